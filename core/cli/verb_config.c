@@ -16,7 +16,6 @@
 #include "config/tree.h"
 #include "porting/porting.h"
 #include "run/session.h"
-#include "service/roles.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -184,8 +183,10 @@ static dt_status write_of_phase(dt_session *s, const char *word, dt_str *out)
     write_phases(l->desc.id, out);
     DT_TRY(write_component(s->config, 0, l, out));
     DT_TRY(write_host(s->config, 0, out));
-    for (int r = 0; r < DT_ROLES; r++) {
-        DT_TRY(write_wired(s, DT_KIND_MODEL, dt_config_model(s->config, 0, dt_role_name[r]), out));
+    const char *role[DT_CONFIG_MAX_ROLES];
+    const uint32_t n_roles = dt_config_roles(s->config, role);
+    for (uint32_t r = 0; r < n_roles; r++) {
+        DT_TRY(write_wired(s, DT_KIND_MODEL, dt_config_model(s->config, 0, role[r]), out));
     }
     const char *id = NULL;
     dt_origin set_by;

@@ -142,6 +142,27 @@ dt_status dt_config_set_option(dt_config *c, const char *path, const char *value
     return set_text(c, path, value, &(dt_origin){DT_FROM_SET, name, 0});
 }
 
+static bool is_wired(const dt_config *c, const char *role)
+{
+    uint32_t i = 0;
+    while (i < c->n_wired && strcmp(c->wired[i], role) != 0) {
+        i++;
+    }
+    return i < c->n_wired;
+}
+
+/* Role of "models.critic": one that plugins wire; path lies in the pool. */
+static void wire(dt_config *c, const char *path)
+{
+    static const char models[] = "models.";
+    const char *role = path + sizeof(models) - 1;
+    const dt_section *s = dt_section_find(c, "models");
+    if (strncmp(path, models, sizeof(models) - 1) == 0 && (s == NULL || dt_option_find(s->table, role) == NULL) &&
+        !is_wired(c, role) && c->n_wired < DT_CONFIG_MAX_ROLES) {
+        c->wired[c->n_wired++] = role;
+    }
+}
+
 dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin, const char *const *assignments)
 {
     if (assignments == NULL) {
@@ -160,6 +181,7 @@ dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin
         dt_status st = split(c, *assignments, "default", &path, &value);
         if (st == DT_OK) {
             snprintf(in_phase, sizeof(in_phase), "phases.%lld.%s", (long long)phase, path);
+            wire(c, path);
             st = set_text(c, in_phase, value, &(dt_origin){DT_FROM_PLUGIN, name, 0});
         }
         if (st != DT_OK) {
@@ -490,7 +512,7 @@ static dt_status check_values(dt_config *c, const dt_section *s, dt_node *group,
     return DT_OK;
 }
 
-/* models.<role>: a role beyond the known ones is right when the component wired to it has that role. */
+/* models.<role>: a role that nobody wires is right when the component that it names has it. */
 static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const dt_section *s, dt_node *m,
                             const char *path)
 {
@@ -498,8 +520,9 @@ static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const 
     if (dt_option_find(s->table, m->key) != NULL || m->text == NULL || lookup == NULL) {
         return dt_section_settle_one(c, s, m, path);
     }
-    dt_status st = lookup->component(lookup->user, c, m->text, &role);
-    if (st == DT_ENOTFOUND) {
+    const bool is_empty = *m->text == '\0';
+    dt_status st = is_empty ? DT_ENOTFOUND : lookup->component(lookup->user, c, m->text, &role);
+    if (st == DT_ENOTFOUND && !is_wired(c, m->key)) {
         return dt_section_settle_one(c, s, m, path); /* the role is unknown, as far as anybody can tell */
     }
     if (st == DT_OK && (role == NULL || strcmp(role, m->key) != 0)) {
@@ -508,8 +531,8 @@ static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const 
         return dt_node_fail(m, own, "%s is %s%s", m->text, role != NULL ? "a model for the role " : "no model",
                             role != NULL ? role : "");
     }
-    m->kind = DT_NODE_TEXT;
-    return st;
+    m->kind = DT_NODE_TEXT; /* what is missing is told where it is looked for */
+    return st == DT_ENOTFOUND ? DT_OK : st;
 }
 
 /* One section's group, at the top or inside a phase. */

@@ -122,6 +122,13 @@ const char *dt_config_plugin(const dt_config *c, int64_t phase);
  * and line. */
 bool dt_config_plugin_is_foreign(const dt_config *c, int64_t phase, dt_str *where);
 
+/* Every role that models may name, each once: the host's own, those that plugins wire by their defaults, and those that
+ * some phase was given a model for. Returns how many. */
+enum { DT_CONFIG_MAX_ROLES = 32 };
+uint32_t dt_config_roles(const dt_config *c, const char *role[DT_CONFIG_MAX_ROLES]);
+bool dt_config_has_role(const dt_config *c, const char *name);
+void dt_config_role_names(const dt_config *c, dt_str *out); /* "perception, world, ..." */
+
 /* The component id wired to a role in a phase (models.<role>), "" when none; -1 = outside any phase. */
 const char *dt_config_model(const dt_config *c, int64_t phase, const char *role);
 

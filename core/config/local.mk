@@ -4,7 +4,7 @@ core_libdtcore_la_SOURCES += \
 	core/config/guide.c core/config/guide.def core/config/guide.h \
 	core/config/errors.c core/config/judged.c core/config/judged.h \
 	core/config/options.c core/config/options.h \
-	core/config/reader.c \
+	core/config/reader.c core/config/roles.c \
 	core/config/schema.c core/config/schema.h \
 	core/config/syntax.c core/config/syntax.h \
 	core/config/tree.c core/config/tree.h \

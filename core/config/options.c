@@ -281,7 +281,8 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
     for (const dt_option *o = s->table; o != NULL && o->name != NULL; o++) {
         n_names++;
     }
-    const char **names = dt_pool_alloc(c, (n_names + 1) * sizeof(*names));
+    const uint32_t n_wired = strcmp(s->name, "models") == 0 ? c->n_wired : 0;
+    const char **names = dt_pool_alloc(c, (n_names + n_wired + 1) * sizeof(*names));
     if (names == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory while checking the configuration");
     }
@@ -294,8 +295,8 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
         dt_str_fini(&theirs);
         return st;
     }
-    for (size_t i = 0; i < n_names; i++) {
-        names[i] = s->table[i].name;
+    for (size_t i = 0; i < n_names + n_wired; i++) {
+        names[i] = i < n_names ? s->table[i].name : c->wired[i - n_names];
         dt_str_addf(&known, "%s%s", i == 0 ? "" : ", ", names[i]);
     }
     const char *near = dt_did_you_mean(n->key, names);

@@ -561,39 +561,23 @@ static dt_status read_stop(dt_config *c, const dt_node *phase, int64_t number, d
     return DT_OK;
 }
 
-enum { MAX_ROLES = 32 };
-
-static uint32_t add_keys(const dt_node *group, const char **names, uint32_t n)
-{
-    for (const dt_node *m = group != NULL ? group->first : NULL; m != NULL && n < MAX_ROLES; m = m->next) {
-        names[n++] = m->key;
-    }
-    return n;
-}
-
-/* A word of fresh that is no role, nor one that models wires in this phase, is a slip of the hand. */
+/* A word of fresh that is no role, nor one that models wires in some phase, is a slip of the hand. */
 static dt_status check_fresh(const dt_config *c, const dt_node *phase, int64_t number, const char *const *fresh)
 {
-    const char *names[MAX_ROLES + 1] = {NULL};
-    uint32_t n = 0;
-    for (const dt_option *o = models_table; o->name != NULL; o++) {
-        names[n++] = o->name;
-    }
-    n = add_keys(dt_node_find(&c->root, "models"), names, n);
-    n = add_keys(dt_node_find(phase, "models"), names, n);
-    names[n] = NULL;
+    const char *names[DT_CONFIG_MAX_ROLES + 1] = {NULL};
+    names[dt_config_roles(c, names)] = NULL;
     for (; fresh != NULL && *fresh != NULL; fresh++) {
-        bool is_known = false;
-        for (uint32_t i = 0; i < n; i++) {
-            is_known = is_known || strcmp(names[i], *fresh) == 0;
-        }
-        if (!is_known) {
+        if (!dt_config_has_role(c, *fresh)) {
             char path[64];
+            dt_str roles = {0};
+            dt_config_role_names(c, &roles);
             snprintf(path, sizeof(path), "phases.%lld.fresh", (long long)number);
             const char *near = dt_did_you_mean(*fresh, names);
-            return dt_node_fail(
-                dt_node_find(phase, "fresh"), path, "\"%s\" is no role (perception, world, controller, shield)%s%s%s",
-                *fresh, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "");
+            const dt_status st = dt_node_fail(dt_node_find(phase, "fresh"), path, "\"%s\" is no role (%s)%s%s%s",
+                                              *fresh, dt_str_text(&roles), near != NULL ? "; did you mean \"" : "",
+                                              near != NULL ? near : "", near != NULL ? "\"?" : "");
+            dt_str_fini(&roles);
+            return st;
         }
     }
     return DT_OK;

@@ -44,7 +44,9 @@ struct dt_config {
     struct dt_pool_block *pool;
     dt_str errors; /* kept ones, a line each */
     uint32_t n_errors;
-    bool is_trusted; /* dt_config_trust */
+    bool is_trusted;                        /* dt_config_trust */
+    const char *wired[DT_CONFIG_MAX_ROLES]; /* beyond the host's own, that plugins wire; in the pool */
+    uint32_t n_wired;
 };
 
 void *dt_pool_alloc(dt_config *c, size_t bytes); /* zeroed; NULL when out of memory */

@@ -6,7 +6,6 @@
 #include <config.h>
 
 #include "experience/frames.h"
-#include "service/roles.h"
 #include "experience/rollout.h"
 
 #include "base/clock.h"
@@ -255,7 +254,7 @@ static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
     }
     DT_TRY(prepare(e));
     if (r->wants_frames && e->begin == 0) {
-        const bool is_taught = (r->stage->d.loaded & 1u << DT_ROLE_PERCEPTION) != 0;
+        const bool is_taught = dt_roles_have(&r->stage->d.loaded, "perception");
         DT_TRY(dt_risk_open(r, ((dt_stage *)(void *)t)->trainer, &e->risk_model));
         DT_TRY(dt_frames_open(r->env, r->stage->d.frames_every_s, e->risk_model, is_taught, &e->frames));
     }

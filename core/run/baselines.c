@@ -300,7 +300,7 @@ static dt_status run_all(const dt_stage_desc *d, const dt_baseline_names *names,
         dt_stage_desc other = *d;
         other.controller = names->id[i];
         other.metrics = NULL;
-        other.loaded = 0;
+        other.loaded.n = 0;
         if (strcmp(names->id[i], r->policy->controller) == 0) {
             continue;
         }

@@ -10,7 +10,6 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "service/roles.h"
 #include "run/snapshot.h"
 
 #include <math.h>
@@ -241,20 +240,14 @@ static const source *source_of(const dt_handover *h, const char *role)
     return NULL;
 }
 
-uint32_t dt_handover_roles(const dt_handover *h)
+bool dt_handover_has(const dt_handover *h, const char *role)
 {
-    uint32_t roles = 0;
-    if (h != NULL) {
-        for (int r = 0; r < DT_ROLES; r++) {
-            roles |= source_of(h, dt_role_name[r]) != NULL ? 1u << r : 0;
-        }
-    }
-    return roles;
+    return h != NULL && source_of(h, role) != NULL;
 }
 
-dt_status dt_handover_loaded(const dt_handover *h, uint32_t *roles_p)
+dt_status dt_handover_loaded(const dt_handover *h, dt_roles *roles_p)
 {
-    *roles_p = 0;
+    roles_p->n = 0;
     return h->n > 0 && h->from[0].ckpt != NULL ? dt_snapshot_loaded(h->from[0].ckpt, roles_p) : DT_OK;
 }
 
@@ -287,14 +280,13 @@ static bool is_listed(const char *const *list, const char *word)
 static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
 {
     for (; fresh != NULL && *fresh != NULL; fresh++) {
-        bool is_known = dt_role_find(*fresh, strlen(*fresh)) >= 0;
-        for (uint32_t i = 0; i < s->n_models; i++) {
-            is_known = is_known || strcmp(s->model[i].role, *fresh) == 0;
-        }
-        if (!is_known) {
-            return DT_FAIL(DT_ECONFIG,
-                           "fresh of the phase holds \"%s\", which is no role (perception, world, controller, shield)",
-                           *fresh);
+        if (!dt_config_has_role(s->d.config, *fresh)) {
+            dt_str roles = {0};
+            dt_config_role_names(s->d.config, &roles);
+            const dt_status st = DT_FAIL(DT_ECONFIG, "fresh of the phase holds \"%s\", which is no role (%s)", *fresh,
+                                         dt_str_text(&roles));
+            dt_str_fini(&roles);
+            return st;
         }
     }
     return DT_OK;
@@ -338,7 +330,7 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
         if (from != NULL) {
             DT_TRY(load_role(s, m, from, t, n));
             *n_loaded_p += n;
-        } else if (n > 0 && want == DT_HANDOVER_WHOLE && strcmp(m->role, dt_role_name[DT_ROLE_SHIELD]) != 0) {
+        } else if (n > 0 && want == DT_HANDOVER_WHOLE && strcmp(m->role, "shield") != 0) {
             return DT_FAIL(DT_ESHAPE, "%s is not in the file, nor any other tensor of %s %s", t[0].name, m->role,
                            m->comp->desc.id);
         } else if (n > 0 && dt_comm_rank(s->d.comm) == 0) {

@@ -26,12 +26,11 @@ void dt_handover_close(dt_handover *h);
 /* The checkpoint that its first weights come from; NULL: a lone file. Lives as long as h. */
 const dt_ckpt_info *dt_handover_checkpoint(const dt_handover *h);
 bool dt_handover_is_empty(const dt_handover *h);
-/* The roles that it holds, as bits (roles.h). */
-uint32_t dt_handover_roles(const dt_handover *h);
+bool dt_handover_has(const dt_handover *h, const char *role); /* h may be NULL */
 
 /* Roles that the phase of its first file had from elsewhere when it began; none where that is a .safetensors file.
  * Errors: DT_EDATA. */
-dt_status dt_handover_loaded(const dt_handover *h, uint32_t *roles_p) DT_NODISCARD;
+dt_status dt_handover_loaded(const dt_handover *h, dt_roles *roles_p) DT_NODISCARD;
 
 /* Digests of the stores that its checkpoints were trained with, a line each; known_p: false where one of them does not
  * say. Errors: DT_EDATA. */

@@ -14,14 +14,13 @@
 #include "tensorboard/event_files.h"
 #include "run/fit.h"
 #include "run/handover.h"
-#include "service/roles.h"
 
 #include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, uint32_t loaded)
+static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, const dt_roles *loaded)
 {
     dt_run_state *r = k->r;
     const dt_session *s = r->d->session;
@@ -29,7 +28,7 @@ static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, uint32_t lo
     dt_stage_desc d = dt_session_stage(s, index, k->comm, &r->create_lock);
     d.metrics = dt_rank_is_first(k) ? r->metrics : NULL;
     d.threads = s->threads > ranks ? s->threads / ranks : 1;
-    d.loaded = loaded;
+    d.loaded = *loaded;
     d.run_dir = dt_rundir_path(r->d->dir);
     d.stops = dt_run_stops;
     d.stops_user = r;
@@ -47,7 +46,7 @@ static dt_status give_back_and_seek(dt_rank *k, const dt_stage_desc *d, dt_statu
     return dt_fit_seek(d, k->r->d->max_steps, dt_error_put(&reason));
 }
 
-static dt_status create_stage(dt_rank *k, int64_t index, uint32_t loaded)
+static dt_status create_stage(dt_rank *k, int64_t index, const dt_roles *loaded)
 {
     dt_run_state *r = k->r;
     const dt_session *s = r->d->session;
@@ -119,20 +118,23 @@ static dt_status open_weights(const dt_rank *k, int64_t index, weights *w)
 }
 
 /* Before a phase is made: what it will begin with, and which roles that holds. */
-static dt_status find_weights(dt_rank *k, int64_t index, weights *w, uint32_t *roles_p)
+static dt_status find_weights(dt_rank *k, int64_t index, weights *w, dt_roles *roles_p)
 {
     *w = (weights){0};
-    *roles_p = 0;
+    roles_p->n = 0;
     if (is_resumed(k, index)) {
         return dt_snapshot_loaded(k->r->start.resume, roles_p);
     }
     pthread_mutex_lock(&k->r->create_lock);
-    const dt_status st = open_weights(k, index, w);
+    dt_status st = open_weights(k, index, w);
+    const char *role[DT_CONFIG_MAX_ROLES];
+    const uint32_t n = dt_config_roles(k->r->d->session->config, role);
     pthread_mutex_unlock(&k->r->create_lock);
-    *roles_p = dt_handover_roles(w->from);
-    for (const char *const *role = w->fresh; role != NULL && *role != NULL; role++) {
-        const int bit = dt_role_find(*role, strlen(*role));
-        *roles_p &= bit >= 0 ? ~(1u << bit) : UINT32_MAX;
+    for (uint32_t i = 0; i < n && st == DT_OK; i++) {
+        st = dt_handover_has(w->from, role[i]) ? dt_roles_add(roles_p, role[i]) : DT_OK;
+    }
+    for (const char *const *fresh = w->fresh; fresh != NULL && *fresh != NULL; fresh++) {
+        dt_roles_drop(roles_p, *fresh);
     }
     return st;
 }
@@ -192,10 +194,10 @@ static dt_status start_stage(dt_rank *k)
 /* All ranks do each step, or none does the next. */
 static dt_status set_up_with(dt_rank *k, int64_t index, weights *w)
 {
-    uint32_t loaded = 0;
+    dt_roles loaded;
     const dt_status found = find_weights(k, index, w, &loaded);
     DT_TRY(dt_comm_agree(k->comm, found));
-    const dt_status created = create_stage(k, index, loaded);
+    const dt_status created = create_stage(k, index, &loaded);
     DT_TRY(dt_comm_agree(k->comm, created));
     const dt_status started = start_stage(k);
     DT_TRY(dt_comm_agree(k->comm, started));
@@ -316,7 +318,7 @@ static dt_status run_phase(dt_rank *k, int64_t index)
 /* The policy of a phase that is over beside controllers that learn nothing. */
 static dt_status compare(dt_rank *k, int64_t index, const dt_policy_result *policy)
 {
-    const dt_stage_desc d = describe_stage(k, index, 0);
+    const dt_stage_desc d = describe_stage(k, index, &(dt_roles){.n = 0});
     return policy == NULL ? DT_OK
                           : dt_baselines_run(&d, policy, dt_rank_is_first(k) ? dt_rundir_path(k->r->d->dir) : NULL);
 }

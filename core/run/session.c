@@ -15,7 +15,6 @@
 #include "device/open.h"
 #include "run/baselines.h"
 #include "experience/service.h"
-#include "service/roles.h"
 #include "machine/limits.h"
 #include "service/stage.h"
 
@@ -237,8 +236,10 @@ static dt_status load_phases(dt_session *s)
     }
     /* components that are wired but have no section of their own still need their tables */
     for (int64_t i = 0; i < s->n_phases; i++) {
-        for (int r = 0; r < DT_ROLES; r++) {
-            const char *id = dt_config_model(s->config, i, dt_role_name[r]);
+        const char *role[DT_CONFIG_MAX_ROLES];
+        const uint32_t n_roles = dt_config_roles(s->config, role);
+        for (uint32_t r = 0; r < n_roles; r++) {
+            const char *id = dt_config_model(s->config, i, role[r]);
             if (id != NULL && id[0] != '\0') {
                 DT_TRY(declare_wired(s, DT_KIND_MODEL, id));
             }

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "collective/tree.h"
 #include "machine/limits.h"
-#include "service/roles.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -194,10 +193,12 @@ dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
     for (int64_t i = s->first; i < s->last; i++) {
         dt_phase_opts p;
         dt_stop_opts stop;
-        char key[64];
-        for (int r = 0; r < DT_ROLES; r++) {
-            snprintf(key, sizeof(key), "models.%s", dt_role_name[r]);
-            DT_TRY(check_name(s, i, DT_KIND_MODEL, key, dt_role_name[r]));
+        char key[128];
+        const char *role[DT_CONFIG_MAX_ROLES];
+        const uint32_t n_roles = dt_config_roles(s->config, role);
+        for (uint32_t r = 0; r < n_roles; r++) {
+            snprintf(key, sizeof(key), "models.%s", role[r]);
+            DT_TRY(check_name(s, i, DT_KIND_MODEL, key, role[r]));
         }
         DT_TRY(check_name(s, i, DT_KIND_DATA, "data.source", NULL));
         DT_TRY(check_name(s, i, DT_KIND_ENV, "env.id", NULL));

@@ -5,7 +5,6 @@
 #include <config.h>
 
 #include "experience/service.h"
-#include "service/roles.h"
 #include "run/snapshot.h"
 #include "run/snapshot_shards.h"
 #include "run/snapshot_tensors.h"
@@ -187,10 +186,8 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_s
     }
     dt_json_end(&o, ']');
     dt_json_arr(&o, KEY_LOADED);
-    for (int r = 0; r < DT_ROLES; r++) {
-        if ((s->d.loaded & 1u << r) != 0) {
-            dt_json_str(&o, NULL, dt_role_name[r]);
-        }
+    for (uint32_t r = 0; r < s->d.loaded.n; r++) {
+        dt_json_str(&o, NULL, s->d.loaded.name[r]);
     }
     dt_json_end(&o, ']');
     write_groups(s, &o);
@@ -433,19 +430,25 @@ dt_status dt_snapshot_owed(const dt_ckpt *c, uint32_t *owed_p)
     return st;
 }
 
+typedef struct role_list {
+    dt_roles *roles;
+    dt_status st;
+} role_list;
+
 static void take_role(void *user, const char *key, const dt_json_token *t)
 {
-    uint32_t *roles = user;
-    if (t->kind == DT_JSON_STRING && strcmp(key, KEY_LOADED) == 0) {
-        const int r = dt_role_find(t->text, strlen(t->text));
-        *roles |= r >= 0 ? 1u << r : 0;
+    role_list *l = user;
+    if (l->st == DT_OK && t->kind == DT_JSON_STRING && strcmp(key, KEY_LOADED) == 0) {
+        l->st = dt_roles_add(l->roles, t->text);
     }
 }
 
-dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p)
+dt_status dt_snapshot_loaded(const dt_ckpt *c, dt_roles *roles_p)
 {
-    *roles_p = 0;
-    return each_value(c, take_role, roles_p);
+    role_list l = {roles_p, DT_OK};
+    roles_p->n = 0;
+    DT_TRY(each_value(c, take_role, &l));
+    return l.st;
 }
 
 typedef struct store_list {

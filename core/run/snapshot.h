@@ -56,7 +56,7 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c) DT_NODISCARD;
 /* What observations are normalised by, alone. is_there_p: whether both sides have it. */
 dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_there_p) DT_NODISCARD;
 /* Roles that a checkpoint's phase had from elsewhere when it began (dt_stage_desc.loaded). */
-dt_status dt_snapshot_loaded(const dt_ckpt *c, uint32_t *roles_p) DT_NODISCARD;
+dt_status dt_snapshot_loaded(const dt_ckpt *c, dt_roles *roles_p) DT_NODISCARD;
 /* Digests of the stores that its phase had open (store.h), a line each, appended; known_p: it says so at all. */
 dt_status dt_snapshot_stores(const dt_ckpt *c, dt_str *out, bool *known_p) DT_NODISCARD;
 dt_status dt_snapshot_owed(const dt_ckpt *c, uint32_t *owed_p) DT_NODISCARD; /* DT_OWES_* */

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The roles that models play, and sets of them as bits: 1u << DT_ROLE_*. Threads: [any].
+ * A set of roles that models play, by name: those of the host, and whatever else a phase wires. Threads: [any].
  */
 #ifndef DTRAIN_CORE_SERVICE_ROLES_H
 #define DTRAIN_CORE_SERVICE_ROLES_H
 
-#include <stddef.h>
+#include "dtrain/status.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
-enum { DT_ROLE_PERCEPTION, DT_ROLE_WORLD, DT_ROLE_CONTROLLER, DT_ROLE_SHIELD, DT_ROLES };
-extern const char *const dt_role_name[DT_ROLES];
+enum { DT_ROLES_MAX = 32, DT_ROLE_BYTES = 64 };
 
-/* The role of this name, -1 when there is none. bytes: how much of name counts. */
-int dt_role_find(const char *name, size_t bytes);
+typedef struct dt_roles { /* copied as it is */
+    uint32_t n;
+    char name[DT_ROLES_MAX][DT_ROLE_BYTES];
+} dt_roles;
+
+/* Each is there once. Errors: DT_EDATA, too many, or too long a name. */
+dt_status dt_roles_add(dt_roles *r, const char *name) DT_NODISCARD;
+void dt_roles_drop(dt_roles *r, const char *name);
+bool dt_roles_have(const dt_roles *r, const char *name);
 
 #endif

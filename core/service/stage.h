@@ -15,6 +15,7 @@
 #include "loader/loader.h"
 #include "metrics/record.h"
 #include "rollout/layout.h"
+#include "service/roles.h"
 #include "train/trainer.h"
 
 #include <pthread.h>
@@ -115,7 +116,7 @@ typedef struct dt_stage_desc {
     uint32_t threads;                  /* workers of this rank */
     const char *controller;            /* in place of models.controller and without other models; NULL: as configured */
     double frames_every_s;             /* pictures of an evaluated episode; 0: a few of it */
-    uint32_t loaded;                   /* roles whose first weights come from a checkpoint: bits, roles.h */
+    dt_roles loaded;                   /* whose first weights come from a checkpoint */
     const dt_stage_rollouts *rollouts; /* NULL: the phase has no environments */
     const dt_device_ops *device_ops;   /* NULL: the CPU computes */
     dt_device *device;

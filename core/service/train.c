@@ -5,7 +5,6 @@
 #include <config.h>
 
 #include "machine/limits.h"
-#include "service/roles.h"
 #include "service/stage.h"
 
 #include "base/clock.h"
@@ -244,9 +243,15 @@ static dt_status add_groups(dt_stage *s, dt_trainer_group *group)
 
 /* ---- configuration ----------------------------------------------------------------------------------------------- */
 
-static bool is_role(const char *name)
+static dt_status no_role(const dt_stage *s, const char *key, const char *word, const char *more)
 {
-    return dt_role_find(name, strlen(name)) >= 0;
+    dt_str roles = {0};
+    dt_config_role_names(s->d.config, &roles);
+    const dt_status st = DT_FAIL(DT_ECONFIG, "%s holds \"%s\", which is %s (%s)%s%s", key, word,
+                                 *more != '\0' ? "neither a role" : "no role", dt_str_text(&roles),
+                                 *more != '\0' ? " nor matches a parameter such as " : "", more);
+    dt_str_fini(&roles);
+    return st;
 }
 
 /* A pattern that freezes nothing is a mistake, unless it names a role this phase does not use. */
@@ -255,12 +260,8 @@ static dt_status freeze(dt_stage *s, const char *const *pattern, const char *key
     for (; pattern != NULL && *pattern != NULL; pattern++) {
         uint32_t n = 0;
         DT_TRY(dt_param_table_freeze(&s->params, *pattern, &n));
-        if (n == 0 && !is_role(*pattern)) {
-            return DT_FAIL(
-                DT_ECONFIG,
-                "%s holds \"%s\", which is neither a role (perception, world, controller, shield) nor matches a "
-                "parameter such as %s",
-                key, *pattern, s->params.n > 0 ? s->params.param[0].name : "(this phase has none)");
+        if (n == 0 && !dt_config_has_role(s->d.config, *pattern)) {
+            return no_role(s, key, *pattern, s->params.n > 0 ? s->params.param[0].name : "(this phase has none)");
         }
         if (n > 0) {
             dt_log(DT_LOG_INFO, "frozen: %s (%u tensors)", *pattern, n);
@@ -269,12 +270,11 @@ static dt_status freeze(dt_stage *s, const char *const *pattern, const char *key
     return DT_OK;
 }
 
-static dt_status check_roles(const char *const *role, const char *key)
+static dt_status check_roles(const dt_stage *s, const char *const *role, const char *key)
 {
     for (; role != NULL && *role != NULL; role++) {
-        if (!is_role(*role)) {
-            return DT_FAIL(DT_ECONFIG, "%s holds \"%s\", which is no role (perception, world, controller, shield)", key,
-                           *role);
+        if (!dt_config_has_role(s->d.config, *role)) {
+            return no_role(s, key, *role, "");
         }
     }
     return DT_OK;
@@ -283,11 +283,11 @@ static dt_status check_roles(const char *const *role, const char *key)
 /* What came trained from elsewhere, where the phase wants it to stay as it is. */
 static dt_status freeze_loaded(dt_stage *s, const char *const *role)
 {
-    DT_TRY(check_roles(role, "training.freeze_loaded"));
+    static const char key[] = "training.freeze_loaded";
+    DT_TRY(check_roles(s, role, key));
     for (; role != NULL && *role != NULL; role++) {
-        const int r = dt_role_find(*role, strlen(*role));
-        if ((s->d.loaded & 1u << r) != 0) {
-            DT_TRY(freeze(s, (const char *const[]){*role, NULL}, "training.freeze_loaded"));
+        if (dt_roles_have(&s->d.loaded, *role)) {
+            DT_TRY(freeze(s, (const char *const[]){*role, NULL}, key));
         }
     }
     return DT_OK;
@@ -428,7 +428,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     DT_TRY(dt_config_engine(s->d.config, s->d.index, &e));
     DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
     DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
-    DT_TRY(check_roles(e.recompute_roles, "engine.recompute_roles"));
+    DT_TRY(check_roles(s, e.recompute_roles, "engine.recompute_roles"));
     DT_TRY(freeze(s, t.freeze, "training.freeze"));
     DT_TRY(freeze(s, p.freeze, "freeze of the phase"));
     DT_TRY(freeze_loaded(s, t.freeze_loaded));

@@ -81,7 +81,8 @@ while read -r page key; do
 done <"$work/named"
 
 # --- components ---
-found '`\(env\|controller\|world\|shield\|data\|risk\)_[a-z0-9_]*`' | cut -d' ' -f2 | sort -u >"$work/named"
+first=$(sed 's/_.*//' "$work/ids" | sort -u | paste -s -d '|' | sed 's/|/\\|/g') # env, controller, critic, ...
+found "\`\\($first\\)_[a-z0-9_]*\`" | cut -d' ' -f2 | sort -u >"$work/named"
 while read -r name; do
     case $name in
         env_options | env_steps) continue ;; # of results and records

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "service/env_worker.h"
-#include "service/roles.h"
 #include "rollout/process.h"
 
 #include <math.h>
@@ -461,13 +460,15 @@ enum { ROW = 9, X = 1, RISK = 7 }; /* of a vehicle in a picture */
 
 /* An episode of the crowd as a film, a frame for each step and one before, and how many vehicles have the risk that is
  * predicted from what was observed at that very moment, none, or the world's. */
-static void film_crowd(const char *isolation, uint32_t loaded, int *predicted_p, int *unknown_p, int *others_p)
+static void film_crowd(const char *isolation, const char *loaded, int *predicted_p, int *unknown_p, int *others_p)
 {
     const char *const settings[] = {"env.id=crowd", isolation, "evaluation.seeds=5", "evaluation.episodes=1", NULL};
     world w;
     world_open(&w, settings, NULL);
     world_start(&w);
-    w.stage->d.loaded = loaded;
+    if (loaded != NULL) {
+        assert_int_equal(dt_roles_add(&w.stage->d.loaded, loaded), DT_OK);
+    }
     w.stage->d.frames_every_s = 1;
     assert_done(w.phase->rollout->report(w.phase->r, w.phase->t));
     *predicted_p = *unknown_p = *others_p = 0;
@@ -486,7 +487,7 @@ static void film_crowd(const char *isolation, uint32_t loaded, int *predicted_p,
     }
     assert_null(picture_of(&w, "traffic/moment/12/vehicle"));
     const dt_result *colours = picture_of(&w, "traffic/colours");
-    assert_true(colours != NULL && colours->value[0] == (loaded != 0 ? 1 : 2));
+    assert_true(colours != NULL && colours->value[0] == (loaded != NULL ? 1 : 2));
     world_close(&w);
 }
 
@@ -497,10 +498,10 @@ static void test_predicted_risk(void **state)
     static const char *const isolation[] = {"env.isolation=thread", "env.isolation=process"};
     for (int i = 0; i < 2; i++) {
         int predicted = 0, unknown = 0, others = 0;
-        film_crowd(isolation[i], 1u << DT_ROLE_PERCEPTION, &predicted, &unknown, &others);
+        film_crowd(isolation[i], "perception", &predicted, &unknown, &others);
         assert_true(predicted > 30 && others == 0);
         assert_true(unknown < 20); /* no agent was there to see them */
-        film_crowd(isolation[i], 0, &predicted, &unknown, &others);
+        film_crowd(isolation[i], NULL, &predicted, &unknown, &others);
         assert_true(predicted <= 3 && unknown == 0 && others > 30);
     }
 }
