@@ -18,6 +18,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/live.c core/data/live.h \
 	core/data/map_in.c core/data/map_in.h \
 	core/data/map_lanelet2.c \
+	core/data/map_sumo.c \
 	core/data/names.c core/data/names.h \
 	core/data/npy.c core/data/npy.h \
 	core/data/packed.c core/data/packed.h \

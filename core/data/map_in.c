@@ -77,8 +77,11 @@ static dt_status read_map(const input *in, const dt_map_origin *origin, dt_str *
     dt_status st;
     if (strcmp(root, "osm") == 0) {
         st = dt_map_lanelet2(source, in->path, origin, notes, out_p);
+    } else if (strcmp(root, "net") == 0) {
+        st = dt_map_sumo(source, in->path, origin, notes, out_p);
     } else {
-        st = DT_FAIL(DT_EDATA, "%s: XML of <%.60s>, which is no known map: osm (lanelet2) is", in->path, root);
+        st = DT_FAIL(DT_EDATA, "%s: XML of <%.60s>, which is no known map: osm (lanelet2) and net (SUMO) are", in->path,
+                     root);
     }
     dt_source_close(source);
     return st;

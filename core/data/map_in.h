@@ -2,6 +2,7 @@
  *
  * Files that hold a map of roads and no recording, plain or packed by gzip or xz, told apart by what is in them:
  *   lanelet2   XML of <osm>: relations of type lanelet between two ways (map_lanelet2.c)
+ *   SUMO       XML of <net>: lanes and connections (map_sumo.c)
  * Everything is checked, and what is wrong is DT_EDATA with file, line and what. Memory: the map. Threads: any.
  */
 #ifndef DTRAIN_CORE_DATA_MAP_IN_H
@@ -30,5 +31,7 @@ dt_status dt_map_check(const void *bytes, size_t n_bytes, const char *name, cons
 
 dt_status dt_map_lanelet2(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
                           dt_roads *out_p) DT_NODISCARD;
+dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
+    DT_NODISCARD;
 
 #endif

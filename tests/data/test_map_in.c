@@ -117,10 +117,10 @@ static void test_origins(void **state)
     NODE("-1", "0", "0")                                                                                               \
     NODE("2", "10", "0")                                                                                               \
     NODE("3", "20", "0")                                                                                               \
-    NODE("4", "0", "3") NODE("5", "10", "3") NODE("6", "20", "3") NODE("7", "0", "6") NODE("8", "10", "6")             \
-        NODE("9", "0", "9") NODE("10", "10", "9") WAY("11", ND("-1") ND("2")) WAY("12", ND("5") ND("4"))               \
-            WAY("13", ND("7") ND("8")) WAY("14", ND("9") ND("10")) WAY("21", ND("2") ND("3"))                          \
-                WAY("22", ND("6") ND("5"))
+    NODE("4", "0", "3")                                                                                                \
+    NODE("5", "10", "3") NODE("6", "20", "3") NODE("7", "0", "6") NODE("8", "10", "6") NODE("9", "0", "9")             \
+        NODE("10", "10", "9") WAY("11", ND("-1") ND("2")) WAY("12", ND("5") ND("4")) WAY("13", ND("7") ND("8"))        \
+            WAY("14", ND("9") ND("10")) WAY("21", ND("2") ND("3")) WAY("22", ND("6") ND("5"))
 #define STREET                                                                                                         \
     LANELET("101", "12", "11", TAG("subtype", "road") TAG("speed_limit", "36"))                                        \
     LANELET("102", "13", "12", TAG("subtype", "highway") OBEY("200") OBEY("201"))                                      \
@@ -214,7 +214,7 @@ static void test_bad_lanelet2(void **state)
 #define PAIR NODE("1", "0", "0") NODE("2", "9", "0") NODE("3", "0", "3") NODE("4", "9", "3")
 #define TWO  PAIR WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4"))
     static const char *const bad[][2] = {
-        {"<nodes/>", "m.map: XML of <nodes>, which is no known map: osm (lanelet2)"},
+        {"<nodes/>", "m.map: XML of <nodes>, which is no known map: osm (lanelet2) and net (SUMO) are"},
         {OSM(""), "has no relation of type lanelet: no map of lanelet2"},
         {OSM("<node/>"), "m.map:2:1: <node> has no id"},
         {OSM("<node id=\"1.5\"/>"), "id is \"1.5\", not an integer"},
@@ -248,6 +248,81 @@ static void test_bad_lanelet2(void **state)
     refuse(OSM(TWO LANELET("7", "6", "5", "")), "1,2", DT_EDATA, "node 1 has no lat and lon, which an origin needs");
     dt_map_origin none = {.is_given = false};
     assert_fails(dt_map_read(at("nothing"), &none, &notes, &roads), DT_ENOTFOUND, "nothing");
+}
+
+/* ---- SUMO -------------------------------------------------------------------------------------------------------- */
+
+#define NET(inside)           "<net version=\"1.16\">\n<location netOffset=\"0.00,0.00\"/>\n" inside "</net>"
+#define EDGE(id, more, lanes) "<edge id=\"" id "\" " more ">" lanes "</edge>\n"
+#define LANE(id, more, speed, shape)                                                                                   \
+    "<lane id=\"" id "\" " more " speed=\"" speed "\" length=\"9\" shape=\"" shape "\"/>"
+#define LINK(from, f, to, t, more)                                                                                     \
+    "<connection from=\"" from "\" fromLane=\"" f "\" to=\"" to "\" toLane=\"" t "\" " more "/>\n"
+#define TOWN                                                                                                           \
+    EDGE(":j_0", "function=\"internal\"", LANE(":j_0_0", "", "7.5", "10,0 14,0"))                                      \
+    EDGE(":j_w0", "function=\"walkingarea\"", LANE(":j_w0_0", "", "1", "0,0 1,0 1,1"))                                 \
+    EDGE(":j_c0", "function=\"crossing\"", LANE(":j_c0_0", "width=\"4\"", "1", "9,9 9,3"))                             \
+    EDGE("a", "type=\"highway.residential\"",                                                                          \
+         LANE("a_0", "allow=\"pedestrian\" width=\"2\"", "1.4", "0,-3 10,-3")                                          \
+             LANE("a_1", "allow=\"bus taxi\"", "13.9", "0,0,5 10,0,5") LANE("a_2", "", "13.9", "0,3 10,3"))            \
+    EDGE("b", "type=\"highway.motorway\"", LANE("b_0", "", "36.11", "14,0 20,0"))                                      \
+    EDGE("c", "type=\"highway.motorway_link\"", LANE("c_0", "", "36.11", "14,3 20,3"))                                 \
+    EDGE("d", "", LANE("d_0", "allow=\"tram\"", "20", "0,9 9,9") LANE("d_1", "allow=\"bicycle\"", "5", "0,12 9,12"))   \
+    LINK("a", "1", "b", "0", "via=\":j_0_0\"")                                                                         \
+    LINK(":j_0", "0", "b", "0", "") LINK("a", "2", "c", "0", "") LINK(":j_w0", "0", ":j_c0", "0", "")
+
+static void test_sumo(void **state)
+{
+    (void)state;
+    const dt_roads *r = read_from(NET(TOWN), "");
+    static const int32_t kind[] = {DT_LANE_JUNCTION, DT_LANE_FOOT, DT_LANE_FOOT,  DT_LANE_BUS,    DT_LANE_ROAD,
+                                   DT_LANE_HIGHWAY,  DT_LANE_RAMP, DT_LANE_OTHER, DT_LANE_BICYCLE};
+    static const int32_t left[] = {-1, -1, -1, 4, -1, -1, -1, 8, -1}, right[] = {-1, -1, -1, -1, 3, -1, -1, -1, 7};
+    static const int64_t next_ptr[] = {0, 1, 1, 1, 2, 3, 3, 3, 3, 3};
+    static const int32_t next[] = {5, 0, 6};
+    assert_int_equal(r->n_lanes, 9);
+    assert_memory_equal(r->kind, kind, sizeof(kind));
+    assert_memory_equal(r->left, left, sizeof(left));
+    assert_memory_equal(r->right, right, sizeof(right));
+    assert_memory_equal(r->next_ptr, next_ptr, sizeof(next_ptr));
+    assert_memory_equal(r->next, next, sizeof(next));
+    assert_true(r->limit[0] == 7.5f && r->width[0] == 3.2f && r->width[4] == 2 && r->id[3] == 0);
+    assert_true(r->xy[2 * r->point[3]] == 0 && r->xy[2 * r->point[3] + 2] == 10);
+    r = read_from("<net lefthand=\"true\">" EDGE(
+                      "a", "", LANE("a_0", "", "9", "0,0 9,0") LANE("a_1", "", "9", "0,3 9,3")) "</net>",
+                  "");
+    assert_int_equal(r->right[0], 1);
+    assert_int_equal(r->left[1], 0);
+    assert_int_equal(r->left[0], -1);
+}
+
+static void test_bad_sumo(void **state)
+{
+    (void)state;
+#define ONE(lane) NET(EDGE("a", "", lane))
+    static const char *const bad[][2] = {
+        {NET(""), "has not one lane"},
+        {NET("<edge/>"), "m.map:3:1: <edge> has no id"},
+        {ONE("<lane/>"), "<lane> has no id"},
+        {ONE("<lane id=\"a_0\"/>"), "<lane> has no shape"},
+        {ONE("<lane id=\"a_0\" shape=\"0,0 1,1\"/>"), "<lane> has no speed"},
+        {ONE(LANE("a_0", "", "200", "0,0 9,0")), "speed is 200, outside [0, 150]"},
+        {ONE(LANE("a_0", "width=\"-1\"", "20", "0,0 9,0")), "width is -1, outside"},
+        {ONE(LANE("a_0", "", "20", "0,0 9")), "shape has \"9\", which is no point"},
+        {ONE(LANE("a_0", "", "20", "0,0 9,x")), "a point of the shape is \"x\", not a finite number"},
+        {ONE(LANE("a_0", "", "20", "0,0 9,1e9")), "a point of the shape is 1e9, outside"},
+        {ONE(LANE("a_0", "", "20", "0,0")), "m.map:3: lane a_0 is no line: of its 1 points, 1 are apart"},
+        {ONE(LANE("a_0", "", "20", "")), "of its 0 points"},
+        {ONE(LANE("a_0", "", "20", "0,0 1,1") LANE("a_0", "", "20", "0,0 1,1")), "lane a_0 is there twice"},
+        {NET(TOWN LINK("x", "0", "b", "0", "")), "<connection> begins at lane x_0, which is not there before it"},
+        {NET(TOWN LINK("a", "1", "b", "7", "")), "lane a_1 is followed by b_7, which is not there"},
+        {NET(TOWN LINK("a", "1", "b", "0", "via=\":k\"")), "lane a_1 is followed by :k, which is not there"},
+        {NET(TOWN "<connection from=\"a\"/>"), "<connection> has no fromLane"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        refuse(bad[i][0], "", DT_EDATA, bad[i][1]);
+    }
+    refuse(NET(TOWN), "0,0", DT_EINVAL, "is in metres of its own, as floating cars are: leave out import.map_origin");
 }
 
 /* ---- imports ----------------------------------------------------------------------------------------------------- */
@@ -328,6 +403,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lanelet2, begin, finish),
         cmocka_unit_test_setup_teardown(test_degrees, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_lanelet2, begin, finish),
+        cmocka_unit_test_setup_teardown(test_sumo, begin, finish),
+        cmocka_unit_test_setup_teardown(test_bad_sumo, begin, finish),
         cmocka_unit_test_setup_teardown(test_import, begin, finish),
         cmocka_unit_test_setup_teardown(test_import_by_grid, begin, finish),
     };

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Networks of SUMO (https://sumo.dlr.de/docs/Networks/SUMO_Road_Networks.html), .net.xml: every lane with its own
+ * shape, in the coordinates of floating-car output. A lane goes on into the internal lane that a connection names, or,
+ * in a network without any, into the lane behind the junction. Lanes of an edge are numbered from the right, in a
+ * left-hand network from the left. Walking areas, which are no lines, are left out, and lanes on foot are nobody's
+ * neighbours.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "data/features.h"
+#include "data/lane_book.h"
+#include "data/map_in.h"
+#include "data/xml_in.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WIDTH_M 3.2 /* of a lane that says none: SUMO_const_laneWidth */
+
+enum { NAME_BYTES = 400 };
+
+typedef enum function { NORMAL, INTERNAL, CROSSING, WALKING } function;
+
+typedef struct net {
+    const char *path;
+    bool is_left_hand;
+    /* of the edge that is open */
+    bool is_open;
+    function function;
+    int32_t kind;
+    int32_t last;     /* lane before, -1: none, or none that is a neighbour */
+    dt_names walking; /* lanes that are left out */
+    dt_polyline shape;
+    double *width;
+    dt_lane_book book;
+} net;
+
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
+
+/* By the type that netconvert takes over from OpenStreetMap, "highway.motorway_link". */
+static int32_t kind_of_type(const char *type)
+{
+    const bool is_fast = strstr(type, "motorway") != NULL || strstr(type, "trunk") != NULL;
+    return !is_fast ? DT_LANE_ROAD : strstr(type, "_link") != NULL ? DT_LANE_RAMP : DT_LANE_HIGHWAY;
+}
+
+static dt_status begin_edge(net *n, const dt_xml *x)
+{
+    const char *id = NULL, *what = dt_xml_get(x, "function"), *type = dt_xml_get(x, "type");
+    DT_TRY(dt_xml_need(x, "id", &id));
+    what = what == NULL ? "" : what;
+    n->is_open = true;
+    n->last = -1;
+    n->function = strcmp(what, "internal") == 0      ? INTERNAL
+                  : strcmp(what, "crossing") == 0    ? CROSSING
+                  : strcmp(what, "walkingarea") == 0 ? WALKING
+                                                     : NORMAL;
+    n->kind = n->function == INTERNAL   ? DT_LANE_JUNCTION
+              : n->function == CROSSING ? DT_LANE_FOOT
+                                        : kind_of_type(type == NULL ? "" : type);
+    return DT_OK;
+}
+
+/* Whether every class of a list is one of these. */
+static bool are_all(const char *list, const char *const *classes)
+{
+    bool is_any = false;
+    for (const char *p = list; *p != '\0';) {
+        const size_t n = strcspn(p, " ");
+        size_t i = 0;
+        while (classes[i] != NULL && (strlen(classes[i]) != n || strncmp(p, classes[i], n) != 0)) {
+            i++;
+        }
+        if (n > 0 && classes[i] == NULL) {
+            return false;
+        }
+        is_any |= n > 0;
+        p += n + (p[n] == ' ');
+    }
+    return is_any;
+}
+
+static int32_t kind_of_lane(const net *n, const char *allow)
+{
+    static const char *const foot[] = {"pedestrian", NULL}, *const bicycle[] = {"bicycle", "pedestrian", NULL},
+                             *const bus[] = {"bus", "coach", "taxi", "bicycle", "emergency", "authority", NULL},
+                             *const rail[] = {"rail",   "rail_urban", "rail_electric", "rail_fast", "tram",
+                                              "subway", "ship",       "cable_car",     NULL};
+    if (allow == NULL) {
+        return n->kind;
+    }
+    return are_all(allow, foot)      ? DT_LANE_FOOT
+           : are_all(allow, bicycle) ? DT_LANE_BICYCLE
+           : are_all(allow, bus)     ? DT_LANE_BUS
+           : are_all(allow, rail)    ? DT_LANE_OTHER
+                                     : n->kind;
+}
+
+/* "x,y x,y ..." or "x,y,z x,y,z ..." */
+static dt_status read_shape(net *n, const dt_xml *x, const char *text)
+{
+    dt_polyline_clear(&n->shape);
+    for (const char *p = text; *p != '\0';) {
+        const size_t bytes = strcspn(p, " ");
+        char piece[128], *comma;
+        double xy[2];
+        if (bytes == 0) {
+            p++;
+            continue;
+        }
+        if (bytes >= sizeof(piece)) {
+            return DT_FAIL(DT_EDATA, DT_XML_AT "shape has \"%.60s\", which is no point", DT_XML_HERE(x), p);
+        }
+        memcpy(piece, p, bytes);
+        piece[bytes] = '\0';
+        p += bytes;
+        comma = strchr(piece, ',');
+        if (comma == NULL) {
+            return DT_FAIL(DT_EDATA, DT_XML_AT "shape has \"%.60s\", which is no point", DT_XML_HERE(x), piece);
+        }
+        *comma = '\0';
+        char *height = strchr(comma + 1, ',');
+        if (height != NULL) {
+            *height = '\0';
+        }
+        DT_TRY(dt_xml_number(x, "a point of the shape", piece, -DT_POSITION_MAX_M, DT_POSITION_MAX_M, &xy[0]));
+        DT_TRY(dt_xml_number(x, "a point of the shape", comma + 1, -DT_POSITION_MAX_M, DT_POSITION_MAX_M, &xy[1]));
+        DT_TRY(dt_polyline_add(&n->shape, xy[0], xy[1]));
+    }
+    return DT_OK;
+}
+
+static dt_status add_lane(net *n, const dt_xml *x, const char *id)
+{
+    const char *shape = NULL, *width = dt_xml_get(x, "width");
+    double limit = 0, width_m = WIDTH_M;
+    DT_TRY(dt_xml_need(x, "shape", &shape));
+    DT_TRY(dt_xml_need_number(x, "speed", 0, DT_LANE_LIMIT_MAX, &limit));
+    DT_TRY(width != NULL ? dt_xml_number(x, "width", width, 0, DT_LANE_WIDTH_MAX_M, &width_m) : DT_OK);
+    DT_TRY(read_shape(n, x, shape));
+    double *widths = dt_realloc(n->width, ((size_t)n->shape.n + 1) * sizeof(*widths));
+    if (widths == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for a lane of %" PRId64 " points", n->shape.n);
+    }
+    n->width = widths;
+    for (int64_t i = 0; i < n->shape.n; i++) {
+        widths[i] = width_m;
+    }
+    const dt_road_lane lane = {.kind = kind_of_lane(n, dt_xml_get(x, "allow")),
+                               .limit = limit,
+                               .xy = n->shape.xy,
+                               .width = widths,
+                               .n = n->shape.n};
+    return dt_book_lane(&n->book, x->line, id, &lane);
+}
+
+/* The lane that came last and the one before it. */
+static void set_sides(net *n)
+{
+    dt_roads *r = &n->book.roads;
+    const int32_t here = (int32_t)r->n_lanes - 1;
+    const bool is_neighbour = n->function == NORMAL && r->kind[here] != DT_LANE_FOOT;
+    if (is_neighbour && n->last >= 0) {
+        (n->is_left_hand ? r->right : r->left)[n->last] = here;
+        (n->is_left_hand ? r->left : r->right)[here] = n->last;
+    }
+    n->last = is_neighbour ? here : -1;
+}
+
+static dt_status begin_lane(net *n, const dt_xml *x)
+{
+    const char *id = NULL;
+    int32_t number = 0;
+    bool is_new = false;
+    DT_TRY(dt_xml_need(x, "id", &id));
+    if (n->function == WALKING) {
+        return dt_names_add(&n->walking, id, &number, &is_new);
+    }
+    DT_TRY(add_lane(n, x, id));
+    set_sides(n);
+    return DT_OK;
+}
+
+/* ---- connections ------------------------------------------------------------------------------------------------- */
+
+static dt_status lane_name(const dt_xml *x, const char *edge, const char *index, char name[NAME_BYTES])
+{
+    const char *id = NULL, *number = NULL;
+    DT_TRY(dt_xml_need(x, edge, &id));
+    DT_TRY(dt_xml_need(x, index, &number));
+    const int bytes = snprintf(name, NAME_BYTES, "%s_%s", id, number);
+    return bytes < NAME_BYTES
+               ? DT_OK
+               : DT_FAIL(DT_EDATA, DT_XML_AT "%s has more than %d bytes", DT_XML_HERE(x), edge, NAME_BYTES);
+}
+
+static dt_status begin_connection(net *n, const dt_xml *x)
+{
+    char from[NAME_BYTES], to[NAME_BYTES];
+    const char *via = dt_xml_get(x, "via");
+    DT_TRY(lane_name(x, "from", "fromLane", from));
+    DT_TRY(lane_name(x, "to", "toLane", to));
+    if (dt_names_find(&n->walking, from) >= 0 || dt_names_find(&n->walking, to) >= 0) {
+        return DT_OK;
+    }
+    const int32_t number = dt_names_find(&n->book.names, from);
+    if (number < 0) {
+        return DT_FAIL(DT_EDATA, DT_XML_AT "begins at lane %.100s, which is not there before it", DT_XML_HERE(x), from);
+    }
+    return dt_book_refer(&n->book, x->line, number, DT_REF_NEXT, via != NULL ? via : to);
+}
+
+static dt_status begin(dt_xml *x)
+{
+    net *n = x->user;
+    if (x->depth == 0) {
+        const char *left = dt_xml_get(x, "lefthand");
+        n->is_left_hand = left != NULL && (strcmp(left, "true") == 0 || strcmp(left, "1") == 0);
+        return DT_OK;
+    }
+    if (x->depth == 1) {
+        n->is_open = false;
+        return dt_xml_is(x, "edge") ? begin_edge(n, x) : dt_xml_is(x, "connection") ? begin_connection(n, x) : DT_OK;
+    }
+    return x->depth == 2 && n->is_open && dt_xml_is(x, "lane") ? begin_lane(n, x) : DT_OK;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
+{
+    static const dt_xml_calls calls = {.begin = begin};
+    net n = {.path = path, .book = {.path = path, .word = "lane"}};
+    if (origin->is_given) {
+        return DT_FAIL(DT_EINVAL, "%s is in metres of its own, as floating cars are: leave out import.map_origin",
+                       path);
+    }
+    dt_status st = dt_xml_read(source, path, &calls, &n);
+    if (st == DT_OK && n.book.roads.n_lanes == 0) {
+        st = DT_FAIL(DT_EDATA, "%s has not one lane", path);
+    }
+    if (st == DT_OK) {
+        st = dt_book_close(&n.book);
+    }
+    if (st == DT_OK) {
+        dt_str_addf(notes, "%s: %" PRId64 " lanes of SUMO\n", path, n.book.roads.n_lanes);
+        *out_p = n.book.roads;
+        n.book.roads = (dt_roads){.n_lanes = 0};
+    }
+    dt_book_fini(&n.book);
+    dt_names_fini(&n.walking);
+    dt_polyline_fini(&n.shape);
+    dt_free(n.width);
+    return st;
+}
