@@ -166,12 +166,12 @@
  *                             heading off the lane's times 5, 3 width / 3.5 m, 4 speed limit / 20 m/s, 5 m to the end
  *                             of the road / 100, 160 m at most, 6, 7 1 where there is a lane to the left, to the right,
  *                             8 to 10 1 on a highway, a ramp, in a junction, 11 to 15 how far its lane turns off its
- *                             heading in 4, 8, 20, 32, 48 m, rad, 16 m to where it next parts or meets another one /
- *                             50, 17 1 where it does. From 18 on the vehicles ahead, nearest first, of each gap / 50
- *                             m, 160 m where nobody is, how much faster it is / 5 m/s, 1 where it is there, and its
- *                             acceleration / 2 m/s^2: four on its path, two a lane's width to the left, two to the
- *                             right. From 50 on how much further than at its speed it gets in 1 to 5 s / 10 m, if it
- *                             does what those ahead of it did (Newell 2002)
+ *                             heading in 4, 8, 20, 32, 48 m, rad, 16 m to where it next parts, meets another one or
+ *                             comes to a junction / 50, 17 1 where it does. From 18 on the vehicles ahead, nearest
+ *                             first, of each gap / 50 m, 160 m where nobody is, how much faster it is / 5 m/s, 1 where
+ *                             it is there, and its acceleration / 2 m/s^2: four on its path, two a lane's width to the
+ *                             left, two to the right. From 50 on how much further than at its speed it gets in 1 to
+ *                             5 s / 10 m, if it does what those ahead of it did (Newell 2002)
  *   path         "S 41 4" f32 as above; along the heading where it is on no lane
  * Vehicles present at the anchor frame are the sequences, in the order of their rows.
  * Options that the phase sets when it binds the data: split ("train" or "eval"), history_s, horizon_s, rate_hz; T is

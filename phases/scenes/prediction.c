@@ -183,6 +183,7 @@ dt_status prediction_bind_world(prediction *p, uint32_t flags)
                                 .n_needs = 2,
                                 .flags = flags};
     DT_TRY_H(p->bind->model(p->h, &want, &p->world));
+    p->has_roads = n_roads > 0; /* the data was bound before it */
     return find_futures(p);
 }
 
@@ -204,7 +205,7 @@ static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embed
         past[n++] = (dt_named){"history", history};
         past[n++] = (dt_named){"latest", dt_step(g, history, -1)};
     }
-    if (p->R > 0) {
+    if (p->has_roads) {
         past[n++] = (dt_named){"lane", api->input(g, "lane")};
         past[n++] = (dt_named){"path", api->input(g, "path")};
     }

@@ -24,6 +24,8 @@
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/train.h"
 
+#include <stdbool.h>
+
 enum { PREDICTION_MORE = 8 /* options of the data that the caller may set */, PREDICTION_MAX_FUTURES = 8 };
 
 typedef struct prediction_config {
@@ -39,6 +41,7 @@ typedef struct prediction {
     int64_t T, F; /* steps of history and future */
     int64_t R, P; /* columns of lane, rows of path; 0: the data does not tell of roads */
     dt_model *perception, *world;
+    bool has_roads; /* the world model was bound to data that tells of them */
     int64_t K;     /* futures that the world model tells with their probabilities; 0: one, without */
     float *weight; /* [F] owned: of the future's steps */
 } prediction;

@@ -354,6 +354,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
         DT_TRY_H(danger_init(&s->danger, &s->slices, &how));
     }
     s->has_lanes = c->lanes && lanes_are_known(s->v);
+    if (c->lanes && !s->has_lanes && c->split != SPLIT_EVAL) {
+        dt_logf(h, 2, "%s has no roads: vehicles are told nothing of lanes", c->store);
+    }
     if (s->has_lanes) {
         DT_TRY_H(lanes_init(&s->lanes, h, s->v, (s->T - 1) * s->stride));
     }

@@ -141,7 +141,7 @@ typedef struct path {
     double xy[2 * LANES_PATH], at[LANES_PATH]; /* centre line; m along it */
     double nx[LANES_PATH], ny[LANES_PATH];     /* unit vector to its left */
     double end_m;                              /* where the road ends, SIGHT_M: further than it is looked at */
-    double node_m;                             /* where it next parts or meets another one, SIGHT_M alike */
+    double node_m; /* where it next parts, meets another one or comes to a junction, SIGHT_M alike */
 } path;
 
 /* Direction of the last piece of a lane. */
@@ -204,6 +204,14 @@ static void straight_from(path *p, int k, double x, double y, double heading)
     }
 }
 
+/* Between a lane and the one after it: do ways part or meet there, or does a junction begin? */
+static bool is_node(const lanes *l, int64_t lane, int64_t next)
+{
+    const dt_store_view *v = l->v;
+    return v->lane_next_ptr[lane + 1] - v->lane_next_ptr[lane] > 1 || l->n_into[next] > 1 ||
+           (v->lane_kind[next] == DT_LANE_JUNCTION && v->lane_kind[lane] != DT_LANE_JUNCTION);
+}
+
 static void follow(const lanes *l, const lane_place *at, path *p)
 {
     int64_t lane = at->lane;
@@ -223,7 +231,7 @@ static void follow(const lanes *l, const lane_place *at, path *p)
             straight_from(p, k, last[0] + (s - end) * cos(h), last[1] + (s - end) * sin(h), h);
             break;
         }
-        if (l->v->lane_next_ptr[lane + 1] - l->v->lane_next_ptr[lane] > 1 || l->n_into[next] > 1) {
+        if (is_node(l, lane, next)) {
             p->node_m = fmin(p->node_m, end);
         }
         begin = end;

@@ -1,0 +1,115 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Training on recordings with roads: a world model reads them, threads, virtual ranks and a resume change no bit, and
+# where a store has none, or nobody asks, nothing of it is there. What was trained with roads serves where there are
+# none. The recordings are scenarios of CommonRoad written here: cars round a bend, two lanes and a branch.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-roads-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+small="--set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1 --set world_lstm.hidden=8
+    --set world_lstm.layers=1 --set world_lstm.head=8 --set world_gru.hidden=8 --set world_gru.layers=1
+    --set world_gru.head=8 --set data.batch=4 --set data.shards=4 --set training.eval_interval=0
+    --set checkpoint.every_seconds=0 --set report.enabled=false --set phase1_world_model.history_s=1
+    --set phase1_world_model.horizon_s=1 --set data_trajectory.folds=2 -q"
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 6 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+state_hash() {
+    "$dtrain" ckpt inspect "$work/$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+train() { # NAME STORE [options]: 6 steps
+    to=$1 store=$2
+    shift 2
+    # shellcheck disable=SC2086
+    "$dtrain" --plugin phase1_world_model $small --set data.store="$work/$store" --max-steps 6 --run-dir "$work/$to" \
+        "$@" >"$work/out" 2>"$work/err" || fail "$to: training left with $?"
+}
+same() { # NAME OTHER WHAT
+    cases=$((cases + 1))
+    [ -n "$(state_hash "$1")" ] && [ "$(state_hash "$1")" = "$(state_hash "$2")" ] || fail "$3: other bits"
+}
+differs() { # NAME OTHER WHAT
+    cases=$((cases + 1))
+    [ -n "$(state_hash "$1")" ] && [ "$(state_hash "$1")" != "$(state_hash "$2")" ] || fail "$3: the same bits"
+}
+
+scene() { # NUMBER: 3 cars for 4 s on a straight lane, which branches, and one beside it
+    awk -v scene="$1" '
+function point(x, y) { return "<point><x>" x "</x><y>" y "</y></point>" }
+function bound(side, line) { return "<" side ">" line "</" side ">" }
+function state(car, t,   x) {
+    x = 10 * car + (8 - car + scene) * t / 10
+    return "<position>" point(x, car == 3 ? 3.4 : 0.1 * car) "</position><orientation><exact>0</exact></orientation>" \
+        "<time><exact>" t "</exact></time><velocity><exact>" 8 - car + scene "</exact></velocity>"
+}
+BEGIN {
+    print "<commonRoad commonRoadVersion=\"2020a\" benchmarkID=\"USA_Test-" scene "_1_T-1\" timeStepSize=\"0.1\">"
+    print "<lanelet id=\"1\">" bound("leftBound", point(0, 1.7) point(60, 1.7)) \
+        bound("rightBound", point(0, -1.7) point(60, -1.7)) \
+        "<successor ref=\"2\"/><successor ref=\"4\"/><adjacentLeft ref=\"3\" drivingDir=\"same\"/></lanelet>"
+    print "<lanelet id=\"2\">" bound("leftBound", point(60, 1.7) point(120, 1.7)) \
+        bound("rightBound", point(60, -1.7) point(120, -1.7)) "<predecessor ref=\"1\"/></lanelet>"
+    print "<lanelet id=\"3\">" bound("leftBound", point(0, 5.1) point(90, 5.1)) \
+        bound("rightBound", point(0, 1.7) point(90, 1.7)) "<adjacentRight ref=\"1\" drivingDir=\"same\"/></lanelet>"
+    print "<lanelet id=\"4\">" bound("leftBound", point(60, 1.7) point(75, -8)) \
+        bound("rightBound", point(60, -1.7) point(70, -8)) "<predecessor ref=\"1\"/></lanelet>"
+    for (car = 1; car <= 3; car++) {
+        printf "<dynamicObstacle id=\"%d\"><type>car</type><shape><rectangle><length>4</length><width>2</width>" \
+            "</rectangle></shape><initialState>%s</initialState><trajectory>", 10 + car, state(car, 0)
+        for (t = 1; t < 40; t++) {
+            print "<state>" state(car, t) "</state>"
+        }
+        print "</trajectory></dynamicObstacle>"
+    }
+    print "</commonRoad>"
+}'
+}
+for i in 1 2 3 4; do
+    scene $i >"$work/scene$i.xml"
+    sed '/<lanelet /d' "$work/scene$i.xml" >"$work/bare$i.xml"
+done
+"$dtrain" data import "$work"/scene*.xml --out "$work/roads" -q 2>"$work/err" || fail "importing with roads"
+"$dtrain" data import "$work"/bare*.xml --out "$work/bare" -q 2>"$work/err" || fail "importing without roads"
+
+for model in world_lstm world_gru; do
+    with="--set models.world=$model --set data_trajectory.lanes=true"
+    # shellcheck disable=SC2086
+    {
+        train "$model" roads $with --threads 1
+        train "$model-threads" roads $with --threads 3
+        same "$model-threads" "$model" "$model with 3 threads"
+        train "$model-ranks" roads $with --set comm.backend=sim --set comm.ranks=3
+        same "$model-ranks" "$model" "$model on 3 ranks"
+        train "$model-part" roads $with --max-steps 3
+        train "$model-part" roads $with --resume "$work/$model-part"
+        same "$model-part" "$model" "$model resumed"
+    }
+done
+train blind roads
+differs blind world_lstm "roads are read"
+train asked bare --set data_trajectory.lanes=true
+train plain bare
+same asked plain "of a store without roads nothing is told"
+cases=$((cases + 1))
+[ "$(grep -c 'bare has no roads: vehicles are told nothing of lanes' "$work/asked/train.log")" -eq 1 ] ||
+    fail "that a store has no roads is not said, or more than once"
+
+# two futures along the lane; what was trained with roads serves where none are known
+train several roads --set data_trajectory.lanes=true --set world_lstm.futures=3 --set world_lstm.kinematic=true
+for store in roads bare; do
+    cases=$((cases + 1))
+    "$dtrain" eval --checkpoint "$work/several" --json -q --set data.store="$work/$store" >"$work/out" 2>"$work/err" ||
+        fail "evaluation on $store left with $?"
+    grep -q '"rmse_m":\[[0-9]' "$work/out" || fail "no errors on $store"
+done
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
