@@ -343,6 +343,37 @@ static void test_untrained_worlds_follow_their_lane(void **state)
     }
 }
 
+/* Along a lane what the last layer says counts little at first: 5 m/s faster, and 2.5 m/s to the left, after 2 s. */
+static void test_worlds_change_speed_steadily_on_a_lane(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 4 * FUTURE };
+    float motion[STEPS][N_SEQ][6] = {{{0}}}, future[N_SEQ][FUTURE][2], bias[COLUMNS] = {0};
+    float path[N_SEQ][PATH][4] = {{{0}}};
+    const wanted want = {"future", &future[0][0][0], N_SEQ * FUTURE * 2};
+    for (int f = 0; f < FUTURE; f++) {
+        bias[f] = 1;
+        bias[FUTURE + f] = 0.5F;
+    }
+    for (int v = 0; v < N_SEQ; v++) {
+        motion[STEPS - 1][v][4] = (float)(4 * v);
+        path[v][0][3] = 1; /* straight on */
+        for (int k = 1; k < PATH; k++) {
+            path[v][k][0] = 4;
+        }
+    }
+    run_world_on("world_lstm", NULL, motion, bias, &path[0][0][0], &want, 1);
+    for (int v = 0; v < N_SEQ; v++) {
+        double x = 0, y = 0;
+        for (int f = 0; f < FUTURE; f++) {
+            x += 0.2 * (4 * v + 5 * 0.1 * (f + 1));
+            y += 0.2 * 2.5 * 0.1 * (f + 1);
+            assert_float_equal(future[v][f][0], x, 1e-4);
+            assert_float_equal(future[v][f][1], y, 1e-4);
+        }
+    }
+}
+
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */
 
 static void test_risk_gnn(void **state)
@@ -373,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_kinematic_vehicles),
         cmocka_unit_test(test_several_futures),
         cmocka_unit_test(test_untrained_worlds_follow_their_lane),
+        cmocka_unit_test(test_worlds_change_speed_steadily_on_a_lane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
