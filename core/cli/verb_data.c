@@ -58,7 +58,7 @@ static const dt_option import_table[] = {
 /* ---- how stores are written: the section "store" ----------------------------------------------------------------- */
 
 typedef struct store_opts {
-    uint32_t features, compress;
+    uint32_t features, compress, repeats;
     int64_t compress_level;
 } store_opts;
 
@@ -70,6 +70,8 @@ static const dt_option store_table[] = {
               "zstd: edges and features are packed, in blocks that are unpacked as they are read"),
     DT_OPTION(store_opts, compress_level, DT_OPT_I64, "3", "1", 1, 19, NULL,
               "of zstd: higher is smaller and slower to write, and as quick to read"),
+    DT_OPTION(store_opts, repeats, DT_OPT_ENUM, "keep", "", 0, 0, dt_repeats_policies,
+              "a scene that is another one again, row for row: kept, with a warning; left out; or the end"),
     DT_OPTION_END};
 
 /* ---- options of a split and of a sample: sections of the same names ---------------------------------------------- */
@@ -129,7 +131,8 @@ static dt_status read_opts(const dt_args *a, dt_config *c, const char *section, 
     }
     DT_TRY(dt_config_check(c, NULL));
     DT_TRY(dt_config_section(c, -1, "store", NULL, 0, &s, sizeof(s)));
-    *packing_p = (dt_packing){.features = s.features, .codec = s.compress, .level = (int)s.compress_level};
+    *packing_p =
+        (dt_packing){.features = s.features, .codec = s.compress, .level = (int)s.compress_level, .repeats = s.repeats};
     return section == NULL ? DT_OK : dt_config_section(c, -1, section, NULL, 0, out, bytes);
 }
 

@@ -4,10 +4,11 @@
  * rest. What is kept is the array's values themselves (f32, i32), or of every column small numbers q (f16, i8) with
  * value = scale * (zero + q), where zero is whole: a 0 stays exactly 0.
  *
- * NAME.blocks, little endian: "dtblocks", u32 version 1, u32 kind, u32 codec, u32 width, u64 rows, u32 block_rows, u32 0,
- * u64 index_at, 16 bytes of 0; of each column f64 scale, i64 zero; the blocks; at index_at for each block u64 its end in
- * the file. A block of zstd is one frame with a checksum; what it packs are the block's bytes by their place in a row,
- * all first ones, then all second ones (as HDF5's shuffle does, over whole rows), which halves what floats take.
+ * NAME.blocks, little endian: "dtblocks", u32 version 1, u32 kind, u32 codec, u32 width, u64 rows, u32 block_rows,
+ * u32 0, u64 index_at, 16 bytes of 0; of each column f64 scale, i64 zero; the blocks; at index_at for each block u64
+ * its end in the file. A block of zstd is one frame with a checksum; what it packs are the block's bytes by their place
+ * in a row, all first ones, then all second ones (as HDF5's shuffle does, over whole rows), which halves what floats
+ * take.
  *
  * A reader trusts nothing: sizes, order, and that each block unpacks to exactly its rows. Threads: one writer, one
  * thread; a mapped array may be read by any.
@@ -72,7 +73,7 @@ dt_status dt_blocks_of_bytes(const void *bytes, size_t n_bytes, const char *name
 void dt_blocks_unmap(dt_blocks *b);        /* zeroed is fine */
 void dt_blocks_forget(const dt_blocks *b); /* pages touched so far go back to the page cache */
 int64_t dt_blocks_rows_of(const dt_blocks *b, int64_t block);
-/* A block's rows as they are kept, row by row. out, room [DT_BLOCKS_BYTES_MAX] (codec none: *out_p points into the map).
+/* A block's rows as they are kept, row by row. out, room [DT_BLOCKS_BYTES_MAX]; codec none: *out_p points into the map.
  * name: of the array, for messages. DT_EDATA. */
 dt_status dt_blocks_unpack(const dt_blocks *b, const char *name, int64_t block, void *out, void *room,
                            const void **out_p) DT_NODISCARD;

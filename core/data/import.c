@@ -8,6 +8,7 @@
 
 #include "data/import.h"
 #include "data/rows.h"
+#include "data/survey.h"
 #include "data/xml_in.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -27,6 +28,7 @@ typedef struct summary {
     int64_t kinds[DT_N_LANE_KINDS], scenes_with_map;
     double lanes_m; /* of all lanes together */
     const dt_store *store;
+    const dt_survey *survey; /* NULL: not asked for */
 } summary;
 
 static void summarise_roads(const dt_store_view *v, summary *m)
@@ -137,6 +139,9 @@ static void as_text(const summary *m, const char *path, dt_str *out)
     dt_str_addf(out, "  %-18s %12s %12s %12s %12s\n", "feature", "min", "max", "mean", "std");
     stat_lines(out, dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_lines(out, dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
+    if (m->survey != NULL) {
+        dt_survey_text(m->survey, m->store, out);
+    }
 }
 
 static void stat_objects(dt_json_out *o, const char *key, const char *const *name, const dt_feature_stat *s, int n)
@@ -208,22 +213,32 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     roads_as_json(m, &o);
     stat_objects(&o, "node", dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_objects(&o, "edge", dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
+    if (m->survey != NULL) {
+        dt_survey_json(m->survey, m->store, &o);
+    }
     dt_json_end(&o, '}');
     dt_str_add(out, "\n");
 }
 
-dt_status dt_data_inspect(const char *store, bool json, dt_str *out)
+static dt_status inspect(const char *store, bool json, bool closely, dt_str *out)
 {
     dt_store *s = NULL;
+    dt_survey survey;
     DT_TRY(dt_store_open(store, &s));
-    summary m = summarise(s);
-    if (json) {
-        as_json(&m, store, out);
-    } else {
-        as_text(&m, store, out);
+    dt_status st = closely ? dt_survey_make(s, &survey) : DT_OK;
+    if (st == DT_OK) {
+        summary m = summarise(s);
+        m.survey = closely ? &survey : NULL;
+        (json ? as_json : as_text)(&m, store, out);
+        st = dt_str_status(out);
     }
     dt_store_close(s);
-    return dt_str_status(out);
+    return st;
+}
+
+dt_status dt_data_inspect(const char *store, bool json, dt_str *out)
+{
+    return inspect(store, json, true, out);
 }
 
 /* ---- import ------------------------------------------------------------------------------------------------------ */
@@ -322,7 +337,7 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
     }
     DT_TRY(dt_fs_is_dir(src[0]) ? dt_import_chunks(src[0], out, opt, notes)
                                 : import_files(src, n_src, out, opt, notes));
-    dt_status st = dt_data_inspect(out, false, notes); /* opens it, so what is left behind has passed every check */
+    dt_status st = inspect(out, false, false, notes); /* opens it, so what is left behind has passed every check */
     if (st != DT_OK) {
         dt_error e;
         dt_error_take(&e, st);

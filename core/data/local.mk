@@ -26,6 +26,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/parts.c core/data/parts.h \
 	core/data/recording_meta.c core/data/recording_meta.h \
 	core/data/roads.c core/data/roads.h \
+	core/data/repeats.c core/data/repeats.h \
 	core/data/rows.c core/data/rows.h \
 	core/data/smooth.c core/data/smooth.h \
 	core/data/sort.c core/data/sort.h \
@@ -33,4 +34,4 @@ core_libdtcore_la_SOURCES += \
 	core/data/units.c core/data/units.h \
 	core/data/utm.c core/data/utm.h \
 	core/data/xml_in.c core/data/xml_in.h \
-	core/data/store.h core/data/store_read.c core/data/store_roads.c core/data/store_roads.h core/data/store_write.c
+	core/data/store.h core/data/survey.c core/data/survey.h core/data/store_read.c core/data/store_roads.c core/data/store_roads.h core/data/store_write.c

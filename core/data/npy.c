@@ -138,6 +138,17 @@ int64_t dt_npy_rows(const dt_npy_writer *w)
     return w->rows;
 }
 
+dt_status dt_npy_cut(dt_npy_writer *w, int64_t rows)
+{
+    const off_t bytes = HEADER_BYTES + (off_t)rows * (off_t)w->row_bytes;
+    DT_TRY(flush_buffer(w));
+    if (ftruncate(w->fd, bytes) != 0 || lseek(w->fd, bytes, SEEK_SET) != bytes) {
+        return DT_FAIL(DT_EIO, "cannot cut %s to %" PRId64 " rows: %s", w->path, rows, strerror(errno));
+    }
+    w->rows = rows;
+    return DT_OK;
+}
+
 dt_status dt_npy_close(dt_npy_writer *w)
 {
     char header[HEADER_BYTES];

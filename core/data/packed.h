@@ -15,11 +15,12 @@
 
 enum { DT_PACKED_ARRAYS = DT_STORE_EDGE_SRC + 1 };
 
-/* How the large arrays are kept; zeroed: plainly. */
+/* How a store is written; zeroed: plainly. */
 typedef struct dt_packing {
     uint32_t features; /* DT_KEPT_F32, DT_KEPT_F16, DT_KEPT_I8 */
     uint32_t codec;    /* DT_CODEC_* */
     int level;         /* of zstd, 1 to 19; 0: DT_PACKING_LEVEL */
+    uint32_t repeats;  /* scenes that are others again: DT_REPEATS_* */
 } dt_packing;
 enum { DT_PACKING_LEVEL = 3 };
 

@@ -43,6 +43,7 @@
 #include "base/str.h"
 #include "data/features.h"
 #include "data/packed.h"
+#include "data/repeats.h"
 #include "data/roads.h"
 #include "dtrain/svc/store.h"
 
@@ -79,6 +80,7 @@ dt_status dt_store_map(dt_store_writer *w, const char *name, const dt_roads *roa
 /* The map of the scene that is open; without a call it has none. DT_EINVAL. */
 dt_status dt_store_scene_map(dt_store_writer *w, int32_t map) DT_NODISCARD;
 /* Scenes that share the part of their name before '#' belong together and are never split between folds. */
+/* A scene that is another one again is told of in the log; by the policy it is kept, left out or DT_EDATA. */
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site) DT_NODISCARD;
 /* Track lists, risk labels, store.json, rename. DT_EDATA when there is no row. The writer is still to be destroyed. */
 dt_status dt_store_commit(dt_store_writer *w) DT_NODISCARD;

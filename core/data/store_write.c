@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -48,6 +49,13 @@ typedef struct moments {
     double n, min, max, mean, m2;
 } moments;
 
+/* What a scene adds to, as it was when the scene began. */
+typedef struct point {
+    int64_t rows[N_ARRAYS]; /* of the arrays */
+    dt_store_counts count;
+    moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
+} point;
+
 struct dt_store_writer {
     char *path, *partial;
     dt_store_meta meta;
@@ -61,6 +69,10 @@ struct dt_store_writer {
     dt_live live; /* the vehicles in sight */
     moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
     dt_packed_errors errors;
+    dt_repeats repeats;
+    uint64_t scene_hash;
+    point begin; /* of the scene */
+    int64_t n_repeats;
     dt_str scenes; /* JSON text of the list */
     dt_json_out scenes_out;
     char *site[SITES_MAX];
@@ -247,6 +259,33 @@ static dt_status reserve_frame(dt_store_writer *w, uint32_t n)
     return DT_OK;
 }
 
+static void note_begin(dt_store_writer *w)
+{
+    for (int a = 0; a < N_ARRAYS; a++) {
+        w->begin.rows[a] = w->array[a] != NULL ? dt_npy_rows(w->array[a]) : 0;
+    }
+    w->begin.count = w->count;
+    memcpy(w->begin.node_stat, w->node_stat, sizeof(w->node_stat));
+    memcpy(w->begin.edge_stat, w->edge_stat, sizeof(w->edge_stat));
+}
+
+/* As if the scene had never begun; maps stay. */
+static dt_status forget_scene(dt_store_writer *w)
+{
+    for (int a = 0; a < N_ARRAYS; a++) {
+        DT_TRY(w->array[a] != NULL && !is_road(a) ? dt_npy_cut(w->array[a], w->begin.rows[a]) : DT_OK);
+    }
+    w->begin.count.maps = w->count.maps;
+    w->begin.count.lanes = w->count.lanes;
+    w->begin.count.lane_points = w->count.lane_points;
+    w->begin.count.lane_links = w->count.lane_links;
+    w->count = w->begin.count;
+    memcpy(w->node_stat, w->begin.node_stat, sizeof(w->node_stat));
+    memcpy(w->edge_stat, w->begin.edge_stat, sizeof(w->edge_stat));
+    w->is_in_scene = false;
+    return DT_OK;
+}
+
 dt_status dt_store_scene_begin(dt_store_writer *w)
 {
     if (w->is_in_scene) {
@@ -256,7 +295,9 @@ dt_status dt_store_scene_begin(dt_store_writer *w)
     w->next_frame = 0;
     w->scene_rows = 0;
     w->scene_map = -1;
+    w->scene_hash = 0;
     dt_live_clear(&w->live);
+    note_begin(w);
     return dt_npy_append(w->array[A_scene_frame], &w->count.frames, 1);
 }
 
@@ -323,6 +364,7 @@ static dt_status append_row(dt_store_writer *w, const dt_vehicle *v, uint32_t i,
     const double braking = w->meta.smooth_s > 0 ? 0.0 : v->accel; /* known at the end of the track, see label_braking */
     uint8_t risk = dt_risk_is_now(braking, w->ittc[i]) ? DT_RISK_NOW : DT_RISK_NEGATIVE;
     int64_t edges = w->count.edges + w->rowptr[i];
+    w->scene_hash = dt_repeats_hash(w->scene_hash, w->next_frame - 1, pose, motion[0]);
     DT_TRY(dt_npy_append(w->array[A_pose], pose, 1));
     DT_TRY(dt_npy_append(w->array[A_motion], motion, 1));
     DT_TRY(dt_npy_append(w->array[A_row_track], &track, 1));
@@ -397,6 +439,28 @@ static dt_status site_number(dt_store_writer *w, const char *site, int32_t *out_
     return DT_OK;
 }
 
+enum { REPEATS_TOLD = 5 };
+
+/* *is_left_out_p: the scene is one that is there already, and is not kept. */
+static dt_status check_repeat(dt_store_writer *w, const char *name, bool *is_left_out_p)
+{
+    const char *same = NULL;
+    DT_TRY(dt_repeats_add(&w->repeats, w->scene_hash, name, &same));
+    *is_left_out_p = same != NULL && w->meta.packing.repeats == DT_REPEATS_SKIP;
+    if (same == NULL) {
+        return DT_OK;
+    }
+    if (w->meta.packing.repeats == DT_REPEATS_REFUSE) {
+        return DT_FAIL(DT_EDATA, "scene %s is scene %s again, row for row (store.repeats=skip leaves it out)", name,
+                       same);
+    }
+    if (w->n_repeats++ < REPEATS_TOLD) {
+        dt_log(DT_LOG_WARN, "scene %s is scene %s again, row for row: %s", name, same,
+               *is_left_out_p ? "left out" : "kept (store.repeats=skip would leave it out)");
+    }
+    return *is_left_out_p ? forget_scene(w) : DT_OK;
+}
+
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site)
 {
     int32_t number = 0;
@@ -405,6 +469,11 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
     }
     if (w->scene_rows == 0) {
         return DT_FAIL(DT_EDATA, "scene %s has no vehicles", name);
+    }
+    bool is_left_out = false;
+    DT_TRY(check_repeat(w, name, &is_left_out));
+    if (is_left_out) {
+        return DT_OK;
     }
     DT_TRY(site_number(w, site, &number));
     DT_TRY(dt_npy_append(w->array[A_scene_site], &number, 1));
@@ -734,6 +803,9 @@ dt_status dt_store_commit(dt_store_writer *w)
             DT_TRY(dt_npy_close(array));
         }
     }
+    if (w->n_repeats > REPEATS_TOLD) {
+        dt_log(DT_LOG_WARN, "%" PRId64 " scenes are others again", w->n_repeats);
+    }
     DT_TRY(finish_tracks(w));
     DT_TRY(pack_arrays(w));
     DT_TRY(write_description(w));
@@ -768,6 +840,7 @@ void dt_store_destroy(dt_store_writer *w)
     dt_str_fini(&w->scenes);
     dt_roads_writer_fini(&w->roads);
     dt_features_work_fini(&w->work);
+    dt_repeats_fini(&w->repeats);
     dt_live_fini(&w->live);
     dt_free(w->vehicle);
     dt_free(w->node);

@@ -12,11 +12,11 @@
 
 enum { WIDTH = 3, ROWS = 50021 };
 static float value[ROWS][WIDTH];
-static const dt_packing way[] = {{DT_KEPT_F16, DT_CODEC_NONE, 0},
-                                 {DT_KEPT_I8, DT_CODEC_NONE, 0},
-                                 {DT_KEPT_F32, DT_CODEC_ZSTD, 1},
-                                 {DT_KEPT_F16, DT_CODEC_ZSTD, 3},
-                                 {DT_KEPT_I8, DT_CODEC_ZSTD, 19}};
+static const dt_packing way[] = {{.features = DT_KEPT_F16, .codec = DT_CODEC_NONE, .level = 0},
+                                 {.features = DT_KEPT_I8, .codec = DT_CODEC_NONE, .level = 0},
+                                 {.features = DT_KEPT_F32, .codec = DT_CODEC_ZSTD, .level = 1},
+                                 {.features = DT_KEPT_F16, .codec = DT_CODEC_ZSTD, .level = 3},
+                                 {.features = DT_KEPT_I8, .codec = DT_CODEC_ZSTD, .level = 19}};
 enum { WAYS = sizeof(way) / sizeof(way[0]) };
 
 static bool is_possible(const dt_packing *p)
@@ -381,8 +381,9 @@ static void test_damaged_stores(void **state)
 /* Whatever fails while it is packed, nothing is left that looks like a store, and nothing leaks. */
 static dt_status write_one(dt_store_writer **w_p)
 {
-    const dt_store_meta meta = {.frame_rate_hz = 5,
-                                .packing = {DT_KEPT_I8, dt_blocks_has_zstd() ? DT_CODEC_ZSTD : DT_CODEC_NONE, 1}};
+    const dt_store_meta meta = {
+        .frame_rate_hz = 5,
+        .packing = {.features = DT_KEPT_I8, .codec = dt_blocks_has_zstd() ? DT_CODEC_ZSTD : DT_CODEC_NONE}};
     const dt_vehicle v = {.id = 1, .length = 4, .width = NAN, .stop_distance = NAN};
     DT_TRY(dt_store_create(at("s"), &meta, w_p));
     DT_TRY(dt_store_scene_begin(*w_p));

@@ -5,7 +5,9 @@
  */
 #include "fixture.h"
 
+#include "data/import.h"
 #include "data/parts.h"
+#include "data/survey.h"
 
 static dt_str notes;
 
@@ -30,7 +32,7 @@ static void make(const char *name, int n_scenes, const char *prefix, double smoo
             dt_vehicle v[2];
             for (int i = 0; i < 2; i++) {
                 v[i] = (dt_vehicle){.id = 100 * i + k,
-                                    .x = 12.125 * i + f * (4 - 3 * i),
+                                    .x = 64 * k + 12.125 * i + f * (4 - 3 * i),
                                     .y = 0.25 * i,
                                     .heading = 0.5,
                                     .speed = 20 - 15 * i - (f > 4 ? 2 * (f - 4) : 0),
@@ -126,6 +128,78 @@ static void test_merge(void **state)
     assert_fails(dt_data_merge((const char *[]){at("a")}, 1, at("wide"), NULL, &notes), DT_EINVAL, "exists already");
     assert_false(dt_fs_is_dir(at("m")));
     assert_false(dt_fs_is_dir(at("m.partial")));
+}
+
+/* A scene that is another one again is kept, left out, or the end; left out, it is as if it never came. */
+static void test_repeats(void **state)
+{
+    (void)state;
+    dt_store *s = NULL;
+    dt_str text = {0};
+    make("a", 4, "a", 0.5, 30);
+    make("b", 1, "b", 0.5, 30); /* what a0#1 is */
+    make("c", 2, "c", 0.5, 30); /* that, and a0#2 */
+    char path[3][256];
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], sizeof(path[i]), "%s/%c", top, 'a' + i);
+    }
+    const char *const all[] = {path[0], path[1], path[2]};
+    assert_ok(dt_data_merge(all, 3, at("kept"), NULL, &notes));
+    assert_int_equal(look("kept").scenes, 7);
+    assert_ok(dt_data_inspect(at("kept"), true, &text));
+    assert_non_null(strstr(dt_str_text(&text), "\"repeats\":3,\"repeated\":[{\"scene\":\"b0#1\",\"is\":\"a0#1\""));
+    const dt_packing skip = {.repeats = DT_REPEATS_SKIP}, refuse = {.repeats = DT_REPEATS_REFUSE};
+    assert_ok(dt_data_merge(all, 3, at("less"), &skip, &notes));
+    assert_same_arrays("a", "less");
+    assert_ok(dt_store_open(at("less"), &s));
+    assert_int_equal(dt_store_view_of(s)->n_sites, 3);
+    dt_store_close(s);
+    assert_fails(dt_data_merge(all, 3, at("m"), &refuse, &notes), DT_EDATA, "scene b0#1 is scene a0#1 again");
+    assert_false(dt_fs_is_dir(at("m")));
+    dt_str_fini(&text);
+}
+
+/* What a closer look sees: a hole, an empty frame, speeds in km/h. */
+static void test_survey(void **state)
+{
+    (void)state;
+    dt_store_writer *w = NULL;
+    dt_store *s = NULL;
+    dt_survey u;
+    dt_str text = {0};
+    const dt_store_meta meta = {.frame_rate_hz = 5, .source = "t"};
+    assert_ok(dt_store_create(at("s"), &meta, &w));
+    assert_ok(dt_store_scene_begin(w));
+    for (int f = 0; f < 60; f++) {
+        dt_vehicle v[2];
+        for (int i = 0; i < 2; i++) {
+            v[i] = (dt_vehicle){.id = i, .x = 2.0 * f, .y = 10.0 * i, .heading = 90, .speed = 36, .accel = NAN};
+            v[i].length = v[i].width = 2;
+            v[i].stop_distance = NAN;
+        }
+        assert_ok(dt_store_frame(w, f, 0.2 * f, v, f == 20 ? 0 : f == 30 || f == 31 ? 1 : 2));
+    }
+    assert_ok(dt_store_scene_end(w, "a", "x"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+    assert_ok(dt_store_open(at("s"), &s));
+    assert_ok(dt_survey_make(s, &u));
+    assert_int_equal(u.empty_frames, 1);
+    assert_int_equal(u.broken_tracks, 2);
+    assert_int_equal(u.missing_rows, 1 + 3);
+    assert_true(u.longest_gap_s == 0.4);
+    assert_true(fabs(u.speed_ratio - 3.6) < 1e-6 && u.heading_most == 90);
+    uint32_t n = 0;
+    for (int i = 0; i < DT_SURVEY_BINS; i++) {
+        n += u.edge[0][i];
+    }
+    assert_int_equal(n, 2 * 57); /* pairs see each other in 57 frames; nobody sees itself */
+    assert_int_equal(u.node[0][0] + u.node[0][31], 8);
+    dt_survey_text(&u, s, &text);
+    assert_non_null(strstr(dt_str_text(&text), "speeds are 3.6 times what positions say: 3.6 is km/h"));
+    assert_non_null(strstr(dt_str_text(&text), "as if they were in degrees"));
+    dt_str_fini(&text);
+    dt_store_close(s);
 }
 
 /* A store that an older dtrain wrote (version 1) is read, and a merge of it alone brings it to this version: the same
@@ -278,6 +352,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_merge, begin, finish),
+        cmocka_unit_test_setup_teardown(test_repeats, begin, finish),
+        cmocka_unit_test_setup_teardown(test_survey, begin, finish),
         cmocka_unit_test_setup_teardown(test_migration, begin, finish),
         cmocka_unit_test_setup_teardown(test_split_by_site, begin, finish),
         cmocka_unit_test_setup_teardown(test_split_by_scene, begin, finish),

@@ -963,8 +963,10 @@ static void test_packed_stores(void **state)
     all[0] = read_everything("s", set, &bytes[0]);
     assert_true(bytes[0] > 100000);
     for (uint32_t i = 1; i < 4; i++) {
-        static const dt_packing ways[4] = {
-            {0}, {DT_KEPT_F32, DT_CODEC_ZSTD, 3}, {DT_KEPT_F16, DT_CODEC_NONE, 0}, {DT_KEPT_F16, DT_CODEC_ZSTD, 9}};
+        static const dt_packing ways[4] = {{0},
+                                           {.features = DT_KEPT_F32, .codec = DT_CODEC_ZSTD, .level = 3},
+                                           {.features = DT_KEPT_F16, .codec = DT_CODEC_NONE, .level = 0},
+                                           {.features = DT_KEPT_F16, .codec = DT_CODEC_ZSTD, .level = 9}};
         char name[8] = {'p', (char)('0' + i), '\0'};
         if (ways[i].codec == DT_CODEC_ZSTD && !dt_blocks_has_zstd()) {
             all[i] = NULL;
