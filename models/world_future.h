@@ -24,6 +24,9 @@
  *
  *   m_f = sum_j p_j m_jf            sigma_f^2 = sum_j p_j (sigma_jf^2 + (m_jf - m_f)^2)
  *
+ * Calibrated, all sigma are multiplied by e^temperature, of each axis and step, which is fitted to data that was held
+ * out from training (Guo et al. 2017) by phases that do that, and is a parameter of the model like others.
+ *
  * z begins at zero, so one untrained future is constant velocity with an uncertainty that grows linearly; sigma_j never
  * shrinks with the horizon. Threads: as dt_model_ops.
  */
@@ -52,7 +55,9 @@ enum {
     WORLD_OUT_FUTURES, /* from here on of several futures */
     WORLD_OUT_SPREADS,
     WORLD_OUT_PROBABILITY,
-    WORLD_N_OUT
+    WORLD_N_OUT,
+    WORLD_OUT_TEMPERATURE = WORLD_N_OUT, /* told last */
+    WORLD_MAX_OUT
 };
 enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 
@@ -67,11 +72,12 @@ typedef struct world_ports {
     int64_t H, T, F; /* embedding width (0: nobody embeds), history and future steps */
     int64_t R, P;    /* columns of lane, rows of path; 0: roads are not known */
     double dt_s;
-    int64_t K;            /* futures */
-    uint8_t is_kinematic; /* vehicles move along their heading */
+    int64_t K;             /* futures */
+    uint8_t is_kinematic;  /* vehicles move along their heading */
+    uint8_t is_calibrated; /* deviations have a temperature */
     uint32_t n_out;
-    dt_port in[WORLD_N_IN], out[WORLD_N_OUT];
-    char text[WORLD_N_IN + WORLD_N_OUT][WORLD_TEXT];
+    dt_port in[WORLD_N_IN], out[WORLD_MAX_OUT];
+    char text[WORLD_N_IN + WORLD_MAX_OUT][WORLD_TEXT];
 } world_ports;
 
 /* Size of a dimension that the phase fixes. Errors: DT_ESHAPE when it is missing or not positive. */
@@ -130,18 +136,29 @@ static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const
     return DT_OK;
 }
 
-/* How futures are told; one alone needs no ports of its own. */
-static inline void world_ports_tell(world_ports *p, int64_t K, int is_kinematic)
+typedef struct world_telling { /* how futures are told */
+    int64_t futures;
+    uint8_t is_kinematic, is_calibrated;
+} world_telling;
+
+/* The ports that this takes; one future alone needs none of its own. */
+static inline void world_ports_tell(world_ports *p, const world_telling *how)
 {
-    p->K = K;
-    p->is_kinematic = is_kinematic != 0;
-    if (K > 1) {
-        snprintf(p->text[WORLD_N_IN + 2], WORLD_TEXT, "S %lld %lld %d", (long long)K, (long long)p->F, WORLD_AXES);
-        snprintf(p->text[WORLD_N_IN + 3], WORLD_TEXT, "S %lld", (long long)K);
-        p->out[WORLD_OUT_FUTURES] = (dt_port){"futures", p->text[WORLD_N_IN + 2], DT_F32, 0};
-        p->out[WORLD_OUT_SPREADS] = (dt_port){"spreads", p->text[WORLD_N_IN + 2], DT_F32, 0};
-        p->out[WORLD_OUT_PROBABILITY] = (dt_port){"probability", p->text[WORLD_N_IN + 3], DT_F32, 0};
+    char *text = p->text[WORLD_N_IN + 2], *share = p->text[WORLD_N_IN + 3], *scale = p->text[WORLD_N_IN + 4];
+    p->K = how->futures;
+    p->is_kinematic = how->is_kinematic;
+    p->is_calibrated = how->is_calibrated;
+    if (p->K > 1) {
+        snprintf(text, WORLD_TEXT, "S %lld %lld %d", (long long)p->K, (long long)p->F, WORLD_AXES);
+        snprintf(share, WORLD_TEXT, "S %lld", (long long)p->K);
+        p->out[WORLD_OUT_FUTURES] = (dt_port){"futures", text, DT_F32, 0};
+        p->out[WORLD_OUT_SPREADS] = (dt_port){"spreads", text, DT_F32, 0};
+        p->out[WORLD_OUT_PROBABILITY] = (dt_port){"probability", share, DT_F32, 0};
         p->n_out = WORLD_N_OUT;
+    }
+    if (p->is_calibrated) {
+        snprintf(scale, WORLD_TEXT, "%lld", (long long)(WORLD_AXES * p->F));
+        p->out[p->n_out++] = (dt_port){"temperature", scale, DT_F32, 0};
     }
 }
 
@@ -151,6 +168,13 @@ static inline void world_ports_tell(world_ports *p, int64_t K, int is_kinematic)
 static inline int64_t world_future_columns(const world_ports *p)
 {
     return 2 * WORLD_AXES * p->K * p->F + (p->K > 1 ? p->K : 0);
+}
+
+/* The parameters of how futures are told: logarithms of factors, 0 until somebody fits them. */
+static inline dt_status world_future_params(const world_ports *p, dt_params *reg)
+{
+    const int64_t n = WORLD_AXES * p->F;
+    return p->is_calibrated ? reg->add(reg, "temperature", &n, 1, DT_INIT_ZERO, 0) : DT_OK;
 }
 
 /* x, y [S,K F] -> [S,K,F,2]; one future: [S,F,2] */
@@ -216,10 +240,11 @@ static inline dt_tensor *world_each(dt_graph *g, dt_tensor *x, int64_t K)
 }
 
 /* Ports future and spread, of several futures. */
-static inline void world_sum_up(const world_ports *p, dt_graph *g, dt_tensor *sigma, dt_tensor **out)
+static inline void world_sum_up(const world_ports *p, dt_graph *g, dt_tensor **out)
 {
     dt_tensor *probability = dt_split(g, out[WORLD_OUT_PROBABILITY], 0); /* [S,K,1] */
-    dt_tensor *all = dt_merge(g, out[WORLD_OUT_FUTURES]), *deviation = dt_merge(g, sigma);
+    dt_tensor *all = dt_merge(g, out[WORLD_OUT_FUTURES]);
+    dt_tensor *deviation = dt_unary(g, DT_FN_EXP, dt_merge(g, out[WORLD_OUT_SPREADS]), 0.0);
     dt_tensor *mean = world_mean(g, all, probability);
     dt_tensor *apart = dt_sub(g, all, world_each(g, mean, p->K));
     dt_tensor *square = dt_add(g, dt_mul(g, apart, apart), dt_mul(g, deviation, deviation));
@@ -268,6 +293,11 @@ static inline void world_futures(const world_ports *p, dt_graph *g, dt_tensor *z
         dt_unary(g, DT_FN_SOFTPLUS, world_axes(p, g, dt_slice(g, z, 2 * n, n), dt_slice(g, z, 3 * n, n)), 0.0);
     dt_tensor *sigma = dt_affine(g, dt_cumsum(g, growth), WORLD_SIGMA_GROWTH_MPS * p->dt_s, WORLD_SIGMA_FLOOR_M);
     dt_tensor *spread = dt_unary(g, DT_FN_LOG, sigma, 0.0);
+    if (p->is_calibrated) {
+        dt_tensor *temperature = g->api->param(g, "temperature");
+        spread = dt_split(g, dt_add(g, dt_merge(g, spread), temperature), p->F);
+        out[p->n_out - 1] = dt_affine(g, temperature, 1.0, 0.0);
+    }
     if (p->K == 1) {
         out[WORLD_OUT_FUTURE] = future;
         out[WORLD_OUT_SPREAD] = spread;
@@ -276,7 +306,7 @@ static inline void world_futures(const world_ports *p, dt_graph *g, dt_tensor *z
     out[WORLD_OUT_FUTURES] = future;
     out[WORLD_OUT_SPREADS] = spread;
     out[WORLD_OUT_PROBABILITY] = dt_softmax(g, dt_slice(g, z, 4 * n, p->K));
-    world_sum_up(p, g, sigma, out);
+    world_sum_up(p, g, out);
 }
 
 #endif

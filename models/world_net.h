@@ -25,7 +25,7 @@ typedef struct world_config {
     int64_t hidden, layers, head; /* 0: the preset's */
     int64_t narrow, futures;
     double dropout;
-    uint8_t kinematic, reserved_too[7];
+    uint8_t kinematic, calibrated, reserved_too[6];
 } world_config;
 
 static const char *const world_presets[] = {"guide", "15m", NULL};
@@ -47,6 +47,8 @@ static const char *const world_presets[] = {"guide", "15m", NULL};
                   "futures that are told of each vehicle, with their probabilities"),                                  \
         DT_OPTION(world_config, kinematic, DT_OPT_BOOL, "false", "", 0, 0, NULL,                                       \
                   "vehicles move along their heading, at speeds that are not negative"),                               \
+        DT_OPTION(world_config, calibrated, DT_OPT_BOOL, "false", "", 0, 0, NULL,                                      \
+                  "deviations have a temperature, which phase1_world_model.calibration_folds fits"),                   \
         DT_OPTION_END
 
 typedef struct world_net {
@@ -69,7 +71,8 @@ static inline dt_status world_net_create(void *self, const dt_host *h, const voi
     int64_t H = 0;
     DT_TRY_H(world_dim(h, dims, n_dims, "H", &H));
     DT_TRY_H(world_ports_init(&w->ports, h, dims, n_dims));
-    world_ports_tell(&w->ports, c->futures, c->kinematic != 0);
+    const world_telling how = {.futures = c->futures, .is_kinematic = c->kinematic, .is_calibrated = c->calibrated};
+    world_ports_tell(&w->ports, &how);
     if (w->narrow == 0) { /* of embeddings the last one is enough */
         snprintf(w->ports.text[0], WORLD_TEXT, "S %lld", (long long)H);
         w->ports.in[WORLD_IN_HISTORY].name = "latest";
@@ -146,6 +149,7 @@ static inline dt_status world_head_params(const world_net *w, dt_params *reg)
         DT_TRY_H(world_add(reg, "lane.0", WORLD_LANE_UNITS, w->ports.R, w->ports.R, 1));
         DT_TRY_H(world_add(reg, "lane.1", w->head, WORLD_LANE_UNITS, WORLD_LANE_UNITS, 0));
     }
+    DT_TRY_H(world_future_params(&w->ports, reg));
     return world_add(reg, "head.1", world_future_columns(&w->ports), w->head, 0, 1);
 }
 

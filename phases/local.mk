@@ -6,9 +6,11 @@ plugin_LTLIBRARIES += phases/phase1_world_model.la phases/phase2_ppo.la \
 # What perception and world learn from recorded scenes, in each phase that trains them.
 scenes_sources = phases/scenes/prediction.c phases/scenes/prediction.h phases/scenes/accuracy.c \
 	phases/scenes/accuracy.h phases/scenes/figures.c phases/scenes/figures.h phases/scenes/pictures.c \
-	phases/scenes/pictures.h
+	phases/scenes/pictures.h phases/scenes/region.c phases/scenes/region.h phases/scenes/slice.c \
+	phases/scenes/slice.h
 
-phases_phase1_world_model_la_SOURCES = phases/phase1_world_model.c $(scenes_sources)
+phases_phase1_world_model_la_SOURCES = phases/phase1_world_model.c \
+	phases/scenes/calibration.c phases/scenes/calibration.h $(scenes_sources)
 phases_phase1_world_model_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/phases/scenes -DDT_PLUGIN_NAME=phase1_world_model
 phases_phase1_world_model_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase1_world_model_la_LDFLAGS = $(PLUGIN_LINK)

@@ -4,15 +4,18 @@
  * they are evaluated). Progressive horizon: only the first seconds of the future count at the beginning.
  */
 #include "accuracy.h"
+#include "calibration.h"
 #include "prediction.h"
 
 #include "dtrain/svc/comm.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct config {
     prediction_config prediction; /* first */
     double horizon_start_s, horizon_epochs;
+    int64_t calibration_folds;
 } config;
 
 typedef struct state {
@@ -23,6 +26,7 @@ typedef struct state {
     config config;
     prediction prediction;
     accuracy accuracy;
+    calibration calibration;
     dt_data *train_data, *eval_data;
     dt_train *trainer;
     bool is_growth_told;
@@ -32,7 +36,25 @@ typedef struct state {
 
 static dt_status check(const dt_host *h, const void *cfg)
 {
-    return prediction_check(h, "phase1_world_model", &((const config *)cfg)->prediction);
+    const config *c = cfg;
+    if (c->calibration_folds == 1) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "phase1_world_model.calibration_folds 1: training leaves one of them out, so 2 or more, or 0");
+    }
+    return prediction_check(h, "phase1_world_model", &c->prediction);
+}
+
+static dt_status bind_calibration(state *s)
+{
+    prediction *p = &s->prediction;
+    if (!p->has_temperature) {
+        return DT_FAIL_H(s->h, DT_ECONFIG,
+                         "phase1_world_model.calibration_folds is %lld, but the world model has no temperature to fit; "
+                         "set its option calibrated, as world_lstm and world_gru have it, or calibration_folds to 0",
+                         (long long)s->config.calibration_folds);
+    }
+    p->calibrates = 1;
+    return calibration_init(&s->calibration, p, s->train, s->config.calibration_folds);
 }
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
@@ -46,10 +68,14 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, "phase1_world_model");
     DT_TRY_H(prediction_init(p, h, s->bind, "phase1_world_model", &s->config.prediction));
     accuracy_init(&s->accuracy, p, s->train, s->metrics);
-    DT_TRY_H(prediction_bind_data(p, "train", NULL, 0, &s->train_data));
+    char folds[24];
+    snprintf(folds, sizeof(folds), "%lld", (long long)s->config.calibration_folds);
+    const dt_setting left_out = {"calibration_folds", folds};
+    DT_TRY_H(prediction_bind_data(p, "train", &left_out, s->config.calibration_folds > 0, &s->train_data));
     DT_TRY_H(prediction_bind_data(p, "eval", NULL, 0, &s->eval_data));
     DT_TRY_H(prediction_bind_perception(p));
-    return prediction_bind_world(p, 0);
+    DT_TRY_H(prediction_bind_world(p, 0));
+    return s->config.calibration_folds > 0 ? bind_calibration(s) : DT_OK;
 }
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
@@ -68,6 +94,7 @@ static dt_status start(void *self)
                                 .user = s,
                                 .record = record,
                                 .data = s->train_data,
+                                .apart = s->prediction.calibrates ? "temperature" : NULL,
                                 .models = models};
     return s->train->create(s->h, &desc, &s->trainer);
 }
@@ -109,6 +136,9 @@ static dt_status iterate(void *self, dt_progress *out)
     if (st >= 0) {
         s->metrics->scalar(s->h, "charts/horizon_s", seconds);
     }
+    if (st >= 0 && s->prediction.calibrates && (out->epoch_end || st == DT_DONE)) {
+        DT_TRY_H(calibration_run(&s->calibration, s->trainer));
+    }
     return st;
 }
 
@@ -132,6 +162,7 @@ static void destroy(void *self)
     }
     stop(s);
     accuracy_fini(&s->accuracy);
+    calibration_fini(&s->calibration);
     prediction_fini(&s->prediction);
 }
 
@@ -147,6 +178,9 @@ static const dt_option options[] = {
               "part of the future that counts at the start"),
     DT_OPTION(config, horizon_epochs, DT_OPT_F64, "10", "epochs", 0, 1e6, NULL,
               "epochs until all of the future counts, growing linearly; 0 = from the start"),
+    DT_OPTION(config, calibration_folds, DT_OPT_I64, "0", "1", 0, 1000, NULL,
+              "after every epoch the temperature of a world model with option calibrated is fitted to one of so many "
+              "folds, which training leaves out; 0: it stays"),
     DT_OPTION(prediction_config, nll_weight, DT_OPT_F64, "1", "1", 0, 1e6, NULL,
               "weight of the likelihood of the recorded positions"),
     DT_OPTION(prediction_config, position_weight, DT_OPT_F64, "1", "1/m^2", 0, 1e6, NULL,

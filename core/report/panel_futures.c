@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What predicted futures are worth: the share of recorded positions inside the ellipses of each level, as a curve
+ * What predicted futures are worth: the share of recorded positions inside the regions of each level, as a curve
  * beside the diagonal that a calibrated model is on, and at three levels by horizon; distances of the best of the most
  * probable futures, and how many miss; and by site.
  */
@@ -62,7 +62,7 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase)
     const dt_chart c = {.prefix = "",
                         .name = "Share of recorded positions inside",
                         .unit = "",
-                        .x_name = "level of the ellipse",
+                        .x_name = "level of the region",
                         .curve = p->curve,
                         .n_curves = n};
     return dt_chart_write(&c, p->out);

@@ -44,6 +44,8 @@
  *                   futures    "S k F 2" f32  predicted positions
  *                   spreads    "S k F 2" f32  log of their deviations, log m
  *                   probability "S k"   f32  of each, they sum to 1
+ *                   and, of models that can be calibrated: temperature "2F" f32, a parameter of theirs that is part of
+ *                   spread and spreads as it is, for x and y of each step
  *
  * controller   in   obs        "A D"    f32  what each agent observes, normalised if the phase does so
  *                   obs_history "W A D" f32  the last W observations of each agent, the present one last; zeros before
@@ -174,7 +176,8 @@
  *                             5 s / 10 m, if it does what those ahead of it did (Newell 2002)
  *   path         "S 41 4" f32 as above; along the heading where it is on no lane
  * Vehicles present at the anchor frame are the sequences, in the order of their rows.
- * Options that the phase sets when it binds the data: split ("train" or "eval"), history_s, horizon_s, rate_hz; T is
+ * Options that the phase sets when it binds the data: split ("train", "eval", or "calibration" of calibration_folds
+ * more, which train then leaves out), history_s, horizon_s, rate_hz; T is
  * history_s * rate_hz with the anchor as the last step, F is horizon_s * rate_hz.
  */
 #ifndef DTRAIN_SHAPES_H

@@ -3,29 +3,20 @@
  * See accuracy.h.
  */
 #include "accuracy.h"
+#include "slice.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOTION = 6, MOTION_SPEED = 4, AXES = 2, KEY = 32 };
+enum { KEY = 32 };
 enum { RISK_NEGATIVE, RISK_POSITIVE, RISK_ALREADY, RISK_UNKNOWN }; /* values of risk_state */
 
-/* Horizons of 1, 2, ... seconds that fall on a step. */
 void accuracy_init(accuracy *a, const prediction *p, const dt_train_api *train, const dt_metrics_api *metrics)
 {
     *a = (accuracy){.h = p->h, .prediction = p, .train = train, .metrics = metrics, .T = p->T, .F = p->F};
-    figures_shape *s = &a->shape;
-    s->F = p->F;
-    s->step_s = 1.0 / p->config.rate_hz;
-    for (int second = 1; second <= FIGURES_MAX_S; second++) {
-        const double steps = second * p->config.rate_hz;
-        if (fabs(steps - round(steps)) < 1e-6 && llround(steps) <= a->F) {
-            s->step[s->n_horizons] = (uint32_t)llround(steps) - 1;
-            s->seconds[s->n_horizons++] = second;
-        }
-    }
+    figures_shape_init(&a->shape, p->F, p->config.rate_hz);
 }
 
 void accuracy_fini(accuracy *a)
@@ -34,51 +25,6 @@ void accuracy_fini(accuracy *a)
         a->h->release(a->h, a->risk);
         pictures_free(&a->pictures);
     }
-}
-
-/* Buffers of a slice that evaluation reads. */
-typedef struct slice {
-    const float *motion, *target, *future, *spread, *risk; /* [T,S,6] [S,F,2] [S,F,2] [S,F,2] [N] */
-    const int32_t *seq_row;                                /* [T,S] */
-    const uint8_t *complete, *risk_state;                  /* [S] [N] */
-    const float *futures, *probability;                    /* [S,K,F,2] [S,K], or NULL */
-    const int32_t *site;                                   /* [S], or NULL */
-    int64_t S, K;
-} slice;
-
-static dt_status slice_open(const accuracy *a, const dt_rows *r, slice *z)
-{
-    const struct {
-        const char *name;
-        const void **to;
-    } part[] = {{"motion", (const void **)&z->motion},
-                {"target", (const void **)&z->target},
-                {"future", (const void **)&z->future},
-                {"spread", (const void **)&z->spread},
-                {"risk", (const void **)&z->risk},
-                {"seq_row", (const void **)&z->seq_row},
-                {"risk_state", (const void **)&z->risk_state},
-                {"complete", (const void **)&z->complete}};
-    int64_t dim[DT_MAX_DIMS] = {0};
-    uint32_t rank = 0;
-    for (uint32_t i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
-        if (part[i].to == (const void **)&z->risk && a->prediction->perception == NULL) {
-            continue;
-        }
-        *part[i].to = a->train->rows(r, part[i].name, dim, &rank);
-        if (*part[i].to == NULL) {
-            return DT_FAIL_H(a->h, DT_EPLUGIN, "evaluation has no values named %s", part[i].name);
-        }
-    }
-    z->S = dim[0]; /* of complete, the last one */
-    z->site = a->train->rows(r, "site", dim, &rank);
-    z->futures = a->prediction->K > 0 ? a->train->rows(r, "futures", dim, &rank) : NULL;
-    z->K = z->futures != NULL ? dim[1] : 1;
-    z->probability = a->prediction->K > 0 ? a->train->rows(r, "probability", dim, &rank) : NULL;
-    if (a->prediction->K > 0 && (z->futures == NULL || z->probability == NULL)) {
-        return DT_FAIL_H(a->h, DT_EPLUGIN, "evaluation has no values named futures or probability");
-    }
-    return DT_OK;
 }
 
 static dt_status push_risk(accuracy *a, float value, uint32_t is_positive)
@@ -103,14 +49,8 @@ static dt_status push_risk(accuracy *a, float value, uint32_t is_positive)
 /* One complete window. */
 static void add_window(accuracy *a, const slice *z, int64_t v)
 {
-    const int64_t at = v * a->F * AXES;
-    const figures_window w = {.target = z->target + at,
-                              .future = z->future + at,
-                              .spread = z->spread + at,
-                              .futures = z->futures != NULL ? z->futures + z->K * at : NULL,
-                              .probability = z->futures != NULL ? z->probability + z->K * v : NULL,
-                              .K = z->K,
-                              .speed = z->motion[((a->T - 1) * z->S + v) * MOTION + MOTION_SPEED]};
+    figures_window w;
+    slice_window(a->prediction, z, v, &w);
     figures_add(&a->all, &a->shape, &w);
     if (z->site != NULL && z->site[v] >= 0 && z->site[v] < ACCURACY_SITES) {
         figures_add(&a->site[z->site[v]], &a->shape, &w);
@@ -134,7 +74,7 @@ static dt_status each(void *self, const dt_rows *r)
 {
     accuracy *a = self;
     slice z = {0};
-    DT_TRY_H(slice_open(a, r, &z));
+    DT_TRY_H(slice_open(a->prediction, a->train, r, &z));
     for (int64_t v = 0; v < z.S; v++) {
         if (z.complete[v]) {
             add_window(a, &z, v);

@@ -20,6 +20,19 @@ static const char *const ade_name[FIGURES_KS] = {"min_ade_1", "min_ade_6"};
 static const char *const fde_name[FIGURES_KS] = {"min_fde_1", "min_fde_6"};
 static const char *const miss_name[FIGURES_KS] = {"miss_rate_1", "miss_rate_6"};
 
+/* Horizons of 1, 2, ... seconds that fall on a step. */
+void figures_shape_init(figures_shape *s, int64_t F, double rate_hz)
+{
+    *s = (figures_shape){.F = F, .step_s = 1.0 / rate_hz};
+    for (int second = 1; second <= FIGURES_MAX_S; second++) {
+        const double steps = second * rate_hz;
+        if (fabs(steps - round(steps)) < 1e-6 && llround(steps) <= F) {
+            s->step[s->n_horizons] = (uint32_t)llround(steps) - 1;
+            s->seconds[s->n_horizons++] = second;
+        }
+    }
+}
+
 /* ---- one window -------------------------------------------------------------------------------------------------- */
 
 static double distance(const float *p, const float *q)
@@ -31,20 +44,40 @@ static void add_errors(figures *f, const figures_shape *s, const figures_window 
 {
     for (uint32_t i = 0; i < s->n_horizons; i++) {
         const int64_t at = s->step[i] * AXES;
-        const float *p = w->future + at, *q = w->target + at, *u = w->spread + at;
+        const float *p = w->future + at, *q = w->target + at;
         const double model = hypot(p[0] - (double)q[0], p[1] - (double)q[1]);
         const double cv = hypot(w->speed * s->seconds[i] - q[0], q[1]);
         f->square[i] += model * model;
         f->distance[i] += model;
         f->cv_square[i] += cv * cv;
         f->cv_distance[i] += cv;
-        double far = 0; /* squared, in deviations */
-        for (int a = 0; a < AXES; a++) {
-            const double e = ((double)q[a] - p[a]) * exp(-(double)u[a]);
-            far += e * e;
-        }
+    }
+}
+
+int64_t figures_told(const figures_shape *s, const figures_window *w, int64_t step, region_gaussian *g)
+{
+    const int64_t n = w->futures != NULL ? w->K : 1;
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t at = (j * s->F + step) * AXES;
+        const float *p = (w->futures != NULL ? w->futures : w->future) + at;
+        const float *u = (w->futures != NULL ? w->spreads : w->spread) + at;
+        g[j] = (region_gaussian){.p = w->futures != NULL ? (double)w->probability[j] : 1,
+                                 .x = p[0],
+                                 .y = p[1],
+                                 .sigma_x = exp((double)u[0]),
+                                 .sigma_y = exp((double)u[1])};
+    }
+    return n;
+}
+
+static void add_coverage(figures *f, const figures_shape *s, const figures_window *w)
+{
+    for (uint32_t i = 0; i < s->n_horizons; i++) {
+        region_gaussian g[FIGURES_MAX_FUTURES];
+        const float *q = w->target + s->step[i] * AXES;
+        const double at = region_level(g, figures_told(s, w, s->step[i], g), q[0], q[1]);
         for (uint32_t j = 0; j < FIGURES_LEVELS; j++) {
-            f->inside[i][j] += far <= -2 * log1p(-level[j]);
+            f->inside[i][j] += at <= level[j];
         }
     }
 }
@@ -110,6 +143,7 @@ static void add_constant_velocity(figures *f, const figures_shape *s, const figu
 void figures_add(figures *f, const figures_shape *s, const figures_window *w)
 {
     add_errors(f, s, w);
+    add_coverage(f, s, w);
     add_likelihood(f, s, w);
     add_futures(f, s, w);
     add_constant_velocity(f, s, w);

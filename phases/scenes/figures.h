@@ -6,8 +6,8 @@
  *   rmse(t)         = sqrt(mean |p_t - q_t|^2)        p predicted, q recorded position
  *   displacement(t) = mean |p_t - q_t|
  *   nll             = mean over windows and future steps of -log N(q; p, diag(sigma^2)), in nats
- *   coverage(t)     = share of windows with sum_axis ((p_t - q_t) / sigma_t)^2 <= -2 log(1 - level): q lies in the
- *                     ellipse that a Gaussian fills to `level` (chi squared with 2 degrees of freedom)
+ *   coverage(t)     = share of windows whose q lies in the region that the told distribution fills to a level: of one
+ *                     future an ellipse, of several what their mixture fills (region.h)
  *   min_ade(k)      = mean over windows of the least, over the k most probable futures, mean distance over all steps
  *   min_fde(k)      = the same of the distance at the last step
  *   miss_rate(k)    = share of windows with a least last distance above 2 m
@@ -20,6 +20,7 @@
 
 #include "dtrain/helpers.h"
 #include "dtrain/svc/metrics.h"
+#include "region.h"
 
 enum { FIGURES_MAX_S = 5, FIGURES_MAX_FUTURES = 64, FIGURES_LEVELS = 10, FIGURES_KS = 2 };
 #define FIGURES_MISS_M 2.0
@@ -32,9 +33,9 @@ typedef struct figures_shape {
     double seconds[FIGURES_MAX_S];
 } figures_shape;
 
-typedef struct figures_window {            /* of one vehicle */
-    const float *target, *future, *spread; /* [F,2] */
-    const float *futures, *probability;    /* [K,F,2] [K]; NULL: future is the only one */
+typedef struct figures_window {                   /* of one vehicle */
+    const float *target, *future, *spread;        /* [F,2] */
+    const float *futures, *spreads, *probability; /* [K,F,2] [K,F,2] [K]; NULL: future is the only one */
     int64_t K;
     double speed; /* m/s, at the last step of history */
 } figures_window;
@@ -45,6 +46,9 @@ typedef struct figures { /* sums */
     uint64_t inside[FIGURES_MAX_S][FIGURES_LEVELS], missed[FIGURES_KS], cv_missed, n_windows;
 } figures;
 
+void figures_shape_init(figures_shape *s, int64_t F, double rate_hz);
+/* The told distribution of a step's position, of several futures their mixture: g [FIGURES_MAX_FUTURES], how many. */
+int64_t figures_told(const figures_shape *s, const figures_window *w, int64_t step, region_gaussian *g);
 /* w->K is 1 to FIGURES_MAX_FUTURES where there are futures. */
 void figures_add(figures *f, const figures_shape *s, const figures_window *w);
 /* Part of an evaluation's result: errors at the horizons. Errors: DT_EDIVERGED: they are not finite. */

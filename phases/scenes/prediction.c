@@ -132,6 +132,7 @@ static dt_status find_futures(prediction *p)
     for (int i = 0; i < 3; i++) {
         port[i] = p->bind->model_output(p->world, name[i]);
     }
+    p->has_temperature = p->bind->model_output(p->world, "temperature") != NULL;
     if (port[0] == NULL) {
         return DT_OK;
     }
@@ -190,7 +191,7 @@ dt_status prediction_bind_world(prediction *p, uint32_t flags)
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
 /* What the world model tells. */
-enum { FUTURE, SPREAD, FUTURES, SPREADS, PROBABILITY, N_TOLD };
+enum { FUTURE, SPREAD, FUTURES, SPREADS, PROBABILITY, TEMPERATURE, N_TOLD };
 
 /* node rows [N,H] -> one sequence per vehicle [T,S,H] -> futures; embedding NULL: motion alone */
 static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embedding, dt_named told[N_TOLD])
@@ -209,7 +210,19 @@ static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embed
         past[n++] = (dt_named){"lane", api->input(g, "lane")};
         past[n++] = (dt_named){"path", api->input(g, "path")};
     }
-    return api->model(g, p->world, past, n, told, p->K > 0 ? N_TOLD : FUTURES);
+    dt_named out[N_TOLD];
+    uint32_t from[N_TOLD], n_out = 0;
+    for (uint32_t i = 0; i < N_TOLD; i++) {
+        if (i <= SPREAD || (i == TEMPERATURE ? p->has_temperature != 0 : p->K > 0)) {
+            from[n_out] = i;
+            out[n_out++] = told[i];
+        }
+    }
+    DT_TRY_H(api->model(g, p->world, past, n, out, n_out));
+    for (uint32_t i = 0; i < n_out; i++) {
+        told[from[i]] = out[i];
+    }
+    return DT_OK;
 }
 
 /* x [S,D] for each of K futures: [S,K,D] */
@@ -222,6 +235,12 @@ static dt_tensor *each(dt_graph *g, dt_tensor *x, int64_t K)
     return dt_split(g, dt_concat(g, part, (uint32_t)K), K);
 }
 
+/* Logarithms of deviations without the model's temperature. */
+static dt_tensor *untempered(const prediction *p, dt_graph *g, const dt_named told[N_TOLD], dt_tensor *spread)
+{
+    return p->has_temperature ? dt_split(g, dt_sub(g, dt_merge(g, spread), told[TEMPERATURE].tensor), p->F) : spread;
+}
+
 /* nll of the mixture, summed over vehicles; target [S,F,2], weight [S,F] */
 static dt_tensor *mixture_nll(const prediction *p, dt_graph *g, const dt_named told[N_TOLD], dt_tensor *target,
                               dt_tensor *weight)
@@ -229,7 +248,8 @@ static dt_tensor *mixture_nll(const prediction *p, dt_graph *g, const dt_named t
     const double n = MIXTURE_STEPS;
     dt_tensor *both[AXES] = {dt_split(g, weight, p->F), dt_split(g, weight, p->F)};
     dt_tensor *w = each(g, dt_merge(g, dt_concat(g, both, AXES)), p->K), *q = each(g, dt_merge(g, target), p->K);
-    dt_tensor *m = dt_merge(g, told[FUTURES].tensor), *u = dt_merge(g, told[SPREADS].tensor); /* [S,K,2F] */
+    dt_tensor *m = dt_merge(g, told[FUTURES].tensor),
+              *u = dt_merge(g, untempered(p, g, told, told[SPREADS].tensor)); /* [S,K,2F] */
     dt_tensor *e = dt_mul(g, dt_sub(g, q, m), dt_unary(g, DT_FN_EXP, dt_affine(g, u, -1.0, 0.0), 0.0));
     dt_tensor *axis = dt_add(g, dt_affine(g, dt_mul(g, e, e), 0.5, HALF_LOG_2PI), u);
     dt_tensor *nll = dt_merge(g, dt_reduce_columns(g, DT_REDUCE_SUM, dt_mul(g, axis, w))); /* [S,K] */
@@ -256,8 +276,8 @@ static dt_status record_risk(const prediction *p, dt_graph *g, dt_tensor *risk)
 dt_status prediction_record(const prediction *p, dt_graph *g)
 {
     const dt_graph_api *api = g->api;
-    dt_named told[N_TOLD] = {
-        {"future", NULL}, {"spread", NULL}, {"futures", NULL}, {"spreads", NULL}, {"probability", NULL}};
+    dt_named told[N_TOLD] = {{"future", NULL},  {"spread", NULL},      {"futures", NULL},
+                             {"spreads", NULL}, {"probability", NULL}, {"temperature", NULL}};
     dt_named view[] = {{"embedding", NULL}, {"risk", NULL}};
     if (p->perception != NULL) {
         const dt_named seen[] = {{"nodes", api->input(g, "nodes")},
@@ -274,8 +294,8 @@ dt_status prediction_record(const prediction *p, dt_graph *g)
     dt_tensor *horizon = api->step_input(g, "horizon_weight", p->F);
     dt_tensor *weight = dt_mul(g, api->input(g, "target_weight"), horizon); /* [S,F] times [F] */
     if (p->config.nll_weight > 0) {
-        dt_tensor *nll =
-            p->K > 0 ? mixture_nll(p, g, told, target, weight) : dt_gaussian_nll(g, future, spread, target, weight);
+        dt_tensor *nll = p->K > 0 ? mixture_nll(p, g, told, target, weight)
+                                  : dt_gaussian_nll(g, future, untempered(p, g, told, spread), target, weight);
         DT_TRY_H(api->loss(g, "nll", nll, p->config.nll_weight, "S"));
     }
     if (p->config.position_weight > 0) {
@@ -285,10 +305,14 @@ dt_status prediction_record(const prediction *p, dt_graph *g)
     if (p->perception != NULL) {
         DT_TRY_H(record_risk(p, g, view[1].tensor));
     }
+    if (p->calibrates) {
+        DT_TRY_H(api->loss(g, "temperature", dt_sum(g, dt_affine(g, told[TEMPERATURE].tensor, 0.0, 0.0)), 0.0, "1"));
+    }
     DT_TRY_H(api->output(g, "future", future));
     DT_TRY_H(api->output(g, "spread", spread));
     if (p->K > 0) {
         DT_TRY_H(api->output(g, "futures", told[FUTURES].tensor));
+        DT_TRY_H(api->output(g, "spreads", told[SPREADS].tensor));
         DT_TRY_H(api->output(g, "probability", told[PROBABILITY].tensor));
     }
     return api->status(g);

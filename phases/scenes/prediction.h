@@ -15,6 +15,8 @@
  *
  *   nll_j = sum_f w_f -log N(q_f; m_jf, diag(sigma_jf^2))        w: weights of the steps, they sum to 1
  *   nll   = -1/n log sum_j p_j exp(-n nll_j)                     n: steps that count as independent of each other
+ *
+ * A model's temperature is no part of what is learnt: "nll" is of the deviations without it.
  * Threads: [main].
  */
 #ifndef DTRAIN_PHASES_SCENES_PREDICTION_H
@@ -41,9 +43,11 @@ typedef struct prediction {
     int64_t T, F; /* steps of history and future */
     int64_t R, P; /* columns of lane, rows of path; 0: the data does not tell of roads */
     dt_model *perception, *world;
-    bool has_roads; /* the world model was bound to data that tells of them */
-    int64_t K;     /* futures that the world model tells with their probabilities; 0: one, without */
-    float *weight; /* [F] owned: of the future's steps */
+    bool has_roads;      /* the world model was bound to data that tells of them */
+    int64_t K;           /* futures that the world model tells with their probabilities; 0: one, without */
+    int has_temperature; /* of its deviations */
+    int calibrates;      /* the caller's: the loss "temperature" depends on it alone, and is 0 times itself */
+    float *weight;       /* [F] owned: of the future's steps */
 } prediction;
 
 /* Errors: DT_ECONFIG: windows without a step, or of steps that are no whole ms; no loss. */

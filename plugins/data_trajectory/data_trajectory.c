@@ -8,8 +8,10 @@
  * anchor and before alone; targets and risk labels are the only things that look ahead.
  *
  * Splits: "eval" is one fold of the scenes (or a whole site, eval_site) and "train" the others; folds.h says how they
- * are dealt. Training anchors may have a short past or future (min_history_s, min_future_s), those of "eval" and "all"
- * have both whole. Where a checkpoint is judged and nothing is trained, train is the whole store, and eval may be.
+ * are dealt. Where calibration_folds are dealt besides, "calibration" is the last of them that has windows which are
+ * not held out, and train goes without its scenes. Training anchors may have a short past or future (min_history_s,
+ * min_future_s), those of the other splits have both whole. Where a checkpoint is judged and nothing is trained, train
+ * and calibration are the whole store, and eval may be.
  *
  * Node features are scaled by fixed constants and not by the statistics of a store, so that a model means the same on
  * every store. Augmentation (key not 0): the scene turns as a whole about its anchor's centre by an angle drawn from
@@ -33,8 +35,8 @@
 
 enum { T_MAX = 512, N_SYMBOLS = 3, MOTION = 6, DIMS_BYTES = 32 };
 
-enum { SPLIT_ALL, SPLIT_TRAIN, SPLIT_EVAL };
-static const char *const splits[] = {"all", "train", "eval", NULL};
+enum { SPLIT_ALL, SPLIT_TRAIN, SPLIT_EVAL, SPLIT_CALIBRATION };
+static const char *const splits[] = {"all", "train", "eval", "calibration", NULL};
 enum { FOR_TRAINING, FOR_HELD, FOR_ALL };
 static const char *const purposes[] = {"training", "held", "all", NULL};
 
@@ -45,7 +47,7 @@ typedef struct config {
     uint32_t split, judged;
     double history_s, horizon_s, rate_hz;
     double stride_s, train_stride_s, min_history_s, min_future_s;
-    int64_t folds, fold, cache_mb;
+    int64_t folds, fold, cache_mb, calibration_folds;
     const char *eval_site;
     double shift_m, speed_noise_mps, position_noise_m, drop_edges, hide_nodes;
     uint8_t rotate, mirror;
@@ -73,6 +75,8 @@ static const dt_option options[] = {
               "least future of a training anchor in its scene"),
     DT_OPTION(config, folds, DT_OPT_I64, "5", "1", 2, 1000, NULL, "number of folds that the recordings are dealt to"),
     DT_OPTION(config, fold, DT_OPT_I64, "0", "1", 0, 999, NULL, "fold that is held out for evaluation"),
+    DT_OPTION(config, calibration_folds, DT_OPT_I64, "0", "1", 0, 1000, NULL,
+              "folds that are dealt to calibrate, of which train leaves one out besides; 0: none. The phase sets it"),
     DT_OPTION(config, eval_site, DT_OPT_STR, "", "", 0, 0, NULL, "hold out this site whole instead of a fold"),
     DT_OPTION(config, rotate, DT_OPT_BOOL, "true", "", 0, 0, NULL, "turn training scenes by random angles"),
     DT_OPTION(config, mirror, DT_OPT_BOOL, "true", "", 0, 0, NULL, "mirror half of the training scenes"),
@@ -174,11 +178,10 @@ static const float edge_scale[DT_EDGE_FEATURES] = DT_EDGE_SCALE;
 /* ---- which scenes ------------------------------------------------------------------------------------------------ */
 
 /* Anchors of one scene; count alone where out is NULL. Strided from the first possible one. */
-static uint64_t list_anchors(const state *s, const config *c, int64_t scene, sample *out)
+static uint64_t list_anchors(const state *s, const config *c, int is_train, int64_t scene, sample *out)
 {
     const dt_store_view *v = s->v;
     int64_t begin = v->scene_frame[scene], end = v->scene_frame[scene + 1];
-    int is_train = c->split == SPLIT_TRAIN;
     double fps = v->frame_rate_hz;
     int64_t past = (s->T - 1) * s->stride, future = s->F * s->stride;
     if (is_train) {
@@ -199,25 +202,62 @@ static uint64_t list_anchors(const state *s, const config *c, int64_t scene, sam
     return n;
 }
 
+/* takes [n_scenes]: those that calibration is left with, or training; held-out ones are of neither. */
+static dt_status choose_calibration(const state *s, const config *c, uint8_t *takes)
+{
+    const int64_t n_scenes = s->v->n_scenes;
+    uint8_t *is_dealt = s->h->alloc(s->h, (uint64_t)n_scenes);
+    uint64_t n = 0;
+    if (is_dealt == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld scenes", (long long)n_scenes);
+    }
+    dt_status st = DT_OK;
+    for (int64_t fold = c->calibration_folds - 1; fold >= 0 && n == 0 && st == DT_OK; fold--) {
+        st = folds_deal(s->h, s->v, c->calibration_folds, fold, is_dealt);
+        for (int64_t i = 0; i < n_scenes && st == DT_OK; i++) {
+            if (takes[i] && is_dealt[i]) {
+                n += list_anchors(s, c, 0, i, NULL);
+            }
+        }
+    }
+    for (int64_t i = 0; i < n_scenes && st == DT_OK; i++) {
+        takes[i] = takes[i] && is_dealt[i] == (c->split == SPLIT_CALIBRATION);
+    }
+    s->h->release(s->h, is_dealt);
+    return st;
+}
+
+/* takes [n_scenes]: 1 where the split has the scene */
+static dt_status choose_scenes(const state *s, const config *c, uint8_t *takes)
+{
+    const dt_store_view *v = s->v;
+    const int is_judged = c->judged != FOR_TRAINING;
+    if (c->split == SPLIT_ALL || (c->split != SPLIT_EVAL && is_judged) ||
+        (c->split == SPLIT_EVAL && c->judged == FOR_ALL && c->eval_site[0] == '\0')) {
+        memset(takes, 1, (size_t)v->n_scenes);
+        return DT_OK;
+    }
+    DT_TRY_H(c->eval_site[0] != '\0' ? folds_of_site(s->h, v, c->eval_site, takes)
+                                     : folds_deal(s->h, v, c->folds, c->fold, takes));
+    for (int64_t i = 0; i < v->n_scenes; i++) {
+        takes[i] = takes[i] == (c->split == SPLIT_EVAL);
+    }
+    return c->calibration_folds > 0 && c->split != SPLIT_EVAL ? choose_calibration(s, c, takes) : DT_OK;
+}
+
 static dt_status list_samples(state *s, const config *c)
 {
     const dt_store_view *v = s->v;
-    uint8_t *is_held = s->h->alloc(s->h, (uint64_t)v->n_scenes);
-    dt_status st = DT_OK;
-    if (is_held == NULL) {
+    uint8_t *takes = s->h->alloc(s->h, (uint64_t)v->n_scenes);
+    if (takes == NULL) {
         return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld scenes", (long long)v->n_scenes);
     }
-    const int takes_all = c->split == SPLIT_ALL || (c->split == SPLIT_TRAIN && c->judged != FOR_TRAINING) ||
-                          (c->split == SPLIT_EVAL && c->judged == FOR_ALL && c->eval_site[0] == '\0');
-    if (!takes_all) {
-        st = c->eval_site[0] != '\0' ? folds_of_site(s->h, v, c->eval_site, is_held)
-                                     : folds_deal(s->h, v, c->folds, c->fold, is_held);
-    }
+    dt_status st = choose_scenes(s, c, takes);
     for (int pass = 0; pass < 2 && st == DT_OK; pass++) { /* count, then list */
         uint64_t n = 0;
         for (int64_t i = 0; i < v->n_scenes; i++) {
-            if (takes_all || is_held[i] == (c->split == SPLIT_EVAL)) {
-                n += list_anchors(s, c, i, pass == 0 ? NULL : s->sample + n);
+            if (takes[i]) {
+                n += list_anchors(s, c, c->split == SPLIT_TRAIN, i, pass == 0 ? NULL : s->sample + n);
             }
         }
         if (pass == 0 && n > 0) {
@@ -231,7 +271,7 @@ static dt_status list_samples(state *s, const config *c)
             break;
         }
     }
-    s->h->release(s->h, is_held);
+    s->h->release(s->h, takes);
     return st;
 }
 
@@ -246,6 +286,11 @@ static dt_status check(const dt_host *h, const void *cfg)
                          "data_trajectory: history_s %g and horizon_s %g at rate_hz %g give %g and %g "
                          "steps; both must be whole numbers in [1, %d]",
                          c->history_s, c->horizon_s, c->rate_hz, T, F, T_MAX);
+    }
+    if (c->calibration_folds == 1 || (c->split == SPLIT_CALIBRATION && c->calibration_folds == 0)) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "data_trajectory.calibration_folds %lld: 2 or more, so that one can be left out",
+                         (long long)c->calibration_folds);
     }
     if (c->fold >= c->folds) {
         return DT_FAIL_H(h, DT_ECONFIG, "data_trajectory.fold %lld is not below folds = %lld", (long long)c->fold,

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Phase 1 with tiny models on the emulated GPU: the losses of its steps are the CPU's. Results of a device come a step
-# late, so row 3 of its metrics is held against row 2 of the CPU's.
+# Phase 1 with tiny models that tell several futures, on the emulated GPU: the losses of its steps are the CPU's. Results
+# of a device come a step late, so row 3 of its metrics is held against row 2 of the CPU's.
 set -u
 
 build=${DT_BUILDDIR:-.}
@@ -19,7 +19,8 @@ loss() {
 for device in cpu cuda; do
     "$build/dtrain" --plugin phase1_world_model.so --device $device --run-dir "$work/$device" --max-steps 3 \
         --set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set world_lstm.hidden=16 \
-        --set world_lstm.layers=1 --set data.batch=16 --set training.eval_interval=0 --threads 2 -q || exit 1
+        --set world_lstm.layers=1 --set world_lstm.futures=3 --set world_lstm.kinematic=true \
+        --set world_lstm.calibrated=true --set data.batch=16 --set training.eval_interval=0 --threads 2 -q || exit 1
 done
 for rows in "1 1" "2 3"; do
     echo "$(loss cpu "${rows% *}") $(loss cuda "${rows#* }")" | awk '

@@ -5,6 +5,12 @@ tests_phases_test_phase1_world_model_SOURCES = tests/phases/test_phase1_world_mo
 tests_phases_test_phase1_world_model_CPPFLAGS = $(mock_cppflags)
 tests_phases_test_phase1_world_model_LDADD = $(mock_libs)
 
+dt_tests += tests/phases/test_region
+tests_phases_test_region_SOURCES = tests/phases/test_region.c phases/scenes/region.c
+tests_phases_test_region_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
+dt_scripts += tests/phases/futures.sh
+tests/phases/futures.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
+
 dt_tests += tests/phases/test_phase2_ppo
 tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/clipped/loss.c \
 	phases/clipped/imagine.c

@@ -51,11 +51,12 @@ typedef struct world {
     float horizon[F];
     uint64_t step;
     float motion[T][S][6], target[S][F][2], future[S][F][2], spread[S][F][2], risk[N];
-    int32_t seq_row[T][S], site[S];
+    int32_t seq_row[T][S], site[S], sample_of_seq[S];
     uint8_t complete[S], risk_state[N];
-    bool has_futures, has_sites;
+    bool has_futures, has_sites, has_temperature, epoch_end;
+    float temperature[F][2];
     const char *futures_dims; /* of the world model's port */
-    float futures[S][K][F][2], probability[S][K];
+    float futures[S][K][F][2], spreads[S][K][F][2], probability[S][K];
 } world;
 
 static world *w; /* services get no user pointer from dt_bind_api's handles */
@@ -95,6 +96,10 @@ static const dt_port *bind_model_output(const dt_model *m, const char *name)
 {
     static const dt_port embedding = {"embedding", "N 64", DT_F32, 0}, probability = {"probability", "S 3", DT_F32, 0};
     static dt_port futures = {"futures", NULL, DT_F32, 0};
+    static const dt_port temperature = {"temperature", "10", DT_F32, 0};
+    if (strcmp(m->role, "world") == 0 && strcmp(name, "temperature") == 0) {
+        return w->has_temperature ? &temperature : NULL;
+    }
     if (strcmp(m->role, "world") == 0) {
         futures.dims = w->futures_dims;
         return !w->has_futures ? NULL : strcmp(name, "probability") == 0 ? &probability : &futures;
@@ -119,7 +124,7 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     *out = &w->data[0];
     for (uint32_t i = 0; i < n; i++) {
         append(w->overrides, "%s=%s ", overrides[i].key, overrides[i].value);
-        if (strcmp(overrides[i].key, "split") == 0 && strcmp(overrides[i].value, "eval") == 0) {
+        if (strcmp(overrides[i].key, "split") == 0 && strcmp(overrides[i].value, "train") != 0) {
             *out = &w->data[1];
             (*out)->is_eval = true;
         }
@@ -179,6 +184,7 @@ static dt_status train_step(dt_train *t, dt_step_report *out)
     out->grad_norm = 0.25;
     out->learning_rate = 1e-3;
     out->samples = 64;
+    out->epoch_end = w->epoch_end;
     return w->step == 100 ? DT_DONE : DT_OK;
 }
 
@@ -203,8 +209,10 @@ static const void *train_rows(const dt_rows *r, const char *name, int64_t dim[DT
                {"complete", w->complete},
                {"risk_state", w->risk_state},
                {"futures", w->has_futures ? w->futures : NULL},
+               {"spreads", w->has_futures ? w->spreads : NULL},
                {"probability", w->has_futures ? w->probability : NULL},
-               {"site", w->has_sites ? w->site : NULL}};
+               {"site", w->has_sites ? w->site : NULL},
+               {"sample_of_seq", w->sample_of_seq}};
     *rank = 1;
     dim[0] = strcmp(name, "complete") == 0 ? r->S : 0;
     dim[1] = strcmp(name, "futures") == 0 ? K : 0;
@@ -223,6 +231,34 @@ static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *ste
     *steps = 100;
     *steps_per_epoch = 10;
     return DT_OK;
+}
+
+static uint64_t train_vector_size(const dt_train *t)
+{
+    assert_string_equal(t->desc.apart, "temperature");
+    return F * 2;
+}
+
+static dt_status train_vector_get(dt_train *t, float *out)
+{
+    (void)t;
+    memcpy(out, w->temperature, sizeof(w->temperature));
+    return DT_OK;
+}
+
+static dt_status train_vector_set(dt_train *t, const float *in)
+{
+    (void)t;
+    memcpy(w->temperature, in, sizeof(w->temperature));
+    return DT_OK;
+}
+
+static const uint64_t *train_samples(const dt_rows *r, uint32_t *n)
+{
+    static const uint64_t sample[1] = {0};
+    (void)r;
+    *n = 1;
+    return sample;
 }
 
 static void metrics_scalar(const dt_host *h, const char *name, double value)
@@ -253,6 +289,10 @@ static const dt_train_api train_api = {.struct_size = sizeof(dt_train_api),
                                        .step = train_step,
                                        .evaluate = train_evaluate,
                                        .rows = train_rows,
+                                       .samples = train_samples,
+                                       .vector_size = train_vector_size,
+                                       .vector_get = train_vector_get,
+                                       .vector_set = train_vector_set,
                                        .position = train_position};
 static const dt_metrics_api metrics_api = {
     .struct_size = sizeof(dt_metrics_api), .scalar = metrics_scalar, .report = metrics_report};
@@ -479,7 +519,7 @@ static void test_figures_of_several_futures(void **test)
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
     assert_int_equal(p.ops->start(p.self), DT_OK);
     assert_string_equal(w->graph.error, "");
-    assert_int_equal(w->graph.n_outputs, 5);
+    assert_int_equal(w->graph.n_outputs, 6);
     assert_string_equal(w->graph.loss[0].name, "nll");
     assert_int_equal(w->graph.loss[0].value->op, DT_OP_SUM); /* of the mixture */
     assert_int_equal(w->graph.loss[1].value->op, DT_OP_MSE);
@@ -669,6 +709,45 @@ static void test_defaults_of_host_sections(void **test)
     assert_null(c->extension("dtrain.defaults/2"));
 }
 
+/* The temperature is that of deviations which would hold what they should: at the end of an epoch alone. */
+static void test_temperature_is_fitted(void **test)
+{
+    (void)test;
+    static const char *const set[] = {"rate_hz=1", "history_s=2", "horizon_s=5", "calibration_folds=4", NULL};
+    world_init();
+    phase p;
+    dt_progress out = {.struct_size = sizeof(out)};
+    assert_int_equal(phase_open(&p, set), DT_ECONFIG);
+    assert_non_null(strstr(w->host.message, "the world model has no temperature to fit"));
+    phase_close(&p);
+
+    world_init();
+    w->has_temperature = true;
+    for (int v = 0; v < 2; v++) {
+        for (int f = 0; f < F; f++) { /* sigma is 1. e^0.4 is the first factor by which 68 % and more hold this */
+            w->future[v][f][0] = w->target[v][f][0] + (float)(sqrt(-2 * log(1 - 0.68)) * exp(0.375));
+            w->temperature[f][1] = 0.1F * (float)f;
+        }
+    }
+    assert_int_equal(phase_open(&p, set), DT_OK);
+    assert_non_null(strstr(w->overrides, "split=train history_s=2 horizon_s=5 rate_hz=1 calibration_folds=4 "));
+    assert_non_null(strstr(w->overrides, "split=eval history_s=2 horizon_s=5 rate_hz=1 split=calibration"));
+    assert_int_equal(p.ops->start(p.self), DT_OK);
+    assert_string_equal(w->graph.error, "");
+    assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
+    assert_true(w->temperature[0][0] == 0);
+    w->epoch_end = true;
+    assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
+    for (int f = 0; f < F; f++) {
+        assert_float_equal(w->temperature[f][0], 0.4, 1e-6);
+        assert_float_equal(w->temperature[f][1], 0.4 + 0.1 * f, 1e-6);
+    }
+    memset(w->complete, 0, sizeof(w->complete)); /* nothing to fit it to: it stays */
+    assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
+    assert_float_equal(w->temperature[0][0], 0.4, 1e-6);
+    phase_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -680,6 +759,7 @@ int main(void)
         cmocka_unit_test(test_coverage_and_sites),
         cmocka_unit_test(test_evaluation_without_windows_says_so),
         cmocka_unit_test(test_evaluation_refuses_what_is_not_finite),
+        cmocka_unit_test(test_temperature_is_fitted),
         cmocka_unit_test(test_refusals_before_training),
         cmocka_unit_test(test_every_failed_allocation_leaves_nothing_behind),
         cmocka_unit_test(test_defaults_of_host_sections),

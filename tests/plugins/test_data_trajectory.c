@@ -752,7 +752,21 @@ static void test_splits(void **state)
         assert_true((held & group) == 0 || (held & group) == group);
         assert_int_equal(all & held, 0);
         all |= held;
+
+        /* what calibrates is taken from train, whole recordings of it, and eval stays */
+        uint32_t left =
+            scenes_of((const char *const[]){WINDOW, text, "split=calibration", "calibration_folds=4", NULL});
+        uint32_t rest = scenes_of((const char *const[]){WINDOW, text, "split=train", "calibration_folds=4", NULL});
+        assert_true(left != 0 && rest != 0);
+        assert_int_equal(left & rest, 0);
+        assert_int_equal(left | rest, kept);
+        assert_true((left & group) == 0 || (left & group) == group);
+        assert_int_equal(scenes_of((const char *const[]){WINDOW, text, "split=eval", "calibration_folds=4", NULL}),
+                         held);
     }
+    assert_int_equal(
+        scenes_of((const char *const[]){WINDOW, "split=calibration", "calibration_folds=4", "judged=all", NULL}),
+        (1u << SCENES) - 1);
     assert_int_equal(all, (1u << SCENES) - 1);
     const char *const eval[] = {WINDOW, "eval_site=south", "split=eval", NULL};
     const char *const train[] = {WINDOW, "eval_site=south", "split=train", NULL};
@@ -1005,6 +1019,8 @@ static void test_refusals(void **state)
     refuse("s", (const char *const[]){"history_s=0.5", NULL}, DT_ECONFIG, "2.5 and 25 steps");
     refuse("s", (const char *const[]){"horizon_s=0", NULL}, DT_ECONFIG, "15 and 0 steps");
     refuse("s", (const char *const[]){"folds=3", "fold=3", NULL}, DT_ECONFIG, "fold 3 is not below folds = 3");
+    refuse("s", (const char *const[]){"calibration_folds=1", NULL}, DT_ECONFIG, "calibration_folds 1: 2 or more");
+    refuse("s", (const char *const[]){"split=calibration", NULL}, DT_ECONFIG, "calibration_folds 0: 2 or more");
     refuse("s", (const char *const[]){"rate_hz=4", NULL}, DT_ECONFIG, "rate_hz 4 does not divide the 10 Hz");
     refuse("s", (const char *const[]){"rate_hz=20", NULL}, DT_ECONFIG, "rate_hz 20 does not divide");
     refuse("s", (const char *const[]){"eval_site=moon", "split=eval", NULL}, DT_ECONFIG,

@@ -98,7 +98,7 @@ def check_last(figure, name, runs, axis):
     assert not told, f"{name} over {axis}: {told} is not its last value"
 
 
-RELIABILITY = ("Share of recorded positions inside", "level of the ellipse")
+RELIABILITY = ("Share of recorded positions inside", "level of the region")
 
 
 def check_reliability(x, y, runs):

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See region.h.
+ */
+#include "region.h"
+
+#include <math.h>
+
+enum { RINGS = 20, SPOKES = 4 };
+
+/* In units of 1 / 2 pi. */
+static double density(const region_gaussian *g, int64_t n, double x, double y)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const double a = (x - g[j].x) / g[j].sigma_x, b = (y - g[j].y) / g[j].sigma_y;
+        sum += g[j].p / (g[j].sigma_x * g[j].sigma_y) * exp(-0.5 * (a * a + b * b));
+    }
+    return sum;
+}
+
+/* Points of equal weight: rings with as much of a Gaussian between them, turned against each other. */
+static double denser(const region_gaussian *g, int64_t n, const region_gaussian *of, double least)
+{
+    int found = 0;
+    for (int i = 0; i < RINGS; i++) {
+        const double r = sqrt(-2 * log1p(-(i + 0.5) / RINGS));
+        for (int k = 0; k < SPOKES; k++) {
+            const double turn = 2 * 3.14159265358979 * (k + 0.382 * i) / SPOKES;
+            found += density(g, n, of->x + r * of->sigma_x * cos(turn), of->y + r * of->sigma_y * sin(turn)) > least;
+        }
+    }
+    return (double)found / (RINGS * SPOKES);
+}
+
+double region_level(const region_gaussian *g, int64_t n, double x, double y)
+{
+    if (n == 1) {
+        const double a = (x - g->x) / g->sigma_x, b = (y - g->y) / g->sigma_y;
+        return -expm1(-0.5 * (a * a + b * b));
+    }
+    const double here = density(g, n, x, y);
+    double level = 0;
+    for (int64_t j = 0; j < n; j++) {
+        if (g[j].p > 0) {
+            level += g[j].p * denser(g, n, &g[j], here);
+        }
+    }
+    return level;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an evaluation of predictions hands out, by name: fields of the data and outputs of prediction_record. Threads:
+ * [main].
+ */
+#ifndef DTRAIN_PHASES_SCENES_SLICE_H
+#define DTRAIN_PHASES_SCENES_SLICE_H
+
+#include "figures.h"
+#include "prediction.h"
+
+typedef struct slice {
+    const float *motion, *target, *future, *spread, *risk; /* [T,S,6] [S,F,2] [S,F,2] [S,F,2] [N] */
+    const float *futures, *spreads, *probability;          /* [S,K,F,2] [S,K,F,2] [S,K], or NULL */
+    const int32_t *seq_row, *sample_of_seq;                /* [T,S] [S]; the second may be NULL */
+    const int32_t *site;                                   /* [S], or NULL */
+    const uint8_t *complete, *risk_state;                  /* [S] [N] */
+    int64_t S, K;
+} slice;
+
+/* Errors: DT_EPLUGIN names what is missing. */
+dt_status slice_open(const prediction *p, const dt_train_api *train, const dt_rows *r, slice *z);
+/* Vehicle v. */
+void slice_window(const prediction *p, const slice *z, int64_t v, figures_window *w);
+
+#endif
