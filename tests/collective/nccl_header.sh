@@ -80,7 +80,8 @@ for folder in ${NCCL_INCLUDE:-} ${CUDA_HOME:-/usr/local/cuda}/include /usr/inclu
     mkdir "$work/$found"
     cp "$folder"/nccl*.h "$work/$found/"
     version=$(sed -n 's/^#define NCCL_\(MAJOR\|MINOR\|PATCH\) \([0-9]*\)$/\2/p' "$folder/nccl.h" | paste -s -d .)
-    if "$cc" -std=c11 -Werror -I"$work/$found" -I"$work/cuda" -I"${DT_SRCDIR:-.}/core" -fsyntax-only "$work/check.c"; then
+    # shellcheck disable=SC2086 # "ccache gcc" is two words
+    if $cc -std=c11 -Werror -I"$work/$found" -I"$work/cuda" -I"${DT_SRCDIR:-.}/core" -fsyntax-only "$work/check.c"; then
         echo "NCCL $version: as declared"
     else
         echo "NCCL $version: other than declared ($folder/nccl.h)"
