@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* True when a test wants this call refused; errno is then what the system would have said. */
@@ -504,6 +505,15 @@ static void *map_room(int fd, size_t bytes)
         return MAP_FAILED;
     }
     return refused("fs.map", ENOMEM) ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
+uint64_t dt_fs_room(const char *folder)
+{
+    struct statvfs fs;
+    uint64_t bytes = 0;
+    const bool is_known = statvfs(folder, &fs) == 0 && fs.f_frsize > 0;
+    return is_known && !__builtin_mul_overflow((uint64_t)fs.f_bavail, (uint64_t)fs.f_frsize, &bytes) ? bytes
+                                                                                                     : UINT64_MAX;
 }
 
 dt_status dt_fs_map_room(const char *path, size_t bytes, void **out_p)

@@ -6,7 +6,7 @@
  *       model.safetensors  optim.safetensors  state.json  plugin-<name>.bin...  config.cfg
  *       MANIFEST.json      what, by whom, and of each file bytes, sha256 and a crc32c per MiB
  *                          (of a large optimizer, written by several processes: optim-00001-of-00004.safetensors ...,
- *                          and optim.safetensors.index.json)
+ *                          and optim.safetensors.index.json; of a replay: plugin-<name>-00001-of-00004.bin ...)
  *       COMMIT             the 32 bytes sha256(MANIFEST.json): the last thing written
  *   <run>/checkpoints/LATEST                a hint for people; never trusted
  *   <run>/checkpoints/quarantine/           damaged checkpoints that a loader met
@@ -37,6 +37,17 @@ typedef struct dt_ckpt_blob {
     const void *data;
     size_t bytes;
 } dt_ckpt_blob;
+
+/* A blob of which each of n processes has a part: files of their own, the numbers of process and processes behind the
+ * name where there are several. Parts are no part of state_hash: who saves them puts their digest into a blob. */
+typedef dt_status dt_ckpt_put(void *to, const void *p, size_t bytes);
+typedef struct dt_ckpt_part {
+    const char *name; /* NULL: there is none */
+    uint32_t version, index, n;
+    uint64_t bytes; /* exactly what write puts, piece by piece */
+    dt_status (*write)(void *user, dt_ckpt_put *put, void *to);
+    void *user;
+} dt_ckpt_part;
 
 typedef struct dt_ckpt_plugin {
     char name[DT_CKPT_NAME_BYTES], version[32], abi[32];
@@ -80,6 +91,7 @@ typedef struct dt_ckpt_save_desc {
     const dt_ckpt_blob *blobs;
     const char *config; /* the effective configuration; NULL leaves config.cfg out */
     uint32_t n_shards;  /* files that the optimizer's tensors are spread over; 0 and 1: optim.safetensors alone */
+    dt_ckpt_part part;  /* this process's */
 } dt_ckpt_save_desc;
 
 /* Write and commit. A checkpoint of the same step is replaced in one atomic swap. On failure the old ones are untouched
@@ -107,6 +119,10 @@ dt_status dt_ckpt_save_files(dt_ckpt_saver *s) DT_NODISCARD;
 /* Of d: run_dir, step, the tensors and n_shards. name: as another process was told it. Fault point ckpt.shard. */
 dt_status dt_ckpt_save_shard(const dt_ckpt_save_desc *d, const char *name, uint32_t shard, dt_ckpt_shard *out)
     DT_NODISCARD;
+/* This process's part, where d has one of several; of the first save_files writes it. As save_shard. */
+dt_status dt_ckpt_save_part(const dt_ckpt_save_desc *d, const char *name, dt_ckpt_shard *out) DT_NODISCARD;
+/* Before save_end: those of other processes, [part.n - 1] from the second on; what they own is taken. */
+void dt_ckpt_save_take_parts(dt_ckpt_saver *s, dt_ckpt_shard *others);
 /* others: [n_shards - 1] from the second on; what they own is taken. s is gone afterwards. */
 dt_status dt_ckpt_save_end(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info *info_p) DT_NODISCARD;
 void dt_ckpt_save_abandon(dt_ckpt_saver *s); /* instead: nothing of it is left, nor is s; NULL is fine */
@@ -143,6 +159,8 @@ dt_status dt_ckpt_load_optim(const dt_ckpt *c, const dt_ckpt_tensor *want, uint3
 const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p);  /* not NUL-terminated */
 const char *dt_ckpt_config(const dt_ckpt *c, size_t *bytes_p); /* the same; NULL when it has none */
 bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p);
+/* All parts of a blob, in order, into out [DT_CKPT_MAX_SHARDS]; hands back their number, 0: it lacks one of them. */
+uint32_t dt_ckpt_parts_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out);
 
 /* The run goes on from this step: later checkpoints do not belong to it any more and move to superseded/. n_p: how
  * many. Errors: DT_EIO, DT_ENOMEM. */

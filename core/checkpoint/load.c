@@ -493,7 +493,7 @@ static uint64_t little(const uint8_t *p, int n)
 
 bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p)
 {
-    char file[DT_CKPT_NAME_BYTES + 16];
+    char file[DT_CKPT_NAME_BYTES + 40];
     if (snprintf(file, sizeof(file), "plugin-%s.bin", name) >= (int)sizeof(file)) {
         return false;
     }
@@ -509,6 +509,29 @@ bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p)
     *out_p =
         (dt_ckpt_blob){.name = f->name, .version = (uint32_t)little(p + 8, 4), .data = p + 24, .bytes = map->n - 24};
     return true;
+}
+
+/* One of n, where a checkpoint has it. */
+static bool find_part(const dt_ckpt *c, const char *name, uint32_t i, uint32_t n, dt_ckpt_blob *out_p)
+{
+    char numbered[DT_CKPT_NAME_BYTES + 24];
+    const int bytes = n > 1 ? snprintf(numbered, sizeof(numbered), "%s-%05u-of-%05u", name, i + 1, n)
+                            : snprintf(numbered, sizeof(numbered), "%s", name);
+    return bytes < (int)sizeof(numbered) && dt_ckpt_blob_find(c, numbered, out_p);
+}
+
+uint32_t dt_ckpt_parts_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out)
+{
+    uint32_t n = 1;
+    while (n <= DT_CKPT_MAX_SHARDS && !find_part(c, name, 0, n, &out[0])) {
+        n++;
+    }
+    for (uint32_t i = 1; i < n && n <= DT_CKPT_MAX_SHARDS; i++) {
+        if (!find_part(c, name, i, n, &out[i])) {
+            return 0;
+        }
+    }
+    return n <= DT_CKPT_MAX_SHARDS ? n : 0;
 }
 
 /* ---- looking ---- */

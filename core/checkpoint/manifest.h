@@ -11,7 +11,7 @@ enum {
     DT_MANIFEST_VERSION = 1,
     DT_MANIFEST_CHUNK = 1024 * 1024,          /* bytes of a file under one CRC */
     DT_MANIFEST_MAX_BYTES = 16 * 1024 * 1024, /* a chunk takes 11 bytes of it: enough for files of a terabyte */
-    DT_MANIFEST_MAX_FILES = DT_CKPT_MAX_PLUGINS + DT_CKPT_MAX_SHARDS + 8
+    DT_MANIFEST_MAX_FILES = DT_CKPT_MAX_PLUGINS + 2 * DT_CKPT_MAX_SHARDS + 8
 };
 
 typedef struct dt_manifest_file {

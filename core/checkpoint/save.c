@@ -113,6 +113,10 @@ static dt_status check_desc(const dt_ckpt_save_desc *d)
     if (d->n_shards > DT_CKPT_MAX_SHARDS) {
         return DT_FAIL(DT_EINVAL, "%u shards, the limit is %d", d->n_shards, DT_CKPT_MAX_SHARDS);
     }
+    if (d->part.name != NULL && (d->part.n > DT_CKPT_MAX_SHARDS || d->part.index >= d->part.n)) {
+        return DT_FAIL(DT_EINVAL, "part %u of %u of %s, the limit is %d", d->part.index, d->part.n, d->part.name,
+                       DT_CKPT_MAX_SHARDS);
+    }
     if (d->n_blobs > DT_CKPT_MAX_PLUGINS || d->info.n_plugins > DT_CKPT_MAX_PLUGINS) {
         return DT_FAIL(DT_EINVAL, "%u plugin states of %u plugins, the limit is %d", d->n_blobs, d->info.n_plugins,
                        DT_CKPT_MAX_PLUGINS);
@@ -163,7 +167,7 @@ static dt_status check_space(const dt_ckpt_save_desc *d, const char *folder)
     for (uint32_t i = 0; i < d->n_blobs; i++) {
         need += d->blobs[i].bytes;
     }
-    return dt_ckpt_check_space(folder, need);
+    return dt_ckpt_check_space(folder, need + d->part.bytes * (d->part.n > 1 ? d->part.n : 1)); /* all have about it */
 }
 
 /* The next file of the manifest. */
@@ -202,6 +206,13 @@ static dt_status write_shard(const dt_ckpt_save_desc *d, const dt_shard_map *map
     return st;
 }
 
+static dt_status write_part(const dt_ckpt_save_desc *d, const char *folder, dt_sealed *file, dt_manifest_file *out)
+{
+    dt_part_name name;
+    dt_part_name_get(d->part.name, d->part.index, d->part.n, name);
+    return dt_sealed_part(file, folder, name, &d->part, out);
+}
+
 static dt_status write_index(dt_ckpt_saver *s)
 {
     dt_str text = {0};
@@ -228,6 +239,7 @@ dt_status dt_ckpt_save_files(dt_ckpt_saver *s)
         snprintf(name, sizeof(name), "plugin-%s.bin", d->blobs[i].name);
         DT_TRY(dt_sealed_blob(&s->file, folder, name, &d->blobs[i], next_file(s)));
     }
+    DT_TRY(d->part.name != NULL ? write_part(d, folder, &s->file, next_file(s)) : DT_OK);
     return d->config != NULL
                ? dt_sealed_bytes(&s->file, folder, "config.cfg", d->config, strlen(d->config), next_file(s))
                : DT_OK;
@@ -400,20 +412,30 @@ static dt_status save_shard(const dt_ckpt_save_desc *d, const char *folder, uint
     return st;
 }
 
-dt_status dt_ckpt_save_shard(const dt_ckpt_save_desc *d, const char *name, uint32_t shard, dt_ckpt_shard *out)
+static dt_status save_part(const dt_ckpt_save_desc *d, const char *folder, uint32_t part, dt_sealed *file,
+                           dt_manifest_file *out)
+{
+    (void)part; /* d says which */
+    if (dt_fault("ckpt.shard")) {
+        return DT_FAIL(DT_EIO, "cannot write part %u of %s (injected)", d->part.index, folder);
+    }
+    return write_part(d, folder, file, out);
+}
+
+/* A file in the folder that another process has begun. */
+static dt_status save_beside(const dt_ckpt_save_desc *d, const char *name, uint32_t shard,
+                             dt_status (*save)(const dt_ckpt_save_desc *d, const char *folder, uint32_t shard,
+                                               dt_sealed *file, dt_manifest_file *out),
+                             dt_ckpt_shard *out)
 {
     dt_str folder = {0};
     dt_sealed file;
     dt_manifest_file told = {.bytes = 0};
-    DT_TRY(check_desc(d));
-    if (!is_temp_name(name) || shard >= d->n_shards) {
-        return DT_FAIL(DT_EINVAL, "no checkpoint is written to \"%.64s\" in %u shards", name, d->n_shards);
-    }
     DT_TRY(dt_sealed_init(&file));
     dt_str_addf(&folder, "%s/checkpoints/%s", d->run_dir, name);
     dt_status st = dt_str_status(&folder);
     if (st == DT_OK) {
-        st = save_shard(d, folder.text, shard, &file, &told);
+        st = save(d, folder.text, shard, &file, &told);
     }
     *out = (dt_ckpt_shard){.bytes = told.bytes, .n_crc = told.n_crc, .crc = told.crc};
     memcpy(out->sha256, told.sha256, sizeof(out->sha256));
@@ -422,23 +444,50 @@ dt_status dt_ckpt_save_shard(const dt_ckpt_save_desc *d, const char *name, uint3
     return explain(st, d);
 }
 
-/* What another process wrote, into the manifest. */
-static void take_shard(dt_ckpt_saver *s, uint32_t shard, dt_ckpt_shard *from)
+dt_status dt_ckpt_save_shard(const dt_ckpt_save_desc *d, const char *name, uint32_t shard, dt_ckpt_shard *out)
 {
-    dt_shard_name name;
+    DT_TRY(check_desc(d));
+    if (!is_temp_name(name) || shard >= d->n_shards) {
+        return DT_FAIL(DT_EINVAL, "no checkpoint is written to \"%.64s\" in %u shards", name, d->n_shards);
+    }
+    return save_beside(d, name, shard, save_shard, out);
+}
+
+dt_status dt_ckpt_save_part(const dt_ckpt_save_desc *d, const char *name, dt_ckpt_shard *out)
+{
+    DT_TRY(check_desc(d));
+    if (!is_temp_name(name) || d->part.name == NULL) {
+        return DT_FAIL(DT_EINVAL, "no checkpoint is written to \"%.64s\" in parts", name);
+    }
+    return save_beside(d, name, d->part.index, save_part, out);
+}
+
+/* What another process wrote, into the manifest. */
+static void take_file(dt_ckpt_saver *s, const char *name, dt_ckpt_shard *from)
+{
     dt_manifest_file *f = next_file(s);
-    dt_shard_name_get(shard, s->map.n, name);
     *f = (dt_manifest_file){.bytes = from->bytes, .crc = from->crc, .n_crc = from->n_crc, .cap_crc = from->n_crc};
     snprintf(f->name, sizeof(f->name), "%s", name);
     memcpy(f->sha256, from->sha256, sizeof(f->sha256));
     from->crc = NULL;
 }
 
+void dt_ckpt_save_take_parts(dt_ckpt_saver *s, dt_ckpt_shard *others)
+{
+    dt_part_name name;
+    for (uint32_t i = 1; i < s->d->part.n; i++) {
+        dt_part_name_get(s->d->part.name, i, s->d->part.n, name);
+        take_file(s, name, &others[i - 1]);
+    }
+}
+
 dt_status dt_ckpt_save_end(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info *info_p)
 {
     const dt_ckpt_save_desc *d = s->d;
+    dt_shard_name name;
     for (uint32_t i = 1; i < s->map.n; i++) {
-        take_shard(s, i, &others[i - 1]);
+        dt_shard_name_get(i, s->map.n, name);
+        take_file(s, name, &others[i - 1]);
     }
     for (uint32_t i = 0; i < s->m->n_files; i++) {
         s->m->info.bytes += s->m->file[i].bytes;

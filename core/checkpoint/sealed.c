@@ -138,17 +138,40 @@ dt_status dt_sealed_tensors(dt_sealed *s, const char *folder, const char *name, 
 }
 
 /* "dtblob1\n", u32 version, u32 zero, u64 bytes, all little endian, then the bytes */
-static dt_status put_blob(dt_sealed *s, const dt_ckpt_blob *b)
+static dt_status put_head(dt_sealed *s, uint32_t version, uint64_t bytes)
 {
     uint8_t head[24] = "dtblob1\n";
     for (int i = 0; i < 4; i++) {
-        head[8 + i] = (uint8_t)(b->version >> 8 * i);
+        head[8 + i] = (uint8_t)(version >> 8 * i);
     }
     for (int i = 0; i < 8; i++) {
-        head[16 + i] = (uint8_t)((uint64_t)b->bytes >> 8 * i);
+        head[16 + i] = (uint8_t)(bytes >> 8 * i);
     }
-    DT_TRY(add_bytes(s, head, sizeof(head)));
+    return add_bytes(s, head, sizeof(head));
+}
+
+static dt_status put_blob(dt_sealed *s, const dt_ckpt_blob *b)
+{
+    DT_TRY(put_head(s, b->version, b->bytes));
     return add_bytes(s, b->data, b->bytes);
+}
+
+static dt_status put_part(dt_sealed *s, const dt_ckpt_part *p)
+{
+    DT_TRY(put_head(s, p->version, p->bytes));
+    const uint64_t head = s->file->bytes;
+    DT_TRY(p->write(p->user, add_bytes, s));
+    return s->file->bytes - head == p->bytes
+               ? DT_OK
+               : DT_FAIL(DT_EINVAL, "%s has %llu bytes, and was to have %llu", s->path.text,
+                         (unsigned long long)(s->file->bytes - head), (unsigned long long)p->bytes);
+}
+
+dt_status dt_sealed_part(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_part *p,
+                         dt_manifest_file *out)
+{
+    DT_TRY(begin(s, folder, name, out));
+    return end(s, put_part(s, p));
 }
 
 dt_status dt_sealed_blob(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_blob *b,

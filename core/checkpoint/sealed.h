@@ -29,6 +29,9 @@ dt_status dt_sealed_tensors(dt_sealed *s, const char *folder, const char *name, 
                             uint32_t n, dt_manifest_file *out) DT_NODISCARD;
 dt_status dt_sealed_blob(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_blob *b,
                          dt_manifest_file *out) DT_NODISCARD;
+/* Error too: DT_EINVAL (more or fewer bytes than it said). */
+dt_status dt_sealed_part(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_part *p,
+                         dt_manifest_file *out) DT_NODISCARD;
 
 /* Bytes of a tensor's values; false when they cannot be counted. */
 bool dt_ckpt_tensor_bytes(const dt_ckpt_tensor *t, size_t *out_p);

@@ -25,6 +25,15 @@ void dt_shard_name_get(uint32_t i, uint32_t n, dt_shard_name out)
     }
 }
 
+void dt_part_name_get(const char *blob, uint32_t i, uint32_t n, dt_part_name out)
+{
+    if (n <= 1) {
+        snprintf(out, sizeof(dt_part_name), "plugin-%.63s.bin", blob);
+    } else {
+        snprintf(out, sizeof(dt_part_name), "plugin-%.63s-%05u-of-%05u.bin", blob, (i + 1) % 100000, n % 100000);
+    }
+}
+
 uint32_t dt_shards_of(const dt_manifest *m)
 {
     dt_shard_name name;

@@ -14,6 +14,9 @@
 typedef char dt_shard_name[40];
 /* "optim.safetensors", of several "optim-00002-of-00004.safetensors" for i = 1. */
 void dt_shard_name_get(uint32_t i, uint32_t n, dt_shard_name out);
+/* The same of a blob's parts: "plugin-<name>.bin", of several "plugin-<name>-00002-of-00004.bin". */
+typedef char dt_part_name[DT_CKPT_NAME_BYTES + 40];
+void dt_part_name_get(const char *blob, uint32_t i, uint32_t n, dt_part_name out);
 /* How many a manifest lists; 0: it lacks one, or lists those of two numbers. */
 uint32_t dt_shards_of(const dt_manifest *m);
 

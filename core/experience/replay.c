@@ -14,7 +14,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { STREAM_DRAW = 0x64726177 };         /* "draw" */
+enum { STREAM_DRAW = 0x64726177, MOST_RANKS = 256 }; /* "draw"; parts that a checkpoint has */
+#define MOST_BYTES ((size_t)1 << 46)                 /* of a rank: half of what a process can address */
 static const double least_priority = 1e-6; /* epsilon of Schaul et al. 2016, section 3.3: no sample is never drawn */
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
@@ -31,10 +32,10 @@ static dt_status check_bounds(const dt_replay_desc *d)
                            given[i].most);
         }
     }
-    if (d->capacity < 1 || d->capacity > INT64_MAX || d->draw < 1 || d->draw > INT32_MAX) {
+    if (d->capacity < 1 || d->capacity > INT64_MAX || d->draw > INT32_MAX) {
         return DT_FAIL(
             DT_ECONFIG,
-            "a replay of %llu samples that draws %llu; expected at least 1 of both, and less than 2^31 a draw",
+            "a replay of %llu samples that draws %llu; expected at least 1 sample, and less than 2^31 a draw",
             (unsigned long long)d->capacity, (unsigned long long)d->draw);
     }
     return DT_OK;
@@ -46,6 +47,9 @@ static dt_status check_desc(dt_replay *p)
     dt_data_opts data;
     dt_training_opts training;
     DT_TRY(check_bounds(&p->d));
+    if (p->ranks > MOST_RANKS) {
+        return DT_FAIL(DT_ECONFIG, "a replay on %u ranks; at most %d are possible", p->ranks, MOST_RANKS);
+    }
     if (r->d.transitions < 2) {
         return DT_FAIL(DT_EPLUGIN, "a replay is made of a rollout whose transitions are %u; set them to 2 or 3",
                        r->d.transitions);
@@ -65,6 +69,7 @@ static dt_status check_desc(dt_replay *p)
     DT_TRY(dt_config_data(r->stage->d.config, r->stage->d.index, &data));
     DT_TRY(dt_config_training(r->stage->d.config, r->stage->d.index, &training));
     const uint64_t step = (uint64_t)data.batch * (uint64_t)training.accumulation;
+    p->d.draw = p->d.draw > 0 ? p->d.draw : step;
     if (r->stage->d.judged != NULL) { /* nothing is learnt, on other instances than in training */
         p->d.draw = (p->d.draw + step - 1) / step * step;
     }
@@ -98,15 +103,39 @@ static dt_status map_file(const dt_replay *p, void **out)
     return st < 0 ? DT_CONTEXT(st, "a replay of more than data.replay_mb; raise that, or take a smaller capacity") : st;
 }
 
+/* What a rank keeps of it: how many bytes can be addressed, and what there is room for. */
+static dt_status measure(dt_replay *p)
+{
+    const uint64_t own = (p->d.capacity + p->ranks - 1) / p->ranks;
+    const bool fits = own <= SIZE_MAX && dt_mul_size((size_t)own, p->stride, &p->ring_bytes);
+    if (!fits || p->ring_bytes > MOST_BYTES) {
+        return DT_FAIL(DT_ECONFIG,
+                       "a replay of %llu samples of up to %zu bytes each takes %.3g TB on each of %u ranks; at most "
+                       "%.3g TB are possible: lower its capacity to %llu",
+                       (unsigned long long)p->d.capacity, p->stride, (double)own * (double)p->stride * 1e-12, p->ranks,
+                       (double)MOST_BYTES * 1e-12, (unsigned long long)(MOST_BYTES / p->stride * p->ranks));
+    }
+    return DT_OK;
+}
+
+static dt_status check_room(const dt_replay *p)
+{
+    const char *run_dir = p->r->stage->d.run_dir;
+    const uint64_t room = p->is_in_file ? dt_fs_room(run_dir) : UINT64_MAX;
+    return p->ring_bytes <= room
+               ? DT_OK
+               : DT_FAIL(DT_ECONFIG,
+                         "a replay of %llu samples of up to %zu bytes each takes a file of %.3g GB, and %s has room "
+                         "for %.3g GB; lower its capacity to %llu, or free space",
+                         (unsigned long long)p->d.capacity, p->stride, (double)p->ring_bytes * 1e-9, run_dir,
+                         (double)room * 1e-9, (unsigned long long)(room / p->stride * p->ranks));
+}
+
 static dt_status map_ring(dt_replay *p)
 {
     void *ring = NULL;
-    const uint64_t own = (p->d.capacity + p->ranks - 1) / p->ranks;
-    if (own > SIZE_MAX || !dt_mul_size((size_t)own, p->stride, &p->ring_bytes)) {
-        return DT_FAIL(DT_ENOMEM, "a replay of %llu samples of %zu bytes each does not fit in memory",
-                       (unsigned long long)p->d.capacity, p->stride);
-    }
     DT_TRY(wants_file(p, &p->is_in_file));
+    DT_TRY(check_room(p));
     DT_TRY(p->is_in_file ? map_file(p, &ring) : dt_arena_map(p->ring_bytes, &ring));
     p->ring = ring;
     return DT_OK;
@@ -137,9 +166,10 @@ static dt_status hold_room(dt_replay *p)
 
 static dt_status build(dt_replay *p, const dt_replay_desc *d)
 {
-    const size_t draw = (size_t)p->d.draw, samples = (size_t)p->r->d.steps * p->r->instances;
     DT_TRY(check_desc(p));
+    const size_t draw = (size_t)p->d.draw, samples = (size_t)p->r->d.steps * p->r->instances;
     DT_TRY(dt_replay_plan(p, d));
+    DT_TRY(measure(p));
     DT_TRY(map_ring(p));
     DT_TRY(hold_room(p));
     p->slot = dt_alloc_n(draw, sizeof(*p->slot));
@@ -166,7 +196,6 @@ void dt_replay_destroy(dt_replay *p)
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         dt_free(p->held[i]);
     }
-    dt_replay_ungather(p);
     dt_replay_share_fini(p);
     dt_sum_tree_fini(&p->tree);
     unmap_ring(p);
@@ -436,6 +465,11 @@ uint64_t dt_replay_count(const dt_replay *p)
     return dt_replay_held(p);
 }
 
+uint64_t dt_replay_drawn(const dt_replay *p)
+{
+    return p->d.draw;
+}
+
 uint64_t dt_replay_draws(const dt_replay *p)
 {
     return p->draws;
@@ -474,24 +508,27 @@ bool dt_rollout_has_replay(const dt_rollout *r)
 
 dt_status dt_rollout_open_replay(dt_rollout *r)
 {
-    return r->replay != NULL ? dt_replay_gather(r->replay) : DT_OK;
+    return r->replay != NULL ? dt_replay_open(r->replay) : DT_OK;
 }
 
-void dt_rollout_close_replay(dt_rollout *r)
+dt_status dt_rollout_save_replay(const dt_rollout *r, dt_str *state)
 {
-    if (r->replay != NULL) {
-        dt_replay_ungather(r->replay);
-    }
-}
-
-dt_status dt_rollout_save_replay(const dt_rollout *r, dt_str *state, const void **records, size_t *n_records)
-{
-    *records = r->replay->gathered;
-    *n_records = r->replay->gathered_bytes;
     return dt_replay_save(r->replay, state);
 }
 
-dt_status dt_rollout_load_replay(dt_rollout *r, const void *state, size_t bytes, const void *records, size_t n_records)
+uint64_t dt_rollout_replay_bytes(const dt_rollout *r)
 {
-    return dt_replay_load(r->replay, state, bytes, records, n_records);
+    return dt_replay_own_bytes(r->replay);
+}
+
+dt_status dt_rollout_write_replay(const dt_rollout *r, dt_status (*put)(void *to, const void *p, size_t bytes),
+                                  void *to)
+{
+    return dt_replay_write_own(r->replay, put, to);
+}
+
+dt_status dt_rollout_load_replay(dt_rollout *r, uint32_t version, const dt_rollout_bytes *state,
+                                 const dt_rollout_bytes *records, uint32_t n_records)
+{
+    return dt_replay_load(r->replay, version, state, records, n_records);
 }

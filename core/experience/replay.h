@@ -16,6 +16,7 @@
 
 #include "dtrain/svc/replay.h"
 #include "experience/rollout.h"
+#include "experience/service.h"
 #include "rollout/sum_tree.h"
 
 enum { DT_REPLAY_MAX_SIZES = 1 + DT_ENV_MAX_SYMBOLS };
@@ -90,8 +91,7 @@ struct dt_replay {
     dt_comm_in *from;        /* [ranks] */
     dt_samples_part *part;   /* [ranks] */
     int32_t *sizes_of_ranks; /* [ranks, draw, n_sizes] */
-    char *gathered;          /* for a checkpoint: records by slot, each as long as it is; at rank 0 */
-    size_t gathered_bytes, gathered_room;
+    uint64_t digest;         /* of all records, for a checkpoint */
 };
 
 static inline uint64_t dt_replay_held(const dt_replay *p) /* samples in it */
@@ -116,6 +116,7 @@ dt_status dt_replay_draw(dt_replay *p);
 dt_status dt_replay_priority(dt_replay *p, const float *error, uint64_t n);
 uint64_t dt_replay_count(const dt_replay *p);
 uint64_t dt_replay_draws(const dt_replay *p);
+uint64_t dt_replay_drawn(const dt_replay *p);
 /* replay_record.c: what a record is made of; stride is what it takes at most. */
 dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d) DT_NODISCARD;
 /* Bytes of a record of these sizes; where its fields begin goes to at, or NULL. */
@@ -136,11 +137,13 @@ dt_status dt_replay_share_sizes(dt_replay *p) DT_NODISCARD; /* [collective] of w
 /* [collective] Samples of the round, numbered from `number` on, to where they will be, with those that their agents'
  * steps end in. */
 dt_status dt_replay_bring_round(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n) DT_NODISCARD;
-/* replay_state.c; gather: [collective] records to rank 0 for the checkpoint that it is about to write. */
-dt_status dt_replay_gather(dt_replay *p) DT_NODISCARD;
-void dt_replay_ungather(dt_replay *p);
+/* replay_state.c; open: [collective] before a checkpoint is written. */
+dt_status dt_replay_open(dt_replay *p) DT_NODISCARD;
 dt_status dt_replay_save(const dt_replay *p, dt_str *out) DT_NODISCARD;
-dt_status dt_replay_load(dt_replay *p, const char *state, size_t bytes, const char *records, size_t n_records)
+uint64_t dt_replay_own_bytes(const dt_replay *p);
+dt_status dt_replay_write_own(const dt_replay *p, dt_status (*put)(void *to, const void *bytes, size_t n), void *to)
     DT_NODISCARD;
+dt_status dt_replay_load(dt_replay *p, uint32_t version, const dt_rollout_bytes *state, const dt_rollout_bytes *records,
+                         uint32_t n_records) DT_NODISCARD;
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.replay/1", what a checkpoint keeps of it. Two blobs, the same on any number of ranks:
+ * Service "dtrain.replay/1", what a checkpoint keeps of it:
  *
  *   replay          how many samples, rounds and draws there were; what was drawn last, and the statistics that it is
- *                   read with; priorities
- *   replay-records  the records of all samples by slot, each as long as it is
+ *                   read with; priorities; a digest of all records. The same on any number of ranks
+ *   replay-records  the records of samples by slot, each as long as it is: a part of each of n ranks, whose slots are
+ *                   rank, rank + n, ... Any number of ranks takes its own out of any number of parts
  *
  * What is loaded is foreign: every record is checked before one is taken over.
  */
@@ -26,7 +27,9 @@ typedef struct head {          /* of the first blob */
     uint64_t added, rounds, draws;
     uint64_t draw, is_drawn, n_leaves, is_held;
     double most;
+    uint64_t digest; /* of all records; version 1 has none */
 } head;
+enum { HEAD_1 = sizeof(head) - sizeof(uint64_t) };
 
 /* What a record's bytes mean: fields, dims, and how many steps they add up. */
 static uint64_t layout_of(const dt_replay *p)
@@ -53,134 +56,64 @@ static const int32_t *sizes_of(const char *record)
     return (const int32_t *)(const void *)record;
 }
 
-static size_t own_bytes(const dt_replay *p)
+uint64_t dt_replay_own_bytes(const dt_replay *p)
 {
     const uint64_t n = slots_of(p, dt_replay_held(p), p->rank);
-    size_t bytes = 0;
+    uint64_t bytes = 0;
     for (uint64_t i = 0; i < n; i++) {
         bytes += dt_replay_bytes(p, sizes_of(p->ring + i * p->stride), NULL);
     }
     return bytes;
 }
 
-static void pack_own(const dt_replay *p, char *to)
+dt_status dt_replay_write_own(const dt_replay *p, dt_status (*put)(void *to, const void *bytes, size_t n), void *to)
 {
     const uint64_t n = slots_of(p, dt_replay_held(p), p->rank);
     for (uint64_t i = 0; i < n; i++) {
         const char *record = p->ring + i * p->stride;
-        const size_t bytes = dt_replay_bytes(p, sizes_of(record), NULL);
-        memcpy(to, record, bytes);
-        to += bytes;
-    }
-}
-
-/* Streams of all ranks, each by slot, into one. */
-static void merge(const dt_replay *p, const char **at, char *to)
-{
-    const uint64_t held = dt_replay_held(p);
-    for (uint64_t slot = 0; slot < held; slot++) {
-        const char **from = &at[dt_replay_owner(p, slot)];
-        const size_t bytes = dt_replay_bytes(p, sizes_of(*from), NULL);
-        memcpy(to, *from, bytes);
-        to += bytes;
-        *from += bytes;
-    }
-}
-
-typedef struct collected { /* streams of all ranks, at rank 0 */
-    uint64_t *bytes;       /* [ranks] */
-    const char **at;       /* [ranks] */
-    char *own, *all;
-    size_t own_bytes, all_bytes;
-} collected;
-
-static dt_status map_bytes(size_t bytes, char **out)
-{
-    void *p = NULL;
-    DT_TRY(dt_arena_map(bytes + 1, &p));
-    *out = p;
-    return DT_OK;
-}
-
-static dt_status make_room(dt_replay *p, collected *c)
-{
-    c->own_bytes = own_bytes(p);
-    c->bytes = dt_alloc_n(p->ranks, sizeof(*c->bytes));
-    c->at = dt_alloc_n(p->ranks, sizeof(*c->at));
-    if (c->bytes == NULL || c->at == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the replay of %u ranks", p->ranks);
-    }
-    return map_bytes(c->own_bytes, &c->own);
-}
-
-static dt_status make_room_for_all(dt_replay *p, collected *c)
-{
-    for (uint32_t k = 0; k < p->ranks; k++) {
-        if (!dt_add_size(c->all_bytes, (size_t)c->bytes[k], &c->all_bytes)) {
-            return DT_FAIL(DT_ENOMEM, "the replay of %u ranks does not fit in the memory of one", p->ranks);
-        }
-    }
-    if (p->rank != 0) {
-        c->all_bytes = 0;
-        return DT_OK;
-    }
-    p->gathered_bytes = c->all_bytes;
-    p->gathered_room = c->all_bytes + 1;
-    DT_TRY(map_bytes(c->all_bytes, &p->gathered));
-    return map_bytes(c->all_bytes, &c->all);
-}
-
-static dt_status send_all(dt_replay *p, collected *c)
-{
-    dt_comm *comm = p->r->stage->d.comm;
-    const uint64_t mine = c->own_bytes;
-    DT_TRY(dt_comm_all_gather(comm, &mine, sizeof(mine), c->bytes));
-    DT_TRY(dt_comm_agree(comm, make_room_for_all(p, c)));
-    pack_own(p, c->own);
-    memset(p->to, 0, p->ranks * sizeof(*p->to));
-    memset(p->from, 0, p->ranks * sizeof(*p->from));
-    p->to[0] = (dt_comm_out){.data = c->own, .bytes = c->own_bytes};
-    char *at = c->all;
-    for (uint32_t k = 0; k < p->ranks && p->rank == 0; k++) {
-        p->from[k] = (dt_comm_in){.data = at, .bytes = (size_t)c->bytes[k]};
-        c->at[k] = at;
-        at += c->bytes[k];
-    }
-    DT_TRY(dt_comm_all_to_all(comm, p->to, p->from));
-    if (p->rank == 0) {
-        merge(p, c->at, p->gathered);
+        DT_TRY(put(to, record, dt_replay_bytes(p, sizes_of(record), NULL)));
     }
     return DT_OK;
 }
 
-dt_status dt_replay_gather(dt_replay *p)
+/* A sum, so that every rank adds up its own: the hashes of all records, each begun with its slot. */
+static uint64_t digest_of(uint64_t slot, const char *record, size_t bytes)
 {
-    collected c = {.bytes = NULL};
+    return dt_hash64(record, bytes, slot);
+}
+
+static uint64_t own_digest(const dt_replay *p)
+{
+    const uint64_t n = slots_of(p, dt_replay_held(p), p->rank);
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const char *record = p->ring + i * p->stride;
+        sum += digest_of(i * p->ranks + p->rank, record, dt_replay_bytes(p, sizes_of(record), NULL));
+    }
+    return sum;
+}
+
+dt_status dt_replay_open(dt_replay *p)
+{
     DT_TRACE("rollout", "the replay for a checkpoint");
-    dt_replay_ungather(p);
-    if (p->ranks == 1) {
-        p->gathered_bytes = own_bytes(p);
-        p->gathered_room = p->gathered_bytes + 1;
-        DT_TRY(map_bytes(p->gathered_bytes, &p->gathered));
-        pack_own(p, p->gathered);
-        return DT_OK;
+    const uint64_t mine = own_digest(p);
+    uint64_t *all = dt_alloc_n(p->ranks, sizeof(*all));
+    dt_status st = all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the digests of %u ranks", p->ranks);
+    if (p->ranks > 1) {
+        st = dt_comm_agree(p->r->stage->d.comm, st);
     }
-    dt_status st = dt_comm_agree(p->r->stage->d.comm, make_room(p, &c));
+    if (st == DT_OK && p->ranks > 1) {
+        st = dt_comm_all_gather(p->r->stage->d.comm, &mine, sizeof(mine), all);
+    }
     if (st == DT_OK) {
-        st = send_all(p, &c);
+        all[p->rank] = mine;
+        p->digest = 0;
     }
-    dt_arena_unmap(c.own, c.own_bytes + 1);
-    dt_arena_unmap(c.all, c.all_bytes + 1);
-    dt_free(c.bytes);
-    dt_free(c.at);
+    for (uint32_t k = 0; k < p->ranks && st == DT_OK; k++) {
+        p->digest += all[k];
+    }
+    dt_free(all);
     return st;
-}
-
-void dt_replay_ungather(dt_replay *p)
-{
-    dt_arena_unmap(p->gathered, p->gathered_room);
-    p->gathered = NULL;
-    p->gathered_bytes = p->gathered_room = 0;
 }
 
 static void put(dt_str *out, const void *data, size_t bytes)
@@ -199,7 +132,8 @@ dt_status dt_replay_save(const dt_replay *p, dt_str *out)
                     .is_drawn = p->is_drawn,
                     .n_leaves = p->d.alpha > 0 ? dt_replay_held(p) : 0,
                     .is_held = p->is_held,
-                    .most = p->most};
+                    .most = p->most,
+                    .digest = p->digest};
     put(out, &h, sizeof(h));
     if (p->is_drawn) {
         put(out, p->slot, (size_t)p->d.draw * sizeof(*p->slot));
@@ -300,30 +234,54 @@ static dt_status load_leaves(dt_replay *p, const head *h, uint64_t held, cursor 
     return DT_OK;
 }
 
-/* Of all ranks' slots: where each record begins. */
-static dt_status find_records(const dt_replay *p, uint64_t held, cursor *c, const char **record)
+static size_t left_of(const cursor *part, uint32_t n)
 {
+    size_t left = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        left += part[i].left;
+    }
+    return left;
+}
+
+static dt_status ends_early(uint64_t slot, uint64_t held)
+{
+    return DT_FAIL(DT_EDATA, "the checkpoint's replay ends at slot %llu of %llu", (unsigned long long)slot,
+                   (unsigned long long)held);
+}
+
+/* Of all slots, which n parts have in turn: where each record begins. */
+static dt_status find_records(const dt_replay *p, uint64_t held, cursor *part, uint32_t n, const char **record,
+                              uint64_t *digest_p)
+{
+    *digest_p = 0;
     for (uint64_t slot = 0; slot < held; slot++) {
         int32_t size[DT_REPLAY_MAX_SIZES];
+        cursor *c = &part[slot % n];
         record[slot] = c->at;
         if (p->n_sizes * sizeof(*size) > c->left) {
-            return DT_FAIL(DT_EDATA, "the checkpoint's replay ends at slot %llu of %llu", (unsigned long long)slot,
-                           (unsigned long long)held);
+            return ends_early(slot, held);
         }
         memcpy(size, c->at, p->n_sizes * sizeof(*size));
         DT_TRY(dt_replay_check_sizes(p, slot, size));
         const size_t bytes = dt_replay_bytes(p, size, NULL);
         if (bytes > c->left) {
-            return DT_FAIL(DT_EDATA, "the checkpoint's replay ends at slot %llu of %llu", (unsigned long long)slot,
-                           (unsigned long long)held);
+            return ends_early(slot, held);
         }
         DT_TRY(dt_replay_check(p, slot, c->at));
+        *digest_p += digest_of(slot, c->at, bytes);
         c->at += bytes;
         c->left -= bytes;
     }
-    return c->left == 0
+    const size_t left = left_of(part, n);
+    return left == 0 ? DT_OK
+                     : DT_FAIL(DT_EDATA, "the checkpoint's replay goes on for %zu bytes behind its last record", left);
+}
+
+static dt_status check_digest(const head *h, uint64_t digest, uint32_t version)
+{
+    return version < DT_ROLLOUT_REPLAY_VERSION || h->digest == digest
                ? DT_OK
-               : DT_FAIL(DT_EDATA, "the checkpoint's replay goes on for %zu bytes behind its last record", c->left);
+               : DT_FAIL(DT_EDATA, "the checkpoint's replay has other records than its state was saved with");
 }
 
 static void take_records(dt_replay *p, uint64_t held, const char *const *record, const head *h)
@@ -345,13 +303,14 @@ static void take_records(dt_replay *p, uint64_t held, const char *const *record,
     p->draws = h->draws;
 }
 
-static dt_status load(dt_replay *p, const head *h, cursor *state, cursor *records)
+static dt_status load(dt_replay *p, const head *h, uint32_t version, cursor *state, cursor *part, uint32_t n)
 {
     const uint64_t held = h->added < h->capacity ? h->added : h->capacity;
+    uint64_t digest = 0;
     DT_TRY(check_head(h, held));
-    if (held > records->left) { /* a record has more than a byte */
+    if (held > left_of(part, n)) { /* a record has more than a byte */
         return DT_FAIL(DT_EDATA, "the checkpoint's replay says it has %llu samples, in %zu bytes",
-                       (unsigned long long)held, records->left);
+                       (unsigned long long)held, left_of(part, n));
     }
     DT_TRY(load_drawn(p, h, held, state));
     DT_TRY(load_scale(p, h, state));
@@ -360,7 +319,10 @@ static dt_status load(dt_replay *p, const head *h, cursor *state, cursor *record
     if (record == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the records of %llu samples", (unsigned long long)held);
     }
-    const dt_status st = find_records(p, held, records, record);
+    dt_status st = find_records(p, held, part, n, record, &digest);
+    if (st == DT_OK) {
+        st = check_digest(h, digest, version);
+    }
     if (st == DT_OK) {
         take_records(p, held, record, h);
     }
@@ -368,11 +330,31 @@ static dt_status load(dt_replay *p, const head *h, cursor *state, cursor *record
     return st;
 }
 
-dt_status dt_replay_load(dt_replay *p, const char *state, size_t bytes, const char *records, size_t n_records)
+static dt_status load_parts(dt_replay *p, const head *h, uint32_t version, cursor *state,
+                            const dt_rollout_bytes *records, uint32_t n)
 {
-    cursor c = {.at = state, .left = bytes}, r = {.at = records, .left = n_records};
-    head h;
-    DT_TRY(take(&c, &h, sizeof(h)));
+    cursor *part = dt_alloc_n(n, sizeof(*part));
+    if (part == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u parts of a replay", n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        part[i] = (cursor){.at = records[i].data, .left = records[i].bytes};
+    }
+    const dt_status st = load(p, h, version, state, part, n);
+    dt_free(part);
+    return st;
+}
+
+dt_status dt_replay_load(dt_replay *p, uint32_t version, const dt_rollout_bytes *state, const dt_rollout_bytes *records,
+                         uint32_t n_records)
+{
+    cursor c = {.at = state->data, .left = state->bytes};
+    head h = {.digest = 0};
+    if (version < 1 || version > DT_ROLLOUT_REPLAY_VERSION || n_records < 1) {
+        return DT_FAIL(DT_EDATA, "the checkpoint's replay is of version %u, and this dtrain reads up to %d", version,
+                       DT_ROLLOUT_REPLAY_VERSION);
+    }
+    DT_TRY(take(&c, &h, version == 1 ? (size_t)HEAD_1 : sizeof(h)));
     if (h.capacity != p->d.capacity || h.layout != layout_of(p)) {
         dt_log(DT_LOG_WARN,
                "the checkpoint's replay is of %llu samples with other fields or steps than this run's, or of another "
@@ -380,5 +362,5 @@ dt_status dt_replay_load(dt_replay *p, const char *state, size_t bytes, const ch
                (unsigned long long)h.capacity, (unsigned long long)p->d.capacity);
         return DT_OK;
     }
-    return load(p, &h, &c, &r);
+    return load_parts(p, &h, version, &c, records, n_records);
 }

@@ -57,6 +57,7 @@ static const dt_replay_api replay_service = {.struct_size = sizeof(dt_replay_api
                                              .draw = dt_replay_draw,
                                              .count = dt_replay_count,
                                              .draws = dt_replay_draws,
+                                             .drawn = dt_replay_drawn,
                                              .priority = dt_replay_priority};
 
 const dt_stage_rollouts dt_experience = {.service = &service,

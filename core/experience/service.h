@@ -37,14 +37,20 @@ dt_status dt_rollout_save_normaliser(const struct dt_rollout *r, dt_str *out) DT
 dt_status dt_rollout_load(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
 dt_status dt_rollout_load_normaliser(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
 
-/* Of its replay, where it has one. open: [collective] before rank 0 saves, close after it; of one rank save does it.
- * state: appended; records: until close. */
+/* Of its replay, where it has one. open: [collective] before rank 0 saves; of one rank save needs it, too. What this rank
+ * has of the records is written piece by piece; to load, the records of all parts are given, of any number of ranks. */
+enum { DT_ROLLOUT_REPLAY_VERSION = 2 };
+typedef struct dt_rollout_bytes {
+    const void *data;
+    size_t bytes;
+} dt_rollout_bytes;
 bool dt_rollout_has_replay(const struct dt_rollout *r);
 dt_status dt_rollout_open_replay(struct dt_rollout *r) DT_NODISCARD;
-void dt_rollout_close_replay(struct dt_rollout *r);
-dt_status dt_rollout_save_replay(const struct dt_rollout *r, dt_str *state, const void **records, size_t *n_records)
-    DT_NODISCARD;
-dt_status dt_rollout_load_replay(struct dt_rollout *r, const void *state, size_t bytes, const void *records,
-                                 size_t n_records) DT_NODISCARD;
+dt_status dt_rollout_save_replay(const struct dt_rollout *r, dt_str *state) DT_NODISCARD;
+uint64_t dt_rollout_replay_bytes(const struct dt_rollout *r);
+dt_status dt_rollout_write_replay(const struct dt_rollout *r, dt_status (*put)(void *to, const void *p, size_t bytes),
+                                  void *to) DT_NODISCARD;
+dt_status dt_rollout_load_replay(struct dt_rollout *r, uint32_t version, const dt_rollout_bytes *state,
+                                 const dt_rollout_bytes *records, uint32_t n_records) DT_NODISCARD;
 
 #endif

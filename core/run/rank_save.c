@@ -48,7 +48,7 @@ static dt_snapshot_desc describe_snapshot(const dt_rank *k)
 static dt_status write_checkpoint(dt_rank *k, const dt_snapshot_desc *d)
 {
     if (!dt_rank_is_first(k)) {
-        return d->n_shards > 1 ? dt_snapshot_help(k->stage, d) : DT_OK;
+        return dt_snapshot_is_shared(k->stage, d) ? dt_snapshot_help(k->stage, d) : DT_OK;
     }
     DT_TRY(dt_snapshot_save(k->stage, d, NULL));
     k->last_saved_step = dt_rank_global_step(k);
@@ -200,7 +200,7 @@ static dt_status save_until_done(dt_rank *k, bool phase_end, bool must, bool is_
     }
 }
 
-/* What one of several ranks has of the state goes to rank 0 for this time. */
+/* What one of several ranks has of the state goes to rank 0 for this time; of a replay, what all have together. */
 static dt_status open_state(dt_rank *k, uint32_t *is_due_p)
 {
     if (k->stage->trainer == NULL) {
@@ -220,9 +220,6 @@ static void close_state(const dt_rank *k)
 {
     if (k->stage->trainer != NULL) {
         dt_trainer_close_moments(k->stage->trainer, false);
-    }
-    if (k->stage->rollout != NULL) {
-        dt_rollout_close_replay(k->stage->rollout);
     }
 }
 

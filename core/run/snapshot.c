@@ -201,13 +201,28 @@ static void add_blob(dt_ckpt_save_desc *save, dt_ckpt_blob *blobs, const char *n
         (dt_ckpt_blob){.name = name, .version = version, .data = dt_str_text(bytes), .bytes = bytes->bytes};
 }
 
+static dt_status write_records(void *user, dt_ckpt_put *put, void *to)
+{
+    return dt_rollout_write_replay(user, put, to);
+}
+
+/* What this rank has of a replay. */
+static dt_ckpt_part part_of(const dt_stage *s, const dt_snapshot_desc *d)
+{
+    return (dt_ckpt_part){.name = BLOB_RECORDS,
+                          .version = 1,
+                          .index = d->ranks > 1 ? dt_comm_rank(d->comm) : 0,
+                          .n = d->ranks,
+                          .bytes = dt_rollout_replay_bytes(s->rollout),
+                          .write = write_records,
+                          .user = s->rollout};
+}
+
 typedef struct package { /* what a checkpoint is made of */
     dt_tensor_list model, optim;
     dt_str state, config;
     dt_snapshot_held now;
     dt_ckpt_blob blobs[5];
-    const void *records; /* of a replay, [n_records] bytes */
-    size_t n_records;
     dt_ckpt_save_desc save;
 } package;
 
@@ -235,9 +250,8 @@ static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snap
         add_blob(save, p->blobs, BLOB_NORMALISER, 1, &held->normaliser);
     }
     if (s->rollout != NULL && dt_rollout_has_replay(s->rollout)) {
-        add_blob(save, p->blobs, BLOB_REPLAY, 1, &p->now.replay);
-        p->blobs[save->n_blobs++] =
-            (dt_ckpt_blob){.name = BLOB_RECORDS, .version = 1, .data = p->records, .bytes = p->n_records};
+        add_blob(save, p->blobs, BLOB_REPLAY, DT_ROLLOUT_REPLAY_VERSION, &p->now.replay);
+        save->part = part_of(s, d);
     }
     save->run_dir = d->run_dir;
     save->model = p->model.t;
@@ -250,6 +264,11 @@ static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snap
     save->n_shards = d->n_shards;
 }
 
+bool dt_snapshot_is_shared(const dt_stage *s, const dt_snapshot_desc *d)
+{
+    return d->n_shards > 1 || (d->ranks > 1 && s->rollout != NULL && dt_rollout_has_replay(s->rollout));
+}
+
 static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
 {
     const dt_snapshot_held *held = d->held != NULL ? d->held : &p->now;
@@ -260,7 +279,7 @@ static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
     DT_TRY(d->held == NULL ? write_blobs(s, &p->now) : DT_OK);
     if (s->rollout != NULL && dt_rollout_has_replay(s->rollout)) {
         DT_TRY(d->ranks == 1 ? dt_rollout_open_replay(s->rollout) : DT_OK);
-        DT_TRY(dt_rollout_save_replay(s->rollout, &p->now.replay, &p->records, &p->n_records));
+        DT_TRY(dt_rollout_save_replay(s->rollout, &p->now.replay));
     }
     DT_TRY(gather(s, d, held, p));
     describe(s, d, held, p);
@@ -286,15 +305,12 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     }
     package *p = dt_alloc(sizeof(*p));
     dt_status st = p != NULL ? prepare(s, d, p) : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
-    if (d->n_shards > 1) {
+    if (dt_snapshot_is_shared(s, d)) {
         st = dt_shards_lead(d->comm, st, p != NULL ? &p->save : NULL, info_p);
     } else if (st == DT_OK) {
         st = dt_ckpt_save(&p->save, info_p);
     }
     package_destroy(p);
-    if (s->rollout != NULL && d->ranks == 1) {
-        dt_rollout_close_replay(s->rollout);
-    }
     return st;
 }
 
@@ -317,6 +333,9 @@ dt_status dt_snapshot_help(dt_stage *s, const dt_snapshot_desc *d)
                                     .optim = optim.t,
                                     .n_optim = optim.n,
                                     .n_shards = d->n_shards};
+        if (s->rollout != NULL && dt_rollout_has_replay(s->rollout)) {
+            save->part = part_of(s, d);
+        }
     }
     st = dt_shards_follow(d->comm, st, save);
     dt_tensor_list_fini(&model);
@@ -575,14 +594,20 @@ static void take_env_steps(void *user, const char *key, const dt_json_token *t)
 
 static dt_status load_replay(dt_stage *s, const dt_ckpt *c)
 {
-    dt_ckpt_blob state, records;
+    dt_ckpt_blob state, part[DT_CKPT_MAX_SHARDS];
+    dt_rollout_bytes records[DT_CKPT_MAX_SHARDS];
     if (!dt_rollout_has_replay(s->rollout) || !dt_ckpt_blob_find(c, BLOB_REPLAY, &state)) {
         return DT_OK;
     }
-    if (!dt_ckpt_blob_find(c, BLOB_RECORDS, &records)) {
-        return DT_FAIL(DT_EDATA, "the checkpoint has the state of a replay, and no records");
+    const uint32_t n = dt_ckpt_parts_find(c, BLOB_RECORDS, part);
+    if (n == 0) {
+        return DT_FAIL(DT_EDATA, "the checkpoint has the state of a replay, and not all of its records");
     }
-    return dt_rollout_load_replay(s->rollout, state.data, state.bytes, records.data, records.bytes);
+    for (uint32_t i = 0; i < n; i++) {
+        records[i] = (dt_rollout_bytes){part[i].data, part[i].bytes};
+    }
+    const dt_rollout_bytes head = {state.data, state.bytes};
+    return dt_rollout_load_replay(s->rollout, state.version, &head, records, n);
 }
 
 static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)

@@ -43,10 +43,12 @@ typedef struct dt_snapshot_desc {
 void dt_snapshot_hold(dt_stage *s, dt_snapshot_held *h);
 void dt_snapshot_held_fini(dt_snapshot_held *h);
 
-/* [collective] where n_shards is above 1. Errors: those of dt_ckpt_save, the phase's, and DT_EDIVERGED: what is not
- * finite is never saved. */
+/* Do several ranks write, each a shard of the optimizer or its part of a replay? The same on all. */
+bool dt_snapshot_is_shared(const dt_stage *s, const dt_snapshot_desc *d);
+/* [collective] where it is shared. Errors: those of dt_ckpt_save, the phase's, and DT_EDIVERGED: what is not finite is
+ * never saved. */
 dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info_p) DT_NODISCARD;
-/* [collective] Where n_shards is above 1 the other ranks call this while rank 0 saves. An error is the communicator's
+/* [collective] Where it is shared the other ranks call this while rank 0 saves. An error is the communicator's
  * alone: what else a shard meets is rank 0's to tell. */
 dt_status dt_snapshot_help(dt_stage *s, const dt_snapshot_desc *d) DT_NODISCARD;
 /* Old ones beyond checkpoint.keep_last go, the best by checkpoint.best_by stay. */

@@ -97,22 +97,32 @@ static dt_status tell_name(dt_comm *c, const char *from, char name[DT_CKPT_NAME_
     return dt_comm_broadcast(c, 0, name, DT_CKPT_NAME_BYTES);
 }
 
-/* The folder is there, and the others know it. */
-static dt_status write_and_commit(dt_comm *c, dt_ckpt_saver *saver, uint32_t n_shards, dt_ckpt_info *info_p)
+static void drop_shards(dt_ckpt_shard *others, uint32_t n)
 {
-    dt_ckpt_shard *others = dt_alloc_n(n_shards, sizeof(*others));
-    dt_status st =
-        others != NULL ? dt_ckpt_save_files(saver) : DT_FAIL(DT_ENOMEM, "out of memory for %u shards", n_shards);
-    st = collect(c, st, NULL, others, n_shards);
-    if (st == DT_OK) {
-        st = dt_ckpt_save_end(saver, others, info_p);
-    } else {
-        dt_ckpt_save_abandon(saver);
-    }
-    for (uint32_t i = 1; i < n_shards && others != NULL; i++) {
+    for (uint32_t i = 1; i < n && others != NULL; i++) {
         dt_free(others[i - 1].crc);
     }
     dt_free(others);
+}
+
+/* The folder is there, and the others know it. */
+static dt_status write_and_commit(dt_comm *c, dt_ckpt_saver *saver, const dt_ckpt_save_desc *d, dt_ckpt_info *info_p)
+{
+    const uint32_t n_shards = d->n_shards > 1 ? d->n_shards : 1, n_parts = d->part.n > 1 ? d->part.n : 1;
+    dt_ckpt_shard *shards = dt_alloc_n(n_shards, sizeof(*shards)), *parts = dt_alloc_n(n_parts, sizeof(*parts));
+    dt_status st = shards != NULL && parts != NULL
+                       ? dt_ckpt_save_files(saver)
+                       : DT_FAIL(DT_ENOMEM, "out of memory for %u shards and %u parts", n_shards, n_parts);
+    st = collect(c, st, NULL, shards, n_shards);
+    st = collect(c, st, NULL, parts, n_parts);
+    if (st == DT_OK) {
+        dt_ckpt_save_take_parts(saver, parts);
+        st = dt_ckpt_save_end(saver, shards, info_p);
+    } else {
+        dt_ckpt_save_abandon(saver);
+    }
+    drop_shards(shards, n_shards);
+    drop_shards(parts, n_parts);
     return st;
 }
 
@@ -133,13 +143,13 @@ dt_status dt_shards_lead(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d, d
         dt_ckpt_save_abandon(saver);
         return told_st;
     }
-    return write_and_commit(c, saver, d->n_shards, info_p);
+    return write_and_commit(c, saver, d, info_p);
 }
 
 dt_status dt_shards_follow(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d)
 {
     char name[DT_CKPT_NAME_BYTES];
-    dt_ckpt_shard own = {.bytes = 0};
+    dt_ckpt_shard own = {.bytes = 0}, part = {.bytes = 0};
     dt_error why;
     dt_error_take(&why, st);
     DT_TRY(tell_name(c, "", name));
@@ -149,11 +159,16 @@ dt_status dt_shards_follow(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d)
     }
     (void)!dt_error_put(&why);
     const uint32_t rank = dt_comm_rank(c);
-    const bool has_shard = st == DT_OK && rank < d->n_shards;
+    const bool has_shard = st == DT_OK && rank < d->n_shards, has_part = st == DT_OK && d->part.n > 1;
     if (has_shard) {
         st = dt_ckpt_save_shard(d, name, rank, &own);
     }
+    if (st == DT_OK && has_part) {
+        st = dt_ckpt_save_part(d, name, &part);
+    }
     st = collect(c, st, has_shard ? &own : NULL, NULL, 0);
+    st = collect(c, st, has_part ? &part : NULL, NULL, 0);
     dt_free(own.crc);
+    dt_free(part.crc);
     return st == DT_EPEER || st == DT_ECOMM ? st : DT_OK;
 }

@@ -27,6 +27,22 @@ resume() { # DIR CODE [options]
 # all of it at once: the memory is turned over, by priority, of three steps, by statistics of its own
 mixed="--set qreplay.capacity=300 --set qreplay.alpha=0.6 --set qreplay.n_step=3 --set qreplay.normalise_obs=true
        --set qreplay.iterations=10"
+# a part that cannot be written is written with the next try; a kill while ranks write leaves what there was
+cut() { # OPTIONS
+    rm -rf "$work/missed" "$work/cut"
+    cases=$((cases + 2))
+    DTRAIN_FAULT=ckpt.shard:2 "$dtrain" $base "$@" --set training.save_interval=2 --set comm.backend=sim \
+        --set comm.ranks=2 --run-dir "$work/missed" >/dev/null 2>"$work/err" || fail "a part was not written: left with $?"
+    grep -q "cannot write part 1 of .*(injected)" "$work/err" || fail "a part: nothing is said"
+    same missed "a part that was not written at first"
+    DTRAIN_FAULT=ckpt.shard:4! "$dtrain" $base "$@" --set training.save_interval=2 --set comm.backend=sim \
+        --set comm.ranks=2 --run-dir "$work/cut" >/dev/null 2>"$work/err"
+    code=$?
+    [ "$code" -eq 137 ] || fail "it was to be killed among the parts and left with $code"
+    resume cut 0 --set comm.backend=sim --set comm.ranks=3
+    same cut "killed while ranks wrote their parts, resumed on 3"
+}
+
 same_everywhere() { # OPTIONS
     rm -rf "$work/whole" "$work/threads" "$work/ranks" "$work/stopped" "$work/killed" "$work/file"
     # shellcheck disable=SC2086
@@ -51,6 +67,11 @@ same_everywhere() { # OPTIONS
         [ -d "$work/killed/checkpoints/step-000000000032" ] || fail "it was killed without a checkpoint"
         resume killed 0 --set comm.backend=sim --set comm.ranks=2
         same killed "killed and resumed on 2 ranks"
+        cases=$((cases + 2))
+        n=$(find "$work/ranks/checkpoints" -name 'plugin-replay-records-0000[123]-of-00003.bin' | wc -l)
+        [ "$n" -gt 0 ] && [ $((n % 3)) -eq 0 ] || fail "$n parts of a replay, of 3 ranks"
+        "$dtrain" ckpt verify "$work/ranks" >/dev/null 2>"$work/err" || fail "what 3 ranks wrote: verify left with $?"
+        cut $1
     }
 }
 same_everywhere "--set qreplay.iterations=10"

@@ -436,6 +436,22 @@ static uint64_t number_of(int64_t *keys, uint64_t *n_p, int64_t key)
     return i;
 }
 
+/* Nothing said is what a step takes: data.batch. */
+static void test_of_a_step(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"env.id=counter", "tiny.transitions=2",      "tiny.replay=100",
+                                           "tiny.draw=0",    "training.accumulation=2", NULL};
+    uint64_t n = 0;
+    world w;
+    open_with(&w, settings);
+    const dt_samples *s = world_source(&w);
+    assert_int_equal(w.phase->replay->drawn(w.phase->p), 24);
+    assert_done(s->ops->count(s->self, &n));
+    assert_int_equal(n, 24);
+    world_close(&w);
+}
+
 static void test_uniform(void **state)
 {
     (void)state;
@@ -607,12 +623,14 @@ static void save(const job *j, int here)
     }
     assert_done(dt_rollout_open_replay(j->w.stage->rollout));
     assert_done(dt_trainer_open_moments(j->w.stage->trainer, true));
+    assert_int_equal(dt_snapshot_is_shared(j->w.stage, &d), ranks > 1);
     if (dt_comm_rank(j->w.comm) == 0) {
         assert_done(dt_fs_mkdirs(j->dir));
         assert_done(dt_snapshot_save(j->w.stage, &d, NULL));
+    } else {
+        assert_done(dt_snapshot_help(j->w.stage, &d));
     }
     dt_trainer_close_moments(j->w.stage->trainer, false);
-    dt_rollout_close_replay(j->w.stage->rollout);
     assert_done(dt_comm_barrier(j->w.comm));
 }
 
@@ -756,7 +774,7 @@ static void test_refused(void **state)
     refused("tiny.transitions=1", NULL, DT_EPLUGIN, "a rollout whose transitions are 1; set them to 2");
     refused("tiny.draw=35", NULL, DT_ECONFIG, "draws 35 samples, which is no multiple of what a step takes: 12");
     refused("tiny.draw=36", "training.accumulation=2", DT_ECONFIG, "no multiple of what a step takes: 24");
-    refused("tiny.draw=0", NULL, DT_ECONFIG, "expected at least 1 of both");
+    refused("tiny.replay=1000000000000000", NULL, DT_ECONFIG, "at most 70.4 TB are possible: lower its capacity to");
     refused("tiny.n_step=9", NULL, DT_ECONFIG, "adds up n_step = 9 steps and its rollout has 8 in a round");
     refused("tiny.alpha=-1", NULL, DT_ECONFIG, "a replay's alpha is -1; expected 0 to 16");
     refused("tiny.alpha=17", NULL, DT_ECONFIG, "a replay's alpha is 17; expected 0 to 16");
@@ -808,9 +826,16 @@ typedef struct blobs {
 static const char *const foreign[] = {"env.id=crowd",   "tiny.transitions=2",      "tiny.replay=40",
                                       "tiny.alpha=0.5", "tiny.normalise_obs=true", NULL};
 
+static dt_status put_bytes(void *to, const void *p, size_t bytes)
+{
+    blobs *b = to;
+    memcpy(b->records + b->n_records, p, bytes);
+    b->n_records += bytes;
+    return DT_OK;
+}
+
 static void take_blobs(blobs *b)
 {
-    const void *records = NULL;
     world w;
     memset(b, 0, sizeof(*b));
     open_with(&w, foreign);
@@ -818,19 +843,28 @@ static void take_blobs(blobs *b)
     assert_done(w.phase->replay->add(w.phase->p));
     assert_done(w.phase->replay->draw(w.phase->p));
     assert_done(dt_rollout_open_replay(w.stage->rollout));
-    assert_done(dt_rollout_save_replay(w.stage->rollout, &b->state, &records, &b->n_records));
-    b->records = malloc(b->n_records + 64);
-    memcpy(b->records, records, b->n_records);
+    assert_done(dt_rollout_save_replay(w.stage->rollout, &b->state));
+    b->records = malloc(dt_rollout_replay_bytes(w.stage->rollout) + 64);
+    assert_done(dt_rollout_write_replay(w.stage->rollout, put_bytes, b));
+    assert_int_equal(b->n_records, dt_rollout_replay_bytes(w.stage->rollout));
     world_close(&w);
 }
 
-static dt_status load_blobs(const char *state, size_t bytes, const char *records, size_t n)
+static dt_status load_as(uint32_t version, const char *state, size_t bytes, const char *records, size_t n)
 {
+    const dt_rollout_bytes head = {state, bytes}, part = {records, n};
     world w;
     open_with(&w, foreign);
-    const dt_status st = dt_rollout_load_replay(w.stage->rollout, state, bytes, records, n);
+    const dt_status st = dt_rollout_load_replay(w.stage->rollout, version, &head, &part, 1);
     world_close(&w);
     return st;
+}
+
+enum { DIGEST = 80 }; /* where it lies in the state */
+
+static dt_status load_blobs(const char *state, size_t bytes, const char *records, size_t n)
+{
+    return load_as(2, state, bytes, records, n);
 }
 
 /* Every byte of what is saved, turned over: it is refused, or what is read of it is numbers within their bounds; and
@@ -867,7 +901,12 @@ static void test_foreign(void **state)
         refused_ones += st != DT_OK;
         b.records[i] = (char)(b.records[i] ^ 0xff);
     }
-    assert_true(refused_ones > 10);
+    assert_int_equal(refused_ones, (b.n_records + 12) / 13); /* by the digest, where by nothing else */
+    says(load_as(3, text, n, b.records, b.n_records), DT_EDATA, "is of version 3, and this dtrain reads up to 2");
+    text[DIGEST] ^= 1;
+    says(load_blobs(text, n, b.records, b.n_records), DT_EDATA, "other records than its state was saved with");
+    memmove(text + DIGEST, text + DIGEST + 8, n - DIGEST - 8); /* as it was before there were digests */
+    assert_int_equal(load_as(1, text, n - 8, b.records, b.n_records), DT_OK);
     free(text);
     free(b.records);
     dt_str_fini(&b.state);
@@ -881,6 +920,7 @@ int main(void)
         cmocka_unit_test(test_normalised),
         cmocka_unit_test(test_several_steps),
         cmocka_unit_test(test_in_a_file),
+        cmocka_unit_test(test_of_a_step),
         cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_resume),

@@ -675,7 +675,7 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, normalise_advantage, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, shield, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "permit less"),
     DT_OPTION(tiny_config, transitions, DT_OPT_I64, "0", "1", 0, 9, NULL, "see svc/rollout.h"),
-    DT_OPTION(tiny_config, replay, DT_OPT_I64, "0", "samples", 0, 1e9, NULL, "capacity of a replay"),
+    DT_OPTION(tiny_config, replay, DT_OPT_I64, "0", "samples", 0, 1e15, NULL, "capacity of a replay"),
     DT_OPTION(tiny_config, draw, DT_OPT_I64, "36", "samples", 0, 1e6, NULL, "see svc/replay.h"),
     DT_OPTION(tiny_config, n_step, DT_OPT_I64, "1", "steps", 0, 100, NULL, "see svc/replay.h"),
     DT_OPTION(tiny_config, alpha, DT_OPT_F64, "0", "1", -1, 100, NULL, "see svc/replay.h"),

@@ -43,7 +43,8 @@ typedef struct dt_replay_desc {
     uint32_t struct_size;
     uint32_t n_step;    /* 1: single transitions; at most the rollout's steps; 0 is 1 */
     uint64_t capacity;  /* samples of all ranks together */
-    uint64_t draw;      /* samples of a draw: a multiple of what a step takes (data.batch, training.accumulation) */
+    uint64_t draw;      /* samples of a draw: a multiple of what a step takes (data.batch, training.accumulation);
+                         * 0: as many as that */
     double gamma;       /* of n_step */
     double alpha, beta; /* how much priorities count, 0: uniform; how much weights make up for it, 0 to 1 */
     const char *const
@@ -72,6 +73,7 @@ typedef struct dt_replay_api {
      * Errors: DT_EINVAL (not as many rows as were drawn), DT_EDIVERGED (not finite), DT_EPLUGIN (alpha is 0, or nothing
      * is drawn). */
     dt_status (*priority)(dt_replay *p, const float *error, uint64_t n_rows);
+    uint64_t (*drawn)(const dt_replay *p); /* samples of a draw, since 1.2 */
 } dt_replay_api;
 
 #ifdef __cplusplus
