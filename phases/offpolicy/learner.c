@@ -26,20 +26,20 @@ static int64_t round_samples(const offpolicy_learner *l)
     return (int64_t)l->bind->env_instances(l->roles.wiring->env) * l->config.collect_steps;
 }
 
-static dt_status create_errors(offpolicy_learner *l, uint64_t draw)
+static dt_status create_errors(offpolicy_learner *l)
 {
-    l->most_errors = draw * l->roles.spec->n_agents;
+    l->most_errors = l->replay->drawn(l->memory) * l->roles.spec->n_agents;
     l->error =
         l->most_errors <= SIZE_MAX / sizeof(*l->error) ? l->h->alloc(l->h, l->most_errors * sizeof(*l->error)) : NULL;
     return l->error != NULL ? DT_OK
-                            : DT_FAIL_H(l->h, DT_ENOMEM, "no memory for the errors of %llu rows; lower %s.intensity",
-                                        (unsigned long long)l->most_errors, l->phase);
+                            : DT_FAIL_H(l->h, DT_ENOMEM, "no memory for the errors of %llu rows; lower data.batch",
+                                        (unsigned long long)l->most_errors);
 }
 
 static dt_status create_memory(offpolicy_learner *l)
 {
     const offpolicy_config *c = &l->config;
-    const uint64_t draw = (uint64_t)round_samples(l) * (uint64_t)c->intensity;
+    const uint64_t samples = (uint64_t)round_samples(l) * (uint64_t)c->intensity;
     if (round_samples(l) > c->buffer_size) {
         return DT_FAIL_H(l->h, DT_ECONFIG,
                          "%s.buffer_size = %lld keeps less than a round, env.instances * %s.collect_steps = %lld "
@@ -49,12 +49,17 @@ static dt_status create_memory(offpolicy_learner *l)
     const dt_replay_desc d = {.struct_size = sizeof(d),
                               .n_step = (uint32_t)c->n_step,
                               .capacity = (uint64_t)c->buffer_size,
-                              .draw = draw,
+                              .draw = c->priority > 0 ? 0 : samples,
                               .gamma = c->gamma,
                               .alpha = c->priority,
                               .beta = c->priority_correction};
     DT_TRY_H(l->replay->create(l->h, l->experience, &d, &l->memory));
-    return c->priority > 0 ? create_errors(l, draw) : DT_OK;
+    if (!(c->priority > 0)) {
+        return DT_OK;
+    }
+    const uint64_t batch = l->replay->drawn(l->memory);
+    l->updates = (samples + batch - 1) / batch;
+    return create_errors(l);
 }
 
 dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *phase, const offpolicy_config *c,
@@ -96,7 +101,7 @@ dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learne
                                 .record = record,
                                 .data = l->replay->data(l->memory),
                                 .models = models,
-                                .epochs = (uint64_t)l->config.iterations,
+                                .epochs = (uint64_t)l->config.iterations * (l->updates > 0 ? l->updates : 1),
                                 .group = group,
                                 .n_groups = n_groups,
                                 .shadow = shadow,
@@ -187,17 +192,6 @@ static dt_status act(const offpolicy_learner *l, uint64_t *env_steps_p)
     return DT_OK;
 }
 
-/* Critics learn in every update, all in every policy_delay-th of the phase. */
-static dt_status learn(const offpolicy_learner *l, uint64_t step, uint64_t n, dt_step_report *r, uint64_t *samples_p)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        const bool is_whole = (step + i + 1) % (uint64_t)l->config.policy_delay == 0;
-        DT_TRY_H(l->train->step_groups(l->trainer, is_whole ? l->groups : l->critic, r));
-        *samples_p += r->samples;
-    }
-    return DT_OK;
-}
-
 static dt_status keep_errors(void *user, const dt_rows *r)
 {
     offpolicy_learner *l = user;
@@ -220,6 +214,27 @@ static dt_status judge(offpolicy_learner *l)
     return l->replay->priority(l->memory, l->error, l->n_errors);
 }
 
+/* Critics learn in every update, all in every policy_delay-th of the phase. */
+static dt_status update(const offpolicy_learner *l, uint64_t step, dt_step_report *r)
+{
+    const bool is_whole = (step + 1) % (uint64_t)l->config.policy_delay == 0;
+    return l->train->step_groups(l->trainer, is_whole ? l->groups : l->critic, r);
+}
+
+/* Of a round, from the phase's update `step` on. */
+static dt_status learn(offpolicy_learner *l, uint64_t step, uint64_t n, dt_step_report *r, uint64_t *samples_p)
+{
+    const bool is_prioritised = l->config.priority > 0;
+    DT_TRY_H(is_prioritised ? DT_OK : l->replay->draw(l->memory));
+    for (uint64_t i = 0; i < n; i++) {
+        DT_TRY_H(is_prioritised ? l->replay->draw(l->memory) : DT_OK);
+        DT_TRY_H(update(l, step + i, r));
+        DT_TRY_H(is_prioritised ? judge(l) : DT_OK);
+        *samples_p += r->samples;
+    }
+    return DT_OK;
+}
+
 dt_status offpolicy_iterate(void *self, dt_progress *out)
 {
     offpolicy_learner *l = self;
@@ -229,14 +244,13 @@ dt_status offpolicy_iterate(void *self, dt_progress *out)
     if (step >= steps) {
         return DT_DONE;
     }
+    per_round = l->updates > 0 ? l->updates : per_round;
     const uint64_t round = step / per_round;
     const double begin = seconds();
     DT_TRY_H(l->explore != NULL ? l->explore(l, true, round) : DT_OK);
     DT_TRY_H(act(l, &env_steps));
     const double acted = seconds();
-    DT_TRY_H(l->replay->draw(l->memory));
     DT_TRY_H(learn(l, step, per_round, &r, &samples));
-    DT_TRY_H(l->config.priority > 0 ? judge(l) : DT_OK);
     const double learnt = seconds();
     l->metrics->scalar(l->h, "charts/replay", (double)l->replay->count(l->memory));
     l->metrics->scalar(l->h, "time/learn", learnt - acted);

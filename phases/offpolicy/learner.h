@@ -6,7 +6,9 @@
  *   acts          collect_steps steps of every instance; the first round goes on until learning_starts samples are kept
  *   draws         `intensity` times as many samples as a round has, of all that is kept
  *   learns        from them in batches of data.batch: the critic from each, the others from every policy_delay-th
- *   tells         the replay how surprising what was drawn has been, where it is prioritised
+ *
+ * Where the replay is prioritised each batch is drawn by itself, and the replay is told how surprising it was before the
+ * next is (Schaul et al. 2016, algorithm 1).
  *
  * A phase's configuration and state begin with offpolicy_config and offpolicy_learner; it records the losses. An
  * iteration is a round, and depends on parameters, seed, replay and configuration alone. Threads: [main].
@@ -45,7 +47,8 @@ typedef struct offpolicy_learner {
     uint32_t critic; /* bit of the critic's group, which moves in every update: the same */
     /* Sets what acting explores by: as round, from 0, has it, or not at all; NULL: nothing to set. Set before start. */
     dt_status (*explore)(struct offpolicy_learner *l, bool does, uint64_t round);
-    float *error; /* [draw * places], where priorities count */
+    uint64_t updates; /* of a round */
+    float *error;     /* [draw * places], where priorities count */
     uint64_t n_errors, most_errors;
 } offpolicy_learner;
 
