@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* The named extents must be numbers. */
-static dt_status numbers(const dt_infer *q, const char *const *var, uint32_t n)
+static dt_status numbers(const dt_infer *q, const char *const *var, const char *const *called, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         int64_t size = 0;
@@ -23,7 +23,7 @@ static dt_status numbers(const dt_infer *q, const char *const *var, uint32_t n)
                 dt_infer_input_text(q, k, &t);
             }
             const dt_status st =
-                dt_infer_fail(q, DT_ESHAPE, "%s, but %s is ragged; it must be a number", dt_str_text(&t), var[i]);
+                dt_infer_fail(q, DT_ESHAPE, "%s, but %s is ragged; it must be a number", dt_str_text(&t), called[i]);
             dt_str_fini(&t);
             return st;
         }
@@ -41,7 +41,7 @@ static dt_status check_reduce(dt_infer *q)
         return dt_infer_fail(q, DT_EINVAL, "%lld is not one of DT_REDUCE_* (%d to %d)", (long long)q->attr.i[0],
                              DT_REDUCE_SUM, DT_REDUCE_MAX);
     }
-    const dt_status st = numbers(q, var, 2);
+    const dt_status st = numbers(q, var, var, 2);
     if (st < 0) {
         return st;
     }
@@ -91,7 +91,7 @@ const dt_op_info dt_op_reduce_max_bwd = {
 static dt_status check_transpose(dt_infer *q)
 {
     static const char *const var[] = {"A", "B"};
-    return numbers(q, var, 2);
+    return numbers(q, var, var, 2);
 }
 
 static void vjp_transpose(dt_derive *d, const dt_node *n, int32_t dy)
@@ -112,12 +112,14 @@ const dt_op_info dt_op_transpose = {
 static dt_status check_matmul(dt_infer *q)
 {
     static const char *const var[] = {"A", "B", "C", "D"};
+    static const char *const called[] = {"the last but one dimension of a", "the last dimension of a",
+                                         "the last but one dimension of b", "the last dimension of b"};
     const int64_t ta = q->attr.i[0], tb = q->attr.i[1];
     int64_t size[4] = {0};
     if (ta < 0 || ta > 1 || tb < 0 || tb > 1) {
         return dt_infer_fail(q, DT_EINVAL, "transposed is 0 or 1, not %lld and %lld", (long long)ta, (long long)tb);
     }
-    const dt_status st = numbers(q, var, 4);
+    const dt_status st = numbers(q, var, called, 4);
     if (st < 0) {
         return st;
     }
@@ -170,7 +172,7 @@ const dt_op_info dt_op_matmul = {
 static dt_status check_pick(dt_infer *q)
 {
     static const char *const var[] = {"M", "K"};
-    const dt_status st = numbers(q, var, 2);
+    const dt_status st = numbers(q, var, var, 2);
     int64_t K = 0;
     if (st < 0) {
         return st;
@@ -210,7 +212,7 @@ static dt_status check_unfold(dt_infer *q)
     static const char *const var[] = {"L", "C"};
     const int64_t K = q->attr.i[0], stride = q->attr.i[1], padding = q->attr.i[2];
     int64_t L = 0, C = 0;
-    const dt_status st = numbers(q, var, 2);
+    const dt_status st = numbers(q, var, var, 2);
     if (st < 0) {
         return st;
     }

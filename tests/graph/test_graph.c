@@ -217,6 +217,9 @@ static void test_shape_refusals(void **state)
     REFUSED(dt_huber(f.g, H(), H(), input(&f, "label"), 0), DT_EINVAL, "huber: delta 0 must be positive");
     REFUSED(dt_op_(f.g, DT_OP_LAYERNORM, (dt_tensor *[]){H(), param(&f, "b"), param(&f, "b")}, 3, 0, 0, 0, 0),
             DT_EINVAL, "layernorm: epsilon 0");
+    REFUSED(dt_matmul(f.g, H(), H(), 0, 0), DT_ESHAPE,
+            "a is N 8 f32, b is N 8 f32, but the last but one dimension of a is ragged");
+    REFUSED(dt_matmul(f.g, param(&f, "w"), param(&f, "w"), 0, 0), DT_ESHAPE, "a has 9 terms for each sum, b 8");
     REFUSED(dt_categorical(f.g, H(), input(&f, "action"), 2, NULL, NULL), DT_EINVAL,
             "categorical: action has no column 2, it has 2");
     REFUSED(dt_categorical(f.g, H(), input(&f, "action"), -1, NULL, NULL), DT_EINVAL, "no column -1");
