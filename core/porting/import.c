@@ -466,6 +466,11 @@ static dt_status import_root(dt_porting *p, int phase)
         return import_several(p, root, phase);
     }
     DT_TRY(find_phase(p, root, &phase));
+    if (!is_enabled(root)) {
+        return dt_yaml_fail(p->d, child(root, "enabled"),
+                            "enabled: false, and no other phase is there: there is nothing "
+                            "to train");
+    }
     p->listed[p->n_listed++] = phase;
     return import_phase(p, phase, root);
 }

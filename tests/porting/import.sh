@@ -165,6 +165,7 @@ refuse 'amp: { enabled: { a: 1 } }\n' ':1:17: amp.enabled is one value, and a ma
 refuse 'training: 5\n' ':1:11: training is a group of keys, and a value stands there'
 refuse 'phase2: 5\n' ':1:9: phase2 is a group of keys'
 refuse 'phase1: { enabled: false }\n' ':1:1: no phase is enabled'
+refuse 'enabled: false\ntraining: { num_epochs: 2 }\n' ':1:10: enabled: false, and no other phase is there'
 refuse 'data: { phase: 4 }\n' ':1:16: data.phase: expected 1, 2 or 3'
 refuse 'optimizer: { type: rmsprop }\n' ':1:20: optimizer.type = rmsprop: expected one of adam'
 refuse 'optimizer: { betas: [0.9] }\n' ':1:21: optimizer.betas: expected 2 values, found 1'
