@@ -160,6 +160,7 @@ static dt_status run_stage(const dt_session *s, dt_trial *t, dt_str *note_p)
 
 typedef struct answer {
     const dt_args *args;
+    const dt_session *session;
     dt_str text;     /* JSON that is not printed yet */
     dt_json_out out; /* into it */
 } answer;
@@ -252,6 +253,30 @@ static void add_json(answer *w, const char *line)
     dt_str_fini(&verdict);
 }
 
+static const char *const *known_ids(void *user)
+{
+    return dt_loader_ids(user);
+}
+
+static dt_status lookup(void *user, dt_config *c, const char *id, const char **role_p)
+{
+    const dt_loaded *comp = NULL;
+    DT_TRY(dt_loader_find(user, 0, id, &comp));
+    *role_p = comp->desc.role;
+    return comp->desc.kind == DT_KIND_PHASE
+               ? dt_config_declare_phase(c, id, comp->desc.options, comp->plugin->desc.name)
+               : dt_config_declare(c, id, comp->desc.options, comp->plugin->desc.name);
+}
+
+/* Where a list of phases is given, it is for runs. */
+static dt_status check_config(void *user, const dt_loaded_plugin *p)
+{
+    const answer *w = user;
+    const dt_config_lookup find = {lookup, known_ids, w->session->loader};
+    (void)p;
+    return dt_config_n_phases(w->session->config) > 0 ? DT_OK : dt_config_check(w->session->config, &find);
+}
+
 /* At once: what comes next may take long. */
 static void tell(void *user, const char *line)
 {
@@ -291,7 +316,7 @@ dt_status dt_verb_check(const dt_args *a)
         return DT_FAIL(DT_ECONFIG, "%u --set are too many for check; put them into a file for --config", a->n_set);
     }
     dt_session s;
-    answer w = {.args = a};
+    answer w = {.args = a, .session = &s};
     w.out.s = &w.text;
     dt_data_opts data = {0};
     dt_env_opts env = {0};
@@ -310,9 +335,17 @@ dt_status dt_verb_check(const dt_args *a)
                              .store = *data.store != '\0' ? data.store : s.demo_store,
                              .run_phase = run_phase,
                              .run_model = a->env != NULL ? run_model : NULL,
+                             .check_config = check_config,
                              .tell = tell,
                              .user = &w};
+    const dt_loaded *env_found = NULL;
+    if (a->env != NULL && dt_loader_find(s.loader, DT_KIND_ENV, a->env, &env_found) < 0) {
+        st = DT_CONTEXT(DT_ECONFIG, "--env %s", a->env);
+        dt_session_close(&s);
+        return st;
+    }
     st = check(&d, a->word[0], &w);
     dt_session_close(&s);
-    return st == DT_OK || st == DT_ENOMEM ? st : DT_EABI; /* whatever it is, the plugin is refused */
+    /* whatever else it is, the plugin is refused */
+    return st == DT_OK || st == DT_ENOMEM || st == DT_ECONFIG ? st : DT_EABI;
 }

@@ -309,7 +309,18 @@ static dt_status part_store(const dt_args *a, uint32_t most, const char *usage,
     return st;
 }
 
-dt_status dt_verb_data(const dt_args *a)
+/* What --out names will be a folder, however it is written: "store/" is "store". */
+static dt_status plain_out(const char *out, dt_str *plain)
+{
+    size_t bytes = strlen(out);
+    while (bytes > 1 && out[bytes - 1] == '/') {
+        bytes--;
+    }
+    dt_str_add_n(plain, out, bytes);
+    return dt_str_status(plain);
+}
+
+static dt_status data(const dt_args *a)
 {
     dt_status st = DT_OK;
     if (a->n_words >= 1 && strcmp(a->word[0], "import") == 0) {
@@ -329,4 +340,20 @@ dt_status dt_verb_data(const dt_args *a)
                                    "merge STORE... --out STORE | split STORE --out FOLDER | sample STORE --out STORE");
     }
     return st == DT_ENOTFOUND ? DT_EDATA : st; /* exit code 4 */
+}
+
+dt_status dt_verb_data(const dt_args *a)
+{
+    dt_args own = *a;
+    dt_str out = {0};
+    dt_status st = DT_OK;
+    if (a->out != NULL) {
+        st = plain_out(a->out, &out);
+        own.out = dt_str_text(&out);
+    }
+    if (st == DT_OK) {
+        st = data(&own);
+    }
+    dt_str_fini(&out);
+    return st;
 }

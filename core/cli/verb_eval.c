@@ -42,11 +42,30 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
     return st;
 }
 
+/* Weights of one phase judged as another: that may fit, but where it does not, it is the first thing to know. */
+static dt_status told_of_phase(const dt_args *a, const dt_session *s, dt_status st)
+{
+    dt_ckpt_info info;
+    dt_error reason;
+    if (a->checkpoint == NULL || a->plugin == NULL || s->n_phases != 1) {
+        return st;
+    }
+    dt_error_take(&reason, st);
+    const bool is_known = dt_ckpt_inspect(a->checkpoint, &info) == DT_OK;
+    st = dt_error_put(&reason);
+    return is_known && strcmp(info.phase, s->phase[0]->desc.id) != 0
+               ? DT_CONTEXT(st, "--plugin %s, and %s is of phase %s", a->plugin, a->checkpoint, info.phase)
+               : st;
+}
+
 dt_status dt_verb_eval(const dt_args *a)
 {
     dt_session s;
     DT_TRY(dt_eval_open(a, &s));
-    const dt_status st = evaluate(a, &s);
+    dt_status st = evaluate(a, &s);
+    if (st < 0) {
+        st = told_of_phase(a, &s, st);
+    }
     dt_session_close(&s);
     return st;
 }

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/tools.h"
+#include "run/session.h"
 #include "cli/template_text.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -113,6 +114,22 @@ dt_status dt_tools_new(const char *kind, const char *name, const char *dir, cons
     return dt_str_status(out);
 }
 
+/* A plugin of this name that can be found already would be hidden by the new one, or hide it. */
+static dt_status check_free(const char *name)
+{
+    dt_session s;
+    const dt_loaded *found = NULL;
+    dt_status st = dt_session_loader(&s);
+    if (st == DT_OK && dt_loader_find(s.loader, 0, name, &found) == DT_OK) {
+        st = DT_FAIL(DT_ECONFIG, "there is a %s %s already (%s); choose another name, nothing was written",
+                     dt_kind_name(found->desc.kind), found->desc.id, found->plugin->path);
+    } else {
+        dt_error_clear(); /* whatever is wrong with other plugins: it is no plugin of that name */
+    }
+    dt_session_close(&s);
+    return st;
+}
+
 dt_status dt_verb_new(const dt_args *a)
 {
     if (a->n_words != 3) {
@@ -120,6 +137,7 @@ dt_status dt_verb_new(const dt_args *a)
                        a->n_words);
     }
     dt_str out = {0};
+    DT_TRY(check_free(a->word[1]));
     dt_status st = dt_tools_new(a->word[0], a->word[1], a->word[2], a->language, &out);
     dt_print_text(dt_str_text(&out));
     dt_str_fini(&out);

@@ -266,6 +266,16 @@ static bool has_ranks(const list *l)
     return is;
 }
 
+/* Places that UTF-8 text takes on a terminal, a letter each. */
+static int places(const char *text)
+{
+    int n = 0;
+    for (; *text != '\0'; text++) {
+        n += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    return n;
+}
+
 static void print_table(const list *l)
 {
     const bool shows_ranks = has_ranks(l);
@@ -274,7 +284,7 @@ static void print_table(const list *l)
     for (uint32_t i = 0; i < l->n; i++) {
         dt_mask(l->row[i].name, true); /* a line end in a folder's name would make up a row */
         dt_mask(l->row[i].state.error, true);
-        const int n = (int)strlen(l->row[i].name);
+        const int n = places(l->row[i].name);
         name = n > name ? n : name;
         describe_phase(&l->row[i].state, text, sizeof(text));
         phase = (int)strlen(text) > phase ? (int)strlen(text) : phase;
@@ -287,7 +297,7 @@ static void print_table(const list *l)
         const row *r = &l->row[i];
         const dt_run_state *s = &r->state;
         describe_state(s, text, sizeof(text));
-        dt_print("%-*s  %-11s", name, r->name, text);
+        dt_print("%s%*s  %-11s", r->name, name - places(r->name), "", text);
         if (r->why != NULL) {
             dt_print("  %s\n", r->why);
             continue;

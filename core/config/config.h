@@ -122,6 +122,9 @@ const char *dt_config_plugin(const dt_config *c, int64_t phase);
  * and line. */
 bool dt_config_plugin_is_foreign(const dt_config *c, int64_t phase, dt_str *where);
 
+/* How many values of a layer hold in a phase, id, in its sections and those of what it is wired to; after the check. */
+uint32_t dt_config_count(const dt_config *c, int64_t phase, const char *id, dt_layer layer);
+
 /* Every role that models may name, each once: the host's own, those that plugins wire by their defaults, and those that
  * some phase was given a model for. Returns how many. */
 enum { DT_CONFIG_MAX_ROLES = 32 };

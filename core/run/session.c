@@ -89,6 +89,15 @@ static dt_status find_demo(char **out)
 
 /* ---- command line into configuration ----------------------------------------------------------------------------- */
 
+/* A file is kept by its absolute path: the run is looked at and gone on with from other folders. */
+static dt_status use_plugin(dt_config *c, const char *plugin)
+{
+    char *whole = strchr(plugin, '/') != NULL ? realpath(plugin, NULL) : NULL;
+    const dt_status st = dt_config_use_plugin(c, whole != NULL ? whole : plugin, "--plugin");
+    free(whole);
+    return st;
+}
+
 static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c)
 {
     if (a->trust_plugins) {
@@ -141,7 +150,7 @@ static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c
     if (a->no_graphs) {
         DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.graphs", "false", "--no-graphs")));
     }
-    return a->plugin != NULL ? dt_config_use_plugin(c, a->plugin, "--plugin") : DT_OK;
+    return a->plugin != NULL ? use_plugin(c, a->plugin) : DT_OK;
 }
 
 /* Sections named after components are declared when the checker meets them. */
@@ -378,6 +387,19 @@ dt_status dt_session_config(const dt_args *a, dt_session *out)
     return st;
 }
 
+/* A profile that has nothing for a phase changes nothing of it, which its name does not say. */
+static void tell_idle_profile(const dt_args *a, const dt_session *s)
+{
+    for (int64_t i = s->first; i < s->last && a->profile != NULL; i++) {
+        if (dt_config_count(s->config, i, s->phase[i]->desc.id, DT_FROM_PROFILE) == 0) {
+            dt_log(DT_LOG_WARN,
+                   "--profile %s changes nothing in phase %lld (%s): it has no values for it, or the configuration has "
+                   "others, which rank above a profile's",
+                   a->profile, (long long)i + 1, s->phase[i]->desc.id);
+        }
+    }
+}
+
 dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt_comm *processes, dt_session *out)
 {
     memset(out, 0, sizeof(*out));
@@ -393,6 +415,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
         st = choose_phases(out, a->phase);
     }
     if (st == DT_OK) {
+        tell_idle_profile(a, out);
         st = read_resources(out);
     }
     if (st == DT_OK) {

@@ -293,7 +293,18 @@ static dt_status open_plugin(const dt_checker *k, const char *file, const dt_loa
     if (st < 0) {
         return DT_CONTEXT(DT_EPLUGIN, "%s: opening it", file);
     }
-    return dt_loader_open(k->desc->loader, file, p_p);
+    const dt_status opened = dt_loader_open(k->desc->loader, file, p_p);
+    if (opened != DT_ENOTFOUND || strchr(file, '/') != NULL) {
+        return opened;
+    }
+    dt_error reason;
+    const dt_loaded *comp = NULL;
+    dt_error_take(&reason, opened);
+    if (dt_loader_find(k->desc->loader, 0, file, &comp) != DT_OK) {
+        return dt_error_put(&reason);
+    }
+    *p_p = comp->plugin; /* of another name than its component */
+    return DT_OK;
 }
 
 static void try_fini(void *user, dt_trial *t)
@@ -342,6 +353,7 @@ static dt_status check_plugin(dt_checker *k, const char *file)
         return st;
     }
     tell_plugin(k, p);
+    DT_TRY(k->desc->check_config != NULL ? k->desc->check_config(k->desc->user, p) : DT_OK);
     /* looking for other components moves the list, so take ours first */
     const dt_loaded *ours[MOST];
     uint32_t n = 0, n_acting = 0;

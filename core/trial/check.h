@@ -21,12 +21,16 @@ typedef struct dt_check_desc {
     /* The same of a phase that learns by acting in an environment, with a controller or a shield in its role. NULL =
      * models are tried on zeros alone. */
     dt_status (*run_model)(void *user, const dt_loaded *model, dt_trial *t, dt_str *note_p);
+    /* The configuration that was given, before anything is tried, where the plugin is known: no fault of the plugin's.
+     * NULL = it is good. */
+    dt_status (*check_config)(void *user, const dt_loaded_plugin *p);
     /* A verdict, without its line end, as soon as it is known. */
     void (*tell)(void *user, const char *verdict);
-    void *user; /* of all three */
+    void *user; /* of all of these */
 } dt_check_desc;
 /* `dtrain check FILE`: one PASS, SKIP or FAIL line per promise of the contract, whatever the plugin does; the last is
- * the sum. DT_EPLUGIN when a promise is broken, the loader's errors when the file is refused. */
+ * the sum. DT_EPLUGIN when a promise is broken, the loader's errors when the file is refused, and those of
+ * check_config. file: a path, a plugin's name, or the id of a component. */
 dt_status dt_check_plugin(const dt_check_desc *d, const char *file) DT_NODISCARD;
 
 #endif

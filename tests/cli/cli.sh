@@ -16,6 +16,11 @@ tiny="--set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --
       --set checkpoint.every_seconds=0 --set training.save_interval=0 --threads 2 -q"
 phase="--plugin phase1_world_model.so"
 
+fail() {
+    echo "FAIL: $*"
+    failed=$((failed + 1))
+}
+
 # expect CODE TEXT COMMAND...: the exit code, and a piece of what was said ("" for none)
 expect() {
     code=$1 text=$2
@@ -203,6 +208,21 @@ for plugin in $DT_PLUGINS; do
     cases=$((cases + 1))
     grep -E '^SKIP (phase|model|data) ' "$work/out" && { echo "FAIL: $plugin is not run"; failed=$((failed + 1)); }
 done
+
+# --- names as people write them: letters beyond ASCII take one place, a folder may end with a slash ---
+mkdir "$work/named"
+cp -r "$work/whole" "$work/named/$(printf 'l\303\274beck')"
+cp -r "$work/whole" "$work/named/abcdef"
+expect 0 "abcdef  done" "$dtrain" runs "$work/named"
+grep -q "beck  done" "$work/out" || fail "runs does not line up: $(cat "$work/out")"
+demo=${DT_BUILDDIR:-.}/share/demo.store
+expect 0 "" "$dtrain" data sample "$demo" --out "$work/some/"
+expect 0 "" "$dtrain" data merge "$work/some" --out "$work/merged//"
+expect 0 "" "$dtrain" data split "$demo" --out "$work/parted/" --set split.by=scene
+[ -d "$work/some" ] && [ -d "$work/merged" ] && [ -d "$work/parted" ] || fail "--out with a slash at its end"
+expect 0 "warn  --profile pendulum changes nothing in phase 1 (phase1_world_model)" "$dtrain" $phase --profile pendulum --dry-run
+expect 0 "" "$dtrain" $phase --profile test --dry-run
+! grep -q "changes nothing" "$work/err" || fail "a profile that has values is told to have none"
 
 # --- swaps ---
 for world in world_gru world_constant_velocity; do

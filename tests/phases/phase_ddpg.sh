@@ -81,6 +81,10 @@ refused 2 "noise_speed" --set phase_ddpg.noise_speed=1.5
 refused 2 "target_noise" --set phase_ddpg.target_noise=-1
 refused 2 "policy_delay" --set phase_ddpg.policy_delay=0
 refused 2 "logit_penalty" --set phase_ddpg.logit_penalty=nan
+# judged as another phase: that is said first
+cases=$((cases + 1))
+"$dtrain" eval --plugin phase_sac --checkpoint "$work/whole" >/dev/null 2>"$work/err" && fail "a DDPG run is judged as SAC"
+grep -q "error --plugin phase_sac, and .*/whole is of phase phase_ddpg: " "$work/err" || fail "eval does not say of which phase the run is"
 
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ]

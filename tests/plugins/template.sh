@@ -56,7 +56,15 @@ expect 0 "acts in cartpole by phase2_ppo: created, started, iterated 2 times, ev
 expect 0 "PASS shield_barrier: 4 passed" "$dtrain" check shield_barrier --env env_traffic
 expect 3 "this environment has choices 2, continuous 0" "$dtrain" check controller_influence --env cartpole
 expect 3 "no controller or shield in it to be tried in an environment" "$dtrain" check "$work/drive/drive.so" --env cartpole
-expect 3 'no environment "nowhere" in the plugins of' "$dtrain" check controller_mlp --env nowhere
+expect 2 '--env nowhere: no environment "nowhere" in the plugins of' "$dtrain" check controller_mlp --env nowhere
+# what the user gives is no fault of the plugin's
+expect 2 'bad = "1" from --set' "$dtrain" check "$work/fit/fit.so" --set bad=1
+expect 2 'robot.cells = ' "$dtrain" check "$work/robot/robot.so" --set robot.cells=-3
+expect 2 'did you mean "battery"' "$dtrain" check "$work/robot/robot.so" --set robot.batery=3
+expect 0 "PASS model ipp_greedy: " "$dtrain" check ipp_greedy
+expect 2 "there is a phase phase2_ppo already" "$dtrain" new policy phase2_ppo "$work/shadow"
+expect 2 "there is a model ipp_greedy already" "$dtrain" new model ipp_greedy "$work/shadow"
+[ ! -e "$work/shadow" ] || { echo "FAIL: a refused name left a folder"; failed=1; }
 DTRAIN_PLUGIN_PATH=$work/fit:$work/drive:$work/robot
 export DTRAIN_PLUGIN_PATH
 expect 0 "fit_model" "$dtrain" list
@@ -64,6 +72,10 @@ expect 0 "frequency = 3.0" "$dtrain" show fit_data
 expect 0 "world (with these options): 1 place for agents, episodes of at most 60 steps" "$dtrain" show robot
 expect 0 '"choices":[3],"continuous":[],"costs":["worn"],"metrics":["charged"]' "$dtrain" show robot --json
 
+# a plugin named by a relative path is found from every folder later on
+(cd "$work/fit" && "$dtrain" --plugin ./fit.so --max-steps 1 --run-dir ../near -q) >/dev/null 2>&1
+expect 0 "rmse" env DTRAIN_PLUGIN_PATH= "$dtrain" eval --checkpoint "$work/near" --trust-plugins
+expect 0 "Training completed" env DTRAIN_PLUGIN_PATH= "$dtrain" run --resume "$work/near" --trust-plugins --max-steps 2
 # a phase that moves parameters by hand alone: each iteration is a step, with a checkpoint of its own, exactly resumed
 "$dtrain" new phase mover "$work/mover" >/dev/null
 sed -i 's|dt_train_iterate(s->train, s->trainer, out)|move(s, out)|; s|^static dt_status iterate(|static dt_status move(const state *s, dt_progress *out)\

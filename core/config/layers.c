@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a layer has to say in a phase: values of it that hold there, whatever else is set.
+ */
+#include <config.h>
+
+#include "config/schema.h"
+#include "config/tree.h"
+
+#include "base/err.h"
+
+#include <string.h>
+
+static uint32_t count(const dt_node *n, dt_layer layer)
+{
+    uint32_t sum = 0;
+    if (n == NULL || n->kind != DT_NODE_GROUP) {
+        return n != NULL && n->origin.layer == layer;
+    }
+    for (const dt_node *child = n->first; child != NULL; child = child->next) {
+        sum += count(child, layer);
+    }
+    return sum;
+}
+
+/* Is that the section of something that the phase names by this key? */
+static bool is_wired(const dt_config *c, int64_t phase, const char *key, const char *section)
+{
+    static const char env[] = "env_"; /* "cartpole" is env_cartpole */
+    const char *id = "";
+    dt_origin origin;
+    if (dt_config_get(c, phase, key, &id, &origin) != DT_OK) {
+        dt_error_clear();
+        return false;
+    }
+    return *id != '\0' && (strcmp(section, id) == 0 ||
+                           (strncmp(section, env, sizeof(env) - 1) == 0 && strcmp(section + sizeof(env) - 1, id) == 0));
+}
+
+/* The phase's own section, dtrain's, and those of what it is wired to. */
+static bool concerns(const dt_config *c, int64_t phase, const char *section, const char *id)
+{
+    const char *role[DT_CONFIG_MAX_ROLES];
+    const uint32_t n = dt_config_roles(c, role);
+    if (strcmp(section, id) == 0 || dt_config_is_host_section(section) || is_wired(c, phase, "env.id", section) ||
+        is_wired(c, phase, "data.source", section)) {
+        return strcmp(section, "phases") != 0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(dt_config_model(c, phase, role[i]), section) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t dt_config_count(const dt_config *c, int64_t phase, const char *id, dt_layer layer)
+{
+    uint32_t sum = count(dt_config_phase_node(c, phase), layer);
+    for (const dt_node *n = c->root.first; n != NULL; n = n->next) {
+        if (concerns(c, phase, n->key, id)) {
+            sum += count(n, layer);
+        }
+    }
+    return sum;
+}
