@@ -35,7 +35,9 @@ static const dt_option import_table[] = {
               "column map of a table: \"id=car,frame=f,x=X*0.3048,...\"; empty: recognise the header"),
     DT_OPTION(import_opts, site, DT_OPT_STR, "", "", 0, 0, NULL, "site of a table without a site column"),
     DT_OPTION(import_opts, map, DT_OPT_STR, "", "", 0, 0, NULL,
-              "file with the roads of all scenes: lanelet2 (osm) or SUMO (net.xml); empty: none but a scenario's own"),
+              "file with the roads of all scenes: lanelet2 (osm), SUMO (net.xml) or Argoverse 2 (json), or a folder "
+              "with one for each, "
+              "SCENE.osm; empty: none but a scenario's own"),
     DT_OPTION(import_opts, map_origin, DT_OPT_STR, "", "", 0, 0, NULL,
               "where positions are counted from, for a map in degrees: \"LATITUDE,LONGITUDE\" or "
               "\"utm:EASTING,NORTHING\"; empty: as the recording says, else 0,0"),

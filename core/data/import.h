@@ -56,7 +56,8 @@ typedef struct dt_import_options {
     double frame_rate_hz; /* of a table without a known one; 0: the preset's, its column's or metadata.json's. Never
                            * resampled */
     const char *site;     /* for tables without a site column; NULL or "": "unknown" */
-    const char *map;      /* file with the roads of all scenes (map_in.h); NULL or "": none but a source's own */
+    const char *map;      /* file with the roads of all scenes (map_in.h), or a folder with one for each
+                           * (dt_map_find); NULL or "": none but a source's own */
     const char *map_origin; /* where positions are counted from, for a map in degrees: dt_map_origin_parse; NULL or "":
                              * as the recording says, else (0, 0) */
     const char *types;   /* file with vType elements of SUMO, for the sizes of vehicles of an fcd; NULL or "": none */

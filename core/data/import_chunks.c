@@ -652,6 +652,10 @@ static dt_status find_map(chunks *c, dt_str *notes)
     if (path == NULL || path[0] == '\0') {
         return DT_OK;
     }
+    if (dt_fs_is_dir(path)) {
+        return DT_FAIL(DT_EINVAL, "import.map is the folder %s: chunks have one map for all their scenes, a file",
+                       path);
+    }
     DT_TRY(dt_map_origin_parse(text == NULL ? "" : text, &origin));
     dt_status st = dt_rows_stem(path, &name);
     if (st == DT_OK) {

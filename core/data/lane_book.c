@@ -207,6 +207,10 @@ static dt_status resolve(dt_lane_book *b, const dt_lane_ref_entry *r)
     static const char *const words[] = {"is followed by", "follows", "has on its left", "has on its right",
                                         "lies beside"};
     const int32_t to = dt_names_find(&b->names, b->wanted.name[r->name]);
+    if (to < 0 && b->may_lack) {
+        b->n_lacking++;
+        return DT_OK;
+    }
     if (to < 0) {
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s %s %s %.60s, which is not there", b->path, r->line, b->word,
                        b->names.name[r->from], words[r->role], b->wanted.name[r->name]);

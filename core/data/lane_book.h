@@ -33,6 +33,8 @@ typedef enum dt_lane_ref { DT_REF_NEXT, DT_REF_BEFORE, DT_REF_LEFT, DT_REF_RIGHT
 typedef struct dt_lane_book { /* zeroed but for path is empty */
     const char *path;         /* for messages */
     const char *word;         /* what a lane is called there, "lanelet" */
+    bool may_lack;            /* the map is a piece of a larger one: what it refers to may not be there */
+    int64_t n_lacking;        /* such references, when it is closed */
     dt_roads roads;
     dt_names names;  /* of lanes, numbered as they are */
     dt_names wanted; /* names that lanes refer to */
@@ -45,8 +47,8 @@ typedef struct dt_lane_book { /* zeroed but for path is empty */
 dt_status dt_book_lane(dt_lane_book *b, int64_t line, const char *name, const dt_road_lane *lane) DT_NODISCARD;
 /* What lane number from refers to; the lane itself may come later. Errors: DT_EDATA, DT_ENOMEM. */
 dt_status dt_book_refer(dt_lane_book *b, int64_t line, int32_t from, dt_lane_ref role, const char *name) DT_NODISCARD;
-/* Everything is there: b->roads is sealed. Errors: DT_EDATA (a lane that is not there, two neighbours on one side, a
- * lane beside itself), DT_ENOMEM. */
+/* Everything is there: b->roads is sealed. Errors: DT_EDATA (a lane that is not there and must be, two neighbours on
+ * one side, a lane beside itself), DT_ENOMEM. */
 dt_status dt_book_close(dt_lane_book *b) DT_NODISCARD;
 void dt_book_fini(dt_lane_book *b);
 

@@ -10,6 +10,7 @@
 #include "data/utm.h"
 #include "data/xml_in.h"
 #include "base/err.h"
+#include "base/fs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -68,7 +69,33 @@ static dt_status find_root(const input *in, char root[DT_XML_TEXT_BYTES])
     return st == DT_DONE ? DT_OK : st;
 }
 
-static dt_status read_map(const input *in, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
+/* The first character that is no blank; '\0': there is none among the first ones. */
+static dt_status first_of(const input *in, char *out_p)
+{
+    dt_source *source = NULL;
+    char head[256];
+    DT_TRY(open_input(in, &source));
+    const int64_t n = dt_source_read(source, head, sizeof(head));
+    const dt_status st = n < 0 ? dt_error_status() : DT_OK;
+    int64_t i = n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    while (i < n && (head[i] == ' ' || head[i] == '\t' || head[i] == '\r' || head[i] == '\n')) {
+        i++;
+    }
+    *out_p = i < n ? head[i] : '\0';
+    dt_source_close(source);
+    return st;
+}
+
+static dt_status read_json(const input *in, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
+{
+    dt_source *source = NULL;
+    DT_TRY(open_input(in, &source));
+    const dt_status st = dt_map_argoverse(source, in->path, origin, notes, out_p);
+    dt_source_close(source);
+    return st;
+}
+
+static dt_status read_xml(const input *in, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
 {
     char root[DT_XML_TEXT_BYTES] = "";
     dt_source *source = NULL;
@@ -87,9 +114,47 @@ static dt_status read_map(const input *in, const dt_map_origin *origin, dt_str *
     return st;
 }
 
+static dt_status read_map(const input *in, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
+{
+    char first = '\0';
+    DT_TRY(first_of(in, &first));
+    if (first != '{' && first != '<') {
+        return DT_FAIL(DT_EDATA, "%s is no map that is known: neither XML nor JSON", in->path);
+    }
+    return first == '{' ? read_json(in, origin, notes, out_p) : read_xml(in, origin, notes, out_p);
+}
+
 dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
 {
     return read_map(&(input){.path = path}, origin, notes, out_p);
+}
+
+dt_status dt_map_find(const char *folder, const char *scene, dt_str *path)
+{
+    static const struct {
+        const char *before, *after;
+        bool is_inside; /* a folder of the scene's name */
+    } names[] = {{"", ".osm", false},
+                 {"", ".net.xml", false},
+                 {"", ".json", false},
+                 {"log_map_archive_", ".json", false},
+                 {"log_map_archive_", ".json", true}};
+    const int n = (int)strcspn(scene, "#");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        dt_str_clear(path);
+        dt_str_addf(path, "%s/", folder);
+        if (names[i].is_inside) {
+            dt_str_addf(path, "%.*s/", n, scene);
+        }
+        dt_str_addf(path, "%s%.*s%s", names[i].before, n, scene, names[i].after);
+        DT_TRY(dt_str_status(path));
+        if (dt_fs_is_file(dt_str_text(path))) {
+            return DT_OK;
+        }
+    }
+    return DT_FAIL(DT_ENOTFOUND,
+                   "there is no map of scene %.*s in %s: %.*s.osm, .net.xml, .json or log_map_archive_%.*s.json", n,
+                   scene, folder, n, scene, n, scene);
 }
 
 dt_status dt_map_check(const void *bytes, size_t n_bytes, const char *name, const dt_map_origin *origin)

@@ -3,6 +3,7 @@
  * Files that hold a map of roads and no recording, plain or packed by gzip or xz, told apart by what is in them:
  *   lanelet2   XML of <osm>: relations of type lanelet between two ways (map_lanelet2.c)
  *   SUMO       XML of <net>: lanes and connections (map_sumo.c)
+ *   Argoverse  JSON with lane_segments: two boundaries or a centre line each (map_argoverse.c)
  * Everything is checked, and what is wrong is DT_EDATA with file, line and what. Memory: the map. Threads: any.
  */
 #ifndef DTRAIN_CORE_DATA_MAP_IN_H
@@ -24,6 +25,9 @@ dt_status dt_map_origin_parse(const char *text, dt_map_origin *out_p) DT_NODISCA
 /* notes gets lines for people. *out_p is sealed, and the caller's. DT_ENOTFOUND, DT_EDATA, DT_EINVAL (an origin for a
  * map that has none), DT_EIO, DT_ENOMEM. */
 dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p) DT_NODISCARD;
+/* The map of a scene in a folder: SCENE.osm, SCENE.net.xml, SCENE.json, log_map_archive_SCENE.json, or the last one in
+ * a folder of the scene's name, as Argoverse 2 has it; a part "SCENE#2" has the map of SCENE. DT_ENOTFOUND. */
+dt_status dt_map_find(const char *folder, const char *scene, dt_str *path) DT_NODISCARD;
 /* Reads a map that lies in memory, and keeps nothing: for tests that read millions of them. */
 dt_status dt_map_check(const void *bytes, size_t n_bytes, const char *name, const dt_map_origin *origin) DT_NODISCARD;
 
@@ -33,5 +37,7 @@ dt_status dt_map_lanelet2(dt_source *source, const char *path, const dt_map_orig
                           dt_roads *out_p) DT_NODISCARD;
 dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
     DT_NODISCARD;
+dt_status dt_map_argoverse(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
+                           dt_roads *out_p) DT_NODISCARD;
 
 #endif

@@ -11,6 +11,7 @@
 #include "data/map_in.h"
 #include "data/names.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -54,6 +55,7 @@ struct dt_rows {
     int64_t n_rows, n_no_length, n_no_heading, n_repeats;
     bool is_heading_fixed; /* of some file */
     int32_t map;           /* of the file that has begun, by the options; -1: none */
+    bool map_is_folder;    /* of maps, one of each scene */
     dt_map_origin map_origin;
 };
 
@@ -166,33 +168,60 @@ static bool is_same_origin(const dt_map_origin *a, const dt_map_origin *b)
     return a->is_given == b->is_given && a->is_utm == b->is_utm && a->at[0] == b->at[0] && a->at[1] == b->at[1];
 }
 
-/* The map that the options name. Files whose positions are counted from other places see it from there. */
+static bool has_map(const dt_rows *r)
+{
+    return r->opt->map != NULL && r->opt->map[0] != '\0' && r->out != NULL;
+}
+
+/* A map into the store, named like its file. */
+static dt_status add_map(dt_rows *r, const char *path, int32_t *number_p)
+{
+    dt_roads roads = {.n_lanes = 0};
+    dt_str name = {0}, each = {0}; /* what is told of one map of many is told to nobody */
+    dt_status st = dt_rows_stem(path, &name);
+    if (st == DT_OK) {
+        st = dt_map_read(path, &r->map_origin, r->map_is_folder ? &each : r->notes, &roads);
+    }
+    if (st == DT_OK) {
+        st = dt_rows_map(r, dt_str_text(&name), &roads, number_p);
+    }
+    dt_roads_fini(&roads);
+    dt_str_fini(&name);
+    dt_str_fini(&each);
+    return st;
+}
+
+/* The map that the options name for all scenes. Files whose positions are counted from other places see it from there;
+ * a folder has one for each scene. */
 static dt_status find_map(dt_rows *r, const dt_rows_file *f)
 {
-    const char *path = r->opt->map, *text = r->opt->map_origin;
+    const char *text = r->opt->map_origin;
     dt_map_origin origin;
-    dt_roads roads = {.n_lanes = 0};
-    dt_str name = {0};
-    if (path == NULL || path[0] == '\0' || r->out == NULL) {
+    if (!has_map(r)) {
         return DT_OK;
     }
     DT_TRY(dt_map_origin_parse(text == NULL ? "" : text, &origin));
     if (!origin.is_given && f->has_utm) {
         origin = (dt_map_origin){.is_given = true, .is_utm = true, .at = {f->utm[0], f->utm[1]}};
     }
-    if (r->map >= 0 && is_same_origin(&origin, &r->map_origin)) {
+    const bool is_known = r->map >= 0 && is_same_origin(&origin, &r->map_origin);
+    r->map_origin = origin;
+    r->map_is_folder = dt_fs_is_dir(r->opt->map);
+    return is_known || r->map_is_folder ? DT_OK : add_map(r, r->opt->map, &r->map);
+}
+
+static dt_status map_of_scene(dt_rows *r, const char *name, int32_t *map_p)
+{
+    dt_str path = {0};
+    *map_p = r->map;
+    if (!has_map(r) || !r->map_is_folder) {
         return DT_OK;
     }
-    dt_status st = dt_rows_stem(path, &name);
+    dt_status st = dt_map_find(r->opt->map, name, &path);
     if (st == DT_OK) {
-        st = dt_map_read(path, &origin, r->notes, &roads);
+        st = add_map(r, dt_str_text(&path), map_p);
     }
-    if (st == DT_OK) {
-        st = dt_rows_map(r, dt_str_text(&name), &roads, &r->map);
-    }
-    r->map_origin = origin;
-    dt_roads_fini(&roads);
-    dt_str_fini(&name);
+    dt_str_fini(&path);
     return st;
 }
 
@@ -253,10 +282,11 @@ dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *
     DT_TRY(dt_names_add(&r->names, name, &number, &is_new));
     scene *s = &r->scene[number];
     if (is_new) {
-        *s = (scene){.site = dt_strdup(site), .file = here, .map = r->map};
+        *s = (scene){.site = dt_strdup(site), .file = here, .map = -1};
         if (s->site == NULL) {
             return DT_FAIL(DT_ENOMEM, "no memory for scene %s", name);
         }
+        DT_TRY(map_of_scene(r, name, &s->map));
     } else if (s->file != here) {
         return DT_FAIL(DT_EDATA,
                        "%s:%" PRId64 ": scene %s is in %s too: a scene lies in one file; import them apart, or as one "

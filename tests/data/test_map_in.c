@@ -118,9 +118,15 @@ static void test_origins(void **state)
     NODE("2", "10", "0")                                                                                               \
     NODE("3", "20", "0")                                                                                               \
     NODE("4", "0", "3")                                                                                                \
-    NODE("5", "10", "3") NODE("6", "20", "3") NODE("7", "0", "6") NODE("8", "10", "6") NODE("9", "0", "9")             \
-        NODE("10", "10", "9") WAY("11", ND("-1") ND("2")) WAY("12", ND("5") ND("4")) WAY("13", ND("7") ND("8"))        \
-            WAY("14", ND("9") ND("10")) WAY("21", ND("2") ND("3")) WAY("22", ND("6") ND("5"))
+    NODE("5", "10", "3")                                                                                               \
+    NODE("6", "20", "3")                                                                                               \
+    NODE("7", "0", "6")                                                                                                \
+    NODE("8", "10", "6")                                                                                               \
+    NODE("9", "0", "9")                                                                                                \
+    NODE("10", "10", "9")                                                                                              \
+    WAY("11", ND("-1") ND("2"))                                                                                        \
+    WAY("12", ND("5") ND("4"))                                                                                         \
+    WAY("13", ND("7") ND("8")) WAY("14", ND("9") ND("10")) WAY("21", ND("2") ND("3")) WAY("22", ND("6") ND("5"))
 #define STREET                                                                                                         \
     LANELET("101", "12", "11", TAG("subtype", "road") TAG("speed_limit", "36"))                                        \
     LANELET("102", "13", "12", TAG("subtype", "highway") OBEY("200") OBEY("201"))                                      \
@@ -325,6 +331,80 @@ static void test_bad_sumo(void **state)
     refuse(NET(TOWN), "0,0", DT_EINVAL, "is in metres of its own, as floating cars are: leave out import.map_origin");
 }
 
+/* ---- Argoverse 2 ------------------------------------------------------------------------------------------------- */
+
+#define P(x, y)              "{\"x\":" x ",\"y\":" y ",\"z\":1.5}"
+#define BORDERS(left, right) "\"left_lane_boundary\":[" left "],\"right_lane_boundary\":[" right "]"
+#define SEGMENT(id, borders, type, crossing, next, before, left, right)                                                \
+    "\"" id "\":{\"id\":" id "," borders ",\"lane_type\":\"" type "\",\"is_intersection\":" crossing                   \
+    ",\"successors\":[" next "],\"predecessors\":[" before "],\"left_neighbor_id\":" left                              \
+    ",\"right_neighbor_id\":" right ",\"left_lane_mark_type\":\"NONE\"}"
+#define CITY(lanes)  "{\"drivable_areas\":{\"1\":{\"area_boundary\":[]}},\"lane_segments\":{" lanes "}}"
+#define EAST(y0, y1) BORDERS(P("0", y1) "," P("10", y1), P("0", y0) "," P("10", y0))
+
+/* 1 and 2 eastwards, 3 westwards beside 2, 4 behind 1; what 4 goes on into lies outside. */
+#define BLOCK                                                                                                          \
+    SEGMENT("1", EAST("0", "3"), "VEHICLE", "false", "4", "", "2", "null")                                             \
+    "," SEGMENT("2", EAST("3", "6"), "BUS", "false", "", "", "3", "1") "," SEGMENT(                                    \
+        "3", BORDERS(P("10", "6") "," P("0", "6"), P("10", "9") "," P("5", "9") "," P("0", "9")), "BIKE", "true", "",  \
+        "", "2", "null") "," SEGMENT("4", BORDERS(P("10", "3") "," P("20", "3"), P("10", "0") "," P("20", "0")),       \
+                                     "VEHICLE", "true", "99,98", "1", "null",                                          \
+                                     "null") ","                                                                       \
+                                             "\"5\":{\"centerline\":[" P("0", "20") "," P("9", "20") "]}"
+
+static void test_argoverse(void **state)
+{
+    (void)state;
+    const dt_roads *r = read_from(CITY(BLOCK), "");
+    static const int32_t kind[] = {DT_LANE_ROAD, DT_LANE_BUS, DT_LANE_BICYCLE, DT_LANE_JUNCTION, DT_LANE_UNKNOWN};
+    static const int32_t left[] = {1, -1, -1, -1, -1}, right[] = {-1, 0, -1, -1, -1};
+    static const int64_t id[] = {1, 2, 3, 4, 5}, next_ptr[] = {0, 1, 1, 1, 1, 1}, point[] = {0, 2, 4, 7, 9, 11};
+    static const double xy[] = {0, 1.5, 10, 1.5, 0, 4.5, 10, 4.5, 10, 7.5, 5, 7.5, 0, 7.5};
+    assert_int_equal(r->n_lanes, 5);
+    assert_memory_equal(r->kind, kind, sizeof(kind));
+    assert_memory_equal(r->left, left, sizeof(left));
+    assert_memory_equal(r->right, right, sizeof(right));
+    assert_memory_equal(r->id, id, sizeof(id));
+    assert_memory_equal(r->next_ptr, next_ptr, sizeof(next_ptr));
+    assert_memory_equal(r->point, point, sizeof(point));
+    assert_memory_equal(r->xy, xy, sizeof(xy));
+    assert_int_equal(r->next[0], 3);
+    assert_true(r->width[0] == 3 && r->width[9] == 0 && r->limit[0] == 0);
+    assert_non_null(strstr(dt_str_text(&notes), "5 lane segments of Argoverse 2, 2 references to lanes outside"));
+}
+
+static void test_bad_argoverse(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"[1]", "is no map that is known: neither XML nor JSON"},
+        {"{}", "has no lane_segments: no map of Argoverse 2"},
+        {"{\"lane_segments\":{}}", "has no lane segment: no map"},
+        {"{\"lane_segments\":[]}", "lane_segments must be an object, but is an array"},
+        {CITY("\"a\":{\"centerline\":[" P("0", "0") "," P("1", "0") "]}"), "is called \"a\", not by an integer"},
+        {CITY("\"1\":{}"), "lane segment 1 is no line: of its 0 points"},
+        {CITY("\"1\":{" BORDERS(P("0", "0") "," P("1", "0"), "") "}"), "has boundaries of 2 and 0 points"},
+        {CITY("\"1\":{\"centerline\":[{\"x\":1}]}"), "a point has no x or no y"},
+        {CITY("\"1\":{\"centerline\":[" P("0", "0") "," P("\"a\"", "0") "]}"), "x must be a number, but is a string"},
+        {CITY("\"1\":{\"centerline\":[" P("0", "0") "," P("1e9", "0") "]}"), "is more than 1e+07 m away"},
+        {CITY("\"1\":{\"centerline\":[" P("0", "0") "],\"centerline\":[]}"), "centerline is there twice"},
+        {CITY("\"1\":{\"successors\":[\"2\"]}"), "is referred to by a string, not by an integer"},
+        {CITY("\"1\":{\"left_neighbor_id\":1.5}"), "is referred to by a number, not by an integer"},
+        {CITY("\"1\":{\"is_intersection\":0}"), "is_intersection must be true or false"},
+        {CITY(SEGMENT("1", EAST("0", "3"), "BUS", "false", "", "", "null",
+                      "null") "," SEGMENT("1", EAST("0", "3"), "BUS", "false", "", "", "null", "null")),
+         "lane segment 1 is there twice"},
+        {CITY(SEGMENT("1", EAST("0", "3"), "BUS", "false", "", "", "1", "null")),
+         "lane segment 1 has 1 on its left, itself"},
+        {CITY(BLOCK) "x", "m.map:1:"},
+        {"{\"lane_segments\":{\"1\":{", "m.map:1:"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        refuse(bad[i][0], "", DT_EDATA, bad[i][1]);
+    }
+    refuse(CITY(BLOCK), "0,0", DT_EINVAL, "is in metres of its city");
+}
+
 /* ---- imports ----------------------------------------------------------------------------------------------------- */
 
 static const char table[] = "scene,frame,id,x,y,speed,heading,length,width\n"
@@ -359,6 +439,33 @@ static void test_import(void **state)
     opt.map = "no.osm";
     assert_fails(dt_data_import(src, 1, at("t"), &opt, &notes), DT_ENOTFOUND, "no.osm");
     assert_false(dt_fs_is_dir(at("t")));
+}
+
+/* A folder with a map of each scene. */
+static void test_folder(void **state)
+{
+    (void)state;
+    dt_store *s = NULL;
+    char from[256], maps[256];
+    forget();
+    put("t.csv", table);
+    assert_ok(dt_fs_mkdirs(at("maps/b")));
+    put("maps/log_map_archive_a.json", CITY(BLOCK));
+    snprintf(from, sizeof(from), "%s", at("t.csv"));
+    snprintf(maps, sizeof(maps), "%s", at("maps"));
+    const char *const src[] = {from};
+    const dt_import_options opt = {
+        .frame_rate_hz = 10, .map = maps, .columns = "scene=scene,frame=frame,id=id,x=x,y=y,speed=speed"};
+    assert_fails(dt_data_import(src, 1, at("s"), &opt, &notes), DT_ENOTFOUND, "there is no map of scene b in");
+    put("maps/b/log_map_archive_b.json", CITY("\"5\":{\"centerline\":[" P("0", "20") "," P("9", "20") "]}"));
+    assert_ok(dt_data_import(src, 1, at("s"), &opt, &notes));
+    assert_ok(dt_store_open(at("s"), &s));
+    const dt_store_view *v = dt_store_view_of(s);
+    assert_int_equal(v->n_maps, 2);
+    assert_string_equal(v->map[v->scene_map[1]], "log_map_archive_b");
+    assert_int_equal(v->map_lane[1], 5);
+    assert_int_equal(v->n_lanes, 6);
+    dt_store_close(s);
 }
 
 /* A recording of rounD says where on the grid it counts from, and the map is seen from there. */
@@ -405,6 +512,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_lanelet2, begin, finish),
         cmocka_unit_test_setup_teardown(test_sumo, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_sumo, begin, finish),
+        cmocka_unit_test_setup_teardown(test_argoverse, begin, finish),
+        cmocka_unit_test_setup_teardown(test_bad_argoverse, begin, finish),
+        cmocka_unit_test_setup_teardown(test_folder, begin, finish),
         cmocka_unit_test_setup_teardown(test_import, begin, finish),
         cmocka_unit_test_setup_teardown(test_import_by_grid, begin, finish),
     };
