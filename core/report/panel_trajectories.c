@@ -2,7 +2,8 @@
  *
  * Predicted traffic: scenes that an evaluation left ("trajectories" of svc/metrics.h), from above, turned so that their
  * longest extent lies across the page. Of every vehicle where it came from, where it went, where the model thought it
- * would be with one standard deviation as a shade, and constant velocity.
+ * would be with one standard deviation as a shade, and constant velocity. Of several futures each is drawn, stronger
+ * the more probable it is, with its probability where it ends; where roads are known, the lane ahead.
  */
 #include <config.h>
 
@@ -17,14 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STEPS = 256, MAX_MARKS = 8, POSE = 4 };
-enum { HISTORY, FUTURE, PREDICTED, CONSTANT, SPREAD, N_LINES };
-static const char *const line_name[N_LINES] = {[HISTORY] = "history",
-                                               [FUTURE] = "future",
-                                               [PREDICTED] = "predicted",
-                                               [CONSTANT] = "constant",
-                                               [SPREAD] = "spread"};
+enum { MAX_STEPS = 256, MAX_MARKS = 8, MAX_FUTURES = 16, POSE = 4 };
+enum { HISTORY, FUTURE, PREDICTED, CONSTANT, SPREAD, LANE, N_LINES };
+static const char *const line_name[N_LINES] = {[HISTORY] = "history",   [FUTURE] = "future", [PREDICTED] = "predicted",
+                                               [CONSTANT] = "constant", [SPREAD] = "spread", [LANE] = "lane"};
 static const double MARGIN_M = 5, WIDTH_M = 1.9; /* around the scene; of vehicles, which recordings often lack */
+static const double LEAST_SHOWN = 0.05, LEAST_TOLD = 0.15; /* probabilities of futures: drawn, told in a number */
 static const double WIDE = 2.4, SHAPE = 1.5; /* width over height from where a scene gets a row of its own; of others */
 
 typedef struct line {
@@ -35,6 +34,8 @@ typedef struct line {
 typedef struct vehicle {
     double pose[POSE]; /* x, y, heading, length */
     line line[N_LINES];
+    line way[MAX_FUTURES]; /* futures */
+    double probability[MAX_FUTURES];
 } vehicle;
 
 typedef struct scene {
@@ -71,12 +72,24 @@ static vehicle *vehicle_of(scene *s, uint32_t j)
     return &s->vehicle[j];
 }
 
-/* "future/3/1" or "pose/2" of a vehicle */
+/* "future/3/1", "futures/2/3/1", "probability/2" or "pose/2" of a vehicle */
 static void take_number(vehicle *v, const char *path, double value)
 {
     uint32_t row = 0, column = 0;
     if (sscanf(path, "pose/%u", &column) == 1 && column < POSE) {
         v->pose[column] = value;
+        return;
+    }
+    uint32_t which = 0;
+    if (sscanf(path, "probability/%u", &which) == 1 && which < MAX_FUTURES) {
+        v->probability[which] = value;
+        return;
+    }
+    if (sscanf(path, "futures/%u/%u/%u", &which, &row, &column) == 3) {
+        if (which < MAX_FUTURES && row < MAX_STEPS && column < 2) {
+            v->way[which].at[row][column] = value;
+            v->way[which].n = row + 1 > v->way[which].n ? row + 1 : v->way[which].n;
+        }
         return;
     }
     for (int k = 0; k < N_LINES; k++) {
@@ -202,6 +215,30 @@ static void write_line(const scene *s, const vehicle *v, int k, bool from_pose, 
     dt_str_add(out, "\"/>");
 }
 
+/* Each future, and its probability where it ends. */
+static void write_futures(const scene *s, const vehicle *v, dt_str *out)
+{
+    for (uint32_t k = 0; k < MAX_FUTURES; k++) {
+        const line *l = &v->way[k];
+        const double p = fmin(fmax(v->probability[k], 0), 1);
+        if (l->n == 0 || p < LEAST_SHOWN) {
+            continue;
+        }
+        dt_str_addf(out, "<path class=\"way\" stroke-opacity=\"%.2f\" d=\"", 0.25 + 0.75 * p);
+        write_point(s, v->pose, "M", out);
+        for (uint32_t i = 0; i < l->n; i++) {
+            write_point(s, l->at[i], "L", out);
+        }
+        dt_str_add(out, "\"/>");
+        if (p >= LEAST_TOLD && p < 1) {
+            double at[2];
+            turn(s, l->at[l->n - 1], at);
+            dt_str_addf(out, "<text class=\"share\" x=\"%.1f\" y=\"%.1f\">%.0f %%</text>", at[0] - s->low[0] + 0.5,
+                        at[1] - s->low[1] - 0.5, 100 * p);
+        }
+    }
+}
+
 /* Dots as wide on a phone as on a wide screen: ends of a line without length. */
 static void write_marks(const scene *s, const reader *r, const vehicle *v, int k, dt_str *out)
 {
@@ -282,9 +319,11 @@ static void write_scene(const reader *r, scene *s, dt_str *out)
     for (uint32_t v = 0; v < s->n_vehicles; v++) {
         const vehicle *u = &s->vehicle[v];
         dt_str_add(out, "<g class=\"vehicle\">");
+        write_line(s, u, LANE, false, out);
         write_line(s, u, HISTORY, false, out);
         write_line(s, u, CONSTANT, true, out);
         write_line(s, u, FUTURE, true, out);
+        write_futures(s, u, out);
         write_line(s, u, PREDICTED, true, out);
         write_marks(s, r, u, FUTURE, out);
         write_marks(s, r, u, PREDICTED, out);
@@ -294,16 +333,32 @@ static void write_scene(const reader *r, scene *s, dt_str *out)
     dt_str_add(out, "</svg></figure>\n");
 }
 
-static void write_legend(dt_str *out)
+static bool has_part(const dt_flat *f, const char *part)
+{
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (strstr(f->item[i].path, part) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* part: of the file, which has it only of some models and data */
+static void write_legend(const dt_flat *f, dt_str *out)
 {
     static const struct {
-        const char *class, *text;
-    } key[] = {{"history", "recorded past"},
-               {"future", "recorded future"},
-               {"predicted", "predicted: a dot at each horizon, the shade is one standard deviation"},
-               {"constant", "constant velocity"}};
+        const char *class, *text, *part;
+    } key[] = {{"history", "recorded past", NULL},
+               {"future", "recorded future", NULL},
+               {"predicted", "predicted: a dot at each horizon, the shade is one standard deviation", NULL},
+               {"way", "one of several futures, stronger the more probable; the prediction is their mean", "/futures/"},
+               {"constant", "constant velocity", NULL},
+               {"lane", "where the lane leads", "/lane/"}};
     dt_str_add(out, "<p class=\"legend\">");
     for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
+        if (key[i].part != NULL && !has_part(f, key[i].part)) {
+            continue;
+        }
         dt_str_addf(out,
                     "<span><svg class=\"above key\" viewBox=\"0 0 26 8\"><path class=\"%s\" d=\"M1 4H25\"/></svg>"
                     "%s</span> ",
@@ -322,7 +377,7 @@ static dt_status write_run(const dt_page *p, uint32_t run, const dt_flat *f, boo
         if (st == DT_OK && found && s.n_vehicles > 0) {
             if (!*is_open_p) {
                 dt_str_add(p->out, "<h3>Predicted and recorded trajectories</h3>\n");
-                write_legend(p->out);
+                write_legend(f, p->out);
             }
             if (is_first) {
                 dt_str_add(p->out, "<div class=\"scenes\">\n");

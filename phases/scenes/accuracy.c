@@ -67,6 +67,11 @@ static dt_status take_pictures(accuracy *a, const dt_rows *r, const slice *z)
     k.pose = a->train->rows(r, "pose", dim, &rank);
     k.sample_of_seq = a->train->rows(r, "sample_of_seq", dim, &rank);
     k.sample = a->train->samples(r, &k.n_samples);
+    k.futures = z->futures;
+    k.probability = z->probability;
+    k.K = z->K;
+    k.path = a->train->rows(r, "path", dim, &rank);
+    k.P = k.path != NULL ? dim[1] : 0;
     return pictures_take(&a->pictures, &k);
 }
 

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AXES = 2, MOTION = 6, MOTION_SPEED = 4, POSE = 4 };
+enum { AXES = 2, MOTION = 6, MOTION_SPEED = 4, POSE = 4, PATH = 4 };
 /* Scenes shown, as shares of those that are better: a typical one, good, bad, and the worst. */
 static const double shown[PICTURES_SHOWN] = {0.25, 0.5, 0.9, 1.0};
 
 static int64_t numbers_of(const pictures *s)
 {
-    return POSE + AXES * (s->T + 3 * s->F) + 1;
+    return POSE + AXES * (s->T + 3 * s->F + s->K * s->F + s->P) + s->K + 1;
 }
 
 void pictures_begin(pictures *s, const dt_host *h, int64_t T, int64_t F, double step_s, uint64_t n_samples)
@@ -24,6 +24,7 @@ void pictures_begin(pictures *s, const dt_host *h, int64_t T, int64_t F, double 
     s->F = F;
     s->step_s = step_s;
     s->n_samples = n_samples;
+    s->K = s->P = 0;
     s->n_scenes = s->n_vehicles = 0;
 }
 
@@ -78,6 +79,27 @@ static void place(const float pose[POSE], double x, double y, float out[AXES])
     out[1] = (float)(pose[1] + x * sin((double)pose[2]) + y * cos((double)pose[2]));
 }
 
+/* Futures, their probabilities, and the lane ahead; hands back what follows them. */
+static float *keep_ways(const pictures *s, const pictures_slice *z, int64_t v, float *out)
+{
+    const float *pose = z->pose + v * POSE;
+    for (int64_t i = 0; i < s->K * s->F; i++, out += AXES) {
+        const float *at = z->futures + (v * s->K * s->F + i) * AXES;
+        place(pose, at[0], at[1], out);
+    }
+    for (int64_t k = 0; k < s->K; k++) {
+        *out++ = z->probability[v * s->K + k];
+    }
+    double x = 0, y = 0;
+    for (int64_t i = 0; i < s->P; i++, out += AXES) {
+        const float *piece = z->path + (v * s->P + i) * PATH;
+        x += piece[0];
+        y += piece[1];
+        place(pose, x, y, out);
+    }
+    return out;
+}
+
 static void keep(pictures *s, const pictures_slice *z, int64_t v)
 {
     float *out = s->number + (int64_t)s->n_vehicles * numbers_of(s);
@@ -101,6 +123,7 @@ static void keep(pictures *s, const pictures_slice *z, int64_t v)
     for (int64_t f = 0; f < s->F * AXES; f++) {
         *out++ = expf(z->spread[v * s->F * AXES + f]);
     }
+    out = keep_ways(s, z, v, out);
     *out = (float)speed;
     s->square[s->n_scenes - 1] += dx * dx + dy * dy;
     s->n[s->n_scenes - 1]++;
@@ -109,6 +132,10 @@ static void keep(pictures *s, const pictures_slice *z, int64_t v)
 
 dt_status pictures_take(pictures *s, const pictures_slice *z)
 {
+    if (s->n_vehicles == 0) {
+        s->K = z->futures != NULL ? z->K : 0;
+        s->P = z->path != NULL ? z->P : 0;
+    }
     for (int64_t v = 0; v < z->S; v++) {
         const uint64_t sample = z->sample[z->sample_of_seq[v]];
         if (!z->complete[v] || !is_kept(s, sample)) {
@@ -151,6 +178,19 @@ static void tell_vehicle(const pictures *s, const dt_metrics_api *m, uint32_t i,
         snprintf(key, sizeof(key), "trajectories/%u/vehicle/%u/%s", i, j, part[k].name);
         m->picture(s->h, key, number, (uint32_t)part[k].rows, AXES);
         number += part[k].rows * AXES;
+    }
+    for (int64_t k = 0; k < s->K; k++, number += s->F * AXES) {
+        snprintf(key, sizeof(key), "trajectories/%u/vehicle/%u/futures/%lld", i, j, (long long)k);
+        m->picture(s->h, key, number, (uint32_t)s->F, AXES);
+    }
+    if (s->K > 0) {
+        snprintf(key, sizeof(key), "trajectories/%u/vehicle/%u/probability", i, j);
+        m->picture(s->h, key, number, 0, (uint32_t)s->K);
+        number += s->K;
+    }
+    if (s->P > 0) {
+        snprintf(key, sizeof(key), "trajectories/%u/vehicle/%u/lane", i, j);
+        m->picture(s->h, key, number, (uint32_t)s->P, AXES);
     }
     place(pose, *speed * (double)s->F * s->step_s, 0, end);
     snprintf(key, sizeof(key), "trajectories/%u/vehicle/%u/constant", i, j);

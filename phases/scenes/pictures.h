@@ -17,14 +17,16 @@ typedef struct pictures_slice { /* values of a slice; shapes: dtrain/shapes.h, [
     const float *motion, *target, *future, *spread, *pose;
     const int32_t *sample_of_seq;
     const uint8_t *complete;
-    const uint64_t *sample; /* [n_samples] */
-    int64_t S;
+    const uint64_t *sample;             /* [n_samples] */
+    const float *futures, *probability; /* [S,K,F,2] [S,K], or NULL: there is one */
+    const float *path;                  /* [S,P,4], or NULL: no roads are known */
+    int64_t S, K, P;
     uint32_t n_samples;
 } pictures_slice;
 
 typedef struct pictures {
     const dt_host *h;
-    int64_t T, F;
+    int64_t T, F, K, P; /* K, P: of the first slice; 0: none are told */
     double step_s;
     uint64_t n_samples; /* of the held-out data */
     uint32_t n_scenes, n_vehicles, cap_vehicles;
@@ -32,8 +34,8 @@ typedef struct pictures {
     double square[PICTURES_KEPT]; /* of the error at the last step, summed over vehicles */
     uint32_t n[PICTURES_KEPT];    /* vehicles */
     uint32_t *scene;              /* [n_vehicles] owned */
-    float *
-        number; /* [n_vehicles, ...] owned: pose 4, history T 2, future F 2, predicted F 2, spread F 2, speed 1, each */
+    float *number;                /* [n_vehicles, ...] owned, of each: pose 4, history T 2, future F 2, predicted F 2,
+                                   * spread F 2, futures K F 2, probability K, path P 2, speed 1 */
 } pictures;
 
 /* Begins an evaluation. */

@@ -163,7 +163,7 @@ def pictures(run):
 
 def check_trajectories(root, folders):
     """Scenes say what they hold, and every vehicle of theirs is drawn."""
-    n_vehicles = n_scenes = 0
+    n_vehicles = n_scenes = n_ways = n_unclear = 0
     for left in (p["trajectories"] for folder in folders for p in pictures(folder) if "trajectories" in p):
         last = left.pop("horizon")[-1]
         shares = [scene["share"][0] for scene in left.values()]
@@ -178,10 +178,20 @@ def check_trajectories(root, folders):
                 if math.dist(v["constant"][0], v["pose"][:2]) > 1:
                     assert abs(math.remainder(ahead - v["pose"][2], 2 * math.pi)) < 0.05, "constant velocity is straight ahead"
                 assert all(s > 0 for row in v["spread"] for s in row)
+                ways = list(v.get("futures", {}).values())
+                assert len(ways) == len(v.get("probability", [])) and all(len(way) == last + 1 for way in ways)
+                if ways:
+                    assert abs(sum(v["probability"]) - 1) < 0.01
+                    mean = [sum(p * way[last][a] for p, way in zip(v["probability"], ways)) for a in (0, 1)]
+                    assert math.dist(mean, v["predicted"][last]) < 0.1 + 0.001 * math.hypot(*mean), "the mean of all futures"
+                n_ways += sum(p >= 0.0501 for p in v.get("probability", []))
+                n_unclear += sum(0.0499 <= p < 0.0501 for p in v.get("probability", []))
             assert abs(math.sqrt(sum(squares) / len(squares)) - scene["rmse_m"][0]) < 0.01
             n_vehicles += len(scene["vehicle"])
             n_scenes += 1
     drawn = [g for g in root.iter(HTML + "g") if g.get("class") == "vehicle"]
+    ways = sum(1 for g in drawn for p in g.iter(HTML + "path") if p.get("class") == "way")
+    assert n_ways <= ways <= n_ways + n_unclear, f"{ways} futures are drawn, {n_ways} were left"
     assert len(drawn) == n_vehicles, f"{len(drawn)} vehicles are drawn, {n_vehicles} were left"
     assert len([f for f in root.iter(HTML + "figure") if (f.get("class") or "").startswith("scene paths")]) == n_scenes
     return n_scenes

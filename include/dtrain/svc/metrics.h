@@ -36,6 +36,9 @@ typedef struct dt_metrics_api {
  *     vehicle/<j>/history, future, predicted, constant   rows of x, y: recorded before and after, predicted, at
  *                                 constant velocity; future and what follows it begin after the pose
  *     vehicle/<j>/spread          rows of a standard deviation along and across the vehicle's heading, for `predicted`
+ *     vehicle/<j>/futures/<k>     rows of x, y: one of several predicted ones, of which `predicted` is the mean
+ *     vehicle/<j>/probability     of each of them
+ *     vehicle/<j>/lane            rows of x, y: where its lane leads, from the vehicle on
  *     horizon                     rows of `predicted` that are marked, counted from 0
  *   traffic/...                   an episode from above; the host leaves it where the environment has ext/scene.h
  *     road                        rows of lane, x, y, width: neighbours of one lane are joined
