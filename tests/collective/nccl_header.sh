@@ -70,6 +70,11 @@ int main(void)
 }
 END
 
+is_as_declared() ( # folder of a header; in a shell of its own: "ccache gcc" is two words
+    unset IFS
+    # shellcheck disable=SC2086
+    $cc -std=c11 -Werror -I"$1" -I"$work/cuda" -I"${DT_SRCDIR:-.}/core" -fsyntax-only "$work/check.c"
+)
 found=0
 failed=0
 python=$(python3 -c 'import site, sys; print(":".join(p + "/nvidia/nccl/include" for p in site.getsitepackages()))' 2>/dev/null || true)
@@ -80,8 +85,7 @@ for folder in ${NCCL_INCLUDE:-} ${CUDA_HOME:-/usr/local/cuda}/include /usr/inclu
     mkdir "$work/$found"
     cp "$folder"/nccl*.h "$work/$found/"
     version=$(sed -n 's/^#define NCCL_\(MAJOR\|MINOR\|PATCH\) \([0-9]*\)$/\2/p' "$folder/nccl.h" | paste -s -d .)
-    # shellcheck disable=SC2086 # "ccache gcc" is two words
-    if $cc -std=c11 -Werror -I"$work/$found" -I"$work/cuda" -I"${DT_SRCDIR:-.}/core" -fsyntax-only "$work/check.c"; then
+    if is_as_declared "$work/$found"; then
         echo "NCCL $version: as declared"
     else
         echo "NCCL $version: other than declared ($folder/nccl.h)"
