@@ -16,6 +16,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import common
 
 
+LEVELS = (50, 80, 95)
+
+
 def train_and_eval(a, name, sets):
     run, sets = "%s/%s" % (a.work, name), {"data.store": a.store, **sets}
     took = common.train(a, "phase1_world_model", run,
@@ -24,7 +27,21 @@ def train_and_eval(a, name, sets):
     print("%-12s windows %6d  rmse %s  cv %s  ratio at 5 s %.3f  auroc %s  %.0f s" % (
         name, r["samples"], " ".join("%.2f" % x for x in r["rmse_m"]), " ".join("%.2f" % x for x in r["cv_rmse_m"]),
         r["rmse_m"][-1] / r["cv_rmse_m"][-1], r["risk_auroc"], took), flush=True)
+    for level in LEVELS:
+        print("%-12s coverage of %d %%: %s" % ("", level, " ".join("%.2f" % x for x in r["coverage_%d" % level])))
+    print("%-12s k = 1: ade %.2f fde %.2f missed %.2f, k = 6: ade %.2f fde %.2f missed %.2f, constant velocity: ade %.2f "
+          "fde %.2f missed %.2f" % ("", r["min_ade_1"], r["min_fde_1"], r["miss_rate_1"], r["min_ade_6"], r["min_fde_6"],
+                                    r["miss_rate_6"], r["cv_ade"], r["cv_displacement_m"][-1], r["cv_miss_rate"]),
+          flush=True)
     return r
+
+
+def mean_of(results, key):
+    """Of all windows: a list by horizon, or a number."""
+    n = sum(r["samples"] for r in results)
+    if isinstance(results[0][key], list):
+        return [sum(r["samples"] * r[key][i] for r in results) / n for i in range(len(results[0][key]))]
+    return sum(r["samples"] * r[key] for r in results) / n
 
 
 def pooled(results, key):
@@ -52,6 +69,11 @@ def main():
     for i, h in enumerate(results[0]["horizon_s"]):
         target = 0.75 if h == 5 else 1
         common.tell("phase1_folds.rmse_over_cv_%gs" % h, rmse[i] / cv[i], "1", "%g at most" % target)
+    for level in LEVELS:
+        common.tell("phase1_folds.coverage_%d_5s" % level, 100 * mean_of(results, "coverage_%d" % level)[-1], "%",
+                    "%d, 5 more or less" % level)
+    for key in ("min_fde_1", "min_fde_6"):
+        common.tell("phase1_folds." + key, mean_of(results, key), "m", "none")
     if a.cross_site:
         sites = json.loads(common.call([a.dtrain, "data", "inspect", a.store, "--json"]))["sites"]
         for site in sites:
