@@ -23,6 +23,9 @@ dist_demochunks_DATA = \
 dist_noinst_DATA += tools/recording/demo.nod.xml tools/recording/demo.edg.xml tools/recording/demo.con.xml
 dist_noinst_SCRIPTS += tools/recording/make_demo.py
 
+# What turns parquet into a table that an import reads: nothing here reads it, and nothing else needs python3.
+dist_pkgdata_DATA += tools/recording/argoverse2.py
+
 # The same recording as a store, made by the program that was just built: what data.store = "" stands for.
 demostoredir = $(pkgdatadir)/demo.store
 demo_arrays = \
