@@ -18,9 +18,12 @@
 #include <string.h>
 #include <strings.h>
 
-enum { RATE, LOCATION, N_NEEDED, UTM_X = N_NEEDED, UTM_Y, N_WANTED };
-static const char *const wanted[N_WANTED] = {
-    [RATE] = "frameRate", [LOCATION] = "locationId", [UTM_X] = "xUtmOrigin", [UTM_Y] = "yUtmOrigin"};
+enum { RATE, LOCATION, N_NEEDED, UTM_X = N_NEEDED, UTM_Y, RECORDING, N_WANTED };
+static const char *const wanted[N_WANTED] = {[RATE] = "frameRate",
+                                             [LOCATION] = "locationId",
+                                             [UTM_X] = "xUtmOrigin",
+                                             [UTM_Y] = "yUtmOrigin",
+                                             [RECORDING] = "recordingId"};
 
 /* A number of the row. */
 static dt_status number_of(const dt_csv *csv, char *const *cell, const int at[N_WANTED], int which, double lo,
@@ -37,7 +40,7 @@ static dt_status number_of(const dt_csv *csv, char *const *cell, const int at[N_
 dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
 {
     char *const *cell = NULL;
-    int n = 0, n_header = 0, at[N_WANTED] = {-1, -1, -1, -1};
+    int n = 0, n_header = 0, at[N_WANTED] = {-1, -1, -1, -1, -1};
     const dt_status st = dt_csv_next(csv, &cell, &n_header);
     if (st != DT_OK) {
         return st == DT_DONE ? DT_FAIL(DT_EDATA, "%s holds no data: not even a header line", dt_csv_path(csv)) : st;
@@ -46,6 +49,7 @@ dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
         for (int w = 0; w < N_WANTED; w++) {
             at[w] = at[w] < 0 && strcasecmp(cell[i], wanted[w]) == 0 ? i : at[w];
         }
+        at[RECORDING] = at[RECORDING] < 0 && strcasecmp(cell[i], "id") == 0 ? i : at[RECORDING]; /* of highD */
     }
     for (int w = 0; w < N_NEEDED; w++) {
         if (at[w] < 0) {
@@ -61,21 +65,48 @@ dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %d cells, the header has %d", dt_csv_path(csv), dt_csv_line(csv), n,
                        n_header);
     }
-    double rate = 0, location = 0;
+    double rate = 0, location = 0, recording = -1;
     DT_TRY(number_of(csv, cell, at, RATE, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ, &rate));
     DT_TRY(number_of(csv, cell, at, LOCATION, 0, 1e9, &location));
     if (location != floor(location)) {
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": locationId is %g, not an integer", dt_csv_path(csv), dt_csv_line(csv),
                        location);
     }
-    dt_recording_meta meta = {
-        .frame_rate_hz = rate, .location = (int64_t)location, .has_utm = at[UTM_X] >= 0 && at[UTM_Y] >= 0};
+    if (at[RECORDING] >= 0) {
+        DT_TRY(number_of(csv, cell, at, RECORDING, 0, 1e9, &recording));
+    }
+    dt_recording_meta meta = {.recording = (int64_t)recording,
+                              .frame_rate_hz = rate,
+                              .location = (int64_t)location,
+                              .has_utm = at[UTM_X] >= 0 && at[UTM_Y] >= 0};
     if (meta.has_utm) {
         DT_TRY(number_of(csv, cell, at, UTM_X, -1e7, 1e7, &meta.utm[0]));
         DT_TRY(number_of(csv, cell, at, UTM_Y, -2e7, 2e7, &meta.utm[1]));
     }
     *out_p = meta;
     return DT_OK;
+}
+
+/* Of "data/07_tracks.csv" the 7; -1: it has no number there. from: where "_tracks." is. */
+static int64_t number_in(const char *tracks, const char *from)
+{
+    int64_t n = -1;
+    const char *slash = memrchr(tracks, '/', (size_t)(from - tracks)), *name = slash != NULL ? slash + 1 : tracks;
+    char digits[16] = "";
+    if (from > name && (size_t)(from - name) < sizeof(digits)) {
+        memcpy(digits, name, (size_t)(from - name));
+    }
+    return strspn(digits, "0123456789") == strlen(digits) && dt_parse_i64(digits, &n) ? n : -1;
+}
+
+/* Files of several recordings in one folder, mixed up, would give one the rate and place of another. */
+static dt_status check_recording(const char *path, int64_t named, const dt_recording_meta *m)
+{
+    if (named < 0 || m->recording < 0 || named == m->recording) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_EDATA, "%s: it is of recording %" PRId64 ", and the name of the file says %" PRId64, path,
+                   m->recording, named);
 }
 
 dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p)
@@ -100,6 +131,9 @@ dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p)
     }
     if (st == DT_OK) {
         st = dt_recording_meta_parse(csv, out_p);
+    }
+    if (st == DT_OK) {
+        st = check_recording(dt_str_text(&path), number_in(tracks, from), out_p);
     }
     dt_csv_close(csv);
     dt_str_fini(&path);

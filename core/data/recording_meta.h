@@ -11,12 +11,14 @@
 typedef struct dt_recording_meta {
     double frame_rate_hz; /* frameRate */
     int64_t location;     /* locationId: where the camera hung */
+    int64_t recording;    /* recordingId, or highD's id: the NN of its files; -1: the table does not say */
     bool has_utm;         /* xUtmOrigin and yUtmOrigin, of inD and rounD: where positions are counted from, m */
     double utm[2];
 } dt_recording_meta;
 
 /* tracks: path of NN_tracks.csv, plain or packed. Errors: DT_ENOTFOUND (no such table beside it, or the name of tracks
- * has another form), DT_EDATA with file, line and column, DT_EIO, DT_ENOMEM. */
+ * has another form), DT_EDATA with file, line and column, also of
+ * another recording, DT_EIO, DT_ENOMEM. */
 dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p) DT_NODISCARD;
 /* The same of an open table. */
 struct dt_csv;

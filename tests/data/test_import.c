@@ -238,6 +238,9 @@ static void test_highd(void **state)
         {"frameRate,locationId\nnan,1\n", "01_recordingMeta.csv:2: frameRate is \"nan\", not a number in [0.1, 1000]"},
         {"frameRate,locationId\n25,-1\n", "locationId is \"-1\", not a number in [0, 1e+09]"},
         {"frameRate,locationId\n25,0.5\n", "locationId is 0.5, not an integer"},
+        {"id,frameRate,locationId\n2,25,4\n", "it is of recording 2, and the name of the file says 1"},
+        {"recordingId,frameRate,locationId\n10,25,4\n", "it is of recording 10, and the name of the file says 1"},
+        {"id,frameRate,locationId\nx,25,4\n", "recordingId is \"x\", not a number in [0, 1e+09]"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         put("01_recordingMeta.csv", bad[i][0][0] == '\0' ? "\n" : bad[i][0]);
