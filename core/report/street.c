@@ -377,20 +377,43 @@ static bool has_mark(const dt_street *s, int mark)
     return false;
 }
 
-void dt_street_legend(const dt_street *s, dt_str *out)
+/* Games have no risk to speak of: then nobody's is known. */
+static bool has_risk(const dt_street *s)
+{
+    for (uint32_t i = 0; i < s->n_moments; i++) {
+        const dt_moment *m = &s->moment[i];
+        for (uint32_t k = 0; k < m->vehicle.n; k++) {
+            if (!isnan(m->vehicle.value[(size_t)k * DT_STREET_VEHICLE + RISK])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void write_colours(const dt_street *s, dt_str *out)
 {
     static const char *const of[DT_STREET_BYS] = {
-        [DT_STREET_BY_TIME] = "Risk by time to collision",
+        [DT_STREET_BY_TIME] = "Risk as the environment tells it",
         [DT_STREET_BY_PERCEPTION] = "Risk that perception predicts",
-        [DT_STREET_BY_TIME_UNTAUGHT] = "Risk by time to collision: this perception was never taught to predict it"};
+        [DT_STREET_BY_TIME_UNTAUGHT] =
+            "Risk as the environment tells it: this perception was never taught to predict it"};
     static const char *const word[DT_STREET_BYS][5] = {
         [DT_STREET_BY_TIME] = {"calm", "closing in", "at risk", "in danger", NULL},
         [DT_STREET_BY_PERCEPTION] = {"up to 20 %", "to 50 %", "to 80 %", "above", "not seen"},
         [DT_STREET_BY_TIME_UNTAUGHT] = {"calm", "closing in", "at risk", "in danger", NULL}};
-    dt_str_addf(out, "<p class=\"legend\"><b>%s</b> ", of[s->colours]);
+    dt_str_addf(out, "<b>%s</b> ", of[s->colours]);
     for (int i = 0; i < 5 && word[s->colours][i] != NULL; i++) {
         const char class[] = {'r', (char)('0' + i), '\0'};
         write_key(class, word[s->colours][i], out);
+    }
+}
+
+void dt_street_legend(const dt_street *s, dt_str *out)
+{
+    dt_str_add(out, "<p class=\"legend\">");
+    if (has_risk(s)) {
+        write_colours(s, out);
     }
     if (has_mark(s, MARK_AGENT)) {
         write_key("agent r0", "steered by the policy", out);

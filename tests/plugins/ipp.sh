@@ -69,6 +69,7 @@ train stopped --threads 2 --max-steps 7 || fail "seven steps left with $?"
 
 "$dtrain" render "$work/one" --out "$work/film.html" >"$work/err" 2>&1 || fail "render left with $?"
 grep -q '<svg' "$work/film.html" || fail "no picture"
+! grep -q "<b>Risk" "$work/film.html" || fail "the legend of a game speaks of risk"
 
 for wrong in uavs=9 uavs=0 budget=0 noise_low=0 noise_high=0.6 truth=sea step_m=30 step_m=1 stride=30 covered_min=0.9 fov_deg=nan \
     cells=100000 communication_m=-1; do

@@ -65,7 +65,7 @@ render "$work/cars" --every 5 --out "$work/series" >/dev/null || fail "a series"
     fail "the files: $(ls "$work/series")"
 python3 "$here/check_film.py" "$work"/series/*.svg >"$work/err" 2>&1 || fail "the series"
 
-# --- colours: what perception predicts, where it was taught; the time to collision otherwise; the legend says which ---
+# --- colours: what perception predicts, where it was taught; the environment's word otherwise; the legend says which ---
 see="--set models.perception=risk_gnn --set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1"
 drive="--set env.id=env_traffic --set env_traffic.scenario=ring --set env_traffic.episode_s=20 --set env_traffic.agents=4
        --set training.eval_interval=1 --set evaluation.seeds=3 --set evaluation.episodes=1 --set evaluation.baselines="
@@ -81,7 +81,7 @@ for run in seen blind cars; do
     case $run in
     seen) code=1 text="Risk that perception predicts" ;;
     blind) code=2 text="never taught" ;;
-    cars) code=0 text="<b>Risk by time to collision</b>" ;;
+    cars) code=0 text="<b>Risk as the environment tells it</b>" ;;
     esac
     [ $run = cars ] || grep -q "\"colours\":\[$code\]" "$work/$run"/evaluation/*.pictures.json || fail "colours of $run"
     render "$work/$run" --out "$work/$run.html" >/dev/null || fail "the film of $run"
