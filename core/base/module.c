@@ -65,6 +65,15 @@ static bool find(const dt_module_desc *d, char *path, dt_str *tried)
     return try_path(path, tried);
 }
 
+bool dt_module_is_there(const dt_module_desc *d)
+{
+    char path[PATH_BYTES];
+    dt_str tried = {0};
+    const bool is_there = find(d, path, &tried);
+    dt_str_fini(&tried);
+    return is_there;
+}
+
 dt_status dt_module_open(const dt_module_desc *d, void **entry_p)
 {
     char path[PATH_BYTES];

@@ -9,6 +9,8 @@
 
 #include "dtrain/status.h"
 
+#include <stdbool.h>
+
 typedef struct dt_module_desc {
     const char *file;     /* "backend_cuda.so" */
     const char *build;    /* folder of the build tree: "core/backend/cuda" */
@@ -21,5 +23,6 @@ typedef struct dt_module_desc {
 /* The address of the entry; the module stays open. Errors: DT_EUNSUPPORTED with the places that were tried, or with
  * what the system says, and what to do. */
 dt_status dt_module_open(const dt_module_desc *d, void **entry_p) DT_NODISCARD;
+bool dt_module_is_there(const dt_module_desc *d); /* a file of that name, whether it can be opened or not */
 
 #endif

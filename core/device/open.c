@@ -40,18 +40,33 @@ dt_status dt_device_wish_parse(const char *text, dt_device_wish *out_p)
 
 static const dt_device_host host_table = {.struct_size = sizeof(host_table), .fail = dt_fail, .log = dt_log};
 
-dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p)
+enum { NAME_BYTES = 64 };
+
+/* file and build: room for its names. */
+static dt_module_desc module_of(const char *name, char file[NAME_BYTES], char build[NAME_BYTES])
 {
-    char file[64], build[64];
-    snprintf(file, sizeof(file), "backend_%s.so", name);
-    snprintf(build, sizeof(build), "core/backend/%s", name);
-    const dt_module_desc d = {
+    snprintf(file, NAME_BYTES, "backend_%s.so", name);
+    snprintf(build, NAME_BYTES, "core/backend/%s", name);
+    return (dt_module_desc){
         .file = file,
         .build = build,
         .entry = DT_DEVICE_MODULE_ENTRY,
         .what = name,
         .if_none = "build it where the CUDA toolkit is (configure --with-cuda), or say --device cpu",
         .if_wrong = "make the libraries of the CUDA toolkit known (LD_LIBRARY_PATH, or ldconfig), or say --device cpu"};
+}
+
+bool dt_device_module_is_there(const char *name)
+{
+    char file[NAME_BYTES], build[NAME_BYTES];
+    const dt_module_desc d = module_of(name, file, build);
+    return dt_module_is_there(&d);
+}
+
+dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p)
+{
+    char file[NAME_BYTES], build[NAME_BYTES];
+    const dt_module_desc d = module_of(name, file, build);
     dt_device_module_fn *entry = NULL;
     DT_TRY(dt_module_open(&d, (void **)(void *)&entry));
     const dt_device_ops *ops = entry(&host_table);

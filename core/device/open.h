@@ -23,6 +23,7 @@ dt_status dt_device_wish_parse(const char *text, dt_device_wish *out_p) DT_NODIS
 /* Errors: DT_EUNSUPPORTED when the module is not installed, cannot be loaded (a library it needs is missing) or belongs
  * to another build; with a remedy. */
 dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p) DT_NODISCARD;
+bool dt_device_module_is_there(const char *name); /* it may be refused all the same */
 
 /* Which of the visible devices this process takes: the one named; else local_rank modulo their number. Errors:
  * DT_EUNSUPPORTED (none there, no such index or UUID: says what there is). */

@@ -53,6 +53,7 @@ void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops);
 void dt_doctor_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info);
 void dt_doctor_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n);
 void dt_doctor_nccl(dt_doctor *d, uint32_t n_gpus);
-void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops);
+/* refused: why the module that is there is not open; NULL: there is none, or it is. */
+void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops, const char *refused);
 
 #endif

@@ -338,7 +338,7 @@ static void find_controller(const dt_doctor *d, char *text, size_t bytes)
     dt_str_fini(&path);
 }
 
-void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops)
+void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops, const char *refused)
 {
     char controller[64];
     dt_str module = {0};
@@ -350,6 +350,8 @@ void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops)
         add_module(&built, &v);
         dt_str_add(&module, dt_str_text(&built));
         dt_str_fini(&built);
+    } else if (refused != NULL) {
+        dt_str_addf(&module, "the module for them is there, but %s", refused);
     } else {
         dt_str_add(&module, "no module for them either");
     }

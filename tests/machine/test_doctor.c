@@ -490,7 +490,7 @@ static void test_nccl(void **state)
 static void test_no_gpu(void **state)
 {
     (void)state;
-    dt_doctor_no_driver(&doctor, NULL);
+    dt_doctor_no_driver(&doctor, NULL, NULL);
     says("PASS  GPU            no NVIDIA GPU here and no driver (no /dev/nvidiactl); no module for them either; "
          "training");
     put("sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");
@@ -501,9 +501,16 @@ static void test_no_gpu(void **state)
     dt_str_clear(&out);
     dt_doctor_cuda(&doctor);
     says("PASS  GPU            no NVIDIA GPU here and no driver");
+    put("modules/backend_cuda.so", "no module"); /* one that is there and refused is not missing */
+    setenv("DTRAIN_PLUGIN_PATH", doctor.root, 1);
+    dt_str_clear(&out);
+    dt_doctor_cuda(&doctor);
+    unsetenv("DTRAIN_PLUGIN_PATH");
+    says("; the module for them is there, but ");
+    says("/modules/backend_cuda.so cannot be loaded: ");
     put("sys/bus/pci/devices/0000:81:00.0/vendor", "0x10de\n");
     put("sys/bus/pci/devices/0000:81:00.0/class", "0x030200\n");
-    dt_doctor_no_driver(&doctor, host_device_ops());
+    dt_doctor_no_driver(&doctor, host_device_ops(), NULL);
     says("WARN  GPU            no NVIDIA driver here (no /dev/nvidiactl), though there is a GPU at 0000:81:00.0; the "
          "module");
     says("-> install the NVIDIA driver (nvidia-smi must list the GPU); start a container with --gpus all\n");
