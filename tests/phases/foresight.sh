@@ -8,7 +8,8 @@ set -u
 
 name=foresight
 small="--set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set world_lstm.hidden=16
-       --set world_lstm.head=16 --set world_gru.hidden=16 --set world_gru.head=16 --set training.eval_interval=0
+       --set world_lstm.head=16 --set world_lstm.futures=3 --set world_lstm.kinematic=true --set world_lstm.calibrated=true
+       --set world_gru.hidden=16 --set world_gru.head=16 --set training.eval_interval=0
        --set checkpoint.every_seconds=0"
 base="$small --plugin phase2_ppo -q --set env.id=env_traffic --set env.instances=4 --set env_traffic.scenario=merge
        --set env_traffic.episode_s=60 --set env_traffic.action_s=1 --set env_traffic.agents=6 --set env_traffic.penetration=0.3
