@@ -46,6 +46,7 @@ zlib.h core/data/|core/metrics/png|plugins/env_traffic/xml
 expat.h core/data/xml_in|plugins/env_traffic/xml
 lzma.h core/data/
 zstd.h core/data/blocks
+hdf5.h core/data/hdf5/
 yaml.h core/porting/yaml
 mpi.h core/collective/mpi
 nccl core/collective/nccl

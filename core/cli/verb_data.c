@@ -13,6 +13,7 @@
 #include "base/print.h"
 #include "config/options.h"
 #include "data/export_table.h"
+#include "data/hdf5_store.h"
 #include "data/import.h"
 #include "data/parts.h"
 #include "data/smooth.h"
@@ -76,6 +77,18 @@ static const dt_option store_table[] = {
               "a scene that is another one again, row for row: kept, with a warning; left out; or the end"),
     DT_OPTION_END};
 
+/* ---- how HDF5 is written: the section "hdf5" --------------------------------------------------------------------- */
+
+typedef struct hdf5_opts {
+    int64_t gzip, chunk_rows;
+} hdf5_opts;
+
+static const dt_option hdf5_table[] = {
+    DT_OPTION(hdf5_opts, gzip, DT_OPT_I64, "1", "1", 0, 9, NULL, "of bytes that are shuffled; 0: not packed"),
+    DT_OPTION(hdf5_opts, chunk_rows, DT_OPT_I64, "0", "1", 0, 1048576, NULL,
+              "vehicles, and edges, of a chunk; 0: as many as a sample has, those of 3 s"),
+    DT_OPTION_END};
+
 /* ---- options of a split and of a sample: sections of the same names ---------------------------------------------- */
 
 typedef struct split_opts {
@@ -109,12 +122,13 @@ static const dt_option sample_table[] = {
     DT_OPTION(sample_opts, seed, DT_OPT_I64, "0", "", 0, 9e15, NULL, "which scenes, and where their pieces begin"),
     DT_OPTION_END};
 
-const char *const dt_data_sections[] = {"import", "store", "split", "sample", NULL};
+const char *const dt_data_sections[] = {"import", "store", "hdf5", "split", "sample", NULL};
 
 dt_status dt_data_declare(dt_config *c)
 {
     DT_TRY(dt_config_declare(c, "import", import_table, NULL));
     DT_TRY(dt_config_declare(c, "store", store_table, NULL));
+    DT_TRY(dt_config_declare(c, "hdf5", hdf5_table, NULL));
     DT_TRY(dt_config_declare(c, "split", split_table, NULL));
     return dt_config_declare(c, "sample", sample_table, NULL);
 }
@@ -244,13 +258,33 @@ static dt_status inspect_store(const dt_args *a)
     return st;
 }
 
+static dt_status export_hdf5(const dt_args *a, dt_config *c, dt_str *notes)
+{
+    hdf5_opts o;
+    dt_packing unused;
+    DT_TRY(read_opts(a, c, "hdf5", &o, sizeof(o), &unused));
+    const dt_hdf5_options opt = {.gzip = (int)o.gzip, .chunk_rows = o.chunk_rows};
+    return dt_hdf5_export(a->word[1], a->word[2], &opt, notes);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
 static dt_status export_store(const dt_args *a)
 {
+    dt_config *c = NULL;
     dt_str notes = {0};
     if (a->n_words != 3) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data export STORE FILE (a table, csv)");
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data export STORE FILE (a table, csv; HDF5 where it ends in .h5 or "
+                                   ".hdf5) [--set hdf5.KEY=VALUE]");
     }
-    dt_status st = dt_data_export(a->word[1], a->word[2], &notes);
+    const bool is_hdf5 = ends_with(a->word[2], ".h5") || ends_with(a->word[2], ".hdf5");
+    DT_TRY(dt_config_create(&c));
+    dt_status st = is_hdf5 ? export_hdf5(a, c, &notes) : dt_data_export(a->word[1], a->word[2], &notes);
+    dt_config_destroy(c);
     if (st == DT_OK && !a->quiet) {
         dt_print_text(dt_str_text(&notes));
     }

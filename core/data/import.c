@@ -7,6 +7,7 @@
 #endif
 
 #include "data/import.h"
+#include "data/hdf5_store.h"
 #include "data/rows.h"
 #include "data/survey.h"
 #include "data/xml_in.h"
@@ -320,6 +321,23 @@ static dt_status import_files(const char *const *src, uint32_t n_src, const char
     return st;
 }
 
+static dt_status import_any(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
+                            dt_str *notes)
+{
+    if (dt_fs_is_dir(src[0])) {
+        return dt_import_chunks(src[0], out, opt, notes);
+    }
+    for (uint32_t i = 0; i < n_src; i++) {
+        if (dt_hdf5_is(src[i])) {
+            return n_src == 1
+                       ? dt_hdf5_import(src[i], out, opt, notes)
+                       : DT_FAIL(DT_EINVAL, "%s is HDF5, which is imported alone: make stores of each and merge them",
+                                 src[i]);
+        }
+    }
+    return import_files(src, n_src, out, opt, notes);
+}
+
 dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
                          dt_str *notes)
 {
@@ -335,8 +353,7 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
             return DT_FAIL(DT_EINVAL, "%s is a folder: a folder of chunks is imported alone, without others", src[i]);
         }
     }
-    DT_TRY(dt_fs_is_dir(src[0]) ? dt_import_chunks(src[0], out, opt, notes)
-                                : import_files(src, n_src, out, opt, notes));
+    DT_TRY(import_any(src, n_src, out, opt, notes));
     dt_status st = inspect(out, false, false, notes); /* opens it, so what is left behind has passed every check */
     if (st != DT_OK) {
         dt_error e;
