@@ -40,6 +40,23 @@ cases=$((cases + 1))
 grep -q ", [1-9][0-9]* beside" "$work"/moved[234] || fail "nothing was sent while backward went on"
 train 0 hosts --nproc 2 --device cuda --set comm.backend=mpi
 same_all hosts "through the hosts"
+# losses that move models of their own: what a step does not move is not sent
+sac="--plugin phase_sac --threads 1 -q --device cuda --set env.instances=2 --set phase_sac.collect_steps=2
+     --set phase_sac.intensity=16 --set data.batch=16 --set phase_sac.learning_starts=16 --set phase_sac.iterations=2
+     --set phase_sac.policy_delay=2 --set controller_mlp.hidden=8 --set critic_mlp.hidden=8 --set evaluation.baselines=
+     --set training.eval_interval=0 --set report.enabled=false --set comm.bucket_mb=0.004"
+for of in one two; do
+    cases=$((cases + 1))
+    more=
+    [ $of = one ] || more="--nproc 2 --set comm.backend=nccl"
+    # shellcheck disable=SC2086 # options and their values
+    timeout -k 5 "$limit" "$dtrain" run --run-dir "$work/sac-$of" $sac $more >"$work/out" 2>"$work/err" ||
+        fail "phase_sac, $of: exit code $?"
+done
+cases=$((cases + 1))
+[ -n "$(states sac-one)" ] && [ "$(states sac-one | tail -n 1)" = "$(states sac-two | tail -n 1)" ] ||
+    fail "phase_sac on two: other bits"
+
 train 0 hops --nproc 3 --device cuda --set comm.backend=nccl --max-steps 2
 train 0 hops --resume --nproc 2 --device cuda --set comm.backend=nccl --no-graphs
 same hops "3, then 2 processes"

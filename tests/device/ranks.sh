@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Several processes with a device each, which is one of host memory here (fake_cuda.c): all three phases end in the bits
-# of one process, on any number of them, resumed on another one, and where one was killed; what cannot work is refused.
+# of one process, on any number of them, resumed on another one, and where one was killed; so do phases whose losses move
+# models of their own. What cannot work is refused.
 set -u
 . "${DT_SRCDIR:?}/tests/mpi_job.sh"
 unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy # of the launcher, which knows
@@ -63,6 +64,49 @@ cases=$((cases + 1))
 [ "$(states killed | tail -n 1)" = "$(states cpu | tail -n 1)" ] || fail "a process was killed: other bits"
 says 1+ " is gone"
 train 0 checked --nproc 2 --set comm.backend=mpi --device cuda --phase 1 --check-sync 1
+
+# --- losses that move models of their own: what a step does not move is not sent; a replay, which all write ---
+learn() { # DIR [options]
+    dir=$1
+    shift
+    cases=$((cases + 1))
+    timeout -k 5 "$limit" "$dtrain" run --run-dir "$work/$dir" -q --threads 1 --set engine.slice_rows=2048 \
+        --set env.instances=4 --set controller_mlp.hidden=16 --set critic_mlp.hidden=16 --set training.eval_interval=0 \
+        --set evaluation.baselines= --set report.enabled=false --set checkpoint.every_seconds=0 "$@" \
+        >"$work/out" 2>"$work/err" || fail "$dir: exit code $?"
+}
+agree() { # DIR DIR WHAT
+    cases=$((cases + 1))
+    [ -n "$(states "$1" | tail -n 1)" ] && [ "$(states "$1" | tail -n 1)" = "$(states "$2" | tail -n 1)" ] ||
+        fail "$3: other bits"
+}
+everywhere() { # NAME [options]
+    of=$1
+    shift
+    learn "$of" --device cpu "$@"
+    learn "$of-device" --device cuda "$@"
+    agree "$of" "$of-device" "$of on a device"
+    for n in 2 3; do
+        learn "$of-$n" --nproc $n --set comm.backend=mpi --device cuda --set comm.bucket_mb=0.01 "$@"
+        agree "$of" "$of-$n" "$of on $n devices"
+    done
+    learn "$of-half" --device cpu --set amp.enabled=true "$@"
+    learn "$of-half-2" --device cpu --set amp.enabled=true --nproc 2 "$@"
+    agree "$of-half" "$of-half-2" "$of in half precision on 2 processes"
+    cases=$((cases + 1))
+    [ "$(states "$of" | tail -n 1)" != "$(states "$of-half" | tail -n 1)" ] || fail "$of: half precision changes nothing"
+}
+of_replay() { # PHASE [options]
+    phase=$1
+    shift
+    everywhere "$phase" --plugin "$phase" --set "$phase.collect_steps=4" --set "$phase.intensity=16" \
+        --set "$phase.learning_starts=64" --set "$phase.buffer_size=100" --set "$phase.iterations=4" \
+        --set data.batch=16 --set "$phase.policy_delay=2" "$@"
+}
+of_replay phase_sac --set phase_sac.priority=0.6
+of_replay phase_ddpg --set env.id=snakes --set env_snakes.max_steps=8
+everywhere phase_coma --plugin phase_coma --set env.id=matrix --set phase_coma.updates=4 --set phase_coma.batch=64 \
+    --set data.batch=32
 
 # --- a GPU each ---
 HOST_DEVICES=2 train 2 crowded --nproc 3 --set comm.backend=mpi --device cuda

@@ -153,7 +153,8 @@ static dt_status offer_nodes(dt_trainer *t)
     dt_train_device *d = t->device;
     DT_TRACE("device", "wait for gradients");
     DT_TRY(d->ops->stream_sync(d->device, d->compute));
-    for (uint32_t b = 0; b < t->reduce.n_buckets; b++) {
+    for (uint32_t i = 0; i < t->reduce.n_due; i++) {
+        const uint32_t b = t->reduce.due[i];
         for (uint32_t k = 0; k < d->n_nodes; k++) {
             dt_tree_node node = d->cover[k];
             dt_tree_merge unused; /* they are the fewest that cover the leaves: no two of them are siblings */
@@ -164,11 +165,12 @@ static dt_status offer_nodes(dt_trainer *t)
     return DT_OK;
 }
 
-/* A rank that failed takes part, so that nobody waits for it, and says so before anything is made of the sum. */
-static dt_status sum_of_ranks(dt_trainer *t, dt_status mine)
+/* Of what these groups move. A rank that failed takes part, so that nobody waits for it, and says so before anything is
+ * made of the sum. */
+static dt_status sum_of_ranks(dt_trainer *t, dt_status mine, uint32_t groups)
 {
     dt_error why;
-    DT_TRY(dt_grads_begin(t, false, DT_HALF_NONE, UINT32_MAX)); /* with no buffers to make it cannot fail */
+    DT_TRY(dt_grads_begin(t, false, DT_HALF_NONE, groups)); /* with no buffers to make it cannot fail */
     if (mine == DT_OK) {
         mine = offer_nodes(t);
     }
@@ -176,7 +178,7 @@ static dt_status sum_of_ranks(dt_trainer *t, dt_status mine)
     const double begin = dt_clock_s();
     const dt_status st = dt_reduce_gradient(t, mine < 0);
     t->times.reduce = dt_clock_s() - begin;
-    t->times.buckets = t->reduce.n_buckets;
+    t->times.buckets = t->reduce.n_due;
     t->times.early = 0;
     if (st < 0) {
         return mine < 0 ? dt_error_put(&why) : st;
@@ -185,10 +187,10 @@ static dt_status sum_of_ranks(dt_trainer *t, dt_status mine)
 }
 
 /* Nothing is queued for others before all know that all will. */
-static dt_status sum_between_devices(dt_trainer *t, dt_status mine)
+static dt_status sum_between_devices(dt_trainer *t, dt_status mine, uint32_t groups)
 {
     DT_TRY(dt_comm_agree(t->d.comm, mine));
-    return dt_device_wires_sum(t, t->device->ranks->wires);
+    return dt_device_wires_sum(t, t->device->ranks->wires, groups);
 }
 
 /* Until the device has done what it was asked for. */
@@ -270,17 +272,17 @@ static dt_status share_params(dt_trainer *t, const dt_device_finish *f)
     float *params = d->ranks->params;
     const double begin = dt_clock_s();
     if (d->ranks->wires != NULL) {
-        DT_TRY(dt_device_wires_share(t, d->ranks->wires));
+        DT_TRY(dt_device_wires_share(t, d->ranks->wires, f->groups));
         DT_TRY(
             wait(t)); /* here, where somebody looks; whoever waits for the stream from now on does not wait in vain */
         t->times.share = dt_clock_s() - begin;
         DT_TRY(dt_device_move_shadows(t, f));
         return dt_device_narrow_params(t, d);
     }
-    DT_TRY(dt_reduce_share(t, params, true));
+    DT_TRY(dt_reduce_share(t, params, false));
     t->times.share = dt_clock_s() - begin;
-    for (uint32_t b = 0; b < t->reduce.n_buckets; b++) {
-        const dt_range at = t->reduce.bucket[b];
+    for (uint32_t i = 0; i < t->reduce.n_due; i++) {
+        const dt_range at = t->reduce.bucket[t->reduce.due[i]];
         DT_TRY(to_device(d, d->params + at.begin, params + at.begin, (size_t)(at.end - at.begin) * sizeof(float)));
     }
     DT_TRY(dt_device_move_shadows(t, f));
@@ -304,7 +306,7 @@ dt_status dt_device_ranks_finish(dt_trainer *t, const dt_device_finish *f, dt_de
     const dt_train_device *d = t->device;
     bool is_finite = false;
     int64_t bad = -1;
-    DT_TRY(d->ranks->wires != NULL ? sum_between_devices(t, mine) : sum_of_ranks(t, mine));
+    DT_TRY(d->ranks->wires != NULL ? sum_between_devices(t, mine, f->groups) : sum_of_ranks(t, mine, f->groups));
     DT_TRY(measure(t, f, &is_finite));
     DT_TRY(is_finite ? DT_OK : find_bad(t, &bad));
     DT_TRY(share_losses(t, f->n_losses));

@@ -357,23 +357,34 @@ dt_status dt_device_wires_ready(const dt_trainer *t, const dt_device_wires *w, u
     return d->ops->event_record(d->device, w->ready[bucket], d->compute);
 }
 
+static bool is_of(const dt_trainer *t, uint32_t bucket, uint32_t groups)
+{
+    return (groups >> t->reduce.group[bucket] & 1) != 0;
+}
+
 /* Buckets in the order in which backward ends with them. */
-dt_status dt_device_wires_sum(dt_trainer *t, dt_device_wires *w)
+dt_status dt_device_wires_sum(dt_trainer *t, dt_device_wires *w, uint32_t groups)
 {
     const dt_train_device *d = t->device;
     for (uint32_t n = 0; n < t->reduce.n_buckets; n++) {
         const uint32_t b = t->reduce.order[n];
+        if (!is_of(t, b, groups)) {
+            continue;
+        }
         DT_TRY(d->ops->event_wait(d->device, w->ready[b], w->stream));
         DT_TRY(t->c.fast_sums ? sum_fast(t, w, t->reduce.bucket[b]) : sum_exact(t, w, t->reduce.bucket[b]));
     }
     return follow(d, w->ended, w->stream, d->compute);
 }
 
-dt_status dt_device_wires_share(dt_trainer *t, dt_device_wires *w)
+dt_status dt_device_wires_share(dt_trainer *t, dt_device_wires *w, uint32_t groups)
 {
     const dt_train_device *d = t->device;
     DT_TRY(follow(d, w->begun, d->compute, w->stream));
     for (uint32_t b = 0; b < t->reduce.n_buckets; b++) {
+        if (!is_of(t, b, groups)) {
+            continue;
+        }
         list_bounds(t, w, t->reduce.bucket[b]);
         DT_TRY(dt_nccl_all_gather(w->nccl, d->params, w->at, w->stream));
     }
