@@ -242,6 +242,19 @@ static const dt_option env_table[] = {
         "how often the process of an instance may be started again, before the run stops"),
     DT_OPTION_END};
 
+static const dt_option opponents_table[] = {
+    ROW(dt_opponents_opts, pool, I64, 0, "8", "snapshots", 0, 256, NULL,
+        "self-play, in environments with several teams: earlier states of the policy that play the teams which do not "
+        "learn; the oldest one leaves for a new one. 0: the policy plays all teams, and learns from all"),
+    ROW(dt_opponents_opts, every, I64, 0, "10", "rounds", 1, 1e9, NULL,
+        "rounds of collecting and learning from one snapshot to the next"),
+    ROW(dt_opponents_opts, latest, F64, 0, "0.5", "1", 0, 1, NULL,
+        "share of episodes against the policy as it is now; in the others each snapshot is as likely"),
+    ROW(dt_opponents_opts, learner, I64, 0, "0", NULL, 0, DT_ENV_MAX_TEAMS - 1, NULL, "number of the team that learns"),
+    ROW(dt_opponents_opts, shadow, STR, 0, "", NULL, 0, 0, NULL,
+        "in the place of the pool: a shadow of the trained models, such as target of phase_ddpg; empty = the pool"),
+    DT_OPTION_END};
+
 static const char *const evaluation_folds[] = {"auto", "held", "all", NULL};
 
 static const dt_option evaluation_table[] = {
@@ -329,6 +342,7 @@ static const struct {
     {"memory", memory_table},
     {"comm", comm_table},
     {"env", env_table},
+    {"opponents", opponents_table},
     {"evaluation", evaluation_table},
     {"metrics", metrics_table},
     {"report", report_table},
@@ -543,6 +557,11 @@ dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p)
     return dt_config_section(c, phase, "env", NULL, 0, out_p, sizeof(*out_p));
 }
 
+dt_status dt_config_opponents(dt_config *c, int64_t phase, dt_opponents_opts *out_p)
+{
+    return dt_config_section(c, phase, "opponents", NULL, 0, out_p, sizeof(*out_p));
+}
+
 /* A target needs both: what is looked at, and the value that it has to reach. */
 static dt_status read_stop(dt_config *c, const dt_node *phase, int64_t number, dt_stop_opts *out_p)
 {
@@ -621,6 +640,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     dt_checkpoint_opts checkpoint;
     dt_evaluation_opts evaluation;
     dt_env_opts env;
+    dt_opponents_opts opponents;
     DT_TRY(dt_config_keep(c, dt_config_data(c, phase, &data)));
     DT_TRY(dt_config_keep(c, dt_config_training(c, phase, &training)));
     DT_TRY(dt_config_keep(c, dt_config_amp(c, phase, &amp)));
@@ -630,5 +650,6 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     DT_TRY(dt_config_keep(c, dt_config_checkpoint(c, phase, &checkpoint)));
     DT_TRY(group != NULL ? check_entry(c, group, phase) : DT_OK);
     DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &evaluation)));
+    DT_TRY(dt_config_keep(c, dt_config_opponents(c, phase, &opponents)));
     return dt_config_keep(c, dt_config_env(c, phase, &env));
 }

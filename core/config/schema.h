@@ -99,6 +99,12 @@ typedef struct dt_env_opts {
     int64_t restarts;
 } dt_env_opts;
 
+typedef struct dt_opponents_opts { /* who plays the teams that do not learn */
+    int64_t pool, every, learner;
+    double latest;
+    const char *shadow; /* "": the pool */
+} dt_opponents_opts;
+
 typedef struct dt_metrics_opts {
     uint8_t tensorboard;
     int64_t histogram_every;
@@ -155,6 +161,7 @@ dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *
 dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p) DT_NODISCARD;
 dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p) DT_NODISCARD;
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p) DT_NODISCARD;
+dt_status dt_config_opponents(dt_config *c, int64_t phase, dt_opponents_opts *out_p) DT_NODISCARD;
 dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *out_p) DT_NODISCARD;
 /* Of the run: no phase has its own. */
 dt_status dt_config_metrics(dt_config *c, dt_metrics_opts *out_p) DT_NODISCARD;

@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "experience/rollout.h"
+#include "experience/opponents.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -52,6 +52,7 @@ static dt_status make_instances(dt_rollout *r)
                               .n_cut = &r->env->n_cut,
                               .user = r,
                               .seed = dt_rollout_seed,
+                              .is_opponent = r->buffer.d.is_opponent,
                               .tells_episodes = true};
     DT_TRY(dt_vector_create(&d, &r->vector));
     return r->is_restored ? dt_rollout_replay(r) : dt_vector_step(r->vector);
@@ -95,10 +96,11 @@ static void make_ready(dt_rollout *r, dt_buffer *b, bool (*stops)(void *user), v
     for (uint32_t i = 0; i < r->n_tracks; i++) {
         dt_track *k = &r->track[i];
         dt_collector *c = &k->collector;
-        *c = (dt_collector){.vector = r->vector, .buffer = b, .actor = &k->actor, .index = k->index};
+        *c = (dt_collector){.vector = r->vector, .buffer = b, .actor = &k->own.actor, .index = k->index};
         c->key = (dt_rng_key){.seed = r->stage->d.seed, .phase = (uint32_t)r->stage->d.index, .op = STREAM_ACT};
         c->bootstraps = true;
         c->is_squashed = r->is_squashed;
+        c->opponents = r->opponents != NULL ? &k->opponents : NULL;
         c->stops = stops;
         c->stops_user = stops_user;
     }
@@ -156,6 +158,7 @@ dt_status dt_rollout_act(dt_rollout *r, dt_trainer *t)
     if (r->vector == NULL) {
         DT_TRY(make_instances(r));
     }
+    DT_TRY(r->opponents != NULL ? dt_opponents_begin(r->opponents) : DT_OK);
     make_ready(r, &r->buffer, r->stage->d.stops, r->stage->d.stops_user);
     if (r->n_tracks == 1) {
         return run_track(r);
@@ -250,6 +253,7 @@ static dt_status begin_ahead(dt_rollout *r)
         dt_moments_apply(&r->obs[i]);
     }
     DT_TRY(dt_policy_hold(r->policy));
+    DT_TRY(r->opponents != NULL ? dt_opponents_begin(r->opponents) : DT_OK);
     make_ready(r, &r->next, stops_ahead, r);
     if (is_in_turns(r)) {
         dt_collect_open(&r->track[0].collector, r->collects * r->d.steps, 0, dt_vector_groups(r->vector));

@@ -6,7 +6,7 @@
 #include <config.h>
 
 #include "experience/frames.h"
-#include "experience/rollout.h"
+#include "experience/opponents.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -104,12 +104,17 @@ static dt_status play(evaluation *e, bool greedy)
                       .stops_user = r->stage->d.stops_user,
                       .vector = e->vector,
                       .buffer = &e->buffer,
-                      .actor = &r->track[0].actor,
+                      .actor = &r->track[0].own.actor,
                       .index = r->track[0].index,
                       .key_of = key_of,
                       .user = e,
                       .greedy = greedy,
                       .is_squashed = r->is_squashed};
+    dt_collect_opponents opponents;
+    if (r->opponents != NULL) {
+        DT_TRY(dt_opponents_judge(r->opponents, &opponents));
+        c.opponents = &opponents;
+    }
     DT_TRY(dt_vector_step(e->vector)); /* the first resets */
     if (e->frames != NULL) {
         DT_TRY(dt_frames_begin(e->frames, e->self[0], &e->buffer, 0));
@@ -154,17 +159,20 @@ static dt_status make_instances(evaluation *e)
 static dt_status prepare(evaluation *e)
 {
     dt_rollout *r = e->r;
-    const dt_buffer_desc bd = {.layout = &r->env->layout,
+    const dt_layout *l = dt_env_layout(r->env, r->env->judged);
+    const uint8_t *is_opponent = r->opponents != NULL ? r->opponents->is_opponent : NULL;
+    const dt_buffer_desc bd = {.layout = l,
                                .steps = 1,
                                .instances = e->n,
                                .window = r->buffer.d.window,
-                               .transitions = r->buffer.d.transitions};
+                               .transitions = r->buffer.d.transitions,
+                               .is_opponent = is_opponent};
     DT_TRY(dt_buffer_init(&e->buffer, &bd));
     dt_rollout_scale(r, &e->buffer);
     DT_TRY(make_instances(e));
     const uint32_t own = r->env->judged->max_steps;
     const dt_vector_desc d = {.id = r->env->comp->desc.id,
-                              .layout = &r->env->layout,
+                              .layout = l,
                               .ops = r->env->ops,
                               .self = e->self,
                               .n = e->n,
@@ -174,7 +182,8 @@ static dt_status prepare(evaluation *e)
                               .max_steps_from = own > 0 ? "its own spec (max_steps)" : "evaluation.max_steps",
                               .n_cut = &r->env->n_cut,
                               .user = e,
-                              .seed = episode_seed};
+                              .seed = episode_seed,
+                              .is_opponent = is_opponent};
     return dt_vector_create(&d, &e->vector);
 }
 

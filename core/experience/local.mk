@@ -6,6 +6,8 @@ core_libdtcore_la_SOURCES += \
 	core/experience/evaluation.c core/experience/evaluation.h \
 	core/experience/frames.c core/experience/frames.h \
 	core/experience/need.c \
+	core/experience/opponents.c core/experience/opponents.h \
+	core/experience/opponents_state.c \
 	core/experience/ranks.c \
 	core/experience/replay.c core/experience/replay.h \
 	core/experience/replay_record.c \

@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include "experience/opponents.h"
 #include "experience/risk.h"
 
 #include "base/err.h"
@@ -152,6 +153,16 @@ static void add_shared(const dt_rollout *r, dt_rollout_need *out)
     out->buffer_resident += rows + batch + (uint64_t)r->d.steps * r->instances * sizeof(*x->place);
 }
 
+/* Their policy, and the values that it may run with. */
+static void add_opponents(const dt_rollout *r, uint64_t instances, dt_rollout_need *out)
+{
+    const dt_opponents *o = r->opponents;
+    uint64_t policy = 0, resident = 0;
+    dt_policy_arenas_get(o->policy, out->mean, instances, &policy, &resident);
+    out->policy += policy + o->n * dt_arena_bytes(o->values_bytes);
+    out->policy_resident += resident + o->n * (uint64_t)o->values_bytes;
+}
+
 static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
     dt_evaluation_opts o;
@@ -159,7 +170,8 @@ static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
     const uint64_t ranks = dt_comm_size(r->stage->d.comm), own = r->last - r->first;
     const uint64_t jobs = ((uint64_t)o.n_seeds * (uint64_t)o.episodes + ranks - 1) / ranks;
     out->evaluated = (uint32_t)(jobs < own ? jobs : own);
-    const dt_buffer_desc bd = {.layout = &r->env->layout,
+    const dt_layout *l = dt_env_layout(r->env, r->env->judged);
+    const dt_buffer_desc bd = {.layout = l,
                                .steps = 1,
                                .instances = out->evaluated > 0 ? out->evaluated : 1,
                                .window = r->buffer.d.window,
@@ -168,8 +180,8 @@ static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
     const dt_status st = dt_buffer_init(&b, &bd);
     if (st == DT_OK) {
         out->evaluation = buffer_bytes(&b, out->mean, &out->evaluation_resident);
-        out->evaluation += dt_arena_bytes(out->evaluated * r->env->layout.record_bytes);
-        out->evaluation_resident += out->evaluated * r->env->layout.record_bytes;
+        out->evaluation += dt_arena_bytes(out->evaluated * l->record_bytes);
+        out->evaluation_resident += out->evaluated * l->record_bytes;
     }
     dt_buffer_fini(&b);
     DT_TRY(st);
@@ -200,6 +212,9 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
     out->threads = r->workers;
     dt_policy_arenas_get(r->policy, out->mean, (own + r->n_tracks - 1) / r->n_tracks, &out->policy,
                          &out->policy_resident);
+    if (r->opponents != NULL) {
+        add_opponents(r, (own + r->n_tracks - 1) / r->n_tracks, out);
+    }
     out->policy += dt_arena_bytes(r->arena_bytes) * r->n_tracks;
     out->policy_resident += r->arena_bytes; /* all tracks together see all instances */
     out->buffer = buffer_bytes(&r->buffer, out->mean, &out->buffer_resident);

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "experience/rollout.h"
+#include "experience/opponents.h"
 
 #include "base/err.h"
 #include "base/log.h"
@@ -27,7 +27,7 @@ const char *const dt_rollout_output[DT_ROLLOUT_OUTPUTS + 1] = {
 
 static dt_status check_output(const dt_rollout *r, uint32_t o, uint32_t items, bool needed)
 {
-    const dt_view *v = r->track[0].answer[0].view[o];
+    const dt_view *v = r->track[0].own.answer[0].view[o];
     if (v == NULL) {
         return needed ? DT_FAIL(DT_EPLUGIN, "the phase records no output \"%s\", which acting in %s needs",
                                 dt_rollout_output[o], r->env->comp->desc.id)
@@ -81,9 +81,9 @@ static const float *data_of(const dt_view *v)
     return v != NULL ? v->data : NULL;
 }
 
-static void show_answer(dt_track *t, const dt_answer *x)
+static void show(dt_asker *k, const dt_answer *x)
 {
-    dt_actor *a = &t->actor;
+    dt_actor *a = &k->actor;
     a->logits = data_of(x->view[OUT_LOGITS]);
     a->mean = data_of(x->view[OUT_MEAN]);
     a->log_std = data_of(x->view[OUT_LOG_STD]);
@@ -92,24 +92,25 @@ static void show_answer(dt_track *t, const dt_answer *x)
     a->low = data_of(x->view[OUT_LOW]);
     a->high = data_of(x->view[OUT_HIGH]);
     a->allow = data_of(x->view[OUT_ALLOW]);
-    for (uint32_t k = 0; k < t->r->d.n_kept; k++) {
-        a->kept[k] = data_of(x->kept[k]);
+    for (uint32_t i = 0; i < k->track->r->d.n_kept; i++) {
+        a->kept[i] = data_of(x->kept[i]);
     }
 }
 
 static dt_status run_policy(void *user, const int64_t *size, void *const *field)
 {
-    dt_track *t = user;
-    DT_TRY(dt_policy_run(t->r->policy, t->number, size, field));
-    show_answer(t, &t->answer[0]);
+    dt_asker *k = user;
+    DT_TRY(dt_policy_run(k->policy, k->track->number, size, field));
+    show(k, &k->answer[0]);
     return DT_OK;
 }
 
 /* Page-locked memory, where a field can be packed there as it is to be copied. */
 static void *const *room_of(void *user, uint32_t place, uint32_t i, uint32_t n)
 {
-    dt_track *t = user;
-    dt_policy_room(t->r->policy, place, i, n, t->room);
+    const dt_asker *k = user;
+    dt_track *t = k->track;
+    dt_policy_room(k->policy, place, i, n, t->room);
     for (uint32_t f = 0; f < DT_BUFFER_MAX_FIELDS; f++) {
         t->room[f] = t->room[f] != NULL ? t->room[f] : t->field[f];
     }
@@ -118,21 +119,21 @@ static void *const *room_of(void *user, uint32_t place, uint32_t i, uint32_t n)
 
 static dt_status put_piece(void *user, uint32_t place, uint32_t i, uint32_t n, const int64_t *size)
 {
-    dt_track *t = user;
-    return dt_policy_put(t->r->policy, place, i, n, size, t->room);
+    const dt_asker *k = user;
+    return dt_policy_put(k->policy, place, i, n, size, k->track->room);
 }
 
 static dt_status ask_policy(void *user, uint32_t place, uint32_t n)
 {
-    dt_track *t = user;
-    return dt_policy_ask(t->r->policy, place, n);
+    const dt_asker *k = user;
+    return dt_policy_ask(k->policy, place, n);
 }
 
 static dt_status take_answer(void *user, uint32_t place)
 {
-    dt_track *t = user;
-    DT_TRY(dt_policy_answer(t->r->policy, place));
-    show_answer(t, &t->answer[place]);
+    dt_asker *k = user;
+    DT_TRY(dt_policy_answer(k->policy, place));
+    show(k, &k->answer[place]);
     return DT_OK;
 }
 
@@ -143,7 +144,7 @@ static dt_status map_fields(const dt_rollout *r, const int64_t *cap, dt_track *t
     for (int pass = 0; pass < 2; pass++) {
         size_t at = 0;
         for (uint32_t f = 0; f < s->n_fields; f++) {
-            const bool is_read = (t->actor.want >> f & 1) != 0;
+            const bool is_read = (t->own.actor.want >> f & 1) != 0;
             t->field[f] = is_read && t->arena != NULL ? (char *)t->arena + at : NULL;
             if (is_read) {
                 at += (dt_samples_field_bytes(s, f, cap) + 63) / 64 * 64;
@@ -194,11 +195,34 @@ static dt_status find_kept(const dt_rollout *r, uint32_t place, dt_answer *x)
     return DT_OK;
 }
 
-static void find_outputs(const dt_rollout *r, uint32_t place, dt_answer *x)
+/* At a place of the policy: each track has one, or the only track all of them. */
+static dt_answer *answer_of(const dt_rollout *r, uint32_t place)
+{
+    return r->n_tracks > 1 ? r->track[place].own.answer : &r->track[0].own.answer[place];
+}
+
+static void find_outputs(const dt_policy *p, uint32_t place, dt_answer *x)
 {
     for (uint32_t o = 0; o < DT_ROLLOUT_OUTPUTS; o++) {
-        x->view[o] = dt_policy_output(r->policy, place, dt_rollout_output[o]);
+        x->view[o] = dt_policy_output(p, place, dt_rollout_output[o]);
     }
+}
+
+static void make_asker(dt_track *t, dt_policy *policy, uint64_t want, uint32_t unit, dt_asker *k)
+{
+    k->track = t;
+    k->policy = policy;
+    k->actor = (dt_actor){.user = k, .run = run_policy, .field = t->field, .want = want};
+    if (dt_policy_is_asked(policy)) {
+        k->actor.places = dt_policy_places(policy);
+        k->actor.unit = unit;
+        k->actor.room = room_of;
+        k->actor.put = put_piece;
+        k->actor.ask = ask_policy;
+        k->actor.answer = take_answer;
+    }
+    const dt_view *log_std = k->answer[0].view[OUT_LOG_STD];
+    k->actor.log_std_row = log_std != NULL && log_std->rank == 2 ? t->r->env->layout.spec.n_continuous : 0;
 }
 
 static dt_status make_track(dt_rollout *r, const int64_t *cap, uint64_t want, uint32_t unit, uint32_t number)
@@ -210,17 +234,7 @@ static dt_status make_track(dt_rollout *r, const int64_t *cap, uint64_t want, ui
     if (t->index == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->instances);
     }
-    t->actor = (dt_actor){.user = t, .run = run_policy, .field = t->field, .want = want};
-    if (dt_policy_is_asked(r->policy)) {
-        t->actor.places = dt_policy_places(r->policy);
-        t->actor.unit = unit;
-        t->actor.room = room_of;
-        t->actor.put = put_piece;
-        t->actor.ask = ask_policy;
-        t->actor.answer = take_answer;
-    }
-    const dt_view *log_std = t->answer[0].view[OUT_LOG_STD];
-    t->actor.log_std_row = log_std != NULL && log_std->rank == 2 ? r->env->layout.spec.n_continuous : 0;
+    make_asker(t, r->policy, want, unit, &t->own);
     return map_fields(r, cap, t, &r->arena_bytes);
 }
 
@@ -249,7 +263,8 @@ static uint32_t unit_of(const dt_rollout *r)
     return unit < r->instances ? unit : r->instances;
 }
 
-static dt_status create_policy(dt_rollout *r, dt_trainer *t, const dt_samples *acting, uint32_t unit, int64_t *cap)
+static dt_status create_policy(const dt_rollout *r, dt_trainer *t, const dt_samples *acting, uint32_t unit,
+                               int64_t *cap, bool is_opponent, dt_policy **out_p)
 {
     const int32_t n = (int32_t)r->env->layout.spec.n_symbols;
     const uint32_t own = r->last - r->first, groups = dt_rollout_groups(r, own);
@@ -261,10 +276,24 @@ static dt_status create_policy(dt_rollout *r, dt_trainer *t, const dt_samples *a
     const dt_policy_desc d = {.source = acting,
                               .cap = cap,
                               .pieces = r->in_flight > 0 ? (most + unit - 1) / unit : 1,
-                              .places = r->in_flight > 0 ? r->in_flight : tracks_of(r),
+                              .places = r->in_flight == 0 ? tracks_of(r)
+                                        : is_opponent     ? 1
+                                                          : r->in_flight,
                               .outputs = dt_rollout_output,
-                              .keep = r->keep};
-    return dt_policy_create(t, &d, &r->policy);
+                              .keep = is_opponent ? NULL : r->keep};
+    return dt_policy_create(t, &d, out_p);
+}
+
+/* The same policy once more, which runs with other values; it reads what the policy reads, or less. */
+static dt_status make_opponents(dt_rollout *r, dt_trainer *t, const dt_samples *acting, uint32_t unit, uint64_t want)
+{
+    int64_t cap[2 + DT_ENV_MAX_SYMBOLS];
+    DT_TRY(create_policy(r, t, acting, unit, cap, true, &r->opponents->policy));
+    for (uint32_t i = 0; i < r->n_tracks; i++) {
+        find_outputs(r->opponents->policy, i, r->track[i].opponent.answer);
+        make_asker(&r->track[i], r->opponents->policy, want, unit, &r->track[i].opponent);
+    }
+    return dt_opponents_prepare(r->opponents);
 }
 
 dt_status dt_rollout_make_policy(dt_rollout *r, dt_trainer *t)
@@ -276,7 +305,7 @@ dt_status dt_rollout_make_policy(dt_rollout *r, dt_trainer *t)
     const uint32_t unit = r->in_flight > 0 ? unit_of(r) : r->last - r->first;
     DT_TRY(choose_kept(r, t));
     DT_TRY(dt_rollout_share_prepare(r, t));
-    DT_TRY(create_policy(r, t, &acting, unit, cap));
+    DT_TRY(create_policy(r, t, &acting, unit, cap, false, &r->policy));
     const uint32_t places = dt_policy_places(r->policy), tracks = dt_policy_is_asked(r->policy) ? 1 : places;
     r->track = dt_alloc_n(tracks, sizeof(*r->track));
     if (r->track == NULL) {
@@ -284,17 +313,17 @@ dt_status dt_rollout_make_policy(dt_rollout *r, dt_trainer *t)
     }
     r->n_tracks = tracks;
     for (uint32_t i = 0; i < places; i++) {
-        find_outputs(r, i, tracks > 1 ? r->track[i].answer : &r->track[0].answer[i]);
+        find_outputs(r->policy, i, answer_of(r, i));
     }
     DT_TRY(check_outputs(r));
     DT_TRY(check_fields(r, &want));
     for (uint32_t i = 0; i < places; i++) {
-        DT_TRY(find_kept(r, i, tracks > 1 ? r->track[i].answer : &r->track[0].answer[i]));
+        DT_TRY(find_kept(r, i, answer_of(r, i)));
     }
     for (uint32_t i = 0; i < r->n_tracks; i++) {
         DT_TRY(make_track(r, cap, want, unit, i));
     }
-    return DT_OK;
+    return r->opponents != NULL ? make_opponents(r, t, &acting, unit, want) : DT_OK;
 }
 
 void dt_rollout_drop_policy(dt_rollout *r)
@@ -306,6 +335,9 @@ void dt_rollout_drop_policy(dt_rollout *r)
     dt_free(r->track);
     r->track = NULL;
     r->n_tracks = 0;
+    if (r->opponents != NULL) {
+        dt_opponents_drop(r->opponents);
+    }
     dt_policy_destroy(r->policy);
     r->policy = NULL;
 }

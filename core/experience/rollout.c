@@ -4,7 +4,7 @@
  */
 #include <config.h>
 
-#include "experience/rollout.h"
+#include "experience/opponents.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -123,6 +123,8 @@ static dt_status build(dt_rollout *r)
                          .kept = r->kept,
                          .n_annotations = r->d.n_annotations,
                          .annotation = r->annotation};
+    DT_TRY(dt_opponents_create(r, &r->opponents));
+    bd.is_opponent = r->opponents != NULL ? r->opponents->is_opponent : NULL;
     DT_TRY(dt_buffer_init(&r->buffer, &bd));
     DT_TRY(r->d.has_ahead ? dt_buffer_init(&r->next, &bd) : DT_OK);
     r->all = &r->buffer;
@@ -179,6 +181,7 @@ void dt_rollout_destroy(dt_rollout *r)
     }
     dt_moments_fini(&r->returns);
     dt_rollout_drop_policy(r);
+    dt_opponents_destroy(r->opponents);
     dt_rollout_share_fini(r);
     dt_buffer_fini(&r->rows);
     dt_buffer_fini(&r->next);
@@ -469,6 +472,9 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
         dt_vector_at(r->vector, i)->env_s = 0;
     }
     out->total_s = dt_clock_s() - from + (is_ahead ? r->ahead.beside_s : 0);
+    if (r->opponents != NULL) {
+        dt_metrics_scalar(r->stage->d.metrics, "opponents/snapshots", dt_opponents_snapshots(r->opponents));
+    }
     const uint32_t n_cut = count_cut(r->all);
     if (n_cut > 0) {
         dt_metrics_scalar(r->stage->d.metrics, "env/cut_episodes", n_cut);

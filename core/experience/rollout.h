@@ -33,19 +33,26 @@ typedef struct dt_answer {                    /* of a place of the policy */
     const dt_view *kept[DT_ROLLOUT_MAX_KEPT]; /* and what it keeps; NULL: not this one */
 } dt_answer;
 
+typedef struct dt_asker { /* a policy as a track asks it */
+    struct dt_track *track;
+    dt_policy *policy;
+    dt_actor actor;
+    dt_answer answer[DT_COLLECT_PLACES];
+} dt_asker;
+
 /* A thread that acts: instances of its own, the policy on them, and the room for it. Each has a place of the policy on
  * the CPU; on a device there is one track, which has all places. */
 typedef struct dt_track {
     dt_rollout *r;
     uint32_t number;
-    dt_actor actor;
-    dt_answer answer[DT_COLLECT_PLACES];
+    dt_asker own, opponent;            /* the policy; that of opponents, where there are any */
     void *field[DT_BUFFER_MAX_FIELDS]; /* of one inference, or of a piece of it */
     void *room[DT_SAMPLES_MAX_FIELDS]; /* on a device: where they go, of the piece being packed */
     void *arena;                       /* where field is */
     uint64_t *index;                   /* [instances] scratch */
     dt_collector collector;
     dt_error error; /* of the last collect */
+    dt_collect_opponents opponents;
 } dt_track;
 
 typedef struct dt_kept_text {
@@ -103,6 +110,7 @@ struct dt_rollout {
     void **self;               /* [last - first] created so far */
     dt_vector *vector;
 
+    struct dt_opponents *opponents; /* NULL: all teams are the policy's own */
     dt_policy *policy;
     dt_track *track; /* [n_tracks] the first one also evaluates */
     uint32_t n_tracks;

@@ -241,7 +241,8 @@ static dt_status make_room(dt_rollout *r, uint64_t n, uint64_t sent)
                                .n_kept = d->n_kept,
                                .kept = d->kept,
                                .n_annotations = d->n_annotations,
-                               .annotation = d->annotation};
+                               .annotation = d->annotation,
+                               .is_opponent = d->is_opponent};
     x->room = x->sent = 0;
     dt_buffer_fini(&r->batch);
     DT_TRY(make_lists(r));

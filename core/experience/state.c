@@ -47,7 +47,7 @@ static void keep_actions(const dt_rollout *r, size_t slot, char *out)
     memset(out, 0, r->action_bytes);
     for (size_t a = 0; a < s->n_agents; a++) {
         const size_t at = slot * s->n_agents + a;
-        if ((b->row[at] & DT_ROW_ACTS) != 0) {
+        if ((b->row[at] & (DT_ROW_ACTS | DT_ROW_OPPONENT)) != 0) {
             memcpy(out + a * H, b->act_i + at * s->n_heads, H);
             memcpy(f + a * C, b->executed_f + at * s->n_continuous, C);
         }

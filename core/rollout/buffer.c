@@ -187,6 +187,7 @@ static void lay_out(dt_buffer *b)
     b->age = (void *)take(b, n, sizeof(*b->age));
     b->n_acts = (void *)take(b, slots, sizeof(*b->n_acts));
     b->n_seen = (void *)take(b, slots, sizeof(*b->n_seen));
+    b->n_opponents = (void *)take(b, slots, sizeof(*b->n_opponents));
     b->size = (void *)take(b, slots, s->n_symbols * sizeof(*b->size));
     for (uint32_t i = 0; i < s->n_obs && !b->d.is_narrow; i++) {
         if (b->l->obs[i].symbol == 0) {
@@ -330,22 +331,26 @@ static void put_earned(dt_buffer *b, size_t slot, const char *record)
 static void put_rows(dt_buffer *b, size_t slot, bool is_first, const uint8_t *alive)
 {
     const uint32_t A = b->l->spec.n_agents;
-    int32_t acts = 0, seen = 0;
+    int32_t acts = 0, seen = 0, opponents = 0;
     for (uint32_t a = 0; a < A; a++) {
         const size_t at = slot * A + a, before = at - (size_t)b->d.instances * A;
         const uint8_t flag = is_first ? 0 : b->flag[before];
-        const bool lives = alive[a] != 0;
-        const bool is_seen = lives || (flag & DT_STEP_TRUNCATED) != 0;
+        const bool is_opponent = b->d.is_opponent != NULL && b->d.is_opponent[a] != 0;
+        const bool lives = alive[a] != 0, is_ours = lives && !is_opponent;
+        const bool is_seen = is_ours || (flag & DT_STEP_TRUNCATED) != 0;
         if (!is_first) {
-            const bool stays = (flag & DT_STEP_ACTED) != 0;
+            const bool stays = (b->row[before] & (DT_ROW_ACTS | DT_ROW_OPPONENT)) != 0;
             b->age[at] = (uint16_t)(stays ? b->age[before] + (b->age[before] < UINT16_MAX) : 0);
         }
-        b->row[at] = (uint8_t)((lives ? DT_ROW_ACTS : 0) | (is_seen ? DT_ROW_SEEN : 0));
-        acts += lives;
+        b->row[at] = (uint8_t)((is_ours ? DT_ROW_ACTS : 0) | (is_seen ? DT_ROW_SEEN : 0) |
+                               (lives && is_opponent ? DT_ROW_OPPONENT : 0));
+        acts += is_ours;
         seen += is_seen;
+        opponents += lives && is_opponent;
     }
     b->n_acts[slot] = acts;
     b->n_seen[slot] = seen;
+    b->n_opponents[slot] = opponents;
 }
 
 static void put_obs(dt_buffer *b, size_t slot, const char *record)
@@ -359,7 +364,7 @@ static void put_obs(dt_buffer *b, size_t slot, const char *record)
         const dt_obs_port *o = &l->obs[i];
         int64_t rows = l->spec.n_agents, first = (int64_t)slot * l->spec.n_agents;
         if (o->symbol > 0) {
-            rows = b->n_seen[slot] > 0 ? size[o->symbol - 1] + o->plus : 0;
+            rows = b->n_seen[slot] > 0 || b->n_opponents[slot] > 0 ? size[o->symbol - 1] + o->plus : 0;
             first = b->used[i];
             b->at[i][slot] = first;
             b->used[i] += rows;

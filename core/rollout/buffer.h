@@ -19,8 +19,10 @@
 #include "rollout/gae.h"
 #include "rollout/layout.h"
 
-enum { DT_BUFFER_MAX_FIELDS = 64 };          /* bits of a mask of fields */
-enum { DT_ROW_ACTS = 1u, DT_ROW_SEEN = 2u }; /* an agent acts; it has a value (it acts, or was truncated just now) */
+enum { DT_BUFFER_MAX_FIELDS = 64 }; /* bits of a mask of fields */
+/* An agent acts; it has a value (it acts, or was truncated just now); an opponent acts, which is neither of both: it is
+ * no row of the data, and nothing is learnt from what it sees and earns. */
+enum { DT_ROW_ACTS = 1u, DT_ROW_SEEN = 2u, DT_ROW_OPPONENT = 4u };
 
 enum { DT_DONE_ENDED = 1, DT_DONE_CUT }; /* a step ended the episode; it was the host that did (vector.h) */
 
@@ -34,7 +36,8 @@ typedef struct dt_buffer_desc {
     uint32_t n_kept;
     const dt_port *kept; /* fields of what acting computed, the last ones: svc/rollout.h; outlives the buffer */
     uint32_t n_annotations;
-    const dt_port *annotation; /* fields that the phase makes itself; outlives the buffer */
+    const dt_port *annotation;  /* fields that the phase makes itself; outlives the buffer */
+    const uint8_t *is_opponent; /* [n_agents] of the places that opponents have; NULL: none; outlives the buffer */
 } dt_buffer_desc;
 
 typedef struct dt_buffer_scale { /* of a plain port: (x - mean) * scale, within +- clip; NULL: as they are */
@@ -61,7 +64,7 @@ typedef struct dt_buffer {
     uint8_t *row;                                            /* [places] DT_ROW_* */
     uint8_t *flag;                                           /* [places] DT_STEP_* of the step made at this slot */
     uint16_t *age;                                           /* [places] steps since the agent came */
-    int32_t *n_acts, *n_seen;                                /* [slots] rows */
+    int32_t *n_acts, *n_seen, *n_opponents;                  /* [slots] rows */
     char *obs[DT_ENV_MAX_OBS];                               /* "A": [places, row]; ragged: packed rows */
     int64_t *at[DT_ENV_MAX_OBS];                             /* ragged: [slots] first row */
     int64_t used[DT_ENV_MAX_OBS];                            /* ragged: rows */
@@ -125,9 +128,8 @@ static inline int64_t dt_buffer_most(const dt_buffer *b, int32_t symbol)
     return dt_layout_cap(b->l, symbol) * (dt_buffer_is_joined(b) && symbol > 0 ? 2 : 1);
 }
 
-/* As a data set: index n is sample n. which chooses rows of "A": DT_ROW_ACTS, as
- * data, or DT_ROW_SEEN, for acting. size: "A" and the
- * spec's ragged symbols. want: fields to write (bit f); key may be NULL. */
+/* As a data set: index n is sample n. which chooses rows of "A": DT_ROW_ACTS, as data, DT_ROW_SEEN or DT_ROW_OPPONENT,
+ * for acting. size: "A" and the spec's ragged symbols. want: fields to write (bit f); key may be NULL. */
 void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size);
 void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
                     uint64_t want, void *const *out);

@@ -33,7 +33,8 @@ static uint64_t slot_of_all(const reader *r, uint32_t j)
 
 static int32_t rows_of(const reader *r, size_t slot)
 {
-    return r->which == DT_ROW_ACTS ? r->b->n_acts[slot] : r->b->n_seen[slot];
+    const dt_buffer *b = r->b;
+    return (r->which == DT_ROW_ACTS ? b->n_acts : r->which == DT_ROW_SEEN ? b->n_seen : b->n_opponents)[slot];
 }
 
 /* Rows of ragged symbol k (1..) that a slot has, where somebody sees them. */

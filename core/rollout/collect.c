@@ -32,10 +32,9 @@ static const float *row_of(const float *p, size_t row, size_t items)
 }
 
 /* Draws for one agent and puts down what it does, for the data and for the environment. */
-static dt_status act(const draw *d, dt_instance *x, size_t at, uint32_t a, size_t row)
+static dt_status act(const draw *d, const dt_actor *p, dt_instance *x, size_t at, uint32_t a, size_t row)
 {
     const dt_collector *c = d->c;
-    const dt_actor *p = c->actor;
     dt_buffer *b = c->buffer;
     const dt_env_spec *s = &b->l->spec;
     const uint32_t H = s->n_heads, C = s->n_continuous, M = b->l->n_choices;
@@ -64,6 +63,19 @@ static dt_status act(const draw *d, dt_instance *x, size_t at, uint32_t a, size_
     return DT_OK;
 }
 
+/* Random numbers of an instance's actions. */
+static void name_numbers(draw *d, const dt_instance *x, size_t slot)
+{
+    const dt_buffer *b = d->c->buffer;
+    d->sample = x->number;
+    if (d->c->key_of != NULL && b->n_acts[slot] + b->n_opponents[slot] > 0) {
+        dt_rng_key key = d->c->key;
+        d->c->key_of(d->c->user, x, &key);
+        d->sample = key.sample;
+        dt_rng_stream_init(&d->stream, &key);
+    }
+}
+
 /* Values of the rows of one instance, and actions where it goes on. row_p: rows used so far. */
 static dt_status take_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
 {
@@ -73,13 +85,7 @@ static dt_status take_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
     dt_instance *x = dt_vector_at(d->c->vector, i);
     const size_t slot = dt_buffer_slot(b, d->t, number_of(d->c, i));
     memset(x->record + b->l->act_i, 0, b->l->record_bytes - b->l->act_i); /* places without an agent */
-    d->sample = x->number;
-    if (d->c->key_of != NULL && b->n_acts[slot] > 0) {
-        dt_rng_key key = d->c->key;
-        d->c->key_of(d->c->user, x, &key);
-        d->sample = key.sample;
-        dt_rng_stream_init(&d->stream, &key);
-    }
+    name_numbers(d, x, slot);
     for (uint32_t a = 0; a < s->n_agents; a++) {
         const size_t at = slot * s->n_agents + a;
         if ((b->row[at] & DT_ROW_SEEN) == 0) {
@@ -95,10 +101,15 @@ static dt_status take_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
             memcpy(b->kept[k] + at * columns, p->kept[k] + row * columns, columns * sizeof(float));
         }
         if (acts && (b->row[at] & DT_ROW_ACTS) != 0) {
-            DT_TRY(act(d, x, at, a, row));
+            DT_TRY(act(d, p, x, at, a, row));
         }
     }
     return DT_OK;
+}
+
+static uint64_t sample_of(const dt_collector *c, uint32_t t, uint32_t i)
+{
+    return (uint64_t)t * c->buffer->d.instances + number_of(c, i);
 }
 
 /* Rows of instances [begin, end) at step t; sizes to size. */
@@ -106,7 +117,7 @@ static void choose_rows(const dt_collector *c, uint32_t t, uint32_t begin, uint3
 {
     const dt_buffer *b = c->buffer;
     for (uint32_t i = begin; i < end; i++) {
-        c->index[i - begin] = (uint64_t)t * b->d.instances + number_of(c, i);
+        c->index[i - begin] = sample_of(c, t, i);
     }
     dt_buffer_sizes(b, DT_ROW_SEEN, c->index, end - begin, size);
     size[1 + b->l->spec.n_symbols] = end - begin;
@@ -140,6 +151,89 @@ static dt_status ask_for(const dt_collector *c, dt_turn *x)
     x->is_asked = rows > 0;
     return x->is_asked ? p->ask(p->user, x->place, n) : DT_OK;
 }
+
+/* ---- opponents --------------------------------------------------------------------------------------------------- */
+
+/* Rows of samples index [n], piece by piece, where a piece is all that an actor takes at once. */
+static dt_status run_opponents(const dt_collector *c, const uint64_t *index, uint32_t n)
+{
+    const dt_buffer *b = c->buffer;
+    const dt_actor *p = c->opponents->actor;
+    const uint32_t unit = p->places > 0 ? p->unit : n, pieces = (n + unit - 1) / unit;
+    for (uint32_t i = 0; i < pieces; i++) {
+        int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
+        const uint32_t first = i * unit, some = n - first < unit ? n - first : unit;
+        void *const *field = p->places > 0 ? p->room(p->user, 0, i, pieces) : p->field;
+        dt_buffer_sizes(b, DT_ROW_OPPONENT, index + first, some, size);
+        size[1 + b->l->spec.n_symbols] = some;
+        dt_buffer_pack(b, DT_ROW_OPPONENT, index + first, NULL, some, p->want, field);
+        if (p->places == 0) {
+            return p->run(p->user, size, field);
+        }
+        DT_TRY(p->put(p->user, 0, i, pieces, size));
+    }
+    DT_TRY(p->ask(p->user, 0, pieces));
+    return p->answer(p->user, 0);
+}
+
+static dt_status take_opponents(draw *d, uint32_t i, size_t *row_p)
+{
+    const dt_collector *c = d->c;
+    const dt_buffer *b = c->buffer;
+    dt_instance *x = dt_vector_at(c->vector, i);
+    const size_t slot = dt_buffer_slot(b, d->t, number_of(c, i)), A = b->l->spec.n_agents;
+    name_numbers(d, x, slot);
+    for (uint32_t a = 0; a < A; a++) {
+        if ((b->row[slot * A + a] & DT_ROW_OPPONENT) != 0) {
+            DT_TRY(act(d, c->opponents->actor, x, slot * A + a, a, (*row_p)++));
+        }
+    }
+    return DT_OK;
+}
+
+/* Instances of a turn in which this policy plays. */
+static bool plays(const dt_collector *c, const dt_turn *x, uint32_t policy, uint32_t i)
+{
+    return c->buffer->n_opponents[dt_buffer_slot(c->buffer, x->t, number_of(c, i))] > 0 &&
+           dt_vector_at(c->vector, i)->opponent == policy;
+}
+
+static dt_status act_as(draw *d, const dt_turn *x, uint32_t policy)
+{
+    const dt_collector *c = d->c;
+    uint32_t n = 0;
+    size_t row = 0;
+    for (uint32_t i = x->begin; i < x->end; i++) {
+        if (plays(c, x, policy, i)) {
+            c->index[n++] = sample_of(c, x->t, i);
+        }
+    }
+    if (n == 0) {
+        return DT_OK;
+    }
+    DT_TRY(c->opponents->choose(c->opponents->user, policy));
+    DT_TRY(run_opponents(c, c->index, n));
+    for (uint32_t i = x->begin; i < x->end; i++) {
+        DT_TRY(plays(c, x, policy, i) ? take_opponents(d, i, &row) : DT_OK);
+    }
+    return DT_OK;
+}
+
+static dt_status act_for_opponents(draw *d, const dt_turn *x)
+{
+    DT_TRACE_N("policy", "opponents", "group", x->group);
+    const dt_collect_opponents *o = d->c->opponents;
+    for (uint32_t i = x->begin; i < x->end; i++) {
+        dt_instance *instance = dt_vector_at(d->c->vector, i);
+        instance->opponent = o->of(o->user, instance);
+    }
+    for (uint32_t k = 0; k < o->n; k++) {
+        DT_TRY(act_as(d, x, k));
+    }
+    return DT_OK;
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
 
 /* What the step just made left behind: slot t; and of t - 1 whether it ended an episode. */
 static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
@@ -215,6 +309,9 @@ static dt_status act_on(draw *d, dt_turn *x)
     }
     for (uint32_t i = x->begin; i < x->end && x->infers; i++) {
         DT_TRY(take_rows(d, i, !is_last, &row));
+    }
+    if (d->c->opponents != NULL && !is_last) {
+        DT_TRY(act_for_opponents(d, x));
     }
     c->policy_s += lap(c);
     if (!is_last) {

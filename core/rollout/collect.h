@@ -39,12 +39,22 @@ typedef struct dt_turn { /* of a group: what its last round left is looked at; l
     bool infers, is_asked; /* it has values, of agents that the policy is at */
 } dt_turn;
 
+/* Who acts for the rows of opponents: one of n policies in each instance. */
+typedef struct dt_collect_opponents {
+    void *user;
+    uint32_t n;
+    uint32_t (*of)(void *user, const dt_instance *x); /* of an instance in the step to come, below n */
+    dt_status (*choose)(void *user, uint32_t policy); /* actor runs as this one from now on */
+    dt_actor *actor;                                  /* with one place, if it is asked */
+} dt_collect_opponents;
+
 typedef struct dt_collector {
     dt_vector *vector;
     dt_buffer *buffer; /* its instances include those of the vector */
     dt_actor *actor;
-    uint64_t *index; /* [instances] scratch */
-    dt_rng_key key;  /* of actions; step and sample are set here */
+    const dt_collect_opponents *opponents; /* NULL: there are none */
+    uint64_t *index;                       /* [instances] scratch */
+    dt_rng_key key;                        /* of actions; step and sample are set here */
     /* of one instance's actions in the step to come, sample included; NULL: from the numbers of step and instance */
     void (*key_of)(void *user, const dt_instance *x, dt_rng_key *key);
     void *user;

@@ -83,6 +83,12 @@ static dt_status check_counts(const char *id, const dt_env_spec *s)
                            (double)s->high[i]);
         }
     }
+    for (uint32_t a = 0; s->team != NULL && a < s->n_agents; a++) {
+        if (s->team[a] >= DT_ENV_MAX_TEAMS) {
+            return DT_FAIL(DT_EPLUGIN, "%s: place %u is of team %u; teams have numbers from 0 to %d", id, a, s->team[a],
+                           DT_ENV_MAX_TEAMS - 1);
+        }
+    }
     DT_TRY(check_names(id, "cost", s->costs, s->n_costs, DT_ENV_MAX_COSTS));
     return check_names(id, "metric", s->metrics, s->n_metrics, DT_ENV_MAX_METRICS);
 }
@@ -251,6 +257,7 @@ static void copy_spec(copier *c, const dt_env_spec *s, dt_env_spec *out)
     out->high = put(c, s->high, s->n_continuous * sizeof(*s->high));
     out->costs = put_names(c, s->costs, s->n_costs);
     out->metrics = put_names(c, s->metrics, s->n_metrics);
+    out->team = s->team != NULL ? put(c, s->team, s->n_agents * sizeof(*s->team)) : NULL;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -323,6 +330,11 @@ void dt_layout_fini(dt_layout *l)
     memset(l, 0, sizeof(*l));
 }
 
+uint32_t dt_layout_team(const dt_layout *l, uint32_t place)
+{
+    return l->spec.team != NULL ? l->spec.team[place] : 0;
+}
+
 static bool names_differ(const char *const *a, const char *const *b, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -352,6 +364,12 @@ dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec)
                            count[i].was);
         }
     }
+    for (uint32_t i = 0; i < a->n_agents; i++) {
+        const uint32_t was = dt_layout_team(l, i), is = spec->team != NULL ? spec->team[i] : 0;
+        if (was != is) {
+            return DT_FAIL(DT_EPLUGIN, "its spec has changed: place %u is of team %u, and it was of %u", i, is, was);
+        }
+    }
     for (uint32_t i = 0; i < a->n_obs; i++) {
         const dt_port *p = &a->obs[i], *q = &spec->obs[i];
         if (strcmp(p->name, q->name) != 0 || strcmp(p->dims, q->dims) != 0 || p->dtype != q->dtype ||
@@ -378,6 +396,25 @@ dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec)
                        acts ? "choices or bounds of its actions differ" : "names of costs or metrics differ");
     }
     return DT_OK;
+}
+
+/* Places and their teams are as l has them for the comparison. */
+dt_status dt_layout_compare_part(const dt_layout *l, const dt_env_spec *spec)
+{
+    dt_env_spec part = *spec;
+    if (spec->n_agents > l->spec.n_agents) {
+        return DT_FAIL(DT_EPLUGIN, "its spec has changed: %u places for agents, and there were %u", spec->n_agents,
+                       l->spec.n_agents);
+    }
+    for (uint32_t a = 0; a < spec->n_agents; a++) {
+        const uint32_t was = dt_layout_team(l, a), is = spec->team != NULL ? spec->team[a] : 0;
+        if (was != is) {
+            return DT_FAIL(DT_EPLUGIN, "its spec has changed: place %u is of team %u, and it was of %u", a, is, was);
+        }
+    }
+    part.n_agents = l->spec.n_agents;
+    part.team = l->spec.team;
+    return dt_layout_compare(l, &part);
 }
 
 void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io)

@@ -45,6 +45,7 @@ dt_status dt_spec_put(const dt_env_spec *s, dt_str *out)
     put(out, s->choices, s->n_heads * sizeof(*s->choices));
     put(out, s->low, s->n_continuous * sizeof(*s->low));
     put(out, s->high, s->n_continuous * sizeof(*s->high));
+    put(out, s->team, s->team != NULL ? s->n_agents * sizeof(*s->team) : 0);
     for (uint32_t k = 0; k < s->n_costs; k++) {
         put_text(out, s->costs[k]);
     }
@@ -140,6 +141,7 @@ dt_status dt_spec_get(const char *bytes, size_t n, dt_env_spec *out, void **memo
     s->choices = get(&c, s->n_heads * sizeof(*s->choices));
     s->low = get(&c, s->n_continuous * sizeof(*s->low));
     s->high = get(&c, s->n_continuous * sizeof(*s->high));
+    s->team = s->team != NULL ? get(&c, s->n_agents * sizeof(*s->team)) : NULL; /* as it was told: is there one? */
     for (size_t k = 0; k < names; k++) {
         name[k] = get_text(&c);
     }

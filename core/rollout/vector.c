@@ -212,7 +212,7 @@ static void add_up(const dt_vector *v, dt_instance *x, const uint8_t *acted)
     const dt_env_spec *s = &v->d.layout->spec;
     x->earned[1] += 1;
     for (uint32_t a = 0; a < s->n_agents; a++) {
-        if (acted[a] != 0) {
+        if (acted[a] != 0 && (v->d.is_opponent == NULL || v->d.is_opponent[a] == 0)) {
             x->earned[0] += (double)x->io.reward[a];
             for (uint32_t k = 0; k < s->n_costs; k++) {
                 x->earned[2 + k] += (double)x->io.cost[a * s->n_costs + k];

@@ -31,6 +31,7 @@ typedef struct dt_instance {
     uint64_t episode;      /* number of the one being played, from 0; 0 before the first reset, too */
     uint64_t episode_step; /* steps made in it */
     uint64_t episodes;     /* begun */
+    uint32_t opponent;     /* who acts for its opponents; set and read by who collects */
     double *earned;        /* [2 + n_costs + n_metrics] of the episode so far: return, length, costs, metrics */
     double env_s;          /* spent in it since it was last asked */
 } dt_instance;
@@ -52,7 +53,8 @@ typedef struct dt_vector_desc {
     atomic_uint *n_cut;         /* may be NULL; episodes cut so are added, and the first one is warned of */
     void *user;
     uint64_t (*seed)(void *user, uint32_t number, uint64_t episode); /* of a reset [worker] */
-    bool tells_episodes; /* reset is told how many episodes the instance had before, else always 0 */
+    const uint8_t *is_opponent; /* [n_agents] what these places earn is nobody's; may be NULL */
+    bool tells_episodes;        /* reset is told how many episodes the instance had before, else always 0 */
 } dt_vector_desc;
 
 /* Errors: DT_ENOMEM, DT_EUNSUPPORTED (no thread could be started). */

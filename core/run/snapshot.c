@@ -21,6 +21,7 @@
 
 #define BLOB_ROLLOUT    "rollout"
 #define BLOB_NORMALISER "normaliser"
+#define BLOB_POOL       "opponents"
 #define BLOB_REPLAY     "replay"
 #define BLOB_RECORDS    "replay-records"
 #define KEY_LOADED      "loaded_roles"
@@ -220,9 +221,9 @@ static dt_ckpt_part part_of(const dt_stage *s, const dt_snapshot_desc *d)
 
 typedef struct package { /* what a checkpoint is made of */
     dt_tensor_list model, optim;
-    dt_str state, config;
+    dt_str state, config, pool;
     dt_snapshot_held now;
-    dt_ckpt_blob blobs[5];
+    dt_ckpt_blob blobs[6];
     dt_ckpt_save_desc save;
 } package;
 
@@ -253,6 +254,9 @@ static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snap
         add_blob(save, p->blobs, BLOB_REPLAY, DT_ROLLOUT_REPLAY_VERSION, &p->now.replay);
         save->part = part_of(s, d);
     }
+    if (s->rollout != NULL && dt_rollout_has_pool(s->rollout)) {
+        add_blob(save, p->blobs, BLOB_POOL, 1, &p->pool);
+    }
     save->run_dir = d->run_dir;
     save->model = p->model.t;
     save->n_model = p->model.n;
@@ -281,6 +285,8 @@ static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
         DT_TRY(d->ranks == 1 ? dt_rollout_open_replay(s->rollout) : DT_OK);
         DT_TRY(dt_rollout_save_replay(s->rollout, &p->now.replay));
     }
+    /* what an iteration that failed has put there it puts there again */
+    DT_TRY(s->rollout != NULL && dt_rollout_has_pool(s->rollout) ? dt_rollout_save_pool(s->rollout, &p->pool) : DT_OK);
     DT_TRY(gather(s, d, held, p));
     describe(s, d, held, p);
     return DT_OK;
@@ -293,6 +299,7 @@ static void package_destroy(package *p)
         dt_tensor_list_fini(&p->optim);
         dt_str_fini(&p->state);
         dt_str_fini(&p->config);
+        dt_str_fini(&p->pool);
         dt_snapshot_held_fini(&p->now);
         dt_free(p);
     }
@@ -625,6 +632,7 @@ static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)
         return DT_OK;
     }
     DT_TRY(dt_rollout_load(s->rollout, blob.data, blob.bytes));
+    DT_TRY(dt_ckpt_blob_find(c, BLOB_POOL, &blob) ? dt_rollout_load_pool(s->rollout, blob.data, blob.bytes) : DT_OK);
     return load_replay(s, c);
 }
 

@@ -60,6 +60,35 @@ static dt_status begin(dt_env *e, const dt_env_setup *with, void **self_p)
     return st < 0 ? DT_CONTEXT(st, "creating %s", e->comp->desc.id) : DT_OK;
 }
 
+/* What each agent sees and does in training. There may be fewer of them: opponents that are part of the environment. */
+static dt_status judge_spec(dt_env *e, const dt_env_spec *spec)
+{
+    const dt_layout *l = e->has_layout_judged ? &e->layout_judged : &e->layout;
+    const dt_status st = e->has_layout_judged ? dt_layout_compare(l, spec) : dt_layout_compare_part(l, spec);
+    if (st < 0) {
+        return DT_CONTEXT(DT_ECONFIG, "evaluation.env must leave what a policy sees and does as it is");
+    }
+    if (e->has_layout_judged) {
+        return DT_OK;
+    }
+    e->has_layout_judged = true;
+    return dt_layout_init(&e->layout_judged, e->comp->desc.id, spec);
+}
+
+static dt_status check_spec(dt_env *e, const dt_env_setup *with, const dt_env_spec *spec)
+{
+    if (e->has_layout) {
+        return with == &e->evaluation ? judge_spec(e, spec) : dt_layout_compare(&e->layout, spec);
+    }
+    e->has_layout = true;
+    return dt_layout_init(&e->layout, e->comp->desc.id, spec);
+}
+
+const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of)
+{
+    return of == &e->evaluation ? &e->layout_judged : &e->layout;
+}
+
 /* It is what the others are. */
 static dt_status finish(dt_env *e, dt_env_setup *with, void *self)
 {
@@ -69,16 +98,8 @@ static dt_status finish(dt_env *e, dt_env_setup *with, void *self)
     }
     DT_TRY(e->ops->spec(self, &spec));
     with->max_steps = spec.max_steps;
-    if (e->has_layout) {
-        const dt_status st = dt_layout_compare(&e->layout, &spec);
-        DT_TRY(st < 0 && with == &e->evaluation
-                   ? DT_CONTEXT(DT_ECONFIG, "evaluation.env must leave what a policy sees and does as it is")
-                   : st);
-    } else {
-        e->has_layout = true;
-        DT_TRY(dt_layout_init(&e->layout, e->comp->desc.id, &spec));
-    }
-    return e->in_process ? dt_process_attach(self, &e->layout) : DT_OK;
+    DT_TRY(check_spec(e, with, &spec));
+    return e->in_process ? dt_process_attach(self, dt_env_layout(e, with)) : DT_OK;
 }
 
 dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self)
@@ -258,6 +279,7 @@ void dt_bind_env_fini(dt_stage *s)
     if (e->comp != NULL) {
         dt_env_drop(e, 1, &e->self);
         dt_layout_fini(&e->layout);
+        dt_layout_fini(&e->layout_judged);
         dt_str_fini(&e->training.request);
         dt_free(e->training.config);
         dt_str_fini(&e->evaluation.request);

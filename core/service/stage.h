@@ -62,9 +62,9 @@ struct dt_env { /* a bound environment */
     bool in_process;        /* instances run in worker processes */
     atomic_uint n_restarts; /* of workers */
     atomic_uint n_cut;      /* episodes that went on behind the last step that the spec allows, or an evaluation */
-    dt_layout layout;
+    dt_layout layout, layout_judged; /* of evaluations: where their options leave teams out, with fewer places */
     dt_env_opts opts;
-    bool has_layout;
+    bool has_layout, has_layout_judged;
 };
 
 typedef struct dt_result { /* one part of an evaluation's result */
@@ -195,7 +195,8 @@ uint32_t dt_bind_env_instances(const dt_env *e);
 /* n more instances, each with state of its own; those in processes begin side by side. On failure those that were made
  * stay in self [n, zeroed before], for dt_env_drop; the reason names the instance, counted from first. */
 dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self) DT_NODISCARD;
-void dt_env_drop(dt_env *e, uint32_t n, void *const *self); /* NULL ones are none */
+void dt_env_drop(dt_env *e, uint32_t n, void *const *self);              /* NULL ones are none */
+const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of); /* once one was made */
 /* The first instance, which nobody plays with, made again: where a process can have one alone. */
 dt_status dt_env_remake(dt_env *e, dt_env_setup *with) DT_NODISCARD;
 /* env_judge.c: "teleport_s = -1 (training: 300)", of every option told, ", " between. */

@@ -16,6 +16,11 @@
 
 enum { MAX_OUTPUTS = 32 };
 
+typedef struct chosen { /* what runs of a place read; values NULL: what all do */
+    const float *values;
+    uint64_t version;
+} chosen;
+
 struct dt_policy {
     dt_trainer *t;
     dt_samples source; /* with capacities of its own */
@@ -25,6 +30,7 @@ struct dt_policy {
     float *held, *inputs;   /* room for all parameters, for step inputs one after another */
     size_t held_bytes;
     uint64_t n_inputs; /* floats */
+    chosen *chosen;    /* [places]; of a device the first one holds for all */
 };
 
 /* Of what the phase records, and what is kept; NULL: all. */
@@ -74,7 +80,11 @@ dt_status dt_policy_create(dt_trainer *t, const dt_policy_desc *d, dt_policy **o
     p->t = t;
     p->source = *d->source;
     memcpy(p->source.slice_cap, d->cap, (d->source->n_symbols + 1) * sizeof(*d->cap));
-    const dt_status st = compile(p, d);
+    dt_status st = compile(p, d);
+    p->chosen = st == DT_OK ? dt_alloc_n(dt_policy_places(p), sizeof(*p->chosen)) : NULL;
+    if (st == DT_OK && p->chosen == NULL) {
+        st = DT_FAIL(DT_ENOMEM, "out of memory for the policy");
+    }
     if (st < 0) {
         dt_policy_destroy(p);
         return DT_CONTEXT(st, "recording the policy");
@@ -89,6 +99,7 @@ void dt_policy_destroy(dt_policy *p)
         dt_compiled_fini(&p->c);
         dt_arena_unmap(p->held, p->held_bytes);
         dt_free(p->inputs);
+        dt_free(p->chosen);
         dt_free(p);
     }
 }
@@ -140,6 +151,7 @@ dt_status dt_policy_begin(dt_policy *p)
     p->version = ++p->t->state.params_version;
     p->step = p->t->state.step;
     p->params = p->t->state.params;
+    memset(p->chosen, 0, dt_policy_places(p) * sizeof(*p->chosen));
     if (p->c.device != NULL) {
         dt_device_infer_let_go(p->c.device);
     }
@@ -252,6 +264,81 @@ dt_status dt_policy_load(dt_policy *p, const void *data, size_t size)
     return p->c.device != NULL ? dt_device_infer_held_set(p->c.device, p->held) : DT_OK;
 }
 
+size_t dt_policy_params(const dt_policy *p)
+{
+    return p->t->state.arena_bytes / sizeof(float);
+}
+
+static dt_status values_of_now(const dt_policy *p, float *to)
+{
+    const bool is_held = p->params != NULL && p->params != p->t->state.params;
+    if (p->c.device != NULL && is_held) {
+        return dt_device_infer_held_get(p->c.device, to);
+    }
+    DT_TRY(is_held ? DT_OK : dt_trainer_hold(p->t));
+    memcpy(to, is_held ? p->params : p->t->state.params, p->t->state.arena_bytes);
+    return DT_OK;
+}
+
+dt_status dt_policy_values(const dt_policy *p, const char *shadow, float *to)
+{
+    const dt_param_table *all = p->t->d.params;
+    bool is_there = shadow == NULL;
+    DT_TRY(values_of_now(p, to));
+    for (uint32_t i = 0; i < all->n && shadow != NULL; i++) {
+        const dt_param *x = &all->param[i];
+        if (x->is_shadow && strcmp(all->shadow[x->shadow].name, shadow) == 0) {
+            memcpy(to + all->param[x->of].offset, to + x->offset, (size_t)x->count * sizeof(*to));
+            is_there = true;
+        }
+    }
+    return is_there ? DT_OK : DT_FAIL(DT_ECONFIG, "opponents.shadow = \"%s\": the phase has no such shadow", shadow);
+}
+
+uint64_t dt_policy_trained(const dt_policy *p)
+{
+    const dt_param_table *all = p->t->d.params;
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (!all->param[i].frozen) {
+            n += (uint64_t)all->param[i].count;
+        }
+    }
+    return n;
+}
+
+void dt_policy_pack(const dt_policy *p, const float *values, dt_str *out)
+{
+    const dt_param_table *all = p->t->d.params;
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (!all->param[i].frozen) {
+            const float *x = values + all->param[i].offset;
+            dt_str_add_n(out, (const char *)x, (size_t)all->param[i].count * sizeof(*x));
+        }
+    }
+}
+
+const char *dt_policy_unpack(const dt_policy *p, const char *at, float *to)
+{
+    const dt_param_table *all = p->t->d.params;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const size_t some = (size_t)all->param[i].count * sizeof(*to);
+        if (!all->param[i].frozen) {
+            memcpy(to + all->param[i].offset, at, some);
+            at += some;
+        }
+    }
+    return at;
+}
+
+dt_status dt_policy_choose(dt_policy *p, uint32_t place, const float *values, uint64_t version)
+{
+    chosen *c = &p->chosen[p->c.device != NULL ? 0 : place];
+    const bool is_new = c->version != version;
+    *c = (chosen){values, version};
+    return is_new && p->c.device != NULL ? dt_device_infer_held_set(p->c.device, values) : DT_OK;
+}
+
 /* ---- acting ------------------------------------------------------------------------------------------------------ */
 
 dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void *const *field)
@@ -263,12 +350,13 @@ dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void 
         return dt_policy_answer(p, place);
     }
     const dt_kernel_run run = {.seed = p->t->c.seed, .step = p->step, .phase = p->t->c.phase, .training = 0};
+    const chosen *c = &p->chosen[place];
     const dt_exec_feed feed = {.size = size,
                                .field = field,
                                .step_input = p->c.step_input,
-                               .params = p->params,
+                               .params = c->values != NULL ? c->values : p->params,
                                .run = &run,
-                               .params_version = p->version};
+                               .params_version = c->values != NULL ? c->version : p->version};
     return dt_exec_run(p->c.exec[place], &feed);
 }
 

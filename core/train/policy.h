@@ -53,6 +53,19 @@ dt_status dt_policy_make_room(dt_policy *p) DT_NODISCARD;
 dt_status dt_policy_hold(dt_policy *p) DT_NODISCARD;
 dt_status dt_policy_save(const dt_policy *p, dt_str *out) DT_NODISCARD;
 dt_status dt_policy_load(dt_policy *p, const void *data, size_t size) DT_NODISCARD;
+/* The values that runs read now, of all parameters: [floats of dt_policy_params]. */
+size_t dt_policy_params(const dt_policy *p);
+/* shadow: with its values in the place of those of the models that it follows; NULL: none. Errors: DT_ECONFIG (there is
+ * no such shadow). */
+dt_status dt_policy_values(const dt_policy *p, const char *shadow, float *to) DT_NODISCARD;
+/* Of such values what training changes, but for shadows: their number, appended to out, and back from as many. Hands
+ * back where these end. */
+uint64_t dt_policy_trained(const dt_policy *p);
+void dt_policy_pack(const dt_policy *p, const float *values, dt_str *out);
+const char *dt_policy_unpack(const dt_policy *p, const char *at, float *to);
+/* Runs of this place read these values instead, which stay where and as they are until the next choose, begin or hold.
+ * version names them: never 0, never the same for others. On a device a hold comes before, and nothing is under way. */
+dt_status dt_policy_choose(dt_policy *p, uint32_t place, const float *values, uint64_t version) DT_NODISCARD;
 /* One piece at once. size: live rows per symbol, "B" last; field: as the source orders them, NULL where the policy
  * reads nothing. */
 dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void *const *field) DT_NODISCARD;

@@ -241,14 +241,17 @@ typedef struct dt_env_spec {        /* what an instance has; pointers live as lo
     uint32_t n_obs, n_symbols, n_heads, n_continuous, n_costs, n_metrics;
     uint32_t max_steps; /* steps of the longest episode, 0: open */
     uint32_t reserved;
-    double step_s; /* simulated time of a step, s; 0: none */
+    double step_s;        /* simulated time of a step, s; 0: none */
+    const uint32_t *team; /* [n_agents] number of the team that each place is of, below DT_ENV_MAX_TEAMS; NULL: all are
+                           * of one. One team learns, and opponents play the others (section opponents). Since 1.2 */
 } dt_env_spec;
 enum {
     DT_ENV_MAX_OBS = 16,
     DT_ENV_MAX_SYMBOLS = 4,
     DT_ENV_MAX_HEADS = 16,
     DT_ENV_MAX_COSTS = 16,
-    DT_ENV_MAX_METRICS = 32
+    DT_ENV_MAX_METRICS = 32,
+    DT_ENV_MAX_TEAMS = 16 /* since 1.2 */
 };
 
 typedef struct dt_env_io { /* rows of host-owned arrays; "out" ones are zeroed before the call unless said */

@@ -3,17 +3,21 @@
  * env_snakes: the 3v3 snakes game (board.h). Three agents are the snakes of one team; the other team plays by a rule
  * (rivals.h). The game lasts max_steps steps; the winner is the team whose snakes have grown more.
  *
+ * With self_play there are three more places, of team 1: the snakes of the other team, which see and earn the same from
+ * their side. They have agents in that share of a training's games, by the seed; in the others a rule plays as before.
+ *
  *   obs      "A D" f32     observe.h, by option features
  *   advice   "A 24" f32    only with advice: what each rule would do in this place, four columns a rule, in their order
  *   action   0 up, 1 down, 2 left, 3 right; backwards becomes one of the three others at random, or is masked
  *   reward   the sum of the terms whose weight is not 0, see the options
  *   end      terminated after max_steps, or when a snake finds no room to come back
  *   metrics  score and rival_score (summed growth of the snakes), win, loss (neither: a draw), deaths and
- *            rival_deaths, beans (eaten), snake_length (mean of the three at the end), rival (number of the rule)
+ *            rival_deaths, beans (eaten), snake_length (mean of the three at the end), rival (number of the rule, or
+ *            behind the last one: agents); all of team 0
  *
  * In training the rule can follow a schedule over the episodes of an instance (schedule.h).
  *
- * Chance: the game has stream 0 of the episode's seed, a random rival 1, random advice 2, the side 3.
+ * Chance: the game has stream 0 of the episode's seed, a random rival 1, random advice 2, the side 3, self-play 4.
  */
 #include "observe.h"
 #include "rivals.h"
@@ -24,7 +28,7 @@
 
 #include <math.h>
 
-enum { STREAM_RIVAL = 1, STREAM_ADVICE, STREAM_SIDE };
+enum { STREAM_RIVAL = 1, STREAM_ADVICE, STREAM_SIDE, STREAM_SELF };
 enum { SIDE_FIRST, SIDE_SECOND, SIDE_RANDOM };
 enum { ADVICE = RIVALS * CELLS_DIRECTIONS, DIMS_TEXT = 24 };
 enum { SCORE, RIVAL_SCORE, WIN, LOSS, DEATHS, RIVAL_DEATHS, BEANS, SNAKE_LENGTH, RIVAL, METRICS };
@@ -35,6 +39,7 @@ typedef struct config {
     int64_t max_steps, view_rows, view_columns, schedule_episodes, evasion_from;
     double reward_own, reward_score, reward_ate, reward_death, reward_alive, reward_distance;
     double reward_win, reward_loss, reward_lead, reward_trail;
+    double self_play;
 } config;
 
 typedef struct state {
@@ -44,7 +49,10 @@ typedef struct state {
     schedule schedule;
     board board;
     dt_random rival, adviser;
-    uint32_t team, rule, deaths, rival_deaths, beans;
+    uint32_t n_teams; /* that agents play */
+    uint32_t team;    /* the board's, of the places of team 0 */
+    uint32_t rule;    /* of the other one; RIVALS: agents play it */
+    uint32_t deaths, rival_deaths, beans;
     char obs_dims[DIMS_TEXT], advice_dims[DIMS_TEXT];
     dt_port port[2];
 } state;
@@ -71,6 +79,12 @@ static const dt_option options[] = {
      "training: the opponent is evasion from this episode of an instance on (original: 40000 of 50000); -1: never",
      NULL, -1, 1e12, DT_OPT_I64, DT_OPT_TRAINING, (uint32_t)offsetof(config, evasion_from),
      (uint32_t)sizeof(((config *)0)->evasion_from)},
+    {"self_play", "0", "1",
+     "training: share of the games in which the other team is played by agents too: by the policy and earlier states "
+     "of "
+     "it, see section opponents",
+     NULL, 0, 1, DT_OPT_F64, DT_OPT_TRAINING, (uint32_t)offsetof(config, self_play),
+     (uint32_t)sizeof(((config *)0)->self_play)},
     DT_OPTION(config, side, DT_OPT_ENUM, "first", NULL, 0, 0, sides,
               "team of the agents: the first moves before the second and so wins ties at beans; random: by the seed"),
     DT_OPTION(config, max_steps, DT_OPT_I64, "200", "env steps", 1, 1000000, NULL, "length of a game (original: 200)"),
@@ -107,6 +121,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                              .rows = (uint32_t)s->config.view_rows,
                              .columns = (uint32_t)s->config.view_columns,
                              .max_steps = (uint32_t)s->config.max_steps};
+    s->n_teams = s->config.self_play > 0 ? 2 : 1;
     s->schedule = (schedule){.kind = s->config.schedule,
                              .rule = s->config.opponent,
                              .episodes = (uint64_t)s->config.schedule_episodes,
@@ -123,8 +138,12 @@ static dt_status spec(const void *self, dt_env_spec *out)
     static const int32_t choices[] = {CELLS_DIRECTIONS};
     static const char *const metrics[METRICS] = {"score",        "rival_score", "win",          "loss", "deaths",
                                                  "rival_deaths", "beans",       "snake_length", "rival"};
+    static const uint32_t team[BOARD_SNAKES] = {0, 0, 0, 1, 1, 1};
     const state *s = self;
-    out->n_agents = BOARD_TEAM;
+    out->n_agents = s->n_teams * BOARD_TEAM;
+    if (s->n_teams > 1 && out->struct_size >= sizeof(*out)) { /* since 1.2 */
+        out->team = team;
+    }
     out->obs = s->port;
     out->n_obs = s->config.advice ? 2 : 1;
     out->choices = choices;
@@ -137,30 +156,52 @@ static dt_status spec(const void *self, dt_env_spec *out)
 
 /* ---- what agents see --------------------------------------------------------------------------------------------- */
 
-static void advise(state *s, float *out)
+static void advise(state *s, uint32_t team, float *out)
 {
     for (uint32_t rule = 0; rule < RIVALS; rule++) {
         uint8_t action[BOARD_TEAM];
-        rival_act(rule, &s->board, s->team, &s->adviser, action);
+        rival_act(rule, &s->board, team, &s->adviser, action);
         for (uint32_t i = 0; i < BOARD_TEAM; i++) {
             out[i * ADVICE + rule * CELLS_DIRECTIONS + action[i]] = 1;
         }
     }
 }
 
+/* Teams that agents play in this game: places of team k are those of the board's team_of(k). */
+static uint32_t played(const state *s)
+{
+    return s->rule == RIVALS ? 2 : 1;
+}
+
+static uint32_t team_of(const state *s, uint32_t k)
+{
+    return k == 0 ? s->team : 1 - s->team;
+}
+
 static void observe(state *s, const dt_env_io *io, bool is_over)
 {
-    observe_team(&s->view, &s->board, s->team, io->obs[0]);
-    if (s->config.advice && !is_over) { /* of the last board no rule asks: somebody may have found no room */
-        advise(s, io->obs[1]);
-    }
-    for (uint32_t i = 0; i < BOARD_TEAM; i++) {
-        const board_snake *snake = &s->board.snake[s->team * BOARD_TEAM + i];
-        io->alive[i] = !is_over;
-        if (s->config.mask_back && !is_over) {
-            io->mask[i * CELLS_DIRECTIONS + cells_opposite(snake->direction)] = 0;
+    for (uint32_t k = 0; k < played(s); k++) {
+        const uint32_t team = team_of(s, k), first = k * BOARD_TEAM;
+        observe_team(&s->view, &s->board, team, (float *)io->obs[0] + (size_t)first * observe_width(&s->view));
+        if (s->config.advice && !is_over) { /* of the last board no rule asks: somebody may have found no room */
+            advise(s, team, (float *)io->obs[1] + (size_t)first * ADVICE);
+        }
+        for (uint32_t i = 0; i < BOARD_TEAM; i++) {
+            const board_snake *snake = &s->board.snake[team * BOARD_TEAM + i];
+            io->alive[first + i] = !is_over;
+            if (s->config.mask_back && !is_over) {
+                io->mask[(first + i) * CELLS_DIRECTIONS + cells_opposite(snake->direction)] = 0;
+            }
         }
     }
+}
+
+/* By a number of its own, so that a game that a rule plays is the same whatever the share. */
+static bool is_against_itself(const state *s, uint64_t seed)
+{
+    dt_random draw;
+    dt_random_init(&draw, seed, STREAM_SELF);
+    return dt_random_uniform(&draw) < s->config.self_play;
 }
 
 static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
@@ -172,6 +213,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     dt_random_init(&s->adviser, seed, STREAM_ADVICE);
     s->team = s->config.side == SIDE_RANDOM ? dt_random_below(&side, 2) : s->config.side == SIDE_SECOND;
     s->rule = schedule_rule(&s->schedule, io->struct_size >= sizeof(*io) ? io->episode : 0); /* since 1.2 */
+    s->rule = is_against_itself(s, seed) ? RIVALS : s->rule;
     s->deaths = s->rival_deaths = s->beans = 0;
     board_begin(&s->board, seed);
     observe(s, io, false);
@@ -180,19 +222,18 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 
 /* ---- what they earn ---------------------------------------------------------------------------------------------- */
 
-static int32_t lead(const state *s)
+static int32_t lead(const state *s, uint32_t team)
 {
-    return board_team_score(&s->board, s->team) - board_team_score(&s->board, 1 - s->team);
+    return board_team_score(&s->board, team) - board_team_score(&s->board, 1 - team);
 }
 
 /* The original gives a living snake its punishment and a dead one its prize (get_reward of zhizhengzhao/snake asks for
  * reward < 0, which only the dead have, where it means the living), and does not see deaths of length 3. Both are right
  * here, and distances are those of the torus. */
-static double earned(const state *s, uint32_t i, int32_t lead_before, bool is_over)
+static double earned(const state *s, uint32_t snake, int32_t lead_before, bool is_over)
 {
     const config *c = &s->config;
-    const uint32_t snake = s->team * BOARD_TEAM + i;
-    const int32_t now = lead(s), own = s->board.reward[snake];
+    const int32_t now = lead(s, snake / BOARD_TEAM), own = s->board.reward[snake];
     const bool died = (s->board.died >> snake & 1) != 0;
     double r = c->reward_own * own + c->reward_score * (now - lead_before);
     r += died ? c->reward_death : c->reward_alive;
@@ -219,8 +260,8 @@ static void measure(const state *s, double *metric)
     const board_snake *own = &s->board.snake[s->team * BOARD_TEAM];
     metric[SCORE] = board_team_score(&s->board, s->team);
     metric[RIVAL_SCORE] = board_team_score(&s->board, 1 - s->team);
-    metric[WIN] = lead(s) > 0;
-    metric[LOSS] = lead(s) < 0;
+    metric[WIN] = lead(s, s->team) > 0;
+    metric[LOSS] = lead(s, s->team) < 0;
     metric[DEATHS] = s->deaths;
     metric[RIVAL_DEATHS] = s->rival_deaths;
     metric[BEANS] = s->beans;
@@ -228,26 +269,39 @@ static void measure(const state *s, double *metric)
     metric[RIVAL] = s->rule;
 }
 
+static dt_status take_actions(const state *s, const dt_env_io *io, uint8_t action[BOARD_SNAKES])
+{
+    for (uint32_t k = 0; k < played(s); k++) {
+        for (uint32_t i = 0; i < BOARD_TEAM; i++) {
+            const int32_t a = io->act_i[k * BOARD_TEAM + i];
+            if (a < 0 || a >= CELLS_DIRECTIONS) {
+                return DT_FAIL_H(s->h, DT_EINVAL,
+                                 "action %d of snake %u, expected 0 (up), 1 (down), 2 (left) or 3 (right)", a,
+                                 k * BOARD_TEAM + i);
+            }
+            action[team_of(s, k) * BOARD_TEAM + i] = (uint8_t)a;
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status step(void *self, const dt_env_io *io)
 {
     state *s = self;
     uint8_t action[BOARD_SNAKES];
-    for (uint32_t i = 0; i < BOARD_TEAM; i++) {
-        if (io->act_i[i] < 0 || io->act_i[i] >= CELLS_DIRECTIONS) {
-            return DT_FAIL_H(s->h, DT_EINVAL, "action %d of snake %u, expected 0 (up), 1 (down), 2 (left) or 3 (right)",
-                             io->act_i[i], i);
-        }
-        action[s->team * BOARD_TEAM + i] = (uint8_t)io->act_i[i];
+    DT_TRY_H(take_actions(s, io, action));
+    const int32_t lead_before = lead(s, s->team);
+    if (played(s) == 1) {
+        rival_act(s->rule, &s->board, 1 - s->team, &s->rival, action + (size_t)(1 - s->team) * BOARD_TEAM);
     }
-    const int32_t lead_before = lead(s);
-    rival_act(s->rule, &s->board, 1 - s->team, &s->rival, action + (size_t)(1 - s->team) * BOARD_TEAM);
     board_step(&s->board, action, NULL);
     s->deaths += of_team(s->board.died, s->team);
     s->rival_deaths += of_team(s->board.died, 1 - s->team);
     s->beans += of_team(s->board.ate, s->team);
     const bool is_over = s->board.is_over || s->board.step >= s->config.max_steps;
-    for (uint32_t i = 0; i < BOARD_TEAM; i++) {
-        io->reward[i] = (float)earned(s, i, lead_before, is_over);
+    for (uint32_t i = 0; i < played(s) * BOARD_TEAM; i++) {
+        const uint32_t k = i / BOARD_TEAM, snake = team_of(s, k) * BOARD_TEAM + i % BOARD_TEAM;
+        io->reward[i] = (float)earned(s, snake, k == 0 ? lead_before : -lead_before, is_over);
         io->terminated[i] = is_over;
     }
     observe(s, io, is_over);

@@ -46,6 +46,53 @@ resume again
 cases=$((cases + 1))
 [ "$(state_hash "$work/ahead")" = "$(state_hash "$work/again")" ] || fail "overlap: other bits after a resume, in processes"
 
+# self-play: opponents are the policy and earlier states of it, in episodes that go on through rounds
+rules=$base
+self="--set training.learning_rate=0.01 --set env_snakes.self_play=0.7 --set opponents.pool=3 --set opponents.every=2"
+base="$base $self --set phase2_ppo.fragment=10 --set phase2_ppo.train_batch=120"
+rm -rf "$work/whole"
+train whole --threads 1
+train self_threads --threads 2
+same self_threads "self-play, 2 threads"
+train self_ranks --set comm.backend=sim --set comm.ranks=3
+same self_ranks "self-play, 3 virtual ranks"
+train self_apart --set env.isolation=process
+same self_apart "self-play, environments in processes"
+train self_part --max-steps 5
+resume self_part --max-steps 15 --threads 2
+resume self_part --set comm.backend=sim --set comm.ranks=2
+same self_part "self-play, stopped and resumed twice, on other threads and ranks"
+cases=$((cases + 6))
+train self_ahead --set phase2_ppo.overlap=1
+train self_again --set phase2_ppo.overlap=1 --max-steps 9
+resume self_again --set comm.backend=sim --set comm.ranks=2
+[ "$(state_hash "$work/self_ahead")" = "$(state_hash "$work/self_again")" ] || fail "self-play, overlap: other bits"
+for other in opponents.latest=1 opponents.pool=2 opponents.every=3 opponents.pool=0; do
+    train self_other --set $other
+    [ "$(state_hash "$work/self_other")" != "$(state_hash "$work/whole")" ] || fail "self-play: $other changes nothing"
+    rm -rf "$work/self_other"
+done
+"$dtrain" --resume "$work/self_part" -q --set opponents.pool=2 --set phase2_ppo.iterations=14 >/dev/null 2>"$work/err" ||
+    fail "a pool of another size left with $?"
+grep -q "it begins anew" "$work/err" || fail "nothing is said of a pool of another size"
+refused 2 "no such team" --set opponents.learner=2
+refused 2 "no such shadow" --set opponents.shadow=target
+refused 2 "latest" --set opponents.latest=1.5
+
+# off policy: a pool, and a target network as the opponent
+base="--plugin phase_ddpg -q --set env.id=snakes --set env.instances=4 --set env_snakes.max_steps=16 $self
+      --set phase_ddpg.collect_steps=4 --set phase_ddpg.learning_starts=64 --set phase_ddpg.iterations=20
+      --set data.batch=16 --set training.eval_interval=0 --set evaluation.baselines= --set report.enabled=false"
+for shadow in "" target; do
+    cases=$((cases + 1))
+    train ddpg --set opponents.shadow=$shadow --threads 1
+    train ddpg_part --set opponents.shadow=$shadow --max-steps 17
+    resume ddpg_part --set comm.backend=sim --set comm.ranks=3
+    [ "$(state_hash "$work/ddpg")" = "$(state_hash "$work/ddpg_part")" ] || fail "phase_ddpg, shadow '$shadow': other bits"
+    rm -rf "$work/ddpg" "$work/ddpg_part"
+done
+base=$rules
+
 # evaluations have the opponent, not the schedule, unless they ask for it
 cases=$((cases + 2))
 "$dtrain" eval --checkpoint "$work/whole" --seeds 1 --episodes 2 --json >"$work/out" 2>"$work/err" || fail "eval left with $?"

@@ -17,7 +17,7 @@
 
 #include "dtrain/ext/scene.h"
 
-enum { AGENTS = 3, OBS = 1300, ADVICE = 24, METRICS = 9, STEPS = 200 };
+enum { AGENTS = 3, PLACES = 6, OBS = 1300, ADVICE = 24, METRICS = 9, STEPS = 200 };
 enum { SCORE, RIVAL_SCORE, WIN, LOSS, DEATHS, RIVAL_DEATHS, BEANS, SNAKE_LENGTH, RIVAL };
 
 typedef struct rig {
@@ -28,9 +28,9 @@ typedef struct rig {
     dt_env_spec spec;
     dt_env_io io;
     void *obs_list[2];
-    float obs[AGENTS * OBS], advice[AGENTS * ADVICE], reward[AGENTS];
-    int32_t act_i[AGENTS];
-    uint8_t alive[AGENTS], terminated[AGENTS], truncated[AGENTS], mask[AGENTS * CELLS_DIRECTIONS];
+    float obs[PLACES * OBS], advice[PLACES * ADVICE], reward[PLACES];
+    int32_t act_i[PLACES];
+    uint8_t alive[PLACES], terminated[PLACES], truncated[PLACES], mask[PLACES * CELLS_DIRECTIONS];
     double metric[METRICS];
 } rig;
 
@@ -102,10 +102,10 @@ static bool rig_step(rig *r)
     return st == DT_DONE;
 }
 
-/* What rule k advises. */
-static void follow(rig *r, uint32_t rule)
+/* What rule k advises the places [begin, end). */
+static void follow_in(rig *r, uint32_t rule, int begin, int end)
 {
-    for (int i = 0; i < AGENTS; i++) {
+    for (int i = begin; i < end; i++) {
         float sum = 0;
         for (int a = 0; a < CELLS_DIRECTIONS; a++) {
             const float one = r->advice[i * ADVICE + (int)rule * CELLS_DIRECTIONS + a];
@@ -114,6 +114,11 @@ static void follow(rig *r, uint32_t rule)
         }
         assert_true(sum == 1.0F);
     }
+}
+
+static void follow(rig *r, uint32_t rule)
+{
+    follow_in(r, rule, 0, AGENTS);
 }
 
 static void test_spec(void **state)
@@ -209,6 +214,83 @@ static void test_scores(void **state)
         assert_true(wins >= 28 && losses <= 8); /* measured: .90 and .075 */
         rig_close(&r);
     }
+}
+
+/* Agents of the other team that do what a rule would do play the game of that rule, and earn from their side of it. */
+static void test_self_play(void **state)
+{
+    (void)state;
+    static const char *const sides[] = {"side=first", "side=second", "side=random"};
+    for (int side = 0; side < 3; side++) {
+        rig rule, self;
+        rig_open(&rule, (const char *const[]){"advice=true", "opponent=l3", "reward_score=1", sides[side], NULL});
+        rig_open(&self, (const char *const[]){"advice=true", "self_play=1", "reward_score=1", sides[side], NULL});
+        assert_int_equal(rule.spec.n_agents, AGENTS);
+        assert_null(rule.spec.team);
+        assert_int_equal(self.spec.n_agents, PLACES);
+        const size_t seen = 49 * AGENTS;
+        for (uint64_t seed = 0; seed < 6; seed++) {
+            bool is_over = false;
+            rig_reset(&rule, seed);
+            rig_reset(&self, seed);
+            while (!is_over) {
+                assert_memory_equal(rule.obs, self.obs, seen * sizeof(float));
+                assert_memory_not_equal(self.obs, self.obs + seen, seen * sizeof(float));
+                follow(&rule, RIVAL_L2);
+                follow(&self, RIVAL_L2);
+                follow_in(&self, RIVAL_L3, AGENTS, PLACES);
+                is_over = rig_step(&rule);
+                assert_int_equal(rig_step(&self), is_over);
+                assert_memory_equal(rule.reward, self.reward, AGENTS * sizeof(float));
+                for (int i = AGENTS; i < PLACES; i++) {
+                    assert_int_equal(self.alive[i], !is_over);
+                    assert_int_equal(self.terminated[i], is_over);
+                }
+            }
+            assert_memory_equal(rule.metric, self.metric, RIVAL * sizeof(double));
+            assert_true(self.metric[RIVAL] == RIVALS);
+        }
+        rig_close(&rule);
+        rig_close(&self);
+    }
+}
+
+/* What one team's lead is the other's arrears; and a share of games, in which the rest is as without. */
+static void test_self_play_share(void **state)
+{
+    (void)state;
+    rig rule, some;
+    uint32_t n = 0;
+    rig_open(&rule, (const char *const[]){"features=numbers26", NULL});
+    rig_open(&some,
+             (const char *const[]){"features=numbers26", "self_play=0.3", "reward_own=0", "reward_score=1", NULL});
+    for (int a = 0; a < PLACES; a++) {
+        assert_int_equal(some.spec.team[a], a / AGENTS);
+    }
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        rig_reset(&rule, seed);
+        rig_reset(&some, seed);
+        n += some.alive[AGENTS] != 0;
+        assert_memory_equal(rule.obs, some.obs, sizeof(float) * 26 * AGENTS);
+        (void)rig_step(&rule);
+        (void)rig_step(&some);
+        if (some.alive[AGENTS] == 0) {
+            assert_memory_equal(rule.obs, some.obs, sizeof(rule.obs));
+            assert_true(some.reward[AGENTS] == 0);
+        } else {
+            assert_true(some.reward[AGENTS] == -some.reward[0]);
+        }
+    }
+    assert_in_range(n, 90, 150); /* .3 of 400, 3 deviations */
+    some.act_i[AGENTS] = 4;
+    for (uint64_t seed = 0; some.alive[AGENTS] == 0; seed++) {
+        rig_reset(&some, seed);
+    }
+    some.io.act_i = some.act_i;
+    assert_int_equal(some.ops->step(some.self, &some.io), DT_EINVAL);
+    assert_non_null(strstr(some.host.message, "snake 3"));
+    rig_close(&rule);
+    rig_close(&some);
 }
 
 /* Every term alone, against what the game's own numbers say it is; and all of them together are their sum. */
@@ -394,9 +476,16 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spec),     cmocka_unit_test(test_same),     cmocka_unit_test(test_scores),
-        cmocka_unit_test(test_terms),    cmocka_unit_test(test_mask),     cmocka_unit_test(test_scene),
-        cmocka_unit_test(test_schedule), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_spec),
+        cmocka_unit_test(test_same),
+        cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_self_play),
+        cmocka_unit_test(test_self_play_share),
+        cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_scene),
+        cmocka_unit_test(test_schedule),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,10 @@
  *   picture/risk  "N"     optional, since 1.1: how dangerous it is for each row of the environment's symbol N, as a
  *                         logit. Computed when pictures are made (ext/scene.h: node), and at no other time; so is every
  *                         output whose name begins with picture/
+ * Of an environment with several teams (since 1.2) the agents of the team that learns are the rows, or of all teams
+ * where the configuration has no opponents (section opponents: who plays the others). What is said of places counts
+ * all.
+ *
  * With squash (since 1.2) u is drawn where actions are, and what is executed is the middle of the environment's bounds
  * + half their width * tanh(u), clamped to low and high; action_f keeps u, log_prob is that of tanh(u) (as
  * dt_squashed_gaussian of svc/graph.h), and the most likely action is that of u = mean. Bounds have to be finite. In an
@@ -127,7 +131,7 @@ typedef struct
     uint64_t env_steps;                        /* steps of instances, resets not counted */
     uint64_t agent_steps;                      /* rows */
     uint64_t episodes;                         /* finished */
-    double episode_return, episode_return_std; /* sum over agents of the raw reward */
+    double episode_return, episode_return_std; /* sum over agents of the raw reward; not of opponents */
     double episode_length;
     double episode_cost[DT_ENV_MAX_COSTS], episode_cost_std[DT_ENV_MAX_COSTS];
     double metric[DT_ENV_MAX_METRICS], metric_std[DT_ENV_MAX_METRICS];
