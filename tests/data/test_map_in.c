@@ -496,6 +496,30 @@ static void test_import_by_grid(void **state)
     dt_store_close(s);
 }
 
+/* Whatever allocation fails while a map is read, it is told and nothing leaks. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    static const char *const maps[] = {OSM(GRID RULES STREET), NET(TOWN), CITY(BLOCK)};
+    const dt_map_origin none = {.is_given = false};
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+        dt_status st = DT_ENOMEM;
+        const uint64_t live = dt_alloc_live_bytes();
+        for (int n = 1; st != DT_OK; n++) {
+            char spec[32];
+            snprintf(spec, sizeof(spec), "alloc:%d", n);
+            dt_fault_reset(spec);
+            dt_error_clear();
+            st = dt_map_check(maps[i], strlen(maps[i]), "m", &none);
+            dt_fault_reset(NULL);
+            assert_true(st == DT_OK || st == DT_ENOMEM);
+            assert_true(st == DT_OK || *dt_error_text() != '\0');
+            assert_int_equal(dt_alloc_live_bytes(), live);
+            assert_true(n < 2000 && (n > 10 || st != DT_OK));
+        }
+    }
+}
+
 static int finish(void **state)
 {
     forget();
@@ -514,6 +538,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_sumo, begin, finish),
         cmocka_unit_test_setup_teardown(test_argoverse, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_argoverse, begin, finish),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test_setup_teardown(test_folder, begin, finish),
         cmocka_unit_test_setup_teardown(test_import, begin, finish),
         cmocka_unit_test_setup_teardown(test_import_by_grid, begin, finish),

@@ -232,6 +232,61 @@ static void test_bad_lanes(void **state)
     assert_string_equal(dt_lane_kind_name(99), "unknown");
 }
 
+/* Whatever call fails, nothing is left, and nothing leaks. */
+static dt_status write_roads(dt_store_writer **w_p)
+{
+    const dt_vehicle v = {.id = 1, .length = 4, .width = NAN, .stop_distance = NAN};
+    const double xy[] = {0, 0, 9, 0};
+    int32_t number = 0, map = 0;
+    dt_roads r = {.n_lanes = 0};
+    dt_status st = dt_roads_lane(&r, "a lane", &(dt_road_lane){.xy = xy, .n = 2}, &number);
+    if (st == DT_OK) {
+        st = dt_roads_link(&r, 0, 0);
+    }
+    if (st == DT_OK) {
+        st = dt_roads_seal(&r);
+    }
+    if (st == DT_OK) {
+        st = dt_store_create(at("s"), &(dt_store_meta){.frame_rate_hz = 5, .source = "t"}, w_p);
+    }
+    if (st == DT_OK) {
+        st = dt_store_map(*w_p, "town", &r, &map);
+    }
+    dt_roads_fini(&r);
+    DT_TRY(st);
+    DT_TRY(dt_store_scene_begin(*w_p));
+    DT_TRY(dt_store_scene_map(*w_p, map));
+    DT_TRY(dt_store_frame(*w_p, 0, 0, &v, 1));
+    DT_TRY(dt_store_scene_end(*w_p, "a", "x"));
+    return dt_store_commit(*w_p);
+}
+
+static void test_interruptions(void **state)
+{
+    (void)state;
+    static const char *const point[] = {"alloc", "fs.open", "fs.write"};
+    const uint64_t live = dt_alloc_live_bytes();
+    for (size_t p = 0; p < sizeof(point) / sizeof(point[0]); p++) {
+        for (int n = 1;; n += p == 0 ? 1 : 5) {
+            char spec[64];
+            dt_store_writer *w = NULL;
+            snprintf(spec, sizeof(spec), "%s:%d", point[p], n);
+            dt_fault_reset(spec);
+            const dt_status st = write_roads(&w);
+            dt_fault_reset(NULL);
+            dt_store_destroy(w);
+            assert_int_equal(dt_alloc_live_bytes(), live);
+            if (st == DT_OK) {
+                assert_true(n > 1);
+                assert_ok(dt_fs_remove_tree(at("s")));
+                break;
+            }
+            assert_false(dt_fs_is_dir(at("s")));
+            assert_false(dt_fs_is_dir(at("s.partial")));
+        }
+    }
+}
+
 /* ---- damaged stores ---------------------------------------------------------------------------------------------- */
 
 static void restore(void)
@@ -340,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_without_links, begin, end),
         cmocka_unit_test_setup_teardown(test_parts, begin, end),
         cmocka_unit_test_setup_teardown(test_bad_lanes, begin, end),
+        cmocka_unit_test_setup_teardown(test_interruptions, begin, end),
         cmocka_unit_test_setup_teardown(test_damage, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
