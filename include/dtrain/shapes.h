@@ -164,16 +164,16 @@
  *   hazard_in    "S"     f32  actions until it is in danger: 0 is this one; -k where k of them without danger are all
  *                             that is known, or looked at
  * and with its option lanes, of a store with roads (without them nothing is added):
- *   lane         "S 55"  f32  0 1 where it is on a lane, and then: 1 m to the left of its centre / 2, 2 sine of its
- *                             heading off the lane's times 5, 3 width / 3.5 m, 4 speed limit / 20 m/s, 5 m to the end
- *                             of the road / 100, 160 m at most, 6, 7 1 where there is a lane to the left, to the right,
- *                             8 to 10 1 on a highway, a ramp, in a junction, 11 to 15 how far its lane turns off its
- *                             heading in 4, 8, 20, 32, 48 m, rad, 16 m to where it next parts, meets another one or
- *                             comes to a junction / 50, 17 1 where it does. From 18 on the vehicles ahead, nearest
- *                             first, of each gap / 50 m, 160 m where nobody is, how much faster it is / 5 m/s, 1 where
- *                             it is there, and its acceleration / 2 m/s^2: four on its path, two a lane's width to the
- *                             left, two to the right. From 50 on how much further than at its speed it gets in 1 to
- *                             5 s / 10 m, if it does what those ahead of it did (Newell 2002)
+ *   lane         "S 53"  f32  0 1 where it is on a lane, and then: 1 m to the left of its centre / 2, 2 sine of its
+ *                             heading off the lane's times 5, 3 twice what its width is above 3.5 m / 3.5 m, 4 nearness
+ *                             of the end of the road, 5, 6 1 where there is a lane to the left, to the right, 7 to 9 1
+ *                             on a highway, a ramp, in a junction, 10 to 14 how far its lane turns off its heading in
+ *                             4, 8, 20, 32, 48 m, rad, 15 nearness of the next place where it parts, meets another one
+ *                             or comes to a junction. From 16 on the vehicles ahead, nearest first, of each nearness
+ *                             (bumper to bumper), how much faster it is / 5 m/s, 1 where it is there, acceleration / 2
+ *                             m/s^2: four on its path, two a lane's width to the left, two to the right. From 48 on how
+ *                             much further than at its speed it gets in 1 to 5 s / 10 m, if it does what those ahead of
+ *                             it did (Newell 2002). Nearness: 2 - m / 50, at least 0
  *   path         "S 41 4" f32 as above; along the heading where it is on no lane
  * Vehicles present at the anchor frame are the sequences, in the order of their rows.
  * Options that the phase sets when it binds the data: split ("train", "eval", or "calibration" of calibration_folds

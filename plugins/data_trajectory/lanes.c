@@ -293,6 +293,12 @@ static double width_at(const dt_store_view *v, int64_t lane)
     return w > 0 ? w : LANE_M;
 }
 
+/* 2 at 0 m, 0 from 100 m on: what is far away, and what is not there, is told alike. */
+static float nearness(double m)
+{
+    return (float)fmax(0, 2 - m / 50);
+}
+
 static void write_lane(const lanes *l, const lane_place *at, const path *p, const double pose[3], const frame *o,
                        float *out)
 {
@@ -306,21 +312,19 @@ static void write_lane(const lanes *l, const lane_place *at, const path *p, cons
     out[0] = 1.f;
     out[1] = (float)(o->flip * at->side / 2);
     out[2] = (float)(o->flip * sin(pose[2] - at->heading) * 5);
-    out[3] = (float)(width_at(v, at->lane) / LANE_M);
-    out[4] = v->lane_limit[at->lane] / 20.f;
-    out[5] = (float)(p->end_m / 100);
-    out[16] = (float)(p->node_m / 50);
-    out[17] = p->node_m < SIGHT_M ? 1.f : 0.f;
-    out[6] = (o->flip > 0 ? left : right) >= 0 ? 1.f : 0.f;
-    out[7] = (o->flip > 0 ? right : left) >= 0 ? 1.f : 0.f;
-    out[8] = kind == DT_LANE_HIGHWAY ? 1.f : 0.f;
-    out[9] = kind == DT_LANE_RAMP ? 1.f : 0.f;
-    out[10] = kind == DT_LANE_JUNCTION ? 1.f : 0.f;
+    out[3] = (float)(2 * (width_at(v, at->lane) / LANE_M - 1));
+    out[4] = nearness(p->end_m);
+    out[15] = nearness(p->node_m);
+    out[5] = (o->flip > 0 ? left : right) >= 0 ? 1.f : 0.f;
+    out[6] = (o->flip > 0 ? right : left) >= 0 ? 1.f : 0.f;
+    out[7] = kind == DT_LANE_HIGHWAY ? 1.f : 0.f;
+    out[8] = kind == DT_LANE_RAMP ? 1.f : 0.f;
+    out[9] = kind == DT_LANE_JUNCTION ? 1.f : 0.f;
     for (int i = 0; i < N_AHEAD_TOLD; i++) {
         const int k = told_m[i] / (int)LANES_STEP_M;
         double x = 0, y = 0; /* the normal, a quarter turn from the path */
         turn_into(o, o->flip * p->nx[k], o->flip * p->ny[k], &x, &y);
-        out[11 + i] = (float)atan2(-x, y);
+        out[10 + i] = (float)atan2(-x, y);
     }
 }
 
@@ -354,7 +358,7 @@ static void write_slots(const slot *of, int n, double speed, float *out)
 {
     for (int i = 0; i < n; i++, out += LANES_SLOT) {
         const bool is_there = isfinite(of[i].gap);
-        out[0] = (float)(is_there ? of[i].gap / 50 : SIGHT_M / 50);
+        out[0] = nearness(of[i].gap);
         out[1] = (float)(is_there ? (of[i].speed - speed) / 5 : 0);
         out[2] = is_there ? 1.f : 0.f;
         out[3] = (float)(is_there ? of[i].accel / 2 : 0);

@@ -8,6 +8,8 @@
  * point its way; lanes for people on foot and on bicycles are not looked at. Its path is the centre line from there on,
  * shifted aside by the vehicle's offset: through successors, where there are several the one that turns least, and
  * straight on where the road ends. A vehicle without a lane has a straight path along its heading.
+ * Speed limits are not told: a model that learned on roads with one and the same limit mistakes those where none is
+ * known.
  * Threads: init and fini [main], reading [any].
  */
 #ifndef DTRAIN_DATA_TRAJECTORY_LANES_H
@@ -24,8 +26,8 @@ enum {
     LANES_PATH_COLUMNS = 4, /* dx dy of a piece, change of the normal along it */
     LANES_AHEAD = 4,        /* vehicles ahead on the own path that are told */
     LANES_BESIDE = 2,       /* and ahead on each side */
-    LANES_SLOT = 4,         /* gap, closing speed, there, acceleration */
-    LANES_OWN = 18,
+    LANES_SLOT = 4,         /* nearness, how much faster, there, acceleration */
+    LANES_OWN = 16,
     LANES_FOLLOWED_S = 5, /* seconds of what following gives */
     LANES_COLUMNS = LANES_OWN + (LANES_AHEAD + 2 * LANES_BESIDE) * LANES_SLOT + LANES_FOLLOWED_S
 };

@@ -172,27 +172,58 @@ static void test_what_a_vehicle_sees(void **state)
     read_all(&roads, 0, 0, 1, lane, path);
     const float *own = lane, *slot = lane + LANES_OWN;
     assert_true(own[0] == 1 && fabsf(own[1] - 0.25f) < 1e-6f && fabsf(own[2] - 5 * sinf(0.02f)) < 1e-6f);
-    assert_true(own[3] == 1 && own[4] == 1.5f && fabsf(own[5] - 0.9f) < 1e-6f); /* 50 m of it, 40 m straight on */
-    assert_true(own[6] == 1 && own[7] == 0 && own[8] == 1 && own[9] == 0 && own[10] == 0);
-    for (int i = 11; i < 16; i++) {
+    assert_true(own[3] == 0 && fabsf(own[4] - 0.2f) < 1e-6f); /* 50 m of it, 40 m straight on */
+    assert_true(own[5] == 1 && own[6] == 0 && own[7] == 1 && own[8] == 0 && own[9] == 0);
+    for (int i = 10; i < 15; i++) {
         assert_true(fabsf(own[i] + 0.02f) < 1e-6f);
     }
-    assert_true(fabsf(own[16] - 1) < 1e-6f && own[17] == 1); /* in 50 m it parts */
-    const float want[LANES_COLUMNS - LANES_OWN] = {
-        16 / 50.f, -2 / 5.f, 1,        0.5f,     36 / 50.f, -4 / 5.f, 1, 1,
-        3.2f,      0,        0,        0,        3.2f,      0,        0, 0, /* on its lane */
-        11 / 50.f, 2 / 5.f,  1,        1.5f,     58 / 50.f, -1,       1, 3, /* left */
-        3.2f,      0,        0,        0,        3.2f,      0,        0, 0, /* right */
-        -0.2f,     -0.4625f, -0.8625f, -1.2625f, -1.6625f};                 /* following */
+    assert_true(fabsf(own[15] - 1) < 1e-6f); /* in 50 m it parts */
+    const float want[LANES_COLUMNS - LANES_OWN] = {2 - 16 / 50.f,
+                                                   -2 / 5.f,
+                                                   1,
+                                                   0.5f,
+                                                   2 - 36 / 50.f,
+                                                   -4 / 5.f,
+                                                   1,
+                                                   1,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0, /* on its lane */
+                                                   2 - 11 / 50.f,
+                                                   2 / 5.f,
+                                                   1,
+                                                   1.5f,
+                                                   2 - 58 / 50.f,
+                                                   -1,
+                                                   1,
+                                                   3, /* left */
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   0, /* right */
+                                                   -0.2f,
+                                                   -0.4625f,
+                                                   -0.8625f,
+                                                   -1.2625f,
+                                                   -1.6625f}; /* following */
     for (int i = 0; i < LANES_COLUMNS - LANES_OWN; i++) {
         assert_true(fabsf(slot[i] - want[i]) < 2e-3f);
     }
     /* on the branch, 20 m after which the road ends: it turns left, and goes straight on then */
     own = lane + 6 * LANES_COLUMNS;
     const double t = atan2(0.6, 0.8); /* of the circle behind it */
-    assert_true(own[10] == 1 && fabsf(own[4] - 0.5f) < 1e-6f);
-    assert_true(fabs((double)own[5] - RADIUS * (M_PI_2 - t) / 100) < 2e-3);
-    assert_true(own[11] > 0 && own[12] > own[11] && fabs((double)own[15] - (M_PI_2 - 0.6)) < 0.06); /* chords */
+    assert_true(own[9] == 1);
+    assert_true(fabs((double)own[4] - (2 - RADIUS * (M_PI_2 - t) / 50)) < 4e-3);
+    assert_true(own[10] > 0 && own[11] > own[10] && fabs((double)own[14] - (M_PI_2 - 0.6)) < 0.06); /* chords */
     stop();
 }
 
@@ -218,7 +249,7 @@ static void test_paths_follow_the_road(void **state)
     }
     point_of(5, 30, 2, &x, &y); /* on no lane: straight on */
     assert_true(fabs(x - 30) < 1e-4 && fabs(y - 2) < 1e-4);
-    assert_true(lane[5 * LANES_COLUMNS] == 0 && lane[5 * LANES_COLUMNS + 5] == 0);
+    assert_true(lane[5 * LANES_COLUMNS] == 0 && lane[5 * LANES_COLUMNS + 4] == 0);
     stop();
 }
 
@@ -309,7 +340,7 @@ static void test_roads_that_are_not_known(void **state)
             assert_true(lane[i * LANES_COLUMNS + k] == 0);
         }
     }
-    assert_true(fabsf(lane[LANES_OWN] - 16 / 50.f) < 1e-2f); /* who drives straight ahead is told all the same */
+    assert_true(fabsf(lane[LANES_OWN] - (2 - 16 / 50.f)) < 1e-2f); /* who drives straight ahead is told all the same */
     stop();
     scene_map[0] = 0;
 }
