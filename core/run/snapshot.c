@@ -88,6 +88,37 @@ dt_status dt_snapshot_cpu(dt_config *c, int64_t phase, char *out, size_t bytes)
     return DT_OK;
 }
 
+static void list_plugin(dt_ckpt_info *info, const dt_loaded *component)
+{
+    const dt_plugin *p = &component->plugin->desc;
+    for (uint32_t i = 0; i < info->n_plugins; i++) {
+        if (strncmp(info->plugins[i].name, p->name, sizeof(info->plugins[i].name) - 1) == 0) {
+            return;
+        }
+    }
+    if (info->n_plugins < DT_CKPT_MAX_PLUGINS) {
+        dt_ckpt_plugin *out = &info->plugins[info->n_plugins++];
+        snprintf(out->name, sizeof(out->name), "%.60s", p->name);
+        snprintf(out->version, sizeof(out->version), "%.30s", p->version);
+        snprintf(out->abi, sizeof(out->abi), "%u.%u", p->abi_major, p->abi_minor);
+    }
+}
+
+/* What the phase is made of; others were opened for what it might have been, or to be compared with. */
+static void list_plugins(const dt_stage *s, dt_ckpt_info *info)
+{
+    list_plugin(info, s->d.phase);
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        list_plugin(info, s->model[i].comp);
+    }
+    for (uint32_t i = 0; i < s->n_data; i++) {
+        list_plugin(info, s->data[i].comp);
+    }
+    if (s->env.comp != NULL) {
+        list_plugin(info, s->env.comp);
+    }
+}
+
 static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
 {
     dt_checkpoint_opts opts;
@@ -120,13 +151,7 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
         snprintf(info->metric_name, sizeof(info->metric_name), "%.60s", key);
         info->metric = *metric;
     }
-    for (uint32_t i = 0; i < dt_loader_n_plugins(s->d.loader) && i < DT_CKPT_MAX_PLUGINS; i++) {
-        const dt_loaded_plugin *p = dt_loader_plugin_at(s->d.loader, i);
-        dt_ckpt_plugin *out = &info->plugins[info->n_plugins++];
-        snprintf(out->name, sizeof(out->name), "%.60s", p->desc.name);
-        snprintf(out->version, sizeof(out->version), "%.30s", p->desc.version);
-        snprintf(out->abi, sizeof(out->abi), "%u.%u", p->desc.abi_major, p->desc.abi_minor);
-    }
+    list_plugins(s, info);
     return DT_OK;
 }
 

@@ -77,6 +77,9 @@ grep -q "a round has 10 minibatches, not phase_coma.batch_number = 5: .* are dat
 
 refused 2 "at least 2, 1 and 0" --set env.id=cartpole
 refused 2 "epsilon" --set phase_coma.epsilon=1.5
+# a checkpoint names the plugins that it was made of, and no other
+[ "$("$dtrain" ckpt inspect "$work/whole" | awk '$1 == "plugin" { print $2 }' | sort | paste -s -d ' ')" = \
+    "controller_mlp critic_others env_matrix phase_coma" ] || fail "plugins: $("$dtrain" ckpt inspect "$work/whole")"
 # a role is any that a phase wires: it is handed on, remembered across a stop, kept or made anew as the host's own are
 onward="$short --set phase_coma.updates=3 --threads 1"
 train onward $onward --init-from "$work/whole"
