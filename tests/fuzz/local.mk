@@ -3,7 +3,7 @@
 # `make fuzz` builds each with libFuzzer, in a build folder of its own.
 fuzz_shared = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
 fuzz_traffic = tests/fuzz/traffic.c tests/fuzz/traffic.h $(traffic_sources)
-fuzz_harnesses = tests/fuzz/fuzz_chunks.c tests/fuzz/fuzz_commonroad.c tests/fuzz/fuzz_config.c tests/fuzz/fuzz_csv.c \
+fuzz_harnesses = tests/fuzz/fuzz_blocks.c tests/fuzz/fuzz_chunks.c tests/fuzz/fuzz_commonroad.c tests/fuzz/fuzz_config.c tests/fuzz/fuzz_csv.c \
 	tests/fuzz/fuzz_descriptor.c tests/fuzz/fuzz_elf.c tests/fuzz/fuzz_fcd.c tests/fuzz/fuzz_manifest.c \
 	tests/fuzz/fuzz_map.c tests/fuzz/fuzz_metrics.c tests/fuzz/fuzz_roads.c \
 	tests/fuzz/fuzz_net.c tests/fuzz/fuzz_npy.c tests/fuzz/fuzz_policy.c tests/fuzz/fuzz_routes.c \
@@ -26,10 +26,15 @@ EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/README.md tests/fuzz/corpus tests/fuz
 
 fuzz_alone_cppflags = $(fuzz_cppflags) -DDT_FUZZ_ALONE
 fuzz_alone_ldflags = $(fuzz_ldflags) -fsanitize=fuzzer
-fuzz_programs = tests/fuzz/fuzz_chunks tests/fuzz/fuzz_commonroad tests/fuzz/fuzz_config tests/fuzz/fuzz_csv tests/fuzz/fuzz_descriptor \
+fuzz_programs = tests/fuzz/fuzz_blocks tests/fuzz/fuzz_chunks tests/fuzz/fuzz_commonroad tests/fuzz/fuzz_config tests/fuzz/fuzz_csv tests/fuzz/fuzz_descriptor \
 	tests/fuzz/fuzz_elf tests/fuzz/fuzz_fcd tests/fuzz/fuzz_manifest tests/fuzz/fuzz_map tests/fuzz/fuzz_metrics tests/fuzz/fuzz_net tests/fuzz/fuzz_npy \
 	tests/fuzz/fuzz_policy tests/fuzz/fuzz_roads tests/fuzz/fuzz_routes tests/fuzz/fuzz_safetensors tests/fuzz/fuzz_yaml
 EXTRA_PROGRAMS += $(fuzz_programs)
+
+tests_fuzz_fuzz_blocks_SOURCES = tests/fuzz/fuzz_blocks.c $(fuzz_shared)
+tests_fuzz_fuzz_blocks_CPPFLAGS = $(fuzz_alone_cppflags)
+tests_fuzz_fuzz_blocks_LDFLAGS = $(fuzz_alone_ldflags)
+tests_fuzz_fuzz_blocks_LDADD = core/libdtcore.la
 
 tests_fuzz_fuzz_chunks_SOURCES = tests/fuzz/fuzz_chunks.c $(fuzz_shared)
 tests_fuzz_fuzz_chunks_CPPFLAGS = $(fuzz_alone_cppflags)

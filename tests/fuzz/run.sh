@@ -31,6 +31,7 @@ options_of() {
         map) echo "-max_len=1600 -dict=$here/dict/xml.dict" ;;
         metrics) echo "-max_len=800 -dict=$here/dict/json.dict" ;;
         net) echo "-max_len=2400 -dict=$here/dict/xml.dict" ;;
+        blocks) echo "-max_len=1024" ;;
         npy) echo "-max_len=256 -dict=$here/dict/npy.dict" ;;
         policy) echo "-max_len=2600 -dict=$here/dict/policy.dict" ;;
         routes) echo "-max_len=800 -dict=$here/dict/xml.dict" ;;
