@@ -50,7 +50,8 @@ tests_cuda_test_nccl_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 EXTRA_tests_cuda_test_nccl_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so tests/cuda/emulated/nccl/libnccl.so.2
 dt_tests += tests/cuda/test_finish
 tests_cuda_test_finish_SOURCES = tests/cuda/test_finish.c tests/cuda/open.h \
-	tests/device/host_device.c tests/device/host_device.h
+	tests/device/host_device.c tests/device/host_device.h \
+	tests/device/host_work.c tests/device/host_work.h
 tests_cuda_test_finish_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 EXTRA_tests_cuda_test_finish_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
 

@@ -17,12 +17,14 @@ check_LTLIBRARIES += tests/device/fake_nccl.la
 tests_device_fake_nccl_la_SOURCES = tests/device/fake_nccl.c
 tests_device_fake_nccl_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 dt_tests += tests/device/test_nvml
-tests_device_test_nvml_SOURCES = tests/device/test_nvml.c tests/device/host_device.c tests/device/host_device.h
+tests_device_test_nvml_SOURCES = tests/device/test_nvml.c tests/device/host_device.c tests/device/host_device.h \
+	tests/device/host_work.c tests/device/host_work.h
 tests_device_test_nvml_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 
 # whole runs on the device path without a GPU
 check_LTLIBRARIES += tests/device/backend_cuda.la
-tests_device_backend_cuda_la_SOURCES = tests/device/fake_cuda.c tests/device/host_device.c tests/device/host_device.h
+tests_device_backend_cuda_la_SOURCES = tests/device/fake_cuda.c tests/device/host_device.c tests/device/host_device.h \
+	tests/device/host_work.c tests/device/host_work.h
 tests_device_backend_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_device_backend_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere $(DT_SAN) \
 	-export-symbols-regex '^dt_device_module$$'

@@ -9,5 +9,6 @@ tests_rollout_test_replay_SOURCES = tests/rollout/test_replay.c $(rollout_worlds
 tests_rollout_test_workers_SOURCES = tests/rollout/test_workers.c $(rollout_worlds)
 tests_rollout_test_process_spec_SOURCES = tests/rollout/test_process_spec.c
 tests_rollout_test_asked_SOURCES = tests/rollout/test_asked.c $(rollout_worlds) \
-	tests/device/host_device.c tests/device/host_device.h
+	tests/device/host_device.c tests/device/host_device.h \
+	tests/device/host_work.c tests/device/host_work.h
 tests_rollout_test_asked_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/rollout
