@@ -8,15 +8,28 @@
 
 enum { PLACES = 3, CHOICES = 3 };
 
+enum { ONE, TWO, ALONE }; /* option teams */
+
+typedef struct relay_config {
+    uint32_t teams;
+} relay_config;
+
 typedef struct relay {
+    uint32_t teams;
     uint64_t seed;
     int64_t step, length;
     int32_t since[PLACES]; /* steps of the agent; -1: nobody, -2: it ended in this step */
 } relay;
 
+static const char *const teams[] = {"one", "two", "alone", NULL};
+static const dt_option options[] = {DT_OPTION(relay_config, teams, DT_OPT_ENUM, "one", NULL, 0, 0, teams,
+                                              "place 1 is another's; it is, and has nobody"),
+                                    DT_OPTION_END};
+
 static dt_status relay_create(void *self, const dt_host *h, const void *config)
 {
-    (void)self, (void)h, (void)config;
+    (void)h;
+    ((relay *)self)->teams = ((const relay_config *)config)->teams;
     return DT_OK;
 }
 
@@ -24,7 +37,8 @@ static dt_status relay_spec(const void *self, dt_env_spec *out)
 {
     static const dt_port obs[] = {{"state", "A 3", DT_F32, 0}};
     static const int32_t choices[] = {CHOICES};
-    (void)self;
+    static const uint32_t team[PLACES] = {1, 0, 1};
+    out->team = ((const relay *)self)->teams == ONE ? NULL : team;
     out->n_agents = PLACES;
     out->obs = obs;
     out->n_obs = 1;
@@ -41,7 +55,7 @@ static void look(const relay *s, const dt_env_io *io)
         x[3 * a] = (float)a;
         x[3 * a + 1] = (float)s->since[a];
         x[3 * a + 2] = (float)(s->seed % 100);
-        io->alive[a] = s->since[a] >= 0 && io->terminated[a] + io->truncated[a] == 0;
+        io->alive[a] = s->since[a] >= 0 && !(s->teams == ALONE && a == 1) && io->terminated[a] + io->truncated[a] == 0;
         io->mask[CHOICES * a + s->step % CHOICES] = 0;
     }
 }
@@ -49,7 +63,7 @@ static void look(const relay *s, const dt_env_io *io)
 static dt_status relay_reset(void *self, const dt_env_io *io, uint64_t seed)
 {
     relay *s = self;
-    *s = (relay){.seed = seed, .length = 5 + (int64_t)(seed % 3), .since = {0, 0, -1}};
+    *s = (relay){.teams = s->teams, .seed = seed, .length = 5 + (int64_t)(seed % 3), .since = {0, 0, -1}};
     look(s, io);
     return DT_OK;
 }
@@ -57,6 +71,9 @@ static dt_status relay_reset(void *self, const dt_env_io *io, uint64_t seed)
 static void step_of(relay *s, const dt_env_io *io, int32_t a, bool over)
 {
     const bool leaves = (s->step + a) % 4 == 0;
+    if (s->teams == ALONE && a == 1) {
+        return;
+    }
     if (s->since[a] < 0) {
         s->since[a] = s->since[a] == -2 ? -1 : over ? -1 : 0;
         return;
@@ -98,5 +115,7 @@ const dt_component relay_env = {.struct_size = sizeof(dt_component),
                                 .id = "relay",
                                 .summary = "takes turns",
                                 .reference = "none",
+                                .config_size = sizeof(relay_config),
                                 .state_size = sizeof(relay),
+                                .options = options,
                                 .ops = &ops};

@@ -53,6 +53,11 @@ static void open_world(world *w, const char *env, const way *how)
         settings[9] = "tiny.transitions=2";
         settings[10] = "tiny.replay=100";
         settings[11] = "tiny.normalise_obs=true";
+    } else if (strcmp(env, "relay") == 0) { /* with opponents */
+        settings[8] = "relay.teams=two";
+        settings[9] = "opponents.learner=1";
+        settings[10] = "opponents.every=1";
+        settings[11] = "opponents.pool=2";
     }
     world_open(w, settings, NULL);
     w->threads = how->threads;
@@ -81,7 +86,7 @@ static void act(const char *env, const way *how, seen *out)
 static void test_bits(void **state)
 {
     (void)state;
-    static const char *const env[] = {"counter", "crowd", "torque"};
+    static const char *const env[] = {"counter", "crowd", "torque", "relay"};
     static const way ways[] = {{"1", "0", "true", 1, false, false},  {"2", "0", "true", 1, false, false},
                                {"4", "0", "false", 1, false, false}, {"8", "0", "true", 1, false, false},
                                {"1", "2", "true", 2, false, false},  {"2", "3", "true", 2, false, false},

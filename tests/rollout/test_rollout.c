@@ -445,12 +445,77 @@ static void test_resume(void **state)
                                         NULL};
     static const char *const squashed[] = {"env.id=torque", "tiny.steps=9", "tiny.transitions=2", "tiny.squash=true",
                                            NULL};
+    static const char *const teams[] = {"env.id=relay",       "relay.teams=two",  "tiny.steps=9",      "tiny.window=3",
+                                        "opponents.latest=0", "opponents.pool=2", "opponents.every=1", NULL};
+    static const char *const ahead[] = {"env.id=relay",
+                                        "relay.teams=two",
+                                        "tiny.ahead=true",
+                                        "opponents.learner=1",
+                                        "tiny.steps=9",
+                                        "opponents.pool=1",
+                                        NULL};
+    resumed_equals_uninterrupted(teams);
+    resumed_equals_uninterrupted(ahead);
     resumed_equals_uninterrupted(counter);
     resumed_equals_uninterrupted(history);
     resumed_equals_uninterrupted(crowd);
     resumed_equals_uninterrupted(torque);
     resumed_equals_uninterrupted(relay);
     resumed_equals_uninterrupted(squashed);
+}
+
+/* What opponents see, do and earn is nowhere: where they act, all is as where nobody is in their places. */
+static void test_opponents_move_nothing(void **state)
+{
+    (void)state;
+    static const char *const more[][5] = {
+        {"tiny.normalise_obs=true", "tiny.normalise_reward=true", "tiny.window=3", "tiny.transitions=2", NULL},
+        {"tiny.normalise_advantage=true", "tiny.annotation=A 2", "tiny.transitions=2", "tiny.window=2", NULL},
+        {"tiny.replay=100", "tiny.transitions=2", "tiny.alpha=0.6", "tiny.normalise_obs=true", NULL}};
+    static const char *const teams[] = {"relay.teams=two", "relay.teams=alone", "relay.teams=one"};
+    static float params[3][2048];
+    dt_rollout_report report[3], judged[3];
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        for (int k = 0; k < 3; k++) {
+            const char *settings[9] = {"env.id=relay", "tiny.steps=9", "opponents.learner=1", teams[k]};
+            const uint64_t seed = 5;
+            world w;
+            memcpy(settings + 4, more[i], sizeof(more[i]));
+            memset(params[k], 0, sizeof(params[k]));
+            world_open(&w, settings, NULL);
+            world_start(&w);
+            for (int round = 0; round < 4; round++) {
+                assert_done(world_iterate(&w));
+            }
+            judged[k] = (dt_rollout_report){.struct_size = sizeof(judged[k])};
+            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 8, 0, &judged[k]));
+            judged[k].env_s = judged[k].total_s = 0;
+            world_keep(&w, params[k], &report[k]);
+            world_close(&w);
+        }
+        assert_memory_equal(params[0], params[1], sizeof(params[0]));
+        assert_memory_equal(&report[0], &report[1], sizeof(report[0]));
+        assert_memory_equal(&judged[0], &judged[1], sizeof(judged[0]));
+        assert_memory_not_equal(params[0], params[2], sizeof(params[0])); /* one team of all learns from all */
+        assert_true(report[0].agent_steps < report[2].agent_steps);
+    }
+}
+
+static void test_no_such_opponents(void **state)
+{
+    (void)state;
+    static const char *const shadow[] = {"env.id=relay", "relay.teams=two", "opponents.shadow=slow", NULL};
+    static const char *const team[] = {"env.id=relay", "relay.teams=two", "opponents.learner=2", NULL};
+    world w;
+    world_open(&w, shadow, NULL);
+    world_start(&w);
+    assert_int_equal(world_iterate(&w), DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), "no such shadow"));
+    world_close(&w);
+    world_open(&w, team, NULL);
+    assert_int_equal(world_create(&w), DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), "no such team"));
+    world_close(&w);
 }
 
 /* A row of an output does not depend on how many rows run beside it: what makes all of the above true. */
@@ -666,6 +731,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_runs_repeat),
         cmocka_unit_test(test_shield),
         cmocka_unit_test(test_rows_are_alone),
+        cmocka_unit_test(test_opponents_move_nothing),
+        cmocka_unit_test(test_no_such_opponents),
         cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_round_without_end),
         cmocka_unit_test(test_refused),

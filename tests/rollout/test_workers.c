@@ -122,7 +122,7 @@ static void drop(outcome *o)
     }
 }
 
-static const char *const every_kind[][6] = {
+static const char *const every_kind[][7] = {
     {"env.id=crowd", "tiny.steps=11", "tiny.normalise_obs=true", "tiny.normalise_reward=true", "env.instances=7", NULL},
     {"env.id=counter", "tiny.steps=5", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=9", NULL},
     {"env.id=torque", "tiny.steps=11", "tiny.normalise_advantage=true", "tiny.shield=true", "env.instances=5", NULL},
@@ -137,7 +137,10 @@ static const char *const every_kind[][6] = {
     {"env.id=crowd", "tiny.transitions=2", "tiny.replay=70", "tiny.window=3", "tiny.n_step=3", NULL},
     {"env.id=counter", "tiny.transitions=2", "tiny.replay=90", "tiny.alpha=0.6", "tiny.ahead=true", NULL},
     {"env.id=counter", "tiny.ahead=true", "tiny.window=4", "tiny.normalise_obs=true", "env.instances=7", NULL},
-    {"env.id=crowd", "tiny.ahead=true", "tiny.normalise_reward=true", "tiny.steps=11", "env.instances=5", NULL}};
+    {"env.id=crowd", "tiny.ahead=true", "tiny.normalise_reward=true", "tiny.steps=11", "env.instances=5", NULL},
+    {"env.id=relay", "relay.teams=two", "opponents.every=1", "tiny.window=3", "tiny.steps=11", "opponents.pool=2",
+     NULL},
+    {"env.id=relay", "relay.teams=two", "opponents.learner=1", "opponents.every=1", "tiny.ahead=true", NULL}};
 enum { KINDS = sizeof(every_kind) / sizeof(every_kind[0]) };
 
 static void test_workers(void **state)

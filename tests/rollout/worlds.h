@@ -12,7 +12,8 @@
  *   relay    3 places, one action of 3 choices each; obs "state" "A 3": place, steps since the agent came, seed % 100.
  *            The reward is ten times the place + the choice; choice (step % 3) is forbidden. At step s the agent at
  *            place (4 - s) % 4 leaves, terminated at place 1 and truncated elsewhere; two steps later another comes.
- *            An episode has 5 + seed % 3 steps; an even seed's terminates who is left, an odd one's truncates
+ *            An episode has 5 + seed % 3 steps; an even seed's terminates who is left, an odd one's truncates. With
+ *            teams=two places 0 and 2 are of team 1 and place 1 of team 0; with teams=alone nobody is at place 1
  *   torque   one agent, one continuous action in [-1, 1], reward its value, 6 steps, then truncated;
  *            torque_open: the same without an upper bound
  *   liar     counter until a step, then what its option `lie` says; "undying": none of its episodes ends, "open": and
