@@ -70,6 +70,7 @@ static const verb verbs[] = {
      "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both\n"
      "  dtrain show import                       every import.KEY, for --set; so show split, show sample\n"
      "  dtrain data inspect stores/ngsim --json\n"
+     "  dtrain data inspect stores/ngsim --out scene.svg\n"
      "  dtrain data export stores/ngsim ngsim.csv     a table; .h5: HDF5\n"
      "  dtrain data merge stores/a stores/b --out stores/both\n"
      "  dtrain data split stores/both --out parts --set split.by=site\n"

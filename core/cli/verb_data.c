@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "cli/cli.h"
+#include "cli/draw_scene.h"
 #include "cli/tools.h"
 
 #include "base/clock.h"
@@ -248,9 +249,15 @@ static dt_status inspect_store(const dt_args *a)
 {
     dt_str out = {0};
     if (a->n_words != 2) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data inspect STORE [--json]");
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data inspect STORE [--json] [--out SCENE.svg]");
     }
     dt_status st = dt_data_inspect(a->word[1], a->json, &out);
+    if (st == DT_OK && a->out != NULL) {
+        dt_str where = {0};
+        st = dt_draw_scene(a->word[1], a->out, &where);
+        dt_str_add(&out, a->json ? "" : dt_str_text(&where));
+        dt_str_fini(&where);
+    }
     if (st == DT_OK) {
         dt_print_text(dt_str_text(&out));
     }

@@ -276,6 +276,12 @@ expect 3 "junk" "$dtrain" --plugin "$work/junk.so"
 expect 4 "nowhere" "$dtrain" $phase $tiny --run-dir "$work/d1" --set data.store="$work/nowhere"
 expect 4 "" "$dtrain" data inspect "$work/nowhere"
 expect 4 "" "$dtrain" data import "$work/nowhere" --out "$work/store"
+expect 1 "x.svg" "$dtrain" data inspect "$DT_SRCDIR/tests/data/store_v1" --out "$work/nowhere/x.svg"
+"$dtrain" data inspect "$DT_SRCDIR/tests/data/store_v1" --out "$work/scene.svg" >"$work/told" 2>&1 || true
+if ! grep -q "scene.svg: scene north after .* 2 vehicles" "$work/told" || [ "$(grep -o '<rect' "$work/scene.svg" | wc -l)" -ne 2 ]; then
+    echo "FAIL: no scene with two vehicles is drawn"
+    failed=$((failed + 1))
+fi
 : >"$work/empty.csv"
 expect 4 "empty" "$dtrain" data import "$work/empty.csv" --out "$work/store"
 expect 2 "DTRAIN_CPU_ISA" env DTRAIN_CPU_ISA=z80 "$dtrain" list
