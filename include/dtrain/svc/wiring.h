@@ -169,7 +169,7 @@ struct dt_wiring { /* the host's wiring begins with this; to be read */
     dt_model *perception, *world, *controller, *shield; /* NULL where the configuration names none */
     int64_t window;                                     /* at least 1 */
     int64_t F, dt_ms;                                   /* with foresight: its steps and the time between two, else 0 */
-    uint32_t has_graph; /* since 1.2: 1: a model that is bound so far may read more than f32 rows of agents */
+    uint32_t has_graph, reserved; /* since 1.2: 1: a model that is bound so far may read more than f32 rows of agents */
 };
 
 #ifdef __cplusplus
