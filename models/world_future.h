@@ -16,7 +16,7 @@
  *
  * Where roads are known x runs along the vehicle's lane and y aside of it, the way is laid along the lane
  * (world_road.h), and of z_xk and z_yk the part min(t_k / 2 s, 1) counts: nobody changes speed at once, and what is
- * learned of later seconds does not blur the first (NGSIM, a site not seen: mean distance at 1 s 4 % less).
+ * learned of later seconds does not blur the first.
  *
  * Of several futures j each has its own z, and a logit: p = softmax. In the beginning they differ by accelerations a_j,
  * so that braking, keeping and going are told apart from the first step on (anchors: Chai et al. 2019, MultiPath).

@@ -8,8 +8,8 @@
  * point its way; lanes for people on foot and on bicycles are not looked at. Its path is the centre line from there on,
  * shifted aside by the vehicle's offset: through successors, where there are several the one that turns least, and
  * straight on where the road ends. A vehicle without a lane has a straight path along its heading.
- * Speed limits are not told: a model that learned on roads with one and the same limit mistakes those where none is
- * known.
+ * Speed limits are not told: of the recordings at hand one site has one limit nearly everywhere and the other none, so
+ * that they would tell sites apart and little else.
  * Threads: init and fini [main], reading [any].
  */
 #ifndef DTRAIN_DATA_TRAJECTORY_LANES_H
