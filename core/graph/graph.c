@@ -106,6 +106,35 @@ static dt_status check_tensor(dt_recorder *r, const char *what, const char *name
     return DT_OK;
 }
 
+/* Columns of what was put beside each other, where they are those of one part: columns of that part. So parts that
+ * nobody else reads, such as one critic of two, are dead code, and so are their derivatives. */
+static int32_t look_through(const dt_recorder *r, int32_t value, dt_attr *slice)
+{
+    const dt_value *v = value >= 0 ? &r->ir.value[value] : NULL;
+    if (v == NULL || v->kind != DT_VALUE_NODE || r->ir.node[v->producer].op != DT_OP_CONCAT) {
+        return value;
+    }
+    const dt_node *concat = &r->ir.node[v->producer];
+    int64_t first = 0;
+    for (uint32_t k = 0; k < concat->n_in; k++) {
+        const dt_shape *part = &r->ir.value[concat->in[k]].shape;
+        const int64_t columns = part->dim[part->rank - 1].size;
+        if (slice->i[0] >= first && slice->i[1] >= 1 && slice->i[1] <= columns &&
+            slice->i[0] - first <= columns - slice->i[1]) {
+            slice->i[0] -= first;
+            return concat->in[k];
+        }
+        first += columns;
+    }
+    return value;
+}
+
+static bool is_all(const dt_recorder *r, int32_t value, const dt_attr *slice)
+{
+    const dt_shape *x = &r->ir.value[value].shape;
+    return slice->i[0] == 0 && x->dim[x->rank - 1].size == slice->i[1];
+}
+
 /* ---- what a model calls ------------------------------------------------------------------------------------------ */
 
 static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint32_t n_in, const dt_attr *attr)
@@ -137,6 +166,13 @@ static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint3
     }
     if (op == DT_OP_DROPOUT || op == DT_OP_NOISE) {
         a.i[0] = FIRST_DROPOUT_STREAM + r->n_dropouts++;
+    }
+    if (op == DT_OP_SLICE && n_in == 1) {
+        const int32_t through = look_through(r, value[0], &a);
+        if (through != value[0] && is_all(r, through, &a)) {
+            return tensor_of(r, through);
+        }
+        value[0] = through;
     }
     int32_t node = dt_ir_emit(&r->ir, op, value, n_in, &a);
     return tensor_of(r, dt_ir_out(&r->ir, node, 0));

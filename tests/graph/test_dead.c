@@ -41,9 +41,50 @@ static void test_drops_what_nobody_reads(void **state)
     bench_close(&b);
 }
 
+/* of two critics beside each other the first alone judges an actor */
+static void record_parts(dt_graph *g)
+{
+    dt_tensor *part[] = {dt_linear(g, I(g, "nodes"), P(g, "w"), NULL), dt_linear(g, I(g, "nodes"), P(g, "v"), NULL)};
+    dt_tensor *both = dt_concat(g, part, 2);
+    (void)g->api->output(g, "second", dt_affine(g, dt_slice(g, both, 3, 3), 2, 0));
+    (void)g->api->output(g, "some", dt_slice(g, both, 4, 2));
+}
+
+static void record_across(dt_graph *g)
+{
+    dt_tensor *part[] = {dt_linear(g, I(g, "nodes"), P(g, "w"), NULL), dt_linear(g, I(g, "nodes"), P(g, "v"), NULL)};
+    (void)g->api->output(g, "y", dt_slice(g, dt_concat(g, part, 2), 2, 2));
+}
+
+static void test_slices_of_parts(void **state)
+{
+    (void)state;
+    static const param_spec spec[] = {{"w", 3, 5}, {"v", 3, 5}, {NULL, 0, 0}};
+    static const model of_parts = {spec, record_parts}, across = {spec, record_across};
+    bench b;
+    dt_ir ir = {0};
+    bench_open(&b, &of_parts, 2, 1, 1);
+    bench_ir(&b, &ir);
+    assert_int_equal(dt_pass_dead(&ir), DT_OK);
+    assert_ir(&ir, "%4 N 3 f32 = linear x=nodes w=m.v\n"
+                   "%6 N 3 f32 = affine x=%4 f0=2\n"
+                   "%7 N 2 f32 = slice x=%4 i0=1 i1=2\n"
+                   "output second = %6\n"
+                   "output some = %7\n");
+    dt_ir_fini(&ir);
+    bench_close(&b);
+    bench_open(&b, &across, 2, 1, 1);
+    bench_ir(&b, &ir);
+    assert_int_equal(dt_pass_dead(&ir), DT_OK);
+    assert_int_equal(ir.n_nodes, 4);
+    dt_ir_fini(&ir);
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slices_of_parts),
         cmocka_unit_test(test_drops_what_nobody_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
