@@ -31,6 +31,7 @@ void dt_rng_stream_block(const dt_rng_stream *s, uint64_t sample, uint64_t i, ui
 
 double dt_rng_uniform(const dt_rng_key *key, uint64_t i); /* [0,1), 53 bits */
 double dt_rng_normal(const dt_rng_key *key, uint64_t i);  /* mean 0, deviation 1: Box-Muller on block i */
+double dt_rng_stream_normal(const dt_rng_stream *s, uint64_t sample, uint64_t i); /* the same in two parts */
 
 /* The same permutation in two parts: its keys once, then position after position. */
 typedef struct dt_permutation {
@@ -40,6 +41,8 @@ typedef struct dt_permutation {
 } dt_permutation;
 void dt_permutation_init(dt_permutation *p, uint64_t n, const dt_rng_key *key);
 uint64_t dt_permutation_at(const dt_permutation *p, uint64_t position);
+void dt_permutation_run(const dt_permutation *p, uint64_t first, uint64_t n,
+                        uint64_t *index); /* n positions in a row */
 
 /* Keyed permutation of 0..n-1 (Feistel with cycle walking): position -> index, no table; position < n <= 2^62. */
 uint64_t dt_permute(uint64_t position, uint64_t n, const dt_rng_key *key);

@@ -51,9 +51,7 @@ dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *la
         const uint64_t begin = dt_leaf_begin(batch, t->c.leaves, leaf);
         const uint64_t end = dt_leaf_begin(batch, t->c.leaves, leaf + 1);
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
-        for (uint64_t i = begin; i < end; i++) {
-            t->scratch.batch_index[i] = dt_sampler_at(&order, base + i);
-        }
+        dt_sampler_run(&order, base + begin, end - begin, t->scratch.batch_index + begin);
         DT_TRY(s->ops->sizes(s->self, t->scratch.batch_index + begin, (uint32_t)(end - begin), size));
         size[s->n_symbols] = (int64_t)(end - begin);
         for (uint32_t k = 0; k <= s->n_symbols; k++) {

@@ -84,8 +84,12 @@ static uint32_t find_samples(dt_feed_reader *r, uint64_t step, uint32_t leaf, co
     const uint32_t n = (uint32_t)(dt_leaf_begin(batch, d->leaves, leaf + 1) - begin);
     dt_sampler_epoch order;
     dt_sampler_begin(&order, d->sampler, d->seed, d->phase, step / per_epoch);
+    if (sample != NULL) {
+        memcpy(r->index, sample + begin, n * sizeof(*r->index));
+    } else {
+        dt_sampler_run(&order, base + begin, n, r->index);
+    }
     for (uint32_t i = 0; i < n; i++) {
-        r->index[i] = sample != NULL ? sample[begin + i] : dt_sampler_at(&order, base + begin + i);
         r->key[i] = d->augment ? dt_sampler_key(&order, base + begin + i) : 0;
     }
     return n;

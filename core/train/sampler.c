@@ -117,6 +117,17 @@ uint64_t dt_sampler_at(const dt_sampler_epoch *e, uint64_t position)
     }
 }
 
+void dt_sampler_run(const dt_sampler_epoch *e, uint64_t first, uint64_t n, uint64_t *sample)
+{
+    if (e->sampler->kind == DT_SAMPLING_SHUFFLED) {
+        dt_permutation_run(&e->order, first, n, sample);
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        sample[i] = dt_sampler_at(e, first + i);
+    }
+}
+
 uint64_t dt_sampler_key(const dt_sampler_epoch *e, uint64_t position)
 {
     uint32_t r[4];

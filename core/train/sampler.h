@@ -40,6 +40,7 @@ typedef struct dt_sampler_epoch {
 } dt_sampler_epoch;
 void dt_sampler_begin(dt_sampler_epoch *e, const dt_sampler *p, uint64_t seed, uint32_t phase, uint64_t epoch);
 uint64_t dt_sampler_at(const dt_sampler_epoch *e, uint64_t position);
+void dt_sampler_run(const dt_sampler_epoch *e, uint64_t first, uint64_t n, uint64_t *sample); /* n positions in a row */
 uint64_t dt_sampler_key(const dt_sampler_epoch *e, uint64_t position);
 
 #endif

@@ -37,10 +37,12 @@ void CPU(noise)(const dt_kernel_args *a)
     const int64_t *key = (const int64_t *)a->in[0].data;
     const int64_t R = dt_view_count(&a->in[0]), n = a->attr->i[1];
     float *y = f32_out(a, 0);
+    const dt_rng_key name = {a->run->seed, a->run->phase, (uint32_t)a->attr->i[0], a->run->step, 0};
+    dt_rng_stream stream;
+    dt_rng_stream_init(&stream, &name);
     for (int64_t r = 0; r < R; r++) {
-        const dt_rng_key name = {a->run->seed, a->run->phase, (uint32_t)a->attr->i[0], a->run->step, (uint64_t)key[r]};
         for (int64_t d = 0; d < n; d++) {
-            y[r * n + d] = a->run->training ? (float)dt_rng_normal(&name, (uint64_t)d) : 0;
+            y[r * n + d] = a->run->training ? (float)dt_rng_stream_normal(&stream, (uint64_t)key[r], (uint64_t)d) : 0;
         }
     }
 }
