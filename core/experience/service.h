@@ -41,8 +41,9 @@ bool dt_rollout_has_pool(const struct dt_rollout *r);
 dt_status dt_rollout_save_pool(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
 dt_status dt_rollout_load_pool(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
 
-/* Of its replay, where it has one. open: [collective] before rank 0 saves; of one rank save needs it, too. What this rank
- * has of the records is written piece by piece; to load, the records of all parts are given, of any number of ranks. */
+/* Of its replay, where it has one. open: [collective] before rank 0 saves; of one rank save needs it, too. What this
+ * rank has of the records is written piece by piece; to load, the records of all parts are given, of any number of
+ * ranks. */
 enum { DT_ROLLOUT_REPLAY_VERSION = 2 };
 typedef struct dt_rollout_bytes {
     const void *data;

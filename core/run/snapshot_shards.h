@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How several ranks write one checkpoint: rank 0 makes the folder and tells its name, each rank writes a shard of the
- * optimizer's state there, and its part of what each rank has some of, and rank 0 commits when all have said that theirs
- * is on the disk. Threads: [main], each
- * rank's own; [collective].
+ * optimizer's state there, and its part of what each rank has some of, and rank 0 commits when all have said that
+ * theirs is on the disk. Threads: [main], each rank's own; [collective].
  */
 #ifndef DTRAIN_CORE_RUN_SNAPSHOT_SHARDS_H
 #define DTRAIN_CORE_RUN_SNAPSHOT_SHARDS_H

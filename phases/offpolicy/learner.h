@@ -7,8 +7,8 @@
  *   draws         `intensity` times as many samples as a round has, of all that is kept
  *   learns        from them in batches of data.batch: the critic from each, the others from every policy_delay-th
  *
- * Where the replay is prioritised each batch is drawn by itself, and the replay is told how surprising it was before the
- * next is (Schaul et al. 2016, algorithm 1).
+ * Where the replay is prioritised each batch is drawn by itself, and the replay is told how surprising it was before
+ * the next is (Schaul et al. 2016, algorithm 1).
  *
  * A phase's configuration and state begin with offpolicy_config and offpolicy_learner; it records the losses. An
  * iteration is a round, and depends on parameters, seed, replay and configuration alone. Threads: [main].
