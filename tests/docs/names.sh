@@ -57,7 +57,7 @@ done <"$work/named"
 
 # --- keys of the configuration: those of every section and component that the program shows ---
 "$dtrain" list | awk 'NR > 1 { print $2 }' >"$work/ids"
-sections="models data training amp checkpoint engine memory comm env opponents evaluation metrics log report import split sample"
+sections="models data training amp checkpoint engine memory comm env opponents evaluation metrics log report import store hdf5 split sample"
 for id in $(cat "$work/ids") $sections; do
     "$dtrain" show "$id" --json >"$work/shown" || fail "dtrain does not show $id"
     grep -o '{"name":"[a-z0-9_]*","type"' "$work/shown" | sed "s/.*\"name\":\"\(.*\)\",.*/$id.\1/"
@@ -72,7 +72,7 @@ while read -r page key; do
     esac
     case ${key##*.} in
         log | json | jsonl | cfg | sumocfg | html | md | sh | py | c | h | def | mk) continue ;; # files
-        a | so | la | pc | safetensors) continue ;;
+        a | so | la | pc | safetensors | h5 | hdf5 | osm | svg) continue ;;
     esac
     case $key in
         vm.* | memory.max | pids.max | torch.compile) continue ;; # of the kernel, and of PyTorch
