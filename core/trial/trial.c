@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,9 +36,25 @@ void dt_trial_say(dt_trial *t, const char *text, size_t bytes)
             return;
         }
         if (n > 0) {
+            atomic_fetch_add(&t->said, (uint64_t)n);
             text += n;
             bytes -= (size_t)n;
         }
+    }
+}
+
+static void on_broken_fence(const char *what)
+{
+    snprintf(current->finding, sizeof(current->finding), "%s", what);
+    _exit(1);
+}
+
+/* Descriptors are numbers, and who closes one that is not its own closes somebody's. */
+static void look_at_files(const dt_trial *t)
+{
+    struct stat st;
+    if (t == current && (fstat(t->fd, &st) != 0 || st.st_ino != t->fd_ino)) {
+        on_broken_fence("it closed a file of the program, whose number it did not get from open");
     }
 }
 
@@ -56,6 +73,7 @@ bool dt_trial_step(dt_trial *t, const char *step)
 {
     t->call[0] = '\0'; /* which of the calls it was does not show any more */
     dt_fence_look();   /* what was written by the step that ends */
+    look_at_files(t);
     if (is_broken(t, step)) {
         t->step[0] = '\0'; /* what comes until the next one is no part of the one before */
         return false;
@@ -71,16 +89,11 @@ void dt_trial_call(dt_trial *t, const char *fmt, ...)
     if (t == NULL) {
         return;
     }
+    look_at_files(t);
     va_start(ap, fmt);
     vsnprintf(t->call, sizeof(t->call), fmt, ap);
     va_end(ap);
     atomic_fetch_add(&t->beat, 1);
-}
-
-static void on_broken_fence(const char *what)
-{
-    snprintf(current->finding, sizeof(current->finding), "%s", what);
-    _exit(1);
 }
 
 static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial *t, pid_t parent)
@@ -90,30 +103,48 @@ static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial 
     if (getppid() != parent) {
         _exit(1);
     }
+    struct stat st;
+    t->fd_ino = fstat(t->fd, &st) == 0 ? st.st_ino : 0;
     current = t;
     dt_exit_guard_down(); /* the other side sees how this one ends */
     dt_fence_raise(on_broken_fence);
     work(user, t);
     t->call[0] = '\0';
     dt_fence_look();
+    look_at_files(t);
     atomic_store(&t->is_done, true);
     _exit(0);
 }
 
 /* ---- on the other side ------------------------------------------------------------------------------------------- */
 
-/* Takes what comes until the other side is done (true), or has shown no life for timeout_s. */
-static bool listen_to(const dt_trial *t, int fd, double timeout_s,
-                      void (*hear)(void *user, const char *text, size_t bytes), void *user)
+/* Has the process ended? It stays to be waited for. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Takes what comes until the other side has ended (true), or has shown no life for timeout_s. A pipe that was closed says
+ * nothing: who closed it may go on. */
+static bool listen_to(const dt_trial *t, pid_t pid, int fd, double timeout_s,
+                      void (*hear)(void *user, const char *text, size_t bytes), void *user, uint64_t *heard_p)
 {
     unsigned beat = atomic_load(&t->beat);
     double since = dt_clock_s();
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         char text[1024];
-        const ssize_t n = poll(&p, 1, 20) > 0 ? read(fd, text, sizeof(text)) : -1;
-        if (n == 0) {
+        const bool is_over = has_ended(pid); /* before it is read: then nothing more comes */
+        const ssize_t n = poll(&p, 1, is_over ? 0 : 20) > 0 ? read(fd, text, sizeof(text)) : -1;
+        if (n <= 0 && is_over) {
             return true;
+        }
+        if (n == 0) {
+            (void)poll(NULL, 0, 20); /* the end of the pipe, again and again */
+        }
+        if (n > 0) {
+            *heard_p += (uint64_t)n;
         }
         if (n > 0 && hear != NULL) {
             hear(user, text, (size_t)n);
@@ -127,7 +158,7 @@ static bool listen_to(const dt_trial *t, int fd, double timeout_s,
     }
 }
 
-static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeout_s)
+static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeout_s, uint64_t heard)
 {
     int status = 0;
     if (!is_over) {
@@ -148,6 +179,9 @@ static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeo
     if (!atomic_load(&t->is_done)) {
         return DT_FAIL(DT_EIO, "it ended the process with code %d; a plugin returns a status instead",
                        WEXITSTATUS(status));
+    }
+    if (heard != atomic_load(&t->said)) {
+        return DT_FAIL(DT_EIO, "it wrote into a file of the program, whose number it did not get from open");
     }
     return DT_OK;
 }
@@ -175,8 +209,9 @@ dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *
     }
     if (pid > 0) {
         setpgid(pid, pid); /* whoever comes first */
-        const bool is_over = listen_to(t, pair[0], timeout_s, hear, user);
-        st = end_of(pid, t, is_over, timeout_s);
+        uint64_t heard = 0;
+        const bool is_over = listen_to(t, pid, pair[0], timeout_s, hear, user, &heard);
+        st = end_of(pid, t, is_over, timeout_s, heard);
         memcpy(result_p->step, t->step, sizeof(t->step));
         memcpy(result_p->call, t->call, sizeof(t->call));
         result_p->step[sizeof(result_p->step) - 1] = result_p->call[sizeof(result_p->call) - 1] = '\0';

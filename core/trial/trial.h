@@ -15,14 +15,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct dt_trial { /* shared by both sides */
-    atomic_uint beat;     /* the copy adds to it as often as it is alive: it has timeout_s from beat to beat */
-    atomic_bool is_done;  /* its work returned */
-    char step[64];        /* what is being tried, empty at first; set by dt_trial_step */
-    char call[128];       /* which call of it; empty: the step says it all, or nobody knows */
-    char finding[200];    /* what the fence found */
-    const char *broken;   /* of the copy: steps that are to be left out, a line each; NULL: none */
-    int fd;               /* of the copy, to the other side */
+typedef struct dt_trial {      /* shared by both sides */
+    atomic_uint beat;          /* the copy adds to it as often as it is alive: it has timeout_s from beat to beat */
+    atomic_bool is_done;       /* its work returned */
+    char step[64];             /* what is being tried, empty at first; set by dt_trial_step */
+    char call[128];            /* which call of it; empty: the step says it all, or nobody knows */
+    char finding[200];         /* what the fence found, or what became of fd */
+    const char *broken;        /* of the copy: steps that are to be left out, a line each; NULL: none */
+    int fd;                    /* of the copy, to the other side */
+    uint64_t fd_ino;           /* what fd was when it began */
+    atomic_uint_fast64_t said; /* bytes that were said; that more is heard comes of foreign writes */
 } dt_trial;
 
 typedef struct dt_trial_result {

@@ -119,6 +119,44 @@ static void crashes_in_a_call(void *user, dt_trial *t)
     raise(SIGABRT);
 }
 
+static void closes_all(void *user, dt_trial *t)
+{
+    (void)user;
+    (void)dt_trial_step(t, "playing");
+    for (int fd = 3; fd < 256; fd++) {
+        close(fd);
+    }
+    (void)dt_trial_step(t, "destroy");
+}
+
+static void closes_all_and_loops(void *user, dt_trial *t)
+{
+    (void)user;
+    (void)dt_trial_step(t, "playing");
+    for (int fd = 3; fd < 256; fd++) {
+        close(fd);
+    }
+    while (zero == 0) {
+    }
+}
+
+static void writes_into_all(void *user, dt_trial *t)
+{
+    (void)user;
+    (void)dt_trial_step(t, "playing");
+    for (int fd = 3; fd < 64; fd++) {
+        (void)!write(fd, "stray", 5);
+    }
+}
+
+static void test_files_of_the_program(void **state)
+{
+    (void)state;
+    expect_end(closes_all, LONG_S, "playing", "it closed a file of the program");
+    expect_end(closes_all_and_loops, SHORT_S, "playing", "it did not return within");
+    expect_end(writes_into_all, LONG_S, "playing", "it wrote into a file of the program");
+}
+
 static void test_steps_and_calls(void **state)
 {
     dt_trial_result r;
@@ -229,9 +267,10 @@ static void test_there_is_no_fence_here(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_returns),    cmocka_unit_test(test_what_does_not_return),
-        cmocka_unit_test(test_steps_and_calls), cmocka_unit_test(test_nothing_is_left_behind),
-        cmocka_unit_test(test_wild_writes),     cmocka_unit_test(test_there_is_no_fence_here),
+        cmocka_unit_test(test_what_returns),           cmocka_unit_test(test_what_does_not_return),
+        cmocka_unit_test(test_files_of_the_program),   cmocka_unit_test(test_steps_and_calls),
+        cmocka_unit_test(test_nothing_is_left_behind), cmocka_unit_test(test_wild_writes),
+        cmocka_unit_test(test_there_is_no_fence_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
