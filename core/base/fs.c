@@ -258,8 +258,29 @@ static bool rename_between(const char *from, const char *to, unsigned flags)
     return is_done;
 }
 
+/* A rename takes the place of whatever is there: of a device or a pipe, too, or of a link to one (/dev/stdout). */
+static dt_status check_target(const char *to)
+{
+    const char *name = NULL;
+    struct stat st;
+    const int dir = dt_beneath_enter(to, &name);
+    if (dir == -1) {
+        return DT_OK; /* the rename says why */
+    }
+    const bool is_there = fstatat(dir, name, &st, 0) == 0;
+    dt_beneath_leave(dir);
+    if (is_there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        return DT_FAIL(DT_ECONFIG, "%s is a %s and would be replaced by a file; name a file", to,
+                       S_ISFIFO(st.st_mode)   ? "pipe"
+                       : S_ISSOCK(st.st_mode) ? "socket"
+                                              : "device");
+    }
+    return DT_OK;
+}
+
 dt_status dt_fs_rename(const char *from, const char *to)
 {
+    DT_TRY(check_target(to));
     if (!rename_between(from, to, 0)) {
         int reason = errno;
         return DT_FAIL(DT_EIO, "cannot rename %s to %s: %s", from, to, dt_beneath_reason(reason));

@@ -32,6 +32,7 @@ bool dt_fs_append(int fd, uint64_t *size_p, const void *p, size_t bytes);
 dt_status dt_fs_sync_close(int fd, const char *path) DT_NODISCARD; /* fsync then close; closes in any case */
 dt_status dt_fs_sync_dir(const char *path) DT_NODISCARD;
 void dt_fs_flush_set(bool is_real); /* tests: false makes fsync a name only; calls still fail and kill on demand */
+/* Over a file, a link to one, or an empty folder; DT_ECONFIG where a pipe, a socket or a device is. */
 dt_status dt_fs_rename(const char *from, const char *to) DT_NODISCARD;
 /* Exchange two names in one step (Linux). Fault point fs.rename. */
 dt_status dt_fs_swap(const char *a, const char *b) DT_NODISCARD;

@@ -120,7 +120,13 @@ static void test_pipe_is_no_data(void **state)
         assert_int_equal(dt_fs_map(at(not_plain[i]), &p, &bytes), DT_EDATA);
         assert_int_equal(dt_fs_open(at(not_plain[i]), O_RDONLY, &fd), DT_EDATA);
         assert_int_equal(dt_fs_stream(at(not_plain[i]), O_RDONLY, "r", &f), DT_EDATA);
+        /* nor is it replaced by a file */
+        assert_int_equal(dt_fs_write_atomic(at(not_plain[i]), "x", 1), DT_ECONFIG);
+        assert_non_null(strstr(dt_error_text(), i == 0 ? "is a pipe and would be" : "is a device and would be"));
     }
+    struct stat is;
+    assert_true(lstat(at("pipe"), &is) == 0 && S_ISFIFO(is.st_mode));
+    assert_true(lstat(at("null"), &is) == 0 && S_ISLNK(is.st_mode));
     /* but where the user may name one it is read to its end */
     char *text = NULL;
     size_t bytes = 0;
