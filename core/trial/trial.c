@@ -125,8 +125,8 @@ static bool has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/* Takes what comes until the other side has ended (true), or has shown no life for timeout_s. A pipe that was closed says
- * nothing: who closed it may go on. */
+/* Takes what comes until the other side has ended (true), or has shown no life for timeout_s. A pipe that was closed
+ * says nothing: who closed it may go on. */
 static bool listen_to(const dt_trial *t, pid_t pid, int fd, double timeout_s,
                       void (*hear)(void *user, const char *text, size_t bytes), void *user, uint64_t *heard_p)
 {
