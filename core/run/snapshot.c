@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -119,6 +120,33 @@ static void list_plugins(const dt_stage *s, dt_ckpt_info *info)
     }
 }
 
+enum { DIGEST_TEXT = 17 };
+
+static void digest_of(const dt_store *store, char text[DIGEST_TEXT])
+{
+    snprintf(text, DIGEST_TEXT, "%016llx", (unsigned long long)dt_store_digest(store));
+}
+
+/* What training has seen: the stores that are open, and those of the checkpoint that it went on from. */
+static void write_stores(const dt_stage *s, dt_json_out *o)
+{
+    const char *before = dt_str_text(&s->seen_before);
+    char digest[DIGEST_TEXT];
+    dt_json_arr(o, KEY_STORES);
+    for (uint32_t i = 0; i < s->n_stores; i++) {
+        digest_of(s->store[i], digest);
+        if (strstr(before, digest) == NULL) {
+            dt_json_str(o, NULL, digest);
+        }
+    }
+    for (const char *p = before; strlen(p) >= DIGEST_TEXT; p += DIGEST_TEXT) {
+        memcpy(digest, p, DIGEST_TEXT - 1);
+        digest[DIGEST_TEXT - 1] = '\0';
+        dt_json_str(o, NULL, digest);
+    }
+    dt_json_end(o, ']');
+}
+
 static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
 {
     dt_checkpoint_opts opts;
@@ -204,13 +232,7 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_s
         dt_json_str(&o, NULL, s->model[i].comp->desc.id);
     }
     dt_json_end(&o, ']');
-    dt_json_arr(&o, KEY_STORES);
-    for (uint32_t i = 0; i < s->n_stores; i++) {
-        char digest[17];
-        snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)dt_store_digest(s->store[i]));
-        dt_json_str(&o, NULL, digest);
-    }
-    dt_json_end(&o, ']');
+    write_stores(s, &o);
     dt_json_arr(&o, KEY_LOADED);
     for (uint32_t r = 0; r < s->d.loaded.n; r++) {
         dt_json_str(&o, NULL, s->d.loaded.name[r]);
@@ -512,7 +534,7 @@ static void take_store(void *user, const char *key, const dt_json_token *t)
     store_list *l = user;
     if (strcmp(key, KEY_STORES) == 0) {
         l->is_known = true; /* its bracket, when there are none */
-        if (t->kind == DT_JSON_STRING) {
+        if (t->kind == DT_JSON_STRING && strlen(t->text) == DIGEST_TEXT - 1) {
             dt_str_addf(l->out, "%s\n", t->text);
         }
     }
@@ -524,6 +546,25 @@ dt_status dt_snapshot_stores(const dt_ckpt *c, dt_str *out, bool *known_p)
     DT_TRY(each_value(c, take_store, &l));
     *known_p = *known_p || l.is_known;
     return dt_str_status(out);
+}
+
+/* Going on with other recordings is allowed, and said. */
+static dt_status load_stores(dt_stage *s, const dt_ckpt *c)
+{
+    bool is_known = false;
+    dt_str_clear(&s->seen_before);
+    DT_TRY(dt_snapshot_stores(c, &s->seen_before, &is_known));
+    for (uint32_t i = 0; i < s->n_stores && is_known; i++) {
+        char digest[DIGEST_TEXT];
+        digest_of(s->store[i], digest);
+        if (strstr(dt_str_text(&s->seen_before), digest) == NULL && dt_comm_rank(s->d.comm) == 0) {
+            dt_log(DT_LOG_WARN,
+                   "%s was not trained on %s: it goes on with other recordings, and results will differ from an "
+                   "uninterrupted run",
+                   dt_ckpt_info_get(c)->path, dt_store_path(s->store[i]));
+        }
+    }
+    return DT_OK;
 }
 
 typedef struct counts {
@@ -695,6 +736,9 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     dt_trainer_close_moments(s->trainer, st == DT_OK);
     if (st == DT_OK) {
         dt_trainer_step_set(s->trainer, step);
+        st = load_stores(s, c);
+    }
+    if (st == DT_OK) {
         st = load_scaler(s, c);
     }
     if (st == DT_OK) {

@@ -131,6 +131,7 @@ void dt_stage_destroy(dt_stage *s)
     dt_bind_fini(s);
     dt_param_table_fini(&s->params);
     dt_stage_results_clear(s);
+    dt_str_fini(&s->seen_before);
     dt_free(s->self);
     dt_free(s->config);
     dt_free(s);

@@ -143,6 +143,7 @@ typedef struct dt_stage {
     bool tries_processes;               /* experience/need.c plays an instance in a process, too */
     dt_store *store[DT_STAGE_MAX_DATA]; /* opened through svc/store.h, each once for all who asked for it */
     uint32_t store_users[DT_STAGE_MAX_DATA], n_stores;
+    dt_str seen_before; /* digests of stores that the checkpoint was trained on, a line each */
     dt_param_table params;
     dt_trainer *trainer;
     dt_train_desc train;

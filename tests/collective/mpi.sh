@@ -47,7 +47,7 @@ expect 6 3 "3:collective 2 does not match: rank 0 called all_gather of 8 bytes, 
 expect 6 3 "3:rank 0 called all_gather of 8 bytes, rank 2 called barrier" -- "$job" mismatch 1
 expect 6 3 "3:rank 0 called all_gather of 8 bytes, rank 2 called broadcast of 8 bytes from rank 0" -- "$job" mismatch 2
 expect 6 3 "3:broadcast of 8 bytes from rank 0, rank 2 called broadcast of 8 bytes from rank 1" -- "$job" mismatch 3
-expect 6 3 "1:rank 1 sent 8 bytes where 12 were waited for" -- "$job" mismatch 4
+expect 6 3 "1:DT_ECOMM rank 1 sent 8 bytes where 12 were waited for" -- "$job" mismatch 4
 expect 6 3 "3:collective 2 does not match: rank 0 called reduce_scatter of 48 bytes, rank 2 called reduce_scatter of 48 " \
     "3:cut differently" -- "$job" mismatch 5
 expect 6 3 "3:rank 0 called all_reduce of 32 bytes, rank 2 called all_reduce of 36 bytes" -- "$job" mismatch 6

@@ -60,6 +60,16 @@ refused() { # code text options...
     for name in "one 8" "in_order 8"; do
         grep -q "\"step\":${name#* }" "$work/${name% *}/metrics.jsonl" || fail "${name% *}: not ${name#* } steps"
     done
+    # other recordings than before: said, and both are known to have been trained on
+    "$dtrain" data sample "${DT_BUILDDIR:-.}/share/demo.store" --out "$work/few" -q --set sample.scenes=30 || fail "no sample"
+    run changed --set data.batch=32 --max-steps 1
+    "$dtrain" --resume "$work/changed" $small --set data.batch=32 --max-steps 2 --set "data.store=$work/few" 2>"$work/err" ||
+        fail "other recordings: $?"
+    grep -q "was not trained on .*/few: it goes on with other recordings" "$work/err" || fail "other recordings without a word"
+    for store in few ../share/demo.store; do
+        "$dtrain" eval --checkpoint "$work/changed" --set "data.store=$work/$store" >/dev/null 2>"$work/err"
+        grep -q "judged on the part held out of" "$work/err" || fail "$store counts as unseen"
+    done
     refused 2 "data.workers" --set data.workers=0
     refused 2 "data.sampling" --set data.sampling=often
     refused 2 "drop_edges" --set data_trajectory.drop_edges=1.5
