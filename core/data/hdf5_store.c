@@ -252,7 +252,7 @@ typedef struct reading {
     const dt_import_options *opt;
     dt_hdf5 *file;
     const char *path;
-    double rate_hz;
+    double rate_hz, time_s; /* time_s: of the frame before */
     int64_t scenes, frames, rows, tracks, sites;
     int64_t *scene_frame, *frame_row; /* [scenes+1], [frames+1] */
     int64_t cap;                      /* vehicles of a frame */
@@ -350,7 +350,7 @@ static dt_status read_columns(reading *r, int64_t from, int64_t n)
     return r->ops->read(r->file, "row_track", DT_I32, 0, from, n, r->row_track);
 }
 
-static dt_status copy_frame(reading *r, int64_t frame, int64_t number)
+static dt_status copy_frame(reading *r, int64_t scene, int64_t frame, int64_t number)
 {
     const int64_t from = r->frame_row[frame], n = r->frame_row[frame + 1] - from;
     double time_s = 0;
@@ -358,6 +358,13 @@ static dt_status copy_frame(reading *r, int64_t frame, int64_t number)
     if (!isfinite(time_s)) {
         return DT_FAIL(DT_EDATA, "%s: frame_time %" PRId64 " is %g", r->path, frame, time_s);
     }
+    if (number > 0 && time_s <= r->time_s) {
+        return DT_FAIL(DT_EDATA,
+                       "%s: frame_time of scene %" PRId64 ", frame %" PRId64 ", is %.9g s after %.9g s: times rise "
+                       "within a scene",
+                       r->path, scene, number, time_s, r->time_s);
+    }
+    r->time_s = time_s;
     DT_TRY(read_columns(r, from, n));
     for (int64_t i = 0; i < n; i++) {
         const float *m = r->motion + 4 * i;
@@ -394,7 +401,7 @@ static dt_status copy_scene(reading *r, int64_t scene)
     DT_TRY(r->ops->read_text(r->file, "site", number, site));
     DT_TRY(dt_store_scene_begin(r->writer));
     for (int64_t f = r->scene_frame[scene]; f < r->scene_frame[scene + 1]; f++) {
-        DT_TRY(copy_frame(r, f, f - r->scene_frame[scene]));
+        DT_TRY(copy_frame(r, scene, f, f - r->scene_frame[scene]));
         if (r->opt->progress != NULL && f % TELL_FRAMES == 0) {
             const dt_import_progress p = {
                 .is_storing = true, .done = (uint64_t)r->frame_row[f + 1], .total = (uint64_t)r->rows};
@@ -427,9 +434,28 @@ static dt_status read_all(reading *r, const char *out)
     return dt_store_commit(r->writer);
 }
 
+/* Keys that ask for what an HDF5 file cannot give. */
+static dt_status check_options(const char *file, const dt_import_options *opt)
+{
+    const struct {
+        const char *key, *value;
+    } foreign[] = {
+        {"map", opt->map}, {"map_origin", opt->map_origin}, {"columns", opt->columns}, {"types", opt->types}};
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+        if (foreign[i].value != NULL && foreign[i].value[0] != '\0') {
+            return DT_FAIL(DT_ECONFIG,
+                           "%s is HDF5, whose arrays say all that is imported, and import.%s is %.200s: "
+                           "leave it out",
+                           file, foreign[i].key, foreign[i].value);
+        }
+    }
+    return DT_OK;
+}
+
 dt_status dt_hdf5_import(const char *file, const char *out, const dt_import_options *opt, dt_str *notes)
 {
     reading r = {.path = file, .opt = opt};
+    DT_TRY(check_options(file, opt));
     DT_TRY(open_module(&r.ops));
     DT_TRY(r.ops->open(file, &r.file));
     const dt_status st = read_all(&r, out);

@@ -292,11 +292,29 @@ static dt_status read_file(const char *path, const dt_import_options *opt, dt_st
         path, root);
 }
 
+/* Types are of floating cars alone. */
+static dt_status check_types(const char *const *src, uint32_t n_src, const dt_import_options *opt)
+{
+    if (opt->types == NULL || opt->types[0] == '\0') {
+        return DT_OK;
+    }
+    for (uint32_t i = 0; i < n_src; i++) {
+        char root[DT_XML_TEXT_BYTES];
+        DT_TRY(find_root(src[i], root));
+        if (strcmp(root, "fcd-export") == 0) {
+            return DT_OK;
+        }
+    }
+    return DT_FAIL(DT_ECONFIG, "%s is no floating-car output of SUMO, and import.types is %.200s: leave it out", src[0],
+                   opt->types);
+}
+
 static dt_status import_files(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
                               dt_str *notes)
 {
     dt_rows *rows = NULL;
     uint64_t all = 0, bytes = 0;
+    DT_TRY(check_types(src, n_src, opt));
     for (uint32_t i = 0; i < n_src; i++) {
         DT_TRY(dt_source_size(src[i], &bytes));
         all += bytes;

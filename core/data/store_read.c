@@ -7,6 +7,7 @@
 #endif
 
 #include "data/json_in.h"
+#include "data/names.h"
 #include "data/npy.h"
 #include "data/smooth.h"
 #include "data/store.h"
@@ -278,6 +279,37 @@ static dt_status check_road_counts(const dt_store *s, const char *name)
                               name, c->maps, s->n_maps, c->lanes, c->lane_points, c->lane_links);
 }
 
+static bool has_control(const char *name)
+{
+    while (*name != '\0' && (unsigned char)*name >= ' ' && *name != '\x7f') {
+        name++;
+    }
+    return *name != '\0';
+}
+
+/* Names stand for scenes and sites in splits, merges, reports and tables: each for one, on one line. */
+static dt_status check_names(const char *file, const char *what, char *const *list, int64_t n)
+{
+    dt_names seen = {.n = 0};
+    dt_status st = DT_OK;
+    for (int64_t i = 0; i < n && st == DT_OK; i++) {
+        bool is_new = false;
+        int32_t number = 0;
+        if (has_control(list[i])) {
+            st = DT_FAIL(DT_EDATA, "%s: the name of %s %" PRId64 ", \"%.200s\", has control characters", file, what, i,
+                         list[i]);
+            break;
+        }
+        st = dt_names_add(&seen, list[i], &number, &is_new);
+        if (st == DT_OK && !is_new) {
+            st = DT_FAIL(DT_EDATA, "%s: %s %" PRId64 " is called \"%.200s\", as %s %" PRId32 " is: names differ", file,
+                         what, i, list[i], what, number);
+        }
+    }
+    dt_names_fini(&seen);
+    return st;
+}
+
 static dt_status read_description(dt_store *s, const char *text, size_t bytes, const char *name)
 {
     dt_json *j = NULL;
@@ -327,6 +359,8 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
                        " rows, %" PRId64 " tracks, %" PRId64 " edges, %" PRId64 " sites)",
                        name, c->scenes, s->n_scenes, c->rows, c->tracks, c->edges, s->n_sites);
     }
+    DT_TRY(check_names(name, "scene", s->scene, s->n_scenes));
+    DT_TRY(check_names(name, "site", s->site, s->n_sites));
     return check_road_counts(s, name);
 }
 

@@ -5,8 +5,14 @@
  */
 #include "fixture.h"
 
+#include "data/hdf5_file.h"
 #include "data/hdf5_store.h"
 #include "data/parts.h"
+#include "base/module.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 static dt_str notes;
 
@@ -141,11 +147,158 @@ static void test_refusals(void **state)
     assert_int_equal(dt_alloc_live_bytes(), live);
 }
 
+/* A program that may write files of so many bytes alone ends by itself: what the library does as it ends is part of it.
+ * What it says: 1. */
+static int export_limited(size_t bytes)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+        signal(SIGXFSZ, SIG_IGN);
+        const dt_hdf5_options opt = {.gzip = 0};
+        const dt_status st =
+            setrlimit(RLIMIT_FSIZE, &limit) == 0 ? dt_hdf5_export(at("s"), at("s.h5"), &opt, &notes) : DT_OK;
+        exit(st == DT_EIO ? 1 : 2);
+    }
+    int status = 0;
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    char *before = NULL, *after = NULL;
+    size_t n = 0, n_after = 0;
+    make("s", &(dt_packing){0});
+    if (!export("s", "s.h5", 0, 0)) {
+        skip();
+    }
+    assert_ok(dt_fs_read_all(at("s.h5"), SIZE_MAX / 2, &before, &n));
+    for (int i = 1; i < 8; i++) {
+        assert_int_equal(export_limited(n * (size_t)i / 8), 1);
+        assert_false(dt_fs_is_file(at("s.h5.partial")));
+        assert_ok(dt_fs_read_all(at("s.h5"), SIZE_MAX / 2, &after, &n_after));
+        assert_int_equal(n, n_after);
+        assert_memory_equal(before, after, n);
+        dt_free(after);
+    }
+    dt_free(before);
+}
+
+static void assert_refused(const char *file, const dt_import_options *opt, dt_status st, const char *text)
+{
+    assert_fails(dt_data_import(&file, 1, at("t"), opt, &notes), st, text);
+    assert_false(dt_fs_is_dir(at("t")));
+}
+
+/* The array that lies in a plain file as these bytes, replaced. */
+static void put_changed(const char *from, const char *to, const void *old, const void *now, size_t bytes)
+{
+    char *file = NULL;
+    size_t n = 0;
+    assert_ok(dt_fs_read_all(at(from), SIZE_MAX / 2, &file, &n));
+    char *place = memmem(file, n, old, bytes);
+    assert_non_null(place);
+    memcpy(place, now, bytes);
+    put_bytes(to, file, n);
+    dt_free(file);
+}
+
+static void test_keys(void **state)
+{
+    (void)state;
+    make("s", &(dt_packing){0});
+    put("s.csv", "id,frame,x,y,heading,speed,length\n1,0,0,0,0,1,4\n1,1,1,0,0,1,4\n");
+    assert_refused(at("s.csv"), &(dt_import_options){.types = "types.xml"}, DT_ECONFIG, "import.types is types.xml");
+    if (!export("s", "s.h5", 0, 0)) {
+        skip();
+    }
+    assert_refused(at("s.h5"), &(dt_import_options){.map = "m.osm"}, DT_ECONFIG, "import.map is m.osm");
+    assert_refused(at("s.h5"), &(dt_import_options){.map_origin = "1,2"}, DT_ECONFIG, "import.map_origin is 1,2");
+    assert_refused(at("s.h5"), &(dt_import_options){.columns = "id=x"}, DT_ECONFIG, "import.columns is id=x");
+    assert_refused(at("s.h5"), &(dt_import_options){.types = "a.xml"}, DT_ECONFIG, "import.types is a.xml");
+}
+
+/* Two scenes of one vehicle at one moment. */
+static void write_names(const char *name, const char *const scene[2], const char *const site[2])
+{
+    static const dt_hdf5_host host = {.struct_size = sizeof(host), .fail = dt_fail};
+    const dt_module_desc d = {.file = "data_hdf5.so",
+                              .build = "core/data/hdf5",
+                              .entry = DT_HDF5_ENTRY,
+                              .what = "HDF5",
+                              .if_none = "",
+                              .if_wrong = ""};
+    static const int64_t begins[3] = {0, 1, 2}, id[2] = {4, 5};
+    static const int32_t numbers[2] = {0, 1};
+    static const double times[2] = {0}, pose[6] = {1, 2, 0, 3, 4, 0};
+    static const float motion[8] = {1, 0, 4, 2, 1, 0, 4, 2}, stop[2] = {9, 9};
+    static const unsigned char none[2] = {0};
+    const struct {
+        const char *name;
+        uint32_t dtype;
+        int64_t width, rows;
+        const void *data;
+    } a[] = {{"scene_frame", DT_I64, 0, 3, begins}, {"scene_site", DT_I32, 0, 2, numbers},
+             {"frame_row", DT_I64, 0, 3, begins},   {"frame_time", DT_F64, 0, 2, times},
+             {"pose", DT_F64, 3, 2, pose},          {"motion", DT_F32, 4, 2, motion},
+             {"row_track", DT_I32, 0, 2, numbers},  {"track_id", DT_I64, 0, 2, id},
+             {"stop_distance", DT_F32, 0, 2, stop}, {"controlled", DT_U8, 0, 2, none}};
+    dt_hdf5_module_fn *entry = NULL;
+    dt_hdf5 *f = NULL;
+    assert_ok(dt_module_open(&d, (void **)(void *)&entry));
+    const dt_hdf5_ops *ops = entry(&host);
+    assert_non_null(ops);
+    assert_ok(dt_fs_remove_tree(at(name)));
+    assert_ok(ops->create(at(name), &f));
+    for (size_t i = 0; i < sizeof(a) / sizeof(a[0]); i++) {
+        assert_ok(ops->make(f, a[i].name, a[i].dtype, a[i].width, a[i].rows, 8, 0));
+        assert_ok(ops->write(f, a[i].name, a[i].dtype, a[i].width, 0, a[i].rows, a[i].data));
+    }
+    assert_ok(ops->put_texts(f, "scene", scene, 2));
+    assert_ok(ops->put_texts(f, "site", site, 2));
+    assert_ok(ops->put_number(f, "format", DT_HDF5_VERSION));
+    assert_ok(ops->put_number(f, "frame_rate_hz", 5));
+    assert_ok(ops->close(f));
+}
+
+static void test_names_and_times(void **state)
+{
+    (void)state;
+    const dt_import_options opt = {0};
+    make("s", &(dt_packing){0});
+    if (!export("s", "s.h5", 0, 0)) {
+        skip();
+    }
+    double times[6], zero[6] = {0};
+    for (int f = 0; f < 6; f++) {
+        times[f] = 7 + 0.2 * f;
+    }
+    put_changed("s.h5", "z.h5", times, zero, sizeof(times));
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "frame_time of scene 0, frame 1, is 0 s after 0 s");
+    const char *const twice[2] = {"a", "a"}, *const control[2] = {"a", "b\nc"}, *const differ[2] = {"a", "b/c"};
+    write_names("z.h5", twice, differ);
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "scene 1 is called \"a\", as scene 0 is");
+    write_names("z.h5", control, differ);
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "the name of scene 1, \"b?c\", has control characters");
+    write_names("z.h5", differ, twice); /* one site, named by two numbers */
+    const char *file = at("z.h5");
+    assert_ok(dt_data_import(&file, 1, at("t"), &opt, &notes));
+    assert_ok(dt_fs_remove_tree(at("t")));
+    write_names("z.h5", differ, control);
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "the name of site 1, \"b?c\", has control characters");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_there_and_back, begin, finish),
         cmocka_unit_test_setup_teardown(test_refusals, begin, finish),
+        cmocka_unit_test_setup_teardown(test_full_disk, begin, finish),
+        cmocka_unit_test_setup_teardown(test_keys, begin, finish),
+        cmocka_unit_test_setup_teardown(test_names_and_times, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

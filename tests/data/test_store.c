@@ -375,6 +375,12 @@ static void test_damaged_description(void **state)
     expect_refused("feature 2 of statistics.node is \"pace\", expected \"speed\"");
     replace_in_description("\"frame_rate_hz\":2", "\"frame_rate_hz\":0");
     expect_refused("frame_rate_hz 0 is outside");
+    replace_in_description("\"name\":\"b#1\"", "\"name\":\"a\"");
+    expect_refused("scene 1 is called \"a\", as scene 0 is");
+    replace_in_description("\"name\":\"b#1\"", "\"name\":\"b\\n#1\"");
+    expect_refused("the name of scene 1, \"b?#1\", has control characters");
+    replace_in_description("\"south\"", "\"north\"");
+    expect_refused("site 1 is called \"north\", as site 0 is");
     replace_in_description("\"sites\":", "\"seats\":");
     expect_refused("is missing");
     assert_int_equal(truncate(at("s/store.json"), 300), 0);

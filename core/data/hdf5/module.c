@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The module of libhdf5: see data/hdf5_file.h. No call follows a link out of the file, and none reads what another file
- * or a filter beside shuffle and gzip keeps.
+ * or a filter beside shuffle, gzip and fletcher32 keeps.
  */
 #include "data/hdf5_file.h"
 
@@ -19,7 +19,7 @@ static const dt_hdf5_host *host;
 struct dt_hdf5 {
     hid_t file, set; /* set: the array used last, -1: none */
     char *path, name[64];
-    int is_new;
+    int is_new, is_broken; /* broken: a write failed */
 };
 
 static hid_t type_of(uint32_t dtype)
@@ -60,21 +60,29 @@ static dt_status open_file(const char *path, dt_hdf5 **out_p)
     return wrap(H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), path, 0, out_p);
 }
 
+/* Closing an array writes what the library still holds of it. */
 static void leave(dt_hdf5 *f)
 {
-    if (f->set >= 0) {
-        H5Dclose(f->set);
+    if (f->set >= 0 && !f->is_broken) {
+        f->is_broken = H5Dclose(f->set) < 0 && f->is_new;
     }
     f->set = -1;
     f->name[0] = '\0';
 }
 
+/* Once a write has failed, closing fails as well, and leaves the library a handle of memory that it has freed: such a
+ * file is left open, for the few moments until the program ends (see the end of this file). */
 static dt_status close_file(dt_hdf5 *f)
 {
     leave(f);
-    herr_t flushed = f->is_new ? H5Fflush(f->file, H5F_SCOPE_GLOBAL) : 0;
-    const herr_t closed = H5Fclose(f->file);
-    const dt_status st = flushed < 0 || (f->is_new && closed < 0) ? FAIL(DT_EIO, "cannot write %s", f->path) : DT_OK;
+    if (f->is_new && !f->is_broken) {
+        f->is_broken = H5Fflush(f->file, H5F_SCOPE_GLOBAL) < 0;
+    }
+    if (!f->is_broken) {
+        f->is_broken = H5Fclose(f->file) < 0 && f->is_new;
+    }
+    const dt_status st =
+        f->is_broken ? FAIL(DT_EIO, "cannot write %s: the disk is full, or a limit is reached", f->path) : DT_OK;
     free(f->path);
     free(f);
     return st;
@@ -89,6 +97,9 @@ static dt_status make_set(dt_hdf5 *f, const char *name, hid_t type, int64_t widt
     const hsize_t chunk[2] = {(hsize_t)(chunk_rows < rows ? chunk_rows : rows), (hsize_t)width};
     const int n_dims = width == 0 ? 1 : 2;
     leave(f);
+    if (f->is_broken) {
+        return FAIL(DT_EIO, "cannot write %s: the disk is full, or a limit is reached", f->path);
+    }
     const hid_t space = H5Screate_simple(n_dims, dims, NULL), how = H5Pcreate(H5P_DATASET_CREATE);
     herr_t ok = rows > 0 ? H5Pset_chunk(how, n_dims, chunk) : 0;
     if (ok >= 0 && rows > 0 && gzip > 0) {
@@ -100,7 +111,8 @@ static dt_status make_set(dt_hdf5 *f, const char *name, hid_t type, int64_t widt
     f->set = ok >= 0 && space >= 0 ? H5Dcreate2(f->file, name, type, space, H5P_DEFAULT, how, H5P_DEFAULT) : -1;
     H5Sclose(space);
     H5Pclose(how);
-    if (f->set < 0) {
+    f->is_broken = f->set < 0;
+    if (f->is_broken) {
         return FAIL(DT_EIO, "cannot make %s in %s: gzip is missing from libhdf5, or the disk is full", name, f->path);
     }
     strncpy(f->name, name, sizeof(f->name) - 1);
@@ -134,6 +146,7 @@ static dt_status write_rows(dt_hdf5 *f, const char *name, uint32_t dtype, int64_
                    H5Dwrite(f->set, type_of(dtype), memory, space, H5P_DEFAULT, data) >= 0;
     H5Sclose(memory);
     H5Sclose(space);
+    f->is_broken = !ok;
     return ok ? DT_OK
               : FAIL(DT_EIO, "cannot write %s to %s: the disk is full, or it is not there any more", name, f->path);
 }
@@ -156,6 +169,7 @@ static dt_status put_texts(dt_hdf5 *f, const char *name, const char *const *text
         strncpy(cell, text[i], sizeof(cell) - 1);
         if (!select_rows(f, 0, i, 1, &memory, &space) || H5Dwrite(f->set, type, memory, space, H5P_DEFAULT, cell) < 0) {
             st = FAIL(DT_EIO, "cannot write %s to %s", name, f->path);
+            f->is_broken = 1;
         }
         H5Sclose(memory);
         H5Sclose(space);
@@ -173,6 +187,7 @@ static dt_status put_number(dt_hdf5 *f, const char *name, double x)
         H5Aclose(a);
     }
     H5Sclose(space);
+    f->is_broken = !ok;
     return ok ? DT_OK : FAIL(DT_EIO, "cannot write %s to %s", name, f->path);
 }
 
@@ -325,6 +340,7 @@ DT_EXPORT dt_hdf5_module_fn dt_hdf5_module;
 const dt_hdf5_ops *dt_hdf5_module(const dt_hdf5_host *h)
 {
     host = h;
+    (void)!H5dont_atexit(); /* we close what we open; at exit the library would go on with what it could not write */
     if (H5open() < 0 || H5Eset_auto2(H5E_DEFAULT, NULL, NULL) < 0) { /* what went wrong is said by us */
         return NULL;
     }
