@@ -64,7 +64,7 @@ static const verb verbs[] = {
      "  dtrain new policy my_a2c ./my_a2c\n"
      "  dtrain new env my_game ./my_game --language c++\n"},
     {"data", V_DATA, "import SRC... | inspect STORE | export STORE FILE | merge STORE... | split STORE | sample STORE",
-     "recordings into stores, what a store holds, a store as one csv table, and stores out of stores",
+     "recordings into stores, what a store holds, a store as one csv table or HDF5 file, and stores out of stores",
      "  dtrain data import recording/ --out stores/mine\n"
      "  dtrain data import states.csv.xz --out stores/ngsim\n"
      "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both\n"
