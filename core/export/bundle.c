@@ -38,7 +38,7 @@ static dt_status prune(maker *m)
     m->old.n_losses = 0;
     dt_ir_keep_outputs(&m->old, false, m->d->outputs);
     dt_ir_index(&m->old);
-    DT_TRY(dt_pass_dead(&m->old));
+    DT_TRY(dt_pass_dead_shaped(&m->old)); /* add_node infers every shape again */
     m->is_read = dt_alloc_n((size_t)m->old.n_values, sizeof(*m->is_read));
     m->now = dt_alloc_n((size_t)m->old.n_values, sizeof(*m->now));
     m->input = dt_alloc_n(m->d->n_fields, sizeof(*m->input));

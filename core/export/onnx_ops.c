@@ -186,8 +186,14 @@ static const char *spell_reduce(const speller *s)
 
 static const char *spell_matmul(const speller *s)
 {
-    const bool is_plain = s->n->attr.i[0] == 0 && s->n->attr.i[1] == 0;
-    return is_plain ? two(s, "MatMul", s->in[0], s->in[1]) : NULL;
+    static const char *const turned[2][2] = {{NULL, "...ij,...kj->...ik"},
+                                             {"...ji,...jk->...ik", "...ji,...kj->...ik"}};
+    const char *equation = turned[s->n->attr.i[0] != 0][s->n->attr.i[1] != 0];
+    if (equation == NULL) {
+        return two(s, "MatMul", s->in[0], s->in[1]);
+    }
+    dt_onnx_text(s->o, "equation", equation);
+    return two(s, "Einsum", s->in[0], s->in[1]);
 }
 
 static const char *spell_cumsum(const speller *s)

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-dt_status dt_pass_dead(dt_ir *ir)
+static dt_status drop_dead(dt_ir *ir, bool keeps_shapes)
 {
     bool *live = dt_alloc_n((size_t)ir->n_values, sizeof(*live));
     if (live == NULL) {
@@ -33,7 +33,7 @@ dt_status dt_pass_dead(dt_ir *ir)
             continue;
         }
         for (uint32_t k = 0; k < n->n_in; k++) {
-            if (dt_ir_reads(n, k)) {
+            if (keeps_shapes ? n->in[k] >= 0 : dt_ir_reads(n, k)) {
                 live[n->in[k]] = true;
             }
         }
@@ -41,4 +41,14 @@ dt_status dt_pass_dead(dt_ir *ir)
     dt_free(live);
     dt_ir_index(ir);
     return DT_OK;
+}
+
+dt_status dt_pass_dead(dt_ir *ir)
+{
+    return drop_dead(ir, false);
+}
+
+dt_status dt_pass_dead_shaped(dt_ir *ir)
+{
+    return drop_dead(ir, true);
 }

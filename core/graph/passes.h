@@ -10,6 +10,9 @@
 
 /* Drop nodes that no loss, output or parameter gradient depends on. Errors: DT_ENOMEM. */
 dt_status dt_pass_dead(dt_ir *ir) DT_NODISCARD;
+/* The same, but nodes stay whose output lends another one its shape alone: what is recorded anew, node by node, needs
+ * them. Errors: DT_ENOMEM. */
+dt_status dt_pass_dead_shaped(dt_ir *ir) DT_NODISCARD;
 
 /* LINEAR followed by a UNARY whose derivative is known from y -> one LINEAR; a sum that only LAYERNORM reads -> its r
  * input. n_p: how many nodes this saved. */

@@ -104,6 +104,17 @@ for format in safetensors onnx; do
         2>"$work/err" && grep -q '"phase":"phase1_world_model".*"outputs":\["risk","future","spread"\]' "$work/out" ||
         fail "phase 1 as $format: $(cat "$work/out")"
 done
+# several futures: nodes that lend others a shape alone are in the file too
+train futures --plugin phase1_world_model --max-steps 1 --set data.batch=4 --set risk_gnn.hidden=8 \
+    --set risk_gnn.heads=1 --set risk_gnn.layers=1 --set models.world=world_gru --set world_gru.hidden=8 \
+    --set world_gru.futures=3 --set world_gru.kinematic=true
+for format in safetensors onnx; do
+    cases=$((cases + 1))
+    "$dtrain" export --checkpoint "$work/futures" --json -q --format $format --out "$work/several" >"$work/out" \
+        2>"$work/err" &&
+        grep -q '"outputs":\["risk","future","spread","futures","spreads","probability"\]' "$work/out" ||
+        fail "several futures as $format: $(cat "$work/out")"
+done
 "$drive" "$plugins/env_cartpole.so" "$work/one" >"$work/out" 2>"$work/err" && fail "a model without actions drives"
 "$drive" "$(printf 'no\nplugin\033[2J.so')" "$work/mlp.safetensors" 2>"$work/err" && fail "no plugin drives"
 [ "$(wc -l <"$work/err")" -eq 1 ] && grep -q 'no?plugin?\[2J.so' "$work/err" || fail "a name drives the terminal"

@@ -41,7 +41,8 @@ POLICIES = {
     "risk_transformer": VEHICLES + INFLUENCE + SMALL + ["models.perception=risk_gnn", "risk_gnn.layer=transformer"],
 }
 POLICIES["foresight"] = POLICIES["risk_gat"] + ["models.world=world_lstm", "phase2_ppo.foresight=true"]
-PHASE1 = {"lstm": ["models.world=world_lstm"], "gru": ["models.world=world_gru"]}
+PHASE1 = {"lstm": ["models.world=world_lstm"], "gru": ["models.world=world_gru"],
+          "futures": ["models.world=world_gru", "world_gru.futures=3", "world_gru.kinematic=true"]}
 
 
 def run(*command):
@@ -204,6 +205,11 @@ def compare_phase1(name, folder, outputs):
             feed[i.name] = (np.arange(shape[0])[:, None] >= shape[0] - 2).repeat(shape[1], 1).astype(np.float32)
     out = dict(zip([o.name for o in session.get_outputs()], session.run(None, feed)))
     assert set(outputs) == set(out) and all(np.isfinite(x).all() for x in out.values()), name
+    if "futures" in out:  # the mean of the mixture, and its deviation
+        p, apart = out["probability"][:, :, None, None], out["futures"] - out["future"][:, None]
+        square = (p * (np.exp(2 * out["spreads"]) + apart * apart)).sum(1)
+        assert far(out["future"], (p * out["futures"]).sum(1)) < TOLERANCE, name
+        assert far(out["spread"], np.log(square) / 2) < TOLERANCE, name
     print(f"{name}: phase 1 runs, {', '.join(f'{o} {list(x.shape)}' for o, x in out.items())}")
 
 
@@ -239,7 +245,8 @@ def main():
         run(dtrain, "run", "--plugin", "phase1_world_model", "--run-dir", base, "--max-steps", "2", *COMMON,
             *sets(["data.batch=16"] + SMALL + values))
         run(dtrain, "export", "-q", "--checkpoint", base, "--format", "onnx", "--out", base + ".onnx")
-        compare_phase1("phase1_" + name, folder, ["risk", "future", "spread"])
+        several = ["futures", "spreads", "probability"] if name == "futures" else []
+        compare_phase1("phase1_" + name, folder, ["risk", "future", "spread"] + several)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -111,5 +111,12 @@ for store in roads bare; do
     grep -q '"rmse_m":\[[0-9]' "$work/out" || fail "no errors on $store"
 done
 
+for format in safetensors onnx; do
+    cases=$((cases + 1))
+    "$dtrain" export --checkpoint "$work/several" --json -q --format $format --out "$work/file" \
+        >"$work/out" 2>"$work/err" && grep -q '"inputs":\[.*"lane","path"' "$work/out" ||
+        fail "exporting as $format: $(cat "$work/out")"
+done
+
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ]
