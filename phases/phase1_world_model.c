@@ -29,7 +29,7 @@ typedef struct state {
     calibration calibration;
     dt_data *train_data, *eval_data;
     dt_train *trainer;
-    bool is_growth_told;
+    bool is_growth_told, is_unfitted_told;
 } state;
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
@@ -123,6 +123,29 @@ static void tell_growth(state *s, double epoch)
     s->is_growth_told = true;
 }
 
+/* Once, by one rank: a model has a temperature that nobody fits. */
+static void tell_unfitted(state *s)
+{
+    const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
+    if (s->is_unfitted_told || !s->prediction.has_temperature || s->prediction.calibrates ||
+        (comm != NULL && comm->rank(s->h) != 0)) {
+        return;
+    }
+    dt_logf(s->h, 1,
+            "the world model's option calibrated is set, but phase1_world_model.calibration_folds is 0: its "
+            "temperature stays what it is; set calibration_folds to 2 or more to fit it, or calibrated to false");
+    s->is_unfitted_told = true;
+}
+
+static dt_status calibrate(state *s)
+{
+    double temperature = 0;
+    DT_TRY_H(calibration_run(&s->calibration, s->trainer));
+    DT_TRY_H(calibration_told(&s->calibration, s->trainer, &temperature));
+    s->metrics->scalar(s->h, "calibration/temperature", temperature);
+    return DT_OK;
+}
+
 static dt_status iterate(void *self, dt_progress *out)
 {
     state *s = self;
@@ -132,12 +155,13 @@ static dt_status iterate(void *self, dt_progress *out)
     const double epoch = steps_per_epoch > 0 ? (double)step / (double)steps_per_epoch : 0.0;
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, horizon_at(&s->config, epoch), &seconds));
     tell_growth(s, epoch);
+    tell_unfitted(s);
     const dt_status st = dt_train_iterate(s->train, s->trainer, out);
     if (st >= 0) {
         s->metrics->scalar(s->h, "charts/horizon_s", seconds);
     }
     if (st >= 0 && s->prediction.calibrates && (out->epoch_end || st == DT_DONE)) {
-        DT_TRY_H(calibration_run(&s->calibration, s->trainer));
+        DT_TRY_H(calibrate(s));
     }
     return st;
 }
@@ -148,6 +172,11 @@ static dt_status evaluate(void *self, dt_progress *out)
     /* the graph reads it, the figures do not depend on it */
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, s->config.prediction.horizon_s, NULL));
     DT_TRY_H(accuracy_run(&s->accuracy, s->trainer, s->eval_data));
+    if (s->prediction.calibrates) {
+        double temperature = 0;
+        DT_TRY_H(calibration_told(&s->calibration, s->trainer, &temperature));
+        s->metrics->report(s->h, "temperature", &temperature, 0);
+    }
     out->evaluated = 1;
     return DT_OK;
 }

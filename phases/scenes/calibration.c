@@ -103,6 +103,22 @@ static double best_of(const calibration *c)
     return FIRST + best * STEP;
 }
 
+dt_status calibration_told(calibration *c, dt_train *t, double *mean_p)
+{
+    const int64_t n = AXES * c->prediction->F;
+    double sum = 0;
+    if (c->train->vector_size(t) != (uint64_t)n) {
+        return DT_FAIL_H(c->h, DT_EPLUGIN, "the world model's temperature has %llu numbers, its output has %lld",
+                         (unsigned long long)c->train->vector_size(t), (long long)n);
+    }
+    DT_TRY_H(c->train->vector_get(t, c->temperature));
+    for (int64_t i = 0; i < n; i++) {
+        sum += (double)c->temperature[i];
+    }
+    *mean_p = sum / (double)n;
+    return DT_OK;
+}
+
 dt_status calibration_run(calibration *c, dt_train *t)
 {
     const int64_t n = AXES * c->prediction->F;
@@ -112,11 +128,8 @@ dt_status calibration_run(calibration *c, dt_train *t)
     if (c->n_windows == 0 || c->shape.n_horizons == 0) {
         return DT_OK; /* nothing is known */
     }
-    if (c->train->vector_size(t) != (uint64_t)n) {
-        return DT_FAIL_H(c->h, DT_EPLUGIN, "the world model's temperature has %llu numbers, its output has %lld",
-                         (unsigned long long)c->train->vector_size(t), (long long)n);
-    }
-    DT_TRY_H(c->train->vector_get(t, c->temperature));
+    double before = 0;
+    DT_TRY_H(calibration_told(c, t, &before)); /* c->temperature is what it was */
     const float found = (float)best_of(c);
     for (int64_t i = 0; i < n; i++) {
         c->temperature[i] += found;

@@ -32,6 +32,9 @@ typedef struct calibration {
  * temperature), DT_ENOMEM, those of prediction_bind_data. */
 dt_status calibration_init(calibration *c, prediction *p, const dt_train_api *train, int64_t folds);
 void calibration_fini(calibration *c);
+/* Its mean, the logarithm of a factor: fitting moves all of it alike. t as below. Errors: those of the trainer,
+ * DT_EPLUGIN (it has another size). */
+dt_status calibration_told(calibration *c, dt_train *t, double *mean_p);
 /* Fits and sets it. t was made with the loss "temperature" apart. Errors: those of the trainer. */
 dt_status calibration_run(calibration *c, dt_train *t);
 

@@ -263,6 +263,13 @@ static dt_tensor *mixture_nll(const prediction *p, dt_graph *g, const dt_named t
     return dt_sum(g, dt_affine(g, log_sum, -1.0 / n, 0.0));
 }
 
+/* The temperature's mean, once per vehicle, summed over them. */
+static dt_tensor *mean_temperature(const prediction *p, dt_graph *g, const dt_named told[N_TOLD])
+{
+    dt_tensor *share = dt_fill(g, dt_merge(g, told[SPREAD].tensor), 1.0 / (double)(AXES * p->F)); /* [S,2F] */
+    return dt_sum(g, dt_mul(g, share, told[TEMPERATURE].tensor));
+}
+
 static dt_status record_risk(const prediction *p, dt_graph *g, dt_tensor *risk)
 {
     const dt_graph_api *api = g->api;
@@ -306,7 +313,7 @@ dt_status prediction_record(const prediction *p, dt_graph *g)
         DT_TRY_H(record_risk(p, g, view[1].tensor));
     }
     if (p->calibrates) {
-        DT_TRY_H(api->loss(g, "temperature", dt_sum(g, dt_affine(g, told[TEMPERATURE].tensor, 0.0, 0.0)), 0.0, "1"));
+        DT_TRY_H(api->loss(g, "temperature", mean_temperature(p, g, told), 0.0, "S"));
     }
     DT_TRY_H(api->output(g, "future", future));
     DT_TRY_H(api->output(g, "spread", spread));

@@ -46,7 +46,7 @@ typedef struct prediction {
     bool has_roads;      /* the world model was bound to data that tells of them */
     int64_t K;           /* futures that the world model tells with their probabilities; 0: one, without */
     int has_temperature; /* of its deviations */
-    int calibrates;      /* the caller's: the loss "temperature" depends on it alone, and is 0 times itself */
+    int calibrates;      /* the caller's: the loss "temperature" is its mean, and of weight 0 */
     float *weight;       /* [F] owned: of the future's steps */
 } prediction;
 

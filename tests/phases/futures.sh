@@ -38,6 +38,8 @@ same resumed "stopped and resumed"
 
 # the fitted temperature is used: without it the same weights have other deviations, and the same positions
 train 0 plain --set world_lstm.calibrated=false --set phase1_world_model.calibration_folds=0
+train 0 unfitted --max-steps 1 --set phase1_world_model.calibration_folds=0
+says 1 "calibration_folds is 0: its temperature stays what it is; set calibration_folds to 2 or more"
 train 2 x --set world_lstm.calibrated=false
 says 1+ "the world model has no temperature to fit; set its option calibrated"
 train 2 x --set phase1_world_model.calibration_folds=1
@@ -49,5 +51,10 @@ for key in min_ade_6 min_fde_1 miss_rate_6 coverage_50 coverage_95 cv_ade; do
     [ -n "$(number whole $key)" ] || fail "eval tells no $key"
 done
 [ "$(number whole coverage_50)" != "$(number plain coverage_50)" ] || fail "the temperature changes no ellipse"
+# metrics, evaluation and the curve of the loss tell it
+fitted=$(sed -n 's/.*"calibration\/temperature":\([-0-9.e]*\).*/\1/p' "$work/whole/metrics.jsonl" | tail -n 1)
+[ -n "$fitted" ] && [ "$fitted" != 0 ] || fail "the temperature in the metrics is '$fitted'"
+[ "$(number whole temperature)" = "$fitted" ] || fail "eval tells '$(number whole temperature)', not $fitted"
+grep -q '"losses/temperature":-\{0,1\}[0-9.e-]*[1-9]' "$work/whole/metrics.jsonl" || fail "losses/temperature is 0"
 grep -rqa '"world.temperature"' "$work/whole/checkpoints" || fail "no temperature in the checkpoint"
 finish

@@ -745,6 +745,8 @@ static void test_temperature_is_fitted(void **test)
         assert_float_equal(w->temperature[f][0], 0.4, 1e-6);
         assert_float_equal(w->temperature[f][1], 0.4 + 0.1 * f, 1e-6);
     }
+    /* the mean of 0.4 and 0.4 .. 0.8 */
+    assert_non_null(strstr(w->reports, "calibration/temperature=0.5\n"));
     memset(w->complete, 0, sizeof(w->complete)); /* nothing to fit it to: it stays */
     assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
     assert_float_equal(w->temperature[0][0], 0.4, 1e-6);
