@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { DESERTED_STEPS = 100000 };
+
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
 dt_status offpolicy_check(const dt_host *h, const char *phase, const offpolicy_config *c)
@@ -175,15 +177,31 @@ static void report_episodes(const offpolicy_learner *l, const dt_rollout_report 
     }
 }
 
+/* Nobody has acted for so many steps of each instance: the first agent may be rare, but not as rare as that. */
+static dt_status check_deserted(const offpolicy_learner *l, int64_t steps)
+{
+    return steps < DESERTED_STEPS
+               ? DT_OK
+               : DT_FAIL_H(l->h, DT_ECONFIG,
+                           "%s: no agent that learns has acted in %lld steps of each instance of %s, so that "
+                           "%s.learning_starts = %lld samples never come; with several teams see that "
+                           "opponents.learner is one that plays, else that the environment's options let agents in",
+                           l->phase, (long long)steps, l->bind->env_id(l->roles.wiring->env), l->phase,
+                           (long long)l->config.learning_starts);
+}
+
 /* Acts and keeps until there is enough to learn from; episodes are told of the last time. */
 static dt_status act(const offpolicy_learner *l, uint64_t *env_steps_p)
 {
     dt_rollout_report r;
+    int64_t deserted = 0; /* steps of each instance since an agent acted */
     do {
+        DT_TRY_H(check_deserted(l, deserted));
         r = (dt_rollout_report){.struct_size = sizeof(r)};
         DT_TRY_H(l->rollout->collect(l->experience, l->trainer, &r));
         DT_TRY_H(l->replay->add(l->memory));
         *env_steps_p += r.env_steps;
+        deserted = r.agent_steps > 0 ? 0 : deserted + l->config.collect_steps;
     } while (l->replay->count(l->memory) < (uint64_t)l->config.learning_starts);
     report_episodes(l, &r);
     l->metrics->scalar(l->h, "charts/episodes", (double)r.episodes);

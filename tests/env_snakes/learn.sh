@@ -91,6 +91,10 @@ for shadow in "" target; do
     [ "$(state_hash "$work/ddpg")" = "$(state_hash "$work/ddpg_part")" ] || fail "phase_ddpg, shadow '$shadow': other bits"
     rm -rf "$work/ddpg" "$work/ddpg_part"
 done
+
+# a team that is in no game never learns
+refused 2 "no agent that learns" --set opponents.learner=1 --set env_snakes.self_play=0.000000001 \
+    --set env.instances=1 --set phase_ddpg.collect_steps=100 --threads 1
 base=$rules
 
 # evaluations have the opponent, not the schedule, unless they ask for it
