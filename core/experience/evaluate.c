@@ -252,6 +252,7 @@ static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
 {
     dt_rollout *r = e->r;
     dt_rollout_ahead_rest(r); /* whose policy acts here; how it ended the next collect tells */
+    DT_TRY(r->opponents != NULL ? dt_opponents_check_evaluation(r->opponents) : DT_OK);
     e->n = e->end - e->begin < r->last - r->first ? e->end - e->begin : r->last - r->first;
     DT_TRY(dt_rollout_policy(r, ((dt_stage *)(void *)t)->trainer));
     if (e->n == 0) {

@@ -32,6 +32,32 @@ static dt_status mark_places(dt_opponents *o, uint32_t *n_p)
                               (long long)o->opts.learner, o->r->env->comp->desc.id, teams - 1);
 }
 
+dt_status dt_opponents_check_evaluation(const dt_opponents *o)
+{
+    const dt_env *e = o->r->env;
+    const dt_layout *l = dt_env_layout(e, e->judged);
+    for (uint32_t a = 0; a < l->spec.n_agents; a++) {
+        if (o->is_opponent[a] == 0) {
+            return DT_OK;
+        }
+    }
+    return DT_FAIL(DT_ECONFIG,
+                   "opponents.learner = %lld, and evaluations in %s have no place of team %lld, so that they judge "
+                   "nobody; let another team learn, give evaluations this one by options of the environment "
+                   "(evaluation.env), or set training.eval_interval = 0",
+                   (long long)o->opts.learner, e->comp->desc.id, (long long)o->opts.learner);
+}
+
+/* Before training: the first evaluation comes late. */
+static dt_status check_evaluations(const dt_opponents *o)
+{
+    const dt_stage *s = o->r->stage;
+    dt_training_opts training;
+    DT_TRY(dt_config_training(s->d.config, s->d.index, &training));
+    const bool evaluates = s->d.phase->ops.phase.evaluate != NULL && training.eval_interval > 0;
+    return evaluates ? dt_opponents_check_evaluation(o) : DT_OK;
+}
+
 static dt_status make(dt_rollout *r, dt_opponents *o, uint32_t *n_p)
 {
     o->r = r;
@@ -39,7 +65,8 @@ static dt_status make(dt_rollout *r, dt_opponents *o, uint32_t *n_p)
     if (o->is_opponent == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for opponents");
     }
-    return mark_places(o, n_p);
+    DT_TRY(mark_places(o, n_p));
+    return *n_p > 0 ? check_evaluations(o) : DT_OK;
 }
 
 dt_status dt_opponents_create(dt_rollout *r, dt_opponents **out_p)

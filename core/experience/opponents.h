@@ -32,13 +32,16 @@ typedef struct dt_opponents {
 } dt_opponents;
 
 /* NULL in *out_p: the environment has one team, or the configuration says that the policy plays all of them. Errors:
- * DT_ECONFIG (no such team), DT_ENOMEM. */
+ * DT_ECONFIG (no such team, or none of its places in the evaluations that training makes), DT_ENOMEM. */
 dt_status dt_opponents_create(dt_rollout *r, dt_opponents **out_p) DT_NODISCARD;
 void dt_opponents_destroy(dt_opponents *o);
-/* Their policy was recorded; the tracks are there. Errors: DT_ECONFIG (no such shadow), DT_ENOMEM. */
+/* Their policy was recorded; the tracks are there. Errors: DT_ENOMEM. */
 dt_status dt_opponents_prepare(dt_opponents *o) DT_NODISCARD;
 void dt_opponents_drop(dt_opponents *o); /* the policy, and the tracks, go */
-/* A round is about to be acted by the rollout's policy, which is ready. */
+/* Errors: DT_ECONFIG (evaluations have no place of the team that learns). */
+dt_status dt_opponents_check_evaluation(const dt_opponents *o) DT_NODISCARD;
+/* A round is about to be acted by the rollout's policy, which is ready. Errors: DT_ECONFIG (no such shadow, or it does
+ * not hold the controller). */
 dt_status dt_opponents_begin(dt_opponents *o) DT_NODISCARD;
 /* The same of an evaluation; *with acts there. */
 dt_status dt_opponents_judge(dt_opponents *o, dt_collect_opponents *with) DT_NODISCARD;

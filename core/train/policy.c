@@ -280,6 +280,32 @@ static dt_status values_of_now(const dt_policy *p, float *to)
     return DT_OK;
 }
 
+static bool holds_controller(const dt_param_shadow *s)
+{
+    return strcmp(s->role, "controller") == 0;
+}
+
+/* It holds nothing that chooses actions: with it the policy would meet itself. */
+static dt_status refuse_shadow(const dt_param_table *all, const char *shadow)
+{
+    bool is_there = false;
+    dt_str can = {0};
+    for (uint32_t k = 0; k < all->n_shadows; k++) {
+        is_there = is_there || strcmp(all->shadow[k].name, shadow) == 0;
+        if (holds_controller(&all->shadow[k])) {
+            dt_str_addf(&can, "%s\"%s\"", can.bytes > 0 ? " or " : "", all->shadow[k].name);
+        }
+    }
+    const char *why =
+        is_there ? "that shadow of the phase does not hold the controller" : "the phase has no such shadow";
+    const char *instead = can.bytes > 0 ? "one that holds the controller is "
+                                        : "none holds the controller: leave opponents.shadow empty, for the pool";
+    const dt_status st = DT_FAIL(DT_ECONFIG, "opponents.shadow = \"%s\": %s; %s%s", shadow, why, instead,
+                                 can.bytes > 0 ? dt_str_text(&can) : "");
+    dt_str_fini(&can);
+    return st;
+}
+
 dt_status dt_policy_values(const dt_policy *p, const char *shadow, float *to)
 {
     const dt_param_table *all = p->t->d.params;
@@ -289,10 +315,10 @@ dt_status dt_policy_values(const dt_policy *p, const char *shadow, float *to)
         const dt_param *x = &all->param[i];
         if (x->is_shadow && strcmp(all->shadow[x->shadow].name, shadow) == 0) {
             memcpy(to + all->param[x->of].offset, to + x->offset, (size_t)x->count * sizeof(*to));
-            is_there = true;
+            is_there = is_there || holds_controller(&all->shadow[x->shadow]);
         }
     }
-    return is_there ? DT_OK : DT_FAIL(DT_ECONFIG, "opponents.shadow = \"%s\": the phase has no such shadow", shadow);
+    return is_there ? DT_OK : refuse_shadow(all, shadow);
 }
 
 uint64_t dt_policy_trained(const dt_policy *p)

@@ -56,7 +56,7 @@ dt_status dt_policy_load(dt_policy *p, const void *data, size_t size) DT_NODISCA
 /* The values that runs read now, of all parameters: [floats of dt_policy_params]. */
 size_t dt_policy_params(const dt_policy *p);
 /* shadow: with its values in the place of those of the models that it follows; NULL: none. Errors: DT_ECONFIG (there is
- * no such shadow). */
+ * no such shadow, or it does not hold the controller). */
 dt_status dt_policy_values(const dt_policy *p, const char *shadow, float *to) DT_NODISCARD;
 /* Of such values what training changes, but for shadows: their number, appended to out, and back from as many. Hands
  * back where these end. */

@@ -77,6 +77,7 @@ done
 grep -q "it begins anew" "$work/err" || fail "nothing is said of a pool of another size"
 refused 2 "no such team" --set opponents.learner=2
 refused 2 "no such shadow" --set opponents.shadow=target
+refused 2 "no place of team 1" --set opponents.learner=1 --set training.eval_interval=1
 refused 2 "latest" --set opponents.latest=1.5
 
 # off policy: a pool, and a target network as the opponent
@@ -91,10 +92,16 @@ for shadow in "" target; do
     [ "$(state_hash "$work/ddpg")" = "$(state_hash "$work/ddpg_part")" ] || fail "phase_ddpg, shadow '$shadow': other bits"
     rm -rf "$work/ddpg" "$work/ddpg_part"
 done
+refused 2 'holds the controller is "target"' --set opponents.shadow=tarjet
 
 # a team that is in no game never learns
 refused 2 "no agent that learns" --set opponents.learner=1 --set env_snakes.self_play=0.000000001 \
     --set env.instances=1 --set phase_ddpg.collect_steps=100 --threads 1
+
+# a target of the critic alone is no opponent
+base="--plugin phase_coma -q --set env.id=snakes --set env.instances=4 --set env_snakes.max_steps=16 $self
+      --set training.eval_interval=0 --set evaluation.baselines= --set report.enabled=false"
+refused 2 "does not hold the controller" --set opponents.shadow=target
 base=$rules
 
 # evaluations have the opponent, not the schedule, unless they ask for it
