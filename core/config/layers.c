@@ -23,18 +23,36 @@ static uint32_t count(const dt_node *n, dt_layer layer)
     return sum;
 }
 
+/* id [n]: of a component, as the configuration says it. */
+static bool is_named(const char *section, const char *id, size_t n)
+{
+    static const char env[] = "env_"; /* "cartpole" is env_cartpole */
+    const size_t skip = strncmp(section, env, sizeof(env) - 1) == 0 ? sizeof(env) - 1 : 0;
+    return n > 0 && ((strlen(section) == n && memcmp(section, id, n) == 0) ||
+                     (strlen(section + skip) == n && memcmp(section + skip, id, n) == 0));
+}
+
 /* Is that the section of something that the phase names by this key? */
 static bool is_wired(const dt_config *c, int64_t phase, const char *key, const char *section)
 {
-    static const char env[] = "env_"; /* "cartpole" is env_cartpole */
     const char *id = "";
     dt_origin origin;
     if (dt_config_get(c, phase, key, &id, &origin) != DT_OK) {
         dt_error_clear();
         return false;
     }
-    return *id != '\0' && (strcmp(section, id) == 0 ||
-                           (strncmp(section, env, sizeof(env) - 1) == 0 && strcmp(section + sizeof(env) - 1, id) == 0));
+    return is_named(section, id, strlen(id));
+}
+
+static bool is_in_mix(const dt_config *c, int64_t phase, const char *section)
+{
+    const dt_node *list = dt_config_effective(c, phase, "env", "mix");
+    for (const dt_node *word = list != NULL ? list->first : NULL; word != NULL; word = word->next) {
+        if (word->text != NULL && is_named(section, word->text, strcspn(word->text, ": "))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The phase's own section, dtrain's, and those of what it is wired to. */
@@ -43,7 +61,7 @@ static bool concerns(const dt_config *c, int64_t phase, const char *section, con
     const char *role[DT_CONFIG_MAX_ROLES];
     const uint32_t n = dt_config_roles(c, role);
     if (strcmp(section, id) == 0 || dt_config_is_host_section(section) || is_wired(c, phase, "env.id", section) ||
-        is_wired(c, phase, "data.source", section)) {
+        is_in_mix(c, phase, section) || is_wired(c, phase, "data.source", section)) {
         return strcmp(section, "phases") != 0;
     }
     for (uint32_t i = 0; i < n; i++) {

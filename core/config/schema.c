@@ -231,6 +231,9 @@ static const dt_option comm_table[] = {
 
 static const dt_option env_table[] = {
     ROW(dt_env_opts, id, STR, 0, "", NULL, 0, 0, NULL, "id of the environment"),
+    ROW(dt_env_opts, mix, WORDS, 0, "", NULL, 0, 0, NULL,
+        "several environments to train in, separated by commas: instance i is of entry i modulo their number. An entry "
+        "is id or id:option=value;option=value; evaluations are in env.id. Empty = env.id alone"),
     ROW(dt_env_opts, instances, I64, 0, "12", "1", 1, 65536, NULL, "environments stepped together"),
     ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations,
         "where environments run; auto = threads for those that come with dtrain, processes for others"),

@@ -92,6 +92,7 @@ void dt_comm_weights(const dt_comm_opts *o, uint32_t *out);
 
 typedef struct dt_env_opts {
     const char *id;
+    const char *const *mix; /* mix.h */
     int64_t instances;
     uint32_t isolation;
     int64_t workers; /* threads that step environments, 0: the training thread does */

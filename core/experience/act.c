@@ -37,17 +37,19 @@ uint64_t dt_rollout_seed(void *user, uint32_t number, uint64_t episode)
 
 static dt_status make_instances(dt_rollout *r)
 {
+    if (r->env->n_mix > 0 && r->first % r->env->n_mix != r->env->number) {
+        DT_TRY(dt_env_remake(r->env, &r->env->training, r->first));
+    }
     r->self[0] = r->env->self;
     DT_TRY(dt_env_make(r->env, &r->env->training, r->first + 1, r->last - r->first - 1, r->self + 1));
-    const dt_vector_desc d = {.id = r->env->comp->desc.id,
+    const dt_vector_desc d = {.kind = r->env->kind,
+                              .n_kinds = r->env->n_kinds,
                               .layout = &r->env->layout,
-                              .ops = r->env->ops,
                               .self = r->self,
                               .n = r->last - r->first,
                               .first = r->first,
                               .workers = r->workers,
                               .groups = dt_rollout_groups(r, r->last - r->first),
-                              .max_steps = r->env->layout.spec.max_steps,
                               .max_steps_from = "its own spec (max_steps)",
                               .n_cut = &r->env->n_cut,
                               .user = r,

@@ -27,6 +27,7 @@ typedef struct evaluation {
     uint32_t items;      /* of a job's result */
     double *result;      /* [jobs, items] */
     void **self;         /* [n] */
+    dt_vector_kind kind;
     dt_vector *vector;
     dt_buffer buffer;
     dt_risk *risk_model; /* of the recorded vehicles; NULL: nobody predicts */
@@ -149,7 +150,7 @@ static dt_status make_instances(evaluation *e)
     const bool is_alone = (r->env->comp->desc.flags & DT_COMP_PROCESS) != 0 && !r->env->in_process;
     if (is_alone && r->vector == NULL && e->n == 1) {
         e->is_first = true;
-        DT_TRY(is_apart(r->env) ? dt_env_remake(r->env, r->env->judged) : DT_OK);
+        DT_TRY(is_apart(r->env) ? dt_env_remake(r->env, r->env->judged, 0) : DT_OK);
         e->self[0] = r->env->self;
         return DT_OK;
     }
@@ -171,14 +172,14 @@ static dt_status prepare(evaluation *e)
     dt_rollout_scale(r, &e->buffer);
     DT_TRY(make_instances(e));
     const uint32_t own = r->env->judged->max_steps;
-    const dt_vector_desc d = {.id = r->env->comp->desc.id,
+    e->kind = (dt_vector_kind){r->env->comp->desc.id, r->env->ops, own > 0 ? own : r->evaluation_steps};
+    const dt_vector_desc d = {.kind = &e->kind,
+                              .n_kinds = 1,
                               .layout = l,
-                              .ops = r->env->ops,
                               .self = e->self,
                               .n = e->n,
                               .workers = r->workers,
                               .groups = r->in_flight > 0 ? dt_rollout_groups(r, e->n) : 1,
-                              .max_steps = own > 0 ? own : r->evaluation_steps,
                               .max_steps_from = own > 0 ? "its own spec (max_steps)" : "evaluation.max_steps",
                               .n_cut = &r->env->n_cut,
                               .user = e,
@@ -300,9 +301,9 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
     dt_risk_close(e.risk_model);
     dt_vector_destroy(e.vector);
     if (e.self != NULL && !e.is_first) {
-        dt_env_drop(r->env, e.n, e.self);
+        dt_env_drop(r->env, r->env->judged, 0, e.n, e.self);
     } else if (e.is_first && is_apart(r->env) && r->stage->d.judged == NULL && st == DT_OK) {
-        st = dt_env_remake(r->env, &r->env->training); /* which goes on */
+        st = dt_env_remake(r->env, &r->env->training, 0); /* which goes on */
     }
     dt_buffer_fini(&e.buffer);
     dt_free(e.self);

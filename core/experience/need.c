@@ -60,11 +60,12 @@ static void act(const dt_layout *l, uint32_t step, char *record)
     }
 }
 
-static dt_status play(dt_rollout *r, void **self, dt_rollout_need *out)
+static dt_status play(dt_rollout *r, uint32_t number, void **self, dt_rollout_need *out)
 {
     const dt_layout *l = &r->env->layout;
-    const dt_vector_desc d = {
-        .id = r->env->comp->desc.id, .layout = l, .ops = r->env->ops, .self = self, .n = 1, .seed = trial_seed};
+    dt_vector_kind kind = r->env->kind[number];
+    kind.max_steps = 0;
+    const dt_vector_desc d = {.kind = &kind, .n_kinds = 1, .layout = l, .self = self, .n = 1, .seed = trial_seed};
     dt_vector *v = NULL;
     double sum[1 + DT_ENV_MAX_SYMBOLS] = {0};
     uint32_t seen = 0;
@@ -95,13 +96,13 @@ static dt_status play(dt_rollout *r, void **self, dt_rollout_need *out)
 
 /* An instance of its own, so that those of the run begin untouched. One that fails says nothing here: where it matters
  * it fails again. */
-static void try_instance(dt_rollout *r, dt_rollout_need *out)
+static void try_instance(dt_rollout *r, uint32_t number, dt_rollout_need *out)
 {
     void *self = NULL;
     const uint64_t before = heap_bytes();
-    dt_status st = dt_env_make(r->env, &r->env->training, 0, 1, &self);
+    dt_status st = dt_env_make(r->env, &r->env->training, number, 1, &self);
     if (st == DT_OK) {
-        st = play(r, &self, out);
+        st = play(r, number, &self, out);
     }
     const uint64_t after = heap_bytes();
     if (st == DT_OK && r->env->in_process) {
@@ -109,8 +110,23 @@ static void try_instance(dt_rollout *r, dt_rollout_need *out)
     } else {
         out->instance = st == DT_OK && after > before ? after - before : 0;
     }
-    dt_env_drop(r->env, 1, &self);
+    dt_env_drop(r->env, &r->env->training, number, 1, &self);
     dt_error_clear();
+}
+
+/* Of several environments: what the largest one needs. */
+static void try_instances(dt_rollout *r, dt_rollout_need *out)
+{
+    try_instance(r, 0, out);
+    for (uint32_t k = 1; k < r->env->n_kinds; k++) {
+        dt_rollout_need other = *out;
+        try_instance(r, k, &other);
+        out->instance = other.instance > out->instance ? other.instance : out->instance;
+        out->shared = other.shared > out->shared ? other.shared : out->shared;
+        for (uint32_t i = 0; i <= r->env->layout.spec.n_symbols; i++) {
+            out->mean[i] = fmax(out->mean[i], other.mean[i]);
+        }
+    }
 }
 
 static uint64_t buffer_bytes(const dt_buffer *b, const double *mean, uint64_t *resident)
@@ -205,7 +221,7 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
         out->processes = own;
     }
     if (!r->env->in_process || r->stage->tries_processes) {
-        try_instance(r, out);
+        try_instances(r, out);
     }
     DT_TRY(dt_rollout_prepare(r, t));
     out->instances = own;

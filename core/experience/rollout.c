@@ -168,7 +168,7 @@ void dt_rollout_destroy(dt_rollout *r)
     dt_rollout_ahead_fini(r);
     dt_vector_destroy(r->vector);
     if (r->self != NULL) { /* the first one is the environment's */
-        dt_env_drop(r->env, r->last - r->first - 1, r->self + 1);
+        dt_env_drop(r->env, &r->env->training, r->first + 1, r->last - r->first - 1, r->self + 1);
     }
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         dt_moments_fini(&r->obs[i]);

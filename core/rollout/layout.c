@@ -335,17 +335,56 @@ uint32_t dt_layout_team(const dt_layout *l, uint32_t place)
     return l->spec.team != NULL ? l->spec.team[place] : 0;
 }
 
-static bool names_differ(const char *const *a, const char *const *b, uint32_t n)
+static dt_status compare_ports(const dt_layout *l, const dt_env_spec *spec)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (strcmp(a[i], b[i]) != 0) {
-            return true;
+    for (uint32_t i = 0; i < l->spec.n_obs; i++) {
+        const dt_port *p = &l->spec.obs[i], *q = &spec->obs[i];
+        if (strcmp(p->name, q->name) != 0 || strcmp(p->dims, q->dims) != 0 || p->dtype != q->dtype ||
+            p->flags != q->flags) {
+            return DT_FAIL(DT_EPLUGIN, "port %u is %s [%s, %s, flags %u] instead of %s [%s, %s, flags %u]", i, q->name,
+                           q->dims, dt_dtype_name(q->dtype), q->flags, p->name, p->dims, dt_dtype_name(p->dtype),
+                           p->flags);
         }
     }
-    return false;
+    for (uint32_t k = 0; k < l->spec.n_symbols; k++) {
+        const dt_dim *was = &l->spec.symbols[k], *is = &spec->symbols[k];
+        if (strcmp(was->name, is->name) != 0 || was->size != is->size) {
+            return DT_FAIL(DT_EPLUGIN, "symbol %u is %s of at most %lld rows instead of %s of %lld", k, is->name,
+                           (long long)is->size, was->name, (long long)was->size);
+        }
+    }
+    return DT_OK;
 }
 
-dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec)
+static dt_status compare_actions(const dt_env_spec *a, const dt_env_spec *b)
+{
+    for (uint32_t h = 0; h < a->n_heads; h++) {
+        if (a->choices[h] != b->choices[h]) {
+            return DT_FAIL(DT_EPLUGIN, "discrete action %u has %d choices instead of %d", h, b->choices[h],
+                           a->choices[h]);
+        }
+    }
+    for (uint32_t i = 0; i < a->n_continuous; i++) {
+        if (memcmp(&a->low[i], &b->low[i], sizeof(float)) != 0 ||
+            memcmp(&a->high[i], &b->high[i], sizeof(float)) != 0) {
+            return DT_FAIL(DT_EPLUGIN, "continuous action %u has the bounds %g and %g instead of %g and %g", i,
+                           (double)b->low[i], (double)b->high[i], (double)a->low[i], (double)a->high[i]);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status compare_names(const char *what, const char *const *was, const char *const *is, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(was[i], is[i]) != 0) {
+            return DT_FAIL(DT_EPLUGIN, "%s %u is called %s instead of %s", what, i, is[i], was[i]);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_layout_differ(const dt_layout *l, const dt_env_spec *spec)
 {
     const dt_env_spec *a = &l->spec;
     const struct {
@@ -360,61 +399,43 @@ dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec)
                  {"metrics", a->n_metrics, spec->n_metrics}};
     for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
         if (count[i].was != count[i].is) {
-            return DT_FAIL(DT_EPLUGIN, "its spec has changed: %u %s, and there were %u", count[i].is, count[i].what,
-                           count[i].was);
+            return DT_FAIL(DT_EPLUGIN, "%u %s instead of %u", count[i].is, count[i].what, count[i].was);
         }
     }
     for (uint32_t i = 0; i < a->n_agents; i++) {
         const uint32_t was = dt_layout_team(l, i), is = spec->team != NULL ? spec->team[i] : 0;
         if (was != is) {
-            return DT_FAIL(DT_EPLUGIN, "its spec has changed: place %u is of team %u, and it was of %u", i, is, was);
+            return DT_FAIL(DT_EPLUGIN, "place %u is of team %u instead of %u", i, is, was);
         }
     }
-    for (uint32_t i = 0; i < a->n_obs; i++) {
-        const dt_port *p = &a->obs[i], *q = &spec->obs[i];
-        if (strcmp(p->name, q->name) != 0 || strcmp(p->dims, q->dims) != 0 || p->dtype != q->dtype ||
-            p->flags != q->flags) {
-            return DT_FAIL(DT_EPLUGIN, "its spec has changed: port %u is %s [%s], and it was %s [%s]", i, q->name,
-                           q->dims, p->name, p->dims);
-        }
-    }
-    for (uint32_t k = 0; k < a->n_symbols; k++) {
-        if (strcmp(a->symbols[k].name, spec->symbols[k].name) != 0 || a->symbols[k].size != spec->symbols[k].size) {
-            return DT_FAIL(DT_EPLUGIN,
-                           "its spec has changed: symbol %u is %s of at most %lld rows, and it was %s of %lld", k,
-                           spec->symbols[k].name, (long long)spec->symbols[k].size, a->symbols[k].name,
-                           (long long)a->symbols[k].size);
-        }
-    }
-    const bool acts = (a->n_heads > 0 && memcmp(a->choices, spec->choices, a->n_heads * sizeof(int32_t)) != 0) ||
-                      (a->n_continuous > 0 && (memcmp(a->low, spec->low, a->n_continuous * sizeof(float)) != 0 ||
-                                               memcmp(a->high, spec->high, a->n_continuous * sizeof(float)) != 0));
-    const bool names =
-        names_differ(a->costs, spec->costs, a->n_costs) || names_differ(a->metrics, spec->metrics, a->n_metrics);
-    if (acts || names) {
-        return DT_FAIL(DT_EPLUGIN, "its spec has changed: %s",
-                       acts ? "choices or bounds of its actions differ" : "names of costs or metrics differ");
-    }
-    return DT_OK;
+    DT_TRY(compare_ports(l, spec));
+    DT_TRY(compare_actions(a, spec));
+    DT_TRY(compare_names("cost", a->costs, spec->costs, a->n_costs));
+    return compare_names("metric", a->metrics, spec->metrics, a->n_metrics);
+}
+
+dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec)
+{
+    const dt_status st = dt_layout_differ(l, spec);
+    return st < 0 ? DT_CONTEXT(st, "its spec has changed") : DT_OK;
 }
 
 /* Places and their teams are as l has them for the comparison. */
-dt_status dt_layout_compare_part(const dt_layout *l, const dt_env_spec *spec)
+dt_status dt_layout_differ_part(const dt_layout *l, const dt_env_spec *spec)
 {
     dt_env_spec part = *spec;
     if (spec->n_agents > l->spec.n_agents) {
-        return DT_FAIL(DT_EPLUGIN, "its spec has changed: %u places for agents, and there were %u", spec->n_agents,
-                       l->spec.n_agents);
+        return DT_FAIL(DT_EPLUGIN, "%u places for agents instead of %u", spec->n_agents, l->spec.n_agents);
     }
     for (uint32_t a = 0; a < spec->n_agents; a++) {
         const uint32_t was = dt_layout_team(l, a), is = spec->team != NULL ? spec->team[a] : 0;
         if (was != is) {
-            return DT_FAIL(DT_EPLUGIN, "its spec has changed: place %u is of team %u, and it was of %u", a, is, was);
+            return DT_FAIL(DT_EPLUGIN, "place %u is of team %u instead of %u", a, is, was);
         }
     }
     part.n_agents = l->spec.n_agents;
     part.team = l->spec.team;
-    return dt_layout_compare(l, &part);
+    return dt_layout_differ(l, &part);
 }
 
 void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io)

@@ -38,8 +38,10 @@ dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec) 
 void dt_layout_fini(dt_layout *l);
 /* Is another instance's spec, or the same one's after a reset, this one? Errors: DT_EPLUGIN names what differs. */
 dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
+/* The same of another environment, whose difference is said bare: "2 metrics instead of 1". */
+dt_status dt_layout_differ(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
 /* The same, but for places behind the last one that spec has. */
-dt_status dt_layout_compare_part(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
+dt_status dt_layout_differ_part(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
 uint32_t dt_layout_team(const dt_layout *l, uint32_t place); /* that a place is of */
 /* The arrays of a record, as an environment sees them; reset has no actions. obs: [n_obs] addresses, filled in. */
 void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io);

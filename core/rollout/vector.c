@@ -112,6 +112,7 @@ dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p)
     for (uint32_t i = 0; i < d->n && st == DT_OK; i++) {
         dt_instance *x = &v->instance[i];
         x->self = d->self[i];
+        x->kind = &d->kind[(d->first + i) % d->n_kinds];
         x->record = v->record + i * d->layout->record_bytes;
         x->number = d->first + i;
         x->is_over = true;
@@ -195,12 +196,12 @@ static dt_status reset(dt_vector *v, dt_instance *x)
     io.episode = v->d.tells_episodes ? x->episode : 0;
     memset(x->earned, 0, (2 + l->spec.n_costs + l->spec.n_metrics) * sizeof(double));
     clear_outputs(v, x);
-    const dt_status st = v->d.ops->reset(x->self, &io, v->d.seed(v->d.user, x->number, x->episode));
+    const dt_status st = x->kind->ops->reset(x->self, &io, v->d.seed(v->d.user, x->number, x->episode));
     if (st != DT_OK) {
         return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "reset returned %d", (int)st);
     }
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    DT_TRY(v->d.ops->spec(x->self, &spec));
+    DT_TRY(x->kind->ops->spec(x->self, &spec));
     DT_TRY(dt_layout_compare(l, &spec));
     DT_TRY(dt_check_record(l, x->record, NULL, false));
     x->is_over = false;
@@ -240,7 +241,7 @@ static void cut(const dt_vector *v, dt_instance *x, const uint8_t *acted)
         dt_log(DT_LOG_WARN,
                "environment %s, instance %u: episode %llu goes on behind step %u, the last one by %s; it is truncated "
                "there, and so are others like it from here on",
-               v->d.id, x->number, (unsigned long long)x->episode, v->d.max_steps, v->d.max_steps_from);
+               x->kind->id, x->number, (unsigned long long)x->episode, x->kind->max_steps, v->d.max_steps_from);
     }
 }
 
@@ -249,14 +250,14 @@ static dt_status step(dt_vector *v, dt_instance *x, uint8_t *acted)
     memcpy(acted, x->io.alive, v->d.layout->spec.n_agents);
     clear_outputs(v, x);
     x->episode_step++;
-    const dt_status st = v->d.ops->step(x->self, &x->io);
+    const dt_status st = x->kind->ops->step(x->self, &x->io);
     if (st != DT_OK && st != DT_DONE) {
         return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "step returned %d", (int)st);
     }
     x->is_over = st == DT_DONE;
     x->has_ended = x->is_over;
     DT_TRY(dt_check_record(v->d.layout, x->record, acted, x->is_over));
-    if (!x->is_over && v->d.max_steps > 0 && x->episode_step >= v->d.max_steps) {
+    if (!x->is_over && x->kind->max_steps > 0 && x->episode_step >= x->kind->max_steps) {
         cut(v, x, acted);
     }
     add_up(v, x, acted);
@@ -276,10 +277,10 @@ dt_status dt_vector_advance(dt_vector *v, uint32_t i)
         return DT_OK;
     }
     if (is_reset) {
-        return DT_CONTEXT(st, "environment %s, instance %u, reset of episode %llu", v->d.id, x->number,
+        return DT_CONTEXT(st, "environment %s, instance %u, reset of episode %llu", x->kind->id, x->number,
                           (unsigned long long)x->episode);
     }
-    return DT_CONTEXT(st, "environment %s, instance %u, episode %llu, step %llu", v->d.id, x->number,
+    return DT_CONTEXT(st, "environment %s, instance %u, episode %llu, step %llu", x->kind->id, x->number,
                       (unsigned long long)x->episode, (unsigned long long)x->episode_step);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many instances of one environment. A round steps every instance of a group once (an instance whose episode is over is
- * reset instead) and checks all it wrote. Instances depend on their number, the seed and their actions alone: not on
- * groups, workers, or who stepped them.
+ * Many instances of environments with one layout. A round steps every instance of a group once (an instance whose
+ * episode is over is reset instead) and checks all it wrote. Instances depend on their number, the seed and their
+ * actions alone: not on groups, workers, or who stepped them.
  *
  * With workers there are two groups or more, so that one is stepped while the policy looks at another; without, the
  * thread that waits does the work. A worker without work spins for a few microseconds and then sleeps: a busy neighbour
@@ -18,8 +18,16 @@
 
 #include <stdatomic.h>
 
+typedef struct dt_vector_kind { /* what an instance is one of */
+    const char *id;             /* of the environment, for errors */
+    const dt_env_ops *ops;
+    uint32_t max_steps; /* of an episode, 0: open. One that would go on behind it is truncated there by the vector: its
+                         * agents' last observations have a value, and nobody says what the episode is measured by */
+} dt_vector_kind;
+
 typedef struct dt_instance {
     void *self;
+    const dt_vector_kind *kind;
     char *record; /* layout */
     dt_env_io io;
     void *obs[DT_ENV_MAX_OBS];
@@ -39,17 +47,15 @@ typedef struct dt_instance {
 typedef struct dt_vector dt_vector;
 
 typedef struct dt_vector_desc {
-    const char *id; /* of the environment, for errors */
-    const dt_layout *layout;
-    const dt_env_ops *ops;
-    void *const *self;  /* [n] created instances, owned by the caller */
-    uint32_t n, first;  /* number of the first in the run */
-    uint32_t workers;   /* threads; 0: who waits */
-    uint32_t groups;    /* how many, with workers at least two, at most n; without workers threads may go through one
-                         * each on their own */
-    uint32_t max_steps; /* of an episode, 0: open. One that would go on behind it is truncated there by the vector: its
-                         * agents' last observations have a value, and nobody says what the episode is measured by */
-    const char *max_steps_from; /* what says so, for the warning */
+    const dt_vector_kind *kind; /* [n_kinds] of the caller's; instance i of the run is of kind i modulo n_kinds */
+    uint32_t n_kinds;
+    const dt_layout *layout; /* of all kinds */
+    void *const *self;       /* [n] created instances, owned by the caller */
+    uint32_t n, first;       /* number of the first in the run */
+    uint32_t workers;        /* threads; 0: who waits */
+    uint32_t groups; /* how many, with workers at least two, at most n; without workers threads may go through one
+                      * each on their own */
+    const char *max_steps_from; /* what says where episodes end, for the warning */
     atomic_uint *n_cut;         /* may be NULL; episodes cut so are added, and the first one is warned of */
     void *user;
     uint64_t (*seed)(void *user, uint32_t number, uint64_t episode); /* of a reset [worker] */

@@ -314,6 +314,10 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
         dt_str_addf(out, "; %u environments %s, %u more while it evaluates", n->instances * ranks,
                     n->processes > 0 ? "in processes of their own" : "in this process", n->evaluated * ranks);
     }
+    if (s->env.n_mix > 0) {
+        dt_str_add(out, "\n  mix          ");
+        dt_env_tell_mix(&s->env, out);
+    }
     dt_str_addf(out, "\n  gradients    %s", text_of_sums(s));
     if (dt_comm_size(s->d.comm) > 1) {
         dt_str_addf(out, "; rank 0 has %u shards, and sends %.3g MB of gradients and parameters a step",

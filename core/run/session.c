@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "config/mix.h"
 #include "device/open.h"
 #include "run/baselines.h"
 #include "experience/service.h"
@@ -260,6 +261,9 @@ static dt_status load_phases(dt_session *s)
         }
         const char *env = NULL;
         if (dt_config_get(s->config, i, "env.id", &env, &set_by) == DT_OK && *env != '\0') {
+            DT_TRY(declare_wired(s, DT_KIND_ENV, env));
+        }
+        for (uint32_t k = 0; (env = dt_config_mix_id(s->config, i, k)) != NULL; k++) {
             DT_TRY(declare_wired(s, DT_KIND_ENV, env));
         }
         dt_baseline_names baselines;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "collective/tree.h"
+#include "config/mix.h"
 #include "machine/limits.h"
 
 #include <stdio.h>
@@ -173,6 +174,20 @@ static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, c
     return st;
 }
 
+static dt_status check_mix(const dt_session *s, int64_t phase)
+{
+    const char *id = NULL;
+    const dt_loaded *unused = NULL;
+    for (uint32_t k = 0; (id = dt_config_mix_id(s->config, phase, k)) != NULL; k++) {
+        const dt_status st = dt_loader_find(s->loader, DT_KIND_ENV, id, &unused);
+        if (st < 0) {
+            return DT_CONTEXT(st, "phase %lld (%s): env.mix, entry %u, \"%s\"", (long long)phase + 1,
+                              s->phase[phase]->desc.id, k + 1, dt_config_mix_entry(s->config, phase, k));
+        }
+    }
+    return DT_OK;
+}
+
 /* Only what is evaluated can reach a target. */
 static dt_status check_target(const dt_session *s, int64_t phase, const char *metric)
 {
@@ -202,6 +217,7 @@ dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
         }
         DT_TRY(check_name(s, i, DT_KIND_DATA, "data.source", NULL));
         DT_TRY(check_name(s, i, DT_KIND_ENV, "env.id", NULL));
+        DT_TRY(check_mix(s, i));
         DT_TRY(dt_config_phase(s->config, i, &p, &stop));
         DT_TRY(check_target(s, i, stop.metric));
         const bool is_word = p.init[0] == '\0' || strcmp(p.init, "random") == 0 || strcmp(p.init, "previous") == 0;

@@ -118,6 +118,9 @@ static void list_plugins(const dt_stage *s, dt_ckpt_info *info)
     if (s->env.comp != NULL) {
         list_plugin(info, s->env.comp);
     }
+    for (uint32_t i = 0; i < s->env.n_mix; i++) {
+        list_plugin(info, s->env.mix[i].comp);
+    }
 }
 
 enum { DIGEST_TEXT = 17 };

@@ -18,12 +18,12 @@ static void put_text(dt_str *out, const char *s)
     dt_str_add_n(out, s, strlen(s) + 1);
 }
 
-dt_status dt_env_request(const dt_env *e, const dt_setting *overrides, uint32_t n, dt_str *out)
+dt_status dt_env_request(const dt_env *e, const dt_loaded *comp, const dt_setting *overrides, uint32_t n, dt_str *out)
 {
     const dt_stage *s = e->stage;
-    const dt_component *c = &e->comp->desc;
+    const dt_component *c = &comp->desc;
     char number[32], key[160];
-    put_text(out, e->comp->plugin->path[0] == '/' ? e->comp->plugin->path : "");
+    put_text(out, comp->plugin->path[0] == '/' ? comp->plugin->path : "");
     put_text(out, c->id);
     snprintf(number, sizeof(number), "%llu", (unsigned long long)s->d.seed);
     put_text(out, number);

@@ -4,6 +4,7 @@ core_libdtcore_la_SOURCES += \
 	core/service/bind_env.c \
 	core/service/component.c \
 	core/service/env_judge.c core/service/env_judge.h \
+	core/service/env_mix.c core/service/env_mix.h \
 	core/service/env_request.c \
 	core/service/env_worker.c core/service/env_worker.h \
 	core/service/host_table.c \

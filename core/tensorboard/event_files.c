@@ -36,7 +36,8 @@ static bool is_section(const char *path, const char *section)
 /* What this phase is made of: the sections of training, and those of its own components. */
 static bool is_of_phase(const dt_stage *s, const char *path)
 {
-    static const char *const section[] = {"seed", "models", "training", "amp", "env.id", "env.instances", "data.batch"};
+    static const char *const section[] = {"seed",   "models",  "training",      "amp",
+                                          "env.id", "env.mix", "env.instances", "data.batch"};
     for (size_t i = 0; i < sizeof(section) / sizeof(section[0]); i++) {
         if (is_section(path, section[i])) {
             return true;
@@ -44,6 +45,11 @@ static bool is_of_phase(const dt_stage *s, const char *path)
     }
     for (uint32_t i = 0; i < s->n_models; i++) {
         if (is_section(path, s->model[i].comp->desc.id)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < s->env.n_mix; i++) {
+        if (is_section(path, s->env.mix[i].comp->desc.id)) {
             return true;
         }
     }

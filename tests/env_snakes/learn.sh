@@ -104,6 +104,46 @@ base="--plugin phase_coma -q --set env.id=snakes --set env.instances=4 --set env
 refused 2 "does not hold the controller" --set opponents.shadow=target
 base=$rules
 
+# a mix: one environment with other options in each instance, evaluated as env.id says
+base="$rules --set phase2_ppo.fragment=10 --set phase2_ppo.train_batch=120 --set phase2_ppo.iterations=5
+      --set env.mix=snakes:opponent=l1;schedule=fixed,snakes:opponent=random;max_steps=12,snakes"
+mv "$work/whole" "$work/rule"
+train whole --threads 1
+train mix_ranks --set comm.backend=sim --set comm.ranks=4 --threads 2
+same mix_ranks "a mix, 4 virtual ranks"
+train mix_apart --set env.isolation=process --max-steps 5
+resume mix_apart --set comm.backend=sim --set comm.ranks=3 --set env.workers=1
+same mix_apart "a mix, in processes, stopped and resumed on other ranks and workers"
+cases=$((cases + 6))
+sed -n '/^env = {/,/^};/p' "$work/whole/config.cfg" | grep -q 'mix = ( "snakes:opponent=l1;schedule=fixed",' ||
+    fail "the configuration of a run does not say its mix"
+"$dtrain" --config "$work/whole/config.cfg" --run-dir "$work/mix_again" -q >/dev/null 2>"$work/err" || fail "a mix again"
+same mix_again "a mix by the configuration of its run"
+"$dtrain" $base --dry-run >"$work/out" 2>"$work/err" || fail "a dry run of a mix left with $?"
+grep -q "mix .*2 of snakes:opponent=l1;schedule=fixed, 1 of snakes:opponent=random;max_steps=12, 1 of snakes" "$work/out" ||
+    fail "a dry run does not tell the mix"
+"$dtrain" eval --checkpoint "$work/whole" --seeds 1 --episodes 2 --json >"$work/out" 2>"$work/err" || fail "eval left with $?"
+[ "$(metric rival "$work/out")" = 2 ] || fail "the policy of a mix is evaluated elsewhere than in env.id"
+train mix_ahead --set phase2_ppo.overlap=1
+train mix_again2 --set phase2_ppo.overlap=1 --max-steps 5
+resume mix_again2 --set comm.backend=sim --set comm.ranks=2
+[ "$(state_hash "$work/mix_ahead")" = "$(state_hash "$work/mix_again2")" ] || fail "a mix, overlap: other bits"
+refused 2 'l9' --set "env.mix=snakes,snakes:opponent=l9"
+refused 2 "snakes:features=planes has to be like snakes, the first one: port 0 is obs" \
+    --set "env.mix=snakes,snakes:features=planes"
+refused 2 "env.mix, entry 2" --set env.mix=snakes,snakess
+base="--plugin phase_ddpg -q --set env.id=snakes --set env.instances=4 --set env_snakes.max_steps=16
+      --set phase_ddpg.collect_steps=4 --set phase_ddpg.learning_starts=48 --set phase_ddpg.iterations=12
+      --set data.batch=16 --set training.eval_interval=0 --set evaluation.baselines= --set report.enabled=false
+      --set env.mix=snakes:opponent=l1,snakes:opponent=random"
+train mix_ddpg --threads 1
+train mix_ddpg_part --max-steps 8
+resume mix_ddpg_part --set comm.backend=sim --set comm.ranks=3
+[ "$(state_hash "$work/mix_ddpg")" = "$(state_hash "$work/mix_ddpg_part")" ] || fail "a mix off policy: other bits"
+base=$rules
+rm -rf "$work/whole"
+mv "$work/rule" "$work/whole"
+
 # evaluations have the opponent, not the schedule, unless they ask for it
 cases=$((cases + 2))
 "$dtrain" eval --checkpoint "$work/whole" --seeds 1 --episodes 2 --json >"$work/out" 2>"$work/err" || fail "eval left with $?"

@@ -668,6 +668,61 @@ static void test_kept(void **state)
     world_close(&w);
 }
 
+/* Instance i is of entry i modulo their number: every other one has episodes of 7 steps, whatever the seed. */
+static void test_mix(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=counter", "env.mix=counter,liar:lie=ends", "tiny.steps=20", NULL};
+    const uint64_t M = 6;
+    uint32_t others = 0;
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_done(world_iterate(&w));
+    for (uint64_t i = 0; i < M; i++) {
+        uint32_t length = 0, seed = 0;
+        for (uint64_t t = 0; t < 20; t++) {
+            sample s;
+            const uint64_t index = t * M + i;
+            read_samples(&w, &index, 1, &s);
+            if (s.size[0] == 0) {
+                assert_int_equal(length, i % 2 == 1 ? 7 : 3 + seed % 5);
+                others += i % 2 == 1 && 3 + seed % 5 != 7;
+                length = 0;
+            } else {
+                seed = (uint32_t)f32(&w, &s, "state", 1);
+                length++;
+            }
+            drop_sample(&w, &s);
+        }
+    }
+    assert_true(others > 0);
+    world_close(&w);
+}
+
+static void refused_mix(const char *mix, dt_status code, const char *text)
+{
+    const char *const settings[] = {"env.id=counter", "tiny.steps=20", mix, NULL};
+    refused_with(settings, code, text);
+}
+
+static void test_mix_refused(void **state)
+{
+    (void)state;
+    refused_mix("env.mix=counter,crowd", DT_ECONFIG, "env.mix: crowd has to be like counter, the first one: 4 places");
+    refused_mix("env.mix=torque,torque_open", DT_ECONFIG,
+                "continuous action 0 has the bounds -1 and inf instead of -1 and 1");
+    refused_mix("env.mix=torque", DT_ECONFIG, "env.id = counter, which evaluations are in, has to be like torque");
+    refused_mix("env.mix=counter,nowhere", DT_ENOTFOUND, "env.mix, entry 2, \"nowhere\"");
+    refused_mix("env.mix=counter,liar,liar,liar,liar,liar,liar", DT_ECONFIG, "env.mix names 7 environments");
+    refused_mix("env.mix=counter,liar:lie", DT_ECONFIG, "\"lie\" is no option=value");
+    refused_mix("env.mix=counter,liar:lie=nan;lie=ends", DT_ECONFIG, "says lie twice");
+    refused_mix("env.mix=counter,liar:lie_step=soon", DT_ECONFIG, "env.mix.lie_step = \"soon\"");
+    refused_mix("env.mix=counter,liar:lies=nan", DT_ECONFIG, "env.mix.lies");
+    refused_mix("env.mix=counter,counter:lie=nan", DT_ECONFIG, "env.mix.lie");
+    refused_mix("env.mix=counter,liar:lie=nan", DT_EPLUGIN, "environment liar, instance ");
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -693,7 +748,7 @@ static void test_refused(void **state)
     refused_in_process("liar.lie=crash", DT_EIO, "it wrote: the world ends with a bang");
     refused_in_process("liar.lie=hang", DT_EIO, "did not answer within 2 s (env.timeout_s); it wrote: the world ends");
     refused_in_process("liar.lie=nan", DT_EIO, "item 1 is nan; it was started again 0 times before");
-    refused_in_process("liar.lie=spec", DT_EPLUGIN, "its spec has changed: 0 metrics");
+    refused_in_process("liar.lie=spec", DT_EPLUGIN, "its spec has changed: 0 metrics instead of 1");
     refused("liar", "liar.lie=spec", DT_EPLUGIN, "reset of episode 1: its spec has changed: 0 metrics");
 }
 
@@ -735,6 +790,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_such_opponents),
         cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_round_without_end),
+        cmocka_unit_test(test_mix),
+        cmocka_unit_test(test_mix_refused),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_normalised),
         cmocka_unit_test(test_history),

@@ -126,6 +126,6 @@ refused 2 'evaluation.env.episode = "3" from --set: unknown key; did you mean "e
 refused 2 'evaluation.env.episode_s = "-4" from --set: expected a number in [1, 1000000]' episode_s=-4
 refused 2 '"foo" is no option=value' foo
 refused 2 "it says episode_s twice" "episode_s=9,episode_s=9"
-refused 2 "evaluation.env must leave what a policy sees and does as it is: its spec has changed: symbol 0" max_vehicles=7
+refused 2 "evaluation.env must leave what a policy sees and does as it is: symbol 0" max_vehicles=7
 
 [ $failed -eq 0 ]
