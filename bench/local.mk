@@ -82,10 +82,12 @@ EXTRA_DIST += \
 	bench/results/2026-11-22-quickstart.md \
 	bench/results/2026-11-23-coma.md \
 	bench/results/2026-11-23-env_ipp.md \
+	bench/results/2026-11-23-futures.md \
 	bench/results/2026-11-23-offpolicy.md \
 	bench/results/2026-11-23-overlap.md \
 	bench/results/2026-11-23-ranks.md \
 	bench/results/2026-11-23-replay.md \
+	bench/results/2026-11-23-roads.md \
 	bench/results/2026-11-23-rollouts.md \
 	bench/results/2026-11-23-snakes.md \
 	bench/results/2026-11-22-ranks.md \
