@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing a store: frames stream through, then two passes over mapped files make the track lists and risk labels.
- * See store.h.
+ * Writing a store: frames and scenes as they come, and the steps of its end. See store.h, store_writer.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
-#include "data/live.h"
-#include "data/npy.h"
-#include "data/store.h"
-#include "data/store_roads.h"
+#include "data/store_tracks.h"
+#include "data/store_writer.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -22,15 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SITES_MAX = 4096, NAME_MAX_BYTES = 512, FORGET_ROWS = 1 << 18, STOP_DISTANCE = 7 };
-
-/* arrays that are appended to while frames come; track_ptr, track_row and accel_centred are made at the end */
-enum {
-#define DT_ARRAY(name, dtype, width, count, plus) A_##name,
-#include "data/arrays.def"
-#undef DT_ARRAY
-    N_ARRAYS
-};
+enum { NAME_MAX_BYTES = 512, STOP_DISTANCE = 7 };
 
 typedef struct array_spec {
     const char *name;
@@ -44,49 +33,7 @@ static const array_spec specs[N_ARRAYS] = {
 #undef DT_ARRAY
 };
 
-/* Welford's running mean and variance (Knuth, TAOCP 2, 4.2.2). */
-typedef struct moments {
-    double n, min, max, mean, m2;
-} moments;
-
-/* What a scene adds to, as it was when the scene began. */
-typedef struct point {
-    int64_t rows[N_ARRAYS]; /* of the arrays */
-    dt_store_counts count;
-    moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
-} point;
-
-struct dt_store_writer {
-    char *path, *partial;
-    dt_store_meta meta;
-    dt_npy_writer *array[N_ARRAYS];
-    dt_store_counts count;
-    bool is_in_scene, is_committed;
-    int64_t next_frame, scene_rows; /* in this scene */
-    double scene_t0;                /* time of its frame 0 */
-    int32_t scene_map;              /* -1: none */
-    dt_roads_writer roads;
-    dt_live live; /* the vehicles in sight */
-    moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
-    dt_packed_errors errors;
-    dt_repeats repeats;
-    uint64_t scene_hash;
-    point begin; /* of the scene */
-    int64_t n_repeats;
-    dt_str scenes; /* JSON text of the list */
-    dt_json_out scenes_out;
-    char *site[SITES_MAX];
-    int32_t n_sites;
-    /* room for one frame */
-    uint32_t cap;
-    dt_vehicle *vehicle;
-    dt_features_work work;
-    float *node, *edge, *ittc;
-    double *recorded; /* accelerations */
-    int32_t *rowptr, *col;
-};
-
-static void moments_add(moments *m, double x)
+static void moments_add(dt_moments *m, double x)
 {
     double d = x - m->mean;
     m->n += 1;
@@ -101,25 +48,10 @@ static bool is_road(int a)
     return a >= A_scene_map && a <= A_lane_right;
 }
 
-static bool is_there(const dt_store_writer *w, int a)
-{
-    if (is_road(a)) {
-        return w->count.maps > 0;
-    }
-    return (a != A_accel_centred || w->meta.smooth_s > 0) &&
-           (a != A_stop_distance || w->meta.packing.features != DT_KEPT_F32);
-}
-
-static void array_path(const dt_store_writer *w, int a, dt_str *out)
-{
-    dt_str_clear(out);
-    dt_str_addf(out, "%s/%s.npy", w->partial, specs[a].name);
-}
-
 static dt_status open_array(dt_store_writer *w, int a)
 {
     dt_str path = {0};
-    array_path(w, a, &path);
+    dt_str_addf(&path, "%s/%s.npy", w->partial, specs[a].name);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
         st = dt_npy_create(dt_str_text(&path), specs[a].dtype, specs[a].width, &w->array[a]);
@@ -128,12 +60,12 @@ static dt_status open_array(dt_store_writer *w, int a)
     return st;
 }
 
-/* Those of roads, or the others. */
+/* Those of roads, or the others, that are appended to while frames come; store_tracks.c makes the rest at the end. */
 static dt_status open_arrays(dt_store_writer *w, bool of_roads)
 {
     for (int a = 0; a < N_ARRAYS; a++) {
         const bool is_later = a == A_track_ptr || a == A_track_row || a == A_accel_centred || a == A_lane_next;
-        const bool is_absent = a == A_stop_distance && !is_there(w, a);
+        const bool is_absent = a == A_stop_distance && w->meta.packing.features == DT_KEPT_F32;
         DT_TRY(is_later || is_absent || is_road(a) != of_roads ? DT_OK : open_array(w, a));
     }
     return DT_OK;
@@ -428,8 +360,8 @@ static dt_status site_number(dt_store_writer *w, const char *site, int32_t *out_
             return DT_OK;
         }
     }
-    if (w->n_sites == SITES_MAX) {
-        return DT_FAIL(DT_EDATA, "more than %d sites", SITES_MAX);
+    if (w->n_sites == DT_STORE_SITES_MAX) {
+        return DT_FAIL(DT_EDATA, "more than %d sites", DT_STORE_SITES_MAX);
     }
     w->site[w->n_sites] = dt_strdup(site);
     if (w->site[w->n_sites] == NULL) {
@@ -489,275 +421,7 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
     return dt_str_status(&w->scenes);
 }
 
-/* ---- the end: tracks, risk, store.json --------------------------------------------------------------------------- */
-
-typedef struct maps {
-    dt_npy frame_row, row_track, track_ptr, track_row, risk;
-    dt_npy frame_time, motion, accel_centred; /* with smoothing */
-} maps;
-
-static dt_status open_maps(dt_store_writer *w, maps *m)
-{
-    dt_str p = {0};
-    dt_status st = DT_OK;
-#define OPEN(member, call)                                                                                             \
-    if (st == DT_OK) {                                                                                                 \
-        array_path(w, A_##member, &p);                                                                                 \
-        st = dt_str_status(&p) == DT_OK ? call : DT_ENOMEM;                                                            \
-    }
-    OPEN(frame_row, dt_npy_map(dt_str_text(&p), DT_I64, 0, &m->frame_row))
-    OPEN(row_track, dt_npy_map(dt_str_text(&p), DT_I32, 0, &m->row_track))
-    OPEN(risk, dt_npy_map_rw(dt_str_text(&p), DT_U8, 0, &m->risk))
-    OPEN(track_ptr, dt_npy_create_mapped(dt_str_text(&p), DT_I64, 0, w->count.tracks + 1, &m->track_ptr))
-    OPEN(track_row, dt_npy_create_mapped(dt_str_text(&p), DT_I64, 0, w->count.rows, &m->track_row))
-    if (is_there(w, A_accel_centred)) {
-        OPEN(frame_time, dt_npy_map(dt_str_text(&p), DT_F64, 0, &m->frame_time))
-        OPEN(motion, dt_npy_map(dt_str_text(&p), DT_F32, 4, &m->motion))
-        OPEN(accel_centred, dt_npy_create_mapped(dt_str_text(&p), DT_F32, 0, w->count.rows, &m->accel_centred))
-    }
-#undef OPEN
-    dt_str_fini(&p);
-    return st;
-}
-
-/* After every so many rows: the passes over the whole recording leave their pages to the page cache. */
-static void forget(const maps *m, int64_t row)
-{
-    if (row % FORGET_ROWS == FORGET_ROWS - 1) {
-        dt_npy_forget(&m->frame_row);
-        dt_npy_forget(&m->row_track);
-        dt_npy_forget(&m->track_ptr);
-        dt_npy_forget(&m->track_row);
-        dt_npy_forget(&m->risk);
-        dt_npy_forget(&m->motion);
-        dt_npy_forget(&m->accel_centred);
-    }
-}
-
-/* Counting sort of rows by track; rows come in time order, so each list is too. */
-static void list_tracks(const dt_store_counts *c, const maps *m)
-{
-    const int32_t *row_track = m->row_track.data;
-    int64_t *ptr = (int64_t *)(uintptr_t)m->track_ptr.data, *track_row = (int64_t *)(uintptr_t)m->track_row.data;
-    for (int64_t r = 0; r < c->rows; r++) {
-        ptr[row_track[r] + 1]++;
-        forget(m, r);
-    }
-    for (int64_t t = 0; t < c->tracks; t++) {
-        ptr[t + 1] += ptr[t];
-    }
-    for (int64_t r = 0; r < c->rows; r++) {
-        track_row[ptr[row_track[r]]++] = r;
-        forget(m, r);
-    }
-    for (int64_t t = c->tracks; t > 0; t--) { /* every cursor stands at its end now, which is the next one's begin */
-        ptr[t] = ptr[t - 1];
-    }
-    ptr[0] = 0;
-}
-
-/* The last index i with a[i] <= x, in n ascending numbers, a[0] <= x. */
-static int64_t last_not_above(const int64_t *a, int64_t n, int64_t x)
-{
-    int64_t lo = 0, hi = n;
-    while (hi - lo > 1) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (a[mid] <= x) {
-            lo = mid;
-        } else {
-            hi = mid;
-        }
-    }
-    return lo;
-}
-
-/* Centred accelerations of a track, and DT_RISK_NOW where they are hard braking. room: of 5 numbers a frame. */
-static void label_braking(const maps *m, double smooth_s, int64_t begin, int64_t end, double *room)
-{
-    const int64_t *row = (const int64_t *)m->track_row.data + begin, *frame_row = m->frame_row.data, n = end - begin;
-    const float *motion = m->motion.data;
-    float *centred = (float *)(uintptr_t)m->accel_centred.data;
-    uint8_t *risk = (uint8_t *)(uintptr_t)m->risk.data;
-    double *time = room, *speed = room + n, *accel = room + 2 * n;
-    int64_t frame = last_not_above(frame_row, m->frame_row.rows, row[0]);
-    for (int64_t i = 0; i < n; i++) {
-        while (frame_row[frame + 1] <= row[i]) {
-            frame++;
-        }
-        time[i] = ((const double *)m->frame_time.data)[frame];
-        speed[i] = (double)motion[4 * row[i]];
-    }
-    dt_smooth_track(time, speed, n, smooth_s, room + 3 * n, accel);
-    for (int64_t i = 0; i < n; i++) {
-        centred[row[i]] = (float)accel[i];
-        if (dt_risk_is_now(accel[i], 0.0)) {
-            risk[row[i]] = DT_RISK_NOW;
-        }
-        forget(m, begin + i);
-    }
-}
-
-static dt_status label_all_braking(const dt_store_writer *w, const maps *m)
-{
-    const int64_t *ptr = m->track_ptr.data;
-    int64_t longest = 0;
-    for (int64_t t = 0; t < w->count.tracks; t++) {
-        longest = ptr[t + 1] - ptr[t] > longest ? ptr[t + 1] - ptr[t] : longest;
-    }
-    double *room = dt_alloc_n((size_t)longest, 5 * sizeof(*room));
-    if (room == NULL) {
-        return DT_FAIL(DT_ENOMEM, "no memory to smooth a track of %" PRId64 " frames", longest);
-    }
-    for (int64_t t = 0; t < w->count.tracks; t++) {
-        label_braking(m, w->meta.smooth_s, ptr[t], ptr[t + 1], room);
-    }
-    dt_free(room);
-    return dt_npy_sync(&m->accel_centred, "accel_centred.npy");
-}
-
-/* In: DT_RISK_NOW where dangerous in the frame itself, else 0. From the last row of a track to its first: the nearest
- * danger ahead and the number of frames recorded without a hole are all that a row needs to know of its future. */
-static void label_track(const maps *m, int64_t ahead, int64_t begin, int64_t end, dt_store_counts *c)
-{
-    const int64_t *row = m->track_row.data, *frame_row = m->frame_row.data;
-    uint8_t *risk = (uint8_t *)(uintptr_t)m->risk.data;
-    int64_t n_frames = m->frame_row.rows - 1;
-    int64_t last = last_not_above(frame_row, n_frames + 1, row[end - 1]);
-    int64_t nearest_now = INT64_MAX, frame = last, frame_after = last, run = 0;
-    for (int64_t p = end - 1; p >= begin; p--) {
-        while (frame_row[frame] > row[p]) {
-            frame--;
-        }
-        /* run: frames recorded without a hole right after this one */
-        run = p == end - 1 ? 0 : frame_after == frame + 1 ? run + 1 : 0;
-        frame_after = frame;
-        uint8_t *state = &risk[row[p]];
-        if (*state == DT_RISK_NOW) {
-            nearest_now = frame;
-        } else if (nearest_now != INT64_MAX && nearest_now - frame <= ahead) {
-            *state = DT_RISK_POSITIVE;
-        } else {
-            *state = run >= ahead ? DT_RISK_NEGATIVE : DT_RISK_UNKNOWN;
-        }
-        c->risk[*state]++;
-        forget(m, p);
-    }
-}
-
-static dt_status finish_tracks(dt_store_writer *w)
-{
-    maps m = {0};
-    int64_t ahead = (int64_t)floor(DT_RISK_AHEAD_S * w->meta.frame_rate_hz + 1e-6);
-    dt_status st = open_maps(w, &m);
-    if (st != DT_OK) {
-        goto out;
-    }
-    const int64_t *ptr = m.track_ptr.data;
-    list_tracks(&w->count, &m);
-    memset(w->count.risk, 0, sizeof(w->count.risk));
-    if (is_there(w, A_accel_centred)) {
-        st = label_all_braking(w, &m);
-    }
-    for (int64_t t = 0; t < w->count.tracks && st == DT_OK; t++) {
-        label_track(&m, ahead, ptr[t], ptr[t + 1], &w->count);
-    }
-    if (st == DT_OK) {
-        st = dt_npy_sync(&m.track_ptr, "track_ptr.npy");
-    }
-    if (st == DT_OK) {
-        st = dt_npy_sync(&m.track_row, "track_row.npy");
-    }
-    if (st == DT_OK) {
-        st = dt_npy_sync(&m.risk, "risk.npy");
-    }
-out:
-    dt_npy_unmap(&m.frame_row);
-    dt_npy_unmap(&m.row_track);
-    dt_npy_unmap(&m.track_ptr);
-    dt_npy_unmap(&m.track_row);
-    dt_npy_unmap(&m.risk);
-    dt_npy_unmap(&m.frame_time);
-    dt_npy_unmap(&m.motion);
-    dt_npy_unmap(&m.accel_centred);
-    return st;
-}
-
-static void write_stats(dt_json_out *o, const char *key, const char *const *name, const moments *m, int n)
-{
-    dt_json_arr(o, key);
-    for (int d = 0; d < n; d++) {
-        dt_json_obj(o, NULL);
-        dt_json_str(o, "name", name[d]);
-        dt_json_f64(o, "min", m[d].min);
-        dt_json_f64(o, "max", m[d].max);
-        dt_json_f64(o, "mean", m[d].mean);
-        dt_json_f64(o, "std", m[d].n > 0 ? sqrt(m[d].m2 / m[d].n) : 0.0);
-        dt_json_end(o, '}');
-    }
-    dt_json_end(o, ']');
-}
-
-static void write_names(dt_json_out *o, const char *key, const char *const *name, int n)
-{
-    dt_json_arr(o, key);
-    for (int i = 0; i < n; i++) {
-        dt_json_str(o, NULL, name[i]);
-    }
-    dt_json_end(o, ']');
-}
-
-static void describe(dt_store_writer *w, dt_str *text)
-{
-    dt_json_out o = {.s = text};
-    dt_json_obj(&o, NULL);
-    dt_json_str(&o, "format", DT_STORE_FORMAT);
-    dt_json_i64(&o, "version", DT_STORE_VERSION);
-    dt_json_f64(&o, "frame_rate_hz", w->meta.frame_rate_hz);
-    dt_json_obj(&o, "units");
-    dt_json_str(&o, "length", "m");
-    dt_json_str(&o, "speed", "m/s");
-    dt_json_str(&o, "angle", "rad");
-    dt_json_end(&o, '}');
-    dt_json_str(&o, "source", w->meta.source);
-    dt_json_obj(&o, "options");
-    dt_json_str(&o, "import", w->meta.options);
-    dt_json_f64(&o, "radius_m", w->meta.radius_m);
-    dt_json_i64(&o, "neighbours", w->meta.k_max);
-    dt_json_f64(&o, "smooth_s", w->meta.smooth_s);
-    dt_json_end(&o, '}');
-    write_names(&o, "sites", (const char *const *)w->site, w->n_sites);
-    write_names(&o, "node_features", dt_node_feature_name, DT_NODE_FEATURES);
-    write_names(&o, "edge_features", dt_edge_feature_name, DT_EDGE_FEATURES);
-    dt_packed_describe(&o, &w->meta.packing, &w->errors);
-    dt_json_obj(&o, "counts");
-    dt_json_i64(&o, "scenes", w->count.scenes);
-    dt_json_i64(&o, "frames", w->count.frames);
-    dt_json_i64(&o, "rows", w->count.rows);
-    dt_json_i64(&o, "tracks", w->count.tracks);
-    dt_json_i64(&o, "edges", w->count.edges);
-    dt_json_i64(&o, "tracks_of_one_frame", w->count.tracks_of_one_frame);
-    dt_json_i64(&o, "maps", w->count.maps);
-    dt_json_i64(&o, "lanes", w->count.lanes);
-    dt_json_i64(&o, "lane_points", w->count.lane_points);
-    dt_json_i64(&o, "lane_links", w->count.lane_links);
-    dt_json_end(&o, '}');
-    dt_json_obj(&o, "risk");
-    dt_json_i64(&o, "negative", w->count.risk[DT_RISK_NEGATIVE]);
-    dt_json_i64(&o, "positive", w->count.risk[DT_RISK_POSITIVE]);
-    dt_json_i64(&o, "now", w->count.risk[DT_RISK_NOW]);
-    dt_json_i64(&o, "unknown", w->count.risk[DT_RISK_UNKNOWN]);
-    dt_json_end(&o, '}');
-    dt_json_obj(&o, "statistics");
-    write_stats(&o, "node", dt_node_feature_name, w->node_stat, DT_NODE_FEATURES);
-    write_stats(&o, "edge", dt_edge_feature_name, w->edge_stat, DT_EDGE_FEATURES);
-    dt_json_end(&o, '}');
-    dt_str_addf(text, ",\"scenes\":%s", dt_str_text(&w->scenes)); /* made as the scenes came */
-    if (w->count.maps > 0) {
-        dt_str_addf(text, ",\"maps\":%s", dt_str_text(&w->roads.names));
-    }
-    dt_json_end(&o, '}');
-    dt_str_add(text, "\n");
-}
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 /* Edges of vehicles to themselves are zeros, which statistics leave out. */
 static dt_status pack_arrays(dt_store_writer *w)
@@ -770,18 +434,6 @@ static dt_status pack_arrays(dt_store_writer *w)
         edge[d] = (dt_packed_range){fmin(0, w->edge_stat[d].min), fmax(0, w->edge_stat[d].max)};
     }
     return dt_packed_write(w->partial, &w->meta.packing, node, edge, &w->errors);
-}
-
-static dt_status write_description(dt_store_writer *w)
-{
-    dt_str text = {0}, path = {0};
-    dt_json_end(&w->scenes_out, ']');
-    describe(w, &text);
-    dt_str_addf(&path, "%s/store.json", w->partial);
-    const dt_status st = dt_fs_write_text(&path, &text);
-    dt_str_fini(&text);
-    dt_str_fini(&path);
-    return st;
 }
 
 dt_status dt_store_commit(dt_store_writer *w)
@@ -806,9 +458,9 @@ dt_status dt_store_commit(dt_store_writer *w)
     if (w->n_repeats > REPEATS_TOLD) {
         dt_log(DT_LOG_WARN, "%" PRId64 " scenes are others again", w->n_repeats);
     }
-    DT_TRY(finish_tracks(w));
+    DT_TRY(dt_store_tracks_write(w->partial, w->meta.frame_rate_hz, w->meta.smooth_s, &w->count));
     DT_TRY(pack_arrays(w));
-    DT_TRY(write_description(w));
+    DT_TRY(dt_store_json_write(w));
     DT_TRY(dt_fs_sync_dir(w->partial));
     DT_TRY(dt_fs_rename(w->partial, w->path));
     w->is_committed = true;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The writer of a store, for the files that make one: store_write.c takes frames and scenes as they come,
+ * store_json_write.c describes what has become of them. Everybody else sees store.h.
+ */
+#ifndef DTRAIN_CORE_DATA_STORE_WRITER_H
+#define DTRAIN_CORE_DATA_STORE_WRITER_H
+
+#include "data/live.h"
+#include "data/npy.h"
+#include "data/store.h"
+#include "data/store_arrays.h"
+#include "data/store_roads.h"
+#include "base/json.h"
+
+enum { DT_STORE_SITES_MAX = 4096 };
+
+/* Welford's running mean and variance (Knuth, TAOCP 2, 4.2.2). */
+typedef struct dt_moments {
+    double n, min, max, mean, m2;
+} dt_moments;
+
+/* What a scene adds to, as it was when the scene began. */
+typedef struct dt_store_point {
+    int64_t rows[N_ARRAYS]; /* of the arrays */
+    dt_store_counts count;
+    dt_moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
+} dt_store_point;
+
+struct dt_store_writer {
+    char *path, *partial;
+    dt_store_meta meta;
+    dt_npy_writer *array[N_ARRAYS];
+    dt_store_counts count;
+    bool is_in_scene, is_committed;
+    int64_t next_frame, scene_rows; /* in this scene */
+    double scene_t0;                /* time of its frame 0 */
+    int32_t scene_map;              /* -1: none */
+    dt_roads_writer roads;
+    dt_live live; /* the vehicles in sight */
+    dt_moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
+    dt_packed_errors errors;
+    dt_repeats repeats;
+    uint64_t scene_hash;
+    dt_store_point begin; /* of the scene */
+    int64_t n_repeats;
+    dt_str scenes; /* JSON text of the list */
+    dt_json_out scenes_out;
+    char *site[DT_STORE_SITES_MAX];
+    int32_t n_sites;
+    /* room for one frame */
+    uint32_t cap;
+    dt_vehicle *vehicle;
+    dt_features_work work;
+    float *node, *edge, *ittc;
+    double *recorded; /* accelerations */
+    int32_t *rowptr, *col;
+};
+
+/* store.json into the folder that is written, once everything else is there. DT_EIO, DT_ENOMEM. */
+dt_status dt_store_json_write(dt_store_writer *w) DT_NODISCARD;
+
+#endif
