@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The roads of a store: what store_write.c does with maps, and what store_read.c checks. See store.h. Threads: as the
+ * The roads of a store: what store_write.c does with maps, and what store_check.c checks. See store.h. Threads: as the
  * store.
  */
 #ifndef DTRAIN_CORE_DATA_STORE_ROADS_H

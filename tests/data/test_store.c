@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/data/store_write.c, store_tracks.c, store_json_write.c and store_read.c: what goes in comes out, tracks
- * and risk labels by hand, every refusal of a damaged store, and nothing left behind by an interrupted one.
+ * Tests of core/data/store_write.c, store_open.c and those they call: what goes in comes out, tracks and risk labels by
+ * hand, every refusal of a damaged store, and nothing left behind by an interrupted one.
  */
 #include "fixture.h"
 

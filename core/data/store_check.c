@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every check of the arrays that lets readers trust an index. See store_opened.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "data/store_opened.h"
+#include "data/store_roads.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { FORGET_BYTES = 16 << 20, ROW_BYTES = 100, PIECE_ROWS = 4096 };
+
+/* The checks read every byte once; resident memory stays small all the same. */
+static void touch(dt_store *s, size_t bytes)
+{
+    s->touched += bytes;
+    if (s->touched < FORGET_BYTES) {
+        return;
+    }
+    s->touched = 0;
+    dt_store_forget(s);
+}
+
+static dt_status check_offsets(dt_store *s, const char *name, const int64_t *p, int64_t n, int64_t end)
+{
+    if (p[0] != 0 || p[n] != end) {
+        return DT_FAIL(DT_EDATA, "%s/%s.npy runs from %" PRId64 " to %" PRId64 ", expected 0 to %" PRId64, s->path,
+                       name, p[0], p[n], end);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        touch(s, sizeof(*p));
+        if (p[i + 1] < p[i]) {
+            return DT_FAIL(DT_EDATA, "%s/%s.npy falls from %" PRId64 " to %" PRId64 " at %" PRId64, s->path, name, p[i],
+                           p[i + 1], i);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_i32(dt_store *s, const char *name, const int32_t *p, int64_t n, int64_t limit)
+{
+    for (int64_t i = 0; i < n; i++) {
+        touch(s, sizeof(*p));
+        if (p[i] < 0 || p[i] >= limit) {
+            return DT_FAIL(DT_EDATA, "%s/%s.npy: %" PRId32 " at %" PRId64 " is outside [0, %" PRId64 ")", s->path, name,
+                           p[i], i, limit);
+        }
+    }
+    return DT_OK;
+}
+
+/* NaN and Inf have all exponent bits set, and nothing else has: a sum of flags vectorises where isfinite would not. */
+static dt_status check_f32(dt_store *s, const char *name, const float *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 4096) {
+        int64_t end = i + 4096 < n ? i + 4096 : n;
+        uint32_t bad = 0;
+        touch(s, (size_t)(end - i) * sizeof(*p));
+        for (int64_t k = i; k < end; k++) {
+            uint32_t word;
+            memcpy(&word, &p[k], sizeof(word));
+            bad |= (uint32_t)((word & 0x7f800000u) == 0x7f800000u);
+        }
+        if (bad != 0) {
+            for (int64_t k = i; k < end; k++) {
+                if (!isfinite(p[k])) {
+                    return DT_FAIL(DT_EDATA, "%s/%s.npy: value %" PRId64 " is %g", s->path, name, k, (double)p[k]);
+                }
+            }
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_f64(dt_store *s, const char *name, const double *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        touch(s, sizeof(*p));
+        if (!isfinite(p[i])) {
+            return DT_FAIL(DT_EDATA, "%s/%s.npy: value %" PRId64 " is %g", s->path, name, i, p[i]);
+        }
+    }
+    return DT_OK;
+}
+
+/* Sources lie in their target's frame. room: of PIECE_ROWS of them, where they are packed. */
+static dt_status check_sources(dt_store *s, int32_t *room)
+{
+    const dt_store_view *v = &s->view;
+    for (int64_t f = 0; f < v->n_frames; f++) {
+        const int64_t n = v->frame_row[f + 1] - v->frame_row[f], end = v->edge_ptr[v->frame_row[f + 1]];
+        touch(s, (size_t)n * ROW_BYTES);
+        for (int64_t e = v->edge_ptr[v->frame_row[f]]; e < end; e += PIECE_ROWS) {
+            const int64_t m = end - e < PIECE_ROWS ? end - e : PIECE_ROWS;
+            const int32_t *source = v->edge_src == NULL ? room : v->edge_src + e;
+            if (v->edge_src == NULL) {
+                DT_TRY(dt_packed_read(&s->packed, DT_STORE_EDGE_SRC, e, m, room));
+            }
+            for (int64_t k = 0; k < m; k++) {
+                if (source[k] < 0 || source[k] >= n) {
+                    return DT_FAIL(DT_EDATA,
+                                   "%s/edge_src.npy: %" PRId32 " at %" PRId64 " is outside frame %" PRId64
+                                   " of %" PRId64 " vehicles",
+                                   s->path, source[k], e + k, f, n);
+                }
+            }
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_all_sources(dt_store *s)
+{
+    int32_t *room = dt_alloc_n(PIECE_ROWS, sizeof(*room));
+    const dt_status st = room == NULL ? DT_FAIL(DT_ENOMEM, "no memory to check %s", s->path) : check_sources(s, room);
+    dt_free(room);
+    return st;
+}
+
+/* Rows of a track ascend and belong to it. */
+static dt_status check_tracks(dt_store *s)
+{
+    const dt_store_view *v = &s->view;
+    for (int64_t t = 0; t < v->n_tracks; t++) {
+        for (int64_t i = v->track_ptr[t], before = -1; i < v->track_ptr[t + 1]; i++) {
+            int64_t r = v->track_row[i];
+            touch(s, ROW_BYTES);
+            if (r <= before || r >= v->n_rows || v->row_track[r] != t) {
+                return DT_FAIL(DT_EDATA,
+                               "%s/track_row.npy: row %" PRId64 " at %" PRId64 " does not belong to track %" PRId64
+                               " in time order",
+                               s->path, r, i, t);
+            }
+            before = r;
+        }
+    }
+    for (int64_t r = 0; r < v->n_rows; r++) {
+        touch(s, sizeof(v->risk[r]));
+        if (v->risk[r] > DT_RISK_UNKNOWN) {
+            return DT_FAIL(DT_EDATA, "%s/risk.npy: %d at %" PRId64 " is outside [0, %d]", s->path, v->risk[r], r,
+                           DT_RISK_UNKNOWN);
+        }
+    }
+    return DT_OK;
+}
+
+/* Edges of vehicles to themselves are zeros, which statistics leave out. */
+static dt_status check_packed(const dt_store *s)
+{
+    dt_packed_range node[DT_NODE_FEATURES], edge[DT_EDGE_FEATURES];
+    for (int d = 0; d < DT_NODE_FEATURES; d++) {
+        node[d] = (dt_packed_range){s->node_stat[d].min, s->node_stat[d].max};
+    }
+    for (int d = 0; d < DT_EDGE_FEATURES; d++) {
+        edge[d] = (dt_packed_range){fmin(0, s->edge_stat[d].min), fmax(0, s->edge_stat[d].max)};
+    }
+    return dt_packed_check(&s->packed, s->path, node, edge);
+}
+
+dt_status dt_store_check(dt_store *s)
+{
+    const dt_store_view *v = &s->view;
+    DT_TRY(check_offsets(s, "scene_frame", v->scene_frame, v->n_scenes, v->n_frames));
+    DT_TRY(check_offsets(s, "frame_row", v->frame_row, v->n_frames, v->n_rows));
+    DT_TRY(check_offsets(s, "track_ptr", v->track_ptr, v->n_tracks, v->n_rows));
+    DT_TRY(check_offsets(s, "edge_ptr", v->edge_ptr, v->n_rows, v->n_edges));
+    DT_TRY(check_i32(s, "scene_site", v->scene_site, v->n_scenes, v->n_sites));
+    DT_TRY(check_i32(s, "row_track", v->row_track, v->n_rows, v->n_tracks));
+    DT_TRY(check_f64(s, "frame_time", v->frame_time, v->n_frames));
+    DT_TRY(check_f64(s, "pose", v->pose, 3 * v->n_rows));
+    if (v->node != NULL) {
+        DT_TRY(check_f32(s, "node", v->node, DT_NODE_FEATURES * v->n_rows));
+    }
+    DT_TRY(check_f32(s, "motion", v->motion, 4 * v->n_rows));
+    if (v->accel_centred != NULL) {
+        DT_TRY(check_f32(s, "accel_centred", v->accel_centred, v->n_rows));
+    }
+    if (v->edge != NULL) {
+        DT_TRY(check_f32(s, "edge", v->edge, DT_EDGE_FEATURES * v->n_edges));
+    }
+    if (s->array[A_stop_distance].data != NULL) {
+        DT_TRY(check_f32(s, "stop_distance", s->array[A_stop_distance].data, v->n_rows));
+    }
+    DT_TRY(check_packed(s));
+    DT_TRY(check_all_sources(s));
+    DT_TRY(check_tracks(s));
+    return dt_roads_check(v, s->path, dt_store_forget, s);
+}
