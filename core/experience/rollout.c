@@ -328,6 +328,12 @@ static void estimate(dt_rollout *r)
     }
 }
 
+/* An episode ended, and somebody who learns was in it. */
+static bool is_counted(uint8_t done)
+{
+    return done != 0 && (done & DT_DONE_UNPLAYED) == 0;
+}
+
 /* Mean and deviation over finished episodes of one of their numbers; NAN ones do not count. */
 static void mean_of(const dt_buffer *b, uint32_t item, double *mean, double *std)
 {
@@ -336,7 +342,7 @@ static void mean_of(const dt_buffer *b, uint32_t item, double *mean, double *std
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = first; i < end; i++) {
             const double x = b->episode[i * b->episode_items + item];
-            if (b->done[i] == 0 || isnan(x)) {
+            if (!is_counted(b->done[i]) || isnan(x)) {
                 continue;
             }
             if (pass == 0) {
@@ -373,7 +379,7 @@ static void summarise(const dt_rollout *r, dt_rollout_report *out)
     all.env_steps = count_env_steps(b);
     for (size_t i = first; i < first + slots; i++) {
         all.agent_steps += (uint64_t)b->n_acts[i];
-        all.episodes += b->done[i] != 0;
+        all.episodes += is_counted(b->done[i]);
     }
     for (size_t i = at; i < at + n; i++) {
         const bool acted = (b->flag[i] & DT_STEP_ACTED) != 0;
@@ -398,15 +404,33 @@ static void summarise(const dt_rollout *r, dt_rollout_report *out)
     memcpy(out, &all, bytes);
 }
 
-/* Episodes of all ranks that would have gone on behind the environment's own max_steps. */
-static uint32_t count_cut(const dt_buffer *b)
+/* Episodes of all ranks that ended so: cut, they would have gone on behind the environment's own max_steps. */
+static uint32_t count_done(const dt_buffer *b, uint8_t how)
 {
     const size_t first = dt_buffer_slot(b, 0, 0), end = first + (size_t)b->d.steps * b->d.instances;
     uint32_t n = 0;
     for (size_t i = first; i < end; i++) {
-        n += b->done[i] == DT_DONE_CUT;
+        n += (b->done[i] & how) != 0;
     }
     return n;
+}
+
+/* Once in a run: why there are fewer episodes than games. */
+static void tell_unplayed(dt_rollout *r)
+{
+    const uint32_t n = count_done(r->all, DT_DONE_UNPLAYED);
+    if (n == 0) {
+        return;
+    }
+    dt_metrics_scalar(r->stage->d.metrics, "opponents/unplayed_episodes", n);
+    if (!r->told_unplayed && dt_comm_rank(r->stage->d.comm) == 0) {
+        dt_log(DT_LOG_WARN,
+               "opponents.learner: in %u of the episodes that ended in this round no agent of the team that learns "
+               "lived; such ones have no return and are not counted, here and from here on "
+               "(opponents/unplayed_episodes)",
+               n);
+    }
+    r->told_unplayed = true;
 }
 
 dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t)
@@ -474,8 +498,9 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     out->total_s = dt_clock_s() - from + (is_ahead ? r->ahead.beside_s : 0);
     if (r->opponents != NULL) {
         dt_metrics_scalar(r->stage->d.metrics, "opponents/snapshots", dt_opponents_snapshots(r->opponents));
+        tell_unplayed(r);
     }
-    const uint32_t n_cut = count_cut(r->all);
+    const uint32_t n_cut = count_done(r->all, DT_DONE_CUT);
     if (n_cut > 0) {
         dt_metrics_scalar(r->stage->d.metrics, "env/cut_episodes", n_cut);
     }

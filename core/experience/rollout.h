@@ -130,6 +130,7 @@ struct dt_rollout {
     struct dt_replay *replay; /* of its rounds; NULL: none */
     bool is_squashed;         /* d.squash, where the policy is the phase's own */
     bool wants_frames;        /* the evaluation under way leaves pictures */
+    bool told_unplayed;       /* that there are episodes without anybody who learns */
     bool is_restored;         /* the logs come from a checkpoint: play them before going on */
 };
 

@@ -24,7 +24,9 @@ enum { DT_BUFFER_MAX_FIELDS = 64 }; /* bits of a mask of fields */
  * no row of the data, and nothing is learnt from what it sees and earns. */
 enum { DT_ROW_ACTS = 1u, DT_ROW_SEEN = 2u, DT_ROW_OPPONENT = 4u };
 
-enum { DT_DONE_ENDED = 1, DT_DONE_CUT }; /* a step ended the episode; it was the host that did (vector.h) */
+/* A step ended the episode; it was the host that did (vector.h); of those who learn nobody was in it, so that it has no
+ * return, and counts as none. */
+enum { DT_DONE_ENDED = 1u, DT_DONE_CUT = 2u, DT_DONE_UNPLAYED = 4u };
 
 typedef struct dt_buffer_desc {
     const dt_layout *layout;                  /* outlives the buffer */
@@ -76,7 +78,7 @@ typedef struct dt_buffer {
     float *cost_value, *cost, *cost_advantage, *cost_target; /* [n_costs, places] */
     float *cost_in;                                          /* [n_costs, places] time_to_cost.h; with transitions */
     uint8_t *report;                                         /* [places] DT_REPORT_* */
-    uint8_t *done;                                           /* [slots] DT_DONE_*, 0: the episode goes on */
+    uint8_t *done;                                           /* [slots] DT_DONE_* or-ed, 0: the episode goes on */
     double *episode; /* [slots, 2 + n_costs + n_metrics] of the episode that ended: return, length, ... */
     uint32_t episode_items;
     uint64_t key_base;     /* of row_key: slots collected before, of all ranks */

@@ -235,6 +235,15 @@ static dt_status act_for_opponents(draw *d, const dt_turn *x)
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
+static uint8_t done_of(const dt_buffer *b, const dt_instance *x)
+{
+    if (!x->has_ended) {
+        return 0;
+    }
+    return (uint8_t)(DT_DONE_ENDED | (x->is_cut ? DT_DONE_CUT : 0) |
+                     (b->d.is_opponent != NULL && !x->is_learnt_from ? DT_DONE_UNPLAYED : 0));
+}
+
 /* What the step just made left behind: slot t; and of t - 1 whether it ended an episode. */
 static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
 {
@@ -245,7 +254,7 @@ static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
         dt_buffer_put(b, t, number, x->record);
         if (t > 0) {
             const size_t before = dt_buffer_slot(b, t - 1, number);
-            b->done[before] = x->is_cut ? DT_DONE_CUT : x->has_ended ? DT_DONE_ENDED : 0;
+            b->done[before] = done_of(b, x);
             if (x->has_ended) {
                 memcpy(b->episode + before * b->episode_items, x->earned, b->episode_items * sizeof(double));
             }

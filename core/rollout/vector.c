@@ -193,6 +193,7 @@ static dt_status reset(dt_vector *v, dt_instance *x)
     io.act_f = NULL;
     x->episode = x->episodes++;
     x->episode_step = 0;
+    x->is_learnt_from = false;
     io.episode = v->d.tells_episodes ? x->episode : 0;
     memset(x->earned, 0, (2 + l->spec.n_costs + l->spec.n_metrics) * sizeof(double));
     clear_outputs(v, x);
@@ -214,6 +215,7 @@ static void add_up(const dt_vector *v, dt_instance *x, const uint8_t *acted)
     x->earned[1] += 1;
     for (uint32_t a = 0; a < s->n_agents; a++) {
         if (acted[a] != 0 && (v->d.is_opponent == NULL || v->d.is_opponent[a] == 0)) {
+            x->is_learnt_from = true;
             x->earned[0] += (double)x->io.reward[a];
             for (uint32_t k = 0; k < s->n_costs; k++) {
                 x->earned[2 + k] += (double)x->io.cost[a * s->n_costs + k];

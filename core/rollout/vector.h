@@ -36,6 +36,7 @@ typedef struct dt_instance {
     bool is_over;          /* the next step is a reset */
     bool has_ended;        /* the last step ended an episode: episode_* are its */
     bool is_cut;           /* and it was not the environment that ended it, but max_steps */
+    bool is_learnt_from;   /* in the episode somebody acted who is no opponent */
     uint64_t episode;      /* number of the one being played, from 0; 0 before the first reset, too */
     uint64_t episode_step; /* steps made in it */
     uint64_t episodes;     /* begun */

@@ -80,6 +80,26 @@ refused 2 "no such shadow" --set opponents.shadow=target
 refused 2 "no place of team 1" --set opponents.learner=1 --set training.eval_interval=1
 refused 2 "latest" --set opponents.latest=1.5
 
+# games in which nobody of the team that learns lives are none: all counted ones have agents as rivals (rule 6)
+learners="$rules --set env.instances=6 --set phase2_ppo.fragment=10 --set phase2_ppo.train_batch=180
+          --set env_snakes.self_play=0.5 --set opponents.learner=1"
+rules_base=$base
+base=$learners
+counted() { # DIR: what each round says of its episodes
+    sed -n 's/.*\("opponents\/unplayed[^,]*\),.*\("charts\/episodic_return.*"charts\/episodes":[^,]*\),.*/\1 \2/p' \
+        "$work/$1/metrics.jsonl"
+}
+cases=$((cases + 2))
+train played --threads 1
+[ "$(counted played | wc -l)" -gt 5 ] || fail "no game without the team that learns, or nothing said of it"
+counted played | grep -qv '"env/rival":6,' && fail "games against a rule count, in which nobody learns"
+[ "$(grep -c "no agent of the team that learns lived" "$work/err")" = 1 ] || fail "not told once that games do not count"
+train played_part --max-steps 15
+resume played_part --max-steps 21 --threads 2
+resume played_part --set comm.backend=sim --set comm.ranks=3
+[ "$(counted played)" = "$(counted played_part)" ] || fail "other games count after a resume, or on several ranks"
+base=$rules_base
+
 # off policy: a pool, and a target network as the opponent
 base="--plugin phase_ddpg -q --set env.id=snakes --set env.instances=4 --set env_snakes.max_steps=16 $self
       --set phase_ddpg.collect_steps=4 --set phase_ddpg.learning_starts=64 --set phase_ddpg.iterations=20
