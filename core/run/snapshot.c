@@ -113,7 +113,9 @@ static void list_plugins(const dt_stage *s, dt_ckpt_info *info)
         list_plugin(info, s->model[i].comp);
     }
     for (uint32_t i = 0; i < s->n_data; i++) {
-        list_plugin(info, s->data[i].comp);
+        if (s->data[i].comp != NULL) { /* else it is the phase's own */
+            list_plugin(info, s->data[i].comp);
+        }
     }
     if (s->env.comp != NULL) {
         list_plugin(info, s->env.comp);

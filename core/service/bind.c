@@ -272,6 +272,11 @@ static dt_status choose_judged(const dt_stage *s, const char *store, bool is_fir
     return DT_OK;
 }
 
+static int64_t slice_rows_of(const dt_engine_opts *e)
+{
+    return e->slice_rows > 0 ? e->slice_rows : 512;
+}
+
 static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_data **out)
 {
     dt_stage *s = dt_stage_of(h);
@@ -305,11 +310,37 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     d->created = true;
     dt_status st = d->comp->ops.data.create(d->self, h, d->config);
     if (st >= 0) {
-        st = dt_samples_open(&d->source, &d->comp->ops.data, d->self, engine.slice_rows > 0 ? engine.slice_rows : 512);
+        st = dt_samples_open(&d->source, &d->comp->ops.data, d->self, slice_rows_of(&engine));
     }
     if (st < 0) {
         return DT_CONTEXT(st == DT_ENOTFOUND ? DT_EDATA : st, "opening %s", d->comp->desc.id);
     }
+    *out = d;
+    return DT_OK;
+}
+
+/* What the phase makes itself; of its table only what it has is read. */
+static dt_status bind_data_own(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    dt_engine_opts engine;
+    DT_TRY(dt_config_engine(s->d.config, s->d.index, &engine));
+    if (s->n_data == DT_STAGE_MAX_DATA) {
+        return DT_FAIL(DT_EPLUGIN, "%s binds more than %d data sets", s->d.phase->desc.id, DT_STAGE_MAX_DATA);
+    }
+    dt_data *d = &s->data[s->n_data];
+    memset(d, 0, sizeof(*d));
+    memcpy(&d->own, ops, ops->struct_size < sizeof(d->own) ? ops->struct_size : sizeof(d->own));
+    if (d->own.fields == NULL || d->own.symbols == NULL || d->own.count == NULL || d->own.sizes == NULL ||
+        d->own.read == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s: data of its own wants fields, symbols, count, sizes and read",
+                       s->d.phase->desc.id);
+    }
+    const dt_status st = dt_samples_open(&d->source, &d->own, self, slice_rows_of(&engine));
+    if (st < 0) {
+        return DT_CONTEXT(st, "data that %s makes", s->d.phase->desc.id);
+    }
+    s->n_data++;
     *out = d;
     return DT_OK;
 }
@@ -353,6 +384,7 @@ const dt_bind_api dt_bind_service = {.struct_size = sizeof(dt_bind_api),
                                      .data = bind_data,
                                      .data_field = bind_data_field,
                                      .data_count = bind_data_count,
+                                     .data_own = bind_data_own,
                                      .env = dt_bind_env,
                                      .env_spec = dt_bind_env_spec,
                                      .env_id = dt_bind_env_id,

@@ -139,12 +139,69 @@ static dt_status comm_agree(const dt_host *h, dt_status mine)
     return dt_comm_agree(dt_stage_of(h)->d.comm, mine);
 }
 
+static dt_status comm_broadcast(const dt_host *h, uint32_t root, void *data, uint64_t bytes)
+{
+    dt_comm *c = dt_stage_of(h)->d.comm;
+    if (root >= dt_comm_size(c)) {
+        return DT_FAIL(DT_EINVAL, "broadcast from rank %u; there are %u, from 0 on", root, dt_comm_size(c));
+    }
+    return dt_comm_broadcast(c, root, data, bytes);
+}
+
+static void reduce_rank(uint32_t how, const double *of_rank, double *value, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        switch (how) {
+        case DT_RANKS_SUM:
+            value[i] += of_rank[i];
+            break;
+        case DT_RANKS_MIN:
+            value[i] = fmin(value[i], of_rank[i]);
+            break;
+        default:
+            value[i] = fmax(value[i], of_rank[i]);
+            break;
+        }
+    }
+}
+
+/* Few numbers, so that gathering them costs less than a tree of their own would. */
+static dt_status comm_reduce(const dt_host *h, uint32_t how, double *value, uint64_t n)
+{
+    dt_comm *c = dt_stage_of(h)->d.comm;
+    const uint32_t ranks = dt_comm_size(c);
+    size_t bytes = 0, total = 0;
+    if (how < DT_RANKS_SUM || how > DT_RANKS_MAX) {
+        return DT_FAIL(DT_EINVAL, "reduce by %u; expected DT_RANKS_SUM, DT_RANKS_MIN or DT_RANKS_MAX", how);
+    }
+    if (!dt_mul_size(n, sizeof(*value), &bytes) || !dt_mul_size(bytes, ranks, &total)) {
+        return DT_FAIL(DT_EINVAL, "reduce of %llu numbers on %u ranks: more than memory counts", (unsigned long long)n,
+                       ranks);
+    }
+    double *all = dt_alloc_n(ranks, bytes > 0 ? bytes : 1);
+    dt_status st =
+        dt_comm_agree(c, all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for %zu bytes of all ranks", total));
+    if (st == DT_OK) {
+        st = dt_comm_all_gather(c, value, bytes, all);
+    }
+    if (st == DT_OK) {
+        memcpy(value, all, bytes);
+        for (uint32_t r = 1; r < ranks; r++) {
+            reduce_rank(how, all + r * n, value, n);
+        }
+    }
+    dt_free(all);
+    return st;
+}
+
 static const dt_comm_api comm_service = {.struct_size = sizeof(dt_comm_api),
                                          .rank = comm_rank,
                                          .size = comm_size,
                                          .all_gather = comm_all_gather,
                                          .barrier = comm_barrier,
-                                         .agree = comm_agree};
+                                         .agree = comm_agree,
+                                         .broadcast = comm_broadcast,
+                                         .reduce = comm_reduce};
 
 /* ---- rng --------------------------------------------------------------------------------------------------------- */
 

@@ -32,8 +32,9 @@ struct dt_model { /* a bound model */
     bool created, in_params;
 };
 
-struct dt_data { /* bound data */
-    const dt_loaded *comp;
+struct dt_data {           /* bound data */
+    const dt_loaded *comp; /* NULL: the phase's own */
+    dt_data_ops own;       /* of those */
     void *self, *config;
     dt_samples source;
     bool created;

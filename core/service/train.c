@@ -679,6 +679,30 @@ static dt_status train_shadow_copy(dt_train *t, const char *name)
     return dt_trainer_shadow_copy(stage_of(t)->trainer, name);
 }
 
+static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *out)
+{
+    const dt_stage *s = stage_of(t);
+    const uint32_t bytes = out->struct_size < sizeof(*out) ? out->struct_size : (uint32_t)sizeof(*out);
+    if (i >= s->params.n) {
+        return DT_FAIL(DT_ENOTFOUND, "parameter %llu of %u", (unsigned long long)i, s->params.n);
+    }
+    const dt_param *p = &s->params.param[i];
+    dt_train_param is = {.struct_size = out->struct_size, .n_dims = p->n_dims, .name = p->name};
+    memcpy(is.dim, p->dim, p->n_dims * sizeof(is.dim[0]));
+    is.count = (uint64_t)p->count;
+    is.at = dt_trainer_vector_place(s->trainer, (uint32_t)i);
+    is.is_trained = !p->frozen && !p->is_shadow;
+    is.is_shadow = p->is_shadow;
+    memcpy(out, &is, bytes);
+    return DT_OK;
+}
+
+static dt_status train_refill(dt_train *t, dt_status (*change)(void *user), void *user)
+{
+    dt_trainer_refill(stage_of(t)->trainer);
+    return change != NULL ? change(user) : DT_OK;
+}
+
 const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .create = train_create,
                                        .destroy = train_destroy,
@@ -696,4 +720,6 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .losses = train_losses,
                                        .expect = train_expect,
                                        .shadow_copy = train_shadow_copy,
-                                       .step_groups = train_step_groups};
+                                       .step_groups = train_step_groups,
+                                       .parameter = train_parameter,
+                                       .refill = train_refill};

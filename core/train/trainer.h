@@ -136,6 +136,8 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r));
 /* Parameters as one vector, and losses over all samples; see svc/train.h. Threads and ranks change no bit. Errors:
  * DT_EINVAL (no such loss), what reading the samples reports. */
+/* Place of parameter i of the table in the vector; UINT64_MAX: it is not there. */
+uint64_t dt_trainer_vector_place(const dt_trainer *t, uint32_t i);
 uint64_t dt_trainer_vector_size(const dt_trainer *t);
 dt_status dt_trainer_vector_get(dt_trainer *t, float *out);
 dt_status dt_trainer_vector_set(dt_trainer *t, const float *in);

@@ -55,6 +55,17 @@ uint64_t dt_trainer_vector_size(const dt_trainer *t)
     return n;
 }
 
+uint64_t dt_trainer_vector_place(const dt_trainer *t, uint32_t i)
+{
+    uint64_t at = 0;
+    for (uint32_t k = 0; k < i; k++) {
+        if (is_in_vector(t, k)) {
+            at += (uint64_t)t->d.params->param[k].count;
+        }
+    }
+    return is_in_vector(t, i) ? at : UINT64_MAX;
+}
+
 static void gather(const dt_trainer *t, const float *arena, float *out)
 {
     for (uint32_t i = 0; i < t->d.params->n; i++) {

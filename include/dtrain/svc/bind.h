@@ -59,6 +59,13 @@ typedef struct dt_bind_api {
     const dt_env_spec *(*env_spec)(const dt_env *e);
     const char *(*env_id)(const dt_env *e);
     uint32_t (*env_instances)(const dt_env *e); /* of all ranks together */
+    /* since 1.2: samples that the phase makes itself, read through ops (create and destroy are not called; fields,
+     * symbols, count, sizes and read have to be there). They are looked at here, once: how many there are stays, and
+     * none becomes larger than the largest one is now. read is called by threads of the host, up to data.prefetch
+     * batches ahead of the step that learns from them: to change what samples hold, refill (svc/train.h). Every rank
+     * has all samples, and a phase that is resumed makes them again. Errors: DT_EPLUGIN (a function or a port that is
+     * wrong), what ops say. */
+    dt_status (*data_own)(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out);
 } dt_bind_api;
 
 #ifdef __cplusplus

@@ -93,6 +93,16 @@ typedef struct dt_step_report {
     uint8_t epoch_end, reserved[7];
 } dt_step_report;
 
+typedef struct dt_train_param { /* since 1.2 */
+    uint32_t struct_size, n_dims;
+    const char *name; /* "<role>.<name>", of a shadow "<role>@<shadow>.<name>"; lives as long as the trainer */
+    int64_t dim[DT_MAX_DIMS];
+    uint64_t count; /* numbers in it */
+    uint64_t at;    /* place of its first number in the vector of vector_get; DT_NOT_IN_VECTOR: it is not there */
+    uint8_t is_trained, is_shadow, reserved[6];
+} dt_train_param;
+#define DT_NOT_IN_VECTOR UINT64_MAX
+
 typedef struct dt_train_api {
     uint32_t struct_size, reserved;
     dt_status (*create)(const dt_host *h, const dt_train_desc *desc, dt_train **out); /* [collective] in start */
@@ -136,6 +146,13 @@ typedef struct dt_train_api {
      * counts its own updates: bias correction and schedule go by these. Of the report, loss, losses and grad_norm are
      * of these groups, learning_rate is the first one's. Errors: DT_EINVAL (no such group). */
     dt_status (*step_groups)(dt_train *t, uint32_t groups, dt_step_report *out);
+    /* since 1.2: parameter i of all, shadows included, in the order of their registration; out->struct_size is set.
+     * DT_ENOTFOUND behind the last. */
+    dt_status (*parameter)(const dt_train *t, uint64_t i, dt_train_param *out);
+    /* since 1.2: between two steps, of data_own (svc/bind.h): nothing is read from here on until change is done, and
+     * what was read ahead is forgotten; the next step reads what samples hold then. change: called at once, NULL: they
+     * have not changed, read them again all the same. Its status is passed on. */
+    dt_status (*refill)(dt_train *t, dt_status (*change)(void *user), void *user);
 } dt_train_api;
 
 /* One optimizer step, and what a phase tells whose iteration is one. */

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A phase that makes its samples itself, changes them in the middle of training, looks at its parameters by name and
+ * talks to the other ranks. For tests alone: the option wrong names what it does wrong.
+ *
+ *   y = scale (x0 - 2 x1), one layer learns it; scale is 1 + the epoch that training is in
+ */
+#include "dtrain/helpers.h"
+#include "dtrain/svc/bind.h"
+#include "dtrain/svc/comm.h"
+#include "dtrain/svc/metrics.h"
+#include "dtrain/svc/train.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { IN = 2, SAMPLES = 90 };
+
+typedef struct config {
+    const char *wrong;
+    uint8_t stale;
+} config;
+
+static const dt_option options[] = {
+    DT_OPTION(config, wrong, DT_OPT_STR, "", NULL, 0, 0, NULL, "what is done wrong"),
+    DT_OPTION(config, stale, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "samples never change"), DT_OPTION_END};
+
+typedef struct state {
+    const dt_host *h;
+    const dt_train_api *train;
+    const dt_comm_api *comm;
+    const dt_metrics_api *metrics;
+    config config;
+    dt_data *data;
+    dt_model *model;
+    dt_train *trainer;
+    double scale, next; /* of the samples, now and after the next change */
+} state;
+
+static bool is_wrong(const state *s, const char *how)
+{
+    return strcmp(s->config.wrong, how) == 0;
+}
+
+static void nothing(void *self)
+{
+    (void)self;
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
+static const dt_port *fields(const void *self, uint32_t *n_p)
+{
+    static const dt_port f[] = {{"x", "A 2", DT_F32, 0}, {"y", "A 1", DT_F32, 0}};
+    (void)self;
+    *n_p = 2;
+    return f;
+}
+
+static const char *const *symbols(const void *self, uint32_t *n_p)
+{
+    static const char *const s[] = {"A"};
+    (void)self;
+    *n_p = 1;
+    return s;
+}
+
+static dt_status count(const void *self, uint64_t *n_p)
+{
+    (void)self;
+    *n_p = SAMPLES;
+    return DT_OK;
+}
+
+static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+{
+    (void)self;
+    size[0] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size[0] += 1 + (int64_t)(index[i] % 3);
+    }
+    return DT_OK;
+}
+
+static dt_status read_samples(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
+{
+    const state *s = self;
+    float *x = out[0], *y = out[1];
+    (void)key;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint64_t row = 0; row <= index[i] % 3; row++, x += IN, y++) {
+            x[0] = (float)((index[i] * 5 + row) % 17) / 8 - 1;
+            x[1] = (float)((index[i] * 7 + row) % 13) / 6 - 1;
+            y[0] = (float)s->scale * (x[0] - 2 * x[1]);
+        }
+    }
+    return DT_OK;
+}
+
+static const dt_data_ops samples = {.struct_size = sizeof(dt_data_ops),
+                                    .fields = fields,
+                                    .symbols = symbols,
+                                    .count = count,
+                                    .sizes = sizes,
+                                    .read = read_samples};
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
+
+static const dt_port in[] = {{"x", "A 2", DT_F32, 0}}, out_ports[] = {{"y", "A 1", DT_F32, 0}};
+
+static dt_status net_create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n)
+{
+    (void)self, (void)h, (void)cfg, (void)dims, (void)n;
+    return DT_OK;
+}
+
+static const dt_port *net_inputs(const void *self, uint32_t *n_p)
+{
+    (void)self;
+    *n_p = 1;
+    return in;
+}
+
+static const dt_port *net_outputs(const void *self, uint32_t *n_p)
+{
+    (void)self;
+    *n_p = 1;
+    return out_ports;
+}
+
+static dt_status net_params(void *self, dt_params *reg)
+{
+    (void)self;
+    return dt_linear_params(reg, "out", 1, IN, DT_INIT_ZERO, 0);
+}
+
+static dt_status net_forward(void *self, dt_graph *g, dt_tensor *const *tensor, dt_tensor **out)
+{
+    (void)self;
+    out[0] = dt_linear_of(g, tensor[0], "out");
+    return g->api->status(g);
+}
+
+static const dt_model_ops net_ops = {.struct_size = sizeof(dt_model_ops),
+                                     .create = net_create,
+                                     .inputs = net_inputs,
+                                     .outputs = net_outputs,
+                                     .params = net_params,
+                                     .forward = net_forward,
+                                     .destroy = nothing};
+
+/* ---- the phase --------------------------------------------------------------------------------------------------- */
+
+static dt_status create(void *self, const dt_host *h, const void *cfg)
+{
+    state *s = self;
+    dt_data_ops ops = samples;
+    s->h = h;
+    s->config = *(const config *)cfg;
+    s->scale = 1;
+    const dt_bind_api *bind = h->service(h, DT_SVC_BIND);
+    s->train = h->service(h, DT_SVC_TRAIN);
+    s->comm = h->service(h, DT_SVC_COMM);
+    s->metrics = h->service(h, DT_SVC_METRICS);
+    if (!DT_HAS(bind, data_own) || !DT_HAS(s->train, refill) || !DT_HAS(s->comm, reduce) || s->metrics == NULL) {
+        return DT_FAIL_H(h, DT_EUNSUPPORTED, "fitter needs a host of 1.2");
+    }
+    ops.read = is_wrong(s, "no read") ? NULL : ops.read;
+    ops.struct_size = is_wrong(s, "small") ? 16 : ops.struct_size;
+    const dt_model_want net = DT_MODEL_WANT("net", in, out_ports);
+    DT_TRY_H(bind->data_own(h, &ops, s, &s->data));
+    if (bind->data_count(s->data) != SAMPLES || bind->data_field(s->data, "y") == NULL) {
+        return DT_FAIL_H(h, DT_EPLUGIN, "the host sees other samples");
+    }
+    return bind->model(h, &net, &s->model);
+}
+
+static dt_status record(void *user, dt_graph *g)
+{
+    const state *s = user;
+    const dt_named x = {"x", g->api->input(g, "x")};
+    dt_named y = {"y", NULL};
+    DT_TRY_H(g->api->model(g, s->model, &x, 1, &y, 1));
+    dt_tensor *weight = dt_merge(g, dt_fill(g, y.tensor, 1));
+    return g->api->loss(g, "mse", dt_mse(g, y.tensor, g->api->input(g, "y"), weight), 1, "A");
+}
+
+/* The names, sizes and places of all parameters, and behind the last there is none. */
+static dt_status check_parameters(const state *s)
+{
+    static const char *const name[] = {"net.out.w", "net.out.b"};
+    static const uint64_t numbers[] = {IN, 1}, at[] = {0, IN};
+    dt_train_param p = {.struct_size = sizeof(p)};
+    for (uint64_t i = 0; i < 2; i++) {
+        DT_TRY_H(s->train->parameter(s->trainer, i, &p));
+        if (strcmp(p.name, name[i]) != 0 || p.count != numbers[i] || p.at != at[i] || !p.is_trained || p.is_shadow) {
+            return DT_FAIL_H(s->h, DT_EPLUGIN, "parameter %u is %s, %u numbers", (unsigned)i, p.name,
+                             (unsigned)p.count);
+        }
+    }
+    if (s->train->parameter(s->trainer, 2, &p) != DT_ENOTFOUND) {
+        return DT_FAIL_H(s->h, DT_EPLUGIN, "there is a third parameter");
+    }
+    return DT_OK;
+}
+
+static dt_status check_ranks(const state *s)
+{
+    const double rank = s->comm->rank(s->h), n = s->comm->size(s->h);
+    double sum[] = {rank + 1, 1}, least = rank + 3, most = rank, word = rank == n - 1 ? 7 : 0;
+    DT_TRY_H(s->comm->reduce(s->h, DT_RANKS_SUM, sum, 2));
+    DT_TRY_H(s->comm->reduce(s->h, DT_RANKS_MIN, &least, 1));
+    DT_TRY_H(s->comm->reduce(s->h, DT_RANKS_MAX, &most, 1));
+    DT_TRY_H(s->comm->broadcast(s->h, (uint32_t)n - 1, &word, sizeof(word)));
+    if (sum[0] != n * (n + 1) / 2 || sum[1] != n || least != 3 || most != n - 1 || word != 7) {
+        return DT_FAIL_H(s->h, DT_EPLUGIN, "ranks told %g %g %g %g %g", sum[0], sum[1], least, most, word);
+    }
+    if (is_wrong(s, "root")) {
+        return s->comm->broadcast(s->h, (uint32_t)n, &word, sizeof(word));
+    }
+    return is_wrong(s, "how") ? s->comm->reduce(s->h, 9, &word, 1) : DT_OK;
+}
+
+static dt_status start(void *self)
+{
+    state *s = self;
+    const dt_train_desc desc = DT_TRAIN_DESC(s, record, s->data, &s->model, 1);
+    DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
+    DT_TRY_H(check_parameters(s));
+    return check_ranks(s);
+}
+
+static dt_status change(void *user)
+{
+    state *s = user;
+    s->scale = s->next;
+    return DT_OK;
+}
+
+static dt_status iterate(void *self, dt_progress *out)
+{
+    state *s = self;
+    uint64_t step = 0, steps = 0, per_epoch = 0;
+    DT_TRY_H(s->train->position(s->trainer, &step, &steps, &per_epoch));
+    s->next = 1 + (double)(step / per_epoch);
+    if (!s->config.stale && s->next != s->scale) { /* at an epoch's begin, and where a run goes on */
+        DT_TRY_H(s->train->refill(s->trainer, change, s));
+    }
+    return dt_train_iterate(s->train, s->trainer, out);
+}
+
+DT_STOP_DEFINE(stop, state);
+
+static const dt_phase_ops ops = {.struct_size = sizeof(dt_phase_ops),
+                                 .create = create,
+                                 .start = start,
+                                 .iterate = iterate,
+                                 .stop = stop,
+                                 .destroy = nothing};
+
+static const dt_component phase = {.struct_size = sizeof(dt_component),
+                                   .kind = DT_KIND_PHASE,
+                                   .id = "fitter",
+                                   .summary = "a line, and samples of its own",
+                                   .reference = "none",
+                                   .flags = DT_COMP_DETERMINISTIC,
+                                   .config_size = sizeof(config),
+                                   .state_size = sizeof(state),
+                                   .options = options,
+                                   .ops = &ops};
+
+static const dt_component net = {.struct_size = sizeof(dt_component),
+                                 .kind = DT_KIND_MODEL,
+                                 .id = "fitter_net",
+                                 .summary = "one layer",
+                                 .reference = "none",
+                                 .role = "net",
+                                 .flags = DT_COMP_DETERMINISTIC,
+                                 .state_size = sizeof(int32_t),
+                                 .ops = &net_ops};
+
+static const dt_component *const components[] = {&phase, &net};
+
+static const dt_plugin plugin = {DT_PLUGIN_PREFIX,        .name = "fitter",  .version = "0.1",        .vendor = "tests",
+                                 .license = "Apache-2.0", .n_components = 2, .components = components};
+
+DT_PLUGIN_DEFINE(plugin);
