@@ -320,7 +320,7 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
 }
 
 /* What the phase makes itself; of its table only what it has is read. */
-static dt_status bind_data_own(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out)
+static dt_status bind_own_data(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out)
 {
     dt_stage *s = dt_stage_of(h);
     dt_engine_opts engine;
@@ -384,7 +384,7 @@ const dt_bind_api dt_bind_service = {.struct_size = sizeof(dt_bind_api),
                                      .data = bind_data,
                                      .data_field = bind_data_field,
                                      .data_count = bind_data_count,
-                                     .data_own = bind_data_own,
+                                     .own_data = bind_own_data,
                                      .env = dt_bind_env,
                                      .env_spec = dt_bind_env_spec,
                                      .env_id = dt_bind_env_id,

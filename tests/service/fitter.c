@@ -162,13 +162,13 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->train = h->service(h, DT_SVC_TRAIN);
     s->comm = h->service(h, DT_SVC_COMM);
     s->metrics = h->service(h, DT_SVC_METRICS);
-    if (!DT_HAS(bind, data_own) || !DT_HAS(s->train, refill) || !DT_HAS(s->comm, reduce) || s->metrics == NULL) {
+    if (!DT_HAS(bind, own_data) || !DT_HAS(s->train, refill) || !DT_HAS(s->comm, reduce) || s->metrics == NULL) {
         return DT_FAIL_H(h, DT_EUNSUPPORTED, "fitter needs a host of 1.2");
     }
     ops.read = is_wrong(s, "no read") ? NULL : ops.read;
     ops.struct_size = is_wrong(s, "small") ? 16 : ops.struct_size;
     const dt_model_want net = DT_MODEL_WANT("net", in, out_ports);
-    DT_TRY_H(bind->data_own(h, &ops, s, &s->data));
+    DT_TRY_H(bind->own_data(h, &ops, s, &s->data));
     if (bind->data_count(s->data) != SAMPLES || bind->data_field(s->data, "y") == NULL) {
         return DT_FAIL_H(h, DT_EPLUGIN, "the host sees other samples");
     }

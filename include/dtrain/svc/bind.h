@@ -65,7 +65,7 @@ typedef struct dt_bind_api {
      * batches ahead of the step that learns from them: to change what samples hold, refill (svc/train.h). Every rank
      * has all samples, and a phase that is resumed makes them again. Errors: DT_EPLUGIN (a function or a port that is
      * wrong), what ops say. */
-    dt_status (*data_own)(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out);
+    dt_status (*own_data)(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out);
 } dt_bind_api;
 
 #ifdef __cplusplus

@@ -149,7 +149,7 @@ typedef struct dt_train_api {
     /* since 1.2: parameter i of all, shadows included, in the order of their registration; out->struct_size is set.
      * DT_ENOTFOUND behind the last. */
     dt_status (*parameter)(const dt_train *t, uint64_t i, dt_train_param *out);
-    /* since 1.2: between two steps, of data_own (svc/bind.h): nothing is read from here on until change is done, and
+    /* since 1.2: between two steps, of own_data (svc/bind.h): nothing is read from here on until change is done, and
      * what was read ahead is forgotten; the next step reads what samples hold then. change: called at once, NULL: they
      * have not changed, read them again all the same. Its status is passed on. */
     dt_status (*refill)(dt_train *t, dt_status (*change)(void *user), void *user);
