@@ -57,7 +57,7 @@ check_PROGRAMS += $(dt_tests)
 endif
 TESTS += $(check_PROGRAMS) $(dt_scripts) $(dt_doc_scripts) $(dt_source_scripts)
 EXTRA_DIST += $(dt_scripts) $(dt_doc_scripts) $(dt_source_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
-	tests/peers/export_onnx.py
+	tests/peers/export_onnx.py tests/peers/argoverse2.sh
 
 TEST_EXTENSIONS = .sh
 SH_LOG_COMPILER = $(SHELL)

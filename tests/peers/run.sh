@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What dtrain writes, read by the packages it is written for: tests/peers/run.sh BUILD [NAME...]
-# A line below is a check: its name (tests/peers/NAME.py BUILD, also by hand), and what it needs from PyPI. The packages
+# A line below is a check: its name (tests/peers/NAME.py or NAME.sh BUILD, also by hand), and what it needs from PyPI. The packages
 # go into BUILD/peers; without network nothing is checked, and 77 says so.
 set -eu
 
@@ -11,7 +11,8 @@ shift
 src=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$build" && pwd)
 checks='read_tensorboard tensorboard
-export_onnx onnx onnxruntime numpy'
+export_onnx onnx onnxruntime numpy
+argoverse2 pyarrow'
 
 cd "$build"
 if [ ! -x peers/bin/pip ]; then
@@ -27,7 +28,11 @@ while read -r name packages; do
         exit 77
     fi
     echo "== $name"
-    peers/bin/python "$src/$name.py" "$build"
+    if [ -e "$src/$name.sh" ]; then
+        PATH=$build/peers/bin:$PATH sh "$src/$name.sh" "$build"
+    else
+        peers/bin/python "$src/$name.py" "$build"
+    fi
     n=$((n + 1))
 done <<END
 $checks

@@ -1,26 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tools/recording/argoverse2.py: two scenarios as the data set has them become a table, and the table with the folder's
-# maps a store.
+# maps a store; without pyarrow it says so. tests/peers/argoverse2.sh BUILD, with a python3 that has pyarrow in PATH
 set -eu
-here=$PWD/test-argoverse.$$
-script=$DT_SRCDIR/tools/recording/argoverse2.py
+build=$(cd "${1:?usage: tests/peers/argoverse2.sh BUILD}" && pwd)
+script=$(cd "$(dirname "$0")/../.." && pwd)/tools/recording/argoverse2.py
+here=$build/test-argoverse.$$
 trap 'rm -rf "$here"' EXIT
 fail() {
     echo "FAIL: $*" >&2
     exit 1
 }
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
 mkdir "$here"
 cd "$here"
 python3 "$script" --help >out
 grep -q 'usage: python3 argoverse2.py FOLDER' out || fail "no help"
-if ! python3 -c 'import pyarrow.parquet' 2>/dev/null; then
-    python3 "$script" . 2>err && fail "without pyarrow it went on"
-    grep -q 'python3 has no pyarrow' err || fail "what is missing is not said: $(cat err)"
-    echo "no pyarrow here: the conversion was not tried"
-    exit 77
-fi
+python3 -S "$script" . 2>err && fail "without pyarrow it went on" # without the folder that has it
+grep -q 'python3 has no pyarrow' err || fail "what is missing is not said: $(cat err)"
 python3 - <<'END'
 import json, os, pyarrow, pyarrow.parquet
 P = lambda *points: [{"x": x, "y": y, "z": 0.0} for x, y in points]
@@ -47,8 +43,8 @@ aa-1,austin,0,17,30.0,1.5,0.0,10.0,12,2.5,10
 aa-1,austin,0,41,0.0,1.5,0.0,10.0,4.5,1.8,10
 END
 head -4 t.csv | cmp - want || fail "another table: $(head -4 t.csv)"
-"$DT_BUILDDIR/dtrain" data import t.csv --out store -q --set import.map=av2
-"$DT_BUILDDIR/dtrain" data inspect store >out
+"$build/dtrain" data import t.csv --out store -q --set import.map=av2
+"$build/dtrain" data inspect store >out
 grep -q '^scenes 2, frames 8, vehicles 6, rows 24' out || fail "$(cat out)"
 grep -q '^sites austin (1 scenes), miami (1 scenes)' out || fail "$(cat out)"
 grep -q '^roads: maps 2, lanes 2, 0.2 km, links 0, scenes with a map 2 of 2' out || fail "$(cat out)"
