@@ -3,6 +3,7 @@
  * See danger.h.
  */
 #include "danger.h"
+#include "tracks.h"
 
 #include <math.h>
 #include <string.h>
@@ -85,26 +86,11 @@ static dt_status is_hazard(const danger *d, int64_t first, int64_t r, bool *is_p
     return DT_OK;
 }
 
-/* Place of row r in track_row. */
-static int64_t place_of(const dt_store_view *v, int64_t track, int64_t r)
-{
-    int64_t lo = v->track_ptr[track], hi = v->track_ptr[track + 1];
-    while (hi - lo > 1) {
-        const int64_t mid = lo + (hi - lo) / 2;
-        if (v->track_row[mid] <= r) {
-            lo = mid;
-        } else {
-            hi = mid;
-        }
-    }
-    return lo;
-}
-
 /* From frame on, and the row of the vehicle an action later, -1: it is not there any more. */
 static dt_status hazard_in(const danger *d, int64_t scene, int64_t frame, int64_t r, int64_t *next_p, float *in_p)
 {
     const dt_store_view *v = d->v;
-    const int64_t track = v->row_track[r], from = place_of(v, track, r), last = v->track_ptr[track + 1];
+    const int64_t track = v->row_track[r], from = tracks_place(v, track, r), last = v->track_ptr[track + 1];
     const int64_t end = v->scene_frame[scene + 1];
     float found = NAN;
     int64_t k = 0;

@@ -27,6 +27,7 @@
 #include "folds.h"
 #include "lanes.h"
 #include "slices.h"
+#include "tracks.h"
 #include "weights.h"
 
 #include <math.h>
@@ -613,21 +614,6 @@ static dt_status read_frames(const state *s, const sample *w, const turn *t, uin
     return DT_OK;
 }
 
-/* Position in track_row of the row r, which belongs to track t. */
-static int64_t place_in_track(const dt_store_view *v, int64_t t, int64_t r)
-{
-    int64_t lo = v->track_ptr[t], hi = v->track_ptr[t + 1];
-    while (hi - lo > 1) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (v->track_row[mid] <= r) {
-            lo = mid;
-        } else {
-            hi = mid;
-        }
-    }
-    return lo;
-}
-
 /* A vehicle's own frame at the anchor: origin its position, x axis its heading. */
 typedef struct own {
     double x, y, heading, cos_h, sin_h;
@@ -710,7 +696,7 @@ static void read_vehicles(const state *s, const sample *w, const turn *t, uint64
     for (int64_t r = v->frame_row[w->anchor]; r < v->frame_row[w->anchor + 1]; r++, c->seq++) {
         const double *pose = v->pose + 3 * r;
         own o = {pose[0], pose[1], pose[2], cos(pose[2]), sin(pose[2]), t->flip, v->motion[4 * r]};
-        int64_t track = v->row_track[r], place = place_in_track(v, track, r);
+        int64_t track = v->row_track[r], place = tracks_place(v, track, r);
         int64_t past = read_past(s, w, &o, use, track, place, c, out);
         int64_t future = read_future(s, w, &o, track, place, c, out);
         ((uint8_t *)out[COMPLETE])[c->seq] = past == s->T && future == s->F;

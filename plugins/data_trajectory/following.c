@@ -3,6 +3,7 @@
  * See following.h.
  */
 #include "following.h"
+#include "tracks.h"
 
 #include <math.h>
 
@@ -10,25 +11,10 @@
 #define LEAST_TAU_S 0.3 /* nobody reacts faster */
 #define MOST_TAU_S  6.0 /* who needs longer does not follow */
 
-/* Place of row r in track_row. */
-static int64_t place_of(const dt_store_view *v, int64_t track, int64_t r)
-{
-    int64_t lo = v->track_ptr[track], hi = v->track_ptr[track + 1];
-    while (hi - lo > 1) {
-        const int64_t mid = lo + (hi - lo) / 2;
-        if (v->track_row[mid] <= r) {
-            lo = mid;
-        } else {
-            hi = mid;
-        }
-    }
-    return lo;
-}
-
 static void walk_back(const following *f, const dt_store_view *v, int64_t scene, int64_t frame, int64_t i)
 {
     const int64_t r = v->frame_row[frame] + i, first = v->track_ptr[v->row_track[r]];
-    int64_t at = place_of(v, v->row_track[r], r);
+    int64_t at = tracks_place(v, v->row_track[r], r);
     double speed = (double)v->motion[4 * r], *way = f->way + i * (f->K + 1);
     way[0] = 0;
     for (int64_t k = 1; k <= f->K; k++) {
