@@ -64,6 +64,26 @@ __attribute__((unused)) static void put(const char *name, const char *text)
     put_bytes(name, text, strlen(text));
 }
 
+/* The first of these words in a file becomes others. */
+__attribute__((unused)) static void replace_in(const char *name, const char *from, const char *to)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    dt_str out = {0};
+    const dt_status st = dt_fs_read_all(at(name), 1 << 20, &text, &bytes);
+    const char *p = st == DT_OK ? strstr(text, from) : NULL;
+    if (p == NULL) {
+        print_error("%s has no %s: %s\n", name, from, st == DT_OK ? text : dt_error_text());
+        fail();
+    }
+    dt_str_add_n(&out, text, (size_t)(p - text));
+    dt_str_add(&out, to);
+    dt_str_add(&out, p + strlen(from));
+    put(name, dt_str_text(&out));
+    dt_str_fini(&out);
+    dt_free(text);
+}
+
 /* The call failed with this status, and says so in these words. */
 #define assert_fails(call, code, words)                                                                                \
     do {                                                                                                               \

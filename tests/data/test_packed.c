@@ -325,36 +325,22 @@ static void test_stores(void **state)
     dt_str_fini(&notes);
 }
 
-static void change_description(const char *store, const char *from, const char *to)
-{
-    char *text = NULL, name[64];
-    size_t bytes = 0;
-    snprintf(name, sizeof(name), "%s/store.json", store);
-    assert_ok(dt_fs_read_all(at(name), 1 << 20, &text, &bytes));
-    char *p = strstr(text, from);
-    assert_non_null(p);
-    assert_int_equal(strlen(from), strlen(to));
-    memcpy(p, to, strlen(to));
-    put(name, text);
-    dt_free(text);
-}
-
 static void test_damaged_stores(void **state)
 {
     (void)state;
     dt_store *s = NULL;
     make_store("s", &way[1]);
-    change_description("s", "\"features\":\"i8\"", "\"features\":\"i9\"");
+    replace_in("s/store.json", "\"features\":\"i8\"", "\"features\":\"i9\"");
     assert_fails(dt_store_open(at("s"), &s), DT_EDATA, "features \"i9\" is not known");
-    change_description("s", "\"features\":\"i9\"", "\"features\":\"i8\"");
-    change_description("s", "\"compress\":\"none\"", "\"compress\":\"zstd\"");
+    replace_in("s/store.json", "\"features\":\"i9\"", "\"features\":\"i8\"");
+    replace_in("s/store.json", "\"compress\":\"none\"", "\"compress\":\"zstd\"");
     if (dt_blocks_has_zstd()) {
         assert_fails(dt_store_open(at("s"), &s), DT_EDATA, "node.blocks: ");
     }
-    change_description("s", "\"compress\":\"zstd\"", "\"compress\":\"none\"");
-    change_description("s", "\"errors\":{\"node\":[0", "\"errors\":{\"node\":[9");
+    replace_in("s/store.json", "\"compress\":\"zstd\"", "\"compress\":\"none\"");
+    replace_in("s/store.json", "\"errors\":{\"node\":[0", "\"errors\":{\"node\":[9");
     assert_fails(dt_store_open(at("s"), &s), DT_EDATA, "column 0 is said to be off by");
-    change_description("s", "\"errors\":{\"node\":[9", "\"errors\":{\"node\":[0");
+    replace_in("s/store.json", "\"errors\":{\"node\":[9", "\"errors\":{\"node\":[0");
     assert_ok(dt_store_open(at("s"), &s));
     dt_store_close(s);
     char *bytes = NULL;

@@ -3,12 +3,10 @@
  * Tests of core/data/roads.c and store_roads.c: maps built by hand, written, read, copied into other stores, and every
  * refusal of damaged ones.
  */
-#include "fixture.h"
+#include "damage.h"
 
 #include "data/import.h"
-#include "data/npy.h"
 #include "data/parts.h"
-#include "data/store.h"
 
 static int32_t lane(dt_roads *r, int64_t id, int32_t kind, double x, double y)
 {
@@ -289,61 +287,9 @@ static void test_interruptions(void **state)
 
 /* ---- damaged stores ---------------------------------------------------------------------------------------------- */
 
-static void restore(void)
+static void make_sound(const char *name)
 {
-    char **name = NULL, from[512], to[512];
-    size_t n = 0;
-    if (!dt_fs_is_dir(at("sound"))) {
-        make("sound", 0);
-    }
-    assert_ok(dt_fs_remove_tree(at("s")));
-    assert_ok(dt_fs_mkdirs(at("s")));
-    assert_ok(dt_fs_list(at("sound"), &name, &n));
-    for (size_t i = 0; i < n; i++) {
-        char *text = NULL;
-        size_t bytes = 0;
-        snprintf(from, sizeof(from), "sound/%s", name[i]);
-        snprintf(to, sizeof(to), "s/%s", name[i]);
-        assert_ok(dt_fs_read_all(at(from), 1 << 20, &text, &bytes));
-        put_bytes(to, text, bytes);
-        dt_free(text);
-    }
-    dt_fs_list_free(name, n);
-}
-
-static void expect_refused(const char *words)
-{
-    dt_store *s = NULL;
-    const uint64_t live = dt_alloc_live_bytes();
-    assert_fails(dt_store_open(at("s"), &s), DT_EDATA, words);
-    assert_int_equal(dt_alloc_live_bytes(), live);
-    restore();
-}
-
-#define SPOIL(name, T, dtype, width, index, value, words)                                                              \
-    do {                                                                                                               \
-        dt_npy a_;                                                                                                     \
-        assert_ok(dt_npy_map_rw(at("s/" name ".npy"), dtype, width, &a_));                                             \
-        ((T *)(uintptr_t)a_.data)[index] = value;                                                                      \
-        dt_npy_unmap(&a_);                                                                                             \
-        expect_refused(words);                                                                                         \
-    } while (0)
-
-static void describe(const char *from, const char *to, const char *words)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    dt_str out = {0};
-    assert_ok(dt_fs_read_all(at("s/store.json"), 1 << 20, &text, &bytes));
-    const char *p = strstr(text, from);
-    assert_non_null(p);
-    dt_str_add_n(&out, text, (size_t)(p - text));
-    dt_str_add(&out, to);
-    dt_str_add(&out, p + strlen(from));
-    put("s/store.json", dt_str_text(&out));
-    dt_str_fini(&out);
-    dt_free(text);
-    expect_refused(words);
+    make(name, 0);
 }
 
 static void test_damage(void **state)
@@ -379,13 +325,13 @@ static void test_damage(void **state)
     SPOIL("lane_right", int32_t, DT_I32, 0, 1, 1, "lane_right.npy: lane 1 is its own neighbour");
     assert_int_equal(unlink(at("s/lane_left.npy")), 0);
     expect_refused("lane_left.npy is missing from the store");
-    describe("\"maps\":2", "\"maps\":1", "counts of roads contradict each other (1 maps, 2 named");
-    describe("\"maps\":2", "\"maps\":0", "counts of roads contradict each other");
-    describe("\"maps\":2", "\"maps\":-2", "counts of roads contradict each other");
-    describe("\"lanes\":4", "\"lanes\":9", "counts of roads contradict each other");
-    describe("\"lanes\":4", "\"lanes\":5", "lane_point.npy has 5 rows, store.json announces 6");
-    describe("\"lane_points\":12", "\"lane_points\":13", "announces 13");
-    describe("\"maps\":[", "\"lost\":[", "counts of roads contradict each other (2 maps, 0 named");
+    spoil_description("\"maps\":2", "\"maps\":1", "counts of roads contradict each other (1 maps, 2 named");
+    spoil_description("\"maps\":2", "\"maps\":0", "counts of roads contradict each other");
+    spoil_description("\"maps\":2", "\"maps\":-2", "counts of roads contradict each other");
+    spoil_description("\"lanes\":4", "\"lanes\":9", "counts of roads contradict each other");
+    spoil_description("\"lanes\":4", "\"lanes\":5", "lane_point.npy has 5 rows, store.json announces 6");
+    spoil_description("\"lane_points\":12", "\"lane_points\":13", "announces 13");
+    spoil_description("\"maps\":[", "\"lost\":[", "counts of roads contradict each other (2 maps, 0 named");
 }
 
 int main(void)

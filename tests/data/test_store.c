@@ -3,11 +3,9 @@
  * Tests of core/data/store_write.c, store_open.c and those they call: what goes in comes out, tracks and risk labels by
  * hand, every refusal of a damaged store, and nothing left behind by an interrupted one.
  */
-#include "fixture.h"
+#include "damage.h"
 
 #include "data/live.h"
-#include "data/npy.h"
-#include "data/store.h"
 
 static dt_vehicle car(int64_t id, double x, double speed)
 {
@@ -24,7 +22,7 @@ static dt_store_writer *create(const char *name, double rate_hz)
 }
 
 /* Scene "a": vehicle 7 in frames 0..3, vehicle 9 in frames 1 and 3 (2 Hz); scene "b#1": vehicle 7 again, one frame. */
-static void make_small(const char *name)
+static void make_sound(const char *name)
 {
     dt_store_writer *w = create(name, 2);
     assert_ok(dt_store_scene_begin(w));
@@ -44,7 +42,7 @@ static void make_small(const char *name)
 static void test_contents(void **state)
 {
     (void)state;
-    make_small("s");
+    make_sound("s");
     dt_store *s = NULL;
     assert_ok(dt_store_open(at("s"), &s));
     const dt_store_view *v = dt_store_view_of(s);
@@ -255,98 +253,24 @@ static void test_interruptions(void **state)
 
 /* ---- damaged stores ---------------------------------------------------------------------------------------------- */
 
-/* The sound store, copied: making one waits for the disk. */
-static void restore(void)
-{
-    char **name = NULL, from[512], to[512];
-    size_t n = 0;
-    if (!dt_fs_is_dir(at("sound"))) {
-        make_small("sound");
-    }
-    assert_ok(dt_fs_remove_tree(at("s")));
-    assert_ok(dt_fs_mkdirs(at("s")));
-    assert_ok(dt_fs_list(at("sound"), &name, &n));
-    for (size_t i = 0; i < n; i++) {
-        char *text = NULL;
-        size_t bytes = 0;
-        snprintf(from, sizeof(from), "sound/%s", name[i]);
-        snprintf(to, sizeof(to), "s/%s", name[i]);
-        assert_ok(dt_fs_read_all(at(from), 1 << 20, &text, &bytes));
-        put_bytes(to, text, bytes);
-        dt_free(text);
-    }
-    dt_fs_list_free(name, n);
-}
-
-static void expect_refused(const char *words)
-{
-    dt_store *s = NULL;
-    uint64_t live = dt_alloc_live_bytes();
-    assert_fails(dt_store_open(at("s"), &s), DT_EDATA, words);
-    assert_int_equal(dt_alloc_live_bytes(), live);
-    restore();
-}
-
-/* Change one value of an array of the small store in place. */
-#define SPOIL(name, T, dtype, width, index, value)                                                                     \
-    do {                                                                                                               \
-        dt_npy a_;                                                                                                     \
-        assert_ok(dt_npy_map_rw(at("s/" name ".npy"), dtype, width, &a_));                                             \
-        ((T *)(uintptr_t)a_.data)[index] = value;                                                                      \
-        dt_npy_unmap(&a_);                                                                                             \
-    } while (0)
-
-static void replace_in_description(const char *from, const char *to)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    assert_ok(dt_fs_read_all(at("s/store.json"), 1 << 20, &text, &bytes));
-    char *p = strstr(text, from);
-    if (p == NULL) {
-        print_error("store.json has no %s: %s\n", from, text);
-        fail();
-    }
-    dt_str out = {0};
-    dt_str_add_n(&out, text, (size_t)(p - text));
-    dt_str_add(&out, to);
-    dt_str_add(&out, p + strlen(from));
-    put("s/store.json", dt_str_text(&out));
-    dt_str_fini(&out);
-    dt_free(text);
-}
-
 static void test_damage(void **state)
 {
     (void)state;
     restore();
-    SPOIL("scene_frame", int64_t, DT_I64, 0, 1, 6);
-    expect_refused("scene_frame.npy falls from 6 to 5 at 1");
-    SPOIL("frame_row", int64_t, DT_I64, 0, 5, 8);
-    expect_refused("frame_row.npy runs from 0 to 8, expected 0 to 7");
-    SPOIL("edge_ptr", int64_t, DT_I64, 0, 2, 99);
-    expect_refused("edge_ptr.npy falls");
-    SPOIL("edge_src", int32_t, DT_I32, 0, 2, 2);
-    expect_refused("edge_src.npy: 2 at 2 is outside frame 1 of 2 vehicles");
-    SPOIL("edge_src", int32_t, DT_I32, 0, 0, -1);
-    expect_refused("edge_src.npy: -1 at 0");
-    SPOIL("row_track", int32_t, DT_I32, 0, 0, 3);
-    expect_refused("row_track.npy: 3 at 0 is outside [0, 3)");
-    SPOIL("track_row", int64_t, DT_I64, 0, 1, 6);
-    expect_refused("row 6 at 1 does not belong to track 0");
-    SPOIL("track_row", int64_t, DT_I64, 0, 1, 0);
-    expect_refused("row 0 at 1 does not belong to track 0 in time order");
-    SPOIL("scene_site", int32_t, DT_I32, 0, 1, 2);
-    expect_refused("scene_site.npy: 2 at 1");
-    SPOIL("risk", uint8_t, DT_U8, 0, 4, 4);
-    expect_refused("risk.npy: 4 at 4");
-    SPOIL("node", float, DT_F32, 9, 11, NAN);
-    expect_refused("node.npy: value 11 is nan");
-    SPOIL("edge", float, DT_F32, 4, 7, INFINITY);
-    expect_refused("edge.npy: value 7 is inf");
-    SPOIL("pose", double, DT_F64, 3, 2, NAN);
-    expect_refused("pose.npy: value 2 is nan");
-    SPOIL("frame_time", double, DT_F64, 0, 0, -INFINITY);
-    expect_refused("frame_time.npy: value 0 is -inf");
+    SPOIL("scene_frame", int64_t, DT_I64, 0, 1, 6, "scene_frame.npy falls from 6 to 5 at 1");
+    SPOIL("frame_row", int64_t, DT_I64, 0, 5, 8, "frame_row.npy runs from 0 to 8, expected 0 to 7");
+    SPOIL("edge_ptr", int64_t, DT_I64, 0, 2, 99, "edge_ptr.npy falls");
+    SPOIL("edge_src", int32_t, DT_I32, 0, 2, 2, "edge_src.npy: 2 at 2 is outside frame 1 of 2 vehicles");
+    SPOIL("edge_src", int32_t, DT_I32, 0, 0, -1, "edge_src.npy: -1 at 0");
+    SPOIL("row_track", int32_t, DT_I32, 0, 0, 3, "row_track.npy: 3 at 0 is outside [0, 3)");
+    SPOIL("track_row", int64_t, DT_I64, 0, 1, 6, "row 6 at 1 does not belong to track 0");
+    SPOIL("track_row", int64_t, DT_I64, 0, 1, 0, "row 0 at 1 does not belong to track 0 in time order");
+    SPOIL("scene_site", int32_t, DT_I32, 0, 1, 2, "scene_site.npy: 2 at 1");
+    SPOIL("risk", uint8_t, DT_U8, 0, 4, 4, "risk.npy: 4 at 4");
+    SPOIL("node", float, DT_F32, 9, 11, NAN, "node.npy: value 11 is nan");
+    SPOIL("edge", float, DT_F32, 4, 7, INFINITY, "edge.npy: value 7 is inf");
+    SPOIL("pose", double, DT_F64, 3, 2, NAN, "pose.npy: value 2 is nan");
+    SPOIL("frame_time", double, DT_F64, 0, 0, -INFINITY, "frame_time.npy: value 0 is -inf");
     assert_int_equal(unlink(at("s/motion.npy")), 0);
     expect_refused("motion.npy is missing from the store");
     assert_int_equal(truncate(at("s/pose.npy"), 200), 0);
@@ -357,32 +281,24 @@ static void test_damaged_description(void **state)
 {
     (void)state;
     restore();
-    replace_in_description("\"version\":2", "\"version\":3");
-    expect_refused("store of version 3, this program reads versions 1 to 2: a newer dtrain reads it");
-    replace_in_description("\"version\":2", "\"version\":0");
-    expect_refused("store of version 0, this program reads versions 1 to 2: import it again");
-    replace_in_description("\"dtrain-store\"", "\"other\"");
-    expect_refused("format is \"other\"");
-    replace_in_description("\"rows\":7", "\"rows\":6");
-    expect_refused("store.json announces 6");
-    replace_in_description("\"rows\":7", "\"rows\":\"7\"");
-    expect_refused("rows must be a number, but is a string");
-    replace_in_description("\"rows\":7", "\"rows\":9223372036854775807");
-    expect_refused("a count of 9223372036854775807, at most 9007199254740992");
-    replace_in_description("\"tracks\":3", "\"tracks\":0");
-    expect_refused("contradict each other");
-    replace_in_description("\"name\":\"speed\"", "\"name\":\"pace\"");
-    expect_refused("feature 2 of statistics.node is \"pace\", expected \"speed\"");
-    replace_in_description("\"frame_rate_hz\":2", "\"frame_rate_hz\":0");
-    expect_refused("frame_rate_hz 0 is outside");
-    replace_in_description("\"name\":\"b#1\"", "\"name\":\"a\"");
-    expect_refused("scene 1 is called \"a\", as scene 0 is");
-    replace_in_description("\"name\":\"b#1\"", "\"name\":\"b\\n#1\"");
-    expect_refused("the name of scene 1, \"b?#1\", has control characters");
-    replace_in_description("\"south\"", "\"north\"");
-    expect_refused("site 1 is called \"north\", as site 0 is");
-    replace_in_description("\"sites\":", "\"seats\":");
-    expect_refused("is missing");
+    spoil_description("\"version\":2", "\"version\":3",
+                      "store of version 3, this program reads versions 1 to 2: a newer dtrain reads it");
+    spoil_description("\"version\":2", "\"version\":0",
+                      "store of version 0, this program reads versions 1 to 2: import it again");
+    spoil_description("\"dtrain-store\"", "\"other\"", "format is \"other\"");
+    spoil_description("\"rows\":7", "\"rows\":6", "store.json announces 6");
+    spoil_description("\"rows\":7", "\"rows\":\"7\"", "rows must be a number, but is a string");
+    spoil_description("\"rows\":7", "\"rows\":9223372036854775807",
+                      "a count of 9223372036854775807, at most 9007199254740992");
+    spoil_description("\"tracks\":3", "\"tracks\":0", "contradict each other");
+    spoil_description("\"name\":\"speed\"", "\"name\":\"pace\"",
+                      "feature 2 of statistics.node is \"pace\", expected \"speed\"");
+    spoil_description("\"frame_rate_hz\":2", "\"frame_rate_hz\":0", "frame_rate_hz 0 is outside");
+    spoil_description("\"name\":\"b#1\"", "\"name\":\"a\"", "scene 1 is called \"a\", as scene 0 is");
+    spoil_description("\"name\":\"b#1\"", "\"name\":\"b\\n#1\"",
+                      "the name of scene 1, \"b?#1\", has control characters");
+    spoil_description("\"south\"", "\"north\"", "site 1 is called \"north\", as site 0 is");
+    spoil_description("\"sites\":", "\"seats\":", "is missing");
     assert_int_equal(truncate(at("s/store.json"), 300), 0);
     expect_refused("store.json");
     assert_int_equal(unlink(at("s/store.json")), 0);
@@ -400,7 +316,7 @@ static void test_numpy(void **state)
         print_message("no python3 with numpy here: not compared\n");
         skip();
     }
-    make_small("s");
+    make_sound("s");
     char command[1024];
     snprintf(command, sizeof(command),
              "python3 -c 'import numpy as n; o=lambda a: n.load(\"%s/\"+a+\".npy\", mmap_mode=\"r\"); "
