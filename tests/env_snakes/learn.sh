@@ -21,6 +21,21 @@ resume() { # DIR [options]
     "$dtrain" --resume "$work/$dir" -q "$@" >/dev/null 2>"$work/err" || fail "resuming $dir left with $?"
 }
 
+# everywhere PREFIX WORDS STEP STEP: the bits of the run called whole on other threads and ranks, in processes, and of a
+# run (PREFIXpart) that is stopped after these steps
+everywhere() {
+    train "$1threads" --threads 2
+    same "$1threads" "${2}2 threads"
+    train "$1ranks" --set comm.backend=sim --set comm.ranks=3
+    same "$1ranks" "${2}3 virtual ranks"
+    train "$1apart" --set env.isolation=process
+    same "$1apart" "${2}environments in processes"
+    train "$1part" --max-steps "$3"
+    resume "$1part" --max-steps "$4" --threads 2
+    resume "$1part" --set comm.backend=sim --set comm.ranks=2
+    same "$1part" "${2}stopped and resumed twice, on other threads and ranks"
+}
+
 metric() { # NAME FILE: its mean
     sed -n "s/.*\"$1\":{\"mean\":\([-0-9.e]*\),.*/\1/p" "$2"
 }
@@ -30,16 +45,7 @@ train whole --threads 1
 train fixed --set env_snakes.schedule=fixed
 cases=$((cases + 1))
 [ "$(state_hash "$work/fixed")" != "$(state_hash "$work/whole")" ] || fail "a schedule of opponents changes nothing"
-train threads --threads 2
-same threads "2 threads"
-train ranks --set comm.backend=sim --set comm.ranks=3
-same ranks "3 virtual ranks"
-train apart --set env.isolation=process
-same apart "environments in processes"
-train part --max-steps 15
-resume part --max-steps 21 --threads 2
-resume part --set comm.backend=sim --set comm.ranks=2
-same part "stopped and resumed twice, on other threads and ranks"
+everywhere "" "" 15 21
 train ahead --set phase2_ppo.overlap=1
 train again --set phase2_ppo.overlap=1 --max-steps 17 --set env.isolation=process
 resume again
@@ -52,16 +58,7 @@ self="--set training.learning_rate=0.01 --set env_snakes.self_play=0.7 --set opp
 base="$base $self --set phase2_ppo.fragment=10 --set phase2_ppo.train_batch=120"
 rm -rf "$work/whole"
 train whole --threads 1
-train self_threads --threads 2
-same self_threads "self-play, 2 threads"
-train self_ranks --set comm.backend=sim --set comm.ranks=3
-same self_ranks "self-play, 3 virtual ranks"
-train self_apart --set env.isolation=process
-same self_apart "self-play, environments in processes"
-train self_part --max-steps 5
-resume self_part --max-steps 15 --threads 2
-resume self_part --set comm.backend=sim --set comm.ranks=2
-same self_part "self-play, stopped and resumed twice, on other threads and ranks"
+everywhere self_ "self-play, " 5 15
 cases=$((cases + 6))
 train self_ahead --set phase2_ppo.overlap=1
 train self_again --set phase2_ppo.overlap=1 --max-steps 9
