@@ -2,10 +2,19 @@
 dt_scripts += tests/plugins/template.sh
 dt_scripts += tests/plugins/ipp.sh
 tests/plugins/ipp.log: dtrain $(plugin_LTLIBRARIES)
+trajectory_headers = tests/plugins/trajectory_bench.h tests/plugins/trajectory_recording.h
 dt_tests += tests/plugins/test_data_trajectory
-tests_plugins_test_data_trajectory_SOURCES = tests/plugins/test_data_trajectory.c $(mock_sources)
+tests_plugins_test_data_trajectory_SOURCES = tests/plugins/test_data_trajectory.c $(trajectory_headers) $(mock_sources)
 tests_plugins_test_data_trajectory_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_data_trajectory_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_data_danger
+tests_plugins_test_data_danger_SOURCES = tests/plugins/test_data_danger.c $(trajectory_headers) $(mock_sources)
+tests_plugins_test_data_danger_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_data_danger_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_data_packed
+tests_plugins_test_data_packed_SOURCES = tests/plugins/test_data_packed.c $(trajectory_headers) $(mock_sources)
+tests_plugins_test_data_packed_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_data_packed_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_data_noise
 tests_plugins_test_data_noise_SOURCES = tests/plugins/test_data_noise.c plugins/data_trajectory/augment.c \
 	plugins/data_trajectory/weights.c $(mock_sources)

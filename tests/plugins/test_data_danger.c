@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a barrier learns of a store through data_trajectory (danger.c): pairs now and an action later, mirrored ones,
+ * and the steps until a hazard, of a chase that is told by hand.
+ */
+#include "trajectory_bench.h"
+
+enum {
+    LEADER,
+    CHASER,
+    BRAKER,
+    DRIVERS,
+    SHOTS = 61,
+    GONE = 30,
+    BRAKES = 12,
+    CLOSE = 27,
+    HIT = 57,
+    AHEAD = 21,
+    BESIDE = 28
+};
+
+/* At 10 Hz on a straight road: one at 20 m/s, 56.5 m behind one at 10 m/s; on the lane to its left one that brakes in
+ * frames 12 to 15 and is not seen from frame 30 on. */
+static void write_chase(const char *name)
+{
+    dt_store_meta meta = {.frame_rate_hz = 10, .source = "test"};
+    dt_store_writer *w = NULL;
+    assert_ok(dt_store_create(at(name), &meta, &w));
+    assert_ok(dt_store_scene_begin(w));
+    for (int f = 0; f < SHOTS; f++) {
+        const double t = 0.1 * f;
+        const dt_vehicle v[DRIVERS] = {
+            {.id = 1, .x = 60.5 + 10 * t, .speed = 10, .length = 4, .width = 2, .stop_distance = NAN},
+            {.id = 2, .x = 20 * t, .speed = 20, .length = 4, .width = 2, .stop_distance = NAN},
+            {.id = 3,
+             .x = 15 * t - 30,
+             .y = 3.5,
+             .speed = 15,
+             .accel = f >= BRAKES && f < BRAKES + 4 ? -4 : 0,
+             .length = 4,
+             .width = 2,
+             .stop_distance = NAN}};
+        assert_ok(dt_store_frame(w, f, t, v, f < GONE ? DRIVERS : BRAKER));
+    }
+    assert_ok(dt_store_scene_end(w, "chase", "road"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+}
+
+#define CHASE                                                                                                          \
+    "history_s=0.2", "horizon_s=0.2", "rate_hz=5", "stride_s=0.1", "pairs=true", "action_s=0.5", "brake_mps2=6",       \
+        "hazard_steps=4"
+
+static float hazard_of(bench *b, uint64_t frame, int driver)
+{
+    const uint64_t key = 0;
+    bench_read(b, &frame, &key, 1);
+    return ((const float *)field_of(b, "hazard_in"))[driver];
+}
+
+static void assert_row(const float *got, double gap, double speed, double brake, double follower, double own)
+{
+    const double want[7] = {gap, speed, brake, follower, own, 0.5, 0};
+    for (int d = 0; d < 7; d++) {
+        assert_true(is_near(got[d], want[d]));
+    }
+}
+
+static void test_pairs(void **state)
+{
+    (void)state;
+    bench b;
+    write_chase("chase");
+    assert_int_equal(bench_open(&b, "chase", (const char *const[]){CHASE, NULL}), DT_OK);
+    const uint64_t frame[] = {0, 26}, key[] = {0, 0};
+    bench_read(&b, frame, key, 2);
+    assert_int_equal(b.n_fields, 25);
+    const float *ahead = field_of(&b, "ahead"), *beside = field_of(&b, "beside"), *next = field_of(&b, "next_ahead");
+    const float *next_beside = field_of(&b, "next_beside"), *there = field_of(&b, "next_present");
+    assert_row(ahead + CHASER * AHEAD, 56.5, 10, 9, 20, 6);
+    assert_row(ahead + LEADER * AHEAD, 1000, 0, 9, 10, 6);
+    assert_row(beside + CHASER * BESIDE, 1000, 0, 9, 20, 6);
+    assert_row(beside + CHASER * BESIDE + 7, 26, 20, 6, 15, 9);
+    assert_row(beside + CHASER * BESIDE + 14, 0, 0, 9, 20, 6);
+    assert_row(next + CHASER * AHEAD, 51.5, 10, 9, 20, 6); /* half a second later */
+    assert_row(next_beside + CHASER * BESIDE + 7, 28.5, 20, 6, 15, 9);
+    assert_row(ahead + (DRIVERS + CHASER) * AHEAD, 30.5, 10, 9, 20, 6); /* of the second sample */
+    assert_true(there[BRAKER] == 1 && there[DRIVERS + CHASER] == 1 && there[DRIVERS + BRAKER] == 0);
+    for (int d = 0; d < AHEAD; d++) {
+        assert_true(next[(DRIVERS + BRAKER) * AHEAD + d] == 0);
+    }
+    bench_close(&b);
+}
+
+static void test_pairs_of_a_mirrored_scene(void **state)
+{
+    (void)state;
+    bench b;
+    int flipped = 0;
+    write_chase("chase");
+    assert_int_equal(bench_open(&b, "chase", (const char *const[]){CHASE, "rotate=false", "shift_m=0", NULL}), DT_OK);
+    for (uint64_t key = 1; key <= 16; key++) {
+        const uint64_t frame = 0;
+        bench_read(&b, &frame, &key, 1);
+        const float *beside = (const float *)field_of(&b, "beside") + CHASER * BESIDE;
+        const float *edges = field_of(&b, "edges");
+        const int32_t *rowptr = field_of(&b, "rowptr"), *col = field_of(&b, "col");
+        bool is_flipped = false; /* the braker then is to the right */
+        for (int32_t e = rowptr[CHASER]; e < rowptr[CHASER + 1]; e++) {
+            is_flipped = is_flipped || (col[e] == BRAKER && edges[4 * e + 1] < 0);
+        }
+        assert_row(beside + (is_flipped ? 21 : 7), 26, 20, 6, 15, 9);
+        assert_row(beside + (is_flipped ? 7 : 21), 0, 20, 6, 0, 9);
+        flipped += is_flipped;
+    }
+    assert_in_range(flipped, 1, 15);
+    bench_close(&b);
+}
+
+static void test_hazards(void **state)
+{
+    (void)state;
+    bench b;
+    write_chase("chase");
+    assert_int_equal(
+        bench_open(&b, "chase",
+                   (const char *const[]){CHASE, "hazard_ttc_s=3", "hazard_mps2=3", "hazard_collisions=false", NULL}),
+        DT_OK);
+    assert_true(hazard_of(&b, 0, CHASER) == -4);         /* no farther is looked */
+    assert_true(hazard_of(&b, CLOSE - 17, CHASER) == 3); /* 5 frames are an action */
+    assert_true(hazard_of(&b, CLOSE - 5, CHASER) == 1 && hazard_of(&b, CLOSE - 4, CHASER) == 0);
+    assert_true(hazard_of(&b, CLOSE, CHASER) == 0);
+    assert_true(hazard_of(&b, 0, LEADER) == -4 && hazard_of(&b, SHOTS - 11, LEADER) == -2);
+    assert_true(hazard_of(&b, SHOTS - 3, LEADER) == -1); /* not one whole action is known */
+    assert_true(hazard_of(&b, 0, BRAKER) == 2 && hazard_of(&b, BRAKES + 3, BRAKER) == 0);
+    assert_true(hazard_of(&b, GONE - 14, BRAKER) == -2); /* not seen any more */
+    bench_close(&b);
+    assert_int_equal(bench_open(&b, "chase", (const char *const[]){CHASE, "hazard_ttc_s=0", "hazard_mps2=0", NULL}),
+                     DT_OK);
+    assert_true(hazard_of(&b, HIT - 7, CHASER) == 1 && hazard_of(&b, HIT - 7, LEADER) == 1);
+    assert_true(hazard_of(&b, HIT - 30, CHASER) == -4 && hazard_of(&b, 0, BRAKER) == -4);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_pairs, begin, end),
+        cmocka_unit_test_setup_teardown(test_pairs_of_a_mirrored_scene, begin, end),
+        cmocka_unit_test_setup_teardown(test_hazards, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
