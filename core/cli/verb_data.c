@@ -26,7 +26,7 @@
 /* ---- options of an import: the section "import" of a configuration --------------------------------------------- */
 
 typedef struct import_opts {
-    const char *columns, *site, *map, *map_origin, *types;
+    const char *columns, *site, *map, *map_origin, *map_offset, *types;
     double frame_rate_hz, radius_m, smooth_s;
     int64_t neighbours, memory_mb;
     uint8_t unordered;
@@ -43,6 +43,9 @@ static const dt_option import_table[] = {
     DT_OPTION(import_opts, map_origin, DT_OPT_STR, "", "", 0, 0, NULL,
               "where positions are counted from, for a map in degrees: \"LATITUDE,LONGITUDE\" or "
               "\"utm:EASTING,NORTHING\"; empty: as the recording says, else 0,0"),
+    DT_OPTION(import_opts, map_offset, DT_OPT_STR, "", "", 0, 0, NULL,
+              "\"DX,DY\" in m: how far maps are moved, whose positions are counted from another place than the "
+              "recording's"),
     DT_OPTION(import_opts, types, DT_OPT_STR, "", "", 0, 0, NULL,
               "file of SUMO with vType elements: how long the vehicles of its floating-car output are"),
     DT_OPTION(import_opts, frame_rate_hz, DT_OPT_F64, "0", "1/s", 0, 1000, NULL,
@@ -218,6 +221,7 @@ static dt_status import_with(const dt_args *a, dt_config *c)
                             .site = o.site,
                             .map = o.map,
                             .map_origin = o.map_origin,
+                            .map_offset = o.map_offset,
                             .types = o.types,
                             .is_unordered = o.unordered != 0,
                             .radius_m = o.radius_m,

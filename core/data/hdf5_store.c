@@ -439,8 +439,11 @@ static dt_status check_options(const char *file, const dt_import_options *opt)
 {
     const struct {
         const char *key, *value;
-    } foreign[] = {
-        {"map", opt->map}, {"map_origin", opt->map_origin}, {"columns", opt->columns}, {"types", opt->types}};
+    } foreign[] = {{"map", opt->map},
+                   {"map_origin", opt->map_origin},
+                   {"map_offset", opt->map_offset},
+                   {"columns", opt->columns},
+                   {"types", opt->types}};
     for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
         if (foreign[i].value != NULL && foreign[i].value[0] != '\0') {
             return DT_FAIL(DT_ECONFIG,

@@ -8,6 +8,7 @@
 
 #include "data/import.h"
 #include "data/hdf5_store.h"
+#include "data/on_lanes.h"
 #include "data/rows.h"
 #include "data/survey.h"
 #include "data/xml_in.h"
@@ -28,6 +29,7 @@ typedef struct summary {
     uint64_t bytes;
     int64_t kinds[DT_N_LANE_KINDS], scenes_with_map;
     double lanes_m; /* of all lanes together */
+    dt_on_lanes on_lanes;
     const dt_store *store;
     const dt_survey *survey; /* NULL: not asked for */
 } summary;
@@ -85,6 +87,13 @@ static void stat_lines(dt_str *out, const char *const *name, const dt_feature_st
     }
 }
 
+#define FEW_ON_LANES 0.5
+
+static double share_on_lanes(const summary *m)
+{
+    return m->on_lanes.rows > 0 ? (double)m->on_lanes.on / (double)m->on_lanes.rows : 0;
+}
+
 static void roads_as_text(const summary *m, dt_str *out)
 {
     if (m->count.maps == 0) {
@@ -101,6 +110,12 @@ static void roads_as_text(const summary *m, dt_str *out)
         }
     }
     dt_str_add(out, "\n");
+    if (m->on_lanes.rows > 0) {
+        dt_str_addf(out, "positions on a lane: %.1f %% of %" PRId64 "%s\n", 100 * share_on_lanes(m), m->on_lanes.rows,
+                    share_on_lanes(m) < FEW_ON_LANES ? ", fewer than half: a map that is turned or moved against the "
+                                                       "recording (import.map_origin, import.map_offset)?"
+                                                     : "");
+    }
 }
 
 static void as_text(const summary *m, const char *path, dt_str *out)
@@ -168,6 +183,8 @@ static void roads_as_json(const summary *m, dt_json_out *o)
     dt_json_i64(o, "links", m->count.lane_links);
     dt_json_f64(o, "length_m", m->lanes_m);
     dt_json_i64(o, "scenes", m->scenes_with_map);
+    dt_json_i64(o, "positions", m->on_lanes.rows);
+    dt_json_i64(o, "positions_on_lanes", m->on_lanes.on);
     dt_json_obj(o, "kinds");
     for (int32_t k = 0; k < DT_N_LANE_KINDS; k++) {
         dt_json_i64(o, dt_lane_kind_name(k), m->kinds[k]);
@@ -230,8 +247,11 @@ static dt_status inspect(const char *store, bool json, bool closely, dt_str *out
     if (st == DT_OK) {
         summary m = summarise(s);
         m.survey = closely ? &survey : NULL;
-        (json ? as_json : as_text)(&m, store, out);
-        st = dt_str_status(out);
+        st = dt_on_lanes_count(dt_store_view_of(s), &m.on_lanes);
+        if (st == DT_OK) {
+            (json ? as_json : as_text)(&m, store, out);
+            st = dt_str_status(out);
+        }
     }
     dt_store_close(s);
     return st;
@@ -339,10 +359,27 @@ static dt_status import_files(const char *const *src, uint32_t n_src, const char
     return st;
 }
 
+/* Where a map is counted from says nothing without one. */
+static dt_status check_map_keys(const dt_import_options *opt)
+{
+    const struct {
+        const char *key, *value;
+    } of_map[] = {{"map_origin", opt->map_origin}, {"map_offset", opt->map_offset}};
+    const bool has_map = opt->map != NULL && opt->map[0] != '\0';
+    for (size_t i = 0; i < sizeof(of_map) / sizeof(of_map[0]) && !has_map; i++) {
+        if (of_map[i].value != NULL && of_map[i].value[0] != '\0') {
+            return DT_FAIL(DT_ECONFIG, "import.%s is %.60s, and there is no import.map that it could be of",
+                           of_map[i].key, of_map[i].value);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status import_any(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
                             dt_str *notes)
 {
     if (dt_fs_is_dir(src[0])) {
+        DT_TRY(check_map_keys(opt));
         return dt_import_chunks(src[0], out, opt, notes);
     }
     for (uint32_t i = 0; i < n_src; i++) {
@@ -353,6 +390,7 @@ static dt_status import_any(const char *const *src, uint32_t n_src, const char *
                                  src[i]);
         }
     }
+    DT_TRY(check_map_keys(opt));
     return import_files(src, n_src, out, opt, notes);
 }
 

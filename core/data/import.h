@@ -60,6 +60,7 @@ typedef struct dt_import_options {
                            * (dt_map_find); NULL or "": none but a source's own */
     const char *map_origin; /* where positions are counted from, for a map in degrees: dt_map_origin_parse; NULL or "":
                              * as the recording says, else (0, 0) */
+    const char *map_offset; /* "DX,DY" m that are added to the positions of maps; NULL or "": none */
     const char *types;   /* file with vType elements of SUMO, for the sizes of vehicles of an fcd; NULL or "": none */
     bool is_unordered;   /* accept a vehicle's rows in any order */
     double radius_m;     /* 0: 50 */

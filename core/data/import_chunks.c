@@ -644,7 +644,7 @@ static dt_status check_statistics(chunks *c, dt_str *notes)
 
 static dt_status find_map(chunks *c, dt_str *notes)
 {
-    const char *path = c->opt->map, *text = c->opt->map_origin;
+    const char *path = c->opt->map, *text = c->opt->map_origin, *offset = c->opt->map_offset;
     dt_map_origin origin;
     dt_roads roads = {.n_lanes = 0};
     dt_str name = {0};
@@ -657,6 +657,7 @@ static dt_status find_map(chunks *c, dt_str *notes)
                        path);
     }
     DT_TRY(dt_map_origin_parse(text == NULL ? "" : text, &origin));
+    DT_TRY(dt_map_offset_parse(offset == NULL ? "" : offset, origin.offset));
     dt_status st = dt_rows_stem(path, &name);
     if (st == DT_OK) {
         st = dt_map_read(path, &origin, notes, &roads);
@@ -679,6 +680,7 @@ static dt_status import_folder(chunks *c, const char *out, dt_str *notes)
     const char *slash = strrchr(c->folder, '/');
     dt_store_meta meta = {.frame_rate_hz = c->rate_hz,
                           .packing = c->opt->packing,
+                          .map_near_m = c->opt->map != NULL && c->opt->map[0] != '\0' ? DT_MAP_NEAR_M : 0,
                           .radius_m = c->opt->radius_m,
                           .smooth_s = c->opt->smooth_s,
                           .k_max = c->opt->k_max,

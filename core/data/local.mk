@@ -3,6 +3,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/arrays.def \
 	core/data/block_cache.c core/data/block_cache.h \
 	core/data/blocks.c core/data/blocks.h \
+	core/data/bounds.c core/data/bounds.h \
 	core/data/columns.c core/data/columns.h \
 	core/data/commonroad_map.c core/data/commonroad_map.h \
 	core/data/csv.c core/data/csv.h \
@@ -23,6 +24,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/map_sumo.c \
 	core/data/names.c core/data/names.h \
 	core/data/npy.c core/data/npy.h \
+	core/data/on_lanes.c core/data/on_lanes.h \
 	core/data/packed.c core/data/packed.h \
 	core/data/pairs.c core/data/pairs.h \
 	core/data/parts.c core/data/parts.h \

@@ -7,6 +7,7 @@
 #endif
 
 #include "data/map_in.h"
+#include "data/features.h"
 #include "data/utm.h"
 #include "data/xml_in.h"
 #include "base/err.h"
@@ -38,6 +39,24 @@ dt_status dt_map_origin_parse(const char *text, dt_map_origin *out_p)
                        text);
     }
     *out_p = o;
+    return DT_OK;
+}
+
+dt_status dt_map_offset_parse(const char *text, double offset[2])
+{
+    char first[64] = "";
+    const char *comma = strchr(text, ',');
+    double by[2] = {0, 0};
+    if (comma != NULL && (size_t)(comma - text) < sizeof(first)) {
+        memcpy(first, text, (size_t)(comma - text));
+    }
+    if (text[0] != '\0' && (comma == NULL || !dt_parse_f64(first, &by[0]) || !dt_parse_f64(comma + 1, &by[1]) ||
+                            !(fabs(by[0]) <= DT_POSITION_MAX_M && fabs(by[1]) <= DT_POSITION_MAX_M))) {
+        return DT_FAIL(DT_EINVAL, "an offset of \"%.60s\": it is \"DX,DY\" in metres, up to %g", text,
+                       DT_POSITION_MAX_M);
+    }
+    offset[0] = by[0];
+    offset[1] = by[1];
     return DT_OK;
 }
 
@@ -114,6 +133,20 @@ static dt_status read_xml(const input *in, const dt_map_origin *origin, dt_str *
     return st;
 }
 
+static dt_status move(dt_roads *r, const char *path, const double offset[2])
+{
+    for (int64_t i = 0; i < r->n_points; i++) {
+        double *p = r->xy + 2 * i;
+        p[0] += offset[0];
+        p[1] += offset[1];
+        if (!(fabs(p[0]) <= DT_POSITION_MAX_M && fabs(p[1]) <= DT_POSITION_MAX_M)) {
+            return DT_FAIL(DT_EDATA, "%s: moved by %g, %g m, a lane reaches (%g, %g), more than %g m away", path,
+                           offset[0], offset[1], p[0], p[1], DT_POSITION_MAX_M);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status read_map(const input *in, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
 {
     char first = '\0';
@@ -126,7 +159,15 @@ static dt_status read_map(const input *in, const dt_map_origin *origin, dt_str *
 
 dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p)
 {
-    return read_map(&(input){.path = path}, origin, notes, out_p);
+    dt_roads roads = {.n_lanes = 0};
+    DT_TRY(read_map(&(input){.path = path}, origin, notes, &roads));
+    const dt_status st = origin->offset[0] != 0 || origin->offset[1] != 0 ? move(&roads, path, origin->offset) : DT_OK;
+    if (st != DT_OK) {
+        dt_roads_fini(&roads);
+        return st;
+    }
+    *out_p = roads;
+    return DT_OK;
 }
 
 dt_status dt_map_find(const char *folder, const char *scene, dt_str *path)

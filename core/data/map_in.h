@@ -16,11 +16,16 @@
 /* Where positions of a recording are counted from, for maps in degrees. */
 typedef struct dt_map_origin {
     bool is_given, is_utm;
-    double at[2]; /* degrees of latitude and longitude; with is_utm: easting and northing, m, of the map's zone */
+    double at[2];     /* degrees of latitude and longitude; with is_utm: easting and northing, m, of the map's zone */
+    double offset[2]; /* m that are added to the positions of any map when it is read */
 } dt_map_origin;
 
 /* "": none is given; "latitude,longitude" in degrees, or "utm:easting,northing". DT_EINVAL. */
 dt_status dt_map_origin_parse(const char *text, dt_map_origin *out_p) DT_NODISCARD;
+/* "": no offset; "DX,DY" in metres. DT_EINVAL. */
+dt_status dt_map_offset_parse(const char *text, double offset[2]) DT_NODISCARD;
+/* How near the positions of a recording reach at least to the lanes of a map that import.map names. */
+#define DT_MAP_NEAR_M 50.0
 
 /* notes gets lines for people. *out_p is sealed, and the caller's. DT_ENOTFOUND, DT_EDATA, DT_EINVAL (an origin for a
  * map that has none), DT_EIO, DT_ENOMEM. */

@@ -143,6 +143,11 @@ static dt_status add_file(dt_rows *r, const dt_rows_file *f)
     return DT_OK;
 }
 
+static bool has_map(const dt_rows *r)
+{
+    return r->opt->map != NULL && r->opt->map[0] != '\0' && r->out != NULL;
+}
+
 /* The store, when the first file has said its frame rate. */
 static dt_status create_store(dt_rows *r, const dt_rows_file *f)
 {
@@ -157,6 +162,7 @@ static dt_status create_store(dt_rows *r, const dt_rows_file *f)
                                 .smooth_s = r->opt->smooth_s,
                                 .k_max = r->opt->k_max,
                                 .packing = r->opt->packing,
+                                .map_near_m = has_map(r) ? DT_MAP_NEAR_M : 0,
                                 .source = r->label,
                                 .options = r->layout};
     DT_TRY(dt_store_create(r->out, &meta, &r->writer));
@@ -166,11 +172,6 @@ static dt_status create_store(dt_rows *r, const dt_rows_file *f)
 static bool is_same_origin(const dt_map_origin *a, const dt_map_origin *b)
 {
     return a->is_given == b->is_given && a->is_utm == b->is_utm && a->at[0] == b->at[0] && a->at[1] == b->at[1];
-}
-
-static bool has_map(const dt_rows *r)
-{
-    return r->opt->map != NULL && r->opt->map[0] != '\0' && r->out != NULL;
 }
 
 /* A map into the store, named like its file. */
@@ -195,7 +196,7 @@ static dt_status add_map(dt_rows *r, const char *path, int32_t *number_p)
  * a folder has one for each scene. */
 static dt_status find_map(dt_rows *r, const dt_rows_file *f)
 {
-    const char *text = r->opt->map_origin;
+    const char *text = r->opt->map_origin, *offset = r->opt->map_offset;
     dt_map_origin origin;
     if (!has_map(r)) {
         return DT_OK;
@@ -204,6 +205,7 @@ static dt_status find_map(dt_rows *r, const dt_rows_file *f)
     if (!origin.is_given && f->has_utm) {
         origin = (dt_map_origin){.is_given = true, .is_utm = true, .at = {f->utm[0], f->utm[1]}};
     }
+    DT_TRY(dt_map_offset_parse(offset == NULL ? "" : offset, origin.offset));
     const bool is_known = r->map >= 0 && is_same_origin(&origin, &r->map_origin);
     r->map_origin = origin;
     r->map_is_folder = dt_fs_is_dir(r->opt->map);

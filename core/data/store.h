@@ -63,6 +63,7 @@ typedef struct dt_store_meta {
     const char *source;   /* where it came from, a name for people */
     const char *options;  /* importer options, a name for people; NULL = "" */
     dt_packing packing;   /* of the large arrays; zeroed: none */
+    double map_near_m;    /* positions of a scene with a map reach so near to its lanes; 0: they may lie anywhere */
 } dt_store_meta;
 
 /* path must not exist, its parent must. A stale <path>.partial is removed. DT_EINVAL, DT_EIO, DT_ENOMEM. */
@@ -79,8 +80,9 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
 dt_status dt_store_map(dt_store_writer *w, const char *name, const dt_roads *roads, int32_t *number_p) DT_NODISCARD;
 /* The map of the scene that is open; without a call it has none. DT_EINVAL. */
 dt_status dt_store_scene_map(dt_store_writer *w, int32_t map) DT_NODISCARD;
-/* Scenes that share the part of their name before '#' belong together and are never split between folds. */
-/* A scene that is another one again is told of in the log; by the policy it is kept, left out or DT_EDATA. */
+/* Scenes that share the part of their name before '#' belong together and are never split between folds.
+ * A scene that is another one again is told of in the log; by the policy it is kept, left out or DT_EDATA. DT_EDATA as
+ * well for one that lies farther from its map than map_near_m. */
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site) DT_NODISCARD;
 /* Track lists, risk labels, store.json, rename. DT_EDATA when there is no row. The writer is still to be destroyed. */
 dt_status dt_store_commit(dt_store_writer *w) DT_NODISCARD;

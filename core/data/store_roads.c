@@ -9,6 +9,7 @@
 #include "data/store_roads.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/mem.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -32,6 +33,41 @@ static dt_status know(dt_roads_writer *w, const char *name, const dt_roads *road
     }
     dt_str_fini(&key);
     return st;
+}
+
+static dt_status keep_extent(dt_roads_writer *w, int32_t number, const dt_roads *roads)
+{
+    if (number >= w->extents_cap) {
+        const int32_t cap = w->extents_cap == 0 ? 16 : 2 * w->extents_cap; /* of dt_names: at most DT_NAMES_MOST */
+        dt_bounds *grown = dt_realloc(w->extent, (size_t)cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory for %" PRId32 " maps", cap);
+        }
+        w->extent = grown;
+        w->extents_cap = cap;
+    }
+    w->extent[number] = (dt_bounds){.has_any = false};
+    dt_bounds_add_all(&w->extent[number], roads->xy, roads->n_points);
+    return DT_OK;
+}
+
+dt_status dt_roads_check_near(const dt_roads_writer *w, const char *scene, int32_t map, const dt_bounds *positions,
+                              double near_m)
+{
+    char lanes[DT_BOUNDS_TEXT_BYTES], cars[DT_BOUNDS_TEXT_BYTES];
+    const dt_bounds *e = &w->extent[map];
+    const double gap = dt_bounds_gap(positions, e);
+    if (gap <= near_m) {
+        return DT_OK;
+    }
+    dt_bounds_text(positions, cars);
+    dt_bounds_text(e, lanes);
+    /* a known map is its digest of 32 letters, a blank and its name */
+    return DT_FAIL(DT_EDATA,
+                   "scene %s lies at %s, and the lanes of map %s at %s: %.4g m apart, and %g m are the most. It is the "
+                   "map of another place, or counted from another one: import.map_origin says where positions are "
+                   "counted from, for a map in degrees, and import.map_offset=DX,DY moves any map",
+                   scene, cars, w->known.name[map] + 33, lanes, gap, near_m);
 }
 
 static dt_status write_points(dt_roads_writer *w, const dt_roads *r)
@@ -76,6 +112,7 @@ dt_status dt_roads_write(dt_roads_writer *w, const char *name, const dt_roads *r
         return DT_FAIL(DT_EDATA, "map %s: more than %d lanes: split the recording into several stores", name,
                        LANES_MAX);
     }
+    DT_TRY(keep_extent(w, *number_p, roads));
     if (*number_p == 0) {
         w->names_out = (dt_json_out){.s = &w->names};
         dt_json_arr(&w->names_out, NULL);
@@ -106,6 +143,7 @@ dt_status dt_roads_write_end(dt_roads_writer *w)
 void dt_roads_writer_fini(dt_roads_writer *w)
 {
     dt_names_fini(&w->known);
+    dt_free(w->extent);
     dt_str_fini(&w->names);
 }
 

@@ -6,6 +6,7 @@
 #ifndef DTRAIN_CORE_DATA_STORE_ROADS_H
 #define DTRAIN_CORE_DATA_STORE_ROADS_H
 
+#include "data/bounds.h"
 #include "data/names.h"
 #include "data/npy.h"
 #include "data/store.h"
@@ -30,13 +31,18 @@ enum { /* the arrays, in the order of arrays.def */
 typedef struct dt_roads_writer { /* zeroed is without a map */
     dt_npy_writer **array;       /* [DT_ROADS_ARRAYS] of the store's writer; open from the first map on */
     dt_names known;              /* digests and names of the maps, numbered as they are */
-    dt_str names;                /* JSON text of the list */
+    dt_bounds *extent;           /* [extents_cap], known.n of them: where their lanes lie */
+    int32_t extents_cap;
+    dt_str names; /* JSON text of the list */
     dt_json_out names_out;
     int64_t lanes, points, links;
 } dt_roads_writer;
 
 /* The arrays are open. DT_EDATA (more than can be numbered), DT_EIO, DT_ENOMEM. */
 dt_status dt_roads_write(dt_roads_writer *w, const char *name, const dt_roads *roads, int32_t *number_p) DT_NODISCARD;
+/* The positions of a scene reach as near to the lanes of its map as near_m. DT_EDATA with both boxes and what to do. */
+dt_status dt_roads_check_near(const dt_roads_writer *w, const char *scene, int32_t map, const dt_bounds *positions,
+                              double near_m) DT_NODISCARD;
 dt_status dt_roads_write_end(dt_roads_writer *w) DT_NODISCARD; /* of a store that has maps: the last pointers */
 void dt_roads_writer_fini(dt_roads_writer *w);                 /* the arrays stay the store's */
 

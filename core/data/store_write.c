@@ -228,6 +228,7 @@ dt_status dt_store_scene_begin(dt_store_writer *w)
     w->scene_rows = 0;
     w->scene_map = -1;
     w->scene_hash = 0;
+    w->scene_extent = (dt_bounds){.has_any = false};
     dt_live_clear(&w->live);
     note_begin(w);
     return dt_npy_append(w->array[A_scene_frame], &w->count.frames, 1);
@@ -297,6 +298,7 @@ static dt_status append_row(dt_store_writer *w, const dt_vehicle *v, uint32_t i,
     uint8_t risk = dt_risk_is_now(braking, w->ittc[i]) ? DT_RISK_NOW : DT_RISK_NEGATIVE;
     int64_t edges = w->count.edges + w->rowptr[i];
     w->scene_hash = dt_repeats_hash(w->scene_hash, w->next_frame - 1, pose, motion[0]);
+    dt_bounds_add(&w->scene_extent, pose);
     DT_TRY(dt_npy_append(w->array[A_pose], pose, 1));
     DT_TRY(dt_npy_append(w->array[A_motion], motion, 1));
     DT_TRY(dt_npy_append(w->array[A_row_track], &track, 1));
@@ -401,6 +403,9 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
     }
     if (w->scene_rows == 0) {
         return DT_FAIL(DT_EDATA, "scene %s has no vehicles", name);
+    }
+    if (w->scene_map >= 0 && w->meta.map_near_m > 0) {
+        DT_TRY(dt_roads_check_near(&w->roads, name, w->scene_map, &w->scene_extent, w->meta.map_near_m));
     }
     bool is_left_out = false;
     DT_TRY(check_repeat(w, name, &is_left_out));

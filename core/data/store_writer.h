@@ -36,6 +36,7 @@ struct dt_store_writer {
     int64_t next_frame, scene_rows; /* in this scene */
     double scene_t0;                /* time of its frame 0 */
     int32_t scene_map;              /* -1: none */
+    dt_bounds scene_extent;         /* of its positions */
     dt_roads_writer roads;
     dt_live live; /* the vehicles in sight */
     dt_moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];

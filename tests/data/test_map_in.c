@@ -441,6 +441,44 @@ static void test_import(void **state)
     assert_false(dt_fs_is_dir(at("t")));
 }
 
+/* A map of another place is refused, until it is moved there; how many positions lie on its lanes is told. */
+static void test_far(void **state)
+{
+    (void)state;
+    char from[256], map[256];
+    forget();
+    put("t.csv", "scene,frame,id,x,y,speed\na,0,1,1000,2,3\na,1,1,1001,2,3\na,0,2,1000,20,3\n");
+    put("town.osm", OSM(GRID RULES STREET));
+    snprintf(from, sizeof(from), "%s", at("t.csv"));
+    snprintf(map, sizeof(map), "%s", at("town.osm"));
+    const char *const src[] = {from};
+    dt_import_options opt = {
+        .frame_rate_hz = 10, .map = map, .columns = "scene=scene,frame=frame,id=id,x=x,y=y,speed=speed"};
+    assert_fails(dt_data_import(src, 1, at("s"), &opt, &notes), DT_EDATA,
+                 "scene a lies at x 1000 to 1001, y 2 to 20 m, and the lanes of map town at x 0 to 20, y 1.5 to 7.5 m: "
+                 "980 m apart, and 50 m are the most");
+    assert_non_null(strstr(dt_error_text(), "import.map_offset=DX,DY moves any map"));
+    assert_false(dt_fs_is_dir(at("s")));
+    assert_false(dt_fs_is_dir(at("s.partial")));
+    opt.map_offset = "990,y";
+    assert_fails(dt_data_import(src, 1, at("s"), &opt, &notes), DT_EINVAL, "an offset of \"990,y\"");
+    opt.map_offset = "1e7,0";
+    assert_fails(dt_data_import(src, 1, at("s"), &opt, &notes), DT_EDATA, "a lane reaches (1e+07");
+    opt.map_offset = "990,0";
+    forget();
+    assert_ok(dt_data_import(src, 1, at("s"), &opt, &notes));
+    assert_non_null(strstr(dt_str_text(&notes), "positions on a lane: 66.7 % of 3\n"));
+    opt.map_offset = "990,-40"; /* near, and not there */
+    forget();
+    assert_ok(dt_data_import(src, 1, at("t"), &opt, &notes));
+    assert_non_null(strstr(dt_str_text(&notes), "positions on a lane: 0.0 % of 3, fewer than half: a map that is"));
+    opt.map = "";
+    assert_fails(dt_data_import(src, 1, at("u"), &opt, &notes), DT_ECONFIG, "import.map_offset is 990,-40");
+    forget();
+    assert_ok(dt_data_inspect(at("s"), true, &notes));
+    assert_non_null(strstr(dt_str_text(&notes), "\"positions\":3,\"positions_on_lanes\":2"));
+}
+
 /* A folder with a map of each scene. */
 static void test_folder(void **state)
 {
@@ -483,7 +521,7 @@ static void test_import_by_grid(void **state)
     put("00_tracks.csv",
         "recordingId,trackId,frame,trackLifetime,xCenter,yCenter,heading,width,length,xVelocity,yVelocity,"
         "xAcceleration,yAcceleration,lonVelocity,latVelocity,lonAcceleration,latAcceleration\n"
-        "0,1,0,0,5,5,0,2,4,1,0,0,0,1,0,0,0\n");
+        "0,1,0,0,105,201,0,2,4,1,0,0,0,1,0,0,0\n");
     put("m.osm", OSM(GEO("1", "50.78", "6.13") GEO("2", "50.78", "6.1301") GEO("3", "50.78003", "6.13")
                          GEO("4", "50.78003", "6.1301") WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4"))
                              LANELET("7", "6", "5", "")));
@@ -541,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test_setup_teardown(test_folder, begin, finish),
         cmocka_unit_test_setup_teardown(test_import, begin, finish),
+        cmocka_unit_test_setup_teardown(test_far, begin, finish),
         cmocka_unit_test_setup_teardown(test_import_by_grid, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
