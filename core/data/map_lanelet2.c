@@ -368,7 +368,7 @@ static dt_status end(dt_xml *x)
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* Whether nodes have x and y of their own: all of them, or none. */
+/* Whether nodes have x and y of their own: all of them, or none. With an origin all have latitude and longitude. */
 static dt_status are_local(const map *m, bool *out_p)
 {
     int64_t local = 0;
@@ -376,8 +376,13 @@ static dt_status are_local(const map *m, bool *out_p)
         const double *at = AT(m->node, node, i).at;
         const bool is_local = !isnan(at[X]) && !isnan(at[Y]);
         local += is_local;
-        if (!is_local && (isnan(at[LATITUDE]) || isnan(at[LONGITUDE]))) {
+        const bool is_global = !isnan(at[LATITUDE]) && !isnan(at[LONGITUDE]);
+        if (!is_local && !is_global) {
             return DT_FAIL(DT_EDATA, "%s: node %s has neither x and y nor lat and lon", m->path, m->nodes.name[i]);
+        }
+        if (m->origin->is_given && !is_global) {
+            return DT_FAIL(DT_EDATA, "%s: node %s has no lat and lon, which an origin needs", m->path,
+                           m->nodes.name[i]);
         }
     }
     *out_p = local > 0 && !m->origin->is_given;
@@ -406,10 +411,6 @@ static dt_status place(map *m)
     }
     for (int64_t i = 0; i < m->node.n; i++) {
         double *at = AT(m->node, node, i).at;
-        if (isnan(at[LATITUDE]) || isnan(at[LONGITUDE])) {
-            return DT_FAIL(DT_EDATA, "%s: node %s has no lat and lon, which an origin needs", m->path,
-                           m->nodes.name[i]);
-        }
         if (!(fabs(at[LONGITUDE] - (6 * zone - 183)) <= DT_UTM_FROM_ZONE_MAX)) {
             return DT_FAIL(
                 DT_EDATA,

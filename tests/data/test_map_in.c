@@ -252,6 +252,7 @@ static void test_bad_lanelet2(void **state)
         refuse(bad[i][0], "", DT_EDATA, bad[i][1]);
     }
     refuse(OSM(TWO LANELET("7", "6", "5", "")), "1,2", DT_EDATA, "node 1 has no lat and lon, which an origin needs");
+    refuse(OSM(TWO LANELET("7", "6", "5", "")), "utm:1,2", DT_EDATA, "node 1 has no lat and lon, which an origin needs");
     dt_map_origin none = {.is_given = false};
     assert_fails(dt_map_read(at("nothing"), &none, &notes, &roads), DT_ENOTFOUND, "nothing");
 }
