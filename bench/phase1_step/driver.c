@@ -20,6 +20,7 @@
 #include "cli/cli.h"
 #include "run/session.h"
 #include "service/stage.h"
+#include "train/sampler.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,10 +58,12 @@ static dt_status write_npy(const char *path, uint32_t dtype, const int64_t *dim,
 }
 
 /* The batch of a step as the feed reads it, all leaves as one slice. */
-static dt_status write_batch(const dt_stage *s, const char *folder, uint64_t step, uint64_t batch)
+static dt_status write_batch(const dt_stage *s, const dt_sampler *sampler, const char *folder, uint64_t step)
 {
     const dt_samples *src = &s->data[0].source;
-    const uint64_t per_epoch = src->count / batch, epoch = step / per_epoch;
+    const uint64_t batch = sampler->batch, per_epoch = dt_sampler_steps(sampler);
+    dt_sampler_epoch epoch;
+    dt_sampler_begin(&epoch, sampler, s->d.seed, (uint32_t)s->d.index, step / per_epoch);
     const size_t room = dt_samples_bytes_max(src, batch);
     uint64_t *index = dt_alloc_n(batch, sizeof(*index)), *key = dt_alloc_n(batch, sizeof(*key));
     void *arena = dt_alloc(room);
@@ -70,8 +73,8 @@ static dt_status write_batch(const dt_stage *s, const char *folder, uint64_t ste
     if (st == DT_OK) {
         for (uint64_t i = 0; i < batch; i++) {
             const uint64_t position = step % per_epoch * batch + i;
-            index[i] = dt_samples_at(src, s->d.seed, (uint32_t)s->d.index, epoch, position);
-            key[i] = dt_samples_key(s->d.seed, (uint32_t)s->d.index, epoch, position);
+            index[i] = dt_sampler_at(&epoch, position);
+            key[i] = dt_sampler_key(&epoch, position);
         }
         st = src->ops->sizes(src->self, index, (uint32_t)batch, size);
         size[src->n_symbols] = (int64_t)batch;
@@ -158,6 +161,7 @@ static dt_status drive(dt_session *session, const char *folder, uint64_t n_steps
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
     dt_data_opts data;
+    dt_sampler sampler = {0};
     DT_TRY(dt_config_data(session->config, 0, &data));
     DT_TRY(dt_comm_null(&comm));
     const dt_stage_desc d = {.config = session->config,
@@ -174,8 +178,11 @@ static dt_status drive(dt_session *session, const char *folder, uint64_t n_steps
     if (st == DT_OK) {
         st = dt_stage_start(stage);
     }
+    if (st == DT_OK) {
+        st = dt_sampler_init(&sampler, &stage->data[0].source, (uint64_t)data.batch, DT_SAMPLING_SHUFFLED, true);
+    }
     for (uint64_t i = 0; st == DT_OK && i < n_steps; i++) {
-        st = write_batch(stage, folder, i, (uint64_t)data.batch);
+        st = write_batch(stage, &sampler, folder, i);
     }
     if (st == DT_OK && n_steps > 0) {
         st = write_weights(stage, folder);
@@ -185,6 +192,7 @@ static dt_status drive(dt_session *session, const char *folder, uint64_t n_steps
         fflush(stdout);
         st = answer(stage);
     }
+    dt_sampler_fini(&sampler);
     dt_stage_destroy(stage);
     dt_comm_destroy(comm);
     return st;
