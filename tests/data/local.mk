@@ -5,5 +5,5 @@ dt_tests += tests/data/test_csv tests/data/test_export_table tests/data/test_fea
 	tests/data/test_parts tests/data/test_roads tests/data/test_smooth tests/data/test_sort tests/data/test_store
 EXTRA_DIST += tests/data/damage.h tests/data/fixture.h tests/data/import_rig.h tests/data/store_v1
 if HAVE_HDF5
-tests/data/test_hdf5.log: core/data/hdf5/data_hdf5.la
+EXTRA_tests_data_test_hdf5_DEPENDENCIES = core/data/hdf5/data_hdf5.la
 endif
