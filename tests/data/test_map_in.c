@@ -251,8 +251,11 @@ static void test_bad_lanelet2(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         refuse(bad[i][0], "", DT_EDATA, bad[i][1]);
     }
-    refuse(OSM(TWO LANELET("7", "6", "5", "")), "1,2", DT_EDATA, "node 1 has no lat and lon, which an origin needs");
-    refuse(OSM(TWO LANELET("7", "6", "5", "")), "utm:1,2", DT_EDATA, "node 1 has no lat and lon, which an origin needs");
+    static const char *const origin[] = {"1,2", "utm:1,2"};
+    for (size_t i = 0; i < sizeof(origin) / sizeof(origin[0]); i++) {
+        refuse(OSM(TWO LANELET("7", "6", "5", "")), origin[i], DT_EDATA,
+               "node 1 has no lat and lon, which an origin needs");
+    }
     dt_map_origin none = {.is_given = false};
     assert_fails(dt_map_read(at("nothing"), &none, &notes, &roads), DT_ENOTFOUND, "nothing");
 }
