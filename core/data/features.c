@@ -39,7 +39,7 @@ static dt_status check_vehicle(const dt_vehicle *v)
 {
     DT_TRY(check_range(v, "x", v->x, -DT_POSITION_MAX_M, DT_POSITION_MAX_M));
     DT_TRY(check_range(v, "y", v->y, -DT_POSITION_MAX_M, DT_POSITION_MAX_M));
-    DT_TRY(check_range(v, "heading", v->heading, -1e6, 1e6));
+    DT_TRY(check_range(v, "heading", v->heading, -DT_HEADING_MAX, DT_HEADING_MAX));
     DT_TRY(check_range(v, "speed", v->speed, -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS));
     DT_TRY(check_range(v, "length", v->length, 0, DT_SIZE_MAX_M));
     if (!isnan(v->width)) {

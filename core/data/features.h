@@ -44,6 +44,7 @@
 #define DT_LENGTH_DEFAULT_M    4.5  /* the same */
 #define DT_POSITION_MAX_M      1e7  /* farther from the origin nothing can be told apart in f32 */
 #define DT_SPEED_MAX_MPS       150.0
+#define DT_HEADING_MAX         1e6 /* rad */
 #define DT_SIZE_MAX_M          100.0
 
 /* Names of the features, in order. */

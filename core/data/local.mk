@@ -39,6 +39,6 @@ core_libdtcore_la_SOURCES += \
 	core/data/utm.c core/data/utm.h \
 	core/data/xml_in.c core/data/xml_in.h \
 	core/data/survey.c core/data/survey.h core/data/store.h core/data/store_arrays.h \
-	core/data/store_check.c core/data/store_json_read.c core/data/store_json_write.c core/data/store_open.c \
+	core/data/store_check.c core/data/store_json_read.c core/data/store_json_write.c core/data/store_open.c core/data/store_ranges.c \
 	core/data/store_opened.h core/data/store_read.c core/data/store_roads.c core/data/store_roads.h \
 	core/data/store_tracks.c core/data/store_tracks.h core/data/store_write.c core/data/store_writer.h

@@ -13,20 +13,8 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
-enum { FORGET_BYTES = 16 << 20, ROW_BYTES = 100, PIECE_ROWS = 4096 };
-
-/* The checks read every byte once; resident memory stays small all the same. */
-static void touch(dt_store *s, size_t bytes)
-{
-    s->touched += bytes;
-    if (s->touched < FORGET_BYTES) {
-        return;
-    }
-    s->touched = 0;
-    dt_store_forget(s);
-}
+enum { ROW_BYTES = 100, PIECE_ROWS = 4096 };
 
 static dt_status check_offsets(dt_store *s, const char *name, const int64_t *p, int64_t n, int64_t end)
 {
@@ -35,7 +23,7 @@ static dt_status check_offsets(dt_store *s, const char *name, const int64_t *p, 
                        name, p[0], p[n], end);
     }
     for (int64_t i = 0; i < n; i++) {
-        touch(s, sizeof(*p));
+        dt_store_touch(s, sizeof(*p));
         if (p[i + 1] < p[i]) {
             return DT_FAIL(DT_EDATA, "%s/%s.npy falls from %" PRId64 " to %" PRId64 " at %" PRId64, s->path, name, p[i],
                            p[i + 1], i);
@@ -47,44 +35,10 @@ static dt_status check_offsets(dt_store *s, const char *name, const int64_t *p, 
 static dt_status check_i32(dt_store *s, const char *name, const int32_t *p, int64_t n, int64_t limit)
 {
     for (int64_t i = 0; i < n; i++) {
-        touch(s, sizeof(*p));
+        dt_store_touch(s, sizeof(*p));
         if (p[i] < 0 || p[i] >= limit) {
             return DT_FAIL(DT_EDATA, "%s/%s.npy: %" PRId32 " at %" PRId64 " is outside [0, %" PRId64 ")", s->path, name,
                            p[i], i, limit);
-        }
-    }
-    return DT_OK;
-}
-
-/* NaN and Inf have all exponent bits set, and nothing else has: a sum of flags vectorises where isfinite would not. */
-static dt_status check_f32(dt_store *s, const char *name, const float *p, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += 4096) {
-        int64_t end = i + 4096 < n ? i + 4096 : n;
-        uint32_t bad = 0;
-        touch(s, (size_t)(end - i) * sizeof(*p));
-        for (int64_t k = i; k < end; k++) {
-            uint32_t word;
-            memcpy(&word, &p[k], sizeof(word));
-            bad |= (uint32_t)((word & 0x7f800000u) == 0x7f800000u);
-        }
-        if (bad != 0) {
-            for (int64_t k = i; k < end; k++) {
-                if (!isfinite(p[k])) {
-                    return DT_FAIL(DT_EDATA, "%s/%s.npy: value %" PRId64 " is %g", s->path, name, k, (double)p[k]);
-                }
-            }
-        }
-    }
-    return DT_OK;
-}
-
-static dt_status check_f64(dt_store *s, const char *name, const double *p, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        touch(s, sizeof(*p));
-        if (!isfinite(p[i])) {
-            return DT_FAIL(DT_EDATA, "%s/%s.npy: value %" PRId64 " is %g", s->path, name, i, p[i]);
         }
     }
     return DT_OK;
@@ -96,7 +50,7 @@ static dt_status check_sources(dt_store *s, int32_t *room)
     const dt_store_view *v = &s->view;
     for (int64_t f = 0; f < v->n_frames; f++) {
         const int64_t n = v->frame_row[f + 1] - v->frame_row[f], end = v->edge_ptr[v->frame_row[f + 1]];
-        touch(s, (size_t)n * ROW_BYTES);
+        dt_store_touch(s, (size_t)n * ROW_BYTES);
         for (int64_t e = v->edge_ptr[v->frame_row[f]]; e < end; e += PIECE_ROWS) {
             const int64_t m = end - e < PIECE_ROWS ? end - e : PIECE_ROWS;
             const int32_t *source = v->edge_src == NULL ? room : v->edge_src + e;
@@ -124,25 +78,69 @@ static dt_status check_all_sources(dt_store *s)
     return st;
 }
 
+/* The k with offset[k] <= x < offset[k + 1], of offsets that rise from 0 to above x; steps double from k on, for x is
+ * mostly near. */
+static int64_t find_from(const int64_t *offset, int64_t n, int64_t k, int64_t x)
+{
+    int64_t step = 1, end = 0;
+    k = x < offset[k] ? 0 : k;
+    while (k + step < n && offset[k + step] <= x) {
+        k += step;
+        step *= 2;
+    }
+    for (end = k + step < n ? k + step : n; end - k > 1;) {
+        const int64_t middle = k + (end - k) / 2;
+        k = offset[middle] <= x ? middle : k;
+        end = offset[middle] <= x ? end : middle;
+    }
+    return k;
+}
+
+typedef struct place {
+    int64_t scene, frame;
+} place;
+
+/* Rows of a track lie in frames of one scene, one in each. *at_p: where the row before was, and where this one is. */
+static dt_status check_place(const dt_store *s, int64_t track, int64_t row, bool is_first, place *at_p)
+{
+    const dt_store_view *v = &s->view;
+    place at = {.frame = find_from(v->frame_row, v->n_frames, at_p->frame, row)};
+    at.scene = find_from(v->scene_frame, v->n_scenes, at_p->scene, at.frame);
+    if (!is_first && at.frame <= at_p->frame) {
+        return DT_FAIL(DT_EDATA, "%s/track_row.npy: track %" PRId64 " is in frame %" PRId64 " twice, in row %" PRId64,
+                       s->path, track, at.frame, row);
+    }
+    if (!is_first && at.scene != at_p->scene) {
+        return DT_FAIL(DT_EDATA,
+                       "%s/track_row.npy: track %" PRId64 " is in scene %" PRId64 " and, in row %" PRId64
+                       ", in scene %" PRId64,
+                       s->path, track, at_p->scene, row, at.scene);
+    }
+    *at_p = at;
+    return DT_OK;
+}
+
 /* Rows of a track ascend and belong to it. */
 static dt_status check_tracks(dt_store *s)
 {
     const dt_store_view *v = &s->view;
+    place at = {.frame = 0};
     for (int64_t t = 0; t < v->n_tracks; t++) {
         for (int64_t i = v->track_ptr[t], before = -1; i < v->track_ptr[t + 1]; i++) {
             int64_t r = v->track_row[i];
-            touch(s, ROW_BYTES);
+            dt_store_touch(s, ROW_BYTES);
             if (r <= before || r >= v->n_rows || v->row_track[r] != t) {
                 return DT_FAIL(DT_EDATA,
                                "%s/track_row.npy: row %" PRId64 " at %" PRId64 " does not belong to track %" PRId64
                                " in time order",
                                s->path, r, i, t);
             }
+            DT_TRY(check_place(s, t, r, before < 0, &at));
             before = r;
         }
     }
     for (int64_t r = 0; r < v->n_rows; r++) {
-        touch(s, sizeof(v->risk[r]));
+        dt_store_touch(s, sizeof(v->risk[r]));
         if (v->risk[r] > DT_RISK_UNKNOWN) {
             return DT_FAIL(DT_EDATA, "%s/risk.npy: %d at %" PRId64 " is outside [0, %d]", s->path, v->risk[r], r,
                            DT_RISK_UNKNOWN);
@@ -173,21 +171,7 @@ dt_status dt_store_check(dt_store *s)
     DT_TRY(check_offsets(s, "edge_ptr", v->edge_ptr, v->n_rows, v->n_edges));
     DT_TRY(check_i32(s, "scene_site", v->scene_site, v->n_scenes, v->n_sites));
     DT_TRY(check_i32(s, "row_track", v->row_track, v->n_rows, v->n_tracks));
-    DT_TRY(check_f64(s, "frame_time", v->frame_time, v->n_frames));
-    DT_TRY(check_f64(s, "pose", v->pose, 3 * v->n_rows));
-    if (v->node != NULL) {
-        DT_TRY(check_f32(s, "node", v->node, DT_NODE_FEATURES * v->n_rows));
-    }
-    DT_TRY(check_f32(s, "motion", v->motion, 4 * v->n_rows));
-    if (v->accel_centred != NULL) {
-        DT_TRY(check_f32(s, "accel_centred", v->accel_centred, v->n_rows));
-    }
-    if (v->edge != NULL) {
-        DT_TRY(check_f32(s, "edge", v->edge, DT_EDGE_FEATURES * v->n_edges));
-    }
-    if (s->array[A_stop_distance].data != NULL) {
-        DT_TRY(check_f32(s, "stop_distance", s->array[A_stop_distance].data, v->n_rows));
-    }
+    DT_TRY(dt_store_check_ranges(s));
     DT_TRY(check_packed(s));
     DT_TRY(check_all_sources(s));
     DT_TRY(check_tracks(s));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * An open store, for the files that open and read one: store_open.c maps its arrays, by what store_json_read.c read of
- * them, store_check.c checks every value, store_read.c hands out what is in it. Everybody else sees store.h.
+ * them, store_check.c and store_ranges.c check every value, store_read.c hands out what is in it. Everybody else sees
+ * store.h.
  */
 #ifndef DTRAIN_CORE_DATA_STORE_OPENED_H
 #define DTRAIN_CORE_DATA_STORE_OPENED_H
@@ -38,5 +39,10 @@ dt_status dt_store_json_read(dt_store *s) DT_NODISCARD;
 /* Every value of the arrays, which are mapped and in the view: readers trust an index from here on. DT_EDATA with file
  * and what, DT_ENOMEM. Cost: one pass. */
 dt_status dt_store_check(dt_store *s) DT_NODISCARD;
+/* For the checks: so many bytes of the arrays were read; resident memory stays small all the same. */
+void dt_store_touch(dt_store *s, size_t bytes);
+/* The part of them that is about ranges: times that rise, and what was recorded, features and statistics within the
+ * limits of an import. DT_EDATA with array, row and value. Cost: one pass over these arrays. */
+dt_status dt_store_check_ranges(dt_store *s) DT_NODISCARD;
 
 #endif

@@ -14,6 +14,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { FORGET_BYTES = 16 << 20 };
+
 const dt_store_view *dt_store_view_of(const dt_store *s)
 {
     return &s->view;
@@ -141,4 +143,14 @@ void dt_store_forget(const dt_store *s)
     for (int a = 0; a < DT_PACKED_ARRAYS; a++) {
         dt_blocks_forget(&s->packed.array[a]);
     }
+}
+
+void dt_store_touch(dt_store *s, size_t bytes)
+{
+    s->touched += bytes;
+    if (s->touched < FORGET_BYTES) {
+        return;
+    }
+    s->touched = 0;
+    dt_store_forget(s);
 }

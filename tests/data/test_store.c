@@ -267,14 +267,85 @@ static void test_damage(void **state)
     SPOIL("track_row", int64_t, DT_I64, 0, 1, 0, "row 0 at 1 does not belong to track 0 in time order");
     SPOIL("scene_site", int32_t, DT_I32, 0, 1, 2, "scene_site.npy: 2 at 1");
     SPOIL("risk", uint8_t, DT_U8, 0, 4, 4, "risk.npy: 4 at 4");
-    SPOIL("node", float, DT_F32, 9, 11, NAN, "node.npy: value 11 is nan");
-    SPOIL("edge", float, DT_F32, 4, 7, INFINITY, "edge.npy: value 7 is inf");
-    SPOIL("pose", double, DT_F64, 3, 2, NAN, "pose.npy: value 2 is nan");
-    SPOIL("frame_time", double, DT_F64, 0, 0, -INFINITY, "frame_time.npy: value 0 is -inf");
+    SPOIL("node", float, DT_F32, 9, 11, NAN, "node.npy: speed of row 1 is nan, outside [-150, 150]");
+    SPOIL("edge", float, DT_F32, 4, 7, INFINITY, "edge.npy: inverse_ttc of row 1 is inf, outside [0, 10]");
+    SPOIL("pose", double, DT_F64, 3, 2, NAN, "pose.npy: heading of row 0 is nan");
+    SPOIL("pose", double, DT_F64, 3, 4, 2e7, "pose.npy: y of row 1 is 2e+07, outside [-1e+07, 1e+07]");
+    SPOIL("motion", float, DT_F32, 4, 8, 151, "motion.npy: speed of row 2 is 151, outside [-150, 150]");
+    SPOIL("motion", float, DT_F32, 4, 2, -4, "motion.npy: length of row 0 is -4, outside [0, 100]");
+    SPOIL("motion", float, DT_F32, 4, 27, 101, "motion.npy: width of row 6 is 101");
+    SPOIL("motion", float, DT_F32, 4, 1, INFINITY, "motion.npy: acceleration of row 0 is inf");
+    SPOIL("node", float, DT_F32, 9, 8, 2, "node.npy: controlled of row 0 is 2, outside [0, 1]");
+    SPOIL("node", float, DT_F32, 9, 13, 1.5f, "node.npy: sin_heading of row 1 is 1.5");
+    SPOIL("frame_time", double, DT_F64, 0, 0, -INFINITY, "frame_time.npy: time of row 0 is -inf");
+    SPOIL("frame_time", double, DT_F64, 0, 2, 100.5,
+          "frame_time.npy: time of row 2 is 100.5 s, after 100.5 s: times rise within a scene");
     assert_int_equal(unlink(at("s/motion.npy")), 0);
     expect_refused("motion.npy is missing from the store");
     assert_int_equal(truncate(at("s/pose.npy"), 200), 0);
     expect_refused("pose.npy: 72 bytes of data, but 7 rows of 24");
+}
+
+/* A vehicle twice in a frame, and in two scenes: both arrays that say so agree. */
+static void test_damaged_tracks(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ptr[4], row[7];
+        int32_t track[7];
+        const char *words;
+    } bad[] = {{{0, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6}, {0, 0, 0, 0, 0, 1, 2}, "track 0 is in frame 1 twice, in row 2"},
+               {{0, 4, 6, 7},
+                {0, 1, 3, 6, 2, 5, 4},
+                {0, 0, 1, 0, 2, 1, 0},
+                "track 0 is in scene 0 and, in row 6, in scene 1"}};
+    restore();
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        dt_npy ptr, row, track;
+        assert_ok(dt_npy_map_rw(at("s/track_ptr.npy"), DT_I64, 0, &ptr));
+        assert_ok(dt_npy_map_rw(at("s/track_row.npy"), DT_I64, 0, &row));
+        assert_ok(dt_npy_map_rw(at("s/row_track.npy"), DT_I32, 0, &track));
+        memcpy((void *)(uintptr_t)ptr.data, bad[i].ptr, sizeof(bad[i].ptr));
+        memcpy((void *)(uintptr_t)row.data, bad[i].row, sizeof(bad[i].row));
+        memcpy((void *)(uintptr_t)track.data, bad[i].track, sizeof(bad[i].track));
+        dt_npy_unmap(&ptr);
+        dt_npy_unmap(&row);
+        dt_npy_unmap(&track);
+        expect_refused(bad[i].words);
+    }
+}
+
+/* Rows are found in the middle of many, and at their end. */
+static void test_damaged_rows(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    static const int64_t row[] = {0, 10, 287, 288, N - 1};
+    dt_vehicle v[N];
+    dt_store_writer *w = create("s", 2);
+    for (int64_t i = 0; i < N; i++) {
+        v[i] = car(i, 10 * (double)i, 5);
+    }
+    assert_ok(dt_store_scene_begin(w));
+    assert_ok(dt_store_frame(w, 0, 0, v, N));
+    assert_ok(dt_store_scene_end(w, "a", "north"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        char words[64];
+        dt_store *s = NULL;
+        dt_npy a;
+        assert_ok(dt_npy_map_rw(at("s/motion.npy"), DT_F32, 4, &a));
+        float *length = (float *)(uintptr_t)a.data + 4 * row[i] + 2, kept = *length;
+        *length = -1;
+        snprintf(words, sizeof(words), "motion.npy: length of row %d is -1,", (int)row[i]);
+        assert_fails(dt_store_open(at("s"), &s), DT_EDATA, words);
+        *length = kept;
+        dt_npy_unmap(&a);
+    }
+    dt_store *s = NULL;
+    assert_ok(dt_store_open(at("s"), &s));
+    dt_store_close(s);
 }
 
 static void test_damaged_description(void **state)
@@ -293,6 +364,8 @@ static void test_damaged_description(void **state)
     spoil_description("\"tracks\":3", "\"tracks\":0", "contradict each other");
     spoil_description("\"name\":\"speed\"", "\"name\":\"pace\"",
                       "feature 2 of statistics.node is \"pace\", expected \"speed\"");
+    spoil_description("\"name\":\"speed\",\"min\":", "\"name\":\"speed\",\"min\":-9e9",
+                      "statistics.node: speed runs from -9e+93 to 10, outside [-150, 150]");
     spoil_description("\"frame_rate_hz\":2", "\"frame_rate_hz\":0", "frame_rate_hz 0 is outside");
     spoil_description("\"name\":\"b#1\"", "\"name\":\"a\"", "scene 1 is called \"a\", as scene 0 is");
     spoil_description("\"name\":\"b#1\"", "\"name\":\"b\\n#1\"",
@@ -338,6 +411,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_writer_refusals, begin, end),
         cmocka_unit_test_setup_teardown(test_interruptions, begin, end),
         cmocka_unit_test_setup_teardown(test_damage, begin, end),
+        cmocka_unit_test_setup_teardown(test_damaged_tracks, begin, end),
+        cmocka_unit_test_setup_teardown(test_damaged_rows, begin, end),
         cmocka_unit_test_setup_teardown(test_damaged_description, begin, end),
         cmocka_unit_test_setup_teardown(test_numpy, begin, end),
     };

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether the values of a store are such as an import could have written. See store_opened.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "data/store_opened.h"
+#include "base/err.h"
+
+#include <float.h>
+#include <inttypes.h>
+
+enum { PIECE = 1152 }; /* values: whole rows of 1, 3, 4 and 9 columns */
+_Static_assert(PIECE % 3 == 0 && PIECE % 4 == 0 && PIECE % DT_NODE_FEATURES == 0, "of whole rows");
+
+typedef struct range {
+    const char *name;
+    double least, most;
+} range;
+
+#define FINITE -(double)FLT_MAX, (double)FLT_MAX
+#define PLACE  -DT_POSITION_MAX_M, DT_POSITION_MAX_M
+#define SPEED  -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS
+#define SIZE   0, DT_SIZE_MAX_M
+
+static const range pose_range[3] = {{"x", PLACE}, {"y", PLACE}, {"heading", -DT_HEADING_MAX, DT_HEADING_MAX}};
+static const range motion_range[4] = {{"speed", SPEED}, {"acceleration", FINITE}, {"length", SIZE}, {"width", SIZE}};
+static const range node_range[DT_NODE_FEATURES] = {
+    {"x", PLACE},           {"y", PLACE},           {"speed", SPEED}, {"acceleration", FINITE},
+    {"sin_heading", -1, 1}, {"cos_heading", -1, 1}, {"length", SIZE}, {"stop_distance", 0, DT_STOP_DISTANCE_MAX_M},
+    {"controlled", 0, 1}};
+static const range edge_range[DT_EDGE_FEATURES] = {{"longitudinal_gap", PLACE},
+                                                   {"lateral_offset", PLACE},
+                                                   {"closing_speed", -2 * DT_SPEED_MAX_MPS, 2 * DT_SPEED_MAX_MPS},
+                                                   {"inverse_ttc", 0, DT_ITTC_MAX}};
+static const range accel_range[1] = {{"acceleration", FINITE}};
+static const range stop_range[1] = {{"stop_distance", 0, DT_STOP_DISTANCE_MAX_M}};
+
+static dt_status refuse(const dt_store *s, const char *array, const range *column, int64_t row, double value)
+{
+    return DT_FAIL(DT_EDATA, "%s/%s.npy: %s of row %" PRId64 " is %g, outside [%g, %g]", s->path, array, column->name,
+                   row, value, column->least, column->most);
+}
+
+/* A flag of a whole piece first, of contiguous values against limits that repeat: a loop of a fixed length, which
+ * compilers vectorise. Where there is one, and in the last piece, values are looked at one by one. */
+#define CHECK_COLUMNS(suffix, T)                                                                                       \
+    static bool is_bad_##suffix(const T *p, const T *least, const T *most)                                             \
+    {                                                                                                                  \
+        int bad = 0;                                                                                                   \
+        for (int k = 0; k < PIECE; k++) {                                                                              \
+            bad |= !(p[k] >= least[k]) | !(p[k] <= most[k]);                                                           \
+        }                                                                                                              \
+        return bad != 0;                                                                                               \
+    }                                                                                                                  \
+    static dt_status check_##suffix(dt_store *s, const char *array, const T *p, int64_t n, int width,                  \
+                                    const range *column)                                                               \
+    {                                                                                                                  \
+        T least[PIECE], most[PIECE];                                                                                   \
+        for (int k = 0; k < PIECE; k++) {                                                                              \
+            least[k] = (T)column[k % width].least;                                                                     \
+            most[k] = (T)column[k % width].most;                                                                       \
+        }                                                                                                              \
+        for (int64_t from = 0; p != NULL && from < n * width; from += PIECE) {                                         \
+            const int m = n * width - from < PIECE ? (int)(n * width - from) : PIECE;                                  \
+            dt_store_touch(s, (size_t)m * sizeof(*p));                                                                 \
+            if (m == PIECE && !is_bad_##suffix(p + from, least, most)) {                                               \
+                continue;                                                                                              \
+            }                                                                                                          \
+            for (int k = 0; k < m; k++) {                                                                              \
+                const T x = p[from + k];                                                                               \
+                if (!(x >= least[k] && x <= most[k])) {                                                                \
+                    return refuse(s, array, &column[k % width], (from + k) / width, (double)x);                        \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        return DT_OK;                                                                                                  \
+    }
+CHECK_COLUMNS(f32, float)
+CHECK_COLUMNS(f64, double)
+
+/* Times rise within a scene. */
+static dt_status check_times(dt_store *s)
+{
+    const dt_store_view *v = &s->view;
+    static const range time = {"time", -DBL_MAX, DBL_MAX};
+    for (int64_t scene = 0; scene < v->n_scenes; scene++) {
+        for (int64_t f = v->scene_frame[scene]; f < v->scene_frame[scene + 1]; f++) {
+            const double *t = v->frame_time + f;
+            dt_store_touch(s, sizeof(*t));
+            if (!(*t >= time.least && *t <= time.most)) {
+                return refuse(s, "frame_time", &time, f, *t);
+            }
+            if (f > v->scene_frame[scene] && !(t[0] > t[-1])) {
+                return DT_FAIL(DT_EDATA,
+                               "%s/frame_time.npy: time of row %" PRId64 " is %.9g s, after %.9g s: times rise within "
+                               "a scene",
+                               s->path, f, t[0], t[-1]);
+            }
+        }
+    }
+    return DT_OK;
+}
+
+/* Features in blocks lie within their statistics (packed.h), and so these within what features can be. */
+static dt_status check_statistics(const dt_store *s, const char *kind, const dt_feature_stat *stat, int n,
+                                  const range *column)
+{
+    for (int d = 0; d < n; d++) {
+        if (stat[d].min < column[d].least || stat[d].max > column[d].most) {
+            return DT_FAIL(DT_EDATA, "%s/store.json: statistics.%s: %s runs from %g to %g, outside [%g, %g]", s->path,
+                           kind, column[d].name, stat[d].min, stat[d].max, column[d].least, column[d].most);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_store_check_ranges(dt_store *s)
+{
+    const dt_store_view *v = &s->view;
+    DT_TRY(check_times(s));
+    DT_TRY(check_f64(s, "pose", v->pose, v->n_rows, 3, pose_range));
+    DT_TRY(check_f32(s, "motion", v->motion, v->n_rows, 4, motion_range));
+    DT_TRY(check_f32(s, "node", v->node, v->n_rows, DT_NODE_FEATURES, node_range));
+    DT_TRY(check_f32(s, "accel_centred", v->accel_centred, v->n_rows, 1, accel_range));
+    DT_TRY(check_f32(s, "edge", v->edge, v->n_edges, DT_EDGE_FEATURES, edge_range));
+    DT_TRY(check_f32(s, "stop_distance", s->array[A_stop_distance].data, v->n_rows, 1, stop_range));
+    DT_TRY(check_statistics(s, "node", s->node_stat, DT_NODE_FEATURES, node_range));
+    return check_statistics(s, "edge", s->edge_stat, DT_EDGE_FEATURES, edge_range);
+}
