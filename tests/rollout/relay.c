@@ -99,17 +99,12 @@ static dt_status relay_step(void *self, const dt_env_io *io)
     return over ? DT_DONE : DT_OK;
 }
 
-static void relay_destroy(void *self)
-{
-    (void)self;
-}
-
 static const dt_env_ops ops = {.struct_size = sizeof(dt_env_ops),
                                .create = relay_create,
                                .spec = relay_spec,
                                .reset = relay_reset,
                                .step = relay_step,
-                               .destroy = relay_destroy};
+                               .destroy = no_destroy};
 const dt_component relay_env = {.struct_size = sizeof(dt_component),
                                 .kind = DT_KIND_ENV,
                                 .id = "relay",

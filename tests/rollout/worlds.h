@@ -23,12 +23,23 @@
 #define DTRAIN_TESTS_ROLLOUT_WORLDS_H
 
 #include "base/err.h"
+#include "dtrain/ext/scene.h"
 #include "dtrain/svc/replay.h"
 #include "dtrain/svc/rollout.h"
 #include "service/stage.h"
 
 extern const dt_plugin worlds_plugin;
-extern const dt_component relay_env; /* relay.c */
+extern const dt_component counter_env, liar_env, torque_env, torque_open_env; /* counter.c */
+extern const dt_component crowd_env;                                          /* crowd.c */
+extern const dt_component relay_env;                                          /* relay.c */
+extern const dt_component tiny_net, tiny_phase;                               /* tiny.c */
+
+void counter_roads(const void *self, dt_scene_roads *out); /* crowd has the same */
+
+static inline void no_destroy(void *self)
+{
+    (void)self;
+}
 
 typedef struct tiny { /* state of the phase "tiny", to look at */
     const dt_host *h;
