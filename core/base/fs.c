@@ -528,11 +528,26 @@ static void *map_room(int fd, size_t bytes)
     return refused("fs.map", ENOMEM) ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 }
 
+/* Of the first folder on the way up that is there. */
+static bool stat_room(const char *folder, struct statvfs *out)
+{
+    char path[2][PATH_MAX];
+    while (statvfs(folder, out) != 0) {
+        char *above = path[folder == path[0]];
+        if (errno != ENOENT || parent_of(folder, above) < 0 || strcmp(above, folder) == 0) {
+            dt_error_clear();
+            return false;
+        }
+        folder = above;
+    }
+    return true;
+}
+
 uint64_t dt_fs_room(const char *folder)
 {
     struct statvfs fs;
     uint64_t bytes = 0;
-    const bool is_known = statvfs(folder, &fs) == 0 && fs.f_frsize > 0;
+    const bool is_known = stat_room(folder, &fs) && fs.f_frsize > 0;
     return is_known && !__builtin_mul_overflow((uint64_t)fs.f_bavail, (uint64_t)fs.f_frsize, &bytes) ? bytes
                                                                                                      : UINT64_MAX;
 }

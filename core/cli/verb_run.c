@@ -152,7 +152,8 @@ typedef struct dry_plan {
     const dt_args *a;
     dt_json_out *json; /* NULL: for people */
     uint64_t max_steps;
-    bool is_told; /* of the last phase; one that does not fit is told and refused */
+    const char *run_dir; /* where the run would be, or what it would be in */
+    bool is_told;        /* of the last phase; one that does not fit is told and refused */
 } dry_plan;
 
 static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
@@ -177,7 +178,8 @@ static dt_status start_and_plan(dry_plan *p, const dt_stage_desc *d, dt_stage **
 {
     DT_TRY(dt_stage_create(d, stage_p));
     DT_TRY(dt_stage_start(*stage_p));
-    return plan_phase(p, *stage_p, is_beyond_p);
+    DT_TRY(plan_phase(p, *stage_p, is_beyond_p));
+    return dt_rollout_check_room((*stage_p)->rollout);
 }
 
 static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
@@ -191,7 +193,8 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
     const bool is_virtual = s->n_processes == 1;
     DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
                             is_virtual ? s->ranks : s->n_local, &comm));
-    const dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
+    dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
+    d.run_dir = p->run_dir;
     dt_status st = start_and_plan(p, &d, &stage, &is_beyond);
     dt_stage_destroy(stage);
     st = is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, p->max_steps, st) : st;
@@ -199,11 +202,12 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
     return st;
 }
 
-static dt_status dry_run(dt_session *s, const dt_args *a)
+static dt_status dry_run(dt_session *s, const dt_args *a, const char *resumed)
 {
     dt_str text = {0};
     dt_json_out o = {.s = &text};
     dry_plan p = {.a = a, .json = a->json ? &o : NULL};
+    p.run_dir = a->run_dir != NULL ? a->run_dir : resumed != NULL ? resumed : dt_rundir_base();
     dt_error refused;
     DT_TRY(parse_count("--max-steps", a->max_steps, &p.max_steps));
     dt_status st = DT_OK;
@@ -535,7 +539,7 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
     if (st == DT_OK && !b.dry_run) {
         st = run(&b, &s, &r, d, code_p);
     } else if (st == DT_OK && (c == NULL || dt_comm_rank(c) == 0)) {
-        st = dry_run(&s, &b);
+        st = dry_run(&s, &b, r.run);
     }
     if (is_open) {
         dt_session_close(&s);

@@ -14,8 +14,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { STREAM_DRAW = 0x64726177, MOST_RANKS = 256 }; /* "draw"; parts that a checkpoint has */
-#define MOST_BYTES ((size_t)1 << 46)                 /* of a rank: half of what a process can address */
+enum { STREAM_DRAW = 0x64726177, MOST_RANKS = 256, PAGE = 4096 }; /* "draw"; parts that a checkpoint has */
+enum { BESIDES = 5 << 20 };                /* bytes: 4 MiB that a checkpoint leaves free, and a run's first records */
+#define MOST_BYTES ((size_t)1 << 46)       /* of a rank: half of what a process can address */
 static const double least_priority = 1e-6; /* epsilon of Schaul et al. 2016, section 3.3: no sample is never drawn */
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
@@ -118,25 +119,43 @@ static dt_status measure(dt_replay *p)
     return DT_OK;
 }
 
-static dt_status check_room(const dt_replay *p)
+/* Each rank compares what all of its machine take with what there is, and finds the same: nobody has taken any yet.
+ * Files end with a page, and a first checkpoint has room beside them. */
+dt_status dt_replay_check_room(const dt_replay *p)
 {
-    const char *run_dir = p->r->stage->d.run_dir;
-    const uint64_t room = p->is_in_file ? dt_fs_room(run_dir) : UINT64_MAX;
-    return p->ring_bytes <= room
-               ? DT_OK
-               : DT_FAIL(DT_ECONFIG,
-                         "a replay of %llu samples of up to %zu bytes each takes a file of %.3g GB, and %s has room "
-                         "for %.3g GB; lower its capacity to %llu, or free space",
-                         (unsigned long long)p->d.capacity, p->stride, (double)p->ring_bytes * 1e-9, run_dir,
-                         (double)room * 1e-9, (unsigned long long)(room / p->stride * p->ranks));
+    const dt_stage_desc *s = &p->r->stage->d;
+    if (!p->is_in_file) {
+        return DT_OK;
+    }
+    const uint64_t files = dt_comm_local_size(s->comm), room = dt_fs_room(s->run_dir);
+    const uint64_t own = (room > BESIDES ? room - BESIDES : 0) / files / PAGE * PAGE;
+    if (p->ring_bytes <= own) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_ECONFIG,
+                   "a replay of %llu samples of up to %zu bytes each takes %.3g GB in %llu file%s, and %s has room for "
+                   "%.3g GB; lower its capacity to %llu, or free space",
+                   (unsigned long long)p->d.capacity, p->stride, (double)p->ring_bytes * (double)files * 1e-9,
+                   (unsigned long long)files, files == 1 ? "" : "s", s->run_dir, (double)room * 1e-9,
+                   (unsigned long long)(own / p->stride * p->ranks));
 }
 
 static dt_status map_ring(dt_replay *p)
 {
     void *ring = NULL;
     DT_TRY(wants_file(p, &p->is_in_file));
-    DT_TRY(check_room(p));
-    DT_TRY(p->is_in_file ? map_file(p, &ring) : dt_arena_map(p->ring_bytes, &ring));
+    DT_TRY(p->is_in_file ? DT_OK : dt_arena_map(p->ring_bytes, &ring));
+    p->ring = ring;
+    return DT_OK;
+}
+
+dt_status dt_replay_take_room(dt_replay *p)
+{
+    void *ring = NULL;
+    if (!p->is_in_file) {
+        return DT_OK;
+    }
+    DT_TRY(map_file(p, &ring));
     p->ring = ring;
     return DT_OK;
 }
@@ -480,17 +499,23 @@ const dt_samples *dt_rollout_replay_source(const dt_rollout *r)
     return r->replay != NULL ? &r->replay->data.source : NULL;
 }
 
+/* Of a record with samples of this mean. */
+static size_t likely_bytes(const dt_replay *p, const double *mean)
+{
+    int32_t size[DT_REPLAY_MAX_SIZES];
+    for (uint32_t k = 0; k < p->n_sizes; k++) {
+        size[k] = (int32_t)ceil(mean[k] * (k > 0 && dt_buffer_is_joined(p->r->all) ? 2 : 1));
+    }
+    return dt_replay_bytes(p, size, NULL);
+}
+
 void dt_rollout_replay_need(const dt_rollout *r, const double *mean, uint64_t *mapped, uint64_t *resident)
 {
     const dt_replay *p = r->replay;
-    int32_t size[DT_REPLAY_MAX_SIZES];
     if (p == NULL) {
         return;
     }
-    for (uint32_t k = 0; k < p->n_sizes; k++) {
-        size[k] = (int32_t)ceil(mean[k] * (k > 0 && dt_buffer_is_joined(r->all) ? 2 : 1));
-    }
-    const double used = (double)dt_replay_bytes(p, size, NULL) / (double)p->stride;
+    const double used = (double)likely_bytes(p, mean) / (double)p->stride;
     const uint64_t own = (p->d.capacity + p->ranks - 1) / p->ranks, pages = p->stride > 4096;
     if (p->is_in_file) { /* what of it is resident can be given back */
         *mapped += p->tree.bytes;
@@ -499,6 +524,30 @@ void dt_rollout_replay_need(const dt_rollout *r, const double *mean, uint64_t *m
     }
     *mapped += dt_arena_bytes(p->ring_bytes) + p->tree.bytes;
     *resident += (uint64_t)((double)own * (double)p->stride * (pages ? used : 1)) + p->tree.bytes;
+}
+
+void dt_rollout_replay_plan(const dt_rollout *r, const double *mean, dt_replay_need *out)
+{
+    const dt_replay *p = r->replay;
+    *out = (dt_replay_need){0};
+    if (p == NULL) {
+        return;
+    }
+    *out = (dt_replay_need){.samples = p->d.capacity,
+                            .bytes = (uint64_t)p->ring_bytes * p->ranks,
+                            .each = p->stride,
+                            .saved = p->d.capacity * likely_bytes(p, mean),
+                            .is_in_file = p->is_in_file};
+}
+
+dt_status dt_rollout_check_room(const dt_rollout *r)
+{
+    return r != NULL && r->replay != NULL ? dt_replay_check_room(r->replay) : DT_OK;
+}
+
+dt_status dt_rollout_take_room(dt_rollout *r)
+{
+    return r != NULL && r->replay != NULL ? dt_replay_take_room(r->replay) : DT_OK;
 }
 
 bool dt_rollout_has_replay(const dt_rollout *r)

@@ -63,7 +63,7 @@ struct dt_replay {
     uint64_t unread; /* fields of the rollout that are not kept, as bits */
     const char *symbol[DT_REPLAY_MAX_SIZES];
 
-    char *ring; /* [own slots, stride] */
+    char *ring; /* [own slots, stride]; NULL until it is taken */
     size_t stride, ring_bytes;
     bool is_in_file; /* the ring */
     uint64_t added;  /* samples so far */
@@ -110,6 +110,10 @@ static inline char *dt_replay_at(const dt_replay *p, uint64_t slot) /* on its ow
 /* replay.c */
 void dt_replay_destroy(dt_replay *p);
 dt_status dt_replay_create(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, dt_replay **out);
+/* Where it lies in a file: is there room for those of all ranks of the machine; and, once all ranks have looked, the
+ * file. Errors: DT_ECONFIG; DT_EIO. */
+dt_status dt_replay_check_room(const dt_replay *p) DT_NODISCARD;
+dt_status dt_replay_take_room(dt_replay *p) DT_NODISCARD;
 dt_data *dt_replay_data(dt_replay *p);
 dt_status dt_replay_add(dt_replay *p);
 dt_status dt_replay_draw(dt_replay *p);

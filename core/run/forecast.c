@@ -168,7 +168,10 @@ static dt_status add_limits(dt_stage *s, dt_forecast *f)
 static void add_disk(const dt_stage *s, dt_forecast *f)
 {
     const uint64_t moments = (uint64_t)s->params.base_total * dt_trainer_moments(s->trainer);
-    f->checkpoint = ((uint64_t)s->params.total + moments) * sizeof(float);
+    if (s->rollout != NULL) {
+        dt_rollout_replay_plan(s->rollout, f->rollout.mean, &f->replay);
+    }
+    f->checkpoint = ((uint64_t)s->params.total + moments) * sizeof(float) + f->replay.saved;
     /* those kept, the best, the phase's end, and the one being written before the oldest goes */
     f->kept = (uint32_t)f->saving.keep_last + (f->saving.best_by[0] != '\0') + 1;
     f->disk = f->checkpoint * (f->kept + 1);
@@ -351,6 +354,11 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
         dt_str_addf(out, ", %.3g GB for sums of gradients", (double)dt_trainer_sum_bytes(s->trainer) / 1e9);
     }
     dt_str_add(out, "\n");
+    if (f->replay.samples > 0) {
+        dt_str_addf(out, "  replay       %llu samples of up to %llu bytes, %.1f MB %s\n",
+                    (unsigned long long)f->replay.samples, (unsigned long long)f->replay.each, mb(f->replay.bytes),
+                    f->replay.is_in_file ? "of the run directory's disk" : "of memory");
+    }
     dt_str_addf(out, "  disk         %.1f MB for checkpoints: %u of %.1f MB are kept, one more while it is written\n",
                 mb(f->disk), f->kept, mb(f->checkpoint));
 }
@@ -458,6 +466,14 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     dt_json_i64(o, "sent_bytes", (int64_t)dt_trainer_sent_bytes(s->trainer)); /* by rank 0 in a step */
     dt_json_i64(o, "sums_bytes", (int64_t)dt_trainer_sum_bytes(s->trainer));  /* on its device in a step */
     dt_json_end(o, '}');
+    if (f->replay.samples > 0) {
+        dt_json_obj(o, "replay");
+        dt_json_i64(o, "samples", (int64_t)f->replay.samples);
+        dt_json_i64(o, "sample_bytes", (int64_t)f->replay.each);
+        dt_json_i64(o, "bytes", (int64_t)f->replay.bytes);
+        dt_json_bool(o, "in_file", f->replay.is_in_file);
+        dt_json_end(o, '}');
+    }
     dt_json_obj(o, "disk");
     dt_json_i64(o, "checkpoint", (int64_t)f->checkpoint);
     dt_json_i64(o, "kept", f->kept);

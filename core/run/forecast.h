@@ -32,7 +32,8 @@ typedef struct dt_forecast {
     uint64_t device;       /* of the device, planned peak; 0: the CPU computes */
     dt_trainer_memory on_device;
     dt_rollout_need rollout; /* zeros without environments */
-    uint64_t checkpoint;     /* bytes of one */
+    dt_replay_need replay;   /* the same, without one */
+    uint64_t checkpoint;     /* bytes of one, with all that a replay has room for */
     uint64_t disk;           /* of all that are kept, and one being written */
     uint32_t kept;
     int64_t iterations, eval_interval; /* 0: the phase counts epochs alone; only at the end */

@@ -201,6 +201,10 @@ static dt_status set_up_with(dt_rank *k, int64_t index, weights *w)
     DT_TRY(dt_comm_agree(k->comm, created));
     const dt_status started = start_stage(k);
     DT_TRY(dt_comm_agree(k->comm, started));
+    const dt_status found_room = dt_rollout_check_room(k->stage->rollout);
+    DT_TRY(dt_comm_agree(k->comm, found_room));
+    const dt_status taken = dt_rollout_take_room(k->stage->rollout);
+    DT_TRY(dt_comm_agree(k->comm, taken));
     const dt_status initialised = initialise(k, index, w);
     return dt_comm_agree(k->comm, initialised);
 }

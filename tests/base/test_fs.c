@@ -265,6 +265,8 @@ static void test_map_room(void **state)
     assert_true(text[BYTES / 2] == 7);
     dt_fs_unmap_room(p, BYTES);
     dt_fs_unmap_room(NULL, 0);
+    assert_true(dt_fs_room(at("not/yet/there")) > BYTES); /* of the folder that is there */
+    assert_true(dt_fs_room(at("not/yet/there")) < UINT64_MAX);
     for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
         dt_fault_reset(points[i]);
         assert_int_equal(dt_fs_map_room(at("room"), BYTES, &p), DT_EIO);

@@ -84,6 +84,49 @@ cases=$((cases + 1))
     fail "with another capacity it left with $?"
 grep -q "the checkpoint's replay is of 2000 samples.*it begins empty" "$work/err" || fail "another capacity: nothing is said"
 
+# where a file has no room the run is refused, on any ranks with the same words, and so is its plan; what is named fits
+cat >"$work/room.sh" <<'END'
+disk=$1/disk
+shift
+mount -t tmpfs -o size=12m none "$disk" || exit 77
+for ranks in "" "--set comm.backend=sim --set comm.ranks=2" "--set comm.backend=sim --set comm.ranks=3" "--nproc 2"; do
+    for dry in --dry-run ""; do
+        "$dtrain" "$@" $ranks $dry --set qreplay.capacity=1000000 --run-dir "$disk/run" >"$disk/out" 2>"$disk/err"
+        code=$?
+        said=$(sed -n 's/^error.* a replay of 1000000 .* has room for .*lower its capacity to \([0-9]*\), .*/\1/p' "$disk/err")
+        echo "$code, refused: ${said:+yes}, told: $(grep -c '^  replay  *1000000 samples of up to [0-9]* bytes, .* MB of the run' "$disk/out")"
+        rm -rf "$disk/run"
+    done
+    "$dtrain" "$@" $ranks --set qreplay.capacity="$said" --run-dir "$disk/run" --max-steps 16 >"$disk/out" 2>"$disk/err"
+    echo "$?"
+    rm -rf "$disk/run"
+done
+END
+mkdir "$work/disk"
+export dtrain
+if unshare -rm true 2>/dev/null; then
+    cases=$((cases + 1))
+    # shellcheck disable=SC2086 # options
+    unshare -rm sh "$work/room.sh" "$work" $base --threads 1 --set data.replay_mb=0 --set qreplay.iterations=1 \
+        --set training.save_interval=0 >"$work/err"
+    code=$?
+    want=$(printf '2, refused: yes, told: 1\n2, refused: yes, told: 0\n0')
+    want=$(for _ in 1 2 3 4; do echo "$want"; done)
+    if [ $code -eq 77 ]; then
+        echo "no file system could be mounted here: not tried on a real one"
+    else
+        [ "$(cat "$work/err")" = "$want" ] || fail "a disk without room for a replay"
+    fi
+else
+    echo "no name spaces here: not tried on a real file system"
+fi
+
+# a plan counts it, and checkpoints with all of it: 2000 samples of 4 numbers before and after, actions, rewards, ends, and their frames
+cases=$((cases + 1))
+"$dtrain" $base --dry-run >"$work/out" 2>"$work/err" || fail "a plan left with $?"
+grep -q '^  replay  *2000 samples of up to [0-9]* bytes, 0.2 MB of memory$' "$work/out" && grep -q 'of 0.[12] MB are kept' "$work/out" ||
+    fail "a plan says '$(grep -E '^  (replay|disk) ' "$work/out")'"
+
 # it learns
 train learns --threads 2 --set qreplay.iterations=400 --set qreplay.capacity=20000 --set qreplay.temperature=0.5 \
     --set qreplay.alpha=0.6 --set qreplay.n_step=3

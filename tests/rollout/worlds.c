@@ -98,7 +98,8 @@ dt_status world_create(world *w)
                              .config_lock = &w->lock};
     DT_TRY(dt_stage_create(&d, &w->stage));
     w->phase = w->stage->self;
-    return dt_stage_start(w->stage);
+    DT_TRY(dt_stage_start(w->stage));
+    return dt_rollout_take_room(w->stage->rollout);
 }
 
 void world_start(world *w)
