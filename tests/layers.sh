@@ -30,7 +30,7 @@ loader: base config
 machine: base backend device
 service: base config tensor backend graph collective data metrics rollout train loader device machine
 policy: base service
-experience: base config graph collective metrics rollout train service policy
+experience: base config graph collective checkpoint metrics rollout train service policy
 tensorboard: base config metrics train service
 run: base config tensor backend device collective checkpoint data rollout metrics report train loader machine service experience tensorboard
 launch: base collective

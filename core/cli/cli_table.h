@@ -220,6 +220,7 @@ static const later files[] = {
     {"runs/NAME-TIME-ID/report.html", "every curve and result of a run that ended, in one file"},
     {"runs/NAME-TIME-ID/trace.json", "with --profile-steps: spans of all threads for Perfetto and chrome://tracing"},
     {"runs/NAME-TIME-ID/tensorboard/", "the same numbers for TensorBoard, a folder a phase"},
+    {"runs/NAME-TIME-ID/rollouts/", "what a phase did in its environment, where rollouts.keep is set"},
     {"runs/NAME-TIME-ID/checkpoints/", "checkpoints; model.safetensors of each opens in any safetensors reader"},
 };
 

@@ -258,6 +258,12 @@ static const dt_option opponents_table[] = {
         "in the place of the pool: a shadow of the trained models, such as target of phase_ddpg; empty = the pool"),
     DT_OPTION_END};
 
+static const dt_option rollouts_table[] = {
+    ROW(dt_rollouts_opts, keep, I64, DT_OPT_NEUTRAL, "0", "samples", 0, 1e12, NULL,
+        "steps of instances, the last ones, that a phase which acts leaves in RUN/rollouts for learning without an "
+        "environment, in whole rounds; 0: none"),
+    DT_OPTION_END};
+
 static const char *const evaluation_folds[] = {"auto", "held", "all", NULL};
 
 static const dt_option evaluation_table[] = {
@@ -346,6 +352,7 @@ static const struct {
     {"comm", comm_table},
     {"env", env_table},
     {"opponents", opponents_table},
+    {"rollouts", rollouts_table},
     {"evaluation", evaluation_table},
     {"metrics", metrics_table},
     {"report", report_table},
@@ -565,6 +572,11 @@ dt_status dt_config_opponents(dt_config *c, int64_t phase, dt_opponents_opts *ou
     return dt_config_section(c, phase, "opponents", NULL, 0, out_p, sizeof(*out_p));
 }
 
+dt_status dt_config_rollouts(dt_config *c, int64_t phase, dt_rollouts_opts *out_p)
+{
+    return dt_config_section(c, phase, "rollouts", NULL, 0, out_p, sizeof(*out_p));
+}
+
 /* A target needs both: what is looked at, and the value that it has to reach. */
 static dt_status read_stop(dt_config *c, const dt_node *phase, int64_t number, dt_stop_opts *out_p)
 {
@@ -644,6 +656,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     dt_evaluation_opts evaluation;
     dt_env_opts env;
     dt_opponents_opts opponents;
+    dt_rollouts_opts rollouts;
     DT_TRY(dt_config_keep(c, dt_config_data(c, phase, &data)));
     DT_TRY(dt_config_keep(c, dt_config_training(c, phase, &training)));
     DT_TRY(dt_config_keep(c, dt_config_amp(c, phase, &amp)));
@@ -654,5 +667,6 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
     DT_TRY(group != NULL ? check_entry(c, group, phase) : DT_OK);
     DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &evaluation)));
     DT_TRY(dt_config_keep(c, dt_config_opponents(c, phase, &opponents)));
+    DT_TRY(dt_config_keep(c, dt_config_rollouts(c, phase, &rollouts)));
     return dt_config_keep(c, dt_config_env(c, phase, &env));
 }

@@ -106,6 +106,10 @@ typedef struct dt_opponents_opts { /* who plays the teams that do not learn */
     const char *shadow; /* "": the pool */
 } dt_opponents_opts;
 
+typedef struct dt_rollouts_opts { /* what a phase leaves of what it did */
+    int64_t keep;                 /* samples; 0: nothing */
+} dt_rollouts_opts;
+
 typedef struct dt_metrics_opts {
     uint8_t tensorboard;
     int64_t histogram_every;
@@ -163,6 +167,7 @@ dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p) D
 dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p) DT_NODISCARD;
 dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p) DT_NODISCARD;
 dt_status dt_config_opponents(dt_config *c, int64_t phase, dt_opponents_opts *out_p) DT_NODISCARD;
+dt_status dt_config_rollouts(dt_config *c, int64_t phase, dt_rollouts_opts *out_p) DT_NODISCARD;
 dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *out_p) DT_NODISCARD;
 /* Of the run: no phase has its own. */
 dt_status dt_config_metrics(dt_config *c, dt_metrics_opts *out_p) DT_NODISCARD;

@@ -5,6 +5,7 @@ core_libdtcore_la_SOURCES += \
 	core/experience/evaluate.c \
 	core/experience/evaluation.c core/experience/evaluation.h \
 	core/experience/frames.c core/experience/frames.h \
+	core/experience/keep.c \
 	core/experience/need.c \
 	core/experience/opponents.c core/experience/opponents.h \
 	core/experience/opponents_state.c \
@@ -18,4 +19,5 @@ core_libdtcore_la_SOURCES += \
 	core/experience/rollout.c core/experience/rollout.h \
 	core/experience/share.c \
 	core/experience/service.c core/experience/service.h \
-	core/experience/state.c
+	core/experience/state.c \
+	core/experience/stored.h

@@ -138,3 +138,28 @@ dt_status dt_rollout_learn_observations(dt_rollout *r)
     dt_free(part);
     return st;
 }
+
+uint64_t dt_rollout_list_acted(const dt_rollout *r, uint64_t *sample)
+{
+    const dt_buffer *b = r->all;
+    const uint64_t samples = (uint64_t)b->d.steps * b->d.instances;
+    const size_t first = dt_buffer_slot(b, 0, 0);
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < samples; i++) {
+        if (b->n_acts[first + i] > 0) {
+            sample[n++] = i;
+        }
+    }
+    return n;
+}
+
+uint64_t dt_rollout_episodes(const dt_rollout *r)
+{
+    const dt_buffer *b = r->all;
+    const size_t first = dt_buffer_slot(b, 0, 0), end = first + (size_t)b->d.steps * b->d.instances;
+    uint64_t n = 0;
+    for (size_t i = first; i < end; i++) {
+        n += dt_rollout_is_counted(b->done[i]);
+    }
+    return n;
+}

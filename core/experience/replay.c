@@ -269,22 +269,6 @@ static void refill(const dt_replay *p)
     }
 }
 
-/* Samples of the round in which somebody acted, in order: the last ones, as many as there is room for. */
-static uint64_t list_samples(dt_replay *p, uint64_t *n_all_p)
-{
-    const dt_buffer *b = p->r->all;
-    const uint64_t samples = (uint64_t)b->d.steps * b->d.instances;
-    const size_t first = dt_buffer_slot(b, 0, 0);
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < samples; i++) {
-        if (b->n_acts[first + i] > 0) {
-            p->sample[n++] = i;
-        }
-    }
-    *n_all_p = n;
-    return n < p->d.capacity ? n : p->d.capacity;
-}
-
 /* number: of the sample, since the beginning */
 static dt_status write_samples(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n)
 {
@@ -322,7 +306,6 @@ static dt_status write_raw(dt_replay *p, uint64_t number, const uint64_t *sample
 static dt_status add(dt_replay *p)
 {
     const dt_rollout *r = p->r;
-    uint64_t all = 0;
     if (!r->all->is_filled || p->rounds == r->collects) {
         return DT_FAIL(DT_EPLUGIN, "a replay is told to add a round %s",
                        r->all->is_filled ? "that it has; collect the next one first" : "before one was collected");
@@ -330,7 +313,8 @@ static dt_status add(dt_replay *p)
     DT_TRACE_N("rollout", "add to the replay", "round", r->collects);
     refill(p);
     p->is_drawn = false;
-    const uint64_t n = list_samples(p, &all);
+    const uint64_t all = dt_rollout_list_acted(r, p->sample);
+    const uint64_t n = all < p->d.capacity ? all : p->d.capacity; /* the last ones, as many as there is room for */
     const dt_status st = write_raw(p, p->added + all - n, p->sample + (all - n), n);
     p->rounds = r->collects;
     p->added += all;

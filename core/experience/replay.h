@@ -14,6 +14,7 @@
 #ifndef DTRAIN_CORE_EXPERIENCE_REPLAY_H
 #define DTRAIN_CORE_EXPERIENCE_REPLAY_H
 
+#include "checkpoint/safetensors.h"
 #include "dtrain/svc/replay.h"
 #include "experience/rollout.h"
 #include "experience/service.h"
@@ -61,6 +62,7 @@ struct dt_replay {
     dt_replay_field field[DT_BUFFER_MAX_FIELDS];
     uint32_t n_fields;
     uint64_t unread; /* fields of the rollout that are not kept, as bits */
+    bool is_stored;  /* its samples are those of stored rollouts (stored.h): fields that these have, and no others */
     const char *symbol[DT_REPLAY_MAX_SIZES];
 
     char *ring; /* [own slots, stride]; NULL until it is taken */

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "experience/replay.h"
+#include "experience/stored.h"
 
 #include "base/err.h"
 #include "rollout/buffer_internal.h"
@@ -79,6 +79,31 @@ static dt_replay_kind kind_of(const dt_buffer *b, uint32_t f)
     }
 }
 
+/* Is it what happened, and not what somebody made of it? Who the others were is told by their own rows. */
+static bool is_fact(const dt_buffer *b, uint32_t f)
+{
+    switch (b->field[f].kind) {
+    case FIELD_OBS:
+    case FIELD_STEPS:
+    case FIELD_ACTION_I:
+    case FIELD_ACTION_F:
+    case FIELD_MASK:
+    case FIELD_LOG_PROB:
+    case FIELD_NEXT:
+    case FIELD_NEXT_PRESENT:
+    case FIELD_NEXT_MASK:
+    case FIELD_REWARD:
+    case FIELD_COST:
+    case FIELD_TERMINATED:
+    case FIELD_TRUNCATED:
+    case FIELD_EXECUTED:
+    case FIELD_PLACE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool is_of_next(dt_replay_kind kind)
 {
     return kind == DT_REPLAY_NEXT || kind == DT_REPLAY_NEXT_PLAIN;
@@ -90,7 +115,8 @@ static void choose_fields(dt_replay *p, const dt_replay_desc *d)
     for (uint32_t f = 0; f < b->n_fields; f++) {
         const dt_replay_kind kind = kind_of(b, f);
         const bool is_made = kind == DT_REPLAY_WEIGHT || kind == DT_REPLAY_DISCOUNT;
-        const bool is_kept = is_named(d, b, f) || is_made || kind == DT_REPLAY_KEY;
+        const bool is_wanted = p->is_stored ? is_fact(b, f) : is_named(d, b, f);
+        const bool is_kept = is_wanted || is_made || kind == DT_REPLAY_KEY;
         p->unread |= is_kept && !is_made ? 0 : UINT64_C(1) << f;
         if (is_kept) {
             p->field[p->n_fields] = (dt_replay_field){.kind = kind, .of = f, .port = b->field[f].port};
@@ -177,6 +203,41 @@ static const int32_t *sizes_of(const char *record)
 static dt_replay_note *notes_of(const dt_replay *p, char *record)
 {
     return (dt_replay_note *)(void *)(record + p->n_sizes * sizeof(int32_t));
+}
+
+/* ---- as stored rollouts have it ---------------------------------------------------------------------------------- */
+
+bool dt_stored_has(const dt_replay *p, uint32_t i)
+{
+    const dt_replay_kind kind = p->field[i].kind;
+    return kind != DT_REPLAY_KEY && kind != DT_REPLAY_DISCOUNT && kind != DT_REPLAY_WEIGHT;
+}
+
+dt_st_dtype dt_stored_dtype(const dt_replay *p, uint32_t i)
+{
+    switch (p->port[i].dtype) {
+    case DT_F32:
+        return DT_ST_F32;
+    case DT_I32:
+        return DT_ST_I32;
+    case DT_I64:
+        return DT_ST_I64;
+    default:
+        return DT_ST_U8;
+    }
+}
+
+uint32_t dt_stored_dims(const dt_replay *p, uint32_t i, int64_t *dim)
+{
+    const dt_field_shape *s = &p->data.source.shape[i];
+    uint32_t at = 0, n = 0;
+    while (at < s->rank && s->symbol[at] < 0) {
+        at++;
+    }
+    for (at++; at < s->rank; at++) {
+        dim[n++] = s->number[at];
+    }
+    return n;
 }
 
 /* ---- a sample into a record -------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "experience/evaluation.h"
-#include "experience/replay.h"
+#include "experience/stored.h"
 #include "rollout/time_to_cost.h"
 
 #include <math.h>
@@ -164,6 +164,7 @@ void dt_rollout_destroy(dt_rollout *r)
     if (r == NULL) {
         return;
     }
+    dt_keep_destroy(r->keeper);
     dt_replay_destroy(r->replay);
     dt_rollout_ahead_fini(r);
     dt_vector_destroy(r->vector);
@@ -206,6 +207,15 @@ static dt_status plan_asking(dt_rollout *r)
     return DT_OK;
 }
 
+/* A round that is kept has what each step was, whatever the phase learns from. */
+static dt_status tell_steps(dt_rollout *r)
+{
+    dt_rollouts_opts rollouts;
+    DT_TRY(dt_config_rollouts(r->stage->d.config, r->stage->d.index, &rollouts));
+    r->d.transitions = rollouts.keep > 0 && r->d.transitions < 2 ? 2 : r->d.transitions;
+    return DT_OK;
+}
+
 dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
 {
     dt_stage *s = dt_stage_of(h);
@@ -226,7 +236,10 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
         r->workers = s->d.threads < r->instances ? s->d.threads : r->instances - 1;
     }
     dt_evaluation_opts evaluation = {0};
-    dt_status st = check_desc(r);
+    dt_status st = tell_steps(r);
+    if (st == DT_OK) {
+        st = check_desc(r);
+    }
     if (st == DT_OK && s->d.device_ops != NULL) {
         st = plan_asking(r);
     }
@@ -243,6 +256,9 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
     }
     if (st == DT_OK) {
         st = build(r);
+    }
+    if (st == DT_OK) {
+        st = dt_keep_create(r, &r->keeper);
     }
     if (st < 0) {
         dt_rollout_destroy(r);
@@ -283,6 +299,17 @@ static void normalise_rewards(dt_rollout *r)
     }
 }
 
+/* The last step of those who go on: what comes behind it is of the next round. */
+static void mark_open(const dt_rollout *r)
+{
+    dt_buffer *b = r->all;
+    const size_t places = (size_t)b->d.instances * b->l->spec.n_agents;
+    const size_t end = (dt_buffer_slot(b, 0, 0) + (size_t)b->d.steps * b->d.instances) * b->l->spec.n_agents;
+    for (size_t i = end - places; i < end; i++) {
+        b->report[i] |= DT_REPORT_OPEN;
+    }
+}
+
 static void estimate(dt_rollout *r)
 {
     DT_TRACE("rollout", "advantages");
@@ -290,9 +317,6 @@ static void estimate(dt_rollout *r)
     const size_t first = dt_buffer_slot(b, 0, 0) * b->l->spec.n_agents;
     const size_t places = (size_t)b->d.instances * b->l->spec.n_agents, n = places * b->d.steps;
     double scale = 0; /* of the reward's advantages */
-    for (size_t i = first + n - places; i < first + n; i++) {
-        b->report[i] |= DT_REPORT_OPEN;
-    }
     if (b->cost_in != NULL) {
         for (uint32_t k = 0; k < b->l->spec.n_costs; k++) { /* before costs are centred */
             const size_t plane = k * b->n_places + first;
@@ -328,12 +352,6 @@ static void estimate(dt_rollout *r)
     }
 }
 
-/* An episode ended, and somebody who learns was in it. */
-static bool is_counted(uint8_t done)
-{
-    return done != 0 && (done & DT_DONE_UNPLAYED) == 0;
-}
-
 /* Mean and deviation over finished episodes of one of their numbers; NAN ones do not count. */
 static void mean_of(const dt_buffer *b, uint32_t item, double *mean, double *std)
 {
@@ -342,7 +360,7 @@ static void mean_of(const dt_buffer *b, uint32_t item, double *mean, double *std
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = first; i < end; i++) {
             const double x = b->episode[i * b->episode_items + item];
-            if (!is_counted(b->done[i]) || isnan(x)) {
+            if (!dt_rollout_is_counted(b->done[i]) || isnan(x)) {
                 continue;
             }
             if (pass == 0) {
@@ -379,8 +397,8 @@ static void summarise(const dt_rollout *r, dt_rollout_report *out)
     all.env_steps = count_env_steps(b);
     for (size_t i = first; i < first + slots; i++) {
         all.agent_steps += (uint64_t)b->n_acts[i];
-        all.episodes += is_counted(b->done[i]);
     }
+    all.episodes = dt_rollout_episodes(r);
     for (size_t i = at; i < at + n; i++) {
         const bool acted = (b->flag[i] & DT_STEP_ACTED) != 0;
         changed += acted && (b->report[i] & DT_REPORT_CHANGED) != 0;
@@ -480,6 +498,8 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
         r->env_steps += count_env_steps(r->all);
     }
     DT_TRY(dt_rollout_log(r));
+    mark_open(r);
+    DT_TRY(r->keeper != NULL ? dt_keep_round(r->keeper) : DT_OK);
     DT_TRY(dt_rollout_learn_observations(r));
     if (r->d.normalise_reward) {
         normalise_rewards(r);

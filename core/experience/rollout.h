@@ -72,6 +72,8 @@ typedef struct dt_rollout_ahead {
     size_t restored_bytes;
 } dt_rollout_ahead;
 
+typedef struct dt_keep dt_keep;
+
 typedef struct dt_rollout_share { /* of several ranks: samples on their way to where they are learnt from */
     uint32_t *place;              /* [samples] of the round: instance of batch */
     uint64_t room, sent;          /* samples that fit into batch and in, into out */
@@ -128,6 +130,7 @@ struct dt_rollout {
     dt_episode_log *log;      /* [instances] */
     size_t action_bytes;      /* of all places of an instance */
     struct dt_replay *replay; /* of its rounds; NULL: none */
+    dt_keep *keeper;          /* rollouts.keep: rounds that go out as files; NULL: none do */
     bool is_squashed;         /* d.squash, where the policy is the phase's own */
     bool wants_frames;        /* the evaluation under way leaves pictures */
     bool told_unplayed;       /* that there are episodes without anybody who learns */
@@ -177,6 +180,14 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
 uint32_t dt_rollout_first(const dt_rollout *r, uint32_t rank);
 uint32_t dt_rollout_most(const dt_rollout *r);
 dt_status dt_rollout_gather(dt_rollout *r) DT_NODISCARD; /* [collective] rows, of all instances */
+/* Of the round that was gathered last: samples in which somebody acted, in order, to sample [all of a round]; and
+ * episodes that ended in it. */
+uint64_t dt_rollout_list_acted(const dt_rollout *r, uint64_t *sample);
+uint64_t dt_rollout_episodes(const dt_rollout *r);
+static inline bool dt_rollout_is_counted(uint8_t done) /* an episode ended, and somebody who learns was in it */
+{
+    return done != 0 && (done & DT_DONE_UNPLAYED) == 0;
+}
 /* [collective] What was seen joins the statistics; they hold from the next collect on. */
 dt_status dt_rollout_learn_observations(dt_rollout *r) DT_NODISCARD;
 /* share.c: room for what the trainer wants brought; train/samples.h: bring; the rollout as data. */

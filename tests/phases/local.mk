@@ -72,6 +72,8 @@ dt_scripts += tests/phases/phase_sac.sh
 tests/phases/phase_sac.log: dtrain $(plugin_LTLIBRARIES)
 
 # a phase that learns from a replay, through the program
+dt_scripts += tests/phases/offline.sh
+tests/phases/offline.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/replay.sh
 check_LTLIBRARIES += tests/phases/qreplay.la
 tests_phases_qreplay_la_SOURCES = tests/phases/qreplay.c

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stored rollouts: what a phase did, as files that another learns from without an environment. A folder with a
+ * safetensors file for each round, round-000000000012.safetensors, and nothing else that ends so; docs/offpolicy.md
+ * describes it for others that write or read such files.
+ *
+ *   keep.c     rollouts.keep: rounds that a phase collects go out
+ *
+ * Files have no order of ranks or instances but that of the rollout, and hold no time: the same round is the same
+ * bytes on any number of ranks. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_EXPERIENCE_STORED_H
+#define DTRAIN_CORE_EXPERIENCE_STORED_H
+
+#include "experience/replay.h"
+
+#define DT_STORED_FORMAT  "dtrain-rollouts"
+#define DT_STORED_VERSION "1"
+#define DT_STORED_SUFFIX  ".safetensors"
+/* Tensors beside the fields of samples; no port of an environment has a stroke in its name. */
+#define DT_STORED_SIZES    "sample/sizes"    /* [samples, symbols] i32: rows of "A", then of each ragged symbol */
+#define DT_STORED_STEP     "sample/step"     /* [samples] i32: of the round */
+#define DT_STORED_INSTANCE "sample/instance" /* [samples] i32 */
+
+/* keep.c */
+dt_status dt_keep_create(dt_rollout *r, dt_keep **out_p) DT_NODISCARD; /* *out_p NULL: rollouts.keep = 0 */
+void dt_keep_destroy(dt_keep *k);
+/* [collective] The round that was collected last, before anything is made of its rewards. Errors: DT_EIO. */
+dt_status dt_keep_round(dt_keep *k) DT_NODISCARD;
+
+/* replay_record.c */
+/* Is kept field i of a replay in files? */
+bool dt_stored_has(const dt_replay *p, uint32_t i);
+dt_st_dtype dt_stored_dtype(const dt_replay *p, uint32_t i);
+/* Dims of its rows, behind the first, which counts rows; how many there are. */
+uint32_t dt_stored_dims(const dt_replay *p, uint32_t i, int64_t *dim);
+
+#endif
