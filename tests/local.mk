@@ -2,11 +2,14 @@
 # Tests. A room's local.mk adds one line per cmocka program: dt_tests += tests/<room>/test_<file>
 # (its source is tests/<room>/test_<file>.c, or list more in tests_<room>_test_<file>_SOURCES). Scripts: dt_scripts += x.sh
 # Every test runs in the build folder and finds the source by $DT_SRCDIR and the build by $DT_BUILDDIR.
-# What reads or compiles sources and runs nothing of the build is one of dt_source_scripts.
+# What reads or compiles sources and runs nothing of the build is one of dt_source_scripts, what follows the documents
+# one of dt_doc_scripts, and what trains until something is learnt, or measures, one of dt_training_scripts: `make check`
+# runs all, the gate runs these three once (dt_once_tests), and the others under the sanitizers and of a release too.
 # A plugin for tests only: check_LTLIBRARIES, with $(PLUGIN_LINK) -rpath /nowhere.
 
 dt_tests =
 dt_scripts =
+dt_training_scripts =
 dt_source_scripts = tests/layers.sh tests/quickstart.sh tests/raw_open.sh tests/raw_print.sh tests/tidy.sh
 # what reads the objects of the build
 dt_scripts += tests/arrows.sh
@@ -55,8 +58,9 @@ include tests/fuzz/local.mk
 if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)
 endif
-TESTS += $(check_PROGRAMS) $(dt_scripts) $(dt_doc_scripts) $(dt_source_scripts)
-EXTRA_DIST += $(dt_scripts) $(dt_doc_scripts) $(dt_source_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
+dt_once_tests = $(dt_training_scripts) $(dt_doc_scripts) $(dt_source_scripts)
+TESTS += $(check_PROGRAMS) $(dt_scripts) $(dt_once_tests)
+EXTRA_DIST += $(dt_scripts) $(dt_training_scripts) $(dt_doc_scripts) $(dt_source_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
 	tests/peers/export_onnx.py tests/peers/argoverse2.sh
 
 TEST_EXTENSIONS = .sh

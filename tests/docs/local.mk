@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# the gate leaves them out where the sanitizers run: whole trainings, which other tests make in little
 dt_doc_scripts = tests/docs/readme.sh tests/docs/recipes.sh tests/docs/names.sh tests/docs/site.sh tests/docs/benches.sh
 tests/docs/readme.log tests/docs/recipes.log tests/docs/names.log tests/docs/benches.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json

@@ -8,7 +8,7 @@ tests_phases_test_phase1_world_model_LDADD = $(mock_libs)
 dt_tests += tests/phases/test_region
 tests_phases_test_region_SOURCES = tests/phases/test_region.c phases/scenes/region.c
 tests_phases_test_region_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
-dt_scripts += tests/phases/futures.sh
+dt_training_scripts += tests/phases/futures.sh
 tests/phases/futures.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 
 dt_tests += tests/phases/test_phase2_ppo
@@ -27,7 +27,7 @@ tests/phases/shield.log: dtrain $(plugin_LTLIBRARIES)
 EXTRA_DIST += tests/phases/shapes.inc
 dt_scripts += tests/phases/shapes.sh
 tests/phases/shapes.log: dtrain $(plugin_LTLIBRARIES)
-dt_scripts += tests/phases/shapes_sumo.sh
+dt_training_scripts += tests/phases/shapes_sumo.sh
 tests/phases/shapes_sumo.log: dtrain $(plugin_LTLIBRARIES) $(sumo_LTLIBRARIES)
 
 dt_tests += tests/phases/test_imagine
@@ -58,7 +58,7 @@ tests_phases_test_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/clipp
 
 dt_tests += tests/phases/test_coma
 tests_phases_test_coma_SOURCES = tests/phases/test_coma.c phases/phase_coma/loss.c
-dt_scripts += tests/phases/coma.sh
+dt_training_scripts += tests/phases/coma.sh
 tests/phases/coma.log: dtrain $(plugin_LTLIBRARIES)
 
 dt_tests += tests/phases/test_offpolicy
@@ -66,9 +66,9 @@ tests_phases_test_offpolicy_SOURCES = tests/phases/test_offpolicy.c phases/offpo
 tests_phases_test_offpolicy_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_phases_test_offpolicy_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 EXTRA_DIST += tests/phases/offpolicy.inc
-dt_scripts += tests/phases/phase_ddpg.sh
+dt_training_scripts += tests/phases/phase_ddpg.sh
 tests/phases/phase_ddpg.log: dtrain $(plugin_LTLIBRARIES)
-dt_scripts += tests/phases/phase_sac.sh
+dt_training_scripts += tests/phases/phase_sac.sh
 tests/phases/phase_sac.log: dtrain $(plugin_LTLIBRARIES)
 
 # a phase that learns from a replay, through the program
