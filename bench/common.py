@@ -12,6 +12,9 @@ import tempfile
 import time
 
 
+RECORDING = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "share", "demo")
+
+
 def parser(doc):
     p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--dtrain", default="build/dtrain")

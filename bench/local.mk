@@ -11,6 +11,12 @@ CLEANFILES += $(bench_programs)
 bench_phase1_step_SOURCES = bench/phase1_step/driver.c
 bench_phase1_step_LDADD = core/libdtcore.la
 
+# the feed alone, as training reads it
+bench_programs += bench_loader
+bench_loader_SOURCES = bench/loader/driver.c
+bench_loader_LDADD = core/libdtcore.la
+EXTRA_DIST += bench/loader/loader.py
+
 # spans of --profile-steps, off and on
 bench_trace_SOURCES = bench/trace.c
 bench_trace_LDADD = core/libdtcore.la
@@ -94,6 +100,8 @@ EXTRA_DIST += \
 	bench/results/2026-11-22-shield-shapes.md \
 	bench/results/2026-11-22-smoothing.md \
 	bench/results/2026-11-22-sums.md \
+	bench/store_bits/bits.py \
+	bench/store_memory/memory.py \
 	bench/sums/steps.py \
 	bench/world_at_work/world_at_work.py \
 	bench/phase2_sumo_cost/cost.py \
