@@ -142,7 +142,7 @@ typedef struct tile {
     float *c;
     int64_t a_row, a_k, b_k, c_row, K, n; /* n: columns that exist */
     int place;                            /* TILE_* */
-    bool accum;
+    bool accum, is_relu;                  /* is_relu: of the result, while it is in registers */
 } tile;
 
 enum { GROUP = 4, GROUPS = (MR + GROUP - 1) / GROUP }; /* rows of A addressed from one pointer */
@@ -182,6 +182,18 @@ static ALWAYS_INLINE void fetch_next(const tile *t, const int mr)
 #pragma GCC unroll 16
         for (int v = 0; v < NV; v++) {
             __builtin_prefetch(t->c + i * t->c_row + NR + v * VL, 1);
+        }
+    }
+}
+
+/* As CPU(apply) does it: NaN stays. */
+static ALWAYS_INLINE void rectify(vf acc[MR][NV], const int mr, const int nv)
+{
+#pragma GCC unroll 16
+    for (int v = 0; v < nv; v++) {
+#pragma GCC unroll 16
+        for (int i = 0; i < mr; i++) {
+            acc[i][v] = vf_max(vf_set(0), acc[i][v]);
         }
     }
 }
@@ -226,6 +238,9 @@ static ALWAYS_INLINE void run_tile(const tile *t, const int mr, const int nv, co
         add_product(acc, a, 0, b, mr, nv, a_row);
         move(a, a_k);
         b += b_k;
+    }
+    if (t->is_relu) {
+        rectify(acc, mr, nv);
     }
 #pragma GCC unroll 16
     for (int v = 0; v < nv; v++) {
@@ -319,7 +334,7 @@ static void apply_rows(const dt_gemm *g, const block *b, int64_t m, int64_t mr)
 static void run_block(const dt_gemm *g, const block *b, const float *panels, float *tile_copy)
 {
     const int64_t n_tiles = (g->M + MR - 1) / MR;
-    const bool is_copied = is_tile_copied(g, b);
+    const bool is_copied = is_tile_copied(g, b), is_last = b->k0 + b->K == g->K;
     int64_t m = 0;
     for (int64_t i = 0; i < n_tiles; i++) {
         const int64_t mr = (g->M - m + n_tiles - i - 1) / (n_tiles - i);
@@ -342,10 +357,11 @@ static void run_block(const dt_gemm *g, const block *b, const float *panels, flo
                                      : panels != NULL && g->a_k == 1 ? TILE_ROWS
                                                                      : TILE_PLACE,
                             .n = n,
-                            .accum = g->accum || b->k0 > 0};
+                            .accum = g->accum || b->k0 > 0,
+                            .is_relu = g->fn == DT_FN_RELU && is_last};
             dispatch_tile(&t, mr, (n + VL - 1) / VL);
         }
-        if (g->fn != 0 && b->k0 + b->K == g->K) {
+        if (g->fn != 0 && g->fn != DT_FN_RELU && is_last) {
             apply_rows(g, b, m, mr);
         }
         m += mr;
@@ -390,41 +406,64 @@ static void no_terms(const dt_gemm *g)
     }
 }
 
-/* Few columns: dot products along k, four times 16 lanes at a time. */
-static void thin(const dt_gemm *g)
+/* a . b in 16 lanes, halved to VL: along k, four times 16 lanes at a time. */
+static ALWAYS_INLINE vf dot(const float *a, const float *b, int64_t K)
 {
     enum { SUMS = 4, STEP = SUMS * LANES };
-    for (int64_t m = 0; m < g->M; m++) {
-        for (int64_t n = 0; n < g->N; n++) {
-            const float *a = g->a + m * g->a_row, *b = g->b + n * g->b_col;
-            vw sum[SUMS] = {vw_set(0), vw_set(0), vw_set(0), vw_set(0)};
-            int64_t k = 0;
-            for (; k + STEP <= g->K; k += STEP) {
+    vw sum[SUMS] = {vw_set(0), vw_set(0), vw_set(0), vw_set(0)};
+    int64_t k = 0;
+    for (; k + STEP <= K; k += STEP) {
 #pragma GCC unroll 16
-                for (int i = 0; i < STEP / VL; i++) {
-                    vf *part = &sum[i / VW].part[i % VW];
-                    *part = vf_fma(vf_load(a + k + i * VL), vf_load(b + k + i * VL), *part);
-                }
-            }
-            for (; k < g->K; k += LANES) { /* what is left goes to the first 16 */
+        for (int i = 0; i < STEP / VL; i++) {
+            vf *part = &sum[i / VW].part[i % VW];
+            *part = vf_fma(vf_load(a + k + i * VL), vf_load(b + k + i * VL), *part);
+        }
+    }
+    for (; k < K; k += LANES) { /* what is left goes to the first 16 */
 #pragma GCC unroll 4
-                for (int i = 0; i < VW; i++) {
-                    const int64_t at = k + i * VL, left = VF_LEFT(at, g->K);
-                    if (left > 0) {
-                        sum[0].part[i] = vf_fma(vf_get(a + at, left), vf_get(b + at, left), sum[0].part[i]);
-                    }
-                }
+        for (int i = 0; i < VW; i++) {
+            const int64_t at = k + i * VL, left = VF_LEFT(at, K);
+            if (left > 0) {
+                sum[0].part[i] = vf_fma(vf_get(a + at, left), vf_get(b + at, left), sum[0].part[i]);
             }
+        }
+    }
 #pragma GCC unroll 4
-            for (int i = 0; i < VW; i++) {
-                sum[0].part[i] = (sum[0].part[i] + sum[1].part[i]) + (sum[2].part[i] + sum[3].part[i]);
-            }
-            float *c = g->c + m * g->c_row + n;
-            const float start = g->accum ? *c : g->bias != NULL ? g->bias[n] : 0;
-            *c = start + vw_sum(sum[0]);
+    for (int i = 0; i < VW; i++) {
+        sum[0].part[i] = (sum[0].part[i] + sum[1].part[i]) + (sum[2].part[i] + sum[3].part[i]);
+    }
+    return vw_half(sum[0]);
+}
+
+/* Up to VL rows of column n, their sums halved together. */
+static ALWAYS_INLINE void sum_rows(const dt_gemm *g, int64_t m, int64_t n, int64_t rows)
+{
+    const float *a = g->a + m * g->a_row, *b = g->b + n * g->b_col;
+    float *c = g->c + m * g->c_row + n, sum[VL];
+    vf part[VL];
+    for (int64_t i = 0; i < rows; i++) {
+        part[i] = dot(a + i * g->a_row, b, g->K);
+    }
+    for (int64_t i = rows; i < VL; i++) {
+        part[i] = vf_set(0);
+    }
+    vf_store(sum, vf_sums(part));
+    for (int64_t i = 0; i < rows; i++) {
+        const float start = g->accum ? c[i * g->c_row] : g->bias != NULL ? g->bias[n] : 0;
+        c[i * g->c_row] = start + sum[i];
+    }
+}
+
+/* Few columns: dot products. */
+static void thin(const dt_gemm *g)
+{
+    const block all = {.K = g->K, .N = g->N};
+    VF_FOR (m, rows, g->M) {
+        for (int64_t n = 0; n < g->N; n++) {
+            sum_rows(g, m, n, rows);
         }
         if (g->fn != 0) {
-            CPU(apply)(g->fn, g->f0, g->c + m * g->c_row, g->c + m * g->c_row, g->N);
+            apply_rows(g, &all, m, rows);
         }
     }
 }
