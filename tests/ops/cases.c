@@ -81,6 +81,7 @@ const op_case op_cases[] = {
     {"add", DT_OP_BINARY, I2(DT_BIN_ADD, 0), {"x 3 N5 7", "x 3 N5 7"}, {"f 3 N5 7"}, NULL, {{0}}, 0, 1},
     {"sub row", DT_OP_BINARY, I2(DT_BIN_SUB, 0), {"x 3 N5 37", "x 37"}, {"f 3 N5 37"}, NULL, {{0}}, 0, 1},
     {"mul column", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x 3 N5 37", "x 3 N5 1"}, {"f 3 N5 37"}, NULL, {{0}}, 0, 1},
+    {"sub few columns", DT_OP_BINARY, I2(DT_BIN_SUB, 0), {"x 3 N45 5", "x 3 N45 1"}, {"f 3 N45 5"}, NULL, {{0}}, 0, 1},
     {"div", DT_OP_BINARY, I2(DT_BIN_DIV, 0), {"x N5 37", "p N5 37"}, {"f N5 37"}, NULL, {{0}}, 0, 1},
     {"div row", DT_OP_BINARY, I2(DT_BIN_DIV, 0), {"x N5 37", "p 37"}, {"f N5 37"}, NULL, {{0}}, 0, 1},
     {"min", DT_OP_BINARY, I2(DT_BIN_MIN, 0), {"x N5 17", "x N5 17"}, {"f N5 17"}, NULL, EXTREME_D, 0, 1},
@@ -90,6 +91,7 @@ const op_case op_cases[] = {
     {"max row", DT_OP_BINARY, I2(DT_BIN_MAX, 0), {"x N9 3", "x 3"}, {"f N9 3"}, NULL, EXTREME_ROW_D, 0, 1},
     {"mul one column", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x N9 1", "x N9 1"}, {"f N9 1"}, NULL, {{0}}, 0, 1},
     {"mul one number", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x N9 1", "x 1"}, {"f N9 1"}, NULL, {{0}}, 0, 1},
+    {"mul one number many", DT_OP_BINARY, I2(DT_BIN_MUL, 0), {"x N45 1", "x 1"}, {"f N45 1"}, NULL, {{0}}, 0, 1},
     {"add nothing", DT_OP_BINARY, I2(DT_BIN_ADD, 0), {"x N0 5", "x 5"}, {"f N0 5"}, NULL, {{0}}, 0, 1},
 
     {"concat", DT_OP_CONCAT, A0, {"x 2 N3 5", "x 2 N3 1", "x 2 N3 33"}, {"f 2 N3 39"}, NULL, {{0}}, 0, 0},

@@ -11,6 +11,8 @@
     }                                                                                                                  \
     break
 
+enum { FEW = 8, AT_ONCE = 64 }; /* elements of a row, rows */
+
 /* n elements; b is one value when b_step is 0 */
 static ALWAYS_INLINE void combine(int64_t fn, const float *a, const float *b, const int b_step, float *y, int64_t n)
 {
@@ -30,6 +32,21 @@ static ALWAYS_INLINE void combine(int64_t fn, const float *a, const float *b, co
     }
 }
 
+/* One value per row of few elements: they are put beside their rows, some rows at a time. */
+static void combine_columns(int64_t fn, const float *a, const float *b, float *y, int64_t R, int64_t D)
+{
+    float beside[FEW * AT_ONCE];
+    for (int64_t r = 0; r < R; r += AT_ONCE) {
+        const int64_t rows = R - r < AT_ONCE ? R - r : AT_ONCE;
+        for (int64_t i = 0; i < rows; i++) {
+            for (int64_t d = 0; d < D; d++) {
+                beside[i * D + d] = b[r + i];
+            }
+        }
+        combine(fn, a + r * D, beside, 1, y + r * D, rows * D);
+    }
+}
+
 void CPU(binary)(const dt_kernel_args *args)
 {
     const dt_view *va = &args->in[0], *vb = &args->in[1];
@@ -38,6 +55,14 @@ void CPU(binary)(const dt_kernel_args *args)
     const int64_t R = dt_view_rows(va, 1), D = last_dim(va), fn = args->attr->i[0];
     if (vb->rank == va->rank && last_dim(vb) == D) {
         combine(fn, a, b, 1, y, R * D);
+        return;
+    }
+    if (vb->rank < va->rank && D == 1) {
+        combine(fn, a, b, 0, y, R);
+        return;
+    }
+    if (vb->rank == va->rank && D <= FEW) {
+        combine_columns(fn, a, b, y, R, D);
         return;
     }
     for (int64_t r = 0; r < R; r++) {
@@ -73,12 +98,16 @@ void CPU(extreme_bwd)(const dt_kernel_args *args)
     const int64_t R = dt_view_rows(va, 1), D = last_dim(va);
     const bool is_max = args->attr->i[0] == DT_BIN_MAX, is_row = vb->rank < va->rank;
     const bool is_column = !is_row && last_dim(vb) != D;
+    if (!is_row && !is_column) {
+        give_lesser(dy, a, b, 1, da, db, R * D, is_max);
+        return;
+    }
     for (int64_t r = 0; r < R; r++) {
         float *to_a = da != NULL ? da + r * D : NULL, *to_b = db != NULL ? db + r * D : NULL;
         if (is_column) {
             give_lesser(dy + r * D, a + r * D, b + r, 0, to_a, to_b, D, is_max);
         } else {
-            give_lesser(dy + r * D, a + r * D, is_row ? b : b + r * D, 1, to_a, to_b, D, is_max);
+            give_lesser(dy + r * D, a + r * D, b, 1, to_a, to_b, D, is_max);
         }
     }
 }
