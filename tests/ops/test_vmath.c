@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Errors of core/backend/cpu/vmath.h in every build this machine runs, through UNARY: a sweep of arguments against the
- * C library in double, then limits and NaN. DT_TOL_SCALE=0 prints the errors.
+ * C library in double, then limits and NaN. DT_TOL_SCALE=0 prints the errors. And of noise: against base/rng.h, and
+ * the same bits in every build.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +13,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/cpu/isa.h"
+#include "base/rng.h"
 
 enum { N = 20011 };
 
@@ -155,6 +158,49 @@ static void test_limits(void **state)
     }
 }
 
+/* ---- noise ------------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 33331, COLUMNS = 3, NUMBERS = ROWS * COLUMNS };
+
+static void draw(dt_cpu_isa_id isa, const int64_t *key, float *y)
+{
+    const dt_attr attr = {.i = {7, COLUMNS}};
+    const dt_kernel_run named = {.seed = UINT64_C(0x123456789ABCDEF0), .step = 11, .phase = 2, .training = 1};
+    const dt_view in = {.data = (void *)(uintptr_t)key, .rank = 1, .dim = {ROWS}, .dtype = DT_I64};
+    dt_view out = {.data = y, .rank = 2, .dim = {ROWS, COLUMNS}, .dtype = DT_F32};
+    const dt_kernel_args args = {&attr, &named, &in, &out, 1, 1, NULL, NULL};
+    dt_kernel_find_cpu(DT_OP_NOISE, isa)(&args);
+}
+
+/* Rounding to float hides what the two differ by, but where that lies next to the middle of two floats. */
+static void test_noise(void **state)
+{
+    (void)state;
+    static int64_t key[ROWS];
+    static float first[NUMBERS], y[NUMBERS];
+    const dt_rng_key name = {.seed = UINT64_C(0x123456789ABCDEF0), .phase = 2, .op = 7, .step = 11};
+    dt_rng_stream stream;
+    dt_rng_stream_init(&stream, &name);
+    for (int64_t r = 0; r < ROWS; r++) {
+        key[r] = r * INT64_C(0x1E3779B97F4A) + 1;
+    }
+    draw(DT_CPU_ISA_BASE, key, first);
+    int n_off = 0;
+    for (int i = 0; i < NUMBERS; i++) {
+        const double want = dt_rng_stream_normal(&stream, (uint64_t)key[i / COLUMNS], (uint64_t)(i % COLUMNS));
+        n_off += first[i] != (float)want;
+        if (!(fabs(first[i] - want) <= 1e-7 * fabs(want))) {
+            fail_msg("number %d is %.9g, wanted %.9g", i, first[i], want);
+        }
+    }
+    assert_true(n_off <= 1);
+    for (int isa = DT_CPU_ISA_AVX2; isa <= (int)dt_cpu_isa_best() && isa <= DT_CPU_ISA_AVX512; isa++) {
+        memset(y, 0, sizeof(y));
+        draw((dt_cpu_isa_id)isa, key, y);
+        assert_memory_equal(y, first, sizeof(y));
+    }
+}
+
 int main(void)
 {
     const char *scale = getenv("DT_TOL_SCALE");
@@ -162,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_relative_error),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

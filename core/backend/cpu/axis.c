@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops along an axis, and those that make numbers out of a shape or a key. Reference: backend/ref/axis.c.
+ * Ops along an axis, and what fills a shape with a number. Reference: backend/ref/axis.c.
  */
 #include "backend/cpu/cpu.h"
-#include "base/rng.h"
-
-#include <math.h>
 
 static int64_t dim_from_end(const dt_view *v, int32_t k)
 {
@@ -29,22 +26,6 @@ static ALWAYS_INLINE void fill_row(float *to, float value, int64_t n)
 void CPU(fill)(const dt_kernel_args *a)
 {
     fill_row(f32_out(a, 0), (float)a->attr->f[0], dt_view_count(&a->out[0]));
-}
-
-/* Few numbers, by the C library: what it gives is one class's (backend/kernel.h), as all of this lane. */
-void CPU(noise)(const dt_kernel_args *a)
-{
-    const int64_t *key = (const int64_t *)a->in[0].data;
-    const int64_t R = dt_view_count(&a->in[0]), n = a->attr->i[1];
-    float *y = f32_out(a, 0);
-    const dt_rng_key name = {a->run->seed, a->run->phase, (uint32_t)a->attr->i[0], a->run->step, 0};
-    dt_rng_stream stream;
-    dt_rng_stream_init(&stream, &name);
-    for (int64_t r = 0; r < R; r++) {
-        for (int64_t d = 0; d < n; d++) {
-            y[r * n + d] = a->run->training ? (float)dt_rng_stream_normal(&stream, (uint64_t)key[r], (uint64_t)d) : 0;
-        }
-    }
 }
 
 /* ---- reduce ------------------------------------------------------------------------------------------------------ */

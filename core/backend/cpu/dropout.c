@@ -4,7 +4,7 @@
  * base/rng.h.
  */
 #include "backend/cpu/cpu.h"
-#include "base/rng.h"
+#include "backend/cpu/philox.h"
 
 enum { COLUMNS = 4 * VL };
 
@@ -12,26 +12,16 @@ enum { COLUMNS = 4 * VL };
 static void draw(const dt_rng_stream *s, uint64_t sample, uint32_t first, uint32_t bits[COLUMNS])
 {
     const vu zero = {0};
-    vu c0 = zero, c1 = zero, c2 = zero + (s->k[2] ^ (uint32_t)sample), c3 = zero + (s->k[3] ^ (uint32_t)(sample >> 32));
-    uint32_t k0 = s->k[0], k1 = s->k[1];
+    vu counter = zero;
     for (uint32_t i = 0; i < VL; i++) {
-        c0[i] = first + i;
+        counter[i] = first + i;
     }
-    for (int round = 0; round < 10; round++) {
-        vu low0, low1;
-        const vu high0 = vu_product(c0, 0xD2511F53u, &low0), high1 = vu_product(c2, 0xCD9E8D57u, &low1);
-        c0 = high1 ^ c1 ^ k0;
-        c1 = low1;
-        c2 = high0 ^ c3 ^ k1;
-        c3 = low0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
+    vu c[4] = {counter, zero, zero + (s->k[2] ^ (uint32_t)sample), zero + (s->k[3] ^ (uint32_t)(sample >> 32))};
+    draw_blocks(s, c);
     uint32_t word[4][VL];
-    memcpy(word[0], &c0, sizeof(c0));
-    memcpy(word[1], &c1, sizeof(c1));
-    memcpy(word[2], &c2, sizeof(c2));
-    memcpy(word[3], &c3, sizeof(c3));
+    for (int i = 0; i < 4; i++) {
+        memcpy(word[i], &c[i], sizeof(word[i]));
+    }
     for (int i = 0; i < COLUMNS; i++) {
         bits[i] = word[i % 4][i / 4];
     }

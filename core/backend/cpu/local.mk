@@ -9,7 +9,7 @@ core_libdtcore_la_SOURCES += core/backend/cpu/isa.c core/backend/cpu/isa.h
 cpu_kernel_libs =
 
 cpu_isa_sources = core/backend/cpu/attention.h core/backend/cpu/cpu.h core/backend/cpu/gemm.h \
-	core/backend/cpu/scratch.h core/backend/cpu/simd.h core/backend/cpu/vmath.h \
+	core/backend/cpu/philox.h core/backend/cpu/scratch.h core/backend/cpu/simd.h core/backend/cpu/vmath.h \
 	core/backend/cpu/axis.c \
 	core/backend/cpu/binary.c \
 	core/backend/cpu/copy.c \
@@ -24,6 +24,7 @@ cpu_isa_sources = core/backend/cpu/attention.h core/backend/cpu/cpu.h core/backe
 	core/backend/cpu/loss.c \
 	core/backend/cpu/lstm.c \
 	core/backend/cpu/matmul.c \
+	core/backend/cpu/noise.c \
 	core/backend/cpu/policy.c \
 	core/backend/cpu/reduce.c \
 	core/backend/cpu/segment_mean.c \
