@@ -11,6 +11,7 @@ core_libdtcore_la_SOURCES += \
 	core/experience/opponents_state.c \
 	core/experience/ranks.c \
 	core/experience/replay.c core/experience/replay.h \
+	core/experience/replay_data.c \
 	core/experience/replay_record.c \
 	core/experience/replay_share.c \
 	core/experience/replay_state.c \

@@ -96,6 +96,10 @@ struct dt_replay {
     uint64_t digest;         /* of all records, for a checkpoint */
 };
 
+static inline const int32_t *dt_replay_sizes(const char *record) /* [n_sizes] it begins with them */
+{
+    return (const void *)record;
+}
 static inline uint64_t dt_replay_held(const dt_replay *p) /* samples in it */
 {
     return p->added < p->d.capacity ? p->added : p->d.capacity;
@@ -130,10 +134,11 @@ size_t dt_replay_bytes(const dt_replay *p, const int32_t *size, size_t *at);
 /* Sample of the round, whose wide rows are here, into a record. */
 dt_status dt_replay_write(dt_replay *p, uint64_t sample, char *record) DT_NODISCARD;
 uint32_t dt_replay_steps(const dt_replay *p, size_t slot, size_t place); /* that a row adds up */
-extern const dt_data_ops dt_replay_data_ops;                             /* self is the replay */
 /* Is a record from elsewhere one? Errors: DT_EDATA. */
 dt_status dt_replay_check_sizes(const dt_replay *p, uint64_t slot, const int32_t *size) DT_NODISCARD;
 dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record) DT_NODISCARD; /* its sizes are */
+/* replay_data.c */
+extern const dt_data_ops dt_replay_data_ops; /* self is the replay */
 /* replay_share.c */
 dt_status dt_replay_share_init(dt_replay *p) DT_NODISCARD;
 void dt_replay_share_fini(dt_replay *p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Service "dtrain.replay/1", records: a sample of a round as bytes (replay.h), several steps of it added up where that
- * is wanted, and samples that were drawn as data, packed by rows.
+ * is wanted.
  */
 #include <config.h>
 
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ALIGN = 8, AHEAD = 8 }; /* of records; samples whose records are asked for from memory before they are read */
+enum { ALIGN = 8 }; /* of records */
 
 /* ---- what a record is made of ------------------------------------------------------------------------------------ */
 
@@ -195,11 +195,6 @@ size_t dt_replay_bytes(const dt_replay *p, const int32_t *size, size_t *at)
     return align_up(n, ALIGN);
 }
 
-static const int32_t *sizes_of(const char *record)
-{
-    return (const int32_t *)(const void *)record;
-}
-
 static dt_replay_note *notes_of(const dt_replay *p, char *record)
 {
     return (dt_replay_note *)(void *)(record + p->n_sizes * sizeof(int32_t));
@@ -309,8 +304,8 @@ static void write_row(dt_replay *p, char *record, uint32_t row, size_t slot, siz
     const bool is_ended = (b->flag[end] & DT_STEP_TERMINATED) != 0;
     const uint16_t tells = (uint16_t)(b->d.window - 1); /* of greater ages; a resumed run knows no more */
     size_t to[DT_BUFFER_MAX_FIELDS], from[DT_BUFFER_MAX_FIELDS];
-    (void)dt_replay_bytes(p, sizes_of(record), to);
-    (void)dt_replay_bytes(p, sizes_of(last), from);
+    (void)dt_replay_bytes(p, dt_replay_sizes(record), to);
+    (void)dt_replay_bytes(p, dt_replay_sizes(last), from);
     notes_of(p, record)[row] = (dt_replay_note){.is_ended = is_ended, .age = b->age[at] < tells ? b->age[at] : tells};
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
@@ -479,184 +474,3 @@ dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
     }
     return DT_OK;
 }
-
-/* ---- as data ----------------------------------------------------------------------------------------------------- */
-
-typedef struct reader { /* one read */
-    const dt_replay *p;
-    int64_t total[DT_REPLAY_MAX_SIZES], before[DT_REPLAY_MAX_SIZES];
-    uint64_t sample, key;
-    const char *record;
-    const int32_t *size;
-    int32_t laid_out[DT_REPLAY_MAX_SIZES]; /* of such sizes fields lie at: */
-    size_t at[DT_BUFFER_MAX_FIELDS];
-} reader;
-
-/* Numbers of the rows of field f, behind those of the samples before. */
-static void scale(const reader *x, const dt_replay_field *f, size_t step, char *to)
-{
-    const dt_replay *p = x->p;
-    const size_t D = f->row_bytes / sizeof(float);
-    const dt_replay_note *note = (const void *)(x->record + p->n_sizes * sizeof(int32_t));
-    const dt_buffer_scale s = {
-        .mean = p->held[f->port], .scale = p->held[f->port] + D, .clip = (float)p->r->d.clip_obs};
-    for (int32_t row = 0; row < x->size[0]; row++) {
-        const bool is_seen = f->kind == DT_REPLAY_NEXT      ? !note[row].is_ended
-                             : f->kind == DT_REPLAY_HISTORY ? f->lead - 1 - step <= note[row].age
-                                                            : true;
-        if (is_seen) {
-            dt_buffer_scale_rows(&s, (float *)(void *)(to + (size_t)row * f->row_bytes), 1, (int64_t)D);
-        }
-    }
-}
-
-/* Most are single numbers. */
-static void copy_bytes(char *to, const char *from, size_t bytes)
-{
-    if (bytes == sizeof(float)) {
-        memcpy(to, from, sizeof(float));
-    } else {
-        memcpy(to, from, bytes);
-    }
-}
-
-static void copy_rows(const reader *x, const dt_replay_field *f, const char *from, char *out)
-{
-    const size_t rows = (size_t)x->size[f->symbol], bytes = rows * f->row_bytes;
-    const bool is_scaled = (f->kind == DT_REPLAY_OBS || f->kind == DT_REPLAY_HISTORY || f->kind == DT_REPLAY_NEXT) &&
-                           x->p->held[f->port] != NULL && x->p->is_held;
-    for (size_t step = 0; step < f->lead; step++) {
-        const size_t first = step * (size_t)x->total[f->symbol] + (size_t)x->before[f->symbol];
-        char *const to = out + first * f->row_bytes;
-        copy_bytes(to, from + step * bytes, bytes);
-        if (is_scaled) {
-            scale(x, f, step, to);
-        }
-    }
-}
-
-/* Counted over all samples; of row pointers the last one is the next sample's first. */
-static void copy_indices(const reader *x, const dt_replay_field *f, const char *from, char *out)
-{
-    const int32_t of = x->p->r->all->l->obs[f->port].index_of;
-    const size_t n = ((size_t)x->size[f->symbol] + f->plus) * f->row_bytes / sizeof(int32_t);
-    int32_t *to = (int32_t *)(void *)(out + (size_t)x->before[f->symbol] * f->row_bytes);
-    for (size_t i = 0; i < n; i++) {
-        int32_t v;
-        memcpy(&v, from + i * sizeof(v), sizeof(v));
-        to[i] = v >= 0 ? v + (int32_t)x->before[of] : v;
-    }
-}
-
-static void copy_keys(const reader *x, const char *from, char *out)
-{
-    const uint64_t A = x->p->r->all->l->spec.n_agents;
-    int64_t *to = (int64_t *)(void *)out + x->before[0];
-    for (int32_t row = 0; row < x->size[0]; row++) {
-        int64_t own;
-        memcpy(&own, from + (size_t)row * sizeof(own), sizeof(own));
-        to[row] = x->key != 0 ? (int64_t)((x->key + (uint64_t)own % A) & INT64_MAX) : own;
-    }
-}
-
-static void copy_sample(reader *x, void *const *out)
-{
-    const dt_replay *p = x->p;
-    const size_t *at = x->at;
-    if (memcmp(x->laid_out, x->size, p->n_sizes * sizeof(*x->size)) != 0) {
-        memcpy(x->laid_out, x->size, p->n_sizes * sizeof(*x->size));
-        (void)dt_replay_bytes(p, x->size, x->at);
-    }
-    for (uint32_t i = 0; i < p->n_fields; i++) {
-        const dt_replay_field *f = &p->field[i];
-        if (out[i] == NULL) {
-            continue;
-        }
-        switch (f->kind) {
-        case DT_REPLAY_WEIGHT:
-            for (int32_t row = 0; row < x->size[0]; row++) {
-                ((float *)out[i])[x->before[0] + row] = p->weight[x->sample];
-            }
-            break;
-        case DT_REPLAY_INDEX:
-            copy_indices(x, f, x->record + at[i], out[i]);
-            break;
-        case DT_REPLAY_KEY:
-            copy_keys(x, x->record + at[i], out[i]);
-            break;
-        default:
-            copy_rows(x, f, x->record + at[i], out[i]);
-            break;
-        }
-    }
-}
-
-static const dt_port *data_fields(const void *self, uint32_t *n_p)
-{
-    const dt_replay *p = self;
-    *n_p = p->n_fields;
-    return p->port;
-}
-
-static const char *const *data_symbols(const void *self, uint32_t *n_p)
-{
-    const dt_replay *p = self;
-    *n_p = p->n_sizes;
-    return p->symbol;
-}
-
-static dt_status data_count(const void *self, uint64_t *n_p)
-{
-    *n_p = ((const dt_replay *)self)->d.draw;
-    return DT_OK;
-}
-
-/* Before anything was drawn a sample may turn out as large as it can be. */
-static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
-{
-    const dt_replay *p = self;
-    for (uint32_t k = 0; k < p->n_sizes; k++) {
-        size[k] = p->is_drawn ? 0 : dt_buffer_most(p->r->all, (int32_t)k) * n;
-    }
-    for (uint32_t j = 0; j < n && p->is_drawn; j++) {
-        for (uint32_t k = 0; k < p->n_sizes; k++) {
-            size[k] += p->size[index[j] * p->n_sizes + k];
-        }
-    }
-    return DT_OK;
-}
-
-static dt_status data_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
-{
-    const dt_replay *p = self;
-    reader x = {.p = p};
-    if (!p->is_drawn) {
-        return DT_FAIL(DT_EPLUGIN, "the replay's data is read before anything was drawn, or after something was added");
-    }
-    DT_TRY(data_sizes(self, index, n, x.total));
-    for (uint32_t j = 0; j < n; j++) {
-        x.sample = index[j];
-        x.key = key != NULL ? key[j] : 0;
-        x.record = p->record[index[j]];
-        if (x.record == NULL) {
-            return DT_FAIL(DT_EPLUGIN, "sample %llu of the replay is read on a rank that does not have it",
-                           (unsigned long long)index[j]);
-        }
-        if (j + AHEAD < n && p->record[index[j + AHEAD]] != NULL) {
-            __builtin_prefetch(p->record[index[j + AHEAD]]);
-        }
-        x.size = sizes_of(x.record);
-        copy_sample(&x, out);
-        for (uint32_t k = 0; k < p->n_sizes; k++) {
-            x.before[k] += x.size[k];
-        }
-    }
-    return DT_OK;
-}
-
-const dt_data_ops dt_replay_data_ops = {.struct_size = sizeof(dt_data_ops),
-                                        .fields = data_fields,
-                                        .symbols = data_symbols,
-                                        .count = data_count,
-                                        .sizes = data_sizes,
-                                        .read = data_read};
