@@ -18,9 +18,18 @@ coma_policy coma_record_policy(dt_graph *g, dt_tensor *logits, int64_t n_choices
     return (coma_policy){.p = p, .log_p = dt_unary(g, DT_FN_LOG, dt_affine(g, p, 1, LEAST), 0)};
 }
 
+dt_tensor *coma_record_estimate(const coma_loss_config *c, dt_graph *g, dt_tensor *q)
+{
+    return c->baseline == COMA_VALUE ? dt_reduce_columns(g, DT_REDUCE_MEAN, q)
+                                     : dt_pick(g, q, g->api->input(g, "action_i"), 0);
+}
+
 /* A [A, 1], of which no gradient flows. */
 static dt_tensor *record_advantage(const coma_loss_config *c, dt_graph *g, dt_tensor *p, dt_tensor *q, dt_tensor *taken)
 {
+    if (c->baseline == COMA_VALUE) {
+        return dt_stop(g, dt_sub(g, g->api->input(g, "td_target"), taken));
+    }
     if (c->baseline == COMA_NO_BASELINE) {
         return dt_stop(g, taken);
     }
@@ -44,7 +53,7 @@ static dt_status record_policy_losses(const coma_loss_config *c, dt_graph *g, dt
 dt_status coma_record_losses(const coma_loss_config *c, dt_graph *g, const coma_policy *p, dt_tensor *q)
 {
     const dt_graph_api *api = g->api;
-    dt_tensor *taken = dt_pick(g, q, api->input(g, "action_i"), 0);
+    dt_tensor *taken = coma_record_estimate(c, g, q);
     DT_TRY_H(record_policy_losses(c, g, p->log_p, record_advantage(c, g, p->p, q, taken)));
     dt_tensor *ones = dt_fill(g, api->input(g, "log_prob"), 1);
     DT_TRY_H(api->loss(g, "critic_loss", dt_mse(g, taken, api->input(g, "td_target"), ones), 1, "A"));

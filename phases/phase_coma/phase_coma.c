@@ -10,7 +10,7 @@
  *
  * by the target critic Q', for the choices that were made; y = r where an agent was terminated. Where a trajectory was
  * cut, by the round's end or a truncation, nothing is known of what follows, and the last y is Q' itself: nothing to
- * learn there. Losses: loss.h. The policy that acts, and is learnt, mixes choices by chance into the controller's, of
+ * learn there. With baseline "value" Q' is V'. Losses: loss.h. The policy that acts, and is learnt, mixes choices by chance into the controller's, of
  * share epsilon, which falls linearly over epsilon_updates rounds; evaluations go without them.
  *
  * batch counts transitions of single agents, as the paper's authors do; data.batch counts samples, which hold all
@@ -36,7 +36,7 @@ typedef struct config {
     int64_t batch, batch_number, data_passes, updates, episodes, target_interval, epsilon_updates;
     double gamma, lambda, epsilon, epsilon_end, critic_learning_rate, target_tau, clip, entropy_coef;
     uint32_t baseline;
-    uint8_t critic_first, reserved[3];
+    uint8_t critic_first, others, reserved[2];
 } config;
 
 typedef struct state {
@@ -57,7 +57,7 @@ typedef struct state {
 
 #define TARGET "target" /* the shadow of the critic */
 enum { TEXT = 32 };
-static const char *const baselines[] = {"counterfactual", "none", NULL};
+static const char *const baselines[] = {"counterfactual", "value", "none", NULL};
 
 #define OPTION(member, type, dfl, unit, min, max, help) DT_OPTION(config, member, type, dfl, unit, min, max, NULL, help)
 /* clang-format off */
@@ -85,7 +85,10 @@ static const dt_option options[] = {
         "clipping of the probability ratio to the policy that acted (Schulman et al. 2017); 0: the plain gradient"),
     OPTION(entropy_coef, DT_OPT_F64, "0", "1", 0, 1e6, "weight of the entropy"),
     DT_OPTION(config, baseline, DT_OPT_ENUM, "counterfactual", NULL, 0, 0, baselines,
-        "what is subtracted from Q: its mean over the agent's own choices, or nothing, for comparison"),
+        "what an advantage is counted from: Q of the choice that was made less its mean over the agent's own choices; "
+        "for comparison, the return less a value, or Q alone"),
+    OPTION(others, DT_OPT_BOOL, "true", NULL, 0, 0,
+        "the critic is told what the others chose; false, with critic_others.state = false: it sees what agents see"),
     DT_OPTION_END};
 /* clang-format on */
 
@@ -216,7 +219,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 
 static dt_status record_critic(const state *s, dt_graph *g, const dt_wiring_view *view, dt_tensor **q_p)
 {
-    const dt_named others = {"others", g->api->input(g, "others")};
+    dt_tensor *chosen = g->api->input(g, "others");
+    const dt_named others = {"others", s->config.others ? chosen : dt_affine(g, chosen, 0, 0)};
     dt_named q = {"q", NULL};
     DT_TRY_H(s->wiring->api->record_model(s->wiring, g, view, s->critic, &others, 1, &q, 1));
     *q_p = q.tensor;
@@ -236,7 +240,7 @@ static dt_status record(void *user, dt_graph *g)
     DT_TRY_H(record_critic(s, g, &late, &target));
     const coma_policy p = coma_record_policy(g, logits.tensor, s->wiring->n_choices);
     DT_TRY_H(g->api->output(g, "logits", p.log_p));
-    DT_TRY_H(g->api->output(g, "target_q", dt_pick(g, target, g->api->input(g, "action_i"), 0)));
+    DT_TRY_H(g->api->output(g, "target_q", coma_record_estimate(&loss, g, target)));
     return coma_record_losses(&loss, g, &p, q);
 }
 

@@ -45,6 +45,18 @@ same ranks "2 virtual ranks instead of 1"
 train processes $short --set env.isolation=process
 same processes "environments in processes"
 
+# critics that are not counterfactual: of values, of each agent alone; what the others choose changes no bit of the last
+for critic in "value --set phase_coma.baseline=value" "none --set phase_coma.baseline=none" \
+    "alone --set phase_coma.others=false --set critic_others.state=false"; do
+    train $critic $short --threads 1
+    train ${critic%% *}_ranks ${critic#* } $short --threads 3 --set comm.backend=sim --set comm.ranks=2
+    cases=$((cases + 1))
+    [ "$(state_hash "$work/${critic%% *}")" = "$(state_hash "$work/${critic%% *}_ranks")" ] ||
+        fail "${critic%% *}: threads and ranks give other bits"
+    [ "$(state_hash "$work/${critic%% *}")" != "$(state_hash "$work/whole")" ] ||
+        fail "${critic%% *} changes nothing"
+done
+
 # a critic that sees the whole: rows of another symbol than agents
 field="--set env.id=ipp --set env_ipp.cells=100 --set env_ipp.stride=2 --set env_ipp.budget=5 --set env_ipp.state=true
        --set env_ipp.view=own --set models.controller=controller_field --set data.batch=16 --set phase_coma.updates=2

@@ -188,9 +188,11 @@ static void play_climbing(rig *r, uint32_t baseline)
         memcpy(r->z[row], is_second ? z2 : z1, sizeof(z1));
         r->action[row] = is_second ? j : i;
         for (int c = 0; c < CHOICES; c++) {
-            r->q[row][c] = is_second ? climbing[i][c] : climbing[c][j];
+            const double pay = is_second ? climbing[i][c] : climbing[c][j];
+            r->q[row][c] = baseline == COMA_VALUE ? payoff(climbing, z1, z2) + (c - 1) : pay; /* mean: the payoff */
             r->mask[row][c] = 1;
         }
+        r->td[row] = (float)climbing[i][j];
     }
     run(r);
 }
@@ -274,7 +276,10 @@ static void test_order_of_variances(void **unused)
     play_climbing(&r, COMA_COUNTERFACTUAL);
     const double coma = moments(&r, mean);
     play_climbing(&r, COMA_NO_BASELINE);
-    const double reinforce = moments(&r, mean), value = value_trace();
+    const double reinforce = moments(&r, mean);
+    play_climbing(&r, COMA_VALUE);
+    const double value = moments(&r, mean);
+    assert_true(fabs(value - value_trace()) < 1e-9);
     assert_true(fabs(coma - 111.5) < 0.05);
     assert_true(fabs(value - 128.6) < 0.05);
     assert_true(fabs(reinforce - 138.8) < 0.05);
@@ -399,10 +404,20 @@ static void mixed(const rig *r, int i, double *p)
     }
 }
 
+/* What the critic says of the choice that was made. */
+static double estimate(const rig *r, int i)
+{
+    return r->config.baseline == COMA_VALUE ? (r->q[i][0] + r->q[i][1] + r->q[i][2]) / CHOICES
+                                            : r->q[i][r->action[i]];
+}
+
 static double advantage(const rig *r, int i)
 {
-    double p[CHOICES], A = r->q[i][r->action[i]];
+    double p[CHOICES], A = estimate(r, i);
     mixed(r, i, p);
+    if (r->config.baseline == COMA_VALUE) {
+        return (double)r->td[i] - A;
+    }
     for (int c = 0; c < CHOICES; c++) {
         A -= r->config.baseline == COMA_COUNTERFACTUAL ? p[c] * r->q[i][c] : 0;
     }
@@ -446,11 +461,12 @@ static void check_second_computation(double clip, uint32_t baseline, float epsil
     run(&r);
     double critic = 0, policy = 0;
     for (int i = 0; i < r.rows; i++) {
-        const double A = advantage(&r, i), error = r.q[i][r.action[i]] - (double)r.td[i], h = 1e-5;
+        const double A = advantage(&r, i), error = estimate(&r, i) - (double)r.td[i], h = 1e-5;
         critic += error * error;
         policy += policy_row(&r, i, A);
         for (int c = 0; c < CHOICES; c++) {
-            const double at = r.z[i][c], want = c == r.action[i] ? 2 * error : 0;
+            const double share = baseline == COMA_VALUE ? 1.0 / CHOICES : c == r.action[i];
+            const double at = r.z[i][c], want = share * 2 * error;
             r.z[i][c] = at + h;
             const double up = policy_row(&r, i, A);
             r.z[i][c] = at - h;
@@ -471,6 +487,8 @@ static void test_second_computation(void **unused)
     check_second_computation(0, COMA_COUNTERFACTUAL, 0);
     check_second_computation(0, COMA_NO_BASELINE, 0.5F);
     check_second_computation(0.2, COMA_COUNTERFACTUAL, 0.125F);
+    check_second_computation(0, COMA_VALUE, 0.25F);
+    check_second_computation(0.2, COMA_VALUE, 0.125F);
 }
 
 int main(void)
