@@ -43,6 +43,21 @@ static dt_status make_arenas(dt_trainer *t)
     return DT_OK;
 }
 
+/* Less than a batch is what is left of an epoch, too: all of it is one. */
+static void take_what_there_is(dt_trainer *t)
+{
+    const uint64_t count = t->d.source->count;
+    if (t->d.source->is_live || !t->c.keep_last || count == 0 || count >= t->c.batch) {
+        return;
+    }
+    if (dt_comm_rank(t->d.comm) == 0) {
+        dt_log(DT_LOG_INFO,
+               "the training data has %llu samples, fewer than the %llu of a batch: each step takes all of them",
+               (unsigned long long)count, (unsigned long long)t->c.batch);
+    }
+    t->c.batch = count;
+}
+
 static dt_status check(const dt_trainer *t)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);
@@ -51,8 +66,10 @@ static dt_status check(const dt_trainer *t)
                        "one step takes %llu samples (data.batch times training.accumulation) but the training data has "
                        "%llu; lower data.batch, or %s",
                        (unsigned long long)t->c.batch, (unsigned long long)t->d.source->count,
-                       t->d.source->is_live ? "collect more in an iteration (train_batch of the phase)"
-                                            : "import more scenes");
+                       t->d.source->is_live      ? "collect more in an iteration (train_batch of the phase)"
+                       : t->d.source->count == 0 ? "import more scenes"
+                                                 : "import more scenes, or say data.drop_last = false, which takes "
+                                                   "what there is");
     }
     if (ranks > t->c.leaves) {
         return DT_FAIL(DT_ECONFIG, "%u ranks share data.shards = %u leaves; every rank needs at least one", ranks,
@@ -179,6 +196,7 @@ static dt_status make_sampler(dt_trainer *t)
 
 static dt_status build(dt_trainer *t)
 {
+    take_what_there_is(t);
     DT_TRY(check(t));
     DT_TRY(dt_groups_make(t));
     DT_TRY(deal_leaves(t));

@@ -31,7 +31,8 @@ typedef struct dt_trainer_config {
     uint32_t threads, leaves, prefetch; /* workers; S; leaves read ahead beyond one per worker */
     uint32_t readers;                   /* threads that read ahead; 0: one */
     dt_sampling sampling;               /* of stored data */
-    bool keep_last;                     /* of stored data: what is left of an epoch is a smaller batch */
+    bool keep_last;                     /* of stored data: what is left of an epoch, or all there is, is a smaller
+                                         * batch */
     uint64_t batch;                     /* global samples of one optimizer step, accumulation included */
     int64_t slice_rows;
     uint64_t epochs;

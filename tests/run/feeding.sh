@@ -60,6 +60,13 @@ refused() { # code text options...
     for name in "one 8" "in_order 8"; do
         grep -q "\"step\":${name#* }" "$work/${name% *}/metrics.jsonl" || fail "${name% *}: not ${name#* } steps"
     done
+    # less than a batch: one of all there is, or a refusal that says so
+    refused 2 "or say data.drop_last = false, which takes what there is" --set data.batch=1000
+    run short $noisy --set data.batch=1000 --set data.drop_last=false
+    grep -q "486 samples, fewer than the 1000 of a batch: each step takes all of them" "$work/short/train.log" ||
+        fail "short: not said"
+    run short_ranks $noisy --set data.batch=1000 --set data.drop_last=false --set comm.backend=sim --set comm.ranks=2
+    [ "$(state_hash "$work/short")" = "$(state_hash "$work/short_ranks")" ] || fail "short: other bits on two ranks"
     # other recordings than before: said, and both are known to have been trained on
     "$dtrain" data sample "${DT_BUILDDIR:-.}/share/demo.store" --out "$work/few" -q --set sample.scenes=30 || fail "no sample"
     run changed --set data.batch=32 --max-steps 1

@@ -150,6 +150,35 @@ static void of_what_is_left_in_order(toy *t)
     t->config.threads = 2;
 }
 
+/* Not even one batch: all there is, less than a sample for each leaf. */
+static void of_too_few(toy *t)
+{
+    of_what_is_left(t);
+    t->config.leaves = 4;
+    t->count = 3;
+}
+
+static void test_fewer_than_a_batch_are_one(void **state)
+{
+    (void)state;
+    outcome one;
+    outcome_train(of_too_few, STEPS, &one);
+    outcome_on_ranks(of_too_few, STEPS, 2, &one);
+    outcome_on_ranks(of_too_few, STEPS, 3, &one);
+    outcome_resumed(of_too_few, STEPS, 3, &one);
+    outcome_drop(&one);
+    toy t;
+    dt_step_report r;
+    toy_init(&t);
+    of_too_few(&t);
+    toy_start(&t);
+    assert_int_equal(toy_step(&t, &r), DT_OK);
+    assert_int_equal(r.samples, 3);
+    assert_true(r.epoch_end);
+    assert_int_equal(dt_trainer_steps_per_epoch(t.trainer), 1);
+    toy_fini(&t);
+}
+
 static void test_what_is_left_is_a_batch(void **state)
 {
     (void)state;
@@ -565,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_ranks_change_no_bit),
         cmocka_unit_test(test_many_leaves_change_no_bit_over_ranks),
         cmocka_unit_test(test_what_is_left_is_a_batch),
+        cmocka_unit_test(test_fewer_than_a_batch_are_one),
         cmocka_unit_test(test_resume_equals_no_interruption),
         cmocka_unit_test(test_a_steady_step_allocates_nothing),
         cmocka_unit_test(test_training_learns),
