@@ -10,8 +10,9 @@
  *
  * by the target critic Q', for the choices that were made; y = r where an agent was terminated. Where a trajectory was
  * cut, by the round's end or a truncation, nothing is known of what follows, and the last y is Q' itself: nothing to
- * learn there. With baseline "value" Q' is V'. Losses: loss.h. The policy that acts, and is learnt, mixes choices by chance into the controller's, of
- * share epsilon, which falls linearly over epsilon_updates rounds; evaluations go without them.
+ * learn there. With baseline "value" Q' is V'. Losses: loss.h. The policy that acts, and is learnt, mixes choices by
+ * chance into the controller's, of share epsilon, which falls linearly over epsilon_updates rounds; evaluations go
+ * without them.
  *
  * batch counts transitions of single agents, as the paper's authors do; data.batch counts samples, which hold all
  * agents of an instance at one step, so that data.batch = batch / agents. Of an environment whose episodes have
