@@ -19,11 +19,11 @@ enum { LATEST };                       /* number of the policy as it is now */
 static dt_status mark_places(dt_opponents *o, uint32_t *n_p)
 {
     const dt_layout *l = &o->r->env->layout;
-    uint32_t ours = 0, teams = 0;
+    const uint32_t ours = dt_bind_env_learners(o->r->env);
+    uint32_t teams = 0;
     for (uint32_t a = 0; a < l->spec.n_agents; a++) {
         const uint32_t team = dt_layout_team(l, a);
-        o->is_opponent[a] = team != (uint32_t)o->opts.learner;
-        ours += o->is_opponent[a] == 0;
+        o->is_opponent[a] = !dt_env_learns(o->r->env, a);
         teams = team + 1 > teams ? team + 1 : teams;
     }
     *n_p = l->spec.n_agents - ours;
@@ -74,10 +74,10 @@ dt_status dt_opponents_create(dt_rollout *r, dt_opponents **out_p)
     dt_opponents_opts opts;
     uint32_t n = 0;
     *out_p = NULL;
-    DT_TRY(dt_config_opponents(r->stage->d.config, r->stage->d.index, &opts));
-    if (r->env->layout.spec.team == NULL || (opts.pool == 0 && opts.shadow[0] == '\0')) {
+    if (r->env->learner < 0) {
         return DT_OK;
     }
+    DT_TRY(dt_config_opponents(r->stage->d.config, r->stage->d.index, &opts));
     dt_opponents *o = dt_alloc(sizeof(*o));
     if (o == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for opponents");

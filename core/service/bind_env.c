@@ -327,6 +327,16 @@ static dt_status make_first(dt_env *e)
     return st < 0 ? DT_CONTEXT(st, "an instance for evaluations") : DT_OK;
 }
 
+/* Self-play: the others have opponents. */
+static dt_status find_learner(dt_env *e)
+{
+    dt_opponents_opts o;
+    DT_TRY(dt_config_opponents(e->stage->d.config, e->stage->d.index, &o));
+    const bool has_opponents = o.pool > 0 || o.shadow[0] != '\0';
+    e->learner = e->layout.spec.team != NULL && has_opponents ? o.learner : -1;
+    return DT_OK;
+}
+
 dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out)
 {
     dt_stage *s = dt_stage_of(h);
@@ -356,6 +366,7 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
     DT_TRY(set_up_mix(e, &set));
     DT_TRY(make_first(e));
     DT_TRY(list_kinds(e));
+    DT_TRY(find_learner(e));
     *out = e;
     return DT_OK;
 }
@@ -373,6 +384,20 @@ const char *dt_bind_env_id(const dt_env *e)
 uint32_t dt_bind_env_instances(const dt_env *e)
 {
     return (uint32_t)e->opts.instances;
+}
+
+bool dt_env_learns(const dt_env *e, uint32_t place)
+{
+    return e->learner < 0 || dt_layout_team(&e->layout, place) == (uint64_t)e->learner;
+}
+
+uint32_t dt_bind_env_learners(const dt_env *e)
+{
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < e->layout.spec.n_agents; a++) {
+        n += dt_env_learns(e, a);
+    }
+    return n;
 }
 
 void dt_bind_env_fini(dt_stage *s)

@@ -75,6 +75,7 @@ struct dt_env { /* a bound environment */
     atomic_uint n_cut;      /* episodes that went on behind the last step that the spec allows, or an evaluation */
     dt_layout layout, layout_judged; /* of evaluations: where their options leave teams out, with fewer places */
     dt_env_opts opts;
+    int64_t learner; /* the team that learns; -1: all, or there is one */
     bool has_layout, has_layout_judged;
     bool has_options_judged; /* evaluations have options of their own */
 };
@@ -205,6 +206,8 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
 const dt_env_spec *dt_bind_env_spec(const dt_env *e);
 const char *dt_bind_env_id(const dt_env *e);
 uint32_t dt_bind_env_instances(const dt_env *e);
+uint32_t dt_bind_env_learners(const dt_env *e); /* 0: no place is of the team that is to learn */
+bool dt_env_learns(const dt_env *e, uint32_t place);
 /* n more instances, from number first of the run on, each with state of its own; those in processes begin side by side.
  * On failure those that were made stay in self [n, zeroed before], for dt_env_drop; the reason names the instance. */
 dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self) DT_NODISCARD;

@@ -15,8 +15,8 @@
  * without them.
  *
  * batch counts transitions of single agents, as the paper's authors do; data.batch counts samples, which hold all
- * agents of an instance at one step, so that data.batch = batch / agents. Of an environment whose episodes have
- * `steps` steps
+ * agents of an instance at one step, so that data.batch = batch / agents. Agents are those that learn: of opponents'
+ * teams there are no transitions. Of an environment whose episodes have `steps` steps
  *
  *   updates = episodes steps agents / (batch batch_number)
  *
@@ -48,6 +48,7 @@ typedef struct state {
     const dt_metrics_api *metrics;
     config config;
     uint64_t updates; /* rounds */
+    uint32_t agents;  /* that learn */
     dt_wiring *wiring;
     dt_model *critic;
     dt_rollout *experience;
@@ -68,7 +69,7 @@ static const dt_option options[] = {
         "as many rounds as have this many episodes, instead of `updates`; 0: updates counts. For environments whose "
         "episodes have a known length"),
     OPTION(batch, DT_OPT_I64, "128", "transitions", 1, 1e9,
-        "of single agents, in a minibatch; data.batch is this divided by the number of agents"),
+        "of single agents, in a minibatch; data.batch is this divided by the number of agents that learn"),
     OPTION(batch_number, DT_OPT_I64, "5", "1", 1, 1e6, "minibatches of a round"),
     OPTION(data_passes, DT_OPT_I64, "5", "1", 1, 1000, "passes over the samples of a round"),
     OPTION(critic_first, DT_OPT_BOOL, "false", NULL, 0, 0,
@@ -106,8 +107,8 @@ static dt_status plan_rounds(state *s, uint32_t *steps_p)
     const config *c = &s->config;
     const dt_env_spec *e = s->wiring->spec;
     const uint64_t transitions = (uint64_t)c->batch * (uint64_t)c->batch_number,
-                   episode = (uint64_t)e->max_steps * e->n_agents;
-    const uint64_t steps = up(up(transitions, e->n_agents), s->bind->env_instances(s->wiring->env));
+                   episode = (uint64_t)e->max_steps * s->agents;
+    const uint64_t steps = up(up(transitions, s->agents), s->bind->env_instances(s->wiring->env));
     if (c->episodes > 0 && episode == 0) {
         return DT_FAIL_H(s->h, DT_ECONFIG,
                          "phase_coma.episodes = %lld: how many rounds these are is not known, because episodes of %s "
@@ -122,7 +123,7 @@ static dt_status plan_rounds(state *s, uint32_t *steps_p)
     if (episode > 0) {
         dt_logf(s->h, 2, "%llu updates of %llu transitions: %.0f episodes of %u steps and %u agents",
                 (unsigned long long)s->updates, (unsigned long long)transitions,
-                (double)s->updates * (double)transitions / (double)episode, e->max_steps, e->n_agents);
+                (double)s->updates * (double)transitions / (double)episode, e->max_steps, s->agents);
     }
     *steps_p = (uint32_t)steps;
     return DT_OK;
@@ -140,7 +141,7 @@ static dt_status create_experience(state *s)
                                .transitions = 2,
                                .annotation = &annotation,
                                .n_annotations = 1};
-    s->most = (uint64_t)steps * s->bind->env_instances(s->wiring->env) * s->wiring->spec->n_agents;
+    s->most = (uint64_t)steps * s->bind->env_instances(s->wiring->env) * s->agents;
     return s->rollout->create(s->h, s->wiring->env, &d, &s->experience);
 }
 
@@ -204,13 +205,15 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_SERVICE_H(h, s->train, DT_SVC_TRAIN, "phase_coma");
     DT_SERVICE_H(h, s->rollout, DT_SVC_ROLLOUT, "phase_coma");
     DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, "phase_coma");
-    if (!DT_HAS(s->train, step_groups) || !DT_HAS(s->rollout, returns)) {
+    if (!DT_HAS(s->train, step_groups) || !DT_HAS(s->rollout, returns) || !DT_HAS(s->bind, env_learners)) {
         return DT_FAIL_H(h, DT_EUNSUPPORTED, "phase_coma needs a host of contract 1.2");
     }
     dt_wiring_desc d = DT_WIRING_DESC("phase_coma", NULL);
     d.flags = DT_WIRING_NO_VALUE;
     DT_TRY_H(wiring->create(h, &d, &s->wiring));
     DT_TRY_H(check_world(s));
+    const uint32_t learners = s->bind->env_learners(s->wiring->env);
+    s->agents = learners > 0 ? learners : 1; /* a team that is not there is refused with the rollout */
     DT_TRY_H(bind_critic(s));
     DT_TRY_H(create_experience(s));
     return create_room(s);
@@ -262,7 +265,7 @@ static uint64_t passes(const config *c) /* over the samples of a round */
 static dt_status tell_batches(const state *s)
 {
     const config *c = &s->config;
-    const uint32_t n = s->wiring->spec->n_agents;
+    const uint32_t n = s->agents;
     uint64_t step = 0, steps = 0, of_pass = 0;
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &of_pass));
     if (of_pass != (uint64_t)c->batch_number) {

@@ -87,6 +87,14 @@ cases=$((cases + 1))
 grep -q "a round has 10 minibatches, not phase_coma.batch_number = 5: .* are data.batch = 32 samples" \
     "$work/other/train.log" || fail "other minibatches than wanted, and not a word"
 
+# opponents do not count: 3 snakes learn, 60 transitions are 20 samples, 2 games of 16 steps one round and more
+train selfish --set env.id=snakes --set env_snakes.max_steps=16 --set env_snakes.self_play=1 --set env.instances=2 \
+    --set phase_coma.batch=60 --set phase_coma.batch_number=1 --set data.batch=20 --set phase_coma.episodes=5 --threads 1
+cases=$((cases + 2))
+grep -q "4 updates of 60 transitions: 5 episodes of 16 steps and 3 agents" "$work/selfish/train.log" ||
+    fail "agents of opponents are counted: $(grep "updates of" "$work/selfish/train.log")"
+! grep -q "minibatches, not phase_coma.batch_number" "$work/selfish/train.log" || fail "a minibatch of 3 snakes is not 60"
+
 refused 2 "at least 2, 1 and 0" --set env.id=cartpole
 refused 2 "epsilon" --set phase_coma.epsilon=1.5
 # a checkpoint names the plugins that it was made of, and no other

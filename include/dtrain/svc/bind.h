@@ -66,6 +66,9 @@ typedef struct dt_bind_api {
      * has all samples, and a phase that is resumed makes them again. Errors: DT_EPLUGIN (a function or a port that is
      * wrong), what ops say. */
     dt_status (*own_data)(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out);
+    /* since 1.2: the places whose agents are rows of a rollout: of the team that learns, where the configuration has
+     * opponents for the others (section opponents), else all. */
+    uint32_t (*env_learners)(const dt_env *e);
 } dt_bind_api;
 
 #ifdef __cplusplus
