@@ -7,6 +7,7 @@
 #include "base/signals.h"
 
 #include "base/clock.h"
+#include "base/exit.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,7 +16,7 @@
 
 static atomic_int stop_signal;
 static atomic_int save_wanted;
-static atomic_bool leaves_at_once, hands_on;
+static atomic_bool leaves_at_once, hands_on, stands;
 static atomic_int n_stops;
 static _Atomic double continued_s;
 
@@ -28,8 +29,11 @@ static void on_stop(int number)
         atomic_store(&stop_signal, number);
         return;
     }
-    if (!atomic_compare_exchange_strong(&stop_signal, &none, number) || atomic_load(&leaves_at_once)) {
+    if (!atomic_compare_exchange_strong(&stop_signal, &none, number)) {
         _exit(128 + number);
+    }
+    if (atomic_load(&leaves_at_once)) {
+        _exit(atomic_load(&stands) ? DT_EXIT_INTERRUPTED : 128 + number);
     }
     if (isatty(STDERR_FILENO)) {
         ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
@@ -92,6 +96,11 @@ void dt_signals_install(void)
 void dt_signals_nothing_to_save(bool is_so)
 {
     atomic_store(&leaves_at_once, is_so);
+}
+
+void dt_signals_state_stands(void)
+{
+    atomic_store(&stands, true);
 }
 
 void dt_signals_hand_on(void)

@@ -12,6 +12,8 @@
 void dt_signals_install(void);
 /* While it is true on this thread's word, the first signal leaves at once, too, with 128+n. */
 void dt_signals_nothing_to_save(bool is_so);
+/* A run that goes on has its state on the disk: then that is left with the code of a state that is saved. */
+void dt_signals_state_stands(void);
 /* From now on they are for other processes: none ends this one, SIGHUP stops as SIGTERM does, stops counts those that
  * ask to stop, and stop tells the last one. */
 void dt_signals_hand_on(void);

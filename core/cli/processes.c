@@ -87,8 +87,13 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
         return DT_FAIL(DT_ECONFIG, "--max-restarts %s: at most %d", a->max_restarts, DT_LAUNCH_MOST_RESTARTS);
     }
     DT_TRY(find_program(program));
+    dt_resume r;
+    if (dt_resume_find(a, &r) < 0) { /* the processes look again, and say it */
+        dt_error_clear();
+    }
     const char **word = dt_alloc_n((size_t)a->argc + 1, sizeof(*word));
     if (word == NULL) {
+        dt_resume_fini(&r);
         return DT_FAIL(DT_ENOMEM, "out of memory for a command line");
     }
     const dt_launch_desc d = {.n = (uint32_t)n,
@@ -100,7 +105,8 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
                               .run_dir = a->run_dir,
                               .resume = !a->has_resume      ? NULL
                                         : a->resume != NULL ? a->resume
-                                                            : ""};
+                                                            : "",
+                              .stands = r.from != NULL ? r.run : NULL};
     char *left = NULL;
     dt_status st = dt_launch_run(&d, code_p, &left);
     if (left != NULL) {
@@ -108,6 +114,7 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
     }
     dt_free(left);
     dt_free(word);
+    dt_resume_fini(&r);
     return st;
 }
 

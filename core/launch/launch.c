@@ -488,10 +488,17 @@ static dt_status live(job *j, int *code_p)
     return DT_OK;
 }
 
-/* Asked to stop: where nothing could be saved, the processes name the signal that reached them. */
+/* Asked to stop: where nothing could be saved, the processes name the signal that reached them. A run that was to go
+ * on, and is told once, stands as it stood. */
 static int stopped_code(const job *j, int code)
 {
-    return j->was_ended || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED) ? 128 + dt_signals_stop() : code;
+    const bool has_saved = !j->was_ended && (code <= DT_EXIT_DIVERGED || code == DT_EXIT_INTERRUPTED);
+    if (!has_saved && j->stop_sent == 1 && j->d->stands != NULL) {
+        dt_log(DT_LOG_INFO, "stopped before it went on, its last checkpoint stands; go on with: %s run --resume %s%s",
+               j->d->program, j->d->stands, getenv(DT_LAUNCH_WORDS));
+        return DT_EXIT_INTERRUPTED;
+    }
+    return has_saved ? code : 128 + dt_signals_stop();
 }
 
 /* Between two lives there is nobody to hand a signal on to: the last checkpoint stands. */

@@ -22,6 +22,7 @@ typedef struct dt_launch_desc {
     uint32_t n_arg;
     const char *run_dir; /* what --run-dir said; NULL */
     const char *resume;  /* what --resume said; NULL: the run begins; "": the newest */
+    const char *stands;  /* the run that goes on, where it has a checkpoint; NULL: none */
 } dt_launch_desc;
 
 /* Until the run is over; code_p: what its processes ended with. left_p: the run that was told to stop between two of

@@ -127,11 +127,12 @@ static dt_status set_start(dt_run_state *r)
 {
     dt_comm *c = r->d->processes;
     const dt_status st = c == NULL || dt_comm_rank(c) == 0 ? find_start(r) : DT_OK;
-    if (c == NULL) {
-        return st;
+    DT_TRY(c != NULL ? dt_comm_agree(c, st) : st);
+    DT_TRY(c != NULL ? dt_run_start_share(c, &r->start) : DT_OK);
+    if (r->start.resume != NULL) {
+        dt_signals_state_stands();
     }
-    DT_TRY(dt_comm_agree(c, st));
-    return dt_run_start_share(c, &r->start);
+    return DT_OK;
 }
 
 /* Back to the newest checkpoint of the run; without one, to where it began. */

@@ -133,6 +133,20 @@ cases=$((cases + 1))
 cases=$((cases + 1))
 [ -z "$(pgrep -f "$work/early")" ] || fail "TERM before the first step: processes are left"
 
+# of a run that goes on, its last checkpoint stands
+DTRAIN_FAULT="comm.begin:3@$work/here" timeout -k 5 120 "$dtrain" run --resume "$work/stop-launcher" --nproc 2 \
+    >"$work/out" 2>"$work/err" &
+job=$!
+await "$work/here"
+kill -TERM "$(pgrep -P $job)"
+sleep 0.3
+rm -f "$work/here"
+wait $job
+code=$?
+cases=$((cases + 1))
+[ $code -eq 75 ] || fail "TERM before a run goes on: exit code $code, expected 75"
+says 1 "stopped before it went on, its last checkpoint stands; go on with: "
+
 cases=$((cases + 1))
 timeout -s TERM 0.4 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/soon" -q --nproc 2 \
     --set env_traffic.episode_s=600 --set phases.1.stop.iterations=100000 >"$work/out" 2>"$work/err" &

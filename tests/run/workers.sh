@@ -129,6 +129,12 @@ begin $common --set stubborn.where=create --set stubborn.how=sleep --set env.iso
 until_so lines "$work/mark" 1 || fail "create in a thread: nobody hangs"
 kill -TERM $pid
 ends 143 "SIGTERM, create in a thread"
+# what goes on is on the disk
+begin run --resume "$work/step-loop" -q --set stubborn.where=create --set stubborn.how=sleep --set env.isolation=thread \
+    --set stubborn.child=false
+until_so lines "$work/mark" 1 || fail "create in a thread, resumed: nobody hangs"
+kill -TERM $pid
+ends 75 "SIGTERM, create in a thread, of a run that goes on"
 begin $common --set stubborn.where=step --run-dir "$work/twice"
 until_so lines "$work/mark" 1 || fail "twice: nobody hangs"
 kill -INT $pid
