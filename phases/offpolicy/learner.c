@@ -64,6 +64,22 @@ static dt_status create_memory(offpolicy_learner *l)
     return create_errors(l);
 }
 
+/* Of steps that are added up graphs are known of the step after the first alone. */
+static dt_status wire(offpolicy_learner *l, const dt_wiring_api *wiring, uint32_t head)
+{
+    const offpolicy_config *c = &l->config;
+    DT_TRY_H(offpolicy_wire(&l->roles, wiring, head));
+    if (c->n_step > 1 && l->roles.wiring->has_graph) {
+        return DT_FAIL_H(
+            l->h, DT_ECONFIG,
+            "%s.n_step = %lld adds up steps, and a model of this phase reads a graph, which is known of one "
+            "step alone; set %s.n_step = 1, or choose models that read rows of agents (models.controller, "
+            "models.critic, models.perception, models.shield)",
+            l->phase, (long long)c->n_step, l->phase);
+    }
+    return DT_OK;
+}
+
 dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *phase, const offpolicy_config *c,
                            bool squash)
 {
@@ -78,9 +94,8 @@ dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *p
     DT_SERVICE_H(h, l->replay, DT_SVC_REPLAY, phase);
     DT_SERVICE_H(h, wiring, DT_SVC_WIRING, phase);
     l->roles = (offpolicy_roles){.h = h, .bind = l->bind, .phase = phase, .n_critics = c->critics};
-    const uint32_t rows = c->n_step > 1 ? DT_WIRING_ROWS : 0; /* graphs are known of the next step alone */
     const uint32_t head = squash ? DT_WIRING_SPREAD : DT_WIRING_NO_SPREAD | DT_WIRING_SQUASHED;
-    DT_TRY_H(offpolicy_wire(&l->roles, wiring, rows | head));
+    DT_TRY_H(wire(l, wiring, head));
     const dt_rollout_desc d = {.struct_size = sizeof(d),
                                .steps = (uint32_t)c->collect_steps,
                                .gamma = c->gamma,

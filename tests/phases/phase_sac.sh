@@ -39,7 +39,8 @@ cases=$((cases + 1))
 {
     exact graphs $vehicles --set phase_sac.intensity=4 --set phase_sac.iterations=24
     train still $vehicles --set phase_sac.intensity=4 --set phase_sac.iterations=24 --set training.freeze=perception
-    refused 2 "needs input nodes.*which phase_sac does not offer" $vehicles --set phase_sac.n_step=2
+    refused 2 "phase_sac.n_step = 2 adds up steps, and a model of this phase reads a graph.*set phase_sac.n_step = 1" \
+        $vehicles --set phase_sac.n_step=2
 }
 for what in perception.layer.0.w controller.policy.bias.0; do
     cases=$((cases + 1))
