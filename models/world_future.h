@@ -16,7 +16,10 @@
  *
  * Where roads are known x runs along the vehicle's lane and y aside of it, the way is laid along the lane
  * (world_road.h), and of z_xk and z_yk the part min(t_k / 2 s, 1) counts: nobody changes speed at once, and what is
- * learned of later seconds does not blur the first.
+ * learned of later seconds does not blur the first. A vehicle that points aside of its lane goes on aside for a while,
+ * n_y being what of its heading points to the lane's left and r = 0.7 s:
+ *
+ *   y_f += v n_y r (1 - exp(-t_f / r))
  *
  * Of several futures j each has its own z, and a logit: p = softmax. In the beginning they differ by accelerations a_j,
  * so that braking, keeping and going are told apart from the first step on (anchors: Chai et al. 2019, MultiPath).
@@ -64,6 +67,7 @@ enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 #define WORLD_CORRECTION_MPS   5.0  /* what drivers change their speed by within the horizon */
 #define WORLD_TURN             0.25 /* at 10 m/s as much across as s */
 #define WORLD_STEADY_S         2.0  /* until a change of speed is whole, where roads are known */
+#define WORLD_ALIGN_S          0.7  /* until a vehicle has turned into its lane's direction, but for 1/e */
 #define WORLD_SLOPE_BELOW      0.1  /* of a speed below 0 */
 #define WORLD_SIGMA_FLOOR_M    0.05 /* half the noise of a recorded position */
 #define WORLD_SIGMA_GROWTH_MPS 1.0  /* times softplus(0) = 0.69 m of standard deviation per second before training */
@@ -265,6 +269,23 @@ static inline dt_tensor *world_steadily(const world_ports *p, dt_graph *g, dt_te
     return p->K > 1 ? dt_concat(g, part, (uint32_t)p->K) : t;
 }
 
+/* How far vehicles get aside of their lane before they point along it [S,K,F,2], one: [S,F,2]; speed [S,1],
+ * path [S,P,4], like: [S,F] */
+static inline dt_tensor *world_aligning(const world_ports *p, dt_graph *g, dt_tensor *speed, dt_tensor *path,
+                                        dt_tensor *like)
+{
+    dt_tensor *part[WORLD_MAX_FUTURES];
+    dt_tensor *t = dt_merge(g, dt_cumsum(g, dt_split(g, dt_fill(g, like, -p->dt_s / WORLD_ALIGN_S), p->F)));
+    dt_tensor *left = dt_slice(g, dt_merge(g, path), 2, 1); /* the normal at the vehicle, along its heading */
+    dt_tensor *share = dt_affine(g, dt_unary(g, DT_FN_EXP, t, 0.0), -WORLD_ALIGN_S, WORLD_ALIGN_S);
+    dt_tensor *aside = dt_mul(g, share, dt_mul(g, speed, left));
+    for (int64_t j = 0; j < p->K; j++) {
+        part[j] = aside;
+    }
+    aside = p->K > 1 ? dt_concat(g, part, (uint32_t)p->K) : aside;
+    return world_axes(p, g, dt_fill(g, aside, 0.0), aside);
+}
+
 /* Ways [S,K,F,2], one [S,F,2], along a path [S,P,4]. */
 static inline dt_tensor *world_laid(const world_ports *p, dt_graph *g, dt_tensor *way, dt_tensor *path)
 {
@@ -288,7 +309,10 @@ static inline void world_futures(const world_ports *p, dt_graph *g, dt_tensor *z
     }
     dt_tensor *velocity = world_velocity(p, g, zx, zy, speed);
     dt_tensor *future = dt_cumsum(g, dt_affine(g, velocity, p->dt_s, 0.0));
-    future = path != NULL ? world_laid(p, g, future, path) : future;
+    if (path != NULL) {
+        future = dt_add(g, future, world_aligning(p, g, speed, path, dt_slice(g, zx, 0, p->F)));
+        future = world_laid(p, g, future, path);
+    }
     dt_tensor *growth =
         dt_unary(g, DT_FN_SOFTPLUS, world_axes(p, g, dt_slice(g, z, 2 * n, n), dt_slice(g, z, 3 * n, n)), 0.0);
     dt_tensor *sigma = dt_affine(g, dt_cumsum(g, growth), WORLD_SIGMA_GROWTH_MPS * p->dt_s, WORLD_SIGMA_FLOOR_M);

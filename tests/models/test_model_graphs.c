@@ -374,6 +374,39 @@ static void test_worlds_change_speed_steadily_on_a_lane(void **state)
     }
 }
 
+/* Who points aside of the lane goes on aside, 0.7 s of it in all: here 0.1 and -0.2 of the way. One future, and two. */
+static void test_worlds_turn_into_their_lane(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"world_lstm", "world_gru"}, *const two[] = {"futures=2", NULL};
+    float motion[STEPS][N_SEQ][6] = {{{0}}}, future[N_SEQ][FUTURE][2], futures[N_SEQ][2][FUTURE][2];
+    float path[N_SEQ][PATH][4] = {{{0}}};
+    for (int v = 0; v < N_SEQ; v++) {
+        const double aside = v % 2 == 0 ? 0.1 : -0.2, ahead = sqrt(1 - aside * aside);
+        motion[STEPS - 1][v][4] = (float)(4 * v);
+        path[v][0][2] = (float)aside;
+        path[v][0][3] = (float)ahead;
+        for (int k = 1; k < PATH; k++) {
+            path[v][k][0] = (float)(4 * ahead);
+            path[v][k][1] = (float)(-4 * aside);
+        }
+    }
+    for (int m = 0; m < 4; m++) {
+        const wanted one = {"future", &future[0][0][0], N_SEQ * FUTURE * 2};
+        const wanted several = {"futures", &futures[0][0][0][0], N_SEQ * 2 * FUTURE * 2};
+        run_world_on(ids[m % 2], m < 2 ? NULL : two, motion, NULL, &path[0][0][0], m < 2 ? &one : &several, 1);
+        for (int v = 0; v < N_SEQ; v++) {
+            const double left = path[v][0][2], along = path[v][0][3];
+            for (int f = 0; f < FUTURE; f++) {
+                const float *at = m < 2 ? future[v][f] : futures[v][0][f];
+                const double s = 4 * v * 0.2 * (f + 1), l = 4 * v * left * 0.7 * (1 - exp(-0.2 * (f + 1) / 0.7));
+                assert_float_equal(at[0], s * along + l * left, 1e-4);
+                assert_float_equal(at[1], -s * left + l * along, 1e-4);
+            }
+        }
+    }
+}
+
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */
 
 static void test_risk_gnn(void **state)
@@ -405,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_several_futures),
         cmocka_unit_test(test_untrained_worlds_follow_their_lane),
         cmocka_unit_test(test_worlds_change_speed_steadily_on_a_lane),
+        cmocka_unit_test(test_worlds_turn_into_their_lane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
