@@ -215,6 +215,9 @@ static const dt_option options[] = {
     DT_OPTION(prediction_config, position_weight, DT_OPT_F64, "1", "1/m^2", 0, 1e6, NULL,
               "weight of the squared distance to the recorded positions: the likelihood alone listens to vehicles that "
               "stand, whose sigma is small, and hardly to the others"),
+    DT_OPTION(prediction_config, distance_weight, DT_OPT_F64, "0", "1/m", 0, 1e6, NULL,
+              "weight of the distance to the recorded positions; in place of position_weight where a model shall serve "
+              "on roads not seen: squares listen to those that brake hard, who differ from road to road"),
     DT_OPTION(prediction_config, risk_weight, DT_OPT_F64, "1", "1", 0, 1e6, NULL,
               "weight of the cross-entropy of the risk label"),
     DT_OPTION_END};

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Phase 1's weights of its losses are all 1. Without a world model windows are as short as can be. */
+/* The weights of phase 1's losses are what they are there without a word: 1, of distances 0. Without a world model
+ * windows are as short as can be. */
 static prediction_config windows(const stored_config *c, const dt_wiring_config *wiring, bool has_world)
 {
     const double step_s = 1 / wiring->rate_hz;

@@ -11,6 +11,7 @@ enum { MOTION = 6, AXES = 2, PATH_COLUMNS = 4, TEXT = 48 };
 #define HALF_LOG_2PI      0.91893853320467274178
 #define MIXTURE_STEPS     5.0   /* n of prediction.h */
 #define LEAST_PROBABILITY 1e-12 /* whose logarithm is taken */
+#define POSITION_NOISE_M  0.05  /* of recordings: a distance below it counts little */
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
@@ -30,8 +31,10 @@ dt_status prediction_check(const dt_host *h, const char *phase, const prediction
         return DT_FAIL_H(h, DT_ECONFIG, "%s: history_s %g and horizon_s %g must each hold a step at rate_hz %g", phase,
                          c->history_s, c->horizon_s, c->rate_hz);
     }
-    if (c->nll_weight <= 0 && c->position_weight <= 0 && c->risk_weight <= 0) {
-        return DT_FAIL_H(h, DT_ECONFIG, "%s: nll_weight, position_weight and risk_weight are all 0: nothing to train",
+    if (c->nll_weight <= 0 && c->position_weight <= 0 && c->distance_weight <= 0 && c->risk_weight <= 0) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "%s: nll_weight, position_weight, distance_weight and risk_weight are all 0: nothing "
+                         "to train",
                          phase);
     }
     return DT_OK;
@@ -270,6 +273,15 @@ static dt_tensor *mean_temperature(const prediction *p, dt_graph *g, const dt_na
     return dt_sum(g, dt_mul(g, share, told[TEMPERATURE].tensor));
 }
 
+/* sqrt(d^2 + POSITION_NOISE_M^2), summed over vehicles; d: distance of target and future [S,F,2], weight [S,F] */
+static dt_tensor *distance(dt_graph *g, dt_tensor *future, dt_tensor *target, dt_tensor *weight)
+{
+    dt_tensor *e = dt_sub(g, target, future);
+    dt_tensor *square = dt_merge(g, dt_reduce_columns(g, DT_REDUCE_SUM, dt_mul(g, e, e))); /* [S,F] */
+    dt_tensor *d = dt_sqrt(g, dt_affine(g, square, 1.0, POSITION_NOISE_M * POSITION_NOISE_M));
+    return dt_sum(g, dt_mul(g, d, weight));
+}
+
 static dt_status record_risk(const prediction *p, dt_graph *g, dt_tensor *risk)
 {
     const dt_graph_api *api = g->api;
@@ -308,6 +320,9 @@ dt_status prediction_record(const prediction *p, dt_graph *g)
     if (p->config.position_weight > 0) {
         dt_tensor *square = dt_mse(g, future, target, weight);
         DT_TRY_H(api->loss(g, "position", square, p->config.position_weight, "S"));
+    }
+    if (p->config.distance_weight > 0) {
+        DT_TRY_H(api->loss(g, "distance", distance(g, future, target, weight), p->config.distance_weight, "S"));
     }
     if (p->perception != NULL) {
         DT_TRY_H(record_risk(p, g, view[1].tensor));

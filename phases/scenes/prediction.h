@@ -5,10 +5,10 @@
  *
  * A sample is a scene at an anchor frame. Perception sees every frame of the history, its embeddings are gathered into
  * one sequence per vehicle, the world model gives each vehicle's future. Losses per vehicle and recorded future step:
- * "nll", the negative log-likelihood of the recorded position, and "position", its squared distance to the prediction;
- * per vehicle and frame "risk", the cross-entropy of the risk label. What was not recorded has weight 0. Steps of the
- * future count by step input horizon_weight [F]. Without perception the world model sees motion alone, and there is no
- * risk.
+ * "nll", the negative log-likelihood of the recorded position, "position", its squared distance to the prediction, and
+ * "distance", the distance itself, which the few vehicles that brake hard do not rule over; per vehicle and frame
+ * "risk", the cross-entropy of the risk label. What was not recorded has weight 0. Steps of the future count by step
+ * input horizon_weight [F]. Without perception the world model sees motion alone, and there is no risk.
  *
  * Of a world model that tells several futures "nll" is that of their mixture, each taken as a whole, and what they sum
  * up to has a "position" as ever (Bishop 1994; Chai et al. 2019):
@@ -32,7 +32,7 @@ enum { PREDICTION_MORE = 8 /* options of the data that the caller may set */, PR
 
 typedef struct prediction_config {
     double history_s, horizon_s, rate_hz;
-    double nll_weight, position_weight, risk_weight;
+    double nll_weight, position_weight, risk_weight, distance_weight;
 } prediction_config;
 
 typedef struct prediction {

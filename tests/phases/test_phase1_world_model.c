@@ -405,6 +405,29 @@ static void test_records_three_losses_and_three_outputs(void **test)
     phase_close(&p);
 }
 
+/* The sum over vehicles of roots, each weighted; in place of the squares. */
+static void test_distances_are_learnt_where_they_are_asked_for(void **test)
+{
+    (void)test;
+    static const char *const set[] = {"rate_hz=1",         "history_s=2",       "horizon_s=5",
+                                      "position_weight=0", "distance_weight=3", NULL};
+    world_init();
+    phase p;
+    assert_int_equal(phase_open(&p, set), DT_OK);
+    assert_int_equal(p.ops->start(p.self), DT_OK);
+    assert_string_equal(w->graph.error, "");
+    assert_int_equal(w->graph.n_losses, 3);
+    assert_string_equal(w->graph.loss[1].name, "distance");
+    assert_string_equal(w->graph.loss[1].symbol, "S");
+    assert_true(w->graph.loss[1].weight == 3);
+    const dt_tensor *sum = w->graph.loss[1].value;
+    assert_int_equal(sum->op, DT_OP_SUM);
+    assert_int_equal(sum->in[0]->op, DT_OP_BINARY);
+    assert_int_equal(sum->in[0]->in[0]->op, DT_OP_UNARY);
+    p.ops->stop(p.self);
+    phase_close(&p);
+}
+
 static void test_horizon_grows_and_weights_sum_to_one(void **test)
 {
     (void)test;
@@ -758,6 +781,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_binds_by_role_and_size),
         cmocka_unit_test(test_records_three_losses_and_three_outputs),
+        cmocka_unit_test(test_distances_are_learnt_where_they_are_asked_for),
         cmocka_unit_test(test_horizon_grows_and_weights_sum_to_one),
         cmocka_unit_test(test_evaluation_figures),
         cmocka_unit_test(test_figures_of_several_futures),

@@ -80,7 +80,7 @@ done
 "$dtrain" data import "$work"/bare*.xml --out "$work/bare" -q 2>"$work/err" || fail "importing without roads"
 
 for model in world_lstm world_gru; do
-    with="--set models.world=$model --set data_trajectory.lanes=true"
+    with="--set models.world=$model --set data_trajectory.lanes=true --set phase1_world_model.distance_weight=5"
     # shellcheck disable=SC2086
     {
         train "$model" roads $with --threads 1
@@ -93,6 +93,16 @@ for model in world_lstm world_gru; do
         same "$model-part" "$model" "$model resumed"
     }
 done
+# a mean distance is at most the root of the mean square, of positions that are off by 0.05 m besides
+cases=$((cases + 1))
+awk '{
+    if (!match($0, /"losses\/distance":[0-9.e+-]+/)) next
+    d = 0 + substr($0, RSTART + 18, RLENGTH - 18)
+    match($0, /"losses\/position":[0-9.e+-]+/)
+    if (d <= 0 || d * d > substr($0, RSTART + 18, RLENGTH - 18) + 0.0026) exit 1
+    n++
+} END { exit n != 6 }' "$work/world_lstm/metrics.jsonl" || fail "distances are none, or more than their squares allow"
+
 train blind roads
 differs blind world_lstm "roads are read"
 train asked bare --set data_trajectory.lanes=true
