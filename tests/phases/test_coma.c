@@ -407,8 +407,7 @@ static void mixed(const rig *r, int i, double *p)
 /* What the critic says of the choice that was made. */
 static double estimate(const rig *r, int i)
 {
-    return r->config.baseline == COMA_VALUE ? (r->q[i][0] + r->q[i][1] + r->q[i][2]) / CHOICES
-                                            : r->q[i][r->action[i]];
+    return r->config.baseline == COMA_VALUE ? (r->q[i][0] + r->q[i][1] + r->q[i][2]) / CHOICES : r->q[i][r->action[i]];
 }
 
 static double advantage(const rig *r, int i)
