@@ -67,7 +67,7 @@ static const verb verbs[] = {
      "recordings into stores, what a store holds, a store as one csv table or HDF5 file, and stores out of stores",
      "  dtrain data import recording/ --out stores/mine\n"
      "  dtrain data import states.csv.xz --out stores/ngsim\n"
-     "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both\n"
+     "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both --jobs 2\n"
      "  dtrain show import                       every import.KEY, for --set; so show split, show sample\n"
      "  dtrain data inspect stores/ngsim --json\n"
      "  dtrain data inspect stores/ngsim --out scene.svg\n"
@@ -135,6 +135,8 @@ static const option options[] = {
      "a shipped profile below the files"},
     {"phase", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER | V_BENCH | V_CONFIG, MEMBER(phase), 0, "all|N|NAME",
      "only this phase of the configuration; config import: which one the file is of, 1, 2 or 3"},
+    {"jobs", 'j', A_VALUE, V_DATA, MEMBER(jobs), 0, "N",
+     "data import: parts that are made at once; default: as many as there are cores to use"},
     {"run-dir", 0, A_VALUE, V_RUN | V_DOCTOR, MEMBER(run_dir), 0, "DIR",
      "use DIR itself instead of runs/<name>-<time>"},
     {"name", 0, A_VALUE, V_RUN, MEMBER(name), 0, "NAME", "name of the run"},

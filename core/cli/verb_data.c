@@ -12,23 +12,28 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/print.h"
+#include "base/signals.h"
 #include "config/options.h"
 #include "data/export_table.h"
 #include "data/hdf5_store.h"
 #include "data/import.h"
 #include "data/parts.h"
 #include "data/smooth.h"
+#include "machine/limits.h"
 #include "metrics/progress.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { JOBS_MAX = 1024 };
 
 /* ---- options of an import: the section "import" of a configuration --------------------------------------------- */
 
 typedef struct import_opts {
     const char *columns, *site, *map, *map_origin, *map_offset, *types;
     double frame_rate_hz, radius_m, smooth_s;
-    int64_t neighbours, memory_mb;
+    int64_t neighbours, memory_mb, jobs, part_mb;
     uint8_t unordered;
 } import_opts;
 
@@ -57,7 +62,13 @@ static const dt_option import_table[] = {
         "models, on both sides for risk labels; 0: as recorded, for recordings of a simulator"),
     DT_OPTION(import_opts, neighbours, DT_OPT_I64, "16", "1", 1, 64, NULL,
               "edges of a vehicle at most, itself included"),
-    DT_OPTION(import_opts, memory_mb, DT_OPT_I64, "64", "MiB", 1, 65536, NULL, "sort buffer of a table"),
+    DT_OPTION(import_opts, memory_mb, DT_OPT_I64, "64", "MiB", 1, 65536, NULL,
+              "sort buffers of tables, of all jobs together"),
+    DT_OPTION(import_opts, jobs, DT_OPT_I64, "0", "1", 0, JOBS_MAX, NULL,
+              "parts that are made at once, as --jobs says; 0: as many as there are cores to use"),
+    DT_OPTION(import_opts, part_mb, DT_OPT_I64, "8", "MB", 0, 1048576, NULL,
+              "several files are gathered to parts of so much at least, which are made at once, and are what an import "
+              "that was interrupted goes on with; 0: each file is one. The store is the same"),
     DT_OPTION(import_opts, unordered, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "accept a vehicle's rows in any order of time"),
     DT_OPTION_END};
@@ -176,14 +187,18 @@ static void show_import(void *user, const dt_import_progress *p)
         w->is_storing = p->is_storing;
         w->stage_s = now;
     }
-    w->bytes = p->is_storing || p->is_chunks ? w->bytes : p->done;
-    const double s = now - w->stage_s, done = (double)p->done, total = (double)p->total, per_s = s > 0 ? done / s : 0;
+    w->bytes = p->is_storing || p->is_chunks ? w->bytes : p->done - p->before;
+    const double s = now - w->stage_s, done = (double)p->done, total = (double)p->total;
+    const double per_s = s > 0 ? (double)(p->done - p->before) / s : 0;
     const double left_s = per_s > 0 && total >= done ? (total - done) / per_s : -1;
     if (now - w->begin_s < QUICK_S) {
         return;
     }
     if (p->is_chunks) {
         snprintf(text, sizeof(text), "import  %.0f of %.0f chunks", done, total);
+    } else if (p->is_parts) {
+        snprintf(text, sizeof(text), "import  %.1f of %.1f MB  %.1f MB/s  %" PRIu32 " of %" PRIu32 " parts",
+                 1e-6 * done, 1e-6 * total, 1e-6 * per_s, p->n_done, p->n_parts);
     } else if (p->is_storing) {
         snprintf(text, sizeof(text), "import  stored %.2f of %.2f M rows  %.2f M rows/s", 1e-6 * done, 1e-6 * total,
                  1e-6 * per_s);
@@ -194,12 +209,21 @@ static void show_import(void *user, const dt_import_progress *p)
     dt_screen_say(w->screen, text, left_s);
 }
 
+static bool is_asked_to_stop(void *unused)
+{
+    (void)unused;
+    return dt_signals_stop() != 0;
+}
+
 static dt_status import_watched(const dt_args *a, dt_import_options *io, dt_str *notes)
 {
     watch w = {.begin_s = dt_clock_s(), .stage_s = dt_clock_s()};
     DT_TRY(dt_screen_open(a->quiet, &w.screen));
     io->progress = show_import;
     io->progress_user = &w;
+    io->stops = is_asked_to_stop;
+    dt_signals_nothing_to_save(true); /* until parts are made, which are kept */
+    dt_signals_install();
     const dt_status st = dt_data_import((const char *const *)a->word + 1, a->n_words - 1, a->out, io, notes);
     const double s = dt_clock_s() - w.begin_s;
     dt_screen_close(w.screen);
@@ -210,12 +234,25 @@ static dt_status import_watched(const dt_args *a, dt_import_options *io, dt_str 
     return st;
 }
 
+/* --jobs, else the key, else the cores. */
+static dt_status find_jobs(const dt_args *a, const import_opts *o, uint32_t *jobs_p)
+{
+    int64_t n = o->jobs;
+    if (a->jobs != NULL && (!dt_parse_i64(a->jobs, &n) || n < 1 || n > JOBS_MAX)) {
+        return DT_FAIL(DT_ECONFIG, "--jobs %s is not a number in [1, %d]", a->jobs, JOBS_MAX);
+    }
+    *jobs_p = n > 0 ? (uint32_t)n : dt_limits_cores("");
+    return DT_OK;
+}
+
 static dt_status import_with(const dt_args *a, dt_config *c)
 {
+    uint32_t jobs = 0;
     import_opts o;
     dt_packing packing;
     dt_str notes = {0};
     DT_TRY(read_opts(a, c, "import", &o, sizeof(o), &packing));
+    DT_TRY(find_jobs(a, &o, &jobs));
     dt_import_options io = {.columns = o.columns,
                             .frame_rate_hz = o.frame_rate_hz,
                             .site = o.site,
@@ -228,6 +265,8 @@ static dt_status import_with(const dt_args *a, dt_config *c)
                             .smooth_s = o.smooth_s,
                             .k_max = (uint32_t)o.neighbours,
                             .memory_bytes = (size_t)o.memory_mb << 20,
+                            .jobs = jobs,
+                            .part_bytes = (uint64_t)o.part_mb * 1000000,
                             .packing = packing};
     dt_status st = import_watched(a, &io, &notes);
     if (st == DT_OK && !a->quiet) {
@@ -241,7 +280,7 @@ static dt_status import_store(const dt_args *a)
 {
     dt_config *c = NULL;
     if (a->n_words < 2 || a->out == NULL) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC... --out STORE [--set import.KEY=VALUE]");
+        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC... --out STORE [--jobs N] [--set import.KEY=VALUE]");
     }
     DT_TRY(dt_config_create(&c));
     dt_status st = import_with(a, c);

@@ -8,10 +8,10 @@
 
 #include "data/import.h"
 #include "data/hdf5_store.h"
+#include "data/import_jobs.h"
 #include "data/on_lanes.h"
 #include "data/rows.h"
 #include "data/survey.h"
-#include "data/xml_in.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -264,98 +264,37 @@ dt_status dt_data_inspect(const char *store, bool json, dt_str *out)
 
 /* ---- import ------------------------------------------------------------------------------------------------------ */
 
-static dt_status note_root(dt_xml *x)
+/* What is one part is no part: it goes straight into the store. */
+static dt_status import_at_once(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
+                                uint64_t bytes, dt_str *notes)
 {
-    snprintf(x->user, DT_XML_TEXT_BYTES, "%s", x->element);
-    return DT_DONE;
-}
-
-/* The root element of an XML file; "" of a file that does not begin with '<', as tables do not. */
-static dt_status find_root(const char *path, char root[DT_XML_TEXT_BYTES])
-{
-    static const dt_xml_calls calls = {.begin = note_root};
-    dt_source *source = NULL;
-    char head[256];
-    root[0] = '\0';
-    DT_TRY(dt_source_open(path, &source));
-    const int64_t n = dt_source_read(source, head, sizeof(head));
-    dt_status st = n < 0 ? dt_error_status() : DT_OK;
-    int64_t i = n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    while (i < n && strchr(" \t\r\n", head[i]) != NULL && head[i] != '\0') {
-        i++;
+    dt_rows *rows = NULL;
+    dt_rows_told told = {0};
+    dt_status st = dt_rows_create(out, opt, notes, &rows);
+    if (st == DT_OK) {
+        dt_rows_expect(rows, bytes);
+        st = dt_import_read(src, n_src, opt, notes, rows);
     }
-    dt_source_close(source);
-    if (st != DT_OK || i >= n || head[i] != '<') {
-        return st;
+    if (st == DT_OK) {
+        st = dt_rows_finish(rows, &told);
     }
-    DT_TRY(dt_source_open(path, &source));
-    st = dt_xml_read(source, path, &calls, root);
-    dt_source_close(source);
-    return st == DT_DONE ? DT_OK : st;
-}
-
-static dt_status read_file(const char *path, const dt_import_options *opt, dt_str *notes, dt_rows *rows)
-{
-    char root[DT_XML_TEXT_BYTES];
-    DT_TRY(find_root(path, root));
-    if (root[0] == '\0') {
-        return dt_table_read(path, opt, notes, rows);
+    if (st == DT_OK) {
+        dt_rows_tell(&told, notes);
     }
-    if (strcmp(root, "fcd-export") == 0) {
-        return dt_fcd_read(path, opt, notes, rows);
-    }
-    if (strcmp(root, "commonRoad") == 0) {
-        return dt_commonroad_read(path, opt, notes, rows);
-    }
-    return DT_FAIL(
-        DT_EDATA, "%s: XML of <%.60s>, which is not known: fcd-export (floating-car output of SUMO) and commonRoad are",
-        path, root);
-}
-
-/* Types are of floating cars alone. */
-static dt_status check_types(const char *const *src, uint32_t n_src, const dt_import_options *opt)
-{
-    if (opt->types == NULL || opt->types[0] == '\0') {
-        return DT_OK;
-    }
-    for (uint32_t i = 0; i < n_src; i++) {
-        char root[DT_XML_TEXT_BYTES];
-        DT_TRY(find_root(src[i], root));
-        if (strcmp(root, "fcd-export") == 0) {
-            return DT_OK;
-        }
-    }
-    return DT_FAIL(DT_ECONFIG, "%s is no floating-car output of SUMO, and import.types is %.200s: leave it out", src[0],
-                   opt->types);
+    dt_str_fini(&told.warnings);
+    dt_rows_destroy(rows);
+    return st;
 }
 
 static dt_status import_files(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
                               dt_str *notes)
 {
-    dt_rows *rows = NULL;
-    uint64_t all = 0, bytes = 0;
-    DT_TRY(check_types(src, n_src, opt));
-    for (uint32_t i = 0; i < n_src; i++) {
-        DT_TRY(dt_source_size(src[i], &bytes));
-        all += bytes;
-    }
-    dt_status st = dt_rows_create(out, opt, notes, &rows);
-    if (st == DT_OK) {
-        dt_rows_expect(rows, all);
-    }
-    for (uint32_t i = 0; i < n_src && st == DT_OK; i++) {
-        st = dt_source_size(src[i], &bytes);
-        if (st == DT_OK) {
-            st = read_file(src[i], opt, notes, rows);
-        }
-        if (st == DT_OK) {
-            dt_rows_file_end(rows, bytes);
-        }
-    }
-    if (st == DT_OK) {
-        st = dt_rows_finish(rows);
-    }
-    dt_rows_destroy(rows);
+    dt_import_plan plan;
+    DT_TRY(dt_import_check(src, n_src, opt));
+    DT_TRY(dt_import_plan_make(src, n_src, opt, &plan));
+    const dt_status st = plan.n > 1 ? dt_import_jobs(&plan, src, out, opt, notes)
+                                    : import_at_once(src, n_src, out, opt, plan.bytes, notes);
+    dt_import_plan_fini(&plan);
     return st;
 }
 

@@ -45,10 +45,13 @@
 #include "base/str.h"
 #include "data/store.h"
 
-/* How far an import is: bytes of its files read, as they are packed, then rows stored; of a folder, chunks stored. */
+/* How far an import is: bytes of its files read, as they are packed, then rows stored; of a folder, chunks stored; in
+ * parts, bytes of all files, which count half when they are read and whole when their rows are stored. */
 typedef struct dt_import_progress {
-    bool is_storing, is_chunks;
+    bool is_storing, is_chunks, is_parts;
     uint64_t done, total;
+    uint64_t before;          /* of done, parts that lay there finished */
+    uint32_t n_done, n_parts; /* in parts: how many */
 } dt_import_progress;
 
 typedef struct dt_import_options {
@@ -66,18 +69,23 @@ typedef struct dt_import_options {
     double radius_m;     /* 0: 50 */
     double smooth_s;     /* width of the average over accelerations (smooth.h); 0: as recorded */
     uint32_t k_max;      /* 0: 16 */
-    size_t memory_bytes; /* of the sort buffer; 0: 64 MiB */
+    size_t memory_bytes; /* of the sort buffers, of all jobs together; 0: 64 MiB */
+    uint32_t jobs;       /* parts that are made at once; 0: 1 */
+    uint64_t part_bytes; /* files are gathered, in their order, to parts of so many bytes at least; 0: a part each */
     dt_packing packing;  /* how the store is written */
     void (*progress)(void *user, const dt_import_progress *p); /* called now and then; NULL: nobody asks */
     void *progress_user;
+    bool (*stops)(void *user); /* asked now and then, by any thread: true ends it, DT_EINTERRUPTED; NULL: nobody */
+    void *stops_user;
 } dt_import_options;
 
 #define DT_SCENE_GAP_S 5.0 /* nobody recorded for longer: a new scene */
 
 /* src [n_src]: files, of any layouts at one frame rate, or one folder of chunks. out: the store, must not exist. opt
  * NULL: defaults. notes gets lines for people (what was found, what is worth knowing). Nothing is left at out when it
- * fails.
- * DT_ENOTFOUND, DT_EDATA, DT_EINVAL (options, out exists), DT_EIO, DT_ENOMEM. */
+ * fails; where files make more than one part (import_jobs.h), finished ones are kept beside it.
+ * DT_ENOTFOUND, DT_EDATA, DT_EINVAL (options, out exists, its parts are being written), DT_EINTERRUPTED (stops),
+ * DT_EIO, DT_ENOMEM. */
 dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
                          dt_str *notes) DT_NODISCARD;
 
@@ -100,6 +108,11 @@ dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const voi
 /* ---- for the readers of this room -------------------------------------------------------------------------------- */
 
 struct dt_rows;
+/* Do the options fit these files? DT_ECONFIG. */
+dt_status dt_import_check(const char *const *src, uint32_t n_src, const dt_import_options *opt) DT_NODISCARD;
+/* Every row of these files, whatever layouts they have. */
+dt_status dt_import_read(const char *const *src, uint32_t n_src, const dt_import_options *opt, dt_str *notes,
+                         struct dt_rows *rows) DT_NODISCARD;
 /* Every row of a file to rows. */
 dt_status dt_table_read(const char *path, const dt_import_options *opt, dt_str *notes, struct dt_rows *rows)
     DT_NODISCARD;

@@ -14,6 +14,9 @@ core_libdtcore_la_SOURCES += \
 	core/data/import_chunks.c \
 	core/data/import_commonroad.c \
 	core/data/import_fcd.c \
+	core/data/import_files.c \
+	core/data/import_jobs.c core/data/import_jobs.h \
+	core/data/import_part.c core/data/import_part.h \
 	core/data/import_table.c \
 	core/data/json_in.c core/data/json_in.h \
 	core/data/lane_book.c core/data/lane_book.h \
@@ -31,7 +34,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/recording_meta.c core/data/recording_meta.h \
 	core/data/roads.c core/data/roads.h \
 	core/data/repeats.c core/data/repeats.h \
-	core/data/rows.c core/data/rows.h \
+	core/data/rows.c core/data/rows.h core/data/rows_names.c core/data/rows_tell.c \
 	core/data/smooth.c core/data/smooth.h \
 	core/data/sort.c core/data/sort.h \
 	core/data/source.c core/data/source.h \
@@ -39,6 +42,6 @@ core_libdtcore_la_SOURCES += \
 	core/data/utm.c core/data/utm.h \
 	core/data/xml_in.c core/data/xml_in.h \
 	core/data/survey.c core/data/survey.h core/data/store.h core/data/store_arrays.h \
-	core/data/store_check.c core/data/store_json_read.c core/data/store_json_write.c core/data/store_open.c core/data/store_ranges.c \
-	core/data/store_opened.h core/data/store_read.c core/data/store_roads.c core/data/store_roads.h \
+	core/data/store_check.c core/data/store_join.c core/data/store_json_read.c core/data/store_json_write.c core/data/store_open.c \
+	core/data/store_opened.h core/data/store_part.c core/data/store_ranges.c core/data/store_read.c core/data/store_roads.c core/data/store_roads.h \
 	core/data/store_tracks.c core/data/store_tracks.h core/data/store_write.c core/data/store_writer.h

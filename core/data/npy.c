@@ -52,6 +52,7 @@ struct dt_npy_writer {
     int64_t width, rows;
     size_t row_bytes, fill;
     char *path;
+    bool is_unflushed;
     unsigned char buffer[BUFFER_BYTES];
 };
 
@@ -133,6 +134,11 @@ dt_status dt_npy_append(dt_npy_writer *w, const void *rows, int64_t n_rows)
     return DT_OK;
 }
 
+void dt_npy_unflushed(dt_npy_writer *w)
+{
+    w->is_unflushed = true;
+}
+
 int64_t dt_npy_rows(const dt_npy_writer *w)
 {
     return w->rows;
@@ -157,10 +163,10 @@ dt_status dt_npy_close(dt_npy_writer *w)
     if (st == DT_OK && pwrite(w->fd, header, sizeof(header), 0) != (ssize_t)sizeof(header)) {
         st = DT_FAIL(DT_EIO, "cannot write %s: %s", w->path, strerror(errno));
     }
-    if (st == DT_OK) {
+    if (st == DT_OK && !w->is_unflushed) {
         st = dt_fs_sync_close(w->fd, w->path);
-    } else {
-        close(w->fd);
+    } else if (close(w->fd) != 0 && st == DT_OK) {
+        st = DT_FAIL(DT_EIO, "cannot write %s: %s", w->path, strerror(errno));
     }
     dt_free(w->path);
     dt_free(w);

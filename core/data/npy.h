@@ -17,7 +17,8 @@ typedef struct dt_npy_writer dt_npy_writer;
 /* width 0: one dimension [rows]; else [rows, width]. The file must not exist yet (DT_EINVAL). DT_EIO, DT_ENOMEM. */
 dt_status dt_npy_create(const char *path, uint32_t dtype, int64_t width, dt_npy_writer **out_p) DT_NODISCARD;
 dt_status dt_npy_append(dt_npy_writer *w, const void *rows, int64_t n_rows) DT_NODISCARD;
-int64_t dt_npy_rows(const dt_npy_writer *w);                       /* appended so far */
+void dt_npy_unflushed(dt_npy_writer *w);     /* close does not wait for the disk: what is damaged then is made again */
+int64_t dt_npy_rows(const dt_npy_writer *w); /* appended so far */
 dt_status dt_npy_cut(dt_npy_writer *w, int64_t rows) DT_NODISCARD; /* as if no more than these had come; DT_EIO */
 dt_status dt_npy_close(dt_npy_writer *w) DT_NODISCARD; /* writes what is left and the shape, fsync; frees in any case */
 void dt_npy_abandon(dt_npy_writer *w);                 /* closes without finishing; the file stays; NULL is fine */

@@ -109,20 +109,30 @@ static dt_status check_recording(const char *path, int64_t named, const dt_recor
                    m->recording, named);
 }
 
-dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p)
+/* "_tracks." in the name of the file, NULL: it has another form. */
+static const char *find_word(const char *tracks)
 {
-    static const char word[] = "_tracks.";
-    const char *slash = strrchr(tracks, '/'), *from = strstr(slash == NULL ? tracks : slash, word);
-    dt_str path = {0};
-    dt_csv *csv = NULL;
-    dt_status st = DT_OK;
+    const char *slash = strrchr(tracks, '/');
+    return strstr(slash == NULL ? tracks : slash, "_tracks.");
+}
+
+dt_status dt_recording_meta_path(const char *tracks, dt_str *out)
+{
+    const char *from = find_word(tracks);
     if (from == NULL) {
         return DT_FAIL(DT_ENOTFOUND, "%s is not named NN_tracks.csv, so there is no NN_recordingMeta.csv beside it",
                        tracks);
     }
-    dt_str_add_n(&path, tracks, (size_t)(from - tracks));
-    dt_str_add(&path, "_recordingMeta.csv");
-    st = dt_str_status(&path);
+    dt_str_add_n(out, tracks, (size_t)(from - tracks));
+    dt_str_add(out, "_recordingMeta.csv");
+    return dt_str_status(out);
+}
+
+dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p)
+{
+    dt_str path = {0};
+    dt_csv *csv = NULL;
+    dt_status st = dt_recording_meta_path(tracks, &path);
     if (st == DT_OK && !dt_fs_is_file(dt_str_text(&path))) {
         st = DT_FAIL(DT_ENOTFOUND, "there is no %s", dt_str_text(&path));
     }
@@ -133,7 +143,7 @@ dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p)
         st = dt_recording_meta_parse(csv, out_p);
     }
     if (st == DT_OK) {
-        st = check_recording(dt_str_text(&path), number_in(tracks, from), out_p);
+        st = check_recording(dt_str_text(&path), number_in(tracks, find_word(tracks)), out_p);
     }
     dt_csv_close(csv);
     dt_str_fini(&path);

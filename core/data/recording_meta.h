@@ -20,6 +20,8 @@ typedef struct dt_recording_meta {
  * has another form), DT_EDATA with file, line and column, also of
  * another recording, DT_EIO, DT_ENOMEM. */
 dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p) DT_NODISCARD;
+/* Path of that table, there or not; DT_ENOTFOUND: the name of tracks has another form. DT_ENOMEM. */
+dt_status dt_recording_meta_path(const char *tracks, dt_str *out) DT_NODISCARD;
 /* The same of an open table. */
 struct dt_csv;
 dt_status dt_recording_meta_parse(struct dt_csv *csv, dt_recording_meta *out_p) DT_NODISCARD;

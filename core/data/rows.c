@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TELL_ROWS = 1 << 14 }; /* so often who watches is told of stored rows */
+enum { TELL_ROWS = 1 << 12, STOP_ROWS = 1 << 10 }; /* so often who watches is told of stored rows, and asked */
 enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400 };
 
 typedef struct scene {
@@ -54,51 +54,11 @@ struct dt_rows {
     uint64_t bytes, bytes_before; /* of all files, of those before this one */
     int64_t n_rows, n_no_length, n_no_heading, n_repeats;
     bool is_heading_fixed; /* of some file */
+    bool is_part;          /* the store is one */
     int32_t map;           /* of the file that has begun, by the options; -1: none */
     bool map_is_folder;    /* of maps, one of each scene */
     dt_map_origin map_origin;
 };
-
-dt_status dt_rows_stem(const char *path, dt_str *out)
-{
-    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
-    size_t n = strlen(name);
-    for (int i = 0; i < 2; i++) { /* .gz, then .csv */
-        const char *dot = memrchr(name, '.', n);
-        if (dot == NULL || dot == name) {
-            break;
-        }
-        const size_t bytes = n - (size_t)(dot - name);
-        const bool is_packed = bytes == 3 && (memcmp(dot, ".gz", 3) == 0 || memcmp(dot, ".xz", 3) == 0);
-        n -= bytes;
-        if (!is_packed) {
-            break;
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        dt_str_add_n(out, name[i] == '#' ? "_" : name + i, 1); /* '#' begins a part of a scene */
-    }
-    return dt_str_status(out);
-}
-
-void dt_rows_site_of_benchmark(const char *id, char *out, size_t bytes)
-{
-    const char *from = strchr(id, '_');
-    from = from == NULL ? id : from + 1;
-    size_t n = strcspn(from, "-");
-    n = n < bytes ? n : bytes - 1;
-    memcpy(out, from, n);
-    out[n] = '\0';
-}
-
-void dt_rows_map_of_benchmark(const char *id, char *out, size_t bytes)
-{
-    const char *first = strchr(id, '_'), *second = first == NULL ? NULL : strchr(first + 1, '_');
-    size_t n = second == NULL ? strlen(id) : (size_t)(second - id);
-    n = n < bytes ? n : bytes - 1;
-    memcpy(out, id, n);
-    out[n] = '\0';
-}
 
 dt_status dt_rows_create(const char *out, const dt_import_options *opt, dt_str *notes, dt_rows **out_p)
 {
@@ -161,7 +121,8 @@ static dt_status create_store(dt_rows *r, const dt_rows_file *f)
                                 .radius_m = r->opt->radius_m,
                                 .smooth_s = r->opt->smooth_s,
                                 .k_max = r->opt->k_max,
-                                .packing = r->opt->packing,
+                                .role = r->is_part ? DT_STORE_PART : DT_STORE_WHOLE,
+                                .packing = r->is_part ? (dt_packing){0} : r->opt->packing,
                                 .map_near_m = has_map(r) ? DT_MAP_NEAR_M : 0,
                                 .source = r->label,
                                 .options = r->layout};
@@ -331,9 +292,19 @@ static void tell_stored(const dt_rows *r, int64_t n)
     }
 }
 
+/* The reason for leaving off, where whoever imports asks to. */
+static dt_status check_stop(const dt_rows *r)
+{
+    return r->opt->stops != NULL && r->opt->stops(r->opt->stops_user)
+               ? DT_FAIL(DT_EINTERRUPTED, "the import was asked to stop")
+               : DT_OK;
+}
+
 dt_status dt_rows_add(dt_rows *r, const dt_table_row *row)
 {
-    r->n_rows++;
+    if (++r->n_rows % STOP_ROWS == 0) {
+        DT_TRY(check_stop(r));
+    }
     r->n_no_length += isnan(row->length);
     r->n_no_heading += isnan(row->heading);
     return r->sort != NULL ? dt_sort_add(r->sort, row) : DT_OK;
@@ -514,6 +485,9 @@ static dt_status feed_store(dt_rows *r)
     while ((st = dt_sort_next(r->sort, &row)) == DT_OK) {
         if (++n % TELL_ROWS == 0) {
             tell_stored(r, n);
+            if ((st = check_stop(r)) != DT_OK) {
+                break;
+            }
         }
         if (file_of(r, row->scene)->may_repeat && is_repeat(row, &last)) {
             r->n_repeats++;
@@ -544,34 +518,52 @@ static dt_status feed_store(dt_rows *r)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static void tell(const dt_rows *r)
-{
-    if (dt_sort_runs(r->sort) > 0) {
-        dt_str_addf(r->notes, "sorted on disk in %" PRId64 " runs\n", dt_sort_runs(r->sort));
-    }
-    if (r->n_repeats > 0) {
-        dt_str_addf(r->notes, "%" PRId64 " rows that repeat another: left out\n", r->n_repeats);
-    }
-    if (r->n_no_length > 0) {
-        dt_str_addf(r->notes, "%" PRId64 " rows without a length: %g m assumed\n", r->n_no_length, DT_LENGTH_DEFAULT_M);
-    }
-    if (r->n_no_heading > 0) {
-        dt_str_addf(r->notes, "%" PRId64 " rows without a heading: %s\n", r->n_no_heading,
-                    r->is_heading_fixed ? "along the road" : "direction of travel over the last metre");
-    }
-}
-
-dt_status dt_rows_finish(dt_rows *r)
+dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told)
 {
     DT_TRY(feed_store(r));
     DT_TRY(dt_store_commit(r->writer));
     for (int32_t i = 0; i < r->n_files; i++) {
         if (r->file[i].has_columns) {
-            dt_units_warn(&r->file[i].units, &r->file[i].columns);
+            dt_units_doubt(&r->file[i].units, &r->file[i].columns, &told->warnings);
         }
     }
-    tell(r);
-    return DT_OK;
+    told->runs += dt_sort_runs(r->sort);
+    told->repeats += r->n_repeats;
+    told->no_length += r->n_no_length;
+    told->no_heading += r->n_no_heading;
+    told->is_heading_fixed |= r->is_heading_fixed;
+    return dt_str_status(&told->warnings);
+}
+
+void dt_rows_as_part(dt_rows *r)
+{
+    r->is_part = true;
+}
+
+int64_t dt_rows_count(const dt_rows *r)
+{
+    return r->n_rows;
+}
+
+double dt_rows_rate(const dt_rows *r)
+{
+    return r->rate_hz;
+}
+
+const char *dt_rows_layout(const dt_rows *r)
+{
+    return r->layout;
+}
+
+int32_t dt_rows_scenes(const dt_rows *r)
+{
+    return r->names.n;
+}
+
+const char *dt_rows_scene_name(const dt_rows *r, int32_t number, int32_t *file_p)
+{
+    *file_p = r->scene[number].file;
+    return r->names.name[number];
 }
 
 void dt_rows_file_end(dt_rows *r, uint64_t bytes)

@@ -49,8 +49,27 @@ void dt_rows_progress(const dt_rows *r, uint64_t taken);
 void dt_rows_file_end(dt_rows *r, uint64_t bytes);
 /* Of all files of the import together. */
 void dt_rows_expect(dt_rows *r, uint64_t bytes);
-/* Everything into the store. Errors: DT_EDATA with file and line, DT_EIO, DT_ENOMEM. */
-dt_status dt_rows_finish(dt_rows *r) DT_NODISCARD;
+/* What an import says at its end: numbers of rows, and doubts of units, a line each. */
+typedef struct dt_rows_told { /* zeroed is empty */
+    int64_t runs, repeats, no_length, no_heading;
+    bool is_heading_fixed;
+    dt_str warnings;
+} dt_rows_told;
+void dt_rows_tell(const dt_rows_told *t, dt_str *notes); /* doubts as warnings of the log, the rest to notes */
+
+/* Everything into the store; told is added to. Errors: DT_EDATA with file and line, DT_EINTERRUPTED (the options'
+ * stops), DT_EIO, DT_ENOMEM. */
+dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told) DT_NODISCARD;
+
+/* Of an import in parts: the store is a part (store.h), by a call right after create; and what is known once its files
+ * are read: rows, the frame rate and the layout of the first file, scenes by the names that the files give them, each
+ * with the number of its file. */
+void dt_rows_as_part(dt_rows *r);
+int64_t dt_rows_count(const dt_rows *r);
+double dt_rows_rate(const dt_rows *r);
+const char *dt_rows_layout(const dt_rows *r);
+int32_t dt_rows_scenes(const dt_rows *r);
+const char *dt_rows_scene_name(const dt_rows *r, int32_t number, int32_t *file_p);
 void dt_rows_destroy(dt_rows *r); /* without a finish nothing is left at out; NULL is fine */
 
 /* "dir/name_tracks.csv.gz" -> "name_tracks": what a scene is called whose file says no name. */

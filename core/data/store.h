@@ -55,14 +55,20 @@ enum { DT_STORE_OLDEST = 1, DT_STORE_VERSION = 2 };
 
 typedef struct dt_store_writer dt_store_writer;
 
+/* A part is a plain store of some of the scenes, with what a joined one needs to know of each; it does not wait for the
+ * disk, and does not look for scenes that are others again. A joined store takes whole parts. The same scenes make the
+ * same store, byte for byte, written whole or joined of any parts. */
+typedef enum dt_store_role { DT_STORE_WHOLE, DT_STORE_PART, DT_STORE_JOINED } dt_store_role;
+
 typedef struct dt_store_meta {
+    dt_store_role role;
     double frame_rate_hz; /* in [0.1, 1000] */
     double radius_m;      /* 0 = DT_RADIUS_M */
     uint32_t k_max;       /* 0 = DT_NEIGHBOURS */
     double smooth_s;      /* width of the average over accelerations, smooth.h; 0 = as they were recorded */
     const char *source;   /* where it came from, a name for people */
     const char *options;  /* importer options, a name for people; NULL = "" */
-    dt_packing packing;   /* of the large arrays; zeroed: none */
+    dt_packing packing;   /* of the large arrays; zeroed: none; of a part: none */
     double map_near_m;    /* positions of a scene with a map reach so near to its lanes; 0: they may lie anywhere */
 } dt_store_meta;
 
@@ -84,6 +90,9 @@ dt_status dt_store_scene_map(dt_store_writer *w, int32_t map) DT_NODISCARD;
  * A scene that is another one again is told of in the log; by the policy it is kept, left out or DT_EDATA. DT_EDATA as
  * well for one that lies farther from its map than map_near_m. */
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site) DT_NODISCARD;
+/* Of a joined store, in place of the calls above: every scene and map of a part, which was written with the same rate,
+ * radius, neighbours and smoothing. Errors: as dt_store_open of the part; DT_EDATA, DT_EIO, DT_ENOMEM. */
+dt_status dt_store_append(dt_store_writer *w, const char *part) DT_NODISCARD;
 /* Track lists, risk labels, store.json, rename. DT_EDATA when there is no row. The writer is still to be destroyed. */
 dt_status dt_store_commit(dt_store_writer *w) DT_NODISCARD;
 void dt_store_destroy(dt_store_writer *w); /* not committed: removes what was written; NULL is fine */

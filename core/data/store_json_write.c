@@ -79,8 +79,8 @@ static void describe(dt_store_writer *w, dt_str *text)
     dt_json_i64(&o, "unknown", w->count.risk[DT_RISK_UNKNOWN]);
     dt_json_end(&o, '}');
     dt_json_obj(&o, "statistics");
-    write_stats(&o, "node", dt_node_feature_name, w->node_stat, DT_NODE_FEATURES);
-    write_stats(&o, "edge", dt_edge_feature_name, w->edge_stat, DT_EDGE_FEATURES);
+    write_stats(&o, "node", dt_node_feature_name, w->stat.node, DT_NODE_FEATURES);
+    write_stats(&o, "edge", dt_edge_feature_name, w->stat.edge, DT_EDGE_FEATURES);
     dt_json_end(&o, '}');
     dt_str_addf(text, ",\"scenes\":%s", dt_str_text(&w->scenes)); /* made as the scenes came */
     if (w->count.maps > 0) {

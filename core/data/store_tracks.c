@@ -141,7 +141,7 @@ static dt_status label_all_braking(const dt_store_counts *c, double smooth_s, co
         label_braking(m, smooth_s, ptr[t], ptr[t + 1], room);
     }
     dt_free(room);
-    return dt_npy_sync(&m->accel_centred, "accel_centred.npy");
+    return DT_OK;
 }
 
 /* In: DT_RISK_NOW where dangerous in the frame itself, else 0. From the last row of a track to its first: the nearest
@@ -173,7 +173,16 @@ static void label_track(const maps *m, int64_t ahead, int64_t begin, int64_t end
     }
 }
 
-dt_status dt_store_tracks_write(const char *folder, double frame_rate_hz, double smooth_s, dt_store_counts *count)
+static dt_status flush(const maps *m)
+{
+    DT_TRY(m->accel_centred.rows > 0 ? dt_npy_sync(&m->accel_centred, "accel_centred.npy") : DT_OK);
+    DT_TRY(dt_npy_sync(&m->track_ptr, "track_ptr.npy"));
+    DT_TRY(dt_npy_sync(&m->track_row, "track_row.npy"));
+    return dt_npy_sync(&m->risk, "risk.npy");
+}
+
+dt_status dt_store_tracks_write(const char *folder, double frame_rate_hz, double smooth_s, bool is_flushed,
+                                dt_store_counts *count)
 {
     maps m = {0};
     int64_t ahead = (int64_t)floor(DT_RISK_AHEAD_S * frame_rate_hz + 1e-6);
@@ -190,14 +199,8 @@ dt_status dt_store_tracks_write(const char *folder, double frame_rate_hz, double
     for (int64_t t = 0; t < count->tracks && st == DT_OK; t++) {
         label_track(&m, ahead, ptr[t], ptr[t + 1], count);
     }
-    if (st == DT_OK) {
-        st = dt_npy_sync(&m.track_ptr, "track_ptr.npy");
-    }
-    if (st == DT_OK) {
-        st = dt_npy_sync(&m.track_row, "track_row.npy");
-    }
-    if (st == DT_OK) {
-        st = dt_npy_sync(&m.risk, "risk.npy");
+    if (st == DT_OK && is_flushed) {
+        st = flush(&m);
     }
 out:
     dt_npy_unmap(&m.frame_row);

@@ -9,9 +9,9 @@
 
 #include "data/store.h"
 
-/* folder: of the arrays that came with the frames, all closed. smooth_s above 0: accel_centred is written. count: of
- * what was written; its risk is filled in. DT_EIO, DT_ENOMEM. */
-dt_status dt_store_tracks_write(const char *folder, double frame_rate_hz, double smooth_s, dt_store_counts *count)
-    DT_NODISCARD;
+/* folder: of the arrays that came with the frames, all closed. smooth_s above 0: accel_centred is written.
+ * is_flushed: waits for the disk. count: of what was written; its risk is filled in. DT_EIO, DT_ENOMEM. */
+dt_status dt_store_tracks_write(const char *folder, double frame_rate_hz, double smooth_s, bool is_flushed,
+                                dt_store_counts *count) DT_NODISCARD;
 
 #endif

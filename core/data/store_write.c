@@ -43,6 +43,21 @@ static void moments_add(dt_moments *m, double x)
     m->max = m->n == 1 || x > m->max ? x : m->max;
 }
 
+/* What two sets of values make together (Chan, Golub and LeVeque 1979, eq. 2.1). */
+static void moments_merge(dt_moments *m, const dt_moments *more)
+{
+    if (m->n == 0 || more->n == 0) {
+        *m = m->n == 0 ? *more : *m;
+        return;
+    }
+    const double n = m->n + more->n, d = more->mean - m->mean;
+    m->m2 += more->m2 + d * d * (m->n * more->n / n);
+    m->mean += d * (more->n / n);
+    m->min = more->min < m->min ? more->min : m->min;
+    m->max = more->max > m->max ? more->max : m->max;
+    m->n = n;
+}
+
 static bool is_road(int a)
 {
     return a >= A_scene_map && a <= A_lane_right;
@@ -56,17 +71,29 @@ static dt_status open_array(dt_store_writer *w, int a)
     if (st == DT_OK) {
         st = dt_npy_create(dt_str_text(&path), specs[a].dtype, specs[a].width, &w->array[a]);
     }
+    if (st == DT_OK && w->meta.role == DT_STORE_PART) {
+        dt_npy_unflushed(w->array[a]);
+    }
     dt_str_fini(&path);
     return st;
 }
 
-/* Those of roads, or the others, that are appended to while frames come; store_tracks.c makes the rest at the end. */
+/* Is the array made at the end, by store_tracks.c? Of a store that is joined it was, part by part. */
+static bool is_later(const dt_store_writer *w, int a)
+{
+    if (a == A_accel_centred && w->meta.role == DT_STORE_JOINED) {
+        return w->meta.smooth_s == 0;
+    }
+    return a == A_lane_next ||
+           (w->meta.role != DT_STORE_JOINED && (a == A_track_ptr || a == A_track_row || a == A_accel_centred));
+}
+
+/* Those of roads, or the others, that are appended to while frames come. */
 static dt_status open_arrays(dt_store_writer *w, bool of_roads)
 {
     for (int a = 0; a < N_ARRAYS; a++) {
-        const bool is_later = a == A_track_ptr || a == A_track_row || a == A_accel_centred || a == A_lane_next;
         const bool is_absent = a == A_stop_distance && w->meta.packing.features == DT_KEPT_F32;
-        DT_TRY(is_later || is_absent || is_road(a) != of_roads ? DT_OK : open_array(w, a));
+        DT_TRY(is_later(w, a) || is_absent || is_road(a) != of_roads ? DT_OK : open_array(w, a));
     }
     return DT_OK;
 }
@@ -111,6 +138,9 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
     }
     if (st == DT_OK) {
         st = open_arrays(w, false);
+    }
+    if (st == DT_OK && w->meta.role == DT_STORE_PART) {
+        st = dt_store_part_open(w);
     }
     if (st != DT_OK) {
         goto err_destroy;
@@ -197,8 +227,6 @@ static void note_begin(dt_store_writer *w)
         w->begin.rows[a] = w->array[a] != NULL ? dt_npy_rows(w->array[a]) : 0;
     }
     w->begin.count = w->count;
-    memcpy(w->begin.node_stat, w->node_stat, sizeof(w->node_stat));
-    memcpy(w->begin.edge_stat, w->edge_stat, sizeof(w->edge_stat));
 }
 
 /* As if the scene had never begun; maps stay. */
@@ -212,8 +240,6 @@ static dt_status forget_scene(dt_store_writer *w)
     w->begin.count.lane_points = w->count.lane_points;
     w->begin.count.lane_links = w->count.lane_links;
     w->count = w->begin.count;
-    memcpy(w->node_stat, w->begin.node_stat, sizeof(w->node_stat));
-    memcpy(w->edge_stat, w->begin.edge_stat, sizeof(w->edge_stat));
     w->is_in_scene = false;
     return DT_OK;
 }
@@ -229,6 +255,7 @@ dt_status dt_store_scene_begin(dt_store_writer *w)
     w->scene_map = -1;
     w->scene_hash = 0;
     w->scene_extent = (dt_bounds){.has_any = false};
+    memset(&w->scene_stat, 0, sizeof(w->scene_stat));
     dt_live_clear(&w->live);
     note_begin(w);
     return dt_npy_append(w->array[A_scene_frame], &w->count.frames, 1);
@@ -334,11 +361,11 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
     for (uint32_t i = 0; i < n; i++) {
         DT_TRY(append_row(w, &w->vehicle[i], i, (int32_t)w->vehicle[i].reserved));
         for (int d = 0; d < DT_NODE_FEATURES; d++) {
-            moments_add(&w->node_stat[d], w->node[(size_t)i * DT_NODE_FEATURES + (size_t)d]);
+            moments_add(&w->scene_stat.node[d], w->node[(size_t)i * DT_NODE_FEATURES + (size_t)d]);
         }
         for (int32_t e = w->rowptr[i] + 1; e < w->rowptr[i + 1]; e++) { /* the first is the vehicle itself */
             for (int d = 0; d < DT_EDGE_FEATURES; d++) {
-                moments_add(&w->edge_stat[d], w->edge[(size_t)e * DT_EDGE_FEATURES + (size_t)d]);
+                moments_add(&w->scene_stat.edge[d], w->edge[(size_t)e * DT_EDGE_FEATURES + (size_t)d]);
             }
         }
     }
@@ -395,6 +422,17 @@ static dt_status check_repeat(dt_store_writer *w, const char *name, bool *is_lef
     return *is_left_out_p ? forget_scene(w) : DT_OK;
 }
 
+/* Scene by scene, so that the same scenes make the same numbers, in one go or in parts. */
+static void merge_stats(dt_store_writer *w)
+{
+    for (int d = 0; d < DT_NODE_FEATURES; d++) {
+        moments_merge(&w->stat.node[d], &w->scene_stat.node[d]);
+    }
+    for (int d = 0; d < DT_EDGE_FEATURES; d++) {
+        moments_merge(&w->stat.edge[d], &w->scene_stat.edge[d]);
+    }
+}
+
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site)
 {
     int32_t number = 0;
@@ -408,10 +446,11 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
         DT_TRY(dt_roads_check_near(&w->roads, name, w->scene_map, &w->scene_extent, w->meta.map_near_m));
     }
     bool is_left_out = false;
-    DT_TRY(check_repeat(w, name, &is_left_out));
+    DT_TRY(w->meta.role == DT_STORE_PART ? dt_store_part_scene(w) : check_repeat(w, name, &is_left_out));
     if (is_left_out) {
         return DT_OK;
     }
+    merge_stats(w);
     DT_TRY(site_number(w, site, &number));
     DT_TRY(dt_npy_append(w->array[A_scene_site], &number, 1));
     DT_TRY(w->count.maps > 0 ? dt_npy_append(w->array[A_scene_map], &w->scene_map, 1) : DT_OK);
@@ -433,10 +472,10 @@ static dt_status pack_arrays(dt_store_writer *w)
 {
     dt_packed_range node[DT_NODE_FEATURES], edge[DT_EDGE_FEATURES];
     for (int d = 0; d < DT_NODE_FEATURES; d++) {
-        node[d] = (dt_packed_range){w->node_stat[d].min, w->node_stat[d].max};
+        node[d] = (dt_packed_range){w->stat.node[d].min, w->stat.node[d].max};
     }
     for (int d = 0; d < DT_EDGE_FEATURES; d++) {
-        edge[d] = (dt_packed_range){fmin(0, w->edge_stat[d].min), fmax(0, w->edge_stat[d].max)};
+        edge[d] = (dt_packed_range){fmin(0, w->stat.edge[d].min), fmax(0, w->stat.edge[d].max)};
     }
     return dt_packed_write(w->partial, &w->meta.packing, node, edge, &w->errors);
 }
@@ -453,6 +492,8 @@ dt_status dt_store_commit(dt_store_writer *w)
     DT_TRY(dt_npy_append(w->array[A_frame_row], &w->count.rows, 1));
     DT_TRY(dt_npy_append(w->array[A_edge_ptr], &w->count.edges, 1));
     DT_TRY(w->count.maps > 0 ? dt_roads_write_end(&w->roads) : DT_OK);
+    DT_TRY(w->meta.role == DT_STORE_JOINED ? dt_npy_append(w->array[A_track_ptr], &w->count.rows, 1) : DT_OK);
+    DT_TRY(w->meta.role == DT_STORE_PART ? dt_store_part_close(w) : DT_OK);
     for (int a = 0; a < N_ARRAYS; a++) {
         dt_npy_writer *array = w->array[a];
         w->array[a] = NULL;
@@ -463,7 +504,10 @@ dt_status dt_store_commit(dt_store_writer *w)
     if (w->n_repeats > REPEATS_TOLD) {
         dt_log(DT_LOG_WARN, "%" PRId64 " scenes are others again", w->n_repeats);
     }
-    DT_TRY(dt_store_tracks_write(w->partial, w->meta.frame_rate_hz, w->meta.smooth_s, &w->count));
+    if (w->meta.role != DT_STORE_JOINED) {
+        DT_TRY(dt_store_tracks_write(w->partial, w->meta.frame_rate_hz, w->meta.smooth_s, w->meta.role != DT_STORE_PART,
+                                     &w->count));
+    }
     DT_TRY(pack_arrays(w));
     DT_TRY(dt_store_json_write(w));
     DT_TRY(dt_fs_sync_dir(w->partial));
@@ -485,6 +529,8 @@ void dt_store_destroy(dt_store_writer *w)
     for (int a = 0; a < N_ARRAYS; a++) {
         dt_npy_abandon(w->array[a]);
     }
+    dt_npy_abandon(w->part_hash);
+    dt_npy_abandon(w->part_stat);
     if (!w->is_committed && w->partial != NULL) {
         dt_error kept;
         dt_error_take(&kept, DT_OK); /* the reason for giving up, not what cleaning up may say */

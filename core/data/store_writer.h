@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The writer of a store, for the files that make one: store_write.c takes frames and scenes as they come,
- * store_json_write.c describes what has become of them. Everybody else sees store.h.
+ * store_join.c scenes of parts, store_json_write.c describes what has become of them. Everybody else sees store.h.
  */
 #ifndef DTRAIN_CORE_DATA_STORE_WRITER_H
 #define DTRAIN_CORE_DATA_STORE_WRITER_H
@@ -24,8 +24,12 @@ typedef struct dt_moments {
 typedef struct dt_store_point {
     int64_t rows[N_ARRAYS]; /* of the arrays */
     dt_store_counts count;
-    dt_moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
 } dt_store_point;
+
+typedef struct dt_store_stat {
+    dt_moments node[DT_NODE_FEATURES], edge[DT_EDGE_FEATURES];
+} dt_store_stat;
+enum { DT_STORE_STAT_WIDTH = sizeof(dt_store_stat) / sizeof(double) };
 
 struct dt_store_writer {
     char *path, *partial;
@@ -38,8 +42,9 @@ struct dt_store_writer {
     int32_t scene_map;              /* -1: none */
     dt_bounds scene_extent;         /* of its positions */
     dt_roads_writer roads;
-    dt_live live; /* the vehicles in sight */
-    dt_moments node_stat[DT_NODE_FEATURES], edge_stat[DT_EDGE_FEATURES];
+    dt_live live;                         /* the vehicles in sight */
+    dt_store_stat stat, scene_stat;       /* of the scenes before, of this one */
+    dt_npy_writer *part_hash, *part_stat; /* of a part: scene_hash and scene_stat of each scene */
     dt_packed_errors errors;
     dt_repeats repeats;
     uint64_t scene_hash;
@@ -60,5 +65,10 @@ struct dt_store_writer {
 
 /* store.json into the folder that is written, once everything else is there. DT_EIO, DT_ENOMEM. */
 dt_status dt_store_json_write(dt_store_writer *w) DT_NODISCARD;
+
+/* Of a part, store_part.c: the arrays that a store has not. DT_EIO, DT_ENOMEM. */
+dt_status dt_store_part_open(dt_store_writer *w) DT_NODISCARD;
+dt_status dt_store_part_scene(dt_store_writer *w) DT_NODISCARD; /* the scene that ends */
+dt_status dt_store_part_close(dt_store_writer *w) DT_NODISCARD;
 
 #endif

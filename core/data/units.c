@@ -7,7 +7,6 @@
 #endif
 
 #include "data/units.h"
-#include "base/log.h"
 
 #include <math.h>
 
@@ -46,8 +45,23 @@ typedef struct doubts { /* what would convert each role; 0: nothing is in doubt 
     double factor[DT_N_ROLES];
 } doubts;
 
+/* A line, whatever names of files and columns hold. */
+static void add_line(dt_str *out, const char *fmt, ...) DT_PRINTF(2, 3);
+static void add_line(dt_str *out, const char *fmt, ...)
+{
+    const size_t begin = out->bytes;
+    va_list ap;
+    va_start(ap, fmt);
+    dt_str_addv(out, fmt, ap);
+    va_end(ap);
+    for (size_t i = begin; i < out->bytes; i++) {
+        out->text[i] = out->text[i] == '\n' ? '?' : out->text[i];
+    }
+    dt_str_add(out, "\n");
+}
+
 /* Speeds against positions. */
-static bool doubt_speeds(const dt_units *u, const dt_columns *c, doubts *d)
+static bool doubt_speeds(const dt_units *u, const dt_columns *c, doubts *d, dt_str *out)
 {
     static const struct {
         const char *speeds, *positions; /* NULL: SI */
@@ -60,35 +74,36 @@ static bool doubt_speeds(const dt_units *u, const dt_columns *c, doubts *d)
     const double ratio = u->moving_s >= ENOUGH_S ? u->by_speed / u->by_position : 1;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (fabs(ratio * known[i].speed / known[i].position - 1) < NEAR) {
-            dt_log(DT_LOG_WARN, "%s: speeds are %.2f times what positions say, as if %s%s%s%s%s", c->path, ratio,
-                   known[i].speeds != NULL ? "speeds were in " : "", known[i].speeds != NULL ? known[i].speeds : "",
-                   known[i].speeds != NULL && known[i].positions != NULL ? " and " : "",
-                   known[i].positions != NULL ? "positions were in " : "",
-                   known[i].positions != NULL ? known[i].positions : "");
+            add_line(out, "%s: speeds are %.2f times what positions say, as if %s%s%s%s%s", c->path, ratio,
+                     known[i].speeds != NULL ? "speeds were in " : "", known[i].speeds != NULL ? known[i].speeds : "",
+                     known[i].speeds != NULL && known[i].positions != NULL ? " and " : "",
+                     known[i].positions != NULL ? "positions were in " : "",
+                     known[i].positions != NULL ? known[i].positions : "");
             d->factor[DT_ROLE_SPEED] = known[i].speed;
             d->factor[DT_ROLE_X] = d->factor[DT_ROLE_Y] = known[i].position;
             return true;
         }
     }
     if (ratio > FAR || ratio < 1 / FAR) {
-        dt_log(DT_LOG_WARN,
-               "%s: speeds are %.3g times what positions say at %g Hz: is import.frame_rate_hz right, are they m/s and "
-               "m (import.columns)?",
-               c->path, ratio, c->rate_hz);
+        add_line(
+            out,
+            "%s: speeds are %.3g times what positions say at %g Hz: is import.frame_rate_hz right, are they m/s and "
+            "m (import.columns)?",
+            c->path, ratio, c->rate_hz);
     }
     return false;
 }
 
 /* Positions and speeds that agree may still both be in feet. */
-static void doubt_sizes(const dt_units *u, const dt_columns *c, doubts *d)
+static void doubt_sizes(const dt_units *u, const dt_columns *c, doubts *d, dt_str *out)
 {
     const double length = u->n_lengths > 0 ? u->length / (double)u->n_lengths : 0;
     const double speed = u->moving_s >= ENOUGH_S ? u->by_speed / u->moving_s : 0;
     if (length > LONG_M) {
-        dt_log(DT_LOG_WARN, "%s: vehicles are %.1f m long on average, as if they were in feet", c->path, length);
+        add_line(out, "%s: vehicles are %.1f m long on average, as if they were in feet", c->path, length);
     } else if (speed > FAST_MPS) {
-        dt_log(DT_LOG_WARN, "%s: what moves has %.1f m/s on average, as if speeds and positions were in feet", c->path,
-               speed);
+        add_line(out, "%s: what moves has %.1f m/s on average, as if speeds and positions were in feet", c->path,
+                 speed);
     } else {
         return;
     }
@@ -99,7 +114,7 @@ static void doubt_sizes(const dt_units *u, const dt_columns *c, doubts *d)
 }
 
 /* The whole map, so that it can be used as it stands. */
-static void tell_map(const dt_columns *c, const doubts *d)
+static void tell_map(const dt_columns *c, const doubts *d, dt_str *out)
 {
     dt_str map = {0};
     for (int r = 0; r < DT_N_ROLES; r++) {
@@ -111,25 +126,25 @@ static void tell_map(const dt_columns *c, const doubts *d)
             dt_str_addf(&map, "*%.6g", factor);
         }
     }
-    dt_log(DT_LOG_WARN, "if so, import it anew with --set 'import.columns=%s'", dt_str_text(&map));
+    add_line(out, "if so, import it anew with --set 'import.columns=%s'", dt_str_text(&map));
     dt_str_fini(&map);
 }
 
-void dt_units_warn(const dt_units *u, const dt_columns *c)
+void dt_units_doubt(const dt_units *u, const dt_columns *c, dt_str *out)
 {
     doubts d = {{0}};
-    bool is_doubtful = doubt_speeds(u, c, &d);
+    bool is_doubtful = doubt_speeds(u, c, &d, out);
     if (!is_doubtful) {
-        doubt_sizes(u, c, &d);
+        doubt_sizes(u, c, &d, out);
         is_doubtful = d.factor[DT_ROLE_X] != 0;
     }
     if (u->heading_most > A_TURN_AT_LEAST) {
-        dt_log(DT_LOG_WARN, "%s: headings reach %.4g, and a turn is 6.283 rad: as if they were in degrees", c->path,
-               u->heading_most);
+        add_line(out, "%s: headings reach %.4g, and a turn is 6.283 rad: as if they were in degrees", c->path,
+                 u->heading_most);
         d.factor[DT_ROLE_HEADING] = DEGREE;
         is_doubtful = true;
     }
     if (is_doubtful) {
-        tell_map(c, &d);
+        tell_map(c, &d, out);
     }
 }

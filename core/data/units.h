@@ -18,7 +18,7 @@ typedef struct dt_units {         /* sums over rows, as the column map converts 
 
 /* A row, and where the same vehicle was `before_s` s ago; before_s 0: it was not in sight. */
 void dt_units_add(dt_units *u, const dt_table_row *row, double before_s, double x, double y);
-/* Says what is in doubt, by the log. */
-void dt_units_warn(const dt_units *u, const dt_columns *c);
+/* What is in doubt, a line each: for a warning. */
+void dt_units_doubt(const dt_units *u, const dt_columns *c, dt_str *out);
 
 #endif

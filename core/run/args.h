@@ -18,7 +18,7 @@ typedef struct dt_args {
         *seed;
     const char *every;
     const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *format, *store;
-    const char *print_graph, *max_restarts, *hostfile, *parameters, *step_time, *predict, *language;
+    const char *print_graph, *max_restarts, *hostfile, *parameters, *step_time, *predict, *language, *jobs;
     uint32_t n_words, n_config, n_set;
     bool has_resume, dry_run, no_graphs, trust_plugins, json, quiet, verbose, help;
     int argc;

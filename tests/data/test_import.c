@@ -430,7 +430,7 @@ static void test_order_of_rows(void **state)
 static void test_several_files(void **state)
 {
     (void)state;
-    const dt_import_options opt = {.frame_rate_hz = 5};
+    const dt_import_options opt = {.frame_rate_hz = 5, .part_bytes = 1 << 20};
     put("a.csv", "frame,id,x,y,speed\n0,1,0,0,5\n1,1,1,0,5\n");
     put("b.part.csv", "id,frame,x,y,speed,site\n1,7,0,0,5,hill\n");
     put("rate.csv", "frame,id,x,y,speed,frame_rate_hz\n0,1,0,0,5,10\n");
@@ -497,7 +497,7 @@ static void test_progress(void **state)
     bytes = 2 * t.bytes;
     dt_str_fini(&t);
     seen s = {.is_wrong = false};
-    const dt_import_options opt = {.frame_rate_hz = 5, .progress = see, .progress_user = &s};
+    const dt_import_options opt = {.frame_rate_hz = 5, .part_bytes = 1 << 20, .progress = see, .progress_user = &s};
     close_all();
     assert_ok(dt_data_import((const char *[]){at("a.csv"), at("b.csv")}, 2, at("s"), &opt, &report));
     assert_false(s.is_wrong);
