@@ -152,6 +152,7 @@ static dt_status write_table(table *t, const char *file)
 dt_status dt_data_export(const char *store, const char *file, dt_str *notes)
 {
     dt_store *s = NULL;
+    DT_TRY(dt_store_out_is_free(file));
     DT_TRY(dt_store_open(store, &s));
     table t = {.s = s, .v = dt_store_view_of(s), .track_id = dt_store_track_ids(s)};
     const dt_status st = write_table(&t, file);

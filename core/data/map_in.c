@@ -181,17 +181,31 @@ dt_status dt_map_find(const char *folder, const char *scene, dt_str *path)
                  {"log_map_archive_", ".json", false},
                  {"log_map_archive_", ".json", true}};
     const int n = (int)strcspn(scene, "#");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        dt_str_clear(path);
-        dt_str_addf(path, "%s/", folder);
+    dt_str each = {0};
+    dt_status st = DT_OK;
+    dt_str_clear(path);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && st == DT_OK; i++) {
+        dt_str_clear(&each);
+        dt_str_addf(&each, "%s/", folder);
         if (names[i].is_inside) {
-            dt_str_addf(path, "%.*s/", n, scene);
+            dt_str_addf(&each, "%.*s/", n, scene);
         }
-        dt_str_addf(path, "%s%.*s%s", names[i].before, n, scene, names[i].after);
-        DT_TRY(dt_str_status(path));
-        if (dt_fs_is_file(dt_str_text(path))) {
-            return DT_OK;
+        dt_str_addf(&each, "%s%.*s%s", names[i].before, n, scene, names[i].after);
+        st = dt_str_status(&each);
+        if (st != DT_OK || !dt_fs_is_file(dt_str_text(&each))) {
+            continue;
         }
+        if (path->bytes > 0) {
+            st = DT_FAIL(DT_EDATA, "scene %.*s has two maps, %s and %s: leave one of them in the folder", n, scene,
+                         dt_str_text(path), dt_str_text(&each));
+            continue;
+        }
+        dt_str_add(path, dt_str_text(&each));
+        st = dt_str_status(path);
+    }
+    dt_str_fini(&each);
+    if (st != DT_OK || path->bytes > 0) {
+        return st;
     }
     return DT_FAIL(DT_ENOTFOUND,
                    "there is no map of scene %.*s in %s: %.*s.osm, .net.xml, .json or log_map_archive_%.*s.json", n,

@@ -31,7 +31,8 @@ dt_status dt_map_offset_parse(const char *text, double offset[2]) DT_NODISCARD;
  * map that has none), DT_EIO, DT_ENOMEM. */
 dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *notes, dt_roads *out_p) DT_NODISCARD;
 /* The map of a scene in a folder: SCENE.osm, SCENE.net.xml, SCENE.json, log_map_archive_SCENE.json, or the last one in
- * a folder of the scene's name, as Argoverse 2 has it; a part "SCENE#2" has the map of SCENE. DT_ENOTFOUND. */
+ * a folder of the scene's name, as Argoverse 2 has it; a part "SCENE#2" has the map of SCENE. DT_ENOTFOUND, DT_EDATA
+ * (two of them). */
 dt_status dt_map_find(const char *folder, const char *scene, dt_str *path) DT_NODISCARD;
 /* Reads a map that lies in memory, and keeps nothing: for tests that read millions of them. */
 dt_status dt_map_check(const void *bytes, size_t n_bytes, const char *name, const dt_map_origin *origin) DT_NODISCARD;

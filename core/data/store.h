@@ -72,7 +72,10 @@ typedef struct dt_store_meta {
     double map_near_m;    /* positions of a scene with a map reach so near to its lanes; 0: they may lie anywhere */
 } dt_store_meta;
 
-/* path must not exist, its parent must. A stale <path>.partial is removed. DT_EINVAL, DT_EIO, DT_ENOMEM. */
+/* Nothing that is there is written over: DT_EINVAL where there is a file or a folder of that name. */
+dt_status dt_store_out_is_free(const char *path) DT_NODISCARD;
+/* path must not exist, its parent must, and not within another store. A stale <path>.partial is removed.
+ * DT_EINVAL, DT_EIO, DT_ENOMEM. */
 dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
 dt_status dt_store_scene_begin(dt_store_writer *w) DT_NODISCARD;
 /* frame: number within the scene at the store's rate, larger than the one before; holes become empty frames. time_s is

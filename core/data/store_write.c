@@ -98,6 +98,33 @@ static dt_status open_arrays(dt_store_writer *w, bool of_roads)
     return DT_OK;
 }
 
+dt_status dt_store_out_is_free(const char *path)
+{
+    return !dt_fs_is_dir(path) && !dt_fs_is_file(path)
+               ? DT_OK
+               : DT_FAIL(DT_EINVAL, "%s exists already: remove it or choose another name", path);
+}
+
+/* No folder on the way to path is a store, and neither is the one that a relative path begins in. */
+static dt_status check_outside(const char *path)
+{
+    dt_str mark = {0};
+    dt_status st = DT_OK;
+    for (size_t n = strlen(path); n > 0 && st == DT_OK;) {
+        const char *slash = memrchr(path, '/', n);
+        n = slash == NULL ? 0 : (size_t)(slash - path);
+        dt_str_clear(&mark);
+        dt_str_addf(&mark, "%.*s%sstore.json", (int)n, path, slash != NULL ? "/" : "");
+        st = dt_str_status(&mark);
+        if (st == DT_OK && dt_fs_is_file(dt_str_text(&mark))) {
+            st = DT_FAIL(DT_EINVAL, "%s would lie within another store, the one of %s: choose a place outside of it",
+                         path, dt_str_text(&mark));
+        }
+    }
+    dt_str_fini(&mark);
+    return st;
+}
+
 dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p)
 {
     if (!(meta->frame_rate_hz >= 0.1 && meta->frame_rate_hz <= 1000)) {
@@ -107,9 +134,8 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
         return DT_FAIL(DT_EINVAL, "a smoothing width of %g s is outside [0, %g]", meta->smooth_s, DT_SMOOTH_MAX_S);
     }
     DT_TRY(dt_packing_check(&meta->packing));
-    if (dt_fs_is_dir(path) || dt_fs_is_file(path)) {
-        return DT_FAIL(DT_EINVAL, "%s exists already: remove it or choose another name", path);
-    }
+    DT_TRY(dt_store_out_is_free(path));
+    DT_TRY(check_outside(path));
     dt_store_writer *w = dt_alloc(sizeof(*w));
     dt_str partial = {0};
     if (w == NULL) {

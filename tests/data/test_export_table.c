@@ -84,6 +84,8 @@ static void test_refused(void **state)
     assert_int_equal(dt_data_export(at("nothing"), at("x.csv"), &report), DT_ENOTFOUND);
     put_bytes("first.csv", recording, sizeof(recording) - 1);
     dt_store_close(import("first.csv", "first", &at_10_hz));
+    assert_fails(dt_data_export(at("first"), at("first.csv"), &report), DT_EINVAL, "first.csv exists already");
+    assert_fails(dt_data_export(at("first"), at("first"), &report), DT_EINVAL, "first exists already");
     assert_true(dt_data_export(at("first"), at("no/folder/x.csv"), &report) < 0);
     assert_non_null(strstr(dt_error_text(), "x.csv.partial"));
     static const char *const point[] = {"fs.write:1", "fs.fsync:1", "fs.rename:1"};

@@ -500,6 +500,10 @@ static void test_folder(void **state)
         .frame_rate_hz = 10, .map = maps, .columns = "scene=scene,frame=frame,id=id,x=x,y=y,speed=speed"};
     assert_fails(dt_data_import(src, 1, at("s"), &opt, &notes), DT_ENOTFOUND, "there is no map of scene b in");
     put("maps/b/log_map_archive_b.json", CITY("\"5\":{\"centerline\":[" P("0", "20") "," P("9", "20") "]}"));
+    put("maps/a.net.xml", NET(TOWN));
+    assert_fails(dt_data_import(src, 1, at("s"), &opt, &notes), DT_EDATA, "scene a has two maps, ");
+    assert_non_null(strstr(dt_error_text(), "a.net.xml and "));
+    assert_ok(dt_fs_remove_tree(at("maps/a.net.xml")));
     assert_ok(dt_data_import(src, 1, at("s"), &opt, &notes));
     assert_ok(dt_store_open(at("s"), &s));
     const dt_store_view *v = dt_store_view_of(s);

@@ -211,6 +211,19 @@ static void test_writer_refusals(void **state)
     assert_fails(dt_store_commit(w), DT_EINVAL, "still open");
     dt_store_destroy(w);
     dt_store_destroy(NULL);
+    make_sound("whole");
+    assert_ok(dt_fs_mkdirs(at("whole/below")));
+    const char *const within[] = {"whole/s", "whole/below/s", "whole//s"};
+    for (size_t i = 0; i < 3; i++) {
+        w = NULL;
+        assert_fails(dt_store_create(at(within[i]), &(dt_store_meta){.frame_rate_hz = 2}, &w), DT_EINVAL,
+                     "/s would lie within another store, the one of ");
+    }
+    char here[1024];
+    assert_non_null(getcwd(here, sizeof(here)));
+    assert_int_equal(chdir(at("whole")), 0);
+    assert_fails(dt_store_create("s", &(dt_store_meta){.frame_rate_hz = 2}, &w), DT_EINVAL, "the one of store.json");
+    assert_int_equal(chdir(here), 0);
 }
 
 /* Whatever call fails, nothing is left that looks like a store, and nothing leaks. */
