@@ -32,6 +32,7 @@ typedef struct dt_hdf5_ops {
     dt_status (*put_texts)(dt_hdf5 *f, const char *name, const char *const *text, int64_t n);
     dt_status (*put_number)(dt_hdf5 *f, const char *name, double x);
     dt_status (*open)(const char *path, dt_hdf5 **out_p);
+    int (*has)(dt_hdf5 *f, const char *name); /* is there anything of this name? */
     dt_status (*find)(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t width, int64_t *rows_p);
     dt_status (*read)(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t width, int64_t from, int64_t n, void *out);
     dt_status (*find_texts)(dt_hdf5 *f, const char *name, int64_t *n_p);

@@ -8,6 +8,7 @@
 
 #include "data/hdf5_store.h"
 #include "data/hdf5_file.h"
+#include "data/hdf5_roads.h"
 #include "base/beneath.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -124,6 +125,10 @@ static dt_status put_arrays(const writing *w)
             DT_TRY(put_array(w, &plain[i]));
         }
     }
+    const dt_packed_errors *e = &dt_store_packed(w->s)->errors; /* zeros of what is kept as it is */
+    DT_TRY(put_array(w, &(array){"node_error", DT_F64, 0, DT_NODE_FEATURES, e->node}));
+    DT_TRY(put_array(w, &(array){"edge_error", DT_F64, 0, DT_EDGE_FEATURES, e->edge}));
+    DT_TRY(dt_hdf5_roads_put(w->ops, w->file, v, SMALL_CHUNK, w->gzip));
     DT_TRY(put_slices(w, DT_STORE_NODE, "node", DT_F32, DT_NODE_FEATURES, v->n_rows, w->row_chunk));
     DT_TRY(put_slices(w, DT_STORE_EDGE, "edge", DT_F32, DT_EDGE_FEATURES, v->n_edges, w->edge_chunk));
     DT_TRY(put_slices(w, DT_STORE_EDGE_SRC, "edge_src", DT_I32, 0, v->n_edges, w->edge_chunk));
@@ -215,6 +220,7 @@ dt_status dt_hdf5_export(const char *store, const char *file, const dt_hdf5_opti
         return DT_FAIL(DT_EINVAL, "gzip %d is outside [0, 9], chunks of %" PRId64 " rows, or a path above %d bytes",
                        opt->gzip, opt->chunk_rows, PATH_BYTES);
     }
+    DT_TRY(dt_store_out_is_free(file));
     DT_TRY(open_module(&w.ops));
     DT_TRY(dt_store_open(store, &s));
     const dt_store_view *v = dt_store_view_of(s);
@@ -262,6 +268,7 @@ typedef struct reading {
     int32_t *row_track;
     unsigned char *controlled;
     int64_t *track_id; /* [tracks] */
+    dt_hdf5_roads roads;
     dt_store_writer *writer;
 } reading;
 
@@ -400,6 +407,8 @@ static dt_status copy_scene(reading *r, int64_t scene)
     }
     DT_TRY(r->ops->read_text(r->file, "site", number, site));
     DT_TRY(dt_store_scene_begin(r->writer));
+    const int32_t map = r->roads.n_maps > 0 ? r->roads.scene_map[scene] : -1;
+    DT_TRY(map >= 0 ? dt_store_scene_map(r->writer, r->roads.number[map]) : DT_OK);
     for (int64_t f = r->scene_frame[scene]; f < r->scene_frame[scene + 1]; f++) {
         DT_TRY(copy_frame(r, scene, f, f - r->scene_frame[scene]));
         if (r->opt->progress != NULL && f % TELL_FRAMES == 0) {
@@ -428,6 +437,7 @@ static dt_status read_all(reading *r, const char *out)
         return DT_CONTEXT(DT_EDATA, "%s", r->path);
     }
     DT_TRY(st);
+    DT_TRY(dt_hdf5_roads_read(r->ops, r->file, r->path, r->scenes, r->writer, &r->roads));
     for (int64_t i = 0; i < r->scenes; i++) {
         DT_TRY(copy_scene(r, i));
     }
@@ -466,6 +476,7 @@ dt_status dt_hdf5_import(const char *file, const char *out, const dt_import_opti
     dt_error_take(&kept, st);
     (void)!r.ops->close(r.file);
     dt_store_destroy(r.writer);
+    dt_hdf5_roads_fini(&r.roads);
     dt_free(r.scene_frame);
     dt_free(r.frame_row);
     dt_free(r.vehicle);

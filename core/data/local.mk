@@ -9,7 +9,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/csv.c core/data/csv.h \
 	core/data/export_table.c core/data/export_table.h \
 	core/data/features.c core/data/features.h \
-	core/data/hdf5_file.h core/data/hdf5_store.c core/data/hdf5_store.h \
+	core/data/hdf5_file.h core/data/hdf5_roads.c core/data/hdf5_roads.h core/data/hdf5_store.c core/data/hdf5_store.h \
 	core/data/import.c core/data/import.h \
 	core/data/import_chunks.c \
 	core/data/import_commonroad.c \

@@ -152,6 +152,7 @@ void dt_roads_writer_fini(dt_roads_writer *w)
 typedef struct view {
     const dt_store_view *view;
     const char *path; /* of the store */
+    const char *end;  /* of an array's name there */
 } view;
 
 /* least: of what each has. */
@@ -159,15 +160,15 @@ static dt_status check_pointers(const view *s, const char *name, const int64_t *
                                 int64_t end)
 {
     if (p[0] != 0 || p[n] != end) {
-        return DT_FAIL(DT_EDATA, "%s/%s.npy runs from %" PRId64 " to %" PRId64 ", expected 0 to %" PRId64, s->path,
-                       name, p[0], p[n], end);
+        return DT_FAIL(DT_EDATA, "%s/%s%s runs from %" PRId64 " to %" PRId64 ", expected 0 to %" PRId64, s->path, name,
+                       s->end, p[0], p[n], end);
     }
     for (int64_t i = 0; i < n; i++) {
         if (p[i + 1] < p[i] || p[i + 1] > end || p[i + 1] - p[i] < least) {
             return DT_FAIL(DT_EDATA,
-                           "%s/%s.npy goes from %" PRId64 " to %" PRId64 " at %" PRId64 ", at least %" PRId64
+                           "%s/%s%s goes from %" PRId64 " to %" PRId64 " at %" PRId64 ", at least %" PRId64
                            " more and at most %" PRId64 " can be",
-                           s->path, name, p[i], p[i + 1], i, least, end);
+                           s->path, name, s->end, p[i], p[i + 1], i, least, end);
         }
     }
     return DT_OK;
@@ -176,8 +177,8 @@ static dt_status check_pointers(const view *s, const char *name, const int64_t *
 static dt_status check_range(const view *s, const char *name, int64_t at, double value, double lo, double hi)
 {
     return value >= lo && value <= hi ? DT_OK
-                                      : DT_FAIL(DT_EDATA, "%s/%s.npy: %g at %" PRId64 " is outside [%g, %g]", s->path,
-                                                name, value, at, lo, hi);
+                                      : DT_FAIL(DT_EDATA, "%s/%s%s: %g at %" PRId64 " is outside [%g, %g]", s->path,
+                                                name, s->end, value, at, lo, hi);
 }
 
 static dt_status check_line(const view *s, int64_t lane)
@@ -190,9 +191,9 @@ static dt_status check_line(const view *s, int64_t lane)
         DT_TRY(check_range(s, "lane_width", i, (double)v->lane_width[i], 0, DT_LANE_WIDTH_MAX_M));
         if (i > v->lane_point[lane] && !(hypot(p[0] - p[-2], p[1] - p[-1]) >= DT_LANE_APART_M)) {
             return DT_FAIL(DT_EDATA,
-                           "%s/lane_xy.npy: point %" PRId64 " of lane %" PRId64
+                           "%s/lane_xy%s: point %" PRId64 " of lane %" PRId64
                            " lies on the one before it, they must be %g m apart",
-                           s->path, i, lane, DT_LANE_APART_M);
+                           s->path, s->end, i, lane, DT_LANE_APART_M);
         }
     }
     return DT_OK;
@@ -203,9 +204,9 @@ static dt_status check_lane(const view *s, const char *name, int64_t at, int32_t
 {
     return lane >= first && lane < end ? DT_OK
                                        : DT_FAIL(DT_EDATA,
-                                                 "%s/%s.npy: %" PRId32 " at %" PRId64
+                                                 "%s/%s%s: %" PRId32 " at %" PRId64
                                                  " is no lane of the same map, [%" PRId64 ", %" PRId64 ") are",
-                                                 s->path, name, lane, at, first, end);
+                                                 s->path, name, s->end, lane, at, first, end);
 }
 
 static dt_status check_links(const view *s, int64_t lane, int64_t first, int64_t end)
@@ -218,13 +219,14 @@ static dt_status check_links(const view *s, int64_t lane, int64_t first, int64_t
     for (int64_t k = v->lane_next_ptr[lane]; k < v->lane_next_ptr[lane + 1]; k++) {
         DT_TRY(check_lane(s, "lane_next", k, v->lane_next[k], first, end));
         if (k > v->lane_next_ptr[lane] && v->lane_next[k] <= v->lane_next[k - 1]) {
-            return DT_FAIL(DT_EDATA, "%s/lane_next.npy: successors of lane %" PRId64 " do not ascend at %" PRId64,
-                           s->path, lane, k);
+            return DT_FAIL(DT_EDATA, "%s/lane_next%s: successors of lane %" PRId64 " do not ascend at %" PRId64,
+                           s->path, s->end, lane, k);
         }
     }
     for (int i = 0; i < 2; i++) {
         if (side[i].lane == lane) {
-            return DT_FAIL(DT_EDATA, "%s/%s.npy: lane %" PRId64 " is its own neighbour", s->path, side[i].name, lane);
+            return DT_FAIL(DT_EDATA, "%s/%s%s: lane %" PRId64 " is its own neighbour", s->path, side[i].name, s->end,
+                           lane);
         }
         if (side[i].lane != -1) {
             DT_TRY(check_lane(s, side[i].name, lane, side[i].lane, first, end));
@@ -249,7 +251,7 @@ static dt_status check_map(const view *s, int64_t map)
 dt_status dt_roads_check(const dt_store_view *v, const char *path, void (*forget)(const dt_store *store),
                          const dt_store *store)
 {
-    const view *s = &(view){.view = v, .path = path};
+    const view *s = &(view){.view = v, .path = path, .end = store != NULL ? ".npy" : ""};
     if (v->n_maps == 0) {
         return DT_OK;
     }
@@ -263,7 +265,7 @@ dt_status dt_roads_check(const dt_store_view *v, const char *path, void (*forget
     for (int64_t m = 0; m < v->n_maps; m++) {
         DT_TRY(check_map(s, m));
         const int64_t points = v->lane_point[v->map_lane[m + 1]];
-        if (points - forgotten >= FORGET_POINTS) {
+        if (forget != NULL && points - forgotten >= FORGET_POINTS) {
             forgotten = points;
             forget(store);
         }

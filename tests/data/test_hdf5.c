@@ -66,6 +66,22 @@ static bool export(const char *store, const char *file, int gzip, int64_t chunk_
     return true;
 }
 
+static const dt_hdf5_ops *module(void)
+{
+    static const dt_hdf5_host host = {.struct_size = sizeof(host), .fail = dt_fail};
+    const dt_module_desc d = {.file = "data_hdf5.so",
+                              .build = "core/data/hdf5",
+                              .entry = DT_HDF5_ENTRY,
+                              .what = "HDF5",
+                              .if_none = "",
+                              .if_wrong = ""};
+    dt_hdf5_module_fn *entry = NULL;
+    assert_ok(dt_module_open(&d, (void **)(void *)&entry));
+    const dt_hdf5_ops *ops = entry(&host);
+    assert_non_null(ops);
+    return ops;
+}
+
 static void assert_same(const dt_store *a, const dt_store *b)
 {
     const dt_store_view *v = dt_store_view_of(a), *w = dt_store_view_of(b);
@@ -115,6 +131,145 @@ static void test_there_and_back(void **state)
     dt_store_close(plain);
 }
 
+/* By how much features are off, the file says as the store does. */
+static void test_errors_told(void **state)
+{
+    (void)state;
+    static const uint32_t kept[] = {DT_KEPT_F32, DT_KEPT_F16, DT_KEPT_I8};
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        double node[9], edge[4];
+        dt_hdf5 *f = NULL;
+        dt_store *s = NULL;
+        make("s", &(dt_packing){.features = kept[i]});
+        if (!export("s", "s.h5", 1, 0)) {
+            skip();
+        }
+        assert_ok(module()->open(at("s.h5"), &f));
+        assert_ok(module()->read(f, "node_error", DT_F64, 0, 0, 9, node));
+        assert_ok(module()->read(f, "edge_error", DT_F64, 0, 0, 4, edge));
+        assert_ok(module()->close(f));
+        assert_ok(dt_store_open(at("s"), &s));
+        assert_memory_equal(node, dt_store_packed(s)->errors.node, sizeof(node));
+        assert_memory_equal(edge, dt_store_packed(s)->errors.edge, sizeof(edge));
+        assert_true((node[0] > 0) == (kept[i] == DT_KEPT_I8));
+        dt_store_close(s);
+        assert_ok(dt_fs_remove_tree(at("s")));
+        assert_ok(dt_fs_remove_tree(at("s.h5")));
+    }
+}
+
+static void assert_refused(const char *file, const dt_import_options *opt, dt_status st, const char *text)
+{
+    assert_fails(dt_data_import(&file, 1, at("t"), opt, &notes), st, text);
+    assert_false(dt_fs_is_dir(at("t")));
+}
+
+/* The array that lies in a plain file as these bytes, replaced. */
+static void put_changed(const char *from, const char *to, const void *old, const void *now, size_t bytes)
+{
+    char *file = NULL;
+    size_t n = 0;
+    assert_ok(dt_fs_read_all(at(from), SIZE_MAX / 2, &file, &n));
+    char *place = memmem(file, n, old, bytes);
+    assert_non_null(place);
+    memcpy(place, now, bytes);
+    put_bytes(to, file, n);
+    dt_free(file);
+}
+
+/* ---- roads ------------------------------------------------------------------------------------------------------- */
+
+/* Two lanes, each leads to the other, from (x, 0). */
+static void street(double x, bool is_linked, dt_roads *out)
+{
+    const double first[] = {x, 0, x + 50, 0}, second[] = {x + 50, 0, x + 80, 10, x + 90, 30}, width[] = {3, 3.5, 4};
+    int32_t a = 0, b = 0;
+    *out = (dt_roads){.n_lanes = 0};
+    assert_ok(dt_roads_lane(out, "a", &(dt_road_lane){7, DT_LANE_ROAD, 13.5, first, width, 2}, &a));
+    assert_ok(dt_roads_lane(out, "b", &(dt_road_lane){9, DT_LANE_RAMP, 0, second, NULL, 3}, &b));
+    assert_ok(is_linked ? dt_roads_link(out, a, b) : DT_OK);
+    assert_ok(is_linked ? dt_roads_link(out, b, a) : DT_OK);
+    out->left[0] = is_linked ? -1 : 1;
+    assert_ok(dt_roads_seal(out));
+}
+
+/* Scenes 0 and 2 on a map, scene 1 on none; is_linked: of none of its lanes another follows where it is false. */
+static void make_streets(const char *name, bool is_linked)
+{
+    dt_store_writer *w = NULL;
+    dt_roads roads;
+    int32_t map[2];
+    assert_ok(dt_store_create(at(name), &(dt_store_meta){.frame_rate_hz = 5, .source = "t"}, &w));
+    for (int i = 0; i < 2; i++) {
+        street(1000 * i, is_linked, &roads);
+        assert_ok(dt_store_map(w, i == 0 ? "town, north" : "town", &roads, &map[i]));
+        dt_roads_fini(&roads);
+    }
+    for (int s = 0; s < 3; s++) {
+        char scene[2] = {(char)('a' + s), '\0'};
+        const dt_vehicle v = {.id = s, .x = s, .speed = 1, .length = 4, .width = NAN, .stop_distance = NAN};
+        assert_ok(dt_store_scene_begin(w));
+        assert_ok(s == 1 ? DT_OK : dt_store_scene_map(w, map[s / 2]));
+        assert_ok(dt_store_frame(w, 0, 0, &v, 1));
+        assert_ok(dt_store_scene_end(w, scene, "x"));
+    }
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+}
+
+static void test_roads(void **state)
+{
+    (void)state;
+    const dt_import_options opt = {0};
+    for (int is_linked = 0; is_linked < 2; is_linked++) {
+        dt_store *there = NULL, *back = NULL;
+        make_streets("s", is_linked);
+        if (!export("s", "s.h5", 1, 0)) {
+            skip();
+        }
+        const char *file = at("s.h5");
+        assert_ok(dt_data_import(&file, 1, at("t"), &opt, &notes));
+        assert_ok(dt_store_open(at("s"), &there));
+        assert_ok(dt_store_open(at("t"), &back));
+        assert_same(there, back); /* the digest has every array of the roads, and their names */
+        assert_int_equal(dt_store_view_of(back)->n_maps, 2);
+        assert_string_equal(dt_store_view_of(back)->map[0], "town, north");
+        assert_int_equal(dt_store_view_of(back)->n_lane_links, is_linked ? 4 : 0);
+        dt_store_close(there);
+        dt_store_close(back);
+        assert_ok(dt_fs_remove_tree(at("t")));
+        assert_ok(dt_fs_remove_tree(at("s")));
+        assert_ok(is_linked ? DT_OK : dt_fs_remove_tree(at("s.h5")));
+    }
+}
+
+/* Arrays of roads that do not fit each other. */
+static void test_bad_roads(void **state)
+{
+    (void)state;
+    const dt_import_options opt = {0};
+    make_streets("s", true);
+    if (!export("s", "s.h5", 0, 0)) {
+        skip();
+    }
+    const int32_t kinds[4] = {DT_LANE_ROAD, DT_LANE_RAMP, DT_LANE_ROAD, DT_LANE_RAMP}, odd[4] = {1, 99, 1, 3};
+    const int64_t lanes[3] = {0, 2, 4}, none[3] = {0, 4, 4};
+    const int64_t points[5] = {0, 2, 5, 7, 10}, beyond[5] = {0, 2, 1 << 30, 7, 10};
+    const int32_t scenes[3] = {0, -1, 1}, third[3] = {0, -1, 2}, links[4] = {1, 0, 3, 2}, across[4] = {1, 0, 1, 2};
+    put_changed("s.h5", "z.h5", kinds, odd, sizeof(kinds));
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "z.h5/lane_kind: 99 at 1 is outside [0, 8]");
+    put_changed("s.h5", "z.h5", lanes, none, sizeof(lanes));
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "z.h5/map_lane goes from 4 to 4 at 1");
+    put_changed("s.h5", "z.h5", points, beyond, sizeof(points));
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "z.h5/lane_point goes from 2 to 1073741824 at 1");
+    put_changed("s.h5", "z.h5", scenes, third, sizeof(scenes));
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "z.h5/scene_map: 2 at 2 is outside [-1, 1]");
+    put_changed("s.h5", "z.h5", links, across, sizeof(links));
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "z.h5/lane_next: 1 at 2 is no lane of the same map");
+    put_changed("s.h5", "z.h5", "lane_limit", "lane_limiu", 10);
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "has no array lane_limit");
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -128,6 +283,8 @@ static void test_refusals(void **state)
     if (!export("s", "s.h5", 1, 0)) {
         skip();
     }
+    assert_fails(dt_hdf5_export(at("s"), at("s.h5"), &(dt_hdf5_options){0}, &notes), DT_EINVAL,
+                 "s.h5 exists already: remove it or choose another name");
     const char *const both[] = {at("s.h5"), at("s.csv")};
     assert_fails(dt_data_import(both, 2, at("t"), &opt, &notes), DT_EINVAL, "is HDF5, which is imported alone");
     assert_fails(dt_hdf5_export(at("none"), at("x.h5"), &(dt_hdf5_options){0}, &notes), DT_ENOTFOUND, "no store");
@@ -158,7 +315,7 @@ static int export_limited(size_t bytes)
         signal(SIGXFSZ, SIG_IGN);
         const dt_hdf5_options opt = {.gzip = 0};
         const dt_status st =
-            setrlimit(RLIMIT_FSIZE, &limit) == 0 ? dt_hdf5_export(at("s"), at("s.h5"), &opt, &notes) : DT_OK;
+            setrlimit(RLIMIT_FSIZE, &limit) == 0 ? dt_hdf5_export(at("s"), at("x.h5"), &opt, &notes) : DT_OK;
         exit(st == DT_EIO ? 1 : 2);
     }
     int status = 0;
@@ -169,41 +326,19 @@ static int export_limited(size_t bytes)
 static void test_full_disk(void **state)
 {
     (void)state;
-    char *before = NULL, *after = NULL;
-    size_t n = 0, n_after = 0;
+    char *whole = NULL;
+    size_t n = 0;
     make("s", &(dt_packing){0});
     if (!export("s", "s.h5", 0, 0)) {
         skip();
     }
-    assert_ok(dt_fs_read_all(at("s.h5"), SIZE_MAX / 2, &before, &n));
+    assert_ok(dt_fs_read_all(at("s.h5"), SIZE_MAX / 2, &whole, &n));
+    dt_free(whole);
     for (int i = 1; i < 8; i++) {
         assert_int_equal(export_limited(n * (size_t)i / 8), 1);
-        assert_false(dt_fs_is_file(at("s.h5.partial")));
-        assert_ok(dt_fs_read_all(at("s.h5"), SIZE_MAX / 2, &after, &n_after));
-        assert_int_equal(n, n_after);
-        assert_memory_equal(before, after, n);
-        dt_free(after);
+        assert_false(dt_fs_is_file(at("x.h5.partial")));
+        assert_false(dt_fs_is_file(at("x.h5")));
     }
-    dt_free(before);
-}
-
-static void assert_refused(const char *file, const dt_import_options *opt, dt_status st, const char *text)
-{
-    assert_fails(dt_data_import(&file, 1, at("t"), opt, &notes), st, text);
-    assert_false(dt_fs_is_dir(at("t")));
-}
-
-/* The array that lies in a plain file as these bytes, replaced. */
-static void put_changed(const char *from, const char *to, const void *old, const void *now, size_t bytes)
-{
-    char *file = NULL;
-    size_t n = 0;
-    assert_ok(dt_fs_read_all(at(from), SIZE_MAX / 2, &file, &n));
-    char *place = memmem(file, n, old, bytes);
-    assert_non_null(place);
-    memcpy(place, now, bytes);
-    put_bytes(to, file, n);
-    dt_free(file);
 }
 
 static void test_keys(void **state)
@@ -224,13 +359,6 @@ static void test_keys(void **state)
 /* Two scenes of one vehicle at one moment. */
 static void write_names(const char *name, const char *const scene[2], const char *const site[2])
 {
-    static const dt_hdf5_host host = {.struct_size = sizeof(host), .fail = dt_fail};
-    const dt_module_desc d = {.file = "data_hdf5.so",
-                              .build = "core/data/hdf5",
-                              .entry = DT_HDF5_ENTRY,
-                              .what = "HDF5",
-                              .if_none = "",
-                              .if_wrong = ""};
     static const int64_t begins[3] = {0, 1, 2}, id[2] = {4, 5};
     static const int32_t numbers[2] = {0, 1};
     static const double times[2] = {0}, pose[6] = {1, 2, 0, 3, 4, 0};
@@ -246,11 +374,8 @@ static void write_names(const char *name, const char *const scene[2], const char
              {"pose", DT_F64, 3, 2, pose},          {"motion", DT_F32, 4, 2, motion},
              {"row_track", DT_I32, 0, 2, numbers},  {"track_id", DT_I64, 0, 2, id},
              {"stop_distance", DT_F32, 0, 2, stop}, {"controlled", DT_U8, 0, 2, none}};
-    dt_hdf5_module_fn *entry = NULL;
+    const dt_hdf5_ops *ops = module();
     dt_hdf5 *f = NULL;
-    assert_ok(dt_module_open(&d, (void **)(void *)&entry));
-    const dt_hdf5_ops *ops = entry(&host);
-    assert_non_null(ops);
     assert_ok(dt_fs_remove_tree(at(name)));
     assert_ok(ops->create(at(name), &f));
     for (size_t i = 0; i < sizeof(a) / sizeof(a[0]); i++) {
@@ -295,6 +420,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_there_and_back, begin, finish),
+        cmocka_unit_test_setup_teardown(test_errors_told, begin, finish),
+        cmocka_unit_test_setup_teardown(test_roads, begin, finish),
+        cmocka_unit_test_setup_teardown(test_bad_roads, begin, finish),
         cmocka_unit_test_setup_teardown(test_refusals, begin, finish),
         cmocka_unit_test_setup_teardown(test_full_disk, begin, finish),
         cmocka_unit_test_setup_teardown(test_keys, begin, finish),

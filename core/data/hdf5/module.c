@@ -219,6 +219,11 @@ static dt_status check_storage(const dt_hdf5 *f, const char *name, int64_t rows,
     return DT_OK;
 }
 
+static int has(dt_hdf5 *f, const char *name)
+{
+    return H5Lexists(f->file, name, H5P_DEFAULT) > 0;
+}
+
 static dt_status enter(dt_hdf5 *f, const char *name)
 {
     H5L_info_t link;
@@ -227,7 +232,7 @@ static dt_status enter(dt_hdf5 *f, const char *name)
         return DT_OK;
     }
     leave(f);
-    if (H5Lexists(f->file, name, H5P_DEFAULT) <= 0) {
+    if (!has(f, name)) {
         return FAIL(DT_EDATA, "%s has no array %s", f->path, name);
     }
     if (H5Lget_info(f->file, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD ||
@@ -329,6 +334,7 @@ static const dt_hdf5_ops ops = {.version = DT_HDF5_VERSION,
                                 .put_texts = put_texts,
                                 .put_number = put_number,
                                 .open = open_file,
+                                .has = has,
                                 .find = find,
                                 .read = read_rows,
                                 .find_texts = find_texts,
