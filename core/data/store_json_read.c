@@ -252,6 +252,13 @@ static bool has_control(const char *name)
     return *name != '\0';
 }
 
+static dt_status check_text(const char *file, const char *what, int64_t i, const char *name)
+{
+    return has_control(name) ? DT_FAIL(DT_EDATA, "%s: the name of %s %" PRId64 ", \"%.200s\", has control characters",
+                                       file, what, i, name)
+                             : DT_OK;
+}
+
 /* Names stand for scenes and sites in splits, merges, reports and tables: each for one, on one line. */
 static dt_status check_names(const char *file, const char *what, char *const *list, int64_t n)
 {
@@ -260,12 +267,10 @@ static dt_status check_names(const char *file, const char *what, char *const *li
     for (int64_t i = 0; i < n && st == DT_OK; i++) {
         bool is_new = false;
         int32_t number = 0;
-        if (has_control(list[i])) {
-            st = DT_FAIL(DT_EDATA, "%s: the name of %s %" PRId64 ", \"%.200s\", has control characters", file, what, i,
-                         list[i]);
-            break;
+        st = check_text(file, what, i, list[i]);
+        if (st == DT_OK) {
+            st = dt_names_add(&seen, list[i], &number, &is_new);
         }
-        st = dt_names_add(&seen, list[i], &number, &is_new);
         if (st == DT_OK && !is_new) {
             st = DT_FAIL(DT_EDATA, "%s: %s %" PRId64 " is called \"%.200s\", as %s %" PRId32 " is: names differ", file,
                          what, i, list[i], what, number);
@@ -326,6 +331,9 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
     }
     DT_TRY(check_names(name, "scene", s->scene, s->n_scenes));
     DT_TRY(check_names(name, "site", s->site, s->n_sites));
+    for (int64_t i = 0; i < s->n_maps; i++) { /* maps may be called the same: scenarios that were moved have each one */
+        DT_TRY(check_text(name, "map", i, s->map[i]));
+    }
     return check_road_counts(s, name);
 }
 

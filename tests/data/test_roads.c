@@ -325,6 +325,7 @@ static void test_damage(void **state)
     SPOIL("lane_right", int32_t, DT_I32, 0, 1, 1, "lane_right.npy: lane 1 is its own neighbour");
     assert_int_equal(unlink(at("s/lane_left.npy")), 0);
     expect_refused("lane_left.npy is missing from the store");
+    spoil_description("\"town\"", "\"to\\nwn\"", "the name of map 0, \"to?wn\", has control characters");
     spoil_description("\"maps\":2", "\"maps\":1", "counts of roads contradict each other (1 maps, 2 named");
     spoil_description("\"maps\":2", "\"maps\":0", "counts of roads contradict each other");
     spoil_description("\"maps\":2", "\"maps\":-2", "counts of roads contradict each other");
