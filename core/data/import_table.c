@@ -10,6 +10,7 @@
 #include "data/columns.h"
 #include "data/csv.h"
 #include "data/import.h"
+#include "data/lane_markings.h"
 #include "data/recording_meta.h"
 #include "data/rows.h"
 #include "base/err.h"
@@ -32,7 +33,10 @@ typedef struct table {
     dt_str stem; /* the scene of a table that names none */
     dt_str site; /* of a table without a column for it */
     int64_t n_persons;
-    double time0; /* of the first row */
+    dt_recording_meta meta; /* zeroed: there is none */
+    double x[2];            /* where vehicles were, the least and the greatest */
+    int32_t scene;          /* of the last row; -1: none yet */
+    double time0;           /* of the first row */
     bool has_time0;
 } table;
 
@@ -220,10 +224,10 @@ static dt_status read_meta(table *t, dt_recording_meta *meta, bool *has_p)
 static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
 {
     dt_columns *c = &t->columns;
-    dt_recording_meta meta = {.has_utm = false};
+    const dt_recording_meta *meta = &t->meta;
     bool has_meta = false;
     DT_TRY(dt_columns_find(c, t->csv, t->opt->columns, t->opt->frame_rate_hz));
-    DT_TRY(read_meta(t, &meta, &has_meta));
+    DT_TRY(read_meta(t, &t->meta, &has_meta));
     const dt_status st = dt_csv_next(t->csv, cell_p, n_p);
     if (st == DT_DONE) {
         return DT_FAIL(DT_EDATA, "%s holds no data: a header and no row", dt_csv_path(t->csv));
@@ -231,7 +235,7 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
     DT_TRY(st);
     DT_TRY(check_cells(t, *n_p));
     DT_TRY(dt_columns_rate(c, *cell_p));
-    DT_TRY(find_site(t, has_meta ? &meta : NULL));
+    DT_TRY(find_site(t, has_meta ? meta : NULL));
     DT_TRY(find_stem(t));
     dt_columns_tell(c, t->notes);
     char layout[256];
@@ -243,8 +247,43 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
                                                        .is_heading_fixed = c->layout.is_heading_fixed,
                                                        .is_front = c->layout.is_front,
                                                        .may_repeat = c->layout.is_portal,
-                                                       .has_utm = meta.has_utm,
-                                                       .utm = {meta.utm[0], meta.utm[1]}});
+                                                       .has_utm = meta->has_utm,
+                                                       .utm = {meta->utm[0], meta->utm[1]}});
+}
+
+static void note_place(table *t, const dt_table_row *row)
+{
+    const double reach = isnan(row->length) ? 0 : 0.5 * row->length;
+    t->x[0] = t->scene < 0 ? row->x - reach : fmin(t->x[0], row->x - reach);
+    t->x[1] = t->scene < 0 ? row->x + reach : fmax(t->x[1], row->x + reach);
+    t->scene = row->scene;
+}
+
+/* The lanes between the lines that highD names become the scene's map, unless the options name one. */
+static dt_status keep_markings(table *t)
+{
+    const bool has_map = t->opt->map != NULL && t->opt->map[0] != '\0';
+    dt_roads roads = {.n_lanes = 0};
+    int32_t number = -1;
+    if (t->scene < 0 || has_map || !t->columns.layout.is_corner) {
+        return DT_OK;
+    }
+    DT_TRY(dt_roads_of_markings(&t->meta, t->x, dt_csv_path(t->csv), &roads));
+    if (roads.n_lanes == 0) {
+        return DT_OK;
+    }
+    dt_str name = {0};
+    dt_status st = dt_rows_stem(dt_csv_path(t->csv), &name);
+    if (st == DT_OK) {
+        st = dt_rows_map(t->rows, dt_str_text(&name), &roads, &number);
+    }
+    if (st == DT_OK) {
+        dt_rows_scene_map(t->rows, t->scene, number);
+        dt_str_addf(t->notes, "%" PRId64 " lanes between lane markings: map %s\n", roads.n_lanes, dt_str_text(&name));
+    }
+    dt_roads_fini(&roads);
+    dt_str_fini(&name);
+    return st;
 }
 
 static dt_status read_rows(table *t)
@@ -259,6 +298,7 @@ static dt_status read_rows(table *t)
         if (is_person) {
             t->n_persons++;
         } else {
+            note_place(t, &row);
             DT_TRY(dt_rows_add(t->rows, &row));
         }
         st = dt_csv_next(t->csv, &cell, &n);
@@ -269,7 +309,7 @@ static dt_status read_rows(table *t)
     if (st == DT_DONE && t->n_persons > 0) {
         dt_str_addf(t->notes, "%" PRId64 " rows of people on foot and on bicycles: left out\n", t->n_persons);
     }
-    return st == DT_DONE ? DT_OK : st;
+    return st == DT_DONE ? keep_markings(t) : st;
 }
 
 static dt_status read_table(table *t, dt_status opened)
@@ -287,14 +327,14 @@ static dt_status read_table(table *t, dt_status opened)
 
 dt_status dt_table_read(const char *path, const dt_import_options *opt, dt_str *notes, dt_rows *rows)
 {
-    table t = {.opt = opt, .notes = notes, .rows = rows};
+    table t = {.opt = opt, .notes = notes, .rows = rows, .scene = -1};
     return read_table(&t, dt_csv_open(path, &t.csv));
 }
 
 dt_status dt_table_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt)
 {
     dt_str notes = {0};
-    table t = {.opt = opt, .notes = &notes};
+    table t = {.opt = opt, .notes = &notes, .scene = -1};
     dt_status st = dt_rows_create(NULL, opt, &notes, &t.rows);
     if (st == DT_OK) {
         st = read_table(&t, dt_csv_open_mem(bytes, n_bytes, name, &t.csv));

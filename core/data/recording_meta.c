@@ -18,12 +18,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum { RATE, LOCATION, N_NEEDED, UTM_X = N_NEEDED, UTM_Y, RECORDING, N_WANTED };
-static const char *const wanted[N_WANTED] = {[RATE] = "frameRate",
-                                             [LOCATION] = "locationId",
-                                             [UTM_X] = "xUtmOrigin",
-                                             [UTM_Y] = "yUtmOrigin",
-                                             [RECORDING] = "recordingId"};
+enum { RATE, LOCATION, N_NEEDED, UTM_X = N_NEEDED, UTM_Y, RECORDING, LIMIT, UPPER, LOWER, N_WANTED };
+#define MARKING_MOST_M 1e3
+#define LIMIT_MOST_MPS 150.0
+static const char *const wanted[N_WANTED] = {
+    [RATE] = "frameRate",          [LOCATION] = "locationId",    [UTM_X] = "xUtmOrigin",
+    [UTM_Y] = "yUtmOrigin",        [RECORDING] = "recordingId",  [LIMIT] = "speedLimit",
+    [UPPER] = "upperLaneMarkings", [LOWER] = "lowerLaneMarkings"};
 
 /* A number of the row. */
 static dt_status number_of(const dt_csv *csv, char *const *cell, const int at[N_WANTED], int which, double lo,
@@ -37,10 +38,56 @@ static dt_status number_of(const dt_csv *csv, char *const *cell, const int at[N_
     return DT_OK;
 }
 
+/* "8.51;12.59;16.43": lines from top to bottom, as many as there are. */
+static dt_status read_markings(const dt_csv *csv, const char *cell, int which, double out[DT_MARKINGS_MOST], int *n_p)
+{
+    const char *from = cell;
+    int n = 0;
+    while (*from != '\0') {
+        char text[32] = "";
+        const size_t bytes = strcspn(from, ";");
+        if (bytes < sizeof(text)) {
+            memcpy(text, from, bytes);
+        }
+        if (n == DT_MARKINGS_MOST || !dt_parse_f64(text, &out[n]) ||
+            !(fabs(out[n]) <= MARKING_MOST_M && (n == 0 || out[n] > out[n - 1]))) {
+            return DT_FAIL(DT_EDATA,
+                           "%s:%" PRId64 ": %s is \"%.60s\", not at most %d rising numbers up to %g between ';'",
+                           dt_csv_path(csv), dt_csv_line(csv), wanted[which], cell, DT_MARKINGS_MOST, MARKING_MOST_M);
+        }
+        n++;
+        from += bytes;
+        from += *from == ';';
+    }
+    if (n == 1) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", one line alone: a lane lies between two",
+                       dt_csv_path(csv), dt_csv_line(csv), wanted[which], cell);
+    }
+    *n_p = n;
+    return DT_OK;
+}
+
+/* What is not in every table: the limit (-1: none), and the lines of the carriageways. */
+static dt_status read_road(const dt_csv *csv, char *const *cell, const int at[N_WANTED], dt_recording_meta *m)
+{
+    if (at[LIMIT] >= 0) {
+        DT_TRY(number_of(csv, cell, at, LIMIT, -1, LIMIT_MOST_MPS, &m->speed_limit));
+        m->speed_limit = fmax(0, m->speed_limit);
+    }
+    for (int k = 0; k < 2; k++) {
+        const int column = at[UPPER + k];
+        DT_TRY(column >= 0 ? read_markings(csv, cell[column], UPPER + k, m->marking[k], &m->n_markings[k]) : DT_OK);
+    }
+    return DT_OK;
+}
+
 dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
 {
     char *const *cell = NULL;
-    int n = 0, n_header = 0, at[N_WANTED] = {-1, -1, -1, -1, -1};
+    int n = 0, n_header = 0, at[N_WANTED];
+    for (int w = 0; w < N_WANTED; w++) {
+        at[w] = -1;
+    }
     const dt_status st = dt_csv_next(csv, &cell, &n_header);
     if (st != DT_OK) {
         return st == DT_DONE ? DT_FAIL(DT_EDATA, "%s holds no data: not even a header line", dt_csv_path(csv)) : st;
@@ -83,6 +130,7 @@ dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
         DT_TRY(number_of(csv, cell, at, UTM_X, -1e7, 1e7, &meta.utm[0]));
         DT_TRY(number_of(csv, cell, at, UTM_Y, -2e7, 2e7, &meta.utm[1]));
     }
+    DT_TRY(read_road(csv, cell, at, &meta));
     *out_p = meta;
     return DT_OK;
 }

@@ -166,7 +166,7 @@ static void test_highd(void **state)
     put("01_tracks.csv", dt_str_text(&t));
     dt_str_fini(&t);
     assert_fails(import_with("01_tracks.csv", NULL), DT_EDATA, "01_recordingMeta.csv");
-    put("01_recordingMeta.csv", HIGHD_META "1,25,4,-1,9.2017,Tue,08:38,900,1,1,2,1,1,3;7,12;16\n");
+    put("01_recordingMeta.csv", HIGHD_META "1,25,4,-1,9.2017,Tue,08:38,900,1,1,2,1,1,3;7,12;16;21\n");
     const dt_store_view *v = import("01_tracks.csv", &(dt_import_options){.smooth_s = 0});
     assert_true(v->frame_rate_hz == 25);
     assert_int_equal(v->n_rows, 5);
@@ -185,7 +185,38 @@ static void test_highd(void **state)
     assert_fails(import_with("01_tracks.csv", &(dt_import_options){.frame_rate_hz = 10}), DT_EINVAL,
                  "recorded at 25 Hz, import.frame_rate_hz is 10");
 
+    v = import("01_tracks.csv", NULL); /* its lanes lie between the lines */
+    assert_int_equal(v->n_maps, 1);
+    assert_int_equal(v->scene_map[0], 0);
+    assert_string_equal(v->map[0], "01_tracks");
+    const double xy[] = {210, -5, 100, -5, 100, -14, 210, -14, 100, -18.5, 210, -18.5};
+    const float width[] = {4, 4, 4, 4, 5, 5};
+    const int64_t id[] = {2, 4, 5};
+    const int32_t left[] = {-1, -1, 1}, right[] = {-1, 2, -1};
+    assert_int_equal(v->n_lanes, 3);
+    for (int i = 0; i < 12; i++) {
+        assert_true(fabs(v->lane_xy[i] - xy[i]) < 1e-9);
+    }
+    assert_memory_equal(v->lane_width, width, sizeof(width));
+    assert_memory_equal(v->lane_id, id, sizeof(id));
+    assert_memory_equal(v->lane_left, left, sizeof(left));
+    assert_memory_equal(v->lane_right, right, sizeof(right));
+    assert_true(v->lane_kind[0] == DT_LANE_HIGHWAY && v->lane_limit[2] == 0); /* -1: no limit */
+    assert_non_null(strstr(dt_str_text(&report), "3 lanes between lane markings: map 01_tracks"));
+    put("01_recordingMeta.csv", "id,frameRate,locationId,speedLimit,upperLaneMarkings,lowerLaneMarkings\n"
+                                "1,25,4,36.11,3.00;7.00;10.50,\n");
+    v = import("01_tracks.csv", NULL);
+    assert_int_equal(v->n_lanes, 2);
+    assert_true(v->lane_left[0] == 1 && v->lane_left[1] == -1 && v->lane_right[1] == 0 && v->lane_right[0] == -1);
+    assert_true(v->lane_id[1] == 3 && v->lane_limit[0] == 36.11f);
+
     static const char *const bad[][2] = {
+        {"id,frameRate,locationId,upperLaneMarkings\n1,25,4,3;7;7\n",
+         "upperLaneMarkings is \"3;7;7\", not at most 32 rising numbers up to 1000 between ';'"},
+        {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3;x\n", "lowerLaneMarkings is \"3;x\""},
+        {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3;;5\n", "lowerLaneMarkings is \"3;;5\""},
+        {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3\n", "is \"3\", one line alone: a lane lies between two"},
+        {"id,frameRate,locationId,speedLimit\n1,25,4,500\n", "speedLimit is \"500\", not a number in [-1, 150]"},
         {"", "holds no data: not even a header"},
         {"id,frameRate\n1,25\n", "01_recordingMeta.csv:1: there is no column \"locationId\""},
         {"frameRate,locationId\n", "a header and no row"},
