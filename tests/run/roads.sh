@@ -3,7 +3,7 @@
 #
 # Training on recordings with roads: a world model reads them, threads, virtual ranks and a resume change no bit, and
 # where a store has none, or nobody asks, nothing of it is there. What was trained with roads serves where there are
-# none. The recordings are scenarios of CommonRoad written here: cars round a bend, two lanes and a branch.
+# none. Stores in fewer bits and packed ones train to the same bits, too. The recordings are scenarios of CommonRoad written here: cars round a bend, two lanes and a branch.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
@@ -102,6 +102,34 @@ awk '{
     if (d <= 0 || d * d > substr($0, RSTART + 18, RLENGTH - 18) + 0.0026) exit 1
     n++
 } END { exit n != 6 }' "$work/world_lstm/metrics.jsonl" || fail "distances are none, or more than their squares allow"
+# the same recording in fewer bits, in packed blocks: threads, ranks and a resume change no bit, and neither does packing
+with="--set models.world=world_gru --set data_trajectory.lanes=true"
+keep() { # NAME [options]
+    kept=$1
+    shift
+    "$dtrain" data merge "$work/roads" --out "$work/$kept" -q "$@" 2>"$work/err"
+}
+packed=zstd
+keep f32 --set store.compress=zstd || packed=none
+for bits in f32 f16 i8; do
+    [ $bits != f32 ] || [ $packed = zstd ] || continue # the plain one was trained above
+    # shellcheck disable=SC2086
+    {
+        [ $bits = f32 ] || keep $bits --set store.features=$bits --set store.compress=$packed || fail "keeping as $bits"
+        train $bits-ranks $bits $with --set comm.backend=sim --set comm.ranks=3 --set data_trajectory.cache_mb=1
+        train $bits-part $bits $with --max-steps 3 --threads 3
+        train $bits-part $bits $with --resume "$work/$bits-part" --threads 3
+        same $bits-part $bits-ranks "$bits, 3 threads, resumed, and 3 ranks"
+        if [ $bits = f32 ]; then
+            same f32-ranks world_gru "packed"
+            continue
+        fi
+        differs $bits-ranks world_gru "$bits"
+        keep $bits-plain --set store.features=$bits || fail "keeping as $bits, not packed"
+        train $bits-plain-run $bits-plain $with --threads 1
+        same $bits-plain-run $bits-ranks "$bits, packed and not"
+    }
+done
 
 train blind roads
 differs blind world_lstm "roads are read"
