@@ -319,7 +319,8 @@ static dt_status import_any(const char *const *src, uint32_t n_src, const char *
 {
     if (dt_fs_is_dir(src[0])) {
         DT_TRY(check_map_keys(opt));
-        return dt_import_chunks(src[0], out, opt, notes);
+        return dt_numpy_is(src[0]) ? dt_import_numpy(src[0], out, opt, notes)
+                                   : dt_import_chunks(src[0], out, opt, notes);
     }
     for (uint32_t i = 0; i < n_src; i++) {
         if (dt_hdf5_is(src[i])) {
@@ -341,11 +342,13 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
     for (uint32_t i = 0; i < n_src; i++) {
         const bool is_folder = dt_fs_is_dir(src[i]);
         if (!is_folder && !dt_fs_is_file(src[i])) {
-            return DT_FAIL(DT_ENOTFOUND, "there is no recording at %s: give a table or a folder with metadata.json",
+            return DT_FAIL(DT_ENOTFOUND,
+                           "there is no recording at %s: give a table, or a folder with metadata.json or "
+                           "node_features.npy",
                            src[i]);
         }
         if (is_folder && n_src > 1) {
-            return DT_FAIL(DT_EINVAL, "%s is a folder: a folder of chunks is imported alone, without others", src[i]);
+            return DT_FAIL(DT_EINVAL, "%s is a folder: a folder is imported alone, without others", src[i]);
         }
     }
     DT_TRY(import_any(src, n_src, out, opt, notes));

@@ -37,6 +37,9 @@
  *                rectangle or circle about their centre; site, scene and map by the benchmark id. Lanelets become the
  *                scene's map: centre lines, types, limits of speed, those of signs too, successors and neighbours.
  *                Static obstacles, people on foot and on bicycles, lights and planning problems are left out
+ * Arrays of numpy, a folder of them: node_features.npy [rows,9] f32 or f64, the features of features.h as they are,
+ * not normalised; frame_ids.npy and vehicle_ids.npy [rows] i64 or i32; scene_ids.npy [rows], where there are several
+ * scenes. Edges are made anew. Messages name a row by its number.
  * The JSON chunk layout is described in docs of the recording format; statistics.json is checked against the chunks.
  */
 #ifndef DTRAIN_CORE_DATA_IMPORT_H
@@ -81,9 +84,9 @@ typedef struct dt_import_options {
 
 #define DT_SCENE_GAP_S 5.0 /* nobody recorded for longer: a new scene */
 
-/* src [n_src]: files, of any layouts at one frame rate, or one folder of chunks. out: the store, must not exist. opt
- * NULL: defaults. notes gets lines for people (what was found, what is worth knowing). Nothing is left at out when it
- * fails; where files make more than one part (import_jobs.h), finished ones are kept beside it.
+/* src [n_src]: files, of any layouts at one frame rate, or one folder of chunks or arrays. out: the store, must not
+ * exist. opt NULL: defaults. notes gets lines for people (what was found, what is worth knowing). Nothing is left at
+ * out when it fails; where files make more than one part (import_jobs.h), finished ones are kept beside it.
  * DT_ENOTFOUND, DT_EDATA, DT_EINVAL (options, out exists, its parts are being written), DT_EINTERRUPTED (stops),
  * DT_EIO, DT_ENOMEM. */
 dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
@@ -119,6 +122,11 @@ dt_status dt_table_read(const char *path, const dt_import_options *opt, dt_str *
 dt_status dt_fcd_read(const char *path, const dt_import_options *opt, dt_str *notes, struct dt_rows *rows) DT_NODISCARD;
 dt_status dt_commonroad_read(const char *path, const dt_import_options *opt, dt_str *notes, struct dt_rows *rows)
     DT_NODISCARD;
+#define DT_NUMPY_COLUMNS                                                                                               \
+    "x, y, speed, acceleration, sin and cos of the heading, length, distance to the stop line, controlled, in m, m/s " \
+    "and m/s^2"
+bool dt_numpy_is(const char *folder); /* has it a node_features.npy? */
+dt_status dt_import_numpy(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
 dt_status dt_import_chunks(const char *src, const char *out, const dt_import_options *opt, dt_str *notes) DT_NODISCARD;
 
 #endif

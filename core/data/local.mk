@@ -17,6 +17,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/import_files.c \
 	core/data/import_jobs.c core/data/import_jobs.h \
 	core/data/import_part.c core/data/import_part.h \
+	core/data/import_numpy.c \
 	core/data/import_table.c \
 	core/data/json_in.c core/data/json_in.h \
 	core/data/lane_book.c core/data/lane_book.h \

@@ -293,6 +293,32 @@ dt_status dt_npy_map(const char *path, uint32_t dtype, int64_t width, dt_npy *ou
     return DT_OK;
 }
 
+/* Does the header of a file say this type of values? What else is in it is checked by check_file. */
+static bool has_dtype(const unsigned char *p, size_t bytes, uint32_t dtype)
+{
+    char dict[HEADER_LIMIT + 1];
+    const size_t header = bytes < PREFIX_BYTES ? 0 : p[8] + 256u * p[9];
+    if (header == 0 || header > HEADER_LIMIT || PREFIX_BYTES + header > bytes) {
+        return false;
+    }
+    memcpy(dict, p + PREFIX_BYTES, header);
+    dict[header] = '\0';
+    const char *descr = dict_value(dict, "descr");
+    return descr != NULL && descr[0] == '\'' && strncmp(descr + 1, kind_of(dtype)->descr, 3) == 0;
+}
+
+dt_status dt_npy_map_either(const char *path, const uint32_t dtype[2], int64_t width, dt_npy *out_p)
+{
+    const void *map = NULL;
+    size_t bytes = 0;
+    DT_TRY(check_new(path, dtype[0], width));
+    DT_TRY(check_new(path, dtype[1], width));
+    DT_TRY(dt_fs_map(path, &map, &bytes));
+    const bool is_second = has_dtype(map, bytes, dtype[1]);
+    dt_fs_unmap(map, bytes);
+    return dt_npy_map(path, dtype[is_second], width, out_p);
+}
+
 dt_status dt_npy_of_bytes(const void *bytes, size_t n_bytes, const char *name, uint32_t dtype, int64_t width,
                           dt_npy *out_p)
 {

@@ -491,7 +491,7 @@ static void test_several_files(void **state)
     const char *twice[] = {at("a.csv"), at("named.csv")};
     assert_fails(dt_data_import(twice, 2, at("s"), &opt, &report), DT_EDATA, "named.csv:2: scene a is in ");
     const char *folder[] = {at("a.csv"), top};
-    assert_fails(dt_data_import(folder, 2, at("s"), &opt, &report), DT_EINVAL, "a folder of chunks is imported alone");
+    assert_fails(dt_data_import(folder, 2, at("s"), &opt, &report), DT_EINVAL, "a folder is imported alone");
     assert_false(dt_fs_is_dir(at("s")));
     assert_false(dt_fs_is_dir(at("s.partial")));
 }
