@@ -532,6 +532,13 @@ void dt_blocks_forget(const dt_blocks *b)
     }
 }
 
+void dt_blocks_scatter(const dt_blocks *b)
+{
+    if (b->map != NULL) {
+        (void)madvise((void *)(uintptr_t)b->map, b->map_bytes, MADV_RANDOM); /* advice: nothing depends on it */
+    }
+}
+
 #ifdef DT_HAVE_ZSTD
 static dt_status unpack(const char *name, int64_t block, const void *p, size_t bytes, void *out, size_t raw)
 {

@@ -400,6 +400,13 @@ void dt_npy_forget(const dt_npy *a)
     }
 }
 
+void dt_npy_scatter(const dt_npy *a)
+{
+    if (a->map != NULL) {
+        (void)madvise((void *)(uintptr_t)a->map, a->map_bytes, MADV_RANDOM); /* advice: nothing depends on it */
+    }
+}
+
 void dt_npy_unmap(dt_npy *a)
 {
     if (a->map != NULL) {

@@ -51,6 +51,8 @@ dt_status dt_npy_sync(const dt_npy *a, const char *path) DT_NODISCARD;
 /* Give the pages touched so far back to the page cache: a pass over a large array then does not fill this process's
  * resident memory. Changes made to a writable array stay. */
 void dt_npy_forget(const dt_npy *a);
+/* What is read from here on comes in no order: the system reads what is asked for, and nothing around it. */
+void dt_npy_scatter(const dt_npy *a);
 void dt_npy_unmap(dt_npy *a);
 
 #endif

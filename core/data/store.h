@@ -135,6 +135,9 @@ const char *dt_store_path(const dt_store *s);             /* as it was opened */
  * store lies, and whatever options derived its features. */
 uint64_t dt_store_digest(const dt_store *s);
 void dt_store_forget(const dt_store *s); /* pages read so far go back to the page cache */
+/* Training reads windows here and there. Opening has read all of it in order, so that it lies in the page cache as far
+ * as there is room; where there is none, reading around each window would push out others that will be wanted. */
+void dt_store_scatter(const dt_store *s);
 const char *dt_store_source(const dt_store *s);
 int64_t dt_store_risk_count(const dt_store *s, int state);
 

@@ -145,6 +145,16 @@ void dt_store_forget(const dt_store *s)
     }
 }
 
+void dt_store_scatter(const dt_store *s)
+{
+    for (int a = 0; a < N_ARRAYS; a++) {
+        dt_npy_scatter(&s->array[a]);
+    }
+    for (int a = 0; a < DT_PACKED_ARRAYS; a++) {
+        dt_blocks_scatter(&s->packed.array[a]);
+    }
+}
+
 void dt_store_touch(dt_store *s, size_t bytes)
 {
     s->touched += bytes;
