@@ -306,6 +306,7 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     for (uint32_t i = 0; i < n; i++) {
         over[n_over++] = overrides[i];
     }
+    DT_TRY(dt_told_check(s, d->comp, over, n_over));
     DT_TRY(dt_bind_config(s, d->comp, over, n_over, &d->config, &d->self));
     d->created = true;
     dt_status st = d->comp->ops.data.create(d->self, h, d->config);

@@ -201,6 +201,10 @@ dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *
 /* component.c: configuration section of a component, checked, and zeroed state of a first instance. */
 dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
                          void **self) DT_NODISCARD;
+/* told.c: refuses what somebody set and what would say nothing, by name: DT_ECONFIG. over: what the host and the phase
+ * set; data: what is trained on. */
+dt_status dt_told_check(const dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over) DT_NODISCARD;
+dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt_data_opts *d) DT_NODISCARD;
 /* bind_env.c */
 dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
 const dt_env_spec *dt_bind_env_spec(const dt_env *e);

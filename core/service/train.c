@@ -428,6 +428,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     DT_TRY(dt_config_engine(s->d.config, s->d.index, &e));
     DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
     DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
+    DT_TRY(dt_told_check_drawing(s, s->train.data, &d));
     DT_TRY(check_roles(s, e.recompute_roles, "engine.recompute_roles"));
     DT_TRY(freeze(s, t.freeze, "training.freeze"));
     DT_TRY(freeze(s, p.freeze, "freeze of the phase"));

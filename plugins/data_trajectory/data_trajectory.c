@@ -406,6 +406,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     if (s->has_lanes) {
         DT_TRY_H(lanes_init(&s->lanes, h, s->v, (s->T - 1) * s->stride));
     }
+    if (c->eval_site[0] != '\0' && c->fold != 0 && c->split != SPLIT_EVAL) {
+        dt_logf(h, 2, "eval_site \"%s\" is held out whole: fold %lld has no effect", c->eval_site, (long long)c->fold);
+    }
     make_fields(s);
     return list_samples(s, c);
 }

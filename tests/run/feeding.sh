@@ -78,6 +78,16 @@ refused() { # code text options...
         grep -q "judged on the part held out of" "$work/err" || fail "$store counts as unseen"
     done
     refused 2 "data.workers" --set data.workers=0
+    # what would say nothing
+    refused 2 'data_trajectory.balance = "risk" from --set has no effect: .*data.sampling = "weighted"' \
+        --set data_trajectory.balance=risk
+    refused 2 'rate_hz = "10.0" from --set has no effect: phase1_world_model sets it to "5"; say phase1_world_model.rate_hz' \
+        --set data_trajectory.rate_hz=10
+    refused 2 'split = "eval" from --set has no effect: phase1_world_model sets it to "train"$' \
+        --set data_trajectory.split=eval
+    refused 2 'store = ".*few" from --set has no effect: data.store says' --set "data_trajectory.store=$work/few"
+    printf 'data_trajectory = { history_s = 3.0; rate_hz = 5.0; balance = "none"; };\n' >"$work/spelt.cfg"
+    run spelt $noisy --set phase1_world_model.rate_hz=1 --config "$work/spelt.cfg" --max-steps 1
     refused 2 "data.sampling" --set data.sampling=often
     refused 2 "drop_edges" --set data_trajectory.drop_edges=1.5
 }
