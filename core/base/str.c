@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
@@ -201,8 +202,36 @@ static void make_c_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
+/* "-12.375" and the like: a whole number up to 2^53 over a power of ten up to 10^22, both exact, so that the quotient
+ * is rounded once, as strtod rounds it (Clinger 1990). false: another form, or larger, which may be a number too. */
+static bool parse_short(const char *text, double *out_p)
+{
+    static const double ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const char *p = text + (*text == '-');
+    uint64_t whole = 0;
+    int n_digits = 0, n_behind = 0;
+    for (; *p >= '0' && *p <= '9' && n_digits < 16; p++, n_digits++) {
+        whole = 10 * whole + (uint64_t)(*p - '0');
+    }
+    if (*p == '.') {
+        for (p++; *p >= '0' && *p <= '9' && n_digits < 16; p++, n_digits++, n_behind++) {
+            whole = 10 * whole + (uint64_t)(*p - '0');
+        }
+    }
+    if (*p != '\0' || n_digits == 0 || whole > UINT64_C(1) << 53 || FLT_EVAL_METHOD != 0) {
+        return false;
+    }
+    const double v = (double)whole / ten[n_behind];
+    *out_p = *text == '-' ? -v : v;
+    return true;
+}
+
 bool dt_parse_f64(const char *text, double *out_p)
 {
+    if (parse_short(text, out_p)) {
+        return true;
+    }
     /* strtod would also take spaces, hexadecimal, infinities and not-a-numbers */
     if (*text == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) {
         return false;

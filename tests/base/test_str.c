@@ -16,6 +16,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 static void test_growing(void **state)
 {
     (void)state;
@@ -160,6 +164,32 @@ static void test_floats(void **state)
     assert_true(v == 3);
 }
 
+/* Numbers of few digits are read without strtod, to the same bits. */
+static void test_parse_short(void **state)
+{
+    (void)state;
+    static const char *const edges[] = {"0",   "-0",  "-0.0", "0.000000000000000", "000000000000001.5",
+                                        "5.",  "-.5", "0.1",  "9007199254740992",  "9007199254740993",
+                                        "0.3", "1.",  "-7",   "123456789.1234567", "999999999999999.9"};
+    (void)setlocale(LC_ALL, "C"); /* strtod's */
+    uint64_t random = 1;
+    for (int i = 0; i < 200000; i++) {
+        char text[64];
+        double v = 1, want = 2;
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const uint64_t digits = random >> (11 + random % 50);
+        if (i < (int)(sizeof(edges) / sizeof(edges[0]))) {
+            snprintf(text, sizeof(text), "%s", edges[i]);
+        } else {
+            snprintf(text, sizeof(text), "%s%" PRIu64 ".%0*" PRIu64, i % 3 == 0 ? "-" : "", digits, i % 8,
+                     random % 1000);
+        }
+        want = strtod(text, NULL);
+        assert_true(dt_parse_f64(text, &v));
+        assert_memory_equal(&v, &want, sizeof(v));
+    }
+}
+
 static void test_utf8(void **state)
 {
     (void)state;
@@ -195,7 +225,7 @@ int main(void)
         cmocka_unit_test(test_glob),          cmocka_unit_test(test_edit_distance),
         cmocka_unit_test(test_did_you_mean),  cmocka_unit_test(test_integers),
         cmocka_unit_test(test_whole_numbers), cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_parse_short),   cmocka_unit_test(test_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
