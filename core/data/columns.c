@@ -364,6 +364,9 @@ void dt_columns_tell(const dt_columns *c, dt_str *notes)
 /* Commas out of "-1,118,846.25": one to three digits, then groups of three. Other commas stay and are refused. */
 static void drop_thousands(char *text)
 {
+    if (strchr(text, ',') == NULL) {
+        return; /* as nearly always */
+    }
     const char *first = text + (*text == '-' || *text == '+');
     size_t group = strspn(first, "0123456789");
     if (group < 1 || group > 3 || first[group] != ',') {

@@ -65,8 +65,17 @@ static void node_features(const dt_vehicle *v, double sin_h, double cos_h, float
     out[8] = v->controlled ? 1.0f : 0.0f;
 }
 
-/* Features 0..3 of source b seen from target a; returns whether b lies ahead on a's straight path. */
-static bool edge_features(const dt_vehicle *a, double sin_a, double cos_a, const dt_vehicle *b,
+/* Does b lie ahead on a's straight path? */
+static bool is_ahead(const dt_vehicle *a, double sin_a, double cos_a, const dt_vehicle *b)
+{
+    const double ex = b->x - a->x, ey = b->y - a->y;
+    const double wa = isnan(a->width) ? DT_WIDTH_DEFAULT_M : a->width;
+    const double wb = isnan(b->width) ? DT_WIDTH_DEFAULT_M : b->width;
+    return ex * cos_a + ey * sin_a > 0 && fabs(ey * cos_a - ex * sin_a) < 0.5 * (wa + wb);
+}
+
+/* Features 0..3 of source b seen from target a. */
+static void edge_features(const dt_vehicle *a, double sin_a, double cos_a, const dt_vehicle *b,
                           double out[DT_EDGE_FEATURES])
 {
     double ex = b->x - a->x, ey = b->y - a->y;
@@ -80,9 +89,6 @@ static bool edge_features(const dt_vehicle *a, double sin_a, double cos_a, const
     out[1] = dy;
     out[2] = closing;
     out[3] = ittc;
-    double wa = isnan(a->width) ? DT_WIDTH_DEFAULT_M : a->width;
-    double wb = isnan(b->width) ? DT_WIDTH_DEFAULT_M : b->width;
-    return dx > 0 && fabs(dy) < 0.5 * (wa + wb);
 }
 
 /* ---- grid: vehicles chained by a hash of their cell -------------------------------------------------------------- */
@@ -163,9 +169,10 @@ static uint32_t find_neighbours(const dt_features_work *w, const dt_vehicle *v, 
                     continue;
                 }
                 n = keep_nearest(best, n, k, (near){d2, j});
-                double e[DT_EDGE_FEATURES];
-                if (path_ittc_p != NULL && edge_features(&v[i], sin_h, cos_h, &v[j], e) && e[3] > worst) {
-                    worst = e[3];
+                if (path_ittc_p != NULL && is_ahead(&v[i], sin_h, cos_h, &v[j])) { /* few are */
+                    double e[DT_EDGE_FEATURES];
+                    edge_features(&v[i], sin_h, cos_h, &v[j], e);
+                    worst = e[3] > worst ? e[3] : worst;
                 }
             }
         }
