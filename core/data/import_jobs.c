@@ -413,13 +413,6 @@ static dt_status tidy(const jobs *j)
     return st;
 }
 
-static dt_status check_new(const char *out)
-{
-    return dt_fs_is_dir(out) || dt_fs_is_file(out)
-               ? DT_FAIL(DT_EINVAL, "%s exists already: remove it or choose another name", out)
-               : DT_OK;
-}
-
 static dt_status take_folder(jobs *j)
 {
     dt_str path = {0};
@@ -427,7 +420,7 @@ static dt_status take_folder(jobs *j)
     dt_str_addf(&path, "%s.parts/lock", j->out);
     dt_status st = dt_str_status(&j->folder) == DT_OK ? dt_str_status(&path) : DT_ENOMEM;
     if (st == DT_OK) {
-        st = check_new(j->out);
+        st = dt_store_out_is_free(j->out);
     }
     if (st == DT_OK) {
         st = look_at_folder(j);
@@ -442,7 +435,7 @@ static dt_status take_folder(jobs *j)
         st = DT_CONTEXT(DT_EINVAL, "an import to %s is under way", j->out);
     }
     dt_str_fini(&path);
-    return st == DT_OK ? check_new(j->out) : st; /* another import may have been as quick */
+    return st == DT_OK ? dt_store_out_is_free(j->out) : st; /* another import may have been as quick */
 }
 
 static dt_status name_parts(jobs *j)
