@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Training phases. A phase is one source file, or a folder when it outgrows it.
 plugin_LTLIBRARIES += phases/phase1_world_model.la phases/phase2_ppo.la \
-	phases/phase3_constrained.la phases/phase_coma.la phases/phase_ddpg.la phases/phase_sac.la
+	phases/phase3_constrained.la phases/phase_coma.la phases/phase_ddpg.la phases/phase_sac.la \
+	phases/phase_offline.la
 
 # What perception and world learn from recorded scenes, in each phase that trains them.
 scenes_sources = phases/scenes/prediction.c phases/scenes/prediction.h phases/scenes/accuracy.c \
@@ -61,3 +62,11 @@ phases_phase_sac_la_CPPFLAGS = $(offpolicy_cppflags) -DDT_PLUGIN_NAME=phase_sac
 phases_phase_sac_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase_sac_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase_sac_la_LIBADD = -lm
+
+phases_phase_offline_la_SOURCES = phases/phase_offline/phase_offline.c phases/offpolicy/roles.c \
+	phases/offpolicy/roles.h phases/phase3_constrained/limits.c phases/phase3_constrained/limits.h \
+	phases/phase3_constrained/multiplier.c phases/phase3_constrained/multiplier.h
+phases_phase_offline_la_CPPFLAGS = $(offpolicy_cppflags) -I$(top_srcdir)/phases/phase3_constrained -DDT_PLUGIN_NAME=phase_offline
+phases_phase_offline_la_CFLAGS = $(PLUGIN_CFLAGS)
+phases_phase_offline_la_LDFLAGS = $(PLUGIN_LINK)
+phases_phase_offline_la_LIBADD = -lm

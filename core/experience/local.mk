@@ -21,4 +21,4 @@ core_libdtcore_la_SOURCES += \
 	core/experience/share.c \
 	core/experience/service.c core/experience/service.h \
 	core/experience/state.c \
-	core/experience/stored.h
+	core/experience/stored.c core/experience/stored.h

@@ -4,7 +4,7 @@
  */
 #include <config.h>
 
-#include "experience/replay.h"
+#include "experience/stored.h"
 
 #include "base/err.h"
 #include "base/fs.h"
@@ -183,11 +183,33 @@ static dt_status hold_room(dt_replay *p)
     return DT_OK;
 }
 
+static dt_status check_stored(dt_replay *p)
+{
+    const dt_replay_desc *d = &p->d;
+    if (d->capacity != 0 || d->n_fields != 0 || d->n_step != 1 || p->r->d.transitions != 2) {
+        return DT_FAIL(DT_EPLUGIN,
+                       "a replay of stored rollouts is described with a capacity of %llu, %u fields, %u steps and "
+                       "transitions %u; expected 0, 0, 1 and 2",
+                       (unsigned long long)d->capacity, d->n_fields, d->n_step, p->r->d.transitions);
+    }
+    p->is_stored = true;
+    p->d.capacity = 1; /* until they are counted */
+    return DT_OK;
+}
+
+/* An evaluation plays, and learns from nothing. */
+static bool reads_stored(const dt_replay *p)
+{
+    return p->is_stored && p->r->stage->d.judged == NULL;
+}
+
 static dt_status build(dt_replay *p, const dt_replay_desc *d)
 {
+    DT_TRY(d->stored != NULL ? check_stored(p) : DT_OK);
     DT_TRY(check_desc(p));
     const size_t draw = (size_t)p->d.draw, samples = (size_t)p->r->d.steps * p->r->instances;
     DT_TRY(dt_replay_plan(p, d));
+    DT_TRY(reads_stored(p) ? dt_stored_count(p, d->stored, &p->d.capacity) : DT_OK);
     DT_TRY(measure(p));
     DT_TRY(map_ring(p));
     DT_TRY(hold_room(p));
@@ -204,7 +226,8 @@ static dt_status build(dt_replay *p, const dt_replay_desc *d)
     }
     p->most = 1;
     DT_TRY(p->d.alpha > 0 ? dt_sum_tree_init(&p->tree, p->d.capacity) : DT_OK);
-    return dt_replay_share_init(p);
+    DT_TRY(dt_replay_share_init(p));
+    return reads_stored(p) ? dt_stored_read(p, d->stored) : DT_OK;
 }
 
 void dt_replay_destroy(dt_replay *p)
@@ -225,6 +248,7 @@ void dt_replay_destroy(dt_replay *p)
     dt_free(p->below);
     dt_free(p->sample);
     dt_free(p->scratch);
+    dt_free(p->stored_size);
     dt_free(p);
 }
 
@@ -245,6 +269,7 @@ dt_status dt_replay_create(const dt_host *h, dt_rollout *r, const dt_replay_desc
     p->d.n_step = p->d.n_step > 0 ? p->d.n_step : 1;
     const dt_status st = build(p, &p->d);
     p->d.field = NULL; /* the caller's */
+    p->d.stored = NULL;
     if (st < 0) {
         dt_replay_destroy(p);
         return st;
@@ -306,6 +331,9 @@ static dt_status write_raw(dt_replay *p, uint64_t number, const uint64_t *sample
 static dt_status add(dt_replay *p)
 {
     const dt_rollout *r = p->r;
+    if (p->is_stored) {
+        return DT_FAIL(DT_EPLUGIN, "a replay is told to add a round, and its samples are stored rollouts");
+    }
     if (!r->all->is_filled || p->rounds == r->collects) {
         return DT_FAIL(DT_EPLUGIN, "a replay is told to add a round %s",
                        r->all->is_filled ? "that it has; collect the next one first" : "before one was collected");
@@ -373,6 +401,12 @@ static void draw_by_priority(dt_replay *p, const dt_rng_stream *stream)
 static dt_status look(dt_replay *p)
 {
     dt_replay_find(p);
+    for (uint64_t i = 0; i < p->d.draw && p->is_stored; i++) {
+        memcpy(p->size + i * p->n_sizes, p->stored_size + p->slot[i] * p->n_sizes, p->n_sizes * sizeof(*p->size));
+    }
+    if (p->is_stored) {
+        return DT_OK;
+    }
     memset(p->size, 0, (size_t)p->d.draw * p->n_sizes * sizeof(*p->size));
     for (uint64_t i = 0; i < p->d.draw; i++) {
         if (p->record[i] != NULL) {
@@ -471,6 +505,17 @@ uint64_t dt_replay_count(const dt_replay *p)
 uint64_t dt_replay_drawn(const dt_replay *p)
 {
     return p->d.draw;
+}
+
+dt_status dt_replay_tell(const dt_replay *p, dt_replay_told *out)
+{
+    const uint32_t bytes = out->struct_size < sizeof(*out) ? out->struct_size : sizeof(*out);
+    if (!p->is_stored) {
+        return DT_FAIL(DT_EPLUGIN, "a replay is asked what its stored rollouts are, and it has none");
+    }
+    memcpy(out, &p->told, bytes);
+    out->struct_size = bytes;
+    return DT_OK;
 }
 
 uint64_t dt_replay_draws(const dt_replay *p)

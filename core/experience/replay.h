@@ -63,6 +63,9 @@ struct dt_replay {
     uint32_t n_fields;
     uint64_t unread; /* fields of the rollout that are not kept, as bits */
     bool is_stored;  /* its samples are those of stored rollouts (stored.h): fields that these have, and no others */
+    int32_t *stored_size; /* [capacity, n_sizes] of those, on every rank */
+    dt_replay_told told;  /* of those */
+    const char *origin;   /* where records that are checked come from; NULL: the checkpoint */
     const char *symbol[DT_REPLAY_MAX_SIZES];
 
     char *ring; /* [own slots, stride]; NULL until it is taken */
@@ -127,6 +130,7 @@ dt_status dt_replay_priority(dt_replay *p, const float *error, uint64_t n);
 uint64_t dt_replay_count(const dt_replay *p);
 uint64_t dt_replay_draws(const dt_replay *p);
 uint64_t dt_replay_drawn(const dt_replay *p);
+dt_status dt_replay_tell(const dt_replay *p, dt_replay_told *out);
 /* replay_record.c: what a record is made of; stride is what it takes at most. */
 dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d) DT_NODISCARD;
 /* Bytes of a record of these sizes; where its fields begin goes to at, or NULL. */
@@ -148,6 +152,7 @@ dt_status dt_replay_share_sizes(dt_replay *p) DT_NODISCARD; /* [collective] of w
 /* [collective] Samples of the round, numbered from `number` on, to where they will be, with those that their agents'
  * steps end in. */
 dt_status dt_replay_bring_round(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n) DT_NODISCARD;
+uint64_t dt_replay_digest(uint64_t slot, const char *record, size_t bytes); /* of a record */
 /* replay_state.c; open: [collective] before a checkpoint is written. */
 dt_status dt_replay_open(dt_replay *p) DT_NODISCARD;
 dt_status dt_replay_save(const dt_replay *p, dt_str *out) DT_NODISCARD;

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "experience/stored.h"
+#include "experience/replay.h"
 
 #include "base/err.h"
 #include "rollout/buffer_internal.h"
@@ -200,41 +200,6 @@ static dt_replay_note *notes_of(const dt_replay *p, char *record)
     return (dt_replay_note *)(void *)(record + p->n_sizes * sizeof(int32_t));
 }
 
-/* ---- as stored rollouts have it ---------------------------------------------------------------------------------- */
-
-bool dt_stored_has(const dt_replay *p, uint32_t i)
-{
-    const dt_replay_kind kind = p->field[i].kind;
-    return kind != DT_REPLAY_KEY && kind != DT_REPLAY_DISCOUNT && kind != DT_REPLAY_WEIGHT;
-}
-
-dt_st_dtype dt_stored_dtype(const dt_replay *p, uint32_t i)
-{
-    switch (p->port[i].dtype) {
-    case DT_F32:
-        return DT_ST_F32;
-    case DT_I32:
-        return DT_ST_I32;
-    case DT_I64:
-        return DT_ST_I64;
-    default:
-        return DT_ST_U8;
-    }
-}
-
-uint32_t dt_stored_dims(const dt_replay *p, uint32_t i, int64_t *dim)
-{
-    const dt_field_shape *s = &p->data.source.shape[i];
-    uint32_t at = 0, n = 0;
-    while (at < s->rank && s->symbol[at] < 0) {
-        at++;
-    }
-    for (at++; at < s->rank; at++) {
-        dim[n++] = s->number[at];
-    }
-    return n;
-}
-
 /* ---- a sample into a record -------------------------------------------------------------------------------------- */
 
 uint32_t dt_replay_steps(const dt_replay *p, size_t slot, size_t place)
@@ -360,9 +325,11 @@ dt_status dt_replay_write(dt_replay *p, uint64_t sample, char *record)
 
 /* ---- records from elsewhere -------------------------------------------------------------------------------------- */
 
-static dt_status is_wrong(uint64_t slot, const char *name, const char *why)
+static dt_status is_wrong(const dt_replay *p, uint64_t slot, const char *name, const char *why)
 {
-    return DT_FAIL(DT_EDATA, "the checkpoint's replay, slot %llu: %s %s", (unsigned long long)slot, name, why);
+    return p->origin != NULL
+               ? DT_FAIL(DT_EDATA, "%s, sample %llu: %s %s", p->origin, (unsigned long long)slot, name, why)
+               : DT_FAIL(DT_EDATA, "the checkpoint's replay, slot %llu: %s %s", (unsigned long long)slot, name, why);
 }
 
 static bool are_finite(const char *data, size_t bytes)
@@ -443,7 +410,7 @@ dt_status dt_replay_check_sizes(const dt_replay *p, uint64_t slot, const int32_t
 {
     for (uint32_t k = 0; k < p->n_sizes; k++) {
         if (size[k] < (k == 0) || size[k] > dt_buffer_most(p->r->all, (int32_t)k)) {
-            return is_wrong(slot, p->symbol[k], "has more rows than there can be, or none");
+            return is_wrong(p, slot, p->symbol[k], "has more rows than there can be, or none");
         }
     }
     return DT_OK;
@@ -463,13 +430,13 @@ dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
             continue;
         }
         if (p->port[i].dtype == DT_F32 && !are_finite(data, bytes)) {
-            return is_wrong(slot, p->port[i].name, "is not finite");
+            return is_wrong(p, slot, p->port[i].name, "is not finite");
         }
         if (p->port[i].dtype == DT_I32 && !is_index_right(p, f, size, data)) {
-            return is_wrong(slot, p->port[i].name, "points at what is not there");
+            return is_wrong(p, slot, p->port[i].name, "points at what is not there");
         }
         if (f->kind == DT_REPLAY_KEY && !are_keys(p, data, (size_t)size[0])) {
-            return is_wrong(slot, p->port[i].name, "names places that are not there, or one twice");
+            return is_wrong(p, slot, p->port[i].name, "names places that are not there, or one twice");
         }
     }
     return DT_OK;

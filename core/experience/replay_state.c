@@ -56,9 +56,15 @@ static const int32_t *sizes_of(const char *record)
     return (const int32_t *)(const void *)record;
 }
 
+/* Those that a checkpoint has; stored ones are where they were. */
+static uint64_t own_slots(const dt_replay *p)
+{
+    return p->is_stored ? 0 : slots_of(p, dt_replay_held(p), p->rank);
+}
+
 uint64_t dt_replay_own_bytes(const dt_replay *p)
 {
-    const uint64_t n = slots_of(p, dt_replay_held(p), p->rank);
+    const uint64_t n = own_slots(p);
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < n; i++) {
         bytes += dt_replay_bytes(p, sizes_of(p->ring + i * p->stride), NULL);
@@ -68,7 +74,7 @@ uint64_t dt_replay_own_bytes(const dt_replay *p)
 
 dt_status dt_replay_write_own(const dt_replay *p, dt_status (*put)(void *to, const void *bytes, size_t n), void *to)
 {
-    const uint64_t n = slots_of(p, dt_replay_held(p), p->rank);
+    const uint64_t n = own_slots(p);
     for (uint64_t i = 0; i < n; i++) {
         const char *record = p->ring + i * p->stride;
         DT_TRY(put(to, record, dt_replay_bytes(p, sizes_of(record), NULL)));
@@ -77,7 +83,7 @@ dt_status dt_replay_write_own(const dt_replay *p, dt_status (*put)(void *to, con
 }
 
 /* A sum, so that every rank adds up its own: the hashes of all records, each begun with its slot. */
-static uint64_t digest_of(uint64_t slot, const char *record, size_t bytes)
+uint64_t dt_replay_digest(uint64_t slot, const char *record, size_t bytes)
 {
     return dt_hash64(record, bytes, slot);
 }
@@ -88,13 +94,16 @@ static uint64_t own_digest(const dt_replay *p)
     uint64_t sum = 0;
     for (uint64_t i = 0; i < n; i++) {
         const char *record = p->ring + i * p->stride;
-        sum += digest_of(i * p->ranks + p->rank, record, dt_replay_bytes(p, sizes_of(record), NULL));
+        sum += dt_replay_digest(i * p->ranks + p->rank, record, dt_replay_bytes(p, sizes_of(record), NULL));
     }
     return sum;
 }
 
 dt_status dt_replay_open(dt_replay *p)
 {
+    if (p->is_stored) { /* known since they were read */
+        return DT_OK;
+    }
     DT_TRACE("rollout", "the replay for a checkpoint");
     const uint64_t mine = own_digest(p);
     uint64_t *all = dt_alloc_n(p->ranks, sizeof(*all));
@@ -268,7 +277,7 @@ static dt_status find_records(const dt_replay *p, uint64_t held, cursor *part, u
             return ends_early(slot, held);
         }
         DT_TRY(dt_replay_check(p, slot, c->at));
-        *digest_p += digest_of(slot, c->at, bytes);
+        *digest_p += dt_replay_digest(slot, c->at, bytes);
         c->at += bytes;
         c->left -= bytes;
     }
@@ -330,6 +339,29 @@ static dt_status load(dt_replay *p, const head *h, uint32_t version, cursor *sta
     return st;
 }
 
+/* What was drawn of the files that this run has read. */
+static dt_status load_stored(dt_replay *p, const head *h, cursor *state)
+{
+    const uint64_t held = dt_replay_held(p);
+    if (h->capacity != p->d.capacity || h->layout != layout_of(p) || h->digest != p->digest || h->added != p->added) {
+        return DT_FAIL(DT_EDATA,
+                       "the checkpoint learnt from other stored rollouts, %llu samples, than these of %llu; go on with "
+                       "the same files, or begin a new run by --init-from",
+                       (unsigned long long)h->added, (unsigned long long)held);
+    }
+    DT_TRY(check_head(h, held));
+    DT_TRY(load_drawn(p, h, held, state));
+    DT_TRY(load_scale(p, h, state));
+    DT_TRY(load_leaves(p, h, held, state));
+    p->is_drawn = h->is_drawn != 0 && h->draw == p->d.draw;
+    p->draws = h->draws;
+    for (uint64_t i = 0; i < p->d.draw && p->is_drawn; i++) {
+        memcpy(p->size + i * p->n_sizes, p->stored_size + p->slot[i] * p->n_sizes, p->n_sizes * sizeof(*p->size));
+    }
+    dt_replay_find(p);
+    return DT_OK;
+}
+
 static dt_status load_parts(dt_replay *p, const head *h, uint32_t version, cursor *state,
                             const dt_rollout_bytes *records, uint32_t n)
 {
@@ -355,6 +387,9 @@ dt_status dt_replay_load(dt_replay *p, uint32_t version, const dt_rollout_bytes 
                        DT_ROLLOUT_REPLAY_VERSION);
     }
     DT_TRY(take(&c, &h, version == 1 ? (size_t)HEAD_1 : sizeof(h)));
+    if (p->is_stored) {
+        return load_stored(p, &h, &c);
+    }
     if (h.capacity != p->d.capacity || h.layout != layout_of(p)) {
         dt_log(DT_LOG_WARN,
                "the checkpoint's replay is of %llu samples with other fields or steps than this run's, or of another "

@@ -58,6 +58,7 @@ static const dt_replay_api replay_service = {.struct_size = sizeof(dt_replay_api
                                              .count = dt_replay_count,
                                              .draws = dt_replay_draws,
                                              .drawn = dt_replay_drawn,
+                                             .told = dt_replay_tell,
                                              .priority = dt_replay_priority};
 
 const dt_stage_rollouts dt_experience = {.service = &service,

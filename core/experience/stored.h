@@ -5,6 +5,7 @@
  * describes it for others that write or read such files.
  *
  *   keep.c     rollouts.keep: rounds that a phase collects go out
+ *   stored.c   a folder, or one file of it, is read as the samples of a replay; the one place that checks them
  *
  * Files have no order of ranks or instances but that of the rollout, and hold no time: the same round is the same
  * bytes on any number of ranks. Threads: [main].
@@ -28,7 +29,10 @@ void dt_keep_destroy(dt_keep *k);
 /* [collective] The round that was collected last, before anything is made of its rewards. Errors: DT_EIO. */
 dt_status dt_keep_round(dt_keep *k) DT_NODISCARD;
 
-/* replay_record.c */
+/* stored.c: p is planned for it; count tells its capacity, read fills it. Errors: DT_ENOTFOUND, DT_EIO, DT_EDATA naming
+ * the file, the sample and what is wrong. */
+dt_status dt_stored_count(dt_replay *p, const char *path, uint64_t *samples_p) DT_NODISCARD;
+dt_status dt_stored_read(dt_replay *p, const char *path) DT_NODISCARD;
 /* Is kept field i of a replay in files? */
 bool dt_stored_has(const dt_replay *p, uint32_t i);
 dt_st_dtype dt_stored_dtype(const dt_replay *p, uint32_t i);

@@ -22,7 +22,7 @@
  *               dtrain.rounds/1, dtrain.replay/1. train: groups, step_groups, shadows, shadow_copy; graph: model_as,
  *               purpose. DT_SET, for C and C++ alike. store: open_packed, read. dt_env_spec: team. dt_data_ops:
  *               weights. bind: own_data, env_learners; train: parameter, refill; comm: broadcast, reduce;
- *               DT_RANKS_*.
+ *               DT_RANKS_*. replay: stored, told.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

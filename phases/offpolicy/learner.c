@@ -68,7 +68,7 @@ static dt_status create_memory(offpolicy_learner *l)
 static dt_status wire(offpolicy_learner *l, const dt_wiring_api *wiring, uint32_t head)
 {
     const offpolicy_config *c = &l->config;
-    DT_TRY_H(offpolicy_wire(&l->roles, wiring, head));
+    DT_TRY_H(offpolicy_wire(&l->roles, wiring, DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | head));
     if (c->n_step > 1 && l->roles.wiring->has_graph) {
         return DT_FAIL_H(
             l->h, DT_ECONFIG,

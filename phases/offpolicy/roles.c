@@ -49,7 +49,7 @@ static dt_status measure_bounds(offpolicy_roles *r)
     return DT_OK;
 }
 
-static dt_status bind_critic(offpolicy_roles *r)
+dt_status offpolicy_bind_critic(offpolicy_roles *r)
 {
     char action[OFFPOLICY_TEXT], q[OFFPOLICY_TEXT];
     snprintf(action, OFFPOLICY_TEXT, "A %lld", (long long)r->n_actions);
@@ -70,12 +70,12 @@ static dt_status bind_critic(offpolicy_roles *r)
 dt_status offpolicy_wire(offpolicy_roles *r, const dt_wiring_api *wiring, uint32_t flags)
 {
     dt_wiring_desc d = DT_WIRING_DESC(r->phase, NULL);
-    d.flags = DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | flags;
+    d.flags = flags;
     DT_TRY_H(wiring->create(r->h, &d, &r->wiring));
     r->spec = r->wiring->spec;
     DT_TRY_H(measure_choices(r));
     DT_TRY_H(measure_bounds(r));
-    return bind_critic(r);
+    return r->n_critics > 0 ? offpolicy_bind_critic(r) : DT_OK;
 }
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */

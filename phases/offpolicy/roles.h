@@ -39,9 +39,10 @@ typedef struct offpolicy_roles {
     dt_model *critic;
 } offpolicy_roles;
 
-/* r's h, bind, phase and n_critics are set; flags: DT_WIRING_*, beside those of all phases of this kind. Errors: those
- * of wiring; DT_ESHAPE. */
+/* r's h, bind, phase and n_critics are set, 0: there is no critic; flags: DT_WIRING_*. Errors: those of wiring;
+ * DT_ESHAPE. */
 dt_status offpolicy_wire(offpolicy_roles *r, const dt_wiring_api *wiring, uint32_t flags);
+dt_status offpolicy_bind_critic(offpolicy_roles *r); /* later, of n_critics estimates */
 /* What perception and actor say of what is observed, and of what was a step later, where perception has seen both;
  * shadow: the actor's, NULL: itself. */
 dt_status offpolicy_act(const offpolicy_roles *r, dt_graph *g, dt_policy_tensors *out);

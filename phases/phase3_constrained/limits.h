@@ -12,8 +12,8 @@ typedef struct limits { /* of the environment's costs, in its order */
     double at[DT_ENV_MAX_COSTS]; /* of the mean over episodes */
 } limits;
 
-/* l: zeroed before. Errors: DT_ECONFIG (a cost that the environment does not have, a limit that is none, nothing is
- * limited). */
-dt_status limits_read(limits *l, const dt_host *h, const dt_wiring *w, const char *text);
+/* l: zeroed before; phase: its id, for messages. Errors: DT_ECONFIG (a cost that the environment does not have, a limit
+ * that is none, nothing is limited). */
+dt_status limits_read(limits *l, const dt_host *h, const char *phase, const dt_wiring *w, const char *text);
 
 #endif

@@ -431,7 +431,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     loss->has_mix = true;
     loss->is_apart = s->is_cpo;
     loss->has_entropy = loss->has_entropy && !s->is_cpo;
-    DT_TRY_H(limits_read(&s->limits, h, s->clipped.wiring, c->limits));
+    DT_TRY_H(limits_read(&s->limits, h, ID, s->clipped.wiring, c->limits));
     DT_TRY_H(create_barrier(s, c));
     const stored_config mixed = stored_of(c);
     DT_TRY_H(stored_create(&s->stored, &mixed, &c->wiring, &s->clipped, &s->barrier));

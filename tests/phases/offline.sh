@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Stored rollouts: what rollouts.keep leaves changes nothing of what is learnt, and is the same bytes on any number of
-# threads and ranks and behind a stop and a kill.
+# threads and ranks and behind a stop and a kill. phase_offline learns from them, with the same bits everywhere, what is
+# known to be right; files that are damaged are refused.
 set -u
 
 name=offline
@@ -71,6 +72,173 @@ train without --threads 1
 same without "traffic that keeps nothing"
 train ranks --threads 1 --set rollouts.keep=80 --set comm.backend=sim --set comm.ranks=2
 same_files ranks "traffic on 2 virtual ranks"
+
+# ---- learning from them ------------------------------------------------------------------------------------------------
+
+learn="-q --set training.eval_interval=0 --set checkpoint.every_seconds=0 --set evaluation.baselines=
+       --set report.enabled=false --set training.scheduler=constant"
+# collect DIR ENV [options]: what a policy that learns nothing does
+collect() {
+    dir=$1
+    env=$2
+    shift 2
+    cases=$((cases + 1))
+    "$dtrain" --plugin phase2_ppo $learn --threads 1 --set env.id="$env" --set env.instances=20 \
+        --set models.perception= --set phase2_ppo.iterations=1 --set phase2_ppo.fragment=200 \
+        --set phase2_ppo.train_batch=4000 --set data.batch=4000 --set phase2_ppo.sgd_epochs=1 \
+        --set training.learning_rate=0 --set rollouts.keep=4000 --run-dir "$work/$dir" "$@" >/dev/null 2>"$work/err" ||
+        fail "collecting $dir left with $?"
+    rollouts=$work/$dir/rollouts/phase2_ppo-1
+}
+
+# of a gaussian within bounds, and of choices: threads, ranks, stops
+small="--set phase_offline.iterations=4 --set phase_offline.updates=8 --set phase_offline.clone_rounds=1
+       --set data.batch=64 --set data.shards=4 --set critic_mlp.hidden=16 --set phase_offline.normalise_obs=true"
+for env in pendulum cartpole; do
+    collect "of-$env" $env
+    base="--plugin phase_offline $learn $small --set env.id=$env --set phase_offline.rollouts=$rollouts"
+    rm -rf "$work/whole" "$work/ranks" "$work/stopped"
+    # shellcheck disable=SC2086
+    train whole --threads 1
+    train ranks --threads 2 --set comm.backend=sim --set comm.ranks=3
+    same ranks "$env on 3 virtual ranks instead of 1"
+    train stopped --threads 2 --max-steps 8
+    resume stopped --set comm.backend=sim --set comm.ranks=2 --max-steps 24
+    resume stopped
+    same stopped "$env, stopped and resumed on 2 ranks and on 1"
+done
+
+# a run goes on with the rollouts that it began with alone
+train other --max-steps 8
+cases=$((cases + 1))
+"$dtrain" --resume "$work/other" -q --set phase_offline.rollouts="$work/of-cartpole-2" >/dev/null 2>"$work/err" &&
+    fail "a folder that is not there is learnt from"
+train played --set phase_offline.iterations=1
+rm -rf "$work/moved"
+mv "$rollouts" "$work/moved"
+cases=$((cases + 1))
+"$dtrain" eval --checkpoint "$work/played" --seeds 1 --episodes 1 --json >/dev/null 2>"$work/err" ||
+    fail "evaluating without the rollouts left with $?"
+mv "$work/moved" "$rollouts"
+
+# ---- files of others ---------------------------------------------------------------------------------------------------
+
+file=$rollouts/round-000000000001.safetensors
+bad=$work/bad.safetensors
+head_bytes=$(od -An -tu8 -N8 "$file" | tr -d ' ')
+# at NAME: where its first byte lies
+at() {
+    begin=$(head -c "$((8 + head_bytes))" "$file" | sed -n "s|.*\"$1\":{[^}]*\"data_offsets\":\[\([0-9]*\),.*|\1|p")
+    echo $((8 + head_bytes + begin))
+}
+# put NAME BYTES: a copy whose first item of a tensor is these
+put() {
+    cp "$file" "$bad"
+    # shellcheck disable=SC2059
+    printf "$2" | dd of="$bad" bs=1 seek="$(at "$1")" conv=notrunc 2>/dev/null
+}
+is_bad() { # PIECE
+    refused 4 "bad.safetensors.*$1" --set phase_offline.rollouts="$bad"
+}
+head -c 5000 "$file" >"$bad"
+is_bad ""
+LC_ALL=C sed 's/"version":"1"/"version":"7"/' "$file" >"$bad"
+is_bad 'metadata say version "7"; expected "1"'
+LC_ALL=C sed 's/"env_cartpole"/"env_cartpoles"/; s/  *$//' "$file" >"$bad"
+is_bad ""
+LC_ALL=C sed 's/"env_cartpole"/"env_carthole"/' "$file" >"$bad"
+is_bad 'metadata say environment "env_carthole"'
+LC_ALL=C sed 's/"next_obs"/"next_obx"/' "$file" >"$bad"
+is_bad 'next_obs is not in it'
+LC_ALL=C sed 's/"place":{"dtype":"I32"/"place":{"dtype":"F32"/' "$file" >"$bad"
+is_bad 'place is F32 .rows., and the environment has I32 .rows.'
+put obs '\000\000\300\177'
+is_bad 'sample 0: obs is not finite'
+put action_i '\002\000\000\000'
+is_bad 'sample 0: action_i points at what is not there'
+put mask '\000\000\000\000\000\000\000\000'
+is_bad 'sample 0: action_i is a choice that mask forbids'
+put terminated '\000\000\000\077'
+is_bad 'sample 0: terminated is neither 0 nor 1'
+put place '\001\000\000\000'
+is_bad 'sample 0: place points at what is not there'
+put sample/sizes '\377\377\377\177'
+is_bad 'sample 0: A has more rows than there can be'
+put sample/sizes '\000\000\000\000'
+is_bad 'sample 0: A has more rows than there can be, or none'
+put sample/step '\011\000\000\000'
+is_bad 'sample 1: it is of step 0 and instance 1, behind step 9'
+mkdir "$work/empty"
+refused 4 "has no sample of stored rollouts" --set phase_offline.rollouts="$work/empty"
+collect of-pendulum-2 pendulum
+file=$rollouts/round-000000000001.safetensors
+head_bytes=$(od -An -tu8 -N8 "$file" | tr -d ' ')
+put executed '\000\000\240\100'
+refused 4 "executed is outside the bounds" --set env.id=pendulum --set phase_offline.rollouts="$bad"
+# whatever byte is another, it is refused or learnt from
+for i in 3 9 14 31 60 97 130 171 240 333 410 523 611 700 801 950 1024 2000 4001 9000 20011 40009; do
+    cases=$((cases + 1))
+    cp "$file" "$bad"
+    printf '\275' | dd of="$bad" bs=1 seek="$i" conv=notrunc 2>/dev/null
+    "$dtrain" $base --set env.id=pendulum --set phase_offline.rollouts="$bad" --max-steps 1 --run-dir "$work/mutant" \
+        >/dev/null 2>"$work/err"
+    code=$?
+    [ "$code" -eq 0 ] || [ "$code" -eq 4 ] || fail "byte $i is another: left with $code"
+    rm -rf "$work/mutant"
+done
+refused 2 "phase_offline.rollouts is not set" --set phase_offline.rollouts=
+refused 2 "bounds nothing with algorithm = .clone." --set phase_offline.algorithm=clone \
+    --set phase_offline.limits=price:1
+
+# ---- what is known exactly ---------------------------------------------------------------------------------------------
+
+# near WHAT VALUE FROM TO
+near() {
+    cases=$((cases + 1))
+    awk -v x="$2" -v from="$3" -v to="$4" 'BEGIN { exit !(x != "" && x >= from && x <= to) }' ||
+        fail "$1 is '$2', expected $3 to $4"
+}
+play() { # DIR [EPISODES]
+    "$dtrain" eval --checkpoint "$work/$1" --set evaluation.greedy=false --json --episodes "${2:-10000}" --seeds 7 \
+        >"$work/json" 2>"$work/err" || fail "evaluating $1 left with $?"
+}
+mean() { # NAME, of the evaluation
+    sed -n "s|.*\"$1\":{\"mean\":\([0-9.e+-]*\).*|\1|p" "$work/json"
+}
+# the bandit of env_constrained, by what even draws of its arms tell: 1 without a limit, 0.84 at a cost of 0.6
+collect arms env_constrained
+base="--plugin phase_offline $learn --threads 1 --set env.id=env_constrained --set phase_offline.rollouts=$rollouts
+      --set phase_offline.margin=0 --set controller_mlp.layers=0 --set critic_mlp.hidden=16 --set critic_mlp.layers=1
+      --set phase_offline.critics=1 --set training.learning_rate=1e-2 --set phase_offline.tau=0.1
+      --set data.batch=250 --set data.shards=1 --set phase_offline.beta=0.1 --set phase_offline.updates=20"
+train free
+play free
+near "without a limit: value" "$(mean return)" 0.97 1
+train held --set phase_offline.limits=price:0.6
+play held
+near "under a limit: value" "$(mean return)" 0.825 0.845
+near "under a limit: cost" "$(mean price)" 0.58 0.61
+# a queue, whose states the policy changes: 59.6 of reward at 200 of waiting in 200 steps (env_constrained.c). What is
+# held is an estimate over states of the data
+collect queue env_constrained --set env_constrained.problem=queue
+train queued --set env_constrained.problem=queue --set phase_offline.rollouts="$rollouts" \
+    --set phase_offline.limits=waiting:200 --set phase_offline.gamma=0.99 --set phase_offline.iterations=200
+play queued 100
+near "a queue: value" "$(mean return)" 56 62
+near "a queue: cost" "$(mean waiting)" 170 225
+# a clone draws as often as the behaviour did
+collect better env_constrained --set training.learning_rate=0.02 --set phase2_ppo.iterations=2 \
+    --set phase2_ppo.sgd_epochs=10 --set training.warmup_epochs=0
+train clone --set phase_offline.algorithm=clone --set phase_offline.rollouts="$rollouts" \
+    --set phase_offline.iterations=30
+play clone
+value=$(sed -n 's|.*"rollouts/return":\([0-9.e+-]*\).*|\1|p' "$work/clone/metrics.jsonl")
+price=$(tail -n 1 "$work/better/metrics.jsonl" | sed -n 's|.*"costs/price":\([0-9.e+-]*\).*|\1|p')
+near "the behaviour is one of its own: value" "$value" 0.65 0.95
+near "the clone: value" "$(mean return)" "$(echo "$value" | awk '{ print $1 - 0.015 }')" \
+    "$(echo "$value" | awk '{ print $1 + 0.015 }')"
+near "the clone: cost" "$(mean price)" "$(echo "$price" | awk '{ print $1 - 0.015 }')" \
+    "$(echo "$price" | awk '{ print $1 + 0.015 }')"
 
 echo "offline: $cases cases, $failed failed"
 [ "$failed" -eq 0 ]

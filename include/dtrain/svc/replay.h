@@ -21,6 +21,8 @@
  * change a bit. A checkpoint keeps all of it. Of several ranks each holds as many samples as the others, whichever
  * instance they are of, and they are sent to the ranks that learn from them; priorities are on all ranks. Observations
  * are kept as they are, and normalised, where the rollout does, by the statistics of when they are drawn.
+ * Of stored rollouts the samples are those of files, whose fields are what happened (docs/offpolicy.md); a checkpoint
+ * keeps what was drawn of them and not the samples, and goes on with the same files alone.
  * Nothing is read ahead of add, draw and priority: they wait until nobody reads, and what was read of the samples of
  * before (on a device, for steps to come) is forgotten. Threads: [main].
  */
@@ -50,13 +52,25 @@ typedef struct dt_replay_desc {
     const char *const
         *field; /* [n_fields] of the rollout that are kept; NULL: all. discount, weight and row_key stay */
     uint32_t n_fields, reserved;
+    /* a folder or a file of stored rollouts (rollouts.keep): it holds their samples and no others, capacity is 0, field
+     * NULL, n_step 1, and the rollout's transitions are 2. NULL: rounds are added */
+    const char *stored;
 } dt_replay_desc;
+
+typedef struct dt_replay_told { /* of stored samples, all together */
+    uint32_t struct_size, n_costs;
+    uint64_t samples, rows, episodes; /* episodes that ended in them */
+    uint64_t terminated;              /* rows */
+    /* sums over rows, in the environment's units, and of squares */
+    double reward, reward_squares, cost[DT_ENV_MAX_COSTS], cost_squares[DT_ENV_MAX_COSTS];
+} dt_replay_told;
 
 typedef struct dt_replay_api {
     uint32_t struct_size, reserved;
     /* In create, one per phase. The host destroys it with the phase. Errors: DT_ECONFIG (a number outside its bounds, a
      * draw that is no multiple of a step), DT_EPLUGIN (a rollout without transitions = 2, a field that it does not
-     * have), DT_ENOMEM. */
+     * have), DT_ENOMEM. With stored: DT_ENOTFOUND, DT_EIO, DT_EDATA naming the file, the sample and what is wrong with
+     * it. */
     dt_status (*create)(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, dt_replay **out);
     /* What draw fills: for dt_train_desc.data. */
     dt_data *(*data)(dt_replay *p);
@@ -74,6 +88,8 @@ typedef struct dt_replay_api {
      * is drawn). */
     dt_status (*priority)(dt_replay *p, const float *error, uint64_t n_rows);
     uint64_t (*drawn)(const dt_replay *p); /* samples of a draw, since 1.2 */
+    /* since 1.2: with desc.stored; out->struct_size is set. DT_EPLUGIN: without. */
+    dt_status (*told)(const dt_replay *p, dt_replay_told *out);
 } dt_replay_api;
 
 #ifdef __cplusplus

@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * phase_offline: a policy learned from stored rollouts (rollouts.keep), without a step of the environment, which only
+ * evaluations play.
+ *
+ *   clone      the behaviour in them: actor_loss = -log pi(a|s)
+ *   advantage  the same, each action by how much better it was than the policy: advantage-weighted regression (Peng et
+ *              al. 2019, arXiv 1910.00177; Wang et al. 2020, arXiv 2006.15134, "exp"), with values of actions that are
+ *              in the data alone (as Kostrikov et al. 2021, arXiv 2110.06169; Xiao et al. 2023, arXiv 2302.14372)
+ *
+ * With Q_0 of the reward, the least of `critics` estimates, and Q_k of each cost with a limit, Q' their targets, means
+ * over the agents of a minibatch:
+ *
+ *   A_h          Q'_h(s, a) - V_h(s)
+ *   w            exp(min((A_0 - sum_k lambda_k A_k) / (beta (sigma_0 + sum_k lambda_k sigma_k)), log weight_max))
+ *   actor_loss   -w log pi(a|s)
+ *   value_loss   sum_h max(w, 1/50) (V_h(s) - Q'_h(s, a))^2       V, the controller's value and cost_value
+ *   critic_loss  sum_h (Q_h(s, a) - (r_h + gamma V_h(s')))^2
+ *
+ * V is weighted as the policy is, and so tends to what that policy, behaviour times w, earns and costs: no action is
+ * judged that is not in the data. (A V that is above all Q of its state would weigh nothing, and stay there: hence
+ * the 1/50.) sigma_h, the deviation of A_h, frees beta of units: the policy departs from the
+ * behaviour by about 1 / (2 beta^2) nats. For the first `clone_rounds` w is 1, and values are those of the behaviour.
+ *
+ * lambda_k follows from what an episode of the policy is estimated to cost, by phase 3's PID controller (Stooke et al.
+ * 2020, arXiv 2007.03964; multiplier.h):
+ *
+ *   J_k = rows of an episode (1 - gamma (1 - p)) mean V_k,  p the share of rows that were terminated
+ *
+ * the mean over states of the data, which is J_k where the policy meets the same states as the behaviour did, and its
+ * agents are as likely to end at any time. Only a play tells what it costs; margin keeps a share of limits in hand.
+ *
+ * Rewards and costs are learnt divided by their root mean square, times 10 (1 - gamma), so that values are of the order
+ * of 10 whatever their units. Models see rows of agents alone (with clone: all observations).
+ */
+#include "limits.h"
+#include "multiplier.h"
+#include "roles.h"
+
+#include "dtrain/svc/metrics.h"
+#include "dtrain/svc/replay.h"
+#include "dtrain/svc/rollout.h"
+#include "dtrain/svc/train.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ID             "phase_offline"
+#define VALUE_SIZE     10.0   /* that values are learnt with */
+#define LOG_STD_MIN    (-5.0) /* recorded actions at a bound are no reason for certainty */
+#define LOG_STD_MAX    2.0
+#define LEAST_OF_VALUE 0.02
+#define KEPT_SHARE     0.9 /* that estimates over minibatches keep of the past */
+
+enum { ADVANTAGE, CLONE };
+enum { ACTOR, CRITIC, GROUPS };
+enum { MAX_HEADS = 1 + DT_ENV_MAX_COSTS };
+
+typedef struct config {
+    const char *rollouts, *limits;
+    int64_t iterations, updates, critics, clone_rounds, pid_delay;
+    double gamma, tau, beta, weight_max, value_coef;
+    double actor_learning_rate, critic_learning_rate, actor_clip, critic_clip;
+    double margin, start, multiplier_max, kp, ki, kd, error_ema, cost_ema, clip_obs;
+    uint32_t algorithm;
+    uint8_t normalise_obs;
+} config;
+
+typedef struct state {
+    const dt_host *h;
+    const dt_train_api *train;
+    const dt_bind_api *bind;
+    const dt_metrics_api *metrics;
+    const dt_rollout_api *rollout;
+    const dt_replay_api *replay;
+    config config;
+    offpolicy_roles roles;
+    dt_rollout *experience;
+    dt_replay *memory;
+    dt_train *trainer;
+    dt_replay_told told;
+    limits limits;
+    multiplier_rule rule;
+    uint32_t n_heads;            /* the reward, then every cost with a limit */
+    uint32_t cost_of[MAX_HEADS]; /* of the environment's */
+    double scale[MAX_HEADS];     /* that they are learnt with */
+    struct kept {                /* by a checkpoint */
+        multiplier multiplier[MAX_HEADS];
+        double value[MAX_HEADS], deviation[MAX_HEADS]; /* mean of V, deviation of A, as they are learnt */
+        uint64_t estimates;                            /* rounds that they are of */
+    } kept;
+    double sum[MAX_HEADS], of_value[MAX_HEADS], squares[MAX_HEADS]; /* of a minibatch: of A, of V, of A's squares */
+    double weight;
+    uint64_t rows;
+} state;
+
+/* ---- binding ----------------------------------------------------------------------------------------------------- */
+
+static bool is_clone(const state *s)
+{
+    return s->config.algorithm == CLONE;
+}
+
+static dt_status check(const dt_host *h, const void *cfg)
+{
+    const config *c = cfg;
+    if (c->algorithm == CLONE && c->limits[0] != '\0') {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         ID
+                         ".limits = \"%s\" bounds nothing with algorithm = \"clone\", which learns what the rollouts "
+                         "do, whatever that costs; set algorithm = \"advantage\", or no limits",
+                         c->limits);
+    }
+    return c->rollouts[0] != '\0'
+               ? DT_OK
+               : DT_FAIL_H(h, DT_ECONFIG,
+                           ID ".rollouts is not set; name a folder RUN/rollouts/PHASE of a run with rollouts.keep");
+}
+
+static dt_status read_limits(state *s)
+{
+    const dt_env_spec *e = s->roles.spec;
+    DT_TRY_H(s->config.limits[0] != '\0' ? limits_read(&s->limits, s->h, ID, s->roles.wiring, s->config.limits)
+                                         : DT_OK);
+    s->n_heads = 1;
+    for (uint32_t k = 0; k < e->n_costs; k++) {
+        if (s->limits.has[k]) {
+            s->cost_of[s->n_heads++] = k;
+        }
+    }
+    return DT_OK;
+}
+
+/* How many estimates a critic makes depends on limits, and these on the environment. */
+static dt_status bind_models(state *s)
+{
+    const dt_wiring_api *wiring = NULL;
+    offpolicy_roles *r = &s->roles;
+    DT_SERVICE_H(s->h, wiring, DT_SVC_WIRING, ID);
+    *r = (offpolicy_roles){.h = s->h, .bind = s->bind, .phase = ID};
+    DT_TRY_H(offpolicy_wire(r, wiring, is_clone(s) ? DT_WIRING_NO_VALUE : DT_WIRING_ROWS));
+    DT_TRY_H(read_limits(s));
+    r->n_critics = s->config.critics + s->n_heads - 1;
+    return is_clone(s) ? DT_OK : offpolicy_bind_critic(r);
+}
+
+static dt_status open_rollouts(state *s)
+{
+    const config *c = &s->config;
+    const dt_rollout_desc d = {.struct_size = sizeof(d),
+                               .steps = 1,
+                               .gamma = c->gamma,
+                               .transitions = 2,
+                               .normalise_obs = c->normalise_obs,
+                               .clip_obs = c->clip_obs};
+    const dt_replay_desc memory = {.struct_size = sizeof(memory), .stored = c->rollouts};
+    s->told.struct_size = sizeof(s->told);
+    DT_TRY_H(s->rollout->create(s->h, s->roles.wiring->env, &d, &s->experience));
+    DT_TRY_H(s->replay->create(s->h, s->experience, &memory, &s->memory));
+    return s->replay->told(s->memory, &s->told);
+}
+
+static double scale_of(const state *s, double squares)
+{
+    const double size = s->told.rows > 0 ? sqrt(squares / (double)s->told.rows) : 0;
+    return size > 0 ? VALUE_SIZE * (1 - s->config.gamma) / size : 1;
+}
+
+static void measure(state *s)
+{
+    s->scale[0] = scale_of(s, s->told.reward_squares);
+    for (uint32_t i = 1; i < s->n_heads; i++) {
+        s->scale[i] = scale_of(s, s->told.cost_squares[s->cost_of[i]]);
+    }
+}
+
+/* An evaluation has none of them. */
+static dt_status check_rollouts(const state *s)
+{
+    if (s->told.samples > 0 && s->told.episodes == 0 && s->n_heads > 1) {
+        return DT_FAIL_H(s->h, DT_ECONFIG,
+                         ID ".limits = \"%s\" are of episodes, and none ended in the %llu samples of %s; keep more "
+                            "rounds (rollouts.keep), or set no limits",
+                         s->config.limits, (unsigned long long)s->told.samples, s->config.rollouts);
+    }
+    return DT_OK;
+}
+
+/* A value's error shrinks by gamma while the target goes its way. */
+static void warn_of_few(const state *s)
+{
+    const config *c = &s->config;
+    const double wanted = 2 / (c->tau * (1 - c->gamma)), has = (double)c->iterations * (double)c->updates;
+    if (!is_clone(s) && has < wanted) {
+        dt_logf(s->h, 1,
+                ID
+                ": %.0f updates are too few for values with gamma = %g and tau = %g, which want %.0f; what costs are "
+                "estimated to be is not to be relied on: raise iterations or tau, or lower gamma",
+                has, c->gamma, c->tau, wanted);
+    }
+}
+
+static dt_status create(void *self, const dt_host *h, const void *cfg)
+{
+    state *s = self;
+    const config *c = cfg;
+    s->h = h;
+    s->config = *c;
+    s->rule = (multiplier_rule){.algorithm = MULTIPLIER_PID,
+                                .start = c->start,
+                                .max = c->multiplier_max,
+                                .kp = c->kp,
+                                .ki = c->ki,
+                                .kd = c->kd,
+                                .error_ema = c->error_ema,
+                                .cost_ema = c->cost_ema,
+                                .delay = c->pid_delay};
+    for (uint32_t i = 0; i < MAX_HEADS; i++) {
+        multiplier_init(&s->kept.multiplier[i]);
+    }
+    DT_SERVICE_H(h, s->bind, DT_SVC_BIND, ID);
+    DT_SERVICE_H(h, s->train, DT_SVC_TRAIN, ID);
+    DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, ID);
+    DT_SERVICE_H(h, s->rollout, DT_SVC_ROLLOUT, ID);
+    DT_SERVICE_H(h, s->replay, DT_SVC_REPLAY, ID);
+    DT_TRY_H(bind_models(s));
+    DT_TRY_H(open_rollouts(s));
+    measure(s);
+    warn_of_few(s);
+    return check_rollouts(s);
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
+
+static dt_tensor *plus(dt_graph *g, dt_tensor *sum, dt_tensor *x)
+{
+    return sum == NULL ? x : dt_add(g, sum, x);
+}
+
+/* log pi of what was done, [A]: choices as drawn, continuous actions as they were executed. */
+static dt_tensor *record_log_prob(const state *s, dt_graph *g, dt_policy_tensors *p)
+{
+    const dt_graph_api *api = g->api;
+    const dt_env_spec *e = s->roles.spec;
+    dt_tensor *sum = NULL, *unused = NULL;
+    int64_t at = 0;
+    for (uint32_t i = 0; i < e->n_heads; i++) {
+        const int64_t n = e->choices[i];
+        dt_tensor *logits = e->n_heads == 1 ? p->logits : dt_slice(g, p->logits, at, n);
+        dt_tensor *mask = api->input(g, "mask");
+        mask = e->n_heads == 1 ? mask : dt_slice(g, mask, at, n);
+        sum = plus(g, sum, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &unused));
+        at += n;
+    }
+    if (e->n_continuous > 0) {
+        dt_tensor *log_std = dt_clamp(g, p->log_std, LOG_STD_MIN, LOG_STD_MAX);
+        sum = plus(g, sum, dt_gaussian(g, p->mean, log_std, api->input(g, "executed"), &unused));
+    }
+    return sum;
+}
+
+static dt_tensor *beside(dt_graph *g, dt_tensor *const *column, uint32_t n)
+{
+    return n == 1 ? column[0] : dt_concat(g, column, n);
+}
+
+/* V of every head, [A,heads]. */
+static dt_tensor *values_of(const state *s, dt_graph *g, const dt_policy_tensors *p)
+{
+    dt_tensor *column[MAX_HEADS] = {dt_split(g, p->value, 0)};
+    for (uint32_t i = 1; i < s->n_heads; i++) {
+        column[i] = dt_slice(g, p->cost_value, s->cost_of[i], 1);
+    }
+    return beside(g, column, s->n_heads);
+}
+
+/* Q of every head, [A,heads], of a critic's estimates. */
+static dt_tensor *heads_of(const state *s, dt_graph *g, dt_tensor *q)
+{
+    const int64_t C = s->config.critics;
+    dt_tensor *column[MAX_HEADS] = {s->roles.n_critics == 1 ? q : dt_slice(g, q, 0, 1)};
+    for (int64_t i = 1; i < C; i++) {
+        column[0] = dt_min(g, column[0], dt_slice(g, q, i, 1));
+    }
+    for (uint32_t i = 1; i < s->n_heads; i++) {
+        column[i] = dt_slice(g, q, C + i - 1, 1);
+    }
+    return beside(g, column, s->n_heads);
+}
+
+/* r_h + gamma V_h(s') of every estimate, [A,estimates]. */
+static dt_tensor *targets_of(const state *s, dt_graph *g, dt_tensor *next)
+{
+    const dt_graph_api *api = g->api;
+    dt_tensor *column[OFFPOLICY_MAX_CRITICS + DT_ENV_MAX_COSTS];
+    dt_tensor *discount = dt_split(g, api->input(g, "discount"), 0);
+    const uint32_t C = (uint32_t)s->config.critics;
+    for (uint32_t i = 0; i < s->n_heads; i++) {
+        dt_tensor *earned =
+            i == 0 ? dt_split(g, api->input(g, "reward"), 0) : dt_slice(g, api->input(g, "cost"), s->cost_of[i], 1);
+        dt_tensor *later = s->n_heads == 1 ? next : dt_slice(g, next, i, 1);
+        dt_tensor *y = dt_add(g, dt_affine(g, earned, s->scale[i], 0), dt_mul(g, later, discount));
+        column[i == 0 ? 0 : C + i - 1] = y;
+        for (uint32_t k = 1; k < C && i == 0; k++) {
+            column[k] = y;
+        }
+    }
+    return dt_stop(g, beside(g, column, C + s->n_heads - 1));
+}
+
+static dt_status record_critic(const state *s, dt_graph *g, const dt_policy_tensors *now, dt_tensor *done)
+{
+    dt_policy_tensors next;
+    dt_tensor *q = NULL;
+    DT_TRY_H(offpolicy_act_next(&s->roles, g, now, NULL, &next));
+    DT_TRY_H(offpolicy_judge(&s->roles, g, "", NULL, now, done, &q));
+    dt_tensor *off = dt_sub(g, q, targets_of(s, g, values_of(s, g, &next)));
+    dt_tensor *loss = dt_mse(g, off, dt_fill(g, off, 0), g->api->input(g, "weight"));
+    return g->api->loss(g, "critic_loss", loss, 1.0, "A");
+}
+
+/* w [A,1]; step input "mix": what each A_h counts in the exponent. */
+static dt_tensor *weight_of(const state *s, dt_graph *g, dt_tensor *advantage)
+{
+    dt_tensor *mix = g->api->step_input(g, "mix", s->n_heads);
+    dt_tensor *each = dt_mul(g, advantage, dt_add(g, dt_fill(g, advantage, 0), mix));
+    dt_tensor *sum = s->n_heads == 1 ? each : dt_reduce_columns(g, DT_REDUCE_SUM, each);
+    const double most = log(s->config.weight_max);
+    return dt_stop(g, dt_unary(g, DT_FN_EXP, dt_clamp(g, sum, -60, most), 0));
+}
+
+static dt_status record_advantage(const state *s, dt_graph *g, const dt_policy_tensors *p, dt_tensor *log_prob)
+{
+    const dt_graph_api *api = g->api;
+    dt_tensor *q = NULL, *done = offpolicy_done(&s->roles, g);
+    DT_TRY_H(offpolicy_judge(&s->roles, g, "", "target", p, done, &q));
+    dt_tensor *judged = dt_stop(g, heads_of(s, g, q)), *value = values_of(s, g, p);
+    dt_tensor *advantage = dt_stop(g, dt_sub(g, judged, value));
+    dt_tensor *weight = weight_of(s, g, advantage), *flat = dt_merge(g, weight);
+    DT_TRY_H(api->output(g, "advantages", advantage));
+    DT_TRY_H(api->output(g, "values", value));
+    DT_TRY_H(api->output(g, "weights", flat));
+    DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, dt_mul(g, log_prob, flat)), -1.0, "A"));
+    dt_tensor *of_value = dt_max(g, flat, dt_fill(g, flat, LEAST_OF_VALUE));
+    DT_TRY_H(api->loss(g, "value_loss", dt_mse(g, value, judged, of_value), s->config.value_coef, "A"));
+    return record_critic(s, g, p, done);
+}
+
+static dt_status record(void *self, dt_graph *g)
+{
+    const state *s = self;
+    const dt_wiring *w = s->roles.wiring;
+    dt_policy_tensors p = {.struct_size = sizeof(p)};
+    DT_TRY_H(w->api->record(s->roles.wiring, g, NULL, &p));
+    dt_tensor *log_prob = record_log_prob(s, g, &p);
+    if (!is_clone(s)) {
+        return record_advantage(s, g, &p, log_prob);
+    }
+    return g->api->loss(g, "actor_loss", dt_sum(g, log_prob), -1.0, "A");
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+/* A multiplier in the units that advantages are learnt in. */
+static double multiplier_of(const state *s, uint32_t i)
+{
+    return s->kept.multiplier[i].value * s->scale[0] / s->scale[i];
+}
+
+static dt_status set_mix(const state *s, uint64_t round)
+{
+    float mix[MAX_HEADS] = {0};
+    double size = s->kept.deviation[0];
+    for (uint32_t i = 1; i < s->n_heads; i++) {
+        size += multiplier_of(s, i) * s->kept.deviation[i];
+    }
+    const bool weighs = round >= (uint64_t)s->config.clone_rounds && size > 0;
+    for (uint32_t i = 0; i < s->n_heads && weighs; i++) {
+        mix[i] = (float)((i == 0 ? 1 : -multiplier_of(s, i)) / (s->config.beta * size));
+    }
+    return s->train->set(s->trainer, "mix", mix, s->n_heads);
+}
+
+static dt_status add_rows(void *user, const dt_rows *r)
+{
+    state *s = user;
+    int64_t dim[DT_MAX_DIMS] = {0};
+    uint32_t rank = 0;
+    const float *advantage = s->train->rows(r, "advantages", dim, &rank);
+    const float *value = s->train->rows(r, "values", dim, &rank);
+    const float *weight = s->train->rows(r, "weights", dim, &rank);
+    if (advantage == NULL || value == NULL || weight == NULL) {
+        return DT_FAIL_H(s->h, DT_EPLUGIN, ID ": samples were drawn whose advantages nobody knows");
+    }
+    for (int64_t row = 0; row < dim[0]; row++) {
+        for (uint32_t i = 0; i < s->n_heads; i++) {
+            const double a = (double)advantage[row * s->n_heads + i];
+            s->sum[i] += a;
+            s->squares[i] += a * a;
+            s->of_value[i] += (double)value[row * s->n_heads + i];
+        }
+        s->weight += (double)weight[row];
+    }
+    s->rows += (uint64_t)dim[0];
+    return DT_OK;
+}
+
+/* Of the minibatch that was drawn last. */
+static dt_status estimate(state *s)
+{
+    s->rows = 0;
+    s->weight = 0;
+    memset(s->sum, 0, sizeof(s->sum));
+    memset(s->squares, 0, sizeof(s->squares));
+    memset(s->of_value, 0, sizeof(s->of_value));
+    DT_TRY_H(s->train->evaluate(s->trainer, s->replay->data(s->memory), s, add_rows));
+    const double n = s->rows > 0 ? (double)s->rows : 1, kept = s->kept.estimates > 0 ? KEPT_SHARE : 0;
+    for (uint32_t i = 0; i < s->n_heads; i++) {
+        const double mean = s->sum[i] / n, deviation = sqrt(fmax(0, s->squares[i] / n - mean * mean));
+        s->kept.value[i] = kept * s->kept.value[i] + (1 - kept) * s->of_value[i] / n;
+        s->kept.deviation[i] = kept * s->kept.deviation[i] + (1 - kept) * deviation;
+    }
+    s->kept.estimates++;
+    s->metrics->scalar(s->h, "charts/weight", s->weight / n);
+    return DT_OK;
+}
+
+static void tell(const state *s, const char *group, uint32_t i, double value)
+{
+    char name[96];
+    snprintf(name, sizeof(name), "%s/%s", group, s->roles.spec->costs[s->cost_of[i]]);
+    s->metrics->scalar(s->h, name, value);
+}
+
+static void update_multipliers(state *s, uint64_t round)
+{
+    const double rows = (double)s->told.rows, p = (double)s->told.terminated / rows;
+    const double horizon = rows / (double)s->told.episodes * (1 - s->config.gamma * (1 - p));
+    const double reward = s->kept.deviation[0] / s->scale[0];
+    for (uint32_t i = 1; i < s->n_heads; i++) {
+        multiplier *m = &s->kept.multiplier[i];
+        const double cost = horizon * fmax(0, s->kept.value[i] / s->scale[i]);
+        const double deviation = s->kept.deviation[i] / s->scale[i];
+        const double limit = s->limits.at[s->cost_of[i]] * (1 - s->config.margin);
+        if (round + 1 >= (uint64_t)s->config.clone_rounds) { /* before that it is what the behaviour costs */
+            multiplier_update(m, &s->rule, cost, limit, deviation > 0 ? reward / deviation : 0, 1);
+        }
+        tell(s, "estimated_costs", i, cost);
+        tell(s, "multipliers", i, m->value);
+    }
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+static dt_status set_eye(const state *s)
+{
+    float eye[OFFPOLICY_MAX_CHOICES * OFFPOLICY_MAX_CHOICES];
+    const int64_t n = s->roles.widest;
+    if (s->roles.n_choices == 0) {
+        return DT_OK;
+    }
+    offpolicy_eye(&s->roles, eye);
+    return s->train->set(s->trainer, "eye", eye, (uint32_t)(n * n));
+}
+
+static dt_status start(void *self)
+{
+    static const char *const role[GROUPS][2] = {{"controller", "perception"}, {"critic", NULL}};
+    static const char *const loss[GROUPS][2] = {{"actor_loss", "value_loss"}, {"critic_loss", NULL}};
+    static const char *const name[GROUPS] = {"actor", "critic"};
+    state *s = self;
+    const config *c = &s->config;
+    const dt_wiring *w = s->roles.wiring;
+    const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate};
+    const double clip[GROUPS] = {c->actor_clip, c->critic_clip};
+    const dt_train_shadow target = {
+        .struct_size = sizeof(target), .name = "target", .model = s->roles.critic, .tau = c->tau, .every = 1};
+    dt_train_group group[GROUPS];
+    dt_model *models[2 * DT_WIRING_MAX_MODELS];
+    for (int i = 0; i < GROUPS; i++) {
+        group[i] = (dt_train_group){.struct_size = sizeof(group[i]),
+                                    .n_roles = i == ACTOR && w->perception != NULL ? 2 : 1,
+                                    .n_losses = i == ACTOR && !is_clone(s) ? 2 : 1,
+                                    .name = name[i],
+                                    .role = role[i],
+                                    .loss = loss[i],
+                                    .learning_rate = rate[i],
+                                    .gradient_clip = clip[i]};
+    }
+    const dt_train_desc desc = {.struct_size = sizeof(desc),
+                                .n_models = w->api->models(w, models, 2 * DT_WIRING_MAX_MODELS),
+                                .user = s,
+                                .record = record,
+                                .data = s->replay->data(s->memory),
+                                .models = models,
+                                .epochs = (uint64_t)(c->iterations * c->updates),
+                                .group = group,
+                                .n_groups = is_clone(s) ? 1 : GROUPS,
+                                .shadow = &target,
+                                .n_shadows = is_clone(s) ? 0 : 1};
+    DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
+    DT_TRY_H(is_clone(s) ? DT_OK : set_eye(s));
+    return is_clone(s) ? DT_OK : set_mix(s, 0);
+}
+
+static dt_status learn(const state *s, dt_step_report *r, double *loss_p)
+{
+    *loss_p = 0;
+    for (int64_t i = 0; i < s->config.updates; i++) {
+        DT_TRY_H(s->replay->draw(s->memory));
+        DT_TRY_H(s->train->step(s->trainer, r));
+        *loss_p += r->loss / (double)s->config.updates;
+    }
+    return DT_OK;
+}
+
+/* Once in a run: what there is to learn from. */
+static void tell_rollouts(const state *s)
+{
+    const double episodes = fmax(1, (double)s->told.episodes);
+    s->metrics->scalar(s->h, "rollouts/samples", (double)s->told.samples);
+    s->metrics->scalar(s->h, "rollouts/return", s->told.reward / episodes);
+    for (uint32_t i = 1; i < s->n_heads; i++) {
+        tell(s, "rollouts", i, s->told.cost[s->cost_of[i]] / episodes);
+    }
+}
+
+static dt_status iterate(void *self, dt_progress *out)
+{
+    state *s = self;
+    uint64_t step = 0, steps = 0, per_epoch = 0;
+    double loss = 0;
+    dt_step_report r = {.struct_size = sizeof(r)};
+    DT_TRY_H(s->train->position(s->trainer, &step, &steps, &per_epoch));
+    if (step >= steps) {
+        return DT_DONE;
+    }
+    const uint64_t round = step / (uint64_t)s->config.updates;
+    if (round == 0) {
+        tell_rollouts(s);
+    }
+    DT_TRY_H(is_clone(s) ? DT_OK : set_mix(s, round));
+    DT_TRY_H(learn(s, &r, &loss));
+    if (!is_clone(s)) {
+        DT_TRY_H(estimate(s));
+        update_multipliers(s, round);
+    }
+    out->step = r.step;
+    out->steps = steps;
+    out->epoch = round;
+    out->epochs = (uint64_t)s->config.iterations;
+    out->iterations = round + 1;
+    out->samples = (uint64_t)s->config.updates * r.samples;
+    out->loss = loss;
+    out->grad_norm = r.grad_norm;
+    out->learning_rate = r.learning_rate;
+    out->epoch_end = 1;
+    return r.step >= steps ? DT_DONE : DT_OK;
+}
+
+static dt_status evaluate(void *self, dt_progress *out)
+{
+    state *s = self;
+    DT_TRY_H(s->rollout->report(s->experience, s->trainer));
+    out->evaluated = 1;
+    return DT_OK;
+}
+
+static void destroy(void *self)
+{
+    const state *s = self;
+    if (s->trainer != NULL) {
+        s->train->destroy(s->trainer);
+    }
+}
+
+static dt_status save(void *self, dt_writer *w)
+{
+    const state *s = self;
+    return w->write(w, &s->kept, sizeof(s->kept));
+}
+
+static dt_status load(void *self, dt_reader *r, uint32_t version)
+{
+    state *s = self;
+    (void)version;
+    return r->read(r, &s->kept, sizeof(s->kept));
+}
+
+/* ---- descriptor -------------------------------------------------------------------------------------------------- */
+
+static const char *const algorithms[] = {"advantage", "clone", NULL};
+
+/* clang-format off */
+#define ROW(member, type, dfl, unit, min, max, help) DT_OPTION(config, member, type, dfl, unit, min, max, NULL, help)
+static const dt_option options[] = {
+    ROW(rollouts, DT_OPT_PATH, "", NULL, 0, 0,
+        "folder of stored rollouts, RUN/rollouts/PHASE of a run with rollouts.keep, or a file of it"),
+    DT_OPTION(config, algorithm, DT_OPT_ENUM, "advantage", NULL, 0, 0, algorithms,
+        "clone: the behaviour that they show; advantage: what of it earned more and cost less"),
+    ROW(iterations, DT_OPT_I64, "100", "1", 1, 1e9, "rounds"),
+    ROW(updates, DT_OPT_I64, "100", "1", 1, 1e6, "of a round, each of data.batch samples"),
+    ROW(clone_rounds, DT_OPT_I64, "10", "rounds", 1, 1e9,
+        "advantage: first rounds, in which the behaviour is cloned and judged"),
+    ROW(gamma, DT_OPT_F64, "0.95", "1", 0, 0.999999, "discount of reward and costs"),
+    ROW(beta, DT_OPT_F64, "0.5", "1", 1e-3, 1e3,
+        "advantage: deviations of advantages by which an action is e times likelier; the policy departs from the "
+        "behaviour by about 1 / (2 beta^2) nats"),
+    ROW(weight_max, DT_OPT_F64, "20", "1", 1, 1e9, "advantage: the most that an action weighs"),
+    ROW(critics, DT_OPT_I64, "2", "1", 1, OFFPOLICY_MAX_CRITICS, "estimates of the reward's values; the least counts"),
+    ROW(tau, DT_OPT_F64, "0.05", "1", 1e-9, 1,
+        "share of the way that the critic's target goes in an update; values want 1 / (tau (1 - gamma)) of these, and "
+        "more"),
+    ROW(value_coef, DT_OPT_F64, "0.5", "1", 1e-9, 1e6, "weight of value_loss, of the controller's values"),
+    ROW(actor_learning_rate, DT_OPT_F64, "0", "1", 0, 10, "0: training.learning_rate"),
+    ROW(critic_learning_rate, DT_OPT_F64, "0", "1", 0, 10, "0: training.learning_rate"),
+    ROW(actor_clip, DT_OPT_F64, "0", "1", -1, 1e9,
+        "most that the norm of the actor's gradient may be; 0: training.gradient_clip, below 0: none"),
+    ROW(critic_clip, DT_OPT_F64, "0", "1", -1, 1e9, "the same for the critic"),
+    DT_OPTION(config, normalise_obs, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
+        "observations by the mean and deviation of all rollouts"),
+    ROW(clip_obs, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised observations; 0: none"),
+    ROW(limits, DT_OPT_STR, "", NULL, 0, 0,
+        "advantage: limits as cost:limit,... on the mean over episodes, all agents together; empty: none"),
+    ROW(margin, DT_OPT_F64, "0.1", "1", 0, 1, "share of every limit that is kept in hand: what is held is an estimate"),
+    ROW(start, DT_OPT_F64, "0.1", "u", 0, 1e9, "first multiplier; u is where cost and reward weigh alike"),
+    ROW(multiplier_max, DT_OPT_F64, "20", "u", 0, 1e9, "multipliers are at most this"),
+    ROW(kp, DT_OPT_F64, "2", "u", 0, 1e9, "proportional gain of multipliers"),
+    ROW(ki, DT_OPT_F64, "0.2", "u", 0, 1e9, "integral gain"),
+    ROW(kd, DT_OPT_F64, "0.1", "u", 0, 1e9, "derivative gain, for rising costs alone"),
+    ROW(error_ema, DT_OPT_F64, "0.5", "1", 0, 1, "what the proportional part keeps of the past"),
+    ROW(cost_ema, DT_OPT_F64, "0.5", "1", 0, 1, "what the derivative part keeps of the past"),
+    ROW(pid_delay, DT_OPT_I64, "10", "rounds", 1, MULTIPLIER_MAX_DELAY, "over which costs rise"),
+    DT_OPTION_END};
+/* clang-format on */
+
+DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "models.critic=critic_mlp",
+                   "env.id=env_traffic", "data.batch=256", "data.shards=4", "training.learning_rate=3e-4",
+                   "training.weight_decay=0", "training.optimizer=adam", "training.eps=1e-8",
+                   "training.gradient_clip=0", "training.scheduler=constant", "training.warmup_epochs=0",
+                   "training.eval_interval=20", "training.save_interval=10", "checkpoint.best_by=return/mean");
+
+DT_PHASE_DEFINE(component, ID, "a policy learned from stored rollouts, its costs under limits",
+                "Peng et al. 2019, arXiv 1910.00177; Wang et al. 2020, arXiv 2006.15134", config, state, options,
+                DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
+                       .destroy = destroy, .save = save, .load = load),
+                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check, .extension = extension);
+
+DT_PLUGIN_DEFINE_ONE(component, "phase_offline", "1.0", "dtrain", "Apache-2.0");
