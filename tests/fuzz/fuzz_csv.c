@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recordings as a table, plain or packed by gzip or xz: cut into cells, and read as an import reads it. Cells are texts
- * without what separates them.
+ * Recordings as a table, plain or packed by gzip or xz: cut into cells, and read as an import reads it; and the table
+ * beside one that says its rate and lanes. Cells are texts without what separates them.
  */
 #include <config.h>
 
@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "data/csv.h"
 #include "data/import.h"
+#include "data/lane_markings.h"
 
 #include <string.h>
 
@@ -34,6 +35,27 @@ static void cut(const uint8_t *bytes, size_t n)
     dt_csv_close(c);
 }
 
+/* The table beside one of highD, and the lanes between the lines that it names. */
+static void read_meta(const uint8_t *bytes, size_t n)
+{
+    static const double seen[2] = {0, 400};
+    dt_csv *c = NULL;
+    dt_recording_meta m;
+    dt_roads roads = {.n_lanes = 0};
+    if (dt_csv_open_mem(bytes, n, "input", &c) != DT_OK) {
+        return;
+    }
+    if (dt_recording_meta_parse(c, &m) != DT_OK) {
+        fuzz_hold(*dt_error_text() != '\0');
+    } else {
+        fuzz_hold(m.n_markings[0] <= DT_MARKINGS_MOST && m.n_markings[1] <= DT_MARKINGS_MOST);
+        fuzz_hold(dt_roads_of_markings(&m, seen, "input", &roads) == DT_OK || *dt_error_text() != '\0');
+        fuzz_accepted();
+    }
+    dt_roads_fini(&roads);
+    dt_csv_close(c);
+}
+
 DT_FUZZ(csv)
 {
     static const dt_import_options plain = {.frame_rate_hz = 10},
@@ -42,6 +64,7 @@ DT_FUZZ(csv)
                                              .memory_bytes = 1 << 16};
     fuzz_begin();
     cut(bytes, n);
+    read_meta(bytes, n);
     if (dt_table_check(bytes, n, "input", &plain) != DT_OK) {
         fuzz_hold(*dt_error_text() != '\0');
         (void)!dt_table_check(bytes, n, "input", &mapped);
