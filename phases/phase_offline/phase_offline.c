@@ -30,6 +30,10 @@
  * the mean over states of the data, which is J_k where the policy meets the same states as the behaviour did, and its
  * agents are as likely to end at any time. Only a play tells what it costs; margin keeps a share of limits in hand.
  *
+ * A mean that is off is what a critic unlearns slowest, by gamma while its target goes its way. That of the behaviour
+ * is known: mean r_h / (1 - gamma (1 - p)). So Q and V are what networks say plus an offset, which is set after each of
+ * the clone_rounds but the last so that the mean of V is that, and stays from there on.
+ *
  * Rewards and costs are learnt divided by their root mean square, times 10 (1 - gamma), so that values are of the order
  * of 10 whatever their units. Models see rows of agents alone (with clone: all observations).
  */
@@ -84,9 +88,11 @@ typedef struct state {
     uint32_t n_heads;            /* the reward, then every cost with a limit */
     uint32_t cost_of[MAX_HEADS]; /* of the environment's */
     double scale[MAX_HEADS];     /* that they are learnt with */
+    double known[MAX_HEADS];     /* mean value of the behaviour, by what it earned and cost, as they are learnt */
     struct kept {                /* by a checkpoint */
         multiplier multiplier[MAX_HEADS];
         double value[MAX_HEADS], deviation[MAX_HEADS]; /* mean of V, deviation of A, as they are learnt */
+        double offset[MAX_HEADS];                      /* of V: what networks say is as much less */
         uint64_t estimates;                            /* rounds that they are of */
     } kept;
     double sum[MAX_HEADS], of_value[MAX_HEADS], squares[MAX_HEADS]; /* of a minibatch: of A, of V, of A's squares */
@@ -166,11 +172,22 @@ static double scale_of(const state *s, double squares)
     return size > 0 ? VALUE_SIZE * (1 - s->config.gamma) / size : 1;
 }
 
+/* What of a value comes back in a step: 1 - gamma (1 - p). */
+static double rate_of(const state *s)
+{
+    return 1 - s->config.gamma * (1 - (double)s->told.terminated / (double)s->told.rows);
+}
+
 static void measure(state *s)
 {
     s->scale[0] = scale_of(s, s->told.reward_squares);
     for (uint32_t i = 1; i < s->n_heads; i++) {
         s->scale[i] = scale_of(s, s->told.cost_squares[s->cost_of[i]]);
+    }
+    for (uint32_t i = 0; i < s->n_heads && s->told.rows > 0; i++) {
+        const double sum = i == 0 ? s->told.reward : s->told.cost[s->cost_of[i]];
+        s->known[i] = s->scale[i] * sum / (double)s->told.rows / rate_of(s);
+        s->kept.offset[i] = s->known[i];
     }
 }
 
@@ -288,10 +305,11 @@ static dt_tensor *heads_of(const state *s, dt_graph *g, dt_tensor *q)
     return beside(g, column, s->n_heads);
 }
 
-/* r_h + gamma V_h(s') of every estimate, [A,estimates]. */
+/* r_h + gamma V_h(s') of every estimate, [A,estimates]; step input "offset": what V is above what networks say. */
 static dt_tensor *targets_of(const state *s, dt_graph *g, dt_tensor *next)
 {
     const dt_graph_api *api = g->api;
+    dt_tensor *offset = dt_add(g, dt_fill(g, next, 0), api->step_input(g, "offset", s->n_heads));
     dt_tensor *column[OFFPOLICY_MAX_CRITICS + DT_ENV_MAX_COSTS];
     dt_tensor *discount = dt_split(g, api->input(g, "discount"), 0);
     const uint32_t C = (uint32_t)s->config.critics;
@@ -299,7 +317,9 @@ static dt_tensor *targets_of(const state *s, dt_graph *g, dt_tensor *next)
         dt_tensor *earned =
             i == 0 ? dt_split(g, api->input(g, "reward"), 0) : dt_slice(g, api->input(g, "cost"), s->cost_of[i], 1);
         dt_tensor *later = s->n_heads == 1 ? next : dt_slice(g, next, i, 1);
-        dt_tensor *y = dt_add(g, dt_affine(g, earned, s->scale[i], 0), dt_mul(g, later, discount));
+        dt_tensor *above = s->n_heads == 1 ? offset : dt_slice(g, offset, i, 1);
+        dt_tensor *y = dt_sub(g, dt_affine(g, earned, s->scale[i], 0), above);
+        y = dt_add(g, y, dt_mul(g, dt_add(g, later, above), discount));
         column[i == 0 ? 0 : C + i - 1] = y;
         for (uint32_t k = 1; k < C && i == 0; k++) {
             column[k] = y;
@@ -369,7 +389,7 @@ static double multiplier_of(const state *s, uint32_t i)
 
 static dt_status set_mix(const state *s, uint64_t round)
 {
-    float mix[MAX_HEADS] = {0};
+    float mix[MAX_HEADS] = {0}, offset[MAX_HEADS];
     double size = s->kept.deviation[0];
     for (uint32_t i = 1; i < s->n_heads; i++) {
         size += multiplier_of(s, i) * s->kept.deviation[i];
@@ -378,6 +398,10 @@ static dt_status set_mix(const state *s, uint64_t round)
     for (uint32_t i = 0; i < s->n_heads && weighs; i++) {
         mix[i] = (float)((i == 0 ? 1 : -multiplier_of(s, i)) / (s->config.beta * size));
     }
+    for (uint32_t i = 0; i < s->n_heads; i++) {
+        offset[i] = (float)s->kept.offset[i];
+    }
+    DT_TRY_H(s->train->set(s->trainer, "offset", offset, s->n_heads));
     return s->train->set(s->trainer, "mix", mix, s->n_heads);
 }
 
@@ -406,7 +430,7 @@ static dt_status add_rows(void *user, const dt_rows *r)
 }
 
 /* Of the minibatch that was drawn last. */
-static dt_status estimate(state *s)
+static dt_status estimate(state *s, uint64_t round)
 {
     s->rows = 0;
     s->weight = 0;
@@ -414,10 +438,13 @@ static dt_status estimate(state *s)
     memset(s->squares, 0, sizeof(s->squares));
     memset(s->of_value, 0, sizeof(s->of_value));
     DT_TRY_H(s->train->evaluate(s->trainer, s->replay->data(s->memory), s, add_rows));
+    const bool is_known = round + 1 < (uint64_t)s->config.clone_rounds; /* V is that of the behaviour */
     const double n = s->rows > 0 ? (double)s->rows : 1, kept = s->kept.estimates > 0 ? KEPT_SHARE : 0;
     for (uint32_t i = 0; i < s->n_heads; i++) {
         const double mean = s->sum[i] / n, deviation = sqrt(fmax(0, s->squares[i] / n - mean * mean));
-        s->kept.value[i] = kept * s->kept.value[i] + (1 - kept) * s->of_value[i] / n;
+        s->kept.offset[i] = is_known ? s->known[i] - s->of_value[i] / n : s->kept.offset[i];
+        const double value = s->of_value[i] / n + s->kept.offset[i];
+        s->kept.value[i] = kept * s->kept.value[i] + (1 - kept) * value;
         s->kept.deviation[i] = kept * s->kept.deviation[i] + (1 - kept) * deviation;
     }
     s->kept.estimates++;
@@ -434,8 +461,7 @@ static void tell(const state *s, const char *group, uint32_t i, double value)
 
 static void update_multipliers(state *s, uint64_t round)
 {
-    const double rows = (double)s->told.rows, p = (double)s->told.terminated / rows;
-    const double horizon = rows / (double)s->told.episodes * (1 - s->config.gamma * (1 - p));
+    const double horizon = (double)s->told.rows / (double)s->told.episodes * rate_of(s);
     const double reward = s->kept.deviation[0] / s->scale[0];
     for (uint32_t i = 1; i < s->n_heads; i++) {
         multiplier *m = &s->kept.multiplier[i];
@@ -542,7 +568,7 @@ static dt_status iterate(void *self, dt_progress *out)
     DT_TRY_H(is_clone(s) ? DT_OK : set_mix(s, round));
     DT_TRY_H(learn(s, &r, &loss));
     if (!is_clone(s)) {
-        DT_TRY_H(estimate(s));
+        DT_TRY_H(estimate(s, round));
         update_multipliers(s, round);
     }
     out->step = r.step;
