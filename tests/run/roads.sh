@@ -103,7 +103,7 @@ awk '{
     n++
 } END { exit n != 6 }' "$work/world_lstm/metrics.jsonl" || fail "distances are none, or more than their squares allow"
 # the same recording in fewer bits, in packed blocks: threads, ranks and a resume change no bit, and neither does packing
-with="--set models.world=world_gru --set data_trajectory.lanes=true"
+with="--set models.world=world_gru --set data_trajectory.lanes=true --set phase1_world_model.distance_weight=5"
 keep() { # NAME [options]
     kept=$1
     shift
