@@ -319,8 +319,9 @@ static dt_status import_any(const char *const *src, uint32_t n_src, const char *
 {
     if (dt_fs_is_dir(src[0])) {
         DT_TRY(check_map_keys(opt));
-        return dt_numpy_is(src[0]) ? dt_import_numpy(src[0], out, opt, notes)
-                                   : dt_import_chunks(src[0], out, opt, notes);
+        bool is_numpy = false;
+        DT_TRY(dt_numpy_is(src[0], &is_numpy));
+        return is_numpy ? dt_import_numpy(src[0], out, opt, notes) : dt_import_chunks(src[0], out, opt, notes);
     }
     for (uint32_t i = 0; i < n_src; i++) {
         if (dt_hdf5_is(src[i])) {

@@ -55,13 +55,16 @@ typedef struct numpy {
     int32_t scene; /* its number, -1 before the first row */
 } numpy;
 
-bool dt_numpy_is(const char *folder)
+dt_status dt_numpy_is(const char *folder, bool *is_p)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/" FEATURES_NPY, folder);
-    const bool is = dt_str_status(&path) == DT_OK && dt_fs_is_file(dt_str_text(&path));
+    const dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        *is_p = dt_fs_is_file(dt_str_text(&path));
+    }
     dt_str_fini(&path);
-    return is;
+    return st;
 }
 
 static dt_status map_ids(numpy *p, int k)

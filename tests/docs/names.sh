@@ -72,7 +72,7 @@ while read -r page key; do
     esac
     case ${key##*.} in
         log | json | jsonl | cfg | sumocfg | html | md | sh | py | c | h | def | mk) continue ;; # files
-        a | so | la | pc | safetensors | h5 | hdf5 | osm | svg) continue ;;
+        a | so | la | pc | safetensors | h5 | hdf5 | npy | osm | svg) continue ;;
     esac
     case $key in
         vm.* | memory.max | pids.max | torch.compile) continue ;; # of the kernel, and of PyTorch
