@@ -16,9 +16,9 @@
 
 enum {
     STOP_DISTANCE = 7, /* node feature */
-    PIECE = 1024,
-    FORGET_BYTES = 16 << 20,
-    ROW_BYTES = 400
+    PIECE = 1024,      /* numbers that are moved on at once */
+    PIECE_BYTES = 1 << 20,
+    FORGET_BYTES = 16 << 20
 };
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
@@ -66,7 +66,28 @@ static dt_status add_maps(dt_store_writer *w, part *p)
     return DT_OK;
 }
 
-static dt_status add_moved_i64(dt_npy_writer *to, const int64_t *from, int64_t n, int64_t by)
+/* So many more bytes of the part have been read: resident memory stays small however long a scene is. */
+static void touch(part *p, size_t bytes)
+{
+    p->touched += bytes;
+    if (p->touched >= FORGET_BYTES) {
+        p->touched = 0;
+        dt_store_forget(p->store);
+    }
+}
+
+static dt_status add(part *p, dt_npy_writer *to, const void *from, int64_t n, size_t row_bytes)
+{
+    const int64_t most = PIECE_BYTES / (int64_t)row_bytes;
+    for (int64_t i = 0; i < n; i += most) {
+        const int64_t m = n - i < most ? n - i : most;
+        DT_TRY(dt_npy_append(to, (const char *)from + (size_t)i * row_bytes, m));
+        touch(p, (size_t)m * row_bytes);
+    }
+    return DT_OK;
+}
+
+static dt_status add_moved_i64(part *p, dt_npy_writer *to, const int64_t *from, int64_t n, int64_t by)
 {
     int64_t moved[PIECE];
     for (int64_t i = 0; i < n; i += PIECE) {
@@ -75,11 +96,12 @@ static dt_status add_moved_i64(dt_npy_writer *to, const int64_t *from, int64_t n
             moved[k] = from[i + k] + by;
         }
         DT_TRY(dt_npy_append(to, moved, m));
+        touch(p, (size_t)m * sizeof(*from));
     }
     return DT_OK;
 }
 
-static dt_status add_moved_i32(dt_npy_writer *to, const int32_t *from, int64_t n, int64_t by)
+static dt_status add_moved_i32(part *p, dt_npy_writer *to, const int32_t *from, int64_t n, int64_t by)
 {
     int32_t moved[PIECE];
     for (int64_t i = 0; i < n; i += PIECE) {
@@ -88,14 +110,16 @@ static dt_status add_moved_i32(dt_npy_writer *to, const int32_t *from, int64_t n
             moved[k] = (int32_t)(from[i + k] + by);
         }
         DT_TRY(dt_npy_append(to, moved, m));
+        touch(p, (size_t)m * sizeof(*from));
     }
     return DT_OK;
 }
 
-static dt_status add_stop_distances(dt_store_writer *w, const float *node, int64_t n)
+static dt_status add_stop_distances(dt_store_writer *w, part *p, const float *node, int64_t n)
 {
     for (int64_t i = 0; i < n && w->array[A_stop_distance] != NULL; i++) {
         DT_TRY(dt_npy_append(w->array[A_stop_distance], node + DT_NODE_FEATURES * i + STOP_DISTANCE, 1));
+        touch(p, DT_NODE_FEATURES * sizeof(*node));
     }
     return DT_OK;
 }
@@ -122,31 +146,35 @@ static dt_status find_span(const part *p, int64_t scene, span *out)
                               dt_store_path(p->store), scene);
 }
 
-static dt_status add_rows(dt_store_writer *w, const dt_store_view *v, const span *s)
+static dt_status add_rows(dt_store_writer *w, part *p, const span *s)
 {
+    const dt_store_view *v = p->v;
     const int64_t r = s->row[0], n = s->row[1] - r, e = s->edge[0], n_edges = s->edge[1] - e;
-    DT_TRY(dt_npy_append(w->array[A_node], v->node + DT_NODE_FEATURES * r, n));
-    DT_TRY(dt_npy_append(w->array[A_pose], v->pose + 3 * r, n));
-    DT_TRY(dt_npy_append(w->array[A_motion], v->motion + 4 * r, n));
-    DT_TRY(dt_npy_append(w->array[A_risk], v->risk + r, n));
-    DT_TRY(w->meta.smooth_s > 0 ? dt_npy_append(w->array[A_accel_centred], v->accel_centred + r, n) : DT_OK);
-    DT_TRY(add_stop_distances(w, v->node + DT_NODE_FEATURES * r, n));
-    DT_TRY(add_moved_i32(w->array[A_row_track], v->row_track + r, n, w->count.tracks - s->track[0]));
-    DT_TRY(add_moved_i64(w->array[A_edge_ptr], v->edge_ptr + r, n, w->count.edges - e));
-    DT_TRY(dt_npy_append(w->array[A_edge_src], v->edge_src + e, n_edges));
-    return dt_npy_append(w->array[A_edge], v->edge + DT_EDGE_FEATURES * e, n_edges);
+    const float *node = v->node + DT_NODE_FEATURES * r;
+    DT_TRY(add(p, w->array[A_node], node, n, DT_NODE_FEATURES * sizeof(*node)));
+    DT_TRY(add(p, w->array[A_pose], v->pose + 3 * r, n, 3 * sizeof(*v->pose)));
+    DT_TRY(add(p, w->array[A_motion], v->motion + 4 * r, n, 4 * sizeof(*v->motion)));
+    DT_TRY(add(p, w->array[A_risk], v->risk + r, n, sizeof(*v->risk)));
+    if (w->meta.smooth_s > 0) {
+        DT_TRY(add(p, w->array[A_accel_centred], v->accel_centred + r, n, sizeof(*v->accel_centred)));
+    }
+    DT_TRY(add_stop_distances(w, p, node, n));
+    DT_TRY(add_moved_i32(p, w->array[A_row_track], v->row_track + r, n, w->count.tracks - s->track[0]));
+    DT_TRY(add_moved_i64(p, w->array[A_edge_ptr], v->edge_ptr + r, n, w->count.edges - e));
+    DT_TRY(add(p, w->array[A_edge_src], v->edge_src + e, n_edges, sizeof(*v->edge_src)));
+    return add(p, w->array[A_edge], v->edge + DT_EDGE_FEATURES * e, n_edges, DT_EDGE_FEATURES * sizeof(*v->edge));
 }
 
-static dt_status add_tracks(dt_store_writer *w, const part *p, const span *s)
+static dt_status add_tracks(dt_store_writer *w, part *p, const span *s)
 {
     const dt_store_view *v = p->v;
     const int64_t t = s->track[0], n = s->track[1] - t, by = w->count.rows - s->row[0];
     if (w->count.tracks > INT32_MAX - n) {
         return DT_FAIL(DT_EDATA, "more than %d tracks: split the recording into several stores", INT32_MAX);
     }
-    DT_TRY(dt_npy_append(w->array[A_track_id], dt_store_track_ids(p->store) + t, n));
-    DT_TRY(add_moved_i64(w->array[A_track_ptr], v->track_ptr + t, n, by));
-    return add_moved_i64(w->array[A_track_row], v->track_row + s->row[0], s->row[1] - s->row[0], by);
+    DT_TRY(add(p, w->array[A_track_id], dt_store_track_ids(p->store) + t, n, sizeof(int64_t)));
+    DT_TRY(add_moved_i64(p, w->array[A_track_ptr], v->track_ptr + t, n, by));
+    return add_moved_i64(p, w->array[A_track_row], v->track_row + s->row[0], s->row[1] - s->row[0], by);
 }
 
 static void count_span(dt_store_writer *w, const dt_store_view *v, const span *s)
@@ -163,7 +191,7 @@ static void count_span(dt_store_writer *w, const dt_store_view *v, const span *s
     w->count.tracks += s->track[1] - s->track[0];
 }
 
-static dt_status add_scene(dt_store_writer *w, const part *p, int64_t scene)
+static dt_status add_scene(dt_store_writer *w, part *p, int64_t scene)
 {
     const dt_store_view *v = p->v;
     span s;
@@ -171,9 +199,9 @@ static dt_status add_scene(dt_store_writer *w, const part *p, int64_t scene)
     DT_TRY(dt_store_scene_begin(w));
     DT_TRY(dt_store_scene_map(w, v->n_maps > 0 && v->scene_map[scene] >= 0 ? p->map[v->scene_map[scene]] : -1));
     const int64_t f = s.frame[0], n_frames = s.frame[1] - f;
-    DT_TRY(add_moved_i64(w->array[A_frame_row], v->frame_row + f, n_frames, w->count.rows - s.row[0]));
-    DT_TRY(dt_npy_append(w->array[A_frame_time], v->frame_time + f, n_frames));
-    DT_TRY(add_rows(w, v, &s));
+    DT_TRY(add_moved_i64(p, w->array[A_frame_row], v->frame_row + f, n_frames, w->count.rows - s.row[0]));
+    DT_TRY(add(p, w->array[A_frame_time], v->frame_time + f, n_frames, sizeof(*v->frame_time)));
+    DT_TRY(add_rows(w, p, &s));
     DT_TRY(add_tracks(w, p, &s));
     count_span(w, v, &s);
     w->next_frame = n_frames;
@@ -188,11 +216,6 @@ static dt_status add_part(dt_store_writer *w, part *p)
     DT_TRY(add_maps(w, p));
     for (int64_t i = 0; i < p->v->n_scenes; i++) {
         DT_TRY(add_scene(w, p, i));
-        p->touched += (size_t)w->scene_rows * ROW_BYTES;
-        if (p->touched >= FORGET_BYTES) {
-            p->touched = 0;
-            dt_store_forget(p->store);
-        }
     }
     return DT_OK;
 }
