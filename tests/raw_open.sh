@@ -18,6 +18,7 @@ core/base/mem.c: /sys
 core/collective/board.c: /proc, and memory that another process of this machine shares
 core/run/memory_watch.c: /proc and /sys
 core/machine/limits.c: /proc and /sys
+core/trial/check.c: /proc
 core/machine/doctor_machine.c: /proc, /sys, and a file of its own that it measures with
 core/machine/doctor_device.c: /dev
 core/base/module.c: modules that belong to dtrain

@@ -125,7 +125,9 @@ static dt_status read_faces(dt_samples *s, const dt_data_ops *ops, void *self)
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows)
 {
     DT_TRY(read_faces(s, ops, self));
-    return scan(s, slice_rows);
+    return s->count <= DT_SAMPLES_MOST ? scan(s, slice_rows)
+                                       : DT_FAIL(DT_EPLUGIN, "the source counts %llu samples, expected at most 2^40",
+                                                 (unsigned long long)s->count);
 }
 
 /* A slice has room for as many of the largest samples as give about slice_rows rows of any one of the first two

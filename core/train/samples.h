@@ -50,6 +50,8 @@ typedef struct dt_samples {
 
 /* Reads the component's faces, scans all samples' sizes, and sets capacities for slices of about slice_rows of the
  * first symbol. Errors: DT_EPLUGIN (a port that cannot be understood), DT_EDATA. */
+/* At most DT_SAMPLES_MOST of them: more is a mistake of the source, and each is asked for its size here. */
+#define DT_SAMPLES_MOST (UINT64_C(1) << 40)
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows) DT_NODISCARD;
 
 /* The same for a source whose samples change: they are not looked at, largest says how large one may be per symbol. Its

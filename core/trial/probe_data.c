@@ -13,10 +13,12 @@
 #include "dtrain/svc/store.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include "trial/guard.h"
 
+#include <math.h>
 #include <string.h>
 
-enum { MAX_SAMPLES = 3, GUARD_BYTES = 64, GUARD = 0xA5 };
+enum { MAX_SAMPLES = 3 };
 
 /* ---- host ------------------------------------------------------------------------------------------------------ */
 
@@ -101,23 +103,29 @@ dt_status dt_probe_data_describe(dt_probe_data *p)
 dt_status dt_probe_data_count(dt_probe_data *p)
 {
     const dt_status st = p->data->ops.data.count(p->state, &p->count);
-    return st > 0 ? DT_OK : st;
+    DT_TRY(st > 0 ? DT_OK : st);
+    return p->count <= DT_SAMPLES_MOST
+               ? DT_OK
+               : DT_FAIL(DT_EPLUGIN, "%llu samples, expected at most 2^40", (unsigned long long)p->count);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* Some samples, and where their fields lie in a block: field i begins at at[i], end[i] is behind its last byte, and a
- * guard reaches from there to at[i + 1]. */
+ * guard reaches from there to at[i + 1]; another one lies in front of at[0]. */
 typedef struct reading {
     uint64_t index[MAX_SAMPLES], key[MAX_SAMPLES];
     uint32_t n;
     size_t at[DT_PROBE_MAX_FIELDS + 1], end[DT_PROBE_MAX_FIELDS];
+    int64_t size[DT_PROBE_MAX_SYMBOLS + 1]; /* of all of them, by symbol, and "B" */
 } reading;
 
 static dt_status lay_out(const dt_probe_data *p, reading *r)
 {
     const dt_data_ops *ops = &p->data->ops.data;
-    int64_t size[DT_PROBE_MAX_SYMBOLS + 1] = {0}, sum[DT_PROBE_MAX_SYMBOLS] = {0};
+    int64_t *size = r->size, sum[DT_PROBE_MAX_SYMBOLS] = {0};
+    memset(size, 0, sizeof(r->size));
+    r->at[0] = DT_GUARD_BYTES;
     dt_trial_call(p->trial, "sizes");
     DT_TRY(ops->sizes(p->state, r->index, r->n, size));
     for (uint32_t i = 0; i < r->n; i++) {
@@ -143,7 +151,7 @@ static dt_status lay_out(const dt_probe_data *p, reading *r)
             return DT_FAIL(DT_EPLUGIN, "field %s has an impossible size", f->name);
         }
         r->end[i] = r->at[i] + (size_t)count * dt_dtype_bytes(f->dtype);
-        r->at[i + 1] = (r->end[i] + GUARD_BYTES + 63) / 64 * 64;
+        r->at[i + 1] = (r->end[i] + DT_GUARD_BYTES + 63) / 64 * 64;
     }
     return DT_OK;
 }
@@ -151,21 +159,21 @@ static dt_status lay_out(const dt_probe_data *p, reading *r)
 static dt_status read_into(const dt_probe_data *p, const reading *r, uint8_t fill, uint8_t *block)
 {
     void *out[DT_PROBE_MAX_FIELDS];
+    memset(block, DT_GUARD, r->at[0]);
     for (uint32_t i = 0; i < p->n_fields; i++) {
         out[i] = block + r->at[i];
         memset(block + r->at[i], fill, r->end[i] - r->at[i]);
-        memset(block + r->end[i], GUARD, r->at[i + 1] - r->end[i]);
+        memset(block + r->end[i], DT_GUARD, r->at[i + 1] - r->end[i]);
     }
     dt_trial_call(p->trial, "read");
-    dt_status st = p->data->ops.data.read(p->state, r->index, r->key, r->n, out);
-    for (uint32_t i = 0; i < p->n_fields && st >= 0; i++) {
-        for (size_t b = r->end[i]; b < r->at[i + 1]; b++) {
-            if (block[b] != GUARD) {
-                return DT_FAIL(DT_EPLUGIN, "read writes behind the end of field %s", p->field[i].name);
-            }
-        }
+    const dt_status st = p->data->ops.data.read(p->state, r->index, r->key, r->n, out);
+    DT_TRY(st);
+    DT_TRY(dt_guard_look(block, r->at[0], "read", NULL, p->field[0].name));
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        const char *next = i + 1 < p->n_fields ? p->field[i + 1].name : NULL;
+        DT_TRY(dt_guard_look(block + r->end[i], r->at[i + 1] - r->end[i], "read", p->field[i].name, next));
     }
-    return st > 0 ? DT_OK : st;
+    return DT_OK;
 }
 
 /* Twice, into buffers filled unequally: what read leaves out differs. */
@@ -184,11 +192,72 @@ static dt_status compare_readings(const dt_probe_data *p, const reading *r, uint
     return DT_OK;
 }
 
+static dt_status check_finite(const dt_port *f, const uint8_t *data, size_t bytes)
+{
+    const size_t each = dt_dtype_bytes(f->dtype);
+    for (size_t i = 0; i < bytes / each; i++) {
+        const double x = f->dtype == DT_F64 ? ((const double *)(const void *)data)[i]
+                                            : (double)((const float *)(const void *)data)[i];
+        if (!isfinite(x)) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "field %s [%s], item %zu is %g; a loss of it would be none, so what is missing is "
+                           "marked in another field",
+                           f->name, f->dims, i, x);
+        }
+    }
+    return DT_OK;
+}
+
+/* SYMBOL+1: where the rows of each begin, and the last end; they are those of a symbol, or samples. */
+static dt_status check_offsets(const dt_probe_data *p, const reading *r, const dt_port *f, const int32_t *v, size_t n)
+{
+    int64_t most = r->n;
+    bool is_whole = false;
+    for (uint32_t k = 0; k < p->n_symbols; k++) {
+        most = r->size[k] > most ? r->size[k] : most;
+        is_whole = is_whole || v[n - 1] == r->size[k];
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (v[i] < (i > 0 ? v[i - 1] : 0) || v[i] > most || (i == 0 && v[i] != 0)) {
+            return DT_FAIL(
+                DT_EPLUGIN,
+                "field %s [%s], item %zu is %d: where rows begin rises from 0 to how many there are, here at "
+                "most %lld",
+                f->name, f->dims, i, v[i], (long long)most);
+        }
+    }
+    return is_whole || v[n - 1] == (int64_t)r->n
+               ? DT_OK
+               : DT_FAIL(DT_EPLUGIN, "field %s [%s] ends with %d, and no symbol has so many rows in these samples",
+                         f->name, f->dims, v[n - 1]);
+}
+
+static dt_status check_values(const dt_probe_data *p, const reading *r, const uint8_t *block)
+{
+    for (uint32_t i = 0; i < p->n_fields; i++) {
+        const dt_port *f = &p->field[i];
+        const size_t bytes = r->end[i] - r->at[i];
+        dt_shape shape;
+        DT_TRY(dt_shape_parse(f->dims, f->dtype, p->symbol, p->n_symbols + 1, &shape));
+        if (f->dtype == DT_F32 || f->dtype == DT_F64) {
+            DT_TRY(check_finite(f, block + r->at[i], bytes));
+        }
+        const bool is_offsets = shape.rank == 1 && shape.dim[0].symbol >= 0 && shape.dim[0].size == 1;
+        if (is_offsets && f->dtype == DT_I32 && bytes > 0) {
+            DT_TRY(check_offsets(p, r, f, (const int32_t *)(const void *)(block + r->at[i]), bytes / sizeof(int32_t)));
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status read_twice(const dt_probe_data *p, const reading *r)
 {
     const size_t bytes = r->at[p->n_fields];
     uint8_t *first = dt_alloc(bytes), *second = dt_alloc(bytes);
-    const dt_status st = compare_readings(p, r, first, second);
+    dt_status st = compare_readings(p, r, first, second);
+    if (st >= 0) {
+        st = check_values(p, r, first);
+    }
     dt_free(first);
     dt_free(second);
     return st;

@@ -13,11 +13,10 @@
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/rng.h"
 #include "rollout/check.h"
+#include "trial/guard.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { GUARD_BYTES = 64, GUARD = 0xA5 };
 
 /* ---- host ------------------------------------------------------------------------------------------------------ */
 
@@ -77,7 +76,7 @@ dt_status dt_probe_env_spec(dt_probe_env *p)
 typedef struct array {
     const char *name;
     size_t record, bytes; /* where it lies in a record of the layout, how much of it counts */
-    size_t at;            /* where it lies in a block, with a guard behind it */
+    size_t at;            /* where it lies in a block, between guards */
 } array;
 
 /* The arrays of a call behind the observations, in this order. */
@@ -104,9 +103,10 @@ typedef struct game {
 static void add_array(game *g, const char *name, size_t record, size_t bytes)
 {
     array *a = &g->array[g->n_arrays];
-    *a = (array){.name = name, .record = record, .bytes = bytes, .at = record + g->n_arrays * (size_t)GUARD_BYTES};
+    *a = (array){
+        .name = name, .record = record, .bytes = bytes, .at = record + (g->n_arrays + 1) * (size_t)DT_GUARD_BYTES};
     g->n_arrays++;
-    g->block_bytes = (a->at + bytes + GUARD_BYTES + 63) / 64 * 64;
+    g->block_bytes = (a->at + bytes + DT_GUARD_BYTES + 63) / 64 * 64;
 }
 
 static void list_arrays(game *g)
@@ -163,8 +163,8 @@ static void prepare(game *g, bool has_actions, void **obs, dt_env_io *io)
 {
     uint8_t *block = g->block[g->turn % 2];
     dt_trial_call(g->trial, has_actions ? "step" : "reset");
-    memset(g->block[0], GUARD, g->block_bytes);
-    memset(g->block[1], GUARD, g->block_bytes);
+    memset(g->block[0], DT_GUARD, g->block_bytes);
+    memset(g->block[1], DT_GUARD, g->block_bytes);
     for (uint32_t i = 0; i < g->n_arrays; i++) {
         memset(block + g->array[i].at, &g->array[i] == &g->fixed[MASK], g->array[i].bytes);
     }
@@ -203,16 +203,15 @@ static bool is_all(const uint8_t *p, size_t n, uint8_t value)
 static dt_status collect(game *g, const char *call)
 {
     const uint8_t *block = g->block[g->turn % 2], *before = g->block[(g->turn + 1) % 2];
-    if (!is_all(before, g->block_bytes, GUARD)) {
+    if (!is_all(before, g->block_bytes, DT_GUARD)) {
         return DT_FAIL(DT_EPLUGIN, "%s writes into a buffer of an earlier call; no pointer to buffers may be kept",
                        call);
     }
+    DT_TRY(dt_guard_look(block, g->array[0].at, call, NULL, g->array[0].name));
     for (uint32_t i = 0; i < g->n_arrays; i++) {
-        const array *a = &g->array[i];
-        const size_t end = a->at + a->bytes, next = i + 1 < g->n_arrays ? a[1].at : g->block_bytes;
-        if (!is_all(block + end, next - end, GUARD)) {
-            return DT_FAIL(DT_EPLUGIN, "%s writes behind the end of %s", call, a->name);
-        }
+        const array *a = &g->array[i], *next = i + 1 < g->n_arrays ? a + 1 : NULL;
+        const size_t end = a->at + a->bytes, until = next != NULL ? next->at : g->block_bytes;
+        DT_TRY(dt_guard_look(block + end, until - end, call, a->name, next != NULL ? next->name : NULL));
         memcpy(g->record + a->record, block + a->at, a->bytes);
     }
     if (memcmp(block + g->fixed[ACT_I].at, g->drawn_i, g->fixed[ACT_I].bytes) != 0 ||
@@ -220,6 +219,31 @@ static dt_status collect(game *g, const char *call)
         return DT_FAIL(DT_EPLUGIN, "%s changes the actions it was given", call);
     }
     g->turn++;
+    return DT_OK;
+}
+
+/* Marks are 0 or 1; what an episode is measured by is a number, or NAN where there is none. */
+static dt_status check_marks(const game *g, bool is_over)
+{
+    static const uint32_t marks[] = {ALIVE, TERMINATED, TRUNCATED, MASK};
+    const dt_env_spec *s = &g->l->spec;
+    for (size_t m = 0; m < sizeof(marks) / sizeof(marks[0]); m++) {
+        const array *a = &g->fixed[marks[m]];
+        const uint8_t *v = (const uint8_t *)g->record + a->record;
+        for (size_t i = 0; i < a->bytes; i++) {
+            if (v[i] > 1) {
+                return DT_FAIL(DT_EPLUGIN, "%s[%zu] is %u; it is 0 or 1", a->name, i, v[i]);
+            }
+        }
+    }
+    const double *metric = (const double *)(const void *)(g->record + g->l->metric);
+    for (uint32_t i = 0; i < s->n_metrics && is_over; i++) {
+        if (isinf(metric[i])) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "metric %s of an episode is %g; it is a finite number, or NAN where there is none",
+                           s->metrics[i], metric[i]);
+        }
+    }
     return DT_OK;
 }
 
@@ -293,6 +317,7 @@ static dt_status reset(game *g, uint64_t seed, uint64_t *hash)
     }
     DT_TRY(collect(g, "reset"));
     DT_TRY(dt_check_record(g->l, g->record, NULL, false));
+    DT_TRY(check_marks(g, false));
     fingerprint(g, false, hash);
     return DT_OK;
 }
@@ -311,6 +336,7 @@ static dt_status step(game *g, uint64_t *hash, bool *is_over_p)
     *is_over_p = st == DT_DONE;
     DT_TRY(collect(g, "step"));
     DT_TRY(dt_check_record(g->l, g->record, g->acted, *is_over_p));
+    DT_TRY(check_marks(g, *is_over_p));
     fingerprint(g, *is_over_p, hash);
     return DT_OK;
 }

@@ -27,9 +27,27 @@
 /* ---- in the copy ------------------------------------------------------------------------------------------------- */
 
 static dt_trial *current; /* of the copy, for the fence */
+static char own_step[64]; /* of this process, as a fork of it has it too */
+
+static void on_broken_fence(const char *what)
+{
+    snprintf(current->finding, sizeof(current->finding), "%s", what);
+    _exit(1);
+}
+
+/* A fork that comes back from a plugin is the program a second time, and all that it does is done twice. */
+static void look_who_it_is(const dt_trial *t)
+{
+    if (t == current && getpid() != t->pid) {
+        snprintf(current->forked, sizeof(current->forked), "%s", own_step);
+        on_broken_fence("it forked, and the process that it started came back from it into the program; such a process "
+                        "ends in the plugin, by exec or _exit");
+    }
+}
 
 void dt_trial_say(dt_trial *t, const char *text, size_t bytes)
 {
+    look_who_it_is(t);
     while (bytes > 0) {
         const ssize_t n = write(t->fd, text, bytes);
         if (n < 0 && errno != EINTR) {
@@ -43,16 +61,11 @@ void dt_trial_say(dt_trial *t, const char *text, size_t bytes)
     }
 }
 
-static void on_broken_fence(const char *what)
-{
-    snprintf(current->finding, sizeof(current->finding), "%s", what);
-    _exit(1);
-}
-
 /* Descriptors are numbers, and who closes one that is not its own closes somebody's. */
 static void look_at_files(const dt_trial *t)
 {
     struct stat st;
+    look_who_it_is(t);
     if (t == current && (fstat(t->fd, &st) != 0 || st.st_ino != t->fd_ino)) {
         on_broken_fence("it closed a file of the program, whose number it did not get from open");
     }
@@ -71,6 +84,7 @@ static bool is_broken(const dt_trial *t, const char *step)
 
 bool dt_trial_step(dt_trial *t, const char *step)
 {
+    look_who_it_is(t);
     t->call[0] = '\0'; /* which of the calls it was does not show any more */
     dt_fence_look();   /* what was written by the step that ends */
     look_at_files(t);
@@ -79,6 +93,7 @@ bool dt_trial_step(dt_trial *t, const char *step)
         return false;
     }
     snprintf(t->step, sizeof(t->step), "%s", step);
+    snprintf(own_step, sizeof(own_step), "%s", step);
     atomic_fetch_add(&t->beat, 1);
     return true;
 }
@@ -106,9 +121,11 @@ static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial 
     struct stat st;
     t->fd_ino = fstat(t->fd, &st) == 0 ? st.st_ino : 0;
     current = t;
+    t->pid = getpid();
     dt_exit_guard_down(); /* the other side sees how this one ends */
     dt_fence_raise(on_broken_fence);
     work(user, t);
+    look_who_it_is(t);
     t->call[0] = '\0';
     dt_fence_look();
     look_at_files(t);
@@ -158,6 +175,15 @@ static bool listen_to(const dt_trial *t, pid_t pid, int fd, double timeout_s,
     }
 }
 
+/* What it started may be about to come back from the plugin, which is to be heard. */
+static void await_others(pid_t pid, const dt_trial *t)
+{
+    enum { TIMES = 20, EACH_MS = 10 };
+    for (int i = 0; i < TIMES && t->finding[0] == '\0' && kill(-pid, 0) == 0; i++) {
+        (void)poll(NULL, 0, EACH_MS);
+    }
+}
+
 static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeout_s, uint64_t heard)
 {
     int status = 0;
@@ -166,6 +192,7 @@ static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeo
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
+    await_others(pid, t);
     kill(-pid, SIGKILL); /* what it started and left behind */
     if (!is_over) {
         return DT_FAIL(DT_EIO, "it did not return within %g s", timeout_s);
@@ -214,6 +241,10 @@ dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *
         st = end_of(pid, t, is_over, timeout_s, heard);
         memcpy(result_p->step, t->step, sizeof(t->step));
         memcpy(result_p->call, t->call, sizeof(t->call));
+        if (t->forked[0] != '\0') {
+            memcpy(result_p->step, t->forked, sizeof(t->forked));
+            result_p->call[0] = '\0';
+        }
         result_p->step[sizeof(result_p->step) - 1] = result_p->call[sizeof(result_p->call) - 1] = '\0';
         result_p->is_late = !is_over;
     }

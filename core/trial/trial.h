@@ -21,9 +21,11 @@ typedef struct dt_trial {      /* shared by both sides */
     char step[64];             /* what is being tried, empty at first; set by dt_trial_step */
     char call[128];            /* which call of it; empty: the step says it all, or nobody knows */
     char finding[200];         /* what the fence found, or what became of fd */
+    char forked[64];           /* the step that a fork came back from; empty: none did */
     const char *broken;        /* of the copy: steps that are to be left out, a line each; NULL: none */
     int fd;                    /* of the copy, to the other side */
     uint64_t fd_ino;           /* what fd was when it began */
+    int pid;                   /* of the copy */
     atomic_uint_fast64_t said; /* bytes that were said; that more is heard comes of foreign writes */
 } dt_trial;
 

@@ -208,7 +208,7 @@ break_it model m7 "summary or reference is empty" 's/"constant velocity with a l
 break_it model m8 "option hidden has no help" 's/"width of the hidden layer"/NULL/'
 break_it model m9 "ports: output spread: " 's/"spread", s->text\[1\]/"spread", "S Q 2"/'
 break_it phase p1 "its defaults: phases.0.training.epoch = \"20\" by default of plugin p1: unknown key" 's/training.epochs=20/training.epoch=20/'
-break_it phase p2 "read writes behind the end of field y" 's/y\[i\] = /y[i + 1] = /'
+break_it phase p2 "read writes behind the end of y" 's/y\[i\] = /y[i + 1] = /'
 break_it phase p3 "twice gives different bytes" 's/weight\[i\] = 1.0F/static float n; weight[i] = n++/'
 break_it phase p4 "lacks the operation iterate" 's/ DT_SET(iterate, iterate),//'
 break_it phase p5 "life cycle: after create: " 's/api->input(g, "y")/api->input(g, "z")/'
@@ -257,6 +257,21 @@ also "SKIP environment e17: playing again: not tried" "PASS environment e17: des
 break_it env e18 "playing: it ended the process with code 0; a plugin returns a status instead" \
     -e 's/^    s->battery--;/    exit(0);/' -e 's/^#include <dtrain.random.h>/&\n#include <stdlib.h>/'
 break_it env e20 "playing: it reached behind the end of a block of" 's/^    s->battery--;/    ((volatile char *)s)[4096] = 1;/'
+# what is written in front of a buffer, marks and numbers that are none, threads and processes that stay
+break_it env e21 "seed 1, step 0: reset writes in front of obs" 's/^    obs\[2\] = /    obs[-1] = 1.0F;\n&/'
+break_it env e22 "seed 1, step 0: alive[0] is 7; it is 0 or 1" 's/^    io->alive\[0\] = 1;/    io->alive[0] = 7;/'
+break_it env e23 "metric charged of an episode is inf" 's/^    io->metric\[0\] = .*/    io->metric[0] = 1.0 \/ 0.0;/'
+break_it env e24 "destroy leaves 2 threads running" \
+    -e 's/^#include <dtrain.random.h>/&\n#include <pthread.h>\n#include <unistd.h>\nstatic void *wait_on(void *p)\n{\n    for (;;) {\n        pause();\n    }\n    return p;\n}/' \
+    -e 's/^    s->h = h;/&\n    pthread_t thread;\n    pthread_create(\&thread, 0, wait_on, 0);/'
+break_it phase p14 "FAIL phase p14: iterate: it forked, and the process that it started came back" \
+    -e 's/^#include <math.h>/&\n#include <unistd.h>/' -e '/^static dt_status iterate/,/^}/s/^{/{\n    (void)!fork();/'
+break_it phase p15 "count: 18446744073709551615 samples, expected at most 2^40" 's/^    \*n_p = .*/    *n_p = UINT64_MAX;/'
+break_it phase p16 "field y [B 1], item 0 is nan" 's/y\[i\] = .*/y[i] = (float)NAN;/'
+break_it phase p17 "read writes in front of x" 's/^    for (uint32_t i = 0; i < n; i++) {/    x[-1] = 1.0F;\n&/'
+offsets='s/{"weight", "B", DT_F32, 0}/&, {"first", "B+1", DT_I32, 0}/'
+break_it phase p18 "field first [B+1], item 1 is -1: where rows begin rises from 0" -e "$offsets" \
+    -e 's/^    for (uint32_t i = 0; i < n; i++) {/    for (uint32_t i = 0; i <= n; i++) {\n        ((int32_t *)out[3])[i] = -(int32_t)i;\n    }\n&/'
 break_it model m10 "forward: it was killed by signal 6" '/^static dt_status forward/,/^}/s/^{/{\n    __builtin_abort();/'
 break_it model m11 "create: it wrote behind the end of a block of" 's/s->config = \*(const [a-z0-9_]* \*)cfg;/&\n    ((volatile char *)(s + 1))[0] = 1;/'
 break_it phase p9 "iterate: it was killed by signal 6" '/^static dt_status iterate/,/^}/s/^{/{\n    __builtin_abort();/'
