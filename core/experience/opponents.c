@@ -173,6 +173,7 @@ dt_status dt_opponents_prepare(dt_opponents *o)
         DT_TRY(dt_arena_map(o->values_bytes, &arena));
         o->values[o->n] = arena;
     }
+    DT_TRY(o->opts.shadow[0] != '\0' ? dt_policy_check_shadow(o->policy, o->opts.shadow) : DT_OK);
     DT_TRY(dt_policy_make_room(o->policy));
     for (uint32_t i = 0; i < o->r->n_tracks; i++) {
         dt_track *t = &o->r->track[i];

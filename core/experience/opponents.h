@@ -35,7 +35,8 @@ typedef struct dt_opponents {
  * DT_ECONFIG (no such team, or none of its places in the evaluations that training makes), DT_ENOMEM. */
 dt_status dt_opponents_create(dt_rollout *r, dt_opponents **out_p) DT_NODISCARD;
 void dt_opponents_destroy(dt_opponents *o);
-/* Their policy was recorded; the tracks are there. Errors: DT_ENOMEM. */
+/* Their policy was recorded; the tracks are there. Errors: DT_ENOMEM, DT_ECONFIG (no such shadow, or it does not hold
+ * the controller), which a plan finds too. */
 dt_status dt_opponents_prepare(dt_opponents *o) DT_NODISCARD;
 void dt_opponents_drop(dt_opponents *o); /* the policy, and the tracks, go */
 /* Errors: DT_ECONFIG (evaluations have no place of the team that learns). */

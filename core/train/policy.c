@@ -306,19 +306,31 @@ static dt_status refuse_shadow(const dt_param_table *all, const char *shadow)
     return st;
 }
 
+dt_status dt_policy_check_shadow(const dt_policy *p, const char *shadow)
+{
+    const dt_param_table *all = p->t->d.params;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const dt_param *x = &all->param[i];
+        if (x->is_shadow && strcmp(all->shadow[x->shadow].name, shadow) == 0 &&
+            holds_controller(&all->shadow[x->shadow])) {
+            return DT_OK;
+        }
+    }
+    return refuse_shadow(all, shadow);
+}
+
 dt_status dt_policy_values(const dt_policy *p, const char *shadow, float *to)
 {
     const dt_param_table *all = p->t->d.params;
-    bool is_there = shadow == NULL;
+    DT_TRY(shadow != NULL ? dt_policy_check_shadow(p, shadow) : DT_OK);
     DT_TRY(values_of_now(p, to));
     for (uint32_t i = 0; i < all->n && shadow != NULL; i++) {
         const dt_param *x = &all->param[i];
         if (x->is_shadow && strcmp(all->shadow[x->shadow].name, shadow) == 0) {
             memcpy(to + all->param[x->of].offset, to + x->offset, (size_t)x->count * sizeof(*to));
-            is_there = is_there || holds_controller(&all->shadow[x->shadow]);
         }
     }
-    return is_there ? DT_OK : refuse_shadow(all, shadow);
+    return DT_OK;
 }
 
 uint64_t dt_policy_trained(const dt_policy *p)

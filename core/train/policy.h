@@ -58,6 +58,7 @@ size_t dt_policy_params(const dt_policy *p);
 /* shadow: with its values in the place of those of the models that it follows; NULL: none. Errors: DT_ECONFIG (there is
  * no such shadow, or it does not hold the controller). */
 dt_status dt_policy_values(const dt_policy *p, const char *shadow, float *to) DT_NODISCARD;
+dt_status dt_policy_check_shadow(const dt_policy *p, const char *shadow) DT_NODISCARD; /* the same errors */
 /* Of such values what training changes, but for shadows: their number, appended to out, and back from as many. Hands
  * back where these end. */
 uint64_t dt_policy_trained(const dt_policy *p);

@@ -95,6 +95,12 @@ grep -q "4 updates of 60 transitions: 5 episodes of 16 steps and 3 agents" "$wor
     fail "agents of opponents are counted: $(grep "updates of" "$work/selfish/train.log")"
 ! grep -q "minibatches, not phase_coma.batch_number" "$work/selfish/train.log" || fail "a minibatch of 3 snakes is not 60"
 
+# whom nobody can play, or nobody can be, is known before anything is played
+team="--dry-run --set env.id=snakes --set env_snakes.max_steps=16 --set env_snakes.self_play=1 --set env.instances=2"
+refused 2 "opponents.shadow" $team --set opponents.shadow=nosuch
+refused 2 "opponents.shadow" $team --set opponents.shadow=target
+refused 2 "opponents.learner = 5, and env_snakes has no such team" $team --set opponents.learner=5
+
 refused 2 "at least 2, 1 and 0" --set env.id=cartpole
 refused 2 "epsilon" --set phase_coma.epsilon=1.5
 # a checkpoint names the plugins that it was made of, and no other
