@@ -124,6 +124,9 @@ bool dt_config_plugin_is_foreign(const dt_config *c, int64_t phase, dt_str *wher
 
 /* How many values of a layer hold in a phase, id, in its sections and those of what it is wired to; after the check. */
 uint32_t dt_config_count(const dt_config *c, int64_t phase, const char *id, dt_layer layer);
+/* Sections with values of a layer that do not concern the phase, as "a, b"; empty where one is the phase's own: then
+ * the layer knows it, and has the others for other phases. */
+void dt_config_idle(const dt_config *c, int64_t phase, const char *id, dt_layer layer, dt_str *out);
 
 /* Every role that models may name, each once: the host's own, those that plugins wire by their defaults, and those that
  * some phase was given a model for. Returns how many. */

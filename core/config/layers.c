@@ -72,6 +72,20 @@ static bool concerns(const dt_config *c, int64_t phase, const char *section, con
     return false;
 }
 
+void dt_config_idle(const dt_config *c, int64_t phase, const char *id, dt_layer layer, dt_str *out)
+{
+    dt_str_clear(out);
+    for (const dt_node *n = c->root.first; n != NULL; n = n->next) {
+        if (strcmp(n->key, id) == 0 && count(n, layer) > 0) {
+            dt_str_clear(out);
+            return;
+        }
+        if (!concerns(c, phase, n->key, id) && count(n, layer) > 0) {
+            dt_str_addf(out, "%s%s", out->bytes > 0 ? ", " : "", n->key);
+        }
+    }
+}
+
 uint32_t dt_config_count(const dt_config *c, int64_t phase, const char *id, dt_layer layer)
 {
     uint32_t sum = count(dt_config_phase_node(c, phase), layer);

@@ -394,14 +394,24 @@ dt_status dt_session_config(const dt_args *a, dt_session *out)
 /* A profile that has nothing for a phase changes nothing of it, which its name does not say. */
 static void tell_idle_profile(const dt_args *a, const dt_session *s)
 {
+    dt_str idle = {0};
     for (int64_t i = s->first; i < s->last && a->profile != NULL; i++) {
-        if (dt_config_count(s->config, i, s->phase[i]->desc.id, DT_FROM_PROFILE) == 0) {
+        const char *id = s->phase[i]->desc.id;
+        dt_config_idle(s->config, i, id, DT_FROM_PROFILE, &idle);
+        if (dt_config_count(s->config, i, id, DT_FROM_PROFILE) > 0 && idle.bytes > 0) {
+            dt_log(DT_LOG_WARN,
+                   "--profile %s has nothing for phase %lld (%s) itself: its sections %s have no effect there, the "
+                   "others have",
+                   a->profile, (long long)i + 1, id, dt_str_text(&idle));
+        }
+        if (dt_config_count(s->config, i, id, DT_FROM_PROFILE) == 0) {
             dt_log(DT_LOG_WARN,
                    "--profile %s changes nothing in phase %lld (%s): it has no values for it, or the configuration has "
                    "others, which rank above a profile's",
-                   a->profile, (long long)i + 1, s->phase[i]->desc.id);
+                   a->profile, (long long)i + 1, id);
         }
     }
+    dt_str_fini(&idle);
 }
 
 dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt_comm *processes, dt_session *out)
