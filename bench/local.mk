@@ -91,6 +91,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-23-env_ipp.md \
 	bench/results/2026-11-23-feeding.md \
 	bench/results/2026-11-23-futures.md \
+	bench/results/2026-11-23-offline.md \
 	bench/results/2026-11-23-offpolicy.md \
 	bench/results/2026-11-23-overlap.md \
 	bench/results/2026-11-23-ranks.md \
