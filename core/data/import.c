@@ -21,6 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FORGET_ROWS = 1 << 18 };
+
 typedef struct summary {
     dt_store_counts count;
     double seconds;     /* recorded, of all scenes */
@@ -69,6 +71,9 @@ static summary summarise(const dt_store *s)
         m.count.tracks_of_one_frame += v->track_ptr[t + 1] - v->track_ptr[t] == 1;
     }
     for (int64_t r = 0; r < v->n_rows; r++) {
+        if (r % FORGET_ROWS == 0) {
+            dt_store_forget(s); /* resident memory stays small */
+        }
         m.count.risk[v->risk[r]]++;
         const float recorded = v->motion[4 * r + 1];
         m.braking[0] += dt_risk_is_now((double)recorded, 0.0);
