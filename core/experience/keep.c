@@ -64,7 +64,7 @@ static dt_status build(dt_keep *k, int64_t keep)
     k->rounds = (uint64_t)keep / samples;
     k->p.is_stored = true;
     k->p.d = plan;
-    DT_TRY(dt_replay_plan(&k->p, &plan));
+    DT_TRY(dt_replay_plan(&k->p, &plan, &dt_replay_data_ops));
     k->p.scratch = dt_alloc(k->p.stride);
     k->sample = dt_alloc_n((size_t)samples, sizeof(*k->sample));
     k->part = dt_alloc_n(k->p.ranks, sizeof(*k->part));

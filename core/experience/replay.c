@@ -208,7 +208,7 @@ static dt_status build(dt_replay *p, const dt_replay_desc *d)
     DT_TRY(d->stored != NULL ? check_stored(p) : DT_OK);
     DT_TRY(check_desc(p));
     const size_t draw = (size_t)p->d.draw, samples = (size_t)p->r->d.steps * p->r->instances;
-    DT_TRY(dt_replay_plan(p, d));
+    DT_TRY(dt_replay_plan(p, d, &dt_replay_data_ops));
     DT_TRY(reads_stored(p) ? dt_stored_count(p, d->stored, &p->d.capacity) : DT_OK);
     DT_TRY(measure(p));
     DT_TRY(map_ring(p));

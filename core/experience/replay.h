@@ -131,8 +131,8 @@ uint64_t dt_replay_count(const dt_replay *p);
 uint64_t dt_replay_draws(const dt_replay *p);
 uint64_t dt_replay_drawn(const dt_replay *p);
 dt_status dt_replay_tell(const dt_replay *p, dt_replay_told *out);
-/* replay_record.c: what a record is made of; stride is what it takes at most. */
-dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d) DT_NODISCARD;
+/* replay_record.c: what a record is made of; stride is what it takes at most; ops: how it is read. */
+dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_ops *ops) DT_NODISCARD;
 /* Bytes of a record of these sizes; where its fields begin goes to at, or NULL. */
 size_t dt_replay_bytes(const dt_replay *p, const int32_t *size, size_t *at);
 /* Sample of the round, whose wide rows are here, into a record. */

@@ -143,7 +143,7 @@ static void shape_field(const dt_field_shape *s, dt_replay_field *f)
     }
 }
 
-dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d)
+dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_ops *ops)
 {
     const dt_layout *l = p->r->all->l;
     int64_t largest[DT_REPLAY_MAX_SIZES];
@@ -159,8 +159,8 @@ dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d)
     }
     DT_TRY(dt_config_engine(p->r->stage->d.config, p->r->stage->d.index, &engine));
     p->data.self = p;
-    DT_TRY(dt_samples_open_live(&p->data.source, &dt_replay_data_ops, p, largest,
-                                engine.slice_rows > 0 ? engine.slice_rows : 512, "row_key"));
+    DT_TRY(dt_samples_open_live(&p->data.source, ops, p, largest, engine.slice_rows > 0 ? engine.slice_rows : 512,
+                                "row_key"));
     for (uint32_t f = 0; f < p->n_fields; f++) {
         shape_field(&p->data.source.shape[f], &p->field[f]);
     }
