@@ -71,6 +71,8 @@ bench_kernels_LDADD = core/libdtcore.la -ldnnl -lgomp
 
 EXTRA_DIST += \
 	bench/common.py \
+	bench/import/import.py \
+	bench/import_large/large.py \
 	bench/offpolicy/offpolicy.py \
 	bench/offpolicy/rltools.cpp \
 	bench/phase1_folds/folds.py \
@@ -91,6 +93,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-23-env_ipp.md \
 	bench/results/2026-11-23-feeding.md \
 	bench/results/2026-11-23-futures.md \
+	bench/results/2026-11-23-import.md \
 	bench/results/2026-11-23-offline.md \
 	bench/results/2026-11-23-offpolicy.md \
 	bench/results/2026-11-23-overlap.md \
