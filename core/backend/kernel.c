@@ -142,7 +142,10 @@ size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const d
     case DT_OPX_LINEAR: /* what a product packs of w^T, w, x */
         return is_cpu ? dt_gemm_floats(in[1].dim[0], in[1].dim[1]) * word : 0;
     case DT_OPX_LINEAR_DX:
-        return is_cpu ? dt_gemm_floats(in[1].dim[1], in[1].dim[0]) * word : 0;
+        return is_cpu ? (dt_gemm_floats(in[1].dim[1], in[1].dim[0]) +
+                         dt_scratch_live(dt_view_rows(&in[0], 1), in[1].dim[0])) *
+                            word
+                      : 0;
     case DT_OPX_LINEAR_DW:
         return is_cpu ? dt_gemm_floats(in[0].dim[in[0].rank - 1], dt_view_rows(&in[0], 1)) * word : 0;
     case DT_OPX_MATMUL: {

@@ -365,6 +365,74 @@ static void test_rows_of_linear_do_not_depend_on_the_number_of_rows(void **state
 }
 
 /* Small whole numbers lose nothing in bf16 and their sums nothing in fp32: every lane has to find the same bits. */
+/* dy whose rows are 0 where is_left says so, in either sign */
+static tensor without_rows(const tensor *dy, bool (*is_left)(int64_t r))
+{
+    tensor y = tensor_of("f 61 71", NULL);
+    for (int64_t i = 0; i < dy->n; i++) {
+        y.f[i] = !is_left(i / 71) ? dy->f[i] : i % 2 == 0 ? 0.0 : -0.0;
+    }
+    return y;
+}
+
+static bool leaves_none(int64_t r)
+{
+    return r < 0;
+}
+static bool leaves_third(int64_t r)
+{
+    return r % 3 == 1;
+}
+static bool leaves_most(int64_t r)
+{
+    return r % 5 != 2 && r != 60;
+}
+static bool leaves_first(int64_t r)
+{
+    return r < 40;
+}
+static bool leaves_last(int64_t r)
+{
+    return r >= 20;
+}
+static bool leaves_all(int64_t r)
+{
+    return r >= 0;
+}
+
+static void test_rows_without_gradient_are_zeros_and_change_no_other(void **state)
+{
+    (void)state;
+    static bool (*const left_out[])(int64_t r) = {leaves_none,  leaves_third, leaves_most,
+                                                  leaves_first, leaves_last,  leaves_all};
+    for (size_t k = 2; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
+        if (skips(&lanes[k], DT_OPX_LINEAR_DX)) {
+            continue;
+        }
+        op_draw = 0;
+        tensor dy = tensor_of("x 61 71", NULL), w = tensor_of("x 71 67", NULL), all = tensor_of("f 61 67", NULL);
+        const dt_attr attr = {{0}, {0}};
+        call c = {.op = DT_OPX_LINEAR_DX, .attr = &attr, .in = {&dy, &w}, .out = {&all}, .n_in = 2, .n_out = 1};
+        run(&lanes[k], &c, "linear_dx");
+        for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++) {
+            tensor part = without_rows(&dy, left_out[i]), dx = tensor_of("f 61 67", NULL);
+            call d = c;
+            d.in[0] = &part;
+            d.out[0] = &dx;
+            run(&lanes[k], &d, "linear_dx");
+            for (int64_t at = 0; at < dx.n; at++) {
+                const double want = left_out[i](at / 67) ? 0.0 : all.f[at];
+                assert_memory_equal(&dx.f[at], &want, sizeof(want));
+            }
+            tensor_free(&part);
+            tensor_free(&dx);
+        }
+        tensor_free(&dy);
+        tensor_free(&w);
+        tensor_free(&all);
+    }
+}
+
 static void test_products_of_whole_numbers_are_exact(void **state)
 {
     (void)state;
@@ -548,6 +616,7 @@ int main(void)
         cmocka_unit_test(test_same_bits_again_and_on_any_thread),
         cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_rows_of_linear_do_not_depend_on_the_number_of_rows),
+        cmocka_unit_test(test_rows_without_gradient_are_zeros_and_change_no_other),
         cmocka_unit_test(test_products_of_whole_numbers_are_exact),
         cmocka_unit_test(test_bf16_rounds_to_nearest_even),
         cmocka_unit_test(test_bf16_kernels_are_those_the_policy_allows),

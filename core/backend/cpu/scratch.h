@@ -9,6 +9,15 @@
 
 enum { DT_SCRATCH_PAD = 16 }; /* room to read and write whole vectors behind an array */
 
+/* LINEAR_DX: the rows of dy that are not 0, where they are wide, and all of dy is small. Of more rows than fit they are
+ * not looked for. */
+enum { DT_SCRATCH_LIVE = 1 << 16, DT_SCRATCH_LIVE_WIDTH = 32 };
+static inline size_t dt_scratch_live(int64_t R, int64_t M)
+{
+    const int64_t n = (R * M + DT_SCRATCH_PAD - 1) / DT_SCRATCH_PAD * DT_SCRATCH_PAD;
+    return (size_t)(M < DT_SCRATCH_LIVE_WIDTH ? 0 : n < DT_SCRATCH_LIVE ? n : DT_SCRATCH_LIVE);
+}
+
 /* node terms [N,H] x 2, w_e [K,H], logits [degree,H]; backward the same again, and [H] */
 static inline size_t dt_scratch_gat(int64_t N, int64_t E, int64_t H, int64_t K)
 {
