@@ -10,12 +10,6 @@
 
 #include <stdint.h>
 
-typedef struct dt_optim_consts { /* one update's numbers, rounded to float once */
-    float grad_scale, l2, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inv_root, eps, keep;
-} dt_optim_consts;
-
-dt_optim_consts dt_optim_consts_of(const dt_optim_step *s); /* optim.c */
-
 typedef struct dt_optim_loops {
     void (*adam)(const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n);
     void (*sgd)(const dt_optim_consts *k, float *p, const float *g, float *m, int64_t n);

@@ -52,17 +52,22 @@ dt_optim_consts dt_optim_consts_of(const dt_optim_step *s)
     return k;
 }
 
+void dt_optim_apply(int32_t kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n)
+{
+    if (kind == DT_OPTIM_SGD) {
+        loops()->sgd(k, p, g, m, n);
+    } else {
+        loops()->adam(k, p, g, m, v, n);
+    }
+}
+
 void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end)
 {
     if (end <= begin) {
         return;
     }
     const dt_optim_consts k = dt_optim_consts_of(s);
-    if (s->kind == DT_OPTIM_SGD) {
-        loops()->sgd(&k, p + begin, g + begin, m + begin, end - begin);
-    } else {
-        loops()->adam(&k, p + begin, g + begin, m + begin, v + begin, end - begin);
-    }
+    dt_optim_apply(s->kind, &k, p + begin, g + begin, m + begin, v != NULL ? v + begin : NULL, end - begin);
 }
 
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end)

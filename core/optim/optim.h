@@ -23,9 +23,16 @@ typedef struct dt_optim_step {
     uint64_t step;     /* number of this update, from 1: bias correction */
 } dt_optim_step;
 
+typedef struct dt_optim_consts { /* one update's numbers, rounded to float once */
+    float grad_scale, l2, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inv_root, eps, keep;
+} dt_optim_consts;
+dt_optim_consts dt_optim_consts_of(const dt_optim_step *s);
+
 /* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. On x86-64 numbers
  * below the smallest normal float are taken, and left behind, as 0. */
 void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end);
+/* The same of n elements, by numbers that were made before. */
+void dt_optim_apply(int32_t kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n);
 /* Sum of squares of one unit [begin, end) in double, fixed order. */
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end);
 /* dst += src over [begin, end): a merge of the fixed reduction tree. */

@@ -125,9 +125,9 @@ typedef struct dt_train_scratch {
     bool has_whole;
     atomic_uint next_piece;
     uint32_t groups, told; /* bits: that the step moves; of which losses and norms were told last */
-    dt_optim_step update[DT_TRAIN_MAX_GROUPS];
-    uint64_t *batch_index; /* samples of the global batch, for normalisers */
-    dt_samples_part *part; /* [ranks] what each reads next of a live source */
+    dt_optim_consts consts[DT_TRAIN_MAX_GROUPS]; /* of the update of each group that is moved */
+    uint64_t *batch_index;                       /* samples of the global batch, for normalisers */
+    dt_samples_part *part;                       /* [ranks] what each reads next of a live source */
 } dt_train_scratch;
 
 struct dt_trainer {

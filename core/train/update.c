@@ -42,11 +42,11 @@ static dt_status norm_job(void *user, uint32_t worker)
     return DT_OK;
 }
 
-static void update_range(const dt_trainer *t, uint32_t group, dt_range at, int64_t moment)
+static void update_range(const dt_trainer *t, const dt_optim_consts *k, dt_range at, int64_t moment)
 {
     float *m = t->state.moment[0] + moment, *v = t->state.moment[1] != NULL ? t->state.moment[1] + moment : NULL;
-    dt_optim_update(&t->scratch.update[group], t->state.params + at.begin, t->scratch.gradient + at.begin, m, v, 0,
-                    at.end - at.begin);
+    dt_optim_apply(t->c.optim.kind, k, t->state.params + at.begin, t->scratch.gradient + at.begin, m, v,
+                   at.end - at.begin);
 }
 
 /* Frozen tensors are left alone, and so are those of other groups, and those that the phase moves itself. */
@@ -61,8 +61,9 @@ static dt_status update_job(void *user, uint32_t worker)
             const dt_param *p = &table->param[i];
             const int64_t from = p->offset > k->at.begin ? p->offset : k->at.begin;
             const int64_t to = p->offset + p->count < k->at.end ? p->offset + p->count : k->at.end;
-            if (!p->frozen && dt_is_moved(t, t->state.group_of[i]) && from < to) {
-                update_range(t, t->state.group_of[i], (dt_range){from, to}, k->moment + from - k->at.begin);
+            const uint8_t group = t->state.group_of[i];
+            if (!p->frozen && dt_is_moved(t, group) && from < to) {
+                update_range(t, &t->scratch.consts[group], (dt_range){from, to}, k->moment + from - k->at.begin);
             }
         }
     }
@@ -233,18 +234,18 @@ static void set_updates(dt_trainer *t, double scale)
     t->state.updates++;
     for (uint32_t g = 0; g < t->state.n_groups; g++) {
         dt_group_state *s = &t->state.group[g];
-        dt_optim_step *u = &t->scratch.update[g];
         if (!dt_is_moved(t, g)) {
             continue;
         }
         s->updates++;
-        *u = t->c.optim;
-        u->lr = s->rate;
-        u->step = s->updates;
-        u->grad_scale = 1.0 / scale;
+        dt_optim_step u = t->c.optim;
+        u.lr = s->rate;
+        u.step = s->updates;
+        u.grad_scale = 1.0 / scale;
         if (s->gradient_clip > 0 && s->norm > s->gradient_clip) {
-            u->grad_scale *= s->gradient_clip / (s->norm + 1e-6); /* PyTorch's clip_grad_norm_ */
+            u.grad_scale *= s->gradient_clip / (s->norm + 1e-6); /* PyTorch's clip_grad_norm_ */
         }
+        t->scratch.consts[g] = dt_optim_consts_of(&u);
     }
 }
 
