@@ -65,17 +65,6 @@ double dt_rng_normal(const dt_rng_key *key, uint64_t i)
     return dt_rng_stream_normal(&s, key->sample, i);
 }
 
-enum { FEISTEL_ROUNDS = 8, TOGETHER = 8, AT_ONCE = 64 };
-
-/* Finaliser of MurmurHash3 (Appleby, public domain): every input bit reaches every output bit. */
-static uint32_t mix(uint32_t x, uint32_t key)
-{
-    x ^= key;
-    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
-    x = (x ^ (x >> 13)) * 0xC2B2AE35u;
-    return x ^ (x >> 16);
-}
-
 void dt_permutation_init(dt_permutation *p, uint64_t n, const dt_rng_key *key)
 {
     p->n = n;
@@ -87,65 +76,7 @@ void dt_permutation_init(dt_permutation *p, uint64_t n, const dt_rng_key *key)
     }
 }
 
-/* The cipher permutes 0..4^half-1; walking its cycle until it falls below n permutes 0..n-1. A round waits for the one
- * before it, but the numbers do not for each other: so they go through it together. */
-static void encrypt(const dt_permutation *p, uint64_t x[TOGETHER])
-{
-    const uint32_t mask = (uint32_t)(((uint64_t)1 << p->half) - 1);
-    uint32_t left[TOGETHER], right[TOGETHER];
-    for (int k = 0; k < TOGETHER; k++) {
-        left[k] = (uint32_t)(x[k] >> p->half) & mask;
-        right[k] = (uint32_t)x[k] & mask;
-    }
-    for (int round = 0; round < FEISTEL_ROUNDS; round++) {
-        for (int k = 0; k < TOGETHER; k++) {
-            const uint32_t next = left[k] ^ (mix(right[k], p->keys[round]) & mask);
-            left[k] = right[k];
-            right[k] = next;
-        }
-    }
-    for (int k = 0; k < TOGETHER; k++) {
-        x[k] = ((uint64_t)left[k] << p->half) | right[k];
-    }
-}
-
-/* At most AT_ONCE positions: each until it falls below n. */
-static void walk(const dt_permutation *p, uint64_t first, uint32_t n, uint64_t *index)
-{
-    uint64_t x[AT_ONCE + TOGETHER] = {0};
-    uint32_t of[AT_ONCE], left = n; /* numbers under way, and their positions */
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] = first + i;
-        of[i] = i;
-    }
-    while (left > 0) {
-        uint32_t kept = 0;
-        for (uint32_t i = 0; i < left; i += TOGETHER) {
-            encrypt(p, x + i);
-        }
-        for (uint32_t i = 0; i < left; i++) {
-            index[of[i]] = x[i];
-            x[kept] = x[i];
-            of[kept] = of[i];
-            kept += x[i] >= p->n;
-        }
-        left = kept;
-    }
-}
-
-void dt_permutation_run(const dt_permutation *p, uint64_t first, uint64_t n, uint64_t *index)
-{
-    if (p->n <= 1) {
-        for (uint64_t i = 0; i < n; i++) {
-            index[i] = 0;
-        }
-        return;
-    }
-    for (uint64_t i = 0; i < n; i += AT_ONCE) {
-        walk(p, first + i, (uint32_t)(n - i < AT_ONCE ? n - i : AT_ONCE), index + i);
-    }
-}
-
+/* The cipher permutes 0..4^half-1; walking its cycle until it falls below n permutes 0..n-1. */
 uint64_t dt_permutation_at(const dt_permutation *p, uint64_t position)
 {
     if (p->n <= 1) {
@@ -155,8 +86,8 @@ uint64_t dt_permutation_at(const dt_permutation *p, uint64_t position)
     uint64_t x = position;
     do {
         uint32_t left = (uint32_t)(x >> p->half) & mask, right = (uint32_t)x & mask;
-        for (int round = 0; round < FEISTEL_ROUNDS; round++) {
-            uint32_t next = left ^ (mix(right, p->keys[round]) & mask);
+        for (int round = 0; round < DT_PERMUTATION_ROUNDS; round++) {
+            uint32_t next = left ^ (dt_permutation_mix(right, p->keys[round]) & mask);
             left = right;
             right = next;
         }

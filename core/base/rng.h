@@ -33,16 +33,24 @@ double dt_rng_uniform(const dt_rng_key *key, uint64_t i); /* [0,1), 53 bits */
 double dt_rng_normal(const dt_rng_key *key, uint64_t i);  /* mean 0, deviation 1: Box-Muller on block i */
 double dt_rng_stream_normal(const dt_rng_stream *s, uint64_t sample, uint64_t i); /* the same in two parts */
 
-/* The same permutation in two parts: its keys once, then position after position. */
+/* The same permutation in two parts: its keys once, then position after position (train/order.h: many at once). */
+enum { DT_PERMUTATION_ROUNDS = 8 };
 typedef struct dt_permutation {
     uint64_t n;
-    uint32_t keys[8];
+    uint32_t keys[DT_PERMUTATION_ROUNDS];
     int half; /* bits */
 } dt_permutation;
 void dt_permutation_init(dt_permutation *p, uint64_t n, const dt_rng_key *key);
 uint64_t dt_permutation_at(const dt_permutation *p, uint64_t position);
-void dt_permutation_run(const dt_permutation *p, uint64_t first, uint64_t n,
-                        uint64_t *index); /* n positions in a row */
+/* What its rounds mix with: the finaliser of MurmurHash3 (Appleby, public domain): every input bit reaches every output
+ * bit. */
+static inline uint32_t dt_permutation_mix(uint32_t x, uint32_t key)
+{
+    x ^= key;
+    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
+    x = (x ^ (x >> 13)) * 0xC2B2AE35u;
+    return x ^ (x >> 16);
+}
 
 /* Keyed permutation of 0..n-1 (Feistel with cycle walking): position -> index, no table; position < n <= 2^62. */
 uint64_t dt_permute(uint64_t position, uint64_t n, const dt_rng_key *key);

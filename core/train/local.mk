@@ -30,3 +30,4 @@ core_libdtcore_la_SOURCES += \
 	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h \
 	core/train/update.c \
 	core/train/vector.c
+cpu_isa_sources += core/train/order.c core/train/order.h

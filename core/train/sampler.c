@@ -6,8 +6,10 @@
 
 #include "train/sampler.h"
 
+#include "backend/cpu/isa.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "train/order.h"
 
 #include <math.h>
 #include <string.h>
@@ -117,10 +119,28 @@ uint64_t dt_sampler_at(const dt_sampler_epoch *e, uint64_t position)
     }
 }
 
+static dt_order_run *find_run(void)
+{
+    switch (dt_cpu_isa_index()) {
+#ifdef DT_HAVE_CPU_AVX512
+    case DT_CPU_ISA_AVX512:
+    case DT_CPU_ISA_AVX512_BF16:
+    case DT_CPU_ISA_AMX_BF16:
+        return dt_order_run_avx512;
+#endif
+#ifdef DT_HAVE_CPU_AVX2
+    case DT_CPU_ISA_AVX2:
+        return dt_order_run_avx2;
+#endif
+    default:
+        return dt_order_run_base;
+    }
+}
+
 void dt_sampler_run(const dt_sampler_epoch *e, uint64_t first, uint64_t n, uint64_t *sample)
 {
     if (e->sampler->kind == DT_SAMPLING_SHUFFLED) {
-        dt_permutation_run(&e->order, first, n, sample);
+        find_run()(&e->order, first, n, sample);
         return;
     }
     for (uint64_t i = 0; i < n; i++) {

@@ -110,26 +110,6 @@ static void test_permutation_is_one_to_one(void **state)
     }
 }
 
-/* several at a time as one by one, from any position on, of any length */
-static void test_permutation_in_runs(void **state)
-{
-    (void)state;
-    static const uint64_t sizes[] = {1, 2, 5, 16, 17, 63, 1600, 4097, (UINT64_C(1) << 62) - 3};
-    uint64_t index[200];
-    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
-        const dt_rng_key key = {.seed = 7, .step = k};
-        dt_permutation p;
-        dt_permutation_init(&p, sizes[k], &key);
-        for (uint64_t n = 0; n <= 200 && n <= sizes[k]; n += n < 70 ? 1 : 13) {
-            const uint64_t first = (sizes[k] - n) / 3;
-            dt_permutation_run(&p, first, n, index);
-            for (uint64_t i = 0; i < n; i++) {
-                assert_int_equal(index[i], dt_permutation_at(&p, first + i));
-            }
-        }
-    }
-}
-
 static void test_permutations_differ_and_mix(void **state)
 {
     (void)state;
@@ -164,7 +144,6 @@ int main(void)
         cmocka_unit_test(test_every_part_of_the_key_matters),
         cmocka_unit_test(test_uniform_and_normal_moments),
         cmocka_unit_test(test_permutation_is_one_to_one),
-        cmocka_unit_test(test_permutation_in_runs),
         cmocka_unit_test(test_permutations_differ_and_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,9 @@
 
 #include "train/sampler.h"
 
+#include "backend/cpu/isa.h"
 #include "base/err.h"
+#include "train/order.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -170,12 +172,43 @@ static void test_refusals(void **state)
     refuses(&with_weights, 1e308, 1e308, DT_EPLUGIN, "add up to inf");
 }
 
+/* several at a time as one by one, from any position on, of any length, in every build */
+static void test_many_at_once(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {1, 2, 5, 16, 17, 63, 1600, 4097, (UINT64_C(1) << 62) - 3};
+    dt_order_run *const run[] = {
+        dt_order_run_base,
+#ifdef DT_HAVE_CPU_AVX2
+        dt_order_run_avx2,
+#endif
+#ifdef DT_HAVE_CPU_AVX512
+        dt_order_run_avx512,
+#endif
+    };
+    uint64_t index[200];
+    for (size_t isa = 0; isa < sizeof(run) / sizeof(run[0]) && isa <= dt_cpu_isa_best(); isa++) {
+        for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+            const dt_rng_key key = {.seed = 7, .step = k};
+            dt_permutation p;
+            dt_permutation_init(&p, sizes[k], &key);
+            for (uint64_t n = 0; n <= 200 && n <= sizes[k]; n += n < 70 ? 1 : 13) {
+                const uint64_t first = (sizes[k] - n) / 3;
+                run[isa](&p, first, n, index);
+                for (uint64_t i = 0; i < n; i++) {
+                    assert_int_equal(index[i], dt_permutation_at(&p, first + i));
+                }
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_once),  cmocka_unit_test(test_orders_differ), cmocka_unit_test(test_keys),
         cmocka_unit_test(test_sequential), cmocka_unit_test(test_batches),       cmocka_unit_test(test_weighted),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
