@@ -164,19 +164,29 @@ static bool are_alike(const dt_replay *p, const uint64_t *index, uint32_t n)
     return is;
 }
 
-/* Bytes that lie at the same place of each record. */
-static void copy_column(const dt_replay *p, const uint64_t *index, uint32_t n, size_t at, size_t bytes, char *out)
+#define COPY_COLUMN(n)                                                                                                 \
+    case n:                                                                                                            \
+        for (uint32_t j = 0; j < count; j++) {                                                                         \
+            memcpy(out + (size_t)j * (n), p->record[index[j]] + at, n);                                                \
+        }                                                                                                              \
+        break
+
+/* Bytes that lie at the same place of each record; most are few. */
+static void copy_column(const dt_replay *p, const uint64_t *index, uint32_t count, size_t at, size_t bytes, char *out)
 {
-    if (bytes == sizeof(float)) {
-        for (uint32_t j = 0; j < n; j++) {
-            memcpy(out + j * sizeof(float), p->record[index[j]] + at, sizeof(float));
+    switch (bytes) {
+        COPY_COLUMN(4);
+        COPY_COLUMN(8);
+        COPY_COLUMN(12);
+        COPY_COLUMN(16);
+    default:
+        for (uint32_t j = 0; j < count; j++) {
+            memcpy(out + j * bytes, p->record[index[j]] + at, bytes);
         }
-        return;
-    }
-    for (uint32_t j = 0; j < n; j++) {
-        memcpy(out + j * bytes, p->record[index[j]] + at, bytes);
+        break;
     }
 }
+#undef COPY_COLUMN
 
 static bool is_copied(const dt_replay *p, const dt_replay_field *f)
 {
