@@ -29,6 +29,8 @@ typedef enum dt_replay_kind {
     DT_REPLAY_NEXT,       /* the same, of the step after, where there is one */
     DT_REPLAY_NEXT_PLAIN, /* of the step after; not normalised */
     DT_REPLAY_INDEX,      /* of rows; row pointers */
+    DT_REPLAY_LISTS,      /* row pointers "A+1", where rows of the step after lie behind those of lists */
+    DT_REPLAY_NEXT_LISTS, /* the same, of the step after */
     DT_REPLAY_KEY,        /* row_key */
     DT_REPLAY_REWARD,
     DT_REPLAY_COST,
@@ -66,6 +68,7 @@ struct dt_replay {
     int32_t *stored_size; /* [capacity, n_sizes] of those, on every rank */
     dt_replay_told told;  /* of those */
     const char *origin;   /* where records that are checked come from; NULL: the checkpoint */
+    uint32_t lists[DT_REPLAY_MAX_SIZES]; /* by symbol: 1 + the field DT_REPLAY_LISTS of its rows; 0: there is none */
     const char *symbol[DT_REPLAY_MAX_SIZES];
 
     char *ring; /* [own slots, stride]; NULL until it is taken */
@@ -138,6 +141,8 @@ size_t dt_replay_bytes(const dt_replay *p, const int32_t *size, size_t *at);
 /* Sample of the round, whose wide rows are here, into a record. */
 dt_status dt_replay_write(dt_replay *p, uint64_t sample, char *record) DT_NODISCARD;
 uint32_t dt_replay_steps(const dt_replay *p, size_t slot, size_t place); /* that a row adds up */
+/* Rows of symbol k, of those that have lists, that are of the sample's own step; at: where its fields begin. */
+int32_t dt_replay_own_rows(const dt_replay *p, const char *record, const size_t *at, int32_t k);
 /* Is a record from elsewhere one? Errors: DT_EDATA. */
 dt_status dt_replay_check_sizes(const dt_replay *p, uint64_t slot, const int32_t *size) DT_NODISCARD;
 dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record) DT_NODISCARD; /* its sizes are */

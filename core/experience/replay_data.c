@@ -21,6 +21,8 @@ typedef struct reader { /* one read */
     const int32_t *size;
     int32_t laid_out[DT_REPLAY_MAX_SIZES]; /* of such sizes fields lie at: */
     size_t at[DT_BUFFER_MAX_FIELDS];
+    /* of symbols with lists: rows of the own steps of all samples, of those before, of this one */
+    int64_t own_total[DT_REPLAY_MAX_SIZES], own_before[DT_REPLAY_MAX_SIZES], own[DT_REPLAY_MAX_SIZES];
 } reader;
 
 /* Numbers of the rows of field f, behind those of the samples before. */
@@ -84,6 +86,51 @@ static void copy_indices(const reader *x, const dt_replay_field *f, const char *
     }
 }
 
+/* Where the rows of this sample's step after begin: behind the own ones of all samples. */
+static int64_t after_before(const reader *x, int32_t k)
+{
+    return x->own_total[k] + x->before[k] - x->own_before[k];
+}
+
+static void add_to(char *rows, size_t n, int64_t before)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t v;
+        memcpy(&v, rows + i * sizeof(v), sizeof(v));
+        if (v >= 0) {
+            v += (int32_t)before;
+            memcpy(rows + i * sizeof(v), &v, sizeof(v));
+        }
+    }
+}
+
+/* Rows of lists: those of the sample's own step, and those of the step after, each among their like. */
+static void copy_parted(const reader *x, const dt_replay_field *f, const char *from, char *out)
+{
+    const int32_t k = f->symbol, of = x->p->r->all->l->obs[f->port].index_of;
+    const size_t rows = (size_t)x->size[k], own = (size_t)x->own[k], bytes = f->row_bytes;
+    for (size_t step = 0; step < f->lead; step++, from += rows * bytes, out += (size_t)x->total[k] * bytes) {
+        char *const first = out + (size_t)x->own_before[k] * bytes, *const second =
+                                                                        out + (size_t)after_before(x, k) * bytes;
+        memcpy(first, from, own * bytes);
+        memcpy(second, from + own * bytes, (rows - own) * bytes);
+        if (f->kind == DT_REPLAY_INDEX) {
+            add_to(first, own * bytes / sizeof(int32_t), x->before[of]);
+            add_to(second, (rows - own) * bytes / sizeof(int32_t), x->before[of]);
+        }
+    }
+}
+
+/* Row pointers of lists; the last one is the next sample's first. */
+static void copy_lists(const reader *x, const dt_replay_field *f, const char *from, char *out)
+{
+    const int32_t of = x->p->r->all->l->obs[f->port].index_of;
+    const size_t n = (size_t)x->size[0] + 1;
+    char *const to = out + (size_t)x->before[0] * sizeof(int32_t);
+    memcpy(to, from, n * sizeof(int32_t));
+    add_to(to, n, f->kind == DT_REPLAY_LISTS ? x->own_before[of] : after_before(x, of) - x->own[of]);
+}
+
 static void copy_keys(const reader *x, const char *from, char *out)
 {
     const uint64_t A = x->p->r->all->l->spec.n_agents;
@@ -111,11 +158,27 @@ static void lay_out(reader *x)
     }
 }
 
+/* Where the lists of the sample's own step end. */
+static void part(reader *x)
+{
+    for (uint32_t k = 1; k < x->p->n_sizes; k++) {
+        x->own[k] = x->p->lists[k] > 0 ? dt_replay_own_rows(x->p, x->record, x->at, (int32_t)k) : 0;
+    }
+}
+
 static void copy_field(const reader *x, uint32_t i, char *out)
 {
     const dt_replay_field *f = &x->p->field[i];
     const char *from = x->record + x->at[i];
+    if (x->p->lists[f->symbol] > 0) {
+        copy_parted(x, f, from, out);
+        return;
+    }
     switch (f->kind) {
+    case DT_REPLAY_LISTS:
+    case DT_REPLAY_NEXT_LISTS:
+        copy_lists(x, f, from, out);
+        break;
     case DT_REPLAY_WEIGHT:
         copy_weights(x, out);
         break;
@@ -134,6 +197,7 @@ static void copy_field(const reader *x, uint32_t i, char *out)
 static void copy_sample(reader *x, void *const *out)
 {
     lay_out(x);
+    part(x);
     for (uint32_t i = 0; i < x->p->n_fields; i++) {
         if (out[i] != NULL) {
             copy_field(x, i, out[i]);
@@ -252,6 +316,32 @@ static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n,
     return DT_OK;
 }
 
+static bool is_parted(const dt_replay *p)
+{
+    bool is = false;
+    for (uint32_t k = 1; k < p->n_sizes; k++) {
+        is = is || p->lists[k] > 0;
+    }
+    return is;
+}
+
+/* Rows of lists that are of the samples' own steps come before all those of the steps after. */
+static void count_own(reader *x, const uint64_t *index, uint32_t n)
+{
+    for (uint32_t j = 0; j < n && is_parted(x->p); j++) {
+        x->record = x->p->record[index[j]];
+        if (x->record == NULL) {
+            return; /* it is refused when it is read */
+        }
+        x->size = dt_replay_sizes(x->record);
+        lay_out(x);
+        part(x);
+        for (uint32_t k = 1; k < x->p->n_sizes; k++) {
+            x->own_total[k] += x->own[k];
+        }
+    }
+}
+
 static dt_status data_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     const dt_replay *p = self;
@@ -260,7 +350,8 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
         return DT_FAIL(DT_EPLUGIN, "the replay's data is read before anything was drawn, or after something was added");
     }
     DT_TRY(data_sizes(self, index, n, x.total));
-    if (n > 0 && are_alike(p, index, n)) {
+    count_own(&x, index, n);
+    if (n > 0 && !is_parted(p) && are_alike(p, index, n)) {
         read_alike(&x, index, key, n, out);
         return DT_OK;
     }
@@ -277,6 +368,7 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
         copy_sample(&x, out);
         for (uint32_t k = 0; k < p->n_sizes; k++) {
             x.before[k] += x.size[k];
+            x.own_before[k] += x.own[k];
         }
     }
     return DT_OK;

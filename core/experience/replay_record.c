@@ -50,13 +50,17 @@ static dt_status check_names(const dt_replay *p, const dt_replay_desc *d)
 static dt_replay_kind kind_of(const dt_buffer *b, uint32_t f)
 {
     const dt_obs_port *o = &b->l->obs[b->field[f].port];
+    const bool is_parted = dt_buffer_is_joined(b) && dt_obs_is_lists(o);
     switch (b->field[f].kind) {
     case FIELD_OBS:
-        return o->index_of >= 0 ? DT_REPLAY_INDEX : o->is_plain ? DT_REPLAY_OBS : DT_REPLAY_PLAIN;
+        return is_parted          ? DT_REPLAY_LISTS
+               : o->index_of >= 0 ? DT_REPLAY_INDEX
+               : o->is_plain      ? DT_REPLAY_OBS
+                                  : DT_REPLAY_PLAIN;
     case FIELD_HISTORY:
         return DT_REPLAY_HISTORY;
     case FIELD_NEXT_INDEX:
-        return DT_REPLAY_INDEX;
+        return is_parted ? DT_REPLAY_NEXT_LISTS : DT_REPLAY_INDEX;
     case FIELD_NEXT:
         return o->is_plain ? DT_REPLAY_NEXT : DT_REPLAY_NEXT_PLAIN;
     case FIELD_NEXT_MASK:
@@ -116,8 +120,12 @@ static void choose_fields(dt_replay *p, const dt_replay_desc *d)
         const dt_replay_kind kind = kind_of(b, f);
         const bool is_made = kind == DT_REPLAY_WEIGHT || kind == DT_REPLAY_DISCOUNT;
         const bool is_wanted = p->is_stored ? is_fact(b, f) : is_named(d, b, f);
-        const bool is_kept = is_wanted || is_made || kind == DT_REPLAY_KEY;
+        const bool is_read = kind == DT_REPLAY_KEY || kind == DT_REPLAY_LISTS; /* here, if by nobody else */
+        const bool is_kept = is_wanted || is_made || is_read;
         p->unread |= is_kept && !is_made ? 0 : UINT64_C(1) << f;
+        if (kind == DT_REPLAY_LISTS) {
+            p->lists[b->l->obs[b->field[f].port].index_of] = 1 + p->n_fields;
+        }
         if (is_kept) {
             p->field[p->n_fields] = (dt_replay_field){.kind = kind, .of = f, .port = b->field[f].port};
             p->port[p->n_fields++] = b->port[f];
@@ -357,23 +365,35 @@ static bool are_within(const char *data, size_t n, const int32_t *end, uint32_t 
     return true;
 }
 
-/* They rise from 0 to the number of rows. */
-static bool are_pointers(const char *data, size_t n, int32_t rows)
+/* They rise from the first row to the end. */
+static bool are_pointers(const char *data, size_t n, int32_t first, int32_t end)
 {
-    int32_t last = 0;
+    int32_t last = first;
     for (size_t i = 0; i < n; i++) {
         int32_t x;
         memcpy(&x, data + i * sizeof(x), sizeof(x));
-        if (x < last || x > rows || (i == 0 && x != 0)) {
+        if (x < last || x > end || (i == 0 && x != first)) {
             return false;
         }
         last = x;
     }
-    return last == rows;
+    return last == end;
 }
 
-static bool is_index_right(const dt_replay *p, const dt_replay_field *f, const int32_t *size, const char *data)
+/* The last of their row pointers. */
+int32_t dt_replay_own_rows(const dt_replay *p, const char *record, const size_t *at, int32_t k)
 {
+    int32_t agents, rows;
+    memcpy(&agents, record, sizeof(agents));
+    memcpy(&rows, record + at[p->lists[k] - 1] + (size_t)agents * sizeof(rows), sizeof(rows));
+    return rows;
+}
+
+/* Fields before this one are right. */
+static bool is_index_right(const dt_replay *p, uint32_t i, const int32_t *size, const char *record, const size_t *at)
+{
+    const dt_replay_field *f = &p->field[i];
+    const char *data = record + at[i];
     const dt_buffer *b = p->r->all;
     const size_t n = f->lead * rows_of(f, size) * f->row_bytes / f->item_bytes;
     const int32_t places = (int32_t)b->l->spec.n_agents;
@@ -385,11 +405,17 @@ static bool is_index_right(const dt_replay *p, const dt_replay_field *f, const i
     default:
         break;
     }
-    if (f->kind != DT_REPLAY_INDEX) {
+    const bool is_parted = f->kind == DT_REPLAY_LISTS || f->kind == DT_REPLAY_NEXT_LISTS;
+    if (f->kind != DT_REPLAY_INDEX && !is_parted) {
         return true;
     }
-    const int32_t rows = size[b->l->obs[f->port].index_of];
-    return f->plus ? are_pointers(data, n, rows) : are_within(data, n, &rows, 1, -1);
+    const int32_t of = b->l->obs[f->port].index_of, rows = size[of];
+    if (is_parted) {
+        const int32_t own = dt_replay_own_rows(p, record, at, of);
+        return f->kind == DT_REPLAY_LISTS ? own <= rows && are_pointers(data, n, 0, own)
+                                          : are_pointers(data, n, own, rows);
+    }
+    return f->plus ? are_pointers(data, n, 0, rows) : are_within(data, n, &rows, 1, -1);
 }
 
 static bool are_keys(const dt_replay *p, const char *data, size_t rows)
@@ -432,7 +458,7 @@ dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
         if (p->port[i].dtype == DT_F32 && !are_finite(data, bytes)) {
             return is_wrong(p, slot, p->port[i].name, "is not finite");
         }
-        if (p->port[i].dtype == DT_I32 && !is_index_right(p, f, size, data)) {
+        if (p->port[i].dtype == DT_I32 && !is_index_right(p, i, size, record, at)) {
             return is_wrong(p, slot, p->port[i].name, "points at what is not there");
         }
         if (f->kind == DT_REPLAY_KEY && !are_keys(p, data, (size_t)size[0])) {

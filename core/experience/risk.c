@@ -58,6 +58,12 @@ static dt_status prepare(dt_risk *s, const dt_rollout *r, const int64_t *cap)
     for (uint32_t f = 0; f < r->buffer.n_fields; f++) {
         s->want |= dt_policy_reads(s->policy, r->buffer.field[f].name) ? UINT64_C(1) << f : 0;
     }
+    if (r->env->layout.lists[1 + s->symbol] > 0) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "the phase's output \"picture/risk\" is of rows N, of which each agent in %s has a list of its "
+                       "own: pictures do not know whose row a vehicle is",
+                       r->env->comp->desc.id);
+    }
     s->risk = dt_alloc_n((size_t)cap[1 + s->symbol] + 1, sizeof(*s->risk));
     return s->risk != NULL ? map_fields(s, &r->data.source, cap) : DT_FAIL(DT_ENOMEM, "out of memory for risks");
 }

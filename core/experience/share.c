@@ -387,12 +387,17 @@ static void copy_small(dt_rollout *r, const dt_samples_part *mine)
 /* How large the step after a sample is, where samples have both. */
 static void copy_after(dt_rollout *r, const dt_samples_part *mine)
 {
-    const size_t S = r->rows.l->spec.n_symbols, first = dt_buffer_slot(&r->rows, 1, 0);
+    const size_t S = r->rows.l->spec.n_symbols, A = r->rows.l->spec.n_agents, first = dt_buffer_slot(&r->rows, 1, 0);
     const size_t at = dt_buffer_slot(&r->batch, 1, 0);
     for (uint64_t j = 0; j < mine->n && S > 0; j++) {
         const size_t from = first + sample_of(mine, j);
         r->batch.n_seen[at + j] = r->rows.n_seen[from];
         memcpy(r->batch.size + (at + j) * S, r->rows.size + from * S, S * sizeof(*r->rows.size));
+        for (size_t k = 1; k <= S; k++) {
+            if (r->rows.length[k] != NULL) {
+                memcpy(r->batch.length[k] + (at + j) * A, r->rows.length[k] + from * A, A * sizeof(int32_t));
+            }
+        }
     }
 }
 

@@ -89,8 +89,9 @@ static void remember(dt_rollout *r, uint32_t i, const char *record)
         memcpy(b->flag + slot * A, b->flag + (slot + M) * A, A);
         memcpy(b->age + slot * A, b->age + (slot + M) * A, A * sizeof(*b->age));
         for (uint32_t k = 0; k < b->l->spec.n_obs; k++) {
-            const size_t bytes = A * b->l->obs[k].row_bytes;
-            if (b->l->obs[k].symbol == 0) {
+            const dt_obs_port *o = &b->l->obs[k];
+            const size_t bytes = A * o->row_bytes;
+            if (o->symbol == 0 && !dt_obs_is_lists(o)) {
                 memcpy(b->obs[k] + slot * bytes, b->obs[k] + (slot + M) * bytes, bytes);
             }
         }

@@ -12,6 +12,8 @@
 #include "dtrain/svc/rounds.h"
 #include "dtrain/svc/wiring.h"
 
+#include <string.h>
+
 enum { DT_WIRING_MAX_OBS = DT_ENV_MAX_OBS + 1 };
 
 typedef struct dt_wired { /* a dt_wiring, as the host has it */
@@ -43,10 +45,11 @@ static inline bool dt_wired_has_spread(const dt_wired *w)
     return w->face.spec->n_continuous > 0 && (w->flags & DT_WIRING_NO_SPREAD) == 0;
 }
 
-/* A row of each agent's own: what it observes of the step after has a name of its own (svc/rollout.h, transitions). */
+/* A row of each agent's own, or its list: what it observes of the step after has a name of its own (svc/rollout.h,
+ * transitions). */
 static inline bool dt_wiring_is_of_agents(const dt_port *p)
 {
-    return p->dims[0] == 'A' && (p->dims[1] == ' ' || p->dims[1] == '\0');
+    return p->dims[0] == 'A' && (p->dims[1] == ' ' || p->dims[1] == '\0' || strcmp(p->dims, "A+1") == 0);
 }
 
 /* The same of numbers. */

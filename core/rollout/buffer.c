@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See buffer.h: what a round keeps, and how steps come into it. How samples are read out is in buffer_read.c.
+ * See buffer.h: what a round keeps, and how steps come into it.
  */
 #include <config.h>
 
@@ -189,7 +189,13 @@ static void lay_out(dt_buffer *b)
     b->n_seen = (void *)take(b, slots, sizeof(*b->n_seen));
     b->n_opponents = (void *)take(b, slots, sizeof(*b->n_opponents));
     b->size = (void *)take(b, slots, s->n_symbols * sizeof(*b->size));
+    for (uint32_t k = 1; k <= s->n_symbols; k++) {
+        b->length[k] = b->l->lists[k] > 0 ? (void *)take(b, n, sizeof(*b->length[k])) : NULL;
+    }
     for (uint32_t i = 0; i < s->n_obs && !b->d.is_narrow; i++) {
+        if (dt_obs_is_lists(&b->l->obs[i])) {
+            continue;
+        }
         if (b->l->obs[i].symbol == 0) {
             b->obs[i] = take(b, n, b->l->obs[i].row_bytes);
         } else {
@@ -299,7 +305,7 @@ void dt_buffer_begin(dt_buffer *b, const dt_buffer *last)
     memmove(b->age, last->age + from * A, n * A * sizeof(*b->age));
     for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
         const dt_obs_port *o = &b->l->obs[i];
-        if (o->symbol == 0) {
+        if (o->symbol == 0 && !dt_obs_is_lists(o)) {
             memmove(b->obs[i], last->obs[i] + from * A * o->row_bytes, n * A * o->row_bytes);
         }
         b->used[i] = 0;
@@ -353,23 +359,38 @@ static void put_rows(dt_buffer *b, size_t slot, bool is_first, const uint8_t *al
     b->n_opponents[slot] = opponents;
 }
 
+/* Rows of a ragged symbol, behind those of the slots before. */
+static void put_ragged(dt_buffer *b, size_t slot, uint32_t port, const char *record)
+{
+    const dt_obs_port *o = &b->l->obs[port];
+    const bool is_seen = b->n_seen[slot] > 0 || b->n_opponents[slot] > 0;
+    const int64_t rows = is_seen ? b->size[slot * b->l->spec.n_symbols + (uint32_t)o->symbol - 1] + o->plus : 0;
+    char *const to = b->obs[port] + (size_t)b->used[port] * o->row_bytes;
+    b->at[port][slot] = b->used[port];
+    b->used[port] += rows;
+    if (b->length[o->symbol] != NULL) {
+        dt_lists_put_rows(b, slot, o, record, to);
+    } else {
+        memcpy(to, record + o->offset, (size_t)rows * o->row_bytes);
+    }
+}
+
 static void put_obs(dt_buffer *b, size_t slot, const char *record)
 {
     const dt_layout *l = b->l;
     const int64_t *size = (const int64_t *)(const void *)(record + l->size);
+    const size_t A = l->spec.n_agents;
     for (uint32_t k = 0; k < l->spec.n_symbols; k++) {
         b->size[slot * l->spec.n_symbols + k] = (int32_t)size[k];
     }
+    dt_lists_put(b, slot, record);
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         const dt_obs_port *o = &l->obs[i];
-        int64_t rows = l->spec.n_agents, first = (int64_t)slot * l->spec.n_agents;
         if (o->symbol > 0) {
-            rows = b->n_seen[slot] > 0 || b->n_opponents[slot] > 0 ? size[o->symbol - 1] + o->plus : 0;
-            first = b->used[i];
-            b->at[i][slot] = first;
-            b->used[i] += rows;
+            put_ragged(b, slot, i, record);
+        } else if (!dt_obs_is_lists(o)) {
+            memcpy(b->obs[i] + slot * A * o->row_bytes, record + o->offset, A * o->row_bytes);
         }
-        memcpy(b->obs[i] + (size_t)first * o->row_bytes, record + o->offset, (size_t)rows * o->row_bytes);
     }
 }
 
@@ -400,6 +421,11 @@ uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out)
     out[n++] = (dt_buffer_array){b->n_acts, sizeof(*b->n_acts)};
     out[n++] = (dt_buffer_array){b->n_seen, sizeof(*b->n_seen)};
     out[n++] = (dt_buffer_array){b->size, s->n_symbols * sizeof(*b->size)};
+    for (uint32_t k = 1; k <= s->n_symbols; k++) {
+        if (b->length[k] != NULL) {
+            out[n++] = (dt_buffer_array){b->length[k], A * sizeof(*b->length[k])};
+        }
+    }
     out[n++] = (dt_buffer_array){b->act_i, A * s->n_heads * sizeof(int32_t)};
     out[n++] = (dt_buffer_array){b->act_f, f * s->n_continuous};
     out[n++] = (dt_buffer_array){b->executed_f, f * s->n_continuous};
@@ -449,6 +475,9 @@ uint32_t dt_buffer_wide_arrays(const dt_buffer *b, dt_buffer_wide *out)
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->l->spec.n_obs; i++) {
         const dt_obs_port *o = &b->l->obs[i];
+        if (dt_obs_is_lists(o)) {
+            continue; /* it follows from length */
+        }
         dt_buffer_wide *w = &out[n++];
         *w = (dt_buffer_wide){.data = b->obs[i], .row_bytes = o->row_bytes, .symbol = o->symbol, .at = b->at[i]};
         w->before = fields_of(b, FIELD_HISTORY, FIELD_HISTORY, i);

@@ -2,7 +2,8 @@
  *
  * What a rollout keeps: rows of every instance at every step, first written while the policy acts, then read as samples
  * of a data set (svc/rollout.h lists its fields). Rows of places ("A") have a fixed place; rows of ragged symbols lie
- * packed one after another. Memory is mapped once at its bound and touched as it is used.
+ * packed one after another; of lists that each agent has of its own, the rows of who is there. Memory is mapped once at
+ * its bound and touched as it is used.
  *
  * A slot is one instance at one step: slot(t, i) = (t + window - 1) * instances + i, t from 1 - window (history) to
  * steps (what the last step left behind). Sample n of the data is slot(0, 0) + n, n < steps * instances.
@@ -63,17 +64,18 @@ typedef struct dt_buffer {
     size_t n_slots, n_places; /* places: slots * agents */
     bool is_filled;           /* before, every sample counts as large as it can be */
 
-    uint8_t *row;                                            /* [places] DT_ROW_* */
-    uint8_t *flag;                                           /* [places] DT_STEP_* of the step made at this slot */
-    uint16_t *age;                                           /* [places] steps since the agent came */
-    int32_t *n_acts, *n_seen, *n_opponents;                  /* [slots] rows */
-    char *obs[DT_ENV_MAX_OBS];                               /* "A": [places, row]; ragged: packed rows */
-    int64_t *at[DT_ENV_MAX_OBS];                             /* ragged: [slots] first row */
-    int64_t used[DT_ENV_MAX_OBS];                            /* ragged: rows */
-    int32_t *size;                                           /* [slots, n_symbols] */
-    uint8_t *mask;                                           /* [places, n_choices] */
-    int32_t *act_i;                                          /* [places, n_heads] drawn */
-    float *act_f, *executed_f;                               /* [places, n_continuous] drawn, executed */
+    uint8_t *row;                            /* [places] DT_ROW_* */
+    uint8_t *flag;                           /* [places] DT_STEP_* of the step made at this slot */
+    uint16_t *age;                           /* [places] steps since the agent came */
+    int32_t *n_acts, *n_seen, *n_opponents;  /* [slots] rows */
+    char *obs[DT_ENV_MAX_OBS];               /* "A": [places, row]; ragged: packed rows; "A+1": NULL */
+    int64_t *at[DT_ENV_MAX_OBS];             /* ragged: [slots] first row */
+    int64_t used[DT_ENV_MAX_OBS];            /* ragged: rows */
+    int32_t *size;                           /* [slots, n_symbols] */
+    int32_t *length[1 + DT_ENV_MAX_SYMBOLS]; /* [places] of lists, by symbol; NULL: its rows are in none */
+    uint8_t *mask;                           /* [places, n_choices] */
+    int32_t *act_i;                          /* [places, n_heads] drawn */
+    float *act_f, *executed_f;               /* [places, n_continuous] drawn, executed */
     float *log_prob, *value, *reward, *advantage, *target;   /* [places] */
     float *cost_value, *cost, *cost_advantage, *cost_target; /* [n_costs, places] */
     float *cost_in;                                          /* [n_costs, places] time_to_cost.h; with transitions */
@@ -142,7 +144,7 @@ bool dt_buffer_is_known(const dt_buffer *b, uint32_t f);
 extern const dt_data_ops dt_buffer_data; /* self is the buffer */
 
 /* What acting leaves of a slot, without what is wide. */
-enum { DT_BUFFER_MAX_ARRAYS = 16 + 2 * DT_ENV_MAX_COSTS };
+enum { DT_BUFFER_MAX_ARRAYS = 16 + DT_ENV_MAX_SYMBOLS + 2 * DT_ENV_MAX_COSTS };
 uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out);
 /* What is made of it afterwards: advantages, targets, steps to a cost, annotations. */
 enum { DT_BUFFER_MAX_MADE = 2 + 3 * DT_ENV_MAX_COSTS + DT_ROLLOUT_MAX_ANNOTATIONS };

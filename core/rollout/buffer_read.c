@@ -10,20 +10,8 @@
 
 #include <string.h>
 
-typedef struct reader { /* one pack */
-    const dt_buffer *b;
-    const uint64_t *index, *key;
-    uint32_t n, which;
-    size_t first; /* slot of sample 0 */
-} reader;
-
-static size_t slot_of(const reader *r, uint32_t j)
-{
-    return r->first + (r->b->place != NULL ? r->b->place[r->index[j]] : r->index[j]);
-}
-
 /* Of the slots of all ranks' instances. */
-static uint64_t slot_of_all(const reader *r, uint32_t j)
+static uint64_t slot_of_all(const dt_buffer_reader *r, uint32_t j)
 {
     const dt_buffer_desc *d = &r->b->d;
     const uint64_t M = d->all > 0 ? d->all : d->instances, n = r->index[j];
@@ -31,44 +19,8 @@ static uint64_t slot_of_all(const reader *r, uint32_t j)
     return (d->window - 1) * M + (is_own ? n / d->instances * M + d->first + n % d->instances : n);
 }
 
-static int32_t rows_of(const reader *r, size_t slot)
-{
-    const dt_buffer *b = r->b;
-    return (r->which == DT_ROW_ACTS ? b->n_acts : r->which == DT_ROW_SEEN ? b->n_seen : b->n_opponents)[slot];
-}
-
-/* Rows of ragged symbol k (1..) that a slot has, where somebody sees them. */
-static int64_t ragged_rows(const dt_buffer *b, size_t slot, uint32_t k)
-{
-    return b->n_seen[slot] > 0 ? b->size[slot * b->l->spec.n_symbols + k - 1] : 0;
-}
-
-/* Of the step after a sample's slot; none where the sample is its own step alone. */
-static int64_t rows_after(const reader *r, size_t slot, uint32_t k)
-{
-    const bool is_joined = dt_buffer_is_joined(r->b) && r->which == DT_ROW_ACTS;
-    return is_joined ? ragged_rows(r->b, slot + r->b->d.instances, k) : 0;
-}
-
-void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, uint32_t n, int64_t *size)
-{
-    const uint32_t S = b->l->spec.n_symbols;
-    const reader r = {.b = b, .index = index, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
-    memset(size, 0, (S + 1) * sizeof(*size));
-    for (uint32_t j = 0; j < n; j++) {
-        const size_t slot = slot_of(&r, j);
-        const int32_t rows = rows_of(&r, slot);
-        size[0] += rows;
-        if (rows > 0) {
-            for (uint32_t k = 0; k < S; k++) {
-                size[k + 1] += b->size[slot * S + k] + rows_after(&r, slot, k + 1);
-            }
-        }
-    }
-}
-
 /* Rows of places, row by row, into out. */
-static char *copy_places(const reader *r, size_t slot, const char *base, size_t bytes, char *out)
+static char *copy_places(const dt_buffer_reader *r, size_t slot, const char *base, size_t bytes, char *out)
 {
     const uint32_t A = r->b->l->spec.n_agents;
     for (size_t at = slot * A; at < (slot + 1) * A; at++) {
@@ -80,10 +32,10 @@ static char *copy_places(const reader *r, size_t slot, const char *base, size_t 
     return out;
 }
 
-static void read_places(const reader *r, const void *base, size_t bytes, char *out)
+static void read_places(const dt_buffer_reader *r, const void *base, size_t bytes, char *out)
 {
     for (uint32_t j = 0; j < r->n; j++) {
-        out = copy_places(r, slot_of(r, j), base, bytes, out);
+        out = copy_places(r, dt_reader_slot(r, j), base, bytes, out);
     }
 }
 
@@ -102,67 +54,28 @@ void dt_buffer_scale_rows(const dt_buffer_scale *s, float *x, int64_t rows, int6
     }
 }
 
-/* Rows of places counted from the first of the slice; -1 for who has no row. */
-static void place_rows(const reader *r, size_t slot, int32_t before, int32_t *v, int64_t n)
-{
-    const uint32_t A = r->b->l->spec.n_agents;
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t place = v[i];
-        int32_t row = before;
-        v[i] = -1;
-        if (place >= 0) {
-            for (uint32_t a = 0; a < A; a++) {
-                if ((r->b->row[slot * A + a] & r->which) == 0) {
-                    continue;
-                }
-                if ((int32_t)a == place) {
-                    v[i] = row;
-                    break;
-                }
-                row++;
-            }
-        }
-    }
-}
-
-/* Indices count rows within the instance; the slice holds those of the samples before, too. */
-static void shift_rows(const reader *r, size_t slot, int32_t symbol, const int64_t *before, void *rows, int64_t n)
-{
-    int32_t *v = rows;
-    if (symbol == 0) {
-        place_rows(r, slot, (int32_t)before[0], v, n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        if (v[i] >= 0) {
-            v[i] += (int32_t)before[symbol];
-        }
-    }
-}
-
 /* Rows of slot `at`, of the sample whose slot is `slot`. Of row pointers the last one is the next sample's first. */
-static char *copy_ragged(const reader *r, const dt_obs_port *o, uint32_t port, size_t slot, size_t at,
+static char *copy_ragged(const dt_buffer_reader *r, const dt_obs_port *o, uint32_t port, size_t slot, size_t at,
                          const int64_t *before, char *out)
 {
     const dt_buffer *b = r->b;
     const size_t bytes = (size_t)b->size[at * b->l->spec.n_symbols + (uint32_t)o->symbol - 1] * o->row_bytes;
     memcpy(out, b->obs[port] + (size_t)b->at[port][at] * o->row_bytes, bytes);
     if (o->index_of >= 0) {
-        shift_rows(r, slot, o->index_of, before, out, (int64_t)(bytes / sizeof(int32_t)));
+        dt_reader_shift(r, slot, o->index_of, before, out, (int64_t)(bytes / sizeof(int32_t)));
     }
     return out + bytes;
 }
 
-static void read_obs(const reader *r, uint32_t port, char *out)
+static void read_obs(const dt_buffer_reader *r, uint32_t port, char *out)
 {
     const dt_buffer *b = r->b;
     const dt_obs_port *o = &b->l->obs[port];
-    const uint32_t S = b->l->spec.n_symbols;
     int64_t before[1 + DT_ENV_MAX_SYMBOLS] = {0};
     char *const start = out;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
-        const int32_t places = rows_of(r, slot);
+        const size_t slot = dt_reader_slot(r, j);
+        const int32_t places = dt_reader_places(r, slot);
         if (places == 0) {
             continue;
         }
@@ -170,20 +83,16 @@ static void read_obs(const reader *r, uint32_t port, char *out)
             char *const begin = out;
             out = copy_places(r, slot, b->obs[port], o->row_bytes, out);
             if (o->index_of >= 0) {
-                shift_rows(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
+                dt_reader_shift(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
             }
         } else {
             out = copy_ragged(r, o, port, slot, slot, before, out);
         }
-        for (uint32_t k = 0; k < S; k++) {
-            before[k + 1] += b->size[slot * S + k];
-        }
-        if (o->symbol > 0 && rows_after(r, slot, (uint32_t)o->symbol) > 0) {
+        dt_reader_add_own(r, slot, before);
+        if (o->symbol > 0 && dt_reader_after(r, slot, (uint32_t)o->symbol) > 0) {
             out = copy_ragged(r, o, port, slot, slot + b->d.instances, before, out);
         }
-        for (uint32_t k = 0; k < S; k++) {
-            before[k + 1] += rows_after(r, slot, k + 1);
-        }
+        dt_reader_add_after(r, slot, before);
         before[0] += places;
     }
     if (o->plus) {
@@ -195,26 +104,8 @@ static void read_obs(const reader *r, uint32_t port, char *out)
     }
 }
 
-/* Rows from `first` on, step by step: those of a step are `stride` bytes behind those of the step before. */
-static char *copy_steps(const reader *r, const dt_obs_port *o, uint32_t port, size_t first, int64_t rows, size_t stride,
-                        char *out)
-{
-    const dt_buffer *b = r->b;
-    const size_t bytes = o->row_bytes / (size_t)o->steps;
-    for (size_t at = first; at < first + (size_t)rows; at++) {
-        if (o->symbol == 0 && (b->row[at] & r->which) == 0) {
-            continue;
-        }
-        for (size_t t = 0; t < (size_t)o->steps; t++) {
-            memcpy(out + t * stride, b->obs[port] + at * o->row_bytes + t * bytes, bytes);
-        }
-        out += bytes;
-    }
-    return out;
-}
-
 /* out[step][row] of rows that are [step] */
-static void read_steps(const reader *r, uint32_t port, char *out)
+static void read_steps(const dt_buffer_reader *r, uint32_t port, char *out)
 {
     const dt_buffer *b = r->b;
     const dt_obs_port *o = &b->l->obs[port];
@@ -223,21 +114,22 @@ static void read_steps(const reader *r, uint32_t port, char *out)
     dt_buffer_sizes(b, r->which, r->index, r->n, size);
     const size_t stride = (size_t)size[o->symbol] * (o->row_bytes / (size_t)o->steps);
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j), after = slot + b->d.instances;
+        const size_t slot = dt_reader_slot(r, j), after = slot + b->d.instances;
         if (o->symbol == 0) {
-            out = copy_steps(r, o, port, slot * A, (int64_t)A, stride, out);
-        } else if (rows_of(r, slot) > 0) {
+            out = dt_reader_copy_steps(r, o, port, slot * A, (int64_t)A, stride, out);
+        } else if (dt_reader_places(r, slot) > 0) {
             const uint32_t k = (uint32_t)o->symbol;
-            out = copy_steps(r, o, port, (size_t)b->at[port][slot], b->size[slot * S + k - 1], stride, out);
-            if (rows_after(r, slot, k) > 0) {
-                out = copy_steps(r, o, port, (size_t)b->at[port][after], rows_after(r, slot, k), stride, out);
+            out = dt_reader_copy_steps(r, o, port, (size_t)b->at[port][slot], b->size[slot * S + k - 1], stride, out);
+            if (dt_reader_after(r, slot, k) > 0) {
+                out = dt_reader_copy_steps(r, o, port, (size_t)b->at[port][after], dt_reader_after(r, slot, k), stride,
+                                           out);
             }
         }
     }
 }
 
 /* out[w][row]: the rows of w steps ago, oldest first; zeros before the agent came. */
-static void read_history(const reader *r, const dt_buffer_field *f, float *out)
+static void read_history(const dt_buffer_reader *r, const dt_buffer_field *f, float *out)
 {
     const dt_buffer *b = r->b;
     const dt_obs_port *o = &b->l->obs[f->port];
@@ -246,7 +138,7 @@ static void read_history(const reader *r, const dt_buffer_field *f, float *out)
     for (uint32_t w = 0; w < W; w++) {
         const size_t back = W - 1 - w;
         for (uint32_t j = 0; j < r->n; j++) {
-            const size_t slot = slot_of(r, j);
+            const size_t slot = dt_reader_slot(r, j);
             for (size_t at = slot * A; at < (slot + 1) * A; at++) {
                 if ((b->row[at] & r->which) == 0) {
                     continue;
@@ -269,7 +161,7 @@ static void read_history(const reader *r, const dt_buffer_field *f, float *out)
 
 /* Rows of the step after, of agents that were not ended by this one; else zeros. Where more is wanted of transitions,
  * also of those that were truncated by it: there it is what they saw last. */
-static void read_next(const reader *r, const dt_buffer_field *f, float *out)
+static void read_next(const dt_buffer_reader *r, const dt_buffer_field *f, float *out)
 {
     const dt_buffer *b = r->b;
     const bool is_seen = b->d.transitions > 1 && f->kind == FIELD_NEXT;
@@ -277,7 +169,7 @@ static void read_next(const reader *r, const dt_buffer_field *f, float *out)
     const dt_obs_port *o = &b->l->obs[f->port];
     const size_t A = b->l->spec.n_agents, D = f->kind == FIELD_NEXT_PRESENT ? 1 : (size_t)o->row_items;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
+        const size_t slot = dt_reader_slot(r, j);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
             if ((b->row[at] & r->which) == 0) {
                 continue;
@@ -299,38 +191,54 @@ static void read_next(const reader *r, const dt_buffer_field *f, float *out)
 }
 
 /* Rows of the step after, among those of its symbol that stand behind the sample's own; -1 of who was ended. */
-static void read_next_index(const reader *r, uint32_t port, int32_t *out)
+static void read_next_index(const dt_buffer_reader *r, uint32_t port, int32_t *out)
 {
     const dt_buffer *b = r->b;
     const dt_obs_port *o = &b->l->obs[port];
-    const size_t A = b->l->spec.n_agents, S = b->l->spec.n_symbols, n = o->row_bytes / sizeof(int32_t);
+    const size_t A = b->l->spec.n_agents, n = o->row_bytes / sizeof(int32_t);
     int64_t before[1 + DT_ENV_MAX_SYMBOLS] = {0};
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
-        const int32_t places = rows_of(r, slot);
-        for (uint32_t k = 0; k < S && places > 0; k++) {
-            before[k + 1] += b->size[slot * S + k];
+        const size_t slot = dt_reader_slot(r, j);
+        const int32_t places = dt_reader_places(r, slot);
+        if (places == 0) {
+            continue;
         }
+        dt_reader_add_own(r, slot, before);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
             if ((b->row[at] & r->which) == 0) {
                 continue;
             }
             if ((b->flag[at] & DT_STEP_ACTED) != 0 && (b->flag[at] & DT_STEP_TERMINATED) == 0) {
                 memcpy(out, b->obs[port] + (at + b->d.instances * A) * o->row_bytes, o->row_bytes);
-                shift_rows(r, slot, o->index_of, before, out, (int64_t)n);
+                dt_reader_shift(r, slot, o->index_of, before, out, (int64_t)n);
             } else {
                 memset(out, 0xff, o->row_bytes); /* -1 */
             }
             out += n;
         }
-        for (uint32_t k = 0; k < S && places > 0; k++) {
-            before[k + 1] += rows_after(r, slot, k + 1);
-        }
+        dt_reader_add_after(r, slot, before);
         before[0] += places;
     }
 }
 
-static void read_kept(const reader *r, uint32_t k, void *out)
+/* An observation as the slice has it. */
+static void read_port(const dt_buffer_reader *r, uint32_t port, bool is_next, void *out)
+{
+    const dt_obs_port *o = &r->b->l->obs[port];
+    if (dt_obs_is_lists(o)) {
+        dt_lists_read_pointers(r, port, is_next, out);
+    } else if (r->b->length[o->symbol] != NULL) {
+        dt_lists_read(r, port, out);
+    } else if (is_next) {
+        read_next_index(r, port, out);
+    } else if (o->steps > 0) {
+        read_steps(r, port, out);
+    } else {
+        read_obs(r, port, out);
+    }
+}
+
+static void read_kept(const dt_buffer_reader *r, uint32_t k, void *out)
 {
     const dt_buffer *b = r->b;
     const size_t bytes = b->kept_columns[k] * sizeof(float);
@@ -343,12 +251,12 @@ static void read_kept(const reader *r, uint32_t k, void *out)
     }
 }
 
-static void read_mask(const reader *r, float *out)
+static void read_mask(const dt_buffer_reader *r, float *out)
 {
     const dt_buffer *b = r->b;
     const uint32_t A = b->l->spec.n_agents, n = b->l->n_choices;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
+        const size_t slot = dt_reader_slot(r, j);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
             if ((b->row[at] & r->which) != 0) {
                 for (uint32_t c = 0; c < n; c++) {
@@ -371,13 +279,13 @@ static bool allows(const uint8_t *mask, size_t n)
 
 /* Of an agent that does not act in the step after, nobody says that its mask allows something: what forbids all choices
  * of a head, and that of who was terminated, allows all of them. */
-static void read_next_mask(const reader *r, float *out)
+static void read_next_mask(const dt_buffer_reader *r, float *out)
 {
     const dt_buffer *b = r->b;
     const dt_env_spec *s = &b->l->spec;
     const size_t A = s->n_agents, n = b->l->n_choices;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
+        const size_t slot = dt_reader_slot(r, j);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
             const uint8_t *mask = b->mask + (at + b->d.instances * A) * n;
             for (uint32_t h = 0; h < s->n_heads && (b->row[at] & r->which) != 0; h++) {
@@ -393,12 +301,12 @@ static void read_next_mask(const reader *r, float *out)
 }
 
 /* How a step ended the agent, or that what follows it is not known: 1, else 0. */
-static void read_end(const reader *r, uint8_t flag, float *out)
+static void read_end(const dt_buffer_reader *r, uint8_t flag, float *out)
 {
     const dt_buffer *b = r->b;
     const size_t A = b->l->spec.n_agents;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
+        const size_t slot = dt_reader_slot(r, j);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
             if ((b->row[at] & r->which) != 0) {
                 const bool is_open = flag == DT_STEP_TRUNCATED && (b->report[at] & DT_REPORT_OPEN) != 0 &&
@@ -410,12 +318,12 @@ static void read_end(const reader *r, uint8_t flag, float *out)
 }
 
 /* What is behind a row is worth so much less; where it was terminated, nothing. */
-static void read_discount(const reader *r, float *out)
+static void read_discount(const dt_buffer_reader *r, float *out)
 {
     const dt_buffer *b = r->b;
     const size_t A = b->l->spec.n_agents;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
+        const size_t slot = dt_reader_slot(r, j);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
             if ((b->row[at] & r->which) != 0) {
                 *out++ = (b->flag[at] & DT_STEP_TERMINATED) != 0 ? 0 : (float)b->d.gamma;
@@ -425,21 +333,21 @@ static void read_discount(const reader *r, float *out)
 }
 
 /* Rows of a round count alike. */
-static void read_weight(const reader *r, float *out)
+static void read_weight(const dt_buffer_reader *r, float *out)
 {
     for (uint32_t j = 0; j < r->n; j++) {
-        for (int32_t n = rows_of(r, slot_of(r, j)); n > 0; n--) {
+        for (int32_t n = dt_reader_places(r, dt_reader_slot(r, j)); n > 0; n--) {
             *out++ = 1;
         }
     }
 }
 
-static void read_place(const reader *r, int32_t *out)
+static void read_place(const dt_buffer_reader *r, int32_t *out)
 {
     const dt_buffer *b = r->b;
     const size_t A = b->l->spec.n_agents;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
+        const size_t slot = dt_reader_slot(r, j);
         for (size_t a = 0; a < A; a++) {
             if ((b->row[slot * A + a] & r->which) != 0) {
                 *out++ = (int32_t)a;
@@ -450,12 +358,12 @@ static void read_place(const reader *r, int32_t *out)
 
 /* What the agents at the other places of the instance do: n numbers of each, zeros at its own place and where nobody
  * acts. */
-static void read_others(const reader *r, uint32_t kind, size_t n, float *out)
+static void read_others(const dt_buffer_reader *r, uint32_t kind, size_t n, float *out)
 {
     const dt_buffer *b = r->b;
     const size_t A = b->l->spec.n_agents;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t begin = slot_of(r, j) * A, end = begin + A;
+        const size_t begin = dt_reader_slot(r, j) * A, end = begin + A;
         for (size_t at = begin; at < end; at++) {
             if ((b->row[at] & r->which) == 0) {
                 continue;
@@ -475,12 +383,12 @@ static void read_others(const reader *r, uint32_t kind, size_t n, float *out)
     }
 }
 
-static void read_costs(const reader *r, const float *planes, float *out)
+static void read_costs(const dt_buffer_reader *r, const float *planes, float *out)
 {
     const dt_buffer *b = r->b;
     const uint32_t A = b->l->spec.n_agents, K = b->l->spec.n_costs;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
+        const size_t slot = dt_reader_slot(r, j);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
             if ((b->row[at] & r->which) != 0) {
                 for (uint32_t k = 0; k < K; k++) {
@@ -492,12 +400,12 @@ static void read_costs(const reader *r, const float *planes, float *out)
 }
 
 /* The sample's key names its use (epoch and position); without one, the row's place in the run does. */
-static void read_keys(const reader *r, int64_t *out)
+static void read_keys(const dt_buffer_reader *r, int64_t *out)
 {
     const dt_buffer *b = r->b;
     const uint32_t A = b->l->spec.n_agents;
     for (uint32_t j = 0; j < r->n; j++) {
-        const size_t slot = slot_of(r, j);
+        const size_t slot = dt_reader_slot(r, j);
         const bool is_used = r->key != NULL && r->key[j] != 0;
         const uint64_t base = is_used ? r->key[j] : (b->key_base + slot_of_all(r, j)) * A;
         for (uint32_t a = 0; a < A; a++) {
@@ -508,16 +416,14 @@ static void read_keys(const reader *r, int64_t *out)
     }
 }
 
-static void read_field(const reader *r, const dt_buffer_field *f, void *out)
+static void read_field(const dt_buffer_reader *r, const dt_buffer_field *f, void *out)
 {
     const dt_buffer *b = r->b;
     const dt_env_spec *s = &b->l->spec;
     switch (f->kind) {
     case FIELD_OBS:
-        read_obs(r, f->port, out);
-        break;
     case FIELD_STEPS:
-        read_steps(r, f->port, out);
+        read_port(r, f->port, false, out);
         break;
     case FIELD_HISTORY:
     case FIELD_PRESENT:
@@ -554,7 +460,7 @@ static void read_field(const reader *r, const dt_buffer_field *f, void *out)
         read_costs(r, b->cost_target, out);
         break;
     case FIELD_NEXT_INDEX:
-        read_next_index(r, f->port, out);
+        read_port(r, f->port, true, out);
         break;
     case FIELD_NEXT:
     case FIELD_NEXT_PRESENT:
@@ -611,7 +517,8 @@ static void read_field(const reader *r, const dt_buffer_field *f, void *out)
 void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, const uint64_t *key, uint32_t n,
                     uint64_t want, void *const *out)
 {
-    const reader r = {.b = b, .index = index, .key = key, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
+    const dt_buffer_reader r = {
+        .b = b, .index = index, .key = key, .n = n, .which = which, .first = dt_buffer_slot(b, 0, 0)};
     for (uint32_t f = 0; f < b->n_fields; f++) {
         if ((want >> f & 1) != 0) {
             read_field(&r, &b->field[f], out[f]);

@@ -37,12 +37,39 @@ static dt_status not_finite(const dt_obs_port *o, const char *data)
     return DT_OK;
 }
 
+/* The list of the agent at place a is rows v[a] .. v[a + 1] - 1. */
+static dt_status check_lists(const dt_layout *l, const dt_obs_port *o, const int32_t *v, int64_t limit)
+{
+    const char *of = dt_layout_symbol(l, o->index_of);
+    const uint32_t A = l->spec.n_agents;
+    if (v[0] != 0) {
+        return DT_FAIL(DT_EPLUGIN, "observation %s [%s] begins the list of agent 0 at row %d of %s; expected 0",
+                       o->port->name, o->port->dims, v[0], of);
+    }
+    for (uint32_t a = 0; a < A; a++) {
+        if (v[a + 1] < v[a] || v[a + 1] > limit) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "observation %s [%s] has the list of agent %u from row %d to before row %d of %s; expected "
+                           "%d to %lld, all rows that there are",
+                           o->port->name, o->port->dims, a, v[a], v[a + 1], of, v[a], (long long)limit);
+        }
+    }
+    return v[A] == limit ? DT_OK
+                         : DT_FAIL(DT_EPLUGIN,
+                                   "observation %s [%s] ends the list of the last agent, %u, before row %d of %s; "
+                                   "expected %lld, all rows that there are",
+                                   o->port->name, o->port->dims, A - 1, v[A], of, (long long)limit);
+}
+
 static dt_status check_indices(const dt_layout *l, const dt_obs_port *o, const int64_t *size, const char *data,
                                int64_t rows)
 {
     const int32_t *v = (const int32_t *)(const void *)data;
     const int64_t limit = o->index_of == 0 ? l->spec.n_agents : size[o->index_of - 1];
     const char *of = dt_layout_symbol(l, o->index_of);
+    if (dt_obs_is_lists(o)) {
+        return check_lists(l, o, v, limit);
+    }
     if (o->plus) {
         for (int64_t i = 0; i < rows; i++) {
             const int64_t low = i > 0 ? v[i - 1] : 0;
@@ -77,7 +104,7 @@ static dt_status check_obs(const dt_layout *l, const char *record)
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         const dt_obs_port *o = &l->obs[i];
         const char *data = record + o->offset;
-        const int64_t rows = o->symbol == 0 ? l->spec.n_agents : size[o->symbol - 1] + o->plus;
+        const int64_t rows = dt_layout_rows(l, o, size);
         const int64_t n = rows * o->row_items;
         dt_obs_port live = *o;
         live.cap = rows;

@@ -129,10 +129,10 @@ static dt_status parse_rows(const dt_layout *l, const char *id, const dt_port *p
     size_t n = strcspn(p->dims, " ");
     o->plus = n > 2 && memcmp(p->dims + n - 2, "+1", 2) == 0;
     o->symbol = find_symbol(l, p->dims, n - (o->plus ? 2 : 0));
-    if (o->symbol < 0 || (o->symbol == 0 && o->plus)) {
+    if (o->symbol < 0) {
         return DT_FAIL(DT_EPLUGIN,
-                       "%s: port %s has dims \"%s\"; the first one has to be A or one of its ragged symbols (row "
-                       "pointers: a ragged symbol, +1)",
+                       "%s: port %s has dims \"%s\"; the first one has to be A or one of its ragged symbols, with +1 "
+                       "of row pointers",
                        id, p->name, p->dims);
     }
     o->cap = dt_layout_cap(l, o->symbol) + o->plus;
@@ -193,6 +193,40 @@ static dt_status parse_port(const dt_layout *l, const char *id, const dt_port *p
     if (o->plus && (o->index_of < 1 || o->row_items != 1)) {
         return DT_FAIL(DT_EPLUGIN, "%s: port %s [%s] holds row pointers; say with DT_PORT_INDEX which rows they count",
                        id, p->name, p->dims);
+    }
+    return DT_OK;
+}
+
+/* Rows that are counted per agent go where their agent goes, and leave with it: nothing else may count them. */
+static dt_status find_lists(dt_layout *l, const char *id)
+{
+    for (uint32_t i = 0; i < l->spec.n_obs; i++) {
+        const dt_obs_port *o = &l->obs[i];
+        uint32_t *lists = o->index_of > 0 ? &l->lists[o->index_of] : NULL;
+        if (dt_obs_is_lists(o) && *lists != 0) {
+            return DT_FAIL(DT_EPLUGIN, "%s: ports %s and %s both say whose rows of %s are; one of them is enough", id,
+                           l->obs[*lists - 1].port->name, o->port->name, dt_layout_symbol(l, o->index_of));
+        }
+        if (dt_obs_is_lists(o)) {
+            *lists = i + 1;
+        }
+    }
+    for (uint32_t i = 0; i < l->spec.n_obs; i++) {
+        const dt_obs_port *o = &l->obs[i];
+        const uint32_t counted = o->index_of > 0 ? l->lists[o->index_of] : 0, own = l->lists[o->symbol];
+        if (counted > 0 && !dt_obs_is_lists(o)) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "%s: port %s counts rows of %s, of which each agent has its own (port %s [A+1]); no other "
+                           "port may count them",
+                           id, o->port->name, dt_layout_symbol(l, o->index_of), l->obs[counted - 1].port->name);
+        }
+        if (own > 0 && o->plus) {
+            return DT_FAIL(
+                DT_EPLUGIN,
+                "%s: port %s [%s] holds lists of rows of %s, of which each agent has its own (port %s [A+1]); "
+                "lists of lists are not possible",
+                id, o->port->name, o->port->dims, dt_layout_symbol(l, o->symbol), l->obs[own - 1].port->name);
+        }
     }
     return DT_OK;
 }
@@ -321,6 +355,7 @@ dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec)
             }
         }
     }
+    DT_TRY(find_lists(l, id));
     return place_all(l, id);
 }
 
@@ -456,6 +491,11 @@ void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io)
                       .terminated = (uint8_t *)(record + l->terminated),
                       .truncated = (uint8_t *)(record + l->truncated),
                       .metric = (double *)(void *)(record + l->metric)};
+}
+
+int64_t dt_layout_rows(const dt_layout *l, const dt_obs_port *o, const int64_t *size)
+{
+    return (o->symbol == 0 ? (int64_t)l->spec.n_agents : size[o->symbol - 1]) + o->plus;
 }
 
 int64_t dt_layout_cap(const dt_layout *l, int32_t symbol)

@@ -13,7 +13,7 @@
 typedef struct dt_obs_port {
     const dt_port *port;
     int32_t symbol;   /* its rows: 0 "A", 1.. a ragged symbol of the spec */
-    int32_t plus;     /* 1: SYMBOL+1, row pointers */
+    int32_t plus;     /* 1: SYMBOL+1, row pointers; of "A": of each place's own list */
     int32_t index_of; /* values count rows of this symbol, -1: plain values */
     uint32_t item_bytes;
     int64_t row_items, cap; /* of a row; most rows, plus included */
@@ -25,7 +25,9 @@ typedef struct dt_obs_port {
 typedef struct dt_layout {
     dt_env_spec spec; /* with memory of its own */
     dt_obs_port obs[DT_ENV_MAX_OBS];
-    uint32_t n_choices;                                              /* of all heads */
+    uint32_t
+        lists[1 + DT_ENV_MAX_SYMBOLS]; /* by symbol: 1 + the port "A+1" that says whose its rows are; 0: nobody's */
+    uint32_t n_choices;                /* of all heads */
     size_t size, alive, reward, cost, terminated, truncated, metric; /* offsets in a record; observations come first */
     size_t mask, act_i, act_f;
     size_t out_bytes; /* zeroed before a call: from the start of the record */
@@ -42,6 +44,13 @@ dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec) DT_NODI
 dt_status dt_layout_differ(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
 /* The same, but for places behind the last one that spec has. */
 dt_status dt_layout_differ_part(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
+/* Does a port hold row pointers "A+1", of a list that each place has of its own? */
+static inline bool dt_obs_is_lists(const dt_obs_port *o)
+{
+    return o->symbol == 0 && o->plus != 0;
+}
+/* Rows that a port has in a record. size: live rows of the spec's symbols. */
+int64_t dt_layout_rows(const dt_layout *l, const dt_obs_port *o, const int64_t *size);
 uint32_t dt_layout_team(const dt_layout *l, uint32_t place); /* that a place is of */
 /* The arrays of a record, as an environment sees them; reset has no actions. obs: [n_obs] addresses, filled in. */
 void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io);

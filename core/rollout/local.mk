@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/rollout/buffer.c core/rollout/buffer.h core/rollout/buffer_internal.h \
-	core/rollout/buffer_read.c \
+	core/rollout/buffer_lists.c core/rollout/buffer_read.c core/rollout/buffer_rows.c \
 	core/rollout/check.c core/rollout/check.h \
 	core/rollout/collect.c core/rollout/collect.h \
 	core/rollout/dist.c core/rollout/dist.h \

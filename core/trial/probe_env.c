@@ -256,7 +256,7 @@ static void fingerprint(const game *g, bool is_over, uint64_t *hash)
         size_t bytes = a->bytes;
         if (i < g->l->spec.n_obs && g->l->obs[i].symbol > 0) {
             const dt_obs_port *o = &g->l->obs[i];
-            bytes = (size_t)(size[o->symbol - 1] + o->plus) * o->row_bytes;
+            bytes = (size_t)dt_layout_rows(g->l, o, size) * o->row_bytes;
         } else if (a == &g->fixed[METRIC] && !is_over) {
             bytes = 0;
         }

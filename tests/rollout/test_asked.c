@@ -37,7 +37,7 @@ static const char *alpha; /* of a replay that is learnt from; NULL: from each ro
 static void open_world(world *w, const char *env, const way *how)
 {
     char text[7][64];
-    const char *settings[13] = {"engine.synchronous=false", "engine.slice_rows=4096"};
+    const char *settings[15] = {"engine.synchronous=false", "engine.slice_rows=4096"};
     snprintf(text[0], sizeof(text[0]), "env.id=%s", env);
     snprintf(text[1], sizeof(text[1]), "tiny.steps=%d", STEPS);
     snprintf(text[2], sizeof(text[2]), "engine.in_flight=%s", how->in_flight);
@@ -58,6 +58,13 @@ static void open_world(world *w, const char *env, const way *how)
         settings[9] = "opponents.learner=1";
         settings[10] = "opponents.every=1";
         settings[11] = "opponents.pool=2";
+    }
+    if (strcmp(env, "herd") == 0) {
+        settings[12] = "models.controller=herd_net";
+        settings[13] = "tiny.transitions=3";
+        for (int i = 8; alpha == NULL && i < 12; i++) {
+            settings[i] = settings[12];
+        }
     }
     world_open(w, settings, NULL);
     w->threads = how->threads;
@@ -86,7 +93,7 @@ static void act(const char *env, const way *how, seen *out)
 static void test_bits(void **state)
 {
     (void)state;
-    static const char *const env[] = {"counter", "crowd", "torque", "relay"};
+    static const char *const env[] = {"counter", "crowd", "torque", "relay", "herd"};
     static const way ways[] = {{"1", "0", "true", 1, false, false},  {"2", "0", "true", 1, false, false},
                                {"4", "0", "false", 1, false, false}, {"8", "0", "true", 1, false, false},
                                {"1", "2", "true", 2, false, false},  {"2", "3", "true", 2, false, false},
@@ -112,10 +119,10 @@ static void test_bits(void **state)
 static void test_replay(void **state)
 {
     (void)state;
-    static const char *const alphas[] = {"0", "0.6"}, *const env[] = {"counter", "relay", "torque"};
+    static const char *const alphas[] = {"0", "0.6"}, *const env[] = {"counter", "relay", "torque", "herd"};
     static const way ways[] = {{"1", "0", "true", 2, true, false}, {"2", "2", "true", 2, false, false}};
     static seen done[2];
-    for (size_t e = 0; e < 6; e++) {
+    for (size_t e = 0; e < 2 * sizeof(env) / sizeof(env[0]); e++) {
         alpha = alphas[e % 2];
         for (int i = 0; i < 2; i++) {
             act(env[e / 2], &ways[i], &done[i]);

@@ -738,6 +738,9 @@ static void test_resume(void **state)
                                         "tiny.iterations=9",
                                         "tiny.normalise_obs=true",
                                         NULL};
+    static const char *const herd[] = {"env.id=herd",    "models.controller=herd_net", "tiny.transitions=3",
+                                       "tiny.replay=50", "tiny.iterations=9",          NULL};
+    goes_on(herd);
     goes_on(counter);
     goes_on(crowd);
     goes_on(relay);

@@ -454,6 +454,9 @@ static void test_resume(void **state)
                                         "tiny.steps=9",
                                         "opponents.pool=1",
                                         NULL};
+    static const char *const herd[] = {"env.id=herd",   "models.controller=herd_net", "tiny.steps=9",
+                                       "tiny.window=3", "tiny.transitions=3",         NULL};
+    resumed_equals_uninterrupted(herd);
     resumed_equals_uninterrupted(teams);
     resumed_equals_uninterrupted(ahead);
     resumed_equals_uninterrupted(counter);

@@ -131,6 +131,11 @@ static bool is_crowd(const tiny *s)
     return strcmp(s->bind->env_id(s->env), "crowd") == 0;
 }
 
+static bool is_herd(const tiny *s)
+{
+    return strcmp(s->bind->env_id(s->env), "herd") == 0;
+}
+
 static dt_status tiny_remember(tiny *s, const tiny_config *c)
 {
     const dt_replay_desc d = {.struct_size = sizeof(d),
@@ -163,15 +168,20 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
     for (uint32_t i = 0; i < spec->n_heads; i++) {
         M += spec->choices[i];
     }
-    const dt_dim dims[] = {{"D", is_crowd(s)     ? 6
+    const dt_dim dims[] = {{"D", is_herd(s)      ? 12
+                                 : is_crowd(s)   ? 6
                                  : c->window > 1 ? 6
                                                  : 3},
                            {"M", M},
                            {"C", spec->n_continuous},
                            {"K", spec->n_costs}};
-    const dt_port offers[] = {{"x", "A D", DT_F32, 0}};
-    const dt_model_want want = {
-        .struct_size = sizeof(want), .role = "controller", .dims = dims, .n_dims = 4, .offers = offers, .n_offers = 1};
+    const dt_port offers[] = {{"x", "A D", DT_F32, 0}, {"near", "K 2", DT_F32, 0}, {"near_ptr", "A+1", DT_I32, 0}};
+    const dt_model_want want = {.struct_size = sizeof(want),
+                                .role = "controller",
+                                .dims = dims,
+                                .n_dims = 4,
+                                .offers = offers,
+                                .n_offers = is_herd(s) ? 3 : 1};
     DT_TRY(s->bind->model(h, &want, &s->net));
     const dt_port kept[] = {{"twice", c->kept, DT_F32, 0}, {"learnt", "A 1", DT_F32, 0}};
     const dt_port note = {"note", c->annotation, DT_F32, 0};
@@ -207,6 +217,9 @@ static bool knows_places(const tiny *s)
 static dt_tensor *tiny_input(const tiny *s, dt_graph *g)
 {
     const dt_graph_api *api = g->api;
+    if (is_herd(s)) {
+        return herd_input(g);
+    }
     if (is_crowd(s)) { /* own state, the node's, the mean of its neighbours */
         dt_tensor *nodes = api->input(g, "nodes"), *node = api->input(g, "node");
         dt_tensor *near = dt_segment_mean(g, dt_gather(g, nodes, api->input(g, "col")), api->input(g, "rowptr"));
@@ -236,9 +249,13 @@ static dt_status tiny_record(void *user, dt_graph *g)
         M += spec->choices[i];
     }
     dt_tensor *twice = api->kept(g, "twice", dt_affine(g, tiny_input(s, g), 2, 0));
-    const dt_named in[] = {{"x", dt_affine(g, twice, 0.5, 0)}};
+    dt_named in[] = {{"x", dt_affine(g, twice, 0.5, 0)}, {"near", NULL}, {"near_ptr", NULL}};
+    const uint32_t n_in = is_herd(s) ? 3 : 1;
+    for (uint32_t i = 1; i < n_in; i++) {
+        in[i].tensor = api->input(g, in[i].name);
+    }
     dt_named out[] = {{"y", NULL}};
-    DT_TRY(api->model(g, s->net, in, 1, out, 1));
+    DT_TRY(api->model(g, s->net, in, n_in, out, 1));
     dt_tensor *y = out[0].tensor;
     (void)api->kept(g, "learnt", dt_slice(g, y, 0, 1));
     int64_t at = 0;

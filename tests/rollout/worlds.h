@@ -14,6 +14,11 @@
  *            place (4 - s) % 4 leaves, terminated at place 1 and truncated elsewhere; two steps later another comes.
  *            An episode has 5 + seed % 3 steps; an even seed's terminates who is left, an odd one's truncates. With
  *            teams=two places 0 and 2 are of team 1 and place 1 of team 0; with teams=alone nobody is at place 1
+ *   herd     4 places; agents come and go by the seed; "own" "A 5": place, steps since the agent came, step, length of
+ *            its list, a number of the seed. Lists K (near_ptr "A+1") of 0 to 3 rows at every place, with an agent or
+ *            not; at step % 4 == 2 all are empty, with lists=none always. Row i at place a: "near" a + 10 i and the
+ *            step, "near_who" the place a + 1 + i, "near_node" the node a + i, each modulo how many there are;
+ *            "near_steps" near plus 100 and plus 200. Nodes N are their number and the step. Its controller is herd_net
  *   torque   one agent, one continuous action in [-1, 1], reward its value, 6 steps, then truncated;
  *            torque_open: the same without an upper bound
  *   liar     counter until a step, then what its option `lie` says; "undying": none of its episodes ends, "open": and
@@ -32,8 +37,10 @@ extern const dt_plugin worlds_plugin;
 extern const dt_component counter_env, liar_env, torque_env, torque_open_env; /* counter.c */
 extern const dt_component crowd_env;                                          /* crowd.c */
 extern const dt_component relay_env;                                          /* relay.c */
+extern const dt_component herd_env, herd_model;                               /* herd.c */
 extern const dt_component tiny_net, tiny_phase;                               /* tiny.c */
 
+dt_tensor *herd_input(dt_graph *g);                        /* of its controller: "A 12" */
 void counter_roads(const void *self, dt_scene_roads *out); /* crowd has the same */
 
 static inline void no_destroy(void *self)

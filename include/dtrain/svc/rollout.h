@@ -6,7 +6,9 @@
  * A sample is one instance at one step; its agents that were alive are its rows of symbol "A", so that a step without
  * agents is an empty sample. There are instances * steps samples, in the order step * instances + instance. Fields:
  *   the environment's observation ports, ragged symbols packed, indices counted over the slice,
- *   rows with steps (DT_PORT_STEPS) step by step
+ *   rows with steps (DT_PORT_STEPS) step by step; of lists that each agent has of its own ("A+1", since 1.2) row
+ *   pointers of the rows of "A" that there are, and the rows of their lists alone: dt_segment_mean of svc/graph.h
+ *   gives each agent the mean of its own
  *   action_i      "A heads"       i32  as drawn            (where the environment has discrete actions)
  *   mask          "A choices"     f32  1 where allowed, of all heads one after another                  (the same)
  *   action_f      "A continuous"  f32  as drawn, before squash, bounds and shield   (where it has continuous ones)
@@ -46,6 +48,10 @@
  * those of the step after, which no index joins; a model of a graph is shown both at once. Indices of agents' rows
  * point at the first, and of the second
  *   next_P        dims of P    i32, as P; -1 where this step ended the agent
+ * Of lists ("A+1") the rows of both steps are parted over the slice, not in each sample: those that P points at, of all
+ * samples, and then those that next_P, "A+1" i32 too, points at: what the same agents have in the step after, who was
+ * truncated by this one what it saw last, who was terminated nothing. With other transitions lists are, as all that is
+ * ragged, of the sample's own step alone.
  *
  * and (since 1.2) for every port of desc.annotation, what the phase has annotate write after a collect; zeros before
  *   its name      its dims  f32
