@@ -117,10 +117,7 @@ static dt_status check(const dt_host *h, const void *cfg)
                          "do, whatever that costs; set algorithm = \"advantage\", or no limits",
                          c->limits);
     }
-    return c->rollouts[0] != '\0'
-               ? DT_OK
-               : DT_FAIL_H(h, DT_ECONFIG,
-                           ID ".rollouts is not set; name a folder RUN/rollouts/PHASE of a run with rollouts.keep");
+    return DT_OK;
 }
 
 static dt_status read_limits(state *s)
@@ -223,6 +220,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     const config *c = cfg;
     s->h = h;
     s->config = *c;
+    if (c->rollouts[0] == '\0') {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         ID ".rollouts is not set; name a folder RUN/rollouts/PHASE of a run with rollouts.keep");
+    }
     s->rule = (multiplier_rule){.algorithm = MULTIPLIER_PID,
                                 .start = c->start,
                                 .max = c->multiplier_max,
