@@ -57,7 +57,10 @@ DTRAIN_FAULT="comm.begin:60@$work/here" timeout -k 5 120 "$dtrain" run --config 
 job=$!
 await "$work/here"
 kill -KILL "$(pgrep -f "^$dtrain run .*/killed " | tail -n 1)"
-rm -f "$work/here"
+while kill -0 $job 2>/dev/null; do # those who begin again may get as far, and wait there too
+    rm -f "$work/here"
+    sleep 0.1
+done
 cases=$((cases + 1))
 wait $job || fail "a process was killed: exit code $?"
 cases=$((cases + 1))
