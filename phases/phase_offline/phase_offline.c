@@ -37,80 +37,23 @@
  * Rewards and costs are learnt divided by their root mean square, times 10 (1 - gamma), so that values are of the order
  * of 10 whatever their units. Models see rows of agents alone (with clone: all observations).
  */
-#include "limits.h"
-#include "multiplier.h"
-#include "roles.h"
-
-#include "dtrain/svc/metrics.h"
-#include "dtrain/svc/replay.h"
-#include "dtrain/svc/rollout.h"
-#include "dtrain/svc/train.h"
+#include "offline.h"
 
 #include <math.h>
 #include <string.h>
 
-#define ID             "phase_offline"
-#define VALUE_SIZE     10.0   /* that values are learnt with */
-#define LOG_STD_MIN    (-5.0) /* recorded actions at a bound are no reason for certainty */
-#define LOG_STD_MAX    2.0
-#define LEAST_OF_VALUE 0.02
-#define KEPT_SHARE     0.9 /* that estimates over minibatches keep of the past */
+#define ID         "phase_offline"
+#define VALUE_SIZE 10.0 /* that values are learnt with */
+#define KEPT_SHARE 0.9  /* that estimates over minibatches keep of the past */
 
-enum { ADVANTAGE, CLONE };
 enum { ACTOR, CRITIC, GROUPS };
-enum { MAX_HEADS = 1 + DT_ENV_MAX_COSTS };
-
-typedef struct config {
-    const char *rollouts, *limits;
-    int64_t iterations, updates, critics, clone_rounds, pid_delay;
-    double gamma, tau, beta, weight_max, value_coef;
-    double actor_learning_rate, critic_learning_rate, actor_clip, critic_clip;
-    double margin, start, multiplier_max, kp, ki, kd, error_ema, cost_ema, clip_obs;
-    uint32_t algorithm;
-    uint8_t normalise_obs;
-} config;
-
-typedef struct state {
-    const dt_host *h;
-    const dt_train_api *train;
-    const dt_bind_api *bind;
-    const dt_metrics_api *metrics;
-    const dt_rollout_api *rollout;
-    const dt_replay_api *replay;
-    config config;
-    offpolicy_roles roles;
-    dt_rollout *experience;
-    dt_replay *memory;
-    dt_train *trainer;
-    dt_replay_told told;
-    limits limits;
-    multiplier_rule rule;
-    uint32_t n_heads;            /* the reward, then every cost with a limit */
-    uint32_t cost_of[MAX_HEADS]; /* of the environment's */
-    double scale[MAX_HEADS];     /* that they are learnt with */
-    double known[MAX_HEADS];     /* mean value of the behaviour, by what it earned and cost, as they are learnt */
-    struct kept {                /* by a checkpoint */
-        multiplier multiplier[MAX_HEADS];
-        double value[MAX_HEADS], deviation[MAX_HEADS]; /* mean of V, deviation of A, as they are learnt */
-        double offset[MAX_HEADS];                      /* of V: what networks say is as much less */
-        uint64_t estimates;                            /* rounds that they are of */
-    } kept;
-    double sum[MAX_HEADS], of_value[MAX_HEADS], squares[MAX_HEADS]; /* of a minibatch: of A, of V, of A's squares */
-    double weight;
-    uint64_t rows;
-} state;
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
-static bool is_clone(const state *s)
-{
-    return s->config.algorithm == CLONE;
-}
-
 static dt_status check(const dt_host *h, const void *cfg)
 {
-    const config *c = cfg;
-    if (c->algorithm == CLONE && c->limits[0] != '\0') {
+    const offline_config *c = cfg;
+    if (c->algorithm == OFFLINE_CLONE && c->limits[0] != '\0') {
         return DT_FAIL_H(h, DT_ECONFIG,
                          ID
                          ".limits = \"%s\" bounds nothing with algorithm = \"clone\", which learns what the rollouts "
@@ -120,7 +63,7 @@ static dt_status check(const dt_host *h, const void *cfg)
     return DT_OK;
 }
 
-static dt_status read_limits(state *s)
+static dt_status read_limits(offline_state *s)
 {
     const dt_env_spec *e = s->roles.spec;
     DT_TRY_H(s->config.limits[0] != '\0' ? limits_read(&s->limits, s->h, ID, s->roles.wiring, s->config.limits)
@@ -135,21 +78,21 @@ static dt_status read_limits(state *s)
 }
 
 /* How many estimates a critic makes depends on limits, and these on the environment. */
-static dt_status bind_models(state *s)
+static dt_status bind_models(offline_state *s)
 {
     const dt_wiring_api *wiring = NULL;
     offpolicy_roles *r = &s->roles;
     DT_SERVICE_H(s->h, wiring, DT_SVC_WIRING, ID);
     *r = (offpolicy_roles){.h = s->h, .bind = s->bind, .phase = ID};
-    DT_TRY_H(offpolicy_wire(r, wiring, is_clone(s) ? DT_WIRING_NO_VALUE : DT_WIRING_ROWS));
+    DT_TRY_H(offpolicy_wire(r, wiring, offline_is_clone(s) ? DT_WIRING_NO_VALUE : DT_WIRING_ROWS));
     DT_TRY_H(read_limits(s));
     r->n_critics = s->config.critics + s->n_heads - 1;
-    return is_clone(s) ? DT_OK : offpolicy_bind_critic(r);
+    return offline_is_clone(s) ? DT_OK : offpolicy_bind_critic(r);
 }
 
-static dt_status open_rollouts(state *s)
+static dt_status open_rollouts(offline_state *s)
 {
-    const config *c = &s->config;
+    const offline_config *c = &s->config;
     const dt_rollout_desc d = {.struct_size = sizeof(d),
                                .steps = 1,
                                .gamma = c->gamma,
@@ -163,19 +106,19 @@ static dt_status open_rollouts(state *s)
     return s->replay->told(s->memory, &s->told);
 }
 
-static double scale_of(const state *s, double squares)
+static double scale_of(const offline_state *s, double squares)
 {
     const double size = s->told.rows > 0 ? sqrt(squares / (double)s->told.rows) : 0;
     return size > 0 ? VALUE_SIZE * (1 - s->config.gamma) / size : 1;
 }
 
 /* What of a value comes back in a step: 1 - gamma (1 - p). */
-static double rate_of(const state *s)
+static double rate_of(const offline_state *s)
 {
     return 1 - s->config.gamma * (1 - (double)s->told.terminated / (double)s->told.rows);
 }
 
-static void measure(state *s)
+static void measure(offline_state *s)
 {
     s->scale[0] = scale_of(s, s->told.reward_squares);
     for (uint32_t i = 1; i < s->n_heads; i++) {
@@ -189,7 +132,7 @@ static void measure(state *s)
 }
 
 /* An evaluation has none of them. */
-static dt_status check_rollouts(const state *s)
+static dt_status check_rollouts(const offline_state *s)
 {
     if (s->told.samples > 0 && s->told.episodes == 0 && s->n_heads > 1) {
         return DT_FAIL_H(s->h, DT_ECONFIG,
@@ -201,11 +144,11 @@ static dt_status check_rollouts(const state *s)
 }
 
 /* A value's error shrinks by gamma while the target goes its way. */
-static void warn_of_few(const state *s)
+static void warn_of_few(const offline_state *s)
 {
-    const config *c = &s->config;
+    const offline_config *c = &s->config;
     const double wanted = 2 / (c->tau * (1 - c->gamma)), has = (double)c->iterations * (double)c->updates;
-    if (!is_clone(s) && has < wanted) {
+    if (!offline_is_clone(s) && has < wanted) {
         dt_logf(s->h, 1,
                 ID
                 ": %.0f updates are too few for values with gamma = %g and tau = %g, which want %.0f; what costs are "
@@ -216,8 +159,8 @@ static void warn_of_few(const state *s)
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
-    state *s = self;
-    const config *c = cfg;
+    offline_state *s = self;
+    const offline_config *c = cfg;
     s->h = h;
     s->config = *c;
     if (c->rollouts[0] == '\0') {
@@ -233,7 +176,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                                 .error_ema = c->error_ema,
                                 .cost_ema = c->cost_ema,
                                 .delay = c->pid_delay};
-    for (uint32_t i = 0; i < MAX_HEADS; i++) {
+    for (uint32_t i = 0; i < OFFLINE_MAX_HEADS; i++) {
         multiplier_init(&s->kept.multiplier[i]);
     }
     DT_SERVICE_H(h, s->bind, DT_SVC_BIND, ID);
@@ -248,149 +191,17 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     return check_rollouts(s);
 }
 
-/* ---- the graph --------------------------------------------------------------------------------------------------- */
-
-static dt_tensor *plus(dt_graph *g, dt_tensor *sum, dt_tensor *x)
-{
-    return sum == NULL ? x : dt_add(g, sum, x);
-}
-
-/* log pi of what was done, [A]: choices as drawn, continuous actions as they were executed. */
-static dt_tensor *record_log_prob(const state *s, dt_graph *g, dt_policy_tensors *p)
-{
-    const dt_graph_api *api = g->api;
-    const dt_env_spec *e = s->roles.spec;
-    dt_tensor *sum = NULL, *unused = NULL;
-    int64_t at = 0;
-    for (uint32_t i = 0; i < e->n_heads; i++) {
-        const int64_t n = e->choices[i];
-        dt_tensor *logits = e->n_heads == 1 ? p->logits : dt_slice(g, p->logits, at, n);
-        dt_tensor *mask = api->input(g, "mask");
-        mask = e->n_heads == 1 ? mask : dt_slice(g, mask, at, n);
-        sum = plus(g, sum, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &unused));
-        at += n;
-    }
-    if (e->n_continuous > 0) {
-        dt_tensor *log_std = dt_clamp(g, p->log_std, LOG_STD_MIN, LOG_STD_MAX);
-        sum = plus(g, sum, dt_gaussian(g, p->mean, log_std, api->input(g, "executed"), &unused));
-    }
-    return sum;
-}
-
-static dt_tensor *beside(dt_graph *g, dt_tensor *const *column, uint32_t n)
-{
-    return n == 1 ? column[0] : dt_concat(g, column, n);
-}
-
-/* V of every head, [A,heads]. */
-static dt_tensor *values_of(const state *s, dt_graph *g, const dt_policy_tensors *p)
-{
-    dt_tensor *column[MAX_HEADS] = {dt_split(g, p->value, 0)};
-    for (uint32_t i = 1; i < s->n_heads; i++) {
-        column[i] = dt_slice(g, p->cost_value, s->cost_of[i], 1);
-    }
-    return beside(g, column, s->n_heads);
-}
-
-/* Q of every head, [A,heads], of a critic's estimates. */
-static dt_tensor *heads_of(const state *s, dt_graph *g, dt_tensor *q)
-{
-    const int64_t C = s->config.critics;
-    dt_tensor *column[MAX_HEADS] = {s->roles.n_critics == 1 ? q : dt_slice(g, q, 0, 1)};
-    for (int64_t i = 1; i < C; i++) {
-        column[0] = dt_min(g, column[0], dt_slice(g, q, i, 1));
-    }
-    for (uint32_t i = 1; i < s->n_heads; i++) {
-        column[i] = dt_slice(g, q, C + i - 1, 1);
-    }
-    return beside(g, column, s->n_heads);
-}
-
-/* r_h + gamma V_h(s') of every estimate, [A,estimates]; step input "offset": what V is above what networks say. */
-static dt_tensor *targets_of(const state *s, dt_graph *g, dt_tensor *next)
-{
-    const dt_graph_api *api = g->api;
-    dt_tensor *offset = dt_add(g, dt_fill(g, next, 0), api->step_input(g, "offset", s->n_heads));
-    dt_tensor *column[OFFPOLICY_MAX_CRITICS + DT_ENV_MAX_COSTS];
-    dt_tensor *discount = dt_split(g, api->input(g, "discount"), 0);
-    const uint32_t C = (uint32_t)s->config.critics;
-    for (uint32_t i = 0; i < s->n_heads; i++) {
-        dt_tensor *earned =
-            i == 0 ? dt_split(g, api->input(g, "reward"), 0) : dt_slice(g, api->input(g, "cost"), s->cost_of[i], 1);
-        dt_tensor *later = s->n_heads == 1 ? next : dt_slice(g, next, i, 1);
-        dt_tensor *above = s->n_heads == 1 ? offset : dt_slice(g, offset, i, 1);
-        dt_tensor *y = dt_sub(g, dt_affine(g, earned, s->scale[i], 0), above);
-        y = dt_add(g, y, dt_mul(g, dt_add(g, later, above), discount));
-        column[i == 0 ? 0 : C + i - 1] = y;
-        for (uint32_t k = 1; k < C && i == 0; k++) {
-            column[k] = y;
-        }
-    }
-    return dt_stop(g, beside(g, column, C + s->n_heads - 1));
-}
-
-static dt_status record_critic(const state *s, dt_graph *g, const dt_policy_tensors *now, dt_tensor *done)
-{
-    dt_policy_tensors next;
-    dt_tensor *q = NULL;
-    DT_TRY_H(offpolicy_act_next(&s->roles, g, now, NULL, &next));
-    DT_TRY_H(offpolicy_judge(&s->roles, g, "", NULL, now, done, &q));
-    dt_tensor *off = dt_sub(g, q, targets_of(s, g, values_of(s, g, &next)));
-    dt_tensor *loss = dt_mse(g, off, dt_fill(g, off, 0), g->api->input(g, "weight"));
-    return g->api->loss(g, "critic_loss", loss, 1.0, "A");
-}
-
-/* w [A,1]; step input "mix": what each A_h counts in the exponent. */
-static dt_tensor *weight_of(const state *s, dt_graph *g, dt_tensor *advantage)
-{
-    dt_tensor *mix = g->api->step_input(g, "mix", s->n_heads);
-    dt_tensor *each = dt_mul(g, advantage, dt_add(g, dt_fill(g, advantage, 0), mix));
-    dt_tensor *sum = s->n_heads == 1 ? each : dt_reduce_columns(g, DT_REDUCE_SUM, each);
-    const double most = log(s->config.weight_max);
-    return dt_stop(g, dt_unary(g, DT_FN_EXP, dt_clamp(g, sum, -60, most), 0));
-}
-
-static dt_status record_advantage(const state *s, dt_graph *g, const dt_policy_tensors *p, dt_tensor *log_prob)
-{
-    const dt_graph_api *api = g->api;
-    dt_tensor *q = NULL, *done = offpolicy_done(&s->roles, g);
-    DT_TRY_H(offpolicy_judge(&s->roles, g, "", "target", p, done, &q));
-    dt_tensor *judged = dt_stop(g, heads_of(s, g, q)), *value = values_of(s, g, p);
-    dt_tensor *advantage = dt_stop(g, dt_sub(g, judged, value));
-    dt_tensor *weight = weight_of(s, g, advantage), *flat = dt_merge(g, weight);
-    DT_TRY_H(api->output(g, "advantages", advantage));
-    DT_TRY_H(api->output(g, "values", value));
-    DT_TRY_H(api->output(g, "weights", flat));
-    DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, dt_mul(g, log_prob, flat)), -1.0, "A"));
-    dt_tensor *of_value = dt_max(g, flat, dt_fill(g, flat, LEAST_OF_VALUE));
-    DT_TRY_H(api->loss(g, "value_loss", dt_mse(g, value, judged, of_value), s->config.value_coef, "A"));
-    return record_critic(s, g, p, done);
-}
-
-static dt_status record(void *self, dt_graph *g)
-{
-    const state *s = self;
-    const dt_wiring *w = s->roles.wiring;
-    dt_policy_tensors p = {.struct_size = sizeof(p)};
-    DT_TRY_H(w->api->record(s->roles.wiring, g, NULL, &p));
-    dt_tensor *log_prob = record_log_prob(s, g, &p);
-    if (!is_clone(s)) {
-        return record_advantage(s, g, &p, log_prob);
-    }
-    return g->api->loss(g, "actor_loss", dt_sum(g, log_prob), -1.0, "A");
-}
-
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 /* A multiplier in the units that advantages are learnt in. */
-static double multiplier_of(const state *s, uint32_t i)
+static double multiplier_of(const offline_state *s, uint32_t i)
 {
     return s->kept.multiplier[i].value * s->scale[0] / s->scale[i];
 }
 
-static dt_status set_mix(const state *s, uint64_t round)
+static dt_status set_mix(const offline_state *s, uint64_t round)
 {
-    float mix[MAX_HEADS] = {0}, offset[MAX_HEADS];
+    float mix[OFFLINE_MAX_HEADS] = {0}, offset[OFFLINE_MAX_HEADS];
     double size = s->kept.deviation[0];
     for (uint32_t i = 1; i < s->n_heads; i++) {
         size += multiplier_of(s, i) * s->kept.deviation[i];
@@ -408,7 +219,7 @@ static dt_status set_mix(const state *s, uint64_t round)
 
 static dt_status add_rows(void *user, const dt_rows *r)
 {
-    state *s = user;
+    offline_state *s = user;
     int64_t dim[DT_MAX_DIMS] = {0};
     uint32_t rank = 0;
     const float *advantage = s->train->rows(r, "advantages", dim, &rank);
@@ -431,7 +242,7 @@ static dt_status add_rows(void *user, const dt_rows *r)
 }
 
 /* Of the minibatch that was drawn last. */
-static dt_status estimate(state *s, uint64_t round)
+static dt_status estimate(offline_state *s, uint64_t round)
 {
     s->rows = 0;
     s->weight = 0;
@@ -453,14 +264,14 @@ static dt_status estimate(state *s, uint64_t round)
     return DT_OK;
 }
 
-static void tell(const state *s, const char *group, uint32_t i, double value)
+static void tell(const offline_state *s, const char *group, uint32_t i, double value)
 {
     char name[96];
     snprintf(name, sizeof(name), "%s/%s", group, s->roles.spec->costs[s->cost_of[i]]);
     s->metrics->scalar(s->h, name, value);
 }
 
-static void update_multipliers(state *s, uint64_t round)
+static void update_multipliers(offline_state *s, uint64_t round)
 {
     const double horizon = (double)s->told.rows / (double)s->told.episodes * rate_of(s);
     const double reward = s->kept.deviation[0] / s->scale[0];
@@ -479,7 +290,7 @@ static void update_multipliers(state *s, uint64_t round)
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static dt_status set_eye(const state *s)
+static dt_status set_eye(const offline_state *s)
 {
     float eye[OFFPOLICY_MAX_CHOICES * OFFPOLICY_MAX_CHOICES];
     const int64_t n = s->roles.widest;
@@ -495,8 +306,8 @@ static dt_status start(void *self)
     static const char *const role[GROUPS][2] = {{"controller", "perception"}, {"critic", NULL}};
     static const char *const loss[GROUPS][2] = {{"actor_loss", "value_loss"}, {"critic_loss", NULL}};
     static const char *const name[GROUPS] = {"actor", "critic"};
-    state *s = self;
-    const config *c = &s->config;
+    offline_state *s = self;
+    const offline_config *c = &s->config;
     const dt_wiring *w = s->roles.wiring;
     const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate};
     const double clip[GROUPS] = {c->actor_clip, c->critic_clip};
@@ -507,7 +318,7 @@ static dt_status start(void *self)
     for (int i = 0; i < GROUPS; i++) {
         group[i] = (dt_train_group){.struct_size = sizeof(group[i]),
                                     .n_roles = i == ACTOR && w->perception != NULL ? 2 : 1,
-                                    .n_losses = i == ACTOR && !is_clone(s) ? 2 : 1,
+                                    .n_losses = i == ACTOR && !offline_is_clone(s) ? 2 : 1,
                                     .name = name[i],
                                     .role = role[i],
                                     .loss = loss[i],
@@ -517,20 +328,20 @@ static dt_status start(void *self)
     const dt_train_desc desc = {.struct_size = sizeof(desc),
                                 .n_models = w->api->models(w, models, 2 * DT_WIRING_MAX_MODELS),
                                 .user = s,
-                                .record = record,
+                                .record = offline_record,
                                 .data = s->replay->data(s->memory),
                                 .models = models,
                                 .epochs = (uint64_t)(c->iterations * c->updates),
                                 .group = group,
-                                .n_groups = is_clone(s) ? 1 : GROUPS,
+                                .n_groups = offline_is_clone(s) ? 1 : GROUPS,
                                 .shadow = &target,
-                                .n_shadows = is_clone(s) ? 0 : 1};
+                                .n_shadows = offline_is_clone(s) ? 0 : 1};
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
-    DT_TRY_H(is_clone(s) ? DT_OK : set_eye(s));
-    return is_clone(s) ? DT_OK : set_mix(s, 0);
+    DT_TRY_H(offline_is_clone(s) ? DT_OK : set_eye(s));
+    return offline_is_clone(s) ? DT_OK : set_mix(s, 0);
 }
 
-static dt_status learn(const state *s, dt_step_report *r, double *loss_p)
+static dt_status learn(const offline_state *s, dt_step_report *r, double *loss_p)
 {
     *loss_p = 0;
     for (int64_t i = 0; i < s->config.updates; i++) {
@@ -542,7 +353,7 @@ static dt_status learn(const state *s, dt_step_report *r, double *loss_p)
 }
 
 /* Once in a run: what there is to learn from. */
-static void tell_rollouts(const state *s)
+static void tell_rollouts(const offline_state *s)
 {
     const double episodes = fmax(1, (double)s->told.episodes);
     s->metrics->scalar(s->h, "rollouts/samples", (double)s->told.samples);
@@ -554,7 +365,7 @@ static void tell_rollouts(const state *s)
 
 static dt_status iterate(void *self, dt_progress *out)
 {
-    state *s = self;
+    offline_state *s = self;
     uint64_t step = 0, steps = 0, per_epoch = 0;
     double loss = 0;
     dt_step_report r = {.struct_size = sizeof(r)};
@@ -566,9 +377,9 @@ static dt_status iterate(void *self, dt_progress *out)
     if (round == 0) {
         tell_rollouts(s);
     }
-    DT_TRY_H(is_clone(s) ? DT_OK : set_mix(s, round));
+    DT_TRY_H(offline_is_clone(s) ? DT_OK : set_mix(s, round));
     DT_TRY_H(learn(s, &r, &loss));
-    if (!is_clone(s)) {
+    if (!offline_is_clone(s)) {
         DT_TRY_H(estimate(s, round));
         update_multipliers(s, round);
     }
@@ -587,7 +398,7 @@ static dt_status iterate(void *self, dt_progress *out)
 
 static dt_status evaluate(void *self, dt_progress *out)
 {
-    state *s = self;
+    offline_state *s = self;
     DT_TRY_H(s->rollout->report(s->experience, s->trainer));
     out->evaluated = 1;
     return DT_OK;
@@ -595,7 +406,7 @@ static dt_status evaluate(void *self, dt_progress *out)
 
 static void destroy(void *self)
 {
-    const state *s = self;
+    const offline_state *s = self;
     if (s->trainer != NULL) {
         s->train->destroy(s->trainer);
     }
@@ -603,13 +414,13 @@ static void destroy(void *self)
 
 static dt_status save(void *self, dt_writer *w)
 {
-    const state *s = self;
+    const offline_state *s = self;
     return w->write(w, &s->kept, sizeof(s->kept));
 }
 
 static dt_status load(void *self, dt_reader *r, uint32_t version)
 {
-    state *s = self;
+    offline_state *s = self;
     (void)version;
     return r->read(r, &s->kept, sizeof(s->kept));
 }
@@ -619,11 +430,12 @@ static dt_status load(void *self, dt_reader *r, uint32_t version)
 static const char *const algorithms[] = {"advantage", "clone", NULL};
 
 /* clang-format off */
-#define ROW(member, type, dfl, unit, min, max, help) DT_OPTION(config, member, type, dfl, unit, min, max, NULL, help)
+#define ROW(member, type, dfl, unit, min, max, help)                                                                   \
+    DT_OPTION(offline_config, member, type, dfl, unit, min, max, NULL, help)
 static const dt_option options[] = {
     ROW(rollouts, DT_OPT_PATH, "", NULL, 0, 0,
         "folder of stored rollouts, RUN/rollouts/PHASE of a run with rollouts.keep, or a file of it"),
-    DT_OPTION(config, algorithm, DT_OPT_ENUM, "advantage", NULL, 0, 0, algorithms,
+    DT_OPTION(offline_config, algorithm, DT_OPT_ENUM, "advantage", NULL, 0, 0, algorithms,
         "clone: the behaviour that they show; advantage: what of it earned more and cost less"),
     ROW(iterations, DT_OPT_I64, "100", "1", 1, 1e9, "rounds"),
     ROW(updates, DT_OPT_I64, "100", "1", 1, 1e6, "of a round, each of data.batch samples"),
@@ -644,7 +456,7 @@ static const dt_option options[] = {
     ROW(actor_clip, DT_OPT_F64, "0", "1", -1, 1e9,
         "most that the norm of the actor's gradient may be; 0: training.gradient_clip, below 0: none"),
     ROW(critic_clip, DT_OPT_F64, "0", "1", -1, 1e9, "the same for the critic"),
-    DT_OPTION(config, normalise_obs, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
+    DT_OPTION(offline_config, normalise_obs, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
         "observations by the mean and deviation of all rollouts"),
     ROW(clip_obs, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised observations; 0: none"),
     ROW(limits, DT_OPT_STR, "", NULL, 0, 0,
@@ -668,7 +480,8 @@ DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controlle
                    "training.eval_interval=20", "training.save_interval=10", "checkpoint.best_by=return/mean");
 
 DT_PHASE_DEFINE(component, ID, "a policy learned from stored rollouts, its costs under limits",
-                "Peng et al. 2019, arXiv 1910.00177; Wang et al. 2020, arXiv 2006.15134", config, state, options,
+                "Peng et al. 2019, arXiv 1910.00177; Wang et al. 2020, arXiv 2006.15134", offline_config, offline_state,
+                options,
                 DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
                        .destroy = destroy, .save = save, .load = load),
                 .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check, .extension = extension);
