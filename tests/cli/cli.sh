@@ -203,8 +203,15 @@ expect 5 '{"check":"DTRAIN_CONFIG","verdict":"FAIL","text":' env DTRAIN_CONFIG="
     fail "doctor -q says more than warnings and errors"
 
 # --- every shipped plugin keeps its promises, and none is left out of the trial ---
+"$dtrain" --plugin phase2_ppo -q --set env.id=cartpole --set env.instances=4 --set phase2_ppo.iterations=1 \
+    --set phase2_ppo.train_batch=400 --set phase2_ppo.fragment=100 --set data.batch=100 --set rollouts.keep=400 \
+    --set report.enabled=false --set evaluation.baselines= --run-dir "$work/kept" 2>"$work/err" || fail "no rollouts are kept"
 for plugin in $DT_PLUGINS; do
-    expect 0 " 0 failed, " "$dtrain" check "$(basename "$plugin" .la)"
+    needs=
+    case $plugin in
+        *phase_offline.la) needs="--set env.id=cartpole --set phase_offline.rollouts=$work/kept/rollouts/phase2_ppo-1" ;;
+    esac
+    expect 0 " 0 failed, " "$dtrain" check "$(basename "$plugin" .la)" $needs
     cases=$((cases + 1))
     grep -E '^SKIP (phase|model|data) ' "$work/out" && { echo "FAIL: $plugin is not run"; failed=$((failed + 1)); }
 done
