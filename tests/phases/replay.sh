@@ -104,6 +104,8 @@ done
 END
 mkdir "$work/disk"
 export dtrain
+LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
+export LSAN_OPTIONS
 if unshare -rm true 2>/dev/null; then
     cases=$((cases + 1))
     # shellcheck disable=SC2086 # options
