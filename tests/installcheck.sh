@@ -43,9 +43,14 @@ done
 
 step "every shipped plugin is listed and accepted"
 (cd "$work" && dtrain list >list.txt) || fail "dtrain list"
+(cd "$work" && dtrain --plugin phase2_ppo -q --set env.id=cartpole --set env.instances=4 --set phase2_ppo.iterations=1 \
+    --set phase2_ppo.train_batch=400 --set phase2_ppo.fragment=100 --set data.batch=100 --set rollouts.keep=400 \
+    --set report.enabled=false --set evaluation.baselines= --run-dir kept) || fail "no rollouts are kept"
 for id in $plugins; do
     grep -qw "$id" "$work/list.txt" || fail "dtrain list does not name $id"
-    dtrain check "$plugindir/$id.so" >"$work/check.txt" 2>&1 || { cat "$work/check.txt"; fail "dtrain check $id"; }
+    needs=
+    [ "$id" != phase_offline ] || needs="--set env.id=cartpole --set phase_offline.rollouts=kept/rollouts/phase2_ppo-1"
+    (cd "$work" && dtrain check "$plugindir/$id.so" $needs) >"$work/check.txt" 2>&1 || { cat "$work/check.txt"; fail "dtrain check $id"; }
     if [ "$id" != env_sumo ] && grep -q '^SKIP ' "$work/check.txt"; then # SUMO wants a scenario
         cat "$work/check.txt"
         fail "$id is not run"
