@@ -118,33 +118,27 @@ code=$?
 cases=$((cases + 1))
 [ $code -eq 143 ] || [ $code -eq 75 ] || fail "TERM twice: exit code $code, expected 143, or 75 where it had saved"
 says 0 "starting the 2 processes again"
-# before there is anything to save
-DTRAIN_FAULT="comm.begin:3@$work/here" timeout -k 5 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/early" -q \
-    --nproc 2 >"$work/out" 2>"$work/err" &
-job=$!
-await "$work/here"
-kill -TERM "$(pgrep -P $job)"
-sleep 0.3
-rm -f "$work/here"
-wait $job
-code=$?
-cases=$((cases + 1))
-[ $code -eq 143 ] || fail "TERM before the first step: exit code $code, expected 143"
+# term_early WHAT CODE [options of dtrain run]: TERM to the launcher while ranks begin
+term_early() {
+    what=$1
+    want=$2
+    shift 2
+    DTRAIN_FAULT="comm.begin:3@$work/here" timeout -k 5 120 "$dtrain" run "$@" --nproc 2 >"$work/out" 2>"$work/err" &
+    job=$!
+    await "$work/here"
+    kill -TERM "$(pgrep -P $job)"
+    sleep 0.3
+    rm -f "$work/here"
+    wait $job
+    code=$?
+    cases=$((cases + 1))
+    [ $code -eq "$want" ] || fail "TERM before $what: exit code $code, expected $want"
+}
+# before there is anything to save; of a run that goes on, its last checkpoint stands
+term_early "the first step" 143 --config "$work/job.cfg" --run-dir "$work/early" -q
 cases=$((cases + 1))
 [ -z "$(pgrep -f "$work/early")" ] || fail "TERM before the first step: processes are left"
-
-# of a run that goes on, its last checkpoint stands
-DTRAIN_FAULT="comm.begin:3@$work/here" timeout -k 5 120 "$dtrain" run --resume "$work/stop-launcher" --nproc 2 \
-    >"$work/out" 2>"$work/err" &
-job=$!
-await "$work/here"
-kill -TERM "$(pgrep -P $job)"
-sleep 0.3
-rm -f "$work/here"
-wait $job
-code=$?
-cases=$((cases + 1))
-[ $code -eq 75 ] || fail "TERM before a run goes on: exit code $code, expected 75"
+term_early "a run goes on" 75 --resume "$work/stop-launcher"
 says 1 "stopped before it went on, its last checkpoint stands; go on with: "
 
 cases=$((cases + 1))
