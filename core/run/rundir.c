@@ -19,6 +19,7 @@
 #include "base/signals.h"
 #include "checkpoint/checkpoint.h"
 #include "report/flat.h"
+#include "run/leftovers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -172,31 +173,6 @@ static dt_status clear(const char *path)
     return st;
 }
 
-/* What a process that was killed had begun to write; who trains here now has the folder to itself. */
-static dt_status drop_unfinished(const char *path)
-{
-    static const char *const of_run[] = {"config.cfg.tmp.*",    "config.origin.json.tmp.*", "meta.json.tmp.*",
-                                         "progress.json.tmp.*", "report.html.tmp.*",        "trace.json.tmp.*"};
-    char **names = NULL;
-    size_t n = 0;
-    dt_str file = {0};
-    DT_TRY(dt_fs_list(path, &names, &n));
-    for (size_t i = 0; i < n; i++) {
-        bool is_ours = false;
-        for (size_t k = 0; k < sizeof(of_run) / sizeof(of_run[0]); k++) {
-            is_ours = is_ours || dt_glob_match(of_run[k], names[i]);
-        }
-        dt_str_clear(&file);
-        dt_str_addf(&file, "%s/%s", path, names[i]);
-        if (is_ours && dt_str_status(&file) == DT_OK) {
-            dt_fs_discard(dt_str_text(&file));
-        }
-    }
-    dt_str_fini(&file);
-    dt_fs_list_free(names, n);
-    return DT_OK;
-}
-
 /* Two processes that train into one folder would spoil it; and while it is held, the run is known to be alive. */
 static dt_status lock(dt_rundir *r)
 {
@@ -318,7 +294,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = clear(r->path);
     }
     if (st == DT_OK && r->lock >= 0) {
-        st = drop_unfinished(r->path);
+        st = dt_leftovers_drop(r->path);
     }
     if (st == DT_OK) {
         r->mark = d->resume ? read_meta(r->path, MARK, -1) : -1;

@@ -51,6 +51,8 @@ resume() { # DIR [options]
     code=$?
     [ "$code" -eq 137 ] || fail "it was to be killed and left with $code"
     [ -f "$work/killed/rollouts/phase2_ppo-1/round-000000000006.safetensors" ] || fail "it was killed before round 6"
+    # and a file aside, as a kill in the middle of writing one leaves it
+    : >"$work/killed/rollouts/phase2_ppo-1/round-000000000006.safetensors.tmp.77"
     resume killed
     same_files killed "killed and resumed"
     same killed "killed and resumed"
