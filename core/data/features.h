@@ -33,6 +33,7 @@
 #ifndef DTRAIN_CORE_DATA_FEATURES_H
 #define DTRAIN_CORE_DATA_FEATURES_H
 
+#include "data/nearby.h"
 #include "dtrain/svc/features.h"
 
 #include <stdbool.h>
@@ -53,9 +54,7 @@ extern const char *const dt_edge_feature_name[DT_EDGE_FEATURES];
 
 /* Scratch memory that grows to the largest frame seen and stays. Zeroed is ready; fini frees. */
 typedef struct dt_features_work {
-    int64_t *cell;          /* [n,2] grid cell of each vehicle */
-    int32_t *next, *bucket; /* chains of vehicles per hash bucket */
-    uint32_t n_cap, n_buckets;
+    dt_nearby grid;
 } dt_features_work;
 
 /* Features of one frame.

@@ -8,7 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/commonroad_map.c core/data/commonroad_map.h \
 	core/data/csv.c core/data/csv.h \
 	core/data/export_table.c core/data/export_table.h \
-	core/data/features.c core/data/features.h \
+	core/data/features.c core/data/features.h core/data/features_graph.c core/data/features_graph.h \
 	core/data/hdf5_file.h core/data/hdf5_roads.c core/data/hdf5_roads.h core/data/hdf5_store.c core/data/hdf5_store.h \
 	core/data/import.c core/data/import.h \
 	core/data/import_chunks.c \
@@ -28,6 +28,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/map_lanelet2.c \
 	core/data/map_sumo.c \
 	core/data/names.c core/data/names.h \
+	core/data/nearby.c core/data/nearby.h \
 	core/data/npy.c core/data/npy.h \
 	core/data/on_lanes.c core/data/on_lanes.h \
 	core/data/packed.c core/data/packed.h \
