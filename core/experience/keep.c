@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/trace.h"
+#include "experience/stored_head.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct dt_keep {
     dt_str folder, path;
     dt_str column[DT_BUFFER_MAX_FIELDS]; /* of the round: each field of all samples, one after another */
     dt_str sizes, step, instance;
+    dt_stored_metadata metadata;
     bool is_begun; /* files of rounds to come, of a run that was cut off, are gone */
 };
 
@@ -71,6 +73,7 @@ static dt_status build(dt_keep *k, int64_t keep)
     if (k->p.scratch == NULL || k->sample == NULL || k->part == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the rounds that are kept (rollouts.keep)");
     }
+    DT_TRY(dt_stored_metadata_make(r, &k->metadata));
     return name_folder(k);
 }
 
@@ -112,6 +115,7 @@ void dt_keep_destroy(dt_keep *k)
     dt_str_fini(&k->instance);
     dt_str_fini(&k->folder);
     dt_str_fini(&k->path);
+    dt_stored_metadata_fini(&k->metadata);
     dt_free(k->p.scratch);
     dt_free(k->sample);
     dt_free(k->part);
@@ -244,19 +248,13 @@ static uint32_t list_tensors(const dt_keep *k, uint64_t n, dt_st_tensor *t)
 
 static dt_status write_file(dt_keep *k, uint64_t n)
 {
-    enum { TEXT = 24 };
     const dt_rollout *r = k->p.r;
+    const dt_stored_head h = {
+        .round = r->collects, .episodes = dt_rollout_episodes(r), .steps = r->d.steps, .instances = r->instances};
     dt_st_tensor t[DT_BUFFER_MAX_FIELDS + 3];
-    char round[TEXT], episodes[TEXT];
-    snprintf(round, TEXT, "%" PRIu64, r->collects);
-    snprintf(episodes, TEXT, "%" PRIu64, dt_rollout_episodes(r));
-    const char *const metadata[][2] = {{"environment", dt_bind_env_id(r->env)},
-                                       {"episodes", episodes},
-                                       {"format", DT_STORED_FORMAT},
-                                       {"round", round},
-                                       {"version", DT_STORED_VERSION}};
+    dt_stored_metadata_number(&k->metadata, &h);
     const uint32_t m = list_tensors(k, n, t);
-    return dt_safetensors_write(path_of(k, r->collects), t, m, metadata, sizeof(metadata) / sizeof(metadata[0]));
+    return dt_safetensors_write(path_of(k, r->collects), t, m, k->metadata.pair, k->metadata.n_pairs);
 }
 
 static dt_status write_round(dt_keep *k, uint64_t n)

@@ -21,4 +21,6 @@ core_libdtcore_la_SOURCES += \
 	core/experience/share.c \
 	core/experience/service.c core/experience/service.h \
 	core/experience/state.c \
-	core/experience/stored.c core/experience/stored.h
+	core/experience/stored.c core/experience/stored.h \
+	core/experience/stored_check.c \
+	core/experience/stored_head.c core/experience/stored_head.h

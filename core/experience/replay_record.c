@@ -11,6 +11,7 @@
 #include "rollout/buffer_internal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ALIGN = 8 }; /* of records */
@@ -340,16 +341,22 @@ static dt_status is_wrong(const dt_replay *p, uint64_t slot, const char *name, c
                : DT_FAIL(DT_EDATA, "the checkpoint's replay, slot %llu: %s %s", (unsigned long long)slot, name, why);
 }
 
-static bool are_finite(const char *data, size_t bytes)
+/* The first number that is not finite; 0: all are. */
+static float not_finite(const char *data, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += sizeof(float)) {
         float x;
         memcpy(&x, data + i, sizeof(x));
         if (!isfinite(x)) {
-            return false;
+            return x;
         }
     }
-    return true;
+    return 0;
+}
+
+static const char *name_of(float x)
+{
+    return isnan(x) ? "is not finite (nan)" : x > 0 ? "is not finite (inf)" : "is not finite (-inf)";
 }
 
 /* Every number in [low, end); of heads each by its own. */
@@ -435,8 +442,11 @@ static bool are_keys(const dt_replay *p, const char *data, size_t rows)
 dt_status dt_replay_check_sizes(const dt_replay *p, uint64_t slot, const int32_t *size)
 {
     for (uint32_t k = 0; k < p->n_sizes; k++) {
-        if (size[k] < (k == 0) || size[k] > dt_buffer_most(p->r->all, (int32_t)k)) {
-            return is_wrong(p, slot, p->symbol[k], "has more rows than there can be, or none");
+        const int64_t most = dt_buffer_most(p->r->all, (int32_t)k);
+        if (size[k] < (k == 0) || size[k] > most) {
+            char why[96];
+            snprintf(why, sizeof(why), "has %d rows, and there can be %d to %lld", size[k], k == 0, (long long)most);
+            return is_wrong(p, slot, p->symbol[k], why);
         }
     }
     return DT_OK;
@@ -455,8 +465,9 @@ dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
         if (f->kind == DT_REPLAY_WEIGHT) {
             continue;
         }
-        if (p->port[i].dtype == DT_F32 && !are_finite(data, bytes)) {
-            return is_wrong(p, slot, p->port[i].name, "is not finite");
+        const float odd = p->port[i].dtype == DT_F32 ? not_finite(data, bytes) : 0;
+        if (odd != 0) {
+            return is_wrong(p, slot, p->port[i].name, name_of(odd));
         }
         if (p->port[i].dtype == DT_I32 && !is_index_right(p, i, size, record, at)) {
             return is_wrong(p, slot, p->port[i].name, "points at what is not there");

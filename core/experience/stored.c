@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/trace.h"
+#include "experience/stored_head.h"
 #include "rollout/buffer_internal.h"
 
 #include <math.h>
@@ -23,7 +24,8 @@ typedef struct file {
     dt_safetensors *s;
     const dt_st_tensor *column[DT_BUFFER_MAX_FIELDS]; /* of the fields that files have */
     const dt_st_tensor *sizes, *step, *instance;
-    uint64_t samples, episodes;
+    uint64_t samples;
+    dt_stored_head head;
 } file;
 
 static dt_status is_wrong(const file *f, const char *what, const char *why)
@@ -67,29 +69,6 @@ uint32_t dt_stored_dims(const dt_replay *p, uint32_t i, int64_t *dim)
 }
 
 /* ---- a file's tensors -------------------------------------------------------------------------------------------- */
-
-static dt_status check_text(const file *f, const char *key, const char *wanted)
-{
-    const char *has = dt_safetensors_metadata(f->s, key);
-    return has != NULL && strcmp(has, wanted) == 0
-               ? DT_OK
-               : DT_FAIL(DT_EDATA, "%s: its metadata say %s \"%s\"; expected \"%s\"", f->path, key,
-                         has != NULL ? has : "", wanted);
-}
-
-static dt_status read_head(const dt_replay *p, file *f)
-{
-    int64_t episodes = -1;
-    DT_TRY(check_text(f, "format", DT_STORED_FORMAT));
-    DT_TRY(check_text(f, "version", DT_STORED_VERSION));
-    DT_TRY(check_text(f, "environment", dt_bind_env_id(p->r->env)));
-    const char *text = dt_safetensors_metadata(f->s, "episodes");
-    if (text == NULL || !dt_parse_whole(text, &episodes) || episodes < 0) {
-        return is_wrong(f, "its metadata", "do not say how many episodes ended in it (episodes)");
-    }
-    f->episodes = (uint64_t)episodes;
-    return DT_OK;
-}
 
 static void add_dims(dt_str *to, const int64_t *dim, uint32_t n)
 {
@@ -170,7 +149,7 @@ static int32_t number(const dt_st_tensor *t, uint64_t i)
     return x;
 }
 
-/* Samples rise by step, then instance. */
+/* Samples rise by step, then instance, and are of the round. */
 static dt_status check_order(const file *f)
 {
     int64_t step = -1, instance = -1;
@@ -180,6 +159,13 @@ static dt_status check_order(const file *f)
             return DT_FAIL(
                 DT_EDATA, "%s, sample %llu: it is of step %lld and instance %lld, behind step %lld and instance %lld",
                 f->path, (unsigned long long)i, (long long)s, (long long)k, (long long)step, (long long)instance);
+        }
+        if ((uint64_t)s >= f->head.steps || (uint64_t)k >= f->head.instances) {
+            return DT_FAIL(DT_EDATA,
+                           "%s, sample %llu: it is of step %lld and instance %lld, and its metadata say that the round "
+                           "has %llu steps of %llu instances",
+                           f->path, (unsigned long long)i, (long long)s, (long long)k,
+                           (unsigned long long)f->head.steps, (unsigned long long)f->head.instances);
         }
         step = s;
         instance = k;
@@ -223,7 +209,7 @@ static dt_status open_file(dt_replay *p, const char *path, file *f)
 {
     *f = (file){.path = path};
     DT_TRY(dt_safetensors_open(path, &f->s));
-    DT_TRY(read_head(p, f));
+    DT_TRY(dt_stored_head_read(p->r, f->s, path, &f->head));
     DT_TRY(find_tensors(p, f));
     DT_TRY(check_order(f));
     return check_sizes(p, f);
@@ -237,79 +223,17 @@ typedef struct sample {
     uint64_t number; /* in the file */
     int32_t size[DT_REPLAY_MAX_SIZES];
     char *record;
-    const float *mask, *executed, *terminated;
-    const int32_t *action, *place;
+    const float *terminated;
+    const int32_t *place;
 } sample;
-
-static dt_status is_wrong_in(const sample *x, const char *what, const char *why)
-{
-    return DT_FAIL(DT_EDATA, "%s, sample %llu: %s %s", x->f->path, (unsigned long long)x->number, what, why);
-}
-
-static bool are_flags(const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (x[i] != 0 && x[i] != 1) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static dt_status check_flags(const dt_replay *p, const sample *x, const size_t *at)
-{
-    for (uint32_t i = 0; i < p->n_fields; i++) {
-        const uint32_t kind = p->r->all->field[p->field[i].of].kind;
-        const bool is_flag = kind == FIELD_TERMINATED || kind == FIELD_TRUNCATED || kind == FIELD_NEXT_PRESENT ||
-                             kind == FIELD_MASK || kind == FIELD_NEXT_MASK;
-        const size_t n = rows_of(&p->field[i], x->size) * p->field[i].row_bytes / sizeof(float);
-        if (is_flag && !are_flags((const float *)(const void *)(x->record + at[i]), n)) {
-            return is_wrong_in(x, p->port[i].name, "is neither 0 nor 1");
-        }
-    }
-    return DT_OK;
-}
-
-/* Every drawn choice was allowed, and what was executed lies within the environment's bounds. */
-static dt_status check_actions(const dt_replay *p, const sample *x)
-{
-    const dt_env_spec *e = &p->r->all->l->spec;
-    for (int32_t row = 0; row < x->size[0]; row++) {
-        size_t from = (size_t)row * p->r->all->l->n_choices;
-        for (uint32_t i = 0; i < e->n_heads; from += (size_t)e->choices[i], i++) {
-            if (x->mask[from + (size_t)x->action[(size_t)row * e->n_heads + i]] != 1) {
-                return is_wrong_in(x, "action_i", "is a choice that mask forbids");
-            }
-        }
-        for (uint32_t i = 0; i < e->n_continuous; i++) {
-            const float a = x->executed[(size_t)row * e->n_continuous + i];
-            if (a < e->low[i] || a > e->high[i]) {
-                return is_wrong_in(x, "executed", "is outside the bounds of the environment's actions");
-            }
-        }
-        if (row > 0 && x->place[row] <= x->place[row - 1]) {
-            return is_wrong_in(x, "place", "does not rise from row to row");
-        }
-    }
-    return DT_OK;
-}
 
 static void find_fields(const dt_replay *p, const size_t *at, sample *x)
 {
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const void *data = x->record + at[i];
         switch (p->r->all->field[p->field[i].of].kind) {
-        case FIELD_MASK:
-            x->mask = data;
-            break;
-        case FIELD_EXECUTED:
-            x->executed = data;
-            break;
         case FIELD_TERMINATED:
             x->terminated = data;
-            break;
-        case FIELD_ACTION_I:
-            x->action = data;
             break;
         case FIELD_PLACE:
             x->place = data;
@@ -397,9 +321,7 @@ static dt_status read_sample(dt_replay *p, sample *x, uint64_t *row, const uint8
     find_fields(p, at, x);
     copy_fields(p, at, x, row);
     fill_made(p, at, x);
-    DT_TRY(dt_replay_check(p, x->number, x->record));
-    DT_TRY(check_flags(p, x, at));
-    DT_TRY(check_actions(p, x));
+    DT_TRY(dt_stored_check(p, x->number, x->record, (uint64_t)number(x->f->step, x->number) + 1 == x->f->head.steps));
     sum_up(p, x, at);
     learn_observations(p, x, at, every);
     memcpy(p->stored_size + slot * p->n_sizes, x->size, p->n_sizes * sizeof(*x->size));
@@ -425,7 +347,7 @@ static dt_status read_samples(dt_replay *p, const file *f, const uint8_t *every)
         sizes_of(p, f, x.number, x.size);
         DT_TRY(read_sample(p, &x, row, every));
     }
-    p->told.episodes += f->episodes;
+    p->told.episodes += f->head.episodes;
     return DT_OK;
 }
 
@@ -480,25 +402,109 @@ static dt_status with_all(dt_replay *p, const char *path, each_file *each, void 
     return st;
 }
 
+/* ---- each round once --------------------------------------------------------------------------------------------- */
+
+typedef struct counted {
+    uint64_t samples;
+    uint64_t *round; /* [n] of the files before */
+    char **path;     /* [n] */
+    size_t n, cap;
+    bool has_warned;
+} counted;
+
+static void drop_counted(counted *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        dt_free(c->path[i]);
+    }
+    dt_free(c->path);
+    dt_free(c->round);
+}
+
+static dt_status grow(counted *c)
+{
+    const size_t cap = c->cap > 0 ? 2 * c->cap : 16;
+    if (c->n < c->cap) {
+        return DT_OK;
+    }
+    uint64_t *round = dt_alloc_n(cap, sizeof(*round));
+    char **path = dt_alloc_n(cap, sizeof(*path));
+    if (round == NULL || path == NULL) {
+        dt_free(round);
+        dt_free(path);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the names of stored rollouts");
+    }
+    if (c->n > 0) {
+        memcpy(round, c->round, c->n * sizeof(*round));
+        memcpy(path, c->path, c->n * sizeof(*path));
+    }
+    dt_free(c->round);
+    dt_free(c->path);
+    c->round = round;
+    c->path = path;
+    c->cap = cap;
+    return DT_OK;
+}
+
+static bool are_same(const dt_safetensors *a, const dt_safetensors *b)
+{
+    bool are = dt_safetensors_count(a) == dt_safetensors_count(b);
+    for (uint32_t i = 0; are && i < dt_safetensors_count(a); i++) {
+        const dt_st_tensor *x = dt_safetensors_at(a, i), *y = dt_safetensors_at(b, i);
+        are = strcmp(x->name, y->name) == 0 && x->bytes == y->bytes && memcmp(x->data, y->data, x->bytes) == 0;
+    }
+    return are;
+}
+
+/* Rounds of several runs may lie in one folder, with equal numbers; the same samples may not, be it by a copy or a
+ * link. */
+static dt_status check_once(const file *f, const counted *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        dt_safetensors *other = NULL;
+        if (c->round[i] != f->head.round) {
+            continue;
+        }
+        DT_TRY(dt_safetensors_open(c->path[i], &other));
+        const bool is_again = are_same(f->s, other);
+        dt_safetensors_close(other);
+        if (is_again) {
+            return DT_FAIL(DT_EDATA,
+                           "%s: it is round %llu with the samples of %s once more; leave each round in the folder once",
+                           f->path, (unsigned long long)f->head.round, c->path[i]);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status count_one(dt_replay *p, const file *f, void *user)
 {
-    uint64_t *n = user;
-    (void)p;
-    *n += f->samples; /* of fewer than 2^31 rows in a file each */
+    counted *c = user;
+    DT_TRY(check_once(f, c));
+    DT_TRY(grow(c));
+    c->path[c->n] = dt_strdup(f->path);
+    if (c->path[c->n] == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the names of stored rollouts");
+    }
+    c->round[c->n++] = f->head.round;
+    c->samples += f->samples; /* of fewer than 2^31 rows in a file each */
+    c->has_warned = c->has_warned || dt_stored_head_warn(p->r, f->s, f->path);
     return DT_OK;
 }
 
 dt_status dt_stored_count(dt_replay *p, const char *path, uint64_t *samples_p)
 {
-    uint64_t n = 0;
-    DT_TRY(with_all(p, path, count_one, &n));
-    if (n == 0) {
+    counted c = {0};
+    const dt_status st = with_all(p, path, count_one, &c);
+    drop_counted(&c);
+    DT_TRY(st);
+    if (c.samples == 0) {
         return DT_FAIL(DT_EDATA,
                        "%s has no sample of stored rollouts; name a folder RUN/rollouts/PHASE of a run with "
                        "rollouts.keep, or a file of it",
                        path);
     }
-    *samples_p = n;
+    *samples_p = c.samples;
     return DT_OK;
 }
 

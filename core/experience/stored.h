@@ -4,8 +4,10 @@
  * safetensors file for each round, round-000000000012.safetensors, and nothing else that ends so; docs/offpolicy.md
  * describes it for others that write or read such files.
  *
- *   keep.c     rollouts.keep: rounds that a phase collects go out
- *   stored.c   a folder, or one file of it, is read as the samples of a replay; the one place that checks them
+ *   keep.c          rollouts.keep: rounds that a phase collects go out
+ *   stored.c        a folder, or one file of it, is read as the samples of a replay, each round once
+ *   stored_head.c   what a file says of itself, written and read
+ *   stored_check.c  what a sample has to fulfil
  *
  * Files have no order of ranks or instances but that of the rollout, and hold no time: the same round is the same
  * bytes on any number of ranks. Threads: [main].
@@ -33,6 +35,9 @@ dt_status dt_keep_round(dt_keep *k) DT_NODISCARD;
  * the file, the sample and what is wrong. */
 dt_status dt_stored_count(dt_replay *p, const char *path, uint64_t *samples_p) DT_NODISCARD;
 dt_status dt_stored_read(dt_replay *p, const char *path) DT_NODISCARD;
+/* stored_check.c: a record that was filled from sample `number` of the file p->origin, of the last step of its round or
+ * not. DT_EDATA names the file, the sample, the row, the field, its value and what is possible. */
+dt_status dt_stored_check(const dt_replay *p, uint64_t number, const char *record, bool is_last) DT_NODISCARD;
 /* Is kept field i of a replay in files? */
 bool dt_stored_has(const dt_replay *p, uint32_t i);
 dt_st_dtype dt_stored_dtype(const dt_replay *p, uint32_t i);

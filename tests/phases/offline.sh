@@ -142,6 +142,12 @@ put() {
 is_bad() { # PIECE
     refused 4 "bad.safetensors.*$1" --set phase_offline.rollouts="$bad"
 }
+is_good() { # [SETTINGS]
+    cases=$((cases + 1))
+    "$dtrain" $base --set ${1:-seed=1} --max-steps 1 --run-dir "$work/good" --set phase_offline.rollouts="$bad" >/dev/null 2>"$work/err" ||
+        fail "what is right is refused with $?"
+    rm -rf "$work/good"
+}
 head -c 5000 "$file" >"$bad"
 is_bad ""
 LC_ALL=C sed 's/"version":"1"/"version":"7"/' "$file" >"$bad"
@@ -155,21 +161,76 @@ is_bad 'next_obs is not in it'
 LC_ALL=C sed 's/"place":{"dtype":"I32"/"place":{"dtype":"F32"/' "$file" >"$bad"
 is_bad 'place is F32 .rows., and the environment has I32 .rows.'
 put obs '\000\000\300\177'
-is_bad 'sample 0: obs is not finite'
+is_bad 'sample 0: obs is not finite (nan)'
+put reward '\000\000\200\377'
+is_bad 'sample 0: reward is not finite (-inf)'
 put action_i '\002\000\000\000'
 is_bad 'sample 0: action_i points at what is not there'
 put mask '\000\000\000\000\000\000\000\000'
-is_bad 'sample 0: action_i is a choice that mask forbids'
+is_bad 'sample 0, row 0: action_i is a choice that mask forbids: [01] of head 0'
+put next_mask '\000\000\000\000\000\000\000\000'
+is_bad 'sample 0, row 0: next_mask forbids all 2 choices of head 0'
+put log_prob '\000\000\000\077'
+is_bad 'sample 0, row 0: log_prob is 0.5; the logarithm of a choice.s probability is at most 0'
 put terminated '\000\000\000\077'
-is_bad 'sample 0: terminated is neither 0 nor 1'
+is_bad 'sample 0, row 0: terminated is 0.5, neither 0 nor 1'
+put terminated '\000\000\200\077'
+printf '\000\000\200\077' | dd of="$bad" bs=1 seek="$(at truncated)" conv=notrunc 2>/dev/null
+is_bad 'sample 0, row 0: terminated and truncated are both 1'
+put terminated '\000\000\200\077'
+is_bad 'sample 0, row 0: next_present is 1 and terminated is 1'
+put next_present '\000\000\000\000'
+is_bad 'sample 0, row 0: next_present is 0, and terminated and truncated are 0'
 put place '\001\000\000\000'
 is_bad 'sample 0: place points at what is not there'
 put sample/sizes '\377\377\377\177'
-is_bad 'sample 0: A has more rows than there can be'
+is_bad 'sample 0: A has 2147483647 rows, and there can be 1 to 1'
 put sample/sizes '\000\000\000\000'
-is_bad 'sample 0: A has more rows than there can be, or none'
+is_bad 'sample 0: A has 0 rows, and there can be 1 to 1'
 put sample/step '\011\000\000\000'
 is_bad 'sample 1: it is of step 0 and instance 1, behind step 9'
+# word KEY TEXT: a copy whose metadata say another text of as many letters
+word() {
+    LC_ALL=C sed "s/\"$1\":\"[^\"]*\"/\"$1\":\"$2\"/" "$file" >"$bad"
+    [ "$(wc -c <"$bad")" -eq "$(wc -c <"$file")" ] || fail "$1 = $2 is of other length"
+}
+word round x
+is_bad 'metadata say round "x"; expected the number of its round, a whole number from 1'
+word round 0
+is_bad 'metadata say round "0"; expected'
+word steps abc
+is_bad 'metadata say steps "abc"; expected how many steps the round has'
+word instances -2
+is_bad 'metadata say instances "-2"; expected'
+word steps 100
+is_bad 'sample [0-9]*: it is of step 100 and instance [0-9]*, and its metadata say that the round has 100 steps of 20'
+word steps 900
+is_good
+episodes=$(LC_ALL=C sed -n 's/.*"episodes":"\([0-9]*\)".*/\1/p' "$file" | head -n 1)
+word episodes "$(echo "$episodes" | sed 's/./x/g')"
+is_bad 'metadata say episodes "x*"; expected how many episodes'
+# a round twice, by whatever name; one of another run with its number is another one
+mkdir "$work/twice"
+cp "$file" "$work/twice/a.safetensors"
+for how in "cp" "ln" "ln -s"; do
+    $how "$(pwd)/$file" "$work/twice/b.safetensors"
+    refused 4 "b.safetensors: it is round 1 with the samples of .*a.safetensors once more" \
+        --set phase_offline.rollouts="$work/twice"
+    rm "$work/twice/b.safetensors"
+done
+# said WORDS: with these options of the environment they are said, once; with its own ones nothing is
+said() {
+    is_good "$2"
+    grep -q "$1" "$work/err" || fail "$2: nothing of '$1' was said"
+}
+cp "$file" "$bad"
+said 'bad.safetensors: its rollouts are of env_cartpole with max_steps = "500" (here "9")' env_cartpole.max_steps=9
+said 'with max_steps = "500" (here "9"), start = "0.05" (here "0.1")' \
+    "env_cartpole.max_steps=9 --set env_cartpole.start=0.1"
+said '' seed=3
+grep -q "its rollouts are of" "$work/err" && fail "options that are equal are called others"
+LC_ALL=C sed 's/"option.start"/"optiom.start"/' "$file" >"$bad"
+said 'its metadata do not say with which start of env_cartpole' seed=3
 mkdir "$work/empty"
 refused 4 "has no sample of stored rollouts" --set phase_offline.rollouts="$work/empty"
 collect of-pendulum-2 pendulum
