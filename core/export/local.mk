@@ -37,6 +37,7 @@ libdtrain_policy_la_SOURCES = \
 	core/base/trace.c \
 	core/checkpoint/safetensors.c \
 	core/data/features.c \
+	core/data/features_graph.c core/data/nearby.c \
 	core/data/pairs.c \
 	core/graph/dead.c \
 	core/graph/derive.c \
