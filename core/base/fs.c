@@ -299,16 +299,26 @@ dt_status dt_fs_swap(const char *a, const char *b)
     return DT_OK;
 }
 
-void dt_fs_discard(const char *path)
+static void discard(const char *path, int flags)
 {
     const int reason = errno;
     const char *name = NULL;
     const int dir = dt_beneath_enter(path, &name);
     if (dir != -1) {
-        (void)unlinkat(dir, name, 0);
+        (void)unlinkat(dir, name, flags);
     }
     dt_beneath_leave(dir);
     errno = reason;
+}
+
+void dt_fs_discard(const char *path)
+{
+    discard(path, 0);
+}
+
+void dt_fs_discard_folder(const char *path)
+{
+    discard(path, AT_REMOVEDIR);
 }
 
 void dt_fs_move(const char *from, const char *to)
@@ -637,6 +647,20 @@ bool dt_fs_is_file(const char *path)
 {
     struct stat info;
     return dt_beneath_stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+dt_fs_kind dt_fs_look(const char *path)
+{
+    struct stat info;
+    const char *name = NULL;
+    const int dir = dt_beneath_enter(path, &name);
+    const bool is_there = dir != -1 && fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+    dt_beneath_leave(dir);
+    return !is_there               ? DT_FS_NOTHING
+           : S_ISREG(info.st_mode) ? DT_FS_FILE
+           : S_ISDIR(info.st_mode) ? DT_FS_FOLDER
+           : S_ISLNK(info.st_mode) ? DT_FS_LINK
+                                   : DT_FS_OTHER;
 }
 
 dt_status dt_fs_program_dir(dt_str *out)

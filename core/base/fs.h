@@ -23,6 +23,7 @@ dt_status dt_fs_mkdir(const char *path) DT_NODISCARD;  /* one, in a folder that 
 dt_status dt_fs_open(const char *path, int flags, int *fd_p) DT_NODISCARD;
 dt_status dt_fs_stream(const char *path, int flags, const char *mode, FILE **out_p) DT_NODISCARD; /* fdopen's mode */
 void dt_fs_discard(const char *path);              /* a file of ours, if it is there; no error, errno stays */
+void dt_fs_discard_folder(const char *path);       /* the same of a folder, if it is empty */
 void dt_fs_move(const char *from, const char *to); /* over what is there; the same */
 dt_status dt_fs_create(const char *path, int *out_fd) DT_NODISCARD; /* new file, fails when it exists */
 dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes) DT_NODISCARD; /* all of it */
@@ -56,6 +57,9 @@ uint64_t dt_fs_room(const char *folder);
 dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine; links are removed, not followed */
 bool dt_fs_is_dir(const char *path);
 bool dt_fs_is_file(const char *path);
+/* What lies at path itself: a link is a link wherever it leads. What nobody lets us see is DT_FS_NOTHING. */
+typedef enum dt_fs_kind { DT_FS_NOTHING, DT_FS_FILE, DT_FS_FOLDER, DT_FS_LINK, DT_FS_OTHER } dt_fs_kind;
+dt_fs_kind dt_fs_look(const char *path);
 /* Folder of the running program: where a build tree begins. What libtool hides in .libs counts as above it. */
 dt_status dt_fs_program_dir(dt_str *out) DT_NODISCARD;
 /* Tests: a call for every change that succeeded, in order, from which states after a power loss are made up. to: of a
