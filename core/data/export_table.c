@@ -7,6 +7,7 @@
 #endif
 
 #include "data/export_table.h"
+#include "data/aside.h"
 #include "data/store.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_BYTES = 1 << 20, PATH_BYTES = 4096 };
+enum { BUFFER_BYTES = 1 << 20 };
 enum { STOP = 7, CONTROLLED = 8 }; /* node features */
 
 typedef struct table {
@@ -123,43 +124,33 @@ static dt_status put_rows(table *t)
     return flush(t);
 }
 
-static dt_status write_table(table *t, const char *file)
+static dt_status write_table(table *t, dt_aside *aside)
 {
-    char aside[PATH_BYTES];
-    snprintf(aside, sizeof(aside), "%s.partial", file);
-    DT_TRY(dt_fs_remove_tree(aside));
-    t->path = aside;
-    DT_TRY(dt_fs_create(aside, &t->fd));
-    dt_status st = put_rows(t);
-    const dt_status closed = dt_fs_sync_close(t->fd, aside);
-    if (st >= 0) {
-        st = closed;
-    }
-    if (st == DT_OK) {
-        st = dt_fs_rename(aside, file);
-    }
-    if (st < 0) {
-        dt_error reason; /* of the failure, not of tidying up */
-        dt_error_take(&reason, st);
-        if (dt_fs_remove_tree(aside) < 0) {
-            dt_error_clear();
-        }
-        st = dt_error_put(&reason);
-    }
-    return st;
+    t->path = dt_aside_path(aside);
+    DT_TRY(dt_fs_create(t->path, &t->fd));
+    const dt_status st = put_rows(t);
+    const dt_status closed = dt_fs_sync_close(t->fd, t->path);
+    DT_TRY(st);
+    DT_TRY(closed);
+    return dt_aside_commit(aside);
 }
 
 dt_status dt_data_export(const char *store, const char *file, dt_str *notes)
 {
     dt_store *s = NULL;
-    DT_TRY(dt_store_out_is_free(file));
+    dt_aside *aside = NULL;
+    DT_TRY(dt_aside_check(file, DT_ASIDE_FILE));
     DT_TRY(dt_store_open(store, &s));
     table t = {.s = s, .v = dt_store_view_of(s), .track_id = dt_store_track_ids(s)};
-    const dt_status st = write_table(&t, file);
+    dt_status st = dt_aside_open(file, DT_ASIDE_FILE, &aside);
+    if (st == DT_OK) {
+        st = write_table(&t, aside);
+    }
     if (st == DT_OK) {
         dt_str_addf(notes, "%s: %" PRId64 " scenes, %" PRId64 " frames at %g Hz, %" PRId64 " rows\n", file,
                     t.v->n_scenes, t.v->n_frames, t.v->frame_rate_hz, t.v->n_rows);
     }
+    dt_aside_close(aside);
     dt_str_fini(&t.text);
     dt_store_close(s);
     return st;

@@ -7,6 +7,7 @@
 #endif
 
 #include "data/hdf5_store.h"
+#include "data/aside.h"
 #include "data/hdf5_file.h"
 #include "data/hdf5_roads.h"
 #include "base/beneath.h"
@@ -21,7 +22,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { STOP = 7, CONTROLLED = 8, PIECE_ROWS = 1 << 14, SMALL_CHUNK = 4096, PATH_BYTES = 4096, TELL_FRAMES = 1 << 10 };
+enum { STOP = 7, CONTROLLED = 8, PIECE_ROWS = 1 << 14, SMALL_CHUNK = 4096, TELL_FRAMES = 1 << 10 };
 static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
 
 static dt_status open_module(const dt_hdf5_ops **out_p)
@@ -177,12 +178,22 @@ static dt_status time_reading(const writing *w, const char *file, double *ms_p)
     return st;
 }
 
-static dt_status write_aside(writing *w, const char *aside, const char *file, dt_str *notes)
+/* libhdf5 does not wait for the disk. */
+static dt_status flush(const char *file, struct stat *out)
 {
+    int fd = -1;
+    DT_TRY(dt_fs_open(file, O_RDONLY, &fd));
+    const bool is_known = fstat(fd, out) == 0;
+    DT_TRY(dt_fs_sync_close(fd, file));
+    return is_known ? DT_OK : DT_FAIL(DT_EIO, "cannot examine %s", file);
+}
+
+static dt_status write_aside(writing *w, dt_aside *to, dt_str *notes)
+{
+    const char *aside = dt_aside_path(to);
     double ms = 0;
     struct stat sb;
     const double begin = dt_clock_s();
-    DT_TRY(dt_fs_remove_tree(aside));
     DT_TRY(w->ops->create(aside, &w->file));
     dt_status st = put_all(w);
     const dt_status closed = w->ops->close(w->file);
@@ -190,15 +201,13 @@ static dt_status write_aside(writing *w, const char *aside, const char *file, dt
     DT_TRY(closed);
     const double s = dt_clock_s() - begin;
     DT_TRY(time_reading(w, aside, &ms));
-    if (dt_beneath_stat(aside, &sb) != 0) {
-        return DT_FAIL(DT_EIO, "%s is gone", aside);
-    }
-    DT_TRY(dt_fs_rename(aside, file));
+    DT_TRY(flush(aside, &sb));
+    DT_TRY(dt_aside_commit(to));
     dt_str_addf(notes,
                 "%s: gzip %d, chunks of %" PRId64 " vehicles and %" PRId64
                 " edges: %.1f MB of %.1f MB, written in %.2f s, "
                 "%.2f ms to read the vehicles of a chunk\n",
-                file, w->gzip, w->row_chunk, w->edge_chunk, 1e-6 * (double)sb.st_size,
+                dt_aside_out(to), w->gzip, w->row_chunk, w->edge_chunk, 1e-6 * (double)sb.st_size,
                 1e-6 * (double)dt_store_bytes(w->s), s, ms);
     return DT_OK;
 }
@@ -214,27 +223,24 @@ dt_status dt_hdf5_export(const char *store, const char *file, const dt_hdf5_opti
 {
     writing w = {.gzip = opt->gzip};
     dt_store *s = NULL;
-    char aside[PATH_BYTES];
-    if (opt->gzip < 0 || opt->gzip > 9 || opt->chunk_rows < 0 ||
-        snprintf(aside, sizeof(aside), "%s.partial", file) >= (int)sizeof(aside)) {
-        return DT_FAIL(DT_EINVAL, "gzip %d is outside [0, 9], chunks of %" PRId64 " rows, or a path above %d bytes",
-                       opt->gzip, opt->chunk_rows, PATH_BYTES);
+    dt_aside *aside = NULL;
+    if (opt->gzip < 0 || opt->gzip > 9 || opt->chunk_rows < 0) {
+        return DT_FAIL(DT_EINVAL, "gzip %d is outside [0, 9], or chunks of %" PRId64 " rows", opt->gzip,
+                       opt->chunk_rows);
     }
-    DT_TRY(dt_store_out_is_free(file));
+    DT_TRY(dt_aside_check(file, DT_ASIDE_FILE));
     DT_TRY(open_module(&w.ops));
     DT_TRY(dt_store_open(store, &s));
     const dt_store_view *v = dt_store_view_of(s);
     w.s = s;
     w.row_chunk = opt->chunk_rows > 0 ? opt->chunk_rows : rows_of_sample(v, v->n_rows);
     w.edge_chunk = opt->chunk_rows > 0 ? opt->chunk_rows : rows_of_sample(v, v->n_edges);
-    dt_status st = write_aside(&w, aside, file, notes);
-    dt_store_close(s);
-    if (st != DT_OK) {
-        dt_error reason; /* of the failure, not of tidying up */
-        dt_error_take(&reason, st);
-        (void)!dt_fs_remove_tree(aside);
-        st = dt_error_put(&reason);
+    dt_status st = dt_aside_open(file, DT_ASIDE_FILE, &aside);
+    if (st == DT_OK) {
+        st = write_aside(&w, aside, notes);
     }
+    dt_aside_close(aside);
+    dt_store_close(s);
     return st;
 }
 

@@ -19,8 +19,8 @@ typedef struct dt_hdf5_options {
 } dt_hdf5_options;
 #define DT_HDF5_SAMPLE_S 3.0 /* what a model sees of the past */
 
-/* Written aside, renamed; file must not exist. notes: what it cost. DT_EINVAL, DT_EUNSUPPORTED (no module),
- * DT_ENOTFOUND, DT_EDATA, DT_EIO. */
+/* Written aside (aside.h), flushed, renamed; file must not exist. notes: what it cost. DT_EINVAL, DT_EUNSUPPORTED (no
+ * module), DT_ENOTFOUND, DT_EDATA, DT_EIO. */
 dt_status dt_hdf5_export(const char *store, const char *file, const dt_hdf5_options *opt, dt_str *notes) DT_NODISCARD;
 /* Does the file begin as one of HDF5 does? false also where it cannot be read. */
 bool dt_hdf5_is(const char *file);

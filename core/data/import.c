@@ -357,6 +357,7 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
             return DT_FAIL(DT_EINVAL, "%s is a folder: a folder is imported alone, without others", src[i]);
         }
     }
+    DT_TRY(dt_store_check_out(out));
     DT_TRY(import_any(src, n_src, out, opt, notes));
     dt_status st = inspect(out, false, false, notes); /* opens it, so what is left behind has passed every check */
     if (st != DT_OK) {

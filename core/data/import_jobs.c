@@ -44,7 +44,8 @@ struct jobs {
     const dt_import_options *opt;
     const dt_import_plan *plan;
     dt_str folder;
-    int lock; /* -1: none */
+    int lock;        /* -1: none */
+    dt_aside *aside; /* the store's, until it is begun */
     part *part;
     uint32_t n_jobs, n_before;
     pthread_mutex_t mutex; /* of what follows, and of is_finished */
@@ -233,8 +234,10 @@ static dt_status begin_store(join *c, const dt_part_record *first)
                                 .packing = opt->packing,
                                 .source = slash == NULL ? c->all->src[0] : slash + 1,
                                 .options = first->layout};
+    dt_aside *aside = c->all->aside;
     c->rate_hz = first->rate_hz;
-    return dt_store_create(c->all->out, &meta, &c->writer);
+    c->all->aside = NULL; /* the writer's from here on */
+    return dt_store_create_in(aside, &meta, &c->writer);
 }
 
 /* No scene lies in two files. */
@@ -377,9 +380,14 @@ static bool is_wanted(const jobs *j, const char *name)
 static dt_status look_at_folder(const jobs *j)
 {
     const char *folder = dt_str_text(&j->folder);
+    const dt_fs_kind kind = dt_fs_look(folder);
     char **names = NULL;
     size_t n = 0;
-    DT_TRY(dt_fs_is_dir(folder) ? dt_fs_list(folder, &names, &n) : DT_OK);
+    if (kind != DT_FS_NOTHING && kind != DT_FS_FOLDER) {
+        return DT_FAIL(DT_EINVAL, "%s is %s, and the parts of an import go there: choose another --out, or remove it",
+                       folder, kind == DT_FS_LINK ? "a link" : "no folder");
+    }
+    DT_TRY(kind == DT_FS_FOLDER ? dt_fs_list(folder, &names, &n) : DT_OK);
     dt_status st = DT_OK;
     for (size_t i = 0; i < n && st == DT_OK; i++) {
         if (!is_ours(names[i])) {
@@ -413,18 +421,11 @@ static dt_status tidy(const jobs *j)
     return st;
 }
 
-static dt_status take_folder(jobs *j)
+static dt_status lock_parts(jobs *j)
 {
     dt_str path = {0};
-    dt_str_addf(&j->folder, "%s.parts", j->out);
-    dt_str_addf(&path, "%s.parts/lock", j->out);
-    dt_status st = dt_str_status(&j->folder) == DT_OK ? dt_str_status(&path) : DT_ENOMEM;
-    if (st == DT_OK) {
-        st = dt_store_out_is_free(j->out);
-    }
-    if (st == DT_OK) {
-        st = look_at_folder(j);
-    }
+    dt_str_addf(&path, "%s/lock", dt_str_text(&j->folder));
+    dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
         st = dt_fs_mkdirs(dt_str_text(&j->folder));
     }
@@ -435,7 +436,18 @@ static dt_status take_folder(jobs *j)
         st = DT_CONTEXT(DT_EINVAL, "an import to %s is under way", j->out);
     }
     dt_str_fini(&path);
-    return st == DT_OK ? dt_store_out_is_free(j->out) : st; /* another import may have been as quick */
+    return st;
+}
+
+/* The folder of the parts and the place of the store, both before any work. */
+static dt_status take_folder(jobs *j)
+{
+    dt_str_addf(&j->folder, "%s.parts", j->out);
+    DT_TRY(dt_str_status(&j->folder));
+    DT_TRY(dt_store_check_out(j->out));
+    DT_TRY(look_at_folder(j));
+    DT_TRY(lock_parts(j));
+    return dt_aside_open(j->out, DT_ASIDE_FOLDER, &j->aside);
 }
 
 static dt_status name_parts(jobs *j)
@@ -533,6 +545,7 @@ dt_status dt_import_jobs(const dt_import_plan *plan, const char *const *src, con
     for (uint32_t i = 0; i < plan->n; i++) {
         dt_str_fini(&j.part[i].folder);
     }
+    dt_aside_close(j.aside);
     dt_lock_release(j.lock);
     pthread_cond_destroy(&j.changed);
     pthread_mutex_destroy(&j.mutex);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/data/arrays.def \
+	core/data/aside.c core/data/aside.h \
 	core/data/block_cache.c core/data/block_cache.h \
 	core/data/blocks.c core/data/blocks.h \
 	core/data/bounds.c core/data/bounds.h \

@@ -210,6 +210,7 @@ dt_status dt_data_merge(const char *const *store, uint32_t n, const char *out, c
 {
     copy c = {.writer = NULL};
     dt_names names = {.n = 0};
+    DT_TRY(dt_store_check_out(out));
     dt_status st = merge_stores(&c, store, n, out, packing, &names);
     if (st == DT_OK) {
         st = copy_commit(&c, out, notes);
@@ -370,40 +371,14 @@ static dt_status write_part(const dt_store *s, const char *folder, const char *o
 }
 
 /* Aside, then renamed: there are all parts or none. */
-static dt_status split_store(const dt_store *s, const char *out, const dt_split_options *opt, dt_str *notes)
+static dt_status split_store(const dt_store *s, dt_aside *aside, const dt_split_options *opt, dt_str *notes)
 {
     const int n = opt->by == DT_SPLIT_SITE ? (int)dt_store_view_of(s)->n_sites : 2;
-    dt_str aside = {0};
-    dt_str_addf(&aside, "%s.partial", out);
-    DT_TRY(dt_str_status(&aside));
-    dt_status st = dt_fs_remove_tree(dt_str_text(&aside));
-    if (st == DT_OK) {
-        st = dt_fs_mkdirs(dt_str_text(&aside));
+    for (int part = 0; part < n; part++) {
+        DT_TRY(write_part(s, dt_aside_path(aside), dt_aside_out(aside), opt, part, notes));
     }
-    for (int part = 0; part < n && st == DT_OK; part++) {
-        st = write_part(s, dt_str_text(&aside), out, opt, part, notes);
-    }
-    if (st == DT_OK) {
-        st = dt_fs_sync_dir(dt_str_text(&aside));
-    }
-    if (st == DT_OK) {
-        st = dt_fs_rename(dt_str_text(&aside), out);
-    }
-    if (st != DT_OK) {
-        dt_error reason; /* of the failure, not of tidying up */
-        dt_error_take(&reason, st);
-        (void)!dt_fs_remove_tree(dt_str_text(&aside));
-        st = dt_error_put(&reason);
-    }
-    dt_str_fini(&aside);
-    return st;
-}
-
-static dt_status check_new(const char *out)
-{
-    return dt_fs_is_dir(out) || dt_fs_is_file(out)
-               ? DT_FAIL(DT_EINVAL, "%s exists already: remove it or choose another name", out)
-               : DT_OK;
+    DT_TRY(dt_fs_sync_dir(dt_aside_path(aside)));
+    return dt_aside_commit(aside);
 }
 
 dt_status dt_data_split(const char *store, const char *out, const dt_split_options *opt, dt_str *notes)
@@ -412,9 +387,14 @@ dt_status dt_data_split(const char *store, const char *out, const dt_split_optio
     if (!(opt->share > 0 && opt->share < 1)) {
         return DT_FAIL(DT_EINVAL, "a share of %g is outside (0, 1)", opt->share);
     }
-    DT_TRY(check_new(out));
+    dt_aside *aside = NULL;
+    DT_TRY(dt_aside_check(out, DT_ASIDE_FOLDER));
     DT_TRY(dt_store_open(store, &s));
-    const dt_status st = split_store(s, out, opt, notes);
+    dt_status st = dt_aside_open(out, DT_ASIDE_FOLDER, &aside);
+    if (st == DT_OK) {
+        st = split_store(s, aside, opt, notes);
+    }
+    dt_aside_close(aside);
     dt_store_close(s);
     return st;
 }
@@ -485,6 +465,7 @@ dt_status dt_data_sample(const char *store, const char *out, const dt_sample_opt
     if (!(opt->scenes >= 0 && opt->seconds >= 0)) {
         return DT_FAIL(DT_EINVAL, "%" PRId64 " scenes of %g s: neither may be negative", opt->scenes, opt->seconds);
     }
+    DT_TRY(dt_store_check_out(out));
     DT_TRY(dt_store_open(store, &s));
     const dt_status st = sample_store(s, out, opt, notes);
     dt_store_close(s);

@@ -33,14 +33,15 @@
  * Version 1 had no roads, and is read as version 2 without any.
  * Edge statistics leave out the edges of vehicles to themselves, which are zeros.
  *
- * Written aside in <path>.partial and renamed when complete: an interrupted import leaves nothing that looks like a
- * store. Memory: one frame, the vehicles in sight, and the names of the scenes. Threads: one writer, one thread; an
- * open store may be read by any.
+ * Written aside (aside.h) and renamed when complete: an interrupted import leaves nothing that looks like a store.
+ * Memory: one frame, the vehicles in sight, and the names of the scenes. Threads: one writer, one thread; an open store
+ * may be read by any.
  */
 #ifndef DTRAIN_CORE_DATA_STORE_H
 #define DTRAIN_CORE_DATA_STORE_H
 
 #include "base/str.h"
+#include "data/aside.h"
 #include "data/features.h"
 #include "data/packed.h"
 #include "data/repeats.h"
@@ -72,11 +73,13 @@ typedef struct dt_store_meta {
     double map_near_m;    /* positions of a scene with a map reach so near to its lanes; 0: they may lie anywhere */
 } dt_store_meta;
 
-/* Nothing that is there is written over: DT_EINVAL where there is a file or a folder of that name. */
-dt_status dt_store_out_is_free(const char *path) DT_NODISCARD;
-/* path must not exist, its parent must, and not within another store. A stale <path>.partial is removed.
- * DT_EINVAL, DT_EIO, DT_ENOMEM. */
+/* Whether a store could be written there, before any work: as dt_aside_check, and not within another store. */
+dt_status dt_store_check_out(const char *path) DT_NODISCARD;
+/* path must not exist, and not within another store. DT_EINVAL, DT_EIO, DT_ENOMEM, what dt_aside_open says. */
 dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
+/* The same in an aside that was taken before (aside.h), a folder, which is closed with the writer, or at once where it
+ * fails. */
+dt_status dt_store_create_in(dt_aside *aside, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
 dt_status dt_store_scene_begin(dt_store_writer *w) DT_NODISCARD;
 /* frame: number within the scene at the store's rate, larger than the one before; holes become empty frames. time_s is
  * the time of this frame. Accelerations that are NAN are filled from the speed before; a vehicle's first is 0. With

@@ -66,7 +66,7 @@ static bool is_road(int a)
 static dt_status open_array(dt_store_writer *w, int a)
 {
     dt_str path = {0};
-    dt_str_addf(&path, "%s/%s.npy", w->partial, specs[a].name);
+    dt_str_addf(&path, "%s/%s.npy", dt_aside_path(w->aside), specs[a].name);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
         st = dt_npy_create(dt_str_text(&path), specs[a].dtype, specs[a].width, &w->array[a]);
@@ -98,13 +98,6 @@ static dt_status open_arrays(dt_store_writer *w, bool of_roads)
     return DT_OK;
 }
 
-dt_status dt_store_out_is_free(const char *path)
-{
-    return !dt_fs_is_dir(path) && !dt_fs_is_file(path)
-               ? DT_OK
-               : DT_FAIL(DT_EINVAL, "%s exists already: remove it or choose another name", path);
-}
-
 /* No folder on the way to path is a store, and neither is the one that a relative path begins in. */
 static dt_status check_outside(const char *path)
 {
@@ -125,7 +118,13 @@ static dt_status check_outside(const char *path)
     return st;
 }
 
-dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p)
+dt_status dt_store_check_out(const char *path)
+{
+    DT_TRY(dt_aside_check(path, DT_ASIDE_FOLDER));
+    return check_outside(path);
+}
+
+static dt_status check_meta(const dt_store_meta *meta)
 {
     if (!(meta->frame_rate_hz >= 0.1 && meta->frame_rate_hz <= 1000)) {
         return DT_FAIL(DT_EINVAL, "frame rate %g Hz is outside [0.1, 1000]", meta->frame_rate_hz);
@@ -133,49 +132,52 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
     if (!(meta->smooth_s >= 0 && meta->smooth_s <= DT_SMOOTH_MAX_S)) {
         return DT_FAIL(DT_EINVAL, "a smoothing width of %g s is outside [0, %g]", meta->smooth_s, DT_SMOOTH_MAX_S);
     }
-    DT_TRY(dt_packing_check(&meta->packing));
-    DT_TRY(dt_store_out_is_free(path));
-    DT_TRY(check_outside(path));
-    dt_store_writer *w = dt_alloc(sizeof(*w));
-    dt_str partial = {0};
-    if (w == NULL) {
-        return DT_FAIL(DT_ENOMEM, "no memory to write %s", path);
-    }
+    return dt_packing_check(&meta->packing);
+}
+
+static dt_status writer_begin(dt_store_writer *w, const dt_store_meta *meta, dt_aside *aside)
+{
+    w->aside = aside;
     w->meta = *meta;
     w->meta.radius_m = meta->radius_m > 0 ? meta->radius_m : DT_RADIUS_M;
     w->meta.k_max = meta->k_max > 0 ? meta->k_max : DT_NEIGHBOURS;
     w->meta.source = dt_strdup(meta->source == NULL ? "" : meta->source);
     w->meta.options = dt_strdup(meta->options == NULL ? "" : meta->options);
     dt_live_init(&w->live, meta->frame_rate_hz);
-    w->path = dt_strdup(path);
-    dt_str_addf(&partial, "%s.partial", path);
-    w->partial = partial.failed ? NULL : dt_strdup(dt_str_text(&partial));
-    dt_str_fini(&partial);
     w->scenes_out = (dt_json_out){.s = &w->scenes};
     dt_json_arr(&w->scenes_out, NULL);
-    dt_status st = DT_OK;
-    if (w->path == NULL || w->partial == NULL || w->meta.source == NULL || w->meta.options == NULL) {
-        st = DT_FAIL(DT_ENOMEM, "no memory to write %s", path);
-        goto err_destroy;
+    DT_TRY(check_meta(meta));
+    if (w->meta.source == NULL || w->meta.options == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory to write %s", dt_aside_out(aside));
     }
-    st = dt_fs_remove_tree(w->partial);
-    if (st == DT_OK) {
-        st = dt_fs_mkdirs(w->partial);
+    DT_TRY(open_arrays(w, false));
+    return w->meta.role == DT_STORE_PART ? dt_store_part_open(w) : DT_OK;
+}
+
+dt_status dt_store_create_in(dt_aside *aside, const dt_store_meta *meta, dt_store_writer **out_p)
+{
+    dt_store_writer *w = dt_alloc(sizeof(*w));
+    if (w == NULL) {
+        const dt_status none = DT_FAIL(DT_ENOMEM, "no memory to write %s", dt_aside_out(aside));
+        dt_aside_close(aside);
+        return none;
     }
-    if (st == DT_OK) {
-        st = open_arrays(w, false);
-    }
-    if (st == DT_OK && w->meta.role == DT_STORE_PART) {
-        st = dt_store_part_open(w);
-    }
+    const dt_status st = writer_begin(w, meta, aside);
     if (st != DT_OK) {
-        goto err_destroy;
+        dt_store_destroy(w);
+        return st;
     }
     *out_p = w;
     return DT_OK;
-err_destroy:
-    dt_store_destroy(w);
-    return st;
+}
+
+dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p)
+{
+    dt_aside *aside = NULL;
+    DT_TRY(check_meta(meta));
+    DT_TRY(dt_store_check_out(path));
+    DT_TRY(dt_aside_open(path, DT_ASIDE_FOLDER, &aside));
+    return dt_store_create_in(aside, meta, out_p);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
@@ -503,7 +505,7 @@ static dt_status pack_arrays(dt_store_writer *w)
     for (int d = 0; d < DT_EDGE_FEATURES; d++) {
         edge[d] = (dt_packed_range){fmin(0, w->stat.edge[d].min), fmax(0, w->stat.edge[d].max)};
     }
-    return dt_packed_write(w->partial, &w->meta.packing, node, edge, &w->errors);
+    return dt_packed_write(dt_aside_path(w->aside), &w->meta.packing, node, edge, &w->errors);
 }
 
 dt_status dt_store_commit(dt_store_writer *w)
@@ -531,13 +533,13 @@ dt_status dt_store_commit(dt_store_writer *w)
         dt_log(DT_LOG_WARN, "%" PRId64 " scenes are others again", w->n_repeats);
     }
     if (w->meta.role != DT_STORE_JOINED) {
-        DT_TRY(dt_store_tracks_write(w->partial, w->meta.frame_rate_hz, w->meta.smooth_s, w->meta.role != DT_STORE_PART,
-                                     &w->count));
+        DT_TRY(dt_store_tracks_write(dt_aside_path(w->aside), w->meta.frame_rate_hz, w->meta.smooth_s,
+                                     w->meta.role != DT_STORE_PART, &w->count));
     }
     DT_TRY(pack_arrays(w));
     DT_TRY(dt_store_json_write(w));
-    DT_TRY(dt_fs_sync_dir(w->partial));
-    DT_TRY(dt_fs_rename(w->partial, w->path));
+    DT_TRY(dt_fs_sync_dir(dt_aside_path(w->aside)));
+    DT_TRY(dt_aside_commit(w->aside));
     w->is_committed = true;
     return DT_OK;
 }
@@ -557,12 +559,7 @@ void dt_store_destroy(dt_store_writer *w)
     }
     dt_npy_abandon(w->part_hash);
     dt_npy_abandon(w->part_stat);
-    if (!w->is_committed && w->partial != NULL) {
-        dt_error kept;
-        dt_error_take(&kept, DT_OK); /* the reason for giving up, not what cleaning up may say */
-        (void)!dt_fs_remove_tree(w->partial);
-        (void)!dt_error_put(&kept);
-    }
+    dt_aside_close(w->aside);
     for (int32_t i = 0; i < w->n_sites; i++) {
         dt_free(w->site[i]);
     }
@@ -580,7 +577,5 @@ void dt_store_destroy(dt_store_writer *w)
     dt_free(w->col);
     dt_free((char *)(uintptr_t)w->meta.source);
     dt_free((char *)(uintptr_t)w->meta.options);
-    dt_free(w->path);
-    dt_free(w->partial);
     dt_free(w);
 }

@@ -32,7 +32,7 @@ typedef struct dt_store_stat {
 enum { DT_STORE_STAT_WIDTH = sizeof(dt_store_stat) / sizeof(double) };
 
 struct dt_store_writer {
-    char *path, *partial;
+    dt_aside *aside;
     dt_store_meta meta;
     dt_npy_writer *array[N_ARRAYS];
     dt_store_counts count;

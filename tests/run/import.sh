@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # `dtrain data import` of several files: interrupted by a signal, by SIGKILL and by a full disk, the same command goes on
-# and makes the store that an undisturbed one makes; a second import to the same place is refused; --jobs.
+# and makes the store that an undisturbed one makes; --jobs. Of two that write to one place, whatever verb, the second is
+# refused and the first not harmed; what a killed one left is begun anew, and what is not ours stays.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
@@ -44,7 +45,7 @@ while [ ! -e "$work/here" ] && [ $n -lt 300 ]; do
     n=$((n + 1))
 done
 "$dtrain" data import "$work"/f?.csv --out "$work/signal" --set import.part_mb=0 2>"$work/second"
-[ $? -eq 2 ] && grep -q "an import to .*signal is under way: .* is held by process" "$work/second" ||
+[ $? -eq 2 ] && grep -q "signal is being written by another process, .* is held by process" "$work/second" ||
     fail "a second import is not refused: $(cat "$work/second")"
 kill -TERM "$(sed 's/^process \([0-9]*\) .*/\1/' "$work/signal.parts/lock")"
 rm -f "$work/here"
@@ -69,6 +70,69 @@ DTRAIN_FAULT="fs.write:80+" import full --jobs 1
 code=$?
 [ $code -eq 1 ] || fail "exit code $code on a full disk, expected 1"
 finish full
+
+# two at once to one place, whatever they are: the second is refused, the first one's store is whole
+refused() { # WORDS COMMAND...
+    words=$1
+    shift
+    "$@" >"$work/said" 2>"$work/err"
+    code=$?
+    [ $code -eq 2 ] && grep -q "$words" "$work/err" || fail "exit code $code, expected 2 and \"$words\": $*"
+}
+one="$dtrain data import $work/f1.csv --set import.frame_rate_hz=10 --out"
+$one "$work/small" -q 2>"$work/err" || fail "one file"
+for verb in "import $work/f1.csv --set import.frame_rate_hz=10" "merge $work/small" "split $work/small --set split.by=time" "sample $work/small"; do
+    out=$work/two_${verb%% *}
+    rm -f "$work/here"
+    DTRAIN_FAULT="fs.rename:1@$work/here" "$dtrain" data $verb --out "$out" -q 2>"$work/first" &
+    n=0
+    while [ ! -e "$work/here" ] && [ $n -lt 300 ]; do
+        sleep 0.1
+        n=$((n + 1))
+    done
+    held="is being written by another process, .* is held by process $! "
+    refused "$held" $one "$out"
+    refused "$held" "$dtrain" data merge "$work/small" --out "$out/"
+    refused "$held" "$dtrain" data split "$work/small" --set split.by=time --out "$out"
+    refused "$held" "$dtrain" data export "$work/small" "$out"
+    rm -f "$work/here"
+    wait $! || fail "$verb, which came first: $(cat "$work/first")"
+    [ -e "$out.partial" ] && fail "$out.partial is left"
+    refused "exists already" $one "$out"
+done
+diff -r "$work/small" "$work/two_import" >"$work/err" || fail "two at once: another store"
+
+# SIGKILL where nothing goes on: begun anew
+DTRAIN_FAULT="fs.fsync:9!" $one "$work/dead" -q 2>"$work/err"
+[ -e "$work/dead.partial/dtrain.lock" ] && [ ! -e "$work/dead" ] || fail "SIGKILL of one file"
+$one "$work/dead" 2>"$work/err" >/dev/null && grep -q "dead.partial was left by a process" "$work/err" || fail "not begun anew"
+diff -r "$work/small" "$work/dead" >"$work/err" && [ ! -e "$work/dead.partial" ] || fail "begun anew: another store"
+DTRAIN_FAULT="fs.rename:1!" "$dtrain" data export "$work/small" "$work/dead.csv" 2>"$work/err"
+"$dtrain" data export "$work/small" "$work/dead.csv" -q 2>"$work/err" && [ ! -e "$work/dead.csv.partial" ] || fail "export anew"
+
+# what is in the way is told at the start, and stays as it is
+mkdir "$work/mine.partial"
+echo letter >"$work/mine.partial/letter"
+echo letter >"$work/file.partial"
+echo letter >"$work/file.parts"
+ln -s nowhere "$work/link"
+cp -a "$work/mine.partial" "$work/file.partial" "$work/file.parts" "$(mktemp -d "$work/keep-XXXXXX")"
+for verb in "import $work/f1.csv" "merge $work/small" "split $work/small" "sample $work/small"; do
+    refused "mine.partial is in the way, and dtrain did not write it" "$dtrain" data $verb --out "$work/mine"
+    refused "link is a link that leads nowhere" "$dtrain" data $verb --out "$work/link/"
+done
+refused "file.partial is in the way" "$dtrain" data export "$work/small" "$work/file"
+refused "leave out the slash" "$dtrain" data export "$work/small" "$work/new.csv/"
+rm "$work/file.partial"
+refused "file.parts is no folder" import file
+diff -r "$work/mine.partial" "$work"/keep-*/mine.partial && diff "$work/file.parts" "$work"/keep-*/file.parts || fail "not as it was"
+for verb in "import $work/f1.csv --set import.frame_rate_hz=10" "merge $work/small"; do
+    "$dtrain" data $verb --out "$work/slash//" -q 2>"$work/err" && [ -e "$work/slash/store.json" ] || fail "$verb --out with a slash"
+    rm -rf "$work/slash"
+    DTRAIN_FAULT="fs.write:5+" "$dtrain" data $verb --out "$work/slash" -q 2>"$work/err"
+    code=$?
+    [ $code -eq 1 ] && [ ! -e "$work/slash" ] && [ ! -e "$work/slash.partial" ] || fail "$verb on a full disk: $code"
+done
 
 for jobs in 0 -1 many 1025; do
     import none --jobs=$jobs
