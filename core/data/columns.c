@@ -342,21 +342,51 @@ void dt_columns_fini(dt_columns *c)
     *c = (dt_columns){.n = 0};
 }
 
-void dt_columns_tell(const dt_columns *c, dt_str *notes)
+static bool has_line(const dt_str *notes, const char *line, size_t bytes)
 {
-    dt_str_addf(notes, "columns: %s, %g Hz\n", c->layout.name, c->rate_hz);
+    for (const char *p = dt_str_text(notes); *p != '\0';) {
+        const size_t n = strcspn(p, "\n");
+        if (n == bytes && memcmp(p, line, bytes) == 0) {
+            return true;
+        }
+        p += n + (p[n] == '\n');
+    }
+    return false;
+}
+
+void dt_columns_add_notes(dt_str *notes, const char *lines)
+{
+    static const char begin[] = "columns";
+    while (*lines != '\0') {
+        const size_t n = strcspn(lines, "\n"), bytes = n + (lines[n] == '\n');
+        const bool is_ours = strncmp(lines, begin, sizeof(begin) - 1) == 0;
+        if (!is_ours || !has_line(notes, lines, n)) {
+            dt_str_add_n(notes, lines, bytes);
+        }
+        lines += bytes;
+    }
+}
+
+dt_status dt_columns_tell(const dt_columns *c, dt_str *notes)
+{
+    dt_str lines = {0};
+    dt_str_addf(&lines, "columns: %s, %g Hz\n", c->layout.name, c->rate_hz);
     for (int i = 0, n = 0; i < c->n; i++) {
         int r = 0;
         while (r < DT_N_ROLES && c->at[r] != i) {
             r++;
         }
         if (r == DT_N_ROLES) {
-            dt_str_addf(notes, "%s%s", n++ == 0 ? "columns not used: " : ", ", c->header[i]);
+            dt_str_addf(&lines, "%s%s", n++ == 0 ? "columns not used: " : ", ", c->header[i]);
         }
         if (i + 1 == c->n && n > 0) {
-            dt_str_add(notes, "\n");
+            dt_str_add(&lines, "\n");
         }
     }
+    dt_columns_add_notes(notes, dt_str_text(&lines));
+    const dt_status st = dt_str_status(&lines);
+    dt_str_fini(&lines);
+    return st;
 }
 
 /* ---- cells ------------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #endif
 
 #include "data/import_part.h"
+#include "data/columns.h"
 #include "data/json_in.h"
 #include "data/recording_meta.h"
 #include "base/beneath.h"
@@ -383,7 +384,10 @@ dt_status dt_part_read(const char *folder, dt_part_record *out, dt_str *notes)
     dt_str_fini(&path);
     DT_TRY(st);
     DT_TRY(read_text(folder, "warnings.txt", &out->told.warnings));
-    return read_text(folder, "notes.txt", notes);
+    st = read_text(folder, "notes.txt", &text);
+    dt_columns_add_notes(notes, dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
 }
 
 void dt_part_record_fini(dt_part_record *p)

@@ -237,7 +237,7 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
     DT_TRY(dt_columns_rate(c, *cell_p));
     DT_TRY(find_site(t, has_meta ? meta : NULL));
     DT_TRY(find_stem(t));
-    dt_columns_tell(c, t->notes);
+    DT_TRY(dt_columns_tell(c, t->notes));
     char layout[256];
     snprintf(layout, sizeof(layout), "%.200s", c->is_mapped ? t->opt->columns : c->layout.name);
     return dt_rows_file_begin(t->rows, &(dt_rows_file){.path = dt_csv_path(t->csv),

@@ -87,13 +87,21 @@ static void assert_same(const char *a, const char *b)
     dt_fs_list_free(names[1], n[1]);
 }
 
+/* What is the same of every file is told once. */
+static void assert_told_once(const char *words)
+{
+    const char *first = strstr(dt_str_text(&report), words);
+    assert_non_null(first);
+    assert_null(strstr(first + 1, words));
+}
+
 /* All at once, and in parts by any number of jobs, with the same options. */
 static void assert_any_jobs(dt_import_options opt)
 {
-    dt_str told = {0};
     assert_ok(dt_fs_remove_tree(at("whole")));
     opt.part_bytes = UINT64_MAX;
     assert_ok(import_to("whole", &opt));
+    assert_told_once("columns: ");
     for (uint32_t jobs = 1; jobs <= 9; jobs = jobs * 2 + 1) {
         for (uint64_t bytes = 0; bytes <= 12000; bytes += 12000) { /* a file each, and two of them */
             opt.jobs = jobs;
@@ -101,11 +109,11 @@ static void assert_any_jobs(dt_import_options opt)
             assert_ok(dt_fs_remove_tree(at("s")));
             assert_ok(import_to("s", &opt));
             assert_same("whole", "s");
+            assert_told_once("columns: ");
             assert_false(dt_fs_is_dir(at("s.parts")));
             assert_false(dt_fs_is_dir(at("s.partial")));
         }
     }
-    dt_str_fini(&told);
 }
 
 static void test_any_jobs(void **state)
