@@ -163,6 +163,10 @@ static dt_status features_at(const numpy *p, int64_t row, double out[DT_NODE_FEA
                            DT_NUMPY_COLUMNS);
         }
     }
+    if (out[CONTROLLED] != 0 && out[CONTROLLED] != 1) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is %g, and it is 0 or 1: are features normalised? Rows are %s",
+                       dt_str_text(&p->path), row, dt_node_feature_name[CONTROLLED], out[CONTROLLED], DT_NUMPY_COLUMNS);
+    }
     const double unit = out[SIN] * out[SIN] + out[COS] * out[COS];
     if (!(fabs(unit - 1) <= UNIT_OFF)) {
         return DT_FAIL(DT_EDATA,
@@ -189,7 +193,7 @@ static dt_status add_row(numpy *p, int64_t row)
     r.length = f[LENGTH];
     r.width = NAN;
     r.stop_distance = f[STOP] < DT_STOP_DISTANCE_MAX_M ? f[STOP] : NAN;
-    r.controlled = f[CONTROLLED] > 0;
+    r.controlled = f[CONTROLLED] == 1;
     return dt_rows_add(p->rows, &r);
 }
 

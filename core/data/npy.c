@@ -258,7 +258,7 @@ static dt_status check_file(const char *path, const unsigned char *p, size_t byt
         return DT_FAIL(DT_EDATA, "%s: values are %.5s, expected '%s'", path, descr, k->descr);
     }
     if (strncmp(order, "False", 5) != 0) {
-        return DT_FAIL(DT_EDATA, "%s: the array is in Fortran order, expected C order", path);
+        return DT_FAIL(DT_EDATA, "%s: the array is in Fortran order, expected C order (numpy.ascontiguousarray)", path);
     }
     if (got != width) {
         return DT_FAIL(DT_EDATA, "%s: rows of %" PRId64 " values, expected %" PRId64, path, got, width);

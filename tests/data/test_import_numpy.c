@@ -37,6 +37,20 @@ static void put_sound(void)
     put_array("scene_ids", DT_I64, 0, scene, ROWS);
 }
 
+/* As a transposed array is saved. */
+static void mark_fortran(void)
+{
+    char head[129] = "";
+    FILE *f = fopen(at("arrays/node_features.npy"), "r+b");
+    assert_non_null(f);
+    assert_int_equal(fread(head, 1, 128, f), 128);
+    const char *order = memmem(head, 128, "False,", 6);
+    assert_non_null(order);
+    assert_int_equal(fseek(f, order - head, SEEK_SET), 0);
+    assert_int_equal(fwrite("True, ", 1, 6, f), 6);
+    assert_int_equal(fclose(f), 0);
+}
+
 static const dt_import_options at_10_hz = {.frame_rate_hz = 10, .site = "north"};
 
 static void test_rows(void **state)
@@ -108,6 +122,7 @@ static void test_refusals(void **state)
     refuse_feature(1, 2, 200, "node_features.npy:1: speed is 200, outside [-150, 150]: are features normalised");
     refuse_feature(4, 0, NAN, "node_features.npy:4: x is nan, outside [-1e+07, 1e+07]");
     refuse_feature(0, 4, 0.5, "node_features.npy:0: sin_heading 0.5 and cos_heading 1 are of no angle");
+    refuse_feature(2, 8, 0.5, "node_features.npy:2: controlled is 0.5, and it is 0 or 1");
     put_array("node_features", DT_F64, 4, sound, ROWS);
     refuse(&at_10_hz, DT_EDATA, "node_features.npy: rows of 4 values, expected 9");
     put_array("node_features", DT_I64, 9, sound, ROWS);
@@ -122,6 +137,10 @@ static void test_refusals(void **state)
     refuse(&at_10_hz, DT_EDATA, "has node_features.npy and no frame_ids.npy, the frame of each row");
     put_array("frame_ids", DT_I64, 0, far, ROWS);
     refuse(&at_10_hz, DT_EDATA, "frame_ids.npy:3: 9223372036854775807 is outside [-9e+15, 9e+15]");
+    put_array("vehicle_ids", DT_I64, 0, far, ROWS);
+    refuse(&at_10_hz, DT_EDATA, "vehicle_ids.npy:3: 9223372036854775807 is outside [-9e+15, 9e+15]");
+    mark_fortran();
+    refuse(&at_10_hz, DT_EDATA, "node_features.npy: the array is in Fortran order, expected C order (numpy.");
     put_array("frame_ids", DT_I64, 0, twice, ROWS);
     refuse(&at_10_hz, DT_EDATA, "node_features.npy:3: vehicle 7 is in frame 1 of scene arrays/3 twice");
 }
