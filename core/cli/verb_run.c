@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/print.h"
 #include "base/exit.h"
+#include "run/batch_auto.h"
 #include "run/fit.h"
 #include "run/roofline.h"
 #include "run/forecast.h"
@@ -104,7 +105,17 @@ static void files_json(const dt_args *a, const dt_session *s, dt_json_out *o)
     dt_str_fini(&dir);
 }
 
-static dt_status tell_plan(const dt_stage *stage, const dt_forecast *f, dt_json_out *json)
+static void text_of_batch(const dt_session *s, int64_t phase, dt_str *out)
+{
+    dt_str why = {0};
+    dt_batch_text(s, phase, &why);
+    if (why.bytes > 0) {
+        dt_str_addf(out, "  batch        %s\n", dt_str_text(&why));
+    }
+    dt_str_fini(&why);
+}
+
+static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_forecast *f, dt_json_out *json)
 {
     dt_fit fit;
     dt_str text = {0};
@@ -112,11 +123,13 @@ static dt_status tell_plan(const dt_stage *stage, const dt_forecast *f, dt_json_
     if (json != NULL) {
         dt_json_obj(json, NULL);
         dt_forecast_json(stage, f, json);
+        dt_batch_json(s, stage->d.index, json);
         dt_fit_json(&fit, f, json);
         dt_json_end(json, '}');
         return DT_OK;
     }
     dt_forecast_text(stage, f, &text);
+    text_of_batch(s, stage->d.index, &text);
     dt_fit_text(&fit, f, &text);
     const dt_status st = dt_str_status(&text);
     dt_print_text(dt_str_text(&text));
@@ -150,6 +163,7 @@ static dt_status print_graph(const dt_stage *stage)
 
 typedef struct dry_plan {
     const dt_args *a;
+    const dt_session *s;
     dt_json_out *json; /* NULL: for people */
     uint64_t max_steps;
     const char *run_dir; /* where the run would be, or what it would be in */
@@ -168,7 +182,7 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
     const dt_status st = dt_fit_stage(stage, p->max_steps, &f, true, is_beyond_p);
     dt_error_take(&refused, st);
     DT_TRY(st < 0 && !*is_beyond_p ? st : DT_OK);
-    DT_TRY(p->a->predict != NULL ? tell_roofline(stage, p->a->predict, p->json) : tell_plan(stage, &f, p->json));
+    DT_TRY(p->a->predict != NULL ? tell_roofline(stage, p->a->predict, p->json) : tell_plan(p->s, stage, &f, p->json));
     p->is_told = true;
     DT_TRY(p->a->print_graph != NULL ? print_graph(stage) : DT_OK);
     return st < 0 ? dt_error_put(&refused) : st;
@@ -202,12 +216,17 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
     return st;
 }
 
+static const char *dir_of(const dt_args *a, const char *resumed)
+{
+    return a->run_dir != NULL ? a->run_dir : resumed != NULL ? resumed : dt_rundir_base();
+}
+
 static dt_status dry_run(dt_session *s, const dt_args *a, const char *resumed)
 {
     dt_str text = {0};
     dt_json_out o = {.s = &text};
-    dry_plan p = {.a = a, .json = a->json ? &o : NULL};
-    p.run_dir = a->run_dir != NULL ? a->run_dir : resumed != NULL ? resumed : dt_rundir_base();
+    dry_plan p = {.a = a, .s = s, .json = a->json ? &o : NULL};
+    p.run_dir = dir_of(a, resumed);
     dt_error refused;
     DT_TRY(parse_count("--max-steps", a->max_steps, &p.max_steps));
     dt_status st = DT_OK;
@@ -535,6 +554,9 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
     }
     if (c != NULL && st == DT_OK) {
         st = dt_processes_compare(c, &s, a, d->max_steps);
+    }
+    if (st == DT_OK) {
+        st = dt_batch_choose(&s, c, dir_of(&b, r.run), d->max_steps);
     }
     if (st == DT_OK && !b.dry_run) {
         st = run(&b, &s, &r, d, code_p);

@@ -73,6 +73,7 @@ void dt_option_accepts(const dt_option *o, dt_str *out)
     case DT_OPT_I64:
         dt_str_add(out, "an integer");
         add_range(o, out);
+        dt_str_add(out, (o->flags & DT_OPT_AUTO) != 0 ? ", or auto" : "");
         break;
     case DT_OPT_F64:
         dt_str_add(out, "a number");
@@ -209,10 +210,19 @@ static int parse_bool(const char *text)
     return -1;
 }
 
+static bool is_auto(const dt_option *o, const dt_node *n)
+{
+    return (o->flags & DT_OPT_AUTO) != 0 && (n->kind == DT_NODE_PLAIN || n->kind == DT_NODE_TEXT) &&
+           strcmp(n->text, "auto") == 0;
+}
+
 static dt_status settle_number(dt_config *c, const dt_option *o, const char *path, dt_node *n)
 {
     char text[32];
     double value = 0;
+    if (is_auto(o, n)) {
+        return become(c, n, DT_NODE_TEXT, "auto");
+    }
     if (o->type == DT_OPT_I64) {
         int64_t i = 0;
         if ((n->kind != DT_NODE_INT && n->kind != DT_NODE_FLOAT && n->kind != DT_NODE_PLAIN) ||
@@ -478,7 +488,7 @@ static dt_status store(dt_config *c, const dt_option *o, const dt_node *n, char 
         *(uint8_t *)member = strcmp(n->text, "true") == 0;
         break;
     case DT_OPT_I64:
-        (void)dt_parse_i64(n->text, &i);
+        (void)dt_parse_i64(n->text, &i); /* auto: 0 */
         *(int64_t *)member = i;
         break;
     case DT_OPT_F64:

@@ -14,8 +14,9 @@
 
 /* Beyond the ABI, for the host's own sections only. */
 enum {
-    DT_OPT_WORDS = 64,        /* const char *const *, ends with NULL: a list, or words separated by commas */
-    DT_OPT_NEUTRAL = 1u << 16 /* flag: does not influence results, stays out of dt_config_hash */
+    DT_OPT_WORDS = 64,         /* const char *const *, ends with NULL: a list, or words separated by commas */
+    DT_OPT_NEUTRAL = 1u << 16, /* flag: does not influence results, stays out of dt_config_hash */
+    DT_OPT_AUTO = 1u << 17     /* flag of an integer: the word auto is taken, too, and is 0 in the struct */
 };
 
 /* Is this table sound: names legal and unique, types known, sizes fit, members inside config_bytes, bounds ordered,

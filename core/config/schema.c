@@ -57,8 +57,11 @@ static const dt_option data_table[] = {
         "store made by `dtrain data import`; empty = the recording that comes with dtrain"),
     ROW(dt_data_opts, source, STR, 0, "data_trajectory", NULL, 0, 0, NULL,
         "id of the data component that reads the store"),
-    ROW(dt_data_opts, batch, I64, 0, "64", "samples", 1, 1048576, NULL,
-        "global batch of one optimizer step, all ranks together"),
+    ROW(dt_data_opts, batch, I64, DT_OPT_AUTO, "64", "samples", 1, 1048576, NULL,
+        "global batch of one optimizer step, all ranks together; auto = what fits into memory when the run begins, a "
+        "number from then on"),
+    ROW(dt_data_opts, batch_max, I64, DT_OPT_NEUTRAL, "1024", "samples", 1, 1048576, NULL,
+        "the largest batch that auto takes"),
     ROW(dt_data_opts, shards, I64, 0, "8", "1", 1, 4096, NULL,
         "leaves the batch is cut into and summed over in exact mode; a power of two"),
     ROW(dt_data_opts, prefetch, I64, DT_OPT_NEUTRAL, "2", "batches", 0, 64, NULL,

@@ -23,10 +23,12 @@ typedef struct dt_root_opts { /* keys outside any section */
     int64_t seed;
 } dt_root_opts;
 
+enum { DT_BATCH_AUTO = 0 };
 typedef struct dt_data_opts {
     const char *store;  /* "" = the recording that comes with dtrain */
     const char *source; /* id of a data component */
-    int64_t batch, shards, prefetch, workers;
+    int64_t batch;      /* DT_BATCH_AUTO: it is still to be chosen, run/batch_auto.h */
+    int64_t batch_max, shards, prefetch, workers;
     uint32_t sampling; /* DT_SAMPLING_* of train/sampler.h, in their order */
     uint8_t drop_last;
     double replay_mb;

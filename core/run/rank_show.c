@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "tensorboard/event_files.h"
+#include "run/batch_auto.h"
 #include "run/fit.h"
 
 #include <math.h>
@@ -178,6 +179,16 @@ static void tell_weights(const dt_rank *k)
     dt_str_fini(&each);
 }
 
+static void tell_batch(const dt_rank *k)
+{
+    dt_str text = {0};
+    dt_batch_text(k->r->d->session, k->stage->d.index, &text);
+    if (text.bytes > 0) {
+        dt_log(DT_LOG_INFO, "%s", dt_str_text(&text));
+    }
+    dt_str_fini(&text);
+}
+
 dt_status dt_rank_announce(dt_rank *k)
 {
     const dt_trainer *t = k->stage->trainer;
@@ -193,6 +204,7 @@ dt_status dt_rank_announce(dt_rank *k)
            dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s", dt_cpu_isa());
     DT_TRY(dt_forecast_make(k->stage, k->r->d->max_steps, &k->forecast));
     DT_TRY(hold_plan(k));
+    tell_batch(k);
     dt_forecast_log(&k->forecast);
     warn_of_disk(k);
     dt_arena_peak_reset();

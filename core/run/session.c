@@ -15,6 +15,7 @@
 #include "config/mix.h"
 #include "device/open.h"
 #include "run/baselines.h"
+#include "run/batch_auto.h"
 #include "experience/service.h"
 #include "machine/limits.h"
 #include "service/stage.h"
@@ -424,6 +425,9 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
     if (st == DT_OK) {
         const dt_config_lookup lookup = {.component = lookup_component, .ids = known_ids, .user = out};
         st = dt_config_check(out->config, &lookup);
+    }
+    if (st == DT_OK) {
+        st = dt_batch_recall(out, resumed_config);
     }
     if (st == DT_OK) {
         st = choose_phases(out, a->phase);

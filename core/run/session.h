@@ -22,6 +22,13 @@ typedef struct dt_session_device {
     char text[192]; /* "cpu", or "cuda:0 NVIDIA H200, 139.8 GiB, sm_90, GPU-..." */
 } dt_session_device;
 
+typedef struct dt_batch_choice { /* batch_auto.h; zeros: data.batch was a number */
+    int64_t batch;
+    uint64_t planned, budget, sample_bytes; /* of memory, or of the device; 0: not known */
+    bool is_on_device;
+    char limit[48], budget_by[64]; /* why no more; what the budget is a part of */
+} dt_batch_choice;
+
 typedef struct dt_session {
     dt_config *config;
     dt_loader *loader;
@@ -34,6 +41,7 @@ typedef struct dt_session {
     double comm_timeout_s;
     char *demo_store;         /* the embedded recording; "" when it is not installed */
     dt_session_device device; /* of the phase that was entered last */
+    dt_batch_choice batch[DT_SESSION_MAX_PHASES];
 } dt_session;
 
 /* resumed_config: config.cfg of the run being resumed, below every other file; NULL = none. processes: those that train

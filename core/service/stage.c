@@ -30,6 +30,23 @@ static dt_status create_phase(dt_stage *s)
     return p->ops.phase.create(s->self, &s->host, s->config);
 }
 
+/* Only a run chooses, and it does so before its phases are made. */
+static dt_status check_batch(const dt_stage_desc *d)
+{
+    dt_data_opts data;
+    DT_TRY(dt_config_data(d->config, d->index, &data));
+    return data.batch != DT_BATCH_AUTO
+               ? DT_OK
+               : DT_FAIL(DT_ECONFIG, "data.batch = \"auto\" becomes a number when a run begins, and this is none: set "
+                                     "data.batch to one, as in --set data.batch=64");
+}
+
+static dt_status make(dt_stage *s)
+{
+    DT_TRY(check_batch(&s->d));
+    return create_phase(s);
+}
+
 dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
 {
     dt_stage *s = dt_alloc(sizeof(*s));
@@ -38,7 +55,7 @@ dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
     }
     s->d = *d;
     dt_services_init(s);
-    dt_status st = create_phase(s);
+    dt_status st = make(s);
     if (st < 0) {
         dt_stage_destroy(s);
         return DT_CONTEXT(st, "phase %s", d->phase->desc.id);
