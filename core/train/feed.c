@@ -12,9 +12,14 @@
 #include "base/trace.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef enum slot_state { SLOT_FREE, SLOT_READING, SLOT_READY } slot_state;
+
+typedef struct place { /* a sample and the key of its use */
+    uint64_t index, key;
+} place;
 
 struct dt_feed_reader {
     const dt_feed_desc *d;
@@ -22,6 +27,7 @@ struct dt_feed_reader {
     dt_feed_leaf leaf;
     dt_feed_slice *slice; /* [samples] at most one slice per sample */
     uint64_t *index, *key;
+    place *place;     /* [samples] of a stream; NULL: of another source */
     uint32_t samples; /* most in a leaf */
     size_t arena_bytes;
     void *arena;
@@ -52,6 +58,7 @@ static void reader_fini(dt_feed_reader *r)
     dt_free(r->slice);
     dt_free(r->index);
     dt_free(r->key);
+    dt_free(r->place);
     dt_arena_unmap(r->arena, r->arena_bytes);
 }
 
@@ -68,10 +75,30 @@ static dt_status reader_init(dt_feed_reader *r, const dt_feed_desc *d)
     r->slice = dt_alloc_n(r->samples, sizeof(*r->slice));
     r->index = dt_alloc_n(r->samples, sizeof(*r->index));
     r->key = dt_alloc_n(r->samples, sizeof(*r->key));
-    if (r->slice == NULL || r->index == NULL || r->key == NULL) {
+    r->place = d->sampler->is_streamed ? dt_alloc_n(r->samples, sizeof(*r->place)) : NULL;
+    if (r->slice == NULL || r->index == NULL || r->key == NULL || (d->sampler->is_streamed && r->place == NULL)) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a leaf of a batch");
     }
     return dt_arena_map(r->arena_bytes, &r->arena);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const place *p = a, *q = b;
+    return (p->index > q->index) - (p->index < q->index);
+}
+
+/* In the order of the stream, where those of one part stand together. A window has no sample twice. */
+static void sort_places(dt_feed_reader *r, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        r->place[i] = (place){r->index[i], r->key[i]};
+    }
+    qsort(r->place, n, sizeof(*r->place), compare_places);
+    for (uint32_t i = 0; i < n; i++) {
+        r->index[i] = r->place[i].index;
+        r->key[i] = r->place[i].key;
+    }
 }
 
 /* Which samples the leaf has, and their keys. */
@@ -91,6 +118,9 @@ static uint32_t find_samples(dt_feed_reader *r, uint64_t step, uint32_t leaf, co
     }
     for (uint32_t i = 0; i < n; i++) {
         r->key[i] = d->augment ? dt_sampler_key(&order, base + begin + i) : 0;
+    }
+    if (r->place != NULL) {
+        sort_places(r, n);
     }
     return n;
 }
@@ -209,10 +239,11 @@ void dt_feed_pause(dt_feed *f)
     pthread_mutex_unlock(&f->lock);
 }
 
-void dt_feed_resume(dt_feed *f, uint64_t first_step)
+void dt_feed_resume(dt_feed *f, uint64_t first_step, uint64_t last_step)
 {
     pthread_mutex_lock(&f->lock);
     f->d.first_step = first_step;
+    f->d.last_step = last_step;
     f->next = 0;
     f->is_paused = false;
     pthread_cond_broadcast(&f->freed);

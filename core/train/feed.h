@@ -39,9 +39,9 @@ size_t dt_feed_arena_bytes(const dt_samples *s, uint64_t leaf_samples);
 dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p) DT_NODISCARD;
 void dt_feed_stop(dt_feed *f);
 /* The data is about to change: forgets what was read ahead and reads nothing until it is told to go on, with leaf 0 of
- * step first_step. */
+ * step first_step, up to last_step. */
 void dt_feed_pause(dt_feed *f);
-void dt_feed_resume(dt_feed *f, uint64_t first_step);
+void dt_feed_resume(dt_feed *f, uint64_t first_step, uint64_t last_step);
 /* Waits until leaf number n (counted from the feed's start, or from where it was resumed) has been read. waited_s is
  * added to. Errors: the reader's. */
 dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_leaf **out_p, double *waited_s);

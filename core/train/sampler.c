@@ -57,6 +57,11 @@ static dt_status add_up(dt_sampler *p, const dt_samples *s)
 dt_status dt_sampler_init(dt_sampler *p, const dt_samples *s, uint64_t batch, dt_sampling kind, bool drop_last)
 {
     *p = (dt_sampler){.count = s->count, .batch = batch, .kind = kind, .drop_last = drop_last};
+    p->is_streamed = s->turn != NULL;
+    if (p->is_streamed && kind == DT_SAMPLING_WEIGHTED) {
+        return DT_FAIL(DT_ECONFIG, "data.sampling = \"weighted\" draws by the weights of all samples, and data.stream "
+                                   "has no end; say \"shuffled\" or \"sequential\"");
+    }
     return kind == DT_SAMPLING_WEIGHTED ? add_up(p, s) : DT_OK;
 }
 
@@ -83,6 +88,7 @@ void dt_sampler_begin(dt_sampler_epoch *e, const dt_sampler *p, uint64_t seed, u
     const dt_rng_key draw = {.seed = seed, .phase = phase, .op = STREAM_DRAW, .step = epoch};
     const dt_rng_key key = {.seed = seed, .phase = phase, .op = STREAM_KEY, .step = epoch};
     e->sampler = p;
+    e->base = p->is_streamed ? epoch * p->count : 0;
     dt_permutation_init(&e->order, p->count, &order);
     dt_rng_stream_init(&e->draw, &draw);
     dt_rng_stream_init(&e->key, &key);
@@ -111,11 +117,11 @@ uint64_t dt_sampler_at(const dt_sampler_epoch *e, uint64_t position)
 {
     switch (e->sampler->kind) {
     case DT_SAMPLING_SEQUENTIAL:
-        return position;
+        return e->base + position;
     case DT_SAMPLING_WEIGHTED:
         return draw(e, position);
     default:
-        return dt_permutation_at(&e->order, position);
+        return e->base + dt_permutation_at(&e->order, position);
     }
 }
 
@@ -141,6 +147,9 @@ void dt_sampler_run(const dt_sampler_epoch *e, uint64_t first, uint64_t n, uint6
 {
     if (e->sampler->kind == DT_SAMPLING_SHUFFLED) {
         find_run()(&e->order, first, n, sample);
+        for (uint64_t i = 0; i < n && e->base > 0; i++) {
+            sample[i] += e->base;
+        }
         return;
     }
     for (uint64_t i = 0; i < n; i++) {

@@ -6,6 +6,7 @@
  *   shuffled    the keyed permutation of all samples: each once an epoch
  *   sequential  in their order: each once an epoch
  *   weighted    as many draws as there are samples, with replacement, each by its weight
+ * Of a stream an epoch is a window of it, drawn from as above: shuffled or sequential.
  * An epoch has so many whole batches; with drop_last false what is left over is a last, smaller one.
  * Threads: [any] after init.
  */
@@ -19,12 +20,12 @@ typedef enum dt_sampling { DT_SAMPLING_SHUFFLED = 0, DT_SAMPLING_SEQUENTIAL, DT_
 typedef struct dt_sampler {
     uint64_t count, batch;
     dt_sampling kind;
-    bool drop_last;
+    bool drop_last, is_streamed;
     double *sum; /* [count] weighted: of the weights up to and with this sample */
 } dt_sampler;
 
-/* batch: in [1, count]. Errors: DT_ECONFIG (weighted, and the data has no weights), DT_EPLUGIN (weights that are
- * negative, not finite, or all 0), DT_ENOMEM. To be given to fini in either case. */
+/* batch: in [1, count]. Errors: DT_ECONFIG (weighted, and the data has no weights, or is a stream), DT_EPLUGIN (weights
+ * that are negative, not finite, or all 0), DT_ENOMEM. To be given to fini in either case. */
 dt_status dt_sampler_init(dt_sampler *p, const dt_samples *s, uint64_t batch, dt_sampling kind, bool drop_last)
     DT_NODISCARD;
 void dt_sampler_fini(dt_sampler *p); /* zeroed: fine */
@@ -37,6 +38,7 @@ typedef struct dt_sampler_epoch {
     const dt_sampler *sampler;
     dt_permutation order;
     dt_rng_stream draw, key;
+    uint64_t base; /* of a stream: its first sample */
 } dt_sampler_epoch;
 void dt_sampler_begin(dt_sampler_epoch *e, const dt_sampler *p, uint64_t seed, uint32_t phase, uint64_t epoch);
 uint64_t dt_sampler_at(const dt_sampler_epoch *e, uint64_t position);

@@ -198,9 +198,23 @@ static bool surely_fit(const dt_samples *s, uint32_t n)
     return fit;
 }
 
+/* So many of the first of n samples are of one part. */
+static uint32_t of_one_part(const dt_samples *s, const uint64_t *index, uint32_t n)
+{
+    uint32_t same = n > 0;
+    if (s->part == NULL) {
+        return n;
+    }
+    while (same < n && s->part(s->self, index[same]) == s->part(s->self, index[0])) {
+        same++;
+    }
+    return same;
+}
+
 dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n, uint32_t *take_p, int64_t *size)
 {
     uint32_t take = 0;
+    n = of_one_part(s, index, n);
     memset(size, 0, (s->n_symbols + 1) * sizeof(*size));
     if (n > 0 && surely_fit(s, n)) {
         take = n;

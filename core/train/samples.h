@@ -5,7 +5,8 @@
  *
  *   batch t of epoch e  positions [t*B, (t+1)*B) of the epoch's order (sampler.h)
  *   leaf s of S         positions [s*B/S, (s+1)*B/S) of the batch
- *   slice               consecutive samples of a leaf whose sizes stay within the slice capacities, at least one
+ *   slice               consecutive samples of a leaf whose sizes stay within the slice capacities, at least one; a
+ *                       streamed leaf is put in the order of the stream before, and no slice leaves a part of it
  * Source of the scheme: DISTRIBUTED 3.2; slices: PERFORMANCE, Decided. Threads: [any] after open.
  */
 #ifndef DTRAIN_CORE_TRAIN_SAMPLES_H
@@ -46,6 +47,11 @@ typedef struct dt_samples {
     uint64_t skipped; /* live: bit f: field f is not read, its address is NULL */
     /* live: see dt_samples_bring; NULL: every rank can read every sample at any time */
     dt_status (*bring)(void *self, uint64_t skipped, const dt_samples_part *part);
+    /* streamed: samples are numbered on without an end, and an epoch is a window of count of them. turn: [collective]
+     * those of this window can be read from now on, and no others; nobody reads meanwhile, and windows come in order.
+     * DT_DONE: the stream has ended before. NULL: every epoch is of the same samples. */
+    dt_status (*turn)(void *self, uint64_t window);
+    uint64_t (*part)(const void *self, uint64_t index); /* streamed: what a sample is read with; slices keep to one */
 } dt_samples;
 
 /* Reads the component's faces, scans all samples' sizes, and sets capacities for slices of about slice_rows of the

@@ -103,13 +103,20 @@ static dt_status leaves_job(void *user, uint32_t worker)
     }
 }
 
+/* Nothing is read ahead beyond a window of a stream. */
+static uint64_t last_step(const dt_trainer *t)
+{
+    const uint64_t all = dt_trainer_steps(t), window = (t->lanes.window + 1) * t->state.steps_per_epoch;
+    return t->lanes.has_window && window < all ? window : all;
+}
+
 static dt_feed_desc feed_desc(const dt_trainer *t)
 {
     return (dt_feed_desc){.source = t->device != NULL ? &t->device->source : t->d.source,
                           .seed = t->c.seed,
                           .first_step = t->state.step,
                           .sampler = &t->state.sampler,
-                          .last_step = dt_trainer_steps(t),
+                          .last_step = last_step(t),
                           .phase = t->c.phase,
                           .leaves = t->c.leaves,
                           .leaf_begin = t->lanes.leaf_begin,
@@ -137,6 +144,21 @@ dt_status dt_make_readers(dt_trainer *t)
     return DT_OK;
 }
 
+dt_status dt_turn_window(dt_trainer *t)
+{
+    const dt_samples *s = t->d.source;
+    const uint64_t window = t->state.step / t->state.steps_per_epoch;
+    if (s->turn == NULL || (t->lanes.has_window && t->lanes.window == window)) {
+        return DT_OK;
+    }
+    dt_trainer_refill(t);
+    t->lanes.has_window = false;
+    const dt_status st = s->turn(s->self, window);
+    t->lanes.has_window = st == DT_OK;
+    t->lanes.window = window;
+    return st;
+}
+
 dt_status dt_start_feed(dt_trainer *t)
 {
     if (t->lanes.reader != NULL || (t->lanes.feed != NULL && !t->lanes.feed_is_paused)) {
@@ -147,7 +169,7 @@ dt_status dt_start_feed(dt_trainer *t)
     t->lanes.feed_first = t->state.step;
     t->lanes.feed_is_paused = false;
     if (t->lanes.feed != NULL) {
-        dt_feed_resume(t->lanes.feed, t->state.step);
+        dt_feed_resume(t->lanes.feed, t->state.step, last_step(t));
         return DT_OK;
     }
     const dt_feed_desc d = feed_desc(t);

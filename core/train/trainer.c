@@ -47,7 +47,7 @@ static dt_status make_arenas(dt_trainer *t)
 static void take_what_there_is(dt_trainer *t)
 {
     const uint64_t count = t->d.source->count;
-    if (t->d.source->is_live || !t->c.keep_last || count == 0 || count >= t->c.batch) {
+    if (t->d.source->is_live || t->d.source->turn != NULL || !t->c.keep_last || count == 0 || count >= t->c.batch) {
         return;
     }
     if (dt_comm_rank(t->d.comm) == 0) {
@@ -66,7 +66,8 @@ static dt_status check(const dt_trainer *t)
                        "one step takes %llu samples (data.batch times training.accumulation) but the training data has "
                        "%llu; lower data.batch, or %s",
                        (unsigned long long)t->c.batch, (unsigned long long)t->d.source->count,
-                       t->d.source->is_live      ? "collect more in an iteration (train_batch of the phase)"
+                       t->d.source->turn != NULL ? "raise data.window"
+                       : t->d.source->is_live    ? "collect more in an iteration (train_batch of the phase)"
                        : t->d.source->count == 0 ? "import more scenes"
                                                  : "import more scenes, or say data.drop_last = false, which takes "
                                                    "what there is");
@@ -80,6 +81,10 @@ static dt_status check(const dt_trainer *t)
                        "comm.wire = \"%s\" rounds gradients where the CPU adds them, and a GPU computes here; set "
                        "comm.wire = \"fp32\", or engine.device = \"cpu\"",
                        t->c.half == DT_HALF_BF16 ? "bf16" : "fp16");
+    }
+    if (t->d.source->turn != NULL && t->d.device_ops != NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "a GPU plans its memory from all samples, and data.stream has no end; set "
+                                        "engine.device = \"cpu\"");
     }
     if (t->d.apart != NULL && t->d.n_groups > 0) {
         return DT_FAIL(DT_EPLUGIN, "loss %s is set apart beside groups; a role that is in no group is moved by no step",
@@ -301,6 +306,10 @@ dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report 
     if (t->state.step >= dt_trainer_steps(t)) {
         return DT_DONE;
     }
+    const dt_status turned = dt_turn_window(t);
+    if (turned != DT_OK) {
+        return turned;
+    }
     t->state.params_version++; /* somebody may have set them since */
     DT_TRY(dt_bind_step_inputs(t, &t->train));
     dt_status st = dt_start_feed(t);
@@ -339,6 +348,7 @@ void dt_trainer_step_set(dt_trainer *t, uint64_t step)
     dt_feed_stop(t->lanes.feed); /* it may have read ahead of the old place */
     t->lanes.feed = NULL;
     t->lanes.feed_is_paused = false;
+    t->lanes.has_window = false;
     t->state.step = step;
     dt_groups_count(t, step);
     t->state.passed = 0;

@@ -74,6 +74,8 @@ typedef struct dt_train_lanes {
     dt_feed *feed;
     uint64_t feed_first; /* step at which the feed began, or went on */
     bool feed_is_paused;
+    uint64_t window; /* of a stream, which can be read */
+    bool has_window;
     dt_feed_reader **reader; /* [threads] instead of the feed, when the source is live and the CPU computes */
     dt_samples live;         /* the source as they see it */
     dt_grad *grad;           /* [n_grads] buffers, mapped once, touched as used */
@@ -268,7 +270,8 @@ uint32_t dt_grads_needed(const dt_trainer *t);
 void dt_trainer_narrow(dt_trainer *t, uint32_t n);
 /* That memory ran out with `before` leaves at once, and fewer are tried; takes the error back. */
 void dt_trainer_say_smaller(const dt_trainer *t, uint32_t before);
-/* step.c */
+/* step.c. [collective] The window of a stream that the step is in can be read. DT_DONE: the stream has ended. */
+dt_status dt_turn_window(dt_trainer *t);
 dt_status dt_start_feed(dt_trainer *t);
 dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
