@@ -75,6 +75,15 @@ static const dt_option data_table[] = {
         "leave out what is left of an epoch after its last whole batch; false = it is a smaller batch"),
     ROW(dt_data_opts, replay_mb, F64, DT_OPT_NEUTRAL, "4096", "MB", 0, 1e9, NULL,
         "a replay that takes more on a rank lies in a file of the run directory, as long as the run lasts"),
+    ROW(dt_data_opts, stream, PATH, 0, "", NULL, 0, 0, NULL,
+        "folder of stores 000000, 000001, ... that others add to: what is trained on, without an end; data.store is "
+        "judged then; empty = train on data.store"),
+    ROW(dt_data_opts, window, I64, 0, "4096", "samples", 1, 1e12, NULL,
+        "of a stream: samples of an epoch, shuffled among themselves, which begins when all of them have come"),
+    ROW(dt_data_opts, stream_timeout, F64, DT_OPT_NEUTRAL, "3600", "s", 0, 1e9, NULL,
+        "of a stream: give up when the next store has not come after so long; 0 = wait for ever"),
+    ROW(dt_data_opts, stream_room, F64, 0, "2", "1", 1, 1000, NULL,
+        "of a stream: how many times as large as the largest sample of data.store one may be"),
     DT_OPTION_END};
 
 static const dt_option training_table[] = {

@@ -32,6 +32,9 @@ typedef struct dt_data_opts {
     uint32_t sampling; /* DT_SAMPLING_* of train/sampler.h, in their order */
     uint8_t drop_last;
     double replay_mb;
+    const char *stream; /* "": none */
+    int64_t window;
+    double stream_timeout, stream_room; /* s, 0: none; 1 */
 } dt_data_opts;
 
 typedef struct dt_training_opts {

@@ -159,6 +159,18 @@ static dt_status record(dt_rank *k, const dt_progress *p, bool is_wanted)
     return dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p->step, dt_clock_s() - r->start_s);
 }
 
+/* A stream has ended, which nobody knew at the last step: it is judged as any phase that ends. */
+static dt_status end_at_once(dt_rank *k)
+{
+    const bool is_judged = k->stage->d.phase->ops.phase.evaluate != NULL && k->training.eval_interval > 0;
+    const uint64_t step = dt_rank_global_step(k);
+    if (k->stage->stream == NULL || !is_judged || step == k->evaluated_step || step == k->r->base_step) {
+        return DT_DONE;
+    }
+    k->owed = DT_OWES_END;
+    return dt_rank_settle(k);
+}
+
 dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
 {
     dt_run_state *r = k->r;
@@ -171,7 +183,7 @@ dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
         }
         DT_TRY(note_lost_workers(k, before));
         if (st == DT_DONE && p.step == 0) {
-            return DT_DONE; /* nothing was left to do */
+            return end_at_once(k); /* nothing was left to do */
         }
         k->epoch = p.epoch + p.epoch_end;
         k->good_step = dt_rank_global_step(k);

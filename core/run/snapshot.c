@@ -8,6 +8,7 @@
 #include "run/snapshot.h"
 #include "run/snapshot_shards.h"
 #include "run/snapshot_tensors.h"
+#include "service/stream.h"
 
 #include "backend/kernel.h"
 #include "base/err.h"
@@ -27,6 +28,7 @@
 #define BLOB_RECORDS    "replay-records"
 #define KEY_LOADED      "loaded_roles"
 #define KEY_STORES      "stores"
+#define KEY_STREAM      "stream"
 #define KEY_OWED        "owed"
 #define KEY_ENV_STEPS   "env_steps"
 #define KEY_GROUPS      "groups"
@@ -132,13 +134,14 @@ static void digest_of(const dt_store *store, char text[DIGEST_TEXT])
     snprintf(text, DIGEST_TEXT, "%016llx", (unsigned long long)dt_store_digest(store));
 }
 
-/* What training has seen: the stores that are open, and those of the checkpoint that it went on from. */
+/* What training has seen: the stores that are open, and those of the checkpoint that it went on from; with a stream
+ * they are judged, and what was read of it is among the latter. */
 static void write_stores(const dt_stage *s, dt_json_out *o)
 {
     const char *before = dt_str_text(&s->seen_before);
     char digest[DIGEST_TEXT];
     dt_json_arr(o, KEY_STORES);
-    for (uint32_t i = 0; i < s->n_stores; i++) {
+    for (uint32_t i = 0; i < s->n_stores && s->stream == NULL; i++) {
         digest_of(s->store[i], digest);
         if (strstr(before, digest) == NULL) {
             dt_json_str(o, NULL, digest);
@@ -238,6 +241,11 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_s
     }
     dt_json_end(&o, ']');
     write_stores(s, &o);
+    if (s->stream != NULL) {
+        dt_json_arr(&o, KEY_STREAM);
+        dt_stream_write(s->stream, &o);
+        dt_json_end(&o, ']');
+    }
     dt_json_arr(&o, KEY_LOADED);
     for (uint32_t r = 0; r < s->d.loaded.n; r++) {
         dt_json_str(&o, NULL, s->d.loaded.name[r]);
@@ -559,7 +567,7 @@ static dt_status load_stores(dt_stage *s, const dt_ckpt *c)
     bool is_known = false;
     dt_str_clear(&s->seen_before);
     DT_TRY(dt_snapshot_stores(c, &s->seen_before, &is_known));
-    for (uint32_t i = 0; i < s->n_stores && is_known; i++) {
+    for (uint32_t i = 0; i < s->n_stores && is_known && s->stream == NULL; i++) {
         char digest[DIGEST_TEXT];
         digest_of(s->store[i], digest);
         if (strstr(dt_str_text(&s->seen_before), digest) == NULL && dt_comm_rank(s->d.comm) == 0) {
@@ -570,6 +578,31 @@ static dt_status load_stores(dt_stage *s, const dt_ckpt *c)
         }
     }
     return DT_OK;
+}
+
+static void take_stream(void *user, const char *key, const dt_json_token *t)
+{
+    if (t->kind == DT_JSON_STRING && strcmp(key, KEY_STREAM) == 0) {
+        dt_str_addf(user, "%s\n", t->text);
+    }
+}
+
+static dt_status load_stream(dt_stage *s, const dt_ckpt *c)
+{
+    dt_str lines = {0};
+    if (s->stream == NULL) {
+        return DT_OK;
+    }
+    dt_status st = each_value(c, take_stream, &lines);
+    if (st == DT_OK) {
+        st = dt_str_status(&lines);
+    }
+    if (st == DT_OK) {
+        st = dt_stream_load(s->stream, dt_str_text(&lines), dt_trainer_step_number(s->trainer),
+                            dt_trainer_steps_per_epoch(s->trainer));
+    }
+    dt_str_fini(&lines);
+    return st;
 }
 
 typedef struct counts {
@@ -742,6 +775,9 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
     if (st == DT_OK) {
         dt_trainer_step_set(s->trainer, step);
         st = load_stores(s, c);
+    }
+    if (st == DT_OK) {
+        st = load_stream(s, c);
     }
     if (st == DT_OK) {
         st = load_scaler(s, c);

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "service/stage.h"
+#include "service/stream.h"
 
 #include "base/err.h"
 #include "base/log.h"
@@ -272,6 +273,35 @@ static dt_status choose_judged(const dt_stage *s, const char *store, bool is_fir
     return DT_OK;
 }
 
+/* Is it what the phase trains on, and does that come as a stream? A phase binds the rest of its data with another split
+ * than "train". */
+static dt_status find_streamed(const dt_stage *s, const dt_data *d, const dt_data_opts *o, const dt_setting *over,
+                               uint32_t n, bool *is_streamed_p)
+{
+    const char *split = "train";
+    *is_streamed_p = false;
+    if (o->stream[0] == '\0' || s->d.judged != NULL) {
+        return DT_OK;
+    }
+    if (o->store[0] == '\0') {
+        return DT_FAIL(DT_ECONFIG, "data.stream needs data.store: what is judged, and what memory is planned by");
+    }
+    if (!has_option(d, "store")) {
+        return DT_FAIL(DT_ECONFIG, "data.stream is of stores, and %s has no option store", d->comp->desc.id);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        split = strcmp(over[i].key, "split") == 0 ? over[i].value : split;
+    }
+    if (strcmp(split, "calibration") == 0) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%s is calibrated on a part of what it trains on, which data.stream does not keep; say "
+                       "%s.calibration_folds = 0",
+                       s->d.phase->desc.id, s->d.phase->desc.id);
+    }
+    *is_streamed_p = strcmp(split, "train") == 0;
+    return DT_OK;
+}
+
 static int64_t slice_rows_of(const dt_engine_opts *e)
 {
     return e->slice_rows > 0 ? e->slice_rows : 512;
@@ -303,6 +333,11 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
         DT_TRY(st == DT_ENOTFOUND ? DT_EDATA : st);
         over[n_over++] = (dt_setting){"judged", judged};
     }
+    bool is_streamed = false;
+    DT_TRY(find_streamed(s, d, &opts, overrides, n, &is_streamed));
+    if (opts.stream[0] != '\0' && s->d.judged == NULL && has_option(d, "judged")) {
+        over[n_over++] = (dt_setting){"judged", "all"}; /* nothing of the store is trained on, and all of a stream is */
+    }
     for (uint32_t i = 0; i < n; i++) {
         over[n_over++] = overrides[i];
     }
@@ -316,6 +351,10 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     if (st < 0) {
         return DT_CONTEXT(st == DT_ENOTFOUND ? DT_EDATA : st, "opening %s", d->comp->desc.id);
     }
+    if (is_streamed && s->stream != NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "%s trains on two sets of data, and data.stream is one", s->d.phase->desc.id);
+    }
+    DT_TRY(is_streamed ? dt_stream_create(s, d, over, n_over, &opts, &s->stream) : DT_OK);
     *out = d;
     return DT_OK;
 }
@@ -365,6 +404,8 @@ void dt_bind_fini(dt_stage *s)
         dt_free(s->model[i].self);
         dt_free(s->model[i].config);
     }
+    dt_stream_destroy(s->stream);
+    s->stream = NULL;
     for (uint32_t i = 0; i < s->n_data; i++) {
         if (s->data[i].created && s->data[i].comp->ops.data.destroy != NULL) {
             s->data[i].comp->ops.data.destroy(s->data[i].self);

@@ -12,5 +12,6 @@ core_libdtcore_la_SOURCES += \
 	core/service/roles.c core/service/roles.h \
 	core/service/services.c \
 	core/service/stage.c core/service/stage.h \
+	core/service/stream.c core/service/stream.h \
 	core/service/told.c \
 	core/service/train.c

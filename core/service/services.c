@@ -242,8 +242,8 @@ static dt_status store_open_packed(const dt_host *h, const char *path, uint64_t 
             return DT_OK;
         }
     }
-    if (s->n_stores == DT_STAGE_MAX_DATA) {
-        return DT_FAIL(DT_EPLUGIN, "more than %d stores are open", DT_STAGE_MAX_DATA);
+    if (s->n_stores == DT_STAGE_MAX_STORES) {
+        return DT_FAIL(DT_EPLUGIN, "more than %d stores are open", DT_STAGE_MAX_STORES);
     }
     DT_TRY(dt_store_open_cached(path, cache_bytes > 0 ? cache_bytes : DT_STORE_CACHE_BYTES, &store));
     s->store_users[s->n_stores] = 1;

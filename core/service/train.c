@@ -486,6 +486,9 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
 static dt_status check_stored(const dt_stage *s)
 {
     const dt_train_desc *d = &s->train;
+    if (d->stored != NULL && (d->stored->source.turn != NULL || d->data->source.turn != NULL)) {
+        return DT_FAIL(DT_EUNSUPPORTED, "%s mixes stored data in, and data.stream has no end", s->d.phase->desc.id);
+    }
     if (d->stored == NULL || (d->record_stored != NULL && d->n_stored > 0)) {
         return DT_OK;
     }
@@ -624,6 +627,10 @@ static dt_status judge_rows(void *user, const dt_rows *r)
 static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r))
 {
     judge j = {.stage = stage_of(t), .user = user, .each = each};
+    if (d->source.turn != NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "%s evaluates what it trains on, and data.stream has no end",
+                       j.stage->d.phase->desc.id);
+    }
     const dt_status mine = dt_trainer_evaluate(stage_of(t)->trainer, &d->source, &j, judge_rows);
     return dt_comm_agree(j.stage->d.comm, mine);
 }

@@ -134,6 +134,12 @@ done
 train blind roads
 differs blind world_lstm "roads are read"
 train asked bare --set data_trajectory.lanes=true
+mkdir "$work/stream" && cp -R "$work/bare" "$work/stream/000000"
+"$dtrain" --plugin phase1_world_model $small $with --set data.store="$work/roads" --set data.stream="$work/stream" \
+    --set data.window=4 --run-dir "$work/unlike" >/dev/null 2>"$work/err"
+code=$?
+cases=$((cases + 1))
+{ [ $code -eq 4 ] && grep -q "000000 gives other fields than data.store" "$work/err"; } || fail "a store unlike the others: $code"
 train plain bare
 same asked plain "of a store without roads nothing is told"
 cases=$((cases + 1))
