@@ -10,7 +10,9 @@ plugin_LTLIBRARIES += \
 	plugins/env_sumo.la \
 	plugins/env_tmaze.la
 
-plugins_data_trajectory_la_SOURCES = plugins/data_trajectory/data_trajectory.c plugins/data_trajectory/folds.c \
+plugins_data_trajectory_la_SOURCES = plugins/data_trajectory/data_trajectory.c plugins/data_trajectory/windows.h \
+	plugins/data_trajectory/splits.c plugins/data_trajectory/reading.c plugins/data_trajectory/graphs.c \
+	plugins/data_trajectory/vehicles.c plugins/data_trajectory/folds.c \
 	plugins/data_trajectory/folds.h plugins/data_trajectory/danger.c plugins/data_trajectory/danger.h \
 	plugins/data_trajectory/augment.c plugins/data_trajectory/augment.h \
 	plugins/data_trajectory/slices.h plugins/data_trajectory/tracks.h \

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which scenes and anchors a split has. See windows.h.
+ */
+#include "windows.h"
+#include "folds.h"
+
+#include <string.h>
+
+/* Anchors of one scene; count alone where out is NULL. Strided from the first possible one. */
+static uint64_t list_anchors(const windows *s, const windows_config *c, int is_train, int64_t scene,
+                             windows_sample *out)
+{
+    const dt_store_view *v = s->v;
+    int64_t begin = v->scene_frame[scene], end = v->scene_frame[scene + 1];
+    double fps = v->frame_rate_hz;
+    int64_t past = (s->T - 1) * s->stride, future = s->F * s->stride;
+    if (is_train) {
+        past = (int64_t)fmin((double)past, ceil(c->min_history_s * fps - 1e-6));
+        future = (int64_t)fmin((double)future, ceil(c->min_future_s * fps - 1e-6));
+    }
+    int64_t every = llround((is_train ? c->train_stride_s : c->stride_s) * fps);
+    every = every < 1 ? 1 : every;
+    uint64_t n = 0;
+    for (int64_t f = begin + past; f + future < end; f += every) {
+        if (v->frame_row[f + 1] > v->frame_row[f]) { /* somebody is there */
+            if (out != NULL) {
+                out[n] = (windows_sample){scene, f};
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+/* takes [n_scenes]: those that calibration is left with, or training; held-out ones are of neither. */
+static dt_status choose_calibration(const windows *s, const windows_config *c, uint8_t *takes)
+{
+    const int64_t n_scenes = s->v->n_scenes;
+    uint8_t *is_dealt = s->h->alloc(s->h, (uint64_t)n_scenes);
+    uint64_t n = 0;
+    if (is_dealt == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld scenes", (long long)n_scenes);
+    }
+    dt_status st = DT_OK;
+    for (int64_t fold = c->calibration_folds - 1; fold >= 0 && n == 0 && st == DT_OK; fold--) {
+        st = folds_deal(s->h, s->v, c->calibration_folds, fold, is_dealt);
+        for (int64_t i = 0; i < n_scenes && st == DT_OK; i++) {
+            if (takes[i] && is_dealt[i]) {
+                n += list_anchors(s, c, 0, i, NULL);
+            }
+        }
+    }
+    for (int64_t i = 0; i < n_scenes && st == DT_OK; i++) {
+        takes[i] = takes[i] && is_dealt[i] == (c->split == SPLIT_CALIBRATION);
+    }
+    s->h->release(s->h, is_dealt);
+    return st;
+}
+
+/* takes [n_scenes]: 1 where the split has the scene */
+static dt_status choose_scenes(const windows *s, const windows_config *c, uint8_t *takes)
+{
+    const dt_store_view *v = s->v;
+    const int is_judged = c->judged != FOR_TRAINING;
+    if (c->split == SPLIT_ALL || (c->split != SPLIT_EVAL && is_judged) ||
+        (c->split == SPLIT_EVAL && c->judged == FOR_ALL && c->eval_site[0] == '\0')) {
+        memset(takes, 1, (size_t)v->n_scenes);
+        return DT_OK;
+    }
+    DT_TRY_H(c->eval_site[0] != '\0' ? folds_of_site(s->h, v, c->eval_site, takes)
+                                     : folds_deal(s->h, v, c->folds, c->fold, takes));
+    for (int64_t i = 0; i < v->n_scenes; i++) {
+        takes[i] = takes[i] == (c->split == SPLIT_EVAL);
+    }
+    return c->calibration_folds > 0 && c->split != SPLIT_EVAL ? choose_calibration(s, c, takes) : DT_OK;
+}
+
+dt_status windows_list(windows *s, const windows_config *c)
+{
+    const dt_store_view *v = s->v;
+    uint8_t *takes = s->h->alloc(s->h, (uint64_t)v->n_scenes);
+    if (takes == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld scenes", (long long)v->n_scenes);
+    }
+    dt_status st = choose_scenes(s, c, takes);
+    for (int pass = 0; pass < 2 && st == DT_OK; pass++) { /* count, then list */
+        uint64_t n = 0;
+        for (int64_t i = 0; i < v->n_scenes; i++) {
+            if (takes[i]) {
+                n += list_anchors(s, c, c->split == SPLIT_TRAIN, i, pass == 0 ? NULL : s->sample + n);
+            }
+        }
+        if (pass == 0 && n > 0) {
+            s->sample = s->h->alloc(s->h, n * sizeof(*s->sample));
+            if (s->sample == NULL) {
+                st = DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %llu samples", (unsigned long long)n);
+            }
+        }
+        s->n = n;
+        if (n == 0) {
+            break;
+        }
+    }
+    s->h->release(s->h, takes);
+    return st;
+}
