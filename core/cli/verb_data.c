@@ -65,7 +65,8 @@ static const dt_option import_table[] = {
     DT_OPTION(import_opts, memory_mb, DT_OPT_I64, "64", "MiB", 1, 65536, NULL,
               "sort buffers of tables, of all jobs together"),
     DT_OPTION(import_opts, jobs, DT_OPT_I64, "0", "1", 0, JOBS_MAX, NULL,
-              "parts that are made at once, as --jobs says; 0: as many as there are cores to use"),
+              "parts that are made at once, threads where there is one, as --jobs says; 0: as many as there are cores "
+              "to use"),
     DT_OPTION(import_opts, part_mb, DT_OPT_I64, "8", "MB", 0, 1048576, NULL,
               "several files are gathered to parts of so much at least, which are made at once, and are what an import "
               "that was interrupted goes on with; 0: each file is one. The store is the same"),

@@ -115,8 +115,7 @@ static void small_frame(const dt_vehicle *v, uint32_t n, double radius_m, uint32
     frame_features(&g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
 }
 
-dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
-                            float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
+dt_status dt_features_check(const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max)
 {
     if (!(radius_m >= 0.1) || radius_m > DT_POSITION_MAX_M) {
         return DT_FAIL(DT_EINVAL, "radius %g m is outside [0.1, %g]", radius_m, DT_POSITION_MAX_M);
@@ -131,6 +130,13 @@ dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_
     for (uint32_t i = 0; i < n; i++) {
         DT_TRY(check_vehicle(&v[i]));
     }
+    return DT_OK;
+}
+
+dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
+                            float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
+{
+    DT_TRY(dt_features_check(v, n, radius_m, k_max));
     if (work == NULL && n <= ON_STACK) {
         small_frame(v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
         return DT_OK;

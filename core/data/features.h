@@ -65,6 +65,8 @@ typedef struct dt_features_work {
  * DT_EINVAL (a value out of range, with the vehicle's id), DT_ENOMEM. */
 dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                             float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc) DT_NODISCARD;
+/* Whatever dt_features_frame refuses: frames that pass can then only lack memory. DT_EINVAL. */
+dt_status dt_features_check(const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max) DT_NODISCARD;
 void dt_features_work_fini(dt_features_work *work);
 extern const dt_features_api dt_features_service; /* DT_SVC_FEATURES: the same, for plugins */
 

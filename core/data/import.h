@@ -73,7 +73,7 @@ typedef struct dt_import_options {
     double smooth_s;     /* width of the average over accelerations (smooth.h); 0: as recorded */
     uint32_t k_max;      /* 0: 16 */
     size_t memory_bytes; /* of the sort buffers, of all jobs together; 0: 64 MiB */
-    uint32_t jobs;       /* parts that are made at once; 0: 1 */
+    uint32_t jobs;       /* parts that are made at once, or threads that make one; 0: 1 */
     uint64_t part_bytes; /* files are gathered, in their order, to parts of so many bytes at least; 0: a part each */
     dt_packing packing;  /* how the store is written */
     void (*progress)(void *user, const dt_import_progress *p); /* called now and then; NULL: nobody asks */

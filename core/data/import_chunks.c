@@ -684,6 +684,7 @@ static dt_status import_folder(chunks *c, const char *out, dt_str *notes)
                           .radius_m = c->opt->radius_m,
                           .smooth_s = c->opt->smooth_s,
                           .k_max = c->opt->k_max,
+                          .jobs = c->opt->jobs,
                           .source = slash == NULL || slash[1] == '\0' ? c->folder : slash + 1,
                           .options = "dtrain-chunks"};
     DT_TRY(dt_store_create(out, &meta, &c->writer));

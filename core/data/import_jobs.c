@@ -48,6 +48,7 @@ struct jobs {
     dt_aside *aside; /* the store's, until it is begun */
     part *part;
     uint32_t n_jobs, n_before;
+    uint32_t threads;      /* of each job */
     pthread_mutex_t mutex; /* of what follows, and of is_finished */
     pthread_cond_t changed;
     uint32_t next;
@@ -129,6 +130,7 @@ static dt_status make_part(part *p)
     dt_rows_told told = {0};
     dt_str notes = {0};
     opt.memory_bytes = bytes > LEAST_SORT_BYTES ? bytes : LEAST_SORT_BYTES;
+    opt.jobs = j->threads;
     opt.progress = note_progress;
     opt.stops = part_stops;
     opt.progress_user = opt.stops_user = p;
@@ -532,6 +534,7 @@ dt_status dt_import_jobs(const dt_import_plan *plan, const char *const *src, con
     const uint32_t wanted = opt->jobs < 1 ? 1 : opt->jobs > JOBS_MAX ? JOBS_MAX : opt->jobs;
     jobs j = {.src = src, .out = out, .opt = opt, .plan = plan, .lock = -1};
     j.n_jobs = wanted < plan->n ? wanted : plan->n;
+    j.threads = wanted / j.n_jobs;
     atomic_init(&j.failed, plan->n);
     j.part = dt_alloc_n(plan->n, sizeof(*j.part));
     if (j.part == NULL) {

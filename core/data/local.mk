@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
+	core/data/ahead.c core/data/ahead.h \
 	core/data/arrays.def \
 	core/data/aside.c core/data/aside.h \
 	core/data/block_cache.c core/data/block_cache.h \

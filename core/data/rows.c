@@ -121,6 +121,7 @@ static dt_status create_store(dt_rows *r, const dt_rows_file *f)
                                 .radius_m = r->opt->radius_m,
                                 .smooth_s = r->opt->smooth_s,
                                 .k_max = r->opt->k_max,
+                                .jobs = r->opt->jobs,
                                 .role = r->is_part ? DT_STORE_PART : DT_STORE_WHOLE,
                                 .packing = r->is_part ? (dt_packing){0} : r->opt->packing,
                                 .map_near_m = has_map(r) ? DT_MAP_NEAR_M : 0,

@@ -70,6 +70,7 @@ typedef struct dt_store_meta {
     const char *source;   /* where it came from, a name for people */
     const char *options;  /* importer options, a name for people; NULL = "" */
     dt_packing packing;   /* of the large arrays; zeroed: none; of a part: none */
+    uint32_t jobs;        /* threads that make features, the caller's among them; 0: 1. The bytes are the same */
     double map_near_m;    /* positions of a scene with a map reach so near to its lanes; 0: they may lie anywhere */
 } dt_store_meta;
 

@@ -151,7 +151,9 @@ static dt_status writer_begin(dt_store_writer *w, const dt_store_meta *meta, dt_
         return DT_FAIL(DT_ENOMEM, "no memory to write %s", dt_aside_out(aside));
     }
     DT_TRY(open_arrays(w, false));
-    return w->meta.role == DT_STORE_PART ? dt_store_part_open(w) : DT_OK;
+    DT_TRY(w->meta.role == DT_STORE_PART ? dt_store_part_open(w) : DT_OK);
+    return w->meta.role == DT_STORE_JOINED ? DT_OK
+                                           : dt_ahead_create(w->meta.radius_m, w->meta.k_max, w->meta.jobs, &w->ahead);
 }
 
 dt_status dt_store_create_in(dt_aside *aside, const dt_store_meta *meta, dt_store_writer **out_p)
@@ -216,39 +218,6 @@ static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int3
     return DT_OK;
 }
 
-static dt_status reserve_frame(dt_store_writer *w, uint32_t n)
-{
-    if (n <= w->cap) {
-        return DT_OK;
-    }
-    uint32_t cap = 64;
-    while (cap < n) {
-        cap *= 2;
-    }
-    size_t k = w->meta.k_max;
-    dt_free(w->vehicle);
-    dt_free(w->node);
-    dt_free(w->edge);
-    dt_free(w->ittc);
-    dt_free(w->recorded);
-    dt_free(w->rowptr);
-    dt_free(w->col);
-    w->cap = 0;
-    w->vehicle = dt_alloc_n(cap, sizeof(*w->vehicle));
-    w->node = dt_alloc_n(cap, DT_NODE_FEATURES * sizeof(float));
-    w->edge = dt_alloc_n(cap * k, DT_EDGE_FEATURES * sizeof(float));
-    w->ittc = dt_alloc_n(cap, sizeof(float));
-    w->recorded = dt_alloc_n(cap, sizeof(*w->recorded));
-    w->rowptr = dt_alloc_n((size_t)cap + 1, sizeof(int32_t));
-    w->col = dt_alloc_n(cap * k, sizeof(int32_t));
-    if (w->vehicle == NULL || w->node == NULL || w->edge == NULL || w->ittc == NULL || w->recorded == NULL ||
-        w->rowptr == NULL || w->col == NULL) {
-        return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", n);
-    }
-    w->cap = cap;
-    return DT_OK;
-}
-
 static void note_begin(dt_store_writer *w)
 {
     for (int a = 0; a < N_ARRAYS; a++) {
@@ -278,7 +247,7 @@ dt_status dt_store_scene_begin(dt_store_writer *w)
         return DT_FAIL(DT_EINVAL, "a scene begins before the last one ended");
     }
     w->is_in_scene = true;
-    w->next_frame = 0;
+    w->next_frame = w->given_frame = 0;
     w->scene_rows = 0;
     w->scene_map = -1;
     w->scene_hash = 0;
@@ -344,14 +313,17 @@ static dt_status frame_open(dt_store_writer *w, int64_t frame, double time_s)
     return DT_OK;
 }
 
-static dt_status append_row(dt_store_writer *w, const dt_vehicle *v, uint32_t i, int32_t track)
+/* Vehicle f of a batch, i of a frame whose edges begin at row_edges. */
+static dt_status append_row(dt_store_writer *w, const dt_batch *b, uint32_t f, int32_t row_edges)
 {
+    const dt_vehicle *v = &b->vehicle[f];
+    const int32_t track = (int32_t)v->reserved;
     double pose[3] = {v->x, v->y, v->heading};
-    float motion[4] = {(float)v->speed, (float)w->recorded[i], (float)v->length,
+    float motion[4] = {(float)v->speed, (float)b->recorded[f], (float)v->length,
                        (float)(isnan(v->width) ? DT_WIDTH_DEFAULT_M : v->width)};
     const double braking = w->meta.smooth_s > 0 ? 0.0 : v->accel; /* known at the end of the track, see label_braking */
-    uint8_t risk = dt_risk_is_now(braking, w->ittc[i]) ? DT_RISK_NOW : DT_RISK_NEGATIVE;
-    int64_t edges = w->count.edges + w->rowptr[i];
+    uint8_t risk = dt_risk_is_now(braking, b->ittc[f]) ? DT_RISK_NOW : DT_RISK_NEGATIVE;
+    int64_t edges = w->count.edges + row_edges;
     w->scene_hash = dt_repeats_hash(w->scene_hash, w->next_frame - 1, pose, motion[0]);
     dt_bounds_add(&w->scene_extent, pose);
     DT_TRY(dt_npy_append(w->array[A_pose], pose, 1));
@@ -361,51 +333,98 @@ static dt_status append_row(dt_store_writer *w, const dt_vehicle *v, uint32_t i,
     return dt_npy_append(w->array[A_risk], &risk, 1);
 }
 
-dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const dt_vehicle *v, uint32_t n)
+/* Frame k of a batch. */
+static dt_status write_frame(dt_store_writer *w, const dt_batch *b, uint32_t k)
 {
-    if (!w->is_in_scene || frame < w->next_frame) {
-        return DT_FAIL(DT_EINVAL, "frame %" PRId64 " comes after frame %" PRId64 " or outside a scene", frame,
-                       w->next_frame - 1);
-    }
-    DT_TRY(frame_open(w, frame, time_s));
-    if (n == 0) {
-        return DT_OK;
-    }
-    DT_TRY(reserve_frame(w, n));
-    int32_t track = 0;
-    memcpy(w->vehicle, v, n * sizeof(*v));
-    for (uint32_t i = 0; i < n; i++) { /* the tracks first: they fill accelerations that the features need */
-        double fed = 0.0;
-        DT_TRY(track_of(w, frame, &w->vehicle[i], &track, &fed));
-        w->vehicle[i].reserved = (uint32_t)track;
-        w->recorded[i] = w->vehicle[i].accel;
-        w->vehicle[i].accel = fed;
-    }
-    dt_status st = dt_features_frame(&w->work, w->vehicle, n, w->meta.radius_m, w->meta.k_max, w->node, w->rowptr,
-                                     w->col, w->edge, w->ittc);
-    if (st != DT_OK) {
-        return st == DT_EINVAL ? DT_CONTEXT(DT_EDATA, "frame %" PRId64, frame) : st;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        DT_TRY(append_row(w, &w->vehicle[i], i, (int32_t)w->vehicle[i].reserved));
+    const dt_batch_frame *f = &b->frame[k];
+    const size_t first = f->first, first_edge = first * w->meta.k_max;
+    const float *node = b->node + first * DT_NODE_FEATURES, *edge = b->edge + first_edge * DT_EDGE_FEATURES;
+    const int32_t *rowptr = b->rowptr + first + k, n_edges = f->n > 0 ? rowptr[f->n] : 0;
+    DT_TRY(frame_open(w, f->number, f->time_s));
+    for (uint32_t i = 0; i < f->n; i++) {
+        DT_TRY(append_row(w, b, f->first + i, rowptr[i]));
         for (int d = 0; d < DT_NODE_FEATURES; d++) {
-            moments_add(&w->scene_stat.node[d], w->node[(size_t)i * DT_NODE_FEATURES + (size_t)d]);
+            moments_add(&w->scene_stat.node[d], node[(size_t)i * DT_NODE_FEATURES + (size_t)d]);
         }
-        for (int32_t e = w->rowptr[i] + 1; e < w->rowptr[i + 1]; e++) { /* the first is the vehicle itself */
+        for (int32_t e = rowptr[i] + 1; e < rowptr[i + 1]; e++) { /* the first is the vehicle itself */
             for (int d = 0; d < DT_EDGE_FEATURES; d++) {
-                moments_add(&w->scene_stat.edge[d], w->edge[(size_t)e * DT_EDGE_FEATURES + (size_t)d]);
+                moments_add(&w->scene_stat.edge[d], edge[(size_t)e * DT_EDGE_FEATURES + (size_t)d]);
             }
         }
     }
-    for (uint32_t i = 0; i < n && w->array[A_stop_distance] != NULL; i++) {
-        DT_TRY(dt_npy_append(w->array[A_stop_distance], w->node + (size_t)i * DT_NODE_FEATURES + STOP_DISTANCE, 1));
+    for (uint32_t i = 0; i < f->n && w->array[A_stop_distance] != NULL; i++) {
+        DT_TRY(dt_npy_append(w->array[A_stop_distance], node + (size_t)i * DT_NODE_FEATURES + STOP_DISTANCE, 1));
     }
-    DT_TRY(dt_npy_append(w->array[A_node], w->node, n));
-    DT_TRY(dt_npy_append(w->array[A_edge_src], w->col, w->rowptr[n]));
-    DT_TRY(dt_npy_append(w->array[A_edge], w->edge, w->rowptr[n]));
-    w->count.rows += n;
-    w->count.edges += w->rowptr[n];
-    w->scene_rows += n;
+    if (f->n > 0) {
+        DT_TRY(dt_npy_append(w->array[A_node], node, f->n));
+        DT_TRY(dt_npy_append(w->array[A_edge_src], b->col + first_edge, n_edges));
+        DT_TRY(dt_npy_append(w->array[A_edge], edge, n_edges));
+    }
+    w->count.rows += f->n;
+    w->count.edges += n_edges;
+    w->scene_rows += f->n;
+    return DT_OK;
+}
+
+/* The batches that are made: all there are, or the oldest and what happens to be ready behind it. */
+static dt_status write_made(dt_store_writer *w, bool is_all)
+{
+    dt_batch *b = NULL;
+    bool waits = true;
+    for (;;) {
+        DT_TRY(dt_ahead_take(w->ahead, waits, &b));
+        if (b == NULL) {
+            return DT_OK;
+        }
+        for (uint32_t k = 0; k < b->n_frames; k++) {
+            DT_TRY(write_frame(w, b, k));
+        }
+        dt_ahead_give_back(w->ahead);
+        waits = is_all;
+    }
+}
+
+/* What was given of the scene is written. */
+static dt_status write_rest(dt_store_writer *w)
+{
+    if (w->ahead == NULL) {
+        return DT_OK;
+    }
+    dt_ahead_close_batch(w->ahead);
+    return write_made(w, true);
+}
+
+dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const dt_vehicle *v, uint32_t n)
+{
+    if (!w->is_in_scene || frame < w->given_frame || w->ahead == NULL) {
+        return DT_FAIL(DT_EINVAL, "frame %" PRId64 " comes after frame %" PRId64 " or outside a scene", frame,
+                       w->given_frame - 1);
+    }
+    dt_batch *b = NULL;
+    DT_TRY(dt_ahead_room(w->ahead, n, &b));
+    while (b == NULL) {
+        DT_TRY(write_made(w, false));
+        DT_TRY(dt_ahead_room(w->ahead, n, &b));
+    }
+    dt_vehicle *to = b->vehicle + b->n;
+    if (n > 0) {
+        memcpy(to, v, n * sizeof(*v));
+    }
+    for (uint32_t i = 0; i < n; i++) { /* the tracks first: they fill accelerations that the features need */
+        double fed = 0.0;
+        int32_t track = 0;
+        DT_TRY(track_of(w, frame, &to[i], &track, &fed));
+        to[i].reserved = (uint32_t)track;
+        b->recorded[b->n + i] = to[i].accel;
+        to[i].accel = fed;
+    }
+    const dt_status st = n > 0 ? dt_features_check(to, n, w->meta.radius_m, w->meta.k_max) : DT_OK;
+    if (st != DT_OK) {
+        return DT_CONTEXT(DT_EDATA, "frame %" PRId64, frame);
+    }
+    b->frame[b->n_frames++] = (dt_batch_frame){.number = frame, .time_s = time_s, .first = b->n, .n = n};
+    b->n += n;
+    w->given_frame = frame + 1;
     return DT_OK;
 }
 
@@ -467,6 +486,7 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
     if (!w->is_in_scene || strlen(name) > NAME_MAX_BYTES || strlen(site) > NAME_MAX_BYTES) {
         return DT_FAIL(DT_EINVAL, "the end of a scene without its begin, or a name above %d bytes", NAME_MAX_BYTES);
     }
+    DT_TRY(write_rest(w));
     if (w->scene_rows == 0) {
         return DT_FAIL(DT_EDATA, "scene %s has no vehicles", name);
     }
@@ -565,16 +585,9 @@ void dt_store_destroy(dt_store_writer *w)
     }
     dt_str_fini(&w->scenes);
     dt_roads_writer_fini(&w->roads);
-    dt_features_work_fini(&w->work);
+    dt_ahead_destroy(w->ahead);
     dt_repeats_fini(&w->repeats);
     dt_live_fini(&w->live);
-    dt_free(w->vehicle);
-    dt_free(w->node);
-    dt_free(w->edge);
-    dt_free(w->ittc);
-    dt_free(w->recorded);
-    dt_free(w->rowptr);
-    dt_free(w->col);
     dt_free((char *)(uintptr_t)w->meta.source);
     dt_free((char *)(uintptr_t)w->meta.options);
     dt_free(w);

@@ -6,6 +6,7 @@
 #ifndef DTRAIN_CORE_DATA_STORE_WRITER_H
 #define DTRAIN_CORE_DATA_STORE_WRITER_H
 
+#include "data/ahead.h"
 #include "data/live.h"
 #include "data/npy.h"
 #include "data/store.h"
@@ -37,7 +38,7 @@ struct dt_store_writer {
     dt_npy_writer *array[N_ARRAYS];
     dt_store_counts count;
     bool is_in_scene, is_committed;
-    int64_t next_frame, scene_rows; /* in this scene */
+    int64_t next_frame, scene_rows; /* in this scene, written */
     double scene_t0;                /* time of its frame 0 */
     int32_t scene_map;              /* -1: none */
     dt_bounds scene_extent;         /* of its positions */
@@ -54,13 +55,8 @@ struct dt_store_writer {
     dt_json_out scenes_out;
     char *site[DT_STORE_SITES_MAX];
     int32_t n_sites;
-    /* room for one frame */
-    uint32_t cap;
-    dt_vehicle *vehicle;
-    dt_features_work work;
-    float *node, *edge, *ittc;
-    double *recorded; /* accelerations */
-    int32_t *rowptr, *col;
+    dt_ahead *ahead;     /* of frames that are given and not written yet; NULL: of a joined store */
+    int64_t given_frame; /* in this scene: one more than the last that was given */
 };
 
 /* store.json into the folder that is written, once everything else is there. DT_EIO, DT_ENOMEM. */
