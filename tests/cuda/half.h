@@ -36,26 +36,36 @@ static inline double half_value(int32_t dtype, uint16_t bits)
     return x;
 }
 
-/* The nearest of all finite ones: by halves of the range of bits, which are in the order of their values. */
+/* The nearest of all finite ones: by halves of the range of bits, which are in the order of their values, and of which
+ * the exponent already tells all but the fraction. */
 static inline uint16_t half_bits(int32_t dtype, double x)
 {
-    uint16_t low = 0, high = dtype == DT_BF16 ? 0x7f7f : 0x7bff;
+    const int fraction = dtype == DT_BF16 ? 7 : 10, bias = dtype == DT_BF16 ? 127 : 15;
+    const int largest = dtype == DT_BF16 ? 0x7f7f : 0x7bff;
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
     if (isnan(x)) {
         return 0x7fff;
     }
     x = fabs(x);
+    if (x == 0) {
+        return sign;
+    }
+    int exponent = 0; /* x is below 2^exponent */
+    (void)frexp(x, &exponent);
+    const int above_all = isinf(x) || exponent + bias > 2 * bias ? largest : (exponent + bias) << fraction;
+    int high = above_all < 1 << fraction ? 1 << fraction : above_all > largest ? largest : above_all;
+    int low = isinf(x) ? largest - 1 : high - (2 << fraction) < 0 ? 0 : high - (2 << fraction);
     while (high - low > 1) {
-        const uint16_t middle = (uint16_t)((low + high) / 2);
-        if (half_value(dtype, middle) <= x) {
+        const int middle = (low + high) / 2;
+        if (half_value(dtype, (uint16_t)middle) <= x) {
             low = middle;
         } else {
             high = middle;
         }
     }
-    const double below = x - half_value(dtype, low), above = half_value(dtype, high) - x;
-    const uint16_t nearest = below < above || (below == above && low % 2 == 0) ? low : high;
-    return sign | nearest;
+    const double below = x - half_value(dtype, (uint16_t)low), above = half_value(dtype, (uint16_t)high) - x;
+    const int nearest = below < above || (below == above && low % 2 == 0) ? low : high;
+    return (uint16_t)(sign | nearest);
 }
 
 #endif

@@ -112,6 +112,7 @@ check-gpu-emulated: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json $(e
 	EMULATED_CXX='$(CXX_CHECK) $(EMULATED_FLAGS) $(EMULATED_CHECKS)' EMULATED_PARTS='$(emulated_objects)' \
 	DTRAIN_COMPILE='$(COMPILE)' DTRAIN_LINK='$(LINK)'; \
 	export EMULATED_CXX EMULATED_PARTS DTRAIN_COMPILE DTRAIN_LINK; \
+	DT_THOROUGH=1 tests/cuda/test_kernels && \
 	$(SHELL) $(srcdir)/tests/cuda/mutations.sh && \
 	DT_EMULATED_SEEDS='$(EMULATED_SEEDS)' $(SHELL) $(srcdir)/tests/cuda/orders.sh
 

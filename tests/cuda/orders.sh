@@ -3,12 +3,12 @@
 #
 # Phases 1, 2 and 3 in turn on the emulated GPU, once per seed: whatever is late, and in whatever order streams, blocks
 # and threads go on, the run ends in the bits of one without a seed. Every fourth run is without graphs.
-#   DT_EMULATED_SEEDS   how many (200)
+#   DT_EMULATED_SEEDS   how many (60)
 #   DT_EMULATED_FIRST   the first one (1)
 set -u
 
 build=$(cd "${DT_BUILDDIR:-.}" && pwd)
-seeds=${DT_EMULATED_SEEDS:-200}
+seeds=${DT_EMULATED_SEEDS:-60}
 first=${DT_EMULATED_FIRST:-1}
 work=$(mktemp -d ./test-cuda-orders-XXXXXX) || exit 1
 trap 'rm -rf "$work"' EXIT INT TERM
@@ -79,6 +79,6 @@ for phase in 0 1 2; do
     }
 done
 jobs=$(nproc 2>/dev/null || echo 1)
-test "$seeds" -gt 200 || jobs=1 # make check runs several tests at once already
+test "$seeds" -gt 60 || jobs=1 # make check runs several tests at once already
 seq "$first" $((first + seeds - 1)) | xargs -n 1 -P "$jobs" sh "$work/seed" || exit 1
 echo "$seeds seeds from $first on: phases 1, 2 and 3 end in the same bits"

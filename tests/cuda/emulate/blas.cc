@@ -11,6 +11,8 @@
 #include <set>
 #include <vector>
 
+enum : size_t { SPOILED = 64 * 1024 }; /* bytes at each end of a workspace */
+
 struct dt_emulated_blas {
     int unused;
 };
@@ -315,6 +317,17 @@ static bool is_aligned(const void *p, const dt_emulated_layout *m, uint32_t byte
     return (uintptr_t)p % bytes == 0 && (uint64_t)m->stride * size_of(m->type) % bytes == 0;
 }
 
+/* A product leaves something behind at both ends of its workspace; nobody wrote what lies between. */
+static void spoil(char *workspace, size_t bytes)
+{
+    const size_t first = bytes < SPOILED ? bytes : (size_t)SPOILED;
+    const size_t last = bytes - first < SPOILED ? bytes - first : (size_t)SPOILED;
+    dt_emulate_writes(workspace, first, "cublasLtMatmul");
+    dt_emulate_writes(workspace + bytes - last, last, "cublasLtMatmul");
+    memset(workspace, 0xff, first);
+    memset(workspace + bytes - last, 0xff, last);
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t op, const void *alpha, const void *a,
                               cublasLtMatrixLayout_t at, const void *b, cublasLtMatrixLayout_t bt, const void *beta,
                               const void *c, cublasLtMatrixLayout_t ct, void *d, cublasLtMatrixLayout_t dt,
@@ -334,8 +347,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t op, const v
     const dt_emulated_layout la = *at, lb = *bt, ld = *dt;
     const float x = *(const float *)alpha, y = *(const float *)beta;
     dt_emulate_enqueue(s, {{}, [=] {
-                               dt_emulate_writes(workspace, bytes, "cublasLtMatmul");
-                               memset(workspace, 0xff, bytes);
+                               spoil((char *)workspace, bytes);
                                for (int64_t i = 0; i < ld.batch; i++) {
                                    touch(la, matrix(la, a, i), false);
                                    touch(lb, matrix(lb, b, i), false);

@@ -18,12 +18,10 @@
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
+char *dt_emulate_stacks;
 
 extern "C" char __start_dt_shared[] __attribute__((weak));
 extern "C" char __stop_dt_shared[] __attribute__((weak));
-/* of the module */
-extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
-extern "C" const char _end[] __attribute__((visibility("hidden")));
 
 #if defined(__x86_64__)
 /* swapcontext without its two system calls: what a call preserves goes to the stack, and the stack is changed */
@@ -42,8 +40,8 @@ asm(".text\n"
 namespace
 {
 
-enum { MAX_BLOCK = 1024, MAX_CLUSTER = 8, MAX_THREADS = 4096 };
-enum { SHARED_MAX = 227 * 1024, STACK = 128 * 1024, VALUE_BYTES = 16 };
+enum { MAX_BLOCK = 1024, MAX_CLUSTER = 8 };
+enum { SHARED_MAX = 227 * 1024, VALUE_BYTES = 16 };
 enum state { NEW, RUNNING, AT_BARRIER, AT_CLUSTER, IN_WARP, READY, DONE };
 
 #if defined(__x86_64__)
@@ -93,9 +91,9 @@ struct cuda_thread {
     unsigned votes;
 };
 
-coroutine all[MAX_THREADS], *idle[MAX_THREADS], *starting;
+coroutine all[DT_EMULATE_THREADS], *idle[DT_EMULATE_THREADS], *starting;
 int n_coroutines, n_idle;
-cuda_thread threads[MAX_THREADS];
+cuda_thread threads[DT_EMULATE_THREADS];
 context scheduler;
 const std::function<void()> *body;
 int n_threads, n_block; /* of all blocks of the cluster, of one */
@@ -104,7 +102,6 @@ unsigned first_block;                 /* of the cluster, along x */
 bool is_running, is_inside, is_asked; /* asked: for its bounds */
 unsigned asked_bounds;
 const char *asked_name;
-char *stacks;
 struct barrier {
     int n_done, n_waiting, any, any_result;
 } barriers[MAX_CLUSTER];
@@ -186,16 +183,16 @@ void wait_as(state s)
 
 coroutine *create()
 {
-    if (stacks == nullptr) {
-        void *p = mmap(nullptr, (size_t)MAX_THREADS * STACK, PROT_READ | PROT_WRITE,
+    if (dt_emulate_stacks == nullptr) {
+        void *p = mmap(nullptr, DT_EMULATE_THREADS * DT_EMULATE_STACK, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) {
             give_up("no addresses for stacks");
         }
-        stacks = (char *)p;
+        dt_emulate_stacks = (char *)p;
     }
     coroutine *c = &all[n_coroutines];
-    prepare(&c->at, stacks + (size_t)n_coroutines++ * STACK, STACK, run_threads);
+    prepare(&c->at, dt_emulate_stacks + (size_t)n_coroutines++ * DT_EMULATE_STACK, DT_EMULATE_STACK, run_threads);
     return c;
 }
 
@@ -385,13 +382,6 @@ uint64_t dt_emulate_block()
     return ((uint64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
 }
 
-bool dt_emulate_is_local(const void *p)
-{
-    const char *c = (const char *)p;
-    return (stacks != nullptr && c >= stacks && c < stacks + (size_t)MAX_THREADS * STACK) ||
-           (c >= __ehdr_start && c < _end);
-}
-
 const char *dt_emulate_where()
 {
     static char text[256];
@@ -476,7 +466,7 @@ static cudaError_t check_launch(const void *kernel, dim3 grid, dim3 block, unsig
     if (cluster > 0 && dt_emulate_arch() < 90) {
         return cudaErrorNotSupported;
     }
-    if (cluster > MAX_CLUSTER || (cluster > 0 && grid.x % cluster != 0) || n * cluster > MAX_THREADS) {
+    if (cluster > MAX_CLUSTER || (cluster > 0 && grid.x % cluster != 0) || n * cluster > DT_EMULATE_THREADS) {
         return cudaErrorInvalidClusterSize;
     }
     const auto allowed = allowed_shared.find(kernel);

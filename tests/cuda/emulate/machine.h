@@ -96,11 +96,21 @@ void dt_emulate_new_launch();
 
 /* ---- threads (block.cc) ------------------------------------------------------------------------------------------ */
 
-/* Is this a kernel's thread? Then its block among those of the launch, and whether p is memory it may use that is not
- * in the device's: its stack, shared memory, constants. */
+/* Is this a kernel's thread? Then its block among those of the launch. */
 bool dt_emulate_is_inside();
 uint64_t dt_emulate_block();
-bool dt_emulate_is_local(const void *p);
+enum : size_t { DT_EMULATE_THREADS = 4096, DT_EMULATE_STACK = 128 * 1024 }; /* of a launch's cluster; of each */
+extern char *dt_emulate_stacks;                                             /* NULL until one is wanted */
+extern "C" const char __ehdr_start[] __attribute__((visibility("hidden"))); /* of the module */
+extern "C" const char _end[] __attribute__((visibility("hidden")));
+/* May a kernel's thread use p, which is not in the device's memory: its stack, shared memory, constants? Asked for most
+ * loads and stores of a kernel, so it is here. */
+static inline bool dt_emulate_is_local(const void *p)
+{
+    const uintptr_t at = (uintptr_t)p, stacks = (uintptr_t)dt_emulate_stacks, module = (uintptr_t)__ehdr_start;
+    return (stacks != 0 && at - stacks < DT_EMULATE_THREADS * DT_EMULATE_STACK) ||
+           at - module < (uintptr_t)_end - module;
+}
 /* The kernel, block and thread that runs, in a static buffer; "" in none. */
 const char *dt_emulate_where();
 

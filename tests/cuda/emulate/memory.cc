@@ -129,11 +129,10 @@ void check_blocks(size_t at, size_t bytes, bool is_write)
     }
 }
 
-/* A load or store of the module's code. */
-void check(const void *p, size_t bytes, bool is_write)
+void check_not_local(const void *p, size_t bytes, bool is_write)
 {
     if (!is_in_range(p)) {
-        if (dt_emulate_is_inside() && !dt_emulate_is_local(p) && !is_pinned(p, bytes)) {
+        if (dt_emulate_is_inside() && !is_pinned(p, bytes)) {
             dt_emulate_die("%s host memory at %p", is_write ? "writes" : "reads", p);
         }
         return;
@@ -155,6 +154,14 @@ void check(const void *p, size_t bytes, bool is_write)
         memset(state + at, WRITTEN, bytes);
     }
     check_blocks(at, bytes, is_write);
+}
+
+/* A load or store of the module's code. */
+inline void check(const void *p, size_t bytes, bool is_write)
+{
+    if (!dt_emulate_is_local(p)) {
+        check_not_local(p, bytes, is_write);
+    }
 }
 
 } // namespace
