@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { LARGEST = 1000000000, OF_THEIRS = 200 /* rollout_fragment_length where a file does not say it */ };
 
@@ -35,6 +36,23 @@ static dt_status number(const dt_porting *p, const char *key, int64_t least, con
     return *leaf_p != NULL ? whole(p, *leaf_p, least, out_p) : DT_OK;
 }
 
+/* false where a key is not there. leaf_p: NULL then. */
+static dt_status yes_or_no(const dt_porting *p, const char *key, const dt_leaf **leaf_p, bool *out_p)
+{
+    const dt_leaf *l = *leaf_p = dt_leaf_find(p, key);
+    *out_p = false;
+    if (l == NULL) {
+        return DT_OK;
+    }
+    const char *text = l->node->kind == DT_YAML_VALUE ? l->node->text : "";
+    *out_p = strcasecmp(text, "true") == 0;
+    if (!*out_p && strcasecmp(text, "false") != 0) {
+        const char *shown = dt_leaf_text(p, l);
+        return dt_yaml_fail(p->d, l->node, "%s = %s: expected true or false", l->key, shown != NULL ? shown : "?");
+    }
+    return DT_OK;
+}
+
 static const char *keep(dt_porting *p, const char *fmt, int64_t a, int64_t b, int64_t c)
 {
     char text[256];
@@ -53,7 +71,8 @@ static dt_status set_number(dt_porting *p, const char *target, int64_t n, const 
 /* ---- the batch ------------------------------------------------------------------------------------------------- */
 
 typedef struct batch {
-    const dt_leaf *per, *all, *steps, *loader, *world;
+    const dt_leaf *automatic, *per, *all, *steps, *loader, *world;
+    bool is_auto;
     int64_t n_per, n_all, n_steps, n_loader, n_world;
 } batch;
 
@@ -61,6 +80,7 @@ static dt_status read_batch(const dt_porting *p, batch *b)
 {
     static const char *const worlds[] = {"distributed.world_size", "distributed.nproc_per_node",
                                          "distributed_sampler.num_replicas"};
+    DT_TRY(yes_or_no(p, "batch_size.auto", &b->automatic, &b->is_auto));
     DT_TRY(number(p, "batch_size.per_gpu", 1, &b->per, &b->n_per));
     DT_TRY(number(p, "batch_size.effective", 1, &b->all, &b->n_all));
     DT_TRY(number(p, "batch_size.accumulation_steps", 1, &b->steps, &b->n_steps));
@@ -92,10 +112,29 @@ static dt_status check_batch(dt_porting *p, const batch *b)
     return DT_OK;
 }
 
+/* Theirs began with a size and changed it while it trained, which no run could repeat: a size is no bound. */
+static dt_status set_automatic(dt_porting *p, const batch *b)
+{
+    const dt_leaf *const sizes[] = {b->per, b->all, b->loader};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        if (sizes[i] != NULL) {
+            DT_TRY(dt_porting_remark(p, DT_REMARK_WRONG, sizes[i], "batch_size.auto chooses the batch"));
+        }
+    }
+    return dt_porting_set(p, "data.batch", "auto", b->automatic,
+                          "chosen once, when a run begins, by the memory that is there; data.batch_max bounds it");
+}
+
 static dt_status set_batch(dt_porting *p)
 {
     batch b = {0};
     DT_TRY(read_batch(p, &b));
+    if (b.is_auto) {
+        return set_automatic(p, &b);
+    }
+    if (b.automatic != NULL) {
+        DT_TRY(dt_porting_remark(p, DT_REMARK_SAME, b.automatic, "data.batch is a number"));
+    }
     if (b.all != NULL && b.n_all % b.n_steps != 0) {
         return dt_yaml_fail(p->d, b.all->node,
                             "batch_size.effective = %" PRId64

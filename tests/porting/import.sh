@@ -143,6 +143,14 @@ said drift "x?y = 1 } ; seed = 3; # ?[31m"
 grep -q "^seed" "$work/drift.cfg" && fail "a value became another setting"
 "$dtrain" --config "$work/drift.cfg" --dry-run >/dev/null 2>"$work/err" || fail "drift is refused: $(cat "$work/err")"
 
+printf 'batch_size: { auto: true, per_gpu: 8, accumulation_steps: 2 }\n' >"$work/fits.yaml"
+"$dtrain" config import "$work/fits.yaml" --out "$work/fits.cfg" 2>"$work/err" || fail "fits: $(cat "$work/err")"
+expect fits phase1_world_model data.batch auto
+expect fits phase1_world_model training.accumulation 2
+said fits "batch_size.per_gpu = 8 (line 1): batch_size.auto chooses the batch"
+"$dtrain" --config "$work/fits.cfg" --dry-run >"$work/out" 2>"$work/err" || fail "fits is refused: $(cat "$work/err")"
+grep -q 'data.batch = auto takes [0-9]* samples' "$work/out" || fail "fits: nothing is chosen"
+
 # --- files that are wrong ---
 refuse() { # yaml text [code]
     printf '%b' "$1" >"$work/bad.yaml"
@@ -171,6 +179,7 @@ refuse 'optimizer: { type: rmsprop }\n' ':1:20: optimizer.type = rmsprop: expect
 refuse 'optimizer: { betas: [0.9] }\n' ':1:21: optimizer.betas: expected 2 values, found 1'
 refuse 'memory: { freeze_parameters: [gnnn] }\n' ':1:30: memory.freeze_parameters = [gnnn]: expected names of models'
 refuse 'batch_size: { effective: 65, accumulation_steps: 2 }\n' ':1:26: batch_size.effective = 65 is no multiple'
+refuse 'batch_size: { auto: 8 }\n' ':1:21: batch_size.auto = 8: expected true or false'
 refuse 'batch_size: { per_gpu: 99999999999999999999 }\n' ':1:24: batch_size.per_gpu = 99999999999999999999: expected a whole'
 refuse 'training:\n  num_epochs: 5\n  num_epochs: 6\n' ':3:3: num_epochs stands twice in one mapping, first in line 2'
 refuse 'a: 1\n---\nb: 2\n' ':2:1: a second document'
