@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory beside what was planned: resident memory and arenas as they went, the plan as a dashed line, and both as a
- * table.
+ * table; and what the watch of memory saw, with the levels above which it warns and gives memory back.
  */
 #include <config.h>
 
@@ -16,17 +16,29 @@
 
 static const struct {
     const char *text, *name, *planned;
-} kinds[] = {{"resident", "mem/rss", "mem/planned"},
-             {"resident, at most so far", "mem/peak", NULL},
-             {"arenas", "mem/arenas", "mem/arenas_planned"},
-             {"processes of environments", "mem/workers", "mem/workers_planned"},
-             {"allocated on the device", "gpu/mem_allocated", "gpu/mem_planned"},
-             {"held of the device by this process", "gpu/mem_reserved", NULL},
-             {"in use on the device, by all", "gpu/mem_used", NULL}};
+    bool has_levels;
+} kinds[] = {{"resident", "mem/rss", "mem/planned", false},
+             {"resident, at most so far", "mem/peak", NULL, false},
+             {"in use, as it is watched", "mem/watched", NULL, true},
+             {"arenas", "mem/arenas", "mem/arenas_planned", false},
+             {"processes of environments", "mem/workers", "mem/workers_planned", false},
+             {"allocated on the device", "gpu/mem_allocated", "gpu/mem_planned", false},
+             {"held of the device by this process", "gpu/mem_reserved", NULL, false},
+             {"in use on the device, by all", "gpu/mem_used", NULL, false}};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static const struct {
+    const char *name, *label;
+} levels[] = {{"mem/warn_level", "warns above"}, {"mem/shed_level", "gives back above"}};
+enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };
 
 bool dt_page_is_memory(const char *name)
 {
+    for (int i = 0; i < N_LEVELS; i++) {
+        if (strcmp(name, levels[i].name) == 0) {
+            return true;
+        }
+    }
     for (int k = 0; k < N_KINDS; k++) {
         const char *planned = kinds[k].planned;
         if (strcmp(name, kinds[k].name) == 0 || (planned != NULL && strcmp(name, planned) == 0)) {
@@ -36,8 +48,8 @@ bool dt_page_is_memory(const char *name)
     return false;
 }
 
-/* A curve of megabytes. */
-static void add_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name, bool is_plan,
+/* A curve of megabytes. label: of a line to compare with; NULL: what was recorded of the run. */
+static void add_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name, const char *label,
                       uint32_t *n)
 {
     const dt_series *s = dt_page_series(p, phase, run, name);
@@ -46,8 +58,8 @@ static void add_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run
     }
     dt_curve *c = &p->curve[(*n)++];
     dt_page_curve(p, phase, run, s, c);
-    c->is_reference = is_plan;
-    c->label = is_plan ? "planned" : NULL;
+    c->is_reference = label != NULL;
+    c->label = label;
     c->last /= 1e6;
     for (uint32_t i = 0; i < c->n; i++) {
         c->y[i] /= 1e6;
@@ -58,11 +70,16 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase, int k
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        add_curve(p, phase, i, kinds[k].name, false, &n);
+        add_curve(p, phase, i, kinds[k].name, NULL, &n);
     }
     if (n > 0 && kinds[k].planned != NULL) {
         for (uint32_t i = 0; i < p->n_runs; i++) {
-            add_curve(p, phase, i, kinds[k].planned, true, &n);
+            add_curve(p, phase, i, kinds[k].planned, "planned", &n);
+        }
+    }
+    for (int l = 0; l < N_LEVELS && n > 0 && kinds[k].has_levels; l++) {
+        for (uint32_t i = 0; i < p->n_runs; i++) {
+            add_curve(p, phase, i, levels[l].name, levels[l].label, &n);
         }
     }
     const dt_chart chart = {.prefix = "",

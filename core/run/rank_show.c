@@ -33,6 +33,21 @@ static double part_done(const dt_rank *k, const dt_progress *p)
     return part;
 }
 
+/* What the watch saw last, and the two levels above which it acts. */
+static void show_watch(const dt_memory_watch *w, dt_metrics *m)
+{
+    if (w->limit == 0) {
+        return;
+    }
+    dt_metrics_scalar(m, "mem/watched", (double)w->used);
+    if (w->o.warn_fraction > 0) {
+        dt_metrics_scalar(m, "mem/warn_level", w->o.warn_fraction * (double)w->limit);
+    }
+    if (w->o.shed_fraction > 0) {
+        dt_metrics_scalar(m, "mem/shed_level", w->o.shed_fraction * (double)w->limit);
+    }
+}
+
 void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
 {
     dt_run_state *r = k->r;
@@ -78,6 +93,7 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     dt_metrics_scalar(r->metrics, "mem/rss", (double)v.rss_bytes);
     dt_metrics_scalar(r->metrics, "mem/peak", (double)(k->has_peak ? dt_rss_peak_bytes() : v.rss_bytes));
     dt_metrics_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
+    show_watch(&k->watch, r->metrics);
     if (k->stage->env.in_process) {
         dt_metrics_scalar(r->metrics, "mem/workers", (double)k->watch.workers);
         dt_metrics_scalar(r->metrics, "mem/workers_planned", (double)k->forecast.processes);

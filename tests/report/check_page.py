@@ -54,9 +54,10 @@ def flat(node, path=""):
         yield path[:-1], node
 
 
-# a chart of memory, in MB: what was used and, dashed, what was planned
+# a chart of memory, in MB: what was used and, dashed, what was planned, or the levels of the watch
 MEMORY = {"resident": ("mem/rss", "mem/planned"), "arenas": ("mem/arenas", "mem/arenas_planned"),
           "resident, at most so far": ("mem/peak", None),
+          "in use, as it is watched": ("mem/watched", "mem/warn_level", "mem/shed_level"),
           "processes of environments": ("mem/workers", "mem/workers_planned"),
           "allocated on the device": ("gpu/mem_allocated", "gpu/mem_planned"),
           "held of the device by this process": ("gpu/mem_reserved", None),
@@ -137,10 +138,11 @@ def check_curves(root, every, others):
                 assert any(near(y[0], v) for run in others for v in run.get(name, [])), f"{name}: no baseline has {y[0]}"
                 continue
             if name in MEMORY:
-                key = MEMORY[name]["ref" in group.get("class")]
-                assert any(all(near(values.get(int(step), math.nan) / 1e6, v) for step, v in zip(x, y)) for run in runs
-                           for what, values in run.items() if what[1] == key), f"{name}: these numbers are in no run"
-                drawn.update(what for run in runs for what in run if what[1] == key)
+                keys = MEMORY[name][1:] if "ref" in group.get("class") else MEMORY[name][:1]
+                fits = [what for run in runs for what, values in run.items() if what[1] in keys and
+                        all(near(values.get(int(step), math.nan) / 1e6, v) for step, v in zip(x, y))]
+                assert fits, f"{name}: these numbers are in no run"
+                drawn.update(what for run in runs for what in run if what[1] in {key for _, key in fits})
                 continue
             names = [name] if "ref" not in group.get("class") else ["limits/" + name.split("/", 1)[1]]
             fits = [key for run in runs for key, values in run.items() if key[1] in names and

@@ -44,8 +44,13 @@ grep -q 'best of the 6 most probable' "$work/a/report.html" || fail "no distance
     fail "the run: $(cat "$work/err")"
 [ ! -e "$work/quiet/report.html" ] || fail "report.enabled=false"
 "$dtrain" --plugin phase2_ppo --set env.id=cartpole --set phase2_ppo.iterations=40 -q --threads 1 \
-    --run-dir "$work/b" 2>"$work/err" || fail "the run: $(cat "$work/err")"
+    --set memory.target_gb=8 --set memory.warn_fraction=0.5 --run-dir "$work/b" 2>"$work/err" ||
+    fail "the run: $(cat "$work/err")"
 check "$work/b/report.html" "$work/b"
+grep -q '"mem/watched":[1-9][0-9]*,"mem/warn_level":4000000000,"mem/shed_level":7000000000,' "$work/b/metrics.jsonl" ||
+    fail "what is watched of the memory is not recorded"
+{ grep -q '>warns above</text>' "$work/b/report.html" && grep -q '>gives back above</text>' "$work/b/report.html"; } ||
+    fail "the levels of the watch are not drawn"
 grep -q '<td>done</td>\|<dd class="word">done</dd>' "$work/b/report.html" || fail "a run that is done is told as such"
 
 # --- several side by side, in any place, its path said ---
