@@ -66,14 +66,29 @@ void dt_lock_release(int fd)
     }
 }
 
-bool dt_lock_is_held(const char *path)
+/* The file, open, where somebody holds it; else -1. */
+static int open_held(const char *path)
 {
     struct flock lock = whole_file();
     const int fd = dt_beneath_open_plain(path);
-    if (fd < 0) {
-        return false;
+    if (fd >= 0 && (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)) {
+        close(fd);
+        return -1;
     }
-    const bool is_held = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-    close(fd);
-    return is_held;
+    return fd;
+}
+
+dt_status dt_lock_check(const char *path)
+{
+    const int fd = open_held(path);
+    const dt_status st = fd >= 0 ? fail_held(fd, path) : DT_OK;
+    dt_lock_release(fd);
+    return st;
+}
+
+bool dt_lock_is_held(const char *path)
+{
+    const int fd = open_held(path);
+    dt_lock_release(fd);
+    return fd >= 0;
 }

@@ -40,15 +40,20 @@ static void test_one_holder(void **state)
     int fd = -1, second = -1;
     char who[64];
     assert_false(dt_lock_is_held(path)); /* no such file */
+    assert_int_equal(dt_lock_check(path), DT_OK);
     assert_int_equal(dt_lock_acquire(path, &fd), DT_OK);
     assert_true(dt_lock_is_held(path));
     assert_int_equal(dt_lock_acquire(path, &second), DT_AGAIN);
     assert_int_equal(second, -1);
     snprintf(who, sizeof(who), "is held by process %ld on ", (long)getpid());
     assert_non_null(strstr(dt_error_text(), who));
+    dt_error_clear();
+    assert_int_equal(dt_lock_check(path), DT_AGAIN);
+    assert_non_null(strstr(dt_error_text(), who));
     assert_true(dt_lock_is_held(path)); /* having asked gave nothing up */
     dt_lock_release(fd);
     assert_false(dt_lock_is_held(path));
+    assert_int_equal(dt_lock_check(path), DT_OK);
     assert_int_equal(dt_lock_acquire(path, &fd), DT_OK);
     dt_lock_release(fd);
     dt_lock_release(-1);
