@@ -121,13 +121,16 @@ static dt_status check_names(const char *folder)
     return st;
 }
 
-static dt_status check_ours(const char *folder)
+static dt_status check_ours(const dt_aside *a)
 {
+    const char *folder = dt_str_text(&a->folder);
+    const dt_fs_kind lock = dt_fs_look(dt_str_text(&a->lock_path));
     switch (dt_fs_look(folder)) {
     case DT_FS_NOTHING:
         return DT_OK;
     case DT_FS_FOLDER:
-        return check_names(folder);
+        return lock == DT_FS_NOTHING || lock == DT_FS_FILE ? check_names(folder)
+                                                           : fail_foreign(folder, LOCK_NAME " is no plain file");
     case DT_FS_LINK:
         return fail_foreign(folder, "it is a link");
     default:
@@ -138,7 +141,7 @@ static dt_status check_ours(const char *folder)
 static dt_status check_all(const dt_aside *a)
 {
     DT_TRY(check_free(dt_str_text(&a->out)));
-    const dt_status st = check_ours(dt_str_text(&a->folder));
+    const dt_status st = check_ours(a);
     return st == DT_ENOTFOUND ? DT_OK : st;
 }
 
@@ -155,10 +158,11 @@ dt_status dt_aside_check(const char *out, dt_aside_kind kind)
     if (st == DT_OK) {
         st = check_all(&a);
     }
-    if (st == DT_OK && dt_lock_is_held(dt_str_text(&a.lock_path))) {
-        st = dt_lock_acquire(dt_str_text(&a.lock_path), &a.lock); /* for the words of who holds it */
-        st = st == DT_AGAIN ? fail_held(&a) : st;
-        dt_lock_release(a.lock);
+    if (st == DT_OK) {
+        st = dt_lock_check(dt_str_text(&a.lock_path));
+    }
+    if (st == DT_AGAIN) {
+        st = fail_held(&a);
     }
     free_names(&a);
     return st;
@@ -204,7 +208,7 @@ static dt_status try_lock(dt_aside *a, dt_aside_kind kind)
 {
     const char *folder = dt_str_text(&a->folder);
     DT_TRY(kind == DT_ASIDE_FOLDER ? dt_fs_mkdirs(folder) : dt_fs_mkdir(folder));
-    dt_status st = check_ours(folder); /* somebody may have been quicker */
+    dt_status st = check_ours(a); /* somebody may have been quicker */
     if (st == DT_OK) {
         st = lock_folder(a);
     }
