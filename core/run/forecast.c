@@ -238,8 +238,8 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
     const uint64_t per_pass = dt_trainer_steps_per_epoch(t), samples = dt_trainer_samples(t);
     const uint64_t used = per_pass * dt_trainer_batch(t), left = used < samples ? samples - used : 0;
     const dt_sampling kind = dt_trainer_sampling(t);
-    dt_str_addf(out, "phase %s: %llu steps (%llu a pass over the data)", s->d.phase->desc.id,
-                (unsigned long long)dt_trainer_steps(t), (unsigned long long)per_pass);
+    dt_str_addf(out, "phase %s: %llu steps (%llu %s)", s->d.phase->desc.id, (unsigned long long)dt_trainer_steps(t),
+                (unsigned long long)per_pass, s->stream != NULL ? "a window of the stream" : "a pass over the data");
     if (f->iterations > 0) {
         dt_str_addf(out, " in %lld rounds of collecting and learning", (long long)f->iterations);
     }

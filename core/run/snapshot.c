@@ -243,7 +243,7 @@ static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_s
     write_stores(s, &o);
     if (s->stream != NULL) {
         dt_json_arr(&o, KEY_STREAM);
-        dt_stream_write(s->stream, &o);
+        dt_stream_write(s->stream, dt_trainer_steps_per_epoch(s->trainer), &o);
         dt_json_end(&o, ']');
     }
     dt_json_arr(&o, KEY_LOADED);

@@ -525,11 +525,12 @@ void dt_stream_destroy(dt_stream *m)
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
-/* "window number sample" of what comes next, then "number base count mark" of each store that is known. */
-void dt_stream_write(const dt_stream *m, dt_json_out *o)
+/* "window steps number sample": an epoch, and what comes next; then "number base count mark" of each store known. */
+void dt_stream_write(const dt_stream *m, uint64_t steps_per_epoch, dt_json_out *o)
 {
     char line[LINE_BYTES];
-    snprintf(line, sizeof(line), "%" PRIu64 " %" PRIu64 " %" PRIu64, m->window, m->next_number, m->next_sample);
+    snprintf(line, sizeof(line), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, m->window, steps_per_epoch,
+             m->next_number, m->next_sample);
     dt_json_str(o, NULL, line);
     for (uint32_t i = 0; i < m->n; i++) {
         const part *p = &m->part[i];
@@ -609,7 +610,7 @@ static dt_status reopen_all(dt_stream *m, const char *lines, uint64_t from)
 
 dt_status dt_stream_load(dt_stream *m, const char *lines, uint64_t step, uint64_t steps_per_epoch)
 {
-    uint64_t window = 0, number = 0, sample = 0;
+    uint64_t window = 0, steps = 0, number = 0, sample = 0;
     const uint64_t from = step / steps_per_epoch * m->window;
     if (*lines == '\0' && step == 0) {
         return DT_OK;
@@ -618,12 +619,18 @@ dt_status dt_stream_load(dt_stream *m, const char *lines, uint64_t step, uint64_
         return DT_FAIL(DT_ECONFIG, "the checkpoint was not trained on a stream: data.stream can be set where a phase "
                                    "begins, not within it");
     }
-    if (sscanf(lines, "%" SCNu64 " %" SCNu64 " %" SCNu64, &window, &number, &sample) != 3) {
+    if (sscanf(lines, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &window, &steps, &number, &sample) != 4) {
         return fail_numbers();
     }
     if (window != m->window) {
         return DT_FAIL(DT_ECONFIG, "data.window is %" PRIu64 ", and the run began with %" PRIu64 "; go on with that",
                        m->window, window);
+    }
+    if (steps != steps_per_epoch) {
+        return DT_FAIL(DT_ECONFIG,
+                       "an epoch of the stream has %" PRIu64 " steps, and it had %" PRIu64
+                       " when the run began; go on with the same data.batch and training.accumulation",
+                       steps_per_epoch, steps);
     }
     lines += strcspn(lines, "\n") + 1;
     m->next_number = number;

@@ -28,8 +28,8 @@ void dt_stream_destroy(dt_stream *m); /* NULL is fine */
 
 /* What a checkpoint keeps: a list of texts, into an array that is open; and that list, a line each, back again, for a
  * run that goes on at this step of so many in an epoch. Errors: DT_EDATA (a store is gone, or another one), DT_ECONFIG
- * (another data.window). */
-void dt_stream_write(const dt_stream *m, dt_json_out *o);
+ * (another data.window, or an epoch of other steps). */
+void dt_stream_write(const dt_stream *m, uint64_t steps_per_epoch, dt_json_out *o);
 dt_status dt_stream_load(dt_stream *m, const char *lines, uint64_t step, uint64_t steps_per_epoch) DT_NODISCARD;
 
 #endif

@@ -24,7 +24,7 @@ state_hash() {
 small="--plugin phase1_world_model -q --set data.store=$work/judged --set data.window=48 --set data.batch=16
     --set training.epochs=100 --set training.eval_interval=4 --set risk_gnn.hidden=8 --set risk_gnn.heads=1
     --set risk_gnn.layers=1 --set world_lstm.hidden=8 --set world_lstm.layers=1 --set world_lstm.head=8
-    --set report.enabled=false --set metrics.tensorboard=false --set training.retries=0"
+    --set report.enabled=false --set metrics.tensorboard=false"
 
 train() { # run folder options...
     to=$work/$1 from=$work/$2
@@ -172,6 +172,8 @@ code $? 4 "$(basename "$last") is gone, and the run has trained on it"
 mv "$work/kept" "$last"
 resume cut4 --set data.window=64
 code $? 2 "data.window is 64, and the run began with 48"
+resume cut4 --set data.batch=24
+code $? 2 "an epoch of the stream has 2 steps, and it had 3"
 
 # hostile, unlike the others, too large
 mkdir "$work/bad"

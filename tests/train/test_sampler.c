@@ -203,12 +203,53 @@ static void test_many_at_once(void **state)
     }
 }
 
+/* ---- a stream ---------------------------------------------------------------------------------------------------- */
+
+static dt_status no_turn(void *self, uint64_t window)
+{
+    (void)self;
+    (void)window;
+    return DT_OK;
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    enum { WINDOW = 60 };
+    const dt_data_ops none = {.struct_size = sizeof(none)};
+    const dt_samples source = {.ops = &none, .count = WINDOW, .turn = no_turn};
+    const dt_sampling kinds[] = {DT_SAMPLING_SHUFFLED, DT_SAMPLING_SEQUENTIAL};
+    dt_sampler s;
+    for (size_t k = 0; k < 2; k++) {
+        assert_int_equal(dt_sampler_init(&s, &source, 20, kinds[k], true), DT_OK);
+        assert_int_equal(dt_sampler_steps(&s), 3);
+        for (uint64_t window = 0; window < 4; window++) {
+            uint64_t many[WINDOW], is_moved = 0;
+            uint8_t seen[WINDOW] = {0};
+            dt_sampler_epoch e;
+            dt_sampler_begin(&e, &s, 5, 0, window);
+            dt_sampler_run(&e, 0, WINDOW, many);
+            for (uint64_t p = 0; p < WINDOW; p++) {
+                assert_int_equal(many[p], dt_sampler_at(&e, p));
+                assert_in_range(many[p], window * WINDOW, window * WINDOW + WINDOW - 1);
+                assert_int_equal(seen[many[p] % WINDOW]++, 0);
+                is_moved += many[p] != window * WINDOW + p;
+            }
+            assert_int_equal(is_moved > 0, kinds[k] == DT_SAMPLING_SHUFFLED);
+        }
+        dt_sampler_fini(&s);
+    }
+    assert_int_equal(dt_sampler_init(&s, &source, 20, DT_SAMPLING_WEIGHTED, true), DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), "data.stream has no end"));
+    dt_sampler_fini(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_once),  cmocka_unit_test(test_orders_differ), cmocka_unit_test(test_keys),
         cmocka_unit_test(test_sequential), cmocka_unit_test(test_batches),       cmocka_unit_test(test_weighted),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_many_at_once),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_many_at_once),  cmocka_unit_test(test_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,11 +166,42 @@ static void test_cut_and_read(void **state)
     assert_non_null(strstr(dt_error_text(), "data field first needs 64 bytes"));
 }
 
+static uint64_t part_of_ten(const void *self, uint64_t index)
+{
+    (void)self;
+    return index / 10;
+}
+
+/* However much room there is, what is read by different parts of a stream is not read together. */
+static void test_parts(void **state)
+{
+    (void)state;
+    source c = two_fields();
+    dt_samples s;
+    const uint64_t index[] = {3, 7, 9, 10, 11, 40};
+    const uint32_t takes[] = {3, 2, 1};
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
+    c.count = 50;
+    assert_int_equal(dt_samples_open(&s, &ops, &c, 1000), DT_OK);
+    s.part = part_of_ten;
+    for (uint32_t at = 0, i = 0; at < 6; at += takes[i++]) {
+        uint32_t take = 0;
+        assert_int_equal(dt_samples_cut(&s, index + at, 6 - at, &take, size), DT_OK);
+        assert_int_equal(take, takes[i]);
+        assert_int_equal(size[s.n_symbols], takes[i]);
+    }
+    s.part = NULL;
+    uint32_t take = 0;
+    assert_int_equal(dt_samples_cut(&s, index, 6, &take, size), DT_OK);
+    assert_int_equal(take, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_cut_and_read),
+        cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
