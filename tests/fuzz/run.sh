@@ -34,6 +34,7 @@ options_of() {
         blocks) echo "-max_len=1024" ;;
         npy) echo "-max_len=256 -dict=$here/dict/npy.dict" ;;
         policy) echo "-max_len=2600 -dict=$here/dict/policy.dict" ;;
+        rollouts) echo "-max_len=4400 -dict=$here/dict/json.dict" ;;
         routes) echo "-max_len=800 -dict=$here/dict/xml.dict" ;;
         safetensors) echo "-max_len=400 -dict=$here/dict/json.dict" ;;
         yaml) echo "-max_len=600 -dict=$here/dict/yaml.dict" ;;
