@@ -32,6 +32,19 @@ static rounds *rounds_of(dt_rounds *r)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
+/* Bounds of what is not normalised. */
+static dt_status check_idle(const rounds *r)
+{
+    const dt_stage *s = dt_stage_of(r->h);
+    const dt_rounds_config *c = &r->config;
+    DT_TRY(c->normalise_obs ? DT_OK
+                            : dt_told_check_idle(s, s->d.phase, "clip_obs",
+                                                 "it bounds normalised observations, and normalise_obs is false"));
+    return c->normalise_reward ? DT_OK
+                               : dt_told_check_idle(s, s->d.phase, "clip_reward",
+                                                    "it bounds normalised rewards, and normalise_reward is false");
+}
+
 static dt_status check(const rounds *r)
 {
     const dt_rounds_config *c = &r->config;
@@ -49,7 +62,7 @@ static dt_status check(const rounds *r)
             "lower the first or raise the second",
             r->d.phase, (long long)c->fragment, r->d.phase, (long long)c->train_batch);
     }
-    return DT_OK;
+    return check_idle(r);
 }
 
 static uint8_t normalise_of(const rounds *r)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options of a data component that somebody set and that would say nothing: those that the phase sets itself, and how
- * samples are weighed where they are not drawn by weight. See stage.h.
+ * Options that somebody set and that would say nothing: of a data component those that the phase sets itself or that a
+ * switch leaves nothing to say, and how samples are weighed where they are not drawn by weight; of a phase what others
+ * of its options leave out. See stage.h.
  */
 #include <config.h>
 
@@ -61,8 +62,58 @@ static void explain(const dt_stage *s, const dt_setting *over, char *out, size_t
     }
 }
 
+/* Options that say something where a switch is on. */
+static const struct {
+    const char *is_on, *why, *option[8];
+} switched[] = {{"pairs",
+                 "only pairs say where danger is, and pairs is false; set it, or leave this out",
+                 {"action_s", "brake_mps2", "hazard_ttc_s", "hazard_mps2", "hazard_collisions", "hazard_steps"}}};
+enum { SWITCHES = sizeof(switched) / sizeof(switched[0]) };
+
+/* The value that holds: what the phase sets, or what is configured. */
+static bool is_true(const dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, const char *name)
+{
+    const char *value = NULL;
+    dt_origin origin;
+    char path[160];
+    snprintf(path, sizeof(path), "%s.%s", c->desc.id, name);
+    if (dt_config_get(s->d.config, s->d.index, path, &value, &origin) != DT_OK) {
+        dt_error_clear();
+    }
+    for (uint32_t i = 0; i < n_over; i++) {
+        value = strcmp(over[i].key, name) == 0 ? over[i].value : value;
+    }
+    return value != NULL && strcmp(value, "true") == 0;
+}
+
+dt_status dt_told_check_idle(const dt_stage *s, const dt_loaded *c, const char *option, const char *why)
+{
+    const dt_option *o = option_of(c, option);
+    const char *value = NULL;
+    dt_origin origin;
+    char path[160];
+    snprintf(path, sizeof(path), "%s.%s", c->desc.id, option);
+    if (o == NULL || dt_config_get(s->d.config, s->d.index, path, &value, &origin) != DT_OK) {
+        dt_error_clear();
+        return DT_OK;
+    }
+    return is_told(o, value, &origin) && !is_equal(value, o->dfl) ? refuse(path, value, &origin, why) : DT_OK;
+}
+
+static dt_status check_switched(const dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over)
+{
+    for (size_t i = 0; i < SWITCHES; i++) {
+        const bool is_idle = option_of(c, switched[i].is_on) != NULL && !is_true(s, c, over, n_over, switched[i].is_on);
+        for (size_t k = 0; is_idle && switched[i].option[k] != NULL; k++) {
+            DT_TRY(dt_told_check_idle(s, c, switched[i].option[k], switched[i].why));
+        }
+    }
+    return DT_OK;
+}
+
 dt_status dt_told_check(const dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over)
 {
+    DT_TRY(check_switched(s, c, over, n_over));
     for (uint32_t i = 0; i < n_over; i++) {
         const dt_option *o = option_of(c, over[i].key);
         const char *value = NULL;
@@ -87,11 +138,11 @@ dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt
                                             [DT_SAMPLING_SEQUENTIAL] = "sequential",
                                             [DT_SAMPLING_WEIGHTED] = "weighted"};
     if (data->source.is_live && (d->sampling != DT_SAMPLING_SHUFFLED || !d->drop_last)) {
-        dt_log(
-            DT_LOG_WARN,
-            "data.sampling = \"%s\" and data.drop_last = %s say nothing in %s: what it collects is drawn in shuffled "
-            "rounds of whole batches",
-            samplings[d->sampling], d->drop_last ? "true" : "false", s->d.phase->desc.id);
+        dt_log(DT_LOG_WARN,
+               "data.sampling = \"%s\" and data.drop_last = %s say nothing in %s: what it learns from is drawn in "
+               "shuffled "
+               "rounds of whole batches",
+               samplings[d->sampling], d->drop_last ? "true" : "false", s->d.phase->desc.id);
     }
     const dt_option *balance = data->comp != NULL ? option_of(data->comp, "balance") : NULL;
     const char *value = NULL;

@@ -31,7 +31,10 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <time.h>
+
+#define UPDATES "1500" /* by default */
 
 typedef struct config {
     int64_t batch, batch_number, data_passes, updates, episodes, target_interval, epsilon_updates;
@@ -64,7 +67,7 @@ static const char *const baselines[] = {"counterfactual", "value", "none", NULL}
 #define OPTION(member, type, dfl, unit, min, max, help) DT_OPTION(config, member, type, dfl, unit, min, max, NULL, help)
 /* clang-format off */
 static const dt_option options[] = {
-    OPTION(updates, DT_OPT_I64, "1500", "1", 1, 1e9, "rounds of collecting and learning"),
+    OPTION(updates, DT_OPT_I64, UPDATES, "1", 1, 1e9, "rounds of collecting and learning"),
     OPTION(episodes, DT_OPT_I64, "0", "1", 0, 1e12,
         "as many rounds as have this many episodes, instead of `updates`; 0: updates counts. For environments whose "
         "episodes have a known length"),
@@ -114,6 +117,10 @@ static dt_status plan_rounds(state *s, uint32_t *steps_p)
                          "phase_coma.episodes = %lld: how many rounds these are is not known, because episodes of %s "
                          "have no longest length; set phase_coma.updates instead",
                          (long long)c->episodes, s->wiring->env_id);
+    }
+    if (c->episodes > 0 && c->updates != strtoll(UPDATES, NULL, 10)) {
+        dt_logf(s->h, 1, "phase_coma.updates = %lld has no effect: episodes = %lld says how many rounds there are",
+                (long long)c->updates, (long long)c->episodes);
     }
     if (steps > UINT32_MAX) {
         return DT_FAIL_H(s->h, DT_ECONFIG, "phase_coma.batch %lld times batch_number %lld are too many for a round",

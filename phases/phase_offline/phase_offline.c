@@ -37,6 +37,7 @@
  * Rewards and costs are learnt divided by their root mean square, times 10 (1 - gamma), so that values are of the order
  * of 10 whatever their units. Models see rows of agents alone (with clone: all observations).
  */
+#include "idle.h"
 #include "offline.h"
 
 #include <math.h>
@@ -473,6 +474,12 @@ static const dt_option options[] = {
     DT_OPTION_END};
 /* clang-format on */
 
+static dt_status check_options(const dt_host *h, const void *cfg)
+{
+    DT_TRY_H(check(h, cfg));
+    return offline_check_idle(h, options, cfg);
+}
+
 DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "models.critic=critic_mlp",
                    "env.id=env_traffic", "data.batch=256", "data.shards=4", "training.learning_rate=3e-4",
                    "training.weight_decay=0", "training.optimizer=adam", "training.eps=1e-8",
@@ -484,6 +491,6 @@ DT_PHASE_DEFINE(component, ID, "a policy learned from stored rollouts, its costs
                 options,
                 DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
                        .destroy = destroy, .save = save, .load = load),
-                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check, .extension = extension);
+                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check_options, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "phase_offline", "1.0", "dtrain", "Apache-2.0");

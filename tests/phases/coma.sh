@@ -76,6 +76,8 @@ cases=$((cases + 1))
 train counted $short --set phase_coma.episodes=100
 cases=$((cases + 1))
 "$dtrain" ckpt list "$work/counted" | grep -q "epoch 5 " || fail "100 episodes are not 5 updates"
+grep -q "phase_coma.updates = 4 has no effect: episodes = 100 says" "$work/counted/train.log" ||
+    fail "updates beside episodes, and not a word"
 
 # what is exported is the policy, which needs to know nothing of the others
 "$dtrain" export --checkpoint "$work/whole" --out "$work/policy" >/dev/null 2>"$work/err" || fail "export left with $?"

@@ -253,6 +253,13 @@ refused 2 "phase_offline.rollouts is not set" --set phase_offline.rollouts=
 refused 2 "bounds nothing with algorithm = .clone." --set phase_offline.algorithm=clone \
     --set phase_offline.limits=price:1
 
+# what would say nothing
+refused 2 "phase_offline.tau = 0.2 has no effect with algorithm = .clone." --set phase_offline.algorithm=clone \
+    --set phase_offline.clone_rounds=10 --set phase_offline.tau=0.2
+refused 2 "phase_offline.kp = 3 has no effect without limits" --set phase_offline.kp=3
+refused 2 "phase_offline.clip_obs = 3 has no effect without normalise_obs" --set phase_offline.clip_obs=3 \
+    --set phase_offline.normalise_obs=false
+
 # ---- what is known exactly ---------------------------------------------------------------------------------------------
 
 # near WHAT VALUE FROM TO
@@ -271,13 +278,14 @@ mean() { # NAME, of the evaluation
 # the bandit of env_constrained, by what even draws of its arms tell: 1 without a limit, 0.84 at a cost of 0.6
 collect arms env_constrained
 base="--plugin phase_offline $learn --threads 1 --set env.id=env_constrained --set phase_offline.rollouts=$rollouts
-      --set phase_offline.margin=0 --set controller_mlp.layers=0 --set critic_mlp.hidden=16 --set critic_mlp.layers=1
-      --set phase_offline.critics=1 --set training.learning_rate=1e-2 --set phase_offline.tau=0.1
-      --set data.batch=250 --set data.shards=1 --set phase_offline.beta=0.1 --set phase_offline.updates=20"
+      --set controller_mlp.layers=0 --set critic_mlp.hidden=16 --set critic_mlp.layers=1
+      --set training.learning_rate=1e-2 --set data.batch=250 --set data.shards=1 --set phase_offline.updates=20"
+plain=$base
+base="$base --set phase_offline.critics=1 --set phase_offline.tau=0.1 --set phase_offline.beta=0.1"
 train free
 play free
 near "without a limit: value" "$(mean return)" 0.97 1
-train held --set phase_offline.limits=price:0.6
+train held --set phase_offline.limits=price:0.6 --set phase_offline.margin=0
 play held
 near "under a limit: value" "$(mean return)" 0.825 0.845
 near "under a limit: cost" "$(mean price)" 0.58 0.61
@@ -285,13 +293,14 @@ near "under a limit: cost" "$(mean price)" 0.58 0.61
 # held is an estimate over states of the data
 collect queue env_constrained --set env_constrained.problem=queue
 train queued --set env_constrained.problem=queue --set phase_offline.rollouts="$rollouts" \
-    --set phase_offline.limits=waiting:200 --set phase_offline.gamma=0.97
+    --set phase_offline.limits=waiting:200 --set phase_offline.margin=0 --set phase_offline.gamma=0.97
 play queued 100
 near "a queue: value" "$(mean return)" 55 61
 near "a queue: cost" "$(mean waiting)" 180 215
 # a clone draws as often as the behaviour did
 collect better env_constrained --set training.learning_rate=0.02 --set phase2_ppo.iterations=2 \
     --set phase2_ppo.sgd_epochs=10 --set training.warmup_epochs=0
+base=$plain
 train clone --set phase_offline.algorithm=clone --set phase_offline.rollouts="$rollouts" \
     --set phase_offline.iterations=30
 play clone

@@ -63,6 +63,8 @@ refused 2 "freeze_loaded holds \"eyes\"" --set training.freeze_loaded=eyes --set
 refused 2 "no environment \"nowhere\"" --set env.id=nowhere
 refused 2 "needs an environment, but env.id is empty" --set env.id=
 refused 2 "fragment = 300, steps of an instance, is above phase2_ppo.train_batch = 256" --set phase2_ppo.fragment=300
+refused 2 'clip_obs = "3.0*" from --set has no effect: .*normalise_obs is false' --set phase2_ppo.clip_obs=3
+refused 2 'clip_reward = "3.0*" from --set has no effect: .*normalise_reward is false' --set phase2_ppo.clip_reward=3
 refused 2 "evaluation.seeds" --set evaluation.seeds=1,two
 
 echo "$cases cases, $failed failed"

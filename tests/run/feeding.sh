@@ -86,6 +86,8 @@ refused() { # code text options...
     refused 2 'split = "eval" from --set has no effect: phase1_world_model sets it to "train"$' \
         --set data_trajectory.split=eval
     refused 2 'store = ".*few" from --set has no effect: data.store says' --set "data_trajectory.store=$work/few"
+    refused 2 'hazard_mps2 = "4.0*" from --set has no effect: only pairs say where danger is' \
+        --set data_trajectory.hazard_mps2=4
     printf 'data_trajectory = { history_s = 3.0; rate_hz = 5.0; balance = "none"; };\n' >"$work/spelt.cfg"
     run spelt $noisy --set phase1_world_model.rate_hz=1 --config "$work/spelt.cfg" --max-steps 1
     refused 2 "data.sampling" --set data.sampling=often
