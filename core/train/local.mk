@@ -29,5 +29,6 @@ core_libdtcore_la_SOURCES += \
 	core/train/step.c \
 	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h \
 	core/train/update.c \
-	core/train/vector.c
+	core/train/vector.c \
+	core/train/window.c
 cpu_isa_sources += core/train/order.c core/train/order.h

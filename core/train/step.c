@@ -144,21 +144,6 @@ dt_status dt_make_readers(dt_trainer *t)
     return DT_OK;
 }
 
-dt_status dt_turn_window(dt_trainer *t)
-{
-    const dt_samples *s = t->d.source;
-    const uint64_t window = t->state.step / t->state.steps_per_epoch;
-    if (s->turn == NULL || (t->lanes.has_window && t->lanes.window == window)) {
-        return DT_OK;
-    }
-    dt_trainer_refill(t);
-    t->lanes.has_window = false;
-    const dt_status st = s->turn(s->self, window);
-    t->lanes.has_window = st == DT_OK;
-    t->lanes.window = window;
-    return st;
-}
-
 dt_status dt_start_feed(dt_trainer *t)
 {
     if (t->lanes.reader != NULL || (t->lanes.feed != NULL && !t->lanes.feed_is_paused)) {

@@ -358,17 +358,6 @@ void dt_trainer_step_set(dt_trainer *t, uint64_t step)
     }
 }
 
-void dt_trainer_refill(dt_trainer *t)
-{
-    if (t->lanes.feed != NULL && !t->lanes.feed_is_paused) {
-        dt_feed_pause(t->lanes.feed);
-        t->lanes.feed_is_paused = true;
-    }
-    if (t->mixed != NULL) {
-        dt_mixed_draw(t->mixed, t->c.seed, t->c.phase, t->state.step / t->state.steps_per_epoch);
-    }
-}
-
 static dt_status pass_to(dt_trainer *t, uint64_t step)
 {
     DT_TRY(dt_trainer_hold(t)); /* the device forgets which of its buffers held which step */

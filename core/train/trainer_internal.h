@@ -270,8 +270,9 @@ uint32_t dt_grads_needed(const dt_trainer *t);
 void dt_trainer_narrow(dt_trainer *t, uint32_t n);
 /* That memory ran out with `before` leaves at once, and fewer are tried; takes the error back. */
 void dt_trainer_say_smaller(const dt_trainer *t, uint32_t before);
-/* step.c. [collective] The window of a stream that the step is in can be read. DT_DONE: the stream has ended. */
+/* window.c. [collective] The window of a stream that the step is in can be read. DT_DONE: the stream has ended. */
 dt_status dt_turn_window(dt_trainer *t);
+/* step.c */
 dt_status dt_start_feed(dt_trainer *t);
 dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
