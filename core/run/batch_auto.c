@@ -261,15 +261,22 @@ static dt_status measure(seeker *k, const trial *best, dt_batch_choice *out)
     return DT_OK;
 }
 
-static dt_status keep(seeker *k, int64_t batch, const trial *best, int limit, dt_batch_choice *out)
+/* Why a batch is too large. */
+static const char *limit_of(const trial *t)
 {
     static const char *const why[] = {[FITS] = "data.batch_max",
                                       [TOO_MUCH] = "memory",
                                       [TOO_FEW_STEPS] = "at least 8 steps a pass over the data",
                                       [REFUSED] = "what the phase accepts"};
+    const bool is_only_cut = t->is_cut && t->need <= t->of->bytes;
+    return t->verdict == TOO_MUCH && is_only_cut ? "all shards at once on the device" : why[t->verdict];
+}
+
+static dt_status keep(seeker *k, int64_t batch, const trial *best, const char *limit, dt_batch_choice *out)
+{
     dt_error_clear(); /* of larger ones */
     *out = (dt_batch_choice){.batch = batch, .planned = best->need, .is_on_device = best->is_on_device};
-    snprintf(out->limit, sizeof(out->limit), "%s", why[limit]);
+    snprintf(out->limit, sizeof(out->limit), "%s", limit);
     if (best->of != NULL) {
         out->budget = best->of->bytes;
         snprintf(out->budget_by, sizeof(out->budget_by), "%s", best->of->by);
@@ -281,7 +288,7 @@ static dt_status seek(seeker *k, dt_batch_choice *out)
 {
     const int64_t least = k->data.shards;
     int64_t batch = power_of_two((uint64_t)k->data.batch_max);
-    int limit = FITS;
+    const char *limit = limit_of(&(trial){.verdict = FITS});
     if (batch < least) {
         return DT_FAIL(DT_ECONFIG,
                        "data.batch = \"auto\" takes at least a sample a shard: data.batch_max = %lld is less than "
@@ -297,7 +304,7 @@ static dt_status seek(seeker *k, dt_batch_choice *out)
         if (batch == least) {
             return too_little(k, least, &t, DT_ECONFIG);
         }
-        limit = t.verdict;
+        limit = limit_of(&t);
         batch /= 2;
         if (t.verdict == TOO_FEW_STEPS && (uint64_t)batch > t.most) {
             batch = power_of_two(t.most) > least ? power_of_two(t.most) : least;
