@@ -209,7 +209,7 @@ enum { RACERS = 3, ROUNDS = 150 };
 static int race(int who)
 {
     int n = 0;
-    char mine[8], got[8] = "", name[1024];
+    char mine[16], got[8] = "", name[1024];
     snprintf(mine, sizeof(mine), "%d", who);
     for (int i = 0; i < ROUNDS || (n == 0 && i < 1000 * ROUNDS); i++) {
         dt_aside *a = NULL;
