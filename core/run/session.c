@@ -392,18 +392,37 @@ dt_status dt_session_config(const dt_args *a, dt_session *out)
     return st;
 }
 
+/* Of sections "a, b" the first that is an environment: which one is played, env.id says. */
+static bool find_idle_env(const dt_session *s, const char *sections, char *out, size_t bytes)
+{
+    const dt_loaded *c = NULL;
+    for (const char *at = sections; *at != '\0';) {
+        const size_t n = strcspn(at, ",");
+        snprintf(out, bytes, "%.*s", (int)n, at);
+        if (dt_loader_find(s->loader, DT_KIND_ENV, out, &c) == DT_OK) {
+            return true;
+        }
+        dt_error_clear();
+        at += n + strspn(at + n, ", ");
+    }
+    return false;
+}
+
 /* A profile that has nothing for a phase changes nothing of it, which its name does not say. */
 static void tell_idle_profile(const dt_args *a, const dt_session *s)
 {
     dt_str idle = {0};
+    char env[80];
     for (int64_t i = s->first; i < s->last && a->profile != NULL; i++) {
         const char *id = s->phase[i]->desc.id;
         dt_config_idle(s->config, i, id, DT_FROM_PROFILE, &idle);
         if (dt_config_count(s->config, i, id, DT_FROM_PROFILE) > 0 && idle.bytes > 0) {
+            const bool has_env = find_idle_env(s, dt_str_text(&idle), env, sizeof(env));
             dt_log(DT_LOG_WARN,
                    "--profile %s has nothing for phase %lld (%s) itself: its sections %s have no effect there, the "
-                   "others have",
-                   a->profile, (long long)i + 1, id, dt_str_text(&idle));
+                   "others have%s%s%s",
+                   a->profile, (long long)i + 1, id, dt_str_text(&idle), has_env ? "; set env.id = " : "",
+                   has_env ? env : "", has_env ? " to play that one" : "");
         }
         if (dt_config_count(s->config, i, id, DT_FROM_PROFILE) == 0) {
             dt_log(DT_LOG_WARN,

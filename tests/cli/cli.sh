@@ -230,6 +230,8 @@ expect 0 "" "$dtrain" data split "$demo" --out "$work/parted/" --set split.by=sc
 expect 0 "warn  --profile pendulum changes nothing in phase 1 (phase1_world_model)" "$dtrain" $phase --profile pendulum --dry-run
 expect 0 "warn  --profile snakes has nothing for phase 1 (phase_coma) itself: its sections phase2_ppo, critic_mlp, phase_ddpg" \
     "$dtrain" --plugin phase_coma --profile snakes --set env.id=snakes --dry-run
+expect 0 "have no effect there, the others have; set env.id = env_snakes to play that one" \
+    "$dtrain" --plugin phase_coma --profile snakes --dry-run
 expect 0 "" "$dtrain" $phase --profile test --dry-run
 ! grep -q "changes nothing" "$work/err" || fail "a profile that has values is told to have none"
 
