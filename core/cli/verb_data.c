@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain data import|inspect|export|merge|split|sample`.
+ * `dtrain data import|inspect|export|merge|split|sample|cut`.
  */
 #include <config.h>
 
@@ -14,6 +14,7 @@
 #include "base/print.h"
 #include "base/signals.h"
 #include "config/options.h"
+#include "data/cut.h"
 #include "data/export_table.h"
 #include "data/hdf5_store.h"
 #include "data/import.h"
@@ -138,7 +139,26 @@ static const dt_option sample_table[] = {
     DT_OPTION(sample_opts, seed, DT_OPT_I64, "0", "", 0, 9e15, NULL, "which scenes, and where their pieces begin"),
     DT_OPTION_END};
 
-const char *const dt_data_sections[] = {"import", "store", "hdf5", "split", "sample", NULL};
+/* ---- options of a cut by place: a section of that name ----------------------------------------------------------- */
+
+typedef struct cut_opts {
+    double tile_m, halo_m, halo_s;
+    int64_t regions;
+} cut_opts;
+
+static const dt_option cut_table[] = {
+    DT_OPTION(cut_opts, tile_m, DT_OPT_F64, "0", "m", 0, 1e6, NULL,
+              "side of square regions; 0: as many regions as cut.regions says"),
+    DT_OPTION(cut_opts, regions, DT_OPT_I64, "0", "1", 0, 65536, NULL,
+              "so many regions of each scene, with about as many vehicles each; 0: tiles"),
+    DT_OPTION(cut_opts, halo_m, DT_OPT_F64, "200", "m", 1, DT_CUT_HALO_MOST_M, NULL,
+              "around each vehicle of a region everybody within this is there too: radius_m of the store for each "
+              "neighbourhood that a model looks through, for risk_gnn one more than layers"),
+    DT_OPTION(cut_opts, halo_s, DT_OPT_F64, "10", "s", 0, DT_CUT_HALO_MOST_S, NULL,
+              "so much of its past and future is there: the longest history or horizon of a window at least"),
+    DT_OPTION_END};
+
+const char *const dt_data_sections[] = {"import", "store", "hdf5", "split", "sample", "cut", NULL};
 
 dt_status dt_data_declare(dt_config *c)
 {
@@ -146,7 +166,8 @@ dt_status dt_data_declare(dt_config *c)
     DT_TRY(dt_config_declare(c, "store", store_table, NULL));
     DT_TRY(dt_config_declare(c, "hdf5", hdf5_table, NULL));
     DT_TRY(dt_config_declare(c, "split", split_table, NULL));
-    return dt_config_declare(c, "sample", sample_table, NULL);
+    DT_TRY(dt_config_declare(c, "sample", sample_table, NULL));
+    return dt_config_declare(c, "cut", cut_table, NULL);
 }
 
 /* packing_p: what the section "store" says. */
@@ -382,7 +403,18 @@ static dt_status sample_with(const dt_args *a, dt_config *c)
     return tell(a, dt_data_sample(a->word[1], a->out, &opt, &notes), &notes);
 }
 
-/* merge, split or sample: so many stores, and keys of a section. */
+static dt_status cut_with(const dt_args *a, dt_config *c)
+{
+    cut_opts o;
+    dt_packing packing;
+    dt_str notes = {0};
+    DT_TRY(read_opts(a, c, "cut", &o, sizeof(o), &packing));
+    const dt_cut_options opt = {
+        .tile_m = o.tile_m, .regions = o.regions, .halo_m = o.halo_m, .halo_s = o.halo_s, .packing = packing};
+    return tell(a, dt_data_cut(a->word[1], a->out, &opt, &notes), &notes);
+}
+
+/* merge, split, sample or cut: so many stores, and keys of a section. */
 static dt_status part_store(const dt_args *a, uint32_t most, const char *usage,
                             dt_status (*with)(const dt_args *, dt_config *))
 {
@@ -422,9 +454,13 @@ static dt_status data(const dt_args *a)
         st = part_store(a, 1, "split STORE --out FOLDER [--set split.KEY=VALUE]", split_with);
     } else if (a->n_words >= 1 && strcmp(a->word[0], "sample") == 0) {
         st = part_store(a, 1, "sample STORE --out STORE [--set sample.KEY=VALUE]", sample_with);
+    } else if (a->n_words >= 1 && strcmp(a->word[0], "cut") == 0) {
+        st = part_store(a, 1, "cut STORE --out STORE --set cut.tile_m=METRES or cut.regions=N", cut_with);
     } else {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC... --out STORE | inspect STORE | export STORE FILE | "
-                                   "merge STORE... --out STORE | split STORE --out FOLDER | sample STORE --out STORE");
+        return DT_FAIL(
+            DT_ECONFIG,
+            "usage: dtrain data import SRC... --out STORE | inspect STORE | export STORE FILE | "
+            "merge STORE... --out STORE | split STORE --out FOLDER | sample STORE --out STORE | cut STORE --out STORE");
     }
     return st == DT_ENOTFOUND ? DT_EDATA : st; /* exit code 4 */
 }

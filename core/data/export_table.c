@@ -8,6 +8,7 @@
 
 #include "data/export_table.h"
 #include "data/aside.h"
+#include "data/cut.h"
 #include "data/store.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -142,7 +143,10 @@ dt_status dt_data_export(const char *store, const char *file, dt_str *notes)
     DT_TRY(dt_aside_check(file, DT_ASIDE_FILE));
     DT_TRY(dt_store_open(store, &s));
     table t = {.s = s, .v = dt_store_view_of(s), .track_id = dt_store_track_ids(s)};
-    dt_status st = dt_aside_open(file, DT_ASIDE_FILE, &aside);
+    dt_status st = dt_cut_check_whole(s, "export");
+    if (st == DT_OK) {
+        st = dt_aside_open(file, DT_ASIDE_FILE, &aside);
+    }
     if (st == DT_OK) {
         st = write_table(&t, aside);
     }

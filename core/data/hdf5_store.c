@@ -8,6 +8,7 @@
 
 #include "data/hdf5_store.h"
 #include "data/aside.h"
+#include "data/cut.h"
 #include "data/hdf5_file.h"
 #include "data/hdf5_roads.h"
 #include "base/beneath.h"
@@ -235,7 +236,10 @@ dt_status dt_hdf5_export(const char *store, const char *file, const dt_hdf5_opti
     w.s = s;
     w.row_chunk = opt->chunk_rows > 0 ? opt->chunk_rows : rows_of_sample(v, v->n_rows);
     w.edge_chunk = opt->chunk_rows > 0 ? opt->chunk_rows : rows_of_sample(v, v->n_edges);
-    dt_status st = dt_aside_open(file, DT_ASIDE_FILE, &aside);
+    dt_status st = dt_cut_check_whole(s, "export");
+    if (st == DT_OK) {
+        st = dt_aside_open(file, DT_ASIDE_FILE, &aside);
+    }
     if (st == DT_OK) {
         st = write_aside(&w, aside, notes);
     }

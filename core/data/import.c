@@ -31,6 +31,7 @@ typedef struct summary {
     uint64_t bytes;
     int64_t kinds[DT_N_LANE_KINDS], scenes_with_map;
     double lanes_m; /* of all lanes together */
+    int64_t core;   /* rows that are of a region, and not of its halo */
     dt_on_lanes on_lanes;
     const dt_store *store;
     const dt_survey *survey; /* NULL: not asked for */
@@ -75,6 +76,7 @@ static summary summarise(const dt_store *s)
             dt_store_forget(s); /* resident memory stays small */
         }
         m.count.risk[v->risk[r]]++;
+        m.core += v->core != NULL && v->core[r] != 0;
         const float recorded = v->motion[4 * r + 1];
         m.braking[0] += dt_risk_is_now((double)recorded, 0.0);
         m.braking[1] += dt_risk_is_now((double)(v->accel_centred != NULL ? v->accel_centred[r] : recorded), 0.0);
@@ -97,6 +99,31 @@ static void stat_lines(dt_str *out, const char *const *name, const dt_feature_st
 static double share_on_lanes(const summary *m)
 {
     return m->on_lanes.rows > 0 ? (double)m->on_lanes.on / (double)m->on_lanes.rows : 0;
+}
+
+static void regions_as_text(const summary *m, dt_str *out)
+{
+    const dt_store_view *v = dt_store_view_of(m->store);
+    if (v->core != NULL) {
+        dt_str_addf(out,
+                    "regions with a halo of %g m and %g s: %" PRId64 " rows of regions, %" PRId64
+                    " of halos; whoever is reached through %.0f neighbourhoods is there\n",
+                    v->halo_m, v->halo_s, m->core, m->count.rows - m->core,
+                    floor(v->halo_m / dt_store_radius_m(m->store)));
+    }
+}
+
+static void regions_as_json(const summary *m, dt_json_out *o)
+{
+    const dt_store_view *v = dt_store_view_of(m->store);
+    if (v->core != NULL) {
+        dt_json_obj(o, "regions");
+        dt_json_f64(o, "halo_m", v->halo_m);
+        dt_json_f64(o, "halo_s", v->halo_s);
+        dt_json_i64(o, "rows", m->core);
+        dt_json_i64(o, "halo_rows", m->count.rows - m->core);
+        dt_json_end(o, '}');
+    }
 }
 
 static void roads_as_text(const summary *m, dt_str *out)
@@ -157,6 +184,7 @@ static void as_text(const summary *m, const char *path, dt_str *out)
                     DT_RISK_BRAKE);
     }
     roads_as_text(m, out);
+    regions_as_text(m, out);
     dt_str_addf(out, "  %-18s %12s %12s %12s %12s\n", "feature", "min", "max", "mean", "std");
     stat_lines(out, dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_lines(out, dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
@@ -234,6 +262,7 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     dt_json_i64(&o, "hard_braking", m->braking[1]);
     dt_json_end(&o, '}');
     roads_as_json(m, &o);
+    regions_as_json(m, &o);
     stat_objects(&o, "node", dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_objects(&o, "edge", dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
     if (m->survey != NULL) {

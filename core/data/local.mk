@@ -9,6 +9,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/columns.c core/data/columns.h \
 	core/data/commonroad_map.c core/data/commonroad_map.h \
 	core/data/csv.c core/data/csv.h \
+	core/data/cut.c core/data/cut.h \
 	core/data/export_table.c core/data/export_table.h \
 	core/data/features.c core/data/features.h core/data/features_graph.c core/data/features_graph.h \
 	core/data/hdf5_file.h core/data/hdf5_roads.c core/data/hdf5_roads.h core/data/hdf5_store.c core/data/hdf5_store.h \
@@ -37,6 +38,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/pairs.c core/data/pairs.h \
 	core/data/parts.c core/data/parts.h \
 	core/data/recording_meta.c core/data/recording_meta.h \
+	core/data/regions.c core/data/regions.h \
 	core/data/roads.c core/data/roads.h \
 	core/data/repeats.c core/data/repeats.h \
 	core/data/rows.c core/data/rows.h core/data/rows_names.c core/data/rows_tell.c \
@@ -47,6 +49,6 @@ core_libdtcore_la_SOURCES += \
 	core/data/utm.c core/data/utm.h \
 	core/data/xml_in.c core/data/xml_in.h \
 	core/data/survey.c core/data/survey.h core/data/store.h core/data/store_arrays.h \
-	core/data/store_check.c core/data/store_join.c core/data/store_json_read.c core/data/store_json_write.c core/data/store_open.c \
+	core/data/store_check.c core/data/store_cut.c core/data/store_join.c core/data/store_json_read.c core/data/store_json_write.c core/data/store_open.c \
 	core/data/store_opened.h core/data/store_part.c core/data/store_ranges.c core/data/store_read.c core/data/store_roads.c core/data/store_roads.h \
 	core/data/store_tracks.c core/data/store_tracks.h core/data/store_write.c core/data/store_writer.h

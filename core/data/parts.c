@@ -7,6 +7,7 @@
 #endif
 
 #include "data/parts.h"
+#include "data/cut.h"
 #include "data/names.h"
 #include "dtrain/random.h"
 #include "base/err.h"
@@ -170,6 +171,7 @@ static dt_status merge_one(copy *c, const dt_store *s, const char *first, const 
 {
     const dt_store_view *v = dt_store_view_of(s);
     const char *const path[2] = {first, dt_store_path(s)};
+    DT_TRY(dt_cut_check_whole(s, "merge"));
     DT_TRY(check_same("the frame rate", options[0], v->frame_rate_hz, path));
     DT_TRY(check_same("radius_m", options[1], dt_store_radius_m(s), path));
     DT_TRY(check_same("neighbours", options[2], dt_store_neighbours(s), path));
@@ -390,7 +392,10 @@ dt_status dt_data_split(const char *store, const char *out, const dt_split_optio
     dt_aside *aside = NULL;
     DT_TRY(dt_aside_check(out, DT_ASIDE_FOLDER));
     DT_TRY(dt_store_open(store, &s));
-    dt_status st = dt_aside_open(out, DT_ASIDE_FOLDER, &aside);
+    dt_status st = dt_cut_check_whole(s, "split");
+    if (st == DT_OK) {
+        st = dt_aside_open(out, DT_ASIDE_FOLDER, &aside);
+    }
     if (st == DT_OK) {
         st = split_store(s, aside, opt, notes);
     }
@@ -467,7 +472,10 @@ dt_status dt_data_sample(const char *store, const char *out, const dt_sample_opt
     }
     DT_TRY(dt_store_check_out(out));
     DT_TRY(dt_store_open(store, &s));
-    const dt_status st = sample_store(s, out, opt, notes);
+    dt_status st = dt_cut_check_whole(s, "sample");
+    if (st == DT_OK) {
+        st = sample_store(s, out, opt, notes);
+    }
     dt_store_close(s);
     return st;
 }

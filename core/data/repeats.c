@@ -23,6 +23,11 @@ uint64_t dt_repeats_hash(uint64_t hash, int64_t frame, const double pose[3], flo
     return dt_hash64(row, sizeof(row), hash);
 }
 
+uint64_t dt_repeats_hash_core(uint64_t hash, uint8_t is_core)
+{
+    return dt_hash64(&is_core, sizeof(is_core), hash);
+}
+
 dt_status dt_repeats_add(dt_repeats *r, uint64_t hash, const char *scene, const char **same_p)
 {
     char text[24];

@@ -23,6 +23,9 @@
  *   over the past (smooth.h), risk is labelled by this one, which looks ahead, and motion keeps the recorded one
  *   stop_distance f32 [rows]     where features are kept in fewer bits: as it is recorded; the rest of a recording is
  *   in pose, motion and track_id
+ *   core u8 [rows]               frame_centre f64 [frames,2]    of a store of regions (cut.h), which store.json says by
+ *   "regions":{"halo_m":..,"halo_s":..}; dtrain/svc/store.h says what each means. Tracks there may have holes of more
+ *   than a second: the vehicle was elsewhere, and is the same one
  * node, edge and edge_src may be kept smaller, NAME.blocks in place of NAME.npy (packed.h).
  * Roads, where there are maps; numbers of lanes are store-wide. dtrain/svc/store.h says what each means.
  *   scene_map i32 [scenes] -1: none                   map_lane i64 [maps+1]
@@ -30,7 +33,8 @@
  *   lane_kind i32 [lanes]        lane_limit f32 [lanes]         lane_id i64 [lanes]
  *   lane_next_ptr i64 [lanes+1]  lane_next i32 [lane_links], where there is a link
  *   lane_left i32 [lanes]        lane_right i32 [lanes]
- * Version 1 had no roads, and is read as version 2 without any.
+ * Version 1 had no roads, and is read as version 2 without any; version 3 is a store of regions, which version 2 could
+ * not be: who does not know of halos would learn from them twice.
  * Edge statistics leave out the edges of vehicles to themselves, which are zeros.
  *
  * Written aside (aside.h) and renamed when complete: an interrupted import leaves nothing that looks like a store.
@@ -49,12 +53,13 @@
 #include "dtrain/svc/store.h"
 
 #define DT_STORE_FORMAT "dtrain-store"
-/* Stores of all these versions are read; the newest is written. 1: no roads, nothing packed. */
-enum { DT_STORE_OLDEST = 1, DT_STORE_VERSION = 2 };
+/* Stores of all these versions are read. 1: no roads, nothing packed; 2 is written; 3 is written of regions. */
+enum { DT_STORE_OLDEST = 1, DT_STORE_VERSION = 2, DT_STORE_OF_REGIONS = 3, DT_STORE_NEWEST = DT_STORE_OF_REGIONS };
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 typedef struct dt_store_writer dt_store_writer;
+typedef struct dt_store dt_store;
 
 /* A part is a plain store of some of the scenes, with what a joined one needs to know of each; it does not wait for the
  * disk, and does not look for scenes that are others again. A joined store takes whole parts. The same scenes make the
@@ -71,6 +76,8 @@ typedef struct dt_store_meta {
     const char *options;  /* importer options, a name for people; NULL = "" */
     dt_packing packing;   /* of the large arrays; zeroed: none; of a part: none */
     uint32_t jobs;        /* threads that make features, the caller's among them; 0: 1. The bytes are the same */
+    double halo_m;        /* of a store of regions, which is joined; 0: it is none */
+    double halo_s;        /* the same */
     double map_near_m;    /* positions of a scene with a map reach so near to its lanes; 0: they may lie anywhere */
 } dt_store_meta;
 
@@ -100,6 +107,14 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
 /* Of a joined store, in place of the calls above: every scene and map of a part, which was written with the same rate,
  * radius, neighbours and smoothing. Errors: as dt_store_open of the part; DT_EDATA, DT_EIO, DT_ENOMEM. */
 dt_status dt_store_append(dt_store_writer *w, const char *part) DT_NODISCARD;
+/* Of a joined store of regions: scene of s, of which role [its rows] says what is copied, as it is. frame_centre is the
+ * mean over all rows. Edges from rows that are left out are left out. s stays the caller's, and has the writer's rate,
+ * radius, neighbours and smoothing; map: its number in w, -1: none. DT_EDATA, DT_EIO, DT_ENOMEM. */
+#define DT_CUT_HALO_MOST_M 1e5
+#define DT_CUT_HALO_MOST_S 600.0
+enum { DT_CUT_OUT = 0, DT_CUT_HALO = 1, DT_CUT_CORE = 2 };
+dt_status dt_store_add_cut(dt_store_writer *w, const dt_store *s, int64_t scene, const uint8_t *role, int32_t map,
+                           const char *name) DT_NODISCARD;
 /* Track lists, risk labels, store.json, rename. DT_EDATA when there is no row. The writer is still to be destroyed. */
 dt_status dt_store_commit(dt_store_writer *w) DT_NODISCARD;
 void dt_store_destroy(dt_store_writer *w); /* not committed: removes what was written; NULL is fine */
@@ -111,8 +126,6 @@ typedef struct dt_store_counts {
 void dt_store_writer_counts(const dt_store_writer *w, dt_store_counts *out_p); /* risk is known after the commit */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
-
-typedef struct dt_store dt_store;
 
 /* Maps and checks everything: version, counts, offsets, indices, finite values. DT_ENOTFOUND, DT_EDATA with file and
  * what. Cost: one pass over the arrays. */
@@ -133,7 +146,7 @@ double dt_store_radius_m(const dt_store *s);              /* of the neighbourhoo
 uint32_t dt_store_neighbours(const dt_store *s);          /* edges of a vehicle at most */
 double dt_store_smooth_s(const dt_store *s);              /* 0: accelerations are as they were recorded */
 uint64_t dt_store_bytes(const dt_store *s);               /* of all arrays */
-int64_t dt_store_version(const dt_store *s);              /* of its layout, DT_STORE_OLDEST to DT_STORE_VERSION */
+int64_t dt_store_version(const dt_store *s);              /* of its layout, DT_STORE_OLDEST to DT_STORE_NEWEST */
 const char *dt_store_path(const dt_store *s);             /* as it was opened */
 /* What was recorded: scenes, who was there when, where they began, and roads where there are any. Equal wherever the
  * store lies, and whatever options derived its features. */

@@ -149,6 +149,27 @@ static dt_status check_tracks(dt_store *s)
     return DT_OK;
 }
 
+/* Of a store of regions: flags, and in every scene somebody who is not of the halo. */
+static dt_status check_core(dt_store *s)
+{
+    const dt_store_view *v = &s->view;
+    for (int64_t scene = 0; scene < v->n_scenes && v->core != NULL; scene++) {
+        const int64_t end = v->frame_row[v->scene_frame[scene + 1]];
+        bool has_any = false;
+        for (int64_t r = v->frame_row[v->scene_frame[scene]]; r < end; r++) {
+            dt_store_touch(s, sizeof(v->core[r]));
+            if (v->core[r] > 1) {
+                return DT_FAIL(DT_EDATA, "%s/core.npy: %d at %" PRId64 " is outside [0, 1]", s->path, v->core[r], r);
+            }
+            has_any = has_any || v->core[r] == 1;
+        }
+        if (!has_any) {
+            return DT_FAIL(DT_EDATA, "%s/core.npy: no vehicle of scene %" PRId64 " is of its region", s->path, scene);
+        }
+    }
+    return DT_OK;
+}
+
 /* Edges of vehicles to themselves are zeros, which statistics leave out. */
 static dt_status check_packed(const dt_store *s)
 {
@@ -175,5 +196,6 @@ dt_status dt_store_check(dt_store *s)
     DT_TRY(check_packed(s));
     DT_TRY(check_all_sources(s));
     DT_TRY(check_tracks(s));
+    DT_TRY(check_core(s));
     return dt_roads_check(v, s->path, dt_store_forget, s);
 }

@@ -230,7 +230,7 @@ dt_status dt_store_append(dt_store_writer *w, const char *path)
         st = map_extra(path, "scene_stat", DT_F64, DT_STORE_STAT_WIDTH, p.v->n_scenes, &p.stat);
     }
     if (st == DT_OK && (dt_store_packed(p.store)->how.features != DT_KEPT_F32 ||
-                        dt_store_packed(p.store)->how.codec != DT_CODEC_NONE ||
+                        dt_store_packed(p.store)->how.codec != DT_CODEC_NONE || p.v->core != NULL ||
                         (dt_store_smooth_s(p.store) > 0) != (w->meta.smooth_s > 0))) {
         st = DT_FAIL(DT_EDATA, "%s is kept in other ways than a part is", path);
     }

@@ -20,7 +20,7 @@
 static const int64_t COUNT_MAX = INT64_C(1) << 53;
 #define RADIUS_MOST_M 1e6
 enum { NAME_BYTES = 520, NEIGHBOURS_MOST = 1 << 20 };
-enum { SAW_RATE = 1, SAW_COUNTS = 2, SAW_SITES = 4, SAW_SCENES = 8, SAW_STATS = 16, SAW_ALL = 31 };
+enum { SAW_RATE = 1, SAW_COUNTS = 2, SAW_SITES = 4, SAW_SCENES = 8, SAW_STATS = 16, SAW_ALL = 31, SAW_REGIONS = 32 };
 
 static dt_status add_name(char ***list_p, int64_t *n_p, int64_t *cap_p, const char *name)
 {
@@ -82,6 +82,21 @@ static dt_status read_options(dt_json *j, dt_store *s)
             DT_TRY(strcmp(key, "neighbours") == 0 ? dt_in_i64(j, key, &s->neighbours) : dt_json_skip(j));
         }
     }
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status read_regions(dt_json *j, dt_store *s)
+{
+    char key[DT_IN_KEY_BYTES];
+    dt_status st;
+    DT_TRY(dt_in_object(j, "regions"));
+    while ((st = dt_in_key(j, key)) == DT_OK) {
+        double *value = strcmp(key, "halo_m") == 0   ? &s->view.halo_m
+                        : strcmp(key, "halo_s") == 0 ? &s->view.halo_s
+                                                     : NULL;
+        DT_TRY(value != NULL ? dt_in_f64(j, key, value, NULL) : dt_json_skip(j));
+    }
+    s->seen |= SAW_REGIONS;
     return st == DT_DONE ? DT_OK : st;
 }
 
@@ -189,10 +204,10 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
     }
     if (strcmp(key, "version") == 0) {
         DT_TRY(dt_in_i64(j, key, &s->version));
-        if (s->version < DT_STORE_OLDEST || s->version > DT_STORE_VERSION) { /* what follows may look different */
+        if (s->version < DT_STORE_OLDEST || s->version > DT_STORE_NEWEST) { /* what follows may look different */
             return dt_json_fail(j, "store of version %" PRId64 ", this program reads versions %d to %d: %s", s->version,
-                                DT_STORE_OLDEST, DT_STORE_VERSION,
-                                s->version > DT_STORE_VERSION ? "a newer dtrain reads it" : "import it again");
+                                DT_STORE_OLDEST, DT_STORE_NEWEST,
+                                s->version > DT_STORE_NEWEST ? "a newer dtrain reads it" : "import it again");
         }
         return DT_OK;
     }
@@ -215,6 +230,9 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
     }
     if (strcmp(key, "options") == 0) {
         return read_options(j, s);
+    }
+    if (strcmp(key, "regions") == 0) {
+        return read_regions(j, s);
     }
     if (strcmp(key, "counts") == 0) {
         return read_counts(j, s);
@@ -297,7 +315,7 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
     if (strcmp(s->format, DT_STORE_FORMAT) != 0 || s->version == 0) {
         return DT_FAIL(DT_EDATA, "%s: format is \"%s\", not a versioned \"%s\"", name, s->format, DT_STORE_FORMAT);
     }
-    if (s->seen != SAW_ALL) {
+    if ((s->seen & SAW_ALL) != SAW_ALL) {
         return DT_FAIL(DT_EDATA, "%s: frame_rate_hz, counts, sites, scenes or statistics is missing", name);
     }
     if (!(s->view.frame_rate_hz >= 0.1 && s->view.frame_rate_hz <= 1000)) {
@@ -313,6 +331,16 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
     }
     if (!(s->smooth_s >= 0 && s->smooth_s <= DT_SMOOTH_MAX_S)) {
         return DT_FAIL(DT_EDATA, "%s: options.smooth_s %g is outside [0, %g]", name, s->smooth_s, DT_SMOOTH_MAX_S);
+    }
+    const bool has_regions = (s->seen & SAW_REGIONS) != 0;
+    if (has_regions != (s->version == DT_STORE_OF_REGIONS)) {
+        return DT_FAIL(DT_EDATA, "%s: a store of version %" PRId64 " %s regions", name, s->version,
+                       has_regions ? "has no" : "has");
+    }
+    if (has_regions && !(s->view.halo_m >= s->radius_m && s->view.halo_m <= DT_CUT_HALO_MOST_M && s->view.halo_s >= 0 &&
+                         s->view.halo_s <= DT_CUT_HALO_MOST_S)) {
+        return DT_FAIL(DT_EDATA, "%s: regions.halo_m %g or regions.halo_s %g is outside [radius_m %g, %g], [0, %g]",
+                       name, s->view.halo_m, s->view.halo_s, s->radius_m, DT_CUT_HALO_MOST_M, DT_CUT_HALO_MOST_S);
     }
     const dt_store_counts *c = &s->count;
     const int64_t all[] = {c->scenes, c->frames, c->rows,        c->tracks,    c->edges,

@@ -42,7 +42,7 @@ static void describe(dt_store_writer *w, dt_str *text)
     dt_json_out o = {.s = text};
     dt_json_obj(&o, NULL);
     dt_json_str(&o, "format", DT_STORE_FORMAT);
-    dt_json_i64(&o, "version", DT_STORE_VERSION);
+    dt_json_i64(&o, "version", w->meta.halo_m > 0 ? DT_STORE_OF_REGIONS : DT_STORE_VERSION);
     dt_json_f64(&o, "frame_rate_hz", w->meta.frame_rate_hz);
     dt_json_obj(&o, "units");
     dt_json_str(&o, "length", "m");
@@ -56,6 +56,12 @@ static void describe(dt_store_writer *w, dt_str *text)
     dt_json_i64(&o, "neighbours", w->meta.k_max);
     dt_json_f64(&o, "smooth_s", w->meta.smooth_s);
     dt_json_end(&o, '}');
+    if (w->meta.halo_m > 0) {
+        dt_json_obj(&o, "regions");
+        dt_json_f64(&o, "halo_m", w->meta.halo_m);
+        dt_json_f64(&o, "halo_s", w->meta.halo_s);
+        dt_json_end(&o, '}');
+    }
     write_names(&o, "sites", (const char *const *)w->site, w->n_sites);
     write_names(&o, "node_features", dt_node_feature_name, DT_NODE_FEATURES);
     write_names(&o, "edge_features", dt_edge_feature_name, DT_EDGE_FEATURES);

@@ -22,6 +22,9 @@ static bool is_plain(const dt_store *s, int a)
         return s->smooth_s > 0;
     case A_stop_distance:
         return s->packed.how.features != DT_KEPT_F32;
+    case A_core:
+    case A_frame_centre:
+        return s->view.halo_m > 0;
     case A_node:
         return !dt_packing_has(&s->packed.how, DT_STORE_NODE);
     case A_edge:
@@ -115,6 +118,8 @@ static void fill_view(dt_store *s)
     v->edge = s->array[A_edge].data;
     v->risk = s->array[A_risk].data;
     v->accel_centred = s->array[A_accel_centred].data;
+    v->core = s->array[A_core].data;
+    v->frame_centre = s->array[A_frame_centre].data;
     v->scene_site = s->array[A_scene_site].data;
     v->site = (const char *const *)s->site;
     v->scene = (const char *const *)s->scene;

@@ -35,6 +35,7 @@ static const range edge_range[DT_EDGE_FEATURES] = {{"longitudinal_gap", PLACE},
                                                    {"lateral_offset", PLACE},
                                                    {"closing_speed", -2 * DT_SPEED_MAX_MPS, 2 * DT_SPEED_MAX_MPS},
                                                    {"inverse_ttc", 0, DT_ITTC_MAX}};
+static const range centre_range[2] = {{"x", PLACE}, {"y", PLACE}};
 static const range accel_range[1] = {{"acceleration", FINITE}};
 static const range stop_range[1] = {{"stop_distance", 0, DT_STOP_DISTANCE_MAX_M}};
 
@@ -122,6 +123,7 @@ dt_status dt_store_check_ranges(dt_store *s)
     const dt_store_view *v = &s->view;
     DT_TRY(check_times(s));
     DT_TRY(check_f64(s, "pose", v->pose, v->n_rows, 3, pose_range));
+    DT_TRY(check_f64(s, "frame_centre", v->frame_centre, v->n_frames, 2, centre_range));
     DT_TRY(check_f32(s, "motion", v->motion, v->n_rows, 4, motion_range));
     DT_TRY(check_f32(s, "node", v->node, v->n_rows, DT_NODE_FEATURES, node_range));
     DT_TRY(check_f32(s, "accel_centred", v->accel_centred, v->n_rows, 1, accel_range));

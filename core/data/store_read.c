@@ -92,6 +92,9 @@ uint64_t dt_store_digest(const dt_store *s)
         hash = dt_hash64(s->scene[i], strlen(s->scene[i]), hash);
         hash = dt_hash64(v->pose + 3 * row, (size_t)(end - row) * 3 * sizeof(*v->pose), hash);
     }
+    if (v->core != NULL) {
+        hash = dt_hash64(v->core, (size_t)v->n_rows, hash);
+    }
     return dt_roads_digest(v, hash);
 }
 

@@ -33,7 +33,7 @@ static const array_spec specs[N_ARRAYS] = {
 #undef DT_ARRAY
 };
 
-static void moments_add(dt_moments *m, double x)
+void dt_store_moments_add(dt_moments *m, double x)
 {
     double d = x - m->mean;
     m->n += 1;
@@ -92,7 +92,8 @@ static bool is_later(const dt_store_writer *w, int a)
 static dt_status open_arrays(dt_store_writer *w, bool of_roads)
 {
     for (int a = 0; a < N_ARRAYS; a++) {
-        const bool is_absent = a == A_stop_distance && w->meta.packing.features == DT_KEPT_F32;
+        const bool is_absent = (a == A_stop_distance && w->meta.packing.features == DT_KEPT_F32) ||
+                               ((a == A_core || a == A_frame_centre) && !(w->meta.halo_m > 0));
         DT_TRY(is_later(w, a) || is_absent || is_road(a) != of_roads ? DT_OK : open_array(w, a));
     }
     return DT_OK;
@@ -344,11 +345,11 @@ static dt_status write_frame(dt_store_writer *w, const dt_batch *b, uint32_t k)
     for (uint32_t i = 0; i < f->n; i++) {
         DT_TRY(append_row(w, b, f->first + i, rowptr[i]));
         for (int d = 0; d < DT_NODE_FEATURES; d++) {
-            moments_add(&w->scene_stat.node[d], node[(size_t)i * DT_NODE_FEATURES + (size_t)d]);
+            dt_store_moments_add(&w->scene_stat.node[d], node[(size_t)i * DT_NODE_FEATURES + (size_t)d]);
         }
         for (int32_t e = rowptr[i] + 1; e < rowptr[i + 1]; e++) { /* the first is the vehicle itself */
             for (int d = 0; d < DT_EDGE_FEATURES; d++) {
-                moments_add(&w->scene_stat.edge[d], edge[(size_t)e * DT_EDGE_FEATURES + (size_t)d]);
+                dt_store_moments_add(&w->scene_stat.edge[d], edge[(size_t)e * DT_EDGE_FEATURES + (size_t)d]);
             }
         }
     }

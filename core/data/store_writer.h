@@ -59,6 +59,8 @@ struct dt_store_writer {
     int64_t given_frame; /* in this scene: one more than the last that was given */
 };
 
+void dt_store_moments_add(dt_moments *m, double x);
+
 /* store.json into the folder that is written, once everything else is there. DT_EIO, DT_ENOMEM. */
 dt_status dt_store_json_write(dt_store_writer *w) DT_NODISCARD;
 

@@ -146,6 +146,7 @@ static uint64_t hash_of_scene(const dt_store_view *v, int64_t scene)
     for (int64_t f = begin; f < v->scene_frame[scene + 1]; f++) {
         for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++) {
             hash = dt_repeats_hash(hash, f - begin, v->pose + 3 * r, v->motion[4 * r]);
+            hash = v->core != NULL ? dt_repeats_hash_core(hash, v->core[r]) : hash;
         }
     }
     return hash;

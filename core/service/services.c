@@ -279,6 +279,13 @@ static dt_status store_open(const dt_host *h, const char *path, const dt_store_v
             "--out PLAIN --set store.features=f32 --set store.compress=none",
             path, path);
     }
+    if (v->core != NULL) {
+        store_close(h, v);
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "%s is a store of regions, and who asks for it does not know that vehicles of a halo are not to "
+                       "be learnt: give it the store that was cut",
+                       path);
+    }
     *out = v;
     return DT_OK;
 }

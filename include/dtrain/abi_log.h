@@ -14,8 +14,8 @@
  *               categorical, gaussian, ppo_clip, value_loss. Extension dtrain.baselines/1. metrics: picture.
  *               DT_PORT_STEPS. Extension dtrain.scene/1. graph: kept; rollout: kept columns, outputs for
  *               pictures. features: pairs.
- * 1.2  2026-11  DT_OPT_CODE. dt_store_view: accel_centred, roads; DT_LANE_*. rollout: of what a shield forbids the
- *               least harm is left.
+ * 1.2  2026-11  DT_OPT_CODE. dt_store_view: accel_centred, roads, regions; DT_LANE_*. rollout: of what a shield forbids
+ *               the least harm is left.
  *               Extension dtrain.program/1. DT_OPT_TRAINING. rollout: ahead. graph: ops stop, fill, noise, reduce,
  *               transpose, matmul, pick, unfold; sqrt, div; derivatives of min and max. dt_env_io: episode.
  *               rollout: transitions = 2, squash, annotations, returns. Services dtrain.wiring/1,

@@ -3,6 +3,7 @@
  * See danger.h.
  */
 #include "danger.h"
+#include "region.h"
 #include "tracks.h"
 
 #include <math.h>
@@ -171,7 +172,10 @@ static dt_status read_with(const danger *d, int64_t scene, int64_t frame, bool i
         float *ahead = out->next_ahead + (size_t)i * DANGER_AHEAD,
               *beside = out->next_beside + (size_t)i * DANGER_BESIDE;
         int64_t row = -1;
-        DT_TRY_H(hazard_in(d, scene, frame, first + i, &row, &out->hazard_in[i]));
+        out->hazard_in[i] = -1.f;
+        if (region_has(v, first + i)) {
+            DT_TRY_H(hazard_in(d, scene, frame, first + i, &row, &out->hazard_in[i]));
+        }
         out->next_present[i] = row >= 0 ? 1.f : 0.f;
         write_pairs(d, now, n, i, is_flipped, out->ahead + (size_t)i * DANGER_AHEAD,
                     out->beside + (size_t)i * DANGER_BESIDE);

@@ -37,6 +37,7 @@ typedef struct danger {
 } danger;
 
 enum { NODE_SPEED = 2, NODE_ACCELERATION = 3 }; /* of the node features; the acceleration is what models may see */
+#define DANGER_REACH_M 101.0                    /* pairs look no further: 100 m ahead, and to the lanes beside */
 enum { DANGER_AHEAD = DT_AHEAD_PAIRS * DT_PAIR_COLUMNS, DANGER_BESIDE = DT_BESIDE_PAIRS * DT_PAIR_COLUMNS };
 
 /* Errors: DT_ECONFIG where an action is no whole number of frames; DT_EUNSUPPORTED. */

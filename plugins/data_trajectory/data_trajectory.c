@@ -13,6 +13,9 @@
  * min_future_s), those of the other splits have both whole. Where a checkpoint is judged and nothing is trained, train
  * and calibration are the whole store, and eval may be.
  *
+ * Of a store of regions the vehicles of a halo are shown, and neither learnt nor judged: their target_weight,
+ * risk_weight and complete are 0, their risk_state is 3 and their hazard_in -1.
+ *
  * Node features are scaled by fixed constants and not by the statistics of a store, so that a model means the same on
  * every store. Augmentation (key not 0): the scene turns as a whole about its anchor's centre by an angle drawn from
  * the key, is mirrored in half of the cases, and its centre is moved. So a net learns traffic and not the one road it
@@ -20,6 +23,7 @@
  * three and 0.67 without, on a site not seen in training 0.86 and 0.99 with, 0.90 and 1.70 without. So all are on.
  */
 #include "windows.h"
+#include "region.h"
 
 #include <stdlib.h>
 
@@ -172,6 +176,35 @@ static void measure_frames(windows *s)
     }
 }
 
+/* Windows of a store of regions reach no further than its halo does. */
+static dt_status check_region(const windows *s, const windows_config *c)
+{
+    const dt_store_view *v = s->v;
+    if (!region_is_known(v)) {
+        return DT_OK;
+    }
+    const double frame_s = 1 / v->frame_rate_hz;
+    const struct {
+        const char *what;
+        double reach, halo;
+    } need[] = {
+        {"history_s", (double)((s->T - 1) * s->stride) * frame_s, v->halo_s},
+        {"horizon_s", (double)(s->F * s->stride) * frame_s, v->halo_s},
+        {"pairs.action_s and hazard_steps", s->has_pairs ? (double)c->hazard_steps * c->action_s : 0, v->halo_s},
+        {"pairs (m)", s->has_pairs ? DANGER_REACH_M : 0, v->halo_m},
+        {"lanes (m)", s->has_lanes ? LANES_REACH_M : 0, v->halo_m}};
+    for (size_t i = 0; i < sizeof(need) / sizeof(need[0]); i++) {
+        if (need[i].reach > need[i].halo + 1e-9) {
+            return DT_FAIL_H(
+                s->h, DT_ECONFIG,
+                "data_trajectory: %s reaches %g, beyond the halo of %g of the regions in %s: cut the store "
+                "again with a larger one (cut.halo_m, cut.halo_s)",
+                need[i].what, need[i].reach, need[i].halo, c->store);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
     windows *s = self;
@@ -223,6 +256,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     if (c->eval_site[0] != '\0' && c->fold != 0 && c->split != SPLIT_EVAL) {
         dt_logf(h, 2, "eval_site \"%s\" is held out whole: fold %lld has no effect", c->eval_site, (long long)c->fold);
     }
+    DT_TRY_H(check_region(s, c));
     make_fields(s);
     return windows_list(s, c);
 }
@@ -234,6 +268,7 @@ static void destroy(void *self)
         return;
     }
     s->h->release(s->h, s->sample);
+    s->h->release(s->h, s->has_core);
     lanes_fini(&s->lanes);
     if (s->v != NULL) {
         s->api->close(s->h, s->v);

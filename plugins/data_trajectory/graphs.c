@@ -3,6 +3,7 @@
  * The graphs of a window: what perception sees. See windows.h.
  */
 #include "windows.h"
+#include "region.h"
 
 #include <string.h>
 
@@ -72,6 +73,11 @@ windows_turn windows_turn_of(const windows *s, const windows_sample *w, uint64_t
     const dt_store_view *v = s->v;
     int64_t from = v->frame_row[w->anchor], to = v->frame_row[w->anchor + 1];
     windows_turn t = {.cos_a = 1, .flip = 1};
+    if (region_is_known(v)) { /* as if nothing had been cut */
+        t.x = v->frame_centre[2 * w->anchor];
+        t.y = v->frame_centre[2 * w->anchor + 1];
+        from = to;
+    }
     for (int64_t r = from; r < to; r++) {
         t.x += v->pose[3 * r] / (double)(to - from);
         t.y += v->pose[3 * r + 1] / (double)(to - from);
@@ -103,7 +109,7 @@ dt_status windows_read_graphs(const windows *s, const windows_sample *w, const w
             frame_rows kept;
             DT_TRY_H(rows_of_frame(s, f, c, &kept));
             for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++, c->row++) {
-                uint8_t risk = v->risk[r];
+                const uint8_t risk = region_has(v, r) ? v->risk[r] : 3; /* of a halo nothing is to be known */
                 const int64_t n_edges = v->edge_ptr[r + 1] - v->edge_ptr[r];
                 const augment_row noise = augment_of_row(&s->augment, use, r);
                 read_node(v, r, kept.node, t, &noise, (float *)out[NODES] + c->row * DT_NODE_FEATURES);

@@ -31,7 +31,8 @@ enum {
     LANES_FOLLOWED_S = 5, /* seconds of what following gives */
     LANES_COLUMNS = LANES_OWN + (LANES_AHEAD + 2 * LANES_BESIDE) * LANES_SLOT + LANES_FOLLOWED_S
 };
-#define LANES_STEP_M 4.0 /* of a piece of the path */
+#define LANES_STEP_M  4.0                         /* of a piece of the path */
+#define LANES_REACH_M (LANES_STEP_M * LANES_PATH) /* nobody further away is told; a path begins a lane's width aside */
 
 typedef struct lanes {
     const dt_host *h;

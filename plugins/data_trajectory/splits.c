@@ -4,8 +4,41 @@
  */
 #include "windows.h"
 #include "folds.h"
+#include "region.h"
 
 #include <string.h>
+
+/* Which frames of a store of regions have somebody who is not of a halo. */
+static dt_status find_core(windows *s)
+{
+    const dt_store_view *v = s->v;
+    if (!region_is_known(v)) {
+        return DT_OK;
+    }
+    s->has_core = s->h->alloc(s->h, (uint64_t)v->n_frames);
+    if (s->has_core == NULL) {
+        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld frames", (long long)v->n_frames);
+    }
+    for (int64_t f = 0; f < v->n_frames; f++) {
+        s->has_core[f] = 0;
+        for (int64_t r = v->frame_row[f]; r < v->frame_row[f + 1]; r++) {
+            s->has_core[f] |= v->core[r];
+        }
+    }
+    return DT_OK;
+}
+
+/* Is there something to learn or to judge in the window that ends with frame f? */
+static bool has_core(const windows *s, int64_t scene, int64_t f)
+{
+    for (int64_t k = 0; k < s->T && s->has_core != NULL; k++) {
+        const int64_t at = f - k * s->stride;
+        if (at >= s->v->scene_frame[scene] && s->has_core[at]) {
+            return true;
+        }
+    }
+    return s->has_core == NULL;
+}
 
 /* Anchors of one scene; count alone where out is NULL. Strided from the first possible one. */
 static uint64_t list_anchors(const windows *s, const windows_config *c, int is_train, int64_t scene,
@@ -23,7 +56,7 @@ static uint64_t list_anchors(const windows *s, const windows_config *c, int is_t
     every = every < 1 ? 1 : every;
     uint64_t n = 0;
     for (int64_t f = begin + past; f + future < end; f += every) {
-        if (v->frame_row[f + 1] > v->frame_row[f]) { /* somebody is there */
+        if (v->frame_row[f + 1] > v->frame_row[f] && has_core(s, scene, f)) { /* somebody is there */
             if (out != NULL) {
                 out[n] = (windows_sample){scene, f};
             }
@@ -79,6 +112,7 @@ static dt_status choose_scenes(const windows *s, const windows_config *c, uint8_
 dt_status windows_list(windows *s, const windows_config *c)
 {
     const dt_store_view *v = s->v;
+    DT_TRY_H(find_core(s));
     uint8_t *takes = s->h->alloc(s->h, (uint64_t)v->n_scenes);
     if (takes == NULL) {
         return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for %lld scenes", (long long)v->n_scenes);

@@ -3,6 +3,7 @@
  * Past and future of each vehicle at the anchor, in its own frame. See windows.h.
  */
 #include "windows.h"
+#include "region.h"
 #include "tracks.h"
 
 #include <string.h>
@@ -57,6 +58,7 @@ static int64_t read_past(const windows *s, const windows_sample *w, const own *o
     return seen;
 }
 
+/* place: behind the last row of the track where its future is not to be known. */
 static int64_t read_future(const windows *s, const windows_sample *w, const own *o, int64_t track, int64_t place,
                            const windows_cursor *c, void *const *out)
 {
@@ -90,7 +92,7 @@ void windows_read_vehicles(const windows *s, const windows_sample *w, const wind
         own o = {pose[0], pose[1], pose[2], cos(pose[2]), sin(pose[2]), t->flip, v->motion[4 * r]};
         int64_t track = v->row_track[r], place = tracks_place(v, track, r);
         int64_t past = read_past(s, w, &o, use, track, place, c, out);
-        int64_t future = read_future(s, w, &o, track, place, c, out);
+        int64_t future = read_future(s, w, &o, track, region_has(v, r) ? place : v->track_ptr[track + 1], c, out);
         ((uint8_t *)out[COMPLETE])[c->seq] = past == s->T && future == s->F;
         ((int32_t *)out[SAMPLE_OF_SEQ])[c->seq] = (int32_t)i;
         ((int64_t *)out[SEQ_KEY])[c->seq] = (int64_t)(name << 20 | (uint64_t)(c->seq - first));

@@ -3,6 +3,7 @@
  * See weights.h.
  */
 #include "weights.h"
+#include "region.h"
 #include "dtrain/helpers.h"
 
 #include <stdbool.h>
@@ -11,7 +12,7 @@
 static bool is_risky(const dt_store_view *v, int64_t frame)
 {
     for (int64_t r = v->frame_row[frame]; r < v->frame_row[frame + 1]; r++) {
-        if (v->risk[r] == 1 || v->risk[r] == 2) {
+        if (region_has(v, r) && (v->risk[r] == 1 || v->risk[r] == 2)) {
             return true;
         }
     }

@@ -86,6 +86,7 @@ typedef struct windows {
     augment augment;
     uint32_t balance;
     uint8_t rotate, mirror;
+    uint8_t *has_core;      /* [n_frames] of a store of regions; NULL: it is none */
     windows_sample *sample; /* [n] */
     uint64_t n;
     danger danger;
@@ -98,7 +99,7 @@ typedef struct windows {
 
 /* ---- splits.c ---------------------------------------------------------------------------------------------------- */
 
-/* sample and n of the split. Errors: DT_ECONFIG, DT_EDATA (folds.h), DT_ENOMEM. */
+/* has_core, and sample and n of the split. Errors: DT_ECONFIG, DT_EDATA (folds.h), DT_ENOMEM. */
 dt_status windows_list(windows *s, const windows_config *c);
 
 /* ---- reading.c --------------------------------------------------------------------------------------------------- */

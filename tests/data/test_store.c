@@ -365,10 +365,10 @@ static void test_damaged_description(void **state)
 {
     (void)state;
     restore();
-    spoil_description("\"version\":2", "\"version\":3",
-                      "store of version 3, this program reads versions 1 to 2: a newer dtrain reads it");
+    spoil_description("\"version\":2", "\"version\":4",
+                      "store of version 4, this program reads versions 1 to 3: a newer dtrain reads it");
     spoil_description("\"version\":2", "\"version\":0",
-                      "store of version 0, this program reads versions 1 to 2: import it again");
+                      "store of version 0, this program reads versions 1 to 3: import it again");
     spoil_description("\"dtrain-store\"", "\"other\"", "format is \"other\"");
     spoil_description("\"rows\":7", "\"rows\":6", "store.json announces 6");
     spoil_description("\"rows\":7", "\"rows\":\"7\"", "rows must be a number, but is a string");

@@ -57,7 +57,7 @@ done <"$work/named"
 
 # --- keys of the configuration: those of every section and component that the program shows ---
 "$dtrain" list | awk 'NR > 1 { print $2 }' >"$work/ids"
-sections="models data training amp checkpoint engine memory comm env opponents rollouts evaluation metrics log report import store hdf5 split sample"
+sections="models data training amp checkpoint engine memory comm env opponents rollouts evaluation metrics log report import store hdf5 split sample cut"
 for id in $(cat "$work/ids") $sections; do
     "$dtrain" show "$id" --json >"$work/shown" || fail "dtrain does not show $id"
     grep -o '{"name":"[a-z0-9_]*","type"' "$work/shown" | sed "s/.*\"name\":\"\(.*\)\",.*/$id.\1/"

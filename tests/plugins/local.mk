@@ -15,6 +15,10 @@ dt_tests += tests/plugins/test_data_packed
 tests_plugins_test_data_packed_SOURCES = tests/plugins/test_data_packed.c $(trajectory_headers) $(mock_sources)
 tests_plugins_test_data_packed_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_data_packed_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_data_regions
+tests_plugins_test_data_regions_SOURCES = tests/plugins/test_data_regions.c tests/plugins/trajectory_bench.h $(mock_sources)
+tests_plugins_test_data_regions_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_data_regions_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_data_noise
 tests_plugins_test_data_noise_SOURCES = tests/plugins/test_data_noise.c plugins/data_trajectory/augment.c \
 	plugins/data_trajectory/weights.c $(mock_sources)

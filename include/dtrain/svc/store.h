@@ -59,6 +59,12 @@ typedef struct dt_store_view {
     const int32_t *lane_next;  /* [n_lane_links] successors, store-wide numbers of lanes of the same map, ascending */
     const int32_t *lane_left;  /* [n_lanes] neighbour of the same direction, -1: none */
     const int32_t *lane_right; /* [n_lanes] */
+    /* a store of regions, scenes cut by place (dtrain data cut); of any other one NULL and 0 */
+    const uint8_t *core;        /* [n_rows] 1: the vehicle is of the region; 0: of the halo around it, which others see,
+                                 * and of which nothing is learnt or judged */
+    const double *frame_centre; /* [n_frames,2] m, mean position of all vehicles of the frame before it was cut */
+    double halo_m, halo_s;      /* a core vehicle's past and future of so many seconds are there, whole, and whoever was
+                                 * within so many metres of it then, with as long a past */
 } dt_store_view;
 
 /* lane_kind, since 1.2 */
@@ -77,12 +83,13 @@ enum {
 
 typedef struct dt_store_api {
     uint32_t struct_size, reserved;
-    /* DT_ENOTFOUND, DT_EDATA; DT_EUNSUPPORTED: the store is packed, and who opens it so reads all by the view. */
+    /* DT_ENOTFOUND, DT_EDATA; DT_EUNSUPPORTED: the store is packed, and who opens it so reads all by the view; or it is
+     * one of regions, and who opens it so does not know of halos. */
     dt_status (*open)(const dt_host *h, const char *path, const dt_store_view **out);
     void (*close)(const dt_host *h, const dt_store_view *v);
     /* since 1.2 */
-    /* The same, of stores that may be packed: the view's node, edge and edge_src may be NULL, each for itself, and are
-     * read by slices then. Unpacked pieces of cache_bytes at most are held; 0: the host's choice. */
+    /* The same, of stores that may be packed or of regions: the view's node, edge and edge_src may be NULL, each for
+     * itself, and are read by slices then. Unpacked pieces of cache_bytes at most are held; 0: the host's choice. */
     dt_status (*open_packed)(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out);
     /* Rows [from, from + n) of an array, DT_STORE_*, as the view would show them; of packed features what they are kept
      * as, which differs from what was imported by no more than store.json says. [any thread] DT_EINVAL, DT_EDATA,
