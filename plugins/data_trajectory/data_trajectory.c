@@ -9,9 +9,9 @@
  *
  * Splits: "eval" is one fold of the scenes (or a whole site, eval_site) and "train" the others; folds.h says how they
  * are dealt. Where calibration_folds are dealt besides, "calibration" is the last of them that has windows which are
- * not held out, and train goes without its scenes. Training anchors may have a short past or future (min_history_s,
- * min_future_s), those of the other splits have both whole. Where a checkpoint is judged and nothing is trained, train
- * and calibration are the whole store, and eval may be.
+ * not held out, and train goes without its scenes; with calibration_folds 1 it has those of train. Training anchors may
+ * have a short past or future (min_history_s, min_future_s), those of the other splits have both whole. Where a
+ * checkpoint is judged and nothing is trained, train and calibration are the whole store, and eval may be.
  *
  * Of a store of regions the vehicles of a halo are shown, and neither learnt nor judged: their target_weight,
  * risk_weight and complete are 0, their risk_state is 3 and their hazard_in -1.
@@ -55,7 +55,8 @@ static const dt_option options[] = {
               "number of folds that the recordings are dealt to"),
     DT_OPTION(windows_config, fold, DT_OPT_I64, "0", "1", 0, 999, NULL, "fold that is held out for evaluation"),
     DT_OPTION(windows_config, calibration_folds, DT_OPT_I64, "0", "1", 0, 1000, NULL,
-              "folds that are dealt to calibrate, of which train leaves one out besides; 0: none. The phase sets it"),
+              "folds that are dealt to calibrate, of which train leaves one out besides; 1: calibrate on the scenes of "
+              "train, 0: none. The phase sets it"),
     DT_OPTION(windows_config, eval_site, DT_OPT_STR, "", "", 0, 0, NULL, "hold out this site whole instead of a fold"),
     DT_OPTION(windows_config, rotate, DT_OPT_BOOL, "true", "", 0, 0, NULL, "turn training scenes by random angles"),
     DT_OPTION(windows_config, mirror, DT_OPT_BOOL, "true", "", 0, 0, NULL, "mirror half of the training scenes"),
@@ -106,10 +107,10 @@ static dt_status check(const dt_host *h, const void *cfg)
                          "steps; both must be whole numbers in [1, %d]",
                          c->history_s, c->horizon_s, c->rate_hz, T, F, T_MAX);
     }
-    if (c->calibration_folds == 1 || (c->split == SPLIT_CALIBRATION && c->calibration_folds == 0)) {
+    if (c->split == SPLIT_CALIBRATION && c->calibration_folds == 0) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "data_trajectory.calibration_folds %lld: 2 or more, so that one can be left out",
-                         (long long)c->calibration_folds);
+                         "data_trajectory.calibration_folds 0: split calibration is one of so many folds, give it 2 or "
+                         "more, or 1 for all scenes of split train");
     }
     if (c->fold >= c->folds) {
         return DT_FAIL_H(h, DT_ECONFIG, "data_trajectory.fold %lld is not below folds = %lld", (long long)c->fold,

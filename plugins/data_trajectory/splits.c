@@ -106,7 +106,7 @@ static dt_status choose_scenes(const windows *s, const windows_config *c, uint8_
     for (int64_t i = 0; i < v->n_scenes; i++) {
         takes[i] = takes[i] == (c->split == SPLIT_EVAL);
     }
-    return c->calibration_folds > 0 && c->split != SPLIT_EVAL ? choose_calibration(s, c, takes) : DT_OK;
+    return c->calibration_folds > 1 && c->split != SPLIT_EVAL ? choose_calibration(s, c, takes) : DT_OK;
 }
 
 dt_status windows_list(windows *s, const windows_config *c)

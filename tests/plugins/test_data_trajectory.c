@@ -500,6 +500,12 @@ static void test_splits(void **state)
         assert_true((left & group) == 0 || (left & group) == group);
         assert_int_equal(scenes_of((const char *const[]){WINDOW, text, "split=eval", "calibration_folds=4", NULL}),
                          held);
+
+        /* of one fold: what is trained on, and none is left out */
+        const char *const same[] = {WINDOW, text, "split=calibration", "calibration_folds=1", NULL};
+        const char *const whole[] = {WINDOW, text, "split=train", "calibration_folds=1", NULL};
+        assert_int_equal(scenes_of(same), kept);
+        assert_int_equal(scenes_of(whole), kept);
     }
     assert_int_equal(
         scenes_of((const char *const[]){WINDOW, "split=calibration", "calibration_folds=4", "judged=all", NULL}),
@@ -560,8 +566,7 @@ static void test_refusals(void **state)
     refuse("s", (const char *const[]){"history_s=0.5", NULL}, DT_ECONFIG, "2.5 and 25 steps");
     refuse("s", (const char *const[]){"horizon_s=0", NULL}, DT_ECONFIG, "15 and 0 steps");
     refuse("s", (const char *const[]){"folds=3", "fold=3", NULL}, DT_ECONFIG, "fold 3 is not below folds = 3");
-    refuse("s", (const char *const[]){"calibration_folds=1", NULL}, DT_ECONFIG, "calibration_folds 1: 2 or more");
-    refuse("s", (const char *const[]){"split=calibration", NULL}, DT_ECONFIG, "calibration_folds 0: 2 or more");
+    refuse("s", (const char *const[]){"split=calibration", NULL}, DT_ECONFIG, "calibration_folds 0: split calibration");
     refuse("s", (const char *const[]){"rate_hz=4", NULL}, DT_ECONFIG, "rate_hz 4 does not divide the 10 Hz");
     refuse("s", (const char *const[]){"rate_hz=20", NULL}, DT_ECONFIG, "rate_hz 20 does not divide");
     refuse("s", (const char *const[]){"eval_site=moon", "split=eval", NULL}, DT_ECONFIG,
