@@ -59,9 +59,9 @@ enum {
     WORLD_OUT_SPREADS,
     WORLD_OUT_PROBABILITY,
     WORLD_N_OUT,
-    WORLD_OUT_TEMPERATURE = WORLD_N_OUT, /* told last */
-    WORLD_MAX_OUT
+    WORLD_MAX_OUT = WORLD_N_OUT + 2 /* temperature and regions, told last */
 };
+enum { WORLD_REGIONS = 150 };                            /* radii of 3 classes, 5 seconds, 10 levels: dtrain/shapes.h */
 enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 
 #define WORLD_CORRECTION_MPS   5.0  /* what drivers change their speed by within the horizon */
@@ -78,7 +78,7 @@ typedef struct world_ports {
     double dt_s;
     int64_t K;             /* futures */
     uint8_t is_kinematic;  /* vehicles move along their heading */
-    uint8_t is_calibrated; /* deviations have a temperature */
+    uint8_t is_calibrated; /* deviations have a temperature, regions their radii */
     uint32_t n_out;
     dt_port in[WORLD_N_IN], out[WORLD_MAX_OUT];
     char text[WORLD_N_IN + WORLD_MAX_OUT][WORLD_TEXT];
@@ -148,7 +148,8 @@ typedef struct world_telling { /* how futures are told */
 /* The ports that this takes; one future alone needs none of its own. */
 static inline void world_ports_tell(world_ports *p, const world_telling *how)
 {
-    char *text = p->text[WORLD_N_IN + 2], *share = p->text[WORLD_N_IN + 3], *scale = p->text[WORLD_N_IN + 4];
+    char *text = p->text[WORLD_N_IN + 2], *share = p->text[WORLD_N_IN + 3], *scale = p->text[WORLD_N_IN + 4],
+         *radii = p->text[WORLD_N_IN + 5];
     p->K = how->futures;
     p->is_kinematic = how->is_kinematic;
     p->is_calibrated = how->is_calibrated;
@@ -162,7 +163,9 @@ static inline void world_ports_tell(world_ports *p, const world_telling *how)
     }
     if (p->is_calibrated) {
         snprintf(scale, WORLD_TEXT, "%lld", (long long)(WORLD_AXES * p->F));
+        snprintf(radii, WORLD_TEXT, "%d", WORLD_REGIONS);
         p->out[p->n_out++] = (dt_port){"temperature", scale, DT_F32, 0};
+        p->out[p->n_out++] = (dt_port){"regions", radii, DT_F32, 0};
     }
 }
 
@@ -177,8 +180,12 @@ static inline int64_t world_future_columns(const world_ports *p)
 /* The parameters of how futures are told: logarithms of factors, 0 until somebody fits them. */
 static inline dt_status world_future_params(const world_ports *p, dt_params *reg)
 {
-    const int64_t n = WORLD_AXES * p->F;
-    return p->is_calibrated ? reg->add(reg, "temperature", &n, 1, DT_INIT_ZERO, 0) : DT_OK;
+    const int64_t n = WORLD_AXES * p->F, n_regions = WORLD_REGIONS;
+    if (!p->is_calibrated) {
+        return DT_OK;
+    }
+    DT_TRY_H(reg->add(reg, "temperature", &n, 1, DT_INIT_ZERO, 0));
+    return reg->add(reg, "regions", &n_regions, 1, DT_INIT_ZERO, 0);
 }
 
 /* x, y [S,K F] -> [S,K,F,2]; one future: [S,F,2] */
@@ -320,7 +327,8 @@ static inline void world_futures(const world_ports *p, dt_graph *g, dt_tensor *z
     if (p->is_calibrated) {
         dt_tensor *temperature = g->api->param(g, "temperature");
         spread = dt_split(g, dt_add(g, dt_merge(g, spread), temperature), p->F);
-        out[p->n_out - 1] = dt_affine(g, temperature, 1.0, 0.0);
+        out[p->n_out - 2] = dt_affine(g, temperature, 1.0, 0.0);
+        out[p->n_out - 1] = dt_affine(g, g->api->param(g, "regions"), 1.0, 0.0);
     }
     if (p->K == 1) {
         out[WORLD_OUT_FUTURE] = future;

@@ -47,8 +47,9 @@ static const char *const world_presets[] = {"guide", "15m", NULL};
                   "futures that are told of each vehicle, with their probabilities"),                                  \
         DT_OPTION(world_config, kinematic, DT_OPT_BOOL, "false", "", 0, 0, NULL,                                       \
                   "vehicles move along their heading, at speeds that are not negative"),                               \
-        DT_OPTION(world_config, calibrated, DT_OPT_BOOL, "false", "", 0, 0, NULL,                                      \
-                  "deviations have a temperature, which phase1_world_model.calibration_folds fits"),                   \
+        DT_OPTION(                                                                                                     \
+            world_config, calibrated, DT_OPT_BOOL, "false", "", 0, 0, NULL,                                            \
+            "deviations have a temperature and regions their radii, which phase1_world_model.calibration_folds fits"), \
         DT_OPTION_END
 
 typedef struct world_net {

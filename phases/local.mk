@@ -7,7 +7,7 @@ plugin_LTLIBRARIES += phases/phase1_world_model.la phases/phase2_ppo.la \
 # What perception and world learn from recorded scenes, in each phase that trains them.
 scenes_sources = phases/scenes/prediction.c phases/scenes/prediction.h phases/scenes/accuracy.c \
 	phases/scenes/accuracy.h phases/scenes/figures.c phases/scenes/figures.h phases/scenes/pictures.c \
-	phases/scenes/pictures.h phases/scenes/region.c phases/scenes/region.h phases/scenes/slice.c \
+	phases/scenes/pictures.h phases/scenes/radii.c phases/scenes/radii.h phases/scenes/region.c phases/scenes/region.h phases/scenes/slice.c \
 	phases/scenes/slice.h
 
 phases_phase1_world_model_la_SOURCES = phases/phase1_world_model.c \

@@ -37,10 +37,6 @@ typedef struct state {
 static dt_status check(const dt_host *h, const void *cfg)
 {
     const config *c = cfg;
-    if (c->calibration_folds == 1) {
-        return DT_FAIL_H(h, DT_ECONFIG,
-                         "phase1_world_model.calibration_folds 1: training leaves one of them out, so 2 or more, or 0");
-    }
     return prediction_check(h, "phase1_world_model", &c->prediction);
 }
 
@@ -133,16 +129,17 @@ static void tell_unfitted(state *s)
     }
     dt_logf(s->h, 1,
             "the world model's option calibrated is set, but phase1_world_model.calibration_folds is 0: its "
-            "temperature stays what it is; set calibration_folds to 2 or more to fit it, or calibrated to false");
+            "temperature stays what it is; set calibration_folds to fit it, or calibrated to false");
     s->is_unfitted_told = true;
 }
 
 static dt_status calibrate(state *s)
 {
-    double temperature = 0;
+    calibration_found found;
     DT_TRY_H(calibration_run(&s->calibration, s->trainer));
-    DT_TRY_H(calibration_told(&s->calibration, s->trainer, &temperature));
-    s->metrics->scalar(s->h, "calibration/temperature", temperature);
+    DT_TRY_H(calibration_told(&s->calibration, s->trainer, &found));
+    s->metrics->scalar(s->h, "calibration/temperature", found.temperature);
+    s->metrics->scalar(s->h, "calibration/windows", (double)s->calibration.n_fitted);
     return DT_OK;
 }
 
@@ -166,16 +163,37 @@ static dt_status iterate(void *self, dt_progress *out)
     return st;
 }
 
+/* Radii at the last second, of each class of vehicles. */
+static void tell_radii(const state *s, const float *radii)
+{
+    const uint32_t n = s->accuracy.shape.n_horizons;
+    for (uint32_t k = 0; k < RADII_CLASSES && n > 0; k++) {
+        char key[32];
+        double radius[RADII_LEVELS];
+        for (uint32_t l = 0; l < RADII_LEVELS; l++) {
+            radius[l] = radii_at(radii, k, n - 1, l);
+        }
+        snprintf(key, sizeof(key), "regions/%s", radii_class_name[k]);
+        s->metrics->report(s->h, key, radius, RADII_LEVELS);
+    }
+}
+
 static dt_status evaluate(void *self, dt_progress *out)
 {
     state *s = self;
+    calibration_found found = {0};
     /* the graph reads it, the figures do not depend on it */
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, s->config.prediction.horizon_s, NULL));
+    if (s->prediction.calibrates) {
+        DT_TRY_H(calibration_told(&s->calibration, s->trainer, &found));
+    }
+    s->accuracy.shape.radii = found.radii;
     DT_TRY_H(accuracy_run(&s->accuracy, s->trainer, s->eval_data));
     if (s->prediction.calibrates) {
-        double temperature = 0;
-        DT_TRY_H(calibration_told(&s->calibration, s->trainer, &temperature));
-        s->metrics->report(s->h, "temperature", &temperature, 0);
+        s->metrics->report(s->h, "temperature", &found.temperature, 0);
+    }
+    if (found.radii != NULL) {
+        tell_radii(s, found.radii);
     }
     out->evaluated = 1;
     return DT_OK;
@@ -208,8 +226,9 @@ static const dt_option options[] = {
     DT_OPTION(config, horizon_epochs, DT_OPT_F64, "10", "epochs", 0, 1e6, NULL,
               "epochs until all of the future counts, growing linearly; 0 = from the start"),
     DT_OPTION(config, calibration_folds, DT_OPT_I64, "0", "1", 0, 1000, NULL,
-              "after every epoch the temperature of a world model with option calibrated is fitted to one of so many "
-              "folds, which training leaves out; 0: it stays"),
+              "after every epoch the temperature and regions of a world model with option calibrated are fitted to one "
+              "of so many folds, which training leaves out; 1: to the scenes trained on, as good where they are not "
+              "learnt by heart; 0: they stay"),
     DT_OPTION(prediction_config, nll_weight, DT_OPT_F64, "1", "1", 0, 1e6, NULL,
               "weight of the likelihood of the recorded positions"),
     DT_OPTION(prediction_config, position_weight, DT_OPT_F64, "1", "1/m^2", 0, 1e6, NULL,

@@ -45,7 +45,10 @@
  *                   spreads    "S k F 2" f32  log of their deviations, log m
  *                   probability "S k"   f32  of each, they sum to 1
  *                   and, of models that can be calibrated: temperature "2F" f32, a parameter of theirs that is part of
- *                   spread and spreads as it is, for x and y of each step
+ *                   spread and spreads as it is, for x and y of each step; and, since 1.2, beside it regions "150" f32,
+ *                   another parameter, 0 before it is fitted: logarithms of how much further than a Gaussian's the
+ *                   regions of future and spread reach, by class of vehicle (at most 0.5 m/s; faster, below 1 m/s^2;
+ *                   faster, 1 m/s^2 or more either way), second 1 to 5, and level 0.1 to 0.9 and 0.95, C order
  *
  * controller   in   obs        "A D"    f32  what each agent observes, normalised if the phase does so
  *                   obs_history "W A D" f32  the last W observations of each agent, the present one last; zeros before

@@ -3,6 +3,7 @@
  * See calibration.h.
  */
 #include "calibration.h"
+#include "radii.h"
 #include "region.h"
 #include "slice.h"
 
@@ -10,8 +11,13 @@
 #include <string.h>
 
 enum { AXES = 2, TEXT = 24 };
-static const double level[CALIBRATION_LEVELS] = {0.5, 0.68, 0.8, 0.95};
 static const double FIRST = -1.2, STEP = 0.05; /* of the factors' logarithms */
+
+/* Numbers of the vector. */
+static int64_t size_of(const calibration *c)
+{
+    return AXES * c->prediction->F + (c->prediction->has_regions ? RADII_SIZE : 0);
+}
 
 dt_status calibration_init(calibration *c, prediction *p, const dt_train_api *train, int64_t folds)
 {
@@ -20,8 +26,8 @@ dt_status calibration_init(calibration *c, prediction *p, const dt_train_api *tr
     const dt_setting more = {"calibration_folds", text};
     *c = (calibration){.h = p->h, .prediction = p, .train = train};
     figures_shape_init(&c->shape, p->F, p->config.rate_hz);
-    c->temperature = p->h->alloc(p->h, (uint64_t)(p->F * AXES) * sizeof(*c->temperature));
-    if (c->temperature == NULL) {
+    c->vector = p->h->alloc(p->h, (uint64_t)size_of(c) * sizeof(*c->vector));
+    if (c->vector == NULL) {
         return DT_FAIL_H(p->h, DT_ENOMEM, "no memory for a temperature of %lld steps", (long long)p->F);
     }
     DT_TRY_H(prediction_bind_data(p, "calibration", &more, 1, &c->data));
@@ -32,8 +38,8 @@ dt_status calibration_init(calibration *c, prediction *p, const dt_train_api *tr
 void calibration_fini(calibration *c)
 {
     if (c->h != NULL) {
-        c->h->release(c->h, c->temperature);
-        c->temperature = NULL;
+        c->h->release(c->h, c->vector);
+        c->vector = NULL;
     }
 }
 
@@ -56,10 +62,7 @@ static void add_window(calibration *c, const figures_window *w)
                 g[j].sigma_x *= factor;
                 g[j].sigma_y *= factor;
             }
-            const double at = region_level(g, n, q[0], q[1]);
-            for (int l = 0; l < CALIBRATION_LEVELS; l++) {
-                c->inside[i][k][l] += at <= level[l];
-            }
+            c->nll[k] -= region_log_density(g, n, q[0], q[1]);
         }
     }
     c->n_windows++;
@@ -82,57 +85,88 @@ static dt_status each(void *self, const dt_rows *r)
     return DT_OK;
 }
 
+/* Distances of all complete windows, for the radii. */
+static dt_status count_each(void *self, const dt_rows *r)
+{
+    calibration *c = self;
+    slice z;
+    DT_TRY_H(slice_open(c->prediction, c->train, r, &z));
+    for (int64_t v = 0; v < z.S; v++) {
+        figures_window w;
+        slice_window(c->prediction, &z, v, &w);
+        c->n_fitted += z.complete[v] != 0;
+        for (uint32_t i = 0; i < c->shape.n_horizons && z.complete[v]; i++) {
+            region_gaussian g[FIGURES_MAX_FUTURES];
+            const float *q = w.target + c->shape.step[i] * AXES;
+            const int64_t n = figures_told(&c->shape, &w, c->shape.step[i], g);
+            const double far = region_distance(g, n, q[0], q[1]);
+            if (!isfinite(far)) {
+                return DT_FAIL_H(c->h, DT_EDIVERGED, "the predicted positions at %g s are not finite",
+                                 c->shape.seconds[i]);
+            }
+            radii_count(&c->counts, radii_class(w.speed, w.acceleration), i, far);
+        }
+    }
+    return DT_OK;
+}
+
 /* Logarithm of the factor. */
 static double best_of(const calibration *c)
 {
     double least = INFINITY;
     int best = 0;
     for (int k = 0; k < CALIBRATION_FACTORS; k++) {
-        double sum = 0;
-        for (uint32_t i = 0; i < c->shape.n_horizons; i++) {
-            for (int l = 0; l < CALIBRATION_LEVELS; l++) {
-                const double off = (double)c->inside[i][k][l] / (double)c->n_windows - level[l];
-                sum += off * off;
-            }
-        }
-        if (sum < least) {
-            least = sum;
+        if (c->nll[k] < least) {
+            least = c->nll[k];
             best = k;
         }
     }
     return FIRST + best * STEP;
 }
 
-dt_status calibration_told(calibration *c, dt_train *t, double *mean_p)
+dt_status calibration_told(calibration *c, dt_train *t, calibration_found *found)
 {
     const int64_t n = AXES * c->prediction->F;
     double sum = 0;
-    if (c->train->vector_size(t) != (uint64_t)n) {
-        return DT_FAIL_H(c->h, DT_EPLUGIN, "the world model's temperature has %llu numbers, its output has %lld",
-                         (unsigned long long)c->train->vector_size(t), (long long)n);
+    if (c->train->vector_size(t) != (uint64_t)size_of(c)) {
+        return DT_FAIL_H(c->h, DT_EPLUGIN,
+                         "the world model's temperature and regions have %llu numbers, its outputs have %lld",
+                         (unsigned long long)c->train->vector_size(t), (long long)size_of(c));
     }
-    DT_TRY_H(c->train->vector_get(t, c->temperature));
+    DT_TRY_H(c->train->vector_get(t, c->vector));
     for (int64_t i = 0; i < n; i++) {
-        sum += (double)c->temperature[i];
+        sum += (double)c->vector[i];
     }
-    *mean_p = sum / (double)n;
+    *found =
+        (calibration_found){.temperature = sum / (double)n, .radii = c->prediction->has_regions ? c->vector + n : NULL};
     return DT_OK;
+}
+
+/* The data is read once more: regions of several futures are others with another temperature. */
+static dt_status fit_radii(calibration *c, dt_train *t)
+{
+    memset(&c->counts, 0, sizeof(c->counts));
+    c->n_fitted = 0;
+    DT_TRY_H(c->train->evaluate(t, c->data, c, count_each));
+    radii_fit(&c->counts, c->shape.n_horizons, c->vector + AXES * c->prediction->F);
+    return c->train->vector_set(t, c->vector);
 }
 
 dt_status calibration_run(calibration *c, dt_train *t)
 {
     const int64_t n = AXES * c->prediction->F;
-    memset(c->inside, 0, sizeof(c->inside));
+    memset(c->nll, 0, sizeof(c->nll));
     c->n_windows = 0;
     DT_TRY_H(c->train->evaluate(t, c->data, c, each));
     if (c->n_windows == 0 || c->shape.n_horizons == 0) {
         return DT_OK; /* nothing is known */
     }
-    double before = 0;
-    DT_TRY_H(calibration_told(c, t, &before)); /* c->temperature is what it was */
+    calibration_found before;
+    DT_TRY_H(calibration_told(c, t, &before)); /* c->vector is what it was */
     const float found = (float)best_of(c);
     for (int64_t i = 0; i < n; i++) {
-        c->temperature[i] += found;
+        c->vector[i] += found;
     }
-    return c->train->vector_set(t, c->temperature);
+    DT_TRY_H(c->train->vector_set(t, c->vector));
+    return c->prediction->has_regions ? fit_radii(c, t) : DT_OK;
 }

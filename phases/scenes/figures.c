@@ -9,8 +9,6 @@
 enum { AXES = 2, KEY = 64 };
 #define HALF_LOG_2PI 0.91893853320467274178
 
-/* of the ellipses; the last is not 1, which is the whole plane */
-static const double level[FIGURES_LEVELS] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
 static const struct {
     uint32_t at;
     const char *key;
@@ -70,15 +68,23 @@ int64_t figures_told(const figures_shape *s, const figures_window *w, int64_t st
     return n;
 }
 
+/* Inside the regions of which levels was (x, y), i seconds and one ahead? */
+static void add_inside(figures *f, const figures_shape *s, const figures_window *w, uint32_t i,
+                       const region_gaussian *g, int64_t n)
+{
+    const float *q = w->target + s->step[i] * AXES;
+    const uint32_t kind = radii_class(w->speed, w->acceleration);
+    const double at = s->radii == NULL ? region_level(g, n, q[0], q[1]) : region_distance(g, n, q[0], q[1]);
+    for (uint32_t j = 0; j < FIGURES_LEVELS; j++) {
+        f->inside[i][j] += at <= (s->radii == NULL ? radii_level[j] : radii_at(s->radii, kind, i, j));
+    }
+}
+
 static void add_coverage(figures *f, const figures_shape *s, const figures_window *w)
 {
     for (uint32_t i = 0; i < s->n_horizons; i++) {
         region_gaussian g[FIGURES_MAX_FUTURES];
-        const float *q = w->target + s->step[i] * AXES;
-        const double at = region_level(g, figures_told(s, w, s->step[i], g), q[0], q[1]);
-        for (uint32_t j = 0; j < FIGURES_LEVELS; j++) {
-            f->inside[i][j] += at <= level[j];
-        }
+        add_inside(f, s, w, i, g, figures_told(s, w, s->step[i], g));
     }
 }
 
@@ -210,7 +216,7 @@ void figures_tell_futures(const figures *f, const figures_shape *s, const dt_hos
             all[j] += mean_of(f, (double)f->inside[i][j]) / s->n_horizons;
         }
     }
-    tell(h, m, prefix, "reliability/level", level, FIGURES_LEVELS);
+    tell(h, m, prefix, "reliability/level", radii_level, FIGURES_LEVELS);
     tell(h, m, prefix, "reliability/share", all, FIGURES_LEVELS);
     for (int k = 0; k < FIGURES_KS; k++) {
         const double ade = mean_of(f, f->ade[k]), fde = mean_of(f, f->fde[k]);

@@ -7,7 +7,8 @@
  *   displacement(t) = mean |p_t - q_t|
  *   nll             = mean over windows and future steps of -log N(q; p, diag(sigma^2)), in nats
  *   coverage(t)     = share of windows whose q lies in the region that the told distribution fills to a level: of one
- *                     future an ellipse, of several what their mixture fills (region.h)
+ *                     future an ellipse, of several what their mixture fills (region.h); where radii were fitted
+ *                     to held-out vehicles, the region that reaches as far as these (radii.h)
  *   min_ade(k)      = mean over windows of the least, over the k most probable futures, mean distance over all steps
  *   min_fde(k)      = the same of the distance at the last step
  *   miss_rate(k)    = share of windows with a least last distance above 2 m
@@ -20,9 +21,10 @@
 
 #include "dtrain/helpers.h"
 #include "dtrain/svc/metrics.h"
+#include "radii.h"
 #include "region.h"
 
-enum { FIGURES_MAX_S = 5, FIGURES_MAX_FUTURES = 64, FIGURES_LEVELS = 10, FIGURES_KS = 2 };
+enum { FIGURES_MAX_S = RADII_SECONDS, FIGURES_MAX_FUTURES = 64, FIGURES_LEVELS = RADII_LEVELS, FIGURES_KS = 2 };
 #define FIGURES_MISS_M 2.0
 
 typedef struct figures_shape {
@@ -31,13 +33,14 @@ typedef struct figures_shape {
     uint32_t n_horizons;
     uint32_t step[FIGURES_MAX_S]; /* future step of horizon i */
     double seconds[FIGURES_MAX_S];
+    const float *radii; /* [RADII_SIZE] of the regions; NULL: a Gaussian's */
 } figures_shape;
 
 typedef struct figures_window {                   /* of one vehicle */
     const float *target, *future, *spread;        /* [F,2] */
     const float *futures, *spreads, *probability; /* [K,F,2] [K,F,2] [K]; NULL: future is the only one */
     int64_t K;
-    double speed; /* m/s, at the last step of history */
+    double speed, acceleration; /* m/s, m/s^2, at the last step of history */
 } figures_window;
 
 typedef struct figures { /* sums */

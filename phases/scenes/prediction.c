@@ -3,6 +3,7 @@
  * See prediction.h.
  */
 #include "prediction.h"
+#include "radii.h"
 
 #include <math.h>
 #include <string.h>
@@ -127,6 +128,19 @@ dt_status prediction_bind_perception(prediction *p)
     return p->bind->model(p->h, &want, &p->perception);
 }
 
+/* Does the world model have radii of its regions, beside a temperature? */
+static dt_status find_regions(prediction *p)
+{
+    const dt_port *port = p->bind->model_output(p->world, "regions");
+    if (port != NULL && (!p->has_temperature || p->bind->port_dim(port, 0) != RADII_SIZE)) {
+        return DT_FAIL_H(p->h, DT_ESHAPE,
+                         "the world model's output regions is [%s]; %s takes [%d], and beside an output temperature",
+                         port->dims, p->phase, RADII_SIZE);
+    }
+    p->has_regions = port != NULL;
+    return DT_OK;
+}
+
 /* Does the world model tell several? */
 static dt_status find_futures(prediction *p)
 {
@@ -136,6 +150,7 @@ static dt_status find_futures(prediction *p)
         port[i] = p->bind->model_output(p->world, name[i]);
     }
     p->has_temperature = p->bind->model_output(p->world, "temperature") != NULL;
+    DT_TRY_H(find_regions(p));
     if (port[0] == NULL) {
         return DT_OK;
     }
@@ -194,7 +209,12 @@ dt_status prediction_bind_world(prediction *p, uint32_t flags)
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
 /* What the world model tells. */
-enum { FUTURE, SPREAD, FUTURES, SPREADS, PROBABILITY, TEMPERATURE, N_TOLD };
+enum { FUTURE, SPREAD, FUTURES, SPREADS, PROBABILITY, TEMPERATURE, REGIONS, N_TOLD };
+
+static bool is_told(const prediction *p, uint32_t i)
+{
+    return i <= SPREAD || (i == TEMPERATURE ? p->has_temperature : i == REGIONS ? p->has_regions : p->K > 0);
+}
 
 /* node rows [N,H] -> one sequence per vehicle [T,S,H] -> futures; embedding NULL: motion alone */
 static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embedding, dt_named told[N_TOLD])
@@ -216,7 +236,7 @@ static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embed
     dt_named out[N_TOLD];
     uint32_t from[N_TOLD], n_out = 0;
     for (uint32_t i = 0; i < N_TOLD; i++) {
-        if (i <= SPREAD || (i == TEMPERATURE ? p->has_temperature != 0 : p->K > 0)) {
+        if (is_told(p, i)) {
             from[n_out] = i;
             out[n_out++] = told[i];
         }
@@ -266,11 +286,16 @@ static dt_tensor *mixture_nll(const prediction *p, dt_graph *g, const dt_named t
     return dt_sum(g, dt_affine(g, log_sum, -1.0 / n, 0.0));
 }
 
-/* The temperature's mean, once per vehicle, summed over them. */
+/* The temperature's mean, once per vehicle, summed over them; 0 times the regions, so that they are apart as well. */
 static dt_tensor *mean_temperature(const prediction *p, dt_graph *g, const dt_named told[N_TOLD])
 {
     dt_tensor *share = dt_fill(g, dt_merge(g, told[SPREAD].tensor), 1.0 / (double)(AXES * p->F)); /* [S,2F] */
-    return dt_sum(g, dt_mul(g, share, told[TEMPERATURE].tensor));
+    dt_tensor *part = dt_mul(g, share, told[TEMPERATURE].tensor);
+    if (p->has_regions) {
+        dt_tensor *none = dt_fill(g, dt_slice(g, share, 0, 1), 0.0); /* [S,1] */
+        part = dt_add(g, part, dt_mul(g, none, dt_slice(g, told[REGIONS].tensor, 0, 1)));
+    }
+    return dt_sum(g, part);
 }
 
 /* sqrt(d^2 + POSITION_NOISE_M^2), summed over vehicles; d: distance of target and future [S,F,2], weight [S,F] */
@@ -295,8 +320,8 @@ static dt_status record_risk(const prediction *p, dt_graph *g, dt_tensor *risk)
 dt_status prediction_record(const prediction *p, dt_graph *g)
 {
     const dt_graph_api *api = g->api;
-    dt_named told[N_TOLD] = {{"future", NULL},  {"spread", NULL},      {"futures", NULL},
-                             {"spreads", NULL}, {"probability", NULL}, {"temperature", NULL}};
+    dt_named told[N_TOLD] = {{"future", NULL},      {"spread", NULL},      {"futures", NULL}, {"spreads", NULL},
+                             {"probability", NULL}, {"temperature", NULL}, {"regions", NULL}};
     dt_named view[] = {{"embedding", NULL}, {"risk", NULL}};
     if (p->perception != NULL) {
         const dt_named seen[] = {{"nodes", api->input(g, "nodes")},

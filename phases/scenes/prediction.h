@@ -16,7 +16,8 @@
  *   nll_j = sum_f w_f -log N(q_f; m_jf, diag(sigma_jf^2))        w: weights of the steps, they sum to 1
  *   nll   = -1/n log sum_j p_j exp(-n nll_j)                     n: steps that count as independent of each other
  *
- * A model's temperature is no part of what is learnt: "nll" is of the deviations without it.
+ * A model's temperature and the radii of its regions are no part of what is learnt: "nll" is of the deviations without
+ * them.
  * Threads: [main].
  */
 #ifndef DTRAIN_PHASES_SCENES_PREDICTION_H
@@ -46,7 +47,8 @@ typedef struct prediction {
     bool has_roads;      /* the world model was bound to data that tells of them */
     int64_t K;           /* futures that the world model tells with their probabilities; 0: one, without */
     int has_temperature; /* of its deviations */
-    int calibrates;      /* the caller's: the loss "temperature" is its mean, and of weight 0 */
+    int has_regions;     /* and radii of their regions, radii.h */
+    int calibrates;      /* the caller's: the loss "temperature" is its mean, of weight 0, and depends on the radii */
     float *weight;       /* [F] owned: of the future's steps */
 } prediction;
 

@@ -7,6 +7,7 @@
 #include <math.h>
 
 enum { RINGS = 20, SPOKES = 4 };
+#define PI 3.14159265358979
 
 /* In units of 1 / 2 pi. */
 static double density(const region_gaussian *g, int64_t n, double x, double y)
@@ -26,7 +27,7 @@ static double denser(const region_gaussian *g, int64_t n, const region_gaussian 
     for (int i = 0; i < RINGS; i++) {
         const double r = sqrt(-2 * log1p(-(i + 0.5) / RINGS));
         for (int k = 0; k < SPOKES; k++) {
-            const double turn = 2 * 3.14159265358979 * (k + 0.382 * i) / SPOKES;
+            const double turn = 2 * PI * (k + 0.382 * i) / SPOKES;
             found += density(g, n, of->x + r * of->sigma_x * cos(turn), of->y + r * of->sigma_y * sin(turn)) > least;
         }
     }
@@ -47,4 +48,41 @@ double region_level(const region_gaussian *g, int64_t n, double x, double y)
         }
     }
     return level;
+}
+
+static double deviations(const region_gaussian *g, double x, double y)
+{
+    return hypot((x - g->x) / g->sigma_x, (y - g->y) / g->sigma_y);
+}
+
+double region_distance(const region_gaussian *g, int64_t n, double x, double y)
+{
+    const double most = 1 - 0.5 / (RINGS * SPOKES);
+    if (n == 1) {
+        return deviations(g, x, y);
+    }
+    const double level = region_level(g, n, x, y);
+    if (level < most) {
+        return sqrt(-2 * log1p(-level));
+    }
+    double nearest = INFINITY;
+    for (int64_t j = 0; j < n; j++) {
+        nearest = g[j].p > 0 ? fmin(nearest, deviations(&g[j], x, y)) : nearest;
+    }
+    return fmax(nearest, sqrt(-2 * log1p(-most)));
+}
+
+/* From the greatest summand: far away each of them is 0. */
+double region_log_density(const region_gaussian *g, int64_t n, double x, double y)
+{
+    double part[REGION_MAX], most = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const double d = deviations(&g[j], x, y);
+        part[j] = g[j].p > 0 ? log(g[j].p / (2 * PI * g[j].sigma_x * g[j].sigma_y)) - 0.5 * d * d : -INFINITY;
+        most = fmax(most, part[j]);
+    }
+    for (int64_t j = 0; j < n; j++) {
+        sum += exp(part[j] - most);
+    }
+    return most > -INFINITY ? most + log(sum) : most;
 }

@@ -17,5 +17,11 @@ typedef struct region_gaussian { /* independent along x and y */
 /* The least level whose region holds (x, y), in [0, 1]: the mixture's share where it is denser than there. Exact for
  * one Gaussian, 1 - exp(-d^2 / 2), d in deviations; of 2 to REGION_MAX, by 80 points of each, to about 0.02. */
 double region_level(const region_gaussian *g, int64_t n, double x, double y);
+/* Logarithm of the mixture's density, per m^2; -inf where all of p are 0. */
+double region_log_density(const region_gaussian *g, int64_t n, double x, double y);
+/* The same as the distance that a Gaussian's region of that level reaches to, sqrt(-2 log(1 - level)): of one the
+ * distance in deviations, at any distance. Of several, where no point is less dense, that to the nearest, and not below
+ * what 80 points tell. */
+double region_distance(const region_gaussian *g, int64_t n, double x, double y);
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include "slice.h"
 
-enum { MOTION = 6, MOTION_SPEED = 4, AXES = 2 };
+enum { MOTION = 6, MOTION_SPEED = 4, MOTION_ACCEL = 5, AXES = 2 };
 
 dt_status slice_open(const prediction *p, const dt_train_api *train, const dt_rows *r, slice *z)
 {
@@ -49,6 +49,7 @@ dt_status slice_open(const prediction *p, const dt_train_api *train, const dt_ro
 void slice_window(const prediction *p, const slice *z, int64_t v, figures_window *w)
 {
     const int64_t at = v * p->F * AXES;
+    const float *now = z->motion + ((p->T - 1) * z->S + v) * MOTION;
     *w = (figures_window){.target = z->target + at,
                           .future = z->future + at,
                           .spread = z->spread + at,
@@ -56,5 +57,6 @@ void slice_window(const prediction *p, const slice *z, int64_t v, figures_window
                           .spreads = z->futures != NULL ? z->spreads + z->K * at : NULL,
                           .probability = z->futures != NULL ? z->probability + z->K * v : NULL,
                           .K = z->K,
-                          .speed = z->motion[((p->T - 1) * z->S + v) * MOTION + MOTION_SPEED]};
+                          .speed = now[MOTION_SPEED],
+                          .acceleration = now[MOTION_ACCEL]};
 }

@@ -8,6 +8,9 @@ tests_phases_test_phase1_world_model_LDADD = $(mock_libs)
 dt_tests += tests/phases/test_region
 tests_phases_test_region_SOURCES = tests/phases/test_region.c phases/scenes/region.c
 tests_phases_test_region_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
+dt_tests += tests/phases/test_radii
+tests_phases_test_radii_SOURCES = tests/phases/test_radii.c phases/scenes/radii.c
+tests_phases_test_radii_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
 dt_training_scripts += tests/phases/futures.sh
 tests/phases/futures.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 

@@ -54,7 +54,8 @@ typedef struct world {
     int32_t seq_row[T][S], site[S], sample_of_seq[S];
     uint8_t complete[S], risk_state[N];
     bool has_futures, has_sites, has_temperature, epoch_end;
-    float temperature[F][2];
+    const char *regions_dims; /* of the world model's port, or NULL */
+    float temperature[F][2], regions[150];
     const char *futures_dims; /* of the world model's port */
     float futures[S][K][F][2], spreads[S][K][F][2], probability[S][K];
 } world;
@@ -99,6 +100,11 @@ static const dt_port *bind_model_output(const dt_model *m, const char *name)
     static const dt_port temperature = {"temperature", "10", DT_F32, 0};
     if (strcmp(m->role, "world") == 0 && strcmp(name, "temperature") == 0) {
         return w->has_temperature ? &temperature : NULL;
+    }
+    static dt_port regions = {"regions", NULL, DT_F32, 0};
+    if (strcmp(m->role, "world") == 0 && strcmp(name, "regions") == 0) {
+        regions.dims = w->regions_dims;
+        return regions.dims != NULL ? &regions : NULL;
     }
     if (strcmp(m->role, "world") == 0) {
         futures.dims = w->futures_dims;
@@ -239,13 +245,16 @@ static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *ste
 static uint64_t train_vector_size(const dt_train *t)
 {
     assert_string_equal(t->desc.apart, "temperature");
-    return F * 2;
+    return F * 2 + (w->regions_dims != NULL ? 150 : 0);
 }
 
 static dt_status train_vector_get(dt_train *t, float *out)
 {
     (void)t;
     memcpy(out, w->temperature, sizeof(w->temperature));
+    if (w->regions_dims != NULL) {
+        memcpy(out + F * 2, w->regions, sizeof(w->regions));
+    }
     return DT_OK;
 }
 
@@ -253,6 +262,9 @@ static dt_status train_vector_set(dt_train *t, const float *in)
 {
     (void)t;
     memcpy(w->temperature, in, sizeof(w->temperature));
+    if (w->regions_dims != NULL) {
+        memcpy(w->regions, in + F * 2, sizeof(w->regions));
+    }
     return DT_OK;
 }
 
@@ -735,7 +747,7 @@ static void test_defaults_of_host_sections(void **test)
     assert_null(c->extension("dtrain.defaults/2"));
 }
 
-/* The temperature is that of deviations which would hold what they should: at the end of an epoch alone. */
+/* The temperature is that of deviations which make what was recorded most likely: at the end of an epoch alone. */
 static void test_temperature_is_fitted(void **test)
 {
     (void)test;
@@ -750,8 +762,8 @@ static void test_temperature_is_fitted(void **test)
     world_init();
     w->has_temperature = true;
     for (int v = 0; v < 2; v++) {
-        for (int f = 0; f < F; f++) { /* sigma is 1. e^0.4 is the first factor by which 68 % and more hold this */
-            w->future[v][f][0] = w->target[v][f][0] + (float)(sqrt(-2 * log(1 - 0.68)) * exp(0.375));
+        for (int f = 0; f < F; f++) { /* sigma is 1; sqrt(2) of the best one along x, 0 along y */
+            w->future[v][f][0] = w->target[v][f][0] + (float)(sqrt(2) * exp(0.4));
             w->temperature[f][1] = 0.1F * (float)f;
         }
     }
@@ -776,6 +788,46 @@ static void test_temperature_is_fitted(void **test)
     phase_close(&p);
 }
 
+/* Radii of one class: of two vehicles, one 3 deviations off and one 7. Regions of 60 % and less hold one of two, which
+ * no factor does; evaluation is by them, and tells them. */
+static void test_radii_are_fitted(void **test)
+{
+    (void)test;
+    static const char *const set[] = {"rate_hz=1", "history_s=2", "horizon_s=5", "calibration_folds=4", NULL};
+    phase p;
+    dt_progress out = {.struct_size = sizeof(out)};
+    world_init();
+    w->has_temperature = true;
+    w->regions_dims = "149";
+    assert_int_equal(phase_open(&p, set), DT_ESHAPE);
+    assert_non_null(strstr(w->host.message, "output regions is [149]; phase1_world_model takes [150]"));
+    phase_close(&p);
+
+    world_init();
+    w->has_temperature = true;
+    w->regions_dims = "150";
+    for (int f = 0; f < F; f++) {
+        w->future[0][f][0] = w->target[0][f][0] + 3;
+        w->future[1][f][0] = w->target[1][f][0] + 7;
+    }
+    w->epoch_end = true;
+    assert_int_equal(phase_open(&p, set), DT_OK);
+    assert_int_equal(p.ops->start(p.self), DT_OK);
+    assert_string_equal(w->graph.error, "");
+    assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
+    assert_non_null(strstr(w->reports, "calibration/windows=2\n"));
+    assert_int_equal(p.ops->evaluate(p.self, &out), DT_OK);
+    assert_float_equal(reported("coverage_50", 0), 1, 1e-9); /* rank 2 of 2 */
+    assert_float_equal(reported("reliability/share", 2), 0.5, 1e-9);
+    assert_float_equal(reported("reliability/share", 9), 1, 1e-9);
+    assert_true(reported("regions/steady", 0) >= 3 && reported("regions/steady", 0) < 3 * 1.014);
+    assert_true(reported("regions/steady", 9) >= 7 && reported("regions/steady", 9) < 7 * 1.014);
+    for (int i = 0; i < 150; i++) { /* the same in every class: the others have none of their own */
+        assert_float_equal(w->regions[i], w->regions[i % 50], 1e-5);
+    }
+    phase_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -789,6 +841,7 @@ int main(void)
         cmocka_unit_test(test_evaluation_without_windows_says_so),
         cmocka_unit_test(test_evaluation_refuses_what_is_not_finite),
         cmocka_unit_test(test_temperature_is_fitted),
+        cmocka_unit_test(test_radii_are_fitted),
         cmocka_unit_test(test_refusals_before_training),
         cmocka_unit_test(test_every_failed_allocation_leaves_nothing_behind),
         cmocka_unit_test(test_defaults_of_host_sections),
