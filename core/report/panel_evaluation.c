@@ -34,8 +34,8 @@ static bool ends_with(const char *text, const char *end)
  * own. */
 static bool is_result(const char *name)
 {
-    static const char *const others[] = {"eval/seeds/",       "eval/horizon_s/", "eval/cv_",   "eval/rmse_over_cv/",
-                                         "eval/reliability/", "eval/coverage_",  "eval/sites/"};
+    static const char *const others[] = {"eval/seeds/",       "eval/horizon_s/", "eval/cv_",    "eval/rmse_over_cv/",
+                                         "eval/reliability/", "eval/coverage_",  "eval/sites/", "eval/regions/"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         if (strncmp(name, others[i], strlen(others[i])) == 0) {
             return false;

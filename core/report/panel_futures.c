@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What predicted futures are worth: the share of recorded positions inside the regions of each level, as a curve
- * beside the diagonal that a calibrated model is on, and at three levels by horizon; distances of the best of the most
- * probable futures, and how many miss; and by site.
+ * beside the diagonal that a calibrated model is on, and at three levels by horizon; the radii of regions that were
+ * fitted; distances of the best of the most probable futures, and how many miss; and by site.
  */
 #include <config.h>
 
@@ -120,6 +120,40 @@ static void write_distances(const dt_page *p, const dt_page_phase *phase)
     dt_str_add(p->out, "</tbody></table></div>\n");
 }
 
+/* Rows for each run whose regions were fitted to held-out vehicles: by class of vehicle, at the last horizon. */
+static void write_radii(const dt_page *p, const dt_page_phase *phase)
+{
+    static const char *const class_name[] = {"standing", "steady", "changing"};
+    static const char *const said[] = {"standing", "steady speed", "speed changes"};
+    static const uint32_t at[N_LEVELS] = {5, 8, 10}; /* of the levels, from 1 */
+    bool is_open = false;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++) {
+            char name[32];
+            snprintf(name, sizeof(name), "regions/%s", class_name[k]);
+            if (!isfinite(last_of(p, phase, i, name, at[0]))) {
+                continue;
+            }
+            dt_str_add(p->out, is_open ? ""
+                                       : "<div class=\"scroll\"><table><thead><tr><th></th><th>Radii of regions at the "
+                                         "end, in deviations</th><th>50 %</th><th>80 %</th><th>95 %</th></tr></thead>"
+                                         "<tbody>\n<tr><th></th><td class=\"l\">a Gaussian</td><td>1.18</td>"
+                                         "<td>1.79</td><td>2.45</td></tr>\n");
+            is_open = true;
+            dt_str_add(p->out, "<tr><th>");
+            if (k == 0) {
+                dt_page_run(p, i);
+            }
+            dt_str_addf(p->out, "</th><td class=\"l\">%s</td>", said[k]);
+            for (size_t l = 0; l < N_LEVELS; l++) {
+                write_cell(p, last_of(p, phase, i, name, at[l]), 2);
+            }
+            dt_str_add(p->out, "</tr>\n");
+        }
+    }
+    dt_str_add(p->out, is_open ? "</tbody></table></div>\n" : "");
+}
+
 static double of_site(const dt_page *p, const dt_page_phase *phase, uint32_t run, uint32_t site, const char *what,
                       uint32_t i)
 {
@@ -181,6 +215,7 @@ dt_status dt_panel_futures(const dt_page *p, const dt_page_phase *phase)
         write_coverage(p, phase, i);
     }
     dt_str_add(p->out, "</tbody></table></div></div>\n");
+    write_radii(p, phase);
     write_distances(p, phase);
     write_sites(p, phase);
     return DT_OK;

@@ -33,11 +33,14 @@ refuses() {
 
 # --- a run writes its own report, unless it is told not to ---
 "$dtrain" --plugin phase1_world_model $tiny --set training.epochs=4 --set training.eval_interval=1 \
-    --set world_lstm.futures=3 --set world_lstm.kinematic=true --run-dir "$work/a" 2>"$work/err" ||
+    --set world_lstm.futures=3 --set world_lstm.kinematic=true --set world_lstm.calibrated=true \
+    --set phase1_world_model.calibration_folds=1 --run-dir "$work/a" 2>"$work/err" ||
     fail "the run: $(cat "$work/err")"
 check "$work/a/report.html" "$work/a"
 grep -q 'The worst scene' "$work/a/report.html" || fail "no pictures of predictions"
 grep -q 'Share of recorded positions inside' "$work/a/report.html" || fail "no reliability curve"
+grep -q 'Radii of regions at the end' "$work/a/report.html" || fail "no radii of regions"
+grep -q '<td class="l">speed changes</td><td>[0-9]' "$work/a/report.html" || fail "no radius of vehicles whose speed changes"
 grep -q '<path class="way"' "$work/a/report.html" || fail "no futures in the pictures"
 grep -q 'best of the 6 most probable' "$work/a/report.html" || fail "no distances of futures"
 "$dtrain" --plugin phase1_world_model $tiny --max-steps 2 --set report.enabled=false --run-dir "$work/quiet" 2>"$work/err" ||
