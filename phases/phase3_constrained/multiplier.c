@@ -9,6 +9,34 @@
 
 #define UNIT_EMA 0.9 /* what the unit and the size of costs keep of the past */
 
+multiplier_rule multiplier_rule_of(const multiplier_config *c, uint32_t algorithm)
+{
+    return (multiplier_rule){.algorithm = algorithm,
+                             .start = c->start,
+                             .max = c->multiplier_max,
+                             .kp = c->kp,
+                             .ki = c->ki,
+                             .kd = c->kd,
+                             .error_ema = c->error_ema,
+                             .cost_ema = c->cost_ema,
+                             .delay = c->pid_delay};
+}
+
+dt_status multiplier_check(const dt_host *h, const char *phase, const multiplier_config *c, bool has_start)
+{
+    if (c->multiplier_max <= 0) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "%s.multiplier_max = 0 leaves every multiplier at 0, and limits hold nothing; set it above 0",
+                         phase);
+    }
+    if (has_start && c->start > c->multiplier_max) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "%s.start = %g is above multiplier_max = %g; lower the first or raise the second", phase,
+                         c->start, c->multiplier_max);
+    }
+    return DT_OK;
+}
+
 void multiplier_init(multiplier *m)
 {
     memset(m, 0, sizeof(*m));

@@ -14,7 +14,10 @@
 #ifndef DTRAIN_PHASES_PHASE3_MULTIPLIER_H
 #define DTRAIN_PHASES_PHASE3_MULTIPLIER_H
 
-#include <stdint.h>
+#include "dtrain/helpers.h"
+#include "dtrain/svc/wiring.h"
+
+#include <stdbool.h>
 
 enum { MULTIPLIER_PID, MULTIPLIER_LAGRANGIAN, MULTIPLIER_PENALTY, MULTIPLIER_LOG_BARRIER };
 enum { MULTIPLIER_MAX_DELAY = 64 };
@@ -38,6 +41,36 @@ typedef struct multiplier {
     double past[MULTIPLIER_MAX_DELAY]; /* pid: such costs, a ring */
     uint64_t rounds;                   /* so far */
 } multiplier;
+
+/* What phases that use pid are told: options MULTIPLIER_OPTIONS of member PART of T; FIRST_OF, OF: of
+ * which algorithms they are, for help. */
+typedef struct multiplier_config {
+    double start, multiplier_max, kp, ki, kd, error_ema, cost_ema;
+    int64_t pid_delay;
+} multiplier_config;
+
+/* clang-format off */
+#define MULTIPLIER_OPTION(T, PART, member, type, dfl, unit, min, max, help)                                            \
+    DT_OPTION_OF(T, PART, multiplier_config, member, type, dfl, unit, min, max, NULL, help)
+#define MULTIPLIER_OPTIONS(T, PART, FIRST_OF, OF)                                                                      \
+    MULTIPLIER_OPTION(T, PART, start, DT_OPT_F64, "0.1", "u", 0, 1e9,                                                  \
+        FIRST_OF "first multiplier; u is where cost and reward weigh alike"),                                          \
+    MULTIPLIER_OPTION(T, PART, multiplier_max, DT_OPT_F64, "20", "u", 0, 1e9, "multipliers are at most this"),         \
+    MULTIPLIER_OPTION(T, PART, kp, DT_OPT_F64, "2", "u", 0, 1e9, OF "proportional gain of multipliers"),               \
+    MULTIPLIER_OPTION(T, PART, ki, DT_OPT_F64, "0.2", "u", 0, 1e9, OF "integral gain"),                                \
+    MULTIPLIER_OPTION(T, PART, kd, DT_OPT_F64, "0.1", "u", 0, 1e9, OF "derivative gain, for rising costs alone"),      \
+    MULTIPLIER_OPTION(T, PART, error_ema, DT_OPT_F64, "0.5", "1", 0, 1,                                                \
+        OF "what the proportional part keeps of the past"),                                                            \
+    MULTIPLIER_OPTION(T, PART, cost_ema, DT_OPT_F64, "0.5", "1", 0, 1,                                                 \
+        OF "what the derivative part keeps of the past"),                                                              \
+    MULTIPLIER_OPTION(T, PART, pid_delay, DT_OPT_I64, "10", "rounds", 1, MULTIPLIER_MAX_DELAY,                         \
+        OF "over which costs rise")
+/* clang-format on */
+
+/* Of the rule alone that such options say. */
+multiplier_rule multiplier_rule_of(const multiplier_config *c, uint32_t algorithm);
+/* Errors: DT_ECONFIG: multipliers that could only be 0, or would begin above their most. phase: its id. */
+dt_status multiplier_check(const dt_host *h, const char *phase, const multiplier_config *c, bool has_start);
 
 void multiplier_init(multiplier *m);
 /* After a round whose episodes had this mean cost. unit: of the round's advantages; 0: there are none to tell by.

@@ -60,8 +60,9 @@ typedef struct config {
     dt_rounds_config rounds;
     clipped_config clipped;
     const char *limits;
-    int64_t max_violations, pid_delay;
-    double margin, start, multiplier_max, rate, kp, ki, kd, error_ema, cost_ema, penalty, barrier_t;
+    multiplier_config multiplier;
+    int64_t max_violations;
+    double margin, rate, penalty, barrier_t;
     double max_kl, cg_damping, backtrack;
     int64_t cg_iterations, line_search_steps;
     const char *shield_costs;
@@ -355,6 +356,14 @@ static dt_status check(const dt_host *h, const void *cfg)
                          "would be both",
                          (long long)c->shield_safe_steps, (long long)c->shield_unsafe_steps);
     }
+    if (c->margin >= 1) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "phase3_constrained.margin = 1 keeps all of every limit in hand; set it below 1");
+    }
+    if (c->algorithm != ALGORITHM_CPO) {
+        const bool has_start = c->algorithm == MULTIPLIER_PID || c->algorithm == MULTIPLIER_LAGRANGIAN;
+        DT_TRY_H(multiplier_check(h, "phase3_constrained", &c->multiplier, has_start));
+    }
     const stored_config mixed = stored_of(c);
     return stored_check(h, ID, &mixed, &c->wiring);
 }
@@ -404,18 +413,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->max_violations = c->max_violations;
     s->aim = 1 - c->margin;
     s->on_violations = c->on_violations;
-    s->rule = (multiplier_rule){.algorithm = c->algorithm,
-                                .start = c->start,
-                                .max = c->multiplier_max,
-                                .rate = c->rate,
-                                .kp = c->kp,
-                                .ki = c->ki,
-                                .kd = c->kd,
-                                .error_ema = c->error_ema,
-                                .cost_ema = c->cost_ema,
-                                .delay = c->pid_delay,
-                                .penalty = c->penalty,
-                                .sharpness = c->barrier_t};
+    s->rule = multiplier_rule_of(&c->multiplier, c->algorithm);
+    s->rule.rate = c->rate;
+    s->rule.penalty = c->penalty;
+    s->rule.sharpness = c->barrier_t;
     for (uint32_t k = 0; k < DT_ENV_MAX_COSTS; k++) {
         multiplier_init(&s->kept.multiplier[k]);
     }
@@ -517,16 +518,8 @@ static const dt_option options[] = {
     ROW(max_violations, DT_OPT_I64, "5", "rounds", 1, 1e9, "rounds in a row above a limit that on_violations answers"),
     DT_OPTION(config, on_violations, DT_OPT_ENUM, "alarm", NULL, 0, 0, reactions,
               "none; alarm: a warning in the log; stop: the phase fails"),
-    ROW(start, DT_OPT_F64, "0.1", "u", 0, 1e9,
-        "first multiplier of pid_lagrangian and lagrangian; u is where cost and reward weigh alike"),
-    ROW(multiplier_max, DT_OPT_F64, "20", "u", 0, 1e9, "multipliers are at most this"),
+    MULTIPLIER_OPTIONS(config, multiplier, "pid_lagrangian, lagrangian: ", "pid_lagrangian: "),
     ROW(rate, DT_OPT_F64, "0.1", "u", 0, 1e9, "lagrangian: step for a cost that is all above its limit"),
-    ROW(kp, DT_OPT_F64, "2", "u", 0, 1e9, "pid_lagrangian: proportional gain"),
-    ROW(ki, DT_OPT_F64, "0.2", "u", 0, 1e9, "pid_lagrangian: integral gain"),
-    ROW(kd, DT_OPT_F64, "0.1", "u", 0, 1e9, "pid_lagrangian: derivative gain, for rising costs alone"),
-    ROW(error_ema, DT_OPT_F64, "0.5", "1", 0, 1, "pid_lagrangian: what the proportional part keeps of the past"),
-    ROW(cost_ema, DT_OPT_F64, "0.5", "1", 0, 1, "pid_lagrangian: what the derivative part keeps of the past"),
-    ROW(pid_delay, DT_OPT_I64, "10", "rounds", 1, MULTIPLIER_MAX_DELAY, "pid_lagrangian: over which costs rise"),
     ROW(penalty, DT_OPT_F64, "5", "u", 0, 1e9, "penalty: its weight"),
     ROW(barrier_t, DT_OPT_F64, "400", "1", 1e-9, 1e9, "log_barrier: sharpness; the cost stays about limit/t away"),
     ROW(max_kl, DT_OPT_F64, "0.01", "nats", 1e-9, 1e3, "cpo: bound of a step's mean KL divergence"),
