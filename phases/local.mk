@@ -63,8 +63,9 @@ phases_phase_sac_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase_sac_la_LDFLAGS = $(PLUGIN_LINK)
 phases_phase_sac_la_LIBADD = -lm
 
-phases_phase_offline_la_SOURCES = phases/phase_offline/phase_offline.c phases/phase_offline/record.c \
-	phases/phase_offline/idle.c phases/phase_offline/idle.h phases/phase_offline/offline.h phases/offpolicy/roles.c phases/offpolicy/roles.h phases/phase3_constrained/limits.c phases/phase3_constrained/limits.h \
+phases_phase_offline_la_SOURCES = phases/phase_offline/phase_offline.c phases/phase_offline/check.c \
+	phases/phase_offline/record.c phases/phase_offline/costs.c phases/phase_offline/idle.c phases/phase_offline/idle.h \
+	phases/phase_offline/offline.h phases/offpolicy/roles.c phases/offpolicy/roles.h phases/phase3_constrained/limits.c phases/phase3_constrained/limits.h \
 	phases/phase3_constrained/multiplier.c phases/phase3_constrained/multiplier.h
 phases_phase_offline_la_CPPFLAGS = $(offpolicy_cppflags) -I$(top_srcdir)/phases/phase3_constrained -DDT_PLUGIN_NAME=phase_offline
 phases_phase_offline_la_CFLAGS = $(PLUGIN_CFLAGS)

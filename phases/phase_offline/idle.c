@@ -12,8 +12,9 @@ typedef struct rule {
     const char *const *option; /* ends with NULL */
 } rule;
 
-static const char *const of_values[] = {"beta",         "weight_max",           "critics",     "tau", "value_coef",
-                                        "clone_rounds", "critic_learning_rate", "critic_clip", NULL};
+static const char *const of_values[] = {
+    "beta",         "weight_max",           "critics",     "tau",       "value_coef",
+    "clone_rounds", "critic_learning_rate", "critic_clip", "ratio_max", NULL};
 static const char *const of_limits[] = {"margin", "start",     "multiplier_max", "kp",        "ki",
                                         "kd",     "error_ema", "cost_ema",       "pid_delay", NULL};
 static const char *const of_normalising[] = {"clip_obs", NULL};

@@ -2,7 +2,8 @@
  *
  * What the phase is made of, and the graph that it records: losses, and what is told of rows, as phase_offline.c says
  * them. Step inputs: mix [heads], what each advantage counts in the exponent of a weight; offset [heads], what a value
- * is above what networks say. Outputs with algorithm = "advantage": advantages, values [A, heads], weights [A].
+ * is above what networks say; follows [1], 1: values are of the policy, 0: of the behaviour. Outputs with algorithm =
+ * "advantage": advantages, values [A, heads], targets [A, estimates], weights, ratios [A].
  * Threads: [main].
  */
 #ifndef DTRAIN_PHASES_OFFLINE_H
@@ -22,10 +23,11 @@ enum { OFFLINE_MAX_HEADS = 1 + DT_ENV_MAX_COSTS };
 
 typedef struct offline_config {
     const char *rollouts, *limits;
-    int64_t iterations, updates, critics, clone_rounds, pid_delay;
-    double gamma, tau, beta, weight_max, value_coef;
+    int64_t iterations, updates, critics, clone_rounds;
+    double gamma, tau, beta, weight_max, ratio_max, value_coef;
     double actor_learning_rate, critic_learning_rate, actor_clip, critic_clip;
-    double margin, start, multiplier_max, kp, ki, kd, error_ema, cost_ema, clip_obs;
+    multiplier_config multiplier;
+    double margin, clip_obs;
     uint32_t algorithm;
     uint8_t normalise_obs;
 } offline_config;
@@ -51,10 +53,9 @@ typedef struct offline_state {
     double known[OFFLINE_MAX_HEADS]; /* mean value of the behaviour, by what it earned and cost, as they are learnt */
     struct kept {                    /* by a checkpoint */
         multiplier multiplier[OFFLINE_MAX_HEADS];
-        double value[OFFLINE_MAX_HEADS],
-            deviation[OFFLINE_MAX_HEADS]; /* mean of V, deviation of A, as they are learnt */
-        double offset[OFFLINE_MAX_HEADS]; /* of V: what networks say is as much less */
-        uint64_t estimates;               /* rounds that they are of */
+        double deviation[OFFLINE_MAX_HEADS]; /* of A, as it is learnt */
+        double offset[OFFLINE_MAX_HEADS];    /* of V: what networks say is as much less */
+        uint64_t estimates;                  /* rounds that they are of */
     } kept;
     double sum[OFFLINE_MAX_HEADS], of_value[OFFLINE_MAX_HEADS],
         squares[OFFLINE_MAX_HEADS]; /* of a minibatch: of A, of V, of A's squares */
@@ -67,7 +68,29 @@ static inline bool offline_is_clone(const offline_state *s)
     return s->config.algorithm == OFFLINE_CLONE;
 }
 
-/* self: offline_state, with roles, n_heads and what follows it set. Errors: those of the graph. */
+/* What of a value comes back in a step: 1 - gamma (1 - p). */
+static inline double offline_rate(const offline_state *s)
+{
+    return 1 - s->config.gamma * (1 - (double)s->told.terminated / (double)s->told.rows);
+}
+
+/* <group>/<cost of head i> of the record. */
+void offline_tell(const offline_state *s, const char *group, uint32_t i, double value);
+
+/* check.c: Errors: DT_ECONFIG: limits that could hold nothing. */
+dt_status offline_check(const dt_host *h, const offline_config *c);
+
+/* costs.c: of an episode of the policy, in the environment's units, by head. */
+typedef struct offline_costs {
+    double mean[OFFLINE_MAX_HEADS], off[OFFLINE_MAX_HEADS]; /* to both sides, at 95 % */
+    double share;                                           /* of the rows that count, 0 to 1 */
+} offline_costs;
+/* [collective] Draws. */
+dt_status offline_estimate_costs(offline_state *s, offline_costs *out);
+/* At the end, on one rank: which limits the rollouts let one count on. */
+void offline_say_limits(const offline_state *s, const offline_costs *c);
+
+/* record.c: self: offline_state, with roles, n_heads and what follows it set. Errors: those of the graph. */
 dt_status offline_record(void *self, dt_graph *g);
 
 #endif

@@ -14,21 +14,21 @@
  *   A_h          Q'_h(s, a) - V_h(s)
  *   w            exp(min((A_0 - sum_k lambda_k A_k) / (beta (sigma_0 + sum_k lambda_k sigma_k)), log weight_max))
  *   actor_loss   -w log pi(a|s)
- *   value_loss   sum_h max(w, 1/50) (V_h(s) - Q'_h(s, a))^2       V, the controller's value and cost_value
+ *   value_loss   sum_h min(rho, ratio_max) (V_h(s) - Q'_h(s, a))^2,   rho = pi(a|s) / log_prob's probability
  *   critic_loss  sum_h (Q_h(s, a) - (r_h + gamma V_h(s')))^2
  *
- * V is weighted as the policy is, and so tends to what that policy, behaviour times w, earns and costs: no action is
- * judged that is not in the data. (A V that is above all Q of its state would weigh nothing, and stay there: hence
- * the 1/50.) sigma_h, the deviation of A_h, frees beta of units: the policy departs from the
- * behaviour by about 1 / (2 beta^2) nats. For the first `clone_rounds` w is 1, and values are those of the behaviour.
+ * V, the controller's value and cost_value, is what the policy earns and costs: its expectation over actions is taken
+ * with those of the data, by how much likelier the policy makes each than it was (Precup et al. 2000, "Eligibility
+ * traces for off-policy policy evaluation"), and no action is judged that is not in the data. Weighing V by w, as the
+ * policy is, estimates costs far too low: A holds V's error at a state as well as what the action did, and w, unlike
+ * rho, whose mean is 1 at every state, prefers states that went better than V says. sigma_h, the deviation of A_h,
+ * frees beta of units: the policy departs from the behaviour by about 1 / (2 beta^2) nats at most. For the first
+ * `clone_rounds` w and rho are 1, and values are those of the behaviour.
  *
- * lambda_k follows from what an episode of the policy is estimated to cost, by phase 3's PID controller (Stooke et al.
- * 2020, arXiv 2007.03964; multiplier.h):
- *
- *   J_k = rows of an episode (1 - gamma (1 - p)) mean V_k,  p the share of rows that were terminated
- *
- * the mean over states of the data, which is J_k where the policy meets the same states as the behaviour did, and its
- * agents are as likely to end at any time. Only a play tells what it costs; margin keeps a share of limits in hand.
+ * lambda_k follows from what an episode of the policy costs at most, by a doubly robust estimate and its interval at
+ * 95 % (costs.c), by phase 3's PID controller (Stooke et al. 2020, arXiv 2007.03964; multiplier.h). The estimate is
+ * over states of the data: only a play tells what the policy costs, and margin keeps a share of limits in hand. At the
+ * end it is said which limits the data let one count on.
  *
  * A mean that is off is what a critic unlearns slowest, by gamma while its target goes its way. That of the behaviour
  * is known: mean r_h / (1 - gamma (1 - p)). So Q and V are what networks say plus an offset, which is set after each of
@@ -40,6 +40,8 @@
 #include "idle.h"
 #include "offline.h"
 
+#include "dtrain/svc/comm.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -50,19 +52,6 @@
 enum { ACTOR, CRITIC, GROUPS };
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
-
-static dt_status check(const dt_host *h, const void *cfg)
-{
-    const offline_config *c = cfg;
-    if (c->algorithm == OFFLINE_CLONE && c->limits[0] != '\0') {
-        return DT_FAIL_H(h, DT_ECONFIG,
-                         ID
-                         ".limits = \"%s\" bounds nothing with algorithm = \"clone\", which learns what the rollouts "
-                         "do, whatever that costs; set algorithm = \"advantage\", or no limits",
-                         c->limits);
-    }
-    return DT_OK;
-}
 
 static dt_status read_limits(offline_state *s)
 {
@@ -113,12 +102,6 @@ static double scale_of(const offline_state *s, double squares)
     return size > 0 ? VALUE_SIZE * (1 - s->config.gamma) / size : 1;
 }
 
-/* What of a value comes back in a step: 1 - gamma (1 - p). */
-static double rate_of(const offline_state *s)
-{
-    return 1 - s->config.gamma * (1 - (double)s->told.terminated / (double)s->told.rows);
-}
-
 static void measure(offline_state *s)
 {
     s->scale[0] = scale_of(s, s->told.reward_squares);
@@ -127,7 +110,7 @@ static void measure(offline_state *s)
     }
     for (uint32_t i = 0; i < s->n_heads && s->told.rows > 0; i++) {
         const double sum = i == 0 ? s->told.reward : s->told.cost[s->cost_of[i]];
-        s->known[i] = s->scale[i] * sum / (double)s->told.rows / rate_of(s);
+        s->known[i] = s->scale[i] * sum / (double)s->told.rows / offline_rate(s);
         s->kept.offset[i] = s->known[i];
     }
 }
@@ -144,12 +127,13 @@ static dt_status check_rollouts(const offline_state *s)
     return DT_OK;
 }
 
-/* A value's error shrinks by gamma while the target goes its way. */
+/* A value's error shrinks by gamma while the target goes its way. Once in a run, by one rank. */
 static void warn_of_few(const offline_state *s)
 {
+    const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
     const offline_config *c = &s->config;
     const double wanted = 2 / (c->tau * (1 - c->gamma)), has = (double)c->iterations * (double)c->updates;
-    if (!offline_is_clone(s) && has < wanted) {
+    if (s->n_heads > 1 && has < wanted && (comm == NULL || comm->rank(s->h) == 0)) {
         dt_logf(s->h, 1,
                 ID
                 ": %.0f updates are too few for values with gamma = %g and tau = %g, which want %.0f; what costs are "
@@ -168,15 +152,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
         return DT_FAIL_H(h, DT_ECONFIG,
                          ID ".rollouts is not set; name a folder RUN/rollouts/PHASE of a run with rollouts.keep");
     }
-    s->rule = (multiplier_rule){.algorithm = MULTIPLIER_PID,
-                                .start = c->start,
-                                .max = c->multiplier_max,
-                                .kp = c->kp,
-                                .ki = c->ki,
-                                .kd = c->kd,
-                                .error_ema = c->error_ema,
-                                .cost_ema = c->cost_ema,
-                                .delay = c->pid_delay};
+    s->rule = multiplier_rule_of(&c->multiplier, MULTIPLIER_PID);
     for (uint32_t i = 0; i < OFFLINE_MAX_HEADS; i++) {
         multiplier_init(&s->kept.multiplier[i]);
     }
@@ -188,7 +164,6 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(bind_models(s));
     DT_TRY_H(open_rollouts(s));
     measure(s);
-    warn_of_few(s);
     return check_rollouts(s);
 }
 
@@ -214,6 +189,8 @@ static dt_status set_mix(const offline_state *s, uint64_t round)
     for (uint32_t i = 0; i < s->n_heads; i++) {
         offset[i] = (float)s->kept.offset[i];
     }
+    const float follows = round >= (uint64_t)s->config.clone_rounds ? 1 : 0;
+    DT_TRY_H(s->train->set(s->trainer, "follows", &follows, 1));
     DT_TRY_H(s->train->set(s->trainer, "offset", offset, s->n_heads));
     return s->train->set(s->trainer, "mix", mix, s->n_heads);
 }
@@ -256,8 +233,6 @@ static dt_status estimate(offline_state *s, uint64_t round)
     for (uint32_t i = 0; i < s->n_heads; i++) {
         const double mean = s->sum[i] / n, deviation = sqrt(fmax(0, s->squares[i] / n - mean * mean));
         s->kept.offset[i] = is_known ? s->known[i] - s->of_value[i] / n : s->kept.offset[i];
-        const double value = s->of_value[i] / n + s->kept.offset[i];
-        s->kept.value[i] = kept * s->kept.value[i] + (1 - kept) * value;
         s->kept.deviation[i] = kept * s->kept.deviation[i] + (1 - kept) * deviation;
     }
     s->kept.estimates++;
@@ -265,28 +240,32 @@ static dt_status estimate(offline_state *s, uint64_t round)
     return DT_OK;
 }
 
-static void tell(const offline_state *s, const char *group, uint32_t i, double value)
+void offline_tell(const offline_state *s, const char *group, uint32_t i, double value)
 {
     char name[96];
     snprintf(name, sizeof(name), "%s/%s", group, s->roles.spec->costs[s->cost_of[i]]);
     s->metrics->scalar(s->h, name, value);
 }
 
-static void update_multipliers(offline_state *s, uint64_t round)
+/* By the upper end of what is estimated. */
+static dt_status update_multipliers(offline_state *s, bool is_last)
 {
-    const double horizon = (double)s->told.rows / (double)s->told.episodes * rate_of(s);
     const double reward = s->kept.deviation[0] / s->scale[0];
+    offline_costs cost = {.share = 0};
+    DT_TRY_H(offline_estimate_costs(s, &cost));
     for (uint32_t i = 1; i < s->n_heads; i++) {
         multiplier *m = &s->kept.multiplier[i];
-        const double cost = horizon * fmax(0, s->kept.value[i] / s->scale[i]);
         const double deviation = s->kept.deviation[i] / s->scale[i];
         const double limit = s->limits.at[s->cost_of[i]] * (1 - s->config.margin);
-        if (round + 1 >= (uint64_t)s->config.clone_rounds) { /* before that it is what the behaviour costs */
-            multiplier_update(m, &s->rule, cost, limit, deviation > 0 ? reward / deviation : 0, 1);
-        }
-        tell(s, "estimated_costs", i, cost);
-        tell(s, "multipliers", i, m->value);
+        multiplier_update(m, &s->rule, cost.mean[i] + cost.off[i], limit, deviation > 0 ? reward / deviation : 0, 1);
+        offline_tell(s, "estimated_costs", i, cost.mean[i]);
+        offline_tell(s, "estimated_costs_off", i, cost.off[i]);
+        offline_tell(s, "multipliers", i, m->value);
     }
+    if (is_last) {
+        offline_say_limits(s, &cost);
+    }
+    return DT_OK;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -360,7 +339,7 @@ static void tell_rollouts(const offline_state *s)
     s->metrics->scalar(s->h, "rollouts/samples", (double)s->told.samples);
     s->metrics->scalar(s->h, "rollouts/return", s->told.reward / episodes);
     for (uint32_t i = 1; i < s->n_heads; i++) {
-        tell(s, "rollouts", i, s->told.cost[s->cost_of[i]] / episodes);
+        offline_tell(s, "rollouts", i, s->told.cost[s->cost_of[i]] / episodes);
     }
 }
 
@@ -377,12 +356,15 @@ static dt_status iterate(void *self, dt_progress *out)
     const uint64_t round = step / (uint64_t)s->config.updates;
     if (round == 0) {
         tell_rollouts(s);
+        warn_of_few(s);
     }
     DT_TRY_H(offline_is_clone(s) ? DT_OK : set_mix(s, round));
     DT_TRY_H(learn(s, &r, &loss));
     if (!offline_is_clone(s)) {
         DT_TRY_H(estimate(s, round));
-        update_multipliers(s, round);
+    }
+    if (s->n_heads > 1 && round + 1 >= (uint64_t)s->config.clone_rounds) { /* before that it is the behaviour */
+        DT_TRY_H(update_multipliers(s, r.step >= steps));
     }
     out->step = r.step;
     out->steps = steps;
@@ -422,7 +404,12 @@ static dt_status save(void *self, dt_writer *w)
 static dt_status load(void *self, dt_reader *r, uint32_t version)
 {
     offline_state *s = self;
-    (void)version;
+    if (version < 2) {
+        return DT_FAIL_H(
+            s->h, DT_EDATA,
+            "the checkpoint's values are not of the policy, and this version goes on from none such; begin "
+            "a new run by --init-from");
+    }
     return r->read(r, &s->kept, sizeof(s->kept));
 }
 
@@ -447,6 +434,8 @@ static const dt_option options[] = {
         "advantage: deviations of advantages by which an action is e times likelier; the policy departs from the "
         "behaviour by about 1 / (2 beta^2) nats"),
     ROW(weight_max, DT_OPT_F64, "20", "1", 1, 1e9, "advantage: the most that an action weighs"),
+    ROW(ratio_max, DT_OPT_F64, "20", "1", 1, 1e9,
+        "advantage: the most that an action counts in values, by how much likelier the policy makes it than it was"),
     ROW(critics, DT_OPT_I64, "2", "1", 1, OFFPOLICY_MAX_CRITICS, "estimates of the reward's values; the least counts"),
     ROW(tau, DT_OPT_F64, "0.05", "1", 1e-9, 1,
         "share of the way that the critic's target goes in an update; values want 1 / (tau (1 - gamma)) of these, and "
@@ -463,20 +452,13 @@ static const dt_option options[] = {
     ROW(limits, DT_OPT_STR, "", NULL, 0, 0,
         "advantage: limits as cost:limit,... on the mean over episodes, all agents together; empty: none"),
     ROW(margin, DT_OPT_F64, "0.1", "1", 0, 1, "share of every limit that is kept in hand: what is held is an estimate"),
-    ROW(start, DT_OPT_F64, "0.1", "u", 0, 1e9, "first multiplier; u is where cost and reward weigh alike"),
-    ROW(multiplier_max, DT_OPT_F64, "20", "u", 0, 1e9, "multipliers are at most this"),
-    ROW(kp, DT_OPT_F64, "2", "u", 0, 1e9, "proportional gain of multipliers"),
-    ROW(ki, DT_OPT_F64, "0.2", "u", 0, 1e9, "integral gain"),
-    ROW(kd, DT_OPT_F64, "0.1", "u", 0, 1e9, "derivative gain, for rising costs alone"),
-    ROW(error_ema, DT_OPT_F64, "0.5", "1", 0, 1, "what the proportional part keeps of the past"),
-    ROW(cost_ema, DT_OPT_F64, "0.5", "1", 0, 1, "what the derivative part keeps of the past"),
-    ROW(pid_delay, DT_OPT_I64, "10", "rounds", 1, MULTIPLIER_MAX_DELAY, "over which costs rise"),
+    MULTIPLIER_OPTIONS(offline_config, multiplier, "", ""),
     DT_OPTION_END};
 /* clang-format on */
 
-static dt_status check_options(const dt_host *h, const void *cfg)
+static dt_status check(const dt_host *h, const void *cfg)
 {
-    DT_TRY_H(check(h, cfg));
+    DT_TRY_H(offline_check(h, cfg));
     return offline_check_idle(h, options, cfg);
 }
 
@@ -491,6 +473,6 @@ DT_PHASE_DEFINE(component, ID, "a policy learned from stored rollouts, its costs
                 options,
                 DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
                        .destroy = destroy, .save = save, .load = load),
-                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check_options, .extension = extension);
+                .flags = DT_COMP_DETERMINISTIC, .state_version = 2, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "phase_offline", "1.0", "dtrain", "Apache-2.0");

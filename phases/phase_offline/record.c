@@ -6,17 +6,17 @@
 
 #include <math.h>
 
-#define LOG_STD_MIN    (-5.0) /* recorded actions at a bound are no reason for certainty */
-#define LOG_STD_MAX    2.0
-#define LEAST_OF_VALUE 0.02
+#define LOG_STD_MIN (-5.0) /* recorded actions at a bound are no reason for certainty */
+#define LOG_STD_MAX 2.0
+#define LEAST_LOG   (-60.0)
 
 static dt_tensor *plus(dt_graph *g, dt_tensor *sum, dt_tensor *x)
 {
     return sum == NULL ? x : dt_add(g, sum, x);
 }
 
-/* log pi of what was done, [A]: choices as drawn, continuous actions as they were executed. */
-static dt_tensor *record_log_prob(const offline_state *s, dt_graph *g, dt_policy_tensors *p)
+/* log pi of what was done, [A]: choices as drawn, continuous actions as this field has them. */
+static dt_tensor *record_log_prob(const offline_state *s, dt_graph *g, dt_policy_tensors *p, const char *continuous)
 {
     const dt_graph_api *api = g->api;
     const dt_env_spec *e = s->roles.spec;
@@ -32,7 +32,7 @@ static dt_tensor *record_log_prob(const offline_state *s, dt_graph *g, dt_policy
     }
     if (e->n_continuous > 0) {
         dt_tensor *log_std = dt_clamp(g, p->log_std, LOG_STD_MIN, LOG_STD_MAX);
-        sum = plus(g, sum, dt_gaussian(g, p->mean, log_std, api->input(g, "executed"), &unused));
+        sum = plus(g, sum, dt_gaussian(g, p->mean, log_std, api->input(g, continuous), &unused));
     }
     return sum;
 }
@@ -95,7 +95,9 @@ static dt_status record_critic(const offline_state *s, dt_graph *g, const dt_pol
     dt_tensor *q = NULL;
     DT_TRY_H(offpolicy_act_next(&s->roles, g, now, NULL, &next));
     DT_TRY_H(offpolicy_judge(&s->roles, g, "", NULL, now, done, &q));
-    dt_tensor *off = dt_sub(g, q, targets_of(s, g, values_of(s, g, &next)));
+    dt_tensor *target = targets_of(s, g, values_of(s, g, &next));
+    DT_TRY_H(g->api->output(g, "targets", target));
+    dt_tensor *off = dt_sub(g, q, target);
     dt_tensor *loss = dt_mse(g, off, dt_fill(g, off, 0), g->api->input(g, "weight"));
     return g->api->loss(g, "critic_loss", loss, 1.0, "A");
 }
@@ -107,10 +109,21 @@ static dt_tensor *weight_of(const offline_state *s, dt_graph *g, dt_tensor *adva
     dt_tensor *each = dt_mul(g, advantage, dt_add(g, dt_fill(g, advantage, 0), mix));
     dt_tensor *sum = s->n_heads == 1 ? each : dt_reduce_columns(g, DT_REDUCE_SUM, each);
     const double most = log(s->config.weight_max);
-    return dt_stop(g, dt_unary(g, DT_FN_EXP, dt_clamp(g, sum, -60, most), 0));
+    return dt_stop(g, dt_unary(g, DT_FN_EXP, dt_clamp(g, sum, LEAST_LOG, most), 0));
 }
 
-static dt_status record_advantage(const offline_state *s, dt_graph *g, const dt_policy_tensors *p, dt_tensor *log_prob)
+/* pi(a|s) over the probability that it was drawn with, [A], at most ratio_max; step input "follows" [1]: at 0 it is 1.
+ */
+static dt_tensor *ratio_of(const offline_state *s, dt_graph *g, dt_policy_tensors *p)
+{
+    dt_tensor *drawn = record_log_prob(s, g, p, "action_f");
+    dt_tensor *more = dt_split(g, dt_stop(g, dt_sub(g, drawn, g->api->input(g, "log_prob"))), 0);
+    dt_tensor *follows = dt_add(g, dt_fill(g, more, 0), g->api->step_input(g, "follows", 1));
+    dt_tensor *x = dt_clamp(g, dt_mul(g, more, follows), LEAST_LOG, log(s->config.ratio_max));
+    return dt_merge(g, dt_unary(g, DT_FN_EXP, x, 0));
+}
+
+static dt_status record_advantage(const offline_state *s, dt_graph *g, dt_policy_tensors *p, dt_tensor *log_prob)
 {
     const dt_graph_api *api = g->api;
     dt_tensor *q = NULL, *done = offpolicy_done(&s->roles, g);
@@ -122,8 +135,9 @@ static dt_status record_advantage(const offline_state *s, dt_graph *g, const dt_
     DT_TRY_H(api->output(g, "values", value));
     DT_TRY_H(api->output(g, "weights", flat));
     DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, dt_mul(g, log_prob, flat)), -1.0, "A"));
-    dt_tensor *of_value = dt_max(g, flat, dt_fill(g, flat, LEAST_OF_VALUE));
-    DT_TRY_H(api->loss(g, "value_loss", dt_mse(g, value, judged, of_value), s->config.value_coef, "A"));
+    dt_tensor *ratio = ratio_of(s, g, p);
+    DT_TRY_H(api->output(g, "ratios", ratio));
+    DT_TRY_H(api->loss(g, "value_loss", dt_mse(g, value, judged, ratio), s->config.value_coef, "A"));
     return record_critic(s, g, p, done);
 }
 
@@ -133,7 +147,7 @@ dt_status offline_record(void *self, dt_graph *g)
     const dt_wiring *w = s->roles.wiring;
     dt_policy_tensors p = {.struct_size = sizeof(p)};
     DT_TRY_H(w->api->record(s->roles.wiring, g, NULL, &p));
-    dt_tensor *log_prob = record_log_prob(s, g, &p);
+    dt_tensor *log_prob = record_log_prob(s, g, &p, "executed");
     if (!offline_is_clone(s)) {
         return record_advantage(s, g, &p, log_prob);
     }

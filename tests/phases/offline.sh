@@ -227,7 +227,7 @@ cp "$file" "$bad"
 said 'bad.safetensors: its rollouts are of env_cartpole with max_steps = "500" (here "9")' env_cartpole.max_steps=9
 said 'with max_steps = "500" (here "9"), start = "0.05" (here "0.1")' \
     "env_cartpole.max_steps=9 --set env_cartpole.start=0.1"
-said '' seed=3
+is_good seed=3
 grep -q "its rollouts are of" "$work/err" && fail "options that are equal are called others"
 LC_ALL=C sed 's/"option.start"/"optiom.start"/' "$file" >"$bad"
 said 'its metadata do not say with which start of env_cartpole' seed=3
@@ -252,6 +252,13 @@ done
 refused 2 "phase_offline.rollouts is not set" --set phase_offline.rollouts=
 refused 2 "bounds nothing with algorithm = .clone." --set phase_offline.algorithm=clone \
     --set phase_offline.limits=price:1
+# what would be taken and do nothing
+limited="--set env.id=env_constrained --set phase_offline.limits=price:1"
+refused 2 "clone_rounds = 4 of iterations = 4 rounds clone" $limited --set phase_offline.clone_rounds=4
+refused 2 "margin = 1 keeps all of every limit in hand" $limited --set phase_offline.margin=1
+refused 2 "multiplier_max = 0 leaves every multiplier at 0" $limited --set phase_offline.multiplier_max=0
+refused 2 "start = 3 is above multiplier_max = 2" $limited --set phase_offline.start=3 \
+    --set phase_offline.multiplier_max=2
 
 # what would say nothing
 refused 2 "phase_offline.tau = 0.2 has no effect with algorithm = .clone." --set phase_offline.algorithm=clone \
@@ -289,6 +296,8 @@ train held --set phase_offline.limits=price:0.6 --set phase_offline.margin=0
 play held
 near "under a limit: value" "$(mean return)" 0.825 0.845
 near "under a limit: cost" "$(mean price)" 0.58 0.61
+grep -q "price of an episode is estimated at [0-9.]*, [0-9.]* to [0-9.]* at 95 %, and its limit is 0.6" \
+    "$work/held/train.log" || fail "nothing was said of a limit that is held"
 # a queue, whose states the policy changes: 59.6 of reward at 200 of waiting in 200 steps (env_constrained.c). What is
 # held is an estimate over states of the data
 collect queue env_constrained --set env_constrained.problem=queue
@@ -297,6 +306,27 @@ train queued --set env_constrained.problem=queue --set phase_offline.rollouts="$
 play queued 100
 near "a queue: value" "$(mean return)" 55 61
 near "a queue: cost" "$(mean waiting)" 180 215
+# what is estimated of costs is the same everywhere, and it is said which limits it does not let one count on
+base="$base --set phase_offline.rollouts=$rollouts --set env_constrained.problem=queue
+      --set phase_offline.limits=waiting:20 --set phase_offline.iterations=3 --set phase_offline.clone_rounds=1
+      --set data.shards=4"
+rm -rf "$work/whole" "$work/ranks" "$work/stopped"
+train whole
+grep -q "the rollouts do not tell that waiting stays below its limit, 20: of an episode it is estimated at [0-9.]*, " \
+    "$work/err" || fail "nothing was said of a limit that is not held"
+# once HOW: a warning at the beginning of a run
+once() {
+    cases=$((cases + 1))
+    [ "$(grep -c "updates are too few" "$work/err")" -eq "$2" ] || fail "$1: few updates are not named $2 times"
+}
+once "1 rank" 1
+train ranks --threads 2 --set comm.backend=sim --set comm.ranks=3
+same ranks "limits on 3 virtual ranks instead of 1"
+once "3 ranks" 1
+train stopped --threads 2 --max-steps 40
+resume stopped --set comm.backend=sim --set comm.ranks=2
+same stopped "limits, stopped and resumed on 2 ranks"
+once "a resume" 0
 # a clone draws as often as the behaviour did
 collect better env_constrained --set training.learning_rate=0.02 --set phase2_ppo.iterations=2 \
     --set phase2_ppo.sgd_epochs=10 --set training.warmup_epochs=0

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the policy costs, by the rollouts; see offline.h. A doubly robust estimate (Jiang & Li 2016, arXiv 1511.03722)
+ * of one step: over rows of the data
+ *
+ *   x_k    (1 - gamma (1 - p)) V_k(s) + min(rho, ratio_max) (c_k + gamma V_k(s') - V_k(s))
+ *   J_k    rows of an episode times the mean of x_k, give or take 1.96 of its standard errors
+ *   share  (sum rho)^2 / (n sum rho^2): the part of n rows that as many of the policy's own would be worth (Kish 1965)
+ *
+ * Errors of V have little covariance from row to row where V is right, and so rows count as so many. The interval is of
+ * the rows that there are: that the policy was learnt from the same rows, what V gets wrong everywhere, and states that
+ * no row has, are not in it.
+ */
+#include "offline.h"
+
+#include "dtrain/svc/comm.h"
+
+#include <math.h>
+
+#define ID        "phase_offline"
+#define DEVIATES  1.96 /* standard errors on both sides of what holds 95 of 100 times */
+#define FEW_SHARE 0.1  /* of the rows: fewer are too few to go by */
+
+typedef struct seen {
+    offline_state *s;
+    double rows, ratio, ratio_squares, sum[OFFLINE_MAX_HEADS], squares[OFFLINE_MAX_HEADS];
+} seen;
+
+static dt_status add_rows(void *user, const dt_rows *r)
+{
+    seen *x = user;
+    const offline_state *s = x->s;
+    int64_t dim[DT_MAX_DIMS] = {0};
+    uint32_t rank = 0;
+    const float *target = s->train->rows(r, "targets", dim, &rank);
+    const int64_t estimates = dim[1];
+    const float *value = s->train->rows(r, "values", dim, &rank), *ratio = s->train->rows(r, "ratios", dim, &rank);
+    if (target == NULL || value == NULL || ratio == NULL) {
+        return DT_FAIL_H(s->h, DT_EPLUGIN, ID ": samples were drawn whose values nobody knows");
+    }
+    for (int64_t row = 0; row < dim[0]; row++) {
+        const double rho = (double)ratio[row];
+        for (uint32_t i = 1; i < s->n_heads; i++) {
+            const double v = (double)value[row * s->n_heads + i];
+            const double y = (double)target[row * estimates + s->config.critics + i - 1];
+            const double one = (offline_rate(s) * (v + s->kept.offset[i]) + rho * (y - v)) / s->scale[i];
+            x->sum[i] += one;
+            x->squares[i] += one * one;
+        }
+        x->ratio += rho;
+        x->ratio_squares += rho * rho;
+    }
+    x->rows += (double)dim[0];
+    return DT_OK;
+}
+
+/* As many rows as there are, or as a round has. */
+static dt_status look(offline_state *s, seen *x)
+{
+    const uint64_t draw = s->replay->drawn(s->memory), all = (s->told.samples + draw - 1) / draw;
+    const uint64_t n = all < (uint64_t)s->config.updates ? all : (uint64_t)s->config.updates;
+    for (uint64_t i = 0; i < n; i++) {
+        DT_TRY_H(s->replay->draw(s->memory));
+        DT_TRY_H(s->train->evaluate(s->trainer, s->replay->data(s->memory), x, add_rows));
+    }
+    return DT_OK;
+}
+
+dt_status offline_estimate_costs(offline_state *s, offline_costs *out)
+{
+    const double an_episode = (double)s->told.rows / (double)s->told.episodes;
+    seen x = {.s = s};
+    DT_TRY_H(look(s, &x));
+    const double rows = fmin(x.rows, (double)s->told.rows); /* draws are with replacement */
+    for (uint32_t i = 1; i < s->n_heads; i++) {
+        const double mean = x.sum[i] / x.rows;
+        const double error = sqrt(fmax(0, x.squares[i] / x.rows - mean * mean) / rows);
+        out->mean[i] = fmax(0, an_episode * mean);
+        out->off[i] = DEVIATES * an_episode * error;
+    }
+    out->share = x.ratio_squares > 0 ? x.ratio * x.ratio / (x.rows * x.ratio_squares) : 0;
+    s->metrics->scalar(s->h, "charts/ratio", x.ratio / x.rows);
+    s->metrics->scalar(s->h, "charts/effective_share", out->share);
+    return DT_OK;
+}
+
+/* ---- at the end -------------------------------------------------------------------------------------------------- */
+
+static void say(const offline_state *s, const offline_costs *c, uint32_t i)
+{
+    const char *name = s->roles.spec->costs[s->cost_of[i]];
+    const double limit = s->limits.at[s->cost_of[i]], low = fmax(0, c->mean[i] - c->off[i]);
+    const double high = c->mean[i] + c->off[i], before = s->told.cost[s->cost_of[i]] / (double)s->told.episodes;
+    const bool is_far = c->share < FEW_SHARE;
+    if (high <= limit && !is_far) {
+        dt_logf(
+            s->h, 2,
+            "%s of an episode is estimated at %.4g, %.4g to %.4g at 95 %%, and its limit is %.4g (the rollouts cost "
+            "%.4g); an evaluation tells what it is",
+            name, c->mean[i], low, high, limit, before);
+        return;
+    }
+    dt_logf(s->h, 1,
+            "the rollouts do not tell that %s stays below its limit, %.4g: of an episode it is estimated at %.4g, %.4g "
+            "to %.4g at 95 %% (the rollouts cost %.4g)%s; evaluate the policy before you rely on it",
+            name, limit, c->mean[i], low, high, before,
+            is_far ? ", by as few as a tenth of the rows and less: the policy is too far from what was recorded" : "");
+}
+
+void offline_say_limits(const offline_state *s, const offline_costs *c)
+{
+    const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
+    for (uint32_t i = 1; i < s->n_heads && (comm == NULL || comm->rank(s->h) == 0); i++) {
+        say(s, c, i);
+    }
+}
