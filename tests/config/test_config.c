@@ -295,12 +295,14 @@ static uint64_t bytes_to_refuse(int n_keys)
     return used;
 }
 
-/* Errors that are only counted look for no names: each would take a list of them from the configuration's memory. */
+/* Errors that are only counted look for no names: each would take a list of them, hundreds of bytes, from the
+ * configuration's memory, which grows by pieces of some thousand. */
 static void test_counted_errors_cost_nothing(void **state)
 {
     (void)state;
+    enum { PIECE = 16384 };
     const uint64_t few = bytes_to_refuse(20), many = bytes_to_refuse(900);
-    assert_int_equal(many, few);
+    assert_in_range(many, 0, few + PIECE);
 }
 
 /* A name with a line end begins no line of the message. */
