@@ -226,10 +226,10 @@ demo=${DT_BUILDDIR:-.}/share/demo.store
 expect 0 "" "$dtrain" data sample "$demo" --out "$work/some/"
 expect 0 "" "$dtrain" data merge "$work/some" --out "$work/merged//"
 expect 0 "" "$dtrain" data split "$demo" --out "$work/parted/" --set split.by=scene
-expect 0 "" "$dtrain" data cut "$work/some" --out "$work/cut/" --set cut.regions=1
+expect 0 "" "$dtrain" data cut "$work/some" --out "$work/tiles/" --set cut.regions=1
 expect 2 "one of them is given" "$dtrain" data cut "$work/some" --out "$work/uncut"
-expect 4 "merge the store it was cut of" "$dtrain" data merge "$work/cut" --out "$work/uncut"
-[ -d "$work/cut" ] && [ ! -e "$work/uncut" ] || fail "data cut"
+expect 4 "merge the store it was cut of" "$dtrain" data merge "$work/tiles" --out "$work/uncut"
+[ -d "$work/tiles" ] && [ ! -e "$work/uncut" ] || fail "data cut"
 [ -d "$work/some" ] && [ -d "$work/merged" ] && [ -d "$work/parted" ] || fail "--out with a slash at its end"
 expect 0 "warn  --profile pendulum changes nothing in phase 1 (phase1_world_model)" "$dtrain" $phase --profile pendulum --dry-run
 expect 0 "warn  --profile snakes has nothing for phase 1 (phase_coma) itself: its sections phase2_ppo, critic_mlp, phase_ddpg" \
