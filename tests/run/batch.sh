@@ -76,7 +76,9 @@ member() { # of the choice, in a plan
 
     # more memory, a larger batch; the plan says which, and why
     [ "$(planned $pole --set data.batch=auto | member samples)" = 8192 ] || fail "not 8192 samples where memory is plenty"
-    for batch in 2048 4096; do
+    # a sanitizer keeps what is given back: the plan of each candidate counts those before it
+    if grep -q __asan_init "$dtrain"; then sizes='' smallest=0.1; else sizes='2048 4096' smallest=0.0; fi
+    for batch in $sizes; do
         peak=$(planned $pole --set data.batch=$batch | sed -n 's/.*"planned_peak":\([0-9]*\),.*/\1/p')
         target=$(awk -v n="$peak" 'BEGIN { printf "%.4f", (n + 3e6) / 0.75e9 }')
         planned $pole --set data.batch=auto --set memory.target_gb="$target" >"$work/plan"
@@ -98,7 +100,7 @@ member() { # of the choice, in a plan
     refused 'data.batch = "some" from --set: expected an integer in \[1, 1048576\], or auto' $small --set data.batch=some
     refused 'data.batch = "0" from --set' $small --set data.batch=0
     refused 'data.shards = 4' $small --set data.batch=auto --set data.batch_max=3
-    refused 'with 2 samples, the smallest batch .* the plan takes 0.0[0-9]* GB, and 0.0075 GB is .* memory.target_gb = 0.01;' \
+    refused "with 2 samples, the smallest batch .* the plan takes ${smallest}[0-9]* GB, and 0.0075 GB is .* memory.target_gb = 0.01;" \
         $pole --set data.batch=auto --set memory.target_gb=0.01
     [ ! -e "$work/refused" ] || fail "a run that was refused left a folder"
 }

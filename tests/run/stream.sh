@@ -88,7 +88,15 @@ steps=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' "$work/one/metrics.jsonl" | tail -
 [ $((steps % 3)) -eq 0 ] && [ "$steps" -ge 12 ] || fail "$steps steps, not whole windows of 3"
 [ "$(grep -c '"eval/' "$work/one/metrics.jsonl")" -ge 2 ] || fail "not judged at the end"
 run ranks whole --threads 1 --set comm.backend=sim --set comm.ranks=2 && same ranks
-run processes whole --threads 1 --nproc 2 && same processes
+if [ -e "${DT_BUILDDIR:-.}/core/collective/mpi/.libs/comm_mpi.so" ]; then
+    (
+        # the library of MPI keeps what it has until the process ends
+        LSAN_OPTIONS=${LSAN_OPTIONS:-}${LSAN_OPTIONS:+:}detect_leaks=0
+        export LSAN_OPTIONS
+        train processes whole --threads 1 --nproc 2
+    ) || fail "processes left with $?"
+    same processes
+fi
 run threads whole --threads 2 --set data.workers=3 && same threads
 run sequential whole --threads 1 --set data.sampling=sequential
 [ "$(state_hash "$work/sequential")" != "$(state_hash "$work/one")" ] || fail "shuffling makes no difference"
@@ -101,7 +109,7 @@ grep -q "judged on all of .*, which was not trained on" "$work/err" || fail "dat
 put 0 000000 grown
 cp -R "$work/parts/3" "$work/grown/000001.partial"
 (
-    sleep 0.3
+    wait_for "waits for" "$work/while/train.log"
     rm -rf "$work/grown/000001.partial"
     for i in 1 2 3 4; do
         put $i 00000$i grown
@@ -113,7 +121,7 @@ producer=$!
 run while grown --threads 1 --set comm.backend=sim --set comm.ranks=2 && same while
 wait "$producer"
 producer=
-said while "waits for .*/grown/000001 since 0 s, [0-9]* of 48 samples of the next window are there"
+said while "waits for .*/grown/000001 since [0-9]* s, [0-9]* of 48 samples of the next window are there"
 
 # killed while it waits, in the middle of a window of two stores; the one that was finished is gone by then
 for i in 0 1; do
