@@ -63,18 +63,20 @@ static const verb verbs[] = {
      "  dtrain new model my_world ./my_world && make -C my_world\n"
      "  dtrain new policy my_a2c ./my_a2c\n"
      "  dtrain new env my_game ./my_game --language c++\n"},
-    {"data", V_DATA, "import SRC... | inspect STORE | export STORE FILE | merge STORE... | split STORE | sample STORE",
+    {"data", V_DATA,
+     "import SRC... | inspect STORE | export STORE FILE | merge STORE... | split STORE | sample STORE | cut STORE",
      "recordings into stores, what a store holds, a store as one csv table or HDF5 file, and stores out of stores",
      "  dtrain data import recording/ --out stores/mine\n"
      "  dtrain data import states.csv.xz --out stores/ngsim\n"
      "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both --jobs 2\n"
-     "  dtrain show import                       every import.KEY, for --set; so show split, show sample\n"
+     "  dtrain show import                       every import.KEY, for --set; so show split, show cut\n"
      "  dtrain data inspect stores/ngsim --json\n"
      "  dtrain data inspect stores/ngsim --out scene.svg\n"
      "  dtrain data export stores/ngsim ngsim.csv     a table; .h5: HDF5\n"
      "  dtrain data merge stores/a stores/b --out stores/both\n"
      "  dtrain data split stores/both --out parts --set split.by=site\n"
-     "  dtrain data sample stores/both --out small --set sample.scenes=10 --set sample.seconds=60\n"},
+     "  dtrain data sample stores/both --out small --set sample.scenes=10 --set sample.seconds=60\n"
+     "  dtrain data cut stores/town --out regions --set cut.regions=4\n"},
     {"config", V_CONFIG, "import FILE.yaml | template [PHASE] | keys",
      "configurations: one from a YAML file of the guides, one with every key to begin with, which key is which",
      "  dtrain config import config_phase2.yaml --out phase2.cfg\n"

@@ -492,6 +492,10 @@ dt_status dt_stream_create(dt_stage *s, dt_data *d, const dt_setting *over, uint
                      .timeout_s = o->stream_timeout,
                      .room = o->stream_room};
     dt_status st = m->folder == NULL ? DT_FAIL(DT_ENOMEM, "no memory for a stream") : copy_settings(m, over, n_over);
+    if (st >= 0 && !dt_fs_is_dir(m->folder)) {
+        st = DT_FAIL(DT_EDATA, "data.stream = %s is not a folder; make it before a run waits for stores in it",
+                     m->folder);
+    }
     if (st < 0) {
         dt_stream_destroy(m);
         return st;

@@ -197,6 +197,10 @@ code $? 4 "whole/000000: sample [0-9]* has [0-9]* of [NES], and memory is planne
 touch "$work/bad/000000.end"
 train ended bad --threads 1
 code $? 4 "000000.end says that the stream has ended, and there is"
+train file parts/0/store.json --threads 1 --dry-run
+code $? 4 "data.stream = .*store.json is not a folder; make it before a run waits"
+train lost nowhere --threads 1
+code $? 4 "data.stream = .*nowhere is not a folder"
 # what it does not go with
 train weighted whole --threads 1 --set data.sampling=weighted
 code $? 2 'data.sampling = "weighted" draws by the weights of all samples, and data.stream has no end'
