@@ -74,31 +74,6 @@ static dt_status import_to(const char *name, const dt_import_options *opt)
     return dt_data_import(&(const char *){at("t.csv")}, 1, at(name), opt, &report);
 }
 
-static void assert_same(const char *a, const char *b)
-{
-    char **names[2] = {NULL}, path[1100];
-    size_t n[2] = {0};
-    assert_ok(dt_fs_list(at(a), &names[0], &n[0]));
-    assert_ok(dt_fs_list(at(b), &names[1], &n[1]));
-    assert_int_equal(n[0], n[1]);
-    assert_true(n[0] > 12);
-    for (size_t i = 0; i < n[0]; i++) {
-        char *text[2] = {NULL};
-        size_t bytes[2] = {0};
-        assert_string_equal(names[0][i], names[1][i]);
-        for (int k = 0; k < 2; k++) {
-            snprintf(path, sizeof(path), "%s/%s", at(k == 0 ? a : b), names[k][i]);
-            assert_ok(dt_fs_read_all(path, SIZE_MAX / 2, &text[k], &bytes[k]));
-        }
-        assert_int_equal(bytes[0], bytes[1]);
-        assert_memory_equal(text[0], text[1], bytes[0]);
-        dt_free(text[0]);
-        dt_free(text[1]);
-    }
-    dt_fs_list_free(names[0], n[0]);
-    dt_fs_list_free(names[1], n[1]);
-}
-
 static void test_any_threads(void **state)
 {
     (void)state;
