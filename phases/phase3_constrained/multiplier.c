@@ -22,14 +22,21 @@ multiplier_rule multiplier_rule_of(const multiplier_config *c, uint32_t algorith
                              .delay = c->pid_delay};
 }
 
-dt_status multiplier_check(const dt_host *h, const char *phase, const multiplier_config *c, bool has_start)
+dt_status multiplier_check(const dt_host *h, const char *phase, const multiplier_config *c, uint32_t algorithm)
 {
+    const bool is_pid = algorithm == MULTIPLIER_PID;
     if (c->multiplier_max <= 0) {
         return DT_FAIL_H(h, DT_ECONFIG,
                          "%s.multiplier_max = 0 leaves every multiplier at 0, and limits hold nothing; set it above 0",
                          phase);
     }
-    if (has_start && c->start > c->multiplier_max) {
+    if (is_pid && c->start <= 0 && c->kp <= 0 && c->ki <= 0 && c->kd <= 0) {
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "%s.start, kp, ki and kd are all 0: every multiplier stays at 0, and limits hold nothing; set "
+                         "one of them above 0",
+                         phase);
+    }
+    if ((is_pid || algorithm == MULTIPLIER_LAGRANGIAN) && c->start > c->multiplier_max) {
         return DT_FAIL_H(h, DT_ECONFIG,
                          "%s.start = %g is above multiplier_max = %g; lower the first or raise the second", phase,
                          c->start, c->multiplier_max);

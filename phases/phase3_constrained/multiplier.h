@@ -69,8 +69,9 @@ typedef struct multiplier_config {
 
 /* Of the rule alone that such options say. */
 multiplier_rule multiplier_rule_of(const multiplier_config *c, uint32_t algorithm);
-/* Errors: DT_ECONFIG: multipliers that could only be 0, or would begin above their most. phase: its id. */
-dt_status multiplier_check(const dt_host *h, const char *phase, const multiplier_config *c, bool has_start);
+/* Errors: DT_ECONFIG: multipliers that could only be 0, or would begin above their most. phase: its id; algorithm: one
+ * of MULTIPLIER_*. */
+dt_status multiplier_check(const dt_host *h, const char *phase, const multiplier_config *c, uint32_t algorithm);
 
 void multiplier_init(multiplier *m);
 /* After a round whose episodes had this mean cost. unit: of the round's advantages; 0: there are none to tell by.

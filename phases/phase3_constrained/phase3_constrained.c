@@ -361,8 +361,7 @@ static dt_status check(const dt_host *h, const void *cfg)
                          "phase3_constrained.margin = 1 keeps all of every limit in hand; set it below 1");
     }
     if (c->algorithm != ALGORITHM_CPO) {
-        const bool has_start = c->algorithm == MULTIPLIER_PID || c->algorithm == MULTIPLIER_LAGRANGIAN;
-        DT_TRY_H(multiplier_check(h, "phase3_constrained", &c->multiplier, has_start));
+        DT_TRY_H(multiplier_check(h, "phase3_constrained", &c->multiplier, c->algorithm));
     }
     const stored_config mixed = stored_of(c);
     return stored_check(h, ID, &mixed, &c->wiring);

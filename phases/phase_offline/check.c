@@ -27,7 +27,7 @@ static dt_status check_limits(const dt_host *h, const offline_config *c)
     if (c->margin >= 1) {
         return DT_FAIL_H(h, DT_ECONFIG, ID ".margin = 1 keeps all of every limit in hand; set it below 1");
     }
-    return multiplier_check(h, ID, &c->multiplier, true);
+    return multiplier_check(h, ID, &c->multiplier, MULTIPLIER_PID);
 }
 
 dt_status offline_check(const dt_host *h, const offline_config *c)

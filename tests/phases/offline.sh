@@ -257,6 +257,8 @@ limited="--set env.id=env_constrained --set phase_offline.limits=price:1"
 refused 2 "clone_rounds = 4 of iterations = 4 rounds clone" $limited --set phase_offline.clone_rounds=4
 refused 2 "margin = 1 keeps all of every limit in hand" $limited --set phase_offline.margin=1
 refused 2 "multiplier_max = 0 leaves every multiplier at 0" $limited --set phase_offline.multiplier_max=0
+refused 2 "start, kp, ki and kd are all 0" $limited --set phase_offline.start=0 --set phase_offline.kp=0 \
+    --set phase_offline.ki=0 --set phase_offline.kd=0
 refused 2 "start = 3 is above multiplier_max = 2" $limited --set phase_offline.start=3 \
     --set phase_offline.multiplier_max=2
 

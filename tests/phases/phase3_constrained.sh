@@ -51,6 +51,8 @@ refused 7 "above its limit 0 for 2 rounds in a row, as many as max_violations al
 
 refused 2 "no such cost as in \"speeding:1\".*collisions, time_to_collision" --set $limits=speeding:1
 refused 2 "multiplier_max = 0 leaves every multiplier at 0" --set phase3_constrained.multiplier_max=0
+refused 2 "start, kp, ki and kd are all 0" --set phase3_constrained.start=0 --set phase3_constrained.kp=0 \
+    --set phase3_constrained.ki=0 --set phase3_constrained.kd=0
 refused 2 "start = 3 is above multiplier_max = 2" --set phase3_constrained.start=3 \
     --set phase3_constrained.multiplier_max=2
 refused 2 "margin = 1 keeps all of every limit in hand" --set phase3_constrained.margin=1
