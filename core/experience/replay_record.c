@@ -416,13 +416,14 @@ static bool is_index_right(const dt_replay *p, uint32_t i, const int32_t *size, 
     if (f->kind != DT_REPLAY_INDEX && !is_parted) {
         return true;
     }
-    const int32_t of = b->l->obs[f->port].index_of, rows = size[of];
+    const dt_obs_port *o = &b->l->obs[f->port];
+    const int32_t of = o->index_of, rows = size[of];
     if (is_parted) {
         const int32_t own = dt_replay_own_rows(p, record, at, of);
         return f->kind == DT_REPLAY_LISTS ? own <= rows && are_pointers(data, n, 0, own)
                                           : are_pointers(data, n, own, rows);
     }
-    return f->plus ? are_pointers(data, n, 0, rows) : are_within(data, n, &rows, 1, -1);
+    return f->plus ? are_pointers(data, n, 0, rows) : are_within(data, n, &rows, 1, o->is_edges ? 0 : -1);
 }
 
 static bool are_keys(const dt_replay *p, const char *data, size_t rows)

@@ -83,10 +83,12 @@ static dt_status check_indices(const dt_layout *l, const dt_obs_port *o, const i
         }
         return DT_OK;
     }
+    const int32_t least = o->is_edges ? 0 : -1;
     for (int64_t i = 0; i < rows * o->row_items; i++) {
-        if (v[i] < -1 || v[i] >= limit) {
-            return DT_FAIL(DT_EPLUGIN, "observation %s [%s], row %lld is %d, but there are %lld rows of %s (-1: none)",
-                           o->port->name, o->port->dims, (long long)(i / o->row_items), v[i], (long long)limit, of);
+        if (v[i] < least || v[i] >= limit) {
+            return DT_FAIL(DT_EPLUGIN, "observation %s [%s], row %lld is %d, but there are %lld rows of %s (%s)",
+                           o->port->name, o->port->dims, (long long)(i / o->row_items), v[i], (long long)limit, of,
+                           o->is_edges ? "an edge leads to one of them" : "-1: none");
         }
     }
     return DT_OK;

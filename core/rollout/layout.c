@@ -231,6 +231,18 @@ static dt_status find_lists(dt_layout *l, const char *id)
     return DT_OK;
 }
 
+/* Row pointers "N+1" count rows of E, and rows of E count N: a graph. */
+static void find_edges(dt_layout *l)
+{
+    for (uint32_t i = 0; i < l->spec.n_obs; i++) {
+        dt_obs_port *o = &l->obs[i];
+        for (uint32_t k = 0; k < l->spec.n_obs && o->index_of > 0 && !o->plus; k++) {
+            const dt_obs_port *p = &l->obs[k];
+            o->is_edges |= p->plus && p->symbol == o->index_of && p->index_of == o->symbol;
+        }
+    }
+}
+
 /* ---- a copy of the spec ------------------------------------------------------------------------------------------ */
 
 typedef struct copier { /* the first pass counts, the second writes */
@@ -356,6 +368,7 @@ dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec)
         }
     }
     DT_TRY(find_lists(l, id));
+    find_edges(l);
     return place_all(l, id);
 }
 

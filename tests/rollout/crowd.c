@@ -13,7 +13,15 @@
 
 enum { PLACES = 4, NODES = 9, EDGES = 30 };
 
+typedef struct crowd_config {
+    const char *lie; /* column: an edge that leads to nobody */
+} crowd_config;
+
+static const dt_option crowd_options[] = {
+    DT_OPTION(crowd_config, lie, DT_OPT_STR, "", "", 0, 0, NULL, "what to do wrong"), DT_OPTION_END};
+
 typedef struct crowd {
+    const char *lie;
     uint64_t seed;
     int64_t step;
     int32_t age[PLACES]; /* -1: nobody */
@@ -21,7 +29,8 @@ typedef struct crowd {
 
 static dt_status crowd_create(void *self, const dt_host *h, const void *config)
 {
-    (void)self, (void)h, (void)config;
+    (void)h;
+    ((crowd *)self)->lie = config != NULL ? ((const crowd_config *)config)->lie : "";
     return DT_OK;
 }
 
@@ -84,6 +93,7 @@ static void crowd_look(const crowd *s, const dt_env_io *io)
         }
     }
     rowptr[n] = e;
+    col[1] = strcmp(s->lie, "column") == 0 && s->step == 3 ? -1 : col[1];
     io->size[0] = n;
     io->size[1] = e;
     for (int32_t a = 0; a < PLACES; a++) {
@@ -175,6 +185,8 @@ const dt_component crowd_env = {.struct_size = sizeof(dt_component),
                                 .id = "crowd",
                                 .summary = "comes and goes",
                                 .reference = "none",
+                                .options = crowd_options,
+                                .config_size = sizeof(crowd_config),
                                 .state_size = sizeof(crowd),
                                 .ops = &crowd_ops,
                                 .extension = crowd_extension};

@@ -735,6 +735,8 @@ static void test_refused(void **state)
     refused("counter", "tiny.kept=N 3", DT_EPLUGIN, "twice [N 3] is not one");
     refused("counter", "tiny.kept=A 4", DT_ESHAPE, "the field is A 4 f32 and the value A 3 f32");
     refused("counter", "tiny.leak=advantage", DT_EPLUGIN, "computed from the field advantage");
+    refused("crowd", "crowd.lie=column", DT_EPLUGIN, "step 3: observation col [E], row 1 is -1, but there are ");
+    refused("crowd", "crowd.lie=column", DT_EPLUGIN, " rows of N (an edge leads to one of them)");
     refused("liar", "liar.lie=create", DT_ENOTFOUND, "the world is not installed");
     refused("liar", "liar.lie=nan", DT_EPLUGIN,
             "environment liar, instance 3, episode 1, step 2: observation state [A 3], row 0, item 1 is nan");

@@ -69,7 +69,7 @@ void world_open(world *w, const char *const *settings, dt_comm *comm)
     for (size_t i = 0; settings[i] != NULL; i++) {
         assert_ok(dt_config_set(w->config, settings[i]));
     }
-    static const char *const known[] = {"tiny", "liar", "relay", "herd"};
+    static const char *const known[] = {"tiny", "liar", "crowd", "relay", "herd"};
     const char *role = NULL;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         assert_ok(declare(w->loader, w->config, known[i], &role));
