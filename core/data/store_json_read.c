@@ -365,6 +365,21 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
     return check_road_counts(s, name);
 }
 
+/* What lies there is no folder. */
+static dt_status not_a_folder(const char *path)
+{
+    switch (dt_fs_look(path)) {
+    case DT_FS_FILE:
+        return DT_FAIL(DT_EDATA, "%s is a file, and a store is a folder (make one with dtrain data import)", path);
+    case DT_FS_LINK:
+        return DT_FAIL(DT_ENOTFOUND, "%s is a link that leads to no folder: there is no store", path);
+    case DT_FS_OTHER:
+        return DT_FAIL(DT_EDATA, "%s is a device, a pipe or a socket, and a store is a folder", path);
+    default:
+        return DT_FAIL(DT_ENOTFOUND, "there is no store at %s", path);
+    }
+}
+
 dt_status dt_store_json_read(dt_store *s)
 {
     char *text = NULL;
@@ -375,7 +390,7 @@ dt_status dt_store_json_read(dt_store *s)
     if (st == DT_OK && !dt_fs_is_file(dt_str_text(&name))) {
         st = dt_fs_is_dir(s->path)
                  ? DT_FAIL(DT_EDATA, "%s has no store.json: not a store (make one with dtrain data import)", s->path)
-                 : DT_FAIL(DT_ENOTFOUND, "there is no store at %s", s->path);
+                 : not_a_folder(s->path);
     }
     if (st == DT_OK) {
         st = dt_fs_read_all(dt_str_text(&name), SIZE_MAX / 2, &text, &bytes);

@@ -7,6 +7,8 @@
 
 #include "data/live.h"
 
+#include <sys/stat.h>
+
 static dt_vehicle car(int64_t id, double x, double speed)
 {
     return (dt_vehicle){
@@ -391,6 +393,11 @@ static void test_damaged_description(void **state)
     expect_refused("has no store.json: not a store");
     dt_store *s = NULL;
     assert_fails(dt_store_open(at("nothing"), &s), DT_ENOTFOUND, "there is no store at");
+    assert_int_equal(mkfifo(at("pipe"), 0600), 0);
+    assert_fails(dt_store_open(at("pipe"), &s), DT_EDATA, "pipe is a device, a pipe or a socket, and a store is");
+    assert_int_equal(symlink("ring", at("ring")), 0);
+    assert_fails(dt_store_open(at("ring"), &s), DT_ENOTFOUND, "ring is a link that leads to no folder");
+    assert_fails(dt_store_open(at("s/pose.npy"), &s), DT_EDATA, "pose.npy is a file, and a store is a folder");
     dt_store_close(NULL);
 }
 
