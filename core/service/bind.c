@@ -334,6 +334,7 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
         over[n_over++] = (dt_setting){"judged", judged};
     }
     bool is_streamed = false;
+    DT_TRY(dt_told_check_stream(s, &opts));
     DT_TRY(find_streamed(s, d, &opts, overrides, n, &is_streamed));
     if (opts.stream[0] != '\0' && s->d.judged == NULL && has_option(d, "judged")) {
         over[n_over++] = (dt_setting){"judged", "all"}; /* nothing of the store is trained on, and all of a stream is */

@@ -208,6 +208,8 @@ dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over
 dt_status dt_told_check(const dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over) DT_NODISCARD;
 /* An option of a component that says nothing here; one that it does not have is fine. */
 dt_status dt_told_check_idle(const dt_stage *s, const dt_loaded *c, const char *option, const char *why) DT_NODISCARD;
+/* Options of streams where there is none. */
+dt_status dt_told_check_stream(const dt_stage *s, const dt_data_opts *d) DT_NODISCARD;
 dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt_data_opts *d) DT_NODISCARD;
 /* bind_env.c */
 dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);

@@ -132,6 +132,20 @@ dt_status dt_told_check(const dt_stage *s, const dt_loaded *c, const dt_setting 
     return DT_OK;
 }
 
+dt_status dt_told_check_stream(const dt_stage *s, const dt_data_opts *d)
+{
+    static const char *const key[] = {"data.window", "data.stream_timeout", "data.stream_room"};
+    for (size_t i = 0; i < sizeof(key) / sizeof(key[0]) && d->stream[0] == '\0'; i++) {
+        const char *value = NULL;
+        dt_origin origin;
+        DT_TRY(dt_config_get(s->d.config, s->d.index, key[i], &value, &origin));
+        if (origin.layer > DT_FROM_FILE) { /* a file may be of runs with a stream and without */
+            return refuse(key[i], value, &origin, "it is of a stream, and data.stream names none");
+        }
+    }
+    return DT_OK;
+}
+
 dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt_data_opts *d)
 {
     static const char *const samplings[] = {[DT_SAMPLING_SHUFFLED] = "shuffled",

@@ -86,6 +86,8 @@ refused() { # code text options...
     refused 2 'split = "eval" from --set has no effect: phase1_world_model sets it to "train"$' \
         --set data_trajectory.split=eval
     refused 2 'store = ".*few" from --set has no effect: data.store says' --set "data_trajectory.store=$work/few"
+    refused 2 'data.window = "128" from --set has no effect: it is of a stream' --set data.window=128
+    refused 2 'data.stream_timeout = ".*" from --set has no effect' --set data.stream_timeout=5
     refused 2 'hazard_mps2 = "4.0*" from --set has no effect: only pairs say where danger is' \
         --set data_trajectory.hazard_mps2=4
     printf 'data_trajectory = { history_s = 3.0; rate_hz = 5.0; balance = "none"; };\n' >"$work/spelt.cfg"
