@@ -11,6 +11,7 @@ unset DTRAIN__ENGINE__DEVICE || true
 
 name=device-ranks
 . "$DT_SRCDIR/tests/run/job.inc"
+. "$DT_SRCDIR/tests/run/half.inc"
 DTRAIN_PLUGIN_PATH=$(cd "$DT_BUILDDIR" && pwd)/tests/device/.libs
 HOST_DEVICES=4
 export DTRAIN_PLUGIN_PATH HOST_DEVICES
@@ -93,6 +94,7 @@ everywhere() { # NAME [options]
         learn "$of-$n" --nproc $n --set comm.backend=mpi --device cuda --set comm.bucket_mb=0.01 "$@"
         agree "$of" "$of-$n" "$of on $n devices"
     done
+    has_bf16 || return 0
     learn "$of-half" --device cpu --set amp.enabled=true "$@"
     learn "$of-half-2" --device cpu --set amp.enabled=true --nproc 2 "$@"
     agree "$of-half" "$of-half-2" "$of in half precision on 2 processes"

@@ -15,7 +15,7 @@ tests/run/again.log tests/run/batch.log tests/run/diskfull.log tests/run/faults.
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 dt_scripts += tests/run/rank_kills.sh
 tests/run/rank_kills.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
-EXTRA_DIST += tests/run/check_trace.py tests/run/job.inc
+EXTRA_DIST += tests/run/check_trace.py tests/run/half.inc tests/run/job.inc
 
 # 200 steps of each phase on up to 64 virtual ranks
 .PHONY: check-ranks
