@@ -134,16 +134,25 @@ dt_status dt_told_check(const dt_stage *s, const dt_loaded *c, const dt_setting 
 
 dt_status dt_told_check_stream(const dt_stage *s, const dt_data_opts *d)
 {
-    static const char *const key[] = {"data.window", "data.stream_timeout", "data.stream_room"};
-    for (size_t i = 0; i < sizeof(key) / sizeof(key[0]) && d->stream[0] == '\0'; i++) {
-        const char *value = NULL;
-        dt_origin origin;
-        DT_TRY(dt_config_get(s->d.config, s->d.index, key[i], &value, &origin));
-        if (origin.layer > DT_FROM_FILE) { /* a file may be of runs with a stream and without */
-            return refuse(key[i], value, &origin, "it is of a stream, and data.stream names none");
+    static const char *const of_streams[] = {"window", "stream_timeout", "stream_room"};
+    dt_option_view v;
+    dt_status st = DT_OK;
+    for (uint32_t i = 0; d->stream[0] == '\0' && st == DT_OK; i++) {
+        st = dt_config_option_at(s->d.config, s->d.index, "data", i, &v);
+        for (size_t k = 0; st == DT_OK && k < sizeof(of_streams) / sizeof(of_streams[0]); k++) {
+            if (strcmp(v.option->name, of_streams[k]) == 0 && is_told(v.option, v.value, &v.origin) &&
+                !is_equal(v.value, v.option->dfl)) {
+                char path[160];
+                snprintf(path, sizeof(path), "data.%s", v.option->name);
+                return refuse(path, v.value, &v.origin, "it is of a stream, and data.stream names none");
+            }
         }
     }
-    return DT_OK;
+    if (st == DT_ENOTFOUND) { /* that were all of them */
+        dt_error_clear();
+        st = DT_OK;
+    }
+    return st;
 }
 
 dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt_data_opts *d)

@@ -88,6 +88,8 @@ refused() { # code text options...
     refused 2 'store = ".*few" from --set has no effect: data.store says' --set "data_trajectory.store=$work/few"
     refused 2 'data.window = "128" from --set has no effect: it is of a stream' --set data.window=128
     refused 2 'data.stream_timeout = ".*" from --set has no effect' --set data.stream_timeout=5
+    printf 'data = { stream_room = 3.0; };\n' >"$work/room.cfg"
+    refused 2 'data.stream_room = "3.0*" from .*room.cfg.* has no effect' --config "$work/room.cfg"
     refused 2 'hazard_mps2 = "4.0*" from --set has no effect: only pairs say where danger is' \
         --set data_trajectory.hazard_mps2=4
     printf 'data_trajectory = { history_s = 3.0; rate_hz = 5.0; balance = "none"; };\n' >"$work/spelt.cfg"
