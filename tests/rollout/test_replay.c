@@ -870,6 +870,22 @@ static dt_status load_blobs(const char *state, size_t bytes, const char *records
     return load_as(2, state, bytes, records, n);
 }
 
+/* "None" is an index like others, but not for an edge. What digests would find is in a state that has none. */
+static void lead_an_edge_nowhere(const char *state, size_t bytes, const blobs *b)
+{
+    bool is_refused = false;
+    for (size_t i = 0; i + sizeof(int32_t) <= b->n_records && !is_refused; i += sizeof(int32_t)) {
+        int32_t was;
+        const int32_t none = -1;
+        memcpy(&was, b->records + i, sizeof(was));
+        memcpy(b->records + i, &none, sizeof(none));
+        is_refused = load_as(1, state, bytes, b->records, b->n_records) == DT_EDATA &&
+                     strstr(dt_error_text(), "col points at what is not there") != NULL;
+        memcpy(b->records + i, &was, sizeof(was));
+    }
+    assert_true(is_refused);
+}
+
 /* Every byte of what is saved, turned over: it is refused, or what is read of it is numbers within their bounds; and
  * nothing is read behind its end. */
 static void test_foreign(void **state)
@@ -910,6 +926,7 @@ static void test_foreign(void **state)
     says(load_blobs(text, n, b.records, b.n_records), DT_EDATA, "other records than its state was saved with");
     memmove(text + DIGEST, text + DIGEST + 8, n - DIGEST - 8); /* as it was before there were digests */
     assert_int_equal(load_as(1, text, n - 8, b.records, b.n_records), DT_OK);
+    lead_an_edge_nowhere(text, n - 8, &b);
     free(text);
     free(b.records);
     dt_str_fini(&b.state);
