@@ -64,7 +64,7 @@ static void path_of(const dt_stream *m, uint64_t number, const char *behind, dt_
 
 static bool is_there(const char *path)
 {
-    return dt_fs_is_dir(path) || dt_fs_is_file(path);
+    return dt_fs_look(path) != DT_FS_NOTHING; /* whatever it is: opening it says what is wrong */
 }
 
 /* ---- a store ----------------------------------------------------------------------------------------------------- */

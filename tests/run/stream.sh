@@ -194,6 +194,13 @@ code $? 4 "store .*bad/000001 of the stream"
 "$dtrain" data sample "$demo" --out "$work/calm" -q --set sample.scenes=1 || fail "no store"
 train large whole --threads 1 --set data.stream_room=1 --set "data.store=$work/calm"
 code $? 4 "whole/000000: sample [0-9]* has [0-9]* of [NES], and memory is planned for .* data.stream_room = 1 times"
+mkdir "$work/odd"
+mkfifo "$work/odd/000000"
+train odd odd --threads 1
+code $? 4 "odd/000000 is a device, a pipe or a socket, and a store is a folder"
+rm "$work/odd/000000" && ln -s nowhere "$work/odd/000000"
+train dangling odd --threads 1
+code $? 4 "odd/000000 is a link that leads to no folder"
 touch "$work/bad/000000.end"
 train ended bad --threads 1
 code $? 4 "000000.end says that the stream has ended, and there is"
