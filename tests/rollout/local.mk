@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_tests += tests/rollout/test_dist tests/rollout/test_gae tests/rollout/test_normaliser \
 	tests/rollout/test_time_to_cost tests/rollout/test_process_spec tests/rollout/test_asked tests/rollout/test_rollout \
+	tests/rollout/test_rollout_refused tests/rollout/test_replay_refused \
 	tests/rollout/test_workers tests/rollout/test_transitions tests/rollout/test_replay tests/rollout/test_sum_tree \
 	tests/rollout/test_lists
 rollout_worlds = tests/rollout/worlds.c tests/rollout/worlds.h tests/rollout/counter.c tests/rollout/crowd.c \
 	tests/rollout/herd.c tests/rollout/relay.c tests/rollout/tiny.c
 tests_rollout_test_rollout_SOURCES = tests/rollout/test_rollout.c $(rollout_worlds)
+tests_rollout_test_rollout_refused_SOURCES = tests/rollout/test_rollout_refused.c $(rollout_worlds)
+tests_rollout_test_replay_refused_SOURCES = tests/rollout/test_replay_refused.c $(rollout_worlds)
 tests_rollout_test_transitions_SOURCES = tests/rollout/test_transitions.c $(rollout_worlds)
 tests_rollout_test_lists_SOURCES = tests/rollout/test_lists.c $(rollout_worlds)
 tests_rollout_test_replay_SOURCES = tests/rollout/test_replay.c $(rollout_worlds)

@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/fault.h"
 #include "base/fs.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "experience/replay.h"
 #include "run/snapshot.h"
@@ -27,19 +26,6 @@
 #include <cmocka.h>
 
 enum { M = 6, STEPS = 8, ROUNDS = 4, DRAW = 36 };
-
-static void open_with(world *w, const char *const *settings)
-{
-    world_open(w, settings, NULL);
-    world_start(w);
-}
-
-static void collect(const world *w)
-{
-    const tiny *s = w->phase;
-    dt_rollout_report r = {.struct_size = sizeof(r)};
-    assert_done(s->rollout->collect(s->r, s->t, &r));
-}
 
 /* ---- what is drawn is what was collected ------------------------------------------------------------------------- */
 
@@ -121,10 +107,10 @@ static void drawn_is_collected(const char *const *settings, bool is_normalised)
     static bool was_drawn[ROUNDS * M * STEPS];
     world w;
     memset(was_drawn, 0, sizeof(was_drawn));
-    open_with(&w, settings);
+    world_begin(&w, settings);
     const tiny *p = w.phase;
     for (int round = 0; round < ROUNDS; round++) {
-        collect(&w);
+        world_collect(&w);
         keep_round(&w, &k);
         assert_done(p->replay->add(p->p));
     }
@@ -189,8 +175,8 @@ static void packed(const char *transitions, bool is_joined)
     int64_t row = 0, node = 0, edge = 0;
     world w;
     sample all;
-    open_with(&w, settings);
-    collect(&w);
+    world_begin(&w, settings);
+    world_collect(&w);
     assert_done(w.phase->replay->add(w.phase->p));
     assert_done(w.phase->replay->draw(w.phase->p));
     const dt_samples *s = world_source(&w);
@@ -252,9 +238,9 @@ static void test_normalised(void **state)
     const char *const settings[] = {"env.id=torque", "tiny.transitions=2", "tiny.replay=64", "tiny.normalise_obs=true",
                                     NULL};
     world w;
-    open_with(&w, settings);
+    world_begin(&w, settings);
     const tiny *p = w.phase;
-    collect(&w); /* the first round sees them as they are */
+    world_collect(&w); /* the first round sees them as they are */
     assert_done(p->replay->add(p->p));
     assert_done(p->replay->draw(p->p));
     double sum = 0, squares = 0, ended = 0;
@@ -367,10 +353,10 @@ static void several_steps(const char *env, int n_step)
     const char *const settings[] = {id, steps, "tiny.transitions=2", "tiny.replay=300", NULL};
     world w;
     uint64_t worth[2] = {0};
-    open_with(&w, settings);
+    world_begin(&w, settings);
     const tiny *p = w.phase;
     for (int round = 0; round < 2; round++) {
-        collect(&w);
+        world_collect(&w);
         keep_round(&w, &k);
         assert_done(p->replay->add(p->p));
     }
@@ -444,7 +430,7 @@ static void test_of_a_step(void **state)
                                            "tiny.draw=0",    "training.accumulation=2", NULL};
     uint64_t n = 0;
     world w;
-    open_with(&w, settings);
+    world_begin(&w, settings);
     const dt_samples *s = world_source(&w);
     assert_int_equal(w.phase->replay->drawn(w.phase->p), 24);
     assert_done(s->ops->count(s->self, &n));
@@ -461,8 +447,8 @@ static void test_uniform(void **state)
     uint64_t n[256] = {0}, n_keys = 0;
     double share[256];
     world w;
-    open_with(&w, settings);
-    collect(&w);
+    world_begin(&w, settings);
+    world_collect(&w);
     assert_done(w.phase->replay->add(w.phase->p));
     for (int d = 0; d < DRAWS; d++) {
         assert_done(w.phase->replay->draw(w.phase->p));
@@ -491,8 +477,8 @@ static void test_priorities(void **state)
     double p[256], share[256], all = 0;
     float error[DRAW];
     world w;
-    open_with(&w, settings);
-    collect(&w);
+    world_begin(&w, settings);
+    world_collect(&w);
     const dt_replay_api *api = w.phase->replay;
     assert_done(api->add(w.phase->p));
     for (int i = 0; i < 256; i++) {
@@ -538,7 +524,7 @@ static void test_priorities(void **state)
         }
     }
     assert_true(chi_square(n, share, N, (uint64_t)DRAWS * DRAW) < 3); /* drawn from equal parts: less scattered */
-    collect(&w); /* who comes in has the greatest priority so far */
+    world_collect(&w); /* who comes in has the greatest priority so far */
     assert_done(api->add(w.phase->p));
     assert_done(api->draw(w.phase->p));
     for (uint64_t i = 0; i < DRAW; i++) {
@@ -651,7 +637,7 @@ static void *job_main(void *arg)
         save(j, BEFORE_ADD);
     }
     if (from < BEFORE_DRAW) {
-        collect(&j->w);
+        world_collect(&j->w);
         assert_done(p->replay->add(p->p));
         save(j, BEFORE_DRAW);
     }
@@ -746,192 +732,6 @@ static void test_resume(void **state)
     goes_on(relay);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
-
-static void refused(const char *more, const char *again, dt_status code, const char *text)
-{
-    const char *const settings[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=100", more, again, NULL};
-    world w;
-    world_open(&w, settings, NULL);
-    const dt_status st = world_create(&w);
-    if (st != code || strstr(dt_error_text(), text) == NULL) {
-        print_error("%d: %s\n", (int)st, dt_error_text());
-    }
-    assert_int_equal(st, code);
-    assert_non_null(strstr(dt_error_text(), text));
-    world_close(&w);
-}
-
-static void says(dt_status st, dt_status code, const char *text)
-{
-    if (st != code || strstr(dt_error_text(), text) == NULL) {
-        print_error("%d: %s\n", (int)st, dt_error_text());
-    }
-    assert_int_equal(st, code);
-    assert_non_null(strstr(dt_error_text(), text));
-}
-
-static void test_refused(void **state)
-{
-    (void)state;
-    refused("tiny.transitions=1", NULL, DT_EPLUGIN, "a rollout whose transitions are 1; set them to 2");
-    refused("tiny.draw=35", NULL, DT_ECONFIG, "draws 35 samples, which is no multiple of what a step takes: 12");
-    refused("tiny.draw=36", "training.accumulation=2", DT_ECONFIG, "no multiple of what a step takes: 24");
-    refused("tiny.replay=1000000000000000", NULL, DT_ECONFIG, "at most 70.4 TB are possible: lower its capacity to");
-    refused("tiny.n_step=9", NULL, DT_ECONFIG, "adds up n_step = 9 steps and its rollout has 8 in a round");
-    refused("tiny.alpha=-1", NULL, DT_ECONFIG, "a replay's alpha is -1; expected 0 to 16");
-    refused("tiny.alpha=17", NULL, DT_ECONFIG, "a replay's alpha is 17; expected 0 to 16");
-    refused("tiny.keep=nothing", NULL, DT_EPLUGIN, "the field nothing, which its rollout does not have");
-    refused("tiny.keep=reward", NULL, DT_ENOTFOUND, "the data has no field \"state\"");
-    const char *const settings[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=100", "tiny.alpha=0.5", NULL};
-    float error[DRAW] = {0};
-    world w;
-    open_with(&w, settings);
-    const tiny *s = w.phase;
-    dt_step_report r = {.struct_size = sizeof(r)};
-    dt_replay *second = NULL;
-    const dt_replay_desc d = {.struct_size = sizeof(d), .capacity = 10, .draw = 12};
-    says(s->replay->create(s->h, s->r, &d, &second), DT_EPLUGIN, "tiny creates a second replay; one per phase");
-    says(s->replay->add(s->p), DT_EPLUGIN, "before one was collected");
-    says(s->replay->draw(s->p), DT_EPLUGIN, "told to draw before anything was added");
-    collect(&w);
-    says(s->train->step(s->t, &r), DT_EPLUGIN, "read before anything was drawn");
-    assert_done(s->replay->add(s->p));
-    says(s->replay->add(s->p), DT_EPLUGIN, "that it has; collect the next one first");
-    says(s->replay->priority(s->p, error, DRAW), DT_EPLUGIN, "that it has not drawn; draw first");
-    assert_done(s->replay->draw(s->p));
-    says(s->replay->priority(s->p, error, DRAW - 1), DT_EINVAL, "told 35 priorities, and 36 rows were drawn");
-    error[4] = NAN;
-    says(s->replay->priority(s->p, error, DRAW), DT_EDIVERGED, "the error that is to be row 4's priority is nan");
-    assert_done(s->train->step(s->t, &r));
-    collect(&w);
-    assert_done(s->replay->add(s->p));
-    says(s->train->step(s->t, &r), DT_EPLUGIN, "or after something was added");
-    world_close(&w);
-    const char *const uniform[] = {"env.id=counter", "tiny.transitions=2", "tiny.replay=100", NULL};
-    open_with(&w, uniform);
-    collect(&w);
-    assert_done(w.phase->replay->add(w.phase->p));
-    assert_done(w.phase->replay->draw(w.phase->p));
-    error[4] = 0;
-    says(w.phase->replay->priority(w.phase->p, error, DRAW), DT_EPLUGIN, "draws uniformly (alpha = 0)");
-    world_close(&w);
-}
-
-/* ---- damaged checkpoints ----------------------------------------------------------------------------------------- */
-
-typedef struct blobs {
-    dt_str state;
-    char *records;
-    size_t n_records;
-} blobs;
-
-static const char *const foreign[] = {"env.id=crowd",   "tiny.transitions=2",      "tiny.replay=40",
-                                      "tiny.alpha=0.5", "tiny.normalise_obs=true", NULL};
-
-static dt_status put_bytes(void *to, const void *p, size_t bytes)
-{
-    blobs *b = to;
-    memcpy(b->records + b->n_records, p, bytes);
-    b->n_records += bytes;
-    return DT_OK;
-}
-
-static void take_blobs(blobs *b)
-{
-    world w;
-    memset(b, 0, sizeof(*b));
-    open_with(&w, foreign);
-    collect(&w);
-    assert_done(w.phase->replay->add(w.phase->p));
-    assert_done(w.phase->replay->draw(w.phase->p));
-    assert_done(dt_rollout_open_replay(w.stage->rollout));
-    assert_done(dt_rollout_save_replay(w.stage->rollout, &b->state));
-    b->records = malloc(dt_rollout_replay_bytes(w.stage->rollout) + 64);
-    assert_done(dt_rollout_write_replay(w.stage->rollout, put_bytes, b));
-    assert_int_equal(b->n_records, dt_rollout_replay_bytes(w.stage->rollout));
-    world_close(&w);
-}
-
-static dt_status load_as(uint32_t version, const char *state, size_t bytes, const char *records, size_t n)
-{
-    const dt_rollout_bytes head = {state, bytes}, part = {records, n};
-    world w;
-    open_with(&w, foreign);
-    const dt_status st = dt_rollout_load_replay(w.stage->rollout, version, &head, &part, 1);
-    world_close(&w);
-    return st;
-}
-
-enum { DIGEST = 80 }; /* where it lies in the state */
-
-static dt_status load_blobs(const char *state, size_t bytes, const char *records, size_t n)
-{
-    return load_as(2, state, bytes, records, n);
-}
-
-/* "None" is an index like others, but not for an edge. What digests would find is in a state that has none. */
-static void lead_an_edge_nowhere(const char *state, size_t bytes, const blobs *b)
-{
-    bool is_refused = false;
-    for (size_t i = 0; i + sizeof(int32_t) <= b->n_records && !is_refused; i += sizeof(int32_t)) {
-        int32_t was;
-        const int32_t none = -1;
-        memcpy(&was, b->records + i, sizeof(was));
-        memcpy(b->records + i, &none, sizeof(none));
-        is_refused = load_as(1, state, bytes, b->records, b->n_records) == DT_EDATA &&
-                     strstr(dt_error_text(), "col points at what is not there") != NULL;
-        memcpy(b->records + i, &was, sizeof(was));
-    }
-    assert_true(is_refused);
-}
-
-/* Every byte of what is saved, turned over: it is refused, or what is read of it is numbers within their bounds; and
- * nothing is read behind its end. */
-static void test_foreign(void **state)
-{
-    (void)state;
-    blobs b;
-    take_blobs(&b);
-    const size_t n = b.state.bytes;
-    char *text = malloc(n + 1);
-    memcpy(text, dt_str_text(&b.state), n);
-    assert_int_equal(load_blobs(text, n, b.records, b.n_records), DT_OK);
-    for (size_t cut = 0; cut < n; cut += cut < 200 ? 1 : 97) {
-        assert_int_equal(load_blobs(text, cut, b.records, b.n_records), DT_EDATA);
-    }
-    for (size_t cut = 0; cut < b.n_records; cut += 211) {
-        assert_int_equal(load_blobs(text, n, b.records, cut), DT_EDATA);
-    }
-    says(load_blobs(text, n, b.records, b.n_records + 8), DT_EDATA, "goes on for 8 bytes behind its last record");
-    dt_log_level_set(DT_LOG_ERROR); /* of another capacity or layout: it says so, and begins empty */
-    for (size_t i = 0; i < n; i += i < 120 ? 1 : 61) {
-        text[i] = (char)(text[i] ^ 0x80);
-        const dt_status st = load_blobs(text, n, b.records, b.n_records);
-        assert_true(st == DT_OK || st == DT_EDATA);
-        text[i] = (char)(text[i] ^ 0x80);
-    }
-    dt_log_level_set(DT_LOG_INFO);
-    uint64_t refused_ones = 0;
-    for (size_t i = 0; i < b.n_records; i += 13) {
-        b.records[i] = (char)(b.records[i] ^ 0xff);
-        const dt_status st = load_blobs(text, n, b.records, b.n_records);
-        assert_true(st == DT_OK || st == DT_EDATA);
-        refused_ones += st != DT_OK;
-        b.records[i] = (char)(b.records[i] ^ 0xff);
-    }
-    assert_int_equal(refused_ones, (b.n_records + 12) / 13); /* by the digest, where by nothing else */
-    says(load_as(3, text, n, b.records, b.n_records), DT_EDATA, "is of version 3, and this dtrain reads up to 2");
-    text[DIGEST] ^= 1;
-    says(load_blobs(text, n, b.records, b.n_records), DT_EDATA, "other records than its state was saved with");
-    memmove(text + DIGEST, text + DIGEST + 8, n - DIGEST - 8); /* as it was before there were digests */
-    assert_int_equal(load_as(1, text, n - 8, b.records, b.n_records), DT_OK);
-    lead_an_edge_nowhere(text, n - 8, &b);
-    free(text);
-    free(b.records);
-    dt_str_fini(&b.state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -944,8 +744,6 @@ int main(void)
         cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_foreign),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

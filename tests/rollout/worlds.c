@@ -107,6 +107,19 @@ void world_start(world *w)
     assert_ok(world_create(w));
 }
 
+void world_begin(world *w, const char *const *settings)
+{
+    world_open(w, settings, NULL);
+    world_start(w);
+}
+
+void world_collect(const world *w)
+{
+    const tiny *s = w->phase;
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    assert_done(s->rollout->collect(s->r, s->t, &r));
+}
+
 void world_close(world *w)
 {
     dt_stage_destroy(w->stage);
