@@ -6,7 +6,9 @@ set -eu
 work=$(mktemp -d "$PWD/test-quickstart-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/build-aux"
+mkdir "$work/tests"
 cp "$DT_SRCDIR/quickstart" "$work/quickstart"
+cp "$DT_SRCDIR/tests/failures.sh" "$work/tests/failures.sh"
 chmod +x "$work/quickstart"
 cd "$work"
 touch Makefile.in config.h.in build-aux/ltmain.sh
@@ -89,4 +91,21 @@ expect "--enable-werror \
     fresh "tests" check
 grep -q ' all$' made && grep -q ' check VERBOSE=1' made || fail "check made $(cat made)"
 expect "--enable-werror --without-cuda" anew "tests" check DTRAIN_CONFIGURE=--without-cuda
+
+# a test that fails is named, with the end of what it said; what failed in an earlier call is not
+stand_in make <<'END'
+case " $* " in *" check "*) ;; *) exit 0 ;; esac
+mkdir -p "$2/tests/room"
+echo ':test-result: PASS' >"$2/tests/room/good.trs"
+echo ':test-result: FAIL exit status: 1' >"$2/tests/room/bad.trs"
+echo 'six is not seven' >"$2/tests/room/bad.log"
+seq 100
+exit 2
+END
+echo ':test-result: FAIL' >build-check/yesterday.trs
+! env DTRAIN_CONFIGURE=--without-cuda ./quickstart check >said 2>&1 || fail "a test failed, and quickstart did not"
+tail -n 5 said | tr '\n' '|' | grep -q 'failed: build-check/tests/room/bad|    six is not seven||error: make failed' ||
+    fail "the failed test is not told"
+! grep -q -e 'room/good' -e yesterday said || fail "what did not fail is told as failed"
+cases=$((cases + 1))
 echo "$cases cases"
