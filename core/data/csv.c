@@ -12,18 +12,51 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { PIECE_BYTES = 1 << 14 };
+enum { BLOCKS = 3, BLOCK_BYTES = 1 << 17, BLOCK_CELLS = 1 << 15, BLOCK_LINES = 1 << 12 }; /* of those read ahead */
+
+typedef struct line {
+    int64_t number;
+    char **cell; /* [n] */
+    int n;
+} line;
+
+/* Lines, cut into cells, and what came behind them. */
+typedef struct block {
+    char *text;     /* [BLOCK_BYTES and one line more] */
+    char **cell;    /* [BLOCK_CELLS and those of one line more] */
+    line *line;     /* [BLOCK_LINES] */
+    size_t n_bytes; /* of text */
+    uint32_t n_cells, n_lines;
+    int64_t end; /* number of the last line, empty ones and one that fails among them */
+    uint64_t taken;
+    dt_status st; /* behind the lines: DT_OK: there are more blocks, DT_DONE: none, or error */
+    dt_error error;
+} block;
 
 struct dt_csv {
     dt_source *source;
     char *path;
-    int64_t line;
+    int64_t line;            /* read last */
     char piece[PIECE_BYTES]; /* read from the source, which holds more, and not handed out yet */
     size_t at, end;
-    char text[DT_CSV_LINE_BYTES + 1]; /* the line, cut into cells */
+    char text[DT_CSV_LINE_BYTES + 1]; /* the line, cut into cells; with a thread, its last one before */
     char *cell[DT_CSV_CELLS];
+
+    /* with a thread, which alone reads source, line, piece, at and end */
+    bool is_ahead;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* of n_filled, n_taken, is_over */
+    pthread_cond_t filled, taken;
+    block block[BLOCKS];        /* a ring */
+    uint64_t n_filled, n_taken; /* blocks, from the begin */
+    bool is_over;
+    uint32_t next;       /* line of the block that is handed out */
+    int64_t handed_line; /* its number */
+    uint64_t handed_taken;
 };
 
 /* bytes NULL: the file of that name. */
@@ -54,8 +87,10 @@ dt_status dt_csv_open_mem(const void *bytes, size_t n_bytes, const char *name, d
     return open_table(bytes, n_bytes, name, out_p);
 }
 
-/* One line without its end into c->text. */
-static dt_status read_line(dt_csv *c, size_t *bytes_p)
+/* ---- lines and cells --------------------------------------------------------------------------------------------- */
+
+/* One line without its end into text [DT_CSV_LINE_BYTES + 1]. */
+static dt_status read_line(dt_csv *c, char *text, size_t *bytes_p)
 {
     size_t n = 0;
     bool is_any = false;
@@ -79,7 +114,7 @@ static dt_status read_line(dt_csv *c, size_t *bytes_p)
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a line of more than %d bytes: not a table", c->path, c->line + 1,
                            DT_CSV_LINE_BYTES);
         }
-        memcpy(c->text + n, from, bytes);
+        memcpy(text + n, from, bytes);
         n += bytes;
         c->at += bytes + (stop != NULL);
         if (stop != NULL) {
@@ -90,12 +125,12 @@ static dt_status read_line(dt_csv *c, size_t *bytes_p)
         return DT_DONE;
     }
     c->line++;
-    if (n > 0 && c->text[n - 1] == '\r') {
+    if (n > 0 && text[n - 1] == '\r') {
         n--;
     }
-    c->text[n] = '\0';
+    text[n] = '\0';
     *bytes_p = n;
-    return memchr(c->text, '\0', n) == NULL
+    return memchr(text, '\0', n) == NULL
                ? DT_OK
                : DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a NUL byte: not a table", c->path, c->line);
 }
@@ -136,16 +171,16 @@ static char *cut_cell(char *p, char **rest_p)
     return begin;
 }
 
-dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p)
+/* The next line that is not empty into text, its cells into cell [DT_CSV_CELLS]; bytes_p: those of text. */
+static dt_status next_line(dt_csv *c, char *text, size_t *bytes_p, char **cell, int *n_p)
 {
-    size_t bytes = 0;
     do {
-        dt_status st = read_line(c, &bytes);
+        dt_status st = read_line(c, text, bytes_p);
         if (st != DT_OK) {
             return st;
         }
-    } while (*skip_blanks(c->text) == '\0');
-    char *p = c->text;
+    } while (*skip_blanks(text) == '\0');
+    char *p = text;
     if (c->line == 1 && strncmp(p, "\xef\xbb\xbf", 3) == 0) {
         p += 3;
     }
@@ -154,19 +189,168 @@ dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p)
         if (n == DT_CSV_CELLS) {
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": more than %d cells", c->path, c->line, DT_CSV_CELLS);
         }
-        c->cell[n] = cut_cell(p, &p);
-        if (c->cell[n] == NULL) {
+        cell[n] = cut_cell(p, &p);
+        if (cell[n] == NULL) {
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": the quotes of cell %d are not closed", c->path, c->line, n + 1);
         }
     }
-    *cells_p = c->cell;
     *n_p = n;
     return DT_OK;
 }
 
+/* ---- ahead ------------------------------------------------------------------------------------------------------- */
+
+static void fill(dt_csv *c, block *b)
+{
+    b->n_bytes = 0;
+    b->n_cells = b->n_lines = 0;
+    b->st = DT_OK;
+    while (b->st == DT_OK && b->n_bytes < BLOCK_BYTES && b->n_cells < BLOCK_CELLS && b->n_lines < BLOCK_LINES) {
+        line *l = &b->line[b->n_lines];
+        size_t bytes = 0;
+        l->cell = b->cell + b->n_cells;
+        b->st = next_line(c, b->text + b->n_bytes, &bytes, l->cell, &l->n);
+        if (b->st == DT_OK) {
+            l->number = c->line;
+            b->n_bytes += bytes + 1;
+            b->n_cells += (uint32_t)l->n;
+            b->n_lines++;
+        }
+    }
+    b->end = c->line;
+    b->taken = dt_source_taken(c->source);
+    if (b->st != DT_OK && b->st != DT_DONE) {
+        dt_error_take(&b->error, b->st);
+    }
+}
+
+static void *fill_blocks(void *user)
+{
+    dt_csv *c = user;
+    bool is_last = false;
+    pthread_mutex_lock(&c->mutex);
+    while (!c->is_over && !is_last) {
+        if (c->n_filled - c->n_taken == BLOCKS) {
+            pthread_cond_wait(&c->taken, &c->mutex);
+            continue;
+        }
+        block *b = &c->block[c->n_filled % BLOCKS];
+        pthread_mutex_unlock(&c->mutex);
+        fill(c, b);
+        is_last = b->st != DT_OK;
+        pthread_mutex_lock(&c->mutex);
+        c->n_filled++;
+        pthread_cond_signal(&c->filled);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return NULL;
+}
+
+static bool reserve_blocks(dt_csv *c)
+{
+    bool has_all = true;
+    for (int i = 0; i < BLOCKS; i++) {
+        block *b = &c->block[i];
+        b->text = dt_alloc_n(BLOCK_BYTES + DT_CSV_LINE_BYTES + 1, 1);
+        b->cell = dt_alloc_n(BLOCK_CELLS + DT_CSV_CELLS, sizeof(*b->cell));
+        b->line = dt_alloc_n(BLOCK_LINES, sizeof(*b->line));
+        has_all = has_all && b->text != NULL && b->cell != NULL && b->line != NULL;
+    }
+    return has_all;
+}
+
+static void free_blocks(dt_csv *c)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        dt_free(c->block[i].text);
+        dt_free(c->block[i].cell);
+        dt_free(c->block[i].line);
+        c->block[i] = (block){.text = NULL};
+    }
+}
+
+void dt_csv_read_ahead(dt_csv *c)
+{
+    c->handed_line = c->line;
+    c->handed_taken = dt_source_taken(c->source);
+    if (!reserve_blocks(c)) {
+        free_blocks(c);
+        return;
+    }
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_cond_init(&c->filled, NULL);
+    pthread_cond_init(&c->taken, NULL);
+    c->is_ahead = pthread_create(&c->thread, NULL, fill_blocks, c) == 0;
+    if (!c->is_ahead) {
+        pthread_mutex_destroy(&c->mutex);
+        pthread_cond_destroy(&c->filled);
+        pthread_cond_destroy(&c->taken);
+        free_blocks(c);
+    }
+}
+
+static void end_thread(dt_csv *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->is_over = true;
+    pthread_cond_signal(&c->taken);
+    pthread_mutex_unlock(&c->mutex);
+    pthread_join(c->thread, NULL);
+    pthread_mutex_destroy(&c->mutex);
+    pthread_cond_destroy(&c->filled);
+    pthread_cond_destroy(&c->taken);
+    free_blocks(c);
+}
+
+/* The block whose lines are handed out, filled. */
+static block *wait_for_block(dt_csv *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    while (c->n_filled == c->n_taken) {
+        pthread_cond_wait(&c->filled, &c->mutex);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return &c->block[c->n_taken % BLOCKS];
+}
+
+static dt_status next_ahead(dt_csv *c, char *const **cells_p, int *n_p)
+{
+    block *b = c->next == 0 ? wait_for_block(c) : &c->block[c->n_taken % BLOCKS];
+    while (c->next == b->n_lines) {
+        c->handed_line = b->end;
+        c->handed_taken = b->taken;
+        if (b->st != DT_OK) { /* and so it stays: this block is not given back */
+            return b->st == DT_DONE ? DT_DONE : dt_error_put(&b->error);
+        }
+        pthread_mutex_lock(&c->mutex);
+        c->n_taken++;
+        pthread_cond_signal(&c->taken);
+        pthread_mutex_unlock(&c->mutex);
+        c->next = 0;
+        b = wait_for_block(c);
+    }
+    const line *l = &b->line[c->next++];
+    c->handed_line = l->number;
+    *cells_p = l->cell;
+    *n_p = l->n;
+    return DT_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p)
+{
+    size_t bytes = 0;
+    if (c->is_ahead) {
+        return next_ahead(c, cells_p, n_p);
+    }
+    *cells_p = c->cell;
+    return next_line(c, c->text, &bytes, c->cell, n_p);
+}
+
 int64_t dt_csv_line(const dt_csv *c)
 {
-    return c->line;
+    return c->is_ahead ? c->handed_line : c->line;
 }
 
 const char *dt_csv_path(const dt_csv *c)
@@ -176,13 +360,16 @@ const char *dt_csv_path(const dt_csv *c)
 
 uint64_t dt_csv_taken(const dt_csv *c)
 {
-    return dt_source_taken(c->source);
+    return c->is_ahead ? c->handed_taken : dt_source_taken(c->source);
 }
 
 void dt_csv_close(dt_csv *c)
 {
     if (c == NULL) {
         return;
+    }
+    if (c->is_ahead) {
+        end_thread(c);
     }
     dt_source_close(c->source);
     dt_free(c->path);

@@ -291,6 +291,9 @@ static dt_status read_rows(table *t)
     char *const *cell = NULL;
     int n = 0;
     dt_status st = begin_file(t, &cell, &n);
+    if (st == DT_OK && t->opt->jobs > 1) {
+        dt_csv_read_ahead(t->csv);
+    }
     while (st == DT_OK) {
         dt_table_row row;
         bool is_person = false;

@@ -10,22 +10,50 @@
 #include "data/csv.h"
 #include "data/source.h"
 
-/* All lines as "number:cell|cell;" and the last status. */
-static dt_status flatten(const char *name, dt_str *out)
+/* All lines as "number:cell|cell;" and the last status. ahead_from: lines before a thread reads on; -1: none does. */
+static dt_status flatten_by(const char *name, int ahead_from, dt_str *out)
 {
     dt_csv *c = NULL;
     char *const *cell = NULL;
     int n = 0;
+    bool is_ahead = false;
     dt_status st = dt_csv_open(at(name), &c);
-    while (st == DT_OK && (st = dt_csv_next(c, &cell, &n)) == DT_OK) {
-        dt_str_addf(out, "%d:", (int)dt_csv_line(c));
-        for (int i = 0; i < n; i++) {
+    for (int k = 0; st == DT_OK; k++) {
+        if (k == ahead_from) {
+            dt_csv_read_ahead(c);
+            is_ahead = true;
+        }
+        st = dt_csv_next(c, &cell, &n);
+        if (st == DT_OK) {
+            dt_str_addf(out, "%d:", (int)dt_csv_line(c));
+        }
+        for (int i = 0; i < n && st == DT_OK; i++) {
             dt_str_addf(out, "%s%s", i == 0 ? "" : "|", cell[i]);
         }
-        dt_str_add(out, ";");
+        dt_str_add(out, st == DT_OK ? ";" : "");
     }
+    assert_true(!is_ahead || dt_csv_next(c, &cell, &n) == st); /* and so it stays */
     dt_csv_close(c);
     return st;
+}
+
+/* The same with and without a thread that reads ahead, what it says of errors too. */
+static dt_status flatten(const char *name, dt_str *out)
+{
+    dt_str plain = {0};
+    const dt_status want = flatten_by(name, -1, &plain);
+    char said[512];
+    snprintf(said, sizeof(said), "%s", want == DT_DONE ? "" : dt_error_text());
+    for (int from = 1; from >= 0; from--) {
+        dt_str ahead = {0};
+        assert_int_equal(flatten_by(name, from, &ahead), want);
+        assert_string_equal(dt_str_text(&ahead), dt_str_text(&plain));
+        assert_string_equal(want == DT_DONE ? "" : dt_error_text(), said);
+        dt_str_fini(&ahead);
+    }
+    dt_str_add(out, dt_str_text(&plain));
+    dt_str_fini(&plain);
+    return want;
 }
 
 /* Read to the end, whatever it says. */
@@ -147,6 +175,41 @@ static void test_refusals(void **state)
     dt_str_fini(&out);
 }
 
+/* Tables of many blocks, with lines of every length, that end well or at a wrong line; and one nobody reads on. */
+static void test_many_blocks(void **state)
+{
+    (void)state;
+    enum { LINES = 30000, BAD = 23456 };
+    dt_str text = {0}, out = {0};
+    for (int i = 0; i < LINES; i++) {
+        dt_str_addf(&text, i % 7 == 3 ? "\r\n" : "%d, \"a%d\"\"b\" ,%*d\n", i, i, 1 + i * 37 % 90, i);
+        if (i == LINES / 2) {
+            dt_str_addf(&text, "%60000d\n", i);
+        }
+    }
+    put("t.csv", dt_str_text(&text));
+    assert_int_equal(flatten("t.csv", &out), DT_DONE);
+    assert_non_null(strstr(dt_str_text(&out), ";30001:29999|a29999\"b|29999;"));
+    char *bad = text.text;
+    for (int i = 0; i < BAD; i++) {
+        bad = strchr(bad, '\n') + 1;
+    }
+    *strstr(bad, "\" ,") = ' ';
+    put("t.csv", dt_str_text(&text));
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:23457: the quotes of cell 2 are not closed");
+
+    dt_csv *c = NULL;
+    char *const *cell = NULL;
+    int n = 0;
+    assert_ok(dt_csv_open(at("t.csv"), &c));
+    dt_csv_read_ahead(c);
+    assert_ok(dt_csv_next(c, &cell, &n));
+    assert_true(dt_csv_taken(c) < text.bytes);
+    dt_csv_close(c); /* while the thread has no room left */
+    dt_str_fini(&text);
+    dt_str_fini(&out);
+}
+
 /* What lies in memory is read as a file is, packed or not. */
 static void test_memory(void **state)
 {
@@ -190,6 +253,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cells, begin, end),
         cmocka_unit_test_setup_teardown(test_long_input, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
+        cmocka_unit_test_setup_teardown(test_many_blocks, begin, end),
         cmocka_unit_test(test_memory),
         cmocka_unit_test_setup_teardown(test_bomb, begin, end),
     };
