@@ -128,7 +128,8 @@ static dt_status create_store(dt_rows *r, const dt_rows_file *f)
                                 .source = r->label,
                                 .options = r->layout};
     DT_TRY(dt_store_create(r->out, &meta, &r->writer));
-    return dt_sort_create(r->out, r->opt->memory_bytes > 0 ? r->opt->memory_bytes : (size_t)64 << 20, &r->sort);
+    const size_t memory_bytes = r->opt->memory_bytes > 0 ? r->opt->memory_bytes : (size_t)64 << 20;
+    return dt_sort_create(r->out, memory_bytes, r->opt->jobs, &r->sort);
 }
 
 static bool is_same_origin(const dt_map_origin *a, const dt_map_origin *b)

@@ -12,10 +12,13 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { SPLIT_ROWS = 1 << 13, WRITTEN_ROWS = 256 }; /* worth a second thread; written at once */
 
 typedef struct run {
     int64_t at, end;     /* rows in the file not read yet */
@@ -25,7 +28,9 @@ typedef struct run {
 
 struct dt_sort {
     dt_table_row *row;
-    size_t n, cap, at;
+    size_t n, cap;
+    uint32_t jobs;
+    size_t at[2], end[2]; /* of the buffer, once it is sorted: two stretches in order, not taken yet */
     char *near_path;
     int fd;
     int64_t spilled, n_runs, runs_cap;
@@ -51,13 +56,14 @@ static int compare(const void *pa, const void *pb)
     return a->line < b->line ? -1 : a->line > b->line;
 }
 
-dt_status dt_sort_create(const char *near_path, size_t memory_bytes, dt_sort **out_p)
+dt_status dt_sort_create(const char *near_path, size_t memory_bytes, uint32_t jobs, dt_sort **out_p)
 {
     dt_sort *s = dt_alloc(sizeof(*s));
     if (s == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory to sort");
     }
     s->fd = -1;
+    s->jobs = jobs;
     s->cap = memory_bytes / sizeof(*s->row);
     s->cap = s->cap < 1 ? 1 : s->cap;
     s->row = dt_alloc_n(s->cap, sizeof(*s->row));
@@ -70,14 +76,49 @@ dt_status dt_sort_create(const char *near_path, size_t memory_bytes, dt_sort **o
     return DT_OK;
 }
 
-static void sort_buffer(dt_sort *s)
+typedef struct stretch {
+    dt_table_row *row;
+    size_t n;
+} stretch;
+
+static void *sort_stretch(void *user)
 {
-    for (size_t i = 1; i < s->n; i++) { /* what comes in order, as most tables do, stays as it is */
-        if (compare(&s->row[i - 1], &s->row[i]) > 0) {
-            qsort(s->row, s->n, sizeof(*s->row), compare);
-            return;
+    const stretch *part = user;
+    for (size_t i = 1; i < part->n; i++) { /* what comes in order, as most tables do, stays as it is */
+        if (compare(&part->row[i - 1], &part->row[i]) > 0) {
+            qsort(part->row, part->n, sizeof(*part->row), compare);
+            break;
         }
     }
+    return NULL;
+}
+
+static void sort_buffer(dt_sort *s)
+{
+    const size_t middle = s->jobs > 1 && s->n >= SPLIT_ROWS ? s->n / 2 : s->n;
+    stretch low = {s->row, middle}, high = {s->row + middle, s->n - middle};
+    pthread_t thread;
+    const bool is_shared = high.n > 0 && pthread_create(&thread, NULL, sort_stretch, &high) == 0;
+    sort_stretch(&low);
+    if (is_shared) {
+        pthread_join(thread, NULL);
+    } else {
+        sort_stretch(&high);
+    }
+    s->at[0] = 0;
+    s->end[0] = s->at[1] = middle;
+    s->end[1] = s->n;
+}
+
+/* The next row of the sorted buffer; NULL: none. */
+static const dt_table_row *next_of_buffer(dt_sort *s)
+{
+    const bool has_low = s->at[0] < s->end[0], has_high = s->at[1] < s->end[1];
+    if (!has_low && !has_high) {
+        return NULL;
+    }
+    const int h = !has_low || (has_high && compare(&s->row[s->at[1]], &s->row[s->at[0]]) < 0);
+    return &s->row[s->at[h]++];
 }
 
 /* A file without a name: nothing is left behind whatever happens. */
@@ -99,6 +140,20 @@ static dt_status open_spill(dt_sort *s)
     return st;
 }
 
+static dt_status write_buffer(dt_sort *s)
+{
+    dt_table_row piece[WRITTEN_ROWS];
+    for (size_t done = 0; done < s->n;) {
+        size_t n = 0;
+        for (; n < WRITTEN_ROWS && done + n < s->n; n++) {
+            piece[n] = *next_of_buffer(s);
+        }
+        DT_TRY(dt_fs_write(s->fd, "the temporary file of the sort", piece, n * sizeof(*piece)));
+        done += n;
+    }
+    return DT_OK;
+}
+
 static dt_status spill(dt_sort *s)
 {
     if (s->fd < 0) {
@@ -114,7 +169,7 @@ static dt_status spill(dt_sort *s)
         s->runs_cap = cap;
     }
     sort_buffer(s);
-    DT_TRY(dt_fs_write(s->fd, "the temporary file of the sort", s->row, s->n * sizeof(*s->row)));
+    DT_TRY(write_buffer(s));
     s->run[s->n_runs++] = (run){.at = s->spilled, .end = s->spilled + (int64_t)s->n};
     s->spilled += (int64_t)s->n;
     s->n = 0;
@@ -226,11 +281,8 @@ dt_status dt_sort_next(dt_sort *s, const dt_table_row **out_p)
             sort_buffer(s);
             s->is_reading = true;
         }
-        if (s->at == s->n) {
-            return DT_DONE;
-        }
-        *out_p = &s->row[s->at++];
-        return DT_OK;
+        *out_p = next_of_buffer(s);
+        return *out_p != NULL ? DT_OK : DT_DONE;
     }
     if (!s->is_reading) {
         DT_TRY(start_merge(s));

@@ -8,11 +8,11 @@
 #include "data/sort.h"
 
 /* n rows of 3 scenes, 40 frames, 25 vehicles, in any order; a row's line is its number. */
-static void sort_all(int64_t n, size_t memory_rows, int64_t want_runs)
+static void sort_by(uint32_t jobs, int64_t n, size_t memory_rows, int64_t want_runs)
 {
     dt_sort *s = NULL;
     dt_rng_key key = {.seed = 9};
-    assert_ok(dt_sort_create(at("s"), memory_rows * sizeof(dt_table_row), &s));
+    assert_ok(dt_sort_create(at("s"), memory_rows * sizeof(dt_table_row), jobs, &s));
     for (int64_t i = 0; i < n; i++) {
         double u = dt_rng_uniform(&key, (uint64_t)i);
         dt_table_row r = {.line = i,
@@ -46,6 +46,12 @@ static void sort_all(int64_t n, size_t memory_rows, int64_t want_runs)
     dt_sort_destroy(s);
 }
 
+static void sort_all(int64_t n, size_t memory_rows, int64_t want_runs)
+{
+    sort_by(1, n, memory_rows, want_runs);
+    sort_by(2, n, memory_rows, want_runs);
+}
+
 static void test_orders(void **state)
 {
     (void)state;
@@ -57,6 +63,8 @@ static void test_orders(void **state)
     sort_all(1000, 7, 143); /* more runs than the buffer has rows */
     sort_all(50, 1, 50);
     sort_all(5000, 100000, 0);
+    sort_all(20001, 100000, 0); /* enough for two threads */
+    sort_all(20001, 10000, 3);
     char **name = NULL;
     size_t n = 0;
     assert_ok(dt_fs_list(top, &name, &n)); /* the temporary file has no name */
@@ -70,13 +78,13 @@ static void test_refusals(void **state)
     dt_sort *s = NULL;
     dt_table_row r = {0};
     dt_fault_reset("alloc:2");
-    assert_fails(dt_sort_create(at("s"), 1 << 20, &s), DT_ENOMEM, "sort buffer of 1048576 bytes");
+    assert_fails(dt_sort_create(at("s"), 1 << 20, 1, &s), DT_ENOMEM, "sort buffer of 1048576 bytes");
     dt_fault_reset(NULL);
-    assert_ok(dt_sort_create(at("no/such/folder/s"), 1, &s));
+    assert_ok(dt_sort_create(at("no/such/folder/s"), 1, 1, &s));
     assert_ok(dt_sort_add(s, &r));
     assert_fails(dt_sort_add(s, &r), DT_EIO, "temporary file");
     dt_sort_destroy(s);
-    assert_ok(dt_sort_create(at("s"), 1, &s));
+    assert_ok(dt_sort_create(at("s"), 1, 1, &s));
     assert_ok(dt_sort_add(s, &r));
     dt_fault_reset("fs.write:1");
     assert_fails(dt_sort_add(s, &r), DT_EIO, "temporary file");
