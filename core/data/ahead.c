@@ -56,10 +56,13 @@ static void batch_fini(dt_batch *b)
 
 static dt_status make_frame(const dt_ahead *a, dt_batch *b, uint32_t i, dt_features_work *work)
 {
-    const dt_batch_frame *f = &b->frame[i];
+    dt_batch_frame *f = &b->frame[i];
     const size_t at = f->first, edge = at * a->k_max;
-    return dt_features_frame(work, b->vehicle + at, f->n, a->radius_m, a->k_max, b->node + at * DT_NODE_FEATURES,
-                             b->rowptr + at + i, b->col + edge, b->edge + edge * DT_EDGE_FEATURES, b->ittc + at);
+    float *node_of = b->node + at * DT_NODE_FEATURES, *edge_of = b->edge + edge * DT_EDGE_FEATURES;
+    DT_TRY(dt_features_frame(work, b->vehicle + at, f->n, a->radius_m, a->k_max, node_of, b->rowptr + at + i,
+                             b->col + edge, edge_of, b->ittc + at));
+    dt_feature_stats_of(&f->stats, f->n, node_of, b->rowptr + at + i, edge_of);
+    return DT_OK;
 }
 
 /* The next batch that nobody has begun. The mutex is held, and is so again at the end. */

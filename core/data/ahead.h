@@ -8,13 +8,15 @@
 #ifndef DTRAIN_CORE_DATA_AHEAD_H
 #define DTRAIN_CORE_DATA_AHEAD_H
 
+#include "data/feature_stats.h"
 #include "data/features.h"
 #include "base/err.h"
 
 typedef struct dt_batch_frame {
     int64_t number;
     double time_s;
-    uint32_t first, n; /* of the batch's vehicles */
+    uint32_t first, n;      /* of the batch's vehicles */
+    dt_feature_stats stats; /* made */
 } dt_batch_frame;
 
 /* The caller fills vehicles, recorded and frames; what is behind is made. A frame whose first vehicle is the f-th has

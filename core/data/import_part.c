@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PART_VERSION = 1, PIECE_BYTES = 1 << 18, TEXT_BYTES = 64 << 20, NAME_BYTES = 2048, DEPTH = 2 };
+enum { PART_VERSION = 2, PIECE_BYTES = 1 << 18, TEXT_BYTES = 64 << 20, NAME_BYTES = 2048, DEPTH = 2 };
 
 /* ---- key --------------------------------------------------------------------------------------------------------- */
 

@@ -115,7 +115,7 @@ static dt_status add_edges(cut *c, int64_t first, int64_t r, int64_t from, int64
             continue;
         }
         for (int d = 0; d < DT_EDGE_FEATURES && first + there != r; d++) {
-            dt_store_moments_add(&w->scene_stat.edge[d], edge[d]);
+            dt_column_stat_add(&w->scene_stat.edge[d], edge[d]);
         }
         DT_TRY(dt_npy_append(w->array[A_edge_src], &here, 1));
         DT_TRY(dt_npy_append(w->array[A_edge], edge, 1));
@@ -139,7 +139,7 @@ static dt_status add_row(cut *c, int64_t r, const float *node, int64_t i)
     w->scene_hash = dt_repeats_hash_core(w->scene_hash, is_core);
     w->count.risk[v->risk[r]]++;
     for (int d = 0; d < DT_NODE_FEATURES; d++) {
-        dt_store_moments_add(&w->scene_stat.node[d], node[d]);
+        dt_column_stat_add(&w->scene_stat.node[d], node[d]);
     }
     DT_TRY(dt_npy_append(w->array[A_node], node, 1));
     DT_TRY(dt_npy_append(w->array[A_pose], v->pose + 3 * r, 1));

@@ -207,7 +207,7 @@ static dt_status add_scene(dt_store_writer *w, part *p, int64_t scene)
     w->next_frame = n_frames;
     w->scene_rows = s.row[1] - s.row[0];
     w->scene_hash = (uint64_t)((const int64_t *)p->hash.data)[scene];
-    memcpy(&w->scene_stat, (const double *)p->stat.data + DT_STORE_STAT_WIDTH * scene, sizeof(w->scene_stat));
+    memcpy(&w->scene_stat, (const double *)p->stat.data + DT_FEATURE_STATS_WIDTH * scene, sizeof(w->scene_stat));
     return dt_store_scene_end(w, v->scene[scene], v->site[v->scene_site[scene]]);
 }
 
@@ -227,7 +227,7 @@ dt_status dt_store_append(dt_store_writer *w, const char *path)
     p.v = dt_store_view_of(p.store);
     dt_status st = map_extra(path, "scene_hash", DT_I64, 0, p.v->n_scenes, &p.hash);
     if (st == DT_OK) {
-        st = map_extra(path, "scene_stat", DT_F64, DT_STORE_STAT_WIDTH, p.v->n_scenes, &p.stat);
+        st = map_extra(path, "scene_stat", DT_F64, DT_FEATURE_STATS_WIDTH, p.v->n_scenes, &p.stat);
     }
     if (st == DT_OK && (dt_store_packed(p.store)->how.features != DT_KEPT_F32 ||
                         dt_store_packed(p.store)->how.codec != DT_CODEC_NONE || p.v->core != NULL ||

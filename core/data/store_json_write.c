@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-static void write_stats(dt_json_out *o, const char *key, const char *const *name, const dt_moments *m, int n)
+static void write_stats(dt_json_out *o, const char *key, const char *const *name, const dt_column_stat *m, int n)
 {
     dt_json_arr(o, key);
     for (int d = 0; d < n; d++) {

@@ -28,7 +28,7 @@ static dt_status open_extra(dt_store_writer *w, const char *name, uint32_t dtype
 dt_status dt_store_part_open(dt_store_writer *w)
 {
     DT_TRY(open_extra(w, "scene_hash", DT_I64, 0, &w->part_hash));
-    return open_extra(w, "scene_stat", DT_F64, DT_STORE_STAT_WIDTH, &w->part_stat);
+    return open_extra(w, "scene_stat", DT_F64, DT_FEATURE_STATS_WIDTH, &w->part_stat);
 }
 
 dt_status dt_store_part_scene(dt_store_writer *w)

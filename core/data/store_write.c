@@ -33,31 +33,6 @@ static const array_spec specs[N_ARRAYS] = {
 #undef DT_ARRAY
 };
 
-void dt_store_moments_add(dt_moments *m, double x)
-{
-    double d = x - m->mean;
-    m->n += 1;
-    m->mean += d / m->n;
-    m->m2 += d * (x - m->mean);
-    m->min = m->n == 1 || x < m->min ? x : m->min;
-    m->max = m->n == 1 || x > m->max ? x : m->max;
-}
-
-/* What two sets of values make together (Chan, Golub and LeVeque 1979, eq. 2.1). */
-static void moments_merge(dt_moments *m, const dt_moments *more)
-{
-    if (m->n == 0 || more->n == 0) {
-        *m = m->n == 0 ? *more : *m;
-        return;
-    }
-    const double n = m->n + more->n, d = more->mean - m->mean;
-    m->m2 += more->m2 + d * d * (m->n * more->n / n);
-    m->mean += d * (more->n / n);
-    m->min = more->min < m->min ? more->min : m->min;
-    m->max = more->max > m->max ? more->max : m->max;
-    m->n = n;
-}
-
 static bool is_road(int a)
 {
     return a >= A_scene_map && a <= A_lane_right;
@@ -344,15 +319,8 @@ static dt_status write_frame(dt_store_writer *w, const dt_batch *b, uint32_t k)
     DT_TRY(frame_open(w, f->number, f->time_s));
     for (uint32_t i = 0; i < f->n; i++) {
         DT_TRY(append_row(w, b, f->first + i, rowptr[i]));
-        for (int d = 0; d < DT_NODE_FEATURES; d++) {
-            dt_store_moments_add(&w->scene_stat.node[d], node[(size_t)i * DT_NODE_FEATURES + (size_t)d]);
-        }
-        for (int32_t e = rowptr[i] + 1; e < rowptr[i + 1]; e++) { /* the first is the vehicle itself */
-            for (int d = 0; d < DT_EDGE_FEATURES; d++) {
-                dt_store_moments_add(&w->scene_stat.edge[d], edge[(size_t)e * DT_EDGE_FEATURES + (size_t)d]);
-            }
-        }
     }
+    dt_feature_stats_join(&w->scene_stat, &f->stats);
     for (uint32_t i = 0; i < f->n && w->array[A_stop_distance] != NULL; i++) {
         DT_TRY(dt_npy_append(w->array[A_stop_distance], node + (size_t)i * DT_NODE_FEATURES + STOP_DISTANCE, 1));
     }
@@ -470,17 +438,6 @@ static dt_status check_repeat(dt_store_writer *w, const char *name, bool *is_lef
     return *is_left_out_p ? forget_scene(w) : DT_OK;
 }
 
-/* Scene by scene, so that the same scenes make the same numbers, in one go or in parts. */
-static void merge_stats(dt_store_writer *w)
-{
-    for (int d = 0; d < DT_NODE_FEATURES; d++) {
-        moments_merge(&w->stat.node[d], &w->scene_stat.node[d]);
-    }
-    for (int d = 0; d < DT_EDGE_FEATURES; d++) {
-        moments_merge(&w->stat.edge[d], &w->scene_stat.edge[d]);
-    }
-}
-
 dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *site)
 {
     int32_t number = 0;
@@ -499,7 +456,7 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
     if (is_left_out) {
         return DT_OK;
     }
-    merge_stats(w);
+    dt_feature_stats_join(&w->stat, &w->scene_stat);
     DT_TRY(site_number(w, site, &number));
     DT_TRY(dt_npy_append(w->array[A_scene_site], &number, 1));
     DT_TRY(w->count.maps > 0 ? dt_npy_append(w->array[A_scene_map], &w->scene_map, 1) : DT_OK);

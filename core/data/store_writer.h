@@ -7,6 +7,7 @@
 #define DTRAIN_CORE_DATA_STORE_WRITER_H
 
 #include "data/ahead.h"
+#include "data/feature_stats.h"
 #include "data/live.h"
 #include "data/npy.h"
 #include "data/store.h"
@@ -16,21 +17,11 @@
 
 enum { DT_STORE_SITES_MAX = 4096 };
 
-/* Welford's running mean and variance (Knuth, TAOCP 2, 4.2.2). */
-typedef struct dt_moments {
-    double n, min, max, mean, m2;
-} dt_moments;
-
 /* What a scene adds to, as it was when the scene began. */
 typedef struct dt_store_point {
     int64_t rows[N_ARRAYS]; /* of the arrays */
     dt_store_counts count;
 } dt_store_point;
-
-typedef struct dt_store_stat {
-    dt_moments node[DT_NODE_FEATURES], edge[DT_EDGE_FEATURES];
-} dt_store_stat;
-enum { DT_STORE_STAT_WIDTH = sizeof(dt_store_stat) / sizeof(double) };
 
 struct dt_store_writer {
     dt_aside *aside;
@@ -44,7 +35,7 @@ struct dt_store_writer {
     dt_bounds scene_extent;         /* of its positions */
     dt_roads_writer roads;
     dt_live live;                         /* the vehicles in sight */
-    dt_store_stat stat, scene_stat;       /* of the scenes before, of this one */
+    dt_feature_stats stat, scene_stat;    /* of the scenes before, of this one */
     dt_npy_writer *part_hash, *part_stat; /* of a part: scene_hash and scene_stat of each scene */
     dt_packed_errors errors;
     dt_repeats repeats;
@@ -58,8 +49,6 @@ struct dt_store_writer {
     dt_ahead *ahead;     /* of frames that are given and not written yet; NULL: of a joined store */
     int64_t given_frame; /* in this scene: one more than the last that was given */
 };
-
-void dt_store_moments_add(dt_moments *m, double x);
 
 /* store.json into the folder that is written, once everything else is there. DT_EIO, DT_ENOMEM. */
 dt_status dt_store_json_write(dt_store_writer *w) DT_NODISCARD;
