@@ -259,8 +259,12 @@ static bool reserve_blocks(dt_csv *c)
     return has_all;
 }
 
-static void free_blocks(dt_csv *c)
+/* Of a thread that is over, or was not to be had. */
+static void release_ahead(dt_csv *c)
 {
+    pthread_mutex_destroy(&c->mutex);
+    pthread_cond_destroy(&c->filled);
+    pthread_cond_destroy(&c->taken);
     for (int i = 0; i < BLOCKS; i++) {
         dt_free(c->block[i].text);
         dt_free(c->block[i].cell);
@@ -273,19 +277,12 @@ void dt_csv_read_ahead(dt_csv *c)
 {
     c->handed_line = c->line;
     c->handed_taken = dt_source_taken(c->source);
-    if (!reserve_blocks(c)) {
-        free_blocks(c);
-        return;
-    }
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->filled, NULL);
     pthread_cond_init(&c->taken, NULL);
-    c->is_ahead = pthread_create(&c->thread, NULL, fill_blocks, c) == 0;
+    c->is_ahead = reserve_blocks(c) && pthread_create(&c->thread, NULL, fill_blocks, c) == 0;
     if (!c->is_ahead) {
-        pthread_mutex_destroy(&c->mutex);
-        pthread_cond_destroy(&c->filled);
-        pthread_cond_destroy(&c->taken);
-        free_blocks(c);
+        release_ahead(c);
     }
 }
 
@@ -296,10 +293,7 @@ static void end_thread(dt_csv *c)
     pthread_cond_signal(&c->taken);
     pthread_mutex_unlock(&c->mutex);
     pthread_join(c->thread, NULL);
-    pthread_mutex_destroy(&c->mutex);
-    pthread_cond_destroy(&c->filled);
-    pthread_cond_destroy(&c->taken);
-    free_blocks(c);
+    release_ahead(c);
 }
 
 /* The block whose lines are handed out, filled. */
@@ -336,7 +330,7 @@ static dt_status next_ahead(dt_csv *c, char *const **cells_p, int *n_p)
     return DT_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ */
+/* ---- handed out -------------------------------------------------------------------------------------------------- */
 
 dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p)
 {

@@ -7,6 +7,7 @@
 #include <lzma.h>
 #include <zlib.h>
 
+#include "base/fault.h"
 #include "data/csv.h"
 #include "data/source.h"
 
@@ -210,6 +211,31 @@ static void test_many_blocks(void **state)
     dt_str_fini(&out);
 }
 
+/* A thread that there is no memory for is done without. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    enum { BUFFERS = 9 };
+    put("t.csv", "a,b\n1,2\n");
+    for (int n = 1; n <= BUFFERS + 1; n++) {
+        dt_csv *c = NULL;
+        char *const *cell = NULL;
+        char fault[32];
+        int cells = 0;
+        snprintf(fault, sizeof(fault), "alloc:%d", n);
+        assert_ok(dt_csv_open(at("t.csv"), &c));
+        dt_fault_reset(fault);
+        dt_csv_read_ahead(c);
+        assert_int_equal(dt_fault_fired(), n <= BUFFERS);
+        dt_fault_reset(NULL);
+        assert_ok(dt_csv_next(c, &cell, &cells));
+        assert_ok(dt_csv_next(c, &cell, &cells));
+        assert_string_equal(cell[1], "2");
+        assert_int_equal(dt_csv_next(c, &cell, &cells), DT_DONE);
+        dt_csv_close(c);
+    }
+}
+
 /* What lies in memory is read as a file is, packed or not. */
 static void test_memory(void **state)
 {
@@ -254,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_long_input, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
         cmocka_unit_test_setup_teardown(test_many_blocks, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_memory, begin, end),
         cmocka_unit_test(test_memory),
         cmocka_unit_test_setup_teardown(test_bomb, begin, end),
     };
