@@ -70,9 +70,15 @@ tests_plugins_test_sumo_signal_SOURCES = tests/plugins/test_sumo_signal.c plugin
     plugins/env_sumo/measure.c
 tests_plugins_test_sumo_signal_LDADD = $(CMOCKA_LIBS) -lm
 dt_tests += tests/plugins/test_env_sumo
-tests_plugins_test_env_sumo_SOURCES = tests/plugins/test_env_sumo.c tests/plugins/sumo_folder.h $(mock_sources)
+tests_plugins_test_env_sumo_SOURCES = tests/plugins/test_env_sumo.c tests/plugins/sumo_folder.h \
+    tests/plugins/sumo_pair.h $(mock_sources)
 tests_plugins_test_env_sumo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_env_sumo_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_env_sumo_logs
+tests_plugins_test_env_sumo_logs_SOURCES = tests/plugins/test_env_sumo_logs.c tests/plugins/sumo_folder.h \
+    tests/plugins/sumo_pair.h $(mock_sources)
+tests_plugins_test_env_sumo_logs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_env_sumo_logs_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_env_sumo_vehicles
 tests_plugins_test_env_sumo_vehicles_SOURCES = tests/plugins/test_env_sumo_vehicles.c tests/plugins/sumo_folder.h \
     $(mock_sources)
