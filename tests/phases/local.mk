@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 EXTRA_DIST += tests/phases/rig.inc
 dt_tests += tests/phases/test_phase1_world_model
-tests_phases_test_phase1_world_model_SOURCES = tests/phases/test_phase1_world_model.c $(mock_sources)
+tests_phases_test_phase1_world_model_SOURCES = tests/phases/test_phase1_world_model.c tests/phases/phase1_host.c \
+	tests/phases/phase1_host.h $(mock_sources)
 tests_phases_test_phase1_world_model_CPPFLAGS = $(mock_cppflags)
 tests_phases_test_phase1_world_model_LDADD = $(mock_libs)
 
