@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_tests += tests/collective/test_board tests/collective/test_comm tests/collective/test_cost \
-	tests/collective/test_peers tests/collective/test_stood tests/collective/test_tree tests/collective/test_world
+	tests/collective/test_peers tests/collective/test_stood tests/collective/test_tree \
+	tests/collective/test_tree_shape tests/collective/test_world
 tests_collective_test_world_SOURCES = tests/collective/test_world.c tests/collective/calls.c tests/collective/calls.h
 tests_collective_test_comm_SOURCES = tests/collective/test_comm.c tests/collective/calls.c tests/collective/calls.h
 dt_scripts += tests/collective/mpi.sh tests/collective/faults.sh tests/collective/nccl_header.sh

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tests of core/collective/tree.c and tree_sum.c: for every number of leaves and ranks, and every order in which leaves
- * finish, the sum has the bits of the plain recursive one.
+ * finish, the sum has the bits of the plain recursive one. Who holds which leaves is in test_tree_shape.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -628,28 +628,7 @@ static void test_leaves_in_order_keep_few_buffers(void **state)
     dt_tree_destroy(t);
 }
 
-/* ---- slices and parts ---- */
-
-static void test_slices_cover_a_range_in_units(void **state)
-{
-    (void)state;
-    static const dt_range ranges[] = {{0, 0}, {0, 1}, {64, 1024}, {64, 1088}, {1000000, 2000001}, {128, 3 * 1024 + 64}};
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-        for (uint32_t R = 1; R <= 7; R++) {
-            int64_t at = ranges[i].begin, least = INT64_MAX, most = 0;
-            for (uint32_t r = 0; r < R; r++) {
-                const dt_range s = dt_slice_of(ranges[i], R, r);
-                assert_true(s.end == s.begin || s.begin == at);
-                assert_true(s.end == s.begin || s.end == ranges[i].end || s.end % DT_SLICE_UNIT == 0);
-                least = s.end - s.begin < least ? s.end - s.begin : least;
-                most = s.end - s.begin > most ? s.end - s.begin : most;
-                at = s.end > s.begin ? s.end : at;
-            }
-            assert_int_equal(at, ranges[i].end);
-            assert_true(most - least <= 2 * DT_SLICE_UNIT);
-        }
-    }
-}
+/* ---- parts ---- */
 
 static void test_parts_are_sums_of_their_own(void **state)
 {
@@ -680,40 +659,6 @@ static void test_parts_are_sums_of_their_own(void **state)
 
 /* ---- weights ---- */
 
-static void deal(uint32_t leaves, uint32_t ranks, const uint32_t *weight, const uint32_t *want)
-{
-    uint32_t begin[MAX_RANKS + 1], at = 0;
-    assert_int_equal(dt_tree_weigh(leaves, ranks, weight, begin), DT_OK);
-    for (uint32_t r = 0; r < ranks; r++) {
-        assert_int_equal(begin[r], at);
-        at += want[r];
-    }
-    assert_int_equal(begin[ranks], at);
-    assert_int_equal(at, leaves);
-}
-
-static void test_weights_deal_leaves_by_largest_remainders(void **state)
-{
-    (void)state;
-    deal(8, 3, (uint32_t[]){2, 1, 1}, (uint32_t[]){4, 2, 2});
-    deal(8, 3, (uint32_t[]){1, 1, 1}, (uint32_t[]){3, 3, 2});        /* equal remainders: lower ranks */
-    deal(16, 4, (uint32_t[]){5, 3, 1, 1}, (uint32_t[]){8, 5, 2, 1}); /* 8, 4.8, 1.6, 1.6 */
-    deal(8, 2, (uint32_t[]){1000000, 142858}, (uint32_t[]){7, 1});   /* 6.99999 and 1.00001 */
-    deal(4096, 2, (uint32_t[]){1000000, 245}, (uint32_t[]){4095, 1});
-    deal(8, 1, (uint32_t[]){7}, (uint32_t[]){8});
-    deal(4, 4, (uint32_t[]){3, 3, 3, 3}, (uint32_t[]){1, 1, 1, 1});
-    uint32_t begin[MAX_RANKS + 1];
-    assert_int_equal(dt_tree_weigh(8, 2, (uint32_t[]){1, 0}, begin), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "rank 1 has the weight 0; want 1 to 1000000"));
-    assert_int_equal(dt_tree_weigh(8, 2, (uint32_t[]){1000001, 1}, begin), DT_EINVAL);
-    assert_int_equal(dt_tree_weigh(4096, 2, (uint32_t[]){1000000, 1}, begin), DT_EINVAL); /* 0.004 of a leaf */
-    assert_int_equal(dt_tree_weigh(8, 3, (uint32_t[]){100, 100, 1}, begin), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "rank 2 with the weight 1 of 201 gets none of 8 leaves"));
-    assert_int_equal(dt_tree_weigh(2, 3, (uint32_t[]){1, 1, 1}, begin), DT_EINVAL);
-    assert_int_equal(dt_tree_weigh(8192, 1, (uint32_t[]){1}, begin), DT_EINVAL);
-    assert_int_equal(dt_tree_weigh(8, 0, NULL, begin), DT_EINVAL);
-}
-
 /* Each way that small weights can be, on fp32 and on halves. */
 static void test_weights_change_no_bit(void **state)
 {
@@ -742,19 +687,6 @@ static void test_weights_change_no_bit(void **state)
                 want, want_f64);
         }
     }
-}
-
-static void test_the_most_nodes_of_a_rank(void **state)
-{
-    (void)state;
-    const uint32_t begin[] = {0, 1, 4095, 4096};
-    dt_tree_shape shape = shape_of(4096, 3, 0);
-    assert_int_equal(dt_tree_most_nodes(&shape), 11);
-    shape.begin = begin;
-    assert_int_equal(dt_tree_most_nodes(&shape), 22); /* two of each height but the highest two */
-    assert_true(dt_tree_most_nodes(&shape) <= DT_TREE_MAX_NODES);
-    shape = shape_of(64, 8, 0);
-    assert_int_equal(dt_tree_most_nodes(&shape), 1);
 }
 
 /* ---- refusals ---- */
@@ -826,11 +758,8 @@ int main(void)
         cmocka_unit_test(test_a_rank_without_nodes_takes_part),
         cmocka_unit_test(test_workers_in_any_order_give_the_same_bits),
         cmocka_unit_test(test_leaves_in_order_keep_few_buffers),
-        cmocka_unit_test(test_slices_cover_a_range_in_units),
         cmocka_unit_test(test_parts_are_sums_of_their_own),
-        cmocka_unit_test(test_weights_deal_leaves_by_largest_remainders),
         cmocka_unit_test(test_weights_change_no_bit),
-        cmocka_unit_test(test_the_most_nodes_of_a_rank),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, fill, NULL);
