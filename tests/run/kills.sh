@@ -41,8 +41,8 @@ random() { # N: the next number below N, in $number
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
     number=$((seed / 7 % $1))
 }
-state_hashes() { # of all checkpoints that are kept, whatever the course
-    "$dtrain" ckpt list "$1" --json | grep -o '"state_hash":"[0-9a-f]*"' | tail -n 3
+state_hashes() { # of all checkpoints that are kept, whatever the course; a fault is for a life, not for who looks at it
+    (unset DTRAIN_FAULT && "$dtrain" ckpt list "$1" --json) | grep -o '"state_hash":"[0-9a-f]*"' | tail -n 3
 }
 records() {
     cut -d, -f1,2 "$1/metrics.jsonl"
