@@ -62,8 +62,10 @@ static dt_status fail_missing(const char *what, const char *path)
 static dt_status fail_io(const char *what, const char *path)
 {
     const int reason = errno;
-    return DT_FAIL(dt_beneath_refused(reason) ? DT_EDATA : DT_EIO, "cannot %s %s: %s", what, path,
-                   dt_beneath_reason(reason));
+    const dt_status st = DT_FAIL(dt_beneath_refused(reason) ? DT_EDATA : DT_EIO, "cannot %s %s: %s", what, path,
+                                 dt_beneath_reason(reason));
+    errno = reason; /* for dt_lock_acquire */
+    return st;
 }
 
 /* The folder that holds path, in out. */
@@ -91,23 +93,38 @@ static dt_status parent_of(const char *path, char out[PATH_MAX])
     return DT_OK;
 }
 
-dt_status dt_fs_mkdir(const char *path)
+enum { MKDIR_TRIES = 100 };
+
+/* 0, also where it is there already; or errno. EAGAIN: there was something, and it has gone. */
+static int make_folder(const char *path)
 {
     const char *name = NULL;
     const int dir = dt_beneath_enter(path, &name);
     const bool is_made = dir != -1 && !refused("fs.mkdir", ENOSPC) && mkdirat(dir, name, 0777) == 0;
+    const int reason = errno;
     dt_beneath_leave(dir);
     if (is_made) {
         trace(DT_FS_MKDIR, path, NULL, NULL, 0);
-        return DT_OK;
+        return 0;
     }
     struct stat info;
-    const int reason = errno;
-    if (reason == EEXIST && dt_fs_is_dir(path)) {
-        return DT_OK;
+    if (reason != EEXIST || dt_fs_is_dir(path)) {
+        return reason != EEXIST ? reason : 0;
     }
-    errno = reason == EEXIST && dt_beneath_stat(path, &info) == 0 && S_ISLNK(info.st_mode) ? ELOOP : reason;
-    return fail_io("make folder", path);
+    if (dt_fs_look(path) == DT_FS_NOTHING) {
+        return EAGAIN;
+    }
+    return dt_beneath_stat(path, &info) == 0 && S_ISLNK(info.st_mode) ? ELOOP : EEXIST;
+}
+
+dt_status dt_fs_mkdir(const char *path)
+{
+    int reason = EAGAIN;
+    for (int i = 0; i < MKDIR_TRIES && reason == EAGAIN; i++) { /* others may make and remove it at the same time */
+        reason = make_folder(path);
+    }
+    errno = reason;
+    return reason == 0 ? DT_OK : fail_io("make folder", path);
 }
 
 dt_status dt_fs_mkdirs(const char *path)

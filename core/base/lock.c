@@ -37,7 +37,10 @@ dt_status dt_lock_acquire(const char *path, int *fd_p)
 {
     struct flock lock = whole_file();
     int fd = -1;
-    DT_TRY(dt_fs_open(path, O_RDWR | O_CREAT, &fd));
+    const dt_status opened = dt_fs_open(path, O_RDWR | O_CREAT, &fd);
+    if (opened != DT_OK) {
+        return errno == ENOENT ? DT_FAIL(DT_ENOTFOUND, "cannot make %s: its folder is not there", path) : opened;
+    }
     if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
         const int reason = errno;
         const bool is_held = reason == EAGAIN || reason == EACCES;

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 
 /* Takes it, without waiting, and leaves who did in the file ("process 4711 on host"). DT_AGAIN: somebody holds it, who
- * is named in the error text. Errors: DT_EIO; DT_EUNSUPPORTED where the file system has no locks. */
+ * is named in the error text. Errors: DT_ENOTFOUND: the folder it lies in is not there, or no longer; DT_EIO;
+ * DT_EUNSUPPORTED where the file system has no locks. */
 dt_status dt_lock_acquire(const char *path, int *fd_p) DT_NODISCARD;
 void dt_lock_release(int fd); /* -1 is fine; the file stays */
 /* Takes nothing and changes nothing. DT_AGAIN: as above. No error where there is no such file. */

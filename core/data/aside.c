@@ -188,18 +188,15 @@ static void let_go(dt_aside *a)
     }
 }
 
-/* DT_AGAIN: the folder was taken away meanwhile. */
+/* DT_AGAIN, DT_ENOTFOUND: the folder was taken away meanwhile; there may be another one of its name. */
 static dt_status lock_folder(dt_aside *a)
 {
     const char *folder = dt_str_text(&a->folder);
     DT_TRY(dt_beneath_begin(folder));
     a->is_guarded = true;
     const dt_status st = dt_lock_acquire(dt_str_text(&a->lock_path), &a->lock);
-    if (st == DT_AGAIN) {
-        return fail_held(a);
-    }
     if (st != DT_OK) {
-        return dt_fs_look(folder) == DT_FS_NOTHING ? DT_AGAIN : st;
+        return st == DT_AGAIN ? fail_held(a) : st;
     }
     return is_in_place(a) ? DT_OK : DT_AGAIN;
 }

@@ -86,7 +86,7 @@ static void test_no_place(void **state)
 {
     (void)state;
     int fd = -1;
-    assert_int_equal(dt_lock_acquire("no/such/folder/lock", &fd), DT_EIO);
+    assert_int_equal(dt_lock_acquire("no/such/folder/lock", &fd), DT_ENOTFOUND);
     assert_non_null(strstr(dt_error_text(), "no/such/folder/lock"));
     assert_int_equal(fd, -1);
 }
