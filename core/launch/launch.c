@@ -390,10 +390,18 @@ static void clear_away(job *j)
 
 /* ---- lives ------------------------------------------------------------------------------------------------------- */
 
-/* A run's own codes tell what another life would not mend; a lost or killed process is worth another one. */
-static bool is_worth_it(int code)
+/* Of a process that is lost while it and mpirun are meeting, mpirun names nobody and ends with a 1 of its own. */
+static bool was_lost_unnamed(const job *j, int code)
 {
-    return code == DT_EXIT_PEER || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED);
+    return code == DT_EXIT_FAILED && j->heard.rank < 0 && j->cause.is_known && j->cause.node[0] == '\0' &&
+           j->cause.was[j->cause.rank].state == DT_BOARD_GONE;
+}
+
+/* A run's own codes tell what another life would not mend; a lost or killed process is worth another one. */
+static bool is_worth_it(const job *j, int code)
+{
+    return code == DT_EXIT_PEER || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED) ||
+           was_lost_unnamed(j, code);
 }
 
 /* A process was told twice to end, and left at once (signals.c), not by a fault: that is for all of them. */
@@ -434,7 +442,7 @@ static void tell_lost(const job *j, int code)
     }
     if (j->heard.signal > 0) {
         dt_log(DT_LOG_ERROR, "%s was ended by signal %d (%s)", who, j->heard.signal, strsignal(j->heard.signal));
-    } else if (!was_here) {
+    } else if (!was_here && !was_lost_unnamed(j, code)) {
         dt_log(DT_LOG_ERROR, "%s ended with code %d", who, code);
     }
     dt_cause_tell(&j->cause, j->run != NULL ? j->run : "");
@@ -525,7 +533,7 @@ static dt_status run_lives(job *j, int *code_p)
             j->was_left = n > 0 && !is_up(j);
             return DT_OK;
         }
-        if (!is_worth_it(*code_p)) {
+        if (!is_worth_it(j, *code_p)) {
             return DT_OK;
         }
         if (was_told_twice(j, *code_p)) {

@@ -318,6 +318,19 @@ PATH=$work/bin:$PATH train 0 soon_headless --nproc 2
 says 1 "starting the 2 processes again, restart 1 of 3"
 same soon_headless "mpirun killed before it started anything"
 
+# a process is killed while it and mpirun are meeting: mpirun names nobody and ends with 1
+cat >"$work/bin/mpirun" <<END
+#!/bin/sh
+[ -e "$work/met" ] && exec $(command -v mpirun) "\$@"
+touch "$work/met"
+DTRAIN_FAULT=comm.begin:3! $(command -v mpirun) "\$@" 2>"$work/unnamed"
+exit 1
+END
+PATH=$work/bin:$PATH train 0 unnamed_killed --nproc 2
+says 1 "is gone; "
+says 1 "starting the 2 processes again, restart 1 of 3"
+same unnamed_killed "a process is killed, and mpirun names nobody"
+
 # by a fault of its own: where it happened is in what its log said last. A sanitizer would end it with another code
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0
 export ASAN_OPTIONS
