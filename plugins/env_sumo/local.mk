@@ -26,12 +26,10 @@ plugins_env_sumo_env_sumo_shim_la_LDFLAGS = -module -avoid-version -shared -no-u
 	-export-symbols-regex '^dt_sumo_shim$$'
 plugins_env_sumo_env_sumo_shim_la_LIBADD = plugins/env_sumo/sumo.lo $(SUMO_LIBS) $(EXPAT_LIBS) $(ZLIB_LIBS) -lstdc++
 plugins_env_sumo_env_sumo_shim_la_DEPENDENCIES = plugins/env_sumo/sumo.lo
+# make clean removes this object with those of automake in the same folder; a hook of ours would race it
 plugins/env_sumo/sumo.lo: plugins/env_sumo/sumo.cpp plugins/env_sumo/requests.hpp plugins/env_sumo/sumo.h
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(LIBTOOL) $(AM_LIBTOOLFLAGS) --silent --tag=CC --mode=compile $(CXX_CHECK) -std=c++17 -O2 -g \
 		-fvisibility=hidden -Wall -Wextra -Wno-unused-parameter $(CPPFLAGS) $(SUMO_CPPFLAGS) \
 		$(EXPAT_CFLAGS) $(ZLIB_CFLAGS) $(CXXFLAGS) -c -o $@ $(srcdir)/plugins/env_sumo/sumo.cpp
-mostlyclean_hooks += sumo-mostlyclean
-sumo-mostlyclean:
-	$(LIBTOOL) --silent --mode=clean rm -f plugins/env_sumo/sumo.lo
 endif
