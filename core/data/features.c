@@ -46,15 +46,15 @@ static dt_status check_vehicle(const dt_vehicle *v)
     return DT_OK;
 }
 
-static void node_features(const dt_vehicle *v, float out[DT_NODE_FEATURES])
+static void node_features(const dt_vehicle *v, double sin_h, double cos_h, float out[DT_NODE_FEATURES])
 {
     double stop = isnan(v->stop_distance) ? DT_STOP_DISTANCE_MAX_M : v->stop_distance;
     out[0] = (float)v->x;
     out[1] = (float)v->y;
     out[2] = (float)v->speed;
     out[3] = (float)(isnan(v->accel) ? 0.0 : v->accel);
-    out[4] = (float)sin(v->heading);
-    out[5] = (float)cos(v->heading);
+    out[4] = (float)sin_h;
+    out[5] = (float)cos_h;
     out[6] = (float)v->length;
     out[7] = (float)fmin(fmax(stop, 0.0), DT_STOP_DISTANCE_MAX_M);
     out[8] = v->controlled ? 1.0f : 0.0f;
@@ -71,20 +71,11 @@ static dt_status work_reserve(dt_features_work *w, uint32_t n)
         cap *= 2;
     }
     dt_features_work_fini(w);
-    const size_t padded = (size_t)cap + DT_NEARBY_PAD;
-    g->key = dt_alloc_n(cap, sizeof(*g->key));
-    g->order = dt_alloc_n(cap, sizeof(*g->order));
-    g->spare = dt_alloc_n(cap, sizeof(*g->spare));
-    g->x = dt_alloc_n(padded, sizeof(*g->x));
-    g->y = dt_alloc_n(padded, sizeof(*g->y));
-    g->width = dt_alloc_n(padded, sizeof(*g->width));
-    g->cell = dt_alloc_n(cap, sizeof(*g->cell));
-    if (g->key == NULL || g->order == NULL || g->spare == NULL || g->x == NULL || g->y == NULL || g->width == NULL ||
-        g->cell == NULL) {
-        dt_features_work_fini(w);
+    void *room = dt_alloc(DT_NEARBY_BYTES(cap));
+    if (room == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", n);
     }
-    g->cap = cap;
+    dt_nearby_init(g, cap, room);
     return DT_OK;
 }
 
@@ -96,7 +87,9 @@ static void frame_features(dt_nearby *g, const dt_vehicle *v, uint32_t n, double
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
-        node_features(&v[i], node + (size_t)i * DT_NODE_FEATURES);
+        g->sin_h[i] = sin(v[i].heading);
+        g->cos_h[i] = cos(v[i].heading);
+        node_features(&v[i], g->sin_h[i], g->cos_h[i], node + (size_t)i * DT_NODE_FEATURES);
     }
     dt_nearby_build(g, v, n, radius_m, DT_WIDTH_DEFAULT_M);
     dt_features_graph(g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
@@ -106,12 +99,12 @@ static void frame_features(dt_nearby *g, const dt_vehicle *v, uint32_t n, double
 static void small_frame(const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, float *node, int32_t *rowptr,
                         int32_t *col, float *edge, float *path_ittc)
 {
-    uint64_t key[ON_STACK];
-    uint32_t order[ON_STACK], spare[ON_STACK];
-    double x[ON_STACK + DT_NEARBY_PAD], y[ON_STACK + DT_NEARBY_PAD], width[ON_STACK + DT_NEARBY_PAD];
-    dt_nearby_cell cell[ON_STACK];
-    dt_nearby g = {
-        .key = key, .order = order, .spare = spare, .x = x, .y = y, .width = width, .cell = cell, .cap = ON_STACK};
+    union {
+        double aligned;
+        unsigned char bytes[DT_NEARBY_BYTES(ON_STACK)];
+    } room;
+    dt_nearby g;
+    dt_nearby_init(&g, ON_STACK, room.bytes);
     frame_features(&g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
 }
 
@@ -154,13 +147,7 @@ void dt_features_work_fini(dt_features_work *work)
     if (work == NULL) {
         return;
     }
-    dt_free(work->grid.key);
-    dt_free(work->grid.order);
-    dt_free(work->grid.spare);
-    dt_free(work->grid.x);
-    dt_free(work->grid.y);
-    dt_free(work->grid.width);
-    dt_free(work->grid.cell);
+    dt_free(work->grid.room);
     *work = (dt_features_work){0};
 }
 

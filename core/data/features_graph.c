@@ -13,22 +13,38 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-
-/* Of four doubles, of their truths (all bits or none), of eight floats; of any array. */
-typedef double vd __attribute__((vector_size(32), aligned(8), may_alias));
-typedef int64_t vl __attribute__((vector_size(32), aligned(8), may_alias));
-typedef float vf __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t vi __attribute__((vector_size(32), aligned(4), may_alias));
-#define ALL_D(x) ((vd){(x), (x), (x), (x)})
-#define ALL_F(x) ((vf){(x), (x), (x), (x), (x), (x), (x), (x)})
-enum { D = 4, F = 8 };
+#if defined(__x86_64__)
+#    include <immintrin.h>
+#endif
 
 enum {
-    BLOCK = 64,   /* candidates whose distances are made at once */
-    LISTED = 64,  /* neighbours that are ranked by counting; more are inserted one by one */
-    RANKED_K = 32 /* likewise */
+    MANY = 32,  /* edges that are described at once, a multiple of every D */
+    LISTED = 64 /* neighbours that are ranked by counting; of more the nearest are inserted one by one */
 };
+/* Where k neighbours are likely to be: within so many times the squared distance of the last one of who was looked at
+ * before in the same cell, and not within less than that part of the squared radius. */
+#define LIKELY  1.6
+#define NEAREST (1.0 / 1024)
+
+/* FDLIBM: pi / 4, 2 / pi, pi / 2 in parts, 3 * 2^51, polynomials of the sine and the cosine. */
+#define PI_4        0.78539816339744830962
+#define TWO_OVER_PI 0.63661977236758134308
+#define PI_2_1      0x1.921fb54p+0
+#define PI_2_2      0x1.10b46118p-30
+#define PI_2_3      0x1.313198a2e0370p-61
+#define ROUND       0x1.8p52
+#define S1          (-1.66666666666666324348e-01)
+#define S2          8.33333333332248946124e-03
+#define S3          (-1.98412698298579493134e-04)
+#define S4          2.75573137070700676789e-06
+#define S5          (-2.50507602534068634195e-08)
+#define S6          1.58969099521155010221e-10
+#define C1          4.16666666666666019037e-02
+#define C2          (-1.38888888888741095749e-03)
+#define C3          2.48015872894767294178e-05
+#define C4          (-2.75573143513906633035e-07)
+#define C5          2.08757232129817482790e-09
+#define C6          (-1.13596475577881948265e-11)
 
 typedef struct near {
     double d2;
@@ -38,68 +54,22 @@ typedef struct near {
 typedef struct target {
     const dt_vehicle *v; /* of all */
     int32_t i;
-    double x, y, sin_h, cos_h, width, r2;
+    double sin_h, cos_h, width, r2;
     uint32_t k;
-    bool wants_ittc;
-    /* found so far: listed, where there are few; else the k nearest of them, in order */
-    near best[DT_NEIGHBOURS_MOST];
+    int32_t best[DT_NEIGHBOURS_MOST]; /* the nearest, in order */
     uint32_t n_best;
-    bool is_inserting;
-    double d2[LISTED];
-    float key[LISTED + F];
-    int32_t j[LISTED];
-    uint32_t n_listed;
-    double worst; /* inverse TTC on the path */
+    double kth_d2; /* of the last of k; INFINITY: there are fewer */
 } target;
 
-/* ---- features of one edge, and of many --------------------------------------------------------------------------- */
+typedef struct listed {     /* and room for a vector more */
+    float key[LISTED + 16]; /* distances rounded to floats, which keeps their order unless two become one */
+    int32_t at[LISTED + 16];
+} listed;
 
-/* Feature 3 of source b seen from target a, b ahead of it. */
-static double inverse_ttc(const dt_vehicle *a, double sin_a, double cos_a, const dt_vehicle *b)
-{
-    const double ex = b->x - a->x, ey = b->y - a->y, dx = ex * cos_a + ey * sin_a, side = dx >= 0 ? 1.0 : -1.0;
-    const double gap = fmax(0.0, fabs(dx) - 0.5 * (a->length + b->length));
-    const double closing = side * (a->speed - b->speed * cos(b->heading - a->heading));
-    return closing <= 0 ? 0.0 : closing >= DT_ITTC_MAX * gap ? DT_ITTC_MAX : closing / gap;
-}
-
-/* As numbers: yes where is is all bits, else no. */
-#define CHOOSE(is, yes, no) ((vd)(((is) & (vl)(yes)) | (~(is) & (vl)(no))))
-
-/* Features 0..3 of sources best[0..n) seen from the target. */
-static ALWAYS_INLINE void write_edges(const target *t, const near *best, uint32_t n, int32_t *col, float *edge)
-{
-    const dt_vehicle *a = &t->v[t->i];
-    const vd zero = ALL_D(0.0), one = ALL_D(1.0), half = ALL_D(0.5), most = ALL_D(DT_ITTC_MAX);
-    const vd sin_a = ALL_D(t->sin_h), cos_a = ALL_D(t->cos_h), length_a = ALL_D(a->length), speed_a = ALL_D(a->speed);
-    for (uint32_t p = 0; p < n; p += D) {
-        const uint32_t m = n - p < D ? n - p : D;
-        vd ex = zero, ey = zero, length = zero, speed = zero, along = one;
-        for (uint32_t q = 0; q < m; q++) {
-            const dt_vehicle *b = &t->v[best[p + q].j];
-            ex[q] = b->x - a->x;
-            ey[q] = b->y - a->y;
-            length[q] = b->length;
-            speed[q] = b->speed;
-            along[q] = cos(b->heading - a->heading);
-            col[p + q] = best[p + q].j;
-        }
-        const vd dx = ex * cos_a + ey * sin_a, dy = ey * cos_a - ex * sin_a;
-        const vd side = CHOOSE(dx >= zero, one, -one), apart = CHOOSE(dx >= zero, dx, -dx);
-        const vd free_m = apart - half * (length_a + length), gap = CHOOSE(free_m > zero, free_m, zero);
-        const vd closing = side * (speed_a - speed * along), quotient = closing / gap;
-        const vd ittc = CHOOSE(closing <= zero, zero, CHOOSE(closing >= most * gap, most, quotient)), far = side * gap;
-        for (uint32_t q = 0; q < m; q++) {
-            float *to = edge + (size_t)(p + q) * DT_EDGE_FEATURES;
-            to[0] = (float)far[q];
-            to[1] = (float)dy[q];
-            to[2] = (float)closing[q];
-            to[3] = (float)ittc[q];
-        }
-    }
-}
-
-/* ---- the nearest ------------------------------------------------------------------------------------------------- */
+typedef struct described { /* features of edges, column by column, and the last one as it was before it was rounded */
+    float f[DT_EDGE_FEATURES][MANY];
+    double ittc[MANY];
+} described;
 
 /* Keep the k nearest in order of (distance, index); the result does not depend on the order of the calls. */
 static uint32_t keep_nearest(near *best, uint32_t n, uint32_t k, near c)
@@ -117,158 +87,310 @@ static uint32_t keep_nearest(near *best, uint32_t n, uint32_t k, near c)
     return n < k ? n + 1 : k;
 }
 
-static void insert_listed(target *t)
+static inline void write_rows(const described *d, uint32_t n, float *edge)
 {
-    for (uint32_t p = 0; p < t->n_listed; p++) {
-        t->n_best = keep_nearest(t->best, t->n_best, t->k, (near){t->d2[p], t->j[p]});
+    uint32_t p = 0;
+#if defined(__SSE__)
+    for (; p + 4 <= n; p += 4) {
+        __m128 a = _mm_loadu_ps(d->f[0] + p), b = _mm_loadu_ps(d->f[1] + p);
+        __m128 c = _mm_loadu_ps(d->f[2] + p), e = _mm_loadu_ps(d->f[3] + p);
+        _MM_TRANSPOSE4_PS(a, b, c, e);
+        _mm_storeu_ps(edge + 4 * p, a);
+        _mm_storeu_ps(edge + 4 * p + 4, b);
+        _mm_storeu_ps(edge + 4 * p + 8, c);
+        _mm_storeu_ps(edge + 4 * p + 12, e);
     }
-    t->n_listed = 0;
-    t->is_inserting = true;
+#endif
+    for (; p < n; p++) {
+        for (int k = 0; k < DT_EDGE_FEATURES; k++) {
+            edge[DT_EDGE_FEATURES * p + k] = d->f[k][p];
+        }
+    }
 }
 
-/* The rank of a listed neighbour is how many are nearer, by distances rounded to floats, which keeps their order unless
- * two become one. False: two are. */
-static ALWAYS_INLINE bool rank_listed(target *t)
+/* by_rank[r]: who of n is listed r-th nearest; rank[p]: how many are nearer than p. False: of the nearest `kept` and
+ * the one behind them two are as near as each other, and so some rank is nobody's. */
+static inline bool place_ranks(const int32_t *rank, uint32_t n, uint32_t kept, uint8_t *by_rank)
 {
-    const uint32_t n = t->n_listed, kept = n < t->k ? n : t->k;
+    const uint32_t looked = kept < n ? kept + 1 : kept;
     uint64_t is_taken = 0;
-    uint32_t n_taken = 0;
-    for (uint32_t p = n; p < n + F; p++) {
-        t->key[p] = INFINITY;
-    }
-    for (uint32_t a = 0; a < n; a += F) {
-        const vf key = *(const vf *)(t->key + a);
-        vi rank = {0};
-        for (uint32_t b = 0; b < n; b++) {
-            rank -= (vi)(ALL_F(t->key[b]) < key);
-        }
-        for (uint32_t q = 0; q < F && a + q < n; q++) {
-            const uint32_t at = (uint32_t)rank[q];
-            if (at < kept) {
-                t->best[at] = (near){t->d2[a + q], t->j[a + q]};
-                is_taken |= UINT64_C(1) << at;
-                n_taken++;
-            }
-        }
-    }
-    t->n_best = kept;
-    return n_taken == kept && is_taken == (UINT64_C(1) << kept) - 1; /* kept <= RANKED_K */
-}
-
-static ALWAYS_INLINE void choose_nearest(target *t)
-{
-    if (t->is_inserting || t->k > RANKED_K || !rank_listed(t)) {
-        t->n_best = t->is_inserting ? t->n_best : 0;
-        insert_listed(t);
-    }
-}
-
-/* Up to BLOCK candidates of the grid, from one on. */
-static ALWAYS_INLINE void look_at(target *t, const dt_nearby *g, uint32_t from, uint32_t n)
-{
-    double d2[BLOCK];
-    int64_t is_near[BLOCK], is_ahead[BLOCK];
-    const vd zero = ALL_D(0.0), half = ALL_D(0.5), x = ALL_D(t->x), y = ALL_D(t->y), r2 = ALL_D(t->r2);
-    const vd sin_a = ALL_D(t->sin_h), cos_a = ALL_D(t->cos_h), width = ALL_D(t->width);
-    int64_t any_ahead = 0;
-    vl ahead = {0};
-    for (uint32_t p = 0; p < n; p += D) {
-        const vd ex = *(const vd *)(g->x + from + p) - x, ey = *(const vd *)(g->y + from + p) - y;
-        const vd distance = ex * ex + ey * ey, aside = ey * cos_a - ex * sin_a;
-        const vd reach = half * (width + *(const vd *)(g->width + from + p));
-        const vl here = distance <= r2;
-        const vl on_path = here & (ex * cos_a + ey * sin_a > zero) & (aside < reach) & (-aside < reach);
-        *(vd *)(d2 + p) = distance;
-        *(vl *)(is_near + p) = here;
-        *(vl *)(is_ahead + p) = on_path;
-        ahead |= on_path;
-    }
-    for (int q = 0; q < D; q++) {
-        any_ahead |= ahead[q];
-    }
     for (uint32_t p = 0; p < n; p++) {
-        const int32_t j = (int32_t)g->order[from + p];
-        t->d2[t->n_listed] = d2[p];
-        t->key[t->n_listed] = (float)d2[p];
-        t->j[t->n_listed] = j;
-        t->n_listed += is_near[p] != 0 && j != t->i;
-        if (t->n_listed == LISTED) {
-            insert_listed(t);
-        }
+        by_rank[rank[p]] = (uint8_t)p;
+        is_taken |= UINT64_C(1) << rank[p];
     }
-    for (uint32_t p = 0; p < n && any_ahead != 0 && t->wants_ittc; p++) {
-        const int32_t j = (int32_t)g->order[from + p];
-        if (is_ahead[p] != 0 && j != t->i) { /* few are */
-            const double ittc = inverse_ttc(&t->v[t->i], t->sin_h, t->cos_h, &t->v[j]);
-            t->worst = ittc > t->worst ? ittc : t->worst;
-        }
-    }
+    const uint64_t all = looked == 64 ? UINT64_MAX : (UINT64_C(1) << looked) - 1;
+    return (is_taken & all) == all;
 }
 
-/* ---- a frame ----------------------------------------------------------------------------------------------------- */
+/* For each set of instructions:
+ *   measure  squared distances of a stretch into g->d2, and those of it who are ahead on the path behind the n_ahead
+ *            that g->ahead has already: how many it has then
+ *   list     those of a stretch who are within most behind the n that are listed: how many are then, or any number
+ *            above LISTED
+ *   rank     of n <= LISTED, see place_ranks */
 
-static ALWAYS_INLINE void make_graph(const dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m,
-                                     uint32_t k_max, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
+/* ---- any processor ----------------------------------------------------------------------------------------------- */
+
+#define SET(name) name##_plain
+#define TARGET
+#define D 4
+
+static uint32_t measure_plain(const target *t, const dt_nearby *g, uint32_t from, uint32_t end, uint32_t n_ahead)
 {
-    target t;
-    int32_t e = 0;
-    t.v = v;
-    t.k = k_max - 1;
-    t.r2 = radius_m * radius_m;
-    t.wants_ittc = path_ittc != NULL;
-    for (uint32_t i = 0; i < n; i++) {
-        const dt_nearby_cell *c = &g->cell[g->spare[i]];
-        t.i = (int32_t)i;
-        t.x = v[i].x;
-        t.y = v[i].y;
-        t.sin_h = sin(v[i].heading);
-        t.cos_h = cos(v[i].heading);
-        t.width = isnan(v[i].width) ? DT_WIDTH_DEFAULT_M : v[i].width;
-        t.worst = 0;
-        t.n_best = t.n_listed = 0;
-        t.is_inserting = false;
-        for (int side = 0; side < 3; side++) {
-            for (uint32_t p = c->begin[side]; p < c->end[side]; p += BLOCK) {
-                look_at(&t, g, p, c->end[side] - p < BLOCK ? c->end[side] - p : BLOCK);
-            }
-        }
-        choose_nearest(&t);
-        rowptr[i] = e;
-        col[e] = t.i; /* the vehicle itself comes first */
-        memset(edge + (size_t)e * DT_EDGE_FEATURES, 0, DT_EDGE_FEATURES * sizeof(*edge));
-        e++;
-        write_edges(&t, t.best, t.n_best, col + e, edge + (size_t)e * DT_EDGE_FEATURES);
-        e += (int32_t)t.n_best;
-        if (path_ittc != NULL) {
-            path_ittc[i] = (float)t.worst;
-        }
+    const dt_vehicle *a = &t->v[t->i];
+    for (uint32_t p = from; p < end; p++) {
+        const double ex = g->x[p] - a->x, ey = g->y[p] - a->y, d2 = ex * ex + ey * ey;
+        const double aside = ey * t->cos_h - ex * t->sin_h, reach = 0.5 * (t->width + g->width[p]);
+        g->d2[p] = d2;
+        g->ahead[n_ahead] = (int32_t)g->order[p];
+        n_ahead += (d2 <= t->r2) & (ex * t->cos_h + ey * t->sin_h > 0) & (aside < reach) & (-aside < reach);
     }
-    rowptr[n] = e;
+    return n_ahead;
 }
 
-static void make_graph_plain(const dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
-                             int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
+static uint32_t list_plain(const dt_nearby *g, uint32_t from, uint32_t end, double most, listed *l, uint32_t n)
 {
-    make_graph(g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
+    for (uint32_t p = from; p < end && n <= LISTED; p++) {
+        l->key[n] = (float)g->d2[p];
+        l->at[n] = (int32_t)p;
+        n += g->d2[p] <= most;
+    }
+    return n;
 }
+
+static bool rank_plain(const listed *l, uint32_t n, uint32_t kept, uint8_t *by_rank)
+{
+    int32_t rank[LISTED];
+    for (uint32_t a = 0; a < n; a++) {
+        int32_t nearer = 0;
+        for (uint32_t b = 0; b < n; b++) {
+            nearer += l->key[b] < l->key[a];
+        }
+        rank[a] = nearer;
+    }
+    return place_ranks(rank, n, kept, by_rank);
+}
+
+#include "data/features_graph_set.h"
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) static void make_graph_avx2(const dt_nearby *g, const dt_vehicle *v, uint32_t n,
-                                                            double radius_m, uint32_t k_max, int32_t *rowptr,
-                                                            int32_t *col, float *edge, float *path_ittc)
+/* ---- AVX2 -------------------------------------------------------------------------------------------------------- */
+
+#    define SET(name) name##_avx2
+#    define TARGET    __attribute__((target("avx2,popcnt,bmi")))
+#    define D         4
+
+TARGET static uint32_t measure_avx2(const target *t, const dt_nearby *g, uint32_t from, uint32_t end, uint32_t n_ahead)
 {
-    make_graph(g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
+    const dt_vehicle *a = &t->v[t->i];
+    const __m256d x = _mm256_set1_pd(a->x), y = _mm256_set1_pd(a->y), r2 = _mm256_set1_pd(t->r2);
+    const __m256d sin_a = _mm256_set1_pd(t->sin_h), cos_a = _mm256_set1_pd(t->cos_h), zero = _mm256_setzero_pd();
+    const __m256d width = _mm256_set1_pd(t->width), half = _mm256_set1_pd(0.5), sign = _mm256_set1_pd(-0.0);
+    for (uint32_t p = from; p < end; p += D) {
+        const __m256d ex = _mm256_sub_pd(_mm256_loadu_pd(g->x + p), x),
+                      ey = _mm256_sub_pd(_mm256_loadu_pd(g->y + p), y);
+        const __m256d d2 = _mm256_add_pd(_mm256_mul_pd(ex, ex), _mm256_mul_pd(ey, ey));
+        const __m256d along = _mm256_add_pd(_mm256_mul_pd(ex, cos_a), _mm256_mul_pd(ey, sin_a));
+        const __m256d aside = _mm256_sub_pd(_mm256_mul_pd(ey, cos_a), _mm256_mul_pd(ex, sin_a));
+        const __m256d reach = _mm256_mul_pd(half, _mm256_add_pd(width, _mm256_loadu_pd(g->width + p)));
+        const __m256d is_near =
+            _mm256_and_pd(_mm256_cmp_pd(d2, r2, _CMP_LE_OQ), _mm256_cmp_pd(along, zero, _CMP_GT_OQ));
+        const __m256d is_on = _mm256_cmp_pd(_mm256_andnot_pd(sign, aside), reach, _CMP_LT_OQ);
+        uint32_t left = (uint32_t)_mm256_movemask_pd(_mm256_and_pd(is_near, is_on));
+        _mm256_storeu_pd(g->d2 + p, d2);
+        left = end - p < D ? left & ((1u << (end - p)) - 1) : left;
+        for (; left != 0; left &= left - 1) {
+            g->ahead[n_ahead++] = (int32_t)g->order[p + (uint32_t)__builtin_ctz(left)];
+        }
+    }
+    return n_ahead;
 }
+
+TARGET static uint32_t list_avx2(const dt_nearby *g, uint32_t from, uint32_t end, double most, listed *l, uint32_t n)
+{
+    /* which bytes of four numbers go to the front, by which of the four are wanted */
+#    define WORD(w) 4 * (w), 4 * (w) + 1, 4 * (w) + 2, 4 * (w) + 3
+#    define NONE    -1, -1, -1, -1
+    static const int8_t front[16][16] = {{NONE, NONE, NONE, NONE},          {WORD(0), NONE, NONE, NONE},
+                                         {WORD(1), NONE, NONE, NONE},       {WORD(0), WORD(1), NONE, NONE},
+                                         {WORD(2), NONE, NONE, NONE},       {WORD(0), WORD(2), NONE, NONE},
+                                         {WORD(1), WORD(2), NONE, NONE},    {WORD(0), WORD(1), WORD(2), NONE},
+                                         {WORD(3), NONE, NONE, NONE},       {WORD(0), WORD(3), NONE, NONE},
+                                         {WORD(1), WORD(3), NONE, NONE},    {WORD(0), WORD(1), WORD(3), NONE},
+                                         {WORD(2), WORD(3), NONE, NONE},    {WORD(0), WORD(2), WORD(3), NONE},
+                                         {WORD(1), WORD(2), WORD(3), NONE}, {WORD(0), WORD(1), WORD(2), WORD(3)}};
+#    undef WORD
+#    undef NONE
+    const __m256d limit = _mm256_set1_pd(most);
+    __m128i at = _mm_add_epi32(_mm_set1_epi32((int)from), _mm_setr_epi32(0, 1, 2, 3));
+    for (uint32_t p = from; p < end && n <= LISTED; p += D) {
+        const __m256d d2 = _mm256_loadu_pd(g->d2 + p);
+        uint32_t is_near = (uint32_t)_mm256_movemask_pd(_mm256_cmp_pd(d2, limit, _CMP_LE_OQ));
+        is_near = end - p < D ? is_near & ((1u << (end - p)) - 1) : is_near;
+        const __m128i order = _mm_loadu_si128((const __m128i *)(const void *)front[is_near]);
+        const __m128i key = _mm_castps_si128(_mm256_cvtpd_ps(d2));
+        _mm_storeu_si128((__m128i *)(void *)(l->key + n), _mm_shuffle_epi8(key, order));
+        _mm_storeu_si128((__m128i *)(void *)(l->at + n), _mm_shuffle_epi8(at, order));
+        n += (uint32_t)__builtin_popcount(is_near);
+        at = _mm_add_epi32(at, _mm_set1_epi32(D));
+    }
+    return n;
+}
+
+/* Ranks of the 8 m numbers from key on. */
+#    define RANK_AVX2(m)                                                                                               \
+        for (uint32_t b = 0; b < n; b++) {                                                                             \
+            const __m256 other = _mm256_broadcast_ss(l->key + b);                                                      \
+            for (int q = 0; q < (m); q++) {                                                                            \
+                const __m256 is_nearer = _mm256_cmp_ps(other, key[q], _CMP_LT_OQ);                                     \
+                sum[q] = _mm256_sub_epi32(sum[q], _mm256_castps_si256(is_nearer));                                     \
+            }                                                                                                          \
+        }
+
+TARGET static bool rank_avx2(const listed *l, uint32_t n, uint32_t kept, uint8_t *by_rank)
+{
+    int32_t rank[LISTED];
+    for (uint32_t a = 0; a < n; a += 32) {
+        __m256 key[4];
+        __m256i sum[4];
+        for (uint32_t q = 0; q < 4; q++) {
+            key[q] = _mm256_loadu_ps(l->key + a + 8 * q);
+            sum[q] = _mm256_setzero_si256();
+        }
+        if (n - a <= 24) {
+            RANK_AVX2(3)
+        } else {
+            RANK_AVX2(4)
+        }
+        for (uint32_t q = 0; q < 4; q++) {
+            _mm256_storeu_si256((__m256i *)(void *)(rank + a + 8 * q), sum[q]);
+        }
+    }
+    return place_ranks(rank, n, kept, by_rank);
+}
+
+#    include "data/features_graph_set.h"
+
+/* ---- AVX-512 ----------------------------------------------------------------------------------------------------- */
+
+#    define SET(name) name##_avx512
+#    define TARGET    __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,popcnt,bmi")))
+#    define D         8
+
+TARGET static uint32_t measure_avx512(const target *t, const dt_nearby *g, uint32_t from, uint32_t end,
+                                      uint32_t n_ahead)
+{
+    const dt_vehicle *a = &t->v[t->i];
+    const __m512d x = _mm512_set1_pd(a->x), y = _mm512_set1_pd(a->y), r2 = _mm512_set1_pd(t->r2);
+    const __m512d sin_a = _mm512_set1_pd(t->sin_h), cos_a = _mm512_set1_pd(t->cos_h), zero = _mm512_setzero_pd();
+    const __m512d width = _mm512_set1_pd(t->width), half = _mm512_set1_pd(0.5);
+    for (uint32_t p = from; p < end; p += D) {
+        const __mmask8 is_there = end - p < D ? (__mmask8)((1u << (end - p)) - 1) : (__mmask8)0xff;
+        const __m512d ex = _mm512_sub_pd(_mm512_loadu_pd(g->x + p), x),
+                      ey = _mm512_sub_pd(_mm512_loadu_pd(g->y + p), y);
+        const __m512d d2 = _mm512_add_pd(_mm512_mul_pd(ex, ex), _mm512_mul_pd(ey, ey));
+        const __m512d along = _mm512_add_pd(_mm512_mul_pd(ex, cos_a), _mm512_mul_pd(ey, sin_a));
+        const __m512d aside = _mm512_sub_pd(_mm512_mul_pd(ey, cos_a), _mm512_mul_pd(ex, sin_a));
+        const __m512d reach = _mm512_mul_pd(half, _mm512_add_pd(width, _mm512_loadu_pd(g->width + p)));
+        __mmask8 is_on = _mm512_mask_cmp_pd_mask(is_there, d2, r2, _CMP_LE_OQ);
+        is_on = _mm512_mask_cmp_pd_mask(is_on, along, zero, _CMP_GT_OQ);
+        is_on = _mm512_mask_cmp_pd_mask(is_on, _mm512_abs_pd(aside), reach, _CMP_LT_OQ);
+        _mm512_storeu_pd(g->d2 + p, d2);
+        for (uint32_t left = is_on; left != 0; left &= left - 1) {
+            g->ahead[n_ahead++] = (int32_t)g->order[p + (uint32_t)__builtin_ctz(left)];
+        }
+    }
+    return n_ahead;
+}
+
+TARGET static uint32_t list_avx512(const dt_nearby *g, uint32_t from, uint32_t end, double most, listed *l, uint32_t n)
+{
+    const __m512d limit = _mm512_set1_pd(most);
+    __m256i at = _mm256_add_epi32(_mm256_set1_epi32((int)from), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    for (uint32_t p = from; p < end && n <= LISTED; p += D) {
+        const __mmask8 is_there = end - p < D ? (__mmask8)((1u << (end - p)) - 1) : (__mmask8)0xff;
+        const __m512d d2 = _mm512_loadu_pd(g->d2 + p);
+        const __mmask8 is_near = _mm512_mask_cmp_pd_mask(is_there, d2, limit, _CMP_LE_OQ);
+        _mm256_storeu_ps(l->key + n, _mm256_maskz_compress_ps(is_near, _mm512_cvtpd_ps(d2)));
+        _mm256_storeu_si256((__m256i *)(void *)(l->at + n), _mm256_maskz_compress_epi32(is_near, at));
+        n += (uint32_t)__builtin_popcount(is_near);
+        at = _mm256_add_epi32(at, _mm256_set1_epi32(D));
+    }
+    return n;
+}
+
+TARGET static bool rank_avx512(const listed *l, uint32_t n, uint32_t kept, uint8_t *by_rank)
+{
+    int32_t rank[LISTED];
+    const __m512i one = _mm512_set1_epi32(1);
+    for (uint32_t a = 0; a < n; a += 32) {
+        const __m512 low = _mm512_loadu_ps(l->key + a), high = _mm512_loadu_ps(l->key + a + 16);
+        __m512i low_sum = _mm512_setzero_si512(), high_sum = _mm512_setzero_si512();
+        for (uint32_t b = 0; b < n; b++) {
+            const __m512 other = _mm512_set1_ps(l->key[b]);
+            low_sum = _mm512_mask_add_epi32(low_sum, _mm512_cmp_ps_mask(other, low, _CMP_LT_OQ), low_sum, one);
+            high_sum = _mm512_mask_add_epi32(high_sum, _mm512_cmp_ps_mask(other, high, _CMP_LT_OQ), high_sum, one);
+        }
+        _mm512_storeu_si512(rank + a, low_sum);
+        _mm512_storeu_si512(rank + a + 16, high_sum);
+    }
+    return place_ranks(rank, n, kept, by_rank);
+}
+
+#    include "data/features_graph_set.h"
 #endif
 
-void dt_features_graph(const dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
-                       int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
+/* ---- which one --------------------------------------------------------------------------------------------------- */
+
+dt_graph_set dt_graph_best(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw")) {
+        return DT_GRAPH_AVX512;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi")) {
+        return DT_GRAPH_AVX2;
+    }
+#endif
+    return DT_GRAPH_PLAIN;
+}
+
+void dt_features_graph_of(dt_graph_set set, dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m,
+                          uint32_t k_max, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
+{
+    switch (set) {
+#if defined(__x86_64__)
+    case DT_GRAPH_AVX512:
+        make_graph_avx512(g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
+        return;
+    case DT_GRAPH_AVX2:
         make_graph_avx2(g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
         return;
-    }
 #endif
-    make_graph_plain(g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
+    default:
+        make_graph_plain(g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
+    }
+}
+
+void dt_features_cosines_of(dt_graph_set set, const double *x, uint32_t n, double *out)
+{
+    switch (set) {
+#if defined(__x86_64__)
+    case DT_GRAPH_AVX512:
+        cosines_avx512(x, n, out);
+        return;
+    case DT_GRAPH_AVX2:
+        cosines_avx2(x, n, out);
+        return;
+#endif
+    default:
+        cosines_plain(x, n, out);
+    }
+}
+
+void dt_features_graph(dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, int32_t *rowptr,
+                       int32_t *col, float *edge, float *path_ittc)
+{
+    dt_features_graph_of(dt_graph_best(), g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
 }

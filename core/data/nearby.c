@@ -13,6 +13,38 @@
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
 
+/* ---- room -------------------------------------------------------------------------------------------------------- */
+
+/* The next array of a room. Those of 8-byte values come first. */
+static void *take(unsigned char **at, size_t n, size_t size)
+{
+    void *place = *at;
+    *at += n * size;
+    return place;
+}
+
+void dt_nearby_init(dt_nearby *g, uint32_t cap, void *room)
+{
+    const size_t padded = (size_t)cap + DT_NEARBY_PAD;
+    unsigned char *at = room;
+    g->key = take(&at, cap, sizeof(*g->key));
+    g->x = take(&at, padded, sizeof(*g->x));
+    g->y = take(&at, padded, sizeof(*g->y));
+    g->width = take(&at, padded, sizeof(*g->width));
+    g->sin_h = take(&at, cap, sizeof(*g->sin_h));
+    g->cos_h = take(&at, cap, sizeof(*g->cos_h));
+    g->d2 = take(&at, padded, sizeof(*g->d2));
+    g->cell = take(&at, cap, sizeof(*g->cell));
+    g->order = take(&at, cap, sizeof(*g->order));
+    g->spare = take(&at, cap, sizeof(*g->spare));
+    g->place = take(&at, cap, sizeof(*g->place));
+    g->ahead = take(&at, cap, sizeof(*g->ahead));
+    g->cap = cap;
+    g->room = room;
+}
+
+/* ---- cells ------------------------------------------------------------------------------------------------------- */
+
 /* key = column * height + row, counted from a border of empty cells: a cell's neighbours along its column have the keys
  * beside its own, and none of them is another column's. Returns the height; *most_p: no key is greater. */
 static uint64_t number_cells(dt_nearby *g, const dt_vehicle *v, uint32_t n, double side_m, uint64_t *most_p)
@@ -81,6 +113,7 @@ static void find_stretches(dt_nearby *g, uint32_t n, uint64_t height)
             c->begin[side] = begin[side];
             c->end[side] = end[side];
         }
+        c->likely_d2 = 0;
         for (; p < n && g->key[g->order[p]] == own; p++) {
             g->spare[g->order[p]] = n_cells;
         }
@@ -95,6 +128,7 @@ void dt_nearby_build(dt_nearby *g, const dt_vehicle *v, uint32_t n, double side_
     find_stretches(g, n, height);
     for (uint32_t p = 0; p < n; p++) {
         const dt_vehicle *a = &v[g->order[p]];
+        g->place[g->order[p]] = p;
         g->x[p] = a->x;
         g->y[p] = a->y;
         g->width[p] = isnan(a->width) ? width_m : a->width;

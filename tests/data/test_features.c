@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "data/features.h"
+#include "data/features_graph.h"
 
 enum { N_MAX = 300, K_MAX = 24 };
 
@@ -237,6 +238,97 @@ static void test_against_all_pairs(void **state)
     }
 }
 
+/* ---- sets of instructions ---------------------------------------------------------------------------------------- */
+
+static uint64_t drawn;
+
+static double draw(double lo, double hi)
+{
+    const dt_rng_key key = {.seed = 77};
+    return lo + (hi - lo) * dt_rng_uniform(&key, drawn++);
+}
+
+static void run_set(dt_graph_set set, const dt_vehicle *v, uint32_t n, double radius, uint32_t k, result *r)
+{
+    static unsigned char room[DT_NEARBY_BYTES(N_MAX)] __attribute__((aligned(16)));
+    dt_nearby g;
+    memset(r, 0, sizeof(*r));
+    dt_nearby_init(&g, N_MAX, room);
+    for (uint32_t i = 0; i < n; i++) {
+        g.sin_h[i] = sin(v[i].heading);
+        g.cos_h[i] = cos(v[i].heading);
+    }
+    dt_nearby_build(&g, v, n, radius, DT_WIDTH_DEFAULT_M);
+    dt_features_graph_of(set, &g, v, n, radius, k, r->rowptr, r->col, r->edge, r->ittc);
+}
+
+/* Places where the search takes each of its ways: on a lattice, where distances are equal and some are 0; close by,
+ * where more are near than are ranked; along a line, and far apart. */
+static dt_vehicle place(int kind, int i)
+{
+    static const double spread[] = {600, 90, 40, 900, 20000};
+    double x = draw(-0.5, 0.5) * spread[kind], y = draw(-0.5, 0.5) * spread[kind];
+    x = kind == 1 ? 10 * floor(x / 10) : x;
+    y = kind == 1 ? 10 * floor(y / 10) : kind == 3 ? 0.01 * y : y;
+    dt_vehicle v = car(i, x, y, i % 7 == 0 ? draw(-1e6, 1e6) : draw(-4, 4), draw(-5, 40));
+    v.length = draw(2, 20);
+    v.width = i % 5 == 0 ? NAN : draw(1, 3);
+    return v;
+}
+
+static void test_sets_agree(void **state)
+{
+    (void)state;
+    static const uint32_t neighbours[] = {1, 2, 5, 16, K_MAX};
+    static dt_vehicle v[N_MAX];
+    for (int round = 0; round < 200; round++) {
+        const uint32_t n = 1 + (uint32_t)draw(0, N_MAX - 1), k = neighbours[round / 5 % 5];
+        const double radius = round % 3 == 0 ? 17.5 : 50;
+        for (uint32_t i = 0; i < n; i++) {
+            v[i] = place(round % 5, (int)i);
+        }
+        run_set(DT_GRAPH_PLAIN, v, n, radius, k, &got);
+        for (int set = DT_GRAPH_PLAIN; set <= (int)dt_graph_best(); set++) {
+            run_set((dt_graph_set)set, v, n, radius, k, &again);
+            assert_memory_equal(&got, &again, sizeof(got));
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            v[i].width = isnan(v[i].width) ? DT_WIDTH_DEFAULT_M : v[i].width;
+        }
+        compare_with_pairs(v, (int)n, radius, (int)k, &got);
+    }
+}
+
+static void assert_cosines(dt_graph_set set, double most)
+{
+    enum { MANY = 1001 };
+    static double x[MANY], y[MANY];
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < MANY; i++) {
+            x[i] = draw(-most, most);
+        }
+        x[0] = 0;
+        x[1] = most;
+        x[2] = M_PI_2 * floor(most / M_PI_2); /* next to a zero or a turning point */
+        dt_features_cosines_of(set, x, MANY, y);
+        for (int i = 0; i < MANY; i++) {
+            const long double want = cosl((long double)x[i]);
+            const double unit = nextafter(fabs((double)want), 2) - fabs((double)want);
+            assert_true(fabsl(want - (long double)y[i]) <= 0.75L * (long double)unit);
+        }
+    }
+}
+
+static void test_cosines(void **state)
+{
+    (void)state;
+    for (int set = DT_GRAPH_PLAIN; set <= (int)dt_graph_best(); set++) {
+        assert_cosines((dt_graph_set)set, 0.7);
+        assert_cosines((dt_graph_set)set, 7);
+        assert_cosines((dt_graph_set)set, 2 * DT_HEADING_MAX);
+    }
+}
+
 static void test_workspace(void **state)
 {
     (void)state;
@@ -251,7 +343,7 @@ static void test_workspace(void **state)
     dt_features_work_fini(&w);
     assert_ok(dt_features_frame(NULL, v, 3, 50, 16, got.node, got.rowptr, got.col, got.edge, NULL));
     assert_int_equal(dt_alloc_count(), before);
-    dt_fault_reset("alloc:2");
+    dt_fault_reset("alloc:1");
     assert_fails(dt_features_frame(&w, v, 3, 50, 16, got.node, got.rowptr, got.col, got.edge, NULL), DT_ENOMEM,
                  "no memory for a frame of 3");
     dt_fault_reset(NULL);
@@ -300,7 +392,8 @@ int main(void)
         cmocka_unit_test(test_neighbours), cmocka_unit_test(test_lateral_and_overlap),
         cmocka_unit_test(test_workspace),  cmocka_unit_test(test_path_beyond_edges),
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_against_all_pairs),
-        cmocka_unit_test(test_risk_now),
+        cmocka_unit_test(test_risk_now),   cmocka_unit_test(test_sets_agree),
+        cmocka_unit_test(test_cosines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
