@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * External merge sort of table rows. See sort.h; Knuth, TAOCP 3, 5.4.1 (replacement by a heap of run heads).
+ * External merge sort of table rows. See sort.h; Knuth, TAOCP 3, 5.2.5 (a buffer by the digits of its keys) and 5.4.1
+ * (runs by a heap of their heads).
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
@@ -20,6 +21,14 @@
 
 enum { SPLIT_ROWS = 1 << 13, WRITTEN_ROWS = 256 }; /* worth a second thread; written at once */
 
+/* Half of the buffer, or all of it, once it is sorted. */
+typedef struct stretch {
+    dt_table_row *row;
+    size_t n, at;    /* not taken yet: from at on */
+    uint64_t *order; /* [n] numbers of rows, below what mask leaves away; NULL: rows lie in order */
+    uint64_t mask;
+} stretch;
+
 typedef struct run {
     int64_t at, end;     /* rows in the file not read yet */
     dt_table_row *piece; /* a slice of the buffer */
@@ -30,7 +39,7 @@ struct dt_sort {
     dt_table_row *row;
     size_t n, cap;
     uint32_t jobs;
-    size_t at[2], end[2]; /* of the buffer, once it is sorted: two stretches in order, not taken yet */
+    stretch part[2]; /* of the buffer */
     char *near_path;
     int fd;
     int64_t spilled, n_runs, runs_cap;
@@ -76,50 +85,161 @@ dt_status dt_sort_create(const char *near_path, size_t memory_bytes, uint32_t jo
     return DT_OK;
 }
 
-typedef struct stretch {
-    dt_table_row *row;
-    size_t n;
-} stretch;
+/* ---- the buffer -------------------------------------------------------------------------------------------------- */
+
+/* One column of a key: how far its values reach from the least on. */
+typedef struct column {
+    int64_t least, most;
+    int bits;
+} column;
+
+enum { SCENE, FRAME, ID, LINE, COLUMNS, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, AHEAD = 8 };
+
+static void reach(column *c, int64_t x)
+{
+    c->least = x < c->least ? x : c->least;
+    c->most = x > c->most ? x : c->most;
+}
+
+static int bits_of(uint64_t most)
+{
+    return most == 0 ? 0 : 64 - __builtin_clzll(most);
+}
+
+/* What keys are made of, from the highest digits to the lowest. Lines mostly ascend, and then need none: rows of equal
+ * keys stay as they are. *in_order_p: all rows are. Returns the bits of a key and of a row's number. */
+static int find_columns(const stretch *s, column c[COLUMNS], bool *in_order_p)
+{
+    bool in_order = true, lines_rise = true;
+    for (int d = 0; d < COLUMNS; d++) {
+        c[d] = (column){.least = INT64_MAX, .most = INT64_MIN};
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        const dt_table_row *r = &s->row[i];
+        reach(&c[SCENE], r->scene);
+        reach(&c[FRAME], r->frame);
+        reach(&c[ID], r->id);
+        reach(&c[LINE], r->line);
+        in_order = in_order && (i == 0 || compare(r - 1, r) <= 0);
+        lines_rise = lines_rise && (i == 0 || r[-1].line <= r->line);
+    }
+    int bits = bits_of(s->n - 1);
+    for (int d = 0; d < COLUMNS; d++) {
+        c[d].bits = d == LINE && lines_rise ? 0 : bits_of((uint64_t)c[d].most - (uint64_t)c[d].least);
+        bits += c[d].bits;
+    }
+    *in_order_p = in_order;
+    return bits;
+}
+
+/* Digit by digit from the lowest up; numbers of rows, below the keys, ascend already. */
+static uint64_t *sort_keys(uint64_t *key, uint64_t *spare, size_t n, int from_bit, int end_bit)
+{
+    for (int shift = from_bit; shift < end_bit; shift += DIGIT_BITS) {
+        size_t begin[DIGITS] = {0}, at = 0;
+        for (size_t i = 0; i < n; i++) {
+            begin[key[i] >> shift & (DIGITS - 1)]++;
+        }
+        for (int d = 0; d < DIGITS; d++) {
+            const size_t held = begin[d];
+            begin[d] = at;
+            at += held;
+        }
+        for (size_t i = 0; i < n; i++) {
+            spare[begin[key[i] >> shift & (DIGITS - 1)]++] = key[i];
+        }
+        uint64_t *sorted = spare;
+        spare = key;
+        key = sorted;
+    }
+    return key;
+}
+
+/* By keys of one word each, rows stay where they are; false: no memory. */
+static bool sort_by_keys(stretch *s, const column c[COLUMNS], int bits)
+{
+    const int row_bits = bits_of(s->n - 1);
+    uint64_t *key = dt_alloc_n(s->n, sizeof(*key)), *spare = dt_alloc_n(s->n, sizeof(*spare));
+    if (key == NULL || spare == NULL) {
+        dt_free(key);
+        dt_free(spare);
+        return false;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        const dt_table_row *r = &s->row[i];
+        const int64_t value[COLUMNS] = {r->scene, r->frame, r->id, r->line};
+        uint64_t k = 0;
+        for (int d = 0; d < COLUMNS; d++) {
+            k = c[d].bits > 0 ? k << c[d].bits | ((uint64_t)value[d] - (uint64_t)c[d].least) : k;
+        }
+        key[i] = k << row_bits | i;
+    }
+    s->order = sort_keys(key, spare, s->n, row_bits, bits);
+    s->mask = (UINT64_C(1) << row_bits) - 1;
+    dt_free(s->order == key ? spare : key);
+    return true;
+}
 
 static void *sort_stretch(void *user)
 {
-    const stretch *part = user;
-    for (size_t i = 1; i < part->n; i++) { /* what comes in order, as most tables do, stays as it is */
-        if (compare(&part->row[i - 1], &part->row[i]) > 0) {
-            qsort(part->row, part->n, sizeof(*part->row), compare);
-            break;
-        }
+    stretch *s = user;
+    column c[COLUMNS];
+    bool in_order = true;
+    const int bits = s->n > 1 ? find_columns(s, c, &in_order) : 0;
+    if (!in_order && (bits > 63 || !sort_by_keys(s, c, bits))) { /* 63: no shift is one by a whole word */
+        qsort(s->row, s->n, sizeof(*s->row), compare);
     }
     return NULL;
+}
+
+static void forget_order(dt_sort *s)
+{
+    for (int h = 0; h < 2; h++) {
+        dt_free(s->part[h].order);
+        s->part[h].order = NULL;
+    }
 }
 
 static void sort_buffer(dt_sort *s)
 {
     const size_t middle = s->jobs > 1 && s->n >= SPLIT_ROWS ? s->n / 2 : s->n;
-    stretch low = {s->row, middle}, high = {s->row + middle, s->n - middle};
+    forget_order(s);
+    s->part[0] = (stretch){.row = s->row, .n = middle};
+    s->part[1] = (stretch){.row = s->row + middle, .n = s->n - middle};
     pthread_t thread;
-    const bool is_shared = high.n > 0 && pthread_create(&thread, NULL, sort_stretch, &high) == 0;
-    sort_stretch(&low);
+    const bool is_shared = s->part[1].n > 0 && pthread_create(&thread, NULL, sort_stretch, &s->part[1]) == 0;
+    sort_stretch(&s->part[0]);
     if (is_shared) {
         pthread_join(thread, NULL);
     } else {
-        sort_stretch(&high);
+        sort_stretch(&s->part[1]);
     }
-    s->at[0] = 0;
-    s->end[0] = s->at[1] = middle;
-    s->end[1] = s->n;
+}
+
+static const dt_table_row *row_at(const stretch *s, size_t i)
+{
+    return &s->row[s->order != NULL ? s->order[i] & s->mask : i];
 }
 
 /* The next row of the sorted buffer; NULL: none. */
 static const dt_table_row *next_of_buffer(dt_sort *s)
 {
-    const bool has_low = s->at[0] < s->end[0], has_high = s->at[1] < s->end[1];
-    if (!has_low && !has_high) {
+    stretch *low = &s->part[0], *high = &s->part[1], *next = low;
+    if (low->at == low->n && high->at == high->n) {
         return NULL;
     }
-    const int h = !has_low || (has_high && compare(&s->row[s->at[1]], &s->row[s->at[0]]) < 0);
-    return &s->row[s->at[h]++];
+    if (low->at == low->n || (high->at < high->n && compare(row_at(high, high->at), row_at(low, low->at)) < 0)) {
+        next = high;
+    }
+    if (next->order != NULL && next->at + AHEAD < next->n) { /* rows of a frame lie far from each other */
+        const char *soon = (const char *)row_at(next, next->at + AHEAD);
+        __builtin_prefetch(soon);
+        __builtin_prefetch(soon + sizeof(dt_table_row) - 1);
+    }
+    return row_at(next, next->at++);
 }
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 /* A file without a name: nothing is left behind whatever happens. */
 static dt_status open_spill(dt_sort *s)
@@ -234,6 +354,7 @@ static void sift_down(dt_sort *s, int64_t h)
 static dt_status start_merge(dt_sort *s)
 {
     DT_TRY(spill(s)); /* the buffer becomes the pieces of the runs */
+    forget_order(s);
     if ((size_t)s->n_runs > s->cap) {
         size_t cap = (size_t)s->n_runs;
         dt_table_row *grown = dt_realloc(s->row, cap * sizeof(*grown));
@@ -310,6 +431,7 @@ void dt_sort_destroy(dt_sort *s)
     if (s->fd >= 0) {
         close(s->fd);
     }
+    forget_order(s);
     dt_free(s->row);
     dt_free(s->run);
     dt_free(s->heap);
