@@ -214,7 +214,7 @@ static int32_t points_into(uint32_t op, uint32_t k, uint32_t *columns_p, bool *i
         bool is_pointer;
     } known[] = {{DT_OPX_GATHER, 1, 0, 1, false},  {DT_OPX_SEGMENT_MEAN, 1, 0, 1, true},
                  {DT_OPX_GAT, 5, 6, 0, true},      {DT_OPX_GAT, 6, 0, 1, false},
-                 {DT_OPX_GRAPH_QK, 4, 5, 0, true}, {DT_OPX_GRAPH_QK, 5, 0, 1, false}};
+                 {DT_OPX_GRAPH_QK, 4, 5, 0, true}, {DT_OPX_GRAPH_QK, 5, 1, 1, false}};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (known[i].op == op && known[i].operand == k) {
             *columns_p = known[i].columns;

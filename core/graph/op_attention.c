@@ -98,6 +98,8 @@ const dt_op_info dt_op_gat_bwd = {
 
 /* ---- GRAPH_QK ---------------------------------------------------------------------------------------------------- */
 
+/* k and v are of the N targets themselves or of M other rows: only columns say which. */
+
 static double flops_graph_qk(const dt_view *in, const dt_view *out, const dt_attr *attr)
 {
     (void)out;
@@ -130,7 +132,7 @@ static void vjp_graph_qk(dt_derive *d, const dt_node *n, int32_t dy)
 }
 
 const dt_op_info dt_op_graph_qk = {
-    .shape = "q[N,HC] k[N,HC] v[N,HC] bias?[E,H] rowptr[N+1]:i32 col[E]:i32 -> y[N,HC] prob[E,H]",
+    .shape = "q[N,HC] k[M,HC] v[M,HC] bias?[E,H] rowptr[N+1]:i32 col[E]:i32 -> y[N,HC] prob[E,H]",
     .check = check_graph_qk,
     .vjp = vjp_graph_qk,
     .flops = flops_graph_qk,
@@ -139,8 +141,8 @@ const dt_op_info dt_op_graph_qk = {
 };
 
 const dt_op_info dt_op_graph_qk_bwd = {
-    .shape = "dy[N,HC] q[N,HC] k[N,HC] v[N,HC] bias?[E,H] rowptr[N+1]:i32 col[E]:i32 prob[E,H] -> "
-             "dq[N,HC] dk[N,HC] dv[N,HC] dbias[E,H]",
+    .shape = "dy[N,HC] q[N,HC] k[M,HC] v[M,HC] bias?[E,H] rowptr[N+1]:i32 col[E]:i32 prob[E,H] -> "
+             "dq[N,HC] dk[M,HC] dv[M,HC] dbias[E,H]",
     .flops = flops_graph_qk_bwd,
     .precision = DT_PRECISION_FP32,
 };

@@ -231,14 +231,15 @@ static dt_status find_lists(dt_layout *l, const char *id)
     return DT_OK;
 }
 
-/* Row pointers "N+1" count rows of E, and rows of E count N: a graph. */
+/* Row pointers "N+1" count rows of E, and rows of E count N, or another symbol: a graph. Lists of agents are none: whom
+ * theirs name may have left. */
 static void find_edges(dt_layout *l)
 {
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         dt_obs_port *o = &l->obs[i];
         for (uint32_t k = 0; k < l->spec.n_obs && o->index_of > 0 && !o->plus; k++) {
             const dt_obs_port *p = &l->obs[k];
-            o->is_edges |= p->plus && p->symbol == o->index_of && p->index_of == o->symbol;
+            o->is_edges |= p->plus && p->symbol > 0 && p->index_of == o->symbol;
         }
     }
 }

@@ -19,7 +19,7 @@ typedef struct dt_obs_port {
     int64_t row_items, cap; /* of a row; most rows, plus included */
     int64_t steps;          /* DT_PORT_STEPS: of a row, each of row_items / steps; else 0 */
     size_t row_bytes, offset;
-    bool is_edges; /* columns of a graph over one symbol, beside its row pointers: models attend to each, so no -1 */
+    bool is_edges; /* columns of a graph, beside its row pointers: models attend to each, so no -1 */
     bool is_plain; /* f32 of dims "A D": may be normalised, may have a history */
 } dt_obs_port;
 

@@ -48,7 +48,8 @@ enum { DT_PORT_OPTIONAL = 1u };
 enum { DT_PORT_STEPS = 2u };
 /* Observations of environments: values that count rows of symbol k (0: "A", 1: the first of the spec) within the
  * instance; the host adds the rows before it when it packs several. -1 means none, and is refused in one place: of a
- * graph in CSR, where col [E] counts nodes and rowptr [N+1] counts edges, every edge leads to a node. */
+ * graph in CSR, where rowptr [N+1] counts edges and col [E] counts nodes (N, or another symbol), every edge leads to
+ * one. */
 /* Lists that each agent has of its own, since 1.2: a port "A+1" i32, DT_PORT_INDEX(k), says that rows v[a] up to
  * v[a+1] - 1 of symbol k are the list of the agent at place a; v rises from v[0] = 0 to v[places] = all rows. The host
  * hands lists on with their agents: pointers of those who have a row in the slice, and their rows alone, one list after

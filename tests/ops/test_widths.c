@@ -141,6 +141,7 @@ static const sweep sweeps[] = {
     {"linear", {"x D1 9", "x D1 9", "x D1"}, {"f D1 D1"}, false},
     {"gat", {"x 7 P1", "x P1", "x P1", "x 23 4", "x H1 4", "r23 8", "c7 23"}, {"f 7 P1", "f 23 H1"}, true},
     {"graph qk", {"x 7 P1", "x 7 P1", "x 7 P1", "x 23 H1", "r23 8", "c7 23"}, {"f 7 P1", "f 23 H1"}, true},
+    {"graph qk", {"x 7 P1", "x 4 P1", "x 4 P1", "x 23 H1", "r23 8", "c4 23"}, {"f 7 P1", "f 23 H1"}, true},
 };
 
 static const op_case *row_named(const char *name)

@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-enum { PLACES = 4, NODES = 9, EDGES = 30 };
+enum { PLACES = 4, NODES = 9, EDGES = 30, SPOTS = 2 };
 
 typedef struct crowd_config {
-    const char *lie; /* column: an edge that leads to nobody */
+    const char *lie; /* column: an edge that leads to nobody; spot: so does one to rows of another kind */
 } crowd_config;
 
 static const dt_option crowd_options[] = {
@@ -36,7 +36,7 @@ static dt_status crowd_create(void *self, const dt_host *h, const void *config)
 
 static dt_status crowd_spec(const void *self, dt_env_spec *out)
 {
-    static const dt_dim symbols[] = {{"N", NODES}, {"E", EDGES}};
+    static const dt_dim symbols[] = {{"N", NODES}, {"E", EDGES}, {"M", SPOTS}};
     static const dt_port obs[] = {{"own", "A 2", DT_F32, 0},
                                   {"node", "A", DT_I32, DT_PORT_INDEX(1)},
                                   {"nodes", "N 2", DT_F32, 0},
@@ -44,16 +44,18 @@ static dt_status crowd_spec(const void *self, dt_env_spec *out)
                                   {"col", "E", DT_I32, DT_PORT_INDEX(1)},
                                   {"driver", "N", DT_I32, DT_PORT_INDEX(0)},
                                   {"own_steps", "A 3 2", DT_F32, DT_PORT_STEPS},
-                                  {"node_steps", "N 2", DT_F32, DT_PORT_STEPS}};
+                                  {"node_steps", "N 2", DT_F32, DT_PORT_STEPS},
+                                  {"spot", "M 1", DT_F32, 0},
+                                  {"to_spot", "E", DT_I32, DT_PORT_INDEX(3)}};
+    const bool has_spots = strcmp(((const crowd *)self)->lie, "spot") == 0;
     static const int32_t choices[] = {3, 2};
     static const float low[] = {-2}, high[] = {0.5f};
     static const char *const costs[] = {"near", "far"};
-    (void)self;
     out->n_agents = PLACES;
     out->obs = obs;
-    out->n_obs = 8;
+    out->n_obs = has_spots ? 10 : 8;
     out->symbols = symbols;
-    out->n_symbols = 2;
+    out->n_symbols = has_spots ? 3 : 2;
     out->choices = choices;
     out->n_heads = 2;
     out->low = low;
@@ -96,6 +98,15 @@ static void crowd_look(const crowd *s, const dt_env_io *io)
     col[1] = strcmp(s->lie, "column") == 0 && s->step == 3 ? -1 : col[1];
     io->size[0] = n;
     io->size[1] = e;
+    if (strcmp(s->lie, "spot") == 0) { /* every node leads to the spots, of which one edge is none */
+        float *spot = io->obs[8];
+        int32_t *to = io->obs[9];
+        for (int32_t k = 0; k < e; k++) {
+            to[k] = k == 2 && s->step == 3 ? -1 : k % SPOTS;
+        }
+        spot[0] = spot[1] = 0;
+        io->size[2] = SPOTS;
+    }
     for (int32_t a = 0; a < PLACES; a++) {
         own[2 * a] = (float)s->age[a];
         own[2 * a + 1] = (float)a * 0.25f;

@@ -84,6 +84,8 @@ static void test_refused(void **state)
     refused("counter", "tiny.leak=advantage", DT_EPLUGIN, "computed from the field advantage");
     refused("crowd", "crowd.lie=column", DT_EPLUGIN, "step 3: observation col [E], row 1 is -1, but there are ");
     refused("crowd", "crowd.lie=column", DT_EPLUGIN, " rows of N (an edge leads to one of them)");
+    refused("crowd", "crowd.lie=spot", DT_EPLUGIN,
+            "observation to_spot [E], row 2 is -1, but there are 2 rows of M (an edge leads to one of them)");
     refused("liar", "liar.lie=create", DT_ENOTFOUND, "the world is not installed");
     refused("liar", "liar.lie=nan", DT_EPLUGIN,
             "environment liar, instance 3, episode 1, step 2: observation state [A 3], row 0, item 1 is nan");

@@ -145,7 +145,7 @@ static ALWAYS_INLINE void softmax_flat(float *z, const int64_t n, const int64_t 
 {
     if (H > LANES) {
         for (int64_t h = 0; h < H; h++) {
-            float top = z[h], sum = 0;
+            float top = n > 0 ? z[h] : 0, sum = 0;
             for (int64_t i = h; i < n; i += H) {
                 top = z[i] > top ? z[i] : top;
             }

@@ -17,7 +17,7 @@ template <typename T> struct graph_qk {
     dt_cuda_floats bias;
     ptr<const int32_t> rowptr, col;
     dt_cuda_span edges;
-    dt_cuda_heads s;
+    dt_cuda_heads s, from; /* by targets [N], by sources [M] */
     float scale; /* 1/sqrt(C) */
 };
 
@@ -35,6 +35,7 @@ template <typename T> dt_status graph_qk_of(const dt_device_args *a, uint32_t fi
     g.edges = dt_cuda_rows(a, &in[5], 0);
     g.scale = 1.0f;
     DT_CUDA_TRY(dt_cuda_heads_of(a, &in[0], &in[5], &g.s));
+    DT_CUDA_TRY(dt_cuda_heads_of(a, &in[1], &in[5], &g.from));
     g.scale = (float)(1.0 / sqrt((double)g.s.C));
     *out_p = g;
     return DT_OK;
@@ -137,7 +138,7 @@ __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
     }
     const int first = rowptr[t.row], last = rowptr[t.row + 1];
     dt_cuda_attend_bwd(t, first, last, col, dy.at(leaf), g.v.at(leaf), prob.at(leaf), d, no_slope<W>{});
-    dt_cuda_reverse_add(t, g.s, leaf, first, last, col, r);
+    dt_cuda_reverse_add(t, g.from, leaf, first, last, col, r);
     for (int x = first + t.lane; x < last && t.is_on && dbias.data != nullptr; x += t.G) { /* what this lane wrote */
         dbias.put(leaf, t.at(x), d[t.at(x)]);
     }
@@ -169,12 +170,12 @@ __global__ void __launch_bounds__(DT_CUDA_HEADS_THREADS)
     by_sources(graph_qk<T> g, ptr<const T> dy, ptr<const float> prob, ptr<const float> dz, ptr<T> dk, ptr<T> dv,
                dt_cuda_reverse r)
 {
-    const dt_cuda_team<W> t(g.s);
+    const dt_cuda_team<W> t(g.from);
     const int leaf = (int)blockIdx.y;
     const float *d = dz.at(leaf), *p = prob.at(leaf);
     const T *q = g.q.at(leaf), *up = dy.at(leaf);
     dt_cuda_share<W> sum_k = {}, sum_v = {};
-    dt_cuda_each_edge_from(t, g.s, leaf, g.col.at(leaf), r, [&](const int(&x)[W::U], const int(&i)[W::U]) {
+    dt_cuda_each_edge_from(t, g.from, leaf, g.col.at(leaf), r, [&](const int(&x)[W::U], const int(&i)[W::U]) {
 #pragma unroll
         for (int u = 0; u < W::U; u++) {
             const bool is_edge = t.is_on && x[u] >= 0;
@@ -215,7 +216,7 @@ size_t scratch_bwd(const dt_device_args *a)
         return 0;
     }
     const size_t dz_bytes = a->leaves * (size_t)g.s.E * (size_t)g.s.H * sizeof(float);
-    return range_bytes(a, g.s) + target_bytes(a, g.s) + (has_own_dz(a) ? dz_bytes : 0);
+    return range_bytes(a, g.from) + target_bytes(a, g.s) + (has_own_dz(a) ? dz_bytes : 0);
 }
 
 /* all but bias, dbias and prob have one type */
@@ -223,32 +224,35 @@ template <typename T> dt_status run_bwd_of(const dt_device_args *a)
 {
     graph_qk<T> g;
     DT_CUDA_TRY(graph_qk_of(a, 1, &g));
-    if (g.s.N == 0) {
+    if (g.s.N == 0 && g.from.N == 0) {
         return DT_OK;
     }
     char *scratch = (char *)a->scratch;
-    const dt_cuda_reverse r = {(dt_cuda_range *)scratch, (int32_t *)(scratch + range_bytes(a, g.s))};
+    const dt_cuda_reverse r = {(dt_cuda_range *)scratch, (int32_t *)(scratch + range_bytes(a, g.from))};
     const ptr<const T> dy = dt_cuda_src<T>(a, 0);
     const ptr<const float> prob = dt_cuda_src<float>(a, 7);
     ptr<float> dz = dt_cuda_dst<float>(a, 3);
     dt_cuda_floats dbias = {};
     if (has_own_dz(a)) {
         dbias = dt_cuda_into(a, 3);
-        dz = {(float *)(scratch + range_bytes(a, g.s) + target_bytes(a, g.s)), (int64_t)g.s.E * g.s.H};
+        dz = {(float *)(scratch + range_bytes(a, g.from) + target_bytes(a, g.s)), (int64_t)g.s.E * g.s.H};
     }
-    const dim3 grid = dt_cuda_heads_grid(a, g.s);
+    const dim3 targets = dt_cuda_heads_grid(a, g.s), sources = dt_cuda_heads_grid(a, g.from);
     const unsigned threads = dt_cuda_heads_threads(g.s);
-    DT_CUDA(cudaMemsetAsync(r.range, 0, range_bytes(a, g.s), dt_cuda_stream(a)));
+    DT_CUDA(cudaMemsetAsync(r.range, 0, range_bytes(a, g.from), dt_cuda_stream(a)));
     return dt_cuda_by_width(g.s, is_wide(a, 4), [&](auto width) -> dt_status {
         using W = decltype(width);
-        by_targets<W, T><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dz, dbias, dt_cuda_dst<T>(a, 0), r);
-        DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+        if (g.s.N > 0) {
+            by_targets<W, T><<<targets, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dz, dbias, dt_cuda_dst<T>(a, 0),
+                                                                         r);
+            DT_CUDA_TRY(DT_CUDA_LAUNCHED());
+        }
         const ptr<T> dk = dt_cuda_dst<T>(a, 1), dv = dt_cuda_dst<T>(a, 2);
-        if (dk.data == nullptr && dv.data == nullptr) {
+        if (g.from.N == 0 || (dk.data == nullptr && dv.data == nullptr)) {
             return DT_OK;
         }
         const ptr<const float> from = {dz.data, dz.stride};
-        by_sources<W, T><<<grid, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, from, dk, dv, r);
+        by_sources<W, T><<<sources, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, from, dk, dv, r);
         return DT_CUDA_LAUNCHED();
     });
 }

@@ -3,7 +3,8 @@
  * Scaled dot-product attention over a graph's edges (Shi et al. 2021, TransformerConv). See ref.h.
  *
  *   z_ij = q_i.k_j / sqrt(C) + bias_ij     p_ij = softmax_j z_ij     out_i = sum_j p_ij v_j     per head
- *   q, k, v [N,H*C]  bias [E,H] or absent  rowptr [N+1]  col [E]  prob [E,H]
+ *   q [N,H*C]  k, v [M,H*C]  bias [E,H] or absent  rowptr [N+1]  col [E], each in 0 .. M-1  prob [E,H]
+ * A target without edges gets zeros.
  */
 #include "backend/ref/ref.h"
 

@@ -225,6 +225,9 @@ static inline dt_tensor *dt_gat(dt_graph *g, dt_tensor *h, dt_tensor *a_dst, dt_
     dt_tensor *in[7] = {h, a_dst, a_src, e, w_e, rowptr, col};
     return dt_op_(g, DT_OP_GAT, in, 7, heads, 0, slope, 0);
 }
+/* Of q's rows to k's and v's, which may be others. Columns of both graphs have to be rows that are there: no op looks.
+ * Those of environments are checked where they come in, once, by the rollout (plugin.h: DT_PORT_INDEX), those of a
+ * store's vehicles when it is opened; a data component answers for columns that it makes itself. */
 static inline dt_tensor *dt_graph_qk(dt_graph *g, dt_tensor *q, dt_tensor *k, dt_tensor *v, dt_tensor *bias,
                                      dt_tensor *rowptr, dt_tensor *col, int64_t heads)
 {
