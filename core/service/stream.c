@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
+#include "train/join.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -122,7 +123,8 @@ static dt_status mark_part(dt_stream *m, const char *path, part *p)
 
 static bool is_same_port(const dt_port *a, const dt_port *b)
 {
-    return strcmp(a->name, b->name) == 0 && strcmp(a->dims, b->dims) == 0 && a->dtype == b->dtype;
+    return strcmp(a->name, b->name) == 0 && strcmp(a->dims, b->dims) == 0 && a->dtype == b->dtype &&
+           a->flags == b->flags;
 }
 
 static dt_status check_faces(const dt_stream *m, const char *path, const part *p)
@@ -425,22 +427,66 @@ static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int6
     return DT_OK;
 }
 
+/* The first n_p samples of index, all of one store, and their places there. */
+static dt_status find_run(const dt_stream *m, const uint64_t *index, uint32_t n, const part **part_p, uint32_t *n_p,
+                          uint64_t *at)
+{
+    const part *p = NULL;
+    uint32_t same = 0;
+    DT_TRY(find_part(m, index[0], &p));
+    while (same < n && index[same] >= p->base && index[same] - p->base < p->count && index[same] >= m->from &&
+           index[same] < m->to) {
+        at[same] = index[same] - p->base;
+        same++;
+    }
+    *part_p = p;
+    *n_p = same;
+    return DT_OK;
+}
+
+/* Store after store, until all n samples are read. at: [n] room for places in one. */
+static dt_status join_runs(const dt_stream *m, dt_join *j, const uint64_t *index, const uint64_t *key, uint32_t n,
+                           uint64_t *at, void *const *out)
+{
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < n; i += same) {
+        const part *p = NULL;
+        DT_TRY(find_run(m, index + i, n - i, &p, &same, at));
+        DT_TRY(dt_join_read(j, &m->ops, p->self, at, key != NULL ? key + i : NULL, same, out));
+    }
+    return DT_OK;
+}
+
+static dt_status read_runs(const dt_stream *m, const uint64_t *index, const uint64_t *key, uint32_t n, uint64_t *at,
+                           void *const *out)
+{
+    const part *p = NULL;
+    uint32_t same = 0;
+    int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+    dt_join j;
+    DT_TRY(find_run(m, index, n, &p, &same, at));
+    if (same == n) {
+        return m->ops.read(p->self, at, key, n, out);
+    }
+    DT_TRY(sizes(m, index, n, total));
+    total[m->like.n_symbols] = n;
+    dt_join_init(&j, &m->like, total);
+    const dt_status st = join_runs(m, &j, index, key, n, at, out);
+    dt_join_fini(&j);
+    return st;
+}
+
+/* To what one store with all of these samples would give; where they cannot be put together a slice keeps to one. */
 static dt_status read_samples(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
-    dt_stream *m = self;
-    const part *p = NULL;
     if (n == 0) {
         return DT_OK;
     }
-    DT_TRY(find_part(m, index[0], &p)); /* a slice keeps to one */
     uint64_t *at = dt_alloc_n(n, sizeof(*at));
     if (at == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for %u places in a store", n);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        at[i] = index[i] - p->base;
-    }
-    const dt_status st = m->ops.read(p->self, at, key, n, out);
+    const dt_status st = read_runs(self, index, key, n, at, out);
     dt_free(at);
     return st;
 }
@@ -506,7 +552,9 @@ dt_status dt_stream_create(dt_stage *s, dt_data *d, const dt_setting *over, uint
     d->source.self = m;
     d->source.count = m->window;
     d->source.turn = turn;
-    d->source.part = part_of;
+    d->source.room = m->room;
+    d->source.apart = dt_join_obstacle(&m->like);
+    d->source.part = d->source.apart != NULL ? part_of : NULL;
     *out_p = m;
     return DT_OK;
 }

@@ -27,7 +27,7 @@ struct dt_feed_reader {
     dt_feed_leaf leaf;
     dt_feed_slice *slice; /* [samples] at most one slice per sample */
     uint64_t *index, *key;
-    place *place;     /* [samples] of a stream; NULL: of another source */
+    place *place;     /* [samples] where slices keep to one part of the source; NULL: they do not */
     uint32_t samples; /* most in a leaf */
     size_t arena_bytes;
     void *arena;
@@ -75,8 +75,8 @@ static dt_status reader_init(dt_feed_reader *r, const dt_feed_desc *d)
     r->slice = dt_alloc_n(r->samples, sizeof(*r->slice));
     r->index = dt_alloc_n(r->samples, sizeof(*r->index));
     r->key = dt_alloc_n(r->samples, sizeof(*r->key));
-    r->place = d->sampler->is_streamed ? dt_alloc_n(r->samples, sizeof(*r->place)) : NULL;
-    if (r->slice == NULL || r->index == NULL || r->key == NULL || (d->sampler->is_streamed && r->place == NULL)) {
+    r->place = d->source->part != NULL ? dt_alloc_n(r->samples, sizeof(*r->place)) : NULL;
+    if (r->slice == NULL || r->index == NULL || r->key == NULL || (d->source->part != NULL && r->place == NULL)) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a leaf of a batch");
     }
     return dt_arena_map(r->arena_bytes, &r->arena);

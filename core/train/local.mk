@@ -15,6 +15,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/groups.c \
 	core/train/hold.c \
 	core/train/infer.c \
+	core/train/join.c core/train/join.h \
 	core/train/micro.c \
 	core/train/mixed.c core/train/mixed.h \
 	core/train/moments.c \

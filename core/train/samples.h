@@ -5,8 +5,9 @@
  *
  *   batch t of epoch e  positions [t*B, (t+1)*B) of the epoch's order (sampler.h)
  *   leaf s of S         positions [s*B/S, (s+1)*B/S) of the batch
- *   slice               consecutive samples of a leaf whose sizes stay within the slice capacities, at least one; a
- *                       streamed leaf is put in the order of the stream before, and no slice leaves a part of it
+ *   slice               consecutive samples of a leaf whose sizes stay within the slice capacities, at least one; of a
+ *                       source of parts that cannot be read together a leaf is put in their order before, and no slice
+ *                       leaves one of them
  * Source of the scheme: DISTRIBUTED 3.2; slices: PERFORMANCE, Decided. Threads: [any] after open.
  */
 #ifndef DTRAIN_CORE_TRAIN_SAMPLES_H
@@ -51,7 +52,9 @@ typedef struct dt_samples {
      * those of this window can be read from now on, and no others; nobody reads meanwhile, and windows come in order.
      * DT_DONE: the stream has ended before. NULL: every epoch is of the same samples. */
     dt_status (*turn)(void *self, uint64_t window);
-    uint64_t (*part)(const void *self, uint64_t index); /* streamed: what a sample is read with; slices keep to one */
+    double room; /* streamed: how many times as large as those that were seen samples may be */
+    uint64_t (*part)(const void *self, uint64_t index); /* what a sample is read with; NULL: all are read together */
+    const char *apart;                                  /* beside part: the field that makes it so */
 } dt_samples;
 
 /* Reads the component's faces, scans all samples' sizes, and sets capacities for slices of about slice_rows of the

@@ -82,9 +82,12 @@ static dt_status check(const dt_trainer *t)
                        "comm.wire = \"fp32\", or engine.device = \"cpu\"",
                        t->c.half == DT_HALF_BF16 ? "bf16" : "fp16");
     }
-    if (t->d.source->turn != NULL && t->d.device_ops != NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED, "a GPU plans its memory from all samples, and data.stream has no end; set "
-                                        "engine.device = \"cpu\"");
+    if (t->d.source->part != NULL && t->d.device_ops != NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "a GPU takes a shard of a batch at once, and of samples of different stores nobody can tell how "
+                       "to put the field %s together: its port must say which rows it counts (DT_PORT_INDEX or "
+                       "DT_PORT_PLAIN, dtrain/plugin.h); or set engine.device = \"cpu\"",
+                       t->d.source->apart);
     }
     if (t->d.apart != NULL && t->d.n_groups > 0) {
         return DT_FAIL(DT_EPLUGIN, "loss %s is set apart beside groups; a role that is in no group is moved by no step",

@@ -23,7 +23,7 @@
  *               purpose. DT_SET, for C and C++ alike. store: open_packed, read. dt_env_spec: team. dt_data_ops:
  *               weights. bind: own_data, env_learners; train: parameter, refill; comm: broadcast, reduce;
  *               DT_RANKS_*. replay: stored, told.
- *               Lists of each agent's own: DT_PORT_INDEX of "A+1".
+ *               Lists of each agent's own: DT_PORT_INDEX of "A+1". Fields of data: DT_PORT_INDEX, DT_PORT_PLAIN.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

@@ -57,6 +57,11 @@ enum { DT_PORT_STEPS = 2u };
  * What its rows hold is as of other symbols: steps, and indices that count rows of others ("A": -1 of who has no row).
  */
 #define DT_PORT_INDEX(k) ((uint32_t)((k) + 1) << 8)
+/* Fields of data, since 1.2: integers (i32) that count rows of symbol k of the data (0: "B", samples; 1: the first of
+ * its symbols) within what one read gives say so by DT_PORT_INDEX(k), negative ones count none; row pointers "N+1" are
+ * among them. Those that count nothing, such as a class, say DT_PORT_PLAIN. Where every i32 field says one of both the
+ * host can put samples of several stores of a stream together, which a GPU needs. */
+enum { DT_PORT_PLAIN = 4u };
 
 typedef struct dt_dim {
     const char *name;

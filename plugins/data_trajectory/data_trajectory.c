@@ -119,8 +119,10 @@ static dt_status check(const dt_host *h, const void *cfg)
     return DT_OK;
 }
 
+/* Integers say which rows they count. */
 static void make_fields(windows *s)
 {
+    enum { OF_SAMPLES, OF_NODES, OF_EDGES }; /* DT_PORT_INDEX: samples, then symbols */
     snprintf(s->dims[0], DIMS_BYTES, "%lld S", (long long)s->T);
     snprintf(s->dims[1], DIMS_BYTES, "%lld S %d", (long long)s->T, MOTION);
     snprintf(s->dims[2], DIMS_BYTES, "S %lld 2", (long long)s->F);
@@ -128,24 +130,24 @@ static void make_fields(windows *s)
     snprintf(s->dims[4], DIMS_BYTES, "S %d", LANES_COLUMNS);
     snprintf(s->dims[5], DIMS_BYTES, "S %d %d", LANES_PATH, LANES_PATH_COLUMNS);
     const dt_port field[N_FIELDS_OF_ALL] = {[NODES] = {"nodes", "N 9", DT_F32, 0},
-                                            [ROWPTR] = {"rowptr", "N+1", DT_I32, 0},
-                                            [COL] = {"col", "E", DT_I32, 0},
+                                            [ROWPTR] = {"rowptr", "N+1", DT_I32, DT_PORT_INDEX(OF_EDGES)},
+                                            [COL] = {"col", "E", DT_I32, DT_PORT_INDEX(OF_NODES)},
                                             [EDGES] = {"edges", "E 4", DT_F32, 0},
                                             [ROW_KEY] = {"row_key", "N", DT_I64, 0},
                                             [RISK_LABEL] = {"risk_label", "N", DT_F32, 0},
                                             [RISK_WEIGHT] = {"risk_weight", "N", DT_F32, 0},
                                             [RISK_STATE] = {"risk_state", "N", DT_U8, 0},
-                                            [STEP_OF_ROW] = {"step_of_row", "N", DT_I32, 0},
-                                            [SEQ_ROW] = {"seq_row", s->dims[0], DT_I32, 0},
+                                            [STEP_OF_ROW] = {"step_of_row", "N", DT_I32, DT_PORT_PLAIN},
+                                            [SEQ_ROW] = {"seq_row", s->dims[0], DT_I32, DT_PORT_INDEX(OF_NODES)},
                                             [PRESENT] = {"present", s->dims[0], DT_F32, 0},
                                             [MOTION_FIELD] = {"motion", s->dims[1], DT_F32, 0},
                                             [TARGET] = {"target", s->dims[2], DT_F32, 0},
                                             [TARGET_WEIGHT] = {"target_weight", s->dims[3], DT_F32, 0},
                                             [COMPLETE] = {"complete", "S", DT_U8, 0},
-                                            [SAMPLE_OF_SEQ] = {"sample_of_seq", "S", DT_I32, 0},
+                                            [SAMPLE_OF_SEQ] = {"sample_of_seq", "S", DT_I32, DT_PORT_INDEX(OF_SAMPLES)},
                                             [SEQ_KEY] = {"seq_key", "S", DT_I64, 0},
                                             [POSE] = {"pose", "S 4", DT_F32, 0},
-                                            [SITE] = {"site", "S", DT_I32, 0},
+                                            [SITE] = {"site", "S", DT_I32, DT_PORT_PLAIN},
                                             [AHEAD] = {"ahead", "S 3 7", DT_F32, 0},
                                             [BESIDE] = {"beside", "S 4 7", DT_F32, 0},
                                             [NEXT_AHEAD] = {"next_ahead", "S 3 7", DT_F32, 0},

@@ -18,7 +18,8 @@ emulator_headers = \
 	tests/cuda/emulate/mma.h
 EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.sed tests/cuda/test_emulator.cu \
 	tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/mutations.sh \
-	tests/cuda/nccl/nccl.cc tests/cuda/nccl.sh tests/cuda/orders.sh tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/toolkit.sh \
+	tests/cuda/nccl/nccl.cc tests/cuda/nccl.sh tests/cuda/orders.sh tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/stream.sh \
+	tests/cuda/toolkit.sh \
 	tests/cuda/versions.sh
 dt_scripts += tests/cuda/versions_stand_ins.sh
 
@@ -33,9 +34,9 @@ tests_cuda_test_train_SOURCES = tests/cuda/test_train.c tests/cuda/open.h tests/
 tests_cuda_test_train_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
 EXTRA_tests_cuda_test_train_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
 dt_scripts += tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/nccl.sh tests/cuda/orders.sh \
-	tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh
+	tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/stream.sh
 tests/cuda/acting.log tests/cuda/half.log tests/cuda/nccl.log tests/cuda/orders.log tests/cuda/phase1.log tests/cuda/policies.log \
-	tests/cuda/ranks.log: \
+	tests/cuda/ranks.log tests/cuda/stream.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json tests/cuda/emulated/backend_cuda.so
 emulator_programs = tests/cuda/emulated/test_emulator tests/cuda/emulated/backend_cuda.so \
 	tests/cuda/emulated/older/backend_cuda.so tests/cuda/test_doctor tests/cuda/test_finish tests/cuda/test_kernels tests/cuda/test_train

@@ -29,8 +29,8 @@ tests_device_backend_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_device_backend_cuda_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere $(DT_SAN) \
 	-export-symbols-regex '^dt_device_module$$'
 tests_device_backend_cuda_la_LIBADD = core/libdtcore.la
-dt_scripts += tests/device/run.sh tests/device/ranks.sh
-tests/device/run.log tests/device/ranks.log: tests/device/backend_cuda.la tests/device/libnvidia-ml.la dtrain \
+dt_scripts += tests/device/run.sh tests/device/ranks.sh tests/device/stream.sh
+tests/device/run.log tests/device/ranks.log tests/device/stream.log: tests/device/backend_cuda.la tests/device/libnvidia-ml.la dtrain \
 	$(plugin_LTLIBRARIES) share/demo.store/store.json
 
 # on a machine with a GPU; elsewhere every stage is skipped

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 toy_sources = tests/train/toy.c tests/train/toy.h tests/train/outcome.c tests/train/outcome.h
-dt_tests += tests/train/test_sampler tests/train/test_samples tests/train/test_trainer
+dt_tests += tests/train/test_sampler tests/train/test_samples tests/train/test_join tests/train/test_trainer
 tests_train_test_trainer_SOURCES = tests/train/test_trainer.c $(toy_sources)
 dt_tests += tests/train/test_groups
 tests_train_test_groups_SOURCES = tests/train/test_groups.c $(toy_sources)

@@ -671,6 +671,12 @@ static void test_errors(void **state)
     assert_int_equal(toy_try_start(&t), DT_EUNSUPPORTED);
     says("comm.wire = \"bf16\" rounds gradients where the CPU adds them, and a GPU computes here");
     toy_fini(&t);
+
+    init(&t, true);
+    t.is_parted = true;
+    assert_int_equal(toy_try_start(&t), DT_EUNSUPPORTED);
+    says("nobody can tell how to put the field key together: its port must say which rows it counts");
+    toy_fini(&t);
     assert_int_equal(host_device_read().live_bytes, 0);
 }
 

@@ -82,6 +82,30 @@ static void test_a_live_source_changes_no_bit(void **state)
     }
 }
 
+/* What is read by parts goes into slices of one each, on any threads. */
+static void test_parts(void **state)
+{
+    (void)state;
+    outcome o[4];
+    for (uint32_t threads = 1; threads <= 4; threads++) {
+        toy t;
+        toy_init(&t);
+        t.config.threads = threads;
+        t.config.slice_rows = 64;
+        t.is_parted = true;
+        toy_start(&t);
+        outcome_run(&t, &o[threads - 1], 0, STEPS);
+        outcome_keep(&t, &o[threads - 1]);
+        toy_fini(&t);
+    }
+    for (int i = 0; i < 4; i++) {
+        outcome_same(&o[0], &o[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        outcome_drop(&o[i]);
+    }
+}
+
 static void test_memory_plan_changes_no_bit(void **state)
 {
     (void)state;
@@ -588,6 +612,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_a_live_source_changes_no_bit),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_refill),
         cmocka_unit_test(test_seek),
         cmocka_unit_test(test_memory_plan_changes_no_bit),

@@ -57,6 +57,12 @@ static dt_status toy_sizes(const void *self, const uint64_t *index, uint32_t n, 
     return DT_OK;
 }
 
+static uint64_t toy_part(const void *self, uint64_t index)
+{
+    (void)self;
+    return index / 7;
+}
+
 static dt_status toy_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     toy *t = self;
@@ -67,6 +73,9 @@ static dt_status toy_read(void *self, const uint64_t *index, const uint64_t *key
     int64_t row = 0;
     t->is_keyless = k == NULL;
     for (uint32_t i = 0; i < n; i++) {
+        if (t->is_parted && toy_part(t, index[i]) != toy_part(t, index[0])) {
+            return DT_FAIL(DT_EPLUGIN, "samples %d and %d are of two parts", (int)index[0], (int)index[i]);
+        }
         if ((int64_t)index[i] == t->broken_sample) {
             return DT_FAIL(DT_EDATA, "sample %d cannot be read", (int)index[i]);
         }
@@ -270,6 +279,10 @@ dt_status toy_try_start(toy *t)
     assert_int_equal(dt_samples_open(&t->source, &t->ops, t, t->config.slice_rows), DT_OK);
     t->source.is_live = t->is_live;
     t->source.keyed = 3;
+    if (t->is_parted) {
+        t->source.part = toy_part;
+        t->source.apart = "key";
+    }
     if (t->stored != NULL) {
         toy *b = t->stored;
         assert_int_equal(dt_samples_open(&b->source, &b->ops, b, t->config.slice_rows), DT_OK);

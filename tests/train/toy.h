@@ -28,6 +28,7 @@ typedef struct toy {
     double dropout;
     int64_t hidden;         /* units of the hidden layer: 24, or more where parameters are to be many */
     bool is_live;           /* the source is read by who runs a leaf, and only what is needed of it */
+    bool is_parted;         /* samples are read seven to a part, and a read of two parts fails */
     atomic_bool is_keyless; /* the last read was not asked for keys */
     const char *freeze;     /* pattern; NULL: nothing */
     struct toy *stored;     /* mixed into this one, which is live: another toy, initialised; NULL: none */

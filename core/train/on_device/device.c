@@ -52,10 +52,31 @@ size_t dt_device_class_of(const dt_train_device *d, const int64_t *size)
     return DT_DEVICE_CLASSES;
 }
 
+/* Of samples that have not come: how large a shard is likely to be at most, where they are like those that its source
+ * has seen, times the room that it has for larger ones. What is larger still makes memory grow. */
+static size_t likely_class(const dt_trainer *t, const dt_train_device *d)
+{
+    enum { DEVIATIONS = 4 }; /* of the sum of a shard's samples: one shard of 30000 is larger, if sizes are normal */
+    const dt_samples *s = &d->source;
+    const double n = (double)((t->c.batch + t->c.leaves - 1) / t->c.leaves);
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        const double sum = s->room * (n * s->sample_mean[k] + DEVIATIONS * sqrt(n) * s->sample_std[k]);
+        const double most = n * (double)s->sample_max[k];
+        size[k] = (int64_t)(sum < most ? sum : most);
+    }
+    size[s->n_symbols] = (int64_t)n;
+    return dt_device_class_of(d, size);
+}
+
 /* The class of the largest batch of the first epoch, so that its memory can be told before the run. */
 static dt_status largest_class(dt_trainer *t, const dt_train_device *d, size_t *out_p)
 {
     size_t largest = 0;
+    if (d->source.turn != NULL) {
+        *out_p = likely_class(t, d);
+        return DT_OK;
+    }
     for (uint64_t step = 0; step < t->state.steps_per_epoch && step < dt_trainer_steps(t); step++) {
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
         DT_TRY(dt_batch_sizes(t, step, NULL, size));
