@@ -26,6 +26,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/json_in.c core/data/json_in.h \
 	core/data/lane_book.c core/data/lane_book.h \
 	core/data/lane_markings.c core/data/lane_markings.h \
+	core/data/lanelet2.h core/data/lanelet2_lanes.c \
 	core/data/live.c core/data/live.h \
 	core/data/map_argoverse.c \
 	core/data/map_in.c core/data/map_in.h \
