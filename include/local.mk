@@ -6,6 +6,7 @@ dtraininclude_HEADERS = \
 	include/dtrain/checked.h \
 	include/dtrain/helpers.h \
 	include/dtrain/motion.h \
+	include/dtrain/normalise.h \
 	include/dtrain/ops.def \
 	include/dtrain/plugin.h \
 	include/dtrain/policy.h \

@@ -16,7 +16,7 @@ plugins_data_trajectory_la_SOURCES = plugins/data_trajectory/data_trajectory.c p
 	plugins/data_trajectory/folds.h plugins/data_trajectory/danger.c plugins/data_trajectory/danger.h \
 	plugins/data_trajectory/augment.c plugins/data_trajectory/augment.h \
 	plugins/data_trajectory/region.h plugins/data_trajectory/slices.h plugins/data_trajectory/tracks.h \
-	plugins/data_trajectory/weights.c plugins/data_trajectory/weights.h \
+	plugins/data_trajectory/weights.c plugins/data_trajectory/weights.h plugins/data_trajectory/statistics.c \
 	plugins/data_trajectory/lanes.c plugins/data_trajectory/lanes.h \
 	plugins/data_trajectory/following.c plugins/data_trajectory/following.h
 plugins_data_trajectory_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=data_trajectory

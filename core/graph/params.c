@@ -50,6 +50,14 @@ static bool is_role(const char *s)
     return s != NULL && s[0] != '\0' && strlen(s) < MAX_ROLE && strspn(s, NAME "@") == strlen(s);
 }
 
+static dt_status check_constant(const char *role, const char *name)
+{
+    return strncmp(name, DT_PARAM_CONSTANT, strlen(DT_PARAM_CONSTANT)) == 0
+               ? DT_OK
+               : DT_FAIL(DT_EINVAL, "parameter %s.%s is a constant (DT_INIT_CONSTANT): call it " DT_PARAM_CONSTANT "%s",
+                         role, name, name);
+}
+
 static dt_status check_init(const char *role, const char *name, uint32_t n_dims, uint32_t init, double a)
 {
     if (init > DT_INIT_ORTHO) {
@@ -113,8 +121,10 @@ static dt_status reserve(dt_param_table *t)
 }
 
 dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *name, const int64_t *dim, uint32_t n_dims,
-                             uint32_t init, double a)
+                             uint32_t kind, double a)
 {
+    const bool is_constant = (kind & DT_INIT_CONSTANT) != 0;
+    const uint32_t init = kind & ~(uint32_t)DT_INIT_CONSTANT;
     if (!is_role(role)) {
         return DT_FAIL(DT_EINVAL, "role \"%s\" must be 1 to %d characters of a-z 0-9 _ .", role != NULL ? role : "",
                        MAX_ROLE - 1);
@@ -126,6 +136,7 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
     int64_t count = 0;
     DT_TRY(check_dims(role, name, dim, n_dims, &count));
     DT_TRY(check_init(role, name, n_dims, init, a));
+    DT_TRY(is_constant ? check_constant(role, name) : DT_OK);
     DT_TRY(reserve(t));
 
     size_t name_bytes = strlen(role) + strlen(name) + 2;
@@ -139,12 +150,21 @@ dt_status dt_param_table_add(dt_param_table *t, const char *role, const char *na
         dt_free(full);
         return st;
     }
-    dt_param p = {.name = full, .n_dims = n_dims, .init = init, .init_a = a, .count = count, .offset = t->total};
+    dt_param p = {.name = full,
+                  .n_dims = n_dims,
+                  .init = init,
+                  .init_a = a,
+                  .count = count,
+                  .offset = t->total,
+                  .frozen = is_constant,
+                  .is_constant = is_constant};
     memcpy(p.dim, dim, n_dims * sizeof(dim[0]));
     t->param[t->n++] = p;
     t->base_total = t->total += aligned(count);
     t->count += count;
-    t->trained_count += count;
+    if (!is_constant) {
+        t->trained_count += count;
+    }
     return DT_OK;
 }
 

@@ -4,7 +4,8 @@
  *
  * Parameters, gradients and moments are each one flat fp32 arena with the same offsets; each tensor starts at a
  * multiple of 64 elements, gaps are zero, so that norms, updates, hashes and reductions are single passes. Order: order
- * of registration (models as bound, perception first). Frozen tensors keep their place and have no gradient.
+ * of registration (models as bound, perception first). Frozen tensors keep their place and have no gradient; constants
+ * of a model are frozen from the beginning, and called <role>.constant.<name>.
  *
  * A shadow is a copy of all parameters of a role, called <role>@<shadow>.<name>: frozen, moved by who trains alone.
  * Shadows stand behind all else, so that arenas of gradients and moments end before them.
@@ -16,13 +17,16 @@
 #include "dtrain/plugin.h"
 #include <stdbool.h>
 
+#define DT_PARAM_CONSTANT "constant." /* what the name of a constant begins with, behind its role */
+
 typedef struct dt_param {
     char *name; /* "<role>.<name>", or "<role>@<shadow>.<name>"; owned */
     int64_t dim[4];
     uint32_t n_dims, init;
     double init_a;
     int64_t count, offset; /* elements */
-    bool frozen;
+    bool frozen;           /* constants are */
+    bool is_constant;      /* DT_INIT_CONSTANT: no step ever trains it */
     bool is_shadow;
     uint32_t shadow, of; /* of a shadow: which of the table's, and the parameter that it is a copy of */
 } dt_param;

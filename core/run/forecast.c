@@ -200,16 +200,18 @@ static double mb(uint64_t bytes)
     return (double)bytes / 1e6;
 }
 
-static void count_role(const dt_stage *s, const char *role, int64_t *all, int64_t *trained)
+static void count_role(const dt_stage *s, const char *role, int64_t *all, int64_t *trained, int64_t *constant)
 {
     const size_t n = strlen(role);
-    *all = *trained = 0;
+    *all = *trained = *constant = 0;
     for (uint32_t k = 0; k < s->params.n; k++) {
         const dt_param *p = &s->params.param[k];
         if (strncmp(p->name, role, n) == 0 && p->name[n] == '.') {
             *all += p->count;
             if (!p->frozen) {
                 *trained += p->count;
+            } else if (p->is_constant) {
+                *constant += p->count;
             }
         }
     }
@@ -300,14 +302,14 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     const dt_rollout_need *n = &f->rollout;
     text_of_time(s, f, out);
     for (uint32_t i = 0; i < s->n_models; i++) {
-        int64_t all = 0, trained = 0;
-        count_role(s, s->model[i].role, &all, &trained);
+        int64_t all = 0, trained = 0, constant = 0;
+        count_role(s, s->model[i].role, &all, &trained, &constant);
         dt_str_addf(out, "  %-12s %-22s %10lld parameters, %s\n", s->model[i].role, s->model[i].comp->desc.id,
                     (long long)all,
-                    all == 0        ? "none to train"
-                    : trained == 0  ? "frozen"
-                    : trained < all ? "trained in part"
-                                    : "trained");
+                    all == 0                   ? "none to train"
+                    : trained == 0             ? "frozen"
+                    : trained + constant < all ? "trained in part"
+                                               : "trained");
     }
     dt_str_addf(out, "  parameters   %lld, of which trained %lld\n", (long long)s->params.count,
                 (long long)s->params.trained_count);
@@ -385,8 +387,8 @@ static void json_of_models(const dt_stage *s, dt_json_out *o)
 {
     dt_json_obj(o, "models");
     for (uint32_t i = 0; i < s->n_models; i++) {
-        int64_t all = 0, trained = 0;
-        count_role(s, s->model[i].role, &all, &trained);
+        int64_t all = 0, trained = 0, constant = 0;
+        count_role(s, s->model[i].role, &all, &trained, &constant);
         dt_json_obj(o, s->model[i].role);
         dt_json_str(o, "id", s->model[i].comp->desc.id);
         dt_json_i64(o, "parameters", all);

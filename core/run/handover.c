@@ -292,8 +292,38 @@ static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
     return DT_OK;
 }
 
+/* Weights mean nothing without the constants that they were trained behind, nor beside others. A name that is there is
+ * compared by its shape later. */
+static dt_status check_constants(const dt_stage *s, const dt_model *m, const source *from)
+{
+    const dt_safetensors *f = tensors_of(from);
+    char begin[96];
+    snprintf(begin, sizeof(begin), "%s." DT_PARAM_CONSTANT, m->role);
+    for (uint32_t i = 0; i < dt_safetensors_count(f); i++) {
+        const char *name = dt_safetensors_at(f, i)->name;
+        if (strncmp(name, begin, strlen(begin)) == 0 && dt_param_table_find(&s->params, name) == NULL) {
+            return DT_FAIL(DT_ESHAPE,
+                           "%s has %s, which %s has not as it is configured here: set the options of the model as they "
+                           "were where it was trained",
+                           from->path, name, m->comp->desc.id);
+        }
+    }
+    for (uint32_t i = 0; i < s->params.n; i++) {
+        const dt_param *p = &s->params.param[i];
+        if (p->is_constant && !p->is_shadow && is_of_role(p->name, m->role) &&
+            dt_safetensors_find(f, p->name) == NULL) {
+            return DT_FAIL(DT_ESHAPE,
+                           "%s lacks %s, which %s has as it is configured here: set the options of the model as they "
+                           "were where it was trained, or let it begin anew (fresh)",
+                           from->path, p->name, m->comp->desc.id);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, const dt_ckpt_tensor *t, uint32_t n)
 {
+    DT_TRY(check_constants(s, m, from));
     dt_status st = dt_safetensors_load(tensors_of(from), t, n, DT_LOAD_EXTRA_OK, NULL);
     if (st < 0) {
         return DT_CONTEXT(st, "%s of this phase is %s (%s)", m->role, m->comp->desc.id, m->comp->plugin->path);

@@ -12,8 +12,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "dtrain/svc/bind.h"
+#include "tensor/dtype.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
@@ -396,6 +399,53 @@ static uint64_t bind_data_count(const dt_data *d)
     return d->source.count;
 }
 
+/* What a component says of its own values is looked at: a phase makes parameters of it. */
+static dt_status check_stat(const dt_data *d, const char *field, uint32_t i, const dt_field_stat *s)
+{
+    const bool is_finite =
+        isfinite(s->n) && isfinite(s->min) && isfinite(s->max) && isfinite(s->mean) && isfinite(s->std);
+    /* the mean of many alike may round past them */
+    const double room = 1e-6 * (fabs(s->min) + fabs(s->max));
+    if (is_finite && s->n >= 0 && s->std >= 0 && s->min <= s->max && s->mean >= s->min - room &&
+        s->mean <= s->max + room) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_EPLUGIN,
+                   "%s says of column %u of %s: %g values, least %g, greatest %g, mean %g, deviation %g; these cannot "
+                   "be so",
+                   d->comp != NULL ? d->comp->desc.id : "the phase's data", i, field, s->n, s->min, s->max, s->mean,
+                   s->std);
+}
+
+static dt_status bind_data_statistics(const dt_data *d, const char *field, dt_field_stat *out, uint32_t n)
+{
+    const dt_data_ops *ops = d->comp != NULL ? &d->comp->ops.data : &d->own;
+    void *self = d->comp != NULL ? d->self : d->source.self;
+    const char *who = d->comp != NULL ? d->comp->desc.id : "the phase's data";
+    const dt_port *port = bind_data_field(d, field);
+    if (port == NULL) {
+        return DT_FAIL(DT_ENOTFOUND, "%s has no field %s", who, field);
+    }
+    const char *last = strrchr(port->dims, ' ');
+    const long columns = last != NULL ? strtol(last, NULL, 10) : 0;
+    if (port->dtype != DT_F32 || columns != (long)n || n == 0) {
+        return DT_FAIL(DT_ESHAPE, "field %s of %s is \"%s\" of %s, not %u columns of f32", field, who, port->dims,
+                       dt_dtype_name(port->dtype), n);
+    }
+    if (ops->statistics == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "%s keeps no statistics of its fields", who);
+    }
+    memset(out, 0, n * sizeof(*out));
+    const dt_status st = ops->statistics(self, field, out, n);
+    if (st < 0) {
+        return DT_CONTEXT(st, "statistics of field %s of %s", field, who);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(check_stat(d, field, i, &out[i]));
+    }
+    return DT_OK;
+}
+
 void dt_bind_fini(dt_stage *s)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
@@ -429,6 +479,7 @@ const dt_bind_api dt_bind_service = {.struct_size = sizeof(dt_bind_api),
                                      .data_count = bind_data_count,
                                      .own_data = bind_own_data,
                                      .env_learners = dt_bind_env_learners,
+                                     .data_statistics = bind_data_statistics,
                                      .env = dt_bind_env,
                                      .env_spec = dt_bind_env_spec,
                                      .env_id = dt_bind_env_id,

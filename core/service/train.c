@@ -701,8 +701,43 @@ static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *
     is.at = dt_trainer_vector_place(s->trainer, (uint32_t)i);
     is.is_trained = !p->frozen && !p->is_shadow;
     is.is_shadow = p->is_shadow;
+    is.is_constant = p->is_constant && !p->is_shadow;
     memcpy(out, &is, bytes);
     return DT_OK;
+}
+
+static dt_status find_constant(const dt_stage *s, const char *name, uint64_t n, uint32_t *i_p)
+{
+    for (uint32_t i = 0; i < s->params.n && name != NULL; i++) {
+        const dt_param *p = &s->params.param[i];
+        if (strcmp(p->name, name) == 0 && p->is_constant && !p->is_shadow) {
+            *i_p = i;
+            return n == (uint64_t)p->count ? DT_OK
+                                           : DT_FAIL(DT_ESHAPE, "constant %s has %lld numbers, not %llu", name,
+                                                     (long long)p->count, (unsigned long long)n);
+        }
+    }
+    return DT_FAIL(DT_ENOTFOUND, "no model of this phase has a constant %s", name != NULL ? name : "(NULL)");
+}
+
+static dt_status train_constant_get(dt_train *t, const char *name, float *out, uint64_t n)
+{
+    uint32_t i = 0;
+    DT_TRY(find_constant(stage_of(t), name, n, &i));
+    return dt_trainer_constant_get(stage_of(t)->trainer, i, out);
+}
+
+static dt_status train_constant_set(dt_train *t, const char *name, const float *value, uint64_t n)
+{
+    uint32_t i = 0;
+    DT_TRY(find_constant(stage_of(t), name, n, &i));
+    for (uint64_t k = 0; k < n; k++) {
+        if (!isfinite(value[k])) {
+            return DT_FAIL(DT_EINVAL, "number %llu of constant %s is %g, and is to be finite", (unsigned long long)k,
+                           name, (double)value[k]);
+        }
+    }
+    return dt_trainer_constant_set(stage_of(t)->trainer, i, value);
 }
 
 static dt_status train_refill(dt_train *t, dt_status (*change)(void *user), void *user)
@@ -730,4 +765,6 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .shadow_copy = train_shadow_copy,
                                        .step_groups = train_step_groups,
                                        .parameter = train_parameter,
-                                       .refill = train_refill};
+                                       .refill = train_refill,
+                                       .constant_get = train_constant_get,
+                                       .constant_set = train_constant_set};

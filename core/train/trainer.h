@@ -142,6 +142,9 @@ uint64_t dt_trainer_vector_place(const dt_trainer *t, uint32_t i);
 uint64_t dt_trainer_vector_size(const dt_trainer *t);
 dt_status dt_trainer_vector_get(dt_trainer *t, float *out);
 dt_status dt_trainer_vector_set(dt_trainer *t, const float *in);
+/* Parameter i of the table, [its count]: of a constant, which no step moves. */
+dt_status dt_trainer_constant_get(dt_trainer *t, uint32_t i, float *out) DT_NODISCARD;
+dt_status dt_trainer_constant_set(dt_trainer *t, uint32_t i, const float *in) DT_NODISCARD;
 dt_status dt_trainer_gradient(dt_trainer *t, const char *loss, float *out, double *value_p);
 dt_status dt_trainer_losses(dt_trainer *t, const char *const *loss, uint32_t n, double *out);
 dt_status dt_trainer_prepare_losses(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient);

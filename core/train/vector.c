@@ -99,6 +99,23 @@ dt_status dt_trainer_vector_set(dt_trainer *t, const float *in)
     return DT_OK;
 }
 
+dt_status dt_trainer_constant_get(dt_trainer *t, uint32_t i, float *out)
+{
+    const dt_param *p = &t->d.params->param[i];
+    DT_TRY(dt_trainer_hold(t));
+    memcpy(out, t->state.params + p->offset, (size_t)p->count * sizeof(*out));
+    return DT_OK;
+}
+
+dt_status dt_trainer_constant_set(dt_trainer *t, uint32_t i, const float *in)
+{
+    const dt_param *p = &t->d.params->param[i];
+    DT_TRY(dt_trainer_hold(t));
+    memcpy(t->state.params + p->offset, in, (size_t)p->count * sizeof(*in));
+    t->state.params_version++;
+    return DT_OK;
+}
+
 /* ---- what is run ------------------------------------------------------------------------------------------------- */
 
 static void pass_destroy(struct dt_pass *p)

@@ -24,6 +24,8 @@
  *               weights. bind: own_data, env_learners; train: parameter, refill; comm: broadcast, reduce;
  *               DT_RANKS_*. replay: stored, told.
  *               Lists of each agent's own: DT_PORT_INDEX of "A+1". Fields of data: DT_PORT_INDEX, DT_PORT_PLAIN.
+ *               DT_INIT_CONSTANT; dt_data_ops: statistics; bind: data_statistics; train: constant_get, constant_set;
+ *               dt_train_param: is_constant. Header normalise.h.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

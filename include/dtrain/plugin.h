@@ -194,7 +194,11 @@ enum {
     DT_INIT_XAVIER,  /* U(-l, l), l = a * sqrt(6 / (fan_in + fan_out)), Glorot & Bengio 2010; shape [out, in] */
     DT_INIT_FAN_IN,  /* U(-l, l), l = a / sqrt(fan_in), PyTorch's Linear and LSTM default with a = 1; shape [out, in] */
     DT_INIT_EYE,     /* a where row and column agree, 0 elsewhere; a matrix, square or not */
-    DT_INIT_ORTHO    /* a times a matrix whose shorter side is orthonormal, Saxe et al. 2014; since 1.1 */
+    DT_INIT_ORTHO,   /* a times a matrix whose shorter side is orthonormal, Saxe et al. 2014; since 1.1 */
+    /* Beside one of these, since 1.2: a constant of the model. It is part of checkpoints and of what is exported as any
+     * other parameter is, but no step trains it: no gradient is computed, nothing decays. A phase may set it
+     * (svc/train.h: constant_set). Its name begins with "constant.", as no other's should: so files tell it. */
+    DT_INIT_CONSTANT = 256
 };
 /* fan_in of a vector (bias) is not known from its shape: use DT_INIT_UNIFORM. Values depend on (seed, name) alone. */
 struct dt_params {
@@ -205,6 +209,11 @@ struct dt_params {
 };
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
+
+typedef struct dt_field_stat { /* since 1.2: a column of a field, over n values; of none all is 0 */
+    double n, min, max, mean;
+    double std; /* of the values themselves: divided by n */
+} dt_field_stat;
 
 /* Samples are ragged: symbols names what varies ("N", "E", "S"), sizes says how much of each a set of samples takes
  * packed together, read packs them. Sample order and content depend on index alone. */
@@ -223,6 +232,10 @@ typedef struct dt_data_ops {
     /* [main] How often each of n = count samples is drawn for training, relative to the others, where data.sampling is
      * "weighted": not negative, finite, not all 0. NULL: there are no weights, and asking for them is an error. */
     dt_status (*weights)(void *self, double *out, uint64_t n);
+    /* [main] Of each of the n columns (last number of dims) of a field of f32: all that the samples show, as read
+     * writes it, nothing augmented, what several samples share counted once. NULL: of no field. DT_EUNSUPPORTED: not of
+     * this one. */
+    dt_status (*statistics)(void *self, const char *field, dt_field_stat *out, uint32_t n);
 } dt_data_ops;
 
 /* ---- environments ------------------------------------------------------------------------------------------------ */

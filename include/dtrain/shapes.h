@@ -22,6 +22,10 @@
  *                   risk       "N"      f32  logit of the risk label
  *
  *                   Phases of a policy feed nodes and edges scaled as the data component scales them (svc/features.h)
+ *              constants (since 1.2, of models that are normalised by recordings): node_shift "9", node_scale "9",
+ *                   edge_shift "4", edge_scale "4", under constant.: what is read becomes (x + shift) scale; shift 0
+ *                   and scale 1 before phase 1 has fitted them (dtrain/normalise.h). Whether it has, the scale of
+ *                   accelerations tells, which is never 1 then
  *
  * world        in   history    "T S H"  f32  embeddings of each vehicle over time, zeros where absent; of recordings
  *                   latest     "S H"    f32  of the last step alone

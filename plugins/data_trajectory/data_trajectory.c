@@ -306,7 +306,7 @@ static dt_status weights(void *self, double *out, uint64_t n)
 DT_DATA_DEFINE(component, "data_trajectory", "windows of history and future over a trajectory store",
                "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)", windows_config, windows, options,
                DT_OPS(.create = create, .fields = fields, .symbols = symbols_of, .count = count, .sizes = windows_sizes,
-                      .read = windows_read, .destroy = destroy, .weights = weights),
+                      .read = windows_read, .destroy = destroy, .weights = weights, .statistics = windows_statistics),
                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check);
 
 DT_PLUGIN_DEFINE_ONE(component, "data_trajectory", "1.0", "dtrain", "Apache-2.0");

@@ -32,6 +32,12 @@ static void read_node(const dt_store_view *v, int64_t r, const float *node, cons
     }
 }
 
+void windows_node_of(const windows *s, int64_t r, const float *node, const windows_turn *t, float *out)
+{
+    static const augment_row nothing = {0};
+    read_node(s->v, r, node, t, &nothing, out);
+}
+
 /* The edges of row r, as they are kept. One that is dropped becomes an edge of the vehicle to itself, whose features
  * are zeros: the size of a sample depends on its index alone. */
 static void read_edges(const windows *s, int64_t r, const float *from, const int32_t *source, const windows_turn *t,

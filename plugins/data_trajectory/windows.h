@@ -2,7 +2,8 @@
  *
  * What the files of data_trajectory share: windows over a store, and the steps of their making. data_trajectory.c
  * begins and ends them, splits.c says which there are, reading.c fills a slice, with graphs.c for the past that
- * perception sees and vehicles.c for the past and future of each vehicle. Threads: once begun only read: [any].
+ * perception sees and vehicles.c for the past and future of each vehicle; statistics.c says what features are like.
+ * Threads: once begun only read: [any].
  */
 #ifndef DTRAIN_DATA_TRAJECTORY_WINDOWS_H
 #define DTRAIN_DATA_TRAJECTORY_WINDOWS_H
@@ -147,6 +148,16 @@ windows_turn windows_turn_of(const windows *s, const windows_sample *w, uint64_t
  * DT_EDATA, DT_ENOMEM. */
 dt_status windows_read_graphs(const windows *s, const windows_sample *w, const windows_turn *t, uint64_t name,
                               uint64_t use, windows_cursor *c, void *const *out);
+
+/* Row r, kept as node [9], as perception would see it in its own frame: x and y about the centre t of that frame,
+ * scaled; nothing is augmented. */
+void windows_node_of(const windows *s, int64_t r, const float *node, const windows_turn *t, float *out);
+
+/* ---- statistics.c ------------------------------------------------------------------------------------------------ */
+
+/* As the contract's statistics of a data source: of nodes and edges, over the frames that the samples' histories show,
+ * each frame once, edges of vehicles to themselves left out. Errors: DT_EUNSUPPORTED, DT_EDATA, DT_ENOMEM. */
+dt_status windows_statistics(void *self, const char *field, dt_field_stat *out, uint32_t n);
 
 /* ---- vehicles.c -------------------------------------------------------------------------------------------------- */
 

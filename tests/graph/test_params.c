@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -53,6 +54,28 @@ static void test_layout(void **state)
     assert_int_equal(t.n, 0);
 }
 
+/* Constants are frozen from the beginning, begin as they are told, and freezing counts nothing twice. */
+static void test_constants(void **state)
+{
+    (void)state;
+    dt_param_table t = {0};
+    uint32_t n = 0;
+    add(&t, "net", "constant.unit", V, 1, DT_INIT_CONST | DT_INIT_CONSTANT, 2.5);
+    add(&t, "net", "w", W, 2, DT_INIT_XAVIER, 1);
+    assert_true(t.param[0].frozen && t.param[0].is_constant && !t.param[1].frozen && !t.param[1].is_constant);
+    assert_int_equal(t.param[0].init, DT_INIT_CONST);
+    assert_int_equal(t.count, 100 + 48 * 32);
+    assert_int_equal(t.trained_count, 48 * 32);
+    float *arena = calloc((size_t)t.total, sizeof(*arena));
+    assert_int_equal(dt_param_table_init(&t, 1, arena), DT_OK);
+    assert_true(arena[0] == 2.5f && arena[99] == 2.5f && arena[100] == 0);
+    free(arena);
+    assert_int_equal(dt_param_table_freeze(&t, "net", &n), DT_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(t.trained_count, 0);
+    dt_param_table_fini(&t);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -73,6 +96,9 @@ static void test_refusals(void **state)
     refused(&t, "world", "x", V, 1, DT_INIT_XAVIER, 1, DT_EINVAL, "fan-in of a vector");
     refused(&t, "world", "x", V, 1, DT_INIT_EYE, 1, DT_EINVAL, "DT_INIT_EYE wants a matrix");
     refused(&t, "world", "x", V, 1, DT_INIT_ORTHO, 1, DT_EINVAL, "DT_INIT_ORTHO wants a matrix");
+    refused(&t, "world", "x", V, 1, DT_INIT_CONST | DT_INIT_CONSTANT, 1, DT_EINVAL,
+            "parameter world.x is a constant (DT_INIT_CONSTANT): call it constant.x");
+    refused(&t, "world", "constant.x", V, 1, 99 | DT_INIT_CONSTANT, 1, DT_EINVAL, "initialiser 99");
     uint32_t n = 0;
     assert_int_equal(dt_param_table_freeze(&t, "", &n), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "empty"));
@@ -232,8 +258,9 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_freeze),
-        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_orthogonal), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_layout),        cmocka_unit_test(test_constants),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_freeze),        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_orthogonal),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

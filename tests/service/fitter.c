@@ -3,7 +3,7 @@
  * A phase that makes its samples itself, changes them in the middle of training, looks at its parameters by name and
  * talks to the other ranks. For tests alone: the option wrong names what it does wrong.
  *
- *   y = scale (x0 - 2 x1), one layer learns it; scale is 1 + the epoch that training is in
+ *   y = scale (x0 - 2 x1), one layer learns it from x times a constant; scale is 1 + the epoch that training is in
  */
 #include "dtrain/helpers.h"
 #include "dtrain/svc/bind.h"
@@ -11,6 +11,7 @@
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/train.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -97,12 +98,26 @@ static dt_status read_samples(void *self, const uint64_t *index, const uint64_t 
     return DT_OK;
 }
 
+/* Of x, and not true: the host looks at what is said, not at the samples. */
+static dt_status statistics(void *self, const char *field, dt_field_stat *out, uint32_t n)
+{
+    const state *s = self;
+    if (strcmp(field, "x") != 0) {
+        return DT_FAIL_H(s->h, DT_EUNSUPPORTED, "fitter knows x alone");
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = (dt_field_stat){.n = 3, .min = -1, .max = 1, .mean = is_wrong(s, "mean") ? 2 : 0.25, .std = 0.5};
+    }
+    return DT_OK;
+}
+
 static const dt_data_ops samples = {.struct_size = sizeof(dt_data_ops),
                                     .fields = fields,
                                     .symbols = symbols,
                                     .count = count,
                                     .sizes = sizes,
-                                    .read = read_samples};
+                                    .read = read_samples,
+                                    .statistics = statistics};
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
@@ -130,14 +145,16 @@ static const dt_port *net_outputs(const void *self, uint32_t *n_p)
 
 static dt_status net_params(void *self, dt_params *reg)
 {
+    static const int64_t unit = IN;
     (void)self;
-    return dt_linear_params(reg, "out", 1, IN, DT_INIT_ZERO, 0);
+    DT_TRY_H(dt_linear_params(reg, "out", 1, IN, DT_INIT_ZERO, 0));
+    return reg->add(reg, "constant.unit", &unit, 1, DT_INIT_CONST | DT_INIT_CONSTANT, 1);
 }
 
 static dt_status net_forward(void *self, dt_graph *g, dt_tensor *const *tensor, dt_tensor **out)
 {
     (void)self;
-    out[0] = dt_linear_of(g, tensor[0], "out");
+    out[0] = dt_linear_of(g, dt_mul(g, tensor[0], g->api->param(g, "constant.unit")), "out");
     return g->api->status(g);
 }
 
@@ -188,20 +205,49 @@ static dt_status record(void *user, dt_graph *g)
 /* The names, sizes and places of all parameters, and behind the last there is none. */
 static dt_status check_parameters(const state *s)
 {
-    static const char *const name[] = {"net.out.w", "net.out.b"};
-    static const uint64_t numbers[] = {IN, 1}, at[] = {0, IN};
+    static const char *const name[] = {"net.out.w", "net.out.b", "net.constant.unit"};
+    static const uint64_t numbers[] = {IN, 1, IN}, at[] = {0, IN, DT_NOT_IN_VECTOR};
     dt_train_param p = {.struct_size = sizeof(p)};
-    for (uint64_t i = 0; i < 2; i++) {
+    for (uint64_t i = 0; i < 3; i++) {
         DT_TRY_H(s->train->parameter(s->trainer, i, &p));
-        if (strcmp(p.name, name[i]) != 0 || p.count != numbers[i] || p.at != at[i] || !p.is_trained || p.is_shadow) {
+        if (strcmp(p.name, name[i]) != 0 || p.count != numbers[i] || p.at != at[i] || p.is_trained != (i < 2) ||
+            p.is_constant != (i == 2) || p.is_shadow) {
             return DT_FAIL_H(s->h, DT_EPLUGIN, "parameter %u is %s, %u numbers", (unsigned)i, p.name,
                              (unsigned)p.count);
         }
     }
-    if (s->train->parameter(s->trainer, 2, &p) != DT_ENOTFOUND) {
-        return DT_FAIL_H(s->h, DT_EPLUGIN, "there is a third parameter");
+    if (s->train->parameter(s->trainer, 3, &p) != DT_ENOTFOUND) {
+        return DT_FAIL_H(s->h, DT_EPLUGIN, "there is a fourth parameter");
     }
     return DT_OK;
+}
+
+static dt_status check_statistics(const state *s)
+{
+    const dt_bind_api *bind = s->h->service(s->h, DT_SVC_BIND);
+    dt_field_stat x[IN] = {{0}};
+    DT_TRY_H(bind->data_statistics(s->data,
+                                   is_wrong(s, "field")     ? "z"
+                                   : is_wrong(s, "unknown") ? "y"
+                                                            : "x",
+                                   x,
+                                   is_wrong(s, "columns")   ? 3
+                                   : is_wrong(s, "unknown") ? 1
+                                                            : IN));
+    return x[IN - 1].n == 3 && x[0].mean == 0.25
+               ? DT_OK
+               : DT_FAIL_H(s->h, DT_EPLUGIN, "statistics %g %g", x[IN - 1].n, x[0].mean);
+}
+
+/* What is set is there, and nothing but a constant, of its size, of numbers, can be. */
+static dt_status set_constant(const state *s)
+{
+    const float unit[IN] = {is_wrong(s, "number") ? NAN : 0.5f, 2};
+    const char *name = is_wrong(s, "trained") ? "net.out.w" : "net.constant.unit";
+    float is[IN] = {0};
+    DT_TRY_H(s->train->constant_set(s->trainer, name, unit, is_wrong(s, "size") ? 1 : IN));
+    DT_TRY_H(s->train->constant_get(s->trainer, name, is, IN));
+    return memcmp(is, unit, sizeof(is)) == 0 ? DT_OK : DT_FAIL_H(s->h, DT_EPLUGIN, "the constant is another");
 }
 
 static dt_status check_ranks(const state *s)
@@ -227,6 +273,7 @@ static dt_status start(void *self)
     const dt_train_desc desc = DT_TRAIN_DESC(s, record, s->data, &s->model, 1);
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
     DT_TRY_H(check_parameters(s));
+    DT_TRY_H(check_statistics(s));
     return check_ranks(s);
 }
 
@@ -242,6 +289,7 @@ static dt_status iterate(void *self, dt_progress *out)
     state *s = self;
     uint64_t step = 0, steps = 0, per_epoch = 0;
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &per_epoch));
+    DT_TRY_H(step == 0 ? set_constant(s) : DT_OK);
     s->next = 1 + (double)(step / per_epoch);
     if (!s->config.stale && s->next != s->scale) { /* at an epoch's begin, and where a run goes on */
         DT_TRY_H(s->train->refill(s->trainer, change, s));

@@ -15,6 +15,11 @@ tests_train_test_vector_SOURCES = tests/train/test_vector.c $(toy_sources) \
 	tests/device/host_device.c tests/device/host_device.h \
 	tests/device/host_work.c tests/device/host_work.h
 tests_train_test_vector_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
+dt_tests += tests/train/test_constant
+tests_train_test_constant_SOURCES = tests/train/test_constant.c $(toy_sources) \
+	tests/device/host_device.c tests/device/host_device.h \
+	tests/device/host_work.c tests/device/host_work.h
+tests_train_test_constant_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
 dt_tests += tests/train/test_device
 tests_train_test_device_SOURCES = tests/train/test_device.c $(toy_sources) \
 	tests/device/host_device.c tests/device/host_device.h \

@@ -113,7 +113,9 @@ static dt_status toy_record(void *user, dt_graph *g)
     const toy *t = user;
     const dt_graph_api *api = g->api;
     dt_graph_scope(g, "net");
-    dt_tensor *h = dt_tanh(g, dt_linear(g, api->input(g, "x"), api->param(g, "w1"), api->param(g, "b1")));
+    dt_tensor *x = api->input(g, "x");
+    x = t->has_constant ? dt_mul(g, x, api->param(g, "constant.unit")) : x;
+    dt_tensor *h = dt_tanh(g, dt_linear(g, x, api->param(g, "w1"), api->param(g, "b1")));
     if (t->dropout > 0) {
         h = dt_dropout(g, h, api->input(g, "key"), t->dropout);
     }
@@ -264,7 +266,12 @@ void toy_init(toy *t)
 static void net_params(toy *t)
 {
     const int64_t w1[] = {t->hidden, IN}, b1[] = {t->hidden}, w2[] = {OUT, t->hidden};
-    static const int64_t b2[] = {OUT};
+    static const int64_t b2[] = {OUT}, unit[] = {IN};
+    if (t->has_constant) {
+        assert_int_equal(
+            dt_param_table_add(&t->params, "net", "constant.unit", unit, 1, DT_INIT_CONST | DT_INIT_CONSTANT, 1),
+            DT_OK);
+    }
     assert_int_equal(dt_param_table_add(&t->params, "net", "w1", w1, 2, DT_INIT_FAN_IN, 1), DT_OK);
     assert_int_equal(dt_param_table_add(&t->params, "net", "b1", b1, 1, DT_INIT_ZERO, 0), DT_OK);
     assert_int_equal(dt_param_table_add(&t->params, "net", "w2", w2, 2, DT_INIT_FAN_IN, 1), DT_OK);

@@ -69,6 +69,11 @@ typedef struct dt_bind_api {
     /* since 1.2: the places whose agents are rows of a rollout: of the team that learns, where the configuration has
      * opponents for the others (section opponents), else all. */
     uint32_t (*env_learners)(const dt_env *e);
+    /* since 1.2: of the n columns of a field, what the component says of all that its samples show (statistics of
+     * dt_data_ops); of a stream, whose samples come later, what data.store shows. DT_ENOTFOUND (no such field),
+     * DT_ESHAPE (it has not n columns), DT_EUNSUPPORTED (the component has none of it), DT_EPLUGIN (they cannot be
+     * so), what the component says. */
+    dt_status (*data_statistics)(const dt_data *d, const char *field, dt_field_stat *out, uint32_t n);
 } dt_bind_api;
 
 #ifdef __cplusplus

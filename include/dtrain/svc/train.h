@@ -99,7 +99,7 @@ typedef struct dt_train_param { /* since 1.2 */
     int64_t dim[DT_MAX_DIMS];
     uint64_t count; /* numbers in it */
     uint64_t at;    /* place of its first number in the vector of vector_get; DT_NOT_IN_VECTOR: it is not there */
-    uint8_t is_trained, is_shadow, reserved[6];
+    uint8_t is_trained, is_shadow, is_constant, reserved[5];
 } dt_train_param;
 #define DT_NOT_IN_VECTOR UINT64_MAX
 
@@ -153,6 +153,12 @@ typedef struct dt_train_api {
      * what was read ahead is forgotten; the next step reads what samples hold then. change: called at once, NULL: they
      * have not changed, read them again all the same. Its status is passed on. */
     dt_status (*refill)(dt_train *t, dt_status (*change)(void *user), void *user);
+    /* since 1.2: a constant (DT_INIT_CONSTANT) by its name, "<role>.constant.<name>", its n numbers. Set alike on
+     * every rank, between two steps: the next step, evaluation and checkpoint have it. A shadow follows as it follows
+     * the rest of its model. Errors: DT_ENOTFOUND (no constant is called so), DT_ESHAPE (it has not n numbers),
+     * DT_EINVAL (a number is not finite). */
+    dt_status (*constant_get)(dt_train *t, const char *name, float *out, uint64_t n);
+    dt_status (*constant_set)(dt_train *t, const char *name, const float *value, uint64_t n);
 } dt_train_api;
 
 /* One optimizer step, and what a phase tells whose iteration is one. */
