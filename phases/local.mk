@@ -11,7 +11,8 @@ scenes_sources = phases/scenes/prediction.c phases/scenes/prediction.h phases/sc
 	phases/scenes/slice.h
 
 phases_phase1_world_model_la_SOURCES = phases/phase1_world_model.c \
-	phases/scenes/calibration.c phases/scenes/calibration.h $(scenes_sources)
+	phases/scenes/calibration.c phases/scenes/calibration.h \
+	phases/scenes/normalise.c phases/scenes/normalise.h $(scenes_sources)
 phases_phase1_world_model_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/phases/scenes -DDT_PLUGIN_NAME=phase1_world_model
 phases_phase1_world_model_la_CFLAGS = $(PLUGIN_CFLAGS)
 phases_phase1_world_model_la_LDFLAGS = $(PLUGIN_LINK)

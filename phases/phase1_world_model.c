@@ -5,6 +5,7 @@
  */
 #include "accuracy.h"
 #include "calibration.h"
+#include "normalise.h"
 #include "prediction.h"
 
 #include "dtrain/svc/comm.h"
@@ -16,6 +17,7 @@ typedef struct config {
     prediction_config prediction; /* first */
     double horizon_start_s, horizon_epochs;
     int64_t calibration_folds;
+    uint8_t normalise_anew, reserved[7];
 } config;
 
 typedef struct state {
@@ -29,7 +31,7 @@ typedef struct state {
     calibration calibration;
     dt_data *train_data, *eval_data;
     dt_train *trainer;
-    bool is_growth_told, is_unfitted_told;
+    bool is_growth_told, is_unfitted_told, is_normalised;
 } state;
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
@@ -149,6 +151,10 @@ static dt_status iterate(void *self, dt_progress *out)
     uint64_t step = 0, steps = 0, steps_per_epoch = 0;
     double seconds = 0;
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &steps_per_epoch));
+    if (step == 0 && !s->is_normalised) { /* weights of other runs are loaded by now */
+        DT_TRY_H(normalise_fit(&s->prediction, s->train, s->trainer, s->train_data, s->config.normalise_anew));
+        s->is_normalised = true;
+    }
     const double epoch = steps_per_epoch > 0 ? (double)step / (double)steps_per_epoch : 0.0;
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, horizon_at(&s->config, epoch), &seconds));
     tell_growth(s, epoch);
@@ -229,6 +235,9 @@ static const dt_option options[] = {
               "after every epoch the temperature and regions of a world model with option calibrated are fitted to one "
               "of so many folds, which training leaves out; 1: to the scenes trained on, as good where they are not "
               "learnt by heart; 0: they stay"),
+    DT_OPTION(config, normalise_anew, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
+              "a perception with normalise = \"store\" that came fitted to other recordings is fitted to these, before "
+              "the first step; false: it stays as its weights know it"),
     DT_OPTION(prediction_config, nll_weight, DT_OPT_F64, "1", "1", 0, 1e6, NULL,
               "weight of the likelihood of the recorded positions"),
     DT_OPTION(prediction_config, position_weight, DT_OPT_F64, "1", "1/m^2", 0, 1e6, NULL,

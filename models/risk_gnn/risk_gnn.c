@@ -18,16 +18,19 @@
  * al. 2020. risk = W2 ELU(W1 h + b1) + b2 with 128 units between.
  * Parameters: edge.{w,b}; in.{w,b}; gat: layer.<i>.{w,b,a_dst,a_src,w_e,gamma,beta}; transformer:
  * layer.<i>.{norm0,norm1}.{gamma,beta}, layer.<i>.{q,k,v,o,ffn0,ffn1}.{w,b}, layer.<i>.w_e, norm.{gamma,beta};
- * risk.{0,1}.{w,b}.
+ * risk.{0,1}.{w,b}. With normalise = "store" also constant.{node,edge}_{shift,scale}: features are normalised
+ * (normalise.h), but for the slots, whose thresholds are metres.
  */
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/graph.h"
+#include "normalise.h"
 #include "slots.h"
 #include <math.h>
 
 enum { LAYER_PRESET, LAYER_GAT, LAYER_TRANSFORMER };
 enum { PRESET_GUIDE, PRESET_15M };
+enum { NORMALISE_FIXED, NORMALISE_STORE };
 enum { IN_NODES, IN_ROWPTR, IN_COL, IN_EDGES, IN_ROW_KEY, N_IN };
 enum { OUT_EMBEDDING, OUT_RISK, N_OUT };
 enum {
@@ -43,12 +46,13 @@ typedef struct config {
     int64_t hidden, heads, layers; /* 0: the preset's */
     int64_t edge_hidden;
     double dropout;
-    uint8_t pose, reserved[7];
+    uint8_t pose, reserved[3];
+    uint32_t normalise;
 } config;
 
 typedef struct sizes {
     int64_t hidden, heads, layers, edge_hidden;
-    uint32_t layer, pose;
+    uint32_t layer, pose, normalise;
     double dropout;
 } sizes;
 
@@ -68,13 +72,14 @@ static const dt_port in_ports[N_IN] = {{"nodes", "N 9", DT_F32, 0},
 static sizes resolve(const config *c)
 {
     static const sizes preset[] = {
-        [PRESET_GUIDE] = {256, 8, 3, 0, LAYER_GAT, 0, 0}, [PRESET_15M] = {256, 8, 3, 0, LAYER_TRANSFORMER, 0, 0}};
+        [PRESET_GUIDE] = {256, 8, 3, 0, LAYER_GAT, 0, 0, 0}, [PRESET_15M] = {256, 8, 3, 0, LAYER_TRANSFORMER, 0, 0, 0}};
     sizes z = preset[c->preset];
     z.hidden = c->hidden > 0 ? c->hidden : z.hidden;
     z.heads = c->heads > 0 ? c->heads : z.heads;
     z.layers = c->layers > 0 ? c->layers : z.layers;
     z.edge_hidden = c->edge_hidden;
     z.pose = c->pose;
+    z.normalise = c->normalise;
     z.dropout = c->dropout;
     z.layer = c->layer != LAYER_PRESET ? c->layer : z.layer;
     return z;
@@ -184,6 +189,7 @@ static dt_status add_transformer(const sizes *z, dt_params *reg, int64_t i)
 static dt_status params(void *self, dt_params *reg)
 {
     const sizes *z = &((const state *)self)->z;
+    DT_TRY_H(z->normalise == NORMALISE_STORE ? normalise_params(reg) : DT_OK);
     DT_TRY_H(add_linear(reg, "edge", z->edge_hidden, DT_EDGE_FEATURES));
     DT_TRY_H(add_linear(reg, "in", z->hidden,
                         DT_NODE_FEATURES - (z->pose ? 0 : POSE_FEATURES) + z->edge_hidden + SLOT_FEATURES));
@@ -247,12 +253,14 @@ static dt_tensor *transformer_layer(const sizes *z, dt_graph *g, dt_tensor *h, d
 static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
     const sizes *z = &((const state *)self)->z;
-    dt_tensor *e = dt_elu(g, linear(g, in[IN_EDGES], "edge"));
+    const int is_fixed = z->normalise == NORMALISE_FIXED;
+    dt_tensor *nodes = is_fixed ? in[IN_NODES] : normalise_nodes(g, in[IN_NODES]);
+    dt_tensor *e = dt_elu(g, linear(g, is_fixed ? in[IN_EDGES] : normalise_edges(g, in[IN_EDGES]), "edge"));
     dt_tensor *near = dt_segment_mean(g, e, in[IN_ROWPTR]);
     dt_tensor *logits = slot_logits(g, in[IN_EDGES]);
     dt_tensor *slots = slot_nearest(g, in[IN_EDGES], logits, in[IN_ROWPTR]);
-    dt_tensor *all[] = {in[IN_NODES], near, slots};
-    dt_tensor *own[] = {dt_slice(g, in[IN_NODES], SPEED, 2), dt_slice(g, in[IN_NODES], LENGTH, 3), near, slots};
+    dt_tensor *all[] = {nodes, near, slots};
+    dt_tensor *own[] = {dt_slice(g, nodes, SPEED, 2), dt_slice(g, nodes, LENGTH, 3), near, slots};
     dt_tensor *h = dt_elu(g, linear(g, z->pose ? dt_concat(g, all, 3) : dt_concat(g, own, 4), "in"));
     dt_tensor *attend[] = {logits, e};
     e = dt_concat(g, attend, 2);
@@ -274,6 +282,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
 
 static const char *const preset_names[] = {"guide", "15m", NULL};
 static const char *const layer_names[] = {"preset", "gat", "transformer", NULL};
+static const char *const normalise_names[] = {"fixed", "store", NULL};
 
 static const dt_option options[] = {
     DT_OPTION(config, preset, DT_OPT_ENUM, "guide", "1", 0, 1, preset_names,
@@ -287,6 +296,10 @@ static const dt_option options[] = {
     DT_OPTION(config, layers, DT_OPT_I64, "0", "1", 0, 32, NULL, "attention layers; 0 takes the preset's"),
     DT_OPTION(config, pose, DT_OPT_BOOL, "true", "1", 0, 1, NULL,
               "use position and heading of vehicles in the scene's frame; false: a scene may lie anyhow"),
+    DT_OPTION(
+        config, normalise, DT_OPT_ENUM, "fixed", "1", 0, 1, normalise_names,
+        "features of vehicles and edges: fixed: as fixed numbers scale them, alike everywhere; store: beside that "
+        "by what they are like in the scenes that phase 1 trains on, by kind (docs/data.md)"),
     DT_OPTION(config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL, "share of the embedding left out while training"),
     DT_OPTION(config, edge_hidden, DT_OPT_I64, "16", "1", 1, 1024, NULL,
               "width that the 4 edge features are widened to before attention"),

@@ -86,6 +86,17 @@ same vehicles env_traffic strict_delay_s
 policy foresight $traffic $merge --set models.perception=risk_gnn --set risk_gnn.hidden=16 --set risk_gnn.heads=2 \
     --set risk_gnn.layers=1 --set models.world=world_lstm --set world_lstm.hidden=16 --set phase2_ppo.foresight=true
 same foresight env_traffic strict_delay_s
+# features normalised by a store, in a phase 1 before it: constants that no layer folds into
+gnn="--set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set risk_gnn.normalise=store"
+# shellcheck disable=SC2086
+train taught --plugin phase1_world_model --max-steps 2 --set data.batch=8 --set world_lstm.hidden=16 $gnn
+# shellcheck disable=SC2086
+policy normalised $traffic $merge --set models.perception=risk_gnn $gnn --init-from "$work/taught"
+same normalised env_traffic strict_delay_s
+cases=$((cases + 1))
+grep -qa '"perception.constant.node_scale"' "$work/normalised.safetensors" || fail "normalised: no constants in the file"
+"$dtrain" export --checkpoint "$work/taught" --format onnx --out "$work/taught.onnx" -q 2>"$work/err" ||
+    fail "exporting a normalised perception as onnx left with $?"
 # shellcheck disable=SC2086
 policy memory $traffic $merge --set models.controller=controller_lstm --set phase2_ppo.window=3
 same memory env_traffic strict_delay_s

@@ -9,6 +9,11 @@ tests_models_test_model_graphs_SOURCES = tests/models/test_model_graphs.c tests/
 tests_models_test_model_graphs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_model_graphs_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl
 
+dt_tests += tests/models/test_normalised
+tests_models_test_normalised_SOURCES = tests/models/test_normalised.c tests/models/bench.h $(mock_sources)
+tests_models_test_normalised_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_models_test_normalised_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl
+
 dt_tests += tests/models/test_controllers
 tests_models_test_controllers_SOURCES = tests/models/test_controllers.c tests/models/bench.h $(mock_sources)
 tests_models_test_controllers_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests

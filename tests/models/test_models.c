@@ -171,6 +171,30 @@ static void test_gnn_options_win_over_the_preset(void **test)
     bench_close(&b);
 }
 
+/* The fixed one is the net as it ever was; the other one has four constants more. */
+static void test_gnn_normalised_has_constants(void **test)
+{
+    (void)test;
+    bench b;
+    int64_t total[2];
+    for (int i = 0; i < 2; i++) {
+        const char *const set[] = {"hidden=32", "heads=4", i == 0 ? "normalise=fixed" : "normalise=store", NULL};
+        assert_int_equal(bench_open(&b, "risk_gnn", set, NULL, 0), DT_OK);
+        bench_record(&b);
+        total[i] = mock_params_total(&b.params);
+        if (i == 1) {
+            assert_param(&b, "constant.node_shift", 9, 0);
+            assert_param(&b, "constant.edge_scale", 4, 0);
+            assert_int_equal(mock_params_find(&b.params, "constant.node_scale")->init,
+                             DT_INIT_CONST | DT_INIT_CONSTANT);
+        } else {
+            assert_null(mock_params_find(&b.params, "constant.node_scale"));
+        }
+        bench_close(&b);
+    }
+    assert_int_equal(total[1] - total[0], 2 * (9 + 4));
+}
+
 /* No dropout, no key: the port is asked for only when it is used. */
 static void test_dropout_asks_for_a_key(void **test)
 {
@@ -312,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_gnn_guide_is_graph_attention),
         cmocka_unit_test(test_gnn_15m_is_a_transformer_of_the_documented_size),
         cmocka_unit_test(test_gnn_options_win_over_the_preset),
+        cmocka_unit_test(test_gnn_normalised_has_constants),
         cmocka_unit_test(test_dropout_asks_for_a_key),
         cmocka_unit_test(test_gnn_refuses_heads_that_do_not_divide_hidden),
         cmocka_unit_test(test_world_models_share_their_ports),

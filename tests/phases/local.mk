@@ -6,12 +6,19 @@ tests_phases_test_phase1_world_model_SOURCES = tests/phases/test_phase1_world_mo
 tests_phases_test_phase1_world_model_CPPFLAGS = $(mock_cppflags)
 tests_phases_test_phase1_world_model_LDADD = $(mock_libs)
 
+dt_tests += tests/phases/test_normalise
+tests_phases_test_normalise_SOURCES = tests/phases/test_normalise.c phases/scenes/normalise.c $(mock_sources)
+tests_phases_test_normalise_CPPFLAGS = $(mock_cppflags) -I$(top_srcdir)/phases/scenes
+tests_phases_test_normalise_LDADD = $(mock_libs)
+
 dt_tests += tests/phases/test_region
 tests_phases_test_region_SOURCES = tests/phases/test_region.c phases/scenes/region.c
 tests_phases_test_region_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
 dt_tests += tests/phases/test_radii
 tests_phases_test_radii_SOURCES = tests/phases/test_radii.c phases/scenes/radii.c
 tests_phases_test_radii_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
+dt_training_scripts += tests/phases/normalise.sh
+tests/phases/normalise.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 dt_training_scripts += tests/phases/futures.sh
 tests/phases/futures.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 
