@@ -6,6 +6,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/block_cache.c core/data/block_cache.h \
 	core/data/blocks.c core/data/blocks.h \
 	core/data/bounds.c core/data/bounds.h \
+	core/data/chunks.h core/data/chunks_metadata.c core/data/chunks_statistics.c \
 	core/data/columns.c core/data/columns.h \
 	core/data/commonroad_map.c core/data/commonroad_map.h \
 	core/data/csv.c core/data/csv.h \
