@@ -409,8 +409,6 @@ void dt_npy_scatter(const dt_npy *a)
 
 void dt_npy_unmap(dt_npy *a)
 {
-    if (a->map != NULL) {
-        munmap((void *)(uintptr_t)a->map, a->map_bytes);
-    }
+    dt_fs_unmap(a->map, a->map_bytes);
     *a = (dt_npy){0};
 }
