@@ -427,9 +427,6 @@ dt_status dt_columns_number(const dt_columns *c, char *const *cell, int role, do
     char *text = cell[c->at[role]];
     const char *name = c->header[c->at[role]];
     double v = 0;
-    if (c->layout.is_portal) {
-        drop_thousands(text);
-    }
     if (text[0] == '\0') {
         if (!roles[role].is_optional) {
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is empty, but %s is needed", dt_csv_path(c->csv),
@@ -438,7 +435,12 @@ dt_status dt_columns_number(const dt_columns *c, char *const *cell, int role, do
         *out_p = NAN;
         return DT_OK;
     }
-    if (!dt_parse_f64(text, &v)) {
+    bool is_number = dt_parse_f64(text, &v);
+    if (!is_number && c->layout.is_portal) {
+        drop_thousands(text);
+        is_number = dt_parse_f64(text, &v);
+    }
+    if (!is_number) {
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", not a finite number", dt_csv_path(c->csv),
                        dt_csv_line(c->csv), name, text);
     }

@@ -17,6 +17,8 @@
 #    include <immintrin.h>
 #endif
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 enum {
     MANY = 32,  /* edges that are described at once, a multiple of every D */
     LISTED = 64 /* neighbours that are ranked by counting; of more the nearest are inserted one by one */
@@ -137,11 +139,13 @@ static inline bool place_ranks(const int32_t *rank, uint32_t n, uint32_t kept, u
 
 static uint32_t measure_plain(const target *t, const dt_nearby *g, uint32_t from, uint32_t end, uint32_t n_ahead)
 {
+    const double *const gx = g->x, *const gy = g->y, *const gw = g->width;
+    double *const to = g->d2;
     const dt_vehicle *a = &t->v[t->i];
     for (uint32_t p = from; p < end; p++) {
-        const double ex = g->x[p] - a->x, ey = g->y[p] - a->y, d2 = ex * ex + ey * ey;
-        const double aside = ey * t->cos_h - ex * t->sin_h, reach = 0.5 * (t->width + g->width[p]);
-        g->d2[p] = d2;
+        const double ex = gx[p] - a->x, ey = gy[p] - a->y, d2 = ex * ex + ey * ey;
+        const double aside = ey * t->cos_h - ex * t->sin_h, reach = 0.5 * (t->width + gw[p]);
+        to[p] = d2;
         g->ahead[n_ahead] = (int32_t)g->order[p];
         n_ahead += (d2 <= t->r2) & (ex * t->cos_h + ey * t->sin_h > 0) & (aside < reach) & (-aside < reach);
     }
@@ -182,22 +186,23 @@ static bool rank_plain(const listed *l, uint32_t n, uint32_t kept, uint8_t *by_r
 
 TARGET static uint32_t measure_avx2(const target *t, const dt_nearby *g, uint32_t from, uint32_t end, uint32_t n_ahead)
 {
+    const double *const gx = g->x, *const gy = g->y, *const gw = g->width;
+    double *const to = g->d2;
     const dt_vehicle *a = &t->v[t->i];
     const __m256d x = _mm256_set1_pd(a->x), y = _mm256_set1_pd(a->y), r2 = _mm256_set1_pd(t->r2);
     const __m256d sin_a = _mm256_set1_pd(t->sin_h), cos_a = _mm256_set1_pd(t->cos_h), zero = _mm256_setzero_pd();
     const __m256d width = _mm256_set1_pd(t->width), half = _mm256_set1_pd(0.5), sign = _mm256_set1_pd(-0.0);
     for (uint32_t p = from; p < end; p += D) {
-        const __m256d ex = _mm256_sub_pd(_mm256_loadu_pd(g->x + p), x),
-                      ey = _mm256_sub_pd(_mm256_loadu_pd(g->y + p), y);
+        const __m256d ex = _mm256_sub_pd(_mm256_loadu_pd(gx + p), x), ey = _mm256_sub_pd(_mm256_loadu_pd(gy + p), y);
         const __m256d d2 = _mm256_add_pd(_mm256_mul_pd(ex, ex), _mm256_mul_pd(ey, ey));
         const __m256d along = _mm256_add_pd(_mm256_mul_pd(ex, cos_a), _mm256_mul_pd(ey, sin_a));
         const __m256d aside = _mm256_sub_pd(_mm256_mul_pd(ey, cos_a), _mm256_mul_pd(ex, sin_a));
-        const __m256d reach = _mm256_mul_pd(half, _mm256_add_pd(width, _mm256_loadu_pd(g->width + p)));
+        const __m256d reach = _mm256_mul_pd(half, _mm256_add_pd(width, _mm256_loadu_pd(gw + p)));
         const __m256d is_near =
             _mm256_and_pd(_mm256_cmp_pd(d2, r2, _CMP_LE_OQ), _mm256_cmp_pd(along, zero, _CMP_GT_OQ));
         const __m256d is_on = _mm256_cmp_pd(_mm256_andnot_pd(sign, aside), reach, _CMP_LT_OQ);
         uint32_t left = (uint32_t)_mm256_movemask_pd(_mm256_and_pd(is_near, is_on));
-        _mm256_storeu_pd(g->d2 + p, d2);
+        _mm256_storeu_pd(to + p, d2);
         left = end - p < D ? left & ((1u << (end - p)) - 1) : left;
         for (; left != 0; left &= left - 1) {
             g->ahead[n_ahead++] = (int32_t)g->order[p + (uint32_t)__builtin_ctz(left)];
@@ -280,22 +285,23 @@ TARGET static bool rank_avx2(const listed *l, uint32_t n, uint32_t kept, uint8_t
 TARGET static uint32_t measure_avx512(const target *t, const dt_nearby *g, uint32_t from, uint32_t end,
                                       uint32_t n_ahead)
 {
+    const double *const gx = g->x, *const gy = g->y, *const gw = g->width;
+    double *const to = g->d2;
     const dt_vehicle *a = &t->v[t->i];
     const __m512d x = _mm512_set1_pd(a->x), y = _mm512_set1_pd(a->y), r2 = _mm512_set1_pd(t->r2);
     const __m512d sin_a = _mm512_set1_pd(t->sin_h), cos_a = _mm512_set1_pd(t->cos_h), zero = _mm512_setzero_pd();
     const __m512d width = _mm512_set1_pd(t->width), half = _mm512_set1_pd(0.5);
     for (uint32_t p = from; p < end; p += D) {
         const __mmask8 is_there = end - p < D ? (__mmask8)((1u << (end - p)) - 1) : (__mmask8)0xff;
-        const __m512d ex = _mm512_sub_pd(_mm512_loadu_pd(g->x + p), x),
-                      ey = _mm512_sub_pd(_mm512_loadu_pd(g->y + p), y);
+        const __m512d ex = _mm512_sub_pd(_mm512_loadu_pd(gx + p), x), ey = _mm512_sub_pd(_mm512_loadu_pd(gy + p), y);
         const __m512d d2 = _mm512_add_pd(_mm512_mul_pd(ex, ex), _mm512_mul_pd(ey, ey));
         const __m512d along = _mm512_add_pd(_mm512_mul_pd(ex, cos_a), _mm512_mul_pd(ey, sin_a));
         const __m512d aside = _mm512_sub_pd(_mm512_mul_pd(ey, cos_a), _mm512_mul_pd(ex, sin_a));
-        const __m512d reach = _mm512_mul_pd(half, _mm512_add_pd(width, _mm512_loadu_pd(g->width + p)));
+        const __m512d reach = _mm512_mul_pd(half, _mm512_add_pd(width, _mm512_loadu_pd(gw + p)));
         __mmask8 is_on = _mm512_mask_cmp_pd_mask(is_there, d2, r2, _CMP_LE_OQ);
         is_on = _mm512_mask_cmp_pd_mask(is_on, along, zero, _CMP_GT_OQ);
         is_on = _mm512_mask_cmp_pd_mask(is_on, _mm512_abs_pd(aside), reach, _CMP_LT_OQ);
-        _mm512_storeu_pd(g->d2 + p, d2);
+        _mm512_storeu_pd(to + p, d2);
         for (uint32_t left = is_on; left != 0; left &= left - 1) {
             g->ahead[n_ahead++] = (int32_t)g->order[p + (uint32_t)__builtin_ctz(left)];
         }

@@ -16,7 +16,7 @@ typedef float SET(vf) __attribute__((vector_size(4 * D), aligned(4), may_alias))
 #define CHOOSE(is, yes, no) ((vd)(((is) & (vl)(yes)) | (~(is) & (vl)(no))))
 
 /* Is it true of some lane? Vectors go by pointers: how they are passed differs between sets. */
-TARGET static inline bool SET(any)(const vl *is)
+TARGET static ALWAYS_INLINE bool SET(any)(const vl *is)
 {
     int64_t any = 0;
     for (int q = 0; q < D; q++) {
@@ -31,7 +31,7 @@ TARGET static inline bool SET(any)(const vl *is)
  * to the nearest multiple of pi / 2, of which there are fewer than 2^21: PI_2_1 and PI_2_2 have 30 bits, so their
  * multiples are exact. Polynomials of k_cos.c and k_sin.c of FDLIBM (Sun Microsystems, 1993), with their
  * coefficients. */
-TARGET static inline void SET(cosine)(const vd *angle, vd *out)
+TARGET static ALWAYS_INLINE void SET(cosine)(const vd *angle, vd *out)
 {
     const vd x = *angle;
     const vd zero = {0}, one = zero + 1.0, half = zero + 0.5;
@@ -95,17 +95,19 @@ TARGET static inline void SET(describe)(const target *t, const int32_t *j, uint3
         x[p] = y[p] = heading[p] = length[p] = speed[p] = 0;
     }
     const vd zero = {0}, one = zero + 1.0, most = zero + DT_ITTC_MAX;
+    const double a_x = a->x, a_y = a->y, a_heading = a->heading, a_length = a->length, a_speed = a->speed;
+    const double sin_h = t->sin_h, cos_h = t->cos_h;
     for (uint32_t p = 0; p < n; p += D) {
-        const vd ex = *(const vd *)(x + p) - a->x, ey = *(const vd *)(y + p) - a->y;
-        const vd turned = *(const vd *)(heading + p) - a->heading;
+        const vd ex = *(const vd *)(x + p) - a_x, ey = *(const vd *)(y + p) - a_y;
+        const vd turned = *(const vd *)(heading + p) - a_heading;
         vd along;
         SET(cosine)(&turned, &along);
-        const vd dx = ex * t->cos_h + ey * t->sin_h, dy = ey * t->cos_h - ex * t->sin_h;
+        const vd dx = ex * cos_h + ey * sin_h, dy = ey * cos_h - ex * sin_h;
         const vl is_ahead = dx >= zero;
         const vd side = CHOOSE(is_ahead, one, -one), apart = CHOOSE(is_ahead, dx, -dx);
-        const vd free_m = apart - 0.5 * (a->length + *(const vd *)(length + p));
+        const vd free_m = apart - 0.5 * (a_length + *(const vd *)(length + p));
         const vd gap = CHOOSE(free_m > zero, free_m, zero);
-        const vd closing = side * (a->speed - *(const vd *)(speed + p) * along), quotient = closing / gap;
+        const vd closing = side * (a_speed - *(const vd *)(speed + p) * along), quotient = closing / gap;
         const vd ittc = CHOOSE(closing <= zero, zero, CHOOSE(closing >= most * gap, most, quotient));
         *(vd *)(out->ittc + p) = ittc;
         *(vf *)(out->f[0] + p) = __builtin_convertvector(side * gap, vf);

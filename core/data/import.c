@@ -272,11 +272,11 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     dt_str_add(out, "\n");
 }
 
-static dt_status inspect(const char *store, bool json, bool closely, dt_str *out)
+static dt_status inspect(const char *store, bool json, bool closely, uint32_t jobs, dt_str *out)
 {
     dt_store *s = NULL;
     dt_survey survey;
-    DT_TRY(dt_store_open(store, &s));
+    DT_TRY(dt_store_open_jobs(store, jobs, &s));
     dt_status st = closely ? dt_survey_make(s, &survey) : DT_OK;
     if (st == DT_OK) {
         summary m = summarise(s);
@@ -293,7 +293,7 @@ static dt_status inspect(const char *store, bool json, bool closely, dt_str *out
 
 dt_status dt_data_inspect(const char *store, bool json, dt_str *out)
 {
-    return inspect(store, json, true, out);
+    return inspect(store, json, true, 1, out);
 }
 
 /* ---- import ------------------------------------------------------------------------------------------------------ */
@@ -388,7 +388,8 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
     }
     DT_TRY(dt_store_check_out(out));
     DT_TRY(import_any(src, n_src, out, opt, notes));
-    dt_status st = inspect(out, false, false, notes); /* opens it, so what is left behind has passed every check */
+    dt_status st =
+        inspect(out, false, false, opt->jobs, notes); /* opens it, so what is left behind has passed every check */
     if (st != DT_OK) {
         dt_error e;
         dt_error_take(&e, st);

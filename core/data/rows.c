@@ -386,6 +386,13 @@ static dt_status begin_frame(dt_rows *r, feed *f, const dt_table_row *row)
     return DT_OK;
 }
 
+/* hypot(dx, dy) >= 1, which is called only where rounding could tell. */
+static bool is_a_metre(double dx, double dy)
+{
+    const double d2 = dx * dx + dy * dy;
+    return d2 > 1 + 1e-9 || (d2 > 1 - 1e-9 && hypot(dx, dy) >= 1.0);
+}
+
 /* Direction of travel over at least the last metre: causal, steady where a vehicle stands. */
 static double heading_of(const file *from, dt_live_vehicle *l, const dt_table_row *row, bool is_new)
 {
@@ -398,7 +405,7 @@ static double heading_of(const file *from, dt_live_vehicle *l, const dt_table_ro
         l->heading = row->heading; /* and so it stays until the vehicle has moved on */
         l->x = row->x;
         l->y = row->y;
-    } else if (!from->is_heading_fixed && hypot(row->x - l->x, row->y - l->y) >= 1.0) {
+    } else if (!from->is_heading_fixed && is_a_metre(row->x - l->x, row->y - l->y)) {
         l->heading = atan2(row->y - l->y, row->x - l->x);
         l->x = row->x;
         l->y = row->y;

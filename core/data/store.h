@@ -133,6 +133,8 @@ dt_status dt_store_open(const char *path, dt_store **out_p) DT_NODISCARD;
 /* The same; cache_bytes: of unpacked pieces of a packed store that are held at most. DT_STORE_CACHE_BYTES above. */
 dt_status dt_store_open_cached(const char *path, uint64_t cache_bytes, dt_store **out_p) DT_NODISCARD;
 #define DT_STORE_CACHE_BYTES ((uint64_t)64 << 20)
+/* The same, checked by so many threads, the caller's among them; more than two are not used. */
+dt_status dt_store_open_jobs(const char *path, uint32_t jobs, dt_store **out_p) DT_NODISCARD;
 /* Rows [from, from + n) of an array (DT_STORE_* of svc/store.h), packed or not: [n,9] f32, [n,4] f32, [n] i32. [any
  * thread] DT_EINVAL, DT_EDATA, DT_ENOMEM. */
 dt_status dt_store_read(const dt_store *s, uint32_t array, int64_t from, int64_t n, void *out) DT_NODISCARD;

@@ -13,17 +13,19 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 
-enum { ROW_BYTES = 100, PIECE_ROWS = 4096 };
+enum { ROW_BYTES = 100, PIECE_ROWS = 4096, SHARED_ROWS = 1 << 12 }; /* the last: worth a second thread */
 
-static dt_status check_offsets(dt_store *s, const char *name, const int64_t *p, int64_t n, int64_t end)
+static dt_status check_offsets(dt_store_look *l, const char *name, const int64_t *p, int64_t n, int64_t end)
 {
+    const dt_store *s = l->s;
     if (p[0] != 0 || p[n] != end) {
         return DT_FAIL(DT_EDATA, "%s/%s.npy runs from %" PRId64 " to %" PRId64 ", expected 0 to %" PRId64, s->path,
                        name, p[0], p[n], end);
     }
     for (int64_t i = 0; i < n; i++) {
-        dt_store_touch(s, sizeof(*p));
+        dt_store_touch(l, sizeof(*p));
         if (p[i + 1] < p[i]) {
             return DT_FAIL(DT_EDATA, "%s/%s.npy falls from %" PRId64 " to %" PRId64 " at %" PRId64, s->path, name, p[i],
                            p[i + 1], i);
@@ -32,10 +34,11 @@ static dt_status check_offsets(dt_store *s, const char *name, const int64_t *p, 
     return DT_OK;
 }
 
-static dt_status check_i32(dt_store *s, const char *name, const int32_t *p, int64_t n, int64_t limit)
+static dt_status check_i32(dt_store_look *l, const char *name, const int32_t *p, int64_t n, int64_t limit)
 {
+    const dt_store *s = l->s;
     for (int64_t i = 0; i < n; i++) {
-        dt_store_touch(s, sizeof(*p));
+        dt_store_touch(l, sizeof(*p));
         if (p[i] < 0 || p[i] >= limit) {
             return DT_FAIL(DT_EDATA, "%s/%s.npy: %" PRId32 " at %" PRId64 " is outside [0, %" PRId64 ")", s->path, name,
                            p[i], i, limit);
@@ -45,19 +48,24 @@ static dt_status check_i32(dt_store *s, const char *name, const int32_t *p, int6
 }
 
 /* Sources lie in their target's frame. room: of PIECE_ROWS of them, where they are packed. */
-static dt_status check_sources(dt_store *s, int32_t *room)
+static dt_status check_sources(dt_store_look *l, int32_t *room)
 {
+    const dt_store *s = l->s;
     const dt_store_view *v = &s->view;
     for (int64_t f = 0; f < v->n_frames; f++) {
         const int64_t n = v->frame_row[f + 1] - v->frame_row[f], end = v->edge_ptr[v->frame_row[f + 1]];
-        dt_store_touch(s, (size_t)n * ROW_BYTES);
+        dt_store_touch(l, (size_t)n * ROW_BYTES);
         for (int64_t e = v->edge_ptr[v->frame_row[f]]; e < end; e += PIECE_ROWS) {
             const int64_t m = end - e < PIECE_ROWS ? end - e : PIECE_ROWS;
             const int32_t *source = v->edge_src == NULL ? room : v->edge_src + e;
             if (v->edge_src == NULL) {
                 DT_TRY(dt_packed_read(&s->packed, DT_STORE_EDGE_SRC, e, m, room));
             }
+            uint32_t most = 0; /* of all, a negative one is greater than any that is right */
             for (int64_t k = 0; k < m; k++) {
+                most = (uint32_t)source[k] > most ? (uint32_t)source[k] : most;
+            }
+            for (int64_t k = 0; k < m && (int64_t)most >= n; k++) {
                 if (source[k] < 0 || source[k] >= n) {
                     return DT_FAIL(DT_EDATA,
                                    "%s/edge_src.npy: %" PRId32 " at %" PRId64 " is outside frame %" PRId64
@@ -70,10 +78,11 @@ static dt_status check_sources(dt_store *s, int32_t *room)
     return DT_OK;
 }
 
-static dt_status check_all_sources(dt_store *s)
+static dt_status check_all_sources(dt_store_look *l)
 {
+    const dt_store *s = l->s;
     int32_t *room = dt_alloc_n(PIECE_ROWS, sizeof(*room));
-    const dt_status st = room == NULL ? DT_FAIL(DT_ENOMEM, "no memory to check %s", s->path) : check_sources(s, room);
+    const dt_status st = room == NULL ? DT_FAIL(DT_ENOMEM, "no memory to check %s", s->path) : check_sources(l, room);
     dt_free(room);
     return st;
 }
@@ -121,14 +130,15 @@ static dt_status check_place(const dt_store *s, int64_t track, int64_t row, bool
 }
 
 /* Rows of a track ascend and belong to it. */
-static dt_status check_tracks(dt_store *s)
+static dt_status check_tracks(dt_store_look *l)
 {
+    const dt_store *s = l->s;
     const dt_store_view *v = &s->view;
     place at = {.frame = 0};
     for (int64_t t = 0; t < v->n_tracks; t++) {
         for (int64_t i = v->track_ptr[t], before = -1; i < v->track_ptr[t + 1]; i++) {
             int64_t r = v->track_row[i];
-            dt_store_touch(s, ROW_BYTES);
+            dt_store_touch(l, ROW_BYTES);
             if (r <= before || r >= v->n_rows || v->row_track[r] != t) {
                 return DT_FAIL(DT_EDATA,
                                "%s/track_row.npy: row %" PRId64 " at %" PRId64 " does not belong to track %" PRId64
@@ -140,7 +150,7 @@ static dt_status check_tracks(dt_store *s)
         }
     }
     for (int64_t r = 0; r < v->n_rows; r++) {
-        dt_store_touch(s, sizeof(v->risk[r]));
+        dt_store_touch(l, sizeof(v->risk[r]));
         if (v->risk[r] > DT_RISK_UNKNOWN) {
             return DT_FAIL(DT_EDATA, "%s/risk.npy: %d at %" PRId64 " is outside [0, %d]", s->path, v->risk[r], r,
                            DT_RISK_UNKNOWN);
@@ -150,14 +160,15 @@ static dt_status check_tracks(dt_store *s)
 }
 
 /* Of a store of regions: flags, and in every scene somebody who is not of the halo. */
-static dt_status check_core(dt_store *s)
+static dt_status check_core(dt_store_look *l)
 {
+    const dt_store *s = l->s;
     const dt_store_view *v = &s->view;
     for (int64_t scene = 0; scene < v->n_scenes && v->core != NULL; scene++) {
         const int64_t end = v->frame_row[v->scene_frame[scene + 1]];
         bool has_any = false;
         for (int64_t r = v->frame_row[v->scene_frame[scene]]; r < end; r++) {
-            dt_store_touch(s, sizeof(v->core[r]));
+            dt_store_touch(l, sizeof(v->core[r]));
             if (v->core[r] > 1) {
                 return DT_FAIL(DT_EDATA, "%s/core.npy: %d at %" PRId64 " is outside [0, 1]", s->path, v->core[r], r);
             }
@@ -171,8 +182,9 @@ static dt_status check_core(dt_store *s)
 }
 
 /* Edges of vehicles to themselves are zeros, which statistics leave out. */
-static dt_status check_packed(const dt_store *s)
+static dt_status check_packed(dt_store_look *l)
 {
+    const dt_store *s = l->s;
     dt_packed_range node[DT_NODE_FEATURES], edge[DT_EDGE_FEATURES];
     for (int d = 0; d < DT_NODE_FEATURES; d++) {
         node[d] = (dt_packed_range){s->node_stat[d].min, s->node_stat[d].max};
@@ -183,19 +195,71 @@ static dt_status check_packed(const dt_store *s)
     return dt_packed_check(&s->packed, s->path, node, edge);
 }
 
-dt_status dt_store_check(dt_store *s)
+static dt_status check_roads(dt_store_look *l)
 {
-    const dt_store_view *v = &s->view;
-    DT_TRY(check_offsets(s, "scene_frame", v->scene_frame, v->n_scenes, v->n_frames));
-    DT_TRY(check_offsets(s, "frame_row", v->frame_row, v->n_frames, v->n_rows));
-    DT_TRY(check_offsets(s, "track_ptr", v->track_ptr, v->n_tracks, v->n_rows));
-    DT_TRY(check_offsets(s, "edge_ptr", v->edge_ptr, v->n_rows, v->n_edges));
-    DT_TRY(check_i32(s, "scene_site", v->scene_site, v->n_scenes, v->n_sites));
-    DT_TRY(check_i32(s, "row_track", v->row_track, v->n_rows, v->n_tracks));
-    DT_TRY(dt_store_check_ranges(s));
-    DT_TRY(check_packed(s));
-    DT_TRY(check_all_sources(s));
-    DT_TRY(check_tracks(s));
-    DT_TRY(check_core(s));
-    return dt_roads_check(v, s->path, dt_store_forget, s);
+    return dt_roads_check(&l->s->view, l->s->path, dt_store_forget, l->s);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* What others trust; little to read. */
+static dt_status check_numbers(dt_store_look *l)
+{
+    const dt_store_view *v = &l->s->view;
+    DT_TRY(check_offsets(l, "scene_frame", v->scene_frame, v->n_scenes, v->n_frames));
+    DT_TRY(check_offsets(l, "frame_row", v->frame_row, v->n_frames, v->n_rows));
+    DT_TRY(check_offsets(l, "track_ptr", v->track_ptr, v->n_tracks, v->n_rows));
+    DT_TRY(check_offsets(l, "edge_ptr", v->edge_ptr, v->n_rows, v->n_edges));
+    DT_TRY(check_i32(l, "scene_site", v->scene_site, v->n_scenes, v->n_sites));
+    return check_i32(l, "row_track", v->row_track, v->n_rows, v->n_tracks);
+}
+
+static dt_status (*const check[])(dt_store_look *l) = {check_packed, check_all_sources, check_tracks, check_core,
+                                                       check_roads};
+enum { N_CHECKS = DT_STORE_RANGES + sizeof(check) / sizeof(check[0]) };
+
+typedef struct checks {
+    const dt_store *s;
+    pthread_mutex_t mutex; /* of what follows */
+    int next;              /* check that nobody has begun */
+    int failed;            /* the first of those that failed; N_CHECKS: none */
+    dt_status st;          /* its own */
+    dt_error error;
+} checks;
+
+/* One after the other that nobody has begun; those behind one that failed are not. */
+static void *work(void *user)
+{
+    checks *c = user;
+    pthread_mutex_lock(&c->mutex);
+    while (c->next < c->failed) {
+        const int number = c->next++;
+        dt_store_look look = {.s = c->s};
+        pthread_mutex_unlock(&c->mutex);
+        const dt_status st =
+            number < DT_STORE_RANGES ? dt_store_check_ranges(&look, number) : check[number - DT_STORE_RANGES](&look);
+        pthread_mutex_lock(&c->mutex);
+        if (st != DT_OK && number < c->failed) {
+            c->failed = number;
+            c->st = st;
+            dt_error_take(&c->error, st);
+        }
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return NULL;
+}
+
+dt_status dt_store_check(dt_store *s, uint32_t jobs)
+{
+    checks c = {.s = s, .failed = N_CHECKS, .st = DT_OK};
+    pthread_t thread;
+    DT_TRY(check_numbers(&(dt_store_look){.s = s}));
+    pthread_mutex_init(&c.mutex, NULL);
+    const bool is_shared = jobs > 1 && s->view.n_rows >= SHARED_ROWS && pthread_create(&thread, NULL, work, &c) == 0;
+    work(&c);
+    if (is_shared) {
+        pthread_join(thread, NULL);
+    }
+    pthread_mutex_destroy(&c.mutex);
+    return c.st == DT_OK ? DT_OK : dt_error_put(&c.error);
 }

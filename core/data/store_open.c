@@ -138,12 +138,7 @@ static void fill_view(dt_store *s)
     fill_roads(s);
 }
 
-dt_status dt_store_open(const char *path, dt_store **out_p)
-{
-    return dt_store_open_cached(path, DT_STORE_CACHE_BYTES, out_p);
-}
-
-dt_status dt_store_open_cached(const char *path, uint64_t cache_bytes, dt_store **out_p)
+static dt_status open_store(const char *path, uint64_t cache_bytes, uint32_t jobs, dt_store **out_p)
 {
     dt_store *s = dt_alloc(sizeof(*s));
     if (s == NULL || (s->path = dt_strdup(path)) == NULL) {
@@ -167,7 +162,7 @@ dt_status dt_store_open_cached(const char *path, uint64_t cache_bytes, dt_store 
     }
     if (st == DT_OK) {
         fill_view(s);
-        st = dt_store_check(s);
+        st = dt_store_check(s, jobs);
     }
     if (st != DT_OK) {
         dt_store_close(s);
@@ -175,6 +170,21 @@ dt_status dt_store_open_cached(const char *path, uint64_t cache_bytes, dt_store 
     }
     *out_p = s;
     return DT_OK;
+}
+
+dt_status dt_store_open(const char *path, dt_store **out_p)
+{
+    return open_store(path, DT_STORE_CACHE_BYTES, 1, out_p);
+}
+
+dt_status dt_store_open_cached(const char *path, uint64_t cache_bytes, dt_store **out_p)
+{
+    return open_store(path, cache_bytes, 1, out_p);
+}
+
+dt_status dt_store_open_jobs(const char *path, uint32_t jobs, dt_store **out_p)
+{
+    return open_store(path, DT_STORE_CACHE_BYTES, jobs, out_p);
 }
 
 void dt_store_close(dt_store *s)

@@ -30,19 +30,28 @@ struct dt_store {
     double smooth_s, radius_m;
     int64_t neighbours;
     uint32_t seen;
-    size_t touched; /* bytes of the arrays read since they were forgotten */
 };
 
 /* store.json: version, counts, names, statistics, and how arrays are kept, all of which fit each other. DT_ENOTFOUND,
  * DT_EDATA, DT_EIO, DT_ENOMEM. */
 dt_status dt_store_json_read(dt_store *s) DT_NODISCARD;
-/* Every value of the arrays, which are mapped and in the view: readers trust an index from here on. DT_EDATA with file
- * and what, DT_ENOMEM. Cost: one pass. */
-dt_status dt_store_check(dt_store *s) DT_NODISCARD;
-/* For the checks: so many bytes of the arrays were read; resident memory stays small all the same. */
-void dt_store_touch(dt_store *s, size_t bytes);
-/* The part of them that is about ranges: times that rise, and what was recorded, features and statistics within the
- * limits of an import. DT_EDATA with array, row and value. Cost: one pass over these arrays. */
-dt_status dt_store_check_ranges(dt_store *s) DT_NODISCARD;
+/* Every value of the arrays, which are mapped and in the view: readers trust an index from here on. jobs: threads, the
+ * caller's among them; what is wrong first is told, whatever their number. DT_EDATA with file and what, DT_ENOMEM.
+ * Cost: one pass. */
+dt_status dt_store_check(dt_store *s, uint32_t jobs) DT_NODISCARD;
+
+/* One of the checks, by one thread. */
+typedef struct dt_store_look {
+    const dt_store *s;
+    size_t touched; /* bytes of the arrays read since they were forgotten */
+} dt_store_look;
+
+/* So many bytes of the arrays were read; resident memory stays small all the same. */
+void dt_store_touch(dt_store_look *l, size_t bytes);
+/* Of what is about ranges a part of DT_STORE_RANGES, about as large as another: times that rise, and what was recorded,
+ * features and statistics within the limits of an import. DT_EDATA with array, row and value. Cost: one pass over these
+ * arrays. */
+enum { DT_STORE_RANGES = 4 };
+dt_status dt_store_check_ranges(dt_store_look *l, int part) DT_NODISCARD;
 
 #endif

@@ -56,24 +56,25 @@ static dt_status refuse(const dt_store *s, const char *array, const range *colum
         }                                                                                                              \
         return bad != 0;                                                                                               \
     }                                                                                                                  \
-    static dt_status check_##suffix(dt_store *s, const char *array, const T *p, int64_t n, int width,                  \
-                                    const range *column)                                                               \
+    /* rows [from, end) */                                                                                             \
+    static dt_status check_##suffix(dt_store_look *l, const char *array, const T *p, int64_t from, int64_t end,        \
+                                    int width, const range *column)                                                    \
     {                                                                                                                  \
         T least[PIECE], most[PIECE];                                                                                   \
         for (int k = 0; k < PIECE; k++) {                                                                              \
             least[k] = (T)column[k % width].least;                                                                     \
             most[k] = (T)column[k % width].most;                                                                       \
         }                                                                                                              \
-        for (int64_t from = 0; p != NULL && from < n * width; from += PIECE) {                                         \
-            const int m = n * width - from < PIECE ? (int)(n * width - from) : PIECE;                                  \
-            dt_store_touch(s, (size_t)m * sizeof(*p));                                                                 \
-            if (m == PIECE && !is_bad_##suffix(p + from, least, most)) {                                               \
+        for (int64_t i = from * width; p != NULL && i < end * width; i += PIECE) {                                     \
+            const int m = end * width - i < PIECE ? (int)(end * width - i) : PIECE;                                    \
+            dt_store_touch(l, (size_t)m * sizeof(*p));                                                                 \
+            if (m == PIECE && !is_bad_##suffix(p + i, least, most)) {                                                  \
                 continue;                                                                                              \
             }                                                                                                          \
             for (int k = 0; k < m; k++) {                                                                              \
-                const T x = p[from + k];                                                                               \
+                const T x = p[i + k];                                                                                  \
                 if (!(x >= least[k] && x <= most[k])) {                                                                \
-                    return refuse(s, array, &column[k % width], (from + k) / width, (double)x);                        \
+                    return refuse(l->s, array, &column[k % width], (i + k) / width, (double)x);                        \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
@@ -83,14 +84,15 @@ CHECK_COLUMNS(f32, float)
 CHECK_COLUMNS(f64, double)
 
 /* Times rise within a scene. */
-static dt_status check_times(dt_store *s)
+static dt_status check_times(dt_store_look *l)
 {
+    const dt_store *s = l->s;
     const dt_store_view *v = &s->view;
     static const range time = {"time", -DBL_MAX, DBL_MAX};
     for (int64_t scene = 0; scene < v->n_scenes; scene++) {
         for (int64_t f = v->scene_frame[scene]; f < v->scene_frame[scene + 1]; f++) {
             const double *t = v->frame_time + f;
-            dt_store_touch(s, sizeof(*t));
+            dt_store_touch(l, sizeof(*t));
             if (!(*t >= time.least && *t <= time.most)) {
                 return refuse(s, "frame_time", &time, f, *t);
             }
@@ -118,17 +120,37 @@ static dt_status check_statistics(const dt_store *s, const char *kind, const dt_
     return DT_OK;
 }
 
-dt_status dt_store_check_ranges(dt_store *s)
+static dt_status check_recorded(dt_store_look *l)
 {
-    const dt_store_view *v = &s->view;
-    DT_TRY(check_times(s));
-    DT_TRY(check_f64(s, "pose", v->pose, v->n_rows, 3, pose_range));
-    DT_TRY(check_f64(s, "frame_centre", v->frame_centre, v->n_frames, 2, centre_range));
-    DT_TRY(check_f32(s, "motion", v->motion, v->n_rows, 4, motion_range));
-    DT_TRY(check_f32(s, "node", v->node, v->n_rows, DT_NODE_FEATURES, node_range));
-    DT_TRY(check_f32(s, "accel_centred", v->accel_centred, v->n_rows, 1, accel_range));
-    DT_TRY(check_f32(s, "edge", v->edge, v->n_edges, DT_EDGE_FEATURES, edge_range));
-    DT_TRY(check_f32(s, "stop_distance", s->array[A_stop_distance].data, v->n_rows, 1, stop_range));
+    const dt_store_view *v = &l->s->view;
+    DT_TRY(check_times(l));
+    DT_TRY(check_f64(l, "pose", v->pose, 0, v->n_rows, 3, pose_range));
+    DT_TRY(check_f64(l, "frame_centre", v->frame_centre, 0, v->n_frames, 2, centre_range));
+    DT_TRY(check_f32(l, "motion", v->motion, 0, v->n_rows, 4, motion_range));
+    DT_TRY(check_f32(l, "node", v->node, 0, v->n_rows, DT_NODE_FEATURES, node_range));
+    return check_f32(l, "accel_centred", v->accel_centred, 0, v->n_rows, 1, accel_range);
+}
+
+static dt_status check_rest(dt_store_look *l)
+{
+    const dt_store *s = l->s;
+    DT_TRY(check_f32(l, "stop_distance", s->array[A_stop_distance].data, 0, s->view.n_rows, 1, stop_range));
     DT_TRY(check_statistics(s, "node", s->node_stat, DT_NODE_FEATURES, node_range));
     return check_statistics(s, "edge", s->edge_stat, DT_EDGE_FEATURES, edge_range);
+}
+
+dt_status dt_store_check_ranges(dt_store_look *l, int part)
+{
+    const dt_store_view *v = &l->s->view;
+    const int64_t half = v->n_edges / 2;
+    switch (part) {
+    case 0:
+        return check_recorded(l);
+    case 1:
+        return check_f32(l, "edge", v->edge, 0, half, DT_EDGE_FEATURES, edge_range);
+    case 2:
+        return check_f32(l, "edge", v->edge, half, v->n_edges, DT_EDGE_FEATURES, edge_range);
+    default:
+        return check_rest(l);
+    }
 }

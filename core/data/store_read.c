@@ -158,12 +158,12 @@ void dt_store_scatter(const dt_store *s)
     }
 }
 
-void dt_store_touch(dt_store *s, size_t bytes)
+void dt_store_touch(dt_store_look *l, size_t bytes)
 {
-    s->touched += bytes;
-    if (s->touched < FORGET_BYTES) {
+    l->touched += bytes;
+    if (l->touched < FORGET_BYTES) {
         return;
     }
-    s->touched = 0;
-    dt_store_forget(s);
+    l->touched = 0;
+    dt_store_forget(l->s);
 }

@@ -33,7 +33,7 @@ void dt_units_add(dt_units *u, const dt_table_row *row, double before_s, double 
     if (!isnan(row->heading)) {
         u->heading_most = fmax(u->heading_most, fabs(row->heading));
     }
-    const double distance = hypot(row->x - x, row->y - y);
+    const double dx = row->x - x, dy = row->y - y, distance = sqrt(dx * dx + dy * dy); /* no ends of the range here */
     if (before_s > 0 && speed > MOVES_MPS && distance > MOVES_MPS * before_s) {
         u->by_position += distance;
         u->by_speed += speed * before_s;

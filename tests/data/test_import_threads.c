@@ -6,6 +6,7 @@
 #include "import_rig.h"
 
 #include "base/fault.h"
+#include "data/npy.h"
 
 enum { FRAMES = 150, VEHICLES = 24, SCENES = 2, JOBS = 5 };
 
@@ -177,6 +178,46 @@ static void test_faults(void **state)
     }
 }
 
+/* The last value of an array of store s. */
+static void spoil(const char *name, uint32_t dtype, int64_t width, const void *value, size_t bytes)
+{
+    dt_npy a;
+    assert_ok(dt_npy_map_rw(at(name), dtype, width, &a));
+    memcpy((unsigned char *)(uintptr_t)a.map + a.map_bytes - bytes, value, bytes);
+    dt_npy_unmap(&a);
+}
+
+static void expect_damage(const char *words)
+{
+    for (uint32_t jobs = 1; jobs <= 3; jobs++) {
+        for (int turn = 0; turn < 20; turn++) {
+            dt_store *s = NULL;
+            assert_fails(dt_store_open_jobs(at("s"), jobs, &s), DT_EDATA, words);
+        }
+    }
+}
+
+/* Of several things that are wrong the first is told, whoever finds which one when. */
+static void test_first_damage(void **state)
+{
+    (void)state;
+    manner m = {.has_blanks = true};
+    make_table(&m);
+    const dt_import_options opt = options(2);
+    const float many = 1e9f;
+    const int32_t nobody = -1;
+    const uint8_t no_risk = 4;
+    assert_ok(import_to("s", &opt));
+    spoil("s/risk.npy", DT_U8, 0, &no_risk, sizeof(no_risk));
+    expect_damage("risk.npy: 4 at");
+    spoil("s/edge_src.npy", DT_I32, 0, &nobody, sizeof(nobody));
+    expect_damage("edge_src.npy: -1 at");
+    spoil("s/edge.npy", DT_F32, DT_EDGE_FEATURES, &many, sizeof(many));
+    expect_damage("edge.npy: inverse_ttc of row");
+    spoil("s/node.npy", DT_F32, DT_NODE_FEATURES, &many, sizeof(many));
+    expect_damage("node.npy: controlled of row 7151 is 1e+09, outside [0, 1]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +225,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_rows, begin, finish),
         cmocka_unit_test_setup_teardown(test_stops, begin, finish),
         cmocka_unit_test_setup_teardown(test_faults, begin, finish),
+        cmocka_unit_test_setup_teardown(test_first_damage, begin, finish),
     };
     dt_fs_flush_set(false);
     return cmocka_run_group_tests(tests, NULL, NULL);
