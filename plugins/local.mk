@@ -10,7 +10,7 @@ plugin_LTLIBRARIES += \
 	plugins/env_sumo.la \
 	plugins/env_tmaze.la
 
-plugins_data_trajectory_la_SOURCES = plugins/data_trajectory/data_trajectory.c plugins/data_trajectory/windows.h \
+trajectory_sources = plugins/data_trajectory/data_trajectory.c plugins/data_trajectory/windows.h \
 	plugins/data_trajectory/splits.c plugins/data_trajectory/reading.c plugins/data_trajectory/graphs.c \
 	plugins/data_trajectory/vehicles.c plugins/data_trajectory/folds.c \
 	plugins/data_trajectory/folds.h plugins/data_trajectory/danger.c plugins/data_trajectory/danger.h \
@@ -19,6 +19,7 @@ plugins_data_trajectory_la_SOURCES = plugins/data_trajectory/data_trajectory.c p
 	plugins/data_trajectory/weights.c plugins/data_trajectory/weights.h plugins/data_trajectory/statistics.c \
 	plugins/data_trajectory/lanes.c plugins/data_trajectory/lanes.h \
 	plugins/data_trajectory/following.c plugins/data_trajectory/following.h
+plugins_data_trajectory_la_SOURCES = $(trajectory_sources)
 plugins_data_trajectory_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=data_trajectory
 plugins_data_trajectory_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_data_trajectory_la_LDFLAGS = $(PLUGIN_LINK)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FILES = 8, MAX_TEXTS = 64 };
+enum { MAX_FILES = 64, MAX_TEXTS = 64 };
 
 static struct {
     const char *name;
@@ -24,6 +24,7 @@ static struct {
 static size_t n_files, n_texts, n_accepted;
 static char *texts[MAX_TEXTS];
 static uint64_t live_before;
+static int is_real;
 
 void fuzz_broken(const char *what, const char *file, int line)
 {
@@ -126,6 +127,11 @@ void fuzz_no_files(void)
     n_files = 0;
 }
 
+void fuzz_real_files(int are)
+{
+    is_real = are;
+}
+
 /* A copy of a file in a block of exactly its size and `more` bytes, which are zero. */
 static dt_status copy_of(const char *path, size_t most, size_t more, void **out_p, size_t *bytes_p)
 {
@@ -147,8 +153,12 @@ static dt_status copy_of(const char *path, size_t most, size_t more, void **out_
 }
 
 dt_status __wrap_dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p);
+dt_status __real_dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p);
 dt_status __wrap_dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p)
 {
+    if (is_real) {
+        return __real_dt_fs_read_all(path, max_bytes, out_p, bytes_p);
+    }
     void *copy = NULL;
     DT_TRY(copy_of(path, max_bytes, 1, &copy, bytes_p));
     *out_p = copy;
@@ -162,8 +172,12 @@ dt_status __wrap_dt_fs_read_any(const char *path, size_t max_bytes, char **out_p
 }
 
 dt_status __wrap_dt_fs_map(const char *path, const void **out_p, size_t *bytes_p);
+dt_status __real_dt_fs_map(const char *path, const void **out_p, size_t *bytes_p);
 dt_status __wrap_dt_fs_map(const char *path, const void **out_p, size_t *bytes_p)
 {
+    if (is_real) {
+        return __real_dt_fs_map(path, out_p, bytes_p);
+    }
     void *copy = NULL;
     size_t n = 0;
     DT_TRY(copy_of(path, SIZE_MAX, 0, &copy, &n));
@@ -177,8 +191,32 @@ dt_status __wrap_dt_fs_map(const char *path, const void **out_p, size_t *bytes_p
 }
 
 void __wrap_dt_fs_unmap(const void *p, size_t bytes);
+void __real_dt_fs_unmap(const void *p, size_t bytes);
 void __wrap_dt_fs_unmap(const void *p, size_t bytes)
 {
-    (void)bytes;
+    if (is_real) {
+        __real_dt_fs_unmap(p, bytes);
+        return;
+    }
     dt_free((void *)(uintptr_t)p);
+}
+
+bool __wrap_dt_fs_is_file(const char *path);
+bool __real_dt_fs_is_file(const char *path);
+bool __wrap_dt_fs_is_file(const char *path)
+{
+    for (size_t i = 0; i < n_files && !is_real; i++) {
+        if (strcmp(files[i].name, path) == 0) {
+            return true;
+        }
+    }
+    return is_real && __real_dt_fs_is_file(path);
+}
+
+/* What readers advise of mapped files would let go of pages of the heap here. */
+int __wrap_madvise(void *p, size_t bytes, int advice);
+int __real_madvise(void *p, size_t bytes, int advice);
+int __wrap_madvise(void *p, size_t bytes, int advice)
+{
+    return is_real ? __real_madvise(p, bytes, advice) : 0;
 }

@@ -46,10 +46,12 @@ void fuzz_touch_text(const char *text);
 int fuzz_is_chosen(const uint8_t *bytes, size_t n);
 
 /* Files that there are while a harness runs: fuzz_file adds one (the bytes live on, names are compared whole), and the
- * host's dt_fs_read_all, dt_fs_read_any and dt_fs_map find those and no others, as the harnesses are linked (local.mk:
- * --wrap). */
+ * host's dt_fs_read_all, dt_fs_read_any, dt_fs_map and dt_fs_is_file find those and no others, as the harnesses are
+ * linked (local.mk: --wrap). */
 void fuzz_file(const char *name, const void *bytes, size_t n);
 void fuzz_no_files(void);
+/* Until it is called with 0, they find those on the disk: for a harness that lets the host write what it changes. */
+void fuzz_real_files(int are);
 
 /* An input of several texts, with a line "----" between them: the next one, NUL-terminated in a buffer of its own size
  * that fuzz_end frees; NULL when there is no other. *at begins at 0. */

@@ -37,6 +37,7 @@ options_of() {
         rollouts) echo "-max_len=4400 -dict=$here/dict/json.dict" ;;
         routes) echo "-max_len=800 -dict=$here/dict/xml.dict" ;;
         safetensors) echo "-max_len=400 -dict=$here/dict/json.dict" ;;
+        store) echo "-max_len=160" ;;
         yaml) echo "-max_len=600 -dict=$here/dict/yaml.dict" ;;
         *) echo "-max_len=512" ;;
     esac
