@@ -9,6 +9,7 @@
 #include "data/import.h"
 #include "data/hdf5_store.h"
 #include "data/import_jobs.h"
+#include "data/normalisation.h"
 #include "data/on_lanes.h"
 #include "data/rows.h"
 #include "data/survey.h"
@@ -33,6 +34,7 @@ typedef struct summary {
     double lanes_m; /* of all lanes together */
     int64_t core;   /* rows that are of a region, and not of its halo */
     dt_on_lanes on_lanes;
+    dt_normalisation normalised; /* where survey is not NULL */
     const dt_store *store;
     const dt_survey *survey; /* NULL: not asked for */
 } summary;
@@ -189,6 +191,7 @@ static void as_text(const summary *m, const char *path, dt_str *out)
     stat_lines(out, dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_lines(out, dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
     if (m->survey != NULL) {
+        dt_normalisation_text(&m->normalised, out);
         dt_survey_text(m->survey, m->store, out);
     }
 }
@@ -266,6 +269,7 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     stat_objects(&o, "node", dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
     stat_objects(&o, "edge", dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
     if (m->survey != NULL) {
+        dt_normalisation_json(&m->normalised, &o);
         dt_survey_json(m->survey, m->store, &o);
     }
     dt_json_end(&o, '}');
@@ -281,6 +285,9 @@ static dt_status inspect(const char *store, bool json, bool closely, uint32_t jo
     if (st == DT_OK) {
         summary m = summarise(s);
         m.survey = closely ? &survey : NULL;
+        if (closely) {
+            m.normalised = dt_normalisation_of(s);
+        }
         st = dt_on_lanes_count(dt_store_view_of(s), &m.on_lanes);
         if (st == DT_OK) {
             (json ? as_json : as_text)(&m, store, out);

@@ -13,6 +13,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/cut.c core/data/cut.h \
 	core/data/export_table.c core/data/export_table.h \
 	core/data/feature_stats.c core/data/feature_stats.h \
+	core/data/normalisation.c core/data/normalisation.h \
 	core/data/features.c core/data/features.h core/data/features_graph.c core/data/features_graph.h core/data/features_graph_set.h \
 	core/data/hdf5_file.h core/data/hdf5_roads.c core/data/hdf5_roads.h core/data/hdf5_store.c core/data/hdf5_store.h \
 	core/data/import.c core/data/import.h \

@@ -11,6 +11,7 @@
 
 #include <float.h>
 #include <inttypes.h>
+#include <math.h>
 
 enum { PIECE = 1152 }; /* values: whole rows of 1, 3, 4 and 9 columns */
 _Static_assert(PIECE % 3 == 0 && PIECE % 4 == 0 && PIECE % DT_NODE_FEATURES == 0, "of whole rows");
@@ -107,6 +108,14 @@ static dt_status check_times(dt_store_look *l)
     return DT_OK;
 }
 
+/* A mean lies between the values, and a deviation is no more than what is between them; but for rounding. */
+static bool is_possible(const dt_feature_stat *s)
+{
+    const double room = 1e-6 * (fabs(s->min) + fabs(s->max));
+    return s->min <= s->max && s->mean >= s->min - room && s->mean <= s->max + room && s->std >= 0 &&
+           s->std <= s->max - s->min + room;
+}
+
 /* Features in blocks lie within their statistics (packed.h), and so these within what features can be. */
 static dt_status check_statistics(const dt_store *s, const char *kind, const dt_feature_stat *stat, int n,
                                   const range *column)
@@ -115,6 +124,11 @@ static dt_status check_statistics(const dt_store *s, const char *kind, const dt_
         if (stat[d].min < column[d].least || stat[d].max > column[d].most) {
             return DT_FAIL(DT_EDATA, "%s/store.json: statistics.%s: %s runs from %g to %g, outside [%g, %g]", s->path,
                            kind, column[d].name, stat[d].min, stat[d].max, column[d].least, column[d].most);
+        }
+        if (!is_possible(&stat[d])) {
+            return DT_FAIL(DT_EDATA,
+                           "%s/store.json: statistics.%s: %s with mean %g and std %g cannot run from %g to %g", s->path,
+                           kind, column[d].name, stat[d].mean, stat[d].std, stat[d].min, stat[d].max);
         }
     }
     return DT_OK;
