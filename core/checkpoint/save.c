@@ -143,14 +143,18 @@ static dt_status check_desc(const dt_ckpt_save_desc *d)
 dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes)
 {
     struct statvfs fs;
-    const uint64_t need = ((uint64_t)4 << 20) + bytes;
+    const uint64_t beside = 4000000; /* configuration, records and the manifest grow meanwhile */
+    const uint64_t need = beside + bytes;
     if (statvfs(folder, &fs) != 0 || fs.f_frsize == 0) {
         return DT_OK; /* it may well do: every write is checked anyway */
     }
     const uint64_t one = (uint64_t)fs.f_frsize;
     if (fs.f_bavail < need / one) {
-        return DT_FAIL(DT_EIO, "%s has %llu MiB free, a checkpoint needs %llu: free space or choose another --run-dir",
-                       folder, (unsigned long long)(fs.f_bavail * one >> 20), (unsigned long long)(need >> 20));
+        return DT_FAIL(DT_EIO,
+                       "%s has %.1f MB free, and a checkpoint needs %.1f MB: %.1f of its own, %.1f for what is written "
+                       "beside it; free space or choose another --run-dir",
+                       folder, (double)(fs.f_bavail * one) / 1e6, (double)need / 1e6, (double)bytes / 1e6,
+                       (double)beside / 1e6);
     }
     return DT_OK;
 }

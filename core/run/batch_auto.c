@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/forecast.h"
@@ -114,6 +115,7 @@ typedef struct trial {
     bool is_on_device;   /* need */
     bool is_beyond;      /* more than there is, whatever else is wrong */
     bool is_cut;         /* beyond: the device would take it in parts */
+    uint64_t why;        /* REFUSED: digest of what the phase said */
 } trial;
 
 typedef struct seeker {
@@ -206,6 +208,9 @@ static dt_status try_batch(seeker *k, int64_t batch, trial *t)
     if (st == DT_ENOMEM) {
         t->verdict = TOO_MUCH;
     }
+    if (st == DT_ECONFIG) {
+        t->why = dt_hash64(dt_error_text(), strlen(dt_error_text()), 0);
+    }
     return st == DT_ENOMEM || st == DT_ECONFIG ? DT_OK : st;
 }
 
@@ -220,10 +225,17 @@ static int64_t power_of_two(uint64_t most)
     return n;
 }
 
-static dt_status too_little(const seeker *k, int64_t least, const trial *t, dt_status st)
+/* What is said of the largest batch and of the smallest in the same words is not of the batch. */
+static dt_status too_little(const seeker *k, int64_t least, const trial *t, uint64_t first_why, dt_status st)
 {
+    if (t->verdict == REFUSED && t->why == first_why && k->data.batch_max >= 2 * least) {
+        return st;
+    }
     if (t->verdict == REFUSED) {
-        return DT_CONTEXT(st, "data.batch = \"auto\", tried down to %lld samples", (long long)least);
+        return DT_CONTEXT(st,
+                          "data.batch = \"auto\", tried down to %lld samples, one for each of data.shards; lower "
+                          "data.shards where a batch has to be smaller",
+                          (long long)least);
     }
     if (t->of == NULL) { /* it could not even be made */
         return DT_CONTEXT(st, "data.batch = \"auto\": no memory for %lld samples, the smallest batch (data.shards)",
@@ -287,6 +299,7 @@ static dt_status keep(seeker *k, int64_t batch, const trial *best, const char *l
 static dt_status seek(seeker *k, dt_batch_choice *out)
 {
     const int64_t least = k->data.shards;
+    uint64_t first_why = 0;
     int64_t batch = power_of_two((uint64_t)k->data.batch_max);
     const char *limit = limit_of(&(trial){.verdict = FITS});
     if (batch < least) {
@@ -298,11 +311,12 @@ static dt_status seek(seeker *k, dt_batch_choice *out)
     for (;;) {
         trial t;
         DT_TRY(try_batch(k, batch, &t));
+        first_why = first_why == 0 ? t.why : first_why;
         if (t.verdict == FITS || (t.verdict == TOO_FEW_STEPS && batch == least && !t.is_beyond)) {
             return keep(k, batch, &t, limit, out);
         }
         if (batch == least) {
-            return too_little(k, least, &t, DT_ECONFIG);
+            return too_little(k, least, &t, first_why, DT_ECONFIG);
         }
         limit = limit_of(&t);
         batch /= 2;
@@ -321,6 +335,12 @@ static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, co
     DT_TRY(dt_config_data(s->config, phase, &k.data));
     DT_TRY(dt_config_training(s->config, phase, &k.training));
     DT_TRY(dt_config_engine(s->config, phase, &k.engine));
+    if ((s->phase[phase]->desc.flags & DT_COMP_OWN_BATCH) != 0) {
+        return DT_FAIL(DT_ECONFIG,
+                       "data.batch = \"auto\": options of %s say how large a batch is, and data.batch has to follow from "
+                       "them; set it to a number",
+                       s->phase[phase]->desc.id);
+    }
     DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
                             is_virtual ? s->ranks : s->n_local, &k.comm));
     const dt_status st = seek(&k, out);

@@ -308,6 +308,8 @@ typedef struct dt_env_ops {
 
 enum { DT_KIND_PHASE = 1, DT_KIND_MODEL, DT_KIND_ENV, DT_KIND_DATA };
 enum { DT_COMP_NEEDS_CUDA = 1u, DT_COMP_DETERMINISTIC = 2u, DT_COMP_PROCESS = 4u /* one instance per process */ };
+/* Since 1.2, of phases: data.batch follows from options of the phase, so that the host must not choose it ("auto"). */
+enum { DT_COMP_OWN_BATCH = 8u };
 
 typedef struct dt_component {
     uint32_t struct_size, kind;

@@ -510,6 +510,6 @@ DT_PHASE_DEFINE(component, "phase_coma", "counterfactual policy gradients for se
                 "Foerster et al. 2018, arXiv 1705.08926", config, state, options,
                 DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
                        .destroy = destroy),
-                .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .extension = extension);
+                .flags = DT_COMP_DETERMINISTIC | DT_COMP_OWN_BATCH, .state_version = 1, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "phase_coma", "1.0", "dtrain", "Apache-2.0");

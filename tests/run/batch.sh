@@ -102,6 +102,13 @@ member() { # of the choice, in a plan
     refused 'data.shards = 4' $small --set data.batch=auto --set data.batch_max=3
     refused "with 2 samples, the smallest batch .* the plan takes ${smallest}[0-9]* GB, and 0.0075 GB is .* memory.target_gb = 0.01;" \
         $pole --set data.batch=auto --set memory.target_gb=0.01
+    # what is not the batch's fault is not said to be; where it is, what makes the smallest one is named
+    refused 'phase 1 \(phase3_constrained\): phase phase3_constrained: phase3_constrained.limits: cannot read "few"' \
+        --plugin phase3_constrained --set data.batch=auto --set phase3_constrained.limits=few
+    refused 'tried down to 1024 samples, one for each of data.shards; lower data.shards where .* one step takes 1024' \
+        $small --set data.batch=auto --set data.shards=1024
+    refused 'phase_coma say how large a batch is, and data.batch has to follow from them; set it to a number' \
+        --plugin phase_coma --set data.batch=auto
     [ ! -e "$work/refused" ] || fail "a run that was refused left a folder"
 }
 [ "$failed" -eq 0 ]

@@ -101,6 +101,7 @@ cat >"$work/full.sh" <<'END2'
 mount -t tmpfs -o size=12m none "$1/disk" || exit 77
 head -c 100000000 /dev/zero >"$1/disk/other" 2>/dev/null # as full as can be, but for what the run needs to begin
 truncate -s -262144 "$1/disk/other"
+"$dtrain" $job --max-steps 6 --dry-run >"$1/plan" 2>"$1/err" || exit 3
 "$dtrain" $job --max-steps 6 --run-dir "$1/disk/run" 2>"$1/err" &
 pid=$!
 tries=0
@@ -108,8 +109,11 @@ until grep -q "cannot be saved, trying again" "$1/err" || [ $tries -gt 600 ]; do
     tries=$((tries + 1))
     sleep 0.1
 done
-grep -q "run has 0 MiB free, a checkpoint needs 4: .*; training begins, and waits" "$1/err" || exit 3 # before the first step
-[ "$(grep -c "MiB free, a checkpoint needs" "$1/err")" -ge 2 ] || exit 3 # and when it is saved
+# what it needs is what the plan says
+mb=$(sed -n 's/^  disk  *[0-9.]* MB for checkpoints: [0-9]* of \([0-9.]*\) MB.*/\1/p' "$1/plan")
+grep -q "run has [0-9.]* MB free, and a checkpoint needs [0-9.]* MB: $mb of its own, 4.0 for what .*; training begins, and waits" \
+    "$1/err" || exit 3 # before the first step
+[ "$(grep -c "MB free, and a checkpoint needs" "$1/err")" -ge 2 ] || exit 3 # and when it is saved
 rm "$1/disk/other"
 wait $pid || exit 4
 cp -r "$1/disk/run" "$1/real"
