@@ -25,8 +25,14 @@ dt_status dt_config_create(dt_config **out_p)
     if (c == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the configuration");
     }
+    /* roles of models that come with the host, beside those that it wires itself: what is said of one that no phase of
+     * a run wires is no slip of the hand */
+    static const char *const known[] = {"critic", "temperature"};
     c->root.kind = DT_NODE_GROUP;
     c->sections_end = &c->sections;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        c->wired[c->n_wired++] = known[i];
+    }
     dt_status st = dt_schema_declare(c);
     if (st != DT_OK) {
         dt_config_destroy(c);

@@ -45,7 +45,7 @@ struct dt_config {
     dt_str errors; /* kept ones, a line each */
     uint32_t n_errors;
     bool is_trusted;                        /* dt_config_trust */
-    const char *wired[DT_CONFIG_MAX_ROLES]; /* beyond the host's own, that plugins wire; in the pool */
+    const char *wired[DT_CONFIG_MAX_ROLES]; /* beyond those of the section; in the pool or static */
     uint32_t n_wired;
 };
 

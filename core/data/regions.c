@@ -60,7 +60,7 @@ dt_status dt_regions_tiles(const double *pose, int64_t n_rows, double tile_m, dt
     const double n_x = floor((all.most[0] - all.least[0]) / tile_m) + 1;
     const double n_y = floor((all.most[1] - all.least[1]) / tile_m) + 1;
     if (!(n_x * n_y <= DT_REGIONS_MAX)) {
-        return DT_FAIL(DT_EDATA, "tiles of %g m make %g times %g of them, at most %d can be: larger ones", tile_m, n_x,
+        return DT_FAIL(DT_EINVAL, "tiles of %g m make %g times %g of them, at most %d can be: larger ones", tile_m, n_x,
                        n_y, DT_REGIONS_MAX);
     }
     dt_regions r;
@@ -129,7 +129,7 @@ static dt_status cut_region(cutting *c, int32_t k, double share)
     const int axis = box.most[0] - box.least[0] >= box.most[1] - box.least[1] ? 0 : 1;
     const double least = box.least[axis], most = box.most[axis];
     if (!(most - least >= 2 * c->least_m) || !(most > least)) {
-        return DT_FAIL(DT_EDATA,
+        return DT_FAIL(DT_EINVAL,
                        "a region of %g m is to be cut, and each half would be narrower than the halo of %g m: ask for "
                        "fewer regions or a smaller halo",
                        most - least, c->least_m);
@@ -144,7 +144,7 @@ static dt_status cut_region(cutting *c, int32_t k, double share)
     const double left_m = (most - least) * cut / HALVES_BINS, right_m = most - least - left_m;
     if (left_m < c->least_m || right_m < c->least_m) {
         return DT_FAIL(
-            DT_EDATA,
+            DT_EINVAL,
             "regions of equal numbers of vehicles would be %g m and %g m wide, narrower than the halo of %g m: "
             "ask for fewer regions, a smaller halo or tiles",
             left_m, right_m, c->least_m);

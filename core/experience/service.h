@@ -35,6 +35,7 @@ void dt_rollout_env_steps_set(struct dt_rollout *r, uint64_t steps);
 dt_status dt_rollout_save(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
 dt_status dt_rollout_save_normaliser(const struct dt_rollout *r, dt_str *out) DT_NODISCARD;
 dt_status dt_rollout_load(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
+bool dt_rollout_is_normalised(const struct dt_rollout *r); /* observations, any of them */
 dt_status dt_rollout_load_normaliser(struct dt_rollout *r, const void *data, size_t size) DT_NODISCARD;
 /* Its pool of opponents, where it has one; loaded behind the rollout. */
 bool dt_rollout_has_pool(const struct dt_rollout *r);

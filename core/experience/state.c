@@ -272,6 +272,16 @@ dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
     return load_ahead(r, &c);
 }
 
+bool dt_rollout_is_normalised(const dt_rollout *r)
+{
+    for (uint32_t i = 0; i < r->env->layout.spec.n_obs; i++) {
+        if (r->obs[i].columns > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static dt_moments *find_moments(dt_rollout *r, const char *name)
 {
     for (uint32_t i = 0; i < r->env->layout.spec.n_obs; i++) {
@@ -299,8 +309,9 @@ dt_status dt_rollout_load_normaliser(dt_rollout *r, const void *data, size_t siz
         }
         dt_moments *m = find_moments(r, name);
         if (m == NULL || m->columns != columns) {
-            dt_log(DT_LOG_WARN,
-                   "the checkpoint's statistics of observation %s do not fit this environment and are left out", name);
+            dt_log(DT_LOG_WARN, "the checkpoint's statistics of observation %s %s and are left out", name,
+                   dt_rollout_is_normalised(r) ? "do not fit this environment"
+                                               : "are of normalised ones, which this phase does not see,");
             c.at += 2 * bytes;
             c.left -= 2 * bytes;
             continue;

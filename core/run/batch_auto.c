@@ -197,7 +197,6 @@ static dt_status try_batch(seeker *k, int64_t batch, trial *t)
     k->data.batch = batch;
     dt_stage_desc d = dt_session_stage(k->s, k->phase, k->comm, &lock);
     d.run_dir = k->run_dir;
-    d.threads = k->s->threads > k->s->ranks ? k->s->threads / k->s->ranks : 1;
     dt_log_mute(true);
     dt_status st = dt_stage_create(&d, &stage);
     if (st == DT_OK) {
@@ -337,8 +336,8 @@ static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, co
     DT_TRY(dt_config_engine(s->config, phase, &k.engine));
     if ((s->phase[phase]->desc.flags & DT_COMP_OWN_BATCH) != 0) {
         return DT_FAIL(DT_ECONFIG,
-                       "data.batch = \"auto\": options of %s say how large a batch is, and data.batch has to follow from "
-                       "them; set it to a number",
+                       "data.batch = \"auto\": options of %s say how large a batch is, and data.batch has to follow "
+                       "from them; set it to a number",
                        s->phase[phase]->desc.id);
     }
     DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,

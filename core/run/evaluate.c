@@ -8,8 +8,10 @@
 
 #include "base/err.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "run/handover.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A folder without a configuration beside it may still be a checkpoint; what is damaged is told as that. */
@@ -28,6 +30,46 @@ static dt_status refuse_missing(const char *path, bool has_config)
                : st;
 }
 
+static bool is_same(const char *a, const char *b)
+{
+    double x = 0, y = 0;
+    return strcmp(a, b) == 0 || (dt_parse_f64(a, &x) && dt_parse_f64(b, &y) && x == y);
+}
+
+/* Options of the phase that whoever evaluates gave otherwise than it was trained with: results are of those. */
+static void tell_others(const dt_session *s, int64_t phase, const dt_config *trained)
+{
+    const dt_component *c = &s->phase[phase]->desc;
+    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
+        char path[160];
+        const char *now = NULL, *then = NULL;
+        dt_origin by, before;
+        snprintf(path, sizeof(path), "%s.%s", c->id, o->name);
+        if (dt_config_get(s->config, phase, path, &now, &by) == DT_OK && by.layer > DT_FROM_RUN &&
+            phase < dt_config_n_phases(trained) && dt_config_get(trained, phase, path, &then, &before) == DT_OK &&
+            !is_same(now, then)) {
+            dt_str origin = {0};
+            dt_origin_text(&by, &origin);
+            dt_log(DT_LOG_WARN, "judged with %s = %s from %s, and trained with %s", path, now, dt_str_text(&origin),
+                   then);
+            dt_str_fini(&origin);
+        }
+    }
+    dt_error_clear(); /* of what the older one has not */
+}
+
+static dt_status tell_of_settings(const dt_session *s, const char *recorded)
+{
+    dt_config *trained = NULL;
+    DT_TRY(dt_config_create(&trained));
+    const dt_status st = dt_config_read_file(trained, DT_FROM_RUN, recorded);
+    for (int64_t i = s->first; i < s->last && st == DT_OK; i++) {
+        tell_others(s, i, trained);
+    }
+    dt_config_destroy(trained);
+    return st;
+}
+
 dt_status dt_eval_open(const dt_args *a, dt_session *s)
 {
     dt_str config = {0};
@@ -38,6 +80,12 @@ dt_status dt_eval_open(const dt_args *a, dt_session *s)
     }
     if (st == DT_OK) {
         st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, NULL, s);
+        if (st == DT_OK && config.bytes > 0) {
+            st = tell_of_settings(s, dt_str_text(&config));
+            if (st < 0) {
+                dt_session_close(s);
+            }
+        }
     }
     dt_str_fini(&config);
     return st;

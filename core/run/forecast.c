@@ -314,7 +314,8 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     dt_str_addf(out, "  parameters   %lld, of which trained %lld\n", (long long)s->params.count,
                 (long long)s->params.trained_count);
     text_of_shadows(s, out);
-    dt_str_addf(out, "  threads      %u on %u rank%s", s->d.threads, ranks, ranks == 1 ? "" : "s");
+    dt_str_addf(out, "  threads      %u on %s%u rank%s", s->d.threads, ranks == 1 ? "" : "each of ", ranks,
+                ranks == 1 ? "" : "s");
     if (n->instances > 0) {
         dt_str_addf(out, "; %u environments %s, %u more while it evaluates", n->instances * ranks,
                     n->processes > 0 ? "in processes of their own" : "in this process", n->evaluated * ranks);

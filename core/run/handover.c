@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "experience/service.h"
 #include "run/snapshot.h"
 
 #include <math.h>
@@ -385,6 +386,25 @@ static dt_status load_shadows(const dt_handover *h, dt_stage *s, uint32_t want, 
     return DT_OK;
 }
 
+/* A file of its own has means and scales for who acts, and not of how many observations: nothing goes on with those. */
+static void tell_of_statistics(const dt_stage *s, const source *from)
+{
+    static const char prefix[] = "normaliser.";
+    const dt_safetensors *f = tensors_of(from);
+    for (uint32_t i = 0; i < dt_safetensors_count(f) && s->rollout != NULL && dt_comm_rank(s->d.comm) == 0; i++) {
+        const char *name = dt_safetensors_at(f, i)->name;
+        if (strncmp(name, prefix, sizeof(prefix) - 1) == 0) {
+            dt_log(
+                DT_LOG_WARN,
+                "statistics of observations in %s (%s) are left out, as it has means and scales alone, and %s; to go "
+                "on with those that the weights were trained on name the run or its checkpoint",
+                from->path, name,
+                dt_rollout_is_normalised(s->rollout) ? "they begin anew" : "this phase normalises none");
+            return;
+        }
+    }
+}
+
 /* Statistics come from the newest file that some weights came from and that has any. */
 static dt_status load_normaliser(const dt_handover *h, dt_stage *s, const char *const *fresh)
 {
@@ -396,6 +416,8 @@ static dt_status load_normaliser(const dt_handover *h, dt_stage *s, const char *
         bool is_there = false;
         if (is_used && h->from[i].ckpt != NULL) {
             DT_TRY(dt_snapshot_load_normaliser(s, h->from[i].ckpt, &is_there));
+        } else if (is_used) {
+            tell_of_statistics(s, &h->from[i]);
         }
         if (is_there) {
             return DT_OK;

@@ -24,10 +24,8 @@ static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, const dt_ro
 {
     dt_run_state *r = k->r;
     const dt_session *s = r->d->session;
-    const uint32_t ranks = dt_comm_in_process(k->comm);
     dt_stage_desc d = dt_session_stage(s, index, k->comm, &r->create_lock);
     d.metrics = dt_rank_is_first(k) ? r->metrics : NULL;
-    d.threads = s->threads > ranks ? s->threads / ranks : 1;
     d.loaded = *loaded;
     d.run_dir = dt_rundir_path(r->d->dir);
     d.stops = dt_run_stops;

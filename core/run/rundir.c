@@ -43,6 +43,7 @@ struct dt_rundir {
     int argc;
     char *const *argv;
     const char *phase, *init_from; /* that it begins with; NULL */
+    bool is_new;                   /* the folder was made by this process */
 };
 
 static void sink(void *user, int level, const char *line)
@@ -279,6 +280,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         r->phase = d->phase;
         r->init_from = d->init_from;
         dt_clock_utc(r->start, sizeof(r->start));
+        r->is_new = d->dir == NULL || (r->path != NULL && !dt_fs_is_dir(r->path));
         st = r->path != NULL ? dt_fs_mkdirs(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     }
     if (st == DT_OK) {
@@ -459,14 +461,35 @@ dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
     return st;
 }
 
+static void close_logs(dt_rundir *r)
+{
+    dt_log_sink_set(NULL, NULL);
+    dt_logfile_close(r->train_log);
+    dt_logfile_close(r->error_log);
+    r->train_log = r->error_log = NULL;
+}
+
+void dt_rundir_drop(dt_rundir *r)
+{
+    struct stat info;
+    dt_str progress = {0};
+    dt_str_addf(&progress, "%s/progress.json", r->path);
+    if (r->is_new && dt_str_status(&progress) == DT_OK && dt_beneath_stat(dt_str_text(&progress), &info) != 0) {
+        close_logs(r);
+        if (dt_fs_remove_tree(r->path) < 0) {
+            dt_log(DT_LOG_WARN, "%s is left, in which nothing was trained: %s", r->path, dt_error_text());
+        }
+    }
+    dt_str_fini(&progress);
+    dt_error_clear();
+}
+
 void dt_rundir_close(dt_rundir *r)
 {
     if (r == NULL) {
         return;
     }
-    dt_log_sink_set(NULL, NULL);
-    dt_logfile_close(r->train_log);
-    dt_logfile_close(r->error_log);
+    close_logs(r);
     dt_lock_release(r->lock);
     dt_free(r->path);
     dt_free(r);

@@ -368,6 +368,7 @@ static dt_status read_config(const dt_args *a, const char *resumed, dt_session *
 
 dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm, pthread_mutex_t *lock)
 {
+    const uint32_t ranks = dt_comm_in_process(comm); /* threads are the process's */
     return (dt_stage_desc){.config = s->config,
                            .loader = s->loader,
                            .comm = comm,
@@ -375,7 +376,7 @@ dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm
                            .demo_store = s->demo_store,
                            .index = phase,
                            .seed = s->seed,
-                           .threads = s->threads,
+                           .threads = s->threads > ranks ? s->threads / ranks : 1,
                            .rollouts = &dt_experience,
                            .device_ops = s->device.ops,
                            .device = s->device.handle,

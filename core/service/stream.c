@@ -317,6 +317,12 @@ static finding wait_a_while(const dt_stream *m, uint64_t to, double begin_s, dou
 
 static dt_status tell_end(const dt_stream *m, uint64_t from)
 {
+    if (from == 0) {
+        return DT_FAIL(DT_EDATA,
+                       "%s ended after %" PRIu64 " stores with %" PRIu64 " samples, and a window has data.window "
+                       "= %" PRIu64 ": nothing was trained; add stores before %06" PRIu64 ".end, or lower data.window",
+                       m->folder, m->next_number, m->next_sample, m->window, m->next_number);
+    }
     if (dt_comm_rank(m->s->d.comm) == 0) {
         dt_log(DT_LOG_INFO,
                "stream: ended after %" PRIu64 " stores with %" PRIu64 " samples; the last %" PRIu64

@@ -216,12 +216,12 @@ static void test_regions(void **state)
         assert_true(n[k] > 0.98 * N / REGIONS && n[k] < 1.02 * N / REGIONS);
     }
     dt_regions_fini(&r);
-    assert_fails(dt_regions_halves(pose, N, 400, 100, &r), DT_EDATA, "ask for fewer regions");
-    assert_fails(dt_regions_tiles(pose, N, 0.01, &r), DT_EDATA, "at most 65536 can be");
+    assert_fails(dt_regions_halves(pose, N, 400, 100, &r), DT_EINVAL, "ask for fewer regions");
+    assert_fails(dt_regions_tiles(pose, N, 0.01, &r), DT_EINVAL, "at most 65536 can be");
     for (int i = 0; i < N; i++) { /* all in one place */
         pose[3 * i] = pose[3 * i + 1] = 5;
     }
-    assert_fails(dt_regions_halves(pose, N, 2, 0, &r), DT_EDATA, "a region of 0 m");
+    assert_fails(dt_regions_halves(pose, N, 2, 0, &r), DT_EINVAL, "a region of 0 m");
     assert_ok(dt_regions_tiles(pose, N, 1, &r));
     assert_int_equal(r.n, 1);
     dt_regions_fini(&r);
@@ -242,7 +242,7 @@ static void test_refusals(void **state)
     assert_fails(cut_by((dt_cut_options){.halo_m = 59, .tile_m = 100}), DT_EINVAL, "see as far as radius_m 60");
     assert_fails(cut_by((dt_cut_options){.halo_m = 120, .tile_m = 100}), DT_EINVAL, "smaller than the halo of 120 m");
     assert_fails(cut_by((dt_cut_options){.halo_m = 60, .tile_m = 100, .halo_s = 601}), DT_EINVAL, "a halo of 601 s");
-    assert_fails(cut_by((dt_cut_options){.halo_m = 60, .regions = 40}), DT_EDATA, "scene town");
+    assert_fails(cut_by((dt_cut_options){.halo_m = 60, .regions = 40}), DT_EINVAL, "scene town");
     assert_false(dt_fs_is_dir(at("never")) || dt_fs_is_dir(at("never.partial")));
     assert_ok(dt_data_cut(at("town"), at("cut"), &(dt_cut_options){.regions = 2, .halo_m = 60, .halo_s = 1}, &notes));
     char path[256];

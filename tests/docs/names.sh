@@ -62,6 +62,19 @@ for id in $(cat "$work/ids") $sections; do
     "$dtrain" show "$id" --json >"$work/shown" || fail "dtrain does not show $id"
     grep -o '{"name":"[a-z0-9_]*","type"' "$work/shown" | sed "s/.*\"name\":\"\(.*\)\",.*/$id.\1/"
 done | sort -u >"$work/keys"
+# roles of all models there are, and the configuration knows each of them
+"$dtrain" list --json | grep -o '"role":"[a-z0-9_]*"' | cut -d'"' -f4 | sort -u >"$work/roles"
+[ "$(wc -l <"$work/roles")" -ge 6 ] || fail "hardly a role: $(wc -l <"$work/roles")"
+while read -r role; do
+    echo "models.$role" >>"$work/keys"
+    "$dtrain" --plugin phase1_world_model --dry-run -q --set "phases.0.fresh=$role" --set "training.freeze_loaded=$role" \
+        >/dev/null 2>"$work/err" || fail "the role $role is not known: $(cat "$work/err")"
+    case $role in
+        perception | world) continue ;; # phase 1 needs them
+    esac
+    "$dtrain" --plugin phase1_world_model --dry-run -q --set "models.$role=" >/dev/null 2>"$work/err" ||
+        fail "models.$role cannot be empty: $(cat "$work/err")"
+done <"$work/roles"
 [ "$(wc -l <"$work/keys")" -ge 200 ] || fail "hardly a key: $(wc -l <"$work/keys")"
 found '`[a-z0-9_]*\.[a-z0-9_]*\(=[^`]*\| = [^`]*\)\{0,1\}`' >"$work/named"
 "$dtrain" config keys --json | grep -o '"key":"[^"]*"' | cut -d'"' -f4 >"$work/theirs"

@@ -73,6 +73,30 @@ merge="--set env_traffic.scenario=merge --set env_traffic.agents=6 --set env_tra
     --set env_traffic.lane_actions=true"
 policy mlp --set env.id=cartpole
 same mlp env_cartpole
+# weights alone go on from the file: the statistics that they were trained on do not, which is told
+said() { # TEXT
+    cases=$((cases + 1))
+    grep -q -e "$1" "$work/err" || fail "nothing was said of: $1"
+}
+policy weights --set env.id=cartpole --init-from "$work/mlp.safetensors"
+said "statistics of observations in .*mlp.safetensors (normaliser.obs.mean) are left out, .* and they begin anew; to go on"
+policy plain --set env.id=cartpole --init-from "$work/mlp.safetensors" --set phase2_ppo.normalise_obs=false
+said "statistics of observations in .*mlp.safetensors .* are left out, .* and this phase normalises none"
+policy unlike --set env.id=cartpole --init-from "$work/mlp" --set phase2_ppo.normalise_obs=false
+said "the checkpoint's statistics of observation obs are of normalised ones, which this phase does not see, and are left out"
+policy like --set env.id=cartpole --init-from "$work/mlp"
+cases=$((cases + 1))
+! grep -q "statistics" "$work/err" || fail "a checkpoint's statistics are not taken over"
+# so is what is judged otherwise than it was trained
+judge() { # OPTIONS
+    "$dtrain" eval --checkpoint "$work/mlp" --seeds 5 --episodes 1 -q "$@" >"$work/out" 2>"$work/err" ||
+        fail "evaluating with $* left with $?"
+}
+judge --set phase2_ppo.clip_obs=0.5
+said "judged with phase2_ppo.clip_obs = 0.5 from --set, and trained with 10"
+judge --set phase2_ppo.clip_obs=10
+cases=$((cases + 1))
+! grep -q "judged with" "$work/err" || fail "the same value is told as another one"
 policy lstm --set env.id=tmaze --set models.controller=controller_lstm --set phase2_ppo.window=4
 same lstm env_tmaze
 # shellcheck disable=SC2086

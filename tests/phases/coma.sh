@@ -124,7 +124,7 @@ done
 train anew $onward --init-from "$work/whole" --set phases.0.fresh=critic --set training.freeze_loaded=critic
 grep -q "critic     begins with its first weights: the phase wants it fresh" "$work/anew/train.log" || fail "critic is not fresh"
 refused 2 "group critic moves nothing" $onward --init-from "$work/whole" --set training.freeze_loaded=critic
-refused 2 "training.freeze_loaded holds \"critc\", which is no role (perception, world, controller, shield, critic)" \
+refused 2 "training.freeze_loaded holds \"critc\", which is no role (perception, world, controller, shield, critic, temperature)" \
     --set training.freeze_loaded=critc
 refused 2 '"critc" is no role (.*); did you mean "critic"' --set phases.0.fresh=critc
 refused 2 "needs a model in the role critic, but models.critic is empty" --set models.critic=

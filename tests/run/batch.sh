@@ -109,6 +109,9 @@ member() { # of the choice, in a plan
         $small --set data.batch=auto --set data.shards=1024
     refused 'phase_coma say how large a batch is, and data.batch has to follow from them; set it to a number' \
         --plugin phase_coma --set data.batch=auto
+    # what a phase refuses when it is made leaves no folder either
+    refused 'a replay of 1000000000000 samples of up to 96 bytes each takes 96 TB' --plugin phase_sac \
+        --set phase_sac.buffer_size=1000000000000
     [ ! -e "$work/refused" ] || fail "a run that was refused left a folder"
 }
 [ "$failed" -eq 0 ]

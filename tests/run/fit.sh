@@ -97,6 +97,8 @@ grep -q "warn .*processes of environments take turns on $cores core" out || fail
     test $code -eq 0 || fail "twice as many threads as cores are refused"
     grep -q "warn .*engine.threads = $((2 * cores)), but this process may use $cores core.*changes no result" out ||
         fail "twice as many threads as cores are not warned of"
+    dtrain $pole --threads 4 --dry-run --set comm.backend=sim --set comm.ranks=2
+    grep -q "^  threads  *2 on each of 2 ranks" out || fail "virtual ranks do not share threads in the plan"
     dtrain $pole --threads "$cores" --dry-run
     ! grep -q warn out || fail "a thread a core is warned of"
 }

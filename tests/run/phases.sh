@@ -95,7 +95,7 @@ says "holds none of this phase's"
 train 2 odd "{ $one fresh = [ \"eyes\" ]; init = \"$work/three\"; }"
 says phases.0.fresh '"eyes" is no role'
 train 2 freeze "{ $one freeze = [ \"perzeption\" ]; }"
-says 'freeze of the phase holds "perzeption", which is neither a role (perception, world, controller, shield)'
+says 'freeze of the phase holds "perzeption", which is neither a role (perception, world, controller, shield, critic, temperature)'
 
 # --- killed in the middle of each phase and between phases, resumed: the bits of a run that nobody disturbed ---
 all="{ $one }, { $two }, { $three }"

@@ -204,6 +204,11 @@ code $? 4 "odd/000000 is a link that leads to no folder"
 touch "$work/bad/000000.end"
 train ended bad --threads 1
 code $? 4 "000000.end says that the stream has ended, and there is"
+mkdir "$work/short"
+put 0 000000 short
+touch "$work/short/000001.end"
+train short short --threads 1 --set data.window=512
+code $? 4 "short ended after 1 stores with [0-9]* samples, and a window has data.window = 512: nothing was trained; add"
 train file parts/0/store.json --threads 1 --dry-run
 code $? 4 "data.stream = .*store.json is not a folder; make it before a run waits"
 train lost nowhere --threads 1
