@@ -100,12 +100,12 @@ static lane_place project(const double *xy, const double *at, int64_t n, double 
     return best;
 }
 
-static bool is_driven(int32_t kind)
+bool lanes_is_driven(int32_t kind)
 {
     return kind != DT_LANE_FOOT && kind != DT_LANE_BICYCLE;
 }
 
-static double length_of(const lanes *l, int64_t lane)
+double lanes_length(const lanes *l, int64_t lane)
 {
     return l->at[l->v->lane_point[lane + 1] - 1];
 }
@@ -117,7 +117,7 @@ lane_place lanes_find(const lanes *l, int64_t map, const double pose[3])
     double least = INFINITY;
     for (int64_t i = map < 0 ? 0 : v->map_lane[map]; map >= 0 && i < v->map_lane[map + 1]; i++) {
         const double *box = l->box + 4 * i;
-        if (!is_driven(v->lane_kind[i]) || pose[0] < box[0] - REACH_M || pose[0] > box[2] + REACH_M ||
+        if (!lanes_is_driven(v->lane_kind[i]) || pose[0] < box[0] - REACH_M || pose[0] > box[2] + REACH_M ||
             pose[1] < box[1] - REACH_M || pose[1] > box[3] + REACH_M) {
             continue;
         }
@@ -151,8 +151,7 @@ static double end_heading(const dt_store_view *v, int64_t lane)
     return atan2(xy[1] - xy[-1], xy[0] - xy[-2]);
 }
 
-/* Of the successors the one that turns least from where this one ends to where that one does, -1: there is none. */
-static int64_t successor(const dt_store_view *v, int64_t lane)
+int64_t lanes_successor(const dt_store_view *v, int64_t lane)
 {
     const double heading = end_heading(v, lane);
     double least = INFINITY;
@@ -160,7 +159,7 @@ static int64_t successor(const dt_store_view *v, int64_t lane)
     for (int64_t k = v->lane_next_ptr[lane]; k < v->lane_next_ptr[lane + 1]; k++) {
         const int64_t next = v->lane_next[k];
         const double turned = fabs(wrap(end_heading(v, next) - heading));
-        if (is_driven(v->lane_kind[next]) && turned < least) {
+        if (lanes_is_driven(v->lane_kind[next]) && turned < least) {
             least = turned;
             best = next;
         }
@@ -168,8 +167,7 @@ static int64_t successor(const dt_store_view *v, int64_t lane)
     return best;
 }
 
-/* Point at s m of a lane, s in [0, length]. */
-static void point_at(const lanes *l, int64_t lane, double s, double *out)
+void lanes_point_at(const lanes *l, int64_t lane, double s, double *out)
 {
     const dt_store_view *v = l->v;
     int64_t lo = v->lane_point[lane], hi = v->lane_point[lane + 1] - 1;
@@ -219,12 +217,12 @@ static void follow(const lanes *l, const lane_place *at, path *p)
     int k = 0, n = 0;
     p->end_m = p->node_m = SIGHT_M;
     while (k < LANES_PATH) {
-        const double end = begin + length_of(l, lane), s = k * LANES_STEP_M;
+        const double end = begin + lanes_length(l, lane), s = k * LANES_STEP_M;
         if (s <= end) {
-            point_at(l, lane, s - begin, p->xy + 2 * k++);
+            lanes_point_at(l, lane, s - begin, p->xy + 2 * k++);
             continue;
         }
-        const int64_t next = n++ < MAX_LANES_OF_PATH ? successor(l->v, lane) : -1;
+        const int64_t next = n++ < MAX_LANES_OF_PATH ? lanes_successor(l->v, lane) : -1;
         if (next < 0) {
             const double *last = l->v->lane_xy + 2 * (l->v->lane_point[lane + 1] - 1), h = end_heading(l->v, lane);
             p->end_m = end;

@@ -49,6 +49,14 @@ bool lanes_are_known(const dt_store_view *v);
 dt_status lanes_init(lanes *l, const dt_host *h, const dt_store_view *v, int64_t past);
 void lanes_fini(lanes *l); /* zeros are fine */
 
+/* Not for people on foot or on bicycles. */
+bool lanes_is_driven(int32_t kind);
+double lanes_length(const lanes *l, int64_t lane); /* m */
+/* Point at s m of a lane, s in [0, length]: out[2]. */
+void lanes_point_at(const lanes *l, int64_t lane, double s, double *out);
+/* Of the successors the one that turns least from where this one ends to where that one does, -1: there is none. */
+int64_t lanes_successor(const dt_store_view *v, int64_t lane);
+
 typedef struct lane_place {
     int64_t lane;                 /* -1: none */
     double s, side, heading, gap; /* m along it and to its left, rad its direction there, m to its nearest point */

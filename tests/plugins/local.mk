@@ -19,6 +19,10 @@ dt_tests += tests/plugins/test_data_statistics
 tests_plugins_test_data_statistics_SOURCES = tests/plugins/test_data_statistics.c $(trajectory_headers) $(mock_sources)
 tests_plugins_test_data_statistics_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_data_statistics_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_data_road
+tests_plugins_test_data_road_SOURCES = tests/plugins/test_data_road.c $(trajectory_headers) $(mock_sources)
+tests_plugins_test_data_road_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_data_road_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_data_regions
 tests_plugins_test_data_regions_SOURCES = tests/plugins/test_data_regions.c tests/plugins/trajectory_bench.h $(mock_sources)
 tests_plugins_test_data_regions_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
@@ -33,10 +37,15 @@ tests_plugins_test_folds_SOURCES = tests/plugins/test_folds.c plugins/data_traje
 tests_plugins_test_folds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_folds_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_lanes
-tests_plugins_test_lanes_SOURCES = tests/plugins/test_lanes.c plugins/data_trajectory/lanes.c \
+tests_plugins_test_lanes_SOURCES = tests/plugins/test_lanes.c tests/plugins/lanes_town.h plugins/data_trajectory/lanes.c \
     plugins/data_trajectory/following.c $(mock_sources)
 tests_plugins_test_lanes_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_lanes_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/plugins/test_pieces
+tests_plugins_test_pieces_SOURCES = tests/plugins/test_pieces.c tests/plugins/lanes_town.h \
+    plugins/data_trajectory/pieces.c plugins/data_trajectory/lanes.c plugins/data_trajectory/following.c $(mock_sources)
+tests_plugins_test_pieces_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_plugins_test_pieces_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_env_cartpole
 tests_plugins_test_env_cartpole_SOURCES = tests/plugins/test_env_cartpole.c tests/plugins/env_rig.h $(mock_sources)
 tests_plugins_test_env_cartpole_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests

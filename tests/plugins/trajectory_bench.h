@@ -12,7 +12,7 @@
 #include "data/features.h"
 #include "data/store.h"
 
-enum { MAX_FIELDS = 32, MAX_BYTES = 1 << 20 };
+enum { MAX_FIELDS = 40, MAX_BYTES = 1 << 20 };
 
 typedef struct bench {
     mock_host host;
@@ -22,7 +22,7 @@ typedef struct bench {
     void *out[MAX_FIELDS];
     const dt_port *field;
     uint32_t n_fields;
-    int64_t size[3];
+    int64_t size[6]; /* N E S, and with lane_nodes L J V */
 } bench;
 
 static dt_store *open_store;
@@ -118,11 +118,9 @@ static size_t values_of(const bench *b, const char *dims)
     size_t n = 1;
     snprintf(text, sizeof(text), "%s", dims);
     for (char *t = strtok(text, " "); t != NULL; t = strtok(NULL, " ")) {
-        n *= strcmp(t, "N") == 0     ? (size_t)b->size[0]
-             : strcmp(t, "N+1") == 0 ? (size_t)b->size[0] + 1
-             : strcmp(t, "E") == 0   ? (size_t)b->size[1]
-             : strcmp(t, "S") == 0   ? (size_t)b->size[2]
-                                     : (size_t)atoi(t);
+        static const char symbols[] = "NESLJV";
+        const char *symbol = strchr(symbols, t[0]);
+        n *= symbol != NULL ? (size_t)b->size[symbol - symbols] + (t[1] == '+' ? 1 : 0) : (size_t)atoi(t);
     }
     return n;
 }
