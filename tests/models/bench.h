@@ -39,6 +39,7 @@ typedef struct bench {
     registry r;
     const dt_port *in, *out;
     uint32_t n_in, n_out;
+    uint32_t not_given; /* optional inputs that are not offered, by bit; set before recording */
     dt_graph *g;
     dt_tensor *to[8];
     float *params;
@@ -68,9 +69,9 @@ static inline void bench_record(bench *b, const char *const *symbol, uint32_t n_
         .symbol = symbol, .n_symbols = n_symbols, .field = b->in, .n_fields = b->n_in, .params = &b->r.table};
     assert_int_equal(dt_graph_create(&d, &b->g), DT_OK);
     dt_graph_scope(b->g, "m");
-    dt_tensor *from[8] = {NULL};
+    dt_tensor *from[16] = {NULL};
     for (uint32_t i = 0; i < b->n_in; i++) {
-        from[i] = b->g->api->input(b->g, b->in[i].name);
+        from[i] = b->not_given >> i & 1 ? NULL : b->g->api->input(b->g, b->in[i].name);
     }
     if (b->ops->forward(b->self, b->g, from, b->to) != DT_OK) {
         fail_msg("%s: %s", b->c->id, dt_error_text());

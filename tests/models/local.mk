@@ -29,6 +29,11 @@ tests_models_test_influence_SOURCES = tests/models/test_influence.c tests/models
 tests_models_test_influence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_influence_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
+dt_tests += tests/models/test_road
+tests_models_test_road_SOURCES = tests/models/test_road.c tests/models/bench.h $(mock_sources)
+tests_models_test_road_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_models_test_road_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+
 dt_tests += tests/models/test_slots
 tests_models_test_slots_SOURCES = tests/models/test_slots.c
 

@@ -155,6 +155,55 @@ for store in roads bare; do
     grep -q '"rmse_m":\[[0-9]' "$work/out" || fail "no errors on $store"
 done
 
+# perception sees roads: pieces of lanes, and vehicles on them
+nodes="--set models.world=world_gru --set data_trajectory.lane_nodes=true"
+# shellcheck disable=SC2086
+{
+    train nodes roads $nodes --threads 1
+    train nodes-threads roads $nodes --threads 3
+    same nodes-threads nodes "lane nodes with 3 threads"
+    train nodes-ranks roads $nodes --set comm.backend=sim --set comm.ranks=3
+    same nodes-ranks nodes "lane nodes on 3 ranks"
+    train nodes-part roads $nodes --max-steps 3
+    train nodes-part roads $nodes --resume "$work/nodes-part"
+    same nodes-part nodes "lane nodes, resumed"
+    # a device of host memory, whose kernels are the CPU's
+    DTRAIN_PLUGIN_PATH=${DT_BUILDDIR:-.}/tests/device/.libs
+    export DTRAIN_PLUGIN_PATH
+    train nodes-device roads $nodes --device cuda
+    unset DTRAIN_PLUGIN_PATH
+    same nodes-device nodes "lane nodes on a device"
+    train nodes-noisy roads $nodes --set data_trajectory.hide_nodes=0.3 --set data_trajectory.position_noise_m=1 --threads 1
+    train nodes-noisy-ranks roads $nodes --set data_trajectory.hide_nodes=0.3 --set data_trajectory.position_noise_m=1 \
+        --set comm.backend=sim --set comm.ranks=2 --threads 2
+    same nodes-noisy-ranks nodes-noisy "lane nodes with noise, 2 ranks of 2 threads"
+    train unseen roads --set models.world=world_gru
+    differs unseen nodes "lane nodes are seen"
+    train nodes-bare bare $nodes
+    train plain-bare bare --set models.world=world_gru
+    same nodes-bare plain-bare "lane nodes of a store without roads"
+    train nodes-lanes roads $nodes --set data_trajectory.lanes=true --set risk_gnn.layer=transformer
+}
+# what was trained so serves where no roads are shown: evaluated, acting in an environment, exported
+for store in roads bare; do
+    cases=$((cases + 1))
+    "$dtrain" eval --checkpoint "$work/nodes-lanes" --json -q --set data.store="$work/$store" >"$work/out" 2>"$work/err" ||
+        fail "evaluation of lane nodes on $store left with $?"
+    grep -q '"rmse_m":\[[0-9]' "$work/out" || fail "no errors of lane nodes on $store"
+done
+cases=$((cases + 1))
+"$dtrain" --plugin phase2_ppo --init-from "$work/nodes" --set env.id=env_traffic --set env_traffic.control=vehicles \
+    --set env_traffic.episode_s=20 --set models.perception=risk_gnn --set risk_gnn.hidden=8 --set risk_gnn.heads=1 \
+    --set risk_gnn.layers=1 --set env.instances=1 --set phase2_ppo.train_batch=16 --set phase2_ppo.fragment=8 \
+    --set phase2_ppo.iterations=1 --set data.batch=16 --set report.enabled=false --run-dir "$work/acts" -q >"$work/out" 2>"$work/err" ||
+    fail "acting behind perception that was trained with lane nodes left with $?"
+for format in safetensors onnx; do
+    cases=$((cases + 1))
+    "$dtrain" export --checkpoint "$work/nodes" --json -q --format $format --out "$work/file" \
+        >"$work/out" 2>"$work/err" && grep -q '"inputs":\[.*"lane_nodes".*"near_edges"' "$work/out" ||
+        fail "exporting lane nodes as $format: $(cat "$work/out")"
+done
+
 for format in safetensors onnx; do
     cases=$((cases + 1))
     "$dtrain" export --checkpoint "$work/several" --json -q --format $format --out "$work/file" \
