@@ -18,7 +18,7 @@ template <typename T> struct graph_qk {
     ptr<const int32_t> rowptr, col;
     dt_cuda_span edges;
     dt_cuda_heads s, from; /* by targets [N], by sources [M] */
-    float scale; /* 1/sqrt(C) */
+    float scale;           /* 1/sqrt(C) */
 };
 
 /* first is the number of inputs before q */
@@ -243,8 +243,8 @@ template <typename T> dt_status run_bwd_of(const dt_device_args *a)
     return dt_cuda_by_width(g.s, is_wide(a, 4), [&](auto width) -> dt_status {
         using W = decltype(width);
         if (g.s.N > 0) {
-            by_targets<W, T><<<targets, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dz, dbias, dt_cuda_dst<T>(a, 0),
-                                                                         r);
+            by_targets<W, T>
+                <<<targets, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dz, dbias, dt_cuda_dst<T>(a, 0), r);
             DT_CUDA_TRY(DT_CUDA_LAUNCHED());
         }
         const ptr<T> dk = dt_cuda_dst<T>(a, 1), dv = dt_cuda_dst<T>(a, 2);
