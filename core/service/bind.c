@@ -399,13 +399,11 @@ static uint64_t bind_data_count(const dt_data *d)
     return d->source.count;
 }
 
-/* What a component says of its own values is looked at: a phase makes parameters of it. */
-static dt_status check_stat(const dt_data *d, const char *field, uint32_t i, const dt_field_stat *s)
+dt_status dt_bind_check_stat(const char *who, const char *field, uint32_t column, const dt_field_stat *s)
 {
     const bool is_finite =
         isfinite(s->n) && isfinite(s->min) && isfinite(s->max) && isfinite(s->mean) && isfinite(s->std);
-    /* the mean of many alike may round past them */
-    const double room = 1e-6 * (fabs(s->min) + fabs(s->max));
+    const double room = 1e-6 * (fabs(s->min) + fabs(s->max)); /* the mean of many alike may round past them */
     if (is_finite && s->n >= 0 && s->std >= 0 && s->min <= s->max && s->mean >= s->min - room &&
         s->mean <= s->max + room) {
         return DT_OK;
@@ -413,8 +411,7 @@ static dt_status check_stat(const dt_data *d, const char *field, uint32_t i, con
     return DT_FAIL(DT_EPLUGIN,
                    "%s says of column %u of %s: %g values, least %g, greatest %g, mean %g, deviation %g; these cannot "
                    "be so",
-                   d->comp != NULL ? d->comp->desc.id : "the phase's data", i, field, s->n, s->min, s->max, s->mean,
-                   s->std);
+                   who, column, field, s->n, s->min, s->max, s->mean, s->std);
 }
 
 static dt_status bind_data_statistics(const dt_data *d, const char *field, dt_field_stat *out, uint32_t n)
@@ -441,7 +438,7 @@ static dt_status bind_data_statistics(const dt_data *d, const char *field, dt_fi
         return DT_CONTEXT(st, "statistics of field %s of %s", field, who);
     }
     for (uint32_t i = 0; i < n; i++) {
-        DT_TRY(check_stat(d, field, i, &out[i]));
+        DT_TRY(dt_bind_check_stat(who, field, i, &out[i]));
     }
     return DT_OK;
 }

@@ -200,6 +200,8 @@ extern const struct dt_bind_api dt_bind_service;
 void dt_bind_fini(dt_stage *s);
 dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                           uint32_t n_out);
+/* Could a component's statistics of a column be so? who: the component, for the message. DT_EPLUGIN. */
+dt_status dt_bind_check_stat(const char *who, const char *field, uint32_t column, const dt_field_stat *s) DT_NODISCARD;
 /* component.c: configuration section of a component, checked, and zeroed state of a first instance. */
 dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
                          void **self) DT_NODISCARD;

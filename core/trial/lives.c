@@ -165,6 +165,22 @@ static bool try_data(dt_checker *k, dt_probe_data *p, const char *step, bool has
     return st >= 0 || dt_check_fail_status(k, c, step, st);
 }
 
+/* Nothing is said of a component that keeps none. */
+static void live_statistics(dt_checker *k, dt_probe_data *p, bool has_needs)
+{
+    const dt_component *c = &p->data->desc;
+    uint32_t n = 0;
+    if (p->data->ops.data.statistics == NULL || !dt_check_may(k, c, "statistics", has_needs)) {
+        return;
+    }
+    const dt_status st = dt_probe_data_statistics(p, &n);
+    if (st >= 0) {
+        dt_check_pass(k, c, "statistics of %u fields, possible and twice the same", n);
+    } else {
+        (void)dt_check_fail_status(k, c, "statistics", st);
+    }
+}
+
 static void live_data(dt_checker *k, dt_probe_data *p)
 {
     const dt_component *c = &p->data->desc;
@@ -178,6 +194,7 @@ static void live_data(dt_checker *k, dt_probe_data *p)
     } else if (try_data(k, p, "read", has_fields && is_counted, dt_probe_data_read)) {
         dt_check_pass(k, c, "reads samples within their buffers, twice the same, augmented or not");
     }
+    live_statistics(k, p, has_fields && is_counted);
 }
 
 void dt_check_data(dt_checker *k, const dt_loaded *d, const void *config)

@@ -280,3 +280,48 @@ dt_status dt_probe_data_read(dt_probe_data *p)
     dt_status st = read_twice(p, &r);
     return st < 0 ? DT_CONTEXT(st, "with keys, for augmentation") : st;
 }
+
+/* ---- statistics ------------------------------------------------------------------------------------------------ */
+
+/* Of one field, asked twice: [2, n]. */
+static dt_status ask_statistics(const dt_probe_data *p, const dt_port *f, uint32_t n, dt_field_stat *said, bool *has_p)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        dt_trial_call(p->trial, "statistics");
+        const dt_status st = p->data->ops.data.statistics(p->state, f->name, said + (size_t)turn * n, n);
+        if (st == DT_EUNSUPPORTED) {
+            return DT_OK;
+        }
+        DT_TRY(st);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        DT_TRY(dt_bind_check_stat(p->data->desc.id, f->name, i, &said[i]));
+    }
+    *has_p = true;
+    return memcmp(said, said + n, n * sizeof(*said)) == 0
+               ? DT_OK
+               : DT_FAIL(DT_EPLUGIN, "statistics of field %s differ from one time to the next", f->name);
+}
+
+dt_status dt_probe_data_statistics(dt_probe_data *p, uint32_t *n_p)
+{
+    *n_p = 0;
+    for (uint32_t i = 0; i < p->n_fields && p->data->ops.data.statistics != NULL; i++) {
+        const dt_port *f = &p->field[i];
+        dt_shape shape;
+        bool has = false;
+        DT_TRY(dt_shape_parse(f->dims, f->dtype, p->symbol, p->n_symbols + 1, &shape));
+        const dt_extent *last = shape.rank > 1 ? &shape.dim[shape.rank - 1] : NULL;
+        if (f->dtype != DT_F32 || last == NULL || last->symbol >= 0 || last->size > UINT16_MAX) {
+            continue;
+        }
+        const uint32_t n = (uint32_t)last->size;
+        dt_field_stat *said = dt_alloc_n(2 * (size_t)n, sizeof(*said));
+        const dt_status st = said != NULL ? ask_statistics(p, f, n, said, &has)
+                                          : DT_FAIL(DT_ENOMEM, "no memory for statistics of %u columns", n);
+        dt_free(said);
+        DT_TRY(st);
+        *n_p += has;
+    }
+    return DT_OK;
+}

@@ -113,6 +113,28 @@ says 1+ 'which risk_gnn has not as it is configured here: set the options of the
 train 2 w --max-steps 2 --init-from "$work/fixed"
 says 1+ 'lacks perception.constant.node_shift, which risk_gnn has as it is configured here'
 
+# of a stream, whose stores come later, it is what data.store shows: all of it, as a stream holds out none
+demo=$DT_BUILDDIR/share/demo.store
+mkdir "$work/arriving"
+"$dtrain" data sample "$demo" --out "$work/arriving/000000" --set sample.scenes=30 -q 2>"$work/err" ||
+    fail "sample left with $?"
+: >"$work/arriving/000001.end"
+train 0 stream --max-steps 1 --set data.store="$demo" --set data.stream="$work/arriving" --set data.window=64 \
+    --set training.epochs=1
+train 0 all --max-steps 1 --set data_trajectory.judged=all
+alike stream all node_shift "a stream"
+unlike stream whole node_shift "a stream"
+
+# of two phases 1 in a row the first one fits
+sed 's/^phases.*/phases = ( { plugin = "phase1_world_model"; stop = { steps = 2; }; },\
+    { plugin = "phase1_world_model"; stop = { steps = 2; }; data_trajectory = { fold = 1; }; } );/' \
+    "$work/job.cfg" >"$work/twice.cfg"
+mv "$work/twice.cfg" "$work/job.cfg"
+train 0 twice
+alike twice whole node_shift "the second phase 1 of a run"
+cases=$((cases + 1))
+[ "$(cat "$work/twice/checkpoints/LATEST")" != "$(cat "$work/first/checkpoints/LATEST")" ] || fail "there was no second"
+
 # phases of a policy see features so, and leave the constants alone though perception learns on
 cat >"$work/job.cfg" <<END
 $models

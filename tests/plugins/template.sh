@@ -229,6 +229,22 @@ static dt_status wrong(const void *self, const uint64_t *index, uint32_t n, int6
     return DT_OK;\
 }\
 &/'
+# statistics are looked at where a data component keeps some
+stat() { # NAME BODY: sed's commands that let it say so of x
+    cat <<END
+s/DT_SET(symbols, dt_no_symbols)/DT_SET(statistics, $1), &/; s/^DT_DATA_DEFINE(/static dt_status $1(void *self, const char *field, dt_field_stat *out, uint32_t n)\\
+{\\
+    (void)self, (void)field, (void)n;\\
+    $2\\
+    return DT_OK;\\
+}\\
+&/
+END
+}
+break_it phase p9 "column 0 of x: 2 values, least 0, greatest 1, mean 3, deviation 0; these cannot be so" \
+    "$(stat far 'out[0].n = 2; out[0].max = 1; out[0].mean = 3;')"
+break_it phase p10 "statistics of field x differ from one time to the next" \
+    "$(stat other 'static double turn; out[0].n = ++turn;')"
 break_it phase p6 "fields and symbols: field x: " 's/{"x", "B 1", DT_F32, 0}, {"y"/{"x", "Q 1", DT_F32, 0}, {"y"/'
 
 break_it env e1 "spec: e1: port obs has dims \"B 3\"" 's/"A 3", DT_F32/"B 3", DT_F32/'
