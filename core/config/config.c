@@ -59,10 +59,24 @@ void dt_config_trust(dt_config *c)
     c->is_trusted = true;
 }
 
+/* A phase's plugin by its path is looked for from the file that names it, as all paths are. */
+static dt_status settle_plugins(dt_config *c, const dt_node *fresh)
+{
+    const dt_node *phases = dt_node_find(fresh, "phases");
+    for (const dt_node *p = phases != NULL ? phases->first : NULL; p != NULL; p = p->next) {
+        dt_node *n = p->kind == DT_NODE_GROUP ? dt_node_find(p, "plugin") : NULL;
+        if (n != NULL && n->text != NULL && strchr(n->text, '/') != NULL) {
+            DT_TRY(dt_node_settle_path(c, n));
+        }
+    }
+    return DT_OK;
+}
+
 dt_status dt_config_read_file(dt_config *c, dt_layer layer, const char *path)
 {
     dt_node fresh = {.kind = DT_NODE_GROUP};
     DT_TRY(dt_reader_file(c, layer, path, &fresh));
+    DT_TRY(layer == DT_FROM_FILE ? settle_plugins(c, &fresh) : DT_OK);
     for (dt_node *n = fresh.first, *next = NULL; n != NULL; n = next) {
         next = n->next;
         DT_TRY(dt_node_place(&c->root, n, ""));

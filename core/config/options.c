@@ -127,7 +127,7 @@ static dt_status become(dt_config *c, dt_node *n, dt_node_kind kind, const char 
     return DT_OK;
 }
 
-static dt_status settle_path(dt_config *c, dt_node *n)
+dt_status dt_node_settle_path(dt_config *c, dt_node *n)
 {
     if (*n->text == '\0' || *n->text == '/') {
         return become(c, n, DT_NODE_TEXT, n->text);
@@ -267,7 +267,7 @@ dt_status dt_option_settle(dt_config *c, const dt_option *o, const char *path, d
         return refuse(o, path, n);
     }
     if (o->type == DT_OPT_PATH) {
-        return settle_path(c, n);
+        return dt_node_settle_path(c, n);
     }
     if (o->type == DT_OPT_ENUM) {
         const char *const *choice = o->choices;

@@ -57,6 +57,7 @@ dt_status dt_node_new(dt_config *c, dt_node_kind kind, const char *key, const ch
                       dt_node **out_p) DT_NODISCARD; /* copies key and text, not the origin's name */
 void dt_node_append(dt_node *parent, dt_node *child);
 void dt_node_remove(dt_node *parent, const dt_node *child);
+dt_status dt_node_settle_path(dt_config *c, dt_node *n) DT_NODISCARD; /* absolute, from where it was set */
 int64_t dt_node_count(const dt_node *parent);
 dt_node *dt_node_find(const dt_node *parent, const char *key); /* parent may be NULL */
 dt_node *dt_node_at(const dt_node *parent, int64_t i);

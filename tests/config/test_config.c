@@ -418,6 +418,27 @@ static dt_status find_solver(void *user, dt_config *c, const char *id, const cha
     return strcmp(id, "solver") == 0 ? dt_config_declare_phase(c, id, solver_table, "libsolver") : DT_ENOTFOUND;
 }
 
+/* From the file that names it, not from where the program runs; an id and what a command says stay as they are. */
+static void test_plugins_by_path(void **state)
+{
+    (void)state;
+    dt_config *c = fresh();
+    put("run.cfg",
+        "phases = ( { plugin = \"./x/solver.so\"; }, { plugin = \"solver\"; }, { plugin = \"/x/solver.so\"; } );\n");
+    assert_int_equal(dt_config_read_file(c, DT_FROM_FILE, at("run.cfg")), DT_OK);
+    const char *want = at("x/solver.so"), *got = dt_config_plugin(c, 0);
+    want += strncmp(want, "./", 2) == 0 ? 2 : 0;
+    assert_true(got[0] == '/' && strlen(got) >= strlen(want));
+    assert_string_equal(got + strlen(got) - strlen(want), want);
+    assert_string_equal(dt_config_plugin(c, 1), "solver");
+    assert_string_equal(dt_config_plugin(c, 2), "/x/solver.so");
+    dt_config_destroy(c);
+    c = fresh();
+    assert_int_equal(dt_config_use_plugin(c, "./x/solver.so", "--plugin"), DT_OK);
+    assert_string_equal(dt_config_plugin(c, 0), "./x/solver.so");
+    dt_config_destroy(c);
+}
+
 static void test_groups_of_a_phase(void **state)
 {
     (void)state;
@@ -544,6 +565,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names_begin_no_line, begin, end),
         cmocka_unit_test_setup_teardown(test_bad_assignments, begin, end),
         cmocka_unit_test_setup_teardown(test_components, begin, end),
+        cmocka_unit_test_setup_teardown(test_plugins_by_path, begin, end),
         cmocka_unit_test_setup_teardown(test_groups_of_a_phase, begin, end),
         cmocka_unit_test_setup_teardown(test_memory, begin, end),
     };
