@@ -345,6 +345,22 @@ static bool ends_with(const char *text, const char *end)
     return n > m && strcmp(text + n - m, end) == 0;
 }
 
+/* A name that promises another format than a table would deceive whoever opens the file. */
+static dt_status check_ending(const char *file)
+{
+    static const char *const other[] = {".gz",  ".xz",  ".zst",     ".bz2",     ".zip",  ".json", ".xml",
+                                        ".npy", ".npz", ".parquet", ".feather", ".xlsx", ".mat"};
+    for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+        if (ends_with(file, other[i])) {
+            return DT_FAIL(
+                DT_ECONFIG,
+                "%s ends in %s, which is not written: an export is a plain table (.csv), or HDF5 (.h5, .hdf5)", file,
+                other[i]);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status export_store(const dt_args *a)
 {
     dt_config *c = NULL;
@@ -353,6 +369,7 @@ static dt_status export_store(const dt_args *a)
         return DT_FAIL(DT_ECONFIG, "usage: dtrain data export STORE FILE (a table, csv; HDF5 where it ends in .h5 or "
                                    ".hdf5) [--set hdf5.KEY=VALUE]");
     }
+    DT_TRY(check_ending(a->word[2]));
     const bool is_hdf5 = ends_with(a->word[2], ".h5") || ends_with(a->word[2], ".hdf5");
     DT_TRY(dt_config_create(&c));
     dt_status st = is_hdf5 ? export_hdf5(a, c, &notes) : dt_data_export(a->word[1], a->word[2], &notes);

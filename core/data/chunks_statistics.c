@@ -64,6 +64,7 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, dt_chun
                             near == NULL ? "" : near, near == NULL ? "" : "\"?");
     }
     const dt_chunks_stat *s = &c->stat[i];
+    c->stat[i].is_told = true;
     double n = (double)s->n, tolerance = 1e-3 + 1e-3 * (s->n > 0 ? s->max - s->min : 0);
     double population = s->n > 0 ? sqrt(s->m2 / n) : 0, sample = s->n > 1 ? sqrt(s->m2 / (n - 1)) : population;
     char key[DT_IN_KEY_BYTES];
@@ -99,6 +100,18 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, dt_chun
     return st == DT_DONE ? DT_OK : st;
 }
 
+static void tell_unchecked(const dt_chunks *c, dt_str *notes)
+{
+    const char *before = "statistics.json says nothing of ";
+    for (int i = 0; i < DT_CHUNKS_N_STATS; i++) {
+        if (c->stat[i].n > 0 && !c->stat[i].is_told) {
+            dt_str_addf(notes, "%s%s", before, stat_names[i]);
+            before = ", ";
+        }
+    }
+    dt_str_add(notes, *before == ',' ? ": nothing to check them against\n" : "");
+}
+
 dt_status dt_chunks_statistics(dt_chunks *c, dt_str *notes)
 {
     char path[DT_CHUNKS_PATH_BYTES];
@@ -111,5 +124,8 @@ dt_status dt_chunks_statistics(dt_chunks *c, dt_str *notes)
     DT_TRY(dt_chunks_open(path, &d));
     dt_status st = dt_chunks_members(d.json, "statistics.json", read_statistics_member, c);
     dt_chunks_close(&d);
+    if (st == DT_OK) {
+        tell_unchecked(c, notes);
+    }
     return st;
 }

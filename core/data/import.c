@@ -372,6 +372,14 @@ static dt_status import_any(const char *const *src, uint32_t n_src, const char *
                                  src[i]);
         }
     }
+    for (uint32_t i = 0; i < n_src; i++) { /* as a table it would be told to have odd columns */
+        const size_t n = strlen(src[i]);
+        if (dt_fs_is_file(src[i]) &&
+            ((n > 3 && strcmp(src[i] + n - 3, ".h5") == 0) || (n > 5 && strcmp(src[i] + n - 5, ".hdf5") == 0))) {
+            return DT_FAIL(DT_EDATA, "%s is not HDF5, as its name says: it begins with other bytes; copy it again",
+                           src[i]);
+        }
+    }
     DT_TRY(check_map_keys(opt));
     return import_files(src, n_src, out, opt, notes);
 }

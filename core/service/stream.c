@@ -543,6 +543,9 @@ dt_status dt_stream_create(dt_stage *s, dt_data *d, const dt_setting *over, uint
                      .window = (uint64_t)o->window,
                      .timeout_s = o->stream_timeout,
                      .room = o->stream_room};
+    for (size_t n = m->folder != NULL ? strlen(m->folder) : 0; n > 1 && m->folder[n - 1] == '/'; n--) {
+        m->folder[n - 1] = '\0';
+    }
     dt_status st = m->folder == NULL ? DT_FAIL(DT_ENOMEM, "no memory for a stream") : copy_settings(m, over, n_over);
     if (st >= 0 && !dt_fs_is_dir(m->folder)) {
         st = DT_FAIL(DT_EDATA, "data.stream = %s is not a folder; make it before a run waits for stores in it",

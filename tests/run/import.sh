@@ -142,5 +142,26 @@ done
 import again --jobs 3 -q && diff -r "$work/whole" "$work/again" >/dev/null || fail "--jobs 3"
 [ -s "$work/said" ] && fail "-q says $(cat "$work/said")"
 
+# names that promise what is not there
+for end in csv.gz parquet json; do
+    refused "$end ends in .*, which is not written: an export is a plain table" "$dtrain" data export "$work/small" "$work/table.$end"
+done
+echo "a letter" >"$work/letter.h5"
+"$dtrain" data import "$work/letter.h5" --out "$work/letter" 2>"$work/err"
+code=$?
+[ $code -eq 4 ] && grep -q "letter.h5 is not HDF5, as its name says" "$work/err" || fail "letter.h5: $code"
+
+# statistics of chunks that say little
+cp -R "${DT_SRCDIR:-.}/share/demo" "$work/chunks"
+said() { # TEXT
+    rm -rf "$work/chunked"
+    "$dtrain" data import "$work/chunks" --out "$work/chunked" >"$work/said" 2>"$work/err" || fail "chunks: $(cat "$work/err")"
+    grep -q "$1" "$work/said" || fail "chunks: nothing of \"$1\""
+}
+echo '{}' >"$work/chunks/statistics.json"
+said "statistics.json says nothing of x, y, .*: nothing to check them against"
+rm "$work/chunks/statistics.json"
+said "no statistics.json: nothing to check the chunks against"
+
 [ $failed -eq 0 ] && echo "PASS"
 exit $((failed != 0))

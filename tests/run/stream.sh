@@ -196,7 +196,7 @@ train large whole --threads 1 --set data.stream_room=1 --set "data.store=$work/c
 code $? 4 "whole/000000: sample [0-9]* has [0-9]* of [NES], and memory is planned for .* data.stream_room = 1 times"
 mkdir "$work/odd"
 mkfifo "$work/odd/000000"
-train odd odd --threads 1
+train odd odd/ --threads 1 # a slash at its end is none of its name
 code $? 4 "odd/000000 is a device, a pipe or a socket, and a store is a folder"
 rm "$work/odd/000000" && ln -s nowhere "$work/odd/000000"
 train dangling odd --threads 1
