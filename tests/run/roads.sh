@@ -74,10 +74,11 @@ BEGIN {
 }
 for i in 1 2 3 4; do
     scene $i >"$work/scene$i.xml"
-    sed '/<lanelet /d' "$work/scene$i.xml" >"$work/bare$i.xml"
+    sed '/<lanelet /d; s/USA_Test/USA_Bare/' "$work/scene$i.xml" >"$work/bare$i.xml"
 done
 "$dtrain" data import "$work"/scene*.xml --out "$work/roads" -q 2>"$work/err" || fail "importing with roads"
 "$dtrain" data import "$work"/bare*.xml --out "$work/bare" -q 2>"$work/err" || fail "importing without roads"
+"$dtrain" data merge "$work/roads" "$work/bare" --out "$work/both" -q 2>"$work/err" || fail "merging both"
 
 for model in world_lstm world_gru; do
     with="--set models.world=$model --set data_trajectory.lanes=true --set phase1_world_model.distance_weight=5"
@@ -167,12 +168,20 @@ nodes="--set models.world=world_gru --set data_trajectory.lane_nodes=true"
     train nodes-part roads $nodes --max-steps 3
     train nodes-part roads $nodes --resume "$work/nodes-part"
     same nodes-part nodes "lane nodes, resumed"
-    # a device of host memory, whose kernels are the CPU's
+    # a device of host memory, whose kernels are the CPU's; sites of one store with roads and without, to learn from
+    for site in Bare Test; do
+        train nodes-no-$site both $nodes --set data_trajectory.eval_site=$site
+    done
     DTRAIN_PLUGIN_PATH=${DT_BUILDDIR:-.}/tests/device/.libs
     export DTRAIN_PLUGIN_PATH
     train nodes-device roads $nodes --device cuda
-    unset DTRAIN_PLUGIN_PATH
     same nodes-device nodes "lane nodes on a device"
+    for site in Bare Test; do
+        train nodes-no-$site-device both $nodes --set data_trajectory.eval_site=$site --device cuda
+        same nodes-no-$site-device nodes-no-$site "lane nodes on a device, without $site"
+    done
+    unset DTRAIN_PLUGIN_PATH
+    differs nodes-no-Bare nodes-no-Test "the same vehicles with roads and without"
     train nodes-noisy roads $nodes --set data_trajectory.hide_nodes=0.3 --set data_trajectory.position_noise_m=1 --threads 1
     train nodes-noisy-ranks roads $nodes --set data_trajectory.hide_nodes=0.3 --set data_trajectory.position_noise_m=1 \
         --set comm.backend=sim --set comm.ranks=2 --threads 2
