@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { AROUND = 8 /* pieces */ };
 enum { MOST = 1 << 20 }; /* pieces: some 15,000 km of lanes, whose cells take about a GB */
 #define LENGTH_M 15.0
 #define FAR_M    80.0 /* side of a cell */
@@ -126,12 +127,19 @@ static dt_status turn_round(const pieces *p, links *out)
     return DT_OK;
 }
 
-/* Piece of a lane beside, -1: there is none. */
-static int64_t beside(const pieces *p, int64_t i, int64_t lane)
+/* The piece of a lane beside that is nearest, -1: there is none. Lanes run along each other: last, the answer for the
+ * piece before, is where it is looked for; -1: anywhere. */
+static int64_t beside(const pieces *p, int64_t i, int64_t lane, int64_t last)
 {
+    if (!has_pieces(p, lane)) {
+        return -1;
+    }
+    const int64_t first = p->of_lane[lane], end = p->of_lane[lane + 1];
+    const int64_t from = last - AROUND > first ? last - AROUND : first;
+    const int64_t to = last >= 0 && last + AROUND < end ? last + AROUND : end;
     double least = INFINITY;
     int64_t best = -1;
-    for (int64_t k = has_pieces(p, lane) ? p->of_lane[lane] : 0; has_pieces(p, lane) && k < p->of_lane[lane + 1]; k++) {
+    for (int64_t k = from; k < to; k++) {
         const double far = hypot(p->piece[k].x - p->piece[i].x, p->piece[k].y - p->piece[i].y);
         if (far < least) {
             least = far;
@@ -157,7 +165,7 @@ static int64_t ahead(const pieces *p, int64_t i)
 
 typedef struct writer { /* the first pass counts, edge is NULL then */
     pieces_edge *edge;
-    int64_t n;
+    int64_t n, beside[2]; /* what was found for the piece before */
 } writer;
 
 static void add(writer *w, int64_t source, int32_t relation)
@@ -194,8 +202,11 @@ static void link_piece(pieces *p, const links *into, int64_t i, writer *w)
         add(w, has_pieces(p, into->lane[k]) ? p->of_lane[into->lane[k] + 1] - 1 : -1, PIECES_PREVIOUS);
     }
     x->meets = w->n > before + 1;
-    add(w, beside(p, i, v->lane_left[lane]), PIECES_LEFT);
-    add(w, beside(p, i, v->lane_right[lane]), PIECES_RIGHT);
+    const int32_t aside[2] = {v->lane_left[lane], v->lane_right[lane]};
+    for (int32_t k = 0; k < 2; k++) {
+        w->beside[k] = beside(p, i, aside[k], i > first ? w->beside[k] : -1);
+        add(w, w->beside[k], k == 0 ? PIECES_LEFT : PIECES_RIGHT);
+    }
     add(w, ahead(p, i), PIECES_AHEAD);
 }
 
@@ -268,27 +279,37 @@ static int64_t list(const pieces *p, double cell_m, double reach_m, entry *all)
     return n;
 }
 
+/* Does a cell begin here? */
+static bool is_first(const entry *all, int64_t k)
+{
+    return k == 0 || all[k].map != all[k - 1].map || all[k].x != all[k - 1].x || all[k].y != all[k - 1].y;
+}
+
 static dt_status make_grid(const pieces *p, double cell_m, double reach_m, pieces_grid *g)
 {
     const dt_host *h = p->h;
     const int64_t n = list(p, cell_m, reach_m, NULL);
     entry *all = h->alloc(h, ((uint64_t)n + 1) * sizeof(*all));
     g->cell_m = cell_m;
+    if (all != NULL) {
+        (void)list(p, cell_m, reach_m, all);
+        qsort(all, (size_t)n, sizeof(*all), compare);
+    }
+    for (int64_t k = 0; all != NULL && k < n; k++) {
+        g->n += is_first(all, k);
+    }
     g->item = h->alloc(h, ((uint64_t)n + 1) * sizeof(*g->item));
-    g->cell = h->alloc(h, ((uint64_t)n + 1) * sizeof(*g->cell));
+    g->cell = h->alloc(h, ((uint64_t)g->n + 1) * sizeof(*g->cell));
     g->of_map = h->alloc(h, ((uint64_t)p->v->n_maps + 1) * sizeof(*g->of_map));
     if (all == NULL || g->item == NULL || g->cell == NULL || g->of_map == NULL) {
         h->release(h, all);
         return no_memory(h, "places");
     }
-    (void)list(p, cell_m, reach_m, all);
-    qsort(all, (size_t)n, sizeof(*all), compare);
-    for (int64_t k = 0; k < n; k++) {
-        const entry *e = &all[k];
-        if (k == 0 || e->map != e[-1].map || e->x != e[-1].x || e->y != e[-1].y) {
-            g->cell[g->n++] = (pieces_cell){e->map, e->x, e->y, k};
+    for (int64_t k = 0, at = 0; k < n; k++) {
+        if (is_first(all, k)) {
+            g->cell[at++] = (pieces_cell){all[k].map, all[k].x, all[k].y, k};
         }
-        g->item[k] = e->piece;
+        g->item[k] = all[k].piece;
     }
     g->cell[g->n].first = n;
     for (int64_t k = 0, map = 0; map <= p->v->n_maps; map++) {
