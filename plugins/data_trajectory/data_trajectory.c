@@ -126,7 +126,8 @@ static dt_status check(const dt_host *h, const void *cfg)
 /* Integers say which rows they count. */
 static void make_fields(windows *s)
 {
-    enum { OF_SAMPLES, OF_NODES, OF_EDGES }; /* DT_PORT_INDEX: samples, then symbols */
+    /* DT_PORT_INDEX: samples, then symbols */
+    enum { OF_SAMPLES, OF_NODES, OF_EDGES, OF_PIECES = 4, OF_LINKS, OF_NEAR };
     snprintf(s->dims[0], DIMS_BYTES, "%lld S", (long long)s->T);
     snprintf(s->dims[1], DIMS_BYTES, "%lld S %d", (long long)s->T, MOTION);
     snprintf(s->dims[2], DIMS_BYTES, "S %lld 2", (long long)s->F);
@@ -164,11 +165,11 @@ static void make_fields(windows *s)
                                             [LANE] = {"lane", s->dims[4], DT_F32, 0},
                                             [PATH] = {"path", s->dims[5], DT_F32, 0},
                                             [LANE_NODES] = {"lane_nodes", s->dims[6], DT_F32, 0},
-                                            [LANE_ROWPTR] = {"lane_rowptr", "L+1", DT_I32, 0},
-                                            [LANE_COL] = {"lane_col", "J", DT_I32, 0},
+                                            [LANE_ROWPTR] = {"lane_rowptr", "L+1", DT_I32, DT_PORT_INDEX(OF_LINKS)},
+                                            [LANE_COL] = {"lane_col", "J", DT_I32, DT_PORT_INDEX(OF_PIECES)},
                                             [LANE_EDGES] = {"lane_edges", s->dims[7], DT_F32, 0},
-                                            [NEAR_ROWPTR] = {"near_rowptr", "N+1", DT_I32, 0},
-                                            [NEAR_COL] = {"near_col", "V", DT_I32, 0},
+                                            [NEAR_ROWPTR] = {"near_rowptr", "N+1", DT_I32, DT_PORT_INDEX(OF_NEAR)},
+                                            [NEAR_COL] = {"near_col", "V", DT_I32, DT_PORT_INDEX(OF_PIECES)},
                                             [NEAR_EDGES] = {"near_edges", s->dims[8], DT_F32, 0}};
     for (uint32_t i = 0; i < N_FIELDS_OF_ALL; i++) {
         const bool is_there = i < N_FIELDS || (i < N_FIELDS_OF_PAIRS   ? s->has_pairs

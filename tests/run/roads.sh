@@ -141,6 +141,27 @@ mkdir "$work/stream" && cp -R "$work/bare" "$work/stream/000000"
 code=$?
 cases=$((cases + 1))
 { [ $code -eq 4 ] && grep -q "000000 gives other fields than data.store" "$work/err"; } || fail "a store unlike the others: $code"
+# a store for each scene, in a stream: with all that roads give, samples of several are put together to what one store gives
+mkdir "$work/arriving"
+for i in 1 2 3 4; do
+    "$dtrain" data import "$work/scene$i.xml" --out "$work/arriving/00000$((i - 1))" -q 2>"$work/err" || fail "no scene $i"
+done
+touch "$work/arriving/000004.end"
+cases=$((cases + 1))
+all="--set data_trajectory.lanes=true --set data_trajectory.lane_nodes=true --set training.epochs=1 --set data.sampling=sequential
+    --set engine.slice_rows=4096 --set data_trajectory.train_stride_s=0.2 --max-steps 1000 --set data.batch=8 --set data.shards=2"
+tensors() { # NAME: of its last checkpoint
+    for last in "$work/$1"/checkpoints/*; do :; done
+    cat "$last/model.safetensors" "$last/optim.safetensors"
+}
+# shellcheck disable=SC2086
+{
+    train stored roads $all --set data_trajectory.judged=all
+    steps=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' "$work/stored/metrics.jsonl" | tail -n 1)
+    train streamed roads $all --set data.stream="$work/arriving" --set data.window=$((8 * ${steps:-1}))
+}
+tensors stored >"$work/a" && tensors streamed >"$work/b"
+[ "${steps:-0}" -ge 4 ] && [ -s "$work/a" ] && cmp -s "$work/a" "$work/b" || fail "a stream with roads ($steps steps): other bits"
 train plain bare
 same asked plain "of a store without roads nothing is told"
 cases=$((cases + 1))
