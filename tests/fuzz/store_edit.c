@@ -89,7 +89,7 @@ static void set_value(store_file *f, size_t at, uint8_t code)
     }
     uint8_t *to = f->bytes + begin + at % ((f->n - begin) / size) * size;
     const int small = (int)code - 64;
-    if (is_float(f)) {
+    if (is_float(f) && size >= sizeof(float) && size % sizeof(float) == 0) { /* headers may be damaged before */
         const double d = code < 8 ? odd[code] : 0.25 * small;
         const float single = (float)(d > FLT_MAX ? INFINITY : d);
         memcpy(to, size == 8 ? (const void *)&d : (const void *)&single, size);

@@ -142,21 +142,6 @@ static void ask_outside(const dt_store *s)
     }
 }
 
-static void describe(const dt_store *s)
-{
-    const dt_store_view *v = dt_store_view_of(s);
-    dt_on_lanes on;
-    dt_survey survey;
-    fuzz_hold(dt_on_lanes_count(v, &on) == DT_OK && on.on >= 0 && on.on <= on.rows && on.rows <= v->n_rows);
-    fuzz_hold(dt_survey_make(s, &survey) == DT_OK);
-    for (int is_json = 0; is_json < 2; is_json++) {
-        dt_str text = {0};
-        fuzz_hold(dt_data_inspect(STORE_PATH, is_json, &text) == DT_OK);
-        fuzz_touch_text(dt_str_text(&text));
-        dt_str_fini(&text);
-    }
-}
-
 void store_walk(const dt_store *s)
 {
     const dt_store_view *v = dt_store_view_of(s);
@@ -173,6 +158,20 @@ void store_walk(const dt_store *s)
     walk_tracks(s);
     walk_roads(v);
     ask_outside(s);
-    describe(s);
     fuzz_hold(dt_store_digest(s) == dt_store_digest(s));
+}
+
+void store_describe(const dt_store *s)
+{
+    const dt_store_view *v = dt_store_view_of(s);
+    dt_on_lanes on;
+    dt_survey survey;
+    fuzz_hold(dt_on_lanes_count(v, &on) == DT_OK && on.on >= 0 && on.on <= on.rows && on.rows <= v->n_rows);
+    fuzz_hold(dt_survey_make(s, &survey) == DT_OK);
+    for (int is_json = 0; is_json < 2; is_json++) {
+        dt_str text = {0};
+        fuzz_hold(dt_data_inspect(STORE_PATH, is_json, &text) == DT_OK);
+        fuzz_touch_text(dt_str_text(&text));
+        dt_str_fini(&text);
+    }
 }
