@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 1 << 14 };
+enum { PIECE_BYTES = 1 << 14, ROOM_BYTES = DT_CSV_LINE_BYTES + PIECE_BYTES };
 enum { BLOCKS = 3, BLOCK_BYTES = 1 << 17, BLOCK_CELLS = 1 << 15, BLOCK_LINES = 1 << 12 }; /* of those read ahead */
 
 typedef struct line {
@@ -26,10 +26,9 @@ typedef struct line {
 
 /* Lines, cut into cells, and what came behind them. */
 typedef struct block {
-    char *text;     /* [BLOCK_BYTES and one line more] */
-    char **cell;    /* [BLOCK_CELLS and those of one line more] */
-    line *line;     /* [BLOCK_LINES] */
-    size_t n_bytes; /* of text */
+    char *text;  /* [BLOCK_BYTES + ROOM_BYTES + 1] */
+    char **cell; /* [BLOCK_CELLS and those of one line more] */
+    line *line;  /* [BLOCK_LINES] */
     uint32_t n_cells, n_lines;
     int64_t end; /* number of the last line, empty ones and one that fails among them */
     uint64_t taken;
@@ -40,13 +39,15 @@ typedef struct block {
 struct dt_csv {
     dt_source *source;
     char *path;
-    int64_t line;            /* read last */
-    char piece[PIECE_BYTES]; /* read from the source, which holds more, and not handed out yet */
-    size_t at, end;
-    char text[DT_CSV_LINE_BYTES + 1]; /* the line, cut into cells; with a thread, its last one before */
-    char *cell[DT_CSV_CELLS];
+    int64_t line; /* read last */
+    /* Lines are cut where they were read to: copies of them, looked at as soon as they are made, wait for the store. */
+    char *room;                 /* [room_bytes + 1] own, or text of the block that is filled */
+    size_t room_bytes, at, end; /* not handed out yet: [at, end) of it */
+    bool has_ended;             /* there is no more in the source */
+    char own[ROOM_BYTES + 1];
+    char *cell[DT_CSV_CELLS]; /* with a thread, of the last line before */
 
-    /* with a thread, which alone reads source, line, piece, at and end */
+    /* with a thread, which alone reads source, line and room */
     bool is_ahead;
     pthread_t thread;
     pthread_mutex_t mutex; /* of n_filled, n_taken, is_over */
@@ -67,6 +68,8 @@ static dt_status open_table(const void *bytes, size_t n_bytes, const char *name,
         dt_free(c);
         return DT_FAIL(DT_ENOMEM, "no memory to read %s", name);
     }
+    c->room = c->own;
+    c->room_bytes = ROOM_BYTES;
     const dt_status st =
         bytes != NULL ? dt_source_open_mem(bytes, n_bytes, name, &c->source) : dt_source_open(name, &c->source);
     if (st != DT_OK) {
@@ -89,47 +92,63 @@ dt_status dt_csv_open_mem(const void *bytes, size_t n_bytes, const char *name, d
 
 /* ---- lines and cells --------------------------------------------------------------------------------------------- */
 
-/* One line without its end into text [DT_CSV_LINE_BYTES + 1]. */
-static dt_status read_line(dt_csv *c, char *text, size_t *bytes_p)
+/* What is not handed out yet, at the begin of a room, which may be the one where it is. */
+static void move_to(dt_csv *c, char *room, size_t room_bytes)
 {
+    memmove(room, c->room + c->at, c->end - c->at);
+    c->room = room;
+    c->room_bytes = room_bytes;
+    c->end -= c->at;
+    c->at = 0;
+}
+
+/* Another piece behind what there is. DT_AGAIN: there is no room, and lines before at are to stay. */
+static dt_status read_piece(dt_csv *c, bool stays)
+{
+    if (c->end == c->room_bytes) {
+        if (stays) {
+            return DT_AGAIN;
+        }
+        move_to(c, c->room, c->room_bytes);
+    }
+    const size_t left = c->room_bytes - c->end;
+    const int64_t got = dt_source_read(c->source, c->room + c->end, left < PIECE_BYTES ? left : PIECE_BYTES);
+    if (got < 0) {
+        return DT_CONTEXT(dt_error_status(), "after line %" PRId64, c->line);
+    }
+    c->end += (size_t)got;
+    c->has_ended = got == 0;
+    return DT_OK;
+}
+
+/* One line without its end, where it was read to; stays: so do those before it. DT_AGAIN as above. */
+static dt_status read_line(dt_csv *c, bool stays, char **text_p)
+{
+    const char *stop = NULL;
     size_t n = 0;
-    bool is_any = false;
-    for (;;) {
-        if (c->at == c->end) {
-            int64_t got = dt_source_read(c->source, c->piece, sizeof(c->piece));
-            if (got < 0) {
-                return DT_CONTEXT(dt_error_status(), "after line %" PRId64, c->line);
-            }
-            c->at = 0;
-            c->end = (size_t)got;
-            if (got == 0) {
-                break;
-            }
-        }
-        is_any = true;
-        const char *from = c->piece + c->at;
-        const char *stop = memchr(from, '\n', c->end - c->at);
-        size_t bytes = stop == NULL ? c->end - c->at : (size_t)(stop - from);
-        if (n + bytes > DT_CSV_LINE_BYTES) {
-            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a line of more than %d bytes: not a table", c->path, c->line + 1,
-                           DT_CSV_LINE_BYTES);
-        }
-        memcpy(text + n, from, bytes);
-        n += bytes;
-        c->at += bytes + (stop != NULL);
-        if (stop != NULL) {
+    while ((stop = memchr(c->room + c->at + n, '\n', c->end - c->at - n)) == NULL && !c->has_ended) {
+        n = c->end - c->at;
+        if (n > DT_CSV_LINE_BYTES) {
             break;
         }
+        DT_TRY(read_piece(c, stays));
     }
-    if (!is_any) {
+    char *text = c->room + c->at;
+    n = stop != NULL ? (size_t)(stop - text) : c->end - c->at;
+    if (n > DT_CSV_LINE_BYTES) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a line of more than %d bytes: not a table", c->path, c->line + 1,
+                       DT_CSV_LINE_BYTES);
+    }
+    if (stop == NULL && n == 0) {
         return DT_DONE;
     }
     c->line++;
+    c->at += n + (stop != NULL);
     if (n > 0 && text[n - 1] == '\r') {
         n--;
     }
-    text[n] = '\0';
-    *bytes_p = n;
+    text[n] = '\0'; /* behind the last line there is a byte of the room */
+    *text_p = text;
     return memchr(text, '\0', n) == NULL
                ? DT_OK
                : DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a NUL byte: not a table", c->path, c->line);
@@ -171,16 +190,16 @@ static char *cut_cell(char *p, char **rest_p)
     return begin;
 }
 
-/* The next line that is not empty into text, its cells into cell [DT_CSV_CELLS]; bytes_p: those of text. */
-static dt_status next_line(dt_csv *c, char *text, size_t *bytes_p, char **cell, int *n_p)
+/* The next line that is not empty, its cells into cell [DT_CSV_CELLS]; stays, and DT_AGAIN, as read_line. */
+static dt_status next_line(dt_csv *c, bool stays, char **cell, int *n_p)
 {
+    char *p = NULL;
     do {
-        dt_status st = read_line(c, text, bytes_p);
+        dt_status st = read_line(c, stays, &p);
         if (st != DT_OK) {
             return st;
         }
-    } while (*skip_blanks(text) == '\0');
-    char *p = text;
+    } while (*skip_blanks(p) == '\0');
     if (c->line == 1 && strncmp(p, "\xef\xbb\xbf", 3) == 0) {
         p += 3;
     }
@@ -202,21 +221,20 @@ static dt_status next_line(dt_csv *c, char *text, size_t *bytes_p, char **cell, 
 
 static void fill(dt_csv *c, block *b)
 {
-    b->n_bytes = 0;
+    move_to(c, b->text, BLOCK_BYTES + ROOM_BYTES);
     b->n_cells = b->n_lines = 0;
     b->st = DT_OK;
-    while (b->st == DT_OK && b->n_bytes < BLOCK_BYTES && b->n_cells < BLOCK_CELLS && b->n_lines < BLOCK_LINES) {
+    while (b->st == DT_OK && c->at < BLOCK_BYTES && b->n_cells < BLOCK_CELLS && b->n_lines < BLOCK_LINES) {
         line *l = &b->line[b->n_lines];
-        size_t bytes = 0;
         l->cell = b->cell + b->n_cells;
-        b->st = next_line(c, b->text + b->n_bytes, &bytes, l->cell, &l->n);
+        b->st = next_line(c, true, l->cell, &l->n);
         if (b->st == DT_OK) {
             l->number = c->line;
-            b->n_bytes += bytes + 1;
             b->n_cells += (uint32_t)l->n;
             b->n_lines++;
         }
     }
+    b->st = b->st == DT_AGAIN ? DT_OK : b->st; /* the next block has room */
     b->end = c->line;
     b->taken = dt_source_taken(c->source);
     if (b->st != DT_OK && b->st != DT_DONE) {
@@ -251,7 +269,7 @@ static bool reserve_blocks(dt_csv *c)
     bool has_all = true;
     for (int i = 0; i < BLOCKS; i++) {
         block *b = &c->block[i];
-        b->text = dt_alloc_n(BLOCK_BYTES + DT_CSV_LINE_BYTES + 1, 1);
+        b->text = dt_alloc_n(BLOCK_BYTES + ROOM_BYTES + 1, 1);
         b->cell = dt_alloc_n(BLOCK_CELLS + DT_CSV_CELLS, sizeof(*b->cell));
         b->line = dt_alloc_n(BLOCK_LINES, sizeof(*b->line));
         has_all = has_all && b->text != NULL && b->cell != NULL && b->line != NULL;
@@ -334,12 +352,11 @@ static dt_status next_ahead(dt_csv *c, char *const **cells_p, int *n_p)
 
 dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p)
 {
-    size_t bytes = 0;
     if (c->is_ahead) {
         return next_ahead(c, cells_p, n_p);
     }
     *cells_p = c->cell;
-    return next_line(c, c->text, &bytes, c->cell, n_p);
+    return next_line(c, false, c->cell, n_p);
 }
 
 int64_t dt_csv_line(const dt_csv *c)
