@@ -44,6 +44,7 @@ struct dt_csv {
     char *room;                 /* [room_bytes + 1] own, or text of the block that is filled */
     size_t room_bytes, at, end; /* not handed out yet: [at, end) of it */
     bool has_ended;             /* there is no more in the source */
+    bool has_nul;               /* somewhere, in this line or another */
     char own[ROOM_BYTES + 1];
     char *cell[DT_CSV_CELLS]; /* with a thread, of the last line before */
 
@@ -116,6 +117,7 @@ static dt_status read_piece(dt_csv *c, bool stays)
     if (got < 0) {
         return DT_CONTEXT(dt_error_status(), "after line %" PRId64, c->line);
     }
+    c->has_nul = c->has_nul || memchr(c->room + c->end, '\0', (size_t)got) != NULL;
     c->end += (size_t)got;
     c->has_ended = got == 0;
     return DT_OK;
@@ -147,11 +149,12 @@ static dt_status read_line(dt_csv *c, bool stays, char **text_p)
     if (n > 0 && text[n - 1] == '\r') {
         n--;
     }
+    if (c->has_nul && memchr(text, '\0', n) != NULL) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a NUL byte: not a table", c->path, c->line);
+    }
     text[n] = '\0'; /* behind the last line there is a byte of the room */
     *text_p = text;
-    return memchr(text, '\0', n) == NULL
-               ? DT_OK
-               : DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a NUL byte: not a table", c->path, c->line);
+    return DT_OK;
 }
 
 static char *skip_blanks(char *p)
