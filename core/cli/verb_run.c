@@ -449,9 +449,11 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
     dt_signals_install();
     st = dt_run(d);
     st = tell_end(a, d, st, code_p);
-    if (*code_p == DT_EXIT_USAGE && c == NULL) {
-        dt_rundir_drop(dir);
-    } else if (has_begun && is_first) {
+    const bool is_refused = *code_p >= DT_EXIT_USAGE && *code_p <= DT_EXIT_DEVICE && c == NULL;
+    if (is_refused && dt_rundir_drop(dir)) {
+        has_begun = false;
+    }
+    if (has_begun && is_first) {
         dt_run_note_or_warn(s, dir, *code_p);
         leave_report(s, dt_rundir_path(dir));
     }

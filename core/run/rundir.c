@@ -469,19 +469,22 @@ static void close_logs(dt_rundir *r)
     r->train_log = r->error_log = NULL;
 }
 
-void dt_rundir_drop(dt_rundir *r)
+bool dt_rundir_drop(dt_rundir *r)
 {
     struct stat info;
     dt_str progress = {0};
     dt_str_addf(&progress, "%s/progress.json", r->path);
-    if (r->is_new && dt_str_status(&progress) == DT_OK && dt_beneath_stat(dt_str_text(&progress), &info) != 0) {
-        close_logs(r);
-        if (dt_fs_remove_tree(r->path) < 0) {
-            dt_log(DT_LOG_WARN, "%s is left, in which nothing was trained: %s", r->path, dt_error_text());
-        }
-    }
+    const bool has_begun = dt_str_status(&progress) < 0 || dt_beneath_stat(dt_str_text(&progress), &info) == 0;
     dt_str_fini(&progress);
-    dt_error_clear();
+    if (!r->is_new || has_begun) {
+        return false;
+    }
+    close_logs(r);
+    if (dt_fs_remove_tree(r->path) < 0) {
+        dt_log(DT_LOG_WARN, "%s is left, in which nothing was trained: %s", r->path, dt_error_text());
+        dt_error_clear();
+    }
+    return true;
 }
 
 void dt_rundir_close(dt_rundir *r)

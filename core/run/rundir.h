@@ -63,8 +63,8 @@ void dt_rundir_mark(dt_rundir *r, uint64_t step);
 void dt_rundir_rewind(dt_rundir *r, uint64_t step);
 /* progress.json, when a phase begins: with the last record of metrics.jsonl it tells how far the run is. */
 dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p) DT_NODISCARD;
-/* Before it is closed: a folder that this process made goes again, if no phase has begun in it. */
-void dt_rundir_drop(dt_rundir *r);
+/* Before it is closed: a folder that this process made goes again, if no phase has begun in it. False: it stays. */
+bool dt_rundir_drop(dt_rundir *r);
 void dt_rundir_close(dt_rundir *r);
 
 /* Where runs are made: DTRAIN_RUN_DIR, or "runs". */

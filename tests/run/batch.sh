@@ -112,6 +112,14 @@ member() { # of the choice, in a plan
     # what a phase refuses when it is made leaves no folder either
     refused 'a replay of 1000000000000 samples of up to 96 bytes each takes 96 TB' --plugin phase_sac \
         --set phase_sac.buffer_size=1000000000000
+    # one that is refused behind another one does not take the run with it
+    printf 'phases = ( { plugin = "phase1_world_model"; stop = { steps = 1; }; },
+        { plugin = "phase2_ppo"; init = "previous"; } );\n' >"$work/two.cfg"
+    "$dtrain" --config "$work/two.cfg" --run-dir "$work/two" ${small#--plugin phase1_world_model} --set env.id=cartpole \
+        >"$work/out" 2>"$work/err"
+    code=$?
+    { [ $code -eq 2 ] && [ -e "$work/two/checkpoints" ] && grep -q '"exit_code":2' "$work/two/meta.json"; } ||
+        fail "a second phase that is refused: code $code"
     [ ! -e "$work/refused" ] || fail "a run that was refused left a folder"
 }
 [ "$failed" -eq 0 ]
