@@ -365,6 +365,26 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
     return check_road_counts(s, name);
 }
 
+/* What is written aside gets its name when it is whole. */
+static dt_status not_yet(const char *path)
+{
+    static const char *const aside[] = {".partial", ".parts"};
+    for (size_t i = 0; i < sizeof(aside) / sizeof(aside[0]); i++) {
+        dt_str name = {0};
+        dt_str_addf(&name, "%.*s%s", (int)(strlen(path) - (path[0] != '\0' && path[strlen(path) - 1] == '/')), path,
+                    aside[i]);
+        const bool is_there = dt_str_status(&name) == DT_OK && dt_fs_is_dir(dt_str_text(&name));
+        dt_str_fini(&name);
+        if (is_there) {
+            return DT_FAIL(DT_ENOTFOUND,
+                           "there is no store at %s yet: what lies in %s%s is still being written, or was left by a "
+                           "process that was stopped",
+                           path, path, aside[i]);
+        }
+    }
+    return DT_FAIL(DT_ENOTFOUND, "there is no store at %s", path);
+}
+
 /* What lies there is no folder. */
 static dt_status not_a_folder(const char *path)
 {
@@ -376,7 +396,7 @@ static dt_status not_a_folder(const char *path)
     case DT_FS_OTHER:
         return DT_FAIL(DT_EDATA, "%s is a device, a pipe or a socket, and a store is a folder", path);
     default:
-        return DT_FAIL(DT_ENOTFOUND, "there is no store at %s", path);
+        return not_yet(path);
     }
 }
 

@@ -393,6 +393,10 @@ static void test_damaged_description(void **state)
     expect_refused("has no store.json: not a store");
     dt_store *s = NULL;
     assert_fails(dt_store_open(at("nothing"), &s), DT_ENOTFOUND, "there is no store at");
+    assert_null(strstr(dt_error_text(), "yet"));
+    assert_int_equal(mkdir(at("nothing.partial"), 0700), 0);
+    assert_fails(dt_store_open(at("nothing"), &s), DT_ENOTFOUND, "nothing.partial is still being written, or was left");
+    assert_int_equal(rmdir(at("nothing.partial")), 0);
     assert_int_equal(mkfifo(at("pipe"), 0600), 0);
     assert_fails(dt_store_open(at("pipe"), &s), DT_EDATA, "pipe is a device, a pipe or a socket, and a store is");
     assert_int_equal(symlink("ring", at("ring")), 0);
