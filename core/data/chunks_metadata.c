@@ -219,7 +219,9 @@ dt_status dt_chunks_metadata(dt_chunks *c)
     dt_chunks_document d;
     DT_TRY(dt_chunks_path(c, "metadata.json", path));
     if (!dt_fs_is_file(path)) {
-        return DT_FAIL(DT_EDATA, "%s has no metadata.json: not a recording in the chunk layout", c->folder);
+        return DT_FAIL(DT_EDATA,
+                       "%s has no metadata.json, which a folder of chunks has, nor node_features.npy of arrays",
+                       c->folder);
     }
     DT_TRY(dt_chunks_open(path, &d));
     DT_TRY(dt_chunks_description(c, &d, path));

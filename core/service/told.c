@@ -160,6 +160,9 @@ dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt
     static const char *const samplings[] = {[DT_SAMPLING_SHUFFLED] = "shuffled",
                                             [DT_SAMPLING_SEQUENTIAL] = "sequential",
                                             [DT_SAMPLING_WEIGHTED] = "weighted"};
+    if (data->source.is_live && d->stream[0] != '\0' && dt_comm_rank(s->d.comm) == 0) {
+        dt_log(DT_LOG_WARN, "data.stream says nothing in %s, which learns from what it does", s->d.phase->desc.id);
+    }
     if (data->source.is_live && (d->sampling != DT_SAMPLING_SHUFFLED || !d->drop_last)) {
         dt_log(DT_LOG_WARN,
                "data.sampling = \"%s\" and data.drop_last = %s say nothing in %s: what it learns from is drawn in "

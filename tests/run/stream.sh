@@ -214,6 +214,9 @@ code $? 4 "data.stream = .*store.json is not a folder; make it before a run wait
 train lost nowhere --threads 1
 code $? 4 "data.stream = .*nowhere is not a folder"
 # what it does not go with
+"$dtrain" --plugin phase2_ppo --set env.id=cartpole --set data.stream="$work/whole" --set data.window=48 --dry-run \
+    >"$work/err" 2>&1
+code $? 0 "data.stream says nothing in phase2_ppo, which learns from what it does"
 train weighted whole --threads 1 --set data.sampling=weighted
 code $? 2 'data.sampling = "weighted" draws by the weights of all samples, and data.stream has no end'
 train calibrated whole --threads 1 --set world_lstm.calibrated=true --set phase1_world_model.calibration_folds=4
