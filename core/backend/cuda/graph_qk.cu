@@ -243,8 +243,8 @@ template <typename T> dt_status run_bwd_of(const dt_device_args *a)
     return dt_cuda_by_width(g.s, is_wide(a, 4), [&](auto width) -> dt_status {
         using W = decltype(width);
         if (g.s.N > 0) {
-            by_targets<W, T>
-                <<<targets, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dz, dbias, dt_cuda_dst<T>(a, 0), r);
+            const ptr<T> dq = dt_cuda_dst<T>(a, 0);
+            by_targets<W, T><<<targets, threads, 0, dt_cuda_stream(a)>>>(g, dy, prob, dz, dbias, dq, r);
             DT_CUDA_TRY(DT_CUDA_LAUNCHED());
         }
         const ptr<T> dk = dt_cuda_dst<T>(a, 1), dv = dt_cuda_dst<T>(a, 2);
