@@ -293,6 +293,16 @@ static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
     return DT_OK;
 }
 
+static bool has_param(const dt_stage *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->params.n; i++) {
+        if (strcmp(s->params.param[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Weights mean nothing without the constants that they were trained behind, nor beside others. A name that is there is
  * compared by its shape later. */
 static dt_status check_constants(const dt_stage *s, const dt_model *m, const source *from)
@@ -302,7 +312,7 @@ static dt_status check_constants(const dt_stage *s, const dt_model *m, const sou
     snprintf(begin, sizeof(begin), "%s." DT_PARAM_CONSTANT, m->role);
     for (uint32_t i = 0; i < dt_safetensors_count(f); i++) {
         const char *name = dt_safetensors_at(f, i)->name;
-        if (strncmp(name, begin, strlen(begin)) == 0 && dt_param_table_find(&s->params, name) == NULL) {
+        if (strncmp(name, begin, strlen(begin)) == 0 && !has_param(s, name)) {
             return DT_FAIL(DT_ESHAPE,
                            "%s has %s, which %s has not as it is configured here: set the options of the model as they "
                            "were where it was trained",
