@@ -89,7 +89,7 @@ static const dt_port *bind_data_field(const dt_data *d, const char *name)
     if (w->missing != NULL && strcmp(name, w->missing) == 0) {
         return NULL;
     }
-    if (strcmp(name, "lane") == 0 || strcmp(name, "path") == 0) {
+    if (strncmp(name, "lane", 4) == 0 || strncmp(name, "near_", 5) == 0 || strcmp(name, "path") == 0) {
         return NULL; /* without roads */
     }
     return strcmp(name, "seq_row") == 0 ? &seq_row : &target;
