@@ -97,7 +97,7 @@ several 2 --plugin phase3_constrained --set phase3_constrained.iterations=1 --se
     --set phase3_constrained.algorithm=cpo --set phase3_constrained.cg_iterations=2
 "$DT_BUILDDIR/dtrain" run --plugin phase2_ppo --set env.instances=6 --set comm.backend=sim --set comm.ranks=3 --dry-run \
     >out 2>&1 || fail "dry run of 3 ranks"
-grep -q 'on 3 ranks; 6 environments in this process' out || fail "the dry run does not plan for 3 ranks"
+grep -q 'on each of 3 ranks; 6 environments in this process' out || fail "the dry run does not plan for 3 ranks"
 
 # a recording counts once, however many read of it: training and evaluation do
 bytes=$(cat "$DT_BUILDDIR"/share/demo.store/*.npy | wc -c)
