@@ -131,7 +131,7 @@ static void place(const dt_join *j, const int64_t *size, void *const *out, void 
             const uint32_t k = rows_of == 0 ? s->n_symbols : (uint32_t)rows_of - 1;
             raise(to[f], bytes_of(&l, size) / sizeof(int32_t), j->before[k]);
         }
-        for (size_t o = 0; l.outer > 1 && o < l.outer; o++) {
+        for (size_t o = 0; l.outer > 1 && block > 0 && o < l.outer; o++) { /* nothing has no place to be copied from */
             char *row = (char *)out[f] + (o * (size_t)j->total[l.symbol] + (size_t)j->before[l.symbol]) * l.inner;
             memcpy(row, (const char *)to[f] + o * block, block);
         }
