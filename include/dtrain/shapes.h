@@ -206,7 +206,8 @@
  *                             source's: 6 ahead / 20 m, 7 to the left / 8 m, 8, 9 sine and cosine of its direction
  *   near_rowptr  "N+1"   i32  of each node row
  *   near_col     "V"     i32  a piece of the slice. At most six, those with the least gap + 3 m per rad between their
- *                             direction and the heading, the nearest first, of those within about 12 m
+ *                             direction and the heading, the nearest first, of those within 12 m of
+ *                             where it was recorded
  *   near_edges   "V 8"   f32  0 how far past the piece's middle the vehicle is / length, 1 m to the left of it / 4, 2,
  *                             3 sine and cosine of the heading off its direction; in the vehicle's own frame 4, 5 its
  *                             middle, / 20 m ahead, / 8 m to the left; 6 1 where it is on the piece, 7 1; of a vehicle

@@ -77,16 +77,58 @@ static int64_t node_of(const seen *x, int64_t i)
     return x->node[i - x->first];
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+/* ---- vehicles beside pieces -------------------------------------------------------------------------------------- */
 
-/* Pieces that a vehicle chooses from. */
-static int64_t choices(const windows *s, int64_t map, int64_t r, const int32_t **out_p)
+typedef struct place { /* of a vehicle beside a piece */
+    int64_t piece;
+    double gap, along, side, turned; /* m; m from its first end and to the left of it; rad, the vehicle's from its */
+} place;
+
+static place place_of(const piece *p, int64_t i, const double pose[3])
+{
+    const double dx = pose[0] - p->x, dy = pose[1] - p->y;
+    place out = {.piece = i,
+                 .along = dx * p->cos_h + dy * p->sin_h + p->length / 2,
+                 .side = dy * p->cos_h - dx * p->sin_h,
+                 .turned = remainder(pose[2] - p->heading, 2 * M_PI)};
+    const double over = fmax(fmax(-out.along, out.along - p->length), 0);
+    out.gap = hypot(over, out.side);
+    return out;
+}
+
+static double cost_of(const place *at)
+{
+    return at->gap + PER_RAD_M * fabs(at->turned);
+}
+
+/* What is listed for the cell of a row's vehicle, where it was recorded: all that is near it, and more. */
+static int64_t listed(const windows *s, int64_t map, int64_t r, const int32_t **out_p)
 {
     const pieces_grid *g = &s->pieces.near;
     const int64_t cell = map < 0 ? -1 : pieces_cell_at(g, map, s->v->pose[3 * r], s->v->pose[3 * r + 1]);
     *out_p = cell < 0 ? NULL : g->item + g->cell[cell].first;
     return cell < 0 ? 0 : g->cell[cell + 1].first - g->cell[cell].first;
 }
+
+/* Is piece i near where the vehicle of row r was recorded? So nothing hangs on where cells begin. */
+static bool is_near(const windows *s, int64_t i, int64_t r)
+{
+    return place_of(&s->pieces.piece[i], i, s->v->pose + 3 * r).gap <= PIECES_NEAR_M;
+}
+
+/* Edges of row r. */
+static int64_t count_near(const windows *s, int64_t map, int64_t r)
+{
+    const int32_t *of = NULL;
+    const int64_t n = listed(s, map, r, &of);
+    int64_t found = 0;
+    for (int64_t k = 0; k < n && found < ROAD_NEAR; k++) {
+        found += is_near(s, of[k], r);
+    }
+    return found;
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 dt_status road_sizes(const windows *s, const windows_sample *w, int64_t size[3])
 {
@@ -102,9 +144,7 @@ dt_status road_sizes(const windows *s, const windows_sample *w, int64_t size[3])
     for (int64_t k = 0; k < s->T && x.map >= 0; k++) {
         const int64_t f = windows_history_frame(s, w, k);
         for (int64_t r = f < 0 ? 0 : s->v->frame_row[f]; f >= 0 && r < s->v->frame_row[f + 1]; r++) {
-            const int32_t *of = NULL;
-            const int64_t n = choices(s, x.map, r, &of);
-            size[2] += n < ROAD_NEAR ? n : ROAD_NEAR;
+            size[2] += count_near(s, x.map, r);
         }
     }
     release(s, &x);
@@ -138,30 +178,19 @@ static void write_pieces(const windows *s, const seen *x, double flip, windows_c
 
 /* ---- vehicles on them -------------------------------------------------------------------------------------------- */
 
-typedef struct place { /* of a vehicle beside a piece */
-    int64_t piece;
-    double cost, along, side, turned; /* m; m from its first end and to the left of it; rad, the vehicle's from its */
-} place;
-
-static place place_of(const piece *p, int64_t i, const double pose[3])
+/* Of row r, seen at pose: as many as count_near says. */
+static int64_t nearest(const windows *s, int64_t map, int64_t r, const double pose[3], place best[ROAD_NEAR])
 {
-    const double dx = pose[0] - p->x, dy = pose[1] - p->y;
-    place out = {.piece = i,
-                 .along = dx * p->cos_h + dy * p->sin_h + p->length / 2,
-                 .side = dy * p->cos_h - dx * p->sin_h,
-                 .turned = remainder(pose[2] - p->heading, 2 * M_PI)};
-    const double over = fmax(fmax(-out.along, out.along - p->length), 0);
-    out.cost = hypot(over, out.side) + PER_RAD_M * fabs(out.turned);
-    return out;
-}
-
-static int64_t nearest(const pieces *p, const int32_t *of, int64_t n, const double pose[3], place best[ROAD_NEAR])
-{
+    const int32_t *of = NULL;
+    const int64_t n = listed(s, map, r, &of);
     int64_t found = 0;
     for (int64_t k = 0; k < n; k++) {
-        const place at = place_of(&p->piece[of[k]], of[k], pose);
+        if (!is_near(s, of[k], r)) {
+            continue;
+        }
+        const place at = place_of(&s->pieces.piece[of[k]], of[k], pose);
         int64_t i = found < ROAD_NEAR ? found++ : ROAD_NEAR;
-        for (; i > 0 && at.cost < best[i - 1].cost; i--) {
+        for (; i > 0 && cost_of(&at) < cost_of(&best[i - 1]); i--) {
             if (i < ROAD_NEAR) {
                 best[i] = best[i - 1];
             }
@@ -196,10 +225,8 @@ static void write_near(const windows *s, const seen *x, int64_t base, int64_t r,
                        windows_cursor *c, void *const *out)
 {
     const double *at = s->v->pose + 3 * r, pose[3] = {at[0] + noise->x, at[1] + noise->y, at[2]};
-    const int32_t *of = NULL;
-    const int64_t n = choices(s, x->map, r, &of);
     place best[ROAD_NEAR];
-    const int64_t found = nearest(&s->pieces, of, n, pose, best);
+    const int64_t found = nearest(s, x->map, r, pose, best);
     for (int64_t k = 0; k < found; k++, c->n_near++) {
         float *told = (float *)out[ROAD_NEAR_EDGES] + c->n_near * ROAD_NEAR_COLUMNS;
         ((int32_t *)out[ROAD_NEAR_COL])[c->n_near] = (int32_t)(base + node_of(x, best[k].piece));

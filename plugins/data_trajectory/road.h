@@ -3,11 +3,10 @@
  * What perception sees of roads in a window: the pieces of lanes (pieces.h) in reach of any vehicle of its history, in
  * ascending order, the edges between them, and edges from each vehicle of each frame to the few nearest pieces.
  *
- * A vehicle looks at the pieces of its cell (PIECES_NEAR_M) and takes those with the least gap + 3 m per rad between
- * headings, the nearest first, of equal ones the first; fewer than ROAD_NEAR where its cell has fewer. So how many
- * there are depends on where vehicles were recorded, and not on what training does to it: a vehicle that is shown off
- * its place (position_noise_m) is so here too, and one that is hidden has edges of zeros, which tell that nothing is
- * told.
+ * A vehicle looks at the pieces within PIECES_NEAR_M of where it was recorded and takes those with the least gap + 3 m
+ * per rad between headings, the nearest first, of equal ones the first; fewer than ROAD_NEAR where fewer are there. So
+ * how many there are does not depend on what training does to it: a vehicle that is shown off its place
+ * (position_noise_m) is so here too, and one that is hidden has edges of zeros, which tell that nothing is told.
  * Threads: [any].
  */
 #ifndef DTRAIN_DATA_TRAJECTORY_ROAD_H

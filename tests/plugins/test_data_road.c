@@ -114,7 +114,8 @@ static void check_told(const float *told, const piece *p, const seen *v)
     }
 }
 
-/* Edges of one row: the nearest of what is within 12 m are there, cheapest first; how many told are on their lane. */
+/* Edges of one row: the nearest of what is within 12 m are there, and no others, cheapest first; how many told are on
+ * their lane. */
 static int check_vehicle(const bench *b, int64_t row, int64_t base, const seen *v)
 {
     const int32_t *rowptr = field_of(b, "near_rowptr"), *col = field_of(b, "near_col");
@@ -129,9 +130,9 @@ static int check_vehicle(const bench *b, int64_t row, int64_t base, const seen *
         assert_in_range(i, 0, PIECES - 1);
         assert_false(is_taken[i]);
         is_taken[i] = true;
-        const double cost = place_of(&road[i], v).cost;
-        assert_true(cost >= last - 1e-9);
-        last = cost;
+        const place a = place_of(&road[i], v);
+        assert_true(a.cost >= last - 1e-9 && a.gap <= 12 + 1e-9); /* none of further away, wherever cells begin */
+        last = a.cost;
         check_told(told + e * NEAR, &road[i], v);
         n_on += told[e * NEAR + ON] == 1;
     }
@@ -140,7 +141,7 @@ static int check_vehicle(const bench *b, int64_t row, int64_t base, const seen *
         n_within += a.gap <= 12;
         assert_true(is_taken[i] || a.gap > 12 || (n == MOST && a.cost >= last - 1e-9));
     }
-    assert_true(n >= (n_within < MOST ? n_within : MOST));
+    assert_int_equal(n, n_within < MOST ? n_within : MOST);
     return n_on;
 }
 
