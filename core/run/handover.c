@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "experience/service.h"
+#include "run/mismatch.h"
 #include "run/snapshot.h"
 
 #include <math.h>
@@ -293,57 +294,25 @@ static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
     return DT_OK;
 }
 
-static bool has_param(const dt_stage *s, const char *name)
+static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, uint32_t want, const dt_ckpt_tensor *t,
+                           uint32_t n)
 {
-    for (uint32_t i = 0; i < s->params.n; i++) {
-        if (strcmp(s->params.param[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Weights mean nothing without the constants that they were trained behind, nor beside others. A name that is there is
- * compared by its shape later. */
-static dt_status check_constants(const dt_stage *s, const dt_model *m, const source *from)
-{
+    const char *otherwise = want == DT_HANDOVER_WHOLE ? "" : ", or let it begin anew (fresh)";
     const dt_safetensors *f = tensors_of(from);
-    char begin[96];
-    snprintf(begin, sizeof(begin), "%s." DT_PARAM_CONSTANT, m->role);
-    for (uint32_t i = 0; i < dt_safetensors_count(f); i++) {
-        const char *name = dt_safetensors_at(f, i)->name;
-        if (strncmp(name, begin, strlen(begin)) == 0 && !has_param(s, name)) {
-            return DT_FAIL(DT_ESHAPE,
-                           "%s has %s, which %s has not as it is configured here: set the options of the model as they "
-                           "were where it was trained",
-                           from->path, name, m->comp->desc.id);
-        }
-    }
-    for (uint32_t i = 0; i < s->params.n; i++) {
-        const dt_param *p = &s->params.param[i];
-        if (p->is_constant && !p->is_shadow && is_of_role(p->name, m->role) &&
-            dt_safetensors_find(f, p->name) == NULL) {
-            return DT_FAIL(DT_ESHAPE,
-                           "%s lacks %s, which %s has as it is configured here: set the options of the model as they "
-                           "were where it was trained, or let it begin anew (fresh)",
-                           from->path, p->name, m->comp->desc.id);
-        }
-    }
-    return DT_OK;
-}
-
-static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, const dt_ckpt_tensor *t, uint32_t n)
-{
-    DT_TRY(check_constants(s, m, from));
-    dt_status st = dt_safetensors_load(tensors_of(from), t, n, DT_LOAD_EXTRA_OK, NULL);
+    dt_str note = {0};
+    DT_TRY(dt_mismatch_constants(s, m, f, from->path, from->ckpt, otherwise));
+    dt_status st = dt_safetensors_load(f, t, n, DT_LOAD_EXTRA_OK, NULL);
     if (st < 0) {
+        st = dt_mismatch_context(st, s, m, from->ckpt);
         return DT_CONTEXT(st, "%s of this phase is %s (%s)", m->role, m->comp->desc.id, m->comp->plugin->path);
     }
-    if (dt_comm_rank(s->d.comm) == 0) {
-        dt_log(DT_LOG_INFO, "%-10s %u tensors from %s%s%s", m->role, n, from->path, from->note[0] != '\0' ? ", " : "",
-               from->note);
+    st = dt_mismatch_extras(s, m, f, from->path, from->ckpt, otherwise, &note);
+    if (st == DT_OK && dt_comm_rank(s->d.comm) == 0) {
+        dt_log(DT_LOG_INFO, "%-10s %u tensors from %s%s%s%s", m->role, n, from->path, from->note[0] != '\0' ? ", " : "",
+               from->note, dt_str_text(&note));
     }
-    return DT_OK;
+    dt_str_fini(&note);
+    return st;
 }
 
 /* The role's tensors in the stage; returns how many. */
@@ -369,7 +338,7 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
         const bool is_fresh = is_listed(fresh, m->role);
         const source *from = n > 0 && !is_fresh ? source_of(h, m->role) : NULL;
         if (from != NULL) {
-            DT_TRY(load_role(s, m, from, t, n));
+            DT_TRY(load_role(s, m, from, want, t, n));
             *n_loaded_p += n;
         } else if (n > 0 && want == DT_HANDOVER_WHOLE && strcmp(m->role, "shield") != 0) {
             return DT_FAIL(DT_ESHAPE, "%s is not in the file, nor any other tensor of %s %s", t[0].name, m->role,

@@ -42,7 +42,8 @@ enum {
     DT_HANDOVER_WHOLE    /* all have to be there, but for a shield: it guards without training too */
 };
 /* Into a started stage, with a line of the log for each role; roles in `fresh` (ends with NULL, or NULL) begin at
- * random whatever is there. Errors: DT_ESHAPE naming tensors, both shapes and both files; DT_ECONFIG. */
+ * random whatever is there. Tensors that the model does not have: mismatch.h. Errors: DT_ESHAPE naming tensors, both
+ * shapes and both files, and options that differ; DT_ECONFIG. */
 dt_status dt_handover_load(const dt_handover *h, dt_stage *s, const char *const *fresh, uint32_t want) DT_NODISCARD;
 
 #endif

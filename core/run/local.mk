@@ -11,6 +11,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/handover.c core/run/handover.h \
 	core/run/leftovers.c core/run/leftovers.h \
 	core/run/memory_watch.c core/run/memory_watch.h \
+	core/run/mismatch.c core/run/mismatch.h \
 	core/run/profile_steps.c core/run/profile_steps.h \
 	core/run/rank.c core/run/rank.h \
 	core/run/rank_evaluate.c \

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "experience/service.h"
+#include "run/mismatch.h"
 #include "run/snapshot.h"
 #include "run/snapshot_shards.h"
 #include "run/snapshot_tensors.h"
@@ -740,6 +741,15 @@ static dt_status load_rollout(dt_stage *s, const dt_ckpt *c)
     return load_replay(s, c);
 }
 
+static dt_status load_model(dt_stage *s, const dt_ckpt *c, const dt_tensor_list *l)
+{
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        DT_TRY(dt_mismatch_constants(s, &s->model[i], dt_ckpt_model(c), dt_ckpt_info_get(c)->path, c, ""));
+    }
+    const dt_status st = dt_ckpt_load_model(c, l->t, l->n, DT_LOAD_EXACT);
+    return dt_mismatch_explain(st, s, c);
+}
+
 dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
 {
     dt_tensor_list model = {0};
@@ -766,7 +776,7 @@ dt_status dt_snapshot_load(dt_stage *s, const dt_ckpt *c)
         st = dt_snapshot_position(c, &index, &step, &base, &end);
     }
     if (st == DT_OK) {
-        st = dt_ckpt_load_model(c, model.t, model.n, DT_LOAD_EXACT);
+        st = load_model(s, c, &model);
     }
     if (st == DT_OK) {
         st = dt_ckpt_load_optim(c, optim.t, optim.n, DT_LOAD_EXACT);

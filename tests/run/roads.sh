@@ -227,6 +227,28 @@ cases=$((cases + 1))
     --set risk_gnn.layers=1 --set env.instances=1 --set phase2_ppo.train_batch=16 --set phase2_ppo.fragment=8 \
     --set phase2_ppo.iterations=1 --set data.batch=16 --set report.enabled=false --run-dir "$work/acts" -q >"$work/out" 2>"$work/err" ||
     fail "acting behind perception that was trained with lane nodes left with $?"
+# that nothing of roads is used is said with the role there, and warned of where the phase could show them
+cases=$((cases + 1))
+grep -q 'perception .* tensors from .*; [0-9]* that it does not use in this phase, such as perception\.' "$work/acts/train.log" ||
+    fail "weights that phase 2 has no use for are not told"
+cases=$((cases + 1))
+grep -q WARN "$work/acts/train.log" && fail "acting without roads warns: $(grep WARN "$work/acts/train.log")"
+cases=$((cases + 1))
+"$dtrain" eval --checkpoint "$work/nodes" --json -q >"$work/out" 2>"$work/err" || fail "evaluation of lane nodes: $?"
+grep -q "nothing here" "$work/err" && fail "a warning where all is as it was trained"
+"$dtrain" eval --checkpoint "$work/nodes" --json -q --set data_trajectory.lane_nodes=false >"$work/out" 2>"$work/err" ||
+    fail "evaluation without lane nodes: $?"
+grep -q "tensors of perception serve nothing here, .*data_trajectory.lane_nodes is false here and was true" "$work/err" ||
+    fail "evaluation without lane nodes does not warn"
+for how in "--init-from $work/unseen --run-dir $work/refused" "--resume $work/unseen"; do
+    cases=$((cases + 1))
+    # shellcheck disable=SC2086
+    "$dtrain" --plugin phase1_world_model $small $nodes --set data.store="$work/roads" --max-steps 8 $how \
+        >"$work/out" 2>"$work/err"
+    code=$?
+    { [ $code -eq 2 ] && grep -q "and those of its data (.*data_trajectory.lane_nodes is true here and was false)" "$work/err"; } ||
+        fail "$how with lane nodes left with $code"
+done
 for format in safetensors onnx; do
     cases=$((cases + 1))
     "$dtrain" export --checkpoint "$work/nodes" --json -q --format $format --out "$work/file" \

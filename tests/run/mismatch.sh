@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Weights of a model with other options: fewer tensors than were trained are refused as more are, with the option that
+# differs, by evaluations, first weights and resumes; what is refused leaves nothing behind. Phases that are shown less
+# than the one that trained a role say so in the line about it, and warn of nothing.
+set -u
+
+dtrain=${DT_BUILDDIR:-.}/dtrain
+work=$(mktemp -d ./test-mismatch-XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+cases=0
+one="--plugin phase1_world_model --set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set world_lstm.hidden=8
+    --set world_lstm.layers=1 --set data.batch=8 --set training.eval_interval=0 --set checkpoint.every_seconds=0
+    --set report.enabled=false --threads 1 -q"
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 6 "$work/err" | sed 's/^/    /'
+    failed=$((failed + 1))
+}
+# expect CODE TEXT COMMAND...
+expect() {
+    want=$1 text=$2
+    shift 2
+    cases=$((cases + 1))
+    "$@" >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code -eq "$want" ] || fail "exit code $code, expected $want: $*"
+    [ -z "$text" ] || grep -qF -- "$text" "$work/err" || fail "nothing said about \"$text\": $*"
+}
+says() { # TEXT: beside what was expected
+    grep -qF -- "$1" "$work/err" || fail "nothing said about \"$1\""
+}
+
+# shellcheck disable=SC2086
+{
+    expect 0 "" "$dtrain" $one --set risk_gnn.layers=2 --max-steps 2 --run-dir "$work/two"
+    cksum "$work/two/config.cfg" "$work/two/metrics.jsonl" "$work"/two/checkpoints/*/* >"$work/before"
+
+    # fewer and more layers than were trained
+    for layers in 1 3; do
+        expect 2 "(risk_gnn.layers is $layers here and was 2)" \
+            "$dtrain" eval --checkpoint "$work/two" --set risk_gnn.layers=$layers
+        says "set the options of the model as they were where it was trained"
+        expect 2 "(risk_gnn.layers is $layers here and was 2)" \
+            "$dtrain" $one --set risk_gnn.layers=$layers --init-from "$work/two" --max-steps 2 --run-dir "$work/none"
+        says "set the options of the model as they were where it was trained"
+        [ ! -e "$work/none" ] || fail "refused weights left a folder"
+        expect 2 "(risk_gnn.layers is $layers here and was 2)" \
+            "$dtrain" run --resume "$work/two" --set risk_gnn.layers=$layers --max-steps 4 -q
+        says "set the options of the model as they were where it was trained"
+    done
+    expect 2 "(risk_gnn.layers is 1 here and was 2)" "$dtrain" $one --set risk_gnn.layers=1 --init-from "$work/two" \
+        --set comm.backend=sim --set comm.ranks=2 --max-steps 2 --run-dir "$work/none"
+    expect 2 "has 7 tensors of perception that risk_gnn has not" \
+        "$dtrain" eval --checkpoint "$work/two" --set risk_gnn.layers=1
+    # constants are told as such, by a resume, too
+    for how in "$one --set risk_gnn.layers=2 --init-from $work/two --run-dir $work/none" "run --resume $work/two -q"; do
+        expect 2 "(risk_gnn.normalise is store here and was " "$dtrain" $how --set risk_gnn.normalise=store --max-steps 4
+        says "lacks perception."
+        says "which risk_gnn has as it is configured here"
+    done
+    grep -q "tensors of another model" "$work/err" && fail "constants are told as a list of tensors"
+    cksum "$work/two/config.cfg" "$work/two/metrics.jsonl" "$work"/two/checkpoints/*/* | cmp -s - "$work/before" || fail "a refused resume changed the run"
+
+    # what makes no tensor more or less is nobody's concern
+    expect 0 "" "$dtrain" eval --checkpoint "$work/two" --set risk_gnn.dropout=0
+    grep -q "serves\{0,1\} nothing here" "$work/err" && fail "a warning of weights that all serve"
+
+    # a file of its own does not say what it was trained with
+    for last in "$work"/two/checkpoints/*; do :; done
+    cp "$last/model.safetensors" "$work/alone.safetensors"
+    expect 0 "tensors of perception serve nothing here" "$dtrain" $one --set risk_gnn.layers=1 \
+        --init-from "$work/alone.safetensors" --max-steps 2 --run-dir "$work/fewer"
+    [ "$(grep -c "serve nothing here" "$work/err")" -eq 1 ] || fail "the warning comes more than once"
+}
+
+echo "$cases cases, $failed failed"
+[ "$failed" -eq 0 ]
