@@ -123,6 +123,10 @@ static dt_status read_piece(dt_csv *c, bool stays)
     return DT_OK;
 }
 
+/* Of a line too long. */
+static const char has_cr[] = "it holds CR (\\r), as tables do whose lines end in CR alone; lines end in LF or CRLF: "
+                             "convert it, as by tr '\\r' '\\n'";
+
 /* One line without its end, where it was read to; stays: so do those before it. DT_AGAIN as above. */
 static dt_status read_line(dt_csv *c, bool stays, char **text_p)
 {
@@ -138,8 +142,8 @@ static dt_status read_line(dt_csv *c, bool stays, char **text_p)
     char *text = c->room + c->at;
     n = stop != NULL ? (size_t)(stop - text) : c->end - c->at;
     if (n > DT_CSV_LINE_BYTES) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a line of more than %d bytes: not a table", c->path, c->line + 1,
-                       DT_CSV_LINE_BYTES);
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a line of more than %d bytes: %s", c->path, c->line + 1,
+                       DT_CSV_LINE_BYTES, memchr(text, '\r', n) != NULL ? has_cr : "not a table");
     }
     if (stop == NULL && n == 0) {
         return DT_DONE;
@@ -209,7 +213,12 @@ static dt_status next_line(dt_csv *c, bool stays, char **cell, int *n_p)
     int n = 0;
     for (; p != NULL; n++) {
         if (n == DT_CSV_CELLS) {
-            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": more than %d cells", c->path, c->line, DT_CSV_CELLS);
+            bool is_cr = strchr(p, '\r') != NULL;
+            for (int i = 0; i < n; i++) {
+                is_cr = is_cr || strchr(cell[i], '\r') != NULL;
+            }
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": more than %d cells%s%s", c->path, c->line, DT_CSV_CELLS,
+                           is_cr ? ": " : "", is_cr ? has_cr : "");
         }
         cell[n] = cut_cell(p, &p);
         if (cell[n] == NULL) {

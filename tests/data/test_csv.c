@@ -167,11 +167,23 @@ static void test_refusals(void **state)
     char *line = dt_alloc(70000);
     memset(line, 'x', 69999);
     put("t.csv", line);
-    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: a line of more than 65536 bytes");
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: a line of more than 65536 bytes: not a table");
+    for (int i = 9; i < 69999; i += 10) { /* of an old Macintosh */
+        line[i] = '\r';
+    }
+    put("t.csv", line);
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "more than 65536 bytes: it holds CR (\\r), as tables do whose");
     memset(line, ',', 400);
     line[400] = '\0';
     put("t.csv", line);
     assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: more than 256 cells");
+    line[300] = '\r'; /* as few lines of one */
+    put("t.csv", line);
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: more than 256 cells: it holds CR (\\r)");
+    line[300] = ',';
+    line[3] = '\r';
+    put("t.csv", line);
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: more than 256 cells: it holds CR (\\r)");
     dt_free(line);
     dt_str_fini(&out);
 }
