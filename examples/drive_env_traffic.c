@@ -6,9 +6,10 @@
  *   cc -o drive_env_traffic drive_env_traffic.c $(pkg-config --cflags --libs dtrain-policy) -ldl
  *   ./drive_env_traffic $(pkg-config --variable=plugindir dtrain-policy)/env_traffic.so policy.safetensors 7
  *
- * It prints return, costs and metrics of the episode; they are those of `dtrain eval --checkpoint RUN --seeds 7`, which
- * the policy was exported from. With a fourth word it leaves a trace in that file, one JSON object a step: observations,
- * alive, truncated, mask, and what the policy computed and did, to try other runtimes on.
+ * It prints return, costs and metrics of the episode; they are those of `dtrain eval --checkpoint RUN --seeds 7
+ * --episodes 1`, where RUN is what the policy was exported from (of more episodes eval tells means). With a fourth word
+ * it leaves a trace in that file, one JSON object a step: observations, alive, truncated, mask, and what the policy
+ * computed and did, to try other runtimes on.
  */
 #include "dtrain/policy.h"
 
