@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "graph/params.h"
 
-enum { DT_GRAPH_MAX_SYMBOLS = 8, DT_GRAPH_MAX_LOSSES = 16 };
+enum { DT_GRAPH_MAX_SYMBOLS = 16, DT_GRAPH_MAX_LOSSES = 16 };
 
 typedef struct dt_graph_desc {
     const char *const *symbol; /* ragged letters: those of the data plus "B" (samples) which the host adds; n_symbols */

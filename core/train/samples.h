@@ -17,7 +17,7 @@
 #include "dtrain/plugin.h"
 #include <stdbool.h>
 
-enum { DT_SAMPLES_MAX_SYMBOLS = 7, DT_SAMPLES_MAX_FIELDS = 64 };
+enum { DT_SAMPLES_MAX_SYMBOLS = 15, DT_SAMPLES_MAX_FIELDS = 64 };
 
 typedef struct dt_field_shape {  /* a port's dims, understood once */
     int64_t number[DT_MAX_DIMS]; /* size, or what is added to the live size (SYMBOL+1) */

@@ -305,10 +305,10 @@ static void test_name_refusals(void **state)
     dt_named none;
     assert_int_equal(f.g->api->model(f.g, NULL, NULL, 0, &none, 0), DT_EUNSUPPORTED);
     assert_refused(&f, DT_EUNSUPPORTED, "without models");
-    const dt_graph_desc many = {.n_symbols = 9};
+    const dt_graph_desc many = {.n_symbols = 17};
     dt_graph *g = NULL;
     assert_int_equal(dt_graph_create(&many, &g), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "at most 8"));
+    assert_non_null(strstr(dt_error_text(), "at most 16"));
     assert_null(g);
     teardown(&f);
     teardown(&other);

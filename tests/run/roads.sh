@@ -249,6 +249,35 @@ for how in "--init-from $work/unseen --run-dir $work/refused" "--resume $work/un
     { [ $code -eq 2 ] && grep -q "and those of its data (.*data_trajectory.lane_nodes is true here and was false)" "$work/err"; } ||
         fail "$how with lane nodes left with $code"
 done
+
+# recordings with roads beside experience, which both have many sizes of their own
+beside() { # NAME [options]
+    to=$1
+    shift
+    # shellcheck disable=SC2086
+    "$dtrain" --plugin phase3_constrained --init-from "$work/nodes" $nodes --set data.store="$work/roads" \
+        --set data_trajectory.folds=2 --set env.id=env_traffic --set env.instances=2 --set env_traffic.scenario=merge \
+        --set env_traffic.episode_s=40 --set env_traffic.action_s=1 --set env_traffic.agents=6 --set models.perception=risk_gnn \
+        --set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1 --set world_gru.hidden=8 \
+        --set world_gru.layers=1 --set world_gru.head=8 --set models.shield=shield_barrier \
+        --set phase3_constrained.shield_safe_steps=2 --set phase3_constrained.foresight=true \
+        --set phase3_constrained.history_s=1 --set phase3_constrained.horizon_s=1 \
+        --set phase3_constrained.stored_samples=8 --set phase3_constrained.train_batch=80 \
+        --set phase3_constrained.fragment=40 --set phase3_constrained.iterations=2 --set data.batch=40 \
+        --set training.freeze_loaded= \
+        --set phase3_constrained.sgd_epochs=1 --set training.warmup_epochs=0 --set training.eval_interval=0 \
+        --set report.enabled=false --run-dir "$work/$to" -q "$@" >"$work/out" 2>"$work/err" ||
+        fail "$to: phase 3 beside recordings with roads left with $?"
+}
+cases=$((cases + 1))
+beside beside --threads 1
+for loss in risk nll stored_barrier_loss; do
+    grep -q "\"losses/$loss\":-*[0-9.]*[1-9]" "$work/beside/metrics.jsonl" ||
+        fail "beside experience, recordings with roads teach nothing of $loss"
+done
+beside beside-ranks --set comm.backend=sim --set comm.ranks=2
+same beside-ranks beside "phase 3 beside recordings with roads, on 2 ranks"
+
 for format in safetensors onnx; do
     cases=$((cases + 1))
     "$dtrain" export --checkpoint "$work/nodes" --json -q --format $format --out "$work/file" \

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { MAX_FIELDS = 66, MAX_SYMBOLS = 9 };
+enum { MAX_FIELDS = 66, MAX_SYMBOLS = 17 };
 
 /* A data component whose every answer a test can choose. Sample i has 1 + i % 4 of the first symbol, twice that of the
  * second. */
@@ -110,8 +110,8 @@ static void test_refusals(void **state)
     s.field[1].dims = "1 1 1 1 1 1 1 1 1";
     refuses(&s, DT_EPLUGIN, "data field first has more than 8 dimensions");
     s = two_fields();
-    s.n_symbols = 8;
-    refuses(&s, DT_EPLUGIN, "2 fields and 8 symbols; at most 64 and 7");
+    s.n_symbols = 16;
+    refuses(&s, DT_EPLUGIN, "2 fields and 16 symbols; at most 64 and 15");
     s = two_fields();
     s.n_fields = 65;
     refuses(&s, DT_EPLUGIN, "65 fields and 2 symbols");
