@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What features are like in the frames that a split's samples show: for models that are normalised by them. Scenes that
- * are held out are of other splits, so nothing of them is told. See windows.h.
+ * are held out are of other splits, so nothing of them is told. Of a store of regions, the halo is left out, and the
+ * edges that lead to it: each vehicle counts in its region, and so regions say what the whole says. See windows.h.
  */
 #include "windows.h"
+#include "region.h"
 
 #include <string.h>
 
@@ -63,6 +65,9 @@ static dt_status add_nodes(const windows *s, int64_t f, float *room, column *c)
     DT_TRY_H(slices_node(&s->slices, from, end - from, room, &node));
     for (int64_t r = from; r < end; r++, node += DT_NODE_FEATURES) {
         float seen[DT_NODE_FEATURES];
+        if (!region_has(s->v, r)) {
+            continue;
+        }
         windows_node_of(s, r, node, &t, seen);
         for (int d = 0; d < DT_NODE_FEATURES; d++) {
             add(&c[d], seen[d]);
@@ -82,7 +87,7 @@ static dt_status add_edges(const windows *s, int64_t f, float *room, int32_t *so
     DT_TRY_H(slices_edge(&s->slices, first, n, room, &edge));
     DT_TRY_H(slices_source(&s->slices, first, n, source_room, &source));
     for (int64_t r = from; r < end; r++) {
-        for (int64_t e = v->edge_ptr[r] - first; e < v->edge_ptr[r + 1] - first; e++) {
+        for (int64_t e = v->edge_ptr[r] - first; e < v->edge_ptr[r + 1] - first && region_has(v, r); e++) {
             for (int d = 0; d < DT_EDGE_FEATURES && source[e] != r - from; d++) {
                 add(&c[d], (double)(edge[e * DT_EDGE_FEATURES + d] * scale[d]));
             }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What data_trajectory says of its features: it is what its samples show, each frame once, nothing of other splits,
- * and the same bits of a packed store.
+ * What data_trajectory says of its features: it is what its samples show, each frame once, nothing of other splits, the
+ * same bits of a packed store, and of a store that was cut by place what the whole one says.
  */
 #include "trajectory_bench.h"
 #include "trajectory_recording.h"
+
+#include "../data/town.h"
 
 #define ONE_FRAME "cache_mb=1", "history_s=0.2", "horizon_s=1", "rate_hz=5", "stride_s=0.3", "folds=3"
 
@@ -152,6 +154,33 @@ static void test_packed_stores_say_the_same(void **state)
     assert_memory_equal(&plain, &packed, sizeof(plain));
 }
 
+static void assert_alike(const dt_field_stat *whole, const dt_field_stat *cut, int n)
+{
+    for (int d = 0; d < n; d++) {
+        assert_true(whole[d].n > 500);
+        assert_true(cut[d].n == whole[d].n);
+        assert_true(cut[d].min == whole[d].min && cut[d].max == whole[d].max);
+        assert_float_equal(cut[d].mean, whole[d].mean, 1e-9);
+        assert_float_equal(cut[d].std, whole[d].std, 1e-9);
+    }
+}
+
+/* Who is in the halo of a region counts where it is at home, as do the edges that lead to it. */
+static void test_halos_do_not_count(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"cache_mb=1",   "history_s=1", "horizon_s=1.2", "rate_hz=5",
+                                      "stride_s=0.2", "judged=all",  "split=train",   NULL};
+    static const dt_cut_options way = {.regions = 5, .halo_m = 180, .halo_s = 2};
+    dt_str notes = {0};
+    write_town("town", 0.5, &(dt_packing){0});
+    assert_ok(dt_data_cut(at("town"), at("cut"), &way, &notes));
+    dt_str_fini(&notes);
+    const said whole = statistics_of("town", set), cut = statistics_of("cut", set);
+    assert_alike(whole.node, cut.node, DT_NODE_FEATURES);
+    assert_alike(whole.edge, cut.edge, DT_EDGE_FEATURES);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -178,6 +207,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_it_is_what_samples_show, begin, end),
         cmocka_unit_test_setup_teardown(test_shared_frames_count_once, begin, end),
         cmocka_unit_test_setup_teardown(test_packed_stores_say_the_same, begin, end),
+        cmocka_unit_test_setup_teardown(test_halos_do_not_count, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
