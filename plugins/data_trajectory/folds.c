@@ -130,8 +130,9 @@ static uint64_t list_pairs(const print *list, uint64_t n, print *pair)
     return n_pairs;
 }
 
-/* Scenes of one site with SHARED_MIN or more fingerprints in common become one group. */
-static dt_status unite_overlaps(const dt_host *h, const dt_store_view *v, int64_t *parent)
+/* Scenes of one site with SHARED_MIN or more fingerprints in common become one group. first: the first two that were
+ * not one before; as it was where there are none. */
+static dt_status unite_overlaps(const dt_host *h, const dt_store_view *v, int64_t *parent, int64_t first[2])
 {
     const uint64_t n = list_prints(v, NULL);
     if (n == 0) {
@@ -150,8 +151,13 @@ static dt_status unite_overlaps(const dt_host *h, const dt_store_view *v, int64_
     qsort(pair, n_pairs, sizeof(*pair), compare_prints);
     for (uint64_t i = 0, run = 0; i < n_pairs; i++) {
         run = i > 0 && compare_prints(&pair[i - 1], &pair[i]) == 0 ? run + 1 : 1;
-        if (run == SHARED_MIN) {
-            unite(parent, (int64_t)pair[i].hash, pair[i].scene);
+        const int64_t a = (int64_t)pair[i].hash, b = pair[i].scene;
+        if (run == SHARED_MIN && head_of(parent, a) != head_of(parent, b)) {
+            if (first[0] < 0) {
+                first[0] = a;
+                first[1] = b;
+            }
+            unite(parent, a, b);
         }
     }
     h->release(h, list);
@@ -243,14 +249,14 @@ static void deal(const group *g, uint64_t n, int64_t *load, int64_t n_folds, int
     }
 }
 
-/* parent [n_scenes]: scenes that must stay together have one head. */
-static dt_status unite_scenes(const dt_host *h, const dt_store_view *v, int64_t *parent)
+/* parent [n_scenes]: scenes that must stay together have one head. first: see unite_overlaps. */
+static dt_status unite_scenes(const dt_host *h, const dt_store_view *v, int64_t *parent, int64_t first[2])
 {
     for (int64_t s = 0; s < v->n_scenes; s++) {
         parent[s] = s;
     }
     DT_TRY_H(unite_recordings(h, v, parent));
-    return unite_overlaps(h, v, parent);
+    return unite_overlaps(h, v, parent, first);
 }
 
 dt_status folds_deal(const dt_host *h, const dt_store_view *v, int64_t n_folds, int64_t fold, uint8_t *is_held)
@@ -264,7 +270,8 @@ dt_status folds_deal(const dt_host *h, const dt_store_view *v, int64_t n_folds, 
     if (parent == NULL || fold_of == NULL || load == NULL || list == NULL) {
         st = DT_FAIL_H(h, DT_ENOMEM, "no memory to deal %lld scenes", (long long)v->n_scenes);
     } else {
-        st = unite_scenes(h, v, parent);
+        int64_t first[2] = {-1, -1};
+        st = unite_scenes(h, v, parent, first);
     }
     if (st == DT_OK) {
         deal(list, list_groups(v, parent, list), load, n_folds, fold_of);
@@ -276,6 +283,18 @@ dt_status folds_deal(const dt_host *h, const dt_store_view *v, int64_t n_folds, 
     h->release(h, fold_of);
     h->release(h, load);
     h->release(h, list);
+    return st;
+}
+
+dt_status folds_find_shared(const dt_host *h, const dt_store_view *v, int64_t first[2])
+{
+    int64_t *parent = h->alloc(h, (uint64_t)v->n_scenes * sizeof(*parent));
+    if (parent == NULL) {
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory to group %lld scenes", (long long)v->n_scenes);
+    }
+    first[0] = first[1] = -1;
+    const dt_status st = unite_scenes(h, v, parent, first);
+    h->release(h, parent);
     return st;
 }
 

@@ -14,6 +14,9 @@
 
 /* is_held [n_scenes]: 1 where the scene belongs to the given fold of n_folds. Errors: DT_ENOMEM. */
 dt_status folds_deal(const dt_host *h, const dt_store_view *v, int64_t n_folds, int64_t fold, uint8_t *is_held);
+/* first: the first two scenes that are one recording by the motion of their vehicles alone, not by name; -1: there are
+ * none. Errors: DT_ENOMEM. */
+dt_status folds_find_shared(const dt_host *h, const dt_store_view *v, int64_t first[2]);
 /* is_held [n_scenes]: 1 where the scene is of that site. Errors: DT_ECONFIG lists the sites there are. */
 dt_status folds_of_site(const dt_host *h, const dt_store_view *v, const char *site, uint8_t *is_held);
 

@@ -109,6 +109,35 @@ static dt_status choose_scenes(const windows *s, const windows_config *c, uint8_
     return c->calibration_folds > 1 && c->split != SPLIT_EVAL ? choose_calibration(s, c, takes) : DT_OK;
 }
 
+/* A split got no sample. Where scenes that look like several recordings are one, that is why; else the phase says what
+ * is missing. */
+static dt_status explain_none(const windows *s, const windows_config *c)
+{
+    static const char *const name[] = {[SPLIT_TRAIN] = "train", [SPLIT_EVAL] = "eval"};
+    const dt_store_view *v = s->v;
+    int64_t first[2] = {-1, -1};
+    int has_other = 0;
+    if (c->eval_site[0] != '\0' || (c->split != SPLIT_TRAIN && c->split != SPLIT_EVAL)) {
+        return DT_OK;
+    }
+    for (int64_t i = 0; i < v->n_scenes && !has_other; i++) { /* else all are too short */
+        has_other = list_anchors(s, c, c->split == SPLIT_TRAIN, i, NULL) > 0;
+    }
+    if (has_other) {
+        DT_TRY_H(folds_find_shared(s->h, v, first));
+    }
+    if (first[0] < 0) {
+        return DT_OK;
+    }
+    return DT_FAIL_H(s->h, DT_EDATA,
+                     "split %s of the data has no samples: scenes that share their vehicles' motion count as one "
+                     "recording, which is learnt from or judged as a whole, and so do %s and %s of %s; add other "
+                     "recordings (of a simulation: other seeds), hold out one of several sites by "
+                     "data_trajectory.eval_site, or say data_trajectory.judged = \"all\", which learns from all of "
+                     "it and judges that",
+                     name[c->split], v->scene[first[0]], v->scene[first[1]], c->store);
+}
+
 dt_status windows_list(windows *s, const windows_config *c)
 {
     const dt_store_view *v = s->v;
@@ -137,5 +166,5 @@ dt_status windows_list(windows *s, const windows_config *c)
         }
     }
     s->h->release(s->h, takes);
-    return st;
+    return st == DT_OK && s->n == 0 ? explain_none(s, c) : st;
 }

@@ -559,6 +559,27 @@ static void refuse(const char *store, const char *const *set, dt_status code, co
     bench_close(&b);
 }
 
+/* Recordings of many names with the same motion are one: a split is left without any, and the reason is told. */
+static void test_motion_that_all_share(void **state)
+{
+    (void)state;
+    static const char *const words = "split train of the data has no samples: scenes that share their vehicles' motion "
+                                     "count as one recording";
+    record();
+    for (int s = 1; s < SCENES; s++) {
+        memcpy(recorded[s], recorded[0], sizeof(recorded[s]));
+    }
+    write_recorded("s", 10, false, &(dt_packing){0});
+    refuse("s", (const char *const[]){WINDOW, "split=train", NULL}, DT_EDATA, words);
+    refuse("s", (const char *const[]){WINDOW, "split=train", NULL}, DT_EDATA, "and so do a#2 and b of");
+    refuse("s", (const char *const[]){WINDOW, "split=eval", "fold=1", NULL}, DT_EDATA, "split eval of the data has no");
+    /* none of these is the reason */
+    assert_true(scenes_of((const char *const[]){WINDOW, "split=train", "judged=all", NULL}) == (1u << SCENES) - 1);
+    assert_true(scenes_of((const char *const[]){WINDOW, "split=train", "eval_site=south", NULL}) != 0);
+    const char *const longer[] = {"history_s=8", "horizon_s=8", "rate_hz=5", "min_history_s=8", "split=train", NULL};
+    assert_true(scenes_of(longer) == 0);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -609,6 +630,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_roads, begin, end),
         cmocka_unit_test_setup_teardown(test_splits, begin, end),
         cmocka_unit_test_setup_teardown(test_short_anchors, begin, end),
+        cmocka_unit_test_setup_teardown(test_motion_that_all_share, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

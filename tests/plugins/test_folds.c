@@ -104,6 +104,23 @@ static void test_scenes_that_overlap_stay_together(void **test)
     assert_memory_equal(fold_of, expected, sizeof(expected));
 }
 
+static void test_who_is_one_by_motion(void **test)
+{
+    (void)test;
+    mock_host h;
+    mock_host_init(&h);
+    int64_t first[2] = {7, 7};
+    record(2);
+    assert_int_equal(folds_find_shared(&h.host, &view, first), DT_OK);
+    assert_true(first[0] == 1 && first[1] == 4);
+    memset(motion, 0, sizeof(motion)); /* 7 and 8 are one by name, which is known */
+    assert_int_equal(folds_find_shared(&h.host, &view, first), DT_OK);
+    assert_true(first[0] == -1 && first[1] == -1);
+    h.fail_alloc = 1;
+    assert_int_equal(folds_find_shared(&h.host, &view, first), DT_ENOMEM);
+    assert_int_equal(h.n_live, 0);
+}
+
 /* Nothing is known to be shared: the five scenes of the first site are spread evenly. */
 static void assert_spread(void)
 {
@@ -155,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scenes_that_overlap_stay_together),
+        cmocka_unit_test(test_who_is_one_by_motion),
         cmocka_unit_test(test_vehicles_that_move_alike_prove_nothing),
         cmocka_unit_test(test_a_site_is_held_out_whole),
     };

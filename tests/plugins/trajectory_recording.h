@@ -65,12 +65,11 @@ static int32_t add_map(dt_store_writer *w)
     return map;
 }
 
-/* With roads: in the first scene. */
-static void write_store_of(const char *name, double rate_hz, bool has_roads, const dt_packing *packing)
+/* What is recorded, with roads: in the first scene. */
+static void write_recorded(const char *name, double rate_hz, bool has_roads, const dt_packing *packing)
 {
     dt_store_meta meta = {.frame_rate_hz = rate_hz, .source = "test", .packing = *packing};
     dt_store_writer *w = NULL;
-    record();
     assert_ok(dt_store_create(at(name), &meta, &w));
     const int32_t map = has_roads ? add_map(w) : -1;
     for (int s = 0; s < SCENES; s++) {
@@ -101,6 +100,12 @@ static void write_store_of(const char *name, double rate_hz, bool has_roads, con
     }
     assert_ok(dt_store_commit(w));
     dt_store_destroy(w);
+}
+
+static void write_store_of(const char *name, double rate_hz, bool has_roads, const dt_packing *packing)
+{
+    record();
+    write_recorded(name, rate_hz, has_roads, packing);
 }
 
 __attribute__((unused)) static void write_store(const char *name, double rate_hz)
