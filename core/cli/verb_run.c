@@ -196,6 +196,24 @@ static dt_status start_and_plan(dry_plan *p, const dt_stage_desc *d, dt_stage **
     return dt_rollout_check_room((*stage_p)->rollout);
 }
 
+/* What the first phase would begin with is loaded and dropped, so that weights of another model are told beforehand;
+ * later phases begin with what is still to be trained. */
+static dt_status try_weights(const dry_plan *p, dt_stage *stage)
+{
+    const dt_args *a = p->a;
+    dt_handover *weights = NULL;
+    dt_phase_opts phase;
+    dt_stop_opts stop;
+    if (a->init_from == NULL || a->has_resume || stage->d.index != p->s->first) {
+        return DT_OK;
+    }
+    DT_TRY(dt_config_phase(stage->d.config, stage->d.index, &phase, &stop));
+    DT_TRY(dt_handover_open(a->init_from, NULL, &weights));
+    const dt_status st = dt_handover_load(weights, stage, phase.fresh, DT_HANDOVER_SOME);
+    dt_handover_close(weights);
+    return st;
+}
+
 static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -210,6 +228,9 @@ static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
     dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
     d.run_dir = p->run_dir;
     dt_status st = start_and_plan(p, &d, &stage, &is_beyond);
+    if (st == DT_OK && !is_beyond) {
+        st = try_weights(p, stage);
+    }
     dt_stage_destroy(stage);
     st = is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, p->max_steps, st) : st;
     dt_comm_destroy(comm);
@@ -565,7 +586,10 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
     if (st == DT_OK && !b.dry_run) {
         st = run(&b, &s, &r, d, code_p);
     } else if (st == DT_OK && (c == NULL || dt_comm_rank(c) == 0)) {
-        st = dry_run(&s, &b, r.run);
+        st = b.has_resume || b.run_dir == NULL ? DT_OK : dt_rundir_check_free(b.run_dir);
+        if (st == DT_OK) {
+            st = dry_run(&s, &b, r.run);
+        }
     }
     if (is_open) {
         dt_session_close(&s);

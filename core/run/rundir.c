@@ -260,6 +260,19 @@ static dt_status take_named(const char *path, dt_str *out)
     return DT_FAIL(DT_ECONFIG, "--run-dir %s is %s; name a folder, or remove it", path, what);
 }
 
+dt_status dt_rundir_check_free(const char *path)
+{
+    const dt_rundir_desc d = {.dir = path};
+    folder_state state = FOLDER_FREE;
+    dt_str taken = {0};
+    dt_status st = take_named(path, &taken);
+    if (st == DT_OK) {
+        st = refuse_mixing(&d, path, &state);
+    }
+    dt_str_fini(&taken);
+    return st;
+}
+
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
 {
     dt_rundir *r = dt_alloc(sizeof(*r));
