@@ -30,6 +30,6 @@ core_libdtcore_la_SOURCES += \
 	core/run/rundir.c core/run/rundir.h \
 	core/run/session.c core/run/session.h core/run/session_check.c core/run/session_device.c \
 	core/run/session_parts.h \
-	core/run/snapshot.c core/run/snapshot.h \
+	core/run/snapshot.c core/run/snapshot.h core/run/snapshot_load.c core/run/snapshot_names.h \
 	core/run/snapshot_shards.c core/run/snapshot_shards.h \
 	core/run/snapshot_tensors.c core/run/snapshot_tensors.h
