@@ -167,7 +167,7 @@ int64_t lanes_successor(const dt_store_view *v, int64_t lane)
     return best;
 }
 
-void lanes_point_at(const lanes *l, int64_t lane, double s, double *out)
+int64_t lanes_line_at(const lanes *l, int64_t lane, double s)
 {
     const dt_store_view *v = l->v;
     int64_t lo = v->lane_point[lane], hi = v->lane_point[lane + 1] - 1;
@@ -179,6 +179,13 @@ void lanes_point_at(const lanes *l, int64_t lane, double s, double *out)
             hi = mid;
         }
     }
+    return lo;
+}
+
+void lanes_point_at(const lanes *l, int64_t lane, double s, double *out)
+{
+    const dt_store_view *v = l->v;
+    const int64_t lo = lanes_line_at(l, lane, s);
     const double t = (s - l->at[lo]) / (l->at[lo + 1] - l->at[lo]);
     out[0] = v->lane_xy[2 * lo] + t * (v->lane_xy[2 * lo + 2] - v->lane_xy[2 * lo]);
     out[1] = v->lane_xy[2 * lo + 1] + t * (v->lane_xy[2 * lo + 3] - v->lane_xy[2 * lo + 1]);

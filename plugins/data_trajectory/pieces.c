@@ -55,15 +55,7 @@ static dt_status count(pieces *p, const lanes *l, const char *store)
 static double heading_at(const lanes *l, int64_t lane, double s)
 {
     const dt_store_view *v = l->v;
-    int64_t lo = v->lane_point[lane], hi = v->lane_point[lane + 1] - 1;
-    while (hi - lo > 1) {
-        const int64_t mid = lo + (hi - lo) / 2;
-        if (l->at[mid] <= s) {
-            lo = mid;
-        } else {
-            hi = mid;
-        }
-    }
+    const int64_t lo = lanes_line_at(l, lane, s);
     return atan2(v->lane_xy[2 * lo + 3] - v->lane_xy[2 * lo + 1], v->lane_xy[2 * lo + 2] - v->lane_xy[2 * lo]);
 }
 
