@@ -36,10 +36,12 @@ static void host_log(const dt_host *h, int32_t level, const char *msg)
     fuzz_touch_text(msg);
 }
 
+/* Two points a thousand kilometres apart are a lane, of so many pieces that a fuzzer would run out of memory first. */
 static void *host_alloc(const dt_host *h, uint64_t bytes)
 {
+    enum { MOST_BYTES = 16 << 20 };
     (void)h;
-    return dt_alloc(bytes);
+    return bytes <= MOST_BYTES ? dt_alloc(bytes) : NULL;
 }
 
 static void host_release(const dt_host *h, void *p)
@@ -99,13 +101,18 @@ static const dt_host host = {.struct_size = sizeof(dt_host),
 
 /* ---- a slice ----------------------------------------------------------------------------------------------------- */
 
+static const char symbol_letters[N_SYMBOLS_OF_ALL + 1] = "NESLJV";
+enum { PIECES = 3, LINKS, NEAR }; /* symbols of roads */
+enum { N_ROAD_FIELDS = N_FIELDS_OF_ALL - N_FIELDS_OF_LANES };
+
 /* Values of a field: "N 9", "N+1", "5 S 2". */
-static size_t values_of(const char *dims, const int64_t size[N_SYMBOLS])
+static size_t values_of(const char *dims, const int64_t size[N_SYMBOLS_OF_ALL])
 {
     size_t n = 1;
     for (const char *p = dims; *p != '\0'; p += strcspn(p, " "), p += strspn(p, " ")) {
-        const int64_t symbol = *p == 'N' ? size[0] : *p == 'E' ? size[1] : *p == 'S' ? size[2] : atoll(p);
-        n *= (size_t)symbol + (*p >= 'A' && p[1] == '+');
+        const char *letter = strchr(symbol_letters, *p);
+        const int64_t rows = letter != NULL ? size[letter - symbol_letters] : atoll(p);
+        n *= (size_t)rows + (letter != NULL && p[1] == '+');
     }
     return n;
 }
@@ -123,7 +130,7 @@ static void hold_floats(const void *p, size_t n)
     }
 }
 
-static void hold_indices(const slice *s, int field, int64_t least, int64_t end)
+static void hold_indices(const slice *s, uint32_t field, int64_t least, int64_t end)
 {
     for (size_t i = 0; i < s->values[field]; i++) {
         const int64_t x = ((const int32_t *)s->out[field])[i];
@@ -131,13 +138,33 @@ static void hold_indices(const slice *s, int field, int64_t least, int64_t end)
     }
 }
 
-static void look_at(const slice *s, const dt_port *field, const int64_t size[N_SYMBOLS], uint32_t n)
+/* Row pointers of so many rows that lead to so many edges. */
+static void hold_rows(const slice *s, uint32_t field, int64_t rows, int64_t edges)
 {
-    const int32_t *rowptr = s->out[ROWPTR];
-    fuzz_hold(rowptr[0] == 0 && rowptr[size[0]] == size[1]);
-    for (int64_t i = 0; i < size[0]; i++) {
+    const int32_t *rowptr = s->out[field];
+    fuzz_hold(rowptr[0] == 0 && rowptr[rows] == edges);
+    for (int64_t i = 0; i < rows; i++) {
         fuzz_hold(rowptr[i] <= rowptr[i + 1]);
     }
+}
+
+/* The fields of roads are the last ones. */
+static void look_at_roads(const slice *s, const dt_port *field, const int64_t size[N_SYMBOLS_OF_ALL])
+{
+    const uint32_t first = s->n_fields - N_ROAD_FIELDS;
+    if (strcmp(field[first].name, "lane_nodes") != 0) {
+        return; /* a store without roads */
+    }
+    hold_rows(s, first + LANE_ROWPTR - LANE_NODES, size[PIECES], size[LINKS]);
+    hold_indices(s, first + LANE_COL - LANE_NODES, 0, size[PIECES]);
+    hold_rows(s, first + NEAR_ROWPTR - LANE_NODES, size[0], size[NEAR]);
+    hold_indices(s, first + NEAR_COL - LANE_NODES, 0, size[PIECES]);
+}
+
+static void look_at(const slice *s, const dt_port *field, const int64_t size[N_SYMBOLS_OF_ALL], uint32_t n)
+{
+    hold_rows(s, ROWPTR, size[0], size[1]);
+    look_at_roads(s, field, size);
     hold_indices(s, COL, 0, size[0]);
     hold_indices(s, STEP_OF_ROW, 0, STEPS);
     hold_indices(s, SEQ_ROW, -1, size[0]);
@@ -153,10 +180,13 @@ static void look_at(const slice *s, const dt_port *field, const int64_t size[N_S
 static void read_slice(const dt_data_ops *ops, void *self, const uint64_t *index, uint32_t n, uint64_t key)
 {
     const uint64_t keys[MOST_WINDOWS] = {key, key, key + 1, key, key, key};
-    int64_t size[N_SYMBOLS] = {0};
+    int64_t size[N_SYMBOLS_OF_ALL] = {0};
     slice s = {.n_fields = 0};
     const dt_port *field = ops->fields(self, &s.n_fields);
-    fuzz_hold(ops->sizes(self, index, n, size) == DT_OK && size[0] >= 0 && size[1] >= 0 && size[2] >= 0);
+    fuzz_hold(ops->sizes(self, index, n, size) == DT_OK);
+    for (int k = 0; k < N_SYMBOLS_OF_ALL; k++) {
+        fuzz_hold(size[k] >= 0);
+    }
     for (uint32_t i = 0; i < s.n_fields; i++) {
         s.values[i] = values_of(field[i].dims, size);
         s.out[i] = malloc(s.values[i] * dt_dtype_bytes(field[i].dtype) + (s.values[i] == 0));
@@ -217,6 +247,7 @@ void store_windows(double frame_rate_hz, uint8_t options)
                           .balance = options >> 5 & 3,
                           .pairs = (options & 128) == 0,
                           .lanes = 1,
+                          .lane_nodes = 1,
                           .hazard_collisions = 1,
                           .hazard_ttc_s = 1.5,
                           .hazard_mps2 = 3,
