@@ -113,7 +113,7 @@ static void measure(const char *name, traffic_config c)
         exit(1);
     }
     sim_reset(&s, 1);
-    while (s.time < WARM_S) {
+    while (s.elapsed_s < WARM_S) {
         sim_step(&s);
     }
     double rate[SAMPLES];
@@ -128,9 +128,9 @@ static void measure(const char *name, traffic_config c)
             took = now_s() - start;
         }
         rate[k] = 1e-6 * (double)(s.sum.updates - before) / took;
-        if (s.time > 0.8 * c.episode_s) { /* before the demand ends */
+        if (s.elapsed_s > 0.8 * c.episode_s) { /* before the demand ends */
             sim_reset(&s, (uint64_t)k + 2);
-            while (s.time < WARM_S) {
+            while (s.elapsed_s < WARM_S) {
                 sim_step(&s);
             }
         }
@@ -153,7 +153,7 @@ static int run_seeds(traffic_config c, int seeds)
     for (int k = 0; k < seeds; k++) {
         const double start = now_s();
         sim_reset(&s, (uint64_t)k + 1);
-        while (s.time < c.episode_s - 1e-9) {
+        while (s.elapsed_s < c.episode_s - 1e-9) {
             sim_step(&s);
         }
         const tally *t = &s.sum;

@@ -137,7 +137,7 @@ static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
     }
     const int32_t side = to - lane;
     const int must = w->need * side > 0;
-    const double rested = s->time - w->last;
+    const double rested = s->elapsed_s - w->last;
     if (is_steered(s, w)) {
         return 0;
     }
@@ -152,7 +152,7 @@ static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
     if (!place_shift(s, lane, p, to, g.q)) {
         return 0;
     }
-    s->vehicle[vid].last = s->time;
+    s->vehicle[vid].last = s->elapsed_s;
     ++*j_p;
     return 1;
 }
@@ -229,8 +229,8 @@ static int is_taken(const sim *s, int32_t vid, int32_t to, const gap *g)
     const int is_first = g->q == slot_front(&s->lane[to]);
     const vehicle *w = &s->vehicle[vid];
     const int32_t ahead = is_first ? move_first(s, w, place_way(s, w, to, 0), &rest) : g->q - 1;
-    return (ahead != NET_NONE && s->vehicle[s->who[ahead]].last == s->time) ||
-           (g->follower != NET_NONE && s->vehicle[s->who[g->follower]].last == s->time);
+    return (ahead != NET_NONE && s->vehicle[s->who[ahead]].last == s->elapsed_s) ||
+           (g->follower != NET_NONE && s->vehicle[s->who[g->follower]].last == s->elapsed_s);
 }
 
 int change_to(sim *s, int32_t vid, int side)
@@ -241,7 +241,7 @@ int change_to(sim *s, int32_t vid, int side)
         !place_shift(s, s->vehicle[vid].lane, sim_slot_of(s, vid), to, g.q)) {
         return 0;
     }
-    s->vehicle[vid].last = s->time;
+    s->vehicle[vid].last = s->elapsed_s;
     return 1;
 }
 

@@ -224,7 +224,7 @@ void demand_step(sim *s)
 {
     for (int32_t k = 0; k < s->n_sources; k++) {
         source *q = &s->source[k];
-        while (q->arrived < q->n && q->due[q->arrived].due <= s->time) {
+        while (q->arrived < q->n && q->due[q->arrived].due <= s->elapsed_s) {
             q->arrived++;
         }
         while (q->taken < q->arrived && enter(s, q)) {

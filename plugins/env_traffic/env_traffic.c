@@ -53,7 +53,9 @@ static const dt_option options[] = {
               "net: the network, a .net.xml of SUMO, plain or by gzip"),
     DT_OPTION(config, routes_file, DT_OPT_PATH, "", "", 0, 0, NULL,
               "net: who drives where and how, a .rou.xml of SUMO, plain or by gzip"),
-    DT_OPTION(config, begin_s, DT_OPT_F64, "0", "s", 0, 1e9, NULL, "net: time in routes_file at which episodes begin"),
+    DT_OPTION(
+        config, begin_s, DT_OPT_F64, "0", "s", 0, 1e9, NULL,
+        "net: time on the clock of the files at which episodes begin: demand and programs of signals start there"),
     DT_OPTION(config, vehicles, DT_OPT_I64, "22", "1", 1, 10000, NULL, "on the ring"),
     DT_OPTION(config, length_m, DT_OPT_F64, "0", "m", 0, 1e5, NULL,
               "length of the ring or of each road; 0: 230 ring, 400 merge and bottleneck, 200 junctions"),
@@ -607,9 +609,9 @@ static void write_metrics(const sim *m, double *out)
     out[METRIC_STRICT_DELAY] = due > 0 ? sim_delay(m) / due : NAN;
     out[METRIC_TRIP_TIME] = t->finished > 0 ? t->trip_s / (double)t->finished : NAN;
     out[METRIC_WAITING] = t->inserted > 0 ? t->waiting_s / (double)t->inserted : NAN;
-    out[METRIC_QUEUE] = t->waiting_s / m->time;
+    out[METRIC_QUEUE] = t->waiting_s / m->elapsed_s;
     out[METRIC_SPEED] = t->present_s > 0 ? t->speed_s / t->present_s : NAN;
-    out[METRIC_FLOW] = 3600 * (double)t->finished / m->time;
+    out[METRIC_FLOW] = 3600 * (double)t->finished / m->elapsed_s;
     out[METRIC_DEMAND] = due;
     out[METRIC_FINISHED] = (double)t->finished;
     out[METRIC_NEVER_INSERTED] = waiting;
@@ -673,7 +675,7 @@ static int end_step(const state *s, const dt_env_io *io, double reward)
     for (int32_t k = 0; k < m->n_places; k++) {
         crashed |= m->place[k].collided > 0;
     }
-    const int over = (crashed && m->c->end_at_collision) || m->time >= m->c->episode_s - STEPS_TOL;
+    const int over = (crashed && m->c->end_at_collision) || m->elapsed_s >= m->c->episode_s - STEPS_TOL;
     for (uint32_t k = 0; k < s->n_signals; k++) {
         io->cost[(size_t)k * SIM_COSTS + COST_STARVATION] = count_starved(m, (int32_t)k);
         io->truncated[k] = (uint8_t)over;

@@ -121,7 +121,7 @@ static void look_at_signal(const sim *s, int32_t k, int is_agent, dt_scene *out)
 void look_now(const sim *s, int32_t first_place, const dt_vehicle *frame, uint32_t n, dt_scene *out)
 {
     const seen g = {frame, n};
-    out->time_s = s->time;
+    out->time_s = s->elapsed_s;
     out->n_vehicles = out->n_signals = 0;
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
         look_at_lane(s, lane, first_place, &g, out);

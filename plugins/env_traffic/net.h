@@ -21,6 +21,12 @@ enum {
     NET_NO_NUMBER = UINT8_MAX
 };
 
+/* A time on the clock of the files, not since the start of an episode (sim.h: sim_clock). A type of its own, so that
+ * compilers reject a mix of the two. */
+typedef struct file_time {
+    double s;
+} file_time;
+
 typedef uint64_t net_links; /* of a junction: bit k is its link k */
 
 static inline net_links net_bit(int32_t k)
@@ -98,7 +104,8 @@ typedef struct net_junction {
     int32_t arm[NET_MAX_ARMS];       /* edges that lead in */
     int32_t slot[NET_MAX_ARMS];      /* of the arm's rightmost lane in what signals observe */
     int32_t neighbour[NET_MAX_ARMS]; /* junction with signals at the other end of an arm, or NET_NONE */
-    double offset_s;                 /* of the fixed program */
+    file_time start;                 /* a cycle of the fixed program starts then */
+    int32_t starts_with_episode;     /* or, instead of that, when the episode begins */
 } net_junction;
 
 typedef struct net {

@@ -283,7 +283,7 @@ static dt_status open_request(netfile *f, xml *x)
 
 static dt_status open_signal(netfile *f, xml *x)
 {
-    const char *id, *type = xml_get(x, "type");
+    const char *id, *type = xml_get(x, "type"), *offset = xml_get(x, "offset");
     int32_t number;
     DT_TRY_H(xml_need(x, "id", &id));
     DT_TRY_H(names_add(f->h, &f->signal_names, id, &number));
@@ -295,7 +295,10 @@ static dt_status open_signal(netfile *f, xml *x)
     }
     g = FILE_ITEM(f, signal, number);
     *g = (file_signal){.line = x->line, .step = f->steps.n, .junction = NET_NONE};
-    DT_TRY_H(xml_number(x, "offset", 0, -1e6, 1e6, &g->offset_s));
+    g->starts_with_episode = offset != NULL && strcmp(offset, "begin") == 0;
+    if (!g->starts_with_episode) {
+        DT_TRY_H(xml_time(x, "offset", 0, -XML_TIME_MOST, XML_TIME_MOST, &g->start.s));
+    }
     f->program = number;
     if (type != NULL && strncmp(type, "rail", 4) == 0) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is a %s: rails are not simulated", XML_HERE(x), id, type);
@@ -314,7 +317,7 @@ static dt_status open_phase(netfile *f, xml *x)
     file_step step, *kept;
     DT_TRY_H(xml_need(x, "state", &state));
     DT_TRY_H(xml_need(x, "duration", &duration));
-    DT_TRY_H(xml_number(x, "duration", 0, 0, 1e6, &step.duration_s));
+    DT_TRY_H(xml_time(x, "duration", 0, 0, XML_TIME_MOST, &step.duration_s));
     const size_t good = strspn(state, "GgyYrRsuoO");
     if (state[good] != '\0' || good == 0) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "state \"%s\" has the letter '%c'", XML_HERE(x), state, state[good]);

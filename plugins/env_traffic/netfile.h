@@ -47,7 +47,8 @@ typedef struct file_step {
 typedef struct file_signal {
     int32_t line, step, n_steps; /* a range of netfile.steps */
     int32_t is_used, junction;   /* by a connection; of the network. scenario_net.c fills them in */
-    double offset_s;
+    file_time start;             /* of a cycle of its program; or, with starts_with_episode, the begin of the episode */
+    int32_t starts_with_episode;
 } file_signal;
 
 typedef struct file_connection {

@@ -319,15 +319,15 @@ int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32
                                 .factor = speed_factor(s, key, type),
                                 .top = type != NULL ? type->top : INFINITY,
                                 .due = due,
-                                .born = s->time,
-                                .last = s->time};
+                                .born = s->elapsed_s,
+                                .last = s->elapsed_s};
     mover m = {.x = x, .v = v, .length = type != NULL ? type->length : s->c->vehicle_m, .who = vid};
     set_lane(s, &m, lane);
     m.v = least(v, m.want);
     append(s, lane, &m);
     s->n_vehicles++;
     s->sum.inserted++;
-    s->sum.loss_s += s->time - due;
+    s->sum.loss_s += s->elapsed_s - due;
     /* on the ring every k-th vehicle is an agent, elsewhere it is drawn */
     const double p = s->c->penetration, i = (double)key;
     const int is_agent = s->c->scenario == SCENARIO_RING ? floor((i + 1) * p + 1e-9) > floor(i * p + 1e-9)
@@ -350,7 +350,7 @@ static void leave(sim *s, int32_t lane, const mover *m)
         k->speed = m->v;
         k->done_accel = m->a;
     }
-    s->sum.trip_s += s->time + s->c->dt_s - w->born;
+    s->sum.trip_s += s->elapsed_s + s->c->dt_s - w->born;
     s->sum.finished++;
     s->n_vehicles--;
     w->lane = NET_NONE;

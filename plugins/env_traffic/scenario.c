@@ -27,6 +27,7 @@ traffic_config scenario_resolve(const traffic_config *given)
                [SCENARIO_BOTTLENECK] = {400, 3600, 3}, [SCENARIO_INTERSECTION] = {200, 400, 2},
                [SCENARIO_GRID] = {200, 300, 2},        [SCENARIO_NET] = {200, 0, 0}};
     traffic_config c = *given;
+    c.begin_s = c.scenario == SCENARIO_NET ? c.begin_s : 0; /* others have no clock but that of the episode */
     c.length_m = c.length_m > 0 ? c.length_m : own[c.scenario].length_m;
     c.flow_vph = c.flow_vph > 0 ? c.flow_vph : own[c.scenario].flow_vph;
     c.accel_mps2 = c.accel_mps2 > 0 ? c.accel_mps2 : c.scenario < SCENARIO_INTERSECTION ? ACCEL_ROADS : ACCEL_JUNCTIONS;

@@ -405,7 +405,8 @@ static dt_status add_program(const builder *b, int32_t signal)
     }
     j->step = step;
     j->n_steps = g->n_steps;
-    j->offset_s = g->offset_s;
+    j->start = g->start;
+    j->starts_with_episode = g->starts_with_episode;
     return DT_OK;
 }
 

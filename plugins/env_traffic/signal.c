@@ -71,6 +71,15 @@ int signal_ask(sim *s, int32_t junction, int32_t p)
     return 1;
 }
 
+/* Seconds since the current cycle of a program from a file began. It runs on the clock of the files; whole cycles
+ * before the episode are dropped first, so that a late begin costs no precision. */
+static double time_in_cycle(const sim *s, const net_junction *j, double cycle)
+{
+    const double since = j->starts_with_episode ? 0 : -sim_since_begin(s, j->start);
+    const double t = fmod(s->elapsed_s + fmod(since, cycle) + TIME_TOL, cycle);
+    return t < 0 ? t + cycle : t;
+}
+
 /* The step of a program from a file that is due. */
 static const net_step *step_now(const sim *s, const net_junction *j)
 {
@@ -78,10 +87,7 @@ static const net_step *step_now(const sim *s, const net_junction *j)
     for (int32_t k = 0; k < j->n_steps; k++) {
         cycle += j->step[k].duration_s;
     }
-    double t = fmod(s->time - j->offset_s + TIME_TOL, cycle);
-    if (t < 0) {
-        t += cycle;
-    }
+    double t = time_in_cycle(s, j, cycle);
     const net_step *step = j->step;
     for (; step + 1 < j->step + j->n_steps && t >= step->duration_s; step++) {
         t -= step->duration_s;
@@ -100,7 +106,7 @@ int32_t signal_program(const sim *s, int32_t junction)
     for (int32_t p = 0; p < j->n_phases; p++) {
         cycle += j->green_s[p] + between;
     }
-    double t = fmod(s->time + j->offset_s + TIME_TOL, cycle);
+    double t = fmod(s->elapsed_s + TIME_TOL, cycle);
     int32_t p = 0;
     for (; p + 1 < j->n_phases && t >= j->green_s[p] + between; p++) {
         t -= j->green_s[p] + between;

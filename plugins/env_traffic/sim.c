@@ -106,7 +106,7 @@ void sim_reset(sim *s, uint64_t seed)
 {
     s->seed = seed;
     s->step = s->next_key = 0;
-    s->time = s->wish = 0;
+    s->elapsed_s = s->wish = 0;
     s->wish_n = 0;
     s->n_vehicles = 0;
     s->sum = (tally){0};
@@ -138,7 +138,7 @@ void sim_step(sim *s)
     place_move_on(s);
     junction_check(s);
     s->step++;
-    s->time = (double)s->step * s->c->dt_s;
+    s->elapsed_s = (double)s->step * s->c->dt_s;
     signal_step(s);
 }
 
@@ -156,7 +156,7 @@ int32_t sim_slot_of(const sim *s, int32_t vid)
 static int32_t due_before_now(const sim *s, const source *q)
 {
     int32_t n = q->arrived;
-    while (n < q->n && q->due[n].due < s->time) {
+    while (n < q->n && q->due[n].due < s->elapsed_s) {
         n++;
     }
     return n;
@@ -178,7 +178,7 @@ double sim_delay(const sim *s)
         const source *q = &s->source[k];
         const int32_t end = due_before_now(s, q);
         for (int32_t i = q->taken; i < end; i++) {
-            sum += s->time - q->due[i].due;
+            sum += s->elapsed_s - q->due[i].due;
         }
     }
     return sum;

@@ -143,11 +143,24 @@ typedef struct sim {
     net_links *meets;     /* [n_links] links of its junction on which vehicles overlap with those of this one */
     double *red_s; /* [n_links] how long somebody first at the line has gone without the link's green (signal.h) */
     uint64_t seed, step, next_key;
-    double time;
-    double wish; /* sum over vehicles, waiting ones included, of speed over wanted speed, in the last step */
+    double elapsed_s; /* since the episode began; the clock of the files is sim_clock */
+    double wish;      /* sum over vehicles, waiting ones included, of speed over wanted speed, in the last step */
     int64_t wish_n;
     tally sum;
 } sim;
+
+/* Two clocks. Files of SUMO count departures, flows and programs of signals from a zero of their own: such times are a
+ * file_time (net.h). All other times are seconds since the episode began, which is at begin_s on the clock of the
+ * files. These two functions convert; nothing else adds or subtracts begin_s. */
+static inline file_time sim_clock(const sim *s)
+{
+    return (file_time){s->c->begin_s + s->elapsed_s};
+}
+
+static inline double sim_since_begin(const sim *s, file_time t)
+{
+    return t.s - s->c->begin_s;
+}
 
 /* Streams of random numbers of an episode. */
 enum { DRAW_DEMAND, DRAW_FACTOR, DRAW_ROUTE, DRAW_CONTROL, DRAW_JITTER, DRAW_DAWDLE, DRAW_STREAMS };

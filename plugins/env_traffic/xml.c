@@ -332,6 +332,57 @@ dt_status xml_number(const xml *x, const char *attribute, double other, double l
     return text == NULL ? DT_OK : xml_number_of(x, attribute, text, low, high, value_p);
 }
 
+/* "H:MM:SS" or "D:HH:MM:SS" as seconds; 0 where the text is neither. */
+static int read_clock(const char *text, double *value_p)
+{
+    static const double second[] = {86400, 3600, 60, 1};
+    enum { MOST = 4, LEAST = 3 };
+    double part[MOST], sum = 0;
+    const int is_negative = *text == '-';
+    const char *at = text + is_negative;
+    int n = 0;
+    for (;; at++) {
+        char *rest;
+        if (n == MOST || *at < '0' || *at > '9') {
+            return 0;
+        }
+        part[n++] = strtod(at, &rest);
+        at = rest;
+        if (*at != ':') {
+            break;
+        }
+    }
+    for (int k = 0; k < n; k++) {
+        sum += part[k] * second[MOST - n + k];
+    }
+    *value_p = is_negative ? -sum : sum;
+    return n >= LEAST && *at == '\0' && isfinite(sum);
+}
+
+dt_status xml_time_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p)
+{
+    if (strchr(text, ':') == NULL) {
+        return xml_number_of(x, what, text, low, high, value_p);
+    }
+    double value;
+    if (!read_clock(text, &value)) {
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s \"%s\" is no time: a number of seconds, H:MM:SS or D:HH:MM:SS",
+                         XML_HERE(x), what, text);
+    }
+    if (value < low || value > high) {
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s %s is outside %g ... %g s", XML_HERE(x), what, text, low, high);
+    }
+    *value_p = value;
+    return DT_OK;
+}
+
+dt_status xml_time(const xml *x, const char *attribute, double other, double low, double high, double *value_p)
+{
+    const char *text = xml_get(x, attribute);
+    *value_p = other;
+    return text == NULL ? DT_OK : xml_time_of(x, attribute, text, low, high, value_p);
+}
+
 dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t low, int32_t high, int32_t *value_p)
 {
     double value;

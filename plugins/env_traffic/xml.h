@@ -75,6 +75,11 @@ dt_status xml_number_of(const xml *x, const char *what, const char *text, double
 /* The same of an attribute; `other` where it is not there. Errors: DT_EDATA. */
 dt_status xml_number(const xml *x, const char *attribute, double other, double low, double high, double *value_p);
 dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t low, int32_t high, int32_t *value_p);
+/* The same of a time in seconds, in any way in which SUMO writes one: a number, H:MM:SS or D:HH:MM:SS (parts may have
+ * decimals). Errors: DT_EDATA. */
+#define XML_TIME_MOST 1e9 /* s */
+dt_status xml_time_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p);
+dt_status xml_time(const xml *x, const char *attribute, double other, double low, double high, double *value_p);
 /* "file:line: <element> ...": for DT_FAIL_H and logs alike. */
 #define XML_AT      "%s:%d: <%s> "
 #define XML_HERE(x) (x)->path, (int)(x)->line, (x)->element

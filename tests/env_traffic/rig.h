@@ -49,8 +49,8 @@ static inline void rig_close(sim_rig *r)
 
 static inline void rig_run(sim_rig *r, double seconds)
 {
-    const double end = r->sim.time + seconds - 1e-9;
-    while (r->sim.time < end) {
+    const double end = r->sim.elapsed_s + seconds - 1e-9;
+    while (r->sim.elapsed_s < end) {
         sim_step(&r->sim);
     }
 }

@@ -110,17 +110,17 @@ static void test_signals_by_construction(void **test)
                 const int was_yellow = (yellow & bit) != 0, is_yellow = (g->show.yellow & bit) != 0;
                 assert_int_equal(was && !is, !was_yellow && is_yellow); /* green goes to yellow, nothing else does */
                 if (was && !is) {
-                    const double asked = s->time - 0.5; /* before this step */
+                    const double asked = s->elapsed_s - 0.5; /* before this step */
                     assert_true(asked - green_since[b] >= 5 - 1e-9);
                     yellow_since[b] = asked;
                 }
                 if (was_yellow && !is_yellow) {
-                    rig_near(s->time - yellow_since[b], 3, 1e-9);
-                    closed_since = s->time;
+                    rig_near(s->elapsed_s - yellow_since[b], 3, 1e-9);
+                    closed_since = s->elapsed_s;
                 }
                 if (!was && is) {
-                    rig_near(s->time - closed_since, 1, 1e-9);
-                    green_since[b] = s->time;
+                    rig_near(s->elapsed_s - closed_since, 1, 1e-9);
+                    green_since[b] = s->elapsed_s;
                 }
             }
             green = g->show.green;

@@ -76,11 +76,20 @@ static void test_net_is_kept(void **test)
     rig_close(&r);
 }
 
-static void test_program_of_the_file(void **test)
+/* The program runs on the clock of the file, not on that of the episode. offset: in the file; zero_s: where the clock
+ * of the file is when a cycle starts. */
+static void try_program(const char *offset, const char *begin, double zero_s)
 {
-    (void)test;
+    static char changed[FILE_MAX];
+    char text[TEXT], set[TEXT];
+    snprintf(text, sizeof(text), "programID=\"0\" offset=\"%s\"", offset);
+    snprintf(set, sizeof(set), "begin_s=%s", begin);
+    replace(net_text, "programID=\"0\" offset=\"0\"", text, changed);
+    store("corner.net.xml", changed);
+    store("corner.rou.xml",
+          "<routes><flow id='f' from='side_m' to='c_east' begin='0' end='2000' period='9'/></routes>");
     sim_rig r;
-    open_corner(&r, (const char *const[]){"dt_s=1", NULL});
+    rig_open(&r, settings((const char *const[]){"dt_s=1", set, NULL}));
     sim *s = &r.sim;
     const net_junction *j = &s->net.junction[0];
     const net_link *up = &s->net.link[link_between(&s->net, 301.6, 189.6, 301.6, 204)];
@@ -89,7 +98,7 @@ static void test_program_of_the_file(void **test)
     assert_int_equal(j->n_steps, 4);
     for (int t = 0; t < 180; t++) {
         const net_show *g = &s->signal[0].show;
-        const int in = t % 90;
+        const double in = fmod(t + strtod(begin, NULL) - zero_s + 900, 90);
         if (t > 0) { /* what is shown during step t was decided at its end of the step before */
             assert_int_equal(g->green >> up->bit & 1, in < 42);
             assert_int_equal(g->yellow >> up->bit & 1, in >= 42 && in < 45);
@@ -101,6 +110,20 @@ static void test_program_of_the_file(void **test)
     }
     assert_int_equal(s->sum.conflicting, 0);
     rig_close(&r);
+}
+
+static void test_program_of_the_file(void **test)
+{
+    (void)test;
+    static const struct {
+        const char *offset, *begin;
+        double zero_s;
+    } all[] = {{"0", "0", 0},         {"0", "100", 0},           {"0", "930", 0},        {"0", "43.5", 0},
+               {"10", "100", 10},     {"-7", "100", -7},         {"0:01:10", "100", 70}, {"10.5", "930", 10.5},
+               {"-0:00:05", "0", -5}, {"0:00:00:20", "100", 20}, {"begin", "930", 930},  {"begin", "0", 0}};
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        try_program(all[k].offset, all[k].begin, all[k].zero_s);
+    }
 }
 
 /* All of the demand is there, drives its way, and nobody is hurt. */

@@ -25,7 +25,7 @@ static void shoot(const sim *s)
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
         for (int32_t p = slot_front(&s->lane[lane]); p <= slot_back(&s->lane[lane]); p++) {
             shot *q = &seen.at[seen.n++ % KEPT];
-            *q = (shot){.time = s->time, .v = s->v[p], .a = s->a[p], .key = s->vehicle[s->who[p]].key};
+            *q = (shot){.time = s->elapsed_s, .v = s->v[p], .a = s->a[p], .key = s->vehicle[s->who[p]].key};
             net_point(&s->net.lane[lane], s->x[p] - 0.5 * s->length[p], &q->x, &q->y, &q->heading);
         }
     }
@@ -63,7 +63,7 @@ static void look(past *p, const sim *s)
 
 static void run(past *p, sim *s, double seconds)
 {
-    for (const double end = s->time + seconds - 1e-9; s->time < end;) {
+    for (const double end = s->elapsed_s + seconds - 1e-9; s->elapsed_s < end;) {
         sim_step(s);
         past_keep(p, s);
         shoot(s);
@@ -83,12 +83,12 @@ static void begin(past *p, sim *s, uint64_t seed)
 static int check_sequence(const sim *s, int32_t who, const float (*row)[DT_MOTION_COLUMNS])
 {
     const uint64_t key = s->vehicle[who].key;
-    const shot *last = find(key, s->time);
+    const shot *last = find(key, s->elapsed_s);
     int n = 0;
     assert_non_null(last);
     for (int k = 0; k < STEPS; k++) {
         const double ago = 0.2 * (STEPS - 1 - k);
-        const shot *q = find(key, s->time - ago);
+        const shot *q = find(key, s->elapsed_s - ago);
         assert_true(row[k][6] == (q != NULL ? 1.F : 0.F));
         if (q == NULL) {
             for (int d = 0; d < DT_MOTION_COLUMNS; d++) {
@@ -170,7 +170,7 @@ static void test_between_steps(void **test)
     for (int64_t i = 0; i < now.n; i++) {
         const uint64_t key = r.sim.vehicle[now.node[i] - 1000].key;
         const int k = STEPS - 1 - 4; /* 0.8 s ago: 2/5 of the way from 0.5 s to 1 s */
-        const shot *a = find(key, r.sim.time - 0.5), *b = find(key, r.sim.time - 1.0);
+        const shot *a = find(key, r.sim.elapsed_s - 0.5), *b = find(key, r.sim.elapsed_s - 1.0);
         assert_true((now.row[i][k][6] == 1) == (a != NULL && b != NULL));
         if (a != NULL && b != NULL) {
             rig_near((double)now.row[i][k][4], 0.4 * a->v + 0.6 * b->v, 1e-5);
