@@ -44,11 +44,20 @@ dt_status dt_error_put(const dt_error *e);         /* makes it this thread's rec
 const char *dt_status_name(dt_status st); /* "DT_ECONFIG"; "DT_?" when unknown */
 const char *dt_status_text(dt_status st); /* "configuration or command line" */
 
-/* Propagate a failure unchanged. Positive codes (DT_DONE, DT_AGAIN) are not failures and fall through. */
+/* Returns every code but DT_OK to the caller unchanged: failures, and DT_DONE and DT_AGAIN, which are never ignored. */
 #define DT_TRY(expr)                                                                                                   \
     do {                                                                                                               \
         dt_status dt_try_st_ = (expr);                                                                                 \
-        if (dt_try_st_ < 0) {                                                                                          \
+        if (dt_try_st_ != DT_OK) {                                                                                     \
+            return dt_try_st_;                                                                                         \
+        }                                                                                                              \
+    } while (0)
+
+/* The same after the end of a stream was expected: DT_DONE continues, too. DT_AGAIN never does. */
+#define DT_TRY_DONE(expr)                                                                                              \
+    do {                                                                                                               \
+        dt_status dt_try_st_ = (expr);                                                                                 \
+        if (dt_try_st_ != DT_OK && dt_try_st_ != DT_DONE) {                                                            \
             return dt_try_st_;                                                                                         \
         }                                                                                                              \
     } while (0)

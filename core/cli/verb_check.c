@@ -114,7 +114,7 @@ static dt_status work(dt_stage *stage, dt_trial *t, dt_str *note_p)
         for (; st == DT_OK && n < ITERATIONS; n++) {
             st = dt_stage_iterate(stage, &p);
         }
-        DT_TRY(st);
+        DT_TRY_DONE(st);
         dt_str_addf(note_p, ", iterated %d times", n);
     }
     if (stage->d.phase->ops.phase.evaluate != NULL && dt_trial_step(t, "evaluate")) {

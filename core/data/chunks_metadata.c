@@ -97,7 +97,7 @@ static dt_status read_chunk_list(dt_json *j, dt_chunks *c)
                 DT_TRY(strcmp(key, "samples") == 0 ? dt_in_i64(j, key, &samples) : dt_json_skip(j));
             }
         }
-        DT_TRY(st);
+        DT_TRY_DONE(st);
         if (file[0] == '\0' || file[0] == '/' || strstr(file, "..") != NULL) {
             return dt_json_fail(j, "the chunk's file \"%s\" is not a name inside the folder", file);
         }

@@ -73,7 +73,7 @@ static dt_status read_vehicle(dt_json *j, dt_chunks *c)
             return dt_json_fail(j, "%s %g is outside [%g, %g]", key, number[i], numbers[i].lo, numbers[i].hi);
         }
     }
-    DT_TRY(st);
+    DT_TRY_DONE(st);
     for (int i = 0; i < DT_CHUNKS_N_NUMBERS; i++) {
         if (!is_seen[i] && !numbers[i].may_be_missing) {
             return dt_json_fail(j, "the vehicle has no %s", numbers[i].name);
@@ -166,7 +166,7 @@ static dt_status read_frame(dt_json *j, dt_chunks *c)
             DT_TRY(dt_json_skip(j));
         }
     }
-    DT_TRY(st);
+    DT_TRY_DONE(st);
     if (!has_t || !has_vehicles) {
         return dt_json_fail(j, "the frame has no %s", has_t ? "vehicles" : "t");
     }
@@ -229,7 +229,7 @@ static dt_status read_sample(dt_json *j, dt_chunks *c)
             DT_TRY(dt_json_skip(j));
         }
     }
-    DT_TRY(st);
+    DT_TRY_DONE(st);
     if (id[0] == '\0' || strchr(id, '#') != NULL || strchr(scene, '#') != NULL) {
         return dt_json_fail(j, "the sample's id \"%s\" is empty, or it or the scene \"%s\" has a '#'", id, scene);
     }

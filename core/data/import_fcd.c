@@ -303,7 +303,7 @@ static dt_status read_file(fcd *f, const void *bytes, size_t n_bytes, const char
 {
     static const dt_xml_calls peek = {.begin = begin_peek}, all = {.begin = begin};
     dt_status st = read_by(&peek, bytes, n_bytes, path, f);
-    DT_TRY(st);
+    DT_TRY_DONE(st); /* of the second step */
     DT_TRY(find_rate(f, path));
     DT_TRY(begin_file(f, path));
     DT_TRY(read_by(&all, bytes, n_bytes, path, f));

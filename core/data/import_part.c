@@ -303,7 +303,7 @@ static dt_status add_scene(dt_json *j, dt_part_record *p)
     while ((st = dt_in_key(j, key)) == DT_OK) {
         DT_TRY(strcmp(key, "name") == 0 ? dt_in_str(j, key, name, sizeof(name)) : dt_in_i64(j, key, &file));
     }
-    DT_TRY(st);
+    DT_TRY_DONE(st);
     if (p->scenes.n == p->files_cap) {
         const int32_t cap = p->files_cap == 0 ? 64 : 2 * p->files_cap; /* of dt_names: at most DT_NAMES_MOST */
         int32_t *grown = dt_realloc(p->file, (size_t)cap * sizeof(*grown));

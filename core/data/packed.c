@@ -188,7 +188,7 @@ static dt_status read_errors_of(dt_json *j, const char *what, double *out, int n
         }
         out[i] = x;
     }
-    DT_TRY(st);
+    DT_TRY_DONE(st);
     return i == n ? DT_OK : dt_json_fail(j, "errors.%s has %d features, expected %d", what, i, n);
 }
 

@@ -61,7 +61,7 @@ static dt_status read_scenes(dt_json *j, dt_store *s)
         while ((st = dt_in_key(j, key)) == DT_OK) {
             DT_TRY(strcmp(key, "name") == 0 ? dt_in_str(j, key, name, sizeof(name)) : dt_json_skip(j));
         }
-        DT_TRY(st);
+        DT_TRY_DONE(st);
         DT_TRY(add_name(&s->scene, &s->n_scenes, &s->scenes_cap, name));
     }
     s->seen |= SAW_SCENES;
@@ -167,12 +167,12 @@ static dt_status read_stat_list(dt_json *j, const char *what, dt_feature_stat *o
                 DT_TRY(strcmp(key, "name") == 0 ? dt_in_str(j, key, name, sizeof(name)) : dt_json_skip(j));
             }
         }
-        DT_TRY(st);
+        DT_TRY_DONE(st);
         if (strcmp(name, names[i]) != 0) {
             return dt_json_fail(j, "feature %d of statistics.%s is \"%s\", expected \"%s\"", i, what, name, names[i]);
         }
     }
-    DT_TRY(st);
+    DT_TRY_DONE(st);
     return i == n ? DT_OK : dt_json_fail(j, "statistics.%s has %d features, expected %d", what, i, n);
 }
 

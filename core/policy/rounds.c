@@ -256,7 +256,7 @@ static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_s
     const uint64_t passes = (uint64_t)r->config.sgd_epochs;
     for (uint64_t e = 0; e < passes; e++) {
         const dt_status st = pass(r, e, steps_per_epoch, last, samples_p);
-        DT_TRY(st);
+        DT_TRY_DONE(st);
         if (st == DT_DONE) {
             DT_TRY(r->face.train->seek(r->face.trainer, (round + 1) * passes * steps_per_epoch));
             break;

@@ -373,7 +373,7 @@ dt_status dt_rank_run_phases(dt_rank *k)
         if (st >= 0 && dt_rank_is_first(k)) {
             tell_peak(k, i);
         }
-        DT_TRY(st);
+        DT_TRY_DONE(st);
         DT_TRY(compared);
         if (st != DT_DONE) {
             return DT_OK; /* --max-steps */

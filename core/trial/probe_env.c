@@ -329,7 +329,7 @@ static dt_status step(game *g, uint64_t *hash, bool *is_over_p)
     prepare(g, true, obs, &io);
     dt_error_clear();
     const dt_status st = g->ops->step(g->self, &io);
-    DT_TRY(st);
+    DT_TRY_DONE(st);
     if (st != DT_OK && st != DT_DONE) {
         return DT_FAIL(DT_EPLUGIN, "step returns %s, expected DT_OK or DT_DONE", dt_status_name(st));
     }

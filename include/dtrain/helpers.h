@@ -50,11 +50,11 @@ static inline dt_status dt_failf(const dt_host *h, dt_status st, const char *whe
     ((p) != NULL && (p)->struct_size >= (uint32_t)((const char *)(&(p)->member + 1) - (const char *)(p)) &&            \
      (p)->member != NULL)
 
-/* Propagate a failure unchanged. */
+/* Returns every code but DT_OK to the caller unchanged: failures, and DT_DONE and DT_AGAIN, too. */
 #define DT_TRY_H(expr)                                                                                                 \
     do {                                                                                                               \
         dt_status dt_try_st_ = (expr);                                                                                 \
-        if (dt_try_st_ < 0) {                                                                                          \
+        if (dt_try_st_ != DT_OK) {                                                                                     \
             return dt_try_st_;                                                                                         \
         }                                                                                                              \
     } while (0)

@@ -95,15 +95,27 @@ static void test_records_are_per_thread_and_can_be_handed_over(void **state)
 static dt_status tried(dt_status st)
 {
     DT_TRY(st);
-    return DT_AGAIN;
+    return DT_EIO;
 }
 
-static void test_try_passes_failures_only(void **state)
+static dt_status tried_done(dt_status st)
+{
+    DT_TRY_DONE(st);
+    return DT_EDATA;
+}
+
+/* A positive code is a decision for the caller: DT_TRY never drops it, and DT_TRY_DONE drops the end of a stream. */
+static void test_try_drops_no_code(void **state)
 {
     (void)state;
     assert_int_equal(tried(DT_EDATA), DT_EDATA);
-    assert_int_equal(tried(DT_DONE), DT_AGAIN);
-    assert_int_equal(tried(DT_OK), DT_AGAIN);
+    assert_int_equal(tried(DT_DONE), DT_DONE);
+    assert_int_equal(tried(DT_AGAIN), DT_AGAIN);
+    assert_int_equal(tried(DT_OK), DT_EIO);
+    assert_int_equal(tried_done(DT_EIO), DT_EIO);
+    assert_int_equal(tried_done(DT_AGAIN), DT_AGAIN);
+    assert_int_equal(tried_done(DT_DONE), DT_EDATA);
+    assert_int_equal(tried_done(DT_OK), DT_EDATA);
 }
 
 static void test_every_code_has_a_name(void **state)
@@ -131,7 +143,7 @@ int main(void)
         cmocka_unit_test(test_foreign_words_are_masked),
         cmocka_unit_test(test_long_text_is_cut),
         cmocka_unit_test(test_records_are_per_thread_and_can_be_handed_over),
-        cmocka_unit_test(test_try_passes_failures_only),
+        cmocka_unit_test(test_try_drops_no_code),
         cmocka_unit_test(test_every_code_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

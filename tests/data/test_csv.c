@@ -223,6 +223,25 @@ static void test_many_blocks(void **state)
     dt_str_fini(&out);
 }
 
+/* Runs of empty lines longer than a block that is read ahead, at the begin, in the middle and at the end. */
+static void test_empty_lines(void **state)
+{
+    (void)state;
+    enum { EMPTY = 400000 };
+    dt_str text = {0}, out = {0};
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < EMPTY; i++) {
+            dt_str_add(&text, k == 1 ? "\r\n" : "\n");
+        }
+        dt_str_add(&text, k == 0 ? "a,b\n" : k == 1 ? "1,2\n" : "");
+    }
+    put("t.csv", dt_str_text(&text));
+    assert_int_equal(flatten("t.csv", &out), DT_DONE);
+    assert_string_equal(dt_str_text(&out), "400001:a|b;800002:1|2;");
+    dt_str_fini(&text);
+    dt_str_fini(&out);
+}
+
 /* A thread that there is no memory for is done without. */
 static void test_no_memory(void **state)
 {
@@ -292,6 +311,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_long_input, begin, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
         cmocka_unit_test_setup_teardown(test_many_blocks, begin, end),
+        cmocka_unit_test_setup_teardown(test_empty_lines, begin, end),
         cmocka_unit_test_setup_teardown(test_no_memory, begin, end),
         cmocka_unit_test(test_memory),
         cmocka_unit_test_setup_teardown(test_bomb, begin, end),
