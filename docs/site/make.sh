@@ -18,7 +18,10 @@ rm -rf "$work" "$to"
 mkdir -p "$work/docs/api"
 
 cp -R "$src"/docs/*.md "$src"/docs/*.sh "$src"/docs/*.service "$src"/docs/*.yaml "$src/docs/img" "$work/docs/"
-sed 's|](docs/|](|g; s|\[LICENSE\](LICENSE)|LICENSE|' "$src/README.md" >"$work/docs/index.md"
+for page in README.md README.zh.md; do
+    sed 's|](docs/|](|g; s|\[LICENSE\](LICENSE)|LICENSE|; s|(README.md)|(index.md)|' "$src/$page" >"$work/docs/$page"
+done
+mv "$work/docs/README.md" "$work/docs/index.md"
 cp "$src/docs/site/mkdocs.yml" "$work/"
 cp "$src/docs/site/tables.css" "$work/docs/"
 chmod -R u+w "$work"

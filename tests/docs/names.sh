@@ -12,7 +12,7 @@ fail() {
     echo "FAIL: $*"
     failed=$((failed + 1))
 }
-pages() { printf '%s\n' "$src/README.md" "$src"/docs/*.md; }
+pages() { printf '%s\n' "$src/README.md" "$src/README.zh.md" "$src"/docs/*.md; }
 
 # found PATTERN: "page what" for everything in the pages that the pattern of grep finds, without backquotes
 found() {
@@ -85,7 +85,7 @@ while read -r page key; do
     esac
     case ${key##*.} in
         log | json | jsonl | cfg | sumocfg | html | md | sh | py | c | h | def | mk) continue ;; # files
-        a | so | la | pc | safetensors | h5 | hdf5 | npy | osm | svg) continue ;;
+        a | so | la | pc | safetensors | h5 | hdf5 | npy | onnx | osm | svg) continue ;;
     esac
     case $key in
         vm.* | memory.max | pids.max | torch.compile) continue ;; # of the kernel, and of PyTorch

@@ -38,6 +38,20 @@ for text in "$docs"/*.md; do
     (cd "$work/$name" && unset MAKEFLAGS MFLAGS && timeout 300 sh -eux commands.sh) >"$work/out" 2>&1 ||
         fail "a command of $name.md: $(tail -n 20 "$work/out")"
 done
+
+# --- commands that need SUMO, on a scenario of two signals ---
+if command -v netconvert >/dev/null && [ -e "${DT_BUILDDIR:-.}/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
+    for text in $(grep -lx '<!-- tested with sumo -->' "$docs"/*.md); do
+        name=$(basename "$text" .md)
+        tested=$((tested + 1))
+        like_a_clone "$work/$name"
+        cp "$DT_SRCDIR"/tests/fixtures/sumo/pair.* "$work/$name"
+        tested_commands "$text" "tested with sumo" >"$work/$name/commands.sh"
+        (cd "$work/$name" && mv pair.sumocfg town.sumocfg &&
+            netconvert -n pair.nod.xml -e pair.edg.xml -o pair.net.xml --no-turnarounds &&
+            timeout 300 sh -eux commands.sh) >"$work/out" 2>&1 || fail "a command of $name.md: $(tail -n 20 "$work/out")"
+    done
+fi
 [ $tested -ge 10 ] || fail "$tested pages have tested commands, expected at least 10"
 
 # --- Slurm: the limit comes twice, then the run ends ---

@@ -34,6 +34,13 @@ while read -r link; do
     grep -q "id=\"${link#*#}\"" "$work/site/${link%%#*}" || { echo "a link leads to $link, which is not there"; exit 1; }
 done <"$work/links"
 
+# --- nothing is loaded from another server ---
+if grep -rhoE '<(script|img|link)[^>]*(src|href)="(https?:)?//[^"]*"' "$work/site" --include='*.html' ||
+    grep -rhE '@import|url\((https?:)?//[a-z]' "$work/site" --include='*.css'; then
+    echo "pages load the above from another server"
+    exit 1
+fi
+
 # --- the reference ---
 (cd "$DT_SRCDIR/include/dtrain" && find . -name '*.h') | sed 's|^\./||; s|\.h$||' >"$work/headers"
 test "$(wc -l <"$work/headers")" -ge 15 || { echo "hardly a header"; exit 1; }
@@ -47,7 +54,7 @@ grep -q 'dt_policy_load' "$work/site/api/group__dtrain__policy.html"
 
 # --- a comment that cannot be read, and a link that leads nowhere, are errors ---
 mkdir "$work/src"
-(cd "$DT_SRCDIR" && cp -R README.md configure.ac docs include "$work/src/")
+(cd "$DT_SRCDIR" && cp -R README.md README.zh.md configure.ac docs include "$work/src/")
 chmod -R u+w "$work/src"
 echo '[x](nowhere.md)' >>"$work/src/docs/gpu.md"
 sh "$work/src/docs/site/make.sh" "$work/bad" >"$work/err" 2>&1 && { echo "a link to nowhere is fine"; exit 1; }
