@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
+	core/base/activity.c core/base/activity.h \
 	core/base/beneath.c core/base/beneath.h \
 	core/base/clock.c core/base/clock.h \
 	core/base/err.c core/base/err.h \

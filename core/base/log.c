@@ -123,3 +123,12 @@ void dt_log_screen_set(void (*wipe)(void *user), void (*redraw)(void *user), voi
     state.screen_user = user;
     pthread_mutex_unlock(&lock);
 }
+
+void dt_log_screen_redraw(void)
+{
+    pthread_mutex_lock(&lock);
+    if (state.redraw != NULL) {
+        state.redraw(state.screen_user);
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -25,5 +25,6 @@ void dt_log_sink_set(dt_log_sink *sink, void *user);
 
 /* The live progress line must be wiped before a log line and redrawn after it; both NULL when there is none. */
 void dt_log_screen_set(void (*wipe)(void *user), void (*redraw)(void *user), void *user);
+void dt_log_screen_redraw(void); /* now, and not in the middle of a log line */
 
 #endif

@@ -162,6 +162,7 @@ dt_status dt_rollout_act(dt_rollout *r, dt_trainer *t)
     }
     DT_TRY(r->opponents != NULL ? dt_opponents_begin(r->opponents) : DT_OK);
     make_ready(r, &r->buffer, r->stage->d.stops, r->stage->d.stops_user);
+    r->track[0].collector.reports_activity = true; /* the main thread's */
     if (r->n_tracks == 1) {
         return run_track(r);
     }

@@ -8,6 +8,7 @@
 #include "experience/frames.h"
 #include "experience/opponents.h"
 
+#include "base/activity.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -120,6 +121,8 @@ static dt_status play(evaluation *e, bool greedy)
     if (e->frames != NULL) {
         DT_TRY(dt_frames_begin(e->frames, e->self[0], &e->buffer, 0));
     }
+    uint32_t over = 0;
+    dt_activity_set(DT_ACTIVITY_EVALUATE, 0, e->end - e->begin);
     for (uint32_t left = e->n; left > 0;) {
         DT_TRY(dt_collect_run(&c, 0));
         DT_TRY(record_frame(e));
@@ -129,12 +132,15 @@ static dt_status play(evaluation *e, bool greedy)
                 continue;
             }
             take_step(e, i);
+            over += x->is_over && x->has_ended;
             if (rests(e, x)) {
                 x->is_idle = true;
                 left--;
             }
         }
+        dt_activity_set(DT_ACTIVITY_EVALUATE, over, e->end - e->begin);
     }
+    dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
     return DT_OK;
 }
 

@@ -265,6 +265,16 @@ void dt_metrics_scalar(dt_metrics *m, const char *name, double value)
     s->n++;
 }
 
+double dt_metrics_pending(const dt_metrics *m, const char *name)
+{
+    for (uint32_t i = 0; m != NULL && i < m->n; i++) {
+        if (m->list[i].n > 0 && strcmp(m->list[i].name, name) == 0) {
+            return m->list[i].sum / (double)m->list[i].n;
+        }
+    }
+    return NAN;
+}
+
 void dt_metrics_events_set(dt_metrics *m, dt_events *events)
 {
     dt_events_close(m->events);

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "policy/wiring.h"
+#include "base/activity.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -255,6 +256,7 @@ static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_s
 {
     const uint64_t passes = (uint64_t)r->config.sgd_epochs;
     for (uint64_t e = 0; e < passes; e++) {
+        dt_activity_set(DT_ACTIVITY_LEARN, e, passes);
         const dt_status st = pass(r, e, steps_per_epoch, last, samples_p);
         DT_TRY_DONE(st);
         if (st == DT_DONE) {

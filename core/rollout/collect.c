@@ -6,6 +6,7 @@
 
 #include "rollout/collect.h"
 
+#include "base/activity.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/trace.h"
@@ -384,6 +385,9 @@ dt_status dt_collect_turns(dt_collector *c, uint64_t n)
     d.dist.is_squashed = c->is_squashed;
     c->now = dt_clock_s();
     for (; n > 0 && c->at < c->turns + c->places; n--) {
+        if (c->reports_activity && c->at % c->groups == 0) {
+            dt_activity_set(DT_ACTIVITY_COLLECT, c->at, c->turns);
+        }
         const dt_status st = take_turn(&d, c->at++);
         if (st < 0) {
             return leave(c, st);

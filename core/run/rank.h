@@ -38,6 +38,13 @@ typedef struct dt_rank_word { /* of a rank, when an iteration has ended */
     uint64_t sent;            /* bytes to others, the same */
 } dt_rank_word;
 
+enum { DT_TREND_ROUNDS = 10 };
+
+typedef struct dt_trend { /* of a number that rounds report, for the progress line */
+    double value[DT_TREND_ROUNDS]; /* of round n - 1 at [(n - 1) % DT_TREND_ROUNDS] */
+    uint64_t n;
+} dt_trend;
+
 typedef struct dt_rank {
     dt_run_state *r;
     dt_comm *comm;
@@ -66,6 +73,7 @@ typedef struct dt_rank {
     uint64_t begin_step;      /* the same */
     uint64_t histogram_every; /* epochs, 0: none */
     uint64_t record_every;    /* iterations */
+    dt_trend episode_return, headline; /* rank 0 */
     double from_s, from_part; /* since when the pace is measured, and how much was done then; NAN: not yet */
     uint64_t iterations;      /* the same */
     bool has_stepped;         /* the same: a step was made */
@@ -120,6 +128,7 @@ dt_status dt_rank_announce(dt_rank *k);
 dt_status dt_rank_tell_progress(const dt_rank *k, int64_t index);
 /* How long a start takes, with all that a first step has to make. */
 void dt_rank_tell_first_step(dt_rank *k);
+void dt_rank_show_begin(dt_rank *k); /* before the first iteration in this process */
 void dt_rank_show(dt_rank *k, const dt_progress *p, bool force);
 /* The first epoch, every so many, and the last one. */
 bool dt_rank_shows_models(const dt_rank *k, const dt_progress *p); /* is it time for their histograms? */

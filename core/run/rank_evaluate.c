@@ -18,7 +18,9 @@ static dt_status evaluate(dt_rank *k)
 {
     dt_progress p;
     DT_TRACE("run", "evaluation");
+    dt_activity_set(DT_ACTIVITY_EVALUATE, 0, 0);
     const dt_status mine = dt_stage_evaluate(k->stage, &p);
+    dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
     DT_TRY(dt_comm_agree(k->comm, mine));
     k->evaluated_step = dt_rank_global_step(k);
     if (!dt_rank_is_first(k)) {

@@ -299,6 +299,7 @@ static dt_status run_phase(dt_rank *k, int64_t index)
             "larger number, or without it",
             (unsigned long long)begin, (unsigned long long)most);
     }
+    dt_rank_show_begin(k);
     const bool is_over = k->stop.steps > 0 && begin >= (uint64_t)k->stop.steps;
     k->owed = is_resumed(k, index) ? r->start.owed : DT_OWES_NOTHING;
     dt_status st = k->owed != DT_OWES_NOTHING ? dt_rank_settle(k) : DT_OK;

@@ -227,7 +227,9 @@ dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
 {
     uint32_t is_due = phase_end || k->last_saved_step != dt_rank_global_step(k);
     DT_TRY(open_state(k, &is_due));
+    dt_activity_set(DT_ACTIVITY_SAVE, 0, 0);
     const dt_status st = save_until_done(k, phase_end, must, is_due);
+    dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
     close_state(k);
     return st;
 }

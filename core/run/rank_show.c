@@ -15,6 +15,7 @@
 #include "run/fit.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* How much of the phase is done, 0..1, by the rule that will end it first; NAN where nothing is known to. */
 static double part_done(const dt_rank *k, const dt_progress *p)
@@ -48,6 +49,97 @@ static void show_watch(const dt_memory_watch *w, dt_metrics *m)
     }
 }
 
+static void trend_add(dt_trend *t, double value)
+{
+    if (isfinite(value)) {
+        t->value[t->n++ % DT_TREND_ROUNDS] = value;
+    }
+}
+
+static double trend_last(const dt_trend *t)
+{
+    return t->n > 0 ? t->value[(t->n - 1) % DT_TREND_ROUNDS] : NAN;
+}
+
+/* Mean of the last rounds minus the mean of as many before them, five where there are; NAN: fewer than two each. */
+static double trend_change(const dt_trend *t)
+{
+    const uint64_t n = t->n < DT_TREND_ROUNDS ? t->n : DT_TREND_ROUNDS, half = n / 2;
+    double change = 0;
+    for (uint64_t i = 0; i < 2 * half; i++) {
+        change += (i < half ? 1 : -1) * t->value[(t->n - 1 - i) % DT_TREND_ROUNDS];
+    }
+    return half >= 2 ? change / (double)half : NAN;
+}
+
+static const char *headline_name(const dt_rank *k)
+{
+    const bool acts = k->stage->rollout != NULL && k->stage->env.layout.spec.n_metrics > 0;
+    return acts ? k->stage->env.layout.spec.metrics[0] : NULL;
+}
+
+/* The parts of the view that are known before the first iteration. */
+static dt_progress_view empty_view(const dt_rank *k, uint64_t done, uint64_t limit)
+{
+    const uint64_t stop = (uint64_t)k->stop.iterations, of = stop > 0 && (limit == 0 || stop < limit) ? stop : limit;
+    const bool acts = k->stage->rollout != NULL;
+    return (dt_progress_view){.phase = k->stage->d.phase->desc.id,
+                              .unit = acts ? "round" : "epoch",
+                              .at = of > 0 && done >= of ? of : done + 1,
+                              .of = acts ? of : limit,
+                              .rate = NAN,
+                              .rate_unit = acts ? "env steps" : "samples",
+                              .env_steps = NAN,
+                              .episode_return = NAN,
+                              .return_change = NAN,
+                              .headline_name = headline_name(k),
+                              .headline = NAN,
+                              .headline_change = NAN,
+                              .left_s = -1,
+                              .loss = NAN,
+                              .grad_norm = NAN,
+                              .learning_rate = NAN,
+                              .rss_bytes = dt_rss_bytes(),
+                              .loss_scale = 1};
+}
+
+static void add_episodes(dt_rank *k, dt_progress_view *v)
+{
+    if (k->stage->rollout == NULL) {
+        return;
+    }
+    const uint64_t steps = dt_rollout_env_steps(k->stage->rollout);
+    v->env_steps = steps != DT_ENV_STEPS_UNKNOWN ? (double)steps : NAN;
+    trend_add(&k->episode_return, dt_metrics_pending(k->r->metrics, "charts/episodic_return"));
+    if (v->headline_name != NULL) {
+        char name[128];
+        snprintf(name, sizeof(name), "env/%s", v->headline_name);
+        trend_add(&k->headline, dt_metrics_pending(k->r->metrics, name));
+    }
+    v->episode_return = trend_last(&k->episode_return);
+    v->return_change = trend_change(&k->episode_return);
+    v->headline = trend_last(&k->headline);
+    v->headline_change = trend_change(&k->headline);
+}
+
+void dt_rank_show_begin(dt_rank *k)
+{
+    k->episode_return.n = k->headline.n = 0;
+    if (dt_rank_is_first(k)) {
+        const bool acts = k->stage->rollout != NULL;
+        const uint64_t per_epoch = dt_trainer_steps_per_epoch(k->stage->trainer);
+        const uint64_t steps = dt_trainer_steps(k->stage->trainer);
+        const uint64_t rounds = (uint64_t)k->forecast.iterations;
+        const uint64_t limit = acts ? rounds : per_epoch > 0 ? steps / per_epoch : 0;
+        const uint64_t done =
+            acts && rounds > 0 && steps > 0 ? k->begin_step / (steps / rounds > 0 ? steps / rounds : 1) : k->epoch;
+        dt_progress_view v = empty_view(k, acts && rounds == 0 ? 0 : done, limit);
+        v.step = k->begin_step;
+        v.steps = steps;
+        dt_screen_begin(k->r->screen, &v);
+    }
+}
+
 void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
 {
     dt_run_state *r = k->r;
@@ -66,19 +158,19 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
         k->from_part = part;
         k->from_s = now;
     }
-    const dt_progress_view v = {.phase = k->stage->d.phase->desc.id,
-                                .step = p->step,
-                                .steps = p->steps,
-                                .epoch = p->epoch,
-                                .epochs = p->epochs,
-                                .samples_per_s = k->rate,
-                                .left_s = left,
-                                .loss = p->loss,
-                                .grad_norm = p->grad_norm,
-                                .learning_rate = p->learning_rate,
-                                .data_wait = t.step > 0 ? t.data_wait / t.step : 0,
-                                .rss_bytes = dt_rss_bytes(),
-                                .loss_scale = dt_trainer_scaler(k->stage->trainer)->scale};
+    const bool acts = k->stage->rollout != NULL;
+    dt_progress_view v = empty_view(k, acts ? p->epoch + p->epoch_end : p->epoch, p->epochs);
+    v.step = p->step;
+    v.steps = p->steps;
+    v.rate = k->rate;
+    v.left_s = left;
+    v.loss = p->loss;
+    v.grad_norm = p->grad_norm;
+    v.learning_rate = p->learning_rate;
+    v.data_wait = t.step > 0 ? t.data_wait / t.step : 0;
+    v.loss_scale = dt_trainer_scaler(k->stage->trainer)->scale;
+    add_episodes(k, &v);
+    dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
     dt_screen_show(r->screen, &v, force);
     dt_metrics_scalar(r->metrics, "loss", p->loss);
     dt_metrics_scalar(r->metrics, "lr", p->learning_rate);

@@ -82,7 +82,9 @@ static dt_status run_ranks(dt_run_state *r)
             }
         }
         if (st == DT_OK) {
+            dt_activity_report_here(dt_rank_is_first(&k[0]));
             rank_main(&k[0]);
+            dt_activity_report_here(false);
         }
         for (uint32_t i = 1; i < started; i++) {
             pthread_join(k[i].thread, NULL);

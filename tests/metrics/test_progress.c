@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The progress line: what it shows of a round, what it leaves out where the terminal is narrow, and that it is redrawn
+ * while the main thread is busy.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/activity.h"
+#include "metrics/progress.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static dt_progress_view a_round(void)
+{
+    return (dt_progress_view){.phase = "phase2_ppo",
+                              .unit = "round",
+                              .at = 12,
+                              .of = 40,
+                              .step = 660,
+                              .steps = 2400,
+                              .rate = 2346,
+                              .rate_unit = "env steps",
+                              .env_steps = 8640,
+                              .episode_return = -195.13,
+                              .return_change = 12.4,
+                              .headline_name = "strict_delay_s",
+                              .headline = 32.46,
+                              .headline_change = -4.1,
+                              .left_s = 200,
+                              .loss = 2.23,
+                              .grad_norm = 6.5,
+                              .learning_rate = 1e-3,
+                              .rss_bytes = 41000000,
+                              .loss_scale = 1};
+}
+
+static void expect_parts(const char *line, const char *const *part)
+{
+    for (; *part != NULL; part++) {
+        if (strstr(line, *part) == NULL) {
+            fail_msg("\"%s\" lacks \"%s\"", line, *part);
+        }
+    }
+}
+
+static void test_round(void **state)
+{
+    (void)state;
+    char line[512];
+    const dt_progress_view v = a_round();
+    const dt_activity a = {DT_ACTIVITY_COLLECT, 45, 100};
+    dt_progress_text(&v, &a, 200, line, sizeof(line));
+    expect_parts(line, (const char *[]){"phase2_ppo", "round 12/40", "collecting 45%", "left 3:20",
+                                        "return -195.1 (+12)", "strict_delay_s 32.46 (-4.1)", "2346 env steps/s",
+                                        "8640 env steps", "loss 2.23", "step 660/2400", "lr 1.00e-03", NULL});
+    /* 80 columns hold what matters most, whole */
+    dt_progress_text(&v, &a, 79, line, sizeof(line));
+    assert_true(strlen(line) <= 79);
+    expect_parts(line, (const char *[]){"round 12/40", "collecting 45%", "left 3:20", "return -195.1",
+                                        "strict_delay_s 32.46", NULL});
+    for (int columns = 0; columns < 200; columns++) {
+        dt_progress_text(&v, &a, columns, line, sizeof(line));
+        assert_true(strlen(line) <= (size_t)columns || strcmp(line, "phase2_ppo") == 0);
+    }
+    char small[16];
+    dt_progress_text(&v, &a, 200, small, sizeof(small));
+    assert_true(strlen(small) < sizeof(small));
+}
+
+/* What is not known is not shown as a number. */
+static void test_unknown(void **state)
+{
+    (void)state;
+    char line[512];
+    dt_progress_view v = a_round();
+    v.rate = v.env_steps = v.episode_return = v.headline = v.loss = v.grad_norm = v.learning_rate = NAN;
+    v.left_s = -1;
+    v.of = 0;
+    const dt_activity a = {DT_ACTIVITY_NONE, 0, 0};
+    dt_progress_text(&v, &a, 200, line, sizeof(line));
+    assert_null(strstr(line, "nan"));
+    assert_null(strstr(line, "return"));
+    assert_null(strstr(line, "strict_delay_s"));
+    assert_null(strstr(line, "loss"));
+    expect_parts(line, (const char *[]){"round 12", "left --:--", NULL});
+    assert_null(strstr(line, "12/"));
+    v.headline_name = NULL;
+    v.headline = 3;
+    dt_progress_text(&v, &a, 200, line, sizeof(line));
+    assert_null(strstr(line, " 3"));
+}
+
+static void *report_elsewhere(void *unused)
+{
+    dt_activity_set(DT_ACTIVITY_LEARN, 7, 9);
+    return unused;
+}
+
+static void test_activity(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    dt_activity_set(DT_ACTIVITY_COLLECT, 1, 2); /* this thread does not report yet */
+    assert_int_equal(dt_activity_get().kind, DT_ACTIVITY_NONE);
+    dt_activity_report_here(true);
+    dt_activity_set(DT_ACTIVITY_COLLECT, 3, UINT64_MAX);
+    assert_int_equal(dt_activity_get().kind, DT_ACTIVITY_COLLECT);
+    assert_int_equal(dt_activity_get().done, 3);
+    assert_int_equal(dt_activity_get().total, (1u << 28) - 1);
+    assert_int_equal(pthread_create(&thread, NULL, report_elsewhere, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(dt_activity_get().kind, DT_ACTIVITY_COLLECT);
+    dt_activity_report_here(false);
+    assert_int_equal(dt_activity_get().kind, DT_ACTIVITY_NONE);
+}
+
+/* On a terminal, with a main thread that does nothing for the screen. */
+static void test_redrawn(void **state)
+{
+    (void)state;
+    const int master = posix_openpt(O_RDWR | O_NOCTTY), standard = dup(STDERR_FILENO);
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) {
+        skip();
+    }
+    const int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(terminal >= 0);
+    setenv("TERM", "xterm", 1);
+    fflush(stderr);
+    dup2(terminal, STDERR_FILENO);
+    dt_screen *screen = NULL;
+    assert_int_equal(dt_screen_open(false, &screen), DT_OK);
+    dt_progress_view v = a_round();
+    dt_activity_report_here(true);
+    dt_screen_begin(screen, &v);
+    dt_activity_set(DT_ACTIVITY_COLLECT, 50, 100);
+    char seen[8192] = "";
+    size_t n = 0;
+    for (int i = 0; i < 100 && strstr(seen, "collecting 50%") == NULL; i++) {
+        struct pollfd p = {.fd = master, .events = POLLIN};
+        if (poll(&p, 1, 100) > 0 && n + 1 < sizeof(seen)) {
+            const ssize_t more = read(master, seen + n, sizeof(seen) - n - 1);
+            n += more > 0 ? (size_t)more : 0;
+            seen[n] = '\0';
+        }
+    }
+    dt_screen_close(screen);
+    dt_activity_report_here(false);
+    dup2(standard, STDERR_FILENO);
+    close(standard);
+    close(terminal);
+    close(master);
+    assert_non_null(strstr(seen, "collecting 50%"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round), cmocka_unit_test(test_unknown),
+                                       cmocka_unit_test(test_activity), cmocka_unit_test(test_redrawn)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
