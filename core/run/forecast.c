@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/held.h"
+#include "run/forecast_env.h"
 #include "dtrain/ext/scene.h"
 #include "service/plugin_memory.h"
 #include "experience/rollout.h"
@@ -261,6 +262,7 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
                     (long long)f->round_asked, s->rollout->instances);
     }
     dt_str_add(out, "\n");
+    dt_forecast_env_text(s, f, "  ", out);
     dt_str_add(out, "  stops        after the last step");
     const struct {
         const char *unit;
@@ -447,6 +449,7 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
         dt_json_i64(o, "asked", f->round_asked);
         dt_json_end(o, '}');
     }
+    dt_forecast_env_json(s, f, o);
     dt_json_i64(o, "eval_interval", f->eval_interval);
     dt_json_obj(o, "stop");
     dt_json_i64(o, "epochs", f->stop.epochs);

@@ -8,6 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/fit.c core/run/fit.h \
 	core/run/fit_seek.c \
 	core/run/forecast.c core/run/forecast.h \
+	core/run/forecast_env.c core/run/forecast_env.h \
 	core/run/handover.c core/run/handover.h \
 	core/run/leftovers.c core/run/leftovers.h \
 	core/run/memory_watch.c core/run/memory_watch.h \

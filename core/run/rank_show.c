@@ -13,6 +13,7 @@
 #include "tensorboard/event_files.h"
 #include "run/batch_auto.h"
 #include "run/fit.h"
+#include "run/forecast_env.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -287,6 +288,14 @@ static void tell_weights(const dt_rank *k)
     dt_str_fini(&each);
 }
 
+static void show_environment(const dt_rank *k)
+{
+    dt_str text = {0};
+    dt_forecast_env_text(k->stage, &k->forecast, "", &text);
+    dt_log_lines(DT_LOG_INFO, dt_str_text(&text));
+    dt_str_fini(&text);
+}
+
 static void tell_batch(const dt_rank *k)
 {
     dt_str text = {0};
@@ -312,6 +321,7 @@ dt_status dt_rank_announce(dt_rank *k)
            dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s", dt_cpu_isa());
     DT_TRY(dt_forecast_make(k->stage, k->r->d->max_steps, &k->forecast));
     DT_TRY(hold_plan(k));
+    show_environment(k);
     tell_batch(k);
     dt_forecast_log(&k->forecast);
     warn_of_disk(k);

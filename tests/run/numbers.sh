@@ -54,10 +54,17 @@ holds "(p := j[0] if 'parameters' in j[0] else j[0]['phases'][0]) and p['paramet
 ppo="--plugin phase2_ppo --set env.id=cartpole --set env.instances=6 --set phase2_ppo.iterations=2"
 "$dtrain" $ppo --dry-run >"$work/plan" 2>&1
 says "$work/plan" "4800 steps of environments: train_batch = 4000, rounded up to whole fragments of 6 environments"
+says "$work/plan" "env_cartpole, 1 agent"
+says "$work/plan" "at most 500 steps of 0.02 s: 10 s of simulated time; 9.6 full episodes a round, 19.2 in all rounds"
 says "$work/plan" "128 of 4800 samples; 64, others each time, are left out of a pass"
 "$dtrain" $ppo --dry-run --json >"$work/plan.json" 2>/dev/null
 holds "(p := j[0] if 'round' in j[0] else j[0]['phases'][0]) and p['round'] == {'steps': 4800, 'asked': 4000} \
     and p['steps_per_epoch'] == 4800 // p['samples_per_step']" "$work/plan.json"
+holds "(p := j[0] if 'round' in j[0] else j[0]['phases'][0]) and p['environment'] == {'id': 'env_cartpole', 'agents': 1, \
+    'episode_steps': 500, 'step_s': 0.02, 'episodes_per_round': 9.6}" "$work/plan.json"
+"$dtrain" --plugin phase2_ppo --set env.id=traffic --set env_traffic.scenario=intersection --set env_traffic.episode_s=600 \
+    --dry-run >"$work/plan" 2>&1
+says "$work/plan" "scenario = intersection, episode_s = 600"
 "$dtrain" $ppo --set phase2_ppo.train_batch=4800 --dry-run >"$work/plan" 2>&1
 ! grep -q 'rounded up' "$work/plan" || fail "4800 is no rounding"
 
