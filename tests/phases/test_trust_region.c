@@ -363,14 +363,14 @@ static void test_products_are_those_of_the_fisher_matrix(void **state)
 {
     (void)state;
     static const double log_std[] = {0, -3, 1.5}; /* curvature of the mean: 1, 400, 0.05 */
-    for (int s = 0; s < 3; s++) {
+    for (int s = 0; s < 6; s++) {
         rig r;
         matrix f;
         double worst = 0;
-        open_rig(&r, log_std[s], 0.01, 10);
+        open_rig(&r, log_std[s % 3], 0.01, 10);
         fisher(f, damping);
         assert_int_equal(vector_get(r.region.trainer, r.region.origin), DT_OK);
-        r.region.move = 1e-2;
+        r.region.move = s < 3 ? 1e-2 : 1; /* of which much is too far: the first product finds out */
         for (uint32_t trial = 0; trial < 8; trial++) {
             double v[N], got[N], error = 0, size = 0;
             for (int i = 0; i < N; i++) {
@@ -385,7 +385,7 @@ static void test_products_are_those_of_the_fisher_matrix(void **state)
             worst = fmax(worst, sqrt(error / size));
         }
         if (!(worst < 3e-3)) {
-            fail_msg("log_std %g: products are off by %g", log_std[s], worst);
+            fail_msg("log_std %g: products are off by %g", log_std[s % 3], worst);
         }
         double zero[N] = {0}, image[N];
         assert_int_equal(trust_region_product(&r.region, zero, image), DT_OK);
@@ -476,6 +476,96 @@ static void test_other_costs_stop_the_search(void **state)
     }
 }
 
+/* Advantages of a narrower normal: the divergence grows faster than its quadratic model, the whole step exceeds the
+ * limit, and the search goes back. */
+static void test_step_keeps_the_divergence(void **state)
+{
+    (void)state;
+    static const double max_kl[] = {0.02, 0.2};
+    for (int k = 0; k < 2; k++) {
+        rig r;
+        trust_region_report got;
+        const double over[K] = {NAN, NAN};
+        float now[N];
+        double kl = 0;
+        open_rig(&r, 0, max_kl[k], 3 * N);
+        r.region.config.damping = 1e-6;
+        for (int i = 0; i < ROWS; i++) {
+            const double z = (double)action_f[i] - output(r.start, i, CHOICES);
+            advantage[i] = (float)(1 - z * z);
+        }
+        assert_int_equal(trust_region_step(&r.region, over, -1, &got), DT_OK);
+        assert_int_equal(got.solution.kind, TRUST_REGION_FREE);
+        assert_true(got.share > 0 && got.share < 1 && got.kl <= max_kl[k]);
+        assert_int_equal(vector_get(r.region.trainer, now), DT_OK);
+        for (int i = 0; i < ROWS; i++) { /* from densities: the mean of ratio - 1 - log ratio (Schulman 2020) */
+            double sum = 0, e[CHOICES];
+            for (int j = 0; j < CHOICES; j++) {
+                sum += e[j] = exp(output(now, i, j));
+            }
+            const double s = exp((double)now[N - 1]), z = ((double)action_f[i] - output(now, i, CHOICES)) / s;
+            const double log_ratio = log(e[action_i[i]] / sum) - 0.5 * z * z - log(s * sqrt(2 * M_PI)) - (double)old[i];
+            kl += (exp(log_ratio) - 1 - log_ratio) / ROWS;
+        }
+        assert_true(fabs(kl - got.kl) < 1e-3 * kl);
+        close_rig(&r);
+    }
+}
+
+/* An advantage that a small shift of the normal raises and a large one lowers: the whole step would lose. */
+static void test_step_gains(void **state)
+{
+    (void)state;
+    rig r;
+    trust_region_report got;
+    const double over[K] = {NAN, NAN};
+    float now[N];
+    double gain = 0;
+    open_rig(&r, 0, 1, 3 * N);
+    r.region.config.damping = 1e-6;
+    for (int i = 0; i < ROWS; i++) {
+        const double z = (double)action_f[i] - output(r.start, i, CHOICES);
+        advantage[i] = (float)(z < 1 ? z : -1);
+    }
+    assert_int_equal(trust_region_step(&r.region, over, -1, &got), DT_OK);
+    assert_true(got.share > 0 && got.share < 1 && got.gain >= 0);
+    assert_int_equal(vector_get(r.region.trainer, now), DT_OK);
+    for (int i = 0; i < ROWS; i++) {
+        double sum = 0, e[CHOICES];
+        for (int j = 0; j < CHOICES; j++) {
+            sum += e[j] = exp(output(now, i, j));
+        }
+        const double s = exp((double)now[N - 1]), z = ((double)action_f[i] - output(now, i, CHOICES)) / s;
+        const double log_ratio = log(e[action_i[i]] / sum) - 0.5 * z * z - log(s * sqrt(2 * M_PI)) - (double)old[i];
+        gain += (exp(log_ratio) - 1) * (double)advantage[i] / ROWS;
+    }
+    assert_true(fabs(gain - got.gain) < 1e-3);
+    close_rig(&r);
+}
+
+/* As many iterations as parameters solve for a narrow normal, too, whose curvatures differ by orders of magnitude. */
+static void test_conjugate_gradients_of_a_narrow_policy(void **state)
+{
+    (void)state;
+    rig r;
+    trust_region_report got;
+    double x[N], error = 0, c = 0;
+    float now[N];
+    open_rig(&r, -2.5, 1e-3, N);
+    const trust_region_solution want = dense(-10, 1e-3, &c, x);
+    const double over[K] = {c, NAN};
+    assert_int_equal(want.kind, TRUST_REGION_FREE);
+    assert_int_equal(trust_region_step(&r.region, over, 0, &got), DT_OK);
+    assert_true(fabs(got.solution.lambda / want.lambda - 1) < 0.01);
+    assert_int_equal(vector_get(r.region.trainer, now), DT_OK);
+    for (int j = 0; j < N; j++) {
+        const double moved = (double)now[j] - (double)r.start[j];
+        error += (moved - got.share * x[j]) * (moved - got.share * x[j]);
+    }
+    assert_true(sqrt(error / dot(x, x)) < 0.02);
+    close_rig(&r);
+}
+
 static void test_no_cost_yet(void **state)
 {
     (void)state;
@@ -510,6 +600,9 @@ int main(void)
         cmocka_unit_test(test_products_are_those_of_the_fisher_matrix),
         cmocka_unit_test(test_step_is_the_dense_one),
         cmocka_unit_test(test_other_costs_stop_the_search),
+        cmocka_unit_test(test_step_keeps_the_divergence),
+        cmocka_unit_test(test_step_gains),
+        cmocka_unit_test(test_conjugate_gradients_of_a_narrow_policy),
         cmocka_unit_test(test_no_cost_yet),
         cmocka_unit_test(test_out_of_memory),
     };
