@@ -11,6 +11,10 @@ tests_phases_test_normalise_SOURCES = tests/phases/test_normalise.c phases/scene
 tests_phases_test_normalise_CPPFLAGS = $(mock_cppflags) -I$(top_srcdir)/phases/scenes
 tests_phases_test_normalise_LDADD = $(mock_libs)
 
+dt_tests += tests/phases/test_prediction
+tests_phases_test_prediction_SOURCES = tests/phases/test_prediction.c phases/scenes/prediction.c $(mock_sources)
+tests_phases_test_prediction_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/phases/scenes
+tests_phases_test_prediction_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/phases/test_region
 tests_phases_test_region_SOURCES = tests/phases/test_region.c phases/scenes/region.c
 tests_phases_test_region_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
@@ -77,6 +81,17 @@ tests_phases_test_offpolicy_SOURCES = tests/phases/test_offpolicy.c phases/offpo
 tests_phases_test_offpolicy_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_phases_test_offpolicy_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 EXTRA_DIST += tests/phases/offpolicy.inc
+# these include the phase
+offpolicy_test_sources = tests/phases/offpolicy_rig.h phases/offpolicy/roles.c phases/offpolicy/learner.c $(mock_sources)
+offpolicy_test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/phases/offpolicy
+dt_tests += tests/phases/test_sac
+tests_phases_test_sac_SOURCES = tests/phases/test_sac.c $(offpolicy_test_sources)
+tests_phases_test_sac_CPPFLAGS = $(offpolicy_test_cppflags) -DDT_PLUGIN_NAME=phase_sac
+tests_phases_test_sac_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/phases/test_ddpg
+tests_phases_test_ddpg_SOURCES = tests/phases/test_ddpg.c $(offpolicy_test_sources)
+tests_phases_test_ddpg_CPPFLAGS = $(offpolicy_test_cppflags) -DDT_PLUGIN_NAME=phase_ddpg
+tests_phases_test_ddpg_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_training_scripts += tests/phases/phase_ddpg.sh
 tests/phases/phase_ddpg.log: dtrain $(plugin_LTLIBRARIES)
 dt_training_scripts += tests/phases/phase_sac.sh
