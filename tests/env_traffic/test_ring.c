@@ -8,6 +8,56 @@
 
 #include <complex.h>
 
+/* ---- the formulas, written out from the papers ------------------------------------------------------------------- */
+
+/* Drivers as test settings give them; s0 is the default of min_gap_m. */
+typedef struct paper_driver {
+    double T, a, b, s0, v0;
+} paper_driver;
+
+/* Treiber, Hennecke & Helbing 2000, eqs. 2 and 3, with the bounds that follow.h documents. */
+static double paper_idm(const paper_driver *d, double v, double v0, double s, double leader)
+{
+    const double wish = d->s0 + fmax(0, v * d->T + v * (v - leader) / (2 * sqrt(d->a * d->b)));
+    const double free_part = d->a * (1 - pow(v / v0, 4));
+    return fmax(fmax(free_part, -d->b) - d->a * pow(wish / fmax(s, 0.01), 2), -9);
+}
+
+/* Krauss 1998, eqs. 3.1 to 3.4, with the reaction time T and the standing distance s0. */
+static double paper_krauss(const paper_driver *d, double v, double v0, double s, double leader, double dt)
+{
+    const double safe = leader + (s - d->s0 - leader * d->T) / ((v + leader) / (2 * d->b) + d->T);
+    double next = fmin(fmin(fmax(v0, v - d->b * dt), v + d->a * dt), safe);
+    next = next < 0 ? 0 : next;
+    return fmax((next - v) / dt, -9);
+}
+
+static void test_formulas_are_those_of_the_papers(void **test)
+{
+    (void)test;
+    static const char *const model[] = {"model=idm", "model=krauss"};
+    static const paper_driver d = {.T = 1.3, .a = 1.1, .b = 2.3, .s0 = 2};
+    static const double speed[] = {0, 0.3, 5, 12, 19.9, 33}, want[] = {8.3, 20, 36};
+    static const double gap[] = {-1, 0, 0.005, 0.5, 2, 3.7, 15, 80, 1e6}, leader[] = {0, 1, 11, 20, 40};
+    for (int m = 0; m < 2; m++) {
+        const char *set[] = {model[m], "headway_s=1.3", "accel_mps2=1.1", "decel_mps2=2.3", "dt_s=0.2", NULL};
+        sim_rig r;
+        rig_open(&r, set);
+        int n_bound = 0, n_free = 0;
+        for (int i = 0; i < 6 * 3 * 9 * 5; i++) {
+            const double v = speed[i % 6], v0 = want[i / 6 % 3], s = gap[i / 18 % 9], l = leader[i / 162];
+            const double paper = m == 0 ? paper_idm(&d, v, v0, s, l) : paper_krauss(&d, v, v0, s, l, 0.2);
+            rig_near(follow(&r.sim.driver, v, v0, s, l), paper, 1e-9 * (1 + fabs(paper)));
+            n_bound += paper == -9;
+            n_free += paper > -9;
+        }
+        assert_true(n_bound > 50 && n_free > 300);
+        rig_close(&r);
+    }
+}
+
+/* ---- the ring ---------------------------------------------------------------------------------------------------- */
+
 static double speed_spread(const sim *s)
 {
     const lane_state *l = &s->lane[0];
@@ -22,11 +72,11 @@ static double speed_spread(const sim *s)
 }
 
 /* s_e(v) = (s0 + v T) / sqrt(1 - (v / v0)^4) = gap, solved for v */
-static double equilibrium(const driver *d, double want, double gap)
+static double equilibrium(const paper_driver *d, double gap)
 {
-    double low = 0, high = want;
+    double low = 0, high = d->v0;
     for (int i = 0; i < 200; i++) {
-        const double v = 0.5 * (low + high), r = v / want;
+        const double v = 0.5 * (low + high), r = v / d->v0;
         if ((d->s0 + v * d->T) / sqrt(1 - r * r * r * r) < gap) {
             low = v;
         } else {
@@ -48,7 +98,8 @@ static void test_equilibrium_and_fundamental_diagram(void **test)
         rig_run(&r, 2000);
         const sim *s = &r.sim;
         const lane_state *l = &s->lane[0];
-        const double apart = 500.0 / l->n, v = equilibrium(&s->driver, 15, apart - 5);
+        static const paper_driver d = {.T = 1.6, .a = 1.5, .b = 1.5, .s0 = 2, .v0 = 15};
+        const double apart = 500.0 / l->n, v = equilibrium(&d, apart - 5);
         const int64_t before = s->sum.updates;
         const double speed_s = s->sum.speed_s;
         for (int32_t p = slot_front(l) + 1; p <= slot_back(l); p++) {
@@ -63,13 +114,15 @@ static void test_equilibrium_and_fundamental_diagram(void **test)
     }
 }
 
-/* Largest real part of l in l^2 = f_s (e - 1) + l (f_v + f_l e), e = exp(-2 pi i n / N), over the waves n that fit. */
-static double growth_rate(const driver *d, double want, double gap, double v, int n)
+/* Largest real part of l in l^2 = f_s (e - 1) + l (f_v + f_l e), e = exp(-2 pi i n / N), over the waves n that fit;
+ * f_s, f_v and f_l are the derivatives of the paper's formula at equal speeds, where s* = s0 + v T (Treiber & Kesting
+ * 2013, ch. 15). */
+static double growth_rate(const paper_driver *d, double s, double v, int n)
 {
-    const double h = 1e-5;
-    const double f_s = (idm(d, v, want, gap + h, v) - idm(d, v, want, gap - h, v)) / (2 * h);
-    const double f_v = (idm(d, v + h, want, gap, v) - idm(d, v - h, want, gap, v)) / (2 * h);
-    const double f_l = (idm(d, v, want, gap, v + h) - idm(d, v, want, gap, v - h)) / (2 * h);
+    const double wish = d->s0 + v * d->T, root_ab = sqrt(d->a * d->b), v0_4 = d->v0 * d->v0 * d->v0 * d->v0;
+    const double f_s = 2 * d->a * wish * wish / (s * s * s);
+    const double f_l = d->a * v * wish / (root_ab * s * s);
+    const double f_v = -4 * d->a * v * v * v / v0_4 - 2 * d->a * wish * d->T / (s * s) - f_l;
     double worst = -INFINITY;
     for (int k = 1; k <= n / 2; k++) {
         const double complex e = cexp(-2 * I * 3.14159265358979323846 * k / n);
@@ -103,8 +156,9 @@ static void test_waves_grow_where_theory_says_so(void **test)
                              "headway_s=1", "decel_mps2=1.5", "dt_s=0.05",    "action_s=0.05", NULL};
         sim_rig r;
         rig_open(&r, set);
-        const double v = equilibrium(&r.sim.driver, 20, 10);
-        const double theory = growth_rate(&r.sim.driver, 20, 10, v, 40);
+        const paper_driver d = {.T = 1, .a = k == 0 ? 0.6 : 2.5, .b = 1.5, .s0 = 2, .v0 = 20};
+        const double v = equilibrium(&d, 10);
+        const double theory = growth_rate(&d, 10, v, 40);
         assert_true(k == 0 ? theory > 0.01 : theory < -0.005);
         const double measured = measured_rate(&r, v, 150);
         rig_near(measured, theory, 0.1 * fabs(theory));
@@ -145,7 +199,8 @@ static void test_one_vehicle_damps_waves(void **test)
     assert_int_equal(s->place[0].state, PLACE_NEW);
     s->place[0].state = PLACE_ACTING;
     drive_steadily(&r, 600, 0.9 * speed); /* lets the waves run into its gap */
-    const double best = equilibrium(&s->driver, 30, 260.0 / 22 - 5);
+    static const paper_driver d = {.T = 1, .a = 1, .b = 1.5, .s0 = 2, .v0 = 30};
+    const double best = equilibrium(&d, 260.0 / 22 - 5);
     for (double v = 0.9 * speed; v < 0.97 * best; v += 0.05) {
         drive_steadily(&r, 100, v);
     }
@@ -233,6 +288,7 @@ static void test_steps_allocate_nothing(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_formulas_are_those_of_the_papers),
         cmocka_unit_test(test_equilibrium_and_fundamental_diagram),
         cmocka_unit_test(test_waves_grow_where_theory_says_so),
         cmocka_unit_test(test_one_vehicle_damps_waves),
