@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_tests += tests/launch/test_listen
+dt_tests += tests/launch/test_lives
