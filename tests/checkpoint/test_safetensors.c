@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "guarded.h"
+
 #include "base/err.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -204,7 +206,8 @@ static void test_another_model_is_refused_by_name_and_shape(void **state)
 static void expect_refusal(const char *header, size_t n_data, const char *why)
 {
     const size_t n = strlen(header);
-    uint8_t *bytes = dt_alloc(8 + n + n_data);
+    uint8_t *bytes = guarded_take(8 + n + n_data);
+    assert_non_null(bytes);
     bytes[0] = (uint8_t)n;
     bytes[1] = (uint8_t)(n >> 8);
     bytes[2] = (uint8_t)(n >> 16);
@@ -214,7 +217,7 @@ static void expect_refusal(const char *header, size_t n_data, const char *why)
     if (strstr(dt_error_text(), why) == NULL || strstr(dt_error_text(), "x.st") == NULL) {
         fail_msg("%s: \"%s\" does not say \"%s\"", header, dt_error_text(), why);
     }
-    dt_free(bytes);
+    guarded_give(bytes, 8 + n + n_data);
 }
 
 #define T(dtype, shape, offsets) "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
@@ -296,6 +299,37 @@ static void test_hostile_headers(void **state)
     assert_non_null(strstr(dt_error_text(), "no/such/file.safetensors"));
 }
 
+/* Files around the shortest one, each in a block of its own size: no byte after the last is looked at. A header that
+ * claims 0, 1 or all of the bytes that there are, and one more. */
+static void test_short_files(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n <= 24; n++) {
+        for (uint64_t claim = 0; claim <= 18; claim++) {
+            static const char header[] = "{                 ";
+            uint8_t *bytes = guarded_take(n);
+            dt_safetensors *s = NULL;
+            assert_non_null(bytes);
+            if (n > 0) {
+                bytes[0] = (uint8_t)claim;
+            }
+            if (n > 8) {
+                memcpy(bytes + 8, header, n - 8);
+            }
+            if (claim >= 2 && 8 + claim <= n) {
+                bytes[8 + claim - 1] = '}';
+            }
+            const bool is_whole = claim >= 2 && n == 8 + claim;
+            assert_int_equal(dt_safetensors_open_mem(bytes, n, "x.st", &s), is_whole ? DT_OK : DT_EDATA);
+            if (is_whole) {
+                assert_int_equal(dt_safetensors_count(s), 0);
+                dt_safetensors_close(s);
+            }
+            guarded_give(bytes, n);
+        }
+    }
+}
+
 static void test_what_is_allowed(void **state)
 {
     (void)state;
@@ -323,10 +357,11 @@ static void test_cut_and_changed_files(void **state)
     assert_int_equal(dt_fs_read_all(file_path, 10000, &bytes, &n), DT_OK);
     dt_safetensors *s = NULL;
     for (size_t cut = 0; cut < n; cut++) {
-        char *copy = dt_alloc(cut);
+        char *copy = guarded_take(cut);
+        assert_non_null(copy);
         memcpy(copy, bytes, cut);
         assert_int_equal(dt_safetensors_open_mem(copy, cut, "x.st", &s), DT_EDATA);
-        dt_free(copy);
+        guarded_give(copy, cut);
     }
     for (size_t at = 0; at < n - 48; at++) {
         char before = bytes[at];
@@ -370,6 +405,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_writer_refuses, begin, end),
         cmocka_unit_test_setup_teardown(test_another_model_is_refused_by_name_and_shape, begin, end),
         cmocka_unit_test_setup_teardown(test_hostile_headers, begin, end),
+        cmocka_unit_test_setup_teardown(test_short_files, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_allowed, begin, end),
         cmocka_unit_test_setup_teardown(test_cut_and_changed_files, begin, end),
         cmocka_unit_test_setup_teardown(test_out_of_memory_anywhere, begin, end),

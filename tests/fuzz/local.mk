@@ -19,7 +19,7 @@ fuzz_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags) -DDT_PL
 fuzz_policy = core/export/policy.c
 
 check_PROGRAMS += tests/fuzz/replay
-tests_fuzz_replay_SOURCES = tests/fuzz/replay.c tests/fuzz/harnesses.def $(fuzz_shared) $(fuzz_traffic) $(fuzz_policy) \
+tests_fuzz_replay_SOURCES = tests/fuzz/replay.c tests/guarded.h tests/fuzz/harnesses.def $(fuzz_shared) $(fuzz_traffic) $(fuzz_policy) \
 	$(fuzz_store) \
 	$(fuzz_harnesses)
 tests_fuzz_replay_CPPFLAGS = $(fuzz_cppflags)
