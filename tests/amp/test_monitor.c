@@ -46,6 +46,9 @@ static void test_normal_is_silent(void **state)
     assert_string_equal(window(&m, &scaling, 1024, 0.11, 1), "");
     assert_string_equal(window(&m, &scaling, 16777216, 9.9, 1), "");
     assert_true(m.overflow_rate == 1.0 / DT_AMP_WINDOW);
+    const dt_scaler_config fixed = {.kind = DT_SCALING_NONE}; /* says nothing of overflows, and they have no norm */
+    assert_string_equal(window(&m, &fixed, 1, 0.11, DT_AMP_WINDOW / 2), "");
+    assert_string_equal(window(&m, &fixed, 1, 9.9, DT_AMP_WINDOW / 2), "");
 }
 
 static void test_each_range(void **state)

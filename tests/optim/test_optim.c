@@ -204,6 +204,7 @@ static void test_every_instruction_set_gives_the_same_bits(void **state)
     sets[0]->adam(&k, want.p, want.g, want.m, want.v, N);
     sets[0]->sgd(&k, want.p, want.g, want.m, N);
     sets[0]->add(want.p, want.g, N);
+    sets[0]->blend(want.p, want.g, 0.3F, N);
     for (size_t i = 1; i < sizeof(sets) / sizeof(sets[0]) && i <= (size_t)dt_cpu_isa_best(); i++) {
         static arenas got;
         start(&got);
@@ -211,6 +212,7 @@ static void test_every_instruction_set_gives_the_same_bits(void **state)
         sets[i]->adam(&k, got.p, got.g, got.m, got.v, N);
         sets[i]->sgd(&k, got.p, got.g, got.m, N);
         sets[i]->add(got.p, got.g, N);
+        sets[i]->blend(got.p, got.g, 0.3F, N);
         assert_memory_equal(&want, &got, sizeof(want));
         for (int half = 0; half < 2; half++) {
             check_same_halves(sets[0], sets[i], half);
@@ -245,6 +247,26 @@ static void test_add(void **state)
     dt_optim_add(a.p, a.g, 5, 900);
     assert_true(a.p[4] == before && a.p[5] == after);
     assert_true(a.p[900] == (float)normal(1000900));
+}
+
+static void test_blend(void **state)
+{
+    (void)state;
+    static const double share[] = {0.005, 0.25, 1};
+    for (int k = 0; k < 3; k++) {
+        static arenas a;
+        start(&a);
+        gradient(&a, 1);
+        static float before[N];
+        memcpy(before, a.p, sizeof(before));
+        dt_optim_blend(a.p, a.g, share[k], N - 1);
+        for (int i = 0; i < N - 1; i++) {
+            const double want = (1 - share[k]) * (double)before[i] + share[k] * (double)a.g[i];
+            assert_true(fabs((double)a.p[i] - want) <= 1e-6 * (fabs((double)before[i]) + fabs((double)a.g[i])));
+            assert_true(share[k] < 1 || a.p[i] == a.g[i]);
+        }
+        assert_true(a.p[N - 1] == before[N - 1]);
+    }
 }
 
 /* A half by its definition: mantissa bits and the smallest exponent. */
@@ -313,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_every_instruction_set_gives_the_same_bits),
         cmocka_unit_test(test_sum_of_squares),
         cmocka_unit_test(test_add),
+        cmocka_unit_test(test_blend),
         cmocka_unit_test(test_halves_round_to_nearest_even),
         cmocka_unit_test(test_halves_of_what_is_not_finite),
     };

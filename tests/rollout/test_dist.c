@@ -212,13 +212,46 @@ static void test_squashed(void **state)
     assert_true(executed == 5 && !r.is_changed && isfinite(r.log_prob));
 }
 
+/* Moves of one row are independent of each other and of other rows; only finite numbers have a probability. */
+static void test_moves_are_independent(void **state)
+{
+    (void)state;
+    enum { N = 20000, MOVES = 5 };
+    static const float lo[MOVES] = {-9, -9, -9, -9, -9}, hi[MOVES] = {9, 9, 9, 9, 9}, zero[MOVES] = {0};
+    const dt_dist d = {.low = lo, .high = hi, .n_continuous = MOVES};
+    const dt_rng_key key = {.seed = 6, .step = 2};
+    dt_rng_stream s;
+    double sum[MOVES] = {0}, product[MOVES][MOVES] = {{0}};
+    float z[MOVES], executed[MOVES];
+    dt_dist_row row = {.mean = zero, .log_std = zero, .drawn_f = z, .executed_f = executed};
+    dt_rng_stream_init(&s, &key);
+    for (uint64_t k = 0; k < N; k++) {
+        (void)dt_dist_draw(&d, &s, k, false, &row);
+        for (int i = 0; i < MOVES; i++) {
+            sum[i] += (double)z[i] / N;
+            for (int j = 0; j < MOVES; j++) {
+                product[i][j] += (double)z[i] * (double)z[j] / N;
+            }
+        }
+    }
+    for (int i = 0; i < MOVES; i++) {
+        assert_true(fabs(sum[i]) < 0.03);
+        for (int j = 0; j < MOVES; j++) {
+            assert_true(fabs(product[i][j] - (i == j)) < 0.04);
+        }
+    }
+    static const float wide[MOVES] = {500, 0, 0, 0, 0};
+    row.log_std = wide; /* a draw that no float holds has no finite density: it is marked */
+    assert_true(isnan(dt_dist_draw(&d, &s, 0, false, &row).log_prob));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_squashed),      cmocka_unit_test(test_frequencies),
         cmocka_unit_test(test_mask),          cmocka_unit_test(test_shield_cuts_choices),
         cmocka_unit_test(test_shield_bounds), cmocka_unit_test(test_greedy),
-        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_not_finite),    cmocka_unit_test(test_moves_are_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

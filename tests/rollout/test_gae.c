@@ -55,6 +55,25 @@ static void test_truncation_is_not_termination(void **state)
     assert_true(fabs((double)a[2] - 1.7) < 1e-6);
 }
 
+/* The sum does not continue into an agent that takes the place in the very next step. */
+static void test_ends_cut_the_sum(void **state)
+{
+    (void)state;
+    static const uint8_t end[] = {DT_STEP_TERMINATED, DT_STEP_TRUNCATED, DT_STEP_TERMINATED | DT_STEP_TRUNCATED, 0};
+    static const float r[] = {1, 100}, v[] = {0.5f, 0.25f, 0.75f};
+    for (int k = 0; k < 4; k++) {
+        const uint8_t f[] = {DT_STEP_ACTED | end[k], DT_STEP_ACTED};
+        const double next = (end[k] & DT_STEP_TERMINATED) != 0 ? 0 : 0.9 * 0.25;
+        const double later = 100 + 0.9 * 0.75 - 0.25;
+        float a[2];
+        double carry[1];
+        const dt_gae g = {.reward = r, .value = v, .flag = f, .gamma = 0.9, .lambda = 0.8, .steps = 2, .places = 1};
+        dt_gae_run(&g, carry, a);
+        assert_true(fabs((double)a[1] - later) < 1e-5);
+        assert_true(fabs((double)a[0] - (1 + next - 0.5 + (end[k] == 0 ? 0.9 * 0.8 * later : 0))) < 1e-5);
+    }
+}
+
 /* Places beside each other are estimated as if each were alone. */
 static void test_places_are_apart(void **state)
 {
@@ -133,9 +152,10 @@ static void test_explained_variance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_advantages),       cmocka_unit_test(test_truncation_is_not_termination),
-        cmocka_unit_test(test_places_are_apart), cmocka_unit_test(test_normalise),
-        cmocka_unit_test(test_centre),           cmocka_unit_test(test_explained_variance),
+        cmocka_unit_test(test_advantages),         cmocka_unit_test(test_truncation_is_not_termination),
+        cmocka_unit_test(test_ends_cut_the_sum),   cmocka_unit_test(test_places_are_apart),
+        cmocka_unit_test(test_normalise),          cmocka_unit_test(test_centre),
+        cmocka_unit_test(test_explained_variance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,7 @@ static void test_joined_is_whole(void **state)
         }
         dt_moments_apply(&m);
         assert_true(m.n == rows);
+        assert_true(fabs((double)m.shift[0] - mean) < 1e-6 * mean && m.shift[2] == 5);
         assert_true(fabs(m.mean[0] - mean) < 1e-9 * mean);
         assert_true(fabs(m.m2[0] - m2) < 1e-9 * m2);
         assert_true(fabs((double)m.scale[0] * sqrt(m2 / rows) - 1) < 1e-6);

@@ -90,6 +90,21 @@ static void test_no_history(void **state)
     dt_sum_tree_fini(&b);
 }
 
+/* A place at the very end of the sum belongs to the last leaf that has a priority, not to an empty one after it. */
+static void test_the_end_has_a_priority(void **state)
+{
+    (void)state;
+    for (uint64_t used = 1; used <= 5; used++) {
+        dt_sum_tree t;
+        assert_int_equal(dt_sum_tree_init(&t, 5), DT_OK);
+        for (uint64_t i = 0; i < used; i++) {
+            dt_sum_tree_set(&t, i, 0.25);
+        }
+        assert_int_equal(find(&t, dt_sum_tree_all(&t)), used - 1);
+        dt_sum_tree_fini(&t);
+    }
+}
+
 static void test_too_many(void **state)
 {
     (void)state;
@@ -102,6 +117,6 @@ static void test_too_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_find), cmocka_unit_test(test_no_history),
-                                       cmocka_unit_test(test_too_many)};
+                                       cmocka_unit_test(test_the_end_has_a_priority), cmocka_unit_test(test_too_many)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
