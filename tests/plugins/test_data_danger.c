@@ -142,12 +142,99 @@ static void test_hazards(void **state)
     bench_close(&b);
 }
 
+/* One vehicle at (0, 1000 k) and another one, of which its danger depends; alike in all frames but for their way. */
+typedef struct meeting {
+    double x, y, heading, speed, other_speed; /* of the other one; speed: of the first */
+    double width;                             /* of both */
+    bool is_close, is_collision;              /* by time to collision; by touching */
+} meeting;
+
+static const meeting meetings[] = {
+    {.x = 25, .speed = 20, .other_speed = 10, .width = 2, .is_close = true},           /* 21 m, 2.1 s */
+    {.x = 25, .y = 1.7, .speed = 20, .other_speed = 10, .width = 2, .is_close = true}, /* half a lane is 1.75 m */
+    {.x = 25, .y = -1.7, .speed = 20, .other_speed = 10, .width = 2, .is_close = true},
+    {.x = 25, .y = 1.8, .speed = 20, .other_speed = 10, .width = 2},
+    {.x = 25, .y = -1.8, .speed = 20, .other_speed = 10, .width = 2},
+    {.x = 25, .heading = 3.14159265, .speed = 10, .other_speed = 10, .width = 2},           /* oncoming */
+    {.x = 25, .heading = 1.2, .speed = 20, .other_speed = 0, .width = 2},                   /* crossing: cosine 0.36 */
+    {.x = 25, .heading = 0.9, .speed = 20, .other_speed = 0, .width = 2, .is_close = true}, /* cosine 0.62 */
+    {.x = 25, .speed = 10, .other_speed = 10, .width = 2},                                  /* no nearer */
+    {.x = 45, .speed = 20, .other_speed = 19, .width = 2},                                  /* 41 s */
+    {.x = -25, .speed = 10, .other_speed = 20, .width = 2}, /* behind, which is its danger */
+    {.y = 1.9, .width = 2, .is_collision = true},
+    {.y = 2.1, .width = 2},
+    {.y = 1.7, .width = NAN, .is_collision = true}, /* 1.8 m wide where it is not known */
+    {.y = 1.9, .width = NAN},
+    {.y = -0.9, .width = 1, .is_collision = true},
+    {.y = -1.1, .width = 1},
+};
+enum { MEETINGS = sizeof(meetings) / sizeof(meetings[0]), MEETING_FRAMES = 4 };
+
+static void write_meetings(const char *name)
+{
+    dt_store_meta meta = {.frame_rate_hz = 10, .source = "test"};
+    dt_store_writer *w = NULL;
+    assert_ok(dt_store_create(at(name), &meta, &w));
+    assert_ok(dt_store_scene_begin(w));
+    for (int f = 0; f < MEETING_FRAMES; f++) {
+        dt_vehicle v[2 * MEETINGS];
+        const double t = 0.1 * f;
+        for (int k = 0; k < MEETINGS; k++) {
+            const meeting *m = &meetings[k];
+            v[2 * k] = (dt_vehicle){.id = 2 * k + 1,
+                                    .x = m->speed * t,
+                                    .y = 1000.0 * k,
+                                    .speed = m->speed,
+                                    .length = 4,
+                                    .width = m->width,
+                                    .stop_distance = NAN};
+            v[2 * k + 1] = (dt_vehicle){.id = 2 * k + 2,
+                                        .x = m->x + cos(m->heading) * m->other_speed * t,
+                                        .y = 1000.0 * k + m->y + sin(m->heading) * m->other_speed * t,
+                                        .heading = m->heading,
+                                        .speed = m->other_speed,
+                                        .length = 4,
+                                        .width = m->width,
+                                        .stop_distance = NAN};
+        }
+        assert_ok(dt_store_frame(w, f, t, v, 2 * MEETINGS));
+    }
+    assert_ok(dt_store_scene_end(w, "meetings", "road"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+}
+
+static void test_hazards_by_geometry(void **state)
+{
+    (void)state;
+    static const char *const collisions[] = {"hazard_collisions=false", "hazard_collisions=true"};
+    bench b;
+    write_meetings("meetings");
+    for (int with = 0; with < 2; with++) {
+        assert_int_equal(
+            bench_open(&b, "meetings",
+                       (const char *const[]){"history_s=0.1", "horizon_s=0.1", "rate_hz=10", "stride_s=0.1",
+                                             "pairs=true", "action_s=0.1", "hazard_steps=1", "hazard_ttc_s=3",
+                                             "hazard_mps2=3", collisions[with], NULL}),
+            DT_OK);
+        for (int k = 0; k < MEETINGS; k++) {
+            const bool is_hazard = meetings[k].is_close || (with == 1 && meetings[k].is_collision);
+            const float got = hazard_of(&b, 0, 2 * k);
+            if ((got >= 0) != is_hazard) {
+                fail_msg("meeting %d, %s: a hazard in %g", k, collisions[with], (double)got);
+            }
+        }
+        bench_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_pairs, begin, end),
         cmocka_unit_test_setup_teardown(test_pairs_of_a_mirrored_scene, begin, end),
         cmocka_unit_test_setup_teardown(test_hazards, begin, end),
+        cmocka_unit_test_setup_teardown(test_hazards_by_geometry, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
