@@ -54,6 +54,7 @@ include tests/strangers/local.mk
 include tests/train/local.mk
 include tests/trial/local.mk
 include tests/fuzz/local.mk
+include tests/mutants/local.mk
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)
