@@ -9,15 +9,22 @@
 
 #define SPREAD      8.0 /* deviations of a Poisson number that there is room for: more comes once in 1e15 episodes */
 #define ROOM_LEAST  16
-#define SAFE_BRAKE  1.5 /* m/s^2, what who enters may have to brake at once; comfortable for every driver */
-#define STREAM_BITS 40  /* arrivals of a source, or a flow, have this many bits of random number to themselves */
-#define SEE_S       8.0 /* who reaches the start of a lane within this time is looked at by who enters there */
+#define LAST_TRIES  40
+#define SAFE_BRAKE  1.5  /* m/s^2, what who enters may have to brake at once; comfortable for every driver */
+#define STREAM_BITS 40   /* arrivals of a source, or a flow, have this many bits of random number to themselves */
+#define LAST_STEP_M 5.0  /* departPos "last": as close behind the last one as this */
+#define DUE_TOL     1e-6 /* s, sums of periods against the end of a flow */
+#define SEE_S       8.0  /* who reaches the start of a lane within this time is looked at by who enters there */
 
-/* Vehicles of one flow of a plan that there is room for. */
-static double room_of(const plan_flow *w, double episode_s)
+/* Vehicles of one flow of a plan that a source needs room for, where it gets this share of them. */
+static double room_of(const plan_flow *w, double episode_s, double share)
 {
-    const double span = most(0, least(w->end_s, episode_s) - most(w->begin_s, 0)), n = span / w->period_s;
-    return w->kind == PLAN_ONCE ? 1 : w->kind == PLAN_REGULAR ? n + 2 : n + SPREAD * sqrt(n) + ROOM_LEAST;
+    const double span = most(0, least(w->end_s, episode_s) - most(w->begin_s, 0)), n = share * span / w->period_s;
+    if (w->kind == PLAN_ONCE || w->kind == PLAN_AT_ONCE) {
+        return w->number;
+    }
+    const double room = w->kind == PLAN_REGULAR && share == 1 ? n + 2 : n + SPREAD * sqrt(n) + ROOM_LEAST;
+    return least(room, w->number);
 }
 
 static dt_status add_room(const sim *s, source *q, double n)
@@ -40,7 +47,14 @@ dt_status demand_create(sim *s)
     }
     for (int32_t k = 0; k < s->plan.flows.n; k++) {
         const plan_flow *w = PLAN_FLOW(&s->plan, k);
-        DT_TRY_H(add_room(s, &s->source[w->source], room_of(w, s->c->episode_s)));
+        double before = 0;
+        for (int32_t i = w->trip; i < w->trip + w->n_trips; i++) {
+            const plan_trip *t = PLAN_TRIP(&s->plan, i);
+            if (t->source != NET_NONE) {
+                DT_TRY_H(add_room(s, &s->source[t->source], room_of(w, s->c->episode_s, t->share - before)));
+            }
+            before = t->share;
+        }
     }
     for (int32_t k = 0; k < s->n_sources; k++) {
         source *q = &s->source[k];
@@ -70,30 +84,75 @@ static void add_due(source *q, double due, int32_t trip)
     }
 }
 
+/* The trip that vehicle i of flow k draws. */
+static int32_t draw_trip(const sim *s, int32_t k, uint64_t i)
+{
+    const plan_flow *w = PLAN_FLOW(&s->plan, k);
+    if (w->n_trips == 1) {
+        return w->trip;
+    }
+    const double u = draw(s, DRAW_CHOICE, (uint64_t)k << STREAM_BITS | i);
+    int32_t first = w->trip, last = w->trip + w->n_trips - 1; /* the first one whose share is above u */
+    while (first < last) {
+        const int32_t half = first + (last - first) / 2;
+        if (PLAN_TRIP(&s->plan, half)->share > u) {
+            last = half;
+        } else {
+            first = half + 1;
+        }
+    }
+    return first;
+}
+
+static void add_vehicle(sim *s, int32_t k, uint64_t i, double due)
+{
+    const int32_t trip = draw_trip(s, k, i), q = PLAN_TRIP(&s->plan, trip)->source;
+    if (q != NET_NONE) {
+        add_due(&s->source[q], due, trip);
+    }
+}
+
+/* One every period; those before the episode are counted, not drawn. */
+static void draw_regular(sim *s, int32_t k, const plan_flow *w, double end)
+{
+    const double first = w->begin_s < 0 ? ceil(-w->begin_s / w->period_s - DUE_TOL) : 0;
+    for (uint64_t i = (uint64_t)first; i < (uint64_t)w->number; i++) {
+        const double t = w->begin_s + (double)i * w->period_s;
+        if (t >= end - DUE_TOL) {
+            break;
+        }
+        add_vehicle(s, k, i, most(t, 0));
+    }
+}
+
 /* A flow of the plan, in order. */
 static void draw_flow(sim *s, int32_t k)
 {
     const plan_flow *w = PLAN_FLOW(&s->plan, k);
-    source *q = &s->source[w->source];
     const double end = least(w->end_s, s->c->episode_s);
     double t = w->begin_s;
-    if (w->kind == PLAN_ONCE) {
-        add_due(q, t, w->trip);
+    int32_t n = 0; /* of those that its number limits */
+    if (w->kind == PLAN_REGULAR) {
+        draw_regular(s, k, w, end);
         return;
     }
-    for (uint64_t i = 0; t < end; i++) {
-        const double u = w->kind == PLAN_REGULAR ? 0 : draw(s, DRAW_DEMAND, (uint64_t)k << STREAM_BITS | i);
+    if (w->kind == PLAN_ONCE || w->kind == PLAN_AT_ONCE) {
+        for (; n < w->number; n++) {
+            add_vehicle(s, k, (uint64_t)n, t);
+        }
+        return;
+    }
+    for (uint64_t i = 0; t < end && n < w->number; i++) {
+        const double u = draw(s, DRAW_DEMAND, (uint64_t)k << STREAM_BITS | i);
         if (w->kind == PLAN_POISSON) {
             t += -log(1 - u) * w->period_s;
+            n++;
         }
         if (t >= 0 && t < end && (w->kind != PLAN_CHANCE || u * w->period_s < 1)) {
-            add_due(q, t, w->trip);
+            add_vehicle(s, k, i, t);
+            n += w->kind == PLAN_CHANCE;
         }
-        if (w->kind == PLAN_REGULAR) {
-            t += w->period_s;
-        } else if (w->kind == PLAN_CHANCE) {
-            t++;
-        }
+        t += w->kind == PLAN_CHANCE;
     }
 }
 
@@ -132,19 +191,24 @@ void demand_reset(sim *s)
     }
 }
 
-/* May somebody enter at the start of a lane at speed v, as far as those go that come over a junction? */
-static int is_clear_upstream(const sim *s, const source *q, int32_t lane, double v)
+/* Where and how one may begin on a lane. */
+typedef struct entry {
+    double x, v, gap; /* of the front bumper; to the one ahead */
+} entry;
+
+/* May somebody enter a lane at `at`, as far as those go that come over a junction? */
+static int is_clear_upstream(const sim *s, int32_t edge, int32_t lane, double length, const entry *at)
 {
     if (s->search.first == NULL) {
         return 1; /* roads into scenarios built by code begin outside */
     }
-    for (int32_t k = s->search.first[q->edge]; k < s->search.first[q->edge + 1]; k++) {
+    for (int32_t k = s->search.first[edge]; k < s->search.first[edge + 1]; k++) {
         const net_link *l = &s->net.link[s->search.into[k]];
         if (l->to != lane) {
             continue;
         }
         const int32_t way[2] = {l->via, l->from};
-        double between = 0;
+        double between = at->x - length;
         for (int i = 0; i < 2; i++) {
             const int32_t from = way[i];
             const lane_state *a = &s->lane[from];
@@ -152,7 +216,7 @@ static int is_clear_upstream(const sim *s, const source *q, int32_t lane, double
             const int comes = p != NET_NONE && (i == 0 || s->vehicle[s->who[p]].next == l->via);
             const double gap = p == NET_NONE ? FREE_GAP : between + s->net.lane[from].length - s->x[p];
             if (comes && gap < SEE_S * s->v[p] + s->driver.s0 &&
-                (gap < s->driver.s0 || follow(&s->driver, s->v[p], s->want[p], gap, v) < -SAFE_BRAKE)) {
+                (gap < s->driver.s0 || follow(&s->driver, s->v[p], s->want[p], gap, at->v) < -SAFE_BRAKE)) {
                 return 0;
             }
             between += s->net.lane[from].length;
@@ -161,41 +225,120 @@ static int is_clear_upstream(const sim *s, const source *q, int32_t lane, double
     return 1;
 }
 
-/* The speed at which a vehicle may enter behind the last one of a lane, negative when it may not. wish: the speed it
- * would like to enter at. */
-static double speed_of_entry(const sim *s, int32_t lane, double length, double wish, double *gap_p)
+typedef struct newcomer {
+    int32_t edge;
+    const plan_trip *trip; /* NULL: of a scenario built by code */
+    double length, limit;  /* m; of its wanted speed, m/s */
+    double u, w;           /* drawn */
+} newcomer;
+
+/* The speed at which it would like to begin on a lane. */
+static double speed_wanted(const sim *s, const newcomer *c, int32_t lane)
 {
     const lane_state *l = &s->lane[lane];
-    const double limit = least(wish, s->net.lane[lane].limit);
-    *gap_p = FREE_GAP;
-    if (l->n == 0) {
+    const double limit = s->net.lane[lane].limit;
+    double sum = 0;
+    switch (c->trip != NULL ? c->trip->speed_kind : PLAN_SPEED_MOST) {
+    case PLAN_SPEED_GIVEN:
+        return least(c->trip->speed, limit);
+    case PLAN_SPEED_RANDOM:
+        return c->w * limit;
+    case PLAN_SPEED_LAST:
+        return l->n > 0 ? least(limit, s->v[slot_back(l)]) : limit;
+    case PLAN_SPEED_MEAN:
+        for (int32_t p = slot_front(l); l->n > 0 && p <= slot_back(l); p++) {
+            sum += s->v[p];
+        }
+        return l->n > 0 ? least(limit, sum / l->n) : limit;
+    default:
         return limit;
     }
-    const int32_t p = slot_back(l);
-    const double gap = *gap_p = s->x[p] - s->length[p] - length;
-    if (gap < s->driver.s0) {
-        return -1;
-    }
-    const double slow = least(limit, s->v[p]);
-    if (follow(&s->driver, limit, most(limit, GAP_LEAST), gap, s->v[p]) >= -SAFE_BRAKE) {
-        return limit;
-    }
-    return follow(&s->driver, slow, most(limit, GAP_LEAST), gap, s->v[p]) >= -SAFE_BRAKE ? slow : -1;
 }
 
-/* May a trip begin on this lane of its first edge? */
-static int is_lane_of(const sim *s, const plan_trip *t, int32_t lane)
+/* A speed that is given must be possible; others become as slow as those ahead. */
+static int is_exact(const newcomer *c)
 {
-    const net_lane *l = &s->net.lane[lane];
-    if (t->lane != PLAN_LANE_BEST || t->n_edges == 1) {
-        return t->lane < 0 || lane == s->net.edge[l->edge].lane + t->lane;
+    const int32_t kind = c->trip != NULL ? c->trip->speed_kind : PLAN_SPEED_MOST;
+    return kind == PLAN_SPEED_LIMIT || kind == PLAN_SPEED_WANTED || (kind == PLAN_SPEED_GIVEN && c->trip->speed > 0);
+}
+
+/* May it begin with its front bumper at out->x? Fills in the rest. */
+static int can_enter(const sim *s, const newcomer *c, int32_t lane, entry *out)
+{
+    const lane_state *l = &s->lane[lane];
+    const double wish = speed_wanted(s, c, lane);
+    int32_t behind = slot_front(l); /* slot of the first one behind it */
+    while (behind <= slot_back(l) && s->x[behind] >= out->x - c->length) {
+        behind++;
     }
-    for (int32_t k = l->link; k < l->link + l->n_links; k++) {
-        if (s->net.link[k].edge == PLAN_EDGE(&s->plan, t->edge + 1)) {
-            return 1;
+    out->gap = FREE_GAP;
+    out->v = wish;
+    if (behind > slot_front(l)) {
+        const int32_t p = behind - 1;
+        const double gap = out->gap = s->x[p] - s->length[p] - out->x, slow = least(wish, s->v[p]);
+        if (gap < s->driver.s0) {
+            return 0;
+        }
+        if (follow(&s->driver, wish, most(wish, GAP_LEAST), gap, s->v[p]) < -SAFE_BRAKE) {
+            if (is_exact(c) || follow(&s->driver, slow, most(wish, GAP_LEAST), gap, s->v[p]) < -SAFE_BRAKE) {
+                return 0;
+            }
+            out->v = slow;
         }
     }
+    if (behind <= slot_back(l)) {
+        const double gap = out->x - c->length - s->x[behind];
+        return gap >= s->driver.s0 && follow(&s->driver, s->v[behind], s->want[behind], gap, out->v) >= -SAFE_BRAKE;
+    }
+    return is_clear_upstream(s, c->edge, lane, c->length, out);
+}
+
+/* A free place: as far ahead as there is one. */
+static int find_free(const sim *s, const newcomer *c, int32_t lane, entry *out)
+{
+    const lane_state *l = &s->lane[lane];
+    double to = s->net.lane[lane].length; /* the front bumper between this, */
+    for (int32_t p = slot_front(l); p <= slot_back(l) + 1; p++) {
+        const int is_last = p > slot_back(l);
+        const double from = is_last ? c->length : s->x[p] + s->driver.s0 + c->length; /* and this */
+        if (to >= from) {
+            out->x = 0.5 * (from + to);
+            if (can_enter(s, c, lane, out)) {
+                return 1;
+            }
+        }
+        to = is_last ? to : s->x[p] - s->length[p] - s->driver.s0;
+    }
     return 0;
+}
+
+/* Where it may begin on a lane. */
+static int find_entry(const sim *s, const newcomer *c, int32_t lane, entry *out)
+{
+    const lane_state *l = &s->lane[lane];
+    const double length = s->net.lane[lane].length;
+    const plan_trip *t = c->trip;
+    out->x = c->length;
+    switch (t != NULL ? t->pos_kind : PLAN_POS_BASE) {
+    case PLAN_POS_GIVEN:
+        out->x = most(c->length, least(length, t->pos < 0 ? length + t->pos : t->pos));
+        break;
+    case PLAN_POS_RANDOM:
+        out->x = most(c->length, c->u * length);
+        break;
+    case PLAN_POS_FREE:
+        return find_free(s, c, lane, out);
+    case PLAN_POS_LAST:
+        out->x = l->n > 0 ? s->x[slot_back(l)] - s->length[slot_back(l)] - s->driver.s0 : length;
+        for (int i = 0; i < LAST_TRIES && out->x > c->length && !can_enter(s, c, lane, out); i++) {
+            out->x -= LAST_STEP_M;
+        }
+        out->x = most(c->length, out->x);
+        break;
+    default:
+        break;
+    }
+    return can_enter(s, c, lane, out);
 }
 
 /* The first in the queue of a source enters, where the gap is widest. */
@@ -204,20 +347,46 @@ static int enter(sim *s, source *q)
     const net_edge *e = &s->net.edge[q->edge];
     const arrival *a = &q->due[q->taken];
     const plan_trip *t = a->trip == NET_NONE ? NULL : PLAN_TRIP(&s->plan, a->trip);
-    const double length = t != NULL ? PLAN_TYPE(&s->plan, t->type)->length : s->c->vehicle_m;
-    const double wish = t != NULL && t->speed >= 0 ? t->speed : INFINITY;
+    const uint64_t draw_of =
+        (uint64_t)(q - s->source) << STREAM_BITS | ((uint64_t)q->taken << 16 & 0xffffff0000) | (s->step & 0xffff);
+    newcomer c = {
+        .edge = q->edge, .trip = t, .length = t != NULL ? PLAN_TYPE(&s->plan, t->type)->length : s->c->vehicle_m};
+    if (t != NULL &&
+        (t->lane == PLAN_LANE_RANDOM || t->pos_kind == PLAN_POS_RANDOM || t->speed_kind == PLAN_SPEED_RANDOM)) {
+        c.u = draw(s, DRAW_ENTRY, 3 * draw_of);
+        c.w = draw(s, DRAW_ENTRY, 3 * draw_of + 1);
+    }
     int32_t best = NET_NONE;
-    double widest = -1, speed = 0;
+    entry widest = {.gap = -1};
+    const int32_t only = t != NULL && t->lane == PLAN_LANE_RANDOM
+                             ? e->lane + (int32_t)(draw(s, DRAW_ENTRY, 3 * draw_of + 2) * e->n_lanes)
+                             : NET_NONE;
     for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
-        double gap;
-        const double v = t == NULL || is_lane_of(s, t, lane) ? speed_of_entry(s, lane, length, wish, &gap) : -1;
-        if (v >= 0 && gap > widest && is_clear_upstream(s, q, lane, v)) {
-            widest = gap;
+        entry at;
+        if ((q->lanes == 0 || (q->lanes >> (lane - e->lane) & 1) != 0) && (only == NET_NONE || lane == only) &&
+            find_entry(s, &c, lane, &at) && at.gap > widest.gap) {
+            widest = at;
             best = lane;
-            speed = v;
         }
     }
-    return best != NET_NONE && place_insert(s, best, length, speed, a->due, a->trip) != NET_NONE;
+    return best != NET_NONE && place_insert(s, best, widest.x, widest.v, a->due, a->trip) != NET_NONE;
+}
+
+/* Of the queues of an edge, the one whose first vehicle has been due for longest and may enter still; NET_NONE. */
+static int32_t next_source(const sim *s, int32_t first)
+{
+    int32_t next = NET_NONE;
+    for (int32_t k = first; k != NET_NONE; k = s->source[k].sibling - 1) {
+        const source *q = &s->source[k], *best = next != NET_NONE ? &s->source[next] : NULL;
+        if (q->is_shut || q->taken == q->arrived) {
+            continue;
+        }
+        const arrival *a = &q->due[q->taken], *b = best != NULL ? &best->due[best->taken] : NULL;
+        if (b == NULL || a->due < b->due || (a->due == b->due && a->trip < b->trip)) {
+            next = k;
+        }
+    }
+    return next;
 }
 
 void demand_step(sim *s)
@@ -227,8 +396,13 @@ void demand_step(sim *s)
         while (q->arrived < q->n && q->due[q->arrived].due <= s->elapsed_s) {
             q->arrived++;
         }
-        while (q->taken < q->arrived && enter(s, q)) {
-            q->taken++;
+        q->is_shut = 0;
+    }
+    for (int32_t k = 0; k < s->n_sources; k++) {
+        for (int32_t i; !s->source[k].is_sibling && (i = next_source(s, k)) != NET_NONE;) {
+            source *q = &s->source[i];
+            q->is_shut = !enter(s, q);
+            q->taken += !q->is_shut;
         }
     }
 }

@@ -112,7 +112,8 @@ static dt_status open_edge(netfile *f, xml *x)
     DT_TRY_H(list_add(f->h, &f->edges, sizeof(*e), &e));
     *e = (file_edge){.line = x->line, .lane = f->lanes.n, .edge = NET_NONE, .from = NET_NONE, .to = NET_NONE};
     e->is_inside = function != NULL && strcmp(function, "normal") != 0 && strcmp(function, "connector") != 0;
-    if (function != NULL && (strcmp(function, "crossing") == 0 || strcmp(function, "walkingarea") == 0)) {
+    e->is_walked = function != NULL && (strcmp(function, "crossing") == 0 || strcmp(function, "walkingarea") == 0);
+    if (e->is_walked) {
         return file_leave_out(&f->notes, x, "is left out: nobody walks here");
     }
     if (e->is_inside) {
@@ -152,6 +153,22 @@ static dt_status read_shape(netfile *f, xml *x, file_lane *l)
     return l->n_points >= 2 ? DT_OK : DT_FAIL_H(f->h, DT_EDATA, XML_AT "its shape has less than 2 points", XML_HERE(x));
 }
 
+/* What drivers need of a lane. */
+static dt_status read_lane(netfile *f, xml *x, const file_edge *e, file_lane *l)
+{
+    const char *text;
+    DT_TRY_H(xml_need(x, "length", &text));
+    DT_TRY_H(xml_need(x, "speed", &text));
+    DT_TRY_H(xml_number(x, "length", 0, 0, e->is_inside ? INSIDE_MOST : LENGTH_MOST, &l->length));
+    DT_TRY_H(xml_number(x, "speed", 0, 0, SPEED_MOST, &l->speed));
+    if (l->speed > 0 && l->speed < SPEED_LEAST) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "speed %g is neither 0 (closed) nor at least %g", XML_HERE(x), l->speed,
+                         SPEED_LEAST);
+    }
+    l->is_open = file_is_for_cars(x) && l->speed > 0;
+    return read_shape(f, x, l);
+}
+
 static dt_status open_lane(netfile *f, xml *x)
 {
     const char *id;
@@ -164,24 +181,19 @@ static dt_status open_lane(netfile *f, xml *x)
     if (names_find(&f->lane_names, id) >= 0) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is there twice", XML_HERE(x), id);
     }
-    DT_TRY_H(xml_count(x, "index", e->n_lanes, 0, LANES_MOST - 1, &index));
+    index = e->n_lanes;
+    if (!e->is_inside) { /* inside junctions the id counts, as in SUMO; some editors write wrong numbers there */
+        DT_TRY_H(xml_count(x, "index", e->n_lanes, 0, LANES_MOST - 1, &index));
+    }
     if (index != e->n_lanes) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "index %d, where %d is the next one of its edge", XML_HERE(x),
                          (int)index, (int)e->n_lanes);
     }
     DT_TRY_H(names_add(f->h, &f->lane_names, id, &number));
     file_lane l = {.line = x->line, .edge = f->edges.n - 1, .after = NET_NONE, .lane = NET_NONE, .inside_of = NET_NONE};
-    const char *text;
-    DT_TRY_H(xml_need(x, "length", &text));
-    DT_TRY_H(xml_need(x, "speed", &text));
-    DT_TRY_H(xml_number(x, "length", 0, 0, e->is_inside ? INSIDE_MOST : LENGTH_MOST, &l.length));
-    DT_TRY_H(xml_number(x, "speed", 0, 0, SPEED_MOST, &l.speed));
-    if (l.speed > 0 && l.speed < SPEED_LEAST) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "speed %g is neither 0 (closed) nor at least %g", XML_HERE(x), l.speed,
-                         SPEED_LEAST);
+    if (!e->is_walked && (e->is_inside || file_is_for_cars(x))) { /* what no car drives on is not checked */
+        DT_TRY_H(read_lane(f, x, e, &l));
     }
-    DT_TRY_H(read_shape(f, x, &l));
-    l.is_open = file_is_for_cars(x) && l.speed > 0;
     e->n_lanes++;
     file_lane *kept;
     DT_TRY_H(list_add(f->h, &f->lanes, sizeof(*kept), &kept));
@@ -219,7 +231,7 @@ static dt_status open_junction(netfile *f, xml *x)
         return DT_OK;
     }
     if (type != NULL && strncmp(type, "rail", 4) == 0) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is a %s: rails are not simulated", XML_HERE(x), id, type);
+        DT_TRY_H(file_leave_out(&f->notes, x, "is for trains, which are not simulated: cars pass it as if none came"));
     }
     DT_TRY_H(junction_number(f, id, &f->junction));
     file_junction *j = FILE_ITEM(f, junction, f->junction);
@@ -301,7 +313,8 @@ static dt_status open_signal(netfile *f, xml *x)
     }
     f->program = number;
     if (type != NULL && strncmp(type, "rail", 4) == 0) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is a %s: rails are not simulated", XML_HERE(x), id, type);
+        g->is_rail = 1;
+        return file_leave_out(&f->notes, x, "is for trains, which are not simulated: cars pass it as if none came");
     }
     return type == NULL || strcmp(type, "static") == 0
                ? DT_OK
@@ -312,6 +325,9 @@ static dt_status open_phase(netfile *f, xml *x)
 {
     if (f->program == NET_NONE) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "is in no tlLogic", XML_HERE(x));
+    }
+    if (FILE_ITEM(f, signal, f->program)->is_rail) {
+        return DT_OK;
     }
     const char *state, *duration;
     file_step step, *kept;
@@ -348,25 +364,41 @@ static dt_status lane_of(netfile *f, xml *x, const char *edge, const char *index
     return DT_OK;
 }
 
+/* The lane inside a junction by which a connection leads, NET_NONE where it names none. */
+static dt_status via_of(netfile *f, xml *x, int32_t *via_p)
+{
+    const char *via = xml_get(x, "via");
+    *via_p = NET_NONE;
+    if (via != NULL && (*via_p = names_find(&f->lane_names, via)) < 0) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane of this net", XML_HERE(x), via);
+    }
+    if (via != NULL && !FILE_ITEM(f, edge, FILE_ITEM(f, lane, *via_p)->edge)->is_inside) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane inside a junction", XML_HERE(x), via);
+    }
+    return DT_OK;
+}
+
 static dt_status open_connection(netfile *f, xml *x)
 {
     file_connection c = {.line = x->line, .via = NET_NONE, .signal = NET_NONE, .group = NET_NONE};
     DT_TRY_H(lane_of(f, x, "from", "fromLane", &c.from));
     DT_TRY_H(lane_of(f, x, "to", "toLane", &c.to));
-    const char *via = xml_get(x, "via"), *signal = xml_get(x, "tl"), *pass = xml_get(x, "pass");
-    const char *state = xml_get(x, "state");
-    if (via != NULL && (c.via = names_find(&f->lane_names, via)) < 0) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane of this net", XML_HERE(x), via);
-    }
-    if (via != NULL && !FILE_ITEM(f, edge, FILE_ITEM(f, lane, c.via)->edge)->is_inside) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane inside a junction", XML_HERE(x), via);
-    }
+    const char *signal = xml_get(x, "tl"), *pass = xml_get(x, "pass"), *state = xml_get(x, "state");
     file_lane *from = FILE_ITEM(f, lane, c.from);
-    if (FILE_ITEM(f, edge, from->edge)->is_inside) { /* it goes on inside the junction */
+    const file_edge *edge = FILE_ITEM(f, edge, from->edge);
+    if (edge->is_walked || (!edge->is_inside && (!from->is_open || !file_is_for_cars(x)))) {
+        return DT_OK; /* not for cars: nothing of it is needed */
+    }
+    if (edge->is_inside) { /* it goes on inside the junction */
+        DT_TRY_H(via_of(f, x, &c.via));
         from->after = c.via;
         return DT_OK;
     }
-    if (!from->is_open || !FILE_ITEM(f, lane, c.to)->is_open || !file_is_for_cars(x)) {
+    if (FILE_ITEM(f, edge, FILE_ITEM(f, lane, c.to)->edge)->is_walked) {
+        return DT_OK;
+    }
+    DT_TRY_H(via_of(f, x, &c.via));
+    if (!FILE_ITEM(f, lane, c.to)->is_open) {
         return DT_OK;
     }
     if (FILE_ITEM(f, edge, FILE_ITEM(f, lane, c.to)->edge)->is_inside) {
@@ -385,6 +417,7 @@ static dt_status open_connection(netfile *f, xml *x)
             return DT_FAIL_H(f->h, DT_EDATA, XML_AT "tl=\"%s\" has no tlLogic in this net", XML_HERE(x), signal);
         }
         DT_TRY_H(xml_count(x, "linkIndex", 0, 0, INT32_MAX, &c.index));
+        c.signal = FILE_ITEM(f, signal, c.signal)->is_rail ? NET_NONE : c.signal;
     }
     c.is_first = pass != NULL && (strcmp(pass, "true") == 0 || strcmp(pass, "1") == 0);
     c.is_stop = state != NULL && (strcmp(state, "s") == 0 || strcmp(state, "w") == 0);

@@ -24,6 +24,7 @@ typedef struct file_lane {
 typedef struct file_edge {
     int32_t line, lane, n_lanes; /* a range of netfile.lanes */
     int32_t is_inside;           /* a junction */
+    int32_t is_walked;           /* by pedestrians alone: a crossing, a walking area */
     int32_t from, to;            /* junctions */
     int32_t edge;                /* of the network, or NET_NONE; scenario_net.c fills it in */
 } file_edge;
@@ -46,6 +47,7 @@ typedef struct file_step {
 
 typedef struct file_signal {
     int32_t line, step, n_steps; /* a range of netfile.steps */
+    int32_t is_rail;             /* a light for trains: links are as if it were not there */
     int32_t is_used, junction;   /* by a connection; of the network. scenario_net.c fills them in */
     file_time start;             /* of a cycle of its program; or, with starts_with_episode, the begin of the episode */
     int32_t starts_with_episode;

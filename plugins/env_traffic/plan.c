@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIME_MOST   1e9 /* s */
 #define LENGTH_MOST 100 /* m */
 
 /* What SUMO's manual gives as defaults of a vehicle class, as far as it is used here ("Vehicle Type Parameter
@@ -29,21 +28,242 @@ static const class_defaults classes[] = {{"passenger", 5, 2.6, 4.5, 200, 0.1},  
                                          {"army", 5, 2.6, 4.5, 200, 0.1},        {"vip", 5, 2.6, 4.5, 200, 0.1},
                                          {"custom1", 5, 2.6, 4.5, 200, 0.1},     {"custom2", 5, 2.6, 4.5, 200, 0.1}};
 
+/* A vType or a route, or a distribution of them, as it is written: nothing is checked until a vehicle needs it. */
+typedef struct named {
+    int32_t line, text, n_attributes; /* planfile.text: name, value, ... */
+    int32_t is_there, is_distribution;
+    int32_t choice, n_choices; /* of a distribution, a range of planfile.choices */
+    int32_t is_car, is_plain;  /* vTypes: simulated, a passenger car; distributions: one of them is */
+    int32_t found, n_edges;    /* once it was needed: plan.types, or a range of plan.edges; else NET_NONE */
+} named;
+
+typedef struct choice { /* of a distribution */
+    int32_t number;     /* of a name */
+    double weight;      /* negative: its own probability */
+} choice;
+
+typedef struct option {  /* of the vehicle that is being read: a type, or a way */
+    int32_t at, n_edges; /* plan.types or NET_NONE; a range of plan.edges */
+    double weight;
+} option;
+
+enum { NAMES_TYPES, NAMES_ROUTES, N_NAMES };
+
 typedef struct planfile {
     trip_plan *p;
     const dt_host *h;
     const netfile *f;
     const net *n;
     route_search *search;
-    double begin_s, end_s;
-    names type_names, route_names, way_names;
-    list routes; /* plan_trip of every named route: edge and n_edges */
-    list ways;   /* the same of every way that was looked for */
+    const char *path;
+    file_time begin, end; /* of the episode */
+    names names[N_NAMES], way_names;
+    list named[N_NAMES]; /* numbered as their names are */
+    list text, choices, attributes;
+    list ways; /* option of every way that was looked for */
     list notes;
-    plan_trip trip; /* the vehicle or flow that is being read */
+    list types, routes; /* option: what the vehicle that is being read may be, and where it may drive */
+    plan_trip trip;     /* of it */
     plan_flow flow;
-    int32_t line, is_open, has_route; /* of it */
+    int32_t *file_edge;                /* [n_edges] of the netfile */
+    int32_t line, is_open;             /* of the vehicle */
+    int32_t depart_edge, arrival_edge; /* of its way, counted from its start; NET_NONE: the first, the last */
+    int32_t has_lane;                  /* departLane is a number, as its file counts them */
+    int32_t is_skipped;                /* the vehicle */
+    int32_t may_leave_out;             /* it is no passenger car: others may drive where passenger cars may not */
+    int32_t distribution;              /* that is open, or NET_NONE; of which_names */
+    int32_t which_names;
+    int32_t skip_depth; /* of an element that is skipped with all that it holds, or NET_NONE */
 } planfile;
+
+#define NAMED(r, which, k) (&((named *)(r)->named[which].items)[k])
+
+/* As DT_TRY_H, but returns for DT_DONE, too: the vehicle is left out. */
+#define TRY_DRIVE(expr)                                                                                                \
+    do {                                                                                                               \
+        dt_status st_ = (expr);                                                                                        \
+        if (st_ != DT_OK) {                                                                                            \
+            return st_;                                                                                                \
+        }                                                                                                              \
+    } while (0)
+/* Where cars cannot drive: an error of a passenger car's way, a reason to leave another vehicle out. */
+#define NO_WAY(r, ...) ((r)->may_leave_out ? DT_DONE : DT_FAIL_H((r)->h, DT_EDATA, __VA_ARGS__))
+
+/* ---- elements that are kept as written --------------------------------------------------------------------------- */
+
+static dt_status keep_string(planfile *r, const char *s)
+{
+    for (;; s++) {
+        char *c;
+        DT_TRY_H(list_add(r->h, &r->text, 1, &c));
+        *c = *s;
+        if (*s == '\0') {
+            return DT_OK;
+        }
+    }
+}
+
+static dt_status keep_attributes(planfile *r, const xml *x, named *out)
+{
+    out->line = x->line;
+    out->text = r->text.n;
+    out->n_attributes = 0;
+    for (const char *const *a = x->attributes; *a != NULL; a++, out->n_attributes++) {
+        DT_TRY_H(keep_string(r, *a));
+    }
+    return DT_OK;
+}
+
+/* The element again; valid until another one is opened or kept. */
+static dt_status reopen(planfile *r, const named *k, const char *element, xml *out)
+{
+    const char *at = (const char *)r->text.items + k->text, **kept;
+    r->attributes.n = 0;
+    for (int32_t i = 0; i < k->n_attributes; i++, at += strlen(at) + 1) {
+        DT_TRY_H(list_add(r->h, &r->attributes, sizeof(*kept), &kept));
+        *kept = at;
+    }
+    DT_TRY_H(list_add(r->h, &r->attributes, sizeof(*kept), &kept));
+    *kept = NULL;
+    *out = (xml){.h = r->h, .path = r->path, .line = k->line, .element = element, .attributes = r->attributes.items};
+    return DT_OK;
+}
+
+/* The number of a name that may not be there yet. */
+static dt_status number_of(planfile *r, int which, const char *id, int32_t *number_p)
+{
+    DT_TRY_H(names_add(r->h, &r->names[which], id, number_p));
+    if (*number_p == r->named[which].n) {
+        named *k;
+        DT_TRY_H(list_add(r->h, &r->named[which], sizeof(*k), &k));
+        k->found = NET_NONE;
+    }
+    return DT_OK;
+}
+
+/* A probability as it is written; what is none is an error once somebody draws from it. */
+static double weight_of(const char *text)
+{
+    char *rest;
+    const double w = strtod(text, &rest);
+    return rest != text && w >= 0 && w < INFINITY ? w : NAN;
+}
+
+static dt_status add_choice(planfile *r, int32_t number, double weight)
+{
+    named *d = NAMED(r, r->which_names, r->distribution);
+    const named *k = NAMED(r, r->which_names, number);
+    choice *c;
+    d->is_car |= k->is_car || !k->is_there; /* an unknown one is an error once it is drawn */
+    d->is_plain |= k->is_plain;
+    d->n_choices++;
+    DT_TRY_H(list_add(r->h, &r->choices, sizeof(*c), &c));
+    *c = (choice){.number = number, .weight = weight};
+    return DT_OK;
+}
+
+/* vTypes="a b" probabilities="1 2", and routes="a b" */
+static dt_status add_choices(planfile *r, const xml *x)
+{
+    const char *at = xml_get(x, r->which_names == NAMES_TYPES ? "vTypes" : "routes"), *word;
+    const char *p = xml_get(x, "probabilities"), *share;
+    for (size_t n; at != NULL && (n = xml_word(&at, &word)) > 0;) {
+        char id[512], text[64];
+        int32_t number;
+        double weight = -1;
+        if (p != NULL) {
+            const size_t n_share = xml_word(&p, &share);
+            snprintf(text, sizeof(text), "%.*s", (int)(n_share < sizeof(text) ? n_share : sizeof(text) - 1), share);
+            weight = n_share > 0 ? weight_of(text) : -1;
+        }
+        snprintf(id, sizeof(id), "%.*s", (int)(n < sizeof(id) ? n : sizeof(id) - 1), word);
+        DT_TRY_H(number_of(r, r->which_names, id, &number));
+        DT_TRY_H(add_choice(r, number, weight));
+    }
+    return DT_OK;
+}
+
+static dt_status open_distribution(planfile *r, const xml *x, int which)
+{
+    const char *id;
+    DT_TRY_H(xml_need(x, "id", &id));
+    r->which_names = which;
+    DT_TRY_H(number_of(r, which, id, &r->distribution));
+    named *d = NAMED(r, which, r->distribution);
+    *d = (named){.line = x->line, .is_there = 1, .is_distribution = 1, .choice = r->choices.n, .found = NET_NONE};
+    return add_choices(r, x);
+}
+
+/* The probability that a kept element names itself. */
+static double own_weight(const planfile *r, const named *k)
+{
+    const char *at = (const char *)r->text.items + k->text;
+    for (int32_t i = 0; i + 1 < k->n_attributes; i += 2) {
+        const char *value = at + strlen(at) + 1;
+        if (strcmp(at, "probability") == 0) {
+            return weight_of(value);
+        }
+        at = value + strlen(value) + 1;
+    }
+    return 1;
+}
+
+enum { OPTIONS_MOST = 4096, NESTED_MOST = 8 }; /* of one vehicle; distributions within distributions */
+
+static dt_status add_option(planfile *r, const xml *x, list *options, int32_t at, int32_t n_edges, double weight)
+{
+    option *o;
+    if (options->n == OPTIONS_MOST) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "draws from more than %d types or routes", XML_HERE(x), OPTIONS_MOST);
+    }
+    DT_TRY_H(list_add(r->h, options, sizeof(*o), &o));
+    *o = (option){.at = at, .n_edges = n_edges, .weight = weight};
+    return DT_OK;
+}
+
+static dt_status use_type(planfile *r, named *k, int32_t *type_p);
+static dt_status use_route(planfile *r, named *k);
+
+/* What a vehicle may be, or where it may drive: the named one, or those of a distribution. */
+static dt_status find_options(planfile *r, const xml *x, int which, int32_t number, double weight, int depth)
+{
+    named *k = NAMED(r, which, number);
+    const char *kind = which == NAMES_TYPES ? "type" : "route", *id = names_get(&r->names[which], number);
+    if (!k->is_there || depth == NESTED_MOST) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "%s \"%s\" is not known: its definition comes before its vehicles",
+                         XML_HERE(x), kind, id);
+    }
+    if (!k->is_distribution && which == NAMES_TYPES) {
+        int32_t type = NET_NONE;
+        if (k->is_car) {
+            DT_TRY_H(use_type(r, k, &type));
+        }
+        return add_option(r, x, &r->types, type, 0, weight);
+    }
+    if (!k->is_distribution) {
+        TRY_DRIVE(use_route(r, k));
+        return add_option(r, x, &r->routes, k->found, k->n_edges, weight);
+    }
+    double sum = 0;
+    for (int32_t i = 0; i < k->n_choices; i++) {
+        choice *c = &((choice *)r->choices.items)[k->choice + i];
+        c->weight = c->weight < 0 ? own_weight(r, NAMED(r, which, c->number)) : c->weight;
+        sum += c->weight;
+    }
+    if (!(sum > 0 && sum < INFINITY)) {
+        return DT_FAIL_H(r->h, DT_EDATA,
+                         "%s:%d: the distribution \"%s\" has no probability above 0, or one that is "
+                         "no number from 0 on",
+                         r->path, (int)k->line, id);
+    }
+    for (int32_t i = 0; i < k->n_choices; i++) {
+        const choice c = ((choice *)r->choices.items)[k->choice + i];
+        if (c.weight > 0) {
+            TRY_DRIVE(find_options(r, x, which, c.number, weight * c.weight / sum, depth + 1));
+        }
+    }
+    return DT_OK;
+}
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
@@ -88,17 +308,33 @@ static plan_type type_of_class(const char *name)
                        .tau = 1,
                        .sigma = 0.5,
                        .model = MODEL_KRAUSS,
+                       .is_plain = strcmp(name, "passenger") == 0,
                        .is_car = is_car};
 }
 
-static dt_status open_type(planfile *r, xml *x)
+/* What drivers do that is not simulated. */
+static int has_more(const xml *x)
 {
-    const char *id, *vclass = xml_get(x, "vClass"), *model = xml_get(x, "carFollowModel");
-    DT_TRY_H(xml_need(x, "id", &id));
-    plan_type t = type_of_class(vclass != NULL ? vclass : "passenger"), *kept;
-    if (!t.is_car) {
-        DT_TRY_H(file_leave_out(&r->notes, x, "is no car: its vehicles are left out"));
+    static const char *const skipped[] = {
+        "laneChangeModel", "minGapLat",      "actionStepLength", "startupDelay", "collisionMinGapFactor", "impatience",
+        "scale",           "timeToTeleport", "desiredMaxSpeed",  "maxSpeedLat",  "latAlignment",          "stepping"};
+    for (const char *const *a = x->attributes; *a != NULL; a += 2) {
+        if (strncmp(*a, "lc", 2) == 0 || strncmp(*a, "jm", 2) == 0 || strncmp(*a, "cc", 2) == 0) {
+            return 1;
+        }
+        for (size_t k = 0; k < sizeof(skipped) / sizeof(skipped[0]); k++) {
+            if (strcmp(*a, skipped[k]) == 0) {
+                return 1;
+            }
+        }
     }
+    return 0;
+}
+
+static dt_status read_type(planfile *r, xml *x, plan_type *out)
+{
+    const char *vclass = xml_get(x, "vClass"), *model = xml_get(x, "carFollowModel");
+    plan_type t = type_of_class(vclass != NULL ? vclass : "passenger");
     DT_TRY_H(xml_number(x, "length", t.length, 0.5, LENGTH_MOST, &t.length));
     DT_TRY_H(xml_number(x, "maxSpeed", t.top, 0.1, 1000, &t.top));
     DT_TRY_H(xml_number(x, "accel", t.accel, 0.1, 20, &t.accel));
@@ -112,22 +348,48 @@ static dt_status open_type(planfile *r, xml *x)
     } else if (model != NULL && strcmp(model, "Krauss") != 0) {
         DT_TRY_H(file_leave_out(&r->notes, x, "has a car-following model that is not Krauss or IDM: Krauss drives"));
     }
-    int32_t number;
-    DT_TRY_H(names_add(r->h, &r->type_names, id, &number));
-    if (number == r->p->types.n) {
+    *out = t;
+    return has_more(x) ? file_leave_out(&r->notes, x,
+                                        "has attributes of drivers that are not simulated (lc..., jm... "
+                                        "and others): they are skipped")
+                       : DT_OK;
+}
+
+static dt_status use_type(planfile *r, named *k, int32_t *type_p)
+{
+    if (k->found == NET_NONE) {
+        xml x;
+        plan_type t, *kept;
+        DT_TRY_H(reopen(r, k, "vType", &x));
+        DT_TRY_H(read_type(r, &x, &t));
         DT_TRY_H(list_add(r->h, &r->p->types, sizeof(*kept), &kept));
+        *kept = t;
+        k->found = r->p->types.n - 1;
     }
-    ((plan_type *)r->p->types.items)[number] = t;
+    *type_p = k->found;
     return DT_OK;
 }
 
-static dt_status find_type(planfile *r, const xml *x, int32_t *type_p)
+static dt_status open_type(planfile *r, xml *x)
 {
-    const char *id = xml_get(x, "type");
-    *type_p = names_find(&r->type_names, id != NULL ? id : "DEFAULT_VEHTYPE");
-    return *type_p >= 0 ? DT_OK
-                        : DT_FAIL_H(r->h, DT_EDATA, XML_AT "type \"%s\" is not known: its vType comes before it",
-                                    XML_HERE(x), id);
+    const char *id, *vclass = xml_get(x, "vClass"), *p = xml_get(x, "probability");
+    const int in_distribution = r->distribution != NET_NONE;
+    int32_t number;
+    if (in_distribution && xml_get(x, "refId") != NULL) {
+        DT_TRY_H(number_of(r, NAMES_TYPES, xml_get(x, "refId"), &number));
+        return add_choice(r, number, p != NULL ? weight_of(p) : -1);
+    }
+    DT_TRY_H(xml_need(x, "id", &id));
+    DT_TRY_H(number_of(r, NAMES_TYPES, id, &number));
+    named k = {.is_there = 1, .found = NET_NONE};
+    DT_TRY_H(keep_attributes(r, x, &k));
+    k.is_car = vclass == NULL || type_of_class(vclass).is_car;
+    k.is_plain = vclass == NULL || strcmp(vclass, "passenger") == 0;
+    *NAMED(r, NAMES_TYPES, number) = k;
+    if (!k.is_car) {
+        DT_TRY_H(file_leave_out(&r->notes, x, "is no car: its vehicles are left out"));
+    }
+    return in_distribution ? add_choice(r, number, -1) : DT_OK;
 }
 
 /* ---- routes ------------------------------------------------------------------------------------------------------ */
@@ -141,9 +403,9 @@ static dt_status find_edge(planfile *r, const xml *x, const char *name, size_t n
         return DT_FAIL_H(r->h, DT_EDATA, XML_AT "edge \"%s\" is not in %s", XML_HERE(x), id, r->f->path);
     }
     *edge_p = FILE_ITEM(r->f, edge, e)->edge;
-    return *edge_p != NET_NONE ? DT_OK
-                               : DT_FAIL_H(r->h, DT_EDATA, XML_AT "edge \"%s\" of %s has no lane for cars", XML_HERE(x),
-                                           id, r->f->path);
+    return *edge_p != NET_NONE
+               ? DT_OK
+               : NO_WAY(r, XML_AT "edge \"%s\" of %s has no lane for cars", XML_HERE(x), id, r->f->path);
 }
 
 static int leads_to(const net *n, int32_t from, int32_t to)
@@ -169,33 +431,51 @@ static dt_status add_edge(planfile *r, int32_t edge)
 }
 
 /* edges="a b c", each leading to the next */
-static dt_status read_edges(planfile *r, const xml *x, plan_trip *t)
+static dt_status read_edges(planfile *r, const xml *x, int32_t *edge_p, int32_t *n_p)
 {
     const char *text;
     DT_TRY_H(xml_need(x, "edges", &text));
-    t->edge = r->p->edges.n;
-    t->n_edges = 0;
+    *edge_p = r->p->edges.n;
+    *n_p = 0;
     const char *at = text, *word, *before = "";
     size_t n_before = 0;
-    for (size_t n; (n = xml_word(&at, &word)) > 0; t->n_edges++) {
+    for (size_t n; (n = xml_word(&at, &word)) > 0; ++*n_p) {
         int32_t edge;
-        DT_TRY_H(find_edge(r, x, word, n, &edge));
-        if (t->n_edges > 0 && !leads_to(r->n, PLAN_EDGE(r->p, r->p->edges.n - 1), edge)) {
-            return DT_FAIL_H(r->h, DT_EDATA, XML_AT "edge \"%.*s\" does not lead to \"%.*s\"", XML_HERE(x),
-                             (int)n_before, before, (int)n, word);
+        TRY_DRIVE(find_edge(r, x, word, n, &edge));
+        if (*n_p > 0 && !leads_to(r->n, PLAN_EDGE(r->p, r->p->edges.n - 1), edge)) {
+            return NO_WAY(r, XML_AT "edge \"%.*s\" does not lead to \"%.*s\"", XML_HERE(x), (int)n_before, before,
+                          (int)n, word);
         }
         before = word;
         n_before = n;
         DT_TRY_H(add_edge(r, edge));
     }
-    return t->n_edges > 0 ? DT_OK : DT_FAIL_H(r->h, DT_EDATA, XML_AT "has no edges", XML_HERE(x));
+    if (xml_get(x, "repeat") != NULL) {
+        DT_TRY_H(file_leave_out(&r->notes, x, "has a repeat: it is driven once"));
+    }
+    return *n_p > 0 ? DT_OK : DT_FAIL_H(r->h, DT_EDATA, XML_AT "has no edges", XML_HERE(x));
 }
 
-/* Goes on from the last edge of a trip to this one. */
-static dt_status go_to(planfile *r, const xml *x, plan_trip *t, const char *name, size_t n)
+static dt_status use_route(planfile *r, named *k)
+{
+    if (k->found != NET_NONE) {
+        return DT_OK;
+    }
+    xml x;
+    int32_t edge;
+    DT_TRY_H(reopen(r, k, "route", &x));
+    const int32_t before = r->p->edges.n;
+    const dt_status st = read_edges(r, &x, &edge, &k->n_edges);
+    r->p->edges.n = st == DT_OK ? r->p->edges.n : before;
+    k->found = st == DT_OK ? edge : NET_NONE;
+    return st;
+}
+
+/* Goes on from the last edge of a way to this one. */
+static dt_status go_to(planfile *r, const xml *x, int32_t *n_p, const char *name, size_t n)
 {
     int32_t to, at = PLAN_EDGE(r->p, r->p->edges.n - 1);
-    DT_TRY_H(find_edge(r, x, name, n, &to));
+    TRY_DRIVE(find_edge(r, x, name, n, &to));
     route_find(r->search, r->n, to);
     if (r->search->n_steps > PLAN_SEEK_MOST) {
         return DT_FAIL_H(r->h, DT_EDATA,
@@ -206,235 +486,501 @@ static dt_status go_to(planfile *r, const xml *x, plan_trip *t, const char *name
     while (at != to) {
         at = r->search->after[at];
         if (at == NET_NONE) {
-            return DT_FAIL_H(r->h, DT_EDATA, XML_AT "there is no way for cars from \"%s\" to \"%.*s\"", XML_HERE(x),
-                             xml_get(x, "from"), (int)n, name);
+            return NO_WAY(r, XML_AT "there is no way for cars from \"%s\" to \"%.*s\"", XML_HERE(x), xml_get(x, "from"),
+                          (int)n, name);
         }
         DT_TRY_H(add_edge(r, at));
-        t->n_edges++;
+        ++*n_p;
     }
     return DT_OK;
 }
 
+static dt_status look_for_way(planfile *r, const xml *x, option *out)
+{
+    const char *from = xml_get(x, "from"), *to = xml_get(x, "to"), *via = xml_get(x, "via");
+    int32_t first;
+    TRY_DRIVE(find_edge(r, x, from, strlen(from), &first));
+    *out = (option){.at = r->p->edges.n, .n_edges = 1, .weight = 1};
+    DT_TRY_H(add_edge(r, first));
+    const char *at = via != NULL ? via : "", *word;
+    for (size_t n; (n = xml_word(&at, &word)) > 0;) {
+        TRY_DRIVE(go_to(r, x, &out->n_edges, word, n));
+    }
+    return go_to(r, x, &out->n_edges, to, strlen(to));
+}
+
 /* from, via and to: the quickest way, looked for once for all that go there. */
-static dt_status find_way(planfile *r, const xml *x, plan_trip *t)
+static dt_status find_way(planfile *r, const xml *x)
 {
     const char *from = xml_get(x, "from"), *to = xml_get(x, "to"), *via = xml_get(x, "via");
     if (from == NULL || to == NULL) {
         return DT_FAIL_H(r->h, DT_EDATA,
                          XML_AT "has neither a route nor edges to drive from and to (zones and junctions are not "
-                                "looked up)",
+                                "looked up: duarouter makes routes of them)",
                          XML_HERE(x));
     }
     char key[2048];
     const int n = snprintf(key, sizeof(key), "%s\n%s\n%s", from, via != NULL ? via : "", to);
-    int32_t number = r->ways.n;
+    option way, *kept;
+    const int32_t known = n < (int)sizeof(key) ? names_find(&r->way_names, key) : -1;
+    if (known >= 0) {
+        way = ((const option *)r->ways.items)[known];
+        return add_option(r, x, &r->routes, way.at, way.n_edges, 1);
+    }
+    const int32_t before = r->p->edges.n;
+    const dt_status st = look_for_way(r, x, &way);
+    if (st != DT_OK) {
+        r->p->edges.n = before;
+        return st;
+    }
     if (n < (int)sizeof(key)) {
+        int32_t number;
         DT_TRY_H(names_add(r->h, &r->way_names, key, &number));
-    }
-    if (number < r->ways.n) {
-        const plan_trip *known = &((const plan_trip *)r->ways.items)[number];
-        t->edge = known->edge;
-        t->n_edges = known->n_edges;
-        return DT_OK;
-    }
-    int32_t first;
-    DT_TRY_H(find_edge(r, x, from, strlen(from), &first));
-    t->edge = r->p->edges.n;
-    t->n_edges = 1;
-    DT_TRY_H(add_edge(r, first));
-    const char *at = via != NULL ? via : "", *word;
-    for (size_t n_word; (n_word = xml_word(&at, &word)) > 0;) {
-        DT_TRY_H(go_to(r, x, t, word, n_word));
-    }
-    DT_TRY_H(go_to(r, x, t, to, strlen(to)));
-    plan_trip *kept;
-    if (n < (int)sizeof(key)) {
         DT_TRY_H(list_add(r->h, &r->ways, sizeof(*kept), &kept));
-        *kept = *t;
+        *kept = way;
     }
-    return DT_OK;
+    return add_option(r, x, &r->routes, way.at, way.n_edges, 1);
+}
+
+/* A route of the vehicle that is open. */
+static dt_status open_own_route(planfile *r, xml *x)
+{
+    const char *p = xml_get(x, "probability"), *other = xml_get(x, "refId");
+    const double weight = p != NULL ? weight_of(p) : 1;
+    int32_t edge, n_edges, number;
+    if (!(weight >= 0)) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "probability \"%s\" is no number from 0 on", XML_HERE(x), p);
+    }
+    if (other != NULL) {
+        DT_TRY_H(number_of(r, NAMES_ROUTES, other, &number));
+        return find_options(r, x, NAMES_ROUTES, number, weight, 0);
+    }
+    TRY_DRIVE(read_edges(r, x, &edge, &n_edges));
+    return add_option(r, x, &r->routes, edge, n_edges, weight);
 }
 
 static dt_status open_route(planfile *r, xml *x)
 {
-    if (r->is_open) {
-        r->has_route = 1;
-        return read_edges(r, x, &r->trip);
-    }
-    const char *id;
+    const char *id = xml_get(x, "id"), *other = xml_get(x, "refId"), *p = xml_get(x, "probability");
+    const int in_distribution = r->distribution != NET_NONE;
     int32_t number;
-    plan_trip t = {0}, *kept;
-    DT_TRY_H(xml_need(x, "id", &id));
-    DT_TRY_H(read_edges(r, x, &t));
-    DT_TRY_H(names_add(r->h, &r->route_names, id, &number));
-    if (number < r->routes.n) {
+    if (in_distribution && other != NULL) {
+        DT_TRY_H(number_of(r, NAMES_ROUTES, other, &number));
+        return add_choice(r, number, p != NULL ? weight_of(p) : -1);
+    }
+    char own[64]; /* a route of a distribution needs no id */
+    if (in_distribution && id == NULL) {
+        snprintf(own, sizeof(own), "%d\n%d", (int)r->distribution, (int)r->choices.n);
+        id = own;
+    }
+    if (id == NULL) {
+        DT_TRY_H(xml_need(x, "id", &id));
+    }
+    DT_TRY_H(number_of(r, NAMES_ROUTES, id, &number));
+    if (NAMED(r, NAMES_ROUTES, number)->is_there) {
         return DT_FAIL_H(r->h, DT_EDATA, XML_AT "\"%s\" is there twice", XML_HERE(x), id);
     }
-    DT_TRY_H(list_add(r->h, &r->routes, sizeof(*kept), &kept));
-    *kept = t;
-    return DT_OK;
+    named k = {.is_there = 1, .found = NET_NONE, .is_car = 1, .is_plain = 1};
+    DT_TRY_H(keep_attributes(r, x, &k));
+    *NAMED(r, NAMES_ROUTES, number) = k;
+    return in_distribution ? add_choice(r, number, -1) : DT_OK;
 }
 
 /* ---- vehicles ---------------------------------------------------------------------------------------------------- */
 
-/* How it begins: departLane, departSpeed. SUMO's defaults: the rightmost lane, standing. */
+typedef struct word_code {
+    const char *word;
+    int32_t code;
+} word_code;
+
+/* The code of a word; -100 where it is none of them. */
+enum { NO_CODE = -100 };
+static int32_t code_of(const word_code *all, size_t n, const char *word)
+{
+    for (size_t k = 0; k < n; k++) {
+        if (strcmp(all[k].word, word) == 0) {
+            return all[k].code;
+        }
+    }
+    return NO_CODE;
+}
+#define CODE_OF(all, word) code_of(all, sizeof(all) / sizeof((all)[0]), word)
+
+static dt_status read_lane(planfile *r, const xml *x)
+{
+    static const word_code words[] = {{"first", 0},
+                                      {"free", PLAN_LANE_WIDEST},
+                                      {"allowed", PLAN_LANE_WIDEST},
+                                      {"random", PLAN_LANE_RANDOM},
+                                      {"best", PLAN_LANE_BEST},
+                                      {"best_prob", PLAN_LANE_BEST}};
+    const char *text = xml_get(x, "departLane");
+    r->trip.lane = text != NULL ? CODE_OF(words, text) : 0;
+    r->has_lane = r->trip.lane == NO_CODE;
+    return r->has_lane ? xml_count(x, "departLane", 0, 0, 64, &r->trip.lane) : DT_OK;
+}
+
+static dt_status read_pos(planfile *r, xml *x)
+{
+    static const word_code words[] = {{"base", PLAN_POS_BASE},      {"random", PLAN_POS_RANDOM},
+                                      {"free", PLAN_POS_FREE},      {"random_free", PLAN_POS_FREE},
+                                      {"last", PLAN_POS_LAST},      {"stop", PLAN_POS_BASE},
+                                      {"splitFront", PLAN_POS_BASE}};
+    const char *text = xml_get(x, "departPos");
+    r->trip.pos_kind = text != NULL ? CODE_OF(words, text) : PLAN_POS_BASE;
+    if (text != NULL && (strcmp(text, "stop") == 0 || strcmp(text, "splitFront") == 0)) {
+        return file_leave_out(&r->notes, x, "has a departPos of a stop or a train: it begins at the start of its edge");
+    }
+    if (r->trip.pos_kind != NO_CODE) {
+        return DT_OK;
+    }
+    r->trip.pos_kind = PLAN_POS_GIVEN;
+    return xml_number(x, "departPos", 0, -1e6, 1e6, &r->trip.pos);
+}
+
+static dt_status read_speed(planfile *r, const xml *x)
+{
+    static const word_code words[] = {{"max", PLAN_SPEED_MOST},         {"desired", PLAN_SPEED_WANTED},
+                                      {"speedLimit", PLAN_SPEED_LIMIT}, {"random", PLAN_SPEED_RANDOM},
+                                      {"last", PLAN_SPEED_LAST},        {"avg", PLAN_SPEED_MEAN}};
+    const char *text = xml_get(x, "departSpeed");
+    r->trip.speed_kind = text != NULL ? CODE_OF(words, text) : PLAN_SPEED_GIVEN;
+    if (r->trip.speed_kind != NO_CODE) {
+        return DT_OK;
+    }
+    r->trip.speed_kind = PLAN_SPEED_GIVEN;
+    return xml_number(x, "departSpeed", 0, 0, 200, &r->trip.speed);
+}
+
+/* departEdge and arrivalEdge: places in the way. */
+static dt_status read_part(planfile *r, xml *x, const char *attribute, int32_t *at_p)
+{
+    const char *text = xml_get(x, attribute);
+    *at_p = NET_NONE;
+    if (text != NULL && strcmp(text, "random") == 0) {
+        return file_leave_out(&r->notes, x, "has a random departEdge or arrivalEdge: all of its route is driven");
+    }
+    return text != NULL ? xml_count(x, attribute, 0, 0, INT32_MAX, at_p) : DT_OK;
+}
+
+/* How it begins and ends. SUMO's defaults: the rightmost lane, standing. */
 static dt_status read_begin(planfile *r, xml *x)
 {
-    const char *lane = xml_get(x, "departLane"), *speed = xml_get(x, "departSpeed");
-    plan_trip *t = &r->trip;
-    t->lane = 0;
-    t->speed = 0;
-    if (lane != NULL && (strcmp(lane, "best") == 0 || strcmp(lane, "best_prob") == 0)) {
-        t->lane = PLAN_LANE_BEST;
-    } else if (lane != NULL &&
-               (strcmp(lane, "free") == 0 || strcmp(lane, "random") == 0 || strcmp(lane, "allowed") == 0)) {
-        t->lane = PLAN_LANE_WIDEST;
-    } else if (lane != NULL && strcmp(lane, "first") != 0) {
-        DT_TRY_H(xml_count(x, "departLane", 0, 0, 64, &t->lane));
-    }
-    if (speed != NULL &&
-        (strcmp(speed, "max") == 0 || strcmp(speed, "desired") == 0 || strcmp(speed, "speedLimit") == 0 ||
-         strcmp(speed, "last") == 0 || strcmp(speed, "avg") == 0 || strcmp(speed, "random") == 0)) {
-        t->speed = PLAN_SPEED_MOST;
-    } else {
-        DT_TRY_H(xml_number(x, "departSpeed", 0, 0, 200, &t->speed));
-    }
-    const char *at = xml_get(x, "departPos");
-    if (at != NULL && strcmp(at, "base") != 0 && strcmp(at, "0") != 0) {
-        return file_leave_out(&r->notes, x, "has a departPos: vehicles begin at the start of their edge");
+    static const char *const more[] = {"arrivalLane", "arrivalPos", "arrivalSpeed", "speedFactor", "departPosLat"};
+    DT_TRY_H(read_lane(r, x));
+    DT_TRY_H(read_pos(r, x));
+    DT_TRY_H(read_speed(r, x));
+    DT_TRY_H(read_part(r, x, "departEdge", &r->depart_edge));
+    DT_TRY_H(read_part(r, x, "arrivalEdge", &r->arrival_edge));
+    for (size_t k = 0; k < sizeof(more) / sizeof(more[0]); k++) {
+        if (xml_get(x, more[k]) != NULL) {
+            return file_leave_out(&r->notes, x,
+                                  "has arrivalLane, arrivalPos, arrivalSpeed, speedFactor or "
+                                  "departPosLat, which are skipped");
+        }
     }
     return DT_OK;
 }
 
+/* Does it depart when something happens that is not simulated? */
+static int is_event(const char *text)
+{
+    return strcmp(text, "triggered") == 0 || strcmp(text, "containerTriggered") == 0 || strcmp(text, "split") == 0 ||
+           strcmp(text, "now") == 0;
+}
+
+static dt_status skip_vehicle(planfile *r, const xml *x, const char *what)
+{
+    r->is_skipped = 1;
+    return what != NULL ? file_leave_out(&r->notes, x, what) : DT_OK;
+}
+
+/* period="exp(rate)" or a time */
+static dt_status read_period(planfile *r, const xml *x, const char *text)
+{
+    plan_flow *w = &r->flow;
+    if (strncmp(text, "exp(", 4) != 0) {
+        return xml_time(x, "period", 0, PLAN_PERIOD_LEAST, PLAN_PERIOD_MOST, &w->period_s);
+    }
+    char *rest;
+    const double rate = strtod(text + 4, &rest);
+    if (!(rate >= 1 / PLAN_PERIOD_MOST) || !(rate < 1 / PLAN_PERIOD_LEAST) || strcmp(rest, ")") != 0) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "period \"%s\" is neither a time nor exp(rate), rate in %g ... %g",
+                         XML_HERE(x), text, 1 / PLAN_PERIOD_MOST, 1 / PLAN_PERIOD_LEAST);
+    }
+    w->kind = PLAN_POISSON;
+    w->period_s = 1 / rate;
+    return DT_OK;
+}
+
+/* How often; *has_rate_p: it says so, not only how many. */
+static dt_status read_rate(planfile *r, const xml *x, int *has_rate_p)
+{
+    static const char *const rates[] = {"period",         "vehsPerHour",       "perHour",
+                                        "personsPerHour", "containersPerHour", "probability"};
+    plan_flow *w = &r->flow;
+    const char *rate = NULL;
+    w->kind = PLAN_REGULAR;
+    for (size_t k = 0; k < sizeof(rates) / sizeof(rates[0]); k++) {
+        if (xml_get(x, rates[k]) == NULL) {
+            continue;
+        }
+        if (rate != NULL) {
+            return DT_FAIL_H(r->h, DT_EDATA, XML_AT "has both %s and %s: give one of them", XML_HERE(x), rate,
+                             rates[k]);
+        }
+        rate = rates[k];
+    }
+    *has_rate_p = rate != NULL;
+    if (rate == NULL) {
+        return DT_OK;
+    }
+    if (strcmp(rate, "period") == 0) {
+        return read_period(r, x, xml_get(x, "period"));
+    }
+    double value;
+    const int is_chance = strcmp(rate, "probability") == 0;
+    DT_TRY_H(xml_number(x, rate, 0, 0, is_chance ? 1 : 1e6, &value));
+    if (value <= 0) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "%s %g is not above 0", XML_HERE(x), rate, value);
+    }
+    w->kind = is_chance ? PLAN_CHANCE : PLAN_REGULAR;
+    w->period_s = is_chance ? 1 / value : 3600 / value;
+    return DT_OK;
+}
+
+/* What SUMO reads out of begin, end, number and a rate: a rate goes with an end or with a number; a number without a
+ * rate is spread evenly up to the end; without an end a flow goes on to the end of the simulation. */
 static dt_status read_flow(planfile *r, xml *x)
 {
     plan_flow *w = &r->flow;
-    const char *period = xml_get(x, "period"), *n_text = xml_get(x, "number");
-    double per_hour, chance;
-    DT_TRY_H(xml_number(x, "begin", 0, 0, TIME_MOST, &w->begin_s));
-    DT_TRY_H(xml_number(x, "end", TIME_MOST, 0, TIME_MOST, &w->end_s));
-    DT_TRY_H(xml_number(x, "vehsPerHour", 0, 0, 1e6, &per_hour));
-    DT_TRY_H(xml_number(x, "perHour", per_hour, 0, 1e6, &per_hour));
-    DT_TRY_H(xml_number(x, "probability", 0, 0, 1, &chance));
-    w->kind = PLAN_REGULAR;
-    if (period != NULL && strncmp(period, "exp(", 4) == 0) {
-        char *rest;
-        const double rate = strtod(period + 4, &rest);
-        if (!(rate >= 1 / PLAN_PERIOD_MOST) || !(rate < 1 / PLAN_PERIOD_LEAST) || strcmp(rest, ")") != 0) {
-            return DT_FAIL_H(r->h, DT_EDATA,
-                             XML_AT "period \"%s\" is neither a number nor exp(rate), rate in %g ... %g", XML_HERE(x),
-                             period, 1 / PLAN_PERIOD_MOST, 1 / PLAN_PERIOD_LEAST);
-        }
-        w->kind = PLAN_POISSON;
-        w->period_s = 1 / rate;
-    } else if (period != NULL) {
-        DT_TRY_H(xml_number(x, "period", 0, PLAN_PERIOD_LEAST, PLAN_PERIOD_MOST, &w->period_s));
-    } else if (per_hour > 0) {
-        w->period_s = 3600 / per_hour;
-    } else if (chance > 0) {
-        w->kind = PLAN_CHANCE;
-        w->period_s = 1 / chance;
-    } else if (n_text != NULL) {
-        int32_t n;
-        DT_TRY_H(xml_count(x, "number", 0, 0, 100000000, &n));
-        w->period_s = n > 0 ? (w->end_s - w->begin_s) / n : PLAN_PERIOD_MOST;
-        w->end_s = n > 0 ? w->end_s : w->begin_s;
-        n_text = NULL;
-    } else {
+    const char *number = xml_get(x, "number"), *begin = xml_get(x, "begin"), *end = xml_get(x, "end");
+    file_time from = r->begin, to = r->end;
+    int has_rate = 0;
+    if (begin != NULL && is_event(begin)) {
+        return skip_vehicle(r, x, "is left out: it has no time of departure");
+    }
+    DT_TRY_H(xml_time(x, "begin", from.s, 0, XML_TIME_MOST, &from.s));
+    DT_TRY_H(xml_time(x, "end", to.s, -XML_TIME_MOST, XML_TIME_MOST, &to.s));
+    DT_TRY_H(read_rate(r, x, &has_rate));
+    w->number = INT32_MAX;
+    DT_TRY_H(xml_count(x, "number", INT32_MAX, 0, INT32_MAX, &w->number));
+    if (!has_rate && number == NULL) {
         return DT_FAIL_H(r->h, DT_EDATA, XML_AT "has no period, vehsPerHour, probability or number", XML_HERE(x));
     }
-    if (w->end_s < w->begin_s) {
-        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "ends at %g s, before it begins at %g s", XML_HERE(x), w->end_s,
-                         w->begin_s);
+    if (has_rate && number != NULL && end != NULL) {
+        return DT_FAIL_H(r->h, DT_EDATA,
+                         XML_AT
+                         "has a period, vehsPerHour or probability with both end and number: leave one of the two out",
+                         XML_HERE(x));
     }
-    if (w->end_s == w->begin_s) {
-        w->period_s = PLAN_PERIOD_MOST; /* nobody: whatever it says, 0 / 0 too */
+    if (end != NULL && to.s < from.s) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "ends at %g s, before it begins at %g s", XML_HERE(x), to.s, from.s);
+    }
+    w->begin_s = from.s - r->begin.s;
+    w->end_s = to.s - r->begin.s;
+    const double last = r->end.s - r->begin.s;
+    if (!has_rate && from.s == to.s) {
+        w->kind = PLAN_AT_ONCE;
+    }
+    if (w->number == 0 || w->begin_s >= last || w->end_s < 0 || (w->end_s == 0 && w->kind != PLAN_AT_ONCE)) {
+        return skip_vehicle(r, x, NULL);
+    }
+    if (!has_rate && w->kind != PLAN_AT_ONCE) {
+        w->period_s = (to.s - from.s) / w->number;
+    }
+    if (w->kind == PLAN_AT_ONCE) {
+        w->period_s = PLAN_PERIOD_MOST;
     }
     if (!(w->period_s >= PLAN_PERIOD_LEAST && w->period_s <= PLAN_PERIOD_MOST)) {
         return DT_FAIL_H(r->h, DT_EDATA, XML_AT "makes a vehicle every %g s; %g to %g s can be", XML_HERE(x),
                          w->period_s, PLAN_PERIOD_LEAST, PLAN_PERIOD_MOST);
     }
-    if (n_text != NULL && w->kind == PLAN_REGULAR) {
-        int32_t n;
-        DT_TRY_H(xml_count(x, "number", 0, 0, 100000000, &n));
-        w->end_s = w->end_s < w->begin_s + n * w->period_s ? w->end_s : w->begin_s + (n - 0.5) * w->period_s;
+    return w->begin_s == w->end_s && w->kind != PLAN_AT_ONCE ? skip_vehicle(r, x, NULL) : DT_OK;
+}
+
+static dt_status read_depart(planfile *r, const xml *x)
+{
+    const char *depart;
+    file_time at;
+    DT_TRY_H(xml_need(x, "depart", &depart));
+    if (is_event(depart)) {
+        return skip_vehicle(r, x, "is left out: it has no time of departure");
     }
-    return DT_OK;
+    DT_TRY_H(xml_time_of(x, "depart", depart, 0, XML_TIME_MOST, &at.s));
+    r->flow = (plan_flow){.kind = PLAN_ONCE, .number = 1, .begin_s = at.s - r->begin.s, .end_s = at.s - r->begin.s};
+    return at.s < r->begin.s || at.s >= r->end.s ? skip_vehicle(r, x, NULL) : DT_OK;
+}
+
+static int is_plain(const planfile *r)
+{
+    const option *o = r->types.items;
+    int plain = 0;
+    for (int32_t k = 0; k < r->types.n; k++) {
+        plain |= o[k].at != NET_NONE && PLAN_TYPE(r->p, o[k].at)->is_plain;
+    }
+    return plain;
+}
+
+/* Where it drives, as far as the element itself says that. */
+static dt_status find_routes(planfile *r, xml *x)
+{
+    const char *route = xml_get(x, "route");
+    int32_t number;
+    if (route != NULL) {
+        DT_TRY_H(number_of(r, NAMES_ROUTES, route, &number));
+        return find_options(r, x, NAMES_ROUTES, number, 1, 0);
+    }
+    return xml_get(x, "from") != NULL || xml_is(x, "trip") ? find_way(r, x) : DT_OK;
+}
+
+static dt_status leave_out_done(planfile *r, const xml *x, dt_status st)
+{
+    return st == DT_DONE ? skip_vehicle(r, x, "is left out: no passenger car, and drives where cars may not") : st;
 }
 
 static dt_status open_vehicle(planfile *r, xml *x)
 {
-    const char *route = xml_get(x, "route");
+    const char *id = xml_get(x, "type");
+    const int32_t type = names_find(&r->names[NAMES_TYPES], id != NULL ? id : "DEFAULT_VEHTYPE");
     r->trip = (plan_trip){0};
     r->flow = (plan_flow){0};
     r->is_open = 1;
+    r->is_skipped = 0;
     r->line = x->line;
-    r->has_route = 0;
-    DT_TRY_H(find_type(r, x, &r->trip.type));
-    DT_TRY_H(read_begin(r, x));
-    if (xml_is(x, "flow")) {
-        DT_TRY_H(read_flow(r, x));
-    } else {
-        const char *depart;
-        DT_TRY_H(xml_need(x, "depart", &depart));
-        DT_TRY_H(xml_number(x, "depart", 0, 0, TIME_MOST, &r->flow.begin_s));
-        r->flow.kind = PLAN_ONCE;
+    r->types.n = r->routes.n = 0;
+    if (type >= 0 && NAMED(r, NAMES_TYPES, type)->is_there && !NAMED(r, NAMES_TYPES, type)->is_car) {
+        return skip_vehicle(r, x, "is left out: its vType is no car");
     }
-    if (route != NULL) {
-        const int32_t k = names_find(&r->route_names, route);
-        if (k < 0) {
-            return DT_FAIL_H(r->h, DT_EDATA, XML_AT "route \"%s\" is not known: it comes before its vehicles",
-                             XML_HERE(x), route);
+    DT_TRY_H(xml_is(x, "flow") ? read_flow(r, x) : read_depart(r, x));
+    if (r->is_skipped) {
+        return DT_OK;
+    }
+    if (type < 0) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "type \"%s\" is not known: its definition comes before its vehicles",
+                         XML_HERE(x), id);
+    }
+    DT_TRY_H(find_options(r, x, NAMES_TYPES, type, 1, 0));
+    r->may_leave_out = !is_plain(r);
+    DT_TRY_H(read_begin(r, x));
+    return leave_out_done(r, x, find_routes(r, x));
+}
+
+/* A lane of an edge as its file counts them, as the network does: those for cars. */
+static int32_t lane_given(const planfile *r, int32_t edge, int32_t index)
+{
+    const file_edge *e = FILE_ITEM(r->f, edge, r->file_edge[edge]);
+    if (index >= e->n_lanes) {
+        return NET_NONE;
+    }
+    const int32_t lane = FILE_ITEM(r->f, lane, e->lane + index)->lane;
+    return lane == NET_NONE ? NET_NONE : lane - r->n->edge[edge].lane;
+}
+
+/* One trip of the vehicle: of its types and routes one each. */
+static dt_status add_trip(planfile *r, const xml *x, const option *type, const option *way, double share)
+{
+    plan_trip t = r->trip, *kept;
+    const int32_t first = r->depart_edge == NET_NONE ? 0 : r->depart_edge;
+    const int32_t last = r->arrival_edge == NET_NONE ? way->n_edges - 1 : r->arrival_edge;
+    if (first > last || last >= way->n_edges) {
+        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> departEdge %d and arrivalEdge %d are no part of its %d edges",
+                         x->path, (int)r->line, x->element, (int)first, (int)last, (int)way->n_edges);
+    }
+    t.edge = way->at + first;
+    t.n_edges = last - first + 1;
+    t.type = type->at;
+    t.share = share;
+    t.lane = r->has_lane ? lane_given(r, PLAN_EDGE(r->p, t.edge), r->trip.lane) : r->trip.lane;
+    if (r->has_lane && t.lane == NET_NONE) {
+        return NO_WAY(r, "%s:%d: <%s> departLane %d is none of its edge that is for cars", x->path, (int)r->line,
+                      x->element, (int)r->trip.lane);
+    }
+    DT_TRY_H(list_add(r->h, &r->p->trips, sizeof(*kept), &kept));
+    *kept = t;
+    return DT_OK;
+}
+
+static double sum_of(const list *options)
+{
+    double sum = 0;
+    for (int32_t k = 0; k < options->n; k++) {
+        sum += ((const option *)options->items)[k].weight;
+    }
+    return sum;
+}
+
+/* All pairs of its types and routes become trips, with their shares. */
+static dt_status add_trips(planfile *r, const xml *x, double n_vehicles)
+{
+    const option *type = r->types.items, *route = r->routes.items;
+    const double all = sum_of(&r->types) * sum_of(&r->routes);
+    double share = 0;
+    if (!(all > 0 && all < INFINITY)) {
+        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> its routes have no probability above 0", x->path, (int)r->line,
+                         x->element);
+    }
+    if ((double)r->p->trips.n + (double)r->types.n * r->routes.n > PLAN_MOST) {
+        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> brings the pairs of types and routes to more than %.0f", x->path,
+                         (int)r->line, x->element, PLAN_MOST);
+    }
+    for (int32_t i = 0; i < r->types.n; i++) {
+        for (int32_t k = 0; k < r->routes.n; k++) {
+            const double own = type[i].weight * route[k].weight / all;
+            const int is_last = i == r->types.n - 1 && k == r->routes.n - 1;
+            share = is_last ? 1 : share + own;
+            TRY_DRIVE(add_trip(r, x, &type[i], &route[k], share));
+            if (type[i].at != NET_NONE) {
+                ((plan_type *)r->p->types.items)[type[i].at].n_vehicles += (int64_t)ceil(own * n_vehicles);
+            }
         }
-        const plan_trip *known = &((const plan_trip *)r->routes.items)[k];
-        r->trip.edge = known->edge;
-        r->trip.n_edges = known->n_edges;
-        r->has_route = 1;
-    } else if (xml_get(x, "from") != NULL || xml_is(x, "trip")) {
-        DT_TRY_H(find_way(r, x, &r->trip));
-        r->has_route = 1;
     }
     return DT_OK;
 }
 
-/* The whole vehicle has been read: it drives, when it is due within the episode. */
+/* Steps that drawing a flow takes; *n_vehicles_p: how many of them are vehicles, about. */
+static double steps_of(const plan_flow *w, double last, double *n_vehicles_p)
+{
+    const double from = w->begin_s > 0 ? w->begin_s : 0, to = w->end_s < last ? w->end_s : last;
+    const double every_s = w->kind == PLAN_CHANCE ? 1 : w->period_s;
+    if (w->kind == PLAN_ONCE || w->kind == PLAN_AT_ONCE) {
+        return *n_vehicles_p = w->number;
+    }
+    const double due = 1 + floor((to - from) / w->period_s);
+    *n_vehicles_p = due < w->number ? due : w->number;
+    return w->kind == PLAN_REGULAR ? *n_vehicles_p : 1 + (to - (w->kind == PLAN_POISSON ? w->begin_s : from)) / every_s;
+}
+
+/* The whole vehicle has been read: it drives. */
 static dt_status close_vehicle(planfile *r, const xml *x)
 {
-    plan_flow w = r->flow, *flow;
     r->is_open = 0;
-    if (!r->has_route) {
-        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> has no route", x->path, (int)r->line, x->element);
-    }
-    plan_type *type = &((plan_type *)r->p->types.items)[r->trip.type];
-    w.begin_s -= r->begin_s;
-    w.end_s -= r->begin_s;
-    const double last = r->end_s - r->begin_s;
-    const int is_due = w.kind == PLAN_ONCE ? w.begin_s >= 0 && w.begin_s < last : w.begin_s < last && w.end_s > 0;
-    if (!is_due || !type->is_car) {
+    if (r->is_skipped) {
         return DT_OK;
     }
-    if (r->trip.lane >= r->n->edge[PLAN_EDGE(r->p, r->trip.edge)].n_lanes) {
-        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> departLane %d is none of its edge", x->path, (int)r->line,
-                         x->element, (int)r->trip.lane);
+    if (r->routes.n == 0) {
+        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> has no route", x->path, (int)r->line, x->element);
     }
-    const double end = w.end_s < last ? w.end_s : last;
-    const double every_s = w.kind == PLAN_CHANCE ? 1 : w.period_s;
-    r->p->n_steps += w.kind == PLAN_ONCE ? 1 : 1 + (end - w.begin_s) / every_s;
+    plan_flow w = r->flow, *flow;
+    double n_vehicles;
+    r->p->n_steps += steps_of(&w, r->end.s - r->begin.s, &n_vehicles);
     if (!(r->p->n_steps <= PLAN_MOST)) {
         return DT_FAIL_H(
             r->h, DT_EDATA,
             "%s:%d: <%s> brings the vehicles that are due until %g s to %.0f; at most %.0f are simulated: a "
             "shorter episode_s, or a longer period, makes less",
-            x->path, (int)r->line, x->element, r->end_s, r->p->n_steps, PLAN_MOST);
+            x->path, (int)r->line, x->element, r->end.s, r->p->n_steps, PLAN_MOST);
     }
-    plan_trip *trip;
     w.trip = r->p->trips.n;
-    DT_TRY_H(list_add(r->h, &r->p->trips, sizeof(*trip), &trip));
-    *trip = r->trip;
+    const dt_status st = add_trips(r, x, n_vehicles);
+    if (st != DT_OK) {
+        r->p->trips.n = w.trip;
+        const xml here = {.h = r->h, .path = x->path, .line = r->line, .element = x->element};
+        return leave_out_done(r, &here, st);
+    }
+    w.n_trips = r->p->trips.n - w.trip;
     DT_TRY_H(list_add(r->h, &r->p->flows, sizeof(*flow), &flow));
     *flow = w;
-    const double seen = end - (w.begin_s > 0 ? w.begin_s : 0);
-    type->n_vehicles += w.kind == PLAN_ONCE ? 1 : 1 + (int64_t)(seen / w.period_s); /* at most PLAN_MOST of them */
     return DT_OK;
 }
 
@@ -445,13 +991,52 @@ static int is_vehicle(const xml *x)
     return xml_is(x, "vehicle") || xml_is(x, "trip") || xml_is(x, "flow");
 }
 
+/* It holds nothing that is read. */
+static dt_status skip_element(planfile *r, const xml *x)
+{
+    r->skip_depth = x->depth;
+    return xml_is(x, "param") ? DT_OK : file_leave_out(&r->notes, x, "is left out: not simulated");
+}
+
+static dt_status begin_root(const planfile *r, const xml *x)
+{
+    static const char *const others[] = {"net", "configuration", "sumoConfiguration", "fcd-export", "meandata"};
+    for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
+        if (xml_is(x, others[k])) {
+            return DT_FAIL_H(r->h, DT_EDATA, XML_AT "is not the <routes> of SUMO", XML_HERE(x));
+        }
+    }
+    return DT_OK;
+}
+
+/* Within a vehicle, or a distribution of one. */
+static dt_status begin_inside(planfile *r, xml *x)
+{
+    if (r->is_skipped) {
+        r->skip_depth = x->depth;
+        return DT_OK;
+    }
+    if (xml_is(x, "route")) {
+        return leave_out_done(r, x, open_own_route(r, x));
+    }
+    return xml_is(x, "routeDistribution") ? DT_OK : skip_element(r, x);
+}
+
 static dt_status begin(xml *x)
 {
     planfile *r = x->user;
     if (x->depth == 0) {
-        return xml_is(x, "routes") || xml_is(x, "additional")
-                   ? DT_OK
-                   : DT_FAIL_H(r->h, DT_EDATA, XML_AT "is not the <routes> of SUMO", XML_HERE(x));
+        return begin_root(r, x);
+    }
+    if (r->skip_depth != NET_NONE) {
+        return DT_OK;
+    }
+    if (r->is_open) {
+        return begin_inside(r, x);
+    }
+    const int which = xml_is(x, "vType") || xml_is(x, "vTypeDistribution") ? NAMES_TYPES : NAMES_ROUTES;
+    if (r->distribution != NET_NONE && (which != r->which_names || x->depth != 2)) {
+        return skip_element(r, x);
     }
     if (xml_is(x, "vType")) {
         return open_type(r, x);
@@ -459,50 +1044,95 @@ static dt_status begin(xml *x)
     if (xml_is(x, "route")) {
         return open_route(r, x);
     }
-    if (is_vehicle(x)) {
+    if (x->depth == 1 && (xml_is(x, "vTypeDistribution") || xml_is(x, "routeDistribution"))) {
+        return open_distribution(r, x, which);
+    }
+    if (x->depth == 1 && is_vehicle(x)) {
         return open_vehicle(r, x);
     }
-    if (xml_is(x, "routeDistribution") || xml_is(x, "vTypeDistribution")) {
-        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "is not known here: name one route or vType per vehicle", XML_HERE(x));
-    }
-    return xml_is(x, "param") ? DT_OK : file_leave_out(&r->notes, x, "is left out: not simulated");
+    return skip_element(r, x);
 }
 
 static dt_status end(xml *x)
 {
     planfile *r = x->user;
+    if (r->skip_depth != NET_NONE) {
+        r->skip_depth = r->skip_depth == x->depth ? NET_NONE : r->skip_depth;
+        return DT_OK;
+    }
+    if (x->depth == 1 && (xml_is(x, "vTypeDistribution") || xml_is(x, "routeDistribution"))) {
+        r->distribution = NET_NONE;
+    }
     return is_vehicle(x) && r->is_open ? close_vehicle(r, x) : DT_OK;
+}
+
+/* What SUMO knows without a definition. */
+static dt_status add_own_types(planfile *r)
+{
+    static const char *const own[][2] = {{"DEFAULT_VEHTYPE", "passenger"}, {"DEFAULT_TAXITYPE", "taxi"},
+                                         {"DEFAULT_BIKETYPE", "bicycle"},  {"DEFAULT_PEDTYPE", "pedestrian"},
+                                         {"DEFAULT_RAILTYPE", "rail"},     {"DEFAULT_CONTAINERTYPE", "container"},
+                                         {"DEFAULT_SHIPTYPE", "ship"}};
+    for (size_t k = 0; k < sizeof(own) / sizeof(own[0]); k++) {
+        const char *const attributes[] = {"vClass", own[k][1], NULL};
+        const xml x = {.h = r->h, .path = r->path, .element = "vType", .attributes = attributes};
+        const plan_type t = type_of_class(own[k][1]);
+        int32_t number;
+        named kept = {.is_there = 1, .found = NET_NONE, .is_car = t.is_car, .is_plain = k == 0};
+        DT_TRY_H(number_of(r, NAMES_TYPES, own[k][0], &number));
+        DT_TRY_H(keep_attributes(r, &x, &kept));
+        *NAMED(r, NAMES_TYPES, number) = kept;
+    }
+    return DT_OK;
 }
 
 static dt_status read_all(planfile *r, const xml_text *text)
 {
     static const xml_calls calls = {.begin = begin, .end = end};
-    int32_t number;
-    plan_type *t;
-    DT_TRY_H(names_add(r->h, &r->type_names, "DEFAULT_VEHTYPE", &number));
-    DT_TRY_H(list_add(r->h, &r->p->types, sizeof(*t), &t));
-    *t = type_of_class("passenger");
+    r->file_edge = r->h->alloc(r->h, ((uint64_t)r->n->n_edges + 1) * sizeof(*r->file_edge));
+    if (r->file_edge == NULL) {
+        return DT_FAIL_H(r->h, DT_ENOMEM, "no memory for %d edges", (int)r->n->n_edges);
+    }
+    for (int32_t e = 0; e < r->f->edges.n; e++) {
+        if (FILE_ITEM(r->f, edge, e)->edge != NET_NONE) {
+            r->file_edge[FILE_ITEM(r->f, edge, e)->edge] = e;
+        }
+    }
+    DT_TRY_H(add_own_types(r));
     DT_TRY_H(xml_read(r->h, text, &calls, r));
     file_say_notes(r->h, text->path, &r->notes);
     if (r->p->flows.n == 0) {
         return DT_FAIL_H(r->h, DT_ECONFIG,
                          "%s: no vehicle is due from %g s (begin_s) to %g s (begin_s + episode_s): nobody would drive",
-                         text->path, r->begin_s, r->end_s);
+                         text->path, r->begin.s, r->end.s);
     }
     return DT_OK;
 }
 
 dt_status plan_read(trip_plan *p, const dt_host *h, const xml_text *text, const netfile *f, const net *n,
-                    route_search *search, double begin_s, double end_s)
+                    route_search *search, file_time begin, file_time end)
 {
-    planfile r = {.p = p, .h = h, .f = f, .n = n, .search = search, .begin_s = begin_s, .end_s = end_s};
+    planfile r = {.p = p,
+                  .h = h,
+                  .f = f,
+                  .n = n,
+                  .search = search,
+                  .begin = begin,
+                  .end = end,
+                  .path = text->path,
+                  .distribution = NET_NONE,
+                  .skip_depth = NET_NONE};
     const dt_status st = read_all(&r, text);
-    names_fini(h, &r.type_names);
-    names_fini(h, &r.route_names);
+    h->release(h, r.file_edge);
     names_fini(h, &r.way_names);
-    list_fini(h, &r.routes);
-    list_fini(h, &r.ways);
-    list_fini(h, &r.notes);
+    for (int k = 0; k < N_NAMES; k++) {
+        names_fini(h, &r.names[k]);
+        list_fini(h, &r.named[k]);
+    }
+    list *const lists[] = {&r.text, &r.choices, &r.attributes, &r.ways, &r.notes, &r.types, &r.routes};
+    for (size_t k = 0; k < sizeof(lists) / sizeof(lists[0]); k++) {
+        list_fini(h, lists[k]);
+    }
     return st;
 }
 

@@ -5,7 +5,11 @@
  *
  * Kept of a vType: length, maxSpeed, speedFactor and speedDev of every vehicle; accel, decel, minGap, tau, sigma and
  * carFollowModel (Krauss or IDM) of the type that most vehicles have, for all. Of a vehicle: depart, departLane,
- * departSpeed, its route, or from, to and via: then the quickest way at the limits. It leaves at the end of its route.
+ * departPos, departSpeed, departEdge, arrivalEdge, its route, or from, to and via: then the quickest way at the limits.
+ * It leaves at the end of its route. Types and routes may be distributions: every vehicle draws its own.
+ *
+ * What no simulated vehicle needs is not checked: types and routes are kept as written until one uses them; vehicles
+ * that are no cars, are not due in the episode, or have no time of departure are skipped.
  */
 #ifndef DTRAIN_ENV_TRAFFIC_PLAN_H
 #define DTRAIN_ENV_TRAFFIC_PLAN_H
@@ -21,31 +25,48 @@ typedef struct plan_type {
     double factor, dev; /* of the limit: wanted speed */
     double accel, decel, gap, tau, sigma;
     uint32_t model;
-    int32_t is_car; /* else its vehicles are left out */
+    int32_t is_car;   /* else its vehicles are left out */
+    int32_t is_plain; /* of the class passenger */
     int64_t n_vehicles;
 } plan_type;
 
-enum { PLAN_LANE_WIDEST = -1, PLAN_LANE_BEST = -2 };
-#define PLAN_SPEED_MOST (-1.0)
+enum { PLAN_LANE_WIDEST = -1, PLAN_LANE_BEST = -2, PLAN_LANE_RANDOM = -3 };
+enum { PLAN_POS_BASE, PLAN_POS_GIVEN, PLAN_POS_RANDOM, PLAN_POS_FREE, PLAN_POS_LAST };
+enum {
+    PLAN_SPEED_GIVEN,
+    PLAN_SPEED_MOST,
+    PLAN_SPEED_WANTED,
+    PLAN_SPEED_LIMIT,
+    PLAN_SPEED_RANDOM,
+    PLAN_SPEED_LAST,
+    PLAN_SPEED_MEAN
+};
 
 typedef struct plan_trip {
     int32_t edge, n_edges; /* a range of plan.edges */
-    int32_t type;
-    int32_t lane; /* to begin on, or PLAN_LANE_* */
-    double speed; /* to begin with, or PLAN_SPEED_MOST */
+    int32_t type;          /* NET_NONE: no car; a vehicle that draws this trip is left out */
+    int32_t lane;          /* of the first edge to begin on, or PLAN_LANE_* */
+    int32_t pos_kind, speed_kind;
+    double pos;     /* m, of the front bumper: PLAN_POS_GIVEN, negative: before the end of the lane */
+    double speed;   /* m/s: PLAN_SPEED_GIVEN */
+    double share;   /* of its flow: vehicles that draw this trip or one before it */
+    uint64_t lanes; /* of the first edge, that it may begin on; scenario_net.c fills them in */
+    int32_t source; /* sim.source; scenario_net.c fills it in */
+    int32_t reserved;
 } plan_trip;
 
-enum { PLAN_ONCE, PLAN_REGULAR, PLAN_POISSON, PLAN_CHANCE };
-typedef struct plan_flow { /* a vehicle, or many of a kind */
-    int32_t trip, kind;
+/* PLAN_AT_ONCE: `number` vehicles at begin_s. */
+enum { PLAN_ONCE, PLAN_REGULAR, PLAN_POISSON, PLAN_CHANCE, PLAN_AT_ONCE };
+typedef struct plan_flow { /* a vehicle, or many of a kind; times since the episode began */
+    int32_t trip, n_trips; /* a range of plan.trips that its vehicles draw from */
+    int32_t kind, number;  /* at most so many vehicles; PLAN_REGULAR and PLAN_POISSON: those before begin_s count */
     double begin_s, end_s;
-    double period_s;          /* between two; PLAN_POISSON: the mean; PLAN_CHANCE: 1 / probability in a second */
-    int32_t source, reserved; /* sim.source, of the edge that it begins on; scenario_net.c fills it in */
+    double period_s; /* between two; PLAN_POISSON: the mean; PLAN_CHANCE: 1 / probability in a second */
 } plan_flow;
 
 #define PLAN_PERIOD_LEAST 1e-3 /* s; so that every step of a flow moves on, whatever the hour */
-#define PLAN_PERIOD_MOST  1e9
-#define PLAN_MOST         2e7           /* steps of all flows up to the end of an episode */
+#define PLAN_PERIOD_MOST  1e16
+#define PLAN_MOST         2e7           /* steps of all flows up to the end of an episode, and their trips */
 #define PLAN_SEEK_MOST    10000000000LL /* edges and links that are looked at for ways: some minutes */
 
 typedef struct trip_plan {
@@ -58,10 +79,10 @@ typedef struct trip_plan {
 #define PLAN_FLOW(p, k) (&((const plan_flow *)(p)->flows.items)[k])
 #define PLAN_EDGE(p, k) (((const int32_t *)(p)->edges.items)[k])
 
-/* Times are counted from begin_s on; what is due before it, or not before end_s, is left out. Errors: what xml_read
+/* begin, end: of the episode. Flows without an end go on to its end. Errors: what xml_read
  * says; DT_EDATA with file, line and element; DT_ECONFIG when nobody is left to drive. */
 dt_status plan_read(trip_plan *p, const dt_host *h, const xml_text *text, const netfile *f, const net *n,
-                    route_search *search, double begin_s, double end_s);
+                    route_search *search, file_time begin, file_time end);
 void plan_fini(trip_plan *p, const dt_host *h);
 /* The type that most vehicles have. */
 const plan_type *plan_common_type(const trip_plan *p);

@@ -542,28 +542,83 @@ static dt_status build(builder *b)
     return add_signals(b);
 }
 
-/* A source for every edge on which somebody begins. */
+/* Edges after the k-th one of a trip that it gets to from a lane of that without a change of lanes, up to `deep`. */
+static int32_t reach_of(const sim *s, const plan_trip *t, int32_t lane, int32_t k, int32_t deep)
+{
+    int32_t best = 0;
+    if (k + 1 >= t->n_edges) {
+        return deep; /* it leaves there: no lane is better */
+    }
+    const net_lane *l = &s->net.lane[lane];
+    for (int32_t i = l->link; i < l->link + l->n_links && deep > 0; i++) {
+        if (s->net.link[i].edge == PLAN_EDGE(&s->plan, t->edge + k + 1)) {
+            const int32_t reach = 1 + reach_of(s, t, s->net.link[i].to, k + 1, deep - 1);
+            best = best > reach ? best : reach;
+        }
+    }
+    return best;
+}
+
+/* Lanes of its first edge on which a trip may begin. */
+static uint64_t lanes_of(const sim *s, const plan_trip *t)
+{
+    enum { DEEP = 6 };
+    const net_edge *e = &s->net.edge[PLAN_EDGE(&s->plan, t->edge)];
+    if (t->lane >= 0) {
+        return (uint64_t)1 << t->lane;
+    }
+    uint64_t lanes = 0;
+    int32_t best = -1;
+    for (int32_t k = 0; k < e->n_lanes; k++) {
+        const int32_t reach = t->lane == PLAN_LANE_BEST ? reach_of(s, t, e->lane + k, 0, DEEP) : 0;
+        lanes = reach > best ? 0 : lanes;
+        best = reach > best ? reach : best;
+        lanes |= reach == best ? (uint64_t)1 << k : 0;
+    }
+    return lanes;
+}
+
+/* The queue of a trip: of all that wait for the same lanes of one edge. of_edge: the first source of an edge, + 1. */
+static dt_status find_source(sim *s, list *sources, int32_t *of_edge, plan_trip *t)
+{
+    const int32_t e = PLAN_EDGE(&s->plan, t->edge);
+    source *all = sources->items, *q;
+    t->lanes = lanes_of(s, t);
+    int32_t last = NET_NONE;
+    for (int32_t k = of_edge[e] - 1; k != NET_NONE; k = all[k].sibling - 1) {
+        if (all[k].lanes == t->lanes) {
+            t->source = k;
+            return DT_OK;
+        }
+        last = k;
+    }
+    t->source = sources->n;
+    DT_TRY_H(list_add(s->h, sources, sizeof(*q), &q));
+    *q = (source){.edge = e, .is_sibling = last != NET_NONE, .lanes = t->lanes};
+    if (last != NET_NONE) {
+        ((source *)sources->items)[last].sibling = t->source + 1;
+    } else {
+        of_edge[e] = t->source + 1;
+    }
+    return DT_OK;
+}
+
+/* Sources for every edge on which somebody begins. */
 static dt_status add_sources(sim *s)
 {
-    const net *n = &s->net;
-    const trip_plan *p = &s->plan;
-    plan_flow *flow = s->plan.flows.items;
-    s->source = s->h->alloc(s->h, ((uint64_t)n->n_edges + 1) * sizeof(*s->source));
-    int32_t *of_edge = s->h->alloc(s->h, ((uint64_t)n->n_edges + 1) * sizeof(*of_edge));
-    if (s->source == NULL || of_edge == NULL) {
-        s->h->release(s->h, of_edge);
-        return DT_FAIL_H(s->h, DT_ENOMEM, "no memory for sources on %d edges", (int)n->n_edges);
-    }
-    for (int32_t k = 0; k < p->flows.n; k++) { /* each has the trip of its number */
-        const int32_t e = PLAN_EDGE(p, PLAN_TRIP(p, flow[k].trip)->edge);
-        if (of_edge[e] == 0) {
-            s->source[s->n_sources++] = (source){.edge = e};
-            of_edge[e] = s->n_sources;
-        }
-        flow[k].source = of_edge[e] - 1;
+    plan_trip *trip = s->plan.trips.items;
+    list sources = {0};
+    int32_t *of_edge = s->h->alloc(s->h, ((uint64_t)s->net.n_edges + 1) * sizeof(*of_edge));
+    dt_status st =
+        of_edge != NULL ? DT_OK : DT_FAIL_H(s->h, DT_ENOMEM, "no memory for sources on %d edges", (int)s->net.n_edges);
+    for (int32_t k = 0; k < s->plan.trips.n && st == DT_OK; k++) {
+        trip[k].source = NET_NONE;
+        st = trip[k].type != NET_NONE ? find_source(s, &sources, of_edge, &trip[k]) : DT_OK;
     }
     s->h->release(s->h, of_edge);
-    return DT_OK;
+    s->source = sources.items;
+    s->n_sources = sources.n;
+    return st;
 }
 
 /* All drive as the most common type does. */
@@ -612,7 +667,8 @@ dt_status scenario_build_from(sim *s, const xml_text *roads, const xml_text *rou
         st = route_init(&s->search, &s->net, s->h);
     }
     if (st == DT_OK) {
-        st = plan_read(&s->plan, s->h, routes, &f, &s->net, &s->search, c->begin_s, c->begin_s + c->episode_s);
+        st = plan_read(&s->plan, s->h, routes, &f, &s->net, &s->search, (file_time){c->begin_s},
+                       (file_time){c->begin_s + c->episode_s});
     }
     s->h->release(s->h, b.order);
     netfile_fini(&f);

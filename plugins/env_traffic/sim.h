@@ -101,10 +101,15 @@ typedef struct arrival {
     int32_t trip, number; /* of the plan, or NET_NONE; in the order of the file */
 } arrival;
 
+/* A queue of vehicles that wait for the same lanes of an edge: one that waits for a full lane holds up no others. */
 typedef struct source {
-    int32_t edge, reserved;
-    double rate;  /* 1/s */
-    arrival *due; /* [n], sorted */
+    int32_t edge;
+    int32_t sibling;    /* the next one of its edge, + 1; 0: it is the last */
+    int32_t is_sibling; /* another one comes before it */
+    int32_t is_shut;    /* the first of it cannot enter in this step */
+    uint64_t lanes;     /* bit k: lane k of the edge; 0: all */
+    double rate;        /* 1/s */
+    arrival *due;       /* [n], sorted */
     int32_t n, cap;
     int32_t arrived, taken; /* due[0..arrived) are past, due[0..taken) were inserted */
 } source;
@@ -163,7 +168,17 @@ static inline double sim_since_begin(const sim *s, file_time t)
 }
 
 /* Streams of random numbers of an episode. */
-enum { DRAW_DEMAND, DRAW_FACTOR, DRAW_ROUTE, DRAW_CONTROL, DRAW_JITTER, DRAW_DAWDLE, DRAW_STREAMS };
+enum {
+    DRAW_DEMAND,
+    DRAW_FACTOR,
+    DRAW_ROUTE,
+    DRAW_CONTROL,
+    DRAW_JITTER,
+    DRAW_DAWDLE,
+    DRAW_CHOICE,
+    DRAW_ENTRY,
+    DRAW_STREAMS
+};
 
 /* A number in [0,1) that depends on its arguments alone. */
 static inline double draw(const sim *s, uint32_t stream, uint64_t i)

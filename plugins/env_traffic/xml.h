@@ -77,7 +77,7 @@ dt_status xml_number(const xml *x, const char *attribute, double other, double l
 dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t low, int32_t high, int32_t *value_p);
 /* The same of a time in seconds, in any way in which SUMO writes one: a number, H:MM:SS or D:HH:MM:SS (parts may have
  * decimals). Errors: DT_EDATA. */
-#define XML_TIME_MOST 1e9 /* s */
+#define XML_TIME_MOST 9e15 /* s, what SUMO counts to in milliseconds */
 dt_status xml_time_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p);
 dt_status xml_time(const xml *x, const char *attribute, double other, double low, double high, double *value_p);
 /* "file:line: <element> ...": for DT_FAIL_H and logs alike. */

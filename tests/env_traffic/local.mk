@@ -36,6 +36,14 @@ tests_env_traffic_test_foreign_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $
 tests_env_traffic_test_foreign_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 tests_env_traffic_test_foreign_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
 EXTRA_DIST += tests/fixtures/sumo/corner.net.xml tests/fixtures/sumo/corner.rou.xml
+dt_tests += tests/env_traffic/test_flows
+tests_env_traffic_test_flows_SOURCES = tests/env_traffic/test_flows.c tests/env_traffic/files.h \
+	tests/env_traffic/rig.h $(traffic_sources) $(mock_sources)
+tests_env_traffic_test_flows_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
+tests_env_traffic_test_flows_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
+tests_env_traffic_test_flows_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
+EXTRA_DIST += tests/env_traffic/flows.py tests/fixtures/sumo/flows.txt
+dt_scripts += tests/env_traffic/flows.sh
 dt_tests += tests/env_traffic/test_past
 tests_env_traffic_test_past_SOURCES = tests/env_traffic/test_past.c tests/env_traffic/rig.h $(traffic_sources) \
 	$(mock_sources)

@@ -279,8 +279,8 @@ static void test_bad_flows(void **test)
         {"period=\"5\"", "period=\"-1\"", "period -1 is outside", DT_EDATA},
         {"period=\"5\"", "period=\"nan\"", "period \"nan\" is no number", DT_EDATA},
         {"period=\"5\"", "period=\"inf\"", "period \"inf\" is no number", DT_EDATA},
-        {"exp(0.02)", "exp(1e-320)", "neither a number nor exp(rate)", DT_EDATA},
-        {"exp(0.02)", "exp(nan)", "neither a number nor exp(rate)", DT_EDATA},
+        {"exp(0.02)", "exp(1e-320)", "neither a time nor exp(rate)", DT_EDATA},
+        {"exp(0.02)", "exp(nan)", "neither a time nor exp(rate)", DT_EDATA},
         {"departLane=\"free\"\n        probability=\"0.05\"", "probability=\"1e-320\"", "makes a vehicle every",
          DT_EDATA},
         {"vehsPerHour=\"180\"", "vehsPerHour=\"1e-320\"", "makes a vehicle every", DT_EDATA},
@@ -290,20 +290,20 @@ static void test_bad_flows(void **test)
          "ends at 100 s, before it begins at 400 s", DT_EDATA},
         {"begin=\"100\" end=\"400\" number=\"20\"", "begin=\"1e9\" end=\"1e9\" number=\"2147483648\"",
          "number 2147483648 is outside", DT_EDATA},
-        {"depart=\"110.5\"", "depart=\"1e10\"", "depart 1e10 is outside", DT_EDATA},
+        {"depart=\"110.5\"", "depart=\"1e17\"", "depart 1e17 is outside", DT_EDATA},
         {"speedFactor=\"norm(0.9,0.05)\"", "speedFactor=\"norm(nan,0.05)\"", "is neither a number nor norm", DT_EDATA},
     };
     refuse_all(bad, sizeof(bad) / sizeof(bad[0]), 0);
 }
 
-/* The period of a number of vehicles vanishes beside the hour: t + period == t. */
+/* So many vehicles in so short a time that their period vanishes next to the hour: t + period == t. */
 static void test_flow_that_stands_still(void **test)
 {
     (void)test;
     static char changed[FILE_MAX];
     char message[MOCK_TEXT];
     replace(routes_text, "begin=\"100\" end=\"400\" number=\"20\"",
-            "begin=\"999999999.9\" end=\"999999999.90001\" number=\"100000000\"", changed);
+            "begin=\"100\" end=\"100.00001\" number=\"100000000\"", changed);
     assert_int_equal(try_files(net_text, changed, message), DT_EDATA);
     assert_non_null(strstr(message, "makes a vehicle every"));
 }

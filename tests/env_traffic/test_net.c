@@ -4,6 +4,7 @@
  * what is refused, each with file and line.
  */
 #include "files.h"
+#include "../../plugins/env_traffic/demand.h"
 #include "../../plugins/env_traffic/signal.h"
 
 #include <zlib.h>
@@ -184,6 +185,81 @@ static void test_due_in_the_last_second(void **test)
     rig_close(&r);
 }
 
+/* One that waits for a full lane holds up nobody who waits for another lane of the edge. */
+static void test_lanes_of_insertion(void **test)
+{
+    (void)test;
+    store("corner.net.xml", net_text);
+    store("corner.rou.xml", "<routes><route id='r' edges='m_c c_east'/>"
+                            "<flow id='many' route='r' departLane='0' begin='100' end='100' number='60'/>"
+                            "<vehicle id='one' route='r' departLane='1' depart='101'/></routes>");
+    sim_rig r;
+    rig_open(&r, settings((const char *const[]){"dt_s=1", NULL}));
+    sim *s = &r.sim;
+    rig_run(&r, 2);
+    assert_int_equal(s->n_sources, 2);
+    assert_int_equal(s->sum.inserted, 2); /* the first of lane 0 stands in the way of the second */
+    assert_int_equal(sim_waiting(s), 59);
+    rig_close(&r);
+}
+
+/* Where and how fast a vehicle begins on an empty lane, or behind one that stands 60 m from the start of the edge. */
+static void test_how_vehicles_begin(void **test)
+{
+    (void)test;
+    static const struct {
+        const char *attributes;
+        double x, v; /* negative: it does not enter */
+        int lane, is_behind;
+    } all[] = {{"", 5, 0, 0, 0},
+               {"departLane='1' departSpeed='5'", 5, 5, 1, 0},
+               {"departLane='first' departPos='30'", 30, 0, 0, 0},
+               {"departLane='1' departPos='-10'", 78.8, 0, 1, 0},
+               {"departPos='base' departSpeed='max'", 5, 13.9, 0, 0},
+               {"departPos='last'", 88.8, 0, 0, 0},
+               {"departPos='1000'", 88.8, 0, 0, 0},
+               {"departPos='free'", 46.9, 0, 0, 0},
+               {"departSpeed='speedLimit' departLane='1'", 5, 13.9, 1, 0},
+               {"departPos='40' departSpeed='0:0'", -1, 0, 0, 0},
+               {"departPos='40'", 40, 0, 0, 1},
+               {"departPos='54'", -1, 0, 0, 1}, /* less than minGap behind the other one */
+               {"departPos='62'", -1, 0, 0, 1}, /* into it */
+               {"departPos='75'", 75, 0, 0, 1}, /* ahead of it */
+               {"departPos='last'", 52.5, 0, 0, 1},
+               {"departPos='40' departSpeed='10'", -1, 0, 0, 1},
+               {"departLane='free'", 5, 0, 1, 1},
+               {"departLane='best' departSpeed='avg'", 5, 0, 0, 1}};
+    store("corner.net.xml", net_text);
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        char text[4 * TEXT], message[MOCK_TEXT];
+        snprintf(text, sizeof(text),
+                 "<routes><vType id='t' speedDev='0'/><route id='r' edges='m_c c_east'/>%s"
+                 "<vehicle id='v' type='t' route='r' depart='100' %s/></routes>",
+                 all[k].is_behind ? "<vehicle id='o' type='t' route='r' depart='100' departPos='60'/>" : "",
+                 all[k].attributes);
+        if (all[k].x < 0 && !all[k].is_behind) {
+            assert_int_equal(try_files(net_text, text, message), DT_EDATA);
+            continue;
+        }
+        store("corner.rou.xml", text);
+        sim_rig r;
+        rig_open(&r, settings(NULL));
+        sim *s = &r.sim;
+        demand_step(s);
+        assert_int_equal(s->sum.inserted, 1 + all[k].is_behind - (all[k].x < 0));
+        const int32_t edge = s->source[0].edge, lane = s->net.edge[edge].lane + all[k].lane;
+        int found = all[k].x < 0;
+        for (int32_t p = slot_front(&s->lane[lane]); p <= slot_back(&s->lane[lane]); p++) {
+            found |= fabs(s->x[p] - all[k].x) < 0.1 && fabs(s->v[p] - all[k].v) < 1e-9;
+        }
+        if (!found) {
+            print_error("%s\n", all[k].attributes);
+        }
+        assert_true(found);
+        rig_close(&r);
+    }
+}
+
 /* At a stop sign all stop; at a junction without any rule nobody looks. */
 static void test_stop_signs(void **test)
 {
@@ -261,8 +337,6 @@ static void test_bad_nets(void **test)
         {"shape=\"307.20,198.40 500.00,198.40\"", "shape=\"307.20,198.40\"", "less than 2 points", DT_EDATA},
         {"state=\"GGrr\"", "state=\"GGxr\"", "has the letter 'x'", DT_EDATA},
         {"linkIndex=\"2\" dir", "linkIndex=\"9\" dir", "linkIndex 9 is outside state", DT_EDATA},
-        {"type=\"static\"", "type=\"rail_signal\"", "rails are not simulated", DT_EDATA},
-        {"id=\"east\" type=\"dead_end\"", "id=\"east\" type=\"rail_crossing\"", "rails are not simulated", DT_EDATA},
         {"response=\"0100\"", "response=\"01x0\"", "is not made of 0 and 1", DT_EDATA},
         {"response=\"0100\"", "response=\"00000000000000000000000000000000000000000000000000000000000000001\"",
          "has 65 links", DT_EDATA},
@@ -288,15 +362,15 @@ static void test_bad_routes(void **test)
         {"edges=\"south_c c_north\"", "edges=\"\"", "has no edges", DT_EDATA},
         {"from=\"west_m\" to=\"c_east\"", "from=\"west_m\" to=\"side_m\"", "no way for cars from \"west_m\"", DT_EDATA},
         {"from=\"side_m\" to=\"c_north\"", "fromTaz=\"side_m\" to=\"c_north\"", "neither a route nor edges", DT_EDATA},
-        {"route=\"up\" depart", "route=\"down\" depart", "route \"down\" is not known", DT_EDATA},
+        {"route=\"up\" begin", "route=\"down\" begin", "route \"down\" is not known", DT_EDATA},
         {"type=\"lorry\"", "type=\"ship\"", "type \"ship\" is not known", DT_EDATA},
         {"vehsPerHour=\"180\"", "", "has no period", DT_EDATA},
-        {"exp(0.02)", "exp(fast)", "neither a number nor exp(rate)", DT_EDATA},
-        {"depart=\"110.5\"", "depart=\"triggered\"", "depart \"triggered\" is no number", DT_EDATA},
+        {"exp(0.02)", "exp(fast)", "neither a time nor exp(rate)", DT_EDATA},
+        {"depart=\"110.5\"", "depart=\"1:10\"", "depart \"1:10\" is no time", DT_EDATA},
         {"speedFactor=\"norm(0.9,0.05)\"", "speedFactor=\"about 1\"", "is neither a number nor norm", DT_EDATA},
-        {"<route id=\"up\"", "<routeDistribution id=\"any\"/><route id=\"up\"", "name one route", DT_EDATA},
+        {"type=\"lorry\" from", "route=\"any\" from", "route \"any\" is not known", DT_EDATA},
         {"departLane=\"free\"", "departLane=\"7\"", "departLane 7 is none of its edge", DT_EDATA},
-        {"<routes>", "<demand>", "is not the <routes> of SUMO", DT_EDATA},
+        {"<routes>", "<net>", "is not the <routes> of SUMO", DT_EDATA},
     };
     refuse_all(bad, sizeof(bad) / sizeof(bad[0]), 0);
 }
@@ -328,7 +402,10 @@ static void test_what_is_left_out(void **test)
     char message[MOCK_TEXT], where[64];
     static char changed[FILE_MAX];
     static char cars[FILE_MAX]; /* the last line of the log is seen here: nothing about lorries */
-    replace(routes_text, "vClass=\"truck\"", "", cars);
+    replace(routes_text,
+            "<vehicle id=\"stroll\" type=\"walker\" depart=\"210\"><route edges=\"west_m m_c c_east\"/></vehicle>", "",
+            changed);
+    replace(changed, "vClass=\"truck\"", "", cars);
     const int line = replace(cars, "<trip id=\"turn\"", "<person id=\"p\"/><trip id=\"turn\"", changed);
     assert_int_equal(try_files(net_text, changed, message), DT_OK);
     snprintf(where, sizeof(where), "corner.rou.xml:%d: <person> is left out", line);
@@ -399,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_compressed),         cmocka_unit_test(test_bad_nets),
         cmocka_unit_test(test_bad_routes),         cmocka_unit_test(test_nobody_drives),
         cmocka_unit_test(test_what_is_left_out),   cmocka_unit_test(test_stop_signs),
+        cmocka_unit_test(test_lanes_of_insertion), cmocka_unit_test(test_how_vehicles_begin),
         cmocka_unit_test(test_settings),           cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -33,12 +33,14 @@ static void check_plan(const trip_plan *p)
     fuzz_hold(p->flows.n > 0 && isfinite(p->n_steps) && p->n_steps <= PLAN_MOST);
     for (int32_t k = 0; k < p->flows.n; k++) {
         const plan_flow *f = PLAN_FLOW(p, k);
-        fuzz_hold(f->trip >= 0 && f->trip < p->trips.n && isfinite(f->begin_s) && isfinite(f->end_s));
-        fuzz_hold(f->kind == PLAN_ONCE || (f->period_s >= PLAN_PERIOD_LEAST && f->period_s <= PLAN_PERIOD_MOST));
+        fuzz_hold(f->trip >= 0 && f->n_trips > 0 && f->trip <= p->trips.n - f->n_trips && isfinite(f->begin_s) &&
+                  isfinite(f->end_s));
+        fuzz_hold(f->kind == PLAN_ONCE || f->kind == PLAN_AT_ONCE ||
+                  (f->period_s >= PLAN_PERIOD_LEAST && f->period_s <= PLAN_PERIOD_MOST));
     }
     for (int32_t k = 0; k < p->trips.n; k++) {
         const plan_trip *t = PLAN_TRIP(p, k);
-        fuzz_hold(t->type >= 0 && t->type < p->types.n && t->n_edges > 0);
+        fuzz_hold(t->type >= NET_NONE && t->type < p->types.n && t->n_edges > 0);
         for (int32_t i = 0; i < t->n_edges; i++) {
             fuzz_hold(PLAN_EDGE(p, t->edge + i) >= 0 && PLAN_EDGE(p, t->edge + i) < kept.net.n_edges);
         }
