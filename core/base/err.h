@@ -62,4 +62,16 @@ const char *dt_status_text(dt_status st); /* "configuration or command line" */
         }                                                                                                              \
     } while (0)
 
+/* A plugin's code, where only DT_OK and failures are allowed: other positive codes break the contract. */
+#define DT_TRY_PLUGIN(expr, what)                                                                                      \
+    do {                                                                                                               \
+        const dt_status dt_try_st_ = (expr);                                                                           \
+        if (dt_try_st_ > 0) {                                                                                          \
+            return DT_FAIL(DT_EPLUGIN, "%s returns %s, expected DT_OK", what, dt_status_name(dt_try_st_));             \
+        }                                                                                                              \
+        if (dt_try_st_ < 0) {                                                                                          \
+            return dt_try_st_;                                                                                         \
+        }                                                                                                              \
+    } while (0)
+
 #endif

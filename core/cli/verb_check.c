@@ -57,7 +57,7 @@ static dt_status load_from(const dt_stage *stage, blob *b)
 {
     const dt_loaded *phase = stage->d.phase;
     dt_reader r = {.struct_size = sizeof(r), .priv = b, .bytes_left = b->bytes.bytes, .read = read_blob};
-    DT_TRY(phase->ops.phase.load(stage->self, &r, phase->desc.state_version));
+    DT_TRY_PLUGIN(phase->ops.phase.load(stage->self, &r, phase->desc.state_version), "load");
     if (r.bytes_left > 0) {
         return DT_FAIL(DT_EPLUGIN, "load leaves %llu of the %zu bytes that save wrote",
                        (unsigned long long)r.bytes_left, b->bytes.bytes);

@@ -94,7 +94,7 @@ static bool is_watched;
 static dt_status describe(server *s, dt_str *out)
 {
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    DT_TRY(s->ops->spec(s->self, &spec));
+    DT_TRY_PLUGIN(s->ops->spec(s->self, &spec), "spec");
     DT_TRY(dt_layout_init(&s->l, "the environment", &spec));
     return dt_spec_put(&spec, out);
 }
@@ -150,8 +150,8 @@ static dt_status answer(server *s, const dt_wire_control *c)
     io.act_i = NULL;
     io.act_f = NULL;
     io.episode = c->episode;
-    DT_TRY(s->ops->reset(s->self, &io, c->seed));
-    DT_TRY(s->ops->spec(s->self, &spec));
+    DT_TRY_PLUGIN(s->ops->reset(s->self, &io, c->seed), "reset");
+    DT_TRY_PLUGIN(s->ops->spec(s->self, &spec), "spec");
     return dt_layout_compare(&s->l, &spec);
 }
 

@@ -202,7 +202,7 @@ static dt_status reset(dt_vector *v, dt_instance *x)
         return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "reset returned %d", (int)st);
     }
     dt_env_spec spec = {.struct_size = sizeof(spec)};
-    DT_TRY(x->kind->ops->spec(x->self, &spec));
+    DT_TRY_PLUGIN(x->kind->ops->spec(x->self, &spec), "spec");
     DT_TRY(dt_layout_compare(l, &spec));
     DT_TRY(dt_check_record(l, x->record, NULL, false));
     x->is_over = false;

@@ -39,7 +39,7 @@ static dt_status write_blobs(dt_stage *s, dt_snapshot_held *h)
     h->env_steps = s->rollout != NULL ? dt_rollout_env_steps(s->rollout) : DT_ENV_STEPS_UNKNOWN;
     if (s->d.phase->ops.phase.save != NULL) {
         dt_writer face = {.struct_size = sizeof(face), .priv = &h->phase, .write = write_bytes};
-        DT_TRY(s->d.phase->ops.phase.save(s->self, &face));
+        DT_TRY_PLUGIN(s->d.phase->ops.phase.save(s->self, &face), "save");
     }
     if (s->rollout != NULL) {
         DT_TRY(dt_rollout_save(s->rollout, &h->rollout));

@@ -133,7 +133,7 @@ static dt_status finish(const maker *m, void *self)
     if (e->in_process) {
         DT_TRY(dt_process_meet(self));
     }
-    DT_TRY(ops->spec(self, &spec));
+    DT_TRY_PLUGIN(ops->spec(self, &spec), "spec");
     m->with->max_steps = spec.max_steps;
     DT_TRY(check_spec(m, &spec));
     return e->in_process ? dt_process_attach(self, m->is_judged ? &e->layout_judged : &e->layout) : DT_OK;

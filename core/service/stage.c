@@ -24,7 +24,7 @@ static dt_status create_phase(dt_stage *s)
         DT_TRY(dt_config_section(s->d.config, s->d.index, p->desc.id, NULL, 0, s->config, p->desc.config_size));
     }
     if (p->desc.check != NULL) {
-        DT_TRY(p->desc.check(&s->host, s->config));
+        DT_TRY_PLUGIN(p->desc.check(&s->host, s->config), "check");
     }
     s->created = true;
     return p->ops.phase.create(s->self, &s->host, s->config);

@@ -311,10 +311,7 @@ static dt_status reset(game *g, uint64_t seed, uint64_t *hash)
     prepare(g, false, obs, &io);
     dt_error_clear();
     const dt_status st = g->ops->reset(g->self, &io, seed);
-    DT_TRY(st);
-    if (st != DT_OK) {
-        return DT_FAIL(DT_EPLUGIN, "reset returns %s, expected DT_OK", dt_status_name(st));
-    }
+    DT_TRY_PLUGIN(st, "reset");
     DT_TRY(collect(g, "reset"));
     DT_TRY(dt_check_record(g->l, g->record, NULL, false));
     DT_TRY(check_marks(g, false));
@@ -329,7 +326,9 @@ static dt_status step(game *g, uint64_t *hash, bool *is_over_p)
     prepare(g, true, obs, &io);
     dt_error_clear();
     const dt_status st = g->ops->step(g->self, &io);
-    DT_TRY_DONE(st);
+    if (st < 0) {
+        return st;
+    }
     if (st != DT_OK && st != DT_DONE) {
         return DT_FAIL(DT_EPLUGIN, "step returns %s, expected DT_OK or DT_DONE", dt_status_name(st));
     }
