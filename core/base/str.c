@@ -145,8 +145,22 @@ int dt_edit_distance(const char *a, const char *b)
     return prev[m];
 }
 
+/* The first candidate that ends with "_word": phase2_ppo for "ppo". */
+static const char *ends_with(const char *word, const char *const *candidates)
+{
+    const size_t n = strlen(word);
+    for (; n >= 2 && *candidates != NULL; candidates++) {
+        const size_t bytes = strlen(*candidates);
+        if (bytes > n && (*candidates)[bytes - n - 1] == '_' && strcmp(*candidates + bytes - n, word) == 0) {
+            return *candidates;
+        }
+    }
+    return NULL;
+}
+
 const char *dt_did_you_mean(const char *word, const char *const *candidates)
 {
+    const char *const *all = candidates;
     int n = (int)strlen(word);
     int limit = n / 3 > 2 ? n / 3 : 2;
     if (limit >= n) {
@@ -160,7 +174,7 @@ const char *dt_did_you_mean(const char *word, const char *const *candidates)
             limit = d - 1;
         }
     }
-    return best;
+    return best != NULL ? best : ends_with(word, all);
 }
 
 bool dt_parse_i64(const char *text, int64_t *out_p)

@@ -174,6 +174,39 @@ static dt_status parse_option(int argc, char *const *argv, int *i, const verb *v
     return store_option(a, o, value);
 }
 
+/* What other programs call a verb; NULL: none of these. */
+static const char *meant_verb(const char *word)
+{
+    static const char *const verbs_of_others[][2] = {{"train", "run"},
+                                                     {"fit", "run"},
+                                                     {"start", "run"},
+                                                     {"resume", "run --resume"},
+                                                     {"test", "eval"},
+                                                     {"validate", "eval"},
+                                                     {"evaluate", "eval"},
+                                                     {"predict", "eval"},
+                                                     {"play", "render"},
+                                                     {"enjoy", "render"},
+                                                     {"video", "render"},
+                                                     {"plot", "report"},
+                                                     {"ls", "list"},
+                                                     {"plugins", "list"},
+                                                     {"info", "show"},
+                                                     {"options", "show"},
+                                                     {"import", "data import"},
+                                                     {"convert", "export"},
+                                                     {"benchmark", "bench"},
+                                                     {"status", "runs"},
+                                                     {"version", "--version"},
+                                                     {"help", "--help"}};
+    for (size_t i = 0; i < sizeof(verbs_of_others) / sizeof(verbs_of_others[0]); i++) {
+        if (strcmp(verbs_of_others[i][0], word) == 0) {
+            return verbs_of_others[i][1];
+        }
+    }
+    return NULL;
+}
+
 dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
 {
     memset(out, 0, sizeof(*out));
@@ -196,7 +229,8 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
         if (later_text != NULL) {
             return DT_FAIL(DT_ECONFIG, "dtrain %s: %s", out->verb, later_text);
         }
-        const char *near = dt_did_you_mean(out->verb, names);
+        const char *near = meant_verb(out->verb);
+        near = near != NULL ? near : dt_did_you_mean(out->verb, names);
         return DT_FAIL(DT_ECONFIG, "dtrain has no verb \"%s\"%s%s%s; see dtrain --help", out->verb,
                        near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
     }

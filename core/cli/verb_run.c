@@ -429,7 +429,10 @@ static dt_status tell_end(const dt_args *a, const dt_run_desc *d, dt_status st, 
                dt_rundir_path(dir), behind);
     } else if (st < 0) {
         dt_log(dt_processes_level(d->processes, st), "%s", dt_error_text());
-    } else {
+    } else if (*d->stopped_p) {
+        dt_log(DT_LOG_INFO, "stopped after --max-steps %llu, state saved; continue with: %s%s run --resume %s%s",
+               (unsigned long long)d->max_steps, before, a->argv[0], dt_rundir_path(dir), behind);
+    } else if (d->processes == NULL || dt_comm_rank(d->processes) == 0) {
         dt_log(DT_LOG_INFO, "Training completed");
     }
     dt_error_clear();
@@ -447,7 +450,7 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
     if (st == DT_OK && is_first) {
         st = open_dir(a, s, r, init_from, &dir);
     }
-    bool has_begun = r->from == NULL;
+    bool has_begun = r->from == NULL, has_stopped = false;
     if (st == DT_OK && is_first && has_begun) {
         st = dt_run_record(s, dir);
     }
@@ -467,6 +470,7 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
     d->init_from = a->init_from;
     d->quiet = a->quiet;
     d->begun_p = &has_begun;
+    d->stopped_p = &has_stopped;
     dt_signals_install();
     st = dt_run(d);
     st = tell_end(a, d, st, code_p);

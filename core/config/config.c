@@ -7,7 +7,9 @@
 #include "config/tree.h"
 #include "config/guide.h"
 #include "config/options.h"
+#include "config/synonym.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <ctype.h>
@@ -95,11 +97,34 @@ static dt_status set_text(dt_config *c, const char *path, const char *value, con
     return dt_config_place(c, path, leaf);
 }
 
+/* DTRAIN_SECTION_KEY, with one underscore, sets nothing. DTRAIN_CONFIGURE is quickstart's. */
+static void warn_of_variable(const char *name, size_t bytes)
+{
+    static const char *const known[] = {"DTRAIN_CONFIG",    "DTRAIN_CONFIGURE", "DTRAIN_CPU_ISA",    "DTRAIN_FAULT",
+                                        "DTRAIN_LOG_LEVEL", "DTRAIN_RUN_DIR",   "DTRAIN_PLUGIN_PATH"};
+    if (bytes < 7 || strncmp(name, "DTRAIN_", 7) != 0) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strlen(known[i]) == bytes && strncmp(known[i], name, bytes) == 0) {
+            return;
+        }
+    }
+    dt_log(
+        DT_LOG_WARN,
+        "the environment variable %.*s is not known, and is ignored; one that sets a key is DTRAIN__SECTION__KEY, with "
+        "two underscores after DTRAIN and after the section",
+        (int)bytes, name);
+}
+
 dt_status dt_config_read_env(dt_config *c, char *const *environment)
 {
     for (; environment != NULL && *environment != NULL; environment++) {
         const char *equals = strchr(*environment, '=');
         if (equals == NULL || strncmp(*environment, env_prefix, strlen(env_prefix)) != 0) {
+            if (equals != NULL) {
+                warn_of_variable(*environment, (size_t)(equals - *environment));
+            }
             continue;
         }
         const char *name = dt_pool_dup(c, *environment, (size_t)(equals - *environment));
@@ -487,10 +512,18 @@ static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, c
             dt_str_addf(&known, "%s, ", s->name);
         }
     }
+    dt_str meant = {0};
+    if (n->kind != DT_NODE_GROUP) {
+        dt_synonym_suggest(c, NULL, n->key, &meant);
+    }
+    if (meant.bytes == 0 && near != NULL) {
+        dt_str_add(&meant, near);
+    }
     dt_status st = dt_node_fail(n, path, "neither a section nor the id of a component; %s%s%ssections are %sphases",
-                                near != NULL ? "did you mean \"" : "", near != NULL ? near : "",
-                                near != NULL ? "\"? " : "", dt_str_text(&known));
+                                meant.bytes > 0 ? "did you mean \"" : "", dt_str_text(&meant),
+                                meant.bytes > 0 ? "\"? " : "", dt_str_text(&known));
     dt_str_fini(&known);
+    dt_str_fini(&meant);
     return st;
 }
 

@@ -8,6 +8,7 @@ core_libdtcore_la_SOURCES += \
 	core/config/options.c core/config/options.h \
 	core/config/reader.c core/config/roles.c \
 	core/config/schema.c core/config/schema.h \
+	core/config/synonym.c core/config/synonym.h \
 	core/config/syntax.c core/config/syntax.h \
 	core/config/tree.c core/config/tree.h \
 	core/config/writer.c

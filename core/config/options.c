@@ -7,6 +7,7 @@
 
 #include "config/options.h"
 #include "config/guide.h"
+#include "config/synonym.h"
 #include "config/tree.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -109,7 +110,10 @@ static dt_status refuse(const dt_option *o, const char *path, const dt_node *n)
             dt_str_addf(&want, "; did you mean \"%s\"?", near);
         }
     }
-    dt_status st = dt_node_fail(n, path, "expected %s", dt_str_text(&want));
+    const bool has_unit =
+        (o->type == DT_OPT_I64 || o->type == DT_OPT_F64) && o->unit != NULL && strcmp(o->unit, "1") != 0;
+    dt_status st = dt_node_fail(n, path, "expected %s%s%s", dt_str_text(&want), has_unit ? ", unit " : "",
+                                has_unit ? o->unit : "");
     dt_str_fini(&want);
     return st;
 }
@@ -296,7 +300,7 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
     if (names == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory while checking the configuration");
     }
-    dt_str known = {0}, theirs = {0};
+    dt_str known = {0}, theirs = {0}, meant = {0};
     dt_str_addf(&known, "%s.%s", s->name, n->key);
     const bool is_theirs = dt_guide_tell(dt_str_text(&known), &theirs);
     dt_str_fini(&known);
@@ -310,10 +314,15 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
         dt_str_addf(&known, "%s%s", i == 0 ? "" : ", ", names[i]);
     }
     const char *near = dt_did_you_mean(n->key, names);
-    dt_status st = dt_node_fail(n, path, "unknown key; %s%s%s%s%s %s", near != NULL ? "did you mean \"" : "",
-                                near != NULL ? near : "", near != NULL ? "\"? " : "", s->name,
+    dt_synonym_suggest(c, s, n->key, &meant);
+    if (meant.bytes == 0 && near != NULL) {
+        dt_str_add(&meant, near);
+    }
+    dt_status st = dt_node_fail(n, path, "unknown key; %s%s%s%s%s %s", meant.bytes > 0 ? "did you mean \"" : "",
+                                dt_str_text(&meant), meant.bytes > 0 ? "\"? " : "", s->name,
                                 n_names > 0 ? " knows" : " has no keys", dt_str_text(&known));
     dt_str_fini(&known);
+    dt_str_fini(&meant);
     return st;
 }
 

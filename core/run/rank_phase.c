@@ -377,6 +377,9 @@ dt_status dt_rank_run_phases(dt_rank *k)
         DT_TRY_DONE(st);
         DT_TRY(compared);
         if (st != DT_DONE) {
+            if (dt_rank_is_first(k)) {
+                *r->d->stopped_p = true;
+            }
             return DT_OK; /* --max-steps */
         }
         DT_TRY(dt_comm_barrier(k->comm));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_tests += tests/cli/test_tools
-dt_scripts += tests/cli/cli.sh tests/cli/terminal.sh tests/cli/trust.sh
-tests/cli/cli.log tests/cli/terminal.log tests/cli/trust.log: \
+dt_scripts += tests/cli/cli.sh tests/cli/terminal.sh tests/cli/trust.sh tests/cli/suggest.sh
+tests/cli/cli.log tests/cli/terminal.log tests/cli/trust.log tests/cli/suggest.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 dt_scripts += tests/cli/bench.sh tests/cli/bench_gpu.sh
 tests/cli/bench.log tests/cli/bench_gpu.log: dtrain

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See synonym.h.
+ */
+#include <config.h>
+
+#include "config/synonym.h"
+
+#include "config/options.h"
+
+#include <string.h>
+#include <strings.h>
+
+enum { MOST = 3 }; /* suggestions in one message */
+
+static const struct {
+    const char *theirs, *ours; /* ours: a key in whatever section has it, or section.key */
+} synonyms[] = {
+    {"lr", "learning_rate"},
+    {"lr_schedule", "training.scheduler"},
+    {"lr_scheduler", "training.scheduler"},
+    {"learning_rate_schedule", "training.scheduler"},
+    {"max_grad_norm", "gradient_clip"},
+    {"grad_clip", "gradient_clip"},
+    {"gradient_clip_val", "gradient_clip"},
+    {"clip_grad", "gradient_clip"},
+    {"max_epochs", "training.epochs"},
+    {"num_epochs", "training.epochs"},
+    {"accumulate_grad_batches", "training.accumulation"},
+    {"gradient_accumulation_steps", "training.accumulation"},
+    {"optim", "training.optimizer"},
+    {"batch_size", "data.batch"},
+    {"minibatch_size", "data.batch"},
+    {"mini_batch_size", "data.batch"},
+    {"num_workers", "data.workers"},
+    {"num_minibatches", "data.batch"},
+    {"n_steps", "fragment"},
+    {"num_steps", "fragment"},
+    {"rollout_length", "fragment"},
+    {"horizon_steps", "fragment"},
+    {"rollout_fragment_length", "fragment"},
+    {"train_batch_size", "train_batch"},
+    {"n_epochs", "sgd_epochs"},
+    {"update_epochs", "sgd_epochs"},
+    {"num_sgd_iter", "sgd_epochs"},
+    {"clip_range", "clip"},
+    {"clip_coef", "clip"},
+    {"clip_param", "clip"},
+    {"clip_eps", "clip"},
+    {"ent_coef", "entropy_coef"},
+    {"entropy_coeff", "entropy_coef"},
+    {"vf_coef", "value_coef"},
+    {"vf_loss_coeff", "value_coef"},
+    {"gae_lambda", "lambda"},
+    {"discount", "gamma"},
+    {"target_kl_div", "target_kl"},
+    {"total_timesteps", "iterations"},
+    {"total_steps", "iterations"},
+    {"timesteps", "iterations"},
+    {"n_iterations", "iterations"},
+    {"rounds", "iterations"},
+    {"num_envs", "env.instances"},
+    {"n_envs", "env.instances"},
+    {"num_env_runners", "env.instances"},
+    {"env_id", "env.id"},
+    {"replay_size", "buffer_size"},
+    {"buffer_capacity", "buffer_size"},
+    {"polyak", "tau"},
+    {"device", "engine.device"},
+    {"threads", "engine.threads"},
+    {"num_threads", "engine.threads"},
+    {"precision", "amp.enabled"},
+    {"fp16", "amp.enabled"},
+    {"bf16", "amp.enabled"},
+    {"save_freq", "checkpoint.every_steps"},
+    {"save_every", "checkpoint.every_steps"},
+    {"eval_freq", "training.eval_interval"},
+    {"n_eval_episodes", "evaluation.episodes"},
+};
+
+static void add(dt_str *out, uint32_t *n, const char *section, const char *key)
+{
+    if (*n < MOST) {
+        dt_str_addf(out, "%s%s.%s", *n > 0 ? ", " : "", section, key);
+    }
+    (*n)++;
+}
+
+/* Every section that has the key; the one that was meant to hold it first. */
+static void add_holders(const dt_config *c, const dt_section *section, const char *key, dt_str *out, uint32_t *n)
+{
+    if (section != NULL && dt_option_find(section->table, key) != NULL) {
+        add(out, n, section->name, key);
+        return; /* it has what was meant */
+    }
+    for (const dt_section *s = c->sections; s != NULL; s = s->next) {
+        if (s != section && *s->name != '\0' && dt_option_find(s->table, key) != NULL) {
+            add(out, n, s->name, key);
+        }
+    }
+}
+
+void dt_synonym_suggest(const dt_config *c, const dt_section *section, const char *key, dt_str *out)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
+        if (strcasecmp(synonyms[i].theirs, key) == 0) {
+            const char *dot = strchr(synonyms[i].ours, '.');
+            if (dot != NULL) {
+                dt_str_add(out, synonyms[i].ours);
+                return;
+            }
+            add_holders(c, section, synonyms[i].ours, out, &n);
+            return;
+        }
+    }
+    add_holders(c, section, key, out, &n);
+}

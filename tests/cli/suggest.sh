@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What dtrain suggests for names that it does not know exists, and is what was meant: keys of other programs and of other
+# sections, short names of components, verbs, and environment variables with one underscore.
+set -u
+dtrain=${DT_BUILDDIR:-.}/dtrain
+src=${DT_SRCDIR:-.}
+work=$(mktemp -d "$PWD/test-suggest-XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+failed=0
+fail() {
+    echo "FAIL: $*"
+    failed=$((failed + 1))
+}
+
+# suggested OPTION...: what the refusal suggests, with code 2, or 3 for a plugin
+suggested() {
+    "$dtrain" "$@" >"$work/out" 2>&1
+    code=$?
+    [ $code -eq 2 ] || [ $code -eq 3 ] || fail "$*: code $code: $(cat "$work/out")"
+    sed -n 's/.*did you mean "\([^"]*\)"?.*/\1/p; s/.*did you mean \([a-z -]*\)?;.*/\1/p' "$work/out" | head -n 1
+}
+expect() { # SUGGESTION OPTION...
+    want=$1
+    shift
+    got=$(suggested "$@")
+    [ "$got" = "$want" ] || fail "$*: suggests \"$got\", expected \"$want\""
+}
+
+# --- keys ---
+ppo="--plugin phase2_ppo --dry-run --set"
+expect training.learning_rate $ppo training.lr=1
+expect training.learning_rate $ppo phase2_ppo.learning_rate=1
+expect training.learning_rate $ppo learning_rate=1
+expect learning_rate $ppo training.lerning_rate=1
+expect phase2_ppo.fragment $ppo phase2_ppo.n_steps=1
+expect phase2_ppo.gamma $ppo training.discount=1
+expect data.batch $ppo phase2_ppo.minibatch_size=1
+expect env.instances $ppo num_envs=1
+expect gamma $ppo phase2_ppo.gama=1
+expect phase2_ppo $ppo ppo.gamma=1
+
+# every synonym leads to a key that some section has
+sed -n 's/^ *{"\([a-z0-9_]*\)", "\([a-z0-9_.]*\)"},$/\1 \2/p' "$src/core/config/synonym.c" >"$work/synonyms"
+[ "$(wc -l <"$work/synonyms")" -ge 40 ] || fail "few synonyms: $(wc -l <"$work/synonyms")"
+for id in phase2_ppo phase_sac training data env engine amp checkpoint evaluation; do
+    "$dtrain" show "$id" --json | grep -o '{"name":"[a-z0-9_]*","type"' | sed "s/.*\"name\":\"\(.*\)\",.*/$id.\1/"
+done >"$work/keys"
+while read -r theirs ours; do
+    case $ours in
+        *.*) grep -qxF "$ours" "$work/keys" ;;
+        *) grep -q "\.$ours\$" "$work/keys" ;;
+    esac || fail "$theirs is said to be $ours, which is not a key"
+done <"$work/synonyms"
+
+# --- components and verbs ---
+expect phase2_ppo --plugin ppo --dry-run
+expect phase_sac --plugin sac --dry-run
+expect run train
+expect eval evaluate
+expect report reprot
+expect "run --resume" resume
+
+# --- units in ranges ---
+"$dtrain" $ppo env.timeout_s=-3 >"$work/out" 2>&1
+grep -q 'in \[0.01, 1000000\], unit s' "$work/out" || fail "a range without its unit: $(cat "$work/out")"
+
+# --- variables: one underscore sets nothing, and is reported ---
+warns() { env "$1=3" "$dtrain" --plugin phase2_ppo --dry-run 2>&1 | grep -q "$1 is not known"; }
+warns DTRAIN_PHASE2_PPO_ITERATIONS || fail "DTRAIN_PHASE2_PPO_ITERATIONS is ignored without a warning"
+! warns DTRAIN__PHASE2_PPO__ITERATIONS || fail "a warning about a good variable"
+sed -n 's/.*{"\(DTRAIN_[A-Z_]*\)".*/\1/p' "$src/core/cli/cli_table.h" | grep -v SECTION >"$work/known"
+[ "$(wc -l <"$work/known")" -ge 4 ] || fail "no table of variables"
+while read -r name; do
+    ! grep -q . "$work/known" || ! env "$name=" "$dtrain" --plugin phase2_ppo --dry-run 2>&1 | grep -q 'is not known' ||
+        fail "a warning about $name"
+done <"$work/known"
+[ $failed -eq 0 ]
