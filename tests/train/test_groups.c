@@ -338,6 +338,16 @@ static void test_each_is_clipped_by_its_own_norm(void **state)
     assert_true(fabs(way_of(&t, 0, 2, before.at[0]) - 0.01) < 1e-5); /* as configured */
     copy_drop(&before);
     toy_fini(&t);
+    toy_init(&t);
+    clipped_descent(&t);
+    t.group[1].gradient_clip = 1000;
+    toy_start(&t);
+    before = copy_of(&t);
+    assert_int_equal(step_of(&t, BOTH, &r), DT_OK);
+    (void)dt_trainer_groups(t.trainer, &group);
+    assert_true(fabs(way_of(&t, 0, 2, before.at[0]) - group[1].norm) < 1e-5); /* what is below stays as it is */
+    copy_drop(&before);
+    toy_fini(&t);
 }
 
 /* A shadow follows after steps that moved its model. */

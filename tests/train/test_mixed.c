@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { STEPS = 12, LIVE = 150, STORED = 40, N = 60, IN = 5, KEYS = 3 };
+enum { STEPS = 12, LIVE = 150, STORED = 40, N = 60, IN = 5, KEYS = 3, MOST = STORED * 5 };
 
 static void pair_init(toy *live, toy *stored)
 {
@@ -114,7 +114,7 @@ static int by_bits(const void *a, const void *b)
 static void test_all_before_one_again(void **state)
 {
     (void)state;
-    enum { MOST = STORED * 5 };
+
     toy live, stored;
     dt_mixed *m = NULL;
     static float x[2][MOST * IN], plain[MOST * IN];
@@ -149,6 +149,34 @@ static void test_all_before_one_again(void **state)
     read_all(dt_mixed_samples(m), STORED, x[1], key, &rows[1]);
     assert_memory_equal(x[0], x[1], (size_t)rows[0] * IN * sizeof(float));
     assert_int_equal(key[0] / 16, 1001); /* the live sample's use names the stored one's */
+    dt_mixed_destroy(m);
+}
+
+/* Stored samples of one live sample are augmented by keys of their own. */
+static void test_keys_are_apart(void **state)
+{
+    (void)state;
+    enum { FEW = 5, EACH = STORED / FEW };
+    toy live, stored;
+    dt_mixed *m = NULL;
+    static float x[MOST * IN];
+    static int64_t key[MOST];
+    int64_t rows = 0;
+    uint64_t n = 0;
+    pair_init(&live, &stored);
+    live.count = FEW;
+    assert_int_equal(dt_samples_open(&live.source, &live.ops, &live, 9), DT_OK);
+    live.source.is_live = true;
+    live.source.keyed = -1;
+    assert_int_equal(dt_mixed_create(&live.source, &stored.source, STORED, &m), DT_OK);
+    read_all(dt_mixed_samples(m), 1, x, key, &rows);
+    for (int64_t r = 0; r < rows; r++) {
+        if (r == 0 || key[r] / 16 != key[r - 1] / 16) {
+            assert_int_equal(key[r] / 16, 1001 + 2 * n);
+            n++;
+        }
+    }
+    assert_int_equal(n, EACH);
     dt_mixed_destroy(m);
 }
 
@@ -289,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_faces),
         cmocka_unit_test(test_spread_is_even),
         cmocka_unit_test(test_all_before_one_again),
+        cmocka_unit_test(test_keys_are_apart),
         cmocka_unit_test(test_what_cannot_be_mixed),
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_losses),

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -196,12 +197,27 @@ static void test_parts(void **state)
     assert_int_equal(take, 6);
 }
 
+/* What the sizes of samples are on average, and how far they are from it: 1 to 4 of the first symbol, alike often. */
+static void test_sizes_are_measured(void **state)
+{
+    (void)state;
+    source c = two_fields();
+    dt_samples s;
+    assert_int_equal(dt_samples_open(&s, &ops, &c, 16), DT_OK);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(s.sample_max[k], 4 * (k + 1));
+        assert_true(s.sample_mean[k] == 2.5 * (k + 1));
+        assert_true(fabs(s.sample_std[k] - sqrt(1.25) * (k + 1)) < 1e-12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_cut_and_read),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_sizes_are_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

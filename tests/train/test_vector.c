@@ -322,6 +322,36 @@ static void test_looking_changes_nothing(void **state)
     toy_fini(&t);
 }
 
+/* A loss may be asked for without its gradient first, and the other way round: each is what it is alone. */
+static void test_losses_and_gradients_in_any_order(void **state)
+{
+    (void)state;
+    static const char *const name[] = {"mse"};
+    static float gradient[2][TOTAL];
+    double value[2][2];
+    for (int first = 0; first < 2; first++) {
+        toy t;
+        toy_init(&t);
+        toy_start(&t);
+        for (int k = 0; k < 2; k++) {
+            if (k == first) {
+                assert_int_equal(dt_trainer_losses(t.trainer, name, 1, &value[first][0]), DT_OK);
+            } else {
+                assert_int_equal(dt_trainer_gradient(t.trainer, "mse", gradient[first], &value[first][1]), DT_OK);
+            }
+        }
+        toy_fini(&t);
+    }
+    double size = 0;
+    for (int i = 0; i < TOTAL; i++) {
+        size += fabs((double)gradient[0][i]);
+    }
+    assert_true(size > 0.01);
+    assert_memory_equal(gradient[0], gradient[1], sizeof(gradient[0]));
+    assert_memory_equal(value[0], value[1], sizeof(value[0]));
+    assert_true(value[0][0] == value[0][1]);
+}
+
 static void test_frozen_ones_are_not_in_it(void **state)
 {
     (void)state;
@@ -383,10 +413,15 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_a_second_computation), cmocka_unit_test(test_threads_and_ranks_change_no_bit),
-        cmocka_unit_test(test_halves_are_for_steps_alone),  cmocka_unit_test(test_a_device_changes_no_bit),
-        cmocka_unit_test(test_steps_leave_what_is_apart),   cmocka_unit_test(test_looking_changes_nothing),
-        cmocka_unit_test(test_frozen_ones_are_not_in_it),   cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_equals_a_second_computation),
+        cmocka_unit_test(test_threads_and_ranks_change_no_bit),
+        cmocka_unit_test(test_halves_are_for_steps_alone),
+        cmocka_unit_test(test_a_device_changes_no_bit),
+        cmocka_unit_test(test_steps_leave_what_is_apart),
+        cmocka_unit_test(test_looking_changes_nothing),
+        cmocka_unit_test(test_losses_and_gradients_in_any_order),
+        cmocka_unit_test(test_frozen_ones_are_not_in_it),
+        cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
