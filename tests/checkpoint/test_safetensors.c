@@ -282,6 +282,7 @@ static void test_hostile_headers(void **state)
     expect_too_many_keys();
     expect_refusal("{\"__metadata__\":{\"a\":1}}", 0, "texts to texts");
     expect_refusal("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "key a is twice");
+    expect_refusal("{\"a\":" T("F32", "[1]", "[0,8]") ",\"b\":" T("F32", "[1]", "[4,8]") "}", 8, "do not make 8 bytes");
     expect_refusal("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ is given twice");
     expect_refusal("{\"a\xC0\x80\":1}", 0, "not valid UTF-8");
     expect_refusal("{\"a\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 0,

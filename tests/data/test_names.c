@@ -5,6 +5,7 @@
 #include "fixture.h"
 
 #include "data/names.h"
+#include "data/repeats.h"
 
 static void test_numbers(void **state)
 {
@@ -48,11 +49,27 @@ static void test_no_memory(void **state)
     }
 }
 
+/* Scenes are the same one where frames, poses, speeds and cores are; each of them tells two apart. */
+static void test_repeats(void **state)
+{
+    (void)state;
+    static const double pose[5][3] = {{1, 2, 3}, {1.5, 2, 3}, {1, 2.5, 3}, {1, 2, 3.5}, {1, 2, 3}};
+    const uint64_t base = dt_repeats_hash(0, 7, pose[0], 4);
+    assert_true(dt_repeats_hash(0, 7, pose[4], 4) == base);
+    for (int k = 1; k < 4; k++) {
+        assert_true(dt_repeats_hash(0, 7, pose[k], 4) != base);
+    }
+    assert_true(dt_repeats_hash(0, 8, pose[0], 4) != base && dt_repeats_hash(0, 7, pose[0], 4.5f) != base);
+    assert_true(dt_repeats_hash(1, 7, pose[0], 4) != base);
+    assert_true(dt_repeats_hash_core(base, 0) != dt_repeats_hash_core(base, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_numbers, begin, end),
         cmocka_unit_test_setup_teardown(test_no_memory, begin, end),
+        cmocka_unit_test_setup_teardown(test_repeats, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

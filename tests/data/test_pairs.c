@@ -68,6 +68,23 @@ static void test_lanes(void **state)
     }
 }
 
+/* A lane has room where both gaps are at least 1 m, ahead and behind alike. */
+static void test_room(void **state)
+{
+    (void)state;
+    static const double gaps[] = {0.5, 0.99, 1.01, 2};
+    for (int k = 0; k < 4; k++) {
+        for (int side = 0; side < 2; side++) {
+            const bool has_room = gaps[k] >= 1;
+            const dt_vehicle v[] = {car(0, 0, 0, 10), car((side == 0 ? 1 : -1) * (4 + gaps[k]), 3.5, 0, 7)};
+            dt_pairs_of(v, 2, 0, &how, &ahead[0][0], &beside[0][0]);
+            const double in_front = side == 0 ? gaps[k] : 1000, after = side == 0 ? 1000 : gaps[k];
+            assert_pair(beside[0], has_room ? in_front : 0, has_room && side == 0 ? 7 : 0, 9, 10, 4);
+            assert_pair(beside[1], has_room ? after : 0, 10, 4, has_room && side == 1 ? 7 : 0, 9);
+        }
+    }
+}
+
 /* Lengths count by halves, and who is ahead is told by fronts; those that overlap have a gap below 0. */
 static void test_lengths(void **state)
 {
@@ -87,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_room),
         cmocka_unit_test(test_lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,7 @@ static void test_parse_refusals(void **state)
         {"", DT_F32, "name no dimension"},
         {"1 1 1 1 1 1 1 1 1", DT_F32, "at most 8 tokens"},
         {"N", 99, "dtype 99"},
+        {"1048576 1048577", DT_F32, "more than 1099511627776 elements"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         dt_shape s;
@@ -72,6 +73,7 @@ static void test_count_and_equality(void **state)
     b.dtype = DT_I32;
     assert_false(dt_shape_equal(&a, &b));
     assert_false(dt_extent_equal(dt_extent_number(1), a.dim[0]));
+    assert_int_equal(dt_shape_parse("1048576 1048576", DT_F32, symbol, 3, &a), DT_OK); /* 2^40 */
 }
 
 static void test_dtypes(void **state)
