@@ -44,6 +44,12 @@ static void test_the_formulas(void **state)
     dt_cost_predict(&l, &quick, 4, &p);
     assert_true(fabs(p.hidden_s - 1e-4) < 1e-12);
     assert_int_equal(dt_cost_pays_until(&l, &quick), 1);
+    /* two ranks: 0.5 of the step and 4 ms of exchange, which is 0.45 of it: 0.95, not worth a second one */
+    const dt_cost_links wide = {.latency_s = 0, .bytes_per_s = 1e9};
+    const dt_cost_model barely = {.parameters = 1e6, .step_s = 0.004 / 0.45, .bucket_bytes = 1e6, .leaves = 8};
+    dt_cost_predict(&wide, &barely, 2, &p);
+    assert_true(fabs(p.step_s - 0.95 * barely.step_s) < 1e-9);
+    assert_int_equal(dt_cost_pays_until(&wide, &barely), 1);
     const dt_cost_model slow = {.parameters = 1e4, .step_s = 100, .bucket_bytes = 1e6, .leaves = 8};
     assert_in_range(dt_cost_pays_until(&l, &slow), 256, 4096);
 }

@@ -33,6 +33,11 @@ static void record_gelu(dt_graph *g)
     (void)g->api->output(g, "y", dt_gelu(g, line(g)));
 }
 
+static void record_log(dt_graph *g)
+{
+    (void)g->api->output(g, "y", dt_unary(g, DT_FN_LOG, line(g), 0));
+}
+
 static void record_read_twice(dt_graph *g)
 {
     dt_tensor *u = line(g);
@@ -81,6 +86,7 @@ static void test_what_fuses(void **state)
         {record_elu, 1, "= linear x=nodes w=m.w i0=3 f0=1\n"},
         {record_residual, 2, "= layernorm x=nodes gamma=m.gamma beta=m.beta r=%"},
         {record_gelu, 0, "= unary"},
+        {record_log, 0, "= unary"},
         {record_read_twice, 0, "= unary"},
         {record_is_output, 0, "= unary"},
         {record_across_region, 0, "= unary"},

@@ -49,6 +49,59 @@ static void test_clones(void **state)
     bench_close(&b);
 }
 
+/* What leaves the region is kept: the derivative of the square reads it, and it is not computed again. */
+static void record_leaves(dt_graph *g)
+{
+    g->api->recompute_begin(g);
+    dt_tensor *h = dt_gelu(g, dt_linear(g, I(g, "nodes"), P(g, "w"), NULL));
+    g->api->recompute_end(g);
+    (void)g->api->loss(g, "sum", dt_sum(g, dt_mul(g, h, h)), 1, "N");
+}
+
+static void test_what_leaves_is_kept(void **state)
+{
+    (void)state;
+    static const param_spec spec[] = {{"w", 4, 5}, {NULL, 0, 0}};
+    static const model m = {spec, record_leaves};
+    bench b;
+    bench_open(&b, &m, 2, 1, 1);
+    dt_ir ir = {0};
+    bench_ir(&b, &ir);
+    uint32_t n = 0;
+    assert_int_equal(dt_derive_run(&ir), DT_OK);
+    assert_int_equal(dt_pass_recompute(&ir, &n), DT_OK);
+    assert_int_equal(n, 1); /* the product, which gelu's derivative reads */
+    dt_ir_fini(&ir);
+    bench_close(&b);
+}
+
+/* Nodes after the clones read these, and none of the values that are to be forgotten. */
+static void test_clones_are_read(void **state)
+{
+    (void)state;
+    static const param_spec spec[] = {{"w0", 4, 5}, {"w1", 4, 4}, {"w2", 4, 4}, {NULL, 0, 0}};
+    static const model m = {spec, record};
+    bench b;
+    bench_open(&b, &m, 2, 1, 1);
+    dt_ir ir = {0};
+    bench_ir(&b, &ir);
+    uint32_t n = 0, n_read = 0;
+    assert_int_equal(dt_derive_run(&ir), DT_OK);
+    assert_int_equal(dt_pass_recompute(&ir, &n), DT_OK);
+    for (int32_t i = 0; i < ir.n_nodes; i++) {
+        const dt_node *clone = &ir.node[i];
+        for (int32_t k = i + 1; clone->is_clone && k < ir.n_nodes; k++) {
+            const dt_node *reader = &ir.node[k];
+            for (uint32_t in = 0; in < reader->n_in; in++) {
+                n_read += reader->is_backward && !reader->is_clone && reader->in[in] == clone->out[0];
+            }
+        }
+    }
+    assert_true(n_read >= 2); /* by the derivatives of gelu and of the last product */
+    dt_ir_fini(&ir);
+    bench_close(&b);
+}
+
 static void record_unmarked(dt_graph *g)
 {
     g->api->recompute_begin(g); /* nothing in here is needed backward */
@@ -80,6 +133,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clones),
+        cmocka_unit_test(test_what_leaves_is_kept),
+        cmocka_unit_test(test_clones_are_read),
         cmocka_unit_test(test_nothing_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
