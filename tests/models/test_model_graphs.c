@@ -136,13 +136,15 @@ typedef struct wanted { /* an output, copied */
     size_t n;
 } wanted;
 
+static int64_t step_ms = 200; /* of the future */
+static float temperature;     /* of a calibrated model, all numbers of it */
+
 /* Runs a world model with its initial weights; bias: of the last layer, NULL: as it begins; path [N_SEQ,PATH,4], NULL:
  * it knows no roads. */
 static void run_world_on(const char *id, const char *const *set, float motion[STEPS][N_SEQ][6], const float *bias,
                          float *path, const wanted *want, uint32_t n_want)
 {
-    static const dt_dim dims[] = {{"H", EMBEDDING}, {"T", STEPS}, {"F", FUTURE},
-                                  {"dt_ms", 200},   {"R", LANE},  {"P", PATH}};
+    const dt_dim dims[] = {{"H", EMBEDDING}, {"T", STEPS}, {"F", FUTURE}, {"dt_ms", step_ms}, {"R", LANE}, {"P", PATH}};
     static const int64_t live[N_SYMBOLS] = {0, 0, N_SEQ, 0};
     bench m;
     assert_int_equal(bench_create(&m, id, set, dims, path != NULL ? 6 : 4), DT_OK);
@@ -155,6 +157,12 @@ static void run_world_on(const char *id, const char *const *set, float motion[ST
         const dt_param *last = &m.r.table.param[i];
         if (strstr(last->name, "head.1.b") != NULL) {
             memcpy(params + last->offset, bias, (size_t)last->count * sizeof(*bias));
+        }
+    }
+    for (uint32_t i = 0; i < m.r.table.n; i++) {
+        const dt_param *q = &m.r.table.param[i];
+        for (int64_t k = 0; k < q->count && strcmp(q->name, "m.temperature") == 0; k++) {
+            params[q->offset + k] = temperature;
         }
     }
     float history[STEPS][N_SEQ][EMBEDDING], present[STEPS][N_SEQ];
@@ -362,16 +370,49 @@ static void test_worlds_change_speed_steadily_on_a_lane(void **state)
             path[v][k][0] = 4;
         }
     }
-    run_world_on("world_lstm", NULL, motion, bias, &path[0][0][0], &want, 1);
-    for (int v = 0; v < N_SEQ; v++) {
-        double x = 0, y = 0;
-        for (int f = 0; f < FUTURE; f++) {
-            x += 0.2 * (4 * v + 5 * 0.1 * (f + 1));
-            y += 0.2 * 2.5 * 0.1 * (f + 1);
-            assert_float_equal(future[v][f][0], x, 1e-4);
-            assert_float_equal(future[v][f][1], y, 1e-4);
+    for (step_ms = 200; step_ms <= 600; step_ms += 200) { /* 1 to 3 s */
+        const double dt_s = (double)step_ms / 1000;
+        run_world_on("world_lstm", NULL, motion, bias, &path[0][0][0], &want, 1);
+        for (int v = 0; v < N_SEQ; v++) {
+            double x = 0, y = 0;
+            for (int f = 0; f < FUTURE; f++) {
+                const double share = fmin(dt_s * (f + 1) / 2, 1);
+                x += dt_s * (4 * v + 5 * share);
+                y += dt_s * 2.5 * share;
+                assert_float_equal(future[v][f][0], x, 1e-3);
+                assert_float_equal(future[v][f][1], y, 1e-3);
+            }
         }
     }
+    step_ms = 200;
+}
+
+/* A temperature is added to the logarithms of all deviations, of one future and of several, and told as it is. */
+static void test_temperature_widens(void **state)
+{
+    (void)state;
+    static const char *const one[] = {"futures=1", "calibrated=true", NULL}, *const two[] = {"futures=2",
+                                                                                             "calibrated=true", NULL};
+    float motion[STEPS][N_SEQ][6] = {{{0}}}, spread[2][N_SEQ][FUTURE][2], spreads[2][N_SEQ][2][FUTURE][2];
+    float told[FUTURE * 2];
+    for (int k = 0; k < 2; k++) {
+        temperature = 0.3F * (float)k;
+        const wanted of_one[] = {{"spread", &spread[k][0][0][0], N_SEQ * FUTURE * 2},
+                                 {"temperature", told, FUTURE * 2}};
+        const wanted of_two = {"spreads", &spreads[k][0][0][0][0], N_SEQ * 2 * FUTURE * 2};
+        run_world("world_lstm", one, motion, NULL, of_one, 2);
+        run_world("world_lstm", two, motion, NULL, &of_two, 1);
+        for (int i = 0; i < FUTURE * 2; i++) {
+            assert_true(told[i] == temperature);
+        }
+    }
+    for (int i = 0; i < N_SEQ * FUTURE * 2; i++) {
+        assert_float_equal((&spread[1][0][0][0])[i] - (&spread[0][0][0][0])[i], 0.3, 1e-5);
+    }
+    for (int i = 0; i < N_SEQ * 2 * FUTURE * 2; i++) {
+        assert_float_equal((&spreads[1][0][0][0][0])[i] - (&spreads[0][0][0][0][0])[i], 0.3, 1e-5);
+    }
+    temperature = 0;
 }
 
 /* Who points aside of the lane goes on aside, 0.7 s of it in all: here 0.1 and -0.2 of the way. One future, and two. */
@@ -438,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_several_futures),
         cmocka_unit_test(test_untrained_worlds_follow_their_lane),
         cmocka_unit_test(test_worlds_change_speed_steadily_on_a_lane),
+        cmocka_unit_test(test_temperature_widens),
         cmocka_unit_test(test_worlds_turn_into_their_lane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
