@@ -87,7 +87,7 @@ prepare() { # worker
     sync_source "$root/$1/src" && mkdir -p "$root/$1/obj" && cd "$root/$1/obj" || return 1
     test -e config.status ||
         ../src/configure -q --without-cuda --disable-emulation CC="${CC:-cc}" CFLAGS='-O1 -g0' || return 1
-    nice make -s -j"$jobs" core/libdtcore.la mutant-plugins
+    make -s -j"$jobs" core/libdtcore.la mutant-plugins
 }
 
 # replace the only occurrence of the pattern; 3: it occurs not once
@@ -119,20 +119,20 @@ objects_of() { # file
 build() { # objects of the host or nothing, program
     if [ -n "$1" ]; then
         rm -f "$2"
-        nice make -s $1 >build.log 2>&1 || return 1
+        make -s $1 >build.log 2>&1 || return 1
         front=
         for object in $1; do
             front="$front ${object%/*}/$(sed -n "s,^pic_object='\(.*\)',\1,p" "$object")"
         done
-        nice make -s -o core/libdtcore.la LDFLAGS="$front" "$2" >>build.log 2>&1 && return 0
+        make -s -o core/libdtcore.la LDFLAGS="$front" "$2" >>build.log 2>&1 && return 0
     fi
-    nice make -s "$2" >build.log 2>&1
+    make -s "$2" >build.log 2>&1
 }
 
 # run one test that is built; the last line of run.log says how it ended
 run_test() { # test without its ending
     rm -f "$1.log" "$1.trs"
-    nice timeout -k 5 "$limit" make -s -o core/libdtcore.la "$1.log" >run.log 2>&1
+    timeout -k 5 "$limit" make -s -o core/libdtcore.la "$1.log" >run.log 2>&1
     test $? -lt 124 || { echo "time limit"; return; }
     sed -n 's/^:test-result: *\([A-Z]*\).*/\1/p' "$1.trs" 2>/dev/null
 }
@@ -149,7 +149,7 @@ run_tests() { # file tests...
     outcome=survived
     for test in "$@"; do
         case $test in *.sh) program=dtrain base=${test%.sh} ;; *) program=$test base=$test ;; esac
-        if { [ -n "$plugins" ] && ! nice make -s $plugins >build.log 2>&1; } || ! build "$objects" "$program"; then
+        if { [ -n "$plugins" ] && ! make -s $plugins >build.log 2>&1; } || ! build "$objects" "$program"; then
             outcome="build failed"
         else
             case $(run_test "$base") in
