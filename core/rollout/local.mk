@@ -10,7 +10,7 @@ core_libdtcore_la_SOURCES += \
 	core/rollout/sum_tree.c core/rollout/sum_tree.h \
 	core/rollout/normaliser.c core/rollout/normaliser.h \
 	core/rollout/time_to_cost.c core/rollout/time_to_cost.h \
-	core/rollout/process.c core/rollout/process.h \
+	core/rollout/process.c core/rollout/process.h core/rollout/process_log.c core/rollout/process_log.h \
 	core/rollout/process_scene.c core/rollout/process_scene.h core/rollout/process_serve.c \
 	core/rollout/process_spec.c core/rollout/process_spec.h \
 	core/rollout/process_wire.c core/rollout/process_wire.h \

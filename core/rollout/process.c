@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "rollout/check.h"
+#include "rollout/process_log.h"
 #include "rollout/process_spec.h"
 #include "rollout/process_wire.h"
 
@@ -54,6 +55,7 @@ struct dt_process {
     uint32_t restarts;
     char tail[TAIL_BYTES]; /* the last of what it wrote */
     size_t tail_bytes;
+    dt_process_log log;
 };
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
@@ -117,6 +119,7 @@ static void read_output(dt_process *p)
         memcpy(p->tail + keep, text, bytes);
         p->tail_bytes = keep + bytes;
         p->tail[p->tail_bytes] = '\0';
+        dt_process_log_add(&p->log, text, bytes);
     }
 }
 
@@ -153,6 +156,7 @@ static int kill_worker(dt_process *p)
 static void end_worker(dt_process *p)
 {
     kill_worker(p);
+    read_output(p);
     if (p->map != NULL) {
         munmap(p->map, p->map_bytes);
     }
@@ -317,8 +321,8 @@ static dt_status receive_spec(dt_process *p)
     if (r != DT_WIRE_OK) {
         return no_message(p, r, "say what there is");
     }
+    read_output(p);
     if (status < 0) {
-        read_output(p);
         return DT_FAIL(believe(status), "%s", p->spec);
     }
     return dt_spec_get(p->spec, bytes, &p->env_spec, &p->spec_memory);

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -103,8 +104,11 @@ static dt_status introduce(server *s, const dt_process_worker *w, dt_str *out)
 {
     uint64_t bytes = 0;
     char *request = NULL;
+    char pid[16];
     DT_TRY(watch_host());
     is_watched = true;
+    snprintf(pid, sizeof(pid), "%ld", (long)getpid()); /* for environments that confine what they open */
+    (void)setenv("DTRAIN_WORKER", pid, 1);
     if (dt_wire_receive_message(DT_WIRE_SOCKET, &request, &bytes, NULL) != DT_WIRE_OK) {
         return DT_FAIL(DT_EIO, "the host said nothing");
     }
