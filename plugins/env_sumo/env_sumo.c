@@ -54,6 +54,7 @@
 #include "lights.h"
 #include "measure.h"
 #include "module.h"
+#include "options.h"
 #include "scene.h"
 
 #include <math.h>
@@ -132,8 +133,15 @@ static const dt_option options[] = {
         config, history_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
         "vehicles: past of agents and of the vehicles ahead of them, for world models; 0: none; the phase sets it"),
     DT_OPTION(config, history_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "steps of that past"),
-    {"sumo_options", "", "1", "more options for SUMO, separated by blanks, e.g. \"--scale 1.2\"", NULL, 0, 0,
-     DT_OPT_STR, DT_OPT_CODE, (uint32_t)offsetof(config, sumo_options), (uint32_t)sizeof(((config *)0)->sumo_options)},
+    {"sumo_options", "", "1",
+     "more options for SUMO, separated by blanks, e.g. \"--scale 1.2\"; files that they name for output are written",
+     NULL, 0, 0, DT_OPT_STR, DT_OPT_CODE, (uint32_t)offsetof(config, sumo_options),
+     (uint32_t)sizeof(((config *)0)->sumo_options)},
+    {"outputs", "false", "",
+     "SUMO writes the files that sumocfg, its additional files and its demand name for output, one instance at a time; "
+     "false: they are left out",
+     NULL, 0, 0, DT_OPT_BOOL, DT_OPT_CODE, (uint32_t)offsetof(config, outputs),
+     (uint32_t)sizeof(((config *)0)->outputs)},
     {"module", "", "1", "file of the SUMO module; empty: the installed one", NULL, 0, 0, DT_OPT_STR, DT_OPT_CODE,
      (uint32_t)offsetof(config, module), (uint32_t)sizeof(((config *)0)->module)},
     DT_OPTION_END};
@@ -141,6 +149,40 @@ static const dt_option options[] = {
 dt_status env_fail(const state *s, dt_status st, const char *what)
 {
     return DT_FAIL_H(s->h, st, "%s: %s: %s", s->config.sumocfg, what, s->api->error());
+}
+
+/* Options that dtrain sets itself, and those that no scenario can have. */
+static dt_status check_sumo_options(const dt_host *h, const config *c)
+{
+    static const char *const ours[] = {"seed", "random", "begin", "b", "end", "e", "step-length"};
+    static const char *const of_vehicles[] = {"collision.action", "collision.check-junctions",
+                                              "collision.mingap-factor"};
+    const char *word = c->sumo_options + strspn(c->sumo_options, " \t");
+    for (size_t n = 0; *word != '\0'; word += n + strspn(word + n, " \t")) {
+        char name[64];
+        n = strcspn(word, " \t");
+        const size_t dashes = word[0] != '-' ? 0 : word[1] == '-' ? 2 : 1, bytes = strcspn(word, " \t=") - dashes;
+        if (dashes == 0 || bytes == 0 || bytes >= sizeof(name) || (word[dashes] >= '0' && word[dashes] <= '9')) {
+            continue;
+        }
+        snprintf(name, sizeof(name), "%.*s", (int)bytes, word + dashes);
+        bool is_ours = false;
+        for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+            is_ours |= strcmp(name, ours[i]) == 0;
+        }
+        for (size_t i = 0; i < sizeof(of_vehicles) / sizeof(of_vehicles[0]) && c->control == CONTROL_VEHICLES; i++) {
+            is_ours |= strcmp(name, of_vehicles[i]) == 0;
+        }
+        const sumo_option_row row = sumo_option_find(name);
+        if (is_ours) {
+            return DT_FAIL_H(h, DT_ECONFIG, "sumo_options: %.*s is set by dtrain itself", (int)(bytes + dashes), word);
+        }
+        if (row.what == SUMO_OPTION_IGNORED || row.what == SUMO_OPTION_REFUSED) {
+            return DT_FAIL_H(h, DT_ECONFIG, "sumo_options: %.*s is not supported: %s", (int)(bytes + dashes), word,
+                             row.reason);
+        }
+    }
+    return DT_OK;
 }
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -171,22 +213,7 @@ static dt_status check(const dt_host *h, const void *cfg)
     if (c->near_m > c->detection_m) {
         return DT_FAIL_H(h, DT_ECONFIG, "near_m %g is beyond detection_m %g", c->near_m, c->detection_m);
     }
-    static const char *const ours[] = {"--seed",
-                                       "--random",
-                                       "--tripinfo-output",
-                                       "--begin",
-                                       "--end",
-                                       "--step-length",
-                                       "--collision.action",
-                                       "--collision.check-junctions",
-                                       "--collision.mingap-factor"};
-    const size_t n = sizeof(ours) / sizeof(ours[0]) - (c->control == CONTROL_VEHICLES ? 0 : 3);
-    for (size_t i = 0; i < n; i++) {
-        if (strstr(c->sumo_options, ours[i]) != NULL) {
-            return DT_FAIL_H(h, DT_ECONFIG, "sumo_options: %s is set by dtrain itself", ours[i]);
-        }
-    }
-    return DT_OK;
+    return check_sumo_options(h, c);
 }
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
@@ -203,14 +230,13 @@ dt_status env_reserve(const state *s, void *out_p, uint64_t n, uint64_t bytes)
 
 static void add_argument(state *s, const char *name, const char *value)
 {
-    s->arg[s->n_args++] = name;
-    s->arg[s->n_args++] = value;
+    s->arg[s->file.n_args++] = name;
+    s->arg[s->file.n_args++] = value;
 }
 
 static dt_status make_arguments(state *s)
 {
     const config *c = &s->config;
-    add_argument(s, "-c", c->sumocfg);
     add_argument(s, "--xml-validation", "never"); /* without SUMO_HOME the schemas would come from the web */
     add_argument(s, "--xml-validation.net", "never");
     add_argument(s, "--xml-validation.routes", "never");
@@ -242,11 +268,14 @@ static dt_status make_arguments(state *s)
     DT_TRY_H(env_reserve(s, &s->extra, n, 1));
     memcpy(s->extra, c->sumo_options, n);
     char *rest = NULL;
+    s->file.arg = s->arg;
+    s->file.more = s->arg + s->file.n_args;
+    s->file.outputs = c->outputs;
     for (char *word = strtok_r(s->extra, " \t", &rest); word != NULL; word = strtok_r(NULL, " \t", &rest)) {
-        if (s->n_args == room) {
-            return DT_FAIL_H(s->h, DT_ECONFIG, "sumo_options has more than %zu words", room);
+        if (s->file.n_args + s->file.n_more == room) {
+            return DT_FAIL_H(s->h, DT_ECONFIG, "sumo_options has more than %zu words", room - s->file.n_args);
         }
-        s->arg[s->n_args++] = word;
+        s->arg[s->file.n_args + s->file.n_more++] = word;
     }
     return DT_OK;
 }
@@ -308,9 +337,13 @@ static dt_status check_times(state *s)
 static dt_status load(state *s, uint32_t k, uint32_t seed)
 {
     s->now = k;
-    s->config.sumocfg = s->arg[1] = s->scenario[k];
-    if (s->api->open(s->arg, s->n_args, seed, &s->net) != 0) {
+    s->config.sumocfg = s->file.path = s->scenario[k];
+    if (s->api->open(&s->file, seed, &s->net) != 0) {
         return env_fail(s, DT_EDATA, "SUMO cannot load it");
+    }
+    if (s->api->left_out()[0] != '\0' && !s->has_told) {
+        dt_logf(s->h, 2, "%s: left out, as a scenario writes no files and connects nowhere: %s", s->config.sumocfg,
+                s->api->left_out());
     }
     DT_TRY_H(check_times(s));
     return s->config.control == CONTROL_VEHICLES ? drivers_create(s) : lights_create(s);
@@ -382,6 +415,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(name_scenarios(s));
     DT_TRY_H(make_room_for_all(s));
     DT_TRY_H(load(s, 0, 1));
+    s->has_told = true;
     s->api->close(); /* an instance that is only asked for its spec needs no memory */
     return DT_OK;
 }
@@ -431,7 +465,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     if (next != s->now) {
         unload(s);
         DT_TRY_H(load(s, next, sumo_seed(seed)));
-    } else if (s->api->open(s->arg, s->n_args, sumo_seed(seed), &s->net) != 0) {
+    } else if (s->api->open(&s->file, sumo_seed(seed), &s->net) != 0) {
         return env_fail(s, DT_EDATA, "SUMO cannot load it");
     }
     dt_logf(s->h, 3, "%s from %g s with --seed %u", s->config.sumocfg, s->net->begin_s, sumo_seed(seed));

@@ -28,7 +28,7 @@ typedef struct config {
     double detection_m, near_m, starve_s, radius_m;
     double penetration, low_mps2, high_mps2, ttc_s, hard_mps2, history_s, history_hz;
     int64_t max_phases, max_lanes, max_vehicles, agents, speed_mode;
-    uint8_t lane_actions, baseline, end_at_collision, right_of_way;
+    uint8_t lane_actions, baseline, end_at_collision, right_of_way, outputs;
 } config;
 
 typedef struct agent { /* a signal with at least two phases */
@@ -124,8 +124,8 @@ typedef struct state {
     uint32_t n_agents, n_phases, n_lanes, n_row; /* widths: choices, lanes of a row, numbers of a row */
     uint32_t most_lanes;                         /* that a signal has */
     uint32_t most_links, L;                      /* the same; and of all scenarios */
-    bool has_episode;
-    double begin_s, end_s, time_s; /* simulated */
+    bool has_episode, has_told;                  /* has_told: what scenarios leave out was logged */
+    double begin_s, end_s, time_s;               /* simulated */
     const sumo_vehicle *vehicle;
     uint32_t n_vehicles;
     link_view *link; /* of all agents, one after another */
@@ -147,8 +147,8 @@ typedef struct state {
     uint32_t n_ports, service_port;                                      /* the first one after those of the graph */
     char begin_text[32], end_text[32], step_text[32], teleport_text[32]; /* arguments */
     char *extra;                                                         /* a copy of sumo_options, cut into words */
-    const char *arg[96];
-    uint32_t n_args;
+    const char *arg[128];
+    sumo_scenario file; /* the one that is loaded; its options are in arg */
 } state;
 
 /* Memory, kept in *out_p. DT_ENOMEM. */

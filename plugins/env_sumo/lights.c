@@ -140,19 +140,18 @@ static dt_status find_agents(state *s)
         DT_TRY_H(env_reserve(s, &a->state_of_phase, g->n_states, sizeof(*a->state_of_phase)));
         DT_TRY_H(env_reserve(s, &a->phase_of_state, g->n_states, sizeof(*a->phase_of_state)));
         a->n_phases = signal_phases(g, a->state_of_phase, a->phase_of_state);
-        if (a->n_phases < 2) {
-            dt_logf(s->h, 2, "signal %s has %u green phases and keeps its program", g->id, a->n_phases);
+        const char *wrong = signal_wrong(g);
+        if (a->n_phases < 2 || g->foe == NULL || wrong != NULL) { /* SUMO runs it by itself */
+            dt_logf(s->h, 2, "signal %s has %u green phases%s and keeps its program", g->id, a->n_phases,
+                    wrong != NULL    ? ", states of fewer letters than links"
+                    : g->foe == NULL ? ", too many links"
+                                     : "");
             s->h->release(s->h, a->state_of_phase);
             s->h->release(s->h, a->phase_of_state);
             memset(a, 0, sizeof(*a));
             continue;
         }
-        const char *wrong = signal_wrong(g);
         s->agent_of_signal[i] = s->n_agents++;
-        if (wrong != NULL) {
-            return DT_FAIL_H(s->h, DT_EDATA, "signal %s: state \"%s\" of its program has %zu letters for %u links",
-                             g->id, wrong, strlen(wrong), g->n_links);
-        }
         DT_TRY_H(make_agent(s, a, i));
         s->n_phases = a->n_phases > s->n_phases ? a->n_phases : s->n_phases;
         s->most_lanes = a->n_lanes > s->most_lanes ? a->n_lanes : s->most_lanes;

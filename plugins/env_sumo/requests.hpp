@@ -54,8 +54,8 @@ class net_requests
         }
     }
 
-    /* foe, responds: [n, n] of the links of a signal, zeros. */
-    void fill(const std::string &signal, size_t n, std::vector<uint8_t> &foe, std::vector<uint8_t> &responds) const
+    /* foe, responds: [n, n] of the links of a signal, zeros. false: it has too many connections. */
+    bool fill(const std::string &signal, size_t n, std::vector<uint8_t> &foe, std::vector<uint8_t> &responds) const
     {
         struct link {
             const connection *c;
@@ -64,7 +64,7 @@ class net_requests
         std::vector<link> mine;
         const auto found = connections_.find(signal);
         if (found == connections_.end()) {
-            return;
+            return true;
         }
         for (const connection &c : found->second) {
             if (c.index < n) {
@@ -72,8 +72,7 @@ class net_requests
             }
         }
         if (mine.size() > most_connections) {
-            throw std::runtime_error("signal " + signal + " has " + std::to_string(mine.size()) +
-                                     " connections; at most " + std::to_string(most_connections) + " are looked at");
+            return false;
         }
         for (const link &x : mine) {
             const connection *a = x.c;
@@ -90,6 +89,7 @@ class net_requests
                 responds[at] |= !a->is_first && bit(j.responses, here->second, there->second);
             }
         }
+        return true;
     }
 
   private:
@@ -153,15 +153,12 @@ class net_requests
                 r.after_[std::string(from) + "_" + value(attributes, "fromLane")] = via;
             } else if (signal[0] != '\0') {
                 const bool is_first = strcmp(pass, "1") == 0 || strcmp(pass, "true") == 0;
-                r.connections_[signal].push_back(
-                    {via, strtoul(value(attributes, "linkIndex"), nullptr, 10), is_first});
+                r.connections_[signal].push_back({via, strtoul(value(attributes, "linkIndex"), nullptr, 10), is_first});
             }
         }
     }
 
-    static void close(void *, const XML_Char *)
-    {
-    }
+    static void close(void *, const XML_Char *) {}
 
     std::vector<junction> junctions_;
     std::unordered_map<std::string, std::vector<connection>> connections_; /* of a signal */

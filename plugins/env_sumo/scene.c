@@ -18,7 +18,7 @@ static bool read_roads(const state *s, sumo_roads *out)
     if (s->api->roads(out) == 0) {
         return true;
     }
-    if (s->has_episode || s->api->open(s->arg, s->n_args, 1, &net) != 0) {
+    if (s->has_episode || s->api->open(&s->file, 1, &net) != 0) {
         return false;
     }
     const bool is_read = s->api->roads(out) == 0;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * libsumo behind the C face of sumo.h. SUMO's tables are copied once per open; a step touches few of them. Files that
- * SUMO can only write (trip information, the saved state) go to memory and not to a disk. Source of calls and meanings:
+ * SUMO can only write (trip information, the saved state) go to memory and not to a disk. SUMO and the readers of a
+ * scenario's files work under a guard (guard.hpp). Source of calls and meanings:
  * the headers of libsumo and SUMO's manual, TraCI.
  */
+#include "config.hpp"
+#include "guard.hpp"
 #include "requests.hpp"
 #include "sumo.h"
 
@@ -38,7 +41,7 @@ using std::vector;
 constexpr double pi = 3.141592653589793;
 constexpr double line_gap = 1;        /* m that SUMO's drivers keep from a line */
 constexpr size_t max_warnings = 2000; /* letters kept between two calls of events */
-constexpr size_t max_links = 1024;    /* of a signal; each is held against each */
+constexpr size_t max_links = 1024;    /* of a signal that can be controlled; each is compared with each */
 
 /* A file without a name. */
 struct memory_file {
@@ -53,6 +56,13 @@ struct memory_file {
                 throw std::runtime_error(string("no memory file: ") + strerror(errno));
             }
             path = "/proc/self/fd/" + std::to_string(fd);
+        }
+    }
+
+    void write(const string &all) const
+    {
+        if (ftruncate(fd, 0) != 0 || pwrite(fd, all.data(), all.size(), 0) != static_cast<ssize_t>(all.size())) {
+            throw std::runtime_error(string("a memory file cannot be written: ") + strerror(errno));
         }
     }
 
@@ -92,9 +102,10 @@ struct vehicle_table { /* what does not change while a vehicle drives */
 
 struct simulation {
     string error, warnings, version;
-    memory_file tripinfo_file, state_file;
+    memory_file config_file, tripinfo_file, state_file;
     bool is_taken = false, is_open = false;
-    vector<string> args; /* that the net was read with */
+    vector<string> args; /* that the net was read with, and the configuration */
+    string left_out;     /* of the scenario, for shim_left_out */
 
     sumo_net net = {};
     vector<signal_table> tables;
@@ -223,7 +234,7 @@ void note_warnings(simulation &s, const string &text)
 }
 
 /* Runs f; what it throws becomes error(), together with what SUMO printed. */
-template <typename F> int guarded(F f)
+template <typename F> int caught(F f)
 {
     simulation &s = sim();
     const quiet hush;
@@ -245,6 +256,18 @@ template <typename F> int guarded(F f)
         s.error = "SUMO failed and gave no reason";
     }
     return -1;
+}
+
+/* The same under the guard: for everything that calls SUMO or reads files of the scenario. */
+template <typename F> int guarded(F f)
+{
+    int is = -1;
+    try {
+        guard::run([&] { is = caught(f); });
+    } catch (const std::exception &e) {
+        sim().error = e.what();
+    }
+    return is;
 }
 
 /* ---- the net ----------------------------------------------------------------------------------------------------- */
@@ -306,14 +329,10 @@ void read_links(simulation &s, uint32_t number, const net_requests &requests)
     signal_table &t = s.tables[number];
     const auto links = libsumo::TrafficLight::getControlledLinks(t.id);
     const size_t n = links.size();
-    if (n > max_links) {
-        throw std::runtime_error("signal " + t.id + " has " + std::to_string(n) + " links; at most " +
-                                 std::to_string(max_links) + " are looked at");
-    }
     t.from.assign(n, SUMO_NONE);
     t.to.assign(n, SUMO_NONE);
-    t.foe.assign(n * n, 0);
-    t.responds.assign(n * n, 0);
+    t.foe.assign(n <= max_links ? n * n : 0, 0);
+    t.responds.assign(t.foe.size(), 0);
     for (size_t i = 0; i < n; i++) {
         for (const auto &link : links[i]) {
             const uint32_t from = lane_number(s, link.fromLane), to = lane_number(s, link.toLane);
@@ -326,7 +345,9 @@ void read_links(simulation &s, uint32_t number, const net_requests &requests)
             }
         }
     }
-    requests.fill(t.id, n, t.foe, t.responds);
+    if (n > max_links || !requests.fill(t.id, n, t.foe, t.responds)) {
+        t.foe.clear();
+    }
 }
 
 void read_program(simulation &s, uint32_t number, sumo_signal &out)
@@ -336,7 +357,7 @@ void read_program(simulation &s, uint32_t number, sumo_signal &out)
     for (const auto &logic : libsumo::TrafficLight::getAllProgramLogics(t.id)) {
         if (logic.programID == program) {
             for (const auto &phase : logic.phases) {
-                t.state.push_back(phase->state);
+                t.state.push_back(phase->state.substr(0, t.from.size())); /* SUMO warns of more, and uses none of it */
                 t.duration_s.push_back(phase->duration);
             }
         }
@@ -397,7 +418,7 @@ void read_net(simulation &s)
         out.duration_s = t.duration_s.data();
         out.from = t.from.data();
         out.to = t.to.data();
-        out.foe = t.foe.data();
+        out.foe = t.foe.empty() && !t.from.empty() ? nullptr : t.foe.data();
         out.responds = t.responds.data();
     }
     for (sumo_lane &lane : s.lanes) {
@@ -726,18 +747,78 @@ int shim_acquire()
             throw std::runtime_error("this process has a SUMO simulation already");
         }
         s.is_taken = true;
+        const char *worker = getenv("DTRAIN_WORKER"); /* its process has nothing else to do */
+        if (worker != nullptr && worker == std::to_string(getpid())) {
+            guard::run_inline();
+        }
     });
 }
 
-int shim_open(const char *const *args, uint32_t n, uint32_t seed, const sumo_net **out)
+/* Files that the user's own options name for output: SUMO may write to them, and to those whose names begin so. */
+vector<string> named_outputs(const char *const *words, uint32_t n)
 {
-    return guarded([&](simulation &s) {
+    vector<string> out;
+    for (uint32_t i = 0; i < n; i++) {
+        string name = words[i], value = i + 1 < n ? words[i + 1] : "";
+        if (name.size() < 2 || name[0] != '-') {
+            continue;
+        }
+        name.erase(0, name[1] == '-' ? 2 : 1);
+        const size_t equals = name.find('=');
+        if (equals != string::npos) {
+            value = name.substr(equals + 1);
+            name.erase(equals);
+        }
+        if (sumo_option_find(name.c_str()).what == SUMO_OPTION_OUTPUT) {
+            std::istringstream list(value);
+            for (string file; std::getline(list, file, ',');) {
+                out.push_back(file);
+            }
+        }
+    }
+    out.erase(std::remove(out.begin(), out.end(), ""), out.end());
+    return out;
+}
+
+string joined(const vector<string> &all)
+{
+    string out;
+    for (const string &one : all) {
+        out += (out.empty() ? "" : ", ") + one;
+    }
+    return out;
+}
+
+void list_left_out(simulation &s, const scenario_config &config)
+{
+    const string options = joined(config.left_out), files = joined(guard::noted());
+    s.left_out = options.empty() ? "" : "options " + options;
+    s.left_out += files.empty() ? "" : (options.empty() ? "" : "; ") + ("files " + files);
+}
+
+int shim_open(const sumo_scenario *scenario, uint32_t seed, const sumo_net **out)
+{
+    try {
+        simulation &s = sim();
+        s.config_file.open("sumocfg");
         s.tripinfo_file.open("tripinfo");
         s.state_file.open("state");
-        const vector<string> given(args, args + n);
+        guard::allow({s.tripinfo_file.path, s.state_file.path}, named_outputs(scenario->more, scenario->n_more),
+                     scenario->outputs != 0);
+    } catch (const std::exception &e) {
+        sim().error = e.what();
+        return -1;
+    }
+    return guarded([&](simulation &s) {
+        const scenario_config config(scenario->path, scenario->outputs != 0);
+        s.config_file.write(config.text);
+        vector<string> given = {"-c", s.config_file.path};
+        given.insert(given.end(), scenario->arg, scenario->arg + scenario->n_args);
+        given.insert(given.end(), scenario->more, scenario->more + scenario->n_more);
         vector<string> all = given;
         all.insert(all.end(), {"--seed", std::to_string(seed), "--tripinfo-output", s.tripinfo_file.path,
                                "--tripinfo-output.write-unfinished", "true"});
+        given.push_back(config.text);
         s.is_open = false;
         s.known.clear();
         s.id_of.clear();
@@ -757,8 +838,14 @@ int shim_open(const char *const *args, uint32_t n, uint32_t seed, const sumo_net
         s.collision.assign(s.signals.size() + 1, 0);
         s.braking.assign(s.signals.size() + 1, 0);
         s.events = {};
+        list_left_out(s, config);
         *out = &s.net;
     });
+}
+
+const char *shim_left_out()
+{
+    return sim().left_out.c_str();
 }
 
 void shim_close()
@@ -774,6 +861,7 @@ void shim_close()
 void shim_release()
 {
     shim_close();
+    guard::stop();
     sim().is_taken = false;
 }
 
@@ -822,11 +910,12 @@ int shim_get_state(uint32_t signal, char *state)
     return guarded([&](simulation &s) {
         const string is = libsumo::TrafficLight::getRedYellowGreenState(s.tables[signal].id);
         const size_t n = s.tables[signal].from.size();
-        if (is.size() != n) {
+        if (is.size() < n) {
             throw std::runtime_error("signal " + s.tables[signal].id + " shows " + std::to_string(is.size()) +
                                      " letters for " + std::to_string(n) + " links");
         }
-        memcpy(state, is.c_str(), n + 1);
+        memcpy(state, is.c_str(), n);
+        state[n] = '\0';
     });
 }
 
@@ -953,7 +1042,7 @@ int shim_ahead(int64_t number, double sight_m, sumo_near *out)
 const sumo_api api = {sizeof(sumo_api), SUMO_FACE_VERSION, shim_error, shim_version,   shim_acquire,   shim_release,
                       shim_open,        shim_close,        shim_step,  shim_set_state, shim_get_state, shim_halting,
                       shim_vehicles,    shim_driver,       shim_take,  shim_drive,     shim_pending,   shim_events,
-                      shim_finish,      shim_roads,        shim_ahead};
+                      shim_finish,      shim_roads,        shim_ahead, shim_left_out};
 
 } // namespace
 

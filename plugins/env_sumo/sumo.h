@@ -34,9 +34,9 @@ typedef struct sumo_signal {
     uint32_t first_state, reserved; /* shown when the simulation begins */
     double first_s;                 /* and for so long from then on */
     const uint32_t *from, *to;      /* [n_links] lanes; SUMO_NONE where the link is not used */
-    const uint8_t *foe;             /* [n_links, n_links] 1: their ways across the junction meet */
-    const uint8_t *responds;        /* [n_links, n_links] 1: and the first one yields */
-    double x, y;                    /* m, middle of its stop lines */
+    const uint8_t *foe;      /* [n_links, n_links] 1: their ways across the junction meet; NULL: too many to compare */
+    const uint8_t *responds; /* [n_links, n_links] 1: and the first one yields */
+    double x, y;             /* m, middle of its stop lines */
 } sumo_signal;
 
 typedef struct sumo_net {
@@ -116,7 +116,15 @@ typedef struct sumo_result { /* of the whole simulation */
     uint32_t n_late, reserved;
 } sumo_result;
 
-#define SUMO_FACE_VERSION 4 /* one more with every change of a struct: module and environment are of one build */
+typedef struct sumo_scenario {
+    const char *path;        /* .sumocfg; options.def says which of its options reach SUMO */
+    const char *const *arg;  /* options of dtrain, as of the program sumo, stronger than those of the file */
+    const char *const *more; /* options of the user; files that these name for output are written */
+    uint32_t n_args, n_more;
+    uint32_t outputs, reserved; /* outputs 1: SUMO writes every file that the scenario names for output */
+} sumo_scenario;
+
+#define SUMO_FACE_VERSION 5 /* one more with every change of a struct: module and environment are of one build */
 
 typedef struct sumo_api {
     uint32_t struct_size, face;
@@ -124,9 +132,8 @@ typedef struct sumo_api {
     const char *(*version)(void); /* "SUMO 1.15.0" */
     int (*acquire)(void);         /* the one simulation of this process, for its one user; -1: another has it */
     void (*release)(void);
-    /* args as of the program sumo, without its name and without --seed; an open simulation is closed first. The net of
-     * equal args is read once. */
-    int (*open)(const char *const *args, uint32_t n, uint32_t seed, const sumo_net **out);
+    /* An open simulation is closed first. The net of an equal scenario is read once. */
+    int (*open)(const sumo_scenario *scenario, uint32_t seed, const sumo_net **out);
     void (*close)(void);
     int (*step)(double *time_s);
     int (*set_state)(uint32_t signal, const char *state); /* held until the next one, whatever the program says */
@@ -145,6 +152,8 @@ typedef struct sumo_api {
     /* For pictures alone, while the simulation is open. roads is read when it is first asked for */
     int (*roads)(sumo_roads *out);
     int (*ahead)(int64_t number, double sight_m, sumo_near *out); /* as of driver */
+    /* Of the scenario opened last: options that SUMO did not get, files that it did not write; "" for none */
+    const char *(*left_out)(void);
 } sumo_api;
 
 #define SUMO_SHIM_ENTRY "dt_sumo_shim"

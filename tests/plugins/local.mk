@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_scripts += tests/plugins/template.sh
 dt_scripts += tests/plugins/ipp.sh
-tests/plugins/ipp.log: dtrain $(plugin_LTLIBRARIES)
+dt_scripts += tests/plugins/sumo_outside.sh
+tests/plugins/ipp.log tests/plugins/sumo_outside.log: dtrain $(plugin_LTLIBRARIES)
 trajectory_headers = tests/plugins/trajectory_bench.h tests/plugins/trajectory_recording.h
 dt_tests += tests/plugins/test_data_trajectory
 tests_plugins_test_data_trajectory_SOURCES = tests/plugins/test_data_trajectory.c $(trajectory_headers) $(mock_sources)

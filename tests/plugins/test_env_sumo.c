@@ -350,6 +350,37 @@ static void test_refusals(void **state)
     }
 }
 
+/* SUMO warns of letters after the last link, and runs programs that show a state twice. */
+static void test_states_that_sumo_takes(void **state)
+{
+    (void)state;
+    rig r;
+    int n = 0;
+    rig_open(&r, NULL);
+    const uint64_t pair = play(&r, 3, 3, &n);
+    rig_close(&r);
+    assert_int_equal(
+        shell("cd '%s' && sed '/<phase /s/ state=\"[^\"]*/&rGy/' pair.net.xml >longer.net.xml && "
+              "awk '{ print } /<phase / && !was { print } { was = /<phase / }' longer.net.xml >twice.net.xml",
+              folder),
+        0);
+    for (int i = 0; i < 2; i++) {
+        char cfg[TEXT];
+        snprintf(cfg, sizeof(cfg),
+                 "<configuration><net-file value=\"%s.net.xml\"/><route-files value=\"pair.rou.xml\"/>"
+                 "<begin value=\"100\"/><end value=\"400\"/></configuration>",
+                 i == 0 ? "longer" : "twice");
+        write_text("states.sumocfg", cfg);
+        assert_int_equal(rig_try(&r, "states.sumocfg", NULL), DT_OK);
+        rig_lend(&r);
+        assert_true(r.spec.n_agents == AGENTS && r.spec.choices[0] == PHASES);
+        const uint64_t same = play(&r, 3, 3, &n);
+        assert_int_equal(n, 30);
+        assert_true(same == pair || i == 1); /* its program takes longer */
+        rig_close(&r);
+    }
+}
+
 static void test_nobody_drives(void **state)
 {
     (void)state;
@@ -421,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_minimum_green),
         cmocka_unit_test(test_observations),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_states_that_sumo_takes),
         cmocka_unit_test(test_nobody_drives),
         cmocka_unit_test(test_one_per_process),
         cmocka_unit_test(test_memory),

@@ -60,7 +60,7 @@ static void test_signals_as_sumo_shows_them(void **state)
              "<timedEvent type=\"SaveTLSStates\" source=\"b\" dest=\"states.xml\"/></additional>");
     write_text("states.add.xml", log);
     snprintf(option, sizeof(option), "sumo_options=--additional-files %s/states.add.xml", folder);
-    const char *const logged[] = {option, NULL};
+    const char *const logged[] = {option, "outputs=true", NULL};
     rig r;
     rig_open(&r, logged);
     int n_steps = 0;
@@ -297,7 +297,7 @@ static void test_scene_as_sumo_logs_it(void **state)
                                  "<timedEvent type=\"SaveTLSStates\" source=\"b\" dest=\"states.xml\"/></additional>");
     snprintf(option, sizeof(option), "sumo_options=--additional-files %s/states.add.xml --fcd-output %s/fcd.xml",
              folder, folder);
-    const char *const logged[] = {option, NULL};
+    const char *const logged[] = {option, "outputs=true", NULL};
     static dt_scene_point point[2048];
     dt_scene_roads before = {.struct_size = sizeof(before), .cap = 2, .point = point};
     film *f = calloc(1, sizeof(*f));
