@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "config/options.h"
+#include "config/origins.h"
 #include "config/tree.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -181,12 +182,24 @@ static void write_json_value(dt_json_out *out, const char *key, const dt_node *n
     }
 }
 
+typedef struct origin_writer {
+    dt_json_out *out;
+    dt_origins *earlier; /* NULL: none */
+} origin_writer;
+
 static void write_origin(void *user, const char *path, const dt_node *n, const dt_option *o)
 {
     (void)o;
-    dt_json_out *out = user;
+    const origin_writer *w = user;
+    dt_json_out *out = w->out;
     dt_str origin = {0};
-    dt_origin_text(&n->origin, &origin);
+    const bool is_own = n->origin.layer == DT_FROM_RUN && w->earlier != NULL;
+    const char *before = is_own ? dt_origins_find(w->earlier, path) : NULL;
+    if (before != NULL) {
+        dt_str_add(&origin, before);
+    } else {
+        dt_origin_text(&n->origin, &origin);
+    }
     dt_json_obj(out, path);
     write_json_value(out, "value", n);
     dt_json_str(out, "origin", dt_str_text(&origin));
@@ -195,11 +208,12 @@ static void write_origin(void *user, const char *path, const dt_node *n, const d
     dt_str_fini(&origin);
 }
 
-dt_status dt_config_write_origin(const dt_config *c, dt_str *out)
+dt_status dt_config_write_origin(const dt_config *c, dt_origins *earlier, dt_str *out)
 {
     dt_json_out json = {.s = out};
+    origin_writer w = {.out = &json, .earlier = earlier};
     dt_json_obj(&json, NULL);
-    walk(c, write_origin, &json);
+    walk(c, write_origin, &w);
     dt_json_end(&json, '}');
     return dt_str_status(out);
 }

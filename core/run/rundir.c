@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/signals.h"
 #include "checkpoint/checkpoint.h"
+#include "config/origins.h"
 #include "report/flat.h"
 #include "run/leftovers.h"
 
@@ -371,8 +372,33 @@ static dt_status write_file(const dt_rundir *r, const char *name, const dt_str *
     return st;
 }
 
+enum { MAX_ORIGINS = 16 << 20 }; /* bytes */
+
+/* What config.origin.json said before a resume; nothing where it is missing or not ours to read. */
+static void earlier_origins(const dt_rundir *r, dt_origins *out)
+{
+    dt_str path = {0};
+    char *text = NULL;
+    size_t bytes = 0;
+    *out = (dt_origins){0};
+    dt_str_addf(&path, "%s/config.origin.json", r->path);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_fs_read_all(dt_str_text(&path), MAX_ORIGINS, &text, &bytes);
+    }
+    if (st == DT_OK) {
+        st = dt_origins_read(text, bytes, out);
+    }
+    if (st < 0) {
+        dt_error_clear();
+    }
+    dt_free(text);
+    dt_str_fini(&path);
+}
+
 dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c)
 {
+    dt_origins earlier;
     dt_str text = {0};
     dt_status st = dt_config_write(c, &text);
     if (st == DT_OK) {
@@ -380,7 +406,9 @@ dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c)
     }
     dt_str_clear(&text);
     if (st == DT_OK) {
-        st = dt_config_write_origin(c, &text);
+        earlier_origins(r, &earlier);
+        st = dt_config_write_origin(c, &earlier, &text);
+        dt_origins_fini(&earlier);
     }
     if (st == DT_OK) {
         dt_str_add(&text, "\n");

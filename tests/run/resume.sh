@@ -99,5 +99,24 @@ fi
 cpu base base
 ! grep -q "results will differ" "$work/err" && ! grep -q "$mark" "$work/cpu/meta.json" || fail "the same kernels are told to differ"
 
+# --- a resume keeps the origins that were recorded, and adds its own ---
+cases=$((cases + 1))
+rm -rf "${work:?}/run"
+echo 'data = { batch = 32; };' >"$work/batch.cfg"
+# shellcheck disable=SC2086
+"$dtrain" --plugin phase1_world_model $small --config "$work/batch.cfg" --max-steps 1 --run-dir "$work/run" 2>"$work/err" ||
+    fail "a run to resume: $?"
+tr '}' '\n' <"$work/run/config.origin.json" >"$work/before"
+"$dtrain" --resume "$work/run" --max-steps 2 --set training.eval_interval=1 -q 2>"$work/err" || fail "resuming: $?"
+tr '}' '\n' <"$work/run/config.origin.json" >"$work/after"
+diff "$work/before" "$work/after" | grep '^[<>]' >"$work/changed"
+[ "$(wc -l <"$work/changed")" -eq 2 ] && grep -q '^> ,"training.eval_interval":{"value":1,"origin":"--set"' "$work/changed" ||
+    fail "origins after a resume: $(head -c 500 "$work/changed")"
+grep -q '"data.batch":{"value":32,"origin":"[^"]*batch.cfg:1"' "$work/after" || fail "the file's value lost its origin"
+grep -q '"training.beta1":{"value":[0-9.]*,"origin":"built-in"' "$work/after" || fail "a default lost its origin"
+echo '{"training.beta1":' >"$work/run/config.origin.json" # damaged: replaced
+"$dtrain" --resume "$work/run" --max-steps 3 -q 2>"$work/err" || fail "resuming over damaged origins: $?"
+grep -q '"training.beta1":{"value":' "$work/run/config.origin.json" || fail "damaged origins stay"
+
 echo "$cases commands, $failed failed"
 [ $failed -eq 0 ]
