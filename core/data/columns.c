@@ -26,7 +26,7 @@ static const struct role_spec {
     [DT_ROLE_SITE] = {"site", 0, 0, false},
     [DT_ROLE_FRAME] = {"frame", -9e15, 9e15, false},
     [DT_ROLE_TIME] = {"time", -1e13, 1e13, false},
-    [DT_ROLE_ID] = {"id", -9e15, 9e15, false},
+    [DT_ROLE_ID] = {"id", 0, 0, false},
     [DT_ROLE_X] = {"x", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, false},
     [DT_ROLE_Y] = {"y", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, false},
     [DT_ROLE_HEADING] = {"heading", -1e3, 1e3, true},
@@ -35,7 +35,7 @@ static const struct role_spec {
     [DT_ROLE_LENGTH] = {"length", 0, DT_SIZE_MAX_M, true},
     [DT_ROLE_WIDTH] = {"width", 0, DT_SIZE_MAX_M, true},
     [DT_ROLE_STOP] = {"stop_distance", 0, 1e6, true},
-    [DT_ROLE_CONTROLLED] = {"controlled", 0, 1, true},
+    [DT_ROLE_CONTROLLED] = {"controlled", 0, 0, true},
     [DT_ROLE_RATE] = {"frame_rate_hz", DT_RATE_MIN_HZ, DT_RATE_MAX_HZ, false},
     [DT_ROLE_VX] = {"vx", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, false},
     [DT_ROLE_VY] = {"vy", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, false},
@@ -68,7 +68,7 @@ static const char *const role_names[] = {[DT_ROLE_SCENE] = "scene",
 
 typedef struct column {
     const char *name; /* NULL: not there */
-    double factor;
+    double factor, offset;
 } column;
 
 #define FT     0.3048
@@ -81,7 +81,7 @@ typedef struct preset {
 } preset;
 
 static const preset presets[] = {
-    {.layout = {.name = "commonroad", .rate_hz = 10, .is_benchmark = true},
+    {.layout = {.has_units = true, .name = "commonroad", .rate_hz = 10, .is_benchmark = true},
      .needs = {"scenario", "frame", "vehicle_id", "x_m", "heading_rad"},
      .column = {[DT_ROLE_SCENE] = {"scenario", 1},
                 [DT_ROLE_FRAME] = {"frame", 1},
@@ -93,8 +93,12 @@ static const preset presets[] = {
                 [DT_ROLE_ACCEL] = {"accel_mps2", 1},
                 [DT_ROLE_LENGTH] = {"length_m", 1},
                 [DT_ROLE_WIDTH] = {"width_m", 1}}},
-    {.layout =
-         {.name = "us101_single", .rate_hz = 10, .axis_heading = M_PI_2, .is_heading_fixed = true, .site = "US101"},
+    {.layout = {.has_units = true,
+                .name = "us101_single",
+                .rate_hz = 10,
+                .axis_heading = M_PI_2,
+                .is_heading_fixed = true,
+                .site = "US101"},
      .needs = {"vehicle_id", "frame", "epoch_ms", "local_x_m", "local_y_m"},
      .column = {[DT_ROLE_SCENE] = {"vehicle_id", 1},
                 [DT_ROLE_FRAME] = {"frame", 1},
@@ -103,7 +107,12 @@ static const preset presets[] = {
                 [DT_ROLE_Y] = {"local_y_m", 1},
                 [DT_ROLE_SPEED] = {"speed_mps", 1},
                 [DT_ROLE_ACCEL] = {"accel_mps2", 1}}},
-    {.layout = {.name = "ngsim", .rate_hz = 10, .axis_heading = M_PI_2, .is_front = true, .is_portal = true},
+    {.layout = {.has_units = true,
+                .name = "ngsim",
+                .rate_hz = 10,
+                .axis_heading = M_PI_2,
+                .is_front = true,
+                .is_portal = true},
      .needs = {"Vehicle_ID", "Frame_ID", "Local_X", "Local_Y", "v_Vel"},
      .column = {[DT_ROLE_SITE] = {"Location", 1},
                 [DT_ROLE_SCENE] = {"Location", 1},
@@ -117,7 +126,7 @@ static const preset presets[] = {
                 [DT_ROLE_LENGTH] = {"v_Length", FT},
                 [DT_ROLE_WIDTH] = {"v_Width", FT}}},
     /* highD: width and height are those of the picture, so they are length and width of vehicles that drive along x */
-    {.layout = {.name = "highD", .is_corner = true, .is_levelx = true},
+    {.layout = {.has_units = true, .name = "highD", .is_corner = true, .is_levelx = true},
      .needs = {"frame", "id", "x", "y", "width", "height", "xVelocity", "yVelocity"},
      .column = {[DT_ROLE_FRAME] = {"frame", 1},
                 [DT_ROLE_ID] = {"id", 1},
@@ -129,7 +138,7 @@ static const preset presets[] = {
                 [DT_ROLE_VY] = {"yVelocity", -1},
                 [DT_ROLE_AX] = {"xAcceleration", 1},
                 [DT_ROLE_AY] = {"yAcceleration", -1}}},
-    {.layout = {.name = "inD", .is_levelx = true}, /* and rounD, whose columns are the same */
+    {.layout = {.has_units = true, .name = "inD", .is_levelx = true}, /* and rounD, whose columns are the same */
      .needs = {"trackId", "frame", "xCenter", "yCenter", "heading", "width", "length", "lonVelocity"},
      .column = {[DT_ROLE_FRAME] = {"frame", 1},
                 [DT_ROLE_ID] = {"trackId", 1},
@@ -140,7 +149,7 @@ static const preset presets[] = {
                 [DT_ROLE_ACCEL] = {"lonAcceleration", 1},
                 [DT_ROLE_LENGTH] = {"length", 1},
                 [DT_ROLE_WIDTH] = {"width", 1}}},
-    {.layout = {.name = "INTERACTION", .rate_hz = 10, .is_by_folder = true},
+    {.layout = {.has_units = true, .name = "INTERACTION", .rate_hz = 10, .is_by_folder = true},
      .needs = {"track_id", "frame_id", "timestamp_ms", "agent_type", "x", "y", "vx", "vy"},
      .column = {[DT_ROLE_SCENE] = {"case_id", 1},
                 [DT_ROLE_FRAME] = {"frame_id", 1},
@@ -154,8 +163,19 @@ static const preset presets[] = {
                 [DT_ROLE_VY] = {"vy", 1},
                 [DT_ROLE_LENGTH] = {"length", 1},
                 [DT_ROLE_WIDTH] = {"width", 1}}},
+    /* floating cars of SUMO as a table: --fcd-output FILE.csv, and what its xml2csv.py makes of the XML */
+    {.layout = {.has_units = true, .name = "SUMO table", .is_front = true, .may_lack_vehicle = true},
+     .needs = {"timestep_time", "vehicle_id", "vehicle_x", "vehicle_y", "vehicle_speed"},
+     .column = {[DT_ROLE_TIME] = {"timestep_time", 1},
+                [DT_ROLE_ID] = {"vehicle_id", 1},
+                [DT_ROLE_KIND] = {"vehicle_type", 1},
+                [DT_ROLE_X] = {"vehicle_x", 1},
+                [DT_ROLE_Y] = {"vehicle_y", 1},
+                [DT_ROLE_HEADING] = {"vehicle_angle", -DEGREE, M_PI_2},
+                [DT_ROLE_SPEED] = {"vehicle_speed", 1},
+                [DT_ROLE_ACCEL] = {"vehicle_acceleration", 1}}},
     {.layout = {.name = "dtrain", .has_parts = true},
-     .needs = {"id", "x", "y", "speed"},
+     .needs = {"id", "x", "y"}, /* place_columns says what else there must be */
      .column = {[DT_ROLE_SCENE] = {"scene", 1},
                 [DT_ROLE_SITE] = {"site", 1},
                 [DT_ROLE_FRAME] = {"frame", 1},
@@ -170,7 +190,12 @@ static const preset presets[] = {
                 [DT_ROLE_WIDTH] = {"width", 1},
                 [DT_ROLE_STOP] = {"stop_distance", 1},
                 [DT_ROLE_CONTROLLED] = {"controlled", 1},
-                [DT_ROLE_RATE] = {"frame_rate_hz", 1}}},
+                [DT_ROLE_RATE] = {"frame_rate_hz", 1},
+                [DT_ROLE_VX] = {"vx", 1},
+                [DT_ROLE_VY] = {"vy", 1},
+                [DT_ROLE_AX] = {"ax", 1},
+                [DT_ROLE_AY] = {"ay", 1},
+                [DT_ROLE_KIND] = {"kind", 1}}},
 };
 enum { N_PRESETS = sizeof(presets) / sizeof(presets[0]) };
 
@@ -211,7 +236,118 @@ static dt_status read_header(dt_columns *c, dt_csv *csv)
     return c->header == NULL ? DT_FAIL(DT_ENOMEM, "no memory for the header of %s", dt_csv_path(c->csv)) : DT_OK;
 }
 
-/* "role=column[*factor],..." into c->column; the names point into c->map_text. */
+/* ---- maps -------------------------------------------------------------------------------------------------------- */
+
+static const struct unit {
+    const char *name;
+    dt_conversion by;
+} units[] = {{"m/s", {1, 0, false}},
+             {"km/h", {1 / 3.6, 0, false}},
+             {"kmh", {1 / 3.6, 0, false}},
+             {"mph", {0.44704, 0, false}},
+             {"kn", {1852.0 / 3600, 0, false}},
+             {"ft/s", {FT, 0, false}},
+             {"m", {1, 0, false}},
+             {"ft", {FT, 0, false}},
+             {"km", {1e3, 0, false}},
+             {"cm", {1e-2, 0, false}},
+             {"mm", {1e-3, 0, false}},
+             {"g", {9.80665, 0, false}},
+             {"s", {1, 0, false}},
+             {"ms", {1e-3, 0, false}},
+             {"us", {1e-6, 0, false}},
+             {"ns", {1e-9, 0, false}},
+             {"rad", {1, 0, false}},
+             {"deg", {DEGREE, 0, false}},
+             {"compass", {-DEGREE, M_PI_2, false}}, /* degrees clockwise from +y, north */
+             {"compass_rad", {-1, M_PI_2, false}}};
+enum { N_UNITS = sizeof(units) / sizeof(units[0]), NUMBER_BYTES = 64 };
+
+static bool parse_number(const char *text, size_t n, double *out_p)
+{
+    char copy[NUMBER_BYTES];
+    if (n == 0 || n >= sizeof(copy)) {
+        return false;
+    }
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+    return dt_parse_f64(copy, out_p);
+}
+
+/* "", "*3.6", "/3.6", "*km/h", "-500000", "*0.3048+12.5" */
+static bool parse_conversion(const char *text, dt_conversion *by)
+{
+    const size_t n = strlen(text);
+    size_t end = n;
+    double number = 0;
+    *by = (dt_conversion){.factor = 1};
+    if (n == 0) {
+        return true;
+    }
+    if (text[0] == '*' || text[0] == '/') {
+        for (size_t i = 0; i < N_UNITS && text[0] == '*'; i++) {
+            if (strcasecmp(text + 1, units[i].name) == 0) {
+                *by = units[i].by;
+                return true;
+            }
+        }
+        while (end > 1 && !parse_number(text + 1, end - 1, &number)) { /* the longest number */
+            end--;
+        }
+        if (end <= 1 || number == 0) {
+            return false;
+        }
+        by->factor = text[0] == '*' ? number : 1 / number;
+    } else {
+        end = 0;
+    }
+    return isfinite(by->factor) &&
+           (end == n || ((text[end] == '+' || text[end] == '-') && parse_number(text + end, n - end, &by->offset)));
+}
+
+/* The column that an item names, and what converts it: the whole item may be a name, or the longest begin of it that is
+ * one, followed by a conversion. Else what is before the first '*'. */
+static dt_status parse_item(const dt_columns *c, const char *role, char *item, const char **name_p, dt_conversion *by)
+{
+    *name_p = item;
+    *by = (dt_conversion){.factor = 1};
+    if (find_column(c, item) >= 0) {
+        return DT_OK;
+    }
+    char *bar = item[0] == '|' ? strchr(item + 1, '|') : NULL;
+    if (bar != NULL && bar > item + 1 && parse_conversion(bar + 1, by)) {
+        *bar = '\0';
+        by->is_magnitude = true;
+        *name_p = item + 1;
+        return DT_OK;
+    }
+    for (char *end = item + strlen(item); end > item; end--) {
+        if (strchr("*/+-", *end) == NULL || !parse_conversion(end, by)) {
+            continue;
+        }
+        const char kept = *end;
+        *end = '\0';
+        if (find_column(c, item) >= 0) {
+            return DT_OK;
+        }
+        *end = kept;
+    }
+    *by = (dt_conversion){.factor = 1};
+    char *factor = strchr(item, '*');
+    if (factor != NULL && !parse_conversion(factor, by)) {
+        return DT_FAIL(
+            DT_EINVAL,
+            "column map: the factor \"%s\" of %s is neither a number other than 0 nor a unit (m/s, km/h, mph, "
+            "kn, ft/s, m, ft, km, cm, mm, g, s, ms, us, ns, rad, deg, compass, compass_rad)",
+            factor + 1, role);
+    }
+    if (factor != NULL) {
+        *factor = '\0';
+    }
+    return DT_OK; /* place_columns says that there is no such column */
+}
+
+/* "role=item,..." into c->name and c->by; the names point into c->map_text. */
 static dt_status parse_map(dt_columns *c, const char *map)
 {
     c->map_text = dt_strdup(map);
@@ -221,19 +357,12 @@ static dt_status parse_map(dt_columns *c, const char *map)
     char *rest = c->map_text, *item;
     while ((item = strsep(&rest, ",")) != NULL) {
         item += strspn(item, " ");
-        char *name = strchr(item, '='), *factor = name == NULL ? NULL : strchr(name, '*');
+        char *name = strchr(item, '=');
         if (name == NULL || name[1] == '\0') {
-            return DT_FAIL(DT_EINVAL, "column map: \"%s\" is not role=column or role=column*factor", item);
+            return DT_FAIL(DT_EINVAL,
+                           "column map: \"%s\" is not role=column, role=column*factor or role=column/divisor", item);
         }
         *name++ = '\0';
-        double f = 1;
-        if (factor != NULL) {
-            *factor++ = '\0';
-            if (!dt_parse_f64(factor, &f) || f == 0) {
-                return DT_FAIL(DT_EINVAL, "column map: the factor \"%s\" of %s is not a number other than 0", factor,
-                               item);
-            }
-        }
         int r = 0;
         while (r < DT_N_ROLES && strcmp(item, roles[r].name) != 0) {
             r++;
@@ -244,10 +373,94 @@ static dt_status parse_map(dt_columns *c, const char *map)
                            near == NULL ? "" : ", did you mean \"", near == NULL ? "" : near,
                            near == NULL ? "" : "\"?");
         }
-        c->name[r] = name;
-        c->factor[r] = f;
+        DT_TRY(parse_item(c, item, name, &c->name[r], &c->by[r]));
     }
     return DT_OK;
+}
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+void dt_columns_write(int role, const char *header, const dt_conversion *by, dt_str *out)
+{
+    const char *bar = by->is_magnitude ? "|" : "";
+    dt_str_addf(out, "%s=%s%s%s", roles[role].name, bar, header, bar);
+    for (size_t i = 0; i < N_UNITS; i++) {
+        const dt_conversion *u = &units[i].by;
+        if (u->offset != 0 && is_near(u->factor, by->factor) && is_near(u->offset, by->offset)) {
+            dt_str_addf(out, "*%s", units[i].name);
+            return;
+        }
+    }
+    if (is_near(by->factor, 1 / 3.6)) {
+        dt_str_add(out, "/3.6");
+    } else if (by->factor != 1) {
+        dt_str_addf(out, "*%.6g", by->factor);
+    }
+    if (by->offset != 0) {
+        dt_str_addf(out, "%+.6g", by->offset);
+    }
+}
+
+/* ---- headers ----------------------------------------------------------------------------------------------------- */
+
+/* A table without a header: its first line holds numbers. */
+static bool is_all_numbers(const dt_columns *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        double number = 0;
+        if (!dt_parse_f64(c->header[i], &number)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Names of a header between separators that are none, as "id frame x y": how many. */
+static int count_words(const char *cell)
+{
+    int n = 0;
+    for (cell += strspn(cell, " "); *cell != '\0'; cell += strspn(cell, " ")) {
+        cell += strcspn(cell, " ");
+        n++;
+    }
+    return n;
+}
+
+/* Why the header is none that is known, and what helps. */
+static dt_status fail_unknown(const dt_columns *c)
+{
+    enum { LEAST = 4 }; /* names of a table */
+    dt_str names = {0};
+    for (int i = 0; i < c->n; i++) {
+        dt_str_addf(&names, "%s%s", i == 0 ? "" : ",", c->header[i]);
+    }
+    const char *path = dt_csv_path(c->csv), *text = dt_str_text(&names);
+    const int64_t line = dt_csv_line(c->csv);
+    dt_status st;
+    if (c->n == 1 && count_words(c->header[0]) >= LEAST) {
+        st =
+            DT_FAIL(DT_EDATA,
+                    "%s:%" PRId64 ": one column \"%.200s\": columns are separated by comma, semicolon, tab or '|', and "
+                    "not by blanks: convert it, as by sed 's/^ *//; s/ *$//; s/  */,/g'",
+                    path, line, text);
+    } else if (is_all_numbers(c)) {
+        st = DT_FAIL(DT_EDATA,
+                     "%s:%" PRId64
+                     ": \"%.200s\" are numbers, and the first line names the columns: put a header line of "
+                     "%d names before it, as sed '1i id,frame,x,y,speed' does",
+                     path, line, text, c->n);
+    } else {
+        st =
+            DT_FAIL(DT_EDATA,
+                    "%s:%" PRId64 ": unknown columns \"%.400s\"%s: say which is which with import.columns, e.g. "
+                    "id=car,frame=f,x=X*0.3048,y=Y*0.3048,speed=V/3.6",
+                    path, line, text, c->n == 1 ? " (one: columns are separated by comma, semicolon, tab or '|')" : "");
+    }
+    dt_str_fini(&names);
+    return st;
 }
 
 static dt_status recognise(dt_columns *c)
@@ -261,23 +474,38 @@ static dt_status recognise(dt_columns *c)
             c->layout = presets[p].layout;
             for (int r = 0; r < DT_N_ROLES; r++) {
                 c->name[r] = presets[p].column[r].name;
-                c->factor[r] = presets[p].column[r].factor;
+                c->by[r] =
+                    (dt_conversion){.factor = presets[p].column[r].factor, .offset = presets[p].column[r].offset};
             }
             return DT_OK;
         }
     }
-    if (find_column(c, "id") >= 0 && find_column(c, "x") >= 0 && find_column(c, "y") >= 0) {
-        return DT_FAIL(DT_EDATA, "%s:1: no column for speed: with id, x, y and frame or time it is needed",
-                       dt_csv_path(c->csv));
+    return fail_unknown(c);
+}
+
+/* The map so far, and where the missing column goes. */
+static dt_status fail_missing(const dt_columns *c, int role)
+{
+    dt_str map = {0}, names = {0};
+    for (int r = 0; r < DT_N_ROLES; r++) {
+        if (c->at[r] >= 0) {
+            dt_str_add(&map, map.bytes > 0 ? "," : "");
+            dt_columns_write(r, c->header[c->at[r]], &c->by[r], &map);
+        }
     }
-    dt_str names = {0};
     for (int i = 0; i < c->n; i++) {
         dt_str_addf(&names, "%s%s", i == 0 ? "" : ",", c->header[i]);
     }
-    dt_status st = DT_FAIL(DT_EDATA,
-                           "%s:1: unknown columns \"%.400s\": say which is which with a column map, e.g. "
-                           "id=car,frame=f,x=X*0.3048,y=Y*0.3048,speed=V",
-                           dt_csv_path(c->csv), dt_str_text(&names));
+    const char * or = role == DT_ROLE_SPEED   ? ", and none for vx and vy, which may stand for it"
+                      : role == DT_ROLE_FRAME ? " or time"
+                                              : "";
+    const char *example = role == DT_ROLE_SPEED ? "speed=COLUMN or vx=COLUMN,vy=COLUMN" : "=COLUMN";
+    const dt_status st =
+        DT_FAIL(DT_EDATA,
+                "%s:%" PRId64 ": no column for %s%s, among \"%.300s\": name it, as --set 'import.columns=%.400s%s%s%s'",
+                dt_csv_path(c->csv), dt_csv_line(c->csv), roles[role].name, or, dt_str_text(&names), dt_str_text(&map),
+                map.bytes > 0 ? "," : "", role == DT_ROLE_SPEED ? "" : roles[role].name, example);
+    dt_str_fini(&map);
     dt_str_fini(&names);
     return st;
 }
@@ -288,28 +516,25 @@ static dt_status place_columns(dt_columns *c, double rate_hz)
         c->at[r] = c->name[r] == NULL ? -1 : find_column(c, c->name[r]);
         if (c->at[r] < 0 && c->name[r] != NULL && c->is_mapped) {
             const char *near = dt_did_you_mean(c->name[r], (const char *const *)c->header);
-            return DT_FAIL(DT_EDATA, "%s:1: there is no column \"%s\" for %s%s%s%s", dt_csv_path(c->csv), c->name[r],
-                           roles[r].name, near == NULL ? "" : ", did you mean \"", near == NULL ? "" : near,
-                           near == NULL ? "" : "\"?");
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": there is no column \"%s\" for %s%s%s%s", dt_csv_path(c->csv),
+                           dt_csv_line(c->csv), c->name[r], roles[r].name, near == NULL ? "" : ", did you mean \"",
+                           near == NULL ? "" : near, near == NULL ? "" : "\"?");
         }
     }
     static const int needed[] = {DT_ROLE_ID, DT_ROLE_X, DT_ROLE_Y, DT_ROLE_SPEED};
     const bool has_velocity = c->at[DT_ROLE_VX] >= 0 && c->at[DT_ROLE_VY] >= 0;
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
         if (c->at[needed[i]] < 0 && !(needed[i] == DT_ROLE_SPEED && has_velocity)) {
-            const char *name = c->name[needed[i]];
-            return DT_FAIL(DT_EDATA, "%s:1: no column for %s%s%s%s", dt_csv_path(c->csv), roles[needed[i]].name,
-                           name == NULL ? "" : " (\"", name == NULL ? "" : name, name == NULL ? "" : "\")");
+            return fail_missing(c, needed[i]);
         }
     }
     if (c->at[DT_ROLE_FRAME] < 0 && c->at[DT_ROLE_TIME] < 0) {
-        return DT_FAIL(DT_EDATA, "%s:1: no column for frame or time", dt_csv_path(c->csv));
+        return fail_missing(c, DT_ROLE_FRAME);
     }
     c->rate_hz = rate_hz > 0 ? rate_hz : c->layout.rate_hz;
     c->is_rate_in_rows = c->rate_hz == 0 && c->at[DT_ROLE_RATE] >= 0;
-    if (!c->is_rate_in_rows && !c->layout.is_levelx &&
-        !(c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ)) {
-        return DT_FAIL(DT_EINVAL, "%s: the frame rate is %g Hz, say it with import.frame_rate_hz, a value in [%g, %g]",
+    if (c->rate_hz != 0 && !(c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ)) {
+        return DT_FAIL(DT_EINVAL, "%s: the frame rate is %g Hz, outside [%g, %g]: set import.frame_rate_hz",
                        dt_csv_path(c->csv), c->rate_hz, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ);
     }
     return DT_OK;
@@ -369,8 +594,14 @@ void dt_columns_add_notes(dt_str *notes, const char *lines)
 
 dt_status dt_columns_tell(const dt_columns *c, dt_str *notes)
 {
+    const char separator = dt_csv_separator(c->csv);
     dt_str lines = {0};
-    dt_str_addf(&lines, "columns: %s, %g Hz\n", c->layout.name, c->rate_hz);
+    dt_str_addf(&lines, "columns: %s, %g Hz%s%s\n", c->layout.name, c->rate_hz,
+                separator == ',' ? "" : ", separated by ",
+                separator == ','    ? ""
+                : separator == '\t' ? "tabs"
+                : separator == ';'  ? "semicolons"
+                                    : "'|'");
     for (int i = 0, n = 0; i < c->n; i++) {
         int r = 0;
         while (r < DT_N_ROLES && c->at[r] != i) {
@@ -417,54 +648,116 @@ static void drop_thousands(char *text)
     *to = '\0';
 }
 
-/* A number of a role in SI units; NAN for an empty cell where that is allowed or a column that is not there. */
-dt_status dt_columns_number(const dt_columns *c, char *const *cell, int role, double *out_p)
+/* "12,5" of a table whose cells are not separated by commas. A table has decimal commas or decimal points. */
+static bool parse_decimal_comma(dt_columns *c, const char *text, double *out_p)
 {
-    if (c->at[role] < 0) {
-        *out_p = NAN;
-        return DT_OK;
+    char copy[NUMBER_BYTES];
+    const size_t n = strlen(text);
+    const char *comma = strchr(text, ',');
+    if (dt_csv_separator(c->csv) == ',' || comma == NULL || strchr(comma + 1, ',') != NULL ||
+        strchr(text, '.') != NULL || n >= sizeof(copy) || c->has_decimal_point) {
+        return false;
     }
-    char *text = cell[c->at[role]];
-    const char *name = c->header[c->at[role]];
-    double v = 0;
-    if (text[0] == '\0') {
-        if (!roles[role].is_optional) {
-            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is empty, but %s is needed", dt_csv_path(c->csv),
-                           dt_csv_line(c->csv), name, roles[role].name);
-        }
-        *out_p = NAN;
-        return DT_OK;
+    memcpy(copy, text, n + 1);
+    copy[comma - text] = '.';
+    if (!dt_parse_f64(copy, out_p)) {
+        return false;
     }
-    bool is_number = dt_parse_f64(text, &v);
+    c->has_decimal_comma = true;
+    return true;
+}
+
+/* The one place where a cell becomes a number. */
+static dt_status number_of(dt_columns *c, char *text, const char *name, double *out_p)
+{
+    bool is_number = dt_parse_f64(text, out_p), is_mixed = false;
     if (!is_number && c->layout.is_portal) {
         drop_thousands(text);
-        is_number = dt_parse_f64(text, &v);
+        is_number = dt_parse_f64(text, out_p);
+    } else if (!is_number) {
+        is_number = parse_decimal_comma(c, text, out_p);
+        is_mixed = !is_number && c->has_decimal_point && strchr(text, ',') != NULL && dt_csv_separator(c->csv) != ',';
+    } else if (strchr(text, '.') != NULL) {
+        c->has_decimal_point = true;
+        is_mixed = c->has_decimal_comma;
     }
-    if (!is_number) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", not a finite number", dt_csv_path(c->csv),
-                       dt_csv_line(c->csv), name, text);
+    if (is_number && !is_mixed) {
+        return DT_OK;
     }
-    v *= c->factor[role];
+    return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", not a finite number%s", dt_csv_path(c->csv),
+                   dt_csv_line(c->csv), name, text,
+                   is_mixed ? ": cells before have the other decimal separator, and a table has commas or points" : "");
+}
+
+static dt_status convert(const dt_columns *c, int role, const char *text, double v, double *out_p)
+{
+    const dt_conversion *by = &c->by[role];
+    v = (by->is_magnitude ? fabs(v) : v) * by->factor + by->offset;
     if (!(v >= roles[role].lo && v <= roles[role].hi)) {
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s = %s is %g, outside [%g, %g] of %s", dt_csv_path(c->csv),
-                       dt_csv_line(c->csv), name, text, v, roles[role].lo, roles[role].hi, roles[role].name);
+                       dt_csv_line(c->csv), c->header[c->at[role]], text, v, roles[role].lo, roles[role].hi,
+                       roles[role].name);
     }
     *out_p = v;
     return DT_OK;
 }
 
-bool dt_columns_is_person(const dt_columns *c, char *const *cell)
+/* Words that stand for a missing value where one may be missing, as programs write them. */
+static bool is_missing(const char *text)
 {
-    static const char *const person[] = {"pedestrian/bicycle", "pedestrian", "bicycle", "cyclist"};
-    for (size_t i = 0; i < sizeof(person) / sizeof(person[0]) && c->at[DT_ROLE_KIND] >= 0; i++) {
-        if (strcasecmp(cell[c->at[DT_ROLE_KIND]], person[i]) == 0) {
+    static const char *const words[] = {"", "nan", "na", "n/a", "null", "none"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcasecmp(text, words[i]) == 0) {
             return true;
         }
     }
     return false;
 }
 
-dt_status dt_columns_integer(const dt_columns *c, char *const *cell, int role, int64_t *out_p)
+dt_status dt_columns_number(dt_columns *c, char *const *cell, int role, double *out_p)
+{
+    *out_p = NAN;
+    if (c->at[role] < 0) {
+        return DT_OK;
+    }
+    char *text = cell[c->at[role]];
+    const char *name = c->header[c->at[role]];
+    double v = 0;
+    if (roles[role].is_optional && is_missing(text)) {
+        return DT_OK;
+    }
+    if (text[0] == '\0') {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is empty, but %s is needed", dt_csv_path(c->csv),
+                       dt_csv_line(c->csv), name, roles[role].name);
+    }
+    DT_TRY(number_of(c, text, name, &v));
+    return convert(c, role, text, v, out_p);
+}
+
+dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p)
+{
+    char *text = cell[c->at[DT_ROLE_TIME]];
+    double v = 0;
+    return strchr(text, ':') != NULL && dt_value_time(text, &v) ? convert(c, DT_ROLE_TIME, text, v, out_p)
+                                                                : dt_columns_number(c, cell, DT_ROLE_TIME, out_p);
+}
+
+dt_status dt_columns_bool(const dt_columns *c, char *const *cell, int role, bool *out_p)
+{
+    *out_p = false;
+    if (c->at[role] < 0 || is_missing(cell[c->at[role]]) || dt_value_bool(cell[c->at[role]], out_p)) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", neither 0 or 1 nor true or false", dt_csv_path(c->csv),
+                   dt_csv_line(c->csv), c->header[c->at[role]], cell[c->at[role]]);
+}
+
+dt_road_user dt_columns_user(const dt_columns *c, char *const *cell)
+{
+    return c->at[DT_ROLE_KIND] < 0 ? DT_USER_VEHICLE : dt_road_user_of(cell[c->at[DT_ROLE_KIND]]);
+}
+
+dt_status dt_columns_integer(dt_columns *c, char *const *cell, int role, int64_t *out_p)
 {
     double v = 0;
     DT_TRY(dt_columns_number(c, cell, role, &v));

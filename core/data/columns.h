@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "data/csv.h"
+#include "data/values.h"
 
 #define DT_RATE_MIN_HZ 0.1 /* frame rates that a store keeps */
 #define DT_RATE_MAX_HZ 1000.0
@@ -47,9 +48,17 @@ typedef struct dt_table_layout {
     bool is_benchmark; /* a scene's name is a benchmark id of CommonRoad, which holds the site */
     bool is_corner;    /* position is the upper left corner of a box along the axes, and y points up after conversion */
     bool is_levelx;    /* recording_meta.h says rate and site; what has no size is no vehicle */
-    bool is_by_folder; /* the folder of the file is the site */
+    bool has_units;    /* of the format: what is long or fast there is long or fast */
+    bool may_lack_vehicle; /* rows without an id are steps without vehicles */
+    bool is_by_folder;     /* the folder of the file is the site */
     const char *site;
 } dt_table_layout;
+
+/* Of a number v in a cell: (|v| or v) * factor + offset. */
+typedef struct dt_conversion {
+    double factor, offset;
+    bool is_magnitude;
+} dt_conversion;
 
 typedef struct dt_columns {
     const dt_csv *csv;      /* for messages, while it is read */
@@ -60,14 +69,19 @@ typedef struct dt_columns {
     bool is_rate_in_rows;
     char **header; /* [n] */
     int n;
-    int at[DT_N_ROLES];           /* cell of the role, -1 when the table lacks it */
-    const char *name[DT_N_ROLES]; /* of its column; NULL: not looked for */
-    double factor[DT_N_ROLES];
-    char *map_text; /* copy of the user's map, cut into names */
+    int at[DT_N_ROLES];                        /* cell of the role, -1 when the table lacks it */
+    const char *name[DT_N_ROLES];              /* of its column; NULL: not looked for */
+    dt_conversion by[DT_N_ROLES];              /* what makes SI units of its cells */
+    char *map_text;                            /* copy of the user's map, cut into names */
+    bool has_decimal_comma, has_decimal_point; /* in numbers read so far */
 } dt_columns;
 
-/* Reads the header. map: "role=column[*factor],..."; NULL or "": the header is recognised. rate_hz: 0: the layout's,
- * or what a column says.
+/* One item of a map. After "role=" there is the column's name, exactly; or with "|name|", "*factor", "/divisor",
+ * "*unit", "+offset" or "-offset" after it, in this order; columns.c lists the units. */
+void dt_columns_write(int role, const char *header, const dt_conversion *by, dt_str *out);
+
+/* Reads the header. map: "role=item,..."; NULL or "": the header is recognised. rate_hz: 0: the layout's,
+ * or what a column says; where nothing says it c->rate_hz stays 0, and the caller finds it (import_table.c).
  * c is zeroed before; dt_columns_fini also after a failure. Errors: DT_EDATA (the header), DT_EINVAL (map, rate),
  * DT_ENOMEM. */
 dt_status dt_columns_find(dt_columns *c, dt_csv *csv, const char *map, double rate_hz) DT_NODISCARD;
@@ -82,9 +96,13 @@ void dt_columns_add_notes(dt_str *notes, const char *lines);
 
 /* A number of a role in SI units; NAN for an empty cell where that is allowed or a column that is not there. cell: of
  * the line handed out last. Errors: DT_EDATA with file, line and column. */
-dt_status dt_columns_number(const dt_columns *c, char *const *cell, int role, double *out_p) DT_NODISCARD;
-/* Is the row's road user one that no model of vehicles takes: on foot or on a bicycle? */
-bool dt_columns_is_person(const dt_columns *c, char *const *cell);
-dt_status dt_columns_integer(const dt_columns *c, char *const *cell, int role, int64_t *out_p) DT_NODISCARD;
+dt_status dt_columns_number(dt_columns *c, char *const *cell, int role, double *out_p) DT_NODISCARD;
+/* The class of the row's road user; DT_USER_VEHICLE where no column says it. */
+dt_road_user dt_columns_user(const dt_columns *c, char *const *cell);
+/* A time in seconds: a number, or hours:minutes:seconds. DT_EDATA. */
+dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p) DT_NODISCARD;
+/* 0 or 1, true or false; an empty cell is false. DT_EDATA. */
+dt_status dt_columns_bool(const dt_columns *c, char *const *cell, int role, bool *out_p) DT_NODISCARD;
+dt_status dt_columns_integer(dt_columns *c, char *const *cell, int role, int64_t *out_p) DT_NODISCARD;
 
 #endif

@@ -11,6 +11,7 @@
 #include "data/features.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -62,6 +63,8 @@ struct dt_commonroad_map {
     int32_t limits_cap;
     sign_ref *sign_ref;
     int64_t n_sign_refs, sign_refs_cap;
+    int64_t n_unknown_limits;
+    char unknown_limit[64]; /* one of them */
     /* of intersections: lanelets in them */
     dt_names crossing;
 };
@@ -83,14 +86,8 @@ dt_status dt_commonroad_map_create(const char *path, bool is_2018, dt_commonroad
 static dt_status read_id(const dt_xml *x, const char *attribute, char id[ID_BYTES])
 {
     const char *text = NULL;
-    double number = 0;
     DT_TRY(dt_xml_need(x, attribute, &text));
-    DT_TRY(dt_xml_number(x, attribute, text, 0, 9e15, &number));
-    if (number != floor(number)) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "%s is \"%.60s\", not an integer", DT_XML_HERE(x), attribute, text);
-    }
-    snprintf(id, ID_BYTES, "%" PRId64, (int64_t)number);
-    return DT_OK;
+    return dt_xml_id(x, attribute, text, id, ID_BYTES);
 }
 
 /* The text of an element that ends. */
@@ -99,6 +96,17 @@ static dt_status read_number(const dt_xml *x, const char *what, double lo, doubl
     return x->is_cut ? DT_FAIL(DT_EDATA, DT_XML_AT "%s is a text of more than %d bytes", DT_XML_HERE(x), what,
                                DT_XML_TEXT_BYTES)
                      : dt_xml_number(x, what, x->text, lo, hi, out_p);
+}
+
+/* A limit that is no number of m/s is as none, and counted, as of lanelet2. */
+static void read_limit(dt_commonroad_map *m, const dt_xml *x, double *out_p)
+{
+    double limit = 0;
+    if (!x->is_cut && dt_parse_f64(x->text, &limit) && limit >= 0 && limit <= DT_LANE_LIMIT_MAX) {
+        *out_p = limit;
+    } else if (m->n_unknown_limits++ == 0) {
+        snprintf(m->unknown_limit, sizeof(m->unknown_limit), "%.60s", x->text);
+    }
 }
 
 /* ---- begins ------------------------------------------------------------------------------------------------------ */
@@ -260,7 +268,7 @@ static dt_status end_in_lanelet(dt_commonroad_map *m, const dt_xml *x)
     if (dt_xml_is(x, "laneletType")) {
         add_type(m, x->text);
     } else if (dt_xml_is(x, "speedLimit") && strcmp(x->text, "inf") != 0 && strcmp(x->text, "None") != 0) {
-        return read_number(x, "the speed limit", 0, DT_LANE_LIMIT_MAX, &m->limit);
+        read_limit(m, x, &m->limit);
     }
     return DT_OK;
 }
@@ -313,7 +321,7 @@ static dt_status end_in_sign(dt_commonroad_map *m, const dt_xml *x)
             m->is_limit |= strcmp(x->text, limit_signs[i]) == 0;
         }
     } else if (dt_xml_is(x, "additionalValue") && m->is_limit) {
-        DT_TRY(read_number(x, "the speed limit", 0, DT_LANE_LIMIT_MAX, &m->sign_limit));
+        read_limit(m, x, &m->sign_limit);
     } else if (dt_xml_is(x, "trafficSignElement") && m->sign_limit > 0) {
         m->limit = m->limit > 0 ? fmin(m->limit, m->sign_limit) : m->sign_limit;
     }
@@ -359,6 +367,12 @@ static dt_status name_crossings(dt_commonroad_map *m)
         m->book.roads.kind[lane] = DT_LANE_JUNCTION;
     }
     return DT_OK;
+}
+
+int64_t dt_commonroad_map_unknown(const dt_commonroad_map *m, const char **text_p)
+{
+    *text_p = m->unknown_limit;
+    return m->n_unknown_limits;
 }
 
 dt_status dt_commonroad_map_close(dt_commonroad_map *m, const dt_roads **roads_p)

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
+#include <strings.h>
 
 enum { PIECE_BYTES = 1 << 14, ROOM_BYTES = DT_CSV_LINE_BYTES + PIECE_BYTES };
 enum { BLOCKS = 3, BLOCK_BYTES = 1 << 17, BLOCK_CELLS = 1 << 15, BLOCK_LINES = 1 << 12 }; /* of those read ahead */
@@ -45,6 +46,8 @@ struct dt_csv {
     size_t room_bytes, at, end; /* not handed out yet: [at, end) of it */
     bool has_ended;             /* there is no more in the source */
     bool has_nul;               /* somewhere, in this line or another */
+    char separator;             /* '\0': not known yet */
+    bool has_header;            /* was it read? */
     char own[ROOM_BYTES + 1];
     char *cell[DT_CSV_CELLS]; /* with a thread, of the last line before */
 
@@ -150,6 +153,15 @@ static dt_status read_line(dt_csv *c, bool stays, char **text_p)
     }
     c->line++;
     c->at += n + (stop != NULL);
+    if (c->line == 1 && n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
+        return DT_FAIL(DT_EDATA,
+                       "%s is UTF-16, and tables are read as UTF-8: convert it, as by iconv -f UTF-16 -t UTF-8",
+                       c->path);
+    }
+    if (c->line == 1 && n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        text += 3;
+        n -= 3;
+    }
     if (n > 0 && text[n - 1] == '\r') {
         n--;
     }
@@ -161,18 +173,71 @@ static dt_status read_line(dt_csv *c, bool stays, char **text_p)
     return DT_OK;
 }
 
-static char *skip_blanks(char *p)
+/* Tabs are blanks where they separate nothing. */
+static char *skip_blanks(char *p, char separator)
 {
-    while (*p == ' ' || *p == '\t') {
+    while ((*p == ' ' || *p == '\t') && *p != separator) {
         p++;
     }
     return p;
 }
 
-/* Cut off one cell that begins at p; *rest_p: after its comma, NULL at the end of the line. */
-static char *cut_cell(char *p, char **rest_p)
+/* What separates the cells of a header. */
+static char find_separator(const char *text)
 {
-    char *begin = skip_blanks(p), *to = begin, *from = begin;
+    static const char known[] = {',', ';', '\t', '|'};
+    size_t n[sizeof(known)] = {0};
+    bool is_quoted = false;
+    for (; *text != '\0'; text++) {
+        is_quoted ^= *text == '"';
+        for (size_t i = 0; i < sizeof(known) && !is_quoted; i++) {
+            n[i] += *text == known[i];
+        }
+    }
+    size_t best = 0;
+    for (size_t i = 1; i < sizeof(known); i++) {
+        best = n[i] > n[best] ? i : best;
+    }
+    return known[best];
+}
+
+/* "# id, frame, x, y": names between separators, and not the words of a comment. */
+static bool is_header(const char *text)
+{
+    enum { LEAST = 4 };
+    const char separator[] = {find_separator(text), '\0'};
+    int n = 0;
+    for (const char *at = text;; n++) {
+        const char *begin = at + strspn(at, " ");
+        const size_t bytes = strcspn(begin, separator);
+        const size_t word = strcspn(begin, " ");
+        if (bytes == 0 || (word < bytes && begin[word + strspn(begin + word, " ")] != separator[0])) {
+            return false;
+        }
+        if (begin[bytes] == '\0') {
+            return n + 1 >= LEAST;
+        }
+        at = begin + bytes + 1;
+    }
+}
+
+/* Does the line name the separator? Such a line is none of the table. */
+static bool take_separator(dt_csv *c, const char *text)
+{
+    static const char begin[] = "sep=";
+    const size_t n = sizeof(begin) - 1;
+    if (strncasecmp(text, begin, n) != 0 || text[n] == '\0' || strchr(",;\t|", text[n]) == NULL ||
+        text[n + 1] != '\0') {
+        return false;
+    }
+    c->separator = text[n];
+    return true;
+}
+
+/* Cut off one cell that begins at p; *rest_p: after its separator, NULL at the end of the line. */
+static char *cut_cell(char *p, char separator, char **rest_p)
+{
+    char *begin = skip_blanks(p, separator), *to = begin, *from = begin;
     if (*begin == '"') {
         for (from++; *from != '\0' && !(from[0] == '"' && from[1] != '"'); from++) {
             from += *from == '"'; /* "" is one quote */
@@ -181,18 +246,18 @@ static char *cut_cell(char *p, char **rest_p)
         if (*from == '\0') {
             return NULL;
         }
-        from = skip_blanks(from + 1);
-        if (*from != ',' && *from != '\0') {
+        from = skip_blanks(from + 1, separator);
+        if (*from != separator && *from != '\0') {
             return NULL;
         }
     } else {
-        while (*from != ',' && *from != '\0') { /* cells are short: quicker than strcspn */
+        while (*from != separator && *from != '\0') { /* cells are short: quicker than strcspn */
             from++;
         }
         for (to = from; to > begin && (to[-1] == ' ' || to[-1] == '\t'); to--) {
         }
     }
-    *rest_p = *from == ',' ? from + 1 : NULL;
+    *rest_p = *from == separator ? from + 1 : NULL;
     *to = '\0';
     return begin;
 }
@@ -202,13 +267,13 @@ static dt_status next_line(dt_csv *c, bool stays, char **cell, int *n_p)
 {
     char *p = NULL;
     do {
-        dt_status st = read_line(c, stays, &p);
-        if (st != DT_OK) {
-            return st;
-        }
-    } while (*skip_blanks(p) == '\0');
-    if (c->line == 1 && strncmp(p, "\xef\xbb\xbf", 3) == 0) {
-        p += 3;
+        DT_TRY(read_line(c, stays, &p));
+    } while (*skip_blanks(p, '\0') == '\0' ||
+             (!c->has_header && ((*p == '#' && !is_header(p + 1)) || take_separator(c, p))));
+    if (!c->has_header) {
+        p += *p == '#';
+        c->separator = c->separator != '\0' ? c->separator : find_separator(p);
+        c->has_header = true;
     }
     int n = 0;
     for (; p != NULL; n++) {
@@ -220,7 +285,7 @@ static dt_status next_line(dt_csv *c, bool stays, char **cell, int *n_p)
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": more than %d cells%s%s", c->path, c->line, DT_CSV_CELLS,
                            is_cr ? ": " : "", is_cr ? has_cr : "");
         }
-        cell[n] = cut_cell(p, &p);
+        cell[n] = cut_cell(p, c->separator, &p);
         if (cell[n] == NULL) {
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": the quotes of cell %d are not closed", c->path, c->line, n + 1);
         }
@@ -374,6 +439,11 @@ dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p)
 int64_t dt_csv_line(const dt_csv *c)
 {
     return c->is_ahead ? c->handed_line : c->line;
+}
+
+char dt_csv_separator(const dt_csv *c)
+{
+    return c->separator != '\0' ? c->separator : ',';
 }
 
 const char *dt_csv_path(const dt_csv *c)

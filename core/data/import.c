@@ -321,6 +321,10 @@ static dt_status import_at_once(const char *const *src, uint32_t n_src, const ch
     }
     if (st == DT_OK) {
         dt_rows_tell(&told, notes);
+        st = dt_str_status(notes); /* before the store is there */
+    }
+    if (st == DT_OK) {
+        st = dt_rows_commit(rows);
     }
     dt_str_fini(&told.warnings);
     dt_rows_destroy(rows);

@@ -13,6 +13,7 @@
 #include "data/import.h"
 #include "data/names.h"
 #include "data/rows.h"
+#include "data/values.h"
 #include "data/xml_in.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -40,9 +41,12 @@ static const struct {
 };
 
 typedef struct obstacle {
-    bool is_open, is_dynamic, is_person, has_shape;
+    bool is_open, is_dynamic, has_shape;
+    dt_road_user user;
+    dt_table_row last; /* the state before; its frame is last_step */
     int64_t id, n_states, last_step;
     double length, width;
+    char type[48];
     double number[N_NUMBERS]; /* of the state being read; NAN: not there */
 } obstacle;
 
@@ -57,7 +61,8 @@ typedef struct scenario {
     obstacle now;
     char below[PATH_BYTES]; /* the elements below the obstacle, as "trajectory/state/time/exact" */
     size_t n_below;
-    int64_t n_rows, n_static, n_persons, n_lanelets, n_single;
+    dt_users users; /* dynamic obstacles */
+    int64_t n_rows, n_static, n_lanelets, n_single, n_repeats;
     dt_commonroad_map *map;
     char map_name[128];
 } scenario;
@@ -116,7 +121,7 @@ static dt_status begin_scenario(const dt_xml *x, scenario *s)
 static dt_status begin_obstacle(const dt_xml *x, scenario *s)
 {
     const char *id = NULL;
-    double number = 0;
+    int64_t number = 0;
     int32_t at = 0;
     bool is_new = false;
     s->n_lanelets += dt_xml_is(x, "lanelet");
@@ -126,17 +131,16 @@ static dt_status begin_obstacle(const dt_xml *x, scenario *s)
         return DT_OK;
     }
     DT_TRY(dt_xml_need(x, "id", &id));
-    DT_TRY(dt_xml_number(x, "id", id, 0, 9e15, &number));
-    if (number != floor(number)) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "id is \"%.60s\", not an integer", DT_XML_HERE(x), id);
+    if (!dt_value_id(id, &number)) {
+        return DT_FAIL(DT_EDATA, DT_XML_AT "id is \"%.60s\", not an integer of 64 bits", DT_XML_HERE(x), id);
     }
     char canonical[32];
-    snprintf(canonical, sizeof(canonical), "%" PRId64, (int64_t)number);
+    snprintf(canonical, sizeof(canonical), "%" PRId64, number);
     DT_TRY(dt_names_add(&s->ids, canonical, &at, &is_new));
     if (!is_new) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "obstacle %s is there twice", DT_XML_HERE(x), canonical);
     }
-    s->now = (obstacle){.is_open = true, .is_dynamic = !is_old, .id = (int64_t)number, .last_step = -1};
+    s->now = (obstacle){.is_open = true, .is_dynamic = !is_old, .id = number, .last_step = -1};
     s->n_below = 0;
     s->below[0] = '\0';
     return DT_OK;
@@ -231,6 +235,19 @@ static dt_status end_shape(const dt_xml *x, const char *below, obstacle *o)
     return DT_OK;
 }
 
+static bool is_near(double a, double b)
+{
+    return !(fabs(a - b) > 1e-4); /* as files round numbers; NAN: one of them does not say it */
+}
+
+/* The state of the step before once more: trajectories may begin with the initial state. */
+static bool is_repeat(const obstacle *o)
+{
+    return (int64_t)o->number[TIME] == o->last_step && is_near(o->number[X], o->last.x) &&
+           is_near(o->number[Y], o->last.y) && is_near(o->number[ORIENTATION], o->last.heading) &&
+           is_near(o->number[VELOCITY], o->last.speed) && is_near(o->number[ACCELERATION], o->last.accel);
+}
+
 static dt_status check_state(const dt_xml *x, const obstacle *o)
 {
     for (int i = 0; i < N_NUMBERS; i++) {
@@ -247,7 +264,7 @@ static dt_status check_state(const dt_xml *x, const obstacle *o)
         return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 ": time %g is no whole step", DT_XML_HERE(x), o->id,
                        o->number[TIME]);
     }
-    if ((int64_t)o->number[TIME] <= o->last_step) {
+    if ((int64_t)o->number[TIME] <= o->last_step && !is_repeat(o)) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 ": time runs backwards: step %g after step %" PRId64,
                        DT_XML_HERE(x), o->id, o->number[TIME], o->last_step);
     }
@@ -257,10 +274,14 @@ static dt_status check_state(const dt_xml *x, const obstacle *o)
 static dt_status end_state(const dt_xml *x, scenario *s)
 {
     obstacle *o = &s->now;
-    if (!o->is_dynamic || o->is_person) {
+    if (!o->is_dynamic || !dt_road_user_is_read(o->user)) {
         return DT_OK;
     }
     DT_TRY(check_state(x, o));
+    if ((int64_t)o->number[TIME] == o->last_step) {
+        s->n_repeats++;
+        return DT_OK;
+    }
     o->last_step = (int64_t)o->number[TIME];
     o->n_states++;
     s->n_rows++;
@@ -276,6 +297,7 @@ static dt_status end_state(const dt_xml *x, scenario *s)
                               .length = o->length,
                               .width = o->width,
                               .stop_distance = NAN};
+    o->last = row;
     return dt_rows_add(s->rows, &row);
 }
 
@@ -287,9 +309,10 @@ static dt_status end_below(const dt_xml *x, scenario *s)
     if (strcmp(s->below, "role") == 0) {
         o->is_dynamic = strcmp(x->text, "dynamic") == 0;
     } else if (strcmp(s->below, "type") == 0) {
-        o->is_person = strcmp(x->text, "pedestrian") == 0 || strcmp(x->text, "bicycle") == 0;
+        o->user = dt_road_user_of(x->text);
+        snprintf(o->type, sizeof(o->type), "%.40s", x->text);
     } else if (strncmp(s->below, shape, strlen(shape)) == 0) {
-        return o->is_dynamic && !o->is_person ? end_shape(x, s->below + strlen(shape), o) : DT_OK;
+        return o->is_dynamic && dt_road_user_is_read(o->user) ? end_shape(x, s->below + strlen(shape), o) : DT_OK;
     } else if (is_state(s)) {
         return end_state(x, s);
     }
@@ -317,7 +340,9 @@ static dt_status end(dt_xml *x)
         return st;
     }
     s->n_static += !o->is_dynamic;
-    s->n_persons += o->is_dynamic && o->is_person;
+    if (o->is_dynamic) {
+        dt_users_add(&s->users, o->user, o->type);
+    }
     s->n_single += o->is_dynamic && o->n_states == 1;
     *o = (obstacle){.is_open = false};
     return DT_OK;
@@ -348,12 +373,18 @@ static void tell(const scenario *s, dt_str *notes)
     if (s->n_static > 0) {
         dt_str_addf(notes, "%" PRId64 " static obstacles: left out\n", s->n_static);
     }
-    if (s->n_persons > 0) {
-        dt_str_addf(notes, "%" PRId64 " people on foot and on bicycles: left out\n", s->n_persons);
+    dt_users_tell(&s->users, "", notes);
+    if (s->n_repeats > 0) {
+        dt_str_addf(notes, "%" PRId64 " states that repeat the one before: left out\n", s->n_repeats);
     }
     if (s->n_single > 0) {
         dt_str_addf(notes, "%" PRId64 " dynamic obstacles without a trajectory: their first state alone\n",
                     s->n_single);
+    }
+    const char *limit = NULL;
+    const int64_t n_limits = dt_commonroad_map_unknown(s->map, &limit);
+    if (n_limits > 0) {
+        dt_str_addf(notes, "%" PRId64 " limits of speed that are not understood (\"%s\"): left out\n", n_limits, limit);
     }
     if (s->n_lanelets > 0) {
         dt_str_addf(notes, "%" PRId64 " lanelets: map %s\n", s->n_lanelets, s->map_name);

@@ -12,6 +12,7 @@
 #include "data/import.h"
 #include "data/names.h"
 #include "data/rows.h"
+#include "data/values.h"
 #include "data/xml_in.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -30,6 +31,11 @@ typedef struct size {
     double length, width;
 } size;
 
+typedef struct type {
+    size size;
+    dt_road_user user;
+} type;
+
 /* SUMO's vehicle classes, as far as their sizes differ (docs/Vehicle_Type_Parameter_Defaults of SUMO); the first is the
  * class of a type that names none. */
 static const struct {
@@ -43,7 +49,7 @@ static const struct {
 
 typedef struct types {
     dt_names names;
-    size *size; /* [names.cap of old] */
+    type *type; /* [cap] */
     int32_t cap, n_read;
 } types;
 
@@ -64,27 +70,28 @@ typedef struct fcd {
     double rate_hz;
     int32_t scene;
     double by_position, by_speed; /* m, of vehicles from step to step */
-    int64_t n_others, n_unsized;  /* persons and containers; rows of types without a size */
-    char unsized[64];             /* one of them */
+    dt_users users;
+    int64_t n_others, n_unsized; /* persons and containers; rows of types without a size */
+    char unsized[64];            /* one of them */
 } fcd;
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
-static dt_status add_type(types *t, const char *name, const size *s)
+static dt_status add_type(types *t, const char *name, const type *new)
 {
     int32_t number = 0;
     bool is_new = false;
     DT_TRY(dt_names_add(&t->names, name, &number, &is_new));
     if (t->names.n > t->cap) {
         const int32_t cap = t->cap == 0 ? 16 : 2 * t->cap; /* of dt_names: at most DT_NAMES_MOST */
-        size *grown = dt_realloc(t->size, (size_t)cap * sizeof(*grown));
+        type *grown = dt_realloc(t->type, (size_t)cap * sizeof(*grown));
         if (grown == NULL) {
             return DT_FAIL(DT_ENOMEM, "no memory for %" PRId32 " vehicle types", cap);
         }
-        t->size = grown;
+        t->type = grown;
         t->cap = cap;
     }
-    t->size[number] = *s;
+    t->type[number] = *new;
     return DT_OK;
 }
 
@@ -113,15 +120,15 @@ static dt_status begin_type(dt_xml *x)
     DT_TRY(length != NULL ? dt_xml_number(x, "length", length, 0.01, DT_SIZE_MAX_M, &s.length) : DT_OK);
     DT_TRY(width != NULL ? dt_xml_number(x, "width", width, 0.01, DT_SIZE_MAX_M, &s.width) : DT_OK);
     t->n_read++;
-    return add_type(t, id, &s);
+    return add_type(t, id, &(type){s, class == NULL ? DT_USER_VEHICLE : dt_road_user_of(class)});
 }
 
 static dt_status read_types(types *t, const char *path)
 {
-    static const size default_size = {5, 1.8}; /* of passenger cars */
+    static const type default_type = {{5, 1.8}, DT_USER_VEHICLE}; /* of passenger cars */
     static const dt_xml_calls calls = {.begin = begin_type};
     dt_source *source = NULL;
-    DT_TRY(add_type(t, "DEFAULT_VEHTYPE", &default_size));
+    DT_TRY(add_type(t, "DEFAULT_VEHTYPE", &default_type));
     if (path == NULL || path[0] == '\0') {
         return DT_OK;
     }
@@ -132,14 +139,22 @@ static dt_status read_types(types *t, const char *path)
     return t->n_read > 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s has no vType: nothing that import.types could tell", path);
 }
 
-static size size_of(fcd *f, const char *type)
+/* The road user of a type: what its vClass says, else what its name does, as DEFAULT_BIKETYPE. */
+static dt_road_user user_of(const fcd *f, const char *name)
 {
-    const int32_t number = type == NULL ? -1 : dt_names_find(&f->types.names, type);
+    const int32_t number = name == NULL ? -1 : dt_names_find(&f->types.names, name);
+    const dt_road_user named = name == NULL ? DT_USER_VEHICLE : dt_road_user_of(name);
+    return number >= 0 ? f->types.type[number].user : named == DT_USER_UNKNOWN ? DT_USER_VEHICLE : named;
+}
+
+static size size_of(fcd *f, const char *name)
+{
+    const int32_t number = name == NULL ? -1 : dt_names_find(&f->types.names, name);
     if (number >= 0) {
-        return f->types.size[number];
+        return f->types.type[number].size;
     }
     if (f->n_unsized++ == 0) {
-        snprintf(f->unsized, sizeof(f->unsized), "%s", type == NULL ? "" : type);
+        snprintf(f->unsized, sizeof(f->unsized), "%s", name == NULL ? "" : name);
     }
     return classes[0].size;
 }
@@ -153,6 +168,20 @@ static dt_status need_root(const dt_xml *x)
                : DT_FAIL(DT_EDATA, DT_XML_AT "is not fcd-export: no floating-car output of SUMO", DT_XML_HERE(x));
 }
 
+/* Seconds, or as --human-readable-time writes them. */
+static dt_status need_time(const dt_xml *x, double *out_p)
+{
+    const char *text = NULL;
+    DT_TRY(dt_xml_need(x, "time", &text));
+    if (strchr(text, ':') == NULL) {
+        return dt_xml_number(x, "time", text, -TIME_MAX_S, TIME_MAX_S, out_p);
+    }
+    return dt_value_time(text, out_p) && fabs(*out_p) <= TIME_MAX_S
+               ? DT_OK
+               : DT_FAIL(DT_EDATA, DT_XML_AT "time is \"%.60s\", neither seconds nor [days:]hours:minutes:seconds",
+                         DT_XML_HERE(x), text);
+}
+
 /* Times of the first two steps, which are all that the first reading is for. */
 static dt_status begin_peek(dt_xml *x)
 {
@@ -164,7 +193,7 @@ static dt_status begin_peek(dt_xml *x)
     if (x->depth != 1 || !dt_xml_is(x, "timestep")) {
         return DT_OK;
     }
-    DT_TRY(dt_xml_need_number(x, "time", -TIME_MAX_S, TIME_MAX_S, &time));
+    DT_TRY(need_time(x, &time));
     if (f->n_steps++ == 0) {
         f->time0 = time;
         return DT_OK;
@@ -178,7 +207,7 @@ static dt_status begin_peek(dt_xml *x)
 static dt_status begin_step(dt_xml *x, fcd *f)
 {
     double time = 0;
-    DT_TRY(dt_xml_need_number(x, "time", -TIME_MAX_S, TIME_MAX_S, &time));
+    DT_TRY(need_time(x, &time));
     if (f->n_steps++ > 0 && !(time > f->time)) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "time runs backwards: %g s after %g s", DT_XML_HERE(x), time, f->time);
     }
@@ -194,7 +223,8 @@ static dt_status begin_step(dt_xml *x, fcd *f)
     return DT_OK;
 }
 
-static dt_status need_vehicle(fcd *f, const dt_xml *x, const char *id, int32_t *number_p, bool *is_new_p)
+static dt_status need_vehicle(fcd *f, const dt_xml *x, const char *id, const dt_table_row *row, int32_t *number_p,
+                              bool *is_new_p)
 {
     DT_TRY(dt_names_add(&f->names, id, number_p, is_new_p));
     if (f->names.n > f->vehicles_cap) {
@@ -206,7 +236,8 @@ static dt_status need_vehicle(fcd *f, const dt_xml *x, const char *id, int32_t *
         f->vehicle = grown;
         f->vehicles_cap = cap;
     }
-    if (!*is_new_p && f->vehicle[*number_p].frame == f->frame) {
+    const vehicle *v = &f->vehicle[*number_p];
+    if (!*is_new_p && v->frame == f->frame && !(v->x == row->x && v->y == row->y)) { /* rows.c judges repetitions */
         return DT_FAIL(DT_EDATA, DT_XML_AT "\"%.60s\" is in the step of %g s twice", DT_XML_HERE(x), id, f->time);
     }
     return DT_OK;
@@ -219,22 +250,28 @@ static dt_status begin_vehicle(dt_xml *x, fcd *f)
     int32_t number = 0;
     bool is_new = false;
     dt_table_row row = {.scene = f->scene, .frame = f->frame, .line = x->line, .accel = NAN, .stop_distance = NAN};
+    const char *type_name = dt_xml_get(x, "type"), *angle_text = dt_xml_get(x, "angle");
+    const dt_road_user user = user_of(f, type_name);
+    dt_users_add(&f->users, user, "");
+    if (!dt_road_user_is_read(user)) {
+        return DT_OK;
+    }
     DT_TRY(dt_xml_need(x, "id", &id));
     DT_TRY(dt_xml_need_number(x, "x", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, &row.x));
     DT_TRY(dt_xml_need_number(x, "y", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, &row.y));
-    DT_TRY(dt_xml_need_number(x, "angle", -360, 360, &angle));
+    DT_TRY(angle_text != NULL ? dt_xml_number(x, "angle", angle_text, -360, 360, &angle) : DT_OK);
     DT_TRY(dt_xml_need_number(x, "speed", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, &row.speed));
     DT_TRY(accel != NULL ? dt_xml_number(x, "acceleration", accel, -1e3, 1e3, &row.accel) : DT_OK);
-    DT_TRY(need_vehicle(f, x, id, &number, &is_new));
+    DT_TRY(need_vehicle(f, x, id, &row, &number, &is_new));
     vehicle *v = &f->vehicle[number];
     if (!is_new && v->frame == f->frame - 1) {
         f->by_position += hypot(row.x - v->x, row.y - v->y);
         f->by_speed += fabs(row.speed) / f->rate_hz;
     }
     *v = (vehicle){.frame = f->frame, .x = row.x, .y = row.y};
-    const size s = size_of(f, dt_xml_get(x, "type"));
+    const size s = size_of(f, type_name);
     row.id = number;
-    row.heading = remainder((90 - angle) * (M_PI / 180), 2 * M_PI);
+    row.heading = angle_text == NULL ? NAN : remainder((90 - angle) * (M_PI / 180), 2 * M_PI);
     row.length = s.length;
     row.width = s.width;
     return dt_rows_add(f->rows, &row);
@@ -325,6 +362,7 @@ static void tell(const fcd *f, dt_str *notes)
     if (f->n_others > 0) {
         dt_str_addf(notes, "%" PRId64 " rows of persons and containers: left out\n", f->n_others);
     }
+    dt_users_tell(&f->users, "rows of ", notes);
     if (f->n_unsized > 0) {
         dt_str_addf(notes,
                     "%" PRId64 " rows of types whose size is not known, as \"%s\": %g m long assumed; "
@@ -346,7 +384,7 @@ static dt_status import_fcd(const void *bytes, size_t n_bytes, const char *path,
     }
     dt_names_fini(&f.types.names);
     dt_names_fini(&f.names);
-    dt_free(f.types.size);
+    dt_free(f.types.type);
     dt_free(f.vehicle);
     return st;
 }

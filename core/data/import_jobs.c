@@ -116,7 +116,12 @@ static dt_status fill_part(part *p, const dt_import_options *opt, dt_rows *rows,
     dt_rows_as_part(rows);
     dt_rows_expect(rows, p->group->bytes);
     DT_TRY(dt_import_read(p->all->src + p->group->first, p->group->n, opt, notes, rows));
-    DT_TRY(dt_rows_count(rows) > 0 ? dt_rows_finish(rows, told) : dt_fs_mkdirs(folder));
+    if (dt_rows_count(rows) > 0) {
+        DT_TRY(dt_rows_finish(rows, told));
+        DT_TRY(dt_rows_commit(rows));
+    } else {
+        DT_TRY(dt_fs_mkdirs(folder));
+    }
     DT_TRY(dt_str_status(notes));
     return dt_part_seal(folder, p->key, rows, told, notes);
 }
@@ -276,6 +281,10 @@ static void add_told(join *c, const dt_rows_told *t)
     c->told.repeats += t->repeats;
     c->told.no_length += t->no_length;
     c->told.no_heading += t->no_heading;
+    for (int q = 0; q < DT_UNITS_N; q++) {
+        c->told.checked[q] += t->checked[q];
+        c->told.off[q] += t->off[q];
+    }
     c->told.is_heading_fixed |= t->is_heading_fixed;
     dt_str_add(&c->told.warnings, dt_str_text(&t->warnings));
 }
@@ -318,10 +327,11 @@ static dt_status join_parts(jobs *j, dt_str *notes)
     }
     if (st == DT_OK) {
         tell(j);
-        st = dt_store_commit(c.writer);
+        dt_rows_tell(&c.told, notes);
+        st = dt_str_status(notes); /* before the store is there */
     }
     if (st == DT_OK) {
-        dt_rows_tell(&c.told, notes);
+        st = dt_store_commit(c.writer);
     }
     dt_store_destroy(c.writer);
     dt_names_fini(&c.scenes);

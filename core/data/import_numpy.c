@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { X, Y, SPEED, ACCEL, SIN, COS, LENGTH, STOP, CONTROLLED }; /* node features */
-enum { TELL_ROWS = 1 << 14, IDS_MOST = 3 };
+enum { TELL_ROWS = 1 << 14, VEHICLE_IDS = 1, IDS_MOST = 3 };
 #define ID_MOST      9e15
 #define UNIT_OFF     0.01 /* of sin^2 + cos^2 from 1: rounding of half floats, and more */
 #define ACCEL_MOST   1e3
@@ -113,7 +113,7 @@ static int64_t integer_at(const dt_npy *a, int64_t row)
 static dt_status id_at(const numpy *p, int k, int64_t row, int64_t *out_p)
 {
     const int64_t x = integer_at(&p->id[k], row);
-    if (!((double)x >= -ID_MOST && (double)x <= ID_MOST)) {
+    if (k != VEHICLE_IDS && !((double)x >= -ID_MOST && (double)x <= ID_MOST)) {
         return DT_FAIL(DT_EDATA, "%s/%s:%" PRId64 ": %" PRId64 " is outside [%g, %g]", p->folder, ids[k].file, row, x,
                        -ID_MOST, ID_MOST);
     }
@@ -215,12 +215,13 @@ static dt_status read_rows(numpy *p, dt_str *notes)
     dt_str_addf(notes, "arrays of numpy: %" PRId64 " rows at %g Hz; edges are made anew\n", p->node.rows,
                 p->opt->frame_rate_hz);
     dt_rows_told told = {0};
-    const dt_status st = dt_rows_finish(p->rows, &told);
+    dt_status st = dt_rows_finish(p->rows, &told);
     if (st == DT_OK) {
         dt_rows_tell(&told, notes);
+        st = dt_str_status(notes); /* before the store is there */
     }
     dt_str_fini(&told.warnings);
-    return st;
+    return st == DT_OK ? dt_rows_commit(p->rows) : st;
 }
 
 /* Keys that ask for what arrays do not have. */

@@ -225,6 +225,9 @@ static dt_status write_text(const char *folder, const char *name, const dt_str *
     return st;
 }
 
+static const char *const checked_key[DT_UNITS_N] = {"checked_speed", "checked_heading", "checked_accel"},
+                         *const off_key[DT_UNITS_N] = {"off_speed", "off_heading", "off_accel"};
+
 static void record(const dt_rows *rows, const dt_rows_told *told, dt_str *text)
 {
     dt_json_out o = {.s = text};
@@ -236,6 +239,10 @@ static void record(const dt_rows *rows, const dt_rows_told *told, dt_str *text)
     dt_json_i64(&o, "repeats", told->repeats);
     dt_json_i64(&o, "no_length", told->no_length);
     dt_json_i64(&o, "no_heading", told->no_heading);
+    for (int q = 0; q < DT_UNITS_N; q++) {
+        dt_json_i64(&o, checked_key[q], told->checked[q]);
+        dt_json_i64(&o, off_key[q], told->off[q]);
+    }
     dt_json_bool(&o, "is_heading_fixed", told->is_heading_fixed);
     dt_json_arr(&o, "scenes");
     for (int32_t i = 0; i < dt_rows_scenes(rows); i++) {
@@ -332,6 +339,11 @@ static dt_status read_member(dt_json *j, const char *key, dt_part_record *p)
     for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
         if (strcmp(key, number[i].name) == 0) {
             return dt_in_i64(j, key, number[i].to);
+        }
+    }
+    for (int q = 0; q < DT_UNITS_N; q++) {
+        if (strcmp(key, checked_key[q]) == 0 || strcmp(key, off_key[q]) == 0) {
+            return dt_in_i64(j, key, key[0] == 'c' ? &p->told.checked[q] : &p->told.off[q]);
         }
     }
     if (strcmp(key, "rate_hz") == 0) {

@@ -19,10 +19,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { SCENE_BYTES = 400, TELL_LINES = 1 << 12 };
-#define TELLING_MPS 0.5 /* slower, the direction of a velocity is mostly noise */
+enum { SCENE_BYTES = 400, TELL_LINES = 1 << 12, PEEK_ROWS = 1 << 14 };
+#define ROUNDING_S  1e-5 /* times that are nearer are one */
+#define TELLING_MPS 0.5  /* slower, the direction of a velocity is mostly noise */
 
 typedef struct table {
     dt_csv *csv;
@@ -32,11 +34,19 @@ typedef struct table {
     dt_columns columns;
     dt_str stem; /* the scene of a table that names none */
     dt_str site; /* of a table without a column for it */
-    int64_t n_persons;
-    dt_recording_meta meta; /* zeroed: there is none */
-    double x[2];            /* where vehicles were, the least and the greatest */
-    int32_t scene;          /* of the last row; -1: none yet */
-    double time0;           /* of the first row */
+    dt_users users;
+    int64_t n_sizeless;
+    char kind[64]; /* of the row before, and its road user */
+    bool has_kind;
+    dt_road_user user;
+    dt_ids ids;
+    const void *bytes; /* NULL: the file of that name */
+    size_t n_bytes;
+    dt_recording_meta meta;     /* zeroed: there is none */
+    dt_recording_users classes; /* of NN_tracksMeta.csv */
+    double x[2];                /* where vehicles were, the least and the greatest */
+    int32_t scene;              /* of the last row; -1: none yet */
+    double time0;               /* of the first row */
     bool has_time0;
 } table;
 
@@ -103,12 +113,12 @@ static dt_status scene_of(table *t, char *const *cell, int32_t *number_p)
 /* Frame number at the table's rate; a time must lie on the grid that the first row begins. */
 static dt_status frame_of(table *t, char *const *cell, int64_t *out_p)
 {
-    const dt_columns *c = &t->columns;
+    dt_columns *c = &t->columns;
     if (c->at[DT_ROLE_TIME] < 0) {
         return dt_columns_integer(c, cell, DT_ROLE_FRAME, out_p);
     }
     double time = 0;
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_TIME, &time));
+    DT_TRY(dt_columns_time(c, cell, &time));
     if (!t->has_time0) {
         t->time0 = time;
         t->has_time0 = true;
@@ -126,9 +136,9 @@ static dt_status frame_of(table *t, char *const *cell, int64_t *out_p)
 }
 
 /* The speed and acceleration along the vehicle, of those along x and y; and its heading where no column says it. */
-static dt_status project(const table *t, char *const *cell, dt_table_row *row)
+static dt_status project(table *t, char *const *cell, dt_table_row *row)
 {
-    const dt_columns *c = &t->columns;
+    dt_columns *c = &t->columns;
     double vx, vy, ax, ay;
     if (c->at[DT_ROLE_VX] < 0 || c->at[DT_ROLE_VY] < 0) {
         return DT_OK;
@@ -153,6 +163,17 @@ static dt_status project(const table *t, char *const *cell, dt_table_row *row)
     return DT_OK;
 }
 
+static dt_status id_of(table *t, char *const *cell, int64_t *out_p)
+{
+    const dt_columns *c = &t->columns;
+    const char *text = cell[c->at[DT_ROLE_ID]];
+    if (text[0] == '\0') {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is empty, but id is needed", dt_csv_path(t->csv),
+                       dt_csv_line(t->csv), c->header[c->at[DT_ROLE_ID]]);
+    }
+    return dt_ids_get(&t->ids, text, out_p);
+}
+
 static dt_status check_cells(const table *t, int n)
 {
     return n == t->columns.n ? DT_OK
@@ -160,21 +181,43 @@ static dt_status check_cells(const table *t, int n)
                                        dt_csv_line(t->csv), n, t->columns.n);
 }
 
-/* *is_person_p: the row is of nobody who drives, and is not read. */
-static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, bool *is_person_p)
+/* The road user of a row, by its class, or by that of its vehicle in the table beside it. */
+static dt_road_user user_of(table *t, char *const *cell)
 {
     const dt_columns *c = &t->columns;
+    if (t->classes.ids.n > 0) {
+        return dt_recording_user(&t->classes, cell[c->at[DT_ROLE_ID]]);
+    }
+    const char *kind = c->at[DT_ROLE_KIND] < 0 ? "" : cell[c->at[DT_ROLE_KIND]];
+    if (!t->has_kind || strcmp(t->kind, kind) != 0) { /* rows of one class follow each other */
+        t->user = dt_columns_user(c, cell);
+        t->has_kind = strlen(kind) < sizeof(t->kind);
+        snprintf(t->kind, sizeof(t->kind), "%s", kind);
+    }
+    return t->user;
+}
+
+/* *is_read_p: the row is of a vehicle. Nothing else of another row is looked at. */
+static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, bool *is_read_p)
+{
+    dt_columns *c = &t->columns;
     DT_TRY(check_cells(t, n));
-    *is_person_p = dt_columns_is_person(c, cell);
-    if (*is_person_p) {
+    *is_read_p = !(c->layout.may_lack_vehicle && cell[c->at[DT_ROLE_ID]][0] == '\0');
+    if (!*is_read_p) {
+        return DT_OK;
+    }
+    const dt_road_user user = user_of(t, cell);
+    dt_users_add(&t->users, user, c->at[DT_ROLE_KIND] >= 0 ? cell[c->at[DT_ROLE_KIND]] : "");
+    *is_read_p = dt_road_user_is_read(user);
+    if (!*is_read_p) {
         return DT_OK;
     }
     DT_TRY(dt_columns_rate(&t->columns, cell));
     *row = (dt_table_row){.line = dt_csv_line(t->csv)};
-    double controlled = 0;
+    bool is_controlled = false;
     DT_TRY(scene_of(t, cell, &row->scene));
     DT_TRY(frame_of(t, cell, &row->frame));
-    DT_TRY(dt_columns_integer(c, cell, DT_ROLE_ID, &row->id));
+    DT_TRY(id_of(t, cell, &row->id));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_X, &row->x));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_Y, &row->y));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_HEADING, &row->heading));
@@ -183,9 +226,10 @@ static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, b
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_LENGTH, &row->length));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_WIDTH, &row->width));
     DT_TRY(dt_columns_number(c, cell, DT_ROLE_STOP, &row->stop_distance));
-    DT_TRY(dt_columns_number(c, cell, DT_ROLE_CONTROLLED, &controlled));
-    row->controlled = controlled > 0;
-    *is_person_p = c->layout.is_levelx && row->length == 0 && row->width == 0;
+    DT_TRY(dt_columns_bool(c, cell, DT_ROLE_CONTROLLED, &is_controlled));
+    row->controlled = is_controlled;
+    *is_read_p = !(c->layout.is_levelx && row->length == 0 && row->width == 0);
+    t->n_sizeless += !*is_read_p;
     DT_TRY(project(t, cell, row));
     if (c->layout.is_corner && !isnan(row->length) && !isnan(row->width)) {
         row->x += 0.5 * row->length;
@@ -217,8 +261,87 @@ static dt_status read_meta(table *t, dt_recording_meta *meta, bool *has_p)
     }
     c->rate_hz = meta->frame_rate_hz;
     *has_p = true;
-    return DT_OK;
+    return dt_recording_users_read(dt_csv_path(t->csv), &t->classes);
 }
+
+/* ---- frame rate -------------------------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The rate that times make, sorted: that of the least step, as far as times are rounded. 0: there is no step. */
+static double rate_of(double *time, int n)
+{
+    double least = INFINITY, span = 0;
+    int steps = 0;
+    qsort(time, (size_t)n, sizeof(*time), by_value);
+    for (int i = 1; i < n; i++) {
+        const double step = time[i] - time[i - 1];
+        least = step > ROUNDING_S && step < least ? step : least;
+    }
+    for (int i = 1; i < n; i++) {
+        const double step = time[i] - time[i - 1];
+        if (step > ROUNDING_S && step < 1.5 * least) {
+            span += step;
+            steps++;
+        }
+    }
+    const double rate = steps > 0 ? steps / span : 0;
+    return fabs(rate - rint(rate)) < 0.01 * rate && rate > 1 ? rint(rate) : rate;
+}
+
+/* Of a table whose rows have times, and whose rate nothing says: its first rows are read once more. */
+static dt_status find_rate(table *t)
+{
+    dt_columns peek = {.n = 0};
+    dt_csv *csv = NULL;
+    char *const *cell = NULL;
+    int n = 0, n_times = 0;
+    dt_columns *c = &t->columns;
+    if (c->at[DT_ROLE_TIME] < 0) {
+        return DT_FAIL(DT_EINVAL,
+                       "%s has frame numbers and no times, so nothing says its frame rate: set "
+                       "import.frame_rate_hz",
+                       dt_csv_path(t->csv));
+    }
+    double *time = dt_alloc_n(PEEK_ROWS, sizeof(*time));
+    dt_status st = time == NULL       ? DT_FAIL(DT_ENOMEM, "no memory to read %s", dt_csv_path(t->csv))
+                   : t->bytes != NULL ? dt_csv_open_mem(t->bytes, t->n_bytes, dt_csv_path(t->csv), &csv)
+                                      : dt_csv_open(dt_csv_path(t->csv), &csv);
+    if (st == DT_OK) {
+        st = dt_columns_find(&peek, csv, t->opt->columns, 0);
+    }
+    while (st == DT_OK && n_times < PEEK_ROWS && (st = dt_csv_next(csv, &cell, &n)) == DT_OK) {
+        if (n == peek.n) { /* rows that are wrong are named when they are read */
+            st = dt_columns_time(&peek, cell, &time[n_times++]);
+        }
+    }
+    st = st == DT_DONE ? DT_OK : st;
+    if (st == DT_OK) {
+        c->rate_hz = rate_of(time, n_times);
+    }
+    if (st == DT_OK && !(c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ)) {
+        st = c->rate_hz == 0
+                 ? DT_FAIL(DT_EINVAL,
+                           "%s: all times are the same, so nothing says its frame rate: set "
+                           "import.frame_rate_hz",
+                           dt_csv_path(t->csv))
+                 : DT_FAIL(DT_EINVAL,
+                           "%s: times are %g s apart, which is %g Hz, outside [%g, %g]: are they in seconds? "
+                           "import.columns converts them, as time=%s*ms",
+                           dt_csv_path(t->csv), 1 / c->rate_hz, c->rate_hz, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ,
+                           c->header[c->at[DT_ROLE_TIME]]);
+    }
+    dt_csv_close(csv);
+    dt_columns_fini(&peek);
+    dt_free(time);
+    return st;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 /* The header and the first row's frame rate, before there are rows. */
 static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
@@ -235,6 +358,7 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
     DT_TRY(st);
     DT_TRY(check_cells(t, *n_p));
     DT_TRY(dt_columns_rate(c, *cell_p));
+    DT_TRY(c->rate_hz == 0 ? find_rate(t) : DT_OK);
     DT_TRY(find_site(t, has_meta ? meta : NULL));
     DT_TRY(find_stem(t));
     DT_TRY(dt_columns_tell(c, t->notes));
@@ -286,6 +410,21 @@ static dt_status keep_markings(table *t)
     return st;
 }
 
+static void tell_users(const table *t)
+{
+    dt_users_tell(&t->users, "rows of ", t->notes);
+    if (t->n_sizeless > 0) {
+        dt_str_addf(t->notes, "%" PRId64 " rows without a size, as people on foot have in inD and rounD: left out\n",
+                    t->n_sizeless);
+    }
+    if (t->columns.layout.is_levelx && !t->columns.layout.is_corner && t->classes.ids.n == 0) {
+        dt_str_addf(t->notes,
+                    "%s: no NN_tracksMeta.csv beside it says what is a bicycle: all that has a size is read as "
+                    "a vehicle\n",
+                    dt_csv_path(t->csv));
+    }
+}
+
 static dt_status read_rows(table *t)
 {
     char *const *cell = NULL;
@@ -296,11 +435,9 @@ static dt_status read_rows(table *t)
     }
     while (st == DT_OK) {
         dt_table_row row;
-        bool is_person = false;
-        DT_TRY(row_of(t, cell, n, &row, &is_person));
-        if (is_person) {
-            t->n_persons++;
-        } else {
+        bool is_read = false;
+        DT_TRY(row_of(t, cell, n, &row, &is_read));
+        if (is_read) {
             note_place(t, &row);
             DT_TRY(dt_rows_add(t->rows, &row));
         }
@@ -309,8 +446,8 @@ static dt_status read_rows(table *t)
             dt_rows_progress(t->rows, dt_csv_taken(t->csv));
         }
     }
-    if (st == DT_DONE && t->n_persons > 0) {
-        dt_str_addf(t->notes, "%" PRId64 " rows of people on foot and on bicycles: left out\n", t->n_persons);
+    if (st == DT_DONE) {
+        tell_users(t);
     }
     return st == DT_DONE ? keep_markings(t) : st;
 }
@@ -322,6 +459,8 @@ static dt_status read_table(table *t, dt_status opened)
         dt_rows_keep_columns(t->rows, &t->columns);
     }
     dt_csv_close(t->csv);
+    dt_ids_fini(&t->ids);
+    dt_recording_users_fini(&t->classes);
     dt_columns_fini(&t->columns);
     dt_str_fini(&t->stem);
     dt_str_fini(&t->site);
@@ -337,7 +476,7 @@ dt_status dt_table_read(const char *path, const dt_import_options *opt, dt_str *
 dt_status dt_table_check(const void *bytes, size_t n_bytes, const char *name, const dt_import_options *opt)
 {
     dt_str notes = {0};
-    table t = {.opt = opt, .notes = &notes, .scene = -1};
+    table t = {.opt = opt, .notes = &notes, .scene = -1, .bytes = bytes, .n_bytes = n_bytes};
     dt_status st = dt_rows_create(NULL, opt, &notes, &t.rows);
     if (st == DT_OK) {
         st = read_table(&t, dt_csv_open_mem(bytes, n_bytes, name, &t.csv));

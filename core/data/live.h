@@ -8,6 +8,7 @@
 #define DTRAIN_CORE_DATA_LIVE_H
 
 #include "data/smooth.h"
+#include "data/units.h"
 #include "dtrain/status.h"
 
 #include <stdbool.h>
@@ -15,14 +16,15 @@
 #define DT_TRACK_GAP_S 1.0 /* out of sight for longer: a new track */
 
 typedef struct dt_live_vehicle {
-    int64_t id, frame;     /* frame it was last seen in (the caller sets it), -1 = free slot */
-    double speed;          /* m/s, for missing accelerations */
-    dt_past_mean accel;    /* smoothed */
-    int32_t track;         /* number in the store */
-    int32_t is_single;     /* seen in one frame so far */
-    double last_x, last_y; /* m, where it was in that frame (the caller sets it) */
-    int64_t line;          /* of the table it came from */
-    double x, y, heading;  /* m, rad: where the last direction of travel was taken, and that direction */
+    int64_t id, frame;      /* frame it was last seen in (the caller sets it), -1 = free slot */
+    double speed;           /* m/s, for missing accelerations */
+    dt_past_mean accel;     /* smoothed */
+    int32_t track;          /* number in the store */
+    int32_t is_single;      /* seen in one frame so far */
+    double last_x, last_y;  /* m, where it was in that frame (the caller sets it) */
+    int64_t line;           /* of the table it came from */
+    dt_units_window window; /* of what is compared with each other, units.h */
+    double x, y, heading;   /* m, rad: where the last direction of travel was taken, and that direction */
 } dt_live_vehicle;
 
 typedef struct dt_live {

@@ -51,6 +51,7 @@ core_libdtcore_la_SOURCES += \
 	core/data/source.c core/data/source.h \
 	core/data/units.c core/data/units.h \
 	core/data/utm.c core/data/utm.h \
+	core/data/values.c core/data/values.h \
 	core/data/xml_in.c core/data/xml_in.h \
 	core/data/survey.c core/data/survey.h core/data/store.h core/data/store_arrays.h \
 	core/data/store_check.c core/data/store_cut.c core/data/store_join.c core/data/store_json_read.c core/data/store_json_write.c core/data/store_open.c \

@@ -41,14 +41,8 @@ static dt_status reserve(dt_osm_pool *p, size_t size)
 static dt_status read_id(const dt_xml *x, const char *attribute, char id[DT_OSM_ID_BYTES])
 {
     const char *text = NULL;
-    double number = 0;
     DT_TRY(dt_xml_need(x, attribute, &text));
-    DT_TRY(dt_xml_number(x, attribute, text, -9e15, 9e15, &number));
-    if (number != floor(number)) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "%s is \"%.60s\", not an integer", DT_XML_HERE(x), attribute, text);
-    }
-    snprintf(id, DT_OSM_ID_BYTES, "%" PRId64, (int64_t)number);
-    return DT_OK;
+    return dt_xml_id(x, attribute, text, id, DT_OSM_ID_BYTES);
 }
 
 /* A number of its own for what is open; nothing may be there twice. */
@@ -142,7 +136,7 @@ static dt_status add_member(dt_lanelet2 *m, const dt_xml *x)
 {
     const char *role = dt_xml_get(x, "role"), *type = dt_xml_get(x, "type");
     if (role == NULL || type == NULL) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "of relation %s has no role or no type", DT_XML_HERE(x), m->id);
+        return DT_OK; /* no bound of a lanelet, which says so where it lacks one */
     }
     const int side = strcmp(role, "left") == 0 ? DT_LEFT : strcmp(role, "right") == 0 ? DT_RIGHT : -1;
     if (side >= 0 && strcmp(type, "way") == 0) {

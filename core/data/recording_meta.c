@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -164,17 +165,110 @@ static const char *find_word(const char *tracks)
     return strstr(slash == NULL ? tracks : slash, "_tracks.");
 }
 
-dt_status dt_recording_meta_path(const char *tracks, dt_str *out)
+static dt_status path_beside(const char *tracks, const char *word, dt_str *out)
 {
     const char *from = find_word(tracks);
     if (from == NULL) {
-        return DT_FAIL(DT_ENOTFOUND, "%s is not named NN_tracks.csv, so there is no NN_recordingMeta.csv beside it",
-                       tracks);
+        return DT_FAIL(DT_ENOTFOUND, "%s is not named NN_tracks.csv, so there is no NN%s.csv beside it", tracks, word);
     }
     dt_str_add_n(out, tracks, (size_t)(from - tracks));
-    dt_str_add(out, "_recordingMeta.csv");
+    dt_str_addf(out, "%s.csv", word);
     return dt_str_status(out);
 }
+
+dt_status dt_recording_meta_path(const char *tracks, dt_str *out)
+{
+    return path_beside(tracks, "_recordingMeta", out);
+}
+
+/* ---- classes ----------------------------------------------------------------------------------------------------- */
+
+/* "007" and "7" are one id. */
+static void write_id(const char *text, char *out, size_t bytes)
+{
+    int64_t id = 0;
+    if (dt_value_id(text, &id)) {
+        snprintf(out, bytes, "%" PRId64, id);
+    } else {
+        snprintf(out, bytes, "%.60s", text);
+    }
+}
+
+static dt_status add_user(dt_recording_users *u, const char *text, dt_road_user user)
+{
+    char id[64];
+    int32_t number = 0;
+    bool is_new = false;
+    write_id(text, id, sizeof(id));
+    DT_TRY(dt_names_add(&u->ids, id, &number, &is_new));
+    if (number >= u->cap) {
+        const int32_t cap = u->cap == 0 ? 256 : 2 * u->cap; /* of dt_names: at most DT_NAMES_MOST */
+        dt_road_user *grown = dt_realloc(u->user, (size_t)cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory for the classes of %" PRId32 " vehicles", cap);
+        }
+        u->user = grown;
+        u->cap = cap;
+    }
+    u->user[number] = user;
+    return DT_OK;
+}
+
+static dt_status read_users(dt_csv *csv, dt_recording_users *u)
+{
+    char *const *cell = NULL;
+    int n = 0, n_header = 0, id = -1, class = -1;
+    dt_status st = dt_csv_next(csv, &cell, &n_header);
+    for (int i = 0; i < n_header && st == DT_OK; i++) {
+        const bool is_id = strcasecmp(cell[i], "trackId") == 0 || strcasecmp(cell[i], "id") == 0;
+        id = id < 0 && is_id ? i : id;
+        class = class < 0 && strcasecmp(cell[i], "class") == 0 ? i : class;
+    }
+    while (st == DT_OK && id >= 0 && class >= 0 && (st = dt_csv_next(csv, &cell, &n)) == DT_OK) {
+        if (n != n_header) {
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %d cells, the header has %d", dt_csv_path(csv), dt_csv_line(csv),
+                           n, n_header);
+        }
+        DT_TRY(add_user(u, cell[id], dt_road_user_of(cell[class])));
+    }
+    return st == DT_DONE ? DT_OK : st;
+}
+
+dt_status dt_recording_users_read(const char *tracks, dt_recording_users *out)
+{
+    dt_str path = {0};
+    dt_csv *csv = NULL;
+    if (find_word(tracks) == NULL) {
+        return DT_OK;
+    }
+    dt_status st = path_beside(tracks, "_tracksMeta", &path);
+    if (st == DT_OK && dt_fs_is_file(dt_str_text(&path))) {
+        st = dt_csv_open(dt_str_text(&path), &csv);
+        if (st == DT_OK) {
+            st = read_users(csv, out);
+        }
+    }
+    dt_csv_close(csv);
+    dt_str_fini(&path);
+    return st;
+}
+
+dt_road_user dt_recording_user(const dt_recording_users *u, const char *text)
+{
+    char id[64];
+    write_id(text, id, sizeof(id));
+    const int32_t number = dt_names_find(&u->ids, id);
+    return number < 0 ? DT_USER_UNKNOWN : u->user[number];
+}
+
+void dt_recording_users_fini(dt_recording_users *u)
+{
+    dt_names_fini(&u->ids);
+    dt_free(u->user);
+    *u = (dt_recording_users){.cap = 0};
+}
+
+/* ---- the recording ----------------------------------------------------------------------------------------------- */
 
 dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p)
 {

@@ -7,6 +7,7 @@
 #define DTRAIN_CORE_DATA_RECORDING_META_H
 
 #include "base/str.h"
+#include "data/values.h"
 
 enum { DT_MARKINGS_MOST = 32 };
 
@@ -29,6 +30,17 @@ typedef struct dt_recording_meta {
 dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p) DT_NODISCARD;
 /* Path of that table, there or not; DT_ENOTFOUND: the name of tracks has another form. DT_ENOMEM. */
 dt_status dt_recording_meta_path(const char *tracks, dt_str *out) DT_NODISCARD;
+/* Classes of the vehicles of a recording: NN_tracksMeta.csv beside NN_tracks.csv, with trackId (or id) and class. Where
+ * there is no such table, or it has no class, n is 0. Errors: DT_EDATA, DT_EIO, DT_ENOMEM. */
+typedef struct dt_recording_users { /* zeroed is empty */
+    dt_names ids;
+    dt_road_user *user; /* [ids.n] */
+    int32_t cap;
+} dt_recording_users;
+dt_status dt_recording_users_read(const char *tracks, dt_recording_users *out) DT_NODISCARD;
+/* DT_USER_UNKNOWN: the table does not have it. */
+dt_road_user dt_recording_user(const dt_recording_users *u, const char *id);
+void dt_recording_users_fini(dt_recording_users *u);
 /* The same of an open table. */
 struct dt_csv;
 dt_status dt_recording_meta_parse(struct dt_csv *csv, dt_recording_meta *out_p) DT_NODISCARD;

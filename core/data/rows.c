@@ -20,7 +20,7 @@
 #include <string.h>
 
 enum { TELL_ROWS = 1 << 12, STOP_ROWS = 1 << 10 }; /* so often who watches is told of stored rows, and asked */
-enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400 };
+enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400, BEGIN_BYTES = 4096 };
 
 typedef struct scene {
     char *site;
@@ -32,7 +32,6 @@ typedef struct file {
     char *path;
     double axis_heading;
     bool is_heading_fixed, is_front, may_repeat;
-    dt_units units;
     dt_columns columns; /* of a table */
     bool has_columns;
 } file;
@@ -55,8 +54,11 @@ struct dt_rows {
     int64_t n_rows, n_no_length, n_no_heading, n_repeats;
     bool is_heading_fixed; /* of some file */
     bool is_part;          /* the store is one */
-    int32_t map;           /* of the file that has begun, by the options; -1: none */
-    bool map_is_folder;    /* of maps, one of each scene */
+    dt_units units;        /* of the file that is stored, `doubted`; -1: none */
+    int32_t doubted;
+    dt_rows_told said;  /* of the files before */
+    int32_t map;        /* of the file that has begun, by the options; -1: none */
+    bool map_is_folder; /* of maps, one of each scene */
     dt_map_origin map_origin;
 };
 
@@ -69,7 +71,7 @@ dt_status dt_rows_create(const char *out, const dt_import_options *opt, dt_str *
     r->out = out;
     r->opt = opt;
     r->notes = notes;
-    r->last = r->map = -1;
+    r->last = r->map = r->doubted = -1;
     *out_p = r;
     return DT_OK;
 }
@@ -435,6 +437,23 @@ static dt_status check_order(const dt_rows *r, const dt_live_vehicle *l, const d
     return DT_OK;
 }
 
+/* Of the file whose rows were all stored: scenes of a file follow each other. */
+static void doubt_units(dt_rows *r)
+{
+    if (r->doubted < 0) {
+        return;
+    }
+    const file *f = &r->file[r->doubted];
+    char begin[BEGIN_BYTES];
+    snprintf(begin, sizeof(begin), "%s: ", f->path);
+    dt_units_doubt(&r->units, begin, f->has_columns ? &f->columns : NULL, &r->said.warnings);
+    for (int q = 0; q < DT_UNITS_N; q++) {
+        r->said.checked[q] += r->units.checked[q];
+        r->said.off[q] += r->units.off[q];
+    }
+    r->units = (dt_units){.n_windows = 0};
+}
+
 static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
 {
     file *from = file_of(r, row->scene);
@@ -457,7 +476,11 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
     DT_TRY(check_order(r, l, row, is_new));
     double heading = heading_of(from, l, row, is_new);
     const double before_s = is_new ? 0 : (double)(row->frame - l->frame) / r->rate_hz;
-    dt_units_add(&from->units, row, before_s, l->last_x, l->last_y);
+    if (r->doubted != r->scene[row->scene].file) {
+        doubt_units(r);
+        r->doubted = r->scene[row->scene].file;
+    }
+    dt_units_add(&r->units, &l->window, row, before_s, l->last_x, l->last_y);
     l->line = row->line;
     l->frame = row->frame;
     l->last_x = row->x;
@@ -477,10 +500,19 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
     return DT_OK;
 }
 
-static bool is_repeat(const dt_table_row *a, const dt_table_row *b)
+static bool is_same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* A row that says nothing but what the one before says; loose: its place and speed, as data portals repeat rows. */
+static bool is_repeat(const dt_table_row *a, const dt_table_row *b, bool is_loose)
 {
     return a->scene == b->scene && a->frame == b->frame && a->id == b->id && a->x == b->x && a->y == b->y &&
-           a->speed == b->speed;
+           a->speed == b->speed &&
+           (is_loose || (is_same(a->heading, b->heading) && is_same(a->accel, b->accel) &&
+                         is_same(a->length, b->length) && is_same(a->width, b->width) &&
+                         is_same(a->stop_distance, b->stop_distance) && a->controlled == b->controlled));
 }
 
 static dt_status feed_store(dt_rows *r)
@@ -498,7 +530,7 @@ static dt_status feed_store(dt_rows *r)
                 break;
             }
         }
-        if (file_of(r, row->scene)->may_repeat && is_repeat(row, &last)) {
+        if (is_repeat(row, &last, file_of(r, row->scene)->may_repeat)) {
             r->n_repeats++;
             continue;
         }
@@ -530,18 +562,24 @@ static dt_status feed_store(dt_rows *r)
 dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told)
 {
     DT_TRY(feed_store(r));
-    DT_TRY(dt_store_commit(r->writer));
-    for (int32_t i = 0; i < r->n_files; i++) {
-        if (r->file[i].has_columns) {
-            dt_units_doubt(&r->file[i].units, &r->file[i].columns, &told->warnings);
-        }
+    doubt_units(r);
+    for (int q = 0; q < DT_UNITS_N; q++) {
+        told->checked[q] += r->said.checked[q];
+        told->off[q] += r->said.off[q];
     }
+    dt_str_add(&told->warnings, dt_str_text(&r->said.warnings));
+    DT_TRY(dt_str_status(&r->said.warnings));
     told->runs += dt_sort_runs(r->sort);
     told->repeats += r->n_repeats;
     told->no_length += r->n_no_length;
     told->no_heading += r->n_no_heading;
     told->is_heading_fixed |= r->is_heading_fixed;
     return dt_str_status(&told->warnings);
+}
+
+dt_status dt_rows_commit(dt_rows *r)
+{
+    return dt_store_commit(r->writer);
 }
 
 void dt_rows_as_part(dt_rows *r)
@@ -586,6 +624,7 @@ void dt_rows_destroy(dt_rows *r)
     if (r == NULL) {
         return;
     }
+    dt_str_fini(&r->said.warnings);
     dt_sort_destroy(r->sort);
     dt_store_destroy(r->writer);
     for (int32_t i = 0; i < r->names.n; i++) {

@@ -53,13 +53,15 @@ void dt_rows_expect(dt_rows *r, uint64_t bytes);
 typedef struct dt_rows_told { /* zeroed is empty */
     int64_t runs, repeats, no_length, no_heading;
     bool is_heading_fixed;
+    int64_t checked[DT_UNITS_N], off[DT_UNITS_N]; /* of units.h */
     dt_str warnings;
 } dt_rows_told;
 void dt_rows_tell(const dt_rows_told *t, dt_str *notes); /* doubts as warnings of the log, the rest to notes */
 
-/* Everything into the store; told is added to. Errors: DT_EDATA with file and line, DT_EINTERRUPTED (the options'
- * stops), DT_EIO, DT_ENOMEM. */
+/* Everything into the store, which appears by a commit after it; told is added to. Errors: DT_EDATA with file and line,
+ * DT_EINTERRUPTED (the options' stops), DT_EIO, DT_ENOMEM. */
 dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told) DT_NODISCARD;
+dt_status dt_rows_commit(dt_rows *r) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
 
 /* Of an import in parts: the store is a part (store.h), by a call right after create; and what is known once its files
  * are read: rows, the frame rate and the layout of the first file, scenes by the names that the files give them, each

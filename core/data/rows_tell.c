@@ -23,6 +23,7 @@ void dt_rows_tell(const dt_rows_told *t, dt_str *notes)
     if (t->no_length > 0) {
         dt_str_addf(notes, "%" PRId64 " rows without a length: %g m assumed\n", t->no_length, DT_LENGTH_DEFAULT_M);
     }
+    dt_units_shares(t->checked, t->off, notes);
     if (t->no_heading > 0) {
         dt_str_addf(notes, "%" PRId64 " rows without a heading: %s\n", t->no_heading,
                     t->is_heading_fixed ? "along the road" : "direction of travel over the last metre");

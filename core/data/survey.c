@@ -16,14 +16,6 @@
 
 enum { PIECE_ROWS = 4096 };
 
-/* What is doubted, by the reasons of units.c. */
-#define MOVES_MPS 1.0
-#define ENOUGH_S  5.0
-#define FAR       1.5
-#define LONG_M    9.0
-#define FAST_MPS  50.0
-#define A_TURN    6.4
-
 /* ---- distributions ----------------------------------------------------------------------------------------------- */
 
 static void count_in(uint32_t bins[DT_SURVEY_BINS], const dt_feature_stat *s, double x)
@@ -82,36 +74,40 @@ static int64_t frame_of(const dt_store_view *v, int64_t frame, int64_t row)
     return frame;
 }
 
-typedef struct motion_sums {
-    double by_speed, by_position, moving_s, length;
-} motion_sums;
-
-/* A vehicle from one of its rows to the next. */
-static void step(const dt_store_view *v, int64_t from, int64_t to, double s, motion_sums *m)
+/* A row as its recording has it; accelerations of a store may be made from speeds, which says nothing of them. */
+static dt_table_row row_of(const dt_store_view *v, int64_t row)
 {
-    const double *a = v->pose + 3 * from, *b = v->pose + 3 * to, speed = (double)v->motion[4 * to];
-    const double distance = hypot(b[0] - a[0], b[1] - a[1]);
-    if (speed > MOVES_MPS && distance > MOVES_MPS * s) {
-        m->by_position += distance;
-        m->by_speed += speed * s;
-        m->moving_s += s;
-    }
+    const double *pose = v->pose + 3 * row;
+    const float *motion = v->motion + 4 * row;
+    return (dt_table_row){.line = row,
+                          .x = pose[0],
+                          .y = pose[1],
+                          .heading = pose[2],
+                          .speed = (double)motion[0],
+                          .accel = (double)motion[1],
+                          .length = (double)motion[2],
+                          .width = NAN,
+                          .stop_distance = NAN};
 }
 
-static void look_at_track(const dt_store_view *v, int64_t t, int64_t first_frame, dt_survey *u, motion_sums *m)
+static void look_at_track(const dt_store_view *v, int64_t t, int64_t first_frame, dt_survey *u)
 {
     int64_t missing = 0, frame = first_frame;
+    dt_units_window window = {.is_open = false};
+    dt_table_row last = {.line = 0};
     for (int64_t i = v->track_ptr[t]; i < v->track_ptr[t + 1]; i++) {
         const int64_t row = v->track_row[i], before = frame;
+        double before_s = 0;
         frame = frame_of(v, frame, row);
         if (i > v->track_ptr[t]) {
             const int64_t gap = frame - before - 1;
             missing += gap;
             u->longest_gap_s = fmax(u->longest_gap_s, (double)gap / v->frame_rate_hz);
-            step(v, v->track_row[i - 1], row, (double)(gap + 1) / v->frame_rate_hz, m);
+            before_s = (double)(gap + 1) / v->frame_rate_hz;
         }
-        m->length += (double)v->motion[4 * row + 2];
-        u->heading_most = fmax(u->heading_most, fabs(v->pose[3 * row + 2]));
+        const dt_table_row now = row_of(v, row);
+        dt_units_add(&u->units, &window, &now, before_s, last.x, last.y);
+        last = now;
     }
     u->broken_tracks += missing > 0;
     u->missing_rows += missing;
@@ -120,7 +116,6 @@ static void look_at_track(const dt_store_view *v, int64_t t, int64_t first_frame
 /* Tracks begin in the order of their numbers: each search goes on where the last one began. */
 static void look_at_tracks(const dt_store_view *v, dt_survey *u)
 {
-    motion_sums m = {0};
     int64_t first = 0;
     for (int64_t t = 0; t < v->n_tracks; t++) {
         if (v->track_ptr[t] == v->track_ptr[t + 1]) {
@@ -129,14 +124,11 @@ static void look_at_tracks(const dt_store_view *v, dt_survey *u)
         const int64_t row = v->track_row[v->track_ptr[t]];
         first = row < v->frame_row[first] ? 0 : first;
         first = frame_of(v, first, row);
-        look_at_track(v, t, first, u, &m);
+        look_at_track(v, t, first, u);
     }
     for (int64_t f = 0; f < v->n_frames; f++) {
         u->empty_frames += v->frame_row[f] == v->frame_row[f + 1];
     }
-    u->mean_length = m.length / (double)v->n_rows;
-    u->mean_speed = m.moving_s > 0 ? m.by_speed / m.moving_s : 0;
-    u->speed_ratio = m.moving_s >= ENOUGH_S ? m.by_speed / m.by_position : 0;
 }
 
 static uint64_t hash_of_scene(const dt_store_view *v, int64_t scene)
@@ -214,27 +206,6 @@ static void draw_bins(dt_str *out, const char *name, const dt_feature_stat *s, c
     dt_str_addf(out, "| %.4g\n", s->max);
 }
 
-/* What is doubted, a line each. */
-static void doubts(const dt_survey *u, dt_str *out, const char *begin, const char *end)
-{
-    if (u->speed_ratio > FAR || (u->speed_ratio > 0 && u->speed_ratio < 1 / FAR)) {
-        dt_str_addf(out, "%sspeeds are %.3g times what positions say: 3.6 is km/h, 2.24 mph, 3.28 or 0.305 feet%s",
-                    begin, u->speed_ratio, end);
-    }
-    if (u->mean_length > LONG_M) {
-        dt_str_addf(out, "%svehicles are %.1f m long on average, as if they were in feet%s", begin, u->mean_length,
-                    end);
-    }
-    if (u->mean_speed > FAST_MPS) {
-        dt_str_addf(out, "%swhat moves has %.1f m/s on average, as if it were in another unit%s", begin, u->mean_speed,
-                    end);
-    }
-    if (u->heading_most > A_TURN) {
-        dt_str_addf(out, "%sheadings reach %.4g, and a turn is 6.283 rad: as if they were in degrees%s", begin,
-                    u->heading_most, end);
-    }
-}
-
 static void tell_packing(const dt_store *s, dt_str *out)
 {
     const dt_packed *p = dt_store_packed(s);
@@ -269,8 +240,9 @@ void dt_survey_text(const dt_survey *u, const dt_store *s, dt_str *out)
         dt_str_addf(out, "  %s is %s\n", v->scene[u->repeat[i][0]], v->scene[u->repeat[i][1]]);
     }
     const size_t before = out->bytes;
-    doubts(u, out, "units: ", "\n");
+    dt_units_doubt(&u->units, "units: ", NULL, out);
     dt_str_add(out, out->bytes == before ? "units: nothing speaks against m, m/s and rad\n" : "");
+    dt_units_shares(u->units.checked, u->units.off, out);
 }
 
 static void bins_json(dt_json_out *o, const char *key, const uint32_t bins[DT_SURVEY_BINS])
@@ -312,7 +284,19 @@ void dt_survey_json(const dt_survey *u, const dt_store *s, dt_json_out *o)
         dt_json_end(o, '}');
     }
     dt_json_end(o, ']');
-    doubts(u, &text, "", "; ");
+    dt_json_obj(o, "inconsistent");
+    for (int q = 0; q < DT_UNITS_N; q++) {
+        dt_json_obj(o, dt_units_quantity[q]);
+        dt_json_i64(o, "rows", u->units.checked[q]);
+        dt_json_i64(o, "off", u->units.off[q]);
+        dt_json_str(o, "limit", dt_units_limit[q]);
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, '}');
+    dt_units_doubt(&u->units, "", NULL, &text);
+    for (size_t i = 0; i < text.bytes; i++) {
+        text.text[i] = text.text[i] == '\n' ? ';' : text.text[i];
+    }
     dt_json_str(o, "doubts", text.bytes == 0 ? "" : dt_str_text(&text));
     dt_str_fini(&text);
 }

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "data/store.h"
+#include "data/units.h"
 
 enum { DT_SURVEY_BINS = 32, DT_SURVEY_REPEATS = 20 };
 
@@ -20,10 +21,7 @@ typedef struct dt_survey {
     double longest_gap_s;                            /* of one of them */
     int64_t n_repeats;                               /* scenes that are others again; the first of them: */
     int64_t repeat[DT_SURVEY_REPEATS][2];            /* scene, and the one that it is */
-    double speed_ratio;  /* speeds over what positions say, of what moves; 0: nothing does */
-    double mean_length;  /* m, of all rows */
-    double mean_speed;   /* m/s, of what moves */
-    double heading_most; /* rad */
+    dt_units units;
 } dt_survey;
 
 /* DT_ENOMEM, DT_EDATA (a damaged block). Cost: a pass over all rows and edges. */

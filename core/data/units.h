@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Are the numbers of a table in SI units? What they say of each other tells much of it: how fast vehicles are, by their
- * speeds and by their positions; how long they are; whether headings stay within a turn. A doubt is a warning with the
- * column map that would convert, never an error: there are long vehicles. Threads: one object, one thread.
+ * Are the numbers of a recording consistent, and in SI units? Position, speed, heading and acceleration of a vehicle
+ * depend on each other. They are compared over windows of a second: the distance with the speeds, the direction of
+ * travel with the headings, the change of speed with the accelerations. The share of inconsistent rows is reported for
+ * each quantity, and where one conversion makes them consistent, the column map that applies it. A doubt is a warning,
+ * never an error. Threads: one object, one thread.
  */
 #ifndef DTRAIN_CORE_DATA_UNITS_H
 #define DTRAIN_CORE_DATA_UNITS_H
@@ -10,15 +12,46 @@
 #include "data/columns.h"
 #include "data/sort.h"
 
-typedef struct dt_units {         /* sums over rows, as the column map converts them; zeroed at first */
-    double by_position, by_speed; /* distance, of vehicles that move by both */
-    double moving_s, length, heading_most;
-    int64_t n_lengths;
+enum { DT_UNITS_SPEED, DT_UNITS_HEADING, DT_UNITS_ACCEL, DT_UNITS_N };
+enum { DT_UNITS_TURNS = 16, DT_UNITS_BINS = 1600 };
+
+/* A window of one vehicle. */
+typedef struct dt_units_window { /* zeroed: none is open */
+    bool is_open, has_heading, has_accel;
+    int32_t rows;
+    double s;                                                  /* its length so far */
+    double x, y, heading, speed;                               /* where it began */
+    double last_speed, last_accel;                             /* of the row before */
+    double path, change;                                       /* m, m/s: integrals of |speed| and of acceleration */
+    double speed_range[2], magnitude_range[2], accel_range[2]; /* least and most */
+} dt_units_window;
+
+typedef struct dt_units {                         /* of one file, or of a store; zeroed at first */
+    int64_t checked[DT_UNITS_N], off[DT_UNITS_N]; /* rows: compared, and inconsistent */
+    int64_t n_windows, n_turns;                   /* with a distance, with headings */
+    uint32_t bin[DT_UNITS_BINS];                  /* windows by the logarithm of path over distance */
+    double bin_path[DT_UNITS_BINS], bin_distance[DT_UNITS_BINS];
+    int64_t turn[DT_UNITS_TURNS]; /* windows whose headings would be right if they were turned so */
+    double along[DT_UNITS_TURNS]; /* sums of cosines between them and the direction of travel */
+    int64_t without_sign;         /* the same, if speeds were magnitudes */
+    int64_t n_backwards;          /* windows of negative speeds without a heading */
+    double accel_product, accel_square, change_square;
+    int64_t n_jumps, jump_line;
+    double jump_m, jump_s;
+    double moving_s, by_speed, length, width, heading_most;
+    int64_t n_lengths, n_widths;
 } dt_units;
 
-/* A row, and where the same vehicle was `before_s` s ago; before_s 0: it was not in sight. */
-void dt_units_add(dt_units *u, const dt_table_row *row, double before_s, double x, double y);
-/* What is in doubt, a line each: for a warning. */
-void dt_units_doubt(const dt_units *u, const dt_columns *c, dt_str *out);
+/* A row of a vehicle, as the column map converts it, and the seconds since the row before of the same vehicle; 0: it
+ * was not in sight. x, y: where it was then. */
+void dt_units_add(dt_units *u, dt_units_window *w, const dt_table_row *row, double before_s, double x, double y);
+/* What is in doubt, a line each, each begun by `begin`. c NULL: there is no table whose columns could be converted. */
+void dt_units_doubt(const dt_units *u, const char *begin, const dt_columns *c, dt_str *out);
+
+extern const char *const dt_units_quantity[DT_UNITS_N]; /* "speed", "heading", "acceleration" */
+extern const char *const dt_units_limit[DT_UNITS_N];    /* what a row may be off by, for people */
+/* A line, "inconsistent with the motion: speed 0 % of 5000 rows (...), heading ...": none where nothing was
+ * compared. */
+void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], dt_str *out);
 
 #endif

@@ -7,9 +7,11 @@
 #endif
 
 #include "data/xml_in.h"
+#include "data/values.h"
 #include "base/err.h"
 #include "base/str.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <expat.h>
@@ -193,6 +195,16 @@ dt_status dt_xml_number(const dt_xml *x, const char *what, const char *number, d
         return DT_FAIL(DT_EDATA, DT_XML_AT "%s is %.60s, outside [%g, %g]", DT_XML_HERE(x), what, number, lo, hi);
     }
     *out_p = v;
+    return DT_OK;
+}
+
+dt_status dt_xml_id(const dt_xml *x, const char *what, const char *text, char *out, size_t bytes)
+{
+    int64_t id = 0;
+    if (!dt_value_id(text, &id)) {
+        return DT_FAIL(DT_EDATA, DT_XML_AT "%s is \"%.60s\", not an integer of 64 bits", DT_XML_HERE(x), what, text);
+    }
+    snprintf(out, bytes, "%" PRId64, id);
     return DT_OK;
 }
 

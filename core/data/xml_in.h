@@ -46,6 +46,8 @@ dt_status dt_xml_need(const dt_xml *x, const char *attribute, const char **text_
 /* A text as a finite number in [lo, hi]; what: its name in messages. DT_EDATA. */
 dt_status dt_xml_number(const dt_xml *x, const char *what, const char *text, double lo, double hi, double *out_p)
     DT_NODISCARD;
+/* A text as an integer of 64 bits, written the way integers are: 5 for 05. DT_EDATA. */
+dt_status dt_xml_id(const dt_xml *x, const char *what, const char *text, char *out, size_t bytes) DT_NODISCARD;
 /* The same of an attribute that must be there. */
 dt_status dt_xml_need_number(const dt_xml *x, const char *attribute, double lo, double hi, double *out_p) DT_NODISCARD;
 

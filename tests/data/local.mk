@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_tests += tests/data/test_aside tests/data/test_csv tests/data/test_cut tests/data/test_export_table tests/data/test_feature_stats tests/data/test_features tests/data/test_hdf5 \
-	tests/data/test_import tests/data/test_import_chunks tests/data/test_import_commonroad tests/data/test_import_fcd \
+	tests/data/test_import tests/data/test_import_chunks tests/data/test_import_commonroad tests/data/test_import_fcd tests/data/test_import_formats \
 	tests/data/test_import_jobs tests/data/test_import_numpy tests/data/test_import_threads \
 	tests/data/test_map_in tests/data/test_names tests/data/test_normalisation tests/data/test_npy tests/data/test_packed tests/data/test_pairs \
 	tests/data/test_parts tests/data/test_roads tests/data/test_smooth tests/data/test_sort tests/data/test_store

@@ -188,7 +188,9 @@ static void test_survey(void **state)
     assert_int_equal(u.broken_tracks, 2);
     assert_int_equal(u.missing_rows, 1 + 3);
     assert_true(u.longest_gap_s == 0.4);
-    assert_true(fabs(u.speed_ratio - 3.6) < 1e-6 && u.heading_most == 90);
+    assert_true(fabs(u.units.by_speed / u.units.moving_s - 36) < 1e-6 && u.units.heading_most == 90);
+    assert_true(u.units.checked[DT_UNITS_SPEED] > 80 && u.units.off[DT_UNITS_SPEED] == u.units.checked[DT_UNITS_SPEED]);
+    assert_int_equal(u.units.off[DT_UNITS_HEADING], u.units.checked[DT_UNITS_HEADING]);
     uint32_t n = 0;
     for (int i = 0; i < DT_SURVEY_BINS; i++) {
         n += u.edge[0][i];
@@ -196,8 +198,8 @@ static void test_survey(void **state)
     assert_int_equal(n, 2 * 57); /* pairs see each other in 57 frames; nobody sees itself */
     assert_int_equal(u.node[0][0] + u.node[0][31], 8);
     dt_survey_text(&u, s, &text);
-    assert_non_null(strstr(dt_str_text(&text), "speeds are 3.6 times what positions say: 3.6 is km/h"));
-    assert_non_null(strstr(dt_str_text(&text), "as if they were in degrees"));
+    assert_non_null(strstr(dt_str_text(&text), "speeds are 3.60 times what positions say, as if speeds were in km/h"));
+    assert_non_null(strstr(dt_str_text(&text), "as if they were compass bearings in degrees"));
     dt_str_fini(&text);
     dt_store_close(s);
 }

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of what imports accept: separators, encodings, ids, times, classes of road users, repeated rows; of whether
+ * quantities of a recording are compared with each other; and that the advice of a message, when it is followed, works.
+ */
+#include "import_rig.h"
+
+#include "base/log.h"
+#include "data/values.h"
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static void test_road_users(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        dt_road_user user;
+    } known[] = {{"car", DT_USER_VEHICLE},
+                 {"truck_bus", DT_USER_VEHICLE},
+                 {"Truck", DT_USER_VEHICLE},
+                 {"motorcycle", DT_USER_VEHICLE},
+                 {"motorcyclist", DT_USER_VEHICLE},
+                 {"vehicle.bus.bendy", DT_USER_VEHICLE},
+                 {"bicycle", DT_USER_BICYCLE},
+                 {"vehicle.bicycle", DT_USER_BICYCLE},
+                 {"riderless_bicycle", DT_USER_BICYCLE},
+                 {"TYPE_CYCLIST", DT_USER_BICYCLE},
+                 {"DEFAULT_BIKETYPE", DT_USER_BICYCLE},
+                 {"DEFAULT_VEHTYPE", DT_USER_VEHICLE},
+                 {"pedestrian/bicycle", DT_USER_PEDESTRIAN},
+                 {"human.pedestrian.adult", DT_USER_PEDESTRIAN},
+                 {"DEFAULT_PEDTYPE", DT_USER_PEDESTRIAN},
+                 {"parkedVehicle", DT_USER_VEHICLE},
+                 {"static", DT_USER_OBJECT},
+                 {"constructionZone", DT_USER_OBJECT},
+                 {"unknown", DT_USER_UNKNOWN},
+                 {"", DT_USER_UNKNOWN},
+                 {"carpet", DT_USER_UNKNOWN}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (dt_road_user_of(known[i].name) != known[i].user) {
+            fail_msg("\"%s\" is of class %d, not %d", known[i].name, (int)dt_road_user_of(known[i].name),
+                     (int)known[i].user);
+        }
+    }
+}
+
+static void test_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double want; /* NAN: no time */
+    } times[] = {{"12.5", 12.5},         {"00:00:10", 10},    {"1:02:03.25", 3723.25},
+                 {"2:00:00:01", 172801}, {"25:00:00", 90000}, {"1:60:00", NAN},
+                 {"1::2", NAN},          {"a:b", NAN},        {"1:2:3:4:5", NAN},
+                 {"-0:00:01", -1},       {":10", NAN},        {"1.5:00:00", NAN}};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        double got = NAN;
+        const bool is_time = dt_value_time(times[i].text, &got);
+        if (is_time != !isnan(times[i].want) || (is_time && got != times[i].want)) {
+            fail_msg("\"%s\" gave %d, %g", times[i].text, is_time, got);
+        }
+    }
+}
+
+/* Different texts never get one number. */
+static void test_ids(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"0",
+                                        "1500000000000000001",
+                                        "1500000000000000002",
+                                        "-9223372036854775808",
+                                        "a3",
+                                        "9223372036854775807",
+                                        "18446744073709551615",
+                                        "-9223372036854775807",
+                                        "b",
+                                        "12e4",
+                                        "120000",
+                                        "x"};
+    enum { N = sizeof(texts) / sizeof(texts[0]) };
+    for (int first = 0; first < N; first++) {
+        dt_ids ids = {.kind = DT_IDS_UNDECIDED};
+        int64_t id[N], again = 0;
+        for (int i = 0; i < N; i++) {
+            assert_ok(dt_ids_get(&ids, texts[(first + i) % N], &id[i]));
+            for (int k = 0; k < i; k++) {
+                assert_true(id[k] != id[i]);
+            }
+        }
+        assert_ok(dt_ids_get(&ids, texts[first], &again));
+        assert_true(again == id[0]);
+        dt_ids_fini(&ids);
+    }
+    int64_t id = 0;
+    assert_true(dt_value_id("007", &id) && id == 7);
+    assert_true(dt_value_id("12.0", &id) && id == 12);
+    assert_false(dt_value_id("12.5", &id) || dt_value_id("0x12", &id) || dt_value_id("", &id));
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+static const dt_import_options at_10_hz = {.frame_rate_hz = 10};
+
+static void test_separators(void **state)
+{
+    (void)state;
+    static const char *const same[] = {
+        "id,frame,x,y,speed\n1,0,1.5,0,5\n1,1,2.0,0,5\n",
+        "id;frame;x;y;speed\n1;0;1.5;0;5\n1;1;2.0;0;5\n",
+        "id;frame;x;y;speed\n1;0;1,5;0;5\n1;1;2,0;0;5\n",
+        "id\tframe\tx\ty\tspeed\n1\t0\t1.5\t0\t5\n1\t1\t2.0\t0\t5\n",
+        "id|frame|x|y|speed\n1|0|1.5|0|5\n1|1|2.0|0|5\n",
+        "sep=;\nid;frame;x;y;speed\n1;0;1,5;0;5\n1;1;2;0;5\n",
+        "# a comment, with commas\n#another one\nid,frame,x,y,speed\n1,0,1.5,0,5\n1,1,2.0,0,5\n",
+        "# id, frame, x, y, speed\n1,0,1.5,0,5\n1,1,2.0,0,5\n",
+        "\xef\xbb\xbfid;frame;x;y;speed\r\n1;0;1,5;0;5\r\n1;1;2;0;5\r\n",
+        "\xef\xbb\xbf# a comment\nid,frame,x,y,speed\n1,0,1.5,0,5\n1,1,2.0,0,5\n",
+        "id,frame,x,y,vx,vy\n1,0,1.5,0,5,0\n1,1,2.0,0,5,0\n",
+    };
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        const dt_store_view *v = import_text(same[i], &at_10_hz);
+        assert_int_equal(v->n_rows, 2);
+        assert_true(v->pose[0] == 1.5 && v->pose[3] == 2 && v->motion[0] == 5);
+    }
+    refuse_text("id;frame;x;y;speed\n1;0;1,5;0;5\n1;1;2.0;0;5\n", &at_10_hz, DT_EDATA, "t.csv:3: x is \"2.0\"");
+    refuse_text("id;frame;x;y;speed\n1;0;1.5;0;5\n1;1;2,0;0;5\n", &at_10_hz, DT_EDATA, "t.csv:3: x is \"2,0\"");
+    put_bytes("t.csv", "\xff\xfei\0d\0,\0", 8);
+    assert_fails(import_with("t.csv", &at_10_hz), DT_EDATA, "UTF-16");
+}
+
+/* Advice of refusals: the command of the message, and then the import. */
+static void test_advice_of_tables(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *command;
+        int64_t rows;
+    } tables[] = {{"id frame x y speed\n1 0 1.5 0 5\n1 1  2.0 0 5\n", "s/^ *//; s/ *$//; s/  */,/g", 2},
+                  {"1,0,1.5,0,5\n1,1,2.0,0,5\n", "1i id,frame,x,y,speed", 2}};
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        char line[3000];
+        refuse_text(tables[i].text, &at_10_hz, DT_EDATA, tables[i].command);
+        put("t.csv", tables[i].text);
+        snprintf(line, sizeof(line), "sed -i '%s' %s", tables[i].command, at("t.csv"));
+        assert_int_equal(system(line), 0);
+        assert_int_equal(import("t.csv", &at_10_hz)->n_rows, tables[i].rows);
+    }
+}
+
+static void test_ids_of_tables(void **state)
+{
+    (void)state;
+    const dt_store_view *v =
+        import_text("id,frame,x,y,speed\n1500000000000000001,0,0,0,5\n1500000000000000002,0,9,0,5\n"
+                    "-9007199254740993,0,19,0,5\n",
+                    &at_10_hz);
+    assert_int_equal(v->n_tracks, 3);
+    assert_true(v->pose[0] == 19 && v->pose[3] == 0 && v->pose[6] == 9); /* by id */
+    v = import_text("id,frame,x,y,speed\n8f3a-11,0,0,0,5\n0007,0,9,0,5\n7,0,19,0,5\n8f3a-11,1,1,0,5\n", &at_10_hz);
+    assert_int_equal(v->n_tracks, 3);
+    assert_true(v->pose[0] == 0 && v->pose[3] == 9); /* as they appear */
+}
+
+/* Rows that say the same once more; those that contradict are refused. */
+static void test_repeats(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        import_text("id,frame,x,y,heading,speed\n1,0,0,0,,5\n1,0,0,0,,5\n1,1,0,0,0,5\n", &at_10_hz)->n_rows, 2);
+    assert_non_null(strstr(dt_str_text(&report), "1 rows that repeat another: left out"));
+    refuse_text("id,frame,x,y,heading,speed\n1,0,0,0,,5\n1,0,0,0,1,5\n", &at_10_hz, DT_EDATA, "twice");
+}
+
+/* What rows say of their time is the frame rate, where nothing else does. */
+static void test_rates_of_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *second, *third;
+        double rate;
+    } times[] = {{"0", "0.1", "0.2", 10},
+                 {"0.033", "0.067", "0.1", 30},
+                 {"5", "5.5", "7", 2},
+                 {"00:00:01", "00:00:02", "0:0:3", 1},
+                 {"1.12e9", "1120000000.04", "1120000000.08", 25}};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        dt_str t = {0};
+        dt_str_addf(&t, "id,time,x,y,speed\n1,%s,0,0,5\n1,%s,1,0,5\n1,%s,2,0,5\n", times[i].first, times[i].second,
+                    times[i].third);
+        assert_true(import_text(dt_str_text(&t), NULL)->frame_rate_hz == times[i].rate);
+        dt_str_fini(&t);
+    }
+    refuse_text("id,time,x,y,speed\n1,0,0,0,5\n2,0,0,0,5\n", NULL, DT_EINVAL, "import.frame_rate_hz");
+    refuse_text("id,frame,x,y,speed\n1,0,0,0,5\n", NULL, DT_EINVAL, "import.frame_rate_hz");
+    /* milliseconds, and the advice for them */
+    static const char ms[] = "id,time,x,y,speed\n1,0,0,0,5\n1,10000,1,0,5\n1,20000,2,0,5\n";
+    refuse_text(ms, NULL, DT_EINVAL, "time=time*ms");
+    assert_true(
+        import_text(ms, &(dt_import_options){.columns = "id=id,time=time*ms,x=x,y=y,speed=speed"})->frame_rate_hz ==
+        0.1);
+}
+
+/* Classes: in a column, and in a table beside one. */
+static void test_classes(void **state)
+{
+    (void)state;
+    assert_int_equal(import_text("id,frame,x,y,speed,kind\n1,0,0,0,5,car\n2,0,9,0,5,cyclist\n3,0,9,9,1,pedestrian\n"
+                                 "4,0,9,20,5,spaceship\n5,0,9,30,0,barrier\n",
+                                 &at_10_hz)
+                         ->n_rows,
+                     2);
+    assert_non_null(strstr(dt_str_text(&report), "2 rows of people on foot and on bicycles: left out"));
+    assert_non_null(strstr(dt_str_text(&report), "1 rows of objects"));
+    assert_non_null(strstr(dt_str_text(&report), "\"spaceship\""));
+    put("07_tracks.csv",
+        "recordingId,trackId,frame,trackLifetime,xCenter,yCenter,heading,width,length,xVelocity,"
+        "yVelocity,xAcceleration,yAcceleration,lonVelocity,latVelocity,lonAcceleration,latAcceleration\n"
+        "7,0,0,0,10,-20,90,1.9,4.6,0,5,0,1,5,0,1,0\n7,1,0,0,3,4,270,0.6,1.8,0,-1,0,0,1,0,0,0\n");
+    put("07_recordingMeta.csv", "recordingId,locationId,frameRate,speedLimit\n7,1,25,13.88\n");
+    assert_int_equal(import("07_tracks.csv", NULL)->n_rows, 2); /* nothing says what is a bicycle, and that is said */
+    assert_non_null(strstr(dt_str_text(&report), "no NN_tracksMeta.csv"));
+    assert_null(strstr(dt_str_text(&report), "bicycles: left out"));
+    put("07_tracksMeta.csv", "recordingId,trackId,initialFrame,class\n7,0,0,car\n7,1,0,bicycle\n");
+    assert_int_equal(import("07_tracks.csv", NULL)->n_rows, 1);
+    assert_non_null(strstr(dt_str_text(&report), "1 rows of people on foot and on bicycles: left out"));
+}
+
+static void test_maps(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *columns;
+        double x, speed, heading;
+    } maps[] = {{"id=car,frame=f,x=X,y=Y,speed=speed km/h/3.6,heading=H*deg", 36, 10, M_PI / 6},
+                {"id=car,frame=f,x=X-36,y=Y,speed=speed km/h*km/h,heading=H*compass", 0, 10, M_PI / 3},
+                {"id=car,frame=f,x=X*ft,y=Y,speed=|speed km/h|/3.6,heading=H*-0.0174532925199433+1.5707963267948966",
+                 36 * 0.3048, 10, M_PI / 3},
+                {"id=car,frame=f,x=X/2+1,y=Y,speed=speed km/h,heading=H*compass_rad", 19, 36, M_PI_2 - 30}};
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+        const dt_store_view *v = import_text("car,f,X,Y,speed km/h,H\n1,0,36,0,36,30\n",
+                                             &(dt_import_options){.columns = maps[i].columns, .frame_rate_hz = 10});
+        assert_true(fabs(v->pose[0] - maps[i].x) < 1e-9 && fabs((double)v->motion[0] - maps[i].speed) < 1e-5);
+        assert_true(fabs(remainder(v->pose[2] - maps[i].heading, 2 * M_PI)) < 1e-9);
+    }
+    refuse_text("car,f,X,Y,V\n1,0,0,0,1\n",
+                &(dt_import_options){.columns = "id=car,frame=f,x=X,y=Y,speed=V*furlong", .frame_rate_hz = 10},
+                DT_EINVAL, "factor \"furlong\"");
+}
+
+/* ---- quantities against each other ------------------------------------------------------------------------------- */
+
+static dt_str said;
+
+static void hear(void *user, int level, const char *line)
+{
+    (void)user;
+    (void)level;
+    dt_str_addf(&said, "%s\n", line);
+}
+
+typedef struct wrong { /* what a table is wrong by */
+    const char *name, *header;
+    double position, speed, turn, offset, accel, vx, vy;
+    bool is_signed, is_swapped;
+    const char *words; /* of the warning; NULL: there is none */
+    bool is_advised;
+} wrong;
+
+/* Vehicles on an arc and on straights in several directions, that brake and speed up, at 10 Hz. */
+static void write_table(const wrong *w, dt_str *t)
+{
+    const double dt = 0.1;
+    const bool has_velocity = strstr(w->header, "vx") != NULL;
+    dt_str_addf(t, "%s\n", w->header);
+    for (int id = 0; id < 4; id++) {
+        double x = 0, y = 40.0 * id, h = 0.3 + 1.7 * id, v = 12;
+        for (int f = 0; f < 100; f++) {
+            const double a = 2 * sin(0.1 * f + id), sign = w->is_signed && cos(h) < 0 ? -1 : 1;
+            const double vx = v * cos(h) * w->vx, vy = v * sin(h) * w->vy;
+            dt_str_addf(t, "%d,%d,%.4f,%.4f,", id, f, x * w->position, y * w->position);
+            if (has_velocity) {
+                dt_str_addf(t, "%.5f,%.5f\n", w->is_swapped ? vy : vx, w->is_swapped ? vx : vy);
+            } else {
+                dt_str_addf(t, "%.6f,%.5f,%.5f\n", h * w->turn + w->offset, sign * v * w->speed, a * w->accel);
+            }
+            x += v * cos(h) * dt;
+            y += v * sin(h) * dt;
+            v += a * dt;
+            h += id == 3 ? 0.02 : 0;
+        }
+    }
+}
+
+/* The map that the last warning advises. */
+static bool advised(char *map, size_t bytes)
+{
+    static const char begin[] = "import.columns=";
+    const char *at = NULL;
+    for (const char *p = dt_str_text(&said); (p = strstr(p, begin)) != NULL; p += strlen(begin)) {
+        at = p + strlen(begin);
+    }
+    if (at != NULL) {
+        snprintf(map, bytes, "%.*s", (int)strcspn(at, "'\n"), at);
+    }
+    return at != NULL;
+}
+
+static void check_against_truth(const dt_store_view *v)
+{
+    for (int64_t r = 0; r < v->n_rows; r++) {
+        const double h = v->pose[3 * r + 2];
+        const int id = v->row_track[r]; /* all appear in the first frame */
+        if (id < 3) {                   /* on a straight */
+            const double want = remainder(h - (0.3 + 1.7 * id), 2 * M_PI);
+            assert_true(fabs(want) < 0.01);
+        }
+        assert_true(v->motion[4 * r] > 0 && v->motion[4 * r] < 60);
+    }
+}
+
+static void test_consistency(void **state)
+{
+    (void)state;
+#define H "id,frame,x,y,heading,speed,accel"
+#define V "id,frame,x,y,vx,vy"
+    static const double deg = 180 / M_PI, ft = 1 / 0.3048;
+    const wrong tables[] = {
+        {"right", H, 1, 1, 1, 0, 1, 1, 1, false, false, NULL, false},
+        {"right velocities", V, 1, 1, 1, 0, 1, 1, 1, false, false, NULL, false},
+        {"km/h", H, 1, 3.6, 1, 0, 1, 1, 1, false, false, "in km/h", true},
+        {"mph", H, 1, 2.2369363, 1, 0, 1, 1, 1, false, false, "in mph", true},
+        {"knots", H, 1, 1.9438445, 1, 0, 1, 1, 1, false, false, "in knots", true},
+        {"ft/s", H, 1, ft, 1, 0, 1, 1, 1, false, false, "in ft/s", true},
+        {"feet", H, ft, 1, 1, 0, 1, 1, 1, false, false, "in feet", true},
+        {"kilometres", H, 1e-3, 1, 1, 0, 1, 1, 1, false, false, "in km", true},
+        {"10 % off", H, 1, 1.1, 1, 0, 1, 1, 1, false, false, "speed is inconsistent", false},
+        {"degrees", H, 1, 1, deg, 0, 1, 1, 1, false, false, "in degrees", true},
+        {"compass", H, 1, 1, -deg, 90, 1, 1, 1, false, false, "compass bearings in degrees", true},
+        {"compass radians", H, 1, 1, -1, M_PI_2, 1, 1, 1, false, false, "compass bearings in radians", true},
+        {"a quarter off", H, 1, 1, 1, M_PI_2, 1, 1, 1, false, false, "a quarter turn", true},
+        {"degrees, a quarter off", H, 1, 1, deg, -90, 1, 1, 1, false, false, "a quarter turn", true},
+        {"half a turn off", H, 1, 1, 1, M_PI, 1, 1, 1, false, false, "backwards", true},
+        {"mirrored", H, 1, 1, -1, 0, 1, 1, 1, false, false, "the other way", true},
+        {"signed speeds", H, 1, 1, 1, 0, 1, 1, 1, true, false, "negative", true},
+        {"km/h and compass", H, 1, 3.6, -deg, 90, 1, 1, 1, false, false, "compass", true},
+        {"brakes as positive", H, 1, 1, 1, 0, -1, 1, 1, false, false, "the other sign", true},
+        {"accelerations in g", H, 1, 1, 1, 0, 1 / 9.80665, 1, 1, false, false, "in g", true},
+        {"velocity against motion", V, 1, 1, 1, 0, 1, -1, -1, false, false, "velocity", true},
+        {"vy mirrored", V, 1, 1, 1, 0, 1, 1, -1, false, false, "velocity", true},
+        {"vx mirrored", V, 1, 1, 1, 0, 1, -1, 1, false, false, "velocity", true},
+        {"axes swapped", V, 1, 1, 1, 0, 1, 1, 1, false, true, "velocity", true},
+        {"velocities in km/h", V, 1, 1, 1, 0, 1, 3.6, 3.6, false, false, "in km/h", true},
+    };
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        const wrong *w = &tables[i];
+        dt_str t = {0};
+        char map[1000] = "";
+        write_table(w, &t);
+        dt_str_clear(&said);
+        dt_log_sink_set(hear, NULL);
+        import_text(dt_str_text(&t), &at_10_hz);
+        if ((w->words == NULL) != (said.bytes == 0) ||
+            (w->words != NULL && strstr(dt_str_text(&said), w->words) == NULL) ||
+            w->is_advised != advised(map, sizeof(map))) {
+            fail_msg("%s: %s", w->name, dt_str_text(&said));
+        }
+        if (w->is_advised) {
+            dt_str_clear(&said);
+            const dt_store_view *v =
+                import_text(dt_str_text(&t), &(dt_import_options){.columns = map, .frame_rate_hz = 10});
+            if (said.bytes > 0) {
+                fail_msg("%s, after import.columns=%s: %s", w->name, map, dt_str_text(&said));
+            }
+            check_against_truth(v);
+        }
+        dt_log_sink_set(NULL, NULL);
+        dt_str_fini(&t);
+    }
+    dt_str_fini(&said);
+}
+
+/* A wrong frame rate, and the one that is advised; a jump is no unit. */
+static void test_rates_and_jumps(void **state)
+{
+    (void)state;
+    const wrong right = {"right", H, 1, 1, 1, 0, 1, 1, 1, false, false, NULL, false};
+    dt_str t = {0}, jump = {0};
+    write_table(&right, &t);
+    dt_log_sink_set(hear, NULL);
+    import_text(dt_str_text(&t), &(dt_import_options){.frame_rate_hz = 4});
+    const char *rate = strstr(dt_str_text(&said), "import.frame_rate_hz=");
+    assert_non_null(rate);
+    assert_true(fabs(strtod(rate + strlen("import.frame_rate_hz="), NULL) - 10) < 0.05);
+    dt_str_clear(&said);
+    dt_str_add(&jump, dt_str_text(&t));
+    dt_str_add(&jump, "0,100,900000,0,0,12,0\n");
+    import_text(dt_str_text(&jump), &at_10_hz);
+    assert_non_null(strstr(dt_str_text(&said), "positions jump 1 times: in line 402"));
+    assert_null(strstr(dt_str_text(&said), "as if"));
+    assert_null(strstr(dt_str_text(&said), "import.columns"));
+    dt_log_sink_set(NULL, NULL);
+    dt_str_fini(&said);
+    dt_str_fini(&t);
+    dt_str_fini(&jump);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_road_users),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test_setup_teardown(test_separators, begin, finish),
+        cmocka_unit_test_setup_teardown(test_advice_of_tables, begin, finish),
+        cmocka_unit_test_setup_teardown(test_ids_of_tables, begin, finish),
+        cmocka_unit_test_setup_teardown(test_repeats, begin, finish),
+        cmocka_unit_test_setup_teardown(test_rates_of_times, begin, finish),
+        cmocka_unit_test_setup_teardown(test_classes, begin, finish),
+        cmocka_unit_test_setup_teardown(test_maps, begin, finish),
+        cmocka_unit_test_setup_teardown(test_consistency, begin, finish),
+        cmocka_unit_test_setup_teardown(test_rates_and_jumps, begin, finish),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
