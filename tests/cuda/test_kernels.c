@@ -10,7 +10,8 @@
  *   accum, absent outputs, in place
  * Tensors are stored in f32, then in bf16 and in fp16 where graph/store.h allows it: all of them, and mixed.
  * On the emulated device the mixed ones are checked for parity alone; DT_THOROUGH=1 checks everything of them, too.
- * DT_CASE: only the row of this name. DT_TEST: only the test of this name.
+ * DT_CASE: only the rows of these names, which are separated by commas. DT_TEST: only the tests whose names match this
+ * pattern. Names that select nothing fail.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -578,11 +580,51 @@ static void test_every_op_has_a_kernel(void **state)
     assert_null(ops->kernel(999999));
 }
 
+/* whether names, separated by commas, have this one; NULL has all */
+static bool is_selected(const char *names, const char *name)
+{
+    const size_t length = strlen(name);
+    while (names != NULL && (strncmp(names, name, length) != 0 || (names[length] != ',' && names[length] != '\0'))) {
+        names = strchr(names, ',');
+        if (names == NULL) {
+            return false;
+        }
+        names++;
+    }
+    return true;
+}
+
+/* Each name of DT_CASE must be the name of a row, and DT_TEST match a test: a mistyped one would pass silently. */
+static bool are_selections_known(const struct CMUnitTest *tests, size_t n_tests)
+{
+    const char *pattern = getenv("DT_TEST"), *names = getenv("DT_CASE");
+    size_t n_matching = 0;
+    for (size_t i = 0; i < n_tests; i++) {
+        n_matching += pattern == NULL || *pattern == '\0' || fnmatch(pattern, tests[i].name, 0) == 0;
+    }
+    if (n_matching == 0) {
+        printf("DT_TEST: no test matches \"%s\"\n", pattern);
+        return false;
+    }
+    for (const char *at = names; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
+        const int length = (int)strcspn(at, ",");
+        bool is_known = false;
+        for (int i = 0; i < n_op_cases && !is_known; i++) {
+            is_known = (int)strlen(op_cases[i].name) == length && strncmp(at, op_cases[i].name, (size_t)length) == 0;
+        }
+        if (!is_known) {
+            printf("DT_CASE: no row is called \"%.*s\"\n", length, at);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void check_cases(double tol, uint32_t op)
 {
     const char *only = getenv("DT_CASE");
     for (int i = 0; i < n_op_cases; i++) {
-        if ((op == 0 || op_cases[i].op == op) && (only == NULL || strcmp(only, op_cases[i].name) == 0)) {
+        if ((op == 0 || op_cases[i].op == op) && is_selected(only, op_cases[i].name)) {
             check_case(&op_cases[i], tol * tol_scale * fmax(1, sqrt(op_cases[i].sum_length / 1024)));
         }
     }
@@ -683,6 +725,14 @@ int main(void)
     tol_scale = scale != NULL ? atof(scale) : 1;
     is_emulated = cuda_is_emulated();
     is_thorough = !is_emulated || (thorough != NULL && strcmp(thorough, "1") == 0);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_op_has_a_kernel),    cmocka_unit_test(test_too_many_heads_or_channels_are_refused),
+        cmocka_unit_test(test_kernels_agree_with_ref64), cmocka_unit_test(test_products_of_rounded_inputs),
+        cmocka_unit_test(test_what_is_stored_in_bf16),   cmocka_unit_test(test_what_is_stored_in_fp16),
+    };
+    if (!are_selections_known(tests, sizeof(tests) / sizeof(tests[0]))) {
+        return 1;
+    }
     const int status = cuda_open(&ops, &device);
     if (status != 0) {
         return status;
@@ -691,12 +741,8 @@ int main(void)
         printf("%s\n", dt_error_text());
         return 1;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_op_has_a_kernel),    cmocka_unit_test(test_too_many_heads_or_channels_are_refused),
-        cmocka_unit_test(test_kernels_agree_with_ref64), cmocka_unit_test(test_products_of_rounded_inputs),
-        cmocka_unit_test(test_what_is_stored_in_bf16),   cmocka_unit_test(test_what_is_stored_in_fp16),
-    };
-    cmocka_set_test_filter(getenv("DT_TEST"));
+    const char *pattern = getenv("DT_TEST");
+    cmocka_set_test_filter(pattern != NULL && *pattern != '\0' ? pattern : NULL);
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     ops->release(device, scratch.dev);
     free(scratch.host);
