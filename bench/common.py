@@ -60,6 +60,30 @@ def evaluate(a, phase, run, sets, *words):
                             *options(sets), *a.more]))
 
 
+def copy_scenes(dtrain, source, copies, work, store):
+    """A store of many copies of a recording or store, each moved to another place, so that no scene repeats another."""
+    one, table, many = (os.path.join(work, n) for n in ("one", "one.csv", "many.csv"))
+    if not os.path.exists(os.path.join(source, "store.json")):
+        call([dtrain, "data", "import", source, "--out", one, "-q", "--set", "import.smooth_s=0"])
+        source = one
+    call([dtrain, "data", "export", source, table, "-q"])
+    with open(table, encoding="utf-8") as f:
+        names = f.readline().rstrip("\n").split(",")
+        lines = [line.rstrip("\n").split(",") for line in f]
+    scene, x = names.index("scene"), names.index("x")
+    with open(many, "w", encoding="utf-8") as f:
+        f.write(",".join(names) + "\n")
+        for copy in range(copies):
+            for line in lines:
+                moved = list(line)
+                moved[scene] = f"{line[scene].replace('#', '-')}-{copy}"
+                moved[x] = repr(float(line[x]) + copy)
+                f.write(",".join(moved) + "\n")
+    call([dtrain, "data", "import", many, "--out", store, "-q", "--set", "import.smooth_s=0"])
+    os.remove(many)
+    return store
+
+
 def rows(run, name):
     """Records of a run's metrics that have this one."""
     with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as f:

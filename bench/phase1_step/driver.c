@@ -6,9 +6,9 @@
  *
  * Writes the batches of the first N steps (FOLDER/000/<field>.npy ..., packed as one slice, augmented as training sees
  * them) and the initial weights (FOLDER/model.safetensors), then reads commands from standard input and answers with
- * one line each: "step K" does K steps and gives [seconds, loss, gradient norm] of every one, "rss" gives the largest
- * resident memory in bytes. N = 0 writes nothing. The bench imposes no work that a run does not do; a run's progress
- * line, metrics and checkpoints are left out, as they are on the other side.
+ * one line each: "step K" does K steps and prints [seconds, loss, gradient norm, seconds spent waiting for data] of
+ * each one, "rss" prints the largest resident memory in bytes. N = 0 writes nothing. The bench imposes no work that a
+ * run does not do; a run's progress line, metrics and checkpoints are left out, as they are on the other side.
  */
 #include <config.h>
 
@@ -133,7 +133,9 @@ static dt_status answer_steps(dt_stage *s, long n)
         if (st < 0) {
             return st;
         }
-        printf("%s[%.9g, %.9g, %.9g]", i > 0 ? ", " : "", dt_clock_s() - begin, p.loss, p.grad_norm);
+        const double step_s = dt_clock_s() - begin;
+        printf("%s[%.9g, %.9g, %.9g, %.9g]", i > 0 ? ", " : "", step_s, p.loss, p.grad_norm,
+               dt_trainer_times_get(s->trainer).data_wait);
     }
     printf("]\n");
     return DT_OK;

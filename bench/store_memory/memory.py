@@ -89,29 +89,6 @@ class Holder:
             os.close(fd)
 
 
-def make_store(a):
-    """Copies of a recording, each at another place, so that none is the other's repetition."""
-    one, table, store = (os.path.join(a.work, n) for n in ("one", "table.csv", "store"))
-    common.call([a.dtrain, "data", "import", a.source, "--out", one, "-q", "--set", "import.smooth_s=0"])
-    common.call([a.dtrain, "data", "export", one, table, "-q"])
-    with open(table, encoding="utf-8") as f:
-        names = f.readline().rstrip("\n").split(",")
-        rows = [line.rstrip("\n").split(",") for line in f]
-    scene, x = names.index("scene"), names.index("x")
-    many = os.path.join(a.work, "many.csv")
-    with open(many, "w", encoding="utf-8") as f:
-        f.write(",".join(names) + "\n")
-        for copy in range(a.copies):
-            for row in rows:
-                moved = list(row)
-                moved[scene] = f"{row[scene].replace('#', '-')}-{copy}"
-                moved[x] = repr(float(row[x]) + copy)
-                f.write(",".join(moved) + "\n")
-    common.call([a.dtrain, "data", "import", many, "--out", store, "-q", "--set", "import.smooth_s=0"])
-    os.remove(many)
-    return store
-
-
 def size_of(store):
     return sum(e.stat().st_size for e in os.scandir(store) if e.name.endswith(".npy"))
 
@@ -167,7 +144,7 @@ def main():
     a = common.parse(p)
     if a.quick:
         a.steps, a.turns = 20, 1
-    store = make_store(a)
+    store = common.copy_scenes(a.dtrain, a.source, a.copies, a.work, os.path.join(a.work, "store"))
     limit = size_of(store) // SHARE
     print(f"a store of {size_of(store) / 1e6:.0f} MB, {limit / 1e6:.0f} MB for the process; batches of {a.batch}, models "
           f"{a.hidden} wide, one thread that computes, {a.workers} that read ahead", flush=True)
