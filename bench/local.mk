@@ -61,7 +61,8 @@ bench_env_traffic_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 bench_env_traffic_LDADD = $(traffic_libs)
 EXTRA_DIST += bench/env_traffic/sumo.py bench/recompute/recompute.py
 
-EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/peer.py \
+EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/ceilings.py \
+	bench/gpu/peer.py bench/gpu/steps.py \
 	bench/phase1_ranks/ddp.py bench/phase1_ranks/ranks.py
 
 # make bench/kernels: speed of the CPU kernels; wants oneDNN to compare with (Debian: libdnnl-dev)
