@@ -1,49 +1,80 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# make gpu-bundle: a folder with all that `check-gpu` and `bench-gpu` need on a machine that has a driver, CUDA and
-# Python with PyTorch but none of our libraries: program, modules, shared libraries, tests, benches, data, licences. It
-# is laid out like a build tree, so that everything finds everything by where it lies, and can be moved anywhere. CUDA
-# itself is never in it. usage: gpu-bundle.sh SOURCE BUILD DESTINATION CUDA-VERSION PROGRAM... -- MODULE...
+# make gpu-bundle: a folder with all that measures and tests dtrain on a machine that has a GPU, its driver, CUDA's
+# libraries and Python with PyTorch, but no library of ours: programs, modules, shared libraries, data, scripts, licences.
+# It has the layout of a build tree, so that everything is found relative to the programs, and can be moved. CUDA itself
+# is never part of it. Programs and libraries are checked where nothing but the C library and CUDA's are installed.
+# usage: gpu-bundle.sh SOURCE BUILD DESTINATION PROGRAM... -- MODULE...   with CUDA_LIBDIR, CUDA_VERSION, GPU_ARCHS,
+# MAX_MIB and VERSION in the environment
 set -eu
-src=$1 build=$2 to=$3 cuda=$4
-shift 4
+src=$1 build=$2 to=$3
+shift 3
+major=${CUDA_VERSION%%.*}
 
 rm -rf "$to"
-mkdir -p "$to/.libs" "$to/lib" "$to/licenses"
+mkdir -p "$to/lib" "$to/licenses"
 
-elf() { # FROM TO: copied without what only debuggers want
+fail() {
+    echo "gpu-bundle: $*" >&2
+    exit 1
+}
+
+elf() { # FROM TO: copied without debugging information
+    test -f "$1" || fail "$1 is missing: plugins must be shared objects (configure without --enable-force-preopen)"
     mkdir -p "$(dirname "$2")"
     cp "$1" "$2"
-    strip --strip-unneeded "$2" 2>/dev/null || true
+    strip --strip-unneeded "$2"
     chmod 755 "$2"
 }
 
-# programs, then modules where libtool leaves them
+# programs; at their usual place are scripts that set the library path for this one program and not for its callers
 while [ "$1" != -- ]; do
+    folder=$(dirname "$1") name=$(basename "$1")
     real=$build/$1
-    test -f "$build/$(dirname "$1")/.libs/$(basename "$1")" && real=$build/$(dirname "$1")/.libs/$(basename "$1")
-    case $1 in
-        dtrain) elf "$real" "$to/.libs/dtrain" ;;
-        *) elf "$real" "$to/$1" ;;
-    esac
+    test ! -f "$build/$folder/.libs/$name" || real=$build/$folder/.libs/$name
+    elf "$real" "$to/$folder/.libs/$name"
+    cat >"$to/$1" <<END
+#!/bin/sh
+. "\$(dirname "\$0")/$(echo "$folder" | sed 's|[^/.][^/]*|..|g')/env.sh"
+exec "\$(dirname "\$0")/.libs/$name" "\$@"
+END
+    chmod 755 "$to/$1"
     shift
 done
 shift
-for la; do
-    so=$(dirname "$la")/.libs/$(basename "$la" .la).so
-    elf "$build/$so" "$to/$so"
-done
 
-# shared libraries beside the C library's and CUDA's; where they came from says their licence
-find "$to" -type f -perm -100 | while read -r f; do
-    ldd "$f" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }'
-done | sort -u | while read -r name path; do
-    case $name in
-        ld-linux* | libc.so.* | libm.so.* | libdl.so.* | librt.so.* | libpthread.so.* | libresolv.so.*) continue ;;
-        libcuda* | libcublas* | libcudnn* | libnccl* | libnv*) continue ;;
+# modules where libtool leaves them
+for module; do
+    case $module in
+        *.la) so=$(dirname "$module")/.libs/$(basename "$module" .la).so ;;
+        *) so=core/backend/cuda/.libs/$(basename "$module") && build_so=$build/$module ;;
     esac
-    cp -L "$path" "$to/lib/$name"
-    chmod 755 "$to/lib/$name"
+    elf "${build_so:-$build/$so}" "$to/$so"
+    build_so=
+done
+test ! -s "$build/tests/gpu/libcupti_trace.so" ||
+    elf "$build/tests/gpu/libcupti_trace.so" "$to/tests/gpu/libcupti_trace.so"
+
+# shared libraries in addition to the C library's and CUDA's; the package they came from has their licence
+is_of_c() { # NAME of a library
+    case $1 in
+        ld-linux* | libc.so.* | libm.so.* | libdl.so.* | librt.so.* | libpthread.so.* | libresolv.so.* | libutil.so.*) return 0 ;;
+    esac
+    return 1
+}
+libraries() { # PROGRAM...: lines NAME PATH
+    for f; do
+        LD_LIBRARY_PATH=$CUDA_LIBDIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ldd "$f" 2>/dev/null
+    done | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 } $1 ~ /^\/.*ld-linux/ { print "ld-linux", $1 }' | sort -u
+}
+elves=$(find "$to" -type f \( -path '*/.libs/*' -o -name '*.so' \))
+# shellcheck disable=SC2086
+libraries $elves | while read -r name path; do
+    is_of_c "$name" && continue
+    case $name in
+        libcu* | libnccl* | libnv*) continue ;;
+    esac
+    elf "$(readlink -f "$path")" "$to/lib/$name"
     real=$(readlink -f "$path") # packages name files as before /lib became /usr/lib, or as after
     package=$( (dpkg -S "$real" || dpkg -S "${real#/usr}") 2>/dev/null | head -n 1 | cut -d : -f 1) || package=
     if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then
@@ -53,63 +84,115 @@ done
 cp "$src/LICENSE" "$to/licenses/dtrain"
 
 # data, profiles, scripts
-mkdir -p "$to/share" "$to/tests/device" "$to/bench"
+mkdir -p "$to/share" "$to/tests/device" "$to/tests/gpu" "$to/bench"
 cp -R "$build/share/demo.store" "$to/share/"
 cp -R "$src/profiles" "$to/profiles"
 cp "$src/tests/device/run.sh" "$to/tests/device/"
-cp "$src/tests/check_gpu.sh" "$src/tests/gpu_trace.awk" "$to/tests/"
-cp -R "$src/bench/phase1_step" "$src/bench/gpu" "$to/bench/"
-rm -f "$to/bench/phase1_step/driver.c"
-find "$to" -name local.mk -exec rm -f {} +
+cp "$src/tests/gpu/measure.sh" "$src/tests/gpu/trace_report.py" "$to/tests/gpu/"
+cp -R "$src/bench/phase1_step" "$src/bench/gpu" "$src/bench/common.py" "$to/bench/"
+find "$to" \( -name local.mk -o -name driver.c -o -name __pycache__ \) -prune -exec rm -rf {} +
+commit=$(git -C "$src" describe --always --dirty --abbrev=12 2>/dev/null || echo "no git repository")
+echo "dtrain $VERSION ($commit), CUDA $CUDA_VERSION, code for sm_$(echo "$GPU_ARCHS" | sed 's/ / sm_/g')" >"$to/VERSION"
 
 cat >"$to/env.sh" <<END
-# sourced: where the libraries are; CUDA $cuda is looked for beside PyTorch too
-here=\$(cd "\$(dirname "\$0")" && pwd)
-dirs=\$here/lib
-for d in /usr/local/cuda/lib64 /usr/local/cuda-${cuda%%.*}*/lib64 /usr/local/cuda*/targets/*/lib \\
-    \$(python3 -c 'import site, glob
-for s in site.getsitepackages() + [site.getusersitepackages()]:
-    print("\n".join(glob.glob(s + "/nvidia/*/lib")))' 2>/dev/null); do
-    if [ -e "\$d/libcudart.so.${cuda%%.*}" ] || [ -e "\$d/libcublasLt.so.${cuda%%.*}" ]; then
-        dirs=\$dirs:\$d
-    fi
-done
-LD_LIBRARY_PATH=\$dirs\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
-DT_BUILDDIR=\$here DT_SRCDIR=\$here
+# Sourced by the scripts around the programs of this folder: where CUDA's libraries are, for that program alone. Toolkits
+# come first, then the packages that PyTorch needs (nvidia/*/lib). DT_CUDA_PATH: folders that were found before.
+bundle=\$(cd "\$(dirname "\$0")" && while [ ! -e env.sh ]; do cd ..; done && pwd)
+if [ -z "\${DT_CUDA_PATH:-}" ]; then
+    DT_CUDA_PATH=
+    folders=\$(python3 -c 'import glob, sys
+for p in sys.path:
+    print("\n".join(glob.glob(p + "/nvidia/*/lib")))' 2>/dev/null || true)
+    for file in libcublasLt.so.$major libcudart.so.$major libnccl.so.2 libcupti.so.$major; do
+        for d in /usr/local/cuda/lib64 /usr/local/cuda-$major*/lib64 /usr/local/cuda*/targets/*/lib \\
+            /usr/local/cuda*/extras/CUPTI/lib64 \$folders; do
+            if [ -e "\$d/\$file" ]; then
+                case :\$DT_CUDA_PATH: in
+                    *":\$d:"*) ;;
+                    *) DT_CUDA_PATH=\${DT_CUDA_PATH:+\$DT_CUDA_PATH:}\$d ;;
+                esac
+                break
+            fi
+        done
+    done
+    export DT_CUDA_PATH
+fi
+LD_LIBRARY_PATH=\$bundle/lib\${DT_CUDA_PATH:+:\$DT_CUDA_PATH}\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
+DT_BUILDDIR=\$bundle DT_SRCDIR=\$bundle
 export LD_LIBRARY_PATH DT_BUILDDIR DT_SRCDIR
 END
-cat >"$to/dtrain" <<'END'
+cat >"$to/measure.sh" <<'END'
 #!/bin/sh
-. "$(dirname "$0")/env.sh"
-exec "$here/.libs/dtrain" "$@"
+bundle=$(cd "$(dirname "$0")" && pwd)
+chmod -R u+x "$bundle" # a copy may have lost these bits
+. "$bundle/env.sh"
+LD_LIBRARY_PATH=${LD_LIBRARY_PATH#"$bundle/lib"} # of our programs alone: Python has libraries of its own
+LD_LIBRARY_PATH=${LD_LIBRARY_PATH#":$DT_CUDA_PATH"}
+LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}
+test -n "$LD_LIBRARY_PATH" || unset LD_LIBRARY_PATH
+exec sh "$bundle/tests/gpu/measure.sh" "$@"
 END
-cat >"$to/check-gpu" <<'END'
-#!/bin/sh
-. "$(dirname "$0")/env.sh"
-cd "$here" && exec sh tests/check_gpu.sh "$@"
-END
-cat >"$to/bench-gpu" <<'END'
-#!/bin/sh
-. "$(dirname "$0")/env.sh"
-exec python3 "$here/bench/gpu/peer.py" --driver "$here/bench_phase1_step" "$@"
-END
-chmod 755 "$to/dtrain" "$to/check-gpu" "$to/bench-gpu" "$to/tests/device/run.sh" "$to/tests/check_gpu.sh"
+chmod 755 "$to/measure.sh" "$to/tests/device/run.sh" "$to/tests/gpu/measure.sh"
 
 glibc=$(find "$to" -type f -perm -100 -exec objdump -T {} + 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sort -u -V | tail -n 1)
-kib=$(du -sk "$to" | cut -f 1)
 cat >"$to/README" <<END
-dtrain for NVIDIA GPUs, in a folder that can be moved.
+$(cat "$to/VERSION")
 
+For NVIDIA GPUs, in a folder that can be moved:
+
+  sh measure.sh                  all tests and measurements, at most 560 s; results in \$OUT (default: gpu-results)
+  sh measure.sh STAGE...         single stages; sh measure.sh --list prints them
   ./dtrain doctor                what this machine has, and what is missing
-  ./check-gpu                    tests on the GPU; the last line counts them
-  ./bench-gpu                    against PyTorch, in one run
   ./dtrain --plugin phase1_world_model --device cuda
 
 Needs: Linux on $(uname -m), ${glibc:-glibc of the machine it was built on} or later, an NVIDIA driver, the libraries
-of CUDA ${cuda%%.*} (libcudart, libcublasLt: a toolkit, or those that PyTorch brings). Licences are in licenses/.
+of CUDA $major (libcudart, libcublasLt: a toolkit, or those that PyTorch brings). Licences are in licenses/.
 END
-echo "$to: $((kib / 1024)) MiB, needs ${glibc:-?} and CUDA ${cuda%%.*}"
-if [ "$kib" -gt 61440 ]; then
-    echo "gpu-bundle: more than 60 MB" >&2
-    exit 1
+
+# checked where nothing is installed but the C library and what the CUDA module needs of CUDA
+root=$(mktemp -d "$(dirname "$to")/gpu-bundle-root-XXXXXX")
+trap 'rm -rf "$root"' EXIT INT TERM
+mkdir -p "$root/proc" "$root/tmp" "$root/cuda"
+cp -R "$to" "$root/bundle"
+# shellcheck disable=SC2086
+libraries $elves | while read -r name path; do
+    case $name in
+        libcu*) ln "$(readlink -f "$path")" "$root/cuda/$name" 2>/dev/null || cp -L "$path" "$root/cuda/$name" ;;
+        *) ! is_of_c "$name" || { mkdir -p "$root$(dirname "$path")" && cp -L "$path" "$root$path"; } ;;
+    esac
+done
+# shellcheck disable=SC2016 # of the inner shell
+alone='mount --rbind /proc "$0/proc" && exec env -i LD_LIBRARY_PATH=/bundle/lib:/cuda "$(PATH=$PATH:/usr/sbin command -v chroot)" "$0" "$@"'
+for names in -m -rm; do
+    if unshare $names sh -c "$alone" "$root" /bundle/.libs/dtrain --version >/dev/null 2>&1; then
+        way="in a root folder with the C library and CUDA alone"
+        inside() { unshare $names sh -c "$alone" "$root" "$@"; }
+        top=
+        break
+    fi
+done
+if [ -z "${way:-}" ]; then
+    way="NOT in a root folder of its own (unshare and chroot are not permitted here), with an empty environment instead"
+    top=$root
+    inside() { env -i LD_LIBRARY_PATH="$root/bundle/lib:$root/cuda" "$@"; }
 fi
+inside "$top/bundle/.libs/dtrain" --plugin phase1_world_model --device cpu --max-steps 2 --set data.batch=16 --threads 2 \
+    --run-dir "$top/tmp/run" -q || fail "training on the CPU ended with code $?, $way"
+code=0
+said=$(inside "$top/bundle/.libs/dtrain" --plugin phase1_world_model --device cuda --dry-run -q 2>&1) || code=$?
+case $code:$said in
+    0:* | 5:*driver*) ;;
+    *) fail "the CUDA module does not load, $way: $said" ;;
+esac
+ld=$(libraries "$to/.libs/dtrain" | sed -n 's/^ld-linux //p')
+for f in $elves; do
+    missing=$(inside "$ld" --list "$top/bundle/${f#"$to/"}" | grep 'not found') || continue
+    fail "$f does not load, $way: $missing"
+done
+
+kib=$(du -sk "$to" | cut -f 1)
+if [ "$kib" -gt $((MAX_MIB * 1024)) ]; then
+    du -ak "$to" | sort -rn | head -n 12 >&2
+    fail "$((kib / 1024)) MiB, more than $MAX_MIB (make gpu-bundle GPU_BUNDLE_MAX_MIB=...)"
+fi
+echo "$to: $((kib / 1024)) MiB, needs ${glibc:-?} and CUDA $major; trained on the CPU and loaded $way"

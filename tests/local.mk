@@ -23,6 +23,7 @@ include tests/tensor/local.mk
 include tests/backend/local.mk
 include tests/cuda/local.mk
 include tests/device/local.mk
+include tests/gpu/local.mk
 include tests/graph/local.mk
 include tests/optim/local.mk
 include tests/amp/local.mk

@@ -23,16 +23,28 @@ EXTRA_DIST += $(emulator_sources) $(emulator_headers) tests/cuda/emulate/launch.
 	tests/cuda/versions.sh
 dt_scripts += tests/cuda/versions_stand_ins.sh
 
-if HAVE_EMULATION
-dt_tests += tests/cuda/test_kernels
+# They run on the emulated GPU in make check, and on a real one in make check-gpu and of a bundle (tests/gpu).
+gpu_tests = tests/cuda/test_finish$(EXEEXT) tests/cuda/test_kernels$(EXEEXT) tests/cuda/test_nccl$(EXEEXT) \
+	tests/cuda/test_train$(EXEEXT)
+if HAVE_CMOCKA
+EXTRA_PROGRAMS += tests/cuda/test_finish tests/cuda/test_kernels tests/cuda/test_nccl tests/cuda/test_train
+endif
 tests_cuda_test_kernels_SOURCES = tests/cuda/test_kernels.c tests/cuda/half.h tests/cuda/open.h \
 	tests/ops/cases.c tests/ops/harness.c tests/ops/harness.h
 tests_cuda_test_kernels_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-EXTRA_tests_cuda_test_kernels_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
-dt_tests += tests/cuda/test_train
 tests_cuda_test_train_SOURCES = tests/cuda/test_train.c tests/cuda/open.h tests/train/toy.c tests/train/toy.h
 tests_cuda_test_train_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
-EXTRA_tests_cuda_test_train_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
+tests_cuda_test_nccl_SOURCES = tests/cuda/test_nccl.c tests/cuda/open.h
+tests_cuda_test_nccl_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_cuda_test_finish_SOURCES = tests/cuda/test_finish.c tests/cuda/open.h \
+	tests/device/host_device.c tests/device/host_device.h \
+	tests/device/host_work.c tests/device/host_work.h
+tests_cuda_test_finish_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+if HAVE_EMULATION
+dt_tests += tests/cuda/test_finish tests/cuda/test_kernels tests/cuda/test_nccl tests/cuda/test_train
+tests/cuda/test_finish.log tests/cuda/test_kernels.log tests/cuda/test_nccl.log tests/cuda/test_train.log: \
+	tests/cuda/emulated/backend_cuda.so
+tests/cuda/test_nccl.log: tests/cuda/emulated/nccl/libnccl.so.2
 dt_scripts += tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/nccl.sh tests/cuda/orders.sh \
 	tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/stream.sh
 tests/cuda/acting.log tests/cuda/half.log tests/cuda/nccl.log tests/cuda/orders.log tests/cuda/phase1.log tests/cuda/policies.log \
@@ -45,16 +57,6 @@ dt_tests += tests/cuda/test_doctor
 tests_cuda_test_doctor_SOURCES = tests/cuda/test_doctor.c tests/cuda/open.h
 tests_cuda_test_doctor_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 EXTRA_tests_cuda_test_doctor_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so tests/device/libnvidia-ml.la
-dt_tests += tests/cuda/test_nccl
-tests_cuda_test_nccl_SOURCES = tests/cuda/test_nccl.c tests/cuda/open.h
-tests_cuda_test_nccl_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-EXTRA_tests_cuda_test_nccl_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so tests/cuda/emulated/nccl/libnccl.so.2
-dt_tests += tests/cuda/test_finish
-tests_cuda_test_finish_SOURCES = tests/cuda/test_finish.c tests/cuda/open.h \
-	tests/device/host_device.c tests/device/host_device.h \
-	tests/device/host_work.c tests/device/host_work.h
-tests_cuda_test_finish_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-EXTRA_tests_cuda_test_finish_DEPENDENCIES = tests/cuda/emulated/backend_cuda.so
 
 EMULATED_FLAGS = -std=c++17 -O2 -g -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions -Wall -Wextra \
 	-Wno-unused-parameter -Wno-unused-function -Wno-unknown-pragmas \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * NCCL by one rank alone: it is found, makes a communicator on the device, and what it moves and sums there keeps its
- * bits, behind the work of its own stream. With several GPUs check_gpu.sh trains. Runs between the stand-in
- * (nccl/nccl.cc) and an emulated device, and with NCCL on a GPU with DT_CHECK_GPU=1 (skipped without one of them).
+ * bits, after the work of its own stream. With several GPUs stage ranks of tests/gpu/measure.sh trains. Runs between
+ * the stand-in (nccl/nccl.cc) and an emulated device, and with NCCL on a GPU with DT_CHECK_GPU=1 (skipped without
+ * one of them).
  */
 #include <setjmp.h>
 #include <stdarg.h>

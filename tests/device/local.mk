@@ -32,18 +32,3 @@ tests_device_backend_cuda_la_LIBADD = core/libdtcore.la
 dt_scripts += tests/device/run.sh tests/device/ranks.sh tests/device/stream.sh
 tests/device/run.log tests/device/ranks.log tests/device/stream.log: tests/device/backend_cuda.la tests/device/libnvidia-ml.la dtrain \
 	$(plugin_LTLIBRARIES) share/demo.store/store.json
-
-# on a machine with a GPU; elsewhere every stage is skipped
-dt_scripts += tests/check_gpu_stand_ins.sh
-EXTRA_DIST += tests/check_gpu.sh tests/gpu_trace.awk build-aux/gpu-bundle.sh
-gpu_programs = dtrain bench_phase1_step
-if HAVE_EMULATION
-gpu_programs += tests/cuda/test_kernels tests/cuda/test_finish tests/cuda/test_nccl tests/cuda/test_train
-endif
-check-gpu: all $(check_PROGRAMS)
-	DT_SRCDIR='$(abs_top_srcdir)' DT_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(srcdir)/tests/check_gpu.sh
-# the same and the benches in a folder for a machine without our libraries
-gpu-bundle: all benches $(check_PROGRAMS)
-	$(SHELL) $(srcdir)/build-aux/gpu-bundle.sh $(abs_top_srcdir) $(abs_top_builddir) $(abs_top_builddir)/gpu-bundle \
-		'$(CUDA_VERSION)' $(gpu_programs) -- $(plugin_LTLIBRARIES) $(module_LTLIBRARIES)
-.PHONY: check-gpu gpu-bundle
