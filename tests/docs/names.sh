@@ -85,7 +85,7 @@ while read -r page key; do
     esac
     case ${key##*.} in
         log | json | jsonl | cfg | sumocfg | html | md | sh | py | c | h | def | mk) continue ;; # files
-        a | so | la | pc | safetensors | h5 | hdf5 | npy | onnx | osm | svg) continue ;;
+        a | so | la | pc | safetensors | h5 | hdf5 | npy | onnx | osm | svg | csv | txt) continue ;;
     esac
     case $key in
         vm.* | memory.max | pids.max | torch.compile) continue ;; # of the kernel, and of PyTorch
@@ -98,7 +98,7 @@ first=$(sed 's/_.*//' "$work/ids" | sort -u | paste -s -d '|' | sed 's/|/\\|/g')
 found "\`\\($first\\)_[a-z0-9_]*\`" | cut -d' ' -f2 | sort -u >"$work/named"
 while read -r name; do
     case $name in
-        env_options | env_steps) continue ;; # of results and records
+        data_wait | env_options | env_steps) continue ;; # of results and records
     esac
     grep -qxF -e "$name" "$work/ids" || grep -q "\.$name\$" "$work/keys" ||
         fail "docs name the component $name, which is not there"
