@@ -183,6 +183,7 @@ enum {
     METRIC_EMERGENCY_BRAKES,
     METRIC_CONFLICTING_GREENS,
     METRIC_LONGEST_RED,
+    METRIC_STUCK,
     N_METRICS
 };
 static const char *const metric_names[N_METRICS] = {[METRIC_STRICT_DELAY] = "strict_delay_s",
@@ -197,7 +198,8 @@ static const char *const metric_names[N_METRICS] = {[METRIC_STRICT_DELAY] = "str
                                                     [METRIC_COLLISIONS] = "collisions",
                                                     [METRIC_EMERGENCY_BRAKES] = "emergency_brakes",
                                                     [METRIC_CONFLICTING_GREENS] = "conflicting_greens",
-                                                    [METRIC_LONGEST_RED] = "longest_red_s"};
+                                                    [METRIC_LONGEST_RED] = "longest_red_s",
+                                                    [METRIC_STUCK] = "stuck"};
 
 typedef struct state {
     const dt_host *h;
@@ -218,7 +220,8 @@ typedef struct state {
     int32_t choices[N_HEADS], n_choices; /* of the heads there are, and their sum */
     int32_t head[N_HEADS], at[N_HEADS];  /* number of a head and its place in a mask, NET_NONE: not there */
     float low, high;
-    void (*each)(void *user); /* who watches, NULL: nobody */
+    int64_t episodes, stuck_episodes, stuck; /* finished; with vehicles that were stuck; these */
+    void (*each)(void *user);                /* who watches, NULL: nobody */
     void *each_user;
     uint32_t n_heads, n_agents, n_signals, substeps; /* agents are n_signals signals, then places of vehicles */
 } state;
@@ -619,6 +622,7 @@ static void write_metrics(const sim *m, double *out)
     out[METRIC_EMERGENCY_BRAKES] = (double)t->emergencies;
     out[METRIC_CONFLICTING_GREENS] = (double)t->conflicting;
     out[METRIC_LONGEST_RED] = t->red_s;
+    out[METRIC_STUCK] = (double)t->stuck;
 }
 
 /* Reward and costs of the lane of a junction in one step of the simulation. */
@@ -722,6 +726,9 @@ static dt_status step(void *self, const dt_env_io *io)
     }
     memset(io->alive, 0, s->n_agents);
     write_metrics(m, io->metric);
+    s->episodes++;
+    s->stuck_episodes += m->sum.stuck > 0;
+    s->stuck += m->sum.stuck;
     return DT_DONE;
 }
 
@@ -729,6 +736,13 @@ static void destroy(void *self)
 {
     state *s = self;
     if (s->h != NULL) {
+        if (s->stuck > 0) {
+            dt_logf(
+                s->h, 1,
+                "env_traffic: %lld vehicles stood first in their lane for %g s and more without a red light, in %lld "
+                "of %lld episodes (metric stuck): a deadlock, or a demand that the network cannot carry",
+                (long long)s->stuck, STUCK_S, (long long)s->stuck_episodes, (long long)s->episodes);
+        }
         s->h->release(s->h, s->frame);
         s->h->release(s->h, s->node_of);
         past_fini(&s->past);

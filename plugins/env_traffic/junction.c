@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See junction.h. Gap acceptance over conflict areas follows the usual model of unsignalised junctions (HCM 2010, ch.
- * 19; Treiber & Kesting 2013, ch. 14.5), with the gap derived from the two vehicles' own travel times.
+ * 19; Treiber & Kesting 2013, ch. 14.5), with the gap derived from the two vehicles' own travel times. Drivers accept
+ * shorter gaps the longer they have waited (Mahmassani & Sheffi 1981, "Using gap sequences to estimate gap acceptance
+ * functions"). GAP_S, MERGE_BRAKE, GAP_LEAST_S and IMPATIENT_S are fitted to waiting times measured in SUMO 1.15
+ * (tests/env_traffic/test_yield.c).
  */
 #include "junction.h"
 
-#define GAP_S        1.5   /* s, between leaving an area and the arrival of who goes first */
+#define GAP_S       2.0 /* s, between leaving an area and the arrival of who goes first, without a light */
+#define GAP_LEAST_S 0.7 /* the same of a driver that is impatient */
+#define GAP_LIGHT_S 1.5 /* the same where a light permits to go */
+#define MERGE_BRAKE                                                                                                    \
+    0.8 /* m/s^2, a merging vehicle makes those that go first brake no harder than this, without a light */
+#define IMPATIENT_S                                                                                                    \
+    12.0 /* a driver that has stood first for so long accepts the least gap; before that, one in between */
 #define CLEAR_S      0.5   /* s, between who leaves an area and the arrival of the next one */
 #define YELLOW_BRAKE 3.5   /* m/s^2, who would have to brake harder than this and b passes at yellow (ITE: 3.05) */
 #define COMMITTED    5.0   /* m/s^2, who would have to brake harder does not stop any more */
@@ -13,7 +22,8 @@
 #define CRAWL_MPS    2.0   /* who is slower in an area may have to wait there; and has stopped, where one must */
 #define SHORT_M      100.0 /* a lane from whose start somebody may be at its line too soon */
 #define AT_LINE_M    3.0   /* who stands no further from a line is the next to pass it */
-#define PATIENCE_S   2.0   /* without a light, who stands longer gives way to who has stood even longer */
+#define VISIBLE_M    4.5   /* without a light, who must yield sees the others from here on before its line */
+#define SURE_SHARE   0.8   /* of COMMITTED: who brakes less than this can still be asked to yield */
 
 /* Time for d metres from speed v, accelerating by a up to want. */
 static double travel_s(double d, double v, double a, double want)
@@ -87,15 +97,6 @@ static int is_clear_behind(const sim *s, const crossing *c)
     return room >= c->by.length + s->driver.s0;
 }
 
-/* Without a light: does the first one on lane `other` stand at its line for no longer than the first one on lane
- * `mine`? Somebody has to begin where all yield to each other (right before left, stop signs all around). */
-static int has_waited_longer(const sim *s, int32_t mine, int32_t other)
-{
-    const lane_state *a = &s->lane[mine], *b = &s->lane[other];
-    return b->n > 0 && b->stood_s >= PATIENCE_S && s->net.lane[other].length - s->x[slot_front(b)] < AT_LINE_M &&
-           (a->stood_s > b->stood_s || (a->stood_s == b->stood_s && mine < other));
-}
-
 /* Does the vehicle in slot p, rest m before the line of link f, come before c is through? Not where it is held up. */
 static int comes_first(const sim *s, const crossing *c, int32_t f, int32_t p, double rest)
 {
@@ -103,11 +104,15 @@ static int comes_first(const sim *s, const crossing *c, int32_t f, int32_t p, do
     const double v = s->v[p], own = net_area_of(c->j, c->link->bit, f)->out + c->by.length;
     const crossing its = {.j = c->j, .link = other, .by = {.rest = rest, .v = v, .length = s->length[p]}};
     const double comes = travel_s(rest + net_area_of(c->j, f, c->link->bit)->in, v, s->driver.a, s->want[p]);
-    double gap = GAP_S;
+    const int has_light = c->j->n_phases > 0;
+    double bold = has_light ? GAP_LIGHT_S : GAP_LEAST_S, calm = GAP_S;
     if (other->to == c->link->to) { /* one behind the other after that: it has to become as slow as c is */
         const double then = least(c->by.want, sqrt(c->by.v * c->by.v + 2 * s->driver.a * (c->by.rest + own)));
-        gap += most(0, v - then) / (2 * s->driver.b);
+        bold += most(0, v - then) / (2 * s->driver.b);
+        calm += most(0, v - then) / (2 * least(MERGE_BRAKE, s->driver.b));
     }
+    const double stood_s = c->by.is_first ? s->lane[c->link->from].stood_s : 0;
+    const double gap = has_light ? bold : calm + least(1, stood_s / IMPATIENT_S) * (bold - calm);
     return arrival_s(s, c, own) + gap > comes && (v > MOVING_MPS || is_clear_behind(s, &its));
 }
 
@@ -161,8 +166,9 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
     const net_link *other = &s->net.link[c->j->link + f];
     const lane_state *from = &s->lane[other->from];
     const double end = s->net.lane[other->from].length;
-    if (c->j->n_phases == 0 && has_waited_longer(s, c->link->from, other->from)) {
-        return 0;
+    const int32_t k = c->link->junction;
+    if (c->j->n_phases == 0 && (s->waits[k] >> f & 1) != 0 && (s->starts[k] >> f & 1) == 0) {
+        return 0; /* it stands, and does not start in this step; nobody passes it */
     }
     for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < SIGHT_M; p++) {
         if (s->vehicle[s->who[p]].next == other->via) {
@@ -218,6 +224,12 @@ int junction_may_pass(const sim *s, const net_link *link, const comer *by)
     if (j->n_phases == 0 && (j->stops & net_bit(link->bit)) != 0 && !has_stopped(&c)) {
         return need > BRAKE_MAX;
     }
+    if (j->n_phases == 0 && by->is_first && has_stopped(&c)) {
+        return (s->starts[link->junction] >> link->bit & 1) != 0;
+    }
+    if (j->n_phases == 0 && first != 0 && by->rest > VISIBLE_M) {
+        return need > COMMITTED;
+    }
     if (j->n_phases > 0) {
         const int go = obey(s, &c, need, &others, &first);
         if (go <= 0) {
@@ -237,14 +249,123 @@ int junction_may_pass(const sim *s, const net_link *link, const comer *by)
     return is_clear_behind(s, &c);
 }
 
+/* Is somebody on link f, which has to yield to c, too close and too fast to do so? */
+static int is_committed(const sim *s, const crossing *c, int32_t f)
+{
+    const net_link *other = &s->net.link[c->j->link + f];
+    const lane_state *from = &s->lane[other->from];
+    if (from->n == 0) {
+        return 0;
+    }
+    const int32_t p = slot_front(from);
+    const double rest = s->net.lane[other->from].length - s->x[p], v = s->v[p];
+    return s->vehicle[s->who[p]].next == other->via && v > CRAWL_MPS &&
+           v * v / (2 * most(rest, GAP_LEAST)) > SURE_SHARE * COMMITTED && comes_first(s, c, f, p, rest);
+}
+
+/* May the vehicle that stands first at the line of a link start, as far as those go that do not stand at theirs? */
+static int can_start(const sim *s, int32_t junction, int32_t bit)
+{
+    const net_junction *j = &s->net.junction[junction];
+    const net_link *link = &s->net.link[j->link + bit];
+    const int32_t p = slot_front(&s->lane[link->from]);
+    const crossing c = {.j = j,
+                        .link = link,
+                        .by = {.rest = s->net.lane[link->from].length - s->x[p],
+                               .v = s->v[p],
+                               .want = least(s->want[p], s->net.lane[link->via].limit),
+                               .length = s->length[p],
+                               .is_first = 1}};
+    for (int32_t f = 0; f < j->n_links; f++) {
+        const net_links other = net_bit(f);
+        if (((j->crosses[bit] & other) != 0 && (is_occupied(s, &c, f) || is_committed(s, &c, f))) ||
+            ((j->yields[bit] & other & ~s->waits[junction] & ~j->stops) != 0 && must_yield(s, &c, f))) {
+            return 0;
+        }
+    }
+    return is_clear_behind(s, &c);
+}
+
+/* Links of a junction whose first vehicle stands at the line. */
+static net_links find_waiting(const sim *s, const net_junction *j)
+{
+    net_links waits = 0;
+    for (int32_t k = 0; k < j->n_links; k++) {
+        const net_link *link = &s->net.link[j->link + k];
+        const lane_state *l = &s->lane[link->from];
+        if (l->n > 0 && s->v[slot_front(l)] <= CRAWL_MPS &&
+            s->net.lane[link->from].length - s->x[slot_front(l)] <= AT_LINE_M &&
+            s->vehicle[s->who[slot_front(l)]].next == link->via) {
+            waits |= net_bit(k);
+        }
+    }
+    return waits;
+}
+
+/* Of these links the one whose first vehicle has been standing longest. */
+static int32_t find_longest(const sim *s, const net_junction *j, net_links of)
+{
+    int32_t longest = NET_NONE;
+    double most_s = -1;
+    for (; of != 0; of &= of - 1) {
+        const int32_t k = __builtin_ctzll(of);
+        const double stood_s = s->lane[s->net.link[j->link + k].from].stood_s;
+        if (stood_s > most_s) {
+            most_s = stood_s;
+            longest = k;
+        }
+    }
+    return longest;
+}
+
+/* Of links whose vehicles can start, those that do: no two of them cross. */
+static net_links choose_starts(const sim *s, const net_junction *j, net_links can)
+{
+    net_links starts = 0;
+    while (can != 0) {
+        net_links chosen = 0;
+        for (net_links rest = can; rest != 0; rest &= rest - 1) {
+            const int32_t k = __builtin_ctzll(rest);
+            if ((j->yields[k] & can) == 0 && (j->crosses[k] & chosen) == 0) {
+                chosen |= net_bit(k);
+            }
+        }
+        chosen = chosen != 0 ? chosen : net_bit(find_longest(s, j, can));
+        starts |= chosen;
+        can &= ~chosen;
+        for (net_links rest = chosen; rest != 0; rest &= rest - 1) {
+            can &= ~j->crosses[__builtin_ctzll(rest)];
+        }
+    }
+    return starts;
+}
+
+void junction_arbitrate(sim *s)
+{
+    for (int32_t k = s->net.n_signals; k < s->net.n_junctions; k++) {
+        const net_junction *j = &s->net.junction[k];
+        net_links can = 0;
+        s->waits[k] = find_waiting(s, j);
+        s->starts[k] = 0;
+        for (net_links rest = s->waits[k]; rest != 0; rest &= rest - 1) {
+            const int32_t bit = __builtin_ctzll(rest);
+            can |= can_start(s, k, bit) ? net_bit(bit) : 0;
+        }
+        s->starts[k] = choose_starts(s, j, can);
+    }
+}
+
 int junction_lets_pass(const sim *s, int32_t lane, int32_t p)
 {
     const int32_t next = s->vehicle[s->who[p]].next;
     if (next < 0 || s->net.lane[next].via_of == NET_NONE) {
         return 1;
     }
-    const comer by = {
-        .rest = s->net.lane[lane].length - s->x[p], .v = s->v[p], .want = s->want[p], .length = s->length[p]};
+    const comer by = {.rest = s->net.lane[lane].length - s->x[p],
+                      .v = s->v[p],
+                      .want = s->want[p],
+                      .length = s->length[p],
+                      .is_first = p == slot_front(&s->lane[lane])};
     return junction_may_pass(s, &s->net.link[s->net.lane[next].via_of], &by);
 }
 

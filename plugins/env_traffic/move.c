@@ -136,7 +136,11 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
     const driver *d = &s->driver;
     const vehicle *w = &s->vehicle[s->who[p]];
     const double v = s->v[p], far = w->trip == NET_NONE ? 0 : v * v / (2 * d->b) + v * d->dt + d->s0;
-    comer by = {.rest = s->net.lane[lane].length - s->x[p], .v = v, .want = s->want[p], .length = s->length[p]};
+    comer by = {.rest = s->net.lane[lane].length - s->x[p],
+                .v = v,
+                .want = s->want[p],
+                .length = s->length[p],
+                .is_first = p == slot_front(&s->lane[lane])};
     double limit = FREE_GAP;
     int32_t next = w->next;
     if (by.rest > SIGHT_M) {
@@ -158,6 +162,7 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
             break;
         }
         lane = next;
+        by.is_first = 0;
         edges += s->net.lane[lane].via_of == NET_NONE;
         next = place_way(s, w, lane, edges);
         next = next == NET_NONE ? NET_EXIT : next; /* where to change there is seen there */
@@ -249,6 +254,7 @@ static void steer(sim *s)
 
 void move_accelerate(sim *s)
 {
+    junction_arbitrate(s);
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
         lane_state *l = &s->lane[lane];
         if (l->n == 0) {

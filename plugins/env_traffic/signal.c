@@ -174,6 +174,21 @@ static void count_red(sim *s, const net_junction *j, const signal_state *g)
     }
 }
 
+/* Does the first vehicle of a lane wait for a light that shows red? */
+static int waits_at_red(const sim *s, int32_t vid)
+{
+    const int32_t next = s->vehicle[vid].next;
+    if (next < 0 || s->net.lane[next].via_of == NET_NONE) {
+        return 0;
+    }
+    const net_link *l = &s->net.link[s->net.lane[next].via_of];
+    if (l->junction == NET_NONE || l->junction >= s->net.n_signals) {
+        return 0;
+    }
+    const net_show *show = &s->signal[l->junction].show;
+    return ((show->green | show->yellow | show->stop) >> l->bit & 1) == 0;
+}
+
 void signal_step(sim *s)
 {
     const double dt = s->c->dt_s;
@@ -212,6 +227,11 @@ void signal_step(sim *s)
         const int32_t first = l->n > 0 ? s->who[slot_front(l)] : NET_NONE;
         const int stands = first != NET_NONE && first == l->front && s->v[slot_front(l)] < HALTING_MPS;
         l->stood_s = stands ? l->stood_s + dt : 0;
+        l->is_stuck = stands && l->is_stuck;
+        if (l->stood_s >= STUCK_S - TIME_TOL && !l->is_stuck && !waits_at_red(s, first)) {
+            l->is_stuck = 1;
+            s->sum.stuck++;
+        }
         l->front = first;
     }
 }

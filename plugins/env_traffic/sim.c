@@ -75,9 +75,11 @@ dt_status sim_create(sim *s, const dt_host *h, const traffic_config *c)
     s->signal = room(s, s->net.n_signals, sizeof(*s->signal));
     s->meets = room(s, s->net.n_links, sizeof(*s->meets));
     s->red_s = room(s, s->net.n_links, sizeof(*s->red_s));
+    s->waits = room(s, s->net.n_junctions, sizeof(*s->waits));
+    s->starts = room(s, s->net.n_junctions, sizeof(*s->starts));
     if (s->x == NULL || s->v == NULL || s->a == NULL || s->length == NULL || s->want == NULL || s->who == NULL ||
         s->vehicle == NULL || s->spare == NULL || s->place == NULL || s->signal == NULL || s->meets == NULL ||
-        s->red_s == NULL) {
+        s->red_s == NULL || s->waits == NULL || s->starts == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for %d vehicles on %d lanes", (int)s->max_vehicles,
                          (int)s->net.n_lanes);
     }
@@ -91,8 +93,8 @@ void sim_destroy(sim *s)
         return;
     }
     demand_destroy(s);
-    void *const owned[] = {s->lane,    s->x,     s->v,     s->a,      s->length, s->want,  s->who,
-                           s->vehicle, s->spare, s->place, s->source, s->signal, s->meets, s->red_s};
+    void *const owned[] = {s->lane,  s->x,     s->v,      s->a,      s->length, s->want,  s->who,   s->vehicle,
+                           s->spare, s->place, s->source, s->signal, s->meets,  s->red_s, s->waits, s->starts};
     for (size_t k = 0; k < sizeof(owned) / sizeof(owned[0]); k++) {
         h->release(h, owned[k]);
     }
@@ -123,6 +125,8 @@ void sim_reset(sim *s, uint64_t seed)
     }
     memset(s->meets, 0, (size_t)s->net.n_links * sizeof(*s->meets));
     memset(s->red_s, 0, (size_t)s->net.n_links * sizeof(*s->red_s));
+    memset(s->waits, 0, (size_t)s->net.n_junctions * sizeof(*s->waits));
+    memset(s->starts, 0, (size_t)s->net.n_junctions * sizeof(*s->starts));
     signal_reset(s);
     demand_reset(s);
     scenario_populate(s);

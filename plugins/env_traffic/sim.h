@@ -23,6 +23,7 @@
 #define HALTING_MPS     0.1 /* slower is standing; SUMO's waitingTime uses the same */
 #define EMERGENCY_MPS2  4.5 /* braking harder than this, and than EMERGENCY_SHARE times b, is an emergency */
 #define EMERGENCY_SHARE 1.5
+#define STUCK_S         300.0 /* standing first in its lane for so long, not at a red light; SUMO teleports it then */
 #define SIGHT_M         200.0 /* how far drivers look ahead */
 
 enum { SCENARIO_RING, SCENARIO_MERGE, SCENARIO_BOTTLENECK, SCENARIO_INTERSECTION, SCENARIO_GRID, SCENARIO_NET };
@@ -57,6 +58,7 @@ typedef struct lane_state {
     int32_t front;                         /* vehicle that stood first in the last step, NET_NONE */
     int32_t n_hard, n_close, n_collisions; /* in this step: hard braking, time to collision below the limit */
     double stood_s;                        /* how long the front one has been standing */
+    int32_t is_stuck, reserved;            /* it has been counted as stuck */
     double lost;                           /* in the last step: sum of 1 - speed / wanted speed */
 } lane_state;
 
@@ -122,7 +124,7 @@ typedef struct tally {
     double speed_s;   /* sum of speed * dt */
     double present_s; /* vehicle seconds on the road */
     double red_s;     /* the longest that somebody first at a line went without the green of its link */
-    int64_t updates, inserted, finished, collisions, emergencies, conflicting;
+    int64_t updates, inserted, finished, collisions, emergencies, conflicting, stuck;
 } tally;
 
 typedef struct sim {
@@ -147,6 +149,8 @@ typedef struct sim {
     signal_state *signal; /* [n_signals] */
     net_links *meets;     /* [n_links] links of its junction on which vehicles overlap with those of this one */
     double *red_s; /* [n_links] how long somebody first at the line has gone without the link's green (signal.h) */
+    net_links *waits,
+        *starts; /* [n_junctions] without lights: links whose first vehicle stands at the line; may start */
     uint64_t seed, step, next_key;
     double elapsed_s; /* since the episode began; the clock of the files is sim_clock */
     double wish;      /* sum over vehicles, waiting ones included, of speed over wanted speed, in the last step */

@@ -42,6 +42,14 @@ tests_env_traffic_test_flows_SOURCES = tests/env_traffic/test_flows.c tests/env_
 tests_env_traffic_test_flows_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_flows_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 tests_env_traffic_test_flows_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
+dt_tests += tests/env_traffic/test_yield
+tests_env_traffic_test_yield_SOURCES = tests/env_traffic/test_yield.c tests/env_traffic/files.h \
+	tests/env_traffic/rig.h $(traffic_sources) $(mock_sources)
+tests_env_traffic_test_yield_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
+tests_env_traffic_test_yield_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
+tests_env_traffic_test_yield_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
+EXTRA_DIST += tests/fixtures/sumo/allway.net.xml tests/fixtures/sumo/cross.net.xml tests/fixtures/sumo/rbl.net.xml \
+	tests/fixtures/sumo/tee.net.xml
 EXTRA_DIST += tests/env_traffic/flows.py tests/fixtures/sumo/flows.txt
 dt_scripts += tests/env_traffic/flows.sh
 dt_tests += tests/env_traffic/test_past

@@ -20,7 +20,7 @@
 #include "dtrain/ext/scene.h"
 #include "dtrain/svc/features.h"
 
-enum { COSTS = 5, METRICS = 13 };
+enum { COSTS = 5, METRICS = 14 };
 
 typedef struct rig {
     mock_host host;
