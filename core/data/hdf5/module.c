@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define FAIL(st, ...) (host->fail((st), __FILE__, __LINE__, __VA_ARGS__))
-enum { RATIO_MOST = 1100 }; /* bytes that one packed by gzip can become */
+enum { RATIO_MOST = 1100 };      /* bytes that one packed by gzip can become */
+enum { CHUNK_BYTES = 64 << 20 }; /* most of a chunk */
 
 static const dt_hdf5_host *host;
 
@@ -193,10 +194,12 @@ static dt_status put_number(dt_hdf5 *f, const char *name, double x)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Its bytes lie in this file, packed by what we write, and are as many as it says, but for what packs them. */
-static dt_status check_storage(const dt_hdf5 *f, const char *name, int64_t rows, size_t row_bytes)
+/* Where the bytes of the array are and what packs them, before anything else is asked of it: of an array that is a view
+ * of other files even its size opens those, whatever they are. */
+static dt_status check_layout(const dt_hdf5 *f, const char *name)
 {
-    const hid_t how = H5Dget_create_plist(f->set);
+    hsize_t chunk[H5S_MAX_RANK] = {0};
+    const hid_t how = H5Dget_create_plist(f->set), type = H5Dget_type(f->set);
     const H5D_layout_t layout = H5Pget_layout(how);
     int is_ours =
         (layout == H5D_CHUNKED || layout == H5D_CONTIGUOUS || layout == H5D_COMPACT) && H5Pget_external_count(how) == 0;
@@ -208,10 +211,26 @@ static dt_status check_storage(const dt_hdf5 *f, const char *name, int64_t rows,
         is_ours = is_ours &&
                   (filter == H5Z_FILTER_SHUFFLE || filter == H5Z_FILTER_DEFLATE || filter == H5Z_FILTER_FLETCHER32);
     }
+    const int n_dims = layout == H5D_CHUNKED ? H5Pget_chunk(how, H5S_MAX_RANK, chunk) : 0;
+    double bytes = type >= 0 ? (double)H5Tget_size(type) : 0; /* of a chunk, which is unpacked as a whole */
+    for (int i = 0; i < n_dims; i++) {
+        bytes *= (double)chunk[i];
+    }
     H5Pclose(how);
+    H5Tclose(type);
     if (!is_ours) {
         return FAIL(DT_EDATA, "%s: %s lies in other files, or is packed by another filter than gzip", f->path, name);
     }
+    if (n_dims > 0 && bytes > CHUNK_BYTES) {
+        return FAIL(DT_EDATA, "%s: %s has chunks of %.0f bytes, more than %d: write it in smaller ones", f->path, name,
+                    bytes, CHUNK_BYTES);
+    }
+    return DT_OK;
+}
+
+/* Its bytes are as many as it says, but for what packs them. */
+static dt_status check_storage(const dt_hdf5 *f, const char *name, int64_t rows, size_t row_bytes)
+{
     if ((double)rows * (double)row_bytes > (double)H5Dget_storage_size(f->set) * RATIO_MOST) {
         return FAIL(DT_EDATA, "%s: %s has %" PRId64 " rows, for which its %llu bytes cannot be enough", f->path, name,
                     rows, (unsigned long long)H5Dget_storage_size(f->set));
@@ -242,6 +261,11 @@ static dt_status enter(dt_hdf5 *f, const char *name)
     f->set = H5Dopen2(f->file, name, H5P_DEFAULT);
     if (f->set < 0) {
         return FAIL(DT_EDATA, "%s: the array %s is damaged", f->path, name);
+    }
+    const dt_status st = check_layout(f, name);
+    if (st < 0) {
+        leave(f);
+        return st;
     }
     strncpy(f->name, name, sizeof(f->name) - 1);
     return DT_OK;
