@@ -7,6 +7,7 @@
 #endif
 
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/err.h"
 #include "base/fault.h"
 #include "base/beneath.h"
@@ -16,6 +17,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -769,4 +771,29 @@ void dt_fs_list_free(char **names, size_t n)
         }
     }
     dt_free(names);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+void dt_fs_name_of(const char *text, dt_str *out)
+{
+    const size_t begin = out->bytes;
+    for (const char *p = text; *p != '\0'; p++) {
+        const unsigned char c = (unsigned char)*p;
+        const bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                             c == '+' || c > 127;
+        if (is_word || (p > text && (c == '.' || c == '-'))) {
+            dt_str_add_n(out, p, 1);
+        } else {
+            dt_str_addf(out, "%%%02X", c);
+        }
+    }
+    if (text[0] == '\0') {
+        dt_str_add(out, "%");
+    }
+    if (out->bytes - begin > DT_FS_NAME_BYTES && !out->failed) {
+        enum { END_BYTES = 18 }; /* "%~" and 16 digits */
+        out->bytes = begin + DT_FS_NAME_BYTES - END_BYTES;
+        dt_str_addf(out, "%%~%016" PRIx64, dt_hash64(text, strlen(text), 0));
+    }
 }

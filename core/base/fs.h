@@ -22,6 +22,11 @@ dt_status dt_fs_mkdir(const char *path) DT_NODISCARD;  /* one, in a folder that 
  * plain file only, which is never waited for. */
 dt_status dt_fs_open(const char *path, int flags, int *fd_p) DT_NODISCARD;
 dt_status dt_fs_stream(const char *path, int flags, const char *mode, FILE **out_p) DT_NODISCARD; /* fdopen's mode */
+/* A name of a file or folder for any text: letters, digits, '.', '_', '+', '-' and bytes above 127 are themselves, but for
+ * a '.' or '-' at the begin; every other byte is "%XX", an empty text "%". Different texts have different names: one that
+ * would be longer than DT_FS_NAME_BYTES is cut, and ends with "%~" and a hash of the whole. */
+enum { DT_FS_NAME_BYTES = 200 };
+void dt_fs_name_of(const char *text, dt_str *out);
 void dt_fs_discard(const char *path);              /* a file of ours, if it is there; no error, errno stays */
 void dt_fs_discard_folder(const char *path);       /* the same of a folder, if it is empty */
 void dt_fs_move(const char *from, const char *to); /* over what is there; the same */

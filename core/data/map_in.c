@@ -170,6 +170,19 @@ dt_status dt_map_read(const char *path, const dt_map_origin *origin, dt_str *not
     return DT_OK;
 }
 
+/* Names of scenes may have '/', as of recordings of several sites; they come from files. */
+static bool leads_out(const char *scene, size_t n)
+{
+    for (size_t at = 0; at <= n;) {
+        const size_t bytes = strcspn(scene + at, "/#");
+        if (bytes == 2 && strncmp(scene + at, "..", 2) == 0) {
+            return true;
+        }
+        at += bytes + 1;
+    }
+    return scene[0] == '/';
+}
+
 dt_status dt_map_find(const char *folder, const char *scene, dt_str *path)
 {
     static const struct {
@@ -181,6 +194,10 @@ dt_status dt_map_find(const char *folder, const char *scene, dt_str *path)
                  {"log_map_archive_", ".json", false},
                  {"log_map_archive_", ".json", true}};
     const int n = (int)strcspn(scene, "#");
+    if (leads_out(scene, (size_t)n)) {
+        return DT_FAIL(DT_ENOTFOUND, "scene %.*s has no map in %s: its name would lead out of the folder", n, scene,
+                       folder);
+    }
     dt_str each = {0};
     dt_status st = DT_OK;
     dt_str_clear(path);

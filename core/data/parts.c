@@ -324,15 +324,6 @@ static dt_status scenes_by_time(copy *c, const dt_store *s, const dt_split_optio
     return DT_OK;
 }
 
-/* A name of a folder, whatever the site is called. */
-static void folder_of_site(const char *site, dt_str *out)
-{
-    for (const char *p = site; *p != '\0'; p++) {
-        dt_str_add_n(out, *p == '/' || (p == site && *p == '.') ? "_" : p, 1);
-    }
-    dt_str_add(out, site[0] == '\0' ? "_" : "");
-}
-
 static dt_status check_texts(const dt_str *a, const dt_str *b, const dt_str *c)
 {
     DT_TRY(dt_str_status(a));
@@ -347,7 +338,7 @@ static dt_status write_part(const dt_store *s, const char *folder, const char *o
     dt_str name = {0}, path = {0}, later = {0};
     copy c = {.writer = NULL};
     if (opt->by == DT_SPLIT_SITE) {
-        folder_of_site(dt_store_view_of(s)->site[part], &name);
+        dt_fs_name_of(dt_store_view_of(s)->site[part], &name);
     } else {
         dt_str_add(&name, part == 0 ? "first" : "second");
     }

@@ -356,6 +356,33 @@ static void test_remove_tree(void **state)
     assert_int_equal(dt_fs_remove_tree(at("t")), DT_OK);
 }
 
+/* Names of files for any text: safe, and different ones for different texts. */
+static void test_names_of_texts(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {
+        {"town", "town"}, {"a/b", "a%2Fb"}, {"a_b", "a_b"},   {"a%2Fb", "a%252Fb"}, {"-rf", "%2Drf"}, {"..", "%2E."},
+        {"", "%"},        {"%", "%25"},     {"a b", "a%20b"}, {"x-1.5+", "x-1.5+"}, {"a\n", "a%0A"},  {"*", "%2A"}};
+    dt_str name = {0};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        dt_str_clear(&name);
+        dt_fs_name_of(texts[i][0], &name);
+        assert_string_equal(dt_str_text(&name), texts[i][1]);
+    }
+    char text[2][1000], names[2][300];
+    for (int i = 0; i < 2; i++) {
+        memset(text[i], '/', sizeof(text[i]) - 1);
+        text[i][sizeof(text[i]) - 1] = '\0';
+        text[i][900] = i == 0 ? 'a' : 'b';
+        dt_str_clear(&name);
+        dt_fs_name_of(text[i], &name);
+        assert_int_equal(name.bytes, DT_FS_NAME_BYTES);
+        snprintf(names[i], sizeof(names[i]), "%s", dt_str_text(&name));
+    }
+    assert_string_not_equal(names[0], names[1]);
+    dt_str_fini(&name);
+}
+
 static void test_sync_dir(void **state)
 {
     (void)state;
@@ -378,6 +405,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_swap, begin, end),
         cmocka_unit_test_setup_teardown(test_list_is_sorted, begin, end),
         cmocka_unit_test_setup_teardown(test_remove_tree, begin, end),
+        cmocka_unit_test(test_names_of_texts),
         cmocka_unit_test_setup_teardown(test_sync_dir, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
