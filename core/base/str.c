@@ -26,6 +26,14 @@ void dt_str_fini(dt_str *s)
     *s = (dt_str){0};
 }
 
+void dt_str_cut(dt_str *s, size_t bytes)
+{
+    if (bytes < s->bytes) {
+        s->text[bytes] = '\0';
+        s->bytes = bytes;
+    }
+}
+
 void dt_str_clear(dt_str *s)
 {
     s->bytes = 0;

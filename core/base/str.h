@@ -18,6 +18,7 @@ typedef struct dt_str {
 
 void dt_str_fini(dt_str *s);
 void dt_str_clear(dt_str *s);
+void dt_str_cut(dt_str *s, size_t bytes); /* to its first bytes, of which there are at least as many */
 void dt_str_add(dt_str *s, const char *text);
 void dt_str_add_n(dt_str *s, const char *bytes, size_t n);
 void dt_str_addf(dt_str *s, const char *fmt, ...) DT_PRINTF(2, 3);

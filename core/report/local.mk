@@ -10,7 +10,7 @@ core_libdtcore_la_SOURCES += \
 	core/report/panel.h \
 	core/report/panel_baselines.c core/report/panel_config.c core/report/panel_costs.c core/report/panel_curves.c \
 	core/report/panel_evaluation.c core/report/panel_futures.c core/report/panel_head.c core/report/panel_horizon.c \
-	core/report/panel_machine.c core/report/panel_memory.c core/report/panel_time.c core/report/panel_traffic.c core/report/panel_trajectories.c \
+	core/report/panel_machine.c core/report/panel_memory.c core/report/panel_summary.c core/report/panel_time.c core/report/panel_traffic.c core/report/panel_trajectories.c \
 	core/report/ranks_text.c core/report/ranks_text.h \
 	core/report/records.c core/report/records.h \
 	core/report/scale.c core/report/scale.h \

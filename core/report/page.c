@@ -19,10 +19,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static dt_phase_panel *const phase_panels[] = {
-    dt_panel_horizon,   dt_panel_futures, dt_panel_trajectories, dt_panel_traffic, dt_panel_evaluation,
-    dt_panel_baselines, dt_panel_costs,   dt_panel_curves,       dt_panel_time,    dt_panel_memory};
+static dt_phase_panel *const phase_panels[] = {dt_panel_horizon, dt_panel_futures,    dt_panel_trajectories,
+                                               dt_panel_traffic, dt_panel_evaluation, dt_panel_baselines,
+                                               dt_panel_costs};
 enum { N_PHASE_PANELS = sizeof(phase_panels) / sizeof(phase_panels[0]), MAX_PHASES = 64, MAX_NOTE = 256 };
+
+typedef struct folded { /* opened by a click */
+    const char *title;
+    dt_phase_panel *panel;
+} folded;
+
+static const folded folded_panels[] = {
+    {"Curves of everything recorded", dt_panel_curves}, {"Time", dt_panel_time}, {"Memory", dt_panel_memory}};
+enum { N_FOLDED_PANELS = sizeof(folded_panels) / sizeof(folded_panels[0]) };
 static const char ENV_STEPS[] = "env_steps";
 
 /* ---- what panels share ------------------------------------------------------------------------------------------- */
@@ -218,6 +227,20 @@ static void choose_axis(const dt_page *p, dt_page_phase *phase)
     }
 }
 
+static dt_status write_folded(const dt_page *p, const dt_page_phase *phase, const folded *f)
+{
+    const size_t before = p->out->bytes;
+    dt_str_addf(p->out, "<details class=\"panel\"><summary>%s</summary>\n", f->title);
+    const size_t empty = p->out->bytes;
+    DT_TRY(f->panel(p, phase));
+    if (p->out->bytes == empty) { /* it has nothing to show */
+        dt_str_cut(p->out, before);
+        return DT_OK;
+    }
+    dt_str_add(p->out, "</details>\n");
+    return DT_OK;
+}
+
 static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint32_t number, uint32_t n)
 {
     uint64_t steps = 0, records = 0;
@@ -231,7 +254,7 @@ static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint3
             env_steps = fmax(env_steps, dt_series_last(dt_page_series(p, phase, i, ENV_STEPS)));
         }
     }
-    dt_str_add(p->out, "<section><h2>");
+    dt_str_addf(p->out, "<section id=\"phase-%u\"><h2>", number + 1);
     dt_html_text(p->out, phase->id);
     dt_str_addf(p->out, "<small>%llu training steps, ", (unsigned long long)steps);
     if (env_steps > 0) {
@@ -250,8 +273,27 @@ static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint3
     for (size_t i = 0; i < N_PHASE_PANELS; i++) {
         DT_TRY(phase_panels[i](p, phase));
     }
+    for (size_t i = 0; i < N_FOLDED_PANELS; i++) {
+        DT_TRY(write_folded(p, phase, &folded_panels[i]));
+    }
     dt_str_add(p->out, "</section>\n");
     return DT_OK;
+}
+
+static void write_contents(const dt_page *p, const dt_page_phase *phase, uint32_t n)
+{
+    dt_str_add(p->out, "<nav><ul>");
+    for (uint32_t i = 0; i < n; i++) {
+        dt_str_addf(p->out, "<li><a href=\"#phase-%u\">", i + 1);
+        dt_html_text(p->out, phase[i].id);
+        dt_str_add(p->out, "</a></li>");
+    }
+    bool has_config = false;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        has_config = has_config || p->run[i].config.n > 0;
+    }
+    dt_str_add(p->out, has_config ? "<li><a href=\"#configuration\">Configuration</a></li>" : "");
+    dt_str_add(p->out, "<li><a href=\"#machine\">Program and machine</a></li></ul></nav>\n");
 }
 
 static dt_status write_page(const dt_page *p)
@@ -269,6 +311,8 @@ static dt_status write_page(const dt_page *p)
     dt_str_addf(p->out, "</title>\n<style>\n%s%s%s</style></head><body><main>\n", dt_page_palette, dt_page_style,
                 dt_page_street);
     DT_TRY(dt_panel_head(p));
+    write_contents(p, phase, n);
+    DT_TRY(dt_panel_summary(p));
     for (uint32_t i = 0; i < n; i++) {
         choose_axis(p, &phase[i]);
         DT_TRY(write_phase(p, &phase[i], i, n));

@@ -30,6 +30,7 @@ typedef dt_status dt_panel(const dt_page *p);
 typedef dt_status dt_phase_panel(const dt_page *p, const dt_page_phase *phase);
 
 dt_panel dt_panel_head;    /* title, runs, how they stand */
+dt_panel dt_panel_summary; /* policies compared with baselines, with intervals */
 dt_panel dt_panel_config;  /* values and where they came from */
 dt_panel dt_panel_machine; /* version, plugins, host */
 

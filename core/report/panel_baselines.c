@@ -123,7 +123,7 @@ dt_status dt_panel_baselines(const dt_page *p, const dt_page_phase *phase)
         DT_TRY(dt_logbook_left(&p->run[i], (uint32_t)phase->at[i], ".baselines.json", &f));
         const uint32_t n = dt_page_baselines(&f);
         if (n > 0) {
-            dt_str_add(p->out, is_open ? "" : "<h3>Beside controllers that learn nothing, on the same seeds</h3>\n");
+            dt_str_add(p->out, is_open ? "" : "<h3>Compared with rule-based controllers, on the same seeds</h3>\n");
             is_open = true;
             write_table(p, i, &f, n);
         }

@@ -157,7 +157,7 @@ dt_status dt_panel_config(const dt_page *p)
     uint32_t n = 0;
     dt_status st = collect(p, &k);
     if (st == DT_OK && k.n > 0) {
-        dt_str_add(p->out, "<section><h2>Configuration</h2>\n");
+        dt_str_add(p->out, "<section id=\"configuration\"><h2>Configuration</h2>\n");
         st = write_table(p, &k, true, &n);
         if (st == DT_OK) {
             dt_str_addf(p->out, "<details><summary>%u values as built in</summary>\n", k.n - n);

@@ -105,7 +105,13 @@ static void write_distances(const dt_page *p, const dt_page_phase *phase)
     dt_str_add(p->out, "<div class=\"scroll\"><table><thead><tr><th></th><th></th><th>Mean distance, m</th>"
                        "<th>Distance at the end, m</th><th>More than 2 m off there, %</th></tr></thead><tbody>\n");
     for (uint32_t i = 0; i < p->n_runs; i++) {
+        /* of a model with one future the best of several is that one */
+        const bool has_several = last_of(p, phase, i, "min_ade_6", 0) != last_of(p, phase, i, "min_ade_1", 0) ||
+                                 last_of(p, phase, i, "min_fde_6", 0) != last_of(p, phase, i, "min_fde_1", 0);
         for (size_t k = 0; k < sizeof(row) / sizeof(row[0]) && has_levels(p, phase, i); k++) {
+            if (k == 1 && !has_several) {
+                continue;
+            }
             dt_str_add(p->out, "<tr><th>");
             if (k == 0) {
                 dt_page_run(p, i);

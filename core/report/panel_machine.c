@@ -92,7 +92,8 @@ static void write_plugins(const dt_page *p, const dt_flat *meta)
 
 dt_status dt_panel_machine(const dt_page *p)
 {
-    dt_str_add(p->out, "<section><h2>Environment</h2>\n<div class=\"scroll\"><table class=\"machine\">");
+    dt_str_add(p->out,
+               "<section id=\"machine\"><h2>Program and machine</h2>\n<div class=\"scroll\"><table class=\"machine\">");
     if (p->n_runs > 1) {
         dt_str_add(p->out, "<thead><tr><th></th>");
         for (uint32_t r = 0; r < p->n_runs; r++) {

@@ -43,6 +43,27 @@ done
 grep -q '<th>fixed</th>' "$work/a/report.html" || fail "no column in the report"
 check() { python3 "${DT_SRCDIR:-.}/tests/report/check_page.py" "$@" >"$work/err" 2>&1 || fail "the page of $*"; }
 check "$work/a/report.html" "$work/a"
+# what was achieved: the mean of both seeds, and the paired interval of the difference, by another program
+python3 - "$file" "$work/a/report.html" <<'END' >"$work/err" 2>&1 || fail "what was achieved"
+import json, math, re, sys
+results = json.load(open(sys.argv[1]))["results"]
+page = open(sys.argv[2], encoding="utf-8").read()
+table = re.search('<table class="achieved">.*?</table>', page, re.S).group(0)
+row = re.search("<tr><th>strict_delay_s</th>(.*?)</tr>", table, re.S).group(1)
+cells = re.findall("<td>(.*?)</td>", row, re.S)
+values = [r["result"]["metrics"]["strict_delay_s"]["values"] for r in results]
+assert len(cells) == len(values) == 3 and all(len(v) == 2 for v in values)
+T1 = 12.706  # quantile of one degree of freedom
+for cell, v in zip(cells, values):
+    mean, half = sum(v) / 2, T1 * abs(v[0] - v[1]) / math.sqrt(2) / math.sqrt(2)
+    told = re.match(r"(?:<b>)?([0-9.]+) \u00b1 ([0-9.]+)", cell)
+    assert math.isclose(float(told.group(1)), mean, rel_tol=1e-3), (cell, mean)
+    assert math.isclose(float(told.group(2)), half, rel_tol=1e-2), (cell, half)
+for cell, v in zip(cells[1:], values[1:]):
+    d = [a - b for a, b in zip(values[0], v)]
+    differs = abs(sum(d) / 2) > T1 * abs(d[0] - d[1]) / 2
+    assert ("no significant difference" in cell) != differs, (cell, d)
+END
 
 # --- vehicles as agents behind a shield, seen from above ---
 train cars --set env_traffic.scenario=ring --set env_traffic.control=vehicles --set models.shield=shield_barrier \

@@ -13,7 +13,7 @@ import xml.etree.ElementTree as ElementTree
 
 HTML = "{http://www.w3.org/1999/xhtml}"
 ALLOWED = set("html head meta title style body main header section p h1 h2 h3 small dl div dt dd span table thead tbody tr th "
-              "td i b em ul li details summary figure figcaption svg path text polyline circle ellipse rect g code script".split())
+              "td i b em br a nav ul li details summary figure figcaption svg path text polyline circle ellipse rect g code script".split())
 
 
 def records(run, axis="step"):
@@ -254,7 +254,11 @@ def main(path, *folders):
         tag = element.tag.replace(HTML, "")
         assert tag in ALLOWED, f"an element <{tag}>"
         for name in element.attrib:
-            assert not name.startswith("on") and name not in ("src", "href", "action"), f"an attribute {name}"
+            assert not name.startswith("on") and name not in ("src", "action"), f"an attribute {name}"
+            assert name != "href" or re.fullmatch("#[a-z0-9-]+", element.get(name)), f"a link to {element.get(name)}"
+    anchors = {element.get("id") for element in root.iter() if element.get("id")}
+    for link in root.iter(HTML + "a"):
+        assert link.get("href")[1:] in anchors, f"a link to {link.get('href')}, which is not there"
     assert len(list(root.iter(HTML + "script"))) == 1 and len(list(root.iter(HTML + "style"))) == 1
     for outside in ("http://", "https://", "url(", "@import"):
         assert outside not in text.replace("http://www.w3.org/1999/xhtml", ""), f"{outside} in a self-contained page"

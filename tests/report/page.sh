@@ -42,7 +42,15 @@ grep -q 'Share of recorded positions inside' "$work/a/report.html" || fail "no r
 grep -q 'Radii of regions at the end' "$work/a/report.html" || fail "no radii of regions"
 grep -q '<td class="l">speed changes</td><td>[0-9]' "$work/a/report.html" || fail "no radius of vehicles whose speed changes"
 grep -q '<path class="way"' "$work/a/report.html" || fail "no futures in the pictures"
-grep -q 'best of the 6 most probable' "$work/a/report.html" || fail "no distances of futures"
+grep -q 'most probable future' "$work/a/report.html" || fail "no distances of futures"
+grep -q 'best of the 6 most probable' "$work/a/report.html" || fail "no distances of the best of several futures"
+cp -R "$work/a" "$work/single" # as of a model with one future, whose best is that one
+sed -i 's/"eval\/min_\([af]\)de_6":[0-9.e-]*/"eval\/min_\1de_6":1.5/; s/"eval\/min_\([af]\)de_1":[0-9.e-]*/"eval\/min_\1de_1":1.5/
+    s/"eval\/min_fde_6":[0-9.e-]*/"eval\/min_fde_6":1.5/; s/"eval\/min_fde_1":[0-9.e-]*/"eval\/min_fde_1":1.5/' \
+    "$work/single/metrics.jsonl"
+"$dtrain" report "$work/single" --out "$work/single.html" >/dev/null 2>"$work/err" || fail "the report of one future"
+! grep -q 'best of the 6 most probable' "$work/single.html" || fail "the best of 6, of a model with one future"
+rm -rf "$work/single" "$work/single.html"
 "$dtrain" --plugin phase1_world_model $tiny --max-steps 2 --set report.enabled=false --run-dir "$work/quiet" 2>"$work/err" ||
     fail "the run: $(cat "$work/err")"
 [ ! -e "$work/quiet/report.html" ] || fail "report.enabled=false"
