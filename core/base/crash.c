@@ -6,6 +6,8 @@
 
 #include "base/crash.h"
 
+#include "base/exit.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -22,6 +24,7 @@ enum { MOST_FRAMES = 40, OWN_FRAMES = 2, STACK_BYTES = 65536 }; /* own: telling 
 
 static atomic_int log_fd = -1;
 static atomic_bool has_told;
+static const char *(*changed_file)(void);
 static char stack[STACK_BYTES]; /* of the handler on the main thread, whose own may have run over */
 
 /* strsignal may allocate. */
@@ -75,11 +78,35 @@ void dt_crash_tell(int number)
     errno = kept;
 }
 
+/* As the log writes an error. */
+static void tell_file(int fd, const char *path)
+{
+    put(fd, "error ");
+    put(fd, path);
+    put(fd,
+        " was changed while it was in use, and the program crashed on what is in it now; put the whole file back and "
+        "resume from the last checkpoint (--resume)\n");
+}
+
 static void on_crash(int number)
 {
     signal(number, SIG_DFL); /* first: a fault in here ends it, too */
+    const char *path = changed_file != NULL ? changed_file() : NULL;
+    if (path != NULL) {
+        const int fd = atomic_load(&log_fd);
+        tell_file(STDERR_FILENO, path);
+        if (fd >= 0) {
+            tell_file(fd, path);
+        }
+        _exit(DT_EXIT_DATA);
+    }
     dt_crash_tell(number);
     raise(number);
+}
+
+void dt_crash_file_set(const char *(*changed)(void))
+{
+    changed_file = changed;
 }
 
 void dt_crash_log_set(int fd)

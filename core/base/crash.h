@@ -12,6 +12,9 @@
 void dt_crash_install(void);
 /* The file that hears it, too, open for appending as long as it is set; -1: none. */
 void dt_crash_log_set(int fd);
+/* Asked in the handler, async-signal-safe: a file that was changed under the program and explains the crash, or NULL.
+ * Such a crash ends the program by the exit code of data (4). */
+void dt_crash_file_set(const char *(*changed)(void));
 /* For a handler that finds out that the signal was not for it. Async-signal-safe; once in a process. */
 void dt_crash_tell(int number);
 

@@ -524,7 +524,7 @@ dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p)
     }
     close(fd);
     if (st == DT_OK) {
-        st = dt_mapping_add(p, (size_t)info.st_size, path);
+        st = dt_mapping_add(p, (size_t)info.st_size, path, &info);
         if (st < 0) {
             munmap(p, (size_t)info.st_size);
         }

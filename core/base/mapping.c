@@ -8,8 +8,8 @@
 
 #include "base/mapping.h"
 
+#include "base/clock.h"
 #include "base/crash.h"
-
 #include "base/err.h"
 
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct mapping {
     mapping *next;
     _Atomic(uintptr_t) begin; /* 0: free */
     atomic_size_t bytes;
+    struct stat file; /* as it was opened */
     char path[PATH_MAX];
 };
 
@@ -37,9 +39,43 @@ static uintptr_t page_bytes; /* set with the guard */
 
 enum { NOTHING, BEING_WRITTEN, LOST };
 static atomic_int state;
+static atomic_bool was_changed;  /* lost_path was overwritten, and not cut */
 static char lost_path[PATH_MAX]; /* written once, by the first handler, before state is LOST */
 
-dt_status dt_mapping_add(const void *p, size_t bytes, const char *path)
+/* Async-signal-safe. The first file is the one that is told. */
+static void lose(const char *path, bool is_changed)
+{
+    int none = NOTHING;
+    if (atomic_compare_exchange_strong(&state, &none, BEING_WRITTEN)) {
+        for (size_t i = 0; i < sizeof(lost_path) - 1 && path[i] != '\0'; i++) {
+            lost_path[i] = path[i];
+        }
+        atomic_store(&was_changed, is_changed);
+        atomic_store(&state, LOST);
+    }
+}
+
+/* Async-signal-safe. Another file in its place is no change, nor is one that was removed. */
+static bool is_changed(const mapping *m)
+{
+    struct stat now;
+    return stat(m->path, &now) == 0 && now.st_dev == m->file.st_dev && now.st_ino == m->file.st_ino &&
+           (now.st_size != m->file.st_size || now.st_mtim.tv_sec != m->file.st_mtim.tv_sec ||
+            now.st_mtim.tv_nsec != m->file.st_mtim.tv_nsec);
+}
+
+/* Of a crash: a file that explains it. */
+static const char *changed_file(void)
+{
+    for (const mapping *m = atomic_load(&mappings); m != NULL; m = m->next) {
+        if (atomic_load(&m->begin) != 0 && is_changed(m)) {
+            return m->path;
+        }
+    }
+    return NULL;
+}
+
+dt_status dt_mapping_add(const void *p, size_t bytes, const char *path, const struct stat *file)
 {
     pthread_mutex_lock(&lock);
     mapping *m = atomic_load(&mappings);
@@ -58,6 +94,7 @@ dt_status dt_mapping_add(const void *p, size_t bytes, const char *path)
         const size_t n = strlen(path) < sizeof(m->path) ? strlen(path) : sizeof(m->path) - 1;
         memcpy(m->path, path, n);
         m->path[n] = '\0';
+        m->file = *file;
         atomic_store(&m->bytes, bytes);
         atomic_store(&m->begin, (uintptr_t)p);
     }
@@ -70,6 +107,9 @@ void dt_mapping_remove(const void *p)
     pthread_mutex_lock(&lock);
     for (mapping *m = atomic_load(&mappings); m != NULL; m = m->next) {
         if (atomic_load(&m->begin) == (uintptr_t)p) {
+            if (is_changed(m)) {
+                lose(m->path, true);
+            }
             atomic_store(&m->begin, 0);
             break;
         }
@@ -92,13 +132,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
         if (mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
             break;
         }
-        int none = NOTHING;
-        if (atomic_compare_exchange_strong(&state, &none, BEING_WRITTEN)) {
-            for (size_t i = 0; i < sizeof(lost_path) - 1 && m->path[i] != '\0'; i++) {
-                lost_path[i] = m->path[i];
-            }
-            atomic_store(&state, LOST);
-        }
+        lose(m->path, false);
         errno = kept;
         return;
     }
@@ -116,18 +150,36 @@ void dt_mapping_guard(void)
     a.sa_flags = SA_SIGINFO | SA_RESTART;
     a.sa_sigaction = on_bus;
     sigaction(SIGBUS, &a, NULL);
+    dt_crash_file_set(changed_file);
 }
 
-dt_status dt_mapping_verdict(void)
+static void look(double every_s)
 {
+    static _Atomic double last_s;
+    const double now = dt_clock_s();
+    if (every_s > 0 && now - atomic_load(&last_s) < every_s) {
+        return;
+    }
+    atomic_store(&last_s, now);
+    pthread_mutex_lock(&lock);
+    const char *path = changed_file();
+    if (path != NULL) {
+        lose(path, true);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+dt_status dt_mapping_verdict(double every_s)
+{
+    look(every_s);
     if (atomic_load(&state) == NOTHING) {
         return DT_OK;
     }
     while (atomic_load(&state) == BEING_WRITTEN) { /* a few letters are being copied */
     }
-    return DT_FAIL(DT_EDATA,
-                   "%s became shorter, or its disk failed, while it was in use: what was read of it since then is "
-                   "worth nothing and is not kept; put the whole file back and go on from the last checkpoint "
-                   "(--resume)",
-                   lost_path);
+    return DT_FAIL(
+        DT_EDATA,
+        "%s %s while it was in use: what was read of it since then is worth nothing and is not kept; put the "
+        "whole file back and resume from the last checkpoint (--resume)",
+        lost_path, atomic_load(&was_changed) ? "was changed" : "became shorter, or its disk failed,");
 }

@@ -6,6 +6,11 @@
  * goes on, and the loss is on record: whoever is responsible for a result asks for the verdict before it uses one.
  * A SIGBUS that has to do with none of these files ends the program as it always did. Threads: any; guard [main].
  *
+ * A file that is overwritten in place changes under the reader: indices that were checked are not those that are used.
+ * The verdict compares its time of modification with that of the mapping. A crash does so, too, and then ends the
+ * program by the exit code of data (4) with the file's name, and not by its signal. A file that was replaced by another
+ * one of the same name is not changed: the mapping keeps the old one.
+ *
  * Why not end at once: other threads may be in the middle of a checkpoint, and a run that fails in order says so in its
  * logs and its meta.json. Why not jump out of the handler: the thread may hold locks.
  */
@@ -15,13 +20,15 @@
 #include "dtrain/status.h"
 
 #include <stddef.h>
+#include <sys/stat.h>
 
 /* The program's entrance calls it once; a library must not: signals belong to the program. */
 void dt_mapping_guard(void);
-/* Of dt_fs_map and dt_fs_unmap. DT_ENOMEM. */
-dt_status dt_mapping_add(const void *p, size_t bytes, const char *path) DT_NODISCARD;
+/* Of dt_fs_map and dt_fs_unmap; file: as it was when it was opened. DT_ENOMEM. */
+dt_status dt_mapping_add(const void *p, size_t bytes, const char *path, const struct stat *file) DT_NODISCARD;
 void dt_mapping_remove(const void *p);
-/* DT_EDATA from the moment on that a mapped file was found cut, with its name: results since then are worth nothing. */
-dt_status dt_mapping_verdict(void) DT_NODISCARD;
+/* DT_EDATA from the moment on that a mapped file was found cut or changed, with its name: results since then are worth
+ * nothing. every_s: files are looked at again if the last time is longer ago; 0: now. */
+dt_status dt_mapping_verdict(double every_s) DT_NODISCARD;
 
 #endif

@@ -45,7 +45,7 @@ static void set_log_level(const dt_args *a)
 static int finish(dt_status st, int code)
 {
     if (code == 0) { /* whatever came of a file that was cut meanwhile */
-        const dt_status lost = dt_mapping_verdict();
+        const dt_status lost = dt_mapping_verdict(0);
         st = lost < 0 ? lost : st;
     }
     if (st < 0) {

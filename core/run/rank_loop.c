@@ -13,6 +13,8 @@
 #include "base/trace.h"
 #include "base/signals.h"
 
+static const double MAPPING_LOOK_S = 0.25; /* how often mapped files are compared with what they were */
+
 enum { WANT_STOP = 1u, WANT_SAVE = 2u, WANT_END = 4u, WANT_GRADIENT = 8u };
 
 /* any_p: what any rank set in its word. */
@@ -98,7 +100,8 @@ static dt_status iterate(dt_rank *k, dt_progress *p)
         return DT_FAIL(DT_EDIVERGED, "the iteration diverged on purpose");
     }
     DT_TRACE_N("run", "iteration", "first step", before + 1);
-    const dt_status st = dt_stage_iterate(k->stage, p), lost = dt_mapping_verdict();
+    const dt_status st = dt_stage_iterate(k->stage, p);
+    const dt_status lost = dt_mapping_verdict(st < 0 ? 0 : MAPPING_LOOK_S); /* it explains what came of it */
     return lost < 0 ? lost : st;
 }
 
@@ -196,7 +199,7 @@ dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
         if (is_judged) {
             dt_status judged = dt_rank_evaluate(k, &is_met);
             if (judged >= 0) {
-                judged = dt_mapping_verdict();
+                judged = dt_mapping_verdict(0);
                 judged = dt_comm_agree(k->comm, judged);
             }
             if (judged < 0) {

@@ -18,7 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/crash.h"
 #include "base/err.h"
+#include "base/exit.h"
 #include "base/fs.h"
 #include "base/mapping.h"
 
@@ -56,7 +58,7 @@ static int lose(bool is_guarded, bool is_ours)
         dt_mapping_guard();
     }
     if (dt_fs_write_atomic(path, bytes, PAGES * page) != DT_OK || dt_fs_map(path, &p, &n) != DT_OK ||
-        dt_fs_map(path, &q, &n) != DT_OK || dt_mapping_verdict() != DT_OK) {
+        dt_fs_map(path, &q, &n) != DT_OK || dt_mapping_verdict(0) != DT_OK) {
         _exit(100);
     }
     dt_fs_unmap(q, n); /* its place is used again */
@@ -77,11 +79,11 @@ static int lose(bool is_guarded, bool is_ours)
             _exit(102);
         }
     }
-    if (dt_mapping_verdict() != DT_EDATA || strstr(dt_error_text(), path) == NULL) {
+    if (dt_mapping_verdict(0) != DT_EDATA || strstr(dt_error_text(), path) == NULL) {
         _exit(103);
     }
     dt_fs_unmap(p, n);
-    _exit(dt_mapping_verdict() == DT_EDATA ? 0 : 104); /* it stays on record */
+    _exit(dt_mapping_verdict(0) == DT_EDATA ? 0 : 104); /* it stays on record */
 }
 
 static void test_loss(void **state)
@@ -92,12 +94,67 @@ static void test_loss(void **state)
     const int alone = lose(false, true), foreign = lose(true, false);
     assert_true(WIFSIGNALED(alone) && WTERMSIG(alone) == SIGBUS); /* without the guard: what this is about */
     assert_true(WIFSIGNALED(foreign) && WTERMSIG(foreign) == SIGBUS);
-    assert_int_equal(dt_mapping_verdict(), DT_OK);
+    assert_int_equal(dt_mapping_verdict(0), DT_OK);
+    unlink(path);
+}
+
+/* A file is overwritten while it is mapped, in a process of its own. Returns how that ended. */
+static int overwrite(bool in_place, bool crashes)
+{
+    const pid_t pid = fork();
+    if (pid > 0) {
+        int ended = 0;
+        assert_int_equal(waitpid(pid, &ended, 0), pid);
+        return ended;
+    }
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(SIGSEGV, SIG_DFL);
+    uint8_t *bytes = calloc(1, page);
+    const void *p = NULL;
+    size_t n = 0;
+    dt_mapping_guard();
+    dt_crash_install();
+    if (dt_fs_write_atomic(path, bytes, page) != DT_OK || dt_fs_map(path, &p, &n) != DT_OK ||
+        dt_mapping_verdict(0) != DT_OK) {
+        _exit(100);
+    }
+    usleep(20000); /* more than the file system's clock ticks */
+    if (in_place) {
+        FILE *f = fopen(path, "r+");
+        if (f == NULL || fputc(1, f) != 1 || fclose(f) != 0) {
+            _exit(101);
+        }
+    } else if (dt_fs_write_atomic(path, bytes, page) != DT_OK) {
+        _exit(102);
+    }
+    if (crashes) {
+        raise(SIGSEGV);
+        _exit(103);
+    }
+    const dt_status st = dt_mapping_verdict(0);
+    if (st == DT_EDATA && strstr(dt_error_text(), path) == NULL) {
+        _exit(104);
+    }
+    dt_fs_unmap(p, n);
+    free(bytes);
+    _exit(st == DT_EDATA && dt_mapping_verdict(0) == DT_EDATA ? 1 : st == DT_OK ? 0 : 105);
+}
+
+static void test_overwritten(void **state)
+{
+    (void)state;
+    const int changed = overwrite(true, false), replaced = overwrite(false, false);
+    const int crashed = overwrite(true, true), by_itself = overwrite(false, true);
+    assert_true(WIFEXITED(changed) && WEXITSTATUS(changed) == 1);
+    assert_true(WIFEXITED(replaced) && WEXITSTATUS(replaced) == 0);
+    assert_true(WIFEXITED(crashed) && WEXITSTATUS(crashed) == DT_EXIT_DATA);
+    assert_true(WIFSIGNALED(by_itself) && WTERMSIG(by_itself) == SIGSEGV);
     unlink(path);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss), cmocka_unit_test(test_overwritten)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
