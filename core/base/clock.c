@@ -9,17 +9,34 @@
 #include "base/clock.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+/* The kernel's monotonic clock may go back where a process is restored on another machine. Then it continues from its
+ * last time, so that no duration is negative: what is added to it since is in shift_ns. Atomics alone, as signal
+ * handlers ask. */
 double dt_clock_s(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    enum { COARSE_NS = 10000000 }; /* last_ns is written this often, and not at every call */
+    static _Atomic int64_t last_ns = INT64_MIN, shift_ns;
+    for (;;) {
+        int64_t last = atomic_load(&last_ns), shift = atomic_load(&shift_ns);
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t); /* after last_ns was read: it is never before it by itself */
+        const int64_t raw = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec, now = raw + shift;
+        if (last != INT64_MIN && now < last - COARSE_NS) {
+            (void)atomic_compare_exchange_strong(&shift_ns, &shift, shift + (last - now)); /* or another thread did */
+            continue;
+        }
+        if (last == INT64_MIN || now >= last + COARSE_NS) {
+            (void)atomic_compare_exchange_strong(&last_ns, &last, now);
+        }
+        return (double)now * 1e-9;
+    }
 }
 
 void dt_clock_utc(char *out, size_t bytes)

@@ -2,6 +2,7 @@
  *
  * Checkpoints of a rank's phase; see rank.h.
  */
+#include <math.h>
 #include <config.h>
 
 #include "experience/service.h"
@@ -36,7 +37,7 @@ static dt_snapshot_desc describe_snapshot(const dt_rank *k)
     return (dt_snapshot_desc){.run_dir = dt_rundir_path(r->d->dir),
                               .base_step = r->base_step,
                               .epoch = k->epoch,
-                              .phase_ms = (uint64_t)(dt_rank_phase_s(k) * 1e3),
+                              .phase_ms = (uint64_t)(fmax(0, dt_rank_phase_s(k)) * 1e3),
                               .comm = k->comm,
                               .ranks = dt_comm_size(k->comm),
                               .n_shards = count_shards(k),

@@ -9,8 +9,20 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+
+static time_t offset_s; /* of the kernel's clock */
+
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    const int is = (int)syscall(SYS_clock_gettime, id, t);
+    t->tv_sec += offset_s;
+    return is;
+}
 
 static void test_monotonic(void **state)
 {
@@ -18,6 +30,23 @@ static void test_monotonic(void **state)
     double a = dt_clock_s(), b = dt_clock_s();
     assert_true(b >= a);
     assert_true(a > 0);
+}
+
+/* A process that is restored elsewhere: time continues from where it was, and then goes on. */
+static void test_goes_back(void **state)
+{
+    (void)state;
+    const double a = dt_clock_s();
+    offset_s = -365 * 86400;
+    const double b = dt_clock_s();
+    usleep(20000);
+    const double c = dt_clock_s();
+    assert_true(b >= a - 0.02 && b < a + 5);
+    assert_true(c - b >= 0.015 && c - b < 5);
+    offset_s -= 1000;
+    const double d = dt_clock_s();
+    assert_true(d >= c - 0.02 && d < c + 5);
+    offset_s = 0;
 }
 
 static void test_utc_shape(void **state)
@@ -48,6 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_monotonic),
+        cmocka_unit_test(test_goes_back),
         cmocka_unit_test(test_utc_shape),
         cmocka_unit_test(test_memory_gauges),
     };
