@@ -143,7 +143,8 @@ static dt_status check_desc(const dt_ckpt_save_desc *d)
 dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes)
 {
     struct statvfs fs;
-    const uint64_t beside = 4000000; /* configuration, records and the manifest grow meanwhile */
+    /* configuration, records and the manifest grow meanwhile, with the size of the model */
+    const uint64_t most = 4000000, share = 250000 + bytes / 4, beside = share < most ? share : most;
     const uint64_t need = beside + bytes;
     if (statvfs(folder, &fs) != 0 || fs.f_frsize == 0) {
         return DT_OK; /* it may well do: every write is checked anyway */

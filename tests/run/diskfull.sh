@@ -111,7 +111,7 @@ until grep -q "cannot be saved, trying again" "$1/err" || [ $tries -gt 600 ]; do
 done
 # what it needs is what the plan says
 mb=$(sed -n 's/^  disk  *[0-9.]* MB for checkpoints: [0-9]* of \([0-9.]*\) MB.*/\1/p' "$1/plan")
-grep -q "run has [0-9.]* MB free, and a checkpoint needs [0-9.]* MB: $mb of its own, 4.0 for what .*; training begins, and waits" \
+grep -q "run has [0-9.]* MB free, and a checkpoint needs [0-9.]* MB: $mb of its own, [0-9.]* for what .*; training begins, and waits" \
     "$1/err" || exit 3 # before the first step
 [ "$(grep -c "MB free, and a checkpoint needs" "$1/err")" -ge 2 ] || exit 3 # and when it is saved
 rm "$1/disk/other"
