@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,12 +69,19 @@ static void hold_streams(void)
     }
 }
 
-/* What was printed has arrived, or the command failed, however well the rest went. */
-static dt_status close_output(void)
+static bool reader_left(void)
 {
-    const bool has_failed = ferror(stdout) != 0;
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLERR) != 0;
+}
+
+/* What was printed has arrived, or the command failed, however well the rest went. Training is not there for its
+ * output: a reader that leaves (| head) ends nothing. Other verbs end by SIGPIPE then, as usual. */
+static dt_status close_output(bool is_training)
+{
+    const bool has_failed = ferror(stdout) != 0, is_left = is_training && reader_left();
     errno = 0;
-    if (fclose(stdout) == 0 && !has_failed) {
+    if ((fclose(stdout) == 0 && !has_failed) || is_left) {
         return DT_OK;
     }
     return DT_FAIL(DT_EIO, "cannot write to standard output: %s",
@@ -111,7 +119,7 @@ static int command(int argc, char **argv)
     if (!is_for_all && dt_launched(&launch) && launch.rank > 0) {
         return 0; /* one process is enough for all other verbs, and rank 0 is there */
     }
-    if (is_for_all) {
+    if (strcmp(a.verb, "check") != 0) { /* which ends as the plugin does that it tries */
         dt_crash_install();
     }
     st = dt_cpu_check();
@@ -140,6 +148,12 @@ static int command(int argc, char **argv)
     return finish(st, code);
 }
 
+/* The verb run, also where it is left out, and bench; known before anything is printed. */
+static bool trains(int argc, char **argv)
+{
+    return argc > 1 && (strcmp(argv[1], "run") == 0 || strcmp(argv[1], "bench") == 0 || !dt_cli_is_verb(argv[1]));
+}
+
 int main(int argc, char **argv)
 {
     hold_streams();
@@ -149,9 +163,13 @@ int main(int argc, char **argv)
         return dt_env_worker(NULL);
     }
     signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error of a write, as a full disk is */
+    const bool is_training = trains(argc, argv);
+    if (is_training) {
+        signal(SIGPIPE, SIG_IGN);
+    }
     dt_exit_guard_up();
     const int code = command(argc, argv);
     dt_exit_guard_down();
-    const dt_status st = close_output();
+    const dt_status st = close_output(is_training);
     return code == 0 && st < 0 ? finish(st, 0) : code;
 }

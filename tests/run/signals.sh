@@ -156,4 +156,14 @@ go_on
 until_so [ -e "$work/usr1/checkpoints/LATEST" ] || fail "SIGUSR1 saved nothing"
 kill -TERM $pid 2>/dev/null || fail "SIGUSR1 ended the run"
 ends 75 "SIGTERM after SIGUSR1"
+
+# --- a reader that leaves at once ends no training, and verbs that list as usual ---
+code_of() { # COMMAND...: its exit code, with a reader of standard output and error that has left
+    { { "$@" 2>&1; echo $? >"$work/code"; } | true; } 2>/dev/null
+    cat "$work/code"
+}
+[ "$(code_of "$dtrain" --plugin phase2_ppo --set env.id=cartpole --set report.enabled=false --max-steps 2 \
+    --run-dir "$work/unread")" = 0 ] || fail "a reader that leaves: exit code $(cat "$work/code")"
+[ -e "$work/unread/checkpoints/LATEST" ] || fail "a reader that leaves: nothing is saved"
+[ "$(code_of sh -c "sleep 0.3; exec '$dtrain' list")" = 141 ] || fail "list without a reader: exit code $(cat "$work/code")"
 [ $failed -eq 0 ]
