@@ -225,6 +225,41 @@ bool dt_fs_append(int fd, uint64_t *size_p, const void *p, size_t bytes)
     return true;
 }
 
+dt_fs_fate dt_fs_fate_of(int fd, const char *path, uint64_t bytes)
+{
+    struct stat open, there;
+    if (fstat(fd, &open) != 0) {
+        return DT_FS_KEPT;
+    }
+    if (dt_beneath_stat(path, &there) != 0 ? errno == ENOENT
+                                           : there.st_dev != open.st_dev || there.st_ino != open.st_ino) {
+        return DT_FS_GONE;
+    }
+    return (uint64_t)open.st_size < bytes ? DT_FS_CUT : DT_FS_KEPT;
+}
+
+uint64_t dt_fs_whole_lines(int fd)
+{
+    char part[4096];
+    struct stat s;
+    if (fstat(fd, &s) != 0 || s.st_size <= 0) {
+        return 0;
+    }
+    for (off_t end = s.st_size; end > 0;) {
+        const off_t begin = end > (off_t)sizeof(part) ? end - (off_t)sizeof(part) : 0;
+        const ssize_t n = pread(fd, part, (size_t)(end - begin), begin);
+        if (n != (ssize_t)(end - begin)) {
+            return (uint64_t)s.st_size;
+        }
+        const char *last = memrchr(part, '\n', (size_t)n);
+        if (last != NULL) {
+            return (uint64_t)(begin + (last - part) + 1);
+        }
+        end = begin;
+    }
+    return 0;
+}
+
 static bool is_flush_real = true;
 
 void dt_fs_flush_set(bool is_real)

@@ -35,6 +35,12 @@ dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes) DT_
 /* Behind *size_p bytes of an open file, whole or not at all: what a full disk took of it is cut off again, at the
  * latest when the next piece comes. false with errno; no error text, so that logs may use it. */
 bool dt_fs_append(int fd, uint64_t *size_p, const void *p, size_t bytes);
+/* What others did to a file of `bytes` bytes that is open for appending: nothing; removed it or put another one in its
+ * place; cut it. */
+typedef enum dt_fs_fate { DT_FS_KEPT, DT_FS_GONE, DT_FS_CUT } dt_fs_fate;
+dt_fs_fate dt_fs_fate_of(int fd, const char *path, uint64_t bytes);
+/* Bytes up to the end of the last whole line; all of them where the file cannot be read. */
+uint64_t dt_fs_whole_lines(int fd);
 dt_status dt_fs_sync_close(int fd, const char *path) DT_NODISCARD; /* fsync then close; closes in any case */
 dt_status dt_fs_sync_dir(const char *path) DT_NODISCARD;
 void dt_fs_flush_set(bool is_real); /* tests: false makes fsync a name only; calls still fail and kill on demand */

@@ -18,12 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct dt_logfile {
     FILE *file; /* NULL: it could not be opened again */
     dt_logfile_opts o;
     uint64_t bytes, n_lost;
-    bool hears_crash;
+    bool hears_crash, was_lost;
     char *path;        /* and behind it in the same block: */
     char *from, *to;   /* names of older files, made without allocating */
     size_t name_bytes; /* of from and to */
@@ -138,6 +139,41 @@ static void put(dt_logfile *f, const char *now, const char *line, size_t bytes)
     }
 }
 
+/* Another program removed, replaced or cut it: lines go on in a new file, or at the end. */
+static void look_after(dt_logfile *f, const char *now)
+{
+    struct stat s;
+    const dt_fs_fate fate = f->file != NULL ? dt_fs_fate_of(fileno(f->file), f->path, f->bytes) : DT_FS_KEPT;
+    if (fate == DT_FS_KEPT) {
+        return;
+    }
+    if (fate == DT_FS_GONE) {
+        const int fd = dt_beneath_open(f->path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+        FILE *again = fd >= 0 ? fdopen(fd, "a") : NULL;
+        if (again == NULL) {
+            (void)(fd >= 0 && close(fd));
+            return;
+        }
+        if (f->hears_crash) {
+            dt_crash_log_set(-1);
+        }
+        fclose(f->file);
+        f->file = again;
+        tell_crash(f);
+    }
+    f->bytes = fstat(fileno(f->file), &s) == 0 ? (uint64_t)s.st_size : 0;
+    if (!f->was_lost) {
+        static const char line[] = "warn  another program removed, replaced or cut this file; lines before are lost";
+        f->was_lost = true;
+        put(f, now, line, strlen(now) + 1 + strlen(line) + 1);
+    }
+}
+
+bool dt_logfile_was_lost(const dt_logfile *f)
+{
+    return f != NULL && f->was_lost;
+}
+
 void dt_logfile_line(dt_logfile *f, const char *line)
 {
     char now[32];
@@ -145,6 +181,7 @@ void dt_logfile_line(dt_logfile *f, const char *line)
         return;
     }
     dt_clock_utc(now, sizeof(now));
+    look_after(f, now);
     const size_t bytes = strlen(now) + 1 + strlen(line) + 1;
     if (f->o.max_bytes > 0 && f->bytes > 0 && f->bytes + bytes > f->o.max_bytes) {
         turn_over(f);

@@ -10,6 +10,7 @@
 
 #include "dtrain/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct dt_logfile dt_logfile;
@@ -24,6 +25,8 @@ dt_status dt_logfile_open(const char *path, const dt_logfile_opts *o, dt_logfile
 void dt_logfile_close(dt_logfile *f);
 /* From now on this file, whichever it is after a turn, also hears of a crash (crash.h): one of the process. */
 void dt_logfile_hears_crash(dt_logfile *f);
+/* Did another program remove, replace or cut it? It was created again, and says so. */
+bool dt_logfile_was_lost(const dt_logfile *f);
 /* One line behind the time, at once on disk. A file that cannot be turned over is gone on with: a log never ends a
  * run. f may be NULL. */
 void dt_logfile_line(dt_logfile *f, const char *line);

@@ -42,6 +42,7 @@ struct dt_metrics {
     uint64_t last_step;
     uint64_t bytes; /* of whole records in the file */
     uint64_t n_waiting, n_lost;
+    bool has_told;     /* that others removed or cut the file */
     dt_events *events; /* NULL: none */
 };
 
@@ -73,9 +74,35 @@ dt_status dt_metrics_open(const char *path, dt_metrics **out_p)
     return DT_OK;
 }
 
+/* Another program removed, replaced or cut the file: records go on in a new one, or after the last whole one. */
+static void look_after(dt_metrics *m)
+{
+    FILE *again = NULL;
+    const dt_fs_fate fate = dt_fs_fate_of(fileno(m->file), m->path, m->bytes);
+    if (fate == DT_FS_KEPT) {
+        return;
+    }
+    if (fate == DT_FS_GONE) {
+        if (dt_fs_stream(m->path, O_RDWR | O_CREAT | O_APPEND, "a+", &again) < 0) {
+            dt_error_clear(); /* its folder is gone, too: the next save says so */
+            return;
+        }
+        fclose(m->file);
+        m->file = again;
+    }
+    m->bytes = dt_fs_whole_lines(fileno(m->file));
+    if (!m->has_told) {
+        dt_log(DT_LOG_WARN,
+               "%s was %s by another program; records from now on are written to %s, those before are lost", m->path,
+               fate == DT_FS_GONE ? "removed or replaced" : "cut", fate == DT_FS_GONE ? "a new file" : "its end");
+    }
+    m->has_told = true;
+}
+
 /* What waits goes first; records are never torn, and none of them ends a run. */
 static void write_waiting(dt_metrics *m)
 {
+    look_after(m);
     if (!dt_fs_append(fileno(m->file), &m->bytes, dt_str_text(&m->waiting), m->waiting.bytes)) {
         return;
     }

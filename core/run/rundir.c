@@ -502,8 +502,20 @@ dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
     return st;
 }
 
+/* Not when it happens: a log line cannot log. The log itself says so at once. */
+static void tell_lost_log(const dt_rundir *r, const dt_logfile *log, const char *name)
+{
+    if (dt_logfile_was_lost(log)) {
+        dt_log(DT_LOG_WARN,
+               "%s/%s was removed, replaced or cut by another program during the run; lines before are lost", r->path,
+               name);
+    }
+}
+
 static void close_logs(dt_rundir *r)
 {
+    tell_lost_log(r, r->train_log, "train.log");
+    tell_lost_log(r, r->error_log, "error.log");
     dt_log_sink_set(NULL, NULL);
     dt_logfile_close(r->train_log);
     dt_logfile_close(r->error_log);

@@ -130,12 +130,31 @@ static void test_no_place(void **state)
     dt_logfile_close(f);
 }
 
+/* Another program removes or cuts the log: it goes on, and says so once. */
+static void test_removed_meanwhile(void **state)
+{
+    (void)state;
+    dt_logfile *f = open_log(0, 0);
+    dt_logfile_line(f, "w");
+    assert_false(dt_logfile_was_lost(f));
+    assert_int_equal(unlink(path), 0);
+    dt_logfile_line(f, "w");
+    dt_logfile_line(f, "w");
+    assert_true(dt_logfile_was_lost(f));
+    assert_non_null(strstr(lines(0), "w w"));
+    assert_int_equal(truncate(path, 0), 0);
+    dt_logfile_line(f, "w");
+    assert_string_equal(lines(0), "w");
+    dt_logfile_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_turns_over, begin, end),
         cmocka_unit_test_setup_teardown(test_keeps_none_or_all, begin, end),
         cmocka_unit_test_setup_teardown(test_no_place, begin, end),
+        cmocka_unit_test_setup_teardown(test_removed_meanwhile, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -262,12 +263,61 @@ static void test_steady_records_allocate_nothing(void **state)
     dt_metrics_close(m);
 }
 
+static void add_step(dt_metrics *m, uint64_t step)
+{
+    dt_metrics_scalar(m, "a", 1);
+    assert_int_equal(dt_metrics_flush(m, "p", step, 1), DT_OK);
+}
+
+/* The steps in the file, each in a whole line. */
+static void check_steps(const uint64_t *step, size_t n)
+{
+    char *text = NULL;
+    size_t bytes = 0, found = 0;
+    assert_int_equal(dt_fs_read_all(path, 1 << 20, &text, &bytes), DT_OK);
+    assert_int_equal(strlen(text), bytes); /* no holes */
+    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        char wanted[32];
+        snprintf(wanted, sizeof(wanted), "\"step\":%llu,", found < n ? (unsigned long long)step[found] : 0ull);
+        assert_true(found < n && line[0] == '{' && line[strlen(line) - 1] == '}' && strstr(line, wanted) != NULL);
+        found++;
+    }
+    assert_int_equal(found, n);
+    dt_free(text);
+}
+
+/* Another program removes, replaces or cuts the file during the run. */
+static void test_removed_meanwhile(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    struct stat s;
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    add_step(m, 1);
+    assert_int_equal(unlink(path), 0);
+    add_step(m, 2);
+    add_step(m, 3);
+    check_steps((const uint64_t[]){2, 3}, 2);
+    assert_int_equal(stat(path, &s), 0);
+    assert_int_equal(truncate(path, s.st_size - 5), 0); /* in the middle of a line */
+    add_step(m, 4);
+    check_steps((const uint64_t[]){2, 4}, 2);
+    assert_int_equal(truncate(path, 0), 0);
+    add_step(m, 5);
+    check_steps((const uint64_t[]){5}, 1);
+    assert_int_equal(dt_fs_write_atomic(path, "", 0), DT_OK); /* another file */
+    add_step(m, 6);
+    check_steps((const uint64_t[]){6}, 1);
+    dt_metrics_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lines, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind, begin, end),
         cmocka_unit_test_setup_teardown(test_drop, begin, end),
+        cmocka_unit_test_setup_teardown(test_removed_meanwhile, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind_again, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind_of_equal_names, begin, end),
         cmocka_unit_test_setup_teardown(test_record_that_is_completed, begin, end),
