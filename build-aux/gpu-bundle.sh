@@ -124,7 +124,7 @@ END
 cat >"$to/measure.sh" <<'END'
 #!/bin/sh
 bundle=$(cd "$(dirname "$0")" && pwd)
-chmod -R u+x "$bundle" # a copy may have lost these bits
+chmod -R u+x "$bundle" 2>/dev/null # a copy may have lost these bits
 . "$bundle/env.sh"
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH#"$bundle/lib"} # of our programs alone: Python has libraries of its own
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH#":$DT_CUDA_PATH"}

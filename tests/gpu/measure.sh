@@ -289,9 +289,10 @@ do_precision() {
             half=
             test $p = fp32 || half="--set amp.enabled=true --set amp.dtype=$p"
             # shellcheck disable=SC2086
-            (phase1 --device cuda --max-steps 200 --seed "$seed" $half --run-dir "$work/$p-$seed") || {
+            (phase1 --device cuda --max-steps 200 --seed "$seed" $half --run-dir "$work/$p-$seed") 2>"$work/err" || {
                 code=$?
-                case $(cat "$work/$p-$seed/error.log" 2>/dev/null) in
+                cat "$work/err"
+                case $(cat "$work/err") in
                     *sm_80* | *"compute capability"*) echo "$p is rejected on this GPU"; continue ;;
                 esac
                 exit $code
@@ -431,7 +432,8 @@ out=$(cd "$out" && pwd)
 build=$(cd "$build" && pwd) src=$(cd "$src" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/dtrain-gpu-XXXXXX") || exit 2
 trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
+running=
+trap 'kill $running 2>/dev/null; exit 1' INT TERM
 DT_GPU_WORK=$work OUT=$out DT_BUILDDIR=$build DT_SRCDIR=$src
 export DT_GPU_WORK OUT DT_BUILDDIR DT_SRCDIR
 rm -f "$out/summary.txt" "$out/tests.log" "$out/speed.log" "$out/rl.log" "$out/sanitizers.log" "$out/ncu.csv" \
@@ -472,7 +474,9 @@ stage() { # NAME
         box=$((box < left ? box : left))
     fi
     from=$(date +%s%N)
-    timeout -k 5 "$box" sh "$src/tests/gpu/measure.sh" --within "$1" >"$work/log" 2>&1 </dev/null
+    timeout -k 5 "$box" sh "$src/tests/gpu/measure.sh" --within "$1" >"$work/log" 2>&1 </dev/null &
+    running=$!
+    wait $running
     code=$?
     took=$((($(date +%s%N) - from) / 100000000))
     case $code:$has_gpu in

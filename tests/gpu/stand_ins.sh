@@ -63,6 +63,7 @@ program "$work/build/dtrain" <<'END'
 echo "dtrain $*" >>"$WORK/calls"
 case "$ANSWER $*" in
     "no gpu "*--device\ cuda*) echo "error no NVIDIA driver answers" >&2; exit 5 ;;
+    "no bf16 "*amp.dtype=bf16*) echo "error amp.dtype = \"bf16\" needs compute capability 8.0" >&2; exit 3 ;;
     "no step "*--run-dir*--device\ cuda*) echo "error a kernel failed" >&2; exit 6 ;;
 esac
 run=
@@ -119,7 +120,7 @@ case "$ANSWER:$name" in
     "no gpu:"*) echo "skipped: no NVIDIA driver answers"; exit 77 ;;
     fails:test_finish) echo "[  FAILED  ] 1 test(s)"; exit 1 ;;
     crashes:test_finish) kill -SEGV $$ ;;
-    hangs:test_finish) echo "before it hangs"; exec sleep 30 ;;
+    hangs:test_finish) echo "before it hangs"; exec sleep 60 ;;
     slow:test_finish) sleep 4 ;;
     long:test_finish) head -c 20000000 /dev/zero | tr '\0' 'x'; echo; echo "the end" ;;
 esac
@@ -253,6 +254,18 @@ answer=hangs with=BOX=0.1
 measure 1 finish train
 says '^finish +TIME BOX +[0-9.]+ s  before it hangs$'
 says '^train +passed '
+# interrupted: what runs is stopped, and nothing is left
+n_checks=$((n_checks + 1))
+: >"$work/calls"
+env DT_BUILDDIR="$work/build" DT_SRCDIR="$src" PATH="$work/bin:$PATH" WORK="$work" TMPDIR="$work/tmp" OUT="$work/results" \
+    ANSWER=hangs sh "$src/tests/gpu/measure.sh" finish train >"$out" 2>&1 </dev/null &
+pid=$!
+until grep -q test_finish "$work/calls" || ! kill -0 $pid 2>/dev/null; do
+    sleep 0.1
+done
+kill $pid
+wait $pid
+[ $? -eq 1 ] && [ -z "$(ls -A "$work/tmp")" ] && ! grep -q test_train "$work/calls" || bad "measure.sh does not end when it is told to"
 answer=slow with=DEADLINE=8
 measure 1 finish train nccl
 says '^finish +passed '
@@ -293,6 +306,9 @@ measure 1 precision
 says 'bf16 \+2.* % \(standard error 0.00 %\).*: too far$'
 answer="bf16 varies"
 measure 0 precision
+answer="no bf16"
+measure 0 precision
+says '^    precision: loss of fp32 2.0[0-9]+, mean of 5 seeds; fp16 '
 answer=
 
 # ---- tests of kernels: what is selected exists ----
