@@ -15,6 +15,10 @@ dt_tests += tests/phases/test_prediction
 tests_phases_test_prediction_SOURCES = tests/phases/test_prediction.c phases/scenes/prediction.c $(mock_sources)
 tests_phases_test_prediction_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/phases/scenes
 tests_phases_test_prediction_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/phases/test_figures
+tests_phases_test_figures_SOURCES = tests/phases/test_figures.c phases/scenes/figures.c phases/scenes/region.c \
+	phases/scenes/radii.c
+tests_phases_test_figures_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
 dt_tests += tests/phases/test_region
 tests_phases_test_region_SOURCES = tests/phases/test_region.c phases/scenes/region.c
 tests_phases_test_region_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
@@ -27,7 +31,7 @@ dt_training_scripts += tests/phases/futures.sh
 tests/phases/futures.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 
 dt_tests += tests/phases/test_phase2_ppo
-tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/clipped/loss.c \
+tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/clipped/clipped.c phases/clipped/loss.c \
 	phases/clipped/imagine.c
 dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)

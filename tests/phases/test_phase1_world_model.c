@@ -245,6 +245,15 @@ static void test_coverage_and_sites(void **test)
     assert_float_equal(reported("sites/3/rmse_m", 4), 1.80, 1e-5);
     assert_float_equal(reported("sites/3/coverage_80", 4), 0, 1e-9);
     phase_close(&p);
+
+    world_init();
+    w->has_sites = true;
+    w->site[0] = w->site[1] = 3; /* of one site alone the figures are those of all */
+    assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
+    assert_int_equal(p.ops->start(p.self), DT_OK);
+    assert_int_equal(p.ops->evaluate(p.self, &out), DT_OK);
+    assert_null(strstr(w->reports, "sites/"));
+    phase_close(&p);
 }
 
 static void test_evaluation_without_windows_says_so(void **test)

@@ -2,11 +2,13 @@
  *
  * The loss of phase2_ppo and its gradient against a second computation of both, in double, that shares nothing with the
  * graph: formulas of the papers row by row, and central differences of them. Two discrete heads with masks, two
- * continuous actions, two costs, every kind of value clipping, entropy and KL terms, advantages alone and mixed.
+ * continuous actions, two costs, every kind of value clipping, entropy and KL terms, advantages alone and mixed. And
+ * how coefficients change from round to round.
  */
-#include "../../phases/clipped/loss.h"
+#include "../../phases/clipped/clipped.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <setjmp.h>
@@ -345,6 +347,99 @@ static void test_mixed_advantages(void **unused)
     check_mode(DT_VALUE_PLAIN, 0.3, true);
 }
 
+/* ---- coefficients from round to round ---------------------------------------------------------------------------- */
+
+static struct {
+    char name[32];
+    float value;
+} sets[8];
+static int n_sets;
+
+static dt_status keep_set(dt_train *t, const char *name, const float *x, uint32_t n)
+{
+    (void)t;
+    assert_int_equal(n, 1);
+    snprintf(sets[n_sets].name, sizeof(sets[0].name), "%s", name);
+    sets[n_sets++].value = x[0];
+    return DT_OK;
+}
+
+static void expect_set(const char *name, double want)
+{
+    for (int i = n_sets - 1; i >= 0; i--) {
+        if (strcmp(sets[i].name, name) == 0) {
+            assert_true(fabs((double)sets[i].value - want) < 1e-6);
+            return;
+        }
+    }
+    fail_msg("%s is not set", name);
+}
+
+/* The weight of the entropy goes in a line from the first round to the last; advantages have the unit they had. */
+static void test_coefficients_of_a_round(void **unused)
+{
+    (void)unused;
+    static const dt_train_api train = {.struct_size = sizeof(train), .set = keep_set};
+    dt_rounds rounds = {.train = &train, .n_rounds = 5};
+    clipped k = {.rounds = &rounds, .is_normalised = true, .kl_coef = 0.25};
+    k.config = (clipped_config){.entropy_coef = 0.5, .entropy_coef_end = 0.1};
+    k.loss.has_entropy = k.loss.has_kl = true;
+    k.loss.imagine.weight = 1;
+    for (uint64_t round = 0; round < 5; round++) {
+        n_sets = 0;
+        assert_int_equal(clipped_begin(&k, round), DT_OK);
+        expect_set("entropy_coef", 0.5 - 0.1 * (double)round);
+        expect_set("kl_coef", 0.25);
+        expect_set("advantage_unit", 1);
+        const dt_rollout_report r = {.advantage_std = 8};
+        assert_int_equal(clipped_collected(&k, round, &r), DT_OK);
+        expect_set("advantage_unit", 1.0 / 8);
+    }
+    rounds.n_rounds = 1;
+    assert_int_equal(clipped_begin(&k, 0), DT_OK);
+    expect_set("entropy_coef", 0.5);
+    k.is_normalised = false;
+    assert_int_equal(clipped_collected(&k, 0, &(const dt_rollout_report){.advantage_std = 8}), DT_OK);
+    expect_set("advantage_unit", 1);
+}
+
+static dt_status after(clipped *k, uint64_t pass, double kl)
+{
+    const char *const name[] = {"policy_loss", "approx_kl"};
+    const double means[] = {99, kl};
+    const dt_pass_report r = {.n_losses = 2, .pass = pass, .passes = 3, .loss_name = name, .loss_value = means};
+    return clipped_after_pass(k, &r);
+}
+
+/* Schulman et al. 2017, section 4: the penalty doubles above 1.5 times its aim and halves below its aim / 1.5, once a
+ * round; a pass that leads too far is the last one. */
+static void test_penalty_and_stop(void **unused)
+{
+    (void)unused;
+    clipped k = {.kl_coef = 1};
+    k.config.kl_target = 0.01;
+    static const double kl[] = {0.0151, 0.0149, 0.0067, 0.0066}, factor[] = {2, 1, 1, 0.5};
+    for (int i = 0; i < 4; i++) {
+        k.kl_coef = 1;
+        assert_int_equal(after(&k, 0, kl[i]), DT_OK);
+        assert_true(k.kl_coef == 1); /* not before the last pass */
+        assert_int_equal(after(&k, 2, kl[i]), DT_OK);
+        assert_true(k.kl_coef == factor[i]);
+    }
+    k.kl_coef = 1e6;
+    assert_int_equal(after(&k, 2, 1), DT_OK);
+    assert_true(k.kl_coef == 1e6);
+    k.kl_coef = 1e-6;
+    assert_int_equal(after(&k, 2, 0), DT_OK);
+    assert_true(k.kl_coef == 1e-6);
+    k.kl_coef = 1;
+    k.config.target_kl = 0.02;
+    assert_int_equal(after(&k, 0, 0.0299), DT_OK);
+    assert_true(k.kl_coef == 1);
+    assert_int_equal(after(&k, 0, 0.0301), DT_DONE);
+    assert_true(k.kl_coef == 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +447,8 @@ int main(void)
         cmocka_unit_test(test_values_clipped_by_their_step),
         cmocka_unit_test(test_values_clipped_by_their_error),
         cmocka_unit_test(test_mixed_advantages),
+        cmocka_unit_test(test_coefficients_of_a_round),
+        cmocka_unit_test(test_penalty_and_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

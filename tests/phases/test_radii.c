@@ -125,6 +125,32 @@ static void test_few_vehicles(void **test)
     assert_float_equal(radii_at(table, 0, 0, 9), 1000, 0.1);
 }
 
+/* [(class * 5 + second) * 10 + level], as a world model keeps it. */
+static void test_places_in_the_table(void **test)
+{
+    (void)test;
+    static radii_counts c;
+    float table[RADII_SIZE];
+    for (int i = 0; i < RADII_SIZE; i++) {
+        table[i] = 0.01F * (float)i;
+    }
+    for (uint32_t k = 0; k < 3; k++) {
+        for (uint32_t i = 0; i < 5; i++) {
+            for (uint32_t l = 0; l < 10; l++) {
+                const double gaussian = sqrt(-2 * log(1 - radii_level[l]));
+                const double want = gaussian * exp(0.01 * ((k * 5 + i) * 10 + l));
+                assert_float_equal(radii_at(table, k, i, l), want, 1e-5 * want);
+            }
+        }
+    }
+    memset(&c, 0, sizeof(c));
+    for (int n = 0; n < 1000; n++) {
+        radii_count(&c, 1, 3, 7);
+    }
+    radii_fit(&c, 5, table);
+    assert_float_equal(sqrt(-2 * log(0.5)) * exp((double)table[(1 * 5 + 3) * 10 + 4]), 7, 0.1);
+}
+
 static void test_regions_hold_those_of_lower_levels(void **test)
 {
     (void)test;
@@ -153,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_levels_are_held),
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_few_vehicles),
+        cmocka_unit_test(test_places_in_the_table),
         cmocka_unit_test(test_regions_hold_those_of_lower_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,7 @@ static void test_log_density(void **test)
     assert_float_equal(region_log_density(g, 2, 200, 0), at_mean - 5000, 1e-6);
     const region_gaussian never[2] = {{0, 0, 0, 1, 1}, {1, 9, 0, 2, 0.5}};
     assert_float_equal(region_log_density(never, 2, 9, 0), at_mean, 1e-12);
+    assert_true(region_log_density(never, 1, 9, 0) == -INFINITY); /* of what is impossible */
 }
 
 /* Distances are those of the level's Gaussian; of one they go on where levels are 1 within rounding. */
