@@ -34,6 +34,9 @@ tests_models_test_road_SOURCES = tests/models/test_road.c tests/models/bench.h $
 tests_models_test_road_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_road_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
+dt_tests += tests/models/test_road_layers
+tests_models_test_road_layers_SOURCES = tests/models/test_road_layers.c
+
 dt_tests += tests/models/test_slots
 tests_models_test_slots_SOURCES = tests/models/test_slots.c
 

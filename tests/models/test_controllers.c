@@ -362,13 +362,22 @@ static void run_rule(const char *id, const char *const *set, const dt_dim *dims,
     for (int i = 0; i < AGENTS * 11; i++) {
         assert_true(cost_value[i] == 0 && value[i % AGENTS] == 0);
     }
+    if (dt_exec_output(e, "log_std") != NULL) { /* what is drawn is what the rule says */
+        float log_std[AGENTS * 2];
+        take(e, "log_std", log_std, AGENTS * 2);
+        for (int i = 0; i < AGENTS * 2; i++) {
+            assert_true(log_std[i] == -10);
+        }
+    }
     dt_exec_destroy(e);
     dt_plan_destroy(p);
 }
 
-static void check_rule(const char *id, const char *const *set, int columns, int column, double patience_s)
+/* continuous: 0 or 2 actions that a rule for signals does not use */
+static void check_rule_of(const char *id, const char *const *set, int columns, int column, double patience_s,
+                          int continuous)
 {
-    const dt_dim dims[] = {{"D", 0}, {"choices", CHOICES}, {"continuous", 0}, {"K", 11}, {"phases", columns}};
+    const dt_dim dims[] = {{"D", 0}, {"choices", CHOICES}, {"continuous", continuous}, {"K", 11}, {"phases", columns}};
     float phases[AGENTS * CHOICES * 13], logits[AGENTS * CHOICES];
     bench b;
     for (int i = 0; i < AGENTS * CHOICES * columns; i++) {
@@ -384,7 +393,14 @@ static void check_rule(const char *id, const char *const *set, int columns, int 
         assert_true(fabs((double)logits[i] - 1000 * ((double)phases[i * columns + column] + waited)) <=
                     (waited > 0 ? 0.02 : 0));
     }
+    assert_int_equal(b.n_out, continuous > 0 ? 5 : 3);
     bench_close(&b);
+}
+
+static void check_rule(const char *id, const char *const *set, int columns, int column, double patience_s)
+{
+    check_rule_of(id, set, columns, column, patience_s, 0);
+    check_rule_of(id, set, columns, column, patience_s, 2);
 }
 
 static void test_rules_of_signals(void **state)
