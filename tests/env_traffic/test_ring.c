@@ -114,6 +114,53 @@ static void test_equilibrium_and_fundamental_diagram(void **test)
     }
 }
 
+/* A step of the IDM moves by the mean of both speeds, one of Krauss by the new one; who is close before it, by time to
+ * collision, and who brakes hard in it, is counted. */
+static void test_steps_and_counts(void **test)
+{
+    (void)test;
+    static const char *const model[] = {"model=idm", "model=krauss"};
+    for (int m = 0; m < 2; m++) {
+        const char *set[] = {model[m],       "vehicles=22",   "length_m=230", "limit_mps=30", "dt_s=0.5",
+                             "action_s=0.5", "headway_s=0.8", "hard_mps2=1",  "ttc_s=6",      NULL};
+        sim_rig r;
+        rig_open(&r, set);
+        sim *s = &r.sim;
+        const double dt = 0.5, ring_m = s->net.lane[0].length;
+        int n_moved = 0, n_close = 0, n_hard = 0;
+        for (int i = 0; i < 2000; i++) {
+            double x[64], v[64];
+            lane_state *l = &s->lane[0];
+            int close = 0, hard = 0;
+            for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
+                x[s->who[p]] = s->x[p];
+                v[s->who[p]] = s->v[p];
+                if (p > slot_front(l)) {
+                    const double gap = s->x[p - 1] - s->length[p - 1] - s->x[p];
+                    close += gap < 6 * (s->v[p] - s->v[p - 1]);
+                }
+            }
+            sim_step(s);
+            l = &s->lane[0];
+            for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
+                const int32_t w = s->who[p];
+                const double way = fmod(s->x[p] - x[w] + ring_m, ring_m), now = s->v[p];
+                hard += (now - v[w]) / dt < -1;
+                if (now > 0) {
+                    rig_near(way, (m == 0 ? 0.5 * (v[w] + now) : now) * dt, 1e-9);
+                    n_moved++;
+                }
+            }
+            assert_int_equal(l->n_close, close);
+            assert_int_equal(l->n_hard, hard);
+            n_close += close;
+            n_hard += hard;
+        }
+        assert_true(n_moved > 20000 && n_close > 10 && n_hard > 10);
+        rig_close(&r);
+    }
+}
+
 /* Largest real part of l in l^2 = f_s (e - 1) + l (f_v + f_l e), e = exp(-2 pi i n / N), over the waves n that fit;
  * f_s, f_v and f_l are the derivatives of the paper's formula at equal speeds, where s* = s0 + v T (Treiber & Kesting
  * 2013, ch. 15). */
@@ -289,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formulas_are_those_of_the_papers),
+        cmocka_unit_test(test_steps_and_counts),
         cmocka_unit_test(test_equilibrium_and_fundamental_diagram),
         cmocka_unit_test(test_waves_grow_where_theory_says_so),
         cmocka_unit_test(test_one_vehicle_damps_waves),

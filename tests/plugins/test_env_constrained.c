@@ -196,6 +196,27 @@ static void act_lqr(env_rig *r, dt_random *dice)
     r->act_f[0] = -0.36160518F * r->obs[0];
 }
 
+/* The queue begins as it is in the long run under the best policy: 12, 23 and 12 of 47. */
+static void test_the_queue_begins_in_balance(void **state)
+{
+    (void)state;
+    enum { N = 4700 };
+    int n[3] = {0};
+    env_rig r;
+    rig_open(&r, "env_constrained", (const char *const[]){"problem=queue", NULL});
+    for (uint64_t seed = 0; seed < N; seed++) {
+        rig_reset(&r, seed);
+        for (int k = 0; k < 3; k++) {
+            n[k] += r.obs[k] == 1.0F;
+        }
+    }
+    assert_int_equal(n[0] + n[1] + n[2], N);
+    assert_in_range(n[0], 1200 - 150, 1200 + 150); /* 5 deviations of 30 */
+    assert_in_range(n[1], 2300 - 170, 2300 + 170);
+    assert_in_range(n[2], 1200 - 150, 1200 + 150);
+    rig_close(&r);
+}
+
 /* Tolerances: four deviations of the mean. */
 static void test_best_policies_play(void **state)
 {
@@ -288,9 +309,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bandit_and_detour), cmocka_unit_test(test_queue_optimum),
-        cmocka_unit_test(test_lqr_optimum),       cmocka_unit_test(test_best_policies_play),
-        cmocka_unit_test(test_queue_is_bounded),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bandit_and_detour),  cmocka_unit_test(test_queue_optimum),
+        cmocka_unit_test(test_lqr_optimum),        cmocka_unit_test(test_the_queue_begins_in_balance),
+        cmocka_unit_test(test_best_policies_play), cmocka_unit_test(test_queue_is_bounded),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,6 +103,12 @@ static void test_options(void **state)
     assert_int_equal(r.truncated, 1);
     sees(&r, 0, 1, 0);
     assert_true(r.metric[0] == 0 && r.metric[1] == 0);
+    rig_reset(&r, 1); /* the goal in the very last step is an end, and not one by time */
+    const int32_t goal = sign(&r);
+    walks(&r, EAST, 0);
+    walks(&r, EAST, 0);
+    assert_true(rig_choose(&r, goal));
+    assert_true(r.terminated == 1 && r.truncated == 0 && r.reward == 4.0F);
     r.act_i[0] = WEST;
     assert_int_equal(r.ops->step(r.self, &r.io), DT_EINVAL);
     assert_non_null(strstr(r.host.message, "action 3, expected 0 to 2"));

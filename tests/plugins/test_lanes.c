@@ -46,6 +46,12 @@ static void test_a_vehicle_is_on_the_lane_that_it_follows(void **state)
     const double before[3] = {-1.5, 0, 0}, beyond[3] = {151.5, 0, 0};
     assert_int_equal(lanes_find(&roads, 0, far_off).lane, -1);
     assert_int_equal(lanes_find(&roads, 0, afoot).lane, RIGHT); /* nobody drives where people walk */
+    /* beside the branch by 0.3 m and the straight lane by 0.6: the heading decides */
+    const double straight_on[3] = {115.9, 0.6, 0}, turning[3] = {115.9, 0.6, 0.3};
+    assert_int_equal(lanes_find(&roads, 0, straight_on).lane, ON);
+    assert_int_equal(lanes_find(&roads, 0, turning).lane, TURN);
+    assert_false(lanes_is_driven(DT_LANE_FOOT) || lanes_is_driven(DT_LANE_BICYCLE));
+    assert_true(lanes_is_driven(DT_LANE_HIGHWAY) && lanes_is_driven(DT_LANE_JUNCTION));
     assert_int_equal(lanes_find(&roads, 0, before).lane, -1);
     assert_int_equal(lanes_find(&roads, 0, beyond).lane, -1);
     stop();

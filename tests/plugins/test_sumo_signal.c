@@ -130,17 +130,17 @@ static void test_delays(void **state)
         "waitingTime=\"15.00\" waitingCount=\"1\" timeLoss=\"20.00\"/>\n"
         "</tripinfos>\n";
     /* the last that entered was due at 52: RESCO's rule sees neither the vehicle due at 40 nor the trip due at 70 */
-    static const sumo_late late[] = {{40, 1, 0}, {70, 0, 0}, {90, 1, 0}};
-    const sumo_result r = {.tripinfo = tripinfo, .late = late, .n_late = 3};
+    static const sumo_late late[] = {{40, 1, 0}, {55, 1, 0}, {70, 0, 0}, {90, 1, 0}};
+    const sumo_result r = {.tripinfo = tripinfo, .late = late, .n_late = 4};
     measures m;
     measure(&r, 100, &m);
-    assert_true(fabs(m.strict_delay_s - (12 + 2 + 20 + 8 + 60 + 30 + 10) / 5.0) < 1e-12);
-    assert_true(fabs(m.resco_delay_s - (12 + 2 + 20 + 8 + 10) / 3.0) < 1e-12);
+    assert_true(fabs(m.strict_delay_s - (12 + 2 + 20 + 8 + 60 + 45 + 30 + 10) / 6.0) < 1e-12);
+    assert_true(fabs(m.resco_delay_s - (12 + 2 + 20 + 8 + 45 + 10) / 4.0) < 1e-12);
     assert_true(fabs(m.trip_time_s - 40) < 1e-12);
     assert_true(fabs(m.waiting_s - 10) < 1e-12);
     assert_true(fabs(m.time_loss_s - 16) < 1e-12);
     assert_true(fabs(m.depart_delay_s - 5) < 1e-12);
-    assert_true(m.demand == 5 && m.finished == 1 && m.never_inserted == 3);
+    assert_true(m.demand == 6 && m.finished == 1 && m.never_inserted == 4);
     const sumo_result nobody = {.tripinfo = "<tripinfos></tripinfos>"};
     measure(&nobody, 100, &m);
     assert_true(m.demand == 0 && isnan(m.strict_delay_s) && isnan(m.trip_time_s));
