@@ -232,8 +232,8 @@ static void summarise_seed(const evaluation *e, const double *result, dt_rollout
     all.env_steps = (uint64_t)sum[ITEM_STEPS];
     all.agent_steps = (uint64_t)sum[ITEM_ROWS];
     all.episodes = e->episodes;
-    all.interventions = sum[ITEM_ROWS] > 0 ? sum[ITEM_CHANGED] / sum[ITEM_ROWS] : 0;
-    all.infeasible = sum[ITEM_ROWS] > 0 ? sum[ITEM_INFEASIBLE] / sum[ITEM_ROWS] : 0;
+    all.interventions = sum[ITEM_ROWS] > 0 ? sum[ITEM_CHANGED] / sum[ITEM_ROWS] : (double)NAN;
+    all.infeasible = sum[ITEM_ROWS] > 0 ? sum[ITEM_INFEASIBLE] / sum[ITEM_ROWS] : (double)NAN;
     all.env_s = sum[ITEM_ENV_S];
     all.explained_variance = NAN;
     const uint32_t n = e->episodes, at = ITEM_EPISODE;

@@ -59,8 +59,10 @@ void dt_evaluation_results(const dt_host *h, const dt_metrics_api *m, const dt_e
     for (uint32_t i = 0; i < o.n; i++) {
         list[i] = (double)seed[i];
         rows += (double)r[i].agent_steps;
-        interventions += r[i].interventions * (double)r[i].agent_steps;
-        infeasible += r[i].infeasible * (double)r[i].agent_steps;
+        if (r[i].agent_steps > 0) { /* of no rows there is no share */
+            interventions += r[i].interventions * (double)r[i].agent_steps;
+            infeasible += r[i].infeasible * (double)r[i].agent_steps;
+        }
     }
     m->report(h, "seeds", list, o.n);
     spread(&o, "", "return", offsetof(dt_rollout_report, episode_return));
@@ -71,7 +73,8 @@ void dt_evaluation_results(const dt_host *h, const dt_metrics_api *m, const dt_e
     for (uint32_t i = 0; i < spec->n_metrics; i++) {
         spread(&o, "metrics", spec->metrics[i], offsetof(dt_rollout_report, metric) + i * sizeof(double));
     }
-    infeasible = rows > 0 ? infeasible / rows : 0;
+    infeasible = rows > 0 ? infeasible / rows : (double)NAN;
+    interventions = rows > 0 ? interventions : (double)NAN;
     m->report(h, "shield/interventions", &interventions, 0);
     m->report(h, "shield/infeasible_rate", &infeasible, 0);
 }

@@ -404,7 +404,7 @@ static void summarise(const dt_rollout *r, dt_rollout_report *out)
         changed += acted && (b->report[i] & DT_REPORT_CHANGED) != 0;
         infeasible += acted && (b->report[i] & DT_REPORT_INFEASIBLE) != 0;
     }
-    const double rows = all.agent_steps > 0 ? (double)all.agent_steps : 1;
+    const double rows = all.agent_steps > 0 ? (double)all.agent_steps : (double)NAN;
     all.interventions = changed / rows;
     all.infeasible = infeasible / rows;
     mean_of(b, 0, &all.episode_return, &all.episode_return_std);

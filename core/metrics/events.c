@@ -269,6 +269,9 @@ void dt_events_begin(dt_events *e, uint64_t step)
 
 void dt_events_scalar(dt_events *e, const char *tag, double value)
 {
+    if (isnan(value)) {
+        return; /* not known */
+    }
     dt_str_clear(&e->value);
     dt_pb_text(&e->value, VALUE_TAG, tag);
     dt_pb_float(&e->value, VALUE_SIMPLE, (float)value);

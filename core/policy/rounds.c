@@ -9,10 +9,12 @@
 #include "base/activity.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "dtrain/svc/metrics.h"
 #include "service/stage.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +26,7 @@ typedef struct rounds { /* a dt_rounds, as the host has it */
     const dt_metrics_api *metrics;
     dt_rounds_config config;
     dt_rounds_desc d;
+    uint64_t n_empty; /* rounds of this process in which no agent acted */
 } rounds;
 
 static rounds *rounds_of(dt_rounds *r)
@@ -212,14 +215,19 @@ static dt_status rounds_start(dt_rounds *face)
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-typedef struct pass_means { /* of every loss over minibatches */
+typedef struct pass_means { /* of every loss over minibatches that have a row */
     const char *name[DT_STEP_MAX_LOSSES];
     double sum[DT_STEP_MAX_LOSSES];
     uint32_t n;
+    uint64_t steps;
 } pass_means;
 
 static void add_losses(pass_means *m, const dt_step_report *r)
 {
+    if (r->samples == 0) {
+        return;
+    }
+    m->steps++;
     m->n = r->n_losses;
     for (uint32_t i = 0; i < r->n_losses; i++) {
         m->name[i] = r->loss_name[i];
@@ -234,21 +242,23 @@ static dt_status pass(rounds *r, uint64_t number, uint64_t steps, dt_step_report
     pass_means m = {.n = 0};
     DT_TRY(r->d.before_pass != NULL ? r->d.before_pass(r->d.user, number) : DT_OK);
     for (uint64_t i = 0; i < steps; i++) {
-        DT_TRY(r->face.train->step(r->face.trainer, last));
-        add_losses(&m, last);
-        *samples_p += last->samples;
+        dt_step_report now = {.struct_size = sizeof(now)};
+        DT_TRY(r->face.train->step(r->face.trainer, &now));
+        add_losses(&m, &now);
+        *samples_p += now.samples;
+        *last = now.samples > 0 ? now : *last;
     }
     for (uint32_t i = 0; i < m.n; i++) {
-        m.sum[i] /= (double)steps;
+        m.sum[i] /= (double)m.steps;
     }
     const dt_pass_report told = {.struct_size = sizeof(told),
                                  .n_losses = m.n,
                                  .pass = number,
                                  .passes = (uint64_t)r->config.sgd_epochs,
-                                 .steps = steps,
+                                 .steps = m.steps,
                                  .loss_name = m.name,
                                  .loss_value = m.sum};
-    return r->d.after_pass != NULL ? r->d.after_pass(r->d.user, &told) : DT_OK;
+    return r->d.after_pass != NULL && m.steps > 0 ? r->d.after_pass(r->d.user, &told) : DT_OK;
 }
 
 /* samples_p: how many were learnt from, in all passes together. */
@@ -265,6 +275,19 @@ static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_s
         }
     }
     return DT_OK;
+}
+
+/* A round in which no agent acted: nothing is learnt from it, and the phase is not told of it. */
+static dt_status pass_over(rounds *r, uint64_t round, uint64_t steps_per_epoch)
+{
+    r->metrics->scalar(r->h, "charts/rounds_without_samples", (double)++r->n_empty);
+    if (r->n_empty == 1 && dt_comm_rank(dt_stage_of(r->h)->d.comm) == 0) {
+        dt_log(DT_LOG_WARN,
+               "%s: no agent acted in round %llu, and nothing is learnt from it; from here on such rounds are counted "
+               "in charts/rounds_without_samples",
+               r->d.phase, (unsigned long long)round + 1);
+    }
+    return r->face.train->seek(r->face.trainer, (round + 1) * (uint64_t)r->config.sgd_epochs * steps_per_epoch);
 }
 
 static void tell_named(const rounds *r, const char *group, const char *name, double value)
@@ -296,8 +319,8 @@ static void tell(const rounds *r, const dt_rollout_report *c, uint64_t samples, 
     m->scalar(r->h, "time/policy", c->policy_s);
     m->scalar(r->h, "time/env_wait", c->wait_s);
     m->scalar(r->h, "time/learn", learn_s);
-    m->scalar(r->h, "charts/learn_samples_per_s", learn_s > 0 ? (double)samples / learn_s : 0);
-    m->scalar(r->h, "charts/env_steps_per_s", c->total_s > 0 ? (double)c->env_steps / c->total_s : 0);
+    m->scalar(r->h, "charts/learn_samples_per_s", learn_s > 0 && samples > 0 ? (double)samples / learn_s : (double)NAN);
+    m->scalar(r->h, "charts/env_steps_per_s", c->total_s > 0 ? (double)c->env_steps / c->total_s : (double)NAN);
 }
 
 /* What was collected, and, where it is wanted and one more round follows, the next one beside what comes next. */
@@ -306,7 +329,8 @@ static dt_status collect(rounds *r, uint64_t round, dt_rollout_report *out)
     dt_rounds *face = &r->face;
     DT_TRY(begin(r, round));
     DT_TRY(face->rollout->collect(face->experience, face->trainer, out));
-    DT_TRY(r->d.collected != NULL ? r->d.collected(r->d.user, round, out) : DT_OK);
+    const bool has_samples = out->agent_steps > 0;
+    DT_TRY(r->d.collected != NULL && has_samples ? r->d.collected(r->d.user, round, out) : DT_OK);
     const bool follows = r->config.overlap != 0 && round + 1 < face->n_rounds;
     return follows ? face->rollout->ahead(face->experience, face->trainer) : DT_OK;
 }
@@ -316,7 +340,7 @@ static dt_status rounds_iterate(dt_rounds *face, dt_progress *out)
     rounds *r = rounds_of(face);
     uint64_t step = 0, steps = 0, steps_per_epoch = 0, samples = 0;
     dt_rollout_report collected = {.struct_size = sizeof(collected)};
-    dt_step_report last = {.struct_size = sizeof(last)};
+    dt_step_report last = {.struct_size = sizeof(last), .loss = NAN, .grad_norm = NAN, .learning_rate = NAN};
     DT_TRY(face->train->position(face->trainer, &step, &steps, &steps_per_epoch));
     if (step >= steps) {
         return DT_DONE;
@@ -325,7 +349,11 @@ static dt_status rounds_iterate(dt_rounds *face, dt_progress *out)
     DT_TRY(collect(r, round, &collected));
     const double begun = dt_clock_s();
     DT_TRY(face->train->position(face->trainer, &step, &steps, &steps_per_epoch));
-    DT_TRY(learn(r, round, steps_per_epoch, &last, &samples));
+    if (collected.agent_steps > 0) {
+        DT_TRY(learn(r, round, steps_per_epoch, &last, &samples));
+    } else {
+        DT_TRY(pass_over(r, round, steps_per_epoch));
+    }
     tell(r, &collected, samples, dt_clock_s() - begun);
     DT_TRY(face->train->position(face->trainer, &step, &steps, &steps_per_epoch));
     out->step = step;

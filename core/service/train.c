@@ -570,11 +570,14 @@ static void record_groups(const dt_stage *s)
     }
 }
 
-/* st: how the step went. */
-static dt_status end_step(dt_stage *s, dt_status st)
+/* st: how the step went. A batch without a row was no update, and has no losses to record. */
+static dt_status end_step(dt_stage *s, dt_status st, const dt_step_report *out)
 {
     if (st == DT_OK && s->rollout != NULL) {
         s->d.rollouts->beside(s->rollout);
+    }
+    if (st == DT_OK && out->samples == 0) {
+        return DT_OK;
     }
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(dt_trainer_graph(s->trainer), &loss);
@@ -599,13 +602,13 @@ static dt_status end_step(dt_stage *s, dt_status st)
 static dt_status train_step(dt_train *t, dt_step_report *out)
 {
     (void)dt_fault("train.step"); /* tests meet it here */
-    return end_step(stage_of(t), dt_trainer_step(stage_of(t)->trainer, out));
+    return end_step(stage_of(t), dt_trainer_step(stage_of(t)->trainer, out), out);
 }
 
 static dt_status train_step_groups(dt_train *t, uint32_t groups, dt_step_report *out)
 {
     (void)dt_fault("train.step");
-    return end_step(stage_of(t), dt_trainer_step_groups(stage_of(t)->trainer, groups, out));
+    return end_step(stage_of(t), dt_trainer_step_groups(stage_of(t)->trainer, groups, out), out);
 }
 
 typedef struct judge { /* who looks at each batch of an evaluation */

@@ -26,25 +26,50 @@ void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *siz
 }
 
 /* loss = sum_i weight_i * sum / (live size of its symbol in the whole global batch) */
-static void set_normalisers(dt_trainer *t, const int64_t *size, double *norm)
+static void set_normalisers(dt_trainer *t)
 {
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
-    dt_loss_norms(t->d.source, &t->train, size, norm);
+    dt_loss_norms(t->d.source, &t->train, t->scratch.size, t->scratch.norm);
     for (uint32_t i = 0; i < n; i++) {
-        t->scratch.loss_seed[i] = loss[i].weight / norm[i];
+        t->scratch.loss_seed[i] = loss[i].weight / t->scratch.norm[i];
     }
 }
 
-dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest)
+/* A loss of weight 0 is reported alone, and nothing is learnt from its rows. */
+static bool is_empty(const dt_trainer *t)
+{
+    const dt_graph_loss *loss = NULL;
+    const uint32_t n = dt_graph_losses(t->train.graph, &loss);
+    bool learns = false;
+    for (uint32_t i = 0; i < n; i++) {
+        const bool is_moved = (t->scratch.groups >> loss[i].group & 1) != 0 && loss[i].weight != 0;
+        bool is_counted = false;
+        learns = learns || is_moved;
+        for (uint32_t k = 0; k <= t->d.source->n_symbols && is_moved; k++) {
+            if (strcmp(loss[i].symbol, t->train.symbol[k]) == 0) {
+                is_counted = true;
+                if (t->scratch.size[k] > 0) {
+                    return false;
+                }
+            }
+        }
+        if (is_moved && !is_counted) {
+            return false;
+        }
+    }
+    return learns;
+}
+
+dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest, int64_t *total)
 {
     const dt_samples *s = t->d.source;
     DT_TRACE("data", "batch sizes");
     const uint64_t epoch = step / t->state.steps_per_epoch;
     const uint64_t base = step % t->state.steps_per_epoch * t->c.batch;
     const uint64_t batch = dt_sampler_batch(&t->state.sampler, step);
-    int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
     memset(largest, 0, (s->n_symbols + 1) * sizeof(*largest));
+    memset(total, 0, (s->n_symbols + 1) * sizeof(*total));
     dt_sampler_epoch order;
     dt_sampler_begin(&order, &t->state.sampler, t->c.seed, t->c.phase, epoch);
     for (uint32_t leaf = 0; leaf < t->c.leaves; leaf++) {
@@ -59,9 +84,14 @@ dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *la
             largest[k] = size[k] > largest[k] ? size[k] : largest[k];
         }
     }
-    if (norm != NULL) {
-        set_normalisers(t, total, norm);
-    }
+    return DT_OK;
+}
+
+dt_status dt_batch_begin(dt_trainer *t, bool *is_empty_p)
+{
+    DT_TRY(dt_batch_sizes(t, t->state.step, t->scratch.largest, t->scratch.size));
+    set_normalisers(t);
+    *is_empty_p = is_empty(t);
     return DT_OK;
 }
 

@@ -218,9 +218,6 @@ static dt_status reduce_losses(dt_trainer *t, const double *norm, dt_step_report
 
 dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out)
 {
-    double norm[DT_GRAPH_MAX_LOSSES];
-    int64_t largest[DT_SAMPLES_MAX_SYMBOLS + 1];
-    DT_TRY(dt_batch_sizes(t, t->state.step, norm, largest));
     DT_TRY(t->lanes.reader != NULL ? dt_bring_batch(t, &t->lanes.live) : DT_OK);
     for (uint32_t i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
         t->scratch.loss_seed[i] *= t->state.scaler.scale;
@@ -231,7 +228,7 @@ dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out)
         st = run_leaves_of_all(t);
     }
     DT_TRY(dt_trainer_explain_memory(t, st));
-    DT_TRY(reduce_losses(t, norm, out));
+    DT_TRY(reduce_losses(t, t->scratch.norm, out));
     DT_TRY(dt_update(t, out));
     t->state.step++;
     return DT_OK;

@@ -296,6 +296,36 @@ dt_status dt_trainer_share(dt_trainer *t, dt_status (*job)(void *user, uint32_t 
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
+static dt_status pass_to(dt_trainer *t, uint64_t step)
+{
+    DT_TRY(dt_trainer_hold(t)); /* the device forgets which of its buffers held which step */
+    dt_trainer_refill(t);
+    t->state.passed += step - t->state.step;
+    t->state.step = step;
+    return DT_OK;
+}
+
+static void tell_place(const dt_trainer *t, dt_step_report *out)
+{
+    out->step = t->state.step;
+    out->steps = dt_trainer_steps(t);
+    out->epoch = (t->state.step - 1) / t->state.steps_per_epoch;
+    out->epochs = t->c.epochs;
+    out->epoch_end = t->state.step % t->state.steps_per_epoch == 0;
+}
+
+/* Nothing is learnt from no row: moments and weight decay would move the parameters all the same. */
+static dt_status pass_empty(dt_trainer *t, dt_step_report *out)
+{
+    DT_TRY(pass_to(t, t->state.step + 1));
+    t->state.empty++;
+    tell_place(t, out);
+    out->samples = 0;
+    out->n_losses = 0;
+    out->loss = out->grad_norm = out->learning_rate = (double)NAN;
+    return DT_OK;
+}
+
 dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
 {
     return dt_trainer_step_groups(t, UINT32_MAX >> (32 - t->state.n_groups), out);
@@ -315,17 +345,18 @@ dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report 
     }
     t->state.params_version++; /* somebody may have set them since */
     DT_TRY(dt_bind_step_inputs(t, &t->train));
+    bool is_empty = false;
+    DT_TRY(dt_batch_begin(t, &is_empty));
+    if (is_empty) {
+        return pass_empty(t, out);
+    }
     dt_status st = dt_start_feed(t);
     st = dt_trainer_shrink_after(t, st) ? dt_start_feed(t) : st;
     DT_TRY(dt_trainer_explain_memory(t, st));
     DT_TRY(t->device != NULL ? dt_train_device_step(t, out) : dt_step_on_cpu(t, out));
     t->state.params_version++;
-    out->step = t->state.step;
-    out->steps = dt_trainer_steps(t);
-    out->epoch = (t->state.step - 1) / t->state.steps_per_epoch;
-    out->epochs = t->c.epochs;
+    tell_place(t, out);
     out->samples = dt_sampler_batch(&t->state.sampler, t->state.step - 1);
-    out->epoch_end = t->state.step % t->state.steps_per_epoch == 0;
     t->times.data_wait = 0;
     for (uint32_t i = 0; i < t->c.threads; i++) {
         t->times.data_wait += t->lanes.waited[i] / t->c.threads;
@@ -361,15 +392,6 @@ void dt_trainer_step_set(dt_trainer *t, uint64_t step)
     }
 }
 
-static dt_status pass_to(dt_trainer *t, uint64_t step)
-{
-    DT_TRY(dt_trainer_hold(t)); /* the device forgets which of its buffers held which step */
-    dt_trainer_refill(t);
-    t->state.passed += step - t->state.step;
-    t->state.step = step;
-    return DT_OK;
-}
-
 uint64_t dt_trainer_moves(const dt_trainer *t)
 {
     return t->state.moves;
@@ -398,6 +420,11 @@ uint64_t dt_trainer_updates(const dt_trainer *t)
 uint64_t dt_trainer_passed(const dt_trainer *t)
 {
     return t->state.passed;
+}
+
+uint64_t dt_trainer_empty(const dt_trainer *t)
+{
+    return t->state.empty;
 }
 
 void dt_trainer_passed_set(dt_trainer *t, uint64_t n)

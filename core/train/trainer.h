@@ -172,8 +172,9 @@ void dt_trainer_close_moments(dt_trainer *t, bool is_changed);
 uint64_t dt_trainer_step_number(const dt_trainer *t);
 void dt_trainer_step_set(dt_trainer *t, uint64_t step); /* before the first step, after loading arenas; all updates */
 uint64_t dt_trainer_updates(const dt_trainer *t);       /* steps that were neither skipped nor passed over */
-uint64_t dt_trainer_passed(const dt_trainer *t);        /* steps that seek passed over */
-void dt_trainer_passed_set(dt_trainer *t, uint64_t n);  /* after step_set */
+uint64_t dt_trainer_passed(const dt_trainer *t);        /* steps that seek passed over, and those without a row */
+uint64_t dt_trainer_empty(const dt_trainer *t); /* steps of this process whose batch had no row: none was an update */
+void dt_trainer_passed_set(dt_trainer *t, uint64_t n); /* after step_set */
 /* The groups, 0: none were named. told: bits of those that the last report is of. */
 uint32_t dt_trainer_groups(const dt_trainer *t, const dt_group_state **out_p);
 uint32_t dt_trainer_told_groups(const dt_trainer *t);

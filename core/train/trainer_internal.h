@@ -39,6 +39,7 @@ typedef struct dt_train_state {
     uint64_t step, updates, steps_per_epoch;
     dt_sampler sampler;      /* of the training data */
     uint64_t passed;         /* steps passed over by seek; the schedule counts them */
+    uint64_t empty;          /* of this process: steps passed over because their batch had no row */
     uint64_t moves;          /* of params as a vector, by the phase */
     uint64_t params_version; /* of the values of params, between steps and other uses */
     float *params;
@@ -123,7 +124,9 @@ typedef struct dt_train_scratch {
     double loss_seed[DT_GRAPH_MAX_LOSSES];
     double (*leaf_loss)[DT_GRAPH_MAX_LOSSES]; /* [leaves of this rank] */
     double step_loss[DT_GRAPH_MAX_LOSSES];    /* told */
-    float *gradient;                          /* the sum: this rank's slices of it, or all */
+    double norm[DT_GRAPH_MAX_LOSSES];         /* of the batch: what losses are divided by */
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1], largest[DT_SAMPLES_MAX_SYMBOLS + 1]; /* of it; of its largest leaf */
+    float *gradient; /* the sum: this rank's slices of it, or all */
     bool has_whole;
     atomic_uint next_piece;
     uint32_t groups, told; /* bits: that the step moves; of which losses and norms were told last */
@@ -177,9 +180,11 @@ dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_
 dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out);
 dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out); /* in the lane and modes of d */
 void dt_compiled_fini(dt_compiled *c);
-/* Sizes of step's batch: the largest of its leaves per symbol ("B" last), over all ranks; and, when norm is not NULL,
- * what its losses are divided by, with t->scratch.loss_seed. */
-dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, double *norm, int64_t *largest);
+/* Sizes of step's batch per symbol ("B" last), over all ranks: the largest of its leaves, and the sum of all. */
+dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest, int64_t *total);
+/* The batch of the current step: scratch.size, largest, norm and loss_seed. is_empty_p: no loss of the groups that the
+ * step moves has a row in it. */
+dt_status dt_batch_begin(dt_trainer *t, bool *is_empty_p);
 /* [collective] What a live source of several ranks has to bring. Samples of the batch whose sizes were asked for last;
  * each rank's leaves of all samples, in their order; all of [first, first + n) to all ranks. */
 dt_status dt_bring_batch(dt_trainer *t, const dt_samples *s);

@@ -206,7 +206,7 @@ static dt_status check_deserted(const offpolicy_learner *l, int64_t steps)
 }
 
 /* Acts and keeps until there is enough to learn from; episodes are told of the last time. */
-static dt_status act(const offpolicy_learner *l, uint64_t *env_steps_p)
+static dt_status act(offpolicy_learner *l, uint64_t *env_steps_p)
 {
     dt_rollout_report r;
     int64_t deserted = 0; /* steps of each instance since an agent acted */
@@ -216,9 +216,13 @@ static dt_status act(const offpolicy_learner *l, uint64_t *env_steps_p)
         DT_TRY_H(l->rollout->collect(l->experience, l->trainer, &r));
         DT_TRY_H(l->replay->add(l->memory));
         *env_steps_p += r.env_steps;
+        l->n_empty += r.agent_steps == 0;
         deserted = r.agent_steps > 0 ? 0 : deserted + l->config.collect_steps;
     } while (l->replay->count(l->memory) < (uint64_t)l->config.learning_starts);
     report_episodes(l, &r);
+    if (l->n_empty > 0) {
+        l->metrics->scalar(l->h, "charts/rounds_without_samples", (double)l->n_empty);
+    }
     l->metrics->scalar(l->h, "charts/episodes", (double)r.episodes);
     l->metrics->scalar(l->h, "time/env", r.env_s);
     l->metrics->scalar(l->h, "time/policy", r.policy_s);

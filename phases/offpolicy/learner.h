@@ -50,6 +50,7 @@ typedef struct offpolicy_learner {
     uint64_t updates; /* of a round */
     float *error;     /* [draw * places], where priorities count */
     uint64_t n_errors, most_errors;
+    uint64_t n_empty; /* rounds of this process in which no agent acted */
 } offpolicy_learner;
 
 /* Errors: DT_ECONFIG. */

@@ -58,6 +58,7 @@ typedef struct state {
     dt_train *trainer;
     uint64_t most, n;                                 /* rows of a round: room, and those of this one */
     float *reward, *value, *next_value, *td, *chance; /* [most], chance [choices] */
+    uint64_t n_empty;                                 /* rounds of this process in which no agent acted */
 } state;
 
 #define TARGET "target" /* the shadow of the critic */
@@ -372,11 +373,27 @@ static dt_status learn(state *s, uint64_t of_pass, dt_step_report *r, uint64_t *
         const bool is_critics = pass < (uint64_t)c->data_passes;
         const uint32_t mask = !c->critic_first ? BOTH : is_critics ? 1 << CRITIC : 1 << ACTOR;
         for (uint64_t i = 0; i < of_pass; i++) {
-            DT_TRY_H(s->train->step_groups(s->trainer, mask, r));
-            *samples_p += r->samples;
+            dt_step_report now = {.struct_size = sizeof(now)};
+            DT_TRY_H(s->train->step_groups(s->trainer, mask, &now));
+            *samples_p += now.samples;
+            *r = now.samples > 0 ? now : *r;
         }
     }
     return DT_OK;
+}
+
+/* No agent acted in this round: nothing is learnt from it. */
+static dt_status pass_over(state *s, uint64_t round, uint64_t of_pass)
+{
+    s->metrics->scalar(s->h, "charts/rounds_without_samples", (double)++s->n_empty);
+    s->n = 0;
+    if (s->n_empty == 1) {
+        dt_logf(s->h, 1,
+                "phase_coma: no agent acted in round %llu, and nothing is learnt from it; from here on such rounds are "
+                "counted in charts/rounds_without_samples",
+                (unsigned long long)round + 1);
+    }
+    return s->train->seek(s->trainer, (round + 1) * of_pass * passes(&s->config));
 }
 
 /* 1 - var(y - Q') / var(y); NAN where y does not vary. */
@@ -431,8 +448,8 @@ static void report_round(const state *s, const dt_rollout_report *r, double epsi
     m->scalar(s->h, "time/policy", r->policy_s);
     m->scalar(s->h, "time/env_wait", r->wait_s);
     m->scalar(s->h, "time/learn", learn_s);
-    m->scalar(s->h, "charts/learn_samples_per_s", learn_s > 0 ? (double)samples / learn_s : 0);
-    m->scalar(s->h, "charts/env_steps_per_s", r->total_s > 0 ? (double)r->env_steps / r->total_s : 0);
+    m->scalar(s->h, "charts/learn_samples_per_s", learn_s > 0 && samples > 0 ? (double)samples / learn_s : (double)NAN);
+    m->scalar(s->h, "charts/env_steps_per_s", r->total_s > 0 ? (double)r->env_steps / r->total_s : (double)NAN);
 }
 
 static double epsilon_of(const config *c, uint64_t round)
@@ -446,7 +463,7 @@ static dt_status iterate(void *self, dt_progress *out)
     state *s = self;
     uint64_t step = 0, steps = 0, of_pass = 0, samples = 0;
     dt_rollout_report collected = {.struct_size = sizeof(collected)};
-    dt_step_report r = {.struct_size = sizeof(r)};
+    dt_step_report r = {.struct_size = sizeof(r), .loss = NAN, .grad_norm = NAN, .learning_rate = NAN};
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &of_pass));
     if (step >= steps) {
         return DT_DONE;
@@ -456,8 +473,12 @@ static dt_status iterate(void *self, dt_progress *out)
     DT_TRY_H(set_epsilon(s, epsilon));
     DT_TRY_H(s->rollout->collect(s->experience, s->trainer, &collected));
     const double begin = seconds();
-    DT_TRY_H(make_targets(s));
-    DT_TRY_H(learn(s, of_pass, &r, &samples));
+    if (collected.agent_steps > 0) {
+        DT_TRY_H(make_targets(s));
+        DT_TRY_H(learn(s, of_pass, &r, &samples));
+    } else {
+        DT_TRY_H(pass_over(s, round, of_pass));
+    }
     report_round(s, &collected, epsilon, samples, seconds() - begin);
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &of_pass));
     out->step = step;

@@ -78,8 +78,8 @@ static dt_status largest_class(dt_trainer *t, const dt_train_device *d, size_t *
         return DT_OK;
     }
     for (uint64_t step = 0; step < t->state.steps_per_epoch && step < dt_trainer_steps(t); step++) {
-        int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-        DT_TRY(dt_batch_sizes(t, step, NULL, size));
+        int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1], unused[DT_SAMPLES_MAX_SYMBOLS + 1];
+        DT_TRY(dt_batch_sizes(t, step, size, unused));
         const size_t c = dt_device_class_of(d, size);
         largest = c > largest ? c : largest;
     }

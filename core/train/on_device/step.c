@@ -378,10 +378,9 @@ static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 static dt_status run_leaves(dt_trainer *t, dt_device_buffer *b)
 {
     dt_train_device *d = t->device;
-    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
     DT_TRY(dt_train_device_push(t));
-    DT_TRY(dt_batch_sizes(t, t->state.step, b->norm, size));
-    const size_t c = dt_device_class_of(d, size);
+    memcpy(b->norm, t->scratch.norm, sizeof(b->norm));
+    const size_t c = dt_device_class_of(d, t->scratch.largest);
     if (c == DT_DEVICE_CLASSES) {
         return DT_FAIL(DT_EPLUGIN, "the data's samples grew: a shard of the batch no longer fits its largest size");
     }

@@ -109,7 +109,9 @@ typedef struct dt_train_api {
     void (*destroy)(dt_train *t);
     /* Values of a step_input for the next step and for evaluation, until set again. */
     dt_status (*set)(dt_train *t, const char *name, const float *value, uint32_t n);
-    /* One optimizer step; DT_DONE when training.epochs are over. Errors: DT_EDIVERGED names the first bad parameter. */
+    /* One optimizer step; DT_DONE when training.epochs are over. A batch without a row that a loss counts is passed
+     * over as by seek: samples is 0, n_losses 0, the other numbers NAN. Errors: DT_EDIVERGED names the first bad
+     * parameter. */
     dt_status (*step)(dt_train *t, dt_step_report *out);
     /* Run the graph over all samples of d in order, without gradients; each is called once per slice, in order. */
     dt_status (*evaluate)(dt_train *t, dt_data *d, void *user, dt_status (*each)(void *user, const dt_rows *r));
