@@ -36,6 +36,7 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
         }
         st = dt_str_status(&text);
         dt_print_text(dt_str_text(&text));
+        dt_result_warn_limits(e.stage);
     }
     dt_str_fini(&text);
     dt_eval_close(&e);

@@ -150,6 +150,21 @@ static int64_t option_of_phase(const dt_stage *s, const char *name)
     return value;
 }
 
+/* Returns, costs and their limits are of episodes that have ended. Rounds that fill a replay are short on purpose, and
+ * say nothing here. */
+static void add_episodes(const dt_stage *s, dt_forecast *f)
+{
+    const dt_rollout *r = s->rollout;
+    const uint64_t longest = r->env->layout.spec.max_steps;
+    const uint64_t most = f->stop.iterations > 0 && f->stop.iterations < f->iterations ? (uint64_t)f->stop.iterations
+                                                                                       : (uint64_t)f->iterations;
+    if (r->replay == NULL && longest > r->d.steps) {
+        f->episode_steps = longest;
+        f->round_steps = r->d.steps;
+        f->phase_steps = most <= UINT64_MAX / r->d.steps ? most * r->d.steps : 0;
+    }
+}
+
 static dt_status add_limits(dt_stage *s, dt_forecast *f)
 {
     dt_phase_opts phase;
@@ -162,6 +177,7 @@ static dt_status add_limits(dt_stage *s, dt_forecast *f)
     if (s->rollout != NULL) {
         f->round = (uint64_t)s->rollout->d.steps * s->rollout->instances;
         f->round_asked = option_of_phase(s, "train_batch");
+        add_episodes(s, f);
     }
     return DT_OK;
 }
@@ -298,11 +314,34 @@ static const char *name_of_wire(const dt_stage *s)
     return names[dt_trainer_half(s->trainer)];
 }
 
+static bool ends_none(const dt_forecast *f) /* an episode of the phase, if they are as long as they may be */
+{
+    return f->phase_steps > 0 && f->phase_steps < f->episode_steps;
+}
+
+static void text_of_episodes(const dt_forecast *f, dt_str *out)
+{
+    if (f->episode_steps == 0) {
+        return;
+    }
+    dt_str_addf(out,
+                "an episode has up to %llu steps, and %s %llu of each instance: ", (unsigned long long)f->episode_steps,
+                ends_none(f) ? "the whole phase" : "a round",
+                (unsigned long long)(ends_none(f) ? f->phase_steps : f->round_steps));
+    dt_str_add(out, ends_none(f) ? "no episode may end in training, and then no return, cost or limit is ever known"
+                                 : "in some rounds no episode may end, and then no return, cost or limit is known");
+}
+
 void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
 {
     const uint32_t ranks = dt_comm_in_process(s->d.comm);
     const dt_rollout_need *n = &f->rollout;
     text_of_time(s, f, out);
+    if (f->episode_steps > 0) {
+        dt_str_add(out, "  warning      ");
+        text_of_episodes(f, out);
+        dt_str_add(out, "\n");
+    }
     for (uint32_t i = 0; i < s->n_models; i++) {
         int64_t all = 0, trained = 0, constant = 0;
         count_role(s, s->model[i].role, &all, &trained, &constant);
@@ -376,6 +415,11 @@ void dt_forecast_log(const dt_forecast *f)
     }
     dt_log(DT_LOG_INFO, "planned peak %.1f MB resident; arenas at most %.1f MB: %s", mb(f->resident), mb(f->arenas),
            dt_str_text(&text));
+    dt_str_clear(&text);
+    text_of_episodes(f, &text);
+    if (text.bytes > 0) {
+        dt_log(ends_none(f) ? DT_LOG_WARN : DT_LOG_INFO, "%s", dt_str_text(&text));
+    }
     dt_str_fini(&text);
     if (f->device > 0) {
         dt_log(DT_LOG_INFO, "planned peak %.1f MB of the device", mb(f->device));
@@ -450,6 +494,13 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
         dt_json_end(o, '}');
     }
     dt_forecast_env_json(s, f, o);
+    if (f->episode_steps > 0) {
+        dt_json_obj(o, "episode"); /* steps of the longest one, and of an instance */
+        dt_json_i64(o, "steps", (int64_t)f->episode_steps);
+        dt_json_i64(o, "round", (int64_t)f->round_steps);
+        dt_json_i64(o, "phase", (int64_t)f->phase_steps);
+        dt_json_end(o, '}');
+    }
     dt_json_i64(o, "eval_interval", f->eval_interval);
     dt_json_obj(o, "stop");
     dt_json_i64(o, "epochs", f->stop.epochs);

@@ -28,6 +28,7 @@ typedef struct dt_run_state { /* what all ranks of this process share */
     int64_t phase;               /* that runs */
     bool stands;                 /* the phase is ready to step, or has stepped */
     uint32_t retries;            /* of the phase so far */
+    int64_t n_without_best;      /* evaluated phases of this process that do not report checkpoint.best_by */
     bool cannot_save;            /* what was learnt, now or soon: nothing is gained by doing it again */
     dt_profile_steps profile;
 } dt_run_state;
@@ -78,6 +79,10 @@ typedef struct dt_rank {
     uint64_t iterations;      /* the same */
     bool has_stepped;         /* the same: a step was made */
     bool has_evaluated;       /* the same */
+    uint32_t n_evaluations;   /* of the phase in this process; rank 0: those in which what the configuration names */
+    uint32_t n_target_known;  /* was a number, of stop.metric */
+    uint32_t n_best_known;    /* and of checkpoint.best_by */
+    uint64_t n_empty;         /* rank 0: steps without a sample that were recorded */
     uint64_t epoch;           /* epochs of the phase that are done */
     uint32_t owed;            /* DT_OWES_* */
     uint32_t restarts;        /* of workers of this rank's environments, as far as they are known */
@@ -121,6 +126,16 @@ dt_status dt_rank_evaluate(dt_rank *k, bool *met_p);
  * ones a phase reports, nobody knows before. Several phases may share a best_by that one of them lacks; that is a
  * warning, unless this phase has a result of nearly that name. Errors: DT_ECONFIG with those that there are. */
 dt_status dt_rank_check_results(dt_rank *k);
+
+/* The result that checkpoint.best_by names; empty: none. */
+const char *dt_rank_best_name(const dt_rank *k);
+
+/* ---- rank_finish.c ---------------------------------------------------------------------------------------------- */
+
+/* [collective] The phase is over. Errors: DT_ECONFIG: no step had a sample; what stop.metric or checkpoint.best_by
+ * names was never a number; what the phase says (dt_phase_ops.finish), as of a limit that was never evaluated. Costs
+ * that the last evaluation found above their limits are warnings. */
+dt_status dt_rank_finish(dt_rank *k);
 
 /* ---- rank_show.c ------------------------------------------------------------------------------------------------ */
 

@@ -103,6 +103,7 @@ static dt_status meet_target(dt_rank *k, bool *met_p)
     }
     const dt_status found = dt_rank_is_first(k) ? find_result(k, "stop.metric", o->metric, &value) : DT_OK;
     DT_TRY(dt_comm_agree(k->comm, found));
+    k->n_target_known += !isnan(value);
     met |= o->has_above && value >= o->above;
     met |= o->has_below && value <= o->below;
     DT_TRY(dt_comm_broadcast(k->comm, 0, &met, sizeof(met)));
@@ -113,26 +114,31 @@ static dt_status meet_target(dt_rank *k, bool *met_p)
     return DT_OK;
 }
 
-static const char *best_name(const dt_rank *k)
+const char *dt_rank_best_name(const dt_rank *k)
 {
     const char *name = k->checkpoint.best_by;
     return strncmp(name, "min:", 4) == 0 ? name + 4 : name;
 }
 
 /* Is a best_by that this phase does not report a mistake? Not where other phases share it and may report it; it is
- * where it is this phase's own, where no other phase is evaluated, and where a result here has nearly that name. */
+ * where it is this phase's own, where no other phase is evaluated, or none of the others reported it, and where a
+ * result here has nearly that name. */
 static dt_status is_meant_here(const dt_rank *k, bool *is_p)
 {
     const dt_session *s = k->r->d->session;
     dt_checkpoint_opts shared;
-    int64_t n = 0;
+    int64_t n = 0, last = 0;
     for (int64_t i = 0; i < s->n_phases; i++) {
         dt_training_opts training;
         DT_TRY(dt_config_training(s->config, i, &training));
-        n += s->phase[i]->ops.phase.evaluate != NULL && training.eval_interval > 0;
+        const bool is_evaluated = s->phase[i]->ops.phase.evaluate != NULL && training.eval_interval > 0;
+        n += is_evaluated;
+        last = is_evaluated ? i : last;
     }
     DT_TRY(dt_config_checkpoint(s->config, -1, &shared));
-    *is_p = n <= 1 || strcmp(shared.best_by, k->checkpoint.best_by) != 0 || nearest(k->stage, best_name(k)) != NULL;
+    const bool is_last_chance = k->stage->d.index == last && k->r->n_without_best == n - 1;
+    *is_p = n <= 1 || is_last_chance || strcmp(shared.best_by, k->checkpoint.best_by) != 0 ||
+            nearest(k->stage, dt_rank_best_name(k)) != NULL;
     return DT_OK;
 }
 
@@ -141,23 +147,26 @@ static dt_status refuse_best(const dt_rank *k)
 {
     double unused = 0;
     bool is_meant = false;
-    if (dt_stage_result(k->stage, best_name(k)) != NULL) {
+    if (dt_stage_result(k->stage, dt_rank_best_name(k)) != NULL) {
         return DT_OK;
     }
     DT_TRY(is_meant_here(k, &is_meant));
-    return is_meant ? find_result(k, "checkpoint.best_by", best_name(k), &unused) : DT_OK;
+    return is_meant ? find_result(k, "checkpoint.best_by", dt_rank_best_name(k), &unused) : DT_OK;
 }
 
 /* A name that a phase does not report marks nothing as its best. Said once: other phases may report it. */
 static void check_best(dt_rank *k)
 {
-    const char *name = best_name(k);
+    const char *name = dt_rank_best_name(k);
     double value = 0;
     if (dt_rank_is_first(k) && name[0] != '\0' && !k->has_evaluated &&
         find_result(k, "checkpoint.best_by", name, &value) < 0) {
         dt_log(DT_LOG_WARN, "%s", dt_error_text());
         dt_error_clear();
+        k->r->n_without_best++;
     }
+    const double *best = dt_rank_is_first(k) ? dt_stage_result(k->stage, name) : NULL;
+    k->n_best_known += best != NULL && !isnan(*best);
     k->has_evaluated = true;
 }
 
@@ -165,6 +174,7 @@ dt_status dt_rank_evaluate(dt_rank *k, bool *met_p)
 {
     const dt_status mine = evaluate(k);
     DT_TRY(dt_comm_agree(k->comm, mine));
+    k->n_evaluations++;
     check_best(k);
     return meet_target(k, met_p);
 }
@@ -172,7 +182,7 @@ dt_status dt_rank_evaluate(dt_rank *k, bool *met_p)
 dt_status dt_rank_check_results(dt_rank *k)
 {
     double unused = 0;
-    const char *best = best_name(k);
+    const char *best = dt_rank_best_name(k);
     const bool wants_any = k->stop.metric[0] != '\0' || best[0] != '\0';
     if (!wants_any || k->stage->d.phase->ops.phase.evaluate == NULL || k->training.eval_interval == 0) {
         return DT_OK;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/mapping.h"
 #include "base/mem.h"
 #include "base/trace.h"
@@ -148,6 +149,23 @@ static void end_iteration(dt_rank *k, uint64_t before)
     dt_memory_watch_look(&k->watch, dt_clock_s(), k->stage->trainer);
 }
 
+/* Steps of the iteration whose batch had no sample: none of them was an update. */
+static void show_empty(dt_rank *k)
+{
+    const uint64_t all = dt_trainer_empty(k->stage->trainer), n = all - k->n_empty;
+    if (n == 0) {
+        return;
+    }
+    if (k->n_empty == 0) {
+        dt_log(DT_LOG_WARN,
+               "%llu of the steps of this iteration had no sample, and changed nothing; from here on such steps are "
+               "counted in train/empty_steps",
+               (unsigned long long)n);
+    }
+    dt_metrics_scalar(k->r->metrics, "train/empty_steps", (double)n);
+    k->n_empty = all;
+}
+
 /* Records of an iteration, for rank 0. What is kept depends on its number alone, so a resumed run keeps the same. */
 static dt_status record(dt_rank *k, const dt_progress *p, bool is_wanted)
 {
@@ -155,6 +173,7 @@ static dt_status record(dt_rank *k, const dt_progress *p, bool is_wanted)
     dt_rank_tell_first_step(k);
     dt_rank_show(k, p, p->step == p->steps);
     dt_rank_show_models(k, p);
+    show_empty(k);
     if (!is_wanted && k->iterations != 1 && k->iterations % k->record_every != 0) {
         dt_metrics_drop(r->metrics);
         return DT_OK;

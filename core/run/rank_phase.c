@@ -257,6 +257,8 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
     k->has_evaluated = false;
     DT_TRY(begin == 0 ? dt_rank_check_results(k) : DT_OK);
+    k->n_evaluations = k->n_target_known = k->n_best_known = 0;
+    k->n_empty = 0;
     if (dt_rank_is_first(k)) {
         DT_TRY(rewind_run(k, begin));
         if ((r->start.is_other_cpu || r->start.is_other_sum) && index == r->start.begin) {
@@ -310,7 +312,11 @@ static dt_status run_phase(dt_rank *k, int64_t index)
         dt_event_files_end(r->metrics, true);
     }
     if (st >= 0) {
-        DT_TRY(dt_rank_save(k, st == DT_DONE, true));
+        dt_error why;
+        const dt_status finished = st == DT_DONE ? dt_rank_finish(k) : DT_OK;
+        dt_error_take(&why, finished);
+        DT_TRY(dt_rank_save(k, st == DT_DONE && finished == DT_OK, true)); /* a resume fails the same way */
+        DT_TRY(dt_error_put(&why));
         (void)(dt_rank_is_first(k) && dt_fault("run.end"));
     } else if (st == DT_EINTERRUPTED) {
         DT_TRY(save_before_round(k));

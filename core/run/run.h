@@ -39,6 +39,8 @@ void dt_run_note_or_warn(const dt_session *s, dt_rundir *dir, int exit_code);
 struct dt_stage;
 void dt_result_text(const struct dt_stage *s, dt_str *out);
 void dt_result_json(const struct dt_stage *s, dt_str *out);
+/* Warns of costs that are above their limits in it, or not known. */
+void dt_result_warn_limits(const struct dt_stage *s);
 /* What it left for pictures, as evaluation/<n>-<phase>.pictures.json of the run; nothing where it left nothing. */
 dt_status dt_result_pictures(const struct dt_stage *s, const char *run_dir) DT_NODISCARD;
 

@@ -203,6 +203,28 @@ static dt_status check_target(const dt_session *s, int64_t phase, const char *me
                        : "the phase has no evaluation");
 }
 
+/* What the user names is looked for in evaluations: there has to be one. */
+static dt_status check_best(const dt_session *s, int64_t phase)
+{
+    const char *name = NULL;
+    dt_origin origin;
+    DT_TRY(dt_config_get(s->config, phase, "checkpoint.best_by", &name, &origin));
+    if (name[0] == '\0' || origin.layer <= DT_FROM_RUN) {
+        return DT_OK;
+    }
+    for (int64_t i = 0; i < s->n_phases; i++) {
+        dt_training_opts training;
+        DT_TRY(dt_config_training(s->config, i, &training));
+        if (s->phase[i]->ops.phase.evaluate != NULL && training.eval_interval > 0) {
+            return DT_OK;
+        }
+    }
+    return DT_FAIL(DT_ECONFIG,
+                   "checkpoint.best_by = \"%s\": no phase is evaluated, so that no checkpoint is the best; set "
+                   "training.eval_interval to at least 1, or checkpoint.best_by = \"\"",
+                   name);
+}
+
 dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
 {
     for (int64_t i = s->first; i < s->last; i++) {
@@ -220,6 +242,7 @@ dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
         DT_TRY(check_mix(s, i));
         DT_TRY(dt_config_phase(s->config, i, &p, &stop));
         DT_TRY(check_target(s, i, stop.metric));
+        DT_TRY(is_fresh ? check_best(s, i) : DT_OK);
         const bool is_word = p.init[0] == '\0' || strcmp(p.init, "random") == 0 || strcmp(p.init, "previous") == 0;
         if (is_fresh && !is_word && access(p.init, F_OK) != 0) {
             return DT_FAIL(DT_ECONFIG,

@@ -110,6 +110,11 @@ dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
     return st;
 }
 
+dt_status dt_stage_finish(dt_stage *s)
+{
+    return s->d.phase->ops.phase.finish != NULL ? s->d.phase->ops.phase.finish(s->self) : DT_OK;
+}
+
 dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p))
 {
     if (s->n_owned == DT_STAGE_MAX_OWNED) {

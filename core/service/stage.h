@@ -170,6 +170,7 @@ dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
 dt_status dt_stage_start(dt_stage *s) DT_NODISCARD; /* phase start: arenas and plans */
 dt_status dt_stage_iterate(dt_stage *s, dt_progress *out);
 dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out); /* DT_EUNSUPPORTED when the phase has no evaluation */
+dt_status dt_stage_finish(dt_stage *s) DT_NODISCARD;        /* phase finish, where it has one: the phase is over */
 void dt_stage_stop(dt_stage *s); /* phase stop, where it was started; dt_stage_destroy does it too */
 void dt_stage_destroy(dt_stage *s);
 /* p goes with the stage: after the phase was destroyed, the last one first, before experience, trainer and what is

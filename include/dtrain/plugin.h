@@ -170,6 +170,10 @@ typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */
     void (*destroy)(void *self);                         /* [main] once per create, even a failed one */
     dt_status (*save)(void *self, dt_writer *w);         /* [main] optional */
     dt_status (*load)(void *self, dt_reader *r, uint32_t version); /* [main] optional; after start */
+    /* since 1.2, optional [main][collective]: the phase is over, by DT_DONE or by a rule of section stop. An error
+     * fails the run, whose state is saved: DT_ECONFIG where what the phase was to hold, as a limit, was never
+     * evaluated. */
+    dt_status (*finish)(void *self);
 } dt_phase_ops;
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */

@@ -64,3 +64,29 @@ dt_status limits_read(limits *l, const dt_host *h, const char *phase, const dt_w
     }
     return DT_OK;
 }
+
+void limits_report(const limits *l, const dt_host *h, const dt_metrics_api *m, const dt_wiring *w)
+{
+    char key[96];
+    for (uint32_t k = 0; k < w->spec->n_costs; k++) {
+        if (l->has[k]) {
+            snprintf(key, sizeof(key), "limits/%s", w->spec->costs[k]);
+            m->report(h, key, &l->at[k], 0);
+        }
+    }
+}
+
+dt_status limits_unjudged(const dt_host *h, const char *phase, const dt_wiring *w, uint32_t k, double limit)
+{
+    const dt_env_spec *e = w->spec;
+    char longest[96] = "";
+    if (e->max_steps > 0) {
+        snprintf(longest, sizeof(longest), " (an episode of %s has up to %u steps)", w->env_id, e->max_steps);
+    }
+    return DT_FAIL_H(
+        h, DT_ECONFIG,
+        "%s.limits: the limit %g of cost %s was never evaluated, because no episode with this cost ended "
+        "while the phase learnt%s: nothing has held it; train for more rounds (%s.iterations), collect more "
+        "steps in each (%s.train_batch), or shorten the episodes",
+        phase, limit, e->costs[k], longest, phase, phase);
+}

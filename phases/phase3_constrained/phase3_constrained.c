@@ -123,7 +123,7 @@ static dt_status set_mix(state *s)
 /* What episodes cost, as of the last round in which any ended, and their rows. */
 static void see_costs(state *s, const dt_rollout_report *r)
 {
-    if (r->episodes > 0 && r->env_steps > 0) {
+    if (r->episodes > 0 && r->env_steps > 0 && isfinite(r->episode_length)) {
         memcpy(s->seen.cost, r->episode_cost, sizeof(s->seen.cost));
         s->seen.rows = (double)r->agent_steps / (double)r->env_steps * r->episode_length;
     }
@@ -253,7 +253,18 @@ static void report(const state *s, const char *what, uint32_t k, double value)
     s->clipped.metrics->scalar(s->clipped.h, name, value);
 }
 
-static dt_status update_multipliers(state *s, const dt_rollout_report *r)
+/* What is not known yet is not reported: no episode ended so far, or no step of the trust region had a constraint. */
+static void report_limit(const state *s, uint32_t k, uint64_t round)
+{
+    const multiplier *m = &s->kept.multiplier[k];
+    report(s, "limits", k, s->limits.at[k]);
+    report(s, "limits_unjudged", k, (double)(round + 1 - m->rounds));
+    if (s->is_cpo ? isfinite(m->value) : m->rounds > 0) {
+        report(s, "multipliers", k, m->value);
+    }
+}
+
+static dt_status update_multipliers(state *s, uint64_t round, const dt_rollout_report *r)
 {
     for (uint32_t k = 0; k < s->clipped.wiring->spec->n_costs; k++) {
         const double cost = r->episode_cost[k];
@@ -266,11 +277,12 @@ static dt_status update_multipliers(state *s, const dt_rollout_report *r)
                 const double unit = spread > 0 ? r->advantage_std / spread : 0;
                 const double share = s->seen.most > 0 ? s->seen.rate / s->seen.most : 1;
                 multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limits.at[k], unit, share);
+            } else {
+                s->kept.multiplier[k].rounds++;
             }
             DT_TRY_H(count_violation(s, k, cost));
         }
-        report(s, "limits", k, s->limits.at[k]);
-        report(s, "multipliers", k, s->kept.multiplier[k].value);
+        report_limit(s, k, round);
     }
     return set_mix(s);
 }
@@ -304,7 +316,7 @@ static dt_status move_policy(state *s)
     const clipped *l = &s->clipped;
     const int64_t k = excesses(s, excess);
     DT_TRY_H(trust_region_step(&s->region, excess, k, &moved));
-    if (isfinite(moved.solution.nu)) {
+    if (k >= 0 && isfinite(moved.solution.nu)) {
         for (uint32_t j = 0; j < l->wiring->spec->n_costs; j++) {
             s->kept.multiplier[j].value = j == k ? moved.solution.nu : 0;
         }
@@ -327,7 +339,7 @@ static dt_status collected(void *self, uint64_t round, const dt_rollout_report *
     if (s->is_cpo) {
         DT_TRY_H(move_policy(s));
     }
-    return update_multipliers(s, r);
+    return update_multipliers(s, round, r);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -420,6 +432,9 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
         multiplier_init(&s->kept.multiplier[k]);
     }
     s->is_cpo = c->algorithm == ALGORITHM_CPO;
+    for (uint32_t k = 0; k < DT_ENV_MAX_COSTS && s->is_cpo; k++) {
+        s->kept.multiplier[k].value = NAN; /* until a step has one */
+    }
     s->region_config = (trust_region_config){.max_kl = c->max_kl,
                                              .damping = c->cg_damping,
                                              .backtrack = c->backtrack,
@@ -471,7 +486,21 @@ static dt_status evaluate(void *self, dt_progress *out)
 {
     state *s = self;
     DT_TRY_H(stored_evaluate(&s->stored, &s->clipped));
-    return s->rounds->api->evaluate(s->rounds, out);
+    DT_TRY_H(s->rounds->api->evaluate(s->rounds, out));
+    limits_report(&s->limits, s->clipped.h, s->clipped.metrics, s->clipped.wiring);
+    return DT_OK;
+}
+
+static dt_status finish(void *self)
+{
+    const state *s = self;
+    const dt_env_spec *e = s->clipped.wiring->spec;
+    for (uint32_t k = 0; k < e->n_costs; k++) {
+        if (s->limits.has[k] && s->kept.multiplier[k].rounds == 0) {
+            return limits_unjudged(s->clipped.h, ID, s->clipped.wiring, k, s->limits.at[k]);
+        }
+    }
+    return DT_OK;
 }
 
 static void destroy(void *self)
@@ -556,7 +585,7 @@ DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controlle
 DT_PHASE_DEFINE(component, ID, "the most reward whose costs stay under their limits",
                 "Stooke, Achiam & Abbeel 2020, arXiv 2007.03964", config, state, options,
                 DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
-                       .destroy = destroy, .save = save, .load = load),
+                       .destroy = destroy, .save = save, .load = load, .finish = finish),
                 .flags = DT_COMP_DETERMINISTIC, .state_version = 2, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0");

@@ -75,10 +75,11 @@ dt_status offline_estimate_costs(offline_state *s, offline_costs *out)
     for (uint32_t i = 1; i < s->n_heads; i++) {
         const double mean = x.sum[i] / x.rows;
         const double error = sqrt(fmax(0, x.squares[i] / x.rows - mean * mean) / rows);
-        out->mean[i] = fmax(0, an_episode * mean);
-        out->off[i] = DEVIATES * an_episode * error;
+        const bool is_known = isfinite(an_episode * mean); /* fmax would make 0 of what is not */
+        out->mean[i] = is_known ? fmax(0, an_episode * mean) : (double)NAN;
+        out->off[i] = is_known ? DEVIATES * an_episode * error : (double)NAN;
     }
-    out->share = x.ratio_squares > 0 ? x.ratio * x.ratio / (x.rows * x.ratio_squares) : 0;
+    out->share = x.ratio_squares > 0 ? x.ratio * x.ratio / (x.rows * x.ratio_squares) : (double)NAN;
     s->metrics->scalar(s->h, "charts/ratio", x.ratio / x.rows);
     s->metrics->scalar(s->h, "charts/effective_share", out->share);
     return DT_OK;

@@ -118,6 +118,12 @@ static void measure(offline_state *s)
 /* An evaluation has none of them. */
 static dt_status check_rollouts(const offline_state *s)
 {
+    if (s->told.samples > 0 && s->told.rows == 0) {
+        return DT_FAIL_H(s->h, DT_EDATA,
+                         ID
+                         ".rollouts: no agent acted in any of the %llu samples of %s; there is nothing to learn from",
+                         (unsigned long long)s->told.samples, s->config.rollouts);
+    }
     if (s->told.samples > 0 && s->told.episodes == 0 && s->n_heads > 1) {
         return DT_FAIL_H(s->h, DT_ECONFIG,
                          ID ".limits = \"%s\" are of episodes, and none ended in the %llu samples of %s; keep more "
@@ -257,10 +263,15 @@ static dt_status update_multipliers(offline_state *s, bool is_last)
         multiplier *m = &s->kept.multiplier[i];
         const double deviation = s->kept.deviation[i] / s->scale[i];
         const double limit = s->limits.at[s->cost_of[i]] * (1 - s->config.margin);
-        multiplier_update(m, &s->rule, cost.mean[i] + cost.off[i], limit, deviation > 0 ? reward / deviation : 0, 1);
+        if (isfinite(cost.mean[i] + cost.off[i])) {
+            multiplier_update(m, &s->rule, cost.mean[i] + cost.off[i], limit, deviation > 0 ? reward / deviation : 0,
+                              1);
+        }
         offline_tell(s, "estimated_costs", i, cost.mean[i]);
         offline_tell(s, "estimated_costs_off", i, cost.off[i]);
-        offline_tell(s, "multipliers", i, m->value);
+        if (m->rounds > 0) {
+            offline_tell(s, "multipliers", i, m->value);
+        }
     }
     if (is_last) {
         offline_say_limits(s, &cost);
@@ -335,8 +346,12 @@ static dt_status learn(const offline_state *s, dt_step_report *r, double *loss_p
 /* Once in a run: what there is to learn from. */
 static void tell_rollouts(const offline_state *s)
 {
-    const double episodes = fmax(1, (double)s->told.episodes);
+    const double episodes = (double)s->told.episodes;
     s->metrics->scalar(s->h, "rollouts/samples", (double)s->told.samples);
+    s->metrics->scalar(s->h, "rollouts/episodes", episodes);
+    if (s->told.episodes == 0) {
+        return; /* what one earns and costs is not known */
+    }
     s->metrics->scalar(s->h, "rollouts/return", s->told.reward / episodes);
     for (uint32_t i = 1; i < s->n_heads; i++) {
         offline_tell(s, "rollouts", i, s->told.cost[s->cost_of[i]] / episodes);
@@ -383,7 +398,24 @@ static dt_status evaluate(void *self, dt_progress *out)
 {
     offline_state *s = self;
     DT_TRY_H(s->rollout->report(s->experience, s->trainer));
+    limits_report(&s->limits, s->h, s->metrics, s->roles.wiring);
     out->evaluated = 1;
+    return DT_OK;
+}
+
+static dt_status finish(void *self)
+{
+    const offline_state *s = self;
+    for (uint32_t i = 1; i < s->n_heads; i++) {
+        if (s->kept.multiplier[i].rounds == 0) {
+            return DT_FAIL_H(
+                s->h, DT_ECONFIG,
+                ID ".limits: the limit %g of cost %s was never evaluated, because the phase was over before "
+                   "it had cloned the behaviour, " ID ".clone_rounds = %lld rounds: nothing has held it; "
+                   "train for more rounds, or lower clone_rounds",
+                s->limits.at[s->cost_of[i]], s->roles.spec->costs[s->cost_of[i]], (long long)s->config.clone_rounds);
+        }
+    }
     return DT_OK;
 }
 
@@ -472,7 +504,7 @@ DT_PHASE_DEFINE(component, ID, "a policy learned from stored rollouts, its costs
                 "Peng et al. 2019, arXiv 1910.00177; Wang et al. 2020, arXiv 2006.15134", offline_config, offline_state,
                 options,
                 DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
-                       .destroy = destroy, .save = save, .load = load),
+                       .destroy = destroy, .save = save, .load = load, .finish = finish),
                 .flags = DT_COMP_DETERMINISTIC, .state_version = 2, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "phase_offline", "1.0", "dtrain", "Apache-2.0");

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is checked of a phase when it is over; see rank.h.
+ */
+#include <config.h>
+
+#include "run/rank.h"
+
+#include "base/log.h"
+#include "service/stage.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
+
+/* limits/<cost> is compared with costs/<cost>/mean, where an evaluation reports both. */
+void dt_result_warn_limits(const dt_stage *s)
+{
+    const dt_result *r = NULL;
+    const uint32_t n = dt_stage_results(s, &r);
+    for (uint32_t i = 0; i < n; i++) {
+        char key[160];
+        if (strncmp(r[i].key, "limits/", 7) != 0 || r[i].is_list) {
+            continue;
+        }
+        snprintf(key, sizeof(key), "costs/%.128s/mean", r[i].key + 7);
+        const double *cost = dt_stage_result(s, key);
+        if (cost == NULL || isnan(*cost)) {
+            dt_log(DT_LOG_WARN, "no evaluated episode tells what cost %s is, whose limit is %g", r[i].key + 7,
+                   r[i].value[0]);
+        } else if (*cost > r[i].value[0]) {
+            dt_log(DT_LOG_WARN, "cost %s is %g in the evaluation, above its limit %g", r[i].key + 7, *cost,
+                   r[i].value[0]);
+        }
+    }
+}
+
+/* ---- what was never known ---------------------------------------------------------------------------------------- */
+
+/* Every step was passed over, because its batch had no row, and the phase moved nothing itself. */
+static dt_status check_updates(dt_rank *k)
+{
+    const uint64_t steps = dt_trainer_step_number(k->stage->trainer);
+    DT_TRY(dt_trainer_hold(k->stage->trainer)); /* a device counts updates itself */
+    if (steps == 0 || dt_trainer_updates(k->stage->trainer) > 0 || dt_trainer_moves(k->stage->trainer) > 0 ||
+        dt_trainer_passed(k->stage->trainer) < steps) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_ECONFIG, "phase %s has learnt nothing: none of its %llu steps had a sample. %s",
+                   k->stage->d.phase->desc.id, (unsigned long long)steps,
+                   k->stage->rollout != NULL
+                       ? "No agent that learns acted in any round: see that the options of the environment (env.id and "
+                         "its section) let agents in; with several teams, that opponents.learner is one that plays"
+                       : "See that its data has rows");
+}
+
+/* Of a resumed run, what earlier processes evaluated is not known. */
+static dt_status check_known(const dt_rank *k, const char *option, const char *name, uint32_t n_known)
+{
+    static const char text[] = "%s = \"%s\" was not a number in any of %u evaluations of phase %s, so that it has "
+                               "decided nothing; name a result that each evaluation has";
+    const char *id = k->stage->d.phase->desc.id;
+    if (name[0] == '\0' || k->n_evaluations == 0 || n_known > 0) {
+        return DT_OK;
+    }
+    if (k->begin_step > 0) {
+        dt_log(DT_LOG_WARN, text, option, name, k->n_evaluations, id);
+        return DT_OK;
+    }
+    return DT_FAIL(DT_ECONFIG, text, option, name, k->n_evaluations, id);
+}
+
+static dt_status check_names(const dt_rank *k)
+{
+    const char *best = dt_rank_best_name(k);
+    if (!dt_rank_is_first(k)) {
+        return DT_OK;
+    }
+    DT_TRY(check_known(k, "stop.metric", k->stop.metric, k->n_target_known));
+    return check_known(k, "checkpoint.best_by", dt_stage_result(k->stage, best) != NULL ? best : "", k->n_best_known);
+}
+
+dt_status dt_rank_finish(dt_rank *k)
+{
+    const dt_status moved = check_updates(k);
+    DT_TRY(dt_comm_agree(k->comm, moved));
+    const dt_status finished = dt_stage_finish(k->stage);
+    DT_TRY(dt_comm_agree(k->comm, finished));
+    const dt_status known = check_names(k);
+    DT_TRY(dt_comm_agree(k->comm, known));
+    if (dt_rank_is_first(k)) {
+        dt_result_warn_limits(k->stage);
+    }
+    return DT_OK;
+}
