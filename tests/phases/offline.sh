@@ -67,7 +67,7 @@ street="--plugin phase3_constrained -q --set env.id=env_traffic --set env_traffi
         --set phase3_constrained.train_batch=40 --set data.batch=20 --set data.shards=2
         --set phase3_constrained.limits=hard_braking:1 --set phase3_constrained.sgd_epochs=1
         --set training.eval_interval=0 --set evaluation.baselines= --set report.enabled=false
-        --set env_traffic.episode_s=6"
+        --set env_traffic.episode_s=3"
 rm -rf "$work/whole" "$work/without" "$work/ranks"
 base=$street
 train whole --threads 1 --set rollouts.keep=80
