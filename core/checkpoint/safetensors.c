@@ -9,6 +9,7 @@
 #include "checkpoint/safetensors.h"
 #include "base/err.h"
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
 
@@ -777,4 +778,81 @@ dt_status dt_safetensors_write(const char *path, const dt_st_tensor *t, uint32_t
         return st;
     }
     return dt_fs_sync_dir(parent);
+}
+
+/* ---- seals ---- */
+
+enum { SEAL_DIGITS = 64 };
+static const char no_seal[] = "0000000000000000000000000000000000000000000000000000000000000000";
+
+static dt_status hash_piece(void *user, const void *p, size_t bytes)
+{
+    dt_sha256_add(user, p, bytes);
+    return DT_OK;
+}
+
+static void end_seal(dt_sha256 *sha, char out[SEAL_DIGITS + 1])
+{
+    uint8_t digest[SEAL_DIGITS / 2];
+    dt_sha256_end(sha, digest);
+    dt_hex(digest, sizeof(digest), out);
+}
+
+dt_status dt_safetensors_write_sealed(const char *path, const dt_st_tensor *t, uint32_t n,
+                                      const char *const (*metadata)[2], uint32_t n_pairs)
+{
+    char seal[SEAL_DIGITS + 1];
+    dt_sha256 sha;
+    const char *(*all)[2] = dt_alloc_n((size_t)n_pairs + 1, sizeof(*all));
+    if (all == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the metadata of %s", path);
+    }
+    for (uint32_t i = 0; i < n_pairs; i++) {
+        all[i][0] = metadata[i][0];
+        all[i][1] = metadata[i][1];
+    }
+    all[n_pairs][0] = DT_ST_SEAL;
+    all[n_pairs][1] = no_seal;
+    dt_sha256_init(&sha);
+    dt_status st = dt_safetensors_write_to(t, n, (const char *const(*)[2])all, n_pairs + 1, hash_piece, &sha);
+    if (st == DT_OK) {
+        end_seal(&sha, seal);
+        all[n_pairs][1] = seal;
+        st = dt_safetensors_write(path, t, n, (const char *const(*)[2])all, n_pairs + 1);
+    }
+    dt_free(all);
+    return st;
+}
+
+/* Where the digits are, in a header as it was written; NULL: nowhere. */
+static const uint8_t *find_seal(const dt_safetensors *s, const char *seal)
+{
+    char text[sizeof(DT_ST_SEAL) + SEAL_DIGITS + 8];
+    const int n = snprintf(text, sizeof(text), "\"" DT_ST_SEAL "\":\"%s\"", seal);
+    const uint8_t *at = memmem(s->bytes, s->header_bytes, text, (size_t)n);
+    return at != NULL ? at + n - 1 - SEAL_DIGITS : NULL;
+}
+
+dt_status dt_safetensors_check_seal(const dt_safetensors *s, bool *has_seal_p)
+{
+    char is[SEAL_DIGITS + 1];
+    const char *seal = dt_safetensors_metadata(s, DT_ST_SEAL);
+    *has_seal_p = seal != NULL;
+    if (seal == NULL) {
+        return DT_OK;
+    }
+    const uint8_t *at = strlen(seal) == SEAL_DIGITS ? find_seal(s, seal) : NULL;
+    if (at == NULL) {
+        return DT_FAIL(
+            DT_EDATA, "%s: its metadata " DT_ST_SEAL " is not 64 digits as dtrain writes them: it is damaged", s->name);
+    }
+    const uint8_t *behind = at + SEAL_DIGITS;
+    dt_sha256 sha;
+    dt_sha256_init(&sha);
+    dt_sha256_add(&sha, s->bytes, (size_t)(at - s->bytes));
+    dt_sha256_add(&sha, no_seal, SEAL_DIGITS);
+    dt_sha256_add(&sha, behind, s->n_bytes - (size_t)(behind - s->bytes));
+    end_seal(&sha, is);
+    return strcmp(is, seal) == 0 ? DT_OK
+                                 : DT_FAIL(DT_EDATA, "%s is damaged: its bytes are not those of its sha256", s->name);
 }

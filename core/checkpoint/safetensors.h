@@ -7,7 +7,8 @@
  * object, padded with spaces at most; every entry exactly dtype, shape, data_offsets; no duplicate names; known dtypes;
  * sizes by overflow-checked products; tensors without holes or overlaps from the first to the last byte of the file.
  * __metadata__ maps text to text. Limits of ours: 1,000,000 tensors, 8 dimensions, names of 4096 bytes.
- * The format has no checksum; checkpoint.h adds one. Threads: [main] to open, [any] to read.
+ * The format has no checksum: checkpoint.h adds one for files of a checkpoint, and write_sealed puts one into the
+ * metadata of a file that stands alone. Threads: [main] to open, [any] to read.
  */
 #ifndef DTRAIN_CORE_CHECKPOINT_SAFETENSORS_H
 #define DTRAIN_CORE_CHECKPOINT_SAFETENSORS_H
@@ -92,5 +93,13 @@ dt_status dt_safetensors_write_to(const dt_st_tensor *t, uint32_t n, const char 
 /* To a file: written aside, flushed, renamed. */
 dt_status dt_safetensors_write(const char *path, const dt_st_tensor *t, uint32_t n, const char *const (*metadata)[2],
                                uint32_t n_pairs) DT_NODISCARD;
+
+/* The same, sealed: metadata "sha256" is the SHA-256 of the whole file, with zeros in place of its own 64 digits. */
+#define DT_ST_SEAL "sha256"
+dt_status dt_safetensors_write_sealed(const char *path, const dt_st_tensor *t, uint32_t n,
+                                      const char *const (*metadata)[2], uint32_t n_pairs) DT_NODISCARD;
+/* Every byte of a file that was opened, by its seal. has_seal_p: false, and nothing is checked, where it has none.
+ * Errors: DT_EDATA: it is damaged, or its seal is none. */
+dt_status dt_safetensors_check_seal(const dt_safetensors *s, bool *has_seal_p) DT_NODISCARD;
 
 #endif

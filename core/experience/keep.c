@@ -254,7 +254,7 @@ static dt_status write_file(dt_keep *k, uint64_t n)
     dt_st_tensor t[DT_BUFFER_MAX_FIELDS + 3];
     dt_stored_metadata_number(&k->metadata, &h);
     const uint32_t m = list_tensors(k, n, t);
-    return dt_safetensors_write(path_of(k, r->collects), t, m, k->metadata.pair, k->metadata.n_pairs);
+    return dt_safetensors_write_sealed(path_of(k, r->collects), t, m, k->metadata.pair, k->metadata.n_pairs);
 }
 
 static dt_status write_round(dt_keep *k, uint64_t n)

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/trace.h"
@@ -205,11 +206,21 @@ static dt_status check_sizes(dt_replay *p, const file *f)
     return DT_OK;
 }
 
+static dt_status check_seal(const file *f)
+{
+    bool has_seal = false;
+    DT_TRY(dt_safetensors_check_seal(f->s, &has_seal));
+    return has_seal || !f->head.is_sealed ? DT_OK
+                                          : is_wrong(f, "its metadata " DT_ST_SEAL,
+                                                     "is missing, and a file of version " DT_STORED_VERSION " has it");
+}
+
 static dt_status open_file(dt_replay *p, const char *path, file *f)
 {
     *f = (file){.path = path};
     DT_TRY(dt_safetensors_open(path, &f->s));
     DT_TRY(dt_stored_head_read(p->r, f->s, path, &f->head));
+    DT_TRY(check_seal(f));
     DT_TRY(find_tensors(p, f));
     DT_TRY(check_order(f));
     return check_sizes(p, f);
@@ -409,6 +420,7 @@ typedef struct counted {
     uint64_t *round; /* [n] of the files before */
     char **path;     /* [n] */
     size_t n, cap;
+    size_t n_files, n_unsealed; /* all; those without a checksum */
     bool has_warned;
 } counted;
 
@@ -487,6 +499,7 @@ static dt_status count_one(dt_replay *p, const file *f, void *user)
         return DT_FAIL(DT_ENOMEM, "out of memory for the names of stored rollouts");
     }
     c->round[c->n++] = f->head.round;
+    c->n_unsealed += !f->head.is_sealed && dt_safetensors_metadata(f->s, DT_ST_SEAL) == NULL;
     c->samples += f->samples; /* of fewer than 2^31 rows in a file each */
     c->has_warned = c->has_warned || dt_stored_head_warn(p->r, f->s, f->path);
     return DT_OK;
@@ -496,6 +509,7 @@ dt_status dt_stored_count(dt_replay *p, const char *path, uint64_t *samples_p)
 {
     counted c = {0};
     const dt_status st = with_all(p, path, count_one, &c);
+    c.n_files = c.n;
     drop_counted(&c);
     DT_TRY(st);
     if (c.samples == 0) {
@@ -503,6 +517,12 @@ dt_status dt_stored_count(dt_replay *p, const char *path, uint64_t *samples_p)
                        "%s has no sample of stored rollouts; name a folder RUN/rollouts/PHASE of a run with "
                        "rollouts.keep, or a file of it",
                        path);
+    }
+    if (c.n_unsealed > 0 && dt_comm_rank(p->r->stage->d.comm) == 0) {
+        dt_log(DT_LOG_WARN,
+               "%s: %zu of %zu files have no checksum (metadata " DT_ST_SEAL
+               "): damage of what is in them is not noticed",
+               path, c.n_unsealed, c.n_files);
     }
     *samples_p = c.samples;
     return DT_OK;

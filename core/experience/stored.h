@@ -17,9 +17,10 @@
 
 #include "experience/replay.h"
 
-#define DT_STORED_FORMAT  "dtrain-rollouts"
-#define DT_STORED_VERSION "1"
-#define DT_STORED_SUFFIX  ".safetensors"
+#define DT_STORED_FORMAT   "dtrain-rollouts"
+#define DT_STORED_VERSION  "2" /* with a seal (checkpoint/safetensors.h) */
+#define DT_STORED_UNSEALED "1" /* the same without one, as other programs write it */
+#define DT_STORED_SUFFIX   ".safetensors"
 /* Tensors beside the fields of samples; no port of an environment has a stroke in its name. */
 #define DT_STORED_SIZES    "sample/sizes"    /* [samples, symbols] i32: rows of "A", then of each ragged symbol */
 #define DT_STORED_STEP     "sample/step"     /* [samples] i32: of the round */

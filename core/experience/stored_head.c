@@ -167,7 +167,9 @@ dt_status dt_stored_head_read(const dt_rollout *r, const dt_safetensors *s, cons
 {
     dt_stored_head h = {0};
     DT_TRY(check_text(s, path, "format", DT_STORED_FORMAT));
-    DT_TRY(check_text(s, path, "version", DT_STORED_VERSION));
+    const char *version = dt_safetensors_metadata(s, "version");
+    h.is_sealed = version == NULL || strcmp(version, DT_STORED_UNSEALED) != 0;
+    DT_TRY(h.is_sealed ? check_text(s, path, "version", DT_STORED_VERSION) : DT_OK);
     DT_TRY(check_text(s, path, "environment", dt_bind_env_id(r->env)));
     for (uint32_t i = 0; i < DT_STORED_NUMBERS; i++) {
         DT_TRY(read_number(s, path, i, number_of(&h, i)));

@@ -15,6 +15,7 @@ enum { DT_STORED_NUMBERS = 4 };
 typedef struct dt_stored_head { /* the numbers */
     uint64_t round, episodes;   /* its number, from 1; that ended in it */
     uint64_t steps, instances;  /* of the round: at most steps * instances samples */
+    bool is_sealed;             /* it says that it has a seal */
 } dt_stored_head;
 
 typedef struct dt_stored_metadata { /* what is written; zeroed before make */

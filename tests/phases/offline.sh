@@ -126,12 +126,17 @@ mv "$work/moved" "$rollouts"
 
 # ---- files of others ---------------------------------------------------------------------------------------------------
 
-file=$rollouts/round-000000000001.safetensors
+sealed=$rollouts/round-000000000001.safetensors
 bad=$work/bad.safetensors
+file=$work/unsealed
+unseal() { # as others may write it, of as many bytes
+    LC_ALL=C sed 's/"version":"2"/"version":"1"/; s/"sha256":"/"nothing":"/; s/"nothing":"[0-9a-f]/"nothing":"/' "$1" >"$file"
+}
+unseal "$sealed"
 head_bytes=$(od -An -tu8 -N8 "$file" | tr -d ' ')
 # at NAME: where its first byte lies
 at() {
-    begin=$(head -c "$((8 + head_bytes))" "$file" | sed -n "s|.*\"$1\":{[^}]*\"data_offsets\":\[\([0-9]*\),.*|\1|p")
+    begin=$(head -c "$((8 + head_bytes))" "$file" | LC_ALL=C sed -n "s|.*\"$1\":{[^}]*\"data_offsets\":\[\([0-9]*\),.*|\1|p")
     echo $((8 + head_bytes + begin))
 }
 # put NAME BYTES: a copy whose first item of a tensor is these
@@ -151,8 +156,28 @@ is_good() { # [SETTINGS]
 }
 head -c 5000 "$file" >"$bad"
 is_bad ""
+cp "$file" "$bad"
+is_good
+grep -q "1 of 1 files have no checksum" "$work/err" || fail "a file without a checksum is not warned of"
+# a bit that flips anywhere is noticed
+bytes=$(wc -c <"$sealed")
+cp "$sealed" "$bad"
+is_good
+grep -q "no checksum" "$work/err" && fail "a file with a checksum is warned of"
+for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+    flip=$((bytes * (2 * i + 1) / 40))
+    cp "$sealed" "$bad"
+    byte=$(od -An -tu1 -j "$flip" -N 1 "$sealed" | tr -d ' ')
+    # shellcheck disable=SC2059
+    printf "\\$(printf %o $((byte ^ 64)))" | dd of="$bad" bs=1 seek="$flip" conv=notrunc 2>/dev/null
+    is_bad ""
+done
+LC_ALL=C sed 's/"sha256":"[0-9a-f]/"sha256":"x/' "$sealed" >"$bad"
+is_bad "is damaged"
+LC_ALL=C sed 's/"sha256":/"sha257":/' "$sealed" >"$bad"
+is_bad "sha256 is missing"
 LC_ALL=C sed 's/"version":"1"/"version":"7"/' "$file" >"$bad"
-is_bad 'metadata say version "7"; expected "1"'
+is_bad 'metadata say version "7"; expected "2"'
 LC_ALL=C sed 's/"env_cartpole"/"env_cartpoles"/; s/  *$//' "$file" >"$bad"
 is_bad ""
 LC_ALL=C sed 's/"env_cartpole"/"env_carthole"/' "$file" >"$bad"
@@ -235,7 +260,7 @@ said 'its metadata do not say with which start of env_cartpole' seed=3
 mkdir "$work/empty"
 refused 4 "has no sample of stored rollouts" --set phase_offline.rollouts="$work/empty"
 collect of-pendulum-2 pendulum
-file=$rollouts/round-000000000001.safetensors
+unseal "$rollouts/round-000000000001.safetensors"
 head_bytes=$(od -An -tu8 -N8 "$file" | tr -d ' ')
 put executed '\000\000\240\100'
 refused 4 "executed is outside the bounds" --set env.id=pendulum --set phase_offline.rollouts="$bad"
