@@ -13,7 +13,9 @@
 #include "base/beneath.h"
 #include "base/fs.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -239,20 +241,76 @@ static dt_status open_optim(dt_ckpt *c)
     return n == 1 ? open_tensors(c, "optim.safetensors", &c->optim) : open_shards(c, n);
 }
 
-static dt_status open_step(const char *dir, dt_ckpt **out_p)
+/* What a manifest may list: for weights alone (init-from, eval), for a resume, or for nothing that dtrain does. */
+typedef enum use { FOR_WEIGHTS, FOR_RESUME, FOR_NOTHING } use;
+
+/* Blobs that the host writes (core/run/snapshot_names.h), besides that of the phase. */
+static const struct {
+    const char *name;
+    use use;
+} host_blobs[] = {{"normaliser", FOR_WEIGHTS},
+                  {"rollout", FOR_RESUME},
+                  {"opponents", FOR_RESUME},
+                  {"replay", FOR_RESUME},
+                  {"replay-records", FOR_RESUME}};
+
+/* "plugin-<blob>.bin", "plugin-<blob>-00001-of-00002.bin" */
+static bool is_of_blob(const char *file, const char *blob)
+{
+    const size_t n = strlen("plugin-"), bytes = strlen(blob);
+    if (strncmp(file, "plugin-", n) != 0 || strncmp(file + n, blob, bytes) != 0) {
+        return false;
+    }
+    const char *rest = file + n + bytes;
+    return strcmp(rest, ".bin") == 0 || dt_glob_match("-*-of-*.bin", rest);
+}
+
+static use use_of(const dt_manifest *m, const char *file)
+{
+    if (strcmp(file, "model.safetensors") == 0 || strcmp(file, "state.json") == 0 || strcmp(file, "config.cfg") == 0) {
+        return FOR_WEIGHTS;
+    }
+    if (strncmp(file, "optim", 5) == 0 || is_of_blob(file, m->info.phase)) {
+        return FOR_RESUME;
+    }
+    for (size_t i = 0; i < sizeof(host_blobs) / sizeof(host_blobs[0]); i++) {
+        if (is_of_blob(file, host_blobs[i].name)) {
+            return host_blobs[i].use;
+        }
+    }
+    return FOR_NOTHING;
+}
+
+/* All bytes of what is read for this use; the others may be of any size, and are left alone. */
+static dt_status verify_files(dt_ckpt *c, const char *dir, use wanted)
+{
+    uint32_t n_unknown = 0;
+    for (uint32_t i = 0; i < c->m.n_files; i++) {
+        const use is = use_of(&c->m, c->m.file[i].name);
+        n_unknown += is == FOR_NOTHING;
+        DT_TRY(is <= wanted ? verify_file(dir, &c->m.file[i], &c->map[i]) : DT_OK);
+    }
+    if (n_unknown > 0 && wanted < FOR_NOTHING) {
+        dt_log(DT_LOG_WARN, "%s: %u of its %u files are of no use here: they are neither read nor checked", dir,
+               n_unknown, c->m.n_files);
+    }
+    return DT_OK;
+}
+
+static dt_status open_step(const char *dir, use wanted, dt_ckpt **out_p)
 {
     dt_ckpt *c = dt_alloc(sizeof(*c));
     if (c == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for opening checkpoint %s", dir);
     }
     dt_status st = read_manifest(dir, &c->m);
-    for (uint32_t i = 0; i < c->m.n_files && st == DT_OK; i++) {
-        st = verify_file(dir, &c->m.file[i], &c->map[i]);
+    if (st == DT_OK) {
+        st = verify_files(c, dir, wanted);
     }
     if (st == DT_OK) {
         st = open_tensors(c, "model.safetensors", &c->model);
     }
-    if (st == DT_OK) {
+    if (st == DT_OK && wanted >= FOR_RESUME) {
         st = open_optim(c);
     }
     if (st != DT_OK) {
@@ -372,14 +430,14 @@ static dt_status nothing_in(const char *folder)
 }
 
 /* The newest that opens. */
-static dt_status open_newest(const char *folder, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
+static dt_status open_newest(const char *folder, use wanted, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
 {
     char **names = NULL, dir[DT_CKPT_PATH_BYTES], first[512] = "";
     size_t n = 0;
     DT_TRY(list_steps(folder, &names, &n));
     dt_status st = DT_ENOTFOUND;
     for (size_t i = n; i-- > 0;) {
-        st = join(folder, names[i], dir) ? open_step(dir, out_p) : too_long(folder);
+        st = join(folder, names[i], dir) ? open_step(dir, wanted, out_p) : too_long(folder);
         if (st != DT_EDATA && st != DT_EIO) {
             break;
         }
@@ -407,12 +465,22 @@ static dt_status open_newest(const char *folder, bool quarantine, dt_str *skippe
     return st;
 }
 
-dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
+static dt_status open_any(const char *path, use wanted, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
 {
     bool is_step = false;
     char folder[DT_CKPT_PATH_BYTES];
     DT_TRY(resolve(path, &is_step, folder));
-    return is_step ? open_step(folder, out_p) : open_newest(folder, quarantine, skipped, out_p);
+    return is_step ? open_step(folder, wanted, out_p) : open_newest(folder, wanted, quarantine, skipped, out_p);
+}
+
+dt_status dt_ckpt_open(const char *path, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
+{
+    return open_any(path, FOR_RESUME, quarantine, skipped, out_p);
+}
+
+dt_status dt_ckpt_open_weights(const char *path, dt_str *skipped, dt_ckpt **out_p)
+{
+    return open_any(path, FOR_WEIGHTS, false, skipped, out_p);
 }
 
 dt_status dt_ckpt_supersede(const char *run_dir, uint64_t step, uint32_t *n_p)
@@ -633,7 +701,7 @@ dt_status dt_ckpt_verify(const char *step_dir, dt_ckpt_info *out_p)
     if (!dt_fs_is_dir(step_dir)) {
         return DT_FAIL(DT_ENOTFOUND, "no checkpoint at %s", step_dir);
     }
-    DT_TRY(open_step(step_dir, &c));
+    DT_TRY(open_step(step_dir, FOR_NOTHING, &c)); /* all of it */
     *out_p = c->m.info;
     dt_ckpt_close(c);
     return DT_OK;

@@ -44,7 +44,7 @@ static const dt_safetensors *tensors_of(const source *s)
 static dt_status add_checkpoint(dt_handover *h, const char *path, const char *kind, dt_str *skipped)
 {
     source *s = &h->from[h->n];
-    DT_TRY(dt_ckpt_open(path, false, skipped, &s->ckpt));
+    DT_TRY(dt_ckpt_open_weights(path, skipped, &s->ckpt));
     const dt_ckpt_info *info = dt_ckpt_info_get(s->ckpt);
     s->path = info->path;
     snprintf(s->note, sizeof(s->note), "%s%s", kind, info->phase);

@@ -495,6 +495,64 @@ static void test_pruning(void **state)
     assert_int_equal(small_run_count("step-*"), 4); /* 4, 5, and the best of each: 9, and 11, the newer of equals */
 }
 
+/* Files that nothing reads may be of any size and content: they are checked by verify alone. For weights the optimizer
+ * is none that is read. */
+static void test_what_is_not_read(void **state)
+{
+    (void)state;
+    static const char *const damaged[] = {"plugin-nothing.bin", "optim.safetensors"};
+    float x[2] = {1, 2};
+    const int64_t dim[1] = {2};
+    const dt_ckpt_tensor t = {"t", dim, 1, x};
+    const dt_ckpt_blob blob = {.name = "nothing", .data = "bytes", .bytes = 5};
+    const dt_ckpt_save_desc d = {.run_dir = run.dir,
+                                 .model = &t,
+                                 .optim = &t,
+                                 .n_model = 1,
+                                 .n_optim = 1,
+                                 .n_blobs = 1,
+                                 .blobs = &blob,
+                                 .state_json = "{}",
+                                 .info = {.phase = "p", .step = 1}};
+    for (int i = 0; i < 2; i++) {
+        char path[128];
+        dt_ckpt *c = NULL;
+        dt_ckpt_info info;
+        dt_ckpt_blob found;
+        assert_int_equal(dt_ckpt_save(&d, NULL), DT_OK);
+        snprintf(path, sizeof(path), "step-000000000001/%s", damaged[i]);
+        FILE *f = fopen(small_run_path(path), "r+");
+        assert_non_null(f);
+        assert_int_equal(fseek(f, -1, SEEK_END), 0);
+        assert_int_equal(fputc('X', f), 'X');
+        assert_int_equal(fclose(f), 0);
+        assert_int_equal(dt_ckpt_open_weights(run.dir, NULL, &c), DT_OK);
+        assert_true(dt_safetensors_count(dt_ckpt_model(c)) == 1 && dt_ckpt_optim(c) == NULL);
+        dt_ckpt_close(c);
+        c = NULL;
+        assert_int_equal(dt_ckpt_open(run.dir, false, NULL, &c), i == 0 ? DT_OK : DT_EDATA);
+        assert_false(c != NULL && dt_ckpt_blob_find(c, "nothing", &found));
+        dt_ckpt_close(c);
+        assert_int_equal(dt_ckpt_verify(small_run_path("step-000000000001"), &info), DT_EDATA);
+        dt_error_clear();
+    }
+}
+
+/* As many valid ones stay as keep_last says, however many damaged ones are newer. */
+static void test_damaged_ones_do_not_count(void **state)
+{
+    (void)state;
+    for (uint64_t step = 1; step <= 4; step++) {
+        assert_int_equal(small_run_save(step, NULL), DT_OK);
+    }
+    assert_int_equal(unlink(small_run_path("step-000000000004/COMMIT")), 0);
+    const dt_ckpt_keep keep = {.last = 2};
+    assert_int_equal(dt_ckpt_prune(run.dir, &keep), DT_OK);
+    assert_int_equal(small_run_count("step-*"), 3); /* 2, 3, and 4, which is damaged */
+    assert_int_equal(small_run_count("step-000000000002"), 1);
+    assert_int_equal(small_run_step(), 3);
+}
+
 int main(void)
 {
     dt_fs_flush_set(false); /* what a power loss would do is not looked at here */
@@ -515,6 +573,8 @@ int main(void)
         CASE(test_refused_descriptions),
         CASE(test_files_above_a_chunk),
         CASE(test_pruning),
+        CASE(test_damaged_ones_do_not_count),
+        CASE(test_what_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
