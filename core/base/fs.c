@@ -444,6 +444,39 @@ dt_status dt_fs_stream(const char *path, int flags, const char *mode, FILE **out
     return DT_OK;
 }
 
+static dt_status keep_byte(dt_fs_line *l, char c)
+{
+    if (l->kept + 1 >= l->cap) {
+        const size_t cap = l->cap > 0 ? 2 * l->cap : 512;
+        char *grown = dt_realloc(l->text, cap);
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for a line of %zu bytes", l->kept);
+        }
+        l->text = grown;
+        l->cap = cap;
+    }
+    l->text[l->kept++] = c;
+    l->text[l->kept] = '\0';
+    return DT_OK;
+}
+
+dt_status dt_fs_line_read(FILE *f, size_t max, dt_fs_line *l)
+{
+    dt_status st = DT_OK;
+    l->kept = 0;
+    l->bytes = 0;
+    l->has_end = false;
+    flockfile(f);
+    for (int c = 0; st == DT_OK && !l->has_end && (c = getc_unlocked(f)) != EOF;) {
+        l->has_end = c == '\n';
+        l->bytes++;
+        st = l->kept < max ? keep_byte(l, (char)c) : DT_OK;
+    }
+    funlockfile(f);
+    l->is_whole = l->has_end && l->kept == l->bytes;
+    return st;
+}
+
 /* A plain file; or, as the user may name one, a pipe or a device, which is waited for. */
 static dt_status open_for_read(const char *path, bool is_any, int *out_fd, struct stat *info)
 {

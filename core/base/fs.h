@@ -27,6 +27,17 @@ dt_status dt_fs_stream(const char *path, int flags, const char *mode, FILE **out
  * would be longer than DT_FS_NAME_BYTES is cut, and ends with "%~" and a hash of the whole. */
 enum { DT_FS_NAME_BYTES = 200 };
 void dt_fs_name_of(const char *text, dt_str *out);
+/* A line of foreign text: at most max bytes of it are kept in *line (dt_free; grown as it is needed, NUL-terminated),
+ * the rest is passed over. bytes: all of the line, with its newline, where it has one; 0: the stream has ended. Errors:
+ * DT_ENOMEM. */
+typedef struct dt_fs_line {
+    char *text;
+    size_t cap, kept;
+    uint64_t bytes;
+    bool is_whole; /* it ends with a newline, and all of it was kept */
+    bool has_end;  /* it ends with a newline */
+} dt_fs_line;
+dt_status dt_fs_line_read(FILE *f, size_t max, dt_fs_line *line) DT_NODISCARD;
 void dt_fs_discard(const char *path);              /* a file of ours, if it is there; no error, errno stays */
 void dt_fs_discard_folder(const char *path);       /* the same of a folder, if it is empty */
 void dt_fs_move(const char *from, const char *to); /* over what is there; the same */

@@ -210,7 +210,10 @@ dt_status dt_verb_render(const dt_args *a)
     dt_status st = dt_session_open(&full, dt_str_text(&config), NULL, &s);
     dt_str_fini(&config);
     DT_TRY(st);
-    st = render(&full, &s, every_s);
+    st = dt_session_bound_counts(&s);
+    if (st == DT_OK) {
+        st = render(&full, &s, every_s);
+    }
     dt_session_close(&s);
     return st;
 }

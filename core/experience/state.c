@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,6 +101,55 @@ static void remember(dt_rollout *r, uint32_t i, const char *record)
     dt_buffer_put(b, b->d.steps, i, record);
 }
 
+/* What a checkpoint says an agent did: nothing but what it could have done goes to the environment. Places where nobody
+ * acted have zeros. */
+static dt_status check_action(const dt_rollout *r, const dt_instance *x, const char *action, size_t a,
+                              const char **why_p)
+{
+    const dt_layout *l = &r->env->layout;
+    const dt_env_spec *s = &l->spec;
+    const bool lives = x->record[l->alive + a] != 0;
+    const uint8_t *mask = (const uint8_t *)x->record + l->mask + a * l->n_choices;
+    for (uint32_t h = 0; h < s->n_heads; h++) {
+        int32_t choice;
+        memcpy(&choice, action + (a * s->n_heads + h) * sizeof(choice), sizeof(choice));
+        if (choice < 0 || choice >= (lives ? s->choices[h] : 1)) {
+            *why_p = lives ? "a choice that there is not" : "an action where no agent acts";
+            return DT_EDATA;
+        }
+        if (lives && mask[choice] == 0) {
+            *why_p = "a choice that the mask forbids";
+            return DT_EDATA;
+        }
+        mask += s->choices[h];
+    }
+    for (uint32_t c = 0; c < s->n_continuous; c++) {
+        float v;
+        memcpy(&v, action + s->n_agents * s->n_heads * sizeof(int32_t) + (a * s->n_continuous + c) * sizeof(v),
+               sizeof(v));
+        if (lives ? !(v >= s->low[c] && v <= s->high[c]) : v != 0) {
+            *why_p = lives ? "an action beyond the bounds of the environment" : "an action where no agent acts";
+            return DT_EDATA;
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status check_actions(const dt_rollout *r, const dt_instance *x, uint32_t i, uint64_t step, const char *action)
+{
+    const char *why = NULL;
+    for (size_t a = 0; a < r->env->layout.spec.n_agents; a++) {
+        if (check_action(r, x, action, a, &why) < 0) {
+            return DT_FAIL(
+                DT_EDATA,
+                "the checkpoint's state of the rollout, instance %u, step %llu, place %zu: it has %s; begin a "
+                "new run by --init-from, which takes the weights alone",
+                r->first + i, (unsigned long long)step, a, why);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status replay(dt_rollout *r, uint32_t i)
 {
     const dt_env_spec *s = &r->env->layout.spec;
@@ -113,6 +163,7 @@ static dt_status replay(dt_rollout *r, uint32_t i)
     for (uint64_t t = 0; t <= l->steps; t++) {
         if (t > 0) {
             const char *action = l->action + (t - 1) * r->action_bytes;
+            DT_TRY(check_actions(r, x, i, t, action));
             memcpy(x->record + r->env->layout.act_i, action, H);
             memcpy(x->record + r->env->layout.act_f, action + H, r->action_bytes - H);
         }
@@ -216,6 +267,16 @@ static dt_status take(cursor *c, void *to, size_t bytes)
     return DT_OK;
 }
 
+static dt_status check_finite(const double *x, uint64_t n, const char *what)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (!isfinite(x[i])) {
+            return DT_FAIL(DT_EDATA, "the checkpoint's state of the rollout has %s that is %g", what, x[i]);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status load_episode(dt_rollout *r, cursor *c, dt_episode_log *l)
 {
     uint64_t v[3];
@@ -224,6 +285,14 @@ static dt_status load_episode(dt_rollout *r, cursor *c, dt_episode_log *l)
     if (!dt_mul_size(v[1], r->action_bytes, &bytes) || bytes > c->left) {
         return DT_FAIL(DT_EDATA, "the checkpoint's state of the rollout says an episode has %llu steps, which it lacks",
                        (unsigned long long)v[1]);
+    }
+    const uint64_t most = r->env->n_mix == 0 ? r->env->layout.spec.max_steps : 0; /* of a mix each has its own */
+    if (v[2] > 1 || (most > 0 && v[1] > most)) {
+        return DT_FAIL(
+            DT_EDATA,
+            "the checkpoint's state of the rollout says an episode has %llu steps, and those of %s have up to "
+            "%llu",
+            (unsigned long long)v[1], r->env->comp->desc.id, (unsigned long long)most);
     }
     DT_TRY(grow(l, r->action_bytes, v[1]));
     l->episode = v[0];
@@ -265,6 +334,7 @@ dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
         return DT_OK;
     }
     DT_TRY(take(&c, r->ret, r->instances * A * sizeof(*r->ret)));
+    DT_TRY(check_finite(r->ret, r->instances * A, "a running return"));
     for (uint32_t i = 0; i < r->instances; i++) {
         DT_TRY(load_episode(r, &c, &r->log[i]));
     }
@@ -290,6 +360,17 @@ static dt_moments *find_moments(dt_rollout *r, const char *name)
         }
     }
     return name[0] == '\0' ? &r->returns : NULL;
+}
+
+static dt_status check_moments(const dt_moments *m, const char *name)
+{
+    bool is_right = isfinite(m->n) && m->n >= 0;
+    for (size_t d = 0; d < m->columns; d++) {
+        is_right = is_right && isfinite(m->mean[d]) && isfinite(m->m2[d]) && m->m2[d] >= 0;
+    }
+    return is_right ? DT_OK
+                    : DT_FAIL(DT_EDATA, "the checkpoint's statistics of %s are no counts, means and sums of squares",
+                              name[0] != '\0' ? name : "returns");
 }
 
 dt_status dt_rollout_load_normaliser(dt_rollout *r, const void *data, size_t size)
@@ -319,6 +400,7 @@ dt_status dt_rollout_load_normaliser(dt_rollout *r, const void *data, size_t siz
         m->n = n;
         DT_TRY(take(&c, m->mean, bytes));
         DT_TRY(take(&c, m->m2, bytes));
+        DT_TRY(check_moments(m, name));
     }
     return DT_OK;
 }

@@ -46,7 +46,7 @@ struct dt_metrics {
     dt_events *events; /* NULL: none */
 };
 
-enum { MAX_WAITING = 4 << 20 };
+enum { MAX_WAITING = 4 << 20, MAX_LINE = 4 << 20 }; /* bytes; a record has a few thousand */
 
 static dt_status io_error(const dt_metrics *m, const char *verb)
 {
@@ -213,15 +213,14 @@ void dt_metrics_drop(dt_metrics *m)
 
 dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint64_t step)
 {
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t n = 0;
+    dt_fs_line line = {0};
+    dt_status st = DT_OK;
     long keep = 0;
     place at = {.phase = phase};
     const int fd = dup(fileno(m->file)); /* records are written past the stream, whose buffer would hold older ones */
     FILE *all = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (all == NULL) {
-        const dt_status st = io_error(m, "read");
+        st = io_error(m, "read");
         if (fd >= 0) {
             close(fd);
         }
@@ -229,15 +228,17 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
     }
     rewind(all);
     dt_str_clear(&m->last);
-    while ((n = getline(&line, &cap, all)) > 0 && line[n - 1] == '\n' && is_kept(line, (size_t)n, &at, nth, step)) {
-        keep += (long)n;
+    while ((st = dt_fs_line_read(all, MAX_LINE, &line)) == DT_OK && line.is_whole &&
+           is_kept(line.text, line.kept, &at, nth, step)) {
+        keep += (long)line.kept;
         dt_str_clear(&m->last);
         if (at.is_inside && at.n == nth + 1 && at.step == (int64_t)step) {
-            dt_str_add_n(&m->last, line, (size_t)n);
+            dt_str_add_n(&m->last, line.text, line.kept);
         }
     }
-    free(line);
+    dt_free(line.text);
     fclose(all);
+    DT_TRY(st);
     dt_error_clear();
     dt_metrics_drop(m);
     dt_str_clear(&m->waiting);

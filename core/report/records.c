@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_PHASE_BYTES = 256 };
+enum { MAX_PHASE_BYTES = 256, MAX_LINE = 4 << 20 }; /* bytes of a record */
 
 struct dt_records_reader {
     dt_records r;
@@ -29,8 +29,7 @@ struct dt_records_reader {
     FILE *file; /* NULL for a moment while it is replaced, and always of a text */
     ino_t inode;
     bool is_text;
-    char *line; /* of getline */
-    size_t line_cap;
+    dt_fs_line line;
     uint64_t n_lines;
     off_t end;       /* of the last whole line */
     double raw_wall; /* of the last record, as written */
@@ -102,7 +101,7 @@ void dt_records_close(dt_records_reader *r)
         fclose(r->file);
     }
     forget(&r->r);
-    free(r->line);
+    dt_free(r->line.text);
     dt_free(r->path);
     dt_free(r);
 }
@@ -297,6 +296,13 @@ static dt_status take_line(dt_records_reader *r, dt_json *j)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
+static dt_status pass_over(dt_records_reader *r) /* a line that no record is as long as */
+{
+    r->n_lines++;
+    r->r.first_bad = r->r.n_bad++ == 0 ? r->n_lines : r->r.first_bad;
+    return DT_OK;
+}
+
 static dt_status parse(dt_records_reader *r, const char *line, size_t bytes)
 {
     dt_json *j = NULL;
@@ -333,7 +339,6 @@ static bool is_rewritten(const dt_records_reader *r)
 dt_status dt_records_poll(dt_records_reader *r)
 {
     struct stat s;
-    ssize_t n = 0;
     bool is_new = false;
     if (r->is_text) {
         return DT_DONE;
@@ -352,16 +357,17 @@ dt_status dt_records_poll(dt_records_reader *r)
         return DT_FAIL(DT_EIO, "cannot read %s: %s", r->path, strerror(errno));
     }
     r->r.is_cut = false;
-    while ((n = getline(&r->line, &r->line_cap, r->file)) > 0) {
-        if (r->line[n - 1] != '\n') {
-            r->r.is_cut = true;
+    for (;;) {
+        DT_TRY(dt_fs_line_read(r->file, MAX_LINE, &r->line));
+        if (!r->line.has_end) {
+            r->r.is_cut = r->line.bytes > 0;
             break;
         }
-        r->end += n;
+        r->end += (off_t)r->line.bytes;
         is_new = true;
-        DT_TRY(parse(r, r->line, (size_t)n));
+        DT_TRY(r->line.is_whole ? parse(r, r->line.text, r->line.kept) : pass_over(r));
     }
-    if (n < 0 && ferror(r->file)) {
+    if (ferror(r->file)) {
         return DT_FAIL(DT_EIO, "cannot read %s: %s", r->path, strerror(errno));
     }
     return is_new ? DT_OK : DT_DONE;

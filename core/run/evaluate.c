@@ -82,6 +82,9 @@ dt_status dt_eval_open(const dt_args *a, dt_session *s)
         st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, NULL, s);
         if (st == DT_OK && config.bytes > 0) {
             st = tell_of_settings(s, dt_str_text(&config));
+            if (st == DT_OK) {
+                st = dt_session_bound_counts(s);
+            }
             if (st < 0) {
                 dt_session_close(s);
             }

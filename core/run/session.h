@@ -63,5 +63,8 @@ dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
 /* The configuration of the run that a checkpoint belongs to, so that its models are found again; "" when there is none.
  */
 void dt_session_config_beside(const char *checkpoint, dt_str *out);
+/* Before a run's configuration is evaluated, exported or drawn: counts that it alone says, as evaluation.episodes, are
+ * at most what whoever did not make it waits for. A warning says which are less now, and how to have them. */
+dt_status dt_session_bound_counts(const dt_session *s) DT_NODISCARD;
 
 #endif

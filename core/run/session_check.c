@@ -253,3 +253,41 @@ dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
     }
     return DT_OK;
 }
+
+/* What a run's configuration may ask of whoever only looks at it; more is for the user to ask for. */
+static const struct {
+    const char *key;
+    int64_t most;
+} counts[] = {
+    {"evaluation.episodes", 1000}, {"evaluation.max_steps", 1000000}, {"env.instances", 1024}, {"env.workers", 64}};
+
+static dt_status bound_count(const dt_session *s, int64_t phase, const char *key, int64_t most)
+{
+    const char *text = NULL;
+    dt_origin origin;
+    int64_t value = 0;
+    char path[96], number[24];
+    if (dt_config_get(s->config, phase, key, &text, &origin) != DT_OK || origin.layer != DT_FROM_RUN ||
+        !dt_parse_whole(text, &value) || value <= most) {
+        dt_error_clear();
+        return DT_OK;
+    }
+    dt_log(
+        DT_LOG_WARN,
+        "the run's configuration says %s = %lld, and %lld is the most that is taken from there: it is %lld here; give "
+        "another number yourself (--set %s=...)",
+        key, (long long)value, (long long)most, (long long)most, key);
+    snprintf(path, sizeof(path), "phases.%lld.%s", (long long)phase, key);
+    snprintf(number, sizeof(number), "%lld", (long long)most);
+    return dt_config_set_option(s->config, path, number, "the bound of what a run may ask for");
+}
+
+dt_status dt_session_bound_counts(const dt_session *s)
+{
+    for (int64_t i = s->first; i < s->last; i++) {
+        for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+            DT_TRY(bound_count(s, i, counts[k].key, counts[k].most));
+        }
+    }
+    return DT_OK;
+}

@@ -112,7 +112,10 @@ dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
 
 dt_status dt_stage_finish(dt_stage *s)
 {
-    return s->d.phase->ops.phase.finish != NULL ? s->d.phase->ops.phase.finish(s->self) : DT_OK;
+    const dt_status st = s->d.phase->ops.phase.finish != NULL ? s->d.phase->ops.phase.finish(s->self) : DT_OK;
+    return st <= 0 ? st
+                   : DT_FAIL(DT_EPLUGIN, "finish of phase %s returned %d, which is no code for it", s->d.phase->desc.id,
+                             (int)st);
 }
 
 dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p))

@@ -5,6 +5,7 @@
 #include "report/folder.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/err.h"
 #include "report/records.h"
@@ -79,6 +80,28 @@ static void test_lines_that_are_none(void **state)
     dt_records_close(reader);
 }
 
+/* A line without an end takes no memory: it is passed over as any that is no record. */
+static void test_a_line_of_any_length(void **state)
+{
+    (void)state;
+    char *part = malloc(1 << 20);
+    assert_non_null(part);
+    memset(part, '1', 1 << 20);
+    part[(1 << 20) - 1] = '\0';
+    put("metrics.jsonl", "w", "{\"step\":1,\"phase\":\"a\",\"wall_s\":1,\"loss\":3}\n{\"step\":");
+    for (int i = 0; i < 6; i++) {
+        put("metrics.jsonl", "a", part);
+    }
+    put("metrics.jsonl", "a", "\n{\"step\":2,\"phase\":\"a\",\"wall_s\":1,\"loss\":2}\n");
+    free(part);
+    dt_records_reader *reader = open_records();
+    assert_int_equal(dt_records_poll(reader), DT_OK);
+    const dt_records *r = dt_records_get(reader);
+    assert_true(r->n == 2 && r->n_bad == 1 && r->first_bad == 2 && !r->is_cut);
+    assert_true(dt_series_last(dt_records_find(r, 0, "loss")) == 2);
+    dt_records_close(reader);
+}
+
 static void test_cut_by_a_resume(void **state)
 {
     (void)state;
@@ -140,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_series, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_lines_that_are_none, folder_begin, folder_end),
+        cmocka_unit_test_setup_teardown(test_a_line_of_any_length, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_cut_by_a_resume, folder_begin, folder_end),
         cmocka_unit_test_setup_teardown(test_many_names, folder_begin, folder_end),
     };

@@ -73,6 +73,15 @@ grep -q "in helped with help = 0.0 (training: 2.0)" "$work/plain/train.log" || f
 "$dtrain" eval --checkpoint "$work/plain" -q >"$work/out" 2>&1
 grep -q "in helped with help = 0.0 (training: 2.0)" "$work/out" || fail "eval does not say what it evaluates with"
 
+# --- what a run may ask of whoever evaluates it has bounds, and the user may ask for more ---
+cp -r "$work/plain" "$work/greedy"
+sed -i 's/episodes = 2/episodes = 999999/' "$work/greedy/config.cfg"
+grep -q 'episodes = 999999' "$work/greedy/config.cfg" || fail "config.cfg does not say episodes"
+"$dtrain" eval --checkpoint "$work/greedy" --seeds 1 -q >"$work/out" 2>&1 || fail "greedy: $(cat "$work/out")"
+grep -q "evaluation.episodes = 999999, and 1000 is the most" "$work/out" || fail "no bound of episodes: $(cat "$work/out")"
+"$dtrain" eval --checkpoint "$work/greedy" --seeds 1 -q --set evaluation.episodes=1001 >"$work/out" 2>&1 || fail "greedy: $?"
+grep -q "is the most" "$work/out" && fail "what the user asks for is bounded"
+
 # --- evaluation.env: of any option, max_steps of the spec included ---
 train said --set 'evaluation.env=help=1, scale=3,steps=20'
 judge said

@@ -73,11 +73,15 @@ train 0 some phase2_ppo --set sparse.alive_every=6 --set phase2_ppo.iterations=6
 grep -q '"train/empty_steps":[1-9]' "$work/some/metrics.jsonl" || fail "no minibatch without samples"
 grep -q '"losses/policy_loss":null' "$work/some/metrics.jsonl" && fail "a loss of no sample"
 
-# the last rounds without any sample leave the weights alone
+# rounds without any sample leave the weights alone
 train 0 first phase2_ppo --set sparse.alive_every=1 --max-steps 8
-before=$(weights first)
-"$dtrain" run --resume "$work/first" --set sparse.alive_every=0 -q >"$work/out" 2>&1 || fail "resume: $(cat "$work/out")"
-[ "$before" = "$(weights first)" ] || fail "rounds without samples moved the weights"
+train 2 alone phase2_ppo --init-from "$work/first"
+[ "$(weights first)" = "$(weights alone)" ] || fail "rounds without samples moved the weights"
+
+# what an agent did in an environment with other agents is not played again
+"$dtrain" run --resume "$work/first" --set sparse.alive_every=0 -q >"$work/out" 2>&1
+[ $? -eq 4 ] || fail "resume: $(cat "$work/out")"
+says "it has an action where no agent acts"
 
 # no episode ends in training: the limit is not evaluated, and the run fails; a resume does, too
 train 2 open phase3_constrained --set sparse.alive_every=1 --set sparse.steps=1000 --set phase3_constrained.limits=worn:10
