@@ -227,7 +227,12 @@ static dt_status counter_step(void *self, const dt_env_io *io)
     io->alive[0] = !over;
     io->terminated[0] = over && s->seed % 2 == 0 && !lies(s, "ends");
     io->truncated[0] = over && !io->terminated[0];
-    io->metric[0] = 10.0 * (double)(s->seed % 100);
+    io->metric[0] = lies(s, "unsaid") && s->seed % 2 != 0 ? NAN : 10.0 * (double)(s->seed % 100);
+    if (lies(s, "both")) {
+        io->terminated[0] = io->truncated[0] = over;
+    } else if (lies(s, "debt") && s->step == 1 && s->seed % 64 == 5) {
+        io->reward[0] = -1000;
+    }
     counter_look(s, io);
     if (s->is_liar && s->episodes == s->config.lie_episode && s->step == s->config.lie_step) {
         const dt_status st = lie(s, io);

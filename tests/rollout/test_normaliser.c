@@ -61,8 +61,27 @@ static void test_joined_is_whole(void **state)
     }
 }
 
+/* The variance is that of the rows themselves: divided by n, and of one row by 1e-8. */
+static void test_scale_of_few(void **state)
+{
+    (void)state;
+    const float x[] = {1, 3};
+    const unsigned char flag[] = {1, 1};
+    dt_moments m;
+    assert_int_equal(dt_moments_init(&m, 1), DT_OK);
+    dt_moments_apply(&m);
+    assert_true(m.shift[0] == 0 && m.scale[0] == 1); /* of no row */
+    dt_moments_add(&m, x, flag, 1);
+    dt_moments_apply(&m);
+    assert_true(m.shift[0] == 1 && m.scale[0] == (float)(1 / sqrt(1e-8)));
+    dt_moments_add(&m, x + 1, flag, 1);
+    dt_moments_apply(&m);
+    assert_true(m.shift[0] == 2 && m.scale[0] == (float)(1 / sqrt(1 + 1e-8)));
+    dt_moments_fini(&m);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_joined_is_whole)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_joined_is_whole), cmocka_unit_test(test_scale_of_few)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "experience/rollout.h"
+#include "experience/service.h"
 #include "run/snapshot.h"
 
 #include <math.h>
@@ -349,6 +351,30 @@ static void check_rewards(torque_row row[TORQUE_STEPS][TORQUE_INSTANCES], double
     assert_true(n > 100);
 }
 
+/* Both bounds of clip_reward, 5 here: a rare loss of 1000 is the lower one, and what is usual is far from them. */
+static void test_reward_bounds(void **state)
+{
+    (void)state;
+    const char *const settings[] = {
+        "env.id=liar", "liar.lie=debt", "tiny.steps=120", "tiny.normalise_reward=true", "tiny.transitions=2", NULL};
+    world w;
+    float least = 0, most = 0;
+    world_begin(&w, settings);
+    assert_done(world_iterate(&w));
+    for (uint64_t i = 0; i < world_source(&w)->count; i++) {
+        sample s;
+        read_samples(&w, &i, 1, &s);
+        if (s.size[0] > 0) {
+            least = fminf(least, f32(&w, &s, "reward", 0));
+            most = fmaxf(most, f32(&w, &s, "reward", 0));
+        }
+        drop_sample(&w, &s);
+    }
+    assert_true(least == -5);
+    assert_true(most > 0 && most < 1);
+    world_close(&w);
+}
+
 /* What the first round saw scales the second; a constant becomes 0; rewards lose their unit. */
 static void test_normalised(void **state)
 {
@@ -453,6 +479,53 @@ static void test_evaluate(void **state)
     }
 }
 
+/* An episode that its environment does not end is cut at its longest length exactly, and who is both terminated and
+ * truncated is terminated. */
+static void test_ends(void **state)
+{
+    (void)state;
+    static const char *const lies[] = {"liar.lie=undying", "liar.lie=both"};
+    for (int k = 0; k < 2; k++) {
+        const char *const settings[] = {"env.id=liar", lies[k], "tiny.steps=20", "tiny.transitions=2", NULL};
+        world w;
+        uint64_t n_terminated = 0, n_truncated = 0;
+        world_begin(&w, settings);
+        assert_done(world_iterate(&w));
+        for (uint64_t i = 0; i + 6 < world_source(&w)->count; i++) { /* not the last step of the round */
+            sample s;
+            read_samples(&w, &i, 1, &s);
+            if (s.size[0] > 0) {
+                n_terminated += f32(&w, &s, "terminated", 0) != 0;
+                n_truncated += f32(&w, &s, "truncated", 0) != 0;
+            }
+            drop_sample(&w, &s);
+        }
+        assert_true(k == 0 ? w.phase->report.episode_length == 7 : w.phase->report.episode_length < 7);
+        assert_true(k == 0 ? n_terminated == 0 && n_truncated == 12 : n_terminated > 6 && n_truncated == 0);
+        world_close(&w);
+    }
+}
+
+/* A metric that some episodes do not know has the mean of the others; where none knows it, it has none. */
+static void test_unknown_metric(void **state)
+{
+    (void)state;
+    const uint64_t seed = 4;
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    world w;
+    begin(&w, "liar", "liar.lie=unsaid"); /* of odd seeds */
+    assert_done(world_iterate(&w));
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 8, 1, &r));
+    assert_true(r.metric[0] >= 0 && r.metric[0] <= 980 && r.metric_std[0] >= 0);
+    assert_true(isfinite(w.phase->report.metric[0]));
+    world_close(&w);
+    begin(&w, "liar", "liar.lie=undying");
+    assert_done(world_iterate(&w));
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 2, 1, &r));
+    assert_true(isnan(r.metric[0]) && isnan(r.metric_std[0]));
+    world_close(&w);
+}
+
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
 /* Stopped after two of four rounds and gone on from the checkpoint: the same bits as without a stop. */
@@ -525,6 +598,36 @@ static void test_resume(void **state)
     resumed_equals_uninterrupted(torque);
     resumed_equals_uninterrupted(relay);
     resumed_equals_uninterrupted(squashed);
+}
+
+/* Actions in a checkpoint are foreign: what no policy could have done is not played again. */
+static void test_foreign_actions(void **state)
+{
+    (void)state;
+    enum { HEAD = 4 * 8 };
+    static const int32_t wrong[] = {-1, 3, INT32_MAX};
+    static const float beyond[] = {1.5F, -INFINITY, NAN};
+    const char *const env[] = {"counter", "torque"};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 4; i++) {
+            dt_str saved = {0};
+            world w;
+            begin(&w, env[k], "tiny.steps=2"); /* an episode has three at least */
+            assert_done(world_iterate(&w));
+            assert_done(dt_rollout_save(w.stage->rollout, &saved));
+            const size_t at = HEAD + w.stage->rollout->instances * sizeof(double) + 3 * 8; /* of the first action */
+            world_close(&w);
+            if (i < 3) {
+                memcpy(saved.text + at, k == 0 ? (const void *)&wrong[i] : (const void *)&beyond[i], 4);
+            }
+            begin(&w, env[k], "tiny.steps=2");
+            assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
+            assert_int_equal(world_iterate(&w), i < 3 ? DT_EDATA : DT_OK);
+            dt_error_clear();
+            world_close(&w);
+            dt_str_fini(&saved);
+        }
+    }
 }
 
 /* What opponents see, do and earn is nowhere: where they act, all is as where nobody is in their places. */
@@ -745,6 +848,10 @@ int main(void)
         cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_mix),
         cmocka_unit_test(test_normalised),
+        cmocka_unit_test(test_reward_bounds),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_unknown_metric),
+        cmocka_unit_test(test_foreign_actions),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_evaluate),
         cmocka_unit_test(test_resume),

@@ -22,7 +22,8 @@
  *   torque   one agent, one continuous action in [-1, 1], reward its value, 6 steps, then truncated;
  *            torque_open: the same without an upper bound
  *   liar     counter until a step, then what its option `lie` says; "undying": none of its episodes ends, "open": and
- *            it says that they have no end, "ends": all are truncated after 7 steps
+ *            it says that they have no end, "ends": all are truncated after 7 steps; "both": who ends is terminated and
+ *            truncated, "unsaid": an odd seed's metric is not known, "debt": few seeds' first reward is -1000
  */
 #ifndef DTRAIN_TESTS_ROLLOUT_WORLDS_H
 #define DTRAIN_TESTS_ROLLOUT_WORLDS_H
