@@ -571,7 +571,8 @@ static void destroy(void *self)
 
 static const void *extension(const char *id)
 {
-    static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_idm", NULL};
+    static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_max_pressure",
+                                            "controller_idm", NULL};
     static const char *const program[] = {"baseline=true", NULL};
     if (strcmp(id, DT_EXT_SCENE) == 0) {
         return &scene_api;

@@ -772,7 +772,8 @@ static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads =
 
 static const void *extension(const char *id)
 {
-    static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_idm", NULL};
+    static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_max_pressure",
+                                            "controller_idm", NULL};
     static const char *const program[] = {"baseline=true", NULL};
     if (strcmp(id, DT_EXT_SCENE) == 0) {
         return &scene;

@@ -29,11 +29,11 @@ train() {
 # --- those that the environment names, of which the ones that fit: a driver model steers no signals ---
 train a || fail "the run left with $?"
 file=$work/a/evaluation/1-phase2_ppo.baselines.json
-grep -q 'info *learnt *fixed *greedy$' "$work/err" || fail "no table"
+grep -q 'info *learnt *fixed *greedy *max_pressure$' "$work/err" || fail "no table"
 grep -q '"controller":"controller_mlp","learnt":true' "$file" || fail "the policy is not in the file"
 grep -q 'controller_idm' "$file" && fail "a driver model among signals"
 grep -q 'left out' "$work/err" && fail "what does not fit is no matter for a warning"
-for id in fixed greedy; do
+for id in fixed greedy max_pressure; do
     mine=$(sed 's/,{"controller"/\n{"controller"/g' "$file" | grep "controller_$id" | sed 's/.*strict_delay_s":{"mean":\([0-9.]*\).*/\1/')
     # shellcheck disable=SC2086
     other=$("$dtrain" eval ${tiny%--set metrics*} --set models.controller=controller_$id --json 2>"$work/err" |
@@ -52,7 +52,7 @@ table = re.search('<table class="achieved">.*?</table>', page, re.S).group(0)
 row = re.search("<tr><th>strict_delay_s</th>(.*?)</tr>", table, re.S).group(1)
 cells = re.findall("<td>(.*?)</td>", row, re.S)
 values = [r["result"]["metrics"]["strict_delay_s"]["values"] for r in results]
-assert len(cells) == len(values) == 3 and all(len(v) == 2 for v in values)
+assert len(cells) == len(values) == 4 and all(len(v) == 2 for v in values)
 T1 = 12.706  # quantile of one degree of freedom
 for cell, v in zip(cells, values):
     mean, half = sum(v) / 2, T1 * abs(v[0] - v[1]) / math.sqrt(2) / math.sqrt(2)
