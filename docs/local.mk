@@ -4,7 +4,7 @@ dist_doc_DATA = README.md README.zh.md CHANGELOG.md LICENSE
 docpagesdir = $(docdir)/docs
 dist_docpages_DATA = docs/architecture.md docs/configuration.md docs/data.md docs/exporting.md docs/glossary.md docs/gpu.md \
 	docs/installing.md docs/limits.md docs/offpolicy.md docs/phases.md docs/plugins.md docs/policies.md docs/porting.md docs/processes.md docs/ranks.md docs/results.md docs/rl-phase.md \
-	docs/running.md docs/security.md docs/status.md docs/sumo.md docs/troubleshooting.md docs/world.md \
+	docs/running.md docs/security.md docs/status.md docs/sumo.md docs/traffic-files.md docs/troubleshooting.md docs/world.md \
 	docs/slurm.sh docs/dtrain@.service docs/kubernetes-job.yaml docs/kubernetes-mpijob.yaml
 docimgdir = $(docpagesdir)/img
 dist_docimg_DATA = docs/img/report.svg docs/img/episode.svg

@@ -807,7 +807,10 @@ static dt_status read_depart(planfile *r, const xml *x)
     if (is_event(depart)) {
         return skip_vehicle(r, x, "is left out: it has no time of departure");
     }
-    DT_TRY_H(xml_time_of(x, "depart", depart, 0, XML_TIME_MOST, &at.s));
+    at = r->begin;
+    if (strcmp(depart, "begin") != 0) {
+        DT_TRY_H(xml_time_of(x, "depart", depart, 0, XML_TIME_MOST, &at.s));
+    }
     r->flow = (plan_flow){.kind = PLAN_ONCE, .number = 1, .begin_s = at.s - r->begin.s, .end_s = at.s - r->begin.s};
     return at.s < r->begin.s || at.s >= r->end.s ? skip_vehicle(r, x, NULL) : DT_OK;
 }
@@ -849,7 +852,8 @@ static dt_status open_vehicle(planfile *r, xml *x)
     r->is_skipped = 0;
     r->line = x->line;
     r->types.n = r->routes.n = 0;
-    if (type >= 0 && NAMED(r, NAMES_TYPES, type)->is_there && !NAMED(r, NAMES_TYPES, type)->is_car) {
+    const named *k = type >= 0 ? NAMED(r, NAMES_TYPES, type) : NULL;
+    if (k != NULL && k->is_there && !k->is_car && (!k->is_distribution || k->n_choices > 0)) {
         return skip_vehicle(r, x, "is left out: its vType is no car");
     }
     DT_TRY_H(xml_is(x, "flow") ? read_flow(r, x) : read_depart(r, x));
@@ -1037,6 +1041,9 @@ static dt_status begin(xml *x)
     const int which = xml_is(x, "vType") || xml_is(x, "vTypeDistribution") ? NAMES_TYPES : NAMES_ROUTES;
     if (r->distribution != NET_NONE && (which != r->which_names || x->depth != 2)) {
         return skip_element(r, x);
+    }
+    if (xml_is(x, "include")) {
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "is not read: put the demand into one file", XML_HERE(x));
     }
     if (xml_is(x, "vType")) {
         return open_type(r, x);

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What valid files of SUMO may hold: every row of docs/traffic-files.md is read, skipped and reported, or rejected. One
+ * element is put into a file that is otherwise the same. No file is rejected for what is neither simulated nor kept.
+ */
+#include "files.h"
+
+enum { READ, SKIPPED, REJECTED };
+
+/* Vehicles that are due in an episode. */
+static int count_due(const char *net_xml, const char *routes_xml, dt_status *status_p, char *message)
+{
+    mock_host host;
+    sim s = {0};
+    int n = 0;
+    store("corner.net.xml", net_xml);
+    store("corner.rou.xml", routes_xml);
+    mock_host_init(&host);
+    traffic_config *config = mock_config(mock_load("plugins", "env_traffic", "env_traffic"), settings(NULL));
+    *config = scenario_resolve(config);
+    *status_p = sim_create(&s, &host.host, config);
+    snprintf(message, MOCK_TEXT, "%s", *status_p != DT_OK ? host.message : host.log);
+    if (*status_p == DT_OK) {
+        sim_reset(&s, 1);
+        for (int32_t k = 0; k < s.n_sources; k++) {
+            n += s.source[k].n;
+        }
+    }
+    sim_destroy(&s);
+    free(config);
+    assert_int_equal(host.n_live, 0);
+    return n;
+}
+
+typedef struct content {
+    const char *xml;
+    int outcome;
+    int n_more;       /* vehicles that it brings */
+    const char *says; /* in the log, or the error; NULL: nothing */
+} content;
+
+static void check_row(const content *row, dt_status st, int n, const char *message)
+{
+    const int said = row->says == NULL || strstr(message, row->says) != NULL;
+    const int good = row->outcome == REJECTED ? st == DT_EDATA && said : st == DT_OK && n == row->n_more && said;
+    if (!good) {
+        print_error("%s\n  status %d, %d vehicles, \"%s\"; expected outcome %d, %d vehicles, \"%s\"\n", row->xml,
+                    (int)st, n, message, row->outcome, row->n_more, row->says != NULL ? row->says : "");
+    }
+    assert_true(good);
+}
+
+#define ROUTE "<route edges='south_c c_north'/>"
+#define FLOW  "begin='100' end='700' period='60'"
+
+static void test_demand(void **test)
+{
+    (void)test;
+    static const content all[] = {
+        /* times */
+        {"<vehicle id='v' depart='0:02:10'>" ROUTE "</vehicle>", READ, 1, NULL},
+        {"<vehicle id='v' depart='0:00:02:10.5'>" ROUTE "</vehicle>", READ, 1, NULL},
+        {"<vehicle id='v' depart='1.3e2'>" ROUTE "</vehicle>", READ, 1, NULL},
+        {"<flow id='f' begin='0:01:40' end='0:11:40' period='0:01:00'>" ROUTE "</flow>", READ, 10, NULL},
+        {"<vehicle id='v' depart='2:10'>" ROUTE "</vehicle>", REJECTED, 0, "is no time"},
+        {"<vehicle id='v' depart='-5'>" ROUTE "</vehicle>", REJECTED, 0, "outside"},
+        {"<vehicle id='v' depart='soon'>" ROUTE "</vehicle>", REJECTED, 0, "is no number"},
+        {"<vehicle id='v'>" ROUTE "</vehicle>", REJECTED, 0, "has no depart"},
+        /* departures that are events */
+        {"<vehicle id='v' depart='triggered'>" ROUTE "</vehicle>", SKIPPED, 0, "<vehicle> is left out"},
+        {"<vehicle id='v' depart='containerTriggered'>" ROUTE "</vehicle>", SKIPPED, 0, "<vehicle> is left out"},
+        {"<vehicle id='v' depart='split'>" ROUTE "</vehicle>", SKIPPED, 0, "<vehicle> is left out"},
+        {"<flow id='f' begin='triggered' number='3'>" ROUTE "</flow>", SKIPPED, 0, "<flow> is left out"},
+        {"<trip id='t' depart='triggered' from='nowhere' to='south_c'/>", SKIPPED, 0, "<trip> is left out"},
+        /* outside of the episode: nothing of it is needed */
+        {"<vehicle id='v' depart='5' route='unknown' type='unknown'/>", SKIPPED, 0, NULL},
+        {"<vehicle id='v' depart='0:20:00' departLane='77' route='unknown'/>", SKIPPED, 0, NULL},
+        {"<flow id='f' begin='800' end='900' number='5' route='unknown'/>", SKIPPED, 0, NULL},
+        /* types */
+        {"<vType id='t' vClass='bus' color='1,0,0' guiShape='bus' personCapacity='80'/>"
+         "<vehicle id='v' type='t' depart='200'>" ROUTE "</vehicle>",
+         READ, 1, NULL},
+        {"<vType id='t' length='enormous' sigma='7' vClass='spaceship'/>", SKIPPED, 0, NULL},
+        {"<vType id='t' length='enormous'/>", SKIPPED, 0, NULL},
+        {"<vType id='t' length='enormous'/><vehicle id='v' type='t' depart='200'>" ROUTE "</vehicle>", REJECTED, 0,
+         "length \"enormous\" is no number"},
+        {"<vType id='t' lcStrategic='5' jmIgnoreFoeProb='0.5'/><vehicle id='v' type='t' depart='200'>" ROUTE
+         "</vehicle>",
+         READ, 1, "not simulated"},
+        {"<vType id='t' carFollowModel='Wiedemann'/><vehicle id='v' type='t' depart='200'>" ROUTE "</vehicle>", READ, 1,
+         "Krauss drives"},
+        {"<vType id='t'><carFollowing-Krauss accel='2'/><param key='a' value='b'/></vType>", SKIPPED, 0,
+         "<carFollowing-Krauss> is left out"},
+        {"<vehicle id='v' type='DEFAULT_VEHTYPE' depart='200'>" ROUTE "</vehicle>", READ, 1, NULL},
+        {"<vehicle id='v' type='DEFAULT_TAXITYPE' depart='200'>" ROUTE "</vehicle>", READ, 1, NULL},
+        {"<vehicle id='v' type='DEFAULT_BIKETYPE' depart='200' route='no'/>", SKIPPED, 0, "<vehicle> is left out"},
+        {"<vehicle id='v' type='DEFAULT_PEDTYPE' depart='200'>" ROUTE "</vehicle>", SKIPPED, 0,
+         "<vehicle> is left out"},
+        {"<vehicle id='v' type='DEFAULT_CONTAINERTYPE' depart='x'/>", SKIPPED, 0, "<vehicle> is left out"},
+        {"<vehicle id='v' type='DEFAULT_RAILTYPE' depart='200'/>", SKIPPED, 0, "<vehicle> is left out"},
+        {"<vType id='b' vClass='bicycle'/><flow id='f' type='b' period='0' departLane='left'><route edges='no such'/>"
+         "<stop lane='no_0' duration='x'/></flow>",
+         SKIPPED, 0, "<flow> is left out"},
+        {"<vehicle id='v' type='unknown' depart='200'>" ROUTE "</vehicle>", REJECTED, 0,
+         "type \"unknown\" is not known"},
+        /* distributions */
+        {"<vType id='a'/><vType id='b' length='9'/><vTypeDistribution id='d' vTypes='a b' probabilities='1 3'/>"
+         "<flow id='f' type='d' " FLOW ">" ROUTE "</flow>",
+         READ, 10, NULL},
+        {"<vTypeDistribution id='d'><vType id='a' probability='.2'/><vType id='b'/></vTypeDistribution>"
+         "<flow id='f' type='d' " FLOW ">" ROUTE "</flow>",
+         READ, 10, NULL},
+        {"<vTypeDistribution id='d'><vType id='a' vClass='bicycle'/></vTypeDistribution>"
+         "<flow id='f' type='d' " FLOW ">" ROUTE "</flow>",
+         SKIPPED, 0, "<flow> is left out"},
+        {"<vTypeDistribution id='d' vTypes='a none'/>", SKIPPED, 0, NULL},
+        {"<vTypeDistribution id='d' vTypes='none'/><flow id='f' type='d' " FLOW ">" ROUTE "</flow>", REJECTED, 0,
+         "type \"none\" is not known"},
+        {"<vTypeDistribution id='d'/><flow id='f' type='d' " FLOW ">" ROUTE "</flow>", REJECTED, 0,
+         "no probability above 0"},
+        {"<vehicle id='v' depart='begin'>" ROUTE "</vehicle>", READ, 1, NULL},
+        {"<include href='more.rou.xml'/>", REJECTED, 0, "one file"},
+        {"<routeDistribution id='d'><route id='a' edges='south_c c_north'/><route edges='west_m m_c c_east' "
+         "probability='2'/></routeDistribution><flow id='f' route='d' " FLOW "/>",
+         READ, 10, NULL},
+        {"<route id='a' edges='south_c c_north'/><routeDistribution id='d'><route refId='a' probability='1'/>"
+         "</routeDistribution><flow id='f' route='d' " FLOW "/>",
+         READ, 10, NULL},
+        {"<route id='a' edges='south_c c_north'/><routeDistribution id='d' routes='a a' probabilities='1 2'/>"
+         "<vehicle id='v' depart='200' route='d'/>",
+         READ, 1, NULL},
+        {"<vehicle id='v' depart='200'><routeDistribution last='0'><route edges='south_c c_north' cost='9' "
+         "probability='.5'/><route edges='south_c c_east' probability='.5'/></routeDistribution></vehicle>",
+         READ, 1, NULL},
+        {"<routeDistribution id='d'><route id='a' edges='south_c c_north' probability='0'/></routeDistribution>"
+         "<flow id='f' route='d' " FLOW "/>",
+         REJECTED, 0, "no probability above 0"},
+        /* routes */
+        {"<route id='a' edges='no such edges' color='yellow'/>", SKIPPED, 0, NULL},
+        {"<route id='a' edges='south_c c_north'><stop lane='c_north_0' duration='0:00:20'/></route>", SKIPPED, 0,
+         "<stop> is left out"},
+        {"<vehicle id='v' depart='200' route='unknown'/>", REJECTED, 0, "route \"unknown\" is not known"},
+        {"<vehicle id='v' depart='200'/>", REJECTED, 0, "has no route"},
+        {"<vehicle id='v' depart='200'><route edges='south_c c_north' repeat='2'/></vehicle>", READ, 1, "repeat"},
+        {"<trip id='t' depart='200' from='west_m' via='m_c' to='c_east'/>", READ, 1, NULL},
+        {"<trip id='t' depart='200' fromTaz='a' toTaz='b'/>", REJECTED, 0, "duarouter"},
+        {"<trip id='t' depart='200' fromJunction='a' toJunction='b'/>", REJECTED, 0, "duarouter"},
+        {"<vehicle id='v' depart='200' departEdge='1' arrivalEdge='1'><route edges='west_m m_c c_east'/></vehicle>",
+         READ, 1, NULL},
+        {"<vehicle id='v' depart='200' departEdge='3'><route edges='west_m m_c c_east'/></vehicle>", REJECTED, 0,
+         "departEdge 3"},
+        /* how vehicles begin and end */
+        {"<vehicle id='v' depart='200' departLane='best' departPos='random_free' departSpeed='desired'>" ROUTE
+         "</vehicle>",
+         READ, 1, NULL},
+        {"<vehicle id='v' depart='200' departLane='allowed' departPos='last' departSpeed='last'>" ROUTE "</vehicle>",
+         READ, 1, NULL},
+        {"<vehicle id='v' depart='200' departPos='stop'>" ROUTE "</vehicle>", READ, 1, "departPos"},
+        {"<vehicle id='v' depart='200' departLane='leftmost'>" ROUTE "</vehicle>", REJECTED, 0, "departLane"},
+        {"<vehicle id='v' depart='200' departPos='somewhere'>" ROUTE "</vehicle>", REJECTED, 0, "departPos"},
+        {"<vehicle id='v' depart='200' departSpeed='fast'>" ROUTE "</vehicle>", REJECTED, 0, "departSpeed"},
+        {"<vehicle id='v' depart='200' arrivalPos='random' arrivalLane='current'>" ROUTE "</vehicle>", READ, 1,
+         "which are skipped"},
+        {"<vehicle id='v' depart='200' line='7' color='red' personNumber='3' containerNumber='1' reroute='true' "
+         "insertionChecks='none' parkingBadges='x'>" ROUTE "</vehicle>",
+         READ, 1, NULL},
+        /* what vehicles hold */
+        {"<vehicle id='v' depart='200'>" ROUTE "<stop busStop='b' until='0:10:00' parking='true'/></vehicle>", READ, 1,
+         "<stop> is left out"},
+        {"<vehicle id='v' depart='200'>" ROUTE "<param key='has.battery.device' value='true'/></vehicle>", READ, 1,
+         NULL},
+        /* elements that are skipped with all that they hold */
+        {"<person id='p' depart='triggered'><walk edges='no'/><ride from='a' to='b' lines='ANY'/><stop lane='x' "
+         "duration='1:00:00'/></person>",
+         SKIPPED, 0, "<person> is left out"},
+        {"<person id='p' depart='0:03:00'><personTrip from='a' to='b' modes='car'/></person>", SKIPPED, 0,
+         "<person> is left out"},
+        {"<personFlow id='p' begin='0' end='0:10:00' period='exp(1)'><walk edges='x'/></personFlow>", SKIPPED, 0,
+         "<personFlow> is left out"},
+        {"<container id='c' depart='1'><transport from='a' to='b'/></container>", SKIPPED, 0,
+         "<container> is left out"},
+        {"<containerFlow id='c' begin='1' number='2'/>", SKIPPED, 0, "<containerFlow> is left out"},
+        {"<rerouter id='r' edges='x'><interval begin='0' end='1:0:0'><closingReroute id='x'/><route id='up' edges='z'/>"
+         "</interval></rerouter>",
+         SKIPPED, 0, "<rerouter> is left out"},
+        {"<calibrator id='c' edge='x' pos='0'><flow begin='0' end='0:10:00' vehsPerHour='100' speed='1' route='no'/>"
+         "</calibrator>",
+         SKIPPED, 0, "<calibrator> is left out"},
+        {"<variableSpeedSign id='s' lanes='x_0'><step time='0:01:00' speed='5'/></variableSpeedSign>", SKIPPED, 0,
+         "<variableSpeedSign> is left out"},
+        {"<busStop id='b' lane='no_0' startPos='1' endPos='9'><access lane='x' pos='1'/></busStop>", SKIPPED, 0,
+         "<busStop> is left out"},
+        {"<trainStop id='b' lane='no_0'/>", SKIPPED, 0, "<trainStop> is left out"},
+        {"<containerStop id='b' lane='no_0'/>", SKIPPED, 0, "<containerStop> is left out"},
+        {"<parkingArea id='b' lane='no_0'><space x='1' y='1'/></parkingArea>", SKIPPED, 0, "<parkingArea> is left out"},
+        {"<chargingStation id='b' lane='no_0'/>", SKIPPED, 0, "<chargingStation> is left out"},
+        {"<inductionLoop id='d' lane='no_0' pos='1' period='0:15:00' file='x'/>", SKIPPED, 0,
+         "<inductionLoop> is left out"},
+        {"<e1Detector id='d' lane='no_0' pos='1' freq='9' file='x'/>", SKIPPED, 0, "<e1Detector> is left out"},
+        {"<laneAreaDetector id='d' lanes='no_0'/>", SKIPPED, 0, "<laneAreaDetector> is left out"},
+        {"<entryExitDetector id='d'><detEntry lane='x' pos='1'/><detExit lane='x' pos='2'/></entryExitDetector>",
+         SKIPPED, 0, "<entryExitDetector> is left out"},
+        {"<instantInductionLoop id='d' lane='no_0'/>", SKIPPED, 0, "<instantInductionLoop> is left out"},
+        {"<routeProbe id='d' edge='x' begin='0' file='f'/>", SKIPPED, 0, "<routeProbe> is left out"},
+        {"<edgeData id='d' file='f'/>", SKIPPED, 0, "<edgeData> is left out"},
+        {"<laneData id='d' file='f'/>", SKIPPED, 0, "<laneData> is left out"},
+        {"<timedEvent type='SaveTLSStates' source='c' dest='f'/>", SKIPPED, 0, "<timedEvent> is left out"},
+        {"<vaporizer id='x' begin='0' end='9'/>", SKIPPED, 0, "<vaporizer> is left out"},
+        {"<WAUT id='w' refTime='0' startProg='1'><wautSwitch time='0:10:00' to='2'/></WAUT>", SKIPPED, 0,
+         "<WAUT> is left out"},
+        {"<taz id='z' edges='no such'><tazSource id='x' weight='1'/></taz>", SKIPPED, 0, "<taz> is left out"},
+        {"<tazs><taz id='z'/></tazs>", SKIPPED, 0, "<tazs> is left out"},
+        {"<interval begin='0' end='9'><flow id='f' from='a' to='b' number='5'/></interval>", SKIPPED, 0,
+         "<interval> is left out"},
+        {"<poly id='p' shape='1,1'/>", SKIPPED, 0, "<poly> is left out"},
+        {"<poi id='p' x='1' y='1'/>", SKIPPED, 0, "<poi> is left out"},
+        {"<param key='a' value='b'/>", SKIPPED, 0, NULL},
+        {"<somethingNew id='x'><vehicle id='v' depart='200' route='no'/></somethingNew>", SKIPPED, 0,
+         "<somethingNew> is left out"},
+    };
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        char text[4 * TEXT], message[MOCK_TEXT];
+        dt_status st;
+        snprintf(text, sizeof(text), "<routes>%s<vehicle id='base' depart='300'>" ROUTE "</vehicle></routes>",
+                 all[k].xml);
+        const int n = count_due(net_text, text, &st, message);
+        check_row(&all[k], st, n - 1, message);
+    }
+}
+
+/* Roots that SUMO takes as well; files of another kind are rejected. */
+static void test_roots(void **test)
+{
+    (void)test;
+    static const struct {
+        const char *root;
+        int outcome;
+    } all[] = {{"routes", READ},  {"additional", READ},       {"trips", READ}, {"demand", READ}, {"add", READ},
+               {"net", REJECTED}, {"configuration", REJECTED}};
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        char text[TEXT], message[MOCK_TEXT];
+        snprintf(text, sizeof(text), "<%s><vehicle id='v' depart='300'>" ROUTE "</vehicle></%s>", all[k].root,
+                 all[k].root);
+        assert_int_equal(try_files(net_text, text, message), all[k].outcome == READ ? DT_OK : DT_EDATA);
+    }
+}
+
+typedef struct net_content {
+    const char *from, *to;
+    int outcome;
+    const char *says;
+} net_content;
+
+static void test_network(void **test)
+{
+    (void)test;
+    static const net_content all[] = {
+        /* lanes inside junctions: the id counts */
+        {"lane id=\":m_0_0\" index=\"0\"", "lane id=\":m_0_0\" index=\"7\"", READ, NULL},
+        {"lane id=\":m_0_0\" index=\"0\"", "lane id=\":m_0_0\"", READ, NULL},
+        {"lane id=\"c_east_0\" index=\"0\"", "lane id=\"c_east_0\" index=\"7\"", REJECTED, "index 7"},
+        /* lanes and connections that no car uses are not checked */
+        {"<edge id=\"c_east\"",
+         "<edge id=\"walk\" from=\"m\" to=\"c\"><lane id=\"walk_0\" index=\"0\" allow=\"pedestrian\" "
+         "speed=\"0.01\" length=\"-\" shape=\"\"/></edge><edge id=\"c_east\"",
+         SKIPPED, "not for cars"},
+        {"<edge id=\"c_east\"",
+         "<edge id=\"rail\" from=\"m\" to=\"c\"><lane id=\"rail_0\" index=\"0\" allow=\"rail\" "
+         "speed=\"300\" length=\"9e6\" shape=\"0,0\"/></edge><edge id=\"c_east\"",
+         SKIPPED, "not for cars"},
+        {"<edge id=\"c_east\"",
+         "<edge id=\":c_w0\" function=\"walkingarea\"><lane id=\":c_w0_0\" index=\"0\" "
+         "allow=\"pedestrian\" speed=\"x\" length=\"1\"/></edge><edge id=\"c_east\"",
+         SKIPPED, "nobody walks"},
+        {"<edge id=\"c_east\"",
+         "<edge id=\":c_c0\" function=\"crossing\" crossingEdges=\"x\"><lane id=\":c_c0_0\" index=\"0\" "
+         "allow=\"pedestrian\"/></edge><edge id=\"c_east\"",
+         SKIPPED, "nobody walks"},
+        {"<connection from=\"m_c\" to=\"c_east\"",
+         "<connection from=\"m_c\" to=\"c_east\" fromLane=\"1\" toLane=\"0\" "
+         "via=\":no_0\" allow=\"bicycle\"/><connection from=\"m_c\" to=\"c_east\"",
+         SKIPPED, NULL},
+        {"<connection from=\"m_c\" to=\"c_east\"",
+         "<connection from=\"m_c\" to=\"none\" fromLane=\"1\" toLane=\"0\"/>"
+         "<connection from=\"m_c\" to=\"c_east\"",
+         REJECTED, "is no edge"},
+        /* programs */
+        {"state=\"GGrr\"", "state=\"GGrrrrGG\"", READ, NULL},
+        {"state=\"GGrr\"", "state=\"GG\"", REJECTED, "is outside state"},
+        {"duration=\"42\" state=\"GGrr\"", "duration=\"0:00:42\" state=\"GGrr\"", READ, NULL},
+        {"duration=\"42\" state=\"GGrr\"", "duration=\"42\" minDur=\"0:00:05\" maxDur=\"x\" name=\"a\" state=\"GGrr\"",
+         READ, NULL},
+        {"duration=\"42\" state=\"GGrr\"", "duration=\"0:42\" state=\"GGrr\"", REJECTED, "is no time"},
+        {"programID=\"0\" offset=\"0\"", "programID=\"0\" offset=\"0:00:10\"", READ, NULL},
+        {"programID=\"0\" offset=\"0\"", "programID=\"0\" offset=\"begin\"", READ, NULL},
+        {"programID=\"0\" offset=\"0\"", "programID=\"0\" offset=\"later\"", REJECTED, "offset"},
+        {"type=\"static\"", "type=\"actuated\"", READ, "fixed program"},
+        {"type=\"static\"", "type=\"NEMA\"", READ, "fixed program"},
+        {"<tlLogic id=\"c\"",
+         "<tlLogic id=\"x\" type=\"rail_signal\" programID=\"0\" offset=\"0\"><phase duration=\"x\" "
+         "state=\"?\"/></tlLogic><tlLogic id=\"c\"",
+         SKIPPED, "for trains"},
+        {"<tlLogic id=\"c\"",
+         "<tlLogic id=\"unused\" type=\"static\" programID=\"0\" offset=\"0\"><phase duration=\"5\" "
+         "state=\"rrrrr\"/></tlLogic><tlLogic id=\"c\"",
+         SKIPPED, NULL},
+        /* junctions */
+        {"id=\"east\" type=\"dead_end\"", "id=\"east\" type=\"rail_crossing\"", SKIPPED, "for trains"},
+        {"id=\"east\" type=\"dead_end\"", "id=\"east\" type=\"rail_signal\"", SKIPPED, "for trains"},
+        {"id=\"m\" type=\"priority\"", "id=\"m\" type=\"zipper\"", READ, "right of way alone"},
+        {"id=\"m\" type=\"priority\"", "id=\"m\" type=\"right_before_left\"", READ, NULL},
+        {"id=\"m\" type=\"priority\"", "id=\"m\" type=\"unregulated\"", READ, "no right of way"},
+        {"<net ", "<net lefthand=\"true\" ", REJECTED, "lefthand"},
+        /* what else a network may hold */
+        {"</net>", "<roundabout nodes=\"a b\" edges=\"x y\"/></net>", SKIPPED, NULL},
+        {"</net>", "<type id=\"highway\" priority=\"1\"/></net>", SKIPPED, NULL},
+        {"</net>", "<prohibition prohibitor=\"a\" prohibited=\"b\"/></net>", SKIPPED, "<prohibition> is left out"},
+        {"</net>", "<poly id=\"p\"/></net>", SKIPPED, "<poly> is left out"},
+        {"</net>", "<crossing id=\"p\"/></net>", SKIPPED, "<crossing> is left out"},
+        {"</net>", "<district id=\"p\"/></net>", SKIPPED, "<district> is left out"},
+        {"</net>", "<param key=\"a\" value=\"b\"/></net>", SKIPPED, NULL},
+        {"</net>", "<WAUT id=\"w\" refTime=\"0\" startProg=\"0\"/></net>", SKIPPED, "<WAUT> is left out"},
+        {"</net>", "<somethingNew/></net>", SKIPPED, "<somethingNew> is left out"},
+    };
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        static char changed[FILE_MAX];
+        char message[MOCK_TEXT];
+        dt_status st;
+        replace(net_text, all[k].from, all[k].to, changed);
+        const int n =
+            count_due(changed, "<routes><vehicle id='v' depart='300'>" ROUTE "</vehicle></routes>", &st, message);
+        check_row(&(content){all[k].to, all[k].outcome, 0, all[k].says}, st, n - 1, message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_demand), cmocka_unit_test(test_roots),
+                                       cmocka_unit_test(test_network)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
