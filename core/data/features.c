@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 const char *const dt_node_feature_name[DT_NODE_FEATURES] = {
     "x", "y", "speed", "acceleration", "sin_heading", "cos_heading", "length", "stop_distance", "controlled"};
@@ -108,6 +109,46 @@ static void small_frame(const dt_vehicle *v, uint32_t n, double radius_m, uint32
     frame_features(&g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
 }
 
+typedef struct place {
+    int64_t x, y; /* of a square */
+} place;
+
+static int by_place(const void *a, const void *b)
+{
+    const place *p = a, *q = b;
+    return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->y > q->y) - (p->y < q->y);
+}
+
+/* Vehicles whose places no road has room for would be compared pair by pair. */
+static dt_status check_crowds(const dt_vehicle *v, uint32_t n, double radius_m)
+{
+    const double most = fmax(DT_CROWD_MOST, radius_m * radius_m);
+    if ((double)n <= most) {
+        return DT_OK;
+    }
+    place *places = dt_alloc_n(n, sizeof(*places));
+    if (places == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        places[i] = (place){(int64_t)floor(v[i].x / radius_m), (int64_t)floor(v[i].y / radius_m)};
+    }
+    qsort(places, n, sizeof(*places), by_place);
+    dt_status st = DT_OK;
+    for (uint32_t i = 0, begin = 0; i < n && st == DT_OK; i++) {
+        begin = by_place(&places[begin], &places[i]) == 0 ? begin : i;
+        if ((double)(i - begin) >= most) {
+            st = DT_FAIL(DT_EINVAL,
+                         "more than %.0f of %" PRIu32
+                         " vehicles are in one square of %g m at (%g, %g): no road has room "
+                         "for them, are positions in metres?",
+                         most, n, radius_m, (double)places[i].x * radius_m, (double)places[i].y * radius_m);
+        }
+    }
+    dt_free(places);
+    return st;
+}
+
 dt_status dt_features_check(const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max)
 {
     if (!(radius_m >= 0.1) || radius_m > DT_POSITION_MAX_M) {
@@ -123,7 +164,7 @@ dt_status dt_features_check(const dt_vehicle *v, uint32_t n, double radius_m, ui
     for (uint32_t i = 0; i < n; i++) {
         DT_TRY(check_vehicle(&v[i]));
     }
-    return DT_OK;
+    return check_crowds(v, n, radius_m);
 }
 
 dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,

@@ -62,10 +62,13 @@ typedef struct dt_features_work {
  *   path_ittc [n] f32, 1/s, NULL when not wanted       radius_m > 0, k_max >= 1, width and stop_distance may be NAN
  * work: NULL allocates and frees inside, but for frames of at most 1024 vehicles. Vehicles on a grid of cells of one
  * radius: cost O(n * vehicles around).
- * DT_EINVAL (a value out of range, with the vehicle's id), DT_ENOMEM. */
+ * DT_EINVAL (a value out of range, with the vehicle's id; more vehicles in one place than fit there), DT_ENOMEM. */
 dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                             float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc) DT_NODISCARD;
-/* Whatever dt_features_frame refuses: frames that pass can then only lack memory. DT_EINVAL. */
+/* So many vehicles may be in a square whose side is the radius: as many, or one a square metre where that is more. Pairs
+ * within the radius are compared, so a frame costs a bounded number of them for each vehicle. */
+#define DT_CROWD_MOST 4096
+/* Whatever dt_features_frame refuses: frames that pass can then only lack memory. DT_EINVAL, DT_ENOMEM. */
 dt_status dt_features_check(const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max) DT_NODISCARD;
 void dt_features_work_fini(dt_features_work *work);
 extern const dt_features_api dt_features_service; /* DT_SVC_FEATURES: the same, for plugins */

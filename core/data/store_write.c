@@ -389,7 +389,7 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
     }
     const dt_status st = n > 0 ? dt_features_check(to, n, w->meta.radius_m, w->meta.k_max) : DT_OK;
     if (st != DT_OK) {
-        return DT_CONTEXT(DT_EDATA, "frame %" PRId64, frame);
+        return DT_CONTEXT(st == DT_ENOMEM ? st : DT_EDATA, "frame %" PRId64, frame);
     }
     b->frame[b->n_frames++] = (dt_batch_frame){.number = frame, .time_s = time_s, .first = b->n, .n = n};
     b->n += n;

@@ -4,9 +4,12 @@
  */
 #include "fixture.h"
 
+#include "base/mem.h"
 #include "base/rng.h"
 #include "data/features.h"
 #include "data/features_graph.h"
+
+#include <unistd.h>
 
 enum { N_MAX = 300, K_MAX = 24 };
 
@@ -375,6 +378,30 @@ static void test_refusals(void **state)
     assert_fails(run(&v, 1, 50, 16, &got), DT_EINVAL, "acceleration or stop distance is infinite");
 }
 
+/* Vehicles that nobody could park there are refused at once; as many elsewhere are not. */
+static void test_crowds(void **state)
+{
+    (void)state;
+    enum { N = 100000 };
+    dt_vehicle *v = dt_alloc_n(N, sizeof(*v));
+    assert_non_null(v);
+    for (int i = 0; i < N; i++) {
+        v[i] = (dt_vehicle){.id = i, .x = 1000, .y = -1000, .length = 4, .width = 2};
+    }
+    alarm(60);
+    assert_int_equal(dt_features_check(v, N, 50, 16), DT_EINVAL);
+    assert_int_equal(dt_features_check(v, DT_CROWD_MOST, 50, 16), DT_OK);
+    assert_int_equal(dt_features_check(v, DT_CROWD_MOST + 1, 50, 16), DT_EINVAL);
+    for (int i = 0; i < N; i++) {
+        v[i].x = 5.0 * (i % 1000);
+        v[i].y = 4.0 * (i / 1000); /* a full car park: N cars on 5 m x 4 m each */
+    }
+    assert_int_equal(dt_features_check(v, N, 50, 16), DT_OK);
+    assert_int_equal(dt_features_check(v, N, 1000, 16), DT_OK);
+    alarm(0);
+    dt_free(v);
+}
+
 static void test_risk_now(void **state)
 {
     (void)state;
@@ -393,7 +420,7 @@ int main(void)
         cmocka_unit_test(test_workspace),  cmocka_unit_test(test_path_beyond_edges),
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_against_all_pairs),
         cmocka_unit_test(test_risk_now),   cmocka_unit_test(test_sets_agree),
-        cmocka_unit_test(test_cosines),
+        cmocka_unit_test(test_cosines),    cmocka_unit_test(test_crowds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
