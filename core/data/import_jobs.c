@@ -281,6 +281,9 @@ static void add_told(join *c, const dt_rows_told *t)
     c->told.repeats += t->repeats;
     c->told.no_length += t->no_length;
     c->told.no_heading += t->no_heading;
+    c->told.no_width += t->no_width;
+    c->told.no_accel += t->no_accel;
+    c->told.unknown_heading += t->unknown_heading;
     for (int q = 0; q < DT_UNITS_N; q++) {
         c->told.checked[q] += t->checked[q];
         c->told.off[q] += t->off[q];

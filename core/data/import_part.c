@@ -239,6 +239,9 @@ static void record(const dt_rows *rows, const dt_rows_told *told, dt_str *text)
     dt_json_i64(&o, "repeats", told->repeats);
     dt_json_i64(&o, "no_length", told->no_length);
     dt_json_i64(&o, "no_heading", told->no_heading);
+    dt_json_i64(&o, "no_width", told->no_width);
+    dt_json_i64(&o, "no_accel", told->no_accel);
+    dt_json_i64(&o, "unknown_heading", told->unknown_heading);
     for (int q = 0; q < DT_UNITS_N; q++) {
         dt_json_i64(&o, checked_key[q], told->checked[q]);
         dt_json_i64(&o, off_key[q], told->off[q]);
@@ -335,7 +338,10 @@ static dt_status read_member(dt_json *j, const char *key, dt_part_record *p)
                   {"runs", &p->told.runs},
                   {"repeats", &p->told.repeats},
                   {"no_length", &p->told.no_length},
-                  {"no_heading", &p->told.no_heading}};
+                  {"no_heading", &p->told.no_heading},
+                  {"no_width", &p->told.no_width},
+                  {"no_accel", &p->told.no_accel},
+                  {"unknown_heading", &p->told.unknown_heading}};
     for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
         if (strcmp(key, number[i].name) == 0) {
             return dt_in_i64(j, key, number[i].to);

@@ -22,6 +22,7 @@ typedef struct dt_live_vehicle {
     int32_t track;          /* number in the store */
     int32_t is_single;      /* seen in one frame so far */
     double last_x, last_y;  /* m, where it was in that frame (the caller sets it) */
+    bool has_heading;       /* one was given, or it has moved a metre since it came in sight */
     int64_t line;           /* of the table it came from */
     dt_units_window window; /* of what is compared with each other, units.h */
     double x, y, heading;   /* m, rad: where the last direction of travel was taken, and that direction */

@@ -311,6 +311,8 @@ dt_status dt_rows_add(dt_rows *r, const dt_table_row *row)
     }
     r->n_no_length += isnan(row->length);
     r->n_no_heading += isnan(row->heading);
+    r->said.no_accel += isnan(row->accel);
+    r->said.no_width += isnan(row->width);
     return r->sort != NULL ? dt_sort_add(r->sort, row) : DT_OK;
 }
 
@@ -404,10 +406,12 @@ static double heading_of(const file *from, dt_live_vehicle *l, const dt_table_ro
         l->y = row->y;
     }
     if (!isnan(row->heading)) {
+        l->has_heading = true;
         l->heading = row->heading; /* and so it stays until the vehicle has moved on */
         l->x = row->x;
         l->y = row->y;
     } else if (!from->is_heading_fixed && is_a_metre(row->x - l->x, row->y - l->y)) {
+        l->has_heading = true;
         l->heading = atan2(row->y - l->y, row->x - l->x);
         l->x = row->x;
         l->y = row->y;
@@ -475,6 +479,7 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
     DT_TRY(dt_live_get(&f->live, row->id, row->frame, &l, &is_new));
     DT_TRY(check_order(r, l, row, is_new));
     double heading = heading_of(from, l, row, is_new);
+    r->said.unknown_heading += !l->has_heading && !from->is_heading_fixed;
     const double before_s = is_new ? 0 : (double)(row->frame - l->frame) / r->rate_hz;
     if (r->doubted != r->scene[row->scene].file) {
         doubt_units(r);
@@ -573,6 +578,9 @@ dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told)
     told->repeats += r->n_repeats;
     told->no_length += r->n_no_length;
     told->no_heading += r->n_no_heading;
+    told->no_accel += r->said.no_accel;
+    told->no_width += r->said.no_width;
+    told->unknown_heading += r->said.unknown_heading;
     told->is_heading_fixed |= r->is_heading_fixed;
     return dt_str_status(&told->warnings);
 }

@@ -51,7 +51,8 @@ void dt_rows_file_end(dt_rows *r, uint64_t bytes);
 void dt_rows_expect(dt_rows *r, uint64_t bytes);
 /* What an import says at its end: numbers of rows, and doubts of units, a line each. */
 typedef struct dt_rows_told { /* zeroed is empty */
-    int64_t runs, repeats, no_length, no_heading;
+    int64_t runs, repeats, no_length, no_width, no_heading, no_accel;
+    int64_t unknown_heading; /* rows of vehicles that have none and have not moved yet */
     bool is_heading_fixed;
     int64_t checked[DT_UNITS_N], off[DT_UNITS_N]; /* of units.h */
     dt_str warnings;

@@ -174,6 +174,29 @@ static void test_repeats(void **state)
     refuse_text("id,frame,x,y,heading,speed\n1,0,0,0,,5\n1,0,0,0,1,5\n", &at_10_hz, DT_EDATA, "twice");
 }
 
+/* What a file does not say is counted, and said; the same of one part and of several. */
+static void test_unknown_values(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"3 rows without a length", "4 rows without a width",
+                                        "4 rows without an acceleration", "4 rows without a heading",
+                                        "3 rows of vehicles whose heading is not known"};
+    put("a.csv", "id,frame,x,y,speed,length\n1,0,0,0,5,4\n1,1,2,0,5,\n");
+    put("b.csv", "id,frame,x,y,speed,length\n1,0,0,0,0,\n1,1,0,0,0,\n");
+    for (uint64_t part_bytes = 0; part_bytes < 2; part_bytes++) {
+        const dt_import_options opt = {.frame_rate_hz = 10, .part_bytes = part_bytes << 20};
+        close_all();
+        assert_ok(dt_fs_remove_tree(at("s")));
+        const char *both[] = {at("a.csv"), at("b.csv")};
+        assert_ok(dt_data_import(both, 2, at("s"), &opt, &report));
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+            if (strstr(dt_str_text(&report), words[i]) == NULL) {
+                fail_msg("\"%s\" is not in: %s", words[i], dt_str_text(&report));
+            }
+        }
+    }
+}
+
 /* What rows say of their time is the frame rate, where nothing else does. */
 static void test_rates_of_times(void **state)
 {
@@ -417,6 +440,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_advice_of_tables, begin, finish),
         cmocka_unit_test_setup_teardown(test_ids_of_tables, begin, finish),
         cmocka_unit_test_setup_teardown(test_repeats, begin, finish),
+        cmocka_unit_test_setup_teardown(test_unknown_values, begin, finish),
         cmocka_unit_test_setup_teardown(test_rates_of_times, begin, finish),
         cmocka_unit_test_setup_teardown(test_classes, begin, finish),
         cmocka_unit_test_setup_teardown(test_maps, begin, finish),
