@@ -68,7 +68,8 @@ DT_FUZZ(routes)
     fuzz_begin();
     const char *text = fuzz_text(bytes, n, &at);
     const xml_text routes = traffic_text("input.rou.xml", text);
-    if (plan_read(&p, &traffic_host, &routes, &kept_file, &kept.net, &kept.search, 0, 600) == DT_OK) {
+    if (plan_read(&p, &traffic_host, &routes, &kept_file, &kept.net, &kept.search, (file_time){0}, (file_time){600}) ==
+        DT_OK) {
         check_plan(&p);
         if (fuzz_is_chosen(bytes, n)) {
             drive(text);
