@@ -23,7 +23,7 @@ $(gpu_objects): $(gpu_objects_dir)/%.o: core/backend/cuda/%.cu $(cuda_headers)
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(NVCC) $(CUDA_FLAGS) --compiler-options -fPIC $(gpu_gencode) $(cuda_file_flags) -c -o $@ $<
 $(gpu_module_own): $(gpu_objects)
-	$(AM_V_GEN)$(CC) -shared -Wl,-z,defs -Wl,-rpath,$(CUDA_LIBDIR) -o $@ $(gpu_objects) $(CUDA_LIBS)
+	$(AM_V_GEN)$(CC) $(LDFLAGS) -shared -Wl,-z,defs -Wl,-rpath,$(CUDA_LIBDIR) -o $@ $(gpu_objects) $(CUDA_LIBS) -lm
 
 # The kernel timeline, where the toolkit has CUPTI.
 tests/gpu/libcupti_trace.so: tests/gpu/cupti_trace.cc
