@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/trace.h"
 
@@ -157,7 +158,24 @@ dt_status dt_replay_take_room(dt_replay *p)
     }
     DT_TRY(map_file(p, &ring));
     p->ring = ring;
-    return DT_OK;
+    p->crc = dt_alloc_n(p->ring_bytes / p->stride, sizeof(*p->crc));
+    return p->crc != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the checksums of a replay");
+}
+
+void dt_replay_seal(dt_replay *p, uint64_t slot)
+{
+    if (p->crc != NULL) {
+        p->crc[slot / p->ranks] = dt_crc32c(0, dt_replay_at(p, slot), p->stride);
+    }
+}
+
+dt_status dt_replay_check_seal(const dt_replay *p, uint64_t slot)
+{
+    return p->crc == NULL || p->crc[slot / p->ranks] == dt_crc32c(0, dt_replay_at(p, slot), p->stride)
+               ? DT_OK
+               : DT_FAIL(DT_EDATA,
+                         "sample %llu of the replay is not what was written to its file in %s: the disk has damaged it",
+                         (unsigned long long)slot, p->r->stage->d.run_dir);
 }
 
 static void unmap_ring(dt_replay *p)
@@ -249,6 +267,7 @@ void dt_replay_destroy(dt_replay *p)
     dt_free(p->sample);
     dt_free(p->scratch);
     dt_free(p->stored_size);
+    dt_free(p->crc);
     dt_free(p);
 }
 
@@ -301,6 +320,7 @@ static dt_status write_samples(dt_replay *p, uint64_t number, const uint64_t *sa
         const uint64_t slot = (number + i) % p->d.capacity;
         if (dt_replay_owner(p, slot) == p->rank) {
             DT_TRY(dt_replay_write(p, sample[i], dt_replay_at(p, slot)));
+            dt_replay_seal(p, slot);
         }
         if (p->d.alpha > 0) {
             dt_sum_tree_set(&p->tree, slot, p->most);
@@ -398,9 +418,19 @@ static void draw_by_priority(dt_replay *p, const dt_rng_stream *stream)
     }
 }
 
+dt_status dt_replay_check_drawn(const dt_replay *p)
+{
+    for (uint64_t i = 0; i < p->d.draw && p->crc != NULL; i++) {
+        DT_TRY(p->record[i] != NULL ? dt_replay_check_seal(p, p->slot[i]) : DT_OK);
+    }
+    return DT_OK;
+}
+
 static dt_status look(dt_replay *p)
 {
     dt_replay_find(p);
+    const dt_status whole = dt_replay_check_drawn(p);
+    DT_TRY(p->is_in_file && p->ranks > 1 ? dt_comm_agree(p->r->stage->d.comm, whole) : whole);
     for (uint64_t i = 0; i < p->d.draw && p->is_stored; i++) {
         memcpy(p->size + i * p->n_sizes, p->stored_size + p->slot[i] * p->n_sizes, p->n_sizes * sizeof(*p->size));
     }

@@ -74,6 +74,7 @@ struct dt_replay {
     char *ring; /* [own slots, stride]; NULL until it is taken */
     size_t stride, ring_bytes;
     bool is_in_file; /* the ring */
+    uint32_t *crc;   /* [own slots] then, of what each slot holds; else NULL */
     uint64_t added;  /* samples so far */
     uint64_t rounds; /* of the rollout, when one was added last */
     uint64_t draws;
@@ -126,6 +127,11 @@ dt_status dt_replay_create(const dt_host *h, dt_rollout *r, const dt_replay_desc
  * file. Errors: DT_ECONFIG; DT_EIO. */
 dt_status dt_replay_check_room(const dt_replay *p) DT_NODISCARD;
 dt_status dt_replay_take_room(dt_replay *p) DT_NODISCARD;
+/* After a record was written to a slot of this rank, and before it is read: what lies in a file is what was written.
+ * Errors: DT_EDATA. */
+void dt_replay_seal(dt_replay *p, uint64_t slot);
+dt_status dt_replay_check_seal(const dt_replay *p, uint64_t slot) DT_NODISCARD;
+dt_status dt_replay_check_drawn(const dt_replay *p) DT_NODISCARD; /* of all that this rank has of what was drawn */
 dt_data *dt_replay_data(dt_replay *p);
 dt_status dt_replay_add(dt_replay *p);
 dt_status dt_replay_draw(dt_replay *p);

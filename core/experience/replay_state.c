@@ -99,12 +99,23 @@ static uint64_t own_digest(const dt_replay *p)
     return sum;
 }
 
+static dt_status check_own(const dt_replay *p)
+{
+    const uint64_t n = slots_of(p, dt_replay_held(p), p->rank);
+    for (uint64_t i = 0; i < n; i++) {
+        DT_TRY(dt_replay_check_seal(p, i * p->ranks + p->rank));
+    }
+    return DT_OK;
+}
+
 dt_status dt_replay_open(dt_replay *p)
 {
     if (p->is_stored) { /* known since they were read */
         return DT_OK;
     }
     DT_TRACE("rollout", "the replay for a checkpoint");
+    const dt_status whole = check_own(p);
+    DT_TRY(p->ranks > 1 ? dt_comm_agree(p->r->stage->d.comm, whole) : whole);
     const uint64_t mine = own_digest(p);
     uint64_t *all = dt_alloc_n(p->ranks, sizeof(*all));
     dt_status st = all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the digests of %u ranks", p->ranks);
@@ -300,16 +311,17 @@ static void take_records(dt_replay *p, uint64_t held, const char *const *record,
         memcpy(size, record[slot], p->n_sizes * sizeof(*size));
         if (dt_replay_owner(p, slot) == p->rank) {
             memcpy(dt_replay_at(p, slot), record[slot], dt_replay_bytes(p, size, NULL));
+            dt_replay_seal(p, slot);
         }
     }
     p->is_drawn = h->is_drawn != 0 && h->draw == p->d.draw;
     for (uint64_t i = 0; i < p->d.draw && p->is_drawn; i++) {
         memcpy(p->size + i * p->n_sizes, record[p->slot[i]], p->n_sizes * sizeof(*p->size));
     }
-    dt_replay_find(p);
     p->added = h->added;
     p->rounds = h->rounds;
     p->draws = h->draws;
+    dt_replay_find(p);
 }
 
 static dt_status load(dt_replay *p, const head *h, uint32_t version, cursor *state, cursor *part, uint32_t n)

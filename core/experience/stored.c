@@ -339,6 +339,7 @@ static dt_status read_sample(dt_replay *p, sample *x, uint64_t *row, const uint8
     p->digest += dt_replay_digest(slot, x->record, bytes);
     if (dt_replay_owner(p, slot) == p->rank) {
         memcpy(dt_replay_at(p, slot), x->record, bytes);
+        dt_replay_seal(p, slot);
     }
     if (p->d.alpha > 0) {
         dt_sum_tree_set(&p->tree, slot, p->most);
