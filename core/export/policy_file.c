@@ -163,7 +163,7 @@ static dt_status write_file(const dt_bundle *b, const char *text, const char *pa
     }
     pair[b->n_metadata][0] = DT_POLICY_FILE_EXPORT;
     pair[b->n_metadata][1] = text;
-    const dt_status st = dt_safetensors_write(path, t, n, (const char *const(*)[2])pair, b->n_metadata + 1);
+    const dt_status st = dt_safetensors_write_sealed(path, t, n, (const char *const(*)[2])pair, b->n_metadata + 1);
     dt_free(pair);
     dt_free(t);
     return st;

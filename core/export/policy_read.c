@@ -619,7 +619,9 @@ static dt_status read_file(reader *r)
     const char *phase = dt_safetensors_metadata(r->file, DT_POLICY_FILE_PHASE);
     const char *environment = dt_safetensors_metadata(r->file, DT_POLICY_FILE_ENVIRONMENT);
     DT_TRY(keep_text(f, phase != NULL ? phase : "", &f->phase));
-    return keep_text(f, environment != NULL ? environment : "", &f->environment);
+    DT_TRY(keep_text(f, environment != NULL ? environment : "", &f->environment));
+    bool has_seal = false; /* older files have none */
+    return dt_safetensors_check_seal(r->file, &has_seal);
 }
 
 static dt_status read_from(const dt_safetensors *file, const char *name, dt_policy_file *out_p)

@@ -82,6 +82,15 @@ policy weights --set env.id=cartpole --init-from "$work/mlp.safetensors"
 said "statistics of observations in .*mlp.safetensors (normaliser.obs.mean) are left out, .* and they begin anew; to go on"
 policy plain --set env.id=cartpole --init-from "$work/mlp.safetensors" --set phase2_ppo.normalise_obs=false
 said "statistics of observations in .*mlp.safetensors .* are left out, .* and this phase normalises none"
+# a bit that flips in such a file is noticed
+cp "$work/mlp.safetensors" "$work/flipped.safetensors"
+flip=$(($(wc -c <"$work/mlp.safetensors") - 3))
+byte=$(od -An -tu1 -j "$flip" -N 1 "$work/mlp.safetensors" | tr -d ' ')
+# shellcheck disable=SC2059
+printf "\\$(printf %o $((byte ^ 64)))" | dd of="$work/flipped.safetensors" bs=1 seek="$flip" conv=notrunc 2>/dev/null
+"$dtrain" --plugin phase2_ppo --set env.id=cartpole --init-from "$work/flipped.safetensors" --max-steps 1 -q \
+    --run-dir "$work/flipped" >/dev/null 2>"$work/err"
+[ $? -eq 4 ] || fail "a damaged file of weights is taken: $(cat "$work/err")"
 policy unlike --set env.id=cartpole --init-from "$work/mlp" --set phase2_ppo.normalise_obs=false
 said "the checkpoint's statistics of observation obs are of normalised ones, which this phase does not see, and are left out"
 policy like --set env.id=cartpole --init-from "$work/mlp"
