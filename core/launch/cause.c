@@ -35,7 +35,7 @@ void dt_cause_fini(dt_cause *c)
 
 void dt_cause_clear(dt_cause *c)
 {
-    c->is_known = false;
+    c->is_known = c->is_open = false;
     c->node[0] = '\0';
 }
 
@@ -72,31 +72,70 @@ static bool find_absent(const dt_cause *c, uint32_t *rank_p)
     return least < most;
 }
 
+static void tell_gone(const dt_cause *c)
+{
+    char text[192];
+    const dt_board_rank *w = &c->was[c->rank];
+    if (w->state == DT_BOARD_GONE) {
+        doing(w, c->seen_s, text, sizeof(text));
+        dt_log(DT_LOG_ERROR, "rank %u (process %d) is gone; %s", c->rank, w->process, text);
+    } else if (w->state == DT_BOARD_NEVER) {
+        dt_log(DT_LOG_ERROR, "rank %u is gone; it had not joined the others yet", c->rank);
+    }
+}
+
 void dt_cause_look(dt_cause *c, const dt_board *b)
 {
     bool waited_in_vain = false;
-    if (c->is_known) {
+    uint32_t n_gone = 0, n_never = 0;
+    if (c->is_known || c->is_open) {
         return;
     }
-    for (uint32_t r = 0; r < c->n && !c->is_known; r++) {
-        dt_board_rank *w = &c->was[r];
-        dt_board_see(b, r, w);
-        waited_in_vain = waited_in_vain || (w->state == DT_BOARD_LEFT && w->code == DT_EXIT_PEER);
-        c->rank = w->state == DT_BOARD_GONE ? r : c->rank;
-        c->is_known = w->state == DT_BOARD_GONE;
+    for (uint32_t r = 0; r < c->n; r++) {
+        dt_board_see(b, r, &c->was[r]);
+        n_gone += c->was[r].state == DT_BOARD_GONE;
     }
-    if (c->is_known) {
-        char text[192];
-        c->seen_s = dt_clock_s();
-        for (uint32_t r = c->rank + 1; r < c->n; r++) {
-            dt_board_see(b, r, &c->was[r]);
+    for (uint32_t r = c->n; r-- > 0;) {
+        dt_board_rank *w = &c->was[r];
+        if (n_gone > 0 && w->state == DT_BOARD_HERE) { /* it was looked at before that one */
+            dt_board_see(b, r, w);
+            n_gone += w->state == DT_BOARD_GONE;
         }
-        doing(&c->was[c->rank], c->seen_s, text, sizeof(text));
-        dt_log(DT_LOG_ERROR, "rank %u (process %d) is gone; %s", c->rank, c->was[c->rank].process, text);
+        waited_in_vain = waited_in_vain || (w->state == DT_BOARD_LEFT && w->code == DT_EXIT_PEER);
+        n_never += w->state == DT_BOARD_NEVER;
+        c->rank = w->state == DT_BOARD_GONE ? r : c->rank;
+    }
+    if (n_gone > 0) {
+        c->seen_s = dt_clock_s();
+        c->is_known = n_gone == 1 && n_never == 0;
+        c->is_open = !c->is_known;
+        if (c->is_known) {
+            tell_gone(c);
+        }
     } else if (waited_in_vain && find_absent(c, &c->rank)) {
         c->is_known = true;
         c->seen_s = dt_clock_s();
     }
+}
+
+void dt_cause_settle(dt_cause *c, int heard, bool has_all)
+{
+    uint32_t n_never = 0, never = 0;
+    if (!c->is_open) {
+        return;
+    }
+    for (uint32_t r = 0; r < c->n; r++) {
+        never = c->was[r].state == DT_BOARD_NEVER ? r : never;
+        n_never += c->was[r].state == DT_BOARD_NEVER;
+    }
+    if (heard >= 0 && (uint32_t)heard < c->n) {
+        c->rank = (uint32_t)heard;
+    } else if (n_never == 1 && has_all) {
+        c->rank = never;
+    }
+    c->is_open = false;
+    c->is_known = true;
+    tell_gone(c);
 }
 
 void dt_cause_lost(dt_cause *c, const dt_board *b, const char *node)
@@ -107,11 +146,12 @@ void dt_cause_lost(dt_cause *c, const dt_board *b, const char *node)
     dt_log(DT_LOG_ERROR, "machine %s is gone, or cannot be reached any more: mpirun has lost the connection to it",
            node);
     snprintf(c->node, sizeof(c->node), "%s", node);
-    for (uint32_t r = 0; r < c->n && !c->is_known; r++) {
+    for (uint32_t r = 0; r < c->n && !c->is_known && !c->is_open; r++) {
         dt_board_see(b, r, &c->was[r]);
     }
-    c->seen_s = c->is_known ? c->seen_s : dt_clock_s();
+    c->seen_s = c->is_known || c->is_open ? c->seen_s : dt_clock_s();
     c->is_known = true;
+    c->is_open = false;
 }
 
 static void tell_lines(const char *name, char *text, size_t bytes)

@@ -394,7 +394,7 @@ static void clear_away(job *j)
 static bool was_lost_unnamed(const job *j, int code)
 {
     return code == DT_EXIT_FAILED && j->heard.rank < 0 && j->cause.is_known && j->cause.node[0] == '\0' &&
-           j->cause.was[j->cause.rank].state == DT_BOARD_GONE;
+           (j->cause.was[j->cause.rank].state == DT_BOARD_GONE || j->cause.was[j->cause.rank].state == DT_BOARD_NEVER);
 }
 
 /* A run's own codes tell what another life would not mend; a lost or killed process is worth another one. */
@@ -484,6 +484,7 @@ static dt_status live(job *j, int *code_p)
     DT_TRY(start(j, &err));
     *code_p = watch(j, err);
     look_at_ranks(j);
+    dt_cause_settle(&j->cause, j->heard.rank, j->d->hostfile == NULL);
     clear_away(j);
     dt_board_see(j->board, 0, &first);
     if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
