@@ -158,5 +158,9 @@ dt_status dt_config_write_origin(const dt_config *c, struct dt_origins *earlier,
 dt_status dt_config_hash(const dt_config *c, char out[65]) DT_NODISCARD;
 /* Of what one phase sees: other phases' groups, and the sections of their plugins, are left out. */
 dt_status dt_config_hash_phase(const dt_config *c, int64_t phase, char out[65]) DT_NODISCARD;
+/* Paths of options that influence the weights of a step, and differ from the file of an earlier run, separated by
+ * ", "; "" for none. Options that no phase has a use for do not count, such as amp.dtype without amp.enabled. Errors: those of
+ * dt_config_read_file. */
+dt_status dt_config_differences(const dt_config *c, const char *earlier, dt_str *out) DT_NODISCARD;
 
 #endif

@@ -101,6 +101,10 @@ dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *sect
 void dt_node_describe(const dt_node *n, const char *path, dt_str *out);
 void dt_format_f64(double v, char out[32]); /* shortest text that reads back equal, with a point or an exponent */
 
+/* Every value that influences results, as dt_config_hash has them; o: its option, NULL where none is declared. */
+typedef void dt_config_visit(void *user, const char *path, const dt_node *n, const dt_option *o);
+void dt_config_each_result(const dt_config *c, dt_config_visit *fn, void *user);
+
 /* What is refused now is only counted: its message needs no names that are near, nor what else would be right. */
 bool dt_config_has_enough(const dt_config *c);
 

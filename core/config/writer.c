@@ -105,7 +105,7 @@ dt_status dt_config_write(const dt_config *c, dt_str *out)
 
 /* ---- every value with its option ------------------------------------------------------------------------------- */
 
-typedef void visit(void *user, const char *path, const dt_node *n, const dt_option *o);
+typedef dt_config_visit visit;
 
 static void walk_group(const dt_node *group, const dt_option *table, const char *path, visit *fn, void *user)
 {
@@ -260,10 +260,34 @@ static bool is_of_another(const hash_lines *l, const char *path)
     return is_other;
 }
 
+static bool is_result(const dt_option *o)
+{
+    return o == NULL || (o->type != DT_OPT_PATH && (o->flags & (DT_OPT_NEUTRAL | DT_OPT_PER_RANK)) == 0);
+}
+
+typedef struct results {
+    visit *fn;
+    void *user;
+} results;
+
+static void visit_result(void *user, const char *path, const dt_node *n, const dt_option *o)
+{
+    const results *r = user;
+    if (is_result(o)) {
+        r->fn(r->user, path, n, o);
+    }
+}
+
+void dt_config_each_result(const dt_config *c, dt_config_visit *fn, void *user)
+{
+    results r = {fn, user};
+    walk(c, visit_result, &r);
+}
+
 static void add_hash_line(void *user, const char *path, const dt_node *n, const dt_option *o)
 {
     hash_lines *lines = user;
-    if (o != NULL && (o->type == DT_OPT_PATH || (o->flags & (DT_OPT_NEUTRAL | DT_OPT_PER_RANK)) != 0)) {
+    if (!is_result(o)) {
         return;
     }
     if (is_of_another(lines, path)) {

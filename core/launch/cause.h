@@ -25,8 +25,8 @@ void dt_cause_clear(dt_cause *c);
  * for. mpirun ends the others of a rank that was lost: of several that are gone the board does not say which was first,
  * and one that was lost before it joined the board is not seen at all. */
 void dt_cause_look(dt_cause *c, const dt_board *b);
-/* The job has ended: of several ranks that may have been the first, it is the one that mpirun named (heard, -1: none), or
- * else one that never joined the others, if that is one alone and the board is of all ranks. */
+/* The job has ended: of several ranks that may have been the first, it is the one that mpirun named (heard, -1: none),
+ * or else one that never joined the others, if that is one alone and the board is of all ranks. */
 void dt_cause_settle(dt_cause *c, int heard, bool has_all);
 /* mpirun has lost the connection to a machine: says so, unless a rank was known to be gone before. */
 void dt_cause_lost(dt_cause *c, const dt_board *b, const char *node);

@@ -26,16 +26,31 @@ void dt_run_start_fini(dt_run_start *c)
     c->resume = NULL;
 }
 
+/* Names the options; where the earlier configuration cannot be read, some are taken to differ. */
+static void warn_of_differences(const dt_session *s, const dt_ckpt_info *info)
+{
+    dt_str path = {0}, names = {0};
+    dt_str_addf(&path, "%s/config.cfg", info->path);
+    const bool is_known =
+        dt_str_status(&path) == DT_OK && dt_config_differences(s->config, dt_str_text(&path), &names) == DT_OK;
+    dt_error_clear();
+    if (!is_known || names.bytes > 0) {
+        dt_log(
+            DT_LOG_WARN,
+            "the configuration differs from the one that saved %s%s%s: results will differ from an uninterrupted run",
+            info->path, names.bytes > 0 ? " in " : "", dt_str_text(&names));
+    }
+    dt_str_fini(&names);
+    dt_str_fini(&path);
+}
+
 /* The configuration has to have the checkpoint's phase where it was. */
 static dt_status check_phase(const dt_session *s, const dt_ckpt_info *info, const dt_run_start *c)
 {
     char hash[65];
     DT_TRY(dt_config_hash(s->config, hash));
     if (strcmp(hash, info->config_hash) != 0) {
-        dt_log(DT_LOG_WARN,
-               "the configuration differs from the one that saved %s: results will differ from an "
-               "uninterrupted run",
-               info->path);
+        warn_of_differences(s, info);
     }
     if (c->begin >= s->n_phases || strcmp(s->phase[c->begin]->desc.id, info->phase) != 0) {
         return DT_FAIL(DT_ECONFIG,

@@ -4,7 +4,11 @@
  */
 #include "fixture.h"
 
+#include "base/err.h"
+#include "base/fs.h"
 #include "base/json.h"
+
+#include <unistd.h>
 
 static const char text[] =
     "seed = 9000000000L; training = { learning_rate = 1e-5; gradient_clip = 3; freeze = [ \"a\", \"b\" ]; };\n"
@@ -124,12 +128,59 @@ static void test_hash(void **state)
     }
 }
 
+static void test_differences(void **state)
+{
+    (void)state;
+    static const char plain[] = "phases = ( { plugin = \"p\"; } ); training = { epochs = 3; beta1 = 0.5; };";
+    static const struct {
+        const char *set, *names;
+    } row[] = {
+        {"seed=43", "seed"},
+        {"training.epochs=4", "training.epochs"},
+        {"training.beta2=0.5", "training.beta2"},
+        {"phases.0.training.beta2=0.5", "training.beta2"},
+        {"phases.0.training.beta2=0.999", ""},
+        {"models.world=world_gru", "models.world"},
+        {"amp.enabled=true", "amp.enabled"},
+        {"training.beta1=5e-1", ""},
+        {"training.momentum=0.5", ""}, /* of sgd */
+        {"training.step_size=3", ""},
+        {"training.eval_interval=1", ""},
+        {"amp.max_skips=7", ""},
+        {"phases.0.stop.steps=9", ""},
+        {"engine.threads=3", ""},
+    };
+    dt_config *c = from(plain);
+    dt_str written = {0};
+    char path[64];
+    snprintf(path, sizeof(path), "test_writer.%ld.cfg", (long)getpid());
+    assert_int_equal(dt_config_check(c, NULL), DT_OK);
+    assert_int_equal(dt_config_write(c, &written), DT_OK);
+    assert_int_equal(dt_fs_write_atomic(path, dt_str_text(&written), written.bytes), DT_OK);
+    dt_str_fini(&written);
+    dt_config_destroy(c);
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        dt_str names = {0};
+        c = from(plain);
+        assert_int_equal(dt_config_set(c, row[i].set), DT_OK);
+        assert_int_equal(dt_config_check(c, NULL), DT_OK);
+        if (dt_config_differences(c, path, &names) != DT_OK) {
+            fail_msg("%s", dt_error_text());
+        }
+        assert_string_equal(dt_str_text(&names), row[i].names);
+        dt_str_fini(&names);
+        dt_config_destroy(c);
+    }
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, begin, end),
         cmocka_unit_test_setup_teardown(test_origin, begin, end),
         cmocka_unit_test_setup_teardown(test_hash, begin, end),
+        cmocka_unit_test_setup_teardown(test_differences, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/launch/cause.c: which rank was lost first, where mpirun ends the others at once and where a rank is lost
- * before it has joined the board.
+ * Tests of core/launch/cause.c: which rank was lost first, where mpirun ends the others at once and where a rank is
+ * lost before it has joined the board.
  */
 #include <config.h>
 
