@@ -112,6 +112,39 @@ char *fuzz_text(const uint8_t *bytes, size_t n, size_t *at)
     return text;
 }
 
+const uint8_t *fuzz_expand(const uint8_t *bytes, size_t n, size_t *n_p)
+{
+    enum { MOST = 1 << 20, DIGITS = 7 };
+    static const char begin[] = "repeat ";
+    size_t at = sizeof(begin) - 1, times = 0, digits = 0;
+    *n_p = n;
+    if (n <= at || memcmp(bytes, begin, at) != 0) {
+        return bytes;
+    }
+    for (; at < n && bytes[at] >= '0' && bytes[at] <= '9' && digits < DIGITS; at++, digits++) {
+        times = 10 * times + (size_t)(bytes[at] - '0');
+    }
+    at += at < n; /* the end of the line */
+    const char *head = fuzz_text(bytes, n, &at), *body = fuzz_text(bytes, n, &at), *tail = fuzz_text(bytes, n, &at);
+    if (head == NULL || body == NULL || n_texts == MAX_TEXTS) {
+        return bytes;
+    }
+    tail = tail != NULL ? tail : "";
+    const size_t n_head = strlen(head), n_body = strlen(body), n_tail = strlen(tail);
+    const size_t room = MOST > n_head + n_tail ? MOST - n_head - n_tail : 0;
+    times = n_body > 0 && times > room / n_body ? room / n_body : times;
+    char *all = malloc(n_head + n_body * times + n_tail + 1);
+    fuzz_hold(all != NULL);
+    memcpy(all, head, n_head);
+    for (size_t i = 0; i < times; i++) {
+        memcpy(all + n_head + i * n_body, body, n_body);
+    }
+    memcpy(all + n_head + n_body * times, tail, n_tail + 1);
+    texts[n_texts++] = all;
+    *n_p = n_head + n_body * times + n_tail;
+    return (const uint8_t *)all;
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 void fuzz_file(const char *name, const void *bytes, size_t n)

@@ -13,6 +13,7 @@ DT_FUZZ(commonroad)
 {
     static const dt_import_options plain = {0}, sited = {.site = "here"};
     fuzz_begin();
+    bytes = fuzz_expand(bytes, n, &n);
     if (dt_commonroad_check(bytes, n, "input", &plain) != DT_OK) {
         fuzz_hold(*dt_error_text() != '\0');
         (void)!dt_commonroad_check(bytes, n, "input", &sited);

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-static void cut(const uint8_t *bytes, size_t n)
+static void cut(const uint8_t *bytes, size_t n, int is_ahead)
 {
     dt_csv *c = NULL;
     char *const *cell = NULL;
@@ -23,6 +23,9 @@ static void cut(const uint8_t *bytes, size_t n)
     if (dt_csv_open_mem(bytes, n, "input", &c) != DT_OK) {
         fuzz_hold(*dt_error_text() != '\0');
         return;
+    }
+    if (is_ahead) {
+        dt_csv_read_ahead(c);
     }
     while (dt_csv_next(c, &cell, &n_cells) == DT_OK) {
         fuzz_hold(n_cells > 0 && n_cells <= DT_CSV_CELLS && dt_csv_line(c) > line);
@@ -62,12 +65,19 @@ DT_FUZZ(csv)
                                    mapped = {.columns = "id=a,frame=b,x=c*0.3048,y=d,speed=e",
                                              .frame_rate_hz = 10,
                                              .memory_bytes = 1 << 16};
+    static const dt_import_options ahead = {.frame_rate_hz = 10, .jobs = 2};
+    const uint8_t *all = bytes;
     fuzz_begin();
-    cut(bytes, n);
-    read_meta(bytes, n);
-    if (dt_table_check(bytes, n, "input", &plain) != DT_OK) {
+    all = fuzz_expand(bytes, n, &n);
+    cut(all, n, 0);
+    if (all != bytes || fuzz_is_chosen(all, n)) { /* by a thread, in blocks */
+        cut(all, n, 1);
+        (void)!dt_table_check(all, n, "input", &ahead);
+    }
+    read_meta(all, n);
+    if (dt_table_check(all, n, "input", &plain) != DT_OK) {
         fuzz_hold(*dt_error_text() != '\0');
-        (void)!dt_table_check(bytes, n, "input", &mapped);
+        (void)!dt_table_check(all, n, "input", &mapped);
     } else {
         fuzz_accepted();
     }

@@ -13,6 +13,7 @@ DT_FUZZ(fcd)
 {
     static const dt_import_options plain = {0}, rated = {.frame_rate_hz = 10};
     fuzz_begin();
+    bytes = fuzz_expand(bytes, n, &n);
     if (dt_fcd_check(bytes, n, "input", &plain) != DT_OK) {
         fuzz_hold(*dt_error_text() != '\0');
         (void)!dt_fcd_check(bytes, n, "input", &rated);

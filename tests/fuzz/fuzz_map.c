@@ -14,6 +14,7 @@ DT_FUZZ(map)
     static const dt_map_origin none = {.is_given = false},
                                grid = {.is_given = true, .is_utm = true, .at = {3e5, 5.6e6}};
     fuzz_begin();
+    bytes = fuzz_expand(bytes, n, &n);
     if (dt_map_check(bytes, n, "input", &none) != DT_OK) {
         fuzz_hold(*dt_error_text() != '\0');
     } else {
