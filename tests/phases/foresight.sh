@@ -69,7 +69,7 @@ refused 2 "1 actions of 0.5 s must end within" --set env_traffic.action_s=0.5 --
 cases=$((cases + 1))
 "$dtrain" $base --plugin phase3_constrained --set models.world=world_constant_velocity \
     --set phase3_constrained.foresight=true --set phase3_constrained.iterations=1 \
-    --set phase3_constrained.train_batch=200 --set phase3_constrained.fragment=50 --run-dir "$work/third" \
+    --set phase3_constrained.train_batch=200 --set phase3_constrained.fragment=50 --set env_traffic.episode_s=40 --run-dir "$work/third" \
     >/dev/null 2>"$work/err" || fail "phase 3 left with $?"
 
 refused 2 "set models.perception\|come from models.perception" --set models.world=world_lstm --set models.perception=

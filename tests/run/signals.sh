@@ -11,7 +11,7 @@ work=$(mktemp -d ./test-signals-XXXXXX) || exit 1
 trap 'rm -rf "$work"' EXIT INT TERM
 failed=0
 common="--set training.eval_interval=0 --set checkpoint.every_seconds=0 --set report.enabled=false -q"
-ring="--set env.id=env_traffic --set env_traffic.scenario=ring --set env.instances=4"
+ring="--set env_traffic.episode_s=1 --set env.id=env_traffic --set env_traffic.scenario=ring --set env.instances=4"
 
 fail() {
     echo "FAIL: $*"
