@@ -37,6 +37,40 @@ for algo in 1 2 3; do
         exit 1
     }
 done
+
+# an algorithm whose bits change with the number of leaves (4), one that splits k (5), one that is found and does not run
+# (6), and none at all
+for algo in 4 5 6; do
+    DT_EMULATED_ALGO=$algo DT_CASE="linear prime" "$build/tests/cuda/test_kernels" || {
+        echo "with DT_EMULATED_ALGO=$algo"
+        exit 1
+    }
+done
+DT_EMULATED_ALGO=4 "$build/tests/cuda/test_train" || exit 1
+for finds in all nothing; do
+    DT_EMULATED_BLAS_FINDS=$finds DT_CASE="linear relu of two" "$build/tests/cuda/test_kernels" || {
+        echo "with DT_EMULATED_BLAS_FINDS=$finds"
+        exit 1
+    }
+done
+DT_EMULATED_RELU=nan DT_CASE="linear relu" "$build/tests/cuda/test_kernels" || exit 1
+
+# which products have no algorithm of cuBLASLt is logged once for each shape
+DT_CASE="linear one output" DT_TEST=test_what_is_stored_in_bf16 "$build/tests/cuda/test_kernels" >emulator-own.log 2>&1
+if ! grep -q "own kernel" emulator-own.log || test -n "$(grep "own kernel" emulator-own.log | sort | uniq -d)"; then
+    cat emulator-own.log
+    exit 1
+fi
+rm -f emulator-own.log
+
+# no room for a cluster: step by step
+for clusters in 0 error; do
+    DT_EMULATED_CLUSTERS=$clusters DT_CASE="lstm 64" DT_TEST=test_products_of_rounded_inputs \
+        "$build/tests/cuda/test_kernels" || {
+        echo "with DT_EMULATED_CLUSTERS=$clusters"
+        exit 1
+    }
+done
 for seed in 1 2 3 4; do
     DT_EMULATED_SEED=$seed "$build/tests/cuda/test_finish" || {
         echo "with DT_EMULATED_SEED=$seed"

@@ -81,6 +81,31 @@ compile product -Wno-unused-variable
 link
 finds "was neither found nor checked" tests/cuda/test_train
 
+begin "leaves are multiplied at once whatever bits that gives"
+mutate product.cu 's/out->is_same = (answer & IS_OTHER) == 0;/out->is_same = true;/'
+compile product
+link
+finds "other bits when it is alone" env DT_EMULATED_ALGO=4 DT_CASE="linear prime" tests/cuda/test_kernels
+
+begin "an algorithm that splits k"
+mutate product.cu 's/ && !splits_k(&found\[i\].algo)//'
+compile product -Wno-unused-function
+link
+finds "splits k" env DT_EMULATED_ALGO=5 DT_CASE="linear prime" tests/cuda/test_kernels
+
+begin "clusters are launched unasked"
+mutate lstm_cluster.cu 's/ && ask_device(a, H)//'
+compile lstm_cluster -Wno-unused-function
+link
+finds "too many resources requested" env DT_EMULATED_CLUSTERS=0 DT_CASE="lstm 64" \
+    DT_TEST=test_products_of_rounded_inputs tests/cuda/test_kernels
+
+begin "relu in the epilogue turns NaN into 0"
+mutate product.cu 's/out->keeps_nan = (answer & IS_LOST) == 0;/out->keeps_nan = true;/'
+compile product
+link
+finds "NaN in input" env DT_CASE="linear relu" tests/cuda/test_kernels
+
 begin "1024 threads without __launch_bounds__"
 mutate reduce.cu 's/__launch_bounds__(DT_CUDA_COLUMN_THREADS)//'
 compile reduce

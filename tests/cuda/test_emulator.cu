@@ -4,6 +4,7 @@
  * and must end it with its words, each refusal must come with its error, and where nothing orders two pieces of work,
  * some seeds must do one first and some the other. Run by emulator.sh.
  */
+#include "cublasLt.h"
 #include "cuda_runtime.h"
 
 #include <cstdio>
@@ -464,8 +465,24 @@ cudaError_t clustered(unsigned grid, unsigned cluster, size_t shared)
     return cudaLaunchKernelEx(&c, bounded);
 }
 
+/* how many clusters of `bounded` go at once */
+cudaError_t clusters(unsigned blocks, size_t shared, int *n)
+{
+    cudaLaunchAttribute cluster = {};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {blocks, 1, 1};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = 32;
+    config.dynamicSmemBytes = shared;
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    return cudaOccupancyMaxActiveClusters(n, bounded, &config);
+}
+
 void test_launches()
 {
+    int n = -1;
     begin();
     DONE(last_of_usual(1, 256, 0));
     REFUSED(last_of_usual(1, 257, 0), cudaErrorLaunchOutOfResources);
@@ -488,6 +505,15 @@ void test_launches()
     REFUSED(clustered(2, 2, 100 * 1024), cudaErrorInvalidValue);
     DONE(cudaFuncSetAttribute(bounded, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 * 1024));
     DONE(clustered(2, 2, 100 * 1024));
+    DONE(clusters(2, 100 * 1024, &n));
+    expect(n == 1, "a cluster has room");
+    REFUSED(clusters(2, 101 * 1024, &n), cudaErrorInvalidValue);
+    expect(n == 0, "a refused question has no clusters");
+    setenv("DT_EMULATED_CLUSTERS", "0", 1);
+    DONE(clusters(2, 0, &n));
+    expect(n == 0, "no cluster has room");
+    REFUSED(clustered(2, 2, 0), cudaErrorLaunchOutOfResources);
+    unsetenv("DT_EMULATED_CLUSTERS");
     setenv("DT_EMULATE_ARCH", "70", 1);
     REFUSED(last_of_usual(1, 1, 0), cudaErrorNoKernelImageForDevice);
     cudaFuncAttributes f;
@@ -500,6 +526,63 @@ void test_launches()
     DONE(cudaMemcpyAsync(&here, sum, sizeof(here), cudaMemcpyDeviceToHost, stream));
     finish();
     expect(here == 128, "atomics of several blocks are allowed");
+}
+
+/* c [2,2] = a [2,k] b [k,2] in bf16, all zeros: how many algorithms there are, and what one says when it runs */
+struct product {
+    cublasLtHandle_t handle;
+    cublasLtMatmulDesc_t op;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulHeuristicResult_t found;
+    int n_found;
+};
+
+product product_of(uint64_t k, uint32_t alignment)
+{
+    product p = {};
+    const uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS, scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
+    const uint64_t workspace = 512;
+    cublasLtMatmulPreference_t wish;
+    (void)cublasLtCreate(&p.handle);
+    (void)cublasLtMatmulDescCreate(&p.op, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    (void)cublasLtMatmulDescSetAttribute(p.op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
+    (void)cublasLtMatrixLayoutCreate(&p.a, CUDA_R_16BF, 2, k, 2);
+    (void)cublasLtMatrixLayoutCreate(&p.b, CUDA_R_16BF, k, 2, (int64_t)k);
+    (void)cublasLtMatrixLayoutCreate(&p.c, CUDA_R_16BF, 2, 2, 2);
+    (void)cublasLtMatmulPreferenceCreate(&wish);
+    (void)cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, 8);
+    (void)cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, 4);
+    (void)cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, 4);
+    (void)cublasLtMatmulAlgoGetHeuristic(p.handle, p.op, p.a, p.b, p.c, p.c, wish, 1, &p.found, &p.n_found);
+    (void)cublasLtMatmulPreferenceDestroy(wish);
+    return p;
+}
+
+cublasStatus_t multiply(const product &p, char *memory, char *bias, char *workspace)
+{
+    const float one = 1, none = 0;
+    (void)cublasLtMatmulDescSetAttribute(p.op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
+    return cublasLtMatmul(p.handle, p.op, &one, memory, p.a, memory + 256, p.b, &none, memory + 512, p.c, memory + 512,
+                          p.c, &p.found.algo, workspace, 512, stream);
+}
+
+void test_products()
+{
+    char *memory = nullptr;
+    DONE(cudaMalloc((void **)&memory, 4096));
+    DONE(cudaMemset(memory, 0, 4096));
+    DONE(cudaDeviceSynchronize());
+    expect(product_of(1, 256).n_found == 0, "nothing is found for 16 bits and k of 1");
+    expect(product_of(8, 2).n_found == 0, "nothing is found for 16 bits at multiples of 2 bytes");
+    const product p = product_of(8, 256);
+    expect(p.n_found == 1, "something is found otherwise");
+    DONE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    REFUSED((int)multiply(p, memory, memory + 1024, memory + 2048 + 16), (int)CUBLAS_STATUS_INVALID_VALUE);
+    REFUSED((int)multiply(p, memory, memory + 1024 + 2, memory + 2048), (int)CUBLAS_STATUS_INVALID_VALUE);
+    REFUSED((int)multiply(p, memory, nullptr, memory + 2048), (int)CUBLAS_STATUS_INVALID_VALUE);
+    REFUSED((int)multiply(p, memory, memory + 1024, memory + 2048), (int)CUBLAS_STATUS_SUCCESS);
+    DONE(cudaStreamSynchronize(stream));
+    DONE(cudaFree(memory));
 }
 
 void test_copies()
@@ -590,6 +673,7 @@ int main()
     test_mistakes();
     test_orders();
     test_launches();
+    test_products();
     test_copies();
     test_capture();
     printf("%d checks failed\n", n_failed);

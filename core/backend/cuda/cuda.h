@@ -19,6 +19,7 @@
 #define DTRAIN_CORE_BACKEND_CUDA_CUDA_H
 
 #include "backend/kernel.h"
+#include "base/log.h"
 #include "device/device.h"
 
 #include <cublasLt.h>
@@ -33,6 +34,13 @@ extern const dt_device_host *dt_cuda_host; /* set when the module is opened */
 dt_status dt_cuda_check(cudaError_t e, const char *call, const char *file, int line);
 dt_status dt_cublas_check(cublasStatus_t e, const char *call, const char *file, int line);
 cublasLtHandle_t dt_cuda_blas(const dt_device *d);
+/* What was found out about a device by asking it: of products (product.cu, the first of a list that it frees), of
+ * clusters (lstm_cluster.cu: 0 not asked, 1 they fit, -1 they do not). */
+struct dt_cuda_verdict;
+dt_cuda_verdict **dt_cuda_verdicts(dt_device *d);
+void dt_cuda_verdicts_free(dt_cuda_verdict *first);
+enum { DT_CUDA_CLUSTER_KINDS = 32 };
+signed char *dt_cuda_clusters(dt_device *d);
 /* Shared memory one block may opt in to, multiprocessors, compute capability as 10 * major + minor. */
 int dt_cuda_shared_max(const dt_device *d);
 int dt_cuda_units(const dt_device *d);

@@ -15,6 +15,8 @@ struct dt_device {
     dt_device_info about;
     cublasLtHandle_t blas;
     int shared_max;
+    dt_cuda_verdict *verdicts;
+    signed char clusters[DT_CUDA_CLUSTER_KINDS];
 };
 
 struct dt_device_graph {
@@ -70,6 +72,16 @@ dt_status dt_cublas_check(cublasStatus_t e, const char *call, const char *file, 
 cublasLtHandle_t dt_cuda_blas(const dt_device *d)
 {
     return d->blas;
+}
+
+dt_cuda_verdict **dt_cuda_verdicts(dt_device *d)
+{
+    return &d->verdicts;
+}
+
+signed char *dt_cuda_clusters(dt_device *d)
+{
+    return d->clusters;
 }
 
 int dt_cuda_shared_max(const dt_device *d)
@@ -174,6 +186,7 @@ void close_device(dt_device *d)
         if (d->blas != NULL) {
             (void)cublasLtDestroy(d->blas);
         }
+        dt_cuda_verdicts_free(d->verdicts);
         free(d);
     }
 }
@@ -363,6 +376,8 @@ void event_destroy(dt_device *d, dt_device_event *e)
     }
 }
 
+/* Without cudaEventRecordExternal an event that is recorded during capture is an edge of that graph, and waiting for it
+ * outside is cudaErrorCapturedEvent; with it and no capture the call is invalid. */
 dt_status event_record(dt_device *d, dt_device_event *e, dt_device_stream *s)
 {
     (void)d;

@@ -57,7 +57,7 @@ __device__ static inline float dt_cuda_lstm_gradient(float gate[DT_CUDA_LSTM_GAT
 }
 
 /* May this call run on clusters? Compute capability 9.0 or later, of the device and of the code compiled for it;
- * products in bf16 or fp16, H of 32 to 256. */
+ * products in bf16 or fp16, H of 32 to 256; and the device says that it has room for such a cluster. */
 bool dt_cuda_lstm_fits_cluster(const dt_device_args *a, int H);
 template <typename E> dt_status dt_cuda_lstm_cluster(const dt_device_args *a, const dt_cuda_lstm_forward<E> *f);
 /* Without dwh. */

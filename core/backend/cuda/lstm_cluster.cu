@@ -262,21 +262,42 @@ template <typename T, typename E> __global__ void __launch_bounds__(THREADS) who
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-template <typename ARGS> dt_status launch(const dt_device_args *a, void (*kernel)(ARGS), const ARGS &args, size_t bytes)
+/* A block for each TILE of H units, all of them a cluster. */
+cudaLaunchConfig_t config_of(int H, size_t bytes, cudaLaunchAttribute *cluster)
 {
-    const unsigned n_blocks = (unsigned)(args.H / TILE);
-    cudaLaunchAttribute cluster = {};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = n_blocks;
-    cluster.val.clusterDim.y = 1;
-    cluster.val.clusterDim.z = 1;
+    const unsigned n_blocks = (unsigned)(H / TILE);
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(n_blocks, dt_cuda_blocks(args.S, TILE), a->leaves);
+    cluster->id = cudaLaunchAttributeClusterDimension;
+    cluster->val.clusterDim.x = n_blocks;
+    cluster->val.clusterDim.y = 1;
+    cluster->val.clusterDim.z = 1;
+    config.gridDim = dim3(n_blocks);
     config.blockDim = dim3(THREADS);
     config.dynamicSmemBytes = bytes;
-    config.stream = dt_cuda_stream(a);
-    config.attrs = &cluster;
+    config.attrs = cluster;
     config.numAttrs = 1;
+    return config;
+}
+
+/* Is there room for one cluster? That takes as many free multiprocessors in one group as it has blocks, of which a GPU
+ * that is shared (MIG, MPS) may have none. */
+template <typename ARGS> bool has_room(void (*kernel)(ARGS), int H, size_t bytes)
+{
+    cudaLaunchAttribute cluster = {};
+    const cudaLaunchConfig_t config = config_of(H, bytes, &cluster);
+    int n = 0;
+    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    e = e == cudaSuccess ? cudaOccupancyMaxActiveClusters(&n, kernel, &config) : e;
+    (void)cudaGetLastError(); /* an error is an answer as well: no */
+    return e == cudaSuccess && n > 0;
+}
+
+template <typename ARGS> dt_status launch(const dt_device_args *a, void (*kernel)(ARGS), const ARGS &args, size_t bytes)
+{
+    cudaLaunchAttribute cluster = {};
+    cudaLaunchConfig_t config = config_of(args.H, bytes, &cluster);
+    config.gridDim = dim3(config.gridDim.x, dt_cuda_blocks(args.S, TILE), a->leaves);
+    config.stream = dt_cuda_stream(a);
     if (args.T == 0 || args.S == 0) {
         return DT_OK;
     }
@@ -285,13 +306,41 @@ template <typename ARGS> dt_status launch(const dt_device_args *a, void (*kernel
     return DT_OK;
 }
 
+/* T: of the products, E: of what is stored */
+template <typename T, typename E> bool have_room(int H)
+{
+    return has_room(whole_forward<T, E>, H, forward_bytes(H)) && has_room(whole_backward<T, E>, H, backward_bytes(H));
+}
+
+/* The device is asked once; scratch, prepare and run must agree. */
+bool ask_device(const dt_device_args *a, int H)
+{
+    const bool is_bf16 = a->math == DT_DEVICE_MATH_BF16, is_full = a->in[0].dtype == DT_F32;
+    signed char *answer =
+        &dt_cuda_clusters(a->device)[((is_bf16 ? 2 : 0) + (is_full ? 1 : 0)) * (MAX_H / TILE) + H / TILE - 1];
+    static_assert(4 * (MAX_H / TILE) == DT_CUDA_CLUSTER_KINDS, "one answer for each size, product and storage");
+    if (*answer == 0) {
+        const bool has =
+            is_bf16 ? (is_full ? have_room<__nv_bfloat16, float>(H) : have_room<__nv_bfloat16, __nv_bfloat16>(H))
+                    : (is_full ? have_room<__half, float>(H) : have_room<__half, __half>(H));
+        *answer = has ? 1 : -1;
+        if (!has) {
+            dt_cuda_host->log(DT_LOG_INFO,
+                              "an LSTM of %d units runs step by step: this GPU has no room for a cluster of %d blocks "
+                              "with %zu bytes of shared memory each",
+                              H, H / TILE, backward_bytes(H));
+        }
+    }
+    return *answer > 0;
+}
+
 } // namespace
 
 bool dt_cuda_lstm_fits_cluster(const dt_device_args *a, int H)
 {
     return (a->math == DT_DEVICE_MATH_BF16 || a->math == DT_DEVICE_MATH_F16) && dt_cuda_arch(a->device) >= 90 &&
            dt_cuda_code(a->device) >= 90 && H >= TILE && H <= MAX_H && H % TILE == 0 &&
-           backward_bytes(H) <= (size_t)dt_cuda_shared_max(a->device);
+           backward_bytes(H) <= (size_t)dt_cuda_shared_max(a->device) && ask_device(a, H);
 }
 
 /* What is stored in half is so because products are. */

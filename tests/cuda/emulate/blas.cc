@@ -162,8 +162,32 @@ static bool fit(const dt_emulated_op *op, const dt_emulated_layout *a, const dt_
 
 /* Each adds along k in as many interleaved sums as its number says and one more, so that one cannot be mistaken for
  * another. Not every algorithm is possible for every number of matrices; DT_EMULATED_ALGO names the one that is found
- * first (0, which is possible for all). */
-enum { ALGORITHMS = 4 };
+ * first (0, which is possible for all). Only those of the first ALGORITHMS are found otherwise, not the bad ones:
+ * SHIFTING sums the last of several matrices as none that is alone, SPLITTING says that it splits k, REFUSING is found
+ * and checked, and then not run. */
+enum { ALGORITHMS = 4, SHIFTING = 4, SPLITTING, REFUSING, ALL_ALGORITHMS };
+
+static uint32_t first_algorithm()
+{
+    const char *first = getenv("DT_EMULATED_ALGO");
+    return first != nullptr ? (uint32_t)atoi(first) % ALL_ALGORITHMS : 0;
+}
+
+/* Is anything found for such a product? */
+static bool is_served(const dt_emulated_layout *a, const dt_emulated_layout *b, const dt_emulated_layout *d,
+                      const dt_emulated_preference *p)
+{
+    static const char *const finds = getenv("DT_EMULATED_BLAS_FINDS");
+    const bool is_all = finds != nullptr && strcmp(finds, "all") == 0;
+    const bool is_none = finds != nullptr && strcmp(finds, "nothing") == 0;
+    const bool is_thin = a->rows == 1 || a->columns == 1 || b->rows == 1 || b->columns == 1;
+    bool is_odd = false;
+    for (const uint32_t bytes : p->alignment) {
+        is_odd = is_odd || bytes < 4;
+    }
+    (void)d;
+    return is_all || !(is_none || (a->type != CUDA_R_32F && (is_thin || is_odd)));
+}
 
 static bool is_possible(uint32_t number, int32_t batch)
 {
@@ -191,13 +215,17 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int n_wanted,
                                               cublasLtMatmulHeuristicResult_t *found, int *n_found)
 {
-    const char *first = getenv("DT_EMULATED_ALGO");
+    const uint32_t first = first_algorithm();
     *n_found = 0;
     if (!fit(op, a, b, d) || p->reduction != CUBLASLT_REDUCTION_SCHEME_NONE) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    for (uint32_t i = 0; i < ALGORITHMS && *n_found < n_wanted; i++) {
-        const uint32_t number = (i + (first != nullptr ? (uint32_t)atoi(first) : 0)) % ALGORITHMS;
+    if (!is_served(a, b, d, p)) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    const uint32_t bad = first >= ALGORITHMS ? 1 : 0;
+    for (uint32_t i = 0; i < ALGORITHMS + bad && *n_found < n_wanted; i++) {
+        const uint32_t number = bad == 0 ? (i + first) % ALGORITHMS : i == 0 ? first : i - 1;
         if (is_possible(number, d->batch)) {
             cublasLtMatmulHeuristicResult_t *r = &found[(*n_found)++];
             *r = {};
@@ -225,6 +253,18 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t op
     result->workspaceSize = algo->workspace;
     known.insert(problem_of(op, a, b, d, algo));
     return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t which, void *value,
+                                                    size_t bytes, size_t *written)
+{
+    const bool splits = algo->number == SPLITTING;
+    const int32_t pieces = splits ? 2 : 1;
+    const uint32_t scheme = splits ? 1 : CUBLASLT_REDUCTION_SCHEME_NONE;
+    *written = bytes;
+    return which == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? set(value, bytes, &pieces, sizeof(pieces))
+                                                    : set(value, bytes, &scheme, sizeof(scheme));
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
@@ -301,13 +341,16 @@ static void multiply(const dt_emulated_op &op, uint32_t algorithm, float alpha, 
 {
     const bool ta = op.transpose_a == CUBLAS_OP_T, tb = op.transpose_b == CUBLAS_OP_T;
     const int64_t K = ta ? at.rows : at.columns;
+    const char *relu = getenv("DT_EMULATED_RELU");
+    const bool keeps_nan = relu != nullptr && strcmp(relu, "nan") == 0;
     const std::vector<float> rows = vectors(at, a, ta, dt.rows, K), columns = vectors(bt, b, !tb, dt.columns, K);
     for (int64_t column = 0; column < dt.columns; column++) {
         for (int64_t row = 0; row < dt.rows; row++) {
             float sum = alpha * dot(&rows[(size_t)(row * K)], &columns[(size_t)(column * K)], K, algorithm);
             sum = sum + (beta != 0 ? beta * get(dt.type, c, row + column * dt.ld) : 0);
             sum += (op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? get(dt.type, op.bias, row) : 0;
-            put(dt.type, d, row + column * dt.ld, (op.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && !(sum > 0) ? 0 : sum);
+            const bool has_relu = (op.epilogue & CUBLASLT_EPILOGUE_RELU) != 0;
+            put(dt.type, d, row + column * dt.ld, has_relu && (keeps_nan ? sum <= 0 : !(sum > 0)) ? 0 : sum);
         }
     }
 }
@@ -333,10 +376,19 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t op, const v
                               const void *c, cublasLtMatrixLayout_t ct, void *d, cublasLtMatrixLayout_t dt,
                               const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes, cudaStream_t s)
 {
-    if (!fit(op, at, bt, dt) || bytes < algo->workspace || (bytes > 0 && (uintptr_t)workspace % 16 != 0) ||
+    if (!fit(op, at, bt, dt) || bytes < algo->workspace || (bytes > 0 && (uintptr_t)workspace % 256 != 0) ||
         !is_aligned(a, at, algo->alignment[0]) || !is_aligned(b, bt, algo->alignment[1]) ||
         !is_aligned(c, ct, algo->alignment[2]) || !is_aligned(d, dt, algo->alignment[3])) {
         return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if ((op->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 && (op->bias == nullptr || (uintptr_t)op->bias % 16 != 0)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (algo->number == SPLITTING) {
+        dt_emulate_die("cublasLtMatmul: an algorithm that splits k, whose sums come in any order");
+    }
+    if (algo->number == REFUSING) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     if (known.count(problem_of(op, at, bt, dt, algo)) == 0) {
         dt_emulate_die("cublasLtMatmul: algorithm %u was neither found nor checked for %d matrices of %lld x %lld",
@@ -355,8 +407,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t op, const v
                                        touch(ld, matrix(ld, c, i), false);
                                    }
                                    touch(ld, matrix(ld, d, i), true);
-                                   multiply(o, algorithm, x, matrix(la, a, i), la, matrix(lb, b, i), lb, y,
-                                            matrix(ld, c, i), matrix(ld, d, i), ld);
+                                   const bool is_last = ld.batch > 1 && i == ld.batch - 1;
+                                   multiply(o,
+                                            algorithm != SHIFTING ? algorithm
+                                            : is_last             ? 1
+                                                                  : 0,
+                                            x, matrix(la, a, i), la, matrix(lb, b, i), lb, y, matrix(ld, c, i),
+                                            matrix(ld, d, i), ld);
                                }
                            }});
     return CUBLAS_STATUS_SUCCESS;

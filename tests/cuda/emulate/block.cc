@@ -456,6 +456,29 @@ cudaError_t dt_emulate_allow_shared(const void *kernel, int bytes)
     return cudaSuccess;
 }
 
+static int active_clusters()
+{
+    const char *n = getenv("DT_EMULATED_CLUSTERS");
+    return n != nullptr ? atoi(n) : 1;
+}
+
+cudaError_t dt_emulate_active_clusters(const void *kernel, unsigned cluster, size_t shared, int *n)
+{
+    const char *wish = getenv("DT_EMULATED_CLUSTERS");
+    const auto allowed = allowed_shared.find(kernel);
+    const size_t most =
+        allowed != allowed_shared.end() && allowed->second > USUAL_SHARED ? allowed->second : (size_t)USUAL_SHARED;
+    *n = 0;
+    if (dt_emulate_arch() < 90 || cluster > MAX_CLUSTER) {
+        return dt_emulate_fail(cudaErrorInvalidClusterSize);
+    }
+    if (shared > most || (wish != nullptr && strcmp(wish, "error") == 0)) {
+        return dt_emulate_fail(cudaErrorInvalidValue);
+    }
+    *n = active_clusters();
+    return cudaSuccess;
+}
+
 static cudaError_t check_launch(const void *kernel, dim3 grid, dim3 block, unsigned cluster, size_t shared)
 {
     const size_t n = (size_t)block.x * block.y * block.z;
@@ -468,6 +491,9 @@ static cudaError_t check_launch(const void *kernel, dim3 grid, dim3 block, unsig
     }
     if (cluster > MAX_CLUSTER || (cluster > 0 && grid.x % cluster != 0) || n * cluster > DT_EMULATE_THREADS) {
         return cudaErrorInvalidClusterSize;
+    }
+    if (cluster > 0 && active_clusters() == 0) {
+        return cudaErrorLaunchOutOfResources;
     }
     const auto allowed = allowed_shared.find(kernel);
     const size_t opted = allowed != allowed_shared.end() ? allowed->second : 0;

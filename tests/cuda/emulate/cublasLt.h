@@ -3,7 +3,9 @@
  * cuBLASLt on a CPU: as much of it as core/backend/cuda uses, matrices of f32, bf16 and fp16, whose sums are f32.
  * Shapes that do not fit each other,
  * addresses less aligned than was promised and too little workspace are refused; an algorithm that was neither found
- * nor checked for just this product is the end. See cuda_runtime.h beside this.
+ * nor checked for just this product is the end. Nothing is found for 16-bit factors with a size of 1 or of which some
+ * address is a multiple of 2 bytes alone (DT_EMULATED_BLAS_FINDS=all: something for everything, nothing: for nothing).
+ * Relu in the epilogue turns NaN into 0 (DT_EMULATED_RELU=nan: keeps it). See cuda_runtime.h beside this.
  */
 #ifndef DTRAIN_TESTS_CUDA_EMULATE_CUBLASLT_H
 #define DTRAIN_TESTS_CUDA_EMULATE_CUBLASLT_H
@@ -49,6 +51,10 @@ enum cublasLtMatmulPreferenceAttributes_t {
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 };
+enum cublasLtMatmulAlgoConfigAttributes_t {
+    CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,
+    CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3
+};
 
 typedef struct dt_emulated_blas *cublasLtHandle_t;
 typedef struct dt_emulated_op *cublasLtMatmulDesc_t;
@@ -91,6 +97,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a,
                                        cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                        const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result);
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t which, void *value,
+                                                    size_t bytes, size_t *written);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t op, const void *alpha, const void *a,
                               cublasLtMatrixLayout_t at, const void *b, cublasLtMatrixLayout_t bt, const void *beta,
                               const void *c, cublasLtMatrixLayout_t ct, void *d, cublasLtMatrixLayout_t dt,

@@ -111,6 +111,13 @@ static inline unsigned __umulhi(unsigned a, unsigned b)
     return (unsigned)(((uint64_t)a * b) >> 32);
 }
 
+static inline unsigned __float_as_uint(float x)
+{
+    unsigned u;
+    memcpy(&u, &x, sizeof(u));
+    return u;
+}
+
 static inline int __ffs(int x)
 {
     return __builtin_ffs(x);
@@ -322,6 +329,9 @@ template <typename F> static inline cudaError_t cudaFuncSetAttribute(F *kernel, 
     return dt_emulate_allow_shared((const void *)kernel, bytes);
 }
 
+/* How many clusters of a kernel go at once. DT_EMULATED_CLUSTERS: this many (1), or "error". */
+cudaError_t dt_emulate_active_clusters(const void *kernel, unsigned cluster, size_t shared, int *n);
+
 cudaError_t cudaMalloc(void **p, size_t bytes);
 cudaError_t cudaFree(void *p);
 cudaError_t cudaMallocHost(void **p, size_t bytes);
@@ -397,6 +407,13 @@ struct cudaLaunchConfig_t {
     cudaLaunchAttribute *attrs;
     unsigned numAttrs;
 };
+
+template <typename F>
+static inline cudaError_t cudaOccupancyMaxActiveClusters(int *n, F *kernel, const cudaLaunchConfig_t *c)
+{
+    return dt_emulate_active_clusters((const void *)kernel, c->numAttrs > 0 ? c->attrs[0].val.clusterDim.x : 1,
+                                      c->dynamicSmemBytes, n);
+}
 
 template <typename... P, typename... A>
 static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*kernel)(P...), A... a)
