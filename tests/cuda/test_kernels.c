@@ -7,6 +7,7 @@
  *   parity      live elements agree with ref64; beyond them there are zeros; nothing else is written
  *   leaves      a leaf alone has the same bits as among others
  *   order       threads and blocks run in reverse order give the same bits (emulated device only)
+ *   NaN         what depends on NaN is NaN (backend/kernel.h), and other leaves are not
  *   accum, absent outputs, in place
  * Tensors are stored in f32, then in bf16 and in fp16 where graph/store.h allows it: all of them, and mixed.
  * On the emulated device the mixed ones are checked for parity alone; DT_THOROUGH=1 checks everything of them, too.
@@ -568,6 +569,93 @@ static void check_case(const op_case *row, double tol)
     problem_free(&whole);
 }
 
+/* ---- NaN --------------------------------------------------------------------------------------------------------- */
+
+static void check_reached(const call *capacity, const call *calls, const int32_t live[LEAVES][N_SYMBOLS], uint32_t in,
+                          const char *must, const char *what)
+{
+    batch out[DT_KERNEL_MAX_OUT];
+    launch(capacity, calls, live, (options){.n_leaves = LEAVES}, out, what);
+    const bool is_shared = capacity->in[in]->ragged < 0 && strchr("gfad", capacity->in[in]->kind) == NULL;
+    for (uint32_t k = 0; k < capacity->n_out; k++) {
+        const int64_t n = calls[0].out[k]->n;
+        double *value = zalloc((size_t)n * sizeof(double) + 1);
+        for (int64_t i = 0; i < n; i++) {
+            value[i] = at(&out[k], 0, place(&out[k].shape, calls[0].out[k], i));
+        }
+        const int64_t lost = lost_nan(&calls[0], must, k, value);
+        if (lost >= 0) {
+            fail_msg("%s: NaN in input %u does not reach output %u at %lld, which is %g", what, in, k, (long long)lost,
+                     value[lost]);
+        }
+        for (int64_t i = 0; i < out[k].shape.n && !is_shared; i++) {
+            if (isnan(at(&out[k], 1, i)) || isnan(at(&out[k], 2, i))) {
+                fail_msg("%s: NaN in input %u reaches output %u of another leaf", what, in, k);
+            }
+        }
+        free(value);
+    }
+    free_batches(out, capacity->n_out);
+}
+
+static void check_nan_of(const call *capacity, const call *calls, const int32_t live[LEAVES][N_SYMBOLS],
+                         const char *what)
+{
+    bool has_gradient = false;
+    for (uint32_t i = 0; i < capacity->n_in; i++) {
+        has_gradient = has_gradient || is_gradient(capacity, i);
+    }
+    for (uint32_t i = 0; i < capacity->n_in; i++) {
+        const tensor *t = calls[0].in[i];
+        if (t->n == 0 || !may_be_nan(&calls[0], i) || (has_gradient && !is_gradient(capacity, i))) {
+            continue;
+        }
+        const int64_t last = t->n - 1;
+        const double keep = t->f[last];
+        char *must = depends_on(&calls[0], i, last);
+        t->f[last] = NAN;
+        check_reached(capacity, calls, live, i, must, what);
+        t->f[last] = keep;
+        free(must);
+    }
+}
+
+static void check_nan_of_case(const op_case *row)
+{
+    int64_t capacity[N_SYMBOLS], live[LEAVES][N_SYMBOLS];
+    int32_t live32[LEAVES][N_SYMBOLS];
+    sizes_of(row, capacity, live);
+    problem whole = problem_of(row, capacity, 0), leaf[LEAVES];
+    call calls[LEAVES];
+    for (int l = 0; l < LEAVES; l++) {
+        leaf[l] = problem_of(row, live[l], l);
+        calls[l] = forward_call(&leaf[l], leaf[l].out);
+        for (int s = 0; s < N_SYMBOLS; s++) {
+            live32[l][s] = (int32_t)live[l][s];
+        }
+    }
+    call at_capacity = forward_call(&whole, whole.out);
+    check_nan_of(&at_capacity, calls, live32, row->name);
+    for (int d = 0; d < 3 && row->derivative[d].op != 0; d++) {
+        tensor grads[LEAVES + 1][DT_KERNEL_MAX_OUT];
+        uint32_t of[DT_KERNEL_MAX_OUT];
+        at_capacity = derivative_call(&whole, &row->derivative[d], grads[LEAVES], of);
+        for (int l = 0; l < LEAVES; l++) {
+            calls[l] = derivative_call(&leaf[l], &row->derivative[d], grads[l], of);
+        }
+        check_nan_of(&at_capacity, calls, live32, row->name);
+        for (int l = 0; l <= LEAVES; l++) {
+            free_outputs(grads[l], at_capacity.n_out);
+        }
+    }
+    for (int l = 0; l < LEAVES; l++) {
+        problem_free(&leaf[l]);
+    }
+    problem_free(&whole);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
 static void test_every_op_has_a_kernel(void **state)
 {
     (void)state;
@@ -626,6 +714,17 @@ static void check_cases(double tol, uint32_t op)
     for (int i = 0; i < n_op_cases; i++) {
         if ((op == 0 || op_cases[i].op == op) && is_selected(only, op_cases[i].name)) {
             check_case(&op_cases[i], tol * tol_scale * fmax(1, sqrt(op_cases[i].sum_length / 1024)));
+        }
+    }
+}
+
+static void test_nan_is_never_lost(void **state)
+{
+    (void)state;
+    const char *only = getenv("DT_CASE");
+    for (int i = 0; i < n_op_cases; i++) {
+        if (is_selected(only, op_cases[i].name)) {
+            check_nan_of_case(&op_cases[i]);
         }
     }
 }
@@ -728,7 +827,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_op_has_a_kernel),    cmocka_unit_test(test_too_many_heads_or_channels_are_refused),
         cmocka_unit_test(test_kernels_agree_with_ref64), cmocka_unit_test(test_products_of_rounded_inputs),
-        cmocka_unit_test(test_what_is_stored_in_bf16),   cmocka_unit_test(test_what_is_stored_in_fp16),
+        cmocka_unit_test(test_nan_is_never_lost),        cmocka_unit_test(test_what_is_stored_in_bf16),
+        cmocka_unit_test(test_what_is_stored_in_fp16),
     };
     if (!are_selections_known(tests, sizeof(tests) / sizeof(tests[0]))) {
         return 1;

@@ -374,6 +374,104 @@ call derivative_call(problem *p, const op_derivative *d, tensor *out, uint32_t *
     return c;
 }
 
+/* ---- NaN --------------------------------------------------------------------------------------------------------- */
+
+bool is_gradient(const call *c, uint32_t in)
+{
+    return c->in[in]->kind == 'g';
+}
+
+bool may_be_nan(const call *c, uint32_t in)
+{
+    const bool is_float = c->in[in]->dtype == DT_F32 || c->in[in]->dtype == DT_F64;
+    const bool is_mask = strchr("-mz", c->in[in]->kind) != NULL || (c->op == DT_OP_CATEGORICAL && in == 2) ||
+                         (c->op == DT_OPX_CATEGORICAL_BWD && in == 4);
+    return is_float && !is_mask && !c->shape_only[in] && c->in[in]->n > 0;
+}
+
+static char *marks_of(const call *c)
+{
+    int64_t n = 0;
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        n += c->out[k]->n;
+    }
+    return zalloc((size_t)n + 1);
+}
+
+static void mark_changes(const call *c, const call *plain, char *marks)
+{
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        for (int64_t i = 0; i < c->out[k]->n; i++, marks++) {
+            const double now = c->out[k]->f[i], was = plain->out[k]->f[i];
+            *marks = *marks || (now != was && !(isnan(now) && isnan(was)));
+        }
+    }
+}
+
+char *depends_on(const call *c, uint32_t in, int64_t at)
+{
+    static const double by[] = {-30, -3, -0.3, 0.3, 3, 30};
+    tensor plain[DT_KERNEL_MAX_OUT], moved[DT_KERNEL_MAX_OUT];
+    call one, other;
+    double *x = &c->in[in]->f[at];
+    const double keep = *x;
+    char *marks = marks_of(c);
+    clone_outputs(c, &one, plain);
+    clone_outputs(c, &other, moved);
+    run(&ref64, &one, "as it is");
+    for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
+        *x = keep + by[i];
+        run(&ref64, &other, "with one number moved");
+        mark_changes(&other, &one, marks);
+    }
+    *x = keep;
+    free_outputs(plain, c->n_out);
+    free_outputs(moved, c->n_out);
+    return marks;
+}
+
+char *depends_on_gradients(const call *c)
+{
+    tensor plain[DT_KERNEL_MAX_OUT], moved[DT_KERNEL_MAX_OUT];
+    call one, other;
+    char *marks = marks_of(c);
+    clone_outputs(c, &one, plain);
+    clone_outputs(c, &other, moved);
+    run(&ref64, &one, "as it is");
+    for (int by = 2; by >= -2; by -= 4) {
+        for (uint32_t i = 0; i < c->n_in; i++) {
+            for (int64_t k = 0; k < c->in[i]->n && is_gradient(c, i); k++) {
+                c->in[i]->f[k] *= by;
+            }
+        }
+        run(&ref64, &other, "with other gradients");
+        mark_changes(&other, &one, marks);
+        for (uint32_t i = 0; i < c->n_in; i++) {
+            for (int64_t k = 0; k < c->in[i]->n && is_gradient(c, i); k++) {
+                c->in[i]->f[k] /= by;
+            }
+        }
+    }
+    free_outputs(plain, c->n_out);
+    free_outputs(moved, c->n_out);
+    return marks;
+}
+
+int64_t lost_nan(const call *c, const char *must, uint32_t k, const double *value)
+{
+    for (uint32_t i = 0; i < k; i++) {
+        must += c->out[i]->n;
+    }
+    for (int64_t i = 0; i < c->out[k]->n; i++) {
+        if (must[i] && !isnan(value[i]) && !(c->op == DT_OP_PPO_CLIP && k == 2)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* ---- derivatives ------------------------------------------------------------------------------------------------- */
+
 uint32_t derivative_reads(const op_derivative *d)
 {
     uint32_t bits = 0;

@@ -88,6 +88,15 @@ void *zalloc(size_t bytes);
 tensor tensor_of(const char *text, const int64_t *live);
 void tensor_free(tensor *t);
 void free_outputs(tensor *t, uint32_t n);
+/* NaN (backend/kernel.h). May an input or output of a call be NaN; is input i a gradient? */
+bool may_be_nan(const call *c, uint32_t in);
+bool is_gradient(const call *c, uint32_t in);
+/* One byte for each element of the outputs, one output after the other: it changes with element `at` of an input; with
+ * the gradients that a derivative is given. To be freed. */
+char *depends_on(const call *c, uint32_t in, int64_t at);
+char *depends_on_gradients(const call *c);
+/* Of output k of a call: the first element that must be NaN and is not, -1: none. */
+int64_t lost_nan(const call *c, const char *must, uint32_t k, const double *value);
 /* Runs a kernel of the CPU's lanes on buffers with guards. */
 void run(const lane *l, const call *c, const char *what);
 /* leaf: which values the tensors with a symbol have; the others have the same for every leaf */

@@ -4,6 +4,7 @@
  *   gradients   ref64 derivatives against central differences of the ref64 forward
  *   parity      ref32 and every CPU build this machine runs against ref64, forward and derivative
  *   memory      nothing written outside the outputs, NaN around the inputs and in rows of weight 0 does not spread
+ *   NaN         what depends on NaN is NaN (backend/kernel.h)
  *   accum, absent outputs, in place, same bits again and on another thread
  * DT_TOL_SCALE scales the tolerances; 0 prints the residuals and fails nothing.
  */
@@ -261,6 +262,100 @@ static void test_outputs_may_be_absent(void **state)
 {
     (void)state;
     for_every_call(check_absent_outputs);
+}
+
+static bool has_gradient(const call *c)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        has = has || is_gradient(c, i);
+    }
+    return has;
+}
+
+static void assert_nan(const lane *l, const call *c, const char *must, uint32_t in, const char *what)
+{
+    tensor out[DT_KERNEL_MAX_OUT];
+    call nan;
+    clone_outputs(c, &nan, out);
+    run(l, &nan, what);
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        const int64_t i = lost_nan(c, must, k, out[k].f);
+        if (i >= 0) {
+            fail_msg("%s, lane %s: NaN in input %u does not reach output %u at %lld, which is %g", what, l->name, in, k,
+                     (long long)i, out[k].f[i]);
+        }
+    }
+    free_outputs(out, c->n_out);
+}
+
+/* One number of one input; of a derivative, one of a gradient. */
+static void check_nan_of_one(const lane *l, const call *c, const char *what)
+{
+    const bool is_derivative = has_gradient(c);
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (!may_be_nan(c, i) || (is_derivative && !is_gradient(c, i))) {
+            continue;
+        }
+        const int64_t n = c->in[i]->n, at[] = {0, n / 2, n - 1};
+        for (int k = 0; k < 3; k++) {
+            char *must = depends_on(c, i, at[k]);
+            const double keep = c->in[i]->f[at[k]];
+            c->in[i]->f[at[k]] = NAN;
+            assert_nan(l, c, must, i, what);
+            c->in[i]->f[at[k]] = keep;
+            free(must);
+        }
+    }
+}
+
+/* All that a derivative reads: what passes a gradient on passes NaN on. */
+static void check_nan_of_all(const lane *l, const call *c, const char *what)
+{
+    char *must = depends_on_gradients(c);
+    double *kept[DT_KERNEL_MAX_IN] = {NULL};
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (may_be_nan(c, i) && c->in[i]->kind != 'w') {
+            const size_t bytes = (size_t)c->in[i]->n * sizeof(double);
+            kept[i] = zalloc(bytes);
+            memcpy(kept[i], c->in[i]->f, bytes);
+            for (int64_t k = 0; k < c->in[i]->n; k++) {
+                c->in[i]->f[k] = NAN;
+            }
+        }
+    }
+    if (c->op == DT_OPX_REDUCE_MAX_BWD) { /* the first of each column */
+        const int64_t P = c->out[0]->dim[c->out[0]->rank - 1], F = c->out[0]->dim[c->out[0]->rank - 2];
+        for (int64_t i = 0; i < c->out[0]->n; i++) {
+            must[i] = i / P % F == 0;
+        }
+    }
+    assert_nan(l, c, must, 0, what);
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (kept[i] != NULL) {
+            memcpy(c->in[i]->f, kept[i], (size_t)c->in[i]->n * sizeof(double));
+            free(kept[i]);
+        }
+    }
+    free(must);
+}
+
+static void check_nan(const lane *l, const call *c, double tol, const char *what)
+{
+    (void)tol;
+    check_nan_of_one(l, c, what);
+    if (has_gradient(c)) {
+        check_nan_of_all(l, c, what);
+    }
+    if (l == &lanes[1]) {
+        check_nan(&lanes[0], c, tol, what);
+    }
+}
+
+static void test_nan_is_never_lost(void **state)
+{
+    (void)state;
+    for_every_call(check_nan);
 }
 
 typedef struct thread_run {
@@ -615,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_outputs_may_be_absent),
         cmocka_unit_test(test_same_bits_again_and_on_any_thread),
         cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_nan_is_never_lost),
         cmocka_unit_test(test_rows_of_linear_do_not_depend_on_the_number_of_rows),
         cmocka_unit_test(test_rows_without_gradient_are_zeros_and_change_no_other),
         cmocka_unit_test(test_products_of_whole_numbers_are_exact),

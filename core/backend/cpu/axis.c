@@ -36,10 +36,12 @@ static ALWAYS_INLINE float reduce_row(const float *x, int64_t n, bool is_max)
     vw sum = vw_set(0);
     if (is_max) {
         float top = x[0];
+        int has_nan = 0; /* apart, so that the next comparison does not wait for it */
         for (int64_t i = 1; i < n; i++) {
             top = x[i] > top ? x[i] : top;
+            has_nan |= __builtin_isnan(x[i]);
         }
-        return top;
+        return has_nan ? __builtin_nanf("") : top;
     }
     VF_FOR (i, k, n) {
         vw_add(&sum, vf_get(x + i, k));
@@ -54,7 +56,7 @@ static ALWAYS_INLINE void reduce_rows(const float *x, int64_t F, int64_t P, bool
         vf sum = vf_get(x + p, k);
         for (int64_t f = 1; f < F; f++) {
             const vf v = vf_get(x + f * P + p, k);
-            sum = is_max ? vf_max(v, sum) : (vf)(sum + v);
+            sum = is_max ? vf_greatest(v, sum) : (vf)(sum + v);
         }
         vf_put(y + p, is_max ? sum : (vf)(sum * vf_set(scale)), k);
     }
@@ -105,10 +107,10 @@ void CPU(reduce_max_bwd)(const dt_kernel_args *a)
     for (int64_t r = 0; r < R; r++) {
         for (int64_t p = 0; p < P; p++) {
             int64_t f = 0;
-            while (f < F && x[(r * F + f) * P + p] != y[r * P + p]) {
+            while (f < F && x[(r * F + f) * P + p] != y[r * P + p] && !__builtin_isnan(x[(r * F + f) * P + p])) {
                 f++;
             }
-            if (f < F) { /* NaN is equal to nothing */
+            if (f < F) {
                 dx[(r * F + f) * P + p] = dy[r * P + p];
             }
         }

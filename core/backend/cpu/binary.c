@@ -26,9 +26,9 @@ static ALWAYS_INLINE void combine(int64_t fn, const float *a, const float *b, co
     case DT_BIN_DIV:
         EACH(u / v);
     case DT_BIN_MIN:
-        EACH(vf_min(u, v));
+        EACH(vf_least(u, v));
     default:
-        EACH(vf_max(u, v));
+        EACH(vf_greatest(u, v));
     }
 }
 

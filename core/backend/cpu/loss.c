@@ -33,7 +33,7 @@ static void spread_weights(const loss *l, int64_t at, int64_t n, float w[PIECE])
 {
     int64_t r = at / l->P, p = at % l->P;
     for (int64_t i = 0; i < n; i++) {
-        w[i] = l->weight[r] * l->ds;
+        w[i] = l->weight[r] == 0 ? 0 : l->weight[r] * l->ds;
         if (++p == l->P) {
             p = 0;
             r++;
@@ -44,7 +44,7 @@ static void spread_weights(const loss *l, int64_t at, int64_t n, float w[PIECE])
 /* w x, but 0 where w is 0 */
 static ALWAYS_INLINE vf weighted(vf w, vf x)
 {
-    return vf_if_gt(vf_abs(w), vf_set(0), w * x, vf_set(0));
+    return vf_if_le(vf_abs(w), vf_set(0), vf_set(0), w * x);
 }
 
 /* one term: p prediction, s log sigma, t target */

@@ -279,9 +279,9 @@ static ALWAYS_INLINE vf value_loss(const dt_kernel_args *a, uint32_t first, int6
     const vf clip = vf_set((float)a->attr->f[0]), zero = vf_set(0), d = value - target, e = d * d;
     if (a->attr->i[0] == DT_VALUE_CLIP_STEP) {
         const vf old = vf_get(f32_in(a, first + 2) + r, k);
-        const vf near = vf_min(old + clip, vf_max(old - clip, value)) - target;
+        const vf near = vf_least(old + clip, vf_max(old - clip, value)) - target;
         *slope_p = vf_if_gt(near * near, e, zero, d + d);
-        return vf_max(near * near, e);
+        return vf_greatest(near * near, e);
     }
     if (a->attr->i[0] == DT_VALUE_CLIP_ERROR) {
         *slope_p = vf_if_gt(e, clip, zero, d + d);

@@ -71,6 +71,14 @@ static ALWAYS_INLINE vf vf_if_gt(vf a, vf b, vf yes, vf no) /* a > b ? yes : no 
 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), no, yes);
 }
+static ALWAYS_INLINE vf vf_if_le(vf a, vf b, vf yes, vf no) /* a <= b ? yes : no */
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LE_OQ), no, yes);
+}
+static ALWAYS_INLINE vf vf_if_nan(vf a, vf yes, vf no)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), no, yes);
+}
 static ALWAYS_INLINE vf vf_round(vf a)
 {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -145,6 +153,14 @@ static ALWAYS_INLINE vf vf_abs(vf a)
 static ALWAYS_INLINE vf vf_if_gt(vf a, vf b, vf yes, vf no)
 {
     return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_GT_OQ));
+}
+static ALWAYS_INLINE vf vf_if_le(vf a, vf b, vf yes, vf no)
+{
+    return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LE_OQ));
+}
+static ALWAYS_INLINE vf vf_if_nan(vf a, vf yes, vf no)
+{
+    return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
 }
 static ALWAYS_INLINE vf vf_round(vf a)
 {
@@ -266,6 +282,14 @@ static ALWAYS_INLINE vf vf_if_gt(vf a, vf b, vf yes, vf no)
 {
     return vf_choose((vi)(a > b), yes, no);
 }
+static ALWAYS_INLINE vf vf_if_le(vf a, vf b, vf yes, vf no)
+{
+    return vf_choose((vi)(a <= b), yes, no);
+}
+static ALWAYS_INLINE vf vf_if_nan(vf a, vf yes, vf no)
+{
+    return vf_choose((vi)(a != a), yes, no);
+}
 static ALWAYS_INLINE vi vi_of(vf a)
 {
     return __builtin_convertvector(a, vi);
@@ -281,6 +305,16 @@ static ALWAYS_INLINE vf vf_scale(vf a, vf n)
 }
 
 #endif
+
+/* NaN when either is (backend/kernel.h); else vf_max and vf_min, in the same order */
+static ALWAYS_INLINE vf vf_greatest(vf a, vf b)
+{
+    return vf_if_nan(a, a, vf_max(a, b));
+}
+static ALWAYS_INLINE vf vf_least(vf a, vf b)
+{
+    return vf_if_nan(a, a, vf_min(a, b));
+}
 
 /* a[i] b for VL unsigned numbers: the upper halves of the products; the lower ones go to *low_p */
 static ALWAYS_INLINE vu vu_product(vu a, uint32_t b, vu *low_p)

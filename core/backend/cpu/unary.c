@@ -73,7 +73,7 @@ void CPU(unary_bwd)(const dt_kernel_args *a)
     const vf zero = vf_set(0), one = vf_set(1), f0 = vf_set((float)a->attr->f[0]);
     switch (a->attr->i[0]) {
     case DT_FN_RELU:
-        EACH(vf_if_gt(v, zero, g, zero));
+        EACH(vf_if_le(v, zero, zero, g));
     case DT_FN_LEAKY:
         EACH(vf_if_gt(v, zero, g, f0 * g));
     case DT_FN_ELU:

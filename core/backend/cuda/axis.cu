@@ -92,7 +92,7 @@ struct reduce_of {
         if (how == DT_REDUCE_MAX) {
             float top = from[0];
             for (int f = 1; f < F; f++) {
-                top = from[(int64_t)f * P] > top ? from[(int64_t)f * P] : top;
+                top = dt_cuda_greatest(from[(int64_t)f * P], top);
             }
             return top;
         }
@@ -133,9 +133,10 @@ struct reduce_max_bwd_of {
     {
         const int f = d / P, p = d % P;
         const float *from = x.at(leaf) + (int64_t)r * F * P + p, top = y.at(leaf)[(int64_t)r * P + p];
-        bool is_it = from[(int64_t)f * P] == top;
+        const auto is_top = [&](int k) { return from[(int64_t)k * P] == top || isnan(from[(int64_t)k * P]); };
+        bool is_it = is_top(f);
         for (int k = 0; k < f; k++) {
-            is_it = is_it && from[(int64_t)k * P] != top;
+            is_it = is_it && !is_top(k);
         }
         return is_it ? dy.at(leaf)[(int64_t)r * P + p] : 0.0f;
     }

@@ -23,9 +23,9 @@ __device__ float value(int fn, float a, float b)
     case DT_BIN_DIV:
         return a / b;
     case DT_BIN_MIN:
-        return a < b ? a : b;
+        return dt_cuda_least(a, b);
     default:
-        return a > b ? a : b;
+        return dt_cuda_greatest(a, b);
     }
 }
 

@@ -200,11 +200,22 @@ __device__ static inline float dt_cuda_sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
+/* NaN when either is (backend/kernel.h); fmaxf and fminf return the other one */
+__device__ static inline float dt_cuda_greatest(float a, float b)
+{
+    return isnan(a) || a > b ? a : b;
+}
+
+__device__ static inline float dt_cuda_least(float a, float b)
+{
+    return isnan(a) || a < b ? a : b;
+}
+
 __device__ static inline float dt_cuda_unary(int fn, float f0, float x)
 {
     switch (fn) {
     case DT_FN_RELU:
-        return x > 0 ? x : 0;
+        return x <= 0 ? 0 : x;
     case DT_FN_LEAKY:
         return x > 0 ? x : f0 * x;
     case DT_FN_ELU:
@@ -216,7 +227,7 @@ __device__ static inline float dt_cuda_unary(int fn, float f0, float x)
     case DT_FN_SIGMOID:
         return dt_cuda_sigmoid(x);
     case DT_FN_SOFTPLUS:
-        return fmaxf(x, 0) + log1pf(expf(-fabsf(x)));
+        return dt_cuda_greatest(x, 0) + log1pf(expf(-fabsf(x)));
     case DT_FN_EXP:
         return expf(x);
     case DT_FN_LOG:
@@ -233,7 +244,7 @@ __device__ static inline float dt_cuda_slope(int fn, float f0, float s)
 {
     switch (fn) {
     case DT_FN_RELU:
-        return s > 0 ? 1 : 0;
+        return s <= 0 ? 0 : 1;
     case DT_FN_LEAKY:
         return s > 0 ? 1 : f0;
     case DT_FN_ELU:

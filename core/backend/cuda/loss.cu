@@ -62,7 +62,7 @@ template <uint32_t OP> struct term_of {
             return w * (s + 0.5f * n * n + half_log_2pi);
         }
         case DT_OPX_BCE_LOGITS:
-            return w * (fmaxf(p, 0) - p * t + log1pf(expf(-fabsf(p))));
+            return w * (dt_cuda_greatest(p, 0) - p * t + log1pf(expf(-fabsf(p))));
         case DT_OPX_MSE:
             return w * d * d;
         default: {
@@ -168,7 +168,7 @@ template <uint32_t OP> struct term_bwd_of {
             g[0] = 2.0f * w * d;
             break;
         default:
-            g[0] = w * fminf(fmaxf(d, -l.delta), l.delta);
+            g[0] = w * dt_cuda_least(dt_cuda_greatest(d, -l.delta), l.delta);
             break;
         }
     }

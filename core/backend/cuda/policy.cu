@@ -89,7 +89,7 @@ struct choices {
         bool has_choice = false;
         for (int j = 0; j < M; j++) {
             if (s.allows(j)) {
-                s.top = has_choice ? fmaxf(s.top, s.z[j]) : s.z[j];
+                s.top = has_choice ? dt_cuda_greatest(s.top, s.z[j]) : s.z[j];
                 has_choice = true;
             }
         }
@@ -322,8 +322,8 @@ struct distance {
         const float v = value.at(leaf)[r], t = goal.at(leaf)[r], e = (v - t) * (v - t);
         float kept = e;
         if (how == DT_VALUE_CLIP_STEP) { /* the greater one is the clipped only where the clip bites */
-            const float was = old.at(leaf)[r], near = fminf(fmaxf(v, was - clip), was + clip) - t;
-            kept = near * near > e ? near * near : e;
+            const float was = old.at(leaf)[r], near = dt_cuda_least(dt_cuda_greatest(v, was - clip), was + clip) - t;
+            kept = dt_cuda_greatest(near * near, e);
         } else if (how == DT_VALUE_CLIP_ERROR && e > clip) {
             kept = clip;
         }

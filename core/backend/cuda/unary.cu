@@ -50,7 +50,7 @@ struct clamp_of {
     float lo, hi;
     __device__ float operator()(float x, float) const
     {
-        return fminf(fmaxf(x, lo), hi);
+        return dt_cuda_least(dt_cuda_greatest(x, lo), hi);
     }
 };
 
@@ -58,7 +58,7 @@ struct clamp_bwd_of {
     float lo, hi;
     __device__ float operator()(float dy, float x) const
     {
-        return x >= lo && x <= hi ? dy : 0.0f;
+        return x < lo || x > hi ? 0.0f : dy;
     }
 };
 

@@ -44,7 +44,7 @@ void REF(reduce)(const dt_kernel_args *a)
             double sum = how == DT_REDUCE_MAX ? -INFINITY : 0;
             for (int64_t f = 0; f < F; f++) {
                 const double v = x[(r * F + f) * P + p];
-                sum = how != DT_REDUCE_MAX ? sum + v : v > sum ? v : sum;
+                sum = how != DT_REDUCE_MAX ? sum + v : greatest(v, sum);
             }
             real_out(a, 0)[r * P + p] = (real)(how == DT_REDUCE_MEAN ? sum / (double)F : sum);
         }
@@ -61,7 +61,7 @@ void REF(reduce_bwd)(const dt_kernel_args *a)
     }
 }
 
-/* dy [R,P] x [R,F,P] y [R,P] -> dx [R,F,P]: dy at the first f with x = y */
+/* dy [R,P] x [R,F,P] y [R,P] -> dx [R,F,P]: dy at the first f with x = y, or x NaN */
 void REF(reduce_max_bwd)(const dt_kernel_args *a)
 {
     const real *dy = real_in(a, 0), *x = real_in(a, 1), *y = real_in(a, 2);
@@ -71,7 +71,7 @@ void REF(reduce_max_bwd)(const dt_kernel_args *a)
             bool is_found = false;
             for (int64_t f = 0; f < F; f++) {
                 const int64_t i = (r * F + f) * P + p;
-                const bool is_it = !is_found && x[i] == y[r * P + p];
+                const bool is_it = !is_found && (x[i] == y[r * P + p] || isnan(x[i]));
                 real_out(a, 0)[i] = is_it ? dy[r * P + p] : 0;
                 is_found = is_found || is_it;
             }

@@ -16,9 +16,9 @@ static double binary_value(int64_t fn, double a, double b)
     case DT_BIN_DIV:
         return a / b;
     case DT_BIN_MIN:
-        return a < b ? a : b;
+        return least(a, b);
     default:
-        return a > b ? a : b;
+        return greatest(a, b);
     }
 }
 
@@ -49,8 +49,10 @@ void REF(extreme_bwd)(const dt_kernel_args *args)
     for (int64_t r = 0; r < R; r++) {
         for (int64_t d = 0; d < D; d++) {
             const int64_t i = r * D + d;
-            const double ahead = b[is_row ? d : is_column ? r : i] - (double)a[i];
-            const double part = ahead == 0 ? 0.5 : (ahead > 0) == (args->attr->i[0] == DT_BIN_MIN) ? 1 : 0;
+            const double right = b[is_row ? d : is_column ? r : i], left = a[i];
+            const double part = !(left < right || left > right)                      ? 0.5
+                                : (right > left) == (args->attr->i[0] == DT_BIN_MIN) ? 1
+                                                                                     : 0;
             if (da != NULL) {
                 da[i] = (real)(part * dy[i]);
             }

@@ -58,7 +58,7 @@ void REF(gat)(const dt_kernel_args *a)
         for (int64_t head = 0; head < g.H; head++) {
             double top = -INFINITY, sum = 0;
             for (int64_t x = g.rowptr[i]; x < g.rowptr[i + 1]; x++) {
-                top = fmax(top, leaky(&g, gat_logit(&g, i, x, head)));
+                top = greatest(top, leaky(&g, gat_logit(&g, i, x, head)));
             }
             for (int64_t x = g.rowptr[i]; x < g.rowptr[i + 1]; x++) {
                 sum += exp(leaky(&g, gat_logit(&g, i, x, head)) - top);

@@ -49,7 +49,7 @@ void REF(graph_qk)(const dt_kernel_args *a)
                     const double z = dot(g.q + i * D + c0, g.k + g.col[x] * D + c0, g.C) / sqrt((double)g.C) +
                                      (g.bias != NULL ? g.bias[x * g.H + head] : 0);
                     if (pass == 0) {
-                        top = fmax(top, z);
+                        top = greatest(top, z);
                     } else {
                         sum += exp(z - top);
                     }

@@ -68,7 +68,7 @@ void REF(bce_logits)(const dt_kernel_args *a)
     for (int64_t i = 0; i < l.R * l.P; i++) {
         if (l.weight[i / l.P] != 0) {
             const double z = l.pred[i];
-            sum += l.weight[i / l.P] * (fmax(z, 0) - z * l.target[i] + log1p(exp(-fabs(z))));
+            sum += l.weight[i / l.P] * (greatest(z, 0) - z * l.target[i] + log1p(exp(-fabs(z))));
         }
     }
     *(double *)a->out[0].data = sum;
@@ -133,6 +133,6 @@ void REF(huber_bwd)(const dt_kernel_args *a)
     real *dpred = real_out(a, 0);
     for (int64_t i = 0; i < l.R * l.P; i++) {
         const double w = l.weight[i / l.P];
-        dpred[i] = (real)(w != 0 ? l.ds * w * fmin(fmax((double)l.pred[i] - l.target[i], -delta), delta) : 0);
+        dpred[i] = (real)(w != 0 ? l.ds * w * least(greatest((double)l.pred[i] - l.target[i], -delta), delta) : 0);
     }
 }

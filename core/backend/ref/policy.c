@@ -44,7 +44,7 @@ static softmax softmax_of(const dt_kernel_args *a, uint32_t first, int64_t r)
     double sum = 0;
     for (int64_t j = 0; j < M; j++) {
         if (is_allowed(&s, j)) {
-            s.top = fmax(s.top, s.z[j]);
+            s.top = greatest(s.top, s.z[j]);
             s.has_choice = true;
         }
     }
@@ -204,8 +204,8 @@ static double value_loss(const dt_kernel_args *a, uint32_t first, int64_t r, dou
     const double e = (value - target) * (value - target);
     double kept = e;
     if (a->attr->i[0] == DT_VALUE_CLIP_STEP) { /* the greater one is the clipped only where the clip bites */
-        const double old = real_in(a, first + 2)[r], near = fmin(fmax(value, old - clip), old + clip) - target;
-        kept = near * near > e ? near * near : e;
+        const double old = real_in(a, first + 2)[r], near = least(greatest(value, old - clip), old + clip) - target;
+        kept = greatest(near * near, e);
     } else if (a->attr->i[0] == DT_VALUE_CLIP_ERROR && e > clip) {
         kept = clip;
     }

@@ -71,12 +71,23 @@ static inline double sigmoid(double x)
     return 1.0 / (1.0 + exp(-x));
 }
 
+/* NaN when either is (backend/kernel.h), unlike fmax and fmin */
+static inline double greatest(double a, double b)
+{
+    return isnan(a) || a > b ? a : b;
+}
+
+static inline double least(double a, double b)
+{
+    return isnan(a) || a < b ? a : b;
+}
+
 /* y = fn(x); f0 is the slope of leaky or the alpha of elu. */
 static inline double unary_value(int64_t fn, double f0, double x)
 {
     switch (fn) {
     case DT_FN_RELU:
-        return x > 0 ? x : 0;
+        return x <= 0 ? 0 : x;
     case DT_FN_LEAKY:
         return x > 0 ? x : f0 * x;
     case DT_FN_ELU:
@@ -88,7 +99,7 @@ static inline double unary_value(int64_t fn, double f0, double x)
     case DT_FN_SIGMOID:
         return sigmoid(x);
     case DT_FN_SOFTPLUS: /* log(1 + e^x) without overflow */
-        return fmax(x, 0) + log1p(exp(-fabs(x)));
+        return greatest(x, 0) + log1p(exp(-fabs(x)));
     case DT_FN_EXP:
         return exp(x);
     case DT_FN_LOG:

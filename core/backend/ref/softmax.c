@@ -12,7 +12,7 @@ void REF(softmax)(const dt_kernel_args *a)
     for (int64_t r = 0; r < R; r++) {
         double top = -INFINITY, sum = 0;
         for (int64_t d = 0; d < D; d++) {
-            top = fmax(top, x[r * D + d]);
+            top = greatest(top, x[r * D + d]);
         }
         for (int64_t d = 0; d < D; d++) {
             sum += exp(x[r * D + d] - top);

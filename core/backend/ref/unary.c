@@ -19,7 +19,7 @@ static double unary_slope(int64_t fn, double f0, double s)
 {
     switch (fn) {
     case DT_FN_RELU:
-        return s > 0 ? 1 : 0;
+        return s <= 0 ? 0 : 1;
     case DT_FN_LEAKY: /* f0 >= 0, so y has the sign of x */
         return s > 0 ? 1 : f0;
     case DT_FN_ELU: /* alpha e^x = y + alpha */
@@ -69,7 +69,7 @@ void REF(clamp)(const dt_kernel_args *a)
     real *y = real_out(a, 0);
     const int64_t n = dt_view_count(&a->in[0]);
     for (int64_t i = 0; i < n; i++) {
-        y[i] = (real)fmin(fmax(x[i], a->attr->f[0]), a->attr->f[1]);
+        y[i] = (real)least(greatest(x[i], a->attr->f[0]), a->attr->f[1]);
     }
 }
 
@@ -80,6 +80,6 @@ void REF(clamp_bwd)(const dt_kernel_args *a)
     real *dx = real_out(a, 0);
     const int64_t n = dt_view_count(&a->in[0]);
     for (int64_t i = 0; i < n; i++) {
-        dx[i] = x[i] >= a->attr->f[0] && x[i] <= a->attr->f[1] ? dy[i] : 0;
+        dx[i] = x[i] < a->attr->f[0] || x[i] > a->attr->f[1] ? 0 : dy[i];
     }
 }
