@@ -7,9 +7,9 @@
  * thread; workers run whole plans beside each other. Live sizes come in the views and change from call to call.
  * Output 0 may lie on input 0 in UNARY, UNARY_BWD, AFFINE, CLAMP, CLAMP_BWD, DROPOUT, SOFTMAX, CUMSUM and BINARY (there
  * on input 1 as well when it has the same shape); nowhere else may an output overlap an input.
- * NaN is never lost, as in PyTorch: an element of an output is NaN when one of those that it depends on is. A comparison
- * with NaN selects no constant: RELU, CLAMP, MIN, MAX, REDUCE and the clipped losses of NaN are NaN, and their
- * derivative there is that of the branch without a bound (half to each side of MIN and MAX; the first NaN of a
+ * NaN is never lost, as in PyTorch: an element of an output is NaN when one of those that it depends on is. A
+ * comparison with NaN selects no constant: RELU, CLAMP, MIN, MAX, REDUCE and the clipped losses of NaN are NaN, and
+ * their derivative there is that of the branch without a bound (half to each side of MIN and MAX; the first NaN of a
  * REDUCE of the greatest). Not read, so not NaN: rows of weight 0, choices that a mask forbids, sequences that are
  * absent, elements that are dropped or clipped away. Masks and the indicator of PPO_CLIP are no numbers.
  * tests/ops/test_ops.c and tests/cuda/test_kernels.c hold every op to this.

@@ -278,8 +278,8 @@ __device__ uint32_t mixed(uint64_t i)
     return (uint32_t)(i >> 32);
 }
 
-/* Factors whose products cancel in pairs that are far from each other along k, 0 in the middle: what is left of a sum is
- * what was rounded on the way, so that even a result in 16 bits shows another order. Every `stride` elements the same. */
+/* Factors whose products cancel in pairs that are far apart along k, 0 in the middle: what is left of a sum is its
+ * rounding errors, so that even a 16-bit result shows another order. The same numbers every `stride` elements. */
 __global__ void __launch_bounds__(PASS_THREADS) fill_factor(dt_cuda_floats to, int64_t n, int64_t stride,
                                                             int64_t columns, int64_t k, bool is_k_first, bool is_signed)
 {

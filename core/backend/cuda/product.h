@@ -2,9 +2,10 @@
  *
  * Matrix products of all leaves by cuBLASLt. The algorithm is chosen once, for the shape of one leaf among
  * DT_CUDA_USUAL_LEAVES of them whatever their number really is, among those that add along k in one piece and that one
- * leaf alone can have: so the bits of a leaf do not depend on how many leaves a launch holds. An algorithm that has other bits for several
- * leaves at once is found out by a trial, and makes one leaf after the other; a kernel of our own does what cuBLASLt has
- * no algorithm for (16-bit factors with k or m of 1, addresses that are multiples of 2 bytes alone). See cuda.h.
+ * leaf alone can have: so the bits of a leaf do not depend on how many leaves a launch holds.
+ * A trial when a product is created detects algorithms whose results depend on the number of leaves; these multiply one
+ * leaf after the other. Products for which cuBLASLt has no algorithm (16-bit factors with k or m of 1, addresses that
+ * are multiples of 2 bytes only) use a kernel of product.cu. See cuda.h.
  */
 #ifndef DTRAIN_CORE_BACKEND_CUDA_PRODUCT_H
 #define DTRAIN_CORE_BACKEND_CUDA_PRODUCT_H
@@ -33,8 +34,8 @@ struct dt_cuda_product_desc {
 
 struct dt_cuda_product;
 
-/* Addresses in the desc only say how they are aligned. Waits for the device, and takes memory of it for as long, as much
- * as the tensors have; what it finds out it keeps for the device's next products of the same kind. */
+/* Addresses in the desc only say how they are aligned. Waits for the device and, during the trial, allocates as much of
+ * its memory as the tensors have. The result is cached per device for further products of the same kind. */
 dt_status dt_cuda_product_create(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda_product **out_p);
 void dt_cuda_product_destroy(void *product);
 /* Bytes that dt_cuda_product_run takes from args.scratch. */

@@ -7,8 +7,8 @@
 namespace
 {
 
-/* x [R,D] -> y [R,D]; y may be x: each lane reads what it writes. What fmaxf drops of NaN makes the sum NaN, so that the
- * whole row is. */
+/* x [R,D] -> y [R,D]; y may be x: each lane reads what it writes. fmaxf drops NaN, but
+ * the sum of exponentials, and with it the row, is then NaN. */
 template <int V, typename T> __global__ void softmax_rows(dt_cuda_ptr<const T> x, dt_cuda_ptr<T> y, dt_cuda_span rows)
 {
     const int r = dt_cuda_row((int)blockIdx.x), leaf = (int)blockIdx.y, D = rows.D;

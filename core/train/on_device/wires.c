@@ -363,12 +363,13 @@ static bool is_of(const dt_trainer *t, uint32_t bucket, uint32_t groups)
 }
 
 /* Buckets in the order in which backward ends with them.
- * Where the step is a captured graph, ready[b] is recorded by a node of it. That is a use which CUDA documents: recorded
- * with cudaEventRecordExternal during capture, an event becomes an event record node, "each launch of the graph will
- * record event" (cudaGraphAddEventRecordNode), and a wait outside the graph takes what was recorded last when it is asked
- * for (cudaEventRecord). So the order of the host's calls counts, and it is kept: the graph is launched before this is
- * called, and the next launch comes after w->stream was waited for. Before its first launch the event would hold the
- * launches of the step before, without any it would hold nothing. */
+ * Where the step is a captured graph, ready[b] is recorded by a node of it, a use which CUDA documents: recorded with
+ * cudaEventRecordExternal during capture, an event becomes an event record node, "each launch of the graph will record
+ * event" (cudaGraphAddEventRecordNode), and a wait outside the graph takes what was recorded last when it is asked for
+ * (cudaEventRecord). So the order of the host's calls counts, and it is kept: the graph is launched before this is
+ * called, and the next launch comes after w->stream was waited for. Waiting before the launch would be for the step
+ * before, or for nothing.
+ */
 dt_status dt_device_wires_sum(dt_trainer *t, dt_device_wires *w, uint32_t groups)
 {
     const dt_train_device *d = t->device;
