@@ -22,9 +22,9 @@ dt_status dt_fs_mkdir(const char *path) DT_NODISCARD;  /* one, in a folder that 
  * plain file only, which is never waited for. */
 dt_status dt_fs_open(const char *path, int flags, int *fd_p) DT_NODISCARD;
 dt_status dt_fs_stream(const char *path, int flags, const char *mode, FILE **out_p) DT_NODISCARD; /* fdopen's mode */
-/* A name of a file or folder for any text: letters, digits, '.', '_', '+', '-' and bytes above 127 are themselves, but for
- * a '.' or '-' at the begin; every other byte is "%XX", an empty text "%". Different texts have different names: one that
- * would be longer than DT_FS_NAME_BYTES is cut, and ends with "%~" and a hash of the whole. */
+/* A name of a file or folder for any text: letters, digits, '.', '_', '+', '-' and bytes above 127 are themselves, but
+ * for a '.' or '-' at the begin; every other byte is "%XX", an empty text "%". Different texts have different names:
+ * one that would be longer than DT_FS_NAME_BYTES is cut, and ends with "%~" and a hash of the whole. */
 enum { DT_FS_NAME_BYTES = 200 };
 void dt_fs_name_of(const char *text, dt_str *out);
 /* A line of foreign text: at most max bytes of it are kept in *line (dt_free; grown as it is needed, NUL-terminated),

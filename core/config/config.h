@@ -150,7 +150,8 @@ void dt_origin_text(const dt_origin *o, dt_str *out); /* "run.cfg:7", "plugin ph
 dt_status dt_config_write(const dt_config *c, dt_str *out) DT_NODISCARD;
 
 struct dt_origins;
-/* One JSON object: {"training.epochs": {"value": 50, "origin": "run.cfg:7"}, ...}. earlier: what the run recorded before it was resumed, kept for values that still are its own; NULL: nothing. */
+/* One JSON object: {"training.epochs": {"value": 50, "origin": "run.cfg:7"}, ...}. earlier: what the run recorded
+ * before it was resumed, kept for values that still are its own; NULL: nothing. */
 dt_status dt_config_write_origin(const dt_config *c, struct dt_origins *earlier, dt_str *out) DT_NODISCARD;
 
 /* SHA-256 over the effective values that influence results: not threads, communicator, checkpoints, nor paths (what
@@ -158,9 +159,9 @@ dt_status dt_config_write_origin(const dt_config *c, struct dt_origins *earlier,
 dt_status dt_config_hash(const dt_config *c, char out[65]) DT_NODISCARD;
 /* Of what one phase sees: other phases' groups, and the sections of their plugins, are left out. */
 dt_status dt_config_hash_phase(const dt_config *c, int64_t phase, char out[65]) DT_NODISCARD;
-/* Paths of options that influence the weights of a step, and differ from the file of an earlier run, separated by
- * ", "; "" for none. Options that no phase has a use for do not count, such as amp.dtype without amp.enabled. Errors: those of
- * dt_config_read_file. */
+/* Paths of options that influence the weights of a step, and differ from the file of an earlier run, separated by ",
+ * "; "" for none. Options that no phase has a use for do not count, such as amp.dtype without amp.enabled. Errors:
+ * those of dt_config_read_file. */
 dt_status dt_config_differences(const dt_config *c, const char *earlier, dt_str *out) DT_NODISCARD;
 
 #endif

@@ -6,8 +6,6 @@
 
 #include "config/synonym.h"
 
-#include "config/options.h"
-
 #include <string.h>
 #include <strings.h>
 
@@ -78,6 +76,16 @@ static const struct {
     {"n_eval_episodes", "evaluation.episodes"},
 };
 
+static bool has_key(const dt_section *s, const char *key)
+{
+    for (const dt_option *o = s->table; o != NULL && o->name != NULL; o++) {
+        if (strcmp(o->name, key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void add(dt_str *out, uint32_t *n, const char *section, const char *key)
 {
     if (*n < MOST) {
@@ -89,12 +97,12 @@ static void add(dt_str *out, uint32_t *n, const char *section, const char *key)
 /* Every section that has the key; the one that was meant to hold it first. */
 static void add_holders(const dt_config *c, const dt_section *section, const char *key, dt_str *out, uint32_t *n)
 {
-    if (section != NULL && dt_option_find(section->table, key) != NULL) {
+    if (section != NULL && has_key(section, key)) {
         add(out, n, section->name, key);
         return; /* it has what was meant */
     }
     for (const dt_section *s = c->sections; s != NULL; s = s->next) {
-        if (s != section && *s->name != '\0' && dt_option_find(s->table, key) != NULL) {
+        if (s != section && *s->name != '\0' && has_key(s, key)) {
             add(out, n, s->name, key);
         }
     }

@@ -184,7 +184,9 @@ dt_status dt_handover_open(const char *path, const char *id, dt_handover **out_p
         if (st == DT_OK) {
             bool has_seal = false; /* files of others have none */
             st = dt_safetensors_open(path, &h->from[0].file);
-            st = st == DT_OK ? dt_safetensors_check_seal(h->from[0].file, &has_seal) : st;
+            if (st == DT_OK) {
+                st = dt_safetensors_check_seal(h->from[0].file, &has_seal);
+            }
         }
         h->from[0].path = dt_str_text(&h->path);
         h->n = st == DT_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of HDF5 that another program wrote: arrays that are views of other files, lie in other files or have chunks that
- * take more memory than the file, which are refused before any of that is opened or unpacked.
+ * Files of HDF5 that another program wrote: arrays that are views of other files, lie in other files or have chunks
+ * that take more memory than the file, which are refused before any of that is opened or unpacked.
  */
 #include "fixture.h"
 

@@ -55,9 +55,9 @@ void fuzz_real_files(int are);
 
 /* An input of several texts, with a line "----" between them: the next one, NUL-terminated in a buffer of its own size
  * that fuzz_end frees; NULL when there is no other. *at begins at 0. */
-/* Inputs that are longer than a fuzzer makes them: "repeat N\n", then a head, a body and a tail, texts as of fuzz_text,
- * are the head, N times the body and the tail, up to a megabyte: what crosses the borders of blocks and buffers. Any other
- * input is itself. The result stays until fuzz_end. */
+/* Inputs that are longer than a fuzzer makes them: "repeat N\n", then a head, a body and a tail, texts as of
+ * fuzz_text, are the head, N times the body and the tail, up to a megabyte: what crosses the borders of blocks and
+ * buffers. Any other input is itself. The result stays until fuzz_end. */
 const uint8_t *fuzz_expand(const uint8_t *bytes, size_t n, size_t *n_p);
 char *fuzz_text(const uint8_t *bytes, size_t n, size_t *at);
 
