@@ -59,9 +59,9 @@ typedef struct dt_collector {
     void (*key_of)(void *user, const dt_instance *x, dt_rng_key *key);
     void *user;
     bool greedy;
-    bool is_squashed; /* dist.h */
+    bool is_squashed;      /* dist.h */
     bool reports_activity; /* to the progress line (base/activity.h) */
-    bool bootstraps;  /* infer the values of what the last step left behind, too */
+    bool bootstraps;       /* infer the values of what the last step left behind, too */
     bool (*stops)(
         void *user); /* asked before every step: true ends the round with DT_EINTERRUPTED; NULL: nobody asks */
     void *stops_user;

@@ -41,7 +41,7 @@ typedef struct dt_rank_word { /* of a rank, when an iteration has ended */
 
 enum { DT_TREND_ROUNDS = 10 };
 
-typedef struct dt_trend { /* of a number that rounds report, for the progress line */
+typedef struct dt_trend {          /* of a number that rounds report, for the progress line */
     double value[DT_TREND_ROUNDS]; /* of round n - 1 at [(n - 1) % DT_TREND_ROUNDS] */
     uint64_t n;
 } dt_trend;
@@ -68,26 +68,26 @@ typedef struct dt_rank {
     dt_training_opts training;
     dt_checkpoint_opts checkpoint;
     dt_stop_opts stop;
-    double enter_s;           /* of the phase with its start; of the process, where it is the first */
-    double first_s;           /* when its first step began */
-    double begin_s;           /* of the phase in this process */
-    uint64_t begin_step;      /* the same */
-    uint64_t histogram_every; /* epochs, 0: none */
-    uint64_t record_every;    /* iterations */
+    double enter_s;                    /* of the phase with its start; of the process, where it is the first */
+    double first_s;                    /* when its first step began */
+    double begin_s;                    /* of the phase in this process */
+    uint64_t begin_step;               /* the same */
+    uint64_t histogram_every;          /* epochs, 0: none */
+    uint64_t record_every;             /* iterations */
     dt_trend episode_return, headline; /* rank 0 */
-    double from_s, from_part; /* since when the pace is measured, and how much was done then; NAN: not yet */
-    uint64_t iterations;      /* the same */
-    bool has_stepped;         /* the same: a step was made */
-    bool has_evaluated;       /* the same */
-    uint32_t n_evaluations;   /* of the phase in this process; rank 0: those in which what the configuration names */
-    uint32_t n_target_known;  /* was a number, of stop.metric */
-    uint32_t n_best_known;    /* and of checkpoint.best_by */
-    uint64_t n_empty;         /* rank 0: steps without a sample that were recorded */
-    uint64_t epoch;           /* epochs of the phase that are done */
-    uint32_t owed;            /* DT_OWES_* */
-    uint32_t restarts;        /* of workers of this rank's environments, as far as they are known */
-    dt_forecast forecast;     /* rank 0 */
-    bool has_peak;            /* rank 0: the peak of resident memory is that of the phase */
+    double from_s, from_part;          /* since when the pace is measured, and how much was done then; NAN: not yet */
+    uint64_t iterations;               /* the same */
+    bool has_stepped;                  /* the same: a step was made */
+    bool has_evaluated;                /* the same */
+    uint32_t n_evaluations;  /* of the phase in this process; rank 0: those in which what the configuration names */
+    uint32_t n_target_known; /* was a number, of stop.metric */
+    uint32_t n_best_known;   /* and of checkpoint.best_by */
+    uint64_t n_empty;        /* rank 0: steps without a sample that were recorded */
+    uint64_t epoch;          /* epochs of the phase that are done */
+    uint32_t owed;           /* DT_OWES_* */
+    uint32_t restarts;       /* of workers of this rank's environments, as far as they are known */
+    dt_forecast forecast;    /* rank 0 */
+    bool has_peak;           /* rank 0: the peak of resident memory is that of the phase */
     dt_memory_watch watch;
     dt_device_watch device; /* rank 0 */
     dt_error error;
