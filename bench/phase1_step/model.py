@@ -148,6 +148,8 @@ def world(p, history, batch):
         layers += 1
     zero = torch.zeros(layers, x.shape[1], width, device=x.device)
     out = lstm(x, (zero, zero), flat, True, layers, 0.0, True, False, False)[0]
+    if out.dtype == torch.float16:  # cuDNN's LSTM is in fp16 under any autocast, and some operations reject fp16 with bf16
+        out = out.float()
     at = batch["last"].view(1, -1, 1)  # the aligned step of the anchor
     pick = lambda y: y.gather(0, at.expand(1, -1, y.shape[2])).squeeze(0)
     seen = torch.cat([pick(out), pick(history), pick(x), batch["lags"]], 1)
