@@ -14,6 +14,7 @@ variant that fails or hangs loses only itself. Exit codes: 0, 1 (a variant faile
 import argparse
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import statistics
@@ -178,7 +179,7 @@ class Variant:
             raise RuntimeError("its time box is over (--box)")
         try:
             answer = self.pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             self.process.join()
             raise RuntimeError(f"its process ended with code {self.process.exitcode}") from None
         if isinstance(answer, RuntimeError):
@@ -186,7 +187,10 @@ class Variant:
         return answer
 
     def run(self, n):
-        self.pipe.send(n)
+        try:
+            self.pipe.send(n)
+        except ConnectionError:
+            pass  # its process has ended, with which code read() finds
         return self.read()
 
     def close(self):
@@ -205,7 +209,8 @@ def run_driver(driver, n):
 
 def compare(label, ours, checked):
     dtype, theirs = checked
-    worst = max(abs(a[1] - b) / max(1.0, abs(a[1])) for a, b in zip(ours, theirs))
+    apart = [abs(a[1] - b) / max(1.0, abs(a[1])) for a, b in zip(ours, theirs)]
+    worst = math.nan if any(map(math.isnan, apart)) else max(apart)  # max passes over a later NaN
     print(f"{label}: losses of {CHECKED} steps agree within {worst:.1e} of dtrain's in fp32 (PyTorch in {dtype}, limit "
           f"{TOLERANCE[dtype]:.0e})", flush=True)
     if not worst <= TOLERANCE[dtype]:
