@@ -16,6 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The records of CUDA 11.8: later versions of CUPTI append members and keep these types. */
+typedef CUpti_ActivityKernel8 kernel_record;
+typedef CUpti_ActivityMemcpy5 memcpy_record;
+typedef CUpti_ActivityMemset4 memset_record;
+
 enum { BUFFER_BYTES = 8 << 20, NAME_MAX_CHARS = 220 };
 
 static FILE *out;
@@ -51,17 +56,17 @@ static void write_record(const CUpti_Activity *a)
 {
     n_records++;
     if (a->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
-        const CUpti_ActivityKernel10 *k = (const CUpti_ActivityKernel10 *)a;
+        const kernel_record *k = (const kernel_record *)a;
         write_span('k', k->start, k->end, k->streamId, k->graphId, k->graphNodeId);
         fprintf(out, "%dx%dx%d,%dx%dx%d,%u,%d,%d,%u,", k->gridX, k->gridY, k->gridZ, k->blockX, k->blockY, k->blockZ,
                 k->registersPerThread, k->staticSharedMemory, k->dynamicSharedMemory, k->localMemoryPerThread);
         write_name(k->name);
     } else if (a->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
-        const CUpti_ActivityMemcpy6 *m = (const CUpti_ActivityMemcpy6 *)a;
+        const memcpy_record *m = (const memcpy_record *)a;
         write_span('c', m->start, m->end, m->streamId, m->graphId, m->graphNodeId);
         fprintf(out, "%llu,,,,,,memcpy kind %u\n", (unsigned long long)m->bytes, m->copyKind);
     } else if (a->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
-        const CUpti_ActivityMemset4 *m = (const CUpti_ActivityMemset4 *)a;
+        const memset_record *m = (const memset_record *)a;
         write_span('m', m->start, m->end, m->streamId, m->graphId, m->graphNodeId);
         fprintf(out, "%llu,,,,,,memset\n", (unsigned long long)m->bytes);
     }
