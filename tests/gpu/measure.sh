@@ -102,6 +102,10 @@ common.copy_scenes(*sys.argv[1:3], int(sys.argv[3]), *sys.argv[4:])' \
         "$dtrain" "$build/share/demo.store" $copies "$work/making" "$store" && rm -rf "$work/making"
 }
 
+need_python() { # ends the stage where there is none
+    command -v python3 >/dev/null || skip "no python3 on this machine"
+}
+
 with_gpu() { # PROGRAM...: a test program on the GPU; 77 without one
     DT_CHECK_GPU=1 "$@"
 }
@@ -124,7 +128,7 @@ do_doctor() {
 }
 
 do_environment() {
-    nvidia-smi -q 2>/dev/null | grep -E 'Product Name|Driver Version|CUDA Version|SM  |Memory  |Graphics  |Persistence|Compute Mode|MIG|Power Limit' | head -n 40
+    timeout -k 1 10 nvidia-smi -q 2>/dev/null | grep -E 'Product Name|Driver Version|CUDA Version|SM  |Memory  |Graphics  |Persistence|Compute Mode|MIG|Power Limit' | head -n 40
     nvcc --version 2>/dev/null | tail -n 2
     for tool in ncu compute-sanitizer nvcc mpirun gcc python3; do
         printf '%s: %s\n' $tool "$(command -v $tool || echo none)"
@@ -192,8 +196,9 @@ do_losses() {
 }
 
 do_steps() {
+    need_python
     need_gpu
-    case $(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) in
+    case $(timeout -k 1 10 nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) in
         *H100*) gpu=H100 ;;
         *H200*) gpu=H200 ;;
         *A100*) gpu=A100 ;;
@@ -212,6 +217,7 @@ do_steps() {
 
 do_trace() {
     test -s "$build/tests/gpu/libcupti_trace.so" || skip "built without CUPTI (no cupti.h in the toolkit)"
+    need_python
     need_gpu
     large_store || exit 1
     for preset in $presets; do
@@ -238,6 +244,7 @@ do_trace() {
 }
 
 peer() { # OPTIONS
+    need_python
     python3 -c 'import torch, numpy' 2>&1 || skip "no PyTorch or numpy here"
     need_gpu
     large_store || exit 1
@@ -248,7 +255,10 @@ peer() { # OPTIONS
 do_peer() { peer --preset guide --only dense --only graph --box 40; }
 do_peer_15m() { peer --preset 15m --only dense --only graph --box 40; }
 do_peer_compile() { peer --preset guide --only compile --box 105; }
-do_ceilings() { python3 "$src/bench/gpu/ceilings.py"; }
+do_ceilings() {
+    need_python
+    python3 "$src/bench/gpu/ceilings.py"
+}
 
 do_acting() {
     need_gpu
@@ -413,7 +423,7 @@ case "${*:-all}" in
         wanted=$*
         for name; do
             table | awk '{ print $1 }' | grep -qxF -e "$name" || {
-                echo "measure.sh: no stage $name; there are $(table | awk '{ printf "%s ", $1 }')and A, B, check" >&2
+                echo "measure.sh: no stage $name; there are $(table | awk '{ printf "%s ", $1 }')and, given alone, A, B, check" >&2
                 exit 2
             }
         done
@@ -424,23 +434,32 @@ for number in "${DEADLINE:=560}" "${BOX:=1}"; do
         *[!0-9.]* | *.*.* | .) echo "measure.sh: DEADLINE and BOX are numbers, not \"$number\"" >&2; exit 2 ;;
     esac
 done
-DEADLINE=${DEADLINE%.*}
+DEADLINE=$(awk -v x="$DEADLINE" 'BEGIN { print int(x) + (x > int(x)) }')
 
 began=$(date +%s)
-mkdir -p "$out" || exit 2
-out=$(cd "$out" && pwd)
+mkdir -p "$out" && out=$(cd "$out" && pwd) && : >"$out/summary.txt" || {
+    echo "measure.sh: results cannot be written to ${out:-$OUT} (OUT=FOLDER selects another)" >&2
+    exit 2
+}
 build=$(cd "$build" && pwd) src=$(cd "$src" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/dtrain-gpu-XXXXXX") || exit 2
 trap 'rm -rf "$work"' EXIT
-running=
-trap 'kill $running 2>/dev/null; exit 1' INT TERM
+running='' name=''
+interrupted() { # what runs ends, within 5 s, before its folder is removed
+    say "interrupted${name:+ in $name}"
+    test -z "$running" || { kill "$running" && wait "$running"; } 2>/dev/null
+    exit 1
+}
+trap interrupted HUP INT TERM
 DT_GPU_WORK=$work OUT=$out DT_BUILDDIR=$build DT_SRCDIR=$src
 export DT_GPU_WORK OUT DT_BUILDDIR DT_SRCDIR
-rm -f "$out/summary.txt" "$out/tests.log" "$out/speed.log" "$out/rl.log" "$out/sanitizers.log" "$out/ncu.csv" \
+rm -f "$out/tests.log" "$out/speed.log" "$out/rl.log" "$out/sanitizers.log" "$out/ncu.csv" \
     "$out"/trace_*.csv.gz
 
+is_written=true # does the summary have every line?
 say() {
-    printf '%s\n' "$*" | tee -a "$out/summary.txt"
+    printf '%s\n' "$*"
+    printf '%s\n' "$*" >>"$out/summary.txt" || is_written=false
 }
 
 keep() { # FILE: the log of a stage is appended; where too long, its middle is left out
@@ -483,20 +502,23 @@ stage() { # NAME
         0:*) passed=$((passed + 1)) word=passed ;;
         5:false | 77:false) skipped=$((skipped + 1)) word='no GPU' ;;
         77:*) skipped=$((skipped + 1)) word=skipped ;;
-        124:* | 137:*) failed=$((failed + 1)) word='TIME BOX' ;;
+        137:*) failed=$((failed + 1)) word=FAILED && test $took -ge $((box * 10)) && word='TIME BOX' ;;
+        124:*) failed=$((failed + 1)) word='TIME BOX' ;;
         *) failed=$((failed + 1)) word=FAILED ;;
     esac
-    printf '==== %s: %s, exit code %d after %d.%d s\n' "$1" "$word" $code $((took / 10)) $((took % 10)) >>"$out/$3"
-    keep "$3"
+    printf '==== %s: %s, exit code %d after %d.%d s\n' "$1" "$word" $code $((took / 10)) $((took % 10)) >>"$out/$3" &&
+        keep "$3" || say "$3 cannot be written"
     say "$(printf '%-12s %-8s %4d.%d s  %s' "$1" "$word" $((took / 10)) $((took % 10)) \
-        "$(grep -vE "$figures" "$work/log" | grep . | tail -n 1 | tr '\t' ' ' | tr -cd '[:print:]' | cut -c 1-160)")"
+        "$(grep -avE "$figures" "$work/log" | grep -a . | tail -n 1 | tr '\t' ' ' | tr -cd '[:print:]' | cut -c 1-160)")"
     # figures, also of a stage that failed or was stopped later
-    grep -E "$figures" "$work/log" | sed 's/^= //; s/^/    /' | cut -c 1-300 | tee -a "$out/summary.txt"
-    if grep -qE '^(= steps |gpu: state )' "$work/log"; then
+    grep -aE "$figures" "$work/log" | sed 's/^= //; s/^/    /' | cut -c 1-300 >"$work/figures"
+    cat "$work/figures"
+    cat "$work/figures" >>"$out/summary.txt" || is_written=false
+    if grep -aqE '^(= steps |gpu: state )' "$work/log"; then
         has_stepped=true
     fi
     case $word in
-        FAILED | TIME*) grep -vE "$figures" "$work/log" | tail -n 12 | cut -c 1-200 | sed 's/^/    | /' ;;
+        FAILED | TIME*) grep -avE "$figures" "$work/log" | tail -n 12 | cut -c 1-200 | sed 's/^/    | /' ;;
     esac
 }
 
@@ -504,18 +526,25 @@ stage() { # NAME
 say "$(cat "$build/VERSION" 2>/dev/null || echo "build folder $build"), $(date -u '+%Y-%m-%d %H:%M') UTC"
 if command -v nvidia-smi >/dev/null; then
     say 'GPU, driver, memory, SM clock, its maximum, memory clock, power limit, temperature:'
-    say "$(timeout 20 nvidia-smi --format=csv,noheader \
-        --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu 2>&1 | head -n 8)"
+    gpus=$(timeout -k 5 20 nvidia-smi --format=csv,noheader \
+        --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu 2>&1 </dev/null | head -n 8)
+    say "${gpus:-nvidia-smi reports nothing}"
 else
     say 'no nvidia-smi on this machine'
 fi
 say "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1), $(nproc) CPUs, $(sed -n 's/^PRETTY_NAME=//p' /etc/os-release 2>/dev/null | tr -d '"'), $(ldd --version 2>/dev/null | head -n 1)"
 has_gpu=true
-timeout 60 "$dtrain" --plugin phase1_world_model --device cuda --dry-run -q >/dev/null 2>"$work/why"
-if [ $? -eq 5 ]; then
-    has_gpu=false
-    say "no GPU can be used: $(tail -n 1 "$work/why")"
-fi
+timeout -k 5 60 "$dtrain" --plugin phase1_world_model --device cuda --dry-run -q >/dev/null 2>"$work/why" </dev/null
+code=$?
+case $code in
+    0) ;;
+    5)
+        has_gpu=false
+        say "no GPU can be used: $(tail -n 1 "$work/why")"
+        ;;
+    124 | 137) say "the GPU does not answer within 60 s (dtrain --device cuda --dry-run)" ;;
+    *) say "dtrain --device cuda --dry-run ended with code $code: $(tail -n 1 "$work/why")" ;;
+esac
 
 for name in $wanted; do
     if $has_parts && [ "$name" = peer ] && ! $has_stepped; then
@@ -524,6 +553,10 @@ for name in $wanted; do
     fi
     stage "$name"
 done
-printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped | tee -a "$out/summary.txt"
+say "$passed passed, $failed failed, $skipped skipped"
+$is_written || {
+    echo "measure.sh: $out/summary.txt is not complete, because it cannot be written" >&2
+    exit 1
+}
 $has_gpu || exit 77
 test $failed -eq 0

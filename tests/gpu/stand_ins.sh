@@ -63,6 +63,7 @@ program "$work/build/dtrain" <<'END'
 echo "dtrain $*" >>"$WORK/calls"
 case "$ANSWER $*" in
     "no gpu "*--device\ cuda*) echo "error no NVIDIA driver answers" >&2; exit 5 ;;
+    "not loaded "*--device\ cuda*) echo "dtrain: libcublasLt.so.13: cannot open shared object file" >&2; exit 127 ;;
     "no bf16 "*amp.dtype=bf16*) echo "error amp.dtype = \"bf16\" needs compute capability 8.0" >&2; exit 3 ;;
     "no step "*--run-dir*--device\ cuda*) echo "error a kernel failed" >&2; exit 6 ;;
 esac
@@ -120,6 +121,9 @@ case "$ANSWER:$name" in
     "no gpu:"*) echo "skipped: no NVIDIA driver answers"; exit 77 ;;
     fails:test_finish) echo "[  FAILED  ] 1 test(s)"; exit 1 ;;
     crashes:test_finish) kill -SEGV $$ ;;
+    killed:test_finish) echo "before it is killed"; kill -KILL $$ ;;
+    binary:test_finish) printf 'a\0b\n= figure 1\nthe end\n'; exit 1 ;;
+    deaf:test_finish) trap '' TERM; sleep 60; sleep 60 ;;
     hangs:test_finish) echo "before it hangs"; exec sleep 60 ;;
     slow:test_finish) sleep 4 ;;
     long:test_finish) head -c 20000000 /dev/zero | tr '\0' 'x'; echo; echo "the end" ;;
@@ -176,7 +180,27 @@ measure 2 memchek
 measure 2 finish memchek
 with=DEADLINE=soon
 measure 2 finish
+with=DEADLINE=.5
+measure 1 finish
+says '^finish +not run +the deadline of 1 s$'
 with=
+measure 2 A finish
+: >"$work/a-file"
+with="OUT=$work/a-file"
+measure 2 finish
+grep -q "^measure.sh: results cannot be written to $work/a-file" "$out" || bad "an OUT that is a file is not reported"
+with=
+answer=
+mkdir "$work/full"
+ln -s /dev/full "$work/full/summary.txt"
+with="OUT=$work/full"
+measure 1 finish
+grep -q 'summary.txt is not complete' "$out" || bad "a summary that cannot be written is not reported"
+with=
+answer="not loaded"
+measure 0 finish
+says '^dtrain --device cuda --dry-run ended with code 127: dtrain: libcublasLt.so.13: cannot open'
+answer="no gpu"
 measure 0 --list
 grep -q '^memcheck ' "$out" || bad "--list has no memcheck"
 
@@ -250,22 +274,34 @@ answer=crashes
 measure 1 finish train
 says '^finish +FAILED '
 says '^train +passed '
+answer=killed
+measure 1 finish train
+says '^finish +FAILED +[0-9.]+ s  (before it is killed|.*[Kk]illed)'
+says '^train +passed '
+answer=binary
+measure 1 finish
+says '^finish +FAILED +[0-9.]+ s  the end$'
+says '^    figure 1$'
 answer=hangs with=BOX=0.1
 measure 1 finish train
 says '^finish +TIME BOX +[0-9.]+ s  before it hangs$'
 says '^train +passed '
-# interrupted: what runs is stopped, and nothing is left
-n_checks=$((n_checks + 1))
-: >"$work/calls"
-env DT_BUILDDIR="$work/build" DT_SRCDIR="$src" PATH="$work/bin:$PATH" WORK="$work" TMPDIR="$work/tmp" OUT="$work/results" \
-    ANSWER=hangs sh "$src/tests/gpu/measure.sh" finish train >"$out" 2>&1 </dev/null &
-pid=$!
-until grep -q test_finish "$work/calls" || ! kill -0 $pid 2>/dev/null; do
-    sleep 0.1
+with=
+# interrupted: what runs is stopped, also where it ignores that, and nothing is left
+for answer in hangs deaf; do
+    n_checks=$((n_checks + 2))
+    : >"$work/calls"
+    env DT_BUILDDIR="$work/build" DT_SRCDIR="$src" PATH="$work/bin:$PATH" WORK="$work" TMPDIR="$work/tmp" OUT="$work/results" \
+        ANSWER=$answer sh "$src/tests/gpu/measure.sh" finish train >"$out" 2>&1 </dev/null &
+    pid=$!
+    until grep -q test_finish "$work/calls" || ! kill -0 $pid 2>/dev/null; do
+        sleep 0.1
+    done
+    kill $pid
+    wait $pid
+    [ $? -eq 1 ] && [ -z "$(ls -A "$work/tmp")" ] && ! grep -q test_train "$work/calls" || bad "measure.sh does not end when it is told to"
+    says '^interrupted in finish$'
 done
-kill $pid
-wait $pid
-[ $? -eq 1 ] && [ -z "$(ls -A "$work/tmp")" ] && ! grep -q test_train "$work/calls" || bad "measure.sh does not end when it is told to"
 answer=slow with=DEADLINE=8
 measure 1 finish train nccl
 says '^finish +passed '
