@@ -149,6 +149,10 @@ cat >"$to/measure.sh" <<'END'
 #!/bin/sh
 bundle=$(cd "$(dirname "$0")" && pwd)
 chmod -R u+x "$bundle" 2>/dev/null # a copy may have lost these bits
+test -x "$bundle/dtrain" && test -x "$bundle/.libs/dtrain" || {
+    echo "measure.sh: programs in $bundle cannot be executed (read-only, or mounted noexec): copy the folder elsewhere" >&2
+    exit 2
+}
 . "$bundle/env.sh"
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH#"$bundle/lib"} # of our programs alone: Python has libraries of its own
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH#":$DT_CUDA_PATH"}
@@ -166,8 +170,10 @@ For NVIDIA GPUs, in a folder that can be moved:
 
   sh measure.sh                  all tests and measurements, at most 560 s; results in \$OUT (default: gpu-results)
   sh measure.sh STAGE...         single stages; sh measure.sh --list prints them
-  ./dtrain doctor                what this machine has, and what is missing
+  sh measure.sh doctor           what this machine has, and what is missing
   ./dtrain --plugin phase1_world_model --device cuda
+
+measure.sh restores bits that make files executable where a copy has lost them; before ./dtrain, run it once.
 
 Needs: Linux on $(uname -m), ${glibc:-glibc of the machine it was built on} or later, an NVIDIA driver, the libraries
 of CUDA $major (libcudart, libcublasLt: a toolkit, or those that PyTorch brings). Licences are in licenses/.
