@@ -447,8 +447,12 @@ trap 'rm -rf "$work"' EXIT
 running='' name=''
 interrupted() { # what runs ends, within 5 s, before its folder is removed
     say "interrupted${name:+ in $name}"
-    test -z "$running" || { kill "$running" && wait "$running"; } 2>/dev/null
+    test -z "$running" || { kill "$running" && wait "$running"; kill_group; } 2>/dev/null
     exit 1
+}
+kill_group() { # what ignores SIGTERM outlives `timeout`, whose process group it is in
+    kill -s KILL -- "-$running" 2>/dev/null
+    running=
 }
 trap interrupted HUP INT TERM
 DT_GPU_WORK=$work OUT=$out DT_BUILDDIR=$build DT_SRCDIR=$src
@@ -497,6 +501,7 @@ stage() { # NAME
     running=$!
     wait $running
     code=$?
+    kill_group
     took=$((($(date +%s%N) - from) / 100000000))
     case $code:$has_gpu in
         0:*) passed=$((passed + 1)) word=passed ;;

@@ -50,6 +50,10 @@ says_not() { # PATTERN
     ! grep -qE -e "$1" "$summary" || bad "the summary has \"$1\""
 }
 
+deaf_runs() { # the program that ignores SIGTERM; a zombie does not run
+    ps -o stat= -p "$(cat "$work/deaf")" | grep -qv '^Z'
+}
+
 called() { # PATTERN
     n_checks=$((n_checks + 1))
     grep -qE -e "$1" "$work/calls" || {
@@ -123,7 +127,7 @@ case "$ANSWER:$name" in
     crashes:test_finish) kill -SEGV $$ ;;
     killed:test_finish) echo "before it is killed"; kill -KILL $$ ;;
     binary:test_finish) printf 'a\0b\n= figure 1\nthe end\n'; exit 1 ;;
-    deaf:test_finish) trap '' TERM; sleep 60; sleep 60 ;;
+    deaf:test_finish) trap '' TERM; echo $$ >"$WORK/deaf"; sleep 60; sleep 60 ;;
     hangs:test_finish) echo "before it hangs"; exec sleep 60 ;;
     slow:test_finish) sleep 4 ;;
     long:test_finish) head -c 20000000 /dev/zero | tr '\0' 'x'; echo; echo "the end" ;;
@@ -181,7 +185,7 @@ measure 2 finish memchek
 with=DEADLINE=soon
 measure 2 finish
 with=DEADLINE=.5
-measure 1 finish
+measure 77 finish
 says '^finish +not run +the deadline of 1 s$'
 with=
 measure 2 A finish
@@ -286,6 +290,12 @@ answer=hangs with=BOX=0.1
 measure 1 finish train
 says '^finish +TIME BOX +[0-9.]+ s  before it hangs$'
 says '^train +passed '
+answer=deaf
+measure 1 finish train
+says '^finish +TIME BOX '
+says '^train +passed '
+! deaf_runs || bad "a program that ignores SIGTERM outlives its time box"
+rm "$work/deaf"
 with=
 # interrupted: what runs is stopped, also where it ignores that, and nothing is left
 for answer in hangs deaf; do
@@ -300,6 +310,7 @@ for answer in hangs deaf; do
     kill $pid
     wait $pid
     [ $? -eq 1 ] && [ -z "$(ls -A "$work/tmp")" ] && ! grep -q test_train "$work/calls" || bad "measure.sh does not end when it is told to"
+    [ ! -s "$work/deaf" ] || ! deaf_runs || bad "a program that ignores SIGTERM outlives measure.sh"
     says '^interrupted in finish$'
 done
 answer=slow with=DEADLINE=8
