@@ -12,6 +12,7 @@ known='
 core/base/beneath.c: is the way itself
 core/base/fs.c: calls of the system below descriptors of beneath.h
 core/base/clock.c: /proc
+core/base/mapping.c: asks whether a file that is mapped was changed, in a signal handler; opens nothing
 core/base/fault.c: where a test that names it waits
 core/cli/main.c: /dev/null
 core/base/mem.c: /sys

@@ -8,7 +8,6 @@
 
 #include "base/err.h"
 #include "base/fs.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/trace.h"
 
@@ -160,22 +159,6 @@ dt_status dt_replay_take_room(dt_replay *p)
     p->ring = ring;
     p->crc = dt_alloc_n(p->ring_bytes / p->stride, sizeof(*p->crc));
     return p->crc != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the checksums of a replay");
-}
-
-void dt_replay_seal(dt_replay *p, uint64_t slot)
-{
-    if (p->crc != NULL) {
-        p->crc[slot / p->ranks] = dt_crc32c(0, dt_replay_at(p, slot), p->stride);
-    }
-}
-
-dt_status dt_replay_check_seal(const dt_replay *p, uint64_t slot)
-{
-    return p->crc == NULL || p->crc[slot / p->ranks] == dt_crc32c(0, dt_replay_at(p, slot), p->stride)
-               ? DT_OK
-               : DT_FAIL(DT_EDATA,
-                         "sample %llu of the replay is not what was written to its file in %s: the disk has damaged it",
-                         (unsigned long long)slot, p->r->stage->d.run_dir);
 }
 
 static void unmap_ring(dt_replay *p)

@@ -8,6 +8,7 @@
 #include "experience/replay.h"
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "rollout/buffer_internal.h"
 
 #include <math.h>
@@ -478,4 +479,20 @@ dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
         }
     }
     return DT_OK;
+}
+
+void dt_replay_seal(dt_replay *p, uint64_t slot)
+{
+    if (p->crc != NULL) {
+        p->crc[slot / p->ranks] = dt_crc32c(0, dt_replay_at(p, slot), p->stride);
+    }
+}
+
+dt_status dt_replay_check_seal(const dt_replay *p, uint64_t slot)
+{
+    return p->crc == NULL || p->crc[slot / p->ranks] == dt_crc32c(0, dt_replay_at(p, slot), p->stride)
+               ? DT_OK
+               : DT_FAIL(DT_EDATA,
+                         "sample %llu of the replay is not what was written to its file in %s: the disk has damaged it",
+                         (unsigned long long)slot, p->r->stage->d.run_dir);
 }

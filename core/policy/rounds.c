@@ -281,7 +281,7 @@ static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_s
 static dt_status pass_over(rounds *r, uint64_t round, uint64_t steps_per_epoch)
 {
     r->metrics->scalar(r->h, "charts/rounds_without_samples", (double)++r->n_empty);
-    if (r->n_empty == 1 && dt_comm_rank(dt_stage_of(r->h)->d.comm) == 0) {
+    if (r->n_empty == 1 && dt_stage_of(r->h)->d.metrics != NULL) { /* rank 0's */
         dt_log(DT_LOG_WARN,
                "%s: no agent acted in round %llu, and nothing is learnt from it; from here on such rounds are counted "
                "in charts/rounds_without_samples",

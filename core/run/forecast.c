@@ -158,10 +158,12 @@ static void add_episodes(const dt_stage *s, dt_forecast *f)
     const uint64_t longest = r->env->layout.spec.max_steps;
     const uint64_t most = f->stop.iterations > 0 && f->stop.iterations < f->iterations ? (uint64_t)f->stop.iterations
                                                                                        : (uint64_t)f->iterations;
-    if (r->replay == NULL && longest > r->d.steps) {
+    const uint64_t all = most <= UINT64_MAX / r->d.steps ? most * r->d.steps : 0;
+    const bool has_limits = s->d.phase->ops.phase.finish != NULL; /* that each round has to evaluate */
+    if (r->replay == NULL && longest > (has_limits || all == 0 ? r->d.steps : all)) {
         f->episode_steps = longest;
         f->round_steps = r->d.steps;
-        f->phase_steps = most <= UINT64_MAX / r->d.steps ? most * r->d.steps : 0;
+        f->phase_steps = all;
     }
 }
 

@@ -203,13 +203,27 @@ static dt_status check_target(const dt_session *s, int64_t phase, const char *me
                        : "the phase has no evaluation");
 }
 
+/* Is "checkpoint.best_by=name" a default of the phase? A run's config.cfg, used as a configuration, has it, too. */
+static bool is_default_best(const dt_component *phase, const char *name)
+{
+    static const char key[] = "checkpoint.best_by=";
+    const char *const *one = phase->extension != NULL ? phase->extension("dtrain.defaults/1") : NULL;
+    for (; one != NULL && *one != NULL; one++) {
+        if (strncmp(*one, key, sizeof(key) - 1) == 0 && strcmp(*one + sizeof(key) - 1, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What the user names is looked for in evaluations: there has to be one. */
 static dt_status check_best(const dt_session *s, int64_t phase)
 {
     const char *name = NULL;
     dt_origin origin;
     DT_TRY(dt_config_get(s->config, phase, "checkpoint.best_by", &name, &origin));
-    if (name[0] == '\0' || origin.layer <= DT_FROM_RUN) {
+    if (name[0] == '\0' || origin.layer <= DT_FROM_RUN ||
+        (origin.layer == DT_FROM_FILE && is_default_best(&s->phase[phase]->desc, name))) {
         return DT_OK;
     }
     for (int64_t i = 0; i < s->n_phases; i++) {

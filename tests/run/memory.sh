@@ -70,7 +70,8 @@ holds --plugin phase2_ppo --threads 2 --set env.id=env_traffic --set phase2_ppo.
     --set phase2_ppo.train_batch=1000 --set phase2_ppo.fragment=80 --set phase2_ppo.sgd_epochs=1 --set training.eval_interval=2
 # gradients and losses over all samples, of the trust region and of the barrier
 holds --plugin phase3_constrained --threads 2 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
-    --set phase3_constrained.algorithm=cpo --set phase3_constrained.cg_iterations=2 --set models.shield=shield_barrier
+    --set phase3_constrained.algorithm=cpo --set phase3_constrained.cg_iterations=2 --set models.shield=shield_barrier \
+    --set env_traffic.episode_s=100
 
 # of several ranks each plans what it has of a round, and what comes to it: less, the more there are. Virtual ones
 # evaluate whenever they come to it, not all at once, so arenas may take a little less than planned.
