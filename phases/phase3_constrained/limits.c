@@ -90,3 +90,29 @@ dt_status limits_unjudged(const dt_host *h, const char *phase, const dt_wiring *
         "steps in each (%s.train_batch), or shorten the episodes",
         phase, limit, e->costs[k], longest, phase, phase);
 }
+
+uint64_t limits_rounds_above(uint64_t rounds, double cost, double limit)
+{
+    return cost > limit ? rounds + 1 : 0;
+}
+
+int64_t limits_excess(const limits *l, uint32_t n, double aim, const double *cost, double rows, double *excess_p)
+{
+    int64_t worst = -1;
+    double most = -INFINITY;
+    for (uint32_t k = 0; k < n; k++) {
+        const double limit = aim * l->at[k];
+        const double over = cost[k] - limit, scale = fmax(cost[k], limit);
+        const double share = scale > 0 ? over / scale : 0;
+        excess_p[k] = NAN;
+        if (!l->has[k] || !(rows > 0)) {
+            continue;
+        }
+        excess_p[k] = over / rows;
+        if (share > most) {
+            most = share;
+            worst = k;
+        }
+    }
+    return worst;
+}

@@ -21,4 +21,11 @@ void limits_report(const limits *l, const dt_host *h, const dt_metrics_api *m, c
 /* DT_ECONFIG: the phase is over, and no episode told what cost k is. */
 dt_status limits_unjudged(const dt_host *h, const char *phase, const dt_wiring *w, uint32_t k, double limit);
 
+/* Rounds in a row in which a cost was above its limit, this one included; rounds: those before it. */
+uint64_t limits_rounds_above(uint64_t rounds, double cost, double limit);
+/* How far the cost of an episode of `rows` rows is above aim * limit, per row, for each of n costs (excess_p [n]; NAN:
+ * it has no limit, or no episode has ended, rows = 0). Returns the cost whose excess is the largest share of the larger
+ * of cost and limit, the first of equals; -1: none has a limit, or no episode has ended. aim: in (0,1]. */
+int64_t limits_excess(const limits *l, uint32_t n, double aim, const double *cost, double rows, double *excess_p);
+
 #endif

@@ -228,7 +228,7 @@ static dt_status count_violation(state *s, uint32_t k, double cost)
 {
     const char *name = s->clipped.wiring->spec->costs[k];
     uint64_t *rounds = &s->kept.violations[k];
-    *rounds = cost > s->limits.at[k] ? *rounds + 1 : 0;
+    *rounds = limits_rounds_above(*rounds, cost, s->limits.at[k]);
     if (s->on_violations == ON_NOTHING || *rounds < (uint64_t)s->max_violations) {
         return DT_OK;
     }
@@ -287,34 +287,12 @@ static dt_status update_multipliers(state *s, uint64_t round, const dt_rollout_r
     return set_mix(s);
 }
 
-/* How far each cost is above its limit, per row; the worst one, -1 before there were episodes. */
-static int64_t excesses(const state *s, double *excess)
-{
-    int64_t worst = -1;
-    double most = -INFINITY;
-    for (uint32_t k = 0; k < s->clipped.wiring->spec->n_costs; k++) {
-        const double limit = s->aim * s->limits.at[k];
-        const double over = s->seen.cost[k] - limit, scale = fmax(s->seen.cost[k], limit);
-        const double share = scale > 0 ? over / scale : 0;
-        excess[k] = NAN;
-        if (!s->limits.has[k] || !(s->seen.rows > 0)) {
-            continue;
-        }
-        excess[k] = over / s->seen.rows;
-        if (share > most) {
-            most = share;
-            worst = k;
-        }
-    }
-    return worst;
-}
-
 static dt_status move_policy(state *s)
 {
     double excess[DT_ENV_MAX_COSTS];
     trust_region_report moved;
     const clipped *l = &s->clipped;
-    const int64_t k = excesses(s, excess);
+    const int64_t k = limits_excess(&s->limits, l->wiring->spec->n_costs, s->aim, s->seen.cost, s->seen.rows, excess);
     DT_TRY_H(trust_region_step(&s->region, excess, k, &moved));
     if (k >= 0 && isfinite(moved.solution.nu)) {
         for (uint32_t j = 0; j < l->wiring->spec->n_costs; j++) {

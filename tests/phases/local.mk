@@ -54,6 +54,8 @@ tests_phases_test_imagine_SOURCES = tests/phases/test_imagine.c phases/clipped/i
 tests_phases_test_imagine_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_phases_test_imagine_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
+dt_tests += tests/phases/test_limits
+tests_phases_test_limits_SOURCES = tests/phases/test_limits.c phases/phase3_constrained/limits.c
 dt_tests += tests/phases/test_multiplier
 tests_phases_test_multiplier_SOURCES = tests/phases/test_multiplier.c phases/phase3_constrained/multiplier.c
 dt_scripts += tests/phases/phase3_constrained.sh
