@@ -189,7 +189,7 @@ dt_status dt_handover_open(const char *path, const char *id, dt_handover **out_p
             }
         }
         h->from[0].path = dt_str_text(&h->path);
-        h->n = st == DT_OK;
+        h->n = h->from[0].file != NULL; /* what close gives back, also where its seal is wrong */
     }
     return finish(h, st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st, out_p);
 }
