@@ -15,6 +15,7 @@
 #include <string.h>
 
 enum { STREAM_DRAW = 0x64726177, MOST_RANKS = 256, PAGE = 4096 }; /* "draw"; parts that a checkpoint has */
+enum { LOGS = 64 << 10 };                                         /* bytes */
 enum { BESIDES = 5 << 20 };                /* bytes: 4 MiB that a checkpoint leaves free, and a run's first records */
 #define MOST_BYTES ((size_t)1 << 46)       /* of a rank: half of what a process can address */
 static const double least_priority = 1e-6; /* epsilon of Schaul et al. 2016, section 3.3: no sample is never drawn */
@@ -132,12 +133,13 @@ dt_status dt_replay_check_room(const dt_replay *p)
     if (p->ring_bytes <= own) {
         return DT_OK;
     }
+    const uint64_t advised = own > LOGS ? own - LOGS : 0; /* the next run's logs may take more than these did */
     return DT_FAIL(DT_ECONFIG,
                    "a replay of %llu samples of up to %zu bytes each takes %.3g GB in %llu file%s, and %s has room for "
                    "%.3g GB; lower its capacity to %llu, or free space",
                    (unsigned long long)p->d.capacity, p->stride, (double)p->ring_bytes * (double)files * 1e-9,
                    (unsigned long long)files, files == 1 ? "" : "s", s->run_dir, (double)room * 1e-9,
-                   (unsigned long long)(own / p->stride * p->ranks));
+                   (unsigned long long)(advised / p->stride * p->ranks));
 }
 
 static dt_status map_ring(dt_replay *p)
