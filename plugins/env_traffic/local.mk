@@ -12,7 +12,9 @@ traffic_sources = \
 	plugins/env_traffic/net.c plugins/env_traffic/net.h \
 	plugins/env_traffic/netfile.c plugins/env_traffic/netfile.h \
 	plugins/env_traffic/place.c \
-	plugins/env_traffic/plan.c plugins/env_traffic/plan.h \
+	plugins/env_traffic/plan.c plugins/env_traffic/plan.h plugins/env_traffic/plan_file.h \
+	plugins/env_traffic/plan_kept.c plugins/env_traffic/plan_route.c plugins/env_traffic/plan_type.c \
+	plugins/env_traffic/plan_vehicle.c \
 	plugins/env_traffic/route.c plugins/env_traffic/route.h \
 	plugins/env_traffic/scenario.c plugins/env_traffic/scenario_grid.c plugins/env_traffic/scenario_net.c \
 	plugins/env_traffic/signal.c plugins/env_traffic/signal.h \
