@@ -42,7 +42,7 @@ static atomic_int state;
 static atomic_bool was_changed;  /* lost_path was overwritten, and not cut */
 static char lost_path[PATH_MAX]; /* written once, by the first handler, before state is LOST */
 
-/* Async-signal-safe. The first file is the one that is told. */
+/* Async-signal-safe. The first changed file is the one reported. */
 static void lose(const char *path, bool is_changed)
 {
     int none = NOTHING;

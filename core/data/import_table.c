@@ -181,7 +181,7 @@ static dt_status check_cells(const table *t, int n)
                                        dt_csv_line(t->csv), n, t->columns.n);
 }
 
-/* The road user of a row, by its class, or by that of its vehicle in the table beside it. */
+/* The road user of a row, by its class, or by that of its vehicle in the accompanying table. */
 static dt_road_user user_of(table *t, char *const *cell)
 {
     const dt_columns *c = &t->columns;
@@ -419,7 +419,8 @@ static void tell_users(const table *t)
     }
     if (t->columns.layout.is_levelx && !t->columns.layout.is_corner && t->classes.ids.n == 0) {
         dt_str_addf(t->notes,
-                    "%s: no NN_tracksMeta.csv beside it says what is a bicycle: all that has a size is read as "
+                    "%s: there is no NN_tracksMeta.csv in its folder, which has the class of each track: all that has "
+                    "a size is read as "
                     "a vehicle\n",
                     dt_csv_path(t->csv));
     }

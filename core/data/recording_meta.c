@@ -169,7 +169,8 @@ static dt_status path_beside(const char *tracks, const char *word, dt_str *out)
 {
     const char *from = find_word(tracks);
     if (from == NULL) {
-        return DT_FAIL(DT_ENOTFOUND, "%s is not named NN_tracks.csv, so there is no NN%s.csv beside it", tracks, word);
+        return DT_FAIL(DT_ENOTFOUND, "%s is not named NN_tracks.csv, so NN%s.csv cannot be found in its folder", tracks,
+                       word);
     }
     dt_str_add_n(out, tracks, (size_t)(from - tracks));
     dt_str_addf(out, "%s.csv", word);

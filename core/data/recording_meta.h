@@ -30,8 +30,8 @@ typedef struct dt_recording_meta {
 dt_status dt_recording_meta_read(const char *tracks, dt_recording_meta *out_p) DT_NODISCARD;
 /* Path of that table, there or not; DT_ENOTFOUND: the name of tracks has another form. DT_ENOMEM. */
 dt_status dt_recording_meta_path(const char *tracks, dt_str *out) DT_NODISCARD;
-/* Classes of the vehicles of a recording: NN_tracksMeta.csv beside NN_tracks.csv, with trackId (or id) and class. Where
- * there is no such table, or it has no class, n is 0. Errors: DT_EDATA, DT_EIO, DT_ENOMEM. */
+/* Classes of the vehicles of a recording: NN_tracksMeta.csv in the folder of NN_tracks.csv, with trackId (or id) and
+ * class. Where there is no such table, or it has no class, n is 0. Errors: DT_EDATA, DT_EIO, DT_ENOMEM. */
 typedef struct dt_recording_users { /* zeroed is empty */
     dt_names ids;
     dt_road_user *user; /* [ids.n] */

@@ -59,7 +59,7 @@ typedef struct dt_rows_told { /* zeroed is empty */
 } dt_rows_told;
 void dt_rows_tell(const dt_rows_told *t, dt_str *notes); /* doubts as warnings of the log, the rest to notes */
 
-/* Everything into the store, which appears by a commit after it; told is added to. Errors: DT_EDATA with file and line,
+/* Everything into the store, which appears by a commit after it; told accumulates. Errors: DT_EDATA with file and line,
  * DT_EINTERRUPTED (the options' stops), DT_EIO, DT_ENOMEM. */
 dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told) DT_NODISCARD;
 dt_status dt_rows_commit(dt_rows *r) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */

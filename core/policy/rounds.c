@@ -277,7 +277,7 @@ static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_s
     return DT_OK;
 }
 
-/* A round in which no agent acted: nothing is learnt from it, and the phase is not told of it. */
+/* A round in which no agent acted: nothing is learnt from it, and the phase is not called. */
 static dt_status pass_over(rounds *r, uint64_t round, uint64_t steps_per_epoch)
 {
     r->metrics->scalar(r->h, "charts/rounds_without_samples", (double)++r->n_empty);

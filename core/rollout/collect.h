@@ -61,7 +61,7 @@ typedef struct dt_collector {
     bool greedy;
     bool is_squashed;      /* dist.h */
     bool reports_activity; /* to the progress line (base/activity.h) */
-    bool bootstraps;       /* infer the values of what the last step left behind, too */
+    bool bootstraps;       /* infer the values of the state after the last step, too */
     bool (*stops)(
         void *user); /* asked before every step: true ends the round with DT_EINTERRUPTED; NULL: nobody asks */
     void *stops_user;

@@ -64,7 +64,7 @@ dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
  */
 void dt_session_config_beside(const char *checkpoint, dt_str *out);
 /* Before a run's configuration is evaluated, exported or drawn: counts that it alone says, as evaluation.episodes, are
- * at most what whoever did not make it waits for. A warning says which are less now, and how to have them. */
+ * at most what a user who only evaluates the run waits for. A warning says which are less now, and how to have them. */
 dt_status dt_session_bound_counts(const dt_session *s) DT_NODISCARD;
 
 #endif

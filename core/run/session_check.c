@@ -268,7 +268,7 @@ dt_status dt_session_check_names(const dt_session *s, bool is_fresh)
     return DT_OK;
 }
 
-/* What a run's configuration may ask of whoever only looks at it; more is for the user to ask for. */
+/* Bounds of what a run's configuration may ask for when it is only evaluated; more is for the user to ask for. */
 static const struct {
     const char *key;
     int64_t most;

@@ -18,7 +18,7 @@ typedef struct limits { /* of the environment's costs, in its order */
 dt_status limits_read(limits *l, const dt_host *h, const char *phase, const dt_wiring *w, const char *text);
 /* As results of an evaluation, limits/<cost>, which the host compares with costs/<cost>. */
 void limits_report(const limits *l, const dt_host *h, const dt_metrics_api *m, const dt_wiring *w);
-/* DT_ECONFIG: the phase is over, and no episode told what cost k is. */
+/* DT_ECONFIG: the phase has ended, and cost k was never evaluated. */
 dt_status limits_unjudged(const dt_host *h, const char *phase, const dt_wiring *w, uint32_t k, double limit);
 
 /* Rounds in a row in which a cost was above its limit, this one included; rounds: those before it. */

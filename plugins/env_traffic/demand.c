@@ -12,7 +12,7 @@
 #define LAST_TRIES  40
 #define SAFE_BRAKE  1.5  /* m/s^2, what who enters may have to brake at once; comfortable for every driver */
 #define STREAM_BITS 40   /* arrivals of a source, or a flow, have this many bits of random number to themselves */
-#define LAST_STEP_M 5.0  /* departPos "last": as close behind the last one as this */
+#define LAST_STEP_M 5.0  /* departPos "last": as close to the last one as this */
 #define DUE_TOL     1e-6 /* s, sums of periods against the end of a flow */
 #define SEE_S       8.0  /* who reaches the start of a lane within this time is looked at by who enters there */
 

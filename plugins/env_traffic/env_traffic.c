@@ -221,7 +221,7 @@ typedef struct state {
     int32_t head[N_HEADS], at[N_HEADS];  /* number of a head and its place in a mask, NET_NONE: not there */
     float low, high;
     int64_t episodes, stuck_episodes, stuck; /* finished; with vehicles that were stuck; these */
-    void (*each)(void *user);                /* who watches, NULL: nobody */
+    void (*each)(void *user);                /* called after each step; NULL: nothing is */
     void *each_user;
     uint32_t n_heads, n_agents, n_signals, substeps; /* agents are n_signals signals, then places of vehicles */
 } state;

@@ -168,7 +168,7 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
     const double end = s->net.lane[other->from].length;
     const int32_t k = c->link->junction;
     if (c->j->n_phases == 0 && (s->waits[k] >> f & 1) != 0 && (s->starts[k] >> f & 1) == 0) {
-        return 0; /* it stands, and does not start in this step; nobody passes it */
+        return 0; /* it stands and does not start in this step, so nothing passes it */
     }
     for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < SIGHT_M; p++) {
         if (s->vehicle[s->who[p]].next == other->via) {

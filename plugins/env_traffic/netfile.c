@@ -114,7 +114,7 @@ static dt_status open_edge(netfile *f, xml *x)
     e->is_inside = function != NULL && strcmp(function, "normal") != 0 && strcmp(function, "connector") != 0;
     e->is_walked = function != NULL && (strcmp(function, "crossing") == 0 || strcmp(function, "walkingarea") == 0);
     if (e->is_walked) {
-        return file_leave_out(&f->notes, x, "is left out: nobody walks here");
+        return file_leave_out(&f->notes, x, "is left out: no pedestrians are simulated");
     }
     if (e->is_inside) {
         return DT_OK;

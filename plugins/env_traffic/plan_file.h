@@ -70,7 +70,7 @@ typedef struct planfile {
 /* Where cars cannot drive: an error of a passenger car's way, a reason to leave another vehicle out. */
 #define NO_WAY(r, ...) ((r)->may_leave_out ? DT_DONE : DT_FAIL_H((r)->h, DT_EDATA, __VA_ARGS__))
 
-/* ---- plan_kept.c: elements as they are written, checked once a vehicle needs them ---------------------------------- */
+/* ---- plan_kept.c: elements as they are written, checked once a vehicle needs them -------------------------------- */
 
 dt_status plan_keep(planfile *r, const xml *x, named *out);
 /* The element again; valid until another one is opened or kept. */
@@ -85,14 +85,14 @@ dt_status plan_add_choice(planfile *r, int32_t number, double weight);
 /* To the types or routes of the vehicle that is being read. */
 dt_status plan_add_option(planfile *r, const xml *x, list *options, int32_t at, int32_t n_edges, double weight);
 
-/* ---- plan_type.c --------------------------------------------------------------------------------------------------- */
+/* ---- plan_type.c ------------------------------------------------------------------------------------------------- */
 
 dt_status plan_add_own_types(planfile *r); /* what SUMO knows without a definition */
 dt_status plan_open_type(planfile *r, xml *x);
 /* Checks a type that a vehicle needs, once. */
 dt_status plan_use_type(planfile *r, named *k, int32_t *type_p);
 
-/* ---- plan_route.c: DT_DONE where a vehicle that is no passenger car drives where cars cannot ------------------------- */
+/* ---- plan_route.c: DT_DONE where a vehicle that is no passenger car drives where cars cannot --------------------- */
 
 dt_status plan_open_route(planfile *r, xml *x);
 dt_status plan_use_route(planfile *r, named *k);
@@ -101,7 +101,7 @@ dt_status plan_read_edges(planfile *r, const xml *x, int32_t *edge_p, int32_t *n
 /* from, via and to: the quickest way, looked for once for all that go there. */
 dt_status plan_find_way(planfile *r, const xml *x);
 
-/* ---- plan_vehicle.c ------------------------------------------------------------------------------------------------ */
+/* ---- plan_vehicle.c ---------------------------------------------------------------------------------------------- */
 
 dt_status plan_open_vehicle(planfile *r, xml *x);
 dt_status plan_open_own_route(planfile *r, xml *x); /* within the vehicle that is open */

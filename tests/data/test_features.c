@@ -378,7 +378,7 @@ static void test_refusals(void **state)
     assert_fails(run(&v, 1, 50, 16, &got), DT_EINVAL, "acceleration or stop distance is infinite");
 }
 
-/* Vehicles that nobody could park there are refused at once; as many elsewhere are not. */
+/* More vehicles than could stand there are rejected immediately; as many elsewhere are not. */
 static void test_crowds(void **state)
 {
     (void)state;

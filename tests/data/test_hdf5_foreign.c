@@ -84,7 +84,7 @@ static void test_other_files(void **state)
         skip();
     }
     assert_int_equal(mkfifo(at("pipe"), 0600), 0);
-    alarm(60); /* nobody writes to the pipe: who opens it waits for ever */
+    alarm(60); /* nothing writes to the pipe: opening it would block forever */
     const hid_t file = H5Fopen(at("good.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
     int n_checked = 0;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -226,7 +226,7 @@ static void test_rates_of_times(void **state)
         0.1);
 }
 
-/* Classes: in a column, and in a table beside one. */
+/* Classes: in a column, and in an accompanying table. */
 static void test_classes(void **state)
 {
     (void)state;

@@ -68,7 +68,7 @@ static void test_lanes(void **state)
     }
 }
 
-/* A lane has room where both gaps are at least 1 m, ahead and behind alike. */
+/* A lane has room where both gaps, to the leader and to the follower, are at least 1 m. */
 static void test_room(void **state)
 {
     (void)state;

@@ -271,11 +271,11 @@ static void test_network(void **test)
         {"<edge id=\"c_east\"",
          "<edge id=\":c_w0\" function=\"walkingarea\"><lane id=\":c_w0_0\" index=\"0\" "
          "allow=\"pedestrian\" speed=\"x\" length=\"1\"/></edge><edge id=\"c_east\"",
-         SKIPPED, "nobody walks"},
+         SKIPPED, "no pedestrians"},
         {"<edge id=\"c_east\"",
          "<edge id=\":c_c0\" function=\"crossing\" crossingEdges=\"x\"><lane id=\":c_c0_0\" index=\"0\" "
          "allow=\"pedestrian\"/></edge><edge id=\"c_east\"",
-         SKIPPED, "nobody walks"},
+         SKIPPED, "no pedestrians"},
         {"<connection from=\"m_c\" to=\"c_east\"",
          "<connection from=\"m_c\" to=\"c_east\" fromLane=\"1\" toLane=\"0\" "
          "via=\":no_0\" allow=\"bicycle\"/><connection from=\"m_c\" to=\"c_east\"",

@@ -185,7 +185,7 @@ static void test_due_in_the_last_second(void **test)
     rig_close(&r);
 }
 
-/* One that waits for a full lane holds up nobody who waits for another lane of the edge. */
+/* A vehicle waiting for a full lane does not block those waiting for another lane of the edge. */
 static void test_lanes_of_insertion(void **test)
 {
     (void)test;
@@ -203,7 +203,7 @@ static void test_lanes_of_insertion(void **test)
     rig_close(&r);
 }
 
-/* Where and how fast a vehicle begins on an empty lane, or behind one that stands 60 m from the start of the edge. */
+/* Where and how fast a vehicle begins on an empty lane, or after one that stands 60 m from the start of the edge. */
 static void test_how_vehicles_begin(void **test)
 {
     (void)test;
@@ -222,7 +222,7 @@ static void test_how_vehicles_begin(void **test)
                {"departSpeed='speedLimit' departLane='1'", 5, 13.9, 1, 0},
                {"departPos='40' departSpeed='0:0'", -1, 0, 0, 0},
                {"departPos='40'", 40, 0, 0, 1},
-               {"departPos='54'", -1, 0, 0, 1}, /* less than minGap behind the other one */
+               {"departPos='54'", -1, 0, 0, 1}, /* less than minGap from the other one */
                {"departPos='62'", -1, 0, 0, 1}, /* into it */
                {"departPos='75'", 75, 0, 0, 1}, /* ahead of it */
                {"departPos='last'", 52.5, 0, 0, 1},

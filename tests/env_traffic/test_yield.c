@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Junctions without lights: who must yield waits about as long as in SUMO 1.15 (recorded with steps of 0.5 s, means of
- * three seeds of an hour), nobody is hurt, and no order of right of way ends in a deadlock. Vehicles that are stuck are
- * counted.
+ * three seeds of an hour), there are no collisions, and no order of right of way ends in a deadlock. Vehicles that are
+ * stuck are counted.
  */
 #include "files.h"
 #include "../../plugins/env_traffic/signal.h"
@@ -86,7 +86,7 @@ static void test_stuck(void **test)
         rig_open(&r, settings((const char *const[]){is_red ? "control=signals" : "control=vehicles", "dt_s=1", NULL}));
         sim *s = &r.sim;
         const int32_t lane = s->net.edge[s->source[0].edge].lane;
-        if (is_red) { /* nobody asks for another phase: the one that is shown stays */
+        if (is_red) { /* no other phase is requested: the one shown stays */
             const int32_t bit = s->net.link[s->net.lane[lane].link].bit;
             for (int32_t p = 0; p < s->net.junction[0].n_phases; p++) {
                 s->signal[0].phase = s->signal[0].next =

@@ -309,7 +309,7 @@ for answer in hangs deaf; do
     done
     kill $pid
     wait $pid
-    [ $? -eq 1 ] && [ -z "$(ls -A "$work/tmp")" ] && ! grep -q test_train "$work/calls" || bad "measure.sh does not end when it is told to"
+    [ $? -eq 1 ] && [ -z "$(ls -A "$work/tmp")" ] && ! grep -q test_train "$work/calls" || bad "measure.sh does not end on SIGTERM"
     [ ! -s "$work/deaf" ] || ! deaf_runs || bad "a program that ignores SIGTERM outlives measure.sh"
     says '^interrupted in finish$'
 done

@@ -106,7 +106,7 @@ static void test_lost_processes_begin_again(void **state)
         assert_int_equal(code, DT_EXIT_PEER);
     }
     int code = -1;
-    assert_int_equal(lives_of(128 + 15, &code), 1); /* told twice to end: not a fault */
+    assert_int_equal(lives_of(128 + 15, &code), 1); /* signalled twice: not a fault */
 }
 
 int main(int argc, char **argv)

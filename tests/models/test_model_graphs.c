@@ -387,7 +387,7 @@ static void test_worlds_change_speed_steadily_on_a_lane(void **state)
     step_ms = 200;
 }
 
-/* A temperature is added to the logarithms of all deviations, of one future and of several, and told as it is. */
+/* A temperature is added to the logarithms of all deviations, of one future and of several, and reported as it is. */
 static void test_temperature_widens(void **state)
 {
     (void)state;

@@ -49,7 +49,7 @@ static void fill_all(void)
     fill(&near_edge[0][0], NEARS * NEAR_W, 9);
     for (int k = 0; k < NEARS; k++) {
         near_edge[k][NEAR_W - 2] = k % 3 == 0 ? 1 : 0; /* on */
-        near_edge[k][NEAR_W - 1] = k < 5 ? 1 : 0;      /* told: the last vehicle is hidden */
+        near_edge[k][NEAR_W - 1] = k < 5 ? 1 : 0;      /* expected: the last vehicle is hidden */
     }
     for (int64_t i = 0; i < table.total; i++) {
         params[i] = 0.4 * draw((int)(7 * i + 11));

@@ -160,7 +160,7 @@ static const meeting meetings[] = {
     {.x = 25, .heading = 0.9, .speed = 20, .other_speed = 0, .width = 2, .is_close = true}, /* cosine 0.62 */
     {.x = 25, .speed = 10, .other_speed = 10, .width = 2},                                  /* no nearer */
     {.x = 45, .speed = 20, .other_speed = 19, .width = 2},                                  /* 41 s */
-    {.x = -25, .speed = 10, .other_speed = 20, .width = 2}, /* behind, which is its danger */
+    {.x = -25, .speed = 10, .other_speed = 20, .width = 2}, /* the follower, which is its danger */
     {.y = 1.9, .width = 2, .is_collision = true},
     {.y = 2.1, .width = 2},
     {.y = 1.7, .width = NAN, .is_collision = true}, /* 1.8 m wide where it is not known */

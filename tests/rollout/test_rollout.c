@@ -324,7 +324,7 @@ static double deviation_of_returns(torque_row row[2][TORQUE_STEPS][TORQUE_INSTAN
         double ret = 0;
         for (int t = 0; t < 2 * TORQUE_STEPS; t++) {
             const torque_row *r = &row[t / TORQUE_STEPS][t % TORQUE_STEPS][i];
-            ret = r->acts ? 0.9 * ret + r->raw : 0; /* an episode ends in a row where nobody acts */
+            ret = r->acts ? 0.9 * ret + r->raw : 0; /* an episode ends in a row without an action */
             n += r->acts;
             sum += r->acts ? ret : 0;
             squares += r->acts ? ret * ret : 0;

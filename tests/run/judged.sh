@@ -73,7 +73,7 @@ grep -q "in helped with help = 0.0 (training: 2.0)" "$work/plain/train.log" || f
 "$dtrain" eval --checkpoint "$work/plain" -q >"$work/out" 2>&1
 grep -q "in helped with help = 0.0 (training: 2.0)" "$work/out" || fail "eval does not say what it evaluates with"
 
-# --- what a run may ask of whoever evaluates it has bounds, and the user may ask for more ---
+# --- what a run may ask of its evaluation has bounds, and the user may ask for more ---
 cp -r "$work/plain" "$work/greedy"
 sed -i 's/episodes = 2/episodes = 999999/' "$work/greedy/config.cfg"
 grep -q 'episodes = 999999' "$work/greedy/config.cfg" || fail "config.cfg does not say episodes"

@@ -72,11 +72,11 @@ unset DTRAIN_CONFIG
 cases=$((cases + 2))
 echo 'training = { learning_rate = 7e-5; };' >"$work/rate.cfg"
 "$dtrain" --config "$work/rate.cfg" --resume "$work/run" --max-steps 4 -q 2>"$work/err" || fail "a file of one value: $?"
-grep -q "configuration differs.* in training.learning_rate: " "$work/run/train.log" || fail "another learning rate is not told"
+grep -q "configuration differs.* in training.learning_rate: " "$work/run/train.log" || fail "another learning rate is not reported"
 cases=$((cases + 1)) # what makes no difference is none
 "$dtrain" --resume "$work/run" --set training.eval_interval=3 --set training.momentum=0.5 --max-steps 5 -q 2>"$work/err" ||
     fail "options without an effect: $?"
-! grep -q "configuration differs" "$work/err" || fail "options without an effect are told"
+! grep -q "configuration differs" "$work/err" || fail "options without an effect are reported"
 grep -A3 '^training' "$work/run/config.cfg" | grep -q "learning_rate = 7e-05\|learning_rate = 7e-5" ||
     fail "the learning rate of the new file does not hold: $(grep -A3 '^training' "$work/run/config.cfg")"
 

@@ -5,7 +5,7 @@
  * addresses less aligned than was promised and too little workspace are refused; an algorithm that was neither found
  * nor checked for just this product is the end. Nothing is found for 16-bit factors with a size of 1 or of which some
  * address is a multiple of 2 bytes alone (DT_EMULATED_BLAS_FINDS=all: something for everything, nothing: for nothing).
- * Relu in the epilogue turns NaN into 0 (DT_EMULATED_RELU=nan: keeps it). See cuda_runtime.h beside this.
+ * Relu in the epilogue turns NaN into 0 (DT_EMULATED_RELU=nan: keeps it). See cuda_runtime.h in this folder.
  */
 #ifndef DTRAIN_TESTS_CUDA_EMULATE_CUBLASLT_H
 #define DTRAIN_TESTS_CUDA_EMULATE_CUBLASLT_H
