@@ -149,10 +149,11 @@ void dt_origin_text(const dt_origin *o, dt_str *out); /* "run.cfg:7", "plugin ph
 /* The effective configuration as libconfig text; read back as a file it gives the same values. Paths are absolute. */
 dt_status dt_config_write(const dt_config *c, dt_str *out) DT_NODISCARD;
 
-struct dt_origins;
-/* One JSON object: {"training.epochs": {"value": 50, "origin": "run.cfg:7"}, ...}. earlier: what the run recorded
- * before it was resumed, kept for values that still are its own; NULL: nothing. */
-dt_status dt_config_write_origin(const dt_config *c, struct dt_origins *earlier, dt_str *out) DT_NODISCARD;
+/* The origin that a run recorded of a value before it was resumed; NULL: none. */
+typedef const char *dt_earlier_origin(void *user, const char *path);
+/* One JSON object: {"training.epochs": {"value": 50, "origin": "run.cfg:7"}, ...}. earlier: asked about values that
+ * come from the run itself, whose own config.cfg would be named otherwise; NULL: nothing was recorded. */
+dt_status dt_config_write_origin(const dt_config *c, dt_earlier_origin *earlier, void *user, dt_str *out) DT_NODISCARD;
 
 /* SHA-256 over the effective values that influence results: not threads, communicator, checkpoints, nor paths (what
  * they point at has hashes of its own). 64 hexadecimal digits and NUL. */

@@ -6,7 +6,6 @@ core_libdtcore_la_SOURCES += \
 	core/config/layers.c \
 	core/config/mix.c core/config/mix.h \
 	core/config/options.c core/config/options.h \
-	core/config/origins.c core/config/origins.h \
 	core/config/reader.c core/config/roles.c \
 	core/config/schema.c core/config/schema.h \
 	core/config/synonym.c core/config/synonym.h \

@@ -5,7 +5,6 @@
 #include <config.h>
 
 #include "config/options.h"
-#include "config/origins.h"
 #include "config/tree.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -184,7 +183,8 @@ static void write_json_value(dt_json_out *out, const char *key, const dt_node *n
 
 typedef struct origin_writer {
     dt_json_out *out;
-    dt_origins *earlier; /* NULL: none */
+    dt_earlier_origin *earlier; /* NULL: none */
+    void *user;
 } origin_writer;
 
 static void write_origin(void *user, const char *path, const dt_node *n, const dt_option *o)
@@ -194,7 +194,7 @@ static void write_origin(void *user, const char *path, const dt_node *n, const d
     dt_json_out *out = w->out;
     dt_str origin = {0};
     const bool is_own = n->origin.layer == DT_FROM_RUN && w->earlier != NULL;
-    const char *before = is_own ? dt_origins_find(w->earlier, path) : NULL;
+    const char *before = is_own ? w->earlier(w->user, path) : NULL;
     if (before != NULL) {
         dt_str_add(&origin, before);
     } else {
@@ -208,10 +208,10 @@ static void write_origin(void *user, const char *path, const dt_node *n, const d
     dt_str_fini(&origin);
 }
 
-dt_status dt_config_write_origin(const dt_config *c, dt_origins *earlier, dt_str *out)
+dt_status dt_config_write_origin(const dt_config *c, dt_earlier_origin *earlier, void *user, dt_str *out)
 {
     dt_json_out json = {.s = out};
-    origin_writer w = {.out = &json, .earlier = earlier};
+    origin_writer w = {.out = &json, .earlier = earlier, .user = user};
     dt_json_obj(&json, NULL);
     walk(c, write_origin, &w);
     dt_json_end(&json, '}');

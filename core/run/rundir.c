@@ -18,7 +18,6 @@
 #include "base/mem.h"
 #include "base/signals.h"
 #include "checkpoint/checkpoint.h"
-#include "config/origins.h"
 #include "report/flat.h"
 #include "run/leftovers.h"
 
@@ -372,33 +371,34 @@ static dt_status write_file(const dt_rundir *r, const char *name, const dt_str *
     return st;
 }
 
-enum { MAX_ORIGINS = 16 << 20 }; /* bytes */
-
-/* What config.origin.json said before a resume; nothing where it is missing or not ours to read. */
-static void earlier_origins(const dt_rundir *r, dt_origins *out)
+static const char *earlier_origin(void *user, const char *path)
 {
+    char item[320];
+    snprintf(item, sizeof(item), "%s/origin", path);
+    const dt_flat_item *found = dt_flat_find(user, item);
+    return found != NULL && found->kind == DT_JSON_STRING ? found->text : NULL;
+}
+
+/* A resume keeps what was recorded before; a file that is missing or damaged is written from scratch. */
+static dt_status write_origins(const dt_rundir *r, const dt_config *c, dt_str *out)
+{
+    dt_flat earlier = {0};
     dt_str path = {0};
-    char *text = NULL;
-    size_t bytes = 0;
-    *out = (dt_origins){0};
     dt_str_addf(&path, "%s/config.origin.json", r->path);
     dt_status st = dt_str_status(&path);
-    if (st == DT_OK) {
-        st = dt_fs_read_all(dt_str_text(&path), MAX_ORIGINS, &text, &bytes);
-    }
-    if (st == DT_OK) {
-        st = dt_origins_read(text, bytes, out);
-    }
-    if (st < 0) {
+    if (st == DT_OK && dt_flat_read(dt_str_text(&path), &earlier) < 0) {
         dt_error_clear();
     }
-    dt_free(text);
+    if (st == DT_OK) {
+        st = dt_config_write_origin(c, earlier_origin, &earlier, out);
+    }
+    dt_flat_fini(&earlier);
     dt_str_fini(&path);
+    return st;
 }
 
 dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c)
 {
-    dt_origins earlier;
     dt_str text = {0};
     dt_status st = dt_config_write(c, &text);
     if (st == DT_OK) {
@@ -406,9 +406,7 @@ dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c)
     }
     dt_str_clear(&text);
     if (st == DT_OK) {
-        earlier_origins(r, &earlier);
-        st = dt_config_write_origin(c, &earlier, &text);
-        dt_origins_fini(&earlier);
+        st = write_origins(r, c, &text);
     }
     if (st == DT_OK) {
         dt_str_add(&text, "\n");

@@ -105,7 +105,7 @@ static dt_status put_hparams(const dt_event_files_desc *d, dt_events *e)
     dt_str origin = {0};
     char prefix[32];
     snprintf(prefix, sizeof(prefix), "phases.%lld.", (long long)d->stage->d.index);
-    dt_status st = dt_config_write_origin(d->config, NULL, &origin);
+    dt_status st = dt_config_write_origin(d->config, NULL, NULL, &origin);
     if (st == DT_OK) {
         st = add_hparams(d->stage, e, &origin, "");
     }

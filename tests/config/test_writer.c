@@ -70,7 +70,7 @@ static void test_origin(void **state)
     assert_int_equal(dt_config_set_option(c, "data.batch", "32", "--set"), DT_OK);
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
     dt_str out = {0};
-    assert_int_equal(dt_config_write_origin(c, NULL, &out), DT_OK);
+    assert_int_equal(dt_config_write_origin(c, NULL, NULL, &out), DT_OK);
     static const char *const want[] = {"\"data.batch\"",
                                        "\"--set\"",
                                        "\"seed\"",

@@ -73,7 +73,7 @@ static void check_written(dt_config *c)
     dt_config *again = NULL;
     dt_str text = {0}, text_again = {0}, origin = {0};
     char hash[65], hash_again[65];
-    fuzz_hold(dt_config_write(c, &text) == DT_OK && dt_config_write_origin(c, NULL, &origin) == DT_OK);
+    fuzz_hold(dt_config_write(c, &text) == DT_OK && dt_config_write_origin(c, NULL, NULL, &origin) == DT_OK);
     fuzz_hold(dt_config_hash(c, hash) == DT_OK);
     fuzz_no_files();
     fuzz_file("/run/effective.cfg", dt_str_text(&text), text.bytes);
