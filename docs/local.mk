@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is read, installed as it lies here, so that links lead from page to page there too.
+# Installed in the same folders as here, so that links between pages work there too.
 dist_doc_DATA = README.md README.zh.md CHANGELOG.md LICENSE
-docpagesdir = $(docdir)/docs
-dist_docpages_DATA = docs/architecture.md docs/configuration.md docs/data.md docs/exporting.md docs/glossary.md docs/gpu.md \
-	docs/installing.md docs/limits.md docs/offpolicy.md docs/phases.md docs/plugins.md docs/policies.md docs/porting.md docs/processes.md docs/ranks.md docs/results.md docs/rl-phase.md \
-	docs/running.md docs/security.md docs/status.md docs/sumo.md docs/traffic-files.md docs/troubleshooting.md docs/world.md \
-	docs/slurm.sh docs/dtrain@.service docs/kubernetes-job.yaml docs/kubernetes-mpijob.yaml
-docimgdir = $(docpagesdir)/img
-dist_docimg_DATA = docs/img/report.svg docs/img/episode.svg
+docpagesdir = $(docdir)
+nobase_dist_docpages_DATA = docs/start.md \
+	docs/tutorial/rl-phase.md docs/tutorial/sumo.md \
+	docs/howto/data.md docs/howto/exporting.md docs/howto/gpu.md docs/howto/installing.md \
+	docs/howto/limits.md docs/howto/offpolicy.md docs/howto/phases.md docs/howto/plugins.md \
+	docs/howto/policies.md docs/howto/porting.md docs/howto/processes.md docs/howto/running.md \
+	docs/howto/troubleshooting.md docs/howto/world.md \
+	docs/reference/configuration.md docs/reference/glossary.md docs/reference/results.md \
+	docs/reference/status.md docs/reference/traffic-files.md \
+	docs/explanation/architecture.md docs/explanation/ranks.md docs/explanation/security.md \
+	docs/slurm.sh docs/dtrain@.service docs/kubernetes-job.yaml docs/kubernetes-mpijob.yaml \
+	docs/img/report.svg docs/img/episode.svg
 EXTRA_DIST += docs/img/make.sh docs/img/cut.py
 dist_man3_MANS = docs/libdtrain-policy.3
 

@@ -24,7 +24,7 @@ dtrain --version | grep '^dtrain [0-9]' || fail "no version"
 step "plugins are files that are opened by name, and the documents are there"
 found=$(find "$plugindir" -name '*.la' -o -name '*.a')
 test -z "$found" || fail "not for use once installed: $found"
-for file in LICENSE CHANGELOG.md README.md docs/installing.md docs/glossary.md; do
+for file in LICENSE CHANGELOG.md README.md docs/howto/installing.md docs/reference/glossary.md; do
     test -s "$docdir/$file" || fail "no $docdir/$file"
 done
 

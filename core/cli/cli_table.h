@@ -147,7 +147,7 @@ static const option options[] = {
     {"init-from", 0, A_VALUE, V_RUN, MEMBER(init_from), 0, "FILE",
      "start from the weights of a checkpoint or safetensors file"},
     {"trust-plugins", 0, A_FLAG, V_RUN | V_EVAL | V_EXPORT | V_RENDER, MEMBER(trust_plugins), 0, NULL,
-     "run the code that the configuration in a run or checkpoint names by a path (docs/security.md)"},
+     "run the code that the configuration in a run or checkpoint names by a path (docs/explanation/security.md)"},
     {"checkpoint", 0, A_VALUE, V_EVAL | V_EXPORT, MEMBER(checkpoint), 0, "RUN|CHECKPOINT",
      "what to evaluate or export"},
     {"format", 0, A_VALUE, V_EXPORT, MEMBER(format), 0, "safetensors|onnx",

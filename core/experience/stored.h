@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stored rollouts: what a phase did, as files that another learns from without an environment. A folder with a
- * safetensors file for each round, round-000000000012.safetensors, and nothing else that ends so; docs/offpolicy.md
- * describes it for others that write or read such files.
+ * safetensors file for each round, round-000000000012.safetensors, and nothing else that ends so. The format is in
+ * docs/reference/stored-rollouts.md.
  *
  *   keep.c          rollouts.keep: rounds that a phase collects go out
  *   stored.c        a folder, or one file of it, is read as the samples of a replay, each round once

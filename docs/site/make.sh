@@ -17,7 +17,9 @@ work=$to.src
 rm -rf "$work" "$to"
 mkdir -p "$work/docs/api"
 
-cp -R "$src"/docs/*.md "$src"/docs/*.sh "$src"/docs/*.service "$src"/docs/*.yaml "$src/docs/img" "$work/docs/"
+for part in start.md tutorial howto reference explanation img slurm.sh dtrain@.service kubernetes-job.yaml kubernetes-mpijob.yaml; do
+    cp -R "$src/docs/$part" "$work/docs/"
+done
 for page in README.md README.zh.md; do
     sed 's|](docs/|](|g; s|\[LICENSE\](LICENSE)|LICENSE|; s|(README.md)|(index.md)|' "$src/$page" >"$work/docs/$page"
 done

@@ -335,7 +335,7 @@ static const dt_option options[] = {
     DT_OPTION(
         config, normalise, DT_OPT_ENUM, "fixed", "1", 0, 1, normalise_names,
         "features of vehicles and edges: fixed: as fixed numbers scale them, alike everywhere; store: beside that "
-        "by what they are like in the scenes that phase 1 trains on, by kind (docs/data.md)"),
+        "by what they are like in the scenes that phase 1 trains on, by kind (docs/explanation/normalisation.md)"),
     DT_OPTION(config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL, "share of the embedding left out while training"),
     DT_OPTION(config, edge_hidden, DT_OPT_I64, "16", "1", 1, 1024, NULL,
               "width that the 4 edge features are widened to before attention"),

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A run or checkpoint that somebody else made (docs/security.md): it chooses no code that runs here.
+# A run or checkpoint that somebody else made (docs/explanation/security.md): it chooses no code that runs here.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

@@ -12,7 +12,10 @@ fail() {
     echo "FAIL: $*"
     failed=$((failed + 1))
 }
-pages() { printf '%s\n' "$src/README.md" "$src/README.zh.md" "$src"/docs/*.md; }
+pages() {
+    printf '%s\n' "$src/README.md" "$src/README.zh.md"
+    find "$src/docs" -name '*.md' | sort
+}
 
 # found PATTERN: "page what" for everything in the pages that the pattern of grep finds, without backquotes
 found() {
@@ -34,16 +37,20 @@ while read -r page link; do
         *#*) anchors "$to" | grep -qxF -e "${link#*#}" || fail "$page links $link: no such heading" ;;
     esac
 done <"$work/links"
-for page in "$src"/docs/*.md; do
-    grep -q "(docs/$(basename "$page")[)#]" "$src/README.md" || fail "README.md does not lead to $page"
-    grep -q "docs/$(basename "$page")\( \|$\)" "$src/docs/local.mk" || fail "docs/local.mk does not install $page"
+for readme in README.md README.zh.md; do
+    grep -q '(docs/start.md)' "$src/$readme" || fail "$readme does not link docs/start.md"
+done
+for page in $(cd "$src/docs" && find . -name '*.md' ! -name start.md | sed 's|^\./||' | sort); do
+    grep -q "($page[)#]" "$src/docs/start.md" || fail "docs/start.md does not link $page"
+    grep -q "docs/$page\( \|$\)" "$src/docs/local.mk" || fail "docs/local.mk does not install docs/$page"
+    grep -q ": $page$" "$src/docs/site/mkdocs.yml" || fail "docs/site/mkdocs.yml lacks $page"
 done
 
 # --- files of the map, results of benches, benches ---
-sed -n '/^## Map of the tree/,/^## /s/^| \(`[^|]*`\) |.*/\1/p' "$src/docs/architecture.md" | tr -d '`' | tr ' ' '\n' \
+sed -n '/^## Map of the tree/,/^## /s/^| \(`[^|]*`\) |.*/\1/p' "$src/docs/explanation/architecture.md" | tr -d '`' | tr ' ' '\n' \
     >"$work/files"
 for room in "$src"/core/*/; do
-    grep -q "^|.*\`$(basename "$room")\`.*|" "$src/docs/architecture.md" || fail "docs/architecture.md lacks the room $room"
+    grep -q "^|.*\`$(basename "$room")\`.*|" "$src/docs/explanation/architecture.md" || fail "docs/explanation/architecture.md lacks the room $room"
 done
 found '`bench/results/[^`]*`' | cut -d' ' -f2 >>"$work/files"
 while read -r name; do

@@ -28,8 +28,9 @@ PKG_CONFIG_PATH=$work/pc
 CC=${CC:-cc}
 export PKG_CONFIG_PATH CC
 tested=0
-for text in "$docs"/*.md; do
-    name=$(basename "$text" .md)
+pages=$(cd "$docs" && find . -name '*.md' | sed 's|^\./||; s|\.md$||' | sort)
+for page in $pages; do
+    text=$docs/$page.md name=$(echo "$page" | tr / -)
     grep -qx '<!-- tested -->' "$text" || continue
     tested=$((tested + 1))
     like_a_clone "$work/$name"
@@ -41,8 +42,8 @@ done
 
 # --- commands that need SUMO, on a scenario of two signals ---
 if command -v netconvert >/dev/null && [ -e "${DT_BUILDDIR:-.}/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
-    for text in "$docs"/*.md; do
-        name=$(basename "$text" .md)
+    for page in $pages; do
+        text=$docs/$page.md name=$(echo "$page" | tr / -)
         grep -qx '<!-- tested with sumo -->' "$text" || continue
         tested=$((tested + 1))
         like_a_clone "$work/$name"

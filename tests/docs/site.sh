@@ -23,15 +23,15 @@ done
 sh "$make" "$work/site"
 
 # --- pages, and what links lead to ---
-for page in "$DT_SRCDIR"/docs/*.md; do
-    html=$work/site/$(basename "$page" .md).html
-    grep -q '</html>' "$html" || { echo "no page of $page"; exit 1; }
-    grep -q "href=\"$(basename "$html")\"" "$work/site/index.html" || { echo "the menu lacks $(basename "$html")"; exit 1; }
+for page in $(cd "$DT_SRCDIR/docs" && find . -name '*.md' | sed 's|^\./||; s|\.md$||'); do
+    grep -q '</html>' "$work/site/$page.html" || { echo "no page of $page.md"; exit 1; }
+    grep -q "href=\"$page.html\"" "$work/site/index.html" || { echo "the menu lacks $page.html"; exit 1; }
 done
-grep -o 'href="[a-z]*\.html#[^"]*"' "$work"/site/*.html | cut -d'"' -f2 | sort -u >"$work/links"
-test -s "$work/links" || { echo "no link into a page"; exit 1; }
-while read -r link; do
-    grep -q "id=\"${link#*#}\"" "$work/site/${link%%#*}" || { echo "a link leads to $link, which is not there"; exit 1; }
+(cd "$work/site" && grep -o 'href="[./a-z0-9-]*\.html#[^"]*"' index.html start.html */*.html) | grep -v '^api/' |
+    sed 's/:href="/ /; s/"$//' | sort -u >"$work/links"
+test "$(wc -l <"$work/links")" -ge 20 || { echo "hardly a link into a page"; exit 1; }
+while read -r page link; do
+    grep -q "id=\"${link#*#}\"" "$work/site/$(dirname "$page")/${link%%#*}" || { echo "$page links $link, which is not there"; exit 1; }
 done <"$work/links"
 
 # --- nothing is loaded from another server ---
@@ -56,6 +56,6 @@ grep -q 'dt_policy_load' "$work/site/api/group__dtrain__policy.html"
 mkdir "$work/src"
 (cd "$DT_SRCDIR" && cp -R README.md README.zh.md configure.ac docs include "$work/src/")
 chmod -R u+w "$work/src"
-echo '[x](nowhere.md)' >>"$work/src/docs/gpu.md"
+echo '[x](nowhere.md)' >>"$work/src/docs/howto/gpu.md"
 sh "$work/src/docs/site/make.sh" "$work/bad" >"$work/err" 2>&1 && { echo "a link to nowhere is fine"; exit 1; }
 grep -q 'nowhere.md' "$work/err" || { echo "and nobody says so:"; cat "$work/err"; exit 1; }

@@ -44,7 +44,7 @@ gpu_trace = tests/gpu/libcupti_trace.so
 else
 gpu_trace =
 gpu-bundle:
-	@echo 'gpu-bundle: this build has no CUDA; configure --with-cuda=PATH (docs/gpu.md)' >&2
+	@echo 'gpu-bundle: this build has no CUDA; configure --with-cuda=PATH (docs/howto/gpu.md)' >&2
 	@exit 1
 endif
 check-gpu: $(gpu_needs) $(module_LTLIBRARIES) $(gpu_trace)

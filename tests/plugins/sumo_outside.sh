@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Scenarios of SUMO that somebody else made act on nothing outside the simulation: they write no file, connect nowhere,
-# wait for no connection (docs/security.md). Skipped where SUMO or the module for it is missing.
+# wait for no connection (docs/explanation/security.md). Skipped where SUMO or the module for it is missing.
 set -u
 
 dtrain=$(cd "${DT_BUILDDIR:-.}" && pwd)/dtrain

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Folders that somebody else made (docs/security.md): links, hard links, pipes and names in them lead nowhere, and a
+# Folders that somebody else made (docs/explanation/security.md): links, hard links, pipes and names in them lead nowhere, and a
 # store that is cut while a run trains ends it in order.
 set -u
 

@@ -21,8 +21,9 @@
  * change a bit. A checkpoint keeps all of it. Of several ranks each holds as many samples as the others, whichever
  * instance they are of, and they are sent to the ranks that learn from them; priorities are on all ranks. Observations
  * are kept as they are, and normalised, where the rollout does, by the statistics of when they are drawn.
- * Of stored rollouts the samples are those of files, whose fields are what happened (docs/offpolicy.md); a checkpoint
- * keeps what was drawn of them and not the samples, and goes on with the same files alone.
+ * Of stored rollouts the samples are those of files, whose fields are what happened
+ * (docs/reference/stored-rollouts.md); a checkpoint keeps what was drawn of them and not the samples, and goes on with
+ * the same files alone.
  * Nothing is read ahead of add, draw and priority: they wait until nobody reads, and what was read of the samples of
  * before (on a device, for steps to come) is forgotten. Threads: [main].
  */
