@@ -134,7 +134,8 @@ static void write_models(const dt_stage *s, dt_str *out)
         dt_json_obj(&o, s->model[i].role);
         dt_json_str(&o, "id", s->model[i].comp->desc.id);
         dt_json_str(&o, "plugin", s->model[i].comp->plugin->desc.name);
-        dt_json_str(&o, "version", s->model[i].comp->plugin->desc.version);
+        const char *version = s->model[i].comp->plugin->desc.version;
+        dt_json_str(&o, "version", version != NULL ? version : "");
         dt_json_end(&o, '}');
     }
     dt_json_end(&o, '}');

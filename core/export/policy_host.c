@@ -16,14 +16,14 @@
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
     (void)h;
-    return dt_fail(st, where != NULL ? where : "plugin", 0, "%s", msg);
+    return dt_fail(st, where != NULL ? where : "plugin", 0, "%s", msg != NULL ? msg : "");
 }
 
 static void host_log(const dt_host *h, int32_t level, const char *msg)
 {
     (void)h;
     if (level <= 1) {
-        fprintf(stderr, "%s: %s\n", level == 0 ? "error" : "warning", msg);
+        fprintf(stderr, "%s: %s\n", level == 0 ? "error" : "warning", msg != NULL ? msg : "");
     }
 }
 

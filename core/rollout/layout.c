@@ -15,28 +15,27 @@
 #include <math.h>
 #include <string.h>
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, MOST_NAME = 40 /* of a port */ };
 #define MOST_BYTES ((size_t)1 << 40) /* of one observation: what memory has room for is the plan's to say */
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 static bool is_name(const char *s)
 {
-    if (s == NULL || s[0] < 'a' || s[0] > 'z') {
-        return false;
-    }
-    return s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
+    return s[0] >= 'a' && s[0] <= 'z' && s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
 
 static dt_status check_names(const char *id, const char *what, const char *const *name, uint32_t n, uint32_t most)
 {
-    if (n > most || (n > 0 && name == NULL)) {
+    if (n > most) {
         return DT_FAIL(DT_EPLUGIN, "%s has %u %ss; at most %u are possible", id, n, what, most);
     }
     for (uint32_t i = 0; i < n; i++) {
+        if (name == NULL || name[i] == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "%s: %s %u has no name; expected [a-z][a-z0-9_]*", id, what, i);
+        }
         if (!is_name(name[i])) {
-            return DT_FAIL(DT_EPLUGIN, "%s: %s %u is called \"%s\"; expected [a-z][a-z0-9_]*", id, what, i,
-                           name[i] != NULL ? name[i] : "(null)");
+            return DT_FAIL(DT_EPLUGIN, "%s: %s %u is called \"%s\"; expected [a-z][a-z0-9_]*", id, what, i, name[i]);
         }
         for (uint32_t j = 0; j < i; j++) {
             if (strcmp(name[i], name[j]) == 0) {
@@ -55,6 +54,12 @@ static dt_status check_counts(const char *id, const dt_env_spec *s)
     }
     if (s->n_obs < 1 || s->n_obs > DT_ENV_MAX_OBS || s->obs == NULL) {
         return DT_FAIL(DT_EPLUGIN, "%s has %u observation ports; expected 1 to %d", id, s->n_obs, DT_ENV_MAX_OBS);
+    }
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        if (s->obs[i].name == NULL || s->obs[i].dims == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "%s: observation port %u has no %s", id, i,
+                           s->obs[i].name == NULL ? "name" : "dims");
+        }
     }
     if (s->n_symbols > DT_ENV_MAX_SYMBOLS || (s->n_symbols > 0 && s->symbols == NULL)) {
         return DT_FAIL(DT_EPLUGIN, "%s has %u ragged symbols; at most %d are possible", id, s->n_symbols,
@@ -97,11 +102,15 @@ static dt_status check_symbols(const char *id, const dt_env_spec *s)
 {
     for (uint32_t k = 0; k < s->n_symbols; k++) {
         const char *name = s->symbols[k].name;
-        const bool is_letter = name != NULL && name[0] >= 'A' && name[0] <= 'Z' && strlen(name) < 16 &&
-                               strchr(name, ' ') == NULL && strchr(name, '+') == NULL;
+        if (name == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "%s: ragged symbol %u has no name; expected a capital other than A and B", id,
+                           k);
+        }
+        const bool is_letter = name[0] >= 'A' && name[0] <= 'Z' && strlen(name) < 16 && strchr(name, ' ') == NULL &&
+                               strchr(name, '+') == NULL;
         if (!is_letter || strcmp(name, "A") == 0 || strcmp(name, "B") == 0) {
             return DT_FAIL(DT_EPLUGIN, "%s: ragged symbol %u is called \"%s\"; expected a capital other than A and B",
-                           id, k, name != NULL ? name : "(null)");
+                           id, k, name);
         }
         if (s->symbols[k].size < 1 || s->symbols[k].size > INT32_MAX) {
             return DT_FAIL(DT_EPLUGIN, "%s: symbol %s may have %lld rows; expected 1 to 2^31 - 1", id, name,
@@ -162,9 +171,10 @@ static dt_status parse_port(const dt_layout *l, const char *id, const dt_port *p
     static const char *const taken[] = {"action_i",    "action_f",  "mask",    "log_prob",
                                         "value",       "advantage", "target",  "cost_value",
                                         "cost_target", "row_key",   "present", "cost_advantage"};
-    if (!is_name(p->name) || strlen(p->name) > 40 || p->dims == NULL) {
-        return DT_FAIL(DT_EPLUGIN, "%s: an observation port is called \"%s\"; expected [a-z][a-z0-9_]*", id,
-                       p->name != NULL ? p->name : "(null)");
+    if (!is_name(p->name) || strlen(p->name) > MOST_NAME) {
+        return DT_FAIL(DT_EPLUGIN,
+                       "%s: an observation port is called \"%s\"; expected [a-z][a-z0-9_]* of at most %d characters",
+                       id, p->name, MOST_NAME);
     }
     for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
         if (strcmp(taken[i], p->name) == 0) {
@@ -283,8 +293,8 @@ static void copy_spec(copier *c, const dt_env_spec *s, dt_env_spec *out)
     *out = *s;
     dt_port *obs = put(c, s->obs, s->n_obs * sizeof(*obs));
     for (uint32_t i = 0; i < s->n_obs; i++) {
-        const char *name = put_text(c, s->obs[i].name != NULL ? s->obs[i].name : "");
-        const char *dims = put_text(c, s->obs[i].dims != NULL ? s->obs[i].dims : "");
+        const char *name = put_text(c, s->obs[i].name);
+        const char *dims = put_text(c, s->obs[i].dims);
         if (obs != NULL) {
             obs[i].name = name;
             obs[i].dims = dims;
@@ -384,22 +394,32 @@ uint32_t dt_layout_team(const dt_layout *l, uint32_t place)
     return l->spec.team != NULL ? l->spec.team[place] : 0;
 }
 
+/* Of the spec that is compared, which nothing has checked. */
+static const char *or_none(const char *text)
+{
+    return text != NULL ? text : "(none)";
+}
+
+static bool is_same(const char *was, const char *is)
+{
+    return is != NULL && strcmp(was, is) == 0;
+}
+
 static dt_status compare_ports(const dt_layout *l, const dt_env_spec *spec)
 {
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         const dt_port *p = &l->spec.obs[i], *q = &spec->obs[i];
-        if (strcmp(p->name, q->name) != 0 || strcmp(p->dims, q->dims) != 0 || p->dtype != q->dtype ||
-            p->flags != q->flags) {
-            return DT_FAIL(DT_EPLUGIN, "port %u is %s [%s, %s, flags %u] instead of %s [%s, %s, flags %u]", i, q->name,
-                           q->dims, dt_dtype_name(q->dtype), q->flags, p->name, p->dims, dt_dtype_name(p->dtype),
-                           p->flags);
+        if (!is_same(p->name, q->name) || !is_same(p->dims, q->dims) || p->dtype != q->dtype || p->flags != q->flags) {
+            return DT_FAIL(DT_EPLUGIN, "port %u is %s [%s, %s, flags %u] instead of %s [%s, %s, flags %u]", i,
+                           or_none(q->name), or_none(q->dims), dt_dtype_name(q->dtype), q->flags, p->name, p->dims,
+                           dt_dtype_name(p->dtype), p->flags);
         }
     }
     for (uint32_t k = 0; k < l->spec.n_symbols; k++) {
         const dt_dim *was = &l->spec.symbols[k], *is = &spec->symbols[k];
-        if (strcmp(was->name, is->name) != 0 || was->size != is->size) {
-            return DT_FAIL(DT_EPLUGIN, "symbol %u is %s of at most %lld rows instead of %s of %lld", k, is->name,
-                           (long long)is->size, was->name, (long long)was->size);
+        if (!is_same(was->name, is->name) || was->size != is->size) {
+            return DT_FAIL(DT_EPLUGIN, "symbol %u is %s of at most %lld rows instead of %s of %lld", k,
+                           or_none(is->name), (long long)is->size, was->name, (long long)was->size);
         }
     }
     return DT_OK;
@@ -426,8 +446,9 @@ static dt_status compare_actions(const dt_env_spec *a, const dt_env_spec *b)
 static dt_status compare_names(const char *what, const char *const *was, const char *const *is, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (strcmp(was[i], is[i]) != 0) {
-            return DT_FAIL(DT_EPLUGIN, "%s %u is called %s instead of %s", what, i, is[i], was[i]);
+        if (is == NULL || !is_same(was[i], is[i])) {
+            return DT_FAIL(DT_EPLUGIN, "%s %u is called %s instead of %s", what, i, or_none(is != NULL ? is[i] : NULL),
+                           was[i]);
         }
     }
     return DT_OK;
@@ -450,6 +471,10 @@ dt_status dt_layout_differ(const dt_layout *l, const dt_env_spec *spec)
         if (count[i].was != count[i].is) {
             return DT_FAIL(DT_EPLUGIN, "%u %s instead of %u", count[i].is, count[i].what, count[i].was);
         }
+    }
+    if (spec->obs == NULL || (a->n_symbols > 0 && spec->symbols == NULL) || (a->n_heads > 0 && spec->choices == NULL) ||
+        (a->n_continuous > 0 && (spec->low == NULL || spec->high == NULL))) {
+        return DT_FAIL(DT_EPLUGIN, "a list of its ports, symbols, choices or bounds is NULL");
     }
     for (uint32_t i = 0; i < a->n_agents; i++) {
         const uint32_t was = dt_layout_team(l, i), is = spec->team != NULL ? spec->team[i] : 0;

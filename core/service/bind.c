@@ -98,12 +98,24 @@ static const char *list_ports(const dt_port *p, uint32_t n, char text[256])
     return text;
 }
 
+/* What a plugin lists may lack its texts. */
+static dt_status check_texts(const char *id, const char *side, const dt_port *p, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (p == NULL || p[i].name == NULL || p[i].dims == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "%s: %s %u has no name or no dims", id, side, i);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_model_want *want)
 {
     const char *phase = s->d.phase->desc.id;
     const char *id = m->comp->desc.id;
     uint32_t n = 0;
     const dt_port *in = m->comp->ops.model.inputs(m->self, &n);
+    DT_TRY(check_texts(id, "input", in, n));
     for (uint32_t i = 0; i < n; i++) {
         const dt_port *o = find_port(want->offers, want->n_offers, in[i].name);
         if (o == NULL && (in[i].flags & DT_PORT_OPTIONAL) == 0) {
@@ -117,6 +129,7 @@ static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_mode
         }
     }
     const dt_port *out = m->comp->ops.model.outputs(m->self, &n);
+    DT_TRY(check_texts(id, "output", out, n));
     for (uint32_t i = 0; i < want->n_needs; i++) {
         const dt_port *need = &want->needs[i];
         const dt_port *o = find_port(out, n, need->name);

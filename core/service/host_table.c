@@ -13,9 +13,11 @@
 
 #include <string.h>
 
+/* A message that is NULL is none: the reader gets the text of the code. */
 static dt_status host_fail(const dt_host *h, dt_status st, const char *where, const char *msg)
 {
     (void)h;
+    msg = msg != NULL ? msg : "";
     if (where == NULL) {
         return dt_fail(st, "plugin", 0, "%s", msg);
     }
@@ -34,7 +36,7 @@ static dt_status host_fail(const dt_host *h, dt_status st, const char *where, co
 static void host_log(const dt_host *h, int32_t level, const char *msg)
 {
     (void)h;
-    dt_log(level, "%s", msg);
+    dt_log(level, "%s", msg != NULL ? msg : "");
 }
 
 static void *host_alloc(const dt_host *h, uint64_t bytes)

@@ -720,7 +720,7 @@ static dt_status find_constant(const dt_stage *s, const char *name, uint64_t n, 
                                                      (long long)p->count, (unsigned long long)n);
         }
     }
-    return DT_FAIL(DT_ENOTFOUND, "no model of this phase has a constant %s", name != NULL ? name : "(NULL)");
+    return DT_FAIL(DT_ENOTFOUND, "no model of this phase has a constant \"%s\"", name != NULL ? name : "");
 }
 
 static dt_status train_constant_get(dt_train *t, const char *name, float *out, uint64_t n)

@@ -33,6 +33,9 @@ static int32_t find_symbol(const dt_samples *s, const char *name, size_t bytes)
 
 static dt_status parse_port(const dt_samples *s, const dt_port *p, dt_field_shape *out)
 {
+    if (p->name == NULL || p->dims == NULL) {
+        return DT_FAIL(DT_EPLUGIN, "data field %td has no name or no dims", p - s->field);
+    }
     const bool is_half = p->dtype == DT_F16 || p->dtype == DT_BF16; /* no graph takes fields of these */
     out->item_bytes = is_half ? 0 : (uint32_t)dt_dtype_bytes(p->dtype);
     if (out->item_bytes == 0) {
@@ -115,6 +118,14 @@ static dt_status read_faces(dt_samples *s, const dt_data_ops *ops, void *self)
     if (s->n_fields > DT_SAMPLES_MAX_FIELDS || s->n_symbols > DT_SAMPLES_MAX_SYMBOLS) {
         return DT_FAIL(DT_EPLUGIN, "data has %u fields and %u symbols; at most %d and %d are possible", s->n_fields,
                        s->n_symbols, DT_SAMPLES_MAX_FIELDS, DT_SAMPLES_MAX_SYMBOLS);
+    }
+    if ((s->n_fields > 0 && s->field == NULL) || (s->n_symbols > 0 && s->symbol == NULL)) {
+        return DT_FAIL(DT_EPLUGIN, "data has %u fields and %u symbols, but no list of them", s->n_fields, s->n_symbols);
+    }
+    for (uint32_t k = 0; k < s->n_symbols; k++) {
+        if (s->symbol[k] == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "data symbol %u has no name", k);
+        }
     }
     for (uint32_t i = 0; i < s->n_fields; i++) {
         DT_TRY(parse_port(s, &s->field[i], &s->shape[i]));

@@ -32,7 +32,7 @@ enum { N_LETTERS = sizeof(letters) / sizeof(letters[0]) };
 
 static void probe_log(const dt_host *h, int32_t level, const char *msg)
 {
-    dt_log(level > DT_LOG_WARN ? DT_LOG_DEBUG : level, "%s", msg);
+    dt_log(level > DT_LOG_WARN ? DT_LOG_DEBUG : level, "%s", msg != NULL ? msg : "");
 }
 
 static void *probe_alloc(const dt_host *h, uint64_t bytes)

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "rollout/layout.h"
 #include "rollout/process_spec.h"
+#include "service/stage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,6 +130,52 @@ static void test_sizes_do_not_wrap(void **state)
     dt_layout_fini(&l);
 }
 
+static void expect_broken(dt_status st)
+{
+    assert_int_equal(st, DT_EPLUGIN);
+    assert_true(dt_error_text()[0] != '\0');
+    assert_null(strstr(dt_error_text(), "(null)"));
+}
+
+/* A spec whose texts or lists are NULL, when it is read first and when it is compared with what it was. */
+static void test_texts_that_are_missing(void **state)
+{
+    (void)state;
+    static const char *const no_name[] = {NULL, NULL};
+    dt_layout l, other;
+    dt_port port[DT_ENV_MAX_OBS];
+    dt_dim symbol[DT_ENV_MAX_SYMBOLS];
+    assert_int_equal(dt_layout_init(&l, "it", &given), DT_OK);
+    for (int k = 0; k < 8; k++) {
+        dt_env_spec s = given;
+        memcpy(port, given.obs, given.n_obs * sizeof(*port));
+        memcpy(symbol, given.symbols, given.n_symbols * sizeof(*symbol));
+        s.obs = port;
+        s.symbols = symbol;
+        port[0].name = k == 0 ? NULL : port[0].name;
+        port[0].dims = k == 1 ? NULL : port[0].dims;
+        symbol[0].name = k == 2 ? NULL : symbol[0].name;
+        s.costs = k == 3 ? no_name : k == 4 ? NULL : s.costs;
+        s.metrics = k == 5 ? no_name : k == 6 ? NULL : s.metrics;
+        s.choices = k == 7 ? NULL : s.choices;
+        expect_broken(dt_layout_init(&other, "it", &s));
+        dt_layout_fini(&other);
+        expect_broken(dt_layout_compare(&l, &s));
+    }
+    dt_layout_fini(&l);
+}
+
+/* A plugin that fails without a message: the code remains, and nothing is made up. */
+static void test_message_that_is_missing(void **state)
+{
+    (void)state;
+    dt_host h;
+    dt_services_bare(&h);
+    assert_int_equal((h.fail)(&h, DT_ENOTFOUND, NULL, NULL), DT_ENOTFOUND);
+    assert_string_equal(dt_error_text(), "");
+    h.log(&h, 2, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +183,8 @@ int main(void)
         cmocka_unit_test(test_cut_off),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_sizes_do_not_wrap),
+        cmocka_unit_test(test_texts_that_are_missing),
+        cmocka_unit_test(test_message_that_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
