@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/json_number.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -525,9 +526,7 @@ static dt_status read_value(dt_json *j, dt_json_token *t)
 static dt_status skip_byte_order_mark(dt_json *j)
 {
     DT_TRY(want_bytes(j, 3));
-    if (j->end >= 3 && memcmp(j->buf, "\xEF\xBB\xBF", 3) == 0) {
-        j->pos = j->mark = 3;
-    }
+    j->pos = j->mark = dt_utf8_mark(j->buf, j->end);
     return DT_OK;
 }
 

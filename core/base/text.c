@@ -42,6 +42,13 @@ size_t dt_utf8_bytes(const char *text)
     return n;
 }
 
+size_t dt_utf8_mark(const void *text, size_t bytes)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    const size_t n = sizeof(mark) - 1;
+    return bytes >= n && memcmp(text, mark, n) == 0 ? n : 0;
+}
+
 bool dt_glob_match(const char *pattern, const char *text)
 {
     const char *star = NULL, *retry = NULL; /* last '*', and where its tail was tried last */

@@ -11,6 +11,8 @@
 
 /* Bytes of the well-formed UTF-8 sequence that text begins with (Unicode 15, table 3-7), 0 when it is none. */
 size_t dt_utf8_bytes(const char *text);
+/* Bytes of the UTF-8 byte order mark at the start of a file, which every reader of text skips: 3, or 0 without one. */
+size_t dt_utf8_mark(const void *text, size_t bytes);
 bool dt_glob_match(const char *pattern, const char *text); /* '*' and '?'; '*' crosses dots */
 
 /* In place; is_line: of one line, or a cell of a table, where a line end is foreign too. */

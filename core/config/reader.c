@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <libconfig.h> /* this file alone */
 #include <ctype.h>
@@ -230,7 +231,7 @@ static dt_status splice(reader *r, const char *path)
     } else if (strlen(text) != bytes) {
         st = DT_FAIL(DT_ECONFIG, "%s: byte %zu is zero; a configuration is plain text", path, strlen(text));
     } else {
-        st = scan(r, text, file);
+        st = scan(r, text + dt_utf8_mark(text, bytes), file);
     }
     dt_free(text);
     return st;

@@ -10,6 +10,7 @@
 #include "data/source.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -158,9 +159,10 @@ static dt_status read_line(dt_csv *c, bool stays, char **text_p)
                        "%s is UTF-16, and tables are read as UTF-8: convert it, as by iconv -f UTF-16 -t UTF-8",
                        c->path);
     }
-    if (c->line == 1 && n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-        text += 3;
-        n -= 3;
+    if (c->line == 1) {
+        const size_t mark = dt_utf8_mark(text, n);
+        text += mark;
+        n -= mark;
     }
     if (n > 0 && text[n - 1] == '\r') {
         n--;

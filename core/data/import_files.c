@@ -11,6 +11,7 @@
 #include "data/source.h"
 #include "data/xml_in.h"
 #include "base/err.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static dt_status find_root(const char *path, char root[DT_XML_TEXT_BYTES])
     DT_TRY(dt_source_open(path, &source));
     const int64_t n = dt_source_read(source, head, sizeof(head));
     dt_status st = n < 0 ? dt_error_status() : DT_OK;
-    int64_t i = n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    int64_t i = n > 0 ? (int64_t)dt_utf8_mark(head, (size_t)n) : 0;
     while (i < n && strchr(" \t\r\n", head[i]) != NULL && head[i] != '\0') {
         i++;
     }

@@ -13,11 +13,15 @@
 enum { DT_OSM_ID_BYTES = 32, DT_LEFT = 0, DT_RIGHT = 1 };
 enum { DT_OSM_LATITUDE, DT_OSM_LONGITUDE, DT_OSM_X, DT_OSM_Y, DT_OSM_N_COORDINATES };
 
+/* Parts of a map may come in any order: a reference makes an entry, which the part that it names fills. */
 typedef struct dt_osm_node {
+    bool is_there;
+    bool is_used;                    /* by a bound of a lanelet: others are not checked */
     double at[DT_OSM_N_COORDINATES]; /* NAN: not there */
 } dt_osm_node;
 
 typedef struct dt_osm_way {
+    bool is_there;
     int64_t first, n; /* into the pool of nodes of ways */
 } dt_osm_way;
 
@@ -45,11 +49,12 @@ typedef struct dt_lanelet2 {
     int64_t line; /* of the part that is open */
     char id[DT_OSM_ID_BYTES];
     dt_names nodes, ways, rules, wanted_rules;
-    dt_osm_pool node, way, lanelet; /* [names.n], [names.n], as they came */
+    dt_osm_pool node, way;          /* [nodes.n], [ways.n] */
+    dt_osm_pool lanelet;            /* as they came */
     dt_osm_pool way_node;           /* int32 numbers of nodes */
     dt_osm_pool rule_limit;         /* double [rules.n] m/s, 0: none */
     dt_osm_pool rule_ref;           /* int32 numbers of wanted rules */
-    dt_osm_node new_node;
+    int32_t number; /* of the node or way that is open */
     dt_lanelet new_lanelet;
     char type[32], subtype[32];
     char sign[64]; /* of a rule */

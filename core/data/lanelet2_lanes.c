@@ -25,12 +25,50 @@
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* Whether nodes have x and y of their own: all of them, or none. With an origin all have latitude and longitude. */
+/* Bounds of lanelets are ways of two nodes at least, all of which are there. What no lanelet uses may lack anything, as
+ * in a map that was cut out of a larger one. */
+static dt_status find_bound(dt_lanelet2 *m, const dt_lanelet *l, int side)
+{
+    const char *where = side == DT_LEFT ? "left" : "right", *id = m->ways.name[l->way[side]];
+    const dt_osm_way *way = &DT_OSM_AT(m->way, dt_osm_way, l->way[side]);
+    if (!way->is_there || way->n < 2) {
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": lanelet %" PRId64 " has way %s on its %s, which %s", m->path,
+                       l->line, l->id, id, where, way->is_there ? "has not two nodes" : "is not there");
+    }
+    for (int64_t i = 0; i < way->n; i++) {
+        const int32_t number = DT_OSM_AT(m->way_node, int32_t, way->first + i);
+        dt_osm_node *node = &DT_OSM_AT(m->node, dt_osm_node, number);
+        if (!node->is_there) {
+            return DT_FAIL(DT_EDATA,
+                           "%s:%" PRId64 ": lanelet %" PRId64 " has way %s on its %s, whose node %s is not there",
+                           m->path, l->line, l->id, id, where, m->nodes.name[number]);
+        }
+        node->is_used = true;
+    }
+    return DT_OK;
+}
+
+static dt_status find_bounds(dt_lanelet2 *m)
+{
+    for (int64_t i = 0; i < m->lanelet.n; i++) {
+        const dt_lanelet *l = &DT_OSM_AT(m->lanelet, dt_lanelet, i);
+        DT_TRY(find_bound(m, l, DT_LEFT));
+        DT_TRY(find_bound(m, l, DT_RIGHT));
+    }
+    return DT_OK;
+}
+
+/* Whether nodes have x and y of their own: all that are used, or none. With an origin all have latitude and longitude.
+ */
 static dt_status are_local(const dt_lanelet2 *m, bool *out_p)
 {
-    int64_t local = 0;
+    int64_t local = 0, used = 0;
     for (int64_t i = 0; i < m->node.n; i++) {
+        if (!DT_OSM_AT(m->node, dt_osm_node, i).is_used) {
+            continue;
+        }
         const double *at = DT_OSM_AT(m->node, dt_osm_node, i).at;
+        used++;
         const bool is_local = !isnan(at[DT_OSM_X]) && !isnan(at[DT_OSM_Y]);
         local += is_local;
         const bool is_global = !isnan(at[DT_OSM_LATITUDE]) && !isnan(at[DT_OSM_LONGITUDE]);
@@ -43,10 +81,10 @@ static dt_status are_local(const dt_lanelet2 *m, bool *out_p)
         }
     }
     *out_p = local > 0 && !m->origin->is_given;
-    return local == 0 || local == m->node.n || m->origin->is_given
+    return local == 0 || local == used || m->origin->is_given
                ? DT_OK
                : DT_FAIL(DT_EDATA, "%s: %" PRId64 " of %" PRId64 " nodes have x and y: all must, or none", m->path,
-                         local, m->node.n);
+                         local, used);
 }
 
 /* x and y of every node. */
@@ -54,11 +92,15 @@ static dt_status place(dt_lanelet2 *m)
 {
     bool is_local = false;
     DT_TRY(are_local(m, &is_local));
-    if (is_local || m->node.n == 0) {
+    if (is_local) {
         return DT_OK;
     }
     const dt_map_origin *o = m->origin;
-    const double *first = DT_OSM_AT(m->node, dt_osm_node, 0).at;
+    int64_t begin = 0; /* lanelets use some */
+    while (!DT_OSM_AT(m->node, dt_osm_node, begin).is_used) {
+        begin++;
+    }
+    const double *first = DT_OSM_AT(m->node, dt_osm_node, begin).at;
     const int zone = dt_utm_zone(o->is_utm ? first[DT_OSM_LONGITUDE] : o->at[1]);
     double origin[2] = {o->at[0], o->at[1]};
     if (!o->is_utm) {
@@ -66,8 +108,11 @@ static dt_status place(dt_lanelet2 *m)
     } else if (first[DT_OSM_LATITUDE] < 0) {
         origin[1] -= DT_UTM_SOUTH_M;
     }
-    for (int64_t i = 0; i < m->node.n; i++) {
+    for (int64_t i = begin; i < m->node.n; i++) {
         double *at = DT_OSM_AT(m->node, dt_osm_node, i).at;
+        if (!DT_OSM_AT(m->node, dt_osm_node, i).is_used) {
+            continue;
+        }
         if (!(fabs(at[DT_OSM_LONGITUDE] - (6 * zone - 183)) <= DT_UTM_FROM_ZONE_MAX)) {
             return DT_FAIL(
                 DT_EDATA,
@@ -275,6 +320,7 @@ static dt_status connect(dt_lanelet2 *m)
 
 dt_status dt_lanelet2_lanes(dt_lanelet2 *m)
 {
+    DT_TRY(find_bounds(m));
     DT_TRY(place(m));
     DT_TRY(make_lanes(m));
     return connect(m);

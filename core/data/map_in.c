@@ -12,6 +12,7 @@
 #include "data/xml_in.h"
 #include "base/err.h"
 #include "base/fs.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -96,7 +97,7 @@ static dt_status first_of(const input *in, char *out_p)
     DT_TRY(open_input(in, &source));
     const int64_t n = dt_source_read(source, head, sizeof(head));
     const dt_status st = n < 0 ? dt_error_status() : DT_OK;
-    int64_t i = n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    int64_t i = n > 0 ? (int64_t)dt_utf8_mark(head, (size_t)n) : 0;
     while (i < n && (head[i] == ' ' || head[i] == '\t' || head[i] == '\r' || head[i] == '\n')) {
         i++;
     }

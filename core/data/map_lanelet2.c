@@ -45,13 +45,33 @@ static dt_status read_id(const dt_xml *x, const char *attribute, char id[DT_OSM_
     return dt_xml_id(x, attribute, text, id, DT_OSM_ID_BYTES);
 }
 
+/* The entry of a node or way, which is new where nothing named it before. */
+static dt_status node_of(dt_lanelet2 *m, const char *id, int32_t *number_p)
+{
+    bool is_new = false;
+    DT_TRY(dt_names_add(&m->nodes, id, number_p, &is_new));
+    return is_new ? PUSH(&m->node, dt_osm_node, ((dt_osm_node){.at = {NAN, NAN, NAN, NAN}})) : DT_OK;
+}
+
+static dt_status way_of(dt_lanelet2 *m, const char *id, int32_t *number_p)
+{
+    bool is_new = false;
+    DT_TRY(dt_names_add(&m->ways, id, number_p, &is_new));
+    return is_new ? PUSH(&m->way, dt_osm_way, ((dt_osm_way){.n = 0})) : DT_OK;
+}
+
+static dt_status refuse_twice(const dt_xml *x, const char *what, const char *id)
+{
+    return DT_FAIL(DT_EDATA, DT_XML_AT "%s %s is there twice", DT_XML_HERE(x), what, id);
+}
+
 /* A number of its own for what is open; nothing may be there twice. */
 static dt_status number_it(const dt_xml *x, dt_names *names, const char *what, const char *id)
 {
     int32_t number = 0;
     bool is_new = false;
     DT_TRY(dt_names_add(names, id, &number, &is_new));
-    return is_new ? DT_OK : DT_FAIL(DT_EDATA, DT_XML_AT "%s %s is there twice", DT_XML_HERE(x), what, id);
+    return is_new ? DT_OK : refuse_twice(x, what, id);
 }
 
 /* ---- begins ------------------------------------------------------------------------------------------------------ */
@@ -63,21 +83,30 @@ static dt_status begin_node(dt_lanelet2 *m, const dt_xml *x)
         double most;
     } coordinate[DT_OSM_N_COORDINATES] = {
         {"lat", DT_UTM_LATITUDE_MAX}, {"lon", 180}, {"x", DT_POSITION_MAX_M}, {"y", DT_POSITION_MAX_M}};
+    DT_TRY(node_of(m, m->id, &m->number));
+    dt_osm_node *node = &DT_OSM_AT(m->node, dt_osm_node, m->number);
+    if (node->is_there) {
+        return refuse_twice(x, "node", m->id);
+    }
+    node->is_there = true;
     for (int i = 0; i < DT_OSM_N_COORDINATES; i++) {
         const char *text = dt_xml_get(x, coordinate[i].name);
-        m->new_node.at[i] = NAN;
         if (text != NULL) {
-            DT_TRY(dt_xml_number(x, coordinate[i].name, text, -coordinate[i].most, coordinate[i].most,
-                                 &m->new_node.at[i]));
+            DT_TRY(dt_xml_number(x, coordinate[i].name, text, -coordinate[i].most, coordinate[i].most, &node->at[i]));
         }
     }
-    return number_it(x, &m->nodes, "node", m->id);
+    return DT_OK;
 }
 
 static dt_status begin_way(dt_lanelet2 *m, const dt_xml *x)
 {
-    DT_TRY(number_it(x, &m->ways, "way", m->id));
-    return PUSH(&m->way, dt_osm_way, ((dt_osm_way){.first = m->way_node.n}));
+    DT_TRY(way_of(m, m->id, &m->number));
+    dt_osm_way *way = &DT_OSM_AT(m->way, dt_osm_way, m->number);
+    if (way->is_there) {
+        return refuse_twice(x, "way", m->id);
+    }
+    *way = (dt_osm_way){.is_there = true, .first = m->way_node.n};
+    return DT_OK;
 }
 
 static dt_status begin_part(dt_lanelet2 *m, const dt_xml *x)
@@ -104,13 +133,10 @@ static dt_status begin_part(dt_lanelet2 *m, const dt_xml *x)
 static dt_status add_way_node(dt_lanelet2 *m, const dt_xml *x)
 {
     char id[DT_OSM_ID_BYTES];
+    int32_t number = 0;
     DT_TRY(read_id(x, "ref", id));
-    const int32_t number = dt_names_find(&m->nodes, id);
-    if (number < 0) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "way %s has node %s, which is not there before it", DT_XML_HERE(x), m->id,
-                       id);
-    }
-    DT_OSM_AT(m->way, dt_osm_way, m->way.n - 1).n++;
+    DT_TRY(node_of(m, id, &number));
+    DT_OSM_AT(m->way, dt_osm_way, m->number).n++;
     return PUSH(&m->way_node, int32_t, number);
 }
 
@@ -123,13 +149,7 @@ static dt_status add_bound(dt_lanelet2 *m, const dt_xml *x, int side)
         *to = -2; /* several; only lanelets mind */
         return DT_OK;
     }
-    const int32_t number = dt_names_find(&m->ways, id);
-    if (number < 0) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "relation %s has way %s, which is not there before it", DT_XML_HERE(x),
-                       m->id, id);
-    }
-    *to = number;
-    return DT_OK;
+    return way_of(m, id, to);
 }
 
 static dt_status add_member(dt_lanelet2 *m, const dt_xml *x)
@@ -201,7 +221,8 @@ static dt_status add_tag(dt_lanelet2 *m, const dt_xml *x)
     DT_TRY(dt_xml_need(x, "v", &value));
     if (m->part == DT_OSM_NODE && (strcmp(key, "local_x") == 0 || strcmp(key, "local_y") == 0)) {
         return dt_xml_number(x, key, value, -DT_POSITION_MAX_M, DT_POSITION_MAX_M,
-                             &m->new_node.at[strcmp(key, "local_x") == 0 ? DT_OSM_X : DT_OSM_Y]);
+                             &DT_OSM_AT(m->node, dt_osm_node, m->number)
+                                  .at[strcmp(key, "local_x") == 0 ? DT_OSM_X : DT_OSM_Y]);
     }
     if (m->part != DT_OSM_RELATION) {
         return DT_OK;
@@ -267,10 +288,6 @@ static dt_status end_lanelet(dt_lanelet2 *m)
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": lanelet %s has %s way on its %s", m->path, m->line, m->id,
                            l->way[side] == -1 ? "no" : "more than one", side == DT_LEFT ? "left" : "right");
         }
-        if (DT_OSM_AT(m->way, dt_osm_way, l->way[side]).n < 2) {
-            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": lanelet %s has way %s on its %s, which has not two nodes",
-                           m->path, m->line, m->id, m->ways.name[l->way[side]], side == DT_LEFT ? "left" : "right");
-        }
     }
     l->kind = kind_of(m);
     return PUSH(&m->lanelet, dt_lanelet, *l);
@@ -284,9 +301,6 @@ static dt_status end(dt_xml *x)
         return DT_OK;
     }
     m->part = DT_OSM_OUTSIDE;
-    if (open == DT_OSM_NODE) {
-        return PUSH(&m->node, dt_osm_node, m->new_node);
-    }
     if (open != DT_OSM_RELATION) {
         return DT_OK;
     }

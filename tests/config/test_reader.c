@@ -9,7 +9,7 @@
 static void test_every_type(void **state)
 {
     (void)state;
-    dt_config *c = from("seed = 7; # comment\n"
+    dt_config *c = from("\xef\xbb\xbfseed = 7; # comment, after a byte order mark\n"
                         "training = { epochs = 0x10; learning_rate = 1e-4; // another\n"
                         "  gradient_clip : 2; /* and 99999999999 here\n 3000000000 */ optimizer = \"sg\" \"d\"; };\n"
                         "engine = { reuse = False; };\n"

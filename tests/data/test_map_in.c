@@ -113,7 +113,7 @@ static void test_origins(void **state)
 
 /* Two lanes eastwards at y 0..3 and 3..6, one westwards at 6..9, one that goes on eastwards; way 12 and 22 are drawn
  * from east to west. */
-#define GRID                                                                                                           \
+#define POINTS                                                                                                         \
     NODE("-1", "0", "0")                                                                                               \
     NODE("2", "10", "0")                                                                                               \
     NODE("3", "20", "0")                                                                                               \
@@ -123,10 +123,12 @@ static void test_origins(void **state)
     NODE("7", "0", "6")                                                                                                \
     NODE("8", "10", "6")                                                                                               \
     NODE("9", "0", "9")                                                                                                \
-    NODE("10", "10", "9")                                                                                              \
+    NODE("10", "10", "9")
+#define LINES                                                                                                          \
     WAY("11", ND("-1") ND("2"))                                                                                        \
     WAY("12", ND("5") ND("4"))                                                                                         \
     WAY("13", ND("7") ND("8")) WAY("14", ND("9") ND("10")) WAY("21", ND("2") ND("3")) WAY("22", ND("6") ND("5"))
+#define GRID POINTS LINES
 #define STREET                                                                                                         \
     LANELET("101", "12", "11", TAG("subtype", "road") TAG("speed_limit", "36"))                                        \
     LANELET("102", "13", "12", TAG("subtype", "highway") OBEY("200") OBEY("201"))                                      \
@@ -162,6 +164,12 @@ static void test_lanelet2(void **state)
     const dt_roads *r = read_from(OSM(GRID RULES STREET), "");
     check_street(r);
     assert_non_null(strstr(dt_str_text(&notes), "m.map: 4 lanelets of lanelet2"));
+    check_street(read_from(OSM(STREET RULES LINES POINTS), "")); /* in any order */
+    check_street(read_from(OSM(LINES STREET POINTS RULES), ""));
+    check_street(read_from(OSM("<node id=\"98\"/>" GEO("99", "1", "2") WAY("15", ND("97") ND("-1")) WAY("16", "") GRID RULES
+                                   STREET "<relation id=\"17\"><member type=\"way\" ref=\"96\" role=\"left\"/>"
+                                          "</relation>"),
+                           "")); /* what no lanelet uses may lack anything */
     r = read_from(
         OSM(GRID STREET RULES RULE("300", TAG("subtype", "right_of_way")) LANELET(
             "105", "12", "11",
@@ -228,9 +236,10 @@ static void test_bad_lanelet2(void **state)
         {OSM(NODE("1", "1e9", "0")), "x is 1e9, outside"},
         {OSM(GEO("1", "85", "0")), "lat is 85, outside [-84, 84]"},
         {OSM(NODE("1", "1", "0") NODE("01", "1", "0")), "m.map:3:1: <node> node 1 is there twice"},
-        {OSM(WAY("5", ND("1"))), "<nd> way 5 has node 1, which is not there before it"},
+        {OSM(TWO WAY("8", ND("1") ND("9")) LANELET("7", "6", "8", "")),
+         "m.map:9: lanelet 7 has way 8 on its right, whose node 9 is not there"},
         {OSM(TWO WAY("5", "")), "way 5 is there twice"},
-        {OSM(TWO LANELET("7", "6", "8", "")), "<member> relation 7 has way 8, which is not there before it"},
+        {OSM(TWO LANELET("7", "6", "8", "")), "lanelet 7 has way 8 on its right, which is not there"},
         {OSM(TWO "<relation id=\"7\">" TAG("type", "lanelet") MEMBER("left", "5") "</relation>"),
          "m.map:8: lanelet 7 has no way on its right"},
         {OSM(TWO LANELET("7", "5", "6", MEMBER("left", "6"))), "lanelet 7 has more than one way on its left"},
@@ -239,8 +248,10 @@ static void test_bad_lanelet2(void **state)
         {OSM(TWO LANELET("7", "6", "5", "") LANELET("7", "6", "5", "")), "m.map:9: lanelet 7 is there twice"},
         {OSM(TWO LANELET("7", "6", "5", OBEY("70"))), "lanelet 7 refers to regulatory element 70, which is not there"},
         {OSM(TWO RULE("70", "") RULE("70", "")), "regulatory element 70 is there twice"},
-        {OSM(TWO "<node id=\"99\"/>" LANELET("7", "6", "5", "")), "node 99 has neither x and y nor lat and lon"},
-        {OSM(TWO GEO("99", "1", "2") LANELET("7", "6", "5", "")), "4 of 5 nodes have x and y: all must, or none"},
+        {OSM(TWO "<node id=\"99\"/>" WAY("8", ND("1") ND("99")) LANELET("7", "6", "8", "")),
+         "node 99 has neither x and y nor lat and lon"},
+        {OSM(TWO GEO("99", "1", "2") WAY("8", ND("1") ND("99")) LANELET("7", "6", "8", "")),
+         "3 of 4 nodes have x and y: all must, or none"},
         {OSM(PAIR WAY("5", ND("1") ND("1")) WAY("6", ND("3") ND("3")) LANELET("7", "6", "5", "")),
          "lanelet 7 is no line: of its 2 points, 1 are apart"},
         {OSM("<way id=\"1\"><tag k=\"a\"/></way>"), "<tag> has no v"},
