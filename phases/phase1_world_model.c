@@ -106,8 +106,12 @@ static double horizon_at(const config *c, double epoch)
                : all;
 }
 
+/* A last horizon below this share of all of it is reported: evaluations include seconds that hardly counted. The report
+ * has the same limit. */
+static const double SHARE_OF_ALL = 0.95;
+
 /* Once, by one rank: the loss of the first epochs looks like failure. The report says the same beside its curve. */
-static void tell_growth(state *s, double epoch)
+static void tell_growth(state *s, double epoch, double epochs)
 {
     const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
     const double all = s->config.prediction.horizon_s;
@@ -118,6 +122,13 @@ static void tell_growth(state *s, double epoch)
             "the horizon grows from %g s to %g s in %g epochs (curriculum), and predictions further ahead have larger "
             "errors: the loss may rise while the model improves; evaluations always use the whole horizon",
             s->config.horizon_start_s, all, s->config.horizon_epochs);
+    if (epochs > 0 && horizon_at(&s->config, epochs) < SHARE_OF_ALL * all) {
+        dt_logf(s->h, 1,
+                "training ends after %.4g epochs with a horizon of %.4g s of %g s (horizon_epochs = %g): later seconds "
+                "are evaluated but never trained; set phase1_world_model.horizon_epochs to at most %.4g, or train "
+                "longer",
+                epochs, horizon_at(&s->config, epochs), all, s->config.horizon_epochs, epochs);
+    }
     s->is_growth_told = true;
 }
 
@@ -157,7 +168,7 @@ static dt_status iterate(void *self, dt_progress *out)
     }
     const double epoch = steps_per_epoch > 0 ? (double)step / (double)steps_per_epoch : 0.0;
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, horizon_at(&s->config, epoch), &seconds));
-    tell_growth(s, epoch);
+    tell_growth(s, epoch, steps_per_epoch > 0 ? (double)steps / (double)steps_per_epoch : 0.0);
     tell_unfitted(s);
     const dt_status st = dt_train_iterate(s->train, s->trainer, out);
     if (st >= 0) {

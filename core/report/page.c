@@ -42,6 +42,12 @@ const dt_series *dt_page_series(const dt_page *p, const dt_page_phase *phase, ui
     return at >= 0 ? dt_records_find(p->run[run].records, (uint32_t)at, name) : NULL;
 }
 
+double dt_page_evaluated(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
+{
+    const dt_series *s = dt_page_series(p, phase, run, name);
+    return s != NULL && dt_series_is_of(s, phase->evaluated[run]) ? s->value[s->n - 1] : (double)NAN;
+}
+
 dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char ***out_p, uint32_t *n_p)
 {
     uint32_t most = 1, n = 0;
@@ -107,6 +113,15 @@ static const char *note_of(const dt_page *p, const dt_page_phase *phase, const c
     for (uint32_t i = 0; i < p->n_runs; i++) {
         const dt_series *h = dt_page_series(p, phase, i, "charts/horizon_s");
         const double first = h != NULL && h->n > 0 ? h->value[0] : NAN, last = dt_series_last(h);
+        const double whole = dt_page_horizon(p, phase, i);
+        if (last < DT_PAGE_WHOLE_HORIZON * whole) {
+            char from[DT_NUMBER_BYTES], to[DT_NUMBER_BYTES], of[DT_NUMBER_BYTES];
+            snprintf(note, MAX_NOTE,
+                     "The horizon grew from %s s to %s s (curriculum) and never reached the %s s that evaluations use: "
+                     "the later seconds were never trained.",
+                     dt_short_text(first, from), dt_short_text(last, to), dt_short_text(whole, of));
+            return note;
+        }
         if (last > first) {
             char from[DT_NUMBER_BYTES], to[DT_NUMBER_BYTES];
             snprintf(
@@ -315,6 +330,10 @@ static dt_status write_page(const dt_page *p)
     DT_TRY(dt_panel_summary(p));
     for (uint32_t i = 0; i < n; i++) {
         choose_axis(p, &phase[i]);
+        for (uint32_t k = 0; k < p->n_runs; k++) {
+            phase[i].evaluated[k] =
+                phase[i].at[k] >= 0 ? dt_records_evaluated(p->run[k].records, (uint32_t)phase[i].at[k]) : UINT32_MAX;
+        }
         DT_TRY(write_phase(p, &phase[i], i, n));
     }
     DT_TRY(dt_panel_config(p));

@@ -11,6 +11,8 @@
 #include "report/logbook.h"
 
 enum { DT_PAGE_MAX_RUNS = 16, DT_PAGE_COLORS = 8 };
+/* Share of the whole horizon that a curriculum must have reached; below it, later seconds hardly counted. */
+#define DT_PAGE_WHOLE_HORIZON 0.95
 
 typedef struct dt_page {
     const dt_logbook *run;
@@ -21,9 +23,10 @@ typedef struct dt_page {
 
 typedef struct dt_page_phase { /* one phase, in every run that has it */
     const char *id;
-    int32_t at[DT_PAGE_MAX_RUNS]; /* index of the run's phase, -1: it has none such */
-    bool is_over_env_steps;       /* curves are drawn over these: all runs say how many they had */
-    bool has_env_steps;           /* some do */
+    int32_t at[DT_PAGE_MAX_RUNS];         /* index of the run's phase, -1: it has none such */
+    bool is_over_env_steps;               /* curves are drawn over these: all runs say how many they had */
+    bool has_env_steps;                   /* some do */
+    uint32_t evaluated[DT_PAGE_MAX_RUNS]; /* the record of the run's last evaluation, UINT32_MAX: none */
 } dt_page_phase;
 
 typedef dt_status dt_panel(const dt_page *p);
@@ -47,6 +50,8 @@ dt_phase_panel dt_panel_time;         /* what the time went into */
 
 /* A run's series of this phase; NULL where it has none. */
 const dt_series *dt_page_series(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name);
+/* A number of the run's last evaluation; NAN where that one did not report it, whatever earlier ones did. */
+double dt_page_evaluated(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name);
 /* A series of a run as a curve in its colour, over what the phase's curves are drawn over. */
 void dt_page_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const dt_series *s, dt_curve *out);
 const char *dt_page_x_name(const dt_page_phase *phase); /* and what that is */
@@ -56,6 +61,8 @@ dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char
 bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const char *name, double *value_p);
 /* A chart of one name, a curve for each run that has it, with a sentence where the curve would mislead. */
 dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name) DT_NODISCARD;
+/* The last horizon of a run's evaluations, in seconds; NAN: they have none (panel_horizon.c). */
+double dt_page_horizon(const dt_page *p, const dt_page_phase *phase, uint32_t run);
 /* Baselines of a run in this phase (panel_baselines.c): how many, and a number of one of them, NAN if it has none. */
 uint32_t dt_page_baselines(const dt_flat *f);
 double dt_page_baseline(const dt_flat *f, uint32_t i, const char *name);

@@ -61,6 +61,7 @@ static void choose_columns(const dt_page *p, const dt_page_phase *phase, const c
         const uint32_t k = most > 1 ? (uint32_t)((uint64_t)i * (longest->n - 1) / (most - 1)) : 0;
         c->at[c->n++] = longest->at[k];
     }
+    c->at[c->n - 1] = phase->evaluated[0];
 }
 
 static double value_at(const dt_series *s, uint32_t record)
@@ -91,14 +92,15 @@ static void write_name(const char *name, dt_str *out)
     dt_html_text(out, slash != NULL ? slash + 1 : text);
 }
 
-static const dt_series *deviation_of(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
+/* Over seeds, of the last evaluation; NAN: it has none. */
+static double deviation_of(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name)
 {
     char std[192];
     if (!ends_with(name, "/mean")) {
-        return NULL;
+        return NAN;
     }
     snprintf(std, sizeof(std), "%.*s/std", (int)(strlen(name) - strlen("/mean")), name);
-    return dt_page_series(p, phase, run, std);
+    return dt_page_evaluated(p, phase, run, std);
 }
 
 static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name, bool is_first,
@@ -118,7 +120,7 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
     if (p->n_runs > 1) {
         shown[n++] = s->value[0];
     }
-    shown[n++] = s->value[s->n - 1];
+    shown[n++] = dt_page_evaluated(p, phase, run, name);
     const int decimals = dt_decimals_for(shown, n);
     dt_str_add(p->out, is_first ? "<tr class=\"first\"><th>" : "<tr><th>");
     if (is_first) {
@@ -135,9 +137,9 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
         dt_str_addf(p->out, "<td>%s</td>", dt_aligned_text(shown[i], decimals, text));
     }
     dt_str_addf(p->out, "<td><b>%s</b></td><td class=\"l soft\">", dt_aligned_text(shown[n - 1], decimals, text));
-    const dt_series *deviation = deviation_of(p, phase, run, name);
-    if (deviation != NULL && isfinite(s->value[s->n - 1])) {
-        dt_str_addf(p->out, "\xc2\xb1 %s", dt_short_text(deviation->value[deviation->n - 1], text));
+    const double deviation = deviation_of(p, phase, run, name);
+    if (isfinite(deviation) && isfinite(shown[n - 1])) {
+        dt_str_addf(p->out, "\xc2\xb1 %s", dt_short_text(deviation, text));
     }
     dt_str_add(p->out, "</td></tr>\n");
 }
@@ -176,16 +178,17 @@ static void write_seeds(const dt_page *p, const dt_page_phase *phase)
 {
     for (uint32_t i = 0, n = 0; i < p->n_runs; i++, n = 0) {
         char name[64], text[DT_NUMBER_BYTES];
-        const dt_series *s = NULL;
+        double seed = 0;
         while (snprintf(name, sizeof(name), "eval/seeds/%u", n + 1) > 0 &&
-               (s = dt_page_series(p, phase, i, name)) != NULL) {
+               isfinite(seed = dt_page_evaluated(p, phase, i, name))) {
             dt_str_add(p->out, n == 0 ? "<p class=\"note\">" : ", ");
             if (n++ == 0) {
                 dt_page_run(p, i);
                 dt_str_add(p->out, p->n_runs > 1 ? ": mean \xc2\xb1 deviation over seeds "
                                                  : "Mean \xc2\xb1 deviation over seeds ");
             }
-            dt_str_add(p->out, dt_number_text(dt_series_last(s), text));
+            snprintf(text, sizeof(text), "%.0f", seed);
+            dt_str_add(p->out, text);
         }
         dt_str_add(p->out, n > 0 ? "</p>\n" : "");
     }

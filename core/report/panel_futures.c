@@ -27,7 +27,7 @@ static double last_of(const dt_page *p, const dt_page_phase *phase, uint32_t run
     } else {
         snprintf(name, sizeof(name), "eval/%s", what);
     }
-    return dt_series_last(dt_page_series(p, phase, run, name));
+    return dt_page_evaluated(p, phase, run, name);
 }
 
 static bool has_levels(const dt_page *p, const dt_page_phase *phase, uint32_t run)

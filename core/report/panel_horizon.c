@@ -25,7 +25,7 @@ static double last_of(const dt_page *p, const dt_page_phase *phase, uint32_t run
 {
     char name[64];
     snprintf(name, sizeof(name), "eval/%s/%u", what, i + 1);
-    return dt_series_last(dt_page_series(p, phase, run, name));
+    return dt_page_evaluated(p, phase, run, name);
 }
 
 static void collect(const dt_page *p, const dt_page_phase *phase, uint32_t run, horizons *h)
@@ -84,6 +84,32 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase)
     return dt_chart_write(&c, p->out);
 }
 
+double dt_page_horizon(const dt_page *p, const dt_page_phase *phase, uint32_t run)
+{
+    horizons h;
+    collect(p, phase, run, &h);
+    return h.n > 0 ? h.second[h.n - 1] : (double)NAN;
+}
+
+/* Seconds that are evaluated, and by which the best step is chosen, but were never trained. */
+static void write_untrained(const dt_page *p, const dt_page_phase *phase)
+{
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        char to[DT_NUMBER_BYTES], of[DT_NUMBER_BYTES];
+        const double whole = dt_page_horizon(p, phase, i);
+        const double last = dt_series_last(dt_page_series(p, phase, i, "charts/horizon_s"));
+        if (last < DT_PAGE_WHOLE_HORIZON * whole) {
+            dt_str_add(p->out, "<p class=\"note warn\">");
+            dt_page_run(p, i);
+            dt_str_addf(p->out,
+                        "%sTraining ended with a horizon of %s s of %s s (curriculum). Later seconds are evaluated and "
+                        "decide which step is best, but were never trained: train longer, or lower "
+                        "<code>phase1_world_model.horizon_epochs</code>.</p>\n",
+                        p->n_runs > 1 ? ": " : "", dt_short_text(last, to), dt_short_text(whole, of));
+        }
+    }
+}
+
 dt_status dt_panel_horizon(const dt_page *p, const dt_page_phase *phase)
 {
     horizons h;
@@ -117,5 +143,6 @@ dt_status dt_panel_horizon(const dt_page *p, const dt_page_phase *phase)
         }
     }
     dt_str_add(p->out, is_open ? "</tbody></table></div></div>\n" : "");
+    write_untrained(p, phase);
     return DT_OK;
 }

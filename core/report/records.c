@@ -419,3 +419,21 @@ double dt_series_last(const dt_series *s)
     }
     return NAN;
 }
+
+uint32_t dt_records_evaluated(const dt_records *r, uint32_t phase)
+{
+    uint32_t last = UINT32_MAX;
+    for (uint32_t i = 0; i < r->n_series; i++) {
+        const dt_series *s = &r->series[i];
+        if (s->phase == phase && s->n > 0 && strncmp(s->name, "eval/", 5) == 0 &&
+            (last == UINT32_MAX || s->at[s->n - 1] > last)) {
+            last = s->at[s->n - 1];
+        }
+    }
+    return last;
+}
+
+bool dt_series_is_of(const dt_series *s, uint32_t record)
+{
+    return s->n > 0 && s->at[s->n - 1] == record;
+}

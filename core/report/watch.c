@@ -206,10 +206,12 @@ void dt_watch_text(const dt_logbook *l, const dt_watch_opts *o, dt_str *out)
     const uint32_t room = o->rows == 0 ? UINT32_MAX : o->rows > HEAD_LINES + 1 ? o->rows - HEAD_LINES - 1 : 0;
     uint32_t n = add_costs(l, o, room, out);
     n += add_ranks(l, o, room - n, out);
+    const uint32_t evaluated = r->n_phases > 0 ? dt_records_evaluated(r, r->n_phases - 1) : UINT32_MAX;
     for (uint32_t i = 0; i < 2 * r->n_series; i++) { /* what is judged and the loss before the others */
         const dt_series *s = &r->series[i % r->n_series];
         const bool is_first = strcmp(s->name, "loss") == 0 || strcmp(s->name, l->state.best_name) == 0;
-        if (s->phase + 1 == r->n_phases && is_first == (i < r->n_series) && (is_first || !is_constant(s)) &&
+        const bool is_old = strncmp(s->name, "eval/", 5) == 0 && !dt_series_is_of(s, evaluated);
+        if (s->phase + 1 == r->n_phases && !is_old && is_first == (i < r->n_series) && (is_first || !is_constant(s)) &&
             strcmp(s->name, "progress") != 0 && strncmp(s->name, "eval/seeds/", 11) != 0 &&
             (o->rows == 0 || HEAD_LINES + n + 1 < o->rows)) {
             add_series(s, o, out);

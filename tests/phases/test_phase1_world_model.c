@@ -100,6 +100,25 @@ static void test_horizon_grows_and_weights_sum_to_one(void **test)
     phase_close(&p);
 }
 
+static void test_horizon_that_stays_short_is_reported(void **test)
+{
+    static const char *const slow[] = {"history_s=2",       "horizon_s=5",       "rate_hz=1",
+                                       "horizon_start_s=1", "horizon_epochs=20", NULL};
+    (void)test;
+    for (int is_slow = 0; is_slow < 2; is_slow++) { /* 10 epochs are planned */
+        world_init();
+        phase p;
+        assert_int_equal(phase_open(&p, is_slow ? slow : at_1_hz), DT_OK);
+        assert_int_equal(p.ops->start(p.self), DT_OK);
+        dt_progress out = {.struct_size = sizeof(out)};
+        assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
+        const char *told = strstr(w->host.log, "ends after 10 epochs with a horizon of 3 s of 5 s");
+        assert_true((told != NULL) == is_slow &&
+                    (told == NULL || strstr(told, "horizon_epochs to at most 10") != NULL));
+        phase_close(&p);
+    }
+}
+
 static void test_evaluation_figures(void **test)
 {
     (void)test;
@@ -474,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_records_three_losses_and_three_outputs),
         cmocka_unit_test(test_distances_are_learnt_where_they_are_asked_for),
         cmocka_unit_test(test_horizon_grows_and_weights_sum_to_one),
+        cmocka_unit_test(test_horizon_that_stays_short_is_reported),
         cmocka_unit_test(test_evaluation_figures),
         cmocka_unit_test(test_figures_of_several_futures),
         cmocka_unit_test(test_coverage_and_sites),

@@ -34,8 +34,8 @@ refuses() {
 # --- a run writes its own report, unless it is told not to ---
 "$dtrain" --plugin phase1_world_model $tiny --set training.epochs=4 --set training.eval_interval=1 \
     --set world_lstm.futures=3 --set world_lstm.kinematic=true --set world_lstm.calibrated=true \
-    --set phase1_world_model.calibration_folds=1 --run-dir "$work/a" 2>"$work/err" ||
-    fail "the run: $(cat "$work/err")"
+    --set phase1_world_model.calibration_folds=1 --run-dir "$work/a" 2>"$work/err.a" ||
+    fail "the run: $(cat "$work/err.a")"
 check "$work/a/report.html" "$work/a"
 grep -q 'The worst scene' "$work/a/report.html" || fail "no pictures of predictions"
 grep -q 'Share of recorded positions inside' "$work/a/report.html" || fail "no reliability curve"
@@ -74,7 +74,10 @@ grep -q 'data-x-name="environment steps"' "$work/b/report.html" || fail "a polic
 ! grep -q 'data-x-name="training steps"' "$work/b/report.html" || fail "two axes in one phase"
 ! grep -q 'curriculum' "$work/b/report.html" || fail "a policy has no curriculum"
 grep -q '<p class="note">A policy&#39;s loss does not measure' "$work/b/report.html" || fail "what the loss of a policy tells"
-grep -q '<p class="note">The horizon grows from 1 s to 2.59 s (curriculum)' "$work/a/report.html" || fail "the curriculum is not told"
+grep -q '<p class="note">The horizon grew from 1 s to 2.59 s (curriculum) and never reached the 5 s' "$work/a/report.html" ||
+    fail "the curriculum is not told"
+grep -q 'Training ended with a horizon of 2.59 s of 5 s' "$work/a/report.html" || fail "seconds never trained"
+grep -q 'never trained; set phase1_world_model.horizon_epochs to at most 4' "$work/err.a" || fail "no warning of the horizon"
 for run in old new newer; do
     mkdir "$work/$run"
     echo '{"start":"x"}' >"$work/$run/meta.json"
@@ -90,6 +93,32 @@ for run in "old", "new", "newer":
                 record["env_steps"] = (1000 if run == "new" else 3000) * step
             print(json.dumps(record), file=file)
 END
+# --- a resumed run that evaluates otherwise: what only earlier evaluations had is not told as the last one's ---
+mkdir "$work/again"
+echo '{"start":"x"}' >"$work/again/meta.json"
+python3 - >"$work/again/metrics.jsonl" <<'END'
+import json
+for step in range(1, 5):
+    record = {"step": step, "phase": "p", "wall_s": step, "loss": 1 / step, "charts/horizon_s": step + 1}
+    seeds, horizons = ([1001, 1002, 1003, 123456789], 5) if step == 2 else ([7, 987654321], 4)
+    if step % 2 == 0:
+        record.update({f"eval/seeds/{i + 1}": seed for i, seed in enumerate(seeds)})
+        for i in range(horizons):
+            record.update({f"eval/horizon_s/{i + 1}": i + 1, f"eval/rmse_m/{i + 1}": step + i / 8})
+        record.update({"eval/return/mean": step, "eval/gone/mean": 17} if step == 2 else {"eval/return/mean": step})
+    print(json.dumps(record))
+END
+"$dtrain" report "$work/again" --out "$work/again.html" -q >/dev/null 2>"$work/err" || fail "resumed: $(cat "$work/err")"
+check "$work/again.html" "$work/again"
+grep -q 'over seeds 7, 987654321</p>' "$work/again.html" || fail "the seeds: $(grep -o 'over seeds [^<]*' "$work/again.html")"
+grep -q '<td>4 s</td><td><b>4.38</b>' "$work/again.html" || fail "the last horizon"
+! grep -q '<td>5 s</td>' "$work/again.html" || fail "a horizon that was not evaluated"
+! grep -q '<b>17' "$work/again.html" || fail "a number of an earlier evaluation as the last"
+grep -q 'The horizon grows from 2 s to 5 s' "$work/again.html" || fail "a curriculum that was completed"
+! grep -q 'never trained' "$work/again.html" || fail "a curriculum that was completed is told to have ended early"
+"$dtrain" watch "$work/again" --json >"$work/out" || fail "watch of it"
+! grep -q 'seeds/3\|rmse_m/5\|gone' "$work/out" || fail "watch tells of an earlier evaluation: $(cat "$work/out")"
+
 compare() { # AXIS, runs
     axis=$1
     shift
