@@ -3,6 +3,7 @@
  * See demand.h.
  */
 #include "demand.h"
+#include "junction.h"
 #include "dtrain/checked.h"
 
 #include <stdlib.h>
@@ -226,7 +227,7 @@ static int is_clear_upstream(const sim *s, int32_t edge, int32_t lane, double le
 }
 
 typedef struct newcomer {
-    int32_t edge;
+    int32_t edge, number;  /* trip of the plan */
     const plan_trip *trip; /* NULL: of a scenario built by code */
     double length, limit;  /* m; of its wanted speed, m/s */
     double u, w;           /* drawn */
@@ -262,6 +263,43 @@ static int is_exact(const newcomer *c)
     return kind == PLAN_SPEED_LIMIT || kind == PLAN_SPEED_WANTED || (kind == PLAN_SPEED_GIVEN && c->trip->speed > 0);
 }
 
+/* The vehicle that it would be. */
+static vehicle vehicle_of(const sim *s, const newcomer *c, int32_t lane)
+{
+    const plan_trip *t = c->trip;
+    const int32_t target = t->n_edges > 1 ? PLAN_EDGE(&s->plan, t->edge + 1) : NET_EXIT;
+    return (vehicle){.lane = lane, .target = target, .trip = c->number, .hop = 1};
+}
+
+/* Can it stop at a line ahead that it must not pass? Becomes as slow as needed where its speed is not exact. */
+static int heeds_line(const sim *s, const newcomer *c, int32_t lane, entry *out)
+{
+    if (c->trip == NULL) {
+        return 1; /* scenarios built by code begin far from junctions */
+    }
+    const vehicle w = vehicle_of(s, c, lane);
+    const comer by = {
+        .rest = s->net.lane[lane].length - out->x, .v = out->v, .want = s->net.lane[lane].limit, .length = c->length};
+    const double v = move_entry_speed(s, &w, &by);
+    const int is_slower = v < out->v;
+    out->v = v;
+    return !is_slower || !is_exact(c);
+}
+
+/* Gap to the vehicle ahead of it, FREE_GAP; on the lane that is the one before slot `behind`, else past its end. */
+static double gap_ahead(const sim *s, const newcomer *c, int32_t lane, int32_t behind, double x, double *speed_p)
+{
+    if (behind > slot_front(&s->lane[lane])) {
+        *speed_p = s->v[behind - 1];
+        return s->x[behind - 1] - s->length[behind - 1] - x;
+    }
+    if (c->trip == NULL) {
+        return FREE_GAP;
+    }
+    const vehicle w = vehicle_of(s, c, lane);
+    return move_look(s, &w, lane, place_way(s, &w, lane, 0), s->net.lane[lane].length - x, speed_p);
+}
+
 /* May it begin with its front bumper at out->x? Fills in the rest. */
 static int can_enter(const sim *s, const newcomer *c, int32_t lane, entry *out)
 {
@@ -271,20 +309,24 @@ static int can_enter(const sim *s, const newcomer *c, int32_t lane, entry *out)
     while (behind <= slot_back(l) && s->x[behind] >= out->x - c->length) {
         behind++;
     }
-    out->gap = FREE_GAP;
+    double leader = 0;
+    const double ahead = gap_ahead(s, c, lane, behind, out->x, &leader);
+    out->gap = behind > slot_front(l) ? ahead : FREE_GAP;
     out->v = wish;
-    if (behind > slot_front(l)) {
-        const int32_t p = behind - 1;
-        const double gap = out->gap = s->x[p] - s->length[p] - out->x, slow = least(wish, s->v[p]);
-        if (gap < s->driver.s0) {
+    if (ahead < FREE_GAP) {
+        const double slow = least(wish, leader);
+        if (ahead < s->driver.s0) {
             return 0;
         }
-        if (follow(&s->driver, wish, most(wish, GAP_LEAST), gap, s->v[p]) < -SAFE_BRAKE) {
-            if (is_exact(c) || follow(&s->driver, slow, most(wish, GAP_LEAST), gap, s->v[p]) < -SAFE_BRAKE) {
+        if (follow(&s->driver, wish, most(wish, GAP_LEAST), ahead, leader) < -SAFE_BRAKE) {
+            if (is_exact(c) || follow(&s->driver, slow, most(wish, GAP_LEAST), ahead, leader) < -SAFE_BRAKE) {
                 return 0;
             }
             out->v = slow;
         }
+    }
+    if (!heeds_line(s, c, lane, out)) {
+        return 0;
     }
     if (behind <= slot_back(l)) {
         const double gap = out->x - c->length - s->x[behind];
@@ -297,7 +339,7 @@ static int can_enter(const sim *s, const newcomer *c, int32_t lane, entry *out)
 static int find_free(const sim *s, const newcomer *c, int32_t lane, entry *out)
 {
     const lane_state *l = &s->lane[lane];
-    double to = s->net.lane[lane].length; /* the front bumper between this, */
+    double to = s->net.lane[lane].length - GAP_LEAST; /* the front bumper between this, */
     for (int32_t p = slot_front(l); p <= slot_back(l) + 1; p++) {
         const int is_last = p > slot_back(l);
         const double from = is_last ? c->length : s->x[p] + s->driver.s0 + c->length; /* and this */
@@ -316,7 +358,7 @@ static int find_free(const sim *s, const newcomer *c, int32_t lane, entry *out)
 static int find_entry(const sim *s, const newcomer *c, int32_t lane, entry *out)
 {
     const lane_state *l = &s->lane[lane];
-    const double length = s->net.lane[lane].length;
+    const double length = s->net.lane[lane].length - GAP_LEAST; /* at the end it would be past the line already */
     const plan_trip *t = c->trip;
     out->x = c->length;
     switch (t != NULL ? t->pos_kind : PLAN_POS_BASE) {
@@ -324,7 +366,7 @@ static int find_entry(const sim *s, const newcomer *c, int32_t lane, entry *out)
         out->x = most(c->length, least(length, t->pos < 0 ? length + t->pos : t->pos));
         break;
     case PLAN_POS_RANDOM:
-        out->x = most(c->length, c->u * length);
+        out->x = most(c->length, c->u * s->net.lane[lane].length);
         break;
     case PLAN_POS_FREE:
         return find_free(s, c, lane, out);
@@ -349,8 +391,10 @@ static int enter(sim *s, source *q)
     const plan_trip *t = a->trip == NET_NONE ? NULL : PLAN_TRIP(&s->plan, a->trip);
     const uint64_t draw_of =
         (uint64_t)(q - s->source) << STREAM_BITS | ((uint64_t)q->taken << 16 & 0xffffff0000) | (s->step & 0xffff);
-    newcomer c = {
-        .edge = q->edge, .trip = t, .length = t != NULL ? PLAN_TYPE(&s->plan, t->type)->length : s->c->vehicle_m};
+    newcomer c = {.edge = q->edge,
+                  .number = a->trip,
+                  .trip = t,
+                  .length = t != NULL ? PLAN_TYPE(&s->plan, t->type)->length : s->c->vehicle_m};
     if (t != NULL &&
         (t->lane == PLAN_LANE_RANDOM || t->pos_kind == PLAN_POS_RANDOM || t->speed_kind == PLAN_SPEED_RANDOM)) {
         c.u = draw(s, DRAW_ENTRY, 3 * draw_of);

@@ -170,6 +170,20 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
     return limit;
 }
 
+double move_entry_speed(const sim *s, const vehicle *w, const comer *by)
+{
+    const int32_t next = place_way(s, w, w->lane, 0);
+    const int is_line = next >= 0 && s->net.lane[next].via_of != NET_NONE;
+    if (next == NET_EXIT || (next != NET_NONE && !is_line) || by->rest > SIGHT_M) {
+        return by->v;
+    }
+    const double safe = sqrt(2 * s->driver.b * most(0, by->rest - STOP_MARGIN_M));
+    comer slow = *by;
+    slow.v = least(by->v, safe);
+    return slow.v == by->v || (is_line && junction_may_pass(s, &s->net.link[s->net.lane[next].via_of], &slow)) ? by->v
+                                                                                                               : slow.v;
+}
+
 /* The first vehicle of a lane. */
 static double accelerate_first(const sim *s, int32_t lane, int32_t p)
 {

@@ -5,6 +5,8 @@
 #include "plan.h"
 #include "plan_file.h"
 
+#include <math.h>
+
 static int is_vehicle(const xml *x)
 {
     return xml_is(x, "vehicle") || xml_is(x, "trip") || xml_is(x, "flow");
@@ -41,6 +43,22 @@ static dt_status begin_inside(planfile *r, xml *x)
     return xml_is(x, "routeDistribution") ? DT_OK : skip_element(r, x);
 }
 
+/* <interval begin end>: flows of it that do not say when begin and end with it. */
+static dt_status begin_interval(planfile *r, const xml *x)
+{
+    r->in_interval = 1;
+    r->has_to = xml_get(x, "end") != NULL;
+    DT_TRY_H(xml_time(x, "begin", r->begin.s, 0, XML_TIME_MOST, &r->from.s));
+    return xml_time(x, "end", r->end.s, -XML_TIME_MOST, XML_TIME_MOST, &r->to.s);
+}
+
+static void end_interval(planfile *r)
+{
+    r->in_interval = r->has_to = 0;
+    r->from = r->begin;
+    r->to = r->end;
+}
+
 static dt_status begin(xml *x)
 {
     planfile *r = x->user;
@@ -69,8 +87,11 @@ static dt_status begin(xml *x)
     if (x->depth == 1 && (xml_is(x, "vTypeDistribution") || xml_is(x, "routeDistribution"))) {
         return plan_open_distribution(r, x, which);
     }
-    if (x->depth == 1 && is_vehicle(x)) {
+    if (x->depth == 1 + r->in_interval && is_vehicle(x)) {
         return plan_open_vehicle(r, x);
+    }
+    if (x->depth == 1 && xml_is(x, "interval")) {
+        return begin_interval(r, x);
     }
     return skip_element(r, x);
 }
@@ -84,6 +105,9 @@ static dt_status end(xml *x)
     }
     if (x->depth == 1 && (xml_is(x, "vTypeDistribution") || xml_is(x, "routeDistribution"))) {
         r->distribution = NET_NONE;
+    }
+    if (x->depth == 1 && xml_is(x, "interval")) {
+        end_interval(r);
     }
     return is_vehicle(x) && r->is_open ? plan_close_vehicle(r, x) : DT_OK;
 }
@@ -122,6 +146,9 @@ dt_status plan_read(trip_plan *p, const dt_host *h, const xml_text *text, const 
                   .search = search,
                   .begin = begin,
                   .end = end,
+                  .from = begin,
+                  .to = end,
+                  .last_s = -INFINITY,
                   .path = text->path,
                   .distribution = NET_NONE,
                   .skip_depth = NET_NONE};

@@ -49,6 +49,7 @@ typedef struct plan_trip {
     int32_t pos_kind, speed_kind;
     double pos;     /* m, of the front bumper: PLAN_POS_GIVEN, negative: before the end of the lane */
     double speed;   /* m/s: PLAN_SPEED_GIVEN */
+    double factor;  /* of the limit, of the vehicle itself; 0: its type's */
     double share;   /* of its flow: vehicles that draw this trip or one before it */
     uint64_t lanes; /* of the first edge, that it may begin on; scenario_net.c fills them in */
     int32_t source; /* sim.source; scenario_net.c fills it in */

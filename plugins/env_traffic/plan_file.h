@@ -37,7 +37,10 @@ typedef struct planfile {
     const net *n;
     route_search *search;
     const char *path;
-    file_time begin, end; /* of the episode */
+    file_time begin, end;        /* of the episode */
+    file_time from, to;          /* what flows have that do not say begin or end: of the episode, or of an <interval> */
+    double last_s;               /* latest begin of a vehicle or flow so far, since the episode began */
+    int32_t in_interval, has_to; /* flows are in an <interval>; it says an end */
     names names[N_NAMES], way_names;
     list named[N_NAMES]; /* numbered as their names are */
     list text, choices, attributes;

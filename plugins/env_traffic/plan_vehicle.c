@@ -3,6 +3,7 @@
  * Vehicles, trips and flows of a demand; see plan_file.h.
  */
 #include "plan_file.h"
+#include "follow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -129,17 +130,17 @@ static dt_status read_part(planfile *r, xml *x, const char *attribute, int32_t *
 /* How it begins and ends. SUMO's defaults: the rightmost lane, standing. */
 static dt_status read_begin(planfile *r, xml *x)
 {
-    static const char *const more[] = {"arrivalLane", "arrivalPos", "arrivalSpeed", "speedFactor", "departPosLat"};
+    static const char *const more[] = {"arrivalLane", "arrivalPos", "arrivalSpeed", "departPosLat"};
     DT_TRY_H(read_lane(r, x));
     DT_TRY_H(read_pos(r, x));
     DT_TRY_H(read_speed(r, x));
+    DT_TRY_H(xml_number(x, "speedFactor", 0, 0.01, 10, &r->trip.factor));
     DT_TRY_H(read_part(r, x, "departEdge", &r->depart_edge));
     DT_TRY_H(read_part(r, x, "arrivalEdge", &r->arrival_edge));
     for (size_t k = 0; k < sizeof(more) / sizeof(more[0]); k++) {
         if (xml_get(x, more[k]) != NULL) {
             return file_leave_out(&r->notes, x,
-                                  "has arrivalLane, arrivalPos, arrivalSpeed, speedFactor or "
-                                  "departPosLat, which are skipped");
+                                  "has arrivalLane, arrivalPos, arrivalSpeed or departPosLat, which are skipped");
         }
     }
     return DT_OK;
@@ -218,7 +219,8 @@ static dt_status read_flow(planfile *r, xml *x)
 {
     plan_flow *w = &r->flow;
     const char *number = xml_get(x, "number"), *begin = xml_get(x, "begin"), *end = xml_get(x, "end");
-    file_time from = r->begin, to = r->end;
+    const int has_end = end != NULL || r->has_to;
+    file_time from = r->from, to = r->to;
     int has_rate = 0;
     if (begin != NULL && is_event(begin)) {
         return skip_vehicle(r, x, "is left out: it has no time of departure");
@@ -237,7 +239,7 @@ static dt_status read_flow(planfile *r, xml *x)
                          "has a period, vehsPerHour or probability with both end and number: leave one of the two out",
                          XML_HERE(x));
     }
-    if (end != NULL && to.s < from.s) {
+    if (has_end && to.s < from.s) {
         return DT_FAIL_H(r->h, DT_EDATA, XML_AT "ends at %g s, before it begins at %g s", XML_HERE(x), to.s, from.s);
     }
     w->begin_s = from.s - r->begin.s;
@@ -344,6 +346,12 @@ dt_status plan_open_vehicle(planfile *r, xml *x)
     if (r->is_skipped) {
         return DT_OK;
     }
+    if (r->flow.begin_s < r->last_s) {
+        DT_TRY_H(file_leave_out(&r->notes, x,
+                                "begins before an earlier one of the file: it is simulated, but SUMO ignores it unless "
+                                "the file is an additional file"));
+    }
+    r->last_s = most(r->last_s, r->flow.begin_s);
     if (type < 0) {
         return DT_FAIL_H(r->h, DT_EDATA, XML_AT "type \"%s\" is not known: its definition comes before its vehicles",
                          XML_HERE(x), id);

@@ -239,6 +239,10 @@ void move_advance(sim *s);
 int32_t move_first(const sim *s, const vehicle *w, int32_t next, double *rest_p);
 /* Nearest vehicle after lane `from` on the way `next` of w, rest m before its end. */
 double move_look(const sim *s, const vehicle *w, int32_t from, int32_t next, double rest, double *speed_p);
+/* The speed, by->v at most, at which a vehicle w that is about to be inserted can still stop at the line ahead where it
+ * must; w needs its lane, target, trip and hop. */
+struct comer;
+double move_entry_speed(const sim *s, const vehicle *w, const struct comer *by);
 /* The acceleration of the model alone in slot p, without its agent. */
 double move_model(const sim *s, int32_t lane, int32_t p);
 

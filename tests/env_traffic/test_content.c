@@ -210,8 +210,23 @@ static void test_demand(void **test)
          "<WAUT> is left out"},
         {"<taz id='z' edges='no such'><tazSource id='x' weight='1'/></taz>", SKIPPED, 0, "<taz> is left out"},
         {"<tazs><taz id='z'/></tazs>", SKIPPED, 0, "<tazs> is left out"},
-        {"<interval begin='0' end='9'><flow id='f' from='a' to='b' number='5'/></interval>", SKIPPED, 0,
-         "<interval> is left out"},
+        /* order, and speeds of one vehicle */
+        {"<vehicle id='v' depart='300'>" ROUTE "</vehicle><vehicle id='w' depart='200'>" ROUTE "</vehicle>", READ, 2,
+         "additional file"},
+        {"<vehicle id='v' depart='200' speedFactor='0.5'>" ROUTE "</vehicle>", READ, 1, NULL},
+        {"<vehicle id='v' depart='200' speedFactor='0'>" ROUTE "</vehicle>", REJECTED, 0, "speedFactor"},
+        /* intervals: what flows without begin or end have */
+        {"<interval begin='0' end='9'><flow id='f' from='a' to='b' number='5'/></interval>", SKIPPED, 0, NULL},
+        {"<interval begin='150' end='0:03:20'><flow id='f' number='5'>" ROUTE "</flow><flow id='g' period='10'>" ROUTE
+         "</flow><flow id='h' begin='160' end='220' period='10'>" ROUTE "</flow></interval><flow id='i' begin='160' "
+         "period='100'>" ROUTE "</flow>",
+         READ, 5 + 5 + 6 + 6, NULL},
+        {"<interval begin='150' end='200'><flow id='f' number='2' period='10'>" ROUTE "</flow></interval>", READ, 2,
+         NULL},
+        {"<interval begin='300' end='200'><flow id='f' number='2'>" ROUTE "</flow></interval>", REJECTED, 0,
+         "before it begins"},
+        {"<interval><vehicle id='v' depart='200'>" ROUTE "</vehicle><include href='x'/></interval>", REJECTED, 0,
+         "<include>"},
         {"<poly id='p' shape='1,1'/>", SKIPPED, 0, "<poly> is left out"},
         {"<poi id='p' x='1' y='1'/>", SKIPPED, 0, "<poi> is left out"},
         {"<param key='a' value='b'/>", SKIPPED, 0, NULL},
@@ -225,6 +240,47 @@ static void test_demand(void **test)
                  all[k].xml);
         const int n = count_due(net_text, text, &st, message);
         check_row(&all[k], st, n - 1, message);
+    }
+}
+
+/* Vehicles that begin close to a line stop at its red light, and touch no vehicle past it. */
+static void test_begin_at_line(void **test)
+{
+    (void)test;
+    static const char *const begins[] = {
+        "departPos='last' departSpeed='max'",  "departPos='last'",
+        "departPos='189.6' departSpeed='max'", "departPos='189.6'",
+        "departPos='-5' departSpeed='max'",    "departPos='-12' departSpeed='speedLimit'"};
+    for (size_t k = 0; k < sizeof(begins) / sizeof(begins[0]); k++) {
+        char text[TEXT];
+        snprintf(text, sizeof(text),
+                 "<routes><flow id='f' begin='100' end='700' period='5' %s>" ROUTE "</flow></routes>", begins[k]);
+        store("corner.net.xml", net_text);
+        store("corner.rou.xml", text);
+        sim_rig r;
+        rig_open(&r, settings((const char *const[]){"control=vehicles", NULL}));
+        sim *s = &r.sim;
+        const net_link *link = NULL;
+        for (int32_t i = 0; i < s->net.n_links; i++) {
+            const net_link *l = &s->net.link[i];
+            link = l->from == s->net.edge[s->source[0].edge].lane && l->via != NET_NONE &&
+                           s->net.junction[l->junction].number[l->bit] == 1
+                       ? l
+                       : link;
+        }
+        assert_non_null(link);
+        int n_red = 0;
+        while (s->elapsed_s < 600) {
+            const net_show *show = &s->signal[link->junction].show;
+            const int is_red = ((show->green | show->yellow) >> link->bit & 1) == 0;
+            const int32_t before = s->lane[link->via].n;
+            sim_step(s);
+            n_red += is_red;
+            assert_false(is_red && s->lane[link->via].n > before);
+        }
+        assert_true(n_red > 300 && s->sum.finished > 80);
+        assert_int_equal(s->sum.collisions, 0);
+        rig_close(&r);
     }
 }
 
@@ -336,6 +392,6 @@ static void test_network(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_demand), cmocka_unit_test(test_roots),
-                                       cmocka_unit_test(test_network)};
+                                       cmocka_unit_test(test_begin_at_line), cmocka_unit_test(test_network)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
