@@ -8,7 +8,9 @@ nobase_dist_docpages_DATA = docs/start.md \
 	docs/howto/limits.md docs/howto/offpolicy.md docs/howto/phases.md docs/howto/plugins.md \
 	docs/howto/policies.md docs/howto/porting.md docs/howto/processes.md docs/howto/running.md \
 	docs/howto/troubleshooting.md docs/howto/world.md \
-	docs/reference/configuration.md docs/reference/glossary.md docs/reference/results.md \
+	docs/reference/configuration.md docs/reference/glossary.md docs/reference/options-data.md docs/reference/options-environment.md \
+	docs/reference/options-host.md docs/reference/options-model.md docs/reference/options-phase.md \
+	docs/reference/results.md \
 	docs/reference/status.md docs/reference/traffic-files.md \
 	docs/explanation/architecture.md docs/explanation/ranks.md docs/explanation/security.md \
 	docs/slurm.sh docs/dtrain@.service docs/kubernetes-job.yaml docs/kubernetes-mpijob.yaml \

@@ -70,6 +70,16 @@ core/cli/dtrain.cfg.5: cfg_doc$(EXEEXT) $(plugin_LTLIBRARIES)
 	$(AM_V_GEN)env -u DTRAIN_PLUGIN_PATH ./cfg_doc$(EXEEXT) >$@.tmp && mv $@.tmp $@
 nodist_man5_MANS = core/cli/dtrain.cfg.5
 
+# docs/reference/options-*.md from the same tables; they are committed, and tests/docs/names.sh compares them
+noinst_PROGRAMS += options_doc
+options_doc_SOURCES = core/cli/options_doc.c
+options_doc_LDADD = core/libdtcore.la
+options: options_doc$(EXEEXT) $(plugin_LTLIBRARIES)
+	for kind in host phase model environment data; do \
+	  env -u DTRAIN_PLUGIN_PATH ./options_doc$(EXEEXT) $$kind >options.tmp && \
+	  mv options.tmp $(srcdir)/docs/reference/options-$$kind.md || exit 1; done
+.PHONY: options
+
 install-data-local:
 	$(MKDIR_P) '$(DESTDIR)$(bashcompletiondir)' '$(DESTDIR)$(zshcompletiondir)' '$(DESTDIR)$(fishcompletiondir)'
 	$(INSTALL_DATA) core/cli/dtrain.bash '$(DESTDIR)$(bashcompletiondir)/dtrain'

@@ -69,6 +69,10 @@ for id in $(cat "$work/ids") $sections; do
     "$dtrain" show "$id" --json >"$work/shown" || fail "dtrain does not show $id"
     grep -o '{"name":"[a-z0-9_]*","type"' "$work/shown" | sed "s/.*\"name\":\"\(.*\)\",.*/$id.\1/"
 done | sort -u >"$work/keys"
+for kind in host phase model environment data; do
+    page=docs/reference/options-$kind.md
+    "${DT_BUILDDIR:-.}/options_doc" $kind | diff "$src/$page" - || fail "$page is not what the program has: make options"
+done
 # roles of all models there are, and the configuration knows each of them
 "$dtrain" list --json | grep -o '"role":"[a-z0-9_]*"' | cut -d'"' -f4 | sort -u >"$work/roles"
 [ "$(wc -l <"$work/roles")" -ge 6 ] || fail "hardly a role: $(wc -l <"$work/roles")"

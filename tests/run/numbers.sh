@@ -186,7 +186,7 @@ says "$work/out" "none.so"
 
 # --- every key of an import is shown and documented ---
 "$dtrain" show import --json >"$work/import.json" 2>"$work/err" || fail "show import: $(cat "$work/err")"
-holds "len(j[0]['options']) >= 8 and all('| \`%s\` |' % o['name'] in open('${DT_SRCDIR:-.}/docs/howto/data.md').read() for o in j[0]['options'])" \
+holds "len(j[0]['options']) >= 8 and all('| \`%s\` |' % o['name'] in open('${DT_SRCDIR:-.}/docs/reference/options-host.md').read() for o in j[0]['options'])" \
     "$work/import.json"
 
 # --- where nothing can be written, nobody says that it was ---
