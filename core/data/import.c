@@ -85,13 +85,18 @@ static summary summarise(const dt_store *s)
     }
     summarise_roads(v, &m);
     int64_t known = m.count.risk[DT_RISK_NEGATIVE] + m.count.risk[DT_RISK_POSITIVE];
-    m.prevalence = known > 0 ? (double)m.count.risk[DT_RISK_POSITIVE] / (double)known : 0;
+    m.prevalence = known > 0 ? (double)m.count.risk[DT_RISK_POSITIVE] / (double)known : (double)NAN;
     return m;
 }
 
-static void stat_lines(dt_str *out, const char *const *name, const dt_feature_stat *s, int n)
+/* Of no rows nothing is known; edges that lead to the vehicle itself have no features. */
+static void stat_lines(dt_str *out, const char *const *name, const dt_feature_stat *s, int n, int64_t rows)
 {
     for (int d = 0; d < n; d++) {
+        if (rows == 0) {
+            dt_str_addf(out, "  %-18s %12s %12s %12s %12s\n", name[d], "-", "-", "-", "-");
+            continue;
+        }
         dt_str_addf(out, "  %-18s %12.4g %12.4g %12.4g %12.4g\n", name[d], s[d].min, s[d].max, s[d].mean, s[d].std);
     }
 }
@@ -172,10 +177,15 @@ static void as_text(const summary *m, const char *path, dt_str *out)
         }
         dt_str_addf(out, "%s %s (%" PRId64 " scenes)", i == 0 ? "" : ",", v->site[i], scenes);
     }
-    dt_str_addf(out,
-                "\nrisk within %g s: %.2f %% of %" PRId64 " rows; dangerous already %" PRId64 ", unknown %" PRId64 "\n",
-                DT_RISK_AHEAD_S, 100 * m->prevalence, c->risk[DT_RISK_NEGATIVE] + c->risk[DT_RISK_POSITIVE],
-                c->risk[DT_RISK_NOW], c->risk[DT_RISK_UNKNOWN]);
+    dt_str_addf(out, "\nrisk within %g s: ", DT_RISK_AHEAD_S);
+    if (isnan(m->prevalence)) {
+        dt_str_add(out, "known of no row");
+    } else {
+        dt_str_addf(out, "%.2f %% of %" PRId64 " rows", 100 * m->prevalence,
+                    c->risk[DT_RISK_NEGATIVE] + c->risk[DT_RISK_POSITIVE]);
+    }
+    dt_str_addf(out, "; dangerous already %" PRId64 ", unknown %" PRId64 "\n", c->risk[DT_RISK_NOW],
+                c->risk[DT_RISK_UNKNOWN]);
     if (dt_store_smooth_s(m->store) > 0) {
         dt_str_addf(out,
                     "accelerations averaged over %g s: %" PRId64 " rows brake harder than %g m/s^2, %" PRId64
@@ -188,23 +198,24 @@ static void as_text(const summary *m, const char *path, dt_str *out)
     roads_as_text(m, out);
     regions_as_text(m, out);
     dt_str_addf(out, "  %-18s %12s %12s %12s %12s\n", "feature", "min", "max", "mean", "std");
-    stat_lines(out, dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
-    stat_lines(out, dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
+    stat_lines(out, dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES, c->rows);
+    stat_lines(out, dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES, c->edges - c->rows);
     if (m->survey != NULL) {
         dt_normalisation_text(&m->normalised, out);
         dt_survey_text(m->survey, m->store, out);
     }
 }
 
-static void stat_objects(dt_json_out *o, const char *key, const char *const *name, const dt_feature_stat *s, int n)
+static void stat_objects(dt_json_out *o, const char *key, const char *const *name, const dt_feature_stat *s, int n,
+                         int64_t rows)
 {
     dt_json_obj(o, key);
     for (int d = 0; d < n; d++) {
         dt_json_obj(o, name[d]);
-        dt_json_f64(o, "min", s[d].min);
-        dt_json_f64(o, "max", s[d].max);
-        dt_json_f64(o, "mean", s[d].mean);
-        dt_json_f64(o, "std", s[d].std);
+        dt_json_f64(o, "min", rows > 0 ? s[d].min : (double)NAN);
+        dt_json_f64(o, "max", rows > 0 ? s[d].max : (double)NAN);
+        dt_json_f64(o, "mean", rows > 0 ? s[d].mean : (double)NAN);
+        dt_json_f64(o, "std", rows > 0 ? s[d].std : (double)NAN);
         dt_json_end(o, '}');
     }
     dt_json_end(o, '}');
@@ -266,8 +277,8 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     dt_json_end(&o, '}');
     roads_as_json(m, &o);
     regions_as_json(m, &o);
-    stat_objects(&o, "node", dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES);
-    stat_objects(&o, "edge", dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES);
+    stat_objects(&o, "node", dt_node_feature_name, dt_store_node_stat(m->store), DT_NODE_FEATURES, c->rows);
+    stat_objects(&o, "edge", dt_edge_feature_name, dt_store_edge_stat(m->store), DT_EDGE_FEATURES, c->edges - c->rows);
     if (m->survey != NULL) {
         dt_normalisation_json(&m->normalised, &o);
         dt_survey_json(m->survey, m->store, &o);

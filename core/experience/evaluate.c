@@ -214,7 +214,7 @@ static double item_mean(const double *result, uint32_t n, uint32_t items, uint32
         }
     }
     if (std != NULL) {
-        *std = count > 1 ? sqrt(squares / (count - 1)) : count > 0 ? 0 : NAN;
+        *std = count > 1 ? sqrt(squares / (count - 1)) : (double)NAN;
     }
     return mean;
 }

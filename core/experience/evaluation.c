@@ -22,7 +22,7 @@ typedef struct out {
     uint32_t n;
 } out;
 
-/* The number at `offset` bytes of each seed: mean, deviation with n - 1 (0 of a single seed), and each of them. */
+/* The number at `offset` bytes of each seed: mean, deviation with n - 1 (unknown of a single seed), and each of them. */
 static void spread(const out *o, const char *group, const char *name, size_t offset)
 {
     double value[DT_EVALUATION_MAX_SEEDS], of_seed[DT_EVALUATION_MAX_SEEDS], mean = 0, square = 0;
@@ -40,7 +40,7 @@ static void spread(const out *o, const char *group, const char *name, size_t off
     for (uint32_t i = 0; i < n; i++) {
         square += (value[i] - mean) * (value[i] - mean);
     }
-    const double result[2] = {n > 0 ? mean : NAN, n > 1 ? sqrt(square / (n - 1)) : n > 0 ? 0 : NAN};
+    const double result[2] = {n > 0 ? mean : NAN, n > 1 ? sqrt(square / (n - 1)) : (double)NAN};
     char key[160];
     const int at = snprintf(key, sizeof(key) - TAIL_BYTES, "%s%s%s", group, *group != '\0' ? "/" : "", name);
     snprintf(key + at, TAIL_BYTES, "/mean");

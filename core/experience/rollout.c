@@ -372,7 +372,7 @@ static void mean_of(const dt_buffer *b, uint32_t item, double *mean, double *std
         }
     }
     *mean = n > 0 ? sum / n : NAN;
-    *std = n > 1 ? sqrt(squares / (n - 1)) : n > 0 ? 0 : NAN;
+    *std = n > 1 ? sqrt(squares / (n - 1)) : (double)NAN;
 }
 
 /* Resets, and steps in which nobody acted, are none. */

@@ -132,7 +132,7 @@ static size_t joined(char (*part)[PART_BYTES], uint32_t n, size_t gap)
 static void text(const dt_progress_view *v, const dt_activity *a, double elapsed_s, int columns, char *out,
                  size_t bytes)
 {
-    enum { N_PARTS = 14, N_HEAD = 6 };
+    enum { N_PARTS = 15, N_HEAD = 6 };
     char part[N_PARTS][PART_BYTES];
     char left_about[PART_BYTES], rate[PART_BYTES];
     uint32_t n = 0;
@@ -152,7 +152,8 @@ static void text(const dt_progress_view *v, const dt_activity *a, double elapsed
     add_count(part[n++], PART_BYTES, "step", v->step, v->steps);
     add_number(part[n++], PART_BYTES, "grad %.3g", v->grad_norm);
     add_number(part[n++], PART_BYTES, "lr %.2e", v->learning_rate);
-    snprintf(part[n++], PART_BYTES, "mem %.0f MB  wait %.1f%%", (double)v->rss_bytes / 1e6, 100.0 * v->data_wait);
+    snprintf(part[n++], PART_BYTES, "mem %.0f MB", (double)v->rss_bytes / 1e6);
+    add_number(part[n++], PART_BYTES, "wait %.1f%%", 100.0 * v->data_wait);
     add_number(part[n++], PART_BYTES, "scale %g", v->loss_scale != 1 ? v->loss_scale : NAN);
 
     const size_t room = columns > 0 ? (size_t)columns : 0;

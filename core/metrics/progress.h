@@ -29,7 +29,7 @@ typedef struct dt_progress_view {
     double headline, headline_change;
     double left_s; /* until the phase ends */
     double loss, grad_norm, learning_rate;
-    double data_wait; /* share of the step, 0..1 */
+    double data_wait; /* share of the step, 0..1; NAN: no step was made */
     uint64_t rss_bytes;
     double loss_scale; /* shown when it is not 1 */
 } dt_progress_view;

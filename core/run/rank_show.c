@@ -89,6 +89,7 @@ static dt_progress_view empty_view(const dt_rank *k, uint64_t done, uint64_t lim
                               .at = of > 0 && done >= of ? of : done + 1,
                               .of = acts ? of : limit,
                               .rate = NAN,
+                              .data_wait = NAN,
                               .rate_unit = acts ? "env steps" : "samples",
                               .env_steps = NAN,
                               .episode_return = NAN,
@@ -149,7 +150,7 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     k->rate_samples += p->samples;
     if (k->rate_s == 0 || now - k->rate_s > 0.5) { /* over half a second it is steady enough to read */
         const double since = k->rate_s > 0 ? k->rate_s : k->begin_s;
-        k->rate = now > since ? (double)k->rate_samples / (now - since) : 0;
+        k->rate = now > since ? (double)k->rate_samples / (now - since) : (double)NAN;
         k->rate_s = now;
         k->rate_samples = 0;
     }
@@ -168,7 +169,7 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     v.loss = p->loss;
     v.grad_norm = p->grad_norm;
     v.learning_rate = p->learning_rate;
-    v.data_wait = t.step > 0 ? t.data_wait / t.step : 0;
+    v.data_wait = t.step > 0 ? t.data_wait / t.step : (double)NAN;
     v.loss_scale = dt_trainer_scaler(k->stage->trainer)->scale;
     add_episodes(k, &v);
     dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
@@ -177,13 +178,13 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     dt_metrics_scalar(r->metrics, "lr", p->learning_rate);
     dt_metrics_scalar(r->metrics, "grad/norm", p->grad_norm);
     dt_metrics_scalar(r->metrics, "charts/SPS", k->rate);
-    dt_metrics_scalar(r->metrics, "time/step", t.step);
-    dt_metrics_scalar(r->metrics, "time/data_wait", t.data_wait);
+    dt_metrics_scalar(r->metrics, "time/step", t.step > 0 ? t.step : (double)NAN); /* none before the first step */
+    dt_metrics_scalar(r->metrics, "time/data_wait", t.step > 0 ? t.data_wait : (double)NAN);
     if (t.buckets > 0 && dt_comm_size(k->comm) > 1) {
         dt_metrics_scalar(r->metrics, "time/reduce", t.reduce);
         dt_metrics_scalar(r->metrics, "time/share", t.share);
     }
-    dt_metrics_scalar(r->metrics, "mem/rss", (double)v.rss_bytes);
+    dt_metrics_scalar(r->metrics, "mem/rss", v.rss_bytes > 0 ? (double)v.rss_bytes : (double)NAN);
     dt_metrics_scalar(r->metrics, "mem/peak", (double)(k->has_peak ? dt_rss_peak_bytes() : v.rss_bytes));
     dt_metrics_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
     show_watch(&k->watch, r->metrics);

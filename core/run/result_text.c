@@ -78,7 +78,6 @@ void dt_result_text(const dt_stage *s, dt_str *out)
 {
     const dt_result *r = NULL;
     const uint32_t n = dt_stage_results(s, &r);
-    uint32_t n_seeds = 0;
     env_text(s, out);
     for (uint32_t i = 0; i < n; i++) {
         const size_t what = spread_of(&r[i], r + n);
@@ -89,7 +88,6 @@ void dt_result_text(const dt_stage *s, dt_str *out)
             continue;
         }
         if (strcmp(one->key, "seeds") == 0) {
-            n_seeds = one->n;
             seeds_text(one, out);
             continue;
         }
@@ -97,7 +95,7 @@ void dt_result_text(const dt_stage *s, dt_str *out)
         for (uint32_t j = 0; j < one->n; j++) {
             number_text(one->value[j], out);
         }
-        if (deviation != NULL && n_seeds != 1) {
+        if (deviation != NULL && isfinite(*deviation)) {
             dt_str_addf(out, " +- %.3g", *deviation);
         }
         dt_str_add(out, "\n");

@@ -291,7 +291,8 @@ dt_status offpolicy_iterate(void *self, dt_progress *out)
     const double learnt = seconds();
     l->metrics->scalar(l->h, "charts/replay", (double)l->replay->count(l->memory));
     l->metrics->scalar(l->h, "time/learn", learnt - acted);
-    l->metrics->scalar(l->h, "charts/learn_samples_per_s", (double)samples / fmax(learnt - acted, 1e-9));
+    l->metrics->scalar(l->h, "charts/learn_samples_per_s",
+                       samples > 0 ? (double)samples / fmax(learnt - acted, 1e-9) : (double)NAN);
     l->metrics->scalar(l->h, "charts/env_steps_per_s", (double)env_steps / fmax(learnt - begin, 1e-9));
     out->step = r.step;
     out->steps = steps;

@@ -518,6 +518,8 @@ static void test_unknown_metric(void **state)
     assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 8, 1, &r));
     assert_true(r.metric[0] >= 0 && r.metric[0] <= 980 && r.metric_std[0] >= 0);
     assert_true(isfinite(w.phase->report.metric[0]));
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 1, 1, &r)); /* of one episode */
+    assert_true(isfinite(r.episode_return) && isnan(r.episode_return_std));
     world_close(&w);
     begin(&w, "liar", "liar.lie=undying");
     assert_done(world_iterate(&w));

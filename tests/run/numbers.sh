@@ -94,6 +94,9 @@ holds "j[0]['seeds'] == [7, 123456, 9] and j[0]['return']['values'] == [k['retur
     "$work/three.json" "$work/7.json" "$work/123456.json" "$work/9.json"
 holds "(v := j[0]['return']['values']) and abs(j[0]['return']['mean'] - sum(v) / 3) < 1e-9 and \
     abs(j[0]['return']['std'] - __import__('statistics').stdev(v)) < 1e-9" "$work/three.json"
+# of one seed, or one episode, the deviation is unknown: null, not 0
+holds "j[0]['return']['std'] is None and j[0]['length']['std'] is None and j[0]['return']['mean'] > 0" "$work/7.json"
+! "$dtrain" eval --checkpoint "$work/pole" --seeds 7 --episodes 2 -q 2>&1 | grep -e '+-' || fail "a deviation of one seed"
 ! grep -q '/values' "$work/pole/metrics.jsonl" || fail "values of seeds in the records"
 
 # --- a store that was not trained on is judged whole, the one that was on what training held out, unless it is said ---

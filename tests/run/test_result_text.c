@@ -60,7 +60,9 @@ static void test_table(void **state)
                            {.key = "trip/mean", .value = &not, .n = 1},
                            {.key = "trip/std", .value = &not, .n = 1},
                            {.key = "odd/mean", .value = &a, .n = 1},
-                           {.key = "oddity/std", .value = &b, .n = 1}};
+                           {.key = "oddity/std", .value = &b, .n = 1},
+                           {.key = "one/mean", .value = &a, .n = 1},
+                           {.key = "one/std", .value = &not, .n = 1}};
     dt_str out = {0};
     memcpy(stage.results.at, r, sizeof(r));
     stage.results.n = sizeof(r) / sizeof(r[0]);
@@ -69,7 +71,8 @@ static void test_table(void **state)
                                            "  return                         194.2 +- 3.5\n"
                                            "  rows                          123456\n"
                                            "  odd/mean                       194.2\n"
-                                           "  oddity/std                       3.5\n");
+                                           "  oddity/std                       3.5\n"
+                                           "  one                            194.2\n");
     dt_str_fini(&out);
 }
 

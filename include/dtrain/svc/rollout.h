@@ -132,7 +132,8 @@ typedef struct dt_rollout_desc {
 } dt_rollout_desc;
 
 typedef struct
-    dt_rollout_report { /* of one collect or evaluate; means over finished episodes, NAN where there are none */
+    dt_rollout_report { /* of one collect or evaluate; means over finished episodes, NAN where there are none;
+                         * deviations (_std) NAN where there are fewer than two */
     uint32_t struct_size, n_costs, n_metrics, reserved;
     uint64_t env_steps;                        /* steps of instances, resets not counted */
     uint64_t agent_steps;                      /* rows */
