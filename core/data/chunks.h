@@ -50,6 +50,7 @@ typedef struct dt_chunks {
     int64_t n_files, files_cap;
     char **site;
     int64_t n_sites, sites_cap;
+    dt_ids ids; /* of vehicles, of all chunks */
     dt_chunks_stat stat[DT_CHUNKS_N_STATS];
     int64_t n_samples;
     /* of the sample and frame being read */

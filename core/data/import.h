@@ -32,9 +32,9 @@
  * XML files, plain or packed; none has a DOCTYPE.
  *   fcd          floating-car output of SUMO: the step that the first two time steps make is the frame rate; angles
  *                from +y clockwise, front bumpers to centres, with lengths by type (types of the options); the scene is
- *                named like the file, vehicles are numbered as they appear. Persons and containers are left out
- *   commonroad   scenarios of CommonRoad, 2018b and 2020a: the states of dynamic obstacles with exact values and a
- *                rectangle or circle about their centre; site, scene and map by the benchmark id. Lanelets become the
+ *                named like the file. Persons and containers are left out
+ *   commonroad   scenarios of CommonRoad, 2018b and 2020a: the states of dynamic obstacles with exact values, and
+ *                the box around their shape; site, scene and map by the benchmark id. Lanelets become the
  *                scene's map: centre lines, types, limits of speed, those of signs too, successors and neighbours.
  *                Static obstacles, people on foot and on bicycles, lights and planning problems are left out
  * Arrays of numpy, a folder of them: node_features.npy [rows,9] f32 or f64, the features of features.h as they are,

@@ -56,7 +56,7 @@ static dt_status read_vehicle(dt_json *j, dt_chunks *c)
         }
         if (i == DT_CHUNKS_N_NUMBERS) {
             if (strcmp(key, "id") == 0) {
-                DT_TRY(dt_in_i64(j, key, &id));
+                DT_TRY(dt_in_id(j, key, &c->ids, &id));
                 has_id = true;
             } else {
                 DT_TRY(strcmp(key, "controlled") == 0 ? dt_in_bool(j, key, &controlled) : dt_json_skip(j));
@@ -355,6 +355,7 @@ static void chunks_fini(dt_chunks *c)
     dt_free(c->site);
     dt_free(c->file);
     dt_free(c->announced);
+    dt_ids_fini(&c->ids);
     dt_free(c->vehicle);
 }
 

@@ -3,6 +3,9 @@
  * Scenarios of CommonRoad (https://commonroad.in.tum.de), XML of versions 2018b and 2020a: the trajectories of dynamic
  * obstacles, and lanelets (commonroad_map.h). Lights, planning problems, static obstacles and uncertain states are not
  * read. See import.h.
+ *
+ * A vehicle is stored as the box around its shape, along its orientation: rectangles that are turned or shifted,
+ * circles, polygons, and several of them. The place that is stored is the middle of the box.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
@@ -36,18 +39,43 @@ static const struct {
     [X] = {"position/point/x", "position", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, false},
     [Y] = {"position/point/y", "position", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, false},
     [ORIENTATION] = {"orientation/exact", "orientation", -1e3, 1e3, false},
-    [VELOCITY] = {"velocity/exact", "velocity", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, false},
+    [VELOCITY] = {"velocity/exact", "velocity", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, true},
     [ACCELERATION] = {"acceleration/exact", "acceleration", -1e3, 1e3, true},
 };
 
+/* Numbers of a piece of a shape, relative to the position; NAN: not there. */
+enum { LENGTH, WIDTH, RADIUS, TURN, CENTRE_X, CENTRE_Y, POINT_X, POINT_Y, N_PIECE };
+static const struct {
+    const char *path, *name; /* below the shape */
+    int number;
+    double lo, hi;
+} piece_numbers[] = {
+    {"rectangle/length", "the length", LENGTH, 0, DT_SIZE_MAX_M},
+    {"rectangle/width", "the width", WIDTH, 0, DT_SIZE_MAX_M},
+    {"rectangle/orientation", "the orientation", TURN, -1e3, 1e3},
+    {"rectangle/center/x", "the center", CENTRE_X, -DT_SIZE_MAX_M, DT_SIZE_MAX_M},
+    {"rectangle/center/y", "the center", CENTRE_Y, -DT_SIZE_MAX_M, DT_SIZE_MAX_M},
+    {"circle/radius", "the radius", RADIUS, 0, DT_SIZE_MAX_M / 2},
+    {"circle/center/x", "the center", CENTRE_X, -DT_SIZE_MAX_M, DT_SIZE_MAX_M},
+    {"circle/center/y", "the center", CENTRE_Y, -DT_SIZE_MAX_M, DT_SIZE_MAX_M},
+    {"polygon/point/x", "a point", POINT_X, -DT_SIZE_MAX_M, DT_SIZE_MAX_M},
+    {"polygon/point/y", "a point", POINT_Y, -DT_SIZE_MAX_M, DT_SIZE_MAX_M},
+};
+
 typedef struct obstacle {
-    bool is_open, is_dynamic, has_shape;
+    bool is_open, is_dynamic;
     dt_road_user user;
-    dt_table_row last; /* the state before; its frame is last_step */
+    dt_table_row last; /* the state that was stored last; its frame is last_step */
     int64_t id, n_states, last_step;
-    double length, width;
+    double piece[N_PIECE];  /* of the shape, being read */
+    double low[2], high[2]; /* m, of the box so far, along the vehicle and across */
+    int n_pieces;           /* in it */
+    bool is_boxed;          /* they are not one rectangle or circle about the position */
+    double before[2];       /* m: the position of the state before, stored or not */
+    int64_t before_step;    /* its step, -1: none */
     char type[48];
     double number[N_NUMBERS]; /* of the state being read; NAN: not there */
+    bool is_uncertain;        /* it has an interval or an area in place of an exact value */
 } obstacle;
 
 typedef struct scenario {
@@ -63,6 +91,8 @@ typedef struct scenario {
     size_t n_below;
     dt_users users; /* dynamic obstacles */
     int64_t n_rows, n_static, n_lanelets, n_single, n_repeats;
+    int64_t n_boxed;                            /* obstacles */
+    int64_t n_uncertain, n_speeds, n_speedless; /* states: left out, with a speed by positions, without any */
     dt_commonroad_map *map;
     char map_name[128];
 } scenario;
@@ -118,6 +148,13 @@ static dt_status begin_scenario(const dt_xml *x, scenario *s)
     return st;
 }
 
+static void clear_piece(obstacle *o)
+{
+    for (int i = 0; i < N_PIECE; i++) {
+        o->piece[i] = NAN;
+    }
+}
+
 static dt_status begin_obstacle(const dt_xml *x, scenario *s)
 {
     const char *id = NULL;
@@ -140,7 +177,8 @@ static dt_status begin_obstacle(const dt_xml *x, scenario *s)
     if (!is_new) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "obstacle %s is there twice", DT_XML_HERE(x), canonical);
     }
-    s->now = (obstacle){.is_open = true, .is_dynamic = !is_old, .id = number, .last_step = -1};
+    s->now = (obstacle){.is_open = true, .is_dynamic = !is_old, .id = number, .last_step = -1, .before_step = -1};
+    clear_piece(&s->now);
     s->n_below = 0;
     s->below[0] = '\0';
     return DT_OK;
@@ -151,6 +189,7 @@ static void clear_state(obstacle *o)
     for (int i = 0; i < N_NUMBERS; i++) {
         o->number[i] = NAN;
     }
+    o->is_uncertain = false;
 }
 
 static bool is_state(const scenario *s)
@@ -205,34 +244,68 @@ static dt_status number_of(const dt_xml *x, const char *what, double lo, double 
                      : dt_xml_number(x, what, x->text, lo, hi, out_p);
 }
 
+static double or_zero(double x)
+{
+    return isnan(x) ? 0 : x;
+}
+
+/* A piece of the shape that reaches so far along the vehicle and across from its centre. */
+static void add_to_box(obstacle *o, double x, double y, double along, double across)
+{
+    const double low[2] = {x - along, y - across}, high[2] = {x + along, y + across};
+    for (int d = 0; d < 2; d++) {
+        o->low[d] = o->n_pieces == 0 ? low[d] : fmin(o->low[d], low[d]);
+        o->high[d] = o->n_pieces == 0 ? high[d] : fmax(o->high[d], high[d]);
+    }
+    o->n_pieces++;
+}
+
+static dt_status refuse_piece(const dt_xml *x, const obstacle *o, const char *what)
+{
+    return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 " has no %s", DT_XML_HERE(x), o->id, what);
+}
+
+/* The end of a rectangle, of a circle, or of a point of a polygon: the box that it is in along the orientation. */
+static dt_status end_piece(const dt_xml *x, const char *below, obstacle *o)
+{
+    const double *p = o->piece, cx = or_zero(p[CENTRE_X]), cy = or_zero(p[CENTRE_Y]), turn = or_zero(p[TURN]);
+    const bool is_rectangle = strcmp(below, "rectangle") == 0, is_circle = strcmp(below, "circle") == 0;
+    if (is_rectangle) {
+        if (isnan(p[LENGTH]) || isnan(p[WIDTH])) {
+            return refuse_piece(x, o, "length or no width");
+        }
+        const double c = fabs(cos(turn)), s = fabs(sin(turn));
+        o->is_boxed |= o->n_pieces > 0;
+        add_to_box(o, cx, cy, 0.5 * (c * p[LENGTH] + s * p[WIDTH]), 0.5 * (s * p[LENGTH] + c * p[WIDTH]));
+    } else if (is_circle) {
+        if (isnan(p[RADIUS])) {
+            return refuse_piece(x, o, "radius");
+        }
+        o->is_boxed |= o->n_pieces > 0;
+        add_to_box(o, cx, cy, p[RADIUS], p[RADIUS]);
+    } else if (strcmp(below, "polygon/point") == 0) {
+        if (isnan(p[POINT_X]) || isnan(p[POINT_Y])) {
+            return refuse_piece(x, o, "x or no y");
+        }
+        add_to_box(o, p[POINT_X], p[POINT_Y], 0, 0);
+        o->is_boxed = true;
+    } else {
+        return DT_OK;
+    }
+    o->is_boxed |= cx != 0 || cy != 0 || turn != 0;
+    clear_piece(o);
+    return DT_OK;
+}
+
 static dt_status end_shape(const dt_xml *x, const char *below, obstacle *o)
 {
-    double value = 0;
-    if (strcmp(below, "rectangle/length") == 0) {
-        return number_of(x, "the length", 0, DT_SIZE_MAX_M, &o->length);
-    }
-    if (strcmp(below, "rectangle/width") == 0) {
-        return number_of(x, "the width", 0, DT_SIZE_MAX_M, &o->width);
-    }
-    if (strcmp(below, "circle/radius") == 0) {
-        DT_TRY(number_of(x, "the radius", 0, DT_SIZE_MAX_M / 2, &value));
-        o->length = o->width = 2 * value;
-    }
-    o->has_shape |= strcmp(below, "rectangle") == 0 || strcmp(below, "circle") == 0;
-    const bool is_moved = strcmp(below, "rectangle/orientation") == 0 || strcmp(below, "rectangle/center/x") == 0 ||
-                          strcmp(below, "rectangle/center/y") == 0 || strcmp(below, "circle/center/x") == 0 ||
-                          strcmp(below, "circle/center/y") == 0;
-    if (is_moved) {
-        DT_TRY(number_of(x, below, -1e3, 1e3, &value));
-        if (value != 0) {
-            return DT_FAIL(DT_EDATA,
-                           DT_XML_AT "%s of obstacle %" PRId64
-                                     " is %g: a shape that is not about its vehicle's centre, "
-                                     "which is not read",
-                           DT_XML_HERE(x), below, o->id, value);
+    for (size_t i = 0; i < sizeof(piece_numbers) / sizeof(piece_numbers[0]); i++) {
+        if (strcmp(below, piece_numbers[i].path) == 0) {
+            return number_of(x, piece_numbers[i].name, piece_numbers[i].lo, piece_numbers[i].hi,
+                             &o->piece[piece_numbers[i].number]);
         }
     }
-    return DT_OK;
+    return end_piece(x, below, o);
 }
 
 static bool is_near(double a, double b)
@@ -243,8 +316,8 @@ static bool is_near(double a, double b)
 /* The state of the step before once more: trajectories may begin with the initial state. */
 static bool is_repeat(const obstacle *o)
 {
-    return (int64_t)o->number[TIME] == o->last_step && is_near(o->number[X], o->last.x) &&
-           is_near(o->number[Y], o->last.y) && is_near(o->number[ORIENTATION], o->last.heading) &&
+    return (int64_t)o->number[TIME] == o->last_step && is_near(o->number[X], o->before[0]) &&
+           is_near(o->number[Y], o->before[1]) && is_near(o->number[ORIENTATION], o->last.heading) &&
            is_near(o->number[VELOCITY], o->last.speed) && is_near(o->number[ACCELERATION], o->last.accel);
 }
 
@@ -256,9 +329,11 @@ static dt_status check_state(const dt_xml *x, const obstacle *o)
                            numbers[i].name);
         }
     }
-    if (!o->has_shape || !(o->length > 0)) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 " comes without a rectangle or circle before it",
-                       DT_XML_HERE(x), o->id);
+    const double length = o->high[0] - o->low[0];
+    if (!(length > 0) || !(length <= DT_SIZE_MAX_M)) {
+        return DT_FAIL(DT_EDATA,
+                       DT_XML_AT "of obstacle %" PRId64 " has a shape of length %g before it, outside (0, %g]",
+                       DT_XML_HERE(x), o->id, length, DT_SIZE_MAX_M);
     }
     if (o->number[TIME] != floor(o->number[TIME])) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 ": time %g is no whole step", DT_XML_HERE(x), o->id,
@@ -271,10 +346,55 @@ static dt_status check_state(const dt_xml *x, const obstacle *o)
     return DT_OK;
 }
 
+/* The speed of a state that has none: of the way since the state before, which is no more than a second ago. NAN: there
+ * is none. */
+static double speed_by_positions(const scenario *s, const obstacle *o)
+{
+    const int64_t steps = (int64_t)o->number[TIME] - o->before_step;
+    const double x = o->number[X] - o->before[0], y = o->number[Y] - o->before[1], h = o->number[ORIENTATION];
+    if (o->before_step < 0 || steps < 1 || (double)steps > s->rate_hz) {
+        return NAN;
+    }
+    const double speed = hypot(x, y) * s->rate_hz / (double)steps;
+    return x * cos(h) + y * sin(h) < 0 ? -speed : speed;
+}
+
+static dt_status keep_state(const dt_xml *x, scenario *s)
+{
+    obstacle *o = &s->now;
+    const double h = o->number[ORIENTATION],
+                 middle[2] = {0.5 * (o->low[0] + o->high[0]), 0.5 * (o->low[1] + o->high[1])};
+    o->last_step = (int64_t)o->number[TIME];
+    o->n_states++;
+    s->n_rows++;
+    dt_table_row row = {.scene = s->scene,
+                        .frame = o->last_step,
+                        .id = o->id,
+                        .line = x->line,
+                        .x = o->number[X],
+                        .y = o->number[Y],
+                        .heading = h,
+                        .speed = o->number[VELOCITY],
+                        .accel = o->number[ACCELERATION],
+                        .length = o->high[0] - o->low[0],
+                        .width = o->high[1] - o->low[1],
+                        .stop_distance = NAN};
+    if (middle[0] != 0 || middle[1] != 0) {
+        row.x += middle[0] * cos(h) - middle[1] * sin(h);
+        row.y += middle[0] * sin(h) + middle[1] * cos(h);
+    }
+    o->last = row;
+    return dt_rows_add(s->rows, &row);
+}
+
 static dt_status end_state(const dt_xml *x, scenario *s)
 {
     obstacle *o = &s->now;
     if (!o->is_dynamic || !dt_road_user_is_read(o->user)) {
+        return DT_OK;
+    }
+    if (o->is_uncertain) {
+        s->n_uncertain++;
         return DT_OK;
     }
     DT_TRY(check_state(x, o));
@@ -282,23 +402,33 @@ static dt_status end_state(const dt_xml *x, scenario *s)
         s->n_repeats++;
         return DT_OK;
     }
-    o->last_step = (int64_t)o->number[TIME];
-    o->n_states++;
-    s->n_rows++;
-    const dt_table_row row = {.scene = s->scene,
-                              .frame = o->last_step,
-                              .id = o->id,
-                              .line = x->line,
-                              .x = o->number[X],
-                              .y = o->number[Y],
-                              .heading = o->number[ORIENTATION],
-                              .speed = o->number[VELOCITY],
-                              .accel = o->number[ACCELERATION],
-                              .length = o->length,
-                              .width = o->width,
-                              .stop_distance = NAN};
-    o->last = row;
-    return dt_rows_add(s->rows, &row);
+    const bool is_told = !isnan(o->number[VELOCITY]);
+    if (!is_told) {
+        o->number[VELOCITY] = speed_by_positions(s, o);
+    }
+    o->before_step = (int64_t)o->number[TIME];
+    o->before[0] = o->number[X];
+    o->before[1] = o->number[Y];
+    if (isnan(o->number[VELOCITY])) {
+        s->n_speedless++;
+        return DT_OK;
+    }
+    s->n_speeds += !is_told;
+    return keep_state(x, s);
+}
+
+/* Values of a state that are known only within bounds: an interval, an area, a lanelet. */
+static bool is_bounds(const char *below)
+{
+    static const char *const paths[] = {"time/intervalStart", "orientation/intervalStart", "velocity/intervalStart",
+                                        "position/rectangle", "position/circle",           "position/polygon",
+                                        "position/lanelet"};
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (strcmp(below, paths[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The end of an element below an obstacle. */
@@ -318,7 +448,9 @@ static dt_status end_below(const dt_xml *x, scenario *s)
     }
     for (int k = 0; k < 2; k++) {
         const size_t n = strlen(state[k]);
-        for (int i = 0; i < N_NUMBERS && strncmp(s->below, state[k], n) == 0; i++) {
+        const bool is_in_state = strncmp(s->below, state[k], n) == 0;
+        o->is_uncertain |= is_in_state && is_bounds(s->below + n);
+        for (int i = 0; i < N_NUMBERS && is_in_state; i++) {
             if (strcmp(s->below + n, numbers[i].path) == 0) {
                 return number_of(x, numbers[i].name, numbers[i].lo, numbers[i].hi, &o->number[i]);
             }
@@ -344,6 +476,7 @@ static dt_status end(dt_xml *x)
         dt_users_add(&s->users, o->user, o->type);
     }
     s->n_single += o->is_dynamic && o->n_states == 1;
+    s->n_boxed += o->is_boxed && o->n_states > 0;
     *o = (obstacle){.is_open = false};
     return DT_OK;
 }
@@ -380,6 +513,24 @@ static void tell(const scenario *s, dt_str *notes)
     if (s->n_single > 0) {
         dt_str_addf(notes, "%" PRId64 " dynamic obstacles without a trajectory: their first state alone\n",
                     s->n_single);
+    }
+    if (s->n_boxed > 0) {
+        dt_str_addf(notes,
+                    "%" PRId64
+                    " obstacles whose shape is no rectangle or circle about their position: stored as the box "
+                    "around it\n",
+                    s->n_boxed);
+    }
+    if (s->n_uncertain > 0) {
+        dt_str_addf(notes, "%" PRId64 " states with intervals or areas in place of exact values: left out\n",
+                    s->n_uncertain);
+    }
+    if (s->n_speeds > 0) {
+        dt_str_addf(notes, "%" PRId64 " states without a velocity: made from positions\n", s->n_speeds);
+    }
+    if (s->n_speedless > 0) {
+        dt_str_addf(notes, "%" PRId64 " states without a velocity, and none before them to make it from: left out\n",
+                    s->n_speedless);
     }
     const char *limit = NULL;
     const int64_t n_limits = dt_commonroad_map_unknown(s->map, &limit);

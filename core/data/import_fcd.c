@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@
 #define DEGREES_M     100.0 /* of driving: below, nothing is told */
 
 typedef struct size {
-    double length, width;
+    double length, width; /* length NAN: not known */
 } size;
 
 typedef struct type {
@@ -63,6 +64,7 @@ typedef struct fcd {
     dt_rows *rows;
     types types;
     dt_names names; /* of vehicles */
+    dt_ids ids;     /* the numbers that they are stored by */
     vehicle *vehicle;
     int32_t vehicles_cap;
     double time0, time, step_s; /* of the first step, of this one, between the first two */
@@ -95,6 +97,18 @@ static dt_status add_type(types *t, const char *name, const type *new)
     return DT_OK;
 }
 
+/* Types are not checked beyond that: a train of 200 m that nobody drives is no reason to reject a file. */
+static dt_status read_size(const dt_xml *x, const char *what, const char *text, double *out_p)
+{
+    double metres = 0;
+    if (text == NULL) {
+        return DT_OK;
+    }
+    DT_TRY(dt_xml_number(x, what, text, -DBL_MAX, DBL_MAX, &metres));
+    *out_p = metres >= 0.01 && metres <= DT_SIZE_MAX_M ? metres : NAN;
+    return DT_OK;
+}
+
 static dt_status begin_type(dt_xml *x)
 {
     types *t = x->user;
@@ -112,13 +126,11 @@ static dt_status begin_type(dt_xml *x)
     }
     if (class != NULL && i < n) {
         s = classes[i].size;
-    } else if (class != NULL && length == NULL) {
-        return DT_FAIL(DT_EDATA,
-                       DT_XML_AT "%.60s has vClass \"%.60s\", whose length is not known here: give it a length",
-                       DT_XML_HERE(x), id, class);
+    } else if (class != NULL) {
+        s.length = NAN; /* of a class without a known size; only vehicles of the type matter */
     }
-    DT_TRY(length != NULL ? dt_xml_number(x, "length", length, 0.01, DT_SIZE_MAX_M, &s.length) : DT_OK);
-    DT_TRY(width != NULL ? dt_xml_number(x, "width", width, 0.01, DT_SIZE_MAX_M, &s.width) : DT_OK);
+    DT_TRY(read_size(x, "length", length, &s.length));
+    DT_TRY(read_size(x, "width", width, &s.width));
     t->n_read++;
     return add_type(t, id, &(type){s, class == NULL ? DT_USER_VEHICLE : dt_road_user_of(class)});
 }
@@ -139,19 +151,32 @@ static dt_status read_types(types *t, const char *path)
     return t->n_read > 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s has no vType: nothing that import.types could tell", path);
 }
 
+/* The type of a name; "TYPE@VEHICLE" is one that a simulation made of TYPE for a vehicle. NULL: not known. */
+static const type *find_type(const types *t, const char *name)
+{
+    char base[128] = "";
+    const char *mark = name == NULL ? NULL : strchr(name, '@');
+    int32_t number = name == NULL ? -1 : dt_names_find(&t->names, name);
+    if (number < 0 && mark != NULL && (size_t)(mark - name) < sizeof(base)) {
+        memcpy(base, name, (size_t)(mark - name));
+        number = dt_names_find(&t->names, base);
+    }
+    return number < 0 ? NULL : &t->type[number];
+}
+
 /* The road user of a type: what its vClass says, else what its name does, as DEFAULT_BIKETYPE. */
 static dt_road_user user_of(const fcd *f, const char *name)
 {
-    const int32_t number = name == NULL ? -1 : dt_names_find(&f->types.names, name);
+    const type *t = find_type(&f->types, name);
     const dt_road_user named = name == NULL ? DT_USER_VEHICLE : dt_road_user_of(name);
-    return number >= 0 ? f->types.type[number].user : named == DT_USER_UNKNOWN ? DT_USER_VEHICLE : named;
+    return t != NULL ? t->user : named == DT_USER_UNKNOWN ? DT_USER_VEHICLE : named;
 }
 
 static size size_of(fcd *f, const char *name)
 {
-    const int32_t number = name == NULL ? -1 : dt_names_find(&f->types.names, name);
-    if (number >= 0) {
-        return f->types.type[number].size;
+    const type *t = find_type(&f->types, name);
+    if (t != NULL && !isnan(t->size.length)) {
+        return t->size;
     }
     if (f->n_unsized++ == 0) {
         snprintf(f->unsized, sizeof(f->unsized), "%s", name == NULL ? "" : name);
@@ -270,7 +295,7 @@ static dt_status begin_vehicle(dt_xml *x, fcd *f)
     }
     *v = (vehicle){.frame = f->frame, .x = row.x, .y = row.y};
     const size s = size_of(f, type_name);
-    row.id = number;
+    DT_TRY(dt_ids_get(&f->ids, id, &row.id));
     row.heading = angle_text == NULL ? NAN : remainder((90 - angle) * (M_PI / 180), 2 * M_PI);
     row.length = s.length;
     row.width = s.width;
@@ -384,6 +409,7 @@ static dt_status import_fcd(const void *bytes, size_t n_bytes, const char *path,
     }
     dt_names_fini(&f.types.names);
     dt_names_fini(&f.names);
+    dt_ids_fini(&f.ids);
     dt_free(f.types.type);
     dt_free(f.vehicle);
     return st;

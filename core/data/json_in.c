@@ -89,6 +89,24 @@ dt_status dt_in_i64(dt_json *j, const char *what, int64_t *out_p)
     return DT_OK;
 }
 
+dt_status dt_in_id(dt_json *j, const char *what, dt_ids *ids, int64_t *out_p)
+{
+    dt_json_token t;
+    int64_t integer = 0;
+    DT_TRY(dt_json_next(j, &t));
+    if (t.kind != DT_JSON_STRING && t.kind != DT_JSON_NUMBER) {
+        return wrong(j, what, "an integer or a string", t.kind);
+    }
+    if (t.kind == DT_JSON_NUMBER && !t.is_integer && !dt_value_id(t.text, &integer) &&
+        t.text[strspn(t.text, "-0123456789")] != '\0') {
+        return dt_json_fail(j, "%s must be an integer or a string, but is %s", what, t.text);
+    }
+    if (t.bytes == 0 || strlen(t.text) != t.bytes) {
+        return dt_json_fail(j, "%s is an empty string or has a NUL in it", what);
+    }
+    return dt_ids_get(ids, t.text, out_p);
+}
+
 dt_status dt_in_bool(dt_json *j, const char *what, bool *out_p)
 {
     dt_json_token t;

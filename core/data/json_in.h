@@ -6,6 +6,7 @@
 #ifndef DTRAIN_CORE_DATA_JSON_IN_H
 #define DTRAIN_CORE_DATA_JSON_IN_H
 
+#include "data/values.h"
 #include "base/json.h"
 
 enum { DT_IN_KEY_BYTES = 64 };
@@ -18,6 +19,8 @@ dt_status dt_in_key(dt_json *j, char key[DT_IN_KEY_BYTES]) DT_NODISCARD;
 /* Typed values. null_p NULL: null is refused; else *null_p tells, and the value is untouched. */
 dt_status dt_in_f64(dt_json *j, const char *what, double *out_p, bool *null_p) DT_NODISCARD;
 dt_status dt_in_i64(dt_json *j, const char *what, int64_t *out_p) DT_NODISCARD;
+/* The id of a vehicle: an integer or a text, by the rules of dt_ids. */
+dt_status dt_in_id(dt_json *j, const char *what, dt_ids *ids, int64_t *out_p) DT_NODISCARD;
 dt_status dt_in_bool(dt_json *j, const char *what, bool *out_p) DT_NODISCARD;
 dt_status dt_in_str(dt_json *j, const char *what, char *out, size_t bytes) DT_NODISCARD; /* refuses a longer one */
 /* Inside an array of objects: DT_OK at the start of the next object, DT_DONE at the end of the array. */

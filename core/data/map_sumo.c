@@ -4,7 +4,8 @@
  * shape, in the coordinates of floating-car output. A lane goes on into the internal lane that a connection names, or,
  * in a network without any, into the lane behind the junction. Lanes of an edge are numbered from the right, in a
  * left-hand network from the left. Walking areas, which are no lines, are left out, and lanes on foot are nobody's
- * neighbours.
+ * neighbours. A lane that is one place, as netconvert writes inside junctions without room, is left out too: what leads
+ * into it leads to what follows it.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
@@ -18,14 +19,21 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define WIDTH_M 3.2 /* of a lane that says none: SUMO_const_laneWidth */
 
-enum { NAME_BYTES = 400 };
+enum { NAME_BYTES = 400, PLACES_MOST = 64 };
 
 typedef enum function { NORMAL, INTERNAL, CROSSING, WALKING } function;
+
+/* A connection into a lane that is one place. */
+typedef struct into_place {
+    int64_t line;
+    int32_t lane, place;
+} into_place;
 
 typedef struct net {
     const char *path;
@@ -36,6 +44,11 @@ typedef struct net {
     int32_t kind;
     int32_t last;     /* lane before, -1: none, or none that is a neighbour */
     dt_names walking; /* lanes that are left out */
+    dt_names places;  /* lanes that are one place */
+    char **next;      /* [places_cap] the lane that follows each, NULL: none */
+    int32_t places_cap;
+    into_place *into; /* [n_into] */
+    int64_t n_into, into_cap;
     dt_polyline shape;
     double *width;
     dt_lane_book book;
@@ -136,6 +149,35 @@ static dt_status read_shape(net *n, const dt_xml *x, const char *text)
     return DT_OK;
 }
 
+/* Points of a shape that are all at one place. */
+static bool is_place(const dt_polyline *p)
+{
+    for (int64_t i = 1; i < p->n; i++) {
+        if (hypot(p->xy[2 * i] - p->xy[0], p->xy[2 * i + 1] - p->xy[1]) >= DT_LANE_APART_M) {
+            return false;
+        }
+    }
+    return p->n >= 2;
+}
+
+static dt_status add_place(net *n, const char *id)
+{
+    int32_t number = 0;
+    bool is_new = false;
+    DT_TRY(dt_names_add(&n->places, id, &number, &is_new));
+    if (number >= n->places_cap) {
+        const int32_t cap = n->places_cap == 0 ? 16 : 2 * n->places_cap; /* of dt_names: at most DT_NAMES_MOST */
+        char **grown = dt_realloc(n->next, (size_t)cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory for %" PRId32 " lanes that are one place", cap);
+        }
+        n->next = grown;
+        n->places_cap = cap;
+    }
+    n->next[number] = is_new ? NULL : n->next[number];
+    return DT_OK;
+}
+
 static dt_status add_lane(net *n, const dt_xml *x, const char *id)
 {
     const char *shape = NULL, *width = dt_xml_get(x, "width");
@@ -144,6 +186,9 @@ static dt_status add_lane(net *n, const dt_xml *x, const char *id)
     DT_TRY(dt_xml_need_number(x, "speed", 0, DT_LANE_LIMIT_MAX, &limit));
     DT_TRY(width != NULL ? dt_xml_number(x, "width", width, 0, DT_LANE_WIDTH_MAX_M, &width_m) : DT_OK);
     DT_TRY(read_shape(n, x, shape));
+    if (is_place(&n->shape)) {
+        return add_place(n, id);
+    }
     double *widths = dt_realloc(n->width, ((size_t)n->shape.n + 1) * sizeof(*widths));
     if (widths == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory for a lane of %" PRId64 " points", n->shape.n);
@@ -182,8 +227,13 @@ static dt_status begin_lane(net *n, const dt_xml *x)
     if (n->function == WALKING) {
         return dt_names_add(&n->walking, id, &number, &is_new);
     }
+    const int64_t before = n->book.roads.n_lanes;
     DT_TRY(add_lane(n, x, id));
-    set_sides(n);
+    if (n->book.roads.n_lanes > before) {
+        set_sides(n);
+    } else {
+        n->last = -1;
+    }
     return DT_OK;
 }
 
@@ -200,6 +250,50 @@ static dt_status lane_name(const dt_xml *x, const char *edge, const char *index,
                : DT_FAIL(DT_EDATA, DT_XML_AT "%s has more than %d bytes", DT_XML_HERE(x), edge, NAME_BYTES);
 }
 
+static dt_status go_into_place(net *n, const dt_xml *x, int32_t lane, int32_t place)
+{
+    if (n->n_into == n->into_cap) {
+        const int64_t cap = n->into_cap == 0 ? 16 : 2 * n->into_cap;
+        into_place *grown = dt_realloc(n->into, (size_t)cap * sizeof(*grown));
+        if (grown == NULL) {
+            return DT_FAIL(DT_ENOMEM, "no memory for %" PRId64 " connections", cap);
+        }
+        n->into = grown;
+        n->into_cap = cap;
+    }
+    n->into[n->n_into++] = (into_place){.line = x->line, .lane = lane, .place = place};
+    return DT_OK;
+}
+
+/* A lane inside a junction leads to one other. */
+static dt_status leave_place(net *n, int32_t place, const char *next)
+{
+    if (n->next[place] != NULL) {
+        return DT_OK;
+    }
+    n->next[place] = dt_strdup(next);
+    return n->next[place] != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for a connection");
+}
+
+/* Connections into places lead to the first lane after each that is a line. */
+static dt_status pass_places(net *n)
+{
+    for (int64_t i = 0; i < n->n_into; i++) {
+        const into_place *c = &n->into[i];
+        const char *next = n->next[c->place];
+        int hops = 0;
+        for (int32_t place = 0; next != NULL && (place = dt_names_find(&n->places, next)) >= 0; hops++) {
+            next = n->next[place];
+            if (hops == PLACES_MOST) {
+                return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": <connection> leads through more than %d lanes of one place",
+                               n->path, c->line, PLACES_MOST);
+            }
+        }
+        DT_TRY(next != NULL ? dt_book_refer(&n->book, c->line, c->lane, DT_REF_NEXT, next) : DT_OK);
+    }
+    return DT_OK;
+}
+
 static dt_status begin_connection(net *n, const dt_xml *x)
 {
     char from[NAME_BYTES], to[NAME_BYTES];
@@ -209,11 +303,17 @@ static dt_status begin_connection(net *n, const dt_xml *x)
     if (dt_names_find(&n->walking, from) >= 0 || dt_names_find(&n->walking, to) >= 0) {
         return DT_OK;
     }
+    const char *next = via != NULL ? via : to;
+    const int32_t from_place = dt_names_find(&n->places, from), to_place = dt_names_find(&n->places, next);
+    if (from_place >= 0) {
+        return leave_place(n, from_place, next);
+    }
     const int32_t number = dt_names_find(&n->book.names, from);
     if (number < 0) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "begins at lane %.100s, which is not there before it", DT_XML_HERE(x), from);
     }
-    return dt_book_refer(&n->book, x->line, number, DT_REF_NEXT, via != NULL ? via : to);
+    return to_place >= 0 ? go_into_place(n, x, number, to_place)
+                         : dt_book_refer(&n->book, x->line, number, DT_REF_NEXT, next);
 }
 
 static dt_status begin(dt_xml *x)
@@ -246,14 +346,26 @@ dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *
         st = DT_FAIL(DT_EDATA, "%s has not one lane", path);
     }
     if (st == DT_OK) {
+        st = pass_places(&n);
+    }
+    if (st == DT_OK) {
         st = dt_book_close(&n.book);
     }
     if (st == DT_OK) {
         dt_str_addf(notes, "%s: %" PRId64 " lanes of SUMO\n", path, n.book.roads.n_lanes);
+        if (n.places.n > 0) {
+            dt_str_addf(notes, "%" PRId32 " lanes that are one place: left out\n", n.places.n);
+        }
         *out_p = n.book.roads;
         n.book.roads = (dt_roads){.n_lanes = 0};
     }
     dt_book_fini(&n.book);
+    for (int32_t i = 0; i < n.places.n && n.next != NULL; i++) {
+        dt_free(n.next[i]);
+    }
+    dt_free(n.next);
+    dt_free(n.into);
+    dt_names_fini(&n.places);
     dt_names_fini(&n.walking);
     dt_polyline_fini(&n.shape);
     dt_free(n.width);

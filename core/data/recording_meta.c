@@ -71,13 +71,13 @@ static dt_status read_markings(const dt_csv *csv, const char *cell, int which, d
 /* What is not in every table: the limit (-1: none), and the lines of the carriageways. */
 static dt_status read_road(const dt_csv *csv, char *const *cell, const int at[N_WANTED], dt_recording_meta *m)
 {
-    if (at[LIMIT] >= 0) {
-        DT_TRY(number_of(csv, cell, at, LIMIT, -1, LIMIT_MOST_MPS, &m->speed_limit));
-        m->speed_limit = fmax(0, m->speed_limit);
-    }
     for (int k = 0; k < 2; k++) {
         const int column = at[UPPER + k];
         DT_TRY(column >= 0 ? read_markings(csv, cell[column], UPPER + k, m->marking[k], &m->n_markings[k]) : DT_OK);
+    }
+    if (at[LIMIT] >= 0 && m->n_markings[0] + m->n_markings[1] > 0) { /* else nothing has it */
+        DT_TRY(number_of(csv, cell, at, LIMIT, -1, LIMIT_MOST_MPS, &m->speed_limit));
+        m->speed_limit = fmax(0, m->speed_limit);
     }
     return DT_OK;
 }

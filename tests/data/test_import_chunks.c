@@ -49,6 +49,21 @@ static void test_chunks(void **state)
     assert_string_equal(v->site[0], "grid");
     assert_true(v->node[7] == 200 && v->motion[3] == 1.8f && v->pose[3] == 2.6);
     assert_non_null(strstr(dt_str_text(&report), "no statistics.json"));
+    /* ids: integers of 64 bits, or any text; a byte order mark */
+    put_folder(
+        "\xef\xbb\xbf" ONE_CHUNK,
+        "\xef\xbb\xbf{\"samples\":[" SAMPLE(
+            "s1", FRAME("0.0", VEHICLE("1500000000000000001", "1") "," VEHICLE("\"veh-7\"", "20") "," VEHICLE(
+                                   "1500000000000000002",
+                                   "30") "," VEHICLE("12.0", "40")) "," FRAME("0.2",
+                                                                              VEHICLE("\"veh-7\"", "21") "," VEHICLE(
+                                                                                  "\"12\"", "41"))) "]}",
+        NULL);
+    v = import("r", NULL);
+    assert_int_equal(v->n_rows, 6);
+    assert_int_equal(v->n_tracks, 4);
+    assert_true(v->row_track[4] == v->row_track[1] && v->row_track[5] == v->row_track[3]);
+    assert_true(dt_store_track_ids(store)[0] == 1500000000000000001);
     /* any order of keys, null where values may be missing, keys of later versions, no chunks/ and no list */
     assert_ok(dt_fs_remove_tree(at("r")));
     assert_ok(dt_fs_mkdirs(at("r")));
@@ -78,7 +93,10 @@ static void test_bad_chunks(void **state)
         {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "\"1\""))) "]}",
          "x must be a number, but is a string"},
         {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("12", "null"))) "]}", "x must be a number, but is null"},
-        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("1.5", "1"))) "]}", "id must be an integer, but is 1.5"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("1.5", "1"))) "]}",
+         "id must be an integer or a string, but is 1.5"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("\"\"", "1"))) "]}", "id is an empty string"},
+        {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("[1]", "1"))) "]}", "or a string, but is an array"},
         {"{\"samples\":[" SAMPLE("s1", FRAME("0.0", VEHICLE("1", "2e7"))) "]}", "x 2e+07 is outside"},
         {"{\"samples\":[" SAMPLE("s1", FRAME("0.2", VEHICLE("1", "2")) "," FRAME("0.0", VEHICLE("1", "2"))) "]}",
          "time goes backwards: t 0 comes after t 0.2"},

@@ -275,7 +275,75 @@ static void test_bad_roads(void **state)
     }
 }
 
+#define PIECE(length, width, x, y, turn)                                                                               \
+    "<rectangle><length>" length "</length><width>" width "</width><orientation>" turn "</orientation><center><x>" x   \
+    "</x><y>" y "</y><z>3</z></center></rectangle>"
+
 #define CAR(inside) ROAD("2020a") "<dynamicObstacle id=\"5\"><type>car</type>" inside "</dynamicObstacle></commonRoad>"
+
+/* The box around any shape, along the orientation, and its middle. */
+static void test_shapes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double x, y, length, width;
+        bool is_boxed;
+    } shapes[] = {
+        {PIECE("4", "2", "0", "0", "0"), 10, 20, 4, 2, false},
+        {PIECE("4", "2", "1.5", "0", "0"), 10, 21.5, 4, 2, true},
+        {PIECE("4", "2", "0", "0.5", "0"), 9.5, 20, 4, 2, true},
+        {PIECE("4", "2", "0", "0", "1.5707963267948966"), 10, 20, 2, 4, true},
+        {PIECE("4", "2", "0", "0", "0") PIECE("2", "1", "3", "0", "0"), 10, 21, 6, 2, true},
+        {"<circle><radius>1</radius><center><x>-1</x><y>0</y></center></circle>", 10, 19, 2, 2, true},
+        {"<polygon>" POINT("-1", "-1") POINT("3", "-1") POINT("3", "1") "<point><x>-1</x><y>1</y><z>0</z></point>"
+                                                                        "</polygon>",
+         10, 21, 4, 2, true},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        dt_str t = {0};
+        dt_str_addf(&t,
+                    ROAD("2020a") "<dynamicObstacle id=\"5\"><type>car</type><shape>%s</shape>" FIRST(
+                        "0", "10", "20", "1.5707963267948966", "3") "</dynamicObstacle></commonRoad>",
+                    shapes[i].text);
+        const dt_store_view *v = import(dt_str_text(&t), NULL);
+        if (fabs(v->pose[0] - shapes[i].x) > 1e-9 || fabs(v->pose[1] - shapes[i].y) > 1e-9 ||
+            fabs((double)v->motion[2] - shapes[i].length) > 1e-6 ||
+            fabs((double)v->motion[3] - shapes[i].width) > 1e-6 ||
+            shapes[i].is_boxed != (strstr(dt_str_text(&report), "1 obstacles whose shape") != NULL)) {
+            fail_msg("%s: %g %g, %g m long, %g m wide; %s", shapes[i].text, v->pose[0], v->pose[1],
+                     (double)v->motion[2], (double)v->motion[3], dt_str_text(&report));
+        }
+        dt_str_fini(&t);
+    }
+}
+
+/* Velocities may be missing; values within bounds are no values. */
+static void test_states(void **state)
+{
+    (void)state;
+#define SLOW(t, x, y, psi)                                                                                             \
+    "<state><position><point><x>" x "</x><y>" y "</y></point></position>" EXACT("orientation", psi)                    \
+        EXACT("time", t) "</state>"
+#define WITHIN(what) "<" what "><intervalStart>1</intervalStart><intervalEnd>2</intervalEnd></" what ">"
+    const dt_store_view *v = import(
+        CAR(BOX "<initialState><position><point><x>0</x><y>0</y></point></position>" EXACT("orientation", "0")
+                EXACT("time", "0") "</initialState><trajectory>" SLOW("1", "1", "0", "0") SLOW("3", "5", "0", "0")
+                    SLOW("4", "4.5", "0", "0") "<state>" STATE("5", "4", "0", "0", "-5") WITHIN(
+                        "acceleration") "</state><state><position>"
+                                        "<rectangle><length>1</length></rectangle></position>" EXACT("orientation", "0")
+                                            EXACT("time", "6") "</state><state><position><point><x>1</x><y>0</y></"
+                                                               "point></position>" WITHIN("orientation")
+                                                                   EXACT("time", "7") "</state>" SLOW(
+                                                                       "19", "9", "0", "0") "</trajectory>"),
+        NULL);
+    assert_int_equal(v->n_rows, 4);
+    assert_true(v->motion[0] == 10 && v->motion[4] == 20 && v->motion[8] == -5 && v->motion[12] == -5);
+    assert_non_null(strstr(dt_str_text(&report), "3 states without a velocity: made from positions"));
+    assert_non_null(strstr(dt_str_text(&report), "2 states without a velocity, and none before them"));
+    assert_non_null(
+        strstr(dt_str_text(&report), "2 states with intervals or areas in place of exact values: left out"));
+}
 
 static void test_bad(void **state)
 {
@@ -290,12 +358,21 @@ static void test_bad(void **state)
         {ROAD("2020a") "<dynamicObstacle id=\"1.5\"/></commonRoad>", "id is \"1.5\", not an integer"},
         {ROAD("2020a") "<dynamicObstacle id=\"5\"/><dynamicObstacle id=\"05\"/></commonRoad>",
          "obstacle 5 is there twice"},
-        {CAR(FIRST("0", "1", "2", "0", "1")), "<initialState> of obstacle 5 comes without a rectangle or circle"},
-        {CAR("<shape><polygon><point/></polygon></shape>" FIRST("0", "1", "2", "0", "1")),
-         "without a rectangle or circle"},
+        {CAR(FIRST("0", "1", "2", "0", "1")), "<initialState> of obstacle 5 has a shape of length 0 before it"},
+        {CAR("<shape><polygon><point/></polygon></shape>"), "<point> of obstacle 5 has no x or no y"},
+        {CAR("<shape><polygon>" POINT("1", "1") "</polygon></shape>" FIRST("0", "1", "2", "0", "1")),
+         "has a shape of length 0 before it, outside (0, 100]"},
+        {CAR("<shape><rectangle><length>4</length></rectangle></shape>"),
+         "<rectangle> of obstacle 5 has no length or no"},
+        {CAR("<shape><circle/></shape>"), "<circle> of obstacle 5 has no radius"},
+        {CAR("<shape>" PIECE("60", "2", "-40", "0", "0")
+                 PIECE("60", "2", "40", "0", "0") "</shape>" FIRST("0", "1", "2", "0", "1")),
+         "has a shape of length 140 before it, outside (0, 100]"},
         {CAR(BOX "<initialState/>"), "<initialState> of obstacle 5 has no exact time"},
-        {CAR(BOX "<initialState><time><exact>0</exact></time><position><rectangle/></position></initialState>"),
+        {CAR(BOX "<initialState><time><exact>0</exact></time><position><point/></position></initialState>"),
          "has no exact position"},
+        {CAR(BOX "<initialState><time><exact>0</exact></time><position><rectangle/></position></initialState>"),
+         "holds no data: not one state"}, /* an area is no place */
         {CAR(BOX FIRST("0", "x", "2", "0", "1")), "<x> position is \"x\", not a finite number"},
         {CAR(BOX FIRST("0", "1", "1e9", "0", "1")), "<y> position is 1e9, outside [-1e+07, 1e+07]"},
         {CAR(BOX FIRST("0", "1", "1", "0", "200")), "<exact> velocity is 200, outside [-150, 150]"},
@@ -304,8 +381,6 @@ static void test_bad(void **state)
          "<state> of obstacle 5: time runs backwards: step 2 after step 3"},
         {CAR(BOX FIRST("3", "1", "1", "0", "1") "<trajectory>" NEXT("3", "1", "1.5", "0", "1") "</trajectory>"),
          "step 3 after step 3"},
-        {CAR("<shape><rectangle><length>4</length><width>2</width><orientation>0.1</orientation></rectangle></shape>"),
-         "rectangle/orientation of obstacle 5 is 0.1: a shape that is not about its vehicle's centre"},
         {ROAD("2020a") "<dynamicObstacle id=\"5\"><type>car</type>" BOX "<initialState><time><exact>0", "cut short"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -336,6 +411,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unequal_bounds, begin, finish),
         cmocka_unit_test_setup_teardown(test_shared_map, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_roads, begin, finish),
+        cmocka_unit_test_setup_teardown(test_shapes, begin, finish),
+        cmocka_unit_test_setup_teardown(test_states, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

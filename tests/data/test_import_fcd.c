@@ -142,13 +142,38 @@ static void test_bad_steps(void **state)
     static const char *const bad_types[][2] = {
         {"<a/>", "types.xml has no vType"},
         {"<a><vType length=\"3\"/></a>", "<vType> has no id"},
-        {"<a><vType id=\"x\" vClass=\"ship\"/></a>", "<vType> x has vClass \"ship\", whose length is not known here"},
-        {"<a><vType id=\"x\" length=\"0\"/></a>", "<vType> length is 0, outside [0.01, 100]"},
+        {"<a><vType id=\"x\" length=\"long\"/></a>", "<vType> length is \"long\", not a finite number"},
     };
     for (size_t i = 0; i < sizeof(bad_types) / sizeof(bad_types[0]); i++) {
         put("types.xml", bad_types[i][0]);
         refuse(two_steps, &(dt_import_options){.types = types}, DT_EDATA, bad_types[i][1]);
     }
+}
+
+/* Ids are those of the file where they are integers. Types that no vehicle is of say what they like; "TYPE@VEHICLE" is of
+ * TYPE. */
+static void test_ids_and_types(void **state)
+{
+    (void)state;
+#define TYPED(id, x, type) "<vehicle id=\"" id "\" x=\"" x "\" y=\"0\" angle=\"90\" speed=\"0\" type=\"" type "\"/>"
+    put("t.xml", HEAD STEP("0", TYPED("70000000001", "0", "long") TYPED("8", "20", "x") TYPED("flow.3", "60", "long@8")
+                                    TYPED("9", "90", "y")) STEP("1", "") "</fcd-export>");
+    put("types.xml", "<a><vType id=\"long\" vClass=\"bus\"/><vType id=\"x\" vClass=\"ship\"/><vType id=\"y\" "
+                     "length=\"300\"/><vType id=\"z\" vClass=\"dragon\" length=\"0\"/></a>");
+    char types[1024];
+    snprintf(types, sizeof(types), "%s", at("types.xml"));
+    const dt_store_view *v = import("t.xml", &(dt_import_options){.types = types});
+    const int64_t *id = dt_store_track_ids(store);
+    assert_int_equal(v->n_tracks, 4);
+    int found = 0;
+    for (int64_t r = 0; r < 4; r++) {
+        const int64_t vehicle = id[v->row_track[r]];
+        found += vehicle == 70000000001 && v->motion[4 * r + 2] == 12;
+        found += (vehicle == 8 || vehicle == 9) && v->motion[4 * r + 2] == 5;
+        found += vehicle < 0 && v->motion[4 * r + 2] == 12; /* a text among integers */
+    }
+    assert_int_equal(found, 4);
+    assert_non_null(strstr(dt_str_text(&report), "2 rows of types whose size is not known, as \"x\""));
 }
 
 /* Degrees of longitude and latitude look like metres, but nobody would move. */
@@ -226,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_steps, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_steps, begin, finish),
+        cmocka_unit_test_setup_teardown(test_ids_and_types, begin, finish),
         cmocka_unit_test_setup_teardown(test_degrees, begin, finish),
         cmocka_unit_test_setup_teardown(test_limits, begin, finish),
         cmocka_unit_test_setup_teardown(test_no_memory, begin, finish),

@@ -166,10 +166,11 @@ static void test_lanelet2(void **state)
     assert_non_null(strstr(dt_str_text(&notes), "m.map: 4 lanelets of lanelet2"));
     check_street(read_from(OSM(STREET RULES LINES POINTS), "")); /* in any order */
     check_street(read_from(OSM(LINES STREET POINTS RULES), ""));
-    check_street(read_from(OSM("<node id=\"98\"/>" GEO("99", "1", "2") WAY("15", ND("97") ND("-1")) WAY("16", "") GRID RULES
-                                   STREET "<relation id=\"17\"><member type=\"way\" ref=\"96\" role=\"left\"/>"
-                                          "</relation>"),
-                           "")); /* what no lanelet uses may lack anything */
+    check_street(
+        read_from(OSM("<node id=\"98\"/>" GEO("99", "1", "2") WAY("15", ND("97") ND("-1")) WAY("16", "")
+                          GRID RULES STREET "<relation id=\"17\"><member type=\"way\" ref=\"96\" role=\"left\"/>"
+                                            "</relation>"),
+                  "")); /* what no lanelet uses may lack anything */
     r = read_from(
         OSM(GRID STREET RULES RULE("300", TAG("subtype", "right_of_way")) LANELET(
             "105", "12", "11",
@@ -307,6 +308,16 @@ static void test_sumo(void **state)
     assert_memory_equal(r->next, next, sizeof(next));
     assert_true(r->limit[0] == 7.5f && r->width[0] == 3.2f && r->width[4] == 2 && r->id[3] == 0);
     assert_true(r->xy[2 * r->point[3]] == 0 && r->xy[2 * r->point[3] + 2] == 10);
+    r = read_from(NET(EDGE(":j_0", "function=\"internal\"", LANE(":j_0_0", "", "7", "4,0 4,0"))
+                          EDGE(":j_1", "function=\"internal\"", LANE(":j_1_0", "", "7", "4,0,1 4,0,1 4,0,1")) EDGE(
+                              "a", "", LANE("a_0", "", "9", "0,0 4,0")) EDGE("b", "", LANE("b_0", "", "9", "4,0 9,0"))
+                              LINK("a", "0", "b", "0", "via=\":j_0_0\"") LINK(":j_0", "0", "b", "0", "via=\":j_1_0\"")
+                                  LINK(":j_1", "0", "b", "0", "")),
+                  "");
+    assert_int_equal(r->n_lanes, 2); /* what is one place is passed */
+    assert_int_equal(r->n_links, 1);
+    assert_int_equal(r->next[0], 1);
+    assert_non_null(strstr(dt_str_text(&notes), "2 lanes that are one place: left out"));
     r = read_from("<net lefthand=\"true\">" EDGE(
                       "a", "", LANE("a_0", "", "9", "0,0 9,0") LANE("a_1", "", "9", "0,3 9,3")) "</net>",
                   "");
@@ -337,6 +348,9 @@ static void test_bad_sumo(void **state)
         {NET(TOWN LINK("a", "1", "b", "7", "")), "lane a_1 is followed by b_7, which is not there"},
         {NET(TOWN LINK("a", "1", "b", "0", "via=\":k\"")), "lane a_1 is followed by :k, which is not there"},
         {NET(TOWN "<connection from=\"a\"/>"), "<connection> has no fromLane"},
+        {NET(EDGE("p", "", LANE("p_0", "", "7", "4,0 4,0")) EDGE("a", "", LANE("a_0", "", "9", "0,0 4,0"))
+                 LINK("p", "0", "p", "0", "") LINK("a", "0", "p", "0", "")),
+         "m.map:6: <connection> leads through more than 64 lanes of one place"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         refuse(bad[i][0], "", DT_EDATA, bad[i][1]);
