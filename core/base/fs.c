@@ -664,6 +664,33 @@ dt_status dt_fs_map_room(const char *path, size_t bytes, void **out_p)
     return DT_OK;
 }
 
+dt_status dt_fs_try_room(const char *folder, size_t bytes)
+{
+    char path[2][PATH_MAX];
+    struct stat info;
+    while (dt_beneath_stat(folder, &info) != 0) {
+        char *above = path[folder == path[0]];
+        if (errno != ENOENT || parent_of(folder, above) < 0 || strcmp(above, folder) == 0) {
+            return fail_io("make folder", folder);
+        }
+        folder = above;
+    }
+    int fd = -1;
+    dt_str name = {0};
+    dt_str_addf(&name, "%s/.dtrain-%ld", folder, (long)getpid());
+    dt_status st = dt_str_status(&name);
+    st = st == DT_OK ? dt_fs_open(dt_str_text(&name), O_RDWR | O_CREAT | O_EXCL, &fd) : st;
+    if (st == DT_OK) {
+        dt_fs_discard(dt_str_text(&name));
+        const int reason = posix_fallocate(fd, 0, (off_t)bytes);
+        close(fd);
+        st = reason == 0 ? DT_OK
+                         : DT_FAIL(DT_EIO, "cannot write %zu bytes below %s: %s", bytes, folder, strerror(reason));
+    }
+    dt_str_fini(&name);
+    return st;
+}
+
 void dt_fs_unmap_room(void *p, size_t bytes)
 {
     if (p != NULL) {

@@ -74,6 +74,9 @@ void dt_fs_unmap(const void *p, size_t bytes);
  * room on the disk is taken. DT_EIO says what is missing. Given back by unmap_room. */
 dt_status dt_fs_map_room(const char *path, size_t bytes, void **out_p) DT_NODISCARD;
 void dt_fs_unmap_room(void *p, size_t bytes);
+/* Can a file of so many bytes be written in a folder, or in the first one above it that exists? A nameless file tries
+ * it. DT_EIO. */
+dt_status dt_fs_try_room(const char *folder, size_t bytes) DT_NODISCARD;
 /* Bytes that may still be written below a folder, which need not be there yet; UINT64_MAX where nobody says. */
 uint64_t dt_fs_room(const char *folder);
 dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine; links are removed, not followed */

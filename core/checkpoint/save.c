@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -142,20 +141,14 @@ static dt_status check_desc(const dt_ckpt_save_desc *d)
 
 dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes)
 {
-    struct statvfs fs;
     /* configuration, records and the manifest grow meanwhile, with the size of the model */
     const uint64_t most = 4000000, share = 250000 + bytes / 4, beside = share < most ? share : most;
-    const uint64_t need = beside + bytes;
-    if (statvfs(folder, &fs) != 0 || fs.f_frsize == 0) {
-        return DT_OK; /* it may well do: every write is checked anyway */
-    }
-    const uint64_t one = (uint64_t)fs.f_frsize;
-    if (fs.f_bavail < need / one) {
+    const uint64_t need = beside + bytes, room = dt_fs_room(folder); /* unknown is enough: every write is checked */
+    if (room < need) {
         return DT_FAIL(DT_EIO,
                        "%s has %.1f MB free, and a checkpoint needs %.1f MB: %.1f of its own, %.1f for what is written "
                        "beside it; free space or choose another --run-dir",
-                       folder, (double)(fs.f_bavail * one) / 1e6, (double)need / 1e6, (double)bytes / 1e6,
-                       (double)beside / 1e6);
+                       folder, (double)room / 1e6, (double)need / 1e6, (double)bytes / 1e6, (double)beside / 1e6);
     }
     return DT_OK;
 }

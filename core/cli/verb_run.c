@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain run`: options of the command line into a run, and --dry-run.
+ * `dtrain run`: options of the command line into a run.
  */
 #include <config.h>
 
 #include "cli/cli.h"
+#include "cli/dry_run.h"
 #include "cli/processes.h"
 
 #include "base/err.h"
@@ -17,7 +18,6 @@
 #include "base/exit.h"
 #include "run/batch_auto.h"
 #include "run/fit.h"
-#include "run/roofline.h"
 #include "run/forecast.h"
 #include "run/handover.h"
 #include "run/resume.h"
@@ -69,212 +69,6 @@ static dt_status parse_time(const char *text, double *out)
     }
     *out *= factor;
     return DT_OK;
-}
-
-static const char *const run_files[] = {"config.cfg",   "config.origin.json", "meta.json",
-                                        "train.log",    "error.log",          "metrics.jsonl",
-                                        "tensorboard/", "checkpoints/",       "report.html"};
-
-/* ---- dry run --------------------------------------------------------------------------------------------------- */
-
-/* What a run would write, and where. */
-static void files_text(const dt_args *a, const dt_session *s)
-{
-    const char *name = a->name != NULL ? a->name : s->phase[s->first]->desc.id;
-    if (a->run_dir != NULL) {
-        dt_print("files below %s:\n", a->run_dir);
-    } else {
-        dt_print("files below %s/%s-<UTC time>-<4 hex>:\n", dt_rundir_base(), name);
-    }
-    for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
-        dt_print("  %s\n", run_files[i]);
-    }
-}
-
-static void files_json(const dt_args *a, const dt_session *s, dt_json_out *o)
-{
-    dt_str dir = {0};
-    dt_str_addf(&dir, "%s", a->run_dir != NULL ? a->run_dir : dt_rundir_base());
-    dt_json_str(o, a->run_dir != NULL ? "run_dir" : "run_dir_below", dt_str_text(&dir));
-    dt_json_str(o, "name", a->name != NULL ? a->name : s->phase[s->first]->desc.id);
-    dt_json_arr(o, "files");
-    for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
-        dt_json_str(o, NULL, run_files[i]);
-    }
-    dt_json_end(o, ']');
-    dt_str_fini(&dir);
-}
-
-static void text_of_batch(const dt_session *s, int64_t phase, dt_str *out)
-{
-    dt_str why = {0};
-    dt_batch_text(s, phase, &why);
-    if (why.bytes > 0) {
-        dt_str_addf(out, "  batch        %s\n", dt_str_text(&why));
-    }
-    dt_str_fini(&why);
-}
-
-static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_forecast *f, dt_json_out *json)
-{
-    dt_fit fit;
-    dt_str text = {0};
-    DT_TRY(dt_fit_look(stage, f, &fit));
-    if (json != NULL) {
-        dt_json_obj(json, NULL);
-        dt_forecast_json(stage, f, json);
-        dt_batch_json(s, stage->d.index, json);
-        dt_fit_json(&fit, f, json);
-        dt_json_end(json, '}');
-        return DT_OK;
-    }
-    dt_forecast_text(stage, f, &text);
-    text_of_batch(s, stage->d.index, &text);
-    dt_fit_text(&fit, f, &text);
-    const dt_status st = dt_str_status(&text);
-    dt_print_text(dt_str_text(&text));
-    dt_str_fini(&text);
-    return st;
-}
-
-/* dtrain bench gpu, instead of the plan. */
-static dt_status tell_roofline(const dt_stage *stage, const char *gpu, dt_json_out *json)
-{
-    dt_str text = {0};
-    const dt_gpu_peak *g = dt_gpu_peak_find(gpu);
-    if (json != NULL) {
-        return dt_roofline_json(stage, g, json);
-    }
-    const dt_status st = dt_roofline_text(stage, g, &text);
-    dt_print_text(dt_str_text(&text));
-    dt_str_fini(&text);
-    return st;
-}
-
-static dt_status print_graph(const dt_stage *stage)
-{
-    dt_str text = {0};
-    dt_plan_print(dt_trainer_plan(stage->trainer), &text);
-    const dt_status st = dt_str_status(&text);
-    dt_print_text(dt_str_text(&text));
-    dt_str_fini(&text);
-    return st;
-}
-
-typedef struct dry_plan {
-    const dt_args *a;
-    const dt_session *s;
-    dt_json_out *json; /* NULL: for people */
-    uint64_t max_steps;
-    const char *run_dir; /* where the run would be, or what it would be in */
-    bool is_told;        /* of the last phase; one that does not fit is told and refused */
-} dry_plan;
-
-static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
-{
-    dt_forecast f;
-    p->is_told = stage->trainer == NULL;
-    if (p->is_told) {
-        return DT_OK;
-    }
-    dt_error refused;
-    DT_TRY(dt_forecast_make(stage, p->max_steps, &f));
-    const dt_status st = dt_fit_stage(stage, p->max_steps, &f, true, is_beyond_p);
-    dt_error_take(&refused, st);
-    DT_TRY(st < 0 && !*is_beyond_p ? st : DT_OK);
-    DT_TRY(p->a->predict != NULL ? tell_roofline(stage, p->a->predict, p->json) : tell_plan(p->s, stage, &f, p->json));
-    p->is_told = true;
-    DT_TRY(p->a->print_graph != NULL ? print_graph(stage) : DT_OK);
-    return st < 0 ? dt_error_put(&refused) : st;
-}
-
-static dt_status start_and_plan(dry_plan *p, const dt_stage_desc *d, dt_stage **stage_p, bool *is_beyond_p)
-{
-    DT_TRY(dt_stage_create(d, stage_p));
-    DT_TRY(dt_stage_start(*stage_p));
-    DT_TRY(plan_phase(p, *stage_p, is_beyond_p));
-    return dt_rollout_check_room((*stage_p)->rollout);
-}
-
-/* What the first phase would begin with is loaded and dropped, so that weights of another model are told beforehand;
- * later phases begin with what is still to be trained. */
-static dt_status try_weights(const dry_plan *p, dt_stage *stage)
-{
-    const dt_args *a = p->a;
-    dt_handover *weights = NULL;
-    dt_phase_opts phase;
-    dt_stop_opts stop;
-    if (a->init_from == NULL || a->has_resume || stage->d.index != p->s->first) {
-        return DT_OK;
-    }
-    DT_TRY(dt_config_phase(stage->d.config, stage->d.index, &phase, &stop));
-    DT_TRY(dt_handover_open(a->init_from, NULL, &weights));
-    const dt_status st = dt_handover_load(weights, stage, phase.fresh, DT_HANDOVER_SOME);
-    dt_handover_close(weights);
-    return st;
-}
-
-static dt_status dry_run_phase(dt_session *s, int64_t index, dry_plan *p)
-{
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    dt_comm *comm = NULL;
-    dt_stage *stage = NULL;
-    bool is_beyond = false;
-    p->is_told = false;
-    DT_TRY(dt_session_enter(s, index));
-    const bool is_virtual = s->n_processes == 1;
-    DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
-                            is_virtual ? s->ranks : s->n_local, &comm));
-    dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
-    d.run_dir = p->run_dir;
-    dt_status st = start_and_plan(p, &d, &stage, &is_beyond);
-    if (st == DT_OK && !is_beyond) {
-        st = try_weights(p, stage);
-    }
-    dt_stage_destroy(stage);
-    st = is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, p->max_steps, st) : st;
-    dt_comm_destroy(comm);
-    return st;
-}
-
-static const char *dir_of(const dt_args *a, const char *resumed)
-{
-    return a->run_dir != NULL ? a->run_dir : resumed != NULL ? resumed : dt_rundir_base();
-}
-
-static dt_status dry_run(dt_session *s, const dt_args *a, const char *resumed)
-{
-    dt_str text = {0};
-    dt_json_out o = {.s = &text};
-    dry_plan p = {.a = a, .s = s, .json = a->json ? &o : NULL};
-    p.run_dir = dir_of(a, resumed);
-    dt_error refused;
-    DT_TRY(parse_count("--max-steps", a->max_steps, &p.max_steps));
-    dt_status st = DT_OK;
-    if (a->json) {
-        dt_json_obj(&o, NULL);
-        dt_json_arr(&o, "phases");
-    }
-    for (int64_t i = s->first; i < s->last && st == DT_OK; i++) {
-        st = dry_run_phase(s, i, &p);
-    }
-    dt_error_take(&refused, st);
-    if (!a->json && st == DT_OK && a->predict == NULL) {
-        files_text(a, s);
-    }
-    if (a->json && p.is_told) {
-        dt_json_end(&o, ']');
-        if (a->predict == NULL) {
-            files_json(a, s, &o);
-        }
-        dt_json_end(&o, '}');
-        if (st == DT_OK) {
-            st = dt_str_status(&text);
-        }
-        dt_print_line(dt_str_text(&text));
-    }
-    dt_str_fini(&text);
-    return refused.status < 0 ? dt_error_put(&refused) : st;
 }
 
 /* ---- run ------------------------------------------------------------------------------------------------------- */
@@ -372,22 +166,35 @@ static bool has_checkpoint(const char *run)
     return is_there;
 }
 
+static const char *dir_of(const dt_args *a, const char *resumed)
+{
+    return a->run_dir != NULL ? a->run_dir : resumed != NULL ? resumed : dt_rundir_base();
+}
+
 /* init_from: as it can be found from anywhere; lives as long as the folder. */
-static dt_status open_dir(const dt_args *a, const dt_session *s, const dt_resume *r, const char *init_from,
-                          dt_rundir **out_p)
+static dt_status describe_dir(const dt_args *a, const dt_session *s, const dt_resume *r, const char *init_from,
+                              dt_rundir_desc *out)
 {
     dt_log_opts log;
     DT_TRY(dt_config_log(s->config, &log));
-    const dt_rundir_desc rd = {.dir = a->run_dir != NULL ? a->run_dir : r->run,
-                               .base = dt_rundir_base(),
-                               .name = a->name != NULL ? a->name : s->phase[s->first]->desc.id,
-                               .resume = r->from != NULL,
-                               .log = {.max_bytes = (uint64_t)(log.max_mb * 1e6), .keep = (uint32_t)log.keep},
-                               .phase = a->phase,
-                               .init_from = init_from,
-                               .argc = a->argc,
-                               .argv = a->argv};
-    DT_TRY(dt_rundir_open(&rd, out_p));
+    *out = (dt_rundir_desc){.dir = a->run_dir != NULL ? a->run_dir : r->run,
+                            .base = dt_rundir_base(),
+                            .name = a->name != NULL ? a->name : s->phase[s->first]->desc.id,
+                            .resume = r->from != NULL,
+                            .log = {.max_bytes = (uint64_t)(log.max_mb * 1e6), .keep = (uint32_t)log.keep},
+                            .phase = a->phase,
+                            .init_from = init_from,
+                            .argc = a->argc,
+                            .argv = a->argv};
+    return DT_OK;
+}
+
+static dt_status open_dir(const dt_args *a, const dt_session *s, const dt_resume *r, const char *init_from,
+                          dt_rundir **out_p)
+{
+    dt_rundir_desc d;
+    DT_TRY(describe_dir(a, s, r, init_from, &d));
+    DT_TRY(dt_rundir_open(&d, out_p));
     dt_log(DT_LOG_INFO, "run directory %s", dt_rundir_path(*out_p));
     return DT_OK;
 }
@@ -551,6 +358,19 @@ static dt_status await_end(const dt_args *a, dt_comm *c)
     return c == NULL ? DT_OK : dt_comm_barrier(c);
 }
 
+static dt_status plan(const dt_args *a, dt_session *s, const dt_resume *r, uint64_t max_steps)
+{
+    dt_rundir_desc dir;
+    DT_TRY(describe_dir(a, s, r, a->init_from, &dir));
+    const dt_dry_run d = {.session = s,
+                          .args = a,
+                          .rundir = a->predict == NULL ? &dir : NULL,
+                          .run_dir = dir_of(a, r->run),
+                          .resume = r->from,
+                          .max_steps = max_steps};
+    return dt_dry_run_print(&d);
+}
+
 static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
 {
     dt_session s;
@@ -590,10 +410,7 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
     if (st == DT_OK && !b.dry_run) {
         st = run(&b, &s, &r, d, code_p);
     } else if (st == DT_OK && (c == NULL || dt_comm_rank(c) == 0)) {
-        st = b.has_resume || b.run_dir == NULL ? DT_OK : dt_rundir_check_free(b.run_dir);
-        if (st == DT_OK) {
-            st = dry_run(&s, &b, r.run);
-        }
+        st = plan(&b, &s, &r, d->max_steps);
     }
     if (is_open) {
         dt_session_close(&s);

@@ -599,6 +599,11 @@ bool dt_rollout_has_replay(const dt_rollout *r)
     return r->replay != NULL;
 }
 
+bool dt_rollout_has_room(const dt_rollout *r)
+{
+    return r->replay != NULL && (r->replay->ring != NULL || r->replay->is_stored);
+}
+
 dt_status dt_rollout_open_replay(dt_rollout *r)
 {
     return r->replay != NULL ? dt_replay_open(r->replay) : DT_OK;

@@ -62,6 +62,7 @@ void dt_rollout_replay_plan(const struct dt_rollout *r, const double *mean, dt_r
 dt_status dt_rollout_check_room(const struct dt_rollout *r) DT_NODISCARD;
 dt_status dt_rollout_take_room(struct dt_rollout *r) DT_NODISCARD;
 bool dt_rollout_has_replay(const struct dt_rollout *r);
+bool dt_rollout_has_room(const struct dt_rollout *r); /* for its records: it has taken it, or needs none */
 dt_status dt_rollout_open_replay(struct dt_rollout *r) DT_NODISCARD;
 dt_status dt_rollout_save_replay(const struct dt_rollout *r, dt_str *state) DT_NODISCARD;
 uint64_t dt_rollout_replay_bytes(const struct dt_rollout *r);

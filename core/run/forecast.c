@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "checkpoint/checkpoint.h"
 #include "device/held.h"
 #include "run/forecast_env.h"
 #include "dtrain/ext/scene.h"
@@ -429,6 +430,15 @@ void dt_forecast_log(const dt_forecast *f)
     if (f->processes > 0) {
         dt_log(DT_LOG_INFO, "planned peak %.1f MB in %u processes of environments", mb(f->processes),
                f->rollout.processes);
+    }
+}
+
+/* The first save would find a disk too full, perhaps in hours; until then nothing is wrong yet. */
+void dt_forecast_warn_disk(const dt_forecast *f, const char *run_dir)
+{
+    if (dt_ckpt_check_space(run_dir, f->checkpoint) < 0) {
+        dt_log(DT_LOG_WARN, "%s; training begins, and waits for it where a state has to be saved", dt_error_text());
+        dt_error_clear();
     }
 }
 

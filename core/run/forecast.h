@@ -49,6 +49,8 @@ typedef struct dt_forecast {
  * Errors: what that reports. */
 dt_status dt_forecast_make(dt_stage *s, uint64_t max_steps, dt_forecast *out) DT_NODISCARD;
 
+/* Warns where the disk of a folder, which need not exist yet, has no room for a checkpoint. */
+void dt_forecast_warn_disk(const dt_forecast *f, const char *run_dir);
 /* A few lines for people; an object's members for scripts. */
 void dt_forecast_log(const dt_forecast *f); /* one line */
 void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out);

@@ -5,6 +5,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/batch_auto.c core/run/batch_auto.h core/run/batch_recall.c \
 	core/run/device_watch.c core/run/device_watch.h \
 	core/run/evaluate.c core/run/evaluate.h \
+	core/run/first_weights.c core/run/first_weights.h \
 	core/run/fit.c core/run/fit.h \
 	core/run/fit_seek.c \
 	core/run/forecast.c core/run/forecast.h \
@@ -29,7 +30,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/run.c core/run/run.h \
 	core/run/run_record.c \
 	core/run/run_start.c core/run/run_start.h \
-	core/run/rundir.c core/run/rundir.h \
+	core/run/rundir.c core/run/rundir.h core/run/rundir_check.c core/run/rundir_check.h \
 	core/run/session.c core/run/session.h core/run/session_check.c core/run/session_device.c \
 	core/run/session_parts.h \
 	core/run/snapshot.c core/run/snapshot.h core/run/snapshot_load.c core/run/snapshot_names.h \

@@ -74,16 +74,16 @@ static const char *nearest(const dt_stage *s, const char *name)
 }
 
 /* The number that a key of the configuration names. Errors: DT_ECONFIG with those that there are. */
-static dt_status find_result(const dt_rank *k, const char *option, const char *name, double *out)
+static dt_status find_result(const dt_stage *stage, const char *option, const char *name, double *out)
 {
-    const double *value = dt_stage_result(k->stage, name);
+    const double *value = dt_stage_result(stage, name);
     if (value == NULL) {
         dt_str known = {0};
-        dt_stage_result_names(k->stage, &known);
-        const char *near = nearest(k->stage, name);
+        dt_stage_result_names(stage, &known);
+        const char *near = nearest(stage, name);
         const dt_status st =
             DT_FAIL(DT_ECONFIG, "%s = \"%s\" is no result of the evaluation of %s%s%s%s; it reports %s", option, name,
-                    k->stage->d.phase->desc.id, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+                    stage->d.phase->desc.id, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
                     near != NULL ? "\"?" : "", dt_str_text(&known));
         dt_str_fini(&known);
         return st;
@@ -101,7 +101,7 @@ static dt_status meet_target(dt_rank *k, bool *met_p)
     if (o->metric[0] == '\0') {
         return DT_OK;
     }
-    const dt_status found = dt_rank_is_first(k) ? find_result(k, "stop.metric", o->metric, &value) : DT_OK;
+    const dt_status found = dt_rank_is_first(k) ? find_result(k->stage, "stop.metric", o->metric, &value) : DT_OK;
     DT_TRY(dt_comm_agree(k->comm, found));
     k->n_target_known += !isnan(value);
     met |= o->has_above && value >= o->above;
@@ -114,18 +114,22 @@ static dt_status meet_target(dt_rank *k, bool *met_p)
     return DT_OK;
 }
 
+static const char *best_name(const char *best_by)
+{
+    return strncmp(best_by, "min:", 4) == 0 ? best_by + 4 : best_by;
+}
+
 const char *dt_rank_best_name(const dt_rank *k)
 {
-    const char *name = k->checkpoint.best_by;
-    return strncmp(name, "min:", 4) == 0 ? name + 4 : name;
+    return best_name(k->checkpoint.best_by);
 }
 
 /* Is a best_by that this phase does not report a mistake? Not where other phases share it and may report it; it is
  * where it is this phase's own, where no other phase is evaluated, or none of the others reported it, and where a
  * result here has nearly that name. */
-static dt_status is_meant_here(const dt_rank *k, bool *is_p)
+static dt_status is_meant_here(const dt_session *s, const dt_stage *stage, const char *best_by, int64_t n_without_best,
+                               bool *is_p)
 {
-    const dt_session *s = k->r->d->session;
     dt_checkpoint_opts shared;
     int64_t n = 0, last = 0;
     for (int64_t i = 0; i < s->n_phases; i++) {
@@ -136,22 +140,25 @@ static dt_status is_meant_here(const dt_rank *k, bool *is_p)
         last = is_evaluated ? i : last;
     }
     DT_TRY(dt_config_checkpoint(s->config, -1, &shared));
-    const bool is_last_chance = k->stage->d.index == last && k->r->n_without_best == n - 1;
-    *is_p = n <= 1 || is_last_chance || strcmp(shared.best_by, k->checkpoint.best_by) != 0 ||
-            nearest(k->stage, dt_rank_best_name(k)) != NULL;
+    const bool is_last_chance = stage->d.index == last && n_without_best == n - 1;
+    *is_p =
+        n <= 1 || is_last_chance || strcmp(shared.best_by, best_by) != 0 || nearest(stage, best_name(best_by)) != NULL;
     return DT_OK;
 }
 
-/* Rank 0, before the first step. */
-static dt_status refuse_best(const dt_rank *k)
+dt_status dt_results_check(const dt_session *s, const dt_stage *stage, const char *stop_metric, const char *best_by,
+                           int64_t n_without_best)
 {
     double unused = 0;
     bool is_meant = false;
-    if (dt_stage_result(k->stage, dt_rank_best_name(k)) != NULL) {
+    if (stop_metric[0] != '\0') {
+        DT_TRY(find_result(stage, "stop.metric", stop_metric, &unused));
+    }
+    if (best_by[0] == '\0' || dt_stage_result(stage, best_name(best_by)) != NULL) {
         return DT_OK;
     }
-    DT_TRY(is_meant_here(k, &is_meant));
-    return is_meant ? find_result(k, "checkpoint.best_by", dt_rank_best_name(k), &unused) : DT_OK;
+    DT_TRY(is_meant_here(s, stage, best_by, n_without_best, &is_meant));
+    return is_meant ? find_result(stage, "checkpoint.best_by", best_name(best_by), &unused) : DT_OK;
 }
 
 /* A name that a phase does not report marks nothing as its best. Said once: other phases may report it. */
@@ -160,7 +167,7 @@ static void check_best(dt_rank *k)
     const char *name = dt_rank_best_name(k);
     double value = 0;
     if (dt_rank_is_first(k) && name[0] != '\0' && !k->has_evaluated &&
-        find_result(k, "checkpoint.best_by", name, &value) < 0) {
+        find_result(k->stage, "checkpoint.best_by", name, &value) < 0) {
         dt_log(DT_LOG_WARN, "%s", dt_error_text());
         dt_error_clear();
         k->r->n_without_best++;
@@ -181,9 +188,7 @@ dt_status dt_rank_evaluate(dt_rank *k, bool *met_p)
 
 dt_status dt_rank_check_results(dt_rank *k)
 {
-    double unused = 0;
-    const char *best = dt_rank_best_name(k);
-    const bool wants_any = k->stop.metric[0] != '\0' || best[0] != '\0';
+    const bool wants_any = k->stop.metric[0] != '\0' || k->checkpoint.best_by[0] != '\0';
     if (!wants_any || k->stage->d.phase->ops.phase.evaluate == NULL || k->training.eval_interval == 0) {
         return DT_OK;
     }
@@ -192,11 +197,8 @@ dt_status dt_rank_check_results(dt_rank *k)
     const dt_status mine = dt_stage_evaluate(k->stage, &p);
     DT_TRY(dt_comm_agree(k->comm, mine));
     dt_status st = DT_OK;
-    if (dt_rank_is_first(k) && k->stop.metric[0] != '\0') {
-        st = find_result(k, "stop.metric", k->stop.metric, &unused);
-    }
-    if (dt_rank_is_first(k) && st == DT_OK && best[0] != '\0') {
-        st = refuse_best(k);
+    if (dt_rank_is_first(k)) {
+        st = dt_results_check(k->r->d->session, k->stage, k->stop.metric, k->checkpoint.best_by, k->r->n_without_best);
     }
     if (st == DT_OK) {
         check_best(k);

@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "run/baselines.h"
 #include "tensorboard/event_files.h"
+#include "run/first_weights.h"
 #include "run/fit.h"
-#include "run/handover.h"
 
 #include <malloc.h>
 #include <math.h>
@@ -82,67 +82,14 @@ static bool is_resumed(const dt_rank *k, int64_t index)
     return k->r->start.resume != NULL && index == k->r->start.begin;
 }
 
-typedef struct weights {      /* where a phase's first ones come from */
-    dt_handover *from;        /* NULL: random ones, and a resumed phase */
-    uint32_t want;            /* DT_HANDOVER_* */
-    const char *const *fresh; /* roles that do not come from there */
-} weights;
-
-/* A phase goes on from those before it where it says nothing else; then they may have nothing in common. */
-static dt_status open_weights(const dt_rank *k, int64_t index, weights *w)
+static dt_first_desc describe_first(const dt_rank *k)
 {
-    const dt_run_state *r = k->r;
-    dt_config *c = r->d->session->config;
-    dt_phase_opts p;
-    dt_stop_opts stop;
-    DT_TRY(dt_config_phase(c, index, &p, &stop));
-    *w = (weights){.want = DT_HANDOVER_SOME, .fresh = p.fresh};
-    if (r->d->init_from != NULL && index == r->d->session->first) {
-        return dt_handover_open(r->d->init_from, NULL, &w->from);
-    }
-    if (strcmp(p.init, "random") == 0) {
-        return DT_OK;
-    }
-    if (p.init[0] != '\0' && strcmp(p.init, "previous") != 0) {
-        return dt_handover_open(p.init, NULL, &w->from);
-    }
-    w->want = p.init[0] == '\0' ? DT_HANDOVER_ANY : DT_HANDOVER_SOME;
-    DT_TRY(dt_handover_previous(dt_rundir_path(r->d->dir), c, index, &w->from));
-    if (dt_handover_is_empty(w->from) && p.init[0] != '\0') {
-        return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: nothing is before it; use "
-                                   "\"random\" or a checkpoint");
-    }
-    return DT_OK;
-}
-
-/* Before a phase is made: what it will begin with, and which roles that holds. */
-static dt_status find_weights(dt_rank *k, int64_t index, weights *w, dt_roles *roles_p)
-{
-    *w = (weights){0};
-    roles_p->n = 0;
-    if (is_resumed(k, index)) {
-        return dt_snapshot_loaded(k->r->start.resume, roles_p);
-    }
-    pthread_mutex_lock(&k->r->create_lock);
-    dt_status st = open_weights(k, index, w);
-    const char *role[DT_CONFIG_MAX_ROLES];
-    const uint32_t n = dt_config_roles(k->r->d->session->config, role);
-    pthread_mutex_unlock(&k->r->create_lock);
-    for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-        st = dt_handover_has(w->from, role[i]) ? dt_roles_add(roles_p, role[i]) : DT_OK;
-    }
-    for (const char *const *fresh = w->fresh; fresh != NULL && *fresh != NULL; fresh++) {
-        dt_roles_drop(roles_p, *fresh);
-    }
-    return st;
-}
-
-static dt_status initialise(dt_rank *k, int64_t index, const weights *w)
-{
-    if (is_resumed(k, index)) {
-        return dt_snapshot_load(k->stage, k->r->start.resume);
-    }
-    return dt_handover_is_empty(w->from) ? DT_OK : dt_handover_load(w->from, k->stage, w->fresh, w->want);
+    dt_run_state *r = k->r;
+    return (dt_first_desc){.session = r->d->session,
+                           .run_dir = dt_rundir_path(r->d->dir),
+                           .init_from = r->d->init_from,
+                           .start = &r->start,
+                           .lock = &r->create_lock};
 }
 
 /* Asked to stop while experience was collected: the round is left out, a resume collects it again. Before the first
@@ -190,10 +137,10 @@ static dt_status start_stage(dt_rank *k)
 
 /* The phase's instance, started and with its first weights or those it stopped with. */
 /* All ranks do each step, or none does the next. */
-static dt_status set_up_with(dt_rank *k, int64_t index, weights *w)
+static dt_status set_up_with(dt_rank *k, int64_t index, const dt_first_desc *d, dt_first *first)
 {
     dt_roles loaded;
-    const dt_status found = find_weights(k, index, w, &loaded);
+    const dt_status found = dt_first_find(d, index, first, &loaded);
     DT_TRY(dt_comm_agree(k->comm, found));
     const dt_status created = create_stage(k, index, &loaded);
     DT_TRY(dt_comm_agree(k->comm, created));
@@ -203,15 +150,16 @@ static dt_status set_up_with(dt_rank *k, int64_t index, weights *w)
     DT_TRY(dt_comm_agree(k->comm, found_room));
     const dt_status taken = dt_rollout_take_room(k->stage->rollout);
     DT_TRY(dt_comm_agree(k->comm, taken));
-    const dt_status initialised = initialise(k, index, w);
+    const dt_status initialised = dt_first_load(d, first, k->stage);
     return dt_comm_agree(k->comm, initialised);
 }
 
 static dt_status set_up(dt_rank *k, int64_t index)
 {
-    weights w;
-    const dt_status st = set_up_with(k, index, &w);
-    dt_handover_close(w.from);
+    const dt_first_desc d = describe_first(k);
+    dt_first first = {0};
+    const dt_status st = set_up_with(k, index, &d, &first);
+    dt_first_close(&first);
     return st;
 }
 

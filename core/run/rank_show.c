@@ -263,15 +263,6 @@ static dt_status hold_plan(dt_rank *k)
     return dt_fit_seek(&d, k->r->d->max_steps, st);
 }
 
-/* The first save would find a disk too full, perhaps in hours; until then nothing is wrong yet. */
-static void warn_of_disk(const dt_rank *k)
-{
-    if (dt_ckpt_check_space(dt_rundir_path(k->r->d->dir), k->forecast.checkpoint) < 0) {
-        dt_log(DT_LOG_WARN, "%s; training begins, and waits for it where a state has to be saved", dt_error_text());
-        dt_error_clear();
-    }
-}
-
 /* Which rank has how much of a batch, where that is not as even as can be. */
 static void tell_weights(const dt_rank *k)
 {
@@ -325,7 +316,7 @@ dt_status dt_rank_announce(dt_rank *k)
     show_environment(k);
     tell_batch(k);
     dt_forecast_log(&k->forecast);
-    warn_of_disk(k);
+    dt_forecast_warn_disk(&k->forecast, dt_rundir_path(k->r->d->dir));
     dt_arena_peak_reset();
     k->has_peak = dt_rss_peak_reset();
     tell_weights(k);

@@ -113,22 +113,11 @@ static dt_status run_ranks(dt_run_state *r)
     return st;
 }
 
-static dt_status find_start(dt_run_state *r)
-{
-    const dt_run_desc *d = r->d;
-    if (d->resume == NULL) {
-        dt_run_start_fresh(d->session, &r->start);
-        return DT_OK;
-    }
-    const dt_status st = dt_run_start_resume(d->session, d->resume, &r->start);
-    /* exit code 2; none that is valid is DT_EDATA, 4 */
-    return st == DT_ENOTFOUND ? DT_CONTEXT(DT_ECONFIG, "--resume") : st;
-}
-
 static dt_status set_start(dt_run_state *r)
 {
     dt_comm *c = r->d->processes;
-    const dt_status st = c == NULL || dt_comm_rank(c) == 0 ? find_start(r) : DT_OK;
+    const dt_status st =
+        c == NULL || dt_comm_rank(c) == 0 ? dt_run_start_find(r->d->session, r->d->resume, false, &r->start) : DT_OK;
     DT_TRY(c != NULL ? dt_comm_agree(c, st) : st);
     DT_TRY(c != NULL ? dt_run_start_share(c, &r->start) : DT_OK);
     if (r->start.resume != NULL) {
@@ -141,7 +130,7 @@ static dt_status set_start(dt_run_state *r)
 static dt_status go_back(dt_run_state *r)
 {
     dt_run_start_fini(&r->start);
-    const dt_status st = dt_run_start_resume(r->d->session, dt_rundir_path(r->d->dir), &r->start);
+    const dt_status st = dt_run_start_resume(r->d->session, dt_rundir_path(r->d->dir), false, &r->start);
     return st == DT_ENOTFOUND ? set_start(r) : st;
 }
 

@@ -184,11 +184,22 @@ static dt_status go_on(const dt_session *s, dt_run_start *c)
     return DT_OK;
 }
 
-dt_status dt_run_start_resume(const dt_session *s, const char *path, dt_run_start *out)
+dt_status dt_run_start_find(const dt_session *s, const char *resume, bool is_plan, dt_run_start *out)
+{
+    if (resume == NULL) {
+        dt_run_start_fresh(s, out);
+        return DT_OK;
+    }
+    const dt_status st = dt_run_start_resume(s, resume, is_plan, out);
+    /* exit code 2; none that is valid is DT_EDATA, 4 */
+    return st == DT_ENOTFOUND ? DT_CONTEXT(DT_ECONFIG, "--resume") : st;
+}
+
+dt_status dt_run_start_resume(const dt_session *s, const char *path, bool is_plan, dt_run_start *out)
 {
     dt_str skipped = {0};
     dt_run_start c = {.resume = NULL};
-    dt_status st = dt_ckpt_open(path, true, &skipped, &c.resume);
+    dt_status st = dt_ckpt_open(path, !is_plan, &skipped, &c.resume);
     if (skipped.bytes > 0) {
         dt_log_lines(DT_LOG_WARN, dt_str_text(&skipped));
     }

@@ -25,8 +25,10 @@ void dt_run_start_fresh(const dt_session *s, dt_run_start *out);
 /* From a checkpoint or a run's newest one, within the phases that were asked for (--phase). A phase that is over, by a
  * checkpoint of its end, is not entered again unless its configuration changed, or its baselines were not finished.
  * Errors: DT_ENOTFOUND (no checkpoint), DT_EDATA (none that is valid), DT_ECONFIG (of other phases than those asked
- * for, or than the configuration has). */
-dt_status dt_run_start_resume(const dt_session *s, const char *path, dt_run_start *out) DT_NODISCARD;
+ * for, or than the configuration has). is_plan: damaged checkpoints stay where they are. */
+dt_status dt_run_start_resume(const dt_session *s, const char *path, bool is_plan, dt_run_start *out) DT_NODISCARD;
+/* What the command line asks for: fresh where resume is NULL, else as above. Errors: no checkpoint is DT_ECONFIG. */
+dt_status dt_run_start_find(const dt_session *s, const char *resume, bool is_plan, dt_run_start *out) DT_NODISCARD;
 /* Rank 0 has looked for it; the others of several processes go where it goes. [collective] Errors: those of opening the
  * checkpoint, and of the communicator. */
 dt_status dt_run_start_share(dt_comm *c, dt_run_start *s) DT_NODISCARD;

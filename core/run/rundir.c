@@ -20,6 +20,7 @@
 #include "checkpoint/checkpoint.h"
 #include "report/flat.h"
 #include "run/leftovers.h"
+#include "run/rundir_check.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -108,54 +109,6 @@ static dt_status open_log(const dt_rundir *r, const char *name, const dt_logfile
     return st;
 }
 
-typedef enum folder_state {
-    FOLDER_FREE,  /* nothing of a run */
-    FOLDER_BEGUN, /* a run that ended before its first checkpoint */
-    FOLDER_TAKEN  /* a run, or records of somebody else */
-} folder_state;
-
-/* Does it hold what a run leaves, or somebody else under the same names? */
-static bool holds_results(const char *path)
-{
-    dt_str p = {0};
-    struct stat s;
-    dt_str_addf(&p, "%s/metrics.jsonl", path);
-    bool is_used = dt_beneath_stat(dt_str_text(&p), &s) == 0 && s.st_size > 0;
-    dt_str_clear(&p);
-    dt_str_addf(&p, "%s/checkpoints", path);
-    is_used = is_used || dt_fs_is_dir(dt_str_text(&p));
-    dt_str_fini(&p);
-    return is_used;
-}
-
-static dt_status look_at(const char *path, folder_state *out_p)
-{
-    uint32_t steps = 0, damaged = 0;
-    DT_TRY(dt_ckpt_count(path, &steps, &damaged));
-    if (steps + damaged == 0 && dt_rundir_is_run(path)) {
-        *out_p = FOLDER_BEGUN;
-    } else {
-        *out_p = holds_results(path) ? FOLDER_TAKEN : FOLDER_FREE;
-    }
-    return DT_OK;
-}
-
-static dt_status refuse_mixing(const dt_rundir_desc *d, const char *path, folder_state *state_p)
-{
-    *state_p = FOLDER_FREE;
-    if (d->resume) {
-        return DT_OK;
-    }
-    DT_TRY(look_at(path, state_p));
-    if (*state_p == FOLDER_TAKEN) {
-        return DT_FAIL(DT_ECONFIG,
-                       "%s already holds a run; continue it with --resume (--resume auto: where there is one), or name "
-                       "another folder",
-                       path);
-    }
-    return DT_OK;
-}
-
 /* What a run recorded that begins again; its logs stay, to tell what happened. */
 static dt_status clear(const char *path)
 {
@@ -183,9 +136,8 @@ static dt_status lock(dt_rundir *r)
     if (st == DT_OK) {
         st = dt_lock_acquire(dt_str_text(&path), &r->lock);
     }
-    if (st == DT_AGAIN) {
-        st = DT_CONTEXT(DT_ECONFIG, "%s is being trained right now, wait for its end or name another folder", r->path);
-    } else if (st == DT_EUNSUPPORTED) {
+    st = dt_rundir_held(r->path, st);
+    if (st == DT_EUNSUPPORTED) {
         dt_log(DT_LOG_WARN, "%s; `dtrain runs` will not know whether this run is alive", dt_error_text());
         st = DT_OK;
     }
@@ -246,44 +198,17 @@ void dt_rundir_rewind(dt_rundir *r, uint64_t step)
     r->mark = r->mark >= (int64_t)step ? -1 : r->mark;
 }
 
-/* What --run-dir names is a folder, or nothing yet. */
-static dt_status take_named(const char *path, dt_str *out)
-{
-    struct stat info;
-    if (lstat(path, &info) != 0 || dt_fs_is_dir(path)) {
-        dt_str_add(out, path);
-        return dt_str_status(out);
-    }
-    const char *what = S_ISREG(info.st_mode)   ? "a file"
-                       : S_ISLNK(info.st_mode) ? "a link to what is no folder"
-                                               : "no folder";
-    return DT_FAIL(DT_ECONFIG, "--run-dir %s is %s; name a folder, or remove it", path, what);
-}
-
-dt_status dt_rundir_check_free(const char *path)
-{
-    const dt_rundir_desc d = {.dir = path};
-    folder_state state = FOLDER_FREE;
-    dt_str taken = {0};
-    dt_status st = take_named(path, &taken);
-    if (st == DT_OK) {
-        st = refuse_mixing(&d, path, &state);
-    }
-    dt_str_fini(&taken);
-    return st;
-}
-
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
 {
     dt_rundir *r = dt_alloc(sizeof(*r));
     dt_str path = {0};
-    folder_state state = FOLDER_FREE;
-    dt_status st = r != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
-    if (st == DT_OK) {
-        st = d->dir != NULL ? take_named(d->dir, &path) : make_fresh(d, &path);
-    }
-    if (st == DT_OK) {
-        st = refuse_mixing(d, dt_str_text(&path), &state);
+    dt_folder_state state = DT_FOLDER_FREE;
+    dt_status st = r != NULL ? dt_rundir_check(d) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+    if (st == DT_OK && d->dir != NULL) {
+        dt_str_add(&path, d->dir);
+        st = dt_str_status(&path);
+    } else if (st == DT_OK) {
+        st = make_fresh(d, &path);
     }
     if (st == DT_OK) {
         r->path = dt_strdup(dt_str_text(&path));
@@ -303,9 +228,9 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = lock(r);
     }
     if (st == DT_OK) { /* somebody may have trained there since it was looked at */
-        st = refuse_mixing(d, r->path, &state);
+        st = dt_rundir_check_mixing(r->path, d->resume, &state);
     }
-    if (st == DT_OK && state == FOLDER_BEGUN) { /* by now nobody trains there */
+    if (st == DT_OK && state == DT_FOLDER_BEGUN) { /* by now nobody trains there */
         st = clear(r->path);
     }
     if (st == DT_OK && r->lock >= 0) {
@@ -325,7 +250,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     }
     dt_log_sink_set(sink, r);
     dt_logfile_hears_crash(r->train_log);
-    if (state == FOLDER_BEGUN) {
+    if (state == DT_FOLDER_BEGUN) {
         dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it begins again", r->path);
     }
     *out_p = r;
@@ -553,19 +478,6 @@ const char *dt_rundir_base(void)
 {
     const char *base = getenv("DTRAIN_RUN_DIR");
     return base != NULL && base[0] != '\0' ? base : "runs";
-}
-
-bool dt_rundir_is_run(const char *path)
-{
-    static const char *const names[] = {"meta.json", "config.cfg", "config.origin.json"};
-    bool is_run = true;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && is_run; i++) {
-        dt_str p = {0};
-        dt_str_addf(&p, "%s/%s", path, names[i]);
-        is_run = dt_str_status(&p) == DT_OK && dt_fs_is_file(dt_str_text(&p));
-        dt_str_fini(&p);
-    }
-    return is_run;
 }
 
 /* A text of meta.json; NULL when it is not there. */

@@ -47,8 +47,9 @@ typedef struct dt_rundir_phase { /* the phase that is being trained */
  * its first checkpoint, and says so: what that one recorded goes. Errors: DT_EIO; DT_ECONFIG when it would mix with
  * another one in the same folder, or another process trains there. */
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p) DT_NODISCARD;
-/* May a fresh run begin in that folder? It is looked at alone. Errors: DT_ECONFIG, as above. */
-dt_status dt_rundir_check_free(const char *path) DT_NODISCARD;
+/* Would open succeed? Nothing is written, but a nameless file for a moment, to know that files can be. Errors: as open.
+ */
+dt_status dt_rundir_plan(const dt_rundir_desc *d) DT_NODISCARD;
 /* The same folder on another rank of several processes: it writes its log alone, as rank-<n>.log. Errors: DT_EIO. */
 dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts *log, dt_rundir **out_p) DT_NODISCARD;
 const char *dt_rundir_path(const dt_rundir *r);

@@ -216,14 +216,25 @@ static bool is_default_best(const dt_component *phase, const char *name)
     return false;
 }
 
+bool dt_session_names_best(const dt_session *s, int64_t phase)
+{
+    const char *name = NULL;
+    dt_origin origin;
+    if (dt_config_get(s->config, phase, "checkpoint.best_by", &name, &origin) != DT_OK) {
+        dt_error_clear();
+        return false;
+    }
+    return name[0] != '\0' && origin.layer > DT_FROM_RUN &&
+           (origin.layer != DT_FROM_FILE || !is_default_best(&s->phase[phase]->desc, name));
+}
+
 /* What the user names is looked for in evaluations: there has to be one. */
 static dt_status check_best(const dt_session *s, int64_t phase)
 {
     const char *name = NULL;
     dt_origin origin;
     DT_TRY(dt_config_get(s->config, phase, "checkpoint.best_by", &name, &origin));
-    if (name[0] == '\0' || origin.layer <= DT_FROM_RUN ||
-        (origin.layer == DT_FROM_FILE && is_default_best(&s->phase[phase]->desc, name))) {
+    if (!dt_session_names_best(s, phase)) {
         return DT_OK;
     }
     for (int64_t i = 0; i < s->n_phases; i++) {

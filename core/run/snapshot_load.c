@@ -299,7 +299,8 @@ static dt_status load_replay(dt_stage *s, const dt_ckpt *c)
 {
     dt_ckpt_blob state, part[DT_CKPT_MAX_SHARDS];
     dt_rollout_bytes records[DT_CKPT_MAX_SHARDS];
-    if (!dt_rollout_has_replay(s->rollout) || !dt_ckpt_blob_find(c, BLOB_REPLAY, &state)) {
+    /* a plan takes no room on the disk */
+    if (!dt_rollout_has_room(s->rollout) || !dt_ckpt_blob_find(c, BLOB_REPLAY, &state)) {
         return DT_OK;
     }
     const uint32_t n = dt_ckpt_parts_find(c, BLOB_RECORDS, part);

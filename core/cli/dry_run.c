@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain run --dry-run` and `dtrain bench gpu`: the plan of each phase, and what a run would refuse. The checks are the
+ * run's own functions (dt_rundir_plan, dt_run_start_find, dt_first_find, dt_results_check, dt_fit_stage), in its order.
+ */
+#include <config.h>
+
+#include "cli/dry_run.h"
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/print.h"
+#include "run/batch_auto.h"
+#include "run/first_weights.h"
+#include "run/fit.h"
+#include "run/forecast.h"
+#include "run/roofline.h"
+#include "run/run.h"
+#include "run/run_start.h"
+#include "service/stage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const run_files[] = {"config.cfg",   "config.origin.json", "meta.json",
+                                        "train.log",    "error.log",          "metrics.jsonl",
+                                        "tensorboard/", "checkpoints/",       "report.html"};
+
+/* ---- what it prints ---------------------------------------------------------------------------------------------- */
+
+/* What a run would write, and where. */
+static void files_text(const dt_args *a, const dt_session *s)
+{
+    const char *name = a->name != NULL ? a->name : s->phase[s->first]->desc.id;
+    if (a->run_dir != NULL) {
+        dt_print("files below %s:\n", a->run_dir);
+    } else {
+        dt_print("files below %s/%s-<UTC time>-<4 hex>:\n", dt_rundir_base(), name);
+    }
+    for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
+        dt_print("  %s\n", run_files[i]);
+    }
+}
+
+static void files_json(const dt_args *a, const dt_session *s, dt_json_out *o)
+{
+    dt_str dir = {0};
+    dt_str_addf(&dir, "%s", a->run_dir != NULL ? a->run_dir : dt_rundir_base());
+    dt_json_str(o, a->run_dir != NULL ? "run_dir" : "run_dir_below", dt_str_text(&dir));
+    dt_json_str(o, "name", a->name != NULL ? a->name : s->phase[s->first]->desc.id);
+    dt_json_arr(o, "files");
+    for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
+        dt_json_str(o, NULL, run_files[i]);
+    }
+    dt_json_end(o, ']');
+    dt_str_fini(&dir);
+}
+
+static void text_of_batch(const dt_session *s, int64_t phase, dt_str *out)
+{
+    dt_str why = {0};
+    dt_batch_text(s, phase, &why);
+    if (why.bytes > 0) {
+        dt_str_addf(out, "  batch        %s\n", dt_str_text(&why));
+    }
+    dt_str_fini(&why);
+}
+
+static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_forecast *f, dt_json_out *json)
+{
+    dt_fit fit;
+    dt_str text = {0};
+    DT_TRY(dt_fit_look(stage, f, &fit));
+    if (json != NULL) {
+        dt_json_obj(json, NULL);
+        dt_forecast_json(stage, f, json);
+        dt_batch_json(s, stage->d.index, json);
+        dt_fit_json(&fit, f, json);
+        dt_json_end(json, '}');
+        return DT_OK;
+    }
+    dt_forecast_text(stage, f, &text);
+    text_of_batch(s, stage->d.index, &text);
+    dt_fit_text(&fit, f, &text);
+    const dt_status st = dt_str_status(&text);
+    dt_print_text(dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
+}
+
+/* dtrain bench gpu, instead of the plan. */
+static dt_status tell_roofline(const dt_stage *stage, const char *gpu, dt_json_out *json)
+{
+    dt_str text = {0};
+    const dt_gpu_peak *g = dt_gpu_peak_find(gpu);
+    if (json != NULL) {
+        return dt_roofline_json(stage, g, json);
+    }
+    const dt_status st = dt_roofline_text(stage, g, &text);
+    dt_print_text(dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
+}
+
+static dt_status print_graph(const dt_stage *stage)
+{
+    dt_str text = {0};
+    dt_plan_print(dt_trainer_plan(stage->trainer), &text);
+    const dt_status st = dt_str_status(&text);
+    dt_print_text(dt_str_text(&text));
+    dt_str_fini(&text);
+    return st;
+}
+
+/* ---- one phase --------------------------------------------------------------------------------------------------- */
+
+typedef struct dry_plan {
+    const dt_dry_run *d;
+    dt_json_out *json;   /* NULL: for people */
+    dt_run_start start;  /* where the run would begin */
+    dt_planned *planned; /* what the phases before would hand on */
+    int64_t n_without_best;
+    bool is_told; /* of the last phase; one that does not fit is told and refused */
+} dry_plan;
+
+static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
+{
+    dt_forecast f;
+    p->is_told = stage->trainer == NULL;
+    if (p->is_told) {
+        return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", stage->d.phase->desc.id);
+    }
+    dt_error refused;
+    DT_TRY(dt_forecast_make(stage, p->d->max_steps, &f));
+    const dt_status st = dt_fit_stage(stage, p->d->max_steps, &f, true, is_beyond_p);
+    dt_error_take(&refused, st);
+    DT_TRY(st < 0 && !*is_beyond_p ? st : DT_OK);
+    const dt_args *a = p->d->args;
+    DT_TRY(a->predict != NULL ? tell_roofline(stage, a->predict, p->json)
+                              : tell_plan(p->d->session, stage, &f, p->json));
+    p->is_told = true;
+    DT_TRY(a->print_graph != NULL ? print_graph(stage) : DT_OK);
+    dt_forecast_warn_disk(&f, stage->d.run_dir);
+    return st < 0 ? dt_error_put(&refused) : st;
+}
+
+/* A run evaluates before its first step where a result is named that has to exist. A plan does so where the user names
+ * one: the names that phases prefer are theirs. */
+static dt_status check_results(dry_plan *p, dt_stage *stage)
+{
+    const dt_session *s = p->d->session;
+    dt_training_opts training;
+    dt_checkpoint_opts saving;
+    dt_phase_opts phase;
+    dt_stop_opts stop;
+    dt_progress unused;
+    DT_TRY(dt_config_training(s->config, stage->d.index, &training));
+    DT_TRY(dt_config_checkpoint(s->config, stage->d.index, &saving));
+    DT_TRY(dt_config_phase(s->config, stage->d.index, &phase, &stop));
+    const bool is_named = stop.metric[0] != '\0' || dt_session_names_best(s, stage->d.index);
+    const bool is_evaluated = stage->d.phase->ops.phase.evaluate != NULL && training.eval_interval > 0;
+    if (!is_named || !is_evaluated || dt_trainer_step_number(stage->trainer) > 0 || p->d->args->predict != NULL) {
+        return DT_OK;
+    }
+    DT_TRY(dt_stage_evaluate(stage, &unused));
+    DT_TRY(dt_results_check(s, stage, stop.metric, saving.best_by, p->n_without_best));
+    const char *best = strncmp(saving.best_by, "min:", 4) == 0 ? saving.best_by + 4 : saving.best_by;
+    p->n_without_best += best[0] != '\0' && dt_stage_result(stage, best) == NULL;
+    return DT_OK;
+}
+
+static dt_status set_up_and_plan(dry_plan *p, const dt_first_desc *first, dt_stage_desc *d, dt_first *f,
+                                 dt_stage **stage_p, bool *is_beyond_p)
+{
+    DT_TRY(dt_first_find(first, d->index, f, &d->loaded));
+    DT_TRY(dt_stage_create(d, stage_p));
+    DT_TRY(dt_stage_start(*stage_p));
+    DT_TRY((*stage_p)->trainer != NULL ? dt_first_load(first, f, *stage_p) : DT_OK);
+    DT_TRY(plan_phase(p, *stage_p, is_beyond_p));
+    DT_TRY(dt_rollout_check_room((*stage_p)->rollout)); /* once the plan is told, which says how large it is */
+    DT_TRY(check_results(p, *stage_p));
+    return dt_planned_add(p->planned, *stage_p);
+}
+
+static dt_status plan_one(dry_plan *p, int64_t index)
+{
+    dt_session *s = p->d->session;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    dt_comm *comm = NULL;
+    dt_stage *stage = NULL;
+    dt_first f = {0};
+    bool is_beyond = false;
+    p->is_told = false;
+    DT_TRY(dt_session_enter(s, index));
+    const bool is_virtual = s->n_processes == 1;
+    DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
+                            is_virtual ? s->ranks : s->n_local, &comm));
+    dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
+    d.run_dir = p->d->run_dir;
+    const dt_first_desc first = {.session = s,
+                                 .run_dir = p->d->run_dir,
+                                 .init_from = p->d->args->init_from,
+                                 .start = &p->start,
+                                 .planned = p->planned,
+                                 .lock = &lock};
+    dt_status st = set_up_and_plan(p, &first, &d, &f, &stage, &is_beyond);
+    dt_first_close(&f);
+    dt_stage_destroy(stage);
+    st = is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, p->d->max_steps, st) : st;
+    dt_comm_destroy(comm);
+    return st;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static dt_status plan_all(dry_plan *p)
+{
+    const dt_session *s = p->d->session;
+    DT_TRY(p->d->rundir != NULL ? dt_rundir_plan(p->d->rundir) : DT_OK);
+    DT_TRY(dt_run_start_find(s, p->d->resume, true, &p->start));
+    DT_TRY(dt_planned_create(&p->planned));
+    dt_status st = DT_OK;
+    for (int64_t i = p->start.begin; i < s->last && st == DT_OK; i++) {
+        st = plan_one(p, i);
+    }
+    return st;
+}
+
+dt_status dt_dry_run_print(const dt_dry_run *d)
+{
+    const dt_args *a = d->args;
+    dt_str text = {0};
+    dt_json_out o = {.s = &text};
+    dry_plan p = {.d = d, .json = a->json ? &o : NULL, .is_told = true};
+    dt_error refused;
+    if (a->json) {
+        dt_json_obj(&o, NULL);
+        dt_json_arr(&o, "phases");
+    }
+    dt_status st = plan_all(&p);
+    dt_run_start_fini(&p.start);
+    dt_planned_destroy(p.planned);
+    dt_error_take(&refused, st);
+    if (!a->json && st == DT_OK && a->predict == NULL) {
+        files_text(a, d->session);
+    }
+    if (a->json && p.is_told) {
+        dt_json_end(&o, ']');
+        if (a->predict == NULL) {
+            files_json(a, d->session, &o);
+        }
+        dt_json_end(&o, '}');
+        if (st == DT_OK) {
+            st = dt_str_status(&text);
+        }
+        dt_print_line(dt_str_text(&text));
+    }
+    dt_str_fini(&text);
+    return refused.status < 0 ? dt_error_put(&refused) : st;
+}

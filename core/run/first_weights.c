@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See first_weights.h.
+ */
+#include <config.h>
+
+#include "run/first_weights.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "run/snapshot.h"
+
+#include <string.h>
+
+/* ---- phases of a plan -------------------------------------------------------------------------------------------- */
+
+typedef struct shape {
+    char *name;
+    uint32_t n_dims;
+    int64_t dim[4];
+    int64_t phase;
+} shape;
+
+struct dt_planned {
+    shape *at;
+    uint32_t n;
+};
+
+dt_status dt_planned_create(dt_planned **out_p)
+{
+    *out_p = dt_alloc(sizeof(**out_p));
+    return *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the plan of a run");
+}
+
+void dt_planned_destroy(dt_planned *p)
+{
+    if (p != NULL) {
+        for (uint32_t i = 0; i < p->n; i++) {
+            dt_free(p->at[i].name);
+        }
+        dt_free(p->at);
+        dt_free(p);
+    }
+}
+
+static bool is_of_role(const char *tensor, const char *role)
+{
+    const size_t n = strlen(role);
+    return strncmp(tensor, role, n) == 0 && tensor[n] == '.';
+}
+
+static bool holds(const dt_planned *p, const char *role)
+{
+    for (uint32_t i = 0; p != NULL && i < p->n; i++) {
+        if (is_of_role(p->at[i].name, role)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const shape *find(const dt_planned *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (strcmp(p->at[i].name, name) == 0) {
+            return &p->at[i];
+        }
+    }
+    return NULL;
+}
+
+/* A role is taken whole from the newest phase that has it. */
+static void forget(dt_planned *p, const char *role)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (is_of_role(p->at[i].name, role)) {
+            dt_free(p->at[i].name);
+        } else {
+            p->at[n++] = p->at[i];
+        }
+    }
+    p->n = n;
+}
+
+dt_status dt_planned_add(dt_planned *p, const dt_stage *s)
+{
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        forget(p, s->model[i].role);
+    }
+    shape *all = dt_alloc_n((size_t)p->n + s->params.n + 1, sizeof(*all));
+    if (all == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the plan of a run");
+    }
+    for (uint32_t i = 0; i < p->n; i++) {
+        all[i] = p->at[i];
+    }
+    dt_free(p->at);
+    p->at = all;
+    for (uint32_t i = 0; i < s->params.n; i++) {
+        const dt_param *from = &s->params.param[i];
+        shape *to = &p->at[p->n];
+        if (from->is_shadow) {
+            continue;
+        }
+        *to = (shape){.name = dt_strdup(from->name), .n_dims = from->n_dims, .phase = s->d.index};
+        memcpy(to->dim, from->dim, sizeof(to->dim));
+        if (to->name == NULL) {
+            return DT_FAIL(DT_ENOMEM, "out of memory for the plan of a run");
+        }
+        p->n++;
+    }
+    return DT_OK;
+}
+
+static void dims_text(const int64_t *dim, uint32_t n, dt_str *out)
+{
+    dt_str_add(out, "[");
+    for (uint32_t i = 0; i < n; i++) {
+        dt_str_addf(out, "%s%lld", i > 0 ? ", " : "", (long long)dim[i]);
+    }
+    dt_str_add(out, "]");
+}
+
+static dt_status refuse_shape(const dt_stage *s, const dt_param *here, const shape *there, int64_t phase)
+{
+    dt_str mine = {0}, theirs = {0};
+    dims_text(here->dim, here->n_dims, &mine);
+    if (there != NULL) {
+        dims_text(there->dim, there->n_dims, &theirs);
+    } else {
+        dt_str_add(&theirs, "missing");
+    }
+    const dt_status st =
+        DT_FAIL(DT_ESHAPE,
+                "%s is %s in phase %lld (%s) and %s in phase %lld, whose weights it takes: configure the model alike "
+                "in both phases, or let it begin at random (fresh)",
+                here->name, dt_str_text(&mine), (long long)s->d.index + 1, s->d.phase->desc.id, dt_str_text(&theirs),
+                (long long)phase + 1);
+    dt_str_fini(&mine);
+    dt_str_fini(&theirs);
+    return st;
+}
+
+static int64_t phase_of(const dt_planned *p, const char *role)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (is_of_role(p->at[i].name, role)) {
+            return p->at[i].phase;
+        }
+    }
+    return 0;
+}
+
+static bool is_listed(const char *const *list, const char *word)
+{
+    for (; list != NULL && *list != NULL; list++) {
+        if (strcmp(*list, word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the phases before will hand on has to fit, tensor by tensor. */
+static dt_status compare_shapes(const dt_planned *p, const dt_stage *s, const char *role)
+{
+    for (uint32_t i = 0; i < s->params.n; i++) {
+        const dt_param *here = &s->params.param[i];
+        if (here->is_shadow || !is_of_role(here->name, role)) {
+            continue;
+        }
+        const shape *there = find(p, here->name);
+        const bool is_same = there != NULL && there->n_dims == here->n_dims &&
+                             memcmp(there->dim, here->dim, here->n_dims * sizeof(*here->dim)) == 0;
+        if (!is_same) {
+            return refuse_shape(s, here, there, phase_of(p, role));
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status compare_planned(const dt_planned *p, const dt_first *f, const dt_stage *s)
+{
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        const char *role = s->model[i].role;
+        if (holds(p, role) && !is_listed(f->fresh, role)) {
+            DT_TRY(compare_shapes(p, s, role));
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+static bool is_resumed(const dt_first_desc *d, int64_t index)
+{
+    return d->start->resume != NULL && index == d->start->begin;
+}
+
+/* A phase goes on from those before it where it says nothing else; then they may have nothing in common. */
+static dt_status open_weights(const dt_first_desc *d, int64_t index, dt_first *f)
+{
+    dt_config *c = d->session->config;
+    dt_phase_opts p;
+    dt_stop_opts stop;
+    DT_TRY(dt_config_phase(c, index, &p, &stop));
+    *f = (dt_first){.want = DT_HANDOVER_SOME, .fresh = p.fresh};
+    if (d->init_from != NULL && index == d->session->first) {
+        return dt_handover_open(d->init_from, NULL, &f->from);
+    }
+    if (strcmp(p.init, "random") == 0) {
+        return DT_OK;
+    }
+    if (p.init[0] != '\0' && strcmp(p.init, "previous") != 0) {
+        return dt_handover_open(p.init, NULL, &f->from);
+    }
+    f->is_after = true;
+    f->want = p.init[0] == '\0' || (d->planned != NULL && d->planned->n > 0) ? DT_HANDOVER_ANY : DT_HANDOVER_SOME;
+    if (d->planned == NULL || dt_fs_is_dir(d->run_dir)) {
+        DT_TRY(dt_handover_previous(d->run_dir, c, index, &f->from));
+    }
+    const bool is_first = dt_handover_is_empty(f->from) && (d->planned == NULL || d->planned->n == 0);
+    if (is_first && p.init[0] != '\0') {
+        return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: nothing is before it; use "
+                                   "\"random\" or a checkpoint");
+    }
+    return DT_OK;
+}
+
+dt_status dt_first_find(const dt_first_desc *d, int64_t index, dt_first *out, dt_roles *roles_p)
+{
+    *out = (dt_first){0};
+    roles_p->n = 0;
+    if (is_resumed(d, index)) {
+        return dt_snapshot_loaded(d->start->resume, roles_p);
+    }
+    pthread_mutex_lock(d->lock);
+    dt_status st = open_weights(d, index, out);
+    const char *role[DT_CONFIG_MAX_ROLES];
+    const uint32_t n = dt_config_roles(d->session->config, role);
+    pthread_mutex_unlock(d->lock);
+    for (uint32_t i = 0; i < n && st == DT_OK; i++) {
+        const bool is_there = dt_handover_has(out->from, role[i]) || (out->is_after && holds(d->planned, role[i]));
+        st = is_there ? dt_roles_add(roles_p, role[i]) : DT_OK;
+    }
+    for (const char *const *fresh = out->fresh; fresh != NULL && *fresh != NULL; fresh++) {
+        dt_roles_drop(roles_p, *fresh);
+    }
+    return st;
+}
+
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
+
+/* Of a run that continues, the roles that no phase of the plan will hand on. */
+static dt_status load_others(const dt_planned *p, const dt_first *f, dt_stage *s)
+{
+    const char *fresh[DT_ROLES_MAX + DT_STAGE_MAX_MODELS + 1];
+    uint32_t n = 0;
+    for (; f->fresh != NULL && f->fresh[n] != NULL && n < DT_ROLES_MAX; n++) {
+        fresh[n] = f->fresh[n];
+    }
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        if (holds(p, s->model[i].role)) {
+            fresh[n++] = s->model[i].role;
+        }
+    }
+    fresh[n] = NULL;
+    return dt_handover_load(f->from, s, fresh, f->want);
+}
+
+dt_status dt_first_load(const dt_first_desc *d, const dt_first *f, dt_stage *s)
+{
+    if (is_resumed(d, s->d.index)) {
+        return dt_snapshot_load(s, d->start->resume);
+    }
+    if (f->is_after && d->planned != NULL) {
+        DT_TRY(compare_planned(d->planned, f, s));
+    }
+    if (dt_handover_is_empty(f->from)) {
+        return DT_OK;
+    }
+    return f->is_after && d->planned != NULL ? load_others(d->planned, f, s)
+                                             : dt_handover_load(f->from, s, f->fresh, f->want);
+}
+
+void dt_first_close(dt_first *f)
+{
+    dt_handover_close(f->from);
+    f->from = NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a phase begins with: the checkpoint that is resumed, --init-from, the file or run of `init`, the phases before
+ * it, or random numbers. A run and its plan (--dry-run) find and load it by the same functions, so that both refuse the
+ * same weights. In a plan the phases before exist only as shapes: dt_planned. Threads: [main] of each rank.
+ */
+#ifndef DTRAIN_CORE_RUN_FIRST_WEIGHTS_H
+#define DTRAIN_CORE_RUN_FIRST_WEIGHTS_H
+
+#include "run/handover.h"
+#include "run/run_start.h"
+
+/* Shapes of the models of phases that a plan went through, per role of the newest phase that has it. */
+typedef struct dt_planned dt_planned;
+dt_status dt_planned_create(dt_planned **out_p) DT_NODISCARD;
+/* A phase that is planned now, as what it would hand on. Errors: DT_ENOMEM. */
+dt_status dt_planned_add(dt_planned *p, const dt_stage *s) DT_NODISCARD;
+void dt_planned_destroy(dt_planned *p);
+
+typedef struct dt_first_desc {
+    const dt_session *session;
+    const char *run_dir;       /* where the phases before left their checkpoints; it need not exist */
+    const char *init_from;     /* of the session's first phase; NULL */
+    const dt_run_start *start; /* where the run begins or continues */
+    const dt_planned *planned; /* of a plan; NULL: a run, whose phases have checkpoints */
+    pthread_mutex_t *lock;     /* held while the configuration is read */
+} dt_first_desc;
+
+typedef struct dt_first { /* where the first weights of a phase come from */
+    dt_handover *from;    /* NULL: random ones, and a resumed phase */
+    uint32_t want;        /* DT_HANDOVER_* */
+    const char *const *fresh;
+    bool is_after; /* it takes what the phases before hand on */
+} dt_first;
+
+/* Before a phase is created: what it will begin with, and the roles that this holds (dt_stage_desc.loaded). out may be
+ * closed whatever is returned. Errors: DT_ECONFIG (init = "previous" and no phase is before), those of opening it. */
+dt_status dt_first_find(const dt_first_desc *d, int64_t index, dt_first *out, dt_roles *roles_p) DT_NODISCARD;
+/* Into the started stage of that phase. Errors: those of dt_snapshot_load and dt_handover_load; in a plan DT_ESHAPE
+ * where a phase before has other shapes. */
+dt_status dt_first_load(const dt_first_desc *d, const dt_first *f, dt_stage *s) DT_NODISCARD;
+void dt_first_close(dt_first *f);
+
+#endif
