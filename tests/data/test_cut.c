@@ -147,6 +147,95 @@ static void test_cut(void **state)
     }
 }
 
+/* ---- which rows a region has, by hand ---------------------------------------------------------------------------- */
+
+enum { HAND_FRAMES = 8 };
+
+typedef struct hand_car {
+    int64_t id;
+    double x[HAND_FRAMES], y; /* x < 0: not in this frame */
+    const char *row[2];       /* by frame, in the region of the tile from 0 m and of the one from 100 m:
+                               * C core, h halo, . not there */
+} hand_car;
+
+/* One scene at 1 Hz, radius and halo 10 m; what halo_s = 1.5 keeps is two frames. */
+static void assert_by_hand(const hand_car *car, int n_cars)
+{
+    const dt_store_meta meta = {.frame_rate_hz = 1, .radius_m = 10, .k_max = 4, .source = "hand"};
+    const dt_cut_options how = {.tile_m = 100, .halo_m = 10, .halo_s = 1.5};
+    dt_store_writer *w = NULL;
+    dt_store *cut = NULL;
+    assert_ok(dt_store_create(at("hand"), &meta, &w));
+    assert_ok(dt_store_scene_begin(w));
+    for (int f = 0; f < HAND_FRAMES; f++) {
+        dt_vehicle v[8];
+        uint32_t n = 0;
+        for (int c = 0; c < n_cars; c++) {
+            if (car[c].x[f] >= 0) {
+                v[n++] = (dt_vehicle){.id = car[c].id,
+                                      .x = car[c].x[f],
+                                      .y = car[c].y,
+                                      .length = 4,
+                                      .width = 2,
+                                      .accel = 0,
+                                      .stop_distance = NAN};
+            }
+        }
+        assert_ok(dt_store_frame(w, f, f, v, n));
+    }
+    assert_ok(dt_store_scene_end(w, "hand", "here"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+    assert_ok(dt_data_cut(at("hand"), at("cut"), &how, &notes));
+    assert_ok(dt_store_open(at("cut"), &cut));
+    const dt_store_view *v = dt_store_view_of(cut);
+    assert_int_equal(v->n_scenes, 2);
+    for (int64_t k = 0; k < 2; k++) {
+        for (int c = 0; c < n_cars; c++) {
+            char row[HAND_FRAMES + 1] = {0};
+            for (int f = 0; f < HAND_FRAMES; f++) {
+                const int64_t r = town_row(cut, k, f, car[c].id);
+                row[f] = r < 0 ? '.' : v->core[r] ? 'C' : 'h';
+            }
+            if (strcmp(row, car[c].row[k]) != 0) {
+                fail_msg("vehicle %d in region %d: %s, expected %s", (int)car[c].id, (int)k, row, car[c].row[k]);
+            }
+        }
+    }
+    dt_store_close(cut);
+    assert_ok(dt_fs_remove_tree(at("cut")));
+    assert_ok(dt_fs_remove_tree(at("hand")));
+}
+
+static void test_rows_by_hand(void **state)
+{
+    (void)state;
+    /* 1 crosses the border after frame 2: its rows of two frames before and after are kept on each side. 2 and 3 stay
+     * where they are, alone. 4 approaches the border, and in frame 6 is 10 m from 5, which stays on the other side:
+     * each is seen there with its two frames before (the past of whoever is near a core row), and none after it but
+     * where it is near again. */
+    static const hand_car crossing[] = {
+        {1, {5, 35, 65, 105, 135, 165, 175, 185}, 0, {"CCChh...", ".hhCCCCC"}},
+        {2, {50, 50, 50, 50, 50, 50, 50, 50}, 50, {"CCCCCCCC", "........"}},
+        {3, {150, 150, 150, 150, 150, 150, 150, 150}, 50, {"........", "CCCCCCCC"}},
+        {4, {190, 180, 170, 150, 130, 117, 105, 150}, 90, {"....hhh.", "CCCCCCCC"}},
+        {5, {95, 95, 95, 95, 95, 95, 95, 95}, 90, {"CCCCCCCC", "....hhh."}},
+        {6, {0, -1, -1, -1, -1, -1, -1, -1}, 99, {"C.......", "........"}}}; /* the tiles begin at its x */
+    assert_by_hand(crossing, 6);
+    /* 1 is seen until frame 1, and 2 only by the frames after it: two of them are kept for windows that end there, by
+     * their first row. 3 is not their first. */
+    static const hand_car empty[] = {{1, {0, 0, -1, -1, -1, -1, -1, -1}, 0, {"CC......", "........"}},
+                                     {2, {150, 150, 150, 150, 150, 150, 150, 150}, 50, {"..hh....", "CCCCCCCC"}},
+                                     {3, {180, 180, 180, 180, 180, 180, 180, 180}, 50, {"........", "CCCCCCCC"}}};
+    assert_by_hand(empty, 3);
+    /* Seen, but by a row that is own and not core: its own past is not kept. In frame 3 vehicle 1 is core in the first
+     * tile for the last time, in frame 5 it is 10 m from 2, in frame 6 it is not kept any more. */
+    static const hand_car seen[] = {{1, {0, 30, 60, 90, 120, 150, 150, 150}, 0, {"CCCChh..", "..hhCCCC"}},
+                                    {2, {160, 160, 160, 160, 160, 160, 160, 160}, 0, {".....h..", "CCCCCCCC"}},
+                                    {3, {20, 20, 20, 20, 20, 20, 20, 20}, 50, {"CCCCCCCC", "........"}}};
+    assert_by_hand(seen, 3);
+}
+
 /* Two regions with the same rows, each of which is core in one, are not the same scene again. */
 static void test_same_rows(void **state)
 {
@@ -344,6 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cut, begin, finish),
+        cmocka_unit_test_setup_teardown(test_rows_by_hand, begin, finish),
         cmocka_unit_test_setup_teardown(test_same_rows, begin, finish),
         cmocka_unit_test_setup_teardown(test_packed, begin, finish),
         cmocka_unit_test_setup_teardown(test_regions, begin, finish),
