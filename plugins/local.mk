@@ -63,6 +63,11 @@ plugins_env_tmaze_la_CFLAGS = $(PLUGIN_CFLAGS)
 plugins_env_tmaze_la_LDFLAGS = $(PLUGIN_LINK)
 plugins_env_tmaze_la_LIBADD = -lm
 
+# what environments with traffic signals share
+signals_sources = plugins/signals/columns.def plugins/signals/formula.c plugins/signals/formula.h \
+	plugins/signals/quantities.def
+signals_cppflags = -I$(top_srcdir)/plugins/signals
+
 include plugins/env_ipp/local.mk
 include plugins/env_snakes/local.mk
 include plugins/env_sumo/local.mk

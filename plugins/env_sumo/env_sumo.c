@@ -13,6 +13,7 @@
  *                      an episode is what strict_delay_s averages, but for what is lost behind the last signal
  *            queue     vehicles standing on its lanes at the end of the step (times its length)
  *            pressure  the same, less the vehicles standing on the lanes that lead away (Varaiya 2013)
+ *            a formula  of the user over quantities of the signal (formula.h), times reward_scale
  *            reward_shared of it is the mean of all agents
  *   cost     conflicting_greens: s of the step with two links of G whose ways meet; starvation: lanes that somebody has
  *            waited in without green for longer than starve_s; collisions and emergency_braking: how many, where they
@@ -66,7 +67,7 @@
 
 static const char *const controls[] = {"signals", "program", "vehicles", NULL};
 static const char *const features[] = {"signals", "graph", NULL};
-static const char *const rewards[] = {"delay", "queue", "pressure", NULL};
+static const char *const rewards[] = {"delay", "queue", "pressure", NULL}; /* by REWARD_*; else a formula */
 
 static const dt_option options[] = {
     {"sumocfg", NULL, "1", "SUMO's configuration of the scenario: net, routes, begin, end", NULL, 0, 0, DT_OPT_PATH,
@@ -79,8 +80,13 @@ static const dt_option options[] = {
               "vehicles: actions drive some vehicles, the file's programs run"),
     DT_OPTION(config, features, DT_OPT_ENUM, "signals", "1", 0, 0, features,
               "signals: numbers per signal, phase and lane; graph: the graph of signals and vehicles too"),
-    DT_OPTION(config, reward, DT_OPT_ENUM, "delay", "1", 0, 0, rewards,
-              "minus vehicle-seconds lost: delay (time lost and waiting outside), queue (standing), pressure"),
+    DT_OPTION(config, reward, DT_OPT_STR, "delay", "1", 0, 0, NULL,
+              "signals: minus vehicle-seconds lost by one of the names delay (time lost and waiting outside), queue "
+              "(standing), pressure; or a formula to maximise, as \"diff_waiting_s - 0.1*queue\" "
+              "(docs/reference/signals.md)"),
+    DT_OPTION(config, observation, DT_OPT_STR, "", "1", 0, 0, NULL,
+              "signals: what the row `signal` holds, formulas separated by commas, as \"queue, phase.near\" "
+              "(docs/reference/signals.md); empty: phase, times and eight numbers per lane"),
     DT_OPTION(config, reward_scale, DT_OPT_F64, "0.01", "1", 0, 1e6, NULL, "factor of the reward"),
     DT_OPTION(config, reward_shared, DT_OPT_F64, "-1", "1", -1, 1, NULL,
               "part of the reward that is the mean of all; 0: each agent its own, which many learn by sooner; 1: a "
@@ -185,6 +191,41 @@ static dt_status check_sumo_options(const dt_host *h, const config *c)
     return DT_OK;
 }
 
+/* REWARD_* */
+static uint32_t reward_of(const config *c)
+{
+    uint32_t k = 0;
+    while (rewards[k] != NULL && strcmp(rewards[k], c->reward) != 0) {
+        k++;
+    }
+    return k;
+}
+
+static dt_status read_formulas(const dt_host *h, const config *c, formulas *reward, formulas *row)
+{
+    if (reward_of(c) == REWARD_FORMULA) {
+        DT_TRY_H(formulas_init(reward, h, "env_sumo.reward", c->reward, PHASE_FEATURES, false));
+        if (reward->n == 0) {
+            return DT_FAIL_H(h, DT_ECONFIG, "env_sumo.reward is empty; expected delay, queue, pressure or a formula");
+        }
+    }
+    return formulas_init(row, h, "env_sumo.observation", c->observation, PHASE_FEATURES, true);
+}
+
+static dt_status check_formulas(const dt_host *h, const config *c)
+{
+    formulas reward = {.h = NULL}, row = {.h = NULL};
+    dt_status st = read_formulas(h, c, &reward, &row);
+    if (st == DT_OK && c->control == CONTROL_VEHICLES && reward.n + row.n > 0) {
+        st = DT_FAIL_H(h, DT_ECONFIG,
+                       "env_sumo.%s: formulas are of signals, and with control = \"vehicles\" none learns",
+                       reward.n > 0 ? "reward" : "observation");
+    }
+    formulas_fini(&reward);
+    formulas_fini(&row);
+    return st;
+}
+
 static dt_status check(const dt_host *h, const void *cfg)
 {
     const config *c = cfg;
@@ -213,6 +254,7 @@ static dt_status check(const dt_host *h, const void *cfg)
     if (c->near_m > c->detection_m) {
         return DT_FAIL_H(h, DT_ECONFIG, "near_m %g is beyond detection_m %g", c->near_m, c->detection_m);
     }
+    DT_TRY_H(check_formulas(h, c));
     return check_sumo_options(h, c);
 }
 
@@ -411,6 +453,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
             api->error());
     }
     s->api = api;
+    s->reward = reward_of(&s->config);
+    DT_TRY_H(read_formulas(h, &s->config, &s->reward_formula, &s->row));
     DT_TRY_H(make_arguments(s));
     DT_TRY_H(name_scenarios(s));
     DT_TRY_H(make_room_for_all(s));
@@ -564,6 +608,8 @@ static void destroy(void *self)
     unload(s);
     s->h->release(s->h, s->extra);
     s->h->release(s->h, s->names);
+    formulas_fini(&s->reward_formula);
+    formulas_fini(&s->row);
     if (s->api != NULL) {
         s->api->release();
     }

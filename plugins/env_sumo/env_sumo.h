@@ -8,6 +8,7 @@
 #include "dtrain/ext/scene.h"
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
+#include "formula.h"
 #include "signal.h"
 #include "sumo.h"
 #include "trail.h"
@@ -16,13 +17,19 @@
 
 enum { CONTROL_SIGNALS, CONTROL_PROGRAM, CONTROL_VEHICLES };
 enum { FEATURES_SIGNALS, FEATURES_GRAPH };
-enum { REWARD_DELAY, REWARD_QUEUE, REWARD_PRESSURE };
+enum { REWARD_DELAY, REWARD_QUEUE, REWARD_PRESSURE, REWARD_FORMULA };
 enum { COST_CONFLICT, COST_STARVATION, COST_COLLISION, COST_BRAKING, N_COSTS };
-enum { N_NEIGHBOURS = 4, PHASE_FEATURES = 17, SERVICE_FEATURES = 5, LANE_FEATURES = 8, MAX_SCENARIOS = 32 };
+enum {
+    N_NEIGHBOURS = 4,
+    PHASE_FEATURES = N_SIGNAL_COLUMNS,
+    SERVICE_FEATURES = 5,
+    LANE_FEATURES = 8,
+    MAX_SCENARIOS = 32
+};
 
 typedef struct config {
-    const char *sumocfg, *also, *sumo_options, *module, *agent_type, *agent_route;
-    uint32_t control, features, reward, reserved;
+    const char *sumocfg, *also, *sumo_options, *module, *agent_type, *agent_route, *reward, *observation;
+    uint32_t control, features;
     double reward_scale, reward_shared;
     double decision_s, yellow_s, min_green_s, begin_s, end_s, step_s, teleport_s;
     double detection_m, near_m, starve_s, radius_m;
@@ -53,7 +60,16 @@ typedef struct agent { /* a signal with at least two phases */
     char *shown, *wanted;                      /* [n_links + 1] states */
     int32_t neighbour[N_NEIGHBOURS];
     double conflict_s; /* in this step */
+    /* at the decision before */
+    uint32_t phase_before, heading_before;
+    double waiting_before_s;
 } agent;
+
+typedef struct signal_view {                      /* vehicles of an agent, for formulas */
+    double waiting_s, longest_s, speed, relative; /* sums over n but for longest_s */
+    uint32_t n, heading, stayed; /* within detection range; all; of all, those that were heading for it before */
+    uint32_t reserved;
+} signal_view;
 
 typedef struct link_view { /* vehicles heading for a link, within the detection range */
     uint32_t n, near;
@@ -130,6 +146,10 @@ typedef struct state {
     uint32_t n_vehicles;
     link_view *link; /* of all agents, one after another */
     lane_view *lane;
+    signal_view *view;      /* [n_agents] */
+    formula_values *values; /* [n_agents], where there are formulas */
+    uint32_t reward;        /* REWARD_* */
+    formulas reward_formula, row;
     uint32_t *halting;          /* [n_lanes of the net] */
     uint32_t *pending;          /* [n_signals + 1] */
     double *lost_s, *in, *away; /* [n_agents] this step: time lost; now: standing before, after */

@@ -185,6 +185,8 @@ static dt_status make_room(state *s)
     }
     DT_TRY_H(env_reserve(s, &s->link, n_links, sizeof(*s->link)));
     DT_TRY_H(env_reserve(s, &s->lane, (uint64_t)n * s->most_lanes, sizeof(*s->lane)));
+    DT_TRY_H(env_reserve(s, &s->view, n, sizeof(*s->view)));
+    DT_TRY_H(env_reserve(s, &s->values, n, sizeof(*s->values)));
     DT_TRY_H(env_reserve(s, &s->halting, s->net->n_lanes, sizeof(*s->halting)));
     DT_TRY_H(env_reserve(s, &s->pending, s->net->n_signals + 1, sizeof(*s->pending)));
     DT_TRY_H(env_reserve(s, &s->lost_s, n, sizeof(*s->lost_s)));
@@ -204,7 +206,7 @@ static uint32_t places(const state *s)
 
 static void make_ports(state *s)
 {
-    s->n_row = 2 * s->n_phases + 1 + LANE_FEATURES * s->n_lanes;
+    s->n_row = s->row.n > 0 ? formulas_width(&s->row, s->n_phases) : 2 * s->n_phases + 1 + LANE_FEATURES * s->n_lanes;
     snprintf(s->dims[0], sizeof(s->dims[0]), "A %u", s->n_row);
     snprintf(s->dims[1], sizeof(s->dims[1]), "A %u %d", s->n_phases, PHASE_FEATURES);
     snprintf(s->dims[2], sizeof(s->dims[2]), "A %d", N_NEIGHBOURS);
@@ -266,8 +268,9 @@ void lights_destroy(state *s)
             }
         }
     }
-    void *const parts[] = {s->agent, s->agent_of_signal, s->link, s->lane, s->halting, s->lost_s, s->in, s->away,
-                           s->past};
+    void *const parts[] = {
+        s->agent, s->agent_of_signal, s->link, s->lane, s->halting, s->lost_s, s->in, s->away, s->past,
+        s->view,  s->values};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         s->h->release(s->h, parts[i]);
     }
@@ -277,6 +280,8 @@ void lights_destroy(state *s)
     s->lane = NULL;
     s->lost_s = s->in = s->away = NULL;
     s->past = NULL;
+    s->view = NULL;
+    s->values = NULL;
     s->past_cap = 0;
     s->n_agents = s->n_phases = s->n_lanes = s->most_lanes = s->most_links = 0;
 }
@@ -460,6 +465,7 @@ dt_status lights_reset(state *s, const dt_env_io *io)
         io->alive[k] = 0;
     }
     DT_TRY_H(look(s));
+    measure_signals(s, 0, NULL);
     write_masks(s, io);
     return observe(s, io);
 }
@@ -493,10 +499,16 @@ dt_status lights_step(state *s, const dt_env_io *io, double step_s)
 {
     DT_TRY_H(s->config.control == CONTROL_PROGRAM ? advance(s, step_s) : control_signals(s, io->act_i, step_s));
     DT_TRY_H(look(s));
-    reward_agents(s, step_s, io->reward);
+    if (s->reward != REWARD_FORMULA) {
+        reward_agents(s, step_s, io->reward);
+    }
     DT_TRY_H(write_costs(s, io));
+    measure_signals(s, step_s, io->cost);
     write_masks(s, io);
     DT_TRY_H(observe(s, io));
+    if (s->reward == REWARD_FORMULA) {
+        DT_TRY_H(reward_by_formula(s, io->reward));
+    }
     const bool is_over = env_is_over(s);
     for (uint32_t k = 0; k < s->n_agents; k++) {
         io->alive[k] = !is_over;

@@ -63,6 +63,17 @@ static void note_vehicle(const state *s, const sumo_vehicle *v, link_view *link,
     }
 }
 
+static void note_for_formulas(const sumo_vehicle *v, signal_view *view)
+{
+    view->n++;
+    view->waiting_s += v->waiting_s;
+    view->longest_s = fmax(view->longest_s, v->waiting_s);
+    view->speed += v->speed;
+    if (v->wanted > 0) {
+        view->relative += v->speed / v->wanted;
+    }
+}
+
 /* How long somebody first at its line has gone without the green of this link; 0: nobody. */
 static double red_of(const state *s, const agent *a, uint32_t link)
 {
@@ -143,6 +154,7 @@ dt_status look(state *s)
         n_links += s->agent[k].n_links;
         s->lost_s[k] = s->in[k] = s->away[k] = 0;
     }
+    memset(s->view, 0, s->n_agents * sizeof(*s->view));
     memset(s->link, 0, n_links * sizeof(*s->link));
     memset(s->lane, 0, (size_t)s->n_agents * s->most_lanes * sizeof(*s->lane));
     uint32_t n_stuck = 0;
@@ -150,10 +162,15 @@ dt_status look(state *s)
         const sumo_vehicle *v = &s->vehicle[i];
         n_stuck += v->waiting_s > STUCK_S;
         const uint32_t k = v->signal != SUMO_NONE ? s->agent_of_signal[v->signal] : SUMO_NONE;
+        if (k != SUMO_NONE) {
+            s->view[k].heading++;
+            s->view[k].stayed += s->past[v->number].agent == k;
+        }
         note_loss(s, v, k);
         if (k != SUMO_NONE && v->stop_distance <= s->config.detection_m && v->link < s->agent[k].n_links) {
             const agent *a = &s->agent[k];
             const uint32_t lane = a->lane_of_link[v->link];
+            note_for_formulas(v, &s->view[k]);
             note_vehicle(s, v, links_of(s, a) + v->link, lane != SUMO_NONE ? lanes_of(s, a) + lane : NULL);
         }
     }
@@ -177,7 +194,7 @@ void reward_agents(state *s, double step_s, float *reward)
 {
     double mean = 0;
     for (uint32_t k = 0; k < s->n_agents; k++) {
-        switch (s->config.reward) {
+        switch (s->reward) {
         case REWARD_QUEUE:
             s->lost_s[k] = s->in[k] * step_s;
             break;
@@ -193,6 +210,59 @@ void reward_agents(state *s, double step_s, float *reward)
     for (uint32_t k = 0; k < s->n_agents; k++) {
         reward[k] = (float)(-s->config.reward_scale * ((1 - shared) * s->lost_s[k] + shared * mean));
     }
+}
+
+void measure_signals(state *s, double step_s, const float *cost)
+{
+    for (uint32_t k = 0; k < s->n_agents && s->reward_formula.n + s->row.n > 0; k++) {
+        agent *a = &s->agent[k];
+        const signal_view *v = &s->view[k];
+        const double n = v->n > 0 ? v->n : 1;
+        double *q = s->values[k].signal;
+        memset(q, 0, sizeof(s->values[k].signal));
+        q[SIGNAL_WAITING] = v->waiting_s;
+        q[SIGNAL_QUEUE] = s->in[k];
+        q[SIGNAL_EXIT_QUEUE] = s->away[k];
+        q[SIGNAL_PRESSURE] = s->in[k] - s->away[k];
+        q[SIGNAL_VEHICLES] = v->n;
+        q[SIGNAL_SPEED] = v->speed / n;
+        q[SIGNAL_RELATIVE_SPEED] = v->n > 0 ? v->relative / n : 1;
+        q[SIGNAL_LONGEST] = v->longest_s;
+        q[SIGNAL_PENDING] = s->pending[a->signal];
+        q[SIGNAL_SHOWN] = s->time_s - a->since_s;
+        if (cost != NULL) { /* of a step */
+            const float *row = cost + (size_t)k * N_COSTS;
+            q[SIGNAL_DELAY] = s->lost_s[k] + s->pending[a->signal] * step_s;
+            q[SIGNAL_DIFF_WAITING] = a->waiting_before_s - v->waiting_s;
+            q[SIGNAL_THROUGHPUT] = a->heading_before - v->stayed;
+            q[SIGNAL_PHASE_CHANGES] = a->phase != a->phase_before;
+            q[SIGNAL_COLLISIONS] = (double)row[COST_COLLISION];
+            q[SIGNAL_EMERGENCY_BRAKES] = (double)row[COST_BRAKING];
+            q[SIGNAL_CONFLICTS] = (double)row[COST_CONFLICT];
+            q[SIGNAL_STARVATION] = (double)row[COST_STARVATION];
+        }
+        a->waiting_before_s = v->waiting_s;
+        a->heading_before = v->heading;
+        a->phase_before = a->phase;
+    }
+}
+
+dt_status reward_by_formula(const state *s, float *reward)
+{
+    const double shared = s->config.reward_shared, scale = s->config.reward_scale;
+    double mean = 0;
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        mean += formula_value(&s->reward_formula, 0, &s->values[k], 0) / s->n_agents;
+    }
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        const double own = formula_value(&s->reward_formula, 0, &s->values[k], 0);
+        reward[k] = (float)(scale * ((1 - shared) * own + shared * mean));
+        if (!isfinite(reward[k])) {
+            return DT_FAIL_H(s->h, DT_EDATA, "env_sumo.reward = \"%s\" is %g for signal %s at %g s; limit its terms",
+                             s->config.reward, own, s->net->signal[s->agent[k].signal].id, s->time_s);
+        }
+    }
+    return DT_OK;
 }
 
 uint32_t starving_lanes(state *s, const agent *a)
@@ -288,12 +358,12 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
         uint32_t queue = 0;
         for (uint32_t i = 0; i < a->n_lanes; i++) {
             if (a->green_lane[p * a->n_lanes + i] != 0) {
-                out[0] += (float)lane[i].n;
-                out[1] += (float)lane[i].standing;
-                out[5] += (float)lane[i].near;
+                out[SIGNAL_COLUMN_VEHICLES] += (float)lane[i].n;
+                out[SIGNAL_COLUMN_STANDING] += (float)lane[i].standing;
+                out[SIGNAL_COLUMN_NEAR] += (float)lane[i].near;
                 longest_s = fmax(longest_s, lane[i].longest_s);
                 queue = lane[i].standing > queue ? lane[i].standing : queue;
-                out[14] += (float)lane[i].due;
+                out[SIGNAL_COLUMN_DUE] += (float)lane[i].due;
                 speed += lane[i].speed;
                 first_m = lane[i].n > 0 ? fmin(first_m, lane[i].first_m) : first_m;
                 pressure += s->halting[a->lane[i]];
@@ -306,27 +376,28 @@ static void write_phases(const state *s, const agent *a, const uint8_t *mask, fl
         }
         for (uint32_t i = 0; i < a->n_links; i++) {
             if (a->green[p * a->n_links + i] != 0) {
-                out[8] += (float)link[i].n;
-                out[9] += (float)link[i].near;
+                out[SIGNAL_COLUMN_GOING] += (float)link[i].n;
+                out[SIGNAL_COLUMN_GOING_NEAR] += (float)link[i].near;
             }
             if (serves(a, p, i) && signal_letter(a->shown[i]) < SIGNAL_YIELD) {
                 waited_s = fmax(waited_s, red_of(s, a, i));
             }
         }
-        out[2] = (float)pressure;
-        out[3] = p == program;
-        out[4] = mask[p];
-        out[6] = (float)longest_s;
-        out[7] = p == a->phase;
-        out[10] = (float)waited_s;
-        out[11] = (float)a->conflicts[p];
-        out[12] = is_green(s, a, p) ? (float)(s->time_s - a->since_s) : -1.0F;
-        out[13] = (float)queue;
-        out[15] = out[0] > 0 ? (float)(speed / (double)out[0]) : 0.0F;
-        out[16] = (float)first_m;
+        out[SIGNAL_COLUMN_PRESSURE] = (float)pressure;
+        out[SIGNAL_COLUMN_PROGRAM] = p == program;
+        out[SIGNAL_COLUMN_ALLOWED] = mask[p];
+        out[SIGNAL_COLUMN_LONGEST] = (float)longest_s;
+        out[SIGNAL_COLUMN_SHOWN] = p == a->phase;
+        out[SIGNAL_COLUMN_RED] = (float)waited_s;
+        out[SIGNAL_COLUMN_CONFLICTS] = (float)a->conflicts[p];
+        out[SIGNAL_COLUMN_GREEN] = is_green(s, a, p) ? (float)(s->time_s - a->since_s) : -1.0F;
+        out[SIGNAL_COLUMN_QUEUE] = (float)queue;
+        out[SIGNAL_COLUMN_SPEED] =
+            out[SIGNAL_COLUMN_VEHICLES] > 0 ? (float)(speed / (double)out[SIGNAL_COLUMN_VEHICLES]) : 0.0F;
+        out[SIGNAL_COLUMN_FIRST] = (float)first_m;
     }
     for (uint32_t p = a->n_phases; p < s->n_phases; p++, out += PHASE_FEATURES) {
-        out[12] = -1;
+        out[SIGNAL_COLUMN_GREEN] = -1;
     }
 }
 
@@ -391,14 +462,32 @@ static dt_status write_graph(state *s, const dt_env_io *io, uint32_t port)
     return DT_OK;
 }
 
+/* Row k of port signal, by the user's formulas where there are some. */
+static dt_status write_own(state *s, uint32_t k, const float *table, float *row)
+{
+    const agent *a = &s->agent[k];
+    uint32_t bad = 0;
+    s->values[k].phases = table;
+    s->values[k].n_phases = a->n_phases;
+    s->values[k].n_columns = PHASE_FEATURES;
+    if (s->row.n == 0) {
+        write_row(s, a, lanes_of(s, a), row);
+    } else if (!formulas_row(&s->row, &s->values[k], s->n_phases, row, &bad)) {
+        return DT_FAIL_H(s->h, DT_EDATA, "env_sumo.observation: \"%s\" is not finite for signal %s at %g s; limit it",
+                         s->row.item[bad].text, s->net->signal[a->signal].id, s->time_s);
+    }
+    return DT_OK;
+}
+
 dt_status observe(state *s, const dt_env_io *io)
 {
     float *row = io->obs[0], *phases = io->obs[1];
     int32_t *neighbour = io->obs[2];
     for (uint32_t k = 0; k < s->n_agents; k++) {
         const agent *a = &s->agent[k];
-        write_row(s, a, lanes_of(s, a), row + (size_t)k * s->n_row);
-        write_phases(s, a, io->mask + (size_t)k * s->n_phases, phases + (size_t)k * s->n_phases * PHASE_FEATURES);
+        float *table = phases + (size_t)k * s->n_phases * PHASE_FEATURES;
+        write_phases(s, a, io->mask + (size_t)k * s->n_phases, table);
+        DT_TRY_H(write_own(s, k, table, row + (size_t)k * s->n_row));
         memcpy(neighbour + (size_t)k * N_NEIGHBOURS, a->neighbour, sizeof(a->neighbour));
         const size_t P = s->n_phases, L = s->L;
         void *const *more = io->obs + s->service_port;

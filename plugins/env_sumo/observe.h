@@ -8,18 +8,8 @@
  *                           standing, 3 their mean speed, 4 s that the one standing longest stands, 5 distance of the
  *                           first (detection_m where there is none), 6 1 where the lane has green, 7 s that somebody
  *                           first there has gone without the green of its link. D = 2 P + 1 + 8 L
- *   phases     "A P 17" f32 for each phase: 0 vehicles within detection_m on lanes it gives green, 1 of these standing,
- *                           2 pressure (all that stand on lanes it gives green, less all that stand on the lanes they
- *                           lead to; Varaiya 2013), 3 1 where the file's program is now, 4 1 where it may be asked for
- *                           now, 5 vehicles within near_m on lanes it gives green, 6 s that the one standing longest
- *                           of column 0 stands, 7 1 where it is shown, 8 and 9 columns 0 and 5 without the vehicles
- *                           that take another link of the same lane, 10 s that somebody first at a line without any
- *                           green has waited for the link's, the longest of those whom the phase would give it (0 where
- *                           it is green), 11 pairs of its greens that conflict (signal.h), 12 s that it is green by
- *                           now, -1 where it is not or the signal has no such phase;
- *                           of lanes it gives green 13 the most vehicles standing on one, 14 those that at their speed
- *                           reach the line within a step, 15 mean speed, 16 distance of the first (detection_m where
- *                           there is none)
+ *                           Or what the option observation asks for instead (formula.h)
+ *   phases     "A P 17" f32 for each phase: the columns of columns.def
  *   service    "A P 5" f32, and with right_of_way
  *   greens     "A P L" f32
  *   foes       "A L L" f32  dtrain/shapes.h; links as SUMO counts those of the signal
@@ -40,6 +30,11 @@
 dt_status look(state *s);
 /* What each agent's traffic has suffered in the step that ends here, in vehicle-seconds, as rewards. */
 void reward_agents(state *s, double step_s, float *reward);
+/* Quantities of each agent for the user's formulas, after look and costs. cost: of the step; NULL after reset, when
+ * nothing has happened yet. */
+void measure_signals(state *s, double step_s, const float *cost);
+/* After observe. DT_EDATA: it is not finite. */
+dt_status reward_by_formula(const state *s, float *reward);
 /* Lanes whose traffic waits for green for longer than starve_s. */
 uint32_t starving_lanes(state *s, const agent *a);
 /* Writes all ports; io->mask is written already. Errors: DT_ENOMEM, what dtrain.features/1 says. */

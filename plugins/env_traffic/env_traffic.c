@@ -13,9 +13,9 @@
  * so that it has the probability 1 and no part in anything that is learnt (a continuous acceleration would have one).
  *
  * Reward, control = vehicles: mean over all vehicles, those that wait to enter included, of speed over wanted speed, in
- * [0,1] and the same for every agent. Control = signals: -0.1 * vehicles lost, that is the mean over the step of
- * sum (1 - speed / wanted speed) over the vehicles on the lanes that lead to the junction, and those that wait to enter
- * them; summed over agents and time it is proportional to the delay of all.
+ * [0,1] and the same for every agent. Control = signals: -reward_scale * vehicles lost, that is the mean over the step
+ * of sum (1 - speed / wanted speed) over the vehicles on the lanes that lead to the junction, and those that wait to
+ * enter them; summed over agents and time it is proportional to the delay of all. Or a formula of the user (formula.h).
  *
  * Costs, of an agent in a step: collisions (it was in), time_to_collision (simulation steps, as a share of the step, in
  * which it was below ttc_s), hard_braking (the same, braking harder than hard_mps2), conflicting_greens (pairs shown at
@@ -28,14 +28,14 @@
 #include "look.h"
 #include "observe.h"
 #include "change.h"
+#include "measure.h"
 #include "past.h"
 #include "signal.h"
 
 #include <string.h>
 
-#define STEPS_TOL   1e-6 /* action_s as a multiple of dt_s */
-#define AGENTS_MAX  4096
-#define REWARD_LOST (-0.1)
+#define STEPS_TOL  1e-6 /* action_s as a multiple of dt_s */
+#define AGENTS_MAX 4096
 
 static const char *const scenarios[] = {"ring", "merge", "bottleneck", "intersection", "grid", "net", NULL};
 static const char *const controls[] = {"vehicles", "signals", "both", NULL};
@@ -102,6 +102,15 @@ static const dt_option options[] = {
     DT_OPTION(config, dt_s, DT_OPT_F64, "0.5", "s", 0.01, 2, NULL, "step of the simulation"),
     DT_OPTION(config, action_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
               "time between actions, a multiple of dt_s; 0: one step, signals 10"),
+    DT_OPTION(
+        config, reward, DT_OPT_STR, "delay", "1", 0, 0, NULL,
+        "of signals: minus vehicles lost (delay), standing (queue), or the difference of those standing before and "
+        "after (pressure); or a formula to maximise, as \"diff_waiting_s - 0.1*queue\" (docs/reference/signals.md)"),
+    DT_OPTION(config, reward_scale, DT_OPT_F64, "0.1", "1", 0, 1e6, NULL, "factor of the reward of signals"),
+    DT_OPTION(config, observation, DT_OPT_STR, "", "1", 0, 0, NULL,
+              "what the row `signal` holds, formulas separated by commas, as \"queue, phase.near\" "
+              "(docs/reference/signals.md); "
+              "empty: phase, times and four numbers per lane"),
     DT_OPTION(config, episode_s, DT_OPT_F64, "500", "s", 1, 1e6, NULL, "length of an episode"),
     DT_OPTION(config, headway_s, DT_OPT_F64, "1", "s", 0, 10, NULL, "time gap T (Krauss: reaction time)"),
     DT_OPTION(config, accel_mps2, DT_OPT_F64, "0", "m/s^2", 0, 9, NULL,
@@ -215,6 +224,8 @@ typedef struct state {
     /* of vehicles, centre, past, then of signals */
     dt_port port[N_VEHICLE_PORTS + 1 + N_PAST_PORTS + N_SIGNAL_PORTS + N_SERVICE_PORTS];
     uint32_t n_ports, centre_port, past_port, signal_port; /* the first ones of each */
+    formulas reward, row;                                  /* n 0: built in */
+    measure measure;                                       /* where there are formulas */
     char past_dims[DIMS_BYTES], signal_dims[DIMS_BYTES], phases_dims[DIMS_BYTES], neighbour_dims[DIMS_BYTES];
     char service_dims[DIMS_BYTES], greens_dims[DIMS_BYTES], foes_dims[DIMS_BYTES];
     int32_t choices[N_HEADS], n_choices; /* of the heads there are, and their sum */
@@ -225,6 +236,34 @@ typedef struct state {
     void *each_user;
     uint32_t n_heads, n_agents, n_signals, substeps; /* agents are n_signals signals, then places of vehicles */
 } state;
+
+static dt_status read_formulas(const dt_host *h, const config *c, formulas *reward, formulas *row)
+{
+    const char *text = c->reward;
+    text = strcmp(text, "queue") == 0 ? "-queue" : strcmp(text, "pressure") == 0 ? "-pressure" : text;
+    if (strcmp(text, "delay") != 0) {
+        DT_TRY_H(formulas_init(reward, h, "env_traffic.reward", text, PHASE_FEATURES, false));
+        if (reward->n == 0) {
+            return DT_FAIL_H(h, DT_ECONFIG,
+                             "env_traffic.reward is empty; expected delay, queue, pressure or a formula");
+        }
+    }
+    return formulas_init(row, h, "env_traffic.observation", c->observation, PHASE_FEATURES, true);
+}
+
+static dt_status check_formulas(const dt_host *h, const config *c)
+{
+    formulas reward = {.h = NULL}, row = {.h = NULL};
+    dt_status st = read_formulas(h, c, &reward, &row);
+    if (st == DT_OK && c->control == CONTROL_VEHICLES && reward.n + row.n > 0) {
+        st = DT_FAIL_H(h, DT_ECONFIG,
+                       "env_traffic.%s is for control = \"signals\" and \"both\", not for control = \"vehicles\"",
+                       reward.n > 0 ? "reward" : "observation");
+    }
+    formulas_fini(&reward);
+    formulas_fini(&row);
+    return st;
+}
 
 static dt_status check(const dt_host *h, const void *cfg)
 {
@@ -272,6 +311,7 @@ static dt_status check(const dt_host *h, const void *cfg)
             "no past to show; set control = \"vehicles\" or \"both\"",
             c->history_s);
     }
+    DT_TRY_H(check_formulas(h, c));
     if (c->episode_s < c->action_s) {
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.episode_s = %g s is shorter than one action of %g s", c->episode_s,
                          c->action_s);
@@ -357,7 +397,12 @@ static dt_status create_for_signals(state *s)
     s->n_signals = (uint32_t)n->n_signals;
     s->n_agents += s->n_signals;
     snprintf(s->phases_dims, sizeof(s->phases_dims), "A %d %d", (int)n->most_phases, PHASE_FEATURES);
-    snprintf(s->signal_dims, sizeof(s->signal_dims), "A %d", (int)observe_signal_width(n));
+    DT_TRY_H(read_formulas(s->h, &s->config, &s->reward, &s->row));
+    if (s->reward.n + s->row.n > 0) {
+        DT_TRY_H(measure_init(&s->measure, &s->sim));
+    }
+    snprintf(s->signal_dims, sizeof(s->signal_dims), "A %d",
+             s->row.n > 0 ? (int)formulas_width(&s->row, (uint32_t)n->most_phases) : (int)observe_signal_width(n));
     snprintf(s->neighbour_dims, sizeof(s->neighbour_dims), "A %d", (int)n->most_arms);
     s->signal_port = s->n_ports;
     dt_port *port = s->port + s->n_ports;
@@ -441,11 +486,38 @@ static void mask_head(const state *s, uint8_t *mask, int head)
     }
 }
 
+/* What the user's formulas make of the quantities and of the phases. */
+static dt_status apply_formulas(state *s, const dt_env_io *io, bool is_step)
+{
+    const size_t P = (size_t)s->sim.net.most_phases, D = formulas_width(&s->row, (uint32_t)P);
+    void *const *obs = io->obs + s->signal_port;
+    for (uint32_t k = 0; k < s->n_signals && s->measure.signal != NULL; k++) {
+        formula_values *v = &s->measure.signal[k].now;
+        uint32_t bad = 0;
+        v->phases = (const float *)obs[PORT_PHASES] + k * P * PHASE_FEATURES;
+        v->n_phases = (uint32_t)s->sim.net.junction[k].n_phases;
+        v->n_columns = PHASE_FEATURES;
+        if (!formulas_row(&s->row, v, (uint32_t)P, (float *)obs[PORT_SIGNAL] + k * D, &bad)) {
+            return DT_FAIL_H(s->h, DT_EDATA, "env_traffic.observation: \"%s\" is not finite for signal %u; limit it",
+                             s->row.item[bad].text, k);
+        }
+        if (is_step && s->reward.n > 0) {
+            const double x = formula_value(&s->reward, 0, v, 0);
+            io->reward[k] = (float)(s->config.reward_scale * x);
+            if (!isfinite(io->reward[k])) {
+                return DT_FAIL_H(s->h, DT_EDATA, "env_traffic.reward = \"%s\" is %g for signal %u; limit its terms",
+                                 s->config.reward, x, k);
+            }
+        }
+    }
+    return DT_OK;
+}
+
 static void observe_junctions(const state *s, const dt_env_io *io)
 {
     const sim *m = &s->sim;
     void *const *obs = io->obs + s->signal_port;
-    observe_signals(m, obs[PORT_SIGNAL], obs[PORT_PHASES], obs[PORT_NEIGHBOUR]);
+    observe_signals(m, s->row.n > 0 ? NULL : obs[PORT_SIGNAL], obs[PORT_PHASES], obs[PORT_NEIGHBOUR]);
     if (!has_vehicles(s)) {
         observe_service(m, obs[PORT_SERVICE]);
     }
@@ -525,10 +597,11 @@ static dt_status observe_places(state *s, const dt_env_io *io)
 }
 
 /* Who acts next, and what all see. */
-static dt_status observe(state *s, const dt_env_io *io)
+static dt_status observe(state *s, const dt_env_io *io, bool is_step)
 {
     if (has_signals(s)) {
         observe_junctions(s, io);
+        DT_TRY_H(apply_formulas(s, io, is_step));
     }
     return has_vehicles(s) ? observe_places(s, io) : DT_OK;
 }
@@ -541,7 +614,10 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
         past_reset(&s->past);
         past_keep(&s->past, &s->sim);
     }
-    return observe(s, io);
+    if (s->measure.signal != NULL) {
+        measure_decide(&s->measure, &s->sim, NULL);
+    }
+    return observe(s, io, false);
 }
 
 /* The acceleration that the agent of place k asks for. */
@@ -629,7 +705,7 @@ static void write_metrics(const sim *m, double *out)
 static void add_lane(const sim *m, int32_t lane, double share, float *reward, float *cost)
 {
     const lane_state *l = &m->lane[lane];
-    *reward += (float)(REWARD_LOST * share * l->lost);
+    *reward += (float)(-m->c->reward_scale * share * l->lost);
     cost[COST_COLLISIONS] += (float)l->n_collisions;
     cost[COST_TTC] += (float)(share * l->n_close);
     cost[COST_HARD_BRAKING] += (float)(share * l->n_hard);
@@ -649,7 +725,7 @@ static void add_junction(const sim *m, int32_t k, double share, float *reward, f
         for (int32_t i = 0; i < m->n_sources; i++) {
             const source *q = &m->source[i];
             if (q->edge == j->arm[a]) {
-                *reward += (float)(REWARD_LOST * share * (q->arrived - q->taken));
+                *reward += (float)(-m->c->reward_scale * share * (q->arrived - q->taken));
             }
         }
     }
@@ -710,6 +786,9 @@ static dt_status step(void *self, const dt_env_io *io)
         if (s->config.history_s > 0) {
             past_keep(&s->past, m);
         }
+        if (s->measure.signal != NULL) {
+            measure_advance(&s->measure, m);
+        }
         reward += share * (m->wish_n > 0 ? m->wish / (double)m->wish_n : 1);
         add_danger(m, share, io->cost + (size_t)s->n_signals * SIM_COSTS);
         for (uint32_t k = 0; k < s->n_signals; k++) {
@@ -720,7 +799,10 @@ static dt_status step(void *self, const dt_env_io *io)
         }
     }
     const int over = end_step(s, io, reward);
-    DT_TRY_H(observe(s, io));
+    if (s->measure.signal != NULL) {
+        measure_decide(&s->measure, m, io->cost);
+    }
+    DT_TRY_H(observe(s, io, true));
     if (!over) {
         return DT_OK;
     }
@@ -746,6 +828,9 @@ static void destroy(void *self)
         s->h->release(s->h, s->frame);
         s->h->release(s->h, s->node_of);
         past_fini(&s->past);
+        measure_fini(&s->measure);
+        formulas_fini(&s->reward);
+        formulas_fini(&s->row);
         sim_destroy(&s->sim);
     }
 }

@@ -20,14 +20,15 @@ traffic_sources = \
 	plugins/env_traffic/signal.c plugins/env_traffic/signal.h \
 	plugins/env_traffic/sim.c plugins/env_traffic/sim.h \
 	plugins/env_traffic/xml.c plugins/env_traffic/xml.h
-traffic_cppflags = $(EXPAT_CFLAGS) $(ZLIB_CFLAGS)
+traffic_cppflags = $(EXPAT_CFLAGS) $(ZLIB_CFLAGS) $(signals_cppflags)
 traffic_libs = $(EXPAT_LIBS) $(ZLIB_LIBS) -lm
 # the loops over lanes are written to be vectorised
 traffic_cflags = -O3
 
 plugins_env_traffic_la_SOURCES = $(traffic_sources) plugins/env_traffic/env_traffic.c \
 	plugins/env_traffic/look.c plugins/env_traffic/look.h \
-	plugins/env_traffic/observe.c plugins/env_traffic/observe.h
+	plugins/env_traffic/measure.c plugins/env_traffic/measure.h \
+	plugins/env_traffic/observe.c plugins/env_traffic/observe.h $(signals_sources)
 plugins_env_traffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(traffic_cppflags) -DDT_PLUGIN_NAME=env_traffic
 plugins_env_traffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)
 plugins_env_traffic_la_LDFLAGS = $(PLUGIN_LINK)

@@ -287,19 +287,19 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
         waits = most(waits, net_serves(j, phase, k) && !has_green ? s->red_s[j->link + k] : 0);
         sum[2] -= standing_on(s, link->to) / s->net.lane[link->from].n_links;
     }
-    for (int d = 0; d < 3; d++) {
-        out[d] = (float)sum[d];
-    }
-    out[3] = signal_program(s, junction) == phase;
-    out[4] = (float)signal_is_legal(s, junction, phase);
-    out[5] = (float)near;
-    out[6] = (float)longest;
-    out[7] = g->phase == phase;
-    out[8] = (float)going[0];
-    out[9] = (float)going[1];
-    out[10] = is_green ? 0 : (float)waits;
-    out[11] = (float)j->conflicts[phase];
-    out[12] = is_green ? (float)g->stage_s : -1;
+    out[SIGNAL_COLUMN_VEHICLES] = (float)sum[0];
+    out[SIGNAL_COLUMN_STANDING] = (float)sum[1];
+    out[SIGNAL_COLUMN_PRESSURE] = (float)sum[2];
+    out[SIGNAL_COLUMN_PROGRAM] = signal_program(s, junction) == phase;
+    out[SIGNAL_COLUMN_ALLOWED] = (float)signal_is_legal(s, junction, phase);
+    out[SIGNAL_COLUMN_NEAR] = (float)near;
+    out[SIGNAL_COLUMN_LONGEST] = (float)longest;
+    out[SIGNAL_COLUMN_SHOWN] = g->phase == phase;
+    out[SIGNAL_COLUMN_GOING] = (float)going[0];
+    out[SIGNAL_COLUMN_GOING_NEAR] = (float)going[1];
+    out[SIGNAL_COLUMN_RED] = is_green ? 0 : (float)waits;
+    out[SIGNAL_COLUMN_CONFLICTS] = (float)j->conflicts[phase];
+    out[SIGNAL_COLUMN_GREEN] = is_green ? (float)g->stage_s : -1;
 }
 
 void observe_service(const sim *s, float *service)
@@ -348,30 +348,37 @@ void observe_right_of_way(const sim *s, float *greens, float *foes)
     }
 }
 
+static void observe_row(const sim *s, int32_t junction, float *out)
+{
+    const net_junction *j = &s->net.junction[junction];
+    observe_light(s, junction, out);
+    for (int a = 0; a < j->n_arms; a++) {
+        const net_edge *e = &s->net.edge[j->arm[a]];
+        for (int32_t i = 0; i < e->n_lanes; i++) {
+            const detected d = detect(s, e->lane + i, NET_NONE);
+            float *row = out + light_width(&s->net) + LANE_FEATURES * (j->slot[a] + i);
+            row[0] = (float)d.n;
+            row[1] = (float)d.standing;
+            row[2] = (float)d.first;
+            row[3] = (float)s->lane[e->lane + i].stood_s;
+        }
+    }
+}
+
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour)
 {
     const net *n = &s->net;
     for (int32_t k = 0; k < n->n_signals; k++) {
         const net_junction *j = &n->junction[k];
-        float *out = signal + (size_t)k * (size_t)observe_signal_width(n);
-        observe_light(s, k, out);
         for (int a = 0; a < n->most_arms; a++) {
             neighbour[k * n->most_arms + a] = a >= j->n_arms || j->neighbour[a] == NET_NONE ? k : j->neighbour[a];
         }
-        for (int a = 0; a < j->n_arms; a++) {
-            const net_edge *e = &s->net.edge[j->arm[a]];
-            for (int32_t i = 0; i < e->n_lanes; i++) {
-                const detected d = detect(s, e->lane + i, NET_NONE);
-                float *row = out + light_width(n) + LANE_FEATURES * (j->slot[a] + i);
-                row[0] = (float)d.n;
-                row[1] = (float)d.standing;
-                row[2] = (float)d.first;
-                row[3] = (float)s->lane[e->lane + i].stood_s;
-            }
+        if (signal != NULL) {
+            observe_row(s, k, signal + (size_t)k * (size_t)observe_signal_width(n));
         }
         float *row = phases + (size_t)k * (size_t)n->most_phases * PHASE_FEATURES;
         for (int32_t p = 0; p < n->most_phases; p++, row += PHASE_FEATURES) {
-            row[12] = -1;
+            row[SIGNAL_COLUMN_GREEN] = -1;
             if (p < j->n_phases) {
                 observe_phase(s, k, p, row);
             }

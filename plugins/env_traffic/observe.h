@@ -28,15 +28,9 @@
  *                           first has been standing. Q is the most phases of a signal, at least 4. Lanes arm by arm,
  *                           from the right; intersection and grid have 3 for each of 4 arms (from west, south, east,
  *                           north), so that D is 59
- *   phases      "A P 13" f32 for every phase (where a signal has less: zeros, column 12 -1): 0 vehicles within
- *                           detector_m on lanes it gives green, 1 those that stand, 2 pressure (standing before the
- *                           junction less standing on the lanes they go to, Varaiya 2013), 3 1 where the fixed program
- *                           is now, 4 1 where it may be asked for now, 5 vehicles within near_m on lanes it gives
- *                           green, 6 s that the first on them stands, the longest, 7 1 where it is shown or was
- *                           before a transition, 8 and 9 columns 0 and 5 without the vehicles that take another link
- *                           of the same lane, 10 s that somebody first at a line without any green has waited for
- *                           the link's, the longest of those whom the phase would give it (0 where it is green), 11
- *                           pairs of its greens that conflict (net.h), 12 s that it is green by now, -1 where it is not
+ *                           Or what the option observation asks for instead (formula.h)
+ *   phases      "A P 13" f32 for every phase: the first columns of columns.def (where a signal has less phases: zeros,
+ *                           green_s -1). Lanes lead to several others: pressure shares what stands there among them
  *   service     "A P 5" f32, control = signals alone, and with right_of_way
  *   greens      "A P L" f32
  *   foes        "A L L" f32  dtrain/shapes.h; links as the file of the net counts them, else in the order of lanes
@@ -49,10 +43,11 @@
 #ifndef DTRAIN_ENV_TRAFFIC_OBSERVE_H
 #define DTRAIN_ENV_TRAFFIC_OBSERVE_H
 
+#include "formula.h"
 #include "sim.h"
 #include "dtrain/svc/features.h"
 
-enum { EGO_FEATURES = 9, PHASE_FEATURES = 13 };
+enum { EGO_FEATURES = 9, PHASE_FEATURES = SIGNAL_COLUMN_GREEN + 1 };
 enum { SERVICE_FEATURES = 5, FOE_MERGES = 1, FOE_CROSSES = 2 };
 enum { AHEAD_ROWS = 3, BESIDE_ROWS = 4, PAIR_FEATURES = 7 };
 
@@ -70,6 +65,7 @@ void observe_ego(const sim *s, float *ego);
 void observe_ahead(const sim *s, float *ahead);
 void observe_beside(const sim *s, float *beside);
 int32_t observe_signal_width(const net *n); /* D */
+/* signal NULL: the row is made by formulas */
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour);
 void observe_service(const sim *s, float *service);
 void observe_right_of_way(const sim *s, float *greens, float *foes);

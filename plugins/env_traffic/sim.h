@@ -47,7 +47,8 @@ typedef struct traffic_config {
     double ttc_s, hard_mps2, starvation_s, radius_m;
     double begin_s;
     double history_s, history_hz;
-    const char *net_file, *routes_file;
+    double reward_scale;
+    const char *net_file, *routes_file, *reward, *observation;
     uint8_t signals, baseline, end_at_collision, lane_actions, right_of_way;
 } traffic_config;
 

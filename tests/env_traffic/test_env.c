@@ -550,6 +550,69 @@ static void test_reward_is_delay(void **test)
     rig_close(&r);
 }
 
+/* Formulas see the same traffic as the observations and the built-in rewards. */
+static void test_formulas(void **test)
+{
+    (void)test;
+    enum { SIGNAL, TABLE, STEPS = 30, COLUMNS = 13 };
+    enum { QUEUE, EXIT, PRESSURE, WAITING, DIFF, DELAY, THROUGHPUT, CHANGES, SHOWN, VEHICLES, RELATIVE, LONGEST, NEAR };
+    static const char row[] =
+        "observation=queue, exit_queue, pressure, waiting_s, diff_waiting_s, delay_s, throughput, "
+        "phase_changes, shown_s, vehicles, relative_speed, longest_wait_s, phase.near";
+#define WORLD "scenario=intersection", "control=signals", "episode_s=300", "flow_vph=600"
+    static const char *const plain[] = {WORLD, NULL}, *const own[] = {WORLD, "reward=-delay_s/10", row, NULL};
+    static const char *const both[] = {"scenario=intersection", "control=both", "agents=5", "episode_s=100", row,
+                                       "reward=-queue",         "action_s=1",   NULL};
+    static const char *const all[] = {WORLD, row, "reward=queue", NULL};
+#undef WORLD
+    rig a, b;
+    rig_open(&a, plain);
+    rig_open(&b, own);
+    assert_string_equal(b.spec.obs[SIGNAL].dims, "A 16"); /* twelve numbers and four phases */
+    rig_reset(&a, 3);
+    rig_reset(&b, 3);
+    double waiting = 0, passed = 0;
+    float phase = -1;
+    for (int i = 0, over = 0; !over; i++) {
+        const int32_t action = i / 2 % 4;
+        a.act_i[0] = b.act_i[0] = ((const uint8_t *)a.io.mask)[action] ? action : 0;
+        over = rig_step(&a);
+        assert_int_equal(rig_step(&b), over);
+        const float *q = b.io.obs[SIGNAL], *table = b.io.obs[TABLE];
+        assert_true(fabsf(a.io.reward[0] - b.io.reward[0]) < 1e-5F);
+        assert_memory_equal(a.io.obs[TABLE], table, a.obs_bytes[TABLE]);
+        assert_memory_equal(a.io.mask, b.io.mask, 4);
+        assert_true(q[PRESSURE] == q[QUEUE] - q[EXIT] && q[LONGEST] <= q[WAITING]);
+        assert_true(fabs((double)q[DIFF] - (waiting - (double)q[WAITING])) < 1e-3);
+        assert_true(q[RELATIVE] >= 0 && q[RELATIVE] < 1.2F && q[VEHICLES] >= q[NEAR]);
+        waiting = (double)q[WAITING];
+        passed += (double)q[THROUGHPUT];
+        float shown = 0;
+        for (int p = 0; p < 4; p++) {
+            assert_true(q[NEAR + p] == table[p * COLUMNS + 5]);
+            shown = table[p * COLUMNS + 7] != 0 ? (float)p : shown;
+        }
+        assert_true(i == 0 || q[CHANGES] == (shown != phase));
+        phase = shown;
+    }
+    assert_true(waiting > 0 && passed > 20);
+    rig_close(&a);
+    rig_close(&b);
+    rig_open(&a, both); /* rows of signals come first */
+    a.n_signals = 1;
+    const uint64_t first = play(&a, 5);
+    (void)play(&a, 6);
+    assert_true(play(&a, 5) == first); /* numbers of vehicles begin again with every episode */
+    rig_close(&a);
+    rig_open(&a, all);
+    rig_reset(&a, 1);
+    for (int over = 0; !over;) {
+        over = rig_step(&a);
+        assert_true(a.io.reward[0] == (float)(0.1 * -(double)((const float *)a.io.obs[SIGNAL])[QUEUE]));
+    }
+    rig_close(&a);
+}
+
 /* Signals and vehicles at once: each has its own choices, and of the others one alone. */
 static void test_both_as_agents(void **test)
 {
@@ -688,6 +751,11 @@ static void test_refusals(void **test)
            "at most 2 lanes before the ramp, not 3");
     refuse((const char *const[]){"scenario=bottleneck", "lanes=1", NULL}, DT_ECONFIG, "at least 2 lanes, not 1");
     refuse((const char *const[]){"lanes=2", NULL}, DT_ECONFIG, "a ring has 1 lane, not 2");
+    refuse((const char *const[]){"reward=-queue", NULL}, DT_ECONFIG, "env_traffic.reward is for control = \"signals\"");
+    refuse((const char *const[]){"observation=queue", NULL}, DT_ECONFIG, "env_traffic.observation is for control");
+    refuse((const char *const[]){"scenario=grid", "control=signals", "reward=", NULL}, DT_ECONFIG, "reward is empty");
+    refuse((const char *const[]){"scenario=grid", "control=signals", "observation=phase.due", NULL}, DT_ECONFIG,
+           "character 1: \"phase.due\" is not a quantity");
 }
 
 static void count_call(void *user)
@@ -793,12 +861,19 @@ static void test_out_of_memory_anywhere(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_seed_same_bits),     cmocka_unit_test(test_ring_is_seen_as_it_is),
-        cmocka_unit_test(test_a_collision_terminates),  cmocka_unit_test(test_lanes_as_actions),
-        cmocka_unit_test(test_what_shields_read),       cmocka_unit_test(test_signals_as_agents),
-        cmocka_unit_test(test_both_as_agents),          cmocka_unit_test(test_reward_is_delay),
-        cmocka_unit_test(test_who_leaves_is_truncated), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_out_of_memory_anywhere),  cmocka_unit_test(test_how_it_looks),
+        cmocka_unit_test(test_same_seed_same_bits),
+        cmocka_unit_test(test_ring_is_seen_as_it_is),
+        cmocka_unit_test(test_a_collision_terminates),
+        cmocka_unit_test(test_lanes_as_actions),
+        cmocka_unit_test(test_what_shields_read),
+        cmocka_unit_test(test_signals_as_agents),
+        cmocka_unit_test(test_both_as_agents),
+        cmocka_unit_test(test_reward_is_delay),
+        cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_who_leaves_is_truncated),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_out_of_memory_anywhere),
+        cmocka_unit_test(test_how_it_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

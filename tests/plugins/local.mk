@@ -2,7 +2,8 @@
 dt_scripts += tests/plugins/template.sh
 dt_scripts += tests/plugins/ipp.sh
 dt_scripts += tests/plugins/sumo_outside.sh
-tests/plugins/ipp.log tests/plugins/sumo_outside.log: dtrain $(plugin_LTLIBRARIES)
+dt_scripts += tests/plugins/formulas.sh
+tests/plugins/ipp.log tests/plugins/sumo_outside.log tests/plugins/formulas.log: dtrain $(plugin_LTLIBRARIES)
 trajectory_headers = tests/plugins/trajectory_bench.h tests/plugins/trajectory_recording.h
 dt_tests += tests/plugins/test_data_trajectory
 tests_plugins_test_data_trajectory_SOURCES = tests/plugins/test_data_trajectory.c $(trajectory_headers) $(mock_sources)
@@ -108,3 +109,7 @@ EXTRA_DIST += tests/fixtures/shapes/make.sh tests/fixtures/shapes/trams.rou.xml 
 EXTRA_DIST += tests/fixtures/sumo/pair.edg.xml tests/fixtures/sumo/pair.nod.xml tests/fixtures/sumo/pair.rou.xml \
     tests/fixtures/sumo/pair.sumocfg tests/fixtures/sumo/road.edg.xml tests/fixtures/sumo/road.nod.xml \
     tests/fixtures/sumo/road.rou.xml tests/fixtures/sumo/road.sumocfg
+dt_tests += tests/plugins/test_formula
+tests_plugins_test_formula_SOURCES = tests/plugins/test_formula.c $(signals_sources) $(mock_sources)
+tests_plugins_test_formula_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(signals_cppflags)
+tests_plugins_test_formula_LDADD = $(CMOCKA_LIBS) -ldl -lm

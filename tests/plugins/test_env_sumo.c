@@ -228,6 +228,102 @@ static void test_observations(void **state)
     rig_close(&r);
 }
 
+/* Formulas see the same traffic as the observations and the built-in rewards. */
+static void test_formulas(void **state)
+{
+    (void)state;
+    static const char row[] =
+        "observation=queue, exit_queue, pressure, waiting_s, diff_waiting_s, delay_s, throughput, "
+        "phase_changes, shown_s, vehicles, speed_mps, relative_speed, longest_wait_s, pending, "
+        "emergency_brakes, starvation, phase.near, phase.red_s";
+    enum { Q_QUEUE, Q_EXIT, Q_PRESSURE, Q_WAITING, Q_DIFF, Q_DELAY, Q_THROUGHPUT, Q_CHANGES, Q_SHOWN, Q_VEHICLES };
+    enum {
+        Q_SPEED = Q_VEHICLES + 1,
+        Q_RELATIVE,
+        Q_LONGEST,
+        Q_PENDING,
+        Q_BRAKES,
+        Q_STARVATION,
+        Q_NEAR,
+        Q_RED = Q_NEAR + PHASES
+    };
+    static const char *const set[] = {"reward=-delay_s", row, NULL}, *const both[] = {row, "reward=-pressure", NULL};
+    static const char *const queue[] = {"reward=queue", NULL}, *const pressure[] = {"reward=pressure", NULL};
+    static const char *const team[] = {"reward=-queue*10", "reward_shared=1", NULL};
+    rig r, plain, other;
+    rig_open(&plain, NULL);
+    rig_reset(&plain, 3);
+    double delay[64] = {0}, waiting = 0, passed = 0, sum_diff = 0;
+    float first[AGENTS * PHASES * ROW] = {0};
+    int n = 0;
+    for (bool is_over = false; !is_over; n++) { /* the built-in reward, step by step */
+        is_over = rig_step(&plain, n / 3 % 2, 0);
+        delay[n] = (double)plain.reward[0];
+        memcpy(first, plain.phases, sizeof(first));
+    }
+    rig_close(&plain);
+    rig_open(&r, set);
+    assert_string_equal(r.spec.obs[SIGNAL].dims, "A 20");
+    rig_reset(&r, 3);
+    assert_true(r.signal[Q_DIFF] == 0 && r.signal[Q_THROUGHPUT] == 0 && r.signal[Q_DELAY] == 0);
+    int32_t before = -1;
+    for (int i = 0; i < n; i++) {
+        const int32_t action = i / 3 % 2;
+        const double waiting_before = i > 0 ? waiting : 0;
+        assert_int_equal(rig_step(&r, action, 0), i == n - 1);
+        const float *q = r.signal;
+        assert_true(r.reward[0] == (float)delay[i]); /* the same sum, in the same order */
+        assert_true(fabs((double)q[Q_DELAY] + 100 * delay[i]) < 1e-3);
+        assert_true(q[Q_PRESSURE] == q[Q_QUEUE] - q[Q_EXIT]);
+        waiting = (double)q[Q_WAITING];
+        assert_true(fabs((double)q[Q_DIFF] - (waiting_before - waiting)) < 1e-3);
+        assert_true(q[Q_CHANGES] == (i > 0 && action != before));
+        assert_true(q[Q_LONGEST] <= q[Q_WAITING] && q[Q_SPEED] >= 0 && q[Q_RELATIVE] >= 0 && q[Q_RELATIVE] < 1.5F);
+        assert_true(q[Q_NEAR] == r.phases[5] && q[Q_NEAR + 1] == r.phases[ROW + 5]);
+        assert_true(q[Q_RED] == 0 || q[Q_RED] == r.phases[10]);
+        assert_true(q[Q_SHOWN] >= 0 && q[Q_BRAKES] == r.cost[3] && q[Q_STARVATION] == r.cost[1]);
+        assert_true(q[Q_VEHICLES] == r.phases[0] + r.phases[ROW]); /* no lane is of both phases */
+        passed += (double)q[Q_THROUGHPUT];
+        sum_diff += (double)q[Q_DIFF];
+        before = action;
+    }
+    assert_memory_equal(first, r.phases, sizeof(first)); /* the table stays as it is */
+    assert_true(waiting > 0 && fabs(sum_diff + waiting) < 0.1);
+    assert_true(passed > 30 && passed < 194);
+    rig_close(&r);
+    /* names of built-in rewards, which are negative already, and the same by formulas: a step takes 10 s */
+    static const struct {
+        const char *const *built_in, *by;
+    } pairs[] = {{queue, "reward=-10*queue"}, {pressure, "reward=-10*pressure"}};
+    for (size_t k = 0; k < 2; k++) {
+        const char *const formula[] = {pairs[k].by, NULL};
+        double sum = 0;
+        rig_open(&r, pairs[k].built_in);
+        rig_reset(&r, 4);
+        while (!rig_step(&r, 1, 1)) {
+        }
+        sum = r.episode_return;
+        rig_close(&r);
+        rig_open(&other, formula);
+        rig_reset(&other, 4);
+        while (!rig_step(&other, 1, 1)) {
+        }
+        assert_true(sum < -1 && fabs(sum - other.episode_return) < 1e-6);
+        rig_close(&other);
+    }
+    rig_open(&r, team);
+    rig_reset(&r, 4);
+    while (!rig_step(&r, 1, 0)) {
+        assert_true(r.reward[0] == r.reward[1]);
+    }
+    rig_close(&r);
+    rig_open(&r, both); /* an episode is the same whatever the instance did before */
+    const uint64_t hash = play(&r, 7, 5, &n);
+    (void)play(&r, 8, 6, &n);
+    assert_true(play(&r, 7, 5, &n) == hash);
+    rig_close(&r);
+}
+
 /* the pair, of whose signals only a has lights, until 250 s */
 static void make_single(void)
 {
@@ -339,13 +435,17 @@ static void test_refusals(void **state)
         {{"near_m=300"}, DT_ECONFIG, "near_m 300 is beyond detection_m 200"},
         {{"sumo_options=--random"}, DT_ECONFIG, "--random is set by dtrain itself"},
         {{"sumo_options=--no-such-thing 1"}, DT_EDATA, "no-such-thing"},
+        {{"reward=-queue / vehicles"}, DT_ECONFIG, "env_sumo.reward = \"-queue / vehicles\": character 8: the divisor"},
+        {{"reward= "}, DT_ECONFIG, "env_sumo.reward is empty"},
+        {{"observation=queue, near"}, DT_ECONFIG, "env_sumo.observation = \"queue, near\": character 8: \"near\" is"},
+        {{"reward=-queue", "control=vehicles"}, DT_ECONFIG, "env_sumo.reward: formulas are of signals"},
         {{"also=no.sumocfg"}, DT_EDATA, "no.sumocfg: SUMO cannot load it"},
         {{"also=,a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,A,B,C,D,E,F"},
          DT_ECONFIG,
          "also names more than 31 scenarios"},
     };
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-        const char *const set[] = {row[i].set[0], NULL};
+        const char *const set[] = {row[i].set[0], row[i].set[1], NULL};
         refused("pair.sumocfg", set, row[i].st, row[i].words);
     }
 }
@@ -451,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_starved_street),
         cmocka_unit_test(test_minimum_green),
         cmocka_unit_test(test_observations),
+        cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_states_that_sumo_takes),
         cmocka_unit_test(test_nobody_drives),

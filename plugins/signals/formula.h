@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Formulas of the user over quantities of a traffic signal: a reward, or a list of observations. Text such as
+ *
+ *   diff_waiting_s - 0.1*queue + 0.25*pressure
+ *   min(waiting_s, 500)/500, phase.near, phase_max(phase.red_s)
+ *
+ * is read once, checked, and evaluated without allocation. There are numbers, + - * / and parentheses; min, max (two
+ * or more arguments), abs, clip(x, low, high); names of quantities.def; names of columns.def as phase.NAME, which have
+ * a value per phase; phase_sum, phase_mean, phase_min, phase_max of such a value, over the phases of the signal.
+ * Ranges of all quantities are known, so that a division by what may be 0 is rejected when the text is read.
+ *
+ * Compiled into each environment with signals. Threads: one at a time.
+ */
+#ifndef DTRAIN_PLUGINS_SIGNALS_FORMULA_H
+#define DTRAIN_PLUGINS_SIGNALS_FORMULA_H
+
+#include "dtrain/helpers.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#define SIGNAL_COLUMN(ID, name, unit, low, high, meaning)   SIGNAL_COLUMN_##ID,
+#define SIGNAL_QUANTITY(ID, name, unit, low, high, meaning) SIGNAL_##ID,
+enum {
+#include "columns.def"
+    N_SIGNAL_COLUMNS
+};
+enum {
+#include "quantities.def"
+    N_SIGNAL_QUANTITIES
+};
+#undef SIGNAL_COLUMN
+#undef SIGNAL_QUANTITY
+
+typedef struct formula_name {
+    const char *name, *unit, *meaning;
+    double low, high;
+} formula_name;
+
+extern const formula_name signal_columns[N_SIGNAL_COLUMNS], signal_quantities[N_SIGNAL_QUANTITIES];
+
+enum { FORMULA_MOST_ITEMS = 64, FORMULA_MOST_BYTES = 2000 };
+
+typedef struct formula_node {
+    uint16_t what, a, b, index; /* formula.c */
+    double number;
+} formula_node;
+
+typedef struct formula_item {
+    const char *text; /* without blanks around it */
+    uint32_t root;
+    bool is_by_phase; /* it has a value per phase */
+    int32_t quantity; /* it is this quantity or column and nothing else, -1: more than that */
+} formula_item;
+
+typedef struct formulas { /* n 0: no text was given */
+    const dt_host *h;
+    char *text;
+    formula_node *node;
+    formula_item item[FORMULA_MOST_ITEMS];
+    uint32_t n, n_nodes, n_by_phase;
+    uint64_t uses; /* bit k: quantity k of a signal */
+} formulas;
+
+typedef struct formula_values {
+    double signal[N_SIGNAL_QUANTITIES];
+    const float *phases; /* [n_phases, n_columns] */
+    uint32_t n_phases, n_columns;
+} formula_values;
+
+/* key: of the option, for messages; n_columns: of signal_columns, that there are. is_list: several, by commas, also
+ * with a value per phase; else one, with one value. Empty text is no formula. Errors: DT_ECONFIG (what, at which
+ * character, and what is possible), DT_ENOMEM; *f is then empty. */
+dt_status formulas_init(formulas *f, const dt_host *h, const char *key, const char *text, uint32_t n_columns,
+                        bool is_list);
+void formulas_fini(formulas *f);
+/* Item i; of a phase where it is by phase. Finite for quantities within their ranges unless products overflow. */
+double formula_value(const formulas *f, uint32_t i, const formula_values *v, uint32_t phase);
+/* Numbers of a row of all items: one each, P of those by phase. */
+uint32_t formulas_width(const formulas *f, uint32_t P);
+/* out [formulas_width], zeros where the signal has fewer phases than P. false: an item is not finite, *bad_p names it.
+ */
+bool formulas_row(const formulas *f, const formula_values *v, uint32_t P, float *out, uint32_t *bad_p);
+
+#endif

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Rewards and observations by formulas (plugins/signals) in whole runs: the same bits on one and on two ranks and after a
+# stop, whose formulas come from the run; another result than without; wrong ones leave with 2 before a run is made; with
+# SUMO, where it is installed, too.
+set -u
+dtrain=$DT_BUILDDIR/dtrain
+DT_SRCDIR=${DT_SRCDIR:-.}
+work=$(mktemp -d "$PWD/test-formulas-XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 5 "$work/err" | sed 's/^/    /'
+    failed=1
+}
+state_hash() {
+    "$dtrain" ckpt inspect "$1" --json 2>/dev/null | sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+}
+small="--set env.instances=2 --set data.shards=2 --set evaluation.baselines= --set training.eval_interval=0
+    --set checkpoint.every_seconds=0 --set report.enabled=false --set metrics.tensorboard=false --set data.batch=24
+    --set phase2_ppo.iterations=2 --set phase2_ppo.train_batch=24 --set phase2_ppo.fragment=12
+    --set phase2_ppo.sgd_epochs=2 -q"
+reward="diff_waiting_s - 0.1*queue - phase_max(phase.red_s)/60"
+observation="queue, min(waiting_s, 500)/500, shown_s, phase.near, phase.allowed"
+train() { # folder, more options
+    folder=$1
+    shift
+    "$dtrain" --plugin phase2_ppo $small --run-dir "$work/$folder" "$@" >"$work/err" 2>&1
+}
+traffic="--set env.id=traffic --set env_traffic.scenario=grid --set env_traffic.control=signals --set env_traffic.episode_s=90
+    --set models.controller=controller_mlp"
+
+train plain $traffic || fail "training without formulas left with $?"
+train one $traffic --set "env_traffic.reward=$reward" --set "env_traffic.observation=$observation" --threads 1 ||
+    fail "training left with $?"
+want=$(state_hash "$work/one")
+[ -n "$want" ] && [ "$want" != "$(state_hash "$work/plain")" ] || fail "formulas change nothing"
+train ranks $traffic --set "env_traffic.reward=$reward" --set "env_traffic.observation=$observation" \
+    --set comm.backend=sim --set comm.ranks=2 || fail "two ranks left with $?"
+[ "$(state_hash "$work/ranks")" = "$want" ] || fail "two ranks: other bits"
+train stopped $traffic --set "env_traffic.reward=$reward" --set "env_traffic.observation=$observation" --max-steps 3 ||
+    fail "three steps left with $?"
+"$dtrain" run --resume "$work/stopped" -q >"$work/err" 2>&1 || fail "resuming left with $?"
+[ "$(state_hash "$work/stopped")" = "$want" ] || fail "resumed: other bits"
+
+wrong() { # option, value, what is said
+    train wrong $traffic --set "env_traffic.$1=$2"
+    code=$?
+    [ $code -eq 2 ] && grep -qF "$3" "$work/err" || fail "$1=$2 left with $code"
+    [ ! -e "$work/wrong" ] || fail "$1=$2 left a run"
+}
+wrong reward "diff_wait - 0.1*queue" 'character 1: "diff_wait" is not a quantity; did you mean diff_waiting_s'
+wrong reward "-queue/vehicles" "character 7: the divisor may be 0"
+wrong observation "queue, near" 'character 8: "near" is not a quantity'
+
+if command -v netconvert >/dev/null && [ -e "$DT_BUILDDIR/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
+    cp "$DT_SRCDIR"/tests/fixtures/sumo/pair.* "$work"
+    (cd "$work" && netconvert -n pair.nod.xml -e pair.edg.xml -o pair.net.xml --no-turnarounds) >"$work/err" 2>&1 || fail "netconvert"
+    sumo="--set env.id=sumo --set env_sumo.sumocfg=$work/pair.sumocfg --set models.controller=controller_mlp"
+    train sumo $sumo --set "env_sumo.reward=$reward" --set "env_sumo.observation=$observation" || fail "SUMO left with $?"
+    train again $sumo --set "env_sumo.reward=$reward" --set "env_sumo.observation=$observation" --max-steps 1 ||
+        fail "one step with SUMO left with $?"
+    "$dtrain" run --resume "$work/again" -q >"$work/err" 2>&1 || fail "resuming with SUMO left with $?"
+    hash=$(state_hash "$work/sumo")
+    [ -n "$hash" ] && [ "$(state_hash "$work/again")" = "$hash" ] || fail "SUMO resumed: other bits"
+else
+    echo "SUMO is not installed: its half is skipped"
+fi
+exit "$failed"
