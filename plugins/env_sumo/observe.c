@@ -235,7 +235,7 @@ void measure_signals(state *s, double step_s, const float *cost)
             q[SIGNAL_DELAY] = s->lost_s[k] + s->pending[a->signal] * step_s;
             q[SIGNAL_DIFF_WAITING] = a->waiting_before_s - v->waiting_s;
             q[SIGNAL_THROUGHPUT] = a->heading_before - v->stayed;
-            q[SIGNAL_PHASE_CHANGES] = a->phase != a->phase_before;
+            q[SIGNAL_CHANGED_PHASE] = a->phase != a->phase_before;
             q[SIGNAL_COLLISIONS] = (double)row[COST_COLLISION];
             q[SIGNAL_EMERGENCY_BRAKES] = (double)row[COST_BRAKING];
             q[SIGNAL_CONFLICTS] = (double)row[COST_CONFLICT];

@@ -156,7 +156,7 @@ void measure_decide(measure *m, const sim *s, const float *cost)
             q[SIGNAL_DELAY] = g->lost_s;
             q[SIGNAL_DIFF_WAITING] = g->waiting_before_s - q[SIGNAL_WAITING];
             q[SIGNAL_THROUGHPUT] = g->heading_before - stayed;
-            q[SIGNAL_PHASE_CHANGES] = light->phase != g->phase_before;
+            q[SIGNAL_CHANGED_PHASE] = light->phase != g->phase_before;
             q[SIGNAL_COLLISIONS] = (double)row[COST_COLLISIONS];
             q[SIGNAL_EMERGENCY_BRAKES] = g->brakes;
             q[SIGNAL_CONFLICTS] = (double)row[COST_CONFLICTING_GREENS];

@@ -558,7 +558,7 @@ static void test_formulas(void **test)
     enum { QUEUE, EXIT, PRESSURE, WAITING, DIFF, DELAY, THROUGHPUT, CHANGES, SHOWN, VEHICLES, RELATIVE, LONGEST, NEAR };
     static const char row[] =
         "observation=queue, exit_queue, pressure, waiting_s, diff_waiting_s, delay_s, throughput, "
-        "phase_changes, shown_s, vehicles, relative_speed, longest_wait_s, phase.near";
+        "changed_phase, shown_s, vehicles, relative_speed, longest_wait_s, phase.near";
 #define WORLD "scenario=intersection", "control=signals", "episode_s=300", "flow_vph=600"
     static const char *const plain[] = {WORLD, NULL}, *const own[] = {WORLD, "reward=-delay_s/10", row, NULL};
     static const char *const both[] = {"scenario=intersection", "control=both", "agents=5", "episode_s=100", row,

@@ -55,6 +55,12 @@ wrong reward "diff_wait - 0.1*queue" 'character 1: "diff_wait" is not a quantity
 wrong reward "-queue/vehicles" "character 7: the divisor may be 0"
 wrong observation "queue, near" 'character 8: "near" is not a quantity'
 
+# the reference page has every column and quantity, in the order of the tables
+sed -n 's/^SIGNAL_[A-Z]*([A-Z_]*, "\([a-z_]*\)", .*/\1/p' "$DT_SRCDIR/plugins/signals/columns.def" \
+    "$DT_SRCDIR/plugins/signals/quantities.def" >"$work/names"
+sed -n 's/^| \([0-9]* | \)\{0,1\}`\([a-z_]*\)` | .*/\2/p' "$DT_SRCDIR/docs/reference/signals.md" >"$work/documented"
+diff "$work/names" "$work/documented" >"$work/err" || fail "docs/reference/signals.md differs from plugins/signals"
+
 if command -v netconvert >/dev/null && [ -e "$DT_BUILDDIR/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
     cp "$DT_SRCDIR"/tests/fixtures/sumo/pair.* "$work"
     (cd "$work" && netconvert -n pair.nod.xml -e pair.edg.xml -o pair.net.xml --no-turnarounds) >"$work/err" 2>&1 || fail "netconvert"

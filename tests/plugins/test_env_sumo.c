@@ -234,7 +234,7 @@ static void test_formulas(void **state)
     (void)state;
     static const char row[] =
         "observation=queue, exit_queue, pressure, waiting_s, diff_waiting_s, delay_s, throughput, "
-        "phase_changes, shown_s, vehicles, speed_mps, relative_speed, longest_wait_s, pending, "
+        "changed_phase, shown_s, vehicles, speed_mps, relative_speed, longest_wait_s, pending, "
         "emergency_brakes, starvation, phase.near, phase.red_s";
     enum { Q_QUEUE, Q_EXIT, Q_PRESSURE, Q_WAITING, Q_DIFF, Q_DELAY, Q_THROUGHPUT, Q_CHANGES, Q_SHOWN, Q_VEHICLES };
     enum {
