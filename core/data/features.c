@@ -119,11 +119,11 @@ static int by_place(const void *a, const void *b)
     return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->y > q->y) - (p->y < q->y);
 }
 
-/* Vehicles whose places no road has room for would be compared pair by pair. */
+/* Vehicles at positions that no road has room for would be compared pair by pair. */
 static dt_status check_crowds(const dt_vehicle *v, uint32_t n, double radius_m)
 {
-    const double most = fmax(DT_CROWD_MOST, radius_m * radius_m);
-    if ((double)n <= most) {
+    const double side_m = fmin(radius_m, DT_CROWD_SIDE_M);
+    if (n <= DT_CROWD_MOST) {
         return DT_OK;
     }
     place *places = dt_alloc_n(n, sizeof(*places));
@@ -131,18 +131,17 @@ static dt_status check_crowds(const dt_vehicle *v, uint32_t n, double radius_m)
         return DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", n);
     }
     for (uint32_t i = 0; i < n; i++) {
-        places[i] = (place){(int64_t)floor(v[i].x / radius_m), (int64_t)floor(v[i].y / radius_m)};
+        places[i] = (place){(int64_t)floor(v[i].x / side_m), (int64_t)floor(v[i].y / side_m)};
     }
     qsort(places, n, sizeof(*places), by_place);
     dt_status st = DT_OK;
     for (uint32_t i = 0, begin = 0; i < n && st == DT_OK; i++) {
         begin = by_place(&places[begin], &places[i]) == 0 ? begin : i;
-        if ((double)(i - begin) >= most) {
+        if (i - begin >= DT_CROWD_MOST) {
             st = DT_FAIL(DT_EINVAL,
-                         "more than %.0f of %" PRIu32
-                         " vehicles are in one square of %g m at (%g, %g): no road has room "
+                         "more than %d of %" PRIu32 " vehicles are in one square of %g m at (%g, %g): no road has room "
                          "for them, are positions in metres?",
-                         most, n, radius_m, (double)places[i].x * radius_m, (double)places[i].y * radius_m);
+                         DT_CROWD_MOST, n, side_m, (double)places[i].x * side_m, (double)places[i].y * side_m);
         }
     }
     dt_free(places);

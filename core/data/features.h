@@ -65,9 +65,11 @@ typedef struct dt_features_work {
  * DT_EINVAL (a value out of range, with the vehicle's id; more vehicles in one place than fit there), DT_ENOMEM. */
 dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                             float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc) DT_NODISCARD;
-/* So many vehicles may be in a square whose side is the radius: as many, or one a square metre where that is more.
- * Pairs within the radius are compared, so a frame costs a bounded number of them for each vehicle. */
-#define DT_CROWD_MOST 4096
+/* At most so many vehicles may be in a square of such a side, or of the radius where that is smaller: one per square
+ * metre, more than fit. The label of risk is a maximum over all vehicles within the radius, so that each pair is
+ * compared; this bounds the pairs of a vehicle by the area around it, whatever a file says. */
+#define DT_CROWD_MOST   4096
+#define DT_CROWD_SIDE_M 64.0
 /* Whatever dt_features_frame refuses: frames that pass can then only lack memory. DT_EINVAL, DT_ENOMEM. */
 dt_status dt_features_check(const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max) DT_NODISCARD;
 void dt_features_work_fini(dt_features_work *work);

@@ -392,6 +392,9 @@ static void test_crowds(void **state)
     assert_int_equal(dt_features_check(v, N, 50, 16), DT_EINVAL);
     assert_int_equal(dt_features_check(v, DT_CROWD_MOST, 50, 16), DT_OK);
     assert_int_equal(dt_features_check(v, DT_CROWD_MOST + 1, 50, 16), DT_EINVAL);
+    assert_int_equal(dt_features_check(v, N, 1e7, 16), DT_EINVAL); /* at one point: the radius makes no room there */
+    assert_int_equal(dt_features_check(v, N, 1000, 16), DT_EINVAL);
+    assert_non_null(strstr(dt_error_text(), "square of 64 m at (960, -1024)"));
     for (int i = 0; i < N; i++) {
         v[i].x = 5.0 * (i % 1000);
         v[i].y = 4.0 * (i / 1000); /* a full car park: N cars on 5 m x 4 m each */
