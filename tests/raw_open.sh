@@ -55,8 +55,28 @@ $file:"*) ;;
         done
 }
 
+# Durations and deadlines are of the monotonic clock, which nobody sets: the time of day only dates and names.
+dated='
+core/metrics/events.c: the time of a record
+core/checkpoint/save.c: names a folder
+core/checkpoint/load.c: names a folder
+core/base/clock.c: dates of logs
+'
+clocks() { # tree
+    (cd "$1"; find core phases models plugins include -name '*.[ch]' 2>/dev/null | sort |
+        xargs grep -nE 'CLOCK_REALTIME|TIME_UTC|gettimeofday' 2>/dev/null || true) |
+        while IFS=: read -r file line text; do
+            case $dated in
+                *"
+$file:"*) ;;
+                *) echo "$file:$line: $text: measure by dt_clock_s or CLOCK_MONOTONIC" ;;
+            esac
+        done
+}
+
 if [ $# -gt 0 ]; then
     check "$1"
+    clocks "$1"
     exit
 fi
 tmp=$(mktemp -d ./raw-open-XXXXXX)
@@ -65,5 +85,9 @@ mkdir -p "$tmp/core/metrics"
 printf 'void f(void)\n{\n    FILE *f = fopen(path, "a");\n    dt_fs_open(path, 0, &fd);\n    api->open(x);\n}\n' \
     >"$tmp/core/metrics/x.c"
 [ "$(check "$tmp" | wc -l)" -eq 1 ] || { echo "raw_open: does not see fopen"; exit 1; }
+mkdir -p "$tmp/phases"
+printf 'void f(void)\n{\n    timespec_get(&t, TIME_UTC);\n}\n' >"$tmp/phases/x.c"
+[ "$(clocks "$tmp" | wc -l)" -eq 1 ] || { echo "raw_open: does not see a clock that others set"; exit 1; }
 found=$(check "${DT_SRCDIR:-$(dirname "$0")/..}")
+found=$found$(clocks "${DT_SRCDIR:-$(dirname "$0")/..}")
 [ -z "$found" ] || { echo "$found"; exit 1; }

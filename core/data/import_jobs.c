@@ -204,7 +204,7 @@ static dt_status wait_for(jobs *j, const part *p)
     pthread_mutex_lock(&j->mutex);
     while (!p->is_finished && p->number < atomic_load(&j->failed)) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += LOOK_NS;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
@@ -554,7 +554,11 @@ dt_status dt_import_jobs(const dt_import_plan *plan, const char *const *src, con
         return DT_FAIL(DT_ENOMEM, "no memory for %" PRIu32 " parts", plan->n);
     }
     pthread_mutex_init(&j.mutex, NULL);
-    pthread_cond_init(&j.changed, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&j.changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     dt_signals_nothing_to_save(false); /* finished parts are */
     const dt_status st = import_parts(&j, notes);
     dt_signals_nothing_to_save(true);

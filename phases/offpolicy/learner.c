@@ -168,7 +168,7 @@ dt_status offpolicy_record_critic(const offpolicy_learner *l, dt_graph *g, const
 static double seconds(void)
 {
     struct timespec t;
-    timespec_get(&t, TIME_UTC);
+    clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
