@@ -205,8 +205,8 @@ static int obey(const sim *s, const crossing *c, double need, net_links *others_
     }
     if (((g->minor | g->stop) & bit) != 0) {
         *first_p = (yields | (crosses & ~g->minor & ~g->stop)) & *others_p;
-    } else {
-        *first_p = yields & *others_p & ~g->minor & ~g->stop;
+    } else { /* letters of a file say all: G and O yield to none */
+        *first_p = c->j->n_steps > 0 ? 0 : yields & *others_p & ~g->minor & ~g->stop;
     }
     return 1;
 }

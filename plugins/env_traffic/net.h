@@ -16,7 +16,7 @@ enum {
     NET_EXIT = -2, /* as the way of a vehicle: out of the network */
     NET_MAX_OUT = 3,
     NET_MAX_LINKS = 64, /* of a junction, one bit each */
-    NET_MAX_PHASES = 16,
+    NET_MAX_PHASES = 64,
     NET_MAX_ARMS = 16, /* of a junction */
     NET_NO_NUMBER = UINT8_MAX
 };

@@ -242,7 +242,8 @@ static dt_status open_junction(netfile *f, xml *x)
     j->line = x->line;
     j->request = f->requests.n;
     DT_TRY_H(read_inside(f, x, inside != NULL ? inside : ""));
-    j->is_unregulated = type != NULL && strcmp(type, "unregulated") == 0;
+    j->is_unregulated =
+        type != NULL && (strcmp(type, "unregulated") == 0 || strcmp(type, "traffic_light_unregulated") == 0);
     if (j->is_unregulated) {
         return file_leave_out(&f->notes, x, "has no right of way: all drive over it as if nobody else did");
     }

@@ -119,7 +119,7 @@ static dt_status find_request(const builder *b, file_connection *c)
         const file_lane *l = FILE_ITEM(f, lane, via);
         if (l->inside_of != NET_NONE && FILE_ITEM(f, junction, l->inside_of) == j) {
             c->request = l->inside_at;
-            return c->request < j->n_requests || (j->is_unregulated && c->signal == NET_NONE)
+            return c->request < j->n_requests || j->is_unregulated
                        ? DT_OK
                        : DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <junction> has no <request> of index %d", f->path,
                                    (int)j->line, (int)c->request);
@@ -132,7 +132,12 @@ static dt_status find_request(const builder *b, file_connection *c)
 
 static const file_request *request_of(const netfile *f, const file_connection *c)
 {
-    return FILE_ITEM(f, request, junction_of(f, c)->request + c->request);
+    static const file_request none = {0}; /* without right of way: no two of its links meet */
+    const file_junction *j = junction_of(f, c);
+    if (j->is_unregulated && c->request >= j->n_requests) {
+        return &none;
+    }
+    return FILE_ITEM(f, request, j->request + c->request);
 }
 
 /* Signals come first, in the order of the file; then junctions where somebody meets somebody. */
@@ -169,13 +174,7 @@ static dt_status number_junctions(const builder *b)
         }
     }
     for (int32_t k = 0; k < f->connections.n; k++) {
-        const file_junction *j = junction_of(f, &all[k]);
-        all[k].group = j->group;
-        if (j->group != NET_NONE &&
-            all[k].request >= j->n_requests) { /* one without right of way has a light elsewhere */
-            return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <junction> has no <request> of index %d", f->path, (int)j->line,
-                             (int)all[k].request);
-        }
+        all[k].group = junction_of(f, &all[k])->group;
     }
     return DT_OK;
 }

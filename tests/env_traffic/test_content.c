@@ -284,6 +284,50 @@ static void test_begin_at_line(void **test)
     }
 }
 
+/* Letters G and O yield to none, whatever the junction says; o yields. */
+static void test_letters(void **test)
+{
+    (void)test;
+    static const struct {
+        const char *state;
+        int yields;
+    } all[] = {{"GGGG", 0}, {"OOOO", 0}, {"ooGG", 1}, {"ggOO", 1}};
+    const char *flows = "<routes><flow id='f' begin='100' end='700' period='3'>" ROUTE "</flow><flow id='g' "
+                        "from='m_c' to='c_east' begin='100' end='700' period='3'/></routes>";
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        static char text[FILE_MAX];
+        snprintf(text, sizeof(text), "%s", net_text);
+        static const char *const states[] = {"GGrr", "yyrr", "rrGG", "rryy"};
+        for (size_t i = 0; i < 4; i++) {
+            memcpy(strstr(text, states[i]), all[k].state, 4);
+        }
+        store("corner.net.xml", text);
+        store("corner.rou.xml", flows);
+        sim_rig r;
+        rig_open(&r, settings((const char *const[]){"control=vehicles", NULL}));
+        rig_run(&r, 600);
+        assert_true(r.sim.sum.finished > 150);
+        assert_int_equal(r.sim.sum.waiting_s > 200, all[k].yields);
+        rig_close(&r);
+    }
+}
+
+/* A junction with lights and without right of way has no requests. */
+static void test_no_requests(void **test)
+{
+    (void)test;
+    static char text[FILE_MAX], half[FILE_MAX];
+    char message[MOCK_TEXT];
+    replace(net_text, "type=\"traffic_light\"", "type=\"traffic_light_unregulated\"", half);
+    const char *from = strstr(strstr(half, "traffic_light_unregulated"), "<request"), *to = strstr(from, "</junction>");
+    snprintf(text, sizeof(text), "%.*s%s", (int)(from - half), half, to);
+    dt_status st;
+    assert_int_equal(count_due(text, "<routes><vehicle id='v' depart='300'>" ROUTE "</vehicle></routes>", &st, message),
+                     1);
+    assert_int_equal(st, DT_OK);
+    assert_non_null(strstr(message, "no right of way"));
+}
+
 /* Roots that SUMO takes as well; files of another kind are rejected. */
 static void test_roots(void **test)
 {
@@ -391,7 +435,8 @@ static void test_network(void **test)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_demand), cmocka_unit_test(test_roots),
-                                       cmocka_unit_test(test_begin_at_line), cmocka_unit_test(test_network)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_demand),        cmocka_unit_test(test_roots),
+                                       cmocka_unit_test(test_begin_at_line), cmocka_unit_test(test_letters),
+                                       cmocka_unit_test(test_no_requests),   cmocka_unit_test(test_network)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -54,6 +54,8 @@ static void test_missing_requests(void **test)
     static char changed[FILE_MAX], more[FILE_MAX], last[FILE_MAX];
     char message[MOCK_TEXT];
     replace(net_text, "id=\"c\" type=\"traffic_light\"", "id=\"c\" type=\"unregulated\"", changed);
+    assert_int_equal(try_files(changed, routes_text, message), DT_OK);
+    replace(net_text, "id=\"c\" type=\"traffic_light\"", "id=\"c\" type=\"priority\"", changed);
     replace(changed, "<request index=\"3\" response=\"0000\" foes=\"0010\" cont=\"0\"/>", "", more);
     replace(more, "via=\":c_3_0\" tl=\"c\" linkIndex=\"3\"", "via=\":c_3_0\"", last);
     assert_int_equal(try_files(last, routes_text, message), DT_EDATA);
