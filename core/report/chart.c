@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* places in the picture's own units, which are pixels of CSS on a wide screen and a little less on a phone */
 enum {
@@ -24,14 +25,38 @@ enum {
     BOTTOM = 152,
     X_LABEL = 167,
     X_NAME = 183,
-    LABEL_GAP = 13, /* between the texts at two curves' ends */
-    FEW = 12        /* points that are shown as such */
+    LABEL_GAP = 12,  /* between the texts at two curves' ends */
+    LABEL_CHAR = 6,  /* room for a character of them, on the right of the curves */
+    LABEL_MOST = 17, /* characters that there is room for */
+    FEW = 12         /* points that are shown as such */
 };
 
 typedef struct frame {
     dt_scale x, y;
+    int right; /* where curves end: names stand after it */
     size_t n_outside;
 } frame;
+
+/* Is its name written? Each name once: several runs have one limit, and one constant velocity. */
+static bool has_label(const dt_chart *c, uint32_t curve)
+{
+    const dt_curve *u = &c->curve[curve];
+    bool has = u->label != NULL && u->n > 0;
+    for (uint32_t i = 0; i < curve && has; i++) {
+        has = c->curve[i].label == NULL || c->curve[i].n == 0 || strcmp(c->curve[i].label, u->label) != 0;
+    }
+    return has;
+}
+
+static int right_of(const dt_chart *c)
+{
+    size_t longest = 0;
+    for (uint32_t i = 0; i < c->n_curves; i++) {
+        const size_t n = has_label(c, i) ? strlen(c->curve[i].label) : 0;
+        longest = n > longest ? n : longest;
+    }
+    return longest == 0 ? RIGHT : RIGHT - LABEL_CHAR * (int)(longest < LABEL_MOST ? longest : LABEL_MOST);
+}
 
 static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
 {
@@ -61,7 +86,8 @@ static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
     f->y = dt_scale_fit(all, n, c->may_log, &f->n_outside);
     f->y.from = BOTTOM;
     f->y.to = TOP;
-    f->x = dt_scale_over(low, high, LEFT, RIGHT);
+    f->right = right_of(c);
+    f->x = dt_scale_over(low, high, LEFT, f->right);
     dt_free(all);
     return DT_OK;
 }
@@ -72,7 +98,7 @@ static void write_axes(const frame *f, const char *x_name, dt_str *out)
     uint32_t n = dt_scale_ticks(&f->y, 5, tick);
     dt_str_add(out, "<path class=\"grid\" d=\"");
     for (uint32_t i = 0; i < n; i++) {
-        dt_str_addf(out, "M%d %.1fH%d", LEFT, dt_scale_place(&f->y, tick[i].value), RIGHT);
+        dt_str_addf(out, "M%d %.1fH%d", LEFT, dt_scale_place(&f->y, tick[i].value), f->right);
     }
     dt_str_add(out, "\"/>");
     for (uint32_t i = 0; i < n; i++) {
@@ -82,10 +108,10 @@ static void write_axes(const frame *f, const char *x_name, dt_str *out)
     n = dt_scale_ticks(&f->x, 5, tick);
     for (uint32_t i = 0; i < n; i++) {
         const double at = dt_scale_place(&f->x, tick[i].value);
-        const char *side = at < LEFT + 8 ? " start" : at > RIGHT - 12 ? " end" : "";
+        const char *side = at < LEFT + 8 ? " start" : at > f->right - 12 ? " end" : "";
         dt_str_addf(out, "<text class=\"x%s\" x=\"%.1f\" y=\"%d\">%s</text>", side, at, X_LABEL, tick[i].text);
     }
-    dt_str_addf(out, "<text class=\"x name\" x=\"%d\" y=\"%d\">", (LEFT + RIGHT) / 2, X_NAME);
+    dt_str_addf(out, "<text class=\"x name\" x=\"%d\" y=\"%d\">", (LEFT + f->right) / 2, X_NAME);
     dt_html_text(out, x_name);
     dt_str_add(out, "</text>");
 }
@@ -124,27 +150,38 @@ static void write_curve(const frame *f, const dt_curve *c, dt_str *out)
     dt_str_add(out, "</g>");
 }
 
-/* Names at the ends of curves: above the highest, below the others, and never on each other. */
+typedef struct label {
+    uint32_t curve;
+    double at; /* places grow downwards */
+} label;
+
+/* Names after the ends of curves, from the highest down, never on each other. */
 static void write_labels(const dt_chart *c, const frame *f, dt_str *out)
 {
-    double highest = INFINITY, taken = -INFINITY; /* places grow downwards */
-    for (uint32_t i = 0; i < c->n_curves; i++) {
+    label list[DT_CHART_MAX_CURVES];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_curves && n < DT_CHART_MAX_CURVES; i++) {
         const dt_curve *u = &c->curve[i];
-        if (u->label != NULL && u->n > 0) {
-            highest = fmin(highest, dt_scale_place(&f->y, u->y[u->n - 1]));
+        if (has_label(c, i)) {
+            const double end = fmin(fmax(dt_scale_place(&f->y, u->y[u->n - 1]), TOP), BOTTOM);
+            uint32_t k = n++;
+            for (; k > 0 && list[k - 1].at > end; k--) {
+                list[k] = list[k - 1];
+            }
+            list[k] = (label){i, end};
         }
     }
-    for (uint32_t i = 0; i < c->n_curves; i++) {
-        const dt_curve *u = &c->curve[i];
-        if (u->label == NULL || u->n == 0) {
-            continue;
-        }
-        const double end = dt_scale_place(&f->y, u->y[u->n - 1]);
-        double at = end <= highest ? end - 8 : end + 18;
-        at = fabs(at - taken) < LABEL_GAP ? taken + LABEL_GAP : at;
-        taken = at;
-        dt_str_addf(out, "<text class=\"label %s%u\" x=\"%.1f\" y=\"%.1f\">", u->is_reference ? "ref c" : "c", u->color,
-                    dt_scale_place(&f->x, u->x[u->n - 1]), at);
+    for (uint32_t i = 1; i < n; i++) {
+        list[i].at = fmax(list[i].at, list[i - 1].at + LABEL_GAP);
+    }
+    for (uint32_t i = n; i-- > 0;) { /* those that this moved out of the picture, and all above them, back into it */
+        const double least = i + 1 < n ? list[i + 1].at - LABEL_GAP : BOTTOM;
+        list[i].at = fmin(list[i].at, least);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const dt_curve *u = &c->curve[list[i].curve];
+        dt_str_addf(out, "<text class=\"label %s%u\" x=\"%d\" y=\"%.1f\">", u->is_reference ? "ref c" : "c", u->color,
+                    f->right + 5, list[i].at + 3.5);
         dt_html_text(out, u->label);
         dt_str_add(out, "</text>");
     }
@@ -190,7 +227,7 @@ dt_status dt_chart_write(const dt_chart *c, dt_str *out)
     dt_str_addf(out, "<svg class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
     dt_html_text(out, c->prefix);
     dt_html_text(out, c->name);
-    dt_str_addf(out, "\" data-scale=\"%.10g %.10g %d %d\" data-name=\"", f.x.low, f.x.high, LEFT, RIGHT);
+    dt_str_addf(out, "\" data-scale=\"%.10g %.10g %d %d\" data-name=\"", f.x.low, f.x.high, LEFT, f.right);
     dt_html_text(out, c->prefix);
     dt_html_text(out, c->name);
     dt_str_add(out, "\" data-x-name=\"");
@@ -199,7 +236,7 @@ dt_status dt_chart_write(const dt_chart *c, dt_str *out)
     write_axes(&f, c->x_name, out);
     /* an inner picture cuts off what lies outside */
     dt_str_addf(out, "<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" viewBox=\"%d %d %d %d\">", LEFT - 3, TOP - 3,
-                RIGHT - LEFT + 6, BOTTOM - TOP + 6, LEFT - 3, TOP - 3, RIGHT - LEFT + 6, BOTTOM - TOP + 6);
+                f.right - LEFT + 6, BOTTOM - TOP + 6, LEFT - 3, TOP - 3, f.right - LEFT + 6, BOTTOM - TOP + 6);
     for (uint32_t i = 0; i < c->n_curves; i++) {
         if (c->curve[i].n > 0) {
             write_curve(&f, &c->curve[i], out);

@@ -123,11 +123,14 @@ dt_status dt_panel_baselines(const dt_page *p, const dt_page_phase *phase)
         DT_TRY(dt_logbook_left(&p->run[i], (uint32_t)phase->at[i], ".baselines.json", &f));
         const uint32_t n = dt_page_baselines(&f);
         if (n > 0) {
-            dt_str_add(p->out, is_open ? "" : "<h3>Compared with rule-based controllers, on the same seeds</h3>\n");
+            dt_str_add(p->out, is_open ? ""
+                                       : "<details class=\"panel\"><summary>Compared with rule-based controllers, on "
+                                         "the same seeds</summary>\n");
             is_open = true;
             write_table(p, i, &f, n);
         }
         dt_flat_fini(&f);
     }
+    dt_str_add(p->out, is_open ? "</details>\n" : "");
     return DT_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration and where every value came from: first what somebody chose or what differs between runs, then,
- * folded away, what is as built in.
+ * The configuration and where every value came from: first values that a file, an option or the environment set, and
+ * what differs between runs; then, folded, the defaults of the program and of its plugins.
  */
 #include <config.h>
 
@@ -82,6 +82,12 @@ static const char *origin_of(const dt_flat *f, const char *key)
     return dt_flat_text(f, path);
 }
 
+/* "plugin phase2_ppo": a default of that plugin. */
+static bool is_default(const char *origin)
+{
+    return origin[0] == '\0' || strcmp(origin, "built-in") == 0 || strncmp(origin, "plugin ", 7) == 0;
+}
+
 typedef struct entry {
     dt_str value[DT_PAGE_MAX_RUNS];
     bool differs, is_chosen;
@@ -95,7 +101,7 @@ static dt_status read_entry(const dt_page *p, const char *key, entry *e)
         value_of(&p->run[i].config, key, &e->value[i]);
         DT_TRY(dt_str_status(&e->value[i]));
         e->differs = e->differs || strcmp(dt_str_text(&e->value[0]), dt_str_text(&e->value[i])) != 0;
-        e->is_chosen = e->is_chosen || (origin[0] != '\0' && strcmp(origin, "built-in") != 0);
+        e->is_chosen = e->is_chosen || !is_default(origin);
     }
     return DT_OK;
 }
@@ -123,7 +129,33 @@ static void write_entry(const dt_page *p, const char *key, const entry *e)
     dt_str_add(p->out, "</td></tr>\n");
 }
 
-static dt_status write_table(const dt_page *p, const keys *k, bool want_chosen, uint32_t *n_p)
+static void write_item(const dt_page *p, const char *key, const entry *e)
+{
+    dt_str_add(p->out, "<li>");
+    dt_html_text(p->out, key);
+    dt_str_add(p->out, " <b>");
+    dt_html_text(p->out, dt_str_text(&e->value[0]));
+    dt_str_add(p->out, "</b> <i>");
+    dt_html_text(p->out, origin_of(&p->run[0].config, key));
+    dt_str_add(p->out, "</i></li>\n");
+}
+
+static void write_open(const dt_page *p)
+{
+    if (p->n_runs == 1) {
+        dt_str_add(p->out, "<ul class=\"constants config\">\n");
+        return;
+    }
+    dt_str_add(p->out, "<div class=\"scroll\"><table class=\"config\"><thead><tr><th>Key</th>");
+    for (uint32_t r = 0; r < p->n_runs; r++) {
+        dt_str_add(p->out, "<th class=\"l\">");
+        dt_page_run(p, r);
+        dt_str_add(p->out, "</th>");
+    }
+    dt_str_add(p->out, "<th class=\"l\">From</th></tr></thead><tbody>\n");
+}
+
+static dt_status write_values(const dt_page *p, const keys *k, bool want_chosen, uint32_t *n_p)
 {
     uint32_t n = 0;
     dt_status st = DT_OK;
@@ -132,21 +164,19 @@ static dt_status write_table(const dt_page *p, const keys *k, bool want_chosen, 
         st = read_entry(p, k->key[i], &e);
         if (st == DT_OK && (e.is_chosen || e.differs) == want_chosen) {
             if (n++ == 0) {
-                dt_str_add(p->out, "<div class=\"scroll\"><table class=\"config\"><thead><tr><th>Key</th>");
-                for (uint32_t r = 0; r < p->n_runs; r++) {
-                    dt_str_add(p->out, p->n_runs == 1 ? "<th class=\"l\">Value" : "<th class=\"l\">");
-                    dt_page_run(p, r);
-                    dt_str_add(p->out, "</th>");
-                }
-                dt_str_add(p->out, "<th class=\"l\">From</th></tr></thead><tbody>\n");
+                write_open(p);
             }
-            write_entry(p, k->key[i], &e);
+            if (p->n_runs == 1) {
+                write_item(p, k->key[i], &e);
+            } else {
+                write_entry(p, k->key[i], &e);
+            }
         }
         for (uint32_t r = 0; r < p->n_runs; r++) {
             dt_str_fini(&e.value[r]);
         }
     }
-    dt_str_add(p->out, n > 0 ? "</tbody></table></div>\n" : "");
+    dt_str_add(p->out, n == 0 ? "" : p->n_runs == 1 ? "</ul>\n" : "</tbody></table></div>\n");
     *n_p = n;
     return st;
 }
@@ -158,10 +188,10 @@ dt_status dt_panel_config(const dt_page *p)
     dt_status st = collect(p, &k);
     if (st == DT_OK && k.n > 0) {
         dt_str_add(p->out, "<section id=\"configuration\"><h2>Configuration</h2>\n");
-        st = write_table(p, &k, true, &n);
+        st = write_values(p, &k, true, &n);
         if (st == DT_OK) {
-            dt_str_addf(p->out, "<details><summary>%u values as built in</summary>\n", k.n - n);
-            st = write_table(p, &k, false, &n);
+            dt_str_addf(p->out, "<details><summary>%u defaults</summary>\n", k.n - n);
+            st = write_values(p, &k, false, &n);
             dt_str_add(p->out, "</details></section>\n");
         }
     }

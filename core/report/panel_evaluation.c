@@ -160,7 +160,8 @@ static void write_place(const dt_page *p, const dt_page_phase *phase, uint32_t r
 
 static void write_head(const dt_page *p, const dt_page_phase *phase, const columns *c)
 {
-    dt_str_add(p->out, "<div class=\"scroll\"><table class=\"evaluation\"><thead><tr><th></th><th></th>"
+    dt_str_add(p->out, "<details class=\"panel\"><summary>All numbers of the evaluations</summary>\n"
+                       "<div class=\"scroll\"><table class=\"evaluation\"><thead><tr><th></th><th></th>"
                        "<th></th>");
     for (uint32_t i = 0; i + 1 < c->n; i++) {
         write_place(p, phase, c->at[i]);
@@ -263,7 +264,7 @@ static dt_status write_courses(const dt_page *p, const dt_page_phase *phase, con
     if (chosen[0] == NULL && chosen[1] == NULL) {
         return DT_OK;
     }
-    dt_str_add(p->out, "<div class=\"charts\">\n");
+    dt_str_add(p->out, "<h3>Evaluations</h3>\n<div class=\"charts\">\n");
     for (int i = 0; i < 2; i++) {
         if (chosen[i] != NULL && (i == 0 || chosen[0] == NULL || strcmp(chosen[0], chosen[1]) != 0)) {
             DT_TRY(chart_with_baselines(p, phase, chosen[i]));
@@ -288,7 +289,6 @@ dt_status dt_panel_evaluation(const dt_page *p, const dt_page_phase *phase)
             continue;
         }
         if (!is_open) {
-            dt_str_add(p->out, "<h3>Evaluation</h3>\n");
             st = write_courses(p, phase, name, n);
             write_head(p, phase, &c);
             is_open = true;
@@ -300,8 +300,11 @@ dt_status dt_panel_evaluation(const dt_page *p, const dt_page_phase *phase)
             }
         }
     }
-    dt_str_add(p->out, is_open ? "</tbody></table></div>\n" : "");
-    write_seeds(p, phase);
+    if (is_open) {
+        dt_str_add(p->out, "</tbody></table></div>\n");
+        write_seeds(p, phase);
+        dt_str_add(p->out, "</details>\n");
+    }
     dt_free(name);
     return st;
 }

@@ -93,7 +93,8 @@ static void write_plugins(const dt_page *p, const dt_flat *meta)
 dt_status dt_panel_machine(const dt_page *p)
 {
     dt_str_add(p->out,
-               "<section id=\"machine\"><h2>Program and machine</h2>\n<div class=\"scroll\"><table class=\"machine\">");
+               "<section id=\"machine\"><h2>Program and machine</h2>\n<details><summary>Version, host, command and "
+               "plugins</summary>\n<div class=\"scroll\"><table class=\"machine\">");
     if (p->n_runs > 1) {
         dt_str_add(p->out, "<thead><tr><th></th>");
         for (uint32_t r = 0; r < p->n_runs; r++) {
@@ -114,6 +115,6 @@ dt_status dt_panel_machine(const dt_page *p)
     for (uint32_t r = 0; r < p->n_runs; r++) {
         write_plugins(p, &p->run[r].meta);
     }
-    dt_str_add(p->out, "</tr></tbody></table></div></section>\n");
+    dt_str_add(p->out, "</tr></tbody></table></div></details></section>\n");
     return DT_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was achieved: for each phase whose policy was evaluated next to baselines, its return and the environment's
+ * What was achieved: a sentence for each phase; and, for each phase whose policy was evaluated next to baselines, its return and the environment's
  * first metric, with 95 % confidence intervals over the seeds, compared with each baseline and with the phase before.
  * All were evaluated on the same seeds, so differences are taken seed by seed (paired t interval; Student 1908).
  */
@@ -10,12 +10,14 @@
 
 #include "base/err.h"
 #include "report/html.h"
+#include "report/unit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_SEEDS = 256, MAX_CONTROLLERS = 10 };
+enum { MAX_SEEDS = 256 };
+#define NO_BREAK "\xc2\xa0"
 
 typedef struct sample { /* a result's values by seed */
     double value[MAX_SEEDS];
@@ -109,29 +111,59 @@ static void write_mean(const dt_page *p, const sample *s)
     }
 }
 
-/* The policy's difference to another one, as "-38 %" or as "no significant difference". */
-static void write_difference(const dt_page *p, const sample *policy, const sample *other)
+typedef struct difference { /* of the policy to another one */
+    double mean, half;      /* half: of its interval, NAN: one seed */
+    double share;           /* of the other's mean, NAN: that is 0 */
+} difference;
+
+/* Paired by seed; false: the two have no seeds in common. */
+static bool compare(const sample *policy, const sample *other, difference *out)
 {
-    char text[DT_NUMBER_BYTES];
     sample d = {.n = policy->n};
-    double mean = 0, half = 0, base = 0, unused = 0;
+    double base = 0, unused = 0;
     if (policy->n != other->n || policy->n == 0) {
-        return;
+        return false;
     }
     for (uint32_t i = 0; i < d.n; i++) {
         d.value[i] = policy->value[i] - other->value[i];
     }
-    summarise(&d, &mean, &half);
+    summarise(&d, &out->mean, &out->half);
     summarise(other, &base, &unused);
+    out->share = base != 0 ? out->mean / fabs(base) : (double)NAN;
+    return true;
+}
+
+static bool is_significant(const difference *d)
+{
+    return !(isfinite(d->half) && fabs(d->mean) <= d->half);
+}
+
+/* "+12", with a true minus, in percent. */
+static void write_percent(const dt_page *p, double share)
+{
+    const double percent = round(100 * share);
+    dt_str_addf(p->out, "%s%.0f" NO_BREAK "%%", percent < 0 ? "\xe2\x88\x92" : "+", fabs(percent));
+}
+
+/* The policy's difference to another one, as "-38 %" or as "no significant difference". */
+static void write_difference(const dt_page *p, const sample *policy, const sample *other)
+{
+    char text[DT_NUMBER_BYTES];
+    difference d;
+    if (!compare(policy, other, &d)) {
+        return;
+    }
     dt_str_add(p->out, "<br/><span class=\"soft\">");
-    if (isfinite(half) && fabs(mean) <= half) {
+    if (!is_significant(&d)) {
         dt_str_add(p->out, "no significant difference");
     } else {
-        dt_str_addf(p->out, "policy %s%s", mean > 0 ? "+" : "", dt_short_text(mean, text));
-        if (base != 0 && isfinite(base)) {
-            dt_str_addf(p->out, " (%+.0f %%)", 100 * mean / fabs(base));
+        dt_str_addf(p->out, "policy %s%s", d.mean > 0 ? "+" : "", dt_short_text(d.mean, text));
+        if (isfinite(d.share)) {
+            dt_str_add(p->out, " (");
+            write_percent(p, d.share);
+            dt_str_add(p->out, ")");
         }
-        dt_str_add(p->out, isfinite(half) ? "" : ", one seed");
+        dt_str_add(p->out, isfinite(d.half) ? "" : ", one seed");
     }
     dt_str_add(p->out, "</span>");
 }
@@ -190,17 +222,150 @@ static void write_phase(const dt_page *p, uint32_t run, uint32_t phase, const dt
     dt_str_add(p->out, "</tbody></table></div>\n");
 }
 
-static dt_status write_run(const dt_page *p, uint32_t run, bool *is_open_p)
+/* ---- a sentence for each phase ---------------------------------------------------------------------------------- */
+
+static void write_unit(const dt_page *p, const char *unit)
+{
+    dt_str_add(p->out, unit[0] != '\0' ? NO_BREAK : "");
+    dt_html_text(p->out, unit);
+}
+
+/* ", greedy 67.7 s (policy -22 %)" */
+static void write_against(const dt_page *p, const char *who, const sample *policy, const sample *other,
+                          const char *unit)
+{
+    char text[DT_NUMBER_BYTES];
+    difference d;
+    double mean = 0, unused = 0;
+    if (!compare(policy, other, &d)) {
+        return;
+    }
+    summarise(other, &mean, &unused);
+    dt_str_add(p->out, "; ");
+    dt_html_text(p->out, who);
+    dt_str_addf(p->out, NO_BREAK "%s", dt_number_text(mean, text));
+    write_unit(p, unit);
+    if (!is_significant(&d)) {
+        dt_str_add(p->out, " (no significant difference)");
+    } else if (isfinite(d.share)) {
+        dt_str_add(p->out, " (<b>");
+        write_percent(p, d.share);
+        dt_str_addf(p->out, "</b>%s)", isfinite(d.half) ? "" : ", one seed");
+    }
+}
+
+static void write_policy_sentence(const dt_page *p, const dt_flat *f, const dt_flat *before)
+{
+    char metric[192] = "return";
+    sample policy, other;
+    (void)headline(f, metric);
+    const char *slash = strrchr(metric, '/'), *unit = dt_unit_of(metric);
+    read_sample(f, 0, metric, &policy);
+    dt_html_text(p->out, slash != NULL ? slash + 1 : metric);
+    dt_str_add(p->out, " <b>");
+    write_mean(p, &policy);
+    write_unit(p, unit);
+    dt_str_add(p->out, "</b>");
+    for (uint32_t i = 0; i < dt_page_baselines(f); i++) {
+        read_sample(f, i + 1, metric, &other);
+        write_against(p, dt_page_baseline_name(f, i), &policy, &other, unit);
+    }
+    if (before != NULL) {
+        read_sample(before, 0, metric, &other);
+        write_against(p, "phase before", &policy, &other, unit);
+    }
+}
+
+/* Of predictions the error at the last horizon, next to constant velocity; of a policy without baselines its return. */
+static bool write_other_sentence(const dt_page *p, uint32_t run, uint32_t phase)
+{
+    const dt_records *r = p->run[run].records;
+    const uint32_t evaluated = dt_records_evaluated(r, phase);
+    char text[DT_NUMBER_BYTES], name[64];
+    const dt_series *last = NULL, *s = NULL;
+    uint32_t n = 0;
+    while (snprintf(name, sizeof(name), "eval/rmse_m/%u", n + 1) > 0 && (s = dt_records_find(r, phase, name)) != NULL &&
+           dt_series_is_of(s, evaluated)) {
+        last = s;
+        n++;
+    }
+    if (last != NULL) {
+        const double rmse = dt_series_last(last);
+        snprintf(name, sizeof(name), "eval/horizon_s/%u", n);
+        const dt_series *second = dt_records_find(r, phase, name);
+        snprintf(name, sizeof(name), "eval/cv_rmse_m/%u", n);
+        const dt_series *constant = dt_records_find(r, phase, name);
+        dt_str_addf(p->out, "error at the last horizon (%s" NO_BREAK "s) ",
+                    dt_number_text(second != NULL ? dt_series_last(second) : (double)n, text));
+        dt_str_addf(p->out, "<b>%s" NO_BREAK "m</b>", dt_number_text(rmse, text));
+        if (constant != NULL && dt_series_last(constant) > 0) {
+            dt_str_addf(p->out, "; constant velocity" NO_BREAK "%s" NO_BREAK "m (<b>",
+                        dt_number_text(dt_series_last(constant), text));
+            write_percent(p, rmse / dt_series_last(constant) - 1);
+            dt_str_add(p->out, "</b>)");
+        }
+        return true;
+    }
+    s = dt_records_find(r, phase, "eval/return/mean");
+    if (s == NULL || !dt_series_is_of(s, evaluated)) {
+        return false;
+    }
+    dt_str_addf(p->out, "return <b>%s</b>", dt_number_text(dt_series_last(s), text));
+    s = dt_records_find(r, phase, "eval/return/std");
+    if (s != NULL && dt_series_is_of(s, evaluated) && isfinite(dt_series_last(s))) {
+        dt_str_addf(p->out, ", deviation over seeds %s", dt_short_text(dt_series_last(s), text));
+    }
+    return true;
+}
+
+/* What is written of each phase of a run. */
+enum { SENTENCES, TABLES };
+
+static void open_section(const dt_page *p, int what, bool *is_open_p)
+{
+    if (!*is_open_p) {
+        dt_str_add(p->out, "<section id=\"achieved\"><h2>What was achieved</h2>\n");
+        dt_str_add(p->out, what == SENTENCES ? "<ul class=\"headline\">\n" : "");
+    }
+    *is_open_p = true;
+}
+
+static void write_sentence(const dt_page *p, uint32_t run, uint32_t phase, const dt_flat *f, const dt_flat *before,
+                           bool *is_open_p)
+{
+    const size_t start = p->out->bytes;
+    const bool was_open = *is_open_p;
+    open_section(p, SENTENCES, is_open_p);
+    dt_str_add(p->out, "<li><a href=\"#phase-");
+    dt_str_addf(p->out, "%u\">", phase + 1);
+    dt_html_text(p->out, p->run[run].records->phase[phase].id);
+    dt_str_add(p->out, "</a> ");
+    if (dt_page_baselines(f) > 0) {
+        write_policy_sentence(p, f, before);
+    } else if (!write_other_sentence(p, run, phase)) {
+        dt_str_cut(p->out, start);
+        *is_open_p = was_open;
+        return;
+    }
+    dt_str_add(p->out, "</li>\n");
+}
+
+static dt_status write_run(const dt_page *p, uint32_t run, int what, bool *is_open_p)
 {
     dt_flat before = {0};
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < p->run[run].records->n_phases && st == DT_OK; i++) {
         dt_flat f = {0};
         st = dt_logbook_left(&p->run[run], i, ".baselines.json", &f);
-        if (st == DT_OK && dt_page_baselines(&f) > 0) {
-            dt_str_add(p->out, *is_open_p ? "" : "<section id=\"achieved\"><h2>What was achieved</h2>\n");
-            *is_open_p = true;
-            write_phase(p, run, i, &f, before.n > 0 && is_comparable(&f, &before) ? &before : NULL);
+        const bool has_baselines = st == DT_OK && dt_page_baselines(&f) > 0;
+        const dt_flat *last = has_baselines && before.n > 0 && is_comparable(&f, &before) ? &before : NULL;
+        if (st == DT_OK && what == SENTENCES) {
+            write_sentence(p, run, i, &f, last, is_open_p);
+        } else if (has_baselines) {
+            open_section(p, TABLES, is_open_p);
+            write_phase(p, run, i, &f, last);
+        }
+        if (has_baselines) {
             dt_flat_fini(&before);
             before = f;
         } else {
@@ -214,13 +379,19 @@ static dt_status write_run(const dt_page *p, uint32_t run, bool *is_open_p)
 dt_status dt_panel_summary(const dt_page *p)
 {
     bool is_open = false;
-    for (uint32_t i = 0; i < p->n_runs; i++) {
-        DT_TRY(write_run(p, i, &is_open));
+    if (p->n_runs == 1) {
+        DT_TRY(write_run(p, 0, SENTENCES, &is_open));
+        dt_str_add(p->out, is_open ? "</ul>\n" : "");
     }
-    if (is_open) {
+    const size_t before = p->out->bytes;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        DT_TRY(write_run(p, i, TABLES, &is_open));
+    }
+    if (p->out->bytes > before) {
         dt_str_add(p->out,
                    "<p class=\"note\">Means over seeds with 95 % confidence intervals. Differences are taken seed "
-                   "by seed; one whose interval contains 0 is not significant.</p></section>\n");
+                   "by seed; one whose interval contains 0 is not significant.</p>");
     }
+    dt_str_add(p->out, is_open ? "</section>\n" : "");
     return DT_OK;
 }

@@ -367,19 +367,43 @@ static void write_legend(const dt_flat *f, dt_str *out)
     dt_str_add(out, "</p>\n");
 }
 
-static dt_status write_run(const dt_page *p, uint32_t run, const dt_flat *f, bool *is_open_p)
+/* The typical scene and the worst are shown, the others opened by a click. */
+typedef struct shown {
+    double typical, worst; /* shares */
+} shown;
+
+static shown choose(const dt_flat *f)
 {
+    shown c = {NAN, NAN};
+    for (uint32_t i = 0; i < f->n; i++) {
+        uint32_t number = 0;
+        int bytes = 0;
+        const char *path = f->item[i].path;
+        if (sscanf(path, "trajectories/%u/%n", &number, &bytes) == 1 && strncmp(path + bytes, "share/", 6) == 0) {
+            const double share = f->item[i].number;
+            c.worst = fmax(c.worst, share);
+            c.typical = isnan(c.typical) || fabs(share - 0.5) < fabs(c.typical - 0.5) ? share : c.typical;
+        }
+    }
+    return c;
+}
+
+static dt_status write_scenes(const dt_page *p, uint32_t run, const dt_flat *f, bool want_shown, bool *is_open_p)
+{
+    const shown chosen = choose(f);
     reader r = {.f = f};
     scene s;
     bool found = true, is_first = true;
     for (dt_status st = DT_OK; found;) {
         st = read_scene(&r, &s, &found);
-        if (st == DT_OK && found && s.n_vehicles > 0) {
+        const bool is_shown = s.share == chosen.typical || s.share == chosen.worst;
+        if (st == DT_OK && found && s.n_vehicles > 0 && is_shown == want_shown) {
             if (!*is_open_p) {
                 dt_str_add(p->out, "<h3>Predicted and recorded trajectories</h3>\n");
                 write_legend(f, p->out);
             }
             if (is_first) {
+                dt_str_add(p->out, want_shown ? "" : "<details class=\"panel\"><summary>More scenes</summary>\n");
                 dt_str_add(p->out, "<div class=\"scenes\">\n");
                 dt_page_run(p, run);
             }
@@ -390,8 +414,14 @@ static dt_status write_run(const dt_page *p, uint32_t run, const dt_flat *f, boo
         dt_free(s.vehicle);
         DT_TRY(st);
     }
-    dt_str_add(p->out, is_first ? "" : "</div>\n");
+    dt_str_add(p->out, is_first ? "" : want_shown ? "</div>\n" : "</div></details>\n");
     return DT_OK;
+}
+
+static dt_status write_run(const dt_page *p, uint32_t run, const dt_flat *f, bool *is_open_p)
+{
+    DT_TRY(write_scenes(p, run, f, true, is_open_p));
+    return write_scenes(p, run, f, false, is_open_p);
 }
 
 dt_status dt_panel_trajectories(const dt_page *p, const dt_page_phase *phase)

@@ -63,6 +63,14 @@ for cell, v in zip(cells[1:], values[1:]):
     d = [a - b for a, b in zip(values[0], v)]
     differs = abs(sum(d) / 2) > T1 * abs(d[0] - d[1]) / 2
     assert ("no significant difference" in cell) != differs, (cell, d)
+# and the sentence of the phase: the same mean, and of each baseline the difference in percent
+sentence = re.search('<ul class="headline">(.*?)</ul>', page, re.S).group(1).replace("\u00a0", " ").replace("\u2212", "-")
+assert re.search(r"strict_delay_s <b>([0-9.]+) ", sentence).group(1) == re.match("<b>([0-9.]+)", cells[0]).group(1), sentence
+for r, v in zip(results[1:], values[1:]):
+    d = [a - b for a, b in zip(values[0], v)]
+    told = re.search("; %s [0-9.]+ s \\((.*?)\\)" % r["controller"].removeprefix("controller_"), sentence).group(1)
+    differs = abs(sum(d) / 2) > T1 * abs(d[0] - d[1]) / 2
+    assert told == (f"<b>{round(100 * sum(d) / sum(v)):+d} %</b>" if differs else "no significant difference"), (told, d)
 END
 
 # --- vehicles as agents behind a shield, seen from above ---

@@ -67,6 +67,12 @@ grep -q '<td>done</td>\|<dd class="word">done</dd>' "$work/b/report.html" || fai
 # --- several side by side, in any place, its path said ---
 test "$("$dtrain" report "$work/a" "$work/quiet" "$work/b" --out "$work/all.html")" = "$work/all.html" || fail "the path"
 check "$work/all.html" "$work/a" "$work/quiet" "$work/b"
+[ "$(grep -o '>constant velocity</text>' "$work/all.html" | wc -l)" -eq 1 ] || fail "a name of two runs' curves twice"
+# what was set is shown; defaults, those of plugins too, are folded
+sed -n '/<section id="configuration">/,/<details>/p' "$work/a/report.html" >"$work/set"
+grep -q '<li>world_lstm.futures <b>3</b> <i>--set</i></li>' "$work/set" || fail "a value that was set: $(cat "$work/set")"
+! grep -q '<i>built-in\|<i>plugin ' "$work/set" || fail "defaults among what was set: $(cat "$work/set")"
+grep -q '<li>world_lstm.dropout <b>0.4</b> <i>plugin world_lstm</i></li>' "$work/a/report.html" || fail "defaults are left out"
 "$dtrain" report "$work/a" "$work/b" --out "$work" --json | grep -qF "{\"report\":\"$work/report.html\"}" || fail "--json"
 
 # --- over environment steps where all runs say how many they had, else over training steps; what would mislead is said ---
