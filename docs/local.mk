@@ -13,7 +13,8 @@ nobase_dist_docpages_DATA = docs/start.md \
 	docs/reference/columns.md docs/reference/configuration.md docs/reference/environments.md \
 	docs/reference/formats.md docs/reference/glossary.md docs/reference/options-data.md \
 	docs/reference/options-environment.md docs/reference/options-host.md docs/reference/options-model.md \
-	docs/reference/options-phase.md docs/reference/results.md docs/reference/signals.md docs/reference/status.md \
+	docs/reference/options-phase.md docs/reference/recording-files.md docs/reference/results.md \
+	docs/reference/signals.md docs/reference/status.md \
 	docs/reference/stored-rollouts.md docs/reference/sumo.md docs/reference/traffic-files.md \
 	docs/explanation/architecture.md docs/explanation/normalisation.md docs/explanation/predictions.md \
 	docs/explanation/ranks.md docs/explanation/reproducibility.md docs/explanation/security.md \

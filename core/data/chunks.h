@@ -52,6 +52,8 @@ typedef struct dt_chunks {
     int64_t n_sites, sites_cap;
     dt_ids ids; /* of vehicles, of all chunks */
     dt_chunks_stat stat[DT_CHUNKS_N_STATS];
+    int64_t n_unknown_stats; /* of statistics.json: features that are none of these */
+    char unknown_stat[DT_IN_KEY_BYTES];
     int64_t n_samples;
     /* of the sample and frame being read */
     dt_vehicle *vehicle;

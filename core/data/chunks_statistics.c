@@ -59,9 +59,10 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, dt_chun
     }
     i = strcmp(feature, "acceleration") == 0 ? DT_CHUNKS_ACCEL : i;
     if (i == DT_CHUNKS_N_STATS) {
-        const char *near = dt_did_you_mean(feature, stat_names);
-        return dt_json_fail(j, "there is no feature \"%s\"%s%s%s", feature, near == NULL ? "" : ", did you mean \"",
-                            near == NULL ? "" : near, near == NULL ? "" : "\"?");
+        if (c->n_unknown_stats++ == 0) {
+            snprintf(c->unknown_stat, sizeof(c->unknown_stat), "%s", feature);
+        }
+        return dt_json_skip(j);
     }
     const dt_chunks_stat *s = &c->stat[i];
     c->stat[i].is_told = true;
@@ -110,6 +111,12 @@ static void tell_unchecked(const dt_chunks *c, dt_str *notes)
         }
     }
     dt_str_add(notes, *before == ',' ? ": nothing to check them against\n" : "");
+    if (c->n_unknown_stats > 0) {
+        const char *near = dt_did_you_mean(c->unknown_stat, stat_names);
+        dt_str_addf(notes, "statistics.json has %" PRId64 " features that are not known, as \"%s\"%s%s%s: skipped\n",
+                    c->n_unknown_stats, c->unknown_stat, near == NULL ? "" : ", did you mean \"",
+                    near == NULL ? "" : near, near == NULL ? "" : "\"?");
+    }
 }
 
 dt_status dt_chunks_statistics(dt_chunks *c, dt_str *notes)

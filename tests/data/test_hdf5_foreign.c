@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Files of HDF5 that another program wrote: arrays that are views of other files, lie in other files or have chunks
- * that take more memory than the file, which are refused before any of that is opened or unpacked.
+ * that take more memory than the file, which are refused before any of that is opened or unpacked. And what an import
+ * needs of a file, by docs/reference/recording-files.md.
  */
-#include "fixture.h"
+#include "documented.h"
 
 #include "data/hdf5_store.h"
 
@@ -27,7 +28,19 @@ static bool make(const char *file)
     const dt_store_meta meta = {.frame_rate_hz = 5, .source = "t"};
     const dt_hdf5_options opt = {.gzip = 1, .chunk_rows = 16};
     assert_ok(dt_store_create(at("made"), &meta, &w));
+    static const double xy[] = {0, 0, 15, 0, 30, 0};
+    const dt_road_lane lane = {.id = 1, .kind = DT_LANE_ROAD, .limit = 10, .xy = xy, .n = 2};
+    const dt_road_lane next = {.id = 2, .kind = DT_LANE_ROAD, .limit = 10, .xy = xy + 2, .n = 2};
+    dt_roads roads = {.n_lanes = 0};
+    int32_t map = -1, number = 0;
+    assert_ok(dt_roads_lane(&roads, "one", &lane, &number));
+    assert_ok(dt_roads_lane(&roads, "two", &next, &number));
+    assert_ok(dt_roads_link(&roads, 0, 1));
+    assert_ok(dt_roads_seal(&roads));
+    assert_ok(dt_store_map(w, "m", &roads, &map));
+    dt_roads_fini(&roads);
     assert_ok(dt_store_scene_begin(w));
+    assert_ok(dt_store_scene_map(w, map));
     for (int f = 0; f < 30; f++) {
         dt_vehicle v = {.id = 1, .x = f, .speed = 5, .accel = NAN, .length = 4, .width = 2, .stop_distance = NAN};
         assert_ok(dt_store_frame(w, f, 0.2 * f, &v, 1));
@@ -109,8 +122,72 @@ static void test_other_files(void **state)
     assert_true(n_checked >= 6);
 }
 
+static void copy_good(void)
+{
+    char *bytes = NULL;
+    size_t n = 0;
+    assert_ok(dt_fs_read_all(at("good.h5"), 1 << 26, &bytes, &n));
+    put_bytes("bad.h5", bytes, n);
+    dt_free(bytes);
+}
+
+/* The number of the store that an import makes; 0: it is refused. */
+static uint64_t stored(void)
+{
+    dt_store *s = NULL;
+    uint64_t print = 0;
+    dt_str_clear(&notes);
+    assert_ok(dt_fs_remove_tree(at("s")));
+    const dt_status st = dt_hdf5_import(at("bad.h5"), at("s"), &(dt_import_options){.jobs = 1}, &notes);
+    if (st == DT_OK) {
+        assert_ok(dt_store_open(at("s"), &s));
+        print = documented_print(s);
+        dt_store_close(s);
+    } else {
+        assert_int_equal(st, DT_EDATA);
+    }
+    return print;
+}
+
+/* Without an array that is read the file is refused, or has no roads; without another one nothing is missed. */
+static void test_documented(void **state)
+{
+    (void)state;
+    static const char title[] = "HDF5";
+    documented *page = documented_read();
+    if (!make("good.h5")) {
+        dt_free(page);
+        skip();
+    }
+    copy_good();
+    const uint64_t plain = stored();
+    assert_true(plain != 0);
+    for (documented *d = page; d->title[0] != '\0'; d++) {
+        if (strcmp(d->title, title) != 0) {
+            continue;
+        }
+        copy_good();
+        const hid_t file = H5Fopen(at("bad.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+        if (strcmp(d->element, "other arrays") == 0) {
+            assert_true(H5Lcopy(file, "risk", file, "more", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+        } else if (H5Lexists(file, d->element, H5P_DEFAULT) > 0) {
+            assert_true(H5Ldelete(file, d->element, H5P_DEFAULT) >= 0);
+        } else {
+            assert_true(H5Adelete(file, d->element) >= 0);
+        }
+        assert_true(H5Fclose(file) >= 0);
+        const bool is_missed = stored() != plain;
+        if (is_missed != (strcmp(d->outcome, "read") == 0)) {
+            fail_msg("%s is not %s: %s", d->element, d->outcome, dt_str_text(&notes));
+        }
+        d->is_tested = true;
+    }
+    documented_finish(page, title);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_other_files, begin, finish)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_other_files, begin, finish),
+                                       cmocka_unit_test_setup_teardown(test_documented, begin, finish)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,8 +150,8 @@ static void test_bad_steps(void **state)
     }
 }
 
-/* Ids are those of the file where they are integers. Types that no vehicle is of say what they like; "TYPE@VEHICLE" is of
- * TYPE. */
+/* Ids are those of the file where they are integers. Types that no vehicle is of say what they like; "TYPE@VEHICLE" is
+ * of TYPE. */
 static void test_ids_and_types(void **state)
 {
     (void)state;

@@ -3,6 +3,7 @@
  * Tests of core/data/import_numpy.c: arrays become the recording that they are of, and what does not fit is refused
  * with array, row and value.
  */
+#include "documented.h"
 #include "import_rig.h"
 
 #include "data/npy.h"
@@ -147,11 +148,63 @@ static void test_refusals(void **state)
     refuse(&at_10_hz, DT_EDATA, "node_features.npy:3: vehicle 7 is in frame 1 of scene arrays/3 twice");
 }
 
+static uint64_t stored(void)
+{
+    import("arrays", &at_10_hz);
+    return documented_print(store);
+}
+
+/* The rows of docs/reference/recording-files.md. */
+static void test_documented(void **state)
+{
+    (void)state;
+    static const char title[] = "numpy arrays";
+    documented *page = documented_read();
+    put_sound();
+    const uint64_t plain = stored();
+    double changed[ROWS][9];
+    static const int64_t other[3][ROWS] = {{0, 1, 1, 3, 0}, {8, 8, 9, 8, 8}, {3, 3, 3, 3, 5}};
+    static const char *const ids[] = {"frame_ids", "vehicle_ids", "scene_ids"}, *const skipped[] = {"edge_features.npy",
+                                                                                                    "edge_indices.npy",
+                                                                                                    "other files"};
+    memcpy(changed, sound, sizeof(changed));
+    changed[0][0] = 0.5;
+    put_array("node_features", DT_F64, 9, changed, ROWS);
+    assert_true(stored() != plain);
+    documented_mark(page, title, "node_features.npy", "read");
+    for (int i = 0; i < 3; i++) {
+        char element[32];
+        put_sound();
+        put_array(ids[i], DT_I64, 0, other[i], ROWS);
+        assert_true(stored() != plain);
+        snprintf(element, sizeof(element), "%s.npy", ids[i]);
+        documented_mark(page, title, element, "read");
+    }
+    put_sound();
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "arrays/%s", i < 2 ? skipped[i] : "notes.txt");
+        put(name, "no array");
+        assert_true(stored() == plain);
+        documented_mark(page, title, skipped[i], "skipped");
+    }
+    refuse_feature(1, 2, 200, "outside [-150, 150]");
+    documented_mark(page, title, "a feature out of range", "rejected");
+    mark_fortran();
+    refuse(&at_10_hz, DT_EDATA, "Fortran order");
+    documented_mark(page, title, "Fortran order", "rejected");
+    put_array("vehicle_ids", DT_I64, 0, vehicle, 4);
+    refuse(&at_10_hz, DT_EDATA, "has 4 rows");
+    documented_mark(page, title, "an array of other rows", "rejected");
+    documented_finish(page, title);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_rows, begin, finish),
         cmocka_unit_test_setup_teardown(test_refusals, begin, finish),
+        cmocka_unit_test_setup_teardown(test_documented, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What valid files of SUMO may hold: every row of docs/reference/traffic-files.md is read, skipped and reported, or
- * rejected. One element is put into a file that is otherwise the same. No file is rejected for what is neither simulated nor kept.
+ * rejected. One element is put into a file that is otherwise the same. No file is rejected for what is neither
+ * simulated nor kept.
  */
 #include "files.h"
 
