@@ -590,13 +590,13 @@ dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p)
             st = fail_io("map", path);
         }
     }
-    close(fd);
     if (st == DT_OK) {
-        st = dt_mapping_add(p, (size_t)info.st_size, path, &info);
+        st = dt_mapping_add(p, (size_t)info.st_size, path, &info, fd);
         if (st < 0) {
             munmap(p, (size_t)info.st_size);
         }
     }
+    close(fd);
     if (st == DT_OK) {
         *out_p = p;
         *bytes_p = (size_t)info.st_size;

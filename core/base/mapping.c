@@ -8,11 +8,14 @@
 
 #include "base/mapping.h"
 
+#include "base/beneath.h"
 #include "base/clock.h"
 #include "base/crash.h"
 #include "base/err.h"
+#include "base/hash.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,9 +32,19 @@ struct mapping {
     mapping *next;
     _Atomic(uintptr_t) begin; /* 0: free */
     atomic_size_t bytes;
-    struct stat file; /* as it was opened */
+    struct stat file; /* as it was opened, or as it was found with the same content */
+    /* under the lock */
+    uint64_t content;     /* hash, where hashed > 0 */
+    size_t hashed;        /* all bytes, or 0: not hashed */
+    struct timespec seen; /* another time of modification with the same content, */
+    double seen_s;        /* found then */
     char path[PATH_MAX];
 };
+
+#define HASHED_MOST ((size_t)256 << 20) /* of all files together */
+#define SETTLED_S   0.1                 /* longer than a tick of the times of files */
+enum { READ_BYTES = 16384 };
+static size_t hashed_bytes; /* under the lock */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who add and remove */
 static _Atomic(mapping *) mappings;
@@ -64,6 +77,56 @@ static bool is_changed(const mapping *m)
             now.st_mtim.tv_nsec != m->file.st_mtim.tv_nsec);
 }
 
+/* Read through the descriptor, so that the mapping stays out of memory. False: it could not be read, or has another
+ * size. */
+static bool hash_content(int fd, size_t bytes, uint64_t *hash_p)
+{
+    unsigned char part[READ_BYTES];
+    size_t at = 0;
+    *hash_p = 0;
+    while (at < bytes) {
+        const ssize_t n = pread(fd, part, bytes - at < sizeof(part) ? bytes - at : sizeof(part), (off_t)at);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return false;
+        }
+        *hash_p = dt_hash64(part, (size_t)n, *hash_p);
+        at += (size_t)n;
+    }
+    return true;
+}
+
+/* Under the lock: only the time differs, and what is in the file does not. A write in the same tick after the hash
+ * would not show, so that the new time counts as known when it is the same some ticks later. */
+static bool is_only_touched(mapping *m)
+{
+    struct stat now;
+    uint64_t content = 0;
+    if (m->hashed == 0) {
+        return false;
+    }
+    const int fd = dt_beneath_open(m->path, O_RDONLY, 0);
+    if (fd < 0) {
+        return false;
+    }
+    const bool is_same = fstat(fd, &now) == 0 && now.st_dev == m->file.st_dev && now.st_ino == m->file.st_ino &&
+                         now.st_size == m->file.st_size && hash_content(fd, m->hashed, &content) &&
+                         content == m->content;
+    close(fd);
+    if (!is_same) {
+        return false;
+    }
+    if (now.st_mtim.tv_sec != m->seen.tv_sec || now.st_mtim.tv_nsec != m->seen.tv_nsec) {
+        m->seen = now.st_mtim;
+        m->seen_s = dt_clock_s();
+    } else if (dt_clock_s() - m->seen_s > SETTLED_S) {
+        m->file.st_mtim = now.st_mtim;
+    }
+    return true;
+}
+
 /* Of a crash: a file that explains it. */
 static const char *changed_file(void)
 {
@@ -75,7 +138,7 @@ static const char *changed_file(void)
     return NULL;
 }
 
-dt_status dt_mapping_add(const void *p, size_t bytes, const char *path, const struct stat *file)
+dt_status dt_mapping_add(const void *p, size_t bytes, const char *path, const struct stat *file, int fd)
 {
     pthread_mutex_lock(&lock);
     mapping *m = atomic_load(&mappings);
@@ -95,6 +158,9 @@ dt_status dt_mapping_add(const void *p, size_t bytes, const char *path, const st
         memcpy(m->path, path, n);
         m->path[n] = '\0';
         m->file = *file;
+        m->seen = (struct timespec){0};
+        m->hashed = bytes <= HASHED_MOST - hashed_bytes && hash_content(fd, bytes, &m->content) ? bytes : 0;
+        hashed_bytes += m->hashed;
         atomic_store(&m->bytes, bytes);
         atomic_store(&m->begin, (uintptr_t)p);
     }
@@ -107,9 +173,11 @@ void dt_mapping_remove(const void *p)
     pthread_mutex_lock(&lock);
     for (mapping *m = atomic_load(&mappings); m != NULL; m = m->next) {
         if (atomic_load(&m->begin) == (uintptr_t)p) {
-            if (is_changed(m)) {
+            if (is_changed(m) && !is_only_touched(m)) {
                 lose(m->path, true);
             }
+            hashed_bytes -= m->hashed;
+            m->hashed = 0;
             atomic_store(&m->begin, 0);
             break;
         }
@@ -162,9 +230,10 @@ static void look(double every_s)
     }
     atomic_store(&last_s, now);
     pthread_mutex_lock(&lock);
-    const char *path = changed_file();
-    if (path != NULL) {
-        lose(path, true);
+    for (mapping *m = atomic_load(&mappings); m != NULL; m = m->next) {
+        if (atomic_load(&m->begin) != 0 && is_changed(m) && !is_only_touched(m)) {
+            lose(m->path, true);
+        }
     }
     pthread_mutex_unlock(&lock);
 }

@@ -16,6 +16,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "base/crash.h"
@@ -153,8 +156,53 @@ static void test_overwritten(void **state)
     unlink(path);
 }
 
+static bool put_byte(int byte)
+{
+    FILE *f = fopen(path, "r+");
+    return f != NULL && fputc(byte, f) == byte && fclose(f) == 0;
+}
+
+/* Times that change without the content are no change, again and again; the next change of the content is one. */
+static void test_touched(void **state)
+{
+    (void)state;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const struct timespec other[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+        uint8_t *bytes = calloc(1, page);
+        const void *p = NULL;
+        size_t n = 0;
+        if (dt_fs_write_atomic(path, bytes, page) != DT_OK || dt_fs_map(path, &p, &n) != DT_OK) {
+            _exit(100);
+        }
+        usleep(20000);
+        if (utimensat(AT_FDCWD, path, NULL, 0) != 0 || dt_mapping_verdict(0) != DT_OK || /* touch */
+            utimensat(AT_FDCWD, path, other, 0) != 0 || dt_mapping_verdict(0) != DT_OK) {
+            _exit(101);
+        }
+        usleep(20000);
+        if (!put_byte(0) || dt_mapping_verdict(0) != DT_OK) { /* what was there */
+            _exit(102);
+        }
+        usleep(120000); /* long enough that this time is known */
+        if (dt_mapping_verdict(0) != DT_OK || dt_mapping_verdict(0) != DT_OK) {
+            _exit(103);
+        }
+        const bool is_seen = put_byte(1) && dt_mapping_verdict(0) == DT_EDATA;
+        dt_fs_unmap(p, n);
+        free(bytes);
+        _exit(is_seen ? 0 : 104);
+    }
+    int ended = 0;
+    assert_int_equal(waitpid(pid, &ended, 0), pid);
+    assert_true(WIFEXITED(ended));
+    assert_int_equal(WEXITSTATUS(ended), 0);
+    unlink(path);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss), cmocka_unit_test(test_overwritten)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss), cmocka_unit_test(test_overwritten),
+                                       cmocka_unit_test(test_touched)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
