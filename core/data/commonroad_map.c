@@ -63,8 +63,6 @@ struct dt_commonroad_map {
     int32_t limits_cap;
     sign_ref *sign_ref;
     int64_t n_sign_refs, sign_refs_cap;
-    int64_t n_unknown_limits;
-    char unknown_limit[64]; /* one of them */
     /* of intersections: lanelets in them */
     dt_names crossing;
 };
@@ -90,22 +88,14 @@ static dt_status read_id(const dt_xml *x, const char *attribute, char id[ID_BYTE
     return dt_xml_id(x, attribute, text, id, ID_BYTES);
 }
 
-/* The text of an element that ends. */
-static dt_status read_number(const dt_xml *x, const char *what, double lo, double hi, double *out_p)
-{
-    return x->is_cut ? DT_FAIL(DT_EDATA, DT_XML_AT "%s is a text of more than %d bytes", DT_XML_HERE(x), what,
-                               DT_XML_TEXT_BYTES)
-                     : dt_xml_number(x, what, x->text, lo, hi, out_p);
-}
-
 /* A limit that is no number of m/s is as none, and counted, as of lanelet2. */
 static void read_limit(dt_commonroad_map *m, const dt_xml *x, double *out_p)
 {
     double limit = 0;
     if (!x->is_cut && dt_parse_f64(x->text, &limit) && limit >= 0 && limit <= DT_LANE_LIMIT_MAX) {
         *out_p = limit;
-    } else if (m->n_unknown_limits++ == 0) {
-        snprintf(m->unknown_limit, sizeof(m->unknown_limit), "%.60s", x->text);
+    } else {
+        dt_book_odd_limit(&m->book, x->text);
     }
 }
 
@@ -254,7 +244,8 @@ static void add_type(dt_commonroad_map *m, const char *type)
 static dt_status end_in_lanelet(dt_commonroad_map *m, const dt_xml *x)
 {
     if (m->side >= 0 && x->depth == 4 && (dt_xml_is(x, "x") || dt_xml_is(x, "y"))) {
-        return read_number(x, x->element, -DT_POSITION_MAX_M, DT_POSITION_MAX_M, dt_xml_is(x, "x") ? &m->x : &m->y);
+        return dt_xml_text_number(x, x->element, -DT_POSITION_MAX_M, DT_POSITION_MAX_M,
+                                  dt_xml_is(x, "x") ? &m->x : &m->y);
     }
     if (m->side >= 0 && x->depth == 3 && dt_xml_is(x, "point")) {
         return isnan(m->x) || isnan(m->y)
@@ -369,10 +360,9 @@ static dt_status name_crossings(dt_commonroad_map *m)
     return DT_OK;
 }
 
-int64_t dt_commonroad_map_unknown(const dt_commonroad_map *m, const char **text_p)
+void dt_commonroad_map_tell(const dt_commonroad_map *m, dt_str *notes)
 {
-    *text_p = m->unknown_limit;
-    return m->n_unknown_limits;
+    dt_book_tell(&m->book, notes);
 }
 
 dt_status dt_commonroad_map_close(dt_commonroad_map *m, const dt_roads **roads_p)

@@ -18,8 +18,8 @@ dt_status dt_commonroad_map_begin(dt_commonroad_map *m, const dt_xml *x) DT_NODI
 dt_status dt_commonroad_map_end(dt_commonroad_map *m, const dt_xml *x) DT_NODISCARD;
 /* All is read. *roads_p: the map, sealed, m's; NULL: the scenario has no lanelet. Errors: DT_EDATA, DT_ENOMEM. */
 dt_status dt_commonroad_map_close(dt_commonroad_map *m, const dt_roads **roads_p) DT_NODISCARD;
-/* How many limits of speed were not understood, and one of them. */
-int64_t dt_commonroad_map_unknown(const dt_commonroad_map *m, const char **text_p);
+/* What is worth knowing of it, a line each. */
+void dt_commonroad_map_tell(const dt_commonroad_map *m, dt_str *notes);
 void dt_commonroad_map_destroy(dt_commonroad_map *m); /* NULL is fine */
 
 #endif

@@ -237,13 +237,6 @@ static dt_status begin(dt_xml *x)
 
 /* ---- obstacles --------------------------------------------------------------------------------------------------- */
 
-static dt_status number_of(const dt_xml *x, const char *what, double lo, double hi, double *out_p)
-{
-    return x->is_cut ? DT_FAIL(DT_EDATA, DT_XML_AT "%s is a text of more than %d bytes", DT_XML_HERE(x), what,
-                               DT_XML_TEXT_BYTES)
-                     : dt_xml_number(x, what, x->text, lo, hi, out_p);
-}
-
 static double or_zero(double x)
 {
     return isnan(x) ? 0 : x;
@@ -301,8 +294,8 @@ static dt_status end_shape(const dt_xml *x, const char *below, obstacle *o)
 {
     for (size_t i = 0; i < sizeof(piece_numbers) / sizeof(piece_numbers[0]); i++) {
         if (strcmp(below, piece_numbers[i].path) == 0) {
-            return number_of(x, piece_numbers[i].name, piece_numbers[i].lo, piece_numbers[i].hi,
-                             &o->piece[piece_numbers[i].number]);
+            return dt_xml_text_number(x, piece_numbers[i].name, piece_numbers[i].lo, piece_numbers[i].hi,
+                                      &o->piece[piece_numbers[i].number]);
         }
     }
     return end_piece(x, below, o);
@@ -452,7 +445,7 @@ static dt_status end_below(const dt_xml *x, scenario *s)
         o->is_uncertain |= is_in_state && is_bounds(s->below + n);
         for (int i = 0; i < N_NUMBERS && is_in_state; i++) {
             if (strcmp(s->below + n, numbers[i].path) == 0) {
-                return number_of(x, numbers[i].name, numbers[i].lo, numbers[i].hi, &o->number[i]);
+                return dt_xml_text_number(x, numbers[i].name, numbers[i].lo, numbers[i].hi, &o->number[i]);
             }
         }
     }
@@ -532,11 +525,7 @@ static void tell(const scenario *s, dt_str *notes)
         dt_str_addf(notes, "%" PRId64 " states without a velocity, and none before them to make it from: left out\n",
                     s->n_speedless);
     }
-    const char *limit = NULL;
-    const int64_t n_limits = dt_commonroad_map_unknown(s->map, &limit);
-    if (n_limits > 0) {
-        dt_str_addf(notes, "%" PRId64 " limits of speed that are not understood (\"%s\"): left out\n", n_limits, limit);
-    }
+    dt_commonroad_map_tell(s->map, notes);
     if (s->n_lanelets > 0) {
         dt_str_addf(notes, "%" PRId64 " lanelets: map %s\n", s->n_lanelets, s->map_name);
     }

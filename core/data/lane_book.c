@@ -230,6 +230,21 @@ static dt_status resolve(dt_lane_book *b, const dt_lane_ref_entry *r)
     return DT_OK;
 }
 
+void dt_book_odd_limit(dt_lane_book *b, const char *text)
+{
+    if (b->n_odd_limits++ == 0) {
+        snprintf(b->odd_limit, sizeof(b->odd_limit), "%.60s", text);
+    }
+}
+
+void dt_book_tell(const dt_lane_book *b, dt_str *notes)
+{
+    if (b->n_odd_limits > 0) {
+        dt_str_addf(notes, "%" PRId64 " limits of speed that are not understood (\"%s\"): left out\n", b->n_odd_limits,
+                    b->odd_limit);
+    }
+}
+
 dt_status dt_book_close(dt_lane_book *b)
 {
     for (int64_t i = 0; i < b->n_refs; i++) {

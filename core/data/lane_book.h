@@ -9,6 +9,7 @@
 
 #include "data/names.h"
 #include "data/roads.h"
+#include "base/str.h"
 
 #include <stdint.h>
 
@@ -35,6 +36,8 @@ typedef struct dt_lane_book { /* zeroed but for path is empty */
     const char *word;         /* what a lane is called there, "lanelet" */
     bool may_lack;            /* the map is a piece of a larger one: what it refers to may not be there */
     int64_t n_lacking;        /* such references, when it is closed */
+    int64_t n_odd_limits;     /* limits of speed that are none that is known */
+    char odd_limit[64];       /* one of them */
     dt_roads roads;
     dt_names names;  /* of lanes, numbered as they are */
     dt_names wanted; /* names that lanes refer to */
@@ -47,6 +50,9 @@ typedef struct dt_lane_book { /* zeroed but for path is empty */
 dt_status dt_book_lane(dt_lane_book *b, int64_t line, const char *name, const dt_road_lane *lane) DT_NODISCARD;
 /* What lane number from refers to; the lane itself may come later. Errors: DT_EDATA, DT_ENOMEM. */
 dt_status dt_book_refer(dt_lane_book *b, int64_t line, int32_t from, dt_lane_ref role, const char *name) DT_NODISCARD;
+/* A limit of speed that is not understood or outside (0, DT_LANE_LIMIT_MAX]: it stays unknown, is counted, and told. */
+void dt_book_odd_limit(dt_lane_book *b, const char *text);
+void dt_book_tell(const dt_lane_book *b, dt_str *notes);
 /* Everything is there: b->roads is sealed. Errors: DT_EDATA (a lane that is not there and must be, two neighbours on
  * one side, a lane beside itself), DT_ENOMEM. */
 dt_status dt_book_close(dt_lane_book *b) DT_NODISCARD;

@@ -49,18 +49,16 @@ typedef struct dt_lanelet2 {
     int64_t line; /* of the part that is open */
     char id[DT_OSM_ID_BYTES];
     dt_names nodes, ways, rules, wanted_rules;
-    dt_osm_pool node, way;          /* [nodes.n], [ways.n] */
-    dt_osm_pool lanelet;            /* as they came */
-    dt_osm_pool way_node;           /* int32 numbers of nodes */
-    dt_osm_pool rule_limit;         /* double [rules.n] m/s, 0: none */
-    dt_osm_pool rule_ref;           /* int32 numbers of wanted rules */
-    int32_t number; /* of the node or way that is open */
+    dt_osm_pool node, way;  /* [nodes.n], [ways.n] */
+    dt_osm_pool lanelet;    /* as they came */
+    dt_osm_pool way_node;   /* int32 numbers of nodes */
+    dt_osm_pool rule_limit; /* double [rules.n] m/s, 0: none */
+    dt_osm_pool rule_ref;   /* int32 numbers of wanted rules */
+    int32_t number;         /* of the node or way that is open */
     dt_lanelet new_lanelet;
     char type[32], subtype[32];
     char sign[64]; /* of a rule */
     bool has_turn;
-    int64_t n_unknown_limits;
-    char unknown_limit[64]; /* one of them */
     dt_lane_book book;
 } dt_lanelet2;
 

@@ -209,8 +209,8 @@ static void limit_to(dt_lanelet2 *m, const char *text, double *limit)
     double speed = 0;
     if (read_speed(text, &speed)) {
         *limit = *limit > 0 ? fmin(*limit, speed) : speed;
-    } else if (m->n_unknown_limits++ == 0) {
-        snprintf(m->unknown_limit, sizeof(m->unknown_limit), "%s", text);
+    } else {
+        dt_book_odd_limit(&m->book, text);
     }
 }
 
@@ -220,9 +220,9 @@ static dt_status add_tag(dt_lanelet2 *m, const dt_xml *x)
     DT_TRY(dt_xml_need(x, "k", &key));
     DT_TRY(dt_xml_need(x, "v", &value));
     if (m->part == DT_OSM_NODE && (strcmp(key, "local_x") == 0 || strcmp(key, "local_y") == 0)) {
-        return dt_xml_number(x, key, value, -DT_POSITION_MAX_M, DT_POSITION_MAX_M,
-                             &DT_OSM_AT(m->node, dt_osm_node, m->number)
-                                  .at[strcmp(key, "local_x") == 0 ? DT_OSM_X : DT_OSM_Y]);
+        return dt_xml_number(
+            x, key, value, -DT_POSITION_MAX_M, DT_POSITION_MAX_M,
+            &DT_OSM_AT(m->node, dt_osm_node, m->number).at[strcmp(key, "local_x") == 0 ? DT_OSM_X : DT_OSM_Y]);
     }
     if (m->part != DT_OSM_RELATION) {
         return DT_OK;
@@ -330,10 +330,7 @@ static dt_status finish(dt_lanelet2 *m, dt_str *notes)
     DT_TRY(dt_lanelet2_lanes(m));
     DT_TRY(dt_book_close(&m->book));
     dt_str_addf(notes, "%s: %" PRId64 " lanelets of lanelet2\n", m->path, m->lanelet.n);
-    if (m->n_unknown_limits > 0) {
-        dt_str_addf(notes, "%" PRId64 " limits of speed that are not understood (\"%s\"): left out\n",
-                    m->n_unknown_limits, m->unknown_limit);
-    }
+    dt_book_tell(&m->book, notes);
     return DT_OK;
 }
 

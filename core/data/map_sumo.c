@@ -14,10 +14,12 @@
 #include "data/features.h"
 #include "data/lane_book.h"
 #include "data/map_in.h"
+#include "data/values.h"
 #include "data/xml_in.h"
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -120,7 +122,7 @@ static dt_status read_shape(net *n, const dt_xml *x, const char *text)
 {
     dt_polyline_clear(&n->shape);
     for (const char *p = text; *p != '\0';) {
-        const size_t bytes = strcspn(p, " ");
+        const size_t bytes = strcspn(p, " \t\r\n");
         char piece[128], *comma;
         double xy[2];
         if (bytes == 0) {
@@ -183,7 +185,11 @@ static dt_status add_lane(net *n, const dt_xml *x, const char *id)
     const char *shape = NULL, *width = dt_xml_get(x, "width");
     double limit = 0, width_m = WIDTH_M;
     DT_TRY(dt_xml_need(x, "shape", &shape));
-    DT_TRY(dt_xml_need_number(x, "speed", 0, DT_LANE_LIMIT_MAX, &limit));
+    DT_TRY(dt_xml_need_number(x, "speed", 0, DBL_MAX, &limit));
+    if (limit > DT_LANE_LIMIT_MAX) { /* as of lanes without any */
+        dt_book_odd_limit(&n->book, dt_xml_get(x, "speed"));
+        limit = 0;
+    }
     DT_TRY(width != NULL ? dt_xml_number(x, "width", width, 0, DT_LANE_WIDTH_MAX_M, &width_m) : DT_OK);
     DT_TRY(read_shape(n, x, shape));
     if (is_place(&n->shape)) {
@@ -321,8 +327,9 @@ static dt_status begin(dt_xml *x)
     net *n = x->user;
     if (x->depth == 0) {
         const char *left = dt_xml_get(x, "lefthand");
-        n->is_left_hand = left != NULL && (strcmp(left, "true") == 0 || strcmp(left, "1") == 0);
-        return DT_OK;
+        return left == NULL || dt_value_bool(left, &n->is_left_hand)
+                   ? DT_OK
+                   : DT_FAIL(DT_EDATA, DT_XML_AT "lefthand is \"%.60s\", neither true nor false", DT_XML_HERE(x), left);
     }
     if (x->depth == 1) {
         n->is_open = false;
@@ -353,6 +360,7 @@ dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *
     }
     if (st == DT_OK) {
         dt_str_addf(notes, "%s: %" PRId64 " lanes of SUMO\n", path, n.book.roads.n_lanes);
+        dt_book_tell(&n.book, notes);
         if (n.places.n > 0) {
             dt_str_addf(notes, "%" PRId32 " lanes that are one place: left out\n", n.places.n);
         }

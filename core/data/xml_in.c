@@ -185,10 +185,29 @@ dt_status dt_xml_need(const dt_xml *x, const char *attribute, const char **text_
     return *text_p != NULL ? DT_OK : DT_FAIL(DT_EDATA, DT_XML_AT "has no %s", DT_XML_HERE(x), attribute);
 }
 
+/* A number with blanks around it, as XML Schema allows them. */
+static bool parse_within_blanks(const char *text, double *out_p)
+{
+    char copy[64];
+    while (is_blank(*text)) {
+        text++;
+    }
+    size_t n = strlen(text);
+    while (n > 0 && is_blank(text[n - 1])) {
+        n--;
+    }
+    if (n >= sizeof(copy)) {
+        return text[n] == '\0' && dt_parse_f64(text, out_p);
+    }
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+    return dt_parse_f64(copy, out_p);
+}
+
 dt_status dt_xml_number(const dt_xml *x, const char *what, const char *number, double lo, double hi, double *out_p)
 {
     double v = 0;
-    if (!dt_parse_f64(number, &v)) {
+    if (!dt_parse_f64(number, &v) && !parse_within_blanks(number, &v)) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "%s is \"%.60s\", not a finite number", DT_XML_HERE(x), what, number);
     }
     if (!(v >= lo && v <= hi)) {
@@ -196,6 +215,13 @@ dt_status dt_xml_number(const dt_xml *x, const char *what, const char *number, d
     }
     *out_p = v;
     return DT_OK;
+}
+
+dt_status dt_xml_text_number(const dt_xml *x, const char *what, double lo, double hi, double *out_p)
+{
+    return x->is_cut ? DT_FAIL(DT_EDATA, DT_XML_AT "%s is a text of more than %d bytes", DT_XML_HERE(x), what,
+                               DT_XML_TEXT_BYTES)
+                     : dt_xml_number(x, what, x->text, lo, hi, out_p);
 }
 
 dt_status dt_xml_id(const dt_xml *x, const char *what, const char *text, char *out, size_t bytes)

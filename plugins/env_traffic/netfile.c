@@ -137,10 +137,11 @@ static dt_status read_shape(netfile *f, xml *x, file_lane *l)
     l->point = f->points.n / 2;
     const char *at = shape;
     for (const char *word; xml_word(&at, &word) > 0; l->n_points++) {
-        char *rest;
-        const double px = strtod(word, &rest);
-        const double py = *rest == ',' ? strtod(rest + 1, &rest) : NAN;
-        if (!(fabs(px) <= PLACE_MOST && fabs(py) <= PLACE_MOST) || (*rest != ',' && *rest != ' ' && *rest != '\0')) {
+        const char *rest = word;
+        double px = NAN, py = NAN;
+        const int is_point =
+            xml_parse_number(word, &rest, &px) && *rest == ',' && xml_parse_number(rest + 1, &rest, &py);
+        if (!is_point || !(fabs(px) <= PLACE_MOST && fabs(py) <= PLACE_MOST) || strchr(", \t\r\n", *rest) == NULL) {
             return DT_FAIL_H(f->h, DT_EDATA, XML_AT "its shape has no point x,y at \"%.20s\", within %g m", XML_HERE(x),
                              word, PLACE_MOST);
         }
@@ -384,7 +385,7 @@ static dt_status open_connection(netfile *f, xml *x)
     file_connection c = {.line = x->line, .via = NET_NONE, .signal = NET_NONE, .group = NET_NONE};
     DT_TRY_H(lane_of(f, x, "from", "fromLane", &c.from));
     DT_TRY_H(lane_of(f, x, "to", "toLane", &c.to));
-    const char *signal = xml_get(x, "tl"), *pass = xml_get(x, "pass"), *state = xml_get(x, "state");
+    const char *signal = xml_get(x, "tl"), *state = xml_get(x, "state");
     file_lane *from = FILE_ITEM(f, lane, c.from);
     const file_edge *edge = FILE_ITEM(f, edge, from->edge);
     if (edge->is_walked || (!edge->is_inside && (!from->is_open || !file_is_for_cars(x)))) {
@@ -420,7 +421,7 @@ static dt_status open_connection(netfile *f, xml *x)
         DT_TRY_H(xml_count(x, "linkIndex", 0, 0, INT32_MAX, &c.index));
         c.signal = FILE_ITEM(f, signal, c.signal)->is_rail ? NET_NONE : c.signal;
     }
-    c.is_first = pass != NULL && (strcmp(pass, "true") == 0 || strcmp(pass, "1") == 0);
+    c.is_first = xml_flag(x, "pass");
     c.is_stop = state != NULL && (strcmp(state, "s") == 0 || strcmp(state, "w") == 0);
     file_connection *kept;
     DT_TRY_H(list_add(f->h, &f->connections, sizeof(*kept), &kept));

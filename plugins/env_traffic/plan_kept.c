@@ -5,7 +5,6 @@
 #include "plan_file.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static dt_status keep_string(planfile *r, const char *s)
@@ -59,9 +58,9 @@ dt_status plan_number_of(planfile *r, int which, const char *id, int32_t *number
 /* A probability as it is written; anything else is an error once it is drawn from. */
 double plan_weight_of(const char *text)
 {
-    char *rest;
-    const double w = strtod(text, &rest);
-    return rest != text && w >= 0 && w < INFINITY ? w : NAN;
+    const char *rest;
+    double w;
+    return xml_parse_number(text, &rest, &w) && w >= 0 ? w : NAN;
 }
 
 dt_status plan_add_choice(planfile *r, int32_t number, double weight)

@@ -5,7 +5,6 @@
 #include "plan_file.h"
 #include "follow.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define LENGTH_MOST 100 /* m */
@@ -35,14 +34,14 @@ static dt_status read_factor(const xml *x, plan_type *t)
         return xml_number(x, "speedDev", t->dev, 0, 1, &t->dev);
     }
     const char *open = strchr(text, '('), *at = open != NULL ? open + 1 : text;
-    char *rest;
-    t->factor = strtod(at, &rest);
-    if (open != NULL && *rest == ',') {
-        t->dev = strtod(rest + 1, &rest);
+    const char *rest = at;
+    int is_number = xml_parse_number(at, &rest, &t->factor);
+    if (is_number && open != NULL && *rest == ',') {
+        is_number = xml_parse_number(rest + 1 + strspn(rest + 1, " "), &rest, &t->dev);
     } else if (open == NULL) {
         t->dev = 0;
     }
-    if (rest == at || !(t->factor > 0) || !(t->factor < 10) || !(t->dev >= 0 && t->dev <= 1) ||
+    if (!is_number || !(t->factor > 0) || !(t->factor < 10) || !(t->dev >= 0 && t->dev <= 1) ||
         (open != NULL && strncmp(text, "norm", 4) != 0)) {
         return DT_FAIL_H(x->h, DT_EDATA, XML_AT "speedFactor \"%s\" is neither a number nor norm(mean,deviation)",
                          XML_HERE(x), text);

@@ -6,7 +6,6 @@
 #include "follow.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NESTED_MOST = 8 }; /* distributions within distributions */
@@ -166,9 +165,10 @@ static dt_status read_period(planfile *r, const xml *x, const char *text)
     if (strncmp(text, "exp(", 4) != 0) {
         return xml_time(x, "period", 0, PLAN_PERIOD_LEAST, PLAN_PERIOD_MOST, &w->period_s);
     }
-    char *rest;
-    const double rate = strtod(text + 4, &rest);
-    if (!(rate >= 1 / PLAN_PERIOD_MOST) || !(rate < 1 / PLAN_PERIOD_LEAST) || strcmp(rest, ")") != 0) {
+    const char *rest = text;
+    double rate = NAN;
+    if (!xml_parse_number(text + 4, &rest, &rate) || !(rate >= 1 / PLAN_PERIOD_MOST) ||
+        !(rate < 1 / PLAN_PERIOD_LEAST) || strcmp(rest, ")") != 0) {
         return DT_FAIL_H(r->h, DT_EDATA, XML_AT "period \"%s\" is neither a time nor exp(rate), rate in %g ... %g",
                          XML_HERE(x), text, 1 / PLAN_PERIOD_MOST, 1 / PLAN_PERIOD_LEAST);
     }

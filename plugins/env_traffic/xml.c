@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 
 /* ---- lists and names --------------------------------------------------------------------------------------------- */
 
+static const char blanks[] = " \t\r\n"; /* of XML */
 enum { LIST_LEAST = 16, READ_BYTES = 65536 };
 enum { ELEMENT_MOST = 4 << 20 }; /* bytes; expat begins an element anew with every piece of it that comes */
 
@@ -311,11 +313,38 @@ dt_status xml_need(const xml *x, const char *attribute, const char **text_p)
     return *text_p != NULL ? DT_OK : DT_FAIL_H(x->h, DT_EDATA, XML_AT "has no %s", XML_HERE(x), attribute);
 }
 
-dt_status xml_number_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p)
+int xml_parse_number(const char *text, const char **rest_p, double *value_p)
 {
+    /* strtod would also take blanks, hexadecimal, infinities and not-a-numbers */
+    const size_t n = strspn(text, "0123456789+-.eE");
     char *rest;
     const double value = strtod(text, &rest);
-    if (rest == text || *rest != '\0' || !isfinite(value)) {
+    if (n == 0 || rest == text || rest > text + n || !isfinite(value)) {
+        return 0;
+    }
+    *rest_p = rest;
+    *value_p = value;
+    return 1;
+}
+
+int xml_flag(const xml *x, const char *attribute)
+{
+    static const char *const yes[] = {"true", "1", "yes", "on", "t", "x"};
+    const char *text = xml_get(x, attribute);
+    for (size_t k = 0; text != NULL && k < sizeof(yes) / sizeof(yes[0]); k++) {
+        if (strcasecmp(text, yes[k]) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+dt_status xml_number_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p)
+{
+    const char *rest;
+    double value;
+    text += strspn(text, blanks);
+    if (!xml_parse_number(text, &rest, &value) || rest[strspn(rest, blanks)] != '\0') {
         return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s \"%s\" is no number", XML_HERE(x), what, text);
     }
     if (value < low || value > high) {
@@ -342,12 +371,9 @@ static int read_clock(const char *text, double *value_p)
     const char *at = text + is_negative;
     int n = 0;
     for (;; at++) {
-        char *rest;
-        if (n == MOST || *at < '0' || *at > '9') {
+        if (n == MOST || *at < '0' || *at > '9' || !xml_parse_number(at, &at, &part[n++])) {
             return 0;
         }
-        part[n++] = strtod(at, &rest);
-        at = rest;
         if (*at != ':') {
             break;
         }
@@ -396,8 +422,8 @@ dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t 
 
 size_t xml_word(const char **at, const char **word_p)
 {
-    const char *s = *at + strspn(*at, " \t\r\n");
-    const size_t n = strcspn(s, " \t\r\n");
+    const char *s = *at + strspn(*at, blanks);
+    const size_t n = strcspn(s, blanks);
     *word_p = s;
     *at = s + n;
     return n;

@@ -69,6 +69,11 @@ int xml_is(const xml *x, const char *element);
 const char *xml_get(const xml *x, const char *attribute); /* NULL: not there */
 /* The same, but it must be there. Errors: DT_EDATA. */
 dt_status xml_need(const xml *x, const char *attribute, const char **text_p);
+/* The number that a text begins with, and what follows it; 0: it begins with none. The one reader of numbers here; the
+ * same texts are numbers as in imports (tests/numbers.h). */
+int xml_parse_number(const char *text, const char **rest_p, double *value_p);
+/* Is it there and says yes, in any way in which SUMO reads that? */
+int xml_flag(const xml *x, const char *attribute);
 /* A text as a finite number within [low, high]: the only way by which numbers come out of a file, so that each has its
  * bounds. what: its attribute, for messages. Errors: DT_EDATA. */
 dt_status xml_number_of(const xml *x, const char *what, const char *text, double low, double high, double *value_p);

@@ -4,6 +4,7 @@
  * reason; places of the UTM grid against points that are known.
  */
 #include "fixture.h"
+#include "../numbers.h"
 
 #include "data/import.h"
 #include "data/map_in.h"
@@ -326,6 +327,31 @@ static void test_sumo(void **state)
     assert_int_equal(r->left[0], -1);
 }
 
+/* The texts that are numbers, and limits that no lane has. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_NUMBER_TEXTS; i++) {
+        char text[400];
+        dt_map_origin none = {.is_given = false};
+        snprintf(text, sizeof(text),
+                 "<net><edge id=\"a\"><lane id=\"a_0\" speed=\"%s\" shape=\"0,0\t9,0\n18,0\"/></edge></net>",
+                 number_texts[i].text);
+        forget();
+        put("m.map", text);
+        dt_error_clear();
+        const dt_status st = dt_map_read(at("m.map"), &none, &notes, &roads);
+        if (st != (number_texts[i].is_number ? DT_OK : DT_EDATA) ||
+            (st == DT_OK && roads.limit[0] != (float)number_texts[i].value)) {
+            fail_msg("\"%s\" gave %s: %s", number_texts[i].text, dt_status_name(st), dt_error_text());
+        }
+        dt_error_clear();
+    }
+    const dt_roads *r = read_from(NET(EDGE("a", "", LANE("a_0", "", "1000", "0,0 9,0"))), "");
+    assert_true(r->limit[0] == 0);
+    assert_non_null(strstr(dt_str_text(&notes), "1 limits of speed that are not understood (\"1000\"): left out"));
+}
+
 static void test_bad_sumo(void **state)
 {
     (void)state;
@@ -336,7 +362,7 @@ static void test_bad_sumo(void **state)
         {ONE("<lane/>"), "<lane> has no id"},
         {ONE("<lane id=\"a_0\"/>"), "<lane> has no shape"},
         {ONE("<lane id=\"a_0\" shape=\"0,0 1,1\"/>"), "<lane> has no speed"},
-        {ONE(LANE("a_0", "", "200", "0,0 9,0")), "speed is 200, outside [0, 150]"},
+        {ONE(LANE("a_0", "", "-1", "0,0 9,0")), "speed is -1, outside [0, "},
         {ONE(LANE("a_0", "width=\"-1\"", "20", "0,0 9,0")), "width is -1, outside"},
         {ONE(LANE("a_0", "", "20", "0,0 9")), "shape has \"9\", which is no point"},
         {ONE(LANE("a_0", "", "20", "0,0 9,x")), "a point of the shape is \"x\", not a finite number"},
@@ -604,6 +630,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_degrees, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_lanelet2, begin, finish),
         cmocka_unit_test_setup_teardown(test_sumo, begin, finish),
+        cmocka_unit_test_setup_teardown(test_numbers, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_sumo, begin, finish),
         cmocka_unit_test_setup_teardown(test_argoverse, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_argoverse, begin, finish),

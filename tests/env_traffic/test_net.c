@@ -4,6 +4,7 @@
  * what is refused, each with file and line.
  */
 #include "files.h"
+#include "../numbers.h"
 #include "../../plugins/env_traffic/demand.h"
 #include "../../plugins/env_traffic/signal.h"
 
@@ -27,6 +28,22 @@ static int32_t link_between(const net *n, double x0, double y0, double x1, doubl
     }
     fail();
     return NET_NONE;
+}
+
+/* The texts that are numbers, as imports read them. */
+static void test_numbers(void **test)
+{
+    static char changed[FILE_MAX];
+    (void)test;
+    for (int i = 0; i < N_NUMBER_TEXTS; i++) {
+        char message[MOCK_TEXT], speed[200];
+        snprintf(speed, sizeof(speed), "speed=\"%s\"", number_texts[i].text);
+        replace(net_text, "speed=\"13.90\"", speed, changed);
+        const dt_status st = try_files(changed, routes_text, message);
+        if (st != (number_texts[i].is_number ? DT_OK : DT_EDATA)) {
+            fail_msg("\"%s\" gave %d: %s", number_texts[i].text, (int)st, message);
+        }
+    }
 }
 
 static void test_net_is_kept(void **test)
@@ -471,13 +488,21 @@ static void test_memory(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_net_is_kept),        cmocka_unit_test(test_program_of_the_file),
-        cmocka_unit_test(test_demand_of_the_file), cmocka_unit_test(test_due_in_the_last_second),
-        cmocka_unit_test(test_compressed),         cmocka_unit_test(test_bad_nets),
-        cmocka_unit_test(test_bad_routes),         cmocka_unit_test(test_nobody_drives),
-        cmocka_unit_test(test_what_is_left_out),   cmocka_unit_test(test_stop_signs),
-        cmocka_unit_test(test_lanes_of_insertion), cmocka_unit_test(test_how_vehicles_begin),
-        cmocka_unit_test(test_settings),           cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_net_is_kept),
+        cmocka_unit_test(test_program_of_the_file),
+        cmocka_unit_test(test_demand_of_the_file),
+        cmocka_unit_test(test_due_in_the_last_second),
+        cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_bad_nets),
+        cmocka_unit_test(test_bad_routes),
+        cmocka_unit_test(test_nobody_drives),
+        cmocka_unit_test(test_what_is_left_out),
+        cmocka_unit_test(test_stop_signs),
+        cmocka_unit_test(test_lanes_of_insertion),
+        cmocka_unit_test(test_how_vehicles_begin),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
