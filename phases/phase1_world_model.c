@@ -262,11 +262,43 @@ static const dt_option options[] = {
     DT_OPTION_END};
 
 /* the original guide's phase 1 */
-DT_DEFAULTS_DEFINE(extension, "models.perception=risk_gnn", "models.world=world_lstm", "data.source=data_trajectory",
+DT_DEFAULTS_DEFINE(defaults, "models.perception=risk_gnn", "models.world=world_lstm", "data.source=data_trajectory",
                    "data.batch=64", "training.epochs=50", "training.optimizer=adamw", "training.learning_rate=1e-3",
                    "training.weight_decay=1e-4", "training.gradient_clip=1.0", "training.warmup_epochs=5",
                    "training.scheduler=cosine", "training.t_max=0", "training.eta_min=1e-6",
                    "training.eval_interval=10", "training.save_interval=5");
+
+/* A site has the same results; their text is not repeated. */
+#define SITES(KEY, GROUP, UNIT, BETTER, TEXT)                                                                          \
+    "sites/*/" KEY "||" UNIT "|" BETTER "|", KEY "|" GROUP "|" UNIT "|" BETTER "|" TEXT
+static const char *const results[] = {
+    SITES("samples", "predicted positions", "windows", "", "that were evaluated"),
+    SITES("horizon_s", "predicted positions", "s", "", "ahead: columns of the rows below"),
+    SITES("rmse_m", "predicted positions", "m", "lower", "root mean square error"),
+    SITES("displacement_m", "predicted positions", "m", "lower", "mean distance to the recorded position"),
+    "rmse_over_cv|predicted positions||lower|rmse_m divided by cv_rmse_m",
+    SITES("cv_rmse_m", "predicted positions", "m", "", "rmse_m at constant velocity"),
+    SITES("cv_displacement_m", "predicted positions", "m", "", "displacement_m at constant velocity"),
+    SITES("nll", "predicted positions", "nats", "lower", "negative log-likelihood"),
+    SITES("coverage_*", "uncertainty", "share", "", "of recorded positions in the region of this percentage"),
+    SITES("reliability/level", "uncertainty: reliability", "", "", "probability of a region"),
+    SITES("reliability/share", "uncertainty: reliability", "", "", "of recorded positions in it; best at the level"),
+    SITES("min_ade_*", "most probable futures", "m", "lower", "mean distance of the best of so many"),
+    SITES("min_fde_*", "most probable futures", "m", "lower", "the same at the last moment"),
+    SITES("miss_rate_*", "most probable futures", "share", "lower", "of windows where none ends within 2 m"),
+    SITES("cv_ade", "most probable futures", "m", "", "mean distance at constant velocity"),
+    SITES("cv_miss_rate", "most probable futures", "share", "", "of windows missed at constant velocity"),
+    "risk_auroc|risk label||higher|area under the ROC curve; 0.5 is chance",
+    "risk_prevalence|risk label|share||of vehicles with the label",
+    "risk_samples|risk label|vehicles||",
+    "temperature|calibration|||factor on deviations, found on a part of the held-out recordings",
+    "regions/*|calibration|||radii in deviations at the last second, by level",
+    NULL};
+
+static const void *extension(const char *id)
+{
+    return strcmp(id, "dtrain.results/1") == 0 ? (const void *)results : defaults(id);
+}
 
 DT_PHASE_DEFINE(component, "phase1_world_model", "learns to predict vehicles and their risk from recorded trajectories",
                 "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)", config, state, options,

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/print.h"
+#include "run/baselines.h"
 #include "run/evaluate.h"
 #include "run/run.h"
 #include "run/session.h"
@@ -16,10 +17,36 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Baselines that the user names (evaluation.baselines) are evaluated after it on the same seeds; those that an
+ * environment prefers belong to training. */
+static dt_status compare(dt_session *s, int64_t index, dt_stage *stage, bool is_json, dt_str *out)
+{
+    const char *names = NULL;
+    dt_origin by;
+    dt_policy_result *policy = NULL;
+    DT_TRY(dt_config_get(s->config, index, "evaluation.baselines", &names, &by));
+    if (names[0] == '\0' || strcmp(names, "auto") == 0 || by.layer <= DT_FROM_RUN) {
+        return DT_OK;
+    }
+    if (stage->rollout == NULL) {
+        return DT_FAIL(DT_ECONFIG,
+                       "evaluation.baselines = \"%s\": phase %s has no environment that a controller could act in",
+                       names, stage->d.phase->desc.id);
+    }
+    dt_stage_desc d = stage->d;
+    d.judged = NULL;
+    dt_status st = dt_policy_result_take(stage, &policy);
+    if (st == DT_OK) {
+        st = dt_baselines_compare(&d, policy, is_json, out);
+    }
+    dt_policy_result_free(policy);
+    return st;
+}
+
 static dt_status evaluate(const dt_args *a, dt_session *s)
 {
     dt_eval e;
-    dt_str text = {0};
+    dt_str text = {0}, others = {0};
     int64_t index = 0;
     DT_TRY(dt_eval_phase(s, a->checkpoint, &index));
     DT_TRY(dt_session_enter(s, index));
@@ -30,15 +57,21 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
     if (st == DT_OK) {
         if (a->json) {
             dt_result_json(e.stage, &text);
-            dt_str_add(&text, "\n");
         } else {
-            dt_result_text(e.stage, &text);
+            dt_result_explained(e.stage, &text);
         }
-        st = dt_str_status(&text);
-        dt_print_text(dt_str_text(&text));
         dt_result_warn_limits(e.stage);
+        st = compare(s, index, e.stage, a->json, &others);
+        st = st == DT_OK ? dt_str_status(&text) : st;
+        st = st == DT_OK ? dt_str_status(&others) : st;
+        if (others.bytes > 0 && a->json) { /* one more member of the object */
+            dt_print("%.*s,\"baselines\":%s}\n", (int)text.bytes - 1, dt_str_text(&text), dt_str_text(&others));
+        } else {
+            dt_print("%s\n%s", dt_str_text(&text), dt_str_text(&others));
+        }
     }
     dt_str_fini(&text);
+    dt_str_fini(&others);
     dt_eval_close(&e);
     return st;
 }

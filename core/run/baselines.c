@@ -180,16 +180,16 @@ static bool ends_with_mean(const char *key)
 }
 
 /* A line a number that somebody measured, a column a controller. */
-static void tell(const results *r)
+/* title: of the policy's column */
+static void table(const results *r, const char *title, dt_str *out)
 {
     dt_str line = {0};
-    dt_str_addf(&line, "  %-30s %16s", "", "learnt");
+    dt_str_addf(&line, "  %-30s %16s", "", title);
     for (uint32_t k = 0; k < r->n; k++) {
         const char *id = r->of[k]->controller;
         dt_str_addf(&line, " %16s", strncmp(id, "controller_", 11) == 0 ? id + 11 : id);
     }
-    dt_log(DT_LOG_INFO, "the policy and its baselines, on the same seeds:");
-    dt_log(DT_LOG_INFO, "%s", dt_str_text(&line));
+    dt_str_addf(out, "the policy and its baselines, on the same seeds:\n%s\n", dt_str_text(&line));
     for (uint32_t i = 0; i < r->policy->n; i++) {
         const char *key = r->policy->result[i].key;
         const double mine = r->policy->result[i].value[0];
@@ -209,9 +209,29 @@ static void tell(const results *r)
             const double *other = value_of(r->of[k], key);
             dt_str_addf(&line, " %16.4g", other != NULL ? *other : (double)NAN);
         }
-        dt_log(DT_LOG_INFO, "%s", dt_str_text(&line));
+        dt_str_addf(out, "%s\n", dt_str_text(&line));
     }
     dt_str_fini(&line);
+}
+
+static void tell(const results *r)
+{
+    dt_str text = {0};
+    table(r, "learnt", &text);
+    dt_log_lines(DT_LOG_INFO, dt_str_text(&text));
+    dt_str_fini(&text);
+}
+
+static void results_json(const results *r, uint32_t first, dt_json_out *o)
+{
+    for (uint32_t i = first; i <= r->n; i++) {
+        const dt_policy_result *p = i == 0 ? r->policy : r->of[i - 1];
+        dt_json_obj(o, NULL);
+        dt_json_str(o, "controller", p->controller);
+        dt_json_bool(o, "learnt", i == 0);
+        dt_str_addf(o->s, ",\"result\":%s", dt_str_text(&p->json));
+        dt_json_end(o, '}');
+    }
 }
 
 static dt_status write_file(const results *r, const dt_stage_desc *d, const char *run_dir)
@@ -225,14 +245,7 @@ static dt_status write_file(const results *r, const dt_stage_desc *d, const char
     dt_json_str(&o, "phase", d->phase->desc.id);
     dt_json_i64(&o, "number", d->index + 1);
     dt_json_arr(&o, "results");
-    for (uint32_t i = 0; i <= r->n; i++) {
-        const dt_policy_result *p = i == 0 ? r->policy : r->of[i - 1];
-        dt_json_obj(&o, NULL);
-        dt_json_str(&o, "controller", p->controller);
-        dt_json_bool(&o, "learnt", i == 0);
-        dt_str_addf(&text, ",\"result\":%s", dt_str_text(&p->json));
-        dt_json_end(&o, '}');
-    }
+    results_json(r, 0, &o);
     dt_json_end(&o, ']');
     dt_json_end(&o, '}');
     if (st == DT_OK) {
@@ -294,7 +307,7 @@ static void note_owed(const dt_stage_desc *d, const char *run_dir, bool is_owed)
     dt_str_fini(&path);
 }
 
-static dt_status run_all(const dt_stage_desc *d, const dt_baseline_names *names, const char *run_dir, results *r)
+static dt_status run_all(const dt_stage_desc *d, const dt_baseline_names *names, bool speaks, results *r)
 {
     for (uint32_t i = 0; i < names->n; i++) {
         dt_stage_desc other = *d;
@@ -313,8 +326,7 @@ static dt_status run_all(const dt_stage_desc *d, const dt_baseline_names *names,
             r->n += r->of[r->n] != NULL;
             continue;
         }
-        if (run_dir !=
-            NULL) { /* a rule for signals does not steer vehicles: nothing to tell, unless it was asked for */
+        if (speaks) { /* a rule for signals does not steer vehicles: nothing to tell, unless it was asked for */
             const bool is_usual = names->is_auto && (st == DT_ESHAPE || st == DT_ECONFIG);
             dt_log(is_usual ? DT_LOG_DEBUG : DT_LOG_WARN, "baseline %s left out: %s", names->id[i], dt_error_text());
         }
@@ -332,7 +344,7 @@ dt_status dt_baselines_run(const dt_stage_desc *d, const dt_policy_result *polic
     pthread_mutex_unlock(d->config_lock);
     DT_TRY(dt_comm_agree(d->comm, st));
     note_owed(d, run_dir, names.n > 0);
-    st = run_all(d, &names, run_dir, &r);
+    st = run_all(d, &names, run_dir != NULL, &r);
     if (st == DT_OK) {
         note_owed(d, run_dir, false);
     }
@@ -342,6 +354,27 @@ dt_status dt_baselines_run(const dt_stage_desc *d, const dt_policy_result *polic
             dt_log(DT_LOG_WARN, "the results of baselines are not kept: %s", dt_error_text());
             dt_error_clear();
         }
+    }
+    for (uint32_t i = 0; i < r.n; i++) {
+        dt_policy_result_free(r.of[i]);
+    }
+    dt_baseline_names_fini(&names);
+    return st;
+}
+
+dt_status dt_baselines_compare(const dt_stage_desc *d, const dt_policy_result *policy, bool is_json, dt_str *out)
+{
+    results r = {.policy = policy};
+    dt_baseline_names names;
+    DT_TRY(dt_baseline_names_get(d->config, d->loader, d->index, &names));
+    dt_status st = run_all(d, &names, true, &r);
+    if (st == DT_OK && is_json) {
+        dt_json_out o = {.s = out};
+        dt_json_arr(&o, NULL);
+        results_json(&r, 1, &o);
+        dt_json_end(&o, ']');
+    } else if (st == DT_OK && r.n > 0) {
+        table(&r, "evaluated", out);
     }
     for (uint32_t i = 0; i < r.n; i++) {
         dt_policy_result_free(r.of[i]);

@@ -8,6 +8,7 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "config/options.h"
 #include "service/stage.h"
 
@@ -74,31 +75,206 @@ static void env_json(const dt_stage *s, dt_json_out *o)
     dt_json_end(o, '}');
 }
 
+/* A line without its end; false: nothing to say. i_p: the result after it. */
+static bool row_text(const dt_result *r, uint32_t n, uint32_t *i_p, const char *name, int columns, dt_str *out)
+{
+    const dt_result *one = &r[*i_p];
+    const size_t what = spread_of(one, r + n);
+    const double *deviation = what > 0 ? one[1].value : NULL;
+    const size_t skipped = (size_t)(name - one->key);
+    *i_p += 1 + (what > 0); /* a line for both, none for what nobody measured */
+    if (dt_result_is_detail(one) || (what > 0 && isnan(one->value[0]))) {
+        return false;
+    }
+    if (strcmp(one->key, "seeds") == 0) {
+        seeds_text(one, out);
+        return false;
+    }
+    dt_str_addf(out, "  %-*.*s", columns, what > 0 ? (int)(what - skipped) : INT_MAX, name);
+    for (uint32_t j = 0; j < one->n; j++) {
+        number_text(one->value[j], out);
+    }
+    if (deviation != NULL && isfinite(*deviation)) {
+        dt_str_addf(out, " +- %.3g", *deviation);
+    }
+    return true;
+}
+
 void dt_result_text(const dt_stage *s, dt_str *out)
 {
     const dt_result *r = NULL;
     const uint32_t n = dt_stage_results(s, &r);
     env_text(s, out);
+    for (uint32_t i = 0; i < n;) {
+        if (row_text(r, n, &i, r[i].key, KEY_COLUMNS, out)) {
+            dt_str_add(out, "\n");
+        }
+    }
+}
+
+/* ---- explained --------------------------------------------------------------------------------------------------- */
+
+/* Rows of "dtrain.results/1" (plugin.h): what the host reports of every environment. */
+static const char *const host_rows[] = {"return|||higher|sum of rewards of an episode",
+                                        "length||env steps||of an episode",
+                                        "costs/*|costs: sums over an episode||lower|",
+                                        "metrics/*|metrics of an episode|||",
+                                        "shield/interventions|shield|actions||changed by the shield",
+                                        "shield/infeasible_rate|shield||lower|share of actions without a permitted one",
+                                        "limits/*|limits of costs|||",
+                                        NULL};
+
+enum { ROW_KEY, ROW_GROUP, ROW_UNIT, ROW_BETTER, ROW_TEXT, ROW_FIELDS };
+
+typedef struct row {
+    char field[ROW_FIELDS][160];
+} row;
+
+static void split_row(const char *text, row *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (int f = 0; f < ROW_FIELDS; f++) {
+        const size_t n = f + 1 < ROW_FIELDS ? strcspn(text, "|") : strlen(text);
+        snprintf(out->field[f], sizeof(out->field[f]), "%.*s", (int)n, text);
+        dt_mask(out->field[f], true);
+        text += n + (text[n] != '\0');
+    }
+}
+
+static bool find_row(const char *const *rows, const char *key, row *out)
+{
+    for (; rows != NULL && *rows != NULL; rows++) {
+        split_row(*rows, out);
+        if (dt_glob_match(out->field[ROW_KEY], key)) {
+            return true;
+        }
+    }
+    memset(out, 0, sizeof(*out));
+    return false;
+}
+
+static const char *const *rows_of(const dt_loaded *c)
+{
+    return c != NULL && c->desc.extension != NULL ? c->desc.extension("dtrain.results/1") : NULL;
+}
+
+/* What a key is by the tables of the phase, the environment and the host: each field by the first that says it. */
+static void explain(const dt_stage *s, const char *key, row *out)
+{
+    const char *const *const tables[] = {rows_of(s->d.phase), rows_of(s->env.comp), host_rows};
+    memset(out, 0, sizeof(*out));
+    for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+        row one;
+        if (find_row(tables[t], key, &one)) {
+            for (int f = 0; f < ROW_FIELDS; f++) {
+                if (out->field[f][0] == '\0') {
+                    memcpy(out->field[f], one.field[f], sizeof(one.field[f]));
+                }
+            }
+        }
+    }
+}
+
+/* "sites/0/rmse_m/mean": where the name after its folder begins. */
+static const char *name_of(const char *key, const dt_result *r, const dt_result *end)
+{
+    const size_t what = spread_of(r, end);
+    const char *name = key;
+    for (const char *c = key; *c != '\0' && (what == 0 || c < key + what); c++) {
+        name = *c == '/' ? c + 1 : name;
+    }
+    return name;
+}
+
+/* "m, lower is better: text" */
+static void about(const row *w, dt_str *out)
+{
+    const char *unit = w->field[ROW_UNIT], *better = w->field[ROW_BETTER], *text = w->field[ROW_TEXT];
+    dt_str_add(out, unit);
+    if (better[0] != '\0') {
+        dt_str_addf(out, "%s%s is better", out->bytes > 0 ? ", " : "", better);
+    }
+    if (text[0] != '\0') {
+        dt_str_addf(out, "%s%s", out->bytes > 0 ? ": " : "", text);
+    }
+}
+
+enum { GROUP_BYTES = 160, NAME_COLUMNS = 22, TEXT_AT = 48, WIDE = 112 };
+
+static void group_of(const dt_stage *s, const dt_result *r, const dt_result *end, row *w, char group[GROUP_BYTES])
+{
+    const size_t what = spread_of(r, end), bytes = (size_t)(name_of(r->key, r, end) - r->key);
+    char plain[GROUP_BYTES];
+    snprintf(plain, sizeof(plain), "%.*s", what > 0 ? (int)what : INT_MAX, r->key);
+    explain(s, plain, w);
+    if (w->field[ROW_GROUP][0] != '\0') {
+        snprintf(group, GROUP_BYTES, "%s", w->field[ROW_GROUP]);
+    } else {
+        snprintf(group, GROUP_BYTES, "%.*s", bytes > 0 ? (int)bytes - 1 : 0, r->key);
+    }
+}
+
+/* The description beside the numbers, or below them where they are wide. */
+static void explained_row(const row *w, const dt_str *line, int indent, dt_str *out)
+{
+    dt_str text = {0};
+    about(w, &text);
+    const size_t used = line->bytes + (size_t)indent, at = used + 2 > TEXT_AT ? used + 2 : TEXT_AT;
+    dt_str_addf(out, "%*s%s", indent, "", dt_str_text(line));
+    if (text.bytes > 0 && at + text.bytes <= WIDE) {
+        dt_str_addf(out, "%*s%s", (int)(at - used), "", dt_str_text(&text));
+    } else if (text.bytes > 0) {
+        dt_str_addf(out, "\n%*s%s", 2 * indent + 4, "", dt_str_text(&text));
+    }
+    dt_str_add(out, "\n");
+    dt_str_fini(&text);
+}
+
+/* All rows of a group, wherever they are. */
+static void explained_group(const dt_stage *s, const dt_result *r, uint32_t n, const char *group, dt_str *out)
+{
+    bool has_title = group[0] == '\0';
+    for (uint32_t i = 0; i < n;) {
+        char its[GROUP_BYTES];
+        row w;
+        dt_str line = {0};
+        const char *name = name_of(r[i].key, &r[i], r + n);
+        group_of(s, &r[i], r + n, &w, its);
+        const bool is_row = row_text(r, n, &i, name, NAME_COLUMNS, &line) && strcmp(its, group) == 0;
+        if (is_row && !has_title) {
+            dt_str_addf(out, "\n  %s\n", group);
+            has_title = true;
+        }
+        if (is_row) {
+            explained_row(&w, &line, group[0] == '\0' ? 0 : 2, out);
+        }
+        dt_str_fini(&line);
+    }
+}
+
+void dt_result_explained(const dt_stage *s, dt_str *out)
+{
+    const dt_result *r = NULL;
+    const uint32_t n = dt_stage_results(s, &r);
+    env_text(s, out);
     for (uint32_t i = 0; i < n; i++) {
-        const size_t what = spread_of(&r[i], r + n);
-        const double *deviation = what > 0 ? r[i + 1].value : NULL;
-        const dt_result *one = &r[i];
-        i += what > 0; /* a line for both, none for what nobody measured */
-        if (dt_result_is_detail(one) || (what > 0 && isnan(one->value[0]))) {
-            continue;
+        if (strcmp(r[i].key, "seeds") == 0) {
+            seeds_text(&r[i], out);
         }
-        if (strcmp(one->key, "seeds") == 0) {
-            seeds_text(one, out);
-            continue;
+    }
+    explained_group(s, r, n, "", out);
+    for (uint32_t i = 0; i < n; i++) {
+        char group[GROUP_BYTES], other[GROUP_BYTES];
+        row unused;
+        group_of(s, &r[i], r + n, &unused, group);
+        bool is_done = group[0] == '\0';
+        for (uint32_t k = 0; k < i && !is_done; k++) {
+            group_of(s, &r[k], r + n, &unused, other);
+            is_done = strcmp(group, other) == 0;
         }
-        dt_str_addf(out, "  %-*.*s", KEY_COLUMNS, what > 0 ? (int)what : INT_MAX, one->key);
-        for (uint32_t j = 0; j < one->n; j++) {
-            number_text(one->value[j], out);
+        if (!is_done) {
+            explained_group(s, r, n, group, out);
         }
-        if (deviation != NULL && isfinite(*deviation)) {
-            dt_str_addf(out, " +- %.3g", *deviation);
-        }
-        dt_str_add(out, "\n");
     }
 }
 

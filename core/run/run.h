@@ -44,6 +44,8 @@ dt_status dt_results_check(const dt_session *s, const struct dt_stage *stage, co
 
 /* An evaluation's result as people read it, a line each, and as scripts do. */
 void dt_result_text(const struct dt_stage *s, dt_str *out);
+/* The same in groups, with unit, direction and description by the extension dtrain.results/1 of phase and environment. */
+void dt_result_explained(const struct dt_stage *s, dt_str *out);
 void dt_result_json(const struct dt_stage *s, dt_str *out);
 /* Warns of costs that are above their limits in it, or not known. */
 void dt_result_warn_limits(const struct dt_stage *s);

@@ -153,6 +153,16 @@ static inline dt_status dt_no_sizes(const void *self, const uint64_t *index, uin
     }                                                                                                                  \
     struct dt_define_needs_a_semicolon
 
+/* extension of an environment or a phase: what the numbers of its evaluations are ("dtrain.results/1"), a row
+ * "KEY|GROUP|UNIT|BETTER|TEXT" each. DT_RESULTS_DEFINE(extension, "metrics/delay_s||s|lower|lost by a vehicle"); */
+#define DT_RESULTS_DEFINE(FN, ...)                                                                                     \
+    static const void *FN(const char *id)                                                                              \
+    {                                                                                                                  \
+        static const char *const text_[] = {__VA_ARGS__, NULL};                                                        \
+        return strcmp(id, "dtrain.results/1") == 0 ? (const void *)text_ : NULL;                                       \
+    }                                                                                                                  \
+    struct dt_define_needs_a_semicolon
+
 #ifdef __cplusplus
 }
 #endif

@@ -347,7 +347,12 @@ typedef struct dt_plugin {
  * Extension "dtrain.program/1", since 1.2: of a controller, not NULL where it leaves the environment to the program
  * that this has of its own; of an environment, const char *const *, "key=value" ..., NULL: its options for that. They
  * hold where both have it; a program is then followed between two actions as well. Elsewhere the controller acts as
- * any other. */
+ * any other.
+ *
+ * Extension "dtrain.results/1" of a phase or an environment, since 1.2: const char *const *, NULL at the end: what the
+ * numbers of an evaluation are, a row "KEY|GROUP|UNIT|BETTER|TEXT" each. KEY is as it is reported, without /mean, with *
+ * for any text ("metrics/delay_s", "costs/x"); GROUP the title that it stands under; BETTER "higher", "lower" or
+ * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's. */
 
 /* Fills the prefix: { DT_PLUGIN_PREFIX, .name = "mine", ... } */
 #define DT_PLUGIN_PREFIX                                                                                               \

@@ -97,9 +97,11 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
+DT_RESULTS_DEFINE(extension, "metrics/balanced||share of episodes|higher|that reached the last step upright");
+
 DT_ENV_DEFINE(component, "env_cartpole", "CartPole-v1: keep a pole upright by pushing its cart",
               "Barto, Sutton & Anderson 1983; Towers et al. 2024 (Gymnasium)", config, state, options,
               DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
-              .flags = DT_COMP_DETERMINISTIC);
+              .flags = DT_COMP_DETERMINISTIC, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_cartpole", "1.0", "dtrain", "Apache-2.0");

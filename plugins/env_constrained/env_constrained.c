@@ -211,9 +211,12 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
+DT_RESULTS_DEFINE(extension, "metrics/reward_rate|||higher|reward of a step, mean",
+                  "metrics/cost_rate|||lower|cost of a step, mean");
+
 DT_ENV_DEFINE(component, "env_constrained", "small problems under a limit whose solution is known exactly",
               "Altman 1999, Constrained Markov Decision Processes", config, state, options,
               DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
-              .flags = DT_COMP_DETERMINISTIC);
+              .flags = DT_COMP_DETERMINISTIC, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_constrained", "1.0", "dtrain", "Apache-2.0");

@@ -397,11 +397,18 @@ static dt_status step(void *self, const dt_env_io *io)
     return DT_DONE;
 }
 
+static const char *const results[] = {"metrics/entropy_*||share of the first|lower|of what is worth knowing",
+                                      "metrics/f1_*|||higher|score of the map that is believed",
+                                      "metrics/collisions||collisions|lower|", NULL};
+
 static const void *extension(const char *id)
 {
     static const char *const baselines[] = {"ipp_random", "ipp_greedy", NULL};
     if (strcmp(id, DT_EXT_SCENE) == 0) {
         return &ipp_scene;
+    }
+    if (strcmp(id, "dtrain.results/1") == 0) {
+        return results;
     }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }

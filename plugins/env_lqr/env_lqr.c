@@ -114,9 +114,11 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
+DT_RESULTS_DEFINE(extension, "metrics/gain||||K of u = -K x that fits the actions best");
+
 DT_ENV_DEFINE(component, "env_lqr", "the linear-quadratic regulator of one number, whose solution is known",
               "Bertsekas 1995, section 4.1", config, state, options,
               DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
-              .flags = DT_COMP_DETERMINISTIC);
+              .flags = DT_COMP_DETERMINISTIC, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_lqr", "1.0", "dtrain", "Apache-2.0");

@@ -121,9 +121,12 @@ static dt_status step(void *self, const dt_env_io *io)
     return DT_DONE;
 }
 
+DT_RESULTS_DEFINE(extension, "metrics/payoff|||higher|mean of a game",
+                  "metrics/best||share of games|higher|with the largest entry");
+
 DT_ENV_DEFINE(component, "env_matrix", "two agents play a matrix game: climbing or penalty",
               "Claus & Boutilier 1998; Papoudakis et al. 2021, arXiv 2006.07869", config, state, options,
               DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
-              .flags = DT_COMP_DETERMINISTIC);
+              .flags = DT_COMP_DETERMINISTIC, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_matrix", "1.0", "dtrain", "Apache-2.0");

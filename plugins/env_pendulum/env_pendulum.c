@@ -94,9 +94,11 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
+DT_RESULTS_DEFINE(extension, "metrics/upright||share of steps|higher|with the pendulum upright");
+
 DT_ENV_DEFINE(component, "env_pendulum", "Pendulum-v1: swing a pendulum up with a weak motor",
               "Towers et al. 2024 (Gymnasium)", config, state, options,
               DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
-              .flags = DT_COMP_DETERMINISTIC);
+              .flags = DT_COMP_DETERMINISTIC, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_pendulum", "1.0", "dtrain", "Apache-2.0");

@@ -322,6 +322,14 @@ static void look(const void *self, dt_scene *out)
 
 static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads = scene_roads, .look = look};
 
+static const char *const results[] = {"metrics/score||pieces|higher|growth of the team",
+                                      "metrics/rival_score||pieces|lower|growth of the other team",
+                                      "metrics/win||share of games|higher|won",
+                                      "metrics/loss||share of games|lower|lost",
+                                      "metrics/deaths||snakes|lower|of the team",
+                                      "metrics/rival_deaths||snakes|higher|of the other team",
+                                      NULL};
+
 static const void *extension(const char *id)
 {
     static const char *const baselines[] = {"controller_snakes", NULL};
@@ -331,6 +339,9 @@ static const void *extension(const char *id)
     }
     if (strcmp(id, "dtrain.program/1") == 0) {
         return program;
+    }
+    if (strcmp(id, "dtrain.results/1") == 0) {
+        return results;
     }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }

@@ -615,6 +615,30 @@ static void destroy(void *self)
     }
 }
 
+static const char *const results[] = {
+    "metrics/strict_delay_s||s|lower|time lost per vehicle due, delay of departure included",
+    "metrics/resco_delay_s||s|lower|the same by RESCO's scripts, most not inserted left out",
+    "metrics/trip_time_s||s|lower|per inserted vehicle",
+    "metrics/waiting_s||s|lower|standing, per inserted vehicle",
+    "metrics/time_loss_s||s|lower|below the wished speed, per inserted vehicle",
+    "metrics/depart_delay_s||s|lower|before entering, per inserted vehicle",
+    "metrics/queue||vehicles|lower|standing per signal, mean over steps",
+    "metrics/demand||vehicles||that were due",
+    "metrics/finished||vehicles|higher|that arrived",
+    "metrics/never_inserted||vehicles|lower|due, without room to enter",
+    "metrics/collisions||collisions|lower|",
+    "metrics/emergency_*||events|lower|",
+    "metrics/teleported||vehicles|lower|moved on by SUMO (teleport_s)",
+    "metrics/conflicting_greens||s|lower|with two conflicting links at major green",
+    "metrics/longest_red_s||s|lower|that a waiting lane had no green",
+    "metrics/most_vehicles||vehicles||on the roads at a time",
+    "metrics/stuck||vehicles|lower|most that stood over 300 s; gridlock",
+    "metrics/mean_speed_mps||m/s|higher|",
+    "metrics/flow_vph||vehicles/h|higher|that arrived",
+    "costs/conflicting_greens||s||with two conflicting links at major green",
+    "costs/starvation||||lanes that wait longer than starve_s",
+    NULL};
+
 static const void *extension(const char *id)
 {
     static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_max_pressure",
@@ -625,6 +649,9 @@ static const void *extension(const char *id)
     }
     if (strcmp(id, "dtrain.program/1") == 0) {
         return program;
+    }
+    if (strcmp(id, "dtrain.results/1") == 0) {
+        return results;
     }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }

@@ -125,9 +125,12 @@ static dt_status step(void *self, const dt_env_io *io)
     return io->alive[0] ? DT_OK : DT_DONE;
 }
 
+DT_RESULTS_DEFINE(extension, "metrics/solved||share of episodes|higher|that reached the goal",
+                  "metrics/junction||share of episodes|higher|that turned at the junction");
+
 DT_ENV_DEFINE(component, "env_tmaze", "T-maze: remember a sign until the junction",
               "Bakker 2002, Reinforcement learning with long short-term memory", config, state, options,
               DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = dt_no_op),
-              .flags = DT_COMP_DETERMINISTIC, .check = check);
+              .flags = DT_COMP_DETERMINISTIC, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "env_tmaze", "1.0", "dtrain", "Apache-2.0");

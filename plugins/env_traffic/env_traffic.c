@@ -855,6 +855,27 @@ static void watch(void *self, void (*each)(void *user), void *user)
 
 static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads = roads, .look = look, .watch = watch};
 
+static const char *const results[] = {"metrics/strict_delay_s||s|lower|time lost per vehicle, with those not inserted",
+                                      "metrics/trip_time_s||s|lower|of vehicles that arrived",
+                                      "metrics/waiting_s||s|lower|standing, per vehicle",
+                                      "metrics/queue||vehicles|lower|standing, mean over steps",
+                                      "metrics/mean_speed_mps||m/s|higher|",
+                                      "metrics/flow_vph||vehicles/h|higher|that arrived",
+                                      "metrics/demand||vehicles||that were due",
+                                      "metrics/finished||vehicles|higher|that arrived",
+                                      "metrics/never_inserted||vehicles|lower|due, without room to enter",
+                                      "metrics/collisions||collisions|lower|",
+                                      "metrics/emergency_brakes||events|lower|",
+                                      "metrics/conflicting_greens||events|lower|greens of links that cross",
+                                      "metrics/longest_red_s||s|lower|that a waiting lane had no green",
+                                      "metrics/stuck||vehicles|lower|most that stood over 300 s; gridlock",
+                                      "costs/collisions||collisions||that an agent was in",
+                                      "costs/time_to_collision||steps||with a time to collision below ttc_s",
+                                      "costs/hard_braking||steps||braking harder than hard_mps2",
+                                      "costs/conflicting_greens||pairs||shown at once, times steps",
+                                      "costs/starvation||lanes||waiting over starvation_s, times steps",
+                                      NULL};
+
 static const void *extension(const char *id)
 {
     static const char *const baselines[] = {"controller_fixed", "controller_greedy", "controller_max_pressure",
@@ -865,6 +886,9 @@ static const void *extension(const char *id)
     }
     if (strcmp(id, "dtrain.program/1") == 0) {
         return program;
+    }
+    if (strcmp(id, "dtrain.results/1") == 0) {
+        return results;
     }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }

@@ -116,6 +116,15 @@ elif ! grep -q "needs AVX512-BF16 or AMX" "$work/err"; then
     failed=$((failed + 1))
 fi
 
+# --- an evaluation beside rules that the user names, explained by the environment's table ---
+signals="--plugin phase2_ppo --env env_traffic --set env_traffic.control=signals --set env_traffic.scenario=intersection
+    --set env_traffic.episode_s=30 --seeds 1 --episodes 1 -q"
+expect 0 '"baselines":[{"controller":"controller_fixed","learnt":false,"result":{' "$dtrain" eval $signals \
+    --set evaluation.baselines=controller_fixed --json
+expect 0 "s, lower is better: time lost per vehicle" "$dtrain" eval $signals
+expect 2 "evaluation.baselines" "$dtrain" eval $phase --set evaluation.baselines=controller_fixed -q
+expect 2 "evaluation.baselines" "$dtrain" eval $signals --set evaluation.baselines=controller_fixd
+
 # --- interrupted: the step is finished, the state saved, 75 ---
 expect 0 "" "$dtrain" $phase $tiny --run-dir "$work/long" --set training.epochs=40 --max-steps 40
 "$dtrain" $phase $tiny --run-dir "$work/term" --set training.epochs=40 -v 2>"$work/err" &
@@ -176,7 +185,7 @@ expect 2 "nothing is before it" "$dtrain" $phase $tiny --run-dir "$work/prev" --
 # --- evaluation, plan, looking ---
 expect 0 "" "$dtrain" eval $phase --checkpoint "$work/whole" -q
 cases=$((cases + 1))
-grep -q '^  rmse_m  *[0-9.]* ' "$work/out" || { echo "FAIL: eval says no result on standard output"; failed=$((failed + 1)); }
+grep -q '^ *rmse_m  *[0-9.]* ' "$work/out" || { echo "FAIL: eval says no result on standard output"; failed=$((failed + 1)); }
 expect 0 '"rmse_m":[' "$dtrain" eval $phase --checkpoint "$work/whole" --json -q
 cp "$work/out" "$work/eval.json"
 for key in horizon_s displacement_m cv_rmse_m cv_displacement_m nll risk_auroc samples; do

@@ -76,6 +76,45 @@ static void test_table(void **state)
     dt_str_fini(&out);
 }
 
+static const void *described(const char *id)
+{
+    static const char *const rows[] = {"trip|times|s|lower|of a vehicle", "sites/*/trip||s|lower|",
+                                       "wide|times|||columns", NULL};
+    return strcmp(id, "dtrain.results/1") == 0 ? rows : NULL;
+}
+
+static void test_explained(void **state)
+{
+    (void)state;
+    static dt_stage stage;
+    static dt_loaded phase;
+    double a = 194.25, b = 3.5, list[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const dt_result r[] = {{.key = "trip", .value = &a, .n = 1},
+                           {.key = "return/mean", .value = &a, .n = 1},
+                           {.key = "return/std", .value = &b, .n = 1},
+                           {.key = "sites/0/trip", .value = &b, .n = 1},
+                           {.key = "wide", .value = list, .n = 8, .is_list = true},
+                           {.key = "odd", .value = &b, .n = 1}};
+    dt_str out = {0};
+    phase.desc.extension = described;
+    stage.d.phase = &phase;
+    memcpy(stage.results.at, r, sizeof(r));
+    stage.results.n = sizeof(r) / sizeof(r[0]);
+    dt_result_explained(&stage, &out);
+    assert_string_equal(
+        dt_str_text(&out),
+        "  return                     194.2 +- 3.5       higher is better: sum of rewards of an episode\n"
+        "  odd                          3.5\n"
+        "\n  times\n"
+        "    trip                       194.2            s, lower is better: of a vehicle\n"
+        "    wide                           1         2         3         4         5         6         "
+        "7         8\n"
+        "        columns\n"
+        "\n  sites/0\n"
+        "    trip                         3.5            s, lower is better\n");
+    dt_str_fini(&out);
+}
+
 static void test_words_of_a_key_nest(void **state)
 {
     (void)state;
@@ -98,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flat),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_explained),
         cmocka_unit_test(test_words_of_a_key_nest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
