@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "run/batch_auto.h"
+#include "run/expect.h"
 #include "run/first_weights.h"
 #include "run/fit.h"
 #include "run/forecast.h"
@@ -20,6 +21,7 @@
 #include "run/run_start.h"
 #include "service/stage.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,7 +69,8 @@ static void text_of_batch(const dt_session *s, int64_t phase, dt_str *out)
     dt_str_fini(&why);
 }
 
-static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_forecast *f, dt_json_out *json)
+static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_forecast *f, const dt_expected *e,
+                           dt_json_out *json)
 {
     dt_fit fit;
     dt_str text = {0};
@@ -75,12 +78,16 @@ static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_
     if (json != NULL) {
         dt_json_obj(json, NULL);
         dt_forecast_json(stage, f, json);
+        dt_expect_json(e, json);
         dt_batch_json(s, stage->d.index, json);
         dt_fit_json(&fit, f, json);
         dt_json_end(json, '}');
         return DT_OK;
     }
     dt_forecast_text(stage, f, &text);
+    dt_str_add(&text, "  expected     ");
+    dt_expect_text(e, &text);
+    dt_str_add(&text, "\n");
     text_of_batch(s, stage->d.index, &text);
     dt_fit_text(&fit, f, &text);
     const dt_status st = dt_str_status(&text);
@@ -137,8 +144,15 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
     dt_error_take(&refused, st);
     DT_TRY(st < 0 && !*is_beyond_p ? st : DT_OK);
     const dt_args *a = p->d->args;
-    DT_TRY(a->predict != NULL ? tell_roofline(stage, a->predict, p->json)
-                              : tell_plan(p->d->session, stage, &f, p->json));
+    if (a->predict != NULL) {
+        DT_TRY(tell_roofline(stage, a->predict, p->json));
+    } else {
+        dt_expected e = {.step_s = NAN, .all_s = NAN, .evaluation_s = NAN, .acts = stage->rollout != NULL};
+        if (st == DT_OK) {
+            dt_expect_measure(stage, &f, p->d->max_steps, true, &e);
+        }
+        DT_TRY(tell_plan(p->d->session, stage, &f, &e, p->json));
+    }
     p->is_told = true;
     DT_TRY(a->print_graph != NULL ? print_graph(stage) : DT_OK);
     dt_forecast_warn_disk(&f, stage->d.run_dir);
@@ -147,7 +161,7 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
 
 /* A run evaluates before its first step where a result is named that has to exist. A plan does so where the user names
  * one: the names that phases prefer are theirs. */
-static dt_status check_results(dry_plan *p, dt_stage *stage)
+static dt_status check_results(dry_plan *p, dt_stage *stage, bool is_fresh)
 {
     const dt_session *s = p->d->session;
     dt_training_opts training;
@@ -160,7 +174,7 @@ static dt_status check_results(dry_plan *p, dt_stage *stage)
     DT_TRY(dt_config_phase(s->config, stage->d.index, &phase, &stop));
     const bool is_named = stop.metric[0] != '\0' || dt_session_names_best(s, stage->d.index);
     const bool is_evaluated = stage->d.phase->ops.phase.evaluate != NULL && training.eval_interval > 0;
-    if (!is_named || !is_evaluated || dt_trainer_step_number(stage->trainer) > 0 || p->d->args->predict != NULL) {
+    if (!is_named || !is_evaluated || !is_fresh || p->d->args->predict != NULL) {
         return DT_OK;
     }
     DT_TRY(dt_stage_evaluate(stage, &unused));
@@ -177,9 +191,10 @@ static dt_status set_up_and_plan(dry_plan *p, const dt_first_desc *first, dt_sta
     DT_TRY(dt_stage_create(d, stage_p));
     DT_TRY(dt_stage_start(*stage_p));
     DT_TRY((*stage_p)->trainer != NULL ? dt_first_load(first, f, *stage_p) : DT_OK);
+    const bool is_fresh = (*stage_p)->trainer != NULL && dt_trainer_step_number((*stage_p)->trainer) == 0;
     DT_TRY(plan_phase(p, *stage_p, is_beyond_p));
     DT_TRY(dt_rollout_check_room((*stage_p)->rollout)); /* once the plan is told, which says how large it is */
-    DT_TRY(check_results(p, *stage_p));
+    DT_TRY(check_results(p, *stage_p, is_fresh));
     return dt_planned_add(p->planned, *stage_p);
 }
 

@@ -7,6 +7,7 @@
 #include "experience/opponents.h"
 #include "experience/risk.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -112,6 +113,36 @@ static void try_instance(dt_rollout *r, uint32_t number, dt_rollout_need *out)
     }
     dt_env_drop(r->env, &r->env->training, number, 1, &self);
     dt_error_clear();
+}
+
+double dt_rollout_try_speed(dt_rollout *r, double most_s, uint32_t *n_p)
+{
+    dt_vector *v = NULL;
+    void *self = NULL;
+    double took_s = NAN;
+    *n_p = 0;
+    dt_status st = dt_env_make(r->env, &r->env->training, 0, 1, &self);
+    if (st == DT_OK) {
+        dt_vector_kind kind = r->env->kind[0];
+        kind.max_steps = 0;
+        const dt_vector_desc d = {
+            .kind = &kind, .n_kinds = 1, .layout = &r->env->layout, .self = &self, .n = 1, .seed = trial_seed};
+        st = dt_vector_create(&d, &v);
+    }
+    if (st == DT_OK) {
+        st = dt_vector_step(v); /* the first one resets */
+    }
+    const double begin_s = dt_clock_s();
+    for (uint32_t t = 0; t < TRIAL_STEPS && st == DT_OK && dt_clock_s() - begin_s < most_s; t++) {
+        act(&r->env->layout, t, dt_vector_at(v, 0)->record);
+        st = dt_vector_step(v);
+        *n_p = t + 1;
+    }
+    took_s = st == DT_OK && *n_p > 0 ? (dt_clock_s() - begin_s) / *n_p : (double)NAN;
+    dt_vector_destroy(v);
+    dt_env_drop(r->env, &r->env->training, 0, 1, &self);
+    dt_error_clear();
+    return took_s;
 }
 
 /* Of several environments: what the largest one needs. */

@@ -24,6 +24,9 @@ typedef struct dt_rollout_need {
     double mean[1 + DT_ENV_MAX_SYMBOLS];      /* live size of a sample: agents that act, then ragged symbols */
 } dt_rollout_need;
 dt_status dt_rollout_need_get(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
+/* Seconds that a step of one instance takes, made for it and played with drawn actions: the mean of *n_p steps, for at
+ * most so long. NAN: it fails, which says nothing here. */
+double dt_rollout_try_speed(struct dt_rollout *r, double most_s, uint32_t *n_p);
 /* After that: one of the policy's calls on n instances of this mean; false: there are no more. */
 bool dt_rollout_call(const struct dt_rollout *r, const double *mean, double n, uint32_t call, dt_call_cost *out_p);
 /* Environment steps that the phase has learnt from, of all instances; resumed from a checkpoint that does not say how

@@ -5,6 +5,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/batch_auto.c core/run/batch_auto.h core/run/batch_recall.c \
 	core/run/device_watch.c core/run/device_watch.h \
 	core/run/evaluate.c core/run/evaluate.h \
+	core/run/expect.c core/run/expect.h \
 	core/run/first_weights.c core/run/first_weights.h \
 	core/run/fit.c core/run/fit.h \
 	core/run/fit_seek.c \

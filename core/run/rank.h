@@ -79,6 +79,7 @@ typedef struct dt_rank {
     uint64_t iterations;               /* the same */
     bool has_stepped;                  /* the same: a step was made */
     bool has_evaluated;                /* the same */
+    bool has_estimated;                /* the same: how long it will take was said, from a measurement */
     uint32_t n_evaluations;  /* of the phase in this process; rank 0: those in which what the configuration names */
     uint32_t n_target_known; /* was a number, of stop.metric */
     uint32_t n_best_known;   /* and of checkpoint.best_by */

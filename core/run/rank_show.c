@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "tensorboard/event_files.h"
 #include "run/batch_auto.h"
+#include "report/html.h"
+#include "run/expect.h"
 #include "run/fit.h"
 #include "run/forecast_env.h"
 
@@ -127,6 +129,7 @@ static void add_episodes(dt_rank *k, dt_progress_view *v)
 void dt_rank_show_begin(dt_rank *k)
 {
     k->episode_return.n = k->headline.n = 0;
+    k->has_estimated = false;
     if (dt_rank_is_first(k)) {
         const bool acts = k->stage->rollout != NULL;
         const uint64_t per_epoch = dt_trainer_steps_per_epoch(k->stage->trainer);
@@ -140,6 +143,19 @@ void dt_rank_show_begin(dt_rank *k)
         v.steps = steps;
         dt_screen_begin(k->r->screen, &v);
     }
+}
+
+/* The first measurement of the whole: a round, or steps of a few seconds. */
+static void show_measured(dt_rank *k, bool acts, double took_s, double left_s)
+{
+    enum { ENOUGH_S = 3 };
+    char left[DT_NUMBER_BYTES], took[DT_NUMBER_BYTES];
+    if (k->has_estimated || left_s <= 0 || (!acts && took_s < ENOUGH_S)) {
+        return;
+    }
+    k->has_estimated = true;
+    dt_log(DT_LOG_INFO, "expected wall time: about %s more for this phase, by estimate from the first %s that took %s",
+           dt_duration_text(left_s, left), acts ? "round" : "steps", dt_duration_text(took_s, took));
 }
 
 void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
@@ -156,6 +172,7 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     }
     const double part = part_done(k, p), made = part - k->from_part;
     const double left = made > 0 ? (1 - part) * (now - k->from_s) / made : -1; /* made may be NAN */
+    show_measured(k, k->stage->rollout != NULL, now - k->from_s, left);
     if (isnan(k->from_part)) { /* resumed: this process knows from here on */
         k->from_part = part;
         k->from_s = now;
@@ -288,6 +305,16 @@ static void show_environment(const dt_rank *k)
     dt_str_fini(&text);
 }
 
+static void show_expected(const dt_rank *k)
+{
+    dt_str text = {0};
+    dt_expected e;
+    dt_expect_measure(k->stage, &k->forecast, k->r->d->max_steps, false, &e);
+    dt_expect_text(&e, &text);
+    dt_log(DT_LOG_INFO, "expected wall time: %s", dt_str_text(&text));
+    dt_str_fini(&text);
+}
+
 static void tell_batch(const dt_rank *k)
 {
     dt_str text = {0};
@@ -314,6 +341,7 @@ dt_status dt_rank_announce(dt_rank *k)
     DT_TRY(dt_forecast_make(k->stage, k->r->d->max_steps, &k->forecast));
     DT_TRY(hold_plan(k));
     show_environment(k);
+    show_expected(k);
     tell_batch(k);
     dt_forecast_log(&k->forecast);
     dt_forecast_warn_disk(&k->forecast, dt_rundir_path(k->r->d->dir));

@@ -105,6 +105,10 @@ cases=$((cases + 1))
 planned=$(sed 's/.*"phase":"phase2_ppo"//' "$work/plan" | sed -n 's/^[^[]*"parameters_trained":\([0-9]*\).*/\1/p')
 trained=$(sed -n 's/.*"parameters_trained":\([0-9]*\).*/\1/p' "$work/both/progress.json")
 [ -n "$trained" ] && [ "$planned" = "$trained" ] || fail "planned are $planned trained parameters, and the run trains $trained"
+grep -q '"expected":{"environments_s":[0-9.e+-]*,"evaluation_s":[0-9.e+-]*,"step_s":[0-9.e+-]*,"steps_tried":[1-9]' "$work/plan" ||
+    fail "the plan does not estimate the time of environments"
+grep -q '"expected":{"training_s":null,"evaluation_s":null,' "$work/plan" || fail "one step is too few to estimate by"
+grep -q 'expected wall time: ' "$work/both/train.log" || fail "the run says nothing about its time"
 both 2 "shapes of the phase before" --config "$work/two.cfg" --set phases.1.risk_gnn.hidden=16 --threads 1 -q --run-dir "$work/other"
 
 echo "$cases cases, $failed failed"
