@@ -3,21 +3,60 @@
 dist_doc_DATA = README.md README.zh.md CHANGELOG.md LICENSE
 docpagesdir = $(docdir)
 nobase_dist_docpages_DATA = docs/start.md \
-	docs/tutorial/own-table.md docs/tutorial/rl-phase.md docs/tutorial/sumo.md \
-	docs/howto/exporting.md docs/howto/from-sumo-rl.md docs/howto/gpu.md docs/howto/import.md \
-	docs/howto/installing.md docs/howto/limits.md docs/howto/multi-agent.md docs/howto/offline.md \
-	docs/howto/offpolicy.md docs/howto/phases.md docs/howto/plugin-phases.md docs/howto/plugins.md \
-	docs/howto/policies.md docs/howto/porting.md docs/howto/processes.md docs/howto/running.md \
-	docs/howto/self-play.md docs/howto/several-environments.md docs/howto/stores.md \
-	docs/howto/train-on-recordings.md docs/howto/troubleshooting.md docs/howto/world-models.md \
-	docs/reference/columns.md docs/reference/configuration.md docs/reference/environments.md \
-	docs/reference/formats.md docs/reference/glossary.md docs/reference/options-data.md \
-	docs/reference/options-environment.md docs/reference/options-host.md docs/reference/options-model.md \
-	docs/reference/options-phase.md docs/reference/recording-files.md docs/reference/results.md \
-	docs/reference/signals.md docs/reference/status.md \
-	docs/reference/stored-rollouts.md docs/reference/sumo.md docs/reference/traffic-files.md \
-	docs/explanation/architecture.md docs/explanation/normalisation.md docs/explanation/predictions.md \
-	docs/explanation/ranks.md docs/explanation/reproducibility.md docs/explanation/security.md \
+	docs/tutorial/own-table.md \
+	docs/tutorial/rl-phase.md \
+	docs/tutorial/sumo.md \
+	docs/howto/docker.md \
+	docs/howto/exporting.md \
+	docs/howto/from-sumo-rl.md \
+	docs/howto/gpu-measure.md \
+	docs/howto/gpu.md \
+	docs/howto/import.md \
+	docs/howto/installing.md \
+	docs/howto/limits.md \
+	docs/howto/multi-agent.md \
+	docs/howto/offline.md \
+	docs/howto/offpolicy.md \
+	docs/howto/phases.md \
+	docs/howto/plugin-phases.md \
+	docs/howto/plugins.md \
+	docs/howto/policies.md \
+	docs/howto/porting.md \
+	docs/howto/processes.md \
+	docs/howto/running.md \
+	docs/howto/self-play.md \
+	docs/howto/several-environments.md \
+	docs/howto/stores.md \
+	docs/howto/train-on-recordings.md \
+	docs/howto/troubleshooting.md \
+	docs/howto/watching.md \
+	docs/howto/world-models.md \
+	docs/reference/columns.md \
+	docs/reference/configuration.md \
+	docs/reference/environments.md \
+	docs/reference/exit-codes.md \
+	docs/reference/formats.md \
+	docs/reference/glossary.md \
+	docs/reference/guide-keys.md \
+	docs/reference/options-data.md \
+	docs/reference/options-environment.md \
+	docs/reference/options-host.md \
+	docs/reference/options-model.md \
+	docs/reference/options-phase.md \
+	docs/reference/recording-files.md \
+	docs/reference/results.md \
+	docs/reference/signals.md \
+	docs/reference/status.md \
+	docs/reference/stored-rollouts.md \
+	docs/reference/sumo.md \
+	docs/reference/traffic-files.md \
+	docs/explanation/architecture.md \
+	docs/explanation/gpu.md \
+	docs/explanation/normalisation.md \
+	docs/explanation/predictions.md \
+	docs/explanation/ranks.md \
+	docs/explanation/reproducibility.md \
+	docs/explanation/security.md \
 	docs/slurm.sh docs/dtrain@.service docs/kubernetes-job.yaml docs/kubernetes-mpijob.yaml \
 	docs/img/report.svg docs/img/episode.svg
 EXTRA_DIST += docs/img/make.sh docs/img/cut.py

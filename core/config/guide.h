@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The keys that configured the systems before this one, and ours for them: guide.def as a table. Read by the importer
- * (porting/), by messages about unknown keys, and by the test of docs/howto/porting.md. Threads: any.
+ * (porting/), by messages about unknown keys, and by the test of docs/reference/guide-keys.md. Threads: any.
  */
 #ifndef DTRAIN_CORE_CONFIG_GUIDE_H
 #define DTRAIN_CORE_CONFIG_GUIDE_H

@@ -24,7 +24,7 @@ typedef struct dt_ported {
 dt_status dt_porting_import(const char *path, int phase, const dt_config *known, dt_str *out, dt_ported *ported_p)
     DT_NODISCARD;
 
-/* The table of keys, for docs/howto/porting.md: rows of Markdown; or one JSON array. */
+/* The table of keys, for docs/reference/guide-keys.md: rows of Markdown; or one JSON array. */
 dt_status dt_porting_keys(bool json, dt_str *out) DT_NODISCARD;
 
 /* Sections of a template. c: declared, its values are those that a phase (-1: none) has. Every key stands in a comment

@@ -41,7 +41,7 @@ for readme in README.md README.zh.md; do
     grep -q '(docs/start.md)' "$src/$readme" || fail "$readme does not link docs/start.md"
 done
 for page in $(cd "$src/docs" && find . -name '*.md' ! -name start.md | sed 's|^\./||' | sort); do
-    grep -q "($page[)#]" "$src/docs/start.md" || fail "docs/start.md does not link $page"
+    grep -q "(${page}[)#]" "$src/docs/start.md" || fail "docs/start.md does not link $page"
     grep -q "docs/$page\( \|$\)" "$src/docs/local.mk" || fail "docs/local.mk does not install docs/$page"
     grep -q ": $page$" "$src/docs/site/mkdocs.yml" || fail "docs/site/mkdocs.yml lacks $page"
 done
@@ -92,7 +92,7 @@ found '`[a-z0-9_]*\.[a-z0-9_]*\(=[^`]*\| = [^`]*\)\{0,1\}`' >"$work/named"
 while read -r page key; do
     key=${key%%[ =]*}
     case $page in
-        */porting.md) ! grep -qxF -e "$key" "$work/theirs" || continue ;; # of the guides
+        */porting.md | */guide-keys.md) ! grep -qxF -e "$key" "$work/theirs" || continue ;; # of the guides
     esac
     case ${key##*.} in
         log | json | jsonl | cfg | sumocfg | html | md | sh | py | c | h | def | mk) continue ;; # files

@@ -27,7 +27,7 @@ for page in $(cd "$DT_SRCDIR/docs" && find . -name '*.md' | sed 's|^\./||; s|\.m
     grep -q '</html>' "$work/site/$page.html" || { echo "no page of $page.md"; exit 1; }
     grep -q "href=\"$page.html\"" "$work/site/index.html" || { echo "the menu lacks $page.html"; exit 1; }
 done
-(cd "$work/site" && grep -o 'href="[./a-z0-9-]*\.html#[^"]*"' index.html start.html */*.html) | grep -v '^api/' |
+(cd "$work/site" && grep -o 'href="[./a-z0-9-]*\.html#[^"]*"' index.html start.html ./*/*.html) | grep -v '^\./api/' |
     sed 's/:href="/ /; s/"$//' | sort -u >"$work/links"
 test "$(wc -l <"$work/links")" -ge 20 || { echo "hardly a link into a page"; exit 1; }
 while read -r page link; do

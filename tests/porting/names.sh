@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The guides' names in a configuration of ours are refused with our names for them; docs/howto/porting.md holds the table of
-# `dtrain config keys`; the targets there are keys that dtrain shows; a template is accepted, and gives the defaults
-# with and without its comment marks.
+# The guides' names in a configuration of ours are refused with our names for them; docs/reference/guide-keys.md holds
+# the table of `dtrain config keys`; the targets there are keys that dtrain shows; a template is accepted, and gives the
+# defaults with and without its comment marks.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
@@ -45,8 +45,8 @@ done <"$work/groups"
 # --- the table ---
 "$dtrain" config keys >"$work/keys"
 [ "$(wc -l <"$work/keys")" -ge 172 ] || fail "$(wc -l <"$work/keys") rows of keys"
-sed -n '/^| key of the guides/,$p' "$src/docs/howto/porting.md" | diff - "$work/keys" >"$work/diff" ||
-    fail "docs/howto/porting.md differs from dtrain config keys: $(cat "$work/diff")"
+sed -n '/^| key of the guides/,$p' "$src/docs/reference/guide-keys.md" | diff - "$work/keys" >"$work/diff" ||
+    fail "docs/reference/guide-keys.md differs from dtrain config keys: $(cat "$work/diff")"
 "$dtrain" config keys --json | grep -o '"target":"[^"]*"' | cut -d'"' -f4 | tr ' ' '\n' | sed 's/=.*//' | sort -u >"$work/targets"
 while read -r target; do
     case $target in
