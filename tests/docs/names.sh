@@ -95,7 +95,7 @@ while read -r page key; do
         */porting.md | */guide-keys.md) ! grep -qxF -e "$key" "$work/theirs" || continue ;; # of the guides
     esac
     case ${key##*.} in
-        log | json | jsonl | cfg | sumocfg | html | md | sh | py | c | h | def | mk) continue ;; # files
+        log | json | jsonl | cfg | dockerignore | sumocfg | html | md | sh | py | c | h | def | mk) continue ;; # files
         a | so | la | pc | safetensors | h5 | hdf5 | npy | onnx | osm | svg | csv | txt) continue ;;
     esac
     case $key in
