@@ -102,7 +102,8 @@ static void warn_of_variable(const char *name, size_t bytes)
 {
     static const char *const known[] = {"DTRAIN_CONFIG",    "DTRAIN_CONFIGURE", "DTRAIN_CPU_ISA",    "DTRAIN_FAULT",
                                         "DTRAIN_LOG_LEVEL", "DTRAIN_RUN_DIR",   "DTRAIN_PLUGIN_PATH"};
-    if (bytes < 7 || strncmp(name, "DTRAIN_", 7) != 0) {
+    if (bytes < 7 || strncmp(name, "DTRAIN_", 7) != 0 || strncmp(name, "DTRAIN_LAUNCH_", 14) == 0 ||
+        strncmp(name, "DTRAIN_WORKER=", 14) == 0) { /* the last two: from dtrain to the processes that it starts */
         return;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

@@ -390,18 +390,19 @@ static void clear_away(job *j)
 
 /* ---- lives ------------------------------------------------------------------------------------------------------- */
 
-/* Of a process that is lost while it and mpirun are meeting, mpirun names nobody and ends with a 1 of its own. */
-static bool was_lost_unnamed(const job *j, int code)
+/* If a process is lost while it connects to mpirun, mpirun ends with a 1 of its own, and names its signal or nothing. */
+static bool was_lost_early(const job *j, int code)
 {
-    return code == DT_EXIT_FAILED && j->heard.rank < 0 && j->cause.is_known && j->cause.node[0] == '\0' &&
-           (j->cause.was[j->cause.rank].state == DT_BOARD_GONE || j->cause.was[j->cause.rank].state == DT_BOARD_NEVER);
+    const dt_board_rank *w = j->cause.is_known ? &j->cause.was[j->cause.rank] : NULL;
+    const bool is_unnamed = j->heard.rank < 0 && w != NULL && j->cause.node[0] == '\0' &&
+                            (w->state == DT_BOARD_GONE || w->state == DT_BOARD_NEVER);
+    return code == DT_EXIT_FAILED && (is_unnamed || j->heard.signal > 0);
 }
 
 /* A run's own codes tell what another life would not mend; a lost or killed process is worth another one. */
 static bool is_worth_it(const job *j, int code)
 {
-    return code == DT_EXIT_PEER || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED) ||
-           was_lost_unnamed(j, code);
+    return code == DT_EXIT_PEER || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED) || was_lost_early(j, code);
 }
 
 /* A process was told twice to end, and left at once (signals.c), not by a fault: that is for all of them. */
@@ -442,7 +443,7 @@ static void tell_lost(const job *j, int code)
     }
     if (j->heard.signal > 0) {
         dt_log(DT_LOG_ERROR, "%s was ended by signal %d (%s)", who, j->heard.signal, strsignal(j->heard.signal));
-    } else if (!was_here && !was_lost_unnamed(j, code)) {
+    } else if (!was_here && !was_lost_early(j, code)) {
         dt_log(DT_LOG_ERROR, "%s ended with code %d", who, code);
     }
     dt_cause_tell(&j->cause, j->run != NULL ? j->run : "");

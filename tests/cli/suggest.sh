@@ -69,6 +69,9 @@ grep -q 'in \[0.01, 1000000\], unit s' "$work/out" || fail "a range without its 
 warns() { env "$1=3" "$dtrain" --plugin phase2_ppo --dry-run 2>&1 | grep -q "$1 is not known"; }
 warns DTRAIN_PHASE2_PPO_ITERATIONS || fail "DTRAIN_PHASE2_PPO_ITERATIONS is ignored without a warning"
 ! warns DTRAIN__PHASE2_PPO__ITERATIONS || fail "a warning about a good variable"
+for own in DTRAIN_LAUNCH_WORDS DTRAIN_LAUNCH_BOARD DTRAIN_WORKER; do # what --nproc and environments give their processes
+    ! warns $own || fail "a warning about $own"
+done
 sed -n 's/.*{"\(DTRAIN_[A-Z_]*\)".*/\1/p' "$src/core/cli/cli_table.h" | grep -v SECTION >"$work/known"
 [ "$(wc -l <"$work/known")" -ge 4 ] || fail "no table of variables"
 while read -r name; do
