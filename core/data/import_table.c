@@ -230,6 +230,8 @@ static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, b
     row->controlled = is_controlled;
     *is_read_p = !(c->layout.is_levelx && row->length == 0 && row->width == 0);
     t->n_sizeless += !*is_read_p;
+    row->length = row->length > 0 ? row->length : NAN; /* no vehicle has none: it is not known */
+    row->width = row->width > 0 ? row->width : NAN;
     DT_TRY(project(t, cell, row));
     if (c->layout.is_corner && !isnan(row->length) && !isnan(row->width)) {
         row->x += 0.5 * row->length;

@@ -28,6 +28,8 @@
 #define CHANGE_MPS      0.5
 #define ENOUGH          5    /* windows: below, nothing is concluded */
 #define NEAR            0.03 /* of a ratio that a unit explains; km/h and ft/s are 9 % apart */
+#define EXACT           0.01 /* of a ratio: a unit that is off by more explains it worse than an even frame rate */
+#define EVEN            5e-3 /* of a frame rate: so close to a whole number */
 #define CLEAR           0.9  /* share of windows that a conversion must explain */
 #define DOUBTFUL        0.05 /* share of inconsistent rows that is worth a warning */
 #define LONG_M          9.0  /* mean length: cars are 4.5 m, which is 15 ft */
@@ -250,11 +252,18 @@ static double ratio_of(const dt_units *u)
     return path / distance;
 }
 
-static void doubt_rate(const dt_units *u, const char *begin, const dt_columns *c, double ratio, dt_str *out)
+/* The frame rate at which speeds and positions agree; 0: the table's cannot be another one. */
+static double rate_that_agrees(const dt_columns *c, double ratio)
 {
     const bool is_free = c != NULL && c->at[DT_ROLE_TIME] < 0 && c->layout.rate_hz == 0 && !c->layout.is_levelx;
-    const double rate = c != NULL ? c->rate_hz * ratio : 0;
-    if (is_free && rate >= DT_RATE_MIN_HZ && rate <= DT_RATE_MAX_HZ) {
+    const double rate = is_free ? c->rate_hz * ratio : 0;
+    return rate >= DT_RATE_MIN_HZ && rate <= DT_RATE_MAX_HZ ? rate : 0;
+}
+
+static void doubt_rate(const dt_units *u, const char *begin, const dt_columns *c, double ratio, dt_str *out)
+{
+    const double rate = rate_that_agrees(c, ratio);
+    if (rate > 0) {
         add_line(out,
                  "%sspeeds are %.3g times what positions say at %g Hz: is import.frame_rate_hz right? They agree at "
                  "import.frame_rate_hz=%.4g; no unit explains it",
@@ -282,6 +291,10 @@ static void doubt_speeds(const dt_units *u, const char *begin, const dt_columns 
         const double off = fabs(ratio * known[i].speed / known[i].position - 1);
         best = off < least ? (int)i : best;
         least = fmin(least, off);
+    }
+    const double rate = rate_that_agrees(c, ratio);
+    if (least > EXACT && rate > 0 && fabs(rate - round(rate)) < EVEN * rate) {
+        best = -1; /* frames that are counted in twos are not knots */
     }
     if (best >= 0) {
         const char *speeds = known[best].speeds, *positions = known[best].positions;

@@ -357,6 +357,7 @@ static void test_consistency(void **state)
         {"mph", H, 1, 2.2369363, 1, 0, 1, 1, 1, false, false, "in mph", true},
         {"knots", H, 1, 1.9438445, 1, 0, 1, 1, 1, false, false, "in knots", true},
         {"ft/s", H, 1, ft, 1, 0, 1, 1, 1, false, false, "in ft/s", true},
+        {"frames in twos", H, 1, 2, 1, 0, 1, 1, 1, false, false, "import.frame_rate_hz=20", false},
         {"feet", H, ft, 1, 1, 0, 1, 1, 1, false, false, "in feet", true},
         {"kilometres", H, 1e-3, 1, 1, 0, 1, 1, 1, false, false, "in km", true},
         {"10 % off", H, 1, 1.1, 1, 0, 1, 1, 1, false, false, "speed is inconsistent", false},
@@ -405,6 +406,18 @@ static void test_consistency(void **state)
     dt_str_fini(&said);
 }
 
+/* No vehicle has a length or width of 0: it is not known. */
+static void test_no_size(void **state)
+{
+    (void)state;
+    const dt_store_view *v =
+        import_text("id,frame,x,y,speed,length,width\n1,0,0,0,5,0,0\n1,1,.5,0,5,0.0,0\n", &at_10_hz);
+    assert_int_equal(v->n_rows, 2);
+    for (int64_t r = 0; r < v->n_rows; r++) {
+        assert_float_equal(v->motion[4 * r + 2], DT_LENGTH_DEFAULT_M, 1e-6);
+    }
+}
+
 /* A wrong frame rate, and the one that is advised; a jump is no unit. */
 static void test_rates_and_jumps(void **state)
 {
@@ -445,6 +458,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_classes, begin, finish),
         cmocka_unit_test_setup_teardown(test_maps, begin, finish),
         cmocka_unit_test_setup_teardown(test_consistency, begin, finish),
+        cmocka_unit_test_setup_teardown(test_no_size, begin, finish),
         cmocka_unit_test_setup_teardown(test_rates_and_jumps, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
