@@ -7,12 +7,14 @@
 
 #include "launch/cause.h"
 
+#include "base/exit.h"
 #include "base/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -24,7 +26,7 @@ enum { N = 3 };
 static dt_board *board;
 static dt_cause cause;
 static pid_t pid[N];
-static char said[1024];
+static char said[8192];
 
 static void hear(void *user, int level, const char *line)
 {
@@ -140,12 +142,127 @@ static void test_one_never_joined(void **state)
     assert_null(strstr(said, "rank 0"));
 }
 
+/* ---- a rank that the others wait for ----------------------------------------------------------------------------- */
+
+/* Rank r has ended so many collectives, and is in the next one if it waits. */
+static void call(uint32_t r, uint64_t ended, bool waits)
+{
+    for (uint64_t k = 1; k <= ended + waits; k++) {
+        dt_board_begin(board, r, &(dt_board_call){.number = k, .bytes = 8, .op = "all_reduce", .root = UINT32_MAX});
+        if (k <= ended) {
+            dt_board_end(board, r, k);
+        }
+    }
+}
+
+static void expect_absent(uint32_t rank)
+{
+    dt_cause_look(&cause, board);
+    assert_true(cause.is_known);
+    assert_int_equal(cause.rank, rank);
+    dt_cause_tell(&cause, "");
+}
+
+static void test_one_does_not_come(void **state)
+{
+    (void)state;
+    for (uint32_t r = 0; r < N; r++) {
+        join(r);
+        call(r, r == 1 ? 2 : 3, r != 1); /* rank 1 has ended two, the others are in their fourth */
+    }
+    dt_cause_look(&cause, board);
+    assert_false(cause.is_known); /* nobody has waited in vain yet */
+    dt_board_leave(board, 0, DT_EXIT_INTERRUPTED);
+    dt_cause_look(&cause, board);
+    assert_false(cause.is_known); /* it left for another reason */
+    dt_board_leave(board, 0, DT_EXIT_PEER);
+    expect_absent(1);
+    assert_non_null(strstr(said, "rank 1 (process "));
+    assert_non_null(strstr(said, "its last was collective 2"));
+    assert_non_null(strstr(said, "it was in collective 4"));
+}
+
+static void test_one_has_called_nothing(void **state)
+{
+    (void)state;
+    for (uint32_t r = 0; r < N; r++) {
+        join(r);
+        call(r, 0, r != 2);
+    }
+    dt_board_leave(board, 1, DT_EXIT_PEER);
+    expect_absent(2);
+    assert_non_null(strstr(said, "called no collective yet"));
+}
+
+/* Rank 1 is a collective behind, but rank 0 is held by a signal. */
+static void test_one_is_stopped(void **state)
+{
+    (void)state;
+    for (uint32_t r = 0; r < N; r++) {
+        join(r);
+        call(r, 4, r != 1);
+    }
+    assert_int_equal(kill(pid[0], SIGSTOP), 0);
+    int how = 0;
+    assert_int_equal(waitpid(pid[0], &how, WUNTRACED), pid[0]);
+    dt_board_leave(board, 2, DT_EXIT_PEER);
+    expect_absent(0);
+    assert_non_null(strstr(said, "SIGSTOP"));
+}
+
+/* All are in the same collective, and one that never joined is none that is waited for: nothing is known. */
+static void test_none_is_behind(void **state)
+{
+    (void)state;
+    for (uint32_t r = 0; r < N - 1; r++) {
+        join(r);
+        call(r, 4, true);
+    }
+    dt_board_leave(board, 0, DT_EXIT_PEER);
+    dt_cause_look(&cause, board);
+    assert_false(cause.is_known || cause.is_open);
+}
+
+/* The last lines of the lost rank's log, and no others. */
+static void test_last_lines(void **state)
+{
+    (void)state;
+    enum { WRITTEN = 60, SHOWN = 50 };
+    char folder[] = "test_cause.XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/rank-1.log", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (int i = 1; i <= WRITTEN; i++) {
+        fprintf(f, "<%d>\n", i);
+    }
+    assert_int_equal(fclose(f), 0);
+    for (uint32_t r = 0; r < N; r++) {
+        join(r);
+    }
+    lose(1);
+    dt_cause_look(&cause, board);
+    dt_cause_tell(&cause, folder);
+    for (int i = 1; i <= WRITTEN; i++) {
+        char line[16];
+        snprintf(line, sizeof(line), "| <%d>\n", i);
+        assert_int_equal(strstr(said, line) != NULL, i > WRITTEN - SHOWN);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_is_gone, begin, end),
         cmocka_unit_test_setup_teardown(test_all_are_gone, begin, end),
         cmocka_unit_test_setup_teardown(test_one_never_joined, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_does_not_come, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_has_called_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_is_stopped, begin, end),
+        cmocka_unit_test_setup_teardown(test_none_is_behind, begin, end),
+        cmocka_unit_test_setup_teardown(test_last_lines, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

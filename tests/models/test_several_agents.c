@@ -71,7 +71,12 @@ static void near_all(const float *got, const double *want, int n)
 
 /* ---- critic_others ----------------------------------------------------------------------------------------------- */
 
-static void check_critic(const char *const *set, bool has_state, int layers)
+static double relu(double x)
+{
+    return fmax(x, 0);
+}
+
+static void check_critic(const char *const *set, bool has_state, int layers, double (*activation)(double))
 {
     bench b;
     static const int32_t world[AGENTS] = {1, 0, 1};
@@ -94,7 +99,7 @@ static void check_critic(const char *const *set, bool has_state, int layers)
         if (layers > 0) {
             layer(&b, "critic.0", x, n, h, HIDDEN);
             for (int k = 0; k < HIDDEN; k++) {
-                h[k] = fmax(h[k], 0);
+                h[k] = activation(h[k]);
             }
         }
         layer(&b, "head.q", layers > 0 ? h : x, layers > 0 ? HIDDEN : n, want, CHOICES);
@@ -106,9 +111,10 @@ static void check_critic(const char *const *set, bool has_state, int layers)
 static void test_critic_of_others(void **unused)
 {
     (void)unused;
-    check_critic((const char *const[]){"layers=0", NULL}, true, 0);
-    check_critic((const char *const[]){"layers=1", "hidden=6", NULL}, true, 1);
-    check_critic((const char *const[]){"layers=1", "hidden=6", "state=false", NULL}, false, 1);
+    check_critic((const char *const[]){"layers=0", NULL}, true, 0, NULL);
+    check_critic((const char *const[]){"layers=1", "hidden=6", NULL}, true, 1, relu);
+    check_critic((const char *const[]){"layers=1", "hidden=6", "activation=tanh", NULL}, true, 1, tanh);
+    check_critic((const char *const[]){"layers=1", "hidden=6", "state=false", NULL}, false, 1, relu);
 }
 
 static void test_critic_needs_others(void **unused)

@@ -228,6 +228,61 @@ static void test_hazards_by_geometry(void **state)
     }
 }
 
+/* In a crowd the only danger may be by any edge, and vehicles of a frame by any number. The first vehicle drives at
+ * 20 m/s; OTHERS - 1 others are beside it, three lanes away or more, at its speed, and one is 25 m ahead of it at
+ * 10 m/s: number `ahead` among the others. */
+enum { OTHERS = 70 };
+
+static void write_crowd(const char *name, int ahead)
+{
+    dt_store_meta meta = {.frame_rate_hz = 10, .radius_m = 60, .k_max = OTHERS + 1, .source = "test"};
+    dt_store_writer *w = NULL;
+    assert_ok(dt_store_create(at(name), &meta, &w));
+    assert_ok(dt_store_scene_begin(w));
+    for (int f = 0; f < MEETING_FRAMES; f++) {
+        dt_vehicle v[1 + OTHERS];
+        const double t = 0.1 * f;
+        v[0] = (dt_vehicle){.id = 1, .x = 20 * t, .speed = 20, .length = 4, .width = 2, .stop_distance = NAN};
+        for (int k = 0; k < OTHERS; k++) { /* the k-th nearest: edges are in the order of distances */
+            v[1 + k] = (dt_vehicle){.id = 2 + k, .speed = 20, .length = 4, .width = 2, .stop_distance = NAN};
+            const double away = k < ahead ? 11 + 0.1 * k : 40 + 0.1 * k;
+            v[1 + k].x = 20 * t;
+            v[1 + k].y = k % 2 == 0 ? away : -away;
+            if (k == ahead) {
+                v[1 + k].x = 25 + 10 * t;
+                v[1 + k].y = 0;
+                v[1 + k].speed = 10;
+            }
+        }
+        assert_ok(dt_store_frame(w, f, t, v, 1 + OTHERS));
+    }
+    assert_ok(dt_store_scene_end(w, name, "road"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+}
+
+static void test_any_edge_is_seen(void **state)
+{
+    (void)state;
+    static const int place[] = {0, 1, 62, 63, 64, 65, OTHERS - 1};
+    for (size_t i = 0; i < sizeof(place) / sizeof(place[0]); i++) {
+        bench b;
+        char name[16];
+        snprintf(name, sizeof(name), "crowd%d", place[i]);
+        write_crowd(name, place[i]);
+        assert_int_equal(bench_open(&b, name,
+                                    (const char *const[]){"history_s=0.1", "horizon_s=0.1", "rate_hz=10",
+                                                          "stride_s=0.1", "pairs=true", "action_s=0.1",
+                                                          "hazard_steps=1", "hazard_ttc_s=3", "hazard_mps2=0", NULL}),
+                         DT_OK);
+        if (hazard_of(&b, 0, 0) != 0) {
+            fail_msg("nothing is seen by edge %d", place[i]);
+        }
+        assert_true(hazard_of(&b, 0, 1 + place[i]) < 0); /* who is ahead is in no danger */
+        bench_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pairs_of_a_mirrored_scene, begin, end),
         cmocka_unit_test_setup_teardown(test_hazards, begin, end),
         cmocka_unit_test_setup_teardown(test_hazards_by_geometry, begin, end),
+        cmocka_unit_test_setup_teardown(test_any_edge_is_seen, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

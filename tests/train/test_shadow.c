@@ -127,6 +127,29 @@ static void test_they_follow_their_models(void **state)
     toy_fini(&t);
 }
 
+/* Parameters of more elements than a worker moves at a time, which begin and end within what others move. */
+static void test_many_elements_follow(void **state)
+{
+    (void)state;
+    toy t;
+    toy_init(&t);
+    as_pair(&t);
+    t.pair_hidden = 20011; /* w1: 140,077 elements, more than twice 65,536 */
+    t.count = 40;
+    t.config.threads = 2;
+    toy_start(&t);
+    float *expected = copy_of(&t), *first = copy_of(&t);
+    for (uint64_t i = 1; i <= EVERY; i++) {
+        assert_int_equal(step(&t), DT_OK);
+        move(&t, i, expected);
+        same_shadows(&t, expected);
+    }
+    assert_true(changed(&t, "critic@target.", first) > 130000);
+    free(expected);
+    free(first);
+    toy_fini(&t);
+}
+
 static void test_a_copy_is_exact(void **state)
 {
     (void)state;
@@ -408,6 +431,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_they_follow_their_models),
+        cmocka_unit_test(test_many_elements_follow),
         cmocka_unit_test(test_a_copy_is_exact),
         cmocka_unit_test(test_a_skipped_step_moves_nothing),
         cmocka_unit_test(test_gradients_flow_through),

@@ -202,8 +202,7 @@ static dt_status pair_record(void *user, dt_graph *g)
 
 static void pair_params(toy *t)
 {
-    enum { WIDTH = 12 };
-    static const int64_t w[] = {OUT, IN}, w1[] = {WIDTH, IN + OUT}, w2[] = {1, WIDTH};
+    const int64_t w[] = {OUT, IN}, w1[] = {t->pair_hidden, IN + OUT}, w2[] = {1, t->pair_hidden};
     dt_param_table *p = &t->params;
     const int64_t unit = t->is_grouped && !t->is_crowded ? DT_SLICE_UNIT : 1;
     assert_int_equal(dt_param_table_add(p, "actor", "w", w, 2, DT_INIT_FAN_IN, 1), DT_OK);
@@ -241,6 +240,7 @@ void toy_init(toy *t)
     t->poison_sample = t->broken_sample = -1;
     t->dropout = 0.1;
     t->hidden = 24;
+    t->pair_hidden = 12;
     t->config = (dt_trainer_config){.seed = 3,
                                     .threads = 2,
                                     .leaves = 8,

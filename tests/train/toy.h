@@ -35,6 +35,7 @@ typedef struct toy {
     struct toy *stored;     /* mixed into this one, which is live: another toy, initialised; NULL: none */
     uint64_t n_stored;
     bool is_pair;              /* an actor and a critic */
+    int64_t pair_hidden;       /* units of the critic's hidden layer: 12, or more where parameters are to be many */
     dt_shadow_rule shadow[3];  /* of a pair: target of the actor, of the critic, past of the actor */
     bool is_grouped;           /* a pair's losses move their own role alone: groups critic and actor */
     dt_trainer_group group[2]; /* these, as toy_init made them, or changed */
