@@ -228,6 +228,10 @@ static void test_rows_by_hand(void **state)
                                      {2, {150, 150, 150, 150, 150, 150, 150, 150}, 50, {"..hh....", "CCCCCCCC"}},
                                      {3, {180, 180, 180, 180, 180, 180, 180, 180}, 50, {"........", "CCCCCCCC"}}};
     assert_by_hand(empty, 3);
+    /* As long after the last core row, not after a row of the halo. */
+    static const hand_car passed[] = {{1, {0, 0, 120, 150, -1, -1, -1, -1}, 0, {"CChh....", "hhCC...."}},
+                                      {2, {150, 150, 150, 150, 150, 150, 150, 150}, 50, {"........", "CCCCCCCC"}}};
+    assert_by_hand(passed, 2);
     /* Seen, but by a row that is own and not core: its own past is not kept. In frame 3 vehicle 1 is core in the first
      * tile for the last time, in frame 5 it is 10 m from 2, in frame 6 it is not kept any more. */
     static const hand_car seen[] = {{1, {0, 30, 60, 90, 120, 150, 150, 150}, 0, {"CCCChh..", "..hhCCCC"}},

@@ -248,6 +248,47 @@ static void test_paths(void **state)
     assert_true(near_by[0] == 0 && near_by[1] == 0.2F); /* bean 3: two columns to the right */
 }
 
+/* By hand: planes of 5 times 5 cells around a head at row 0, column 1, and the numbers of the game. */
+static void test_planes(void **state)
+{
+    (void)state;
+    static const uint8_t place[BOARD_SNAKES][9] = {{1, 0, 19},      {21, 22, 23, 24, 4, 184, 183, 182, 181},
+                                                   {90, 91, 92},    {39, 38, 37},
+                                                   {198, 199, 179}, {150, 151, 152}};
+    static const int8_t marked[][3] = {/* plane, row, column from the head */
+                                       {0, 0, -1}, {0, 0, -2},  {1, 1, 1},   {1, 1, 2}, {1, -1, 2}, {1, -1, 1},
+                                       {1, -1, 0}, {2, -1, -2}, {2, -2, -2}, {3, 1, 0}, {4, 1, -2}, {5, 0, 2}};
+    static const float game[] = {3 / 20.0F, (2 + 7 - 1 - 4) / 20.0F, 0.75F, 9 / 20.0F, 3 / 20.0F};
+    const observe_kind k = {.kind = OBSERVE_PLANES, .rows = 5, .columns = 5, .max_steps = 200};
+    float row[BOARD_TEAM * (6 * 25 + OBSERVE_GAME)] = {0}, want[6 * 25] = {0};
+    board b;
+    memset(&b, 0, sizeof(b));
+    for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
+        board_place(&b, i, place[i], i == 1 ? 9 : 3, i == 0 ? CELLS_RIGHT : CELLS_LEFT);
+    }
+    board_lay(&b, 3);
+    board_lay(&b, 100);
+    b.step = 50;
+    b.score[1] = 2, b.score[2] = 7, b.score[3] = 1, b.score[5] = 4;
+    assert_int_equal(observe_width(&k), 6 * 25 + OBSERVE_GAME);
+    observe_team(&k, &b, 0, row);
+    for (size_t i = 0; i < sizeof(marked) / sizeof(marked[0]); i++) {
+        want[marked[i][0] * 25 + (marked[i][1] + 2) * 5 + marked[i][2] + 2] = 1;
+    }
+    for (int i = 0; i < 6 * 25; i++) {
+        if (row[i] != want[i]) {
+            print_error("plane %d, row %d, column %d\n", i / 25, i % 25 / 5 - 2, i % 5 - 2);
+        }
+        assert_true(row[i] == want[i]);
+    }
+    for (uint32_t d = 0; d < CELLS_DIRECTIONS; d++) {
+        assert_true(row[6 * 25 + d] == (d == CELLS_RIGHT ? 1.0F : 0.0F));
+    }
+    for (int i = 0; i < 5; i++) {
+        assert_true(fabsf(row[6 * 25 + 4 + i] - game[i]) < 1e-6F);
+    }
+}
+
 /* A bean is one's own where no other snake is there as soon; far away from all else. */
 static void test_own_beans(void **state)
 {
@@ -399,9 +440,9 @@ static void test_chance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_games), cmocka_unit_test(test_views),     cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_paths), cmocka_unit_test(test_own_beans), cmocka_unit_test(test_full_board),
-        cmocka_unit_test(test_begin), cmocka_unit_test(test_chance),
+        cmocka_unit_test(test_games),      cmocka_unit_test(test_views),  cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_paths),      cmocka_unit_test(test_planes), cmocka_unit_test(test_own_beans),
+        cmocka_unit_test(test_full_board), cmocka_unit_test(test_begin),  cmocka_unit_test(test_chance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
