@@ -92,6 +92,90 @@ static void test_counter(void **state)
     world_close(&w);
 }
 
+/* Mean, and deviation with n - 1, of numbers. */
+static void of_list(const double *x, int n, double *mean, double *std)
+{
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        sum += x[i] / n;
+    }
+    for (int i = 0; i < n; i++) {
+        squares += (x[i] - sum) * (x[i] - sum);
+    }
+    *mean = sum;
+    *std = sqrt(squares / (n - 1));
+}
+
+static void near_to(double is, double want)
+{
+    if (!(fabs(is - want) <= 1e-9 * (1 + fabs(want)))) {
+        fail_msg("%.12g in place of %.12g", is, want);
+    }
+}
+
+/* What a round is reported to be, from its samples: an episode is over after 3 + seed % 5 steps. */
+static void test_report(void **state)
+{
+    (void)state;
+    enum { STEPS = 40, M = 6, MOST = STEPS * M };
+    static double number[4][MOST]; /* return, length, cost, metric of each episode that ended */
+    world w;
+    int n = 0;
+    uint64_t rows = 0;
+    begin(&w, "counter", "tiny.steps=40");
+    for (int round = 0; round < 2; round++) {
+        static double step[M], earned[M], paid[M], seed[M];
+        n = 0;
+        rows = 0;
+        if (round == 0) {
+            memset(step, 0, sizeof(step));
+            memset(earned, 0, sizeof(earned));
+            memset(paid, 0, sizeof(paid));
+        }
+        assert_done(world_iterate(&w));
+        for (uint64_t k = 0; k < STEPS * M; k++) { /* step by step, instance by instance */
+            const uint64_t i = k % M;
+            sample s;
+            read_samples(&w, &k, 1, &s);
+            if (s.size[0] > 0) {
+                const double action = i32(&w, &s, "action_i", 0);
+                seed[i] = (double)f32(&w, &s, "state", 1);
+                step[i]++;
+                earned[i] += 1 + action;
+                paid[i] += action;
+                rows++;
+                if (step[i] == 3 + fmod(seed[i], 5)) {
+                    number[0][n] = earned[i];
+                    number[1][n] = step[i];
+                    number[2][n] = paid[i];
+                    number[3][n++] = 10 * seed[i];
+                    step[i] = earned[i] = paid[i] = 0;
+                }
+            }
+            drop_sample(&w, &s);
+        }
+        const dt_rollout_report *r = &w.phase->report;
+        double mean[4], std[4];
+        for (int k = 0; k < 4; k++) {
+            of_list(number[k], n, &mean[k], &std[k]);
+        }
+        assert_true(n > 30 && std[0] > 0 && std[2] > 0 && std[3] > 0);
+        assert_int_equal(r->episodes, n);
+        assert_int_equal(r->agent_steps, rows);
+        assert_int_equal(r->env_steps, rows);
+        near_to(r->episode_return, mean[0]);
+        near_to(r->episode_return_std, std[0]);
+        near_to(r->episode_length, mean[1]);
+        near_to(r->episode_cost[0], mean[2]);
+        near_to(r->episode_cost_std[0], std[2]);
+        near_to(r->metric[0], mean[3]);
+        near_to(r->metric_std[0], std[3]);
+        near_to(r->interventions, 0);
+        near_to(r->infeasible, 0);
+    }
+    world_close(&w);
+}
+
 /* Advantages by the textbook, from the fields: the chain stops at ends; behind what was truncated lies a value. */
 static void test_ends_bootstrap(void **state)
 {
@@ -479,6 +563,91 @@ static void test_evaluate(void **state)
     }
 }
 
+/* The k-th episode of a seed is the same however many are asked for, so that differences of sums are its numbers. */
+static void test_episodes_of_a_seed(void **state)
+{
+    (void)state;
+    enum { MOST = 6 };
+    static const uint64_t seed[] = {23, 8};
+    double number[4][MOST], sum[4] = {0}, steps = 0;
+    world w;
+    begin(&w, "counter", "tiny.steps=10");
+    assert_done(world_iterate(&w));
+    for (uint32_t n = 1; n <= MOST; n++) {
+        dt_rollout_report r[2] = {{.struct_size = sizeof(r[0])}, {.struct_size = sizeof(r[0])}};
+        assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 2, n, 0, r));
+        const double mean[4] = {r[0].episode_return, r[0].episode_length, r[0].episode_cost[0], r[0].metric[0]};
+        double unused, std[4];
+        for (int k = 0; k < 4; k++) {
+            number[k][n - 1] = n * mean[k] - sum[k];
+            sum[k] += number[k][n - 1];
+            of_list(number[k], (int)n, &unused, &std[k]);
+        }
+        steps += number[1][n - 1];
+        near_to(number[0][n - 1] - number[2][n - 1], number[1][n - 1]); /* reward 1 + action, cost the action */
+        near_to(number[1][n - 1], round(number[1][n - 1]));
+        near_to(number[1][n - 1], 3 + fmod(round(number[3][n - 1] / 10), 5)); /* metric 10 (seed % 100) */
+        assert_int_equal(r[0].episodes, n);
+        near_to((double)r[0].env_steps, steps);
+        near_to((double)r[0].agent_steps, steps);
+        assert_int_equal(n > 1, !isnan(r[0].episode_return_std));
+        if (n > 1) {
+            near_to(r[0].episode_return_std, std[0]);
+            near_to(r[0].episode_cost_std[0], std[2]);
+            near_to(r[0].metric_std[0], std[3]);
+        }
+        assert_true(r[0].interventions == 0 && r[0].infeasible == 0 && isnan(r[0].explained_variance));
+    }
+    assert_true(number[3][0] == 230 && number[3][1] != 230);
+    world_close(&w);
+}
+
+/* Where the shield permits nothing that the environment does, every action is changed and reported as infeasible. */
+static void test_infeasible(void **state)
+{
+    (void)state;
+    static const char *const from[] = {"tiny.shield_from=-0.25", "tiny.shield_from=1.5", "tiny.shield_from=-10"};
+    for (int k = 0; k < 3; k++) { /* -10: to -9.6; what is executed is then a bound of the environment */
+        const char *const settings[] = {"env.id=torque", "tiny.steps=12", "tiny.shield=true", from[k], NULL};
+        const uint64_t seed = 5;
+        dt_rollout_report r = {.struct_size = sizeof(r)};
+        world w;
+        world_begin(&w, settings);
+        assert_done(world_iterate(&w));
+        assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 4, 0, &r));
+        assert_true(w.phase->report.infeasible == (k > 0 ? 1 : 0) && r.infeasible == (k > 0 ? 1 : 0));
+        assert_true(k == 0 ? r.interventions > 0.1 && r.interventions < 0.9 : r.interventions > 0.6);
+        near_to(r.episode_length, 6);
+        if (k > 0) {
+            near_to(r.episode_return, k == 1 ? 300 : -300);
+        }
+        world_close(&w);
+    }
+}
+
+/* A checkpoint of more instances is that of another round: they begin again, and the number of rounds goes on. */
+static void test_other_instances(void **state)
+{
+    (void)state;
+    dt_str saved = {0};
+    world w;
+    begin(&w, "counter", "tiny.steps=2");
+    assert_done(world_iterate(&w));
+    assert_done(dt_rollout_save(w.stage->rollout, &saved));
+    world_close(&w);
+    begin(&w, "counter", "env.instances=5");
+    assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
+    assert_false(w.stage->rollout->is_restored);
+    assert_int_equal(w.stage->rollout->collects, 1);
+    assert_done(world_iterate(&w));
+    world_close(&w);
+    begin(&w, "counter", "tiny.steps=2");
+    assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
+    assert_true(w.stage->rollout->is_restored);
+    world_close(&w);
+    dt_str_fini(&saved);
+}
+
 /* An episode that its environment does not end is cut at its longest length exactly, and who is both terminated and
  * truncated is terminated. */
 static void test_ends(void **state)
@@ -839,6 +1008,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counter),
+        cmocka_unit_test(test_report),
         cmocka_unit_test(test_ends_bootstrap),
         cmocka_unit_test(test_transitions),
         cmocka_unit_test(test_crowd_is_packed),
@@ -856,6 +1026,9 @@ int main(void)
         cmocka_unit_test(test_foreign_actions),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_episodes_of_a_seed),
+        cmocka_unit_test(test_infeasible),
+        cmocka_unit_test(test_other_instances),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_kept),

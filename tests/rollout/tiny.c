@@ -97,6 +97,7 @@ typedef struct tiny_config {
     const char *kept;       /* dims of what is kept */
     const char *annotation; /* dims of "note" */
     const char *leak;       /* a field that is not known yet when an action is chosen */
+    double shield_from;     /* least continuous action that the shield permits; the most is 0.375 more */
 } tiny_config;
 
 static const dt_option tiny_options[] = {
@@ -108,6 +109,7 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, normalise_reward, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, normalise_advantage, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, shield, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "permit less"),
+    DT_OPTION(tiny_config, shield_from, DT_OPT_F64, "-0.25", NULL, -10, 10, NULL, "of continuous actions"),
     DT_OPTION(tiny_config, transitions, DT_OPT_I64, "0", "1", 0, 9, NULL, "see svc/rollout.h"),
     DT_OPTION(tiny_config, replay, DT_OPT_I64, "0", "samples", 0, 1e15, NULL, "capacity of a replay"),
     DT_OPTION(tiny_config, draw, DT_OPT_I64, "36", "samples", 0, 1e6, NULL, "see svc/replay.h"),
@@ -277,8 +279,8 @@ static dt_status tiny_record(void *user, dt_graph *g)
         api->output(g, "mean", mean);
         api->output(g, "log_std", dt_affine(g, mean, 0, -0.5));
         if (config_of(s)->shield) {
-            api->output(g, "low", dt_affine(g, mean, 0, -0.25));
-            api->output(g, "high", dt_affine(g, mean, 0, 0.125));
+            api->output(g, "low", dt_affine(g, mean, 0, config_of(s)->shield_from));
+            api->output(g, "high", dt_affine(g, mean, 0, config_of(s)->shield_from + 0.375));
         }
         at += spec->n_continuous;
     }
