@@ -98,6 +98,13 @@ dt_tests += tests/phases/test_ddpg
 tests_phases_test_ddpg_SOURCES = tests/phases/test_ddpg.c $(offpolicy_test_sources)
 tests_phases_test_ddpg_CPPFLAGS = $(offpolicy_test_cppflags) -DDT_PLUGIN_NAME=phase_ddpg
 tests_phases_test_ddpg_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+dt_tests += tests/phases/test_offline
+tests_phases_test_offline_SOURCES = tests/phases/test_offline.c phases/phase_offline/check.c phases/phase_offline/record.c \
+	phases/phase_offline/costs.c phases/phase_offline/idle.c phases/offpolicy/roles.c phases/phase3_constrained/limits.c \
+	phases/phase3_constrained/multiplier.c $(mock_sources)
+tests_phases_test_offline_CPPFLAGS = $(offpolicy_test_cppflags) -I$(top_srcdir)/phases/phase3_constrained \
+	-DDT_PLUGIN_NAME=phase_offline
+tests_phases_test_offline_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_training_scripts += tests/phases/phase_ddpg.sh
 tests/phases/phase_ddpg.log: dtrain $(plugin_LTLIBRARIES)
 dt_training_scripts += tests/phases/phase_sac.sh
