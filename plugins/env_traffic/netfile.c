@@ -37,10 +37,11 @@ dt_status file_leave_out(list *notes, const xml *x, const char *what)
     *note =
         (file_note){.what = is_last ? "is left out, as are further kinds of elements" : what, .line = x->line, .n = 1};
     snprintf(note->element, sizeof(note->element), "%s", x->element);
+    snprintf(note->path, sizeof(note->path), "%s", x->path);
     return DT_OK;
 }
 
-void file_say_notes(const dt_host *h, const char *path, const list *notes)
+void file_say_notes(const dt_host *h, const list *notes)
 {
     const file_note *all = notes->items;
     for (int32_t k = 0; k < notes->n; k++) {
@@ -48,7 +49,7 @@ void file_say_notes(const dt_host *h, const char *path, const list *notes)
         if (all[k].n > 1) {
             snprintf(more, sizeof(more), " (and %d more)", (int)all[k].n - 1);
         }
-        dt_logf(h, 1, XML_AT "%s%s", path, (int)all[k].line, all[k].element, all[k].what, more);
+        dt_logf(h, 1, XML_AT "%s%s", all[k].path, (int)all[k].line, all[k].element, all[k].what, more);
     }
 }
 
@@ -255,21 +256,21 @@ static dt_status open_junction(netfile *f, xml *x)
 }
 
 /* Bits of a request: the rightmost letter is link 0. */
-static dt_status read_bits(netfile *f, xml *x, const char *attribute, net_links *bits_p)
+static dt_status read_bits(netfile *f, xml *x, const char *attribute, file_links *bits_p)
 {
     const char *text;
     DT_TRY_H(xml_need(x, attribute, &text));
     const size_t n = strlen(text);
-    if (n > NET_MAX_LINKS) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "its junction \"%s\" has %zu links; at most %d are simulated",
-                         XML_HERE(x), names_get(&f->junction_names, f->junction), n, NET_MAX_LINKS);
+    if (n > FILE_MAX_LINKS) {
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "its junction \"%s\" has %zu links; SUMO takes at most %d", XML_HERE(x),
+                         names_get(&f->junction_names, f->junction), n, FILE_MAX_LINKS);
     }
-    *bits_p = 0;
+    *bits_p = (file_links){0};
     for (size_t k = 0; k < n; k++) {
         if (text[k] != '0' && text[k] != '1') {
             return DT_FAIL_H(f->h, DT_EDATA, XML_AT "%s \"%s\" is not made of 0 and 1", XML_HERE(x), attribute, text);
         }
-        *bits_p |= text[k] == '1' ? net_bit((int32_t)(n - 1 - k)) : 0;
+        bits_p->word[(n - 1 - k) / 64] |= text[k] == '1' ? net_bit((int32_t)((n - 1 - k) % 64)) : 0;
     }
     return DT_OK;
 }
@@ -455,13 +456,10 @@ static dt_status begin(xml *x)
                  {"restriction", skip}};
     netfile *f = x->user;
     if (x->depth == 0) {
-        const char *left = xml_get(x, "lefthand");
         if (!xml_is(x, "net")) {
             return DT_FAIL_H(f->h, DT_EDATA, XML_AT "is not the <net> of a SUMO network", XML_HERE(x));
         }
-        return left == NULL || strcmp(left, "true") != 0
-                   ? DT_OK
-                   : DT_FAIL_H(f->h, DT_EDATA, XML_AT "lefthand: traffic keeps to the right here", XML_HERE(x));
+        return DT_OK;
     }
     for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
         if (xml_is(x, known[k].element)) {
@@ -487,7 +485,7 @@ dt_status netfile_read(netfile *f, const dt_host *h, const xml_text *text)
     static const xml_calls calls = {.begin = begin, .end = end};
     *f = (netfile){.h = h, .path = text->path, .program = NET_NONE, .junction = NET_NONE};
     DT_TRY_H(xml_read(h, text, &calls, f));
-    file_say_notes(h, text->path, &f->notes);
+    file_say_notes(h, &f->notes);
     return DT_OK;
 }
 

@@ -36,8 +36,23 @@ typedef struct file_junction {
     int32_t group, signal;       /* junction and signal of the network; scenario_net.c fills them in */
 } file_junction;
 
+enum { FILE_MAX_LINKS = 256 }; /* of a junction, as SUMO takes them: those of pedestrians, bicycles and trams too */
+typedef struct file_links {
+    uint64_t word[FILE_MAX_LINKS / 64];
+} file_links;
+
+static inline int file_has(const file_links *l, int32_t k)
+{
+    return k < FILE_MAX_LINKS && (l->word[k / 64] >> (k % 64) & 1) != 0;
+}
+
+static inline int file_has_any(const file_links *l)
+{
+    return (l->word[0] | l->word[1] | l->word[2] | l->word[3]) != 0;
+}
+
 typedef struct file_request { /* of one link: bits are links of the junction */
-    net_links yields, meets;
+    file_links yields, meets;
 } file_request;
 
 typedef struct file_step {
@@ -66,7 +81,7 @@ typedef struct file_connection {
 typedef struct file_note {
     const char *what;
     int32_t line, n;
-    char element[32];
+    char element[32], path[256];
 } file_note;
 
 typedef struct netfile {
@@ -86,7 +101,7 @@ void netfile_fini(netfile *f);
 /* Counts an element that is left out; `what` is a sentence's end and lives on. Few kinds are told apart. */
 dt_status file_leave_out(list *notes, const xml *x, const char *what);
 /* Says what was left out. */
-void file_say_notes(const dt_host *h, const char *path, const list *notes);
+void file_say_notes(const dt_host *h, const list *notes);
 /* May cars go where these attributes are? */
 int file_is_for_cars(const xml *x);
 

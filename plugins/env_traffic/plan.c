@@ -76,7 +76,13 @@ static dt_status begin(xml *x)
         return skip_element(r, x);
     }
     if (xml_is(x, "include")) {
-        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "is not read: put the demand into one file", XML_HERE(x));
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "is read below the root alone: move it there", XML_HERE(x));
+    }
+    if (r->zone != NET_NONE) {
+        return plan_add_zone_edge(r, x);
+    }
+    if (x->depth == 1 && xml_is(x, "taz")) {
+        return plan_open_zone(r, x);
     }
     if (xml_is(x, "vType")) {
         return plan_open_type(r, x);
@@ -109,6 +115,9 @@ static dt_status end(xml *x)
     if (x->depth == 1 && xml_is(x, "interval")) {
         end_interval(r);
     }
+    if (x->depth == 1 && xml_is(x, "taz")) {
+        r->zone = NET_NONE;
+    }
     return is_vehicle(x) && r->is_open ? plan_close_vehicle(r, x) : DT_OK;
 }
 
@@ -126,7 +135,7 @@ static dt_status read_all(planfile *r, const xml_text *text)
     }
     DT_TRY_H(plan_add_own_types(r));
     DT_TRY_H(xml_read(r->h, text, &calls, r));
-    file_say_notes(r->h, text->path, &r->notes);
+    file_say_notes(r->h, &r->notes);
     if (r->p->flows.n == 0) {
         return DT_FAIL_H(r->h, DT_ECONFIG,
                          "%s: no vehicle is due from %g s (begin_s) to %g s (begin_s + episode_s): change begin_s or "
@@ -151,15 +160,21 @@ dt_status plan_read(trip_plan *p, const dt_host *h, const xml_text *text, const 
                   .last_s = -INFINITY,
                   .path = text->path,
                   .distribution = NET_NONE,
+                  .zone = NET_NONE,
                   .skip_depth = NET_NONE};
     const dt_status st = read_all(&r, text);
     h->release(h, r.file_edge);
-    names_fini(h, &r.way_names);
+    plan_fini_zones(&r);
+    names *const tables[] = {&r.way_names, &r.files, &r.zone_names, &r.edge_names};
+    for (size_t k = 0; k < sizeof(tables) / sizeof(tables[0]); k++) {
+        names_fini(h, tables[k]);
+    }
     for (int k = 0; k < N_NAMES; k++) {
         names_fini(h, &r.names[k]);
         list_fini(h, &r.named[k]);
     }
-    list *const lists[] = {&r.text, &r.choices, &r.attributes, &r.ways, &r.notes, &r.types, &r.routes};
+    list *const lists[] = {&r.text,  &r.choices, &r.attributes, &r.ways,   &r.notes,
+                           &r.types, &r.routes,  &r.zones,      &r.starts, &r.ends};
     for (size_t k = 0; k < sizeof(lists) / sizeof(lists[0]); k++) {
         list_fini(h, lists[k]);
     }

@@ -11,7 +11,8 @@
 
 /* A vType or a route, or a distribution of them, as it is written: nothing is checked until a vehicle needs it. */
 typedef struct named {
-    int32_t line, text, n_attributes; /* planfile.text: name, value, ... */
+    int32_t file, line;         /* planfile.files */
+    int32_t text, n_attributes; /* planfile.text: name, value, ... */
     int32_t is_there, is_distribution;
     int32_t choice, n_choices; /* of a distribution, a range of planfile.choices */
     int32_t is_car, is_plain;  /* vTypes: simulated, a passenger car; distributions: one of them is */
@@ -28,6 +29,12 @@ typedef struct option {  /* of the vehicle that is being read: a type, or a way 
     double weight;
 } option;
 
+/* A traffic assignment zone: edges on which its vehicles begin, and on which they end. Checked once a trip needs it. */
+typedef struct zone {
+    int32_t is_there;
+    list sources, sinks; /* int32_t: names of planfile.edge_names */
+} zone;
+
 enum { NAMES_TYPES, NAMES_ROUTES, N_NAMES };
 
 typedef struct planfile {
@@ -41,16 +48,22 @@ typedef struct planfile {
     file_time from, to;          /* what flows have that do not say begin or end: of the episode, or of an <interval> */
     double last_s;               /* latest begin of a vehicle or flow so far, since the episode began */
     int32_t in_interval, has_to; /* flows are in an <interval>; it says an end */
-    names names[N_NAMES], way_names;
-    list named[N_NAMES]; /* numbered as their names are */
+    names names[N_NAMES], way_names, files; /* files: that were read, by what includes them */
+    names zone_names, edge_names;           /* edge_names: of edges of zones, as they are written */
+    list zones;                             /* zone */
+    int32_t zone;                           /* that is open, or NET_NONE */
+    list starts, ends;                      /* edges on which the way that is looked for may begin, and end */
+    list named[N_NAMES];                    /* numbered as their names are */
     list text, choices, attributes;
     list ways; /* option of every way that was looked for */
     list notes;
     list types, routes; /* option: what the vehicle that is being read may be, and where it may drive */
     plan_trip trip;     /* of it */
     plan_flow flow;
-    int32_t *file_edge;                /* [n_edges] of the netfile */
-    int32_t line, is_open;             /* of the vehicle */
+    int32_t *file_edge;    /* [n_edges] of the netfile */
+    int32_t line, is_open; /* of the vehicle */
+    int32_t may_seek;      /* it says from where to where it drives, in seeker */
+    named seeker;
     int32_t depart_edge, arrival_edge; /* of its way, counted from its start; NET_NONE: the first, the last */
     int32_t has_lane;                  /* departLane is a number, as its file counts them */
     int32_t is_skipped;                /* the vehicle */
@@ -101,8 +114,12 @@ dt_status plan_open_route(planfile *r, xml *x);
 dt_status plan_use_route(planfile *r, named *k);
 /* edges="a b c", each leading to the next */
 dt_status plan_read_edges(planfile *r, const xml *x, int32_t *edge_p, int32_t *n_p);
-/* from, via and to: the quickest way, looked for once for all that go there. */
+/* from, via and to, which may be zones or junctions: the quickest way, looked for once for all that go there. */
 dt_status plan_find_way(planfile *r, const xml *x);
+int plan_has_way(const xml *x); /* does it say from where? */
+dt_status plan_open_zone(planfile *r, const xml *x);
+dt_status plan_add_zone_edge(planfile *r, const xml *x); /* an element within the zone that is open */
+void plan_fini_zones(planfile *r);
 
 /* ---- plan_vehicle.c ---------------------------------------------------------------------------------------------- */
 

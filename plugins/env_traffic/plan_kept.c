@@ -21,6 +21,7 @@ static dt_status keep_string(planfile *r, const char *s)
 
 dt_status plan_keep(planfile *r, const xml *x, named *out)
 {
+    DT_TRY_H(names_add(r->h, &r->files, x->path, &out->file));
     out->line = x->line;
     out->text = r->text.n;
     out->n_attributes = 0;
@@ -40,7 +41,11 @@ dt_status plan_reopen(planfile *r, const named *k, const char *element, xml *out
     }
     DT_TRY_H(list_add(r->h, &r->attributes, sizeof(*kept), &kept));
     *kept = NULL;
-    *out = (xml){.h = r->h, .path = r->path, .line = k->line, .element = element, .attributes = r->attributes.items};
+    *out = (xml){.h = r->h,
+                 .path = names_get(&r->files, k->file),
+                 .line = k->line,
+                 .element = element,
+                 .attributes = r->attributes.items};
     return DT_OK;
 }
 
@@ -103,8 +108,11 @@ dt_status plan_open_distribution(planfile *r, const xml *x, int which)
     DT_TRY_H(xml_need(x, "id", &id));
     r->which_names = which;
     DT_TRY_H(plan_number_of(r, which, id, &r->distribution));
+    int32_t file;
+    DT_TRY_H(names_add(r->h, &r->files, x->path, &file));
     named *d = NAMED(r, which, r->distribution);
-    *d = (named){.line = x->line, .is_there = 1, .is_distribution = 1, .choice = r->choices.n, .found = NET_NONE};
+    *d = (named){
+        .file = file, .line = x->line, .is_there = 1, .is_distribution = 1, .choice = r->choices.n, .found = NET_NONE};
     return add_choices(r, x);
 }
 

@@ -40,7 +40,7 @@ static dt_status find_options(planfile *r, const xml *x, int which, int32_t numb
         return DT_FAIL_H(r->h, DT_EDATA,
                          "%s:%d: the distribution \"%s\" has no probability above 0, or one that is "
                          "no number from 0 on",
-                         r->path, (int)k->line, id);
+                         names_get(&r->files, k->file), (int)k->line, id);
     }
     for (int32_t i = 0; i < k->n_choices; i++) {
         const choice c = ((choice *)r->choices.items)[k->choice + i];
@@ -290,7 +290,8 @@ static int is_plain(const planfile *r)
     return plain;
 }
 
-/* Where it drives, as far as the element itself says that. */
+/* Where it drives, as far as the element itself says that. A way is looked for when it ends without a route: those that
+ * duarouter makes say from which zone they come, too. */
 static dt_status find_routes(planfile *r, xml *x)
 {
     const char *route = xml_get(x, "route");
@@ -299,7 +300,15 @@ static dt_status find_routes(planfile *r, xml *x)
         DT_TRY_H(plan_number_of(r, NAMES_ROUTES, route, &number));
         return find_options(r, x, NAMES_ROUTES, number, 1, 0);
     }
-    return xml_get(x, "from") != NULL || xml_is(x, "trip") ? plan_find_way(r, x) : DT_OK;
+    r->may_seek = plan_has_way(x) || xml_is(x, "trip");
+    return r->may_seek ? plan_keep(r, x, &r->seeker) : DT_OK;
+}
+
+static dt_status find_way_at_end(planfile *r, const xml *end)
+{
+    xml x;
+    DT_TRY_H(plan_reopen(r, &r->seeker, end->element, &x));
+    return plan_find_way(r, &x);
 }
 
 static dt_status leave_out_done(planfile *r, const xml *x, dt_status st)
@@ -338,6 +347,7 @@ dt_status plan_open_vehicle(planfile *r, xml *x)
     r->is_skipped = 0;
     r->line = x->line;
     r->types.n = r->routes.n = 0;
+    r->may_seek = 0;
     const named *k = type >= 0 ? NAMED(r, NAMES_TYPES, type) : NULL;
     if (k != NULL && k->is_there && !k->is_car && (!k->is_distribution || k->n_choices > 0)) {
         return skip_vehicle(r, x, "is left out: its vType is no car");
@@ -451,6 +461,12 @@ static double steps_of(const plan_flow *w, double last, double *n_vehicles_p)
 dt_status plan_close_vehicle(planfile *r, const xml *x)
 {
     r->is_open = 0;
+    if (!r->is_skipped && r->routes.n == 0 && r->may_seek) {
+        DT_TRY_H(leave_out_done(r, x, find_way_at_end(r, x)));
+    }
+    if (r->may_seek) {
+        r->text.n = r->seeker.text; /* nothing was kept since */
+    }
     if (r->is_skipped) {
         return DT_OK;
     }

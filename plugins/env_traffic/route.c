@@ -81,33 +81,43 @@ static int32_t take_least(route_search *r)
     return least;
 }
 
-static double travel(const net_lane *l)
+double route_travel(const net_lane *l)
 {
     return l->length / l->limit;
 }
 
 void route_find(route_search *r, const net *n, int32_t target)
 {
-    if (r->target == target) {
+    route_find_any(r, n, &target, 1, target);
+}
+
+void route_find_any(route_search *r, const net *n, const int32_t *targets, int32_t n_targets, int32_t key)
+{
+    if (r->target == key) {
         return;
     }
     for (int32_t e = 0; e < n->n_edges; e++) {
         r->cost[e] = INFINITY;
         r->after[e] = r->place[e] = NET_NONE;
     }
-    r->target = target;
+    r->target = key;
     r->n_steps += n->n_edges;
-    r->cost[target] = 0;
-    r->n_heap = 1;
-    put(r, 0, target);
+    r->n_heap = 0;
+    for (int32_t k = 0; k < n_targets; k++) {
+        if (r->place[targets[k]] == NET_NONE) {
+            r->cost[targets[k]] = 0;
+            put(r, r->n_heap++, targets[k]);
+            rise(r, r->n_heap - 1);
+        }
+    }
     while (r->n_heap > 0) {
         const int32_t e = take_least(r);
         r->n_steps += r->first[e + 1] - r->first[e];
         for (int32_t k = r->first[e]; k < r->first[e + 1]; k++) {
             const net_link *l = &n->link[r->into[k]];
             const int32_t from = n->lane[l->from].edge;
-            const double way = l->via == NET_NONE ? 0 : travel(&n->lane[l->via]);
-            const double cost = r->cost[e] + travel(&n->lane[n->edge[e].lane]) + way;
+            const double way = l->via == NET_NONE ? 0 : route_travel(&n->lane[l->via]);
+            const double cost = r->cost[e] + route_travel(&n->lane[n->edge[e].lane]) + way;
             if (!(cost < r->cost[from])) {
                 continue;
             }

@@ -19,6 +19,9 @@ typedef struct route_search {
 /* Room for searches in a network that is complete. Errors: DT_ENOMEM. */
 dt_status route_init(route_search *r, const net *n, const dt_host *h);
 void route_fini(route_search *r, const dt_host *h);
+/* The same for ways that end on the nearest of several edges. key: of them, below NET_NONE, another one for others. */
+void route_find_any(route_search *r, const net *n, const int32_t *targets, int32_t n_targets, int32_t key);
+double route_travel(const net_lane *l); /* s, at its limit */
 /* cost and after of all edges for ways that end on `target`. Costs nothing while the target stays the same. */
 void route_find(route_search *r, const net *n, int32_t target);
 

@@ -169,7 +169,7 @@ static dt_status number_junctions(const builder *b)
         file_junction *j = junction_of(f, &all[k]);
         if (j->signal != NET_NONE) {
             j->group = FILE_ITEM(f, signal, j->signal)->junction;
-        } else if (j->group == NET_NONE && !j->is_unregulated && request_of(f, &all[k])->meets != 0) {
+        } else if (j->group == NET_NONE && !j->is_unregulated && file_has_any(&request_of(f, &all[k])->meets)) {
             j->group = net_add_junction(n);
         }
     }
@@ -266,18 +266,19 @@ static void add_conflicts(const builder *b, int32_t group, file_connection *cons
             if (junction_of(b->f, *x) != junction_of(b->f, *y)) {
                 continue;
             }
-            if (((mine->meets >> (*y)->request | other->meets >> (*x)->request) & 1) != 0) {
+            const int meets = file_has(&mine->meets, (*y)->request) || file_has(&other->meets, (*x)->request);
+            const int yields = file_has(&mine->yields, (*y)->request) && !(*x)->is_first;
+            if (meets) {
                 j->foes[(*x)->bit] |= net_bit((*y)->bit);
             }
-            if ((mine->yields >> (*y)->request & 1) != 0 && !(*x)->is_first) {
+            if (yields) {
                 j->responds[(*x)->bit] |= net_bit((*y)->bit);
             }
-            if (((mine->meets >> (*y)->request & 1) == 0 && (other->meets >> (*x)->request & 1) == 0) ||
-                !net_meets(n, group, (*x)->bit, (*y)->bit)) {
+            if (!meets || !net_meets(n, group, (*x)->bit, (*y)->bit)) {
                 continue;
             }
             j->crosses[(*x)->bit] |= net_bit((*y)->bit);
-            if ((mine->yields >> (*y)->request & 1) != 0 && !(*x)->is_first) {
+            if (yields) {
                 j->yields[(*x)->bit] |= net_bit((*y)->bit);
             }
         }

@@ -22,6 +22,7 @@
 
 static const char blanks[] = " \t\r\n"; /* of XML */
 enum { LIST_LEAST = 16, READ_BYTES = 65536 };
+enum { INCLUDES_NESTED = 8, INCLUDES_MOST = 100 };
 enum { ELEMENT_MOST = 4 << 20 }; /* bytes; expat begins an element anew with every piece of it that comes */
 
 dt_status list_add(const dt_host *h, list *l, size_t bytes, void *item_p)
@@ -142,8 +143,15 @@ void names_fini(const dt_host *h, names *n)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
+/* Of a document and all that it includes. */
+typedef struct includes {
+    int n, nested;
+} includes;
+
 typedef struct reader {
     xml x; /* first: what calls see */
+    includes *in;
+    int is_including; /* the element <include> is open */
     XML_Parser parser;
     const xml_calls *calls;
     dt_status status;
@@ -161,6 +169,37 @@ static void stop_at(reader *r, dt_status st)
     }
 }
 
+static dt_status read_document(const dt_host *h, const xml_text *text, const xml_calls *calls, void *user,
+                               includes *in);
+
+/* The document of <include href>, whose path begins where this one is, as if its elements stood here. */
+static dt_status include(const reader *r)
+{
+    const dt_host *h = r->x.h;
+    const char *href, *slash = strrchr(r->x.path, '/');
+    DT_TRY_H(xml_need(&r->x, "href", &href));
+    if (r->file == NULL) {
+        return DT_FAIL_H(h, DT_EDATA, XML_AT "is read of files alone", XML_HERE(&r->x));
+    }
+    if (r->in->nested == INCLUDES_NESTED || r->in->n == INCLUDES_MOST) {
+        return DT_FAIL_H(h, DT_EDATA, XML_AT "is nested more than %d deep, or one of more than %d", XML_HERE(&r->x),
+                         INCLUDES_NESTED, INCLUDES_MOST);
+    }
+    const size_t folder = href[0] == '/' || slash == NULL ? 0 : (size_t)(slash + 1 - r->x.path);
+    const size_t bytes = folder + strlen(href) + 1; /* both lie in memory */
+    char *path = h->alloc(h, bytes);
+    if (path == NULL) {
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory for a path of %zu bytes", bytes);
+    }
+    snprintf(path, bytes, "%.*s%s", (int)folder, r->x.path, href);
+    r->in->n++;
+    r->in->nested++;
+    const dt_status st = read_document(h, &(xml_text){.path = path}, r->calls, r->x.user, r->in);
+    r->in->nested--;
+    h->release(h, path);
+    return st;
+}
+
 static void XMLCALL begin(void *data, const XML_Char *name, const XML_Char **attributes)
 {
     reader *r = data;
@@ -168,7 +207,12 @@ static void XMLCALL begin(void *data, const XML_Char *name, const XML_Char **att
         r->x.line = (int32_t)XML_GetCurrentLineNumber(r->parser);
         r->x.element = name;
         r->x.attributes = attributes;
-        stop_at(r, r->calls->begin(&r->x));
+        r->is_including |= r->x.depth == 1 && xml_is(&r->x, "include");
+        if (!r->is_including) {
+            stop_at(r, r->calls->begin(&r->x));
+        } else if (r->x.depth == 1) {
+            stop_at(r, include(r));
+        }
         r->x.depth++;
     }
 }
@@ -182,7 +226,8 @@ static void XMLCALL end(void *data, const XML_Char *name)
         r->x.element = name;
         r->x.attributes = none;
         r->x.depth--;
-        stop_at(r, r->calls->end(&r->x));
+        stop_at(r, r->is_including ? DT_OK : r->calls->end(&r->x));
+        r->is_including &= r->x.depth > 1;
     }
 }
 
@@ -268,10 +313,13 @@ static dt_status open_file(const dt_host *h, const char *path, gzFile *out_p)
     return DT_OK;
 }
 
-dt_status xml_read(const dt_host *h, const xml_text *text, const xml_calls *calls, void *user)
+static dt_status read_document(const dt_host *h, const xml_text *text, const xml_calls *calls, void *user, includes *in)
 {
-    reader r = {
-        .x = {.h = h, .path = text->path, .user = user}, .calls = calls, .at = text->bytes, .left = text->n_bytes};
+    reader r = {.x = {.h = h, .path = text->path, .user = user},
+                .in = in,
+                .calls = calls,
+                .at = text->bytes,
+                .left = text->n_bytes};
     if (text->bytes == NULL) {
         DT_TRY_H(open_file(h, text->path, &r.file));
     }
@@ -290,6 +338,12 @@ dt_status xml_read(const dt_host *h, const xml_text *text, const xml_calls *call
         gzclose(r.file);
     }
     return st;
+}
+
+dt_status xml_read(const dt_host *h, const xml_text *text, const xml_calls *calls, void *user)
+{
+    includes in = {0};
+    return read_document(h, text, calls, user, &in);
 }
 
 int xml_is(const xml *x, const char *element)

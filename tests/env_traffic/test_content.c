@@ -120,7 +120,6 @@ static void test_demand(void **test)
         {"<vTypeDistribution id='d'/><flow id='f' type='d' " FLOW ">" ROUTE "</flow>", REJECTED, 0,
          "no probability above 0"},
         {"<vehicle id='v' depart='begin'>" ROUTE "</vehicle>", READ, 1, NULL},
-        {"<include href='more.rou.xml'/>", REJECTED, 0, "one file"},
         {"<routeDistribution id='d'><route id='a' edges='south_c c_north'/><route edges='west_m m_c c_east' "
          "probability='2'/></routeDistribution><flow id='f' route='d' " FLOW "/>",
          READ, 10, NULL},
@@ -144,8 +143,26 @@ static void test_demand(void **test)
         {"<vehicle id='v' depart='200'/>", REJECTED, 0, "has no route"},
         {"<vehicle id='v' depart='200'><route edges='south_c c_north' repeat='2'/></vehicle>", READ, 1, "repeat"},
         {"<trip id='t' depart='200' from='west_m' via='m_c' to='c_east'/>", READ, 1, NULL},
-        {"<trip id='t' depart='200' fromTaz='a' toTaz='b'/>", REJECTED, 0, "duarouter"},
-        {"<trip id='t' depart='200' fromJunction='a' toJunction='b'/>", REJECTED, 0, "duarouter"},
+        /* zones and junctions */
+        {"<taz id='a' edges='west_m south_c'/><taz id='b'><tazSink id='c_east' weight='1'/><tazSource id='no such'/>"
+         "<param key='k' value='v'/></taz><trip id='t' depart='200' fromTaz='a' toTaz='b'/>",
+         READ, 1, NULL},
+        {"<taz id='a' edges='west_m south_c'/><flow id='f' fromTaz='a' toJunction='north' " FLOW "/>", READ, 10, NULL},
+        {"<trip id='t' depart='200' fromJunction='west' toJunction='east'/>", READ, 1, NULL},
+        {"<trip id='t' depart='200' fromJunction='west' to='c_east' via='m_c'/>", READ, 1, NULL},
+        {"<trip id='t' depart='200' from='south_c' to='c_east' fromTaz='none' toTaz='none'/>", READ, 1, NULL},
+        {"<vehicle id='v' depart='200' fromTaz='none' toTaz='none'>" ROUTE "</vehicle>", READ, 1, NULL},
+        {"<trip id='t' depart='900' fromTaz='none' toTaz='none'/>", SKIPPED, 0, NULL},
+        {"<taz id='a' edges='west_m'/><taz id='a' edges='south_c'/>", SKIPPED, 0, "is there twice"},
+        {"<trip id='t' depart='200' fromTaz='a' toTaz='b'/>", REJECTED, 0, "fromTaz \"a\" is not known"},
+        {"<taz id='a' edges='no_such'/><trip id='t' depart='200' fromTaz='a' to='c_east'/>", REJECTED, 0,
+         "\"no_such\", which is not in"},
+        {"<taz id='a'/><trip id='t' depart='200' fromTaz='a' to='c_east'/>", REJECTED, 0, "has no edge with a lane"},
+        {"<taz id='a' edges='c_north'/><trip id='t' depart='200' fromTaz='a' to='c_east'/>", REJECTED, 0,
+         "there is no way for cars from \"a\" to \"c_east\""},
+        {"<trip id='t' depart='200' fromJunction='nowhere' to='c_east'/>", REJECTED, 0, "is no junction of"},
+        {"<trip id='t' depart='200' from='south_c'/>", REJECTED, 0, "neither a route nor edges, zones or junctions"},
+        {"<taz/>", REJECTED, 0, "has no id"},
         {"<vehicle id='v' depart='200' departEdge='1' arrivalEdge='1'><route edges='west_m m_c c_east'/></vehicle>",
          READ, 1, NULL},
         {"<vehicle id='v' depart='200' departEdge='3'><route edges='west_m m_c c_east'/></vehicle>", REJECTED, 0,
@@ -209,7 +226,7 @@ static void test_demand(void **test)
         {"<vaporizer id='x' begin='0' end='9'/>", SKIPPED, 0, "<vaporizer> is left out"},
         {"<WAUT id='w' refTime='0' startProg='1'><wautSwitch time='0:10:00' to='2'/></WAUT>", SKIPPED, 0,
          "<WAUT> is left out"},
-        {"<taz id='z' edges='no such'><tazSource id='x' weight='1'/></taz>", SKIPPED, 0, "<taz> is left out"},
+        {"<taz id='z' edges='no such'><tazSource id='x' weight='1'/></taz>", SKIPPED, 0, NULL},
         {"<tazs><taz id='z'/></tazs>", SKIPPED, 0, "<tazs> is left out"},
         /* order, and speeds of one vehicle */
         {"<vehicle id='v' depart='300'>" ROUTE "</vehicle><vehicle id='w' depart='200'>" ROUTE "</vehicle>", READ, 2,
@@ -241,6 +258,80 @@ static void test_demand(void **test)
                  all[k].xml);
         const int n = count_due(net_text, text, &st, message);
         check_row(&all[k], st, n - 1, message);
+    }
+}
+
+/* Of the edges of zones and junctions those count between which the way is the quickest. */
+static void test_zones(void **test)
+{
+    (void)test;
+    static const struct {
+        const char *trip, *edges[4];
+    } all[] = {
+        {"fromTaz='a' toTaz='b'", {"south_c", "c_north", NULL}}, /* its turn to c_east is slow */
+        {"fromTaz='a' toTaz='b' via='m_c'", {"west_m", "m_c", "c_east", NULL}},
+        {"fromJunction='c' toTaz='b'", {"c_east", NULL}}, /* the shorter one */
+        {"fromJunction='m' toJunction='c'", {"m_c", NULL}},
+        {"from='west_m' toTaz='c'", {"west_m", "m_c", NULL}},
+        {"fromJunction='west' fromTaz='a' toJunction='north'", {"west_m", "m_c", "c_north", NULL}},
+    };
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        char text[2 * TEXT];
+        snprintf(text, sizeof(text),
+                 "<routes><taz id='a'><tazSource id='west_m' weight='9'/><tazSource id='south_c' weight='0'/></taz>"
+                 "<taz id='b' edges='c_east c_north'/><taz id='c' edges='c_east'><tazSink id='m_c'/></taz>"
+                 "<trip id='t' depart='200' %s/></routes>",
+                 all[k].trip);
+        store("corner.net.xml", net_text);
+        store("corner.rou.xml", text);
+        sim_rig r;
+        rig_open(&r, settings(NULL));
+        const plan_trip *t = PLAN_TRIP(&r.sim.plan, 0);
+        static const char *const edge_names[] = {"c_east", "c_north", "m_c",
+                                                 "side_m", "south_c", "west_m"}; /* as the file */
+        int32_t n = 0;
+        for (; all[k].edges[n] != NULL; n++) {
+            assert_true(n < t->n_edges);
+            assert_string_equal(edge_names[PLAN_EDGE(&r.sim.plan, t->edge + n)], all[k].edges[n]);
+        }
+        assert_int_equal(n, t->n_edges);
+        rig_close(&r);
+    }
+}
+
+/* Files that include others, by paths that begin where they are. */
+static void test_includes(void **test)
+{
+    (void)test;
+    static const struct {
+        const char *text;
+        dt_status status;
+        int n_more;
+        const char *says;
+    } all[] = {
+        {"<include href='types.xml'/><vehicle id='v' type='own' depart='200'>" ROUTE "</vehicle>", DT_OK, 1, NULL},
+        {"<include href='more.xml'/>", DT_OK, 2, "more.xml:2: <stop> is left out"},
+        {"<include href='more.xml'><param key='a' value='b'/></include>", DT_OK, 2, "more.xml:2"},
+        {"<include href='none.xml'/>", DT_ENOTFOUND, 0, "none.xml"},
+        {"<include/>", DT_EDATA, 0, "<include> has no href"},
+        {"<include href='corner.rou.xml'/>", DT_EDATA, 0, "nested more than 8 deep"},
+        {"<include href='corner.net.xml'/>", DT_EDATA, 0, "is not the <routes> of SUMO"},
+        {"<include href='bad.xml'/>", DT_EDATA, 0, "bad.xml:1: <vType> length \"x\" is no number"},
+        {"<rerouter id='r'><include href='none.xml'/></rerouter>", DT_OK, 0, "<rerouter> is left out"}};
+    store("types.xml", "<additional><vType id='own' length='6'/></additional>");
+    store("more.xml", "<add><include href='types.xml'/><flow id='f' type='own' begin='200' end='220' number='2'>\n"
+                      "<route edges='south_c c_north'/><stop lane='c_north_0'/></flow></add>");
+    store("bad.xml", "<add><vType id='b' length='x'/><vehicle id='w' type='b' depart='200'>" ROUTE "</vehicle></add>");
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        char text[2 * TEXT], message[MOCK_TEXT];
+        dt_status st;
+        snprintf(text, sizeof(text), "<routes>%s<vehicle id='base' depart='300'>" ROUTE "</vehicle></routes>",
+                 all[k].text);
+        const int n = count_due(net_text, text, &st, message);
+        if (st != all[k].status || (st == DT_OK && n != 1 + all[k].n_more) ||
+            (all[k].says != NULL && strstr(message, all[k].says) == NULL)) {
+            fail_msg("%s: status %d, %d vehicles, \"%s\"", all[k].text, (int)st, n, message);
+        }
     }
 }
 
@@ -352,6 +443,8 @@ typedef struct net_content {
     const char *says;
 } net_content;
 
+#define ZEROS "00000000000000000000000000000000000000000000000000"
+
 static void test_network(void **test)
 {
     (void)test;
@@ -411,7 +504,11 @@ static void test_network(void **test)
         {"id=\"m\" type=\"priority\"", "id=\"m\" type=\"zipper\"", READ, "right of way alone"},
         {"id=\"m\" type=\"priority\"", "id=\"m\" type=\"right_before_left\"", READ, NULL},
         {"id=\"m\" type=\"priority\"", "id=\"m\" type=\"unregulated\"", READ, "no right of way"},
-        {"<net ", "<net lefthand=\"true\" ", REJECTED, "lefthand"},
+        {"<net ", "<net lefthand=\"true\" ", READ, NULL},
+        /* requests of more links than are simulated, of which cars use few; bits past them count */
+        {"response=\"", "response=\"" ZEROS ZEROS ZEROS ZEROS, READ, NULL},
+        {"foes=\"", "foes=\"1" ZEROS ZEROS ZEROS, READ, NULL},
+        {"foes=\"", "foes=\"" ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS, REJECTED, "SUMO takes at most 256"},
         /* what else a network may hold */
         {"</net>", "<roundabout nodes=\"a b\" edges=\"x y\"/></net>", SKIPPED, NULL},
         {"</net>", "<type id=\"highway\" priority=\"1\"/></net>", SKIPPED, NULL},
@@ -436,7 +533,8 @@ static void test_network(void **test)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_demand),        cmocka_unit_test(test_roots),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_demand),        cmocka_unit_test(test_zones),
+                                       cmocka_unit_test(test_includes),      cmocka_unit_test(test_roots),
                                        cmocka_unit_test(test_begin_at_line), cmocka_unit_test(test_letters),
                                        cmocka_unit_test(test_no_requests),   cmocka_unit_test(test_network)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
