@@ -54,6 +54,14 @@ tests_phases_test_imagine_SOURCES = tests/phases/test_imagine.c phases/clipped/i
 tests_phases_test_imagine_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_phases_test_imagine_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
+dt_tests += tests/phases/test_phase3
+tests_phases_test_phase3_SOURCES = tests/phases/test_phase3.c phases/phase3_constrained/barrier.c \
+	phases/phase3_constrained/limits.c phases/phase3_constrained/multiplier.c phases/phase3_constrained/stored.c \
+	phases/phase3_constrained/trust_region.c phases/phase3_constrained/trust_region_dual.c $(clipped_sources) \
+	$(scenes_sources) $(mock_sources)
+tests_phases_test_phase3_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/phases/clipped \
+	-I$(top_srcdir)/phases/scenes -I$(top_srcdir)/phases/phase3_constrained -DDT_PLUGIN_NAME=phase3_constrained
+tests_phases_test_phase3_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/phases/test_limits
 tests_phases_test_limits_SOURCES = tests/phases/test_limits.c phases/phase3_constrained/limits.c
 dt_tests += tests/phases/test_multiplier

@@ -366,12 +366,56 @@ static dt_data *fake_data(dt_replay *p)
     return NULL;
 }
 
+static uint64_t now_step, n_steps;
+static dt_train_desc made;
+static dt_train_group made_group[GROUPS];
+static dt_train_shadow made_shadow;
+
+static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
+{
+    (void)t;
+    *step = now_step;
+    *steps = n_steps;
+    *per_epoch = 1;
+    return DT_OK;
+}
+
+static dt_status fake_step(dt_train *t, dt_step_report *r)
+{
+    (void)t;
+    r->step = ++now_step;
+    r->loss = (double)(now_step % 4);
+    r->samples = 16;
+    return DT_OK;
+}
+
+static dt_status fake_create(const dt_host *h, const dt_train_desc *d, dt_train **out)
+{
+    (void)h;
+    made = *d;
+    memcpy(made_group, d->group, d->n_groups * sizeof(*d->group));
+    made_shadow = *d->shadow;
+    *out = (dt_train *)(void *)&the_critic;
+    return DT_OK;
+}
+
+static uint32_t fake_models(const dt_wiring *w, dt_model **out, uint32_t n)
+{
+    (void)w, (void)out, (void)n;
+    return 1;
+}
+
 /* 200 rows in 10 episodes, 10 of them terminated; a reward of -2 a row whose root mean square is 4, and of the second
  * cost 0.5 whose is 0.5; a limit of 8. */
 static void open_state(offline_state *s, mock_host *h)
 {
-    static const dt_train_api train = {
-        .struct_size = sizeof(train), .set = fake_set, .evaluate = fake_evaluate, .rows = fake_rows};
+    static const dt_train_api train = {.struct_size = sizeof(train),
+                                       .set = fake_set,
+                                       .evaluate = fake_evaluate,
+                                       .rows = fake_rows,
+                                       .position = fake_position,
+                                       .step = fake_step,
+                                       .create = fake_create};
     static const dt_replay_api replay = {
         .struct_size = sizeof(replay), .draw = fake_draw, .drawn = fake_drawn, .data = fake_data};
     static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = fake_scalar};
@@ -602,6 +646,87 @@ static void test_multipliers(void **state)
     assert_int_equal(finish(&s), DT_ECONFIG); /* a limit that was never evaluated */
 }
 
+/* Rounds of draws and steps: what is estimated after each, when multipliers begin, and when it is over. */
+static void test_rounds(void **state)
+{
+    (void)state;
+    offline_state s;
+    mock_host h;
+    double unused = 0;
+    open_state(&s, &h);
+    s.rule = (multiplier_rule){.algorithm = MULTIPLIER_PID, .max = 1e6, .kp = 2, .delay = 1};
+    s.config.updates = 4;
+    s.config.tau = 1;
+    s.scale[0] = s.scale[1] = 1;
+    fill_advantages(false);
+    (void)fill_costs(&unused, 1, 0);
+    now_step = 0;
+    n_steps = 4 * 5;
+    for (uint64_t round = 0; round < 5; round++) {
+        dt_progress out = {0};
+        n_draws = n_told = n_set = 0;
+        assert_int_equal(iterate(&s, &out), round == 4 ? DT_DONE : DT_OK);
+        assert_int_equal(out.step, 4 * (round + 1));
+        assert_int_equal(out.epoch, round);
+        assert_int_equal(out.iterations, round + 1);
+        assert_int_equal(out.steps, 20);
+        assert_int_equal(out.samples, 4 * 16);
+        is_near("loss", out.loss, (1 + 2 + 3 + 0) / 4.0);
+        is_near("follows", (double)was_set("follows", 0), round >= 3 ? 1 : 0);
+        assert_int_equal(s.kept.estimates, round + 1);
+        assert_int_equal(s.kept.multiplier[1].rounds, round >= 2 ? round - 1 : 0);
+        assert_int_equal(n_draws, 4 + (round >= 2 ? 4 : 0));
+        if (round == 0) {
+            is_near("episodes", was_told("rollouts/episodes"), 10);
+            is_near("return", was_told("rollouts/return"), -40);
+            is_near("cost", was_told("rollouts/second"), 10);
+        }
+    }
+    dt_progress out = {0};
+    assert_int_equal(iterate(&s, &out), DT_DONE);
+    assert_int_equal(now_step, 20);
+}
+
+static void test_start(void **state)
+{
+    (void)state;
+    static const dt_wiring_api api = {.struct_size = sizeof(api), .models = fake_models};
+    offline_state s;
+    mock_host h;
+    dt_wiring w = {.api = &api};
+    open_state(&s, &h);
+    w.spec = s.roles.spec;
+    s.roles.wiring = &w;
+    s.config.tau = 0.25;
+    s.config.actor_learning_rate = 1e-3;
+    s.config.critic_learning_rate = 2e-3;
+    s.config.actor_clip = 3;
+    s.config.critic_clip = 4;
+    assert_int_equal(start(&s), DT_OK);
+    assert_int_equal(made.epochs, 10 * 100);
+    assert_int_equal(made.n_groups, 2);
+    assert_int_equal(made.n_shadows, 1);
+    assert_true(made_shadow.tau == 0.25 && made_shadow.every == 1);
+    assert_string_equal(made_shadow.name, "target");
+    assert_true(made_group[0].learning_rate == 1e-3 && made_group[0].gradient_clip == 3);
+    assert_true(made_group[1].learning_rate == 2e-3 && made_group[1].gradient_clip == 4);
+    assert_string_equal(made_group[0].loss[0], "actor_loss");
+    assert_string_equal(made_group[0].loss[1], "value_loss");
+    assert_string_equal(made_group[1].loss[0], "critic_loss");
+    assert_int_equal(made_group[0].n_losses, 2);
+    assert_string_equal(made_group[0].role[0], "controller");
+    assert_string_equal(made_group[1].role[0], "critic");
+    assert_int_equal(made_group[0].n_roles, 1);
+    is_near("mix", (double)was_set("mix", 0), 0);
+    s.config.algorithm = OFFLINE_CLONE;
+    n_set = 0;
+    assert_int_equal(start(&s), DT_OK);
+    assert_int_equal(made.n_groups, 1);
+    assert_int_equal(made.n_shadows, 0);
+    assert_int_equal(made_group[0].n_losses, 1);
+    assert_int_equal(n_set, 0);
+}
+
 static void test_options_without_effect(void **state)
 {
     (void)state;
@@ -641,13 +766,9 @@ static void test_options_without_effect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record),
-        cmocka_unit_test(test_measures),
-        cmocka_unit_test(test_estimates),
-        cmocka_unit_test(test_mix),
-        cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_multipliers),
-        cmocka_unit_test(test_options_without_effect),
+        cmocka_unit_test(test_record), cmocka_unit_test(test_measures), cmocka_unit_test(test_estimates),
+        cmocka_unit_test(test_mix),    cmocka_unit_test(test_costs),    cmocka_unit_test(test_multipliers),
+        cmocka_unit_test(test_rounds), cmocka_unit_test(test_start),    cmocka_unit_test(test_options_without_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
