@@ -87,6 +87,10 @@ tests_phases_test_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/clipp
 
 dt_tests += tests/phases/test_coma
 tests_phases_test_coma_SOURCES = tests/phases/test_coma.c phases/phase_coma/loss.c
+dt_tests += tests/phases/test_coma_rounds
+tests_phases_test_coma_rounds_SOURCES = tests/phases/test_coma_rounds.c phases/phase_coma/loss.c $(mock_sources)
+tests_phases_test_coma_rounds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -DDT_PLUGIN_NAME=phase_coma
+tests_phases_test_coma_rounds_LDADD = core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_training_scripts += tests/phases/coma.sh
 tests/phases/coma.log: dtrain $(plugin_LTLIBRARIES)
 

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+# it includes rounds.c
+dt_tests += tests/policy/test_rounds
 dt_scripts += tests/policy/wired.sh
 check_LTLIBRARIES += tests/policy/wired.la
 tests_policy_wired_la_SOURCES = tests/policy/wired.c

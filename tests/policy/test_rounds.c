@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * core/policy/rounds.c: what rounds do, with a trainer and a rollout that only count: passes and what is reported of
+ * them, a phase that wants no more, rounds without samples, and how many steps a round has.
+ */
+#include "../../core/policy/rounds.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+enum { PASSES = 3, STEPS = 4, ROUNDS = 2 };
+
+static uint64_t now, sought; /* step of the trainer; to which it was moved */
+static uint64_t empty_step;  /* this step has no samples; 0: all have */
+static dt_rollout_report collected_report;
+static uint64_t n_ahead, n_begun, n_collected, last_round;
+static double kl[8]; /* mean "approx_kl" of passes, as they were reported */
+static uint64_t pass_steps[8], n_before, n_passes, stop_after;
+static struct {
+    char name[48];
+    double value;
+} told[64];
+static int n_told;
+
+static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
+{
+    (void)t;
+    *step = now;
+    *steps = ROUNDS * PASSES * STEPS;
+    *per_epoch = STEPS;
+    return DT_OK;
+}
+
+/* Step k, from 1, has losses k and 10 k, of k samples. */
+static dt_status fake_step(dt_train *t, dt_step_report *r)
+{
+    (void)t;
+    now++;
+    r->n_losses = 2;
+    r->loss_name[0] = "policy_loss";
+    r->loss_name[1] = "approx_kl";
+    r->loss_value[0] = (double)now;
+    r->loss_value[1] = 10 * (double)now;
+    r->loss = 100 * (double)now;
+    r->learning_rate = 0.5;
+    r->samples = now == empty_step ? 0 : now;
+    return DT_OK;
+}
+
+static dt_status fake_seek(dt_train *t, uint64_t step)
+{
+    (void)t;
+    now = sought = step;
+    return DT_OK;
+}
+
+static dt_status fake_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
+{
+    (void)r, (void)t;
+    *out = collected_report;
+    return DT_OK;
+}
+
+static dt_status fake_ahead(dt_rollout *r, dt_train *t)
+{
+    (void)r, (void)t;
+    n_ahead++;
+    return DT_OK;
+}
+
+static void fake_scalar(const dt_host *h, const char *name, double value)
+{
+    (void)h;
+    assert_true(n_told < 64);
+    snprintf(told[n_told].name, sizeof(told[0].name), "%s", name);
+    told[n_told++].value = value;
+}
+
+static bool was_told(const char *name, double value)
+{
+    for (int i = 0; i < n_told; i++) {
+        if (strcmp(told[i].name, name) == 0) {
+            return fabs(told[i].value - value) < 1e-9;
+        }
+    }
+    return false;
+}
+
+static bool is_told(const char *name)
+{
+    for (int i = 0; i < n_told; i++) {
+        if (strcmp(told[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static dt_status on_begin(void *user, uint64_t round)
+{
+    (void)user;
+    n_begun++;
+    last_round = round;
+    return DT_OK;
+}
+
+static dt_status on_collected(void *user, uint64_t round, const dt_rollout_report *r)
+{
+    (void)user;
+    assert_int_equal(round, last_round);
+    assert_int_equal(r->agent_steps, collected_report.agent_steps);
+    n_collected++;
+    return DT_OK;
+}
+
+static dt_status on_before(void *user, uint64_t pass_of)
+{
+    (void)user;
+    assert_int_equal(pass_of, n_passes);
+    n_before++;
+    return DT_OK;
+}
+
+static dt_status on_after(void *user, const dt_pass_report *r)
+{
+    (void)user;
+    assert_int_equal(r->pass, n_passes);
+    assert_int_equal(r->passes, PASSES);
+    assert_int_equal(r->n_losses, 2);
+    assert_string_equal(r->loss_name[1], "approx_kl");
+    kl[n_passes] = r->loss_value[1];
+    pass_steps[n_passes++] = r->steps;
+    return n_passes == stop_after ? DT_DONE : DT_OK;
+}
+
+static const dt_train_api train = {
+    .struct_size = sizeof(train), .position = fake_position, .step = fake_step, .seek = fake_seek};
+static const dt_rollout_api rollout = {.struct_size = sizeof(rollout), .collect = fake_collect, .ahead = fake_ahead};
+static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = fake_scalar};
+
+typedef struct rig {
+    rounds r;
+    dt_stage stage;
+    dt_wiring wiring;
+    dt_env_spec spec;
+} rig;
+
+static void rig_open(rig *g)
+{
+    static const char *const costs[] = {"crash"}, *const names[] = {"delay"};
+    memset(g, 0, sizeof(*g));
+    g->spec = (dt_env_spec){.costs = costs, .n_costs = 1, .metrics = names, .n_metrics = 1};
+    g->stage.host.priv = &g->stage;
+    g->wiring = (dt_wiring){.spec = &g->spec};
+    g->r = (rounds){.face = {.train = &train, .rollout = &rollout, .wiring = &g->wiring, .n_rounds = ROUNDS},
+                    .h = &g->stage.host,
+                    .metrics = &metrics,
+                    .config = {.sgd_epochs = PASSES, .iterations = ROUNDS, .train_batch = 8, .fragment = 4},
+                    .d = {.phase = "test",
+                          .begin = on_begin,
+                          .collected = on_collected,
+                          .before_pass = on_before,
+                          .after_pass = on_after}};
+    collected_report = (dt_rollout_report){.agent_steps = 50,
+                                           .env_steps = 25,
+                                           .episodes = 2,
+                                           .episode_return = 7,
+                                           .episode_length = 9,
+                                           .episode_cost = {3},
+                                           .metric = {4},
+                                           .interventions = 0.25,
+                                           .infeasible = 0.125,
+                                           .explained_variance = 0.5,
+                                           .total_s = 5};
+    now = sought = empty_step = n_ahead = n_begun = n_collected = n_before = n_passes = stop_after = 0;
+    n_told = 0;
+}
+
+static void test_passes(void **state)
+{
+    (void)state;
+    rig g;
+    dt_progress p = {0};
+    rig_open(&g);
+    assert_int_equal(rounds_iterate(&g.r.face, &p), DT_OK);
+    assert_int_equal(now, PASSES * STEPS);
+    assert_int_equal(n_passes, PASSES);
+    assert_int_equal(n_before, PASSES);
+    assert_true(kl[0] == 10 * 2.5 && kl[1] == 10 * 6.5 && kl[2] == 10 * 10.5); /* means of each pass alone */
+    assert_true(pass_steps[0] == STEPS && sought == 0);
+    assert_true(p.step == 12 && p.steps == 24 && p.epoch == 0 && p.iterations == 1 && p.epochs == ROUNDS);
+    assert_true(p.samples == 25 && p.loss == 1200 && p.learning_rate == 0.5 && p.epoch_end == 1);
+    assert_true(n_begun == 1 && n_collected == 1 && last_round == 0 && n_ahead == 0);
+    assert_true(was_told("charts/episodic_return", 7) && was_told("charts/episodic_length", 9));
+    assert_true(was_told("costs/crash", 3) && was_told("env/delay", 4) && was_told("charts/episodes", 2));
+    assert_true(was_told("shield/interventions", 0.25) && was_told("shield/infeasible", 0.125));
+    assert_true(was_told("charts/env_steps_per_s", 5) && was_told("losses/explained_variance", 0.5));
+    n_passes = 0;
+    assert_int_equal(rounds_iterate(&g.r.face, &p), DT_DONE); /* the second is the last */
+    assert_true(p.step == 24 && p.epoch == 1 && p.iterations == 2 && last_round == 1);
+    assert_int_equal(rounds_iterate(&g.r.face, &p), DT_DONE);
+    assert_int_equal(n_begun, 2);
+}
+
+/* A phase that wants no more passes: the others are left out, and the next round begins where it would have. */
+static void test_stop(void **state)
+{
+    (void)state;
+    rig g;
+    dt_progress p = {0};
+    rig_open(&g);
+    stop_after = 2;
+    assert_int_equal(rounds_iterate(&g.r.face, &p), DT_OK);
+    assert_int_equal(n_passes, 2);
+    assert_int_equal(sought, PASSES * STEPS);
+    assert_true(p.step == 12 && p.loss == 800);
+    n_passes = 0;
+    assert_int_equal(rounds_iterate(&g.r.face, &p), DT_DONE);
+    assert_int_equal(sought, 2 * PASSES * STEPS);
+    assert_int_equal(p.epoch, 1);
+}
+
+/* A minibatch without samples counts in no mean, and is not what is reported last. */
+static void test_empty_step(void **state)
+{
+    (void)state;
+    rig g;
+    dt_progress p = {0};
+    rig_open(&g);
+    empty_step = 12;
+    assert_int_equal(rounds_iterate(&g.r.face, &p), DT_OK);
+    assert_true(kl[2] == 10 * 10 && pass_steps[2] == 3 && pass_steps[1] == 4); /* of 9, 10, 11 */
+    assert_true(p.loss == 1100);
+}
+
+/* No agent acted: nothing is learnt, nothing is made up, the round is counted. */
+static void test_empty_round(void **state)
+{
+    (void)state;
+    rig g;
+    dt_progress p = {0};
+    rig_open(&g);
+    collected_report = (dt_rollout_report){.episodes = 0};
+    for (int k = 0; k < ROUNDS; k++) {
+        n_told = 0;
+        assert_int_equal(rounds_iterate(&g.r.face, &p), k == 0 ? DT_OK : DT_DONE);
+        assert_true(n_passes == 0 && n_before == 0 && n_collected == 0);
+        assert_int_equal(sought, (uint64_t)(k + 1) * PASSES * STEPS);
+        assert_true(isnan(p.loss) && isnan(p.grad_norm) && isnan(p.learning_rate));
+        assert_true(was_told("charts/rounds_without_samples", k + 1) && was_told("charts/episodes", 0));
+        assert_false(is_told("charts/episodic_return") || is_told("costs/crash") || is_told("env/delay"));
+    }
+}
+
+/* The next round is collected ahead where that is wanted, but none after the last. */
+static void test_ahead(void **state)
+{
+    (void)state;
+    rig g;
+    dt_progress p = {0};
+    rig_open(&g);
+    g.r.config.overlap = 1;
+    assert_int_equal(rounds_iterate(&g.r.face, &p), DT_OK);
+    assert_int_equal(n_ahead, 1);
+    n_passes = 0;
+    assert_int_equal(rounds_iterate(&g.r.face, &p), DT_DONE);
+    assert_int_equal(n_ahead, 1);
+}
+
+static void test_advantages(void **state)
+{
+    (void)state;
+    rounds r = {.config = {.normalise_advantage = 0}, .d = {.normalise = DT_NORMALISE_ALIKE}};
+    assert_int_equal(normalise_of(&r), DT_NORMALISE_NONE);
+    r.config.normalise_advantage = 1;
+    assert_int_equal(normalise_of(&r), DT_NORMALISE_ALIKE);
+    r.d.normalise = 0;
+    assert_int_equal(normalise_of(&r), DT_NORMALISE_EACH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_passes),      cmocka_unit_test(test_stop),  cmocka_unit_test(test_empty_step),
+        cmocka_unit_test(test_empty_round), cmocka_unit_test(test_ahead), cmocka_unit_test(test_advantages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
