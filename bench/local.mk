@@ -89,6 +89,7 @@ EXTRA_DIST += \
 	bench/results/2026-11-22-all_reduce.txt \
 	bench/results/2026-11-22-fuzz.md \
 	bench/results/2026-11-22-quickstart.md \
+	bench/results/2026-11-27-quickstart.md \
 	bench/results/2026-11-23-accuracy.md \
 	bench/results/2026-11-23-coma.md \
 	bench/results/2026-11-23-env_ipp.md \
