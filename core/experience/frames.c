@@ -18,13 +18,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROAD_COLUMNS = 4, VEHICLE_COLUMNS = 9, SIGNAL_COLUMNS = 7, SLOTS = 2 * DT_FRAMES_MOMENTS };
+enum { ROAD_COLUMNS = 4, VEHICLE_COLUMNS = 9, SIGNAL_COLUMNS = 7 };
 enum { RISK = 7 }; /* column of a vehicle */
 enum { MARK_NONE, MARK_AGENT, MARK_CHANGED };
 static const double CHANGE_WEIGHT = 2; /* of an action that the shield changed, beside one vehicle of risk 1 */
 
 typedef struct frame {
-    double time_s, score;
+    double time_s, delay_s, score;
     float *vehicle, *signal; /* rows */
     uint32_t n_vehicles, n_signals;
 } frame;
@@ -37,9 +37,12 @@ struct dt_frames {
     double every_s, next_s;
     dt_scene_roads road;
     dt_scene now;
-    frame *frame; /* [n_frames] every so many seconds; else [SLOTS], of `span` steps each */
+    frame *frame; /* [n_frames] */
     uint32_t n_frames, cap;
-    uint64_t span, n_steps;
+    bool is_film;
+    frame *best; /* [n_best] of a film: the best part so far; frame is the one under way */
+    uint32_t n_best;
+    double best_score;
     dt_risk *risk_model; /* NULL: colours are the environment's */
     int colours;         /* DT_FRAMES_* */
     const float *risk;   /* [n_risks] by rows of the observation that the scene speaks of */
@@ -76,12 +79,12 @@ dt_status dt_frames_open(const dt_env *e, double every_s, dt_risk *risk_model, b
         return no_memory();
     }
     f->api = api;
-    f->every_s = every_s;
+    f->is_film = !(every_s > 0);
+    f->every_s = f->is_film ? 1 : every_s;
     f->risk_model = is_taught ? risk_model : NULL;
     f->colours = f->risk_model != NULL ? DT_FRAMES_PREDICTED
                  : risk_model != NULL  ? DT_FRAMES_UNTRAINED
                                        : DT_FRAMES_SCENE;
-    f->span = 1;
     f->now.struct_size = sizeof(f->now);
     f->road.struct_size = sizeof(f->road);
     *out_p = f;
@@ -95,6 +98,14 @@ static void free_frame(frame *m)
     *m = (frame){0};
 }
 
+static void free_frames(frame *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        free_frame(&list[i]);
+    }
+    dt_free(list);
+}
+
 void dt_frames_close(dt_frames *f)
 {
     if (f == NULL) {
@@ -103,10 +114,8 @@ void dt_frames_close(dt_frames *f)
     if (f->self != NULL && DT_HAS(f->api, watch)) {
         f->api->watch(f->self, NULL, NULL);
     }
-    for (uint32_t i = 0; i < f->n_frames; i++) {
-        free_frame(&f->frame[i]);
-    }
-    dt_free(f->frame);
+    free_frames(f->frame, f->n_frames);
+    free_frames(f->best, f->n_best);
     dt_free(f->road.point);
     dt_free(f->first_row);
     dt_free(f->now.vehicle);
@@ -135,6 +144,7 @@ static dt_status look(dt_frames *f)
 {
     dt_scene *s = &f->now;
     for (;;) {
+        s->delay_s = NAN;
         f->api->look(f->self, s);
         if (s->n_vehicles <= s->cap_vehicles && s->n_signals <= s->cap_signals) {
             color(f);
@@ -188,11 +198,12 @@ static double score_of(const dt_frames *f)
     return score;
 }
 
-static dt_status keep(const dt_frames *f, double score, frame *m)
+static dt_status keep(const dt_frames *f, frame *m)
 {
     const dt_scene *s = &f->now;
     const frame copy = {.time_s = s->time_s,
-                        .score = score,
+                        .delay_s = s->delay_s,
+                        .score = f->is_film ? s->n_vehicles + score_of(f) : 0,
                         .vehicle = dt_alloc_n((size_t)s->n_vehicles * VEHICLE_COLUMNS + 1, sizeof(float)),
                         .signal = dt_alloc_n((size_t)s->n_signals * SIGNAL_COLUMNS + 1, sizeof(float)),
                         .n_vehicles = s->n_vehicles,
@@ -219,8 +230,39 @@ static dt_status keep(const dt_frames *f, double score, frame *m)
 
 /* ---- an episode -------------------------------------------------------------------------------------------------- */
 
+/* A part of a film is complete: it is kept if it is the best so far. */
+static void end_part(dt_frames *f)
+{
+    double score = 0;
+    for (uint32_t i = 0; i < f->n_frames; i++) {
+        score += f->frame[i].score / f->n_frames;
+    }
+    if (f->best == NULL || score > f->best_score) {
+        free_frames(f->best, f->n_best);
+        f->best = f->frame;
+        f->n_best = f->n_frames;
+        f->best_score = score;
+    } else {
+        free_frames(f->frame, f->n_frames);
+    }
+    f->frame = NULL;
+    f->n_frames = f->cap = 0;
+}
+
+static bool is_part_complete(const dt_frames *f)
+{
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < f->n_frames; i++) {
+        rows += f->frame[i].n_vehicles + f->frame[i].n_signals;
+    }
+    return f->n_frames == DT_FRAMES_FILM || rows >= DT_FRAMES_FILM_ROWS;
+}
+
 static dt_status add_frame(dt_frames *f)
 {
+    if (f->is_film && is_part_complete(f)) {
+        end_part(f);
+    }
     if (f->n_frames == DT_FRAMES_MAX_FRAMES) {
         return DT_OK;
     }
@@ -234,43 +276,7 @@ static dt_status add_frame(dt_frames *f)
         f->cap = cap;
     }
     f->frame[f->n_frames] = (frame){0};
-    return keep(f, 0, &f->frame[f->n_frames++]);
-}
-
-/* The better one of each pair, so that slots are of twice as many steps. */
-static void merge(dt_frames *f)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < f->n_frames; i += 2, n++) {
-        uint32_t best = i;
-        if (i + 1 < f->n_frames) {
-            best = f->frame[i + 1].score > f->frame[i].score ? i + 1 : i;
-            free_frame(&f->frame[best == i ? i + 1 : i]);
-        }
-        const frame moved = f->frame[best];
-        f->frame[best] = (frame){0};
-        f->frame[n] = moved;
-    }
-    f->n_frames = n;
-    f->span *= 2;
-}
-
-static dt_status add_moment(dt_frames *f)
-{
-    const double score = score_of(f);
-    if (f->frame == NULL) {
-        f->frame = dt_alloc_n(SLOTS, sizeof(*f->frame));
-        if (f->frame == NULL) {
-            return no_memory();
-        }
-    }
-    if (f->n_steps / f->span == SLOTS) {
-        merge(f);
-    }
-    const uint32_t slot = (uint32_t)(f->n_steps++ / f->span);
-    const bool is_new = slot == f->n_frames;
-    f->n_frames += is_new;
-    return is_new || score > f->frame[slot].score ? keep(f, score, &f->frame[slot]) : DT_OK;
+    return keep(f, &f->frame[f->n_frames++]);
 }
 
 /* What perception predicts from the observation at step t of the buffer: the one before the step under way, or the one
@@ -337,13 +343,12 @@ dt_status dt_frames_begin(dt_frames *f, void *self, const dt_buffer *b, uint32_t
     f->buffer = b;
     f->number = number;
     DT_TRY(learn_roads(f));
-    if (f->every_s > 0 && DT_HAS(f->api, watch)) {
+    /* a film is made while training goes on, where workers step: no model is run in them */
+    if (DT_HAS(f->api, watch) && (!f->is_film || f->risk_model == NULL)) {
         f->api->watch(self, each, f);
     }
-    if (f->every_s > 0) {
-        each(f);
-    }
-    return f->status == DT_OK && f->every_s > 0 ? keep_rows(f) : f->status;
+    each(f);
+    return f->status == DT_OK ? keep_rows(f) : f->status;
 }
 
 dt_status dt_frames_step(dt_frames *f)
@@ -353,13 +358,9 @@ dt_status dt_frames_step(dt_frames *f)
         DT_TRY(sense(f, 0)); /* the first frame's */
     }
     DT_TRY(sense(f, 1));
-    if (f->every_s > 0) {
-        each(f); /* where the environment does not call itself, or not at the very end */
-        const bool is_now = f->status == DT_OK && f->frame[f->n_frames - 1].time_s >= f->now.time_s;
-        return is_now ? keep(f, 0, &f->frame[f->n_frames - 1]) : f->status; /* taken before it was observed */
-    }
-    DT_TRY(look(f));
-    return add_moment(f);
+    each(f); /* where the environment does not call itself, or not at the very end */
+    const bool is_now = f->status == DT_OK && f->frame[f->n_frames - 1].time_s >= f->now.time_s;
+    return is_now ? keep(f, &f->frame[f->n_frames - 1]) : f->status; /* taken before it was observed */
 }
 
 static dt_status tell_roads(const dt_frames *f, const dt_host *h, const dt_metrics_api *m)
@@ -385,6 +386,11 @@ static void tell_frame(const dt_host *h, const dt_metrics_api *m, uint32_t i, co
     char key[64];
     snprintf(key, sizeof(key), "traffic/moment/%u/time", i);
     m->picture(h, key, &time_s, 0, 1);
+    if (isfinite(k->delay_s)) {
+        const float delay_s = (float)k->delay_s;
+        snprintf(key, sizeof(key), "traffic/moment/%u/delay", i);
+        m->picture(h, key, &delay_s, 0, 1);
+    }
     if (k->n_vehicles > 0) {
         snprintf(key, sizeof(key), "traffic/moment/%u/vehicle", i);
         m->picture(h, key, k->vehicle, k->n_vehicles, VEHICLE_COLUMNS);
@@ -399,17 +405,22 @@ dt_status dt_frames_end(dt_frames *f, const dt_host *h)
 {
     const dt_metrics_api *m = h->service(h, DT_SVC_METRICS);
     DT_TRY(f->status);
-    if (f->n_frames == DT_FRAMES_MAX_FRAMES) {
+    if (DT_HAS(f->api, watch)) { /* what the instance plays next is not recorded */
+        f->api->watch(f->self, NULL, NULL);
+    }
+    if (!f->is_film && f->n_frames == DT_FRAMES_MAX_FRAMES) {
         dt_log(DT_LOG_WARN, "the recording ends at %g s of %g s, after %d pictures; take one in more seconds (--every)",
                f->frame[f->n_frames - 1].time_s, f->now.time_s, DT_FRAMES_MAX_FRAMES);
     }
     DT_TRY(tell_roads(f, h, m));
     const float colours = (float)f->colours;
     m->picture(h, "traffic/colours", &colours, 0, 1);
-    const bool is_few = f->every_s <= 0 && f->n_frames > DT_FRAMES_MOMENTS;
-    const uint32_t n = is_few ? DT_FRAMES_MOMENTS : f->n_frames;
+    if (f->is_film && (f->best == NULL || is_part_complete(f))) { /* one that is cut short by the end counts alone */
+        end_part(f);
+    }
+    const uint32_t n = f->is_film ? f->n_best : f->n_frames;
     for (uint32_t i = 0; i < n; i++) {
-        tell_frame(h, m, i, &f->frame[is_few ? i * (f->n_frames - 1) / (n - 1) : i]);
+        tell_frame(h, m, i, f->is_film ? &f->best[i] : &f->frame[i]);
     }
     return DT_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * An evaluated episode as it looks (dtrain/ext/scene.h), left as pictures (svc/metrics.h, "traffic"): at moments every
- * so many seconds, or at a few that are spread over the episode, each the one of its part where the shield changed most
- * and where it was most dangerous. Threads: the one that steps the environment.
+ * so many seconds; or a short film, DT_FRAMES_FILM moments a second apart (as far as the environment allows), of the part
+ * with the most vehicles, risk and actions that the shield changed. Threads: the one that steps the environment.
  */
 #ifndef DTRAIN_CORE_EXPERIENCE_FRAMES_H
 #define DTRAIN_CORE_EXPERIENCE_FRAMES_H
@@ -11,7 +11,7 @@
 #include "experience/risk.h"
 #include "rollout/buffer.h"
 
-enum { DT_FRAMES_MOMENTS = 6, DT_FRAMES_MAX_FRAMES = 2400 };
+enum { DT_FRAMES_FILM = 60, DT_FRAMES_FILM_ROWS = 20000, DT_FRAMES_MAX_FRAMES = 2400 };
 
 typedef struct dt_frames dt_frames;
 
@@ -22,7 +22,7 @@ enum {
     DT_FRAMES_UNTRAINED  /* what the environment says: perception was never taught */
 };
 
-/* every_s 0: a few moments. risk_model: of perception, NULL where there is none; is_taught: its weights come from
+/* every_s 0: a short film. risk_model: of perception, NULL where there is none; is_taught: its weights come from
  * somewhere. NULL in out_p where the environment does not show itself. One in a process of its own is seen between its
  * steps alone. Errors: DT_ENOMEM. */
 dt_status dt_frames_open(const dt_env *e, double every_s, dt_risk *risk_model, bool is_taught, dt_frames **out_p)

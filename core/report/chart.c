@@ -25,10 +25,10 @@ enum {
     BOTTOM = 152,
     X_LABEL = 167,
     X_NAME = 183,
-    LABEL_GAP = 12,  /* between the texts at two curves' ends */
-    LABEL_CHAR = 6,  /* room for a character of them, on the right of the curves */
-    LABEL_MOST = 17, /* characters that there is room for */
-    FEW = 12         /* points that are shown as such */
+    LABEL_GAP = 12,   /* between the texts at two curves' ends */
+    LABEL_CHARS = 13, /* room for two characters of them, on the right of the curves */
+    LABEL_MOST = 17,  /* characters that there is room for */
+    FEW = 12          /* points that are shown as such */
 };
 
 typedef struct frame {
@@ -55,7 +55,7 @@ static int right_of(const dt_chart *c)
         const size_t n = has_label(c, i) ? strlen(c->curve[i].label) : 0;
         longest = n > longest ? n : longest;
     }
-    return longest == 0 ? RIGHT : RIGHT - LABEL_CHAR * (int)(longest < LABEL_MOST ? longest : LABEL_MOST);
+    return longest == 0 ? RIGHT : RIGHT - LABEL_CHARS * (int)(longest < LABEL_MOST ? longest : LABEL_MOST) / 2;
 }
 
 static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)

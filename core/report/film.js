@@ -1,22 +1,25 @@
-// Plays the episode: vehicles move between the moments that were recorded. Space plays and pauses, arrows step; wheel,
-// two fingers, buttons and the keys + - 0 zoom. #t=120 in the address begins (paused) at 120 s. Without this the page
-// shows the first moment.
-{
-  const film = JSON.parse(document.getElementById("film").textContent), frame = film.frame, last = frame.length - 1;
-  const svg = document.querySelector("svg.street"), play = document.getElementById("play");
-  const slider = document.getElementById("at"), speed = document.getElementById("speed"), now = svg.querySelector(".now");
+// Plays each film of the page: vehicles move between the moments that were recorded. Buttons, and where the film is all
+// of the page: Space plays and pauses, arrows step; wheel, two fingers and the keys + - 0 zoom; #t=120 in the address
+// begins (paused) at 120 s. A small film plays while it is seen, again and again. Without this the page shows the first
+// moment.
+for (const root of document.querySelectorAll(".film")) {
+  const part = name => root.querySelector("." + name), small = root.classList.contains("small");
+  const film = JSON.parse(part("film-data").textContent), frame = film.frame, last = frame.length - 1;
+  const svg = root.querySelector("figure svg.street"), play = part("play");
+  const slider = part("slider"), speed = part("speed"), now = svg.querySelector(".now");
   const make = (name, css, parent) => {
     const e = document.createElementNS("http://www.w3.org/2000/svg", name);
     e.setAttribute("class", css);
     return parent.appendChild(e);
   };
   now.textContent = "";
-  const lights = film.light.map(([x, y, u, v]) => {
-    const e = make("path", "light", now);
-    e.setAttribute("d", `M${x} ${y}L${u} ${v}`);
-    return e;
-  });
-  const cars = make("g", "cars", now), rings = make("g", "rings", now), car = new Map();
+  const cars = make("g", "cars", now), car = new Map();
+  const lights = film.light.map(() => make("path", "light", now)), rings = make("g", "rings", now);
+  function placeLights() { // around the middle of their arm, large enough to be seen
+    const l = Math.min(3, larger);
+    film.light.forEach(([x, y, u, v, mx, my], k) => lights[k].setAttribute("d",
+      `M${mx + (x - mx) * l} ${my + (y - my) * l}L${mx + (u - mx) * l} ${my + (v - my) * l}`));
+  }
   const PER = 8; // numbers of a vehicle: id, x, y, degrees, colour, mark, length, width
   const index = frame.map(() => null);
   const placesOf = i => index[i] ??= new Map(frame[i].v.flatMap((id, k) => k % PER ? [] : [[id, k]]));
@@ -45,6 +48,7 @@
   function showMoment(i) { // what holds until the next moment
     const f = frame[i], states = ["red", "yellow", "green", "yield"];
     let risky = 0, changed = f.c.length;
+    placeLights();
     lights.forEach((e, k) => e.setAttribute("class", "light " + states[f.s[k]]));
     rings.textContent = "";
     for (const [x, y, r] of f.c) ring(x, y, r + 4 * (larger - 1));
@@ -58,27 +62,28 @@
       carOf(f.v[k], f.v, k).setAttribute("class", `car r${f.v[k + 4]}${f.v[k + 5] ? " agent" : ""}`);
       risky += f.v[k + 4] > 1 && f.v[k + 4] < 4; // 4: not known
     }
-    document.getElementById("told").textContent = `${f.v.length / PER} vehicles, ${risky} at risk` +
+    part("told").textContent = `${f.v.length / PER} vehicles, ${risky} at risk` +
+      (f.d === undefined ? "" : `, mean delay so far ${f.d.toFixed(1)} s`) +
       (changed ? `, the shield changed ${changed}` : "");
     shown = i;
   }
 
   function show() {
-    const i = Math.min(last, Math.floor(at)), part = at - i, v = frame[i].v;
+    const i = Math.min(last, Math.floor(at)), share = at - i, v = frame[i].v;
     if (i !== shown) showMoment(i);
-    const next = i < last && part > 0 ? frame[i + 1].v : null;
+    const next = i < last && share > 0 ? frame[i + 1].v : null;
     for (let k = 0; k < v.length; k += PER) {
       let [x, y, turn] = [v[k + 1], v[k + 2], v[k + 3]];
       const j = next ? placesOf(i + 1).get(v[k]) : undefined;
       if (j !== undefined) {
-        x += part * (next[j + 1] - x);
-        y += part * (next[j + 2] - y);
-        turn += part * (((next[j + 3] - turn) % 360 + 540) % 360 - 180);
+        x += share * (next[j + 1] - x);
+        y += share * (next[j + 2] - y);
+        turn += share * (((next[j + 3] - turn) % 360 + 540) % 360 - 180);
       }
       car.get(v[k]).setAttribute("transform", `translate(${x / 10} ${y / 10}) rotate(${turn}) scale(${larger})`);
     }
-    const t = i < last ? frame[i].t + part * (frame[i + 1].t - frame[i].t) : frame[i].t;
-    document.getElementById("time").textContent = `${clock(t)} of ${clock(frame[last].t)}`;
+    const t = i < last ? frame[i].t + share * (frame[i + 1].t - frame[i].t) : frame[i].t;
+    part("time").textContent = `${clock(t)} of ${clock(frame[last].t)}`;
     slider.value = at;
   }
 
@@ -87,6 +92,7 @@
     const i = Math.min(last - 1, Math.floor(at)), long = last > 0 ? frame[i + 1].t - frame[i].t : 1;
     at += Math.min(100, Math.max(0, stamp - before)) / 1000 * Number(speed.value) / long;
     before = stamp;
+    if (at >= last && small) at = 0;
     if (at >= last) { at = last; set(false); }
     show();
     requestAnimationFrame(tick);
@@ -119,8 +125,9 @@
   const place = e => new DOMPoint(e.clientX, e.clientY).matrixTransform(svg.getScreenCTM().inverse());
   const closer = () => middle(1.5 * view.zoom), farther = () => middle(view.zoom / 1.5), whole = () => move(0, 0, 1);
   for (const [id, does] of Object.entries({closer, farther, whole}))
-    document.getElementById(id).addEventListener("click", does);
+    part(id).addEventListener("click", does);
   svg.addEventListener("wheel", e => {
+    if (small) return; // the page scrolls
     if (e.deltaY > 0 && view.zoom === 1) return; // nothing to zoom out of: the page scrolls
     e.preventDefault();
     const p = place(e);
@@ -147,9 +154,11 @@
     ArrowUp: () => move(view.x, view.y - high / view.zoom / 8), ArrowDown: () => move(view.x, view.y + high / view.zoom / 8)
   };
   const jump = to => { at = Math.min(last, Math.max(0, to)); show(); };
-  play.addEventListener("click", () => set(!playing));
-  slider.addEventListener("input", () => { set(false); jump(Number(slider.value)); });
+  let stopped = false; // by a click: a small film does not begin again by itself
+  play.addEventListener("click", () => { stopped = playing; set(!playing); });
+  slider.addEventListener("input", () => { stopped = true; set(false); jump(Number(slider.value)); });
   document.addEventListener("keydown", e => {
+    if (small) return;
     if (key[e.key] && !e.ctrlKey && !e.metaKey && !e.altKey && !e.target.matches("select") && (e.shiftKey || !e.key.startsWith("Arrow"))) {
       e.preventDefault();
       key[e.key]();
@@ -160,11 +169,13 @@
     if (e.target !== slider && e.key === "ArrowRight") { set(false); jump(Math.floor(at) + 1); }
     if (e.target !== slider && e.key === "ArrowLeft") { set(false); jump(Math.ceil(at) - 1); }
   });
-  const rates = [...speed.options].map(o => Number(o.value)), wanted = frame[last].t / 60;
+  const rates = [...speed.options].map(o => Number(o.value)), wanted = (frame[last].t - frame[0].t) / (small ? 20 : 60);
   speed.value = rates.find(r => r >= wanted) ?? rates.at(-1);
-  document.querySelector(".player").hidden = false;
+  part("player").hidden = false;
   whole();
-  const asked = /t=([\d.]+)/.exec(location.hash);
+  const asked = small ? null : /t=([\d.]+)/.exec(location.hash);
   jump(asked ? Math.max(0, frame.findLastIndex(f => f.t <= Number(asked[1]))) : 0);
-  set(!asked && !matchMedia("(prefers-reduced-motion: reduce)").matches);
+  const moves = !asked && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (!small) set(moves);
+  else if (moves) new IntersectionObserver(([e]) => set(e.isIntersecting && !stopped)).observe(svg);
 }

@@ -34,36 +34,46 @@ static void write_head(const dt_frames_page *p, dt_str *out)
 }
 
 /* Shown once the script runs. */
-static void write_player(uint32_t n, dt_str *out)
+static void write_player(uint32_t n, bool is_page, dt_str *out)
 {
     static const char *const rates[] = {"1", "2", "5", "10", "20", "50"};
-    dt_str_addf(out,
-                "<div class=\"player\" hidden=\"hidden\"><button id=\"play\" type=\"button\">Play</button>"
-                "<input id=\"at\" type=\"range\" min=\"0\" max=\"%u\" step=\"any\" value=\"0\" aria-label=\"time\"/>"
-                "<output id=\"time\"></output><label>speed <select id=\"speed\">",
-                n - 1);
+    dt_str_addf(
+        out,
+        "<div class=\"player\" hidden=\"hidden\"><button class=\"play\" type=\"button\">Play</button>"
+        "<input class=\"slider\" type=\"range\" min=\"0\" max=\"%u\" step=\"any\" value=\"0\" aria-label=\"time\"/>"
+        "<output class=\"time\"></output><label>speed <select class=\"speed\">",
+        n - 1);
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         dt_str_addf(out, "<option value=\"%s\">%s\xc3\x97</option>", rates[i], rates[i]);
     }
-    dt_str_add(
-        out, "</select></label><span class=\"zoom\"><button id=\"farther\" type=\"button\" aria-label=\"zoom out\">"
-             "\xe2\x88\x92</button><button id=\"closer\" type=\"button\" aria-label=\"zoom in\">+</button>"
-             "<button id=\"whole\" type=\"button\" aria-label=\"show the whole scene\">Fit</button></span>"
-             "<span id=\"told\"></span><span class=\"note\">Space plays, arrow keys step. The wheel, two fingers or "
-             "the keys + and \xe2\x88\x92 zoom, 0 shows all; drag, or Shift with arrow keys, to move.</span></div>\n");
+    dt_str_addf(
+        out,
+        "</select></label><span class=\"zoom\"><button class=\"farther\" type=\"button\" aria-label=\"zoom out\">"
+        "\xe2\x88\x92</button><button class=\"closer\" type=\"button\" aria-label=\"zoom in\">+</button>"
+        "<button class=\"whole\" type=\"button\" aria-label=\"show the whole scene\">Fit</button></span>"
+        "<span class=\"told\"></span>%s</div>\n",
+        is_page ? "<span class=\"note\">Space plays, arrow keys step. The wheel, two fingers or the keys + and "
+                  "\xe2\x88\x92 zoom, 0 shows all; drag, or Shift with arrow keys, to move.</span>"
+                : "");
+}
+
+void dt_film_write(const dt_street *s, double wide_px, bool is_page, dt_str *out)
+{
+    dt_str_addf(out, "<div class=\"film%s\"><figure class=\"scene\">", is_page ? "" : " small");
+    dt_street_svg(s, 0, wide_px, NULL, out);
+    dt_str_add(out, "</figure>\n");
+    write_player(s->n_moments, is_page, out);
+    dt_street_legend(s, out);
+    dt_str_add(out, "<script type=\"application/json\" class=\"film-data\">");
+    dt_street_json(s, out);
+    dt_str_add(out, "</script></div>\n");
 }
 
 dt_status dt_frames_page_build(const dt_frames_page *p, dt_str *out)
 {
     write_head(p, out);
-    dt_str_add(out, "<figure class=\"scene film\">");
-    dt_street_svg(p->street, 0, width_of(p->street), NULL, out);
-    dt_str_add(out, "</figure>\n");
-    write_player(p->street->n_moments, out);
-    dt_street_legend(p->street, out);
-    dt_str_add(out, "</main>\n<script type=\"application/json\" id=\"film\">");
-    dt_street_json(p->street, out);
-    dt_str_addf(out, "</script>\n<script>\n//<![CDATA[\n%s//]]>\n</script></body></html>\n", dt_page_film);
+    dt_film_write(p->street, width_of(p->street), true, out);
+    dt_str_addf(out, "</main>\n<script>\n//<![CDATA[\n%s//]]>\n</script></body></html>\n", dt_page_film);
     return dt_str_status(out);
 }
 

@@ -338,7 +338,8 @@ static dt_status write_page(const dt_page *p)
     }
     DT_TRY(dt_panel_config(p));
     DT_TRY(dt_panel_machine(p));
-    dt_str_addf(p->out, "</main>\n<script>\n%s</script></body></html>\n", dt_page_script);
+    dt_str_addf(p->out, "</main>\n<script>\n//<![CDATA[\n%s%s//]]>\n</script></body></html>\n", dt_page_script,
+                dt_page_film);
     return dt_str_status(p->out);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Costs of episodes beside what they may be: costs/NAME, its limit from limits/NAME as a dashed line, its multiplier
- * from multipliers/NAME in a chart of its own.
+ * Costs of episodes beside what they may be: costs/NAME, its limit from limits/NAME as a dashed line.
  */
 #include <config.h>
 
@@ -19,7 +18,6 @@ static dt_status write_cost(const dt_page *p, const dt_page_phase *phase, const 
 {
     char name[192];
     uint32_t n = 0;
-    double value = 0;
     for (uint32_t i = 0; i < p->n_runs; i++) {
         snprintf(name, sizeof(name), "costs/%s", cost);
         const dt_series *s = dt_page_series(p, phase, i, name);
@@ -42,9 +40,7 @@ static dt_status write_cost(const dt_page *p, const dt_page_phase *phase, const 
                             .x_name = dt_page_x_name(phase),
                             .curve = p->curve,
                             .n_curves = n};
-    DT_TRY(dt_chart_write(&chart, p->out));
-    snprintf(name, sizeof(name), "multipliers/%s", cost);
-    return dt_page_is_constant(p, phase, name, &value) ? DT_OK : dt_page_chart(p, phase, name);
+    return dt_chart_write(&chart, p->out);
 }
 
 dt_status dt_panel_costs(const dt_page *p, const dt_page_phase *phase)

@@ -18,7 +18,7 @@ typedef struct group {
 } group;
 
 static const group groups[] = {
-    {"Learning", {"loss", "lr", "losses/", "grad/", "charts/"}},
+    {"Learning", {"loss", "lr", "losses/", "grad/", "charts/", "multipliers/"}},
     {"Episodes", {"charts/episod", "env/", "shield/"}},
     {"Other", {""}},
     {"Speed", {"charts/SPS", "charts/env_steps_", "charts/learn_samples_", "time/", "ranks/", "mem/"}},
@@ -28,7 +28,7 @@ enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]), MAX_BEGINS = 6 };
 /* Panels of their own show these. */
 static bool is_elsewhere(const dt_page_phase *phase, const char *name)
 {
-    static const char *const begins[] = {"eval/", "costs/", "limits/", "multipliers/"};
+    static const char *const begins[] = {"eval/", "costs/", "limits/"};
     for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
         if (strncmp(name, begins[i], strlen(begins[i])) == 0) {
             return true;

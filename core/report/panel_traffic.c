@@ -1,33 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An evaluated episode from above: a few moments of it, as the last evaluation left them.
+ * An evaluated episode from above: a short film of a part of it, as the last evaluation left it.
  */
 #include <config.h>
 
 #include "report/panel.h"
 
 #include "base/err.h"
-#include "report/street.h"
+#include "report/film_page.h"
 
-static const double WIDE_PX = 1088, NARROW_PX = 520; /* of a picture on a wide screen */
+#include <math.h>
 
-static void write_moments(const dt_page *p, const dt_street *s)
+static const double WIDE_PX = 1088, HIGH_PX = 400; /* of a film on a wide screen, at most */
+enum { MAX_FILMS = 4 };                            /* of the first runs */
+
+static void write_film(const dt_page *p, const dt_street *s)
 {
-    dt_str_addf(p->out, "<div class=\"moments%s\">\n", s->is_wide ? " rows" : "");
-    for (uint32_t i = 0; i < s->n_moments; i++) {
-        dt_str_add(p->out, "<figure class=\"scene\"><figcaption>");
-        dt_street_caption(s, i, p->out);
-        dt_str_add(p->out, "</figcaption>");
-        dt_street_svg(s, i, s->is_wide ? WIDE_PX : NARROW_PX, NULL, p->out);
-        dt_str_add(p->out, "</figure>\n");
-    }
-    dt_str_add(p->out, "</div>\n");
+    const double shape = (s->high[0] - s->low[0]) / (s->high[1] - s->low[1]);
+    dt_film_write(s, fmin(WIDE_PX, HIGH_PX * shape), false, p->out);
 }
 
 dt_status dt_panel_traffic(const dt_page *p, const dt_page_phase *phase)
 {
-    uint32_t told = DT_STREET_BYS; /* what the legend speaks of */
-    for (uint32_t i = 0; i < p->n_runs; i++) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_runs && n < MAX_FILMS; i++) {
         dt_flat f = {0};
         dt_street s = {0};
         if (phase->at[i] < 0) {
@@ -38,13 +34,9 @@ dt_status dt_panel_traffic(const dt_page *p, const dt_page_phase *phase)
             st = dt_street_read(&f, &s);
         }
         if (st == DT_OK && s.n_moments > 0 && s.road.n > 0) {
-            dt_str_add(p->out, told == DT_STREET_BYS ? "<h3>Moments of an evaluated episode</h3>\n" : "");
-            if (s.colours != told) {
-                dt_street_legend(&s, p->out);
-            }
-            told = s.colours;
+            dt_str_add(p->out, n++ == 0 ? "<h3>Part of an evaluated episode</h3>\n" : "");
             dt_page_run(p, i);
-            write_moments(p, &s);
+            write_film(p, &s);
         }
         dt_street_fini(&s);
         dt_flat_fini(&f);

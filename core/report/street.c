@@ -18,10 +18,12 @@ enum { MAX_ROWS = 1 << 20, MAX_MOMENTS = 4096 };
 enum { ID, X, Y, HEADING, LENGTH, WIDTH, SPEED, RISK, MARK };                         /* columns of vehicles */
 enum { SIGNAL_X, SIGNAL_Y, SIGNAL_HEADING, SIGNAL_WIDTH, STATE, SIGNAL_MARK, AGENT }; /* of signals */
 enum { MARK_AGENT = 1, MARK_CHANGED };
-static const double MARGIN_M = 8, MARGIN = 0.025; /* around the roads, at least; as a part of them: room for rings */
-static const double LEAST_PX = 12, LARGEST = 6;   /* of a vehicle's length; times that it is enlarged */
-#define LARGEST_NUMBER 3.4e38                     /* sums and products of these are numbers */
-enum { UNKNOWN = 4 };                             /* colour of a vehicle */
+static const double MARGIN_M = 8, MARGIN = 0.025;  /* around the roads, at least; as a part of them: room for rings */
+static const double LEAST_PX = 12, LARGEST = 6;    /* of a vehicle's length; times that it is enlarged */
+#define LARGEST_NUMBER 3.4e38                      /* sums and products of these are numbers */
+static const double LARGEST_LIGHT = 3, ARM_M = 30; /* times that a light is enlarged; between lanes of an arm */
+enum { UNKNOWN = 4, N_STATES = 4 };                /* colour of a vehicle; of lights */
+static const char *const state_name[N_STATES] = {"red", "yellow", "green", "yield"};
 /* From where a vehicle has the next colour. */
 static const double RISK_STEP[DT_STREET_BYS][3] = {[DT_STREET_BY_TIME] = {0.05, 0.35, 0.7},
                                                    [DT_STREET_BY_PERCEPTION] = {0.2, 0.5, 0.8},
@@ -70,7 +72,7 @@ static dt_status moment_of(dt_street *s, uint32_t i, dt_moment **out_p)
         s->cap_moments = cap;
     }
     while (s->n_moments <= i) {
-        s->moment[s->n_moments++] = (dt_moment){.time_s = NAN};
+        s->moment[s->n_moments++] = (dt_moment){.time_s = NAN, .delay_s = NAN};
     }
     *out_p = &s->moment[i];
     return DT_OK;
@@ -100,6 +102,7 @@ static dt_status take(dt_street *s, const char *path, double value)
         return put(&m->signal, DT_STREET_SIGNAL, row, column, value);
     }
     m->time_s = strncmp(path + bytes, "time/", 5) == 0 ? value : m->time_s;
+    m->delay_s = strncmp(path + bytes, "delay/", 6) == 0 && fabs(value) <= LARGEST_NUMBER ? value : m->delay_s;
     return DT_OK;
 }
 
@@ -156,7 +159,6 @@ void dt_street_finish(dt_street *s)
         s->low[a] -= margin;
         s->high[a] += margin;
     }
-    s->is_wide = s->road.n > 0 && s->high[0] - s->low[0] > 2.4 * (s->high[1] - s->low[1]);
 }
 
 dt_status dt_street_read(const dt_flat *f, dt_street *out)
@@ -204,23 +206,69 @@ static void write_roads(const dt_street *s, dt_str *out)
     }
 }
 
-static void write_signals(const dt_street *s, const dt_rows *signal, dt_str *out)
+/* The light of a lane is a bar across it at the stop line, which is two pixels where a whole town is shown. Those of an
+ * arm (one agent, one heading) grow around their middle, so that none covers another. */
+static void middle_of_arm(const dt_rows *signal, uint32_t i, double out[2])
 {
-    static const char *const states[] = {"red", "yellow", "green", "yield"};
-    for (int state = 0; state < 4; state++) {
+    const double *v = signal->value + (size_t)i * DT_STREET_SIGNAL;
+    uint32_t n = 0;
+    out[0] = out[1] = 0;
+    for (int step = -1; step <= 1; step += 2) { /* lanes of an arm follow each other */
+        for (uint32_t k = step < 0 ? i : i + 1; k < signal->n; k += (uint32_t)step) {
+            const double *w = signal->value + (size_t)k * DT_STREET_SIGNAL;
+            if (w[AGENT] != v[AGENT] || fabs(w[SIGNAL_HEADING] - v[SIGNAL_HEADING]) > 0.1 ||
+                hypot(w[SIGNAL_X] - v[SIGNAL_X], w[SIGNAL_Y] - v[SIGNAL_Y]) > ARM_M) {
+                break;
+            }
+            out[0] += w[SIGNAL_X];
+            out[1] += w[SIGNAL_Y];
+            n++;
+        }
+    }
+    out[0] /= n;
+    out[1] /= n;
+}
+
+/* Ends of the bar, in the picture, and the middle that it grows around. */
+typedef struct bar {
+    double end[2][2], middle[2];
+} bar;
+
+static bar bar_of(const dt_street *s, const dt_rows *signal, uint32_t i)
+{
+    const double *v = signal->value + (size_t)i * DT_STREET_SIGNAL, half = 0.45 * v[SIGNAL_WIDTH];
+    bar b;
+    middle_of_arm(signal, i, b.middle);
+    b.middle[0] -= s->low[0];
+    b.middle[1] = s->high[1] - b.middle[1];
+    for (int k = 0; k < 2; k++) {
+        const double side = k == 0 ? half : -half;
+        b.end[k][0] = v[SIGNAL_X] - sin(v[SIGNAL_HEADING]) * side - s->low[0];
+        b.end[k][1] = s->high[1] - v[SIGNAL_Y] - cos(v[SIGNAL_HEADING]) * side;
+    }
+    return b;
+}
+
+static double grown(const bar *b, int end, int axis, double larger)
+{
+    return b->middle[axis] + (b->end[end][axis] - b->middle[axis]) * larger;
+}
+
+static void write_signals(const dt_street *s, const dt_rows *signal, double larger, dt_str *out)
+{
+    for (int state = 0; state < N_STATES; state++) {
         bool is_open = false;
         for (uint32_t i = 0; i < signal->n; i++) {
-            const double *v = signal->value + (size_t)i * DT_STREET_SIGNAL, half = 0.5 * v[SIGNAL_WIDTH];
-            if (!(v[STATE] == state)) {
+            if (!(signal->value[(size_t)i * DT_STREET_SIGNAL + STATE] == state)) {
                 continue;
             }
             if (!is_open) {
-                dt_str_addf(out, "<path class=\"light %s\" d=\"", states[state]);
+                dt_str_addf(out, "<path class=\"light %s\" d=\"", state_name[state]);
                 is_open = true;
             }
-            const double nx = -sin(v[SIGNAL_HEADING]) * half, ny = cos(v[SIGNAL_HEADING]) * half;
-            dt_str_addf(out, "M%.1f %.1fL%.1f %.1f", v[SIGNAL_X] - nx - s->low[0], s->high[1] - v[SIGNAL_Y] + ny,
-                        v[SIGNAL_X] + nx - s->low[0], s->high[1] - v[SIGNAL_Y] - ny);
+            const bar b = bar_of(s, signal, i);
+            dt_str_addf(out, "M%.1f %.1fL%.1f %.1f", grown(&b, 0, 0, larger), grown(&b, 0, 1, larger),
+                        grown(&b, 1, 0, larger), grown(&b, 1, 1, larger));
         }
         dt_str_add(out, is_open ? "\"/>" : "");
     }
@@ -310,7 +358,6 @@ void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const ch
     }
     write_roads(s, out);
     dt_str_add(out, "<g class=\"now\">");
-    write_signals(s, &m->signal, out);
     for (int dangerous = 0; dangerous < 2; dangerous++) { /* those in danger over the others */
         for (uint32_t i = 0; i < m->vehicle.n; i++) {
             const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
@@ -320,34 +367,9 @@ void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const ch
             }
         }
     }
+    write_signals(s, &m->signal, fmin(larger, LARGEST_LIGHT), out);
     write_rings(s, m, larger, out);
     dt_str_add(out, "</g></svg>");
-}
-
-void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out)
-{
-    const dt_moment *m = &s->moment[moment];
-    uint32_t n_danger = 0, n_changed = 0;
-    double last = -1;
-    char text[DT_NUMBER_BYTES];
-    for (uint32_t i = 0; i < m->vehicle.n; i++) {
-        const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
-        n_danger += v[RISK] > RISK_STEP[s->colours][1];
-        n_changed += v[MARK] >= MARK_CHANGED;
-    }
-    for (uint32_t i = 0; i < m->signal.n; i++) {
-        const double *v = m->signal.value + (size_t)i * DT_STREET_SIGNAL;
-        n_changed += v[SIGNAL_MARK] >= MARK_CHANGED && v[AGENT] != last;
-        last = v[AGENT];
-    }
-    dt_str_addf(out, "<b>%s</b><span>%u vehicles", dt_duration_text(m->time_s, text), m->vehicle.n);
-    if (n_danger > 0) {
-        dt_str_addf(out, ", <b>%u at risk</b>", n_danger);
-    }
-    dt_str_add(out, "</span>");
-    if (n_changed > 0) {
-        dt_str_addf(out, "<span>shield changed <b>%u</b></span>", n_changed);
-    }
 }
 
 static void write_key(const char *class, const char *text, dt_str *out)
@@ -399,13 +421,34 @@ static void write_colours(const dt_street *s, dt_str *out)
         [DT_STREET_BY_TIME_UNTAUGHT] =
             "Risk as the environment tells it: this perception was never taught to predict it"};
     static const char *const word[DT_STREET_BYS][5] = {
-        [DT_STREET_BY_TIME] = {"calm", "closing in", "at risk", "in danger", NULL},
+        [DT_STREET_BY_TIME] = {"calm", "must brake hard", "at risk", "in danger", NULL},
         [DT_STREET_BY_PERCEPTION] = {"up to 20 %", "to 50 %", "to 80 %", "above", "not seen"},
-        [DT_STREET_BY_TIME_UNTAUGHT] = {"calm", "closing in", "at risk", "in danger", NULL}};
+        [DT_STREET_BY_TIME_UNTAUGHT] = {"calm", "must brake hard", "at risk", "in danger", NULL}};
     dt_str_addf(out, "<b>%s</b> ", of[s->colours]);
     for (int i = 0; i < 5 && word[s->colours][i] != NULL; i++) {
         const char class[] = {'r', (char)('0' + i), '\0'};
         write_key(class, word[s->colours][i], out);
+    }
+}
+
+/* Of the states that lights have at any moment. */
+static void write_light_keys(const dt_street *s, dt_str *out)
+{
+    static const char *const word[N_STATES] = {"red light", "yellow", "green", "green that gives way"};
+    for (int state = 0; state < N_STATES; state++) {
+        bool has = false;
+        for (uint32_t i = 0; i < s->n_moments && !has; i++) {
+            const dt_rows *r = &s->moment[i].signal;
+            for (uint32_t k = 0; k < r->n && !has; k++) {
+                has = r->value[(size_t)k * DT_STREET_SIGNAL + STATE] == state;
+            }
+        }
+        if (has) {
+            dt_str_addf(out,
+                        "<span><svg class=\"street key\" viewBox=\"0 0 26 8\"><path class=\"light %s\" d=\"M14 "
+                        "-1V9\"/></svg>%s</span> ",
+                        state_name[state], word[state]);
+        }
     }
 }
 
@@ -415,6 +458,7 @@ void dt_street_legend(const dt_street *s, dt_str *out)
     if (has_risk(s)) {
         write_colours(s, out);
     }
+    write_light_keys(s, out);
     if (has_mark(s, MARK_AGENT)) {
         write_key("agent r0", "steered by the policy", out);
     }
@@ -436,7 +480,11 @@ static void json_ring(const dt_street *s, double x, double y, double radius, dt_
 
 static void json_moment(const dt_street *s, const dt_moment *m, dt_str *out)
 {
-    dt_str_addf(out, "{\"t\":%.2f,\"v\":[", isfinite(m->time_s) ? m->time_s : 0);
+    dt_str_addf(out, "{\"t\":%.2f,", isfinite(m->time_s) ? m->time_s : 0);
+    if (isfinite(m->delay_s)) {
+        dt_str_addf(out, "\"d\":%.1f,", m->delay_s);
+    }
+    dt_str_add(out, "\"v\":[");
     for (uint32_t i = 0; i < m->vehicle.n; i++) {
         const double *v = m->vehicle.value + (size_t)i * DT_STREET_VEHICLE;
         dt_str_addf(out, "%s%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f", i > 0 ? "," : "", v[ID], 10 * (v[X] - s->low[0]),
@@ -458,10 +506,9 @@ void dt_street_json(const dt_street *s, dt_str *out)
     dt_str_add(out, "{\"light\":[");
     if (s->n_moments > 0) {
         for (uint32_t i = 0; i < s->moment[0].signal.n; i++) { /* lights stay where they are */
-            const double *v = s->moment[0].signal.value + (size_t)i * DT_STREET_SIGNAL, half = 0.5 * v[SIGNAL_WIDTH];
-            const double nx = -sin(v[SIGNAL_HEADING]) * half, ny = cos(v[SIGNAL_HEADING]) * half;
-            dt_str_addf(out, "%s[%.1f,%.1f,%.1f,%.1f]", i > 0 ? "," : "", v[SIGNAL_X] - nx - s->low[0],
-                        s->high[1] - v[SIGNAL_Y] + ny, v[SIGNAL_X] + nx - s->low[0], s->high[1] - v[SIGNAL_Y] - ny);
+            const bar b = bar_of(s, &s->moment[0].signal, i);
+            dt_str_addf(out, "%s[%.1f,%.1f,%.1f,%.1f,%.1f,%.1f]", i > 0 ? "," : "", b.end[0][0], b.end[0][1],
+                        b.end[1][0], b.end[1][1], b.middle[0], b.middle[1]);
         }
     }
     dt_str_add(out, "],\"frame\":[");

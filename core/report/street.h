@@ -21,7 +21,7 @@ typedef struct dt_rows { /* [n, columns] */
 } dt_rows;
 
 typedef struct dt_moment {
-    double time_s;
+    double time_s, delay_s; /* delay_s: mean delay of the vehicles so far; NAN: not known */
     dt_rows vehicle, signal;
 } dt_moment;
 
@@ -30,7 +30,6 @@ typedef struct dt_street {
     dt_moment *moment;
     uint32_t n_moments, cap_moments;
     double low[2], high[2]; /* of the roads with a margin */
-    bool is_wide;           /* wants a row of its own */
     uint32_t colours;       /* DT_STREET_BY_* */
 } dt_street;
 
@@ -43,8 +42,6 @@ void dt_street_fini(dt_street *s);
 /* A moment as a whole <svg>; wide_px: how wide it will be shown, so that vehicles are large enough to see. style: of a
  * file of its own; NULL: within a page. */
 void dt_street_svg(const dt_street *s, uint32_t moment, double wide_px, const char *style, dt_str *out);
-/* "after 2 min 20 s", "51 vehicles, 3 at risk", "the shield changed 2 actions". */
-void dt_street_caption(const dt_street *s, uint32_t moment, dt_str *out);
 void dt_street_legend(const dt_street *s, dt_str *out);
 /* All moments for film.js, everything as large as it is: how much larger it is shown, the player knows. */
 void dt_street_json(const dt_street *s, dt_str *out);

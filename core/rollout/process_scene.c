@@ -9,12 +9,13 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { ASK_ROADS = 1, ASK_LOOK };
 
 typedef struct head {
-    double time_s;
+    double time_s, delay_s;
     uint32_t n, n_signals; /* points, or vehicles; the second kind of rows */
 } head;
 
@@ -44,7 +45,7 @@ static void tell_roads(const dt_scene_api *api, const void *self, dt_str *out)
 
 static void tell_look(const dt_scene_api *api, const void *self, dt_str *out)
 {
-    dt_scene s = {.struct_size = sizeof(s)};
+    dt_scene s = {.struct_size = sizeof(s), .delay_s = NAN};
     api->look(self, &s);
     s.cap_vehicles = s.n_vehicles;
     s.cap_signals = s.n_signals;
@@ -53,6 +54,7 @@ static void tell_look(const dt_scene_api *api, const void *self, dt_str *out)
     if (s.vehicle != NULL && s.signal != NULL) {
         api->look(self, &s);
         const head h = {.time_s = s.time_s,
+                        .delay_s = s.delay_s,
                         .n = s.n_vehicles < s.cap_vehicles ? s.n_vehicles : s.cap_vehicles,
                         .n_signals = s.n_signals < s.cap_signals ? s.n_signals : s.cap_signals};
         put(out, &h, sizeof(h));
@@ -121,6 +123,7 @@ static void look(const void *self, dt_scene *out)
     if (answer != NULL) {
         const char *at = answer + sizeof(h);
         out->time_s = h.time_s;
+        out->delay_s = h.delay_s;
         out->n_vehicles = h.n;
         out->n_signals = h.n_signals;
         take(out->vehicle, out->cap_vehicles, at, h.n, sizeof(*out->vehicle));

@@ -302,21 +302,50 @@ static const dt_result *find(const dt_result *picture, uint32_t n, uint32_t colu
     return NULL;
 }
 
+/* Moments that are shown of a film: the first, the last, and some between. */
+static bool is_shown(uint32_t moment, uint32_t n)
+{
+    enum { MOST = 6 };
+    for (uint32_t i = 0; i < MOST && n > MOST; i++) {
+        if (moment == i * (n - 1) / (MOST - 1)) {
+            return true;
+        }
+    }
+    return n <= MOST;
+}
+
+static uint32_t moments_of(const dt_result *picture, uint32_t n)
+{
+    uint32_t moments = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        unsigned moment = 0;
+        if (sscanf(picture[i].key, "traffic/moment/%u/", &moment) == 1 && moment >= moments) {
+            moments = moment + 1;
+        }
+    }
+    return moments;
+}
+
 dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n)
 {
+    const uint32_t moments = moments_of(picture, n);
+    uint32_t n_shown = 0;
     uint8_t color[N_TRAFFIC][3];
     dt_status st = DT_OK;
     const dt_result *road = find(picture, n, OF_ROAD, "traffic/road"), *vehicles = NULL;
     color_traffic(color);
-    for (uint32_t i = 0; st == DT_OK && road != NULL; i++) {
+    for (uint32_t i = 0; st == DT_OK && road != NULL && i < moments; i++) {
         view v;
         char key[64], tag[48];
+        if (!is_shown(i, moments)) {
+            continue;
+        }
         snprintf(key, sizeof(key), "traffic/moment/%u/vehicle", i);
         vehicles = find(picture, n, OF_VEHICLE, key);
         snprintf(key, sizeof(key), "traffic/moment/%u/signal", i);
         const dt_result *signals = find(picture, n, OF_SIGNAL, key);
         if (vehicles == NULL && signals == NULL) {
-            break;
+            continue;
         }
         begin_view(&v);
         for (uint32_t k = 0; k + OF_ROAD <= road->n; k += OF_ROAD) {
@@ -333,7 +362,7 @@ dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_result *picture
         if (vehicles != NULL) {
             draw_vehicles(&v, vehicles);
         }
-        snprintf(tag, sizeof(tag), "traffic/%u", i + 1);
+        snprintf(tag, sizeof(tag), "traffic/%u", ++n_shown);
         st = put(e, step, tag, &v.c);
         dt_canvas_fini(&v.c);
     }

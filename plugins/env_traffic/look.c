@@ -4,6 +4,8 @@
  */
 #include "look.h"
 
+#include <stddef.h>
+
 static const double BEND_RAD = 0.12, VEHICLE_WIDTH_M = 1.9;
 
 static void add_point(const net_lane *l, int32_t lane, double at, dt_scene_roads *out)
@@ -121,7 +123,11 @@ static void look_at_signal(const sim *s, int32_t k, int is_agent, dt_scene *out)
 void look_now(const sim *s, int32_t first_place, const dt_vehicle *frame, uint32_t n, dt_scene *out)
 {
     const seen g = {frame, n};
+    const double due = (double)s->sum.inserted + (double)sim_waiting(s);
     out->time_s = s->elapsed_s;
+    if (out->struct_size >= offsetof(dt_scene, delay_s) + sizeof(out->delay_s) && due > 0) {
+        out->delay_s = sim_delay(s) / due;
+    }
     out->n_vehicles = out->n_signals = 0;
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
         look_at_lane(s, lane, first_place, &g, out);

@@ -824,9 +824,28 @@ static void test_how_it_looks(void **state)
     api->watch(r.self, NULL, NULL);
     rig_step(&r);
     assert_int_equal(calls, 4);
+    now.delay_s = -1;
+    now.struct_size = offsetof(dt_scene, delay_s); /* a host of before */
     api->look(r.self, &now);
-    assert_true(now.time_s == 2);
+    assert_true(now.time_s == 2 && now.delay_s == -1);
+    now.struct_size = sizeof(now);
+    api->look(r.self, &now);
+    assert_true(now.delay_s > 0 && now.delay_s <= 2); /* time lost by each, of 2 s */
     rig_close(&r);
+}
+
+/* Who brakes gently for a red light, or the queue at it, is in no danger, though the time to it shrinks to nothing. */
+static void test_risk_of_stopping(void **test)
+{
+    (void)test;
+    for (double gap = 0.1; gap < 60; gap *= 1.5) {
+        assert_true(dt_scene_risk(gap, sqrt(2 * 2.9 * gap)) == 0);              /* stops at 2.9 m/s^2 */
+        assert_true(dt_scene_risk(gap, -1) == 0 && dt_scene_risk(gap, 0) == 0); /* nothing closes in */
+    }
+    assert_true(dt_scene_risk(5, 10) == 1);                             /* 0.5 s, 10 m/s^2 */
+    assert_true(fabs((double)dt_scene_risk(8, 8) - 1 / 3.0) < 1e-6);    /* 1 s is certain, 4 m/s^2 a third */
+    assert_true(fabs((double)dt_scene_risk(40, 16) - 1 / 15.0) < 1e-6); /* 2.5 s is a quarter, 3.2 m/s^2 a fifteenth */
+    assert_true(dt_scene_risk(0, 5) == 1 && dt_scene_risk(-1, 5) == 1); /* no room */
 }
 
 static void test_out_of_memory_anywhere(void **test)
@@ -863,6 +882,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_seed_same_bits),
         cmocka_unit_test(test_ring_is_seen_as_it_is),
+        cmocka_unit_test(test_risk_of_stopping),
         cmocka_unit_test(test_a_collision_terminates),
         cmocka_unit_test(test_lanes_as_actions),
         cmocka_unit_test(test_what_shields_read),

@@ -43,6 +43,14 @@ done
 grep -q '<th>fixed</th>' "$work/a/report.html" || fail "no column in the report"
 check() { python3 "${DT_SRCDIR:-.}/tests/report/check_page.py" "$@" >"$work/err" 2>&1 || fail "the page of $*"; }
 check "$work/a/report.html" "$work/a"
+# the film: a second apart, of the busier of two minutes, with the delay so far that grows into the episode's
+python3 - "$work/a/evaluation/1-phase2_ppo.pictures.json" <<'END' >"$work/err" 2>&1 || fail "the film"
+import json, sys
+moments = list(json.load(open(sys.argv[1]))["traffic"]["moment"].values())
+times = [m["time"][0] for m in moments]
+assert len(times) == 60 and times[0] == 60 and all(b - a == 1 for a, b in zip(times, times[1:])), times
+assert all(0 < m["delay"][0] < 60 for m in moments) and moments[-1]["delay"][0] > moments[0]["delay"][0]
+END
 # what was achieved: the mean of both seeds, and the paired interval of the difference, by another program
 python3 - "$file" "$work/a/report.html" <<'END' >"$work/err" 2>&1 || fail "what was achieved"
 import json, math, re, sys

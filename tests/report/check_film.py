@@ -38,7 +38,7 @@ def check_html(path, moments, seconds):
         assert outside not in text.replace("http://www.w3.org/", ""), f"{outside} in a self-contained page"
     svg = next(s for s in root.iter(HTML + "svg") if s.get("class") == "street")
     size = [float(v) for v in svg.get("viewBox").split()[2:]]
-    film = json.loads(next(s for s in root.iter(HTML + "script") if s.get("id") == "film").text)
+    film = json.loads(next(s for s in root.iter(HTML + "script") if s.get("class") == "film-data").text)
     frames = film["frame"]
     assert len(frames) == moments and frames[0]["t"] == 0 and abs(frames[-1]["t"] - seconds) < 0.01, (len(frames), frames[-1]["t"])
     assert all(a["t"] < b["t"] for a, b in zip(frames, frames[1:]))

@@ -52,11 +52,11 @@ out=$(render "$work/cars" --every 0.5 --seeds 7 --out "$work/cars.html") && [ "$
 python3 "$here/check_film.py" "$work/cars.html" 41 20 >"$work/err" 2>&1 || fail "the film of vehicles"
 last=$(find "$work/cars/checkpoints" -name "step-*" -type d | sort | tail -n 1)
 render "$last" --every 0.5 --seeds 7 --out "$work/again.html" >/dev/null || fail "of a checkpoint"
-sed 1,/id=.film/d "$work/cars.html" >"$work/one"
-sed 1,/id=.film/d "$work/again.html" >"$work/two"
+sed 1,/class=.film-data/d "$work/cars.html" >"$work/one"
+sed 1,/class=.film-data/d "$work/again.html" >"$work/two"
 cmp -s "$work/one" "$work/two" || fail "two films of one seed differ"
 render "$work/cars" --every 0.5 --seeds 8 --out "$work/other.html" >/dev/null || fail "of another seed"
-sed 1,/id=.film/d "$work/other.html" >"$work/two"
+sed 1,/class=.film-data/d "$work/other.html" >"$work/two"
 cmp -s "$work/one" "$work/two" && fail "films of two seeds are the same"
 
 # --- as files, one a moment ---

@@ -448,16 +448,16 @@ static void test_pictures_of_a_process(void **state)
         assert_memory_equal(a->value, b->value, a->n * sizeof(*a->value));
     }
     assert_int_equal(picture_of(&w[1], "traffic/road")->n, 3 * 4);
-    for (int i = 0; i < 4; i++) { /* seed 1: 4 steps */
+    for (int i = 0; i < 5; i++) { /* seed 1: 4 steps and the moment before */
         char key[64];
         snprintf(key, sizeof(key), "traffic/moment/%d/vehicle", i);
         const dt_result *r = picture_of(&w[1], key);
-        assert_int_equal(r->n, (i + 18) * 9);
-        assert_true(r->value[9] == 1 && r->value[10] == i + 1 && r->value[13] == 4 && r->value[16] == 0.25);
+        assert_int_equal(r->n, (i + 17) * 9);
+        assert_true(r->value[9] == 1 && r->value[10] == i && r->value[13] == 4 && r->value[16] == 0.25);
         snprintf(key, sizeof(key), "traffic/moment/%d/signal", i);
         assert_int_equal(picture_of(&w[1], key)->n, 7);
     }
-    assert_null(picture_of(&w[1], "traffic/moment/4/vehicle"));
+    assert_null(picture_of(&w[1], "traffic/moment/5/vehicle"));
     world_close(&w[0]);
     world_close(&w[1]);
 }
