@@ -3,6 +3,7 @@
 dist_doc_DATA = README.md README.zh.md CHANGELOG.md LICENSE
 docpagesdir = $(docdir)
 nobase_dist_docpages_DATA = docs/start.md \
+	docs/tutorial/first-run.md \
 	docs/tutorial/own-table.md \
 	docs/tutorial/rl-phase.md \
 	docs/tutorial/sumo.md \
