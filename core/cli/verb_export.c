@@ -59,8 +59,8 @@ static dt_status tell(const dt_args *a, const format *f, const char *path, const
     dt_json_out o = {.s = &text};
     (void)stat(path, &file);
     if (!a->json) {
-        dt_print("%s: %s of phase %s, %lld parameters, %.2f MB\n", path, f->name, s->d.phase->desc.id,
-                 (long long)count_parameters(b), (double)file.st_size / 1e6);
+        dt_print("%s: %s of phase %s, %lld parameters, %.2f MB; inputs, outputs and actions are described in %s.json\n",
+                 path, f->name, s->d.phase->desc.id, (long long)count_parameters(b), (double)file.st_size / 1e6, path);
         return DT_OK;
     }
     dt_json_obj(&o, NULL);
@@ -109,6 +109,16 @@ static dt_status find_checkpoint(const char *path, int64_t phase, dt_ckpt_info *
     return st;
 }
 
+/* Next to the file, under its name and .json: what it reads and writes, which the file's metadata has, too. */
+static dt_status write_interface(const char *path, const dt_str *text)
+{
+    char name[DT_CKPT_PATH_BYTES];
+    if ((size_t)snprintf(name, sizeof(name), "%s.json", path) >= sizeof(name)) {
+        return DT_FAIL(DT_ECONFIG, "--out %s: the name is too long", path);
+    }
+    return dt_fs_write_atomic(name, dt_str_text(text), text->bytes);
+}
+
 static dt_status write_stage(const dt_args *a, const format *f, dt_stage *s, dt_ckpt_info *info)
 {
     dt_stage_export t;
@@ -120,6 +130,9 @@ static dt_status write_stage(const dt_args *a, const format *f, dt_stage *s, dt_
     snprintf(path, sizeof(path), "%s.%s", acts ? "policy" : "model", f->ending);
     const char *out = a->out != NULL ? a->out : path;
     dt_status st = f->write(&t.bundle, out);
+    if (st == DT_OK) {
+        st = write_interface(out, &t.interface);
+    }
     if (st == DT_OK) {
         st = tell(a, f, out, s, &t.bundle);
     }

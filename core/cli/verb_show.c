@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/print.h"
 #include "config/schema.h"
+#include "rollout/described.h"
 #include "tensor/dtype.h"
 
 #include <stdio.h>
@@ -224,6 +225,87 @@ static void show_actions(const dt_env_spec *s, dt_json_out *json, dt_str *out)
     }
 }
 
+/* Where n columns are: "5", "0-3", or "5, 13, ... 45". */
+static void place_text(const dt_column *c, char text[64])
+{
+    const uint64_t last = c->first + (uint64_t)(c->n - 1) * c->stride;
+    if (c->n == 1) {
+        snprintf(text, 64, "%u", c->first);
+    } else if (c->stride == 1 || c->n == 2) {
+        snprintf(text, 64, c->stride == 1 ? "%u-%llu" : "%u, %llu", c->first, (unsigned long long)last);
+    } else {
+        snprintf(text, 64, "%u, %llu, ... %llu", c->first, (unsigned long long)c->first + c->stride,
+                 (unsigned long long)last);
+    }
+}
+
+static void show_columns(const dt_column *column, uint32_t n, const char *port, dt_str *out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const dt_column *c = &column[i];
+        char place[64], range[64];
+        if (strcmp(c->port, port) != 0) {
+            continue;
+        }
+        place_text(c, place);
+        snprintf(range, sizeof(range), "%g to %g", c->low, c->high);
+        dt_str_addf(out, "           %-14s %-19s %-9s %-11s %s\n", place, c->name, c->unit, range, c->meaning);
+    }
+}
+
+/* Which agent is at which place, and what its choices do. */
+static void show_places(const dt_env_spec *s, dt_str *out)
+{
+    enum { MOST = 16 };
+    const uint32_t n_choices = dt_described_choices(s);
+    for (uint32_t k = 0; s->places != NULL && k < s->n_agents && k < MOST; k++) {
+        dt_str_addf(out, "  agent    %u %s", k, s->places[k]);
+        for (uint32_t c = 0; s->choices_shown != NULL && c < n_choices; c++) {
+            dt_str_addf(out, "%s%s", c == 0 ? ": " : " ", s->choices_shown[(size_t)k * n_choices + c]);
+        }
+        dt_str_add(out, "\n");
+    }
+    if (s->places != NULL && s->n_agents > MOST) {
+        dt_str_addf(out, "  agent    and %u more, which --json lists\n", s->n_agents - MOST);
+    }
+}
+
+static bool has_port(const dt_env_spec *s, const char *name)
+{
+    for (uint32_t i = 0; s != NULL && i < s->n_obs; i++) {
+        if (strcmp(s->obs[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Columns of observations that the environment has with other options, or with the files that it needs. s: NULL where no
+ * instance could be made. */
+static void show_other_columns(const dt_loaded *comp, const dt_env_spec *s, dt_json_out *json, dt_str *out)
+{
+    const dt_component *d = &comp->desc;
+    const dt_column *column = d->extension != NULL ? d->extension(DT_EXT_COLUMNS) : NULL;
+    const char *last = "";
+    uint32_t n = 0;
+    while (column != NULL && n < DT_ENV_MAX_COLUMNS && column[n].port != NULL) {
+        n++;
+    }
+    if (json != NULL) {
+        if (s == NULL) {
+            dt_described_columns(column, n, NULL, json);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!has_port(s, column[i].port) && strcmp(column[i].port, last) != 0) {
+            last = column[i].port;
+            dt_str_addf(out, "columns of %s, which other options have\n", last);
+            show_columns(column, n, last, out);
+        }
+    }
+}
+
 /* What there is depends on options and files, so a trial instance tells. One that cannot be made shows nothing. */
 static void show_spec(const dt_loaded *comp, const void *config, dt_json_out *json, dt_str *out)
 {
@@ -233,6 +315,9 @@ static void show_spec(const dt_loaded *comp, const void *config, dt_json_out *js
         if (json != NULL) {
             dt_json_i64(json, "agents", s->n_agents);
             dt_json_i64(json, "max_steps", s->max_steps);
+            show_port_list("observations", s->obs, s->n_obs, json, out);
+            dt_described_columns(s->columns, s->n_columns, NULL, json);
+            dt_described_places(s, json);
         } else {
             dt_str_addf(out, "world (with these options): %u place%s for agents", s->n_agents,
                         s->n_agents == 1 ? "" : "s");
@@ -240,11 +325,18 @@ static void show_spec(const dt_loaded *comp, const void *config, dt_json_out *js
                 dt_str_addf(out, ", episodes of at most %u steps", s->max_steps);
             }
             dt_str_add(out, "\n");
+            for (uint32_t i = 0; i < s->n_obs; i++) {
+                show_port_list("sees", &s->obs[i], 1, json, out);
+                show_columns(s->columns, s->n_columns, s->obs[i].name, out);
+            }
+            show_places(s, out);
         }
-        show_port_list(json != NULL ? "observations" : "sees", s->obs, s->n_obs, json, out);
         show_actions(s, json, out);
         show_names("costs", s->costs, s->n_costs, json, out);
         show_names("metrics", s->metrics, s->n_metrics, json, out);
+        show_other_columns(comp, s, json, out);
+    } else {
+        show_other_columns(comp, NULL, json, out);
     }
     dt_probe_env_destroy(&probe);
 }
@@ -333,6 +425,8 @@ static dt_status show_component(dt_config *c, int64_t phase, const dt_loaded *co
     }
     if (comp->desc.kind == DT_KIND_ENV && config != NULL) {
         show_spec(comp, config, json, out);
+    } else if (comp->desc.kind == DT_KIND_ENV) {
+        show_other_columns(comp, NULL, json, out);
     }
     show_options(c, phase, comp->desc.id, json, out);
     if (is_phase) {

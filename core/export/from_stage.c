@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "export/policy_file.h"
 #include "experience/rollout.h"
+#include "rollout/described.h"
+#include "tensor/dtype.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +189,89 @@ static void write_settings(const dt_stage *s, dt_str *out)
     dt_json_end(&o, '}');
 }
 
+static const dt_env_spec *spec_of(const dt_stage *s)
+{
+    return s->rollout != NULL ? &s->rollout->env->layout.spec : NULL;
+}
+
+/* An input as somebody needs it who makes it elsewhere. */
+static void describe_input(const dt_stage *s, const dt_stage_export *t, const dt_bundle_input *x, dt_json_out *o)
+{
+    static const char *const kind[] = {[DT_BUNDLE_GIVEN] = "given",
+                                       [DT_BUNDLE_HISTORY] = "history",
+                                       [DT_BUNDLE_PRESENT] = "present",
+                                       [DT_BUNDLE_MASK] = "mask",
+                                       [DT_BUNDLE_STEPS] = "steps"};
+    const dt_samples *source = dt_trainer_source(s->trainer);
+    const dt_env_spec *spec = spec_of(s);
+    const uint32_t f = field_of(source->field, source->n_fields, x->name);
+    dt_json_obj(o, NULL);
+    dt_json_str(o, "name", x->name);
+    dt_json_str(o, "dims", x->dims);
+    dt_json_str(o, "dtype", dt_dtype_name(x->dtype));
+    dt_json_str(o, "kind", kind[x->kind]);
+    /* true: the file itself subtracts means and divides by deviations, and takes values as they are */
+    dt_json_bool(o, "normalised_inside", f < source->n_fields && t->how[f].mean != NULL);
+    if (spec != NULL) {
+        dt_described_columns(spec->columns, spec->n_columns, x->name, o);
+    }
+    dt_json_end(o, '}');
+}
+
+static void describe_actions(const dt_env_spec *spec, const dt_bundle_actions *a, dt_json_out *o)
+{
+    dt_json_arr(o, "actions");
+    for (uint32_t h = 0; h < a->n_heads; h++) {
+        dt_json_obj(o, NULL);
+        dt_json_str(o, "name", "action_i");
+        dt_json_i64(o, "column", h);
+        dt_json_i64(o, "choices", a->choices[h]);
+        dt_json_end(o, '}');
+    }
+    for (uint32_t c = 0; c < a->n_continuous; c++) {
+        dt_json_obj(o, NULL);
+        dt_json_str(o, "name", "action_f");
+        dt_json_i64(o, "column", c);
+        dt_json_f64(o, "low", (double)a->low[c]);
+        dt_json_f64(o, "high", (double)a->high[c]);
+        dt_json_end(o, '}');
+    }
+    dt_json_end(o, ']');
+    if (spec != NULL) {
+        dt_described_places(spec, o);
+        if (spec->step_s > 0) {
+            dt_json_f64(o, "step_s", spec->step_s);
+        }
+    }
+}
+
+/* Rows are of agents that act, in the order of their places; a mask has 1 where a choice is allowed. */
+static void write_interface(const dt_stage *s, const dt_stage_export *t, dt_str *out)
+{
+    dt_json_out o = {.s = out};
+    dt_json_obj(&o, NULL);
+    dt_json_str(&o, "producer", "dtrain " PACKAGE_VERSION);
+    dt_json_str(&o, "phase", s->d.phase->desc.id);
+    dt_json_str(&o, "environment", s->env.comp != NULL ? s->env.comp->desc.id : "");
+    dt_json_arr(&o, "inputs");
+    for (uint32_t i = 0; i < t->bundle.n_inputs; i++) {
+        describe_input(s, t, &t->bundle.input[i], &o);
+    }
+    dt_json_end(&o, ']');
+    dt_json_arr(&o, "outputs");
+    for (uint32_t i = 0; i < t->bundle.ir.n_outputs; i++) {
+        dt_json_str(&o, NULL, t->bundle.ir.output[i].name);
+    }
+    dt_json_end(&o, ']');
+    describe_actions(spec_of(s), &t->bundle.actions, &o);
+    dt_json_obj(&o, "settings");
+    if (s->env.comp != NULL) {
+        write_options(s->env.comp, s->env.training.config, &o);
+    }
+    dt_json_end(&o, '}');
+    dt_json_end(&o, '}');
+}
+
 static void say(dt_stage_export *t, const char *key, const char *text)
 {
     if (text[0] != '\0') {
@@ -207,7 +292,9 @@ static dt_status make_all(dt_stage *s, dt_stage_export *t)
     }
     write_models(s, &t->models);
     write_settings(s, &t->settings);
+    write_interface(s, t, &t->interface);
     DT_TRY(dt_str_status(&t->models));
+    DT_TRY(dt_str_status(&t->interface));
     return dt_str_status(&t->settings);
 }
 
@@ -227,6 +314,7 @@ dt_status dt_export_from_stage(dt_stage *s, const dt_ckpt_info *info, dt_stage_e
     say(out_p, DT_POLICY_FILE_PHASE, s->d.phase->desc.id);
     say(out_p, DT_POLICY_FILE_ENVIRONMENT, s->env.comp != NULL ? s->env.comp->desc.id : "");
     say(out_p, "models", dt_str_text(&out_p->models));
+    say(out_p, "interface", dt_str_text(&out_p->interface));
     say(out_p, DT_POLICY_FILE_SETTINGS, dt_str_text(&out_p->settings));
     if (info != NULL) {
         snprintf(out_p->step, sizeof(out_p->step), "%llu", (unsigned long long)info->step);
@@ -243,6 +331,7 @@ void dt_stage_export_fini(dt_stage_export *t)
     dt_bundle_fini(&t->bundle);
     dt_free(t->how);
     dt_str_fini(&t->models);
+    dt_str_fini(&t->interface);
     dt_str_fini(&t->settings);
     *t = (dt_stage_export){.n_pairs = 0};
 }

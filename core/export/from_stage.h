@@ -10,7 +10,7 @@
 #include "export/bundle.h"
 #include "service/stage.h"
 
-enum { DT_STAGE_EXPORT_PAIRS = 10 };
+enum { DT_STAGE_EXPORT_PAIRS = 12 };
 
 typedef struct dt_stage_export { /* points into the stage, which outlives it */
     dt_bundle bundle;
@@ -19,6 +19,7 @@ typedef struct dt_stage_export { /* points into the stage, which outlives it */
     uint32_t n_pairs;
     char step[24];
     dt_str models, settings;
+    dt_str interface; /* JSON: what goes in and comes out, in words; metadata "interface" */
 } dt_stage_export;
 
 /* s: started, with its weights. info: of the checkpoint they are from, NULL where that is a lone file. Errors:

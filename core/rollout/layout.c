@@ -254,6 +254,72 @@ static void find_edges(dt_layout *l)
     }
 }
 
+/* ---- what columns, places and choices are ------------------------------------------------------------------------ */
+
+static dt_status check_texts(const char *id, const char *what, const char *const *text, size_t n)
+{
+    for (size_t i = 0; text != NULL && i < n; i++) {
+        if (text[i] == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "%s: %s %zu has no text; an empty one says that nothing is known", id, what, i);
+        }
+    }
+    return DT_OK;
+}
+
+/* Before the copy: everything that is counted and read by it. */
+static dt_status check_described(const char *id, const dt_env_spec *s)
+{
+    size_t n_choices = 0;
+    for (uint32_t h = 0; h < s->n_heads; h++) {
+        n_choices += (size_t)s->choices[h];
+    }
+    if (s->n_columns > DT_ENV_MAX_COLUMNS || (s->n_columns > 0 && s->columns == NULL)) {
+        return DT_FAIL(DT_EPLUGIN, "%s describes %u columns; at most %d are possible", id, s->n_columns,
+                       DT_ENV_MAX_COLUMNS);
+    }
+    for (uint32_t i = 0; i < s->n_columns; i++) {
+        const dt_column *c = &s->columns[i];
+        if (c->port == NULL || c->name == NULL || c->unit == NULL || c->meaning == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "%s: described column %u lacks its port, name, unit or meaning", id, i);
+        }
+        if (!(c->low <= c->high) || c->n < 1 || c->stride < 1) {
+            return DT_FAIL(DT_EPLUGIN, "%s: %u columns %s of port %s, %u apart, lie in %g to %g", id, c->n, c->name,
+                           c->port, c->stride, c->low, c->high);
+        }
+    }
+    if (s->choices_shown != NULL && n_choices * s->n_agents > DT_ENV_MAX_CHOICES_SHOWN) {
+        return DT_FAIL(DT_EPLUGIN, "%s shows %zu choices of %u places; at most %d are possible", id, n_choices,
+                       s->n_agents, DT_ENV_MAX_CHOICES_SHOWN);
+    }
+    DT_TRY(check_texts(id, "place", s->places, s->n_agents));
+    return check_texts(id, "shown choice", s->choices_shown, n_choices * s->n_agents);
+}
+
+/* Columns that there are. */
+static dt_status check_columns(const dt_layout *l, const char *id)
+{
+    for (uint32_t i = 0; i < l->spec.n_columns; i++) {
+        const dt_column *c = &l->spec.columns[i];
+        const dt_obs_port *o = NULL;
+        for (uint32_t k = 0; k < l->spec.n_obs; k++) {
+            o = strcmp(l->spec.obs[k].name, c->port) == 0 ? &l->obs[k] : o;
+        }
+        if (o == NULL) {
+            return DT_FAIL(DT_EPLUGIN, "%s describes columns of port %s, which it does not have", id, c->port);
+        }
+        const char *last = strrchr(o->port->dims, ' ');
+        int64_t width = 1; /* a list of numbers */
+        if (last != NULL && !dt_parse_i64(last + 1, &width)) {
+            width = 1;
+        }
+        if (c->first + (uint64_t)(c->n - 1) * c->stride >= (uint64_t)width) {
+            return DT_FAIL(DT_EPLUGIN, "%s: port %s [%s] has no column %llu, which is described as %s", id, c->port,
+                           o->port->dims, (unsigned long long)(c->first + (uint64_t)(c->n - 1) * c->stride), c->name);
+        }
+    }
+    return DT_OK;
+}
+
 /* ---- a copy of the spec ------------------------------------------------------------------------------------------ */
 
 typedef struct copier { /* the first pass counts, the second writes */
@@ -315,6 +381,27 @@ static void copy_spec(copier *c, const dt_env_spec *s, dt_env_spec *out)
     out->costs = put_names(c, s->costs, s->n_costs);
     out->metrics = put_names(c, s->metrics, s->n_metrics);
     out->team = s->team != NULL ? put(c, s->team, s->n_agents * sizeof(*s->team)) : NULL;
+    dt_column *columns = put(c, s->columns, s->n_columns * sizeof(*columns));
+    for (uint32_t i = 0; i < s->n_columns; i++) {
+        const dt_column *from = &s->columns[i];
+        const dt_column mine = {.port = put_text(c, from->port),
+                                .name = put_text(c, from->name),
+                                .unit = put_text(c, from->unit),
+                                .meaning = put_text(c, from->meaning)};
+        if (columns != NULL) {
+            columns[i].port = mine.port;
+            columns[i].name = mine.name;
+            columns[i].unit = mine.unit;
+            columns[i].meaning = mine.meaning;
+        }
+    }
+    out->columns = columns;
+    uint32_t n_choices = 0;
+    for (uint32_t h = 0; h < s->n_heads; h++) {
+        n_choices += (uint32_t)s->choices[h];
+    }
+    out->places = s->places != NULL ? put_names(c, s->places, s->n_agents) : NULL;
+    out->choices_shown = s->choices_shown != NULL ? put_names(c, s->choices_shown, s->n_agents * n_choices) : NULL;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -359,6 +446,7 @@ dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec)
     memset(l, 0, sizeof(*l));
     DT_TRY(check_counts(id, spec));
     DT_TRY(check_symbols(id, spec));
+    DT_TRY(check_described(id, spec));
     copier c = {0};
     copy_spec(&c, spec, &l->spec);
     c = (copier){.at = dt_alloc(c.used)};
@@ -378,6 +466,7 @@ dt_status dt_layout_init(dt_layout *l, const char *id, const dt_env_spec *spec)
             }
         }
     }
+    DT_TRY(check_columns(l, id));
     DT_TRY(find_lists(l, id));
     find_edges(l);
     return place_all(l, id);

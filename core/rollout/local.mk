@@ -4,6 +4,7 @@ core_libdtcore_la_SOURCES += \
 	core/rollout/buffer_lists.c core/rollout/buffer_read.c core/rollout/buffer_rows.c \
 	core/rollout/check.c core/rollout/check.h \
 	core/rollout/collect.c core/rollout/collect.h \
+	core/rollout/described.c core/rollout/described.h \
 	core/rollout/dist.c core/rollout/dist.h \
 	core/rollout/gae.c core/rollout/gae.h \
 	core/rollout/layout.c core/rollout/layout.h \

@@ -26,7 +26,8 @@
  *               Lists of each agent's own: DT_PORT_INDEX of "A+1". Fields of data: DT_PORT_INDEX, DT_PORT_PLAIN.
  *               DT_INIT_CONSTANT; dt_data_ops: statistics; bind: data_statistics; train: constant_get, constant_set;
  *               dt_train_param: is_constant. Header normalise.h.
- *               DT_COMP_OWN_BATCH. dt_phase_ops: finish. Extension dtrain.results/1. dt_scene: delay_s.
+ *               DT_COMP_OWN_BATCH. dt_phase_ops: finish. Extension dtrain.results/1. dt_scene: delay_s. dt_column;
+ *               dt_env_spec: columns, places, choices_shown. Extension dtrain.columns/1.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

@@ -258,6 +258,14 @@ typedef struct dt_data_ops {
  *
  * Same configuration, same seed and number (episode) of reset, same actions: same bits, whatever else the instance did
  * before. A host that resumes a run repeats the episode from its seed and number by the actions it has kept. */
+/* What n columns of an observation hold: first, first + stride, ... of the last number of its port's dims. For people
+ * and for programs that make the observation elsewhere: `dtrain show` and exported policies say it. Since 1.2 */
+typedef struct dt_column {
+    const char *port, *name, *unit, *meaning; /* meaning: one sentence */
+    double low, high;                         /* of the values; infinite where open */
+    uint32_t first, n, stride, reserved;      /* n and stride at least 1 */
+} dt_column;
+
 typedef struct dt_env_spec {        /* what an instance has; pointers live as long as the instance */
     uint32_t struct_size, n_agents; /* places, at least 1 */
     const dt_port *obs;         /* dims begin with "A" (a row per place) or with a ragged symbol, also as SYMBOL+1 */
@@ -273,6 +281,12 @@ typedef struct dt_env_spec {        /* what an instance has; pointers live as lo
     double step_s;        /* simulated time of a step, s; 0: none */
     const uint32_t *team; /* [n_agents] number of the team that each place is of, below DT_ENV_MAX_TEAMS; NULL: all are
                            * of one. One team learns, and opponents play the others (section opponents). Since 1.2 */
+    /* Since 1.2, all optional, and nothing is computed by them */
+    const dt_column *columns;         /* [n_columns] those that are described */
+    const char *const *places;        /* [n_agents] what each place is, as the id of a signal; "": not known */
+    const char *const *choices_shown; /* [n_agents, sum of choices] what a choice does there, as the letters of a phase;
+                                       * "": not known. At most DT_ENV_MAX_CHOICES_SHOWN of them */
+    uint32_t n_columns, reserved2;
 } dt_env_spec;
 enum {
     DT_ENV_MAX_OBS = 16,
@@ -280,7 +294,9 @@ enum {
     DT_ENV_MAX_HEADS = 16,
     DT_ENV_MAX_COSTS = 16,
     DT_ENV_MAX_METRICS = 32,
-    DT_ENV_MAX_TEAMS = 16 /* since 1.2 */
+    DT_ENV_MAX_TEAMS = 16, /* since 1.2 */
+    DT_ENV_MAX_COLUMNS = 1024,
+    DT_ENV_MAX_CHOICES_SHOWN = 16384
 };
 
 typedef struct dt_env_io { /* rows of host-owned arrays; "out" ones are zeroed before the call unless said */
@@ -352,7 +368,10 @@ typedef struct dt_plugin {
  * Extension "dtrain.results/1" of a phase or an environment, since 1.2: const char *const *, NULL at the end: what the
  * numbers of an evaluation are, a row "KEY|GROUP|UNIT|BETTER|TEXT" each. KEY is as it is reported, without /mean, with *
  * for any text ("metrics/delay_s", "costs/x"); GROUP the title that it stands under; BETTER "higher", "lower" or
- * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's. */
+ * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's.
+ *
+ * Extension "dtrain.columns/1" of an environment, since 1.2: const dt_column *, ended by a NULL port: columns that are
+ * described whatever its options are, for `dtrain show` where no instance can be made. */
 
 /* Fills the prefix: { DT_PLUGIN_PREFIX, .name = "mine", ... } */
 #define DT_PLUGIN_PREFIX                                                                                               \

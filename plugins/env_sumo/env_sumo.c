@@ -653,6 +653,9 @@ static const void *extension(const char *id)
     if (strcmp(id, "dtrain.results/1") == 0) {
         return results;
     }
+    if (strcmp(id, "dtrain.columns/1") == 0) {
+        return signal_phases_all;
+    }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }
 

@@ -24,7 +24,8 @@ enum {
     PHASE_FEATURES = N_SIGNAL_COLUMNS,
     SERVICE_FEATURES = 5,
     LANE_FEATURES = 8,
-    MAX_SCENARIOS = 32
+    MAX_SCENARIOS = 32,
+    MAX_COLUMNS = 128
 };
 
 typedef struct config {
@@ -164,7 +165,10 @@ typedef struct state {
     char dims[6][32];
     dt_port port[12];
     dt_dim symbol[3];
-    uint32_t n_ports, service_port;                                      /* the first one after those of the graph */
+    dt_column column[MAX_COLUMNS]; /* what those ports hold */
+    uint32_t n_columns;
+    const char **place_name, **shown; /* [n_agents]; [n_agents, n_phases]: ids of signals, letters of phases; NULL */
+    uint32_t n_ports, service_port;   /* the first one after those of the graph */
     char begin_text[32], end_text[32], step_text[32], teleport_text[32]; /* arguments */
     char *extra;                                                         /* a copy of sumo_options, cut into words */
     const char *arg[128];

@@ -234,12 +234,34 @@ static void make_ports(state *s)
     }
 }
 
+/* Which signal of the file each agent is, and what its phases show. */
+static dt_status name_places(state *s)
+{
+    const size_t P = s->n_phases;
+    DT_TRY_H(env_reserve(s, &s->place_name, s->n_agents, sizeof(*s->place_name)));
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        s->place_name[k] = s->net->signal[s->agent[k].signal].id;
+    }
+    if (s->n_agents * P > DT_ENV_MAX_CHOICES_SHOWN) {
+        return DT_OK;
+    }
+    DT_TRY_H(env_reserve(s, &s->shown, s->n_agents * P, sizeof(*s->shown)));
+    for (uint32_t k = 0; k < s->n_agents; k++) {
+        const agent *a = &s->agent[k];
+        for (uint32_t p = 0; p < P; p++) {
+            s->shown[k * P + p] = p < a->n_phases ? s->net->signal[a->signal].state[a->state_of_phase[p]] : "";
+        }
+    }
+    return DT_OK;
+}
+
 dt_status lights_create(state *s)
 {
     DT_TRY_H(find_agents(s));
     DT_TRY_H(make_room(s));
     make_ports(s);
-    return DT_OK;
+    s->n_columns = describe_columns(s, s->column);
+    return s->n_scenarios == 1 ? name_places(s) : DT_OK;
 }
 
 void lights_spec(state *s, dt_env_spec *out)
@@ -252,6 +274,10 @@ void lights_spec(state *s, dt_env_spec *out)
     out->n_heads = 1;
     out->costs = costs;
     out->n_costs = N_COSTS;
+    out->columns = s->column;
+    out->n_columns = s->n_columns;
+    out->places = s->place_name;
+    out->choices_shown = s->shown;
 }
 
 void lights_destroy(state *s)
@@ -268,9 +294,13 @@ void lights_destroy(state *s)
             }
         }
     }
-    void *const parts[] = {
-        s->agent, s->agent_of_signal, s->link, s->lane, s->halting, s->lost_s, s->in, s->away, s->past,
-        s->view,  s->values};
+    void *const parts[] = {s->agent,        s->agent_of_signal,
+                           s->link,         s->lane,
+                           s->halting,      s->lost_s,
+                           s->in,           s->away,
+                           s->past,         s->view,
+                           s->values,       (void *)s->place_name,
+                           (void *)s->shown};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         s->h->release(s->h, parts[i]);
     }
@@ -282,6 +312,7 @@ void lights_destroy(state *s)
     s->past = NULL;
     s->view = NULL;
     s->values = NULL;
+    s->place_name = s->shown = NULL;
     s->past_cap = 0;
     s->n_agents = s->n_phases = s->n_lanes = s->most_lanes = s->most_links = 0;
 }

@@ -276,6 +276,50 @@ uint32_t starving_lanes(state *s, const agent *a)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
+enum { LANE_NEAR, LANE_VEHICLES, LANE_STANDING, LANE_SPEED, LANE_LONGEST, LANE_FIRST, LANE_GREEN, LANE_RED };
+
+/* The row `signal` without formulas: columns of each lane, which follow those of the signal. */
+static const formula_name lane_columns[LANE_FEATURES] = {
+    [LANE_NEAR] = {"lane.near", "count", "vehicles within near_m of the stop line", 0, INFINITY},
+    [LANE_VEHICLES] = {"lane.vehicles", "count", "vehicles within detection_m of the stop line", 0, INFINITY},
+    [LANE_STANDING] = {"lane.standing", "count", "standing vehicles among these", 0, INFINITY},
+    [LANE_SPEED] = {"lane.speed_mps", "m/s", "their mean speed; 0 without vehicles", 0, INFINITY},
+    [LANE_LONGEST] = {"lane.longest_wait_s", "s", "longest time that one has been standing", 0, INFINITY},
+    [LANE_FIRST] = {"lane.first_m", "m", "distance of the first vehicle to the line; detection_m without vehicles", 0,
+                    INFINITY},
+    [LANE_GREEN] = {"lane.green", "0 or 1", "1 if the lane has green", 0, 1},
+    [LANE_RED] = {"lane.red_s", "s", "longest time that a first vehicle has waited for the green of its link", 0,
+                  INFINITY}};
+
+static uint32_t describe_row(const state *s, dt_column *out)
+{
+    static const formula_name phase = {"phase", "0 or 1", "the phase shown, or shown before the yellow now, one-hot", 0,
+                                       1};
+    static const formula_name shown = {"shown_s", "s", "time since that phase is shown", -INFINITY, INFINITY};
+    static const formula_name since = {"since_green_s", "s",
+                                       "time since each phase was last green, or since the episode began", 0, INFINITY};
+    const uint32_t P = s->n_phases;
+    uint32_t n = 0;
+    out[n++] = signal_column("signal", &phase, 0, P, 1);
+    out[n++] = signal_column("signal", &shown, P, 1, 1);
+    out[n++] = signal_column("signal", &since, P + 1, P, 1);
+    for (uint32_t i = 0; i < LANE_FEATURES && s->n_lanes > 0; i++) {
+        out[n++] = signal_column("signal", &lane_columns[i], 2 * P + 1 + i, s->n_lanes, LANE_FEATURES);
+    }
+    return n;
+}
+
+uint32_t describe_columns(const state *s, dt_column *out)
+{
+    static const formula_name neighbour = {
+        "neighbour", "agent",
+        "the nearest agents whose traffic comes here next; the agent itself where there are fewer", 0, INFINITY};
+    uint32_t n = s->row.n > 0 ? formulas_describe(&s->row, "signal", s->n_phases, out) : describe_row(s, out);
+    n += signal_describe_phases(PHASE_FEATURES, out + n);
+    out[n++] = signal_column("neighbour", &neighbour, 0, N_NEIGHBOURS, 1);
+    return n + signal_describe_service(out + n);
+}
+
 static void write_row(const state *s, const agent *a, const lane_view *lane, float *row)
 {
     float *since = row + s->n_phases + 1;
@@ -287,14 +331,14 @@ static void write_row(const state *s, const agent *a, const lane_view *lane, flo
     float *out = since + s->n_phases;
     for (uint32_t i = 0; i < s->n_lanes && i < a->n_lanes; i++, out += LANE_FEATURES) {
         const lane_view *l = &lane[i];
-        out[0] = (float)l->near;
-        out[1] = (float)l->n;
-        out[2] = (float)l->standing;
-        out[3] = l->n > 0 ? (float)(l->speed / l->n) : 0.0F;
-        out[4] = (float)l->longest_s;
-        out[5] = (float)(l->n > 0 ? l->first_m : s->config.detection_m);
-        out[6] = a->green_lane[a->phase * a->n_lanes + i];
-        out[7] = (float)red_of_lane(s, a, i);
+        out[LANE_NEAR] = (float)l->near;
+        out[LANE_VEHICLES] = (float)l->n;
+        out[LANE_STANDING] = (float)l->standing;
+        out[LANE_SPEED] = l->n > 0 ? (float)(l->speed / l->n) : 0.0F;
+        out[LANE_LONGEST] = (float)l->longest_s;
+        out[LANE_FIRST] = (float)(l->n > 0 ? l->first_m : s->config.detection_m);
+        out[LANE_GREEN] = a->green_lane[a->phase * a->n_lanes + i];
+        out[LANE_RED] = (float)red_of_lane(s, a, i);
     }
 }
 

@@ -35,6 +35,8 @@ void reward_agents(state *s, double step_s, float *reward);
 void measure_signals(state *s, double step_s, const float *cost);
 /* After observe. DT_EDATA: it is not finite. */
 dt_status reward_by_formula(const state *s, float *reward);
+/* What the ports hold, into out [MAX_COLUMNS]; returns how many. */
+uint32_t describe_columns(const state *s, dt_column *out);
 /* Lanes whose traffic waits for green for longer than starve_s. */
 uint32_t starving_lanes(state *s, const agent *a);
 /* Writes all ports; io->mask is written already. Errors: DT_ENOMEM, what dtrain.features/1 says. */

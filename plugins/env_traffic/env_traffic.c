@@ -226,6 +226,8 @@ typedef struct state {
     uint32_t n_ports, centre_port, past_port, signal_port; /* the first ones of each */
     formulas reward, row;                                  /* n 0: built in */
     measure measure;                                       /* where there are formulas */
+    dt_column column[MAX_COLUMNS];
+    uint32_t n_columns;
     char past_dims[DIMS_BYTES], signal_dims[DIMS_BYTES], phases_dims[DIMS_BYTES], neighbour_dims[DIMS_BYTES];
     char service_dims[DIMS_BYTES], greens_dims[DIMS_BYTES], foes_dims[DIMS_BYTES];
     int32_t choices[N_HEADS], n_choices; /* of the heads there are, and their sum */
@@ -384,6 +386,7 @@ static dt_status create_for_vehicles(state *s)
     s->centre_port = n;
     s->port[n] = (dt_port){"centre", "N 2", DT_F32, 0};
     s->n_ports = n + 1;
+    s->n_columns = observe_describe_vehicles(s->config.lane_actions, s->column);
     return s->config.history_s > 0 ? create_past(s) : DT_OK;
 }
 
@@ -410,6 +413,7 @@ static dt_status create_for_signals(state *s)
     port[PORT_PHASES] = (dt_port){"phases", s->phases_dims, DT_F32, 0};
     port[PORT_NEIGHBOUR] = (dt_port){"neighbour", s->neighbour_dims, DT_I32, DT_PORT_INDEX(0)};
     s->n_ports += N_SIGNAL_PORTS;
+    s->n_columns += observe_describe_signals(n, &s->row, s->column + s->n_columns);
     if (has_vehicles(s)) {
         return DT_OK;
     }
@@ -420,6 +424,7 @@ static dt_status create_for_signals(state *s)
     port[PORT_GREENS] = (dt_port){"greens", s->greens_dims, DT_F32, 0};
     port[PORT_FOES] = (dt_port){"foes", s->foes_dims, DT_F32, 0};
     s->n_ports += s->config.right_of_way ? N_SERVICE_PORTS : 1;
+    s->n_columns += signal_describe_service(s->column + s->n_columns);
     return DT_OK;
 }
 
@@ -465,7 +470,9 @@ static dt_status spec(const void *self, dt_env_spec *out)
                          .metrics = metric_names,
                          .n_metrics = N_METRICS,
                          .max_steps = (uint32_t)ceil(c->episode_s / c->action_s - STEPS_TOL),
-                         .step_s = c->action_s};
+                         .step_s = c->action_s,
+                         .columns = s->column,
+                         .n_columns = s->n_columns};
     if (has_vehicles(s)) {
         out->symbols = s->symbol;
         out->n_symbols = s->n_symbols;
@@ -889,6 +896,9 @@ static const void *extension(const char *id)
     }
     if (strcmp(id, "dtrain.results/1") == 0) {
         return results;
+    }
+    if (strcmp(id, "dtrain.columns/1") == 0) {
+        return signal_phases_few;
     }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }

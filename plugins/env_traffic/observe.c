@@ -194,6 +194,39 @@ void observe_beside(const sim *s, float *beside)
     }
 }
 
+uint32_t observe_describe_vehicles(int has_sides, dt_column *out)
+{
+    static const formula_name ego[EGO_FEATURES] = {
+        {"speed_mps", "m/s", "own speed", 0, INFINITY},
+        {"gap_ahead_m", "m", "gap to the vehicle ahead; 200 where none is near", 0, FAR_M},
+        {"speed_ahead_mps", "m/s", "its speed; the own one where none is near", 0, INFINITY},
+        {"gap_behind_m", "m", "gap to the vehicle behind; 200 where none is near", 0, FAR_M},
+        {"speed_behind_mps", "m/s", "its speed; the own one where none is near", 0, INFINITY},
+        {"wanted_mps", "m/s", "speed that the vehicle wants", 0, INFINITY},
+        {"way_m", "m", "way to the stop line or the end of the lane, at most 200", 0, FAR_M},
+        {"accel_mps2", "m/s^2", "acceleration of the last step", -INFINITY, INFINITY},
+        {"model_mps2", "m/s^2", "acceleration that the car-following model would choose now", -INFINITY, INFINITY}};
+    static const formula_name both[PAIR_FEATURES] = {
+        {"gap_m", "m", "gap between follower and leader, at most 1000", -INFINITY, NOTHING_M},
+        {"leader_mps", "m/s", "speed of the leader", 0, INFINITY},
+        {"leader_brake_mps2", "m/s^2", "hardest braking of the leader", 0, INFINITY},
+        {"follower_mps", "m/s", "speed of the follower", 0, INFINITY},
+        {"follower_brake_mps2", "m/s^2", "hardest braking of the follower", 0, INFINITY},
+        {"action_s", "s", "time between two actions", 0, INFINITY},
+        {"euler_s", "s", "step of Euler's rule of motion; 0 where acceleration is constant", 0, INFINITY}};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < EGO_FEATURES; i++) {
+        out[n++] = signal_column("ego", &ego[i], i, 1, 1);
+    }
+    for (uint32_t i = 0; i < PAIR_FEATURES; i++) {
+        out[n++] = signal_column("ahead", &both[i], i, 1, 1);
+    }
+    for (uint32_t i = 0; has_sides && i < PAIR_FEATURES; i++) {
+        out[n++] = signal_column("beside", &both[i], i, 1, 1);
+    }
+    return n;
+}
+
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 typedef struct detected {
@@ -227,7 +260,8 @@ static double standing_on(const sim *s, int32_t lane)
     return n;
 }
 
-enum { LIGHT_PHASES = 4, LANE_FEATURES = 4 };
+enum { LIGHT_PHASES = 4 };
+enum { LANE_VEHICLES, LANE_STANDING, LANE_FIRST, LANE_STOOD, LANE_FEATURES };
 
 /* Q of observe.h */
 static int32_t light_phases(const net *n)
@@ -348,6 +382,43 @@ void observe_right_of_way(const sim *s, float *greens, float *foes)
     }
 }
 
+static uint32_t describe_row(const net *n, dt_column *out)
+{
+    static const formula_name light[] = {
+        {"phase", "0 or 1", "the phase shown, or shown before the transition now, one-hot", 0, 1},
+        {"in_transition", "0 or 1", "1 during yellow and all red", 0, 1},
+        {"stage_s", "s", "time since this green, yellow or all red began", 0, INFINITY},
+        {"since_green_s", "s", "time since each phase was green", 0, INFINITY},
+        {"change_s", "s", "yellow and all red together", 0, INFINITY}};
+    static const formula_name lane[LANE_FEATURES] = {
+        [LANE_VEHICLES] = {"lane.vehicles", "count", "vehicles within detector_m of the stop line", 0, INFINITY},
+        [LANE_STANDING] = {"lane.standing", "count", "standing vehicles among these", 0, INFINITY},
+        [LANE_FIRST] = {"lane.first_m", "m", "distance of the first to the line; detector_m without vehicles", 0,
+                        INFINITY},
+        [LANE_STOOD] = {"lane.stood_s", "s", "time that the first vehicle has been standing", 0, INFINITY}};
+    const uint32_t Q = (uint32_t)light_phases(n), first[] = {0, Q, Q + 1, Q + 2, 2 * Q + 2}, width[] = {Q, 1, 1, Q, 1};
+    uint32_t k = 0;
+    for (; k < sizeof(light) / sizeof(light[0]); k++) {
+        out[k] = signal_column("signal", &light[k], first[k], width[k], 1);
+    }
+    for (uint32_t i = 0; i < LANE_FEATURES && n->most_slots > 0; i++) {
+        out[k++] =
+            signal_column("signal", &lane[i], (uint32_t)light_width(n) + i, (uint32_t)n->most_slots, LANE_FEATURES);
+    }
+    return k;
+}
+
+uint32_t observe_describe_signals(const net *n, const formulas *row, dt_column *out)
+{
+    static const formula_name neighbour = {
+        "neighbour", "agent", "the signal at the other end of each arm; the agent itself where there is none", 0,
+        INFINITY};
+    uint32_t k = row->n > 0 ? formulas_describe(row, "signal", (uint32_t)n->most_phases, out) : describe_row(n, out);
+    k += signal_describe_phases(PHASE_FEATURES, out + k);
+    out[k++] = signal_column("neighbour", &neighbour, 0, (uint32_t)n->most_arms, 1);
+    return k;
+}
+
 static void observe_row(const sim *s, int32_t junction, float *out)
 {
     const net_junction *j = &s->net.junction[junction];
@@ -357,10 +428,10 @@ static void observe_row(const sim *s, int32_t junction, float *out)
         for (int32_t i = 0; i < e->n_lanes; i++) {
             const detected d = detect(s, e->lane + i, NET_NONE);
             float *row = out + light_width(&s->net) + LANE_FEATURES * (j->slot[a] + i);
-            row[0] = (float)d.n;
-            row[1] = (float)d.standing;
-            row[2] = (float)d.first;
-            row[3] = (float)s->lane[e->lane + i].stood_s;
+            row[LANE_VEHICLES] = (float)d.n;
+            row[LANE_STANDING] = (float)d.standing;
+            row[LANE_FIRST] = (float)d.first;
+            row[LANE_STOOD] = (float)s->lane[e->lane + i].stood_s;
         }
     }
 }

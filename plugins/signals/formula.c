@@ -542,3 +542,77 @@ bool formulas_row(const formulas *f, const formula_values *v, uint32_t P, float 
     }
     return true;
 }
+
+/* ---- what columns hold ------------------------------------------------------------------------------------------- */
+
+dt_column signal_column(const char *port, const formula_name *what, uint32_t first, uint32_t n, uint32_t stride)
+{
+    return (dt_column){.port = port,
+                       .name = what->name,
+                       .unit = what->unit,
+                       .meaning = what->meaning,
+                       .low = what->low,
+                       .high = what->high,
+                       .first = first,
+                       .n = n,
+                       .stride = stride};
+}
+
+#define SIGNAL_COLUMN(ID, name, unit, low, high, meaning)                                                              \
+    {"phases", name, unit, meaning, low, high, SIGNAL_COLUMN_##ID, 1, 1, 0},
+const dt_column signal_phases_all[N_SIGNAL_COLUMNS + 1] = {
+#include "columns.def"
+    {.port = NULL}};
+#undef SIGNAL_COLUMN
+#define SIGNAL_COLUMN(ID, name, unit, low, high, meaning)                                                              \
+    {SIGNAL_COLUMN_##ID <= SIGNAL_COLUMN_GREEN ? "phases" : NULL,                                                      \
+     name,                                                                                                             \
+     unit,                                                                                                             \
+     meaning,                                                                                                          \
+     low,                                                                                                              \
+     high,                                                                                                             \
+     SIGNAL_COLUMN_##ID,                                                                                               \
+     1,                                                                                                                \
+     1,                                                                                                                \
+     0},
+const dt_column signal_phases_few[N_SIGNAL_COLUMNS] = {
+#include "columns.def"
+};
+#undef SIGNAL_COLUMN
+
+uint32_t signal_describe_phases(uint32_t n_columns, dt_column *out)
+{
+    memcpy(out, signal_phases_all, n_columns * sizeof(*out));
+    return n_columns;
+}
+
+uint32_t formulas_describe(const formulas *f, const char *port, uint32_t P, dt_column *out)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const formula_item *x = &f->item[i];
+        const uint32_t n = x->is_by_phase ? P : 1;
+        const formula_name own = {x->text, "", x->is_by_phase ? "a formula, for each phase" : "a formula", -INFINITY,
+                                  INFINITY};
+        const formula_name *all = x->is_by_phase ? signal_columns : signal_quantities;
+        out[i] = signal_column(port, x->quantity >= 0 ? &all[x->quantity] : &own, first, n, 1);
+        out[i].name = x->text;
+        first += n;
+    }
+    return f->n;
+}
+
+uint32_t signal_describe_service(dt_column *out)
+{
+    static const formula_name columns[] = {
+        {"serves_lonely", "0 or 1", "1 if the phase serves a link that has green in no phase without conflicts", 0, 1},
+        {"lonely_wait_s", "s", "longest time that somebody waits for such a link", 0, INFINITY},
+        {"change_s", "s", "from a choice to its green", 0, INFINITY},
+        {"least_s", "s", "shortest time from a choice that changes the phase to the next that may", 0, INFINITY},
+        {"wait_s", "s", "longest time that somebody waits for a link that the phase serves", 0, INFINITY}};
+    enum { N = sizeof(columns) / sizeof(columns[0]) };
+    for (uint32_t i = 0; i < N; i++) {
+        out[i] = signal_column("service", &columns[i], i, 1, 1);
+    }
+    return N;
+}

@@ -61,6 +61,23 @@ sed -n 's/^SIGNAL_[A-Z]*([A-Z_]*, "\([a-z_]*\)", .*/\1/p' "$DT_SRCDIR/plugins/si
 sed -n 's/^| \([0-9]* | \)\{0,1\}`\([a-z_]*\)` | .*/\2/p' "$DT_SRCDIR/docs/reference/signals.md" >"$work/documented"
 diff "$work/names" "$work/documented" >"$work/err" || fail "docs/reference/signals.md differs from plugins/signals"
 
+# what ports hold: shown with an instance and without, and written next to an export and into it
+"$dtrain" show env_sumo >"$work/err" 2>&1 || fail "show env_sumo left with $?"
+[ "$(sed -n '/^columns of phases/,/^options/p' "$work/err" | grep -c '^  *[0-9]')" -eq 17 ] || fail "show env_sumo lacks columns"
+"$dtrain" show env_traffic $(echo "$traffic" | sed 's/--set models[^ ]*//; s/--set env.id[^ ]*//') \
+    --set "env_traffic.observation=$observation" >"$work/err" 2>&1 || fail "show env_traffic left with $?"
+for line in "3-6 phase.near count 0 to inf vehicles within near_m" "1 min(waiting_s, 500)/500 -inf to inf a formula" "12 green_s s -1 to inf time"; do
+    sed 's/  */ /g' "$work/err" | grep -qF " $line" || fail "show env_traffic does not say $line"
+done
+for format in safetensors onnx; do
+    "$dtrain" export --checkpoint "$work/one" --format $format --out "$work/policy" >"$work/err" 2>&1 || fail "export left with $?"
+    for text in '"name":"shown_s","unit":"s"' '"port":"signal","first":3,"n":4,"stride":1,"name":"phase.near"' \
+        '"normalised_inside":false' '"choices":4' '"step_s":10' "\"env_traffic.observation\":\"$observation\""; do
+        grep -qF "$text" "$work/policy.json" || fail "the description of $format lacks $text"
+    done
+    [ "$format" = safetensors ] || grep -qaF "$(cat "$work/policy.json")" "$work/policy" || fail "the ONNX file lacks its description"
+done
+
 if command -v netconvert >/dev/null && [ -e "$DT_BUILDDIR/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
     cp "$DT_SRCDIR"/tests/fixtures/sumo/pair.* "$work"
     (cd "$work" && netconvert -n pair.nod.xml -e pair.edg.xml -o pair.net.xml --no-turnarounds) >"$work/err" 2>&1 || fail "netconvert"

@@ -24,6 +24,14 @@ static const dt_dim symbols[] = {{"N", 9}};
 static const int32_t choices[] = {3, 2};
 static const float low[] = {-1}, high[] = {1};
 static const char *const costs[] = {"hits"}, *const metrics[] = {"score", "delay"};
+static const dt_column columns[] = {
+    {"state", "pace", "m/s", "how fast it is", 0, 30, 0, 1, 1, 0},
+    {"state", "way", "m", "ways to both sides", -1, 1, 1, 2, 1, 0},
+    {"nodes", "x", "m", "where", -9, 9, 0, 2, 1, 0},
+};
+static const char *const places[] = {"north", "", "south", "east"};
+static const char *const shown[20] = {"GGr", "rrG", "", "low", "high", "GGr", "rrG", "", "low", "high",
+                                      "GGr", "rrG", "", "low", "high", "GGr", "rrG", "", "low", "high"};
 static const dt_env_spec given = {.struct_size = sizeof(given),
                                   .n_agents = 4,
                                   .obs = obs,
@@ -39,7 +47,11 @@ static const dt_env_spec given = {.struct_size = sizeof(given),
                                   .n_continuous = 1,
                                   .n_costs = 1,
                                   .n_metrics = 2,
-                                  .max_steps = 77};
+                                  .max_steps = 77,
+                                  .columns = columns,
+                                  .n_columns = 3,
+                                  .places = places,
+                                  .choices_shown = shown};
 
 /* The bytes end where their block ends, so that a reader that goes on is seen by sanitizers. */
 static dt_status read_spec(const char *bytes, size_t n)
@@ -72,6 +84,13 @@ static void test_whole(void **state)
     assert_int_equal(dt_layout_compare(&l, &spec), DT_OK);
     assert_int_equal(spec.max_steps, 77);
     assert_string_equal(spec.metrics[1], "delay");
+    assert_string_equal(spec.columns[1].name, "way");
+    assert_string_equal(l.spec.columns[2].meaning, "where");
+    assert_true(spec.columns[1].low == -1 && spec.columns[1].n == 2 && l.spec.columns[0].high == 30);
+    assert_string_equal(spec.places[2], "south");
+    assert_string_equal(l.spec.places[0], "north");
+    assert_string_equal(spec.choices_shown[19], "high");
+    assert_string_equal(l.spec.choices_shown[1], "rrG");
     dt_layout_fini(&l);
     dt_free(memory);
     dt_str_fini(&out);
@@ -119,6 +138,7 @@ static void test_sizes_do_not_wrap(void **state)
     s.symbols = many;
     s.obs = wide;
     s.n_obs = 1;
+    s.n_columns = 0;
     assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
     assert_non_null(
         strstr(dt_error_text(), "it: up to port nodes [N 2147483647] with 2147483647 rows, an observation"));
@@ -128,6 +148,48 @@ static void test_sizes_do_not_wrap(void **state)
     assert_int_equal(dt_layout_init(&l, "it", &s), DT_OK);
     assert_true(l.record_bytes > (uint64_t)INT32_MAX * 16);
     dt_layout_fini(&l);
+}
+
+/* What is described is there. */
+static void test_columns_that_are_not_there(void **state)
+{
+    (void)state;
+    static const char *const none[20] = {NULL};
+    static const struct {
+        dt_column column;
+        const char *said;
+    } cases[] = {
+        {{"speed", "x", "", "", 0, 1, 0, 1, 1, 0}, "it describes columns of port speed, which it does not have"},
+        {{"state", "x", "", "", 0, 1, 1, 3, 1, 0}, "it: port state [A 3] has no column 3, which is described"},
+        {{"state", "x", "", "", 0, 1, 0, 2, 3, 0}, "has no column 3"},
+        {{"state", "x", "", "", 0, 1, 0, UINT32_MAX, UINT32_MAX, 0}, "has no column"},
+        {{"state", "x", "", "", 0, 1, 0, 0, 1, 0}, "it: 0 columns x of port state"},
+        {{"state", "x", "", "", 2, 1, 0, 1, 1, 0}, "lie in 2 to 1"},
+        {{"state", "x", "", NULL, 0, 1, 0, 1, 1, 0}, "lacks its port, name, unit or meaning"}};
+    dt_layout l;
+    dt_env_spec s = given;
+    s.n_columns = 1;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        s.columns = &cases[i].column;
+        assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
+        assert_non_null(strstr(dt_error_text(), cases[i].said));
+        dt_layout_fini(&l);
+    }
+    s = given;
+    s.n_columns = DT_ENV_MAX_COLUMNS + 1;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
+    s = given;
+    s.places = none;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
+    assert_non_null(strstr(dt_error_text(), "it: place 0 has no text"));
+    s = given;
+    s.choices_shown = none;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
+    s = given;
+    s.n_agents = DT_ENV_MAX_CHOICES_SHOWN / 5 + 1;
+    s.places = NULL;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
+    assert_non_null(strstr(dt_error_text(), "it shows 5 choices of 3277 places; at most 16384 are possible"));
 }
 
 static void expect_broken(dt_status st)
@@ -183,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_cut_off),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_sizes_do_not_wrap),
+        cmocka_unit_test(test_columns_that_are_not_there),
         cmocka_unit_test(test_texts_that_are_missing),
         cmocka_unit_test(test_message_that_is_missing),
     };
