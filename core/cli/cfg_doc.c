@@ -75,7 +75,7 @@ static void write_head(void)
 {
     printf(".TH DTRAIN.CFG 5 \"\" \"dtrain %s\" \"File Formats\"\n", PACKAGE_VERSION);
     puts(
-        ".SH NAME\ndtrain.cfg \\- configuration of dtrain\n.SH SYNOPSIS\n"
+        ".nh\n.ad l\n.SH NAME\ndtrain.cfg \\- configuration of dtrain\n.SH SYNOPSIS\n"
         ".B dtrain \\-\\-config\n.I FILE\n[\\fB\\-\\-set\\fR \\fISECTION.KEY=VALUE\\fR]\n.SH DESCRIPTION\n"
         "A configuration is a text in the format of libconfig: sections hold keys, and each key has one value.\n"
         "A section is dtrain's own or has the id of a plugin. Every key may also be set by\n"
@@ -90,8 +90,8 @@ static void write_example(void)
     puts(".SH EXAMPLE\n.nf\nseed = 7;\ntraining = { learning_rate = 5e\\-4; };\nphases = (\n"
          "    { plugin = \"phase1_world_model\"; stop = { epochs = 20; }; },\n"
          "    { plugin = \"phase2_ppo\"; env = { id = \"env_traffic\"; };\n"
-         "      models = { controller = \"controller_influence\"; shield = \"shield_barrier\"; };\n"
-         "      stop = { iterations = 400; metric = \"return/mean\"; above = \\-150.0; }; }\n);\n.fi\n"
+         "      models = { controller = \"controller_influence\"; };\n"
+         "      stop = { iterations = 400; }; }\n);\n.fi\n"
          ".SH SEE ALSO\n.BR dtrain (1),\n.BR libdtrain\\-policy (3)");
 }
 

@@ -17,53 +17,151 @@
 
 /* ---- help -------------------------------------------------------------------------------------------------------- */
 
-static void option_help(const option *o)
+enum { HELP_COLUMNS = 100, HELP_LEFT = 30 };
+
+/* Text from a column on, in lines of at most HELP_COLUMNS; the cursor is at column `at`. */
+static void wrap(const char *text, int at, int left)
 {
-    char left[64];
-    snprintf(left, sizeof(left), "%c%c --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->name,
-             o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-    dt_print("  %-30s %s\n", left, o->help);
+    dt_print("%*s", at < left ? left - at : 0, "");
+    at = at < left ? left : at;
+    for (bool begins = true; *text != '\0'; begins = false) {
+        const int bytes = (int)strcspn(text, " ");
+        if (!begins && at + 1 + bytes > HELP_COLUMNS) {
+            dt_print("\n%*s", left, "");
+            at = left;
+        } else if (!begins) {
+            dt_print(" ");
+            at++;
+        }
+        dt_print("%.*s", bytes, text);
+        at += bytes;
+        text += bytes;
+        text += strspn(text, " ");
+    }
+    dt_print("\n");
 }
 
-static const verb *find_verb(const char *name)
+static void entry_help(const char *left, const char *text)
 {
-    for (int i = 0; i < N_VERBS; i++) {
-        if (strcmp(verbs[i].name, name) == 0) {
-            return &verbs[i];
+    dt_print("  %s", left);
+    const int at = 2 + (int)strlen(left);
+    if (at >= HELP_LEFT) {
+        dt_print("\n");
+    }
+    wrap(text, at >= HELP_LEFT ? 0 : at, HELP_LEFT);
+}
+
+static bool is_common(const option *o)
+{
+    return o->forms == F_ALL;
+}
+
+/* The forms of the verb that an option is for, where it is not for all of them: "import, merge: " */
+static void add_forms(const option *o, int v, char *out, size_t bytes)
+{
+    const uint64_t all = forms_of(v);
+    size_t n = 0;
+    out[0] = '\0';
+    for (int f = 0; f < DT_N_FORMS && (o->forms & all) != all && has_forms(v); f++) {
+        if ((o->forms & all & (UINT64_C(1) << f)) != 0 && n < bytes) {
+            n += (size_t)snprintf(out + n, bytes - n, "%s%s", n > 0 ? ", " : "", forms[f].name);
         }
     }
-    return NULL;
+    if (n > 0 && n < bytes) {
+        snprintf(out + n, bytes - n, ": ");
+    }
+}
+
+static void option_help(const option *o, int v)
+{
+    char left[64], of[96];
+    dt_str text = {0};
+    snprintf(left, sizeof(left), "%c%c --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->name,
+             o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
+    add_forms(o, v, of, sizeof(of));
+    dt_str_addf(&text, "%s%s", of, o->help);
+    entry_help(left, dt_str_text(&text));
+    dt_str_fini(&text);
+}
+
+static void options_help(int v, bool are_common)
+{
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if ((options[i].forms & forms_of(v)) != 0 && is_common(&options[i]) == are_common) {
+            option_help(&options[i], v);
+        }
+    }
+}
+
+static int find_verb(const char *name)
+{
+    for (int i = 0; i < DT_N_VERBS; i++) {
+        if (strcmp(verbs[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void usage_text(const form *f, dt_str *out)
+{
+    dt_str_addf(out, "dtrain %s%s%s%s%s", verbs[f->verb].name, f->name[0] != '\0' ? " " : "", f->name,
+                f->words[0] != '\0' ? " " : "", f->words);
+}
+
+static void verb_help(int v)
+{
+    bool has_words = false;
+    for (int f = 0; f < DT_N_FORMS; f++) {
+        if (forms[f].verb == v) {
+            dt_str line = {0};
+            usage_text(&forms[f], &line);
+            dt_print("%s [options]\n", dt_str_text(&line));
+            dt_str_fini(&line);
+            has_words = has_words || forms[f].help[0] != '\0';
+        }
+    }
+    dt_print("\n");
+    wrap(verbs[v].summary, 0, 0);
+    if (has_words) {
+        dt_print("\narguments:\n");
+    }
+    for (int f = 0; f < DT_N_FORMS && has_words; f++) {
+        char left[64];
+        snprintf(left, sizeof(left), "%s%s%s", forms[f].name, *forms[f].name && *forms[f].words ? " " : "",
+                 forms[f].words);
+        if (forms[f].verb == v) {
+            entry_help(left, forms[f].help);
+        }
+    }
 }
 
 void dt_cli_help(const char *name)
 {
-    const verb *v = name != NULL ? find_verb(name) : NULL;
-    if (v == NULL) {
+    const int found = name != NULL ? find_verb(name) : -1, v = found >= 0 ? found : DT_VERB_RUN;
+    if (found < 0) {
         dt_print("dtrain %s: trains in phases, loaded as plugins\n\n"
                  "  dtrain --plugin FILE_OR_ID [options]     train one phase\n"
                  "  dtrain --config FILE [options]           train the phases of a configuration\n"
                  "  dtrain VERB ...                          one of these (dtrain VERB --help):\n\n",
                  PACKAGE_VERSION);
-        for (int i = 0; i < N_VERBS; i++) {
-            dt_print("  %-8s %s\n", verbs[i].name, verbs[i].summary);
+        for (int i = 0; i < DT_N_VERBS; i++) {
+            dt_print("  %-8s", verbs[i].name);
+            wrap(verbs[i].summary, 10, 11);
         }
         dt_print("\noptions of run, the default verb:\n");
-        v = &verbs[0];
     } else {
-        dt_print("dtrain %s%s%s [options]\n%s\n\noptions:\n", v->name, v->words[0] != '\0' ? " " : "", v->words,
-                 v->summary);
+        verb_help(v);
+        dt_print("\noptions:\n");
     }
-    for (int i = 0; i < N_OPTIONS; i++) {
-        if ((options[i].verbs & v->bit) != 0) {
-            option_help(&options[i]);
-        }
-    }
-    dt_print("\nexamples:\n%s", v->examples);
-    if (name == NULL) {
-        dt_print(
-            "  dtrain show phase1_world_model           every key a phase knows, with its default\n"
-            "\nexit codes: 0 done, 1 failed, 2 usage or configuration, 3 plugin, 4 data, 5 environment or device,\n"
-            "            6 a peer lost, 7 diverged, 75 interrupted with state saved (run again with --resume)\n");
+    options_help(v, false);
+    options_help(v, true);
+    dt_print("\nexamples:\n%s", verbs[v].examples);
+    if (found < 0) {
+        dt_print("  dtrain show phase1_world_model           every key a phase knows, with its default\n"
+                 "\nexit codes: 0 done, 1 failed, 2 usage or configuration, 3 plugin, 4 data,\n"
+                 "            5 environment or device, 6 a peer lost, 7 diverged,\n"
+                 "            75 interrupted with state saved (run again with --resume)\n");
     }
 }
 
@@ -79,40 +177,41 @@ const char *dt_cli_later(const char *name)
 
 bool dt_cli_is_verb(const char *word)
 {
-    return find_verb(word) != NULL || dt_cli_later(word) != NULL;
+    return find_verb(word) >= 0 || dt_cli_later(word) != NULL;
 }
 
 /* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
-static const option *find_option(const char *name, size_t bytes, uint32_t bit)
+/* The row for a form, else one of the verb, else one of the same name. */
+static const option *find_option(const char *name, size_t bytes, uint64_t first, uint64_t second)
 {
-    const option *elsewhere = NULL;
-    for (int i = 0; i < N_OPTIONS; i++) {
+    const option *found[3] = {NULL, NULL, NULL};
+    for (int i = N_OPTIONS; i-- > 0;) {
         const bool match = bytes == 1 ? options[i].letter == name[0]
                                       : strlen(options[i].name) == bytes && memcmp(options[i].name, name, bytes) == 0;
-        if (match && (options[i].verbs & bit) != 0) {
-            return &options[i];
+        if (match) {
+            found[(options[i].forms & first) != 0 ? 0 : (options[i].forms & second) != 0 ? 1 : 2] = &options[i];
         }
-        elsewhere = match ? &options[i] : elsewhere;
     }
-    return elsewhere;
+    return found[0] != NULL ? found[0] : found[1] != NULL ? found[1] : found[2];
 }
 
-static dt_status unknown_option(const char *word, const verb *v)
+static dt_status unknown_option(const char *word, int v)
 {
     const char *names[N_OPTIONS + 1];
     char bare[64];
     int n = 0;
     for (int i = 0; i < N_OPTIONS; i++) {
-        if ((options[i].verbs & v->bit) != 0) {
+        if ((options[i].forms & forms_of(v)) != 0) {
             names[n++] = options[i].name;
         }
     }
     names[n] = NULL;
     snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(word + 2, "="), word[1] == '-' ? word + 2 : word + 1);
     const char *near = dt_did_you_mean(bare, names);
-    return DT_FAIL(DT_ECONFIG, "dtrain %s has no option %s%s%s%s; see dtrain %s --help", v->name, word,
-                   near != NULL ? "; did you mean --" : "", near != NULL ? near : "", near != NULL ? "?" : "", v->name);
+    return DT_FAIL(DT_ECONFIG, "dtrain %s has no option %s%s%s%s; see dtrain %s --help", verbs[v].name, word,
+                   near != NULL ? "; did you mean --" : "", near != NULL ? near : "", near != NULL ? "?" : "",
+                   verbs[v].name);
 }
 
 static dt_status store_option(dt_args *a, const option *o, const char *value)
@@ -135,7 +234,7 @@ static dt_status store_option(dt_args *a, const option *o, const char *value)
     return DT_OK;
 }
 
-static dt_status parse_option(int argc, char *const *argv, int *i, const verb *v, dt_args *a)
+static dt_status parse_option(int argc, char *const *argv, int *i, int v, uint64_t *used_p, dt_args *a)
 {
     const char *word = argv[*i];
     const char *name = word + (word[1] == '-' ? 2 : 1);
@@ -144,14 +243,15 @@ static dt_status parse_option(int argc, char *const *argv, int *i, const verb *v
     if (word[1] != '-' && bytes != 1) {
         return unknown_option(word, v);
     }
-    const option *o = find_option(name, bytes, v->bit);
+    const option *o = find_option(name, bytes, forms_of(v), 0);
     if (o == NULL) {
         return unknown_option(word, v);
     }
-    if ((o->verbs & v->bit) == 0) {
-        return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s; see dtrain %s --help", o->name, v->name,
-                       v->name);
+    if ((o->forms & forms_of(v)) == 0) {
+        return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s; see dtrain %s --help", o->name, verbs[v].name,
+                       verbs[v].name);
     }
+    *used_p |= UINT64_C(1) << (o - options);
     const char *value = equals != NULL ? equals + 1 : NULL;
     if (o->kind == A_FLAG && value != NULL) {
         return DT_FAIL(DT_ECONFIG, "--%s takes no value, got \"%s\"", o->name, value);
@@ -207,24 +307,87 @@ static const char *meant_verb(const char *word)
     return NULL;
 }
 
+/* The first word is the form of a verb that has several. */
+static dt_status find_form(int v, dt_args *a)
+{
+    const char *names[DT_N_FORMS + 1];
+    dt_str usage = {0};
+    int n = 0;
+    const char *first = a->n_words > 0 ? a->word[0] : "";
+    for (int f = 0; f < DT_N_FORMS; f++) {
+        if (forms[f].verb == v && (!has_forms(v) || strcmp(forms[f].name, first) == 0)) {
+            a->form = f;
+            return DT_OK;
+        }
+        if (forms[f].verb == v) {
+            dt_str_addf(&usage, "%s%s", n > 0 ? ", " : "", forms[f].name);
+            names[n++] = forms[f].name;
+        }
+    }
+    names[n] = NULL;
+    const char *near = first[0] != '\0' ? dt_did_you_mean(first, names) : NULL;
+    const dt_status st =
+        DT_FAIL(DT_ECONFIG, "dtrain %s%s%s: expected one of %s%s%s%s; see dtrain %s --help", verbs[v].name,
+                first[0] != '\0' ? " " : "", first, dt_str_text(&usage), near != NULL ? "; did you mean " : "",
+                near != NULL ? near : "", near != NULL ? "?" : "", verbs[v].name);
+    dt_str_fini(&usage);
+    return st;
+}
+
+static dt_status check_words(const dt_args *a)
+{
+    const form *f = &forms[a->form];
+    const uint32_t name = f->name[0] != '\0', n = a->n_words - name;
+    dt_str usage = {0};
+    if (n >= f->least && n <= f->most) {
+        return DT_OK;
+    }
+    usage_text(f, &usage);
+    const dt_status st =
+        f->most == 0 && name == 0
+            ? DT_FAIL(DT_ECONFIG, "dtrain %s takes no word such as \"%s\"; options begin with --", a->verb, a->word[0])
+            : DT_FAIL(DT_ECONFIG, "usage: %s [options]; got %u word%s after %s; see dtrain %s --help",
+                      dt_str_text(&usage), n, n == 1 ? "" : "s", name ? f->name : a->verb, a->verb);
+    dt_str_fini(&usage);
+    return st;
+}
+
+/* Options of other forms of the verb say nothing in this one. */
+static dt_status check_used(const dt_args *a, uint64_t used)
+{
+    const uint64_t mine = UINT64_C(1) << a->form;
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const option *o = &options[i];
+        if ((used & (UINT64_C(1) << i)) != 0 &&
+            (find_option(o->name, strlen(o->name), mine, forms_of(forms[a->form].verb))->forms & mine) == 0) {
+            char of[96];
+            add_forms(o, forms[a->form].verb, of, sizeof(of));
+            return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s %s, but of %.*s; see dtrain %s --help",
+                           o->name, a->verb, forms[a->form].name, (int)strcspn(of, ":"), of, a->verb);
+        }
+    }
+    return DT_OK;
+}
+
 dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
 {
+    uint64_t used = 0;
     memset(out, 0, sizeof(*out));
     out->argc = argc;
     out->argv = argv;
-    out->verb = "run";
+    out->verb = verbs[DT_VERB_RUN].name;
     int i = 1;
     if (argc > 1 && argv[1][0] != '-') {
         out->verb = argv[1];
         i = 2;
     }
-    const verb *v = find_verb(out->verb);
-    if (v == NULL) {
-        const char *names[N_VERBS + 1];
-        for (int k = 0; k < N_VERBS; k++) {
+    const int v = find_verb(out->verb);
+    if (v < 0) {
+        const char *names[DT_N_VERBS + 1];
+        for (int k = 0; k < DT_N_VERBS; k++) {
             names[k] = verbs[k].name;
         }
-        names[N_VERBS] = NULL;
+        names[DT_N_VERBS] = NULL;
         const char *later_text = dt_cli_later(out->verb);
         if (later_text != NULL) {
             return DT_FAIL(DT_ECONFIG, "dtrain %s: %s", out->verb, later_text);
@@ -234,18 +397,47 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
         return DT_FAIL(DT_ECONFIG, "dtrain has no verb \"%s\"%s%s%s; see dtrain --help", out->verb,
                        near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
     }
+    out->is_run = v == DT_VERB_RUN;
     for (; i < argc; i++) {
         if (argv[i][0] == '-' && argv[i][1] != '\0') {
-            DT_TRY(parse_option(argc, argv, &i, v, out));
+            DT_TRY(parse_option(argc, argv, &i, v, &used, out));
         } else if (out->n_words == DT_CLI_MAX_WORDS) {
             return DT_FAIL(DT_ECONFIG, "more than %d words", DT_CLI_MAX_WORDS);
         } else {
             out->word[out->n_words++] = argv[i];
         }
     }
-    if (v->words[0] == '\0' && out->n_words > 0) {
-        return DT_FAIL(DT_ECONFIG, "dtrain %s takes no word such as \"%s\"; options begin with --", v->name,
-                       out->word[0]);
+    if (out->help) {
+        return DT_OK;
     }
-    return DT_OK;
+    DT_TRY(find_form(v, out));
+    DT_TRY(check_words(out));
+    return check_used(out, used);
+}
+
+/* ---- calling ----------------------------------------------------------------------------------------------------- */
+
+dt_status dt_cli_call(const dt_args *a, int *code_p)
+{
+#define CALL(NAME, FN) [DT_VERB_##NAME] = dt_verb_##FN,
+    static dt_status (*const fn[])(const dt_args *, int *) = {DT_CLI_VERBS(CALL)};
+#undef CALL
+    return fn[forms[a->form].verb](a, code_p);
+}
+
+bool dt_cli_is_for_all(const dt_args *a)
+{
+    return verbs[forms[a->form].verb].is_all;
+}
+
+bool dt_cli_is_free(const dt_args *a)
+{
+    return verbs[forms[a->form].verb].is_free;
+}
+
+/* Also where the verb is left out, or wrong. */
+bool dt_cli_trains(int argc, char *const *argv)
+{
+    const int v = argc > 1 ? find_verb(argv[1]) : -1;
+    return argc > 1 && (v < 0 ? dt_cli_later(argv[1]) == NULL : verbs[v].trains);
 }

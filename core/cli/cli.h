@@ -16,23 +16,63 @@ void dt_cli_help(const char *verb);
 /* Does this verb belong to later work? Its text or NULL. */
 const char *dt_cli_later(const char *verb);
 bool dt_cli_is_verb(const char *word);
+/* Of the verb that was parsed: do all of several processes run it; may a plugin end it? */
+bool dt_cli_is_for_all(const dt_args *a);
+bool dt_cli_is_free(const dt_args *a);
+/* Does a command line train or measure, which an early end of its reader does not end? */
+bool dt_cli_trains(int argc, char *const *argv);
 
-/* The verbs; each returns the status of the whole command, results on standard output. */
-dt_status dt_verb_run(const dt_args *a, int *exit_code_p);
-dt_status dt_verb_bench(const dt_args *a, int *exit_code_p);
-dt_status dt_verb_eval(const dt_args *a);
-dt_status dt_verb_export(const dt_args *a);
-dt_status dt_verb_list(const dt_args *a);
-dt_status dt_verb_show(const dt_args *a);
-dt_status dt_verb_check(const dt_args *a);
-dt_status dt_verb_new(const dt_args *a);
-dt_status dt_verb_config(const dt_args *a);
-dt_status dt_verb_data(const dt_args *a);
-dt_status dt_verb_ckpt(const dt_args *a);
-dt_status dt_verb_doctor(const dt_args *a);
-dt_status dt_verb_runs(const dt_args *a);
-dt_status dt_verb_report(const dt_args *a);
-dt_status dt_verb_render(const dt_args *a);
-dt_status dt_verb_watch(const dt_args *a);
+/* Verbs, and the ways to call them, as the tables of cli_table.h describe them. */
+#define DT_CLI_VERBS(V)                                                                                                \
+    V(RUN, run)                                                                                                        \
+    V(EVAL, eval) V(EXPORT, export) V(LIST, list) V(SHOW, show) V(CHECK, check) V(NEW, new) V(DATA, data)              \
+        V(CONFIG, config) V(CKPT, ckpt) V(DOCTOR, doctor) V(RUNS, runs) V(REPORT, report) V(RENDER, render)            \
+            V(WATCH, watch) V(BENCH, bench)
+#define DT_CLI_ID_(NAME, FN) DT_VERB_##NAME,
+enum { DT_CLI_VERBS(DT_CLI_ID_) DT_N_VERBS };
+enum {
+    DT_FORM_RUN,
+    DT_FORM_EVAL,
+    DT_FORM_EXPORT,
+    DT_FORM_LIST,
+    DT_FORM_SHOW,
+    DT_FORM_CHECK,
+    DT_FORM_NEW_PHASE,
+    DT_FORM_NEW_POLICY,
+    DT_FORM_NEW_MODEL,
+    DT_FORM_NEW_ENV,
+    DT_FORM_NEW_DATA,
+    DT_FORM_DATA_IMPORT,
+    DT_FORM_DATA_INSPECT,
+    DT_FORM_DATA_EXPORT,
+    DT_FORM_DATA_MERGE,
+    DT_FORM_DATA_SPLIT,
+    DT_FORM_DATA_SAMPLE,
+    DT_FORM_DATA_CUT,
+    DT_FORM_CONFIG_IMPORT,
+    DT_FORM_CONFIG_TEMPLATE,
+    DT_FORM_CONFIG_KEYS,
+    DT_FORM_CKPT_LIST,
+    DT_FORM_CKPT_INSPECT,
+    DT_FORM_CKPT_VERIFY,
+    DT_FORM_DOCTOR,
+    DT_FORM_RUNS,
+    DT_FORM_REPORT,
+    DT_FORM_RENDER,
+    DT_FORM_WATCH,
+    DT_FORM_BENCH_COMM,
+    DT_FORM_BENCH_GPU,
+    DT_N_FORMS
+};
+
+/* Runs the verb that was parsed; results on standard output. code_p: the exit code where the status does not say it. */
+dt_status dt_cli_call(const dt_args *a, int *code_p);
+/* Each verb returns the status of the whole command; a->form says which of its forms. */
+#define DT_CLI_DECLARE_(NAME, FN) dt_status dt_verb_##FN(const dt_args *a, int *code_p);
+DT_CLI_VERBS(DT_CLI_DECLARE_)
+
+/* complete.c: what a shell offers for a word that begins so, a line each; kinds: ids, phases, envs, profiles, runs, set
+ * (KEY= or KEY=VALUE). */
+dt_status dt_cli_complete(const char *kind, const char *prefix);
 
 #endif

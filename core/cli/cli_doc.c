@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Writes dtrain(1) or the completion for a shell to standard output: cli_doc man|bash|zsh|fish. It runs on the build
- * machine while dtrain is built, so cross builds have them all; the tables are cli_table.h, nothing is said twice.
+ * machine while dtrain is built, so cross builds have them all; the tables are cli_table.h, nothing is said twice. What
+ * changes with plugins and folders is asked of the program itself: dtrain --complete KIND PREFIX (complete.c).
  */
 #include <config.h>
 
@@ -11,39 +12,110 @@
 #include <stdio.h>
 #include <string.h>
 
-static void man_option(const option *o)
+/* KIND of dtrain --complete; NULL: the program is not asked. */
+static const char *kind_of(int complete)
 {
-    printf(".TP\n.B ");
-    if (o->letter != 0) {
-        printf("\\-%c, ", o->letter);
+    static const char *const kind[] = {[C_ID] = "ids",   [C_PHASE] = "phases",     [C_ENV] = "envs",
+                                       [C_RUN] = "runs", [C_PROFILE] = "profiles", [C_SET] = "set"};
+    return (size_t)complete < sizeof(kind) / sizeof(kind[0]) ? kind[complete] : NULL;
+}
+
+/* "safetensors|onnx": each of them, and a blank. "cuda[:i]" is offered as cuda. */
+static void put_choices(const char *value)
+{
+    while (*value != '\0') {
+        const size_t all = strcspn(value, "|"), bytes = strcspn(value, "|[");
+        printf("%.*s ", (int)bytes, value);
+        value += all + (value[all] != '\0');
     }
+}
+
+static int is_of(const option *o, int v)
+{
+    return (o->forms & forms_of(v)) != 0;
+}
+
+/* Of several rows of a verb the first one offers. */
+static int is_first_of(int k, int v)
+{
+    for (int i = 0; i < k; i++) {
+        if (is_of(&options[i], v) && strcmp(options[i].name, options[k].name) == 0) {
+            return 0;
+        }
+    }
+    return is_of(&options[k], v);
+}
+
+/* ---- manual page ------------------------------------------------------------------------------------------------- */
+
+static void man_option(const option *o, int v)
+{
+    const uint64_t all = forms_of(v);
+    const char *between = "";
+    printf(".TP\n");
+    if (o->letter != 0) {
+        printf("\\fB\\-%c\\fR, ", o->letter);
+    }
+    printf("\\fB");
     dt_roff("--");
     dt_roff(o->name);
+    printf("\\fR");
     if (o->value != NULL) {
-        putchar(' ');
+        printf(" \\fI");
         dt_roff(o->value);
+        printf("\\fR");
     }
     putchar('\n');
+    for (int f = 0; f < DT_N_FORMS && (o->forms & all) != all; f++) {
+        if ((o->forms & all & (UINT64_C(1) << f)) != 0 && forms[f].name[0] != '\0') {
+            printf("%s%s", between, forms[f].name);
+            between = ", ";
+        }
+    }
+    printf("%s", between[0] != '\0' ? ": " : "");
     dt_roff(o->help);
     putchar('\n');
-    if (o->verbs != V_ALL) { /* for which verbs */
-        const char *between = "For ";
-        for (int i = 0; i < N_VERBS; i++) {
-            if ((o->verbs & verbs[i].bit) != 0) {
-                printf("%s%s", between, verbs[i].name);
-                between = ", ";
-            }
-        }
-        puts(".");
+}
+
+static void man_form(const form *f)
+{
+    printf("\\fBdtrain %s%s%s\\fR", verbs[f->verb].name, f->name[0] != '\0' ? " " : "", f->name);
+    if (f->words[0] != '\0') {
+        printf(" \\fI");
+        dt_roff(f->words);
+        printf("\\fR");
     }
+    puts(" [options]");
+}
+
+static void man_verb(int v)
+{
+    printf(".SS %s\n", verbs[v].name);
+    dt_roff(verbs[v].summary);
+    puts("");
+    for (int f = 0; f < DT_N_FORMS; f++) {
+        if (forms[f].verb == v) {
+            puts(".TP");
+            man_form(&forms[f]);
+            dt_roff(forms[f].help);
+            puts("");
+        }
+    }
+    for (int k = 0; k < N_OPTIONS; k++) {
+        if (is_of(&options[k], v) && options[k].forms != F_ALL) {
+            man_option(&options[k], v);
+        }
+    }
+    puts(".PP\nExamples:\n.PP\n.nf");
+    dt_roff(verbs[v].examples);
+    puts(".fi");
 }
 
 static void man_pairs(const char *title, const later *pair, size_t n)
 {
     printf(".SH %s\n", title);
     for (size_t i = 0; i < n; i++) {
-        puts(".TP");
-        printf(".B ");
+        printf(".TP\n.B ");
         dt_roff(pair[i].verb);
         putchar('\n');
         dt_roff(pair[i].text);
@@ -54,56 +126,145 @@ static void man_pairs(const char *title, const later *pair, size_t n)
 static void man(void)
 {
     printf(".TH DTRAIN 1 \"\" \"dtrain %s\" \"User Commands\"\n", PACKAGE_VERSION);
-    puts(".SH NAME\ndtrain \\- train in phases that are loaded as plugins\n.SH SYNOPSIS");
+    puts(".nh\n.ad l\n.SH NAME\ndtrain \\- train in phases that are loaded as plugins\n.SH SYNOPSIS");
     puts(".B dtrain \\-\\-plugin\n.I FILE_OR_ID\n[options]\n.br\n.B dtrain \\-\\-config\n.I FILE\n[options]\n.br");
-    puts(".B dtrain\n.I VERB\n[words] [options]\n.SH VERBS\nWithout one, the verb is run.");
-    for (int i = 0; i < N_VERBS; i++) {
-        printf(".TP\n.B %s ", verbs[i].name);
-        dt_roff(verbs[i].words);
-        putchar('\n');
-        dt_roff(verbs[i].summary);
-        putchar('\n');
+    puts(".B dtrain\n.I VERB\n[words] [options]\n.SH OPTIONS\nThese are options of every verb. The others follow with "
+         "their verbs.");
+    for (int k = 0; k < N_OPTIONS; k++) {
+        if (options[k].forms == F_ALL) {
+            man_option(&options[k], DT_VERB_RUN);
+        }
     }
-    puts(".SH OPTIONS");
-    for (int i = 0; i < N_OPTIONS; i++) {
-        man_option(&options[i]);
+    puts(".SH VERBS\nWithout one, the verb is run.");
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        man_verb(v);
     }
     man_pairs("EXIT STATUS", exit_codes, sizeof(exit_codes) / sizeof(exit_codes[0]));
     man_pairs("ENVIRONMENT", variables, sizeof(variables) / sizeof(variables[0]));
     man_pairs("FILES", files, sizeof(files) / sizeof(files[0]));
-    puts(".SH EXAMPLES\n.nf");
-    for (int i = 0; i < N_VERBS; i++) {
-        dt_roff(verbs[i].examples);
+    puts(".SH SEE ALSO\n.BR dtrain.cfg (5),\n.BR libdtrain\\-policy (3)");
+}
+
+/* ---- bash -------------------------------------------------------------------------------------------------------- */
+
+static void bash_complete(int complete, const char *value)
+{
+    if (kind_of(complete) != NULL) {
+        printf("_dtrain_ask %s \"$cur\"", kind_of(complete));
+    } else if (complete == C_CHOICE) {
+        printf("_dtrain_words '");
+        put_choices(value);
+        printf("' \"$cur\"");
+    } else if (complete == C_FOLDER) {
+        printf("_dtrain_folders \"$cur\"");
+    } else {
+        printf("%s", complete == C_FILE ? "return" : ":");
     }
-    puts(".fi");
+}
+
+static void bash_values(int v)
+{
+    printf("        %s) case $option in\n", verbs[v].name);
+    for (int k = 0; k < N_OPTIONS; k++) {
+        const option *o = &options[k];
+        if (!is_first_of(k, v) || o->kind == A_FLAG || o->complete == C_FILE) {
+            continue;
+        }
+        printf("            --%s", o->name);
+        if (o->letter != 0) {
+            printf("|-%c", o->letter);
+        }
+        printf(") ");
+        bash_complete(o->complete, o->value);
+        puts("; return ;;");
+    }
+    puts("            esac ;;");
+}
+
+static void bash_words(int v)
+{
+    printf("        %s) ", verbs[v].name);
+    if (has_forms(v)) {
+        printf("if [[ $place -eq 0 ]]; then _dtrain_words '");
+        for (int f = 0; f < DT_N_FORMS; f++) {
+            printf("%s%s", forms[f].verb == v ? forms[f].name : "", forms[f].verb == v ? " " : "");
+        }
+        puts("' \"$cur\"; else case $form in");
+        for (int f = 0; f < DT_N_FORMS; f++) {
+            if (forms[f].verb == v && forms[f].complete != C_FILE) {
+                printf("            %s) ", forms[f].name);
+                bash_complete(forms[f].complete, "");
+                puts(" ;;");
+            }
+        }
+        puts("            esac; fi ;;");
+        return;
+    }
+    for (int f = 0; f < DT_N_FORMS; f++) {
+        if (forms[f].verb == v) {
+            bash_complete(forms[f].complete, "");
+            puts(" ;;");
+        }
+    }
 }
 
 static void bash(void)
 {
-    puts("# completion of dtrain for bash; made from the program's own tables\n_dtrain()\n{\n"
-         "    local cur=${COMP_WORDS[COMP_CWORD]} verb=run words\n"
-         "    COMPREPLY=()\n"
+    puts("# completion of dtrain for bash; made from the program's own tables\n"
+         "_dtrain_words() # words, what was typed\n{\n"
+         "    mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$2\")\n}\n"
+         "_dtrain_folders() # what was typed\n{\n"
+         "    compopt -o filenames 2>/dev/null\n    mapfile -t COMPREPLY < <(compgen -d -- \"$1\")\n}\n"
+         "# kind, what was typed; bash cuts words at '=', so that a value stands alone\n"
+         "_dtrain_ask()\n{\n"
+         "    local typed=$2\n"
+         "    if [[ $1 == set && ${COMP_WORDS[COMP_CWORD]} == = ]]; then\n"
+         "        typed=${COMP_WORDS[COMP_CWORD - 1]}=\n"
+         "    elif [[ $1 == set && ${COMP_WORDS[COMP_CWORD - 1]} == = ]]; then\n"
+         "        typed=${COMP_WORDS[COMP_CWORD - 2]}=$2\n    fi\n"
+         "    mapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" --complete \"$1\" \"$typed\" 2>/dev/null)\n"
+         "    if [[ $1 == set && $typed == *=* ]]; then\n        COMPREPLY=(\"${COMPREPLY[@]#*=}\")\n"
+         "    elif [[ $1 == set ]]; then\n        compopt -o nospace 2>/dev/null\n    fi\n"
+         "    if [[ $1 == runs || $1 == ids || $1 == phases ]] && [[ ${#COMPREPLY[@]} -eq 0 ]]; then\n"
+         "        compopt -o filenames 2>/dev/null\n        mapfile -t COMPREPLY < <(compgen -f -- \"$2\")\n    fi\n}\n"
+         "_dtrain()\n{\n"
+         "    local cur=${COMP_WORDS[COMP_CWORD]} verb=run words option place form=''\n    COMPREPLY=()\n"
          "    case ${COMP_WORDS[1]} in");
-    for (int i = 0; i < N_VERBS; i++) {
-        printf("        %s) verb='%s' ;;\n", verbs[i].name, verbs[i].name);
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        printf("        %s) verb='%s' ;;\n", verbs[v].name, verbs[v].name);
     }
     puts("    esac\n    case $verb in");
-    for (int i = 0; i < N_VERBS; i++) {
-        printf("        %s) words='", verbs[i].name);
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        printf("        %s) words='", verbs[v].name);
         for (int k = 0; k < N_OPTIONS; k++) {
-            if ((options[k].verbs & verbs[i].bit) != 0) {
+            if (is_first_of(k, v)) {
                 printf("--%s ", options[k].name);
             }
         }
         puts("' ;;");
     }
     printf("    esac\n    if [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then\n        words='");
-    for (int i = 0; i < N_VERBS; i++) {
-        printf("%s ", verbs[i].name);
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        printf("%s ", verbs[v].name);
     }
-    puts("'\n    elif [[ $cur != -* ]]; then\n        return # files\n    fi\n"
-         "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n}\n"
-         "complete -o default -F _dtrain dtrain");
+    puts("'\n        _dtrain_words \"$words\" \"$cur\"\n        return\n    fi\n"
+         "    # the option whose value is typed: before the word, or before '=' and what was cut there\n"
+         "    option=${COMP_WORDS[COMP_CWORD - 1]}\n"
+         "    if [[ $cur == = ]]; then\n        cur=''\n"
+         "        [[ $option == --* ]] || option=${COMP_WORDS[COMP_CWORD - 2]}\n"
+         "    elif [[ $option == = ]]; then\n"
+         "        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
+         "        [[ $option == --* ]] || option=${COMP_WORDS[COMP_CWORD - 3]}\n    fi\n"
+         "    case $verb in");
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        bash_values(v);
+    }
+    puts("    esac\n    if [[ $cur == -* ]]; then\n        _dtrain_words \"$words\" \"$cur\"\n        return\n    fi\n"
+         "    place=$((COMP_CWORD - 2)) form=${COMP_WORDS[2]}\n    case $verb in");
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        bash_words(v);
+    }
+    puts("    esac\n}\ncomplete -o default -F _dtrain dtrain");
 }
 
 /* ---- zsh --------------------------------------------------------------------------------------------------------- */
@@ -120,6 +281,23 @@ static void quoted(const char *text, const char *marks)
             putchar('\\');
         }
         putchar(*text);
+    }
+}
+
+static void zsh_action(int complete, const char *value)
+{
+    if (complete == C_SET) {
+        fputs("_dtrain_set", stdout);
+    } else if (kind_of(complete) != NULL) {
+        printf("_dtrain_ask %s", kind_of(complete));
+    } else if (complete == C_CHOICE) {
+        putchar('(');
+        put_choices(value);
+        putchar(')');
+    } else if (complete == C_FOLDER) {
+        fputs("_files -/", stdout);
+    } else {
+        fputs(complete == C_FILE ? "_files" : " ", stdout);
     }
 }
 
@@ -140,31 +318,70 @@ static void zsh_option(const option *o)
     if (o->kind != A_FLAG) {
         fputs(o->kind == A_OPTIONAL ? "::" : ":", stdout);
         quoted(o->value, ":\\");
-        fputs(":_files", stdout);
+        putchar(':');
+        zsh_action(o->complete, o->value);
     }
     puts("' \\");
 }
 
+static void zsh_words(int v)
+{
+    fputs("                ", stdout);
+    if (has_forms(v)) {
+        printf("'2:form:(");
+        for (int f = 0; f < DT_N_FORMS; f++) {
+            printf("%s%s", forms[f].verb == v ? forms[f].name : "", forms[f].verb == v ? " " : "");
+        }
+        puts(")' \\\n                '*:word:_dtrain_word' ;;");
+        return;
+    }
+    for (int f = 0; f < DT_N_FORMS; f++) {
+        if (forms[f].verb == v) {
+            printf("'*:word:");
+            zsh_action(forms[f].complete, "");
+            puts("' ;;");
+        }
+    }
+}
+
 static void zsh(void)
 {
-    puts("#compdef dtrain\n# completion of dtrain for zsh; made from the program's own tables\n_dtrain()\n{\n"
-         "    local verb=run\n    local -a verbs=(");
-    for (int i = 0; i < N_VERBS; i++) {
-        printf("        '%s:", verbs[i].name);
-        quoted(verbs[i].summary, "\\");
+    puts("#compdef dtrain\n# completion of dtrain for zsh; made from the program's own tables\n"
+         "_dtrain_ask() # kind; where nothing is found, files\n{\n    local -a found\n"
+         "    found=(${(f)\"$($words[1] --complete $1 \"$PREFIX\" 2>/dev/null)\"})\n"
+         "    (( $#found )) && compadd -a found || _files\n}\n"
+         "_dtrain_set()\n{\n    local -a found\n"
+         "    found=(${(f)\"$($words[1] --complete set \"$PREFIX\" 2>/dev/null)\"})\n"
+         "    compadd -S '' -a found\n}\n"
+         "_dtrain_word()\n{\n    case $words[2]-$words[3] in");
+    for (int f = 0; f < DT_N_FORMS; f++) {
+        if (forms[f].name[0] != '\0') {
+            printf("        %s-%s) ", verbs[forms[f].verb].name, forms[f].name);
+            if (kind_of(forms[f].complete) != NULL || forms[f].complete == C_FOLDER) {
+                zsh_action(forms[f].complete, "");
+            } else {
+                fputs("_files", stdout);
+            }
+            puts(" ;;");
+        }
+    }
+    puts("    esac\n}\n_dtrain()\n{\n    local verb=run\n    local -a verbs=(");
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        printf("        '%s:", verbs[v].name);
+        quoted(verbs[v].summary, ":\\");
         puts("'");
     }
     puts("    )\n    if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n        _describe -t verbs verb verbs\n"
          "        return\n    fi\n    if [[ -n ${verbs[(r)$words[2]:*]} ]]; then\n        verb=$words[2]\n    fi\n"
          "    case $verb in");
-    for (int i = 0; i < N_VERBS; i++) {
-        printf("        %s)\n            _arguments -s \\\n", verbs[i].name);
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        printf("        %s)\n            _arguments -s \\\n", verbs[v].name);
         for (int k = 0; k < N_OPTIONS; k++) {
-            if ((options[k].verbs & verbs[i].bit) != 0) {
+            if (is_first_of(k, v)) {
                 zsh_option(&options[k]);
             }
         }
-        puts("                '*:file:_files' ;;");
+        zsh_words(v);
     }
     puts("    esac\n}\n_dtrain \"$@\"");
 }
@@ -183,14 +400,36 @@ static void fish_text(const char *text)
     putchar('\'');
 }
 
-static void fish_option(const option *o)
+static void fish_values(int complete, const char *value)
 {
+    if (kind_of(complete) != NULL) {
+        printf(" -a '(__dtrain_ask %s)'", kind_of(complete));
+    } else if (complete == C_CHOICE) {
+        printf(" -a '");
+        put_choices(value);
+        putchar('\'');
+    } else if (complete == C_FOLDER) {
+        printf(" -a '(__fish_complete_directories)'");
+    }
+}
+
+/* Of several rows of a verb fish would take the last. */
+static void fish_option(int k)
+{
+    const option *o = &options[k];
+    int n = 0;
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        n += is_first_of(k, v);
+    }
+    if (n == 0) {
+        return;
+    }
     printf("complete -c dtrain");
-    if (o->verbs != V_ALL) {
+    if (o->forms != F_ALL) {
         printf(" -n '__dtrain_verb_is");
-        for (int i = 0; i < N_VERBS; i++) {
-            if ((o->verbs & verbs[i].bit) != 0) {
-                printf(" %s", verbs[i].name);
+        for (int v = 0; v < DT_N_VERBS; v++) {
+            if (is_first_of(k, v)) {
+                printf(" %s", verbs[v].name);
             }
         }
         putchar('\'');
@@ -201,26 +440,55 @@ static void fish_option(const option *o)
     }
     printf("%s -d ", o->kind == A_VALUE || o->kind == A_REPEAT ? " -r" : "");
     fish_text(o->help);
+    if (o->kind != A_FLAG) {
+        fish_values(o->complete, o->value);
+    }
     putchar('\n');
+}
+
+static void fish_form(const form *f)
+{
+    const char *verb = verbs[f->verb].name;
+    if (f->name[0] != '\0') {
+        printf("complete -c dtrain -n '__dtrain_form_is %s' -f -a %s -d ", verb, f->name);
+        fish_text(f->help);
+        putchar('\n');
+    }
+    if (kind_of(f->complete) != NULL || f->complete == C_FOLDER) {
+        printf("complete -c dtrain -n '__dtrain_%s_is %s%s%s'", f->name[0] != '\0' ? "form" : "verb", verb,
+               f->name[0] != '\0' ? " " : "", f->name);
+        fish_values(f->complete, "");
+        putchar('\n');
+    }
 }
 
 static void fish(void)
 {
     puts("# completion of dtrain for fish; made from the program's own tables\n"
+         "function __dtrain_ask # kind\n    set -l words (commandline -opc)\n    $words[1] --complete $argv[1] "
+         "(string replace -r '^--[a-z-]+=' '' -- (commandline -ct)) 2>/dev/null\nend\n"
          "# is the verb of the line, which is run where none is said, one of these\nfunction __dtrain_verb_is\n"
          "    set -l words (commandline -opc)\n    set -l verb run");
     printf("    if set -q words[2]; and contains -- $words[2]");
-    for (int i = 0; i < N_VERBS; i++) {
-        printf(" %s", verbs[i].name);
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        printf(" %s", verbs[v].name);
     }
-    puts("\n        set verb $words[2]\n    end\n    contains -- $verb $argv\nend");
-    for (int i = 0; i < N_VERBS; i++) {
-        printf("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a %s -d ", verbs[i].name);
-        fish_text(verbs[i].summary);
+    puts("\n        set verb $words[2]\n    end\n    contains -- $verb $argv\nend\n"
+         "# is the next word the form of this verb; or is this its form\nfunction __dtrain_form_is\n"
+         "    set -l words (commandline -opc)\n"
+         "    test (count $words) -ge 2; and test \"$words[2]\" = $argv[1]; or return 1\n"
+         "    if set -q argv[2]\n        test (count $words) -ge 3; and test \"$words[3]\" = $argv[2]\n    else\n"
+         "        test (count $words) -eq 2\n    end\nend");
+    for (int v = 0; v < DT_N_VERBS; v++) {
+        printf("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a %s -d ", verbs[v].name);
+        fish_text(verbs[v].summary);
         putchar('\n');
     }
+    for (int f = 0; f < DT_N_FORMS; f++) {
+        fish_form(&forms[f]);
+    }
     for (int k = 0; k < N_OPTIONS; k++) {
-        fish_option(&options[k]);
+        fish_option(k);
     }
 }
 

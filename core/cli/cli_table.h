@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of the command line: verbs, options, exit codes, environment, files. cli.c parses and helps by them;
- * cli_doc.c, a program of the build machine, writes the manual page and the completion from them. Static, because the
- * second is linked with nothing of dtrain.
+ * The tables of the command line: verbs, their forms, options, exit codes, environment, files. cli.c parses, calls and
+ * helps by them; cli_doc.c, a program of the build machine, writes the manual page and the completion from them. Static,
+ * because the second is linked with nothing of dtrain.
  */
 #ifndef DTRAIN_CORE_CLI_CLI_TABLE_H
 #define DTRAIN_CORE_CLI_CLI_TABLE_H
@@ -11,101 +11,138 @@
 
 #include <stddef.h>
 
-enum {
-    V_RUN = 1,
-    V_EVAL = 2,
-    V_LIST = 4,
-    V_SHOW = 8,
-    V_CHECK = 16,
-    V_NEW = 32,
-    V_DATA = 64,
-    V_CKPT = 128,
-    V_DOCTOR = 256,
-    V_RUNS = 512,
-    V_REPORT = 1024,
-    V_WATCH = 2048,
-    V_EXPORT = 4096,
-    V_RENDER = 8192,
-    V_BENCH = 16384,
-    V_CONFIG = 32768,
-    V_ALL = 65535
-};
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
+#define MOST DT_CLI_MAX_WORDS
 
 typedef struct verb {
-    const char *name;
-    uint32_t bit;
-    const char *words, *summary, *examples;
+    const char *name, *summary, *examples;
+    bool trains;  /* output ends nothing: a reader that leaves is no error */
+    bool is_all;  /* of several processes all do it, not only the first */
+    bool is_free; /* a plugin may end it: no report of a crash */
 } verb;
 
+#define VERB(NAME, SUMMARY, EXAMPLES, ...)                                                                             \
+    {                                                                                                                  \
+        .name = NAME, .summary = SUMMARY, .examples = EXAMPLES, __VA_ARGS__                                            \
+    }
 static const verb verbs[] = {
-    {"run", V_RUN, "", "train the phases of a configuration, or one plugin",
-     "  dtrain --plugin phase1_world_model.so\n"
-     "  dtrain --plugin phase1_world_model --set data.store=stores/ngsim --set training.epochs=20\n"
-     "  dtrain --config hybrid.cfg --run-dir runs/first\n"
-     "  dtrain run --resume runs/first\n"
-     "  dtrain --config hybrid.cfg --run-dir runs/job --resume auto\n"
-     "  dtrain --plugin phase1_world_model --set models.world=world_gru --dry-run\n"},
-    {"eval", V_EVAL, "", "evaluate a checkpoint on held-out data",
-     "  dtrain eval --plugin phase1_world_model --checkpoint runs/first --json\n"
-     "  dtrain eval --plugin phase1_world_model --checkpoint runs/first --set data.store=stores/other\n"},
-    {"export", V_EXPORT, "", "the trained models of a checkpoint as one file, for programs without dtrain",
-     "  dtrain export --checkpoint runs/first --out policy.safetensors\n"
-     "  dtrain export --checkpoint runs/first --format onnx --out policy.onnx\n"
-     "  dtrain export --checkpoint runs/hybrid --phase 2 --json\n"},
-    {"list", V_LIST, "", "the plugins that can be found", "  dtrain list\n  dtrain list --json\n"},
-    {"show", V_SHOW, "ID|FILE", "a component: options with value, origin, range and unit; ports; source",
-     "  dtrain show risk_gnn\n  dtrain show ./my_phase.so\n  dtrain show phase1_world_model --set training.epochs=5\n"},
-    {"check", V_CHECK, "FILE", "check a plugin: descriptor, options, a life cycle on zero or embedded data",
-     "  dtrain check ./my_phase.so\n  dtrain check ./my_controller.so --env env_traffic\n"},
-    {"new", V_NEW, "phase|policy|model|env|data NAME DIR",
-     "write a plugin project that builds with pkg-config dtrain alone; policy: a phase that learns by acting",
-     "  dtrain new model my_world ./my_world && make -C my_world\n"
-     "  dtrain new policy my_a2c ./my_a2c\n"
-     "  dtrain new env my_game ./my_game --language c++\n"},
-    {"data", V_DATA,
-     "import SRC... | inspect STORE | export STORE FILE | merge STORE... | split STORE | sample STORE | cut STORE",
-     "recordings into stores, what a store holds, a store as one csv table or HDF5 file, and stores out of stores",
-     "  dtrain data import recording/ --out stores/mine\n"
-     "  dtrain data import states.csv.xz --out stores/ngsim\n"
-     "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both --jobs 2\n"
-     "  dtrain show import                       every import.KEY, for --set; so show split, show cut\n"
-     "  dtrain data inspect stores/ngsim --json\n"
-     "  dtrain data inspect stores/ngsim --out scene.svg\n"
-     "  dtrain data export stores/ngsim ngsim.csv     a table; .h5: HDF5\n"
-     "  dtrain data merge stores/a stores/b --out stores/both\n"
-     "  dtrain data split stores/both --out parts --set split.by=site\n"
-     "  dtrain data sample stores/both --out small --set sample.scenes=10 --set sample.seconds=60\n"
-     "  dtrain data cut stores/town --out regions --set cut.regions=4\n"},
-    {"config", V_CONFIG, "import FILE.yaml | template [PHASE] | keys",
-     "configurations: one from a YAML file of the guides, one with every key to begin with, which key is which",
-     "  dtrain config import config_phase2.yaml --out phase2.cfg\n"
-     "  dtrain config import config_max.yaml --phase 3 | less\n"
-     "  dtrain config template phase1_world_model --out mine.cfg\n"
-     "  dtrain config keys                       the guides' keys and ours\n"},
-    {"ckpt", V_CKPT, "list RUN | inspect CHECKPOINT | verify RUN|CHECKPOINT",
-     "the checkpoints of a run; verify reads every byte of all of them: 4 where one is damaged",
-     "  dtrain ckpt list runs/first\n  dtrain ckpt inspect runs/first --json\n"
-     "  dtrain ckpt verify runs/first\n"},
-    {"doctor", V_DOCTOR, "[STORE...]", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
-     "  dtrain doctor\n  dtrain doctor stores/mine\n  dtrain doctor --run-dir /scratch/runs --json\n"},
-    {"runs", V_RUNS, "[DIR]",
-     "the runs below a folder, at any depth: running, interrupted, stopped, done or failed, how far, how good",
-     "  dtrain runs\n  dtrain runs /scratch/runs --json\n"},
-    {"report", V_REPORT, "RUN...", "one HTML file of a run, or of several side by side",
-     "  dtrain report runs/first\n  dtrain report runs/first runs/second --out compared.html\n"},
-    {"render", V_RENDER, "RUN|CHECKPOINT", "an evaluated episode from above: an HTML file that plays it, or SVG files",
-     "  dtrain render runs/first\n"
-     "  dtrain render runs/first --phase phase2_ppo --seeds 7 --every 0.5 --out merge.html\n"
-     "  dtrain render runs/first --out pictures --every 10\n"},
-    {"watch", V_WATCH, "RUN", "a run live on the terminal: progress, and every number with its course",
-     "  dtrain watch runs/first\n  dtrain watch runs/first --json\n"},
-    {"bench", V_BENCH, "comm | gpu",
-     "latency and bandwidth between processes, and what a step would take on more of them, or takes on a GPU at least",
-     "  dtrain bench comm --nproc 2\n"
-     "  dtrain bench comm --nproc 4 --parameters 1.2 --step-time 0.35\n"
-     "  mpirun -n 8 --hostfile hosts dtrain bench comm --json\n"
-     "  dtrain bench gpu --predict H100 --plugin phase1_world_model --set amp.enabled=true\n"},
+    [DT_VERB_RUN] = VERB("run", "train the phases of a configuration, or one plugin",
+                         "  dtrain --plugin phase1_world_model\n"
+                         "  dtrain --plugin phase1_world_model --set data.store=stores/ngsim\n"
+                         "  dtrain --config hybrid.cfg --run-dir runs/first\n"
+                         "  dtrain run --resume runs/first\n"
+                         "  dtrain --config hybrid.cfg --run-dir runs/job --resume auto\n"
+                         "  dtrain --plugin phase1_world_model --profile normal --dry-run\n",
+                         .trains = true, .is_all = true),
+    [DT_VERB_EVAL] = VERB("eval", "evaluate a checkpoint on held-out data, or in its environment",
+                          "  dtrain eval --checkpoint runs/first --json\n"
+                          "  dtrain eval --checkpoint runs/first --set data.store=stores/other\n"
+                          "  dtrain eval --checkpoint runs/town --seeds 1,2,3 \\\n"
+                          "      --set evaluation.baselines=controller_fixed\n", ),
+    [DT_VERB_EXPORT] = VERB("export", "the trained models of a checkpoint as one file, for programs without dtrain",
+                            "  dtrain export --checkpoint runs/first --out policy.safetensors\n"
+                            "  dtrain export --checkpoint runs/first --format onnx --out policy.onnx\n"
+                            "  dtrain export --checkpoint runs/hybrid --phase 2 --json\n", ),
+    [DT_VERB_LIST] = VERB("list", "the plugins that can be found", "  dtrain list\n  dtrain list --json\n", ),
+    [DT_VERB_SHOW] = VERB("show", "a component: options with value, origin, range and unit; ports; source",
+                          "  dtrain show risk_gnn\n"
+                          "  dtrain show training\n"
+                          "  dtrain show phase1_world_model --set training.epochs=5\n", ),
+    [DT_VERB_CHECK] =
+        VERB("check", "check a plugin: descriptor, options, a life cycle on zero or embedded data",
+             "  dtrain check ./my_phase.so\n  dtrain check ./my_controller.so --env env_traffic\n", .is_free = true),
+    [DT_VERB_NEW] = VERB("new", "write a plugin project that builds with pkg-config dtrain alone",
+                         "  dtrain new model my_world ./my_world && make -C my_world\n"
+                         "  dtrain new policy my_a2c ./my_a2c\n"
+                         "  dtrain new env my_game ./my_game --language c++\n", ),
+    [DT_VERB_DATA] =
+        VERB("data", "recordings into stores, stores out of stores, and what a store holds",
+             "  dtrain data import recording/ --out stores/mine\n"
+             "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both --jobs 2\n"
+             "  dtrain show import                 # every import.KEY for --set\n"
+             "  dtrain data inspect stores/ngsim --out scene.svg\n"
+             "  dtrain data export stores/ngsim ngsim.csv\n"
+             "  dtrain data merge stores/a stores/b --out stores/both\n"
+             "  dtrain data split stores/both --out parts --set split.by=site\n"
+             "  dtrain data sample stores/both --out small --set sample.scenes=10\n"
+             "  dtrain data cut stores/town --out regions --set cut.regions=4\n", ),
+    [DT_VERB_CONFIG] = VERB("config", "configurations to begin with",
+                            "  dtrain config import config_phase2.yaml --out phase2.cfg\n"
+                            "  dtrain config import config_max.yaml --phase 3 | less\n"
+                            "  dtrain config template phase1_world_model --out mine.cfg\n"
+                            "  dtrain config keys\n", ),
+    [DT_VERB_CKPT] = VERB("ckpt", "the checkpoints of a run",
+                          "  dtrain ckpt list runs/first\n"
+                          "  dtrain ckpt inspect runs/first --json\n"
+                          "  dtrain ckpt verify runs/first\n", ),
+    [DT_VERB_DOCTOR] = VERB("doctor", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
+                            "  dtrain doctor\n  dtrain doctor stores/mine\n"
+                            "  dtrain doctor --run-dir /scratch/runs --json\n", ),
+    [DT_VERB_RUNS] = VERB("runs", "the runs below a folder: running, interrupted, stopped, done or failed",
+                          "  dtrain runs\n  dtrain runs /scratch/runs --json\n", ),
+    [DT_VERB_REPORT] = VERB("report", "one HTML file of a run, or of several side by side",
+                            "  dtrain report runs/first\n"
+                            "  dtrain report runs/first runs/second --out compared.html\n", ),
+    [DT_VERB_RENDER] = VERB("render", "an evaluated episode from above: an HTML file that plays it, or SVG files",
+                            "  dtrain render runs/first\n"
+                            "  dtrain render runs/first --seeds 7 --every 0.5 --out merge.html\n"
+                            "  dtrain render runs/first --out pictures --every 10\n", ),
+    [DT_VERB_WATCH] = VERB("watch", "a run live on the terminal: progress, and every number with its course",
+                           "  dtrain watch runs/first\n  dtrain watch runs/first --json\n", ),
+    [DT_VERB_BENCH] = VERB("bench", "latency and bandwidth between processes, or the least time of a step on a GPU",
+                           "  dtrain bench comm --nproc 2\n"
+                           "  dtrain bench comm --nproc 4 --parameters 1.2 --step-time 0.35\n"
+                           "  mpirun -n 8 --hostfile hosts dtrain bench comm --json\n"
+                           "  dtrain bench gpu --predict H100 --plugin phase1_world_model\n",
+                           .trains = true, .is_all = true),
+};
+
+/* What the shell offers for a word or a value. */
+enum { C_NONE, C_FILE, C_FOLDER, C_CHOICE, C_ID, C_PHASE, C_ENV, C_RUN, C_PROFILE, C_SET };
+
+/* The ways to call a verb: its first word where it has several (""), the words after it, how many of them. */
+typedef struct form {
+    int verb;
+    const char *name, *words, *help;
+    uint32_t least, most;
+    int complete; /* the words after the name */
+} form;
+
+static const form forms[] = {
+    [DT_FORM_RUN] = {DT_VERB_RUN, "", "", "", 0, 0, C_NONE},
+    [DT_FORM_EVAL] = {DT_VERB_EVAL, "", "", "", 0, 0, C_NONE},
+    [DT_FORM_EXPORT] = {DT_VERB_EXPORT, "", "", "", 0, 0, C_NONE},
+    [DT_FORM_LIST] = {DT_VERB_LIST, "", "", "", 0, 0, C_NONE},
+    [DT_FORM_SHOW] = {DT_VERB_SHOW, "", "ID|FILE", "id of a component, a plugin's file, or a section", 1, 1, C_ID},
+    [DT_FORM_CHECK] = {DT_VERB_CHECK, "", "FILE", "file of the plugin", 1, 1, C_FILE},
+    [DT_FORM_NEW_PHASE] = {DT_VERB_NEW, "phase", "NAME DIR", "a phase", 2, 2, C_FOLDER},
+    [DT_FORM_NEW_POLICY] = {DT_VERB_NEW, "policy", "NAME DIR", "a phase that learns by acting", 2, 2, C_FOLDER},
+    [DT_FORM_NEW_MODEL] = {DT_VERB_NEW, "model", "NAME DIR", "a model", 2, 2, C_FOLDER},
+    [DT_FORM_NEW_ENV] = {DT_VERB_NEW, "env", "NAME DIR", "an environment", 2, 2, C_FOLDER},
+    [DT_FORM_NEW_DATA] = {DT_VERB_NEW, "data", "NAME DIR", "a source of data", 2, 2, C_FOLDER},
+    [DT_FORM_DATA_IMPORT] = {DT_VERB_DATA, "import", "SRC...", "recordings into a store", 1, MOST, C_FILE},
+    [DT_FORM_DATA_INSPECT] = {DT_VERB_DATA, "inspect", "STORE", "what a store holds", 1, 1, C_FOLDER},
+    [DT_FORM_DATA_EXPORT] = {DT_VERB_DATA, "export", "STORE FILE", "a store as a table, or as HDF5 (.h5, .hdf5)", 2, 2,
+                             C_FILE},
+    [DT_FORM_DATA_MERGE] = {DT_VERB_DATA, "merge", "STORE...", "several stores into one", 1, MOST, C_FOLDER},
+    [DT_FORM_DATA_SPLIT] = {DT_VERB_DATA, "split", "STORE", "a store into parts", 1, 1, C_FOLDER},
+    [DT_FORM_DATA_SAMPLE] = {DT_VERB_DATA, "sample", "STORE", "some scenes of a store", 1, 1, C_FOLDER},
+    [DT_FORM_DATA_CUT] = {DT_VERB_DATA, "cut", "STORE", "a store into regions of its area", 1, 1, C_FOLDER},
+    [DT_FORM_CONFIG_IMPORT] = {DT_VERB_CONFIG, "import", "FILE.yaml", "from a YAML file of the guides", 1, 1, C_FILE},
+    [DT_FORM_CONFIG_TEMPLATE] = {DT_VERB_CONFIG, "template", "[PHASE]", "with every key, of a phase or of all", 0, 1,
+                                 C_PHASE},
+    [DT_FORM_CONFIG_KEYS] = {DT_VERB_CONFIG, "keys", "", "keys of the guides and those here", 0, 0, C_NONE},
+    [DT_FORM_CKPT_LIST] = {DT_VERB_CKPT, "list", "RUN", "all of them", 1, 1, C_RUN},
+    [DT_FORM_CKPT_INSPECT] = {DT_VERB_CKPT, "inspect", "RUN|CHECKPOINT", "one of them, or the newest", 1, 1, C_RUN},
+    [DT_FORM_CKPT_VERIFY] = {DT_VERB_CKPT, "verify", "RUN|CHECKPOINT",
+                             "read every byte; exit code 4 where one is damaged", 1, 1, C_RUN},
+    [DT_FORM_DOCTOR] = {DT_VERB_DOCTOR, "", "[STORE...]", "stores to check as well", 0, MOST, C_FOLDER},
+    [DT_FORM_RUNS] = {DT_VERB_RUNS, "", "[DIR]", "the folder; default: where runs are made", 0, 1, C_FOLDER},
+    [DT_FORM_REPORT] = {DT_VERB_REPORT, "", "RUN...", "runs to compare", 1, MOST, C_RUN},
+    [DT_FORM_RENDER] = {DT_VERB_RENDER, "", "RUN|CHECKPOINT", "whose newest or own weights act", 1, 1, C_RUN},
+    [DT_FORM_WATCH] = {DT_VERB_WATCH, "", "RUN", "the run", 1, 1, C_RUN},
+    [DT_FORM_BENCH_COMM] = {DT_VERB_BENCH, "comm", "", "between processes", 0, 0, C_NONE},
+    [DT_FORM_BENCH_GPU] = {DT_VERB_BENCH, "gpu", "", "the least time of a step on a GPU, by calculation", 0, 0, C_NONE},
 };
 
 typedef struct later {
@@ -116,85 +153,128 @@ static const later later_verbs[] = {
     {"launch", "starting several processes is not built into this version"},
 };
 
+/* A row for each text that an option has: one of the same name may mean other things elsewhere. */
 typedef struct option {
     const char *name;
     char letter;
     int kind;
-    uint32_t verbs;
+    uint64_t forms;
     size_t member, count; /* offsets in dt_args */
     const char *value, *help;
+    int complete;
 } option;
 
 #define MEMBER(m) offsetof(dt_args, m)
+#define F(FORM)   (UINT64_C(1) << DT_FORM_##FORM)
+#define F_ALL     ((UINT64_C(1) << DT_N_FORMS) - 1)
+#define F_NEW     (F(NEW_PHASE) | F(NEW_POLICY) | F(NEW_MODEL) | F(NEW_ENV) | F(NEW_DATA))
+#define F_PARTS   (F(DATA_MERGE) | F(DATA_SPLIT) | F(DATA_SAMPLE) | F(DATA_CUT))
+#define F_DATA    (F(DATA_IMPORT) | F(DATA_INSPECT) | F(DATA_EXPORT) | F_PARTS)
+#define F_CONFIG  (F(CONFIG_IMPORT) | F(CONFIG_TEMPLATE) | F(CONFIG_KEYS))
+#define F_JUDGE   (F(EVAL) | F(EXPORT) | F(RENDER))
+#define F_CFG     (F(RUN) | F_JUDGE | F(SHOW) | F(CHECK) | F_DATA | F_CONFIG | F(BENCH_GPU))
 static const option options[] = {
-    {"plugin", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER | V_BENCH, MEMBER(plugin), 0, "FILE_OR_ID",
-     "the phase to run: phase2_ppo.so, ./x/y.so or an id"},
-    {"config", 'c', A_REPEAT, V_ALL, MEMBER(config), MEMBER(n_config), "FILE",
-     "configuration (libconfig); repeatable, later wins"},
-    {"set", 's', A_REPEAT, V_ALL, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
-     "one value, e.g. models.world=world_gru; repeatable"},
-    {"profile", 0, A_VALUE, V_RUN | V_EVAL | V_SHOW | V_EXPORT | V_RENDER | V_BENCH, MEMBER(profile), 0, "NAME|FILE",
-     "a shipped profile below the files"},
-    {"phase", 0, A_VALUE, V_RUN | V_EVAL | V_EXPORT | V_RENDER | V_BENCH | V_CONFIG, MEMBER(phase), 0, "all|N|NAME",
-     "only this phase of the configuration; config import: which one the file is of, 1, 2 or 3"},
-    {"jobs", 'j', A_VALUE, V_DATA, MEMBER(jobs), 0, "N",
-     "data import: parts that are made at once; default: as many as there are cores to use"},
-    {"run-dir", 0, A_VALUE, V_RUN | V_DOCTOR, MEMBER(run_dir), 0, "DIR",
-     "use DIR itself instead of runs/<name>-<time>"},
-    {"name", 0, A_VALUE, V_RUN, MEMBER(name), 0, "NAME", "name of the run"},
-    {"resume", 0, A_OPTIONAL, V_RUN, MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT|auto]",
-     "go on where a run stopped; without a name, the newest; auto: in --run-dir or of --name, and begin where none is"},
-    {"init-from", 0, A_VALUE, V_RUN, MEMBER(init_from), 0, "FILE",
-     "start from the weights of a checkpoint or safetensors file"},
-    {"trust-plugins", 0, A_FLAG, V_RUN | V_EVAL | V_EXPORT | V_RENDER, MEMBER(trust_plugins), 0, NULL,
-     "run the code that the configuration in a run or checkpoint names by a path (docs/explanation/security.md)"},
-    {"checkpoint", 0, A_VALUE, V_EVAL | V_EXPORT, MEMBER(checkpoint), 0, "RUN|CHECKPOINT",
-     "what to evaluate or export"},
-    {"format", 0, A_VALUE, V_EXPORT, MEMBER(format), 0, "safetensors|onnx",
-     "safetensors: for libdtrain-policy and any safetensors reader; onnx: for runtimes of ONNX"},
-    {"device", 0, A_VALUE, V_RUN | V_EVAL | V_RENDER, MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute"},
-    {"no-graphs", 0, A_FLAG, V_RUN, MEMBER(no_graphs), 0, NULL,
-     "GPU: launch every kernel of a step instead of replaying it"},
-    {"nproc", 0, A_VALUE, V_RUN | V_BENCH, MEMBER(nproc), 0, "N",
-     "processes to train with, or to measure between, started by mpirun; same results"},
-    {"max-restarts", 0, A_VALUE, V_RUN, MEMBER(max_restarts), 0, "N",
-     "with --nproc: how often a run that lost a process goes on from its last checkpoint, 3 without it"},
-    {"hostfile", 0, A_VALUE, V_RUN | V_BENCH, MEMBER(hostfile), 0, "FILE",
-     "with --nproc: mpirun's list of machines, each with its processes"},
-    {"check-sync", 0, A_VALUE, V_RUN, MEMBER(check_sync), 0, "N",
-     "compare the parameters of all ranks every N steps; a difference ends the run and is named"},
-    {"threads", 't', A_VALUE, V_RUN | V_EVAL | V_RENDER | V_BENCH, MEMBER(threads), 0, "N",
-     "worker threads; the result does not depend on it"},
-    {"seed", 0, A_VALUE, V_RUN, MEMBER(seed), 0, "N", "seed of everything random"},
-    {"max-steps", 0, A_VALUE, V_RUN, MEMBER(max_steps), 0, "N", "stop after N steps of this phase, exit code 0"},
-    {"max-time", 0, A_VALUE, V_RUN, MEMBER(max_time), 0, "S|5m|2h", "save and leave with 75 after this time"},
-    {"profile-steps", 0, A_VALUE, V_RUN, MEMBER(profile_steps), 0, "A:B",
-     "where the time of steps A to B goes: trace.json in the run directory, for Perfetto"},
-    {"dry-run", 0, A_FLAG, V_RUN, MEMBER(dry_run), 0, NULL,
-     "print the plan (parameters, memory, steps), touch nothing"},
-    {"print-graph", 0, A_VALUE, V_RUN, MEMBER(print_graph), 0, "plan",
-     "with --dry-run: the compiled plan, call by call"},
-    {"language", 0, A_VALUE, V_NEW, MEMBER(language), 0, "c|c++", "what the source is written in, c without it"},
-    {"env", 0, A_VALUE, V_EVAL | V_RENDER | V_CHECK, MEMBER(env), 0, "ID",
-     "evaluate on an environment; check: try controllers and shields in it"},
-    {"episodes", 0, A_VALUE, V_EVAL, MEMBER(episodes), 0, "N", "episodes per seed"},
-    {"seeds", 0, A_VALUE, V_EVAL | V_RENDER, MEMBER(seeds), 0, "1,2,3", "seeds of the environment"},
-    {"out", 'o', A_VALUE, V_DATA | V_REPORT | V_EXPORT | V_RENDER | V_CONFIG, MEMBER(out), 0, "PATH",
-     "data: folder of the store or stores to make; report, export, config: the file; render: FILE.html, or a folder; "
-     "never standard output"},
-    {"every", 0, A_VALUE, V_RENDER, MEMBER(every), 0, "S", "seconds between two moments, 1 without it"},
-    {"parameters", 0, A_VALUE, V_BENCH, MEMBER(parameters), 0, "MILLIONS",
-     "of the model that is reckoned with, 15 without it"},
-    {"step-time", 0, A_VALUE, V_BENCH, MEMBER(step_time), 0, "S",
-     "what a step computes on one rank (time/step of a run), 0.1 without it"},
-    {"predict", 0, A_VALUE, V_BENCH, MEMBER(predict), 0, "H100|H200|A100|4090",
-     "gpu: for this GPU, which need not be there, by calculation from the plan and the figures of its maker"},
-    {"json", 0, A_FLAG, V_ALL, MEMBER(json), 0, NULL, "answer in JSON on standard output"},
-    {"quiet", 'q', A_FLAG, V_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only"},
-    {"verbose", 'v', A_FLAG, V_ALL, MEMBER(verbose), 0, NULL, "more"},
-    {"help", 'h', A_FLAG, V_ALL, MEMBER(help), 0, NULL, "this text"},
+    {"plugin", 0, A_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(plugin), 0, "FILE_OR_ID",
+     "the phase to train: an id such as phase2_ppo, or a plugin's file", C_PHASE},
+    {"plugin", 0, A_VALUE, F_JUDGE, MEMBER(plugin), 0, "FILE_OR_ID",
+     "the phase: an id or a plugin's file; not needed with a run or checkpoint", C_PHASE},
+    {"config", 'c', A_REPEAT, F_CFG, MEMBER(config), MEMBER(n_config), "FILE",
+     "configuration (libconfig); repeatable, later ones override", C_FILE},
+    {"set", 's', A_REPEAT, F_CFG & ~F_DATA, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
+     "one value, such as models.world=world_gru; repeatable", C_SET},
+    {"set", 's', A_REPEAT, F_DATA, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
+     "one value, such as split.by=site (dtrain show split); repeatable", C_SET},
+    {"profile", 0, A_VALUE, F(RUN) | F_JUDGE | F(SHOW) | F(BENCH_GPU), MEMBER(profile), 0, "NAME|FILE",
+     "a shipped profile; files and --set override it", C_PROFILE},
+    {"phase", 0, A_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(phase), 0, "all|N|ID|N-M",
+     "train only these phases of the configuration: a number, an id, or a range such as 2-3", C_PHASE},
+    {"phase", 0, A_VALUE, F_JUDGE, MEMBER(phase), 0, "N|ID", "the phase of the run: a number or an id", C_PHASE},
+    {"phase", 0, A_VALUE, F(CONFIG_IMPORT), MEMBER(phase), 0, "1|2|3", "the phase that the file is of", C_CHOICE},
+    {"jobs", 'j', A_VALUE, F(DATA_IMPORT), MEMBER(jobs), 0, "N",
+     "parts that are imported simultaneously; default: as many as there are cores", C_NONE},
+    {"run-dir", 0, A_VALUE, F(RUN), MEMBER(run_dir), 0, "DIR", "use DIR itself instead of runs/<name>-<time>",
+     C_FOLDER},
+    {"run-dir", 0, A_VALUE, F(DOCTOR), MEMBER(run_dir), 0, "DIR", "the folder for runs that is checked", C_FOLDER},
+    {"name", 0, A_VALUE, F(RUN), MEMBER(name), 0, "NAME", "name of the run", C_NONE},
+    {"resume", 0, A_OPTIONAL, F(RUN), MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT|auto]",
+     "go on where a run stopped; without a name, the newest; auto: in --run-dir or of --name, and begin where none is",
+     C_RUN},
+    {"init-from", 0, A_VALUE, F(RUN), MEMBER(init_from), 0, "RUN|FILE",
+     "begin with the weights of a run, a checkpoint or a safetensors file", C_RUN},
+    {"trust-plugins", 0, A_FLAG, F(RUN) | F_JUDGE, MEMBER(trust_plugins), 0, NULL,
+     "run the code that the configuration in a run or checkpoint names by a path (docs: security)", C_NONE},
+    {"checkpoint", 0, A_VALUE, F(EVAL) | F(EXPORT), MEMBER(checkpoint), 0, "RUN|CHECKPOINT",
+     "the run, checkpoint or file of weights", C_RUN},
+    {"format", 0, A_VALUE, F(EXPORT), MEMBER(format), 0, "safetensors|onnx",
+     "safetensors: for libdtrain-policy and any safetensors reader; onnx: for runtimes of ONNX", C_CHOICE},
+    {"device", 0, A_VALUE, F(RUN) | F(EVAL) | F(RENDER), MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute",
+     C_CHOICE},
+    {"no-graphs", 0, A_FLAG, F(RUN), MEMBER(no_graphs), 0, NULL,
+     "GPU: launch every kernel of a step instead of replaying it", C_NONE},
+    {"nproc", 0, A_VALUE, F(RUN), MEMBER(nproc), 0, "N", "processes to train with, started by mpirun; same results",
+     C_NONE},
+    {"nproc", 0, A_VALUE, F(BENCH_COMM), MEMBER(nproc), 0, "N", "processes to measure between, started by mpirun",
+     C_NONE},
+    {"max-restarts", 0, A_VALUE, F(RUN), MEMBER(max_restarts), 0, "N",
+     "with --nproc: how often a run that lost a process continues from its last checkpoint; default: 3", C_NONE},
+    {"hostfile", 0, A_VALUE, F(RUN) | F(BENCH_COMM), MEMBER(hostfile), 0, "FILE",
+     "with --nproc: mpirun's list of machines, each with its processes", C_FILE},
+    {"check-sync", 0, A_VALUE, F(RUN), MEMBER(check_sync), 0, "N",
+     "compare the parameters of all ranks every N steps; a difference ends the run and is named", C_NONE},
+    {"threads", 't', A_VALUE, F(RUN) | F(EVAL) | F(RENDER) | F(BENCH_GPU), MEMBER(threads), 0, "N",
+     "worker threads; the result does not depend on it", C_NONE},
+    {"seed", 0, A_VALUE, F(RUN), MEMBER(seed), 0, "N", "seed of everything random", C_NONE},
+    {"max-steps", 0, A_VALUE, F(RUN), MEMBER(max_steps), 0, "N", "stop after N steps of this phase, exit code 0",
+     C_NONE},
+    {"max-time", 0, A_VALUE, F(RUN), MEMBER(max_time), 0, "S|5m|2h", "save and leave with 75 after this time", C_NONE},
+    {"profile-steps", 0, A_VALUE, F(RUN), MEMBER(profile_steps), 0, "A:B",
+     "where the time of steps A to B goes: trace.json in the run directory, for Perfetto", C_NONE},
+    {"dry-run", 0, A_FLAG, F(RUN), MEMBER(dry_run), 0, NULL,
+     "print the plan (parameters, memory, steps, time) and reject what the run would reject; leaves nothing", C_NONE},
+    {"print-graph", 0, A_VALUE, F(RUN), MEMBER(print_graph), 0, "plan",
+     "with --dry-run: the compiled plan, call by call", C_CHOICE},
+    {"language", 0, A_VALUE, F_NEW, MEMBER(language), 0, "c|c++", "what the source is written in; default: c",
+     C_CHOICE},
+    {"env", 0, A_VALUE, F(EVAL) | F(RENDER), MEMBER(env), 0, "ID", "the environment to evaluate in", C_ENV},
+    {"env", 0, A_VALUE, F(CHECK), MEMBER(env), 0, "ID", "the environment to try controllers and shields in", C_ENV},
+    {"episodes", 0, A_VALUE, F(EVAL), MEMBER(episodes), 0, "N", "episodes per seed", C_NONE},
+    {"seeds", 0, A_VALUE, F(EVAL) | F(RENDER), MEMBER(seeds), 0, "1,2,3", "seeds of the environment", C_NONE},
+    {"out", 'o', A_VALUE, F(DATA_IMPORT) | F_PARTS, MEMBER(out), 0, "PATH", "folder of the store or stores to write",
+     C_FOLDER},
+    {"out", 'o', A_VALUE, F(DATA_INSPECT), MEMBER(out), 0, "FILE.svg", "draw a scene into this file", C_FILE},
+    {"out", 'o', A_VALUE, F(REPORT) | F(EXPORT) | F_CONFIG, MEMBER(out), 0, "FILE", "the file to write", C_FILE},
+    {"out", 'o', A_VALUE, F(RENDER), MEMBER(out), 0, "PATH", "FILE.html, or a folder for SVG files", C_FILE},
+    {"every", 0, A_VALUE, F(RENDER), MEMBER(every), 0, "S", "simulated seconds between two pictures; default: 1",
+     C_NONE},
+    {"parameters", 0, A_VALUE, F(BENCH_COMM), MEMBER(parameters), 0, "MILLIONS",
+     "of the model that is assumed; default: 15", C_NONE},
+    {"step-time", 0, A_VALUE, F(BENCH_COMM), MEMBER(step_time), 0, "S",
+     "what a step computes on one rank (time/step of a run); default: 0.1", C_NONE},
+    {"predict", 0, A_VALUE, F(BENCH_GPU), MEMBER(predict), 0, "H100|H200|A100|4090",
+     "for this GPU, which need not be there, by calculation from the plan and its maker's figures", C_CHOICE},
+    {"json", 0, A_FLAG, F_ALL & ~F_NEW, MEMBER(json), 0, NULL, "answer in JSON on standard output", C_NONE},
+    {"quiet", 'q', A_FLAG, F_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only", C_NONE},
+    {"verbose", 'v', A_FLAG, F_ALL, MEMBER(verbose), 0, NULL, "more messages", C_NONE},
+    {"help", 'h', A_FLAG, F_ALL, MEMBER(help), 0, NULL, "this text", C_NONE},
 };
-enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]), N_OPTIONS = sizeof(options) / sizeof(options[0]) };
+enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
+
+/* All forms of a verb. */
+static inline uint64_t forms_of(int v)
+{
+    uint64_t all = 0;
+    for (int f = 0; f < DT_N_FORMS; f++) {
+        all |= forms[f].verb == v ? UINT64_C(1) << f : 0;
+    }
+    return all;
+}
+
+/* Has a verb several forms, each with a first word? */
+static inline bool has_forms(int v)
+{
+    const uint64_t all = forms_of(v);
+    return (all & (all - 1)) != 0;
+}
 
 static const later exit_codes[] = {
     {"0", "done"},

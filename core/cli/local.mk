@@ -2,6 +2,7 @@
 core_libdtcore_la_SOURCES += \
 	core/cli/cli.c core/cli/cli.h \
 	core/cli/cli_table.h \
+	core/cli/complete.c \
 	core/cli/draw_scene.c core/cli/draw_scene.h \
 	core/cli/dry_run.c core/cli/dry_run.h \
 	core/cli/processes.c core/cli/processes.h \

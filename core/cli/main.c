@@ -105,6 +105,9 @@ static int command(int argc, char **argv)
         dt_cli_help(argv[2]);
         return 0;
     }
+    if (argc >= 3 && argc <= 4 && strcmp(argv[1], "--complete") == 0) { /* what completions of shells call */
+        return finish(dt_cli_complete(argv[2], argc == 4 ? argv[3] : ""), 0);
+    }
     dt_status st = dt_cli_parse(argc, argv, &a);
     if (st < 0) {
         return finish(st, DT_EXIT_USAGE);
@@ -115,43 +118,18 @@ static int command(int argc, char **argv)
     }
     set_log_level(&a);
     dt_launch launch;
-    const bool is_for_all = strcmp(a.verb, "run") == 0 || strcmp(a.verb, "bench") == 0;
-    if (!is_for_all && dt_launched(&launch) && launch.rank > 0) {
+    if (!dt_cli_is_for_all(&a) && dt_launched(&launch) && launch.rank > 0) {
         return 0; /* one process is enough for all other verbs, and rank 0 is there */
     }
-    if (strcmp(a.verb, "check") != 0) { /* which ends as the plugin does that it tries */
+    if (!dt_cli_is_free(&a)) { /* check ends as the plugin does that it tries */
         dt_crash_install();
     }
     st = dt_cpu_check();
     if (st < 0) {
         return finish(st, 0);
     }
-    static const struct {
-        const char *name;
-        dt_status (*verb)(const dt_args *);
-    } plain[] = {{"eval", dt_verb_eval},     {"export", dt_verb_export}, {"data", dt_verb_data},
-                 {"config", dt_verb_config}, {"ckpt", dt_verb_ckpt},     {"list", dt_verb_list},
-                 {"show", dt_verb_show},     {"check", dt_verb_check},   {"new", dt_verb_new},
-                 {"doctor", dt_verb_doctor}, {"runs", dt_verb_runs},     {"report", dt_verb_report},
-                 {"render", dt_verb_render}, {"watch", dt_verb_watch}};
-    if (strcmp(a.verb, "run") == 0) {
-        st = dt_verb_run(&a, &code);
-    }
-    if (strcmp(a.verb, "bench") == 0) {
-        st = dt_verb_bench(&a, &code);
-    }
-    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-        if (strcmp(a.verb, plain[i].name) == 0) {
-            st = plain[i].verb(&a);
-        }
-    }
+    st = dt_cli_call(&a, &code);
     return finish(st, code);
-}
-
-/* The verb run, also where it is left out, and bench; known before anything is printed. */
-static bool trains(int argc, char **argv)
-{
-    return argc > 1 && (strcmp(argv[1], "run") == 0 || strcmp(argv[1], "bench") == 0 || !dt_cli_is_verb(argv[1]));
 }
 
 int main(int argc, char **argv)
@@ -163,7 +141,7 @@ int main(int argc, char **argv)
         return dt_env_worker(NULL);
     }
     signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error of a write, as a full disk is */
-    const bool is_training = trains(argc, argv);
+    const bool is_training = dt_cli_trains(argc, argv);
     if (is_training) {
         signal(SIGPIPE, SIG_IGN);
     }

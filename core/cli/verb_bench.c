@@ -178,10 +178,6 @@ static dt_status bench_comm(const dt_args *a, int *code_p)
     int64_t n = 0;
     dt_launch launch;
     dt_comm *c = NULL;
-    if (a->predict != NULL || a->plugin != NULL || a->phase != NULL || a->profile != NULL || a->threads != NULL) {
-        return DT_FAIL(DT_ECONFIG, "dtrain bench comm measures processes, not a phase: --predict, --plugin, --phase, "
-                                   "--profile and --threads are for dtrain bench gpu");
-    }
     DT_TRY(parse_amount("--parameters", a->parameters, 10000, &out.model.parameters));
     DT_TRY(parse_amount("--step-time", a->step_time, 1e6, &out.model.step_s));
     out.model.parameters = floor(out.model.parameters * 1e6);
@@ -209,10 +205,6 @@ static dt_status bench_comm(const dt_args *a, int *code_p)
 static dt_status bench_gpu(const dt_args *a, int *code_p)
 {
     dt_args dry = *a;
-    if (a->parameters != NULL || a->step_time != NULL || a->nproc != NULL || a->hostfile != NULL) {
-        return DT_FAIL(DT_ECONFIG, "dtrain bench gpu reckons one GPU from the plan of a phase: --parameters, "
-                                   "--step-time, --nproc and --hostfile are for dtrain bench comm");
-    }
     if (a->predict == NULL || dt_gpu_peak_find(a->predict) == NULL) {
         return DT_FAIL(DT_ECONFIG, "--predict%s%s: expected one of %s", a->predict != NULL ? " " : "",
                        a->predict != NULL ? a->predict : "", dt_gpu_peak_names());
@@ -224,12 +216,5 @@ static dt_status bench_gpu(const dt_args *a, int *code_p)
 
 dt_status dt_verb_bench(const dt_args *a, int *code_p)
 {
-    const char *what = a->n_words == 1 ? a->word[0] : "";
-    if (strcmp(what, "comm") == 0) {
-        return bench_comm(a, code_p);
-    }
-    if (strcmp(what, "gpu") == 0) {
-        return bench_gpu(a, code_p);
-    }
-    return DT_FAIL(DT_ECONFIG, "dtrain bench takes one word, comm or gpu; see dtrain bench --help");
+    return a->form == DT_FORM_BENCH_COMM ? bench_comm(a, code_p) : bench_gpu(a, code_p);
 }

@@ -307,11 +307,8 @@ static dt_status check(const dt_check_desc *d, const char *file, answer *w)
     return st;
 }
 
-dt_status dt_verb_check(const dt_args *a)
+dt_status dt_verb_check(const dt_args *a, int *code_p)
 {
-    if (a->n_words != 1) {
-        return DT_FAIL(DT_ECONFIG, "expected dtrain check FILE, got %u words", a->n_words);
-    }
     if (a->n_set + MOST_SET > DT_CLI_MAX_REPEAT) {
         return DT_FAIL(DT_ECONFIG, "%u --set are too many for check; put them into a file for --config", a->n_set);
     }

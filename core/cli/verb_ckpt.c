@@ -226,28 +226,23 @@ static dt_status verify(const char *path, bool json)
     return st;
 }
 
-dt_status dt_verb_ckpt(const dt_args *a)
+dt_status dt_verb_ckpt(const dt_args *a, int *code_p)
 {
-    if (a->n_words != 2) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain ckpt list RUN | inspect CHECKPOINT | verify RUN|CHECKPOINT");
-    }
     dt_ckpt_info *info = dt_alloc(sizeof(*info));
     if (info == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory");
     }
     dt_status st = DT_OK;
-    if (strcmp(a->word[0], "list") == 0) {
+    if (a->form == DT_FORM_CKPT_LIST) {
         st = list(a->word[1], a->json);
-    } else if (strcmp(a->word[0], "inspect") == 0) {
+    } else if (a->form == DT_FORM_CKPT_INSPECT) {
         int64_t parameters = 0;
         st = inspect(a->word[1], info, &parameters);
         if (st == DT_OK) {
             st = print_one(info, parameters, a->json);
         }
-    } else if (strcmp(a->word[0], "verify") == 0) {
-        st = verify(a->word[1], a->json);
     } else {
-        st = DT_FAIL(DT_ECONFIG, "dtrain ckpt %s: expected list, inspect or verify", a->word[0]);
+        st = verify(a->word[1], a->json);
     }
     dt_free(info);
     return st;

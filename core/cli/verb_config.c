@@ -97,9 +97,6 @@ static dt_status import_file(const dt_args *a)
 {
     dt_session s = {0};
     int64_t phase = 0;
-    if (a->n_words != 2) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain config import FILE.yaml [--phase 1|2|3] [--out FILE]");
-    }
     if (a->phase != NULL && (!dt_parse_i64(a->phase, &phase) || phase < 1 || phase > DT_PORTING_PHASES)) {
         return DT_FAIL(DT_ECONFIG, "--phase %s: expected 1, 2 or 3, which the file is read as", a->phase);
     }
@@ -215,8 +212,8 @@ static dt_status template(const dt_args *a)
 {
     dt_session s = {0};
     dt_str out = {0};
-    if (a->n_words > 2 || a->json) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain config template [PHASE] [--out FILE]; PHASE: 1, 2, 3, or an id");
+    if (a->json) {
+        return DT_FAIL(DT_ECONFIG, "dtrain config template has no --json: it writes a configuration");
     }
     DT_TRY(dt_session_config(a, &s));
     dt_status st = a->n_words == 2 ? write_of_phase(&s, a->word[1], &out) : write_of_all(&s, &out);
@@ -236,9 +233,6 @@ static dt_status template(const dt_args *a)
 static dt_status keys(const dt_args *a)
 {
     dt_str out = {0};
-    if (a->n_words != 1) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain config keys [--json] [--out FILE]");
-    }
     if (!a->json) {
         dt_str_add(&out, "| key of the guides | phases | here | |\n|---|---|---|---|\n");
     }
@@ -250,16 +244,9 @@ static dt_status keys(const dt_args *a)
     return st;
 }
 
-dt_status dt_verb_config(const dt_args *a)
+dt_status dt_verb_config(const dt_args *a, int *code_p)
 {
-    static const struct {
-        const char *name;
-        dt_status (*verb)(const dt_args *);
-    } verb[] = {{"import", import_file}, {"template", template}, {"keys", keys}};
-    for (size_t i = 0; i < sizeof(verb) / sizeof(verb[0]); i++) {
-        if (a->n_words >= 1 && strcmp(a->word[0], verb[i].name) == 0) {
-            return verb[i].verb(a);
-        }
-    }
-    return DT_FAIL(DT_ECONFIG, "usage: dtrain config import FILE.yaml | template [PHASE] | keys");
+    return a->form == DT_FORM_CONFIG_IMPORT     ? import_file(a)
+           : a->form == DT_FORM_CONFIG_TEMPLATE ? template(a)
+                                                : keys(a);
 }

@@ -301,7 +301,7 @@ static dt_status import_with(const dt_args *a, dt_config *c)
 static dt_status import_store(const dt_args *a)
 {
     dt_config *c = NULL;
-    if (a->n_words < 2 || a->out == NULL) {
+    if (a->out == NULL) {
         return DT_FAIL(DT_ECONFIG, "usage: dtrain data import SRC... --out STORE [--jobs N] [--set import.KEY=VALUE]");
     }
     DT_TRY(dt_config_create(&c));
@@ -313,9 +313,6 @@ static dt_status import_store(const dt_args *a)
 static dt_status inspect_store(const dt_args *a)
 {
     dt_str out = {0};
-    if (a->n_words != 2) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data inspect STORE [--json] [--out SCENE.svg]");
-    }
     dt_status st = dt_data_inspect(a->word[1], a->json, &out);
     if (st == DT_OK && a->out != NULL) {
         dt_str where = {0};
@@ -365,10 +362,6 @@ static dt_status export_store(const dt_args *a)
 {
     dt_config *c = NULL;
     dt_str notes = {0};
-    if (a->n_words != 3) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain data export STORE FILE (a table, csv; HDF5 where it ends in .h5 or "
-                                   ".hdf5) [--set hdf5.KEY=VALUE]");
-    }
     DT_TRY(check_ending(a->word[2]));
     const bool is_hdf5 = ends_with(a->word[2], ".h5") || ends_with(a->word[2], ".hdf5");
     DT_TRY(dt_config_create(&c));
@@ -432,11 +425,10 @@ static dt_status cut_with(const dt_args *a, dt_config *c)
 }
 
 /* merge, split, sample or cut: so many stores, and keys of a section. */
-static dt_status part_store(const dt_args *a, uint32_t most, const char *usage,
-                            dt_status (*with)(const dt_args *, dt_config *))
+static dt_status part_store(const dt_args *a, const char *usage, dt_status (*with)(const dt_args *, dt_config *))
 {
     dt_config *c = NULL;
-    if (a->n_words < 2 || a->n_words - 1 > most || a->out == NULL) {
+    if (a->out == NULL) {
         return DT_FAIL(DT_ECONFIG, "usage: dtrain data %s", usage);
     }
     DT_TRY(dt_config_create(&c));
@@ -458,31 +450,25 @@ static dt_status plain_out(const char *out, dt_str *plain)
 
 static dt_status data(const dt_args *a)
 {
-    dt_status st = DT_OK;
-    if (a->n_words >= 1 && strcmp(a->word[0], "import") == 0) {
-        st = import_store(a);
-    } else if (a->n_words >= 1 && strcmp(a->word[0], "inspect") == 0) {
-        st = inspect_store(a);
-    } else if (a->n_words >= 1 && strcmp(a->word[0], "export") == 0) {
-        st = export_store(a);
-    } else if (a->n_words >= 1 && strcmp(a->word[0], "merge") == 0) {
-        st = part_store(a, UINT32_MAX, "merge STORE... --out STORE [--set store.KEY=VALUE]", merge_with);
-    } else if (a->n_words >= 1 && strcmp(a->word[0], "split") == 0) {
-        st = part_store(a, 1, "split STORE --out FOLDER [--set split.KEY=VALUE]", split_with);
-    } else if (a->n_words >= 1 && strcmp(a->word[0], "sample") == 0) {
-        st = part_store(a, 1, "sample STORE --out STORE [--set sample.KEY=VALUE]", sample_with);
-    } else if (a->n_words >= 1 && strcmp(a->word[0], "cut") == 0) {
-        st = part_store(a, 1, "cut STORE --out STORE --set cut.tile_m=METRES or cut.regions=N", cut_with);
-    } else {
-        return DT_FAIL(
-            DT_ECONFIG,
-            "usage: dtrain data import SRC... --out STORE | inspect STORE | export STORE FILE | "
-            "merge STORE... --out STORE | split STORE --out FOLDER | sample STORE --out STORE | cut STORE --out STORE");
+    switch (a->form) {
+    case DT_FORM_DATA_IMPORT:
+        return import_store(a);
+    case DT_FORM_DATA_INSPECT:
+        return inspect_store(a);
+    case DT_FORM_DATA_EXPORT:
+        return export_store(a);
+    case DT_FORM_DATA_MERGE:
+        return part_store(a, "merge STORE... --out STORE [--set store.KEY=VALUE]", merge_with);
+    case DT_FORM_DATA_SPLIT:
+        return part_store(a, "split STORE --out FOLDER [--set split.KEY=VALUE]", split_with);
+    case DT_FORM_DATA_SAMPLE:
+        return part_store(a, "sample STORE --out STORE [--set sample.KEY=VALUE]", sample_with);
+    default:
+        return part_store(a, "cut STORE --out STORE --set cut.tile_m=METRES or cut.regions=N", cut_with);
     }
-    return st == DT_ENOTFOUND ? DT_EDATA : st; /* exit code 4 */
 }
 
-dt_status dt_verb_data(const dt_args *a)
+dt_status dt_verb_data(const dt_args *a, int *code_p)
 {
     dt_args own = *a;
     dt_str out = {0};
@@ -493,6 +479,7 @@ dt_status dt_verb_data(const dt_args *a)
     }
     if (st == DT_OK) {
         st = data(&own);
+        st = st == DT_ENOTFOUND ? DT_EDATA : st; /* exit code 4 */
     }
     dt_str_fini(&out);
     return st;

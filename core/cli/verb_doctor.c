@@ -76,7 +76,7 @@ static void examine(dt_doctor *d, dt_session *s, const dt_args *a)
     dt_doctor_tools(d);
 }
 
-dt_status dt_verb_doctor(const dt_args *a)
+dt_status dt_verb_doctor(const dt_args *a, int *code_p)
 {
     dt_session s;
     dt_str out = {0};

@@ -92,7 +92,7 @@ static dt_status told_of_phase(const dt_args *a, const dt_session *s, dt_status 
                : st;
 }
 
-dt_status dt_verb_eval(const dt_args *a)
+dt_status dt_verb_eval(const dt_args *a, int *code_p)
 {
     dt_session s;
     DT_TRY(dt_eval_open(a, &s));

@@ -176,7 +176,7 @@ static dt_status find_format(const dt_args *a, const format **out_p)
     return DT_FAIL(DT_ECONFIG, "--format %s: expected safetensors or onnx", name);
 }
 
-dt_status dt_verb_export(const dt_args *a)
+dt_status dt_verb_export(const dt_args *a, int *code_p)
 {
     dt_args mine = *a;
     const format *f = NULL;

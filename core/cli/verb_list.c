@@ -99,11 +99,8 @@ dt_status dt_tools_list(dt_loader *l, bool json, dt_str *out)
     return st;
 }
 
-dt_status dt_verb_list(const dt_args *a)
+dt_status dt_verb_list(const dt_args *a, int *code_p)
 {
-    if (a->n_words != 0) {
-        return DT_FAIL(DT_ECONFIG, "dtrain list takes no words, got \"%s\"; dtrain show ID tells more", a->word[0]);
-    }
     dt_session s = {0};
     dt_str out = {0};
     dt_status st = dt_session_loader(&s);

@@ -130,12 +130,8 @@ static dt_status check_free(const char *name)
     return st;
 }
 
-dt_status dt_verb_new(const dt_args *a)
+dt_status dt_verb_new(const dt_args *a, int *code_p)
 {
-    if (a->n_words != 3) {
-        return DT_FAIL(DT_ECONFIG, "expected dtrain new phase|policy|model|env|data NAME DIR, got %u words behind new",
-                       a->n_words);
-    }
     dt_str out = {0};
     DT_TRY(check_free(a->word[1]));
     dt_status st = dt_tools_new(a->word[0], a->word[1], a->word[2], a->language, &out);

@@ -189,15 +189,12 @@ static dt_status render(const dt_args *a, const dt_session *s, double every_s)
     return st;
 }
 
-dt_status dt_verb_render(const dt_args *a)
+dt_status dt_verb_render(const dt_args *a, int *code_p)
 {
     dt_session s;
     dt_args full;
     dt_str config = {0};
     double every_s = 1;
-    if (a->n_words != 1) {
-        return DT_FAIL(DT_ECONFIG, "%s", usage);
-    }
     if (a->out != NULL && (ends_with(a->out, ".svg") || ends_with(a->out, ".png") || ends_with(a->out, ".mp4"))) {
         return DT_FAIL(DT_ECONFIG, "--out %s: an episode becomes FILE.html, or a folder of SVG files", a->out);
     }

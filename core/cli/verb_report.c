@@ -29,12 +29,9 @@ static void place_of(const dt_args *a, dt_str *out)
     }
 }
 
-dt_status dt_verb_report(const dt_args *a)
+dt_status dt_verb_report(const dt_args *a, int *code_p)
 {
     dt_str path = {0};
-    if (a->n_words == 0) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain report RUN... [--out FILE]; `dtrain runs` lists runs");
-    }
     place_of(a, &path);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {

@@ -325,12 +325,9 @@ static void print_table(const list *l)
     }
 }
 
-dt_status dt_verb_runs(const dt_args *a)
+dt_status dt_verb_runs(const dt_args *a, int *code_p)
 {
     list l = {0};
-    if (a->n_words > 1) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain runs [DIR]");
-    }
     const char *dir = a->n_words == 1 ? a->word[0] : dt_rundir_base();
     dt_status st = DT_OK;
     if (a->n_words == 1 || dt_fs_is_dir(dir)) { /* the default folder comes with the first run */

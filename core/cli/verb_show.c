@@ -483,13 +483,8 @@ static dt_status show(const dt_args *a, dt_session *s, dt_str *out)
     return dt_tools_show(s->config, s->loader, -1, a->word[0], a->json, out);
 }
 
-dt_status dt_verb_show(const dt_args *a)
+dt_status dt_verb_show(const dt_args *a, int *code_p)
 {
-    if (a->n_words != 1) {
-        return DT_FAIL(DT_ECONFIG,
-                       "expected dtrain show ID or a plugin file, got %u words; dtrain list names what there is",
-                       a->n_words);
-    }
     dt_session s = {0};
     dt_str out = {0};
     const dt_status st = show(a, &s, &out);

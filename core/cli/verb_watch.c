@@ -92,13 +92,10 @@ static dt_status draw(const dt_logbook *l, uint32_t *n_lines_p)
     return st;
 }
 
-dt_status dt_verb_watch(const dt_args *a)
+dt_status dt_verb_watch(const dt_args *a, int *code_p)
 {
     dt_logbook l;
     uint32_t n_lines = 0;
-    if (a->n_words != 1) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain watch RUN; `dtrain runs` lists runs");
-    }
     DT_TRY(dt_logbook_open(a->word[0], &l));
     dt_status st = a->json ? print_json(&l) : draw(&l, &n_lines);
     const bool is_live = !a->json && isatty(STDOUT_FILENO);

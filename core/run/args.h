@@ -12,7 +12,9 @@ enum { DT_CLI_MAX_REPEAT = 64, DT_CLI_MAX_WORDS = 1024 };
 
 typedef struct dt_args {
     const char *verb;
-    const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb */
+    int form;                           /* DT_FORM_* of cli/cli.h */
+    bool is_run;                        /* the verb is run: the session trains */
+    const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb; the first one may name the form */
     const char *config[DT_CLI_MAX_REPEAT], *set[DT_CLI_MAX_REPEAT];
     const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *check_sync, *threads,
         *seed;

@@ -39,24 +39,34 @@ static dt_status find_shipped(const char *in_build, const char *installed, dt_st
     return dt_str_status(out);
 }
 
+dt_status dt_session_profiles(const char *between, dt_str *out)
+{
+    dt_str dir = {0};
+    char **files = NULL;
+    size_t n = 0, n_known = 0;
+    dt_status st = find_shipped("profiles", "profiles", &dir);
+    st = st == DT_OK ? dt_fs_list(dt_str_text(&dir), &files, &n) : st;
+    for (size_t i = 0; i < n && st == DT_OK; i++) {
+        const size_t bytes = strlen(files[i]);
+        if (bytes > 4 && strcmp(files[i] + bytes - 4, ".cfg") == 0) {
+            dt_str_addf(out, "%s%.*s", n_known++ > 0 ? between : "", (int)bytes - 4, files[i]);
+        }
+    }
+    dt_fs_list_free(files, n);
+    dt_str_fini(&dir);
+    return st;
+}
+
 /* "no such profile", and those that there are. */
 static dt_status no_profile(const char *name, const char *dir)
 {
     dt_str known = {0};
-    char **files = NULL;
-    size_t n = 0, n_known = 0;
-    if (dt_fs_list(dir, &files, &n) != DT_OK) {
+    if (dt_session_profiles(", ", &known) != DT_OK) {
+        dt_str_fini(&known);
         return DT_CONTEXT(DT_ECONFIG, "--profile %s: no such file, and there are no profiles", name);
     }
-    for (size_t i = 0; i < n; i++) {
-        const size_t bytes = strlen(files[i]);
-        if (bytes > 4 && strcmp(files[i] + bytes - 4, ".cfg") == 0) {
-            dt_str_addf(&known, "%s%.*s", n_known++ > 0 ? ", " : "", (int)bytes - 4, files[i]);
-        }
-    }
-    dt_fs_list_free(files, n);
-    dt_status st = DT_FAIL(DT_ECONFIG, "--profile %s: no such profile in %s; expected %s, or a file", name, dir,
-                           dt_str_text(&known));
+    const dt_status st = DT_FAIL(DT_ECONFIG, "--profile %s: no such profile in %s; expected %s, or a file", name, dir,
+                                 dt_str_text(&known));
     dt_str_fini(&known);
     return st;
 }
@@ -457,15 +467,15 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
         st = read_resources(out);
     }
     if (st == DT_OK) {
-        st = dt_session_check(out, resumed_config == NULL && strcmp(a->verb, "run") == 0);
+        st = dt_session_check(out, resumed_config == NULL && a->is_run);
     }
     if (st == DT_OK) {
         st = dt_session_check_devices(out);
     }
-    if (st == DT_OK && strcmp(a->verb, "run") == 0) {
+    if (st == DT_OK && a->is_run) {
         st = dt_session_check_names(out, !a->has_resume);
     }
-    if (st == DT_OK && strcmp(a->verb, "run") == 0) {
+    if (st == DT_OK && a->is_run) {
         st = dt_session_check_weights(out);
     }
     if (st == DT_OK) {

@@ -63,6 +63,8 @@ dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
 /* The configuration of the run that a checkpoint belongs to, so that its models are found again; "" when there is none.
  */
 void dt_session_config_beside(const char *checkpoint, dt_str *out);
+/* Names of the shipped profiles. Errors: those of listing their folder. */
+dt_status dt_session_profiles(const char *between, dt_str *out) DT_NODISCARD;
 /* Does the user name a result in checkpoint.best_by of a phase, other than the phase's own default? */
 bool dt_session_names_best(const dt_session *s, int64_t phase);
 /* Before a run's configuration is evaluated, exported or drawn: counts that it alone says, as evaluation.episodes, are

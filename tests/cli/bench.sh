@@ -30,8 +30,8 @@ cases=$((cases + 1))
 expect 2 "measures between processes: say --nproc 2 or more" "$dtrain" bench comm
 expect 2 "measures between processes: say --nproc 2 or more" "$dtrain" bench comm --nproc 1
 expect 2 "--hostfile is for a run that dtrain starts" "$dtrain" bench comm --hostfile hosts
-expect 2 "dtrain bench takes one word, comm or gpu" "$dtrain" bench
-expect 2 "dtrain bench takes one word, comm or gpu" "$dtrain" bench kernels
+expect 2 "expected one of comm, gpu" "$dtrain" bench
+expect 2 "expected one of comm, gpu" "$dtrain" bench kernels
 expect 2 "--parameters 0: expected a number above 0, at most 10000" "$dtrain" bench comm --nproc 2 --parameters 0
 expect 2 "--step-time fast: expected a number" "$dtrain" bench comm --nproc 2 --step-time fast
 expect 2 "--nproc two: expected a whole number" "$dtrain" bench comm --nproc two

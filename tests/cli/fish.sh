@@ -13,7 +13,18 @@ fish -n "$completion" || fail "fish does not read it"
 
 offered() { fish -Nc "source '$completion'; complete -C '$1'"; } # line
 offered 'dtrain ckp' | grep -q '^ckpt.the checkpoints of a run' || fail "verbs: $(offered 'dtrain ckp')"
-offered 'dtrain data --ou' | grep -q '^--out.data: folder' || fail "options of data: $(offered 'dtrain data --ou')"
+offered 'dtrain data --ou' | grep -q '^--out.folder of the store' || fail "options of data: $(offered 'dtrain data --ou')"
 test -z "$(offered 'dtrain data --max')" || fail "data has options of run: $(offered 'dtrain data --max')"
 offered 'dtrain --max' | grep -q '^--max-steps' || fail "options without a verb: $(offered 'dtrain --max')"
 offered 'dtrain run --res' | grep -q '^--resume' || fail "options of run: $(offered 'dtrain run --res')"
+# the program itself is asked
+dtrain=$(cd "${DT_BUILDDIR:-.}" && pwd)/dtrain
+PATH=$(dirname "$dtrain"):$PATH
+export PATH
+offered 'dtrain run --set training.sched' | grep -q '^training.scheduler=[[:space:]]' || fail "keys: $(offered 'dtrain run --set training.sched')"
+offered 'dtrain run --set training.scheduler=st' | grep -q '^training.scheduler=step[[:space:]]' || fail "values"
+offered 'dtrain show risk_g' | grep -q '^risk_gnn' || fail "ids: $(offered 'dtrain show risk_g')"
+offered 'dtrain --profile no' | grep -q '^normal' || fail "profiles: $(offered 'dtrain --profile no')"
+offered 'dtrain data ins' | grep -q '^inspect.what a store holds' || fail "forms: $(offered 'dtrain data ins')"
+offered 'dtrain ckpt list ' 2>&1 | grep -q 'Invalid' && fail "fish complains"
+exit 0

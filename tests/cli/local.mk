@@ -6,9 +6,9 @@ tests/cli/cli.log tests/cli/terminal.log tests/cli/trust.log tests/cli/suggest.l
 dt_scripts += tests/cli/bench.sh tests/cli/bench_gpu.sh
 tests/cli/bench.log tests/cli/bench_gpu.log: dtrain
 dt_scripts += tests/cli/manual.sh tests/cli/zsh.sh tests/cli/fish.sh
-tests/cli/manual.log: dtrain core/cli/dtrain.1 core/cli/dtrain.cfg.5 core/cli/dtrain.bash
-tests/cli/zsh.log: core/cli/dtrain.zsh
-tests/cli/fish.log: core/cli/dtrain.fish
+tests/cli/manual.log: dtrain $(plugin_LTLIBRARIES) core/cli/dtrain.1 core/cli/dtrain.cfg.5 core/cli/dtrain.bash
+tests/cli/zsh.log: dtrain $(plugin_LTLIBRARIES) core/cli/dtrain.zsh
+tests/cli/fish.log: dtrain $(plugin_LTLIBRARIES) core/cli/dtrain.fish
 
 # a plugin that a run's folder names
 check_LTLIBRARIES += tests/cli/intruder.la

@@ -10,21 +10,68 @@ fail() { echo "FAIL: $*"; exit 1; }
 verbs=$("$dtrain" --help | sed -n '/VERB/,/^options/s/^  \([a-z][a-z]*\)  .*/\1/p')
 test "$(echo "$verbs" | wc -l)" -ge 9 || fail "verbs of the help: $verbs"
 for verb in $verbs; do
-    grep -q "^\.B $verb " "$page" || fail "dtrain.1 has no verb $verb"
-    names=$("$dtrain" "$verb" --help | sed -n 's/^  .. --\([a-z-]*\).*/\1/p')
-    test "$(echo "$names" | wc -l)" -ge 6 || fail "options of $verb: $names"
+    grep -q "^\.SS $verb\$" "$page" || fail "dtrain.1 has no verb $verb"
+    help=$("$dtrain" "$verb" --help)
+    wide=$(echo "$help" | awk 'length > 100')
+    test -z "$wide" || fail "$verb --help is wider than 100 columns: $wide"
+    names=$(echo "$help" | sed -n 's/^  .. --\([a-z-]*\).*/\1/p')
+    test "$(echo "$names" | wc -l)" -ge 3 || fail "options of $verb: $names"
+    echo "$help" | sed -n '/^examples:/,$p' | grep -q "dtrain .*$verb\|dtrain --" || fail "$verb --help has no example"
     for name in $names; do
         roff=$(echo "$name" | sed 's/-/\\\\-/g')
-        grep -q "^\.B .*\\\\-\\\\-$roff\( \|\$\)" "$page" || fail "dtrain.1 has no --$name"
+        grep -q "^.*\\\\fB\\\\-\\\\-$roff\\\\fR" "$page" || fail "dtrain.1 has no --$name"
         grep -q "^ *$verb) words='.*--$name " "$completion" || fail "the completion of $verb has no --$name"
     done
     grep -q "^        words='.*\b$verb " "$completion" || fail "the completion has no verb $verb"
 done
+"$dtrain" runs --help | grep -q -e --set -e --config && fail "runs --help has options that it ignores"
+"$dtrain" data --help | grep -q '^  -o --out FILE.svg  *inspect: ' || fail "data --help does not say which form takes --out"
 
+# --- what bash completes: each line is a command line, with what was typed last, and what is offered ---
+offered() { # words: of the line, as bash cuts it
+    bash -c 'dtrain=$1; shift; . "$1"; shift; COMP_WORDS=("$dtrain" "$@") COMP_CWORD=$#; _dtrain; echo "${COMPREPLY[*]}"' \
+        bash "$dtrain" "$completion" "$@"
+}
+completes() { # what is offered, words
+    want=$1
+    shift
+    got=$(offered "$@")
+    test "$got" = "$want" || fail "completed $* to \"$got\", expected \"$want\""
+}
 if command -v bash >/dev/null 2>&1; then
-    got=$(bash -c ". '$completion'; COMP_WORDS=(dtrain ckp) COMP_CWORD=1; _dtrain; echo \"\${COMPREPLY[*]}\"
-        COMP_WORDS=(dtrain data --ou) COMP_CWORD=2; _dtrain; echo \"\${COMPREPLY[*]}\"" | tr '\n' ' ')
-    test "$got" = "ckpt --out " || fail "completed to \"$got\""
+    completes ckpt ckp
+    completes "--out" data --ou
+    completes "import inspect" data i
+    completes "phase1_world_model" --plugin phase1
+    completes "risk_gnn" show risk_g
+    completes "normal" --profile no
+    completes "training.scheduler=" --set training.sched
+    completes "step" --set training.scheduler = st
+    completes "training." --set train
+    completes "true false" --set amp.enabled =
+    completes "world_gru" --set models.world = world_g
+    completes "env_cartpole" eval --env env_cart
+    completes "safetensors onnx" export --format ""
+    completes "cpu cuda" --device c
+    work=$(mktemp -d ./test-manual-XXXXXX)
+    mkdir -p "$work/first" "$work/other"
+    touch "$work/first/meta.json" "$work/first/config.cfg" "$work/first/config.origin.json"
+    DTRAIN_RUN_DIR=$work
+    export DTRAIN_RUN_DIR
+    completes "$work/first" watch "$work/"
+    completes "$work/first" run --resume "$work/f"
+    completes "$work/first" ckpt list "$work/f"
+    unset DTRAIN_RUN_DIR
+    rm -rf "$work"
+fi
+"$dtrain" --complete nothing x 2>/dev/null && fail "a kind of completion that is none is accepted"
+
+# --- readable in 80 columns ---
+if command -v groff >/dev/null 2>&1; then
+    for text in "$page" "${DT_BUILDDIR:-.}/core/cli/dtrain.cfg.5"; do
+        wide=$(GROFF_NO_SGR=1 groff -man -Tascii -rLL=80n "$text" 2>/dev/null | sed 's/.\x08//g' | awk 'length > 80')
+        test -z "$wide" || fail "$text has lines wider than 80 columns: $wide"
+    done
 fi
 
 # --- dtrain.cfg(5) ---

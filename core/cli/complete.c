@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain --complete KIND PREFIX`, which the completions of shells call: ids, keys, values, profiles and runs, a line
+ * each. Keys come in two steps: sections, and the keys of the one that was typed.
+ */
+#include <config.h>
+
+#include "cli/cli.h"
+#include "cli/tools.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/print.h"
+#include "config/options.h"
+#include "config/schema.h"
+#include "run/rundir.h"
+#include "run/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct offer {
+    const char *prefix;
+    dt_str out;
+} offer;
+
+static bool begins(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static void add(offer *o, const char *before, const char *text, const char *after)
+{
+    dt_str whole = {0};
+    dt_str_addf(&whole, "%s%s%s", before, text, after);
+    if (begins(dt_str_text(&whole), o->prefix)) {
+        dt_str_addf(&o->out, "%s\n", dt_str_text(&whole));
+    }
+    dt_str_fini(&whole);
+}
+
+/* ---- components --------------------------------------------------------------------------------------------------- */
+
+/* kind 0: of any; role NULL: of any. */
+static void add_ids(dt_loader *l, uint32_t kind, const char *role, const char *before, offer *o)
+{
+    for (uint32_t i = 0; i < dt_loader_n(l); i++) {
+        const dt_component *c = &dt_loader_at(l, i)->desc;
+        if ((kind == 0 || c->kind == kind) && (role == NULL || (c->role != NULL && strcmp(c->role, role) == 0))) {
+            add(o, before, c->id, "");
+        }
+    }
+}
+
+/* ---- keys and values ----------------------------------------------------------------------------------------------- */
+
+static void add_section(const char *section, offer *o)
+{
+    char text[160];
+    snprintf(text, sizeof(text), "%s%s", section, section[0] != '\0' ? "." : "");
+    add(o, "", text, "");
+}
+
+static void add_sections(dt_loader *l, offer *o)
+{
+    const char *section = NULL;
+    for (uint32_t i = 0; (section = dt_config_host_section(i)) != NULL; i++) {
+        add_section(section, o);
+    }
+    for (int i = 0; dt_data_sections[i] != NULL; i++) {
+        add_section(dt_data_sections[i], o);
+    }
+    for (uint32_t i = 0; i < dt_loader_n(l); i++) {
+        const dt_component *c = &dt_loader_at(l, i)->desc;
+        if (c->options != NULL && c->options->name != NULL) {
+            add_section(c->id, o);
+        }
+    }
+}
+
+typedef void visit(void *user, const char *section, const dt_option *option);
+
+static void each_key(const dt_config *c, dt_loader *l, const char *section, visit *fn, void *user)
+{
+    dt_option_view v;
+    for (uint32_t i = 0; dt_config_option_at(c, -1, section, i, &v) == DT_OK; i++) {
+        fn(user, section, v.option);
+    }
+    for (uint32_t i = 0; i < dt_loader_n(l); i++) {
+        const dt_component *d = &dt_loader_at(l, i)->desc;
+        for (const dt_option *p = d->options; strcmp(d->id, section) == 0 && p != NULL && p->name != NULL; p++) {
+            fn(user, section, p);
+        }
+    }
+    dt_error_clear();
+}
+
+static void add_key(void *user, const char *section, const dt_option *option)
+{
+    char key[160];
+    snprintf(key, sizeof(key), "%s%s%s", section, section[0] != '\0' ? "." : "", option->name);
+    add(user, "", key, "=");
+}
+
+typedef struct wanted {
+    const char *name;
+    const dt_option *found;
+} wanted;
+
+static void find_key(void *user, const char *section, const dt_option *option)
+{
+    wanted *w = user;
+    w->found = strcmp(option->name, w->name) == 0 ? option : w->found;
+}
+
+/* What names a component, by the key that holds it. */
+static void add_components(dt_loader *l, const char *section, const char *name, const char *before, offer *o)
+{
+    if (strcmp(section, "models") == 0) {
+        add_ids(l, DT_KIND_MODEL, name, before, o);
+    } else if (strcmp(section, "env") == 0 && strcmp(name, "id") == 0) {
+        add_ids(l, DT_KIND_ENV, NULL, before, o);
+    } else if (strcmp(section, "data") == 0 && strcmp(name, "source") == 0) {
+        add_ids(l, DT_KIND_DATA, NULL, before, o);
+    } else if (strcmp(section, "evaluation") == 0 && strcmp(name, "baselines") == 0) {
+        add_ids(l, DT_KIND_MODEL, "controller", before, o);
+    }
+}
+
+static void add_values(const dt_config *c, dt_loader *l, const char *section, const char *name, offer *o)
+{
+    char before[200];
+    wanted w = {.name = name};
+    snprintf(before, sizeof(before), "%s%s%s=", section, section[0] != '\0' ? "." : "", name);
+    each_key(c, l, section, find_key, &w);
+    if (w.found != NULL && w.found->type == DT_OPT_BOOL) {
+        add(o, before, "true", "");
+        add(o, before, "false", "");
+    }
+    for (uint32_t i = 0; w.found != NULL && w.found->choices != NULL && w.found->choices[i] != NULL; i++) {
+        add(o, before, w.found->choices[i], "");
+    }
+    add_components(l, section, name, before, o);
+}
+
+static dt_status add_set(dt_loader *l, offer *o)
+{
+    char section[80], name[80];
+    dt_config *c = NULL;
+    const char *equals = strchr(o->prefix, '='), *end = equals != NULL ? equals : o->prefix + strlen(o->prefix);
+    const char *dot = memchr(o->prefix, '.', (size_t)(end - o->prefix));
+    const char *first = dot != NULL ? dot + 1 : o->prefix;
+    snprintf(section, sizeof(section), "%.*s", dot != NULL ? (int)(dot - o->prefix) : 0, o->prefix);
+    snprintf(name, sizeof(name), "%.*s", (int)(end - first), first);
+    DT_TRY(dt_config_create(&c));
+    const dt_status st = dt_data_declare(c);
+    if (st == DT_OK && equals != NULL) {
+        add_values(c, l, section, name, o);
+    } else if (st == DT_OK) {
+        each_key(c, l, section, add_key, o);
+        if (dot == NULL) {
+            add_sections(l, o);
+        }
+    }
+    dt_config_destroy(c);
+    return st;
+}
+
+/* ---- profiles and runs --------------------------------------------------------------------------------------------- */
+
+static dt_status add_profiles(offer *o)
+{
+    dt_str names = {0};
+    DT_TRY(dt_session_profiles("\n", &names));
+    char *rest = names.text, *name;
+    while ((name = strsep(&rest, "\n")) != NULL) {
+        add(o, "", name, "");
+    }
+    dt_str_fini(&names);
+    return DT_OK;
+}
+
+/* Of the folder that new runs are made in. */
+static dt_status add_runs(offer *o)
+{
+    char **name = NULL;
+    size_t n = 0;
+    const char *base = dt_rundir_base();
+    DT_TRY(dt_fs_is_dir(base) ? dt_fs_list(base, &name, &n) : DT_OK);
+    for (size_t i = 0; i < n; i++) {
+        dt_str path = {0};
+        dt_str_addf(&path, "%s/%s", base, name[i]);
+        if (dt_str_status(&path) == DT_OK && strpbrk(name[i], "\n\r") == NULL && dt_rundir_is_run(dt_str_text(&path))) {
+            add(o, "", dt_str_text(&path), "");
+        }
+        dt_str_fini(&path);
+    }
+    dt_fs_list_free(name, n);
+    return DT_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+
+static dt_status offer_of_plugins(const char *kind, dt_loader *l, offer *o)
+{
+    dt_str refused = {0};
+    dt_status st = dt_loader_scan(l, &refused);
+    dt_str_fini(&refused);
+    if (st < 0) {
+        return st;
+    }
+    if (strcmp(kind, "set") == 0) {
+        return add_set(l, o);
+    }
+    add_ids(l, strcmp(kind, "phases") == 0 ? DT_KIND_PHASE : strcmp(kind, "envs") == 0 ? DT_KIND_ENV : 0, NULL, "", o);
+    return DT_OK;
+}
+
+static bool is_of_plugins(const char *kind)
+{
+    return strcmp(kind, "set") == 0 || strcmp(kind, "phases") == 0 || strcmp(kind, "envs") == 0 ||
+           strcmp(kind, "ids") == 0;
+}
+
+dt_status dt_cli_complete(const char *kind, const char *prefix)
+{
+    offer o = {.prefix = prefix};
+    dt_session s;
+    dt_status st = DT_OK;
+    dt_log_mute(true);
+    if (is_of_plugins(kind)) {
+        st = dt_session_loader(&s);
+        st = st == DT_OK ? offer_of_plugins(kind, s.loader, &o) : st;
+        dt_session_close(&s);
+    } else if (strcmp(kind, "profiles") == 0) {
+        st = add_profiles(&o);
+    } else if (strcmp(kind, "runs") == 0) {
+        st = add_runs(&o);
+    } else {
+        st = DT_FAIL(DT_ECONFIG, "--complete %s: expected ids, phases, envs, profiles, runs or set", kind);
+    }
+    dt_log_mute(false);
+    st = st == DT_OK ? dt_str_status(&o.out) : st;
+    dt_print_text(dt_str_text(&o.out));
+    dt_str_fini(&o.out);
+    return st;
+}
