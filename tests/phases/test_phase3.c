@@ -300,6 +300,146 @@ static void test_finish(void **unused)
     assert_int_equal(finish(&r.s), DT_OK);
 }
 
+/* ---- what is asked of rounds ------------------------------------------------------------------------------------- */
+
+static dt_rounds_desc made;
+static dt_rounds made_rounds;
+static dt_wiring made_wiring;
+
+static dt_status fake_rounds(const dt_host *h, const dt_rounds_desc *d, dt_rounds **out)
+{
+    (void)h;
+    memset(&made, 0, sizeof(made));
+    memcpy(&made, d, d->struct_size < sizeof(made) ? d->struct_size : sizeof(made));
+    *out = &made_rounds;
+    return DT_OK;
+}
+
+static dt_status fake_wiring(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out)
+{
+    (void)h, (void)d;
+    *out = &made_wiring;
+    return DT_OK;
+}
+
+static void serve(mock_host *h)
+{
+    static const dt_rounds_api rounds = {.struct_size = sizeof(rounds), .create = fake_rounds};
+    static const dt_wiring_api wiring = {.struct_size = sizeof(wiring), .create = fake_wiring};
+    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = fake_scalar};
+    static const char *const costs[] = {"a"};
+    static const dt_env_spec spec = {.n_costs = 1, .costs = costs};
+    mock_host_init(h);
+    mock_host_serve(h, DT_SVC_ROUNDS, &rounds);
+    mock_host_serve(h, DT_SVC_WIRING, &wiring);
+    mock_host_serve(h, DT_SVC_METRICS, &metrics);
+    made_wiring = (dt_wiring){.api = &wiring, .spec = &spec, .env_id = "test"};
+}
+
+/* A pass whose KL is above 1.5 times the target is the last one. */
+static void assert_stops(double target_kl)
+{
+    const char *const name[] = {"approx_kl"};
+    const double is_far[] = {1.51 * target_kl}, is_near_by[] = {1.49 * target_kl};
+    dt_pass_report r = {.struct_size = sizeof(r), .n_losses = 1, .passes = 4, .loss_name = name, .loss_value = is_far};
+    assert_non_null(made.after_pass);
+    assert_int_equal(made.after_pass(made.user, &r), DT_DONE);
+    r.loss_value = is_near_by;
+    assert_int_equal(made.after_pass(made.user, &r), DT_OK);
+}
+
+static void test_phase2(void **unused)
+{
+    (void)unused;
+    mock_host h;
+    serve(&h);
+    const dt_component *c = mock_load("phases", "phase2_ppo", "phase2_ppo");
+    assert_non_null(c);
+    void *cfg = mock_config(c, (const char *const[]){"target_kl=0.02", NULL}), *self = calloc(1, c->state_size);
+    const dt_phase_ops *ops = c->ops;
+    assert_int_equal(ops->create(self, &h.host, cfg), DT_OK);
+    assert_non_null(made.record);
+    assert_non_null(made.begin);
+    assert_non_null(made.collected);
+    assert_ptr_equal(made.wiring, &made_wiring);
+    assert_stops(0.02);
+    free(self);
+    free(cfg);
+}
+
+static void test_phase3(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *algorithm;
+        bool follows, is_cpo;
+    } c[] = {{"algorithm=pid_lagrangian", false, false},
+             {"algorithm=lagrangian", false, false},
+             {"algorithm=penalty", true, false},
+             {"algorithm=log_barrier", true, false},
+             {"algorithm=cpo", false, true}};
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        mock_host h;
+        state s;
+        serve(&h);
+        memset(&s, 0, sizeof(s));
+        const char *const set[] = {"limits=a:3",     "margin=0.25", c[i].algorithm,     "rate=0.5",
+                                   "penalty=7",      "barrier_t=9", "max_violations=4", "learn_shield=false",
+                                   "target_kl=0.02", NULL};
+        config *cfg = mock_config(&component, set);
+        const dt_bind_api bind = {.struct_size = sizeof(bind)};
+        mock_host_serve(&h, DT_SVC_BIND, &bind);
+        const dt_status st = create(&s, &h.host, cfg);
+        if (st != DT_OK) {
+            fail_msg("%s", h.message);
+        }
+        assert_ptr_equal(made.user, &s);
+        assert_int_equal(made.before_pass != NULL, c[i].follows);
+        assert_int_equal(s.follows, c[i].follows);
+        assert_int_equal(s.is_cpo, c[i].is_cpo);
+        assert_int_equal(made.normalise, c[i].is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE);
+        assert_int_equal(made.apart != NULL, c[i].is_cpo);
+        assert_stops(0.02);
+        is_near("aim", s.aim, 0.75);
+        is_near("limit", s.limits.at[0], 3);
+        is_near("rate", s.rule.rate, 0.5);
+        is_near("penalty", s.rule.penalty, 7);
+        is_near("sharpness", s.rule.sharpness, 9);
+        assert_int_equal(s.max_violations, 4);
+        assert_true(s.clipped.loss.has_mix && s.clipped.loss.is_apart == c[i].is_cpo);
+        assert_int_equal(isnan(s.kept.multiplier[0].value) != 0, c[i].is_cpo); /* until a step has one */
+        free(cfg);
+    }
+}
+
+static double rate_now;
+
+static dt_status fake_iterate(dt_rounds *r, dt_progress *out)
+{
+    (void)r;
+    out->epoch_end = 1;
+    out->learning_rate = rate_now;
+    return DT_OK;
+}
+
+/* Gains follow the learning rate, as a share of its largest. */
+static void test_rates(void **unused)
+{
+    (void)unused;
+    static const double rates[] = {1, 4, 2};
+    static const dt_rounds_api api = {.struct_size = sizeof(api), .iterate = fake_iterate};
+    rig r;
+    rig_open(&r, MULTIPLIER_PID);
+    r.rounds.api = &api;
+    for (int i = 0; i < 3; i++) {
+        dt_progress out = {0};
+        rate_now = rates[i];
+        assert_int_equal(iterate(&r.s, &out), DT_OK);
+        is_near("rate", r.s.seen.rate, rates[i]);
+        is_near("most", r.s.seen.most, i == 0 ? 1 : 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +451,9 @@ int main(void)
         cmocka_unit_test(test_marked_costs),
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_phase2),
+        cmocka_unit_test(test_phase3),
+        cmocka_unit_test(test_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,6 +270,56 @@ static void test_ahead(void **state)
     assert_int_equal(n_ahead, 1);
 }
 
+static dt_rollout_desc made;
+static dt_port made_kept[2];
+
+static dt_status fake_create(const dt_host *h, dt_env *e, const dt_rollout_desc *d, dt_rollout **out)
+{
+    (void)h, (void)e, (void)out;
+    made = *d;
+    memcpy(made_kept, d->kept, d->n_kept * sizeof(*d->kept));
+    return DT_OK;
+}
+
+/* 25 samples of three instances in fragments of 4 steps: three fragments. And what the rollout is told. */
+static void test_experience(void **state)
+{
+    (void)state;
+    static const dt_rollout_api api = {.struct_size = sizeof(api), .create = fake_create};
+    static dt_env env;
+    static dt_wired wired;
+    rig g;
+    rig_open(&g);
+    env.opts.instances = 3;
+    wired.face = (dt_wiring){.spec = &g.spec, .env = &env, .window = 5, .F = 7};
+    wired.config.keep_foresight = 1;
+    g.r.face.rollout = &api;
+    g.r.d.wiring = &wired.face;
+    g.r.d.transitions = 1;
+    g.r.config.train_batch = 25;
+    g.r.config.gamma = 0.9;
+    g.r.config.lambda = 0.8;
+    g.r.config.cost_gamma = 0.7;
+    g.r.config.cost_lambda = 0.6;
+    g.r.config.clip_obs = 5;
+    g.r.config.clip_reward = 6;
+    g.r.config.overlap = 1;
+    g.r.config.centre = 1;
+    g.r.config.normalise_reward = 1;
+    assert_int_equal(create_experience(&g.r), DT_OK);
+    assert_int_equal(made.steps, 12);
+    assert_true(made.gamma == 0.9 && made.lambda == 0.8 && made.cost_gamma == 0.7 && made.cost_lambda == 0.6);
+    assert_true(made.clip_obs == 5 && made.clip_reward == 6 && made.window == 5 && made.transitions == 1);
+    assert_true(made.has_ahead == 1 && made.centre == 1 && made.normalise_reward == 1 && made.normalise_obs == 0);
+    assert_int_equal(made.n_kept, 2);
+    assert_string_equal(made_kept[1].name, "foreseen");
+    wired.face.F = 0;
+    g.r.config.train_batch = 24; /* two whole ones */
+    assert_int_equal(create_experience(&g.r), DT_OK);
+    assert_int_equal(made.steps, 8);
+    assert_int_equal(made.n_kept, 0);
+}
+
 static void test_advantages(void **state)
 {
     (void)state;
@@ -285,7 +335,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passes),      cmocka_unit_test(test_stop),  cmocka_unit_test(test_empty_step),
-        cmocka_unit_test(test_empty_round), cmocka_unit_test(test_ahead), cmocka_unit_test(test_advantages),
+        cmocka_unit_test(test_empty_round), cmocka_unit_test(test_ahead), cmocka_unit_test(test_experience),
+        cmocka_unit_test(test_advantages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
