@@ -4,6 +4,7 @@
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,6 +126,10 @@ static void test_gnn_guide_is_graph_attention(void **test)
     assert_param(&b, "layer.2.w_e", 8, 8 + 16);                                      /* slots first */
     assert_int_equal(mock_params_find(&b.params, "layer.2.w_e")->init, DT_INIT_EYE); /* head k starts from slot k */
     assert_param(&b, "layer.2.a_dst", 256, 0);
+    /* an attention vector of a head maps 32 numbers to one logit: Glorot's bound */
+    assert_int_equal(mock_params_find(&b.params, "layer.2.a_dst")->init, DT_INIT_UNIFORM);
+    assert_true(fabs(mock_params_find(&b.params, "layer.2.a_dst")->a - sqrt(6.0 / 33)) < 1e-12);
+    assert_true(fabs(mock_params_find(&b.params, "layer.0.a_src")->a - sqrt(6.0 / 33)) < 1e-12);
     assert_param(&b, "risk.0.w", 128, 256);
     assert_param(&b, "risk.1.w", 1, 128);
     assert_null(mock_params_find(&b.params, "layer.3.w"));

@@ -7,6 +7,7 @@
 
 #include "../../plugins/data_trajectory/augment.h"
 #include "../../plugins/data_trajectory/weights.h"
+#include "../../plugins/data_trajectory/windows.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -91,12 +92,23 @@ static void test_weights(void **state)
     weighs(WEIGHTS_RISK, 1, 1, 1, 3);
 }
 
+/* Noise makes nobody drive backwards who was not recorded so. */
+static void test_speed(void **state)
+{
+    (void)state;
+    assert_true(windows_speed(5, &(augment_row){.speed = 2}) == 7);
+    assert_true(windows_speed(5, &(augment_row){.speed = -2}) == 3);
+    assert_true(windows_speed(5, &(augment_row){.speed = -7}) == 0);
+    assert_true(windows_speed(-3, &(augment_row){.speed = 0}) == -3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
