@@ -81,13 +81,30 @@ done
 if command -v netconvert >/dev/null && [ -e "$DT_BUILDDIR/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
     cp "$DT_SRCDIR"/tests/fixtures/sumo/pair.* "$work"
     (cd "$work" && netconvert -n pair.nod.xml -e pair.edg.xml -o pair.net.xml --no-turnarounds) >"$work/err" 2>&1 || fail "netconvert"
-    sumo="--set env.id=sumo --set env_sumo.sumocfg=$work/pair.sumocfg --set models.controller=controller_mlp"
-    train sumo $sumo --set "env_sumo.reward=$reward" --set "env_sumo.observation=$observation" || fail "SUMO left with $?"
-    train again $sumo --set "env_sumo.reward=$reward" --set "env_sumo.observation=$observation" --max-steps 1 ||
+    seen="phase.near, phase.standing, phase.shown, phase.allowed" # what examples/traci_policy.py makes
+    sumo="--set env.id=sumo --set env_sumo.sumocfg=$work/pair.sumocfg --set models.controller=controller_mlp
+        --set phase2_ppo.normalise_obs=true"
+    train sumo $sumo --set "env_sumo.reward=$reward" --set "env_sumo.observation=$seen" || fail "SUMO left with $?"
+    train again $sumo --set "env_sumo.reward=$reward" --set "env_sumo.observation=$seen" --max-steps 1 ||
         fail "one step with SUMO left with $?"
     "$dtrain" run --resume "$work/again" -q >"$work/err" 2>&1 || fail "resuming with SUMO left with $?"
     hash=$(state_hash "$work/sumo")
     [ -n "$hash" ] && [ "$(state_hash "$work/again")" = "$hash" ] || fail "SUMO resumed: other bits"
+    # a program with TraCI and the exported policy has the delay of dtrain eval
+    library=$(cd "$DT_BUILDDIR" && pwd)/.libs/libdtrain-policy.so
+    if python3 -c "import ctypes, sys; ctypes.CDLL(sys.argv[1]); sys.path.append('${SUMO_HOME:-/usr/share/sumo}/tools'); import traci" \
+        "$library" 2>"$work/err"; then
+        "$dtrain" export --checkpoint "$work/sumo" --out "$work/town.safetensors" >"$work/err" 2>&1 || fail "export left with $?"
+        DTRAIN_POLICY_LIB=$library python3 "$DT_SRCDIR/examples/traci_policy.py" "$work/pair.sumocfg" "$work/town.safetensors" 2 \
+            >"$work/driven" 2>"$work/err" || fail "traci_policy.py left with $?"
+        "$dtrain" eval --checkpoint "$work/sumo" --seeds 2 --episodes 1 --json >"$work/eval" 2>"$work/err" || fail "eval left with $?"
+        want=$(sed -n 's/.*"time_loss_s":{"mean":\([0-9.e+-]*\).*/\1/p' "$work/eval")
+        got=$(sed -n 's/.*"decisions": 60, .*"time_loss_s": \([0-9.e+-]*\)}.*/\1/p' "$work/driven")
+        awk "BEGIN { exit !(\"$want\" != \"\" && \"$got\" != \"\" && $want - $got < 1e-9 && $got - $want < 1e-9) }" ||
+            fail "driven through TraCI vehicles lose $got s, in dtrain eval $want s"
+    else
+        echo "Python, TraCI or libdtrain-policy.so cannot be loaded: examples/traci_policy.py is skipped"
+    fi
 else
     echo "SUMO is not installed: its half is skipped"
 fi
