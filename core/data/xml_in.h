@@ -43,8 +43,8 @@ dt_status dt_xml_read(dt_source *source, const char *path, const dt_xml_calls *c
 bool dt_xml_is(const dt_xml *x, const char *element);
 const char *dt_xml_get(const dt_xml *x, const char *attribute);                                  /* NULL: not there */
 dt_status dt_xml_need(const dt_xml *x, const char *attribute, const char **text_p) DT_NODISCARD; /* DT_EDATA */
-/* A text as a finite number in [lo, hi], with blanks around it or without; what: its name in messages. The one reader of
- * numbers in XML: tests/numbers.h has what is one. DT_EDATA. */
+/* A text as a finite number in [lo, hi], with blanks around it or without; what: its name in messages. The one reader
+ * of numbers in XML: tests/numbers.h has what is one. DT_EDATA. */
 dt_status dt_xml_number(const dt_xml *x, const char *what, const char *text, double lo, double hi, double *out_p)
     DT_NODISCARD;
 /* The same of the text of an element that ends. */

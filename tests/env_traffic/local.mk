@@ -42,6 +42,13 @@ tests_env_traffic_test_flows_SOURCES = tests/env_traffic/test_flows.c tests/env_
 tests_env_traffic_test_flows_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_flows_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 tests_env_traffic_test_flows_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
+dt_tests += tests/env_traffic/test_rows
+tests_env_traffic_test_rows_SOURCES = tests/env_traffic/test_rows.c tests/env_traffic/files.h \
+	tests/env_traffic/rig.h $(traffic_sources) $(mock_sources)
+tests_env_traffic_test_rows_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
+tests_env_traffic_test_rows_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
+tests_env_traffic_test_rows_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
+EXTRA_DIST += tests/env_traffic/rows.txt
 dt_tests += tests/env_traffic/test_content
 tests_env_traffic_test_content_SOURCES = tests/env_traffic/test_content.c tests/env_traffic/files.h \
 	tests/env_traffic/rig.h $(traffic_sources) $(mock_sources)
