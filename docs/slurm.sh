@@ -8,7 +8,7 @@
 #     RUN=runs/mine sbatch slurm.sh --config hybrid.cfg
 #
 # Nothing but the lines below is Slurm's; set them as your site wants them (partition, account, --gres=gpu:1).
-# One task: one process, whose threads take the job's cores. Several: docs/processes.md.
+# One task: one process, whose threads take the job's cores. Several: docs/howto/processes.md.
 #SBATCH --job-name=dtrain
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=8

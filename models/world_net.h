@@ -44,7 +44,7 @@ static const char *const world_presets[] = {"guide", "15m", NULL};
         DT_OPTION(world_config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL,                                        \
                   "share of the head's inputs and units left out while training"),                                     \
         DT_OPTION(world_config, futures, DT_OPT_I64, "1", "1", 1, WORLD_MAX_FUTURES, NULL,                             \
-                  "futures that are told of each vehicle, with their probabilities"),                                  \
+                  "predicted futures of each vehicle, with their probabilities"),                                      \
         DT_OPTION(world_config, kinematic, DT_OPT_BOOL, "false", "", 0, 0, NULL,                                       \
                   "vehicles move along their heading, at speeds that are not negative"),                               \
         DT_OPTION(                                                                                                     \

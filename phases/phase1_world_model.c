@@ -234,7 +234,7 @@ static void destroy(void *self)
 
 static const dt_option options[] = {
     DT_OPTION(prediction_config, history_s, DT_OPT_F64, "3", "s", 0.05, 60, NULL,
-              "history that a vehicle's future is told from"),
+              "history from which a vehicle's future is predicted"),
     DT_OPTION(prediction_config, horizon_s, DT_OPT_F64, "5", "s", 0.05, 60, NULL, "future that is predicted"),
     DT_OPTION(prediction_config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL,
               "steps per second of history and future"),
@@ -243,9 +243,9 @@ static const dt_option options[] = {
     DT_OPTION(config, horizon_epochs, DT_OPT_F64, "10", "epochs", 0, 1e6, NULL,
               "epochs until all of the future counts, growing linearly; 0 = from the start"),
     DT_OPTION(config, calibration_folds, DT_OPT_I64, "0", "1", 0, 1000, NULL,
-              "after every epoch the temperature and regions of a world model with option calibrated are fitted to one "
-              "of so many folds, which training leaves out; 1: to the scenes trained on, as good where they are not "
-              "learnt by heart; 0: they stay"),
+              "after every epoch fit temperature and regions of a calibrated world model to one of so many folds, "
+              "which training leaves out; 1: to the training scenes, which suffices without overfitting; 0: do not "
+              "fit"),
     DT_OPTION(config, normalise_anew, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
               "a perception with normalise = \"store\" that came fitted to other recordings is fitted to these, before "
               "the first step; false: it stays as its weights know it"),

@@ -69,8 +69,8 @@ static const dt_option import_table[] = {
               "parts that are made at once, threads where there is one, as --jobs says; 0: as many as there are cores "
               "to use"),
     DT_OPTION(import_opts, part_mb, DT_OPT_I64, "8", "MB", 0, 1048576, NULL,
-              "several files are gathered to parts of so much at least, which are made at once, and are what an import "
-              "that was interrupted goes on with; 0: each file is one. The store is the same"),
+              "files are grouped into parts of at least this size, which are imported in parallel and kept when an "
+              "import is interrupted; 0: each file is a part. The store is the same"),
     DT_OPTION(import_opts, unordered, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "accept a vehicle's rows in any order of time"),
     DT_OPTION_END};

@@ -74,10 +74,10 @@ static const dt_option data_table[] = {
     ROW(dt_data_opts, drop_last, BOOL, 0, "true", NULL, 0, 0, NULL,
         "leave out what is left of an epoch after its last whole batch; false = it is a smaller batch"),
     ROW(dt_data_opts, replay_mb, F64, DT_OPT_NEUTRAL, "4096", "MB", 0, 1e9, NULL,
-        "a replay that takes more on a rank lies in a file of the run directory, as long as the run lasts"),
+        "a replay that takes more on a rank is kept in a file of the run directory while the run lasts"),
     ROW(dt_data_opts, stream, PATH, 0, "", NULL, 0, 0, NULL,
-        "folder of stores 000000, 000001, ... that others add to: what is trained on, without an end; data.store is "
-        "judged then; empty = train on data.store"),
+        "folder of stores 000000, 000001, ... that grows during training; data.store is then used for evaluations; "
+        "empty = train on data.store"),
     ROW(dt_data_opts, window, I64, 0, "4096", "samples", 1, 1e12, NULL,
         "of a stream: samples of an epoch, shuffled among themselves, which begins when all of them have come"),
     ROW(dt_data_opts, stream_timeout, F64, DT_OPT_NEUTRAL, "3600", "s", 0, 1e9, NULL,
@@ -100,8 +100,8 @@ static const dt_option training_table[] = {
     ROW(dt_training_opts, save_interval, I64, DT_OPT_NEUTRAL, "5", "epochs", 0, 1000000, NULL,
         "save every so many epochs; 0 = only at the end"),
     ROW(dt_training_opts, retries, I64, DT_OPT_NEUTRAL, "1", "1", 0, 1000, NULL,
-        "how often a phase that failed goes on from its last checkpoint: after a lost worker or peer, for want of "
-        "memory, or after an error of files or a plugin, or divergence"),
+        "how often a failed phase restarts from its last checkpoint: after a lost worker or peer, lack of memory, "
+        "an error of files or of a plugin, or divergence"),
     ROW(dt_training_opts, accumulation, I64, 0, "1", "batches", 1, 65536, NULL,
         "batches whose gradients are added up before one update"),
     ROW(dt_training_opts, optimizer, ENUM, 0, "adamw", NULL, 0, 0, optimizers,
@@ -129,7 +129,7 @@ static const dt_option training_table[] = {
 
 static const dt_option amp_table[] = {
     ROW(dt_amp_opts, enabled, BOOL, 0, "false", NULL, 0, 0, NULL,
-        "mixed precision: matrix products in half, on a GPU also what lies between operations; sums in fp32"),
+        "mixed precision: matrix products in half, on a GPU also values between operations; sums in fp32"),
     ROW(dt_amp_opts, dtype, ENUM, 0, "bf16", NULL, 0, 0, amp_dtypes, "half type of mixed precision"),
     ROW(dt_amp_opts, scaling, ENUM, 0, "auto", NULL, 0, 0, amp_scalings,
         "loss scaling; auto = dynamic with fp16, none with bf16"),
@@ -158,8 +158,8 @@ static const dt_option checkpoint_table[] = {
     ROW(dt_checkpoint_opts, keep_last, I64, DT_OPT_NEUTRAL, "5", "1", 1, 1000000, NULL,
         "checkpoints kept, not counting the best and the ends of phases"),
     ROW(dt_checkpoint_opts, wait_s, I64, DT_OPT_NEUTRAL, "600", "s", 0, 1e9, NULL,
-        "how long the end of a phase or a run waits for space on a full disk, before the run fails (10 s when asked "
-        "to stop); in the middle of a phase training goes on, and saves again later"),
+        "how long the end of a phase or run waits for space on a full disk before it fails (10 s when asked to stop); "
+        "during a phase training continues, and saves again later"),
     ROW(dt_checkpoint_opts, shard_mb, F64, DT_OPT_NEUTRAL, "8", "MB", 0, 1e6, NULL,
         "ranks write the optimizer's state together, so much each at least, in shards that any other number of ranks "
         "reads; 0 = rank 0 alone"),
@@ -167,7 +167,7 @@ static const dt_option checkpoint_table[] = {
         "result of evaluations that marks the best checkpoint: the one with the largest value, with min: in front "
         "the smallest"),
     ROW(dt_checkpoint_opts, hand_on, ENUM, 0, "last", NULL, 0, 0, handed_on,
-        "which checkpoint of this phase later ones go on from: its last one, or the best by best_by"),
+        "checkpoint of this phase from which later ones continue: its last one, or the best by best_by"),
     DT_OPTION_END};
 
 static const dt_option engine_table[] = {
@@ -181,19 +181,19 @@ static const dt_option engine_table[] = {
     ROW(dt_engine_opts, poison, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
         "fill dead memory with NaN, to find reads of it"),
     ROW(dt_engine_opts, recompute, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
-        "recompute marked parts of models in the backward pass: less memory, more time, the same bits"),
+        "recompute marked parts of models in the backward pass: less memory, more time, same result"),
     ROW(dt_engine_opts, recompute_roles, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
         "roles whose models engine.recompute is for; empty = all"),
     ROW(dt_engine_opts, reduction, ENUM, 0, "exact", NULL, 0, 0, reductions,
-        "exact: gradients are summed in one fixed tree, to the same bits on any number of threads and ranks; fast: "
-        "ranks' gradients are summed by their library, with fewer bytes where ranks are no power of two, but to other "
-        "bits on another number of ranks"),
+        "exact: gradients are summed in one fixed tree, with the same result on any number of threads and ranks; "
+        "fast: by the library of the ranks, with fewer bytes if their number is no power of two, but results depend "
+        "on that number"),
     ROW(dt_engine_opts, device, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
         "where to compute: auto, cpu, cuda, cuda:N or cuda:GPU-<uuid>; auto takes a GPU when one can be used"),
     ROW(dt_engine_opts, graphs, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
         "GPU: capture a step once and replay it; false launches kernel by kernel"),
     ROW(dt_engine_opts, synchronous, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
-        "GPU: wait for every kernel, so that a failure is told where it happened"),
+        "GPU: wait for every kernel, so that a failure is reported where it happened"),
     ROW(dt_engine_opts, in_flight, I64, DT_OPT_NEUTRAL, "2", "batches", 1, 8, NULL,
         "GPU: batches of observations for which a policy computes actions while other environments are stepped and "
         "packed; changes no result"),
@@ -224,18 +224,18 @@ static const dt_option comm_table[] = {
         "GPU and the library is there; null: one rank; sim: several virtual ranks in one process; mpi: one rank a "
         "process, by MPI; nccl: the same, and gradients travel from GPU to GPU by NCCL"),
     ROW(dt_comm_opts, ranks, I64, DT_OPT_NEUTRAL, "1", "ranks", 1, 256, NULL,
-        "virtual ranks of sim; how many processes there are, whoever starts them says"),
+        "virtual ranks of sim; the number of processes is set by --nproc, mpirun or srun"),
     ROW(dt_comm_opts, timeout_s, F64, DT_OPT_NEUTRAL, "120", "s", 0.1, 1e6, NULL,
         "time that a rank waits for the others, before the run ends and says for what it waited"),
     ROW(dt_comm_opts, check_every, I64, DT_OPT_NEUTRAL, "0", "steps", 0, 1000000000, NULL,
-        "compare the parameters of all ranks every so many steps: they have the same bits, unless memory or a "
-        "processor fails; 0 = never"),
+        "compare the parameters of all ranks every so many steps: they are equal unless memory or a processor "
+        "fails; 0 = never"),
     ROW(dt_comm_opts, bucket_mb, F64, DT_OPT_NEUTRAL, "4", "MB", 0.004, 1024, NULL,
         "gradients that ranks sum at a time; changes no result of exact sums"),
     ROW(dt_comm_opts, wire, ENUM, 0, "fp32", NULL, 0, 0, wires,
-        "in what ranks send gradients: bf16 and fp16 take half of the bytes. Leaves and their sums are rounded to it, "
-        "but for the whole sum, on one rank as on many: another result than with fp32, the same bits on any number of "
-        "ranks. fp16 holds numbers up to 65504"),
+        "type in which ranks send gradients: bf16 and fp16 take half of the bytes. Shards and partial sums are "
+        "rounded to it, also on one rank: another result than with fp32, but the same on any number of ranks. fp16 "
+        "holds numbers up to 65504"),
     ROW(dt_comm_opts, shard_weights, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
         "how data.shards are dealt to ranks that are not equally fast: a whole number for each rank, as in 2,1,1, by "
         "largest remainders; empty = evenly; changes no result"),
@@ -267,7 +267,7 @@ static const dt_option opponents_table[] = {
         "share of episodes against the policy as it is now; in the others each snapshot is as likely"),
     ROW(dt_opponents_opts, learner, I64, 0, "0", NULL, 0, DT_ENV_MAX_TEAMS - 1, NULL, "number of the team that learns"),
     ROW(dt_opponents_opts, shadow, STR, 0, "", NULL, 0, 0, NULL,
-        "in the place of the pool: a shadow of the trained models, such as target of phase_ddpg; empty = the pool"),
+        "in place of the pool: a target network of the phase, such as target of phase_ddpg; empty = the pool"),
     DT_OPTION_END};
 
 static const dt_option rollouts_table[] = {
@@ -287,8 +287,8 @@ static const dt_option evaluation_table[] = {
     ROW(dt_evaluation_opts, greedy, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
         "take the most likely action instead of drawing one"),
     ROW(dt_evaluation_opts, folds, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, evaluation_folds,
-        "what dtrain eval judges of recordings: held = the part that training held out, all = the whole store, auto "
-        "= held, but all of a store that the checkpoint was not trained on"),
+        "what dtrain eval evaluates of recordings: held = the part that training held out; all = the whole store; "
+        "auto = held, but all of a store that the checkpoint was not trained on"),
     ROW(dt_evaluation_opts, baselines, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
         "controllers to compare with at the end of a phase, separated by commas; auto = those that the environment "
         "names"),
@@ -308,7 +308,7 @@ static const dt_option metrics_table[] = {
 
 static const dt_option log_table[] = {
     ROW(dt_log_opts, max_mb, F64, DT_OPT_NEUTRAL, "64", "MB", 0, 1e6, NULL,
-        "begin train.log and error.log anew when they reach this size; 0 = never"),
+        "rotate train.log and error.log when they reach this size; 0 = never"),
     ROW(dt_log_opts, keep, I64, DT_OPT_NEUTRAL, "3", "files", 0, 1000, NULL,
         "older logs that are kept; train.log.1 is the newest of them"),
     ROW(dt_log_opts, every, I64, DT_OPT_NEUTRAL, "1", "iterations", 1, 1e15, NULL,

@@ -332,10 +332,9 @@ static const dt_option options[] = {
     DT_OPTION(config, layers, DT_OPT_I64, "0", "1", 0, 32, NULL, "attention layers; 0 takes the preset's"),
     DT_OPTION(config, pose, DT_OPT_BOOL, "true", "1", 0, 1, NULL,
               "use position and heading of vehicles in the scene's frame; false: a scene may lie anyhow"),
-    DT_OPTION(
-        config, normalise, DT_OPT_ENUM, "fixed", "1", 0, 1, normalise_names,
-        "features of vehicles and edges: fixed: as fixed numbers scale them, alike everywhere; store: beside that "
-        "by what they are like in the scenes that phase 1 trains on, by kind (docs/explanation/normalisation.md)"),
+    DT_OPTION(config, normalise, DT_OPT_ENUM, "fixed", "1", 0, 1, normalise_names,
+              "features of vehicles and edges: fixed: scaled by fixed numbers; store: also by statistics of the scenes "
+              "that phase 1 trains on, by kind (docs/explanation/normalisation.md)"),
     DT_OPTION(config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL, "share of the embedding left out while training"),
     DT_OPTION(config, edge_hidden, DT_OPT_I64, "16", "1", 1, 1024, NULL,
               "width that the 4 edge features are widened to before attention"),

@@ -94,7 +94,8 @@ static const dt_option options[] = {
         "what an advantage is counted from: Q of the choice that was made less its mean over the agent's own choices; "
         "for comparison, the return less a value, or Q alone"),
     OPTION(others, DT_OPT_BOOL, "true", NULL, 0, 0,
-        "the critic is told what the others chose; false, with critic_others.state = false: it sees what agents see"),
+        "the critic sees the actions of the others; false, with critic_others.state = false: it sees what agents "
+        "see"),
     DT_OPTION_END};
 /* clang-format on */
 

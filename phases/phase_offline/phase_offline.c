@@ -460,7 +460,7 @@ static const dt_option options[] = {
     ROW(iterations, DT_OPT_I64, "100", "1", 1, 1e9, "rounds"),
     ROW(updates, DT_OPT_I64, "100", "1", 1, 1e6, "of a round, each of data.batch samples"),
     ROW(clone_rounds, DT_OPT_I64, "10", "rounds", 1, 1e9,
-        "advantage: first rounds, in which the behaviour is cloned and judged"),
+        "advantage: first rounds, in which the behaviour is cloned and its values are learned"),
     ROW(gamma, DT_OPT_F64, "0.95", "1", 0, 0.999999, "discount of reward and costs"),
     ROW(beta, DT_OPT_F64, "0.5", "1", 1e-3, 1e3,
         "advantage: deviations of advantages by which an action is e times likelier; the policy departs from the "

@@ -77,14 +77,14 @@ static const dt_option options[] = {
     DT_OPTION(windows_config, cache_mb, DT_OPT_I64, "64", "MiB", 1, 1048576, NULL,
               "unpacked pieces of a packed store that are held at most"),
     DT_OPTION(windows_config, lanes, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-              "tell where vehicles are on the store's roads, where these lead, and who drives ahead; without roads "
-              "nothing is told"),
+              "show where vehicles are on the store's roads, where these lead, and the vehicles ahead; no effect "
+              "without roads"),
     DT_OPTION(
         windows_config, lane_nodes, DT_OPT_BOOL, "false", "", 0, 0, NULL,
         "show perception the store's roads: pieces of lanes as nodes, how they hang together, and which are near a "
         "vehicle; without roads nothing is shown"),
     DT_OPTION(windows_config, pairs, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-              "tell what shields read of each vehicle and when danger comes; a phase that learns a barrier sets it"),
+              "show what shields read of each vehicle and when danger comes; set by phases that learn a barrier"),
     DT_OPTION(windows_config, action_s, DT_OPT_F64, "1", "s", 0.01, 60, NULL,
               "pairs: time between two actions of an agent"),
     DT_OPTION(windows_config, brake_mps2, DT_OPT_F64, "3", "m/s^2", 0.1, 20, NULL,

@@ -154,5 +154,5 @@ static const dt_model_ops random_ops = {.struct_size = sizeof(dt_model_ops),
         .flags = DT_COMP_DETERMINISTIC, .config_size = sizeof(rule_config), .state_size = sizeof(rule), .ops = OPS     \
     }
 const dt_component ipp_greedy =
-    RULE("ipp_greedy", "every UAV moves where its next measurement is expected to tell the most", &greedy_ops);
+    RULE("ipp_greedy", "every UAV moves where its next measurement is expected to be most informative", &greedy_ops);
 const dt_component ipp_random = RULE("ipp_random", "every UAV makes any move that it may", &random_ops);

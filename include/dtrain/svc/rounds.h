@@ -77,7 +77,7 @@ typedef struct dt_rounds_config {
 /* One more row, for phases whose loss knows log_prob of the policy that acted, one update ago. */
 #define DT_ROUNDS_OPTION_OVERLAP(T, PART)                                                                              \
     DT_ROUNDS_OPTION_(T, PART, overlap, DT_OPT_I64, "0", "rounds", 0, 1,                                               \
-        "1: the next round is collected beside learning from this one, by the policy of before it; 0: after it")
+        "1: the next round is collected while learning from this one, by the previous policy; 0: after it")
 /* clang-format on */
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */

@@ -63,7 +63,7 @@ typedef struct dt_wiring_config {
     DT_OPTION_OF(T, PART, dt_wiring_config, foresight, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,                         \
         "what models.world predicts of vehicles is shown to controller and shield"),                                   \
     DT_OPTION_OF(T, PART, dt_wiring_config, keep_foresight, DT_OPT_BOOL, "true", NULL, 0, 0, NULL,                     \
-        "predictions of frozen models are kept with the samples; false: computed again in every pass, the same bits"), \
+        "predictions of frozen models are kept with the samples; false: computed again in every pass, same result"),   \
     DT_OPTION_OF(T, PART, dt_wiring_config, history_s, DT_OPT_F64, "3", "s", 0, 60, NULL,                              \
         "foresight: past that the world model sees, as in phase 1"),                                                   \
     DT_OPTION_OF(T, PART, dt_wiring_config, horizon_s, DT_OPT_F64, "5", "s", 0, 60, NULL,                              \
