@@ -88,10 +88,12 @@ int fuzz_is_chosen(const uint8_t *bytes, size_t n)
 #endif
 }
 
-char *fuzz_text(const uint8_t *bytes, size_t n, size_t *at)
+/* As fuzz_text; *bytes_p: of the text, which may hold NULs. */
+static char *take_text(const uint8_t *bytes, size_t n, size_t *at, size_t *bytes_p)
 {
     static const char line[] = "\n----\n";
     const size_t line_bytes = sizeof(line) - 1;
+    *bytes_p = 0;
     if (*at > n || n_texts == MAX_TEXTS) {
         return NULL;
     }
@@ -109,7 +111,14 @@ char *fuzz_text(const uint8_t *bytes, size_t n, size_t *at)
     text[text_bytes] = '\0';
     texts[n_texts++] = text;
     *at = end != NULL ? *at + text_bytes + skip : n + 1;
+    *bytes_p = text_bytes;
     return text;
+}
+
+char *fuzz_text(const uint8_t *bytes, size_t n, size_t *at)
+{
+    size_t text_bytes = 0;
+    return take_text(bytes, n, at, &text_bytes);
 }
 
 const uint8_t *fuzz_expand(const uint8_t *bytes, size_t n, size_t *n_p)
@@ -125,12 +134,13 @@ const uint8_t *fuzz_expand(const uint8_t *bytes, size_t n, size_t *n_p)
         times = 10 * times + (size_t)(bytes[at] - '0');
     }
     at += at < n; /* the end of the line */
-    const char *head = fuzz_text(bytes, n, &at), *body = fuzz_text(bytes, n, &at), *tail = fuzz_text(bytes, n, &at);
+    size_t n_head = 0, n_body = 0, n_tail = 0;
+    const char *head = take_text(bytes, n, &at, &n_head), *body = take_text(bytes, n, &at, &n_body),
+               *tail = take_text(bytes, n, &at, &n_tail);
     if (head == NULL || body == NULL || n_texts == MAX_TEXTS) {
         return bytes;
     }
     tail = tail != NULL ? tail : "";
-    const size_t n_head = strlen(head), n_body = strlen(body), n_tail = strlen(tail);
     const size_t room = MOST > n_head + n_tail ? MOST - n_head - n_tail : 0;
     times = n_body > 0 && times > room / n_body ? room / n_body : times;
     char *all = malloc(n_head + n_body * times + n_tail + 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recordings as JSON chunks: metadata.json, then a chunk, with a line "----" between them.
+ * Recordings as JSON chunks: metadata.json, then a chunk, with a line "----" between them. The chunk may be
+ * one that fuzz_expand makes longer.
  */
 #include <config.h>
 
@@ -13,9 +14,11 @@
 
 DT_FUZZ(chunks)
 {
-    size_t at = 0;
+    size_t at = 0, n_chunk = 0;
     fuzz_begin();
-    const char *metadata = fuzz_text(bytes, n, &at), *chunk = fuzz_text(bytes, n, &at);
+    const char *metadata = fuzz_text(bytes, n, &at);
+    const uint8_t *rest = at < n ? fuzz_expand(bytes + at, n - at, &n_chunk) : NULL;
+    const char *chunk = rest != NULL && rest != bytes + at ? (const char *)rest : fuzz_text(bytes, n, &at);
     const dt_status st = dt_chunks_check(metadata, strlen(metadata), chunk, chunk != NULL ? strlen(chunk) : 0);
     fuzz_hold(st == DT_OK || *dt_error_text() != '\0');
     if (st == DT_OK) {

@@ -24,10 +24,11 @@ DT_FUZZ(npy)
     }
     const uint8_t kind = bytes[--n];
     const uint32_t dtype = dtypes[kind % 5];
+    fuzz_begin();
+    bytes = fuzz_expand(bytes, n, &n);
     uint8_t *file = malloc(n > 0 ? n : 1);
     fuzz_hold(file != NULL);
     memcpy(file, bytes, n);
-    fuzz_begin();
     if (dt_npy_of_bytes(file, n, "input", dtype, widths[kind / 5 % 4], &a) == DT_OK) {
         const size_t size = dt_dtype_bytes(dtype);
         const uint8_t *data = a.data;
