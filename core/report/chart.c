@@ -63,7 +63,7 @@ static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
     size_t n = 0;
     double low = INFINITY, high = -INFINITY;
     for (uint32_t i = 0; i < c->n_curves; i++) {
-        n += c->curve[i].n;
+        n += c->curve[i].n_runs > 0 ? 3 * c->curve[i].n : c->curve[i].n;
         if (c->curve[i].n > 0) {
             low = fmin(low, c->curve[i].x[0]);
             high = fmax(high, c->curve[i].x[c->curve[i].n - 1]);
@@ -81,6 +81,10 @@ static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
     for (uint32_t i = 0; i < c->n_curves; i++) {
         for (uint32_t k = 0; k < c->curve[i].n; k++) {
             all[n++] = c->curve[i].y[k];
+            if (c->curve[i].n_runs > 0) {
+                all[n++] = c->curve[i].low[k];
+                all[n++] = c->curve[i].high[k];
+            }
         }
     }
     f->y = dt_scale_fit(all, n, c->may_log, &f->n_outside);
@@ -125,17 +129,43 @@ static void write_line(const frame *f, const char *class, const double *x, const
     dt_str_add(out, "\"/>");
 }
 
+/* Along the greater ends of the intervals, and back along the lesser. */
+static void write_band(const frame *f, const dt_curve *c, dt_str *out)
+{
+    dt_str_add(out, "<path class=\"band\" d=\"");
+    for (uint32_t i = 0; i < 2 * c->n; i++) {
+        const bool is_back = i >= c->n;
+        const uint32_t k = is_back ? 2 * c->n - 1 - i : i;
+        dt_str_addf(out, "%c%.1f %.1f", i == 0 ? 'M' : 'L', dt_scale_place(&f->x, c->x[k]),
+                    dt_scale_place(&f->y, is_back ? c->low[k] : c->high[k]));
+    }
+    dt_str_add(out, "Z\"/>");
+}
+
+static void write_numbers(const char *name, const double *v, uint32_t n, dt_str *out)
+{
+    dt_str_addf(out, "\" %s=\"", name);
+    for (uint32_t i = 0; i < n; i++) {
+        dt_str_addf(out, "%s%.7g", i > 0 ? " " : "", v[i]);
+    }
+}
+
 static void write_curve(const frame *f, const dt_curve *c, dt_str *out)
 {
     dt_str_addf(out, "<g class=\"curve %s%u\" data-x=\"", c->is_reference ? "ref c" : "c", c->color);
     for (uint32_t i = 0; i < c->n; i++) {
         dt_str_addf(out, "%s%.10g", i > 0 ? " " : "", c->x[i]);
     }
-    dt_str_add(out, "\" data-y=\"");
-    for (uint32_t i = 0; i < c->n; i++) {
-        dt_str_addf(out, "%s%.7g", i > 0 ? " " : "", c->y[i]);
+    write_numbers("data-y", c->y, c->n, out);
+    if (c->n_runs > 0) {
+        write_numbers("data-low", c->low, c->n, out);
+        write_numbers("data-high", c->high, c->n, out);
+        dt_str_addf(out, "\" data-runs=\"%u", c->n_runs);
     }
     dt_str_add(out, "\">");
+    if (c->n_runs > 0) {
+        write_band(f, c, out);
+    }
     const bool is_smoothed = c->n_smooth > 1;
     write_line(f, is_smoothed ? "raw" : "line", c->x, c->y, c->n, out);
     if (is_smoothed) {

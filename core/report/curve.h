@@ -15,9 +15,11 @@ typedef struct dt_curve {
     uint32_t color;    /* of its run */
     const char *label; /* told beside its end; NULL: none */
     bool is_reference; /* dashed, without colour: what others are compared with */
+    uint32_t n_runs;   /* that it is of (group.h): low and high are its interval; 0: one */
     uint32_t n, n_smooth;
-    double last;                                                 /* the series' last finite value, as it was recorded */
-    double x[DT_CURVE_MAX_POINTS], y[DT_CURVE_MAX_POINTS];       /* finite, x rising */
+    double last;                                           /* the series' last finite value, as it was recorded */
+    double x[DT_CURVE_MAX_POINTS], y[DT_CURVE_MAX_POINTS]; /* finite, x rising */
+    double low[DT_CURVE_MAX_POINTS], high[DT_CURVE_MAX_POINTS];
     double smooth_x[DT_CURVE_PIECES], smooth_y[DT_CURVE_PIECES]; /* none where there are few points */
 } dt_curve;
 

@@ -4,12 +4,14 @@ core_libdtcore_la_SOURCES += \
 	core/report/curve.c core/report/curve.h \
 	core/report/film_page.c core/report/film_page.h \
 	core/report/flat.c core/report/flat.h \
+	core/report/group.c core/report/group.h \
 	core/report/html.c core/report/html.h \
+	core/report/iqm.c core/report/iqm.h \
 	core/report/logbook.c core/report/logbook.h \
 	core/report/page.c core/report/page.h \
 	core/report/panel.h \
 	core/report/panel_baselines.c core/report/panel_config.c core/report/panel_costs.c core/report/panel_curves.c \
-	core/report/panel_evaluation.c core/report/panel_futures.c core/report/panel_head.c core/report/panel_horizon.c \
+	core/report/panel_evaluation.c core/report/panel_futures.c core/report/panel_groups.c core/report/panel_head.c core/report/panel_horizon.c \
 	core/report/panel_machine.c core/report/panel_memory.c core/report/panel_summary.c core/report/panel_time.c core/report/panel_traffic.c core/report/panel_trajectories.c \
 	core/report/ranks_text.c core/report/ranks_text.h \
 	core/report/records.c core/report/records.h \

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "report/chart.h"
+#include "report/group.h"
 #include "report/html.h"
 #include "report/panel.h"
 #include "report/unit.h"
@@ -99,9 +100,41 @@ const char *dt_page_x_name(const dt_page_phase *phase)
 
 void dt_page_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const dt_series *s, dt_curve *out)
 {
-    *out = (dt_curve){.color = run % DT_PAGE_COLORS};
+    *out = (dt_curve){.color = p->group[run] % DT_PAGE_COLORS};
     dt_curve_of(p->run[run].records, s, phase->is_over_env_steps ? dt_page_series(p, phase, run, ENV_STEPS) : NULL,
                 out);
+}
+
+bool dt_page_leads(const dt_page *p, uint32_t run)
+{
+    for (uint32_t i = 0; i < run; i++) {
+        if (p->group[i] == p->group[run]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint32_t dt_page_curves(const dt_page *p, const dt_page_phase *phase, const char *name, dt_curve *out)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        uint32_t members = 0;
+        for (uint32_t i = 0; i < p->n_runs; i++) {
+            const dt_series *s = p->group[i] == g ? dt_page_series(p, phase, i, name) : NULL;
+            if (s != NULL) {
+                dt_page_curve(p, phase, i, s, &p->member[members]);
+                members += p->member[members].n > 0;
+            }
+        }
+        if (dt_group_curve(p->member, members, &out[n])) {
+            n++;
+        } else {
+            memcpy(&out[n], p->member, members * sizeof(*out));
+            n += members;
+        }
+    }
+    return n;
 }
 
 /* Where the loss tells something else than one would think. */
@@ -141,13 +174,7 @@ dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char
 {
     const char *slash = strrchr(name, '/');
     char prefix[160] = "", note[MAX_NOTE];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n_runs; i++) {
-        const dt_series *s = dt_page_series(p, phase, i, name);
-        if (s != NULL) {
-            dt_page_curve(p, phase, i, s, &p->curve[n++]);
-        }
-    }
+    const uint32_t n = dt_page_curves(p, phase, name, p->curve);
     if (slash != NULL) {
         snprintf(prefix, sizeof(prefix), "%.*s", (int)(slash + 1 - name), name);
     }
@@ -192,7 +219,7 @@ bool dt_page_is_idle(const dt_page *p, const char *name)
 void dt_page_dot(const dt_page *p, uint32_t run)
 {
     if (p->n_runs > 1) {
-        dt_str_addf(p->out, "<span class=\"dot c%u\"></span>", run % DT_PAGE_COLORS);
+        dt_str_addf(p->out, "<span class=\"dot c%u\"></span>", p->group[run] % DT_PAGE_COLORS);
     }
 }
 
@@ -327,6 +354,7 @@ static dt_status write_page(const dt_page *p)
                 dt_page_street);
     DT_TRY(dt_panel_head(p));
     write_contents(p, phase, n);
+    DT_TRY(dt_panel_groups(p));
     DT_TRY(dt_panel_summary(p));
     for (uint32_t i = 0; i < n; i++) {
         choose_axis(p, &phase[i]);
@@ -367,19 +395,23 @@ dt_status dt_page_build(const char *const *dir, uint32_t n, dt_str *out)
     }
     dt_logbook *run = dt_alloc_n(n, sizeof(*run));
     dt_curve *curve = dt_alloc_n(DT_CHART_MAX_CURVES, sizeof(*curve));
-    const dt_page p = {.run = run, .n_runs = n, .curve = curve, .out = out};
-    dt_status st =
-        run != NULL && curve != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a report of %u runs", n);
+    dt_curve *member = dt_alloc_n(n, sizeof(*member));
+    dt_page p = {.run = run, .n_runs = n, .curve = curve, .member = member, .out = out};
+    dt_status st = run != NULL && curve != NULL && member != NULL
+                       ? DT_OK
+                       : DT_FAIL(DT_ENOMEM, "out of memory for a report of %u runs", n);
     if (st == DT_OK) {
         st = open_runs(dir, n, run, &n_open);
     }
     if (st == DT_OK) {
+        p.n_groups = dt_group_runs(run, n, p.group);
         st = write_page(&p);
     }
     for (uint32_t i = 0; i < n_open; i++) {
         dt_logbook_close(&run[i]);
     }
     dt_free(curve);
+    dt_free(member);
     dt_free(run);
     return st;
 }

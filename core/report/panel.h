@@ -17,7 +17,9 @@ enum { DT_PAGE_MAX_RUNS = 16, DT_PAGE_COLORS = 8 };
 typedef struct dt_page {
     const dt_logbook *run;
     uint32_t n_runs;
-    dt_curve *curve; /* room for DT_CHART_MAX_CURVES of them */
+    dt_curve *curve;                            /* room for DT_CHART_MAX_CURVES of them */
+    dt_curve *member;                           /* and for one of each run */
+    uint32_t group[DT_PAGE_MAX_RUNS], n_groups; /* runs of one configuration (group.h) */
     dt_str *out;
 } dt_page;
 
@@ -33,6 +35,7 @@ typedef dt_status dt_panel(const dt_page *p);
 typedef dt_status dt_phase_panel(const dt_page *p, const dt_page_phase *phase);
 
 dt_panel dt_panel_head;    /* title, runs, how they stand */
+dt_panel dt_panel_groups;  /* final results of configurations trained with several seeds */
 dt_panel dt_panel_summary; /* policies compared with baselines, with intervals */
 dt_panel dt_panel_config;  /* values and where they came from */
 dt_panel dt_panel_machine; /* version, plugins, host */
@@ -52,6 +55,10 @@ dt_phase_panel dt_panel_time;         /* what the time went into */
 const dt_series *dt_page_series(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name);
 /* A number of the run's last evaluation; NAN where that one did not report it, whatever earlier ones did. */
 double dt_page_evaluated(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name);
+/* Is it the first run of its group? */
+bool dt_page_leads(const dt_page *p, uint32_t run);
+/* The curves of one name into out: of each group one, of runs that have no stretch in common one each. How many. */
+uint32_t dt_page_curves(const dt_page *p, const dt_page_phase *phase, const char *name, dt_curve *out);
 /* A series of a run as a curve in its colour, over what the phase's curves are drawn over. */
 void dt_page_curve(const dt_page *p, const dt_page_phase *phase, uint32_t run, const dt_series *s, dt_curve *out);
 const char *dt_page_x_name(const dt_page_phase *phase); /* and what that is */

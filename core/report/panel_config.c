@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration and where every value came from: first values that a file, an option or the environment set, and
- * what differs between runs; then, folded, the defaults of the program and of its plugins.
+ * The configuration and where every value came from: first values that a file, an option or the environment set, or,
+ * of several configurations, those that differ; then, folded, the others.
  */
 #include <config.h>
 
@@ -97,6 +97,9 @@ static dt_status read_entry(const dt_page *p, const char *key, entry *e)
 {
     *e = (entry){0};
     for (uint32_t i = 0; i < p->n_runs; i++) {
+        if (!dt_page_leads(p, i)) {
+            continue; /* as the first of its group, but for the seed */
+        }
         const char *origin = origin_of(&p->run[i].config, key);
         value_of(&p->run[i].config, key, &e->value[i]);
         DT_TRY(dt_str_status(&e->value[i]));
@@ -112,6 +115,9 @@ static void write_entry(const dt_page *p, const char *key, const entry *e)
     dt_html_text(p->out, key);
     dt_str_add(p->out, "</th>");
     for (uint32_t i = 0; i < p->n_runs; i++) {
+        if (!dt_page_leads(p, i)) {
+            continue;
+        }
         dt_str_add(p->out, "<td class=\"l\">");
         dt_html_text(p->out, dt_str_text(&e->value[i]));
         dt_str_add(p->out, "</td>");
@@ -142,12 +148,15 @@ static void write_item(const dt_page *p, const char *key, const entry *e)
 
 static void write_open(const dt_page *p)
 {
-    if (p->n_runs == 1) {
+    if (p->n_groups == 1) {
         dt_str_add(p->out, "<ul class=\"constants config\">\n");
         return;
     }
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"config\"><thead><tr><th>Key</th>");
     for (uint32_t r = 0; r < p->n_runs; r++) {
+        if (!dt_page_leads(p, r)) {
+            continue;
+        }
         dt_str_add(p->out, "<th class=\"l\">");
         dt_page_run(p, r);
         dt_str_add(p->out, "</th>");
@@ -155,18 +164,24 @@ static void write_open(const dt_page *p)
     dt_str_add(p->out, "<th class=\"l\">From</th></tr></thead><tbody>\n");
 }
 
-static dt_status write_values(const dt_page *p, const keys *k, bool want_chosen, uint32_t *n_p)
+/* Of one configuration what was set; of several what differs between them. */
+static bool is_shown(const dt_page *p, const entry *e)
+{
+    return p->n_groups > 1 ? e->differs : e->is_chosen;
+}
+
+static dt_status write_values(const dt_page *p, const keys *k, bool want_shown, uint32_t *n_p)
 {
     uint32_t n = 0;
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < k->n && st == DT_OK; i++) {
         entry e;
         st = read_entry(p, k->key[i], &e);
-        if (st == DT_OK && (e.is_chosen || e.differs) == want_chosen) {
+        if (st == DT_OK && is_shown(p, &e) == want_shown) {
             if (n++ == 0) {
                 write_open(p);
             }
-            if (p->n_runs == 1) {
+            if (p->n_groups == 1) {
                 write_item(p, k->key[i], &e);
             } else {
                 write_entry(p, k->key[i], &e);
@@ -176,7 +191,7 @@ static dt_status write_values(const dt_page *p, const keys *k, bool want_chosen,
             dt_str_fini(&e.value[r]);
         }
     }
-    dt_str_add(p->out, n == 0 ? "" : p->n_runs == 1 ? "</ul>\n" : "</tbody></table></div>\n");
+    dt_str_add(p->out, n == 0 ? "" : p->n_groups == 1 ? "</ul>\n" : "</tbody></table></div>\n");
     *n_p = n;
     return st;
 }
@@ -187,10 +202,12 @@ dt_status dt_panel_config(const dt_page *p)
     uint32_t n = 0;
     dt_status st = collect(p, &k);
     if (st == DT_OK && k.n > 0) {
-        dt_str_add(p->out, "<section id=\"configuration\"><h2>Configuration</h2>\n");
+        dt_str_addf(p->out, "<section id=\"configuration\"><h2>Configuration%s</h2>\n",
+                    p->n_groups > 1 ? "<small>what differs</small>" : "");
         st = write_values(p, &k, true, &n);
         if (st == DT_OK) {
-            dt_str_addf(p->out, "<details><summary>%u defaults</summary>\n", k.n - n);
+            dt_str_addf(p->out, "<details><summary>%u %s</summary>\n", k.n - n,
+                        p->n_groups > 1 ? "equal values" : "defaults");
             st = write_values(p, &k, false, &n);
             dt_str_add(p->out, "</details></section>\n");
         }

@@ -17,16 +17,11 @@
 static dt_status write_cost(const dt_page *p, const dt_page_phase *phase, const char *cost)
 {
     char name[192];
-    uint32_t n = 0;
+    snprintf(name, sizeof(name), "costs/%s", cost);
+    uint32_t n = dt_page_curves(p, phase, name, p->curve);
+    snprintf(name, sizeof(name), "limits/%s", cost);
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        snprintf(name, sizeof(name), "costs/%s", cost);
-        const dt_series *s = dt_page_series(p, phase, i, name);
-        if (s == NULL) {
-            continue;
-        }
-        dt_page_curve(p, phase, i, s, &p->curve[n++]);
-        snprintf(name, sizeof(name), "limits/%s", cost);
-        const dt_series *limit = dt_page_series(p, phase, i, name);
+        const dt_series *limit = dt_page_leads(p, i) ? dt_page_series(p, phase, i, name) : NULL;
         if (limit != NULL) {
             dt_curve *c = &p->curve[n++];
             dt_page_curve(p, phase, i, limit, c);

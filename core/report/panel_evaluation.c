@@ -130,7 +130,7 @@ static void write_row(const dt_page *p, const dt_page_phase *phase, uint32_t run
     dt_page_run(p, run);
     dt_str_add(p->out, "</td><td class=\"l\">");
     if (!dt_page_is_constant(p, phase, name, &constant)) {
-        dt_spark_write(s->value, s->n, run % DT_PAGE_COLORS, p->out);
+        dt_spark_write(s->value, s->n, p->group[run] % DT_PAGE_COLORS, p->out);
     }
     dt_str_add(p->out, "</td>");
     for (uint32_t i = 0; i + 1 < n; i++) {
@@ -199,16 +199,12 @@ static void write_seeds(const dt_page *p, const dt_page_phase *phase)
 static dt_status chart_with_baselines(const dt_page *p, const dt_page_phase *phase, const char *name)
 {
     dt_flat f = {0};
-    uint32_t n = 0;
     double first = INFINITY, last = -INFINITY;
-    for (uint32_t i = 0; i < p->n_runs; i++) {
-        const dt_series *s = dt_page_series(p, phase, i, name);
-        if (s != NULL) {
-            dt_curve *c = &p->curve[n++];
-            dt_page_curve(p, phase, i, s, c);
-            first = c->n > 0 ? fmin(first, c->x[0]) : first;
-            last = c->n > 0 ? fmax(last, c->x[c->n - 1]) : last;
-        }
+    uint32_t n = dt_page_curves(p, phase, name, p->curve);
+    for (uint32_t i = 0; i < n; i++) {
+        const dt_curve *c = &p->curve[i];
+        first = c->n > 0 ? fmin(first, c->x[0]) : first;
+        last = c->n > 0 ? fmax(last, c->x[c->n - 1]) : last;
     }
     if (phase->at[0] >= 0) {
         DT_TRY(dt_logbook_left(&p->run[0], (uint32_t)phase->at[0], ".baselines.json", &f));

@@ -55,7 +55,7 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase)
     p->curve[0].x[1] = p->curve[0].y[1] = p->curve[0].last = 1;
     for (uint32_t i = 0; i < p->n_runs; i++) {
         if (has_levels(p, phase, i)) {
-            p->curve[n] = (dt_curve){.color = i % DT_PAGE_COLORS, .label = p->n_runs == 1 ? "model" : NULL};
+            p->curve[n] = (dt_curve){.color = p->group[i] % DT_PAGE_COLORS, .label = p->n_runs == 1 ? "model" : NULL};
             take_levels(p, phase, i, &p->curve[n++]);
         }
     }

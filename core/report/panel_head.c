@@ -135,6 +135,9 @@ dt_status dt_panel_head(const dt_page *p)
         dt_html_text(p->out, p->run[0].name);
     } else {
         dt_str_addf(p->out, "%u runs side by side", p->n_runs);
+        if (p->n_groups < p->n_runs) {
+            dt_str_addf(p->out, ", %u configuration%s", p->n_groups, p->n_groups == 1 ? "" : "s");
+        }
     }
     dt_str_add(p->out, "</h1></header>\n");
     if (p->n_runs == 1) {

@@ -75,7 +75,7 @@ static dt_status write_chart(const dt_page *p, const dt_page_phase *phase)
             drawn = h;
         }
         if (h.n > 0) {
-            p->curve[n] = (dt_curve){.color = i % DT_PAGE_COLORS, .label = p->n_runs == 1 ? "model" : NULL};
+            p->curve[n] = (dt_curve){.color = p->group[i] % DT_PAGE_COLORS, .label = p->n_runs == 1 ? "model" : NULL};
             fill(&p->curve[n++], &h, h.rmse);
         }
     }

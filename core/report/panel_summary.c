@@ -325,6 +325,9 @@ static void open_section(const dt_page *p, int what, bool *is_open_p)
 {
     if (!*is_open_p) {
         dt_str_add(p->out, "<section id=\"achieved\"><h2>What was achieved</h2>\n");
+        dt_str_add(p->out, p->n_groups < p->n_runs
+                               ? "<details><summary>Each run, compared with its baselines</summary>\n"
+                               : "");
         dt_str_add(p->out, what == SENTENCES ? "<ul class=\"headline\">\n" : "");
     }
     *is_open_p = true;
@@ -392,6 +395,7 @@ dt_status dt_panel_summary(const dt_page *p)
                    "<p class=\"note\">Means over seeds with 95 % confidence intervals. Differences are taken seed "
                    "by seed; one whose interval contains 0 is not significant.</p>");
     }
+    dt_str_add(p->out, is_open && p->n_groups < p->n_runs ? "</details>" : "");
     dt_str_add(p->out, is_open ? "</section>\n" : "");
     return DT_OK;
 }

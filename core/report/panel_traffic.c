@@ -26,7 +26,7 @@ dt_status dt_panel_traffic(const dt_page *p, const dt_page_phase *phase)
     for (uint32_t i = 0; i < p->n_runs && n < MAX_FILMS; i++) {
         dt_flat f = {0};
         dt_street s = {0};
-        if (phase->at[i] < 0) {
+        if (phase->at[i] < 0 || !dt_page_leads(p, i)) {
             continue;
         }
         dt_status st = dt_logbook_left(&p->run[i], (uint32_t)phase->at[i], ".pictures.json", &f);

@@ -137,6 +137,17 @@ def check_curves(root, every, others):
             if "ref" in group.get("class") and name.startswith("eval/"):
                 assert any(near(y[0], v) for run in others for v in run.get(name, [])), f"{name}: no baseline has {y[0]}"
                 continue
+            if group.get("data-runs"):  # one curve of several runs: within what they recorded, and within its interval
+                assert len(runs) >= int(group.get("data-runs")) > 1
+                fits = [(run, key, values) for run in runs for key, values in run.items() if key[1] == name]
+                low, high = ([float(v) for v in group.get(k).split()] for k in ("data-low", "data-high"))
+                every_value = [v for _, _, values in fits for v in values.values() if v is not None]
+                for l, v, h in zip(low, y, high):
+                    slack = 1e-5 * max(1, abs(v))
+                    assert l - slack <= v <= h + slack, (name, l, v, h)
+                    assert min(every_value) - slack <= v <= max(every_value) + slack
+                drawn.update(key for _, key, _ in fits)
+                continue
             if name in MEMORY:
                 keys = MEMORY[name][1:] if "ref" in group.get("class") else MEMORY[name][:1]
                 fits = [what for run in runs for what, values in run.items() if what[1] in keys and

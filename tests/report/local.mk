@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_tests += tests/report/test_records tests/report/test_scale tests/report/test_state tests/report/test_street tests/report/test_watch
+dt_tests += tests/report/test_iqm tests/report/test_records tests/report/test_scale tests/report/test_state tests/report/test_street tests/report/test_watch
+tests_report_test_iqm_SOURCES = tests/report/test_iqm.c
 tests_report_test_records_SOURCES = tests/report/test_records.c tests/report/folder.h
 tests_report_test_scale_SOURCES = tests/report/test_scale.c
 tests_report_test_state_SOURCES = tests/report/test_state.c tests/report/folder.h

@@ -141,6 +141,44 @@ grep -q infeasible_rate "$work/compared.html" || fail "a run that may have a shi
 compare "training steps" "$work/old" "$work/new"
 grep -q 'Some of these runs do not say how many environment steps' "$work/compared.html" || fail "why it is over training steps"
 
+# --- seeds of one configuration are one curve and one row: the middle of them, and the interval ---
+python3 - "$work" <<'END'
+import json, os, sys
+def run(name, seed, batch, returns):
+    folder = os.path.join(sys.argv[1], name)
+    os.mkdir(folder)
+    write = lambda file, text: open(os.path.join(folder, file), "w", encoding="utf-8").write(text)
+    write("meta.json", '{"start":"x"}')
+    write("config.origin.json", json.dumps({"seed": {"value": seed, "origin": "--seed"},
+                                            "data.batch": {"value": batch, "origin": "--set"},
+                                            "engine.threads": {"value": seed, "origin": "--threads"},
+                                            "phases.0.log.every": {"value": seed, "origin": "--set"}}))
+    write("metrics.jsonl", "".join(json.dumps({"step": 10 * (i + 1), "phase": "p", "wall_s": i, "loss": 1 / (i + 1),
+                                               "eval/return/mean": r}) + "\n" for i, r in enumerate(returns)))
+run("small-s1", 1, 8, [0, 2, 10]); run("small-s2", 2, 8, [3, 4, 30]); run("small-s3", 3, 8, [6, 9, 20])
+run("large-s1", 1, 64, [1, 1, 40]); run("large-s2", 2, 64, [3, 1, 44]); run("large-s3", 3, 64, [5, 1, 42])
+run("large-s4", 4, 64, [7, 1, 400])
+END
+set -- "$work/small-s1" "$work/small-s2" "$work/small-s3" "$work/large-s1" "$work/large-s2" "$work/large-s3" "$work/large-s4"
+"$dtrain" report "$@" --out "$work/groups.html" -q >/dev/null 2>"$work/err" || fail "groups: $(cat "$work/err")"
+"$dtrain" report "$@" --out "$work/again.html" -q >/dev/null && cmp -s "$work/groups.html" "$work/again.html" || fail "groups twice"
+check "$work/groups.html" "$@"
+python3 - "$work/groups.html" <<'END' || fail "the table and curves of groups"
+import re, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+assert "7 runs side by side, 2 configurations" in page
+rows = re.findall(r"<tr><th>(.*?)</th>(.*?)</tr>", re.search('class="achieved groups">.*?</table>', page, re.S).group(0), re.S)[1:]
+(a, small), (b, large) = [(re.sub("<.*?>", "", h), re.sub("<.*?>", "", c)) for h, c in rows]
+# three: their mean, 20, and from the least to the greatest; four: the middle two, 43, from 40 to 400
+assert a == "small-s (3 runs)" and small == "320 [10, 30]", (a, small)
+assert b == "large-s (4 runs)" and large.startswith("443 [40, 400]vs. first +23 ["), (b, large)
+chart = re.search(r'data-name="eval/return/mean".*?</figure>', page, re.S).group(0)
+curves = re.findall(r'class="curve c(\d)" data-x="(.*?)" data-y="(.*?)" data-low="(.*?)" data-high="(.*?)" data-runs="(\d)"', chart)
+assert curves == [("0", "10 20 30", "3 5 20", "0 2 10", "6 9 30", "3"), ("1", "10 20 30", "4 1 43", "1 1 40", "7 1 400", "4")], curves
+END
+"$dtrain" report "$work/small-s1" "$work/large-s1" --out "$work/two.html" -q >/dev/null || fail "two configurations"
+! grep -q 'data-runs\|id="results"' "$work/two.html" || fail "two configurations as one"
+
 # --- whatever a run says stays text ---
 evil='<script>alert(1)</script>&amp;"'"'"'</style>'
 mkdir -p "$work/x<i>&\"y"
