@@ -82,7 +82,7 @@ test "$(pkg-config --variable=plugindir dtrain-policy)" = "$plugindir" || fail "
 # shellcheck disable=SC2046
 (cd "$work" && ${CC:-cc} -o drive "$docdir/examples/drive_env_traffic.c" $(pkg-config --cflags --libs dtrain-policy) -ldl) ||
     fail "building the example"
-(cd "$work" && LD_LIBRARY_PATH=$libdir ./drive "$plugindir/env_traffic.so" policy.safetensors 3 >drive.txt) ||
+(cd "$work" && env -u LD_LIBRARY_PATH ./drive "$plugindir/env_traffic.so" policy.safetensors 3 >drive.txt) ||
     fail "running the example"
 dtrain eval --checkpoint "$work/run_policy" --seeds 3 --episodes 1 --json -q >"$work/eval.json" || fail "dtrain eval"
 ours=$(awk '$1 == "return" { printf "%.12g", $2 }' "$work/drive.txt")
