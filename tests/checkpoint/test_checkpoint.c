@@ -20,6 +20,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/sealed.h"
 #include "checkpoint/shards.h"
 #include "small_run.h"
 
@@ -553,11 +554,65 @@ static void test_damaged_ones_do_not_count(void **state)
     assert_int_equal(small_run_step(), 3);
 }
 
+/* Tensors of 60, 50, 50 and 30 numbers over two files, the first of which has a model of 100 already: the largest first,
+ * each to where less is, equals by name. 240 to 1, 200 to 1 (240 < 400), 200 to 0 (400 < 440), 120 to 1 (440 < 600). */
+static void test_shards_are_balanced(void **state)
+{
+    (void)state;
+    (void)state;
+    static const int64_t of_model[] = {10, 10}, of_d[] = {30}, of_c[] = {5, 10}, of_a[] = {60}, of_b[] = {50};
+    const dt_ckpt_tensor model[] = {{.name = "m", .dim = of_model, .n_dims = 2}};
+    const dt_ckpt_tensor optim[] = {{.name = "d", .dim = of_d, .n_dims = 1},
+                                    {.name = "c", .dim = of_c, .n_dims = 2},
+                                    {.name = "a", .dim = of_a, .n_dims = 1},
+                                    {.name = "b", .dim = of_b, .n_dims = 1}};
+    static const uint32_t want[] = {1, 0, 1, 1};
+    const dt_ckpt_save_desc d = {.model = model, .n_model = 1, .optim = optim, .n_optim = 4, .n_shards = 2};
+    const dt_ckpt_tensor *list[4];
+    dt_shard_map map;
+    assert_int_equal(dt_shard_map_make(&d, &map), DT_OK);
+    assert_int_equal(map.n, 2);
+    assert_memory_equal(map.shard, want, sizeof(want));
+    assert_int_equal(dt_shard_tensors(&d, &map, 1, list), 3);
+    assert_string_equal(list[0]->name, "d"); /* in the order of the list */
+    assert_string_equal(list[2]->name, "b");
+    assert_int_equal(dt_shard_tensors(&d, &map, 0, list), 1);
+    assert_string_equal(list[0]->name, "c");
+    dt_shard_map_fini(&map);
+}
+
+/* A blob's file: magic, version, zero and size, little endian, then the bytes. */
+static void test_blob_on_disk(void **state)
+{
+    (void)state;
+    static const uint8_t want[] = {'d', 't', 'b', 'l', 'o', 'b', '1', '\n', 4, 3, 2, 1, 0, 0,
+                                   0,   0,   3,   0,   0,   0,   0,   0,    0, 0, 7, 8, 9};
+    static const uint8_t data[] = {7, 8, 9};
+    const dt_ckpt_blob blob = {.name = "x", .version = 0x01020304, .data = data, .bytes = sizeof(data)};
+    uint8_t got[64] = {0};
+    char path[400];
+    dt_sealed s;
+    dt_manifest_file file;
+    assert_int_equal(dt_sealed_init(&s), DT_OK);
+    assert_int_equal(dt_sealed_blob(&s, run.dir, "x.bin", &blob, &file), DT_OK);
+    snprintf(path, sizeof(path), "%s/x.bin", run.dir);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(got, 1, sizeof(got), f), sizeof(want));
+    fclose(f);
+    assert_memory_equal(got, want, sizeof(want));
+    assert_int_equal(file.bytes, sizeof(want));
+    dt_free(file.crc);
+    dt_sealed_fini(&s);
+}
+
 int main(void)
 {
     dt_fs_flush_set(false); /* what a power loss would do is not looked at here */
 #define CASE(name) cmocka_unit_test_setup_teardown(name, small_run_begin, small_run_end)
     const struct CMUnitTest tests[] = {
+        CASE(test_shards_are_balanced),
+        CASE(test_blob_on_disk),
         CASE(test_what_was_saved_comes_back),
         CASE(test_equal_hashes_mean_equal_bits),
         CASE(test_the_same_step_is_replaced),

@@ -86,8 +86,32 @@ static void test_says_nothing_else(void **state)
     assert_string_equal(text[0], "");
 }
 
+/* Twice within one collective: both together. Less than a second is none. */
+static void test_adds_up(void **state)
+{
+    (void)state;
+    char text[DT_STOOD_TEXT_BYTES];
+    double whole = 0, ago = 0;
+    dt_stood s = {0};
+    dt_signals_install();
+    static const double held[] = {5, 0.9, 3};
+    for (int i = 0; i < 3; i++) {
+        s.seen_s = dt_clock_s() - held[i];
+        raise(SIGCONT);
+        const double stood = dt_stood_look(&s, dt_clock_s());
+        assert_true(held[i] < 1 ? stood == 0 : stood >= held[i] && stood < held[i] + 1);
+    }
+    assert_true(s.for_s >= 8 && s.for_s < 10);
+    dt_stood_text(&s, s.until_s + 4, text);
+    assert_int_equal(sscanf(text, "; this rank itself was held by a signal (SIGSTOP) for up to %lf s, until %lf s ago",
+                            &whole, &ago),
+                     2);
+    assert_true(whole >= 8 && whole <= 10 && ago == 4);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_knows), cmocka_unit_test(test_says_nothing_else)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_adds_up), cmocka_unit_test(test_knows),
+                                       cmocka_unit_test(test_says_nothing_else)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,31 @@ static void test_unknown(void **state)
     assert_null(strstr(line, " 3"));
 }
 
+/* What a round is doing, and times of seconds, minutes and hours. */
+static void test_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        dt_activity a;
+        double left_s;
+        const char *activity, *left;
+    } c[] = {{{DT_ACTIVITY_COLLECT, 1, 8}, 59.4, "collecting 12%", "left 0:59"},
+             {{DT_ACTIVITY_COLLECT, 1, 0}, 59.6, "collecting 0%", "left 1:00"},
+             {{DT_ACTIVITY_LEARN, 2, 5}, 3599, "learning 3/5", "left 59:59"}, /* the third of five passes */
+             {{DT_ACTIVITY_EVALUATE, 2, 5}, 3600, "evaluating 2/5", "left 1:00:00"},
+             {{DT_ACTIVITY_EVALUATE, 0, 0}, 3600 * 12 + 34 * 60 + 5, "evaluating", "left 12:34:05"},
+             {{DT_ACTIVITY_SAVE, 0, 0}, 0, "saving", "left 0:00"}};
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        char line[512];
+        dt_progress_view v = a_round();
+        v.left_s = c[i].left_s;
+        v.data_wait = 0.125;
+        v.loss_scale = 64;
+        dt_progress_text(&v, &c[i].a, 300, line, sizeof(line));
+        expect_parts(line, (const char *[]){c[i].activity, c[i].left, "wait 12.5%", "scale 64", NULL});
+    }
+}
+
 static void *report_elsewhere(void *unused)
 {
     dt_activity_set(DT_ACTIVITY_LEARN, 7, 9);
@@ -166,6 +191,7 @@ static void test_redrawn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_round), cmocka_unit_test(test_unknown),
-                                       cmocka_unit_test(test_activity), cmocka_unit_test(test_redrawn)};
+                                       cmocka_unit_test(test_texts), cmocka_unit_test(test_activity),
+                                       cmocka_unit_test(test_redrawn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
