@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that use what is installed: compiled here with everything else, and by installcheck with pkg-config alone.
+# Configurations: run for a few steps by tests/docs/examples.sh.
 exampledir = $(docdir)/examples
-dist_example_DATA = examples/drive_env_traffic.c examples/traci_policy.py
+dist_example_DATA = examples/drive_env_traffic.c examples/traci_policy.py examples/README.md \
+	examples/cartpole-ppo.cfg examples/native-signals.cfg examples/own-recordings.cfg examples/pendulum-sac.cfg \
+	examples/safe-merging.cfg examples/sumo-signals.cfg
+exampledatadir = $(exampledir)/data
+dist_exampledata_DATA = examples/data/drive.csv examples/data/make.sh examples/data/town.net.xml \
+	examples/data/town.rou.xml examples/data/town.sumocfg
+exampleimgdir = $(exampledir)/img
+dist_exampleimg_DATA = examples/img/cartpole-ppo.png examples/img/native-signals.png examples/img/own-recordings.png \
+	examples/img/pendulum-sac.png examples/img/safe-merging.png examples/img/sumo-signals.png
 noinst_PROGRAMS += examples/drive_env_traffic
 examples_drive_env_traffic_SOURCES = examples/drive_env_traffic.c
 examples_drive_env_traffic_CPPFLAGS = -I$(top_srcdir)/include

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_doc_scripts = tests/docs/readme.sh tests/docs/recipes.sh tests/docs/names.sh tests/docs/site.sh tests/docs/benches.sh \
+dt_doc_scripts = tests/docs/readme.sh tests/docs/examples.sh tests/docs/recipes.sh tests/docs/names.sh tests/docs/site.sh tests/docs/benches.sh \
 	tests/docs/docker.sh tests/docs/words.sh
-tests/docs/readme.log tests/docs/recipes.log tests/docs/names.log tests/docs/benches.log tests/docs/docker.log: \
+tests/docs/readme.log tests/docs/examples.log tests/docs/recipes.log tests/docs/names.log tests/docs/benches.log tests/docs/docker.log: \
 	dtrain options_doc$(EXEEXT) $(plugin_LTLIBRARIES) share/demo.store/store.json
 EXTRA_DIST += tests/docs/tested.sh Dockerfile .dockerignore
