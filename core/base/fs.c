@@ -679,7 +679,9 @@ dt_status dt_fs_try_room(const char *folder, size_t bytes)
     dt_str name = {0};
     dt_str_addf(&name, "%s/.dtrain-%ld", folder, (long)getpid());
     dt_status st = dt_str_status(&name);
-    st = st == DT_OK ? dt_fs_open(dt_str_text(&name), O_RDWR | O_CREAT | O_EXCL, &fd) : st;
+    if (st == DT_OK) {
+        st = dt_fs_open(dt_str_text(&name), O_RDWR | O_CREAT | O_EXCL, &fd);
+    }
     if (st == DT_OK) {
         dt_fs_discard(dt_str_text(&name));
         const int reason = posix_fallocate(fd, 0, (off_t)bytes);

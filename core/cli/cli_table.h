@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The tables of the command line: verbs, their forms, options, exit codes, environment, files. cli.c parses, calls and
- * helps by them; cli_doc.c, a program of the build machine, writes the manual page and the completion from them. Static,
- * because the second is linked with nothing of dtrain.
+ * helps by them; cli_doc.c, a program of the build machine, writes the manual page and the completion from them.
+ * Static, because the second is linked with nothing of dtrain.
  */
 #ifndef DTRAIN_CORE_CLI_CLI_TABLE_H
 #define DTRAIN_CORE_CLI_CLI_TABLE_H

@@ -40,7 +40,7 @@ static void add(offer *o, const char *before, const char *text, const char *afte
     dt_str_fini(&whole);
 }
 
-/* ---- components --------------------------------------------------------------------------------------------------- */
+/* ---- components -------------------------------------------------------------------------------------------------- */
 
 /* kind 0: of any; role NULL: of any. */
 static void add_ids(dt_loader *l, uint32_t kind, const char *role, const char *before, offer *o)
@@ -53,7 +53,7 @@ static void add_ids(dt_loader *l, uint32_t kind, const char *role, const char *b
     }
 }
 
-/* ---- keys and values ----------------------------------------------------------------------------------------------- */
+/* ---- keys and values --------------------------------------------------------------------------------------------- */
 
 static void add_section(const char *section, offer *o)
 {
@@ -167,7 +167,7 @@ static dt_status add_set(dt_loader *l, offer *o)
     return st;
 }
 
-/* ---- profiles and runs --------------------------------------------------------------------------------------------- */
+/* ---- profiles and runs ------------------------------------------------------------------------------------------- */
 
 static dt_status add_profiles(offer *o)
 {
@@ -200,7 +200,7 @@ static dt_status add_runs(offer *o)
     return DT_OK;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static dt_status offer_of_plugins(const char *kind, dt_loader *l, offer *o)
 {
@@ -231,7 +231,9 @@ dt_status dt_cli_complete(const char *kind, const char *prefix)
     dt_log_mute(true);
     if (is_of_plugins(kind)) {
         st = dt_session_loader(&s);
-        st = st == DT_OK ? offer_of_plugins(kind, s.loader, &o) : st;
+        if (st == DT_OK) {
+            st = offer_of_plugins(kind, s.loader, &o);
+        }
         dt_session_close(&s);
     } else if (strcmp(kind, "profiles") == 0) {
         st = add_profiles(&o);
@@ -241,7 +243,9 @@ dt_status dt_cli_complete(const char *kind, const char *prefix)
         st = DT_FAIL(DT_ECONFIG, "--complete %s: expected ids, phases, envs, profiles, runs or set", kind);
     }
     dt_log_mute(false);
-    st = st == DT_OK ? dt_str_status(&o.out) : st;
+    if (st == DT_OK) {
+        st = dt_str_status(&o.out);
+    }
     dt_print_text(dt_str_text(&o.out));
     dt_str_fini(&o.out);
     return st;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain run --dry-run` and `dtrain bench gpu`: the plan of each phase, and what a run would refuse. The checks are the
- * run's own functions (dt_rundir_plan, dt_run_start_find, dt_first_find, dt_results_check, dt_fit_stage), in its order.
+ * `dtrain run --dry-run` and `dtrain bench gpu`: the plan of each phase, and what a run would refuse. The checks are
+ * the run's own functions, in its order: dt_rundir_plan, dt_run_start_find, dt_first_find, dt_first_load, dt_fit_stage
+ * and dt_results_check.
  */
 #include <config.h>
 
@@ -32,31 +33,27 @@ static const char *const run_files[] = {"config.cfg",   "config.origin.json", "m
 /* ---- what it prints ---------------------------------------------------------------------------------------------- */
 
 /* What a run would write, and where. */
-static void files_text(const dt_args *a, const dt_session *s)
+static void files_text(const dt_rundir_desc *dir)
 {
-    const char *name = a->name != NULL ? a->name : s->phase[s->first]->desc.id;
-    if (a->run_dir != NULL) {
-        dt_print("files below %s:\n", a->run_dir);
+    if (dir->dir != NULL) {
+        dt_print("files below %s:\n", dir->dir);
     } else {
-        dt_print("files below %s/%s-<UTC time>-<4 hex>:\n", dt_rundir_base(), name);
+        dt_print("files below %s/%s-<UTC time>-<4 hex>:\n", dir->base, dir->name);
     }
     for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
         dt_print("  %s\n", run_files[i]);
     }
 }
 
-static void files_json(const dt_args *a, const dt_session *s, dt_json_out *o)
+static void files_json(const dt_rundir_desc *dir, dt_json_out *o)
 {
-    dt_str dir = {0};
-    dt_str_addf(&dir, "%s", a->run_dir != NULL ? a->run_dir : dt_rundir_base());
-    dt_json_str(o, a->run_dir != NULL ? "run_dir" : "run_dir_below", dt_str_text(&dir));
-    dt_json_str(o, "name", a->name != NULL ? a->name : s->phase[s->first]->desc.id);
+    dt_json_str(o, dir->dir != NULL ? "run_dir" : "run_dir_below", dir->dir != NULL ? dir->dir : dir->base);
+    dt_json_str(o, "name", dir->name);
     dt_json_arr(o, "files");
     for (size_t i = 0; i < sizeof(run_files) / sizeof(run_files[0]); i++) {
         dt_json_str(o, NULL, run_files[i]);
     }
     dt_json_end(o, ']');
-    dt_str_fini(&dir);
 }
 
 static void text_of_batch(const dt_session *s, int64_t phase, dt_str *out)
@@ -257,13 +254,13 @@ dt_status dt_dry_run_print(const dt_dry_run *d)
     dt_run_start_fini(&p.start);
     dt_planned_destroy(p.planned);
     dt_error_take(&refused, st);
-    if (!a->json && st == DT_OK && a->predict == NULL) {
-        files_text(a, d->session);
+    if (!a->json && st == DT_OK && d->rundir != NULL) {
+        files_text(d->rundir);
     }
     if (a->json && p.is_told) {
         dt_json_end(&o, ']');
-        if (a->predict == NULL) {
-            files_json(a, d->session, &o);
+        if (d->rundir != NULL) {
+            files_json(d->rundir, &o);
         }
         dt_json_end(&o, '}');
         if (st == DT_OK) {

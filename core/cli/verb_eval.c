@@ -62,8 +62,12 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
         }
         dt_result_warn_limits(e.stage);
         st = compare(s, index, e.stage, a->json, &others);
-        st = st == DT_OK ? dt_str_status(&text) : st;
-        st = st == DT_OK ? dt_str_status(&others) : st;
+        if (st == DT_OK) {
+            st = dt_str_status(&text);
+        }
+        if (st == DT_OK) {
+            st = dt_str_status(&others);
+        }
         if (others.bytes > 0 && a->json) { /* one more member of the object */
             dt_print("%.*s,\"baselines\":%s}\n", (int)text.bytes - 1, dt_str_text(&text), dt_str_text(&others));
         } else {

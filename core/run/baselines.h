@@ -42,8 +42,7 @@ void dt_policy_result_free(dt_policy_result *p);
 /* [collective] d: as the phase's own stage was made. run_dir: of rank 0, NULL elsewhere. Prints a table and writes the
  * file; what goes wrong with one of them is a warning. Errors: DT_EPEER, DT_ECOMM, DT_EINTERRUPTED: they are owed. */
 dt_status dt_baselines_run(const dt_stage_desc *d, const dt_policy_result *policy, const char *run_dir) DT_NODISCARD;
-/* The same of an evaluation on its own, in one process: a table, or a JSON array of the baselines alone, appended to out.
- */
+/* The same of an evaluation on its own, in one process: a table, or a JSON array of the baselines alone, appended. */
 dt_status dt_baselines_compare(const dt_stage_desc *d, const dt_policy_result *policy, bool is_json, dt_str *out)
     DT_NODISCARD;
 /* Were those of a phase begun, and not finished? While they run evaluation/<n>-<phase>.baselines.owed lies there. */

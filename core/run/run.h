@@ -35,16 +35,16 @@ dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code) DT_NOD
 /* While a run goes on or has ended, a full disk is no reason to fail. */
 void dt_run_note_or_warn(const dt_session *s, dt_rundir *dir, int exit_code);
 
-/* Does a stage that was evaluated report what stop.metric and checkpoint.best_by name ("": nothing)? A best_by that other
- * phases may report is accepted; n_without_best: phases before that did not report it. Errors: DT_ECONFIG with the
- * results that exist. */
+/* Does a stage that was evaluated report what stop.metric and checkpoint.best_by name ("": nothing)? A best_by that
+ * other phases may report is accepted; n_without_best: phases before that did not report it. Errors: DT_ECONFIG with
+ * the results that exist. */
 struct dt_stage;
 dt_status dt_results_check(const dt_session *s, const struct dt_stage *stage, const char *stop_metric,
                            const char *best_by, int64_t n_without_best) DT_NODISCARD;
 
 /* An evaluation's result as people read it, a line each, and as scripts do. */
 void dt_result_text(const struct dt_stage *s, dt_str *out);
-/* The same in groups, with unit, direction and description by the extension dtrain.results/1 of phase and environment. */
+/* The same in groups, with unit, direction and text by the extension dtrain.results/1 of phase and environment. */
 void dt_result_explained(const struct dt_stage *s, dt_str *out);
 void dt_result_json(const struct dt_stage *s, dt_str *out);
 /* Warns of costs that are above their limits in it, or not known. */

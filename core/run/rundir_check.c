@@ -118,7 +118,9 @@ static dt_status check_files(const char *path)
         dt_str file = {0};
         dt_str_addf(&file, "%s/%s", path, names[i]);
         st = dt_str_status(&file);
-        st = st == DT_OK ? dt_fs_open(dt_str_text(&file), O_RDWR | O_APPEND, &fd) : st;
+        if (st == DT_OK) {
+            st = dt_fs_open(dt_str_text(&file), O_RDWR | O_APPEND, &fd);
+        }
         if (st == DT_OK) {
             close(fd);
         } else if (st == DT_ENOTFOUND) {

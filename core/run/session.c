@@ -45,7 +45,9 @@ dt_status dt_session_profiles(const char *between, dt_str *out)
     char **files = NULL;
     size_t n = 0, n_known = 0;
     dt_status st = find_shipped("profiles", "profiles", &dir);
-    st = st == DT_OK ? dt_fs_list(dt_str_text(&dir), &files, &n) : st;
+    if (st == DT_OK) {
+        st = dt_fs_list(dt_str_text(&dir), &files, &n);
+    }
     for (size_t i = 0; i < n && st == DT_OK; i++) {
         const size_t bytes = strlen(files[i]);
         if (bytes > 4 && strcmp(files[i] + bytes - 4, ".cfg") == 0) {

@@ -366,12 +366,9 @@ typedef struct dt_plugin {
  * any other.
  *
  * Extension "dtrain.results/1" of a phase or an environment, since 1.2: const char *const *, NULL at the end: what the
- * numbers of an evaluation are, a row "KEY|GROUP|UNIT|BETTER|TEXT" each. KEY is as it is reported, without /mean, with *
- * for any text ("metrics/delay_s", "costs/x"); GROUP the title that it stands under; BETTER "higher", "lower" or
- * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's.
- *
- * Extension "dtrain.columns/1" of an environment, since 1.2: const dt_column *, ended by a NULL port: columns that are
- * described whatever its options are, for `dtrain show` where no instance can be made. */
+ * numbers of an evaluation are, a row "KEY|GROUP|UNIT|BETTER|TEXT" each. KEY is as it is reported, without /mean, and
+ * may have * for any text ("metrics/delay_s", "costs/x"); GROUP the title that it stands under; BETTER "higher",
+ * "lower" or nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's. */
 
 /* Fills the prefix: { DT_PLUGIN_PREFIX, .name = "mine", ... } */
 #define DT_PLUGIN_PREFIX                                                                                               \

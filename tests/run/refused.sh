@@ -73,6 +73,10 @@ cp -r "$work/first" "$work/bad"
 for file in "$work"/bad/checkpoints/step-*/model.safetensors; do printf x | dd of="$file" bs=1 seek=900 conv=notrunc 2>/dev/null; done
 both 4 "damaged checkpoints" run --resume "$work/bad" -q
 
+cases=$((cases + 1))
+"$dtrain" run --resume "$work/first" --dry-run --json -q 2>"$work/err" | grep -q "\"run_dir\":\"[^\"]*/first\"" ||
+    fail "a plan of a resumed run is below another folder"
+
 # --- first weights ---
 both 2 "no file of --init-from" $one --init-from "$work/nowhere.safetensors"
 both 2 "no file of init" $one --set phases.0.init="$work/nowhere.safetensors"
