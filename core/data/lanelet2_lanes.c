@@ -32,8 +32,8 @@ static dt_status find_bound(dt_lanelet2 *m, const dt_lanelet *l, int side)
     const char *where = side == DT_LEFT ? "left" : "right", *id = m->ways.name[l->way[side]];
     const dt_osm_way *way = &DT_OSM_AT(m->way, dt_osm_way, l->way[side]);
     if (!way->is_there || way->n < 2) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": lanelet %" PRId64 " has way %s on its %s, which %s", m->path,
-                       l->line, l->id, id, where, way->is_there ? "has not two nodes" : "is not there");
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": lanelet %" PRId64 " has way %s on its %s, which %s", m->path, l->line,
+                       l->id, id, where, way->is_there ? "has not two nodes" : "is not there");
     }
     for (int64_t i = 0; i < way->n; i++) {
         const int32_t number = DT_OSM_AT(m->way_node, int32_t, way->first + i);
