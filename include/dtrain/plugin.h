@@ -367,8 +367,8 @@ typedef struct dt_plugin {
  *
  * Extension "dtrain.results/1" of a phase or an environment, since 1.2: const char *const *, NULL at the end: what the
  * numbers of an evaluation are, a row "KEY|GROUP|UNIT|BETTER|TEXT" each. KEY is as it is reported, without /mean, and
- * may have * for any text ("metrics/delay_s", "costs/x"); GROUP the title that it stands under; BETTER "higher",
- * "lower" or nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's. */
+ * may have * for any text ("metrics/delay_s", "costs/x"); GROUP is the title above it; BETTER is "higher", "lower" or
+ * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's. */
 
 /* Fills the prefix: { DT_PLUGIN_PREFIX, .name = "mine", ... } */
 #define DT_PLUGIN_PREFIX                                                                                               \

@@ -33,7 +33,7 @@ expect 0 "make && dtrain check ./fit.so" "$dtrain" new phase fit "$work/fit"
 expect 0 "drive.c, Makefile, README.md" "$dtrain" new model drive "$work/drive"
 expect 0 "robot.c, Makefile, README.md" "$dtrain" new env robot "$work/robot"
 expect 2 "exists; name a new folder" "$dtrain" new model drive "$work/drive"
-expect 2 "expected dtrain new phase|policy|model|env|data NAME DIR" "$dtrain" new phase fit
+expect 2 "usage: dtrain new phase NAME DIR" "$dtrain" new phase fit
 build "$work/fit" || { echo "FAIL: the phase does not build"; exit 1; }
 build "$work/drive" || { echo "FAIL: the model does not build"; exit 1; }
 
