@@ -20,6 +20,12 @@ mkdir -p "$work/docs/api"
 for part in start.md tutorial howto reference explanation img slurm.sh dtrain@.service kubernetes-job.yaml kubernetes-mpijob.yaml; do
     cp -R "$src/docs/$part" "$work/docs/"
 done
+cp -R "$src/examples" "$work/docs/"
+chmod -R u+w "$work"
+for page in "$work"/docs/*.md "$work"/docs/*/*.md; do # examples/ is next to docs/ in the source, in it here
+    sed 's|](../../examples/|](../examples/|g; s|](../docs/|](../|g' "$page" >"$work/page" && mv "$work/page" "$page"
+done
+sed 's|](../examples/|](examples/|g' "$src/docs/start.md" >"$work/docs/start.md"
 for page in README.md README.zh.md; do
     sed 's|](docs/|](|g; s|\[LICENSE\](LICENSE)|LICENSE|; s|(README.md)|(index.md)|' "$src/$page" >"$work/docs/$page"
 done

@@ -54,7 +54,7 @@ grep -q 'dt_policy_load' "$work/site/api/group__dtrain__policy.html"
 
 # --- a comment that cannot be read, and a link that leads nowhere, are errors ---
 mkdir "$work/src"
-(cd "$DT_SRCDIR" && cp -R README.md README.zh.md configure.ac docs include "$work/src/")
+(cd "$DT_SRCDIR" && cp -R README.md README.zh.md configure.ac docs examples include "$work/src/")
 chmod -R u+w "$work/src"
 echo '[x](nowhere.md)' >>"$work/src/docs/howto/gpu.md"
 sh "$work/src/docs/site/make.sh" "$work/bad" >"$work/err" 2>&1 && { echo "a link to nowhere is fine"; exit 1; }
