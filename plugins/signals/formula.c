@@ -316,7 +316,6 @@ static dt_status read_name(parser *p, operand *out)
     const uint32_t n_all = is_column ? p->n_columns : N_SIGNAL_QUANTITIES;
     for (uint32_t i = 0; i < n_all; i++) {
         if (is_called(all[i].name, from + (is_column ? prefix : 0), n - (is_column ? prefix : 0))) {
-            p->f->uses |= is_column ? 0 : UINT64_C(1) << i;
             *out = (operand){.low = all[i].low, .high = all[i].high, .is_by_phase = is_column};
             return make(p, (formula_node){.what = is_column ? COLUMN : QUANTITY, .index = (uint16_t)i}, out);
         }

@@ -60,7 +60,6 @@ typedef struct formulas { /* n 0: no text was given */
     formula_node *node;
     formula_item item[FORMULA_MOST_ITEMS];
     uint32_t n, n_nodes, n_by_phase;
-    uint64_t uses; /* bit k: quantity k of a signal */
 } formulas;
 
 typedef struct formula_values {

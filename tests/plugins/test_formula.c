@@ -94,7 +94,6 @@ static void test_rows(void **state)
     assert_string_equal(f.item[1].text, "phase.near");
     assert_int_equal(f.item[1].quantity, SIGNAL_COLUMN_NEAR);
     assert_true(f.item[1].is_by_phase && !f.item[2].is_by_phase && f.item[2].quantity == -1);
-    assert_true(f.uses == (UINT64_C(1) << SIGNAL_QUEUE | UINT64_C(1) << SIGNAL_WAITING));
     formulas_fini(&f);
     assert_int_equal(formulas_init(&f, &h.host, "obs", " \t ", N_SIGNAL_COLUMNS, true), DT_OK);
     assert_int_equal(f.n, 0);
