@@ -21,7 +21,7 @@ dt_status imagine_check(const dt_host *h, const imagine_config *c, const dt_wiri
     if (w->F == 0) {
         return DT_FAIL_H(h, DT_ECONFIG,
                          "%s.imagine_weight = %g: branches are driven by what a world model foresees; set foresight = "
-                         "true and models.world",
+                         "true and models.world, or imagine_weight = 0",
                          phase, c->weight);
     }
     if (c->is_scaled) {

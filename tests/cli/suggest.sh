@@ -61,6 +61,42 @@ expect eval evaluate
 expect report reprot
 expect "run --resume" resume
 
+# --- what a refusal advises is possible: each row is refused, and taken once the advice is followed ---
+small="--set env.id=cartpole --set phase2_ppo.iterations=1 --set phase2_ppo.train_batch=64 --set phase2_ppo.fragment=16"
+while IFS='|' read -r wrong advised followed; do
+    set --
+    for setting in $wrong; do set -- "$@" --set "$setting"; done
+    # shellcheck disable=SC2086 # words
+    "$dtrain" --plugin phase2_ppo --dry-run $small --set data.batch=32 "$@" -q >"$work/out" 2>&1 && fail "$wrong: taken"
+    grep -q "$advised" "$work/out" || fail "$wrong: does not advise $advised: $(grep '^error' "$work/out")"
+    for setting in $followed; do set -- "$@" --set "$setting"; done
+    # shellcheck disable=SC2086
+    "$dtrain" --plugin phase2_ppo --dry-run $small --set data.batch=32 "$@" -q >"$work/out" 2>&1 ||
+        fail "$wrong, followed by $followed: $(grep '^error' "$work/out")"
+done <<'END'
+comm.backend=sim comm.ranks=8|raise data.shards|data.shards=8
+comm.backend=sim comm.ranks=8|at most 4|comm.ranks=4
+data.batch=1000|lower data.batch|data.batch=192
+data.batch=1000|train_batch|phase2_ppo.train_batch=1000
+phase2_ppo.fragment=128|lower the first|phase2_ppo.fragment=64
+phase2_ppo.fragment=128|raise the second|phase2_ppo.train_batch=128
+env.mix=cartpole,cartpole,cartpole env.instances=2|raise env.instances|env.instances=3
+checkpoint.best_by=return/mean training.eval_interval=0|training.eval_interval|training.eval_interval=1
+checkpoint.best_by=return/mean training.eval_interval=0|checkpoint.best_by = ""|checkpoint.best_by=
+checkpoint.best_by=x training.eval_interval=1|return/mean|checkpoint.best_by=return/mean
+checkpoint.hand_on=best|checkpoint.best_by|checkpoint.best_by=return/mean
+memory.target_gb=0.001|memory.target_gb = 0.01|memory.target_gb=0.01
+env.id=|"cartpole"|env.id=cartpole
+env.id=cartpol|"env_cartpole"|env.id=env_cartpole
+comm.ranks=2|comm.backend = "sim"|comm.backend=sim
+comm.backend=mpi|"auto"|comm.backend=auto
+models.controller=controller_mpl|"controller_mlp"|models.controller=controller_mlp
+phase2_ppo.imagine_weight=0.1|imagine_weight = 0|phase2_ppo.imagine_weight=0
+rollouts.keep=100|at least 192|rollouts.keep=192
+rollouts.keep=100|or to 0|rollouts.keep=0
+engine.micro_shards=9|8|engine.micro_shards=8
+END
+
 # --- units in ranges ---
 "$dtrain" $ppo env.timeout_s=-3 >"$work/out" 2>&1
 grep -q 'in \[0.01, 1000000\], unit s' "$work/out" || fail "a range without its unit: $(cat "$work/out")"
