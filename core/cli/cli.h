@@ -23,12 +23,12 @@ bool dt_cli_is_free(const dt_args *a);
 bool dt_cli_trains(int argc, char *const *argv);
 
 /* Verbs, and the ways to call them, as the tables of cli_table.h describe them. */
-#define DT_CLI_VERBS(V)                                                                                                \
-    V(RUN, run)                                                                                                        \
-    V(EVAL, eval)                                                                                                      \
-    V(EXPORT, export) V(LIST, list) V(SHOW, show) V(CHECK, check) V(NEW, new) V(DATA, data) V(CONFIG, config)          \
-        V(CKPT, ckpt) V(DOCTOR, doctor) V(RUNS, runs) V(REPORT, report) V(RENDER, render) V(WATCH, watch)              \
-            V(BENCH, bench)
+/* clang-format off */
+#define DT_CLI_VERBS(V) \
+    V(RUN, run) V(EVAL, eval) V(EXPORT, export) V(LIST, list) V(SHOW, show) V(CHECK, check) V(NEW, new) V(DATA, data) \
+    V(CONFIG, config) V(CKPT, ckpt) V(DOCTOR, doctor) V(RUNS, runs) V(REPORT, report) V(RENDER, render) \
+    V(WATCH, watch) V(BENCH, bench)
+/* clang-format on */
 #define DT_CLI_ID_(NAME, FN) DT_VERB_##NAME,
 enum { DT_CLI_VERBS(DT_CLI_ID_) DT_N_VERBS };
 enum {
