@@ -55,17 +55,16 @@ static const verb verbs[] = {
                          "  dtrain new model my_world ./my_world && make -C my_world\n"
                          "  dtrain new policy my_a2c ./my_a2c\n"
                          "  dtrain new env my_game ./my_game --language c++\n", ),
-    [DT_VERB_DATA] =
-        VERB("data", "recordings into stores, stores out of stores, and what a store holds",
-             "  dtrain data import recording/ --out stores/mine\n"
-             "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both --jobs 2\n"
-             "  dtrain show import                 # every import.KEY for --set\n"
-             "  dtrain data inspect stores/ngsim --out scene.svg\n"
-             "  dtrain data export stores/ngsim ngsim.csv\n"
-             "  dtrain data merge stores/a stores/b --out stores/both\n"
-             "  dtrain data split stores/both --out parts --set split.by=site\n"
-             "  dtrain data sample stores/both --out small --set sample.scenes=10\n"
-             "  dtrain data cut stores/town --out regions --set cut.regions=4\n", ),
+    [DT_VERB_DATA] = VERB("data", "recordings into stores, stores out of stores, and what a store holds",
+                          "  dtrain data import recording/ --out stores/mine\n"
+                          "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both --jobs 2\n"
+                          "  dtrain show import                 # every import.KEY for --set\n"
+                          "  dtrain data inspect stores/ngsim --out scene.svg\n"
+                          "  dtrain data export stores/ngsim ngsim.csv\n"
+                          "  dtrain data merge stores/a stores/b --out stores/both\n"
+                          "  dtrain data split stores/both --out parts --set split.by=site\n"
+                          "  dtrain data sample stores/both --out small --set sample.scenes=10\n"
+                          "  dtrain data cut stores/town --out regions --set cut.regions=4\n", ),
     [DT_VERB_CONFIG] = VERB("config", "configurations to begin with",
                             "  dtrain config import config_phase2.yaml --out phase2.cfg\n"
                             "  dtrain config import config_max.yaml --phase 3 | less\n"
