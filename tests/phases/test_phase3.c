@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What phase3_constrained makes of a round: the mix of advantages, costs seen and followed, multipliers, violations in a
- * row, and which costs mark a state as unsafe; numbers by hand, the trainer a fake.
+ * What phase3_constrained makes of a round: the mix of advantages, costs seen and followed, multipliers, violations in
+ * a row, and which costs mark a state as unsafe; numbers by hand, the trainer a fake.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 #include "../../phases/phase3_constrained/phase3_constrained.c"
