@@ -555,7 +555,8 @@ static void test_damaged_ones_do_not_count(void **state)
 }
 
 /* Tensors of 60, 50, 50 and 30 numbers over two files, the first of which has a model of 100 already: the largest
- * first, each to where less is, equals by name. 240 to 1, 200 to 1 (240 < 400), 200 to 0 (400 < 440), 120 to 1 (440 < 600). */
+ * first, each to where less is, equals by name: 240 to 1, 200 to 1 (240 < 400), 200 to 0 (400 < 440) and
+ * 120 to 1 (440 < 600). */
 static void test_shards_are_balanced(void **state)
 {
     (void)state;
