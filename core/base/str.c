@@ -176,6 +176,10 @@ const char *dt_did_you_mean(const char *word, const char *const *candidates)
     }
     const char *best = NULL;
     for (; *candidates != NULL; candidates++) {
+        const int longer = (int)strnlen(*candidates, MAX_WORD + 1) - n;
+        if (longer > limit || -longer > limit) {
+            continue; /* the distance is at least that of the lengths */
+        }
         int d = dt_edit_distance(word, *candidates);
         if (d <= limit) {
             best = *candidates;
