@@ -7,10 +7,10 @@
  * A SIGBUS that has to do with none of these files ends the program as it always did. Threads: any; guard [main].
  *
  * A file that is overwritten in place changes under the reader: indices that were checked are not those that are used.
- * The verdict compares its size and its time of modification with those of the mapping. Where only the time differs, as
- * after `touch`, the content decides: a hash of it is kept for files of up to 256 MiB together; of more, the time is all
- * that is known. A crash does so, too, and then ends the
- * program by the exit code of data (4) with the file's name, and not by its signal. A file that was replaced by another
+ * The verdict compares its size and its time of modification with those of the mapping. Where only the time differs,
+ * as after `touch`, the content decides: a hash of it is kept for files of up to 256 MiB together; of more, the time
+ * is all that is known. A crash does so, too, and then ends the program by the exit code of data (4) with the file's
+ * name, and not by its signal. A file that was replaced by another
  * one of the same name is not changed: the mapping keeps the old one.
  *
  * Why not end at once: other threads may be in the middle of a checkpoint, and a run that fails in order says so in its

@@ -280,8 +280,8 @@ static bool has_port(const dt_env_spec *s, const char *name)
     return false;
 }
 
-/* Columns of observations that the environment has with other options, or with the files that it needs. s: NULL where no
- * instance could be made. */
+/* Columns of observations that the environment has with other options, or with the files that it needs. s: NULL where
+ * no instance could be made. */
 static void show_other_columns(const dt_loaded *comp, const dt_env_spec *s, dt_json_out *json, dt_str *out)
 {
     const dt_component *d = &comp->desc;

@@ -22,7 +22,7 @@ typedef struct out {
     uint32_t n;
 } out;
 
-/* The number at `offset` bytes of each seed: mean, deviation with n - 1 (unknown of a single seed), and each of them. */
+/* The number at `offset` bytes of each seed: mean, deviation with n - 1 (unknown of a single seed), and each one. */
 static void spread(const out *o, const char *group, const char *name, size_t offset)
 {
     double value[DT_EVALUATION_MAX_SEEDS], of_seed[DT_EVALUATION_MAX_SEEDS], mean = 0, square = 0;

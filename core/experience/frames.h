@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * An evaluated episode as it looks (dtrain/ext/scene.h), left as pictures (svc/metrics.h, "traffic"): at moments every
- * so many seconds; or a short film, DT_FRAMES_FILM moments a second apart (as far as the environment allows), of the part
- * with the most vehicles, risk and actions that the shield changed. Threads: the one that steps the environment.
+ * so many seconds; or a short film, DT_FRAMES_FILM moments a second apart (as far as the environment allows), of the
+ * part with the most vehicles, risk and actions that the shield changed. Threads: the one that steps the environment.
  */
 #ifndef DTRAIN_CORE_EXPERIENCE_FRAMES_H
 #define DTRAIN_CORE_EXPERIENCE_FRAMES_H

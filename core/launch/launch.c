@@ -390,7 +390,7 @@ static void clear_away(job *j)
 
 /* ---- lives ------------------------------------------------------------------------------------------------------- */
 
-/* If a process is lost while it connects to mpirun, mpirun ends with a 1 of its own, and names its signal or nothing. */
+/* If a process is lost while it connects to mpirun, mpirun ends with a 1 of its own and names the signal or nothing. */
 static bool was_lost_early(const job *j, int code)
 {
     const dt_board_rank *w = j->cause.is_known ? &j->cause.was[j->cause.rank] : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs of one configuration: equal values of all options but the seed and those that do not change results (log, report,
- * metrics, memory, threads, workers). Their curves become one, the interquartile mean with its interval, and their
- * results one row of a table. Threads: any (no state).
+ * Runs of one configuration: equal values of all options but the seed and those that do not change results (log,
+ * report, metrics, memory, threads, workers). Their curves become one, the interquartile mean with its interval, and
+ * their results one row of a table. Threads: any (no state).
  */
 #ifndef DTRAIN_CORE_REPORT_GROUP_H
 #define DTRAIN_CORE_REPORT_GROUP_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was achieved: a sentence for each phase; and, for each phase whose policy was evaluated next to baselines, its return and the environment's
- * first metric, with 95 % confidence intervals over the seeds, compared with each baseline and with the phase before.
- * All were evaluated on the same seeds, so differences are taken seed by seed (paired t interval; Student 1908).
+ * What was achieved: a sentence for each phase; and, for each phase whose policy was evaluated next to baselines, its
+ * return and the environment's first metric, with 95 % confidence intervals over the seeds, compared with each baseline
+ * and with the phase before. All were evaluated on the same seeds, so differences are taken seed by seed (paired t
+ * interval; Student 1908).
  */
 #include <config.h>
 

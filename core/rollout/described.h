@@ -11,8 +11,8 @@
 
 #define DT_EXT_COLUMNS "dtrain.columns/1" /* plugin.h */
 
-/* Member "columns": [ {"port", "first", "n", "stride", "name", "unit", "low", "high", "meaning"}, ... ] of a port; NULL:
- * of all. Bounds that are open are null. */
+/* Member "columns": [ {"port", "first", "n", "stride", "name", "unit", "low", "high", "meaning"}, ... ] of a port;
+ * NULL: of all. Bounds that are open are null. */
 void dt_described_columns(const dt_column *c, uint32_t n, const char *port, dt_json_out *out);
 /* Member "places": [ {"name", "choices": [...]}, ... ], where the spec says them. */
 void dt_described_places(const dt_env_spec *s, dt_json_out *out);

@@ -880,20 +880,13 @@ static void test_out_of_memory_anywhere(void **test)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_seed_same_bits),
-        cmocka_unit_test(test_ring_is_seen_as_it_is),
-        cmocka_unit_test(test_risk_of_stopping),
-        cmocka_unit_test(test_a_collision_terminates),
-        cmocka_unit_test(test_lanes_as_actions),
-        cmocka_unit_test(test_what_shields_read),
-        cmocka_unit_test(test_signals_as_agents),
-        cmocka_unit_test(test_both_as_agents),
-        cmocka_unit_test(test_reward_is_delay),
-        cmocka_unit_test(test_formulas),
-        cmocka_unit_test(test_who_leaves_is_truncated),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_out_of_memory_anywhere),
-        cmocka_unit_test(test_how_it_looks),
+        cmocka_unit_test(test_same_seed_same_bits),     cmocka_unit_test(test_ring_is_seen_as_it_is),
+        cmocka_unit_test(test_risk_of_stopping),        cmocka_unit_test(test_a_collision_terminates),
+        cmocka_unit_test(test_lanes_as_actions),        cmocka_unit_test(test_what_shields_read),
+        cmocka_unit_test(test_signals_as_agents),       cmocka_unit_test(test_both_as_agents),
+        cmocka_unit_test(test_reward_is_delay),         cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_who_leaves_is_truncated), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_out_of_memory_anywhere),  cmocka_unit_test(test_how_it_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,9 +63,9 @@ typedef struct dt_scene_api {
 } dt_scene_api;
 
 /* The smaller of two risks. By the time to collision, gap over closing speed: 1 up to 1 s, 0 from 3 s on and where
- * nothing closes in. By the deceleration that avoids it, closing speed squared over twice the gap (DRAC; Cooper & Ferguson
- * 1976): 0 up to 3 m/s^2, 1 from 6 m/s^2 on. The time alone is short whenever a vehicle stops at a red light or a queue,
- * however gently. */
+ * nothing closes in. By the deceleration that avoids it, closing speed squared over twice the gap (DRAC; Cooper &
+ * Ferguson 1976): 0 up to 3 m/s^2, 1 from 6 m/s^2 on. The time alone is short whenever a vehicle stops at a red light
+ * or a queue, however gently. */
 static inline float dt_scene_risk(double gap_m, double closing_mps)
 {
     const double none_s = 3, certain_s = 1, gentle_mps2 = 3, hardest_mps2 = 6;
