@@ -64,6 +64,7 @@ diff "$work/names" "$work/documented" >"$work/err" || fail "docs/reference/signa
 # what ports hold: shown with an instance and without, and written next to an export and into it
 "$dtrain" show env_sumo >"$work/err" 2>&1 || fail "show env_sumo left with $?"
 [ "$(sed -n '/^columns of phases/,/^options/p' "$work/err" | grep -c '^  *[0-9]')" -eq 17 ] || fail "show env_sumo lacks columns"
+# shellcheck disable=SC2046
 "$dtrain" show env_traffic $(echo "$traffic" | sed 's/--set models[^ ]*//; s/--set env.id[^ ]*//') \
     --set "env_traffic.observation=$observation" >"$work/err" 2>&1 || fail "show env_traffic left with $?"
 for line in "3-6 phase.near count 0 to inf vehicles within near_m" "1 min(waiting_s, 500)/500 -inf to inf a formula" "12 green_s s -1 to inf time"; do
