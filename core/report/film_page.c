@@ -57,13 +57,15 @@ static void write_player(uint32_t n, bool is_page, dt_str *out)
                 : "");
 }
 
-void dt_film_write(const dt_street *s, double wide_px, bool is_page, dt_str *out)
+void dt_film_write(const dt_street *s, double wide_px, bool is_page, bool has_legend, dt_str *out)
 {
     dt_str_addf(out, "<div class=\"film%s\"><figure class=\"scene\">", is_page ? "" : " small");
     dt_street_svg(s, 0, wide_px, NULL, out);
     dt_str_add(out, "</figure>\n");
     write_player(s->n_moments, is_page, out);
-    dt_street_legend(s, out);
+    if (has_legend) {
+        dt_street_legend(s, out);
+    }
     dt_str_add(out, "<script type=\"application/json\" class=\"film-data\">");
     dt_street_json(s, out);
     dt_str_add(out, "</script></div>\n");
@@ -72,7 +74,7 @@ void dt_film_write(const dt_street *s, double wide_px, bool is_page, dt_str *out
 dt_status dt_frames_page_build(const dt_frames_page *p, dt_str *out)
 {
     write_head(p, out);
-    dt_film_write(p->street, width_of(p->street), true, out);
+    dt_film_write(p->street, width_of(p->street), true, true, out);
     dt_str_addf(out, "</main>\n<script>\n//<![CDATA[\n%s//]]>\n</script></body></html>\n", dt_page_film);
     return dt_str_status(out);
 }

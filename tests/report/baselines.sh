@@ -94,6 +94,10 @@ cmp -s "$file" "$work/ranks/evaluation/1-phase2_ppo.baselines.json" || fail "two
 # --- none, some, and those that there are not ---
 train none --set evaluation.baselines= || fail "none left with $?"
 [ ! -e "$work/none/evaluation/1-phase2_ppo.baselines.json" ] || fail "baselines although there were to be none"
+# two configurations: a film of each, one legend
+"$dtrain" report "$work/a" "$work/none" --out "$work/two.html" -q >/dev/null 2>"$work/err" || fail "the report of two"
+[ "$(grep -o 'class="film small"' "$work/two.html" | wc -l)" -eq 2 ] || fail "not two films"
+[ "$(grep -o '<p class="legend">' "$work/two.html" | wc -l)" -eq 1 ] || fail "legends of two films"
 train some --set evaluation.baselines=controller_greedy,controller_idm || fail "some left with $?"
 grep -q 'baseline controller_idm left out: .*accelerations' "$work/err" || fail "a misfit that was asked for"
 grep -q 'controller_greedy' "$work/some/evaluation/1-phase2_ppo.baselines.json" || fail "the one that fits"
