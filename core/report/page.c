@@ -322,9 +322,16 @@ static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint3
     return DT_OK;
 }
 
-static void write_contents(const dt_page *p, const dt_page_phase *phase, uint32_t n)
+/* top: the sections before those of the phases. */
+static void write_contents(const dt_page *p, const dt_page_phase *phase, uint32_t n, const char *top)
 {
     dt_str_add(p->out, "<nav><ul>");
+    dt_str_add(p->out, strstr(top, "<section id=\"results\">") != NULL
+                           ? "<li><a href=\"#results\">Final results</a></li>"
+                           : "");
+    dt_str_add(p->out, strstr(top, "<section id=\"achieved\">") != NULL
+                           ? "<li><a href=\"#achieved\">What was achieved</a></li>"
+                           : "");
     for (uint32_t i = 0; i < n; i++) {
         dt_str_addf(p->out, "<li><a href=\"#phase-%u\">", i + 1);
         dt_html_text(p->out, phase[i].id);
@@ -336,6 +343,26 @@ static void write_contents(const dt_page *p, const dt_page_phase *phase, uint32_
     }
     dt_str_add(p->out, has_config ? "<li><a href=\"#configuration\">Configuration</a></li>" : "");
     dt_str_add(p->out, "<li><a href=\"#machine\">Program and machine</a></li></ul></nav>\n");
+}
+
+static dt_status write_top(const dt_page *p, const dt_page_phase *phase, uint32_t n)
+{
+    dt_str top = {0};
+    dt_page q = *p;
+    q.out = &top;
+    dt_status st = dt_panel_groups(&q);
+    if (st == DT_OK) {
+        st = dt_panel_summary(&q);
+    }
+    if (st == DT_OK) {
+        st = dt_str_status(&top);
+    }
+    if (st == DT_OK) {
+        write_contents(p, phase, n, dt_str_text(&top));
+        dt_str_add(p->out, dt_str_text(&top));
+    }
+    dt_str_fini(&top);
+    return st;
 }
 
 static dt_status write_page(const dt_page *p)
@@ -353,9 +380,7 @@ static dt_status write_page(const dt_page *p)
     dt_str_addf(p->out, "</title>\n<style>\n%s%s%s</style></head><body><main>\n", dt_page_palette, dt_page_style,
                 dt_page_street);
     DT_TRY(dt_panel_head(p));
-    write_contents(p, phase, n);
-    DT_TRY(dt_panel_groups(p));
-    DT_TRY(dt_panel_summary(p));
+    DT_TRY(write_top(p, phase, n));
     for (uint32_t i = 0; i < n; i++) {
         choose_axis(p, &phase[i]);
         for (uint32_t k = 0; k < p->n_runs; k++) {

@@ -62,6 +62,7 @@ for scheme_name in light dark; do
                 says "$width fits true errors 0 dark false"
                 says "$width paper rgb(251, 251, 249)"
             fi
+            case $page in *b/report.html | *both.html) says "$width small true true true" ;; esac
             case $page in
                 *film*)
                     says "$width end true true"
