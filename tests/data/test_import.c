@@ -216,7 +216,7 @@ static void test_highd(void **state)
         {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3;x\n", "lowerLaneMarkings is \"3;x\""},
         {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3;;5\n", "lowerLaneMarkings is \"3;;5\""},
         {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3\n", "is \"3\", one line alone: a lane lies between two"},
-        {"id,frameRate,locationId,speedLimit\n1,25,4,500\n", "speedLimit is \"500\", not a number in [-1, 150]"},
+        {"id,frameRate,locationId,speedLimit,upperLaneMarkings\n1,25,4,500,3;7\n", "speedLimit is \"500\", not a number in [-1, 150]"},
         {"", "holds no data: not even a header"},
         {"id,frameRate\n1,25\n", "01_recordingMeta.csv:1: there is no column \"locationId\""},
         {"frameRate,locationId\n", "a header and no row"},

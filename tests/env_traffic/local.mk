@@ -73,13 +73,13 @@ tests_env_traffic_test_past_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 tests_env_traffic_test_past_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl
 dt_tests += tests/env_traffic/test_pairs
 tests_env_traffic_test_pairs_SOURCES = tests/env_traffic/test_pairs.c tests/env_traffic/rig.h \
-	plugins/env_traffic/observe.c $(traffic_sources) $(mock_sources)
+	plugins/env_traffic/observe.c $(signals_sources) $(traffic_sources) $(mock_sources)
 tests_env_traffic_test_pairs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_pairs_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 tests_env_traffic_test_pairs_LDADD = core/libdtcore.la $(CMOCKA_LIBS) $(traffic_libs) -ldl
 dt_tests += tests/env_traffic/test_gaps
 tests_env_traffic_test_gaps_SOURCES = tests/env_traffic/test_gaps.c tests/env_traffic/rig.h \
-	plugins/env_traffic/observe.c $(traffic_sources) $(mock_sources)
+	plugins/env_traffic/observe.c $(signals_sources) $(traffic_sources) $(mock_sources)
 tests_env_traffic_test_gaps_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_gaps_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
 tests_env_traffic_test_gaps_LDADD = $(CMOCKA_LIBS) $(traffic_libs) -ldl

@@ -62,8 +62,8 @@ static void test_one_seed_has_no_deviation(void **state)
     const dt_rollout_report r = {.episode_return = -3, .episode_length = 2};
     said[0] = '\0';
     dt_evaluation_results(NULL, &metrics, &spec, &seed, &r, 1);
-    assert_string_equal(said, "seeds 9\nreturn/mean -3\nreturn/std 0\nreturn/values -3\n"
-                              "length/mean 2\nlength/std 0\nlength/values 2\n"
+    assert_string_equal(said, "seeds 9\nreturn/mean -3\nreturn/std nan\nreturn/values -3\n"
+                              "length/mean 2\nlength/std nan\nlength/values 2\n"
                               "shield/interventions nan\nshield/infeasible_rate nan\n"); /* of no step of an agent */
 }
 
