@@ -120,11 +120,11 @@ double dt_rollout_try_speed(dt_rollout *r, double most_s, uint32_t *n_p)
     dt_vector *v = NULL;
     void *self = NULL;
     double took_s = NAN;
+    dt_vector_kind kind = r->env->kind[0]; /* read by v until it is destroyed */
+    kind.max_steps = 0;
     *n_p = 0;
     dt_status st = dt_env_make(r->env, &r->env->training, 0, 1, &self);
     if (st == DT_OK) {
-        dt_vector_kind kind = r->env->kind[0];
-        kind.max_steps = 0;
         const dt_vector_desc d = {
             .kind = &kind, .n_kinds = 1, .layout = &r->env->layout, .self = &self, .n = 1, .seed = trial_seed};
         st = dt_vector_create(&d, &v);

@@ -27,7 +27,7 @@ grep -qF '"inputs":["obs"]' "$work/json" || die "other inputs: $(cat "$work/json
 grep -qF '"parameters":12,' "$work/json" || die "what is for training alone was exported: $(cat "$work/json")"
 text=$(head -c 20000 "$work/out" | tr -d '\134' | tr '}' '\n')
 case $text in *'"heads":[]'*'"continuous":0'*) ;; *) die "a model of recordings has actions of the rollout" ;; esac
-inputs=$(printf '%s\n' "$text" | grep -c '"kind":"given"')
+inputs=$(printf '%s\n' "$text" | grep '"kind":"given"' | grep -vc '"normalised_inside"') # the file's own, not those of its description
 [ "$inputs" -eq 1 ] || die "$inputs inputs are given as they are"
 printf '%s\n' "$text" | grep '"kind":' | grep -v '"kind":"given"' >"$work/other" && die "$(cat "$work/other")"
 printf '%s\n' "$text" | grep -q '"counts":' && die "a field of recordings counts rows of the rollout"

@@ -732,8 +732,9 @@ static void test_options_without_effect(void **state)
     (void)state;
     mock_host h;
     mock_host_init(&h);
-    const offline_config plain = *(const offline_config *)mock_config(&component, NULL);
-    offline_config c = plain;
+    offline_config *made = mock_config(&component, NULL);
+    offline_config c = *made;
+    free(made);
     assert_int_equal(offline_check_idle(&h.host, options, &c), DT_OK);
     c.algorithm = OFFLINE_CLONE;
     assert_int_equal(offline_check_idle(&h.host, options, &c), DT_OK);

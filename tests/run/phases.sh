@@ -73,7 +73,7 @@ shown() {
     "$dtrain" eval --checkpoint "$1" -q --set evaluation.seeds=1 --set evaluation.episodes=1 >"$work/out" 2>"$work/err" &&
         grep -q "$2" "$work/out" || fail "evaluation of $1 without --phase shows no $2"
 }
-shown "$work/three" costs/starvation
+shown "$work/three" starvation
 shown "$work/three/$first" rmse_m
 cases=$((cases + 1))
 "$dtrain" eval --config "$work/three.cfg" -q >"$work/out" 2>"$work/err"

@@ -60,6 +60,6 @@ wrong 2 "the phase's data has no field z" 'field'
 wrong 2 'field x of the phase'"'"'s data is "A 2" of f32, not 3 columns of f32' 'columns'
 wrong 5 'fitter knows x alone' 'unknown'
 wrong 2 'number 0 of constant net.constant.unit is nan, and is to be finite' 'number'
-wrong 2 'no model of this phase has a constant net.out.w' 'trained'
+wrong 2 'no model of this phase has a constant "net.out.w"' 'trained'
 wrong 2 'constant net.constant.unit has 2 numbers, not 1' 'size'
 finish
