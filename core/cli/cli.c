@@ -317,6 +317,7 @@ static dt_status find_form(int v, dt_args *a)
     for (int f = 0; f < DT_N_FORMS; f++) {
         if (forms[f].verb == v && (!has_forms(v) || strcmp(forms[f].name, first) == 0)) {
             a->form = f;
+            dt_str_fini(&usage);
             return DT_OK;
         }
         if (forms[f].verb == v) {
