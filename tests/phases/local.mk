@@ -86,8 +86,9 @@ tests/phases/cpo.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/phase3_exact.sh
 tests/phases/phase3_exact.log: dtrain $(plugin_LTLIBRARIES)
 dt_tests += tests/phases/test_barrier
-tests_phases_test_barrier_SOURCES = tests/phases/test_barrier.c phases/phase3_constrained/barrier.c
-tests_phases_test_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/clipped
+tests_phases_test_barrier_SOURCES = tests/phases/test_barrier.c tests/mock/recorded.h \
+	phases/phase3_constrained/barrier.c
+tests_phases_test_barrier_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/phases/clipped
 
 dt_tests += tests/phases/test_coma
 tests_phases_test_coma_SOURCES = tests/phases/test_coma.c phases/phase_coma/loss.c

@@ -20,6 +20,7 @@
 #include "base/rng.h"
 #include "graph/plan.h"
 #include "policy/wiring.h"
+#include "mock/recorded.h"
 
 enum { ROWS = 400, D = 3, K = 3, PARTS = 9, PARAMS = D + 1 };
 static const barrier subject = {.config = {.alpha = 0.3, .margin = 0.8, .coef = 1, .unsafe_steps = 2, .safe_steps = 5},
@@ -258,43 +259,19 @@ static dt_status losses(dt_train *t, const char *const *name, uint32_t n, double
     return DT_OK;
 }
 
-static struct {
-    char name[48];
-    double value;
-} told[32];
-static int n_told;
-
-static void scalar(const dt_host *h, const char *name, double value)
-{
-    (void)h;
-    snprintf(told[n_told].name, sizeof(told[0].name), "%s", name);
-    told[n_told++].value = value;
-}
-
-static void expect_told(const char *name, double want)
-{
-    for (int i = 0; i < n_told; i++) {
-        if (strcmp(told[i].name, name) == 0) {
-            assert_true(fabs(told[i].value - want) < 1e-12);
-            return;
-        }
-    }
-    fail_msg("%s is not reported", name);
-}
-
 /* Terms are learnt as means over their own rows, rare ones over LEAST_SHARE of all; figures are shares of theirs. */
 static void test_a_round(void **state)
 {
     (void)state;
     static const dt_train_api train = {.struct_size = sizeof(train), .set = set_mix, .losses = losses};
-    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = scalar};
+    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = record_scalar};
     static const double parts[2][PARTS] = {{0.25, 0.02, 0.1, 0.05, 0.4, 0.0003, 0.5, 0.0004, 0.2},
                                            {0.5, 0.1, 0.3, 0.06, 0.2, 0.05, 0.8, 0.1, 0.6}};
     dt_rounds rounds = {.train = &train};
     const clipped l = {.metrics = &metrics, .rounds = &rounds};
     barrier b = {.config = {.coef = 3}, .has_stored = true};
     memcpy(part_of, parts, sizeof(parts));
-    n_told = 0;
+    n_recorded = 0;
     assert_int_equal(barrier_round(&b, &l), DT_OK);
     for (int k = 0; k < 2; k++) {
         assert_true(fabs((double)mix_of[k][0] - 3 / parts[k][6]) < 1e-6);
@@ -304,26 +281,23 @@ static void test_a_round(void **state)
             assert_true(mix_of[k][i] == 0);
         }
     }
-    expect_told("barrier/violation_rate", 0.05 / 0.2);
-    expect_told("barrier/accuracy", (0.4 + 0.0003) / (0.5 + 0.0004));
-    expect_told("barrier/accuracy_safe", 0.4 / 0.5);
-    expect_told("barrier/accuracy_unsafe", 0.0003 / 0.0004);
-    expect_told("barrier/unsafe", 0.0004);
-    expect_told("barrier/safe_loss", 0.25 / 0.5);
-    expect_told("barrier/unsafe_loss", 0.02 / 0.0004);
-    expect_told("barrier/step_loss", 0.1 / 0.2);
-    expect_told("barrier/stored_violation_rate", 0.06 / 0.6);
-    expect_told("barrier/stored_step_loss", 0.3 / 0.6);
+    assert_true(fabs(recorded_value("barrier/violation_rate") - (0.05 / 0.2)) < 1e-12);
+    assert_true(fabs(recorded_value("barrier/accuracy") - ((0.4 + 0.0003) / (0.5 + 0.0004))) < 1e-12);
+    assert_true(fabs(recorded_value("barrier/accuracy_safe") - (0.4 / 0.5)) < 1e-12);
+    assert_true(fabs(recorded_value("barrier/accuracy_unsafe") - (0.0003 / 0.0004)) < 1e-12);
+    assert_true(fabs(recorded_value("barrier/unsafe") - (0.0004)) < 1e-12);
+    assert_true(fabs(recorded_value("barrier/safe_loss") - (0.25 / 0.5)) < 1e-12);
+    assert_true(fabs(recorded_value("barrier/unsafe_loss") - (0.02 / 0.0004)) < 1e-12);
+    assert_true(fabs(recorded_value("barrier/step_loss") - (0.1 / 0.2)) < 1e-12);
+    assert_true(fabs(recorded_value("barrier/stored_violation_rate") - (0.06 / 0.6)) < 1e-12);
+    assert_true(fabs(recorded_value("barrier/stored_step_loss") - (0.3 / 0.6)) < 1e-12);
 
     part_of[0][7] = part_of[0][8] = 0; /* no such rows: nothing is learnt of them, and nothing reported */
-    n_told = 0;
+    n_recorded = 0;
     b.has_stored = false;
     assert_int_equal(barrier_round(&b, &l), DT_OK);
     assert_true(mix_of[0][0] == 6 && mix_of[0][1] == 0 && mix_of[0][2] == 0);
-    for (int i = 0; i < n_told; i++) {
-        assert_string_not_equal(told[i].name, "barrier/violation_rate");
-        assert_string_not_equal(told[i].name, "barrier/accuracy_unsafe");
-    }
+    assert_false(is_recorded("barrier/violation_rate") || is_recorded("barrier/accuracy_unsafe"));
 }
 
 int main(void)

@@ -5,6 +5,7 @@
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 #include "../../phases/phase_coma/phase_coma.c"
+#include "mock/recorded.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,11 +22,6 @@ static dt_rollout_report collected;
 static dt_train_desc made;
 static dt_train_group made_group[GROUPS];
 static dt_train_shadow made_shadow;
-static struct {
-    char name[48];
-    double value;
-} told[64];
-static int n_told;
 
 static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *of_pass)
 {
@@ -121,24 +117,6 @@ static dt_data *fake_data(dt_rollout *r)
     return NULL;
 }
 
-static void fake_scalar(const dt_host *h, const char *name, double value)
-{
-    (void)h;
-    assert_true(n_told < 64);
-    snprintf(told[n_told].name, sizeof(told[0].name), "%s", name);
-    told[n_told++].value = value;
-}
-
-static double was_told(const char *name)
-{
-    for (int i = 0; i < n_told; i++) {
-        if (strcmp(told[i].name, name) == 0) {
-            return told[i].value;
-        }
-    }
-    return NAN;
-}
-
 static uint32_t fake_models(const dt_wiring *w, dt_model **out, uint32_t n)
 {
     (void)w, (void)out, (void)n;
@@ -174,7 +152,7 @@ static void rig_open(rig *r)
                                            .returns = fake_returns,
                                            .annotate = fake_annotate,
                                            .data = fake_data};
-    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = fake_scalar};
+    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = record_scalar};
     static const dt_wiring_api wiring = {.struct_size = sizeof(wiring), .models = fake_models};
     static const dt_bind_api bind = {.struct_size = sizeof(bind), .env_instances = fake_instances};
     static const char *const costs[] = {"crash"}, *const names[] = {"delay"};
@@ -212,7 +190,7 @@ static void rig_open(rig *r)
     collected = (dt_rollout_report){.agent_steps = N, .env_steps = 1, .episodes = 1, .episode_return = 6, .total_s = 2};
     now = sought = 0;
     n_steps = 3 * 2 * OF_PASS;
-    n_told = 0;
+    n_recorded = 0;
 }
 
 static void test_rounds(void **state_p)
@@ -223,13 +201,13 @@ static void test_rounds(void **state_p)
     dt_progress p = {0};
     rig_open(&r);
     for (int k = 0; k < 3; k++) {
-        n_told = 0;
+        n_recorded = 0;
         assert_int_equal(iterate(&r.s, &p), k < 2 ? DT_OK : DT_DONE);
         assert_true(fabsf(epsilon - of_round[k]) < 1e-6F);
         assert_true(p.step == (uint64_t)(k + 1) * 4 && p.epoch == (uint64_t)k && p.iterations == (uint64_t)k + 1);
         assert_true(p.loss == (double)(4 * k + 3)); /* of the last minibatch that had samples */
         assert_true(masks[4 * k] == 3 && masks[4 * k + 3] == 3);
-        assert_true(was_told("charts/episodic_return") == 6 && was_told("charts/env_steps_per_s") == 0.5);
+        assert_true(recorded_value("charts/episodic_return") == 6 && recorded_value("charts/env_steps_per_s") == 0.5);
     }
     assert_int_equal(iterate(&r.s, &p), DT_DONE);
     assert_true(fabs(epsilon_of(&r.s.config, 9) - 0.1) < 1e-12);
@@ -238,7 +216,7 @@ static void test_rounds(void **state_p)
     }
     assert_memory_equal(annotated, td_of, sizeof(td_of));
     /* y: 3 5 4 8, deviation squared 3.5; y - Q': 1 1 -1 1, 0.75 */
-    assert_true(fabs(was_told("losses/explained_variance") - (1 - 0.75 / 3.5)) < 1e-9);
+    assert_true(fabs(recorded_value("losses/explained_variance") - (1 - 0.75 / 3.5)) < 1e-9);
     for (int i = 0; i < N; i++) {
         r.s.td[i] = 5; /* does not vary */
     }
@@ -270,8 +248,8 @@ static void test_empty_round(void **state_p)
     collected = (dt_rollout_report){.episodes = 0};
     assert_int_equal(iterate(&r.s, &p), DT_OK);
     assert_int_equal(sought, 4);
-    assert_true(p.step == 4 && isnan(p.loss) && was_told("charts/rounds_without_samples") == 1);
-    assert_true(isnan(was_told("charts/episodic_return")) && isnan(was_told("losses/explained_variance")));
+    assert_true(p.step == 4 && isnan(p.loss) && recorded_value("charts/rounds_without_samples") == 1);
+    assert_true(isnan(recorded_value("charts/episodic_return")) && isnan(recorded_value("losses/explained_variance")));
 }
 
 static void test_start(void **state_p)

@@ -10,10 +10,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "base/err.h"
 #include "graph/plan.h"
+#include "mock/recorded.h"
 
 static void is_near(const char *what, double is, double want)
 {
@@ -273,11 +275,6 @@ static struct {
     float value[HEADS];
 } set[8];
 static int n_set;
-static struct {
-    char name[64];
-    double value;
-} told[16];
-static int n_told;
 
 static const void *fake_rows(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)
 {
@@ -325,25 +322,6 @@ static float was_set(const char *name, int i)
         }
     }
     fail_msg("%s was not set", name);
-    return NAN;
-}
-
-static void fake_scalar(const dt_host *h, const char *name, double value)
-{
-    (void)h;
-    assert_true(n_told < 16);
-    snprintf(told[n_told].name, sizeof(told[0].name), "%s", name);
-    told[n_told++].value = value;
-}
-
-static double was_told(const char *name)
-{
-    for (int k = 0; k < n_told; k++) {
-        if (strcmp(told[k].name, name) == 0) {
-            return told[k].value;
-        }
-    }
-    fail_msg("%s was not told", name);
     return NAN;
 }
 
@@ -418,7 +396,7 @@ static void open_state(offline_state *s, mock_host *h)
                                        .create = fake_create};
     static const dt_replay_api replay = {
         .struct_size = sizeof(replay), .draw = fake_draw, .drawn = fake_drawn, .data = fake_data};
-    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = fake_scalar};
+    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = record_scalar};
     static const char *const costs[] = {"first", "second"};
     static const dt_env_spec spec = {.n_costs = COSTS, .costs = costs};
     memset(s, 0, sizeof(*s));
@@ -448,7 +426,7 @@ static void open_state(offline_state *s, mock_host *h)
     s->n_heads = HEADS;
     s->cost_of[1] = LIMITED;
     s->limits = (limits){.has = {0, 1}, .at = {0, 8}};
-    n_set = n_told = n_draws = 0;
+    n_set = n_recorded = n_draws = 0;
 }
 
 static const double rate = 1 - 0.9 * (1 - 0.05);
@@ -509,7 +487,7 @@ static void test_estimates(void **state)
     is_near("deviation", s.kept.deviation[1], 1);
     is_near("offset", s.kept.offset[0], 20 - 11.5);
     is_near("offset", s.kept.offset[1], 5 - 3);
-    is_near("weight", was_told("charts/weight"), 1.5);
+    is_near("weight", recorded_value("charts/weight"), 1.5);
     fill_advantages(true);
     assert_int_equal(estimate(&s, 2), DT_OK); /* and stays from there on */
     is_near("deviation", s.kept.deviation[0], 0.9 * 2 + 0.1 * 4);
@@ -584,29 +562,29 @@ static void test_costs(void **state)
     is_near("cost", out.mean[1], want);
     is_near("off", out.off[1], off / sqrt(10 * N));
     is_near("share", out.share, (0.5 + 1 + 1.5 + 2) * (0.5 + 1 + 1.5 + 2) / (N * (0.25 + 1 + 2.25 + 4)));
-    is_near("ratio", was_told("charts/ratio"), 1.25);
-    is_near("share", was_told("charts/effective_share"), out.share);
+    is_near("ratio", recorded_value("charts/ratio"), 1.25);
+    is_near("share", recorded_value("charts/effective_share"), out.share);
     s.config.updates = 7; /* no more than a round has */
-    n_draws = n_told = 0;
+    n_draws = n_recorded = 0;
     assert_int_equal(offline_estimate_costs(&s, &out), DT_OK);
     assert_int_equal(n_draws, 7);
     is_near("off", out.off[1], off / sqrt(7 * N));
     s.told.rows = 20, s.told.episodes = 1; /* fewer rows than were drawn: as many count */
-    n_told = 0;
+    n_recorded = 0;
     assert_int_equal(offline_estimate_costs(&s, &out), DT_OK);
     const double other = 1 - 0.9 * (1 - 10.0 / 20);
     assert_true(fabs(other - rate) > 0.1 && out.off[1] > 0);
     s.told.terminated = 1; /* p as it was */
-    n_told = 0;
+    n_recorded = 0;
     assert_int_equal(offline_estimate_costs(&s, &out), DT_OK);
     is_near("cost", out.mean[1], want);
     is_near("off", out.off[1], off / sqrt(20));
     s.kept.offset[1] = -1e3; /* costs are not below 0 */
-    n_told = 0;
+    n_recorded = 0;
     assert_int_equal(offline_estimate_costs(&s, &out), DT_OK);
     is_near("cost", out.mean[1], 0);
     y_rows[1][2] = NAN; /* and what is not known stays unknown */
-    n_told = 0;
+    n_recorded = 0;
     assert_int_equal(offline_estimate_costs(&s, &out), DT_OK);
     assert_true(isnan(out.mean[1]) && isnan(out.off[1]));
 }
@@ -634,12 +612,12 @@ static void test_multipliers(void **state)
     assert_int_equal(update_multipliers(&s, false), DT_OK);
     assert_true(want.value > 0);
     is_near("multiplier", s.kept.multiplier[1].value, want.value);
-    is_near("told", was_told("multipliers/second"), want.value);
-    is_near("told", was_told("estimated_costs/second"), cost_of);
-    is_near("told", was_told("estimated_costs_off/second"), off / sqrt(10 * N));
+    is_near("recorded", recorded_value("multipliers/second"), want.value);
+    is_near("recorded", recorded_value("estimated_costs/second"), cost_of);
+    is_near("recorded", recorded_value("estimated_costs_off/second"), off / sqrt(10 * N));
     assert_int_equal(finish(&s), DT_OK);
     y_rows[1][2] = NAN; /* by what is not known no multiplier moves */
-    n_told = 0;
+    n_recorded = 0;
     assert_int_equal(update_multipliers(&s, false), DT_OK);
     is_near("multiplier", s.kept.multiplier[1].value, want.value);
     multiplier_init(&s.kept.multiplier[1]);
@@ -664,7 +642,7 @@ static void test_rounds(void **state)
     n_steps = 4 * 5;
     for (uint64_t round = 0; round < 5; round++) {
         dt_progress out = {0};
-        n_draws = n_told = n_set = 0;
+        n_draws = n_recorded = n_set = 0;
         assert_int_equal(iterate(&s, &out), round == 4 ? DT_DONE : DT_OK);
         assert_int_equal(out.step, 4 * (round + 1));
         assert_int_equal(out.epoch, round);
@@ -677,9 +655,9 @@ static void test_rounds(void **state)
         assert_int_equal(s.kept.multiplier[1].rounds, round >= 2 ? round - 1 : 0);
         assert_int_equal(n_draws, 4 + (round >= 2 ? 4 : 0));
         if (round == 0) {
-            is_near("episodes", was_told("rollouts/episodes"), 10);
-            is_near("return", was_told("rollouts/return"), -40);
-            is_near("cost", was_told("rollouts/second"), 10);
+            is_near("episodes", recorded_value("rollouts/episodes"), 10);
+            is_near("return", recorded_value("rollouts/return"), -40);
+            is_near("cost", recorded_value("rollouts/second"), 10);
         }
     }
     dt_progress out = {0};
@@ -732,9 +710,9 @@ static void test_options_without_effect(void **state)
     (void)state;
     mock_host h;
     mock_host_init(&h);
-    offline_config *made = mock_config(&component, NULL);
-    offline_config c = *made;
-    free(made);
+    offline_config *defaults = mock_config(&component, NULL);
+    offline_config c = *defaults;
+    free(defaults);
     assert_int_equal(offline_check_idle(&h.host, options, &c), DT_OK);
     c.algorithm = OFFLINE_CLONE;
     assert_int_equal(offline_check_idle(&h.host, options, &c), DT_OK);

@@ -5,6 +5,7 @@
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 #include "../../phases/phase3_constrained/phase3_constrained.c"
+#include "mock/recorded.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +17,6 @@
 enum { K = 3 };
 static float mix[1 + K];  /* as it was set last */
 static double surrogates; /* what "policy_loss" is said to be */
-static struct {
-    char name[48];
-    double value;
-} told[64];
-static int n_told;
 
 static void is_near(const char *what, double is, double want)
 {
@@ -53,24 +49,6 @@ static dt_status fake_losses(dt_train *t, const char *const *loss, uint32_t n, d
     return DT_OK;
 }
 
-static void fake_scalar(const dt_host *h, const char *name, double value)
-{
-    (void)h;
-    assert_true(n_told < 64);
-    snprintf(told[n_told].name, sizeof(told[0].name), "%s", name);
-    told[n_told++].value = value;
-}
-
-static double was_told(const char *name) /* last; NAN: never */
-{
-    for (int i = n_told - 1; i >= 0; i--) {
-        if (strcmp(told[i].name, name) == 0) {
-            return told[i].value;
-        }
-    }
-    return NAN;
-}
-
 typedef struct rig {
     mock_host host;
     dt_rounds rounds;
@@ -83,7 +61,7 @@ typedef struct rig {
 static void rig_open(rig *r, uint32_t algorithm)
 {
     static const dt_train_api train = {.struct_size = sizeof(train), .set = fake_set, .losses = fake_losses};
-    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = fake_scalar};
+    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = record_scalar};
     static const char *const costs[] = {"a", "b", "c"};
     memset(r, 0, sizeof(*r));
     mock_host_init(&r->host);
@@ -111,7 +89,7 @@ static void rig_open(rig *r, uint32_t algorithm)
         multiplier_init(&r->s.kept.multiplier[k]);
     }
     r->s.seen.rows = NAN;
-    n_told = 0;
+    n_recorded = 0;
 }
 
 /* A = (A_0 - sum lambda_k A_k) / (1 + sum lambda_k sigma_k / sigma_0), of costs with a limit. */
@@ -208,11 +186,11 @@ static void test_multipliers(void **unused)
     assert_int_equal(update_multipliers(&r.s, 4, &report), DT_OK);
     is_near("multiplier", r.s.kept.multiplier[0].value, want.value);
     assert_true(want.value > 0);
-    is_near("multiplier", was_told("multipliers/a"), want.value);
-    is_near("limit", was_told("limits/a"), 10);
-    is_near("unjudged", was_told("limits_unjudged/a"), 4); /* of five rounds one */
-    is_near("unjudged", was_told("limits_unjudged/c"), 5);
-    assert_true(isnan(was_told("multipliers/c")) && isnan(was_told("limits/b")));
+    is_near("multiplier", recorded_value("multipliers/a"), want.value);
+    is_near("limit", recorded_value("limits/a"), 10);
+    is_near("unjudged", recorded_value("limits_unjudged/a"), 4); /* of five rounds one */
+    is_near("unjudged", recorded_value("limits_unjudged/c"), 5);
+    assert_true(isnan(recorded_value("multipliers/c")) && isnan(recorded_value("limits/b")));
     assert_int_equal(r.s.kept.multiplier[1].rounds, 0);
     assert_int_equal(r.s.kept.multiplier[2].rounds, 0);
     is_near("mix", (double)mix[0], 1 / (1 + want.value / want.unit)); /* at once */
@@ -326,7 +304,7 @@ static void serve(mock_host *h)
 {
     static const dt_rounds_api rounds = {.struct_size = sizeof(rounds), .create = fake_rounds};
     static const dt_wiring_api wiring = {.struct_size = sizeof(wiring), .create = fake_wiring};
-    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = fake_scalar};
+    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = record_scalar};
     static const char *const costs[] = {"a"};
     static const dt_env_spec spec = {.n_costs = 1, .costs = costs};
     mock_host_init(h);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * phases/scenes/pictures.c: which samples and vehicles are kept, where their points are, and which scenes are told;
+ * phases/scenes/pictures.c: which samples and vehicles are kept, where their points are, and which scenes are reported;
  * numbers by hand.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
@@ -21,41 +21,41 @@ static struct {
     char name[96];
     float value[16];
     uint32_t rows, columns;
-} told[128];
-static int n_told;
+} drawn[128];
+static int n_drawn;
 
 static void picture(const dt_host *h, const char *key, const float *value, uint32_t rows, uint32_t columns)
 {
     (void)h;
     const uint32_t n = (rows > 0 ? rows : 1) * (columns > 0 ? columns : 1);
-    assert_true(n_told < 128 && n <= 16);
-    snprintf(told[n_told].name, sizeof(told[0].name), "%s", key);
-    memcpy(told[n_told].value, value, n * sizeof(*value));
-    told[n_told].rows = rows;
-    told[n_told++].columns = columns;
+    assert_true(n_drawn < 128 && n <= 16);
+    snprintf(drawn[n_drawn].name, sizeof(drawn[0].name), "%s", key);
+    memcpy(drawn[n_drawn].value, value, n * sizeof(*value));
+    drawn[n_drawn].rows = rows;
+    drawn[n_drawn++].columns = columns;
 }
 
 static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .picture = picture};
 
 static void expect(const char *name, int n, const double *want)
 {
-    for (int i = 0; i < n_told; i++) {
-        if (strcmp(told[i].name, name) == 0) {
+    for (int i = 0; i < n_drawn; i++) {
+        if (strcmp(drawn[i].name, name) == 0) {
             for (int k = 0; k < n; k++) {
-                if (fabs((double)told[i].value[k] - want[k]) > 1e-5) {
-                    fail_msg("%s, number %d: %g is not %g", name, k, (double)told[i].value[k], want[k]);
+                if (fabs((double)drawn[i].value[k] - want[k]) > 1e-5) {
+                    fail_msg("%s, number %d: %g is not %g", name, k, (double)drawn[i].value[k], want[k]);
                 }
             }
             return;
         }
     }
-    fail_msg("%s is not told", name);
+    fail_msg("%s is not drawn", name);
 }
 
-static bool is_told(const char *name)
+static bool is_drawn(const char *name)
 {
-    for (int i = 0; i < n_told; i++) {
-        if (strcmp(told[i].name, name) == 0) {
+    for (int i = 0; i < n_drawn; i++) {
+        if (strcmp(drawn[i].name, name) == 0) {
             return true;
         }
     }
@@ -127,15 +127,15 @@ static void test_places(void **state)
     z.P = P;
     assert_int_equal(pictures_take(&s, &z), DT_OK);
     assert_true(s.n_scenes == 2 && s.n_vehicles == 2);
-    n_told = 0;
+    n_drawn = 0;
     pictures_tell(&s, &metrics, (const uint32_t[]){1, 2}, 2);
     expect("trajectories/horizon", 2, (const double[]){1, 2});
     expect("trajectories/0/rmse_m", 1, (const double[]){1}); /* the best first */
     expect("trajectories/1/rmse_m", 1, (const double[]){4});
     expect("trajectories/0/share", 1, (const double[]){0});
     expect("trajectories/1/share", 1, (const double[]){1});
-    assert_false(is_told("trajectories/2/rmse_m"));
-    assert_false(is_told("trajectories/1/vehicle/1/pose"));
+    assert_false(is_drawn("trajectories/2/rmse_m"));
+    assert_false(is_drawn("trajectories/1/vehicle/1/pose"));
     expect("trajectories/1/vehicle/0/pose", 4, (const double[]){10, 20, acos(-1) / 2, 7});
     expect("trajectories/1/vehicle/0/history", 4, (const double[]){10 - 0.1, 20 + 0.25 - 2, 10, 20});
     expect("trajectories/1/vehicle/0/future", 4, (const double[]){8, 21, 6, 23});
@@ -181,13 +181,13 @@ static void test_kept(void **state)
         assert_int_equal(pictures_take(&s, &z), DT_OK);
         assert_int_equal(s.n_scenes, i + 1);
     }
-    n_told = 0; /* without futures and lanes; 48 scenes: those at 0.25, 0.5, 0.9 and all of 47 */
+    n_drawn = 0; /* without futures and lanes; 48 scenes: those at 0.25, 0.5, 0.9 and all of 47 */
     pictures_tell(&s, &metrics, (const uint32_t[]){1}, 1);
     expect("trajectories/0/share", 1, (const double[]){12 / 47.0});
     expect("trajectories/1/share", 1, (const double[]){24 / 47.0});
     expect("trajectories/2/share", 1, (const double[]){42 / 47.0});
     expect("trajectories/3/share", 1, (const double[]){1});
-    assert_false(is_told("trajectories/0/vehicle/0/probability") || is_told("trajectories/0/vehicle/0/lane"));
+    assert_false(is_drawn("trajectories/0/vehicle/0/probability") || is_drawn("trajectories/0/vehicle/0/lane"));
     pictures_free(&s);
 }
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # it includes rounds.c
 dt_tests += tests/policy/test_rounds
+tests_policy_test_rounds_SOURCES = tests/policy/test_rounds.c tests/mock/recorded.h
+tests_policy_test_rounds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 dt_scripts += tests/policy/wired.sh
 check_LTLIBRARIES += tests/policy/wired.la
 tests_policy_wired_la_SOURCES = tests/policy/wired.c

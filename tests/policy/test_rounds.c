@@ -4,6 +4,7 @@
  * them, a phase that wants no more, rounds without samples, and how many steps a round has.
  */
 #include "../../core/policy/rounds.c"
+#include "mock/recorded.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,11 +20,6 @@ static dt_rollout_report collected_report;
 static uint64_t n_ahead, n_begun, n_collected, last_round;
 static double kl[8]; /* mean "approx_kl" of passes, as they were reported */
 static uint64_t pass_steps[8], n_before, n_passes, stop_after;
-static struct {
-    char name[48];
-    double value;
-} told[64];
-static int n_told;
 
 static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
 {
@@ -71,34 +67,6 @@ static dt_status fake_ahead(dt_rollout *r, dt_train *t)
     return DT_OK;
 }
 
-static void fake_scalar(const dt_host *h, const char *name, double value)
-{
-    (void)h;
-    assert_true(n_told < 64);
-    snprintf(told[n_told].name, sizeof(told[0].name), "%s", name);
-    told[n_told++].value = value;
-}
-
-static bool was_told(const char *name, double value)
-{
-    for (int i = 0; i < n_told; i++) {
-        if (strcmp(told[i].name, name) == 0) {
-            return fabs(told[i].value - value) < 1e-9;
-        }
-    }
-    return false;
-}
-
-static bool is_told(const char *name)
-{
-    for (int i = 0; i < n_told; i++) {
-        if (strcmp(told[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static dt_status on_begin(void *user, uint64_t round)
 {
     (void)user;
@@ -139,7 +107,7 @@ static dt_status on_after(void *user, const dt_pass_report *r)
 static const dt_train_api train = {
     .struct_size = sizeof(train), .position = fake_position, .step = fake_step, .seek = fake_seek};
 static const dt_rollout_api rollout = {.struct_size = sizeof(rollout), .collect = fake_collect, .ahead = fake_ahead};
-static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = fake_scalar};
+static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = record_scalar};
 
 typedef struct rig {
     rounds r;
@@ -176,7 +144,7 @@ static void rig_open(rig *g)
                                            .explained_variance = 0.5,
                                            .total_s = 5};
     now = sought = empty_step = n_ahead = n_begun = n_collected = n_before = n_passes = stop_after = 0;
-    n_told = 0;
+    n_recorded = 0;
 }
 
 static void test_passes(void **state)
@@ -194,10 +162,14 @@ static void test_passes(void **state)
     assert_true(p.step == 12 && p.steps == 24 && p.epoch == 0 && p.iterations == 1 && p.epochs == ROUNDS);
     assert_true(p.samples == 25 && p.loss == 1200 && p.learning_rate == 0.5 && p.epoch_end == 1);
     assert_true(n_begun == 1 && n_collected == 1 && last_round == 0 && n_ahead == 0);
-    assert_true(was_told("charts/episodic_return", 7) && was_told("charts/episodic_length", 9));
-    assert_true(was_told("costs/crash", 3) && was_told("env/delay", 4) && was_told("charts/episodes", 2));
-    assert_true(was_told("shield/interventions", 0.25) && was_told("shield/infeasible", 0.125));
-    assert_true(was_told("charts/env_steps_per_s", 5) && was_told("losses/explained_variance", 0.5));
+    assert_true(fabs(recorded_value("charts/episodic_return") - 7) < 1e-9 &&
+                fabs(recorded_value("charts/episodic_length") - 9) < 1e-9);
+    assert_true(fabs(recorded_value("costs/crash") - 3) < 1e-9 && fabs(recorded_value("env/delay") - 4) < 1e-9 &&
+                fabs(recorded_value("charts/episodes") - 2) < 1e-9);
+    assert_true(fabs(recorded_value("shield/interventions") - 0.25) < 1e-9 &&
+                fabs(recorded_value("shield/infeasible") - 0.125) < 1e-9);
+    assert_true(fabs(recorded_value("charts/env_steps_per_s") - 5) < 1e-9 &&
+                fabs(recorded_value("losses/explained_variance") - 0.5) < 1e-9);
     n_passes = 0;
     assert_int_equal(rounds_iterate(&g.r.face, &p), DT_DONE); /* the second is the last */
     assert_true(p.step == 24 && p.epoch == 1 && p.iterations == 2 && last_round == 1);
@@ -245,13 +217,14 @@ static void test_empty_round(void **state)
     rig_open(&g);
     collected_report = (dt_rollout_report){.episodes = 0};
     for (int k = 0; k < ROUNDS; k++) {
-        n_told = 0;
+        n_recorded = 0;
         assert_int_equal(rounds_iterate(&g.r.face, &p), k == 0 ? DT_OK : DT_DONE);
         assert_true(n_passes == 0 && n_before == 0 && n_collected == 0);
         assert_int_equal(sought, (uint64_t)(k + 1) * PASSES * STEPS);
         assert_true(isnan(p.loss) && isnan(p.grad_norm) && isnan(p.learning_rate));
-        assert_true(was_told("charts/rounds_without_samples", k + 1) && was_told("charts/episodes", 0));
-        assert_false(is_told("charts/episodic_return") || is_told("costs/crash") || is_told("env/delay"));
+        assert_true(fabs(recorded_value("charts/rounds_without_samples") - (k + 1)) < 1e-9 &&
+                    fabs(recorded_value("charts/episodes") - 0) < 1e-9);
+        assert_false(is_recorded("charts/episodic_return") || is_recorded("costs/crash") || is_recorded("env/delay"));
     }
 }
 
