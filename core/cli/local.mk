@@ -65,7 +65,7 @@ noinst_DATA = core/cli/dtrain.bash core/cli/dtrain.zsh core/cli/dtrain.fish
 
 # dtrain.cfg(5), written by a program of the host from the tables of options, those of plugins among them
 noinst_PROGRAMS += cfg_doc
-cfg_doc_SOURCES = core/cli/cfg_doc.c core/cli/roff.h
+cfg_doc_SOURCES = core/cli/cfg_doc.c core/cli/built_plugins.h core/cli/roff.h
 cfg_doc_LDADD = core/libdtcore.la
 CLEANFILES += core/cli/dtrain.cfg.5
 core/cli/dtrain.cfg.5: cfg_doc$(EXEEXT) $(plugin_LTLIBRARIES)
@@ -74,7 +74,7 @@ nodist_man5_MANS = core/cli/dtrain.cfg.5
 
 # docs/reference/options-*.md from the same tables; they are committed, and tests/docs/names.sh compares them
 noinst_PROGRAMS += options_doc
-options_doc_SOURCES = core/cli/options_doc.c
+options_doc_SOURCES = core/cli/options_doc.c core/cli/built_plugins.h
 options_doc_LDADD = core/libdtcore.la
 options: options_doc$(EXEEXT) $(plugin_LTLIBRARIES)
 	for kind in host phase model environment data; do \

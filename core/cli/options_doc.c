@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "base/err.h"
+#include "cli/built_plugins.h"
 #include "cli/tools.h"
 #include "config/options.h"
 #include "config/schema.h"
@@ -137,22 +138,13 @@ static dt_status write_plugins(const char *kind)
 {
     dt_host host;
     dt_loader *l = NULL;
-    dt_str refused = {0};
-    dt_services_bare(&host);
-    const dt_loader_desc desc = {.host = &host, .plugin_dir = "."}; /* not what an older dtrain has installed */
-    DT_TRY(dt_loader_create(&desc, &l));
-    dt_status st = dt_loader_scan(l, &refused);
-    if (st == DT_OK && (dt_loader_n(l) == 0 || refused.bytes > 0)) {
-        st = DT_FAIL(DT_EPLUGIN, "expected plugins next to this program, found %u; refused: %s", dt_loader_n(l),
-                     dt_str_text(&refused));
-    }
-    for (uint32_t i = 0; i < dt_loader_n(l) && st == DT_OK; i++) {
+    dt_status st = dt_load_built(&host, &l);
+    for (uint32_t i = 0; st == DT_OK && i < dt_loader_n(l); i++) {
         const dt_component *d = &dt_loader_at(l, i)->desc;
         if (strcmp(dt_kind_name(d->kind), kind) == 0) {
             st = write_component(d);
         }
     }
-    dt_str_fini(&refused);
     dt_loader_destroy(l);
     return st;
 }

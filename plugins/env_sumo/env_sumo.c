@@ -201,29 +201,10 @@ static uint32_t reward_of(const config *c)
     return k;
 }
 
-static dt_status read_formulas(const dt_host *h, const config *c, formulas *reward, formulas *row)
+/* NULL: a built-in reward */
+static const char *reward_text(const config *c)
 {
-    if (reward_of(c) == REWARD_FORMULA) {
-        DT_TRY_H(formulas_init(reward, h, "env_sumo.reward", c->reward, PHASE_FEATURES, false));
-        if (reward->n == 0) {
-            return DT_FAIL_H(h, DT_ECONFIG, "env_sumo.reward is empty; expected delay, queue, pressure or a formula");
-        }
-    }
-    return formulas_init(row, h, "env_sumo.observation", c->observation, PHASE_FEATURES, true);
-}
-
-static dt_status check_formulas(const dt_host *h, const config *c)
-{
-    formulas reward = {.h = NULL}, row = {.h = NULL};
-    dt_status st = read_formulas(h, c, &reward, &row);
-    if (st == DT_OK && c->control == CONTROL_VEHICLES && reward.n + row.n > 0) {
-        st = DT_FAIL_H(h, DT_ECONFIG,
-                       "env_sumo.%s: formulas are of signals, and with control = \"vehicles\" none learns",
-                       reward.n > 0 ? "reward" : "observation");
-    }
-    formulas_fini(&reward);
-    formulas_fini(&row);
-    return st;
+    return reward_of(c) == REWARD_FORMULA ? c->reward : NULL;
 }
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -254,7 +235,8 @@ static dt_status check(const dt_host *h, const void *cfg)
     if (c->near_m > c->detection_m) {
         return DT_FAIL_H(h, DT_ECONFIG, "near_m %g is beyond detection_m %g", c->near_m, c->detection_m);
     }
-    DT_TRY_H(check_formulas(h, c));
+    DT_TRY_H(
+        formulas_check(h, "env_sumo", reward_text(c), c->observation, PHASE_FEATURES, c->control != CONTROL_VEHICLES));
     return check_sumo_options(h, c);
 }
 
@@ -454,7 +436,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     }
     s->api = api;
     s->reward = reward_of(&s->config);
-    DT_TRY_H(read_formulas(h, &s->config, &s->reward_formula, &s->row));
+    DT_TRY_H(formulas_read(h, "env_sumo", reward_text(&s->config), s->config.observation, PHASE_FEATURES,
+                           &s->reward_formula, &s->row));
     DT_TRY_H(make_arguments(s));
     DT_TRY_H(name_scenarios(s));
     DT_TRY_H(make_room_for_all(s));

@@ -239,32 +239,12 @@ typedef struct state {
     uint32_t n_heads, n_agents, n_signals, substeps; /* agents are n_signals signals, then places of vehicles */
 } state;
 
-static dt_status read_formulas(const dt_host *h, const config *c, formulas *reward, formulas *row)
+/* NULL: the delay, which is built in */
+static const char *reward_text(const config *c)
 {
     const char *text = c->reward;
     text = strcmp(text, "queue") == 0 ? "-queue" : strcmp(text, "pressure") == 0 ? "-pressure" : text;
-    if (strcmp(text, "delay") != 0) {
-        DT_TRY_H(formulas_init(reward, h, "env_traffic.reward", text, PHASE_FEATURES, false));
-        if (reward->n == 0) {
-            return DT_FAIL_H(h, DT_ECONFIG,
-                             "env_traffic.reward is empty; expected delay, queue, pressure or a formula");
-        }
-    }
-    return formulas_init(row, h, "env_traffic.observation", c->observation, PHASE_FEATURES, true);
-}
-
-static dt_status check_formulas(const dt_host *h, const config *c)
-{
-    formulas reward = {.h = NULL}, row = {.h = NULL};
-    dt_status st = read_formulas(h, c, &reward, &row);
-    if (st == DT_OK && c->control == CONTROL_VEHICLES && reward.n + row.n > 0) {
-        st = DT_FAIL_H(h, DT_ECONFIG,
-                       "env_traffic.%s is for control = \"signals\" and \"both\", not for control = \"vehicles\"",
-                       reward.n > 0 ? "reward" : "observation");
-    }
-    formulas_fini(&reward);
-    formulas_fini(&row);
-    return st;
+    return strcmp(text, "delay") == 0 ? NULL : text;
 }
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -313,7 +293,8 @@ static dt_status check(const dt_host *h, const void *cfg)
             "no past to show; set control = \"vehicles\" or \"both\"",
             c->history_s);
     }
-    DT_TRY_H(check_formulas(h, c));
+    DT_TRY_H(formulas_check(h, "env_traffic", reward_text(c), c->observation, PHASE_FEATURES,
+                            c->control != CONTROL_VEHICLES));
     if (c->episode_s < c->action_s) {
         return DT_FAIL_H(h, DT_ECONFIG, "env_traffic.episode_s = %g s is shorter than one action of %g s", c->episode_s,
                          c->action_s);
@@ -400,7 +381,8 @@ static dt_status create_for_signals(state *s)
     s->n_signals = (uint32_t)n->n_signals;
     s->n_agents += s->n_signals;
     snprintf(s->phases_dims, sizeof(s->phases_dims), "A %d %d", (int)n->most_phases, PHASE_FEATURES);
-    DT_TRY_H(read_formulas(s->h, &s->config, &s->reward, &s->row));
+    DT_TRY_H(formulas_read(s->h, "env_traffic", reward_text(&s->config), s->config.observation, PHASE_FEATURES,
+                           &s->reward, &s->row));
     if (s->reward.n + s->row.n > 0) {
         DT_TRY_H(measure_init(&s->measure, &s->sim));
     }

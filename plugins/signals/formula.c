@@ -478,6 +478,35 @@ void formulas_fini(formulas *f)
     *f = (formulas){.h = NULL};
 }
 
+dt_status formulas_read(const dt_host *h, const char *environment, const char *reward_text, const char *observation,
+                        uint32_t n_columns, formulas *reward, formulas *row)
+{
+    char key[64];
+    if (reward_text != NULL) {
+        snprintf(key, sizeof(key), "%s.reward", environment);
+        DT_TRY_H(formulas_init(reward, h, key, reward_text, n_columns, false));
+        if (reward->n == 0) {
+            return DT_FAIL_H(h, DT_ECONFIG, "%s is empty; expected delay, queue, pressure or a formula", key);
+        }
+    }
+    snprintf(key, sizeof(key), "%s.observation", environment);
+    return formulas_init(row, h, key, observation, n_columns, true);
+}
+
+dt_status formulas_check(const dt_host *h, const char *environment, const char *reward_text, const char *observation,
+                         uint32_t n_columns, bool signals_learn)
+{
+    formulas reward = {.h = NULL}, row = {.h = NULL};
+    dt_status st = formulas_read(h, environment, reward_text, observation, n_columns, &reward, &row);
+    if (st == DT_OK && !signals_learn && reward.n + row.n > 0) {
+        st = DT_FAIL_H(h, DT_ECONFIG, "%s.%s is for signals that learn, not for control = \"vehicles\"", environment,
+                       reward.n > 0 ? "reward" : "observation");
+    }
+    formulas_fini(&reward);
+    formulas_fini(&row);
+    return st;
+}
+
 /* ---- evaluating -------------------------------------------------------------------------------------------------- */
 
 static double value_of(const formulas *f, uint32_t k, const formula_values *v, uint32_t phase)

@@ -74,6 +74,13 @@ typedef struct formula_values {
 dt_status formulas_init(formulas *f, const dt_host *h, const char *key, const char *text, uint32_t n_columns,
                         bool is_list);
 void formulas_fini(formulas *f);
+/* The options `reward` and `observation` of an environment, whose name starts the key in messages. reward_text: NULL
+ * where a built-in reward was chosen; an empty one is rejected. Errors: as formulas_init; pass both to formulas_fini.
+ * formulas_check does the same without keeping them; if signals do not learn, a formula is DT_ECONFIG. */
+dt_status formulas_read(const dt_host *h, const char *environment, const char *reward_text, const char *observation,
+                        uint32_t n_columns, formulas *reward, formulas *row);
+dt_status formulas_check(const dt_host *h, const char *environment, const char *reward_text, const char *observation,
+                         uint32_t n_columns, bool signals_learn);
 /* Item i; of a phase where it is by phase. Finite for quantities within their ranges unless products overflow. */
 double formula_value(const formulas *f, uint32_t i, const formula_values *v, uint32_t phase);
 /* Numbers of a row of all items: one each, P of those by phase. */

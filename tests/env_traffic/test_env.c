@@ -751,8 +751,9 @@ static void test_refusals(void **test)
            "at most 2 lanes before the ramp, not 3");
     refuse((const char *const[]){"scenario=bottleneck", "lanes=1", NULL}, DT_ECONFIG, "at least 2 lanes, not 1");
     refuse((const char *const[]){"lanes=2", NULL}, DT_ECONFIG, "a ring has 1 lane, not 2");
-    refuse((const char *const[]){"reward=-queue", NULL}, DT_ECONFIG, "env_traffic.reward is for control = \"signals\"");
-    refuse((const char *const[]){"observation=queue", NULL}, DT_ECONFIG, "env_traffic.observation is for control");
+    refuse((const char *const[]){"reward=-queue", NULL}, DT_ECONFIG, "env_traffic.reward is for signals that learn");
+    refuse((const char *const[]){"observation=queue", NULL}, DT_ECONFIG,
+           "env_traffic.observation is for signals that learn");
     refuse((const char *const[]){"scenario=grid", "control=signals", "reward=", NULL}, DT_ECONFIG, "reward is empty");
     refuse((const char *const[]){"scenario=grid", "control=signals", "observation=phase.due", NULL}, DT_ECONFIG,
            "character 1: \"phase.due\" is not a quantity");

@@ -438,7 +438,7 @@ static void test_refusals(void **state)
         {{"reward=-queue / vehicles"}, DT_ECONFIG, "env_sumo.reward = \"-queue / vehicles\": character 8: the divisor"},
         {{"reward= "}, DT_ECONFIG, "env_sumo.reward is empty"},
         {{"observation=queue, near"}, DT_ECONFIG, "env_sumo.observation = \"queue, near\": character 8: \"near\" is"},
-        {{"reward=-queue", "control=vehicles"}, DT_ECONFIG, "env_sumo.reward: formulas are of signals"},
+        {{"reward=-queue", "control=vehicles"}, DT_ECONFIG, "env_sumo.reward is for signals that learn"},
         {{"also=no.sumocfg"}, DT_EDATA, "no.sumocfg: SUMO cannot load it"},
         {{"also=,a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,A,B,C,D,E,F"},
          DT_ECONFIG,
