@@ -125,14 +125,14 @@ typedef struct dry_plan {
     dt_run_start start;  /* where the run would begin */
     dt_planned *planned; /* what the phases before would hand on */
     int64_t n_without_best;
-    bool is_told; /* of the last phase; one that does not fit is told and refused */
+    bool is_printed; /* of the last phase; a plan that does not fit is printed, then rejected */
 } dry_plan;
 
 static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
 {
     dt_forecast f;
-    p->is_told = stage->trainer == NULL;
-    if (p->is_told) {
+    p->is_printed = stage->trainer == NULL;
+    if (p->is_printed) {
         return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", stage->d.phase->desc.id);
     }
     dt_error refused;
@@ -150,7 +150,7 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
         }
         DT_TRY(tell_plan(p->d->session, stage, &f, &e, p->json));
     }
-    p->is_told = true;
+    p->is_printed = true;
     DT_TRY(a->print_graph != NULL ? print_graph(stage) : DT_OK);
     dt_forecast_warn_disk(&f, stage->d.run_dir);
     return st < 0 ? dt_error_put(&refused) : st;
@@ -190,7 +190,7 @@ static dt_status set_up_and_plan(dry_plan *p, const dt_first_desc *first, dt_sta
     DT_TRY((*stage_p)->trainer != NULL ? dt_first_load(first, f, *stage_p) : DT_OK);
     const bool is_fresh = (*stage_p)->trainer != NULL && dt_trainer_step_number((*stage_p)->trainer) == 0;
     DT_TRY(plan_phase(p, *stage_p, is_beyond_p));
-    DT_TRY(dt_rollout_check_room((*stage_p)->rollout)); /* once the plan is told, which says how large it is */
+    DT_TRY(dt_rollout_check_room((*stage_p)->rollout)); /* after the plan was printed, which has its size */
     DT_TRY(check_results(p, *stage_p, is_fresh));
     return dt_planned_add(p->planned, *stage_p);
 }
@@ -203,7 +203,7 @@ static dt_status plan_one(dry_plan *p, int64_t index)
     dt_stage *stage = NULL;
     dt_first f = {0};
     bool is_beyond = false;
-    p->is_told = false;
+    p->is_printed = false;
     DT_TRY(dt_session_enter(s, index));
     const bool is_virtual = s->n_processes == 1;
     DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
@@ -244,7 +244,7 @@ dt_status dt_dry_run_print(const dt_dry_run *d)
     const dt_args *a = d->args;
     dt_str text = {0};
     dt_json_out o = {.s = &text};
-    dry_plan p = {.d = d, .json = a->json ? &o : NULL, .is_told = true};
+    dry_plan p = {.d = d, .json = a->json ? &o : NULL, .is_printed = true};
     dt_error refused;
     if (a->json) {
         dt_json_obj(&o, NULL);
@@ -257,7 +257,7 @@ dt_status dt_dry_run_print(const dt_dry_run *d)
     if (!a->json && st == DT_OK && d->rundir != NULL) {
         files_text(d->rundir);
     }
-    if (a->json && p.is_told) {
+    if (a->json && p.is_printed) {
         dt_json_end(&o, ']');
         if (d->rundir != NULL) {
             files_json(d->rundir, &o);

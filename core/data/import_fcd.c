@@ -97,7 +97,7 @@ static dt_status add_type(types *t, const char *name, const type *new)
     return DT_OK;
 }
 
-/* Types are not checked beyond that: a train of 200 m that nobody drives is no reason to reject a file. */
+/* Types are not checked beyond that: an unused type of 200 m is no reason to reject a file. */
 static dt_status read_size(const dt_xml *x, const char *what, const char *text, double *out_p)
 {
     double metres = 0;

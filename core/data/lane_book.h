@@ -50,7 +50,7 @@ typedef struct dt_lane_book { /* zeroed but for path is empty */
 dt_status dt_book_lane(dt_lane_book *b, int64_t line, const char *name, const dt_road_lane *lane) DT_NODISCARD;
 /* What lane number from refers to; the lane itself may come later. Errors: DT_EDATA, DT_ENOMEM. */
 dt_status dt_book_refer(dt_lane_book *b, int64_t line, int32_t from, dt_lane_ref role, const char *name) DT_NODISCARD;
-/* A limit of speed that is not understood or outside (0, DT_LANE_LIMIT_MAX]: it stays unknown, is counted, and told. */
+/* A limit of speed that is not understood or outside (0, DT_LANE_LIMIT_MAX] stays unknown, is counted and reported. */
 void dt_book_odd_limit(dt_lane_book *b, const char *text);
 void dt_book_tell(const dt_lane_book *b, dt_str *notes);
 /* Everything is there: b->roads is sealed. Errors: DT_EDATA (a lane that is not there and must be, two neighbours on

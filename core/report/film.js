@@ -62,7 +62,7 @@ for (const root of document.querySelectorAll(".film")) {
       carOf(f.v[k], f.v, k).setAttribute("class", `car r${f.v[k + 4]}${f.v[k + 5] ? " agent" : ""}`);
       risky += f.v[k + 4] > 1 && f.v[k + 4] < 4; // 4: not known
     }
-    part("told").textContent = `${f.v.length / PER} vehicles, ${risky} at risk` +
+    part("numbers").textContent = `${f.v.length / PER} vehicles, ${risky} at risk` +
       (f.d === undefined ? "" : `, mean delay so far ${f.d.toFixed(1)} s`) +
       (changed ? `, the shield changed ${changed}` : "");
     shown = i;

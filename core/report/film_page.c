@@ -51,7 +51,7 @@ static void write_player(uint32_t n, bool is_page, dt_str *out)
         "</select></label><span class=\"zoom\"><button class=\"farther\" type=\"button\" aria-label=\"zoom out\">"
         "\xe2\x88\x92</button><button class=\"closer\" type=\"button\" aria-label=\"zoom in\">+</button>"
         "<button class=\"whole\" type=\"button\" aria-label=\"show the whole scene\">Fit</button></span>"
-        "<span class=\"told\"></span>%s</div>\n",
+        "<span class=\"numbers\"></span>%s</div>\n",
         is_page ? "<span class=\"note\">Space plays, arrow keys step. The wheel, two fingers or the keys + and "
                   "\xe2\x88\x92 zoom, 0 shows all; drag, or Shift with arrow keys, to move.</span>"
                 : "");

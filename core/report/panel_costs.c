@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Costs of episodes beside what they may be: costs/NAME, its limit from limits/NAME as a dashed line.
+ * Costs of episodes and their limits: costs/NAME, its limit from limits/NAME as a dashed line.
  */
 #include <config.h>
 

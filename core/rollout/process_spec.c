@@ -148,7 +148,7 @@ dt_status dt_spec_get(const char *bytes, size_t n, dt_env_spec *out, void **memo
     get_struct(&c, s, sizeof(*s));
     s->struct_size = sizeof(*s);
     DT_TRY(c.is_short ? DT_OK : check_counts(s));
-    const bool has_places = s->places != NULL, shows = s->choices_shown != NULL; /* as it was told: are there some? */
+    const bool has_places = s->places != NULL, shows = s->choices_shown != NULL; /* as sent: present or absent */
     c.is_short |= s->n_agents > n;                                               /* each has a byte somewhere */
     const size_t names = c.is_short ? 0
                                     : s->n_costs + s->n_metrics + (has_places ? s->n_agents : 0) +

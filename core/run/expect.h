@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long a phase will take, before its first round: an estimate from a short measurement on this machine, told with
- * what it rests on. What was not measured is unknown (NAN), and said to be. Threads: [main].
+ * How long a phase will take, before its first round: an estimate from a short measurement on this machine, reported
+ * with its basis. What was not measured is unknown (NAN). Threads: [main].
  */
 #ifndef DTRAIN_CORE_RUN_EXPECT_H
 #define DTRAIN_CORE_RUN_EXPECT_H

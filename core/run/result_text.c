@@ -82,7 +82,7 @@ static bool row_text(const dt_result *r, uint32_t n, uint32_t *i_p, const char *
     const size_t what = spread_of(one, r + n);
     const double *deviation = what > 0 ? one[1].value : NULL;
     const size_t skipped = (size_t)(name - one->key);
-    *i_p += 1 + (what > 0); /* a line for both, none for what nobody measured */
+    *i_p += 1 + (what > 0); /* a line for both, none for what was not measured */
     if (dt_result_is_detail(one) || (what > 0 && isnan(one->value[0]))) {
         return false;
     }
@@ -214,7 +214,7 @@ static void group_of(const dt_stage *s, const dt_result *r, const dt_result *end
     }
 }
 
-/* The description beside the numbers, or below them where they are wide. */
+/* The description next to the numbers, or below them where they are wide. */
 static void explained_row(const row *w, const dt_str *line, int indent, dt_str *out)
 {
     dt_str text = {0};

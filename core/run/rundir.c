@@ -230,7 +230,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     if (st == DT_OK) { /* somebody may have trained there since it was looked at */
         st = dt_rundir_check_mixing(r->path, d->resume, &state);
     }
-    if (st == DT_OK && state == DT_FOLDER_BEGUN) { /* by now nobody trains there */
+    if (st == DT_OK && state == DT_FOLDER_BEGUN) { /* no process trains there any more */
         st = clear(r->path);
     }
     if (st == DT_OK && r->lock >= 0) {
