@@ -31,14 +31,14 @@ endif
 EXTRA_DIST += bench/all_reduce/all_reduce.c
 
 # env_sumo under simple rules: speed, and what they reach
-bench_sumo_SOURCES = bench/sumo/driver.c $(mock_sources)
+bench_sumo_SOURCES = bench/sumo/driver.c
 bench_sumo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-bench_sumo_LDADD = core/libdtcore.la -ldl -lm
+bench_sumo_LDADD = $(mock_la) core/libdtcore.la -ldl -lm
 
 # env_ipp under its two rules: speed, and what they reach
-bench_env_ipp_SOURCES = bench/env_ipp/driver.c $(mock_sources)
+bench_env_ipp_SOURCES = bench/env_ipp/driver.c
 bench_env_ipp_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-bench_env_ipp_LDADD = -ldl -lm
+bench_env_ipp_LDADD = $(mock_la) -ldl -lm
 
 # the replay: what a draw of 10 million transitions costs
 if HAVE_CMOCKA
@@ -55,10 +55,10 @@ bench_env_snakes_LDADD = -lm
 EXTRA_DIST += bench/env_snakes/original.py
 
 # env_traffic: vehicle updates per second, and numbers to compare with SUMO's
-bench_env_traffic_SOURCES = bench/env_traffic/driver.c $(traffic_sources)
+bench_env_traffic_SOURCES = bench/env_traffic/driver.c
 bench_env_traffic_CPPFLAGS = $(AM_CPPFLAGS) $(traffic_cppflags)
 bench_env_traffic_CFLAGS = $(AM_CFLAGS) $(traffic_cflags)
-bench_env_traffic_LDADD = $(traffic_libs)
+bench_env_traffic_LDADD = $(traffic_la) $(traffic_libs)
 EXTRA_DIST += bench/env_traffic/sumo.py bench/recompute/recompute.py
 
 EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py bench/phase1_step/peer.py bench/gpu/ceilings.py \

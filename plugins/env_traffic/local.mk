@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 plugin_LTLIBRARIES += plugins/env_traffic.la
 
-# everything but the face to the host: tests and benchmarks compile it in
-traffic_sources = \
+# The simulation without the interface to the host; the plugin, tests and benchmarks link it.
+traffic_la = plugins/env_traffic/libtraffic.la
+EXTRA_LTLIBRARIES += $(traffic_la)
+plugins_env_traffic_libtraffic_la_SOURCES = \
 	plugins/env_traffic/change.c plugins/env_traffic/change.h \
 	plugins/env_traffic/demand.c plugins/env_traffic/demand.h \
 	plugins/env_traffic/follow.h \
@@ -25,11 +27,14 @@ traffic_libs = $(EXPAT_LIBS) $(ZLIB_LIBS) -lm
 # the loops over lanes are written to be vectorised
 traffic_cflags = -O3
 
-plugins_env_traffic_la_SOURCES = $(traffic_sources) plugins/env_traffic/env_traffic.c \
+plugins_env_traffic_libtraffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(traffic_cppflags)
+plugins_env_traffic_libtraffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)
+
+plugins_env_traffic_la_SOURCES = plugins/env_traffic/env_traffic.c \
 	plugins/env_traffic/look.c plugins/env_traffic/look.h \
 	plugins/env_traffic/measure.c plugins/env_traffic/measure.h \
 	plugins/env_traffic/observe.c plugins/env_traffic/observe.h $(signals_sources)
 plugins_env_traffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(traffic_cppflags) -DDT_PLUGIN_NAME=env_traffic
 plugins_env_traffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)
 plugins_env_traffic_la_LDFLAGS = $(PLUGIN_LINK)
-plugins_env_traffic_la_LIBADD = $(traffic_libs)
+plugins_env_traffic_la_LIBADD = $(traffic_la) $(traffic_libs)

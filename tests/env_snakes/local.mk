@@ -7,9 +7,9 @@ dt_tests += tests/env_snakes/test_matchups
 tests_env_snakes_test_matchups_SOURCES = tests/env_snakes/test_matchups.c $(snakes_sources)
 tests_env_snakes_test_matchups_LDADD = $(CMOCKA_LIBS) -lm
 dt_tests += tests/env_snakes/test_env
-tests_env_snakes_test_env_SOURCES = tests/env_snakes/test_env.c $(mock_sources)
+tests_env_snakes_test_env_SOURCES = tests/env_snakes/test_env.c
 tests_env_snakes_test_env_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-tests_env_snakes_test_env_LDADD = $(CMOCKA_LIBS) -ldl -lm
+tests_env_snakes_test_env_LDADD = $(mock_la) $(CMOCKA_LIBS) -ldl -lm
 EXTRA_DIST += tests/fixtures/snakes/ORIGIN.md tests/fixtures/snakes/games.txt tests/fixtures/snakes/views.txt
 dt_training_scripts += tests/env_snakes/learn.sh
 tests/env_snakes/learn.log: dtrain $(plugin_LTLIBRARIES)

@@ -2,7 +2,7 @@
 # Harnesses for what reads foreign bytes (README.md here says more). replay runs them over their corpora in every build;
 # `make fuzz` builds each with libFuzzer, in a build folder of its own.
 fuzz_shared = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
-fuzz_traffic = tests/fuzz/traffic.c tests/fuzz/traffic.h $(traffic_sources)
+fuzz_traffic = tests/fuzz/traffic.c tests/fuzz/traffic.h
 fuzz_store = tests/fuzz/store.h tests/fuzz/store_base.c tests/fuzz/store_edit.c tests/fuzz/store_walk.c \
 	tests/fuzz/store_windows.c $(trajectory_sources)
 fuzz_harnesses = tests/fuzz/fuzz_blocks.c tests/fuzz/fuzz_chunks.c tests/fuzz/fuzz_commonroad.c tests/fuzz/fuzz_config.c tests/fuzz/fuzz_csv.c \
@@ -24,7 +24,7 @@ tests_fuzz_replay_SOURCES = tests/fuzz/replay.c tests/guarded.h tests/fuzz/harne
 	$(fuzz_harnesses)
 tests_fuzz_replay_CPPFLAGS = $(fuzz_cppflags)
 tests_fuzz_replay_LDFLAGS = $(fuzz_traffic_ldflags)
-tests_fuzz_replay_LDADD = core/libdtcore.la $(traffic_libs)
+tests_fuzz_replay_LDADD = $(traffic_la) core/libdtcore.la $(traffic_libs)
 EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/dict
 
 fuzz_alone_cppflags = $(fuzz_cppflags) -DDT_FUZZ_ALONE
@@ -92,7 +92,7 @@ tests_fuzz_fuzz_metrics_LDADD = core/libdtcore.la
 tests_fuzz_fuzz_net_SOURCES = tests/fuzz/fuzz_net.c $(fuzz_shared) $(fuzz_traffic)
 tests_fuzz_fuzz_net_CPPFLAGS = $(fuzz_alone_cppflags)
 tests_fuzz_fuzz_net_LDFLAGS = $(fuzz_traffic_ldflags) -fsanitize=fuzzer
-tests_fuzz_fuzz_net_LDADD = core/libdtcore.la $(traffic_libs)
+tests_fuzz_fuzz_net_LDADD = $(traffic_la) core/libdtcore.la $(traffic_libs)
 
 tests_fuzz_fuzz_npy_SOURCES = tests/fuzz/fuzz_npy.c $(fuzz_shared)
 tests_fuzz_fuzz_npy_CPPFLAGS = $(fuzz_alone_cppflags)
@@ -117,7 +117,7 @@ tests_fuzz_fuzz_rollouts_LDADD = core/libdtcore.la
 tests_fuzz_fuzz_routes_SOURCES = tests/fuzz/fuzz_routes.c $(fuzz_shared) $(fuzz_traffic)
 tests_fuzz_fuzz_routes_CPPFLAGS = $(fuzz_alone_cppflags)
 tests_fuzz_fuzz_routes_LDFLAGS = $(fuzz_traffic_ldflags) -fsanitize=fuzzer
-tests_fuzz_fuzz_routes_LDADD = core/libdtcore.la $(traffic_libs)
+tests_fuzz_fuzz_routes_LDADD = $(traffic_la) core/libdtcore.la $(traffic_libs)
 
 tests_fuzz_fuzz_safetensors_SOURCES = tests/fuzz/fuzz_safetensors.c $(fuzz_shared)
 tests_fuzz_fuzz_safetensors_CPPFLAGS = $(fuzz_alone_cppflags)
