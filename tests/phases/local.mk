@@ -105,8 +105,12 @@ tests_phases_test_offpolicy_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_phases_test_offpolicy_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 EXTRA_DIST += tests/phases/offpolicy.inc
 # these include the phase
-offpolicy_test_sources = tests/phases/offpolicy_rig.h phases/offpolicy/roles.c phases/offpolicy/learner.c
+offpolicy_test_sources = tests/phases/offpolicy_rig.h tests/phases/offpolicy_host.h phases/offpolicy/roles.c phases/offpolicy/learner.c
 offpolicy_test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/phases/offpolicy
+dt_tests += tests/phases/test_learner
+tests_phases_test_learner_SOURCES = tests/phases/test_learner.c $(offpolicy_test_sources)
+tests_phases_test_learner_CPPFLAGS = $(offpolicy_test_cppflags)
+tests_phases_test_learner_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/phases/test_sac
 tests_phases_test_sac_SOURCES = tests/phases/test_sac.c $(offpolicy_test_sources)
 tests_phases_test_sac_CPPFLAGS = $(offpolicy_test_cppflags) -DDT_PLUGIN_NAME=phase_sac

@@ -129,6 +129,9 @@ static dt_status train_set(dt_train *t, const char *name, const float *value, ui
 static dt_status train_step(dt_train *t, dt_step_report *out)
 {
     (void)t;
+    if (w->step_status < 0) {
+        return w->step_status;
+    }
     w->step++;
     out->step = w->step;
     out->steps = 100;

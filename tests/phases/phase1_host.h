@@ -53,6 +53,7 @@ typedef struct world {
     uint32_t n_reports;
     float horizon[F];
     uint64_t step;
+    dt_status step_status; /* what a step ends with, where it fails */
     float motion[T][S][6], target[S][F][2], future[S][F][2], spread[S][F][2], risk[N];
     int32_t seq_row[T][S], site[S], sample_of_seq[S];
     uint8_t complete[S], risk_state[N];

@@ -4,8 +4,12 @@
  * target noise, Fujimoto et al. 2018 (arXiv 1802.09477, eq. 14) written out in double.
  */
 #include "offpolicy_rig.h"
+#include "offpolicy_host.h"
+#include "mock/options.h"
 
 #include "../../phases/phase_ddpg/phase_ddpg.c"
+
+#include <stdlib.h>
 
 static double q_of(const rig *r, int view, int k, int row, const double *a)
 {
@@ -98,11 +102,165 @@ static void test_schedule(void **unused)
     assert_true(scheduled(0.5, 0.1, 0.9, 1000) == 0.1);
 }
 
+/* ---- create, start and exploration ------------------------------------------------------------------------------- */
+
+static config configured(const char *const *set)
+{
+    void *at = mock_config(&component, set);
+    const config c = *(const config *)at;
+    free(at);
+    return c;
+}
+
+static void test_start(void **unused)
+{
+    (void)unused;
+    static const char *const set[] = {"actor_learning_rate=0.25",
+                                      "critic_learning_rate=0.5",
+                                      "actor_clip=3",
+                                      "critic_clip=4",
+                                      "tau=0.125",
+                                      "policy_delay=2",
+                                      "critics=2",
+                                      NULL};
+    const config c = configured(set);
+    state s = {0};
+    host_open();
+    assert_int_equal(create(&s, &fake.host.host, &c), DT_OK);
+    assert_string_equal(fake.phase, "phase_ddpg");
+    assert_true((fake.flags & DT_WIRING_SQUASHED) != 0 && fake.rollout.squash == 0);
+    assert_string_equal(fake.bound[0], "critic: P=2 Q=2 action[A 2] -> q[A 2]");
+    assert_int_equal(start(&s), DT_OK);
+    assert_true(fake.train.n_groups == 2 && s.learner.groups == 3 && s.learner.critic == 2);
+    const dt_train_group *actor = &fake.group[0], *critic = &fake.group[1];
+    assert_string_equal(actor->name, "actor");
+    assert_string_equal(critic->name, "critic");
+    assert_string_equal(actor->role[0], "controller");
+    assert_string_equal(critic->role[0], "critic");
+    assert_true(actor->n_roles == 1 && critic->n_roles == 1 && actor->n_losses == 1 && critic->n_losses == 2);
+    assert_string_equal(actor->loss[0], "actor_loss");
+    assert_string_equal(critic->loss[0], "critic_loss");
+    assert_string_equal(critic->loss[1], "q");
+    assert_true(actor->learning_rate == 0.25 && critic->learning_rate == 0.5);
+    assert_true(actor->gradient_clip == 3 && critic->gradient_clip == 4);
+    assert_int_equal(fake.train.n_shadows, 2);
+    assert_ptr_equal(fake.shadow[0].model, fake.wiring.controller);
+    assert_ptr_equal(fake.shadow[1].model, fake.model[0]);
+    /* both targets move when the actor does, after every second update of the critic */
+    assert_true(fake.shadow[0].every == 1 && fake.shadow[1].every == 2);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(fake.shadow[i].name, "target");
+        assert_true(fake.shadow[i].tau == 0.125);
+    }
+    assert_true(fake.train.record == record);
+    offpolicy_destroy(&s);
+    host_open();
+    fake.wiring.perception = (dt_model *)(void *)&rig_critic;
+    s = (state){0};
+    assert_int_equal(create(&s, &fake.host.host, &c), DT_OK);
+    assert_int_equal(start(&s), DT_OK);
+    assert_true(fake.group[0].n_roles == 2 && fake.group[1].n_roles == 1);
+    assert_string_equal(fake.group[0].role[1], "perception");
+    offpolicy_destroy(&s);
+}
+
+/* Noise is set in the environment's units, as a logarithm; in evaluations there is next to none. */
+static void test_noise(void **unused)
+{
+    (void)unused;
+    static const char *const set[] = {"noise=0.5", "noise_end=0.1", "noise_speed=0.5", NULL};
+    const config c = configured(set);
+    state s = {0};
+    host_open(); /* -3 to 3, -1 to 2 */
+    assert_int_equal(create(&s, &fake.host.host, &c), DT_OK);
+    assert_int_equal(start(&s), DT_OK);
+    assert_string_equal(fake.set_name, "log_noise");
+    assert_int_equal(fake.n_set, 2);
+    assert_true(fabs((double)fake.set_value[0] - log(1e-9 * 3)) < 1e-5);
+    assert_int_equal(n_recorded, 0);
+    assert_int_equal(explore(&s.learner, true, 1), DT_OK);
+    assert_true(fabs((double)fake.set_value[0] - log(0.25 * 3)) < 1e-6);
+    assert_true(fabs((double)fake.set_value[1] - log(0.25 * 1.5)) < 1e-6);
+    assert_true(n_recorded == 1 && recorded_value("charts/noise") == 0.25);
+    assert_int_equal(explore(&s.learner, true, 30), DT_OK);
+    assert_true(fabs((double)fake.set_value[1] - log(0.1 * 1.5)) < 1e-6);
+    offpolicy_destroy(&s);
+}
+
+static void test_epsilon(void **unused)
+{
+    (void)unused;
+    static const char *const set[] = {"epsilon=0.75", "epsilon_end=0.25", "epsilon_speed=0.5", NULL};
+    static const int32_t choices[] = {3, 2};
+    const config c = configured(set);
+    state s = {0};
+    host_open();
+    fake.spec.n_continuous = 0;
+    fake.spec.n_heads = 2;
+    fake.spec.choices = choices;
+    fake.wiring.n_choices = 5;
+    assert_int_equal(create(&s, &fake.host.host, &c), DT_OK);
+    assert_int_equal(start(&s), DT_OK);
+    assert_string_equal(fake.set_name, "epsilon");
+    assert_int_equal(fake.n_set, 5);
+    assert_true(fake.set_value[0] == 0 && fake.set_value[4] == 0);
+    assert_int_equal(explore(&s.learner, true, 1), DT_OK);
+    for (int i = 0; i < 5; i++) {
+        assert_true(fake.set_value[i] == 0.375F);
+    }
+    assert_true(n_recorded == 1 && recorded_value("charts/epsilon") == 0.375);
+    assert_int_equal(explore(&s.learner, true, 2), DT_OK);
+    assert_true(fake.set_value[4] == 0.25F);
+    offpolicy_destroy(&s);
+}
+
+static void test_options(void **unused)
+{
+    (void)unused;
+    config c = configured(NULL);
+    assert_options(&component, "iterations=1000 [1,1e+09]\n"
+                               "collect_steps=8 [1,1e+06]\n"
+                               "intensity=128 [1,1e+06]\n"
+                               "buffer_size=100000 [1,1e+12]\n"
+                               "learning_starts=1000 [1,1e+12]\n"
+                               "n_step=1 [1,1024]\n"
+                               "gamma=0.99 [0,1]\n"
+                               "tau=0.01 [1e-09,1]\n"
+                               "reward_scale=1 [1e-09,1e+09]\n"
+                               "priority=0 [0,1]\n"
+                               "priority_correction=0.4 [0,1]\n"
+                               "actor_learning_rate=3e-4 [0,10]\n"
+                               "critic_learning_rate=3e-4 [0,10]\n"
+                               "actor_clip=0 [-1,1e+09]\n"
+                               "critic_clip=0 [-1,1e+09]\n"
+                               "critics=1 [1,8]\n"
+                               "policy_delay=1 [1,1e+06]\n"
+                               "noise=0.1 [0,1000]\n"
+                               "noise_end=0.1 [0,1000]\n"
+                               "noise_speed=1 [0,1]\n"
+                               "epsilon=0.5 [0,1]\n"
+                               "epsilon_end=0.05 [0,1]\n"
+                               "epsilon_speed=0.9995 [0,1]\n"
+                               "target_noise=0 [0,1000]\n"
+                               "target_noise_clip=0.5 [0,1000]\n"
+                               "logit_penalty=1e-3 [0,1000]\n");
+    host_open();
+    c.learn.learning_starts = c.learn.buffer_size;
+    assert_int_equal(check(&fake.host.host, &c), DT_OK);
+    c.learn.learning_starts++;
+    assert_int_equal(check(&fake.host.host, &c), DT_ECONFIG);
+    assert_non_null(strstr(fake.host.message, "phase_ddpg.learning_starts"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_losses_are_those_of_the_papers),
         cmocka_unit_test(test_schedule),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_epsilon),
+        cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,8 @@ static void test_horizon_grows_and_weights_sum_to_one(void **test)
     assert_int_equal(out.steps, 100);
     assert_int_equal(out.samples, 64);
     assert_true(out.loss == 1.5 && out.grad_norm == 0.25 && out.learning_rate == 1e-3);
+    assert_string_equal(w->reports, "charts/horizon_s=1\n");
+    w->reports[0] = '\0';
     assert_float_equal(w->horizon[0], 1.0, 1e-6); /* epoch 0: the first second alone */
     assert_float_equal(w->horizon[1], 0.0, 1e-6);
     assert_non_null(strstr(w->host.log, "the horizon grows from 1 s to 5 s in 4 epochs (curriculum)"));
@@ -93,10 +95,17 @@ static void test_horizon_grows_and_weights_sum_to_one(void **test)
     assert_float_equal(w->horizon[1], 0.4, 1e-6);
     assert_float_equal(w->horizon[2], 0.2, 1e-6);
     assert_float_equal(w->horizon[3], 0.0, 1e-6);
+    assert_string_equal(w->reports, "charts/horizon_s=2.5\n");
+    w->reports[0] = '\0';
     w->step = 99;
     assert_int_equal(p.ops->iterate(p.self, &out), DT_DONE);
     assert_float_equal(w->horizon[4], 0.2, 1e-6);
-    assert_string_equal(w->host.log, ""); /* it is said once */
+    assert_string_equal(w->host.log, "");                    /* it is said once */
+    assert_string_equal(w->reports, "charts/horizon_s=5\n"); /* of the last step too */
+    w->reports[0] = '\0';
+    w->step_status = DT_EDIVERGED;
+    assert_int_equal(p.ops->iterate(p.self, &out), DT_EDIVERGED);
+    assert_string_equal(w->reports, ""); /* of a step that failed nothing is */
     phase_close(&p);
 }
 

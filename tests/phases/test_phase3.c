@@ -4,6 +4,7 @@
  * a row, and which costs mark a state as unsafe; numbers by hand, the trainer a fake.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
+#define trust_region_step fake_region_step
 #include "../../phases/phase3_constrained/phase3_constrained.c"
 #include "mock/recorded.h"
 
@@ -201,6 +202,75 @@ static void test_multipliers(void **unused)
     const dt_rollout_report flat = {.episode_cost = {12, 0, NAN}, .advantage_std = 6, .cost_advantage_std = {1e-9}};
     assert_int_equal(update_multipliers(&r.s, 0, &flat), DT_OK);
     is_near("multiplier", r.s.kept.multiplier[0].value, want.value);
+}
+
+/* ---- steps of the trust region ----------------------------------------------------------------------------------- */
+
+static double excess_given[K];
+static int64_t bound_by;
+static trust_region_report step_taken;
+static dt_status step_status;
+
+dt_status trust_region_step(trust_region *t, const double *excess, int64_t k, trust_region_report *out)
+{
+    (void)t;
+    memcpy(excess_given, excess, sizeof(excess_given));
+    bound_by = k;
+    *out = step_taken;
+    return step_status;
+}
+
+static const dt_rollout_report of_round = {.agent_steps = 300,
+                                           .env_steps = 100,
+                                           .episodes = 2,
+                                           .episode_length = 20,
+                                           .advantage_std = 8,
+                                           .episode_cost = {12, 50, 1}};
+
+/* The step is bounded by the cost that is the most above its aim, a mean over rows; its multiplier is the step's. */
+static void test_policy_is_moved(void **unused)
+{
+    (void)unused;
+    rig r;
+    rig_open(&r, MULTIPLIER_PID);
+    r.s.is_cpo = true;
+    multiplier *m = r.s.kept.multiplier;
+    for (int k = 0; k < K; k++) {
+        m[k].value = NAN;
+    }
+    see_costs(&r.s, &of_round);
+    step_status = DT_OK;
+    step_taken = (trust_region_report){
+        .solution = {.nu = NAN, .kind = TRUST_REGION_RECOVER}, .share = 0.25, .kl = 0.0625, .gain = -3};
+    assert_int_equal(move_policy(&r.s), DT_OK);
+    assert_int_equal(bound_by, 0);
+    is_near("excess", excess_given[0], (12 - 5) / 60.0);
+    is_near("excess", excess_given[2], (1 - 2) / 60.0);
+    assert_true(isnan(excess_given[1]));
+    assert_true(isnan(m[0].value) && isnan(m[2].value)); /* the step had none */
+    assert_true(recorded_value("trust_region/kl") == 0.0625 && recorded_value("trust_region/share") == 0.25);
+    assert_true(recorded_value("trust_region/gain") == -3 && recorded_value("trust_region/recovering") == 1);
+    step_taken.solution.nu = 0.75;
+    step_taken.solution.kind = TRUST_REGION_RECOVER + 1;
+    n_recorded = 0;
+    assert_int_equal(update_multipliers(&r.s, 0, &of_round), DT_OK);
+    assert_false(is_recorded("multipliers/a")); /* not known yet */
+    assert_int_equal(move_policy(&r.s), DT_OK);
+    assert_true(m[0].value == 0.75 && m[1].value == 0 && m[2].value == 0);
+    assert_true(recorded_value("trust_region/recovering") == 0);
+    assert_int_equal(update_multipliers(&r.s, 1, &of_round), DT_OK);
+    assert_true(recorded_value("multipliers/a") == 0.75 && recorded_value("multipliers/c") == 0);
+    assert_true(m[0].rounds == 2 && m[2].rounds == 2 && m[1].rounds == 0 && m[0].value == 0.75);
+    assert_true(recorded_value("limits_unjudged/a") == 0 && mix[0] == 1 && mix[1] == 0);
+    step_status = DT_EDIVERGED;
+    step_taken.solution.nu = 9;
+    n_recorded = 0;
+    assert_int_equal(move_policy(&r.s), DT_EDIVERGED);
+    assert_true(m[0].value == 0.75 && n_recorded == 0);
+    step_status = DT_OK;
+    r.s.limits = (limits){.has = {0}}; /* no cost bounds it: multipliers stay */
+    assert_int_equal(move_policy(&r.s), DT_OK);
+    assert_true(bound_by == -1 && m[0].value == 0.75);
 }
 
 static void test_violations(void **unused)
@@ -425,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_seen_costs),
         cmocka_unit_test(test_costs_are_followed),
         cmocka_unit_test(test_multipliers),
+        cmocka_unit_test(test_policy_is_moved),
         cmocka_unit_test(test_violations),
         cmocka_unit_test(test_marked_costs),
         cmocka_unit_test(test_check),

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * phase_sac's losses and their gradients against Haarnoja et al. 2018 (arXiv 1812.05905, eqs. 5 to 18) written out in
- * double, with the noise that was drawn recovered from the actions.
+ * double, with the noise that was drawn recovered from the actions; and what it binds and trains, on services that only
+ * keep what they are given.
  */
 #include "offpolicy_rig.h"
+#include "offpolicy_host.h"
+#include "mock/options.h"
 
 #include "../../phases/phase_sac/phase_sac.c"
+
+#include <stdlib.h>
 
 /* What the actor says of a row, and log pi of an action a = tanh(u): log N(u) - log(1 - a^2), eq. 21. */
 static double log_pi(const double *mean, const double *log_std, const double *a)
@@ -157,8 +162,125 @@ static void test_losses_are_those_of_the_paper(void **unused)
     }
 }
 
+/* ---- create and start -------------------------------------------------------------------------------------------- */
+
+static config configured(const char *const *set)
+{
+    void *at = mock_config(&component, set);
+    const config c = *(const config *)at;
+    free(at);
+    return c;
+}
+
+static void check_group(int i, const char *name, const char *role, const char *loss, const char *second, double rate,
+                        double clip)
+{
+    const dt_train_group *g = &fake.group[i];
+    assert_string_equal(g->name, name);
+    assert_string_equal(g->role[0], role);
+    assert_int_equal(g->n_losses, 2);
+    assert_string_equal(g->loss[0], loss);
+    assert_string_equal(g->loss[1], second);
+    assert_true(g->learning_rate == rate && g->gradient_clip == clip);
+}
+
+static void test_start(void **unused)
+{
+    (void)unused;
+    static const char *const set[] = {
+        "actor_learning_rate=0.25", "critic_learning_rate=0.5", "actor_clip=3", "critic_clip=4", "tau=0.125", NULL};
+    config c = configured(set);
+    state s = {0};
+    host_open();
+    assert_int_equal(create(&s, &fake.host.host, &c), DT_OK);
+    assert_string_equal(fake.phase, "phase_sac");
+    assert_true((fake.flags & DT_WIRING_SPREAD) != 0 && fake.rollout.squash == 1);
+    assert_string_equal(fake.bound[0], "critic: P=2 Q=2 action[A 2] -> q[A 2]");
+    assert_string_equal(fake.bound[1], "temperature: -> log_alpha[1]");
+    assert_int_equal(fake.n_bound, 2);
+    assert_ptr_equal(s.temperature, fake.model[1]);
+    assert_int_equal(start(&s), DT_OK);
+    assert_true(fake.train.n_groups == 3 && s.learner.groups == 7 && s.learner.critic == 2);
+    check_group(0, "actor", "controller", "actor_loss", "entropy", 0.25, 3);
+    check_group(1, "critic", "critic", "critic_loss", "q", 0.5, 4);
+    check_group(2, "temperature", "temperature", "temperature_loss", "alpha", 3e-4, -1); /* a number is not clipped */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(fake.group[i].n_roles, 1);
+    }
+    assert_int_equal(fake.train.n_shadows, 1);
+    assert_string_equal(fake.shadow[0].name, "target");
+    assert_ptr_equal(fake.shadow[0].model, fake.model[0]);
+    assert_true(fake.shadow[0].tau == 0.125 && fake.shadow[0].every == 1);
+    assert_true(fake.train.record == record && fake.n_set == 0);
+    offpolicy_destroy(&s);
+
+    host_open(); /* alpha is a number; perception learns with the actor */
+    c.temperature = 0.5;
+    fake.wiring.perception = (dt_model *)(void *)&rig_critic;
+    s = (state){0};
+    assert_int_equal(create(&s, &fake.host.host, &c), DT_OK);
+    assert_true(fake.n_bound == 1 && s.temperature == NULL);
+    assert_int_equal(start(&s), DT_OK);
+    assert_true(fake.train.n_groups == 2 && s.learner.groups == 3);
+    assert_true(fake.group[0].n_roles == 2 && fake.group[1].n_roles == 1);
+    assert_string_equal(fake.group[0].role[1], "perception");
+    offpolicy_destroy(&s);
+}
+
+static void test_refused(void **unused)
+{
+    (void)unused;
+    static const int32_t choices[] = {3};
+    config c = configured(NULL);
+    state s = {0};
+    host_open();
+    fake.spec.n_continuous = 0;
+    assert_int_equal(create(&s, &fake.host.host, &c), DT_ESHAPE);
+    fake.spec.n_continuous = 2;
+    fake.spec.n_heads = 1;
+    fake.spec.choices = choices;
+    fake.wiring.n_choices = 3;
+    assert_int_equal(create(&s, &fake.host.host, &c), DT_ESHAPE);
+    assert_non_null(strstr(fake.host.message, "has 1 discrete and 2 continuous"));
+    c.learn.learning_starts = c.learn.buffer_size;
+    assert_int_equal(check(&fake.host.host, &c), DT_OK);
+    c.learn.learning_starts++;
+    assert_int_equal(check(&fake.host.host, &c), DT_ECONFIG);
+    assert_non_null(strstr(fake.host.message, "phase_sac.learning_starts"));
+}
+
+static void test_options(void **unused)
+{
+    (void)unused;
+    assert_options(&component, "iterations=1000 [1,1e+09]\n"
+                               "collect_steps=8 [1,1e+06]\n"
+                               "intensity=256 [1,1e+06]\n"
+                               "buffer_size=100000 [1,1e+12]\n"
+                               "learning_starts=1000 [1,1e+12]\n"
+                               "n_step=1 [1,1024]\n"
+                               "gamma=0.99 [0,1]\n"
+                               "tau=0.005 [1e-09,1]\n"
+                               "reward_scale=1 [1e-09,1e+09]\n"
+                               "priority=0 [0,1]\n"
+                               "priority_correction=0.4 [0,1]\n"
+                               "actor_learning_rate=3e-4 [0,10]\n"
+                               "critic_learning_rate=3e-4 [0,10]\n"
+                               "actor_clip=0 [-1,1e+09]\n"
+                               "critic_clip=0 [-1,1e+09]\n"
+                               "critics=2 [1,8]\n"
+                               "policy_delay=1 [1,1e+06]\n"
+                               "temperature=0 [0,1e+06]\n"
+                               "target_entropy=0 [-1000,1000]\n"
+                               "temperature_learning_rate=3e-4 [0,10]\n");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_losses_are_those_of_the_paper)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_losses_are_those_of_the_paper),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_options),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
