@@ -83,7 +83,7 @@ static void offer_world(const dt_wired *w, offer *o)
     for (uint32_t i = 0; i < e->n_obs; i++) {
         const bool is_offered = (w->flags & DT_WIRING_ROWS) == 0 || dt_wiring_is_row(&e->obs[i]);
         if (strcmp(e->obs[i].name, "obs") != 0 && is_offered) {
-            offer_port(o, e->obs[i].name, e->obs[i].dims, e->obs[i].dtype);
+            o->port[o->n_ports++] = e->obs[i]; /* with its flags: rows with steps are no rows of agents */
             offer_dim(o, e->obs[i].name, columns(&e->obs[i]));
         }
     }

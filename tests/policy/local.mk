@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# it includes rounds.c
+# each includes the source that it tests
+dt_tests += tests/policy/test_wiring tests/policy/test_foresight tests/policy/test_record
+tests_policy_test_record_SOURCES = tests/policy/test_record.c
+tests_policy_test_record_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_policy_test_record_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/policy/test_rounds
 tests_policy_test_rounds_SOURCES = tests/policy/test_rounds.c tests/mock/recorded.h
 tests_policy_test_rounds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
