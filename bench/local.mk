@@ -100,7 +100,6 @@ EXTRA_DIST += \
 	bench/results/2026-11-25-import.md bench/results/2026-11-26-env_traffic.md \
 	bench/results/2026-11-27-sumo-guard.md \
 	bench/results/2026-11-25-normalisation.md \
-	bench/results/2026-11-25-road-nodes.md \
 	bench/results/2026-11-23-offline.md \
 	bench/results/2026-11-23-offpolicy.md \
 	bench/results/2026-11-23-overlap.md \

@@ -99,8 +99,8 @@ models_critic_others_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_critic_others_la_LDFLAGS = $(PLUGIN_LINK)
 models_critic_others_la_LIBADD = -lm
 
-models_risk_gnn_la_SOURCES = models/risk_gnn/risk_gnn.c models/risk_gnn/normalise.h models/risk_gnn/road.c \
-	models/risk_gnn/road.h models/risk_gnn/slots.c models/risk_gnn/slots.h
+models_risk_gnn_la_SOURCES = models/risk_gnn/risk_gnn.c models/risk_gnn/normalise.h \
+	models/risk_gnn/slots.c models/risk_gnn/slots.h
 models_risk_gnn_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=risk_gnn
 models_risk_gnn_la_CFLAGS = $(PLUGIN_CFLAGS)
 models_risk_gnn_la_LDFLAGS = $(PLUGIN_LINK)

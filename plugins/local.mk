@@ -18,9 +18,7 @@ trajectory_sources = plugins/data_trajectory/data_trajectory.c plugins/data_traj
 	plugins/data_trajectory/region.h plugins/data_trajectory/slices.h plugins/data_trajectory/tracks.h \
 	plugins/data_trajectory/weights.c plugins/data_trajectory/weights.h plugins/data_trajectory/statistics.c \
 	plugins/data_trajectory/lanes.c plugins/data_trajectory/lanes.h \
-	plugins/data_trajectory/following.c plugins/data_trajectory/following.h \
-	plugins/data_trajectory/pieces.c plugins/data_trajectory/pieces.h \
-	plugins/data_trajectory/road.c plugins/data_trajectory/road.h
+	plugins/data_trajectory/following.c plugins/data_trajectory/following.h
 plugins_data_trajectory_la_SOURCES = $(trajectory_sources)
 plugins_data_trajectory_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=data_trajectory
 plugins_data_trajectory_la_CFLAGS = $(PLUGIN_CFLAGS)

@@ -5,9 +5,8 @@
  *   B samples (scenes) in a slice   N node rows (vehicles of all frames)   E edges    S sequences (one per vehicle)
  *   T time steps of history         F steps of future                      D features H hidden     K costs
  *   A agents of an environment that act in a step                          W steps of observations kept
- *   L pieces of lanes   J edges between them, joints   V edges from node rows to them
  *
- * Ragged letters (B, N, E, S, A, L, J, V) have a live size that changes from slice to slice; the others are numbers
+ * Ragged letters (B, N, E, S, A) have a live size that changes from slice to slice; the others are numbers
  * when a model is wired. Everything is C order, last index fastest; sequences are time-major [T,S,...].
  *
  * Ports that phases offer and want, by role. A model declares the inputs it needs from these (by name) and all outputs.
@@ -19,15 +18,6 @@
  *                   edges      "E 4"    f32  longitudinal gap, lateral offset, closing speed, inverse time to collision
  *                   row_key    "N"      i64  key of dropout; without it, as in phases of a policy, whose
                                             probabilities dropout would blur, nothing is left out
- *                   lane_nodes "L R"    f32  pieces of lanes, and edges between them, CSR by target as above (lane_col
- *                   lane_rowptr "L+1"   i32  counts pieces): see below. Offered where roads are shown; then also what
- *                   lane_col   "J"      i32  follows
- *                   lane_edges "J R"    f32
- *                   near_rowptr "N+1"   i32  of each node row the edges to the pieces near it (near_col counts pieces)
- *                   near_col   "V"      i32
- *                   near_edges "V R"    f32  the last column is 1 where something is told, the one before where the
- *                                            vehicle is on the piece
- *              dims where roads are shown lane_nodes, lane_edges, near_edges: the columns R of each
  *              out  embedding  "N H"    f32
  *                   risk       "N"      f32  logit of the risk label
  *
@@ -192,27 +182,6 @@
  *                             much further than at its speed it gets in 1 to 5 s / 10 m, if it does what those ahead of
  *                             it did (Newell 2002). Nearness: 2 - m / 50, at least 0
  *   path         "S 41 4" f32 as above; along the heading where it is on no lane
- * and with its option lane_nodes, of a store with roads (without them nothing is added), symbols L, J and V: the pieces
- * of about 15 m that lanes are cut into, as far as they are within 160 m of a vehicle of the window (measured in
- * squares of 80 m, so that some are there that are further away), in the order of their lanes; without a map none:
- *   lane_nodes   "L 14"  f32  0 length / 20 m, 1 twice how much it turns to the left, rad, 2 as column 3 of lane, 3, 4
- *                             1 where there is a lane to the left, the right, 5 to 7 1 where ways part at its end,
- *                             where they meet at its beginning, where there is no way on, 8 to 13 1 of a road, a
- *                             highway, a ramp, a junction, a lane for buses, something else
- *   lane_rowptr  "L+1"   i32  CSR by target
- *   lane_col     "J"     i32  source: a piece of the slice. First itself, then what comes next, what came before, the
- *                             piece to the left, the right, and the fourth one ahead, through lanes that turn least
- *   lane_edges   "J 10"  f32  0 to 5 1 for which of these it is; from the target's middle, in its direction, to the
- *                             source's: 6 ahead / 20 m, 7 to the left / 8 m, 8, 9 sine and cosine of its direction
- *   near_rowptr  "N+1"   i32  of each node row
- *   near_col     "V"     i32  a piece of the slice. At most six, those with the least gap + 3 m per rad between their
- *                             direction and the heading, the nearest first, of those within 12 m of
- *                             where it was recorded
- *   near_edges   "V 8"   f32  0 how far past the piece's middle the vehicle is / length, 1 m to the left of it / 4, 2,
- *                             3 sine and cosine of the heading off its direction; in the vehicle's own frame 4, 5 its
- *                             middle, / 20 m ahead, / 8 m to the left; 6 1 where it is on the piece, 7 1; of a vehicle
- *                             that training hides all 0
- * Roads are shown as they are; only where vehicles are on them follows what training shows (position_noise_m).
  * Vehicles present at the anchor frame are the sequences, in the order of their rows.
  * Options that the phase sets when it binds the data: split ("train", "eval", or "calibration" of calibration_folds
  * more, which train then leaves out), history_s, horizon_s, rate_hz; T is

@@ -13,29 +13,25 @@
  * e_ij; w_e starts as ones on the diagonal, so head k starts by looking at slot k.
  * With pose = false position and heading of the nodes are left out, so that a scene may lie anyhow; the edges are in
  * each vehicle's own frame in any case. On recordings of the same roads it costs much of the gain, so it is an option.
- * Where roads are known, vehicles see pieces of lanes besides: road.h. A net that was trained with them serves where
- * none are shown, without that.
  * Attention weights sum to one, so the bias b of a gat layer passes through the sum unchanged: one product gives both.
  * Source: Velickovic et al. 2018 with edge features; Shi et al. 2021 (TransformerConv), pre-norm blocks as in Xiong et
  * al. 2020. risk = W2 ELU(W1 h + b1) + b2 with 128 units between.
  * Parameters: edge.{w,b}; in.{w,b}; gat: layer.<i>.{w,b,a_dst,a_src,w_e,gamma,beta}; transformer:
  * layer.<i>.{norm0,norm1}.{gamma,beta}, layer.<i>.{q,k,v,o,ffn0,ffn1}.{w,b}, layer.<i>.w_e, norm.{gamma,beta};
  * risk.{0,1}.{w,b}. With normalise = "store" also constant.{node,edge}_{shift,scale}: features are normalised
- * (normalise.h), but for the slots, whose thresholds are metres. Roads: road.*, see road.h.
+ * (normalise.h), but for the slots, whose thresholds are metres.
  */
 #include "dtrain/helpers.h"
 #include "dtrain/svc/features.h"
 #include "dtrain/svc/graph.h"
 #include "normalise.h"
-#include "road.h"
 #include "slots.h"
 #include <math.h>
-#include <stdbool.h>
 
 enum { LAYER_PRESET, LAYER_GAT, LAYER_TRANSFORMER };
 enum { PRESET_GUIDE, PRESET_15M };
 enum { NORMALISE_FIXED, NORMALISE_STORE };
-enum { IN_NODES, IN_ROWPTR, IN_COL, IN_EDGES, IN_ROAD, IN_ROW_KEY = IN_ROAD + N_ROAD_IN, N_IN };
+enum { IN_NODES, IN_ROWPTR, IN_COL, IN_EDGES, IN_ROW_KEY, N_IN };
 enum { OUT_EMBEDDING, OUT_RISK, N_OUT };
 enum {
     SPEED = 2,
@@ -50,7 +46,6 @@ typedef struct config {
     int64_t hidden, heads, layers; /* 0: the preset's */
     int64_t edge_hidden;
     double dropout;
-    int64_t road_layers;
     uint8_t pose, reserved[3];
     uint32_t normalise;
 } config;
@@ -63,9 +58,7 @@ typedef struct sizes {
 
 typedef struct state {
     sizes z;
-    road road;
     dt_port in[N_IN], out[N_OUT];
-    uint32_t place[N_IN]; /* of an input among those of the model; N_IN: it is none */
     uint32_t n_in;
     char embedding[TEXT];
 } state;
@@ -99,30 +92,19 @@ static dt_status check(const dt_host *h, const void *cfg)
 
 static void make_inputs(state *s)
 {
-    dt_port all[N_IN] = {[IN_NODES] = {"nodes", "N 9", DT_F32, 0},
-                         [IN_ROWPTR] = {"rowptr", "N+1", DT_I32, 0},
-                         [IN_COL] = {"col", "E", DT_I32, 0},
-                         [IN_EDGES] = {"edges", "E 4", DT_F32, 0},
-                         [IN_ROW_KEY] = {"row_key", "N", DT_I64, DT_PORT_OPTIONAL}};
-    road_ports(&s->road, all + IN_ROAD);
-    for (uint32_t i = 0; i < N_IN; i++) { /* the key is for dropout alone, which a phase leaves out by not giving it */
-        const bool is_there = i < IN_ROAD || (i == IN_ROW_KEY ? s->z.dropout > 0 : road_is_known(&s->road));
-        s->place[i] = is_there ? s->n_in : N_IN;
-        if (is_there) {
-            s->in[s->n_in++] = all[i];
-        }
-    }
+    s->in[IN_NODES] = (dt_port){"nodes", "N 9", DT_F32, 0};
+    s->in[IN_ROWPTR] = (dt_port){"rowptr", "N+1", DT_I32, 0};
+    s->in[IN_COL] = (dt_port){"col", "E", DT_I32, 0};
+    s->in[IN_EDGES] = (dt_port){"edges", "E 4", DT_F32, 0};
+    s->in[IN_ROW_KEY] = (dt_port){"row_key", "N", DT_I64, DT_PORT_OPTIONAL};
+    s->n_in = s->z.dropout > 0 ? N_IN : IN_ROW_KEY; /* a phase omits the key to disable dropout */
 }
 
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
 {
     state *s = self;
     s->z = resolve(cfg);
-    s->road = (road){.hidden = s->z.hidden,
-                     .heads = s->z.heads,
-                     .layers = ((const config *)cfg)->road_layers,
-                     .units = s->z.edge_hidden};
-    DT_TRY_H(road_init(&s->road, h, dims, n_dims)); /* other features are fixed by the contract of the role */
+    (void)h, (void)dims, (void)n_dims; /* the contract of the role fixes the number of features */
     make_inputs(s);
     snprintf(s->embedding, sizeof(s->embedding), "N %lld", (long long)s->z.hidden);
     s->out[OUT_EMBEDDING] = (dt_port){"embedding", s->embedding, DT_F32, 0};
@@ -221,9 +203,7 @@ static dt_status params(void *self, dt_params *reg)
         DT_TRY_H(add_norm(reg, "norm", z->hidden));
     }
     DT_TRY_H(add_linear(reg, "risk.0", RISK_HIDDEN, z->hidden));
-    DT_TRY_H(add_linear(reg, "risk.1", 1, RISK_HIDDEN));
-    const road *r = &((const state *)self)->road;
-    return road_is_known(r) ? road_params(r, reg) : DT_OK;
+    return add_linear(reg, "risk.1", 1, RISK_HIDDEN);
 }
 
 /* ---- graph ------------------------------------------------------------------------------------------------------ */
@@ -273,22 +253,11 @@ static dt_tensor *transformer_layer(const sizes *z, dt_graph *g, dt_tensor *h, d
     return dt_add(g, h, linear(g, x, path(text, i, "ffn1")));
 }
 
-/* What a vehicle starts from, with what it sees of roads. */
-static dt_tensor *first(const state *s, dt_graph *g, dt_tensor *x, dt_tensor *const *in)
-{
-    dt_tensor *h = linear(g, x, "in");
-    const bool is_shown = road_is_shown(&s->road, in + IN_ROAD);
-    return dt_elu(g, is_shown ? dt_add(g, h, road_see(&s->road, g, dt_elu(g, h), in + IN_ROAD)) : h);
-}
-
-static dt_status forward(void *self, dt_graph *g, dt_tensor *const *given, dt_tensor **out)
+static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tensor **out)
 {
     const state *s = self;
     const sizes *z = &s->z;
-    dt_tensor *in[N_IN];
-    for (uint32_t i = 0; i < N_IN; i++) {
-        in[i] = s->place[i] < N_IN ? given[s->place[i]] : NULL;
-    }
+    dt_tensor *key = s->n_in == N_IN ? in[IN_ROW_KEY] : NULL;
     const int is_fixed = z->normalise == NORMALISE_FIXED;
     dt_tensor *nodes = is_fixed ? in[IN_NODES] : normalise_nodes(g, in[IN_NODES]);
     dt_tensor *e = dt_elu(g, linear(g, is_fixed ? in[IN_EDGES] : normalise_edges(g, in[IN_EDGES]), "edge"));
@@ -297,7 +266,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *given, dt_te
     dt_tensor *slots = slot_nearest(g, in[IN_EDGES], logits, in[IN_ROWPTR]);
     dt_tensor *all[] = {nodes, near, slots};
     dt_tensor *own[] = {dt_slice(g, nodes, SPEED, 2), dt_slice(g, nodes, LENGTH, 3), near, slots};
-    dt_tensor *h = first(s, g, z->pose ? dt_concat(g, all, 3) : dt_concat(g, own, 4), in);
+    dt_tensor *h = dt_elu(g, linear(g, z->pose ? dt_concat(g, all, 3) : dt_concat(g, own, 4), "in"));
     dt_tensor *attend[] = {logits, e};
     e = dt_concat(g, attend, 2);
     for (int64_t i = 0; i < z->layers; i++) {
@@ -308,7 +277,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *given, dt_te
     if (z->layer == LAYER_TRANSFORMER) {
         h = norm(g, h, "norm");
     }
-    h = z->dropout > 0 && in[IN_ROW_KEY] != NULL ? dt_dropout(g, h, in[IN_ROW_KEY], z->dropout) : h;
+    h = key != NULL ? dt_dropout(g, h, key, z->dropout) : h;
     out[OUT_EMBEDDING] = h;
     out[OUT_RISK] = dt_merge(g, linear(g, dt_elu(g, linear(g, h, "risk.0")), "risk.1")); /* [N,1] -> [N] */
     return g->api->status(g);
@@ -338,8 +307,6 @@ static const dt_option options[] = {
     DT_OPTION(config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL, "share of the embedding left out while training"),
     DT_OPTION(config, edge_hidden, DT_OPT_I64, "16", "1", 1, 1024, NULL,
               "width that the 4 edge features are widened to before attention"),
-    DT_OPTION(config, road_layers, DT_OPT_I64, "2", "1", 0, 8, NULL,
-              "attention layers between pieces of lanes, where roads are shown (data_trajectory.lane_nodes)"),
     DT_OPTION_END};
 
 DT_MODEL_DEFINE(component, "risk_gnn", "graph attention over the vehicles of a frame: embeddings and risk",

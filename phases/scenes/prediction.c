@@ -64,24 +64,6 @@ void prediction_fini(prediction *p)
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
-/* Fields of roads that perception reads, and those whose columns it is told. */
-enum { N_ROAD = 7 };
-static const char *const road_fields[N_ROAD] = {"lane_nodes",  "lane_rowptr", "lane_col",  "lane_edges",
-                                                "near_rowptr", "near_col",    "near_edges"};
-
-static void find_road(prediction *p, const dt_data *d)
-{
-    static const char *const wide[3] = {"lane_nodes", "lane_edges", "near_edges"};
-    for (uint32_t i = 0; i < N_ROAD; i++) {
-        if (p->bind->data_field(d, road_fields[i]) == NULL) {
-            return;
-        }
-    }
-    for (uint32_t i = 0; i < 3; i++) {
-        p->road[i] = (dt_dim){wide[i], p->bind->port_dim(p->bind->data_field(d, wide[i]), 1)};
-    }
-}
-
 dt_status prediction_bind_data(prediction *p, const char *split, const dt_setting *more, uint32_t n, dt_data **out_p)
 {
     char number[3][TEXT];
@@ -129,30 +111,22 @@ dt_status prediction_bind_data(prediction *p, const char *split, const dt_settin
         p->R = p->bind->port_dim(lane, 1);
         p->P = p->bind->port_dim(path, 1);
     }
-    find_road(p, d);
     *out_p = d;
     return DT_OK;
 }
 
 dt_status prediction_bind_perception(prediction *p)
 {
-    char text[3][TEXT];
-    snprintf(text[0], TEXT, "L %lld", (long long)p->road[0].size);
-    snprintf(text[1], TEXT, "J %lld", (long long)p->road[1].size);
-    snprintf(text[2], TEXT, "V %lld", (long long)p->road[2].size);
-    p->shows_roads = p->road[0].size > 0; /* the data was bound before it */
-    const dt_port offers[5 + N_ROAD] = {
-        {"nodes", "N 9", DT_F32, 0},       {"rowptr", "N+1", DT_I32, 0}, {"col", "E", DT_I32, 0},
-        {"edges", "E 4", DT_F32, 0},       {"row_key", "N", DT_I64, 0},  {"lane_nodes", text[0], DT_F32, 0},
-        {"lane_rowptr", "L+1", DT_I32, 0}, {"lane_col", "J", DT_I32, 0}, {"lane_edges", text[1], DT_F32, 0},
-        {"near_rowptr", "N+1", DT_I32, 0}, {"near_col", "V", DT_I32, 0}, {"near_edges", text[2], DT_F32, 0}};
+    static const dt_port offers[] = {{"nodes", "N 9", DT_F32, 0},
+                                     {"rowptr", "N+1", DT_I32, 0},
+                                     {"col", "E", DT_I32, 0},
+                                     {"edges", "E 4", DT_F32, 0},
+                                     {"row_key", "N", DT_I64, 0}};
     static const dt_port needs[] = {{"embedding", "N H", DT_F32, 0}, {"risk", "N", DT_F32, 0}};
     const dt_model_want want = {.struct_size = sizeof(want),
                                 .role = "perception",
-                                .dims = p->road,
-                                .n_dims = p->shows_roads ? 3 : 0,
                                 .offers = offers,
-                                .n_offers = 5 + (p->shows_roads ? N_ROAD : 0),
+                                .n_offers = 5,
                                 .needs = needs,
                                 .n_needs = 2};
     return p->bind->model(p->h, &want, &p->perception);
@@ -354,16 +328,12 @@ dt_status prediction_record(const prediction *p, dt_graph *g)
                              {"probability", NULL}, {"temperature", NULL}, {"regions", NULL}};
     dt_named view[] = {{"embedding", NULL}, {"risk", NULL}};
     if (p->perception != NULL) {
-        dt_named seen[5 + N_ROAD] = {{"nodes", api->input(g, "nodes")},
-                                     {"rowptr", api->input(g, "rowptr")},
-                                     {"col", api->input(g, "col")},
-                                     {"edges", api->input(g, "edges")},
-                                     {"row_key", api->input(g, "row_key")}};
-        uint32_t n = 5;
-        for (uint32_t i = 0; p->shows_roads && i < N_ROAD; i++) {
-            seen[n++] = (dt_named){road_fields[i], api->input(g, road_fields[i])};
-        }
-        DT_TRY_H(api->model(g, p->perception, seen, n, view, 2));
+        const dt_named seen[] = {{"nodes", api->input(g, "nodes")},
+                                 {"rowptr", api->input(g, "rowptr")},
+                                 {"col", api->input(g, "col")},
+                                 {"edges", api->input(g, "edges")},
+                                 {"row_key", api->input(g, "row_key")}};
+        DT_TRY_H(api->model(g, p->perception, seen, 5, view, 2));
     }
     DT_TRY_H(record_world(p, g, view[0].tensor, told));
     dt_tensor *future = told[FUTURE].tensor, *spread = told[SPREAD].tensor;

@@ -41,12 +41,10 @@ typedef struct prediction {
     const dt_bind_api *bind;
     const char *phase; /* its id, for messages */
     prediction_config config;
-    int64_t T, F;   /* steps of history and future */
-    int64_t R, P;   /* columns of lane, rows of path; 0: the data does not tell of roads */
-    dt_dim road[3]; /* columns of lane_nodes, lane_edges and near_edges, by these names; 0: it does not show them */
+    int64_t T, F; /* steps of history and future */
+    int64_t R, P; /* columns of lane, rows of path; 0: the data has no roads */
     dt_model *perception, *world;
     bool has_roads;      /* the world model was bound to data that tells of them */
-    bool shows_roads;    /* perception was bound to data that shows them */
     int64_t K;           /* futures that the world model tells with their probabilities; 0: one, without */
     int has_temperature; /* of its deviations */
     int has_regions;     /* and radii of their regions, radii.h */

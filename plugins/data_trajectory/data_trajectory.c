@@ -79,10 +79,6 @@ static const dt_option options[] = {
     DT_OPTION(windows_config, lanes, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "show where vehicles are on the store's roads, where these lead, and the vehicles ahead; no effect "
               "without roads"),
-    DT_OPTION(
-        windows_config, lane_nodes, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-        "show perception the store's roads: pieces of lanes as nodes, how they hang together, and which are near a "
-        "vehicle; without roads nothing is shown"),
     DT_OPTION(windows_config, pairs, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "show what shields read of each vehicle and when danger comes; set by phases that learn a barrier"),
     DT_OPTION(windows_config, action_s, DT_OPT_F64, "1", "s", 0.01, 60, NULL,
@@ -99,7 +95,7 @@ static const dt_option options[] = {
               "pairs: actions ahead within which danger is looked for"),
     DT_OPTION_END};
 
-static const char *const symbols[N_SYMBOLS_OF_ALL] = {"N", "E", "S", "L", "J", "V"};
+static const char *const symbols[N_SYMBOLS] = {"N", "E", "S"};
 
 static dt_status check(const dt_host *h, const void *cfg)
 {
@@ -127,16 +123,13 @@ static dt_status check(const dt_host *h, const void *cfg)
 static void make_fields(windows *s)
 {
     /* DT_PORT_INDEX: samples, then symbols */
-    enum { OF_SAMPLES, OF_NODES, OF_EDGES, OF_PIECES = 4, OF_LINKS, OF_NEAR };
+    enum { OF_SAMPLES, OF_NODES, OF_EDGES };
     snprintf(s->dims[0], DIMS_BYTES, "%lld S", (long long)s->T);
     snprintf(s->dims[1], DIMS_BYTES, "%lld S %d", (long long)s->T, MOTION);
     snprintf(s->dims[2], DIMS_BYTES, "S %lld 2", (long long)s->F);
     snprintf(s->dims[3], DIMS_BYTES, "S %lld", (long long)s->F);
     snprintf(s->dims[4], DIMS_BYTES, "S %d", LANES_COLUMNS);
     snprintf(s->dims[5], DIMS_BYTES, "S %d %d", LANES_PATH, LANES_PATH_COLUMNS);
-    snprintf(s->dims[6], DIMS_BYTES, "L %d", PIECES_COLUMNS);
-    snprintf(s->dims[7], DIMS_BYTES, "J %d", PIECES_EDGE_COLUMNS);
-    snprintf(s->dims[8], DIMS_BYTES, "V %d", ROAD_NEAR_COLUMNS);
     const dt_port field[N_FIELDS_OF_ALL] = {[NODES] = {"nodes", "N 9", DT_F32, 0},
                                             [ROWPTR] = {"rowptr", "N+1", DT_I32, DT_PORT_INDEX(OF_EDGES)},
                                             [COL] = {"col", "E", DT_I32, DT_PORT_INDEX(OF_NODES)},
@@ -163,25 +156,14 @@ static void make_fields(windows *s)
                                             [NEXT_PRESENT] = {"next_present", "S", DT_F32, 0},
                                             [HAZARD_IN] = {"hazard_in", "S", DT_F32, 0},
                                             [LANE] = {"lane", s->dims[4], DT_F32, 0},
-                                            [PATH] = {"path", s->dims[5], DT_F32, 0},
-                                            [LANE_NODES] = {"lane_nodes", s->dims[6], DT_F32, 0},
-                                            [LANE_ROWPTR] = {"lane_rowptr", "L+1", DT_I32, DT_PORT_INDEX(OF_LINKS)},
-                                            [LANE_COL] = {"lane_col", "J", DT_I32, DT_PORT_INDEX(OF_PIECES)},
-                                            [LANE_EDGES] = {"lane_edges", s->dims[7], DT_F32, 0},
-                                            [NEAR_ROWPTR] = {"near_rowptr", "N+1", DT_I32, DT_PORT_INDEX(OF_NEAR)},
-                                            [NEAR_COL] = {"near_col", "V", DT_I32, DT_PORT_INDEX(OF_PIECES)},
-                                            [NEAR_EDGES] = {"near_edges", s->dims[8], DT_F32, 0}};
+                                            [PATH] = {"path", s->dims[5], DT_F32, 0}};
     for (uint32_t i = 0; i < N_FIELDS_OF_ALL; i++) {
-        const bool is_there = i < N_FIELDS || (i < N_FIELDS_OF_PAIRS   ? s->has_pairs
-                                               : i < N_FIELDS_OF_LANES ? s->has_lanes
-                                                                       : s->has_road);
+        const bool is_there = i < N_FIELDS || (i < N_FIELDS_OF_PAIRS ? s->has_pairs : s->has_lanes);
         s->lane_field = i == LANE ? s->n_fields : s->lane_field;
-        s->road_field = i == LANE_NODES ? s->n_fields : s->road_field;
         if (is_there) {
             s->field[s->n_fields++] = field[i];
         }
     }
-    s->n_symbols = s->has_road ? N_SYMBOLS_OF_ALL : N_SYMBOLS;
 }
 
 /* How much room a frame of a packed store takes. */
@@ -215,8 +197,7 @@ static dt_status check_region(const windows *s, const windows_config *c)
         {"horizon_s", (double)(s->F * s->stride) * frame_s, v->halo_s},
         {"pairs.action_s and hazard_steps", s->has_pairs ? (double)c->hazard_steps * c->action_s : 0, v->halo_s},
         {"pairs (m)", s->has_pairs ? DANGER_REACH_M : 0, v->halo_m},
-        {"lanes (m)", s->has_lanes ? LANES_REACH_M : 0, v->halo_m},
-        {"lane_nodes (m)", s->has_road ? PIECES_REACH_M : 0, v->halo_m}};
+        {"lanes (m)", s->has_lanes ? LANES_REACH_M : 0, v->halo_m}};
     for (size_t i = 0; i < sizeof(need) / sizeof(need[0]); i++) {
         if (need[i].reach > need[i].halo + 1e-9) {
             return DT_FAIL_H(
@@ -271,15 +252,11 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
         DT_TRY_H(danger_init(&s->danger, &s->slices, &how));
     }
     s->has_lanes = c->lanes && lanes_are_known(s->v);
-    s->has_road = c->lane_nodes && lanes_are_known(s->v);
-    if ((c->lanes || c->lane_nodes) && !s->has_lanes && !s->has_road && c->split != SPLIT_EVAL) {
+    if (c->lanes && !s->has_lanes && c->split != SPLIT_EVAL) {
         dt_logf(h, 2, "%s has no roads: vehicles are told nothing of lanes", c->store);
     }
-    if (s->has_lanes || s->has_road) {
+    if (s->has_lanes) {
         DT_TRY_H(lanes_init(&s->lanes, h, s->v, (s->T - 1) * s->stride));
-    }
-    if (s->has_road) {
-        DT_TRY_H(pieces_init(&s->pieces, h, &s->lanes, c->store));
     }
     if (c->eval_site[0] != '\0' && c->fold != 0 && c->split != SPLIT_EVAL) {
         dt_logf(h, 2, "eval_site \"%s\" is held out whole: fold %lld has no effect", c->eval_site, (long long)c->fold);
@@ -297,7 +274,6 @@ static void destroy(void *self)
     }
     s->h->release(s->h, s->sample);
     s->h->release(s->h, s->has_core);
-    pieces_fini(&s->pieces);
     lanes_fini(&s->lanes);
     if (s->v != NULL) {
         s->api->close(s->h, s->v);
@@ -312,7 +288,8 @@ static const dt_port *fields(const void *self, uint32_t *n_p)
 
 static const char *const *symbols_of(const void *self, uint32_t *n_p)
 {
-    *n_p = ((const windows *)self)->n_symbols;
+    (void)self;
+    *n_p = N_SYMBOLS;
     return symbols;
 }
 

@@ -105,7 +105,7 @@ bool lanes_is_driven(int32_t kind)
     return kind != DT_LANE_FOOT && kind != DT_LANE_BICYCLE;
 }
 
-double lanes_length(const lanes *l, int64_t lane)
+static double length_of(const lanes *l, int64_t lane) /* m */
 {
     return l->at[l->v->lane_point[lane + 1] - 1];
 }
@@ -151,7 +151,8 @@ static double end_heading(const dt_store_view *v, int64_t lane)
     return atan2(xy[1] - xy[-1], xy[0] - xy[-2]);
 }
 
-int64_t lanes_successor(const dt_store_view *v, int64_t lane)
+/* The successor that turns least from the end of this lane to the end of that one; -1: none. */
+static int64_t successor_of(const dt_store_view *v, int64_t lane)
 {
     const double heading = end_heading(v, lane);
     double least = INFINITY;
@@ -167,7 +168,8 @@ int64_t lanes_successor(const dt_store_view *v, int64_t lane)
     return best;
 }
 
-int64_t lanes_line_at(const lanes *l, int64_t lane, double s)
+/* Number of the point where the straight piece at s m of a lane begins, s in [0, length]. */
+static int64_t line_at(const lanes *l, int64_t lane, double s)
 {
     const dt_store_view *v = l->v;
     int64_t lo = v->lane_point[lane], hi = v->lane_point[lane + 1] - 1;
@@ -182,10 +184,11 @@ int64_t lanes_line_at(const lanes *l, int64_t lane, double s)
     return lo;
 }
 
-void lanes_point_at(const lanes *l, int64_t lane, double s, double *out)
+/* out [2]: the place at s m of a lane */
+static void point_at(const lanes *l, int64_t lane, double s, double *out)
 {
     const dt_store_view *v = l->v;
-    const int64_t lo = lanes_line_at(l, lane, s);
+    const int64_t lo = line_at(l, lane, s);
     const double t = (s - l->at[lo]) / (l->at[lo + 1] - l->at[lo]);
     out[0] = v->lane_xy[2 * lo] + t * (v->lane_xy[2 * lo + 2] - v->lane_xy[2 * lo]);
     out[1] = v->lane_xy[2 * lo + 1] + t * (v->lane_xy[2 * lo + 3] - v->lane_xy[2 * lo + 1]);
@@ -224,12 +227,12 @@ static void follow(const lanes *l, const lane_place *at, path *p)
     int k = 0, n = 0;
     p->end_m = p->node_m = SIGHT_M;
     while (k < LANES_PATH) {
-        const double end = begin + lanes_length(l, lane), s = k * LANES_STEP_M;
+        const double end = begin + length_of(l, lane), s = k * LANES_STEP_M;
         if (s <= end) {
-            lanes_point_at(l, lane, s - begin, p->xy + 2 * k++);
+            point_at(l, lane, s - begin, p->xy + 2 * k++);
             continue;
         }
-        const int64_t next = n++ < MAX_LANES_OF_PATH ? lanes_successor(l->v, lane) : -1;
+        const int64_t next = n++ < MAX_LANES_OF_PATH ? successor_of(l->v, lane) : -1;
         if (next < 0) {
             const double *last = l->v->lane_xy + 2 * (l->v->lane_point[lane + 1] - 1), h = end_heading(l->v, lane);
             p->end_m = end;

@@ -51,13 +51,6 @@ void lanes_fini(lanes *l); /* zeros are fine */
 
 /* Not for people on foot or on bicycles. */
 bool lanes_is_driven(int32_t kind);
-double lanes_length(const lanes *l, int64_t lane); /* m */
-/* At s m of a lane, s in [0, length]: the number of the point that its straight piece there begins with, and the place
- * itself, out [2]. */
-int64_t lanes_line_at(const lanes *l, int64_t lane, double s);
-void lanes_point_at(const lanes *l, int64_t lane, double s, double *out);
-/* Of the successors the one that turns least from where this one ends to where that one does, -1: there is none. */
-int64_t lanes_successor(const dt_store_view *v, int64_t lane);
 
 typedef struct lane_place {
     int64_t lane;                 /* -1: none */

@@ -2,7 +2,6 @@
  *
  * Slices of windows: how large they are, and what they hold. See windows.h.
  */
-#include "road.h"
 #include "windows.h"
 
 #include <string.h>
@@ -11,7 +10,7 @@ dt_status windows_sizes(const void *self, const uint64_t *index, uint32_t n, int
 {
     const windows *s = self;
     const dt_store_view *v = s->v;
-    memset(size, 0, s->n_symbols * sizeof(*size));
+    memset(size, 0, N_SYMBOLS * sizeof(*size));
     for (uint32_t i = 0; i < n; i++) {
         if (index[i] >= s->n) {
             return DT_FAIL_H(s->h, DT_EINVAL, "sample %llu is not below %llu", (unsigned long long)index[i],
@@ -27,9 +26,6 @@ dt_status windows_sizes(const void *self, const uint64_t *index, uint32_t n, int
             }
         }
         size[2] += v->frame_row[w->anchor + 1] - v->frame_row[w->anchor];
-        if (s->has_road) {
-            DT_TRY_H(road_sizes(s, w, size + N_SYMBOLS));
-        }
     }
     return DT_OK;
 }
@@ -61,10 +57,6 @@ static dt_status read_samples(const windows *s, const uint64_t *index, const uin
                               windows_cursor *c, void *const *out)
 {
     ((int32_t *)out[ROWPTR])[0] = 0;
-    if (s->has_road) {
-        ((int32_t *)out[s->road_field + LANE_ROWPTR - LANE_NODES])[0] = 0;
-        ((int32_t *)out[s->road_field + NEAR_ROWPTR - LANE_NODES])[0] = 0;
-    }
     for (uint32_t i = 0; i < n; i++) {
         const windows_sample *w = &s->sample[index[i]];
         uint64_t use = key == NULL ? 0 : key[i];
@@ -75,9 +67,6 @@ static dt_status read_samples(const windows *s, const uint64_t *index, const uin
         }
         if (s->has_lanes) {
             DT_TRY_H(read_lanes(s, w, &t, c, out + s->lane_field));
-        }
-        if (s->has_road) {
-            DT_TRY_H(road_read(s, w, &t, use, c, out + s->road_field));
         }
         DT_TRY_H(windows_read_graphs(s, w, &t, name, use, c, out));
         windows_read_vehicles(s, w, &t, name, use, i, c, out);
@@ -103,13 +92,13 @@ static dt_status reserve(const windows *s, int64_t rows, windows_cursor *c)
 dt_status windows_read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     const windows *s = self;
-    int64_t size[N_SYMBOLS_OF_ALL];
+    int64_t size[N_SYMBOLS];
     DT_TRY_H(windows_sizes(self, index, n, size));
-    for (uint32_t k = 0; k < s->n_symbols; k++) {
+    for (uint32_t k = 0; k < N_SYMBOLS; k++) {
         if (size[k] > INT32_MAX) {
             return DT_FAIL_H(s->h, DT_EINVAL,
-                             "%u samples have %lld rows and %lld edges, or of roads, more than 32 bits count: make the "
-                             "batch or the slice smaller",
+                             "%u samples have %lld rows and %lld edges, more than 32 bits count: make the batch or the "
+                             "slice smaller",
                              n, (long long)size[0], (long long)size[1]);
         }
     }

@@ -2,7 +2,7 @@
  *
  * What the files of data_trajectory share: windows over a store, and the steps of their making. data_trajectory.c
  * begins and ends them, splits.c says which there are, reading.c fills a slice, with graphs.c for the past that
- * perception sees, road.c for its roads and vehicles.c for the past and future of each vehicle; statistics.c says what
+ * perception sees and vehicles.c for the past and future of each vehicle; statistics.c says what
  * features are like. Threads: once begun only read: [any].
  */
 #ifndef DTRAIN_DATA_TRAJECTORY_WINDOWS_H
@@ -14,7 +14,6 @@
 #include "augment.h"
 #include "danger.h"
 #include "lanes.h"
-#include "pieces.h"
 #include "slices.h"
 #include "weights.h"
 
@@ -23,11 +22,9 @@
 
 enum {
     T_MAX = 512,
-    N_SYMBOLS = 3,        /* N E S */
-    N_SYMBOLS_OF_ALL = 6, /* and, with lane_nodes, L J V */
+    N_SYMBOLS = 3, /* N E S */
     MOTION = 6,
-    DIMS_BYTES = 32,
-    ROAD_NEAR_COLUMNS = 8
+    DIMS_BYTES = 32
 };
 
 enum { SPLIT_ALL, SPLIT_TRAIN, SPLIT_EVAL, SPLIT_CALIBRATION };
@@ -43,7 +40,7 @@ typedef struct windows_config {
     double shift_m, speed_noise_mps, position_noise_m, drop_edges, hide_nodes;
     uint8_t rotate, mirror;
     uint32_t balance;
-    uint8_t pairs, hazard_collisions, lanes, lane_nodes;
+    uint8_t pairs, hazard_collisions, lanes;
     double action_s, brake_mps2, hazard_ttc_s, hazard_mps2;
     int64_t hazard_steps;
 } windows_config;
@@ -79,14 +76,6 @@ enum {
     N_FIELDS_OF_PAIRS,
     LANE = N_FIELDS_OF_PAIRS, /* with lanes */
     PATH,
-    N_FIELDS_OF_LANES,
-    LANE_NODES = N_FIELDS_OF_LANES, /* with lane_nodes */
-    LANE_ROWPTR,
-    LANE_COL,
-    LANE_EDGES,
-    NEAR_ROWPTR,
-    NEAR_COL,
-    NEAR_EDGES,
     N_FIELDS_OF_ALL
 };
 
@@ -108,11 +97,10 @@ typedef struct windows {
     uint64_t n;
     danger danger;
     lanes lanes;
-    pieces pieces; /* of the roads whose measures lanes has */
-    bool has_pairs, has_lanes, has_road;
-    dt_port field[N_FIELDS_OF_ALL];                       /* [n_fields] of them */
-    uint32_t n_fields, n_symbols, lane_field, road_field; /* the last two: where these fields begin */
-    char dims[9][DIMS_BYTES];
+    bool has_pairs, has_lanes;
+    dt_port field[N_FIELDS_OF_ALL]; /* [n_fields] of them */
+    uint32_t n_fields, lane_field;  /* lane_field: index of the first field of lanes */
+    char dims[6][DIMS_BYTES];
 } windows;
 
 /* ---- splits.c ---------------------------------------------------------------------------------------------------- */
@@ -130,10 +118,9 @@ dt_status windows_read(void *self, const uint64_t *index, const uint64_t *key, u
 
 /* Where the packed slice stands. */
 typedef struct windows_cursor {
-    int64_t row, n_edges, seq;         /* filled so far */
-    int64_t n_pieces, n_links, n_near; /* and of roads */
-    int64_t S;                         /* sequences of the whole slice */
-    int64_t base[T_MAX]; /* slice row of the first row of each history frame, -1 where there is no frame */
+    int64_t row, n_edges, seq; /* filled so far */
+    int64_t S;                 /* sequences of the whole slice */
+    int64_t base[T_MAX];       /* slice row of the first row of each history frame, -1 where there is no frame */
     /* of a packed store; NULL of a plain one */
     float *node, *edge; /* [most_rows,9], [most_edges,4] */
     int32_t *source;    /* [most_edges] */

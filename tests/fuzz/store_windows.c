@@ -101,12 +101,10 @@ static const dt_host host = {.struct_size = sizeof(dt_host),
 
 /* ---- a slice ----------------------------------------------------------------------------------------------------- */
 
-static const char symbol_letters[N_SYMBOLS_OF_ALL + 1] = "NESLJV";
-enum { PIECES = 3, LINKS, NEAR }; /* symbols of roads */
-enum { N_ROAD_FIELDS = N_FIELDS_OF_ALL - N_FIELDS_OF_LANES };
+static const char symbol_letters[N_SYMBOLS + 1] = "NES";
 
 /* Values of a field: "N 9", "N+1", "5 S 2". */
-static size_t values_of(const char *dims, const int64_t size[N_SYMBOLS_OF_ALL])
+static size_t values_of(const char *dims, const int64_t size[N_SYMBOLS])
 {
     size_t n = 1;
     for (const char *p = dims; *p != '\0'; p += strcspn(p, " "), p += strspn(p, " ")) {
@@ -148,23 +146,9 @@ static void hold_rows(const slice *s, uint32_t field, int64_t rows, int64_t edge
     }
 }
 
-/* The fields of roads are the last ones. */
-static void look_at_roads(const slice *s, const dt_port *field, const int64_t size[N_SYMBOLS_OF_ALL])
-{
-    const uint32_t first = s->n_fields - N_ROAD_FIELDS;
-    if (strcmp(field[first].name, "lane_nodes") != 0) {
-        return; /* a store without roads */
-    }
-    hold_rows(s, first + LANE_ROWPTR - LANE_NODES, size[PIECES], size[LINKS]);
-    hold_indices(s, first + LANE_COL - LANE_NODES, 0, size[PIECES]);
-    hold_rows(s, first + NEAR_ROWPTR - LANE_NODES, size[0], size[NEAR]);
-    hold_indices(s, first + NEAR_COL - LANE_NODES, 0, size[PIECES]);
-}
-
-static void look_at(const slice *s, const dt_port *field, const int64_t size[N_SYMBOLS_OF_ALL], uint32_t n)
+static void look_at(const slice *s, const dt_port *field, const int64_t size[N_SYMBOLS], uint32_t n)
 {
     hold_rows(s, ROWPTR, size[0], size[1]);
-    look_at_roads(s, field, size);
     hold_indices(s, COL, 0, size[0]);
     hold_indices(s, STEP_OF_ROW, 0, STEPS);
     hold_indices(s, SEQ_ROW, -1, size[0]);
@@ -180,11 +164,11 @@ static void look_at(const slice *s, const dt_port *field, const int64_t size[N_S
 static void read_slice(const dt_data_ops *ops, void *self, const uint64_t *index, uint32_t n, uint64_t key)
 {
     const uint64_t keys[MOST_WINDOWS] = {key, key, key + 1, key, key, key};
-    int64_t size[N_SYMBOLS_OF_ALL] = {0};
+    int64_t size[N_SYMBOLS] = {0};
     slice s = {.n_fields = 0};
     const dt_port *field = ops->fields(self, &s.n_fields);
     fuzz_hold(ops->sizes(self, index, n, size) == DT_OK);
-    for (int k = 0; k < N_SYMBOLS_OF_ALL; k++) {
+    for (int k = 0; k < N_SYMBOLS; k++) {
         fuzz_hold(size[k] >= 0);
     }
     for (uint32_t i = 0; i < s.n_fields; i++) {
@@ -247,7 +231,6 @@ void store_windows(double frame_rate_hz, uint8_t options)
                           .balance = options >> 5 & 3,
                           .pairs = (options & 128) == 0,
                           .lanes = 1,
-                          .lane_nodes = 1,
                           .hazard_collisions = 1,
                           .hazard_ttc_s = 1.5,
                           .hazard_mps2 = 3,

@@ -29,14 +29,6 @@ tests_models_test_influence_SOURCES = tests/models/test_influence.c tests/models
 tests_models_test_influence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_models_test_influence_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
-dt_tests += tests/models/test_road
-tests_models_test_road_SOURCES = tests/models/test_road.c tests/models/bench.h
-tests_models_test_road_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-tests_models_test_road_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
-
-dt_tests += tests/models/test_road_layers
-tests_models_test_road_layers_SOURCES = tests/models/test_road_layers.c
-
 dt_tests += tests/models/test_slots
 tests_models_test_slots_SOURCES = tests/models/test_slots.c
 

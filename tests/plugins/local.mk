@@ -21,10 +21,6 @@ dt_tests += tests/plugins/test_data_statistics
 tests_plugins_test_data_statistics_SOURCES = tests/plugins/test_data_statistics.c $(trajectory_headers)
 tests_plugins_test_data_statistics_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_data_statistics_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
-dt_tests += tests/plugins/test_data_road
-tests_plugins_test_data_road_SOURCES = tests/plugins/test_data_road.c $(trajectory_headers)
-tests_plugins_test_data_road_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-tests_plugins_test_data_road_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_data_regions
 tests_plugins_test_data_regions_SOURCES = tests/plugins/test_data_regions.c tests/plugins/trajectory_bench.h
 tests_plugins_test_data_regions_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
@@ -43,11 +39,6 @@ tests_plugins_test_lanes_SOURCES = tests/plugins/test_lanes.c tests/plugins/lane
 	plugins/data_trajectory/lanes.c plugins/data_trajectory/following.c
 tests_plugins_test_lanes_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_plugins_test_lanes_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
-dt_tests += tests/plugins/test_pieces
-tests_plugins_test_pieces_SOURCES = tests/plugins/test_pieces.c tests/plugins/lanes_town.h \
-	plugins/data_trajectory/pieces.c plugins/data_trajectory/lanes.c plugins/data_trajectory/following.c
-tests_plugins_test_pieces_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-tests_plugins_test_pieces_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/plugins/test_env_cartpole
 tests_plugins_test_env_cartpole_SOURCES = tests/plugins/test_env_cartpole.c tests/plugins/env_rig.h
 tests_plugins_test_env_cartpole_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests

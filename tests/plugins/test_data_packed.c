@@ -30,8 +30,7 @@ static unsigned char *read_everything(const char *store, const char *const *set,
 static void test_packed_stores(void **state)
 {
     (void)state;
-    static const char *const set[] = {
-        WINDOW, "pairs=true", "action_s=0.5", "hazard_ttc_s=3", "lanes=true", "lane_nodes=true", NULL};
+    static const char *const set[] = {WINDOW, "pairs=true", "action_s=0.5", "hazard_ttc_s=3", "lanes=true", NULL};
     size_t bytes[4] = {0};
     unsigned char *all[4];
     write_store_of("s", 10, true, &(dt_packing){0});

@@ -45,33 +45,6 @@ static uint64_t mix_row(const bench *b, int64_t r, int hops, uint64_t hash)
     return hash;
 }
 
-/* The same of a piece of a lane: what two layers of attention bring it. */
-static uint64_t mix_piece(const bench *b, int64_t i, int hops, uint64_t hash)
-{
-    const int32_t *rowptr = field_of(b, "lane_rowptr"), *col = field_of(b, "lane_col");
-    const float *edges = field_of(b, "lane_edges");
-    hash = mix(hash, (const float *)field_of(b, "lane_nodes") + 14 * i, 14 * sizeof(float));
-    if (hops > 0) {
-        hash = mix(hash, edges + 10 * rowptr[i], (size_t)(rowptr[i + 1] - rowptr[i]) * 10 * sizeof(*edges));
-        for (int32_t e = rowptr[i]; e < rowptr[i + 1]; e++) {
-            hash = mix_piece(b, col[e], hops - 1, hash);
-        }
-    }
-    return hash;
-}
-
-/* What the vehicle of slice row r sees of roads. */
-static uint64_t mix_near(const bench *b, int64_t r, uint64_t hash)
-{
-    const int32_t *rowptr = field_of(b, "near_rowptr"), *col = field_of(b, "near_col");
-    const int32_t first = rowptr[r], n = rowptr[r + 1] - first;
-    hash = mix(hash, (const float *)field_of(b, "near_edges") + 8 * first, (size_t)n * 8 * sizeof(float));
-    for (int32_t e = first; e < first + n; e++) {
-        hash = mix_piece(b, col[e], 2, hash);
-    }
-    return hash;
-}
-
 static uint64_t mix_vehicle(const bench *b, int64_t i)
 {
     static const struct {
@@ -132,7 +105,7 @@ static void add_window(const bench *b, const dt_store_view *v, int64_t scene, in
         for (int64_t r = f < begin ? 0 : v->frame_row[f]; f >= begin && r < v->frame_row[f + 1]; r++, at++) {
             all->risk_weight += (double)risk_weight[at];
             if (is_core(v, r)) {
-                uint64_t hash = mix(mix_near(b, at, mix_row(b, at, HOPS, 0)), &label[at], sizeof(*label));
+                uint64_t hash = mix(mix_row(b, at, HOPS, 0), &label[at], sizeof(*label));
                 hash = mix(mix(hash, &risk_state[at], 1), &risk_weight[at], sizeof(*risk_weight));
                 assert_true(all->n < RECORDS_MAX);
                 all->list[all->n++] = (record){town, anchor - begin, f - begin, id[v->row_track[r]], hash};
@@ -172,14 +145,12 @@ static bool is_window(const dt_store_view *v, int64_t scene, int64_t anchor)
 
 static records read_all(const char *store, bool is_training)
 {
-    const char *const held[] = {WINDOW, "pairs=true", "action_s=0.2", "hazard_steps=8", "lanes=true", "lane_nodes=true",
-                                NULL};
+    const char *const held[] = {WINDOW, "pairs=true", "action_s=0.2", "hazard_steps=8", "lanes=true", NULL};
     const char *const trained[] = {WINDOW,
                                    "pairs=true",
                                    "action_s=0.2",
                                    "hazard_steps=8",
                                    "lanes=true",
-                                   "lane_nodes=true",
                                    "split=train",
                                    "judged=held", /* of training all scenes */
                                    "train_stride_s=0.3",
@@ -263,8 +234,6 @@ static void test_refusals(void **state)
     expect_refusal((const char *const[]){WINDOW, "pairs=true", "action_s=0.1", "hazard_steps=5", NULL}, "pairs (m)");
     expect_refusal((const char *const[]){WINDOW, "pairs=true", "action_s=0.5", NULL}, "hazard_steps reaches 5.5");
     expect_refusal((const char *const[]){WINDOW, "lanes=true", NULL}, "lanes (m) reaches 164, beyond the halo of 90");
-    expect_refusal((const char *const[]){WINDOW, "lane_nodes=true", NULL},
-                   "lane_nodes (m) reaches 160, beyond the halo");
 }
 
 /* Samples are weighed by the danger of those that are learnt. */

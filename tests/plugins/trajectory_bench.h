@@ -22,7 +22,7 @@ typedef struct bench {
     void *out[MAX_FIELDS];
     const dt_port *field;
     uint32_t n_fields;
-    int64_t size[6]; /* N E S, and with lane_nodes L J V */
+    int64_t size[3]; /* N E S */
 } bench;
 
 static dt_store *open_store;
@@ -118,7 +118,7 @@ static size_t values_of(const bench *b, const char *dims)
     size_t n = 1;
     snprintf(text, sizeof(text), "%s", dims);
     for (char *t = strtok(text, " "); t != NULL; t = strtok(NULL, " ")) {
-        static const char symbols[] = "NESLJV";
+        static const char symbols[] = "NES";
         const char *symbol = strchr(symbols, t[0]);
         n *= symbol != NULL ? (size_t)b->size[symbol - symbols] + (t[1] == '+' ? 1 : 0) : (size_t)atoi(t);
     }

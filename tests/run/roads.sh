@@ -148,7 +148,7 @@ for i in 1 2 3 4; do
 done
 touch "$work/arriving/000004.end"
 cases=$((cases + 1))
-all="--set data_trajectory.lanes=true --set data_trajectory.lane_nodes=true --set training.epochs=1 --set data.sampling=sequential
+all="--set data_trajectory.lanes=true --set training.epochs=1 --set data.sampling=sequential
     --set engine.slice_rows=4096 --set data_trajectory.train_stride_s=0.2 --max-steps 1000 --set data.batch=8 --set data.shards=2"
 tensors() { # NAME: of its last checkpoint
     for last in "$work/$1"/checkpoints/*; do :; done
@@ -177,77 +177,41 @@ for store in roads bare; do
     grep -q '"rmse_m":\[[0-9]' "$work/out" || fail "no errors on $store"
 done
 
-# perception sees roads: pieces of lanes, and vehicles on them
-nodes="--set models.world=world_gru --set data_trajectory.lane_nodes=true"
+# lanes on a device of host memory, whose kernels are the CPU's; sites of one store with roads and without
+with="--set models.world=world_gru --set data_trajectory.lanes=true"
 # shellcheck disable=SC2086
 {
-    train nodes roads $nodes --threads 1
-    train nodes-threads roads $nodes --threads 3
-    same nodes-threads nodes "lane nodes with 3 threads"
-    train nodes-ranks roads $nodes --set comm.backend=sim --set comm.ranks=3
-    same nodes-ranks nodes "lane nodes on 3 ranks"
-    train nodes-part roads $nodes --max-steps 3
-    train nodes-part roads $nodes --resume "$work/nodes-part"
-    same nodes-part nodes "lane nodes, resumed"
-    # a device of host memory, whose kernels are the CPU's; sites of one store with roads and without, to learn from
+    train lanes roads $with
     for site in Bare Test; do
-        train nodes-no-$site both $nodes --set data_trajectory.eval_site=$site
+        train lanes-no-$site both $with --set data_trajectory.eval_site=$site
     done
     DTRAIN_PLUGIN_PATH=${DT_BUILDDIR:-.}/tests/device/.libs
     export DTRAIN_PLUGIN_PATH
-    train nodes-device roads $nodes --device cuda
-    same nodes-device nodes "lane nodes on a device"
+    train lanes-device roads $with --device cuda
+    same lanes-device lanes "lanes on a device"
     for site in Bare Test; do
-        train nodes-no-$site-device both $nodes --set data_trajectory.eval_site=$site --device cuda
-        same nodes-no-$site-device nodes-no-$site "lane nodes on a device, without $site"
+        train lanes-no-$site-device both $with --set data_trajectory.eval_site=$site --device cuda
+        same lanes-no-$site-device lanes-no-$site "lanes on a device, without $site"
     done
     unset DTRAIN_PLUGIN_PATH
-    differs nodes-no-Bare nodes-no-Test "the same vehicles with roads and without"
-    train nodes-noisy roads $nodes --set data_trajectory.hide_nodes=0.3 --set data_trajectory.position_noise_m=1 --threads 1
-    train nodes-noisy-ranks roads $nodes --set data_trajectory.hide_nodes=0.3 --set data_trajectory.position_noise_m=1 \
-        --set comm.backend=sim --set comm.ranks=2 --threads 2
-    same nodes-noisy-ranks nodes-noisy "lane nodes with noise, 2 ranks of 2 threads"
+    differs lanes-no-Bare lanes-no-Test "the same vehicles with roads and without"
     train unseen roads --set models.world=world_gru
-    differs unseen nodes "lane nodes are seen"
-    train nodes-bare bare $nodes
-    train plain-bare bare --set models.world=world_gru
-    same nodes-bare plain-bare "lane nodes of a store without roads"
-    train nodes-lanes roads $nodes --set data_trajectory.lanes=true --set risk_gnn.layer=transformer
 }
-# what was trained so serves where no roads are shown: evaluated, acting in an environment, exported
-for store in roads bare; do
-    cases=$((cases + 1))
-    "$dtrain" eval --checkpoint "$work/nodes-lanes" --json -q --set data.store="$work/$store" >"$work/out" 2>"$work/err" ||
-        fail "evaluation of lane nodes on $store left with $?"
-    grep -q '"rmse_m":\[[0-9]' "$work/out" || fail "no errors of lane nodes on $store"
-done
 cases=$((cases + 1))
-"$dtrain" --plugin phase2_ppo --init-from "$work/nodes" --set env.id=env_traffic --set env_traffic.control=vehicles \
-    --set env_traffic.episode_s=20 --set models.perception=risk_gnn --set risk_gnn.hidden=8 --set risk_gnn.heads=1 \
-    --set risk_gnn.layers=1 --set env.instances=1 --set phase2_ppo.train_batch=16 --set phase2_ppo.fragment=8 \
-    --set phase2_ppo.iterations=1 --set data.batch=16 --set report.enabled=false --run-dir "$work/acts" -q >"$work/out" 2>"$work/err" ||
-    fail "acting behind perception that was trained with lane nodes left with $?"
-# that nothing of roads is used is said with the role there, and warned of where the phase could show them
-cases=$((cases + 1))
-grep -q 'perception .* tensors from .*; [0-9]* that it does not use in this phase, such as perception\.' "$work/acts/train.log" ||
-    fail "weights that phase 2 has no use for are not told"
-cases=$((cases + 1))
-grep -q WARN "$work/acts/train.log" && fail "acting without roads warns: $(grep WARN "$work/acts/train.log")"
-cases=$((cases + 1))
-"$dtrain" eval --checkpoint "$work/nodes" --json -q >"$work/out" 2>"$work/err" || fail "evaluation of lane nodes: $?"
+"$dtrain" eval --checkpoint "$work/lanes" --json -q >"$work/out" 2>"$work/err" || fail "evaluation of lanes: $?"
 grep -q "nothing here" "$work/err" && fail "a warning where all is as it was trained"
-"$dtrain" eval --checkpoint "$work/nodes" --json -q --set data_trajectory.lane_nodes=false >"$work/out" 2>"$work/err" ||
-    fail "evaluation without lane nodes: $?"
-grep -q "tensors of perception serve nothing here, .*data_trajectory.lane_nodes is false here and was true" "$work/err" ||
-    fail "evaluation without lane nodes does not warn"
+"$dtrain" eval --checkpoint "$work/lanes" --json -q --set data_trajectory.lanes=false >"$work/out" 2>"$work/err" ||
+    fail "evaluation without lanes: $?"
+grep -q "tensors of world serve nothing here, .*data_trajectory.lanes is false here and was true" "$work/err" ||
+    fail "evaluation without lanes does not warn"
 for how in "--init-from $work/unseen --run-dir $work/refused" "--resume $work/unseen"; do
     cases=$((cases + 1))
     # shellcheck disable=SC2086
-    "$dtrain" --plugin phase1_world_model $small $nodes --set data.store="$work/roads" --max-steps 8 $how \
+    "$dtrain" --plugin phase1_world_model $small $with --set data.store="$work/roads" --max-steps 8 $how \
         >"$work/out" 2>"$work/err"
     code=$?
-    { [ $code -eq 2 ] && grep -q "and those of its data (.*data_trajectory.lane_nodes is true here and was false)" "$work/err"; } ||
-        fail "$how with lane nodes left with $code"
+    { [ $code -eq 2 ] && grep -q "and those of its data (.*data_trajectory.lanes is true here and was false)" "$work/err"; } ||
+        fail "$how with lanes left with $code"
 done
 
 # recordings with roads beside experience, which both have many sizes of their own
@@ -255,7 +219,7 @@ beside() { # NAME [options]
     to=$1
     shift
     # shellcheck disable=SC2086
-    "$dtrain" --plugin phase3_constrained --init-from "$work/nodes" $nodes --set data.store="$work/roads" \
+    "$dtrain" --plugin phase3_constrained --init-from "$work/lanes" $with --set data.store="$work/roads" \
         --set data_trajectory.folds=2 --set env.id=env_traffic --set env.instances=2 --set env_traffic.scenario=merge \
         --set env_traffic.episode_s=40 --set env_traffic.action_s=1 --set env_traffic.agents=6 --set models.perception=risk_gnn \
         --set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1 --set world_gru.hidden=8 \
@@ -277,13 +241,6 @@ for loss in risk nll stored_barrier_loss; do
 done
 beside beside-ranks --set comm.backend=sim --set comm.ranks=2
 same beside-ranks beside "phase 3 beside recordings with roads, on 2 ranks"
-
-for format in safetensors onnx; do
-    cases=$((cases + 1))
-    "$dtrain" export --checkpoint "$work/nodes" --json -q --format $format --out "$work/file" \
-        >"$work/out" 2>"$work/err" && grep -q '"inputs":\[.*"lane_nodes".*"near_edges"' "$work/out" ||
-        fail "exporting lane nodes as $format: $(cat "$work/out")"
-done
 
 for format in safetensors onnx; do
     cases=$((cases + 1))
