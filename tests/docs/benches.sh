@@ -15,6 +15,24 @@ if sh "$bench/run" phase1 2>/dev/null; then
     echo "bench/run takes the beginning of a name for a name"
     exit 1
 fi
+# The build folder: build-bench, the tree itself when it is configured in place, or the one that is given. make and the
+# benchmark are stand-ins; configure fails as in a tree that is configured in place.
+work=$PWD/test-benches-run.$$
+mkdir -p "$work/src/bench" "$work/bin"
+cp "$bench/run" "$work/src/bench/run"
+printf '#!/bin/sh\n[ ! -f "%s/src/config.status" ] && : >config.status\n' "$work" >"$work/src/configure"
+printf '#!/bin/sh\n[ -f "$2/config.status" ] && { printf "#!/bin/sh\\necho $2\\n" >"$2/bench_trace"; chmod +x "$2/bench_trace"; }\n' \
+    >"$work/bin/make"
+chmod +x "$work/src/configure" "$work/bin/make"
+folder_of() { # [assignment]
+    env PATH="$work/bin:$PATH" "DTRAIN_BENCH_BUILD=${1:-}" sh "$work/src/bench/run" trace
+}
+test "$(folder_of)" = "$work/src/build-bench"
+: >"$work/src/config.status"
+test "$(folder_of)" = "$work/src"
+test "$(folder_of "$work/src/build-bench")" = "$work/src/build-bench"
+rm -r "$work"
+
 grep -l 'common\.parser' "$bench"/*/*.py | while read -r script; do
     python3 "$script" --help | grep -q -e '--quick' || { echo "$script does not start"; exit 1; }
 done
