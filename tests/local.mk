@@ -2,14 +2,21 @@
 # Tests. A room's local.mk adds one line per cmocka program: dt_tests += tests/<room>/test_<file>
 # (its source is tests/<room>/test_<file>.c, or list more in tests_<room>_test_<file>_SOURCES). Scripts: dt_scripts += x.sh
 # Every test runs in the build folder and finds the source by $DT_SRCDIR and the build by $DT_BUILDDIR.
-# What reads or compiles sources and runs nothing of the build is one of dt_source_scripts, what follows the documents
-# one of dt_doc_scripts, and what trains until something is learnt, or measures, one of dt_training_scripts: `make check`
-# runs all, the gate runs these three once (dt_once_tests), and the others under the sanitizers and of a release too.
+# Scripts in other lists run less often:
+#   dt_source_scripts     read or compile sources and run nothing of the build: once in the gate (dt_once_tests)
+#   dt_doc_scripts        run what the documents say: once in the gate
+#   dt_training_scripts   train until something is learnt, or measure: once in the gate
+#   dt_whole_run_scripts  compare states of many whole runs; shorter scripts reach the same code: not under the sanitizers
+#   dt_long_scripts       only in `make check-long`
+# dt_longer_tests are in `make check`, and do more in `make check-long`, which sets DT_LONG=1.
 # A plugin for tests only: check_LTLIBRARIES, with $(PLUGIN_LINK) -rpath /nowhere.
 
 dt_tests =
 dt_scripts =
+dt_whole_run_scripts =
 dt_training_scripts =
+dt_long_scripts =
+dt_longer_tests =
 dt_source_scripts = tests/layers.sh tests/quickstart.sh tests/raw_open.sh tests/raw_print.sh tests/tidy.sh
 # what reads the objects of the build
 dt_scripts += tests/arrows.sh
@@ -61,12 +68,33 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)
 endif
 dt_once_tests = $(dt_training_scripts) $(dt_doc_scripts) $(dt_source_scripts)
-TESTS += $(check_PROGRAMS) $(dt_scripts) $(dt_once_tests)
-EXTRA_DIST += $(dt_scripts) $(dt_training_scripts) $(dt_doc_scripts) $(dt_source_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
+dt_everywhere_scripts = $(dt_scripts)
+# long ones first, so that they do not run alone at the end
+TESTS += $(dt_once_tests) $(dt_whole_run_scripts) $(dt_everywhere_scripts) $(check_PROGRAMS)
+EXTRA_DIST += $(dt_scripts) $(dt_whole_run_scripts) $(dt_long_scripts) $(dt_training_scripts) $(dt_doc_scripts) $(dt_source_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
 	tests/peers/export_onnx.py tests/peers/argoverse2.sh
 
+### parts of make check
+
+test_rooms = $(sort $(foreach test,$(TESTS),$(word 2,$(subst /, ,$(dir $(test))))))
+room_tests = $(filter tests/$*/%,$(TESTS))
+check-long:
+	DT_LONG=1; export DT_LONG; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(dt_long_scripts) $(dt_longer_tests)' \
+		check_PROGRAMS='$(filter $(dt_longer_tests:=$(EXEEXT)),$(check_PROGRAMS))' bench_programs=
+	$(MAKE) $(AM_MAKEFLAGS) fuzz FUZZ_TIME=60
+.PHONY: check-long
+MOSTLYCLEANFILES += $(dt_long_scripts:.sh=.log) $(dt_long_scripts:.sh=.trs)
+
+# The tests in tests/ROOM and what they need: make check-ROOM
+check-%:
+	@test -n '$(room_tests)' || { echo 'no tests of $*; make check-ROOM knows $(test_rooms)' >&2; exit 2; }
+	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(room_tests)' check_PROGRAMS='$(filter tests/$*/%,$(check_PROGRAMS))' \
+		check_LTLIBRARIES='$(filter tests/$*/%,$(check_LTLIBRARIES))' bench_programs=
+
 TEST_EXTENSIONS = .sh
-SH_LOG_COMPILER = $(SHELL)
+# The build may use a smaller shell (quickstart); the tests keep theirs.
+test_shell := $(or $(shell command -v bash),$(SHELL))
+SH_LOG_COMPILER = $(test_shell)
 AM_TESTS_ENVIRONMENT = \
 	DT_SRCDIR='$(abs_top_srcdir)'; DT_BUILDDIR='$(abs_top_builddir)'; export DT_SRCDIR DT_BUILDDIR; \
 	DTRAIN_PLUGIN_PATH=; DTRAIN_CONFIG=; DTRAIN_FAULT=; unset DTRAIN_PLUGIN_PATH DTRAIN_CONFIG DTRAIN_FAULT; \

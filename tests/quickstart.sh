@@ -87,7 +87,7 @@ expect "--without-cuda" anew "ok" build DTRAIN_CONFIGURE=--without-cuda
 # the gate compiles the module whether a GPU is there or not
 echo 'exit 9' | stand_in nvidia-smi
 expect "--enable-werror \
---with-nvcc-gencode=-gencode=arch=compute_90,code=sm_90 -gencode=arch=compute_75,code=compute_75" \
+--with-nvcc-gencode=-gencode=arch=compute_90,code=sm_90 -gencode=arch=compute_75,code=compute_75 -Xcicc -O0 -Xptxas -O0" \
     fresh "tests" check
 grep -q ' all$' made && grep -q ' check VERBOSE=1' made || fail "check made $(cat made)"
 expect "--enable-werror --without-cuda" anew "tests" check DTRAIN_CONFIGURE=--without-cuda

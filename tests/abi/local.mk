@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_scripts += tests/abi/exports.sh
+dt_whole_run_scripts += tests/abi/exports.sh
 dt_source_scripts += \
 	tests/abi/diff.sh \
 	tests/abi/headers_c.sh \

@@ -3,7 +3,8 @@ dt_tests += tests/cli/test_tools
 dt_scripts += tests/cli/cli.sh tests/cli/terminal.sh tests/cli/trust.sh tests/cli/suggest.sh
 tests/cli/cli.log tests/cli/terminal.log tests/cli/trust.log tests/cli/suggest.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
-dt_scripts += tests/cli/bench.sh tests/cli/bench_gpu.sh
+dt_scripts += tests/cli/bench_gpu.sh
+dt_whole_run_scripts += tests/cli/bench.sh
 tests/cli/bench.log tests/cli/bench_gpu.log: dtrain
 dt_scripts += tests/cli/manual.sh tests/cli/zsh.sh tests/cli/fish.sh
 tests/cli/manual.log: dtrain $(plugin_LTLIBRARIES) core/cli/dtrain.1 core/cli/dtrain.cfg.5 core/cli/dtrain.bash

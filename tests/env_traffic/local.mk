@@ -50,7 +50,7 @@ tests_env_traffic_test_yield_LDADD = $(traffic_la) $(mock_la) $(CMOCKA_LIBS) $(t
 EXTRA_DIST += tests/fixtures/sumo/allway.net.xml tests/fixtures/sumo/cross.net.xml tests/fixtures/sumo/rbl.net.xml \
 	tests/fixtures/sumo/tee.net.xml
 EXTRA_DIST += tests/env_traffic/flows.py tests/fixtures/sumo/flows.txt
-dt_scripts += tests/env_traffic/flows.sh
+dt_whole_run_scripts += tests/env_traffic/flows.sh
 dt_tests += tests/env_traffic/test_past
 tests_env_traffic_test_past_SOURCES = tests/env_traffic/test_past.c tests/env_traffic/rig.h
 tests_env_traffic_test_past_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)

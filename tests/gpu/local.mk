@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # On a machine with a GPU: make check-gpu; or make gpu-bundle here, and `sh measure.sh` of that folder there.
-dt_scripts += tests/gpu/stand_ins.sh
+dt_whole_run_scripts += tests/gpu/stand_ins.sh
 EXTRA_DIST += tests/gpu/measure.sh tests/gpu/cupti_trace.cc tests/gpu/trace_report.py build-aux/gpu-bundle.sh
 
 gpu_programs = dtrain$(EXEEXT) bench_phase1_step$(EXEEXT)

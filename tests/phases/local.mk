@@ -41,14 +41,14 @@ dt_scripts += tests/phases/phase2_ppo.sh
 tests/phases/phase2_ppo.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/overlap.sh
 tests/phases/overlap.log: dtrain $(plugin_LTLIBRARIES)
-dt_scripts += tests/phases/foresight.sh
+dt_whole_run_scripts += tests/phases/foresight.sh
 tests/phases/foresight.log: dtrain $(plugin_LTLIBRARIES)
-dt_scripts += tests/phases/foresight_sumo.sh
+dt_whole_run_scripts += tests/phases/foresight_sumo.sh
 tests/phases/foresight_sumo.log: dtrain $(plugin_LTLIBRARIES) $(sumo_LTLIBRARIES)
-dt_scripts += tests/phases/shield.sh
+dt_whole_run_scripts += tests/phases/shield.sh
 tests/phases/shield.log: dtrain $(plugin_LTLIBRARIES)
 EXTRA_DIST += tests/phases/shapes.inc
-dt_scripts += tests/phases/shapes.sh
+dt_whole_run_scripts += tests/phases/shapes.sh
 tests/phases/shapes.log: dtrain $(plugin_LTLIBRARIES)
 dt_training_scripts += tests/phases/shapes_sumo.sh
 tests/phases/shapes_sumo.log: dtrain $(plugin_LTLIBRARIES) $(sumo_LTLIBRARIES)
@@ -79,11 +79,11 @@ tests_phases_test_trust_region_dual_SOURCES = tests/phases/test_trust_region_dua
 dt_tests += tests/phases/test_trust_region
 tests_phases_test_trust_region_SOURCES = tests/phases/test_trust_region.c \
 	phases/phase3_constrained/trust_region.c phases/phase3_constrained/trust_region_dual.c
-dt_scripts += tests/phases/stored.sh
+dt_whole_run_scripts += tests/phases/stored.sh
 tests/phases/stored.log: dtrain $(plugin_LTLIBRARIES)
-dt_scripts += tests/phases/cpo.sh
+dt_whole_run_scripts += tests/phases/cpo.sh
 tests/phases/cpo.log: dtrain $(plugin_LTLIBRARIES)
-dt_scripts += tests/phases/phase3_exact.sh
+dt_whole_run_scripts += tests/phases/phase3_exact.sh
 tests/phases/phase3_exact.log: dtrain $(plugin_LTLIBRARIES)
 dt_tests += tests/phases/test_barrier
 tests_phases_test_barrier_SOURCES = tests/phases/test_barrier.c tests/mock/recorded.h \
@@ -132,7 +132,7 @@ dt_training_scripts += tests/phases/phase_sac.sh
 tests/phases/phase_sac.log: dtrain $(plugin_LTLIBRARIES)
 
 # a phase that learns from a replay, through the program
-dt_scripts += tests/phases/offline.sh
+dt_whole_run_scripts += tests/phases/offline.sh
 tests/phases/offline.log: dtrain $(plugin_LTLIBRARIES)
 dt_scripts += tests/phases/replay.sh
 check_LTLIBRARIES += tests/phases/qreplay.la

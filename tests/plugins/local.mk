@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_scripts += tests/plugins/template.sh
+dt_whole_run_scripts += tests/plugins/template.sh
 dt_scripts += tests/plugins/ipp.sh
-dt_scripts += tests/plugins/sumo_outside.sh
+dt_whole_run_scripts += tests/plugins/sumo_outside.sh
 dt_scripts += tests/plugins/formulas.sh
 tests/plugins/ipp.log tests/plugins/sumo_outside.log tests/plugins/formulas.log: dtrain $(plugin_LTLIBRARIES)
 trajectory_headers = tests/plugins/trajectory_bench.h tests/plugins/trajectory_recording.h

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_tests += tests/service/test_plugin_memory
-dt_scripts += tests/service/duel.sh
+dt_whole_run_scripts += tests/service/duel.sh
 check_LTLIBRARIES += tests/service/duel.la
 tests_service_duel_la_SOURCES = tests/service/duel.c
 tests_service_duel_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=duel
