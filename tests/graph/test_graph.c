@@ -148,6 +148,21 @@ static void test_shapes(void **state)
     assert_shape(kl, "N f32");
     assert_shape(clipped, "N f32");
     assert_shape(dt_value_loss(g, future, future, future, DT_VALUE_CLIP_STEP, 1), "S 3 2 f32");
+    dt_tensor *a = param(&f, "w"), *b = param(&f, "five"); /* [8,9], [5,3] */
+    assert_shape(dt_matmul(g, a, dt_transpose(g, a), 0, 0), "8 8 f32");
+    assert_shape(dt_matmul(g, a, a, 0, 1), "8 8 f32");
+    assert_shape(dt_matmul(g, a, a, 1, 0), "9 9 f32");
+    assert_shape(dt_matmul(g, param(&f, "wx"), param(&f, "wh"), 1, 0), "8 4 f32");   /* [16,8], [16,4] */
+    assert_shape(dt_matmul(g, param(&f, "wh"), param(&f, "w_e"), 0, 1), "16 2 f32"); /* [16,4], [2,4] */
+    assert_shape(dt_matmul(g, param(&f, "w"), dt_transpose(g, a), 1, 1), "9 9 f32");
+    assert_shape(dt_matmul(g, dt_transpose(g, b), b, 0, 0), "3 3 f32");
+    assert_shape(dt_transpose(g, b), "3 5 f32");
+    assert_shape(dt_reduce(g, DT_REDUCE_MAX, b), "3 f32");
+    assert_shape(dt_pick(g, h, input(&f, "action"), 1), "N 1 f32");
+    assert_shape(dt_unfold(g, b, 2, 1, 0, 0), "4 6 f32");
+    assert_shape(dt_unfold(g, b, 2, 2, 0, 0), "2 6 f32");
+    assert_shape(dt_unfold(g, b, 5, 1, 0, 0), "1 15 f32");
+    assert_shape(dt_unfold(g, b, 3, 2, 5, 1), "7 9 f32"); /* (5 + 10 - 3) / 2 + 1 */
     assert_shape(g->api->step_input(g, "beta", 3), "3 f32");
     assert_ptr_equal(g->api->step_input(g, "beta", 3), g->api->step_input(g, "beta", 3));
     assert_int_equal(g->api->status(g), DT_OK);
@@ -169,6 +184,7 @@ static void test_shape_refusals(void **state)
         assert_null(expr);                                                                                             \
         assert_refused(&f, st, text);                                                                                  \
     } while (0)
+#define MATMUL(a, b) dt_op_(f.g, DT_OP_MATMUL, (dt_tensor *[]){param(&f, "w"), param(&f, "w")}, 2, a, b, 0, 0)
     REFUSED(dt_linear(f.g, H(), param(&f, "w"), NULL), DT_ESHAPE,
             "m: linear: w is 8 9 f32, wanted [M,K] f32 where K = 8");
     REFUSED(dt_linear(f.g, H(), param(&f, "w8"), param(&f, "w_e")), DT_ESHAPE,
@@ -220,6 +236,29 @@ static void test_shape_refusals(void **state)
     REFUSED(dt_matmul(f.g, H(), H(), 0, 0), DT_ESHAPE,
             "a is N 8 f32, b is N 8 f32, but the last but one dimension of a is ragged");
     REFUSED(dt_matmul(f.g, param(&f, "w"), param(&f, "w"), 0, 0), DT_ESHAPE, "a has 9 terms for each sum, b 8");
+    REFUSED(dt_matmul(f.g, param(&f, "w"), param(&f, "w"), 1, 1), DT_ESHAPE, "a has 8 terms for each sum, b 9");
+    REFUSED(dt_matmul(f.g, input(&f, "present"), H(), 0, 0), DT_ESHAPE, "but the last dimension of a is ragged");
+    REFUSED(dt_matmul(f.g, param(&f, "w"), H(), 0, 0), DT_ESHAPE, "but the last but one dimension of b is ragged");
+    REFUSED(dt_matmul(f.g, param(&f, "w"), input(&f, "present"), 0, 0), DT_ESHAPE,
+            "but the last dimension of b is ragged");
+    REFUSED(MATMUL(2, 0), DT_EINVAL, "transposed is 0 or 1, not 2 and 0");
+    REFUSED(MATMUL(0, -1), DT_EINVAL, "transposed is 0 or 1, not 0 and -1");
+    REFUSED(MATMUL(-1, 0), DT_EINVAL, "not -1 and 0");
+    REFUSED(MATMUL(0, 2), DT_EINVAL, "not 0 and 2");
+    REFUSED(dt_transpose(f.g, H()), DT_ESHAPE, "but A is ragged");
+    REFUSED(dt_reduce(f.g, DT_REDUCE_SUM, H()), DT_ESHAPE, "but F is ragged");
+    REFUSED(dt_reduce(f.g, DT_REDUCE_MAX + 1, param(&f, "w")), DT_EINVAL, "is not one of DT_REDUCE_*");
+    REFUSED(dt_reduce(f.g, DT_REDUCE_SUM - 1, param(&f, "w")), DT_EINVAL, "is not one of DT_REDUCE_*");
+    REFUSED(dt_pick(f.g, H(), input(&f, "action"), 2), DT_EINVAL, "column 2 of the 2 of idx does not exist");
+    REFUSED(dt_pick(f.g, H(), input(&f, "action"), -1), DT_EINVAL, "column -1 of the 2 of idx");
+    REFUSED(dt_unfold(f.g, param(&f, "five"), 0, 1, 0, 0), DT_EINVAL, "a kernel of 0, a stride of 1");
+    REFUSED(dt_unfold(f.g, param(&f, "five"), 2, 0, 0, 0), DT_EINVAL, "a kernel of 2, a stride of 0");
+    REFUSED(dt_unfold(f.g, param(&f, "five"), 6, 1, 0, 0), DT_EINVAL, "padding 0 on both sides of 5");
+    REFUSED(dt_unfold(f.g, param(&f, "five"), 2, 1, -1, 0), DT_EINVAL, "padding -1 on both sides of 5");
+    REFUSED(dt_unfold(f.g, param(&f, "five"), 2, 1, 6, 0), DT_EINVAL, "it must be 0 to 5");
+    const dt_attr odd = {.i = {2, 1, 0, 2}};
+    REFUSED(f.g->api->op(f.g, DT_OP_UNFOLD, (dt_tensor *[]){param(&f, "five")}, 1, &odd), DT_EINVAL,
+            "i3 is 2; 1 is circular, 0 is not");
     REFUSED(dt_categorical(f.g, H(), input(&f, "action"), 2, NULL, NULL), DT_EINVAL,
             "categorical: action has no column 2, it has 2");
     REFUSED(dt_categorical(f.g, H(), input(&f, "action"), -1, NULL, NULL), DT_EINVAL, "no column -1");

@@ -24,8 +24,48 @@ static dt_leaf_grads plan(const dt_plan *p, uint32_t leaves, const uint32_t *due
     return g;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const dt_leaf_grad *x = *(const dt_leaf_grad *const *)a, *y = *(const dt_leaf_grad *const *)b;
+    return x->count != y->count ? (x->count < y->count ? 1 : -1) : (x->at > y->at) - (x->at < y->at);
+}
+
+static bool collides(const dt_leaf_grad *x, size_t room, const dt_leaf_grad *y)
+{
+    return x->first <= y->summed && y->first <= x->summed && room < y->room + (size_t)y->stride * sizeof(float) &&
+           y->room < room + (size_t)x->stride * sizeof(float);
+}
+
+/* The same by another way: the largest first, each at 0 or at the end of one that has a place, the lowest that is free. */
+static void check_rooms(const dt_leaf_grads *g)
+{
+    const dt_leaf_grad *order[256];
+    size_t bytes = 0;
+    assert_true(g->n <= 256);
+    for (uint32_t i = 0; i < g->n; i++) {
+        order[i] = &g->grad[i];
+    }
+    qsort(order, g->n, sizeof(order[0]), by_size);
+    for (uint32_t i = 0; i < g->n; i++) {
+        size_t lowest = SIZE_MAX;
+        for (uint32_t k = 0; k <= i; k++) {
+            const size_t room = k == i ? 0 : order[k]->room + (size_t)order[k]->stride * sizeof(float);
+            bool is_free = room < lowest;
+            for (uint32_t j = 0; j < i && is_free; j++) {
+                is_free = !collides(order[i], room, order[j]);
+            }
+            lowest = is_free ? room : lowest;
+        }
+        assert_int_equal(order[i]->room, lowest);
+        const size_t end = lowest + (size_t)order[i]->stride * sizeof(float);
+        bytes = end > bytes ? end : bytes;
+    }
+    assert_int_equal(g->bytes, bytes);
+}
+
 static void check_places(const dt_plan *p, const dt_leaf_grads *g)
 {
+    check_rooms(g);
     for (uint32_t i = 0; i < g->n; i++) {
         const dt_leaf_grad *x = &g->grad[i];
         assert_true(x->room % 256 == 0 && x->stride % 64 == 0 && x->stride >= x->count);

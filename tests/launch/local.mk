@@ -2,3 +2,4 @@
 dt_tests += tests/launch/test_listen
 dt_tests += tests/launch/test_lives
 dt_tests += tests/launch/test_cause
+dt_tests += tests/launch/test_notes

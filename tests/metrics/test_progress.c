@@ -10,6 +10,9 @@
 #include <cmocka.h>
 
 #include "base/activity.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
 #include "metrics/progress.h"
 
 #include <fcntl.h>
@@ -126,6 +129,214 @@ static void test_texts(void **state)
     }
 }
 
+/* Whole lines: which parts there are, in which order, with which gaps, and which of them go first. */
+static void test_lines(void **state)
+{
+    (void)state;
+    static const char all[] = "phase2_ppo  round 12/40  collecting 45%  left 3:20  return -195.1 (+12)  "
+                              "strict_delay_s 32.46 (-4.1)  2346 env steps/s  8640 env steps  loss 2.23  "
+                              "step 660/2400  grad 6.5  lr 1.00e-03  mem 41 MB  wait 12.5%  scale 8";
+    static const char unknown[] = "phase2_ppo  round 12  left --:--  step 660  mem 41 MB";
+    static const char head[] = "phase2_ppo  round 12/40  collecting 45%  left 3:20  return -195.1 (+12)  "
+                               "strict_delay_s 32.46 (-4.1)";
+    static const char without_trends[] =
+        "phase2_ppo  round 12/40  collecting 45%  left 3:20  return -195.1  strict_delay_s 32.46";
+    static const char with_loss[] = /* what is short has room that trends leave */
+        "phase2_ppo  round 12/40  collecting 45%  left 3:20  return -195.1  strict_delay_s 32.46  loss 2.23";
+    static const char narrow[] = "phase2_ppo round 12/40 collecting 45% left 3:20 return -195.1 strict_delay_s 32.46";
+    static const char without_name[] = "round 12/40 collecting 45% left 3:20 return -195.1 strict_delay_s 32.46";
+    char line[512];
+    dt_progress_view v = a_round(), none;
+    const dt_activity a = {DT_ACTIVITY_COLLECT, 45, 100}, nothing = {DT_ACTIVITY_NONE, 0, 0};
+    v.data_wait = 0.125;
+    v.loss_scale = 8;
+    dt_progress_text(&v, &a, 400, line, sizeof(line));
+    assert_string_equal(line, all);
+    none = v;
+    none.rate = none.env_steps = none.episode_return = none.headline = none.loss = NAN;
+    none.grad_norm = none.learning_rate = none.data_wait = none.left_s = NAN;
+    none.of = none.steps = 0;
+    none.loss_scale = 1;                                        /* a scale of 1 is none */
+    dt_progress_text(&none, &nothing, 400, line, sizeof(line)); /* nothing is left over from the line before */
+    assert_string_equal(line, unknown);
+    const struct {
+        const char *line;
+        size_t columns;
+    } c[] = {{head, sizeof(head) - 1},
+             {with_loss, sizeof(head) - 2},
+             {without_trends, sizeof(without_trends) - 1},
+             {narrow, sizeof(without_trends) - 2},
+             {narrow, sizeof(narrow) - 1},
+             {"round 12/40 collecting 45% left 3:20 return -195.1 strict_delay_s 32.46 loss 2.23", sizeof(narrow) - 2},
+             {without_name, sizeof(without_name) - 1}};
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        dt_progress_text(&v, &a, (int)c[i].columns, line, sizeof(line));
+        assert_string_equal(line, c[i].line);
+    }
+    dt_progress_text(&v, &a, 39, line, sizeof(line)); /* the name goes where something else has room */
+    assert_string_equal(line, "phase2_ppo round 12/40 collecting 45%");
+    dt_progress_text(&v, &a, 40, line, sizeof(line));
+    assert_string_equal(line, "round 12/40 collecting 45% left 3:20");
+    dt_progress_text(&v, &a, -1, line, sizeof(line));
+    assert_string_equal(line, "phase2_ppo");
+    char exact[sizeof(without_name)], less[sizeof(without_name) - 1];
+    dt_progress_text(&v, &a, (int)sizeof(without_name) - 1, exact, sizeof(exact));
+    assert_string_equal(exact, without_name);
+    dt_progress_text(&v, &a, (int)sizeof(without_name) - 1, less, sizeof(less));
+    assert_string_equal(less, "round 12/40 collecting 45% left 3:20 return -195.1 2346 env steps/s");
+}
+
+/* ---- where standard error is no terminal ------------------------------------------------------------------------- */
+
+static char logged[16][512];
+static int n_logged;
+
+static void keep_line(void *user, int level, const char *line)
+{
+    (void)user, (void)level;
+    if (n_logged < 16) {
+        snprintf(logged[n_logged++], sizeof(logged[0]), "%s", line);
+    }
+}
+
+static dt_screen *open_plain(bool quiet)
+{
+    dt_screen *screen = NULL;
+    setenv("TERM", "dumb", 1);
+    dt_log_level_set(DT_LOG_ERROR);
+    dt_log_sink_set(keep_line, NULL);
+    n_logged = 0;
+    assert_int_equal(dt_screen_open(quiet, &screen), DT_OK);
+    return screen;
+}
+
+static void close_plain(dt_screen *screen)
+{
+    dt_screen_close(screen);
+    dt_log_sink_set(NULL, NULL);
+}
+
+/* Lines come every few seconds, or when they must; a quiet run has none. */
+static void test_plain(void **state)
+{
+    (void)state;
+    char name[] = "strict_delay_s";
+    dt_progress_view v = a_round();
+    v.headline_name = name;
+    dt_screen *screen = open_plain(false);
+    dt_screen_begin(screen, &v);
+    assert_int_equal(n_logged, 0); /* the log says that it begins */
+    dt_screen_show(screen, &v, false);
+    assert_int_equal(n_logged, 1);
+    assert_non_null(strstr(logged[0], "round 12/40  left 3:20  return -195.1 (+12)  strict_delay_s 32.46 (-4.1)"));
+    dt_screen_show(screen, &v, false); /* not yet */
+    dt_screen_say(screen, "evaluating", 65);
+    assert_int_equal(n_logged, 1);
+    memset(name, 'x', 6); /* the view has a copy */
+    dt_screen_show(screen, &v, true);
+    assert_int_equal(n_logged, 2);
+    dt_screen_end(screen);
+    close_plain(screen);
+    screen = open_plain(false);
+    dt_screen_say(screen, "evaluating", 65);
+    assert_int_equal(n_logged, 1);
+    assert_non_null(strstr(logged[0], "evaluating  left 1:05"));
+    close_plain(screen);
+    screen = open_plain(true);
+    dt_screen_begin(screen, &v);
+    dt_screen_show(screen, &v, false);
+    dt_screen_show(screen, &v, true);
+    dt_screen_say(screen, "evaluating", 65);
+    assert_int_equal(n_logged, 0);
+    close_plain(screen);
+    dt_screen_close(NULL);
+}
+
+/* Seconds that a line says are left, and whether it says about; -1: it says nothing of them. */
+static double left_of(const char *line, bool *is_about)
+{
+    const char *at = strstr(line, "left ");
+    long h = 0, m = 0, s = 0;
+    assert_non_null(at);
+    at += strlen("left ");
+    *is_about = *at == '~';
+    at += *is_about;
+    if (strncmp(at, "--:--", 5) == 0) {
+        return -1;
+    }
+    if (sscanf(at, "%ld:%ld:%ld", &h, &m, &s) != 3) {
+        h = 0;
+        assert_int_equal(sscanf(at, "%ld:%ld", &m, &s), 2);
+    }
+    return (double)(3600 * h + 60 * m + s);
+}
+
+/* In the first round what is left is guessed from its own steps; in later ones from what has ended. */
+static void test_first_round(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t at, of;
+        dt_activity a;
+        bool guesses;
+    } c[] = {{1, 1000000, {DT_ACTIVITY_COLLECT, 1, 4}, true},  {2, 1000000, {DT_ACTIVITY_COLLECT, 1, 4}, false},
+             {1, 0, {DT_ACTIVITY_COLLECT, 1, 4}, false},       {1, 1000000, {DT_ACTIVITY_COLLECT, 0, 4}, false},
+             {1, 1000000, {DT_ACTIVITY_COLLECT, 1, 0}, false}, {1, 1000000, {DT_ACTIVITY_LEARN, 1, 4}, false}};
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        dt_progress_view v = a_round();
+        bool is_about = false;
+        v.left_s = NAN;
+        v.at = c[i].at;
+        v.of = c[i].of;
+        dt_screen *screen = open_plain(false);
+        dt_activity_report_here(true);
+        const double before = dt_clock_s();
+        dt_screen_begin(screen, &v);
+        const double begun = dt_clock_s();
+        dt_activity_set(c[i].a.kind, c[i].a.done, c[i].a.total);
+        usleep(2000);
+        const double shown = dt_clock_s();
+        dt_screen_show(screen, &v, true);
+        const double after = dt_clock_s();
+        dt_activity_report_here(false);
+        close_plain(screen);
+        assert_int_equal(n_logged, 1);
+        const double left = left_of(logged[0], &is_about);
+        if (c[i].guesses) { /* 4 million quarters of a round less the one that was */
+            assert_true(is_about && left >= (shown - begun) * 3999999 - 1 && left <= (after - before) * 3999999 + 1);
+        } else {
+            assert_true(!is_about && left == -1);
+        }
+    }
+}
+
+/* What was left when the view was made gets less, and never below nothing. */
+static void test_left_gets_less(void **state)
+{
+    (void)state;
+    dt_progress_view v = a_round();
+    bool is_about = false;
+    v.left_s = 0.0005;
+    dt_screen *screen = open_plain(false);
+    dt_activity_report_here(true);
+    dt_screen_begin(screen, &v);
+    dt_screen_show(screen, &v, true);
+    dt_activity_set(DT_ACTIVITY_LEARN, 1, 4);
+    v.left_s = 0;
+    dt_screen_show(screen, &v, true);
+    dt_activity_set(DT_ACTIVITY_EVALUATE, 1, 4); /* learning is over, and this is not */
+    dt_screen_show(screen, &v, true);
+    v.left_s = 100;
+    dt_screen_show(screen, &v, true);
+    dt_activity_report_here(false);
+    close_plain(screen);
+    assert_int_equal(n_logged, 4);
+    assert_true(left_of(logged[0], &is_about) == 0 && !is_about);
+    assert_true(left_of(logged[1], &is_about) == 0);
+    assert_true(left_of(logged[2], &is_about) == -1);
+    assert_true(left_of(logged[3], &is_about) == 100 || left_of(logged[3], &is_about) == 99);
+}
+
 static void *report_elsewhere(void *unused)
 {
     dt_activity_set(DT_ACTIVITY_LEARN, 7, 9);
@@ -190,8 +401,9 @@ static void test_redrawn(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round), cmocka_unit_test(test_unknown),
-                                       cmocka_unit_test(test_texts), cmocka_unit_test(test_activity),
-                                       cmocka_unit_test(test_redrawn)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round), cmocka_unit_test(test_unknown),     cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_plain), cmocka_unit_test(test_first_round), cmocka_unit_test(test_left_gets_less),
+        cmocka_unit_test(test_texts), cmocka_unit_test(test_activity),    cmocka_unit_test(test_redrawn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

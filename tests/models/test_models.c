@@ -332,7 +332,23 @@ static void test_world_names_the_missing_dimension(void **test)
     const dt_dim empty[] = {{"H", 256}, {"T", 0}, {"F", 25}, {"dt_ms", 200}};
     assert_int_equal(bench_open(&b, "world_gru", NULL, empty, 4), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "dimension T the size 0"));
+    assert_null(strstr(b.host.message, "models.perception"));
     bench_close(&b);
+    const dt_dim blind[] = {{"H", 0}, {"T", 15}, {"F", 25}, {"dt_ms", 200}}; /* what reads embeddings says whose */
+    assert_int_equal(bench_open(&b, "world_gru", NULL, blind, 4), DT_ESHAPE);
+    assert_non_null(strstr(b.host.message,
+                           "dimension H the size 0, a world model needs 1 or more: embeddings come from "
+                           "models.perception, set it"));
+    bench_close(&b);
+    for (int i = 1; i < 4; i++) { /* each of them is read, and 1 is enough */
+        dt_dim dims[] = {{"H", 1}, {"T", 1}, {"F", 1}, {"dt_ms", 1}};
+        assert_int_equal(bench_open(&b, "world_gru", NULL, dims, 4), DT_OK);
+        bench_close(&b);
+        dims[i].size = -1;
+        assert_int_equal(bench_open(&b, "world_gru", NULL, dims, 4), DT_ESHAPE);
+        assert_non_null(strstr(b.host.message, dims[i].name));
+        bench_close(&b);
+    }
 }
 
 int main(void)

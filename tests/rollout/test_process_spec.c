@@ -12,6 +12,7 @@
 #include "rollout/process_spec.h"
 #include "service/stage.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -165,7 +166,15 @@ static void test_columns_that_are_not_there(void **state)
         {{"state", "x", "", "", 0, 1, 0, UINT32_MAX, UINT32_MAX, 0}, "has no column"},
         {{"state", "x", "", "", 0, 1, 0, 0, 1, 0}, "it: 0 columns x of port state"},
         {{"state", "x", "", "", 2, 1, 0, 1, 1, 0}, "lie in 2 to 1"},
+        {{"state", "x", "", "", 0, 1, 0, 1, 0, 0}, "it: 1 columns x of port state, 0 apart"},
+        {{"state", "x", "", "", NAN, 1, 0, 1, 1, 0}, "lie in nan to 1"},
+        {{NULL, "x", "", "", 0, 1, 0, 1, 1, 0}, "described column 0 lacks its port, name, unit or meaning"},
+        {{"state", NULL, "", "", 0, 1, 0, 1, 1, 0}, "lacks its port, name, unit or meaning"},
+        {{"state", "x", NULL, "", 0, 1, 0, 1, 1, 0}, "lacks its port, name, unit or meaning"},
         {{"state", "x", "", NULL, 0, 1, 0, 1, 1, 0}, "lacks its port, name, unit or meaning"}};
+    static const dt_column right[] = {{"state", "x", "", "", 1, 1, 0, 3, 1, 0},
+                                      {"state", "x", "", "", 0, INFINITY, 0, 2, 2, 0},
+                                      {"state", "x", "", "", 0, 1, 2, 1, 9, 0}};
     dt_layout l;
     dt_env_spec s = given;
     s.n_columns = 1;
@@ -175,6 +184,25 @@ static void test_columns_that_are_not_there(void **state)
         assert_non_null(strstr(dt_error_text(), cases[i].said));
         dt_layout_fini(&l);
     }
+    s.columns = right;
+    s.n_columns = 3;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_OK);
+    dt_layout_fini(&l);
+    static dt_column most[DT_ENV_MAX_COLUMNS + 1];
+    for (int i = 0; i <= DT_ENV_MAX_COLUMNS; i++) {
+        most[i] = right[0];
+    }
+    s.columns = most;
+    s.n_columns = DT_ENV_MAX_COLUMNS;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_OK);
+    dt_layout_fini(&l);
+    s.n_columns++;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
+    assert_non_null(strstr(dt_error_text(), "describes 1025 columns"));
+    s.columns = NULL;
+    s.n_columns = 1;
+    assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);
+    assert_non_null(strstr(dt_error_text(), "describes 1 columns"));
     s = given;
     s.n_columns = DT_ENV_MAX_COLUMNS + 1;
     assert_int_equal(dt_layout_init(&l, "it", &s), DT_EPLUGIN);

@@ -150,6 +150,48 @@ static void test_weighted(void **state)
     dt_sampler_fini(&s);
 }
 
+/* A draw is the first sample whose running sum is above u of the whole, u of 53 bits: at its very place. */
+static void test_place_of_a_draw(void **state)
+{
+    (void)state;
+    double weight[2] = {0.5, 0.5};
+    dt_sampler s;
+    dt_sampler_epoch e;
+    assert_int_equal(init(&s, weight, 2), DT_OK);
+    for (uint64_t position = 0; position < 16; position++) {
+        uint32_t r[4];
+        dt_sampler_begin(&e, &s, 9, 2, 5);
+        dt_rng_stream_block(&e.draw, position, 0, r);
+        const double u = ldexp((double)r[0], -32) + ldexp((double)(r[1] >> 11), -53);
+        for (int i = -1; i <= 1; i++) { /* sums of multiples of 2^-53 up to 1 are exact */
+            s.sum[0] = u + i * 0x1p-53;
+            s.sum[1] = 1;
+            assert_int_equal(dt_sampler_at(&e, position), i > 0 ? 0 : 1);
+            s.sum[0] *= 8;
+            s.sum[1] *= 8;
+            assert_int_equal(dt_sampler_at(&e, position), i > 0 ? 0 : 1);
+        }
+    }
+    dt_sampler_fini(&s);
+    double many[11], sum = 0;
+    for (int i = 0; i < 11; i++) {
+        many[i] = i % 3 == 0 ? 0 : i;
+    }
+    assert_int_equal(init(&s, many, 11), DT_OK);
+    dt_sampler_begin(&e, &s, 9, 2, 5);
+    for (uint64_t position = 0; position < 200; position++) {
+        uint32_t r[4];
+        uint64_t k = 0;
+        dt_rng_stream_block(&e.draw, position, 0, r);
+        const double u = (ldexp((double)r[0], -32) + ldexp((double)(r[1] >> 11), -53)) * (1 + 2 + 4 + 5 + 7 + 8 + 10);
+        for (sum = many[0]; sum <= u; sum += many[k]) {
+            k++;
+        }
+        assert_int_equal(dt_sampler_at(&e, position), k);
+    }
+    dt_sampler_fini(&s);
+}
+
 static void refuses(const dt_data_ops *ops, double first, double second, dt_status st, const char *text)
 {
     double weight[2] = {first, second};
@@ -247,9 +289,16 @@ static void test_windows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_once),  cmocka_unit_test(test_orders_differ), cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_sequential), cmocka_unit_test(test_batches),       cmocka_unit_test(test_weighted),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_many_at_once),  cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_each_once),
+        cmocka_unit_test(test_orders_differ),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_sequential),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_weighted),
+        cmocka_unit_test(test_place_of_a_draw),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_many_at_once),
+        cmocka_unit_test(test_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
