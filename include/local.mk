@@ -16,7 +16,11 @@ dtraininclude_HEADERS = \
 
 # optional interfaces of plugins, by id
 dtrainextdir = $(dtrainincludedir)/ext
-dtrainext_HEADERS = include/dtrain/ext/scene.h
+dtrainext_HEADERS = \
+	include/dtrain/ext/doctor.h \
+	include/dtrain/ext/panels.h \
+	include/dtrain/ext/scene.h \
+	include/dtrain/ext/verbs.h
 
 # one table per host service
 dtrainsvcdir = $(dtrainincludedir)/svc

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/cli_table.h"
+#include "cli/plugin_verbs.h"
 
 #include "base/err.h"
 #include "base/print.h"
@@ -84,6 +85,37 @@ static void option_help(const option *o, int v)
     dt_str_fini(&text);
 }
 
+/* Forms that share an option by the same table show it once, after the first of them. */
+static void plugin_option_help(const dt_verb *v, const dt_verb_form *first, const dt_verb_option *o)
+{
+    char left[64];
+    dt_str text = {0};
+    const char *between = "";
+    uint32_t n_forms = 0, n_with = 0;
+    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
+        const dt_verb_option *same = dt_plugin_verb_option(f, o->name, strlen(o->name));
+        const bool is_same = same != NULL && strcmp(same->help, o->help) == 0;
+        if (is_same && f < first) {
+            dt_str_fini(&text);
+            return;
+        }
+        n_forms++;
+        n_with += is_same;
+        if (is_same) {
+            dt_str_addf(&text, "%s%s", between, f->name);
+            between = ", ";
+        }
+    }
+    if (n_with == n_forms) {
+        dt_str_clear(&text);
+    }
+    dt_str_addf(&text, "%s%s", n_with == n_forms ? "" : ": ", o->help);
+    snprintf(left, sizeof(left), "%c%c --%s%s%s", o->letter ? '-' : ' ', o->letter ? (char)o->letter : ' ', o->name,
+             o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
+    entry_help(left, dt_str_text(&text));
+    dt_str_fini(&text);
+}
+
 static void options_help(int v, bool are_common)
 {
     for (int i = 0; i < N_OPTIONS; i++) {
@@ -136,8 +168,52 @@ static void verb_help(int v)
     }
 }
 
+static void list_verb(void *unused, const dt_verb *v)
+{
+    (void)unused;
+    dt_print("  %-8s", v->name);
+    wrap(v->summary, 10, 11);
+}
+
+/* A verb that a plugin adds. */
+static void plugin_verb_help(const dt_verb *v)
+{
+    bool has_words = false;
+    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
+        dt_print("dtrain %s%s%s%s%s [options]\n", v->name, f->name[0] != '\0' ? " " : "", f->name,
+                 f->words[0] != '\0' ? " " : "", f->words);
+        has_words = has_words || f->help[0] != '\0';
+    }
+    dt_print("\n");
+    wrap(v->summary, 0, 0);
+    dt_print("%s", has_words ? "\narguments:\n" : "");
+    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
+        char left[64];
+        snprintf(left, sizeof(left), "%s%s%s", f->name, *f->name && *f->words ? " " : "", f->words);
+        if (f->help[0] != '\0') {
+            entry_help(left, f->help);
+        }
+    }
+    dt_print("\noptions:\n");
+    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
+        for (const dt_verb_option *o = f->options; o != NULL && o->name != NULL; o++) {
+            plugin_option_help(v, f, o);
+        }
+    }
+    options_help(DT_N_VERBS, false);
+    options_help(DT_N_VERBS, true);
+    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
+        dt_print("%s%s", f->examples != NULL ? "\nexamples:\n" : "", f->examples != NULL ? f->examples : "");
+    }
+}
+
 void dt_cli_help(const char *name)
 {
+    const dt_verb *of_plugin = name != NULL && find_verb(name) < 0 ? dt_plugin_verb_find(name) : NULL;
+    if (of_plugin != NULL) {
+        plugin_verb_help(of_plugin);
+        return;
+    }
     const int found = name != NULL ? find_verb(name) : -1, v = found >= 0 ? found : DT_VERB_RUN;
     if (found < 0) {
         dt_print("dtrain %s: trains in phases, loaded as plugins\n\n"
@@ -149,6 +225,7 @@ void dt_cli_help(const char *name)
             dt_print("  %-8s", verbs[i].name);
             wrap(verbs[i].summary, 10, 11);
         }
+        dt_plugin_verbs_each(list_verb, NULL);
         dt_print("\noptions of run, the default verb:\n");
     } else {
         verb_help(v);
@@ -177,7 +254,7 @@ const char *dt_cli_later(const char *name)
 
 bool dt_cli_is_verb(const char *word)
 {
-    return find_verb(word) >= 0 || dt_cli_later(word) != NULL;
+    return find_verb(word) >= 0 || dt_cli_later(word) != NULL || dt_plugin_verb_find(word) != NULL;
 }
 
 /* ---- parsing ----------------------------------------------------------------------------------------------------- */
@@ -196,9 +273,21 @@ static const option *find_option(const char *name, size_t bytes, uint64_t first,
     return found[0] != NULL ? found[0] : found[1] != NULL ? found[1] : found[2];
 }
 
-static dt_status unknown_option(const char *word, int v)
+/* Options of a plugin's verb: of the form that its first word names, else of all. */
+static const dt_verb_option *find_plugin_option(const dt_args *a, const char *name, size_t bytes)
 {
-    const char *names[N_OPTIONS + 1];
+    const dt_verb *v = dt_plugin_verb_find(a->verb);
+    const dt_verb_form *mine = dt_plugin_verb_form(v, a->n_words > 0 ? a->word[0] : NULL);
+    const dt_verb_option *o = mine != NULL ? dt_plugin_verb_option(mine, name, bytes) : NULL;
+    for (const dt_verb_form *f = v->forms; o == NULL && f->run != NULL; f++) {
+        o = dt_plugin_verb_option(f, name, bytes);
+    }
+    return o;
+}
+
+static dt_status unknown_option(const char *word, int v, const dt_args *a)
+{
+    const char *names[N_OPTIONS + DT_VERB_MAX_OPTIONS + 1];
     char bare[64];
     int n = 0;
     for (int i = 0; i < N_OPTIONS; i++) {
@@ -206,12 +295,19 @@ static dt_status unknown_option(const char *word, int v)
             names[n++] = options[i].name;
         }
     }
+    const dt_verb *of_plugin = v == DT_N_VERBS ? dt_plugin_verb_find(a->verb) : NULL;
+    for (const dt_verb_form *f = of_plugin != NULL ? of_plugin->forms : NULL; f != NULL && f->run != NULL; f++) {
+        for (const dt_verb_option *o = f->options; o != NULL && o->name != NULL; o++) {
+            if (n < (int)(sizeof(names) / sizeof(names[0])) - 1) {
+                names[n++] = o->name;
+            }
+        }
+    }
     names[n] = NULL;
     snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(word + 2, "="), word[1] == '-' ? word + 2 : word + 1);
     const char *near = dt_did_you_mean(bare, names);
-    return DT_FAIL(DT_ECONFIG, "dtrain %s has no option %s%s%s%s; see dtrain %s --help", verbs[v].name, word,
-                   near != NULL ? "; did you mean --" : "", near != NULL ? near : "", near != NULL ? "?" : "",
-                   verbs[v].name);
+    return DT_FAIL(DT_ECONFIG, "dtrain %s has no option %s%s%s%s; see dtrain %s --help", a->verb, word,
+                   near != NULL ? "; did you mean --" : "", near != NULL ? near : "", near != NULL ? "?" : "", a->verb);
 }
 
 static dt_status store_option(dt_args *a, const option *o, const char *value)
@@ -234,6 +330,25 @@ static dt_status store_option(dt_args *a, const option *o, const char *value)
     return DT_OK;
 }
 
+static dt_status parse_plugin_option(int argc, char *const *argv, int *i, const dt_verb_option *o, const char *value,
+                                     dt_args *a)
+{
+    if (o->value == NULL && value != NULL) {
+        return DT_FAIL(DT_ECONFIG, "--%s takes no value, got \"%s\"", o->name, value);
+    }
+    if (o->value != NULL && value == NULL) {
+        if (*i + 1 >= argc) {
+            return DT_FAIL(DT_ECONFIG, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+        }
+        value = argv[++*i];
+    }
+    if (a->n_extra == DT_CLI_MAX_EXTRA) {
+        return DT_FAIL(DT_ECONFIG, "more than %d options", DT_CLI_MAX_EXTRA);
+    }
+    a->extra[a->n_extra++] = (dt_extra_option){o->name, value != NULL ? value : ""};
+    return DT_OK;
+}
+
 static dt_status parse_option(int argc, char *const *argv, int *i, int v, uint64_t *used_p, dt_args *a)
 {
     const char *word = argv[*i];
@@ -241,18 +356,26 @@ static dt_status parse_option(int argc, char *const *argv, int *i, int v, uint64
     const char *equals = strchr(name, '=');
     const size_t bytes = equals != NULL ? (size_t)(equals - name) : strlen(name);
     if (word[1] != '-' && bytes != 1) {
-        return unknown_option(word, v);
+        return unknown_option(word, v, a);
     }
+    const char *value = equals != NULL ? equals + 1 : NULL;
     const option *o = find_option(name, bytes, forms_of(v), 0);
+    const dt_verb_option *of_plugin = NULL;
+    if (v == DT_N_VERBS && (o == NULL || (o->forms & F_PLUGIN) == 0)) {
+        of_plugin = find_plugin_option(a, name, bytes);
+        o = of_plugin != NULL ? NULL : o;
+    }
+    if (of_plugin != NULL) {
+        return parse_plugin_option(argc, argv, i, of_plugin, value, a);
+    }
     if (o == NULL) {
-        return unknown_option(word, v);
+        return unknown_option(word, v, a);
     }
     if ((o->forms & forms_of(v)) == 0) {
-        return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s; see dtrain %s --help", o->name, verbs[v].name,
-                       verbs[v].name);
+        return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s; see dtrain %s --help", o->name, a->verb,
+                       a->verb);
     }
     *used_p |= UINT64_C(1) << (o - options);
-    const char *value = equals != NULL ? equals + 1 : NULL;
     if (o->kind == A_FLAG && value != NULL) {
         return DT_FAIL(DT_ECONFIG, "--%s takes no value, got \"%s\"", o->name, value);
     }
@@ -370,6 +493,37 @@ static dt_status check_used(const dt_args *a, uint64_t used)
     return DT_OK;
 }
 
+typedef struct known_verbs {
+    const char *name[DT_N_VERBS + 64 + 1];
+    uint32_t n;
+} known_verbs;
+
+static void add_known(void *user, const dt_verb *v)
+{
+    known_verbs *k = user;
+    if (k->n + 1 < sizeof(k->name) / sizeof(k->name[0])) {
+        k->name[k->n++] = v->name;
+    }
+}
+
+static dt_status unknown_verb(const char *word)
+{
+    known_verbs known = {0};
+    const char *later_text = dt_cli_later(word);
+    if (later_text != NULL) {
+        return DT_FAIL(DT_ECONFIG, "dtrain %s: %s", word, later_text);
+    }
+    for (int k = 0; k < DT_N_VERBS; k++) {
+        known.name[known.n++] = verbs[k].name;
+    }
+    dt_plugin_verbs_each(add_known, &known);
+    known.name[known.n] = NULL;
+    const char *near = meant_verb(word);
+    near = near != NULL ? near : dt_did_you_mean(word, known.name);
+    return DT_FAIL(DT_ECONFIG, "dtrain has no verb \"%s\"%s%s%s; see dtrain --help", word,
+                   near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
+}
+
 dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
 {
     uint64_t used = 0;
@@ -382,23 +536,15 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
         out->verb = argv[1];
         i = 2;
     }
-    const int v = find_verb(out->verb);
+    int v = find_verb(out->verb);
+    if (v < 0 && dt_cli_later(out->verb) == NULL && dt_plugin_verb_find(out->verb) != NULL) {
+        v = DT_N_VERBS;
+    }
     if (v < 0) {
-        const char *names[DT_N_VERBS + 1];
-        for (int k = 0; k < DT_N_VERBS; k++) {
-            names[k] = verbs[k].name;
-        }
-        names[DT_N_VERBS] = NULL;
-        const char *later_text = dt_cli_later(out->verb);
-        if (later_text != NULL) {
-            return DT_FAIL(DT_ECONFIG, "dtrain %s: %s", out->verb, later_text);
-        }
-        const char *near = meant_verb(out->verb);
-        near = near != NULL ? near : dt_did_you_mean(out->verb, names);
-        return DT_FAIL(DT_ECONFIG, "dtrain has no verb \"%s\"%s%s%s; see dtrain --help", out->verb,
-                       near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
+        return unknown_verb(out->verb);
     }
     out->is_run = v == DT_VERB_RUN;
+    out->is_of_plugin = v == DT_N_VERBS;
     for (; i < argc; i++) {
         if (argv[i][0] == '-' && argv[i][1] != '\0') {
             DT_TRY(parse_option(argc, argv, &i, v, &used, out));
@@ -408,7 +554,7 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
             out->word[out->n_words++] = argv[i];
         }
     }
-    if (out->help) {
+    if (out->help || out->is_of_plugin) { /* whose words and options plugin_verbs.c checks */
         return DT_OK;
     }
     DT_TRY(find_form(v, out));
@@ -423,22 +569,22 @@ dt_status dt_cli_call(const dt_args *a, int *code_p)
 #define CALL(NAME, FN) [DT_VERB_##NAME] = dt_verb_##FN,
     static dt_status (*const fn[])(const dt_args *, int *) = {DT_CLI_VERBS(CALL)};
 #undef CALL
-    return fn[forms[a->form].verb](a, code_p);
+    return a->is_of_plugin ? dt_plugin_verb_call(a, code_p) : fn[forms[a->form].verb](a, code_p);
 }
 
 bool dt_cli_is_for_all(const dt_args *a)
 {
-    return verbs[forms[a->form].verb].is_all;
+    return !a->is_of_plugin && verbs[forms[a->form].verb].is_all;
 }
 
 bool dt_cli_is_free(const dt_args *a)
 {
-    return verbs[forms[a->form].verb].is_free;
+    return !a->is_of_plugin && verbs[forms[a->form].verb].is_free;
 }
 
-/* Also where the verb is left out, or wrong. */
+/* Also where the verb is left out. */
 bool dt_cli_trains(int argc, char *const *argv)
 {
     const int v = argc > 1 ? find_verb(argv[1]) : -1;
-    return argc > 1 && (v < 0 ? dt_cli_later(argv[1]) == NULL : verbs[v].trains);
+    return argc > 1 && (v < 0 ? argv[1][0] == '-' : verbs[v].trains);
 }

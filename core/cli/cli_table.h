@@ -165,13 +165,14 @@ typedef struct option {
 
 #define MEMBER(m) offsetof(dt_args, m)
 #define F(FORM)   (UINT64_C(1) << DT_FORM_##FORM)
-#define F_ALL     ((UINT64_C(1) << DT_N_FORMS) - 1)
+#define F_PLUGIN  (UINT64_C(1) << DT_N_FORMS) /* any form of a verb that a plugin adds */
+#define F_ALL     ((UINT64_C(1) << (DT_N_FORMS + 1)) - 1)
 #define F_NEW     (F(NEW_PHASE) | F(NEW_POLICY) | F(NEW_MODEL) | F(NEW_ENV) | F(NEW_DATA))
 #define F_PARTS   (F(DATA_MERGE) | F(DATA_SPLIT) | F(DATA_SAMPLE) | F(DATA_CUT))
 #define F_DATA    (F(DATA_IMPORT) | F(DATA_INSPECT) | F(DATA_EXPORT) | F_PARTS)
 #define F_CONFIG  (F(CONFIG_IMPORT) | F(CONFIG_TEMPLATE) | F(CONFIG_KEYS))
 #define F_JUDGE   (F(EVAL) | F(EXPORT) | F(RENDER))
-#define F_CFG     (F(RUN) | F_JUDGE | F(SHOW) | F(CHECK) | F_DATA | F_CONFIG | F(BENCH_GPU))
+#define F_CFG     (F(RUN) | F_JUDGE | F(SHOW) | F(CHECK) | F_DATA | F_CONFIG | F(BENCH_GPU) | F_PLUGIN)
 static const option options[] = {
     {"plugin", 0, A_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(plugin), 0, "FILE_OR_ID",
      "the phase to train: an id such as phase2_ppo, or a plugin's file", C_PHASE},
@@ -258,10 +259,10 @@ static const option options[] = {
 };
 enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
 
-/* All forms of a verb. */
+/* All forms of a verb; DT_N_VERBS stands for those of plugins. */
 static inline uint64_t forms_of(int v)
 {
-    uint64_t all = 0;
+    uint64_t all = v == DT_N_VERBS ? F_PLUGIN : 0;
     for (int f = 0; f < DT_N_FORMS; f++) {
         all |= forms[f].verb == v ? UINT64_C(1) << f : 0;
     }

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "cli/cli.h"
+#include "cli/plugin_verbs.h"
 #include "cli/tools.h"
 
 #include "base/err.h"
@@ -75,6 +76,12 @@ static void add_sections(dt_loader *l, offer *o)
         const dt_component *c = &dt_loader_at(l, i)->desc;
         if (c->options != NULL && c->options->name != NULL) {
             add_section(c->id, o);
+        }
+        const dt_verb *const *v = c->extension != NULL ? c->extension(DT_EXT_VERBS) : NULL;
+        for (; v != NULL && *v != NULL; v++) {
+            for (const dt_verb_section *s = (*v)->sections; s != NULL && s->name != NULL; s++) {
+                add_section(s->name, o);
+            }
         }
     }
 }
@@ -154,7 +161,10 @@ static dt_status add_set(dt_loader *l, offer *o)
     snprintf(section, sizeof(section), "%.*s", dot != NULL ? (int)(dot - o->prefix) : 0, o->prefix);
     snprintf(name, sizeof(name), "%.*s", (int)(end - first), first);
     DT_TRY(dt_config_create(&c));
-    const dt_status st = dt_data_declare(c);
+    dt_status st = dt_data_declare(c);
+    if (st == DT_OK) {
+        st = dt_plugin_verbs_declare(l, c);
+    }
     if (st == DT_OK && equals != NULL) {
         add_values(c, l, section, name, o);
     } else if (st == DT_OK) {

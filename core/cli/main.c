@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "cli/cli.h"
+#include "cli/plugin_verbs.h"
 
 #include "backend/kernel.h"
 #include "base/crash.h"
@@ -147,6 +148,7 @@ int main(int argc, char **argv)
     }
     dt_exit_guard_up();
     const int code = command(argc, argv);
+    dt_plugin_verbs_close();
     dt_exit_guard_down();
     const dt_status st = close_output(is_training);
     return code == 0 && st < 0 ? finish(st, 0) : code;

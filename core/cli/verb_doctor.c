@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "base/print.h"
 #include "data/store.h"
+#include "dtrain/ext/doctor.h"
+#include "dtrain/helpers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +53,28 @@ static void check_recording(dt_doctor *d, const char *path)
     dt_store_close(store);
 }
 
+static void say_for_component(const dt_doctor_report *r, uint32_t verdict, const char *check, const char *finding,
+                              const char *remedy)
+{
+    dt_doctor_say(r->priv, verdict <= DT_DOCTOR_FAIL ? (dt_verdict)verdict : DT_VERDICT_FAIL, check, remedy, "%s",
+                  finding);
+}
+
+/* What components check themselves (dtrain/ext/doctor.h). */
+static void check_components(dt_doctor *d, const dt_session *s)
+{
+    for (uint32_t i = 0; i < dt_loader_n(s->loader); i++) {
+        const dt_loaded *c = dt_loader_at(s->loader, i);
+        const dt_doctor_api *own = c->desc.extension != NULL ? c->desc.extension(DT_EXT_DOCTOR) : NULL;
+        if (DT_HAS(own, examine)) {
+            own->examine(&s->host, &(dt_doctor_report){.struct_size = sizeof(dt_doctor_report),
+                                                       .priv = d,
+                                                       .plugin_path = c->plugin->path,
+                                                       .say = say_for_component});
+        }
+    }
+}
+
 static void examine(dt_doctor *d, dt_session *s, const dt_args *a)
 {
     const char *run_dir = a->run_dir;
@@ -69,10 +93,7 @@ static void examine(dt_doctor *d, dt_session *s, const dt_args *a)
     }
     dt_doctor_cpu(d);
     dt_doctor_cuda(d);
-    const dt_loaded *sumo = NULL;
-    const bool is_there = dt_loader_find(s->loader, DT_KIND_ENV, "env_sumo", &sumo) == DT_OK;
-    dt_error_clear();
-    dt_doctor_sumo(d, is_there ? sumo->plugin->path : NULL);
+    check_components(d, s);
     dt_doctor_tools(d);
 }
 

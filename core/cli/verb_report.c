@@ -5,12 +5,15 @@
 #include <config.h>
 
 #include "cli/cli.h"
+#include "cli/report_panels.h"
 
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/print.h"
 #include "report/page.h"
+#include "run/session.h"
 
 #include <stdio.h>
 
@@ -29,13 +32,33 @@ static void place_of(const dt_args *a, dt_str *out)
     }
 }
 
+/* With what all plugins draw. */
+static dt_status write_report(const dt_args *a, const char *path)
+{
+    dt_session s;
+    dt_str refused = {0};
+    dt_status st = dt_session_loader(&s);
+    if (st >= 0) {
+        dt_log_mute(true); /* of plugins that cannot be opened `dtrain list` tells */
+        st = dt_loader_scan(s.loader, &refused);
+        dt_log_mute(false);
+    }
+    if (st >= 0) {
+        dt_report_panels of_plugins = {.loader = s.loader, .host = &s.host};
+        st = dt_page_write(a->word, a->n_words, dt_report_panels_draw, &of_plugins, path);
+    }
+    dt_str_fini(&refused);
+    dt_session_close(&s);
+    return st;
+}
+
 dt_status dt_verb_report(const dt_args *a, int *code_p)
 {
     dt_str path = {0};
     place_of(a, &path);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
-        st = dt_page_write(a->word, a->n_words, dt_str_text(&path));
+        st = write_report(a, dt_str_text(&path));
     }
     if (st == DT_OK && a->json) {
         dt_str text = {0};

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/dry_run.h"
 #include "cli/processes.h"
+#include "cli/report_panels.h"
 
 #include "base/err.h"
 #include "base/beneath.h"
@@ -86,7 +87,8 @@ static void leave_report(dt_session *s, const char *run)
     dt_status st = dt_config_report(s->config, &o);
     const bool has_records = stat(dt_str_text(&records), &file) == 0 && file.st_size > 0;
     if (st == DT_OK && o.enabled && has_records) {
-        st = dt_page_write(&run, 1, dt_str_text(&path));
+        dt_report_panels of_plugins = {.loader = s->loader, .host = &s->host};
+        st = dt_page_write(&run, 1, dt_report_panels_draw, &of_plugins, dt_str_text(&path));
         if (st == DT_OK) {
             dt_log(DT_LOG_INFO, "report %s", dt_str_text(&path));
         }

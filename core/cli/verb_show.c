@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "cli/cli.h"
+#include "cli/plugin_verbs.h"
 #include "run/session.h"
 #include "cli/tools.h"
 #include "trial/probe_env.h"
@@ -480,6 +481,14 @@ static dt_status show(const dt_args *a, dt_session *s, dt_str *out)
             DT_TRY(dt_data_declare(s->config));
         }
     }
+    dt_option_view v;
+    const dt_loaded *comp = NULL;
+    if (dt_config_option_at(s->config, -1, a->word[0], 0, &v) != DT_OK &&
+        dt_loader_find_any(s->loader, a->word[0], &comp) == DT_ENOTFOUND &&
+        dt_plugin_verbs_have_section(s->loader, a->word[0])) {
+        DT_TRY(dt_plugin_verbs_declare(s->loader, s->config));
+    }
+    dt_error_clear();
     return dt_tools_show(s->config, s->loader, -1, a->word[0], a->json, out);
 }
 

@@ -37,8 +37,6 @@ void dt_doctor_disk(dt_doctor *d, const char *path);
 void dt_doctor_reading(dt_doctor *d, const char *path);
 /* Programs that some runs start: MPI. */
 void dt_doctor_tools(dt_doctor *d);
-/* What the environment env_sumo needs. plugin: its file, NULL where there is none. */
-void dt_doctor_sumo(dt_doctor *d, const char *plugin);
 /* Kernels of the CPU lane against the reference, and their speed. */
 void dt_doctor_cpu(dt_doctor *d);
 /* The module for NVIDIA GPUs, and what it finds. */

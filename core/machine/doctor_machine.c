@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "machine/limits.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -241,43 +240,6 @@ static bool version_of(const char *name, char line[LINE_BYTES])
     }
     const int status = pclose(p);
     return status == 0 && line[0] != '\0';
-}
-
-/* Of env_sumo only a module of its own is linked with SUMO; it lies beside the plugin, or where a build leaves it. */
-static bool find_sumo_module(const char *plugin, dt_str *out)
-{
-    static const char *const places[] = {"sumo", "../env_sumo/.libs"};
-    const char *slash = strrchr(plugin, '/');
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        dt_str_clear(out);
-        dt_str_addf(out, "%.*s/%s/env_sumo_shim.so", slash != NULL ? (int)(slash - plugin) : 1,
-                    slash != NULL ? plugin : ".", places[i]);
-        if (dt_str_status(out) == DT_OK && dt_fs_is_file(dt_str_text(out))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void dt_doctor_sumo(dt_doctor *d, const char *plugin)
-{
-    char line[LINE_BYTES];
-    dt_str module = {0};
-    if (plugin == NULL) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "SUMO", "make install", "the plugin env_sumo is not here");
-    } else if (!find_sumo_module(plugin, &module)) {
-        dt_doctor_say(
-            d, DT_VERDICT_WARN, "SUMO",
-            "apt-get install sumo g++, then configure and build dtrain again, when SUMO shall simulate traffic",
-            "dtrain was built without it: env_sumo has no %s", dt_str_text(&module));
-    } else if (dlopen(dt_str_text(&module), RTLD_LAZY | RTLD_LOCAL) == NULL) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "SUMO", "apt-get install sumo, when SUMO shall simulate traffic",
-                      "its library cannot be loaded: %s", dlerror());
-    } else {
-        dt_doctor_say(d, DT_VERDICT_PASS, "SUMO", "", "%s, by %s",
-                      version_of("sumo", line) ? line : "its library is there", dt_str_text(&module));
-    }
-    dt_str_fini(&module);
 }
 
 void dt_doctor_tools(dt_doctor *d)

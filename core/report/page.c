@@ -315,6 +315,9 @@ static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint3
     for (size_t i = 0; i < N_PHASE_PANELS; i++) {
         DT_TRY(phase_panels[i](p, phase));
     }
+    if (p->more != NULL) {
+        DT_TRY(p->more(p->more_user, p, phase));
+    }
     for (size_t i = 0; i < N_FOLDED_PANELS; i++) {
         DT_TRY(write_folded(p, phase, &folded_panels[i]));
     }
@@ -412,7 +415,7 @@ static dt_status open_runs(const char *const *dir, uint32_t n, dt_logbook *run, 
     return DT_OK;
 }
 
-dt_status dt_page_build(const char *const *dir, uint32_t n, dt_str *out)
+dt_status dt_page_build(const char *const *dir, uint32_t n, dt_page_more *more, void *user, dt_str *out)
 {
     uint32_t n_open = 0;
     if (n < 1 || n > DT_PAGE_MAX_RUNS) {
@@ -421,7 +424,8 @@ dt_status dt_page_build(const char *const *dir, uint32_t n, dt_str *out)
     dt_logbook *run = dt_alloc_n(n, sizeof(*run));
     dt_curve *curve = dt_alloc_n(DT_CHART_MAX_CURVES, sizeof(*curve));
     dt_curve *member = dt_alloc_n(n, sizeof(*member));
-    dt_page p = {.run = run, .n_runs = n, .curve = curve, .member = member, .out = out};
+    dt_page p = {
+        .run = run, .n_runs = n, .curve = curve, .member = member, .out = out, .more = more, .more_user = user};
     dt_status st = run != NULL && curve != NULL && member != NULL
                        ? DT_OK
                        : DT_FAIL(DT_ENOMEM, "out of memory for a report of %u runs", n);
@@ -441,10 +445,10 @@ dt_status dt_page_build(const char *const *dir, uint32_t n, dt_str *out)
     return st;
 }
 
-dt_status dt_page_write(const char *const *dir, uint32_t n, const char *path)
+dt_status dt_page_write(const char *const *dir, uint32_t n, dt_page_more *more, void *user, const char *path)
 {
     dt_str page = {0};
-    dt_status st = dt_page_build(dir, n, &page);
+    dt_status st = dt_page_build(dir, n, more, user, &page);
     if (st == DT_OK) {
         st = dt_fs_write_atomic(path, dt_str_text(&page), page.bytes);
     }

@@ -9,27 +9,30 @@
 #include "base/str.h"
 #include "report/curve.h"
 #include "report/logbook.h"
+#include "report/page.h"
 
 enum { DT_PAGE_MAX_RUNS = 16, DT_PAGE_COLORS = 8 };
 /* Share of the whole horizon that a curriculum must have reached; below it, later seconds hardly counted. */
 #define DT_PAGE_WHOLE_HORIZON 0.95
 
-typedef struct dt_page {
+struct dt_page {
     const dt_logbook *run;
     uint32_t n_runs;
     dt_curve *curve;                            /* room for DT_CHART_MAX_CURVES of them */
     dt_curve *member;                           /* and for one of each run */
     uint32_t group[DT_PAGE_MAX_RUNS], n_groups; /* runs of one configuration (group.h) */
     dt_str *out;
-} dt_page;
+    dt_page_more *more;
+    void *more_user;
+};
 
-typedef struct dt_page_phase { /* one phase, in every run that has it */
+struct dt_page_phase { /* one phase, in every run that has it */
     const char *id;
     int32_t at[DT_PAGE_MAX_RUNS];         /* index of the run's phase, -1: it has none such */
     bool is_over_env_steps;               /* curves are drawn over these: all runs say how many they had */
     bool has_env_steps;                   /* some do */
     uint32_t evaluated[DT_PAGE_MAX_RUNS]; /* the record of the run's last evaluation, UINT32_MAX: none */
-} dt_page_phase;
+};
 
 typedef dt_status dt_panel(const dt_page *p);
 typedef dt_status dt_phase_panel(const dt_page *p, const dt_page_phase *phase);

@@ -8,12 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DT_CLI_MAX_REPEAT = 64, DT_CLI_MAX_WORDS = 1024 };
+enum { DT_CLI_MAX_REPEAT = 64, DT_CLI_MAX_WORDS = 1024, DT_CLI_MAX_EXTRA = 64 };
+
+typedef struct dt_extra_option { /* of a verb that a plugin adds */
+    const char *name, *value;    /* value "": a flag */
+} dt_extra_option;
 
 typedef struct dt_args {
     const char *verb;
     int form;                           /* DT_FORM_* of cli/cli.h */
     bool is_run;                        /* the verb is run: the session trains */
+    bool is_of_plugin;                  /* the verb is a plugin's: extra, and no form */
     const char *word[DT_CLI_MAX_WORDS]; /* positional, after the verb; the first one may name the form */
     const char *config[DT_CLI_MAX_REPEAT], *set[DT_CLI_MAX_REPEAT];
     const char *plugin, *phase, *profile, *run_dir, *name, *resume, *init_from, *device, *nproc, *check_sync, *threads,
@@ -21,7 +26,8 @@ typedef struct dt_args {
     const char *every;
     const char *max_steps, *max_time, *profile_steps, *checkpoint, *env, *episodes, *seeds, *out, *format, *store;
     const char *print_graph, *max_restarts, *hostfile, *parameters, *step_time, *predict, *language, *jobs;
-    uint32_t n_words, n_config, n_set;
+    dt_extra_option extra[DT_CLI_MAX_EXTRA];
+    uint32_t n_words, n_config, n_set, n_extra;
     bool has_resume, dry_run, no_graphs, trust_plugins, json, quiet, verbose, help;
     int argc;
     char *const *argv;

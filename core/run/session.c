@@ -39,57 +39,107 @@ static dt_status find_shipped(const char *in_build, const char *installed, dt_st
     return dt_str_status(out);
 }
 
-dt_status dt_session_profiles(const char *between, dt_str *out)
+/* Calls fn with every folder of profiles, best first, until it says it is done: those that ship with dtrain, then the
+ * folder "profiles" in each folder of plugins. */
+typedef bool folder_fn(void *user, const char *dir);
+static dt_status each_profile_folder(folder_fn *fn, void *user)
 {
     dt_str dir = {0};
-    char **files = NULL;
-    size_t n = 0, n_known = 0;
     dt_status st = find_shipped("profiles", "profiles", &dir);
-    if (st == DT_OK) {
-        st = dt_fs_list(dt_str_text(&dir), &files, &n);
+    bool is_done = st == DT_OK && fn(user, dt_str_text(&dir));
+    const char *path = getenv("DTRAIN_PLUGIN_PATH");
+    for (const char *at = path != NULL ? path : ""; st == DT_OK && !is_done && *at != '\0';) {
+        const size_t bytes = strcspn(at, ":");
+        dt_str_clear(&dir);
+        dt_str_addf(&dir, "%.*s/profiles", (int)bytes, at);
+        st = dt_str_status(&dir);
+        is_done = bytes > 0 && st == DT_OK && fn(user, dt_str_text(&dir));
+        at += bytes + (at[bytes] == ':');
     }
-    for (size_t i = 0; i < n && st == DT_OK; i++) {
-        const size_t bytes = strlen(files[i]);
-        if (bytes > 4 && strcmp(files[i] + bytes - 4, ".cfg") == 0) {
-            dt_str_addf(out, "%s%.*s", n_known++ > 0 ? between : "", (int)bytes - 4, files[i]);
-        }
+    if (st == DT_OK && !is_done) {
+        fn(user, DTRAIN_PLUGINDIR "/profiles");
     }
-    dt_fs_list_free(files, n);
     dt_str_fini(&dir);
     return st;
 }
 
+typedef struct listing {
+    const char *between;
+    dt_str *out;
+    size_t n;
+    dt_status st;
+} listing;
+
+static bool add_profiles_of(void *user, const char *dir)
+{
+    listing *l = user;
+    char **files = NULL;
+    size_t n = 0;
+    if (dt_fs_is_dir(dir)) {
+        l->st = dt_fs_list(dir, &files, &n);
+    }
+    for (size_t i = 0; i < n && l->st == DT_OK; i++) {
+        const size_t bytes = strlen(files[i]);
+        if (bytes > 4 && strcmp(files[i] + bytes - 4, ".cfg") == 0) {
+            dt_str_addf(l->out, "%s%.*s", l->n++ > 0 ? l->between : "", (int)bytes - 4, files[i]);
+        }
+    }
+    dt_fs_list_free(files, n);
+    return l->st != DT_OK;
+}
+
+dt_status dt_session_profiles(const char *between, dt_str *out)
+{
+    listing l = {.between = between, .out = out};
+    const dt_status st = each_profile_folder(add_profiles_of, &l);
+    return st != DT_OK ? st : l.st;
+}
+
 /* "no such profile", and those that there are. */
-static dt_status no_profile(const char *name, const char *dir)
+static dt_status no_profile(const char *name)
 {
     dt_str known = {0};
-    if (dt_session_profiles(", ", &known) != DT_OK) {
+    if (dt_session_profiles(", ", &known) != DT_OK || known.bytes == 0) {
         dt_str_fini(&known);
         return DT_CONTEXT(DT_ECONFIG, "--profile %s: no such file, and there are no profiles", name);
     }
-    const dt_status st = DT_FAIL(DT_ECONFIG, "--profile %s: no such profile in %s; expected %s, or a file", name, dir,
-                                 dt_str_text(&known));
+    const dt_status st =
+        DT_FAIL(DT_ECONFIG, "--profile %s: no such profile; expected %s, or a file", name, dt_str_text(&known));
     dt_str_fini(&known);
     return st;
 }
 
-/* A name means what ships, before a file of the current folder; anything with a slash is a file. */
+typedef struct profile_wanted {
+    const char *name;
+    dt_str *out;
+    bool is_found;
+} profile_wanted;
+
+static bool has_profile(void *user, const char *dir)
+{
+    profile_wanted *w = user;
+    dt_str_clear(w->out);
+    dt_str_addf(w->out, "%s/%s.cfg", dir, w->name);
+    w->is_found = dt_fs_is_file(dt_str_text(w->out));
+    return w->is_found;
+}
+
+/* A name means what ships or what plugins bring, before a file of the current folder; anything with a slash is a
+ * file. */
 static dt_status find_profile(const char *name, dt_str *out)
 {
     if (strchr(name, '/') != NULL) {
         dt_str_add(out, name);
         return dt_str_status(out);
     }
-    dt_str dir = {0};
-    dt_status st = find_shipped("profiles", "profiles", &dir);
-    dt_str_addf(out, "%s/%s.cfg", dt_str_text(&dir), name);
-    if (st == DT_OK && !dt_fs_is_file(dt_str_text(out))) {
+    profile_wanted w = {.name = name, .out = out};
+    DT_TRY(each_profile_folder(has_profile, &w));
+    if (!w.is_found) {
         dt_str_clear(out);
         dt_str_add(out, name);
-        st = dt_fs_is_file(name) ? DT_OK : no_profile(name, dt_str_text(&dir));
+        DT_TRY(dt_fs_is_file(name) ? DT_OK : no_profile(name));
     }
-    dt_str_fini(&dir);
-    return st == DT_OK ? dt_str_status(out) : st;
+    return dt_str_status(out);
 }
 
 static dt_status find_demo(char **out)

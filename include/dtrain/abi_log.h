@@ -27,7 +27,8 @@
  *               DT_INIT_CONSTANT; dt_data_ops: statistics; bind: data_statistics; train: constant_get, constant_set;
  *               dt_train_param: is_constant. Header normalise.h.
  *               DT_COMP_OWN_BATCH. dt_phase_ops: finish. Extension dtrain.results/1. dt_scene: delay_s. dt_column;
- *               dt_env_spec: columns, places, choices_shown. Extension dtrain.columns/1.
+ *               dt_env_spec: columns, places, choices_shown. Extension dtrain.columns/1. Extensions
+ *               dtrain.verbs/1, dtrain.doctor/1, dtrain.panels/1.
  */
 #ifndef DTRAIN_ABI_LOG_H
 #define DTRAIN_ABI_LOG_H

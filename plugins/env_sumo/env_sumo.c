@@ -51,6 +51,7 @@
  * an episode begins by loading.
  */
 #include "env_sumo.h"
+#include "doctor.h"
 #include "drivers.h"
 #include "lights.h"
 #include "measure.h"
@@ -629,6 +630,9 @@ static const void *extension(const char *id)
     static const char *const program[] = {"baseline=true", NULL};
     if (strcmp(id, DT_EXT_SCENE) == 0) {
         return &scene_api;
+    }
+    if (strcmp(id, DT_EXT_DOCTOR) == 0) {
+        return &sumo_doctor;
     }
     if (strcmp(id, "dtrain.program/1") == 0) {
         return program;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The environment is plain C like every plugin; a module of its own, in C++, is linked with SUMO.
 plugins_env_sumo_la_SOURCES = \
+	plugins/env_sumo/doctor.c plugins/env_sumo/doctor.h \
 	plugins/env_sumo/drivers.c plugins/env_sumo/drivers.h \
 	plugins/env_sumo/env_sumo.c plugins/env_sumo/env_sumo.h \
 	plugins/env_sumo/lights.c plugins/env_sumo/lights.h \

@@ -737,6 +737,9 @@ const char *shim_error()
 
 const char *shim_version()
 {
+    if (sim().version.empty()) {
+        sim().version = Simulation::getVersion().second;
+    }
     return sim().version.c_str();
 }
 

@@ -21,7 +21,10 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "dtrain/ext/doctor.h"
+#include "dtrain/ext/panels.h"
 #include "dtrain/ext/scene.h"
+#include "dtrain/ext/verbs.h"
 #include "dtrain/normalise.h"
 #include "dtrain/plugin.h"
 #include "dtrain/svc/bind.h"
@@ -68,6 +71,7 @@ static void list(dt_str *out)
     C(DT_BIN_DIV) C(DT_REDUCE_SUM) C(DT_REDUCE_MEAN) C(DT_REDUCE_MAX)
     C(DT_VALUE_PLAIN) C(DT_VALUE_CLIP_STEP) C(DT_VALUE_CLIP_ERROR) C(DT_FOR_TRAINING) C(DT_FOR_ACTING)
     C(DT_FOR_EVALUATION)
+    C(DT_DOCTOR_PASS) C(DT_DOCTOR_WARN) C(DT_DOCTOR_FAIL) C(DT_VERB_OPTION_REQUIRED)
     C(DT_SCENE_RED) C(DT_SCENE_YELLOW) C(DT_SCENE_GREEN) C(DT_SCENE_YIELD)
     C(DT_NODE_FEATURES) C(DT_EDGE_FEATURES) C(DT_NEIGHBOURS) C(DT_STEP_MAX_LOSSES)
     C(DT_FEATURE_AS_IS) C(DT_FEATURE_POSITION) C(DT_FEATURE_MEASURE) C(DT_FEATURE_ACCELERATION)
@@ -83,6 +87,7 @@ static void list(dt_str *out)
     T(DT_SVC_BIND) T(DT_SVC_COMM) T(DT_SVC_FEATURES) T(DT_SVC_GRAPH) T(DT_SVC_METRICS) T(DT_SVC_RNG) T(DT_SVC_REPLAY)
     T(DT_SVC_ROLLOUT)
     T(DT_SVC_ROUNDS) T(DT_SVC_STORE) T(DT_SVC_TRAIN) T(DT_SVC_WIRING) T(DT_EXT_SCENE)
+    T(DT_EXT_VERBS) T(DT_EXT_DOCTOR) T(DT_EXT_PANELS)
 #undef T
 }
 /* clang-format on */

@@ -16,3 +16,12 @@ check_LTLIBRARIES += tests/cli/intruder.la
 tests_cli_intruder_la_SOURCES = tests/cli/intruder.c
 tests_cli_intruder_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 tests/cli/trust.log: tests/cli/intruder.la
+
+# a plugin that adds a verb
+dt_scripts += tests/cli/plugin_verbs.sh
+check_LTLIBRARIES += tests/cli/extra.la
+tests_cli_extra_la_SOURCES = tests/cli/extra.c
+tests_cli_extra_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=extra
+tests_cli_extra_la_CFLAGS = $(PLUGIN_CFLAGS)
+tests_cli_extra_la_LDFLAGS = $(PLUGIN_LINK) -rpath /nowhere
+tests/cli/plugin_verbs.log: dtrain $(plugin_LTLIBRARIES) tests/cli/extra.la

@@ -183,22 +183,6 @@ static void test_tools(void **state)
     free(before);
 }
 
-static void test_sumo(void **state)
-{
-    (void)state;
-    char plugin[128];
-    snprintf(plugin, sizeof(plugin), "%s/lib/env_sumo.so", top);
-    dt_doctor_sumo(&doctor, NULL);
-    says("WARN  SUMO           the plugin env_sumo is not here\n");
-    dt_doctor_sumo(&doctor, plugin);
-    says("WARN  SUMO           dtrain was built without it: env_sumo has no ");
-    says("-> apt-get install sumo g++, then configure and build dtrain again");
-    put("lib/sumo/env_sumo_shim.so", "no library");
-    dt_doctor_sumo(&doctor, plugin);
-    says("WARN  SUMO           its library cannot be loaded: ");
-    says("-> apt-get install sumo, when");
-}
-
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 static void test_cpu(void **state)
@@ -526,7 +510,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_reading, begin, end),
         cmocka_unit_test_setup_teardown(test_disk, begin, end),
         cmocka_unit_test_setup_teardown(test_tools, begin, end),
-        cmocka_unit_test_setup_teardown(test_sumo, begin, end),
         cmocka_unit_test_setup_teardown(test_cpu, begin, end),
         cmocka_unit_test_setup_teardown(test_devices, begin, end),
         cmocka_unit_test_setup_teardown(test_state_of_gpu, begin, end),

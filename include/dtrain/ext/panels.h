@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Extension "dtrain.panels/1" of a component: a part of the HTML report, drawn from what runs recorded. It is asked for
+ * every phase that a report shows, and writes nothing where it finds nothing of its own. `dtrain report` asks the
+ * components of all plugins; a run that ends asks those that it used. Threads: [main].
+ */
+#ifndef DTRAIN_EXT_PANELS_H
+#define DTRAIN_EXT_PANELS_H
+
+#include "dtrain/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DT_EXT_PANELS "dtrain.panels/1"
+
+typedef struct dt_panel_view dt_panel_view;
+struct dt_panel_view {
+    uint32_t struct_size, n_runs;
+    void *priv;
+    const char *phase; /* id of the phase */
+    /* ---- reading; run is an index below n_runs ---- */
+    const char *(*run_name)(const dt_panel_view *p, uint32_t run);
+    /* The values of a metric ("train/loss") in order of recording, NAN where one was not finite; step: the step that
+     * each was recorded at. Returns how many, 0: the run has none in this phase. The arrays live until draw returns. */
+    uint32_t (*series)(const dt_panel_view *p, uint32_t run, const char *metric, const double **value,
+                       const uint64_t **step);
+    /* A result of the last evaluation ("metrics/delay_s/mean"); NAN: it did not report it. */
+    double (*evaluated)(const dt_panel_view *p, uint32_t run, const char *result);
+    /* What the last evaluation left by dt_metrics_api.picture: calls each number whose path ("paths/0/3/1": row 3,
+     * column 1 of table "paths/0") begins with prefix, in the order of the file. DT_EDATA: the file is damaged. */
+    dt_status (*pictures)(const dt_panel_view *p, uint32_t run, const char *prefix,
+                          void (*each)(void *user, const char *path, double value), void *user);
+    /* ---- writing ---- */
+    void (*text)(const dt_panel_view *p, const char *text); /* escaped */
+    void (*html)(const dt_panel_view *p, const char *html); /* as it is: balanced XHTML elements, nothing fetched */
+    /* A chart of a metric, a curve for each run that has it; nothing where none has. */
+    dt_status (*chart)(const dt_panel_view *p, const char *metric);
+};
+
+typedef struct dt_panels_api {
+    uint32_t struct_size, reserved;
+    dt_status (*draw)(const dt_host *h, const dt_panel_view *p);
+} dt_panels_api;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

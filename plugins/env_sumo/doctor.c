@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `dtrain doctor` says of SUMO: can the module that is linked with it be opened, and which version is it?
+ */
+#include "doctor.h"
+#include "module.h"
+
+#include "dtrain/helpers.h"
+
+#include <stdio.h>
+
+typedef struct reason {
+    char text[1024];
+} reason;
+
+static dt_status keep_reason(const dt_host *h, dt_status st, const char *where, const char *msg)
+{
+    reason *r = h->priv;
+    snprintf(r->text, sizeof(r->text), "%s", msg);
+    (void)where;
+    return st;
+}
+
+static void examine(const dt_host *h, const dt_doctor_report *report)
+{
+    reason why = {""};
+    dt_host own = *h;
+    const sumo_api *sumo = NULL;
+    own.priv = &why;
+    own.fail = keep_reason;
+    if (module_open(&own, "", &sumo) == DT_OK) {
+        report->say(report, DT_DOCTOR_PASS, "SUMO", sumo->version(), "");
+    } else {
+        report->say(report, DT_DOCTOR_WARN, "SUMO", why.text, "needed by env_sumo only; other phases train without it");
+    }
+}
+
+const dt_doctor_api sumo_doctor = {.struct_size = sizeof(dt_doctor_api), .examine = examine};
