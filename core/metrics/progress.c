@@ -193,12 +193,14 @@ static int columns(void)
     return 80;
 }
 
+/* The cursor stays at the begin of the line: a terminal that breaks the line when it gets narrower keeps the cursor
+ * there, and all rows of the line are erased from it. */
 static void wipe(void *user)
 {
     dt_screen *s = user;
     pthread_mutex_lock(&s->lock);
     if (s->drawn) {
-        fputs("\r\033[K", stderr);
+        fputs("\r\033[J", stderr);
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -209,7 +211,7 @@ static void redraw(void *user)
     pthread_mutex_lock(&s->lock);
     if (s->drawn) {
         const int width = columns() - 1;
-        fprintf(stderr, "\r%s%.*s%s\033[K", s->color ? "\033[36m" : "", width, s->line, s->color ? "\033[0m" : "");
+        fprintf(stderr, "\r%s%.*s%s\033[J\r", s->color ? "\033[36m" : "", width, s->line, s->color ? "\033[0m" : "");
         fflush(stderr);
     }
     pthread_mutex_unlock(&s->lock);

@@ -397,6 +397,15 @@ static void test_redrawn(void **state)
     close(terminal);
     close(master);
     assert_non_null(strstr(seen, "collecting 50%"));
+    /* after each redraw the cursor is back at the begin: a terminal that got narrower has broken the line in two, and
+     * what follows erases both rows */
+    for (const char *p = seen; (p = strstr(p, "phase2_ppo")) != NULL; p++) {
+        const char *end = strstr(p, "\033[J");
+        if (end != NULL && end[3] != '\0') {
+            assert_int_equal(end[3], '\r');
+        }
+    }
+    assert_null(strstr(seen, "\033[K"));
 }
 
 int main(void)
