@@ -14,13 +14,19 @@
 #include <stdio.h>
 #include <string.h>
 
+static dt_status evaluate_stage(dt_rank *k, dt_progress *p)
+{
+    DT_TRACE("run", "evaluation");
+    dt_activity_set(DT_ACTIVITY_EVALUATE, 0, 0);
+    const dt_status st = dt_stage_evaluate(k->stage, p);
+    dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
+    return st;
+}
+
 static dt_status evaluate(dt_rank *k)
 {
     dt_progress p;
-    DT_TRACE("run", "evaluation");
-    dt_activity_set(DT_ACTIVITY_EVALUATE, 0, 0);
-    const dt_status mine = dt_stage_evaluate(k->stage, &p);
-    dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
+    const dt_status mine = evaluate_stage(k, &p);
     DT_TRY(dt_comm_agree(k->comm, mine));
     k->evaluated_step = dt_rank_global_step(k);
     if (!dt_rank_is_first(k)) {
@@ -193,8 +199,7 @@ dt_status dt_rank_check_results(dt_rank *k)
         return DT_OK;
     }
     dt_progress p;
-    DT_TRACE("run", "evaluation");
-    const dt_status mine = dt_stage_evaluate(k->stage, &p);
+    const dt_status mine = evaluate_stage(k, &p);
     DT_TRY(dt_comm_agree(k->comm, mine));
     dt_status st = DT_OK;
     if (dt_rank_is_first(k)) {

@@ -203,7 +203,10 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     const dt_status announced = dt_rank_announce(k);
     DT_TRY(dt_comm_agree(k->comm, announced));
     const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
+    k->begin_step = begin;
+    k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
     k->has_evaluated = false;
+    dt_rank_show_begin(k); /* the check may evaluate for minutes */
     DT_TRY(begin == 0 ? dt_rank_check_results(k) : DT_OK);
     k->n_evaluations = k->n_target_known = k->n_best_known = 0;
     k->n_empty = 0;
@@ -230,9 +233,7 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     }
     k->last_save_s = k->begin_s = k->from_s = dt_clock_s();
     k->from_part = begin > 0 ? NAN : 0;
-    k->begin_step = begin;
     k->has_stepped = false;
-    k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
     k->rate_s = k->rate = 0;
     k->restarts = 0;
     k->rate_samples = 0;

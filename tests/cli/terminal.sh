@@ -62,6 +62,15 @@ done
 run=$(printf '%s/runs/a\nfake  done' "$work")
 cp -r "$work/run" "$run"
 [ "$("$dtrain" runs "$work/runs" | wc -l)" -eq 2 ] || { echo "FAIL: a line end in a name makes up a row"; failed=1; }
+# on a terminal the line is there while the policy is evaluated before the first round
+if command -v script >/dev/null; then
+    script -qec "$dtrain --plugin phase2_ppo --set env.id=env_traffic --set env_traffic.scenario=grid --max-steps 1 \
+        --set env_traffic.control=signals --set env_traffic.flow_vph=400 --set evaluation.seeds=1 --run-dir $work/live \
+        -t 1 --set evaluation.episodes=200 --set phase2_ppo.train_batch=64 --set phase2_ppo.fragment=8 --set data.batch=32" \
+        /dev/null >"$work/live.txt" 2>&1 </dev/null
+    tr '\r' '\n' <"$work/live.txt" | sed '/first step done/,$d' | grep -q 'evaluating [0-9]*/200' ||
+        { echo "FAIL: no progress during the first evaluation:"; tail -n 5 "$work/live.txt"; failed=1; }
+fi
 [ $shown -gt 4000 ] || { echo "FAIL: only $shown bytes were shown"; failed=1; }
 [ $failed -eq 0 ] && echo "terminal: all as it should be"
 exit $failed
