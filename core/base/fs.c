@@ -460,8 +460,32 @@ static dt_status keep_byte(dt_fs_line *l, char c)
     return DT_OK;
 }
 
+/* Past what is kept of a line, a NUL may be the first byte of a hole of terabytes: continues at the next byte that was
+ * written, or at the end of the file. */
+static void pass_over_hole(FILE *f, dt_fs_line *l)
+{
+#ifdef SEEK_DATA
+    const int fd = fileno(f);
+    const off_t at = ftello(f), before = lseek(fd, 0, SEEK_CUR);
+    if (at < 0 || before < 0) {
+        return; /* a pipe */
+    }
+    off_t next = lseek(fd, at, SEEK_DATA);
+    if (next < 0 && errno == ENXIO) {
+        next = lseek(fd, 0, SEEK_END);
+    }
+    if (lseek(fd, before, SEEK_SET) == before && next > at && fseeko(f, next, SEEK_SET) == 0) {
+        l->bytes += (uint64_t)(next - at);
+    }
+#else
+    (void)f;
+    (void)l;
+#endif
+}
+
 dt_status dt_fs_line_read(FILE *f, size_t max, dt_fs_line *l)
 {
+    enum { LOOK = 1 << 16 }; /* bytes between two looks for a hole */
     dt_status st = DT_OK;
     l->kept = 0;
     l->bytes = 0;
@@ -471,6 +495,9 @@ dt_status dt_fs_line_read(FILE *f, size_t max, dt_fs_line *l)
         l->has_end = c == '\n';
         l->bytes++;
         st = l->kept < max ? keep_byte(l, (char)c) : DT_OK;
+        if (c == '\0' && l->kept == max && l->bytes % LOOK == 0) {
+            pass_over_hole(f, l);
+        }
     }
     funlockfile(f);
     l->is_whole = l->has_end && l->kept == l->bytes;

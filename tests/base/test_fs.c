@@ -383,6 +383,37 @@ static void test_names_of_texts(void **state)
     dt_str_fini(&name);
 }
 
+/* Lines longer than what is kept, and a hole of a terabyte in one: passed over without reading it. */
+static void test_lines(void **state)
+{
+    (void)state;
+    enum { KEPT = 8 };
+    const off_t hole = (off_t)1 << 40;
+    dt_fs_line l = {0};
+    put("lines", "short\nlonger than that\n");
+    FILE *f = fopen(at("lines"), "r+");
+    assert_non_null(f);
+    assert_int_equal(ftruncate(fileno(f), hole), 0);
+    if (pwrite(fileno(f), "x\nlast", 6, hole) != 6) { /* the file system has no files of this size */
+        fclose(f);
+        skip();
+    }
+    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_true(l.is_whole && l.bytes == 6);
+    assert_memory_equal(l.text, "short\n", 7);
+    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_true(!l.is_whole && l.has_end && l.kept == KEPT && l.bytes == 17);
+    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_true(!l.is_whole && l.has_end && l.kept == KEPT && l.bytes == (uint64_t)hole + 2 - 23);
+    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_true(!l.has_end && l.bytes == 4);
+    assert_memory_equal(l.text, "last", 5);
+    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_true(l.bytes == 0 && !l.has_end);
+    dt_free(l.text);
+    fclose(f);
+}
+
 static void test_sync_dir(void **state)
 {
     (void)state;
@@ -406,6 +437,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_list_is_sorted, begin, end),
         cmocka_unit_test_setup_teardown(test_remove_tree, begin, end),
         cmocka_unit_test(test_names_of_texts),
+        cmocka_unit_test_setup_teardown(test_lines, begin, end),
         cmocka_unit_test_setup_teardown(test_sync_dir, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
