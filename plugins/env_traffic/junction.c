@@ -123,7 +123,7 @@ static int is_closed(const sim *s, const net_link *l)
         return 0;
     }
     const net_show *g = &s->signal[l->junction].show;
-    return ((g->green | g->yellow | g->stop) >> l->bit & 1) == 0;
+    return !net_has(&g->green, l->bit) && !net_has(&g->yellow, l->bit) && !net_has(&g->stop, l->bit);
 }
 
 /* The same as must_yield for those who are still before the lane from which link f begins, where that is short. */
@@ -167,7 +167,7 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
     const lane_state *from = &s->lane[other->from];
     const double end = s->net.lane[other->from].length;
     const int32_t k = c->link->junction;
-    if (c->j->n_phases == 0 && (s->waits[k] >> f & 1) != 0 && (s->starts[k] >> f & 1) == 0) {
+    if (c->j->n_phases == 0 && net_has(&s->waits[k], f) && !net_has(&s->starts[k], f)) {
         return 0; /* it stands and does not start in this step, so nothing passes it */
     }
     for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < SIGHT_M; p++) {
@@ -186,27 +186,28 @@ static int has_stopped(const crossing *c)
     return c->by.rest <= AT_LINE_M && c->by.v <= CRAWL_MPS;
 }
 
-/* What a light says to link c: 1 go on and look, 0 stop, -1 pass. others_p: links that may be used now; first_p: those
- * of them that go first, because the light says so. */
-static int obey(const sim *s, const crossing *c, double need, net_links *others_p, net_links *first_p)
+/* What a light says to link c: 1 go on and look, 0 stop, -1 pass. first_p: links that go first, because the light says
+ * so. */
+static int obey(const sim *s, const crossing *c, double need, net_links *first_p)
 {
     const net_show *g = &s->signal[c->link->junction].show;
-    const net_links bit = net_bit(c->link->bit), yields = c->j->yields[c->link->bit];
-    const net_links crosses = c->j->crosses[c->link->bit];
-    *others_p = g->green | g->yellow | g->stop;
-    if ((g->yellow & bit) != 0 && need < most(YELLOW_BRAKE, s->driver.b)) {
+    const int32_t bit = c->link->bit;
+    const net_links yields = c->j->yields[bit], crosses = c->j->crosses[bit];
+    if (net_has(&g->yellow, bit) && need < most(YELLOW_BRAKE, s->driver.b)) {
         return 0;
     }
-    if ((*others_p & bit) == 0) {
+    if (is_closed(s, c->link)) {
         return need > BRAKE_MAX ? -1 : 0;
     }
-    if ((g->stop & bit) != 0 && !has_stopped(c)) {
+    if (net_has(&g->stop, bit) && !has_stopped(c)) {
         return need > BRAKE_MAX ? -1 : 0;
     }
-    if (((g->minor | g->stop) & bit) != 0) {
-        *first_p = (yields | (crosses & ~g->minor & ~g->stop)) & *others_p;
+    const net_links others = net_union(net_union(g->green, g->yellow), g->stop);
+    const net_links later = net_union(g->minor, g->stop); /* who yields, too */
+    if (net_has(&later, bit)) {
+        *first_p = net_common(net_union(yields, net_without(crosses, later)), others);
     } else { /* letters of a file say all: G and O yield to none */
-        *first_p = c->j->n_steps > 0 ? 0 : yields & *others_p & ~g->minor & ~g->stop;
+        *first_p = c->j->n_steps > 0 ? (net_links){0} : net_without(net_common(yields, others), later);
     }
     return 1;
 }
@@ -220,18 +221,18 @@ int junction_may_pass(const sim *s, const net_link *link, const comer *by)
     crossing c = {.j = j, .link = link, .by = *by};
     c.by.want = least(by->want, s->net.lane[link->via].limit);
     const double need = by->v * by->v / (2 * most(by->rest, GAP_LEAST));
-    net_links others = ~(net_links)0, first = j->yields[link->bit];
-    if (j->n_phases == 0 && (j->stops & net_bit(link->bit)) != 0 && !has_stopped(&c)) {
+    net_links first = j->yields[link->bit];
+    if (j->n_phases == 0 && net_has(&j->stops, link->bit) && !has_stopped(&c)) {
         return need > BRAKE_MAX;
     }
     if (j->n_phases == 0 && by->is_first && has_stopped(&c)) {
-        return (s->starts[link->junction] >> link->bit & 1) != 0;
+        return net_has(&s->starts[link->junction], link->bit);
     }
-    if (j->n_phases == 0 && first != 0 && by->rest > VISIBLE_M) {
+    if (j->n_phases == 0 && net_any(first) && by->rest > VISIBLE_M) {
         return need > COMMITTED;
     }
     if (j->n_phases > 0) {
-        const int go = obey(s, &c, need, &others, &first);
+        const int go = obey(s, &c, need, &first);
         if (go <= 0) {
             return go != 0;
         }
@@ -239,10 +240,9 @@ int junction_may_pass(const sim *s, const net_link *link, const comer *by)
     if (need > COMMITTED) {
         return 1;
     }
-    const net_links crosses = j->crosses[link->bit];
-    for (int32_t f = 0; f < j->n_links; f++) {
-        const net_links bit = net_bit(f);
-        if (((crosses & bit) != 0 && is_occupied(s, &c, f)) || ((first & bit) != 0 && must_yield(s, &c, f))) {
+    const net_links *crosses = &j->crosses[link->bit], both = net_union(*crosses, first);
+    for (int32_t f = net_next(&both, 0); f != NET_NONE; f = net_next(&both, f + 1)) {
+        if ((net_has(crosses, f) && is_occupied(s, &c, f)) || (net_has(&first, f) && must_yield(s, &c, f))) {
             return 0;
         }
     }
@@ -276,10 +276,11 @@ static int can_start(const sim *s, int32_t junction, int32_t bit)
                                .want = least(s->want[p], s->net.lane[link->via].limit),
                                .length = s->length[p],
                                .is_first = 1}};
-    for (int32_t f = 0; f < j->n_links; f++) {
-        const net_links other = net_bit(f);
-        if (((j->crosses[bit] & other) != 0 && (is_occupied(s, &c, f) || is_committed(s, &c, f))) ||
-            ((j->yields[bit] & other & ~s->waits[junction] & ~j->stops) != 0 && must_yield(s, &c, f))) {
+    const net_links both = net_union(j->crosses[bit], j->yields[bit]);
+    for (int32_t f = net_next(&both, 0); f != NET_NONE; f = net_next(&both, f + 1)) {
+        if ((net_has(&j->crosses[bit], f) && (is_occupied(s, &c, f) || is_committed(s, &c, f))) ||
+            (net_has(&j->yields[bit], f) && !net_has(&s->waits[junction], f) && !net_has(&j->stops, f) &&
+             must_yield(s, &c, f))) {
             return 0;
         }
     }
@@ -289,14 +290,14 @@ static int can_start(const sim *s, int32_t junction, int32_t bit)
 /* Links of a junction whose first vehicle stands at the line. */
 static net_links find_waiting(const sim *s, const net_junction *j)
 {
-    net_links waits = 0;
+    net_links waits = {0};
     for (int32_t k = 0; k < j->n_links; k++) {
         const net_link *link = &s->net.link[j->link + k];
         const lane_state *l = &s->lane[link->from];
         if (l->n > 0 && s->v[slot_front(l)] <= CRAWL_MPS &&
             s->net.lane[link->from].length - s->x[slot_front(l)] <= AT_LINE_M &&
             s->vehicle[s->who[slot_front(l)]].next == link->via) {
-            waits |= net_bit(k);
+            net_include(&waits, k);
         }
     }
     return waits;
@@ -307,8 +308,7 @@ static int32_t find_longest(const sim *s, const net_junction *j, net_links of)
 {
     int32_t longest = NET_NONE;
     double most_s = -1;
-    for (; of != 0; of &= of - 1) {
-        const int32_t k = __builtin_ctzll(of);
+    for (int32_t k = net_next(&of, 0); k != NET_NONE; k = net_next(&of, k + 1)) {
         const double stood_s = s->lane[s->net.link[j->link + k].from].stood_s;
         if (stood_s > most_s) {
             most_s = stood_s;
@@ -321,20 +321,19 @@ static int32_t find_longest(const sim *s, const net_junction *j, net_links of)
 /* Of links whose vehicles can start, those that do: no two of them cross. */
 static net_links choose_starts(const sim *s, const net_junction *j, net_links can)
 {
-    net_links starts = 0;
-    while (can != 0) {
-        net_links chosen = 0;
-        for (net_links rest = can; rest != 0; rest &= rest - 1) {
-            const int32_t k = __builtin_ctzll(rest);
-            if ((j->yields[k] & can) == 0 && (j->crosses[k] & chosen) == 0) {
-                chosen |= net_bit(k);
+    net_links starts = {0};
+    while (net_any(can)) {
+        net_links chosen = {0};
+        for (int32_t k = net_next(&can, 0); k != NET_NONE; k = net_next(&can, k + 1)) {
+            if (!net_any(net_common(j->yields[k], can)) && !net_any(net_common(j->crosses[k], chosen))) {
+                net_include(&chosen, k);
             }
         }
-        chosen = chosen != 0 ? chosen : net_bit(find_longest(s, j, can));
-        starts |= chosen;
-        can &= ~chosen;
-        for (net_links rest = chosen; rest != 0; rest &= rest - 1) {
-            can &= ~j->crosses[__builtin_ctzll(rest)];
+        chosen = net_any(chosen) ? chosen : net_bit(find_longest(s, j, can));
+        starts = net_union(starts, chosen);
+        can = net_without(can, chosen);
+        for (int32_t k = net_next(&chosen, 0); k != NET_NONE; k = net_next(&chosen, k + 1)) {
+            can = net_without(can, j->crosses[k]);
         }
     }
     return starts;
@@ -344,12 +343,13 @@ void junction_arbitrate(sim *s)
 {
     for (int32_t k = s->net.n_signals; k < s->net.n_junctions; k++) {
         const net_junction *j = &s->net.junction[k];
-        net_links can = 0;
+        net_links can = {0};
         s->waits[k] = find_waiting(s, j);
-        s->starts[k] = 0;
-        for (net_links rest = s->waits[k]; rest != 0; rest &= rest - 1) {
-            const int32_t bit = __builtin_ctzll(rest);
-            can |= can_start(s, k, bit) ? net_bit(bit) : 0;
+        s->starts[k] = can;
+        for (int32_t bit = net_next(&s->waits[k], 0); bit != NET_NONE; bit = net_next(&s->waits[k], bit + 1)) {
+            if (can_start(s, k, bit)) {
+                net_include(&can, bit);
+            }
         }
         s->starts[k] = choose_starts(s, j, can);
     }
@@ -394,10 +394,10 @@ double junction_held(const sim *s, int32_t lane, int32_t p)
     const net_junction *j = &s->net.junction[link->junction];
     const double start = via == lane ? -s->x[p] : here->length - s->x[p];
     double nearest = FREE_GAP;
-    for (int32_t f = 0; f < j->n_links; f++) {
+    const net_links *crosses = &j->crosses[link->bit];
+    for (int32_t f = net_next(crosses, 0); f != NET_NONE; f = net_next(crosses, f + 1)) {
         const double gap = start + net_area_of(j, link->bit, f)->in;
-        if ((j->crosses[link->bit] >> f & 1) != 0 && gap >= 0 && gap < nearest && gap < SIGHT_M &&
-            is_inside(s, j, f, link->bit)) {
+        if (gap >= 0 && gap < nearest && gap < SIGHT_M && is_inside(s, j, f, link->bit)) {
             nearest = gap;
         }
     }
@@ -412,17 +412,16 @@ void junction_check(sim *s)
             net_links *met = &s->meets[j->link + a];
             const int32_t via = s->net.link[j->link + a].via;
             if (s->lane[via].n == 0) {
-                *met = 0;
+                *met = (net_links){0};
                 continue;
             }
-            net_links now = 0;
-            for (int32_t b = a + 1; b < j->n_links; b++) {
-                if ((j->crosses[a] >> b & 1) != 0 && s->lane[s->net.link[j->link + b].via].n > 0 &&
-                    is_inside(s, j, a, b) && is_inside(s, j, b, a)) {
-                    now |= net_bit(b);
+            net_links now = {0};
+            for (int32_t b = net_next(&j->crosses[a], a + 1); b != NET_NONE; b = net_next(&j->crosses[a], b + 1)) {
+                if (s->lane[s->net.link[j->link + b].via].n > 0 && is_inside(s, j, a, b) && is_inside(s, j, b, a)) {
+                    net_include(&now, b);
                 }
             }
-            const int fresh = __builtin_popcountll(now & ~*met);
+            const int fresh = net_count(net_without(now, *met));
             s->sum.collisions += fresh;
             s->lane[via].n_collisions += fresh;
             *met = now;

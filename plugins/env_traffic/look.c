@@ -85,13 +85,14 @@ static uint32_t state_of(const net *n, const signal_state *k, const net_lane *l)
 {
     uint32_t state = DT_SCENE_RED;
     for (int32_t i = l->link; i < l->link + l->n_links; i++) {
-        const net_links bit = n->link[i].bit >= 0 ? net_bit(n->link[i].bit) : 0;
-        if ((k->show.green & bit & ~k->show.minor) != 0) {
+        const int32_t bit = n->link[i].bit; /* or NET_NONE */
+        const int is_green = net_has(&k->show.green, bit);
+        if (is_green && !net_has(&k->show.minor, bit)) {
             return DT_SCENE_GREEN;
         }
-        if ((k->show.green & bit) != 0) {
+        if (is_green) {
             state = DT_SCENE_YIELD;
-        } else if ((k->show.yellow & bit) != 0 && state == DT_SCENE_RED) {
+        } else if (net_has(&k->show.yellow, bit) && state == DT_SCENE_RED) {
             state = DT_SCENE_YELLOW;
         }
     }

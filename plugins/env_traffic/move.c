@@ -77,8 +77,9 @@ static double look_at_merge(const sim *s, int32_t lane, double rest, double gap,
         return gap;
     }
     const net_junction *j = &s->net.junction[own->junction];
-    for (net_links left = j->crosses[own->bit]; left != 0; left &= left - 1) {
-        const net_link *other = &s->net.link[j->link + __builtin_ctzll(left)];
+    const net_links *crosses = &j->crosses[own->bit];
+    for (int32_t k = net_next(crosses, 0); k != NET_NONE; k = net_next(crosses, k + 1)) {
+        const net_link *other = &s->net.link[j->link + k];
         if (other->to != own->to) {
             continue;
         }

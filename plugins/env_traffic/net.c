@@ -21,7 +21,8 @@ int net_fits(const net_size *size, size_t *bytes_p)
     *bytes_p = 0;
     return dt_grow_size(bytes_p, (size_t)size->lanes, sizeof(net_lane)) &&
            dt_grow_size(bytes_p, (size_t)size->edges, sizeof(net_edge)) &&
-           dt_grow_size(bytes_p, (size_t)size->links, sizeof(net_link)) &&
+           dt_grow_size(bytes_p, (size_t)size->links,
+                        sizeof(net_link) + 4 * sizeof(net_links) + sizeof(uint8_t) + sizeof(uint16_t)) &&
            dt_grow_size(bytes_p, (size_t)size->junctions, sizeof(net_junction)) &&
            dt_grow_size(bytes_p, (size_t)size->pieces, sizeof(net_piece)) &&
            dt_grow_size(bytes_p, (size_t)size->steps, sizeof(net_step)) && *bytes_p <= NET_BYTES_MOST;
@@ -33,11 +34,19 @@ dt_status net_init(net *n, const dt_host *h, net_size size)
     n->edge = h->alloc(h, (uint64_t)size.edges * sizeof(*n->edge));
     n->link = h->alloc(h, (uint64_t)(size.links + 1) * sizeof(*n->link));
     n->junction = h->alloc(h, (uint64_t)(size.junctions + 1) * sizeof(*n->junction));
+    net_links **const sets[] = {&n->crosses, &n->yields, &n->foes, &n->responds};
+    int has_sets = 1;
+    for (size_t k = 0; k < sizeof(sets) / sizeof(sets[0]); k++) {
+        *sets[k] = h->alloc(h, (uint64_t)(size.links + 1) * sizeof(**sets[k]));
+        has_sets &= *sets[k] != NULL;
+    }
+    n->best = h->alloc(h, (uint64_t)(size.links + 1) * sizeof(*n->best));
+    n->number = h->alloc(h, (uint64_t)(size.links + 1) * sizeof(*n->number));
     n->area = size.areas > 0 ? h->alloc(h, (uint64_t)size.areas * sizeof(*n->area)) : NULL;
     n->piece = h->alloc(h, (uint64_t)(size.pieces + 1) * sizeof(*n->piece));
     n->step = h->alloc(h, (uint64_t)(size.steps + 1) * sizeof(*n->step));
-    if (n->lane == NULL || n->edge == NULL || n->link == NULL || n->junction == NULL ||
-        (n->area == NULL && size.areas > 0) || n->piece == NULL || n->step == NULL) {
+    if (n->lane == NULL || n->edge == NULL || n->link == NULL || n->junction == NULL || !has_sets || n->best == NULL ||
+        n->number == NULL || (n->area == NULL && size.areas > 0) || n->piece == NULL || n->step == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for a network of %d lanes", (int)size.lanes);
     }
     return DT_OK;
@@ -49,6 +58,12 @@ void net_fini(net *n, const dt_host *h)
     h->release(h, n->edge);
     h->release(h, n->link);
     h->release(h, n->junction);
+    h->release(h, n->crosses);
+    h->release(h, n->yields);
+    h->release(h, n->foes);
+    h->release(h, n->responds);
+    h->release(h, n->best);
+    h->release(h, n->number);
     h->release(h, n->area);
     h->release(h, n->piece);
     h->release(h, n->step);
@@ -146,8 +161,20 @@ int32_t net_add_junction(net *n)
 {
     net_junction *j = &n->junction[n->n_junctions];
     memset(j, 0, sizeof(*j));
-    j->link = n->n_links;
+    net_begin_links(n, n->n_junctions, n->n_links);
     return n->n_junctions++;
+}
+
+void net_begin_links(net *n, int32_t junction, int32_t link)
+{
+    net_junction *j = &n->junction[junction];
+    j->link = link;
+    j->crosses = n->crosses + link;
+    j->yields = n->yields + link;
+    j->foes = n->foes + link;
+    j->responds = n->responds + link;
+    j->best = n->best + link;
+    j->number = n->number + link;
 }
 
 void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit, int32_t rank)
@@ -283,9 +310,9 @@ void net_find_conflicts(net *n, int32_t junction)
                 continue;
             }
             const net_link *la = &n->link[j->link + a], *lb = &n->link[j->link + b];
-            j->crosses[a] |= net_bit(b);
+            net_include(&j->crosses[a], b);
             if (la->rank < lb->rank || (la->rank == lb->rank && a > b)) {
-                j->yields[a] |= net_bit(b);
+                net_include(&j->yields[a], b);
             }
         }
     }
@@ -295,13 +322,17 @@ void net_find_conflicts(net *n, int32_t junction)
 
 int net_letter(const net *n, const net_junction *j, const net_show *show, int32_t bit)
 {
-    if ((show->green >> bit & 1) == 0) {
-        return (show->stop >> bit & 1) != 0 ? NET_STOP : NET_RED;
+    if (!net_has(&show->green, bit)) {
+        return net_has(&show->stop, bit) ? NET_STOP : NET_RED;
     }
     const int32_t rank = n->link[j->link + bit].rank;
-    int yields = (show->minor >> bit & 1) != 0;
-    for (net_links rest = show->green & j->crosses[bit]; rest != 0 && !yields; rest &= rest - 1) {
-        yields = n->link[j->link + __builtin_ctzll(rest)].rank > rank; /* of scenarios built by code */
+    int yields = net_has(&show->minor, bit);
+    if (yields || j->n_steps > 0) { /* only links of scenarios built by code have ranks */
+        return yields ? NET_YIELD : NET_GO;
+    }
+    const net_links others = net_common(show->green, j->crosses[bit]);
+    for (int32_t k = net_next(&others, 0); k != NET_NONE && !yields; k = net_next(&others, k + 1)) {
+        yields = n->link[j->link + k].rank > rank;
     }
     return yields ? NET_YIELD : NET_GO;
 }
@@ -316,8 +347,8 @@ int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show)
     int32_t count = 0;
     for (int32_t a = 0; a < j->n_links; a++) {
         for (int32_t b = a + 1; b < j->n_links && net_letter(n, j, show, a) == NET_GO; b++) {
-            const int is_told = (j->responds[a] >> b & 1) != (j->responds[b] >> a & 1);
-            count += (j->foes[a] >> b & 1) != 0 && net_letter(n, j, show, b) == NET_GO &&
+            const int is_told = net_has(&j->responds[a], b) != net_has(&j->responds[b], a);
+            count += net_has(&j->foes[a], b) && net_letter(n, j, show, b) == NET_GO &&
                      n->link[j->link + a].from != n->link[j->link + b].from && !(is_told && net_merge(n, j, a, b));
         }
     }
@@ -327,19 +358,21 @@ int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show)
 /* What follows from the phases of a signal. */
 static void finish_phases(const net *n, net_junction *j)
 {
-    net_links green = 0, sound = 0;
+    net_links green = {0}, sound = {0};
     for (int32_t p = 0; p < j->n_phases; p++) {
         const net_show *show = &j->phase[p];
         j->conflicts[p] = net_conflicts(n, j, show);
-        green |= show->green;
-        sound |= j->conflicts[p] == 0 ? show->green : 0;
+        green = net_union(green, show->green);
+        sound = j->conflicts[p] == 0 ? net_union(sound, show->green) : sound;
         for (int32_t bit = 0; bit < j->n_links; bit++) {
             const int letter = net_letter(n, j, show, bit);
-            j->letter[p][bit] = (uint8_t)letter;
+            if (letter == NET_GO) {
+                net_include(&j->goes[p], bit);
+            }
             j->best[bit] = (uint8_t)(letter > j->best[bit] ? letter : j->best[bit]);
         }
     }
-    j->lonely = green & ~sound;
+    j->lonely = net_without(green, sound);
 }
 
 void net_finish_signals(net *n)
@@ -350,7 +383,7 @@ void net_finish_signals(net *n)
             for (int32_t bit = 0; bit < j->n_links; bit++) {
                 j->foes[bit] = j->crosses[bit];
                 j->responds[bit] = j->yields[bit];
-                j->number[bit] = (uint8_t)bit;
+                j->number[bit] = (uint16_t)bit;
             }
         }
         j->n_numbers = j->n_numbers == 0 ? j->n_links : j->n_numbers;

@@ -15,10 +15,11 @@ enum {
     NET_NONE = -1, /* no lane, edge, link, junction; as the way of a vehicle: its lane does not lead there */
     NET_EXIT = -2, /* as the way of a vehicle: out of the network */
     NET_MAX_OUT = 3,
-    NET_MAX_LINKS = 64, /* of a junction, one bit each */
+    NET_LINK_WORDS = 4,
+    NET_MAX_LINKS = 64 * NET_LINK_WORDS, /* of a junction, one bit each: as many as SUMO takes */
     NET_MAX_PHASES = 64,
-    NET_MAX_ARMS = 16, /* of a junction */
-    NET_NO_NUMBER = UINT8_MAX
+    NET_MAX_ARMS = 64, /* of a junction */
+    NET_NO_NUMBER = UINT16_MAX
 };
 
 /* A time on the clock of the files, not since the start of an episode (sim.h: sim_clock). A type of its own, so that
@@ -27,11 +28,91 @@ typedef struct file_time {
     double s;
 } file_time;
 
-typedef uint64_t net_links; /* of a junction: bit k is its link k */
+/* Links of a junction, or of one in a file: bit k is its link k. */
+typedef struct net_links {
+    uint64_t word[NET_LINK_WORDS];
+} net_links;
+
+static inline int net_has(const net_links *l, int32_t k)
+{
+    return (uint32_t)k < NET_MAX_LINKS && (l->word[(uint32_t)k / 64] >> ((uint32_t)k % 64) & 1) != 0;
+}
+
+static inline void net_include(net_links *l, int32_t k)
+{
+    l->word[k / 64] |= (uint64_t)1 << (k % 64);
+}
 
 static inline net_links net_bit(int32_t k)
 {
-    return (net_links)1 << k;
+    net_links l = {0};
+    net_include(&l, k);
+    return l;
+}
+
+static inline net_links net_union(net_links a, net_links b)
+{
+    for (int i = 0; i < NET_LINK_WORDS; i++) {
+        a.word[i] |= b.word[i];
+    }
+    return a;
+}
+
+static inline net_links net_common(net_links a, net_links b)
+{
+    for (int i = 0; i < NET_LINK_WORDS; i++) {
+        a.word[i] &= b.word[i];
+    }
+    return a;
+}
+
+/* Links of a that are not in b. */
+static inline net_links net_without(net_links a, net_links b)
+{
+    for (int i = 0; i < NET_LINK_WORDS; i++) {
+        a.word[i] &= ~b.word[i];
+    }
+    return a;
+}
+
+static inline int net_any(net_links a)
+{
+    uint64_t any = 0;
+    for (int i = 0; i < NET_LINK_WORDS; i++) {
+        any |= a.word[i];
+    }
+    return any != 0;
+}
+
+static inline int net_equal(net_links a, net_links b)
+{
+    uint64_t differs = 0;
+    for (int i = 0; i < NET_LINK_WORDS; i++) {
+        differs |= a.word[i] ^ b.word[i];
+    }
+    return differs == 0;
+}
+
+static inline int32_t net_count(net_links a)
+{
+    int32_t n = 0;
+    for (int i = 0; i < NET_LINK_WORDS; i++) {
+        n += __builtin_popcountll(a.word[i]);
+    }
+    return n;
+}
+
+/* The first link from k on, NET_NONE where there is none. */
+static inline int32_t net_next(const net_links *l, int32_t k)
+{
+    uint32_t from = (uint32_t)k;
+    for (uint32_t i = from / 64; i < NET_LINK_WORDS; from = 64 * ++i) {
+        const uint64_t rest = l->word[i] >> (from % 64);
+        if (rest != 0) {
+            return (int32_t)from + __builtin_ctzll(rest);
+        }
+    }
+    return NET_NONE;
 }
 
 /* A straight piece of a centre line: from s on, a metre along the lane is (dx, dy). */
@@ -82,22 +163,23 @@ typedef struct net_step { /* of a program from a file */
 } net_step;
 
 typedef struct net_junction {
-    int32_t link, n_links;             /* a range of net.link; bit k is link + k */
-    net_links crosses[NET_MAX_LINKS];  /* links whose paths meet this one's, without those from the same lane */
-    net_links yields[NET_MAX_LINKS];   /* those of them that go first */
-    net_links foes[NET_MAX_LINKS];     /* as the net says it, whether or not their paths come close: links whose way */
-    net_links responds[NET_MAX_LINKS]; /* meets this one's, and those of them that this one yields to */
+    int32_t link, n_links; /* a range of net.link; bit k is link + k */
+    /* [n_links], ranges of the net's */
+    net_links *crosses;                /* links whose paths meet this one's, without those from the same lane */
+    net_links *yields;                 /* those of them that go first */
+    net_links *foes;                   /* as the net says it, whether or not their paths come close: links whose way */
+    net_links *responds;               /* meets this one's, and those of them that this one yields to */
+    uint8_t *best;                     /* the most that a phase shows the link: net_letter_of */
+    uint16_t *number;                  /* of a link among those of the signal, as its file counts them; NET_NO_NUMBER */
     net_links stops;                   /* links at which all stop first, without a light */
-    uint8_t letter[NET_MAX_PHASES][NET_MAX_LINKS]; /* net_letter of each phase */
-    uint8_t best[NET_MAX_LINKS];                   /* the most of these of a link */
-    int32_t conflicts[NET_MAX_PHASES];             /* net_conflicts of each phase */
-    net_links lonely;                              /* green in phases, but in none without conflicts */
-    uint8_t number[NET_MAX_LINKS];  /* of a link among those of the signal, as its file counts them; NET_NO_NUMBER */
-    int32_t n_numbers;              /* how many it counts, those included that nobody uses here */
-    net_area *area;                 /* [n_links, n_links] */
-    net_show phase[NET_MAX_PHASES]; /* without yellow */
-    double green_s[NET_MAX_PHASES]; /* of the fixed program, where it has no steps */
-    const net_step *step;           /* of the fixed program from a file, or NULL */
+    net_links goes[NET_MAX_PHASES];    /* those that go first in a phase: net_letter is NET_GO */
+    int32_t conflicts[NET_MAX_PHASES]; /* net_conflicts of each phase */
+    net_links lonely;                  /* green in phases, but in none without conflicts */
+    int32_t n_numbers;                 /* how many the file counts, those included that nobody uses here */
+    net_area *area;                    /* [n_links, n_links] */
+    net_show phase[NET_MAX_PHASES];    /* without yellow */
+    double green_s[NET_MAX_PHASES];    /* of the fixed program, where it has no steps */
+    const net_step *step;              /* of the fixed program from a file, or NULL */
     int32_t n_steps;
     int32_t n_phases; /* 0: no signals, ranks alone decide */
     int32_t n_arms;
@@ -112,7 +194,10 @@ typedef struct net {
     net_lane *lane;
     net_edge *edge;
     net_link *link;
-    net_junction *junction; /* those with signals first */
+    net_junction *junction;                        /* those with signals first */
+    net_links *crosses, *yields, *foes, *responds; /* by link, as are best and number: of junctions */
+    uint8_t *best;
+    uint16_t *number;
     net_area *area;
     net_piece *piece;
     net_step *step;
@@ -144,6 +229,8 @@ void net_add_way(net *n, int32_t from, int32_t to, double share);
 /* Joins two lanes end to end; links of a lane are added one after another, lane by lane. */
 void net_join(net *n, int32_t from, int32_t to);
 int32_t net_add_junction(net *n);
+/* The links of a junction begin with this one of the net. */
+void net_begin_links(net *n, int32_t junction, int32_t link);
 /* A link over the junction: a via from the end of one lane to the start of another, as an arc or a straight line. */
 void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit, int32_t rank);
 /* Once all links of the junction are there: room for the areas where their paths meet. */
@@ -164,10 +251,20 @@ int net_merge(const net *n, const net_junction *j, int32_t a, int32_t b);
 /* Pairs of links from several lanes that a phase lets go first at once though their ways cross; or though they merge
  * and the net does not say which one of the two yields. */
 int32_t net_conflicts(const net *n, const net_junction *j, const net_show *show);
+/* net_letter of phase p, once the signals are finished. */
+static inline int net_letter_of(const net_junction *j, int32_t p, int32_t bit)
+{
+    const net_show *show = &j->phase[p];
+    if (net_has(&show->green, bit)) {
+        return net_has(&j->goes[p], bit) ? NET_GO : NET_YIELD;
+    }
+    return net_has(&show->stop, bit) ? NET_STOP : NET_RED;
+}
+
 /* Does phase p let the link do the most that any phase does? */
 static inline int net_serves(const net_junction *j, int32_t p, int32_t bit)
 {
-    return j->best[bit] != NET_RED && j->letter[p][bit] == j->best[bit];
+    return j->best[bit] != NET_RED && net_letter_of(j, p, bit) == j->best[bit];
 }
 
 /* Where the path of link a of a junction meets that of link b. */

@@ -256,21 +256,23 @@ static dt_status open_junction(netfile *f, xml *x)
 }
 
 /* Bits of a request: the rightmost letter is link 0. */
-static dt_status read_bits(netfile *f, xml *x, const char *attribute, file_links *bits_p)
+static dt_status read_bits(netfile *f, xml *x, const char *attribute, net_links *bits_p)
 {
     const char *text;
     DT_TRY_H(xml_need(x, attribute, &text));
     const size_t n = strlen(text);
-    if (n > FILE_MAX_LINKS) {
+    if (n > NET_MAX_LINKS) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "its junction \"%s\" has %zu links; SUMO takes at most %d", XML_HERE(x),
-                         names_get(&f->junction_names, f->junction), n, FILE_MAX_LINKS);
+                         names_get(&f->junction_names, f->junction), n, NET_MAX_LINKS);
     }
-    *bits_p = (file_links){0};
+    *bits_p = (net_links){0};
     for (size_t k = 0; k < n; k++) {
         if (text[k] != '0' && text[k] != '1') {
             return DT_FAIL_H(f->h, DT_EDATA, XML_AT "%s \"%s\" is not made of 0 and 1", XML_HERE(x), attribute, text);
         }
-        bits_p->word[(n - 1 - k) / 64] |= text[k] == '1' ? net_bit((int32_t)((n - 1 - k) % 64)) : 0;
+        if (text[k] == '1') {
+            net_include(bits_p, (int32_t)(n - 1 - k));
+        }
     }
     return DT_OK;
 }

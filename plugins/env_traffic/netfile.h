@@ -36,23 +36,8 @@ typedef struct file_junction {
     int32_t group, signal;       /* junction and signal of the network; scenario_net.c fills them in */
 } file_junction;
 
-enum { FILE_MAX_LINKS = 256 }; /* of a junction, as SUMO takes them: those of pedestrians, bicycles and trams too */
-typedef struct file_links {
-    uint64_t word[FILE_MAX_LINKS / 64];
-} file_links;
-
-static inline int file_has(const file_links *l, int32_t k)
-{
-    return k < FILE_MAX_LINKS && (l->word[k / 64] >> (k % 64) & 1) != 0;
-}
-
-static inline int file_has_any(const file_links *l)
-{
-    return (l->word[0] | l->word[1] | l->word[2] | l->word[3]) != 0;
-}
-
-typedef struct file_request { /* of one link: bits are links of the junction */
-    file_links yields, meets;
+typedef struct file_request { /* of one link; links count those of pedestrians, bicycles and trams, too */
+    net_links yields, meets;
 } file_request;
 
 typedef struct file_step {

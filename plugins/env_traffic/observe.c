@@ -303,7 +303,7 @@ static void observe_phase(const sim *s, int32_t junction, int32_t phase, float *
     double sum[3] = {0}, near = 0, longest = 0, going[2] = {0}, waits = 0;
     for (int32_t k = 0; k < j->n_links; k++) {
         const net_link *link = &s->net.link[j->link + k];
-        if ((j->phase[phase].green >> k & 1) == 0) {
+        if (!net_has(&j->phase[phase].green, k)) {
             continue;
         }
         if (link->from != lane) { /* links of a lane lie together: every lane once */
@@ -350,7 +350,7 @@ void observe_service(const sim *s, float *service)
             for (int32_t bit = 0; bit < j->n_links && p < j->n_phases; bit++) {
                 const double red_s = net_serves(j, p, bit) ? s->red_s[j->link + bit] : 0;
                 row[4] = (float)most((double)row[4], red_s);
-                if ((j->lonely >> bit & 1) != 0 && net_serves(j, p, bit)) {
+                if (net_has(&j->lonely, bit) && net_serves(j, p, bit)) {
                     row[0] = 1;
                     row[1] = (float)most((double)row[1], red_s);
                 }
@@ -370,12 +370,12 @@ void observe_right_of_way(const sim *s, float *greens, float *foes)
                 continue;
             }
             for (int32_t p = 0; p < j->n_phases; p++) {
-                greens[(size_t)p * L + j->number[a]] = shown[j->letter[p][a]];
+                greens[(size_t)p * L + j->number[a]] = shown[net_letter_of(j, p, a)];
             }
             for (int32_t b = 0; b < j->n_links; b++) {
-                if ((j->foes[a] >> b & 1) != 0 && j->number[b] != NET_NO_NUMBER) {
+                if (net_has(&j->foes[a], b) && j->number[b] != NET_NO_NUMBER) {
                     const float meet = net_merge(&s->net, j, a, b) ? FOE_MERGES : FOE_CROSSES;
-                    foes[j->number[a] * L + j->number[b]] = (j->responds[a] >> b & 1) != 0 ? -meet : meet;
+                    foes[j->number[a] * L + j->number[b]] = net_has(&j->responds[a], b) ? -meet : meet;
                 }
             }
         }

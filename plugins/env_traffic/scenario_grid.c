@@ -67,15 +67,15 @@ static void link_lane(const grid *g, int32_t junction, int k, int32_t i, const i
     const int straight = g->lanes == 1 || i < last, left = i == last, right = i == 0;
     const int street = k % 2, phase = g->lanes == 1 ? street : 2 * street;
     if (straight) {
-        j->phase[phase].green |= net_bit(j->n_links);
+        net_include(&j->phase[phase].green, j->n_links);
         net_cross(n, junction, from, n->edge[out[k]].lane + i, g->c->limit_mps, RANK_STRAIGHT + major);
     }
     if (right) {
-        j->phase[phase].green |= net_bit(j->n_links);
+        net_include(&j->phase[phase].green, j->n_links);
         net_cross(n, junction, from, n->edge[out[(k + 3) % ARMS]].lane, g->c->limit_mps, RANK_RIGHT + major);
     }
     if (left) {
-        j->phase[g->lanes == 1 ? phase : phase + 1].green |= net_bit(j->n_links);
+        net_include(&j->phase[g->lanes == 1 ? phase : phase + 1].green, j->n_links);
         net_cross(n, junction, from, n->edge[out[(k + 1) % ARMS]].lane + last, g->c->limit_mps, RANK_LEFT + major);
     }
 }
@@ -104,8 +104,8 @@ static void add_junction(const grid *g, int32_t junction, const int32_t out[ARMS
     if (junction == 0) {
         net_find_conflicts(n, junction);
     } else { /* all have the same shape */
-        memcpy(j->crosses, n->junction[0].crosses, sizeof(j->crosses));
-        memcpy(j->yields, n->junction[0].yields, sizeof(j->yields));
+        memcpy(j->crosses, n->junction[0].crosses, (size_t)j->n_links * sizeof(*j->crosses));
+        memcpy(j->yields, n->junction[0].yields, (size_t)j->n_links * sizeof(*j->yields));
         j->area = n->junction[0].area;
     }
 }

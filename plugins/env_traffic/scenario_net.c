@@ -169,7 +169,7 @@ static dt_status number_junctions(const builder *b)
         file_junction *j = junction_of(f, &all[k]);
         if (j->signal != NET_NONE) {
             j->group = FILE_ITEM(f, signal, j->signal)->junction;
-        } else if (j->group == NET_NONE && !j->is_unregulated && file_has_any(&request_of(f, &all[k])->meets)) {
+        } else if (j->group == NET_NONE && !j->is_unregulated && net_any(request_of(f, &all[k])->meets)) {
             j->group = net_add_junction(n);
         }
     }
@@ -244,11 +244,13 @@ static dt_status add_link(const builder *b, file_connection *c)
                          (int)c->line, NET_MAX_LINKS);
     }
     if (j->n_links == 0) {
-        j->link = number;
+        net_begin_links(n, c->group, number);
     }
     n->link[number].bit = c->bit = j->n_links++;
-    j->stops |= c->is_stop && c->signal == NET_NONE ? net_bit(c->bit) : 0;
-    j->number[c->bit] = (uint8_t)(c->signal != NET_NONE && c->index < NET_NO_NUMBER ? c->index : NET_NO_NUMBER);
+    if (c->is_stop && c->signal == NET_NONE) {
+        net_include(&j->stops, c->bit);
+    }
+    j->number[c->bit] = (uint16_t)(c->signal != NET_NONE && c->index < NET_MAX_LINKS ? c->index : NET_NO_NUMBER);
     e->junction = c->group;
     return add_arm(b, j, c);
 }
@@ -266,20 +268,20 @@ static void add_conflicts(const builder *b, int32_t group, file_connection *cons
             if (junction_of(b->f, *x) != junction_of(b->f, *y)) {
                 continue;
             }
-            const int meets = file_has(&mine->meets, (*y)->request) || file_has(&other->meets, (*x)->request);
-            const int yields = file_has(&mine->yields, (*y)->request) && !(*x)->is_first;
+            const int meets = net_has(&mine->meets, (*y)->request) || net_has(&other->meets, (*x)->request);
+            const int yields = net_has(&mine->yields, (*y)->request) && !(*x)->is_first;
             if (meets) {
-                j->foes[(*x)->bit] |= net_bit((*y)->bit);
+                net_include(&j->foes[(*x)->bit], (*y)->bit);
             }
             if (yields) {
-                j->responds[(*x)->bit] |= net_bit((*y)->bit);
+                net_include(&j->responds[(*x)->bit], (*y)->bit);
             }
             if (!meets || !net_meets(n, group, (*x)->bit, (*y)->bit)) {
                 continue;
             }
-            j->crosses[(*x)->bit] |= net_bit((*y)->bit);
+            net_include(&j->crosses[(*x)->bit], (*y)->bit);
             if (yields) {
-                j->yields[(*x)->bit] |= net_bit((*y)->bit);
+                net_include(&j->yields[(*x)->bit], (*y)->bit);
             }
         }
     }
@@ -335,11 +337,18 @@ static dt_status read_state(const builder *b, int32_t signal, const char *state,
                              f->path, (int)c->line, (int)c->index, state, names_get(&f->signal_names, signal));
         }
         const char letter = c->signal == NET_NONE ? 'o' : state[c->index]; /* without a light it yields */
-        const net_links bit = net_bit(c->bit);
-        out->green |= strchr("GgOo", letter) != NULL ? bit : 0;
-        out->minor |= strchr("go", letter) != NULL ? bit : 0;
-        out->stop |= letter == 's' ? bit : 0;
-        out->yellow |= strchr("yY", letter) != NULL ? bit : 0;
+        if (strchr("GgOo", letter) != NULL) {
+            net_include(&out->green, c->bit);
+        }
+        if (strchr("go", letter) != NULL) {
+            net_include(&out->minor, c->bit);
+        }
+        if (letter == 's') {
+            net_include(&out->stop, c->bit);
+        }
+        if (strchr("yY", letter) != NULL) {
+            net_include(&out->yellow, c->bit);
+        }
     }
     return DT_OK;
 }
@@ -348,9 +357,11 @@ static dt_status read_state(const builder *b, int32_t signal, const char *state,
 static net_links without_light(const builder *b, int32_t signal)
 {
     const net_junction *j = &b->n->junction[FILE_ITEM(b->f, signal, signal)->junction];
-    net_links links = 0;
+    net_links links = {0};
     for (int32_t k = j->link; k < j->link + j->n_links; k++) {
-        links |= b->order[k]->signal == NET_NONE ? net_bit(b->order[k]->bit) : 0;
+        if (b->order[k]->signal == NET_NONE) {
+            net_include(&links, b->order[k]->bit);
+        }
     }
     return links;
 }
@@ -360,7 +371,8 @@ static dt_status find_phase(const builder *b, int32_t signal, const net_show *sh
     const file_signal *g = FILE_ITEM(b->f, signal, signal);
     net_junction *j = &b->n->junction[g->junction];
     for (int32_t p = 0; p < j->n_phases; p++) {
-        if (j->phase[p].green == show->green && j->phase[p].minor == show->minor && j->phase[p].stop == show->stop) {
+        if (net_equal(j->phase[p].green, show->green) && net_equal(j->phase[p].minor, show->minor) &&
+            net_equal(j->phase[p].stop, show->stop)) {
             *phase_p = p;
             return DT_OK;
         }
@@ -372,6 +384,23 @@ static dt_status find_phase(const builder *b, int32_t signal, const net_show *sh
     *phase_p = j->n_phases;
     j->phase[j->n_phases++] = *show;
     return DT_OK;
+}
+
+/* A program without green, of a road that is closed: of its steps the one that lets most pass is its only phase. */
+static dt_status add_closed_phase(const builder *b, int32_t signal, net_step *step)
+{
+    const netfile *f = b->f;
+    const file_signal *g = FILE_ITEM(f, signal, signal);
+    net_show best = {.green = step[0].show.green, .minor = step[0].show.minor, .stop = step[0].show.stop};
+    for (int32_t k = 1; k < g->n_steps; k++) {
+        if (net_count(step[k].show.stop) > net_count(best.stop)) {
+            best.stop = step[k].show.stop;
+        }
+    }
+    dt_logf(f->h, 1, "%s:%d: <tlLogic> \"%s\" never shows green: it has one phase, at which %s", f->path, (int)g->line,
+            names_get(&f->signal_names, signal),
+            net_any(best.stop) ? "cars turn at red after a stop (state s)" : "no car passes but at yellow");
+    return find_phase(b, signal, &best, &step[0].phase);
 }
 
 /* A state with green and without yellow is a phase; others lead to the next one. */
@@ -387,17 +416,20 @@ static dt_status add_program(const builder *b, int32_t signal)
     for (int32_t k = 0; k < g->n_steps; k++, n->n_steps++) {
         const file_step *from = FILE_ITEM(f, step, g->step + k);
         const size_t n_letters = strlen((const char *)f->text.items + from->state);
-        j->n_numbers = (int32_t)(n_letters < NET_NO_NUMBER ? n_letters : NET_NO_NUMBER);
+        j->n_numbers = (int32_t)(n_letters < NET_MAX_LINKS ? n_letters : NET_MAX_LINKS);
         step[k] = (net_step){.duration_s = from->duration_s, .phase = NET_NONE};
         DT_TRY_H(read_state(b, signal, (const char *)f->text.items + from->state, &step[k].show));
         cycle += from->duration_s;
-        if ((step[k].show.green & ~free) != 0 && step[k].show.yellow == 0) {
+        if (net_any(net_without(step[k].show.green, free)) && !net_any(step[k].show.yellow)) {
             DT_TRY_H(find_phase(b, signal, &step[k].show, &step[k].phase));
         }
     }
-    if (j->n_phases == 0 || cycle <= 0) {
-        return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <tlLogic> \"%s\" never shows green", f->path, (int)g->line,
+    if (!(cycle > 0)) {
+        return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <tlLogic> \"%s\" has no phase that lasts", f->path, (int)g->line,
                          names_get(&f->signal_names, signal));
+    }
+    if (j->n_phases == 0) {
+        DT_TRY_H(add_closed_phase(b, signal, step));
     }
     for (int32_t k = 2 * g->n_steps - 2; k >= 0; k--) {
         net_step *x = &step[k % g->n_steps];

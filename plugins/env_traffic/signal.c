@@ -13,10 +13,10 @@ static void show(sim *s, int32_t junction)
     const net_show *now = &j->phase[g->phase], *then = &j->phase[g->next];
     g->show = *now;
     if (g->stage != STAGE_GREEN) { /* what goes on is shown on */
-        g->show.green &= then->green;
-        g->show.minor &= then->green;
-        g->show.stop &= then->stop | then->green;
-        g->show.yellow = g->stage == STAGE_YELLOW ? now->green & ~then->green : 0;
+        g->show.green = net_common(now->green, then->green);
+        g->show.minor = net_common(now->minor, then->green);
+        g->show.stop = net_common(now->stop, net_union(then->stop, then->green));
+        g->show.yellow = g->stage == STAGE_YELLOW ? net_without(now->green, then->green) : (net_links){0};
     }
 }
 
@@ -117,19 +117,19 @@ int32_t signal_program(const sim *s, int32_t junction)
 /* Pairs of links that cross, that are shown green or yellow at once, and of which one phase does not say who yields. */
 static int64_t count_conflicts(const net_junction *j, const signal_state *g)
 {
-    const net_links open = g->show.green | g->show.yellow;
+    const net_links open = net_union(g->show.green, g->show.yellow);
     int64_t n = 0;
     for (int32_t a = 0; a < j->n_links; a++) {
-        if ((open >> a & 1) == 0) {
+        if (!net_has(&open, a)) {
             continue;
         }
         for (int32_t b = a + 1; b < j->n_links; b++) {
-            if ((open >> b & 1) == 0 || (j->crosses[a] >> b & 1) == 0) {
+            if (!net_has(&open, b) || !net_has(&j->crosses[a], b)) {
                 continue;
             }
             int together = 0; /* permitted: a turn that yields to oncoming traffic of its own phase */
             for (int32_t p = 0; p < j->n_phases; p++) {
-                together |= (j->phase[p].green >> a & 1) != 0 && (j->phase[p].green >> b & 1) != 0;
+                together |= net_has(&j->phase[p].green, a) && net_has(&j->phase[p].green, b);
             }
             n += !together;
         }
@@ -142,8 +142,9 @@ static void show_step(sim *s, int32_t junction)
 {
     const net_step *now = step_now(s, &s->net.junction[junction]);
     signal_state *g = &s->signal[junction];
-    const int is_phase = now->show.yellow == 0 && now->show.green == s->net.junction[junction].phase[now->phase].green;
-    const int32_t stage = is_phase ? STAGE_GREEN : now->show.yellow != 0 ? STAGE_YELLOW : STAGE_ALL_RED;
+    const net_junction *j = &s->net.junction[junction];
+    const int is_phase = !net_any(now->show.yellow) && net_equal(now->show.green, j->phase[now->phase].green);
+    const int32_t stage = is_phase ? STAGE_GREEN : net_any(now->show.yellow) ? STAGE_YELLOW : STAGE_ALL_RED;
     if (stage != g->stage || (is_phase && now->phase != g->phase)) {
         g->stage_s = 0;
     }
@@ -186,7 +187,7 @@ static int waits_at_red(const sim *s, int32_t vid)
         return 0;
     }
     const net_show *show = &s->signal[l->junction].show;
-    return ((show->green | show->yellow | show->stop) >> l->bit & 1) == 0;
+    return !net_has(&show->green, l->bit) && !net_has(&show->yellow, l->bit) && !net_has(&show->stop, l->bit);
 }
 
 void signal_step(sim *s)
@@ -199,8 +200,9 @@ void signal_step(sim *s)
         if (is_fixed && j->n_steps == 0) {
             (void)signal_ask(s, k, signal_program(s, k));
         }
-        if (g->counted != (g->show.green | g->show.yellow)) {
-            g->counted = g->show.green | g->show.yellow;
+        const net_links open = net_union(g->show.green, g->show.yellow);
+        if (!net_equal(g->counted, open)) {
+            g->counted = open;
             g->n_conflicts = (int32_t)count_conflicts(j, g);
         }
         s->sum.conflicting += g->n_conflicts;

@@ -364,7 +364,7 @@ static void test_begin_at_line(void **test)
         int n_red = 0;
         while (s->elapsed_s < 600) {
             const net_show *show = &s->signal[link->junction].show;
-            const int is_red = ((show->green | show->yellow) >> link->bit & 1) == 0;
+            const int is_red = !net_has(&show->green, link->bit) && !net_has(&show->yellow, link->bit);
             const int32_t before = s->lane[link->via].n;
             sim_step(s);
             n_red += is_red;
@@ -401,6 +401,39 @@ static void test_letters(void **test)
         assert_true(r.sim.sum.finished > 150);
         assert_int_equal(r.sim.sum.waiting_s > 200, all[k].yields);
         rig_close(&r);
+    }
+}
+
+/* Programs that never show green run as they are: nobody passes at r and u; one that cannot stop passes at y. */
+static void test_closed(void **test)
+{
+    (void)test;
+    static const struct {
+        const char *state;
+        int passes; /* turns after a stop, too */
+    } all[] = {{"rrrr", 0}, {"uuuu", 0}, {"rryy", 0}, {"yyyy", 0}, {"ssrr", 1}, {"rsrr", 1}};
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        static char text[FILE_MAX];
+        snprintf(text, sizeof(text), "%s", net_text);
+        static const char *const states[] = {"GGrr", "yyrr", "rrGG", "rryy"};
+        for (size_t i = 0; i < 4; i++) {
+            memcpy(strstr(text, states[i]), all[k].state, 4);
+        }
+        for (int is_agent = 0; is_agent < 2; is_agent++) {
+            char message[MOCK_TEXT];
+            dt_status st;
+            const char *flow = "<routes><flow id='f' begin='100' end='400' period='10'>" ROUTE "</flow></routes>";
+            (void)count_due(text, flow, &st, message);
+            assert_int_equal(st, DT_OK);
+            assert_non_null(strstr(message, "never shows green"));
+            sim_rig r;
+            rig_open(&r, settings((const char *const[]){is_agent ? "control=signals" : "control=vehicles", NULL}));
+            assert_int_equal(r.sim.net.junction[0].n_phases, 1);
+            rig_run(&r, 600);
+            assert_int_equal(r.sim.sum.finished > 20, all[k].passes);
+            assert_true(all[k].passes || r.sim.sum.finished == 0);
+            rig_close(&r);
+        }
     }
 }
 
@@ -536,6 +569,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_demand),        cmocka_unit_test(test_zones),
                                        cmocka_unit_test(test_includes),      cmocka_unit_test(test_roots),
                                        cmocka_unit_test(test_begin_at_line), cmocka_unit_test(test_letters),
+                                       cmocka_unit_test(test_begin_at_line), cmocka_unit_test(test_closed),
                                        cmocka_unit_test(test_no_requests),   cmocka_unit_test(test_network)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

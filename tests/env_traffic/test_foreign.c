@@ -186,9 +186,115 @@ static void test_connections_of_a_lane(void **test)
 {
     (void)test;
     char message[MOCK_TEXT];
-    char *text = make_long_net(2, 65, 0);
+    char *text = make_long_net(2, NET_MAX_LINKS + 1, 0);
     assert_int_equal(try_files(text, short_routes, message), DT_EDATA);
-    assert_non_null(strstr(message, "more than 64 of them begin on its lane"));
+    assert_non_null(strstr(message, "more than 256 of them begin on its lane"));
+    free(text);
+}
+
+/* A signal of n links in a row of parallel lanes, 64 lanes of a road. The last one yields to the first, as the file
+ * says. Phases: the first half of the links, the others. */
+static char *make_many_links(int n)
+{
+    enum { LANES = 64 };
+    char *text = malloc(BIG_MAX), part[1024];
+    size_t at = 0;
+    assert_non_null(text);
+    assert_true(n <= 2 * NET_MAX_LINKS);
+    add(text, &at, "<net>");
+    for (int k = 0; k < n; k++) {
+        snprintf(part, sizeof(part),
+                 "<edge id=':x%d' function='internal'><lane id=':x%d_0' index='0' speed='9' length='9' "
+                 "shape='100,%d 109,%d'/></edge>",
+                 k, k, 4 * k, 4 * k);
+        add(text, &at, part);
+    }
+    for (int e = 0; e * LANES < 2 * n; e++) {
+        const int is_out = e * LANES >= n, first = e * LANES - (is_out ? n : 0);
+        snprintf(part, sizeof(part), "<edge id='%c%d' from='%s' to='%s'>", is_out ? 'b' : 'a', first / LANES,
+                 is_out ? "q" : "p", is_out ? "r" : "q");
+        add(text, &at, part);
+        for (int k = 0; k < LANES; k++) {
+            const int x = is_out ? 109 : 0, y = 4 * (first + k);
+            snprintf(part, sizeof(part), "<lane id='%c%d_%d' index='%d' speed='9' length='100' shape='%d,%d %d,%d'/>",
+                     is_out ? 'b' : 'a', first / LANES, k, k, x, y, x + 100, y);
+            add(text, &at, part);
+        }
+        add(text, &at, "</edge>");
+    }
+    add(text, &at, "<tlLogic id='q' type='static' offset='0'>");
+    for (int p = 0; p < 2; p++) {
+        add(text, &at, "<phase duration='300' state='");
+        for (int k = 0; k < n; k++) {
+            add(text, &at, (k < n / 2) == (p == 0) ? "G" : "r");
+        }
+        add(text, &at, "'/>");
+    }
+    add(text, &at, "</tlLogic><junction id='q' type='traffic_light' intLanes='");
+    for (int k = 0; k < n; k++) {
+        snprintf(part, sizeof(part), ":x%d_0 ", k);
+        add(text, &at, part);
+    }
+    add(text, &at, "'>");
+    for (int k = 0; k < n; k++) {
+        char foes[2 * NET_MAX_LINKS + 1];
+        memset(foes, '0', (size_t)n); /* the rightmost letter is of link 0 */
+        foes[n] = '\0';
+        foes[n - 1] = k == n - 1 ? '1' : '0';
+        snprintf(part, sizeof(part), "<request index='%d' response='%s' ", k, foes);
+        add(text, &at, part);
+        foes[0] = k == 0 ? '1' : '0';
+        snprintf(part, sizeof(part), "foes='%s'/>", foes);
+        add(text, &at, part);
+    }
+    add(text, &at, "</junction>");
+    for (int k = 0; k < n; k++) {
+        snprintf(part, sizeof(part),
+                 "<connection from='a%d' to='b%d' fromLane='%d' toLane='%d' via=':x%d_0' tl='q' linkIndex='%d'/>",
+                 k / LANES, k / LANES, k % LANES, k % LANES, k, k);
+        add(text, &at, part);
+    }
+    add(text, &at, "</net>");
+    return text;
+}
+
+/* As many links as SUMO takes: each has its own light, and foes across all words of their masks. */
+static void test_many_links(void **test)
+{
+    (void)test;
+    static const char routes[] = "<routes><vehicle id='v' depart='300' departLane='3'><route edges='a0 b0'/></vehicle>"
+                                 "<vehicle id='w' depart='300' departLane='60'><route edges='a3 b3'/></vehicle>"
+                                 "</routes>";
+    char message[MOCK_TEXT];
+    char *text = make_many_links(NET_MAX_LINKS);
+    store("corner.net.xml", text);
+    store("corner.rou.xml", routes);
+    sim_rig r;
+    rig_open(&r, settings((const char *const[]){"control=vehicles", NULL}));
+    const net *n = &r.sim.net;
+    const net_junction *j = &n->junction[0];
+    assert_int_equal(j->n_links, NET_MAX_LINKS);
+    assert_int_equal(j->n_numbers, NET_MAX_LINKS);
+    assert_int_equal(j->n_phases, 2);
+    for (int32_t k = 0; k < j->n_links; k++) {
+        assert_int_equal(j->number[k], k);
+        assert_int_equal(net_count(j->foes[k]), k == 0 || k == NET_MAX_LINKS - 1);
+        assert_int_equal(net_has(&j->responds[k], 0), k == NET_MAX_LINKS - 1);
+        for (int32_t p = 0; p < 2; p++) {
+            assert_int_equal(net_letter_of(j, p, k), (k < NET_MAX_LINKS / 2) == (p == 0) ? NET_GO : NET_RED);
+        }
+    }
+    while (r.sim.elapsed_s < 600) { /* the episode begins at 100 s, and the lights change at 300 s, 600 s ... */
+        sim_step(&r.sim);
+        const int first = r.sim.elapsed_s + 100 >= 600 && r.sim.elapsed_s + 100 < 900;
+        assert_true(r.sim.sum.finished <= (first ? 2 : 1));
+    }
+    assert_int_equal(r.sim.sum.finished, 2);
+    rig_close(&r);
+    free(text);
+    text = make_many_links(NET_MAX_LINKS + 64);
+    assert_int_equal(try_files(text, routes, message), DT_EDATA);
+    assert_non_null(strstr(message, "SUMO takes at most 256"));
     free(text);
 }
 
@@ -426,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_net_is_bounded),
         cmocka_unit_test(test_long_paths_are_not_walked),
         cmocka_unit_test(test_connections_of_a_lane),
+        cmocka_unit_test(test_many_links),
         cmocka_unit_test(test_kinds_of_elements),
         cmocka_unit_test(test_endless_element),
         cmocka_unit_test(test_bad_flows),

@@ -85,7 +85,10 @@ static int may_pass(const sim *s, int32_t bit, double rest, double v, double wan
 /* Everything is green, and yields as the net says. */
 static void all_green(sim *s)
 {
-    s->signal[0].show = (net_show){.green = net_bit(s->net.junction[0].n_links) - 1};
+    s->signal[0].show = (net_show){0};
+    for (int32_t k = 0; k < s->net.junction[0].n_links; k++) {
+        net_include(&s->signal[0].show.green, k);
+    }
 }
 
 /* Time for d metres from v on, accelerating by A up to want (never slower than v): in steps of 1e-5 s. */
@@ -184,7 +187,7 @@ static void test_gap_with_a_light(void **state)
     open_empty(&r, lights);
     sim *s = &r.sim;
     all_green(s);
-    assert_true(s->net.junction[0].yields[WEST + LEFT] >> (EAST + STRAIGHT) & 1);
+    assert_true(net_has(&s->net.junction[0].yields[WEST + LEFT], EAST + STRAIGHT));
     const double out = area(s, WEST + LEFT, EAST + STRAIGHT)->out, in = area(s, EAST + STRAIGHT, WEST + LEFT)->in;
     const double gone = travel(15 + out + LENGTH, 8, QUICK) + 1.5;
     for (int comes = 0; comes < 2; comes++) {
@@ -193,12 +196,12 @@ static void test_gap_with_a_light(void **state)
         put_before(s, EAST + STRAIGHT, rest, v);
         assert_int_equal(may_pass(s, WEST + LEFT, 15, 8, QUICK), !comes);
         assert_int_equal(may_pass(s, WEST + STRAIGHT, 15, 8, QUICK), 1); /* goes first itself */
-        s->signal[0].show.green &= ~net_bit(EAST + STRAIGHT);            /* and who has red does not come */
+        s->signal[0].show.green = net_without(s->signal[0].show.green, net_bit(EAST + STRAIGHT)); /* red: it stops */
         assert_int_equal(may_pass(s, WEST + LEFT, 15, 8, QUICK), 1);
         all_green(s);
         s->signal[0].show.minor = net_bit(EAST + STRAIGHT); /* nor who has to yield itself */
         assert_int_equal(may_pass(s, WEST + LEFT, 15, 8, QUICK), 1);
-        s->signal[0].show.minor |= net_bit(WEST + LEFT); /* as c does: then by the rules of the junction */
+        net_include(&s->signal[0].show.minor, WEST + LEFT); /* as c does: then by the rules of the junction */
         assert_int_equal(may_pass(s, WEST + LEFT, 15, 8, QUICK), !comes);
         all_green(s);
     }
@@ -301,12 +304,11 @@ static void test_stages(void **state)
     signal_state *g = &s->signal[0];
     assert_true(j->n_phases > 1);
     const int32_t p = g->phase, q = (p + 1) % j->n_phases;
-    const net_links shared = j->phase[p].green & (~j->phase[p].green + 1); /* one of p's */
-    j->phase[q].green |= shared;
-    const net_links first = net_bit(0), second = net_bit(1); /* p lets both pass after a stop, q the first */
-    j->phase[p].stop = first | second;
+    net_include(&j->phase[q].green, net_next(&j->phase[p].green, 0)); /* one of p's */
+    const net_links first = net_bit(0), both = net_union(first, net_bit(1));
+    j->phase[p].stop = both; /* p lets both pass after a stop, q the first */
     j->phase[q].stop = first;
-    j->phase[q].green &= ~(first | second);
+    j->phase[q].green = net_without(j->phase[q].green, both);
     for (int i = 0; i < 100; i++) { /* half seconds that it has been green */
         assert_int_equal(signal_is_legal(s, 0, p), i < 80);
         assert_int_equal(signal_is_legal(s, 0, q), i >= 10);
@@ -318,15 +320,15 @@ static void test_stages(void **state)
     const net_links before = j->phase[p].green, after = j->phase[q].green;
     assert_int_equal(signal_ask(s, 0, q), 1);
     for (int i = 0; i < 8; i++) { /* 3 s yellow, 1 s red */
-        assert_true(g->show.green == (before & after));
-        assert_true(g->show.stop == first); /* goes on; the second has to stop for good */
-        assert_true(g->show.yellow == (i < 6 ? before & ~after : 0));
+        assert_true(net_equal(g->show.green, net_common(before, after)));
+        assert_true(net_equal(g->show.stop, first)); /* goes on; the second has to stop for good */
+        assert_true(net_equal(g->show.yellow, i < 6 ? net_without(before, after) : (net_links){0}));
         assert_int_equal(signal_is_legal(s, 0, p), 0);
         assert_int_equal(signal_is_legal(s, 0, q), 1);
         signal_step(s);
     }
     assert_int_equal(g->phase, q);
-    assert_true(g->show.green == after && g->show.yellow == 0);
+    assert_true(net_equal(g->show.green, after) && !net_any(g->show.yellow));
     assert_true(g->served_s[q] == 0 && g->served_s[p] > 3.5);
     rig_close(&r);
 }
@@ -514,8 +516,8 @@ static void test_detected(void **state)
     rig_near((double)lane[3], 17, 1e-5);
     for (int32_t p = 0; p < j->n_phases; p++) {
         const float *f = phases + p * PHASE_FEATURES;
-        const bool serves = (j->phase[p].green >> (WEST + STRAIGHT) & 1) != 0;
-        const bool any = (j->phase[p].green >> WEST & 7) != 0; /* their lane gets green for some way */
+        const bool serves = net_has(&j->phase[p].green, WEST + STRAIGHT);
+        const bool any = (j->phase[p].green.word[0] >> WEST & 7) != 0; /* their lane gets green for some way */
         rig_near((double)f[0], any ? 3 : 0, 0);
         rig_near((double)f[1], any ? 2 : 0, 0);
         rig_near((double)f[5], any ? 2 : 0, 0);

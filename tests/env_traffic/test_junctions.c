@@ -93,7 +93,7 @@ static void test_signals_by_construction(void **test)
         const net_junction *j = &s->net.junction[0];
         const signal_state *g = &s->signal[0];
         double green_since[NET_MAX_LINKS] = {0}, yellow_since[NET_MAX_LINKS] = {0}, closed_since = 0;
-        net_links green = g->show.green, yellow = 0;
+        net_links green = g->show.green, yellow = {0};
         uint64_t x = 88172645463325252;
         for (int i = 0; i < 40000; i++) {
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
@@ -103,11 +103,10 @@ static void test_signals_by_construction(void **test)
             assert_true(p >= 0 && p < j->n_phases ? 1 : !legal);
             sim_step(s);
             assert_int_equal(g->n_conflicts, 0);
-            assert_int_equal(g->show.green & g->show.yellow, 0);
+            assert_false(net_any(net_common(g->show.green, g->show.yellow)));
             for (int32_t b = 0; b < j->n_links; b++) {
-                const net_links bit = net_bit(b);
-                const int was = (green & bit) != 0, is = (g->show.green & bit) != 0;
-                const int was_yellow = (yellow & bit) != 0, is_yellow = (g->show.yellow & bit) != 0;
+                const int was = net_has(&green, b), is = net_has(&g->show.green, b);
+                const int was_yellow = net_has(&yellow, b), is_yellow = net_has(&g->show.yellow, b);
                 assert_int_equal(was && !is, !was_yellow && is_yellow); /* green goes to yellow, nothing else does */
                 if (was && !is) {
                     const double asked = s->elapsed_s - 0.5; /* before this step */
@@ -139,7 +138,7 @@ static void test_conflicting_greens_are_seen(void **test)
     sim_rig r;
     rig_open(&r, set);
     net_junction *j = &r.sim.net.junction[0];
-    r.sim.signal[0].show.green = j->phase[0].green | j->phase[2].green;
+    r.sim.signal[0].show.green = net_union(j->phase[0].green, j->phase[2].green);
     r.sim.signal[0].stage = STAGE_GREEN;
     signal_step(&r.sim);
     assert_true(r.sim.sum.conflicting >= 4);
@@ -156,13 +155,13 @@ static void test_paths_cross_where_they_should(void **test)
     const net_junction *j = &n->junction[0];
     assert_int_equal(j->n_links, 12); /* of each arm: straight, right, left */
     enum { WEST = 0, SOUTH = 3, EAST = 6, STRAIGHT = 0, RIGHT = 1, LEFT = 2 };
-    assert_true(j->crosses[WEST + STRAIGHT] >> (SOUTH + STRAIGHT) & 1);
-    assert_false(j->crosses[WEST + STRAIGHT] >> (EAST + STRAIGHT) & 1);
-    assert_true(j->crosses[WEST + LEFT] >> (EAST + STRAIGHT) & 1);
-    assert_false(j->crosses[WEST + LEFT] >> (EAST + LEFT) & 1); /* they pass in front of each other */
-    assert_true(j->yields[WEST + LEFT] >> (EAST + STRAIGHT) & 1);
-    assert_false(j->yields[EAST + STRAIGHT] >> (WEST + LEFT) & 1);
-    assert_true(j->yields[WEST + LEFT] >> (EAST + RIGHT) & 1); /* into the same road */
+    assert_true(net_has(&j->crosses[WEST + STRAIGHT], SOUTH + STRAIGHT));
+    assert_false(net_has(&j->crosses[WEST + STRAIGHT], EAST + STRAIGHT));
+    assert_true(net_has(&j->crosses[WEST + LEFT], EAST + STRAIGHT));
+    assert_false(net_has(&j->crosses[WEST + LEFT], EAST + LEFT)); /* they pass in front of each other */
+    assert_true(net_has(&j->yields[WEST + LEFT], EAST + STRAIGHT));
+    assert_false(net_has(&j->yields[EAST + STRAIGHT], WEST + LEFT));
+    assert_true(net_has(&j->yields[WEST + LEFT], EAST + RIGHT)); /* into the same road */
     for (int32_t a = 0; a < j->n_links; a++) {
         const net_lane *via = &n->lane[n->link[j->link + a].via], *to = &n->lane[n->link[j->link + a].to];
         double x, y, heading; /* every path ends where its lane begins, in the same direction */
@@ -170,8 +169,8 @@ static void test_paths_cross_where_they_should(void **test)
         rig_near(hypot(x - to->x0, y - to->y0), 0, 1e-9);
         rig_near(cos(heading - to->heading), 1, 1e-9);
         for (int32_t b = 0; b < j->n_links; b++) {
-            assert_int_equal(j->crosses[a] >> b & 1, j->crosses[b] >> a & 1);
-            assert_int_equal((j->yields[a] >> b & 1) + (j->yields[b] >> a & 1), j->crosses[a] >> b & 1);
+            assert_int_equal(net_has(&j->crosses[a], b), net_has(&j->crosses[b], a));
+            assert_int_equal(net_has(&j->yields[a], b) + net_has(&j->yields[b], a), net_has(&j->crosses[a], b));
         }
     }
     rig_close(&r);

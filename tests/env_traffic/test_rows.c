@@ -30,9 +30,14 @@ static uint64_t mix_all(uint64_t h, const double *x, size_t n)
 }
 #define MIX(h, ...) mix_all(h, (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 
+static uint64_t print_links(uint64_t h, net_links l)
+{
+    return MIX(h, (double)l.word[0], (double)l.word[1], (double)l.word[2], (double)l.word[3]);
+}
+
 static uint64_t print_show(uint64_t h, const net_show *s)
 {
-    return MIX(h, (double)s->green, (double)s->minor, (double)s->stop, (double)s->yellow);
+    return print_links(print_links(print_links(print_links(h, s->green), s->minor), s->stop), s->yellow);
 }
 
 static uint64_t print_net(const net *n)
@@ -50,10 +55,13 @@ static uint64_t print_net(const net *n)
     }
     for (int32_t k = 0; k < n->n_junctions; k++) {
         const net_junction *j = &n->junction[k];
-        h = MIX(h, j->n_links, (double)j->stops, j->n_phases, j->n_steps, j->start.s, j->starts_with_episode);
+        h = MIX(print_links(h, j->stops), j->n_links, j->n_phases, j->n_steps, j->start.s, j->starts_with_episode);
         for (int32_t i = 0; i < j->n_links; i++) {
-            h = MIX(h, (double)j->crosses[i], (double)j->yields[i], (double)j->foes[i], (double)j->responds[i],
-                    j->number[i]);
+            const net_links sets[] = {j->crosses[i], j->yields[i], j->foes[i], j->responds[i]};
+            for (int m = 0; m < 4; m++) {
+                h = print_links(h, sets[m]);
+            }
+            h = MIX(h, j->number[i]);
         }
         for (int32_t i = 0; i < j->n_steps; i++) {
             h = print_show(MIX(h, j->step[i].duration_s, j->step[i].phase), &j->step[i].show);

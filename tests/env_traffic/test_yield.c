@@ -90,7 +90,7 @@ static void test_stuck(void **test)
             const int32_t bit = s->net.link[s->net.lane[lane].link].bit;
             for (int32_t p = 0; p < s->net.junction[0].n_phases; p++) {
                 s->signal[0].phase = s->signal[0].next =
-                    (s->net.junction[0].phase[p].green >> bit & 1) == 0 ? p : s->signal[0].phase;
+                    !net_has(&s->net.junction[0].phase[p].green, bit) ? p : s->signal[0].phase;
             }
         }
         assert_int_not_equal(place_insert(s, lane, s->net.lane[lane].length - 1, 0, 0, 0), NET_NONE);
