@@ -102,6 +102,7 @@ struct vehicle_table { /* what does not change while a vehicle drives */
 
 struct simulation {
     string error, warnings, version;
+    string scenario; /* path of its file */
     memory_file config_file, tripinfo_file, state_file;
     bool is_taken = false, is_open = false;
     vector<string> args; /* that the net was read with, and the configuration */
@@ -233,6 +234,25 @@ void note_warnings(simulation &s, const string &text)
     }
 }
 
+/* SUMO's text with the names of files in place of those without a name. */
+string with_names(const simulation &s, string text)
+{
+    const std::pair<const memory_file &, string> all[] = {
+        {s.config_file, s.scenario}, {s.tripinfo_file, "trip information"}, {s.state_file, "saved state"}};
+    for (const auto &[file, name] : all) {
+        for (size_t at = 0; file.fd >= 0 && (at = text.find(file.path, at)) != string::npos;) {
+            const size_t end = at + file.path.size();
+            if (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) {
+                at = end; /* another number */
+                continue;
+            }
+            text.replace(at, file.path.size(), name);
+            at += name.size();
+        }
+    }
+    return text;
+}
+
 /* Runs f; what it throws becomes error(), together with what SUMO printed. */
 template <typename F> int caught(F f)
 {
@@ -241,11 +261,11 @@ template <typename F> int caught(F f)
     try {
         f(s);
         if (!quiet::text().empty()) {
-            note_warnings(s, quiet::text());
+            note_warnings(s, with_names(s, quiet::text()));
         }
         return 0;
     } catch (const std::exception &e) {
-        const string printed = one_line(quiet::text()), thrown = one_line(e.what());
+        const string printed = with_names(s, one_line(quiet::text())), thrown = with_names(s, one_line(e.what()));
         s.error = thrown;
         if (!printed.empty() && printed.find(thrown) == string::npos) {
             s.error = thrown.empty() || thrown == "Process Error" ? printed : thrown + "; " + printed;
@@ -813,6 +833,7 @@ int shim_open(const sumo_scenario *scenario, uint32_t seed, const sumo_net **out
         return -1;
     }
     return guarded([&](simulation &s) {
+        s.scenario = scenario->path;
         const scenario_config config(scenario->path, scenario->outputs != 0);
         s.config_file.write(config.text);
         vector<string> given = {"-c", s.config_file.path};

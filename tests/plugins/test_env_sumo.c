@@ -410,6 +410,8 @@ static void test_refusals(void **state)
     refused("torn.sumocfg", NULL, DT_EDATA, "torn.net.xml");
     write_text("netless.sumocfg", "<configuration><input><net-file value=\"no.net.xml\"/></input></configuration>");
     refused("netless.sumocfg", NULL, DT_EDATA, "no.net.xml");
+    write_text("option.sumocfg", "<configuration><input><nosuch value=\"1\"/></input></configuration>");
+    refused("option.sumocfg", NULL, DT_EDATA, "option.sumocfg'.;"); /* the name, not that of a copy in memory */
     write_text("endless.sumocfg", "<configuration><input><net-file value=\"pair.net.xml\"/></input></configuration>");
     refused("endless.sumocfg", NULL, DT_ECONFIG, "names no end of the simulation; set end_s");
     assert_int_equal(shell("cd '%s' && sed 's/ type=\"traffic_light\"//' pair.nod.xml >plain.nod.xml && netconvert -n "
