@@ -62,7 +62,7 @@ static void expect_environments(dt_stage *s, const dt_forecast *f, dt_expected *
 /* The first step makes what the others find. */
 static void try_trainer(dt_stage *s, dt_expected *out)
 {
-    double begin_s = 0;
+    double begin_s = 0, end_s = 0;
     dt_progress p;
     dt_log_mute(true);
     for (uint32_t i = 0; i <= TRAINER_STEPS; i++) {
@@ -71,10 +71,11 @@ static void try_trainer(dt_stage *s, dt_expected *out)
             break;
         }
         out->n_tried = i;
+        end_s = dt_clock_s(); /* a step that fails has no part in it */
     }
     dt_log_mute(false);
     dt_error_clear();
-    out->step_s = out->n_tried > 0 ? (dt_clock_s() - begin_s) / out->n_tried : (double)NAN;
+    out->step_s = out->n_tried > 0 ? (end_s - begin_s) / out->n_tried : (double)NAN;
 }
 
 void dt_expect_measure(dt_stage *s, const dt_forecast *f, uint64_t max_steps, bool is_plan, dt_expected *out)
