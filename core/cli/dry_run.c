@@ -219,7 +219,7 @@ static dt_status plan_one(dry_plan *p, int64_t index)
     dt_status st = set_up_and_plan(p, &first, &d, &f, &stage, &is_beyond);
     dt_first_close(&f);
     dt_stage_destroy(stage);
-    st = is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, p->d->max_steps, st) : st;
+    st = is_beyond || st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
     dt_comm_destroy(comm);
     return st;
 }

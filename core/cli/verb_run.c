@@ -134,7 +134,7 @@ static dt_status rehearse_phase(const dt_session *s, int64_t index, dt_comm *com
     }
     dt_stage_destroy(stage);
     dt_log_mute(false);
-    return is_beyond || st == DT_ENOMEM ? dt_fit_seek(&d, 0, st) : st;
+    return is_beyond || st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
 }
 
 /* Later phases are made and planned once, and given back, before the first one begins: what they cannot read of their

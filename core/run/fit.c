@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See fit.h: the plan against the machine. What would fit is looked for in fit_seek.c.
+ * See fit.h.
  */
 #include <config.h>
 
@@ -10,11 +10,14 @@
 #include "base/err.h"
 #include "base/log.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* Of each worker of environments this process holds a socket, memory and what it writes. */
-enum { FILES_A_PROCESS = 3, PROCESSES_A_CORE = 32, SHARE_BYTES = 96 };
+enum { FILES_A_PROCESS = 3, PROCESSES_A_CORE = 32, SHARE_BYTES = 96, KEY_BYTES = 192 };
 static const double near_full = 0.9; /* of what there is: a plan is right to a tenth */
+
+static const double target_room = 0.12; /* of an advised memory.target_gb: what is not in the plan */
 
 static double gb(uint64_t bytes)
 {
@@ -76,8 +79,9 @@ static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool spea
         return DT_OK;
     }
     char share[SHARE_BYTES];
-    return DT_FAIL(DT_ECONFIG, "the plan takes %.4g GB%s, and memory.target_gb = %g allows less", gb(all),
-                   share_text(f, f->resident, share), fit->target_gb);
+    return DT_FAIL(
+        DT_ECONFIG, "the plan takes %.4g GB%s, and memory.target_gb = %g allows less; raise memory.target_gb to %.2f",
+        gb(all), share_text(f, f->resident, share), fit->target_gb, ceil(gb(all) * (1 + target_room) * 100) / 100);
 }
 
 static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool speaks)
@@ -177,6 +181,56 @@ dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool spe
         st = dt_fit_check(&fit, f, speaks);
     }
     *is_beyond_p = st < 0;
+    return st;
+}
+
+/* ---- what to change ---------------------------------------------------------------------------------------------- */
+
+/* Is the key an integer above 1 in this phase? */
+static bool can_lower(const dt_stage_desc *d, const char *key)
+{
+    const char *text = NULL;
+    dt_origin origin;
+    int64_t value = 0;
+    const bool is_there = dt_config_get(d->config, d->index, key, &text, &origin) == DT_OK;
+    return is_there && dt_parse_i64(text, &value) && value > 1;
+}
+
+static bool has_environment(const dt_stage_desc *d)
+{
+    const char *text = NULL;
+    dt_origin origin;
+    return dt_config_get(d->config, d->index, "env.id", &text, &origin) == DT_OK && text[0] != '\0';
+}
+
+dt_status dt_fit_advise(const dt_stage_desc *d, dt_status st)
+{
+    dt_limits r;
+    (void)dt_limits_get("", &r);
+    const bool is_short = st == DT_ENOMEM && (d->device_ops != NULL || r.address != UINT64_MAX);
+    if (st != DT_ECONFIG && !is_short) {
+        return st;
+    }
+    char batch[KEY_BYTES], limit[96] = "";
+    dt_error reason;
+    dt_str lower = {0};
+    dt_error_take(&reason, st);
+    snprintf(batch, sizeof(batch), "%s.train_batch", d->phase->desc.id);
+    const char *const keys[] = {"env.instances", batch, "data.batch", "engine.threads"};
+    pthread_mutex_lock(d->config_lock);
+    for (size_t i = has_environment(d) ? 0 : 1; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (can_lower(d, keys[i])) {
+            dt_str_addf(&lower, "%s%s", lower.bytes > 0 ? " or " : "lower ", keys[i]);
+        }
+    }
+    pthread_mutex_unlock(d->config_lock);
+    dt_error_clear();
+    if (is_short && d->device_ops == NULL) {
+        snprintf(limit, sizeof(limit), " (%s leaves %.4g GB to map)", r.address_by, (double)r.address / 1e9);
+    }
+    st = DT_FAIL(DT_ECONFIG, "%s%s; %s%ssmaller models or --profile memory", reason.text, limit, dt_str_text(&lower),
+                 lower.bytes > 0 ? ", or use " : "use ");
+    dt_str_fini(&lower);
     return st;
 }
 

@@ -7,8 +7,7 @@
  * as they do in what it is compared with while running (memory_watch.h). A device's trainer looks for itself whether
  * its memory is enough.
  *
- * A refusal says what would fit: for each of a few keys the largest value with which the same planner is content, all
- * else as it is. Threads: [main].
+ * A refusal names the keys that reduce the plan. Threads: [main].
  */
 #ifndef DTRAIN_CORE_RUN_FIT_H
 #define DTRAIN_CORE_RUN_FIT_H
@@ -26,16 +25,15 @@ typedef struct dt_fit {
 
 /* What there is now, for the stage that f was made for. Errors: DT_ECONFIG. */
 dt_status dt_fit_look(const dt_stage *s, const dt_forecast *f, dt_fit *out) DT_NODISCARD;
-/* DT_ECONFIG with the reason, without what would fit. A warning is logged where it may work: into swap, close to the
+/* DT_ECONFIG with the reason. A warning is logged where it may work: into swap, close to the
  * limit, many more processes than cores. */
 dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool speaks) DT_NODISCARD;
 /* Both for a stage that f was made for. Where it is too much because nobody knows how much an environment in a process
- * shows, one is tried and f is made again. is_beyond_p: refused for what there is, and dt_fit_seek may know more. */
+ * shows, one is tried and f is made again. is_beyond_p: refused for what there is; dt_fit_advise then says what to change. */
 dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool speaks, bool *is_beyond_p) DT_NODISCARD;
 /* st is a refusal of dt_fit_check, or DT_ENOMEM of making the phase where a device computes or the address space is
- * limited: adds what would fit, found by planning the phase again with other values, and gives DT_ECONFIG. Another
- * status, and the record behind it, is passed on. At most a few seconds; changes the configuration and puts it back. */
-dt_status dt_fit_seek(const dt_stage_desc *d, uint64_t max_steps, dt_status st);
+ * limited: adds which keys to lower, and gives DT_ECONFIG. Any other status is returned unchanged, with its message. */
+dt_status dt_fit_advise(const dt_stage_desc *d, dt_status st);
 
 /* One line for people, members of an object for scripts. */
 void dt_fit_text(const dt_fit *fit, const dt_forecast *f, dt_str *out);

@@ -8,7 +8,6 @@ core_libdtcore_la_SOURCES += \
 	core/run/expect.c core/run/expect.h \
 	core/run/first_weights.c core/run/first_weights.h \
 	core/run/fit.c core/run/fit.h \
-	core/run/fit_seek.c \
 	core/run/forecast.c core/run/forecast.h \
 	core/run/forecast_env.c core/run/forecast_env.h \
 	core/run/handover.c core/run/handover.h \

@@ -33,17 +33,6 @@ static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, const dt_ro
     return d;
 }
 
-/* Out of memory while a phase is made. Where what may be mapped is limited, what would fit is looked for in what the
- * failed stage gives back. */
-static dt_status give_back_and_seek(dt_rank *k, const dt_stage_desc *d, dt_status st)
-{
-    dt_error reason;
-    dt_error_take(&reason, st);
-    dt_stage_destroy(k->stage);
-    k->stage = NULL;
-    return dt_fit_seek(d, k->r->d->max_steps, dt_error_put(&reason));
-}
-
 static dt_status create_stage(dt_rank *k, int64_t index, const dt_roles *loaded)
 {
     dt_run_state *r = k->r;
@@ -74,7 +63,7 @@ static dt_status create_stage(dt_rank *k, int64_t index, const dt_roles *loaded)
         dt_memory_watch_init(&k->watch, &memory, dt_rank_is_first(k));
     }
     pthread_mutex_unlock(&r->create_lock);
-    return st == DT_ENOMEM ? give_back_and_seek(k, &d, st) : st;
+    return st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
 }
 
 static bool is_resumed(const dt_rank *k, int64_t index)
@@ -130,9 +119,8 @@ static dt_status begin_event_files(dt_rank *k, int64_t index, uint64_t begin)
 
 static dt_status start_stage(dt_rank *k)
 {
-    const dt_stage_desc d = k->stage->d;
     const dt_status st = dt_stage_start(k->stage);
-    return st == DT_ENOMEM ? give_back_and_seek(k, &d, st) : st;
+    return st == DT_ENOMEM ? dt_fit_advise(&k->stage->d, st) : st;
 }
 
 /* The phase's instance, started and with its first weights or those it stopped with. */

@@ -273,11 +273,8 @@ static dt_status hold_plan(dt_rank *k)
     if (!is_beyond) {
         return st;
     }
-    const dt_stage_desc d = k->stage->d;
     dt_forecast_log(&k->forecast);
-    dt_stage_destroy(k->stage); /* what would fit is looked for in the memory that it gives back */
-    k->stage = NULL;
-    return dt_fit_seek(&d, k->r->d->max_steps, st);
+    return dt_fit_advise(&k->stage->d, st);
 }
 
 /* Which rank has how much of a batch, where that is not as even as can be. */

@@ -70,7 +70,7 @@ while IFS='|' read -r wrong advised followed; do
     "$dtrain" --plugin phase2_ppo --dry-run $small --set data.batch=32 "$@" -q >"$work/out" 2>&1 && fail "$wrong: taken"
     grep -q "$advised" "$work/out" || fail "$wrong: does not advise $advised: $(grep '^error' "$work/out")"
     case $followed in # the plan takes more where the code is instrumented
-        *=ADVISED) followed=${followed%ADVISED}$(sed -n 's/.*would fit: [a-z_.]* = \([0-9.]*[0-9]\).*/\1/p' "$work/out") ;;
+        *=ADVISED) followed=${followed%ADVISED}$(sed -n 's/.*raise memory.target_gb to \([0-9.]*[0-9]\).*/\1/p' "$work/out") ;;
     esac
     for setting in $followed; do set -- "$@" --set "$setting"; done
     # shellcheck disable=SC2086
@@ -88,7 +88,7 @@ checkpoint.best_by=return/mean training.eval_interval=0|training.eval_interval|t
 checkpoint.best_by=return/mean training.eval_interval=0|checkpoint.best_by = ""|checkpoint.best_by=
 checkpoint.best_by=x training.eval_interval=1|return/mean|checkpoint.best_by=return/mean
 checkpoint.hand_on=best|checkpoint.best_by|checkpoint.best_by=return/mean
-memory.target_gb=0.001|would fit: memory.target_gb = 0|memory.target_gb=ADVISED
+memory.target_gb=0.001|raise memory.target_gb to 0|memory.target_gb=ADVISED
 env.id=|"cartpole"|env.id=cartpole
 env.id=cartpol|"env_cartpole"|env.id=env_cartpole
 comm.ranks=2|comm.backend = "sim"|comm.backend=sim

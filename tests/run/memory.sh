@@ -161,7 +161,7 @@ same budget ' shards* .*at a time.*; the result is the same' --set memory.target
 code=0
 tiny little --set memory.target_gb=0.01 || code=$?
 test $code -eq 2 || fail "exit code $code of a plan above memory.target_gb, expected 2"
-grep -q 'error the plan takes 0[.][0-9]* GB, and memory.target_gb = 0.01 allows less; would fit: memory.target_gb = 0[.]' out ||
+grep -q 'error the plan takes 0[.][0-9]* GB, and memory.target_gb = 0.01 allows less; raise memory.target_gb to 0[.]' out ||
     fail "says not that the plan is above memory.target_gb"
 # 4 shards at once, then what is read ahead, 2, and 1; a look takes a hundredth of the time at most, so that a busy
 # machine looks rarely, and many steps are needed for all of them
