@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installed in the same folders as here, so that links between pages work there too.
-dist_doc_DATA = README.md README.zh.md CHANGELOG.md LICENSE
+dist_doc_DATA = README.md README.zh.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
 docpagesdir = $(docdir)
 nobase_dist_docpages_DATA = docs/start.md \
 	docs/tutorial/first-run.md \

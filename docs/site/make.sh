@@ -27,7 +27,7 @@ for page in "$work"/docs/*.md "$work"/docs/*/*.md; do # examples/ is next to doc
 done
 sed 's|](../examples/|](examples/|g' "$src/docs/start.md" >"$work/docs/start.md"
 for page in README.md README.zh.md; do
-    sed 's|](docs/|](|g; s|\[LICENSE\](LICENSE)|LICENSE|; s|(README.md)|(index.md)|' "$src/$page" >"$work/docs/$page"
+    sed 's|](docs/|](|g; s|\[LICENSE\](LICENSE)|LICENSE|; s|\[[^]]*\](CONTRIBUTING.md)|CONTRIBUTING.md|; s|(README.md)|(index.md)|' "$src/$page" >"$work/docs/$page"
 done
 mv "$work/docs/README.md" "$work/docs/index.md"
 cp "$src/docs/site/mkdocs.yml" "$work/"

@@ -46,6 +46,8 @@ tests/cuda/test_finish.log tests/cuda/test_kernels.log tests/cuda/test_nccl.log 
 	tests/cuda/emulated/backend_cuda.so
 dt_scripts += tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/nccl.sh tests/cuda/orders.sh \
 	tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/stream.sh
+dt_longer_tests += tests/cuda/test_kernels tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/nccl.sh \
+	tests/cuda/orders.sh tests/cuda/ranks.sh tests/cuda/stream.sh
 tests/cuda/acting.log tests/cuda/half.log tests/cuda/nccl.log tests/cuda/orders.log tests/cuda/phase1.log tests/cuda/policies.log \
 	tests/cuda/ranks.log tests/cuda/stream.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json tests/cuda/emulated/backend_cuda.so
@@ -115,7 +117,7 @@ check-gpu-emulated: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json $(e
 	EMULATED_CXX='$(CXX_CHECK) $(EMULATED_FLAGS) $(EMULATED_CHECKS)' EMULATED_PARTS='$(emulated_objects)' \
 	DTRAIN_COMPILE='$(COMPILE)' DTRAIN_LINK='$(LINK)'; \
 	export EMULATED_CXX EMULATED_PARTS DTRAIN_COMPILE DTRAIN_LINK; \
-	DT_THOROUGH=1 tests/cuda/test_kernels && \
+	DT_LONG=1 tests/cuda/test_kernels && \
 	$(SHELL) $(srcdir)/tests/cuda/mutations.sh && \
 	DT_EMULATED_SEEDS='$(EMULATED_SEEDS)' $(SHELL) $(srcdir)/tests/cuda/orders.sh
 

@@ -3,12 +3,14 @@
 #
 # Phases 1, 2 and 3 in turn on the emulated GPU, once per seed: whatever is late, and in whatever order streams, blocks
 # and threads go on, the run ends in the bits of one without a seed. Every fourth run is without graphs.
-#   DT_EMULATED_SEEDS   how many (60)
+#   DT_EMULATED_SEEDS   how many (24; 60 with DT_LONG=1)
 #   DT_EMULATED_FIRST   the first one (1)
 set -u
 
 build=$(cd "${DT_BUILDDIR:-.}" && pwd)
-seeds=${DT_EMULATED_SEEDS:-60}
+usual=24
+[ "${DT_LONG:-}" != 1 ] || usual=60
+seeds=${DT_EMULATED_SEEDS:-$usual}
 first=${DT_EMULATED_FIRST:-1}
 work=$(mktemp -d ./test-cuda-orders-XXXXXX) || exit 1
 trap 'rm -rf "$work"' EXIT INT TERM

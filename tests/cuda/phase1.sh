@@ -20,9 +20,9 @@ loss() {
 for normalise in fixed store; do
     for device in cpu cuda; do
         "$build/dtrain" --plugin phase1_world_model.so --device $device --run-dir "$work/$device-$normalise" --max-steps 3 \
-            --set risk_gnn.hidden=16 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set risk_gnn.normalise=$normalise \
-            --set world_lstm.hidden=16 --set world_lstm.layers=1 --set world_lstm.futures=3 \
-            --set world_lstm.kinematic=true --set world_lstm.calibrated=true --set data.batch=16 \
+            --set risk_gnn.hidden=8 --set risk_gnn.heads=2 --set risk_gnn.layers=1 --set risk_gnn.normalise=$normalise \
+            --set world_lstm.hidden=8 --set world_lstm.layers=1 --set world_lstm.futures=3 \
+            --set world_lstm.kinematic=true --set world_lstm.calibrated=true --set data.batch=8 \
             --set training.eval_interval=0 --threads 2 -q || exit 1
     done
     for rows in "1 1" "2 3"; do

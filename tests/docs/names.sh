@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What README.md and docs/ name is there: pages and headings that links lead to, files of the map of the tree, keys of
-# the configuration, components, and benches.
+# What README.md, CONTRIBUTING.md, SECURITY.md and docs/ name is there: pages and headings that links lead to, targets of
+# make, files of the map of the tree, keys of the configuration, components, and benches.
 set -u
 dtrain=${DT_BUILDDIR:-.}/dtrain
 src=${DT_SRCDIR:-.}
@@ -13,7 +13,7 @@ fail() {
     failed=$((failed + 1))
 }
 pages() {
-    printf '%s\n' "$src/README.md" "$src/README.zh.md"
+    printf '%s\n' "$src/README.md" "$src/README.zh.md" "$src/CONTRIBUTING.md" "$src/SECURITY.md"
     find "$src/docs" -name '*.md' | sort
 }
 
@@ -45,6 +45,14 @@ for page in $(cd "$src/docs" && find . -name '*.md' ! -name start.md | sed 's|^\
     grep -q "docs/$page\( \|$\)" "$src/docs/local.mk" || fail "docs/local.mk does not install docs/$page"
     grep -q ": $page$" "$src/docs/site/mkdocs.yml" || fail "docs/site/mkdocs.yml lacks $page"
 done
+
+# --- targets of make, rooms of make check-ROOM ---
+found 'make \(-j[0-9]* \)*\(check\|lint\|format\|tidy\|fuzz\|benches\)[a-z-]*' | sed 's/make \(-j[0-9]* \)*//' >"$work/targets"
+[ "$(wc -l <"$work/targets")" -ge 8 ] || fail "hardly a target of make is named"
+while read -r page target; do
+    grep -q -e "^$target *:" "${DT_BUILDDIR:-.}/Makefile" || [ -d "$src/tests/${target#check-}" ] || [ "$target" = check- ] ||
+        fail "$page names make $target, which is no target"
+done <"$work/targets"
 
 # --- files of the map, results of benches, benches ---
 sed -n '/^## Map of the tree/,/^## /s/^| \(`[^|]*`\) |.*/\1/p' "$src/docs/explanation/architecture.md" | tr -d '`' | tr ' ' '\n' \

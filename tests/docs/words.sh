@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The language of README.md, examples/README.md and docs/: sentences of at most 25 words, no house words, one claim of
+# The language of README.md, CONTRIBUTING.md, SECURITY.md, examples/README.md and docs/: sentences of at most 25 words, no house words, one claim of
 # bit-identical results a page. Code, targets of links and the generated table of guide-keys.md are not read.
 # Usage: words.sh [PAGE]...
 set -eu
 src=${DT_SRCDIR:-.}
 # shellcheck disable=SC2046 # a list of pages
-[ $# -gt 0 ] || set -- "$src/README.md" "$src/examples/README.md" $(find "$src/docs" -name '*.md' ! -name guide-keys.md | sort)
+[ $# -gt 0 ] || set -- "$src/README.md" "$src/CONTRIBUTING.md" "$src/SECURITY.md" "$src/examples/README.md" $(find "$src/docs" -name '*.md' ! -name guide-keys.md | sort)
 awk '
 function fail(what) { printf "%s:%d: %s\n", file, from, what; failed = 1 }
 # one paragraph, list item or table cell

@@ -21,13 +21,15 @@ resume() { # DIR [options]
     "$dtrain" --resume "$work/$dir" -q "$@" >/dev/null 2>"$work/err" || fail "resuming $dir left with $?"
 }
 
-# everywhere PREFIX WORDS STEP STEP: the bits of the run called whole on other threads and ranks, in processes, and of a
-# run (PREFIXpart) that is stopped after these steps
+# everywhere PREFIX WORDS STEP STEP: the bits of the run called whole, with DT_LONG=1 on other threads and ranks and in
+# processes, and of a run (PREFIXpart) that is stopped after these steps and resumed on others
 everywhere() {
-    train "$1threads" --threads 2
-    same "$1threads" "${2}2 threads"
-    train "$1ranks" --set comm.backend=sim --set comm.ranks=3
-    same "$1ranks" "${2}3 virtual ranks"
+    if [ "${DT_LONG:-}" = 1 ]; then
+        train "$1threads" --threads 2
+        same "$1threads" "${2}2 threads"
+        train "$1ranks" --set comm.backend=sim --set comm.ranks=3
+        same "$1ranks" "${2}3 virtual ranks"
+    fi
     train "$1apart" --set env.isolation=process
     same "$1apart" "${2}environments in processes"
     train "$1part" --max-steps "$3"

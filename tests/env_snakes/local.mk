@@ -12,4 +12,5 @@ tests_env_snakes_test_env_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_env_snakes_test_env_LDADD = $(mock_la) $(CMOCKA_LIBS) -ldl -lm
 EXTRA_DIST += tests/fixtures/snakes/ORIGIN.md tests/fixtures/snakes/games.txt tests/fixtures/snakes/views.txt
 dt_training_scripts += tests/env_snakes/learn.sh
+dt_longer_tests += tests/env_snakes/learn.sh
 tests/env_snakes/learn.log: dtrain $(plugin_LTLIBRARIES)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Results do not depend on the width of vectors: every op, on every row of cases.c and on many more sizes, and the
- * loops of the optimizer, in vectors of 16 lanes against 4, AVX2 and AVX-512. The first two are the portable spelling
- * of simd.h compiled for this test, with one rounding per multiply-add; the last two are skipped, and say so, where the
- * processor or the build lacks them.
+ * loops of the optimizer. test_widths compares AVX-512 with AVX2. test_widths_portable (PORTABLE_WIDTHS) compares both
+ * and 4 lanes with 16 lanes, which are the portable spelling of simd.h with one rounding per multiply-add: any
+ * processor with FMA can run it, but the kernels are compiled twice more for it (make check-long). What the processor
+ * or the build lacks is skipped with a message.
  */
 #include <config.h>
 
@@ -20,26 +21,27 @@
 #include "ops/harness.h"
 #include "optim/loops.h"
 
-#define DT_OP(ID, number, name) dt_kernel dt_cpu_wide_##name, dt_cpu_narrow_##name;
-#include "backend/ops.def"
-#undef DT_OP
-#define dt_cpu_wide_split   NULL
-#define dt_cpu_wide_merge   NULL
-#define dt_cpu_wide_stop    NULL
-#define dt_cpu_narrow_split NULL
-#define dt_cpu_narrow_merge NULL
-#define dt_cpu_narrow_stop  NULL
+#ifdef PORTABLE_WIDTHS
+#    define DT_OP(ID, number, name) dt_kernel dt_cpu_wide_##name, dt_cpu_narrow_##name;
+#    include "backend/ops.def"
+#    undef DT_OP
+#    define dt_cpu_wide_split   NULL
+#    define dt_cpu_wide_merge   NULL
+#    define dt_cpu_wide_stop    NULL
+#    define dt_cpu_narrow_split NULL
+#    define dt_cpu_narrow_merge NULL
+#    define dt_cpu_narrow_stop  NULL
 
 extern const dt_optim_loops dt_optim_loops_wide, dt_optim_loops_narrow;
 
 static dt_kernel *find_wide(uint32_t op)
 {
     switch (op) {
-#define DT_OP(ID, number, name)                                                                                        \
+#    define DT_OP(ID, number, name)                                                                                    \
     case number:                                                                                                       \
         return dt_cpu_wide_##name;
-#include "backend/ops.def"
-#undef DT_OP
+#    include "backend/ops.def"
+#    undef DT_OP
     default:
         return NULL;
     }
@@ -48,19 +50,24 @@ static dt_kernel *find_wide(uint32_t op)
 static dt_kernel *find_narrow(uint32_t op)
 {
     switch (op) {
-#define DT_OP(ID, number, name)                                                                                        \
+#    define DT_OP(ID, number, name)                                                                                    \
     case number:                                                                                                       \
         return dt_cpu_narrow_##name;
-#include "backend/ops.def"
-#undef DT_OP
+#    include "backend/ops.def"
+#    undef DT_OP
     default:
         return NULL;
     }
 }
 
-static const lane wide = {"16 lanes", false, true, 0, find_wide};
+static const lane reference = {"16 lanes", false, true, 0, find_wide};
+static const dt_optim_loops *const reference_loops = &dt_optim_loops_wide;
 static const lane narrow = {"4 lanes", false, true, 0, find_narrow};
 static const lane avx2 = {"avx2", false, true, DT_CPU_ISA_AVX2, NULL};
+#else
+static const lane reference = {"avx2", false, true, DT_CPU_ISA_AVX2, NULL};
+static const dt_optim_loops *const reference_loops = &dt_optim_loops_avx2;
+#endif
 static const lane avx512 = {"avx512", false, true, DT_CPU_ISA_AVX512, NULL};
 
 /* Can this machine run the build, and the portable ones, which are compiled for FMA? */
@@ -80,13 +87,13 @@ static void compare_call(const lane *l, const call *c, const char *what)
     call one, two;
     clone_outputs(c, &one, a);
     clone_outputs(c, &two, b);
-    run(&wide, &one, what);
+    run(&reference, &one, what);
     run(l, &two, what);
     for (uint32_t k = 0; k < c->n_out; k++) {
         for (int64_t i = 0; i < a[k].n; i++) {
             if (memcmp(&a[k].f[i], &b[k].f[i], sizeof(double)) != 0) {
                 fail_msg("%s, output %u at %lld of %lld: %.9g in %s, %.9g in %s", what, k, (long long)i,
-                         (long long)a[k].n, a[k].f[i], wide.name, b[k].f[i], l->name);
+                         (long long)a[k].n, a[k].f[i], reference.name, b[k].f[i], l->name);
             }
         }
     }
@@ -224,10 +231,10 @@ static void compare_optimizer(const dt_optim_loops *loops, const char *name)
 {
     static arenas one, two;
     double squares[2];
-    steps(&dt_optim_loops_wide, &one, &squares[0]);
+    steps(reference_loops, &one, &squares[0]);
     steps(loops, &two, &squares[1]);
     if (memcmp(&one, &two, sizeof(one)) != 0 || memcmp(&squares[0], &squares[1], sizeof(double)) != 0) {
-        fail_msg("20 updates in %s and in %s end in other bits", wide.name, name);
+        fail_msg("20 updates in %s and in %s end in other bits", reference.name, name);
     }
 }
 
@@ -242,6 +249,7 @@ static void compare_build(const lane *l, const dt_optim_loops *loops)
     compare_optimizer(loops, l->name);
 }
 
+#ifdef PORTABLE_WIDTHS
 static void test_4_lanes(void **state)
 {
     (void)state;
@@ -255,6 +263,7 @@ static void test_avx2(void **state)
     needs(DT_CPU_ISA_AVX2, "AVX2 and FMA");
     compare_build(&avx2, &dt_optim_loops_avx2);
 }
+#endif
 
 static void test_avx512(void **state)
 {
@@ -270,8 +279,10 @@ static void test_avx512(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+#ifdef PORTABLE_WIDTHS
         cmocka_unit_test(test_4_lanes),
         cmocka_unit_test(test_avx2),
+#endif
         cmocka_unit_test(test_avx512),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

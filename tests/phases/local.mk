@@ -50,6 +50,7 @@ tests/phases/shield.log: dtrain $(plugin_LTLIBRARIES)
 EXTRA_DIST += tests/phases/shapes.inc
 dt_whole_run_scripts += tests/phases/shapes.sh
 tests/phases/shapes.log: dtrain $(plugin_LTLIBRARIES)
+dt_longer_tests += tests/phases/coma.sh tests/phases/phase_ddpg.sh tests/phases/phase_sac.sh tests/phases/shapes_sumo.sh
 dt_training_scripts += tests/phases/shapes_sumo.sh
 tests/phases/shapes_sumo.log: dtrain $(plugin_LTLIBRARIES) $(sumo_LTLIBRARIES)
 

@@ -7,6 +7,7 @@ dt_scripts += tests/run/again.sh tests/run/diskfull.sh tests/run/faults.sh tests
 dt_whole_run_scripts += tests/run/batch.sh tests/run/feeding.sh tests/run/fit.sh tests/run/points.sh \
 	tests/run/processes.sh tests/run/ranks.sh tests/run/resume.sh tests/run/roads.sh tests/run/sums.sh \
 	tests/run/sums_mpi.sh
+dt_longer_tests += tests/run/memory.sh tests/run/processes.sh tests/run/rank_kills.sh tests/run/resume.sh
 dt_training_scripts += tests/run/memory.sh tests/run/numbers.sh tests/run/profiles.sh tests/run/widths.sh
 tests/run/again.log tests/run/batch.log tests/run/diskfull.log tests/run/faults.log tests/run/feeding.log tests/run/fit.log \
 	tests/run/foreign.log tests/run/import.log tests/run/judged.log tests/run/kills.log tests/run/logs.log \

@@ -58,7 +58,7 @@ if grep -q '\[always\]' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null;
 fi
 
 holds --plugin phase1_world_model --threads 1 --set training.epochs=1 --set training.eval_interval=1
-holds --plugin phase1_world_model --threads 2 --profile test
+[ "${DT_LONG:-}" != 1 ] || holds --plugin phase1_world_model --threads 2 --profile test
 holds --plugin phase2_ppo --threads 2 --set env.id=env_traffic --set models.controller=controller_influence \
     --set models.perception=risk_gnn --set models.shield=shield_barrier --set phase2_ppo.iterations=2 \
     --set phase2_ppo.train_batch=1000 --set phase2_ppo.fragment=80 --set phase2_ppo.sgd_epochs=1 \
@@ -66,7 +66,8 @@ holds --plugin phase2_ppo --threads 2 --set env.id=env_traffic --set models.cont
 holds --plugin phase3_constrained --threads 1 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \
     --set phase3_constrained.pid_delay=1
 holds --plugin phase2_ppo --threads 1 --set env.id=cartpole --set phase2_ppo.iterations=2
-holds --plugin phase2_ppo --threads 2 --set env.id=env_traffic --set phase2_ppo.iterations=3 --set phase2_ppo.overlap=1 \
+[ "${DT_LONG:-}" != 1 ] || holds --plugin phase2_ppo --threads 2 --set env.id=env_traffic --set phase2_ppo.iterations=3 \
+    --set phase2_ppo.overlap=1 \
     --set phase2_ppo.train_batch=1000 --set phase2_ppo.fragment=80 --set phase2_ppo.sgd_epochs=1 --set training.eval_interval=2
 # gradients and losses over all samples, of the trust region and of the barrier
 holds --plugin phase3_constrained --threads 2 --set phase3_constrained.iterations=2 --set training.eval_interval=2 \

@@ -5,13 +5,15 @@
 # the launcher, after which the command that began the run is given once more. It goes on by itself each time, and ends
 # in the bits and the records of a run that nobody disturbed. It is as long as its kills need; one that is done before
 # all were made is followed by another one.
-# DT_KILLS: how many kills, 50 without it, 1,000 behind make check-kills; DT_KILLS_SEED: another course.
+# DT_KILLS: how many kills (20; 50 with DT_LONG=1; 1,000 by make check-kills); DT_KILLS_SEED: another course.
 set -u
 . "${DT_SRCDIR:?}/tests/mpi_job.sh"
 unset OMPI_MCA_rmaps_base_oversubscribe OMPI_MCA_hwloc_base_binding_policy # of the launcher, which knows
 name=rank_kills
 . "$DT_SRCDIR/tests/run/job.inc"
-wanted=${DT_KILLS:-50}
+usual=20
+[ "${DT_LONG:-}" != 1 ] || usual=50
+wanted=${DT_KILLS:-$usual}
 seed=${DT_KILLS_SEED:-1}
 echo "DT_KILLS_SEED=$seed"
 # what mpirun leaves behind when it is killed goes with the folder

@@ -48,8 +48,12 @@ rounds="--set phase2_ppo.train_batch=64 --set phase2_ppo.fragment=16 --set phase
     --set phases.1.data.batch=16 --set phases.2.data.batch=16"
 for profile in '' "$source"/profiles/*.cfg; do
     name=$(basename "$profile" .cfg)
+    # of the profiles one phase in turn, with DT_LONG=1 all
+    turn=$((${turn:-0} % 3 + 1))
+    phases=$turn
+    [ -n "$name" ] && [ "${DT_LONG:-}" != 1 ] || phases="1 2 3"
     # shellcheck disable=SC2086
-    for phase in 1 2 3; do
+    for phase in $phases; do
         again "hybrid.cfg ${name:+--profile $name }--phase $phase" 1 9 --config "$source/share/hybrid.cfg" \
             ${profile:+--profile "$name"} $rounds --phase $phase
     done

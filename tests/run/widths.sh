@@ -20,14 +20,14 @@ limit=300
 models='risk_gnn = { hidden = 64; heads = 8; layers = 2; };
 world_lstm = { hidden = 36; layers = 1; };
 controller_mlp = { hidden = 27; };'
-save='every_steps = 20; keep_last = 100;'
+save='every_steps = 10; keep_last = 100;'
 engine=
 job <<'END'
 phase2_ppo = { train_batch = 160; fragment = 8; };
 phase3_constrained = { train_batch = 160; fragment = 8; limits = "starvation:1000"; };
-phases = ( { plugin = "phase1_world_model"; stop = { steps = 200; }; },
-           { plugin = "phase2_ppo"; stop = { iterations = 20; }; training = { eval_interval = 10; }; },
-           { plugin = "phase3_constrained"; fresh = [ "controller" ]; stop = { iterations = 20; }; } );
+phases = ( { plugin = "phase1_world_model"; stop = { steps = 60; }; },
+           { plugin = "phase2_ppo"; stop = { iterations = 6; }; training = { eval_interval = 3; }; },
+           { plugin = "phase3_constrained"; fresh = [ "controller" ]; stop = { iterations = 6; }; } );
 END
 # as ISA DIR [options]
 as() {
@@ -39,11 +39,11 @@ as() {
 }
 
 as avx2 whole
-enough_states 20
+enough_states 12
 as avx512 avx512
 same_all avx512 "AVX-512 ends elsewhere than AVX2"
 
-as avx512 hops --max-steps 90
+as avx512 hops --max-steps 25
 as avx2 hops --resume --phase 1-2
 cases=$((cases + 1))
 ! grep -q "results will differ" "$work/err" || fail "a change of vectors is told as if it changed results"
