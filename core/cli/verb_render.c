@@ -49,7 +49,7 @@ static dt_status complete(const dt_args *a, dt_args *out, double *every_p)
     if (strchr(out->seeds, ',') != NULL) {
         return DT_FAIL(DT_ECONFIG, "--seeds %s: an episode has one seed", out->seeds);
     }
-    *every_p = 1;
+    *every_p = -1;
     if (a->every != NULL && (!dt_parse_f64(a->every, every_p) || !(*every_p > 0) || *every_p > 1e6)) {
         return DT_FAIL(DT_ECONFIG, "--every %s: expected seconds between two moments, above 0", a->every);
     }

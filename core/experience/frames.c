@@ -35,6 +35,7 @@ struct dt_frames {
     const dt_buffer *buffer;
     uint32_t number;
     double every_s, next_s;
+    bool thins; /* every_s doubles where the pictures of an episode do not suffice for it */
     dt_scene_roads road;
     dt_scene now;
     frame *frame; /* [n_frames] */
@@ -79,8 +80,9 @@ dt_status dt_frames_open(const dt_env *e, double every_s, dt_risk *risk_model, b
         return no_memory();
     }
     f->api = api;
-    f->is_film = !(every_s > 0);
-    f->every_s = f->is_film ? 1 : every_s;
+    f->is_film = every_s == 0;
+    f->thins = every_s < 0;
+    f->every_s = f->is_film ? 1 : fabs(every_s);
     f->risk_model = is_taught ? risk_model : NULL;
     f->colours = f->risk_model != NULL ? DT_FRAMES_PREDICTED
                  : risk_model != NULL  ? DT_FRAMES_UNTRAINED
@@ -258,6 +260,21 @@ static bool is_part_complete(const dt_frames *f)
     return f->n_frames == DT_FRAMES_FILM || rows >= DT_FRAMES_FILM_ROWS;
 }
 
+/* Every second picture is kept, from the first. */
+static void thin(dt_frames *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n_frames; i++) {
+        if (i % 2 == 0) {
+            f->frame[n++] = f->frame[i];
+        } else {
+            free_frame(&f->frame[i]);
+        }
+    }
+    f->n_frames = n;
+    f->every_s *= 2;
+}
+
 static dt_status add_frame(dt_frames *f)
 {
     if (f->is_film && is_part_complete(f)) {
@@ -307,6 +324,9 @@ static void each(void *user)
     f->status = f->has_risk || f->n_frames == 0 ? DT_OK : sense(f, 0);
     f->status = f->status == DT_OK ? look(f) : f->status;
     if (f->status == DT_OK && f->now.time_s >= f->next_s - 1e-6) {
+        if (f->thins && f->n_frames == DT_FRAMES_MAX_FRAMES) {
+            thin(f);
+        }
         f->next_s += f->every_s * (1 + floor((f->now.time_s - f->next_s + 1e-6) / f->every_s));
         f->status = add_frame(f);
     }
@@ -408,7 +428,7 @@ dt_status dt_frames_end(dt_frames *f, const dt_host *h)
     if (DT_HAS(f->api, watch)) { /* what the instance plays next is not recorded */
         f->api->watch(f->self, NULL, NULL);
     }
-    if (!f->is_film && f->n_frames == DT_FRAMES_MAX_FRAMES) {
+    if (!f->is_film && !f->thins && f->n_frames == DT_FRAMES_MAX_FRAMES) {
         dt_log(DT_LOG_WARN, "the recording ends at %g s of %g s, after %d pictures; take one in more seconds (--every)",
                f->frame[f->n_frames - 1].time_s, f->now.time_s, DT_FRAMES_MAX_FRAMES);
     }

@@ -22,7 +22,8 @@ enum {
     DT_FRAMES_UNTRAINED  /* what the environment says: perception was never taught */
 };
 
-/* every_s 0: a short film. risk_model: of perception, NULL where there is none; is_taught: its weights come from
+/* every_s 0: a short film; below 0: the whole episode, -every_s apart, or twice, four times ... as far where it is too
+ * long. risk_model: of perception, NULL where there is none; is_taught: its weights come from
  * somewhere. NULL in out_p where the environment does not show itself. One in a process of its own is seen between its
  * steps alone. Errors: DT_ENOMEM. */
 dt_status dt_frames_open(const dt_env *e, double every_s, dt_risk *risk_model, bool is_taught, dt_frames **out_p)

@@ -129,7 +129,7 @@ typedef struct dt_stage_desc {
     uint64_t seed;
     uint32_t threads;                  /* workers of this rank */
     const char *controller;            /* in place of models.controller and without other models; NULL: as configured */
-    double frames_every_s;             /* pictures of an evaluated episode; 0: a few of it */
+    double frames_every_s;             /* pictures of an evaluated episode (frames.h); 0: a few of it */
     dt_roles loaded;                   /* whose first weights come from a checkpoint */
     const dt_stage_rollouts *rollouts; /* NULL: the phase has no environments */
     const dt_device_ops *device_ops;   /* NULL: the CPU computes */

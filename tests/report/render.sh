@@ -45,6 +45,11 @@ render "$work/lights" --json >"$work/out" || fail "render left with $?"
 grep -q '"env":"env_traffic","moments":61,"seconds":60,"return":-' "$work/out" || fail "the answer: $(cat "$work/out")"
 python3 "$here/check_film.py" "$work/lights/render.html" 61 60 >"$work/err" 2>&1 || fail "the film of lights"
 
+# an episode of more seconds than a film has pictures is shown whole, in pictures further apart
+render "$work/lights" --set env_traffic.episode_s=3000 --out "$work/long.html" --json >"$work/out" || fail "a long episode"
+grep -q '"moments":1501,"seconds":3000' "$work/out" || fail "a long episode: $(cat "$work/out" "$work/err")"
+python3 "$here/check_film.py" "$work/long.html" 1501 3000 >"$work/err" 2>&1 || fail "the film of a long episode"
+
 # --- vehicles, half a second apart, under another name; a checkpoint is as good as its run; the same seed, the same film ---
 train cars --set env.id=env_traffic --set env_traffic.scenario=ring --set env_traffic.episode_s=20 \
     --set models.shield=shield_barrier
