@@ -7,6 +7,7 @@
 #include "scene.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,9 +129,33 @@ static void find_neighbours(state *s, uint32_t k)
     }
 }
 
+/* Signals that keep their program, in one line for all that have fewer than two green phases. */
+enum { KEPT_NAMES = 8 };
+
+typedef struct kept {
+    char names[160];
+    uint32_t n, n_named;
+} kept;
+
+static void keep_program(const state *s, const sumo_signal *g, const agent *a, const char *wrong, kept *k)
+{
+    if (wrong != NULL || g->foe == NULL) {
+        dt_logf(s->h, 2, "signal %s has %u green phases, %s, and keeps its program", g->id, a->n_phases,
+                wrong != NULL ? "states of fewer letters than links" : "too many links");
+        return;
+    }
+    const size_t used = strlen(k->names);
+    if (k->n_named < KEPT_NAMES && used + strlen(g->id) + 3 < sizeof(k->names)) {
+        snprintf(k->names + used, sizeof(k->names) - used, "%s%s", used > 0 ? ", " : "", g->id);
+        k->n_named++;
+    }
+    k->n++;
+}
+
 static dt_status find_agents(state *s)
 {
     const sumo_net *net = s->net;
+    kept others = {.n = 0};
     DT_TRY_H(env_reserve(s, &s->agent, net->n_signals, sizeof(*s->agent)));
     DT_TRY_H(env_reserve(s, &s->agent_of_signal, net->n_signals, sizeof(*s->agent_of_signal)));
     for (uint32_t i = 0; i < net->n_signals; i++) {
@@ -142,10 +167,7 @@ static dt_status find_agents(state *s)
         a->n_phases = signal_phases(g, a->state_of_phase, a->phase_of_state);
         const char *wrong = signal_wrong(g);
         if (a->n_phases < 2 || g->foe == NULL || wrong != NULL) { /* SUMO runs it by itself */
-            dt_logf(s->h, 2, "signal %s has %u green phases%s and keeps its program", g->id, a->n_phases,
-                    wrong != NULL    ? ", states of fewer letters than links"
-                    : g->foe == NULL ? ", too many links"
-                                     : "");
+            keep_program(s, g, a, wrong, &others);
             s->h->release(s->h, a->state_of_phase);
             s->h->release(s->h, a->phase_of_state);
             memset(a, 0, sizeof(*a));
@@ -160,6 +182,10 @@ static dt_status find_agents(state *s)
             return DT_FAIL_H(s->h, DT_ECONFIG, "signal %s has %u green phases, above max_phases = %lld", g->id,
                              a->n_phases, (long long)s->config.max_phases);
         }
+    }
+    if (others.n > 0) {
+        dt_logf(s->h, 2, "%u of %u signals have fewer than two green phases and keep their program: %s%s", others.n,
+                net->n_signals, others.names, others.n > others.n_named ? ", ..." : "");
     }
     if (s->n_agents == 0) {
         return DT_FAIL_H(s->h, DT_ECONFIG,
