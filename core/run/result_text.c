@@ -49,6 +49,22 @@ static void seeds_text(const dt_result *r, dt_str *out)
 }
 
 /* What evaluations need not have in common with training. */
+static const char *model_of(const dt_stage *s, const char *role)
+{
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        if (strcmp(s->model[i].role, role) == 0) {
+            return s->model[i].comp->desc.id;
+        }
+    }
+    return NULL;
+}
+
+/* Rows about a shield that the phase has not. */
+static bool is_of_none(const dt_stage *s, const dt_result *r)
+{
+    return strncmp(r->key, "shield/", 7) == 0 && model_of(s, "shield") == NULL;
+}
+
 static void env_text(const dt_stage *s, dt_str *out)
 {
     if (s->env.comp != NULL && s->env.n_told > 0) {
@@ -106,7 +122,9 @@ void dt_result_text(const dt_stage *s, dt_str *out)
     const uint32_t n = dt_stage_results(s, &r);
     env_text(s, out);
     for (uint32_t i = 0; i < n;) {
-        if (row_text(r, n, &i, r[i].key, KEY_COLUMNS, out)) {
+        if (is_of_none(s, &r[i])) {
+            i++;
+        } else if (row_text(r, n, &i, r[i].key, KEY_COLUMNS, out)) {
             dt_str_add(out, "\n");
         }
     }
@@ -240,7 +258,8 @@ static void explained_group(const dt_stage *s, const dt_result *r, uint32_t n, c
         dt_str line = {0};
         const char *name = name_of(r[i].key, &r[i], r + n);
         group_of(s, &r[i], r + n, &w, its);
-        const bool is_row = row_text(r, n, &i, name, NAME_COLUMNS, &line) && strcmp(its, group) == 0;
+        const bool is_shown = !is_of_none(s, &r[i]);
+        const bool is_row = row_text(r, n, &i, name, NAME_COLUMNS, &line) && is_shown && strcmp(its, group) == 0;
         if (is_row && !has_title) {
             dt_str_addf(out, "\n  %s\n", group);
             has_title = true;
@@ -256,6 +275,9 @@ void dt_result_explained(const dt_stage *s, dt_str *out)
 {
     const dt_result *r = NULL;
     const uint32_t n = dt_stage_results(s, &r);
+    if (s->env.comp != NULL && model_of(s, "controller") != NULL) {
+        dt_str_addf(out, "  %s\n", model_of(s, "controller"));
+    }
     env_text(s, out);
     for (uint32_t i = 0; i < n; i++) {
         if (strcmp(r[i].key, "seeds") == 0) {
