@@ -166,6 +166,22 @@ static const char *ends_with(const char *word, const char *const *candidates)
     return NULL;
 }
 
+/* The only candidate that begins with "word_": phase1_world_model for "phase1". */
+static const char *begins_with(const char *word, const char *const *candidates)
+{
+    const size_t n = strlen(word);
+    const char *only = NULL;
+    for (; n >= 3 && *candidates != NULL; candidates++) {
+        if (strncmp(*candidates, word, n) == 0 && (*candidates)[n] == '_') {
+            if (only != NULL) {
+                return NULL;
+            }
+            only = *candidates;
+        }
+    }
+    return only;
+}
+
 const char *dt_did_you_mean(const char *word, const char *const *candidates)
 {
     const char *const *all = candidates;
@@ -186,7 +202,8 @@ const char *dt_did_you_mean(const char *word, const char *const *candidates)
             limit = d - 1;
         }
     }
-    return best != NULL ? best : ends_with(word, all);
+    best = best != NULL ? best : ends_with(word, all);
+    return best != NULL ? best : begins_with(word, all);
 }
 
 bool dt_parse_i64(const char *text, int64_t *out_p)

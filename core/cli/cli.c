@@ -285,6 +285,66 @@ static const dt_verb_option *find_plugin_option(const dt_args *a, const char *na
     return o;
 }
 
+/* What other programs call an option, and options of other verbs, as dtrain run takes them. */
+static const char *meant_option(const char *bare)
+{
+    static const char *const options_of_others[][2] = {{"steps", "--max-steps N"},
+                                                       {"total-timesteps", "--max-steps N"},
+                                                       {"timesteps", "--max-steps N"},
+                                                       {"max-steps", "--max-steps N"},
+                                                       {"time", "--max-time S"},
+                                                       {"epochs", "--set training.epochs=N"},
+                                                       {"max-epochs", "--set training.epochs=N"},
+                                                       {"lr", "--set training.learning_rate=X"},
+                                                       {"learning-rate", "--set training.learning_rate=X"},
+                                                       {"batch-size", "--set data.batch=N"},
+                                                       {"batch", "--set data.batch=N"},
+                                                       {"num-envs", "--set env.instances=N"},
+                                                       {"n-envs", "--set env.instances=N"},
+                                                       {"workers", "--set env.instances=N"},
+                                                       {"num-workers", "--set env.instances=N"},
+                                                       {"env", "--set env.id=ID"},
+                                                       {"env-id", "--set env.id=ID"},
+                                                       {"model", "--set models.ROLE=ID"},
+                                                       {"policy", "--set models.controller=ID"},
+                                                       {"data", "--set data.store=STORE"},
+                                                       {"store", "--set data.store=STORE"},
+                                                       {"algo", "--plugin ID"},
+                                                       {"alg", "--plugin ID"},
+                                                       {"run", "--plugin ID"},
+                                                       {"out", "--run-dir DIR"},
+                                                       {"output", "--run-dir DIR"},
+                                                       {"output-dir", "--run-dir DIR"},
+                                                       {"log-dir", "--run-dir DIR"},
+                                                       {"logdir", "--run-dir DIR"},
+                                                       {"save-dir", "--run-dir DIR"},
+                                                       {"restore", "--resume RUN"},
+                                                       {"resume-from", "--resume RUN"},
+                                                       {"checkpoint", "--init-from RUN"},
+                                                       {"ckpt", "--init-from RUN"},
+                                                       {"load", "--init-from RUN"},
+                                                       {"gpu", "--device cuda"},
+                                                       {"gpus", "--device cuda"},
+                                                       {"num-gpus", "--device cuda"},
+                                                       {"cuda", "--device cuda"},
+                                                       {"nprocs", "--nproc N"},
+                                                       {"seeds", "--seed N"},
+                                                       {"episodes", "--set evaluation.episodes=N"},
+                                                       {"num-threads", "--threads N"},
+                                                       {"cfg", "--config FILE"}};
+    char plain[64];
+    snprintf(plain, sizeof(plain), "%s", bare);
+    for (char *c = plain; *c != '\0'; c++) {
+        *c = *c == '_' ? '-' : *c;
+    }
+    for (size_t i = 0; i < sizeof(options_of_others) / sizeof(options_of_others[0]); i++) {
+        if (strcmp(options_of_others[i][0], plain) == 0) {
+            return options_of_others[i][1];
+        }
+    }
+    return NULL;
+}
+
 static dt_status unknown_option(const char *word, int v, const dt_args *a)
 {
     const char *names[N_OPTIONS + DT_VERB_MAX_OPTIONS + 1];
@@ -305,7 +365,8 @@ static dt_status unknown_option(const char *word, int v, const dt_args *a)
     }
     names[n] = NULL;
     snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(word + 2, "="), word[1] == '-' ? word + 2 : word + 1);
-    const char *near = dt_did_you_mean(bare, names);
+    const char *meant = v == DT_VERB_RUN ? meant_option(bare) : NULL;
+    const char *near = meant != NULL ? meant + 2 : dt_did_you_mean(bare, names);
     return DT_FAIL(DT_ECONFIG, "dtrain %s has no option %s%s%s%s; see dtrain %s --help", a->verb, word,
                    near != NULL ? "; did you mean --" : "", near != NULL ? near : "", near != NULL ? "?" : "", a->verb);
 }
@@ -372,7 +433,9 @@ static dt_status parse_option(int argc, char *const *argv, int *i, int v, uint64
         return unknown_option(word, v, a);
     }
     if ((o->forms & forms_of(v)) == 0) {
-        return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s; see dtrain %s --help", o->name, a->verb,
+        const char *meant = v == DT_VERB_RUN ? meant_option(o->name) : NULL;
+        return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s%s%s%s; see dtrain %s --help", o->name, a->verb,
+                       meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "", meant != NULL ? "?" : "",
                        a->verb);
     }
     *used_p |= UINT64_C(1) << (o - options);
@@ -420,6 +483,16 @@ static const char *meant_verb(const char *word)
                                                      {"convert", "export"},
                                                      {"benchmark", "bench"},
                                                      {"status", "runs"},
+                                                     {"tensorboard", "watch"},
+                                                     {"top", "watch"},
+                                                     {"compare", "report"},
+                                                     {"wandb", "report"},
+                                                     {"init", "config template"},
+                                                     {"template", "config template"},
+                                                     {"checkpoints", "ckpt list"},
+                                                     {"preprocess", "data import"},
+                                                     {"rollout", "eval"},
+                                                     {"simulate", "eval"},
                                                      {"version", "--version"},
                                                      {"help", "--help"}};
     for (size_t i = 0; i < sizeof(verbs_of_others) / sizeof(verbs_of_others[0]); i++) {

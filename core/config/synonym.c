@@ -74,6 +74,37 @@ static const struct {
     {"save_every", "checkpoint.every_steps"},
     {"eval_freq", "training.eval_interval"},
     {"n_eval_episodes", "evaluation.episodes"},
+    {"evaluation_interval", "training.eval_interval"},
+    {"evaluation_duration", "evaluation.episodes"},
+    {"num_envs_per_env_runner", "env.instances"},
+    {"num_envs_per_worker", "env.instances"},
+    {"num_rollout_workers", "env.instances"},
+    {"num_learners", "comm.ranks"},
+    {"vf_clip_param", "value_clip"},
+    {"random_seed", "seed"},
+    {"sumo_seed", "seed"},
+    {"stop_iters", "iterations"},
+    {"training_iteration", "iterations"},
+    {"weight_decay_rate", "training.weight_decay"},
+    /* sumo-rl */
+    {"net_file", "env_sumo.sumocfg"},
+    {"route_file", "env_sumo.sumocfg"},
+    {"cfg_file", "env_sumo.sumocfg"},
+    {"num_seconds", "env_sumo.end_s"},
+    {"begin_time", "env_sumo.begin_s"},
+    {"delta_time", "env_sumo.decision_s"},
+    {"yellow_time", "env_sumo.yellow_s"},
+    {"min_green", "env_sumo.min_green_s"},
+    {"max_green", "shield_barrier.starvation_s"},
+    {"max_green_s", "shield_barrier.starvation_s"},
+    {"max_green_time", "shield_barrier.starvation_s"},
+    {"reward_fn", "env_sumo.reward"},
+    {"reward_weights", "env_sumo.reward"},
+    {"observation_class", "env_sumo.observation"},
+    {"fixed_ts", "models.controller"},
+    {"time_to_teleport", "env_sumo.teleport_s"},
+    {"max_depart_delay", "env_sumo.teleport_s"},
+    {"additional_sumo_cmd", "env_sumo.sumo_options"},
 };
 
 static bool has_key(const dt_section *s, const char *key)
@@ -89,7 +120,7 @@ static bool has_key(const dt_section *s, const char *key)
 static void add(dt_str *out, uint32_t *n, const char *section, const char *key)
 {
     if (*n < MOST) {
-        dt_str_addf(out, "%s%s.%s", *n > 0 ? ", " : "", section, key);
+        dt_str_addf(out, "%s%s%s%s", *n > 0 ? ", " : "", section, *section != '\0' ? "." : "", key);
     }
     (*n)++;
 }
@@ -102,7 +133,7 @@ static void add_holders(const dt_config *c, const dt_section *section, const cha
         return; /* it has what was meant */
     }
     for (const dt_section *s = c->sections; s != NULL; s = s->next) {
-        if (s != section && *s->name != '\0' && has_key(s, key)) {
+        if (s != section && has_key(s, key)) {
             add(out, n, s->name, key);
         }
     }

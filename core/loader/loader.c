@@ -652,7 +652,8 @@ dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_lo
     dt_error_take(&why, st);
     st = dt_loader_find(l, DT_KIND_PHASE, file_or_id, out_p);
     if (st == DT_ENOTFOUND && dt_did_you_mean(file_or_id, l->ids != NULL ? l->ids : (const char *[]){NULL}) == NULL) {
-        return dt_error_put(&why); /* the list of paths helps more than the list of folders */
+        (void)dt_error_put(&why); /* the list of paths helps more than the list of folders */
+        return DT_FAIL(why.status, "%s; `dtrain list` shows what there is", dt_error_text());
     }
     return st;
 }

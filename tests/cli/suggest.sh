@@ -18,7 +18,7 @@ suggested() {
     "$dtrain" "$@" >"$work/out" 2>&1
     code=$?
     [ $code -eq 2 ] || [ $code -eq 3 ] || fail "$*: code $code: $(cat "$work/out")"
-    sed -n 's/.*did you mean "\([^"]*\)"?.*/\1/p; s/.*did you mean \([a-z -]*\)?;.*/\1/p' "$work/out" | head -n 1
+    sed -n 's/.*did you mean "\([^"]*\)"?.*/\1/p; s/.*did you mean \([a-zA-Z_.= -]*\)?;.*/\1/p' "$work/out" | head -n 1
 }
 expect() { # SUGGESTION OPTION...
     want=$1
@@ -36,6 +36,8 @@ expect learning_rate $ppo training.lerning_rate=1
 expect phase2_ppo.fragment $ppo phase2_ppo.n_steps=1
 expect phase2_ppo.gamma $ppo training.discount=1
 expect data.batch $ppo phase2_ppo.minibatch_size=1
+expect seed $ppo training.seed=1
+expect seed $ppo random_seed=1
 expect env.instances $ppo num_envs=1
 expect gamma $ppo phase2_ppo.gama=1
 expect phase2_ppo $ppo ppo.gamma=1
@@ -43,9 +45,14 @@ expect phase2_ppo $ppo ppo.gamma=1
 # every synonym leads to a key that some section has
 sed -n 's/^ *{"\([a-z0-9_]*\)", "\([a-z0-9_.]*\)"},$/\1 \2/p' "$src/core/config/synonym.c" >"$work/synonyms"
 [ "$(wc -l <"$work/synonyms")" -ge 40 ] || fail "few synonyms: $(wc -l <"$work/synonyms")"
-for id in phase2_ppo phase_sac training data env engine amp checkpoint evaluation; do
+for id in phase2_ppo phase_sac training data env engine amp checkpoint evaluation models comm env_sumo shield_barrier; do
     "$dtrain" show "$id" --json | grep -o '{"name":"[a-z0-9_]*","type"' | sed "s/.*\"name\":\"\(.*\)\",.*/$id.\1/"
 done >"$work/keys"
+echo .seed >>"$work/keys"
+if ! grep -q '^env_sumo' "$work/keys"; then # a build without SUMO
+    grep -v ' env_sumo\.' "$work/synonyms" >"$work/some"
+    mv "$work/some" "$work/synonyms"
+fi
 while read -r theirs ours; do
     case $ours in
         *.*) grep -qxF "$ours" "$work/keys" ;;
@@ -56,10 +63,30 @@ done <"$work/synonyms"
 # --- components and verbs ---
 expect phase2_ppo --plugin ppo --dry-run
 expect phase_sac --plugin sac --dry-run
+expect phase1_world_model --plugin phase1 --dry-run
+"$dtrain" --plugin dqn --dry-run 2>&1 | grep -q 'dtrain list' || fail "--plugin dqn: nothing is advised"
 expect run train
 expect eval evaluate
 expect report reprot
 expect "run --resume" resume
+expect "config template" init
+
+# --- options of other programs and of other verbs, in place of a key or another option ---
+expect "--max-steps N" --plugin phase2_ppo --steps 3
+expect "--set training.learning_rate=X" --plugin phase2_ppo --lr 3
+expect "--set env.id=ID" --plugin phase2_ppo --env cartpole
+expect "--set env.instances=N" --plugin phase2_ppo --num_envs 3
+expect "--run-dir DIR" --plugin phase2_ppo --out x
+expect "--max-steps" --plugin phase2_ppo --max-step 3
+# every one that is advised exists
+sed -n 's/.*{"[a-z-]*", "--set \([a-z_.]*\)=.*/\1/p' "$src/core/cli/cli.c" | sort -u >"$work/advised"
+[ "$(wc -l <"$work/advised")" -ge 6 ] || fail "few options are advised"
+grep -vxF -e models.ROLE -f "$work/keys" "$work/advised" >"$work/missing" && fail "advised: $(cat "$work/missing")"
+"$dtrain" run --help >"$work/help" 2>&1
+for option in $(sed -n 's/.*{"[a-z-]*", "\(--[a-z-]*\)[ "].*/\1/p' "$src/core/cli/cli.c" | sort -u); do
+    case $option in --version | --help) continue ;; esac
+    grep -q -- " $option[ \[]" "$work/help" || fail "$option is advised, which is not an option"
+done
 
 # --- what a refusal advises is possible: each row is refused, and taken once the advice is followed ---
 small="--set env.id=cartpole --set phase2_ppo.iterations=1 --set phase2_ppo.train_batch=64 --set phase2_ppo.fragment=16"
