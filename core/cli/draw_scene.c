@@ -95,13 +95,16 @@ static dt_status put_vehicles(const dt_store_view *v, const int64_t *id, int64_t
     for (int64_t i = 0; i < n; i++) {
         const double *pose = v->pose + 3 * (first + i);
         const float *m = v->motion + 4 * (first + i);
-        const double half = 0.5 * (double)m[2];
+        const bool has_heading = !isnan(pose[2]);
+        const double width = isnan(m[3]) ? DT_WIDTH_DEFAULT_M : (double)m[3];
+        const double length = !has_heading ? width : isnan(m[2]) ? DT_LENGTH_DEFAULT_M : (double)m[2];
+        const double heading = has_heading ? pose[2] : 0, half = 0.5 * length; /* unknown: a square */
         const double row[DT_STREET_VEHICLE] = {(double)id[v->row_track[first + i]],
-                                               pose[0] + half * cos(pose[2]),
-                                               pose[1] + half * sin(pose[2]),
-                                               pose[2],
-                                               (double)m[2],
-                                               (double)m[3],
+                                               pose[0] + half * cos(heading),
+                                               pose[1] + half * sin(heading),
+                                               heading,
+                                               length,
+                                               width,
                                                (double)m[0],
                                                risk_of[v->risk[first + i]],
                                                0};

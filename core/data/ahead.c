@@ -141,7 +141,7 @@ static dt_status reserve(const dt_ahead *a, dt_batch *b, uint32_t n)
     const size_t edges = (size_t)cap * a->k_max;
     dt_vehicle *vehicle = dt_realloc(b->vehicle, cap * sizeof(*vehicle));
     b->vehicle = vehicle != NULL ? vehicle : b->vehicle;
-    double *recorded = dt_realloc(b->recorded, cap * sizeof(*recorded));
+    dt_recorded *recorded = dt_realloc(b->recorded, cap * sizeof(*recorded));
     b->recorded = recorded != NULL ? recorded : b->recorded;
     /* nothing of what is made is there yet */
     dt_free(b->node);

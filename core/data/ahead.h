@@ -19,12 +19,17 @@ typedef struct dt_batch_frame {
     dt_feature_stats stats; /* made */
 } dt_batch_frame;
 
+/* Of a vehicle what the features replace; NAN: unknown. */
+typedef struct dt_recorded {
+    double accel, length;
+} dt_recorded;
+
 /* The caller fills vehicles, recorded and frames; what is behind is made. A frame whose first vehicle is the f-th has
  * its numbers from there on: node at 9 f, ittc at f, col at k_max f, edge at 4 k_max f; rowptr of the i-th frame at
  * f + i. */
 typedef struct dt_batch {
-    dt_vehicle *vehicle; /* [cap] */
-    double *recorded;    /* [cap] accelerations, for the caller alone */
+    dt_vehicle *vehicle;   /* [cap] */
+    dt_recorded *recorded; /* [cap] for the caller alone */
     dt_batch_frame *frame;
     uint32_t n, n_frames;
     float *node, *edge, *ittc;

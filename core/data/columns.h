@@ -39,9 +39,10 @@ enum dt_role {
 
 typedef struct dt_table_layout {
     const char *name;
-    double rate_hz;      /* 0: not known */
-    double axis_heading; /* rad, until a vehicle has moved a metre */
-    bool is_front;       /* position is the front centre */
+    double rate_hz; /* 0: not known */
+    bool has_axis;  /* as of dt_rows_file */
+    double axis_heading;
+    bool is_front; /* position is the front centre */
     bool is_heading_fixed;
     bool has_parts;    /* a scene's name may say "scene#part": parts are never split between folds */
     bool is_portal;    /* as data portals export: "1,118,846,980,200" is a number, and rows may come twice */

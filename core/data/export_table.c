@@ -31,7 +31,7 @@ typedef struct table {
     int fd;
 } table;
 
-/* A comma and the shortest text that reads back as this double. */
+/* A comma and the shortest text that reads back as this double; an empty cell where it is unknown. */
 static void put_number(dt_str *out, double x)
 {
     char text[32];
@@ -41,7 +41,7 @@ static void put_number(dt_str *out, double x)
             break;
         }
     }
-    dt_str_add(out, text);
+    dt_str_add(out, isnan(x) ? "," : text);
 }
 
 /* The same of a float, which the store keeps. */
@@ -100,7 +100,8 @@ static dt_status put_row(table *t, int64_t scene, int64_t frame, int64_t row)
     for (int k = 0; k < 4; k++) {
         put_float(&t->text, motion[k]);
     }
-    put_float(&t->text, stop != NULL ? stop[row] : node[STOP]);
+    const float stop_m = stop != NULL ? stop[row] : node[STOP];
+    put_float(&t->text, stop_m < (float)DT_STOP_DISTANCE_MAX_M ? stop_m : NAN); /* there it is unknown */
     dt_str_add(&t->text, node[CONTROLLED] != 0 ? ",1" : ",0");
     put_number(&t->text, v->frame_rate_hz);
     dt_str_add(&t->text, "\n");

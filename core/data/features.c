@@ -35,7 +35,9 @@ static dt_status check_vehicle(const dt_vehicle *v)
 {
     DT_TRY(check_range(v, "x", v->x, -DT_POSITION_MAX_M, DT_POSITION_MAX_M));
     DT_TRY(check_range(v, "y", v->y, -DT_POSITION_MAX_M, DT_POSITION_MAX_M));
-    DT_TRY(check_range(v, "heading", v->heading, -DT_HEADING_MAX, DT_HEADING_MAX));
+    if (!isnan(v->heading)) {
+        DT_TRY(check_range(v, "heading", v->heading, -DT_HEADING_MAX, DT_HEADING_MAX));
+    }
     DT_TRY(check_range(v, "speed", v->speed, -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS));
     DT_TRY(check_range(v, "length", v->length, 0, DT_SIZE_MAX_M));
     if (!isnan(v->width)) {
@@ -80,25 +82,73 @@ static dt_status work_reserve(dt_features_work *w, uint32_t n)
     return DT_OK;
 }
 
-static void frame_features(dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, float *node,
+static bool has_unknown(const dt_vehicle *v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (isnan(v[i].heading)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void frame_of_known(dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, float *node,
                            int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
 {
-    if (n == 0) {
-        rowptr[0] = 0;
-        return;
-    }
     for (uint32_t i = 0; i < n; i++) {
-        g->sin_h[i] = sin(v[i].heading);
-        g->cos_h[i] = cos(v[i].heading);
+        const bool is_known = g->unknown == NULL || g->unknown[i] == DT_HEADING_KNOWN;
+        g->sin_h[i] = is_known ? sin(v[i].heading) : 0;
+        g->cos_h[i] = is_known ? cos(v[i].heading) : 0;
         node_features(&v[i], g->sin_h[i], g->cos_h[i], node + (size_t)i * DT_NODE_FEATURES);
     }
     dt_nearby_build(g, v, n, radius_m, DT_WIDTH_DEFAULT_M);
     dt_features_graph(g, v, n, radius_m, k_max, rowptr, col, edge, path_ittc);
 }
 
+/* Headings that are unknown are 0 in a copy, and speeds of what stands; g->unknown tells which. */
+static dt_status frame_of_unknown(dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
+                                  float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
+{
+    dt_vehicle *copy = dt_alloc_n(n, sizeof(*copy));
+    uint8_t *unknown = dt_alloc_n(n, sizeof(*unknown));
+    const bool has_room = copy != NULL && unknown != NULL;
+    for (uint32_t i = 0; i < n && has_room; i++) {
+        copy[i] = v[i];
+        if (isnan(v[i].heading)) {
+            unknown[i] = fabs(v[i].speed) < DT_STANDS_MPS ? DT_HEADING_STANDS : DT_HEADING_MOVES;
+            copy[i].heading = copy[i].speed = 0;
+        }
+    }
+    if (has_room) {
+        g->unknown = unknown;
+        frame_of_known(g, copy, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
+        g->unknown = NULL;
+    }
+    for (uint32_t i = 0; i < n && has_room; i++) {
+        node[(size_t)i * DT_NODE_FEATURES + 2] = (float)v[i].speed;
+    }
+    dt_free(copy);
+    dt_free(unknown);
+    return has_room ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for a frame of %" PRIu32 " vehicles", n);
+}
+
+static dt_status frame_features(dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
+                                float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
+{
+    if (n == 0) {
+        rowptr[0] = 0;
+        return DT_OK;
+    }
+    if (has_unknown(v, n)) {
+        return frame_of_unknown(g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
+    }
+    frame_of_known(g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
+    return DT_OK;
+}
+
 /* Callers without a work, plugins that observe every step, pay for no memory. */
-static void small_frame(const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, float *node, int32_t *rowptr,
-                        int32_t *col, float *edge, float *path_ittc)
+static dt_status small_frame(const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, float *node,
+                             int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
 {
     union {
         double aligned;
@@ -106,7 +156,7 @@ static void small_frame(const dt_vehicle *v, uint32_t n, double radius_m, uint32
     } room;
     dt_nearby g;
     dt_nearby_init(&g, ON_STACK, room.bytes);
-    frame_features(&g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
+    return frame_features(&g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
 }
 
 typedef struct place {
@@ -171,15 +221,14 @@ dt_status dt_features_frame(dt_features_work *work, const dt_vehicle *v, uint32_
 {
     DT_TRY(dt_features_check(v, n, radius_m, k_max));
     if (work == NULL && n <= ON_STACK) {
-        small_frame(v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
-        return DT_OK;
+        return small_frame(v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
     }
     dt_features_work own = {0};
     dt_features_work *w = work == NULL ? &own : work;
     DT_TRY(work_reserve(w, n));
-    frame_features(&w->grid, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
+    const dt_status st = frame_features(&w->grid, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
     dt_features_work_fini(&own);
-    return DT_OK;
+    return st;
 }
 
 void dt_features_work_fini(dt_features_work *work)
@@ -206,6 +255,9 @@ static dt_status frame_of_service(const dt_host *h, const dt_vehicle *v, uint32_
                                   float *node, int32_t *rowptr, int32_t *col, float *edge)
 {
     (void)h;
+    for (uint32_t i = 0; i < n; i++) { /* of a simulation every heading is known */
+        DT_TRY(check_range(&v[i], "heading", v[i].heading, -DT_HEADING_MAX, DT_HEADING_MAX));
+    }
     return dt_features_frame(NULL, v, n, radius_m, k_max, node, rowptr, col, edge, NULL);
 }
 

@@ -7,7 +7,7 @@
  *   0 x, 1 y           m      as given: relative to the scene's origin, not rotated
  *   2 speed            m/s
  *   3 acceleration     m/s^2  as given; 0 where missing (who sees the past fills it first: dt_accel_from_speed)
- *   4 sin, 5 cos       1      of the heading, counter-clockwise from +x
+ *   4 sin, 5 cos       1      of the heading, counter-clockwise from +x; both 0 where it is unknown
  *   6 length           m
  *   7 stop distance    m      to the stop line or lane end, clamped to [0, 200]; 200 where unknown
  *   8 controlled       0/1
@@ -19,14 +19,15 @@
  *   1 lateral offset   m      dy
  *   2 closing speed    m/s    side * (v_i - v_j cos a): how fast the gap along i's axis shrinks, negative when it opens
  *   3 inverse TTC      1/s    0 where closing <= 0; else min(10, closing / |gap|), 10 where the gap is 0
- * The edge to itself is all zeros.
+ * The edge to itself is all zeros. A vehicle whose heading is unknown (NAN) has no other edge, and its inverse TTC is
+ * NAN. Nor is it a source of others unless it stands, below 0.1 m/s; then its speed counts as 0.
  *
  * Neighbours of i: i itself first, then the vehicles whose centre is within the radius (at most, inclusive), nearest
  * first, ties by lower index, at most k_max edges in all.
  *
  * Inverse TTC on the path, for the risk label: the largest edge feature 3 over ALL vehicles within the radius (not only
  * the k_max nearest) that lie ahead (dx > 0) and overlap i's straight path: |dy| < (width_i + width_j) / 2. A missing
- * width counts as 1.8 m.
+ * width counts as 1.8 m. NAN where it is unknown: a vehicle without a heading moves there, and none is dangerous.
  *
  * Threads: any; a workspace belongs to one thread at a time.
  */
@@ -47,6 +48,7 @@
 #define DT_SPEED_MAX_MPS       150.0
 #define DT_HEADING_MAX         1e6 /* rad */
 #define DT_SIZE_MAX_M          100.0
+#define DT_STANDS_MPS          0.1 /* below, a speed needs no direction */
 
 /* Names of the features, in order. */
 extern const char *const dt_node_feature_name[DT_NODE_FEATURES];
@@ -59,7 +61,8 @@ typedef struct dt_features_work {
 
 /* Features of one frame.
  *   v [n]   node [n,9] f32   rowptr [n+1] i32   col [<= n*k_max] i32 index into v   edge [<= n*k_max, 4] f32
- *   path_ittc [n] f32, 1/s, NULL when not wanted       radius_m > 0, k_max >= 1, width and stop_distance may be NAN
+ *   path_ittc [n] f32, 1/s, NULL when not wanted
+ *   radius_m > 0, k_max >= 1; heading, width and stop_distance may be NAN
  * work: NULL allocates and frees inside, but for frames of at most 1024 vehicles. Vehicles on a grid of cells of one
  * radius: cost O(n * vehicles around).
  * DT_EINVAL (a value out of range, with the vehicle's id; more vehicles in one place than fit there), DT_ENOMEM. */

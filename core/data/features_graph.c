@@ -60,7 +60,8 @@ typedef struct target {
     uint32_t k;
     int32_t best[DT_NEIGHBOURS_MOST]; /* the nearest, in order */
     uint32_t n_best;
-    double kth_d2; /* of the last of k; INFINITY: there are fewer */
+    double kth_d2;          /* of the last of k; INFINITY: there are fewer */
+    const uint8_t *unknown; /* of the grid */
 } target;
 
 typedef struct listed {     /* and room for a vector more */
@@ -108,6 +109,18 @@ static inline void write_rows(const described *d, uint32_t n, float *edge)
             edge[DT_EDGE_FEATURES * p + k] = d->f[k][p];
         }
     }
+}
+
+/* Of neighbours without a heading those that move are left out: how fast they approach is unknown. */
+static void drop_unknown(target *t)
+{
+    uint32_t kept = 0;
+    for (uint32_t p = 0; p < t->n_best; p++) {
+        if (t->unknown[t->best[p]] != DT_HEADING_MOVES) {
+            t->best[kept++] = t->best[p];
+        }
+    }
+    t->n_best = kept;
 }
 
 /* by_rank[r]: who of n is listed r-th nearest; rank[p]: how many are nearer than p. False: of the nearest `kept` and

@@ -128,19 +128,24 @@ TARGET static void SET(write_edges)(const target *t, int32_t *col, float *edge)
     }
 }
 
-/* The largest inverse TTC of those ahead on the path. */
+/* The largest inverse TTC of those ahead on the path. NAN: none is dangerous, and of some it is unknown. */
 TARGET static double SET(worst_of)(const target *t, const int32_t *ahead, uint32_t n_ahead)
 {
     described d;
     double worst = 0;
+    bool is_unknown = false;
     for (uint32_t from = 0; from < n_ahead; from += MANY) {
         const uint32_t n = n_ahead - from < MANY ? n_ahead - from : MANY;
         SET(describe)(t, ahead + from, n, &d);
         for (uint32_t p = 0; p < n; p++) {
-            worst = d.ittc[p] > worst ? d.ittc[p] : worst;
+            if (t->unknown != NULL && t->unknown[ahead[from + p]] == DT_HEADING_MOVES) {
+                is_unknown = true;
+            } else {
+                worst = d.ittc[p] > worst ? d.ittc[p] : worst;
+            }
         }
     }
-    return worst;
+    return is_unknown && !dt_risk_is_now(0, worst) ? NAN : worst;
 }
 
 /* ---- the nearest ------------------------------------------------------------------------------------------------- */
@@ -204,7 +209,7 @@ TARGET static inline void SET(find_nearest)(target *t, const dt_nearby *g, const
 TARGET static void SET(make_graph)(dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                                    int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
 {
-    target t = {.v = v, .k = k_max - 1, .r2 = radius_m * radius_m};
+    target t = {.v = v, .k = k_max - 1, .r2 = radius_m * radius_m, .unknown = g->unknown};
     double likely_d2 = INFINITY;
     int32_t e = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -221,6 +226,12 @@ TARGET static void SET(make_graph)(dt_nearby *g, const dt_vehicle *v, uint32_t n
         SET(find_nearest)(&t, g, c, c->likely_d2 > 0 ? c->likely_d2 : likely_d2);
         likely_d2 = LIKELY * t.kth_d2 > NEAREST * t.r2 ? LIKELY * t.kth_d2 : NEAREST * t.r2;
         c->likely_d2 = likely_d2;
+        const bool is_known = t.unknown == NULL || t.unknown[i] == DT_HEADING_KNOWN;
+        if (!is_known) {
+            t.n_best = 0; /* what others are to it is unknown */
+        } else if (t.unknown != NULL) {
+            drop_unknown(&t);
+        }
         rowptr[i] = e;
         col[e] = t.i; /* the vehicle itself comes first */
         memset(edge + (size_t)e * DT_EDGE_FEATURES, 0, DT_EDGE_FEATURES * sizeof(*edge));
@@ -228,7 +239,7 @@ TARGET static void SET(make_graph)(dt_nearby *g, const dt_vehicle *v, uint32_t n
         SET(write_edges)(&t, col + e, edge + (size_t)e * DT_EDGE_FEATURES);
         e += (int32_t)t.n_best;
         if (path_ittc != NULL) {
-            path_ittc[i] = (float)SET(worst_of)(&t, g->ahead, n_ahead);
+            path_ittc[i] = is_known ? (float)SET(worst_of)(&t, g->ahead, n_ahead) : NAN;
         }
     }
     rowptr[n] = e;

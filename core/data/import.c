@@ -133,6 +133,19 @@ static void regions_as_json(const summary *m, dt_json_out *o)
     }
 }
 
+/* Values that the source did not have; a store without any has no line. */
+static void unknown_as_text(const summary *m, dt_str *out)
+{
+    int n = 0;
+    for (int k = 0; k < DT_N_UNKNOWN; k++) {
+        if (dt_store_unknown(m->store, k) > 0) {
+            dt_str_addf(out, "%s%s in %" PRId64 " rows", n++ == 0 ? "unknown: " : ", ", dt_unknown_name[k],
+                        dt_store_unknown(m->store, k));
+        }
+    }
+    dt_str_add(out, n > 0 ? "\n" : "");
+}
+
 static void roads_as_text(const summary *m, dt_str *out)
 {
     if (m->count.maps == 0) {
@@ -195,6 +208,7 @@ static void as_text(const summary *m, const char *path, dt_str *out)
         dt_str_addf(out, "accelerations as recorded: %" PRId64 " rows brake harder than %g m/s^2\n", m->braking[0],
                     DT_RISK_BRAKE);
     }
+    unknown_as_text(m, out);
     roads_as_text(m, out);
     regions_as_text(m, out);
     dt_str_addf(out, "  %-18s %12s %12s %12s %12s\n", "feature", "min", "max", "mean", "std");
@@ -274,6 +288,11 @@ static void as_json(const summary *m, const char *path, dt_str *out)
     dt_json_f64(&o, "smooth_s", dt_store_smooth_s(m->store));
     dt_json_i64(&o, "hard_braking_recorded", m->braking[0]);
     dt_json_i64(&o, "hard_braking", m->braking[1]);
+    dt_json_end(&o, '}');
+    dt_json_obj(&o, "unknown");
+    for (int k = 0; k < DT_N_UNKNOWN; k++) {
+        dt_json_i64(&o, dt_unknown_name[k], dt_store_unknown(m->store, k));
+    }
     dt_json_end(&o, '}');
     roads_as_json(m, &o);
     regions_as_json(m, &o);

@@ -11,15 +11,16 @@
  * width and stop_distance are missing values; the rest must be there. Rows may be ordered by frame or by vehicle (they
  * are sorted), but a vehicle's rows must follow each other in time. A hole of more than 5 s in a scene begins a new
  * scene named "scene#2". A table that names no scene is one, named like the file, and a scene lies in one file. Missing
- * headings are the direction of travel over the last metre, from the past alone. Units that cannot be are a warning
- * (units.h).
+ * headings are the direction of travel over the last metre, from the past alone, and unknown before. Units that cannot
+ * be are a warning (units.h).
  *   commonroad   scenario,frame,vehicle_id,type,length_m,...: site from the benchmark id (USA_Lanker-2_1 -> Lanker)
  *   us101_single vehicle_id,frame,epoch_ms,local_x_m,local_y_m,...: not a full scene, so each vehicle is its own scene
- *                without neighbours; heading along the road's +y; length 4.5 m (the table has none); site US101
+ *                without neighbours; heading along the road's +y; lengths unknown; site US101
  *   ngsim        Vehicle_ID,Frame_ID,Global_Time,Local_X,Local_Y,v_Length,v_Width,v_Vel,v_Acc[,Location]: feet to
- *                metres; the position is the front centre and becomes the vehicle's centre; first heading +y. Both the
- *                18 columns of the recordings' own files and the 25 of the portal's export, where Location names the
- *                scene, numbers may have thousands separators, and rows that repeat another are left out
+ *                metres; the position is the front centre and becomes the vehicle's centre; first heading +y on
+ *                freeways, unknown where Location says another street. Both the 18 columns of the recordings' own files
+ *                and the 25 of the portal's export, where Location names the scene, numbers may have thousands
+ *                separators, and rows that repeat another are left out
  *   highD        frame,id,x,y,width,height,xVelocity,...: corner of the box and y down, to centre and y up; headings
  *                by velocity. NN_recordingMeta.csv beside NN_tracks.csv says rate and location, the site is
  *                "location-N", or "SITE-N" of the options, and the scene "site/NN_tracks"

@@ -181,7 +181,7 @@ static size size_of(fcd *f, const char *name)
     if (f->n_unsized++ == 0) {
         snprintf(f->unsized, sizeof(f->unsized), "%s", name == NULL ? "" : name);
     }
-    return classes[0].size;
+    return (size){NAN, NAN};
 }
 
 /* ---- steps and vehicles ------------------------------------------------------------------------------------------ */
@@ -390,9 +390,9 @@ static void tell(const fcd *f, dt_str *notes)
     dt_users_tell(&f->users, "rows of ", notes);
     if (f->n_unsized > 0) {
         dt_str_addf(notes,
-                    "%" PRId64 " rows of types whose size is not known, as \"%s\": %g m long assumed; "
-                    "import.types names the file of SUMO that has them\n",
-                    f->n_unsized, f->unsized, classes[0].size.length);
+                    "%" PRId64 " rows of types whose size is not known, as \"%s\": import.types names the file of "
+                    "SUMO that has them\n",
+                    f->n_unsized, f->unsized);
     }
 }
 

@@ -168,7 +168,7 @@ static dt_status features_at(const numpy *p, int64_t row, double out[DT_NODE_FEA
                        dt_str_text(&p->path), row, dt_node_feature_name[CONTROLLED], out[CONTROLLED], DT_NUMPY_COLUMNS);
     }
     const double unit = out[SIN] * out[SIN] + out[COS] * out[COS];
-    if (!(fabs(unit - 1) <= UNIT_OFF)) {
+    if (!(fabs(unit - 1) <= UNIT_OFF) && unit != 0) { /* 0: features of an unknown heading */
         return DT_FAIL(DT_EDATA,
                        "%s:%" PRId64 ": sin_heading %g and cos_heading %g are of no angle: their squares make %g. Rows "
                        "are %s",
@@ -187,7 +187,7 @@ static dt_status add_row(numpy *p, int64_t row)
     DT_TRY(scene_at(p, row, &r.scene));
     r.x = f[X];
     r.y = f[Y];
-    r.heading = atan2(f[SIN], f[COS]);
+    r.heading = f[SIN] == 0 && f[COS] == 0 ? NAN : atan2(f[SIN], f[COS]);
     r.speed = f[SPEED];
     r.accel = f[ACCEL];
     r.length = f[LENGTH];

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PART_VERSION = 2, PIECE_BYTES = 1 << 18, TEXT_BYTES = 64 << 20, NAME_BYTES = 2048, DEPTH = 2 };
+enum { PART_VERSION = 3, PIECE_BYTES = 1 << 18, TEXT_BYTES = 64 << 20, NAME_BYTES = 2048, DEPTH = 2 };
 
 /* ---- key --------------------------------------------------------------------------------------------------------- */
 
@@ -242,6 +242,8 @@ static void record(const dt_rows *rows, const dt_rows_told *told, dt_str *text)
     dt_json_i64(&o, "no_width", told->no_width);
     dt_json_i64(&o, "no_accel", told->no_accel);
     dt_json_i64(&o, "unknown_heading", told->unknown_heading);
+    dt_json_i64(&o, "axis_heading", told->axis_heading);
+    dt_json_i64(&o, "fronts", told->fronts);
     for (int q = 0; q < DT_UNITS_N; q++) {
         dt_json_i64(&o, checked_key[q], told->checked[q]);
         dt_json_i64(&o, off_key[q], told->off[q]);
@@ -341,7 +343,9 @@ static dt_status read_member(dt_json *j, const char *key, dt_part_record *p)
                   {"no_heading", &p->told.no_heading},
                   {"no_width", &p->told.no_width},
                   {"no_accel", &p->told.no_accel},
-                  {"unknown_heading", &p->told.unknown_heading}};
+                  {"unknown_heading", &p->told.unknown_heading},
+                  {"axis_heading", &p->told.axis_heading},
+                  {"fronts", &p->told.fronts}};
     for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
         if (strcmp(key, number[i].name) == 0) {
             return dt_in_i64(j, key, number[i].to);

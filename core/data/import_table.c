@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { SCENE_BYTES = 400, TELL_LINES = 1 << 12, PEEK_ROWS = 1 << 14 };
 #define ROUNDING_S  1e-5 /* times that are nearer are one */
@@ -84,6 +85,12 @@ static dt_status find_stem(table *t)
     return dt_rows_stem(dt_csv_path(t->csv), &t->stem);
 }
 
+/* Recordings of NGSIM whose roads are all along y; of the others streets cross. */
+static bool is_freeway(const char *location)
+{
+    return strcasecmp(location, "us-101") == 0 || strcasecmp(location, "i-80") == 0;
+}
+
 static dt_status scene_of(table *t, char *const *cell, int32_t *number_p)
 {
     const dt_columns *c = &t->columns;
@@ -107,7 +114,11 @@ static dt_status scene_of(table *t, char *const *cell, int32_t *number_p)
     if (site[0] == '\0') {
         site = dt_str_text(&t->site);
     }
-    return dt_rows_scene(t->rows, dt_csv_line(t->csv), name, site, c->layout.has_parts, number_p);
+    DT_TRY(dt_rows_scene(t->rows, dt_csv_line(t->csv), name, site, c->layout.has_parts, number_p));
+    if (c->layout.is_portal && c->at[DT_ROLE_SCENE] >= 0 && !is_freeway(name)) {
+        dt_rows_scene_without_axis(t->rows, *number_p);
+    }
+    return DT_OK;
 }
 
 /* Frame number at the table's rate; a time must lie on the grid that the first row begins. */
@@ -369,6 +380,7 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
     return dt_rows_file_begin(t->rows, &(dt_rows_file){.path = dt_csv_path(t->csv),
                                                        .layout = layout,
                                                        .rate_hz = c->rate_hz,
+                                                       .has_axis = c->layout.has_axis,
                                                        .axis_heading = c->layout.axis_heading,
                                                        .is_heading_fixed = c->layout.is_heading_fixed,
                                                        .is_front = c->layout.is_front,

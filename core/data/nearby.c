@@ -39,6 +39,7 @@ void dt_nearby_init(dt_nearby *g, uint32_t cap, void *room)
     g->spare = take(&at, cap, sizeof(*g->spare));
     g->place = take(&at, cap, sizeof(*g->place));
     g->ahead = take(&at, cap, sizeof(*g->ahead));
+    g->unknown = NULL;
     g->cap = cap;
     g->room = room;
 }

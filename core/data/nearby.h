@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 
+/* A vehicle whose heading is unknown: one that stands is still a neighbour of others, one that moves is none. */
+enum { DT_HEADING_KNOWN, DT_HEADING_STANDS, DT_HEADING_MOVES };
 enum { DT_NEARBY_PAD = 8 }; /* values behind the last vehicle that may be read, as vectors do */
 
 typedef struct dt_nearby_cell { /* a cell with somebody in it: its own column of cells and the two beside it */
@@ -25,9 +27,10 @@ typedef struct dt_nearby { /* room for cap vehicles, of all arrays */
     double *x, *y, *width; /* [cap + DT_NEARBY_PAD] in that order, a missing width filled in */
     dt_nearby_cell *cell;  /* [cap] */
     /* of features.c and features_graph.c */
-    double *sin_h, *cos_h; /* [cap] of headings of vehicles */
-    double *d2;            /* [cap + DT_NEARBY_PAD] squared distances from one vehicle, in that order */
-    int32_t *ahead;        /* [cap] vehicles ahead on its path */
+    double *sin_h, *cos_h;  /* [cap] of headings of vehicles */
+    double *d2;             /* [cap + DT_NEARBY_PAD] squared distances from one vehicle, in that order */
+    int32_t *ahead;         /* [cap] vehicles ahead on its path */
+    const uint8_t *unknown; /* [n] DT_HEADING_* of vehicles; NULL: all headings are known */
     uint32_t cap;
     void *room; /* all of these */
 } dt_nearby;

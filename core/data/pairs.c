@@ -7,6 +7,7 @@
 #endif
 
 #include "data/pairs.h"
+#include "data/features.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -25,14 +26,15 @@ typedef struct lane_view { /* whom i would have around it on a lane */
 
 static void see(const dt_vehicle *a, const dt_vehicle *b, double sin_a, double cos_a, lane_view lane[LANES])
 {
-    const double ex = b->x - a->x, ey = b->y - a->y, along = cos(b->heading - a->heading);
+    const bool stands = isnan(b->heading) && fabs(b->speed) < DT_STANDS_MPS; /* needs no heading */
+    const double ex = b->x - a->x, ey = b->y - a->y, along = stands ? 1 : cos(b->heading - a->heading);
     const double dx = ex * cos_a + ey * sin_a, dy = ey * cos_a - ex * sin_a;
     const double aside = floor(dy / LANE_M + 0.5) + OWN;
-    if (along < ALONG || fabs(dx) > SIGHT_M || aside < RIGHT || aside > LEFT) {
-        return;
+    if (!(along >= ALONG && fabs(dx) <= SIGHT_M && aside >= RIGHT && aside <= LEFT)) {
+        return; /* also where a heading is unknown */
     }
     lane_view *l = &lane[(int)aside];
-    const double gap = fabs(dx) - 0.5 * (a->length + b->length), speed = fmax(b->speed * along, 0);
+    const double gap = fabs(dx) - 0.5 * (a->length + b->length), speed = stands ? 0 : fmax(b->speed * along, 0);
     const bool is_ahead = dx + 0.5 * (b->length - a->length) > 0;
     l->is_there = true;
     if (is_ahead && gap < l->ahead) {

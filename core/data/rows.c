@@ -26,11 +26,12 @@ typedef struct scene {
     char *site;
     int32_t file;
     int32_t map; /* -1: none */
+    bool has_no_axis;
 } scene;
 
 typedef struct file {
     char *path;
-    double axis_heading;
+    double axis_heading; /* NAN: none */
     bool is_heading_fixed, is_front, may_repeat;
     dt_columns columns; /* of a table */
     bool has_columns;
@@ -94,7 +95,7 @@ static dt_status add_file(dt_rows *r, const dt_rows_file *f)
     }
     file *to = &r->file[r->n_files];
     *to = (file){.path = dt_strdup(f->path),
-                 .axis_heading = f->axis_heading,
+                 .axis_heading = f->has_axis ? f->axis_heading : NAN,
                  .is_heading_fixed = f->is_heading_fixed,
                  .is_front = f->is_front,
                  .may_repeat = f->may_repeat};
@@ -270,6 +271,11 @@ dt_status dt_rows_map(dt_rows *r, const char *name, const dt_roads *roads, int32
     return r->writer != NULL ? dt_store_map(r->writer, name, roads, number_p) : DT_OK;
 }
 
+void dt_rows_scene_without_axis(dt_rows *r, int32_t number)
+{
+    r->scene[number].has_no_axis = true;
+}
+
 void dt_rows_scene_map(dt_rows *r, int32_t number, int32_t map)
 {
     r->scene[number].map = map;
@@ -397,11 +403,11 @@ static bool is_a_metre(double dx, double dy)
     return d2 > 1 + 1e-9 || (d2 > 1 - 1e-9 && hypot(dx, dy) >= 1.0);
 }
 
-/* Direction of travel over at least the last metre: causal, steady where a vehicle stands. */
-static double heading_of(const file *from, dt_live_vehicle *l, const dt_table_row *row, bool is_new)
+/* Direction of travel over at least the last metre: causal, steady where a vehicle stands. NAN: unknown. */
+static double heading_of(const file *from, bool has_axis, dt_live_vehicle *l, const dt_table_row *row, bool is_new)
 {
     if (is_new) {
-        l->heading = from->axis_heading;
+        l->heading = has_axis ? from->axis_heading : NAN;
         l->x = row->x;
         l->y = row->y;
     }
@@ -478,8 +484,10 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
     bool is_new = false;
     DT_TRY(dt_live_get(&f->live, row->id, row->frame, &l, &is_new));
     DT_TRY(check_order(r, l, row, is_new));
-    double heading = heading_of(from, l, row, is_new);
-    r->said.unknown_heading += !l->has_heading && !from->is_heading_fixed;
+    const double heading = heading_of(from, !r->scene[row->scene].has_no_axis, l, row, is_new);
+    r->said.unknown_heading += isnan(heading);
+    r->said.axis_heading += !isnan(heading) && !l->has_heading && !from->is_heading_fixed;
+    r->said.fronts += isnan(heading) && from->is_front;
     const double before_s = is_new ? 0 : (double)(row->frame - l->frame) / r->rate_hz;
     if (r->doubted != r->scene[row->scene].file) {
         doubt_units(r);
@@ -490,14 +498,14 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
     l->frame = row->frame;
     l->last_x = row->x;
     l->last_y = row->y;
-    double length = isnan(row->length) ? DT_LENGTH_DEFAULT_M : row->length;
-    double back = from->is_front ? 0.5 * length : 0.0;
-    f->vehicle[f->n++] = (dt_vehicle){.x = row->x - back * cos(heading),
-                                      .y = row->y - back * sin(heading),
+    const double back = 0.5 * (isnan(row->length) ? DT_LENGTH_DEFAULT_M : row->length);
+    const bool is_moved = from->is_front && !isnan(heading);
+    f->vehicle[f->n++] = (dt_vehicle){.x = is_moved ? row->x - back * cos(heading) : row->x,
+                                      .y = is_moved ? row->y - back * sin(heading) : row->y,
                                       .heading = heading,
                                       .speed = row->speed,
                                       .accel = row->accel,
-                                      .length = length,
+                                      .length = row->length,
                                       .width = row->width,
                                       .stop_distance = row->stop_distance,
                                       .id = row->id,
@@ -581,6 +589,8 @@ dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told)
     told->no_accel += r->said.no_accel;
     told->no_width += r->said.no_width;
     told->unknown_heading += r->said.unknown_heading;
+    told->axis_heading += r->said.axis_heading;
+    told->fronts += r->said.fronts;
     told->is_heading_fixed |= r->is_heading_fixed;
     return dt_str_status(&told->warnings);
 }

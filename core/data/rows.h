@@ -16,14 +16,15 @@ typedef struct dt_rows dt_rows;
 
 /* What the rows of a file have in common. */
 typedef struct dt_rows_file {
-    const char *path;    /* copied */
-    const char *layout;  /* a name for people, copied */
-    double rate_hz;      /* in [DT_RATE_MIN_HZ, DT_RATE_MAX_HZ], of all files of an import the same */
-    double axis_heading; /* rad, until a vehicle has moved a metre */
-    bool is_heading_fixed;
-    bool is_front;   /* positions are those of the front's centre */
-    bool may_repeat; /* rows that repeat another are left out */
-    bool has_utm;    /* positions are counted from this place of the UTM grid, m */
+    const char *path;   /* copied */
+    const char *layout; /* a name for people, copied */
+    double rate_hz;     /* in [DT_RATE_MIN_HZ, DT_RATE_MAX_HZ], of all files of an import the same */
+    bool has_axis;      /* the road is along axis_heading, rad: the heading until a vehicle has moved a metre */
+    double axis_heading;
+    bool is_heading_fixed; /* and from then on */
+    bool is_front;         /* positions are those of the front's centre */
+    bool may_repeat;       /* rows that repeat another are left out */
+    bool has_utm;          /* positions are counted from this place of the UTM grid, m */
     double utm[2];
 } dt_rows_file;
 
@@ -41,6 +42,7 @@ dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *
     DT_NODISCARD;
 /* A sealed map, into the store; without a store it is looked at and nothing is kept. Errors: as dt_store_map. */
 dt_status dt_rows_map(dt_rows *r, const char *name, const dt_roads *roads, int32_t *number_p) DT_NODISCARD;
+void dt_rows_scene_without_axis(dt_rows *r, int32_t scene);     /* its roads are not all along the axis of the file */
 void dt_rows_scene_map(dt_rows *r, int32_t scene, int32_t map); /* the map of a scene; without a call it has none */
 dt_status dt_rows_add(dt_rows *r, const dt_table_row *row) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
 /* How much of the file that has begun is read (dt_source_taken): for those who watch. */
@@ -52,7 +54,8 @@ void dt_rows_expect(dt_rows *r, uint64_t bytes);
 /* What an import says at its end: numbers of rows, and doubts of units, a line each. */
 typedef struct dt_rows_told { /* zeroed is empty */
     int64_t runs, repeats, no_length, no_width, no_heading, no_accel;
-    int64_t unknown_heading; /* rows of vehicles that have none and have not moved yet */
+    int64_t unknown_heading, axis_heading; /* rows of vehicles that have none and have not moved yet */
+    int64_t fronts;                        /* of the former those of fronts, kept in place of centres */
     bool is_heading_fixed;
     int64_t checked[DT_UNITS_N], off[DT_UNITS_N]; /* of units.h */
     dt_str warnings;

@@ -22,21 +22,37 @@ void dt_rows_tell(const dt_rows_told *t, dt_str *notes)
         dt_str_addf(notes, "%" PRId64 " rows that repeat another: left out\n", t->repeats);
     }
     if (t->no_length > 0) {
-        dt_str_addf(notes, "%" PRId64 " rows without a length: %g m assumed\n", t->no_length, DT_LENGTH_DEFAULT_M);
+        dt_str_addf(notes, "%" PRId64 " rows without a length: stored as unknown, features take %g m\n", t->no_length,
+                    DT_LENGTH_DEFAULT_M);
     }
     if (t->no_width > 0) {
-        dt_str_addf(notes, "%" PRId64 " rows without a width: %g m assumed\n", t->no_width, DT_WIDTH_DEFAULT_M);
+        dt_str_addf(notes, "%" PRId64 " rows without a width: stored as unknown, features take %g m\n", t->no_width,
+                    DT_WIDTH_DEFAULT_M);
     }
     if (t->no_accel > 0) {
-        dt_str_addf(notes, "%" PRId64 " rows without an acceleration: made from speeds\n", t->no_accel);
+        dt_str_addf(notes,
+                    "%" PRId64
+                    " rows without an acceleration: made from speeds, unknown in the first frame of a vehicle\n",
+                    t->no_accel);
     }
     dt_units_shares(t->checked, t->off, notes);
     if (t->unknown_heading > 0) {
         dt_str_addf(notes,
                     "%" PRId64
-                    " rows of vehicles whose heading is not known, since they have not moved a metre: that of "
-                    "the axis assumed\n",
+                    " rows of vehicles whose heading is unknown, since they have not moved a metre: stored as "
+                    "unknown, and without edges and risk\n",
                     t->unknown_heading);
+    }
+    if (t->fronts > 0) {
+        dt_str_addf(notes, "%" PRId64 " of them are places of fronts, kept in place of the unknown centres\n",
+                    t->fronts);
+    }
+    if (t->axis_heading > 0) {
+        dt_str_addf(notes,
+                    "%" PRId64
+                    " rows of vehicles that have not moved a metre: headed along the road, which is the axis of "
+                    "the recording\n",
+                    t->axis_heading);
     }
     if (t->no_heading > 0) {
         dt_str_addf(notes, "%" PRId64 " rows without a heading: %s\n", t->no_heading,

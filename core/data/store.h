@@ -35,6 +35,10 @@
  *   lane_left i32 [lanes]        lane_right i32 [lanes]
  * Version 1 had no roads, and is read as version 2 without any; version 3 is a store of regions, which version 2 could
  * not be: who does not know of halos would learn from them twice.
+ * Version 4 has unknown values, NAN in pose (heading) and motion (acceleration, length, width), and counts them:
+ *   "unknown":{"heading":n,"acceleration":n,"length":n,"width":n}
+ * Features of them: a length of 4.5 m, a width of 1.8 m, an acceleration of 0, and features.h for headings. A store
+ * without unknown values is of version 2 or 3.
  * Edge statistics leave out the edges of vehicles to themselves, which are zeros.
  *
  * Written aside (aside.h) and renamed when complete: an interrupted import leaves nothing that looks like a store.
@@ -54,7 +58,17 @@
 
 #define DT_STORE_FORMAT "dtrain-store"
 /* Stores of all these versions are read. 1: no roads, nothing packed; 2 is written; 3 is written of regions. */
-enum { DT_STORE_OLDEST = 1, DT_STORE_VERSION = 2, DT_STORE_OF_REGIONS = 3, DT_STORE_NEWEST = DT_STORE_OF_REGIONS };
+enum {
+    DT_STORE_OLDEST = 1,
+    DT_STORE_VERSION = 2,
+    DT_STORE_OF_REGIONS = 3,
+    DT_STORE_WITH_UNKNOWN = 4, /* some recorded values are unknown; of regions or not */
+    DT_STORE_NEWEST = DT_STORE_WITH_UNKNOWN
+};
+
+/* Recorded values that a source may lack. */
+enum { DT_UNKNOWN_HEADING, DT_UNKNOWN_ACCEL, DT_UNKNOWN_LENGTH, DT_UNKNOWN_WIDTH, DT_N_UNKNOWN };
+extern const char *const dt_unknown_name[DT_N_UNKNOWN]; /* "heading", "acceleration", "length", "width" */
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -90,8 +104,9 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
 dt_status dt_store_create_in(dt_aside *aside, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
 dt_status dt_store_scene_begin(dt_store_writer *w) DT_NODISCARD;
 /* frame: number within the scene at the store's rate, larger than the one before; holes become empty frames. time_s is
- * the time of this frame. Accelerations that are NAN are filled from the speed before; a vehicle's first is 0. With
- * smooth_s none is shown to models as it was recorded; the first of a track is 0 then.
+ * the time of this frame. Accelerations that are NAN are made from the speed before; a vehicle's first stays unknown,
+ * and so do headings, lengths and widths that are NAN. With smooth_s no acceleration is shown to models as it was
+ * recorded; the first of a track is 0 then.
  * DT_EDATA (a vehicle twice, a value out of range), DT_EIO. */
 dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const dt_vehicle *v, uint32_t n)
     DT_NODISCARD;
@@ -122,7 +137,11 @@ void dt_store_destroy(dt_store_writer *w); /* not committed: removes what was wr
 typedef struct dt_store_counts {
     int64_t scenes, frames, rows, tracks, edges, tracks_of_one_frame, risk[4];
     int64_t maps, lanes, lane_points, lane_links;
+    int64_t unknown[DT_N_UNKNOWN]; /* rows */
 } dt_store_counts;
+bool dt_store_has_unknown(const dt_store_counts *c);
+/* Of a row, as the arrays hold it: its unknown values are counted. */
+void dt_store_count_unknown(dt_store_counts *c, const double pose[3], const float motion[4]);
 void dt_store_writer_counts(const dt_store_writer *w, dt_store_counts *out_p); /* risk is known after the commit */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -158,6 +177,7 @@ void dt_store_forget(const dt_store *s); /* pages read so far go back to the pag
  * as there is room; where there is none, reading around each window would push out others that will be wanted. */
 void dt_store_scatter(const dt_store *s);
 const char *dt_store_source(const dt_store *s);
+int64_t dt_store_unknown(const dt_store *s, int what); /* DT_UNKNOWN_*: how many rows */
 int64_t dt_store_risk_count(const dt_store *s, int state);
 
 typedef struct dt_feature_stat {

@@ -138,6 +138,7 @@ static dt_status add_row(cut *c, int64_t r, const float *node, int64_t i)
     w->scene_hash = dt_repeats_hash(w->scene_hash, w->next_frame, v->pose + 3 * r, v->motion[4 * r]);
     w->scene_hash = dt_repeats_hash_core(w->scene_hash, is_core);
     w->count.risk[v->risk[r]]++;
+    dt_store_count_unknown(&w->count, v->pose + 3 * r, v->motion + 4 * r);
     for (int d = 0; d < DT_NODE_FEATURES; d++) {
         dt_column_stat_add(&w->scene_stat.node[d], node[d]);
     }

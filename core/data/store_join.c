@@ -181,6 +181,7 @@ static void count_span(dt_store_writer *w, const dt_store_view *v, const span *s
 {
     for (int64_t r = s->row[0]; r < s->row[1]; r++) {
         w->count.risk[v->risk[r]]++;
+        dt_store_count_unknown(&w->count, v->pose + 3 * r, v->motion + 4 * r);
     }
     for (int64_t t = s->track[0]; t < s->track[1]; t++) {
         w->count.tracks_of_one_frame += v->track_ptr[t + 1] - v->track_ptr[t] == 1;

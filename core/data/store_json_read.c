@@ -20,7 +20,16 @@
 static const int64_t COUNT_MAX = INT64_C(1) << 53;
 #define RADIUS_MOST_M 1e6
 enum { NAME_BYTES = 520, NEIGHBOURS_MOST = 1 << 20 };
-enum { SAW_RATE = 1, SAW_COUNTS = 2, SAW_SITES = 4, SAW_SCENES = 8, SAW_STATS = 16, SAW_ALL = 31, SAW_REGIONS = 32 };
+enum {
+    SAW_RATE = 1,
+    SAW_COUNTS = 2,
+    SAW_SITES = 4,
+    SAW_SCENES = 8,
+    SAW_STATS = 16,
+    SAW_ALL = 31,
+    SAW_REGIONS = 32,
+    SAW_UNKNOWN = 64
+};
 
 static dt_status add_name(char ***list_p, int64_t *n_p, int64_t *cap_p, const char *name)
 {
@@ -145,6 +154,22 @@ static dt_status read_risk(dt_json *j, dt_store *s)
     return st == DT_DONE ? DT_OK : st;
 }
 
+static dt_status read_unknown(dt_json *j, dt_store *s)
+{
+    char key[DT_IN_KEY_BYTES];
+    dt_status st;
+    DT_TRY(dt_in_object(j, "unknown"));
+    while ((st = dt_in_key(j, key)) == DT_OK) {
+        int k = 0;
+        while (k < DT_N_UNKNOWN && strcmp(key, dt_unknown_name[k]) != 0) {
+            k++;
+        }
+        DT_TRY(k < DT_N_UNKNOWN ? dt_in_i64(j, key, &s->count.unknown[k]) : dt_json_skip(j));
+    }
+    s->seen |= SAW_UNKNOWN;
+    return st == DT_DONE ? DT_OK : st;
+}
+
 static dt_status read_stat_list(dt_json *j, const char *what, dt_feature_stat *out, const char *const *names, int n)
 {
     dt_status st;
@@ -236,6 +261,9 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
     }
     if (strcmp(key, "counts") == 0) {
         return read_counts(j, s);
+    }
+    if (strcmp(key, "unknown") == 0) {
+        return read_unknown(j, s);
     }
     if (strcmp(key, "risk") == 0) {
         return read_risk(j, s);
@@ -333,7 +361,12 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
         return DT_FAIL(DT_EDATA, "%s: options.smooth_s %g is outside [0, %g]", name, s->smooth_s, DT_SMOOTH_MAX_S);
     }
     const bool has_regions = (s->seen & SAW_REGIONS) != 0;
-    if (has_regions != (s->version == DT_STORE_OF_REGIONS)) {
+    const bool has_unknown = (s->seen & SAW_UNKNOWN) != 0;
+    if (has_unknown != (s->version == DT_STORE_WITH_UNKNOWN)) {
+        return DT_FAIL(DT_EDATA, "%s: a store of version %" PRId64 " %s unknown values", name, s->version,
+                       has_unknown ? "has no" : "has");
+    }
+    if (!has_unknown && has_regions != (s->version == DT_STORE_OF_REGIONS)) {
         return DT_FAIL(DT_EDATA, "%s: a store of version %" PRId64 " %s regions", name, s->version,
                        has_regions ? "has no" : "has");
     }

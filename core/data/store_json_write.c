@@ -42,7 +42,11 @@ static void describe(dt_store_writer *w, dt_str *text)
     dt_json_out o = {.s = text};
     dt_json_obj(&o, NULL);
     dt_json_str(&o, "format", DT_STORE_FORMAT);
-    dt_json_i64(&o, "version", w->meta.halo_m > 0 ? DT_STORE_OF_REGIONS : DT_STORE_VERSION);
+    const bool has_unknown = dt_store_has_unknown(&w->count);
+    dt_json_i64(&o, "version",
+                has_unknown          ? DT_STORE_WITH_UNKNOWN
+                : w->meta.halo_m > 0 ? DT_STORE_OF_REGIONS
+                                     : DT_STORE_VERSION);
     dt_json_f64(&o, "frame_rate_hz", w->meta.frame_rate_hz);
     dt_json_obj(&o, "units");
     dt_json_str(&o, "length", "m");
@@ -78,6 +82,13 @@ static void describe(dt_store_writer *w, dt_str *text)
     dt_json_i64(&o, "lane_points", w->count.lane_points);
     dt_json_i64(&o, "lane_links", w->count.lane_links);
     dt_json_end(&o, '}');
+    if (has_unknown) {
+        dt_json_obj(&o, "unknown");
+        for (int k = 0; k < DT_N_UNKNOWN; k++) {
+            dt_json_i64(&o, dt_unknown_name[k], w->count.unknown[k]);
+        }
+        dt_json_end(&o, '}');
+    }
     dt_json_obj(&o, "risk");
     dt_json_i64(&o, "negative", w->count.risk[DT_RISK_NEGATIVE]);
     dt_json_i64(&o, "positive", w->count.risk[DT_RISK_POSITIVE]);

@@ -19,26 +19,36 @@ _Static_assert(PIECE % 3 == 0 && PIECE % 4 == 0 && PIECE % DT_NODE_FEATURES == 0
 typedef struct range {
     const char *name;
     double least, most;
+    bool may_be_unknown; /* NAN, in a store of version 4 */
 } range;
 
-#define FINITE -(double)FLT_MAX, (double)FLT_MAX
-#define PLACE  -DT_POSITION_MAX_M, DT_POSITION_MAX_M
-#define SPEED  -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS
+#define FINITE -(double)FLT_MAX, (double)FLT_MAX, false
+#define PLACE  -DT_POSITION_MAX_M, DT_POSITION_MAX_M, false
+#define SPEED  -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, false
 #define SIZE   0, DT_SIZE_MAX_M
 
-static const range pose_range[3] = {{"x", PLACE}, {"y", PLACE}, {"heading", -DT_HEADING_MAX, DT_HEADING_MAX}};
-static const range motion_range[4] = {{"speed", SPEED}, {"acceleration", FINITE}, {"length", SIZE}, {"width", SIZE}};
-static const range node_range[DT_NODE_FEATURES] = {
-    {"x", PLACE},           {"y", PLACE},           {"speed", SPEED}, {"acceleration", FINITE},
-    {"sin_heading", -1, 1}, {"cos_heading", -1, 1}, {"length", SIZE}, {"stop_distance", 0, DT_STOP_DISTANCE_MAX_M},
-    {"controlled", 0, 1}};
-static const range edge_range[DT_EDGE_FEATURES] = {{"longitudinal_gap", PLACE},
-                                                   {"lateral_offset", PLACE},
-                                                   {"closing_speed", -2 * DT_SPEED_MAX_MPS, 2 * DT_SPEED_MAX_MPS},
-                                                   {"inverse_ttc", 0, DT_ITTC_MAX}};
+static const range pose_range[3] = {{"x", PLACE}, {"y", PLACE}, {"heading", -DT_HEADING_MAX, DT_HEADING_MAX, true}};
+static const range motion_range[4] = {{"speed", SPEED},
+                                      {"acceleration", -(double)FLT_MAX, (double)FLT_MAX, true},
+                                      {"length", SIZE, true},
+                                      {"width", SIZE, true}};
+static const range node_range[DT_NODE_FEATURES] = {{"x", PLACE},
+                                                   {"y", PLACE},
+                                                   {"speed", SPEED},
+                                                   {"acceleration", FINITE},
+                                                   {"sin_heading", -1, 1, false},
+                                                   {"cos_heading", -1, 1, false},
+                                                   {"length", SIZE, false},
+                                                   {"stop_distance", 0, DT_STOP_DISTANCE_MAX_M, false},
+                                                   {"controlled", 0, 1, false}};
+static const range edge_range[DT_EDGE_FEATURES] = {
+    {"longitudinal_gap", PLACE},
+    {"lateral_offset", PLACE},
+    {"closing_speed", -2 * DT_SPEED_MAX_MPS, 2 * DT_SPEED_MAX_MPS, false},
+    {"inverse_ttc", 0, DT_ITTC_MAX, false}};
 static const range centre_range[2] = {{"x", PLACE}, {"y", PLACE}};
 static const range accel_range[1] = {{"acceleration", FINITE}};
-static const range stop_range[1] = {{"stop_distance", 0, DT_STOP_DISTANCE_MAX_M}};
+static const range stop_range[1] = {{"stop_distance", 0, DT_STOP_DISTANCE_MAX_M, false}};
 
 static dt_status refuse(const dt_store *s, const char *array, const range *column, int64_t row, double value)
 {
@@ -62,6 +72,7 @@ static dt_status refuse(const dt_store *s, const char *array, const range *colum
                                     int width, const range *column)                                                    \
     {                                                                                                                  \
         T least[PIECE], most[PIECE];                                                                                   \
+        const bool has_unknown = l->s->version == DT_STORE_WITH_UNKNOWN;                                               \
         for (int k = 0; k < PIECE; k++) {                                                                              \
             least[k] = (T)column[k % width].least;                                                                     \
             most[k] = (T)column[k % width].most;                                                                       \
@@ -74,7 +85,8 @@ static dt_status refuse(const dt_store *s, const char *array, const range *colum
             }                                                                                                          \
             for (int k = 0; k < m; k++) {                                                                              \
                 const T x = p[i + k];                                                                                  \
-                if (!(x >= least[k] && x <= most[k])) {                                                                \
+                const bool is_unknown = has_unknown && isnan(x) && column[k % width].may_be_unknown;                   \
+                if (!(x >= least[k] && x <= most[k]) && !is_unknown) {                                                 \
                     return refuse(l->s, array, &column[k % width], (i + k) / width, (double)x);                        \
                 }                                                                                                      \
             }                                                                                                          \
@@ -89,7 +101,7 @@ static dt_status check_times(dt_store_look *l)
 {
     const dt_store *s = l->s;
     const dt_store_view *v = &s->view;
-    static const range time = {"time", -DBL_MAX, DBL_MAX};
+    static const range time = {"time", -DBL_MAX, DBL_MAX, false};
     for (int64_t scene = 0; scene < v->n_scenes; scene++) {
         for (int64_t f = v->scene_frame[scene]; f < v->scene_frame[scene + 1]; f++) {
             const double *t = v->frame_time + f;
@@ -134,6 +146,25 @@ static dt_status check_statistics(const dt_store *s, const char *kind, const dt_
     return DT_OK;
 }
 
+/* As many as store.json says. */
+static dt_status check_unknown(dt_store_look *l)
+{
+    const dt_store *s = l->s;
+    const dt_store_view *v = &s->view;
+    dt_store_counts found = {.rows = 0};
+    for (int64_t r = 0; r < v->n_rows && s->version == DT_STORE_WITH_UNKNOWN; r++) {
+        dt_store_touch(l, 3 * sizeof(*v->pose) + 4 * sizeof(*v->motion));
+        dt_store_count_unknown(&found, v->pose + 3 * r, v->motion + 4 * r);
+    }
+    for (int k = 0; k < DT_N_UNKNOWN; k++) {
+        if (found.unknown[k] != s->count.unknown[k]) {
+            return DT_FAIL(DT_EDATA, "%s/store.json: unknown.%s is %" PRId64 ", and it is unknown in %" PRId64 " rows",
+                           s->path, dt_unknown_name[k], s->count.unknown[k], found.unknown[k]);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status check_recorded(dt_store_look *l)
 {
     const dt_store_view *v = &l->s->view;
@@ -141,6 +172,7 @@ static dt_status check_recorded(dt_store_look *l)
     DT_TRY(check_f64(l, "pose", v->pose, 0, v->n_rows, 3, pose_range));
     DT_TRY(check_f64(l, "frame_centre", v->frame_centre, 0, v->n_frames, 2, centre_range));
     DT_TRY(check_f32(l, "motion", v->motion, 0, v->n_rows, 4, motion_range));
+    DT_TRY(check_unknown(l));
     DT_TRY(check_f32(l, "node", v->node, 0, v->n_rows, DT_NODE_FEATURES, node_range));
     return check_f32(l, "accel_centred", v->accel_centred, 0, v->n_rows, 1, accel_range);
 }

@@ -123,6 +123,11 @@ double dt_store_smooth_s(const dt_store *s)
     return s->smooth_s;
 }
 
+int64_t dt_store_unknown(const dt_store *s, int what)
+{
+    return s->count.unknown[what];
+}
+
 int64_t dt_store_risk_count(const dt_store *s, int state)
 {
     return s->count.risk[state];

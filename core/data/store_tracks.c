@@ -144,8 +144,9 @@ static dt_status label_all_braking(const dt_store_counts *c, double smooth_s, co
     return DT_OK;
 }
 
-/* In: DT_RISK_NOW where dangerous in the frame itself, else 0. From the last row of a track to its first: the nearest
- * danger ahead and the number of frames recorded without a hole are all that a row needs to know of its future. */
+/* In: DT_RISK_NOW where dangerous in the frame itself, DT_RISK_UNKNOWN where that is unknown, else 0. From the last row
+ * of a track to its first: the nearest danger ahead and the number of frames recorded without a hole are all that a row
+ * needs to know of its future. */
 static void label_track(const maps *m, int64_t ahead, int64_t begin, int64_t end, dt_store_counts *c)
 {
     const int64_t *row = m->track_row.data, *frame_row = m->frame_row.data;
@@ -161,12 +162,14 @@ static void label_track(const maps *m, int64_t ahead, int64_t begin, int64_t end
         run = p == end - 1 ? 0 : frame_after == frame + 1 ? run + 1 : 0;
         frame_after = frame;
         uint8_t *state = &risk[row[p]];
+        const bool is_unknown = *state == DT_RISK_UNKNOWN;
+        frame_after = is_unknown ? INT64_MAX : frame_after; /* like a frame that was not recorded */
         if (*state == DT_RISK_NOW) {
             nearest_now = frame;
         } else if (nearest_now != INT64_MAX && nearest_now - frame <= ahead) {
             *state = DT_RISK_POSITIVE;
         } else {
-            *state = run >= ahead ? DT_RISK_NEGATIVE : DT_RISK_UNKNOWN;
+            *state = run >= ahead && !is_unknown ? DT_RISK_NEGATIVE : DT_RISK_UNKNOWN;
         }
         c->risk[*state]++;
         forget(m, p);

@@ -179,7 +179,6 @@ static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int3
         l->is_single = 1;
         w->count.tracks_of_one_frame++;
         DT_TRY(dt_npy_append(w->array[A_track_id], &v->id, 1));
-        v->accel = isnan(v->accel) ? 0.0 : v->accel;
     } else {
         w->count.tracks_of_one_frame -= l->is_single;
         l->is_single = 0;
@@ -190,8 +189,28 @@ static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int3
     l->frame = frame;
     l->speed = v->speed;
     *track_p = l->track;
-    *fed_p = w->meta.smooth_s > 0 ? fed : v->accel;
+    *fed_p = w->meta.smooth_s > 0 ? fed : isnan(v->accel) ? 0.0 : v->accel;
     return DT_OK;
+}
+
+const char *const dt_unknown_name[DT_N_UNKNOWN] = {"heading", "acceleration", "length", "width"};
+
+void dt_store_count_unknown(dt_store_counts *c, const double pose[3], const float motion[4])
+{
+    c->unknown[DT_UNKNOWN_HEADING] += isnan(pose[2]);
+    c->unknown[DT_UNKNOWN_ACCEL] += isnan(motion[1]);
+    c->unknown[DT_UNKNOWN_LENGTH] += isnan(motion[2]);
+    c->unknown[DT_UNKNOWN_WIDTH] += isnan(motion[3]);
+}
+
+bool dt_store_has_unknown(const dt_store_counts *c)
+{
+    for (int k = 0; k < DT_N_UNKNOWN; k++) {
+        if (c->unknown[k] > 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void note_begin(dt_store_writer *w)
@@ -295,13 +314,16 @@ static dt_status append_row(dt_store_writer *w, const dt_batch *b, uint32_t f, i
     const dt_vehicle *v = &b->vehicle[f];
     const int32_t track = (int32_t)v->reserved;
     double pose[3] = {v->x, v->y, v->heading};
-    float motion[4] = {(float)v->speed, (float)b->recorded[f], (float)v->length,
-                       (float)(isnan(v->width) ? DT_WIDTH_DEFAULT_M : v->width)};
+    const dt_recorded *told = &b->recorded[f];
+    float motion[4] = {(float)v->speed, (float)told->accel, (float)told->length, (float)v->width};
     const double braking = w->meta.smooth_s > 0 ? 0.0 : v->accel; /* known at the end of the track, see label_braking */
-    uint8_t risk = dt_risk_is_now(braking, b->ittc[f]) ? DT_RISK_NOW : DT_RISK_NEGATIVE;
+    uint8_t risk = dt_risk_is_now(braking, b->ittc[f]) ? DT_RISK_NOW
+                   : isnan(b->ittc[f])                 ? DT_RISK_UNKNOWN
+                                                       : DT_RISK_NEGATIVE;
     int64_t edges = w->count.edges + row_edges;
     w->scene_hash = dt_repeats_hash(w->scene_hash, w->next_frame - 1, pose, motion[0]);
     dt_bounds_add(&w->scene_extent, pose);
+    dt_store_count_unknown(&w->count, pose, motion);
     DT_TRY(dt_npy_append(w->array[A_pose], pose, 1));
     DT_TRY(dt_npy_append(w->array[A_motion], motion, 1));
     DT_TRY(dt_npy_append(w->array[A_row_track], &track, 1));
@@ -384,8 +406,9 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
         int32_t track = 0;
         DT_TRY(track_of(w, frame, &to[i], &track, &fed));
         to[i].reserved = (uint32_t)track;
-        b->recorded[b->n + i] = to[i].accel;
+        b->recorded[b->n + i] = (dt_recorded){.accel = to[i].accel, .length = to[i].length};
         to[i].accel = fed;
+        to[i].length = isnan(to[i].length) ? DT_LENGTH_DEFAULT_M : to[i].length;
     }
     const dt_status st = n > 0 ? dt_features_check(to, n, w->meta.radius_m, w->meta.k_max) : DT_OK;
     if (st != DT_OK) {

@@ -54,8 +54,8 @@ static bool is_hazard_of(const danger *d, const float *edge, int64_t r, int64_t 
     if (other == r) {
         return false;
     }
-    if (gap > 0 && aside < 0.5 * LANE_M && gap < c->hazard_ttc_s * closing &&
-        cos(v->pose[3 * other + 2] - v->pose[3 * r + 2]) >= ALONG) {
+    const double turned = v->pose[3 * other + 2] - v->pose[3 * r + 2]; /* NAN: other stands, see features */
+    if (gap > 0 && aside < 0.5 * LANE_M && gap < c->hazard_ttc_s * closing && (isnan(turned) || cos(turned) >= ALONG)) {
         return true;
     }
     return c->hazard_collisions && !(fabs(gap) > 0) && aside < 0.5 * (width_of(v, r) + width_of(v, other));
@@ -132,7 +132,7 @@ static dt_status list_frame(const danger *d, int64_t frame, dt_vehicle *out)
                             .heading = v->pose[3 * r + 2],
                             .speed = (double)v->motion[4 * r],
                             .accel = (double)node[NODE_ACCELERATION],
-                            .length = (double)v->motion[4 * r + 2],
+                            .length = (double)tracks_length(v, r),
                             .width = (double)v->motion[4 * r + 3],
                             .stop_distance = NAN};
     }
@@ -173,7 +173,7 @@ static dt_status read_with(const danger *d, int64_t scene, int64_t frame, bool i
               *beside = out->next_beside + (size_t)i * DANGER_BESIDE;
         int64_t row = -1;
         out->hazard_in[i] = -1.f;
-        if (region_has(v, first + i)) {
+        if (region_has(v, first + i) && tracks_has_heading(v, first + i)) {
             DT_TRY_H(hazard_in(d, scene, frame, first + i, &row, &out->hazard_in[i]));
         }
         out->next_present[i] = row >= 0 ? 1.f : 0.f;

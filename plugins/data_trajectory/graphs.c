@@ -4,6 +4,7 @@
  */
 #include "windows.h"
 #include "region.h"
+#include "tracks.h"
 
 #include <string.h>
 
@@ -16,7 +17,9 @@ static void read_node(const dt_store_view *v, int64_t r, const float *node, cons
                       const augment_row *noise, float *out)
 {
     double x = v->pose[3 * r] + noise->x - t->x, y = t->flip * (v->pose[3 * r + 1] + noise->y - t->y);
-    double sin_h = t->flip * sin(v->pose[3 * r + 2]), cos_h = cos(v->pose[3 * r + 2]);
+    const bool has_heading = tracks_has_heading(v, r);
+    double sin_h = has_heading ? t->flip * sin(v->pose[3 * r + 2]) : 0;
+    double cos_h = has_heading ? cos(v->pose[3 * r + 2]) : 0;
     if (noise->is_hidden) {
         memset(out, 0, DT_NODE_FEATURES * sizeof(*out));
         return;

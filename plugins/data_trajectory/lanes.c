@@ -4,6 +4,7 @@
  */
 #include "lanes.h"
 #include "following.h"
+#include "tracks.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@ enum { NODE_ACCEL = 3, MAX_LANES_OF_PATH = 256, N_AHEAD_TOLD = 5, CHAIN = 8 /* v
 #define LANE_M      3.5        /* where no width is known */
 #define SIGHT_M     (LANES_STEP_M * (LANES_PATH - 1))
 #define FAR_ASIDE_M 8.0
+#define STANDS_MPS  0.1 /* below, a vehicle needs no heading to be in the way */
 #define SAME_WAY    0.5 /* cosine between a vehicle's heading and the path's where it is */
 
 static const int told_m[N_AHEAD_TOLD] = {4, 8, 20, 32, 48}; /* where the path's direction is told */
@@ -406,14 +408,15 @@ static void write_ahead(const moment *m, int64_t r, const lane_place *at, const 
             continue;
         }
         const lane_place j = project(p->xy, p->at, LANES_PATH, pose[0], pose[1]);
-        if (j.s <= 0 || j.gap > FAR_ASIDE_M || cos(pose[2] - j.heading) < SAME_WAY) {
+        const bool is_along = tracks_has_heading(v, q) ? cos(pose[2] - j.heading) >= SAME_WAY
+                                                       : fabs((double)v->motion[4 * q]) < STANDS_MPS;
+        if (j.s <= 0 || j.gap > FAR_ASIDE_M || !is_along) {
             continue;
         }
         const double aside = o->flip * (j.side - side) / wide;
-        const double half = 0.5 * (double)(v->motion[4 * q + 2] + v->motion[4 * r + 2]);
+        const double half = 0.5 * (double)(tracks_length(v, q) + tracks_length(v, r));
         const slot s = {j.s - half, (double)v->motion[4 * q],
-                        (double)m->node[DT_NODE_FEATURES * (q - m->from) + NODE_ACCEL], (double)v->motion[4 * q + 2],
-                        q};
+                        (double)m->node[DT_NODE_FEATURES * (q - m->from) + NODE_ACCEL], (double)tracks_length(v, q), q};
         if (fabs(aside) < 0.5) {
             insert(own, CHAIN, s);
         } else if (fabs(aside) < 1.5) {
@@ -438,6 +441,11 @@ dt_status lanes_read(const lanes *l, int64_t scene, int64_t frame_idx, const flo
     DT_TRY_H(following_init(&past, l->h, v, scene, frame_idx, l->past));
     for (int64_t r = from; r < to; r++, lane += LANES_COLUMNS, path_out += LANES_PATH * LANES_PATH_COLUMNS) {
         const double *pose = v->pose + 3 * r;
+        if (!tracks_has_heading(v, r)) { /* no lane, no path, nothing ahead */
+            memset(lane, 0, LANES_COLUMNS * sizeof(*lane));
+            memset(path_out, 0, LANES_PATH * LANES_PATH_COLUMNS * sizeof(*path_out));
+            continue;
+        }
         const frame o = {cos(pose[2]), sin(pose[2]), flip};
         const lane_place at = lanes_find(l, map, pose);
         path p;

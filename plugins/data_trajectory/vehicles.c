@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* A vehicle's own frame at the anchor: origin its position, x axis its heading. */
+/* A vehicle's own frame at the anchor: origin its position, x axis its heading. Where that is unknown (NAN) the axes
+ * are those of the recording, and its future has no weight: it is neither trained on nor evaluated. */
 typedef struct own {
     double x, y, heading, cos_h, sin_h;
     double flip;  /* of the sample: y axis to the left, or mirrored */
@@ -41,15 +42,15 @@ static int64_t read_past(const windows *s, const windows_sample *w, const own *o
             continue;
         }
         int64_t r = v->track_row[p];
-        double turned = v->pose[3 * r + 2] - o->heading;
+        const double turned = v->pose[3 * r + 2] - o->heading; /* NAN: one of them is unknown */
         ((int32_t *)out[SEQ_ROW])[at] = (int32_t)(c->base[k] + (r - v->frame_row[f]));
         ((float *)out[PRESENT])[at] = 1.f;
         const augment_row noise = augment_of_row(&s->augment, use, r);
         const double where[2] = {v->pose[3 * r] + noise.x, v->pose[3 * r + 1] + noise.y};
         own_position(o, where, &m[0], &m[1]);
         m[0] += (float)(o->speed * (double)((s->T - 1 - k) * s->stride) / v->frame_rate_hz);
-        m[2] = (float)cos(turned);
-        m[3] = (float)(o->flip * sin(turned));
+        m[2] = isnan(turned) ? 0.f : (float)cos(turned);
+        m[3] = isnan(turned) ? 0.f : (float)(o->flip * sin(turned));
         m[4] = windows_speed(v->motion[4 * r], &noise);
         m[5] = c->accel != NULL ? c->accel[c->base[k] + (r - v->frame_row[f])]
                                 : v->node[DT_NODE_FEATURES * r + NODE_ACCELERATION];
@@ -89,18 +90,21 @@ void windows_read_vehicles(const windows *s, const windows_sample *w, const wind
     const int64_t first = c->seq;
     for (int64_t r = v->frame_row[w->anchor]; r < v->frame_row[w->anchor + 1]; r++, c->seq++) {
         const double *pose = v->pose + 3 * r;
-        own o = {pose[0], pose[1], pose[2], cos(pose[2]), sin(pose[2]), t->flip, v->motion[4 * r]};
+        const bool has_heading = tracks_has_heading(v, r);
+        own o = {pose[0], pose[1],         pose[2], has_heading ? cos(pose[2]) : 1, has_heading ? sin(pose[2]) : 0,
+                 t->flip, v->motion[4 * r]};
         int64_t track = v->row_track[r], place = tracks_place(v, track, r);
         int64_t past = read_past(s, w, &o, use, track, place, c, out);
-        int64_t future = read_future(s, w, &o, track, region_has(v, r) ? place : v->track_ptr[track + 1], c, out);
+        const bool is_learnt = region_has(v, r) && has_heading;
+        int64_t future = read_future(s, w, &o, track, is_learnt ? place : v->track_ptr[track + 1], c, out);
         ((uint8_t *)out[COMPLETE])[c->seq] = past == s->T && future == s->F;
         ((int32_t *)out[SAMPLE_OF_SEQ])[c->seq] = (int32_t)i;
         ((int64_t *)out[SEQ_KEY])[c->seq] = (int64_t)(name << 20 | (uint64_t)(c->seq - first));
         float *at = (float *)out[POSE] + 4 * c->seq;
         at[0] = (float)(pose[0] - v->pose[3 * v->frame_row[w->anchor]]);
         at[1] = (float)(pose[1] - v->pose[3 * v->frame_row[w->anchor] + 1]);
-        at[2] = (float)pose[2];
-        at[3] = v->motion[4 * r + 2];
+        at[2] = has_heading ? (float)pose[2] : 0.f;
+        at[3] = tracks_length(v, r);
         ((int32_t *)out[SITE])[c->seq] = v->scene_site[w->scene];
     }
 }

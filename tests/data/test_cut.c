@@ -375,7 +375,7 @@ static void test_hostile(void **state)
                 {"\"halo_m\":60", "\"halo_m\":59", "regions.halo_m 59"},
                 {"\"halo_m\":60", "\"halo_m\":1e9", "regions.halo_m 1e+09"},
                 {"\"halo_s\":1", "\"halo_s\":-1", "regions.halo_s -1"},
-                {"\"version\":3", "\"version\":4", "a newer dtrain reads it"}};
+                {"\"version\":3", "\"version\":5", "a newer dtrain reads it"}};
     const dt_cut_options how = {.regions = 2, .halo_m = 60, .halo_s = 1};
     dt_store *s = NULL;
     write_town("town", 0, &(dt_packing){0});

@@ -18,6 +18,7 @@ static const char recording[] =
     "\"a,b#2\",north,1,0.1,8,20.8,3,0.1,7.1,,4.5,,,0\n"
     "\"a,b#2\",north,4,0.4,7,3.4,-3,0.33,8.4,,4.5,1.9,34.1,1\n"
     "\"say \"\"c\"\"\",south,0,5,1,1e-3,2,3.1,0.1,-1,12,2.5,200,0\n"
+    "\"say \"\"c\"\"\",south,0,5,2,30,2,,0,,,,,0\n"
     "\"say \"\"c\"\"\",south,1,5.1,1,0.011,2,3.1,0,-1,12,2.5,200,0\n";
 
 static const dt_import_options at_10_hz = {.frame_rate_hz = 10};
@@ -46,7 +47,7 @@ static void test_round_trip(void **state)
     put_bytes("first.csv", recording, sizeof(recording) - 1);
     dt_store *one = import("first.csv", "first", &at_10_hz);
     assert_int_equal(dt_data_export(at("first"), at("second.csv"), &report), DT_OK);
-    assert_non_null(strstr(dt_str_text(&report), "2 scenes, 7 frames at 10 Hz, 7 rows"));
+    assert_non_null(strstr(dt_str_text(&report), "2 scenes, 7 frames at 10 Hz, 8 rows"));
     dt_str_fini(&report);
     assert_false(dt_fs_is_file(at("second.csv.partial")));
     dt_store *two = import("second.csv", "second", NULL); /* the table says its frame rate */
@@ -70,7 +71,12 @@ static void test_round_trip(void **state)
     same(a->frame_time, b->frame_time, a->n_frames, sizeof(double));
     same(a->risk, b->risk, a->n_rows, 1);
     same(dt_store_track_ids(one), dt_store_track_ids(two), a->n_tracks, sizeof(int64_t));
-    for (int64_t i = 0; i < a->n_rows * 4; i++) { /* width may be missing */
+    assert_int_equal(dt_store_version(two), DT_STORE_WITH_UNKNOWN);
+    for (int k = 0; k < DT_N_UNKNOWN; k++) {
+        assert_int_equal(dt_store_unknown(one, k), dt_store_unknown(two, k));
+        assert_true(dt_store_unknown(one, k) > 0);
+    }
+    for (int64_t i = 0; i < a->n_rows * 4; i++) {
         assert_true(a->motion[i] == b->motion[i] || (isnan(a->motion[i]) && isnan(b->motion[i])));
     }
     dt_store_close(one);

@@ -364,7 +364,10 @@ static void test_refusals(void **state)
     v = car(42, 0, INFINITY, 0, 1);
     assert_fails(run(&v, 1, 50, 16, &got), DT_EINVAL, "y inf");
     v = car(42, 0, 0, NAN, 1);
-    assert_fails(run(&v, 1, 50, 16, &got), DT_EINVAL, "heading nan");
+    assert_fails(dt_features_service.frame(NULL, &v, 1, 50, 16, got.node, got.rowptr, got.col, got.edge), DT_EINVAL,
+                 "heading nan");
+    v = car(42, 0, 0, INFINITY, 1);
+    assert_fails(run(&v, 1, 50, 16, &got), DT_EINVAL, "heading inf");
     v = car(42, 0, 0, 0, 151);
     assert_fails(run(&v, 1, 50, 16, &got), DT_EINVAL, "speed 151 is outside [-150, 150]");
     v = car(42, 0, 0, 0, 1);

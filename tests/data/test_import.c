@@ -25,8 +25,8 @@ static void test_commonroad(void **state)
     assert_string_equal(v->site[v->scene_site[0]], "Lanker");
     assert_string_equal(v->site[v->scene_site[1]], "US101");
     assert_true(fabs(v->motion[4 * 2 + 1] + 5) < 1e-5); /* empty cell: (9.5 - 10) / 0.1 */
-    assert_true(v->motion[4 * 1 + 1] == 0.5f && v->motion[4 * 0 + 1] == 0);
-    assert_true(v->motion[4 * 3 + 3] == 1.8f); /* no width */
+    assert_true(v->motion[4 * 1 + 1] == 0.5f && isnan(v->motion[4 * 0 + 1]));
+    assert_true(isnan(v->motion[4 * 3 + 3])); /* no width */
     assert_true(v->edge[4 * 1] == 20 - 4.25f);
     assert_non_null(strstr(dt_str_text(&report), "columns not used: type"));
     assert_non_null(strstr(dt_str_text(&report), "2 vehicles are seen in one frame alone"));
@@ -140,7 +140,7 @@ static void test_us101_single(void **state)
     assert_int_equal(v->n_scenes, 2); /* each vehicle its own, without neighbours */
     assert_int_equal(v->n_edges, 3);
     assert_string_equal(v->site[0], "US101");
-    assert_true(v->pose[5] == M_PI / 2 && v->motion[2] == 4.5f);
+    assert_true(v->pose[5] == M_PI / 2 && isnan(v->motion[2]) && v->node[6] == 4.5f);
 }
 
 #define HIGHD                                                                                                          \
@@ -312,14 +312,15 @@ static void test_headings_from_motion(void **state)
 {
     (void)state;
     const dt_store_view *v = import_text("frame,id,x,y,heading,speed\n"
-                                         "0,1,0,0,,5\n" /* not a metre yet: +x */
+                                         "0,1,0,0,,5\n" /* not a metre yet: unknown */
                                          "1,1,0,0.9,,5\n"
                                          "2,1,0,1.1,,5\n"
                                          "3,1,0,1.1,0.3,5\n" /* given */
                                          "4,1,-5,1.1,,5\n",
                                          &(dt_import_options){.frame_rate_hz = 5, .site = "here"});
-    const double want[] = {0, 0, M_PI / 2, 0.3, M_PI};
-    for (int i = 0; i < 5; i++) {
+    const double want[] = {NAN, NAN, M_PI / 2, 0.3, M_PI};
+    assert_true(isnan(v->pose[2]) && isnan(v->pose[5]));
+    for (int i = 2; i < 5; i++) {
         assert_true(fabs(v->pose[3 * i + 2] - want[i]) < 1e-12);
     }
     assert_string_equal(v->site[0], "here");

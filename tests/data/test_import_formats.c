@@ -180,7 +180,7 @@ static void test_unknown_values(void **state)
     (void)state;
     static const char *const words[] = {"3 rows without a length", "4 rows without a width",
                                         "4 rows without an acceleration", "4 rows without a heading",
-                                        "3 rows of vehicles whose heading is not known"};
+                                        "3 rows of vehicles whose heading is unknown"};
     put("a.csv", "id,frame,x,y,speed,length\n1,0,0,0,5,4\n1,1,2,0,5,\n");
     put("b.csv", "id,frame,x,y,speed,length\n1,0,0,0,0,\n1,1,0,0,0,\n");
     for (uint64_t part_bytes = 0; part_bytes < 2; part_bytes++) {
@@ -195,6 +195,42 @@ static void test_unknown_values(void **state)
             }
         }
     }
+}
+
+/* Headings that nothing tells are unknown: of all layouts but those whose road is along an axis. */
+static void test_unknown_headings(void **state)
+{
+    (void)state;
+#define NGSIM_HEAD "Vehicle_ID,Frame_ID,Global_Time,Local_X,Local_Y,v_Vel,v_Acc,v_Length,v_Width"
+    static const struct {
+        const char *name, *text;
+        double heading, y; /* of the first row */
+    } row[] = {{"no column", "id,frame,x,y,speed,length\n1,0,3,7,0,4\n1,1,3,7,0,4\n", NAN, 7},
+               {"vx and vy", "id,frame,x,y,vx,vy\n1,0,3,7,0.1,0\n1,1,3,7,0,0.1\n", NAN, 7},
+               {"SUMO", "timestep_time,vehicle_id,vehicle_x,vehicle_y,vehicle_speed\n0,a,3,7,0\n0.1,a,3,7,0\n", NAN, 7},
+               {"freeway", NGSIM_HEAD "\n1,1,100,0,10,0,0,10,6\n", M_PI / 2, 5 * 0.3048},
+               {"us-101", NGSIM_HEAD ",Location\n1,1,100,0,10,0,0,10,6,us-101\n", M_PI / 2, 5 * 0.3048},
+               {"peachtree", NGSIM_HEAD ",Location\n1,1,100,0,10,0,0,10,6,peachtree\n", NAN, 10 * 0.3048}};
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        put("t.csv", row[i].text);
+        assert_ok(import_with("t.csv", i < 2 ? &at_10_hz : NULL));
+        assert_ok(dt_store_open(at("s"), &store));
+        const dt_store_view *v = dt_store_view_of(store);
+        const bool is_unknown = isnan(row[i].heading);
+        if (isnan(v->pose[2]) != is_unknown || (!is_unknown && fabs(v->pose[2] - row[i].heading) > 1e-12) ||
+            fabs(v->pose[1] - row[i].y) > 1e-9) {
+            fail_msg("%s: heading %g, y %g", row[i].name, v->pose[2], v->pose[1]);
+        }
+        assert_true((strstr(dt_str_text(&report), "whose heading is unknown") != NULL) == is_unknown);
+        assert_int_equal(dt_store_unknown(store, DT_UNKNOWN_HEADING), is_unknown ? v->n_rows : 0);
+    }
+    dt_str text = {0};
+    assert_ok(dt_data_inspect(at("s"), true, &text));
+    assert_non_null(strstr(dt_str_text(&text), "\"unknown\":{\"heading\":1,\"acceleration\":0"));
+    dt_str_clear(&text);
+    assert_ok(dt_data_inspect(at("s"), false, &text));
+    assert_non_null(strstr(dt_str_text(&text), "unknown: heading in 1 rows\n"));
+    dt_str_fini(&text);
 }
 
 /* What rows say of their time is the frame rate, where nothing else does. */
@@ -454,6 +490,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ids_of_tables, begin, finish),
         cmocka_unit_test_setup_teardown(test_repeats, begin, finish),
         cmocka_unit_test_setup_teardown(test_unknown_values, begin, finish),
+        cmocka_unit_test_setup_teardown(test_unknown_headings, begin, finish),
         cmocka_unit_test_setup_teardown(test_rates_of_times, begin, finish),
         cmocka_unit_test_setup_teardown(test_classes, begin, finish),
         cmocka_unit_test_setup_teardown(test_maps, begin, finish),

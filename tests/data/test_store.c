@@ -30,11 +30,16 @@ static void make_sound(const char *name)
     assert_ok(dt_store_scene_begin(w));
     for (int64_t f = 0; f < 4; f++) {
         dt_vehicle v[2] = {car(7, (double)f, 10 - 2 * (double)f), car(9, 30 + (double)f, 5)};
+        v[0].width = v[1].width = 1.8;
+        v[0].accel = f == 0 ? 0 : NAN;
+        v[1].accel = f == 1 ? 0 : NAN;
         assert_ok(dt_store_frame(w, f, 100 + 0.5 * (double)f, v, f % 2 == 1 ? 2 : 1));
     }
     assert_ok(dt_store_scene_end(w, "a", "north"));
     assert_ok(dt_store_scene_begin(w));
     dt_vehicle v = car(7, 0, 3);
+    v.width = 1.8;
+    v.accel = 0;
     assert_ok(dt_store_frame(w, 0, 0, &v, 1));
     assert_ok(dt_store_scene_end(w, "b#1", "south"));
     assert_ok(dt_store_commit(w));
@@ -68,7 +73,7 @@ static void test_contents(void **state)
     assert_string_equal(v->site[v->scene_site[1]], "south");
     assert_string_equal(dt_store_source(s), "a \"test\"");
     assert_true(v->frame_time[3] == 101.5);
-    /* accelerations from the speed before: the first of a track is 0, then -2 m/s in 0.5 s; 9 keeps its speed */
+    /* accelerations from the speed before where there are none: -2 m/s in 0.5 s; 9 keeps its speed */
     assert_true(v->motion[4 * 0 + 1] == 0 && v->motion[4 * 1 + 1] == -4 && v->motion[4 * 5 + 1] == 0);
     assert_true(v->node[9 * 1 + 3] == -4 && v->motion[3] == 1.8f && v->motion[2] == 4);
     assert_true(v->pose[3 * 5] == 33);
@@ -81,6 +86,58 @@ static void test_contents(void **state)
     assert_true(dt_store_edge_stat(s)[0].max == 28 - 1 || dt_store_edge_stat(s)[0].max == 26);
     dt_store_close(s);
     assert_false(dt_fs_is_dir(at("s.partial")));
+}
+
+/* Vehicle 1 drives behind one that stands and one that drives, whose headings are unknown, and nothing else of them. */
+static void make_unknown(const char *name, bool has_standing)
+{
+    dt_store_writer *w = create(name, 1);
+    assert_ok(dt_store_scene_begin(w));
+    for (int64_t f = 0; f < 6; f++) {
+        dt_vehicle v[3] = {car(1, (double)f, 10), car(2, 30, 12), car(3, 45, 0)};
+        v[1].heading = f == 0 ? NAN : 0;
+        v[2].heading = NAN;
+        v[2].length = NAN;
+        assert_ok(dt_store_frame(w, f, (double)f, v, has_standing ? 3 : 2));
+    }
+    assert_ok(dt_store_scene_end(w, "a", "x"));
+    assert_ok(dt_store_commit(w));
+    dt_store_destroy(w);
+}
+
+static void test_unknown(void **state)
+{
+    (void)state;
+    dt_store *s = NULL;
+    make_unknown("s", true);
+    assert_ok(dt_store_open(at("s"), &s));
+    const dt_store_view *v = dt_store_view_of(s);
+    assert_int_equal(dt_store_version(s), DT_STORE_WITH_UNKNOWN);
+    static const int64_t want[DT_N_UNKNOWN] = {1 + 6, 3, 6, 18};
+    for (int k = 0; k < DT_N_UNKNOWN; k++) {
+        assert_int_equal(dt_store_unknown(s, k), want[k]);
+    }
+    assert_true(isnan(v->pose[3 + 2]) && isnan(v->motion[4 + 1]) && isnan(v->motion[8 + 2]) && isnan(v->motion[3]));
+    assert_true(v->node[9 + 2] == 12 && v->node[9 + 3] == 0 && v->node[18 + 6] == 4.5f);
+    assert_true(v->node[9 + 4] == 0 && v->node[9 + 5] == 0 && v->node[27 + 9 + 5] == 1);
+    /* frame 0: who drives without a heading is nobody's neighbour, who stands is one; neither has any */
+    const int64_t edges[] = {0, 2, 3, 4, 7};
+    assert_memory_equal(v->edge_ptr, edges, sizeof(edges));
+    assert_true(v->edge_src[1] == 2 && v->edge[4] == 45 - 4.25f && v->edge[4 + 2] == 10);
+    dt_store_close(s);
+    /* risk: of 1 in frame 0 unknown, since 2 might come towards it; 2 is unknown there as well */
+    make_unknown("moves", false);
+    assert_ok(dt_store_open(at("moves"), &s));
+    static const uint8_t risk[] = {3, 3, 0, 0, 0, 0, 3, 3, 3, 3, 3, 3};
+    assert_memory_equal(dt_store_view_of(s)->risk, risk, sizeof(risk));
+    dt_store_close(s);
+    assert_ok(dt_fs_remove_tree(at("sound")));
+    assert_int_equal(rename(at("s"), at("sound")), 0);
+    restore();
+    spoil_description("\"length\":6", "\"length\":5", "unknown.length is 5, and it is unknown in 6 rows");
+    spoil_description("\"version\":4", "\"version\":2", "a store of version 2 has no unknown values");
+    SPOIL("pose", double, DT_F64, 3, 2, NAN, "unknown.heading is 7, and it is unknown in 8 rows");
+    SPOIL("motion", float, DT_F32, 4, 0, NAN, "motion.npy: speed of row 0 is nan");
 }
 
 /* One vehicle at 1 Hz, its accelerations given; labels by the definition: 3 frames ahead. */
@@ -367,10 +424,12 @@ static void test_damaged_description(void **state)
 {
     (void)state;
     restore();
-    spoil_description("\"version\":2", "\"version\":4",
-                      "store of version 4, this program reads versions 1 to 3: a newer dtrain reads it");
+    spoil_description("\"version\":2", "\"version\":5",
+                      "store of version 5, this program reads versions 1 to 4: a newer dtrain reads it");
+    spoil_description("\"version\":2", "\"version\":4", "a store of version 4 has unknown values");
+    spoil_description("\"counts\":{", "\"unknown\":{\"width\":1},\"counts\":{", "version 2 has no unknown values");
     spoil_description("\"version\":2", "\"version\":0",
-                      "store of version 0, this program reads versions 1 to 3: import it again");
+                      "store of version 0, this program reads versions 1 to 4: import it again");
     spoil_description("\"dtrain-store\"", "\"other\"", "format is \"other\"");
     spoil_description("\"rows\":7", "\"rows\":6", "store.json announces 6");
     spoil_description("\"rows\":7", "\"rows\":\"7\"", "rows must be a number, but is a string");
@@ -429,6 +488,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_contents, begin, end),
         cmocka_unit_test_setup_teardown(test_risk, begin, end),
+        cmocka_unit_test_setup_teardown(test_unknown, begin, end),
         cmocka_unit_test_setup_teardown(test_risk_of_leader_and_hole, begin, end),
         cmocka_unit_test_setup_teardown(test_holes, begin, end),
         cmocka_unit_test(test_many_in_sight),

@@ -29,6 +29,17 @@ static bool town_has(int s, int f, int c)
     return f >= from && f < to && f != 20 && !is_away && town_draw(s, f, c, 3) > 0.03;
 }
 
+/* Out of sight for more than a second before, or never seen: its acceleration cannot be made from speeds. */
+static bool town_is_new(int s, int f, int c)
+{
+    for (int before = f - 1; before >= 0 && before >= f - 10; before--) {
+        if (town_has(s, before, c)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int32_t town_map(dt_store_writer *w)
 {
     dt_roads roads = {0};
@@ -73,7 +84,7 @@ static void write_town(const char *name, double smooth_s, const dt_packing *pack
                                           .y = 100 * (c % 5) + 3 * town_draw(s, f, c, 5),
                                           .heading = dir > 0 ? 0.1 : 3.1,
                                           .speed = speed,
-                                          .accel = NAN,
+                                          .accel = town_is_new(s, f, c) ? 0 : NAN,
                                           .length = 4 + 0.01 * c,
                                           .width = 2,
                                           .stop_distance = c % 3 == 0 ? 3.0 * c : NAN,

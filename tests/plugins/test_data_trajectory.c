@@ -447,6 +447,55 @@ static void test_roads(void **state)
     free_roads(last);
 }
 
+/* ---- unknown headings -------------------------------------------------------------------------------------------- */
+
+/* No number is NAN; who has no heading at the anchor has no future to learn from, and what was known is as it was. */
+static void test_unknown_headings(void **state)
+{
+    (void)state;
+    const char *const set[] = {WINDOW, "lanes=true", "pairs=true", "mirror=false", NULL};
+    bench b;
+    int n_unknown = 0, n_known = 0;
+    record();
+    for (int s = 0; s < SCENES; s++) {
+        for (int f = 0; f < FRAMES; f++) {
+            recorded[s][f][3].heading = NAN;
+            recorded[s][f][4].heading = f < FRAMES / 2 ? NAN : recorded[s][f][4].heading;
+            recorded[s][f][3].speed = f % 2 == 0 ? 0 : 3;
+        }
+    }
+    write_recorded("r", 10, true, &(dt_packing){0});
+    assert_int_equal(bench_open(&b, "r", set), DT_OK);
+    for (uint64_t i = 0; i < bench_count(&b); i++) {
+        const uint64_t key = i % 3;
+        bench_read(&b, &i, &key, 1);
+        for (uint32_t k = 0; k < b.n_fields; k++) {
+            const size_t n = b.field[k].dtype == DT_F32 ? values_of(&b, b.field[k].dims) : 0;
+            for (size_t v = 0; v < n; v++) {
+                if (!isfinite(((const float *)b.out[k])[v])) {
+                    fail_msg("%s[%zu] of sample %d is %g", b.field[k].name, v, (int)i,
+                             (double)((const float *)b.out[k])[v]);
+                }
+            }
+        }
+        const float *motion = field_of(&b, "motion"), *weight = field_of(&b, "target_weight");
+        for (int64_t v = 0; v < b.size[2]; v++) {
+            const float *m = motion + ((T - 1) * b.size[2] + v) * 6;
+            const bool is_known = m[2] == 1;
+            assert_true(is_known || (m[2] == 0 && m[3] == 0));
+            float sum = 0;
+            for (int k = 0; k < F; k++) {
+                sum += weight[v * F + k];
+            }
+            assert_true(is_known || (sum == 0 && !((const uint8_t *)field_of(&b, "complete"))[v]));
+            n_known += is_known && sum > 0;
+            n_unknown += !is_known;
+        }
+    }
+    assert_true(n_known > 100 && n_unknown > 50);
+    bench_close(&b);
+}
+
 /* ---- splits ------------------------------------------------------------------------------------------------------ */
 
 /* Which scenes a split shows. */
@@ -628,6 +677,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_mirror, begin, end),
         cmocka_unit_test_setup_teardown(test_shift, begin, end),
         cmocka_unit_test_setup_teardown(test_roads, begin, end),
+        cmocka_unit_test_setup_teardown(test_unknown_headings, begin, end),
         cmocka_unit_test_setup_teardown(test_splits, begin, end),
         cmocka_unit_test_setup_teardown(test_short_anchors, begin, end),
         cmocka_unit_test_setup_teardown(test_motion_that_all_share, begin, end),

@@ -27,7 +27,7 @@ enum { DT_NODE_FEATURES = 9, DT_EDGE_FEATURES = 4, DT_NEIGHBOURS = 16 };
 
 typedef struct dt_vehicle {
     double x, y;          /* m, centre, relative to the scene's origin */
-    double heading;       /* rad, counter-clockwise from +x */
+    double heading;       /* rad, counter-clockwise from +x; of a recording NAN where unknown, which frame rejects */
     double speed, accel;  /* m/s, m/s^2; accel NAN where missing */
     double length, width; /* m; width NAN where missing */
     double stop_distance; /* m to the stop line or lane end; NAN where unknown */

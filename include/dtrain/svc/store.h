@@ -24,22 +24,24 @@ typedef struct dt_store_view {
     const int64_t *frame_row;   /* [n_frames+1] rows of frame f */
     const double *frame_time;   /* [n_frames] s */
     const float *node;          /* [n_rows,9] features, unnormalised; of the past alone, as models may see them */
-    const double *pose;         /* [n_rows,3] x y heading, m and rad */
-    const float *motion;        /* [n_rows,4] speed, acceleration as recorded, length, width */
-    const int32_t *row_track;   /* [n_rows] store-wide track number */
-    const int64_t *track_ptr;   /* [n_tracks+1] into track_row */
-    const int64_t *track_row;   /* [n_rows] rows of a track in time order */
-    const int64_t *edge_ptr;    /* [n_rows+1] edges of target row */
-    const int32_t *edge_src;    /* [n_edges] source, index within the frame */
-    const float *edge;          /* [n_edges,4] */
-    const uint8_t *risk;        /* [n_rows] 0 negative 1 positive 2 positive already now 3 unknown */
-    const int32_t *scene_site;  /* [n_scenes] */
-    const char *const *site;    /* [n_sites] names */
-    const char *const *scene;   /* [n_scenes] names */
-    const double *node_mean;    /* [9] over the whole store */
-    const double *node_std;     /* [9] */
-    const double *edge_mean;    /* [4] */
-    const double *edge_std;     /* [4] */
+    const double *pose;         /* [n_rows,3] x y heading, m and rad; heading NAN: unknown; node has a sine and a cosine
+                                 * of 0 then, and the vehicle no edge but the one to itself */
+    const float *motion;       /* [n_rows,4] speed, acceleration as recorded, length, width; all but the speed NAN where
+                                 * unknown */
+    const int32_t *row_track;  /* [n_rows] store-wide track number */
+    const int64_t *track_ptr;  /* [n_tracks+1] into track_row */
+    const int64_t *track_row;  /* [n_rows] rows of a track in time order */
+    const int64_t *edge_ptr;   /* [n_rows+1] edges of target row */
+    const int32_t *edge_src;   /* [n_edges] source, index within the frame */
+    const float *edge;         /* [n_edges,4] */
+    const uint8_t *risk;       /* [n_rows] 0 negative 1 positive 2 positive already now 3 unknown */
+    const int32_t *scene_site; /* [n_scenes] */
+    const char *const *site;   /* [n_sites] names */
+    const char *const *scene;  /* [n_scenes] names */
+    const double *node_mean;   /* [9] over the whole store */
+    const double *node_std;    /* [9] */
+    const double *edge_mean;   /* [4] */
+    const double *edge_std;    /* [4] */
     /* since 1.2 */
     const float *accel_centred; /* [n_rows] m/s^2, averaged over what comes before and after: for labels, not for models
                                  * to see; NULL where accelerations are as they were recorded */
