@@ -3,11 +3,12 @@
 # (its source is tests/<room>/test_<file>.c, or list more in tests_<room>_test_<file>_SOURCES). Scripts: dt_scripts += x.sh
 # Every test runs in the build folder and finds the source by $DT_SRCDIR and the build by $DT_BUILDDIR.
 # Scripts in other lists run less often:
-#   dt_source_scripts     read or compile sources and run nothing of the build: once in the gate (dt_once_tests)
-#   dt_doc_scripts        run what the documents say: once in the gate
-#   dt_training_scripts   train until something is learnt, or measure: once in the gate
-#   dt_whole_run_scripts  compare states of many whole runs; shorter scripts reach the same code: not under the sanitizers
+#   dt_source_scripts     read or compile sources and run nothing of the build
+#   dt_doc_scripts        run the commands of the documents
+#   dt_training_scripts   train until something is learnt, or measure
+#   dt_whole_run_scripts  compare states of many whole runs; shorter scripts reach the same code
 #   dt_long_scripts       only in `make check-long`
+# The first four are dt_once_tests: once in the gate, not under the sanitizers and not of a release.
 # dt_longer_tests are in `make check`, and do more in `make check-long`, which sets DT_LONG=1.
 # A plugin for tests only: check_LTLIBRARIES, with $(PLUGIN_LINK) -rpath /nowhere.
 
@@ -67,10 +68,11 @@ include tests/mutants/local.mk
 if HAVE_CMOCKA
 check_PROGRAMS += $(dt_tests)
 endif
-dt_once_tests = $(dt_training_scripts) $(dt_doc_scripts) $(dt_source_scripts)
+# both may be set by the caller, so EXTRA_DIST does not use them
+dt_once_tests = $(dt_training_scripts) $(dt_whole_run_scripts) $(dt_doc_scripts) $(dt_source_scripts)
 dt_everywhere_scripts = $(dt_scripts)
 # long ones first, so that they do not run alone at the end
-TESTS += $(dt_once_tests) $(dt_whole_run_scripts) $(dt_everywhere_scripts) $(check_PROGRAMS)
+TESTS += $(dt_once_tests) $(dt_everywhere_scripts) $(check_PROGRAMS)
 EXTRA_DIST += $(dt_scripts) $(dt_whole_run_scripts) $(dt_long_scripts) $(dt_training_scripts) $(dt_doc_scripts) $(dt_source_scripts) tests/lsan.supp tests/peers/run.sh tests/peers/read_tensorboard.py \
 	tests/peers/export_onnx.py tests/peers/argoverse2.sh
 
