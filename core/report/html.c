@@ -6,6 +6,7 @@
 
 #include "report/html.h"
 
+#include "base/text.h"
 #include "dtrain/checked.h"
 
 #include <limits.h>
@@ -20,12 +21,12 @@
 void dt_html_text(dt_str *out, const char *text)
 {
     while (*text != '\0') {
-        const size_t n = dt_utf8_bytes(text);
+        size_t skip;
+        const size_t n = dt_print_safe(text, &skip); /* 0: a control, or turns the text around it */
         const unsigned char c = (unsigned char)*text;
-        const bool is_control = c < 0x20 && c != '\t' && c != '\n';
         const bool is_noncharacter =
             n == 3 && c == 0xef && (unsigned char)text[1] == 0xbf && (unsigned char)text[2] >= 0xbe;
-        if (n == 0 || is_control || c == 0x7f || is_noncharacter) {
+        if (n == 0 || is_noncharacter) {
             dt_str_add(out, REPLACEMENT);
         } else if (c == '&') {
             dt_str_add(out, "&amp;");
@@ -40,7 +41,7 @@ void dt_html_text(dt_str *out, const char *text)
         } else {
             dt_str_add_n(out, text, n);
         }
-        text += n > 0 ? n : 1;
+        text += skip;
     }
 }
 

@@ -49,11 +49,19 @@ double dt_page_evaluated(const dt_page *p, const dt_page_phase *phase, uint32_t 
     return s != NULL && dt_series_is_of(s, phase->evaluated[run]) ? s->value[s->n - 1] : (double)NAN;
 }
 
+/* Series of a phase in a run, 0 where the run lacks it. */
+static uint32_t series_of(const dt_page *p, const dt_page_phase *phase, uint32_t run)
+{
+    const dt_records *r = p->run[run].records;
+    const int32_t at = phase->at[run];
+    return at < 0 ? 0 : dt_records_series_end(r, (uint32_t)at) - r->phase[at].first_series;
+}
+
 dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char ***out_p, uint32_t *n_p)
 {
     uint32_t most = 1, n = 0;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        most += p->run[i].records->n_series;
+        most += series_of(p, phase, i);
     }
     const char **name = dt_alloc_n(most, sizeof(*name));
     if (name == NULL) {
@@ -61,13 +69,17 @@ dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char
     }
     for (uint32_t i = 0; i < p->n_runs; i++) {
         const dt_records *r = p->run[i].records;
-        for (uint32_t k = 0; k < r->n_series; k++) {
-            bool is_known = phase->at[i] < 0 || r->series[k].phase != (uint32_t)phase->at[i];
-            for (uint32_t j = 0; j < n && !is_known; j++) {
-                is_known = strcmp(name[j], r->series[k].name) == 0;
+        if (phase->at[i] < 0) {
+            continue;
+        }
+        const dt_series *s = &r->series[r->phase[phase->at[i]].first_series];
+        for (uint32_t left = series_of(p, phase, i); left > 0; left--, s++) {
+            bool is_known = false; /* from a run before it */
+            for (uint32_t j = 0; j < i && !is_known; j++) {
+                is_known = dt_page_series(p, phase, j, s->name) != NULL;
             }
             if (!is_known) {
-                name[n++] = r->series[k].name;
+                name[n++] = s->name;
             }
         }
     }

@@ -36,10 +36,10 @@ static void choose(const dt_records *r, uint32_t phase, metrics *m)
     const uint32_t evaluated = dt_records_evaluated(r, phase);
     const char *measured = NULL, *rmse = NULL;
     *m = (metrics){.n = 0};
-    for (uint32_t i = 0; i < r->n_series; i++) {
+    for (uint32_t i = r->phase[phase].first_series, end = dt_records_series_end(r, phase); i < end; i++) {
         const dt_series *s = &r->series[i];
         const size_t bytes = strlen(s->name);
-        if (s->phase != phase || !dt_series_is_of(s, evaluated)) {
+        if (!dt_series_is_of(s, evaluated)) {
             continue;
         }
         if (measured == NULL && strncmp(s->name, "eval/metrics/", 13) == 0 && bytes > 5 &&

@@ -420,13 +420,17 @@ double dt_series_last(const dt_series *s)
     return NAN;
 }
 
+uint32_t dt_records_series_end(const dt_records *r, uint32_t phase)
+{
+    return phase + 1 < r->n_phases ? r->phase[phase + 1].first_series : r->n_series;
+}
+
 uint32_t dt_records_evaluated(const dt_records *r, uint32_t phase)
 {
     uint32_t last = UINT32_MAX;
-    for (uint32_t i = 0; i < r->n_series; i++) {
+    for (uint32_t i = r->phase[phase].first_series, end = dt_records_series_end(r, phase); i < end; i++) {
         const dt_series *s = &r->series[i];
-        if (s->phase == phase && s->n > 0 && strncmp(s->name, "eval/", 5) == 0 &&
-            (last == UINT32_MAX || s->at[s->n - 1] > last)) {
+        if (s->n > 0 && strncmp(s->name, "eval/", 5) == 0 && (last == UINT32_MAX || s->at[s->n - 1] > last)) {
             last = s->at[s->n - 1];
         }
     }

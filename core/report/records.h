@@ -54,6 +54,7 @@ const dt_records *dt_records_get(const dt_records_reader *r);
 
 const dt_series *dt_records_find(const dt_records *r, uint32_t phase, const char *name); /* NULL: not there */
 double dt_series_last(const dt_series *s);                                               /* the last finite value */
+uint32_t dt_records_series_end(const dt_records *r, uint32_t phase); /* past the last series of a phase */
 /* The record of the phase's last evaluation ("eval/..."), UINT32_MAX: none. A later evaluation, as of a resumed run on
  * fewer seeds, may lack numbers that earlier ones had: their series end before it. */
 uint32_t dt_records_evaluated(const dt_records *r, uint32_t phase);

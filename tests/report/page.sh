@@ -215,6 +215,24 @@ for part in 'environments <b>31.9 %</b> <i>4.50 s</i> time/env_wait' 'policy <b>
 done
 ! grep -q 'waiting for them' "$work/time.html" || fail "seconds of workers told as those of the run"
 
+# --- a run of others: very many names and phases take no longer each; its names turn no text around ---
+mkdir "$work/many"
+echo '{"start":"x"}' >"$work/many/meta.json"
+python3 - >"$work/many/metrics.jsonl" <<'END'
+import json
+head = '{"step":%d,"phase":"p%d","wall_s":1'
+print(head % (1, 0) + ',"loss":1,"charts/\\u202etxt\\u009b31m":1' + "".join(f',"n/{i}":1' for i in range(60000)) + "}")
+for i in range(1, 60000):
+    print(head % (1, i) + ',"loss":1}')
+END
+timeout 60 "$dtrain" report "$work/many" "$work/again" --out "$work/many.html" >/dev/null 2>"$work/err" ||
+    fail "many names: $(cat "$work/err")"
+python3 - "$work/many.html" <<'END' || fail "a mark that turns text around"
+import sys
+text = open(sys.argv[1], encoding="utf-8").read()
+sys.exit("txt" not in text or any(c in text for c in "\u202e\u009b"))
+END
+
 # --- what is no run, or has nothing to show, is refused in words, and nothing is left half-written ---
 mkdir "$work/empty"
 refuses 2 "$work/nowhere: no such run directory" "$work/nowhere"
