@@ -433,7 +433,7 @@ static dt_status nothing_in(const char *folder)
 static dt_status open_newest(const char *folder, use wanted, bool quarantine, dt_str *skipped, dt_ckpt **out_p)
 {
     char **names = NULL, dir[DT_CKPT_PATH_BYTES], first[512] = "";
-    size_t n = 0;
+    size_t n = 0, n_skipped = 0;
     DT_TRY(list_steps(folder, &names, &n));
     dt_status st = DT_ENOTFOUND;
     for (size_t i = n; i-- > 0;) {
@@ -451,9 +451,12 @@ static dt_status open_newest(const char *folder, use wanted, bool quarantine, dt
             fate =
                 move_aside(folder, names[i], "quarantine") == DT_OK ? "; moved to quarantine" : "; could not be moved";
         }
-        if (skipped != NULL) {
+        if (skipped != NULL && n_skipped++ < DT_CKPT_SKIPS_TOLD) {
             dt_str_addf(skipped, "%s skipped: %s%s\n", names[i], why, fate);
         }
+    }
+    if (n_skipped > DT_CKPT_SKIPS_TOLD) {
+        dt_str_addf(skipped, "%zu more skipped\n", n_skipped - DT_CKPT_SKIPS_TOLD);
     }
     dt_fs_list_free(names, n);
     if (n == 0) {

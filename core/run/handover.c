@@ -120,6 +120,7 @@ static dt_status add_newest_of(dt_handover *h, const char *path, const char *id,
     uint32_t n = 0;
     DT_TRY(dt_ckpt_list(path, &list, &n));
     dt_status st = DT_ENOTFOUND;
+    uint32_t n_skipped = 0;
     for (uint32_t i = n; i-- > 0;) {
         if (list[i].valid && strcmp(list[i].phase, id) != 0) {
             continue;
@@ -130,8 +131,13 @@ static dt_status add_newest_of(dt_handover *h, const char *path, const char *id,
                 break;
             }
         }
-        dt_str_addf(skipped, "step-%012llu skipped: %s\n", (unsigned long long)list[i].step,
-                    list[i].valid ? dt_error_text() : list[i].why);
+        if (n_skipped++ < DT_CKPT_SKIPS_TOLD) {
+            dt_str_addf(skipped, "step-%012llu skipped: %s\n", (unsigned long long)list[i].step,
+                        list[i].valid ? dt_error_text() : list[i].why);
+        }
+    }
+    if (n_skipped > DT_CKPT_SKIPS_TOLD) {
+        dt_str_addf(skipped, "%u more skipped\n", n_skipped - DT_CKPT_SKIPS_TOLD);
     }
     dt_free(list);
     return st;

@@ -183,6 +183,31 @@ static void test_none_and_none_valid_are_told_apart(void **state)
     assert_true(dt_fs_is_dir(small_run_path("step-000000000001"))); /* named by the user: it stays where it is */
 }
 
+/* Thousands of folders of nothing, as somebody else's run may hold them, are a few lines. */
+static void test_many_damaged_ones_are_counted(void **state)
+{
+    (void)state;
+    enum { MANY = 300 };
+    assert_int_equal(small_run_save(1, NULL), DT_OK);
+    for (int i = 0; i < MANY; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "step-%012d", 2 + i);
+        assert_int_equal(mkdir(small_run_path(name), 0777), 0);
+    }
+    dt_str report = {0};
+    dt_ckpt *c = NULL;
+    assert_int_equal(dt_ckpt_open(run.dir, false, &report, &c), DT_OK);
+    assert_true(small_run_is_at(c, 1));
+    dt_ckpt_close(c);
+    int n_lines = 0;
+    for (const char *p = report.text; *p != '\0'; p++) {
+        n_lines += *p == '\n';
+    }
+    assert_int_equal(n_lines, DT_CKPT_SKIPS_TOLD + 1);
+    assert_non_null(strstr(report.text, "\n292 more skipped\n"));
+    dt_str_fini(&report);
+}
+
 static void test_damaged_ones_are_quarantined_and_reported(void **state)
 {
     (void)state;
@@ -619,6 +644,7 @@ int main(void)
         CASE(test_the_same_step_is_replaced),
         CASE(test_another_model_is_refused),
         CASE(test_none_and_none_valid_are_told_apart),
+        CASE(test_many_damaged_ones_are_counted),
         CASE(test_damaged_ones_are_quarantined_and_reported),
         CASE(test_renamed_folders_and_other_formats_are_refused),
         CASE(test_shards_are_one_checkpoint),
