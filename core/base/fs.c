@@ -53,6 +53,29 @@ static void trace(dt_fs_change what, const char *path, const char *to, const voi
     }
 }
 
+const char *dt_fs_remedy(const char *message)
+{
+    static const struct {
+        int reason;
+        const char *remedy;
+    } all[] = {{ENOSPC, "free space there: old runs, checkpoints of other runs (dtrain runs, dtrain ckpt list RUN)"},
+               {EDQUOT, "your quota there is used up: free space, as old runs (dtrain runs, dtrain ckpt list RUN)"},
+               {EROFS, "mount the file system for writing"},
+               {EACCES, "give this user the right to write there"},
+               {EPERM, "give this user the right to write there"},
+               {EFBIG, "raise ulimit -f"},
+               {EMFILE, "raise ulimit -n"},
+               {ENFILE, "close files of other programs"},
+               {EEXIST, "remove what is in its place"},
+               {ENOTDIR, "remove what is in its place"}};
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        if (strstr(message, strerror(all[k].reason)) != NULL) {
+            return all[k].remedy;
+        }
+    }
+    return NULL;
+}
+
 static dt_status fail_missing(const char *what, const char *path)
 {
     int reason = errno;

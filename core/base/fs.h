@@ -38,6 +38,8 @@ typedef struct dt_fs_line {
     bool has_end;  /* it ends with a newline */
 } dt_fs_line;
 dt_status dt_fs_line_read(FILE *f, size_t max, dt_fs_line *line) DT_NODISCARD;
+/* What helps against a failed write, from the reason that its message ends with; NULL where that is not known. */
+const char *dt_fs_remedy(const char *message);
 void dt_fs_discard(const char *path);              /* a file of ours, if it is there; no error, errno stays */
 void dt_fs_discard_folder(const char *path);       /* the same of a folder, if it is empty */
 void dt_fs_move(const char *from, const char *to); /* over what is there; the same */

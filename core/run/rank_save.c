@@ -87,7 +87,13 @@ static dt_status try_save(dt_rank *k, bool phase_end)
     return st;
 }
 
-#define REMEDY "free space there: old runs, checkpoints of other runs (dtrain runs, dtrain ckpt list RUN)"
+/* The last error, and what helps against it. */
+static void say_failed(const char *what)
+{
+    const char *remedy = dt_fs_remedy(dt_error_text());
+    dt_log(DT_LOG_WARN, "%s: %s%s%s", what, dt_error_text(), remedy != NULL ? "; " : "", remedy != NULL ? remedy : "");
+    dt_error_clear();
+}
 
 /* Whatever a save met: is the run directory there? */
 static bool is_gone(const dt_rank *k)
@@ -117,8 +123,9 @@ static dt_status go_on_unsaved(dt_rank *k, dt_status st)
         return tell_gone(k);
     }
     k->save_again_s = dt_clock_s() + s;
-    dt_log(DT_LOG_WARN, "checkpoint failed, training goes on and saves again in %g s: %s; " REMEDY, s, dt_error_text());
-    dt_error_clear();
+    char what[96];
+    snprintf(what, sizeof(what), "checkpoint failed, training goes on and saves again in %g s", s);
+    say_failed(what);
     return DT_OK;
 }
 
@@ -135,9 +142,9 @@ static bool wait_for_disk(dt_rank *k, double begin_s, uint32_t n, dt_status st)
         k->r->cannot_save = st == DT_EIO;
         return false;
     }
-    dt_log(DT_LOG_WARN, "the state cannot be saved, trying again in %.1f s, for %.0f s more: %s; " REMEDY, s, left,
-           dt_error_text());
-    dt_error_clear();
+    char what[96];
+    snprintf(what, sizeof(what), "the state cannot be saved, trying again in %.1f s, for %.0f s more", s, left);
+    say_failed(what);
     while (dt_clock_s() < now + s && (dt_signals_stop() == 0 || left <= STOPPING_S)) {
         const struct timespec tenth = {0, 100000000};
         nanosleep(&tenth, NULL);
@@ -160,10 +167,12 @@ static dt_status tell_last(dt_rank *k, dt_status st)
         return st;
     }
     const char *run = dt_rundir_path(k->r->d->dir);
+    const char *remedy = dt_fs_remedy(dt_error_text());
+    char first[128];
+    snprintf(first, sizeof(first), "%s, then ", remedy != NULL ? remedy : "once it can be written again");
     const bool has_any = has_checkpoint(run);
     return DT_CONTEXT(
-        st, "the state of step %llu is not saved; free space, then %s --resume %s",
-        (unsigned long long)dt_rank_global_step(k),
+        st, "the state of step %llu is not saved; %s%s --resume %s", (unsigned long long)dt_rank_global_step(k), first,
         has_any ? "go on from the last checkpoint with" : "begin again, as there is no checkpoint yet, with", run);
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -414,6 +415,23 @@ static void test_lines(void **state)
     fclose(f);
 }
 
+/* What helps against a failed write follows from its reason, and nothing is advised where that is not known. */
+static void test_remedies(void **state)
+{
+    (void)state;
+    static const struct {
+        int reason;
+        const char *words;
+    } all[] = {{ENOSPC, "free space"}, {EDQUOT, "quota"},     {EROFS, "for writing"}, {EACCES, "the right to write"},
+               {EFBIG, "ulimit -f"},   {EMFILE, "ulimit -n"}, {EEXIST, "remove"},     {EIO, NULL}};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        char message[128];
+        snprintf(message, sizeof(message), "cannot write to x: %s", strerror(all[i].reason));
+        const char *remedy = dt_fs_remedy(message);
+        assert_true(all[i].words == NULL ? remedy == NULL : remedy != NULL && strstr(remedy, all[i].words) != NULL);
+    }
+}
+
 static void test_sync_dir(void **state)
 {
     (void)state;
@@ -438,6 +456,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_remove_tree, begin, end),
         cmocka_unit_test(test_names_of_texts),
         cmocka_unit_test_setup_teardown(test_lines, begin, end),
+        cmocka_unit_test(test_remedies),
         cmocka_unit_test_setup_teardown(test_sync_dir, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
