@@ -5,13 +5,25 @@
     python3 traci_policy.py town.sumocfg town.onnx [SEED]           # needs onnxruntime
     python3 traci_policy.py town.sumocfg town.safetensors [SEED]    # needs libdtrain-policy
 
-The policy was trained with env_sumo.observation = "phase.near, phase.standing, phase.shown, phase.allowed",
-models.controller = "controller_mlp". `dtrain export` writes FILE.json next to the file: it names the signals, the letters
-of their phases, and these columns. The last line printed is JSON; time_loss_s is the metric of `dtrain eval`.
+The policy is one of controller_mlp that observes phase.near, phase.standing, phase.shown and phase.allowed, in any order:
+
+    dtrain --plugin phase2_ppo --set env.id=sumo --set env_sumo.sumocfg=town.sumocfg --run-dir town \\
+        --set models.controller=controller_mlp \\
+        --set env_sumo.observation="phase.near, phase.standing, phase.shown, phase.allowed"
+    dtrain export --checkpoint town --format onnx --out town.onnx
+
+Other quantities need their own line in observe(). `dtrain export` writes FILE.json next to the file: it names the signals,
+the letters of their phases, and the columns. The last line printed is JSON; time_loss_s is the metric of `dtrain eval`.
+LIBDTRAIN_POLICY names the library where the loader does not find it.
 """
 import ctypes, json, os, sys, xml.etree.ElementTree as xml
 sys.path.append(os.path.join(os.environ.get("SUMO_HOME", "/usr/share/sumo"), "tools"))
-import traci  # noqa: E402
+try:
+    import traci  # noqa: E402
+except ImportError:
+    sys.exit("TraCI is missing: SUMO_HOME has to name the folder of SUMO that has tools/traci")
+if len(sys.argv) < 3:
+    sys.exit("usage: traci_policy.py FILE.sumocfg POLICY.onnx|POLICY.safetensors [SEED]")
 
 scenario, file, seed = sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "1"
 about = json.load(open(file + ".json"))
@@ -20,6 +32,13 @@ near_m, far_m = float(setting["near_m"]), float(setting["detection_m"])
 yellow_s, min_green_s = float(setting["yellow_s"]), float(setting["min_green_s"])
 places, step_s = about["places"], about["step_s"]
 P = len(places[0]["choices"])  # phases of the signal that has the most; others have "" there
+MADE = ("phase.near", "phase.standing", "phase.shown", "phase.allowed")
+given = about["inputs"]
+columns = [c["name"] for c in sorted(given[0].get("columns") or [], key=lambda c: c["first"])]
+if len(given) != 1 or given[0]["name"] != "signal" or not columns or not set(columns) <= set(MADE):
+    observed = [c["name"] for port in given for c in port.get("columns") or []]
+    sys.exit(f"{file}: observes {', '.join(observed)}; this program makes {', '.join(MADE)} alone. Train with "
+             f"--set models.controller=controller_mlp --set env_sumo.observation=\"{', '.join(MADE)}\"")
 
 
 def load_onnx():
@@ -33,7 +52,11 @@ def load_onnx():
 
 
 def load_library():
-    lib = ctypes.CDLL(os.environ.get("DTRAIN_POLICY_LIB", "libdtrain-policy.so"))
+    name = os.environ.get("LIBDTRAIN_POLICY", "libdtrain-policy.so")
+    try:
+        lib = ctypes.CDLL(name)
+    except OSError as why:
+        sys.exit(f"{why}; run ldconfig, or set LIBDTRAIN_POLICY=/usr/local/lib/libdtrain-policy.so")
     policy, why = ctypes.c_void_p(), ctypes.create_string_buffer(512)
     if lib.dt_policy_load(file.encode(), ctypes.byref(policy), why, 512) != 0:
         sys.exit(why.value.decode())
@@ -89,9 +112,11 @@ def observe():
         lanes = [{lane_of[place["name"]][i] for i, c in enumerate(phase) if c in "Gg"} for phase in phases]
         free = now <= begin or now - since[k] >= min_green_s
         masks.append([1 if phases[p] and (free or p == shown[k]) else 0 for p in range(P)])
-        rows.append([sum(near.get(lane, 0) for lane in of) for of in lanes] +
-                    [sum(standing.get(lane, 0) for lane in of) for of in lanes] +
-                    [1 if p == shown[k] else 0 for p in range(P)] + masks[-1])
+        quantity = {"phase.near": [sum(near.get(lane, 0) for lane in of) for of in lanes],
+                    "phase.standing": [sum(standing.get(lane, 0) for lane in of) for of in lanes],
+                    "phase.shown": [1 if p == shown[k] else 0 for p in range(P)],
+                    "phase.allowed": masks[-1]}
+        rows.append([x for name in columns for x in quantity[name]])
     return rows, masks
 
 

@@ -96,13 +96,17 @@ if command -v netconvert >/dev/null && [ -e "$DT_BUILDDIR/plugins/env_sumo/.libs
     if python3 -c "import ctypes, sys; ctypes.CDLL(sys.argv[1]); sys.path.append('${SUMO_HOME:-/usr/share/sumo}/tools'); import traci" \
         "$library" 2>"$work/err"; then
         "$dtrain" export --checkpoint "$work/sumo" --out "$work/town.safetensors" >"$work/err" 2>&1 || fail "export left with $?"
-        DTRAIN_POLICY_LIB=$library python3 "$DT_SRCDIR/examples/traci_policy.py" "$work/pair.sumocfg" "$work/town.safetensors" 2 \
+        LIBDTRAIN_POLICY=$library python3 "$DT_SRCDIR/examples/traci_policy.py" "$work/pair.sumocfg" "$work/town.safetensors" 2 \
             >"$work/driven" 2>"$work/err" || fail "traci_policy.py left with $?"
         "$dtrain" eval --checkpoint "$work/sumo" --seeds 2 --episodes 1 --json >"$work/eval" 2>"$work/err" || fail "eval left with $?"
         want=$(sed -n 's/.*"time_loss_s":{"mean":\([0-9.e+-]*\).*/\1/p' "$work/eval")
         got=$(sed -n 's/.*"decisions": 60, .*"time_loss_s": \([0-9.e+-]*\)}.*/\1/p' "$work/driven")
         awk "BEGIN { exit !(\"$want\" != \"\" && \"$got\" != \"\" && $want - $got < 1e-9 && $got - $want < 1e-9) }" ||
             fail "driven through TraCI vehicles lose $got s, in dtrain eval $want s"
+        sed -i 's/"name":"phase.shown"/"name":"phase.red_s"/' "$work/town.safetensors.json"
+        LIBDTRAIN_POLICY=$library python3 "$DT_SRCDIR/examples/traci_policy.py" "$work/pair.sumocfg" "$work/town.safetensors" 2 \
+            >"$work/driven" 2>"$work/err" && fail "traci_policy.py takes a policy whose observation it does not make"
+        grep -q 'phase.red_s.*env_sumo.observation=' "$work/err" || fail "it does not say which observation"
     else
         echo "Python, TraCI or libdtrain-policy.so cannot be loaded: examples/traci_policy.py is skipped"
     fi
