@@ -179,15 +179,18 @@ static bool ends_with_mean(const char *key)
     return n > 5 && strcmp(key + n - 5, "/mean") == 0;
 }
 
-/* A line a number that somebody measured, a column a controller. */
-/* title: of the policy's column */
+static const char *short_name(const char *id)
+{
+    return strncmp(id, "controller_", 11) == 0 ? id + 11 : id;
+}
+
+/* A line a number that somebody measured, a column a controller. title: of the policy's column */
 static void table(const results *r, const char *title, dt_str *out)
 {
     dt_str line = {0};
     dt_str_addf(&line, "  %-30s %16s", "", title);
     for (uint32_t k = 0; k < r->n; k++) {
-        const char *id = r->of[k]->controller;
-        dt_str_addf(&line, " %16s", strncmp(id, "controller_", 11) == 0 ? id + 11 : id);
+        dt_str_addf(&line, " %16s", short_name(r->of[k]->controller));
     }
     dt_str_addf(out, "the policy and its baselines, on the same seeds:\n%s\n", dt_str_text(&line));
     for (uint32_t i = 0; i < r->policy->n; i++) {
@@ -374,7 +377,7 @@ dt_status dt_baselines_compare(const dt_stage_desc *d, const dt_policy_result *p
         results_json(&r, 1, &o);
         dt_json_end(&o, ']');
     } else if (st == DT_OK && r.n > 0) {
-        table(&r, "evaluated", out);
+        table(&r, short_name(policy->controller), out);
     }
     for (uint32_t i = 0; i < r.n; i++) {
         dt_policy_result_free(r.of[i]);
