@@ -30,6 +30,8 @@ static const float bound_low[MOVES] = {-3, -1}, bound_high[MOVES] = {3, 1};
 
 typedef struct rows {
     float mean[VIEWS][ROWS][MOVES], log_std[VIEWS][ROWS][MOVES], w[VIEWS][CRITICS][ROWS][MOVES];
+    float mask[ROWS][MOVES], next_mask[ROWS][MOVES]; /* of as many choices */
+    int32_t taken[ROWS];
     float executed[ROWS][MOVES], reward[ROWS], discount[ROWS], weight[ROWS];
     int64_t key[ROWS];
 } rows;
@@ -50,8 +52,11 @@ static inline void rows_fill(rows *x)
                     x->w[v][k][r][i] = (float)(2 * rows_draw(13 * v + 11 * k + 7 * r + 3 * i));
                 }
             }
+            x->mask[r][i] = i == r % MOVES || r % 3 > 0 ? 1 : 0;
+            x->next_mask[r][i] = i == (r + 1) % MOVES || r % 4 > 0 ? 1 : 0;
             x->executed[r][i] = bound_high[i] * (float)rows_draw(9 * r + 2 * i + 1);
         }
+        x->taken[r] = r % MOVES;
         x->reward[r] = (float)(3 * rows_draw(r + 50));
         x->discount[r] = r % 3 == 0 ? 0 : 0.9F; /* every third row is terminal */
         x->weight[r] = r == 4 ? 0 : 0.5F + 0.25F * (float)(r % 3);
@@ -135,7 +140,7 @@ typedef struct rig_params {
 typedef struct rig_result {
     double loss[DT_GRAPH_MAX_LOSSES];
     rig_params grad; /* of the loss that was asked for, times its weight */
-    double action[ROWS][MOVES], next_action[ROWS][MOVES], surprise[ROWS];
+    double action[ROWS][MOVES], next_action[ROWS][MOVES], surprise[ROWS], logits[ROWS][MOVES];
 } rig_result;
 
 static inline double rig_loss(const rig_result *r, const dt_graph *g, const char *name, double *weight_p)
@@ -190,6 +195,9 @@ static inline void rig_open(rig *r)
         rig_field(r, v, "w1", "A 2", DT_F32, r->rows.w[v][1]);
     }
     rig_field(r, NOW, "executed", "A 2", DT_F32, r->rows.executed);
+    rig_field(r, NOW, "mask", "A 2", DT_F32, r->rows.mask);
+    rig_field(r, NOW, "next_mask", "A 2", DT_F32, r->rows.next_mask);
+    rig_field(r, NOW, "action_i", "A 1", DT_I32, r->rows.taken);
     rig_field(r, NOW, "reward", "A", DT_F32, r->rows.reward);
     rig_field(r, NOW, "discount", "A", DT_F32, r->rows.discount);
     rig_field(r, NOW, "weight", "A", DT_F32, r->rows.weight);
@@ -233,12 +241,12 @@ static inline void rig_exec(rig *r, bool is_training, const double *seed, double
                                .loss = out->loss,
                                .run = &how};
     assert_int_equal(dt_exec_run(e, &feed), DT_OK);
-    static const char *const name[] = {"action", "next_action", "surprise"};
-    double *const to[] = {&out->action[0][0], &out->next_action[0][0], out->surprise};
-    for (int i = 0; i < 3 && !is_training; i++) {
+    static const char *const name[] = {"action", "next_action", "logits", "surprise"};
+    double *const to[] = {&out->action[0][0], &out->next_action[0][0], &out->logits[0][0], out->surprise};
+    for (int i = 0; i < 4 && !is_training; i++) {
         const dt_view *v = dt_exec_output(e, name[i]);
         if (v != NULL) {
-            memcpy(to[i], v->data, (i < 2 ? ROWS * MOVES : ROWS) * sizeof(double));
+            memcpy(to[i], v->data, (i < 3 ? ROWS * MOVES : ROWS) * sizeof(double));
         }
     }
     dt_exec_destroy(e);

@@ -93,6 +93,113 @@ static void test_losses_are_those_of_the_papers(void **unused)
     check_losses(0.5, 1.5, 1); /* beyond the bounds, which hold */
 }
 
+/* ---- discrete actions -------------------------------------------------------------------------------------------- */
+
+/* The actor's logits are what is its mean elsewhere. */
+static dt_status record_logits(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_policy_tensors *out)
+{
+    DT_TRY_H(rig_record(w, g, view, out));
+    out->logits = out->mean;
+    out->mean = out->log_std = NULL;
+    return DT_OK;
+}
+
+static void softmax(const float *mask, const double *z, double *p)
+{
+    double sum = 0;
+    for (int i = 0; i < MOVES; i++) {
+        p[i] = mask[i] > 0 ? exp(z[i]) : 0;
+        sum += p[i];
+    }
+    for (int i = 0; i < MOVES; i++) {
+        p[i] /= sum;
+    }
+}
+
+/* Probabilities of what is allowed take the place of moves, and a 1 that of what was done. */
+static void check_choices(double penalty, float share)
+{
+    static rig r;
+    static rig_result of_actor, of_critic;
+    static const int32_t choices[] = {MOVES};
+    static const float eye[MOVES * MOVES] = {1, 0, 0, 1};
+    const float epsilon[MOVES] = {share, share};
+    const dt_wiring_api wiring = {
+        .struct_size = sizeof(wiring), .record = record_logits, .record_model = rig_record_model};
+    state s;
+    double weight = 0, actor = 0, critic = 0, d_actor[MOVES] = {0}, d_critic[CRITICS] = {0};
+    rig_open(&r);
+    r.spec = (dt_env_spec){.n_heads = 1, .choices = choices, .n_agents = 1};
+    r.wiring.api = &wiring;
+    r.wiring.n_choices = MOVES;
+    memset(&s, 0, sizeof(s));
+    s.config.logit_penalty = penalty;
+    s.config.target_noise = 0.5; /* of continuous actions alone */
+    s.learner.config = (offpolicy_config){.reward_scale = 1, .critics = CRITICS, .n_step = 1};
+    s.learner.roles = (offpolicy_roles){.spec = &r.spec,
+                                        .wiring = &r.wiring,
+                                        .n_choices = MOVES,
+                                        .n_actions = MOVES,
+                                        .n_critics = CRITICS,
+                                        .widest = MOVES,
+                                        .is_bounded = true,
+                                        .critic = (dt_model *)(void *)&rig_critic};
+    r.step_input[0] = epsilon;
+    r.step_input[1] = eye;
+    if (record(&s, r.g) != DT_OK) {
+        fail_msg("%s", dt_error_text());
+    }
+    rig_run(&r, "actor_loss", &of_actor);
+    rig_run(&r, "critic_loss", &of_critic);
+    for (int row = 0; row < ROWS; row++) {
+        double z[MOVES], next_z[MOVES], p[MOVES], next_p[MOVES], done[MOVES] = {0}, q = 0, n = 0;
+        for (int i = 0; i < MOVES; i++) {
+            z[i] = (double)r.rows.mean[NOW][row][i] + r.params.actor[i];
+            next_z[i] = (double)r.rows.mean[TARGET_NEXT][row][i] + r.params.actor[i];
+            n += (double)r.rows.mask[row][i];
+        }
+        softmax(r.rows.mask[row], z, p);
+        softmax(r.rows.next_mask[row], next_z, next_p);
+        done[r.rows.taken[row]] = 1;
+        for (int i = 0; i < MOVES; i++) {
+            q += p[i] * (double)r.rows.w[NOW][0][row][i];
+        }
+        for (int i = 0; i < MOVES; i++) {
+            const double mixed = (1 - (double)share) * p[i] + (double)share * (double)r.rows.mask[row][i] / n;
+            rig_near("probability", of_actor.action[row][i], p[i]);
+            rig_near("next probability", of_actor.next_action[row][i], next_p[i]);
+            rig_near("drawn with", exp(of_actor.logits[row][i]), mixed);
+            actor += penalty * z[i] * z[i];
+            d_actor[i] += 2 * penalty * z[i] - p[i] * ((double)r.rows.w[NOW][0][row][i] - q);
+        }
+        actor -= q_of(&r, NOW, 0, row, p);
+        const double next = fmin(q_of(&r, TARGET_NEXT, 0, row, next_p), q_of(&r, TARGET_NEXT, 1, row, next_p));
+        const double y = (double)r.rows.reward[row] + (double)r.rows.discount[row] * next;
+        for (int k = 0; k < CRITICS; k++) {
+            const double off = q_of(&r, NOW, k, row, done) - y;
+            critic += (double)r.rows.weight[row] * off * off;
+            d_critic[k] += 2 * (double)r.rows.weight[row] * off;
+        }
+    }
+    rig_near("actor_loss", rig_loss(&of_actor, r.g, "actor_loss", &weight), actor);
+    rig_near("critic_loss", rig_loss(&of_critic, r.g, "critic_loss", &weight), critic);
+    for (int i = 0; i < MOVES; i++) {
+        rig_near("d actor_loss / d actor", of_actor.grad.actor[i], d_actor[i]);
+        rig_near("d critic_loss / d actor", of_critic.grad.actor[i], 0);
+    }
+    for (int k = 0; k < CRITICS; k++) {
+        rig_near("d critic_loss / d critic", of_critic.grad.critic[k], d_critic[k]);
+    }
+    rig_close(&r);
+}
+
+static void test_choices(void **unused)
+{
+    (void)unused;
+    check_choices(0, 0);
+    check_choices(0.125, 0.25F);
+}
+
 /* first at round 0, times speed in each, and last at least */
 static void test_schedule(void **unused)
 {
@@ -256,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_losses_are_those_of_the_papers),
+        cmocka_unit_test(test_choices),
         cmocka_unit_test(test_schedule),
         cmocka_unit_test(test_start),
         cmocka_unit_test(test_noise),
