@@ -33,7 +33,7 @@ static void hear(void *user, int level, const char *line)
     (void)user;
     (void)level;
     const size_t n = strlen(said);
-    snprintf(said + n, sizeof(said) - n, "%s\n", line);
+    snprintf(said + n, sizeof(said) - n, "%s\n", strncmp(line, "error ", 6) == 0 ? line + 6 : line);
 }
 
 /* Ranks that are there: each joins and waits. */
@@ -252,6 +252,82 @@ static void test_last_lines(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* What is said of every rank, word by word: where each was, no more than eight others, and the log of the first. */
+static void test_what_is_said(void **state)
+{
+    (void)state;
+    enum { RANKS = 12 };
+    static dt_board_rank was[RANKS];
+    char folder[] = "test_cause.XXXXXX", path[64];
+    dt_cause c = {.n = RANKS, .was = was, .seen_s = 100};
+    memset(was, 0, sizeof(was));
+    for (int r = 0; r < RANKS; r++) {
+        was[r] = (dt_board_rank){.state = r == 2 ? DT_BOARD_NEVER : DT_BOARD_LEFT, .process = 1000 + r};
+    }
+    was[0].state = DT_BOARD_HERE;
+    was[0].has_called = was[1].has_called = was[3].has_called = true;
+    was[0].last =
+        (dt_board_call){.number = 4, .bytes = 64, .begin_s = 90, .end_s = 97.5, .op = "sum", .root = UINT32_MAX};
+    was[1].last = (dt_board_call){.number = 5, .begin_s = 98, .op = "barrier", .root = UINT32_MAX};
+    was[3].last = (dt_board_call){.number = 5, .begin_s = 99, .op = "broadcast", .bytes = 8, .root = 1};
+    dt_cause_tell(&c, ""); /* nothing is known */
+    assert_string_equal(said, "");
+    c.is_known = true;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/train.log", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fclose(f);
+    dt_cause_tell(&c, folder);
+    static const char others[] =
+        "rank 1 (process 1001): it was in collective 5 (barrier), begun 2.0 s before\n"
+        "rank 3 (process 1003): it was in collective 5 (broadcast of 8 bytes from rank 1), begun "
+        "1.0 s before\n"
+        "rank 4 (process 1004): it has called no collective yet\n"
+        "rank 5 (process 1005): it has called no collective yet\n"
+        "rank 6 (process 1006): it has called no collective yet\n"
+        "rank 7 (process 1007): it has called no collective yet\n"
+        "rank 8 (process 1008): it has called no collective yet\n"
+        "rank 9 (process 1009): it has called no collective yet\n"
+        "and 2 more ranks\n";
+    char want[4096];
+    snprintf(
+        want, sizeof(want),
+        "rank 0 (process 1000) did not come; its last was collective 4 (sum of 64 bytes), which ended 2.5 s before\n"
+        "%sits log (%s) is empty\n",
+        others, path);
+    assert_string_equal(said, want);
+
+    said[0] = '\0'; /* a log longer than what is read of it: its last 50 lines, the last one without an end */
+    f = fopen(path, "w");
+    for (int i = 0; i < 20000; i++) {
+        fprintf(f, "%d\n", i);
+    }
+    fprintf(f, "half");
+    fclose(f);
+    was[0].is_stopped = true;
+    for (int r = 9; r < RANKS; r++) { /* eight others, and none left over */
+        was[r].state = DT_BOARD_NEVER;
+    }
+    was[11].state = DT_BOARD_LEFT;
+    dt_cause_tell(&c, folder);
+    assert_non_null(strstr(said, "rank 0 (process 1000) was held by a signal (SIGSTOP); its last was"));
+    assert_non_null(strstr(said, "rank 11 (process 1011)"));
+    assert_null(strstr(said, "more ranks"));
+    assert_non_null(strstr(said, "train.log) said last:\n    | 19951\n"));
+    assert_string_equal(said + strlen(said) - 23, "    | 19999\n    | half\n");
+
+    said[0] = '\0'; /* a machine is gone: of no rank it is known that it was the first */
+    snprintf(c.node, sizeof(c.node), "m1");
+    dt_cause_tell(&c, folder);
+    assert_null(strstr(said, "log"));
+    assert_non_null(strstr(said, "rank 0 (process 1000): its last was"));
+    dt_cause_clear(&c);
+    assert_true(c.node[0] == '\0' && !c.is_known && !c.is_open);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +339,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_is_stopped, begin, end),
         cmocka_unit_test_setup_teardown(test_none_is_behind, begin, end),
         cmocka_unit_test_setup_teardown(test_last_lines, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_is_said, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

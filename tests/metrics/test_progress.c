@@ -379,9 +379,14 @@ static void test_redrawn(void **state)
     dt_progress_view v = a_round();
     dt_activity_report_here(true);
     dt_screen_begin(screen, &v);
-    dt_activity_set(DT_ACTIVITY_COLLECT, 50, 100);
     char seen[8192] = "";
+    struct pollfd first = {.fd = master, .events = POLLIN};
     size_t n = 0;
+    assert_int_equal(poll(&first, 1, 500), 1); /* at once, before the ticker comes */
+    const ssize_t begun = read(master, seen, sizeof(seen) - 1);
+    n = begun > 0 ? (size_t)begun : 0;
+    assert_non_null(strstr(seen, "round 12/40"));
+    dt_activity_set(DT_ACTIVITY_COLLECT, 50, 100);
     for (int i = 0; i < 100 && strstr(seen, "collecting 50%") == NULL; i++) {
         struct pollfd p = {.fd = master, .events = POLLIN};
         if (poll(&p, 1, 100) > 0 && n + 1 < sizeof(seen)) {

@@ -293,7 +293,7 @@ static void test_rounds(void **unused)
     p = (dt_progress){0};
     assert_int_equal(offpolicy_evaluate(&l, &p), DT_OK);
     assert_said("r");
-    assert_true(p.evaluated == 1 && last_does == 0);
+    assert_true(p.evaluated == 1 && last_does == 0 && last_round == 0);
     l.explore = NULL;
     assert_int_equal(offpolicy_evaluate(&l, &p), DT_OK);
     offpolicy_destroy(&l);

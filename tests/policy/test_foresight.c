@@ -130,6 +130,16 @@ static float past[STEPS][SEQUENCES][7], future[SEQUENCES][MOST_F][2], spread[SEQ
 static float risk[NODES], embedding_rows[NODES][WIDTH], nodes[NODES][9], centre[NODES][2], edges[EDGES][4];
 static int32_t seq_node[SEQUENCES] = {3, 0, 4, 1}, agent_seq[AGENTS][2] = {{0, 2}, {3, 1}, {2, 2}};
 static bool sees_embedding;
+static char kept_names[64];
+
+/* What a rollout may have kept; here it has not. */
+static dt_tensor *keep(dt_graph *g, const char *name, dt_tensor *x)
+{
+    (void)g;
+    const size_t n = strlen(kept_names);
+    snprintf(kept_names + n, sizeof(kept_names) - n, "%s ", name);
+    return x;
+}
 
 static float draw(int i)
 {
@@ -233,17 +243,21 @@ static void check_record(double horizon_s, double rate_hz, bool has_embedding)
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
     dt_graph_api api = *g->api;
     api.model = says;
+    api.kept = keep;
+    kept_names[0] = '\0';
     g->api = &api;
     sees_embedding = has_embedding;
     const dt_foresight_in in = {.past = api.input(g, "past"),
                                 .seq_node = api.input(g, "seq_node"),
                                 .agent_seq = api.input(g, "agent_seq"),
                                 .embedding = has_embedding ? api.input(g, "embedding") : NULL,
-                                .risk = has_embedding ? api.input(g, "risk") : NULL};
+                                .risk = has_embedding ? api.input(g, "risk") : NULL,
+                                .is_kept = has_embedding};
     dt_tensor *foresight = NULL, *foreseen = NULL;
     if (dt_foresight_record(&f, g, &in, &foresight, &foreseen) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
+    assert_string_equal(kept_names, has_embedding ? "foresight foreseen " : "");
     assert_int_equal(api.output(g, "foresight", foresight), DT_OK);
     assert_int_equal(api.output(g, "foreseen", foreseen), DT_OK);
     const dt_plan_desc pd = {.lane = DT_LANE_REF64, .reuse = true, .cap = live};

@@ -233,13 +233,16 @@ static void test_environments_that_are_not_tried(void **state)
     assert_true(n_speeds == 0 && isnan(e.all_s) && isnan(e.step_s));
     dt_expect_measure(&s, &f, 0, true, &e);
     assert_true(n_speeds == 1 && tried_s == 3 && e.parallel == 3); /* as many as cores */
+    f.rollout.processes = 1;
+    dt_expect_measure(&s, &f, 0, true, &e);
+    assert_true(n_speeds == 2 && tried_s == 3 && e.parallel == 3);
     f.round = 0;
     dt_expect_measure(&s, &f, 0, true, &e);
-    assert_int_equal(n_speeds, 1);
+    assert_int_equal(n_speeds, 2);
     f.round = 800;
     f.iterations = 0; /* open */
     dt_expect_measure(&s, &f, 0, true, &e);
-    assert_int_equal(n_speeds, 1);
+    assert_int_equal(n_speeds, 2);
     f.iterations = 5;
     for (int i = 0; i < 3; i++) {
         s = stage_of(true);

@@ -168,6 +168,20 @@ static void test_states(void **state)
     assert_int_equal(dt_rundir_check(&fresh), DT_OK);
     assert_false(is_there("empty2")); /* looked at alone */
     assert_int_equal(dt_rundir_plan(&fresh), DT_OK);
+    static const char *const opened[] = {"plan/run.lock", "plan/train.log", "plan/error.log", "plan/metrics.jsonl"};
+    make("plan");
+    char plan[512];
+    snprintf(plan, sizeof(plan), "%s", at("plan"));
+    const dt_rundir_desc planned = {.dir = plan};
+    assert_int_equal(dt_rundir_plan(&planned), DT_OK); /* files that are not there will be made */
+    for (int i = 1; i < 4; i++) { /* each is opened for writing, and no link leads out of the folder */
+        make(opened[i]);
+        assert_true(dt_rundir_plan(&planned) < 0);
+        assert_int_equal(rmdir(at(opened[i])), 0);
+        put(opened[i], "");
+        assert_int_equal(dt_rundir_plan(&planned), DT_OK);
+        dt_error_clear();
+    }
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
