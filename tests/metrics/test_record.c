@@ -64,6 +64,73 @@ static void test_lines(void **state)
            "{\"step\":3,\"phase\":\"p\",\"wall_s\":0.75}\n");
 }
 
+/* What waits for the next record is its mean; numbers that say what others are of are no curves. */
+static void test_pending(void **state)
+{
+    (void)state;
+    dt_metrics *m = NULL;
+    dt_events *e = NULL;
+    char dir[80], file[400], **name = NULL, *text = NULL;
+    size_t n = 0, bytes = 0;
+    snprintf(dir, sizeof(dir), "%s.events", path);
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    assert_int_equal(dt_events_open(dir, 1, &e), DT_OK);
+    dt_metrics_events_set(m, e);
+    assert_ptr_equal(dt_metrics_events(m), e);
+    assert_true(isnan(dt_metrics_pending(m, "loss")) && isnan(dt_metrics_pending(NULL, "loss")));
+    dt_metrics_scalar(m, "loss", 2);
+    dt_metrics_scalar(m, "loss", 4);
+    dt_metrics_scalar(m, "eval/seeds/1", 7);
+    dt_metrics_scalar(m, "eval/horizon_s/1", 7);
+    dt_metrics_scalar(m, "eval/seed", 7);
+    dt_metrics_scalar(m, "eval/horizon_s", 7);
+    assert_true(dt_metrics_pending(m, "loss") == 3 && isnan(dt_metrics_pending(m, "los")));
+    assert_int_equal(dt_metrics_flush(m, "p", 1, 1), DT_OK);
+    assert_true(isnan(dt_metrics_pending(m, "loss")));
+    dt_metrics_close(m);
+    expect("{\"step\":1,\"phase\":\"p\",\"wall_s\":1,\"loss\":3,\"eval/seeds/1\":7,\"eval/horizon_s/1\":7,"
+           "\"eval/seed\":7,\"eval/horizon_s\":7}\n");
+    assert_int_equal(dt_fs_list(dir, &name, &n), DT_OK);
+    assert_int_equal(n, 1);
+    snprintf(file, sizeof(file), "%s/%.200s", dir, name[0]);
+    dt_fs_list_free(name, n);
+    assert_int_equal(dt_fs_read_all(file, 1 << 20, &text, &bytes), DT_OK);
+    assert_null(memmem(text, bytes, "eval/seeds/", 11));
+    assert_null(memmem(text, bytes, "eval/horizon_s/", 15));
+    assert_non_null(memmem(text, bytes, "eval/seed", 9));
+    assert_non_null(memmem(text, bytes, "eval/horizon_s", 14));
+    dt_free(text);
+    assert_int_equal(dt_fs_remove_tree(dir), DT_OK);
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK); /* records go on after those that are there */
+    assert_int_equal(dt_metrics_flush(m, "p", 2, 1), DT_OK);
+    assert_int_equal(dt_metrics_flush(m, "p", 3, 1), DT_OK);
+    dt_metrics_close(m);
+    assert_int_equal(dt_fs_read_all(path, 1 << 20, &text, &bytes), DT_OK);
+    assert_string_equal(strchr(text, '\n') + 1, "{\"step\":2,\"phase\":\"p\",\"wall_s\":1}\n"
+                                                "{\"step\":3,\"phase\":\"p\",\"wall_s\":1}\n");
+    dt_free(text);
+}
+
+/* More numbers than there is room for at first, in the order in which they came first. */
+static void test_many_numbers(void **state)
+{
+    (void)state;
+    enum { MANY = 100 };
+    char name[16], want[4096];
+    dt_metrics *m = NULL;
+    size_t n = (size_t)snprintf(want, sizeof(want), "{\"step\":1,\"phase\":\"p\",\"wall_s\":0");
+    assert_int_equal(dt_metrics_open(path, &m), DT_OK);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "n%d", i);
+        dt_metrics_scalar(m, name, i);
+        n += (size_t)snprintf(want + n, sizeof(want) - n, ",\"n%d\":%d", i, i);
+    }
+    snprintf(want + n, sizeof(want) - n, "}\n");
+    assert_int_equal(dt_metrics_flush(m, "p", 1, 0), DT_OK);
+    dt_metrics_close(m);
+    expect(want);
+}
+
 /* What is dropped is in no later record. */
 static void test_drop(void **state)
 {
@@ -317,6 +384,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lines, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind, begin, end),
         cmocka_unit_test_setup_teardown(test_drop, begin, end),
+        cmocka_unit_test_setup_teardown(test_pending, begin, end),
+        cmocka_unit_test_setup_teardown(test_many_numbers, begin, end),
         cmocka_unit_test_setup_teardown(test_removed_meanwhile, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind_again, begin, end),
         cmocka_unit_test_setup_teardown(test_rewind_of_equal_names, begin, end),

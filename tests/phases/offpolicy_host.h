@@ -43,6 +43,7 @@ static struct {
     uint32_t n_silent;        /* so many collects at first see no agent */
     char said[512];           /* c collect, a add, d draw, uN update of groups N, e evaluate, p priority, r report */
     dt_status collect, add, draw, update, judge; /* what they end with */
+    uint32_t fails_at;                           /* the n-th call from now that has a status fails; 0: none */
     /* rows of an evaluation: three parts */
     float error[HOST_ROWS];
     int64_t part[3];
@@ -62,6 +63,12 @@ static inline void host_say(const char *what)
     strcat(fake.said, what);
 }
 
+/* How a call ends that would end with st. */
+static inline dt_status host_turn(dt_status st)
+{
+    return fake.fails_at > 0 && --fake.fails_at == 0 ? DT_EDIVERGED : st;
+}
+
 /* ---- wiring and bind --------------------------------------------------------------------------------------------- */
 
 static inline dt_status host_wire(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out)
@@ -70,7 +77,7 @@ static inline dt_status host_wire(const dt_host *h, const dt_wiring_desc *d, dt_
     fake.flags = d->flags;
     snprintf(fake.phase, sizeof(fake.phase), "%s", d->phase);
     *out = &fake.wiring;
-    return DT_OK;
+    return host_turn(DT_OK);
 }
 
 static inline dt_status host_bind(dt_wiring *w, const dt_model_want *want, dt_model **out)
@@ -90,7 +97,7 @@ static inline dt_status host_bind(dt_wiring *w, const dt_model_want *want, dt_mo
     }
     *out = fake.model[fake.n_bound] = (dt_model *)(void *)&host_models[fake.n_bound];
     fake.n_bound++;
-    return DT_OK;
+    return host_turn(DT_OK);
 }
 
 static inline uint32_t host_count_models(const dt_wiring *w, dt_model **out, uint32_t n)
@@ -119,7 +126,7 @@ static inline dt_status host_rollout(const dt_host *h, dt_env *env, const dt_rol
     (void)h, (void)env;
     fake.rollout = *d;
     *out = (dt_rollout *)(void *)&fake.rollout;
-    return DT_OK;
+    return host_turn(DT_OK);
 }
 
 static inline dt_status host_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
@@ -131,14 +138,14 @@ static inline dt_status host_collect(dt_rollout *r, dt_train *t, dt_rollout_repo
         fake.n_silent--;
         out->agent_steps = 0;
     }
-    return fake.collect;
+    return host_turn(fake.collect);
 }
 
 static inline dt_status host_report(dt_rollout *r, dt_train *t)
 {
     (void)r, (void)t;
     host_say("r");
-    return DT_OK;
+    return host_turn(DT_OK);
 }
 
 static inline dt_status host_replay(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, dt_replay **out)
@@ -147,7 +154,7 @@ static inline dt_status host_replay(const dt_host *h, dt_rollout *r, const dt_re
     assert_ptr_equal(r, &fake.rollout);
     fake.replay = *d;
     *out = (dt_replay *)(void *)&fake.replay;
-    return DT_OK;
+    return host_turn(DT_OK);
 }
 
 static inline dt_data *host_data(dt_replay *p)
@@ -160,14 +167,14 @@ static inline dt_status host_add(dt_replay *p)
     (void)p;
     host_say("a");
     fake.kept += fake.report.env_steps;
-    return fake.add;
+    return host_turn(fake.add);
 }
 
 static inline dt_status host_draw(dt_replay *p)
 {
     (void)p;
     host_say("d");
-    return fake.draw;
+    return host_turn(fake.draw);
 }
 
 static inline uint64_t host_kept(const dt_replay *p)
@@ -189,7 +196,7 @@ static inline dt_status host_priority(dt_replay *p, const float *error, uint64_t
     assert_true(n <= HOST_MOST);
     memcpy(fake.priority, error, n * sizeof(*error));
     fake.n_priority = n;
-    return DT_OK;
+    return host_turn(DT_OK);
 }
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
@@ -201,7 +208,7 @@ static inline dt_status host_train(const dt_host *h, const dt_train_desc *d, dt_
     memcpy(fake.group, d->group, d->n_groups * sizeof(fake.group[0]));
     memcpy(fake.shadow, d->shadow, d->n_shadows * sizeof(fake.shadow[0]));
     *out = (dt_train *)(void *)&fake.train;
-    return DT_OK;
+    return host_turn(DT_OK);
 }
 
 static inline void host_destroy(dt_train *t)
@@ -217,7 +224,7 @@ static inline dt_status host_set(dt_train *t, const char *name, const float *val
     snprintf(fake.set_name, sizeof(fake.set_name), "%s", name);
     memcpy(fake.set_value, value, n * sizeof(*value));
     fake.n_set = n;
-    return DT_OK;
+    return host_turn(DT_OK);
 }
 
 static inline dt_status host_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
@@ -226,7 +233,7 @@ static inline dt_status host_position(const dt_train *t, uint64_t *step, uint64_
     *step = fake.step;
     *steps = fake.steps;
     *per_epoch = fake.per_round;
-    return DT_OK;
+    return host_turn(DT_OK);
 }
 
 static inline dt_status host_step(dt_train *t, uint32_t groups, dt_step_report *r)
@@ -240,7 +247,7 @@ static inline dt_status host_step(dt_train *t, uint32_t groups, dt_step_report *
     r->loss = 0.5 * (double)fake.step;
     r->grad_norm = 0.25 * (double)fake.step;
     r->learning_rate = 0.125 * (double)fake.step;
-    return fake.update;
+    return host_turn(fake.update);
 }
 
 static inline dt_status host_evaluate(dt_train *t, dt_data *d, void *user,
@@ -255,7 +262,7 @@ static inline dt_status host_evaluate(dt_train *t, dt_data *d, void *user,
         DT_TRY_H(each(user, NULL));
         fake.at += fake.part[i];
     }
-    return fake.judge;
+    return host_turn(fake.judge);
 }
 
 static inline const void *host_rows(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)
@@ -339,6 +346,23 @@ static inline void assert_said(const char *want)
 {
     assert_string_equal(fake.said, want);
     fake.said[0] = '\0';
+}
+
+/* Whatever call fails ends what was begun: runs `begin` and then `op`, whose every call fails in turn. */
+static inline void assert_no_error_is_lost(void (*begin)(void *self), dt_status (*op)(void *self), void *self)
+{
+    for (uint32_t n = 1, left = 0; left == 0; n++) {
+        begin(self);
+        fake.fails_at = n;
+        const dt_status st = op(self);
+        left = fake.fails_at;
+        fake.fails_at = 0;
+        if (st != (left > 0 ? DT_OK : DT_EDIVERGED)) {
+            fail_msg("call %u failed, and the whole ended with %d", n, (int)st);
+        }
+        offpolicy_destroy(self);
+        assert_int_equal(fake.host.n_live, 0);
+    }
 }
 
 #endif

@@ -32,13 +32,20 @@ static dt_wiring *to_wire;
 static char bound[160];
 static dt_tensor *shown[2]; /* to the critic and to its target, of the others' actions */
 
+static uint32_t fails_at; /* the n-th call from now that has a status fails; 0: none */
+
+static dt_status turn(void)
+{
+    return fails_at > 0 && --fails_at == 0 ? DT_EDIVERGED : DT_OK;
+}
+
 static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *of_pass)
 {
     (void)t;
     *step = now;
     *steps = n_steps;
     *of_pass = OF_PASS;
-    return DT_OK;
+    return turn();
 }
 
 static dt_status fake_step(dt_train *t, uint32_t groups, dt_step_report *r)
@@ -49,14 +56,14 @@ static dt_status fake_step(dt_train *t, uint32_t groups, dt_step_report *r)
     r->loss = (double)now;
     r->grad_norm = 0.5 * (double)now;
     r->learning_rate = 0.25 * (double)now;
-    return DT_OK;
+    return turn();
 }
 
 static dt_status fake_seek(dt_train *t, uint64_t step)
 {
     (void)t;
     now = sought = step;
-    return DT_OK;
+    return turn();
 }
 
 static dt_status fake_set(dt_train *t, const char *name, const float *x, uint32_t n)
@@ -65,7 +72,7 @@ static dt_status fake_set(dt_train *t, const char *name, const float *x, uint32_
     assert_string_equal(name, "epsilon");
     assert_int_equal(n, CHOICES);
     epsilon = x[CHOICES - 1];
-    return DT_OK;
+    return turn();
 }
 
 static const void *fake_rows(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)
@@ -83,7 +90,8 @@ static dt_status fake_evaluate(dt_train *t, dt_data *d, void *user, dt_status (*
 {
     (void)t, (void)d;
     DT_TRY_H(each(user, NULL));
-    return each(user, (const dt_rows *)(const void *)&now);
+    DT_TRY_H(each(user, (const dt_rows *)(const void *)&now));
+    return turn();
 }
 
 static dt_status fake_create(const dt_host *h, const dt_train_desc *d, dt_train **out)
@@ -93,14 +101,14 @@ static dt_status fake_create(const dt_host *h, const dt_train_desc *d, dt_train 
     memcpy(made_group, d->group, sizeof(made_group));
     made_shadow = *d->shadow;
     *out = (dt_train *)(void *)&now;
-    return DT_OK;
+    return turn();
 }
 
 static dt_status fake_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
     (void)r, (void)t;
     *out = collected;
-    return DT_OK;
+    return turn();
 }
 
 static dt_status fake_returns(dt_rollout *r, const float *value, const float *next, double gamma, double lambda,
@@ -112,7 +120,7 @@ static dt_status fake_returns(dt_rollout *r, const float *value, const float *ne
     assert_memory_equal(value, values, sizeof(values));
     memcpy(given_next, next, sizeof(given_next));
     memcpy(out, td_of, sizeof(td_of));
-    return DT_OK;
+    return turn();
 }
 
 static dt_status fake_annotate(dt_rollout *r, const char *name, const float *rows, uint64_t n)
@@ -121,7 +129,7 @@ static dt_status fake_annotate(dt_rollout *r, const char *name, const float *row
     assert_string_equal(name, "td_target");
     assert_int_equal(n, N);
     memcpy(annotated, rows, sizeof(annotated));
-    return DT_OK;
+    return turn();
 }
 
 static dt_data *fake_data(dt_rollout *r)
@@ -152,7 +160,7 @@ static dt_status fake_report(dt_rollout *r, dt_train *t)
 {
     (void)r, (void)t;
     n_reports++;
-    return DT_OK;
+    return turn();
 }
 
 static dt_status fake_plan(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
@@ -163,7 +171,7 @@ static dt_status fake_plan(const dt_host *h, dt_env *env, const dt_rollout_desc 
     assert_string_equal(d->annotation->name, "td_target");
     assert_string_equal(d->annotation->dims, "A 1");
     *out = (dt_rollout *)(void *)&planned;
-    return DT_OK;
+    return turn();
 }
 
 static void fake_destroy(dt_train *t)
@@ -177,7 +185,7 @@ static dt_status fake_wire(const dt_host *h, const dt_wiring_desc *d, dt_wiring 
     (void)h;
     wired_flags = d->flags;
     *out = to_wire;
-    return DT_OK;
+    return turn();
 }
 
 static dt_status fake_bind(dt_wiring *w, const dt_model_want *want, dt_model **out)
@@ -187,7 +195,7 @@ static dt_status fake_bind(dt_wiring *w, const dt_model_want *want, dt_model **o
              (long long)want->dims[0].size, want->offers[0].name, want->offers[0].dims, want->needs[0].name,
              want->needs[0].dims);
     *out = (dt_model *)(void *)bound;
-    return DT_OK;
+    return turn();
 }
 
 /* Of the controller logits; of the critic q, or by the target's parameters q_target. */
@@ -505,6 +513,37 @@ static void test_create(void **state_p)
     destroy(&(state){0});
 }
 
+/* Whatever call fails ends what was begun. */
+static void test_no_error_is_lost(void **state_p)
+{
+    (void)state_p;
+    for (int op = 0; op < 5; op++) {
+        for (uint32_t n = 1, left = 0; left == 0; n++) {
+            const config c = configured(NULL);
+            dt_progress p = {0};
+            state fresh = {0};
+            rig r;
+            rig_open(&r);
+            r.spec.n_heads = 1;
+            if (op == 3) {
+                collected = (dt_rollout_report){.episodes = 0}; /* a round in which no agent acted */
+            }
+            fails_at = n;
+            const dt_status st = op == 0   ? create(&fresh, &r.host.host, &c)
+                                 : op == 1 ? start(&r.s)
+                                 : op < 4  ? iterate(&r.s, &p)
+                                           : evaluate(&r.s, &p);
+            left = fails_at;
+            fails_at = 0;
+            destroy(&fresh);
+            n_recorded = 0;
+            if (st != (left > 0 ? DT_OK : DT_EDIVERGED)) {
+                fail_msg("operation %d: call %u failed, and the whole ended with %d", op, n, (int)st);
+            }
+        }
+    }
+}
+
 static void test_refused(void **state_p)
 {
     (void)state_p;
@@ -678,6 +717,7 @@ int main(void)
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_start),
         cmocka_unit_test(test_create),
+        cmocka_unit_test(test_no_error_is_lost),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_options),

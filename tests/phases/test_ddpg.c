@@ -321,6 +321,26 @@ static void test_epsilon(void **unused)
     offpolicy_destroy(&s);
 }
 
+static void prepare(void *self)
+{
+    host_open();
+    memset(self, 0, sizeof(state));
+}
+
+static dt_status create_and_start(void *self)
+{
+    const config c = configured(NULL);
+    DT_TRY_H(create(self, &fake.host.host, &c));
+    return start(self);
+}
+
+static void test_no_error_is_lost(void **unused)
+{
+    (void)unused;
+    state s;
+    assert_no_error_is_lost(prepare, create_and_start, &s);
+}
+
 static void test_options(void **unused)
 {
     (void)unused;
@@ -368,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_start),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_epsilon),
+        cmocka_unit_test(test_no_error_is_lost),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

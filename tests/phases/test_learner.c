@@ -380,6 +380,60 @@ static void test_errors_end_the_round(void **unused)
     }
 }
 
+static bool is_prioritised;
+
+static void prepare(void *self)
+{
+    static const int32_t choices[] = {3};
+    host_open();
+    fake.spec.n_heads = 1; /* so that all is set that can be */
+    fake.spec.choices = choices;
+    fake.wiring.n_choices = 3;
+    fake.batch = 16;
+    fake.steps = 100;
+    *(offpolicy_learner *)self = (offpolicy_learner){.explore = explore};
+}
+
+static dt_status create_and_start(void *self)
+{
+    offpolicy_config c = usual();
+    c.priority = is_prioritised;
+    DT_TRY_H(create(self, &c, false));
+    return start(self, 2);
+}
+
+static void prepare_round(void *self)
+{
+    prepare(self);
+    assert_int_equal(create_and_start(self), DT_OK);
+    fake.said[0] = '\0';
+    n_recorded = 0;
+}
+
+static dt_status make_round(void *self)
+{
+    dt_progress p = {0};
+    return offpolicy_iterate(self, &p);
+}
+
+static dt_status evaluate_it(void *self)
+{
+    dt_progress p = {0};
+    return offpolicy_evaluate(self, &p);
+}
+
+static void test_no_error_is_lost(void **unused)
+{
+    (void)unused;
+    offpolicy_learner l;
+    for (int i = 0; i < 2; i++) {
+        is_prioritised = i > 0;
+        assert_no_error_is_lost(prepare, create_and_start, &l);
+        assert_no_error_is_lost(prepare_round, make_round, &l);
+        assert_no_error_is_lost(prepare_round, evaluate_it, &l);
+    }
+}
+
 /* No agent acts in 100,000 steps of each instance. */
 static void test_deserted(void **unused)
 {
@@ -413,10 +467,15 @@ static void test_deserted(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_check),      cmocka_unit_test(test_create),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_start),
-        cmocka_unit_test(test_rounds),     cmocka_unit_test(test_first_round),
-        cmocka_unit_test(test_priorities), cmocka_unit_test(test_errors_end_the_round),
+        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_create),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_first_round),
+        cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_errors_end_the_round),
+        cmocka_unit_test(test_no_error_is_lost),
         cmocka_unit_test(test_deserted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,6 +249,26 @@ static void test_refused(void **unused)
     assert_non_null(strstr(fake.host.message, "phase_sac.learning_starts"));
 }
 
+static void prepare(void *self)
+{
+    host_open();
+    memset(self, 0, sizeof(state));
+}
+
+static dt_status create_and_start(void *self)
+{
+    const config c = configured(NULL);
+    DT_TRY_H(create(self, &fake.host.host, &c));
+    return start(self);
+}
+
+static void test_no_error_is_lost(void **unused)
+{
+    (void)unused;
+    state s;
+    assert_no_error_is_lost(prepare, create_and_start, &s);
+}
+
 static void test_options(void **unused)
 {
     (void)unused;
@@ -280,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_losses_are_those_of_the_paper),
         cmocka_unit_test(test_start),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_error_is_lost),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,7 +234,15 @@ static void test_run(void **state)
                "\"plugins\":[{\"name\":\"town\",\"version\":\"3\",\"path\":\"/p/town.so\","
                "\"sha256\":\"ab\"}]",
                true);
-    assert_has("mine/meta.json", "\"device\":\"cpu\"", true);
+    struct utsname host;
+    assert_int_equal(uname(&host), 0);
+    char where[512];
+    snprintf(where, sizeof(where),
+             "\"host\":{\"name\":\"%s\",\"system\":\"%s\",\"release\":\"%s\",\"machine\":\"%s\"},\"device\":\"cpu\","
+             "\"cpu_isa\":\"%s\"",
+             host.nodename, host.sysname, host.release, host.machine, dt_cpu_isa());
+    assert_has("mine/meta.json", where, true);
+    assert_has("mine/meta.json", "{\"version\":\"" PACKAGE_VERSION "\"", true);
     assert_has("mine/meta.json", "\"threads\":2,\"ranks\":4,\"seed\":11,\"argv\":[\"dtrain\",\"run \\\"x\\\"\"],",
                true);
     assert_has("mine/meta.json", "\"began_with\":{\"phase\":\"phase_x\"},\"start\":\"2", true);
@@ -248,6 +256,7 @@ static void test_run(void **state)
     dt_log(DT_LOG_ERROR, "of error");
     dt_log(DT_LOG_WARN, "of warning");
     dt_log(DT_LOG_INFO, "of info");
+    assert_has("mine/error.log", "by another program", false);
     dt_rundir_mark(r, 30);
     dt_rundir_mark(r, 20); /* the first one counts */
     assert_int_equal(dt_rundir_write_meta(r, NULL, 11, 2, 4, "cpu", 0), DT_OK);
@@ -332,6 +341,20 @@ static void test_fresh_names(void **state)
     assert_string_equal(dt_rundir_base(), "/else");
     unsetenv("DTRAIN_RUN_DIR");
     assert_string_equal(dt_rundir_base(), "runs");
+}
+
+/* A log that another program takes away is told of at the end, and one that stays is not. */
+static void test_lost_log(void **state)
+{
+    (void)state;
+    dt_rundir *r = open_run("lost", false, DT_OK);
+    dt_log(DT_LOG_WARN, "first");
+    assert_int_equal(unlink(at("lost/error.log")), 0);
+    dt_log(DT_LOG_WARN, "second");
+    dt_rundir_close(r);
+    assert_has("lost/train.log", "lost/error.log was removed, replaced or cut", true);
+    assert_has("lost/train.log", "lost/train.log was removed", false);
+    assert_has("lost/error.log", "second", true);
 }
 
 static void test_newest_and_latest(void **state)
@@ -532,8 +555,8 @@ static void test_leftovers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        OF(test_states), OF(test_run),    OF(test_fresh_names),      OF(test_newest_and_latest), OF(test_await),
-        OF(test_run_of), OF(test_resume), OF(test_end_is_forgotten), OF(test_leftovers),
+        OF(test_states), OF(test_run),    OF(test_fresh_names), OF(test_lost_log),         OF(test_newest_and_latest),
+        OF(test_await),  OF(test_run_of), OF(test_resume),      OF(test_end_is_forgotten), OF(test_leftovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static void test_table(void **state)
 static const void *described(const char *id)
 {
     static const char *const rows[] = {"trip|times|s|lower|of a vehicle", "sites/*/trip||s|lower|",
-                                       "wide|times|||columns", NULL};
+                                       "wide|times|||columns", "odd|||lower|", NULL};
     return strcmp(id, "dtrain.results/1") == 0 ? rows : NULL;
 }
 
@@ -104,7 +104,7 @@ static void test_explained(void **state)
     assert_string_equal(
         dt_str_text(&out),
         "  return                     194.2 +- 3.5       higher is better: sum of rewards of an episode\n"
-        "  odd                          3.5\n"
+        "  odd                          3.5              lower is better\n"
         "\n  times\n"
         "    trip                       194.2            s, lower is better: of a vehicle\n"
         "    wide                           1         2         3         4         5         6         "
