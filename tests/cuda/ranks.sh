@@ -44,9 +44,9 @@ same hops "3, then 2 processes"
 # --- stored in half; of fp16 the first steps overflow, on all ranks alike, until the loss scale has fallen ---
 amp="--phase 1 --max-steps 4 --set amp.enabled=true --set amp.initial_scale=16777216 --set amp.hysteresis=1
     --set amp.backoff_factor=0.0009765625"
-halves=2
-[ "${DT_LONG:-}" != 1 ] || halves="2 3"
-for half in bf16 fp16; do
+halves=2 types=fp16
+[ "${DT_LONG:-}" != 1 ] || halves="2 3" types="bf16 fp16"
+for half in $types; do
     # shellcheck disable=SC2086 # options and their values
     train 0 $half --device cuda $amp --set amp.dtype=$half
     states $half >"$work/one.states"

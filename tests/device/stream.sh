@@ -20,13 +20,13 @@ if [ "${1:-}" = emulated ]; then
     DTRAIN_PLUGIN_PATH=$builds/tests/cuda/emulated:$builds/phases/.libs:$builds/models/.libs:$builds/plugins/.libs
     DT_EMULATE_DEVICES=2
     export DT_EMULATE_DEVICES
-    width=4 batch=8
+    width=4 batch=8 epochs=1
 else
     fake=true
     DTRAIN_PLUGIN_PATH=$builds/tests/device/.libs
     HOST_DEVICES=2
     export HOST_DEVICES
-    width=16 batch=16
+    width=16 batch=16 epochs=2
 fi
 export DTRAIN_PLUGIN_PATH
 
@@ -36,7 +36,7 @@ small="--plugin phase1_world_model -q --set risk_gnn.hidden=$width --set risk_gn
     --set engine.slice_rows=4096 --set report.enabled=false --set metrics.tensorboard=false
     --set training.eval_interval=0 --set checkpoint.every_seconds=0 --threads 2"
 # stores have about 20, 17 and 20 samples: a window, and most shards, are of more than one
-streamed="$small --set data.window=24 --set training.epochs=2 --set data.store=$work/judged"
+streamed="$small --set data.window=24 --set training.epochs=$epochs --set data.store=$work/judged"
 
 fail() {
     echo "FAIL: $*"

@@ -25,6 +25,9 @@ untested "$DT_SRCDIR/README.md" >"$work/en" && untested "$DT_SRCDIR/README.zh.md
 
 like_a_clone "$work"
 cd "$work"
+# the commands as they are, with smaller models
+DTRAIN__RISK_GNN__HIDDEN=16 DTRAIN__RISK_GNN__HEADS=2 DTRAIN__WORLD_LSTM__HIDDEN=16
+export DTRAIN__RISK_GNN__HIDDEN DTRAIN__RISK_GNN__HEADS DTRAIN__WORLD_LSTM__HIDDEN
 # what ./quickstart leaves, of two rounds instead of some minutes
 build/dtrain --config share/hybrid.cfg --phase 2 --set phase2_ppo.iterations=2 --set evaluation.seeds=1 \
     --run-dir runs/quickstart-20261122T120000Z -q

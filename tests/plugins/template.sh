@@ -141,7 +141,7 @@ if command -v "${cxx%% *}" >/dev/null; then
         for standard in c++20 c++17; do
             sed -i "s/-std=c++[0-9]*/-std=$standard/" "$work/plus_$kind/Makefile"
             rm -f "$work/plus_$kind/plus_$kind.so"
-            make_in "$work/plus_$kind" CXX="${CXX:-g++}" CXXFLAGS="-O1 -Wall -Wextra -pedantic -Werror" ||
+            make_in "$work/plus_$kind" CXX="${CXX:-g++}" CXXFLAGS="-O0 -Wall -Wextra -pedantic -Werror" ||
                 { echo "FAIL: $kind does not build as $standard"; failed=1; }
         done
         expect 0 " 0 failed, 0 skipped" "$dtrain" check "$work/plus_$kind/plus_$kind.so"
@@ -173,7 +173,7 @@ expect 0 "ends phase 3 (phase3_constrained), going on with phase 4 (fit)" "$dtra
 "$dtrain" new phase greedy "$work/greedy" >/dev/null || exit 1
 sed -i '/^static dt_status create(void \*self, const dt_host \*h, const void \*cfg)/,/^}/s/^{/{\n    (void)!h->alloc(h, 900000000);/' \
     "$work/greedy/greedy.c"
-make_in "$work/greedy" CFLAGS="-O1 -w" || { echo "FAIL: greedy does not build"; failed=1; }
+make_in "$work/greedy" CFLAGS="-O0 -w" || { echo "FAIL: greedy does not build"; failed=1; }
 expect 0 "plugins, not yet used" "$dtrain" --plugin "$work/greedy/greedy.so" --dry-run --set memory.target_gb=2
 expect 2 "memory.target_gb" "$dtrain" --plugin "$work/greedy/greedy.so" --dry-run --set memory.target_gb=0.5
 
@@ -196,7 +196,7 @@ change() {
         failed=1
     fi
     mv "$work/b/changed" "$work/b/$name.c"
-    make_in "$work/b" CFLAGS="-O1 -w" || { echo "FAIL: does not build for \"$text\""; failed=1; }
+    make_in "$work/b" CFLAGS="-O0 -w" || { echo "FAIL: does not build for \"$text\""; failed=1; }
     expect "$code" "$text" "$dtrain" check "$work/b/$name.so"
 }
 break_it() { change 3 "$@"; }
@@ -300,7 +300,7 @@ break_it model m12 "opening it, in its constructors: it was killed by signal 6" 
 late() { # KIND NAME TEXT SED-SCRIPT: one that never answers
     "$dtrain" new "$1" "$2" "$work/late-$2" >/dev/null || exit 1
     sed -i "$4" "$work/late-$2/$2.c"
-    make_in "$work/late-$2" CFLAGS="-O1 -w" || { echo "FAIL: $2 does not build"; failed=1; }
+    make_in "$work/late-$2" CFLAGS="-O0 -w" || { echo "FAIL: $2 does not build"; failed=1; }
     expect 3 "$3: it did not return within 3 s; env.timeout_s" "$dtrain" check "$work/late-$2/$2.so" --set env.timeout_s=3
 }
 loop='for (volatile int i = 1; i != 0;) {}'
@@ -357,7 +357,7 @@ done
 # in a run it does not choose the exit code of dtrain
 "$dtrain" new phase leaver "$work/leaver" >/dev/null || exit 1
 sed -i '/^static dt_status iterate/,/^}/s/^{/{\n    exit(0);/; s/^#include <dtrain.helpers.h>/&\n#include <stdlib.h>/' "$work/leaver/leaver.c"
-make_in "$work/leaver" CFLAGS="-O1 -w" || { echo "FAIL: leaver does not build"; failed=1; }
+make_in "$work/leaver" CFLAGS="-O0 -w" || { echo "FAIL: leaver does not build"; failed=1; }
 expect 3 "a plugin ended the process by exit()" "$dtrain" --plugin "$work/leaver/leaver.so" --max-steps 2 --run-dir "$work/left"
 # not here, and says so; and one that may be in a process once
 change 0 env e14 "SKIP environment e14: create: no simulator" 's/^    s->h = h;/&\n    return DT_FAIL_H(h, DT_ENOTFOUND, "no simulator");/'

@@ -14,7 +14,8 @@
 namespace
 {
 
-enum : size_t { TOTAL = (size_t)1 << 30, APART = 256, PAGE = 4096, ROUND_TRIP = (size_t)256 << 20, UNIT = 2 };
+enum : size_t { TOTAL = (size_t)1 << 30, APART = 256, PAGE = 4096, ROUND_TRIP = (size_t)64 << 20, UNIT = 2 };
+enum : size_t { LARGE = (size_t)1 << 20 }; /* blocks whose pages go back when they are freed */
 enum : uint8_t { NOBODYS = 0, HELD, WRITTEN }; /* of a byte */
 
 struct touch { /* of a UNIT of bytes: launch << 24 | block, 0: nobody */
@@ -85,7 +86,7 @@ bool is_in_range(const void *p)
 void forget(char *base, size_t from, size_t bytes)
 {
     const size_t first = (from + PAGE - 1) / PAGE * PAGE, last = (from + bytes) / PAGE * PAGE;
-    if (first >= last) {
+    if (first >= last || bytes < LARGE) {
         memset(base + from, 0, bytes);
         return;
     }
@@ -141,7 +142,8 @@ void check_not_local(const void *p, size_t bytes, bool is_write)
     if (!dt_emulate_is_inside()) {
         dt_emulate_die("the host %s the device's memory at %p", is_write ? "writes" : "reads", p);
     }
-    if (bytes <= 16 && at % bytes != 0) {
+    const bool is_power = (bytes & (bytes - 1)) == 0;
+    if (bytes <= 16 && (is_power ? (at & (bytes - 1)) : at % bytes) != 0) {
         dt_emulate_die("%s of %zu bytes at %p, which is not a multiple of that", is_write ? "store" : "load", bytes, p);
     }
     if (state[at] == NOBODYS || state[at + bytes - 1] == NOBODYS) {
@@ -294,11 +296,13 @@ cudaError_t cudaFree(void *p)
     if (b == blocks.end() || memory + b->first != p) {
         return dt_emulate_fail(cudaErrorInvalidValue);
     }
-    dt_emulate_open_memory(true);
-    forget(memory, b->first, b->second);
-    dt_emulate_open_memory(false);
     forget((char *)state, b->first, b->second);
-    forget((char *)touched, b->first * (sizeof(touch) / UNIT), (b->second + UNIT - 1) / UNIT * sizeof(touch));
+    if (b->second >= LARGE) {
+        dt_emulate_open_memory(true);
+        forget(memory, b->first, b->second);
+        dt_emulate_open_memory(false);
+        forget((char *)touched, b->first * (sizeof(touch) / UNIT), (b->second + UNIT - 1) / UNIT * sizeof(touch));
+    }
     in_use -= b->second;
     blocks.erase(b);
     return cudaSuccess;
