@@ -240,29 +240,42 @@ static dt_status read_header(dt_columns *c, dt_csv *csv)
 
 /* ---- maps -------------------------------------------------------------------------------------------------------- */
 
+/* What a unit measures; a role takes its own, and speeds and accelerations a length per second. */
+enum { OF_LENGTH = 1, OF_SPEED = 2, OF_ACCEL = 4, OF_TIME = 8, OF_ANGLE = 16 };
 static const struct unit {
     const char *name;
     dt_conversion by;
-} units[] = {{"m/s", {1, 0, false}},
-             {"km/h", {1 / 3.6, 0, false}},
-             {"kmh", {1 / 3.6, 0, false}},
-             {"mph", {0.44704, 0, false}},
-             {"kn", {1852.0 / 3600, 0, false}},
-             {"ft/s", {FT, 0, false}},
-             {"m", {1, 0, false}},
-             {"ft", {FT, 0, false}},
-             {"km", {1e3, 0, false}},
-             {"cm", {1e-2, 0, false}},
-             {"mm", {1e-3, 0, false}},
-             {"g", {9.80665, 0, false}},
-             {"s", {1, 0, false}},
-             {"ms", {1e-3, 0, false}},
-             {"us", {1e-6, 0, false}},
-             {"ns", {1e-9, 0, false}},
-             {"rad", {1, 0, false}},
-             {"deg", {DEGREE, 0, false}},
-             {"compass", {-DEGREE, M_PI_2, false}}, /* degrees clockwise from +y, north */
-             {"compass_rad", {-1, M_PI_2, false}}};
+    int of;
+} units[] = {{"m/s", {1, 0, false}, OF_SPEED},
+             {"km/h", {1 / 3.6, 0, false}, OF_SPEED | OF_ACCEL}, /* per second */
+             {"kmh", {1 / 3.6, 0, false}, OF_SPEED | OF_ACCEL},
+             {"kph", {1 / 3.6, 0, false}, OF_SPEED | OF_ACCEL},
+             {"mph", {0.44704, 0, false}, OF_SPEED | OF_ACCEL},
+             {"kn", {1852.0 / 3600, 0, false}, OF_SPEED},
+             {"ft/s", {FT, 0, false}, OF_SPEED},
+             {"cm/s", {1e-2, 0, false}, OF_SPEED},
+             {"m/s^2", {1, 0, false}, OF_ACCEL},
+             {"ft/s^2", {FT, 0, false}, OF_ACCEL},
+             {"cm/s^2", {1e-2, 0, false}, OF_ACCEL},
+             {"g", {9.80665, 0, false}, OF_ACCEL},
+             {"m", {1, 0, false}, OF_LENGTH | OF_SPEED | OF_ACCEL},
+             {"ft", {FT, 0, false}, OF_LENGTH | OF_SPEED | OF_ACCEL},
+             {"in", {0.0254, 0, false}, OF_LENGTH},
+             {"yd", {0.9144, 0, false}, OF_LENGTH},
+             {"mi", {1609.344, 0, false}, OF_LENGTH},
+             {"km", {1e3, 0, false}, OF_LENGTH},
+             {"dm", {1e-1, 0, false}, OF_LENGTH},
+             {"cm", {1e-2, 0, false}, OF_LENGTH | OF_SPEED | OF_ACCEL},
+             {"mm", {1e-3, 0, false}, OF_LENGTH | OF_SPEED | OF_ACCEL},
+             {"s", {1, 0, false}, OF_TIME},
+             {"min", {60, 0, false}, OF_TIME},
+             {"ms", {1e-3, 0, false}, OF_TIME},
+             {"us", {1e-6, 0, false}, OF_TIME},
+             {"ns", {1e-9, 0, false}, OF_TIME},
+             {"rad", {1, 0, false}, OF_ANGLE},
+             {"deg", {DEGREE, 0, false}, OF_ANGLE},
+             {"compass", {-DEGREE, M_PI_2, false}, OF_ANGLE}, /* degrees clockwise from +y, north */
+             {"compass_rad", {-1, M_PI_2, false}, OF_ANGLE}};
 enum { N_UNITS = sizeof(units) / sizeof(units[0]), NUMBER_BYTES = 64 };
 
 static bool parse_number(const char *text, size_t n, double *out_p)
@@ -276,8 +289,35 @@ static bool parse_number(const char *text, size_t n, double *out_p)
     return dt_parse_f64(copy, out_p);
 }
 
+/* Which units a role takes. */
+static int units_of(int role)
+{
+    switch (role) {
+    case DT_ROLE_X:
+    case DT_ROLE_Y:
+    case DT_ROLE_LENGTH:
+    case DT_ROLE_WIDTH:
+    case DT_ROLE_STOP:
+        return OF_LENGTH;
+    case DT_ROLE_SPEED:
+    case DT_ROLE_VX:
+    case DT_ROLE_VY:
+        return OF_SPEED;
+    case DT_ROLE_ACCEL:
+    case DT_ROLE_AX:
+    case DT_ROLE_AY:
+        return OF_ACCEL;
+    case DT_ROLE_TIME:
+        return OF_TIME;
+    case DT_ROLE_HEADING:
+        return OF_ANGLE;
+    default:
+        return 0;
+    }
+}
+
 /* "", "*3.6", "/3.6", "*km/h", "-500000", "*0.3048+12.5" */
-static bool parse_conversion(const char *text, dt_conversion *by)
+static bool parse_conversion(const char *text, int role, dt_conversion *by)
 {
     const size_t n = strlen(text);
     size_t end = n;
@@ -288,7 +328,7 @@ static bool parse_conversion(const char *text, dt_conversion *by)
     }
     if (text[0] == '*' || text[0] == '/') {
         for (size_t i = 0; i < N_UNITS && text[0] == '*'; i++) {
-            if (strcasecmp(text + 1, units[i].name) == 0) {
+            if (strcasecmp(text + 1, units[i].name) == 0 && (units[i].of & units_of(role)) != 0) {
                 *by = units[i].by;
                 return true;
             }
@@ -307,9 +347,25 @@ static bool parse_conversion(const char *text, dt_conversion *by)
            (end == n || ((text[end] == '+' || text[end] == '-') && parse_number(text + end, n - end, &by->offset)));
 }
 
+/* The units that a role takes are named. */
+static dt_status fail_factor(int role, const char *factor)
+{
+    dt_str names = {0};
+    for (size_t i = 0; i < N_UNITS; i++) {
+        if ((units[i].of & units_of(role)) != 0) {
+            dt_str_addf(&names, "%s%s", names.bytes > 0 ? ", " : "", units[i].name);
+        }
+    }
+    const char *of = names.bytes > 0 ? ", nor a unit of it: " : ", and it has no unit";
+    const dt_status st = DT_FAIL(DT_EINVAL, "column map: the factor \"%.60s\" of %s is no number other than 0%s%s",
+                                 factor, roles[role].name, of, dt_str_text(&names));
+    dt_str_fini(&names);
+    return st;
+}
+
 /* The column that an item names, and what converts it: the whole item may be a name, or the longest begin of it that is
  * one, followed by a conversion. Else what is before the first '*'. */
-static dt_status parse_item(const dt_columns *c, const char *role, char *item, const char **name_p, dt_conversion *by)
+static dt_status parse_item(const dt_columns *c, int role, char *item, const char **name_p, dt_conversion *by)
 {
     *name_p = item;
     *by = (dt_conversion){.factor = 1};
@@ -317,14 +373,14 @@ static dt_status parse_item(const dt_columns *c, const char *role, char *item, c
         return DT_OK;
     }
     char *bar = item[0] == '|' ? strchr(item + 1, '|') : NULL;
-    if (bar != NULL && bar > item + 1 && parse_conversion(bar + 1, by)) {
+    if (bar != NULL && bar > item + 1 && parse_conversion(bar + 1, role, by)) {
         *bar = '\0';
         by->is_magnitude = true;
         *name_p = item + 1;
         return DT_OK;
     }
     for (char *end = item + strlen(item); end > item; end--) {
-        if (strchr("*/+-", *end) == NULL || !parse_conversion(end, by)) {
+        if (strchr("*/+-", *end) == NULL || !parse_conversion(end, role, by)) {
             continue;
         }
         const char kept = *end;
@@ -336,12 +392,8 @@ static dt_status parse_item(const dt_columns *c, const char *role, char *item, c
     }
     *by = (dt_conversion){.factor = 1};
     char *factor = strchr(item, '*');
-    if (factor != NULL && !parse_conversion(factor, by)) {
-        return DT_FAIL(
-            DT_EINVAL,
-            "column map: the factor \"%s\" of %s is neither a number other than 0 nor a unit (m/s, km/h, mph, "
-            "kn, ft/s, m, ft, km, cm, mm, g, s, ms, us, ns, rad, deg, compass, compass_rad)",
-            factor + 1, role);
+    if (factor != NULL && !parse_conversion(factor, role, by)) {
+        return fail_factor(role, factor + 1);
     }
     if (factor != NULL) {
         *factor = '\0';
@@ -375,7 +427,7 @@ static dt_status parse_map(dt_columns *c, const char *map)
                            near == NULL ? "" : ", did you mean \"", near == NULL ? "" : near,
                            near == NULL ? "" : "\"?");
         }
-        DT_TRY(parse_item(c, item, name, &c->name[r], &c->by[r]));
+        DT_TRY(parse_item(c, r, name, &c->name[r], &c->by[r]));
     }
     return DT_OK;
 }

@@ -275,23 +275,6 @@ static dt_status add_scenes(join *c, const part *p, const dt_part_record *r)
     return DT_OK;
 }
 
-static void add_told(join *c, const dt_rows_told *t)
-{
-    c->told.runs += t->runs;
-    c->told.repeats += t->repeats;
-    c->told.no_length += t->no_length;
-    c->told.no_heading += t->no_heading;
-    c->told.no_width += t->no_width;
-    c->told.no_accel += t->no_accel;
-    c->told.unknown_heading += t->unknown_heading;
-    for (int q = 0; q < DT_UNITS_N; q++) {
-        c->told.checked[q] += t->checked[q];
-        c->told.off[q] += t->off[q];
-    }
-    c->told.is_heading_fixed |= t->is_heading_fixed;
-    dt_str_add(&c->told.warnings, dt_str_text(&t->warnings));
-}
-
 static dt_status add_part(join *c, const part *p)
 {
     const char *const *src = c->all->src, *folder = dt_str_text(&p->folder);
@@ -310,7 +293,7 @@ static dt_status add_part(join *c, const part *p)
     if (st == DT_OK && r.rows > 0) {
         st = dt_store_append(c->writer, folder);
     }
-    add_told(c, &r.told);
+    dt_rows_told_add(&c->told, &r.told);
     dt_part_record_fini(&r);
     return st;
 }

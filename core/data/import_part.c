@@ -248,6 +248,9 @@ static void record(const dt_rows *rows, const dt_rows_told *told, dt_str *text)
         dt_json_i64(&o, checked_key[q], told->checked[q]);
         dt_json_i64(&o, off_key[q], told->off[q]);
     }
+    if (told->has_heading_off) {
+        dt_json_f64(&o, "heading_off", told->heading_off);
+    }
     dt_json_bool(&o, "is_heading_fixed", told->is_heading_fixed);
     dt_json_arr(&o, "scenes");
     for (int32_t i = 0; i < dt_rows_scenes(rows); i++) {
@@ -358,6 +361,10 @@ static dt_status read_member(dt_json *j, const char *key, dt_part_record *p)
     }
     if (strcmp(key, "rate_hz") == 0) {
         return dt_in_f64(j, key, &p->rate_hz, NULL);
+    }
+    if (strcmp(key, "heading_off") == 0) {
+        p->told.has_heading_off = true;
+        return dt_in_f64(j, key, &p->told.heading_off, NULL);
     }
     if (strcmp(key, "layout") == 0) {
         return dt_in_str(j, key, p->layout, sizeof(p->layout));

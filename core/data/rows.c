@@ -360,12 +360,27 @@ static dt_status end_scene(dt_rows *r, feed *f)
     return st;
 }
 
+/* Once a second: how far vehicles are from each other. */
+static void add_pairs(dt_rows *r, const feed *f)
+{
+    const int64_t every = r->rate_hz < 1 ? 1 : llround(r->rate_hz);
+    const uint32_t n = f->n < DT_UNITS_PAIRED ? f->n : DT_UNITS_PAIRED;
+    for (uint32_t i = 0; i < n && f->frame % every == 0; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            const dt_vehicle *a = &f->vehicle[i], *b = &f->vehicle[j];
+            dt_units_pair(&r->units, (const double[3]){a->x, a->y, a->heading},
+                          (const double[3]){b->x, b->y, b->heading});
+        }
+    }
+}
+
 /* The vehicles gathered so far are a whole frame. */
 static dt_status end_frame(dt_rows *r, feed *f)
 {
     if (f->n == 0) {
         return DT_OK;
     }
+    add_pairs(r, f);
     const dt_status st =
         dt_store_frame(r->writer, f->frame - f->begin, (double)f->frame / r->rate_hz, f->vehicle, f->n);
     if (st == DT_EDATA) {
@@ -460,6 +475,10 @@ static void doubt_units(dt_rows *r)
     for (int q = 0; q < DT_UNITS_N; q++) {
         r->said.checked[q] += r->units.checked[q];
         r->said.off[q] += r->units.off[q];
+    }
+    const double heading_off = dt_units_heading_off(&r->units);
+    if (!isnan(heading_off)) {
+        dt_rows_told_add(&r->said, &(dt_rows_told){.has_heading_off = true, .heading_off = heading_off});
     }
     r->units = (dt_units){.n_windows = 0};
 }
@@ -576,22 +595,13 @@ dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told)
 {
     DT_TRY(feed_store(r));
     doubt_units(r);
-    for (int q = 0; q < DT_UNITS_N; q++) {
-        told->checked[q] += r->said.checked[q];
-        told->off[q] += r->said.off[q];
-    }
-    dt_str_add(&told->warnings, dt_str_text(&r->said.warnings));
     DT_TRY(dt_str_status(&r->said.warnings));
-    told->runs += dt_sort_runs(r->sort);
-    told->repeats += r->n_repeats;
-    told->no_length += r->n_no_length;
-    told->no_heading += r->n_no_heading;
-    told->no_accel += r->said.no_accel;
-    told->no_width += r->said.no_width;
-    told->unknown_heading += r->said.unknown_heading;
-    told->axis_heading += r->said.axis_heading;
-    told->fronts += r->said.fronts;
-    told->is_heading_fixed |= r->is_heading_fixed;
+    r->said.runs = dt_sort_runs(r->sort);
+    r->said.repeats = r->n_repeats;
+    r->said.no_length = r->n_no_length;
+    r->said.no_heading = r->n_no_heading;
+    r->said.is_heading_fixed = r->is_heading_fixed;
+    dt_rows_told_add(told, &r->said);
     return dt_str_status(&told->warnings);
 }
 

@@ -58,8 +58,11 @@ typedef struct dt_rows_told { /* zeroed is empty */
     int64_t fronts;                        /* of the former those of fronts, kept in place of centres */
     bool is_heading_fixed;
     int64_t checked[DT_UNITS_N], off[DT_UNITS_N]; /* of units.h */
+    bool has_heading_off;
+    double heading_off; /* degrees, the largest median of a file */
     dt_str warnings;
 } dt_rows_told;
+void dt_rows_told_add(dt_rows_told *to, const dt_rows_told *from);
 void dt_rows_tell(const dt_rows_told *t, dt_str *notes); /* doubts as warnings of the log, the rest to notes */
 
 /* Everything into the store, which appears by a commit after it; told accumulates. Errors: DT_EDATA with file and line,

@@ -11,6 +11,28 @@
 #include "base/log.h"
 
 #include <inttypes.h>
+#include <math.h>
+
+void dt_rows_told_add(dt_rows_told *to, const dt_rows_told *from)
+{
+    to->runs += from->runs;
+    to->repeats += from->repeats;
+    to->no_length += from->no_length;
+    to->no_width += from->no_width;
+    to->no_heading += from->no_heading;
+    to->no_accel += from->no_accel;
+    to->unknown_heading += from->unknown_heading;
+    to->axis_heading += from->axis_heading;
+    to->fronts += from->fronts;
+    to->is_heading_fixed |= from->is_heading_fixed;
+    for (int q = 0; q < DT_UNITS_N; q++) {
+        to->checked[q] += from->checked[q];
+        to->off[q] += from->off[q];
+    }
+    to->has_heading_off |= from->has_heading_off;
+    to->heading_off = fabs(from->heading_off) > fabs(to->heading_off) ? from->heading_off : to->heading_off;
+    dt_str_add(&to->warnings, dt_str_text(&from->warnings));
+}
 
 void dt_rows_tell(const dt_rows_told *t, dt_str *notes)
 {
@@ -35,7 +57,7 @@ void dt_rows_tell(const dt_rows_told *t, dt_str *notes)
                     " rows without an acceleration: made from speeds, unknown in the first frame of a vehicle\n",
                     t->no_accel);
     }
-    dt_units_shares(t->checked, t->off, notes);
+    dt_units_shares(t->checked, t->off, t->has_heading_off ? t->heading_off : NAN, notes);
     if (t->unknown_heading > 0) {
         dt_str_addf(notes,
                     "%" PRId64

@@ -113,6 +113,20 @@ static void look_at_track(const dt_store_view *v, int64_t t, int64_t first_frame
     u->missing_rows += missing;
 }
 
+/* Of a frame each second. */
+static void add_pairs(const dt_store_view *v, dt_survey *u)
+{
+    const int64_t every = v->frame_rate_hz < 1 ? 1 : llround(v->frame_rate_hz);
+    for (int64_t f = 0; f < v->n_frames; f += every) {
+        const int64_t from = v->frame_row[f], n = v->frame_row[f + 1] - from;
+        for (int64_t i = 0; i < n && i < DT_UNITS_PAIRED; i++) {
+            for (int64_t j = 0; j < i; j++) {
+                dt_units_pair(&u->units, v->pose + 3 * (from + i), v->pose + 3 * (from + j));
+            }
+        }
+    }
+}
+
 /* Tracks begin in the order of their numbers: each search goes on where the last one began. */
 static void look_at_tracks(const dt_store_view *v, dt_survey *u)
 {
@@ -126,6 +140,7 @@ static void look_at_tracks(const dt_store_view *v, dt_survey *u)
         first = frame_of(v, first, row);
         look_at_track(v, t, first, u);
     }
+    add_pairs(v, u);
     for (int64_t f = 0; f < v->n_frames; f++) {
         u->empty_frames += v->frame_row[f] == v->frame_row[f + 1];
     }
@@ -242,7 +257,7 @@ void dt_survey_text(const dt_survey *u, const dt_store *s, dt_str *out)
     const size_t before = out->bytes;
     dt_units_doubt(&u->units, "units: ", NULL, out);
     dt_str_add(out, out->bytes == before ? "units: nothing speaks against m, m/s and rad\n" : "");
-    dt_units_shares(u->units.checked, u->units.off, out);
+    dt_units_shares(u->units.checked, u->units.off, dt_units_heading_off(&u->units), out);
 }
 
 static void bins_json(dt_json_out *o, const char *key, const uint32_t bins[DT_SURVEY_BINS])
@@ -284,6 +299,7 @@ void dt_survey_json(const dt_survey *u, const dt_store *s, dt_json_out *o)
         dt_json_end(o, '}');
     }
     dt_json_end(o, ']');
+    dt_json_f64(o, "heading_median_deg", dt_units_heading_off(&u->units));
     dt_json_obj(o, "inconsistent");
     for (int q = 0; q < DT_UNITS_N; q++) {
         dt_json_obj(o, dt_units_quantity[q]);

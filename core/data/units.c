@@ -35,7 +35,17 @@
 #define LONG_M          9.0  /* mean length: cars are 4.5 m, which is 15 ft */
 #define WIDE_M          4.0  /* mean width: cars are 1.8 m, which is 6 ft */
 #define FAST_MPS        50.0 /* mean speed of what moves: 180 km/h */
-#define A_TURN_AT_LEAST 6.4  /* rad: a little more than a turn, which some count to */
+#define FAST_SHARE      0.1  /* or of the time in which so fast */
+#define STEEP_MPS2      5.0  /* no car gets faster than that for a second */
+#define STEEP_SHARE     0.02
+#define STRAIGHT        (5 * DEGREE) /* what a heading may turn in a window whose direction counts */
+#define ROTATED         5.0          /* degrees: a median that is worth a warning */
+#define GATHERED        0.6          /* share of windows that are so near to the median: */
+#define NEAR_DEGREES    5
+#define PAIR_M          25.0 /* along the way: lanes of farther ones may bend */
+#define PAIR_TURN       (10 * DEGREE)
+#define PAIRS_ENOUGH    50
+#define A_TURN_AT_LEAST 6.4 /* rad: a little more than a turn, which some count to */
 #define JUMP_M          100.0
 #define JUMP_TIMES      20.0 /* as far as speeds say */
 #define BINS_FROM       1e-4 /* ratios */
@@ -89,6 +99,18 @@ static double cosine(const double way[2], const double d[2])
     return size > 0 ? (way[0] * d[0] + way[1] * d[1]) / size : 0;
 }
 
+/* How far the heading is from the direction of travel, where the way is straight. */
+static void add_deviation(dt_units *u, const double way[2], const double d[2], double sign)
+{
+    const double along = sign * (way[0] * d[0] + way[1] * d[1]), aside = sign * (way[0] * d[1] - way[1] * d[0]);
+    if (hypot(way[0], way[1]) >= 2 * cos(STRAIGHT / 2)) {
+        const double degrees = atan2(aside, along) / DEGREE;
+        const int at = (int)floor(degrees + 180), bin = at < DT_UNITS_DEGREES ? at : DT_UNITS_DEGREES - 1;
+        u->deviation[bin]++;
+        u->deviation_sum[bin] += degrees;
+    }
+}
+
 static void check_headings(dt_units *u, const dt_units_window *w, const dt_table_row *row, const double d[2])
 {
     const double speed = w->speed + row->speed, sign = speed < 0 ? -1 : 1;
@@ -106,6 +128,7 @@ static void check_headings(dt_units *u, const dt_units_window *w, const dt_table
         u->along[turn] += sign * along;
         if (turn == 0) {
             u->without_sign += along >= cos(TURN);
+            add_deviation(u, way, d, sign);
             u->checked[DT_UNITS_HEADING] += w->rows;
             if (!is_right) {
                 u->off[DT_UNITS_HEADING] += w->rows;
@@ -113,6 +136,33 @@ static void check_headings(dt_units *u, const dt_units_window *w, const dt_table
         }
     }
     u->n_turns++;
+}
+
+double dt_units_heading_off(const dt_units *u)
+{
+    int64_t n = 0, below = 0;
+    for (int i = 0; i < DT_UNITS_DEGREES; i++) {
+        n += u->deviation[i];
+    }
+    for (int i = 0; i < DT_UNITS_DEGREES && n >= ENOUGH; i++) {
+        if (2 * (below + u->deviation[i]) >= n) {
+            return u->deviation_sum[i] / u->deviation[i];
+        }
+        below += u->deviation[i];
+    }
+    return NAN;
+}
+
+/* Lanes are 2.2 to 6 m wide, which are 7 to 20 ft; the second lane of metres is as far as the first of wide feet. */
+void dt_units_pair(dt_units *u, const double a[3], const double b[3])
+{
+    const double x = b[0] - a[0], y = b[1] - a[1], c = cos(a[2]), s = sin(a[2]);
+    const double along = x * c + y * s, aside = fabs(y * c - x * s);
+    if (fabs(along) <= PAIR_M && cos(b[2] - a[2]) >= cos(PAIR_TURN) && aside >= 2 && aside < 15) {
+        u->n_beside++;
+        u->n_lanes += aside < 6;
+        u->n_feet += aside >= 9;
+    }
 }
 
 static void check_accels(dt_units *u, const dt_units_window *w, const dt_table_row *row)
@@ -153,6 +203,10 @@ static void close_window(dt_units *u, const dt_units_window *w, const dt_table_r
         u->n_windows++;
         u->moving_s += w->s;
         u->by_speed += w->path;
+        u->fast_s += w->path > FAST_MPS * w->s ? w->s : 0;
+        const double gain = fabs(row->speed) - fabs(w->speed);
+        u->n_gains += gain > CHANGE_MPS * w->s;
+        u->n_steep += gain > STEEP_MPS2 * w->s;
     }
     if (distance > 0 && fmax(distance, w->path) > TURNS_MPS * w->s) {
         check_headings(u, w, row, d);
@@ -324,10 +378,26 @@ static void doubt_sizes(const dt_units *u, const char *begin, const dt_columns *
     if (d->is_any || !agree || is_known) {
         return;
     }
+    const bool is_wide = u->n_beside >= PAIRS_ENOUGH && 50 * u->n_lanes < u->n_beside && 2 * u->n_feet > u->n_beside;
     if (length > LONG_M && !is_narrow) {
         add_line(out, "%svehicles are %.1f m long on average, as if they were in feet", begin, length);
     } else if (speed > FAST_MPS) {
         add_line(out, "%swhat moves has %.1f m/s on average, as if speeds and positions were in feet", begin, speed);
+    } else if (u->fast_s > FAST_SHARE * u->moving_s && u->n_windows >= ENOUGH) {
+        add_line(out,
+                 "%swhat moves is faster than %g m/s in %.0f %% of the time, as if speeds and positions were in feet",
+                 begin, FAST_MPS, 100 * u->fast_s / u->moving_s);
+    } else if (u->n_steep >= ENOUGH && (double)u->n_steep > STEEP_SHARE * (double)u->n_gains) {
+        add_line(
+            out,
+            "%svehicles that get faster gain more than %g m/s in a second in %.0f %% of the time, as if speeds and "
+            "positions were in feet",
+            begin, STEEP_MPS2, 100 * (double)u->n_steep / (double)u->n_gains);
+    } else if (is_wide) {
+        add_line(out,
+                 "%svehicles side by side are 9 m apart and more (%" PRId64 " pairs), as if positions were in feet and "
+                 "lanes 12 ft wide",
+                 begin, u->n_beside);
     } else {
         return;
     }
@@ -445,6 +515,29 @@ static void doubt_headings(const dt_units *u, const char *begin, const dt_column
     }
 }
 
+/* Headings that are all off by the same angle. */
+static void doubt_rotation(const dt_units *u, const char *begin, const dt_columns *c, doubts *d, dt_str *out)
+{
+    const double median = dt_units_heading_off(u);
+    int64_t n = 0, near = 0;
+    for (int i = 0; i < DT_UNITS_DEGREES; i++) {
+        n += u->deviation[i];
+        near += fabs(i + 0.5 - 180 - median) <= NEAR_DEGREES ? u->deviation[i] : 0;
+    }
+    if (!(fabs(median) >= ROTATED) || (double)near < GATHERED * (double)n ||
+        (double)u->turn[0] < CLEAR * (double)u->n_turns || d->scale[DT_ROLE_HEADING] != 0) {
+        return;
+    }
+    add_line(out,
+             "%sheadings are off by %.1f degrees from the direction of travel (median; %.0f %% of the time within %d "
+             "degrees of it)",
+             begin, -median, 100 * (double)near / (double)n, NEAR_DEGREES);
+    if (c != NULL && c->at[DT_ROLE_HEADING] >= 0) {
+        d->offset[DT_ROLE_HEADING] = median * DEGREE;
+        d->is_any = true;
+    }
+}
+
 /* Changes of speed against accelerations. */
 static void doubt_accels(const dt_units *u, const char *begin, doubts *d, dt_str *out)
 {
@@ -476,7 +569,7 @@ static void doubt_accels(const dt_units *u, const char *begin, doubts *d, dt_str
     }
 }
 
-void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], dt_str *out)
+void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], double heading_off, dt_str *out)
 {
     bool is_first = true;
     for (int q = 0; q < DT_UNITS_N; q++) {
@@ -484,6 +577,9 @@ void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNI
             dt_str_addf(out, "%s%s %.3g %% of %" PRId64 " rows (limit: %s)",
                         is_first ? "inconsistent with the motion: " : ", ", dt_units_quantity[q],
                         100.0 * (double)off[q] / (double)checked[q], checked[q], dt_units_limit[q]);
+            if (q == DT_UNITS_HEADING && !isnan(heading_off)) {
+                dt_str_addf(out, "; median %.1f degrees", fabs(heading_off) < 0.05 ? 0 : -heading_off);
+            }
             is_first = false;
         }
     }
@@ -537,6 +633,7 @@ void dt_units_doubt(const dt_units *u, const char *begin, const dt_columns *c, d
     doubt_speeds(u, begin, c, &d, out);
     doubt_sizes(u, begin, c, &d, out);
     doubt_headings(u, begin, c, &d, out);
+    doubt_rotation(u, begin, c, &d, out);
     doubt_accels(u, begin, &d, out);
     doubt_jumps(u, begin, out);
     tell_shares(u, begin, out);

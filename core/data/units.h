@@ -13,7 +13,7 @@
 #include "data/sort.h"
 
 enum { DT_UNITS_SPEED, DT_UNITS_HEADING, DT_UNITS_ACCEL, DT_UNITS_N };
-enum { DT_UNITS_TURNS = 16, DT_UNITS_BINS = 1600 };
+enum { DT_UNITS_TURNS = 16, DT_UNITS_BINS = 1600, DT_UNITS_DEGREES = 360, DT_UNITS_PAIRED = 64 };
 
 /* A window of one vehicle. */
 typedef struct dt_units_window { /* zeroed: none is open */
@@ -38,20 +38,28 @@ typedef struct dt_units {                         /* of one file, or of a store;
     double accel_product, accel_square, change_square;
     int64_t n_jumps, jump_line;
     double jump_m, jump_s;
-    double moving_s, by_speed, length, width, heading_most;
+    double moving_s, by_speed, fast_s, length, width, heading_most;
     int64_t n_lengths, n_widths;
+    uint32_t deviation[DT_UNITS_DEGREES]; /* straight windows by the angle from heading to travel, from -180 */
+    double deviation_sum[DT_UNITS_DEGREES];
+    int64_t n_gains, n_steep;          /* windows in which vehicles get faster, and too much so */
+    int64_t n_beside, n_lanes, n_feet; /* pairs side by side; a lane of metres apart; of feet */
 } dt_units;
 
 /* A row of a vehicle, as the column map converts it, and the seconds since the row before of the same vehicle; 0: it
  * was not in sight. x, y: where it was then. */
 void dt_units_add(dt_units *u, dt_units_window *w, const dt_table_row *row, double before_s, double x, double y);
+/* Two vehicles of a frame, poses x, y, heading; of the first DT_UNITS_PAIRED of a frame each second. */
+void dt_units_pair(dt_units *u, const double a[3], const double b[3]);
+/* The median angle from headings to directions of travel, degrees; NAN: too few. */
+double dt_units_heading_off(const dt_units *u);
 /* What is in doubt, a line each, each begun by `begin`. c NULL: there is no table whose columns could be converted. */
 void dt_units_doubt(const dt_units *u, const char *begin, const dt_columns *c, dt_str *out);
 
 extern const char *const dt_units_quantity[DT_UNITS_N]; /* "speed", "heading", "acceleration" */
 extern const char *const dt_units_limit[DT_UNITS_N];    /* what a row may be off by, for people */
 /* A line, "inconsistent with the motion: speed 0 % of 5000 rows (...), heading ...": none where nothing was
- * compared. */
-void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], dt_str *out);
+ * compared. heading_off: as of dt_units_heading_off. */
+void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], double heading_off, dt_str *out);
 
 #endif

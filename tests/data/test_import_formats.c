@@ -397,6 +397,10 @@ static void test_consistency(void **state)
         {"feet", H, ft, 1, 1, 0, 1, 1, 1, false, false, "in feet", true},
         {"kilometres", H, 1e-3, 1, 1, 0, 1, 1, 1, false, false, "in km", true},
         {"10 % off", H, 1, 1.1, 1, 0, 1, 1, 1, false, false, "speed is inconsistent", false},
+        {"all in feet", H, ft, ft, 1, 0, ft, 1, 1, false, false, "gain more than 5 m/s in a second", true},
+        {"20 degrees off", H, 1, 1, 1, 20 / deg, 1, 1, 1, false, false, "headings are off by 20.0 degrees", true},
+        {"10 degrees off", H, 1, 1, 1, -10 / deg, 1, 1, 1, false, false, "headings are off by -10.0 degrees", true},
+        {"3 degrees off", H, 1, 1, 1, 3 / deg, 1, 1, 1, false, false, NULL, false},
         {"degrees", H, 1, 1, deg, 0, 1, 1, 1, false, false, "in degrees", true},
         {"compass", H, 1, 1, -deg, 90, 1, 1, 1, false, false, "compass bearings in degrees", true},
         {"compass radians", H, 1, 1, -1, M_PI_2, 1, 1, 1, false, false, "compass bearings in radians", true},
@@ -450,7 +454,74 @@ static void test_no_size(void **state)
         import_text("id,frame,x,y,speed,length,width\n1,0,0,0,5,0,0\n1,1,.5,0,5,0.0,0\n", &at_10_hz);
     assert_int_equal(v->n_rows, 2);
     for (int64_t r = 0; r < v->n_rows; r++) {
-        assert_float_equal(v->motion[4 * r + 2], DT_LENGTH_DEFAULT_M, 1e-6);
+        assert_true(isnan(v->motion[4 * r + 2]) && isnan(v->motion[4 * r + 3]));
+    }
+}
+
+/* Traffic on four lanes at 10 m/s that never brakes: in feet its lanes alone are too wide. */
+static void test_lanes_in_feet(void **state)
+{
+    (void)state;
+    static const struct {
+        double scale, lane_m;
+        bool is_warned;
+    } row[] = {{1 / 0.3048, 3.6, true}, {1, 3.6, false}, {1, 12, true}, {1 / 0.3048, 2.7, false}};
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        dt_str t = {0};
+        char map[1000] = "";
+        dt_str_add(&t, "id,frame,x,y,speed,heading\n");
+        for (int f = 0; f < 60; f++) {
+            for (int id = 0; id < 24; id++) {
+                dt_str_addf(&t, "%d,%d,%.3f,%.3f,%.3f,0\n", id, f, (f - 20.0 * (id / 4)) * row[i].scale,
+                            row[i].lane_m * (id % 4) * row[i].scale, 10 * row[i].scale);
+            }
+        }
+        dt_str_clear(&said);
+        dt_log_sink_set(hear, NULL);
+        import_text(dt_str_text(&t), &at_10_hz);
+        if ((strstr(dt_str_text(&said), "side by side") != NULL) != row[i].is_warned ||
+            advised(map, sizeof(map)) != row[i].is_warned) {
+            fail_msg("lanes of %g m: %s", row[i].lane_m, dt_str_text(&said));
+        }
+        if (row[i].is_warned && row[i].scale > 1) {
+            dt_str_clear(&said);
+            const dt_store_view *v =
+                import_text(dt_str_text(&t), &(dt_import_options){.columns = map, .frame_rate_hz = 10});
+            assert_int_equal(said.bytes, 0);
+            assert_true(fabs((double)v->motion[0] - 10) < 1e-3);
+        }
+        dt_log_sink_set(NULL, NULL);
+        dt_str_fini(&t);
+    }
+    dt_str_fini(&said);
+}
+
+/* Units measure what their column is; others are rejected, and those that fit are named. */
+static void test_units_of_columns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *item, *rejected; /* in place of a column; NULL: it is read */
+    } row[] = {{"x=X*cm", NULL},
+               {"x=X*in", NULL},
+               {"speed=V*cm/s", NULL},
+               {"speed=V*ft", NULL},
+               {"accel=A*ft/s^2", NULL},
+               {"x=X*furlong", "nor a unit of it: m, ft, in, yd, mi, km, dm, cm, mm"},
+               {"x=X*ms", "factor \"ms\" of x"},
+               {"speed=V*deg", "nor a unit of it: m/s, km/h"},
+               {"heading=A*m", "nor a unit of it: rad, deg, compass"},
+               {"frame=f*s", "and it has no unit"}};
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        dt_str map = {0};
+        dt_str_addf(&map, "id=id,frame=f,x=X,y=X,speed=V,%s", row[i].item);
+        const dt_import_options opt = {.columns = dt_str_text(&map), .frame_rate_hz = 10};
+        if (row[i].rejected != NULL) {
+            refuse_text("id,f,X,V,A\n1,0,1,1,1\n", &opt, DT_EINVAL, row[i].rejected);
+        } else {
+            import_text("id,f,X,V,A\n1,0,1,1,1\n", &opt);
+        }
+        dt_str_fini(&map);
     }
 }
 
@@ -496,6 +567,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_maps, begin, finish),
         cmocka_unit_test_setup_teardown(test_consistency, begin, finish),
         cmocka_unit_test_setup_teardown(test_no_size, begin, finish),
+        cmocka_unit_test_setup_teardown(test_lanes_in_feet, begin, finish),
+        cmocka_unit_test_setup_teardown(test_units_of_columns, begin, finish),
         cmocka_unit_test_setup_teardown(test_rates_and_jumps, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
