@@ -14,6 +14,7 @@ tests_ops_test_widths_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 if HAVE_CMOCKA
 EXTRA_PROGRAMS += tests/ops/test_widths_portable
 endif
+CLEANFILES += tests/ops/test_widths_portable$(EXEEXT)
 dt_long_scripts += tests/ops/widths_portable.sh
 EXTRA_DIST += tests/ops/widths_portable.sh
 tests/ops/widths_portable.log: tests/ops/test_widths_portable$(EXEEXT)
