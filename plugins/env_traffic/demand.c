@@ -52,7 +52,8 @@ dt_status demand_create(sim *s)
         for (int32_t i = w->trip; i < w->trip + w->n_trips; i++) {
             const plan_trip *t = PLAN_TRIP(&s->plan, i);
             if (t->source != NET_NONE) {
-                DT_TRY_H(add_room(s, &s->source[t->source], room_of(w, s->c->episode_s, t->share - before)));
+                const double n = room_of(w, s->c->episode_s, t->share - before);
+                DT_TRY_H(add_room(s, &s->source[t->source], ceil(n) * ceil(PLAN_TYPE(&s->plan, t->type)->scale)));
             }
             before = t->share;
         }
@@ -105,11 +106,22 @@ static int32_t draw_trip(const sim *s, int32_t k, uint64_t i)
     return first;
 }
 
+/* Vehicles that the i-th one becomes by the scale of its type: SUMO's quota, exact over a thousand of them. */
+static int32_t quota(double scale, uint64_t i)
+{
+    const uint64_t part = (uint64_t)((scale - floor(scale)) * 1000 + 0.5);
+    return (int32_t)floor(scale) + (i % 1000 * part % 1000 < part);
+}
+
 static void add_vehicle(sim *s, int32_t k, uint64_t i, double due)
 {
-    const int32_t trip = draw_trip(s, k, i), q = PLAN_TRIP(&s->plan, trip)->source;
-    if (q != NET_NONE) {
-        add_due(&s->source[q], due, trip);
+    const int32_t trip = draw_trip(s, k, i);
+    const plan_trip *t = PLAN_TRIP(&s->plan, trip);
+    if (t->source == NET_NONE) {
+        return;
+    }
+    for (int32_t n = quota(PLAN_TYPE(&s->plan, t->type)->scale, (uint64_t)k + i); n > 0; n--) {
+        add_due(&s->source[t->source], due, trip);
     }
 }
 

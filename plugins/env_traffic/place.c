@@ -313,12 +313,13 @@ int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32
     const uint64_t key = s->next_key++;
     const plan_type *type = trip == NET_NONE ? NULL : PLAN_TYPE(&s->plan, PLAN_TRIP(&s->plan, trip)->type);
     const double own = trip == NET_NONE ? 0 : PLAN_TRIP(&s->plan, trip)->factor;
+    const double factor = own > 0 ? own : speed_factor(s, key, type);
     s->vehicle[vid] = (vehicle){.key = key,
                                 .lane = lane,
                                 .place = NET_NONE,
                                 .trip = trip,
-                                .factor = own > 0 ? own : speed_factor(s, key, type),
-                                .top = type != NULL ? type->top : INFINITY,
+                                .factor = factor,
+                                .top = type != NULL ? least(type->top, type->desired * factor) : INFINITY,
                                 .due = due,
                                 .born = s->elapsed_s,
                                 .last = s->elapsed_s};

@@ -3,7 +3,7 @@
  * Who drives where and when, from a SUMO route file (.rou.xml; SUMO's manual, "Definition of Vehicles, Vehicle Types,
  * and Routes"): vehicles, trips and flows, over edges of a network. Threads: one while it is read, any after that.
  *
- * Kept of a vType: length, maxSpeed, speedFactor and speedDev of every vehicle; accel, decel, minGap, tau, sigma and
+ * Kept of a vType: length, maxSpeed, desiredMaxSpeed, speedFactor, speedDev and scale of every vehicle; accel, decel, minGap, tau, sigma and
  * carFollowModel (Krauss or IDM) of the type that most vehicles have, for all. Of a vehicle: depart, departLane,
  * departPos, departSpeed, departEdge, arrivalEdge, its route, or from, to and via: then the quickest way at the limits.
  * It leaves at the end of its route. Types and routes may be distributions: every vehicle draws its own.
@@ -23,6 +23,8 @@ typedef struct netfile netfile; /* netfile.h */
 typedef struct plan_type {
     double length, top; /* m, m/s */
     double factor, dev; /* of the limit: wanted speed */
+    double desired;     /* m/s: with the factor, another bound of the wanted speed */
+    double scale;       /* vehicles that each one of the file becomes */
     double accel, decel, gap, tau, sigma;
     uint32_t model;
     int32_t is_car;   /* else its vehicles are left out */

@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-#define LENGTH_MOST 100 /* m */
+#define LENGTH_MOST  100  /* m */
+#define SCALE_MOST   1000 /* vehicles of one */
+#define DESIRED_MOST 1e4  /* m/s: no bound */
 
 /* What SUMO's manual gives as defaults of a vehicle class, as far as it is used here ("Vehicle Type Parameter
  * Defaults"); length 0: not simulated. */
@@ -61,6 +63,8 @@ static plan_type type_of_class(const char *name)
                        .top = c->top_kmh / 3.6,
                        .factor = 1,
                        .dev = c->dev,
+                       .desired = DESIRED_MOST,
+                       .scale = 1,
                        .accel = c->accel,
                        .decel = c->decel,
                        .gap = 2.5,
@@ -74,9 +78,9 @@ static plan_type type_of_class(const char *name)
 /* What drivers do that is not simulated. */
 static int has_more(const xml *x)
 {
-    static const char *const skipped[] = {
-        "laneChangeModel", "minGapLat",      "actionStepLength", "startupDelay", "collisionMinGapFactor", "impatience",
-        "scale",           "timeToTeleport", "desiredMaxSpeed",  "maxSpeedLat",  "latAlignment",          "stepping"};
+    static const char *const skipped[] = {"laneChangeModel",       "minGapLat",  "actionStepLength", "startupDelay",
+                                          "collisionMinGapFactor", "impatience", "timeToTeleport",   "maxSpeedLat",
+                                          "latAlignment",          "stepping"};
     for (const char *const *a = x->attributes; *a != NULL; a += 2) {
         if (strncmp(*a, "lc", 2) == 0 || strncmp(*a, "jm", 2) == 0 || strncmp(*a, "cc", 2) == 0) {
             return 1;
@@ -96,6 +100,8 @@ static dt_status read_type(planfile *r, xml *x, plan_type *out)
     plan_type t = type_of_class(vclass != NULL ? vclass : "passenger");
     DT_TRY_H(xml_number(x, "length", t.length, 0.5, LENGTH_MOST, &t.length));
     DT_TRY_H(xml_number(x, "maxSpeed", t.top, 0.1, 1000, &t.top));
+    DT_TRY_H(xml_number(x, "desiredMaxSpeed", t.desired, 0.1, DESIRED_MOST, &t.desired));
+    DT_TRY_H(xml_number(x, "scale", t.scale, 0, SCALE_MOST, &t.scale));
     DT_TRY_H(xml_number(x, "accel", t.accel, 0.1, 20, &t.accel));
     DT_TRY_H(xml_number(x, "decel", t.decel, 0.1, 20, &t.decel));
     DT_TRY_H(xml_number(x, "minGap", t.gap, 0, 50, &t.gap));

@@ -457,6 +457,17 @@ static double steps_of(const plan_flow *w, double last, double *n_vehicles_p)
     return w->kind == PLAN_REGULAR ? *n_vehicles_p : 1 + (to - (w->kind == PLAN_POISSON ? w->begin_s : from)) / every_s;
 }
 
+/* Vehicles that one of the flow becomes, at most; 1 at least. */
+static double largest_scale(const planfile *r)
+{
+    const option *type = r->types.items;
+    double scale = 1;
+    for (int32_t i = 0; i < r->types.n; i++) {
+        scale = type[i].at != NET_NONE ? most(scale, PLAN_TYPE(r->p, type[i].at)->scale) : scale;
+    }
+    return ceil(scale);
+}
+
 /* The whole vehicle has been read: it drives. */
 dt_status plan_close_vehicle(planfile *r, const xml *x)
 {
@@ -475,7 +486,7 @@ dt_status plan_close_vehicle(planfile *r, const xml *x)
     }
     plan_flow w = r->flow, *flow;
     double n_vehicles;
-    r->p->n_steps += steps_of(&w, r->end.s - r->begin.s, &n_vehicles);
+    r->p->n_steps += steps_of(&w, r->end.s - r->begin.s, &n_vehicles) * largest_scale(r);
     if (!(r->p->n_steps <= PLAN_MOST)) {
         return DT_FAIL_H(
             r->h, DT_EDATA,

@@ -85,6 +85,12 @@ static void test_demand(void **test)
         {"<vType id='t' length='enormous'/>", SKIPPED, 0, NULL},
         {"<vType id='t' length='enormous'/><vehicle id='v' type='t' depart='200'>" ROUTE "</vehicle>", REJECTED, 0,
          "length \"enormous\" is no number"},
+        {"<vType id='t' scale='2.5'/><flow id='f' type='t' begin='100' end='700' period='60'>" ROUTE "</flow>", READ,
+         25, NULL},
+        {"<vType id='t' scale='0.1'/><flow id='f' type='t' begin='100' end='700' period='10'>" ROUTE "</flow>", READ, 6,
+         NULL},
+        {"<vType id='t' scale='0'/><vehicle id='v' type='t' depart='200'>" ROUTE "</vehicle>", READ, 0, NULL},
+        {"<vType id='t' scale='1e9'/><vehicle id='v' type='t' depart='200'>" ROUTE "</vehicle>", REJECTED, 0, "scale"},
         {"<vType id='t' lcStrategic='5' jmIgnoreFoeProb='0.5'/><vehicle id='v' type='t' depart='200'>" ROUTE
          "</vehicle>",
          READ, 1, "not simulated"},

@@ -84,8 +84,8 @@ static uint64_t print_plan(const trip_plan *p)
             }
             if (t->type != NET_NONE) {
                 const plan_type *v = PLAN_TYPE(p, t->type);
-                h = MIX(h, v->length, v->top, v->factor, v->dev, v->accel, v->decel, v->gap, v->tau, v->sigma,
-                        v->model);
+                h = MIX(h, v->length, v->top, v->desired, v->scale, v->factor, v->dev, v->accel, v->decel, v->gap,
+                        v->tau, v->sigma, v->model);
             }
         }
     }
