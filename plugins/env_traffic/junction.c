@@ -212,6 +212,16 @@ static int obey(const sim *s, const crossing *c, double need, net_links *first_p
     return 1;
 }
 
+int junction_is_unseen(const sim *s, const net_link *link, const comer *by)
+{
+    if (link->junction == NET_NONE || by->rest <= VISIBLE_M) {
+        return 0;
+    }
+    const net_junction *j = &s->net.junction[link->junction];
+    return j->n_phases == 0 && !j->is_equal && !net_has(&j->stops, link->bit) && net_any(j->yields[link->bit]) &&
+           by->v * by->v / (2 * by->rest) <= COMMITTED;
+}
+
 int junction_may_pass(const sim *s, const net_link *link, const comer *by)
 {
     if (link->junction == NET_NONE) {

@@ -6,7 +6,7 @@
  * stop goes on.
  *
  * Without a light, who must yield sees the other roads from VISIBLE_M before its line on (the documented default of
- * SUMO's attribute `visibility`), and approaches as if it had to stop there. Vehicles that stand at their lines start
+ * SUMO's attribute `visibility`), and approaches so that it can still stop from there on. Vehicles that stand at their lines start
  * in an order (junction_arbitrate): those that yield to none of the others first; where all wait for each other (right
  * before left, stop signs all around) the one that has been standing longest. Threads: one at a time.
  */
@@ -23,6 +23,9 @@ typedef struct comer {
 /* Who starts at junctions without lights, before the accelerations of a step. */
 void junction_arbitrate(sim *s);
 
+/* Without a light, is a vehicle that must yield to a main road still too far from its line to see the others? Where
+ * roads are equal drivers approach more carefully. */
+int junction_is_unseen(const sim *s, const net_link *link, const comer *by);
 /* 1 also for a link over no junction. */
 int junction_may_pass(const sim *s, const net_link *link, const comer *by);
 /* The same for the vehicle in slot p of a lane, and its way. */

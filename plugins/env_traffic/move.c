@@ -150,6 +150,12 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
     for (int32_t edges = 0; next != NET_EXIT; by.rest += s->net.lane[lane].length) {
         const int is_line = next != NET_NONE && s->net.lane[next].via_of != NET_NONE;
         const int must_change = edges == 0 && w->is_pressed && lane == w->lane && s->lane[lane].stood_s < PATIENCE_S;
+        if (is_line && w->trip != NET_NONE && !must_change &&
+            junction_is_unseen(s, &s->net.link[s->net.lane[next].via_of], &by)) {
+            /* slow enough to stop once it sees the others; it brakes for that without a delay, as SUMO's drivers do */
+            const double bd = d->b * d->dt, room = most(0, by.rest - STOP_MARGIN_M);
+            return least(limit, most(sqrt(bd * bd + 2 * d->b * room) - bd - v, -bd) / d->dt);
+        }
         if (next == NET_NONE || must_change ||
             (is_line && !junction_may_pass(s, &s->net.link[s->net.lane[next].via_of], &by))) {
             /* a line does not come closer: no harder than stops in time, no harder than b while that is enough */

@@ -171,6 +171,7 @@ typedef struct net_junction {
     net_links *responds;               /* meets this one's, and those of them that this one yields to */
     uint8_t *best;                     /* the most that a phase shows the link: net_letter_of */
     uint16_t *number;                  /* of a link among those of the signal, as its file counts them; NET_NO_NUMBER */
+    int32_t is_equal;                  /* none of its roads goes first, as with right before left */
     net_links stops;                   /* links at which all stop first, without a light */
     net_links goes[NET_MAX_PHASES];    /* those that go first in a phase: net_letter is NET_GO */
     int32_t conflicts[NET_MAX_PHASES]; /* net_conflicts of each phase */

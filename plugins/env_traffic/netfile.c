@@ -246,6 +246,8 @@ static dt_status open_junction(netfile *f, xml *x)
     DT_TRY_H(read_inside(f, x, inside != NULL ? inside : ""));
     j->is_unregulated =
         type != NULL && (strcmp(type, "unregulated") == 0 || strcmp(type, "traffic_light_unregulated") == 0);
+    j->is_equal = type != NULL && (strcmp(type, "right_before_left") == 0 || strcmp(type, "left_before_right") == 0 ||
+                                   strcmp(type, "allway_stop") == 0);
     if (j->is_unregulated) {
         return file_leave_out(&f->notes, x, "has no right of way: all drive over it as if nobody else did");
     }

@@ -32,6 +32,7 @@ typedef struct file_edge {
 typedef struct file_junction {
     int32_t line, is_there;
     int32_t is_unregulated;      /* nobody looks */
+    int32_t is_equal;            /* none of its roads goes first */
     int32_t request, n_requests; /* a range of netfile.requests */
     int32_t group, signal;       /* junction and signal of the network; scenario_net.c fills them in */
 } file_junction;

@@ -247,6 +247,7 @@ static dt_status add_link(const builder *b, file_connection *c)
         net_begin_links(n, c->group, number);
     }
     n->link[number].bit = c->bit = j->n_links++;
+    j->is_equal |= junction_of(f, c)->is_equal;
     if (c->is_stop && c->signal == NET_NONE) {
         net_include(&j->stops, c->bit);
     }

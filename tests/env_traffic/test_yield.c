@@ -74,6 +74,30 @@ static void test_waiting(void **test)
     }
 }
 
+/* A side street whose main road is empty: drivers slow down until they see that, and a queue of them moves on. */
+static void test_no_opposing_traffic(void **test)
+{
+    (void)test;
+    static const junction_case all[] = {{"cross.net.xml", {"s n 900"}, 0, 5.20}, /* of SUMO, as above */
+                                        {"cross.net.xml", {"s n 1200"}, 0, 7.03},
+                                        {"tee.net.xml", {"s w 1000"}, 0, 6.12},
+                                        {"tee.net.xml", {"s e 1000"}, 0, 6.98},
+                                        {"tee.net.xml", {"e s 1000"}, 0, 5.90}};
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        load(all[k].net, net_text);
+        store("corner.net.xml", net_text);
+        write_flows(&all[k]);
+        sim_rig r;
+        rig_open(&r, settings((const char *const[]){"begin_s=0", "episode_s=3600", NULL}));
+        rig_run(&r, 3600);
+        const double delay = sim_delay(&r.sim) / (double)(r.sim.sum.inserted + sim_waiting(&r.sim));
+        if (!(delay > all[k].delay_s / 2 && delay < 2 * all[k].delay_s)) {
+            fail_msg("%s %s: delay %.2f s, SUMO %.2f s", all[k].net, all[k].flows[0], delay, all[k].delay_s);
+        }
+        rig_close(&r);
+    }
+}
+
 /* Standing first for 300 s is counted once; not at a light that stays red. */
 static void test_stuck(void **test)
 {
@@ -107,6 +131,7 @@ static void test_stuck(void **test)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_waiting), cmocka_unit_test(test_stuck)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_waiting), cmocka_unit_test(test_no_opposing_traffic),
+                                       cmocka_unit_test(test_stuck)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
