@@ -60,12 +60,14 @@ worlds="pole merge"
 [ "${DT_LONG:-}" != 1 ] || worlds="pole pendulum grid merge"
 for world in $worlds; do
     train $world $world --set engine.in_flight=1 --no-graphs || fail "$world: exit code $?"
-    DT_EMULATED_SEED=3 train $world $world-2 --set engine.in_flight=2 || fail "$world, 2 in flight: exit code $?"
-    same $world $world-2 "$world, 2 in flight"
+    if [ "${DT_LONG:-}" = 1 ]; then
+        DT_EMULATED_SEED=3 train $world $world-2 --set engine.in_flight=2 || fail "$world, 2 in flight: exit code $?"
+        same $world $world-2 "$world, 2 in flight"
+    fi
     DT_EMULATED_SEED=8 train $world $world-4 --set engine.in_flight=4 --set env.workers=2 ||
         fail "$world, 4 in flight: exit code $?"
     same $world $world-4 "$world, 4 in flight and workers"
-    echo "$world: the same bits with 1, 2 and 4 in flight"
+    echo "$world: the same bits with 1 and 4 in flight"
 done
 
 # the next round beside learning, by the parameters of before it
