@@ -9,6 +9,8 @@
 #   dt_whole_run_scripts  compare states of many whole runs; shorter scripts reach the same code
 #   dt_long_scripts       only in `make check-long`
 # The first four are dt_once_tests: once in the gate, not under the sanitizers and not of a release.
+# dt_slow_tests (dt_training_scripts, dt_whole_run_scripts, the emulated GPU and others that are named) are left out of
+# `make check-quick`, which ./quickstart check runs; `make check-slow` runs them.
 # dt_longer_tests are in `make check`, and do more in `make check-long`, which sets DT_LONG=1.
 # A plugin for tests only: check_LTLIBRARIES, with $(PLUGIN_LINK) -rpath /nowhere.
 
@@ -16,6 +18,7 @@ dt_tests =
 dt_scripts =
 dt_whole_run_scripts =
 dt_training_scripts =
+dt_slow_tests =
 dt_long_scripts =
 dt_longer_tests =
 dt_source_scripts = tests/layers.sh tests/quickstart.sh tests/raw_open.sh tests/raw_print.sh tests/tidy.sh
@@ -78,13 +81,21 @@ EXTRA_DIST += $(dt_scripts) $(dt_whole_run_scripts) $(dt_long_scripts) $(dt_trai
 
 ### parts of make check
 
+dt_slow_tests += $(dt_training_scripts) $(dt_whole_run_scripts)
+check-quick:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter-out $(dt_slow_tests),$(TESTS))' \
+		check_PROGRAMS='$(filter-out $(dt_slow_tests),$(check_PROGRAMS))' bench_programs=
+check-slow:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter $(dt_slow_tests),$(TESTS))' \
+		check_PROGRAMS='$(filter $(dt_slow_tests),$(check_PROGRAMS))'
+
 test_rooms = $(sort $(foreach test,$(TESTS),$(word 2,$(subst /, ,$(dir $(test))))))
 room_tests = $(filter tests/$*/%,$(TESTS))
 check-long:
 	DT_LONG=1; export DT_LONG; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(dt_long_scripts) $(dt_longer_tests)' \
 		check_PROGRAMS='$(filter $(dt_longer_tests:=$(EXEEXT)),$(check_PROGRAMS))' bench_programs=
 	$(MAKE) $(AM_MAKEFLAGS) fuzz FUZZ_TIME=60
-.PHONY: check-long
+.PHONY: check-quick check-slow check-long
 MOSTLYCLEANFILES += $(dt_long_scripts:.sh=.log) $(dt_long_scripts:.sh=.trs)
 
 # The tests in tests/ROOM and what they need: make check-ROOM

@@ -46,6 +46,9 @@ tests/cuda/test_finish.log tests/cuda/test_kernels.log tests/cuda/test_nccl.log 
 	tests/cuda/emulated/backend_cuda.so
 dt_scripts += tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/nccl.sh tests/cuda/orders.sh \
 	tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/stream.sh
+dt_slow_tests += $(gpu_tests) tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/nccl.sh \
+	tests/cuda/orders.sh tests/cuda/phase1.sh tests/cuda/policies.sh tests/cuda/ranks.sh tests/cuda/stream.sh \
+	tests/cuda/test_doctor$(EXEEXT)
 dt_longer_tests += tests/cuda/test_kernels tests/cuda/acting.sh tests/cuda/emulator.sh tests/cuda/half.sh tests/cuda/nccl.sh \
 	tests/cuda/orders.sh tests/cuda/ranks.sh tests/cuda/stream.sh
 tests/cuda/acting.log tests/cuda/half.log tests/cuda/nccl.log tests/cuda/orders.log tests/cuda/phase1.log tests/cuda/policies.log \
