@@ -9,7 +9,8 @@ tests_report_test_watch_SOURCES = tests/report/test_watch.c tests/report/folder.
 tests_report_test_records_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_report_test_state_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_report_test_watch_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-dt_scripts += tests/report/baselines.sh tests/report/page.sh tests/report/render.sh tests/report/runs.sh
+dt_whole_run_scripts += tests/report/page.sh
+dt_scripts += tests/report/baselines.sh tests/report/render.sh tests/report/runs.sh
 # in a real browser; the gate has a stage for it
 dt_long_scripts += tests/report/browser.sh
 EXTRA_DIST += tests/report/browser.html tests/report/check_film.py tests/report/check_page.py

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_tests += tests/run/test_expect tests/run/test_folders tests/run/test_roofline tests/run/test_fit tests/run/test_memory_watch tests/run/test_result_text
-dt_scripts += tests/run/again.sh tests/run/diskfull.sh tests/run/faults.sh tests/run/foreign.sh \
+dt_scripts += tests/run/diskfull.sh tests/run/faults.sh tests/run/foreign.sh \
 	tests/run/import.sh tests/run/judged.sh tests/run/kills.sh tests/run/logs.sh tests/run/mismatch.sh \
 	tests/run/phases.sh tests/run/records.sh tests/run/refused.sh tests/run/regions.sh tests/run/signals.sh \
 	tests/run/stream.sh tests/run/trace.sh tests/run/unjudged.sh tests/run/workers.sh
-dt_whole_run_scripts += tests/run/batch.sh tests/run/feeding.sh tests/run/fit.sh tests/run/points.sh \
+dt_whole_run_scripts += tests/run/again.sh tests/run/batch.sh tests/run/feeding.sh tests/run/fit.sh tests/run/points.sh \
 	tests/run/processes.sh tests/run/ranks.sh tests/run/resume.sh tests/run/roads.sh tests/run/sums.sh \
 	tests/run/sums_mpi.sh
 dt_longer_tests += tests/run/memory.sh tests/run/processes.sh tests/run/rank_kills.sh tests/run/resume.sh
