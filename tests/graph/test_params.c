@@ -179,6 +179,63 @@ static void test_initial_values(void **state)
     dt_param_table_fini(&b);
 }
 
+/* The very numbers: a run of the same seed begins alike in every version. */
+static void test_values_of_a_seed(void **state)
+{
+    (void)state;
+    static const int64_t small[2] = {2, 3};
+    static const struct {
+        const char *name;
+        const int64_t *dim;
+        uint32_t init;
+        double a;
+        int at[6];
+        float want[6];
+    } c[] = {{"u",
+              W,
+              DT_INIT_UNIFORM,
+              0.5,
+              {0, 1, 2, 3, 100, 1535},
+              {0.107116796F, -0.223865837F, 0.14847362F, -0.121302865F, 0.121375158F, -0.474040598F}},
+             {"n",
+              W,
+              DT_INIT_NORMAL,
+              2,
+              {0, 1, 2, 3, 100, 1535},
+              {-4.34285641F, 0.203561142F, -1.89663887F, -1.08767915F, -1.48873186F, 0.912587345F}},
+             {"x",
+              W,
+              DT_INIT_XAVIER,
+              1,
+              {0, 1, 2, 3, 100, 1535},
+              {-0.273636758F, -0.0481445715F, -0.208667085F, 0.251823455F, -0.124427475F, 0.141569301F}},
+             {"f",
+              W,
+              DT_INIT_FAN_IN,
+              1,
+              {0, 1, 2, 3, 100, 1535},
+              {-0.133203879F, 0.0431055464F, 0.0456962697F, 0.102450423F, 0.134056017F, 0.166107133F}},
+             {"o",
+              small,
+              DT_INIT_ORTHO,
+              1.5,
+              {0, 1, 2, 3, 4, 5},
+              {-1.29382455F, -0.715101182F, 0.25426054F, 0.757444084F, -1.2483573F, 0.343340248F}}};
+    dt_param_table t = {0};
+    for (int k = 0; k < 5; k++) {
+        add(&t, "m", c[k].name, c[k].dim, 2, c[k].init, c[k].a);
+    }
+    float *v = dt_alloc_n((size_t)t.total, sizeof(float));
+    assert_int_equal(dt_param_table_init(&t, 42, v), DT_OK);
+    for (int k = 0; k < 5; k++) {
+        for (int i = 0; i < 6; i++) {
+            assert_true(fabsf(v[t.param[k].offset + c[k].at[i]] - c[k].want[i]) <= 1e-6F * fabsf(c[k].want[i]));
+        }
+    }
+    dt_free(v);
+    dt_param_table_fini(&t);
+}
+
 /* Rows (columns of a tall matrix) are orthonormal times a; the value depends on (seed, name), and no direction is
  * favoured. */
 static void test_orthogonal(void **state)
@@ -258,9 +315,10 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),        cmocka_unit_test(test_constants),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_freeze),        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_orthogonal),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_layout),         cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_freeze),
+        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_values_of_a_seed),
+        cmocka_unit_test(test_orthogonal),     cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
  */
 #include "harness.h"
 
+#include "base/trace.h"
+
 /* ---- derivatives ------------------------------------------------------------------------------------------------- */
 
 /* Every parameter of every model against (f(x + h) - f(x - h)) / 2h in double, with poisoned memory. */
@@ -610,6 +612,64 @@ static void test_cost_and_print(void **state)
     bench_close(&b);
 }
 
+static void record_span(void)
+{
+    DT_TRACE("test", "first");
+}
+
+/* A run whose spans are recorded computes the same. */
+static void test_traced(void **state)
+{
+    (void)state;
+    for (int k = 0; k < N_MODELS; k++) {
+        bench b;
+        dt_plan_desc d = plain;
+        d.poison = false; /* which comes before spans */
+        bench_open(&b, models[k].m, 9, 3, 2);
+        result untraced = run(&b, &d);
+        dt_trace_start();
+        record_span(); /* the first one of a thread makes room */
+        result traced = run(&b, &d);
+        dt_trace_stop();
+        assert_true(traced.total == untraced.total && traced.total != 0);
+        assert_memory_equal(traced.grad, untraced.grad, (size_t)b.params.total * sizeof(double));
+        result_fini(&traced);
+        result_fini(&untraced);
+        bench_close(&b);
+    }
+    dt_trace_fini();
+}
+
+/* What becomes resident at live sizes: more with more rows, all pages of the arena at the capacities, and next to
+ * nothing without any. */
+static void test_touched(void **state)
+{
+    (void)state;
+    static const int64_t large[N_SYMBOLS] = {20000, 60000, 4000, 50}, none[N_SYMBOLS] = {0};
+    const size_t page = dt_arena_bytes(1);
+    bench b;
+    dt_plan *p = NULL;
+    dt_plan_desc d = plain;
+    d.cap = large;
+    bench_open(&b, &model_gat, 5, 1, 1);
+    assert_int_equal(dt_plan_compile(b.g, &d, &p), DT_OK);
+    const dt_plan_info *info = dt_plan_info_get(p);
+    const size_t arena = info->arena_bytes;
+    assert_true(arena > 100 * page);
+    size_t before = dt_plan_touched_bytes(p, none);
+    assert_true(before <= arena / 10);
+    for (int64_t share = 1; share <= 16; share *= 2) { /* sixteenths */
+        const int64_t size[N_SYMBOLS] = {large[0] * share / 16, large[1] * share / 16, large[2] * share / 16,
+                                         large[3] * share / 16};
+        const size_t touched = dt_plan_touched_bytes(p, size);
+        assert_true(touched >= before && touched > 0 && touched % page == 0);
+        before = touched;
+    }
+    assert_true(before + 64 * page >= arena && before <= arena + 64 * page + dt_arena_bytes(1 << 21));
+    dt_plan_destroy(p);
+    bench_close(&b);
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -657,6 +717,8 @@ int main(void)
         cmocka_unit_test(test_compile_refusals),
         cmocka_unit_test(test_run_refusals),
         cmocka_unit_test(test_cost_and_print),
+        cmocka_unit_test(test_traced),
+        cmocka_unit_test(test_touched),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
