@@ -88,7 +88,7 @@ static void test_lines_wait(void **state)
         assert_non_null(newline);
         *newline = '\0';
         const size_t length = strlen(at), wanted = strlen(want[i]);
-        if (length < wanted || strcmp(at + length - wanted, want[i]) != 0) {
+        if (length <= wanted || at[length - wanted - 1] != ' ' || strcmp(at + length - wanted, want[i]) != 0) {
             fail_msg("line %zu is \"%s\"", i, at);
         }
         at = newline + 1;

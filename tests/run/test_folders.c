@@ -149,9 +149,12 @@ static void test_states(void **state)
     put_run("begun");
     put("begun/metrics.jsonl", "{}\n");
     assert_true(dt_rundir_is_run(at("begun")));
-    assert_state("begun", DT_FOLDER_BEGUN);      /* no checkpoint yet */
-    make("begun/checkpoints/step-000000000005"); /* damaged: it has no manifest */
+    assert_state("begun", DT_FOLDER_BEGUN); /* no checkpoint yet */
+    make("begun/checkpoints/step-000000000005");
     assert_state("begun", DT_FOLDER_TAKEN);
+    put_run("damaged"); /* all that it had is set aside */
+    make("damaged/checkpoints/quarantine/step-000000000005");
+    assert_state("damaged", DT_FOLDER_TAKEN);
     make("foreign/checkpoints");
     assert_state("foreign", DT_FOLDER_TAKEN);
     static const char *const names[] = {"part/meta.json", "part/config.cfg", "part/config.origin.json"};
