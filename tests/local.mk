@@ -90,7 +90,8 @@ check-slow:
 		check_PROGRAMS='$(filter $(dt_slow_tests),$(check_PROGRAMS))'
 
 test_rooms = $(sort $(foreach test,$(TESTS),$(word 2,$(subst /, ,$(dir $(test))))))
-room_tests = $(filter tests/$*/%,$(TESTS))
+room_all = $(filter tests/$*/%,$(TESTS))
+room_tests = $(or $(filter-out $(dt_slow_tests),$(room_all)),$(room_all))
 check-long:
 	DT_LONG=1; export DT_LONG; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(dt_long_scripts) $(dt_longer_tests)' \
 		check_PROGRAMS='$(filter $(dt_longer_tests:=$(EXEEXT)),$(check_PROGRAMS))' bench_programs=
@@ -98,11 +99,16 @@ check-long:
 .PHONY: check-quick check-slow check-long
 MOSTLYCLEANFILES += $(dt_long_scripts:.sh=.log) $(dt_long_scripts:.sh=.trs)
 
-# The tests in tests/ROOM and what they need: make check-ROOM
+# The quick tests in tests/ROOM, or all where all are slow, and what they need: make check-ROOM
 check-%:
 	@test -n '$(room_tests)' || { echo 'no tests of $*; make check-ROOM knows $(test_rooms)' >&2; exit 2; }
-	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(room_tests)' check_PROGRAMS='$(filter tests/$*/%,$(check_PROGRAMS))' \
+	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(room_tests)' check_PROGRAMS='$(filter $(room_tests),$(check_PROGRAMS))' \
 		check_LTLIBRARIES='$(filter tests/$*/%,$(check_LTLIBRARIES))' bench_programs=
+
+# core/tensorboard has its tests there
+check-tensorboard:
+	@$(MAKE) $(AM_MAKEFLAGS) check-metrics
+.PHONY: check-tensorboard
 
 TEST_EXTENSIONS = .sh
 # The build may use a smaller shell (quickstart); the tests keep theirs.
