@@ -18,7 +18,8 @@
 
 enum { TRAINER_STEPS = 3 };
 static const double try_s = 0.3, try_process_s = 3;           /* at most */
-static const double most_flops = 2e10, most_resident = 2.0e9; /* of what a plan tries */
+static const double try_trainer_s = 0.5;                      /* after it no further step begins */
+static const double most_flops = 1e11, most_resident = 2.0e9; /* of what a plan tries: a step of a few seconds */
 
 static uint64_t smaller(uint64_t a, uint64_t limit)
 {
@@ -72,6 +73,9 @@ static void try_trainer(dt_stage *s, dt_expected *out)
         }
         out->n_tried = i;
         end_s = dt_clock_s(); /* a step that fails has no part in it */
+        if (i > 0 && end_s - begin_s >= try_trainer_s) {
+            break;
+        }
     }
     dt_log_mute(false);
     dt_error_clear();
@@ -113,14 +117,16 @@ void dt_expect_text(const dt_expected *e, dt_str *out)
 {
     char all[DT_NUMBER_BYTES], one[DT_NUMBER_BYTES];
     if (isnan(e->all_s)) {
-        dt_str_addf(out, "not known before the first %s measured", e->acts ? "round is" : "steps are");
+        dt_str_add(out, e->acts ? "not known before the first round is measured; a run logs it after that round"
+                                : "not known before the first steps are measured; a run logs it after 3 s of training");
         return;
     }
     if (!e->acts) {
         dt_str_addf(out,
-                    "%s of training, by estimate from %u steps tried here (%.3g ms each); evaluations are "
+                    "%s of training, by estimate from %u step%s tried here (%.3g %s each); evaluations are "
                     "not in it",
-                    about(e->all_s, all), e->n_tried, 1e3 * e->step_s);
+                    about(e->all_s, all), e->n_tried, e->n_tried == 1 ? "" : "s",
+                    e->step_s < 1 ? 1e3 * e->step_s : e->step_s, e->step_s < 1 ? "ms" : "s");
         return;
     }
     dt_str_addf(out, "%s for environments in %.4g rounds", about(e->all_s, all), e->rounds);
@@ -128,9 +134,9 @@ void dt_expect_text(const dt_expected *e, dt_str *out)
         dt_str_addf(out, ", up to %s in each evaluation", about(e->evaluation_s, one));
     }
     dt_str_addf(out,
-                ", by estimate from %u steps tried here (%.3g ms each, %u at a time); acting and learning are not "
+                ", by estimate from %u steps tried here (%.3g %s each, %u at a time); acting and learning are not "
                 "known before the first round is measured",
-                e->n_tried, 1e3 * e->step_s, e->parallel);
+                e->n_tried, e->step_s < 1 ? 1e3 * e->step_s : e->step_s, e->step_s < 1 ? "ms" : "s", e->parallel);
 }
 
 void dt_expect_json(const dt_expected *e, dt_json_out *o)

@@ -39,7 +39,7 @@ static double fake_clock_s(void);
 #include <cmocka.h>
 
 static uint64_t step, steps, per_epoch, iterated, fails_at;
-static double flops, now_s, tried_s;
+static double flops, now_s, tried_s, each_s;
 static uint32_t ranks, ranks_here, n_speeds;
 static dt_evaluation_opts evaluation;
 static dt_status st_of_evaluation;
@@ -88,7 +88,7 @@ static dt_status fake_evaluation(const dt_config *c, int64_t phase, dt_evaluatio
 static dt_status fake_iterate(dt_stage *s, dt_progress *out)
 {
     (void)s, (void)out;
-    now_s += iterated == 0 ? 100 : 0.25; /* the first one makes what the others find */
+    now_s += iterated == 0 ? 100 : each_s; /* the first one makes what the others find */
     return ++iterated == fails_at ? DT_ENOMEM : DT_OK;
 }
 static double fake_try_speed(struct dt_rollout *r, double most_s, uint32_t *n_p)
@@ -125,7 +125,7 @@ static dt_stage stage_of(bool acts)
     s.rollout = acts ? (struct dt_rollout *)(void *)&rollout : NULL;
     s.env.layout.spec.max_steps = 50;
     step = 0, steps = 1000, per_epoch = 100, iterated = fails_at = 0;
-    flops = 1e9, now_s = 0, tried_s = 0;
+    flops = 1e9, now_s = 0, tried_s = 0, each_s = 0.125;
     ranks = ranks_here = 1, n_speeds = 0;
     evaluation = (dt_evaluation_opts){.n_seeds = 5, .episodes = 2, .max_steps = 30};
     st_of_evaluation = DT_OK;
@@ -148,8 +148,18 @@ static void test_trainer(void **state)
     dt_stage s = stage_of(false);
     dt_expect_measure(&s, &f, 0, true, &e);
     assert_true(e.n_tried == 3 && iterated == 4 && !e.acts);
-    assert_near(e.step_s, 0.25);
+    assert_near(e.step_s, 0.125);
+    assert_near(e.all_s, 125);
+    s = stage_of(false);
+    each_s = 0.25; /* the second one is the last that begins within half a second */
+    dt_expect_measure(&s, &f, 0, true, &e);
+    assert_true(e.n_tried == 2 && iterated == 3);
     assert_near(e.all_s, 250);
+    s = stage_of(false);
+    each_s = 7;
+    dt_expect_measure(&s, &f, 0, true, &e);
+    assert_true(e.n_tried == 1 && iterated == 2);
+    assert_near(e.all_s, 7000);
     assert_true(isnan(e.evaluation_s) && isnan(e.rounds));
     static const struct {
         uint64_t step, steps, max_steps, stop_steps, stop_epochs;
@@ -163,14 +173,14 @@ static void test_trainer(void **state)
         steps = c[i].steps;
         f.stop = (dt_stop_opts){.steps = (int64_t)c[i].stop_steps, .epochs = (int64_t)c[i].stop_epochs};
         dt_expect_measure(&s, &f, c[i].max_steps, true, &e);
-        assert_near(e.all_s, 0.25 * c[i].left);
+        assert_near(e.all_s, 0.125 * c[i].left);
     }
     f.stop = (dt_stop_opts){0};
     for (int i = 0; i < 7; i++) { /* what is not tried is not known */
         static const dt_device_ops *const device = (const dt_device_ops *)(const void *)&lock;
         s = stage_of(false);
         f.resident = i == 1 ? 2000000001 : 2000000000;
-        flops = i == 2 ? 2.1e10 : 2e10;
+        flops = i == 2 ? 1.1e11 : 1e11;
         steps = i == 3 ? 3 : 4;
         s.d.device_ops = i == 4 ? device : NULL;
         ranks = i == 5 ? 2 : 1;
@@ -182,7 +192,7 @@ static void test_trainer(void **state)
     fails_at = 3; /* one step was timed before */
     dt_expect_measure(&s, &f, 0, true, &e);
     assert_int_equal(e.n_tried, 1);
-    assert_near(e.step_s, 0.25); /* without the time of the one that failed */
+    assert_near(e.step_s, 0.125); /* without the time of the one that failed */
     s = stage_of(false);
     fails_at = 1;
     dt_expect_measure(&s, &f, 0, true, &e);
@@ -272,10 +282,14 @@ static void test_said(void **state)
 {
     (void)state;
     dt_expected e = {.all_s = NAN, .step_s = NAN, .evaluation_s = NAN};
-    assert_said(&e, "not known before the first steps are measured",
+    assert_said(&e, "not known before the first steps are measured; a run logs it after 3 s of training",
                 "{\"expected\":{\"training_s\":null,\"evaluation_s\":null,\"step_s\":null,\"steps_tried\":0}}");
-    e.acts = true;
-    assert_said(&e, "not known before the first round is measured",
+    e = (dt_expected){.all_s = 3400, .step_s = 3.4, .evaluation_s = NAN, .n_tried = 1};
+    assert_said(&e,
+                "56 min 40 s of training, by estimate from 1 step tried here (3.4 s each); evaluations are not in it",
+                "{\"expected\":{\"training_s\":3400,\"evaluation_s\":null,\"step_s\":3.4,\"steps_tried\":1}}");
+    e = (dt_expected){.all_s = NAN, .step_s = NAN, .evaluation_s = NAN, .acts = true};
+    assert_said(&e, "not known before the first round is measured; a run logs it after that round",
                 "{\"expected\":{\"environments_s\":null,\"evaluation_s\":null,\"step_s\":null,\"steps_tried\":0}}");
     e = (dt_expected){.all_s = 75, .step_s = 0.25, .evaluation_s = NAN, .n_tried = 3};
     assert_said(&e,
