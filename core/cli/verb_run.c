@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/dry_run.h"
 #include "cli/processes.h"
+#include "cli/rehearse.h"
 #include "cli/report_panels.h"
 
 #include "base/err.h"
@@ -99,64 +100,6 @@ static void leave_report(dt_session *s, const char *run)
     }
     dt_str_fini(&records);
     dt_str_fini(&path);
-}
-
-/* One on a device is planned when it is due: what it would take there may still be in use by then. */
-static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
-{
-    dt_engine_opts engine;
-    dt_forecast f;
-    DT_TRY(dt_config_engine(stage->d.config, stage->d.index, &engine));
-    if (stage->d.device_ops != NULL || strncmp(engine.device, "cuda", 4) == 0) {
-        return DT_OK;
-    }
-    DT_TRY(dt_stage_start(stage));
-    if (stage->trainer == NULL) {
-        return DT_OK;
-    }
-    DT_TRY(dt_forecast_make(stage, 0, &f));
-    return dt_fit_stage(stage, 0, &f, false, is_beyond_p);
-}
-
-static dt_status rehearse_phase(const dt_session *s, int64_t index, dt_comm *comm)
-{
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    dt_engine_opts engine;
-    dt_stage *stage = NULL;
-    bool is_beyond = false;
-    dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
-    DT_TRY(dt_config_engine(s->config, index, &engine));
-    d.threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_limits_cores("");
-    dt_log_mute(true);
-    dt_status st = dt_stage_create(&d, &stage);
-    if (st == DT_OK) {
-        st = plan_later(stage, &is_beyond);
-    }
-    dt_stage_destroy(stage);
-    dt_log_mute(false);
-    return is_beyond || st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
-}
-
-/* Later phases are made and planned once, and given back, before the first one begins: what they cannot read of their
- * configuration, and what is more than the machine has, is better known now than after hours. What else is missing may
- * be there when they are due. */
-static dt_status rehearse(const dt_session *s)
-{
-    dt_comm *comm = NULL;
-    dt_status st = dt_comm_null(&comm);
-    for (int64_t i = s->first + 1; i < s->last && st == DT_OK; i++) {
-        st = rehearse_phase(s, i, comm);
-        if (st < 0 && dt_exit_code(st) != DT_EXIT_USAGE) {
-            dt_log(DT_LOG_WARN, "phase %lld could not begin now: %s", (long long)i + 1, dt_error_text());
-            dt_error_clear();
-            st = DT_OK;
-        } else if (st < 0) {
-            st =
-                DT_CONTEXT(st, "phase %lld, tried before phase %lld begins", (long long)i + 1, (long long)s->first + 1);
-        }
-    }
-    dt_comm_destroy(comm);
-    return st;
 }
 
 /* Is there one to go on from? */
@@ -255,7 +198,7 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
     const char *init_from = a->init_from != NULL ? realpath(a->init_from, init_path) : NULL;
     const bool is_first = c == NULL || dt_comm_rank(c) == 0;
     dt_rundir *dir = NULL;
-    dt_status st = is_first ? rehearse(s) : DT_OK;
+    dt_status st = is_first ? dt_rehearse(a, s, dir_of(a, r->run), r->from) : DT_OK;
     if (st == DT_OK && is_first) {
         st = open_dir(a, s, r, init_from, &dir);
     }

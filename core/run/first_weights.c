@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "run/mismatch.h"
 #include "run/snapshot.h"
 
 #include <string.h>
@@ -32,17 +33,6 @@ dt_status dt_planned_create(dt_planned **out_p)
 {
     *out_p = dt_alloc(sizeof(**out_p));
     return *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the plan of a run");
-}
-
-void dt_planned_destroy(dt_planned *p)
-{
-    if (p != NULL) {
-        for (uint32_t i = 0; i < p->n; i++) {
-            dt_free(p->at[i].name);
-        }
-        dt_free(p->at);
-        dt_free(p);
-    }
 }
 
 static bool is_of_role(const char *tensor, const char *role)
@@ -85,11 +75,33 @@ static void forget(dt_planned *p, const char *role)
     p->n = n;
 }
 
-dt_status dt_planned_add(dt_planned *p, const dt_stage *s)
+void dt_planned_skip(dt_planned *p, const dt_stage *s)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
         forget(p, s->model[i].role);
     }
+}
+
+void dt_planned_clear(dt_planned *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        dt_free(p->at[i].name);
+    }
+    p->n = 0;
+}
+
+void dt_planned_destroy(dt_planned *p)
+{
+    if (p != NULL) {
+        dt_planned_clear(p);
+        dt_free(p->at);
+        dt_free(p);
+    }
+}
+
+dt_status dt_planned_add(dt_planned *p, const dt_stage *s)
+{
+    dt_planned_skip(p, s);
     shape *all = dt_alloc_n((size_t)p->n + s->params.n + 1, sizeof(*all));
     if (all == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the plan of a run");
@@ -124,9 +136,14 @@ static void dims_text(const int64_t *dim, uint32_t n, dt_str *out)
     dt_str_add(out, "]");
 }
 
-static dt_status refuse_shape(const dt_stage *s, const dt_param *here, const shape *there, int64_t phase)
+static dt_status refuse_shape(const dt_stage *s, const dt_model *m, const dt_param *here, const shape *there,
+                              int64_t phase)
 {
-    dt_str mine = {0}, theirs = {0};
+    dt_mismatch options;
+    dt_str mine = {0}, theirs = {0}, why = {0};
+    dt_mismatch_between(s, m, phase, &options);
+    dt_mismatch_add(&options, &why);
+    dt_mismatch_fini(&options);
     dims_text(here->dim, here->n_dims, &mine);
     if (there != NULL) {
         dims_text(there->dim, there->n_dims, &theirs);
@@ -135,10 +152,11 @@ static dt_status refuse_shape(const dt_stage *s, const dt_param *here, const sha
     }
     const dt_status st =
         DT_FAIL(DT_ESHAPE,
-                "%s is %s in phase %lld (%s) and %s in phase %lld, whose weights it takes: configure the model alike "
+                "%s is %s in phase %lld (%s) and %s in phase %lld, whose weights it takes%s: configure the model alike "
                 "in both phases, or let it begin at random (fresh)",
                 here->name, dt_str_text(&mine), (long long)s->d.index + 1, s->d.phase->desc.id, dt_str_text(&theirs),
-                (long long)phase + 1);
+                (long long)phase + 1, dt_str_text(&why));
+    dt_str_fini(&why);
     dt_str_fini(&mine);
     dt_str_fini(&theirs);
     return st;
@@ -165,8 +183,9 @@ static bool is_listed(const char *const *list, const char *word)
 }
 
 /* What the phases before will hand on has to fit, tensor by tensor. */
-static dt_status compare_shapes(const dt_planned *p, const dt_stage *s, const char *role)
+static dt_status compare_shapes(const dt_planned *p, const dt_stage *s, const dt_model *m)
 {
+    const char *role = m->role;
     for (uint32_t i = 0; i < s->params.n; i++) {
         const dt_param *here = &s->params.param[i];
         if (here->is_shadow || !is_of_role(here->name, role)) {
@@ -176,7 +195,7 @@ static dt_status compare_shapes(const dt_planned *p, const dt_stage *s, const ch
         const bool is_same = there != NULL && there->n_dims == here->n_dims &&
                              memcmp(there->dim, here->dim, here->n_dims * sizeof(*here->dim)) == 0;
         if (!is_same) {
-            return refuse_shape(s, here, there, phase_of(p, role));
+            return refuse_shape(s, m, here, there, phase_of(p, role));
         }
     }
     return DT_OK;
@@ -187,7 +206,7 @@ static dt_status compare_planned(const dt_planned *p, const dt_first *f, const d
     for (uint32_t i = 0; i < s->n_models; i++) {
         const char *role = s->model[i].role;
         if (holds(p, role) && !is_listed(f->fresh, role)) {
-            DT_TRY(compare_shapes(p, s, role));
+            DT_TRY(compare_shapes(p, s, &s->model[i]));
         }
     }
     return DT_OK;
@@ -271,14 +290,17 @@ static dt_status load_others(const dt_planned *p, const dt_first *f, dt_stage *s
     return dt_handover_load(f->from, s, fresh, f->want);
 }
 
+dt_status dt_first_compare(const dt_first_desc *d, const dt_first *f, const dt_stage *s)
+{
+    return f->is_after && d->planned != NULL ? compare_planned(d->planned, f, s) : DT_OK;
+}
+
 dt_status dt_first_load(const dt_first_desc *d, const dt_first *f, dt_stage *s)
 {
     if (is_resumed(d, s->d.index)) {
         return dt_snapshot_load(s, d->start->resume);
     }
-    if (f->is_after && d->planned != NULL) {
-        DT_TRY(compare_planned(d->planned, f, s));
-    }
+    DT_TRY(dt_first_compare(d, f, s));
     if (dt_handover_is_empty(f->from)) {
         return DT_OK;
     }

@@ -2,7 +2,7 @@
  *
  * What a phase begins with: the checkpoint that is resumed, --init-from, the file or run of `init`, the phases before
  * it, or random numbers. A run and its plan (--dry-run) find and load it by the same functions, so that both refuse the
- * same weights. In a plan the phases before exist only as shapes: dt_planned. Threads: [main] of each rank.
+ * same weights; a run compares shapes before its first phase begins. In a plan the phases before exist only as shapes: dt_planned. Threads: [main] of each rank.
  */
 #ifndef DTRAIN_CORE_RUN_FIRST_WEIGHTS_H
 #define DTRAIN_CORE_RUN_FIRST_WEIGHTS_H
@@ -15,6 +15,9 @@ typedef struct dt_planned dt_planned;
 dt_status dt_planned_create(dt_planned **out_p) DT_NODISCARD;
 /* A phase that is planned now, as what it would hand on. Errors: DT_ENOMEM. */
 dt_status dt_planned_add(dt_planned *p, const dt_stage *s) DT_NODISCARD;
+/* A phase that was created and not started: what its roles will look like is not known. */
+void dt_planned_skip(dt_planned *p, const dt_stage *s);
+void dt_planned_clear(dt_planned *p); /* nothing is known of what the phases before hand on */
 void dt_planned_destroy(dt_planned *p);
 
 typedef struct dt_first_desc {
@@ -36,6 +39,8 @@ typedef struct dt_first { /* where the first weights of a phase come from */
 /* Before a phase is created: what it will begin with, and the roles that this holds (dt_stage_desc.loaded). out may be
  * closed whatever is returned. Errors: DT_ECONFIG (init = "previous" and no phase is before), those of opening it. */
 dt_status dt_first_find(const dt_first_desc *d, int64_t index, dt_first *out, dt_roles *roles_p) DT_NODISCARD;
+/* Do the shapes of the phases before, as far as they are planned, fit a started stage? Errors: DT_ESHAPE. */
+dt_status dt_first_compare(const dt_first_desc *d, const dt_first *f, const dt_stage *s) DT_NODISCARD;
 /* Into the started stage of that phase. Errors: those of dt_snapshot_load and dt_handover_load; in a plan DT_ESHAPE
  * where a phase before has other shapes. */
 dt_status dt_first_load(const dt_first_desc *d, const dt_first *f, dt_stage *s) DT_NODISCARD;

@@ -76,10 +76,9 @@ static void compare_store(const sides *b, dt_config *now, dt_str *out)
     }
 }
 
-static void compare(const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt, const dt_config *then, dt_mismatch *out)
+static void compare(const dt_stage *s, const dt_model *m, int64_t trained, const dt_config *then, dt_mismatch *out)
 {
-    const sides b = {
-        .now = s->d.config, .then = then, .phase = s->d.index, .trained = dt_ckpt_info_get(ckpt)->phase_index};
+    const sides b = {.now = s->d.config, .then = then, .phase = s->d.index, .trained = trained};
     if (b.trained < 0 || b.trained >= dt_config_n_phases(then)) {
         return;
     }
@@ -108,13 +107,25 @@ void dt_mismatch_find(const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt,
     dt_session_config_beside(dt_ckpt_info_get(ckpt)->path, &recorded);
     if (recorded.bytes > 0 && dt_config_create(&then) == DT_OK &&
         dt_config_read_file(then, DT_FROM_RUN, dt_str_text(&recorded)) == DT_OK) {
-        compare(s, m, ckpt, then, out);
+        compare(s, m, dt_ckpt_info_get(ckpt)->phase_index, then, out);
     }
     if (then != NULL) {
         dt_config_destroy(then);
     }
     pthread_mutex_unlock(s->d.config_lock);
     dt_str_fini(&recorded);
+    dt_error_clear();
+    (void)dt_error_put(&before);
+}
+
+void dt_mismatch_between(const dt_stage *s, const dt_model *m, int64_t phase, dt_mismatch *out)
+{
+    dt_error before;
+    *out = (dt_mismatch){0};
+    dt_error_take(&before, dt_error_status());
+    pthread_mutex_lock(s->d.config_lock);
+    compare(s, m, phase, s->d.config, out);
+    pthread_mutex_unlock(s->d.config_lock);
     dt_error_clear();
     (void)dt_error_put(&before);
 }

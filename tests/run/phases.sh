@@ -86,9 +86,14 @@ says "perception 15 tensors from $work/three/$first/model.safetensors"
 train 0 by_run "{ plugin = \"phase1_world_model\"; init = \"$work/three\"; stop = { steps = 1; }; }"
 says "world      7 tensors from $work/three/$first, end of phase1_world_model"
 train 2 wider "{ $one }, { plugin = \"phase1_world_model\"; risk_gnn = { hidden = 8; }; stop = { steps = 1; }; }"
-says "perception of this phase is risk_gnn (" ".so)" "/wider/$first/model.safetensors: tensors of another model" \
+says "phase 2, tried before phase 1 begins" "is [8, 39] in phase 2 (phase1_world_model) and [16, 39] in phase 1" \
+    "(risk_gnn.hidden is 8 here and was 16)"
+train 2 wider_run "{ plugin = \"phase1_world_model\"; init = \"$work/three/$first\"; risk_gnn = { hidden = 8; }; stop = { steps = 1; }; }"
+says "perception of this phase is risk_gnn (" ".so)" "/three/$first/model.safetensors: tensors of another model" \
     "[16] in the file, the model has [8]"
 train 2 mixed "{ $one }, { plugin = \"phase1_world_model\"; models = { world = \"world_gru\"; }; stop = { steps = 1; }; }"
+says "missing in phase 1" "(models.world is world_gru here and was world_lstm"
+train 2 mixed_run "{ plugin = \"phase1_world_model\"; init = \"$work/three/$first\"; models = { world = \"world_gru\"; }; stop = { steps = 1; }; }"
 says "world of this phase is world_gru" "is not in the file"
 train 2 nobody "{ $one }, { $two init = \"previous\"; }"
 says "holds none of this phase's"
@@ -296,7 +301,11 @@ says "init = \"previuos\": no such file or folder; expected"
 train 2 unlimited "{ $one }, { $three phase3_constrained = { limits = \"starvatoin:60\"; }; }"
 says "phase 2, tried before phase 1 begins" "no such cost as in" "starvatoin:60"
 [ ! -e "$work/unlimited" ] || fail "a limit on no cost was found out after the first phase"
-cases=$((cases + 3))
+train 2 unlike "{ $two controller_mlp = { hidden = 32; }; }, { $two init = \"previous\"; controller_mlp = { hidden = 48; }; }"
+says "phase 2, tried before phase 1 begins" "is [48, 4] in phase 2 (phase2_ppo) and [32, 4] in phase 1"
+[ ! -e "$work/unlike" ] || fail "weights of another shape were found out after the first phase"
+train 0 afresh "{ $two controller_mlp = { hidden = 32; }; }, { $two fresh = [ \"controller\" ]; controller_mlp = { hidden = 48; }; }"
+cases=$((cases + 5))
 # what may be there when the phase is due is a warning at first, and ends the run, with the first phase's results, then
 train 4 unrecorded "{ $one }, { plugin = \"phase1_world_model\"; data = { store = \"./no-such-store\"; }; }"
 says "phase 2 could not begin now" "no-such-store"
