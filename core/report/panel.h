@@ -50,6 +50,7 @@ dt_phase_panel dt_panel_traffic;      /* moments of an evaluated episode, from a
 dt_phase_panel dt_panel_evaluation;   /* results of evaluations, with their history */
 dt_phase_panel dt_panel_baselines;    /* the policy beside controllers that learnt nothing */
 dt_phase_panel dt_panel_costs;        /* costs beside their limits */
+dt_phase_panel dt_panel_training;     /* return of rounds, or loss; and the environment's headline metric */
 dt_phase_panel dt_panel_curves;       /* everything else that was recorded */
 dt_phase_panel dt_panel_memory;       /* memory beside what was planned */
 dt_phase_panel dt_panel_time;         /* what the time went into */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything that was recorded, a small chart each, in groups; what never changes is told in a line instead.
+ * Everything that was recorded, a small chart each, in groups; what never changes is told in a line instead. The
+ * curves that show at a glance whether a phase learns are a panel of their own.
  */
 #include <config.h>
 
@@ -10,6 +11,7 @@
 #include "base/mem.h"
 #include "report/html.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct group {
@@ -99,6 +101,55 @@ static void write_constants(const dt_page *p, const dt_page_phase *phase, const 
         dt_str_add(p->out, "</b></li>\n");
     }
     dt_str_add(p->out, is_open ? "</ul>\n" : "");
+}
+
+static bool has_course(const dt_page *p, const dt_page_phase *phase, const char *name)
+{
+    double value = 0;
+    bool is_long = false;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const dt_series *s = dt_page_series(p, phase, i, name);
+        is_long = is_long || (s != NULL && s->n > 2);
+    }
+    return is_long && !dt_page_is_constant(p, phase, name, &value);
+}
+
+/* Of the environment's metrics the first one that is evaluated: what the progress line shows. */
+static void headline_of(const char **name, uint32_t n, char out[192])
+{
+    static const char begin[] = "eval/metrics/", end[] = "/mean";
+    const size_t skipped = sizeof(begin) - 1, ending = sizeof(end) - 1;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < n && out[0] == '\0'; i++) {
+        const size_t bytes = strlen(name[i]);
+        if (bytes > skipped + ending && strncmp(name[i], begin, skipped) == 0 &&
+            strcmp(name[i] + bytes - ending, end) == 0) {
+            snprintf(out, 192, "env/%.*s", (int)(bytes - skipped - ending), name[i] + skipped);
+        }
+    }
+}
+
+dt_status dt_panel_training(const dt_page *p, const dt_page_phase *phase)
+{
+    const char **name = NULL;
+    char headline[192];
+    uint32_t n = 0;
+    bool is_open = false;
+    DT_TRY(dt_page_names(p, phase, &name, &n));
+    headline_of(name, n, headline);
+    dt_free(name);
+    const bool acts = has_course(p, phase, "charts/episodic_return");
+    const char *const shown[] = {acts ? "charts/episodic_return" : "loss", headline};
+    dt_status st = DT_OK;
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && st == DT_OK; i++) {
+        if (shown[i][0] != '\0' && has_course(p, phase, shown[i])) {
+            dt_str_add(p->out, is_open ? "" : "<h3>Training</h3>\n<div class=\"charts\">\n");
+            is_open = true;
+            st = dt_page_chart(p, phase, shown[i]);
+        }
+    }
+    dt_str_add(p->out, is_open ? "</div>\n" : "");
+    return st;
 }
 
 dt_status dt_panel_curves(const dt_page *p, const dt_page_phase *phase)

@@ -62,6 +62,11 @@ grep -q '"mem/watched":[1-9][0-9]*,"mem/warn_level":4000000000,"mem/shed_level":
     fail "what is watched of the memory is not recorded"
 { grep -q '>warns above</text>' "$work/b/report.html" && grep -q '>gives back above</text>' "$work/b/report.html"; } ||
     fail "the levels of the watch are not drawn"
+# the curve of training is there without a click, however few evaluations there are
+for page in a b; do
+    awk '/<h3>Training<\/h3>/ { shown = 1 } /<summary>Curves of everything/ { exit } END { exit !shown }' \
+        "$work/$page/report.html" || fail "no curve of training in the report of $page"
+done
 grep -q '<td>done</td>\|<dd class="word">done</dd>' "$work/b/report.html" || fail "a run that is done is told as such"
 
 # --- several side by side, in any place, its path said ---
