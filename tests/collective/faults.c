@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "collective/tree_sum.h"
-#include "collective/world.h"
+#include "world.h"
 
 enum { MOST_RANKS = 256, LEAVES = 64, PARTS = 2, COUNT = 4100, CALLS = 20, TOGETHER = 17, WORDS = 5, STEPS = 3 };
 enum { NOTHING = DT_FATE_KINDS };

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "collective/cost.h"
 #include "collective/tree_sum.h"
-#include "collective/world.h"
+#include "world.h"
 
 static dt_world_end end[512];
 

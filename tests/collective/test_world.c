@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/collective/world.c and links.c: the clock agrees with the formulas, each mishap ends as it should, and
+ * Tests of world.c and links.c: the clock agrees with the formulas, each mishap ends as it should, and
  * the same seed does the same again. Many seeds are faults.c's.
  */
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "calls.h"
-#include "collective/world.h"
+#include "world.h"
 
 enum { MOST = 64, FAILED = -1000 /* the first to see it, or one that the first told */ };
 

@@ -7,7 +7,7 @@
 #    include "config.h"
 #endif
 
-#include "collective/world.h"
+#include "world.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"

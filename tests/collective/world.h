@@ -13,7 +13,7 @@
 #define DTRAIN_CORE_COLLECTIVE_WORLD_H
 
 #include "base/err.h"
-#include "collective/links.h"
+#include "links.h"
 
 typedef enum dt_fate_kind {
     DT_FATE_SLOW,  /* seconds pass at every point from this one on, and work takes so much longer each time */

@@ -6,7 +6,7 @@
 #    include "config.h"
 #endif
 
-#include "collective/links.h"
+#include "links.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
