@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exit codes (INTERFACES) and how a status becomes one. Threads: any.
+ * Exit codes (docs/reference/exit-codes.md) and how a status becomes one. Threads: any.
  */
 #ifndef DTRAIN_CORE_BASE_EXIT_H
 #define DTRAIN_CORE_BASE_EXIT_H

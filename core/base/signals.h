@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signals of a run (INTERFACES, exit codes): the first SIGINT or SIGTERM asks to finish the step, save and leave with
- * 75, and so does SIGUSR2, which mpirun hands to its processes; the second leaves at once with 128+n; SIGUSR1 asks for
- * a checkpoint now. Threads: install [main]; the rest [any].
+ * Signals of a run (docs/reference/exit-codes.md): the first SIGINT or SIGTERM asks to finish the step, save and leave
+ * with 75, and so does SIGUSR2, which mpirun hands to its processes; the second leaves at once with 128+n; SIGUSR1 asks
+ * for a checkpoint now. Threads: install [main]; the rest [any].
  */
 #ifndef DTRAIN_CORE_BASE_SIGNALS_H
 #define DTRAIN_CORE_BASE_SIGNALS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checkpoints (DISTRIBUTED 5.2 to 5.4): committed folders that hold everything a run needs to go on.
+ * Checkpoints: committed folders that hold everything a run needs to go on.
  *
  *   <run>/checkpoints/step-000000000123/
  *       model.safetensors  optim.safetensors  state.json  plugin-<name>.bin...  config.cfg

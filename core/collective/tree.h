@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fixed reduction tree (DISTRIBUTED 3.2): S leaves, S a power of two, summed pairwise left + right, level by level,
- * whatever the order in which leaves finish and however many ranks hold them. Rank r of R owns the leaves
+ * The fixed reduction tree (docs/explanation/ranks.md): S leaves, S a power of two, summed pairwise left + right, level
+ * by level, whatever the order in which leaves finish and however many ranks hold them. Rank r of R owns the leaves
  * [r*S/R, (r+1)*S/R), or as many as its weight gives it, which changes no sum. A node is (height, index): index i at
  * height h covers leaves [i*2^h, (i+1)*2^h).
  *

@@ -39,9 +39,9 @@
 
 #include <stdbool.h>
 
-#define DT_RADIUS_M            50.0 /* INTERFACES, default neighbourhood */
-#define DT_STOP_DISTANCE_MAX_M 200. /* INTERFACES */
-#define DT_ITTC_MAX            10.0 /* 1/s, INTERFACES */
+#define DT_RADIUS_M            50.0 /* default neighbourhood */
+#define DT_STOP_DISTANCE_MAX_M 200.
+#define DT_ITTC_MAX            10.0 /* 1/s */
 #define DT_WIDTH_DEFAULT_M     1.8  /* a passenger car; only where the source gives none */
 #define DT_LENGTH_DEFAULT_M    4.5  /* the same */
 #define DT_POSITION_MAX_M      1e7  /* farther from the origin nothing can be told apart in f32 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics.jsonl: one JSON object a record, `step`, `phase`, `wall_s` and named numbers (INTERFACES). Scalars collect
+ * metrics.jsonl: one JSON object a record, `step`, `phase`, `wall_s` and named numbers. Scalars collect
  * until they are flushed under a step; a name given several times gets the mean. After a resume, records of steps that
  * will be done again are cut off first. Threads: [main] of rank 0.
  */

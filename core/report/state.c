@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EXIT_INTERRUPTED = 75 }; /* INTERFACES, exit codes */
+enum { EXIT_INTERRUPTED = 75 }; /* docs/reference/exit-codes.md */
 
 const char *dt_run_condition_text(dt_run_condition c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run directory (INTERFACES): runs/<name>-<UTC time>-<4 hex>/ or the folder given by --run-dir. Holds config.cfg,
+ * A run directory (docs/howto/running.md): runs/<name>-<UTC time>-<4 hex>/ or the folder of --run-dir; with config.cfg,
  * config.origin.json, meta.json, progress.json, train.log, error.log (and older ones, .1, .2 ...), metrics.jsonl,
  * tensorboard/, checkpoints/, trace.json where steps are profiled, run.lock, which the process that trains holds, and
  * where several processes train rank-1.log and so on, launch.log and launch.lock, which their launcher holds. Threads:

@@ -2,7 +2,7 @@
  *
  * Worker pool: n threads (the caller is worker 0) that run one function each and meet again; two or three of these
  * meetings make a whole training step, so nothing finer is needed. Workers wait on a condition variable after a short
- * spin: a busy neighbour on the machine costs its share, never a barrier's time (PERFORMANCE 1.6).
+ * spin: a busy neighbour on the machine costs its share, never a barrier's time.
  * Threads: run is called by the owner only; job runs on every worker.
  */
 #ifndef DTRAIN_CORE_TRAIN_POOL_H

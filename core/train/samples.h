@@ -8,7 +8,7 @@
  *   slice               consecutive samples of a leaf whose sizes stay within the slice capacities, at least one; of a
  *                       source of parts that cannot be read together a leaf is put in their order before, and no slice
  *                       leaves one of them
- * Source of the scheme: DISTRIBUTED 3.2; slices: PERFORMANCE, Decided. Threads: [any] after open.
+ * Why: docs/explanation/ranks.md. Threads: [any] after open.
  */
 #ifndef DTRAIN_CORE_TRAIN_SAMPLES_H
 #define DTRAIN_CORE_TRAIN_SAMPLES_H

@@ -2,7 +2,7 @@
  *
  * How well recorded scenes are predicted: an evaluation over a split, which counts complete windows (whole history,
  * whole future).
- * Definitions and names: INTERFACES.
+ * Definitions and names: docs/explanation/predictions.md.
  *
  *   figures of what is predicted (figures.h), of all windows, and by site where they are of several
  *   auroc           = P(score of a positive > score of a negative), ties count half (Mann & Whitney 1947), at anchor

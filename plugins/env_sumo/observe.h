@@ -16,10 +16,10 @@
  *   neighbour  "A 4"   i32  the nearest agents whose traffic comes here next, the agent itself where there are fewer
  *
  * A vehicle counts for the link that it takes at the next signal and for the lane of that link, on whatever lane it is
- * now; standing is slower than 0.1 m/s. With features = graph also the graph of INTERFACES ("Recordings"): nodes "N 9",
- * rowptr, col, edges, where the first nodes are the agents (speed and length 0, controlled), the others the vehicles on
- * the road; x and y count from the middle of the net; agent_node "A" is the node of each agent. Of more than
- * max_vehicles vehicles the ones nearest to their stop lines are kept.
+ * now; standing is slower than 0.1 m/s. With features = graph also the graph of dtrain/shapes.h, perception: nodes
+ * "N 9", rowptr, col, edges, where the first nodes are the agents (speed and length 0, controlled), the others the
+ * vehicles on the road; x and y count from the middle of the net; agent_node "A" is the node of each agent. Of more
+ * than max_vehicles vehicles the ones nearest to their stop lines are kept.
  */
 #ifndef DTRAIN_ENV_SUMO_OBSERVE_H
 #define DTRAIN_ENV_SUMO_OBSERVE_H

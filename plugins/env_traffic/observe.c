@@ -7,7 +7,7 @@
 #include "junction.h"
 #include "signal.h"
 
-#define FAR_M     200.0  /* INTERFACES: clamp of distances */
+#define FAR_M     200.0  /* clamp of distances */
 #define NOTHING_M 1000.0 /* gap where nothing is */
 #define TIME_TOL  1e-9   /* of a whole number of actions */
 

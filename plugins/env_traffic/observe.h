@@ -3,7 +3,7 @@
  * What agents see. Ports, in SI units, not normalised:
  *
  * control = vehicles (an agent is a vehicle; symbols N vehicles, E edges between them)
- *   nodes, rowptr, col, edges   the graph of all vehicles, INTERFACES "Recordings": "N 9", "N+1", "E", "E 4"
+ *   nodes, rowptr, col, edges   the graph of all vehicles, dtrain/shapes.h, perception: "N 9", "N+1", "E", "E 4"
  *   agent_node  "A"    i32  the node that the agent is, -1 where nobody is
  *   centre      "N 2"  f32  mean position of all nodes, the same in every row: where positions of perception begin
  *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 speed it wants,

@@ -64,6 +64,12 @@ found '`bench/results/[^`]*`' | cut -d' ' -f2 >>"$work/files"
 while read -r name; do
     [ -e "$src/$name" ] || fail "docs name $name, which is not there"
 done <"$work/files"
+# --- documents that comments cite ---
+(cd "$src" && grep -rhoE 'docs/[a-z]+/[a-z0-9_-]+\.md' core include models phases plugins) | sort -u >"$work/cited"
+[ "$(wc -l <"$work/cited")" -ge 8 ] || fail "hardly a document is cited by comments"
+while read -r name; do
+    [ -e "$src/$name" ] || fail "comments cite $name, which is not there"
+done <"$work/cited"
 sh "$src/bench/run" --list | cut -d' ' -f1 >"$work/benches"
 found 'bench/run [a-z0-9_][a-z0-9_]*' | cut -d' ' -f3 >"$work/named"
 while read -r name; do
