@@ -3,7 +3,7 @@
  * The rules of a plugin's descriptor, in the order of the contract. See loader.h and include/dtrain/plugin.h.
  *
  * Sizes: a member is read only where the struct_size of its table reaches; what a smaller table lacks stays zero in
- * the host's copy. A table must reach at least to the last member of version 1.0.
+ * the host's copy. A table must reach at least to the last member that every plugin of this major version has.
  */
 #include <config.h>
 
@@ -17,7 +17,7 @@
 /* up to and with this member */
 #define BYTES_TO(T, member) ((uint32_t)(offsetof(T, member) + sizeof(((T *)0)->member)))
 
-enum { PLUGIN_1_0_BYTES = BYTES_TO(dt_plugin, fini), COMPONENT_1_0_BYTES = BYTES_TO(dt_component, extension) };
+enum { LEAST_PLUGIN_BYTES = BYTES_TO(dt_plugin, fini), LEAST_COMPONENT_BYTES = BYTES_TO(dt_component, extension) };
 
 const char *dt_kind_name(uint32_t kind)
 {
@@ -70,9 +70,9 @@ static dt_status check_prefix(const dt_plugin *raw, const char *file)
                        "headers of this dtrain",
                        file, raw->layout != NULL ? raw->layout : "", DT_LAYOUT);
     }
-    if (raw->struct_size < PLUGIN_1_0_BYTES) {
+    if (raw->struct_size < LEAST_PLUGIN_BYTES) {
         return DT_FAIL(DT_EABI, "%s: its descriptor has %" PRIu32 " bytes, version %d.0 has %u; rebuild it", file,
-                       raw->struct_size, DT_ABI_MAJOR, PLUGIN_1_0_BYTES);
+                       raw->struct_size, DT_ABI_MAJOR, LEAST_PLUGIN_BYTES);
     }
     return DT_OK;
 }
@@ -129,13 +129,13 @@ static const needed_op data_needs[] = {
     NEED(dt_data_ops, sizes),  NEED(dt_data_ops, read),   NEED(dt_data_ops, destroy), {NULL, 0}};
 
 static const struct {
-    uint32_t bytes_first, bytes, since_minor; /* in the version that made the kind final, now; that version */
+    uint32_t least_bytes, bytes; /* with the required operations; now */
     const needed_op *needs;
 } kinds[] = {
-    [DT_KIND_PHASE] = {BYTES_TO(dt_phase_ops, load), sizeof(dt_phase_ops), 0, phase_needs},
-    [DT_KIND_MODEL] = {BYTES_TO(dt_model_ops, destroy), sizeof(dt_model_ops), 0, model_needs},
-    [DT_KIND_ENV] = {BYTES_TO(dt_env_ops, destroy), sizeof(dt_env_ops), 1, env_needs},
-    [DT_KIND_DATA] = {BYTES_TO(dt_data_ops, destroy), sizeof(dt_data_ops), 0, data_needs},
+    [DT_KIND_PHASE] = {BYTES_TO(dt_phase_ops, load), sizeof(dt_phase_ops), phase_needs},
+    [DT_KIND_MODEL] = {BYTES_TO(dt_model_ops, destroy), sizeof(dt_model_ops), model_needs},
+    [DT_KIND_ENV] = {BYTES_TO(dt_env_ops, destroy), sizeof(dt_env_ops), env_needs},
+    [DT_KIND_DATA] = {BYTES_TO(dt_data_ops, destroy), sizeof(dt_data_ops), data_needs},
 };
 
 static bool is_missing(const void *ops, size_t offset)
@@ -152,12 +152,11 @@ static dt_status check_ops(const dt_component *comp, const char *file, dt_loaded
                        dt_kind_name(comp->kind));
     }
     uint32_t bytes = *(const uint32_t *)comp->ops; /* struct_size comes first everywhere */
-    if (bytes < kinds[comp->kind].bytes_first) {
+    if (bytes < kinds[comp->kind].least_bytes) {
         return DT_FAIL(DT_EPLUGIN,
-                       "%s: the operations of component %s have struct_size %" PRIu32 ", version %d.%u has %" PRIu32
-                       "; set it to sizeof the table and rebuild",
-                       file, comp->id, bytes, DT_ABI_MAJOR, kinds[comp->kind].since_minor,
-                       kinds[comp->kind].bytes_first);
+                       "%s: the operations of component %s have struct_size %" PRIu32
+                       ", version %d.0 has at least %" PRIu32 "; set it to sizeof the table and rebuild",
+                       file, comp->id, bytes, DT_ABI_MAJOR, kinds[comp->kind].least_bytes);
     }
     copy_table(&out_p->ops, kinds[comp->kind].bytes, comp->ops, bytes);
     for (const needed_op *need = kinds[comp->kind].needs; need->name != NULL; need++) {
@@ -181,11 +180,11 @@ dt_status dt_component_check(const dt_component *raw, const dt_loaded_plugin *p,
     if (raw == NULL) {
         return DT_FAIL(DT_EPLUGIN, "%s: a component is NULL; n_components counts too many", file);
     }
-    if (raw->struct_size < COMPONENT_1_0_BYTES) {
+    if (raw->struct_size < LEAST_COMPONENT_BYTES) {
         return DT_FAIL(DT_EPLUGIN,
                        "%s: a component has struct_size %" PRIu32 ", version %d.0 has %d; set it to "
                        "sizeof(dt_component) and rebuild",
-                       file, raw->struct_size, DT_ABI_MAJOR, COMPONENT_1_0_BYTES);
+                       file, raw->struct_size, DT_ABI_MAJOR, LEAST_COMPONENT_BYTES);
     }
     copy_table(&out_p->desc, sizeof(out_p->desc), raw, raw->struct_size);
     const dt_component *comp = &out_p->desc;
@@ -202,13 +201,6 @@ dt_status dt_component_check(const dt_component *raw, const dt_loaded_plugin *p,
                        "%s: component %s has kind %" PRIu32 ", known are %d to %d (DT_KIND_*); update dtrain, "
                        "or set another kind",
                        file, comp->id, comp->kind, DT_KIND_PHASE, DT_KIND_DATA);
-    }
-    if (p->desc.abi_minor < kinds[comp->kind].since_minor) {
-        return DT_FAIL(DT_EABI,
-                       "%s: component %s is an %s built for plugin ABI %u.%u; %ss are final since %d.%u, rebuild it "
-                       "with the headers of this dtrain",
-                       file, comp->id, dt_kind_name(comp->kind), p->desc.abi_major, p->desc.abi_minor,
-                       dt_kind_name(comp->kind), DT_ABI_MAJOR, kinds[comp->kind].since_minor);
     }
     if (comp->kind == DT_KIND_MODEL && !legal_name(comp->role)) {
         return DT_FAIL(DT_EPLUGIN,

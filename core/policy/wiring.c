@@ -371,7 +371,6 @@ static dt_status has_room(const dt_wired *w, const char *role)
 static dt_status wiring_bind(dt_wiring *face, const dt_model_want *want, dt_model **out_p)
 {
     dt_wired *w = dt_wired_of(face);
-    const bool has_flags = want->struct_size >= offsetof(dt_model_want, flags) + sizeof(want->flags);
     offer o = {.n_ports = 0};
     *out_p = NULL;
     DT_TRY(has_room(w, want->role));
@@ -386,7 +385,7 @@ static dt_status wiring_bind(dt_wiring *face, const dt_model_want *want, dt_mode
     for (uint32_t i = 0; i < want->n_dims; i++) {
         o.dim[o.n_dims++] = want->dims[i];
     }
-    DT_TRY(bind_role(w, want->role, &o, want->needs, want->n_needs, has_flags ? want->flags : 0, out_p));
+    DT_TRY(bind_role(w, want->role, &o, want->needs, want->n_needs, want->flags, out_p));
     if (*out_p != NULL) {
         w->other[w->n_others++] = *out_p;
     }

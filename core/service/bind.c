@@ -157,10 +157,9 @@ static dt_status bind_model(const dt_host *h, const dt_model_want *want, dt_mode
 {
     dt_stage *s = dt_stage_of(h);
     const char *id = wired(s, want->role);
-    const bool is_1_0 = want->struct_size < sizeof(*want); /* before flags */
     *out = NULL;
     if (id == NULL || id[0] == '\0') {
-        if (!is_1_0 && (want->flags & DT_WANT_OPTIONAL) != 0) {
+        if ((want->flags & DT_WANT_OPTIONAL) != 0) {
             return DT_OK;
         }
         return DT_FAIL(DT_ECONFIG, "%s needs a model in the role %s, but models.%s is empty", s->d.phase->desc.id,

@@ -231,7 +231,7 @@ static const dt_rng_api rng_service = {.struct_size = sizeof(dt_rng_api), .unifo
 
 /* ---- stores and features ----------------------------------------------------------------------------------------- */
 
-static dt_status store_open_packed(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
+static dt_status store_open(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
 {
     dt_stage *s = dt_stage_of(h);
     dt_store *store = NULL;
@@ -267,29 +267,6 @@ static void store_close(const dt_host *h, const dt_store_view *v)
     }
 }
 
-static dt_status store_open(const dt_host *h, const char *path, const dt_store_view **out)
-{
-    const dt_store_view *v = NULL;
-    DT_TRY(store_open_packed(h, path, 0, &v));
-    if (v->node == NULL || v->edge == NULL || v->edge_src == NULL) {
-        store_close(h, v);
-        return DT_FAIL(
-            DT_EUNSUPPORTED,
-            "%s is packed, and who asks for it reads plain stores alone: write it anew by dtrain data merge %s "
-            "--out PLAIN --set store.features=f32 --set store.compress=none",
-            path, path);
-    }
-    if (v->core != NULL) {
-        store_close(h, v);
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "%s is a store of regions, and who asks for it does not know that vehicles of a halo are not to "
-                       "be learnt: give it the store that was cut",
-                       path);
-    }
-    *out = v;
-    return DT_OK;
-}
-
 static dt_status store_read(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n,
                             void *out)
 {
@@ -297,11 +274,8 @@ static dt_status store_read(const dt_host *h, const dt_store_view *v, uint32_t a
     return dt_store_read(dt_store_of_view(v), array, from, n, out);
 }
 
-static const dt_store_api store_service = {.struct_size = sizeof(dt_store_api),
-                                           .open = store_open,
-                                           .close = store_close,
-                                           .open_packed = store_open_packed,
-                                           .read = store_read};
+static const dt_store_api store_service = {
+    .struct_size = sizeof(dt_store_api), .open = store_open, .close = store_close, .read = store_read};
 
 /* ---- by id ------------------------------------------------------------------------------------------------------- */
 

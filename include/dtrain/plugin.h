@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define DT_ABI_MAJOR    1 /* a member moved, shrank or changed meaning */
-#define DT_ABI_MINOR    2 /* members appended, service or extension ids added */
+#define DT_ABI_MINOR    0 /* members appended, service or extension ids added */
 #define DT_PLUGIN_MAGIC UINT32_C(0x4e525444)
 #define DT_MAX_DIMS     8
 #define DT_LAYOUT       "lp64le;dims8" /* what would break silently between builds */
@@ -44,20 +44,20 @@ enum { DT_PORT_OPTIONAL = 1u };
 /* Names of ports and fields are [a-z][a-z0-9_]*, each once in its list. A symbol begins with a capital letter and is
  * shorter than 16 bytes, without blanks or '+'; "B", samples, is the host's, and an environment's "A" too. */
 /* Observations of environments whose rows are sequences: the first number of dims counts steps, and a phase gets them
- * step by step, "S 15 6" as "15 S 6". Since 1.1. */
+ * step by step, "S 15 6" as "15 S 6". */
 enum { DT_PORT_STEPS = 2u };
 /* Observations of environments: values that count rows of symbol k (0: "A", 1: the first of the spec) within the
  * instance; the host adds the rows before it when it packs several. -1 means none, and is refused in one place: of a
  * graph in CSR, where rowptr [N+1] counts edges and col [E] counts nodes (N, or another symbol), every edge leads to
  * one. */
-/* Lists that each agent has of its own, since 1.2: a port "A+1" i32, DT_PORT_INDEX(k), says that rows v[a] up to
+/* Lists that each agent has of its own: a port "A+1" i32, DT_PORT_INDEX(k), says that rows v[a] up to
  * v[a+1] - 1 of symbol k are the list of the agent at place a; v rises from v[0] = 0 to v[places] = all rows. The host
  * hands lists on with their agents: pointers of those who have a row in the slice, and their rows alone, one list after
  * another; those of other places are left out. So no other port may count rows of k, and k has no row pointers (k+1).
  * What its rows hold is as of other symbols: steps, and indices that count rows of others ("A": -1 of who has no row).
  */
 #define DT_PORT_INDEX(k) ((uint32_t)((k) + 1) << 8)
-/* Fields of data, since 1.2: integers (i32) that count rows of symbol k of the data (0: "B", samples; 1: the first of
+/* Fields of data: integers (i32) that count rows of symbol k of the data (0: "B", samples; 1: the first of
  * its symbols) within what one read gives say so by DT_PORT_INDEX(k), negative ones count none; row pointers "N+1" are
  * among them. Those that count nothing, such as a class, say DT_PORT_PLAIN. Where every i32 field says one of both the
  * host can put samples of several stores of a stream together, which a GPU needs. */
@@ -80,11 +80,10 @@ enum { DT_OPT_BOOL = 1, DT_OPT_I64, DT_OPT_F64, DT_OPT_STR, DT_OPT_ENUM, DT_OPT_
  * choices), const char * (made absolute against the file that set it). */
 enum { DT_OPT_REQUIRED = 1u, DT_OPT_PER_RANK = 2u, DT_OPT_RUNTIME = 4u, DT_OPT_DEPRECATED = 8u };
 /* Its value makes code be loaded or run, or files be written, as a module or a command line does: the host takes it
- * from the user, and from the configuration that lies in a run only where the user trusts that run. Since 1.2. */
+ * from the user, and from the configuration that lies in a run only where the user trusts that run. */
 enum { DT_OPT_CODE = 16u };
 /* Of environments: its value helps training (or spares it something) and changes what an episode measures, as moving
- * vehicles on that block each other does. Evaluations have the default, unless evaluation.env says otherwise.
- * Since 1.2. */
+ * vehicles on that block each other does. Evaluations have the default, unless evaluation.env says otherwise. */
 enum { DT_OPT_TRAINING = 32u };
 
 typedef struct dt_option {
@@ -156,7 +155,7 @@ typedef struct dt_progress {
                                             * save_interval count those, and saving waits for one */
     uint8_t evaluated;                     /* this call evaluated */
     uint8_t reserved2[6];
-    uint64_t iterations; /* since 1.1: calls done in this phase, of all runs of it; 0: one per step */
+    uint64_t iterations; /* calls done in this phase, of all runs of it; 0: one per step */
 } dt_progress;
 
 typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */
@@ -170,7 +169,7 @@ typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */
     void (*destroy)(void *self);                         /* [main] once per create, even a failed one */
     dt_status (*save)(void *self, dt_writer *w);         /* [main] optional */
     dt_status (*load)(void *self, dt_reader *r, uint32_t version); /* [main] optional; after start */
-    /* since 1.2, optional [main][collective]: the phase is over, by DT_DONE or by a rule of section stop. An error
+    /* optional [main][collective]: the phase is over, by DT_DONE or by a rule of section stop. An error
      * fails the run, whose state is saved: DT_ECONFIG where what the phase was to hold, as a limit, was never
      * evaluated. */
     dt_status (*finish)(void *self);
@@ -198,8 +197,8 @@ enum {
     DT_INIT_XAVIER,  /* U(-l, l), l = a * sqrt(6 / (fan_in + fan_out)), Glorot & Bengio 2010; shape [out, in] */
     DT_INIT_FAN_IN,  /* U(-l, l), l = a / sqrt(fan_in), PyTorch's Linear and LSTM default with a = 1; shape [out, in] */
     DT_INIT_EYE,     /* a where row and column agree, 0 elsewhere; a matrix, square or not */
-    DT_INIT_ORTHO,   /* a times a matrix whose shorter side is orthonormal, Saxe et al. 2014; since 1.1 */
-    /* Beside one of these, since 1.2: a constant of the model. It is part of checkpoints and of what is exported as any
+    DT_INIT_ORTHO,   /* a times a matrix whose shorter side is orthonormal, Saxe et al. 2014 */
+    /* Beside one of these: a constant of the model. It is part of checkpoints and of what is exported as any
      * other parameter is, but no step trains it: no gradient is computed, nothing decays. A phase may set it
      * (svc/train.h: constant_set). Its name begins with "constant.", as no other's should: so files tell it. */
     DT_INIT_CONSTANT = 256
@@ -214,7 +213,7 @@ struct dt_params {
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
 
-typedef struct dt_field_stat { /* since 1.2: a column of a field, over n values; of none all is 0 */
+typedef struct dt_field_stat { /* a column of a field, over n values; of none all is 0 */
     double n, min, max, mean;
     double std; /* of the values themselves: divided by n */
 } dt_field_stat;
@@ -232,7 +231,6 @@ typedef struct dt_data_ops {
      * each sample (epoch and position), the seed of augmentation; 0 = do not augment. */
     dt_status (*read)(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out);
     void (*destroy)(void *self);
-    /* since 1.2 */
     /* [main] How often each of n = count samples is drawn for training, relative to the others, where data.sampling is
      * "weighted": not negative, finite, not all 0. NULL: there are no weights, and asking for them is an error. */
     dt_status (*weights)(void *self, double *out, uint64_t n);
@@ -259,7 +257,7 @@ typedef struct dt_data_ops {
  * Same configuration, same seed and number (episode) of reset, same actions: same bits, whatever else the instance did
  * before. A host that resumes a run repeats the episode from its seed and number by the actions it has kept. */
 /* What n columns of an observation hold: first, first + stride, ... of the last number of its port's dims. For people
- * and for programs that make the observation elsewhere: `dtrain show` and exported policies say it. Since 1.2 */
+ * and for programs that make the observation elsewhere: `dtrain show` and exported policies say it. */
 typedef struct dt_column {
     const char *port, *name, *unit, *meaning; /* meaning: one sentence */
     double low, high;                         /* of the values; infinite where open */
@@ -280,8 +278,8 @@ typedef struct dt_env_spec {        /* what an instance has; pointers live as lo
     uint32_t reserved;
     double step_s;        /* simulated time of a step, s; 0: none */
     const uint32_t *team; /* [n_agents] number of the team that each place is of, below DT_ENV_MAX_TEAMS; NULL: all are
-                           * of one. One team learns, and opponents play the others (section opponents). Since 1.2 */
-    /* Since 1.2, all optional, and nothing is computed by them */
+                           * of one. One team learns, and opponents play the others (section opponents). */
+    /* All optional, and nothing is computed by them */
     const dt_column *columns;         /* [n_columns] those that are described */
     const char *const *places;        /* [n_agents] what each place is, as the id of a signal; "": not known */
     const char *const *choices_shown; /* [n_agents, sum of choices] what a choice does there, as the letters of a phase;
@@ -294,7 +292,7 @@ enum {
     DT_ENV_MAX_HEADS = 16,
     DT_ENV_MAX_COSTS = 16,
     DT_ENV_MAX_METRICS = 32,
-    DT_ENV_MAX_TEAMS = 16, /* since 1.2 */
+    DT_ENV_MAX_TEAMS = 16,
     DT_ENV_MAX_COLUMNS = 1024,
     DT_ENV_MAX_CHOICES_SHOWN = 16384
 };
@@ -312,7 +310,7 @@ typedef struct dt_env_io { /* rows of host-owned arrays; "out" ones are zeroed b
     uint8_t *terminated, *truncated; /* out [n_agents] */
     double *metric;                  /* out [n_metrics], read when step returns DT_DONE; NAN: none this time */
     uint64_t episode; /* in, of reset: how many the instance had before in this phase, also in the runs that this one
-                       * goes on from; 0 in evaluations. Since 1.2 */
+                       * goes on from; 0 in evaluations. */
 } dt_env_io;
 
 typedef struct dt_env_ops {
@@ -328,7 +326,7 @@ typedef struct dt_env_ops {
 
 enum { DT_KIND_PHASE = 1, DT_KIND_MODEL, DT_KIND_ENV, DT_KIND_DATA };
 enum { DT_COMP_NEEDS_CUDA = 1u, DT_COMP_DETERMINISTIC = 2u, DT_COMP_PROCESS = 4u /* one instance per process */ };
-/* Since 1.2, of phases: data.batch follows from options of the phase, so that the host must not choose it ("auto"). */
+/* Of phases: data.batch follows from options of the phase, so that the host must not choose it ("auto"). */
 enum { DT_COMP_OWN_BATCH = 8u };
 
 typedef struct dt_component {
@@ -357,15 +355,15 @@ typedef struct dt_plugin {
 /* Extension "dtrain.defaults/1" of a phase: const char *const *, "section.key=value" ..., NULL. Its defaults for host
  * sections (training, data, checkpoint); they rank above the built-in ones and below every file and option.
  *
- * Extension "dtrain.baselines/1" of an environment, since 1.1: const char *const *, ids of controllers that need no
+ * Extension "dtrain.baselines/1" of an environment: const char *const *, ids of controllers that need no
  * learning, NULL. A policy learnt in it is compared with those of them whose ports fit (evaluation.baselines).
  *
- * Extension "dtrain.program/1", since 1.2: of a controller, not NULL where it leaves the environment to the program
+ * Extension "dtrain.program/1": of a controller, not NULL where it leaves the environment to the program
  * that this has of its own; of an environment, const char *const *, "key=value" ..., NULL: its options for that. They
  * hold where both have it; a program is then followed between two actions as well. Elsewhere the controller acts as
  * any other.
  *
- * Extension "dtrain.results/1" of a phase or an environment, since 1.2: const char *const *, NULL at the end: what the
+ * Extension "dtrain.results/1" of a phase or an environment: const char *const *, NULL at the end: what the
  * numbers of an evaluation are, a row "KEY|GROUP|UNIT|BETTER|TEXT" each. KEY is as it is reported, without /mean, and
  * may have * for any text ("metrics/delay_s", "costs/x"); GROUP is the title above it; BETTER is "higher", "lower" or
  * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's. */
@@ -384,7 +382,7 @@ typedef struct dt_plugin {
  *   DT_PLUGIN_DEFINE_ONE(model, "mine", "1.0", "who", "licence");
  *
  * CONFIG and STATE are types, OPTIONS is a table or NULL. After the operations: any other members of dt_component,
- * flags at least. DT_SET(member, value) serves C and C++ (since 1.2); in C, .member = value is the same. Operations
+ * flags at least. DT_SET(member, value) serves C and C++; in C, .member = value is the same. Operations
  * that do nothing and those that answer with a table are in helpers.h. */
 #define DT_OPS(...) __VA_ARGS__
 #define DT_PHASE_DEFINE(NAME, ID, SUMMARY, REFERENCE, CONFIG, STATE, OPTIONS, OPS, ...)                                \

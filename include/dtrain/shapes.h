@@ -22,7 +22,7 @@
  *                   risk       "N"      f32  logit of the risk label
  *
  *                   Phases of a policy feed nodes and edges scaled as the data component scales them (svc/features.h)
- *              constants (since 1.2, of models that are normalised by recordings): node_shift "9", node_scale "9",
+ *              constants (of models that are normalised by recordings): node_shift "9", node_scale "9",
  *                   edge_shift "4", edge_scale "4", under constant.: what is read becomes (x + shift) scale; shift 0
  *                   and scale 1 before phase 1 has fitted them (dtrain/normalise.h). Whether it has, the scale of
  *                   accelerations tells, which is never 1 then
@@ -49,7 +49,7 @@
  *                   spreads    "S k F 2" f32  log of their deviations, log m
  *                   probability "S k"   f32  of each, they sum to 1
  *                   and, of models that can be calibrated: temperature "2F" f32, a parameter of theirs that is part of
- *                   spread and spreads as it is, for x and y of each step; and, since 1.2, beside it regions "150" f32,
+ *                   spread and spreads as it is, for x and y of each step; and, beside it regions "150" f32,
  *                   another parameter, 0 before it is fitted: logarithms of how much further than a Gaussian's the
  *                   regions of future and spread reach, by class of vehicle (at most 0.5 m/s; faster, below 1 m/s^2;
  *                   faster, 1 m/s^2 or more either way), second 1 to 5, and level 0.1 to 0.9 and 0.95, C order

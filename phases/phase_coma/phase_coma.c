@@ -214,9 +214,6 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_SERVICE_H(h, s->train, DT_SVC_TRAIN, "phase_coma");
     DT_SERVICE_H(h, s->rollout, DT_SVC_ROLLOUT, "phase_coma");
     DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, "phase_coma");
-    if (!DT_HAS(s->train, step_groups) || !DT_HAS(s->rollout, returns) || !DT_HAS(s->bind, env_learners)) {
-        return DT_FAIL_H(h, DT_EUNSUPPORTED, "phase_coma needs a host of contract 1.2");
-    }
     dt_wiring_desc d = DT_WIRING_DESC("phase_coma", NULL);
     d.flags = DT_WIRING_NO_VALUE;
     DT_TRY_H(wiring->create(h, &d, &s->wiring));

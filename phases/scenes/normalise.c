@@ -151,8 +151,8 @@ dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train
 {
     found is = {0};
     float scale[DT_NODE_FEATURES];
-    if (p->perception == NULL || !DT_HAS(train, constant_set)) {
-        return DT_OK; /* an older host knows of no constants, and refuses a model that has some */
+    if (p->perception == NULL) {
+        return DT_OK;
     }
     DT_TRY_H(look(p, train, t, &is));
     if (is_anew && (!is.has_constants || !is.is_trained)) {

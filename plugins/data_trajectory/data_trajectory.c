@@ -226,11 +226,10 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                            .edges = c->drop_edges,
                            .nodes = c->hide_nodes};
     s->api = h->service(h, DT_SVC_STORE);
-    if (!DT_HAS(s->api, open)) {
+    if (s->api == NULL) {
         return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host has no service %s, which data_trajectory needs", DT_SVC_STORE);
     }
-    DT_TRY_H(DT_HAS(s->api, open_packed) ? s->api->open_packed(h, c->store, (uint64_t)c->cache_mb << 20, &s->v)
-                                         : s->api->open(h, c->store, &s->v));
+    DT_TRY_H(s->api->open(h, c->store, (uint64_t)c->cache_mb << 20, &s->v));
     s->slices = (slices){h, s->api, s->v};
     measure_frames(s);
     double stride = s->v->frame_rate_hz / c->rate_hz;

@@ -25,7 +25,7 @@ static const int told_m[N_AHEAD_TOLD] = {4, 8, 20, 32, 48}; /* where the path's 
 
 bool lanes_are_known(const dt_store_view *v)
 {
-    return v->struct_size >= offsetof(dt_store_view, lane_right) + sizeof(v->lane_right) && v->n_lanes > 0;
+    return v->n_lanes > 0;
 }
 
 /* ---- what is computed once --------------------------------------------------------------------------------------- */

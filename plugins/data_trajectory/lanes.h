@@ -43,7 +43,7 @@ typedef struct lanes {
     int64_t past;    /* frames before the one that is read that may be looked at */
 } lanes;
 
-/* Does this host's store tell of roads, and has this one some? */
+/* Has the store roads? */
 bool lanes_are_known(const dt_store_view *v);
 /* Errors: DT_ENOMEM. A store without roads is fine: all paths are straight then. */
 dt_status lanes_init(lanes *l, const dt_host *h, const dt_store_view *v, int64_t past);

@@ -13,7 +13,7 @@
 
 static inline int region_is_known(const dt_store_view *v)
 {
-    return v->struct_size >= offsetof(dt_store_view, halo_s) + sizeof(v->halo_s) && v->core != NULL;
+    return v->core != NULL;
 }
 
 /* Is this row learnt from, and judged? */

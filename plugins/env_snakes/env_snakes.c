@@ -141,7 +141,7 @@ static dt_status spec(const void *self, dt_env_spec *out)
     static const uint32_t team[BOARD_SNAKES] = {0, 0, 0, 1, 1, 1};
     const state *s = self;
     out->n_agents = s->n_teams * BOARD_TEAM;
-    if (s->n_teams > 1 && out->struct_size >= sizeof(*out)) { /* since 1.2 */
+    if (s->n_teams > 1) {
         out->team = team;
     }
     out->obs = s->port;
@@ -212,7 +212,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     dt_random_init(&s->rival, seed, STREAM_RIVAL);
     dt_random_init(&s->adviser, seed, STREAM_ADVICE);
     s->team = s->config.side == SIDE_RANDOM ? dt_random_below(&side, 2) : s->config.side == SIDE_SECOND;
-    s->rule = schedule_rule(&s->schedule, io->struct_size >= sizeof(*io) ? io->episode : 0); /* since 1.2 */
+    s->rule = schedule_rule(&s->schedule, io->episode);
     s->rule = is_against_itself(s, seed) ? RIVALS : s->rule;
     s->deaths = s->rival_deaths = s->beans = 0;
     board_begin(&s->board, seed);

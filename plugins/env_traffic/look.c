@@ -126,7 +126,7 @@ void look_now(const sim *s, int32_t first_place, const dt_vehicle *frame, uint32
     const seen g = {frame, n};
     const double due = (double)s->sum.inserted + (double)sim_waiting(s);
     out->time_s = s->elapsed_s;
-    if (out->struct_size >= offsetof(dt_scene, delay_s) + sizeof(out->delay_s) && due > 0) {
+    if (due > 0) {
         out->delay_s = sim_delay(s) / due;
     }
     out->n_vehicles = out->n_signals = 0;

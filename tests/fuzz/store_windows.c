@@ -50,18 +50,13 @@ static void host_release(const dt_host *h, void *p)
     dt_free(p);
 }
 
-static dt_status store_open_packed(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
+static dt_status store_open(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
 {
     (void)h;
     dt_store *s = NULL;
     DT_TRY(dt_store_open_cached(path, cache_bytes, &s));
     *out = dt_store_view_of(s);
     return DT_OK;
-}
-
-static dt_status store_open(const dt_host *h, const char *path, const dt_store_view **out)
-{
-    return store_open_packed(h, path, DT_STORE_CACHE_BYTES, out);
 }
 
 static void store_close(const dt_host *h, const dt_store_view *v)
@@ -79,11 +74,8 @@ static dt_status store_read(const dt_host *h, const dt_store_view *v, uint32_t a
 
 static const void *host_service(const dt_host *h, const char *id)
 {
-    static const dt_store_api store = {.struct_size = sizeof(store),
-                                       .open = store_open,
-                                       .close = store_close,
-                                       .open_packed = store_open_packed,
-                                       .read = store_read};
+    static const dt_store_api store = {
+        .struct_size = sizeof(store), .open = store_open, .close = store_close, .read = store_read};
     (void)h;
     return strcmp(id, DT_SVC_STORE) == 0      ? (const void *)&store
            : strcmp(id, DT_SVC_FEATURES) == 0 ? (const void *)&dt_features_service

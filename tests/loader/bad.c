@@ -87,7 +87,12 @@ static dt_status save(void *self, dt_writer *w)
 }
 #endif
 SPARE static const dt_phase_ops phase_ops = {
+#ifdef SMALLER
+    .struct_size = offsetof(dt_phase_ops, finish), /* as before finish was appended */
+    .finish = phase_start,
+#else
     .struct_size = sizeof(dt_phase_ops),
+#endif
     .create = phase_create,
     .start = phase_start,
     .iterate = iterate,
@@ -156,7 +161,7 @@ SPARE static const dt_component phase = {
 #endif
 };
 
-#if defined(BAD_OLD_ENV) || defined(GOOD_ENV)
+#if defined(GOOD_ENV)
 static dt_status env_create(void *self, const dt_host *h, const void *c)
 {
     return DT_OK;
@@ -233,8 +238,6 @@ SPARE static const newer desc = {.plugin = {
 #endif
 #if defined(NEWER) || defined(BAD_MINOR)
                                      .abi_minor = DT_ABI_MINOR + 7,
-#elif defined(BAD_OLD_ENV) || defined(MODEL_ONLY)
-                                     .abi_minor = 0,
 #else
                                      .abi_minor = DT_ABI_MINOR,
 #endif

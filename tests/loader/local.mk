@@ -35,11 +35,11 @@ tests_loader_good_env_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=good_env
 tests_loader_good_env_la_CFLAGS = $(PLUGIN_CFLAGS)
 tests_loader_good_env_la_LDFLAGS = $(loader_link)
 
-loader_la += tests/loader/bad_old_env.la
-tests_loader_bad_old_env_la_SOURCES = tests/loader/bad.c
-tests_loader_bad_old_env_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=bad_old_env -DBAD_OLD_ENV
-tests_loader_bad_old_env_la_CFLAGS = $(PLUGIN_CFLAGS)
-tests_loader_bad_old_env_la_LDFLAGS = $(loader_link)
+loader_la += tests/loader/good_smaller.la
+tests_loader_good_smaller_la_SOURCES = tests/loader/bad.c
+tests_loader_good_smaller_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=good_smaller -DSMALLER
+tests_loader_good_smaller_la_CFLAGS = $(PLUGIN_CFLAGS)
+tests_loader_good_smaller_la_LDFLAGS = $(loader_link)
 
 loader_la += tests/loader/bad_magic.la
 tests_loader_bad_magic_la_SOURCES = tests/loader/bad.c

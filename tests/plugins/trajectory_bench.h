@@ -27,8 +27,9 @@ typedef struct bench {
 
 static dt_store *open_store;
 
-static dt_status serve_open(const dt_host *h, const char *path, const dt_store_view **out)
+static dt_status serve_open(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
 {
+    assert_true(cache_bytes > 0 && cache_bytes % (1 << 20) == 0);
     dt_status st = dt_store_open(path, &open_store);
     if (st < 0) {
         return (h->fail)(h, st, NULL, dt_error_text()); /* the parentheses keep cmocka's macro away */
@@ -45,12 +46,6 @@ static void serve_close(const dt_host *h, const dt_store_view *v)
     open_store = NULL;
 }
 
-static dt_status serve_open_packed(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
-{
-    assert_true(cache_bytes > 0 && cache_bytes % (1 << 20) == 0);
-    return serve_open(h, path, out);
-}
-
 static dt_status serve_read(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n,
                             void *out)
 {
@@ -58,11 +53,8 @@ static dt_status serve_read(const dt_host *h, const dt_store_view *v, uint32_t a
     return dt_store_read(dt_store_of_view(v), array, from, n, out);
 }
 
-static const dt_store_api store_api = {.struct_size = sizeof(store_api),
-                                       .open = serve_open,
-                                       .close = serve_close,
-                                       .open_packed = serve_open_packed,
-                                       .read = serve_read};
+static const dt_store_api store_api = {
+    .struct_size = sizeof(store_api), .open = serve_open, .close = serve_close, .read = serve_read};
 
 static dt_status bench_open(bench *b, const char *store, const char *const *set)
 {

@@ -439,10 +439,6 @@ static void test_other_roles(void **unused)
     assert_int_equal(wiring_bind(w, &want, &m), DT_OK);
     assert_true(m == NULL && fake.flags[4] == DT_WANT_OPTIONAL);
     assert_int_equal(wiring_models(w, all, 16), 2);
-    want.struct_size = offsetof(dt_model_want, flags); /* of an older header */
-    assert_int_equal(wiring_bind(w, &want, &m), DT_OK);
-    assert_int_equal(fake.flags[5], 0);
-    want.struct_size = sizeof(want);
     want.n_offers = MAX_WANTED + 1;
     assert_int_equal(wiring_bind(w, &want, &m), DT_EINVAL);
     want.n_offers = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extension "dtrain.scene/1" of an environment, since 1.1: how its traffic looks, for reports and `dtrain render`.
+ * Extension "dtrain.scene/1" of an environment: how its traffic looks, for reports and `dtrain render`.
  *
  * Lengths in m, x to the east and y to the north, angles in rad counter-clockwise from +x. Room belongs to the host:
  * the environment writes as much as fits and says how much there is; the host asks again with more room. Nothing that
@@ -49,8 +49,7 @@ typedef struct dt_scene { /* a moment */
     double time_s; /* since the episode began */
     dt_scene_vehicle *vehicle;
     dt_scene_signal *signal;
-    double
-        delay_s; /* since 1.2, where struct_size holds it: mean delay of the vehicles so far; NAN, as the host sets it
+    double delay_s; /* mean delay of the vehicles so far; NAN, as the host sets it
                        before each look: not known */
 } dt_scene;
 

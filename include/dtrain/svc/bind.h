@@ -21,7 +21,7 @@ extern "C" {
 typedef struct dt_data dt_data; /* bound data */
 typedef struct dt_env dt_env;   /* a bound environment: all its instances */
 
-/* Of dt_model_want: a role without a model under models.<role> is no error, *out is then NULL. Since 1.1. */
+/* Of dt_model_want: a role without a model under models.<role> is no error, *out is then NULL. */
 enum { DT_WANT_OPTIONAL = 1u };
 
 typedef struct dt_model_want {
@@ -31,7 +31,7 @@ typedef struct dt_model_want {
     const dt_port *offers; /* inputs the phase can feed */
     const dt_port *needs;  /* outputs the phase must get; a number in dims must match, a letter matches anything */
     uint32_t n_offers, n_needs;
-    uint32_t flags, reserved; /* since 1.1: DT_WANT_* */
+    uint32_t flags, reserved; /* DT_WANT_* */
 } dt_model_want;
 /* The usual one; offers and needs are arrays: const dt_model_want want = DT_MODEL_WANT("world", in, out); */
 #define DT_MODEL_WANT(ROLE, OFFERS, NEEDS)                                                                             \
@@ -53,23 +53,23 @@ typedef struct dt_bind_api {
     dt_status (*data)(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_data **out);
     const dt_port *(*data_field)(const dt_data *d, const char *name);
     uint64_t (*data_count)(const dt_data *d);
-    /* since 1.1: the environment under env.id, with one instance made to know its spec. At most one per phase. Errors:
+    /* the environment under env.id, with one instance made to know its spec. At most one per phase. Errors:
      * DT_ECONFIG, DT_ENOTFOUND, what the environment says. */
     dt_status (*env)(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
     const dt_env_spec *(*env_spec)(const dt_env *e);
     const char *(*env_id)(const dt_env *e);
     uint32_t (*env_instances)(const dt_env *e); /* of all ranks together */
-    /* since 1.2: samples that the phase makes itself, read through ops (create and destroy are not called; fields,
+    /* samples that the phase makes itself, read through ops (create and destroy are not called; fields,
      * symbols, count, sizes and read have to be there). They are looked at here, once: how many there are stays, and
      * none becomes larger than the largest one is now. read is called by threads of the host, up to data.prefetch
      * batches ahead of the step that learns from them: to change what samples hold, refill (svc/train.h). Every rank
      * has all samples, and a phase that is resumed makes them again. Errors: DT_EPLUGIN (a function or a port that is
      * wrong), what ops say. */
     dt_status (*own_data)(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out);
-    /* since 1.2: the places whose agents are rows of a rollout: of the team that learns, where the configuration has
+    /* the places whose agents are rows of a rollout: of the team that learns, where the configuration has
      * opponents for the others (section opponents), else all. */
     uint32_t (*env_learners)(const dt_env *e);
-    /* since 1.2: of the n columns of a field, what the component says of all that its samples show (statistics of
+    /* of the n columns of a field, what the component says of all that its samples show (statistics of
      * dt_data_ops); of a stream, whose samples come later, what data.store shows. DT_ENOTFOUND (no such field),
      * DT_ESHAPE (it has not n columns), DT_EUNSUPPORTED (the component has none of it), DT_EPLUGIN (they cannot be
      * so), what the component says. */

@@ -24,9 +24,9 @@ typedef struct dt_comm_api {
     dt_status (*all_gather)(const dt_host *h, const void *mine, uint64_t bytes, void *all);
     dt_status (*barrier)(const dt_host *h);
     dt_status (*agree)(const dt_host *h, dt_status mine); /* the worst status of all ranks, on all ranks */
-    /* since 1.2: every rank gets what root has in data. Errors: DT_EINVAL (no such rank). */
+    /* every rank gets what root has in data. Errors: DT_EINVAL (no such rank). */
     dt_status (*broadcast)(const dt_host *h, uint32_t root, void *data, uint64_t bytes);
-    /* since 1.2: value[n] becomes the sum, the least or the greatest of all ranks', on all ranks. Sums are taken in the
+    /* value[n] becomes the sum, the least or the greatest of all ranks', on all ranks. Sums are taken in the
      * order of ranks, in f64: those of whole numbers below 2^53 are exact, and of others the last digits depend on how
      * many ranks there are. Errors: DT_EINVAL (how is none of DT_RANKS_*). */
     dt_status (*reduce)(const dt_host *h, uint32_t how, double *value, uint64_t n);

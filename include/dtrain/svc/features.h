@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Service "dtrain.features/1": the one function that turns the vehicles of a frame into graph features, for
- * recordings, simulations and SUMO alike. Features and units: INTERFACES table; geometry: core/data/features.h.
+ * recordings, simulations and SUMO alike. Features and units: dtrain/shapes.h; geometry: core/data/features.h.
  * Threads: [any].
  */
 #ifndef DTRAIN_SVC_FEATURES_H
@@ -18,7 +18,7 @@ extern "C" {
 enum { DT_NODE_FEATURES = 9, DT_EDGE_FEATURES = 4, DT_NEIGHBOURS = 16 };
 
 /* What brings features to order 1 for models, x and y after the mean position of the frame was taken off: (f + shift)
- * scale, the same for every source of vehicles. Lateral offsets come in lane widths. Since 1.1. */
+ * scale, the same for every source of vehicles. Lateral offsets come in lane widths. */
 /* clang-format off */
 #define DT_NODE_SHIFT {0, 0, 0, 0, 0, 0, -5, -200, 0} /* stop line unknown or far: 0 */
 #define DT_NODE_SCALE {1 / 30.f, 1 / 30.f, 1 / 10.f, 1 / 2.f, 1, 1, 1 / 4.f, -1 / 100.f, 1}
@@ -35,7 +35,7 @@ typedef struct dt_vehicle {
     uint32_t controlled, reserved;
 } dt_vehicle;
 
-/* Since 1.1: pairs of a follower and what it must not run into, as shields read them (dtrain/shapes.h). */
+/* Pairs of a follower and what it must not run into, as shields read them (dtrain/shapes.h). */
 enum { DT_PAIR_COLUMNS = 7, DT_AHEAD_PAIRS = 3, DT_BESIDE_PAIRS = 4 };
 
 typedef struct dt_pair_desc {
@@ -49,7 +49,7 @@ typedef struct dt_features_api {
      * Neighbours within radius_m, at most k_max per target, self first. Errors: DT_EINVAL, DT_ENOMEM. */
     dt_status (*frame)(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, float *node,
                        int32_t *rowptr, int32_t *col, float *edge);
-    /* Since 1.1: of vehicle i of v [n], by geometry alone, core/data/pairs.h: ahead [3,7], beside [4,7]. */
+    /* Of vehicle i of v [n], by geometry alone, core/data/pairs.h: ahead [3,7], beside [4,7]. */
     void (*pairs)(const dt_vehicle *v, uint32_t n, uint32_t i, const dt_pair_desc *d, float *ahead, float *beside);
 } dt_features_api;
 

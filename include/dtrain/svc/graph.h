@@ -37,12 +37,12 @@ enum {
     DT_FN_SOFTPLUS,
     DT_FN_EXP,
     DT_FN_LOG,
-    DT_FN_SQRT /* since 1.2; its derivative at 0 is infinite */
+    DT_FN_SQRT /* its derivative at 0 is infinite */
 };
-enum { DT_BIN_ADD = 1, DT_BIN_SUB, DT_BIN_MUL, DT_BIN_MIN, DT_BIN_MAX, DT_BIN_DIV /* since 1.2 */ };
+enum { DT_BIN_ADD = 1, DT_BIN_SUB, DT_BIN_MUL, DT_BIN_MIN, DT_BIN_MAX, DT_BIN_DIV };
 enum { DT_REDUCE_SUM = 1, DT_REDUCE_MEAN, DT_REDUCE_MAX };
 enum { DT_VALUE_PLAIN = 0, DT_VALUE_CLIP_STEP, DT_VALUE_CLIP_ERROR };
-/* What a graph is recorded for, since 1.2. A phase records its losses whatever it is for, and the same parameters; but
+/* What a graph is recorded for. A phase records its losses whatever it is for, and the same parameters; but
  * noise, dropout and what only a loss reads may be left out where it is not for training. */
 enum {
     DT_FOR_TRAINING = 1, /* losses are derived and learnt from */
@@ -88,15 +88,15 @@ typedef struct dt_graph_api {
     dt_status (*status)(const dt_graph *g);
     /* Output k of the op that handed back `first`, which is its output 0; for ops with several (dtrain/ops.def). */
     dt_tensor *(*result)(dt_graph *g, dt_tensor *first, uint32_t k);
-    /* since 1.1: x under a name by which a rollout may keep it (svc/rollout.h). Hands back x; or, in a graph of losses
+    /* x under a name by which a rollout may keep it (svc/rollout.h). Hands back x; or, in a graph of losses
      * whose data has it as a field and where no trained parameter, step input or dropout is behind x, that field: it
      * has the same values and costs nothing. */
     dt_tensor *(*kept)(dt_graph *g, const char *name, dt_tensor *x);
-    /* since 1.2: as model, with the parameters of one of its shadows (svc/train.h): gradients flow through it, into
+    /* as model, with the parameters of one of its shadows (svc/train.h): gradients flow through it, into
      * its inputs, and none into it. NULL: as model. Errors: DT_ENOTFOUND names the shadows there are. */
     dt_status (*model_as)(dt_graph *g, dt_model *m, const char *shadow, const dt_named *in, uint32_t n_in,
                           dt_named *out, uint32_t n_out);
-    /* since 1.2: what this graph is recorded for, DT_FOR_*; dt_purpose asks older hosts, too. */
+    /* what this graph is recorded for, DT_FOR_* */
     uint32_t (*purpose)(const dt_graph *g);
 } dt_graph_api;
 
@@ -332,8 +332,6 @@ static inline dt_tensor *dt_value_loss(dt_graph *g, dt_tensor *value, dt_tensor 
     return dt_op_(g, DT_OP_VALUE_LOSS, in, 3, how, 0, clip, 0);
 }
 
-/* ---- since 1.2 --------------------------------------------------------------------------------------------------- */
-
 static inline dt_tensor *dt_sqrt(dt_graph *g, dt_tensor *x)
 {
     return dt_unary(g, DT_FN_SQRT, x, 0);
@@ -353,8 +351,7 @@ static inline dt_tensor *dt_max(dt_graph *g, dt_tensor *a, dt_tensor *b)
 /* DT_FOR_*; a host that does not say records for training. */
 static inline uint32_t dt_purpose(const dt_graph *g)
 {
-    const size_t end = offsetof(dt_graph_api, purpose) + sizeof(g->api->purpose);
-    return g->api->struct_size >= end && g->api->purpose != NULL ? g->api->purpose(g) : (uint32_t)DT_FOR_TRAINING;
+    return g->api->purpose(g);
 }
 /* x, of which the losses learn nothing. */
 static inline dt_tensor *dt_stop(dt_graph *g, dt_tensor *x)

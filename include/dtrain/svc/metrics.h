@@ -2,7 +2,7 @@
  *
  * Service "dtrain.metrics/1": numbers for people and scripts. Rank 0 writes them; other ranks' calls are ignored.
  * scalar goes to metrics.jsonl with the current step, as the mean where a name is given several times in an iteration;
- * report* make the JSON object of `dtrain eval` and are also logged. Names follow INTERFACES ("losses/nll",
+ * report* make the JSON object of `dtrain eval` and are also logged. Names are "GROUP/NAME" ("losses/nll",
  * "eval/rmse_5s"). Threads: [main].
  */
 #ifndef DTRAIN_SVC_METRICS_H
@@ -22,7 +22,7 @@ typedef struct dt_metrics_api {
     /* Parts of an evaluation's result, in the order given: a list of numbers, or one number (n = 0 means one).
      * Words of key separated by / make nested objects: "return/mean" is mean in return. */
     void (*report)(const dt_host *h, const char *key, const double *value, uint32_t n);
-    /* since 1.1: of an evaluation, [rows, columns] numbers that a picture is drawn from; rows 0: one list of `columns`.
+    /* of an evaluation, [rows, columns] numbers that a picture is drawn from; rows 0: one list of `columns`.
      * Keys nest as above. The last evaluation's are kept in the run directory, evaluation/<n>-<phase>.pictures.json; a
      * report draws what it knows (svc/metrics.h, end) and leaves the rest to whoever reads the file. */
     void (*picture)(const dt_host *h, const char *key, const float *value, uint32_t rows, uint32_t columns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.replay/1", since 1.2: a memory of what rollouts collected, for learning off policy. The samples of
+ * Service "dtrain.replay/1": a memory of what rollouts collected, for learning off policy. The samples of
  * many rounds stay in it, the oldest leave first, and the trainer learns from some that are drawn.
  *
  *   create     rollout->create(h, env, &{ .transitions = 2, ... }, &r);   replay->create(h, r, &desc, &p);
@@ -88,8 +88,8 @@ typedef struct dt_replay_api {
      * Errors: DT_EINVAL (not as many rows as were drawn), DT_EDIVERGED (not finite), DT_EPLUGIN (alpha is 0, or nothing
      * is drawn). */
     dt_status (*priority)(dt_replay *p, const float *error, uint64_t n_rows);
-    uint64_t (*drawn)(const dt_replay *p); /* samples of a draw, since 1.2 */
-    /* since 1.2: with desc.stored; out->struct_size is set. DT_EPLUGIN: without. */
+    uint64_t (*drawn)(const dt_replay *p); /* samples of a draw */
+    /* with desc.stored; out->struct_size is set. DT_EPLUGIN: without. */
     dt_status (*told)(const dt_replay *p, dt_replay_told *out);
 } dt_replay_api;
 

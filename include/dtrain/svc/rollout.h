@@ -6,7 +6,7 @@
  * A sample is one instance at one step; its agents that were alive are its rows of symbol "A", so that a step without
  * agents is an empty sample. There are instances * steps samples, in the order step * instances + instance. Fields:
  *   the environment's observation ports, ragged symbols packed, indices counted over the slice,
- *   rows with steps (DT_PORT_STEPS) step by step; of lists that each agent has of its own ("A+1", since 1.2) row
+ *   rows with steps (DT_PORT_STEPS) step by step; of lists that each agent has of its own ("A+1") row
  *   pointers of the rows of "A" that there are, and the rows of their lists alone: dt_segment_mean of svc/graph.h
  *   gives each agent the mean of its own
  *   action_i      "A heads"       i32  as drawn            (where the environment has discrete actions)
@@ -21,13 +21,13 @@
  * and with window W > 1, for every port of dims "A D" named P:
  *   P_history     "W A D" f32  the W observations of the place up to now, zeros before the agent came
  *   present       "W A"   f32  1 where the agent was there
- * and with transitions (since 1.1), for every f32 port P whose rows are agents, whatever its other dims:
+ * and with transitions, for every f32 port P whose rows are agents, whatever its other dims:
  *   next_P        dims of P    what the same agent observes at its next step; zeros where this one ended it
  *   next_present  "A"     f32  0 where this step ended the agent, else 1
  *   cost_in       "A costs" f32  steps until the same agent's first step with this cost: 0 is this one;
  *                         DT_ROLLOUT_NEVER where it was terminated before; -n where all that is known are n steps
  *                         without the cost, this one included: then the round ended, or the agent was truncated
- * and with transitions = 2 (since 1.2) what learning off policy, and among several agents, asks for:
+ * and with transitions = 2 what learning off policy, and among several agents, asks for:
  *   reward        "A"     f32  of this step, as it is learnt from: normalised and centred where that is wanted
  *   cost          "A costs" f32  the same
  *   terminated    "A"     f32  1: nothing follows, and it is worth 0
@@ -44,7 +44,7 @@
  *   weight        "A"     f32  1
  * next_P is then also what an agent saw last that this step truncated, and zeros of who was terminated alone;
  * next_present stays as it is.
- * With transitions = 3 (since 1.2) what is ragged is of both steps: a sample has its own rows of each symbol, then
+ * With transitions = 3 what is ragged is of both steps: a sample has its own rows of each symbol, then
  * those of the step after, which no index joins; a model of a graph is shown both at once. Indices of agents' rows
  * point at the first, and of the second
  *   next_P        dims of P    i32, as P; -1 where this step ended the agent
@@ -53,9 +53,9 @@
  * truncated by this one what it saw last, who was terminated nothing. With other transitions lists are, as all that is
  * ragged, of the sample's own step alone.
  *
- * and (since 1.2) for every port of desc.annotation, what the phase has annotate write after a collect; zeros before
+ * and for every port of desc.annotation, what the phase has annotate write after a collect; zeros before
  *   its name      its dims  f32
- * and (since 1.1) for every port of desc.kept that the phase recorded by kept() of svc/graph.h and that stays the same
+ * and for every port of desc.kept that the phase recorded by kept() of svc/graph.h and that stays the same
  * while the phase learns, because what computes it is frozen: what acting computed, so that no pass computes it again
  *   its name      its dims  f32
  *
@@ -68,14 +68,14 @@
  *   allow         "A choices"     optional: > 0 where a shield permits; joined to the mask before drawing. Where it
  *                         forbids everything that the mask leaves, those of that with its greatest value count (since
  *                         1.2; of equal ones, as of zeros, all), and the row is reported as infeasible
- *   picture/risk  "N"     optional, since 1.1: how dangerous it is for each row of the environment's symbol N, as a
+ *   picture/risk  "N"     optional: how dangerous it is for each row of the environment's symbol N, as a
  *                         logit. Computed when pictures are made (ext/scene.h: node), and at no other time; so is every
  *                         output whose name begins with picture/
- * Of an environment with several teams (since 1.2) the agents of the team that learns are the rows, or of all teams
+ * Of an environment with several teams the agents of the team that learns are the rows, or of all teams
  * where the configuration has no opponents (section opponents: who plays the others). What is said of places counts
  * all.
  *
- * With squash (since 1.2) u is drawn where actions are, and what is executed is the middle of the environment's bounds
+ * With squash u is drawn where actions are, and what is executed is the middle of the environment's bounds
  * + half their width * tanh(u), clamped to low and high; action_f keeps u, log_prob is that of tanh(u) (as
  * dt_squashed_gaussian of svc/graph.h), and the most likely action is that of u = mean. Bounds have to be finite. In an
  * evaluation of a controller that learns nothing, as baselines are, mean is the action itself.
@@ -100,8 +100,8 @@ extern "C" {
 
 typedef struct dt_rollout dt_rollout;
 
-/* Advantages to mean 0 and deviation 1: reward and costs each for itself, or (since 1.1) those of costs by the reward's
- * deviation, so that weights between them keep their meaning; a single row is nothing to measure by: all 0. Since 1.1
+/* Advantages to mean 0 and deviation 1: reward and costs each for itself, or those of costs by the reward's
+ * deviation, so that weights between them keep their meaning; a single row is nothing to measure by: all 0.
  * also to mean 0 alone, in their own units. */
 enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_ALIKE, DT_NORMALISE_MEAN };
 
@@ -120,15 +120,15 @@ typedef struct dt_rollout_desc {
     double gamma, lambda; /* of the reward */
     double cost_gamma, cost_lambda;
     double clip_obs, clip_reward; /* after normalisation; 0: none */
-    uint8_t transitions; /* since 1.1: 1: fields of what comes after a row; since 1.2: 2: and more, 3: ragged too */
+    uint8_t transitions;          /* 1: fields of what comes after a row; 2: and more, 3: ragged too */
     uint8_t reserved[3];
-    uint32_t n_kept;     /* since 1.1, at most DT_ROLLOUT_MAX_KEPT */
-    const dt_port *kept; /* since 1.1: of dims "A D", f32; copied */
-    uint8_t has_ahead;   /* since 1.2: room for ahead */
-    uint8_t squash;      /* since 1.2: continuous actions are squashed Gaussians, see above */
+    uint32_t n_kept;     /* at most DT_ROLLOUT_MAX_KEPT */
+    const dt_port *kept; /* of dims "A D", f32; copied */
+    uint8_t has_ahead;   /* room for ahead */
+    uint8_t squash;      /* continuous actions are squashed Gaussians, see above */
     uint8_t reserved_end[2];
-    uint32_t n_annotations;    /* since 1.2, at most DT_ROLLOUT_MAX_ANNOTATIONS */
-    const dt_port *annotation; /* since 1.2: of dims "A D", f32; copied */
+    uint32_t n_annotations;    /* at most DT_ROLLOUT_MAX_ANNOTATIONS */
+    const dt_port *annotation; /* of dims "A D", f32; copied */
 } dt_rollout_desc;
 
 typedef struct
@@ -166,19 +166,19 @@ typedef struct dt_rollout_api {
                           uint8_t greedy, dt_rollout_report *out);
     /* [collective] evaluate on the seeds and episodes of section evaluation, and report the result (svc/metrics.h). */
     dt_status (*report)(dt_rollout *r, dt_train *t);
-    /* [collective] since 1.2, with desc.has_ahead, after a collect and before the next one: begins the next round,
+    /* [collective] with desc.has_ahead, after a collect and before the next one: begins the next round,
      * with the parameters as they are now, while the caller learns from the last one: on threads of its own, on a
      * device by turns after each of the trainer's steps. The next collect waits for it and hands it out: its log_prob,
      * value and kept are those of the parameters that acted. A checkpoint in between keeps these, and the round is
      * played again. Errors: DT_EPLUGIN, DT_EUNSUPPORTED (no
      * thread). */
     dt_status (*ahead)(dt_rollout *r, dt_train *t);
-    /* [collective] since 1.2, after a collect: the rows of desc.annotation called name, [n_rows, D]; the trainer's next
+    /* [collective] after a collect: the rows of desc.annotation called name, [n_rows, D]; the trainer's next
      * steps read them. Rows come in the order in which an evaluation over the data shows them, samples in order and
      * their agents by place; every rank gives all of them. Errors: DT_ENOTFOUND (no such annotation), DT_EINVAL (not as
      * many rows as the round has), DT_EDIVERGED (not finite), DT_EPLUGIN (before the first collect). */
     dt_status (*annotate)(dt_rollout *r, const char *name, const float *rows, uint64_t n_rows);
-    /* since 1.2: TD(lambda) returns of values that are given per row, in the same order (Sutton and Barto 2018, eq.
+    /* TD(lambda) returns of values that are given per row, in the same order (Sutton and Barto 2018, eq.
      * 12.20): y = r + gamma ((1 - lambda) v' + lambda y') with the reward r that is learnt from, v' and y' of the
      * agent's next row. r alone where the agent was terminated; r + gamma next_value where it was truncated and where
      * the round ends. next_value may be NULL, which is 0. Errors: as annotate. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.rounds/1", since 1.2: learning a policy on what it has just done, round after round. A round collects
+ * Service "dtrain.rounds/1": learning a policy on what it has just done, round after round. A round collects
  * train_batch samples with the policy as it is (svc/rollout.h) and makes sgd_epochs passes of minibatches (data.batch)
  * over them. The phase says what is learnt, a loss, and how that changes, a schedule:
  *

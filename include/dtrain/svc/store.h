@@ -42,7 +42,6 @@ typedef struct dt_store_view {
     const double *node_std;    /* [9] */
     const double *edge_mean;   /* [4] */
     const double *edge_std;    /* [4] */
-    /* since 1.2 */
     const float *accel_centred; /* [n_rows] m/s^2, averaged over what comes before and after: for labels, not for models
                                  * to see; NULL where accelerations are as they were recorded */
     /* roads; without any the counts are 0 and the pointers NULL */
@@ -69,7 +68,7 @@ typedef struct dt_store_view {
                                  * within so many metres of it then, with as long a past */
 } dt_store_view;
 
-/* lane_kind, since 1.2 */
+/* lane_kind */
 enum {
     DT_LANE_UNKNOWN = 0,
     DT_LANE_ROAD = 1, /* urban or rural */
@@ -85,14 +84,11 @@ enum {
 
 typedef struct dt_store_api {
     uint32_t struct_size, reserved;
-    /* DT_ENOTFOUND, DT_EDATA; DT_EUNSUPPORTED: the store is packed, and who opens it so reads all by the view; or it is
-     * one of regions, and who opens it so does not know of halos. */
-    dt_status (*open)(const dt_host *h, const char *path, const dt_store_view **out);
+    /* Of packed stores the view's node, edge and edge_src may be NULL, each by itself, and are then read by slices; at
+     * most cache_bytes of unpacked blocks are held, 0: the host's choice. Stores of regions have core. DT_ENOTFOUND,
+     * DT_EDATA. */
+    dt_status (*open)(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out);
     void (*close)(const dt_host *h, const dt_store_view *v);
-    /* since 1.2 */
-    /* The same, of stores that may be packed or of regions: the view's node, edge and edge_src may be NULL, each for
-     * itself, and are read by slices then. Unpacked pieces of cache_bytes at most are held; 0: the host's choice. */
-    dt_status (*open_packed)(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out);
     /* Rows [from, from + n) of an array, DT_STORE_*, as the view would show them; of packed features what they are kept
      * as, which differs from what was imported by no more than store.json says. [any thread] DT_EINVAL, DT_EDATA,
      * DT_ENOMEM. */

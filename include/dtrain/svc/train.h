@@ -24,8 +24,8 @@ extern "C" {
 typedef struct dt_train dt_train;
 typedef struct dt_rows dt_rows; /* what evaluate hands out: one slice's fields and outputs */
 
-enum { DT_TRAIN_MAX_GROUPS = 8, DT_TRAIN_MAX_SHADOWS = 8 }; /* since 1.2 */
-/* since 1.2: losses that move parameters of their own. A loss moves the parameters of its group's roles alone, though
+enum { DT_TRAIN_MAX_GROUPS = 8, DT_TRAIN_MAX_SHADOWS = 8 };
+/* losses that move parameters of their own. A loss moves the parameters of its group's roles alone, though
  * gradients flow through those of others: a deterministic policy gradient goes through the critic and leaves it as it
  * is. Where there are groups every recorded loss is in one, and a role that is in none is as if it were frozen. */
 typedef struct dt_train_group {
@@ -37,7 +37,7 @@ typedef struct dt_train_group {
     double gradient_clip;    /* of the group's own norm; 0: training.gradient_clip, negative: none */
 } dt_train_group;
 
-/* since 1.2: a copy of a model's parameters that no step trains: a target network, an opponent of earlier days. It is
+/* a copy of a model's parameters that no step trains: a target network, an opponent of earlier days. It is
  * recorded by model_as (svc/graph.h), in losses and for acting. It begins as what the model begins as, first weights of
  * a checkpoint included; it is part of checkpoints, under <role>@<name>.<parameter>. */
 typedef struct dt_train_shadow {
@@ -58,11 +58,11 @@ typedef struct dt_train_desc {
     dt_status (*record)(void *user, dt_graph *g);
     dt_data *data;           /* what step reads */
     dt_model *const *models; /* whose parameters exist in this phase; frozen ones by configuration */
-    uint64_t epochs;         /* since 1.1: passes over the data in this phase; 0: as configured */
-    /* since 1.1: the name of a recorded loss, or NULL. What it depends on is the phase's to move: step leaves those
+    uint64_t epochs;         /* passes over the data in this phase; 0: as configured */
+    /* the name of a recorded loss, or NULL. What it depends on is the phase's to move: step leaves those
      * parameters alone, as if they were frozen. */
     const char *apart;
-    /* since 1.1: stored data beside the samples of data, which a rollout fills then (NULL: none). n_stored of its
+    /* stored data beside the samples of data, which a rollout fills then (NULL: none). n_stored of its
      * samples are drawn whenever the rollout has collected, without replacement until all were drawn, and spread evenly
      * over the rollout's: a batch has its share of them. record_stored records what they train, in the same graph as
      * record; in it input() and the symbols of loss() are those of the stored data. Evaluation over data that no
@@ -70,9 +70,9 @@ typedef struct dt_train_desc {
     dt_data *stored;
     dt_status (*record_stored)(void *user, dt_graph *g);
     uint64_t n_stored;
-    const dt_train_shadow *shadow; /* since 1.2: [n_shadows], read by create. DT_EPLUGIN says what is wrong with them */
+    const dt_train_shadow *shadow; /* [n_shadows], read by create. DT_EPLUGIN says what is wrong with them */
     uint32_t n_shadows;
-    uint32_t n_groups;           /* since 1.2: 0: all losses move all parameters */
+    uint32_t n_groups;           /* 0: all losses move all parameters */
     const dt_train_group *group; /* [n_groups], read by create, not beside apart. Errors: DT_EPLUGIN says what is wrong
                                   * with them, DT_ECONFIG (one of them moves nothing: all is frozen) */
 } dt_train_desc;
@@ -93,7 +93,7 @@ typedef struct dt_step_report {
     uint8_t epoch_end, reserved[7];
 } dt_step_report;
 
-typedef struct dt_train_param { /* since 1.2 */
+typedef struct dt_train_param {
     uint32_t struct_size, n_dims;
     const char *name; /* "<role>.<name>", of a shadow "<role>@<shadow>.<name>"; lives as long as the trainer */
     int64_t dim[DT_MAX_DIMS];
@@ -121,41 +121,41 @@ typedef struct dt_train_api {
     const uint64_t *(*samples)(const dt_rows *r, uint32_t *n);
     /* Where training stands before the next step: samples per epoch, steps per epoch, steps planned, step. */
     dt_status (*position)(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch);
-    /* since 1.1: go on at a later step, as if those between had been done: epochs, the learning rate and position move
+    /* go on at a later step, as if those between had been done: epochs, the learning rate and position move
      * on, samples between are not drawn, parameters stay. A checkpoint has the step. The last one may be sought, and
      * then there is none left. DT_EINVAL for an earlier one. */
     dt_status (*seek)(dt_train *t, uint64_t step);
-    /* since 1.1: parameters as one vector, for phases that move them themselves: those that desc.apart depends on, all
+    /* parameters as one vector, for phases that move them themselves: those that desc.apart depends on, all
      * trained ones where it is NULL, in the order of their registration, each in C order. An iteration that sets it and
      * makes no step counts as one. */
     uint64_t (*vector_size)(const dt_train *t);
     dt_status (*vector_get)(dt_train *t, float *out);
     dt_status (*vector_set)(dt_train *t, const float *in);
-    /* since 1.1: losses as functions of the parameters: means over all samples of the data, unweighted, in f32 on the
+    /* losses as functions of the parameters: means over all samples of the data, unweighted, in f32 on the
      * CPU, nothing augmented or dropped out; no step is made. Sums are those of step's leaves and tree: threads and
      * ranks change no bit. gradient: of one loss by the vector, [vector_size]. A Hessian times v, where the gradient is
      * 0 as that of a KL divergence from here, is (g(x + e v) - g(x - e v)) / 2e to about 3 digits, if e v changes log
      * probabilities by 0.01 to 0.1. Errors: DT_EINVAL (no such loss). */
     dt_status (*gradient)(dt_train *t, const char *loss, float *out, double *value);
     dt_status (*losses)(dt_train *t, const char *const *loss, uint32_t n, double *out);
-    /* since 1.1: these will be asked for together, by gradient where has_gradient is set (n = 1): what that takes is
+    /* these will be asked for together, by gradient where has_gradient is set (n = 1): what that takes is
      * made now, and is part of the memory that is told before the run. In start. Errors: as gradient. */
     dt_status (*expect)(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient);
-    /* since 1.2: every shadow of this name becomes its model as it is now, exactly. Errors: DT_EINVAL (no such one). */
+    /* every shadow of this name becomes its model as it is now, exactly. Errors: DT_EINVAL (no such one). */
     dt_status (*shadow_copy)(dt_train *t, const char *name);
-    /* since 1.2: as step, of the groups whose bit is set (bit i: group i; step: all): neither forward nor backward of
+    /* as step, of the groups whose bit is set (bit i: group i; step: all): neither forward nor backward of
      * what only other groups' losses need is computed, and nothing of theirs moves, moments and decay included. A group
      * counts its own updates: bias correction and schedule go by these. Of the report, loss, losses and grad_norm are
      * of these groups, learning_rate is the first one's. Errors: DT_EINVAL (no such group). */
     dt_status (*step_groups)(dt_train *t, uint32_t groups, dt_step_report *out);
-    /* since 1.2: parameter i of all, shadows included, in the order of their registration; out->struct_size is set.
+    /* parameter i of all, shadows included, in the order of their registration; out->struct_size is set.
      * DT_ENOTFOUND behind the last. */
     dt_status (*parameter)(const dt_train *t, uint64_t i, dt_train_param *out);
-    /* since 1.2: between two steps, of own_data (svc/bind.h): nothing is read from here on until change is done, and
+    /* between two steps, of own_data (svc/bind.h): nothing is read from here on until change is done, and
      * what was read ahead is forgotten; the next step reads what samples hold then. change: called at once, NULL: they
      * have not changed, read them again all the same. Its status is passed on. */
     dt_status (*refill)(dt_train *t, dt_status (*change)(void *user), void *user);
-    /* since 1.2: a constant (DT_INIT_CONSTANT) by its name, "<role>.constant.<name>", its n numbers. Set alike on
+    /* a constant (DT_INIT_CONSTANT) by its name, "<role>.constant.<name>", its n numbers. Set alike on
      * every rank, between two steps: the next step, evaluation and checkpoint have it. A shadow follows as it follows
      * the rest of its model. Errors: DT_ENOTFOUND (no constant is called so), DT_ESHAPE (it has not n numbers),
      * DT_EINVAL (a number is not finite). */

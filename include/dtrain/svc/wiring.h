@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.wiring/1", since 1.2: what a phase trains as a policy, wired as the configuration says: the
+ * Service "dtrain.wiring/1": what a phase trains as a policy, wired as the configuration says: the
  * environment under env.id, and the models of the roles perception (optional), world (where foresight is on),
  * controller and shield (optional). It knows ports and names; what is learnt from them is the phase's loss.
  *
@@ -169,7 +169,7 @@ struct dt_wiring { /* the host's wiring begins with this; to be read */
     dt_model *perception, *world, *controller, *shield; /* NULL where the configuration names none */
     int64_t window;                                     /* at least 1 */
     int64_t F, dt_ms;                                   /* with foresight: its steps and the time between two, else 0 */
-    uint32_t has_graph, reserved; /* since 1.2: 1: a model that is bound so far may read more than f32 rows of agents */
+    uint32_t has_graph, reserved; /* 1: a model that is bound so far may read more than f32 rows of agents */
 };
 
 #ifdef __cplusplus
