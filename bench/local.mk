@@ -95,8 +95,6 @@ EXTRA_DIST += \
 	bench/results/2026-11-23-env_ipp.md \
 	bench/results/2026-11-23-feeding.md \
 	bench/results/2026-11-23-futures.md \
-	bench/results/2026-11-23-import.md \
-	bench/results/2026-11-24-import.md \
 	bench/results/2026-11-25-import.md bench/results/2026-11-26-env_traffic.md \
 	bench/results/2026-11-27-sumo-guard.md \
 	bench/results/2026-11-25-normalisation.md \
@@ -108,7 +106,6 @@ EXTRA_DIST += \
 	bench/results/2026-11-23-roads.md \
 	bench/results/2026-11-23-rollouts.md \
 	bench/results/2026-11-23-snakes.md \
-	bench/results/2026-11-22-ranks.md \
 	bench/results/2026-11-22-shield-shapes.md \
 	bench/results/2026-11-22-smoothing.md \
 	bench/results/2026-11-22-sums.md \
