@@ -27,9 +27,8 @@ typedef struct head {          /* of the first blob */
     uint64_t added, rounds, draws;
     uint64_t draw, is_drawn, n_leaves, is_held;
     double most;
-    uint64_t digest; /* of all records; version 1 has none */
+    uint64_t digest; /* of all records */
 } head;
-enum { HEAD_1 = sizeof(head) - sizeof(uint64_t) };
 
 /* What a record's bytes mean: fields, dims, and how many steps they add up. */
 static uint64_t layout_of(const dt_replay *p)
@@ -297,9 +296,9 @@ static dt_status find_records(const dt_replay *p, uint64_t held, cursor *part, u
                      : DT_FAIL(DT_EDATA, "the checkpoint's replay goes on for %zu bytes behind its last record", left);
 }
 
-static dt_status check_digest(const head *h, uint64_t digest, uint32_t version)
+static dt_status check_digest(const head *h, uint64_t digest)
 {
-    return version < DT_ROLLOUT_REPLAY_VERSION || h->digest == digest
+    return h->digest == digest
                ? DT_OK
                : DT_FAIL(DT_EDATA, "the checkpoint's replay has other records than its state was saved with");
 }
@@ -324,7 +323,7 @@ static void take_records(dt_replay *p, uint64_t held, const char *const *record,
     dt_replay_find(p);
 }
 
-static dt_status load(dt_replay *p, const head *h, uint32_t version, cursor *state, cursor *part, uint32_t n)
+static dt_status load(dt_replay *p, const head *h, cursor *state, cursor *part, uint32_t n)
 {
     const uint64_t held = h->added < h->capacity ? h->added : h->capacity;
     uint64_t digest = 0;
@@ -342,7 +341,7 @@ static dt_status load(dt_replay *p, const head *h, uint32_t version, cursor *sta
     }
     dt_status st = find_records(p, held, part, n, record, &digest);
     if (st == DT_OK) {
-        st = check_digest(h, digest, version);
+        st = check_digest(h, digest);
     }
     if (st == DT_OK) {
         take_records(p, held, record, h);
@@ -374,8 +373,7 @@ static dt_status load_stored(dt_replay *p, const head *h, cursor *state)
     return DT_OK;
 }
 
-static dt_status load_parts(dt_replay *p, const head *h, uint32_t version, cursor *state,
-                            const dt_rollout_bytes *records, uint32_t n)
+static dt_status load_parts(dt_replay *p, const head *h, cursor *state, const dt_rollout_bytes *records, uint32_t n)
 {
     cursor *part = dt_alloc_n(n, sizeof(*part));
     if (part == NULL) {
@@ -384,7 +382,7 @@ static dt_status load_parts(dt_replay *p, const head *h, uint32_t version, curso
     for (uint32_t i = 0; i < n; i++) {
         part[i] = (cursor){.at = records[i].data, .left = records[i].bytes};
     }
-    const dt_status st = load(p, h, version, state, part, n);
+    const dt_status st = load(p, h, state, part, n);
     dt_free(part);
     return st;
 }
@@ -394,11 +392,14 @@ dt_status dt_replay_load(dt_replay *p, uint32_t version, const dt_rollout_bytes 
 {
     cursor c = {.at = state->data, .left = state->bytes};
     head h = {.digest = 0};
-    if (version < 1 || version > DT_ROLLOUT_REPLAY_VERSION || n_records < 1) {
-        return DT_FAIL(DT_EDATA, "the checkpoint's replay is of version %u, and this dtrain reads up to %d", version,
-                       DT_ROLLOUT_REPLAY_VERSION);
+    if (version != DT_ROLLOUT_REPLAY_VERSION || n_records < 1) {
+        return DT_FAIL(
+            DT_EDATA,
+            "the checkpoint's replay has version %u and %u parts, this dtrain reads version %d; start a new run "
+            "from its weights with --init-from",
+            version, n_records, DT_ROLLOUT_REPLAY_VERSION);
     }
-    DT_TRY(take(&c, &h, version == 1 ? (size_t)HEAD_1 : sizeof(h)));
+    DT_TRY(take(&c, &h, sizeof(h)));
     if (p->is_stored) {
         return load_stored(p, &h, &c);
     }
@@ -409,5 +410,5 @@ dt_status dt_replay_load(dt_replay *p, uint32_t version, const dt_rollout_bytes 
                (unsigned long long)h.capacity, (unsigned long long)p->d.capacity);
         return DT_OK;
     }
-    return load_parts(p, &h, version, &c, records, n_records);
+    return load_parts(p, &h, &c, records, n_records);
 }
