@@ -212,6 +212,98 @@ static void test_host_sections(void **state)
     assert_true(n_bounds > 80);
 }
 
+static dt_status read_whole(dt_config *c, const char *section)
+{
+    static union {
+        dt_data_opts data;
+        dt_training_opts training;
+        dt_amp_opts amp;
+        dt_checkpoint_opts checkpoint;
+        dt_engine_opts engine;
+        dt_memory_opts memory;
+        dt_comm_opts comm;
+        dt_evaluation_opts evaluation;
+    } o;
+    return strcmp(section, "data") == 0         ? dt_config_data(c, -1, &o.data)
+           : strcmp(section, "training") == 0   ? dt_config_training(c, -1, &o.training)
+           : strcmp(section, "amp") == 0        ? dt_config_amp(c, -1, &o.amp)
+           : strcmp(section, "checkpoint") == 0 ? dt_config_checkpoint(c, -1, &o.checkpoint)
+           : strcmp(section, "engine") == 0     ? dt_config_engine(c, -1, &o.engine)
+           : strcmp(section, "memory") == 0     ? dt_config_memory(c, -1, &o.memory)
+           : strcmp(section, "comm") == 0       ? dt_config_comm(c, -1, &o.comm)
+                                                : dt_config_evaluation(c, -1, &o.evaluation);
+}
+
+/* What options of a section must be to each other, on both sides of each bound. */
+static void test_options_of_one_another(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *section, *set[4];
+        const char *refused; /* the key that is named; NULL: it is accepted */
+    } c[] = {
+        {"data", {"data.shards=64"}, NULL},
+        {"data", {"data.shards=65"}, "data.shards"},
+        {"data", {"data.shards=63"}, "data.shards"},
+        {"engine", {"engine.micro_shards=0"}, NULL},
+        {"engine", {"engine.micro_shards=8"}, NULL},
+        {"engine", {"engine.micro_shards=6"}, "engine.micro_shards"},
+        {"training", {"training.scheduler=cosine", "training.learning_rate=0.01", "training.eta_min=0.01"}, NULL},
+        {"training",
+         {"training.scheduler=cosine", "training.learning_rate=0.01", "training.eta_min=0.011"},
+         "training.eta_min"},
+        {"training",
+         {"training.scheduler=linear", "training.learning_rate=0.01", "training.eta_min=0.011"},
+         "training.eta_min"},
+        {"training", {"training.scheduler=constant", "training.learning_rate=0.01", "training.eta_min=0.011"}, NULL},
+        {"amp", {"amp.initial_scale=8", "amp.min_scale=8", "amp.max_scale=16"}, NULL},
+        {"amp", {"amp.initial_scale=16", "amp.min_scale=8", "amp.max_scale=16"}, NULL},
+        {"amp", {"amp.initial_scale=4", "amp.min_scale=8", "amp.max_scale=16"}, "amp.initial_scale"},
+        {"amp", {"amp.initial_scale=32", "amp.min_scale=8", "amp.max_scale=16"}, "amp.initial_scale"},
+        {"amp", {"amp.initial_scale=12"}, "amp.initial_scale"},
+        {"amp", {"amp.static_scale=3"}, "amp.static_scale"},
+        {"amp", {"amp.min_scale=3"}, "amp.min_scale"},
+        {"amp", {"amp.max_scale=3000000"}, "amp.max_scale"},
+        {"amp", {"amp.growth_factor=3"}, "amp.growth_factor"},
+        {"amp", {"amp.growth_factor=1"}, "amp.growth_factor"},
+        {"amp", {"amp.growth_factor=2"}, NULL},
+        {"amp", {"amp.backoff_factor=1"}, "amp.backoff_factor"},
+        {"amp", {"amp.backoff_factor=0.5"}, NULL},
+        {"checkpoint", {"checkpoint.hand_on=best"}, "checkpoint.hand_on"},
+        {"checkpoint", {"checkpoint.hand_on=best", "checkpoint.best_by=x"}, NULL},
+        {"memory", {"memory.warn_fraction=0.8", "memory.shed_fraction=0.8"}, NULL},
+        {"memory", {"memory.warn_fraction=0.81", "memory.shed_fraction=0.8"}, "memory.warn_fraction"},
+        {"memory", {"memory.warn_fraction=0.8", "memory.shed_fraction=0"}, NULL},
+        {"memory", {"memory.warn_fraction=0", "memory.shed_fraction=0.8"}, NULL},
+        {"comm", {"comm.backend=sim", "comm.ranks=3"}, NULL},
+        {"comm", {"comm.ranks=3"}, "comm.ranks"},
+        {"comm", {"comm.shard_weights=[\"1\", \"1000000\"]"}, NULL},
+        {"comm", {"comm.shard_weights=[\"1\", \"0\"]"}, "comm.shard_weights"},
+        {"comm", {"comm.shard_weights=[\"1000001\"]"}, "comm.shard_weights"},
+        {"comm", {"comm.shard_weights=[\"1.5\"]"}, "comm.shard_weights"},
+        {"evaluation", {"evaluation.seeds=1, 2 ,18446744073709551615"}, NULL},
+        {"evaluation", {"evaluation.seeds=1,,2"}, "evaluation.seeds"},
+        {"evaluation", {"evaluation.seeds=1,2,"}, "evaluation.seeds"},
+        {"evaluation", {"evaluation.seeds=-1"}, "evaluation.seeds"},
+        {"evaluation", {"evaluation.seeds=1 2"}, "evaluation.seeds"},
+        {"evaluation", {"evaluation.seeds=18446744073709551616"}, "evaluation.seeds"}};
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        dt_config *one = fresh();
+        for (int k = 0; k < 4 && c[i].set[k] != NULL; k++) {
+            if (dt_config_set(one, c[i].set[k]) != DT_OK) {
+                fail_msg("%s: %s", c[i].set[k], dt_error_text());
+            }
+        }
+        const dt_status st = read_whole(one, c[i].section);
+        if (st != (c[i].refused != NULL ? DT_ECONFIG : DT_OK) ||
+            (c[i].refused != NULL && strstr(dt_error_text(), c[i].refused) == NULL)) {
+            fail_msg("case %zu, %s: %d, %s", i, c[i].set[0], (int)st, dt_error_text());
+        }
+        dt_error_clear();
+        dt_config_destroy(one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +312,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_tables, begin, end),
         cmocka_unit_test_setup_teardown(test_required, begin, end),
         cmocka_unit_test_setup_teardown(test_host_sections, begin, end),
+        cmocka_unit_test_setup_teardown(test_options_of_one_another, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

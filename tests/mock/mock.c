@@ -161,6 +161,9 @@ static dt_status params_add(dt_params *reg, const char *name, const int64_t *dim
                             double a)
 {
     mock_params *p = (mock_params *)reg;
+    if (p->fails_at > 0 && --p->fails_at == 0) {
+        return DT_EINVAL;
+    }
     if (p->n == MOCK_MAX || n_dims < 1 || n_dims > 4 || strlen(name) >= MOCK_NAME ||
         mock_params_find(p, name) != NULL) {
         fprintf(stderr, "parameter %s is refused\n", name);

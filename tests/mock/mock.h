@@ -45,6 +45,7 @@ typedef struct mock_params {
     dt_params reg; /* first */
     mock_param param[MOCK_MAX];
     uint32_t n;
+    uint32_t fails_at; /* the n-th parameter from now is refused; 0: none */
 } mock_params;
 
 void mock_params_init(mock_params *p);

@@ -23,12 +23,15 @@
 typedef struct registry {
     dt_params reg; /* first */
     dt_param_table table;
+    uint32_t fails_at; /* the n-th parameter from now is refused; 0: none */
 } registry;
 
 static inline dt_status registry_add(dt_params *reg, const char *name, const int64_t *dim, uint32_t n_dims,
                                      uint32_t init, double a)
 {
-    return dt_param_table_add(&((registry *)reg)->table, "m", name, dim, n_dims, init, a);
+    registry *r = (registry *)reg;
+    return r->fails_at > 0 && --r->fails_at == 0 ? DT_EINVAL
+                                                 : dt_param_table_add(&r->table, "m", name, dim, n_dims, init, a);
 }
 
 typedef struct bench {
@@ -58,9 +61,22 @@ static inline dt_status bench_create(bench *b, const char *id, const char *const
     return b->ops->create(b->self, &b->host.host, b->config, dims, n);
 }
 
+/* Whichever parameter is refused, the model says so. */
+static inline void bench_refuse(bench *b)
+{
+    for (uint32_t n = 1, left = 0; left == 0; n++) {
+        registry r = {.reg = {.struct_size = sizeof(dt_params), .add = registry_add}, .fails_at = n};
+        const dt_status st = b->ops->params(b->self, &r.reg);
+        left = r.fails_at;
+        dt_param_table_fini(&r.table);
+        assert_int_equal(st, left > 0 ? DT_OK : DT_EINVAL);
+    }
+}
+
 /* After create: recorded in a graph of its own, over the symbols given. */
 static inline void bench_record(bench *b, const char *const *symbol, uint32_t n_symbols)
 {
+    bench_refuse(b);
     b->r = (registry){.reg = {.struct_size = sizeof(dt_params), .add = registry_add}};
     assert_int_equal(b->ops->params(b->self, &b->r.reg), DT_OK);
     b->in = b->ops->inputs(b->self, &b->n_in);
