@@ -531,18 +531,34 @@ static dt_status found(const dt_loaded *comp, uint32_t kind, const dt_loaded **o
     return DT_OK;
 }
 
+/* The id of that kind (0: of any) that is likely meant, NULL: none. */
+static const char *near_id(const dt_loader *l, uint32_t kind, const char *id)
+{
+    const char **ids = dt_alloc_n(l->n_components + 1, sizeof(*ids)), *near = NULL;
+    char full[128];
+    if (ids == NULL) {
+        return NULL; /* the error is told without it */
+    }
+    for (size_t i = 0, n = 0; i < l->n_components; i++) {
+        if (kind == 0 || l->components[i]->desc.kind == kind) {
+            ids[n++] = l->components[i]->desc.id;
+        }
+    }
+    near = dt_did_you_mean(id, ids);
+    if (near == NULL && kind == DT_KIND_ENV && (size_t)snprintf(full, sizeof(full), "env_%s", id) < sizeof(full)) {
+        near = dt_did_you_mean(full, ids); /* a short name, as short_env takes it */
+    }
+    dt_free(ids);
+    return near;
+}
+
 static dt_status no_component(const dt_loader *l, uint32_t kind, const char *id)
 {
     dt_str dirs = {0};
     dt_search_list(&l->search, &dirs);
     const char *what = kind == 0 ? "component" : dt_kind_name(kind);
-    const char *near = l->ids != NULL ? dt_did_you_mean(id, l->ids) : NULL;
+    const char *near = near_id(l, kind, id);
     dt_status st = DT_OK;
-    char full[128];
-    if (near == NULL && l->ids != NULL && kind == DT_KIND_ENV &&
-        (size_t)snprintf(full, sizeof(full), "env_%s", id) < sizeof(full)) {
-        near = dt_did_you_mean(full, l->ids); /* a short name, as short_env takes it */
-    }
     if (near != NULL) {
         st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; did you mean \"%s\"?", what, id,
                      dt_str_text(&dirs), near);
@@ -651,7 +667,7 @@ dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_lo
     dt_error why;
     dt_error_take(&why, st);
     st = dt_loader_find(l, DT_KIND_PHASE, file_or_id, out_p);
-    if (st == DT_ENOTFOUND && dt_did_you_mean(file_or_id, l->ids != NULL ? l->ids : (const char *[]){NULL}) == NULL) {
+    if (st == DT_ENOTFOUND && near_id(l, DT_KIND_PHASE, file_or_id) == NULL) {
         (void)dt_error_put(&why); /* the list of paths helps more than the list of folders */
         return DT_FAIL(why.status, "%s; `dtrain list` shows what there is", dt_error_text());
     }

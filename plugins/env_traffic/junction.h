@@ -6,9 +6,9 @@
  * stop goes on.
  *
  * Without a light, who must yield sees the other roads from VISIBLE_M before its line on (the documented default of
- * SUMO's attribute `visibility`), and approaches so that it can still stop from there on. Vehicles that stand at their lines start
- * in an order (junction_arbitrate): those that yield to none of the others first; where all wait for each other (right
- * before left, stop signs all around) the one that has been standing longest. Threads: one at a time.
+ * SUMO's attribute `visibility`), and approaches so that it can still stop from there on. Vehicles that stand at their
+ * lines start in an order (junction_arbitrate): those that yield to none of the others first; where all wait for each
+ * other (right before left, stop signs all around) the one that has been standing longest. Threads: one at a time.
  */
 #ifndef DTRAIN_ENV_TRAFFIC_JUNCTION_H
 #define DTRAIN_ENV_TRAFFIC_JUNCTION_H

@@ -127,6 +127,84 @@ rollouts.keep=100|or to 0|rollouts.keep=0
 engine.micro_shards=9|8|engine.micro_shards=8
 END
 
+# --- the same in other phases and components; ADVICE is followed in place of WRONG where it changes the same key ---
+rollouts=$work/kept/rollouts/phase2_ppo-1
+# shellcheck disable=SC2086
+"$dtrain" --plugin phase2_ppo $small --set data.batch=32 --set rollouts.keep=256 --set evaluation.baselines= --threads 1 -q \
+    --run-dir "$work/kept" >"$work/out" 2>&1 || fail "rollouts to learn from: $(cat "$work/out")"
+base_of() { # PHASE: what a small plan of it takes
+    case $1 in
+        phase2_ppo) echo "$small --set data.batch=32" ;;
+        phase3_constrained) echo "--set env.id=constrained --set phase3_constrained.iterations=1 --set data.batch=32" \
+            "--set phase3_constrained.train_batch=64 --set phase3_constrained.fragment=16" ;;
+        phase_sac | phase_ddpg) echo "--set env.id=pendulum --set data.batch=32" ;;
+        phase_offline) echo "--set env.id=cartpole --set data.batch=32" ;;
+        *) echo "--set data.batch=16" ;;
+    esac
+}
+refuses_until() { # PHASE WRONG ADVISED FOLLOWED; settings are separated by blanks
+    phase=$1
+    # shellcheck disable=SC2046,SC2086 # words
+    set -- "$2" "$3" "$4" $(base_of "$phase")
+    wrong=$1 advised=$2 followed=$3
+    shift 3
+    for setting in $wrong; do set -- "$@" --set "$setting"; done
+    "$dtrain" --plugin "$phase" --dry-run "$@" -q >"$work/out" 2>&1 && fail "$phase $wrong: taken"
+    grep -qF -- "$advised" "$work/out" || fail "$phase $wrong: does not advise $advised: $(grep '^error' "$work/out")"
+    case $followed in
+        plugin=*) phase=${followed#plugin=} ;;
+        *) for setting in $followed; do set -- "$@" --set "$setting"; done ;;
+    esac
+    "$dtrain" --plugin "$phase" --dry-run "$@" -q >"$work/out" 2>&1 ||
+        fail "$phase $wrong, followed by $followed: $(grep '^error' "$work/out")"
+}
+while IFS='|' read -r phase wrong advised followed; do
+    refuses_until "$phase" "$wrong" "$advised" "$(echo "$followed" | sed "s|ROLLOUTS|$rollouts|")"
+done <<'END'
+phase_sac|phase_sac.learning_starts=1000000 phase_sac.buffer_size=1000|lower the first|phase_sac.learning_starts=1000
+phase_sac|phase_sac.learning_starts=100000 phase_sac.buffer_size=1000|raise the second|phase_sac.buffer_size=100000
+phase_ddpg|phase_ddpg.learning_starts=100000 phase_ddpg.buffer_size=1000|lower the first|phase_ddpg.learning_starts=1000
+phase_sac|phase_sac.buffer_size=1 phase_sac.learning_starts=1|raise it|phase_sac.buffer_size=1000
+phase_sac|phase_sac.n_step=100|lower the first|phase_sac.n_step=8
+phase_sac|env.id=cartpole|phase2_ppo|plugin=phase2_ppo
+phase3_constrained||with the costs of env_constrained: price|phase3_constrained.limits=price:1
+phase3_constrained|phase3_constrained.limits=price|write cost:limit|phase3_constrained.limits=price:1
+phase3_constrained|phase3_constrained.limits=price:1 phase3_constrained.multiplier_max=0|set it above 0|phase3_constrained.multiplier_max=1
+phase3_constrained|phase3_constrained.limits=price:1 phase3_constrained.start=0 phase3_constrained.kp=0 phase3_constrained.ki=0 phase3_constrained.kd=0|set one of them above 0|phase3_constrained.ki=0.1
+phase3_constrained|phase3_constrained.limits=price:1 phase3_constrained.start=10 phase3_constrained.multiplier_max=5|lower the first|phase3_constrained.start=5
+phase3_constrained|phase3_constrained.limits=price:1 phase3_constrained.start=10 phase3_constrained.multiplier_max=5|raise the second|phase3_constrained.multiplier_max=10
+phase3_constrained|phase3_constrained.limits=price:1 phase3_constrained.margin=1|set it below 1|phase3_constrained.margin=0.5
+phase_offline||name a folder|phase_offline.rollouts=ROLLOUTS
+phase2_ppo|training.eta_min=1|lower it|training.eta_min=0
+phase2_ppo|training.eta_min=1|the scheduler constant|training.scheduler=constant
+phase2_ppo|comm.wire=bf16 engine.reduction=fast comm.backend=sim comm.ranks=2|comm.wire = "fp32"|comm.wire=fp32
+phase2_ppo|comm.wire=bf16 engine.reduction=fast comm.backend=sim comm.ranks=2|engine.reduction = "exact"|engine.reduction=exact
+phase2_ppo|comm.shard_weights=1,2|comm.shard_weights= to deal|comm.shard_weights=
+phase2_ppo|comm.shard_weights=1,2|one for each rank|comm.shard_weights=1
+phase2_ppo|comm.shard_weights=1,2 comm.backend=sim comm.ranks=2 engine.reduction=fast|or no weights|comm.shard_weights=
+phase2_ppo|comm.backend=nccl|"auto"|comm.backend=auto
+phase2_ppo|controller_mlp.critic_layers=2 controller_mlp.trunk=shared|leave it at -1|controller_mlp.critic_layers=-1
+phase2_ppo|controller_mlp.critic_layers=2 controller_mlp.trunk=shared|"separate"|controller_mlp.trunk=separate
+phase2_ppo|models.controller=controller_lstm|set the option window|phase2_ppo.window=4
+phase2_ppo|phase2_ppo.foresight=true|turn it off|phase2_ppo.foresight=false
+phase2_ppo|env.id=cartpol|"env_cartpole"|env.id=env_cartpole
+phase2_ppo|env.id=traffic env_traffic.control=signals env_traffic.scenario=intersection env_traffic.reward=-queue/vehicles|write max(..., 1)|env_traffic.reward=-queue/max(vehicles,1)
+phase2_ppo|env.id=traffic env_traffic.control=signals env_traffic.scenario=intersection env_traffic.reward=phase.near|write phase_sum()|env_traffic.reward=phase_sum(phase.near)
+phase2_ppo|env.id=traffic env_traffic.control=signals env_traffic.scenario=intersection env_traffic.history_s=2|"vehicles"|env_traffic.control=vehicles
+phase1_world_model|phase1_world_model.calibration_folds=3|set its option calibrated|world_lstm.calibrated=true
+phase1_world_model|phase1_world_model.calibration_folds=3|calibration_folds to 0|phase1_world_model.calibration_folds=0
+phase1_world_model|data.batch=100000|lower data.batch|data.batch=400
+phase1_world_model|data.batch=100000|data.drop_last = false|data.drop_last=false
+phase1_world_model|data.source=data_trajectry|"data_trajectory"|data.source=data_trajectory
+phase1_world_model|models.world=world_lstn|"world_lstm"|models.world=world_lstm
+END
+
+# a component of another kind is not meant
+for wrong in data.source=cartpole models.world=cartpole env.id=ppo_phase2; do
+    "$dtrain" --plugin phase1_world_model --dry-run --set "$wrong" -q >"$work/out" 2>&1 && fail "$wrong: taken"
+    ! grep -q 'did you mean' "$work/out" || fail "$wrong: $(cat "$work/out")"
+done
+
 # --- units in ranges ---
 "$dtrain" $ppo env.timeout_s=-3 >"$work/out" 2>&1
 grep -q 'in \[0.01, 1000000\], unit s' "$work/out" || fail "a range without its unit: $(cat "$work/out")"
