@@ -16,6 +16,8 @@ void dt_cli_help(const char *verb);
 /* Does this verb belong to later work? Its text or NULL. */
 const char *dt_cli_later(const char *verb);
 bool dt_cli_is_verb(const char *word);
+/* A file that --out names: its folder is there, and it takes the place of none. Before the work whose result it is. */
+dt_status dt_cli_check_out(const char *path) DT_NODISCARD;
 /* Of the verb that was parsed: do all of several processes run it; may a plugin end it? */
 bool dt_cli_is_for_all(const dt_args *a);
 bool dt_cli_is_free(const dt_args *a);

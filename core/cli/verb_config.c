@@ -30,6 +30,7 @@ static dt_status put(const dt_args *a, const dt_str *text)
     if (dt_fs_is_file(a->out) || dt_fs_is_dir(a->out)) {
         return DT_FAIL(DT_ECONFIG, "--out %s is there already; name a new file", a->out);
     }
+    DT_TRY(dt_cli_check_out(a->out));
     return dt_fs_write_atomic(a->out, dt_str_text(text), text->bytes);
 }
 

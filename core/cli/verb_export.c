@@ -182,6 +182,7 @@ dt_status dt_verb_export(const dt_args *a, int *code_p)
     const format *f = NULL;
     dt_session s;
     DT_TRY(find_format(a, &f));
+    DT_TRY(a->out != NULL ? dt_cli_check_out(a->out) : DT_OK);
     if (a->checkpoint == NULL) {
         return DT_FAIL(DT_ECONFIG, "usage: dtrain export --checkpoint RUN_OR_CHECKPOINT [--format safetensors|onnx] "
                                    "[--out FILE] [--phase N]");

@@ -198,6 +198,7 @@ dt_status dt_verb_render(const dt_args *a, int *code_p)
     if (a->out != NULL && (ends_with(a->out, ".svg") || ends_with(a->out, ".png") || ends_with(a->out, ".mp4"))) {
         return DT_FAIL(DT_ECONFIG, "--out %s: an episode becomes FILE.html, or a folder of SVG files", a->out);
     }
+    DT_TRY(a->out != NULL && ends_with(a->out, ".html") ? dt_cli_check_out(a->out) : DT_OK);
     DT_TRY(complete(a, &full, &every_s));
     dt_session_config_beside(a->word[0], &config);
     if (config.bytes == 0) {

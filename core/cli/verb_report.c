@@ -57,6 +57,9 @@ dt_status dt_verb_report(const dt_args *a, int *code_p)
     dt_str path = {0};
     place_of(a, &path);
     dt_status st = dt_str_status(&path);
+    if (st == DT_OK && a->out != NULL) {
+        st = dt_cli_check_out(dt_str_text(&path));
+    }
     if (st == DT_OK) {
         st = write_report(a, dt_str_text(&path));
     }

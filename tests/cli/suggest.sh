@@ -205,6 +205,20 @@ for wrong in data.source=cartpole models.world=cartpole env.id=ppo_phase2; do
     ! grep -q 'did you mean' "$work/out" || fail "$wrong: $(cat "$work/out")"
 done
 
+# --- a file that --out names, in a folder that is not there, and in the place of a folder ---
+for verb in "export --checkpoint $work/kept" "report $work/kept" "config template phase2_ppo"; do
+    # shellcheck disable=SC2086
+    "$dtrain" $verb --out "$work/later/x" -q >"$work/out" 2>&1
+    [ $? -eq 2 ] && grep -q "make it first" "$work/out" || fail "$verb into no folder: $(cat "$work/out")"
+    mkdir "$work/later"
+    # shellcheck disable=SC2086
+    "$dtrain" $verb --out "$work/later/x" -q >"$work/out" 2>&1 || fail "$verb, once it is made: $(cat "$work/out")"
+    rm -r "$work/later"
+done
+"$dtrain" export --checkpoint "$work/kept" --out "$work/kept" -q >"$work/out" 2>&1
+[ $? -eq 2 ] && grep -q "name a file in it" "$work/out" || fail "a folder: $(cat "$work/out")"
+"$dtrain" export --checkpoint "$work/kept" --out "$work/kept/policy" -q >"$work/out" 2>&1 || fail "$(cat "$work/out")"
+
 # --- units in ranges ---
 "$dtrain" $ppo env.timeout_s=-3 >"$work/out" 2>&1
 grep -q 'in \[0.01, 1000000\], unit s' "$work/out" || fail "a range without its unit: $(cat "$work/out")"
