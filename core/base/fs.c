@@ -809,6 +809,12 @@ bool dt_fs_is_dir(const char *path)
     return dt_beneath_stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+dt_status dt_fs_check_reach(const char *path)
+{
+    struct stat info;
+    return dt_beneath_stat(path, &info) == 0 || errno != EACCES ? DT_OK : fail_io("open", path);
+}
+
 bool dt_fs_is_file(const char *path)
 {
     struct stat info;

@@ -84,6 +84,8 @@ uint64_t dt_fs_room(const char *folder);
 dt_status dt_fs_remove_tree(const char *path) DT_NODISCARD; /* missing is fine; links are removed, not followed */
 bool dt_fs_is_dir(const char *path);
 bool dt_fs_is_file(const char *path);
+/* Before it is said that nothing is at path: DT_EIO where this user may not look there, DT_OK otherwise. */
+dt_status dt_fs_check_reach(const char *path) DT_NODISCARD;
 /* What lies at path itself: a link is a link wherever it leads. What nobody lets us see is DT_FS_NOTHING. */
 typedef enum dt_fs_kind { DT_FS_NOTHING, DT_FS_FILE, DT_FS_FOLDER, DT_FS_LINK, DT_FS_OTHER } dt_fs_kind;
 dt_fs_kind dt_fs_look(const char *path);

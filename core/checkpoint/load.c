@@ -349,6 +349,7 @@ static dt_status resolve(const char *path, bool *is_step_p, char out[DT_CKPT_PAT
     char name[32];
     struct stat info;
     if (!dt_fs_is_dir(path)) {
+        DT_TRY(dt_fs_check_reach(path));
         return DT_FAIL(DT_ENOTFOUND, "no run or checkpoint at %s", path);
     }
     DT_TRY(dt_beneath_begin(path)); /* for good: it may be somebody else's */

@@ -426,6 +426,7 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
     for (uint32_t i = 0; i < n_src; i++) {
         const bool is_folder = dt_fs_is_dir(src[i]);
         if (!is_folder && !dt_fs_is_file(src[i])) {
+            DT_TRY(dt_fs_check_reach(src[i]));
             return DT_FAIL(DT_ENOTFOUND,
                            "there is no recording at %s: give a table, or a folder with metadata.json or "
                            "node_features.npy",

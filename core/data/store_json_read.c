@@ -415,6 +415,7 @@ static dt_status not_yet(const char *path)
                            path, path, aside[i]);
         }
     }
+    DT_TRY(dt_fs_check_reach(path));
     return DT_FAIL(DT_ENOTFOUND, "there is no store at %s", path);
 }
 

@@ -67,6 +67,7 @@ dt_status dt_logbook_open(const char *path, dt_logbook *out)
 {
     *out = (dt_logbook){.records = &no_records};
     if (!dt_fs_is_dir(path)) {
+        DT_TRY(dt_fs_check_reach(path));
         return DT_FAIL(DT_ENOTFOUND, "%s: no such run directory; `dtrain runs` lists those there are", path);
     }
     out->path = dt_strdup(path);

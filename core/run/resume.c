@@ -47,6 +47,7 @@ dt_status dt_resume_run_of(const char *resume, char **out)
         }
         is_there = go_up(full);
     }
+    DT_TRY(dt_fs_check_reach(resume));
     return DT_FAIL(DT_ECONFIG, "--resume %s: no run is there (a run directory holds meta.json)", resume);
 }
 

@@ -432,6 +432,32 @@ static void test_remedies(void **state)
     }
 }
 
+/* What this user may not look at is not said to be missing. */
+static void test_reach(void **state)
+{
+    (void)state;
+    put("plain", "x");
+    assert_int_equal(dt_fs_check_reach(at("plain")), DT_OK);
+    assert_int_equal(dt_fs_check_reach(at("missing")), DT_OK);
+    assert_int_equal(dt_fs_check_reach(at("plain/below")), DT_OK);
+    assert_int_equal(dt_fs_mkdirs(at("closed/in")), DT_OK);
+    assert_int_equal(chmod(at("closed"), 0), 0);
+    char path[512];
+    snprintf(path, sizeof(path), "%s", at("closed/in"));
+    fflush(NULL);
+    const pid_t child = fork(); /* root may look everywhere */
+    assert_true(child >= 0);
+    if (child == 0) {
+        const bool is_other = geteuid() != 0 || setuid(65534) == 0;
+        const bool is_told = dt_fs_check_reach(path) == DT_EIO && strstr(dt_error_text(), "Permission denied") != NULL;
+        _exit(!is_other || is_told ? 0 : 1);
+    }
+    int end;
+    assert_int_equal(waitpid(child, &end, 0), child);
+    assert_int_equal(chmod(at("closed"), 0755), 0);
+    assert_int_equal(end, 0);
+}
+
 static void test_sync_dir(void **state)
 {
     (void)state;
@@ -457,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_names_of_texts),
         cmocka_unit_test_setup_teardown(test_lines, begin, end),
         cmocka_unit_test(test_remedies),
+        cmocka_unit_test_setup_teardown(test_reach, begin, end),
         cmocka_unit_test_setup_teardown(test_sync_dir, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
