@@ -61,6 +61,11 @@ void dt_forecast_env_text(const dt_stage *s, const dt_forecast *f, const char *p
         if (f->iterations > 0) {
             dt_str_addf(out, all < 100 ? ", %.3g in all rounds" : ", %.0f in all rounds", all);
         }
+        const uint64_t mine = s->rollout->d.steps; /* of each instance in a round */
+        if (mine > 0 && mine < spec->max_steps) {
+            dt_str_addf(out, "; the first of full length ends in round %llu",
+                        (unsigned long long)((spec->max_steps + mine - 1) / mine));
+        }
     }
     dt_str_add(out, "\n");
 }

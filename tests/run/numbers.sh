@@ -57,6 +57,8 @@ says "$work/plan" "4800 steps of environments: train_batch = 4000, rounded up to
 says "$work/plan" "env_cartpole, 1 agent"
 says "$work/plan" "at most 500 steps of 0.02 s: 10 s of simulated time; 9.6 full episodes a round, 19.2 in all rounds"
 says "$work/plan" "128 of 4800 samples; 64, others each time, are left out of a pass"
+"$dtrain" $ppo --set phase2_ppo.train_batch=600 --set phase2_ppo.fragment=100 --dry-run >"$work/short" 2>&1
+says "$work/short" "the first of full length ends in round 5"
 "$dtrain" $ppo --dry-run --json >"$work/plan.json" 2>/dev/null
 holds "(p := j[0] if 'round' in j[0] else j[0]['phases'][0]) and p['round'] == {'steps': 4800, 'asked': 4000} \
     and p['steps_per_epoch'] == 4800 // p['samples_per_step']" "$work/plan.json"
