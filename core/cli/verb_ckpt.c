@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* parameters: of the models; -1: they were not looked at. */
 static void info_json(const dt_ckpt_info *i, int64_t parameters, dt_json_out *o)
@@ -121,6 +122,27 @@ static dt_status inspect(const char *path, dt_ckpt_info *info, int64_t *paramete
     return st;
 }
 
+/* What the phase counts, as its progress line names it: a phase with environments keeps a rollout. */
+static const char *unit_of(const dt_ckpt_info *i)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/plugin-rollout.bin", i->path);
+    const bool acts = dt_str_status(&path) == DT_OK && access(dt_str_text(&path), F_OK) == 0;
+    dt_str_fini(&path);
+    return acts ? "round" : "epoch";
+}
+
+static void list_one(const dt_ckpt_info *i)
+{
+    char metric[DT_CKPT_NAME_BYTES + 32] = "";
+    if (i->metric_name[0] != '\0' && !isnan(i->metric)) {
+        snprintf(metric, sizeof(metric), "  %s %.4g", i->metric_name, i->metric);
+    }
+    dt_print("%12llu  %s %-5llu %-24s %s  %s%s%s\n", (unsigned long long)i->step, unit_of(i),
+             (unsigned long long)i->epoch, i->phase, i->weights_hash, i->wall_time, metric,
+             i->phase_end ? "  end" : "");
+}
+
 static dt_status list(const char *path, bool json)
 {
     dt_ckpt_info *info = NULL;
@@ -133,9 +155,7 @@ static dt_status list(const char *path, bool json)
         if (json) {
             info_json(&info[i], -1, &o);
         } else if (info[i].valid) {
-            dt_print("%12llu  epoch %-5llu %-24s %s  %s%s\n", (unsigned long long)info[i].step,
-                     (unsigned long long)info[i].epoch, info[i].phase, info[i].weights_hash, info[i].wall_time,
-                     info[i].phase_end ? "  end" : "");
+            list_one(&info[i]);
         } else {
             dt_print("%s: %s\n", info[i].path, info[i].why);
         }

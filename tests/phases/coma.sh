@@ -78,7 +78,7 @@ fi
 # 100 episodes of 7 steps and 2 agents are 1400 transitions: 5 rounds of 320
 train counted $short --set phase_coma.episodes=100
 cases=$((cases + 1))
-"$dtrain" ckpt list "$work/counted" | grep -q "epoch 5 " || fail "100 episodes are not 5 updates"
+"$dtrain" ckpt list "$work/counted" | grep -q "round 5 " || fail "100 episodes are not 5 updates"
 grep -q "phase_coma.updates = 4 has no effect: episodes = 100 says" "$work/counted/train.log" ||
     fail "updates beside episodes, and not a word"
 

@@ -18,7 +18,7 @@ value=$("$dtrain" eval --checkpoint "$work/whole" --seeds 7,8 --episodes 5 --jso
     sed -n 's/^{"env":"env_cartpole","seeds":\[7,8\],"return":{"mean":\([0-9]*\)[.,].*"shield":{.*/\1/p')
 [ "${value:-0}" -ge 100 ] || fail "after 30 iterations the return is '$value', a random policy has 22"
 
-"$dtrain" ckpt list "$work/whole" | grep -q "epoch 30 " || fail "the last checkpoint is not of iteration 30"
+"$dtrain" ckpt list "$work/whole" | grep -q "round 30 " || fail "the last checkpoint is not of iteration 30"
 train stopped --threads 1 --max-steps 500
 "$dtrain" --resume "$work/stopped" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"
 same stopped "stopped and resumed"
