@@ -184,11 +184,20 @@ static uint32_t add_ranks(const dt_logbook *l, const dt_watch_opts *o, uint32_t 
     return 1;
 }
 
+/* Of a long name the part that tells it from others: folders in front are left out. */
+static const char *end_of_name(const char *name, uint32_t columns)
+{
+    for (const char *slash = name; strlen(name) > columns && (slash = strchr(name, '/')) != NULL;) {
+        name = slash + 1;
+    }
+    return name;
+}
+
 static void add_series(const dt_series *s, const dt_watch_opts *o, dt_str *out)
 {
     char last[DT_NUMBER_BYTES];
     const uint32_t name = o->columns > NAME + COURSE + 14 ? NAME : o->columns / 3;
-    pad(out, s->name, name);
+    pad(out, end_of_name(s->name, name), name);
     dt_str_add(out, " ");
     if (o->columns >= name + COURSE + 14) {
         dt_str_add(out, o->color ? "\033[36m" : "");

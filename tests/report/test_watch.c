@@ -18,8 +18,9 @@ static void put_run(void)
         char line[256];
         snprintf(
             line, sizeof(line),
-            "{\"step\":%d,\"phase\":\"p2\",\"wall_s\":%d,\"same\":5,\"x\\u001b[2Jy\":%d,\"loss\":%d,\"null\":null}\n",
-            i, 10 + 2 * i, i, 100 - i);
+            "{\"step\":%d,\"phase\":\"p2\",\"wall_s\":%d,\"same\":5,\"x\\u001b[2Jy\":%d,\"loss\":%d,\"null\":null,"
+            "\"a_group/of_a_long_name/strict_delay_s/mean\":%d}\n",
+            i, 10 + 2 * i, i, 100 - i, i);
         put("metrics.jsonl", "a", line);
     }
 }
@@ -54,6 +55,7 @@ static void test_view(void **state)
                       "███▇▇▆▆▆▅▅▄▄▃▃▃▂▂▁▁▁"
                       "             80\n");
     expect_line(text, "x?[2Jy                         ▁▁▁▂▂");
+    expect_line(text, "\nstrict_delay_s/mean            ▁▁▁▂▂"); /* of a long name the end tells it from others */
     assert_null(strchr(text, '\033'));
     assert_null(strstr(text, "same")); /* never changes */
     assert_null(strstr(text, "before"));
