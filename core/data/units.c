@@ -203,7 +203,9 @@ static void close_window(dt_units *u, const dt_units_window *w, const dt_table_r
         u->n_windows++;
         u->moving_s += w->s;
         u->by_speed += w->path;
-        u->fast_s += w->path > FAST_MPS * w->s ? w->s : 0;
+        if (w->path > FAST_MPS * w->s) {
+            u->fast_s += w->s;
+        }
         const double gain = fabs(row->speed) - fabs(w->speed);
         u->n_gains += gain > CHANGE_MPS * w->s;
         u->n_steep += gain > STEEP_MPS2 * w->s;
@@ -522,7 +524,9 @@ static void doubt_rotation(const dt_units *u, const char *begin, const dt_column
     int64_t n = 0, near = 0;
     for (int i = 0; i < DT_UNITS_DEGREES; i++) {
         n += u->deviation[i];
-        near += fabs(i + 0.5 - 180 - median) <= NEAR_DEGREES ? u->deviation[i] : 0;
+        if (fabs(i + 0.5 - 180 - median) <= NEAR_DEGREES) {
+            near += u->deviation[i];
+        }
     }
     if (!(fabs(median) >= ROTATED) || (double)near < GATHERED * (double)n ||
         (double)u->turn[0] < CLEAR * (double)u->n_turns || d->scale[DT_ROLE_HEADING] != 0) {
