@@ -203,14 +203,28 @@ enum { N_PRESETS = sizeof(presets) / sizeof(presets[0]) };
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-static int find_column(const dt_columns *c, const char *name)
+/* The column of that name; else the one of that name in another case. -1: there is none. *is_one_p, unless NULL: no
+ * other column could be meant. */
+static int find_which(const dt_columns *c, const char *name, bool *is_one_p)
 {
+    int found[2] = {-1, -1}, n[2] = {0, 0}; /* as it is written, and in any case */
     for (int i = 0; i < c->n; i++) {
-        if (strcasecmp(c->header[i], name) == 0) {
-            return i;
+        const bool is[2] = {strcmp(c->header[i], name) == 0, strcasecmp(c->header[i], name) == 0};
+        for (int k = 0; k < 2; k++) {
+            found[k] = is[k] && n[k] == 0 ? i : found[k];
+            n[k] += is[k];
         }
     }
-    return -1;
+    const int k = n[0] > 0 ? 0 : 1;
+    if (is_one_p != NULL) {
+        *is_one_p = n[k] <= 1;
+    }
+    return found[k];
+}
+
+static int find_column(const dt_columns *c, const char *name)
+{
+    return find_which(c, name, NULL);
 }
 
 static dt_status read_header(dt_columns *c, dt_csv *csv)
@@ -458,6 +472,18 @@ void dt_columns_write(int role, const char *header, const dt_conversion *by, dt_
     }
 }
 
+void dt_columns_write_map(const dt_columns *c, int role, double scale, dt_str *out)
+{
+    for (int r = 0; r < DT_N_ROLES; r++) {
+        if (c->at[r] >= 0) {
+            dt_conversion by = c->by[r];
+            by.factor *= r == role ? scale : 1;
+            dt_str_add(out, out->bytes > 0 ? "," : "");
+            dt_columns_write(r, c->header[c->at[r]], &by, out);
+        }
+    }
+}
+
 /* ---- headers ----------------------------------------------------------------------------------------------------- */
 
 /* A table without a header: its first line holds numbers. */
@@ -494,7 +520,13 @@ static dt_status fail_unknown(const dt_columns *c)
     const char *path = dt_csv_path(c->csv), *text = dt_str_text(&names);
     const int64_t line = dt_csv_line(c->csv);
     dt_status st;
-    if (c->n == 1 && count_words(c->header[0]) >= LEAST) {
+    if (find_column(c, "traveled_d") >= 0 && find_column(c, "avg_speed") >= 0) {
+        st = DT_FAIL(DT_EDATA,
+                     "%s:%" PRId64
+                     ": a row of pNEUMA is a whole track, in degrees and km/h: write a row per vehicle and "
+                     "time, with id,time,x,y,speed in m and m/s, first",
+                     path, line);
+    } else if (c->n == 1 && count_words(c->header[0]) >= LEAST) {
         st =
             DT_FAIL(DT_EDATA,
                     "%s:%" PRId64 ": one column \"%.200s\": columns are separated by comma, semicolon, tab or '|', and "
@@ -541,12 +573,7 @@ static dt_status recognise(dt_columns *c)
 static dt_status fail_missing(const dt_columns *c, int role)
 {
     dt_str map = {0}, names = {0};
-    for (int r = 0; r < DT_N_ROLES; r++) {
-        if (c->at[r] >= 0) {
-            dt_str_add(&map, map.bytes > 0 ? "," : "");
-            dt_columns_write(r, c->header[c->at[r]], &c->by[r], &map);
-        }
-    }
+    dt_columns_write_map(c, -1, 1, &map);
     for (int i = 0; i < c->n; i++) {
         dt_str_addf(&names, "%s%s", i == 0 ? "" : ",", c->header[i]);
     }
@@ -567,7 +594,13 @@ static dt_status fail_missing(const dt_columns *c, int role)
 static dt_status place_columns(dt_columns *c, double rate_hz)
 {
     for (int r = 0; r < DT_N_ROLES; r++) {
-        c->at[r] = c->name[r] == NULL ? -1 : find_column(c, c->name[r]);
+        bool is_one = true;
+        c->at[r] = c->name[r] == NULL ? -1 : find_which(c, c->name[r], &is_one);
+        if (!is_one) {
+            return DT_FAIL(DT_EDATA,
+                           "%s:%" PRId64 ": several columns are called \"%s\", which is %s: rename all but one",
+                           dt_csv_path(c->csv), dt_csv_line(c->csv), c->name[r], roles[r].name);
+        }
         if (c->at[r] < 0 && c->name[r] != NULL && c->is_mapped) {
             const char *near = dt_did_you_mean(c->name[r], (const char *const *)c->header);
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": there is no column \"%s\" for %s%s%s%s", dt_csv_path(c->csv),
@@ -759,7 +792,8 @@ static dt_status convert(const dt_columns *c, int role, const char *text, double
 /* Words that stand for a missing value where one may be missing, as programs write them. */
 static bool is_missing(const char *text)
 {
-    static const char *const words[] = {"", "nan", "na", "n/a", "null", "none"};
+    static const char *const words[] = {"",     "nan", "na", "n/a", "#n/a", "<na>", "null",
+                                        "none", "nil", "-",  "--",  "?",    "\\N"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcasecmp(text, words[i]) == 0) {
             return true;
@@ -792,6 +826,19 @@ dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p)
 {
     char *text = cell[c->at[DT_ROLE_TIME]];
     double v = 0;
+    bool has_zone = false;
+    if (strchr(text, ':') != NULL && dt_value_date(text, &v, &has_zone)) {
+        if (has_zone ? c->has_local_time : c->has_zone) {
+            return DT_FAIL(DT_EDATA,
+                           "%s:%" PRId64
+                           ": %s is \"%.60s\", and times before %s a time zone: give all of them one, or none",
+                           dt_csv_path(c->csv), dt_csv_line(c->csv), c->header[c->at[DT_ROLE_TIME]], text,
+                           has_zone ? "lack" : "have");
+        }
+        c->has_zone |= has_zone;
+        c->has_local_time |= !has_zone;
+        return convert(c, DT_ROLE_TIME, text, v, out_p);
+    }
     return strchr(text, ':') != NULL && dt_value_time(text, &v) ? convert(c, DT_ROLE_TIME, text, v, out_p)
                                                                 : dt_columns_number(c, cell, DT_ROLE_TIME, out_p);
 }

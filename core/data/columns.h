@@ -74,12 +74,16 @@ typedef struct dt_columns {
     const char *name[DT_N_ROLES];              /* of its column; NULL: not looked for */
     dt_conversion by[DT_N_ROLES];              /* what makes SI units of its cells */
     char *map_text;                            /* copy of the user's map, cut into names */
+    bool has_zone, has_local_time;             /* in dates read so far */
     bool has_decimal_comma, has_decimal_point; /* in numbers read so far */
 } dt_columns;
 
 /* One item of a map. After "role=" there is the column's name, exactly; or with "|name|", "*factor", "/divisor",
  * "*unit", "+offset" or "-offset" after it, in this order; columns.c lists the units. */
 void dt_columns_write(int role, const char *header, const dt_conversion *by, dt_str *out);
+
+/* The whole map of a table as it is read, but that cells of a role are multiplied by scale besides. */
+void dt_columns_write_map(const dt_columns *c, int role, double scale, dt_str *out);
 
 /* Reads the header. map: "role=item,..."; NULL or "": the header is recognised. rate_hz: 0: the layout's,
  * or what a column says; where nothing says it c->rate_hz stays 0, and the caller finds it (import_table.c).
@@ -100,7 +104,7 @@ void dt_columns_add_notes(dt_str *notes, const char *lines);
 dt_status dt_columns_number(dt_columns *c, char *const *cell, int role, double *out_p) DT_NODISCARD;
 /* The class of the row's road user; DT_USER_VEHICLE where no column says it. */
 dt_road_user dt_columns_user(const dt_columns *c, char *const *cell);
-/* A time in seconds: a number, or hours:minutes:seconds. DT_EDATA. */
+/* A time in seconds: a number, hours:minutes:seconds, or a date and a time. DT_EDATA. */
 dt_status dt_columns_time(dt_columns *c, char *const *cell, double *out_p) DT_NODISCARD;
 /* 0 or 1, true or false; an empty cell is false. DT_EDATA. */
 dt_status dt_columns_bool(const dt_columns *c, char *const *cell, int role, bool *out_p) DT_NODISCARD;

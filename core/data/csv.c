@@ -131,6 +131,22 @@ static dt_status read_piece(dt_csv *c, bool stays)
 static const char has_cr[] = "it holds CR (\\r), as tables do whose lines end in CR alone; lines end in LF or CRLF: "
                              "convert it, as by tr '\\r' '\\n'";
 
+/* Of the first line: what it is encoded in where that is not UTF-8; NULL: it is. */
+static const char *foreign_encoding(const char *text, size_t n)
+{
+    static const char little[4] = "\xff\xfe\0\0", big[4] = "\0\0\xfe\xff"; /* byte order marks */
+    if (n >= 4 && (memcmp(text, little, 4) == 0 || memcmp(text, big, 4) == 0)) {
+        return "UTF-32";
+    }
+    if (n >= 2 && (memcmp(text, little, 2) == 0 || memcmp(text, big + 2, 2) == 0)) {
+        return "UTF-16";
+    }
+    if (n >= 4 && text[0] != 0 && text[1] == 0 && text[2] != 0 && text[3] == 0) {
+        return "UTF-16LE";
+    }
+    return n >= 4 && text[0] == 0 && text[1] != 0 && text[2] == 0 && text[3] != 0 ? "UTF-16BE" : NULL;
+}
+
 /* One line without its end, where it was read to; stays: so do those before it. DT_AGAIN as above. */
 static dt_status read_line(dt_csv *c, bool stays, char **text_p)
 {
@@ -154,10 +170,10 @@ static dt_status read_line(dt_csv *c, bool stays, char **text_p)
     }
     c->line++;
     c->at += n + (stop != NULL);
-    if (c->line == 1 && n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
-        return DT_FAIL(DT_EDATA,
-                       "%s is UTF-16, and tables are read as UTF-8: convert it, as by iconv -f UTF-16 -t UTF-8",
-                       c->path);
+    const char *encoding = c->line == 1 ? foreign_encoding(text, n) : NULL;
+    if (encoding != NULL) {
+        return DT_FAIL(DT_EDATA, "%s is %.6s, and tables are read as UTF-8: convert it, as by iconv -f %s -t UTF-8",
+                       c->path, encoding, encoding);
     }
     if (c->line == 1) {
         const size_t mark = dt_utf8_mark(text, n);

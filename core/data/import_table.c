@@ -24,8 +24,14 @@
 #include <strings.h>
 
 enum { SCENE_BYTES = 400, TELL_LINES = 1 << 12, PEEK_ROWS = 1 << 14 };
+#define DAY_S       86400.0
 #define ROUNDING_S  1e-5 /* times that are nearer are one */
 #define TELLING_MPS 0.5  /* slower, the direction of a velocity is mostly noise */
+
+typedef struct clock {        /* zeroed: no row yet */
+    double last_s, midnights; /* of the row before; days after the first */
+    bool has_last;
+} clock;
 
 typedef struct table {
     dt_csv *csv;
@@ -36,7 +42,7 @@ typedef struct table {
     dt_str stem; /* the scene of a table that names none */
     dt_str site; /* of a table without a column for it */
     dt_users users;
-    int64_t n_sizeless;
+    int64_t n_sizeless, n_comments;
     char kind[64]; /* of the row before, and its road user */
     bool has_kind;
     dt_road_user user;
@@ -48,6 +54,7 @@ typedef struct table {
     double x[2];                /* where vehicles were, the least and the greatest */
     int32_t scene;              /* of the last row; -1: none yet */
     double time0;               /* of the first row */
+    clock clock;                /* where times are of a day */
     bool has_time0;
 } table;
 
@@ -121,6 +128,29 @@ static dt_status scene_of(table *t, char *const *cell, int32_t *number_p)
     return DT_OK;
 }
 
+/* hours:minutes:seconds of a day. */
+static bool is_clock(const char *text)
+{
+    const size_t hours = strspn(text, "0123456789"),
+                 minutes = strspn(text + hours + (text[hours] == ':'), "0123456789");
+    return hours >= 1 && hours <= 2 && text[hours] == ':' && minutes == 2 && text[hours + 3] == ':' &&
+           strchr(text + hours + 4, ':') == NULL && atoi(text) < 24;
+}
+
+/* Past midnight a clock begins anew; with the next vehicle it may go back. */
+static double past_midnight(clock *k, const char *text, double time_s)
+{
+    if (!is_clock(text)) {
+        return time_s;
+    }
+    const double since = time_s + k->midnights * DAY_S - k->last_s;
+    if (k->has_last && fabs(since) > DAY_S / 2) {
+        k->midnights += since < 0 ? 1 : -1;
+    }
+    *k = (clock){.last_s = time_s + k->midnights * DAY_S, .midnights = k->midnights, .has_last = true};
+    return k->last_s;
+}
+
 /* Frame number at the table's rate; a time must lie on the grid that the first row begins. */
 static dt_status frame_of(table *t, char *const *cell, int64_t *out_p)
 {
@@ -130,6 +160,7 @@ static dt_status frame_of(table *t, char *const *cell, int64_t *out_p)
     }
     double time = 0;
     DT_TRY(dt_columns_time(c, cell, &time));
+    time = past_midnight(&t->clock, cell[c->at[DT_ROLE_TIME]], time);
     if (!t->has_time0) {
         t->time0 = time;
         t->has_time0 = true;
@@ -185,8 +216,12 @@ static dt_status id_of(table *t, char *const *cell, int64_t *out_p)
     return dt_ids_get(&t->ids, text, out_p);
 }
 
-static dt_status check_cells(const table *t, int n)
+/* Separators at the end of a row make empty cells, which are none. */
+static dt_status check_cells(const table *t, char *const *cell, int n)
 {
+    while (n > t->columns.n && cell[n - 1][0] == '\0') {
+        n--;
+    }
     return n == t->columns.n ? DT_OK
                              : DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %d cells, the header has %d", dt_csv_path(t->csv),
                                        dt_csv_line(t->csv), n, t->columns.n);
@@ -212,7 +247,12 @@ static dt_road_user user_of(table *t, char *const *cell)
 static dt_status row_of(table *t, char *const *cell, int n, dt_table_row *row, bool *is_read_p)
 {
     dt_columns *c = &t->columns;
-    DT_TRY(check_cells(t, n));
+    *is_read_p = cell[0][0] != '#' || n == c->n;
+    t->n_comments += !*is_read_p;
+    if (!*is_read_p) {
+        return DT_OK;
+    }
+    DT_TRY(check_cells(t, cell, n));
     *is_read_p = !(c->layout.may_lack_vehicle && cell[c->at[DT_ROLE_ID]][0] == '\0');
     if (!*is_read_p) {
         return DT_OK;
@@ -306,10 +346,32 @@ static double rate_of(double *time, int n)
     return fabs(rate - rint(rate)) < 0.01 * rate && rate > 1 ? rint(rate) : rate;
 }
 
+/* Times that are too far apart are in a smaller unit; the map that says so. */
+static dt_status fail_rate(const table *t)
+{
+    static const double per_s[] = {1e3, 1e6, 1e9};
+    const dt_columns *c = &t->columns;
+    dt_str map = {0};
+    size_t i = 0;
+    while (i < 2 && c->rate_hz * per_s[i] < DT_RATE_MIN_HZ * (1 - 1e-9)) {
+        i++;
+    }
+    dt_columns_write_map(c, DT_ROLE_TIME, 1 / per_s[i], &map);
+    const bool is_small = c->rate_hz < DT_RATE_MIN_HZ;
+    const dt_status st =
+        DT_FAIL(DT_EINVAL, "%s: times are %g s apart, which is %g Hz, outside [%g, %g]: are they in seconds? %s%s%s",
+                dt_csv_path(t->csv), 1 / c->rate_hz, c->rate_hz, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ,
+                is_small ? "If not, import with --set 'import.columns=" : "import.columns converts them",
+                is_small ? dt_str_text(&map) : "", is_small ? "'" : "");
+    dt_str_fini(&map);
+    return st;
+}
+
 /* Of a table whose rows have times, and whose rate nothing says: its first rows are read once more. */
 static dt_status find_rate(table *t)
 {
     dt_columns peek = {.n = 0};
+    clock k = {.has_last = false};
     dt_csv *csv = NULL;
     char *const *cell = NULL;
     int n = 0, n_times = 0;
@@ -329,7 +391,9 @@ static dt_status find_rate(table *t)
     }
     while (st == DT_OK && n_times < PEEK_ROWS && (st = dt_csv_next(csv, &cell, &n)) == DT_OK) {
         if (n == peek.n) { /* rows that are wrong are named when they are read */
-            st = dt_columns_time(&peek, cell, &time[n_times++]);
+            st = dt_columns_time(&peek, cell, &time[n_times]);
+            time[n_times] = past_midnight(&k, cell[peek.at[DT_ROLE_TIME]], time[n_times]);
+            n_times++;
         }
     }
     st = st == DT_DONE ? DT_OK : st;
@@ -337,16 +401,11 @@ static dt_status find_rate(table *t)
         c->rate_hz = rate_of(time, n_times);
     }
     if (st == DT_OK && !(c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ)) {
-        st = c->rate_hz == 0
-                 ? DT_FAIL(DT_EINVAL,
-                           "%s: all times are the same, so nothing says its frame rate: set "
-                           "import.frame_rate_hz",
-                           dt_csv_path(t->csv))
-                 : DT_FAIL(DT_EINVAL,
-                           "%s: times are %g s apart, which is %g Hz, outside [%g, %g]: are they in seconds? "
-                           "import.columns converts them, as time=%s*ms",
-                           dt_csv_path(t->csv), 1 / c->rate_hz, c->rate_hz, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ,
-                           c->header[c->at[DT_ROLE_TIME]]);
+        st = c->rate_hz == 0 ? DT_FAIL(DT_EINVAL,
+                                       "%s: all times are the same, so nothing says its frame rate: set "
+                                       "import.frame_rate_hz",
+                                       dt_csv_path(t->csv))
+                             : fail_rate(t);
     }
     dt_csv_close(csv);
     dt_columns_fini(&peek);
@@ -369,7 +428,7 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
         return DT_FAIL(DT_EDATA, "%s holds no data: a header and no row", dt_csv_path(t->csv));
     }
     DT_TRY(st);
-    DT_TRY(check_cells(t, *n_p));
+    DT_TRY(check_cells(t, *cell_p, *n_p));
     DT_TRY(dt_columns_rate(c, *cell_p));
     DT_TRY(c->rate_hz == 0 ? find_rate(t) : DT_OK);
     DT_TRY(find_site(t, has_meta ? meta : NULL));
@@ -427,6 +486,9 @@ static dt_status keep_markings(table *t)
 static void tell_users(const table *t)
 {
     dt_users_tell(&t->users, "rows of ", t->notes);
+    if (t->n_comments > 0) {
+        dt_str_addf(t->notes, "%" PRId64 " lines that begin with '#': left out\n", t->n_comments);
+    }
     if (t->n_sizeless > 0) {
         dt_str_addf(t->notes, "%" PRId64 " rows without a size, as people on foot have in inD and rounD: left out\n",
                     t->n_sizeless);

@@ -90,3 +90,11 @@ void dt_names_fini(dt_names *t)
     dt_free(t->bucket);
     *t = (dt_names){.n = 0};
 }
+
+bool dt_has_control(const char *name)
+{
+    while (*name != '\0' && (unsigned char)*name >= ' ' && *name != '\x7f') {
+        name++;
+    }
+    return *name != '\0';
+}

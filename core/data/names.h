@@ -26,4 +26,7 @@ dt_status dt_names_add(dt_names *t, const char *name, int32_t *number_p, bool *i
 int32_t dt_names_find(const dt_names *t, const char *name); /* -1: not there */
 void dt_names_fini(dt_names *t);
 
+/* Control characters, which no name of a scene, a site or a map has. */
+bool dt_has_control(const char *name);
+
 #endif

@@ -244,6 +244,11 @@ dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": the scene's name \"%.60s\" is empty, has a '#' or more than %d bytes",
                        path, line, name, SCENE_BYTES);
     }
+    if (dt_has_control(name) || dt_has_control(site)) {
+        return DT_FAIL(
+            DT_EDATA, "%s:%" PRId64 ": the name of the scene \"%.60s\" or of its site \"%.60s\" has control characters",
+            path, line, name, site);
+    }
     bool is_new = false;
     int32_t number = 0;
     DT_TRY(reserve_scene(r));
@@ -440,13 +445,14 @@ static double heading_of(const file *from, bool has_axis, dt_live_vehicle *l, co
     return l->heading;
 }
 
-static dt_status check_order(const dt_rows *r, const dt_live_vehicle *l, const dt_table_row *row, bool is_new)
+static dt_status check_order(const dt_rows *r, const dt_live_vehicle *l, const dt_table_row *row, int64_t begin,
+                             bool is_new)
 {
     const char *path = file_of(r, row->scene)->path;
     if (is_new) {
         return DT_OK;
     }
-    if (l->frame == row->frame) {
+    if (l->frame + begin == row->frame) {
         return DT_FAIL(DT_EDATA,
                        "%s:%" PRId64 ": vehicle %" PRId64 " is in frame %" PRId64 " of scene %s twice (before "
                        "in line %" PRId64 ")",
@@ -457,7 +463,7 @@ static dt_status check_order(const dt_rows *r, const dt_live_vehicle *l, const d
                        "%s:%" PRId64 ": time goes backwards: vehicle %" PRId64 " of scene %s is in frame %" PRId64
                        " here and in frame %" PRId64 " before (line %" PRId64 "); a table in no order at all needs "
                        "import.unordered",
-                       path, l->line, row->id, r->names.name[row->scene], l->frame, row->frame, row->line);
+                       path, l->line, row->id, r->names.name[row->scene], l->frame + begin, row->frame, row->line);
     }
     return DT_OK;
 }
@@ -501,20 +507,21 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
     }
     dt_live_vehicle *l = NULL;
     bool is_new = false;
-    DT_TRY(dt_live_get(&f->live, row->id, row->frame, &l, &is_new));
-    DT_TRY(check_order(r, l, row, is_new));
+    const int64_t frame = row->frame - f->begin; /* of the scene that is stored: from 0, as dt_live has them */
+    DT_TRY(dt_live_get(&f->live, row->id, frame, &l, &is_new));
+    DT_TRY(check_order(r, l, row, f->begin, is_new));
     const double heading = heading_of(from, !r->scene[row->scene].has_no_axis, l, row, is_new);
     r->said.unknown_heading += isnan(heading);
     r->said.axis_heading += !isnan(heading) && !l->has_heading && !from->is_heading_fixed;
     r->said.fronts += isnan(heading) && from->is_front;
-    const double before_s = is_new ? 0 : (double)(row->frame - l->frame) / r->rate_hz;
+    const double before_s = is_new ? 0 : (double)(frame - l->frame) / r->rate_hz;
     if (r->doubted != r->scene[row->scene].file) {
         doubt_units(r);
         r->doubted = r->scene[row->scene].file;
     }
     dt_units_add(&r->units, &l->window, row, before_s, l->last_x, l->last_y);
     l->line = row->line;
-    l->frame = row->frame;
+    l->frame = frame;
     l->last_x = row->x;
     l->last_y = row->y;
     const double back = 0.5 * (isnan(row->length) ? DT_LENGTH_DEFAULT_M : row->length);

@@ -69,6 +69,30 @@ static dt_status refill(dt_source *s)
     return DT_OK;
 }
 
+/* What other programs pack, and how it is unpacked. */
+static dt_status check_foreign(const dt_source *s)
+{
+    static const struct {
+        size_t at, bytes;
+        const char *magic, *what, *how;
+    } foreign[] = {{0, 4, "\x28\xb5\x2f\xfd", "packed by zstd", "zstd -d"},
+                   {0, 3, "BZh", "packed by bzip2", "bunzip2"},
+                   {0, 5, "\x5d\0\0\x80\0", "packed by lzma", "unlzma"},
+                   {0, 4, "PK\x03\x04", "a zip archive (or a spreadsheet)", "unzip, or export it as CSV"},
+                   {0, 6, "7z\xbc\xaf\x27\x1c", "a 7z archive", "7z x"},
+                   {257, 5, "ustar", "a tar archive", "tar -xf"},
+                   {0, 4, "PAR1", "parquet", "to_csv of pandas"}};
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+        if (s->left >= foreign[i].at + foreign[i].bytes &&
+            memcmp(s->next + foreign[i].at, foreign[i].magic, foreign[i].bytes) == 0) {
+            return DT_FAIL(DT_EDATA,
+                           "%s is %s; plain files and those packed by gzip or xz are read: unpack it, as by %s",
+                           s->path, foreign[i].what, foreign[i].how);
+        }
+    }
+    return DT_OK;
+}
+
 static dt_status start_packing(dt_source *s)
 {
     static const unsigned char gz[2] = {0x1f, 0x8b}, xz[6] = {0xfd, '7', 'z', 'X', 'Z', 0};
@@ -88,7 +112,7 @@ static dt_status start_packing(dt_source *s)
         }
         s->packing = XZ;
     }
-    return DT_OK;
+    return s->packing == PLAIN ? check_foreign(s) : DT_OK;
 }
 
 static dt_source *create(const char *name)
@@ -156,6 +180,11 @@ static int64_t read_gzip(dt_source *s, char *buf, size_t bytes)
         }
         if (s->left == 0) {
             return s->is_member_open ? fail_short(s, "gzip") : 0;
+        }
+        if (!s->is_member_open && *s->next == 0) { /* padding, as of tapes */
+            s->next++;
+            s->left--;
+            continue;
         }
         if (!s->is_member_open) {
             (void)inflateReset(&s->z);

@@ -290,19 +290,12 @@ static dt_status check_road_counts(const dt_store *s, const char *name)
                               name, c->maps, s->n_maps, c->lanes, c->lane_points, c->lane_links);
 }
 
-static bool has_control(const char *name)
-{
-    while (*name != '\0' && (unsigned char)*name >= ' ' && *name != '\x7f') {
-        name++;
-    }
-    return *name != '\0';
-}
-
 static dt_status check_text(const char *file, const char *what, int64_t i, const char *name)
 {
-    return has_control(name) ? DT_FAIL(DT_EDATA, "%s: the name of %s %" PRId64 ", \"%.200s\", has control characters",
-                                       file, what, i, name)
-                             : DT_OK;
+    return dt_has_control(name)
+               ? DT_FAIL(DT_EDATA, "%s: the name of %s %" PRId64 ", \"%.200s\", has control characters", file, what, i,
+                         name)
+               : DT_OK;
 }
 
 /* Names stand for scenes and sites in splits, merges, reports and tables: each for one, on one line. */

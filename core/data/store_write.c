@@ -468,6 +468,10 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
         return DT_FAIL(DT_EINVAL, "the end of a scene without its begin, or a name above %d bytes", NAME_MAX_BYTES);
     }
     DT_TRY(write_rest(w));
+    if (dt_has_control(name) || dt_has_control(site)) { /* what opening refuses is never written */
+        return DT_FAIL(DT_EDATA, "the name of scene \"%.200s\" or of its site \"%.200s\" has control characters", name,
+                       site);
+    }
     if (w->scene_rows == 0) {
         return DT_FAIL(DT_EDATA, "scene %s has no vehicles", name);
     }

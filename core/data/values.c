@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -95,6 +96,51 @@ bool dt_value_time(const char *text, double *out_p)
     }
     *out_p = is_negative ? -sum : sum;
     return n >= 2;
+}
+
+/* Days from 1970-01-01 (H. Hinnant, days_from_civil). */
+static int64_t days_of(int year, int month, int day)
+{
+    const int64_t y = year - (month <= 2), era = (y >= 0 ? y : y - 399) / 400, of_era = y - era * 400;
+    const int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+bool dt_value_date(const char *text, double *out_p, bool *has_zone_p)
+{
+    static const char shape[] = "dddd-dd-ddTdd:dd:dd";
+    double second = 0, zone_s = 0;
+    const size_t n = sizeof(shape) - 1;
+    for (size_t i = 0; i < n; i++) {
+        const bool is_digit = text[i] >= '0' && text[i] <= '9';
+        if (shape[i] == 'd' ? !is_digit : text[i] != shape[i] && !(shape[i] == 'T' && text[i] == ' ')) {
+            return false; /* also at the end of the text */
+        }
+    }
+    const int year = atoi(text), month = atoi(text + 5), day = atoi(text + 8), hour = atoi(text + 11),
+              minute = atoi(text + 14);
+    const size_t digits = text[n] == '.' ? 1 + strspn(text + n + 1, "0123456789") : 0;
+    const char *zone = text + n + digits;
+    char seconds[32] = "";
+    memcpy(seconds, text + n - 2, digits + 2 < sizeof(seconds) ? digits + 2 : sizeof(seconds) - 1);
+    *has_zone_p = *zone != '\0';
+    if (*zone == '+' || *zone == '-') {
+        int h = 0, m = 0, end = 0;
+        if ((sscanf(zone + 1, "%2d:%2d%n", &h, &m, &end) != 2 && sscanf(zone + 1, "%2d%2d%n", &h, &m, &end) != 2 &&
+             sscanf(zone + 1, "%2d%n", &h, &end) != 1) ||
+            zone[1 + end] != '\0' || h > 23 || m > 59) {
+            return false;
+        }
+        zone_s = (*zone == '-' ? -60.0 : 60.0) * (60 * h + m);
+    } else if (*zone != '\0' && strcmp(zone, "Z") != 0) {
+        return false;
+    }
+    if (!dt_parse_f64(seconds, &second) || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 ||
+        second >= 61) {
+        return false;
+    }
+    *out_p = 86400.0 * (double)days_of(year, month, day) + 3600 * hour + 60 * minute - zone_s + second;
+    return true;
 }
 
 bool dt_value_bool(const char *text, bool *out_p)

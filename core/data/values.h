@@ -29,6 +29,9 @@ bool dt_value_id(const char *text, int64_t *out_p);
 
 /* Seconds: a number, or "[days:]hours:minutes:seconds" as SUMO writes with --human-readable-time. */
 bool dt_value_time(const char *text, double *out_p);
+/* Seconds since 1970 in UTC of "2024-05-01T08:30:00.25+02:00"; also with a blank in place of T, without a fraction,
+ * with Z or without a zone, which counts as UTC: *has_zone_p. */
+bool dt_value_date(const char *text, double *out_p, bool *has_zone_p);
 /* "1", "0", "true", "false", "yes", "no", whatever their case; and other numbers above 0, which are true. */
 bool dt_value_bool(const char *text, bool *out_p);
 

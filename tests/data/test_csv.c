@@ -140,6 +140,14 @@ static void test_long_input(void **state)
     assert_ok(dt_fs_read_all(at("t.gz"), 1 << 24, &gz, &packed));
     put_bytes("cut.gz", gz, packed - 20);
     assert_fails(flatten("cut.gz", &out), DT_EDATA, "cut.gz: the gzip stream is cut short");
+    char *padded = dt_alloc(packed + 512);
+    memcpy(padded, gz, packed);
+    memset(padded + packed, 0, 512);
+    put_bytes("padded.gz", padded, packed + 512); /* zeros after the last member are none */
+    dt_str_clear(&out);
+    assert_int_equal(flatten("padded.gz", &out), DT_DONE);
+    assert_string_equal(dt_str_text(&out), dt_str_text(&want));
+    dt_free(padded);
     gz[packed / 4] = (char)(gz[packed / 4] ^ 0x55);
     gz[packed / 4 + 1] = (char)(gz[packed / 4 + 1] ^ 0xff);
     put_bytes("bad.gz", gz, packed);
@@ -164,6 +172,22 @@ static void test_refusals(void **state)
     assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: the quotes of cell 2");
     put_bytes("t.csv", "a\nb\0c\n", 6);
     assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:2: a NUL byte");
+#define FOREIGN(bytes, words)                                                                                          \
+    put_bytes("f.csv", bytes, sizeof(bytes) - 1);                                                                      \
+    assert_fails(flatten("f.csv", &out), DT_EDATA, words)
+    FOREIGN("\xff\xfe"
+            "a\0,\0b\0\n\0",
+            "iconv -f UTF-16 ");
+    FOREIGN("\xff\xfe\0\0"
+            "a\0\0\0,\0\0\0",
+            "iconv -f UTF-32 ");
+    FOREIGN("a\0,\0b\0\n\0", "iconv -f UTF-16LE ");
+    FOREIGN("\0a\0,\0b\0\n", "iconv -f UTF-16BE ");
+    FOREIGN("\x28\xb5\x2f\xfd\x04\0", "zstd -d");
+    FOREIGN("BZh91AY&SY", "bunzip2");
+    FOREIGN("PK\x03\x04\x14\0", "unzip");
+    FOREIGN("PAR1\x15", "parquet");
+#undef FOREIGN
     char *line = dt_alloc(70000);
     memset(line, 'x', 69999);
     put("t.csv", line);

@@ -256,10 +256,13 @@ static void test_rates_of_times(void **state)
     refuse_text("id,frame,x,y,speed\n1,0,0,0,5\n", NULL, DT_EINVAL, "import.frame_rate_hz");
     /* milliseconds, and the advice for them */
     static const char ms[] = "id,time,x,y,speed\n1,0,0,0,5\n1,10000,1,0,5\n1,20000,2,0,5\n";
-    refuse_text(ms, NULL, DT_EINVAL, "time=time*ms");
-    assert_true(
-        import_text(ms, &(dt_import_options){.columns = "id=id,time=time*ms,x=x,y=y,speed=speed"})->frame_rate_hz ==
-        0.1);
+    static const char us[] = "id,time,x,y,speed\n1,0,0,0,5\n1,40000,.2,0,5\n1,80000,.4,0,5\n";
+    static const char ms_map[] = "time=time*0.001,id=id,x=x,y=y,speed=speed";
+    static const char us_map[] = "time=time*1e-06,id=id,x=x,y=y,speed=speed";
+    refuse_text(ms, NULL, DT_EINVAL, ms_map);
+    assert_true(import_text(ms, &(dt_import_options){.columns = ms_map})->frame_rate_hz == 0.1);
+    refuse_text(us, NULL, DT_EINVAL, us_map);
+    assert_true(import_text(us, &(dt_import_options){.columns = us_map})->frame_rate_hz == 25);
 }
 
 /* Classes: in a column, and in an accompanying table. */
@@ -307,6 +310,53 @@ static void test_maps(void **state)
     refuse_text("car,f,X,Y,V\n1,0,0,0,1\n",
                 &(dt_import_options){.columns = "id=car,frame=f,x=X,y=Y,speed=V*furlong", .frame_rate_hz = 10},
                 DT_EINVAL, "factor \"furlong\"");
+}
+
+/* Tables as other programs write them: read, or rejected with what helps. */
+static void test_tables_of_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *rejected; /* NULL: read, 2 rows of a vehicle */
+    } row[] = {{"frame,id,x,y,speed\n0,1,0,0,5,\n1,1,.5,0,5,,\n", NULL},
+               {"frame,id,x,y,speed\n0,1,0,0,5,6\n", "6 cells, the header has 5"},
+               {"frame,id,x,y,speed\n0,1,0,0,5\n# more\n1,1,.5,0,5\n# end\n", NULL},
+               {"frame,id,x,y,speed,heading\n0,1,0,0,5,-\n1,1,.5,0,5,#N/A\n", NULL},
+               {"frame,id,x,y,speed\n0,1,0,0,-\n", "speed is \"-\""},
+               {"frame,id,x,X,y,speed\n0,1,0,7,0,5\n1,1,.5,7,0,5\n", NULL}, /* x as it is written */
+               {"frame,id,x,x,y,speed\n0,1,0,7,0,5\n", "several columns are called \"x\""},
+               {"frame,id,X,X,y,speed\n0,1,0,7,0,5\n", "several columns are called \"x\""},
+               {"frame,id,x,y,speed,scene\n0,1,0,0,5,a\x1b[2J\n", "t.csv:2: the name of the scene"},
+               {"frame,id,x,y,speed,site\n0,1,0,0,5,a\x7f\n", "has control characters"},
+               {"track_id; type; traveled_d; avg_speed; lat; lon; speed\n1; Car; 4; 9; 3; 2; 4\n", "pNEUMA"},
+               {"time,id,x,y,speed\n23:59:59.9,1,0,0,5\n00:00:00.0,1,.5,0,5\n", NULL},
+               {"time,id,x,y,speed\n2024-02-29T23:59:59.9Z,1,0,0,5\n2024-03-01 01:00:00.0+01:00,1,.5,0,5\n", NULL},
+               {"time,id,x,y,speed\n2024-02-29T23:59:59.9Z,1,0,0,5\n2024-03-01T00:00:00.0,1,.5,0,5\n", "a time zone"},
+               {"time,id,x,y,speed\n2024-13-29T23:59:59.9Z,1,0,0,5\n", "not a finite number"}};
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        const dt_import_options *opt = strstr(row[i].text, "time,") == row[i].text ? NULL : &at_10_hz;
+        if (row[i].rejected != NULL) {
+            refuse_text(row[i].text, opt, DT_EDATA, row[i].rejected);
+            continue;
+        }
+        const dt_store_view *v = import_text(row[i].text, opt);
+        if (v->n_rows != 2 || v->n_tracks != 1 || v->frame_rate_hz != 10 || v->pose[0] != 0 || v->pose[3] != 0.5) {
+            fail_msg("%s: %d rows, %g Hz, x %g and %g", row[i].text, (int)v->n_rows, v->frame_rate_hz, v->pose[0],
+                     v->pose[3]);
+        }
+    }
+}
+
+/* Frames below 0: a vehicle there is the same one from frame to frame. */
+static void test_negative_frames(void **state)
+{
+    (void)state;
+    const dt_store_view *v =
+        import_text("frame,id,x,y,speed\n-3,1,0,0,20\n-2,1,0,2,20\n-1,1,0,4,20\n0,1,0,6,20\n", &at_10_hz);
+    assert_int_equal(v->n_tracks, 1);
+    assert_true(isnan(v->pose[2]) && fabs(v->pose[5] - M_PI_2) < 1e-12 && fabs(v->pose[8] - M_PI_2) < 1e-12);
+    refuse_text("frame,id,x,y,speed\n-3,1,0,0,20\n-3,1,0,2,20\n", &at_10_hz, DT_EDATA, "in frame -3 of scene t twice");
+    refuse_text("frame,id,x,y,speed\n-2,1,0,0,20\n-3,1,0,2,20\n", &at_10_hz, DT_EDATA, "time goes backwards");
 }
 
 /* ---- quantities against each other ------------------------------------------------------------------------------- */
@@ -564,6 +614,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown_headings, begin, finish),
         cmocka_unit_test_setup_teardown(test_rates_of_times, begin, finish),
         cmocka_unit_test_setup_teardown(test_classes, begin, finish),
+        cmocka_unit_test_setup_teardown(test_tables_of_others, begin, finish),
+        cmocka_unit_test_setup_teardown(test_negative_frames, begin, finish),
         cmocka_unit_test_setup_teardown(test_maps, begin, finish),
         cmocka_unit_test_setup_teardown(test_consistency, begin, finish),
         cmocka_unit_test_setup_teardown(test_no_size, begin, finish),
