@@ -33,12 +33,9 @@
  *   lane_kind i32 [lanes]        lane_limit f32 [lanes]         lane_id i64 [lanes]
  *   lane_next_ptr i64 [lanes+1]  lane_next i32 [lane_links], where there is a link
  *   lane_left i32 [lanes]        lane_right i32 [lanes]
- * Version 1 had no roads, and is read as version 2 without any; version 3 is a store of regions, which version 2 could
- * not be: who does not know of halos would learn from them twice.
- * Version 4 has unknown values, NAN in pose (heading) and motion (acceleration, length, width), and counts them:
+ * Unknown values are NAN in pose (heading) and motion (acceleration, length, width), and store.json counts them:
  *   "unknown":{"heading":n,"acceleration":n,"length":n,"width":n}
- * Features of them: a length of 4.5 m, a width of 1.8 m, an acceleration of 0, and features.h for headings. A store
- * without unknown values is of version 2 or 3.
+ * Features of them: a length of 4.5 m, a width of 1.8 m, an acceleration of 0, and features.h for headings.
  * Edge statistics leave out the edges of vehicles to themselves, which are zeros.
  *
  * Written aside (aside.h) and renamed when complete: an interrupted import leaves nothing that looks like a store.
@@ -57,14 +54,7 @@
 #include "dtrain/svc/store.h"
 
 #define DT_STORE_FORMAT "dtrain-store"
-/* Stores of all these versions are read. 1: no roads, nothing packed; 2 is written; 3 is written of regions. */
-enum {
-    DT_STORE_OLDEST = 1,
-    DT_STORE_VERSION = 2,
-    DT_STORE_OF_REGIONS = 3,
-    DT_STORE_WITH_UNKNOWN = 4, /* some recorded values are unknown; of regions or not */
-    DT_STORE_NEWEST = DT_STORE_WITH_UNKNOWN
-};
+enum { DT_STORE_VERSION = 2 }; /* stores of other versions are rejected */
 
 /* Recorded values that a source may lack. */
 enum { DT_UNKNOWN_HEADING, DT_UNKNOWN_ACCEL, DT_UNKNOWN_LENGTH, DT_UNKNOWN_WIDTH, DT_N_UNKNOWN };
@@ -167,7 +157,7 @@ double dt_store_radius_m(const dt_store *s);              /* of the neighbourhoo
 uint32_t dt_store_neighbours(const dt_store *s);          /* edges of a vehicle at most */
 double dt_store_smooth_s(const dt_store *s);              /* 0: accelerations are as they were recorded */
 uint64_t dt_store_bytes(const dt_store *s);               /* of all arrays */
-int64_t dt_store_version(const dt_store *s);              /* of its layout, DT_STORE_OLDEST to DT_STORE_NEWEST */
+int64_t dt_store_version(const dt_store *s);              /* of its layout, DT_STORE_VERSION */
 const char *dt_store_path(const dt_store *s);             /* as it was opened */
 /* What was recorded: scenes, who was there when, where they began, and roads where there are any. Equal wherever the
  * store lies, and whatever options derived its features. */

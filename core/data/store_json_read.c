@@ -20,16 +20,7 @@
 static const int64_t COUNT_MAX = INT64_C(1) << 53;
 #define RADIUS_MOST_M 1e6
 enum { NAME_BYTES = 520, NEIGHBOURS_MOST = 1 << 20 };
-enum {
-    SAW_RATE = 1,
-    SAW_COUNTS = 2,
-    SAW_SITES = 4,
-    SAW_SCENES = 8,
-    SAW_STATS = 16,
-    SAW_ALL = 31,
-    SAW_REGIONS = 32,
-    SAW_UNKNOWN = 64
-};
+enum { SAW_RATE = 1, SAW_COUNTS = 2, SAW_SITES = 4, SAW_SCENES = 8, SAW_STATS = 16, SAW_ALL = 31, SAW_REGIONS = 32 };
 
 static dt_status add_name(char ***list_p, int64_t *n_p, int64_t *cap_p, const char *name)
 {
@@ -166,7 +157,6 @@ static dt_status read_unknown(dt_json *j, dt_store *s)
         }
         DT_TRY(k < DT_N_UNKNOWN ? dt_in_i64(j, key, &s->count.unknown[k]) : dt_json_skip(j));
     }
-    s->seen |= SAW_UNKNOWN;
     return st == DT_DONE ? DT_OK : st;
 }
 
@@ -229,10 +219,9 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
     }
     if (strcmp(key, "version") == 0) {
         DT_TRY(dt_in_i64(j, key, &s->version));
-        if (s->version < DT_STORE_OLDEST || s->version > DT_STORE_NEWEST) { /* what follows may look different */
-            return dt_json_fail(j, "store of version %" PRId64 ", this program reads versions %d to %d: %s", s->version,
-                                DT_STORE_OLDEST, DT_STORE_NEWEST,
-                                s->version > DT_STORE_NEWEST ? "a newer dtrain reads it" : "import it again");
+        if (s->version != DT_STORE_VERSION) { /* what follows may look different */
+            return dt_json_fail(j, "store of version %" PRId64 ", this program reads version %d: import it again",
+                                s->version, DT_STORE_VERSION);
         }
         return DT_OK;
     }
@@ -354,15 +343,6 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
         return DT_FAIL(DT_EDATA, "%s: options.smooth_s %g is outside [0, %g]", name, s->smooth_s, DT_SMOOTH_MAX_S);
     }
     const bool has_regions = (s->seen & SAW_REGIONS) != 0;
-    const bool has_unknown = (s->seen & SAW_UNKNOWN) != 0;
-    if (has_unknown != (s->version == DT_STORE_WITH_UNKNOWN)) {
-        return DT_FAIL(DT_EDATA, "%s: a store of version %" PRId64 " %s unknown values", name, s->version,
-                       has_unknown ? "has no" : "has");
-    }
-    if (!has_unknown && has_regions != (s->version == DT_STORE_OF_REGIONS)) {
-        return DT_FAIL(DT_EDATA, "%s: a store of version %" PRId64 " %s regions", name, s->version,
-                       has_regions ? "has no" : "has");
-    }
     if (has_regions && !(s->view.halo_m >= s->radius_m && s->view.halo_m <= DT_CUT_HALO_MOST_M && s->view.halo_s >= 0 &&
                          s->view.halo_s <= DT_CUT_HALO_MOST_S)) {
         return DT_FAIL(DT_EDATA, "%s: regions.halo_m %g or regions.halo_s %g is outside [radius_m %g, %g], [0, %g]",

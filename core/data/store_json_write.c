@@ -43,10 +43,7 @@ static void describe(dt_store_writer *w, dt_str *text)
     dt_json_obj(&o, NULL);
     dt_json_str(&o, "format", DT_STORE_FORMAT);
     const bool has_unknown = dt_store_has_unknown(&w->count);
-    dt_json_i64(&o, "version",
-                has_unknown          ? DT_STORE_WITH_UNKNOWN
-                : w->meta.halo_m > 0 ? DT_STORE_OF_REGIONS
-                                     : DT_STORE_VERSION);
+    dt_json_i64(&o, "version", DT_STORE_VERSION);
     dt_json_f64(&o, "frame_rate_hz", w->meta.frame_rate_hz);
     dt_json_obj(&o, "units");
     dt_json_str(&o, "length", "m");

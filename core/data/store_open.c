@@ -9,6 +9,7 @@
 #include "data/store_opened.h"
 #include "base/beneath.h"
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -52,12 +53,18 @@ static dt_status map_arrays(dt_store *s)
     dt_str path = {0};
     dt_status st = DT_OK;
     for (int a = 0; a < N_ARRAYS && st == DT_OK; a++) {
-        if (!is_plain(s, a)) {
+        if (!is_plain(s, a) && a != A_core) {
             continue;
         }
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/%s.npy", s->path, spec[a].name);
         st = dt_str_status(&path);
+        if (st == DT_OK && !is_plain(s, a)) { /* vehicles of halos would be learnt twice */
+            st = dt_fs_is_file(dt_str_text(&path))
+                     ? DT_FAIL(DT_EDATA, "%s is there, and store.json names no regions", dt_str_text(&path))
+                     : DT_OK;
+            continue;
+        }
         if (st == DT_OK) {
             st = dt_npy_map(dt_str_text(&path), spec[a].dtype, spec[a].width, &s->array[a]);
         }

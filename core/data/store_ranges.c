@@ -19,7 +19,7 @@ _Static_assert(PIECE % 3 == 0 && PIECE % 4 == 0 && PIECE % DT_NODE_FEATURES == 0
 typedef struct range {
     const char *name;
     double least, most;
-    bool may_be_unknown; /* NAN, in a store of version 4 */
+    bool may_be_unknown; /* NAN, in a store whose store.json counts unknown values */
 } range;
 
 #define FINITE -(double)FLT_MAX, (double)FLT_MAX, false
@@ -72,7 +72,7 @@ static dt_status refuse(const dt_store *s, const char *array, const range *colum
                                     int width, const range *column)                                                    \
     {                                                                                                                  \
         T least[PIECE], most[PIECE];                                                                                   \
-        const bool has_unknown = l->s->version == DT_STORE_WITH_UNKNOWN;                                               \
+        const bool has_unknown = dt_store_has_unknown(&l->s->count);                                                   \
         for (int k = 0; k < PIECE; k++) {                                                                              \
             least[k] = (T)column[k % width].least;                                                                     \
             most[k] = (T)column[k % width].most;                                                                       \
@@ -152,7 +152,7 @@ static dt_status check_unknown(dt_store_look *l)
     const dt_store *s = l->s;
     const dt_store_view *v = &s->view;
     dt_store_counts found = {.rows = 0};
-    for (int64_t r = 0; r < v->n_rows && s->version == DT_STORE_WITH_UNKNOWN; r++) {
+    for (int64_t r = 0; r < v->n_rows && dt_store_has_unknown(&s->count); r++) {
         dt_store_touch(l, 3 * sizeof(*v->pose) + 4 * sizeof(*v->motion));
         dt_store_count_unknown(&found, v->pose + 3 * r, v->motion + 4 * r);
     }

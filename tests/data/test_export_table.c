@@ -71,7 +71,7 @@ static void test_round_trip(void **state)
     same(a->frame_time, b->frame_time, a->n_frames, sizeof(double));
     same(a->risk, b->risk, a->n_rows, 1);
     same(dt_store_track_ids(one), dt_store_track_ids(two), a->n_tracks, sizeof(int64_t));
-    assert_int_equal(dt_store_version(two), DT_STORE_WITH_UNKNOWN);
+    assert_int_equal(dt_store_version(two), DT_STORE_VERSION);
     for (int k = 0; k < DT_N_UNKNOWN; k++) {
         assert_int_equal(dt_store_unknown(one, k), dt_store_unknown(two, k));
         assert_true(dt_store_unknown(one, k) > 0);

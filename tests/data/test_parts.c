@@ -204,31 +204,6 @@ static void test_survey(void **state)
     dt_store_close(s);
 }
 
-/* A store that an older dtrain wrote (version 1) is read, and a merge of it alone brings it to this version: the same
- * arrays, and the same recording for checkpoints that were trained on it. */
-static void test_migration(void **state)
-{
-    (void)state;
-    const char *sources = getenv("DT_SRCDIR");
-    char old[1024];
-    if (sources == NULL) {
-        skip();
-    }
-    snprintf(old, sizeof(old), "%s/tests/data/store_v1", sources);
-    assert_ok(dt_data_merge((const char *[]){old}, 1, at("new"), NULL, &notes));
-    dt_store *s = NULL, *of = NULL;
-    assert_ok(dt_store_open(at("new"), &s));
-    assert_ok(dt_store_open(old, &of));
-    assert_int_equal(dt_store_version(of), 1);
-    assert_int_equal(dt_store_version(s), DT_STORE_VERSION);
-    assert_int_equal(dt_store_view_of(of)->n_rows, 8);
-    assert_int_equal(dt_store_digest(s), dt_store_digest(of));
-    dt_store_close(s);
-    dt_store_close(of);
-    assert_int_equal(symlink(old, at("old")), 0);
-    assert_same_arrays("old", "new");
-}
-
 static void test_split_by_site(void **state)
 {
     (void)state;
@@ -356,7 +331,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_merge, begin, finish),
         cmocka_unit_test_setup_teardown(test_repeats, begin, finish),
         cmocka_unit_test_setup_teardown(test_survey, begin, finish),
-        cmocka_unit_test_setup_teardown(test_migration, begin, finish),
         cmocka_unit_test_setup_teardown(test_split_by_site, begin, finish),
         cmocka_unit_test_setup_teardown(test_split_by_scene, begin, finish),
         cmocka_unit_test_setup_teardown(test_split_by_time, begin, finish),

@@ -63,8 +63,11 @@ static void walk_frame(const dt_store *s, int64_t frame)
     for (int64_t r = from; r < from + n; r++) {
         const int32_t track = v->row_track[r];
         fuzz_hold(track >= 0 && track < v->n_tracks && v->risk[r] <= DT_RISK_UNKNOWN);
-        fuzz_hold(isfinite(v->pose[3 * r]) && isfinite(v->pose[3 * r + 1]) && isfinite(v->pose[3 * r + 2]));
-        hold_finite(v->motion + 4 * r, 4);
+        fuzz_hold(isfinite(v->pose[3 * r]) && isfinite(v->pose[3 * r + 1]) && !isinf(v->pose[3 * r + 2]));
+        hold_finite(v->motion + 4 * r, 1);
+        for (int k = 1; k < 4; k++) { /* NAN: unknown */
+            fuzz_hold(!isinf(v->motion[4 * r + k]));
+        }
         fuzz_hold(v->accel_centred == NULL || isfinite(v->accel_centred[r]));
         fuzz_hold(dt_store_stop_distance(s) == NULL || isfinite(dt_store_stop_distance(s)[r]));
         fuzz_hold(v->core == NULL || v->core[r] <= 1);
