@@ -300,10 +300,10 @@ expect 3 "junk" "$dtrain" --plugin "$work/junk.so"
 expect 4 "nowhere" "$dtrain" $phase $tiny --run-dir "$work/d1" --set data.store="$work/nowhere"
 expect 4 "" "$dtrain" data inspect "$work/nowhere"
 expect 4 "" "$dtrain" data import "$work/nowhere" --out "$work/store"
-printf 'scene,frame,id,x,y\nnorth,0,1,0,0\nnorth,0,2,20,0\nnorth,1,1,1,0\nnorth,1,2,21,0\n' >"$work/two.csv"
-expect 0 "" "$dtrain" data import "$work/two.csv" --out "$work/two" --set import.frame_rate_hz=10
-expect 1 "x.svg" "$dtrain" data inspect "$work/two" --out "$work/nowhere/x.svg"
-"$dtrain" data inspect "$work/two" --out "$work/scene.svg" >"$work/told" 2>&1 || true
+printf 'scene,frame,id,x,y,speed\nnorth,0,1,0,0,9\nnorth,0,2,20,0,9\nnorth,1,1,1,0,9\nnorth,1,2,21,0,9\n' >"$work/pair.csv"
+expect 0 "" "$dtrain" data import "$work/pair.csv" --out "$work/pair" --set import.frame_rate_hz=10
+expect 1 "x.svg" "$dtrain" data inspect "$work/pair" --out "$work/nowhere/x.svg"
+"$dtrain" data inspect "$work/pair" --out "$work/scene.svg" >"$work/told" 2>&1 || true
 if ! grep -q "scene.svg: scene north after .* 2 vehicles" "$work/told" || [ "$(grep -o '<rect' "$work/scene.svg" | wc -l)" -ne 2 ]; then
     echo "FAIL: no scene with two vehicles is drawn"
     failed=$((failed + 1))
