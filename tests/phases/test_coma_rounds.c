@@ -17,7 +17,7 @@
 
 enum { N = 4, OF_PASS = 2, CHOICES = 3 };
 static const float rewards[N] = {1, 2, 3, 4}, values[N] = {2, 4, 5, 7};
-static float td_of[N] = {3, 5, 4, 8}, given_next[N], annotated[N], epsilon;
+static float td_of[N] = {3, 6, 4, 9}, given_next[N], annotated[N], epsilon;
 static uint64_t now, n_steps, sought;
 static uint32_t masks[16];
 static dt_rollout_report collected;
@@ -344,8 +344,8 @@ static void test_rounds(void **state_p)
         assert_true(fabsf(given_next[i] - (values[i] - rewards[i]) / 0.5F) < 1e-6F);
     }
     assert_memory_equal(annotated, td_of, sizeof(td_of));
-    /* y: 3 5 4 8, deviation squared 3.5; y - Q': 1 1 -1 1, 0.75 */
-    assert_true(fabs(recorded_value("losses/explained_variance") - (1 - 0.75 / 3.5)) < 1e-9);
+    /* y: 3 6 4 9, deviation squared 5.25; y - Q': 1 2 -1 2, 1.5 */
+    assert_true(fabs(recorded_value("losses/explained_variance") - (1 - 1.5 / 5.25)) < 1e-9);
     for (int i = 0; i < N; i++) {
         r.s.td[i] = 5; /* does not vary */
     }
