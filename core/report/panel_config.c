@@ -59,11 +59,23 @@ static dt_status collect(const dt_page *p, keys *k)
     return DT_OK;
 }
 
+/* The key whose value holds for this one: a phase that has no value of its own has that of all phases. */
+static const char *holder_of(const dt_flat *f, const char *key)
+{
+    static const char begin[] = "phases.";
+    char path[256];
+    snprintf(path, sizeof(path), "%s/origin", key);
+    const size_t digits =
+        strncmp(key, begin, sizeof(begin) - 1) == 0 ? strspn(key + sizeof(begin) - 1, "0123456789") : 0;
+    const char *shared = key + sizeof(begin) - 1 + digits;
+    return digits > 0 && *shared == '.' && dt_flat_text(f, path)[0] == '\0' ? shared + 1 : key;
+}
+
 /* A value as text; the elements of a list with commas between. */
 static void value_of(const dt_flat *f, const char *key, dt_str *out)
 {
     char path[256];
-    const int n = snprintf(path, sizeof(path), "%s/value", key);
+    const int n = snprintf(path, sizeof(path), "%s/value", holder_of(f, key));
     bool is_next = false;
     for (uint32_t i = 0; i < f->n; i++) {
         const char *at = f->item[i].path;
@@ -78,7 +90,7 @@ static void value_of(const dt_flat *f, const char *key, dt_str *out)
 static const char *origin_of(const dt_flat *f, const char *key)
 {
     char path[256];
-    snprintf(path, sizeof(path), "%s/origin", key);
+    snprintf(path, sizeof(path), "%s/origin", holder_of(f, key));
     return dt_flat_text(f, path);
 }
 

@@ -184,6 +184,14 @@ END
 "$dtrain" report "$work/small-s1" "$work/large-s1" --out "$work/two.html" -q >/dev/null || fail "two configurations"
 ! grep -q 'data-runs\|id="results"' "$work/two.html" || fail "two configurations as one"
 
+# a value of a phase alone is compared with the value that holds in the same phase of the other run
+printf '%s' '{"training.lr":{"value":0.001,"origin":"built-in"},"phases.0.training.lr":{"value":0.0003,"origin":"plugin p"}}' \
+    >"$work/small-s1/config.origin.json"
+printf '%s' '{"training.lr":{"value":0.003,"origin":"--set"}}' >"$work/large-s1/config.origin.json"
+"$dtrain" report "$work/small-s1" "$work/large-s1" --out "$work/two.html" -q >/dev/null || fail "a value of one phase"
+sed -n 's/<[^>]*>/ /g; s/  */ /gp' "$work/two.html" | grep -q 'phases.0.training.lr 0.0003 0.003 plugin p; --set' ||
+    fail "the value that holds in a phase: $(grep -o 'phases.0.training.lr.*' "$work/two.html")"
+
 # --- whatever a run says stays text ---
 evil='<script>alert(1)</script>&amp;"'"'"'</style>'
 mkdir -p "$work/x<i>&\"y"
