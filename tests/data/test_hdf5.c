@@ -407,13 +407,13 @@ static void test_names_and_times(void **state)
     write_names("z.h5", twice, differ);
     assert_refused(at("z.h5"), &opt, DT_EDATA, "scene 1 is called \"a\", as scene 0 is");
     write_names("z.h5", control, differ);
-    assert_refused(at("z.h5"), &opt, DT_EDATA, "the name of scene 1, \"b?c\", has control characters");
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "\"b?c\" or of its site \"b/c\" has control characters");
     write_names("z.h5", differ, twice); /* one site, named by two numbers */
     const char *file = at("z.h5");
     assert_ok(dt_data_import(&file, 1, at("t"), &opt, &notes));
     assert_ok(dt_fs_remove_tree(at("t")));
     write_names("z.h5", differ, control);
-    assert_refused(at("z.h5"), &opt, DT_EDATA, "the name of site 1, \"b?c\", has control characters");
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "of its site \"b?c\" has control characters");
 }
 
 int main(void)
