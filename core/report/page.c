@@ -20,9 +20,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static dt_phase_panel *const phase_panels[] = {
-    dt_panel_horizon,    dt_panel_futures,  dt_panel_trajectories, dt_panel_traffic,
-    dt_panel_evaluation, dt_panel_training, dt_panel_costs,        dt_panel_baselines};
+static dt_phase_panel *const phase_panels[] = {dt_panel_horizon, dt_panel_futures,    dt_panel_trajectories,
+                                               dt_panel_traffic, dt_panel_evaluation, dt_panel_training,
+                                               dt_panel_costs,   dt_panel_baselines};
 enum { N_PHASE_PANELS = sizeof(phase_panels) / sizeof(phase_panels[0]), MAX_PHASES = 64, MAX_NOTE = 256 };
 
 typedef struct folded { /* opened by a click */

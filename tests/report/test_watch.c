@@ -16,11 +16,10 @@ static void put_run(void)
     put("metrics.jsonl", "w", "{\"step\":9,\"phase\":\"p1\",\"wall_s\":4,\"before\":1}\n");
     for (int i = 1; i <= 20; i++) {
         char line[256];
-        snprintf(
-            line, sizeof(line),
-            "{\"step\":%d,\"phase\":\"p2\",\"wall_s\":%d,\"same\":5,\"x\\u001b[2Jy\":%d,\"loss\":%d,\"null\":null,"
-            "\"a_group/of_a_long_name/strict_delay_s/mean\":%d}\n",
-            i, 10 + 2 * i, i, 100 - i, i);
+        snprintf(line, sizeof(line),
+                 "{\"step\":%d,\"phase\":\"p2\",\"wall_s\":%d,\"same\":5,\"x\\u001b[2Jy\":%d,\"loss\":%d,\"null\":null,"
+                 "\"a_group/of_a_long_name/strict_delay_s/mean\":%d}\n",
+                 i, 10 + 2 * i, i, 100 - i, i);
         put("metrics.jsonl", "a", line);
     }
 }
