@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See junction.h. Gap acceptance over conflict areas follows the usual model of unsignalised junctions (HCM 2010, ch.
- * 19; Treiber & Kesting 2013, ch. 14.5), with the gap derived from the two vehicles' own travel times. Drivers accept
- * shorter gaps the longer they have waited (Mahmassani & Sheffi 1981, "Using gap sequences to estimate gap acceptance
- * functions"). GAP_S, MERGE_BRAKE, GAP_LEAST_S and IMPATIENT_S are fitted to waiting times measured in SUMO 1.15
- * (tests/env_traffic/test_yield.c).
+ * See junction.h. Gap acceptance compares time windows: a vehicle that yields must have left the junction GAP_S before
+ * one with priority enters it, both by their own travel times (HCM 2010, ch. 19; Treiber & Kesting 2013, ch. 14.5). The
+ * longer a driver has stood, the more it relies on the others to brake (Mahmassani & Sheffi 1981, "Using gap sequences
+ * to estimate gap acceptance functions"). The rules without a light are those that SUMO documents ("Intersections",
+ * "Impatience", vType attribute jmTimegapMinor) with its default values, as observed in its --link-output; the result
+ * is compared with SUMO 1.15 in tests/env_traffic/test_yield.c.
  */
 #include "junction.h"
 
-#define GAP_S       2.0 /* s, between leaving an area and the arrival of who goes first, without a light */
-#define GAP_LEAST_S 0.7 /* the same of a driver that is impatient */
-#define GAP_LIGHT_S 1.5 /* the same where a light permits to go */
-#define MERGE_BRAKE                                                                                                    \
-    0.8 /* m/s^2, a merging vehicle makes those that go first brake no harder than this, without a light */
-#define IMPATIENT_S                                                                                                    \
-    12.0 /* a driver that has stood first for so long accepts the least gap; before that, one in between */
+#define GAP_S        1.0 /* s, without a light: between two vehicles on the junction whose paths meet */
+#define GAP_LIGHT_S  1.5 /* s, between leaving an area and the arrival of who goes first, where a light permits to go */
+#define IMPATIENT_S  180.0 /* a driver that has stood first for so long relies on all others to brake */
+#define STOPS_S      30.0  /* s, delay of the arrival of a vehicle that brakes and can stop */
 #define CLEAR_S      0.5   /* s, between who leaves an area and the arrival of the next one */
 #define YELLOW_BRAKE 3.5   /* m/s^2, who would have to brake harder than this and b passes at yellow (ITE: 3.05) */
 #define COMMITTED    5.0   /* m/s^2, who would have to brake harder does not stop any more */
@@ -22,7 +20,6 @@
 #define CRAWL_MPS    2.0   /* who is slower in an area may have to wait there; and has stopped, where one must */
 #define SHORT_M      100.0 /* a lane from whose start somebody may be at its line too soon */
 #define AT_LINE_M    3.0   /* who stands no further from a line is the next to pass it */
-#define VISIBLE_M    4.5   /* without a light, who must yield sees the others from here on before its line */
 #define SURE_SHARE   0.8   /* of COMMITTED: who brakes less than this can still be asked to yield */
 
 /* Time for d metres from speed v, accelerating by a up to want. */
@@ -38,11 +35,41 @@ static double travel_s(double d, double v, double a, double want)
     return (top - v) / a + (d - ramp) / top;
 }
 
+/* Deceleration that stops a vehicle within `rest`. */
+static double braking(double v, double rest)
+{
+    return v * v / (2 * most(rest, GAP_LEAST));
+}
+
+/* The same under Euler's rule, where a vehicle moves at the speed that it has after the step. */
+static double braking_in_steps(const driver *d, double v, double rest)
+{
+    return braking(v, d->model == MODEL_KRAUSS ? rest + 0.5 * v * d->dt : rest);
+}
+
+/* When and how fast a vehicle enters and leaves a path. */
+typedef struct passage {
+    double enters_s, leaves_s, in_mps, out_mps;
+} passage;
+
 typedef struct crossing {
     const net_junction *j;
     const net_link *link;
-    comer by; /* the vehicle that asks */
+    comer by;     /* the vehicle that asks */
+    double rest;  /* m to the place where it yields */
+    passage time; /* of the path after that place; set_passage */
 } crossing;
+
+/* Of a vehicle that is v fast, over `way` m of the link; it leaves no faster than `top`. */
+static passage time_passage(const sim *s, const net_link *l, const comer *by, double rest, double way, double v,
+                            double top)
+{
+    const double a = s->driver.a, want = most(by->want, v), limit = least(want, s->net.lane[l->via].limit);
+    passage p = {.enters_s = travel_s(rest, v, a, want), .in_mps = least(want, sqrt(v * v + 2 * a * most(0, rest)))};
+    p.out_mps = least(least(limit, top), sqrt(p.in_mps * p.in_mps + 2 * a * way));
+    p.leaves_s = p.enters_s + (way + by->length) / most(0.5 * (p.in_mps + p.out_mps), HALTING_MPS);
+    return p;
+}
 
 static double arrival_s(const sim *s, const crossing *c, double at)
 {
@@ -57,14 +84,84 @@ static int clears(const sim *s, const crossing *c, double left, double v, double
     return left <= 0 || (v > CRAWL_MPS && left / v + CLEAR_S <= arrival_s(s, c, mine));
 }
 
+/* Is a link steered by a light, and red? */
+static int is_over(const sim *s, const net_link *l)
+{
+    return l->junction < s->net.n_signals && !net_has(&s->signal[l->junction].show.green, l->bit) &&
+           !net_has(&s->signal[l->junction].show.yellow, l->bit);
+}
+
+/* Does a vehicle on the path of `other`, with its front at x, wait there for c to pass? If both yield to each other
+ * inside the junction, the vehicle whose light is red goes first, then the one on the link with the lower number. */
+static int waits_for(const sim *s, const crossing *c, const net_link *other, double x)
+{
+    if (x > other->hold || !net_has(&c->j->yields[other->bit], c->link->bit)) {
+        return 0;
+    }
+    if (!net_has(&c->j->yields[c->link->bit], other->bit)) {
+        return 1;
+    }
+    const int mine = is_over(s, c->link), its = is_over(s, other);
+    return c->by.rest < 0 && (mine != its ? mine : c->link->bit < other->bit);
+}
+
+/* Is a vehicle on a path into the same lane so near that c could not follow it? */
+static int is_too_near(const sim *s, const crossing *c, const net_link *other)
+{
+    const lane_state *via = &s->lane[other->via];
+    const double mine = c->by.rest + s->net.lane[c->link->via].length, end = s->net.lane[other->via].length;
+    for (int32_t p = slot_front(via); p <= slot_back(via); p++) {
+        if (!waits_for(s, c, other, s->x[p]) &&
+            (s->x[p] <= other->hold || mine - (end - s->x[p]) - s->length[p] < s->driver.s0)) {
+            return 1; /* a vehicle that still waits at its hold would wait for c in turn */
+        }
+    }
+    return 0;
+}
+
+/* Is a vehicle on a path that meets that of c, and not yet past the common area? */
+static int has_foe_ahead(const sim *s, const crossing *c)
+{
+    const net_links *crosses = &c->j->crosses[c->link->bit];
+    for (int32_t f = net_next(crosses, 0); f != NET_NONE; f = net_next(crosses, f + 1)) {
+        const net_link *other = &s->net.link[c->j->link + f];
+        const lane_state *via = &s->lane[other->via], *after = &s->lane[other->to];
+        const int is_merge = other->to == c->link->to;
+        const double out = is_merge ? s->net.lane[other->via].length : net_area_of(c->j, f, c->link->bit)->out;
+        for (int32_t p = slot_front(via); p <= slot_back(via); p++) {
+            if (s->x[p] - s->length[p] < out && !waits_for(s, c, other, s->x[p])) {
+                return 1;
+            }
+        }
+        if (after->n > 0 &&
+            s->net.lane[other->via].length + s->x[slot_back(after)] - s->length[slot_back(after)] < out) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Sets c->time. After another vehicle on the junction, c counts on no more than the speed of its next step: a driver
+ * that has stood lets a whole platoon pass. */
+static void set_passage(const sim *s, crossing *c)
+{
+    const driver *d = &s->driver;
+    const double next = most(c->by.v, least(c->by.v + d->a * d->dt, c->by.want));
+    c->time = time_passage(s, c->link, &c->by, c->rest, s->net.lane[c->link->via].length - c->link->hold, next,
+                           has_foe_ahead(s, c) ? next : FREE_GAP);
+}
+
 /* Is somebody on the path of link f where it meets c's, and still when c gets there? */
 static int is_occupied(const sim *s, const crossing *c, int32_t f)
 {
     const net_link *other = &s->net.link[c->j->link + f];
     const lane_state *via = &s->lane[other->via], *after = &s->lane[other->to];
+    if (c->j->n_phases == 0 && other->to == c->link->to) {
+        return is_too_near(s, c, other);
+    }
     const double out = net_area_of(c->j, f, c->link->bit)->out, mine = net_area_of(c->j, c->link->bit, f)->in;
     for (int32_t p = slot_front(via); p <= slot_back(via); p++) {
-        if (!clears(s, c, out - (s->x[p] - s->length[p]), s->v[p], mine)) {
+        if (!waits_for(s, c, other, s->x[p]) && !clears(s, c, out - (s->x[p] - s->length[p]), s->v[p], mine)) {
             return 1;
         }
     }
@@ -97,23 +194,86 @@ static int is_clear_behind(const sim *s, const crossing *c)
     return room >= c->by.length + s->driver.s0;
 }
 
-/* Does the vehicle in slot p, rest m before the line of link f, come before c is through? Not where it is held up. */
-static int comes_first(const sim *s, const crossing *c, int32_t f, int32_t p, double rest)
+/* The same where a light permits to go. */
+static int comes_first_at_light(const sim *s, const crossing *c, int32_t f, int32_t p, double rest)
 {
     const net_link *other = &s->net.link[c->j->link + f];
     const double v = s->v[p], own = net_area_of(c->j, c->link->bit, f)->out + c->by.length;
-    const crossing its = {.j = c->j, .link = other, .by = {.rest = rest, .v = v, .length = s->length[p]}};
+    const net_show *g = &s->signal[c->link->junction].show;
+    const int is_late = c->by.rest < 0 && is_over(s, c->link);
+    if ((is_late || net_has(&g->yellow, f)) && braking(v, rest) < most(YELLOW_BRAKE, s->driver.b)) {
+        return 0; /* it stops at yellow, or lets c clear the junction after its green */
+    }
     const double comes = travel_s(rest + net_area_of(c->j, f, c->link->bit)->in, v, s->driver.a, s->want[p]);
-    const int has_light = c->j->n_phases > 0;
-    double bold = has_light ? GAP_LIGHT_S : GAP_LEAST_S, calm = GAP_S;
+    double gap = GAP_LIGHT_S;
     if (other->to == c->link->to) { /* one behind the other after that: it has to become as slow as c is */
         const double then = least(c->by.want, sqrt(c->by.v * c->by.v + 2 * s->driver.a * (c->by.rest + own)));
-        bold += most(0, v - then) / (2 * s->driver.b);
-        calm += most(0, v - then) / (2 * least(MERGE_BRAKE, s->driver.b));
+        gap += most(0, v - then) / (2 * s->driver.b);
     }
-    const double stood_s = c->by.is_first ? s->lane[c->link->from].stood_s : 0;
-    const double gap = has_light ? bold : calm + least(1, stood_s / IMPATIENT_S) * (bold - calm);
-    return arrival_s(s, c, own) + gap > comes && (v > MOVING_MPS || is_clear_behind(s, &its));
+    return arrival_s(s, c, own) + gap > comes;
+}
+
+/* Distance within which a driver stops, reaction time included. */
+static double stopping_m(const driver *d, double v)
+{
+    return v * d->T + v * v / (2 * d->b) - (d->model == MODEL_KRAUSS ? 0.5 * v * d->dt : 0);
+}
+
+/* Speed of the next step of the vehicle in slot p, rest m before its line, as vehicles ahead limit it; 0 behind a
+ * vehicle that stands before the line. */
+static double next_speed(const sim *s, int32_t p, double rest)
+{
+    const int32_t lane = s->vehicle[s->who[p]].lane;
+    const double v = s->v[p];
+    double leader;
+    if (v > MOVING_MPS) {
+        return p == slot_front(&s->lane[lane]) ? most(v, least(v + s->driver.a * s->driver.dt, s->want[p])) : v;
+    }
+    const double gap = sim_ahead(s, lane, p, &leader);
+    if (leader < HALTING_MPS && gap - s->driver.s0 < rest) {
+        return 0;
+    }
+    return most(0, v + s->driver.dt * follow(&s->driver, v, s->want[p], gap, leader));
+}
+
+/* Does the vehicle in slot p, rest m before the line of link f, come before c is through? Not where it is held up. */
+static int comes_first(const sim *s, const crossing *c, int32_t f, int32_t p, double rest)
+{
+    const driver *d = &s->driver;
+    const net_link *other = &s->net.link[c->j->link + f];
+    const double v = s->v[p];
+    const crossing its = {
+        .j = c->j, .link = other, .by = {.rest = rest, .v = v, .length = s->length[p], .want = s->want[p]}};
+    if (v <= MOVING_MPS && !is_clear_behind(s, &its)) {
+        return 0;
+    }
+    const double next = next_speed(s, p, rest);
+    if (next < HALTING_MPS) {
+        return 0; /* it stands behind another vehicle */
+    }
+    if (c->j->n_phases > 0) {
+        return comes_first_at_light(s, c, f, p, rest);
+    }
+    const int is_merge = other->to == c->link->to;
+    const double way = other->hold > 0 ? other->hold : s->net.lane[other->via].length;
+    const passage it = time_passage(s, other, &its.by, rest, way, next, FREE_GAP);
+    if (it.leaves_s < c->time.enters_s) { /* c enters after it */
+        return is_merge && (c->time.enters_s - it.leaves_s < GAP_S || it.out_mps < c->time.in_mps);
+    }
+    double enters_s = it.enters_s, in_mps = 0;
+    if (rest < stopping_m(d, next)) {
+        in_mps = sqrt(most(0, next * next - 2 * d->b * (rest - next * d->T)));
+    }
+    const int32_t lane = c->by.rest < 0 ? c->link->via : c->link->from;
+    const double share = c->by.is_first ? least(1, s->lane[lane].stood_s / IMPATIENT_S) : 0;
+    if (share > 0 && c->time.enters_s + d->dt < it.enters_s) {
+        const double mean = rest / it.enters_s, brake = share * d->b, start_s = most(0, c->time.enters_s - d->dt);
+        const double left = rest - mean * start_s;
+        in_mps = sqrt(most(0, mean * mean - 2 * brake * left));
+        const double later = in_mps <= 0 ? STOPS_S : start_s + (mean - in_mps) / brake - it.enters_s;
+        enters_s += share * most(0, later);
+    }
+    return enters_s <= c->time.leaves_s + GAP_S || (is_merge && in_mps > c->time.out_mps);
 }
 
 /* Is a link closed by its light? */
@@ -124,6 +284,12 @@ static int is_closed(const sim *s, const net_link *l)
     }
     const net_show *g = &s->signal[l->junction].show;
     return !net_has(&g->green, l->bit) && !net_has(&g->yellow, l->bit) && !net_has(&g->stop, l->bit);
+}
+
+/* Is a link closed by its light, or does it yield? */
+static int is_minor(const sim *s, const net_link *l)
+{
+    return l->junction != NET_NONE && (is_closed(s, l) || net_any(s->net.junction[l->junction].responds[l->bit]));
 }
 
 /* The same as must_yield for those who are still before the lane from which link f begins, where that is short. */
@@ -138,11 +304,15 @@ static int must_yield_further(const sim *s, const crossing *c, int32_t f)
         }
         const int32_t way[2] = {l->via, l->from};
         double rest = s->net.lane[other->from].length;
-        for (int k = 0; k < 2 && (k == 0 || !is_closed(s, l)); k++) {
+        const int has_light = c->j->n_phases > 0;
+        for (int k = 0; k < 2 && (k == 0 || (has_light ? !is_closed(s, l) : !is_minor(s, l))); k++) {
             const lane_state *a = &s->lane[way[k]];
             const double end = rest + s->net.lane[way[k]].length;
             for (int32_t p = slot_front(a); p <= slot_back(a) && end - s->x[p] < SIGHT_M; p++) {
                 const vehicle *w = &s->vehicle[s->who[p]];
+                if (!has_light && k == 1 && end - s->x[p] > s->v[p] * s->driver.dt + stopping_m(&s->driver, s->v[p])) {
+                    break;
+                }
                 if (s->v[p] < MOVING_MPS) {
                     break; /* who starts there will see c */
                 }
@@ -167,12 +337,18 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
     const lane_state *from = &s->lane[other->from];
     const double end = s->net.lane[other->from].length;
     const int32_t k = c->link->junction;
-    if (c->j->n_phases == 0 && net_has(&s->waits[k], f) && !net_has(&s->starts[k], f)) {
+    if (net_has(&c->j->stops, f) && c->j->is_equal && net_has(&s->waits[k], f) && !net_has(&s->starts[k], f)) {
         return 0; /* it stands and does not start in this step, so nothing passes it */
     }
-    for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < SIGHT_M; p++) {
+    const double sight = c->j->n_phases > 0 ? SIGHT_M : FREE_GAP;
+    for (int32_t p = slot_front(from); p <= slot_back(from) && end - s->x[p] < sight; p++) {
         if (s->vehicle[s->who[p]].next == other->via) {
-            return comes_first(s, c, f, p, end - s->x[p]);
+            if (comes_first(s, c, f, p, end - s->x[p])) {
+                return 1;
+            }
+            if (c->j->n_phases > 0) {
+                return 0;
+            }
         }
         if (s->v[p] < HALTING_MPS) {
             return 0; /* nobody passes who stands, and who starts behind it will see c */
@@ -181,7 +357,14 @@ static int must_yield(const sim *s, const crossing *c, int32_t f)
     return end < SHORT_M && s->search.first != NULL && must_yield_further(s, c, f);
 }
 
-static int has_stopped(const crossing *c)
+/* Has the first vehicle of the lane stopped at the line, as a stop sign requires? */
+static int has_halted(const sim *s, const crossing *c)
+{
+    const lane_state *from = &s->lane[c->link->from];
+    return c->by.is_first && from->halted == s->who[slot_front(from)];
+}
+
+static int is_at_line(const crossing *c)
 {
     return c->by.rest <= AT_LINE_M && c->by.v <= CRAWL_MPS;
 }
@@ -199,7 +382,7 @@ static int obey(const sim *s, const crossing *c, double need, net_links *first_p
     if (is_closed(s, c->link)) {
         return need > BRAKE_MAX ? -1 : 0;
     }
-    if (net_has(&g->stop, bit) && !has_stopped(c)) {
+    if (net_has(&g->stop, bit) && !is_at_line(c)) {
         return need > BRAKE_MAX ? -1 : 0;
     }
     const net_links others = net_union(net_union(g->green, g->yellow), g->stop);
@@ -212,51 +395,85 @@ static int obey(const sim *s, const crossing *c, double need, net_links *first_p
     return 1;
 }
 
-int junction_is_unseen(const sim *s, const net_link *link, const comer *by)
+/* Do the vehicles on the links `first` come late enough, and is the way of c free, also after the junction? */
+static int is_free(const sim *s, crossing *c, net_links first)
 {
-    if (link->junction == NET_NONE || by->rest <= VISIBLE_M) {
-        return 0;
+    const net_links crosses = c->j->crosses[c->link->bit];
+    if (net_any(first) && (c->j->n_phases == 0 || c->link->hold > 0)) {
+        set_passage(s, c);
     }
-    const net_junction *j = &s->net.junction[link->junction];
-    return j->n_phases == 0 && !j->is_equal && !net_has(&j->stops, link->bit) && net_any(j->yields[link->bit]) &&
-           by->v * by->v / (2 * by->rest) <= COMMITTED;
-}
-
-int junction_may_pass(const sim *s, const net_link *link, const comer *by)
-{
-    if (link->junction == NET_NONE) {
-        return 1;
-    }
-    const net_junction *j = &s->net.junction[link->junction];
-    crossing c = {.j = j, .link = link, .by = *by};
-    c.by.want = least(by->want, s->net.lane[link->via].limit);
-    const double need = by->v * by->v / (2 * most(by->rest, GAP_LEAST));
-    net_links first = j->yields[link->bit];
-    if (j->n_phases == 0 && net_has(&j->stops, link->bit) && !has_stopped(&c)) {
-        return need > BRAKE_MAX;
-    }
-    if (j->n_phases == 0 && by->is_first && has_stopped(&c)) {
-        return net_has(&s->starts[link->junction], link->bit);
-    }
-    if (j->n_phases == 0 && net_any(first) && by->rest > VISIBLE_M) {
-        return need > COMMITTED;
-    }
-    if (j->n_phases > 0) {
-        const int go = obey(s, &c, need, &first);
-        if (go <= 0) {
-            return go != 0;
-        }
-    }
-    if (need > COMMITTED) {
-        return 1;
-    }
-    const net_links *crosses = &j->crosses[link->bit], both = net_union(*crosses, first);
+    const net_links both = net_union(crosses, first);
     for (int32_t f = net_next(&both, 0); f != NET_NONE; f = net_next(&both, f + 1)) {
-        if ((net_has(crosses, f) && is_occupied(s, &c, f)) || (net_has(&first, f) && must_yield(s, &c, f))) {
+        if ((net_has(&crosses, f) && is_occupied(s, c, f)) || (net_has(&first, f) && must_yield(s, c, f))) {
             return 0;
         }
     }
-    return is_clear_behind(s, &c);
+    return is_clear_behind(s, c);
+}
+
+/* Is a vehicle on a path that meets the way of c before the place where it yields? */
+static int is_held_before(const sim *s, const crossing *c)
+{
+    const net_links *crosses = &c->j->crosses[c->link->bit];
+    for (int32_t f = net_next(crosses, 0); f != NET_NONE; f = net_next(crosses, f + 1)) {
+        if (net_area_of(c->j, c->link->bit, f)->in < c->link->hold && is_occupied(s, c, f)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* May c pass the place inside the junction where it yields? */
+static int may_go_on(const sim *s, crossing *c)
+{
+    const double need = braking_in_steps(&s->driver, c->by.v, c->rest);
+    if (c->rest > c->link->visible) {
+        return need > COMMITTED;
+    }
+    net_links first = c->j->yields[c->link->bit];
+    if (c->j->n_phases > 0) {
+        const net_show *g = &s->signal[c->link->junction].show;
+        const int32_t bit = c->link->bit;
+        const int is_first = net_has(&g->green, bit) && !net_has(&g->minor, bit) && c->j->n_steps > 0;
+        const net_links open = net_union(net_union(g->green, g->yellow), g->stop);
+        first = is_first ? (net_links){0} : net_common(first, open);
+    }
+    return need > COMMITTED || is_free(s, c, first);
+}
+
+double junction_stop(const sim *s, const net_link *link, const comer *by)
+{
+    if (link->junction == NET_NONE || by->rest + link->hold < 0) {
+        return FREE_GAP;
+    }
+    const net_junction *j = &s->net.junction[link->junction];
+    crossing c = {.j = j, .link = link, .by = *by, .rest = by->rest + link->hold};
+    c.by.want = least(by->want, s->net.lane[link->via].limit);
+    const double need = j->n_phases > 0 ? braking(by->v, by->rest) : braking_in_steps(&s->driver, by->v, by->rest);
+    const double line = by->rest - (j->n_phases > 0 ? STOP_MARGIN_M : YIELD_MARGIN_M);
+    net_links first = j->n_phases > 0 ? j->yields[link->bit] : j->responds[link->bit];
+    if (by->rest >= 0 && j->n_phases > 0) {
+        const int go = obey(s, &c, need, &first);
+        if (go <= 0) {
+            return go != 0 ? FREE_GAP : line;
+        }
+    }
+    if (link->hold > 0) {
+        if (by->rest >= 0 && need <= COMMITTED && is_held_before(s, &c)) {
+            return line;
+        }
+        return may_go_on(s, &c) ? FREE_GAP : c.rest - YIELD_MARGIN_M;
+    }
+    if (j->n_phases == 0 && net_has(&j->stops, link->bit) && !has_halted(s, &c)) {
+        return need > BRAKE_MAX ? FREE_GAP : line;
+    }
+    if (j->n_phases == 0 && by->is_first && is_at_line(&c)) {
+        return net_has(&s->starts[link->junction], link->bit) ? FREE_GAP : line;
+    }
+    if (j->n_phases == 0 && net_any(first) && by->rest > link->visible) {
+        return need > COMMITTED ? FREE_GAP : line;
+    }
+    return need > COMMITTED || is_free(s, &c, first) ? FREE_GAP : line;
 }
 
 /* Is somebody on link f, which has to yield to c, too close and too fast to do so? */
@@ -270,27 +487,33 @@ static int is_committed(const sim *s, const crossing *c, int32_t f)
     const int32_t p = slot_front(from);
     const double rest = s->net.lane[other->from].length - s->x[p], v = s->v[p];
     return s->vehicle[s->who[p]].next == other->via && v > CRAWL_MPS &&
-           v * v / (2 * most(rest, GAP_LEAST)) > SURE_SHARE * COMMITTED && comes_first(s, c, f, p, rest);
+           braking_in_steps(&s->driver, v, rest) > SURE_SHARE * COMMITTED && comes_first(s, c, f, p, rest);
 }
 
-/* May the vehicle that stands first at the line of a link start, as far as those go that do not stand at theirs? */
+/* May the vehicle that stands first at the line of a link start? If roads take turns, choose_starts compares it with
+ * the vehicles that stand at their lines. */
 static int can_start(const sim *s, int32_t junction, int32_t bit)
 {
     const net_junction *j = &s->net.junction[junction];
     const net_link *link = &s->net.link[j->link + bit];
     const int32_t p = slot_front(&s->lane[link->from]);
-    const crossing c = {.j = j,
-                        .link = link,
-                        .by = {.rest = s->net.lane[link->from].length - s->x[p],
-                               .v = s->v[p],
-                               .want = least(s->want[p], s->net.lane[link->via].limit),
-                               .length = s->length[p],
-                               .is_first = 1}};
-    const net_links both = net_union(j->crosses[bit], j->yields[bit]);
+    crossing c = {.j = j,
+                  .link = link,
+                  .by = {.rest = s->net.lane[link->from].length - s->x[p],
+                         .v = s->v[p],
+                         .want = least(s->want[p], s->net.lane[link->via].limit),
+                         .length = s->length[p],
+                         .is_first = 1}};
+    c.rest = c.by.rest;
+    set_passage(s, &c);
+    net_links first = j->responds[bit];
+    if (j->is_equal) {
+        first = net_without(net_without(first, s->waits[junction]), j->stops);
+    }
+    const net_links both = net_union(j->crosses[bit], first);
     for (int32_t f = net_next(&both, 0); f != NET_NONE; f = net_next(&both, f + 1)) {
         if ((net_has(&j->crosses[bit], f) && (is_occupied(s, &c, f) || is_committed(s, &c, f))) ||
-            (net_has(&j->yields[bit], f) && !net_has(&s->waits[junction], f) && !net_has(&j->stops, f) &&
-             must_yield(s, &c, f))) {
+            (net_has(&first, f) && must_yield(s, &c, f))) {
             return 0;
         }
     }
@@ -304,7 +527,7 @@ static net_links find_waiting(const sim *s, const net_junction *j)
     for (int32_t k = 0; k < j->n_links; k++) {
         const net_link *link = &s->net.link[j->link + k];
         const lane_state *l = &s->lane[link->from];
-        if (l->n > 0 && s->v[slot_front(l)] <= CRAWL_MPS &&
+        if (l->n > 0 && link->hold <= 0 && s->v[slot_front(l)] <= CRAWL_MPS &&
             s->net.lane[link->from].length - s->x[slot_front(l)] <= AT_LINE_M &&
             s->vehicle[s->who[slot_front(l)]].next == link->via) {
             net_include(&waits, k);
@@ -335,7 +558,7 @@ static net_links choose_starts(const sim *s, const net_junction *j, net_links ca
     while (net_any(can)) {
         net_links chosen = {0};
         for (int32_t k = net_next(&can, 0); k != NET_NONE; k = net_next(&can, k + 1)) {
-            if (!net_any(net_common(j->yields[k], can)) && !net_any(net_common(j->crosses[k], chosen))) {
+            if (!net_any(net_common(j->responds[k], can)) && !net_any(net_common(j->crosses[k], chosen))) {
                 net_include(&chosen, k);
             }
         }
@@ -361,8 +584,19 @@ void junction_arbitrate(sim *s)
                 net_include(&can, bit);
             }
         }
+        if (j->is_equal && !net_any(j->stops)) {
+            const net_links blocked = net_without(s->waits[k], can), free = can;
+            for (int32_t bit = net_next(&free, 0); bit != NET_NONE; bit = net_next(&free, bit + 1)) {
+                can = net_any(net_common(j->responds[bit], blocked)) ? net_without(can, net_bit(bit)) : can;
+            }
+        }
         s->starts[k] = choose_starts(s, j, can);
     }
+}
+
+int junction_may_pass(const sim *s, const net_link *link, const comer *by)
+{
+    return junction_stop(s, link, by) >= FREE_GAP;
 }
 
 int junction_lets_pass(const sim *s, int32_t lane, int32_t p)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Right of way: may the first vehicle of a lane enter the junction now? It may when its light allows it, when nobody is
- * or will be in a place where its path meets another one, when those who go first come late enough (gap acceptance by
- * time: it must be through GAP_S before they arrive), and when there is room behind the junction. Who can no longer
- * stop goes on.
+ * Right of way: may the first vehicle of a lane enter the junction now? It may when its light allows it, when no other
+ * vehicle is or will be in a place where their paths meet, when vehicles with priority come late enough (gap acceptance
+ * by time), and when there is room after the junction. A vehicle that can no longer stop enters.
  *
- * Without a light, who must yield sees the other roads from VISIBLE_M before its line on (the documented default of
- * SUMO's attribute `visibility`), and approaches so that it can still stop from there on. Vehicles that stand at their
- * lines start in an order (junction_arbitrate): those that yield to none of the others first; where all wait for each
- * other (right before left, stop signs all around) the one that has been standing longest. Threads: one at a time.
+ * Without a light, a vehicle that yields sees the other roads from net_link.visible before its line on (SUMO's
+ * `visibility`), and approaches as if it had to stop there; at a stop sign it stops first. A turn off a priority road,
+ * or at a green light that yields, enters the junction and waits inside, where its path meets the others
+ * (net_link.hold). Vehicles that stand at their lines start in an order (junction_arbitrate): those that yield to none
+ * of the others first; where all wait for each other (right before left, stop signs all around) the one that has stood
+ * longest. Threads: one at a time.
  */
 #ifndef DTRAIN_ENV_TRAFFIC_JUNCTION_H
 #define DTRAIN_ENV_TRAFFIC_JUNCTION_H
@@ -23,9 +24,12 @@ typedef struct comer {
 /* Who starts at junctions without lights, before the accelerations of a step. */
 void junction_arbitrate(sim *s);
 
-/* Without a light, is a vehicle that must yield to a main road still too far from its line to see the others? Where
- * roads are equal drivers approach more carefully. */
-int junction_is_unseen(const sim *s, const net_link *link, const comer *by);
+#define STOP_MARGIN_M  1.0 /* from a waiting vehicle to its line at a light; s0 is kept from vehicles, not from lines */
+#define YIELD_MARGIN_M 0.1 /* the same where it yields */
+
+/* Distance to where the vehicle must stop, margin included: at its line, or inside the junction (net_link.hold);
+ * FREE_GAP if it need not. A vehicle that is on the path of the link has a negative rest. */
+double junction_stop(const sim *s, const net_link *link, const comer *by);
 /* 1 also for a link over no junction. */
 int junction_may_pass(const sim *s, const net_link *link, const comer *by);
 /* The same for the vehicle in slot p of a lane, and its way. */

@@ -11,10 +11,9 @@
 #include "junction.h"
 #include "sim.h"
 
-#define STOP_MARGIN_M 1.0   /* bumper of who waits to the line; drivers keep s0 from vehicles, not from lines */
-#define HEED_M        100.0 /* before a junction followers, too, see whether they must yield */
-#define PATIENCE_S    15.0  /* at the end of a lane, for one who should have changed before it */
-#define PARTING_M     1.0   /* past the start of its path over a junction a rear no longer stands in the way */
+#define HEED_M     100.0 /* before a junction followers, too, see whether they must yield */
+#define PATIENCE_S 15.0  /* at the end of a lane, for one who should have changed before it */
+#define PARTING_M  1.0   /* past the start of its path over a junction a rear no longer stands in the way */
 
 /* ---- looking ahead ----------------------------------------------------------------------------------------------- */
 
@@ -87,7 +86,8 @@ static double look_at_merge(const sim *s, int32_t lane, double rest, double gap,
         const double end = s->net.lane[other->via].length;
         for (int32_t p = slot_front(l); p <= slot_back(l); p++) {
             const double its = end - s->x[p], room = rest - its - s->length[p];
-            if ((its < rest || (its == rest && other->bit < own->bit)) && room < gap) {
+            if ((its < rest || (its == rest && other->bit < own->bit)) && room < gap &&
+                (other->hold <= 0 || s->x[p] > other->hold)) {
                 gap = room;
                 *speed_p = s->v[p];
             }
@@ -131,6 +131,48 @@ double sim_behind(const sim *s, int32_t lane, int32_t p, double *speed_p)
 
 /* ---- accelerations ----------------------------------------------------------------------------------------------- */
 
+/* The largest speed of the next step from which a vehicle that brakes by b in all later steps stops within `room`: the
+ * sum of an arithmetic series of n + 1 steps, with x += v dt. */
+static double stop_speed(const driver *d, double room)
+{
+    const double less = d->b * d->dt, n = floor(0.5 * (sqrt(1 + 8 * room / (less * d->dt)) - 1));
+    return room / (d->dt * (n + 1)) + 0.5 * less * n;
+}
+
+/* To stop within `room`. A place to stop does not come closer: no harder than stops in time, no harder than b while
+ * that is enough. Drivers brake for a light or the end of a lane as for a standing vehicle, and roll up to where they
+ * yield. */
+static double limit_of_stop(const sim *s, double v, double want, double room, int is_yield)
+{
+    const driver *d = &s->driver;
+    if (is_yield && d->model == MODEL_KRAUSS) {
+        return most((stop_speed(d, most(0, room)) - v) / d->dt, -BRAKE_MAX);
+    }
+    const double need = v * v / (2 * most(room, GAP_LEAST));
+    return most(follow(d, v, want, room + d->s0, 0), -most(need, d->b));
+}
+
+static int is_yield(const sim *s, const net_link *l)
+{
+    return l->hold > 0 || l->junction >= s->net.n_signals;
+}
+
+/* What the place inside the junction where its link holds it allows a vehicle on the path of that link. */
+static double limit_of_hold(const sim *s, int32_t lane, int32_t p)
+{
+    const net_link *l = &s->net.link[s->net.lane[lane].via_of];
+    if (l->hold <= s->x[p]) {
+        return FREE_GAP;
+    }
+    const comer by = {.rest = -s->x[p],
+                      .v = s->v[p],
+                      .want = s->want[p],
+                      .length = s->length[p],
+                      .is_first = p == slot_front(&s->lane[lane])};
+    const double room = junction_stop(s, l, &by);
+    return room >= FREE_GAP ? FREE_GAP : limit_of_stop(s, by.v, by.want, room, 1);
+}
+
 /* What lines and slower lanes on its way allow a vehicle, as far as it needs to stop. */
 static double limit_of_end(const sim *s, int32_t lane, int32_t p)
 {
@@ -142,7 +184,7 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
                 .want = s->want[p],
                 .length = s->length[p],
                 .is_first = p == slot_front(&s->lane[lane])};
-    double limit = FREE_GAP;
+    double limit = s->net.lane[lane].via_of != NET_NONE ? limit_of_hold(s, lane, p) : FREE_GAP;
     int32_t next = w->next;
     if (by.rest > SIGHT_M) {
         return FREE_GAP;
@@ -150,17 +192,15 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
     for (int32_t edges = 0; next != NET_EXIT; by.rest += s->net.lane[lane].length) {
         const int is_line = next != NET_NONE && s->net.lane[next].via_of != NET_NONE;
         const int must_change = edges == 0 && w->is_pressed && lane == w->lane && s->lane[lane].stood_s < PATIENCE_S;
-        if (is_line && w->trip != NET_NONE && !must_change &&
-            junction_is_unseen(s, &s->net.link[s->net.lane[next].via_of], &by)) {
-            /* slow enough to stop once it sees the others; it brakes for that without a delay, as SUMO's drivers do */
-            const double bd = d->b * d->dt, room = most(0, by.rest - STOP_MARGIN_M);
-            return least(limit, most(sqrt(bd * bd + 2 * d->b * room) - bd - v, -bd) / d->dt);
+        if (next == NET_NONE || must_change) {
+            return least(limit, limit_of_stop(s, v, s->want[p], by.rest - STOP_MARGIN_M, 0));
         }
-        if (next == NET_NONE || must_change ||
-            (is_line && !junction_may_pass(s, &s->net.link[s->net.lane[next].via_of], &by))) {
-            /* a line does not come closer: no harder than stops in time, no harder than b while that is enough */
-            const double room = by.rest - STOP_MARGIN_M, need = v * v / (2 * most(room, GAP_LEAST));
-            return least(limit, most(follow(d, v, s->want[p], room + d->s0, 0), -most(need, d->b)));
+        if (is_line) {
+            const net_link *l = &s->net.link[s->net.lane[next].via_of];
+            const double room = junction_stop(s, l, &by);
+            if (room < FREE_GAP) {
+                return least(limit, limit_of_stop(s, v, s->want[p], room, is_yield(s, l)));
+            }
         }
         const double slower = s->net.lane[next].limit;
         const double brake = v <= slower ? 0 : (v * v - slower * slower) / (2 * most(by.rest, v * d->dt));
@@ -191,13 +231,24 @@ double move_entry_speed(const sim *s, const vehicle *w, const comer *by)
                                                                                                                : slow.v;
 }
 
+/* As far as a vehicle needs to stop. */
+static double far_enough(const driver *d, double v)
+{
+    return v * v / (2 * d->b) + v * (d->T + d->dt) + d->s0;
+}
+
 /* The first vehicle of a lane. */
 static double accelerate_first(const sim *s, int32_t lane, int32_t p)
 {
     double leader;
     double gap = ahead_of_first(s, lane, p, &leader);
+    const double rest = s->net.lane[lane].length - s->x[p];
+    const int32_t next = s->vehicle[s->who[p]].next;
     if (s->net.lane[lane].via_of != NET_NONE) {
-        gap = look_at_merge(s, lane, s->net.lane[lane].length - s->x[p], gap, &leader);
+        gap = look_at_merge(s, lane, rest, gap, &leader);
+    } else if (next >= 0 && rest < far_enough(&s->driver, s->v[p]) && s->net.lane[next].via_of != NET_NONE &&
+               s->net.link[s->net.lane[next].via_of].junction >= s->net.n_signals) {
+        gap = look_at_merge(s, next, rest + s->net.lane[next].length, gap, &leader);
     }
     return least(follow(&s->driver, s->v[p], s->want[p], gap, leader), limit_of_end(s, lane, p));
 }
@@ -205,6 +256,9 @@ static double accelerate_first(const sim *s, int32_t lane, int32_t p)
 static int nears_junction(const sim *s, int32_t lane, int32_t p)
 {
     const net_lane *l = &s->net.lane[lane];
+    if (l->via_of != NET_NONE) {
+        return s->x[p] < s->net.link[l->via_of].hold;
+    }
     return l->edge != NET_NONE && s->net.edge[l->edge].junction != NET_NONE && l->length - s->x[p] < HEED_M;
 }
 

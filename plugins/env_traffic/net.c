@@ -200,6 +200,7 @@ void net_cross(net *n, int32_t junction, int32_t from, int32_t to, double limit,
     l->junction = junction;
     l->bit = j->n_links++;
     l->rank = rank;
+    l->visible = NET_VISIBLE_M;
     l->via = n->n_lanes;
     net_lane *via = add_lane(n, length, limit, x, y, heading, bend);
     via->via_of = k;
@@ -389,5 +390,11 @@ void net_finish_signals(net *n)
         j->n_numbers = j->n_numbers == 0 ? j->n_links : j->n_numbers;
         n->most_numbers = n->most_numbers > j->n_numbers ? n->most_numbers : j->n_numbers;
         finish_phases(n, j);
+    }
+    for (int32_t k = n->n_signals; k < n->n_junctions; k++) {
+        for (int32_t bit = 0; bit < n->junction[k].n_links; bit++) {
+            net_links *responds = &n->junction[k].responds[bit];
+            *responds = net_union(*responds, n->junction[k].yields[bit]);
+        }
     }
 }

@@ -9,7 +9,8 @@
 
 #include "dtrain/helpers.h"
 
-#define NET_LANE_M 3.2 /* width of a lane */
+#define NET_LANE_M    3.2 /* width of a lane */
+#define NET_VISIBLE_M 4.5 /* net_link.visible, where a file does not say it */
 
 enum {
     NET_NONE = -1, /* no lane, edge, link, junction; as the way of a vehicle: its lane does not lead there */
@@ -145,6 +146,8 @@ typedef struct net_link {
     int32_t edge;          /* of to */
     int32_t junction, bit; /* NET_NONE without a junction */
     int32_t rank;          /* who yields where two paths cross: the lower one */
+    double hold;           /* m along the via: a turn yields there, inside the junction; 0: at its line */
+    double visible;        /* m before the place where it yields: others are seen from there on */
 } net_link;
 
 typedef struct net_area {

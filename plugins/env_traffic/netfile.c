@@ -428,6 +428,8 @@ static dt_status open_connection(netfile *f, xml *x)
     }
     c.is_first = xml_flag(x, "pass");
     c.is_stop = state != NULL && (strcmp(state, "s") == 0 || strcmp(state, "w") == 0);
+    DT_TRY_H(xml_number(x, "visibility", NET_VISIBLE_M, -LENGTH_MOST, LENGTH_MOST, &c.visible));
+    c.visible = c.visible < 0 ? NET_VISIBLE_M : c.visible; /* SUMO's -1: not given */
     file_connection *kept;
     DT_TRY_H(list_add(f->h, &f->connections, sizeof(*kept), &kept));
     *kept = c;

@@ -59,6 +59,7 @@ typedef struct file_connection {
     int32_t signal, index;       /* NET_NONE without one */
     int32_t is_first;            /* it never yields ("pass") */
     int32_t is_stop;             /* a stop sign (state s or w) */
+    double visible;              /* m, from where it sees others */
     int32_t group, request;      /* junction of the network, link of the file's junction; scenario_net.c */
     int32_t bit;
 } file_connection;

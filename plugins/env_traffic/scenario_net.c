@@ -233,8 +233,10 @@ static dt_status add_link(const builder *b, file_connection *c)
     net_lane *via = new_lane(n, inside->speed > 0 ? inside->speed : n->lane[to].limit);
     via->via_of = number;
     for (int32_t k = c->via; k != NET_NONE; k = FILE_ITEM(f, lane, k)->after) {
+        n->link[number].hold = via->length; /* where the last lane begins */
         add_pieces(n, via, f, FILE_ITEM(f, lane, k));
     }
+    n->link[number].visible = c->visible;
     if (c->group == NET_NONE) {
         return DT_OK;
     }
@@ -248,7 +250,7 @@ static dt_status add_link(const builder *b, file_connection *c)
     }
     n->link[number].bit = c->bit = j->n_links++;
     j->is_equal |= junction_of(f, c)->is_equal;
-    if (c->is_stop && c->signal == NET_NONE) {
+    if (c->is_stop && c->signal == NET_NONE && n->link[number].hold <= 0) {
         net_include(&j->stops, c->bit);
     }
     j->number[c->bit] = (uint16_t)(c->signal != NET_NONE && c->index < NET_MAX_LINKS ? c->index : NET_NO_NUMBER);
@@ -282,7 +284,9 @@ static void add_conflicts(const builder *b, int32_t group, file_connection *cons
             }
             net_include(&j->crosses[(*x)->bit], (*y)->bit);
             if (yields) {
+                net_link *l = &n->link[j->link + (*x)->bit];
                 net_include(&j->yields[(*x)->bit], (*y)->bit);
+                l->hold = least(l->hold, most(0, net_area_of(j, (*x)->bit, (*y)->bit)->in));
             }
         }
     }
@@ -438,6 +442,14 @@ static dt_status add_program(const builder *b, int32_t signal)
     }
     j->step = step;
     j->n_steps = g->n_steps;
+    net_links yields = {0};
+    for (int32_t k = 0; k < g->n_steps; k++) {
+        yields = net_union(yields, net_common(step[k].show.green, step[k].show.minor));
+    }
+    for (int32_t k = 0; k < j->n_links; k++) { /* a link that never has to yield has no place for it */
+        net_link *l = &n->link[j->link + k];
+        l->hold = net_has(&yields, k) ? l->hold : 0;
+    }
     j->start = g->start;
     j->starts_with_episode = g->starts_with_episode;
     return DT_OK;

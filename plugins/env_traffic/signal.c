@@ -5,6 +5,7 @@
 #include "signal.h"
 
 #define TIME_TOL 1e-9 /* s, sums of steps against whole seconds */
+#define LINE_M   1.0  /* before a line, for who stops at it */
 
 static void show(sim *s, int32_t junction)
 {
@@ -230,6 +231,10 @@ void signal_step(sim *s)
         const int stands = first != NET_NONE && first == l->front && s->v[slot_front(l)] < HALTING_MPS;
         l->stood_s = stands ? l->stood_s + dt : 0;
         l->is_stuck = stands && l->is_stuck;
+        if (l->halted != first || first == NET_NONE) {
+            const int is_at_line = stands && s->net.lane[lane].length - s->x[slot_front(l)] <= LINE_M;
+            l->halted = is_at_line ? first : NET_NONE;
+        }
         if (l->stood_s >= STUCK_S - TIME_TOL && !l->is_stuck && !waits_at_red(s, first)) {
             l->is_stuck = 1;
             s->sum.stuck++;

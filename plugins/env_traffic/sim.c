@@ -34,7 +34,8 @@ static dt_status lay_out(sim *s)
                 "one lane at most (env_traffic.max_vehicles): cut the network to what is driven on",
                 (int)s->net.n_lanes, SLOTS_MOST / 2, s->least_m, (long long)most);
         }
-        s->lane[k] = (lane_state){.base = (int32_t)base, .cap = (int32_t)(2 * fit), .front = NET_NONE};
+        s->lane[k] =
+            (lane_state){.base = (int32_t)base, .cap = (int32_t)(2 * fit), .front = NET_NONE, .halted = NET_NONE};
         base += 2 * fit;
     }
     s->n_slots = (int32_t)base;
@@ -113,7 +114,8 @@ void sim_reset(sim *s, uint64_t seed)
     s->n_vehicles = 0;
     s->sum = (tally){0};
     for (int32_t k = 0; k < s->net.n_lanes; k++) {
-        s->lane[k] = (lane_state){.base = s->lane[k].base, .cap = s->lane[k].cap, .front = NET_NONE};
+        s->lane[k] =
+            (lane_state){.base = s->lane[k].base, .cap = s->lane[k].cap, .front = NET_NONE, .halted = NET_NONE};
     }
     for (int32_t k = 0; k < s->max_vehicles; k++) {
         s->vehicle[k] = (vehicle){.lane = NET_NONE, .place = NET_NONE};

@@ -59,7 +59,8 @@ typedef struct lane_state {
     int32_t front;                         /* vehicle that stood first in the last step, NET_NONE */
     int32_t n_hard, n_close, n_collisions; /* in this step: hard braking, time to collision below the limit */
     double stood_s;                        /* how long the front one has been standing */
-    int32_t is_stuck, reserved;            /* it has been counted as stuck */
+    int32_t is_stuck;                      /* it has been counted as stuck */
+    int32_t halted;                        /* vehicle that has stood first, NET_NONE */
     double lost;                           /* in the last step: sum of 1 - speed / wanted speed */
 } lane_state;
 

@@ -47,7 +47,8 @@ tests_env_traffic_test_yield_SOURCES = tests/env_traffic/test_yield.c tests/env_
 	tests/env_traffic/rig.h
 tests_env_traffic_test_yield_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
 tests_env_traffic_test_yield_LDADD = $(traffic_la) $(mock_la) $(CMOCKA_LIBS) $(traffic_libs) -ldl
-EXTRA_DIST += tests/fixtures/sumo/allway.net.xml tests/fixtures/sumo/cross.net.xml tests/fixtures/sumo/rbl.net.xml \
+EXTRA_DIST += tests/fixtures/sumo/allway.net.xml tests/fixtures/sumo/cross.net.xml tests/fixtures/sumo/ramp.net.xml \
+	tests/fixtures/sumo/rbl.net.xml \
 	tests/fixtures/sumo/tee.net.xml
 EXTRA_DIST += tests/env_traffic/flows.py tests/fixtures/sumo/flows.txt
 dt_whole_run_scripts += tests/env_traffic/flows.sh

@@ -231,25 +231,71 @@ static void test_gap_of_a_merge(void **state)
     rig_close(&r);
 }
 
-/* Without a light the gap is 2 s, and shrinks to 0.7 s over the 12 s that the driver has stood first. */
+/* Time until a vehicle of LENGTH has left the path of a link: speed v after the next step, at the mean of the speeds at
+ * both ends of the path. */
+static double leaves_s(const sim *s, int32_t bit, double rest, double v)
+{
+    const double way = s->net.lane[link_of(s, bit)->via].length;
+    const double in = fmin(QUICK, sqrt(v * v + 2 * A * rest)), out = fmin(QUICK, sqrt(in * in + 2 * A * way));
+    return travel(rest, v, QUICK) + (way + LENGTH) / (0.5 * (in + out));
+}
+
+/* When one that drives at QUICK arrives from so far, as c expects it, which has stood for a share of 180 s and enters
+ * after enters_s: from half a second before that on it brakes by the same share of B. In steps of 1e-4 s. */
+static double comes_s(double rest, double enters_s, double share)
+{
+    const double calm = rest / QUICK, dt = 1e-4;
+    double x = 0, t = 0, v = QUICK;
+    for (; x < rest && v > 0; t += dt) {
+        const double slower = t < enters_s - 0.5 ? v : fmax(0, v - share * B * dt);
+        x += 0.5 * (v + slower) * dt;
+        v = slower;
+    }
+    return calm + share * (v > 0 ? fmax(0, t - calm) : 30);
+}
+
+/* Without a light c must have left the junction a second before one that goes first arrives; c counts the more on it
+ * that the other one brakes the longer it has stood. */
 static void test_gap_without_a_light(void **state)
 {
     (void)state;
-    static const double stood[] = {0, 6, 12, 100}, gap[] = {2, 1.35, 0.7, 0.7};
+    static const double stood[] = {0, 30, 90, 400};
     sim_rig r;
     open_empty(&r, no_lights);
     sim *s = &r.sim;
     assert_int_equal(s->net.junction[0].n_phases, 0);
-    const double out = area(s, WEST + LEFT, EAST + STRAIGHT)->out, in = area(s, EAST + STRAIGHT, WEST + LEFT)->in;
     for (int i = 0; i < 4; i++) {
-        const double gone = travel(4 + out + LENGTH, 3, QUICK) + gap[i];
+        const double next = 3 + 0.5 * A, share = fmin(1, stood[i] / 180);
+        const double gone = leaves_s(s, WEST + LEFT, 4, next) + 1, enters = travel(4, next, QUICK);
+        double near = 1, far = 200; /* m: comes too soon, late enough */
+        while (far - near > 1e-3) {
+            const double half = 0.5 * (near + far);
+            const int late = comes_s(half, enters, share) > gone;
+            far = late ? half : far;
+            near = late ? near : half;
+        }
         for (int comes = 0; comes < 2; comes++) {
             empty(s);
-            put_before(s, EAST + STRAIGHT, (gone + (comes ? -MARGIN : MARGIN)) * QUICK - in, QUICK);
+            put_before(s, EAST + STRAIGHT, far + (comes ? -0.2 : 0.2), QUICK);
             s->lane[link_of(s, WEST + LEFT)->from].stood_s = stood[i];
             assert_int_equal(may_pass(s, WEST + LEFT, 4, 3, QUICK), !comes);
         }
     }
+    s->lane[link_of(s, WEST + LEFT)->from].stood_s = 0;
+    /* into the same lane: one that is far off is no reason to wait, until c stands and it would have to brake hard */
+    empty(s);
+    put_before(s, EAST + RIGHT, 120, QUICK);
+    assert_int_equal(may_pass(s, WEST + LEFT, 4, 0.1, QUICK), 1);
+    s->lane[link_of(s, WEST + LEFT)->from].stood_s = 2;
+    assert_int_equal(may_pass(s, WEST + LEFT, 4, 0.1, QUICK), 0);
+    s->lane[link_of(s, WEST + LEFT)->from].stood_s = 170;
+    assert_int_equal(may_pass(s, WEST + LEFT, 4, 0.1, QUICK), 1);
+    s->lane[link_of(s, WEST + LEFT)->from].stood_s = 0;
+    /* behind one that is still on the junction c would leave it later */
+    put_on(s, NORTH + STRAIGHT, s->net.lane[link_of(s, NORTH + STRAIGHT)->via].length - 0.1, QUICK);
+    assert_int_equal(may_pass(s, WEST + LEFT, 4, 3, QUICK), 1);
+    put_on(s, EAST + RIGHT, s->net.lane[link_of(s, EAST + RIGHT)->via].length - 0.1, QUICK);
+    assert_int_equal(may_pass(s, WEST + LEFT, 4, 3, QUICK), 1);
     /* one that crawls and whose own way is blocked does not come */
     empty(s);
     put_before(s, EAST + STRAIGHT, 5, 2.9);

@@ -301,7 +301,7 @@ static void test_stop_signs(void **test)
             passed++;
         }
     }
-    assert_true(passed > 12); /* of 21, in 10 minutes; SUMO: 18 */
+    assert_true(passed > 8 && passed < 15); /* of 21, in 10 minutes; SUMO, three seeds and two steps: 9 to 13 */
     rig_close(&r);
 
     replace(net_text, "id=\"m\" type=\"priority\"", "id=\"m\" type=\"unregulated\"", changed);

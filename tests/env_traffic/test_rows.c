@@ -51,11 +51,12 @@ static uint64_t print_net(const net *n)
     }
     for (int32_t k = 0; k < n->n_links; k++) {
         const net_link *l = &n->link[k];
-        h = MIX(h, l->from, l->via, l->to, l->junction, l->bit);
+        h = MIX(h, l->from, l->via, l->to, l->junction, l->bit, l->hold, l->visible);
     }
     for (int32_t k = 0; k < n->n_junctions; k++) {
         const net_junction *j = &n->junction[k];
-        h = MIX(print_links(h, j->stops), j->n_links, j->n_phases, j->n_steps, j->start.s, j->starts_with_episode);
+        h = MIX(print_links(h, j->stops), j->n_links, j->is_equal, j->n_phases, j->n_steps, j->start.s,
+                j->starts_with_episode);
         for (int32_t i = 0; i < j->n_links; i++) {
             const net_links sets[] = {j->crosses[i], j->yields[i], j->foes[i], j->responds[i]};
             for (int m = 0; m < 4; m++) {
