@@ -40,6 +40,11 @@ static dt_status spec(const void *self, dt_env_spec *out)
 {
     static const dt_port obs[] = {{"obs", "A 4", DT_F32, 0}};
     static const int32_t choices[] = {2};
+    static const dt_column columns[] = {
+        {"obs", "position", "m", "of the cart", -INFINITY, INFINITY, 0, 1, 1, 0},
+        {"obs", "velocity", "m/s", "of the cart", -INFINITY, INFINITY, 1, 1, 1, 0},
+        {"obs", "angle", "rad", "of the pole from upright", -INFINITY, INFINITY, 2, 1, 1, 0},
+        {"obs", "angular_velocity", "rad/s", "of the pole", -INFINITY, INFINITY, 3, 1, 1, 0}};
     static const char *const metrics[] = {"balanced"};
     const state *s = self;
     out->n_agents = 1;
@@ -51,6 +56,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->n_metrics = 1;
     out->max_steps = (uint32_t)s->config.max_steps;
     out->step_s = CARTPOLE_STEP_S;
+    out->columns = columns;
+    out->n_columns = sizeof(columns) / sizeof(columns[0]);
     return DT_OK;
 }
 

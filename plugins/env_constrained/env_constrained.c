@@ -71,6 +71,10 @@ static dt_status spec(const void *self, dt_env_spec *out)
                                      {{"obs", "A 4", DT_F32, 0}},
                                      {{"obs", "A 6", DT_F32, 0}},
                                      {{"obs", "A 1", DT_F32, 0}}};
+    static const dt_column columns[] = {{"obs", "state", "0 or 1", "always 1", 0, 1, 0, 1, 1, 0},
+                                        {"obs", "place", "0 or 1", "place on the way, one-hot", 0, 1, 0, 4, 1, 0},
+                                        {"obs", "length", "0 or 1", "length of the queue, one-hot", 0, 1, 0, 6, 1, 0},
+                                        {"obs", "x", "1", "state", -INFINITY, INFINITY, 0, 1, 1, 0}};
     static const int32_t choices[][1] = {{3}, {2}, {2}};
     static const float low[] = {-INFINITY}, high[] = {INFINITY};
     static const char *const costs[][1] = {{"price"}, {"shortcuts"}, {"waiting"}, {"effort"}};
@@ -94,6 +98,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->metrics = metrics;
     out->n_metrics = 2;
     out->max_steps = longest[p];
+    out->columns = &columns[p];
+    out->n_columns = 1;
     return DT_OK;
 }
 

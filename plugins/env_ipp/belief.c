@@ -82,7 +82,7 @@ dt_status belief_tables_init(belief_tables *t, const dt_host *h, const field *f,
         is_there = is_there && t->gain[k] != NULL;
     }
     if (!is_there) {
-        return DT_FAIL_H(h, DT_ENOMEM, "out of memory for the tables of what a UAV knows");
+        return DT_FAIL_H(h, DT_ENOMEM, "out of memory for the tables of a UAV's belief");
     }
     fill_tiles(t, step);
     for (int32_t odds = -t->limit; odds <= t->limit; odds++) {
@@ -113,7 +113,7 @@ dt_status belief_init(belief *b, const dt_host *h, const belief_tables *t)
     b->odds = h->alloc(h, (uint64_t)t->n * (uint64_t)t->n * sizeof(*b->odds));
     b->sum = h->alloc(h, (uint64_t)t->points * (uint64_t)t->points * sizeof(*b->sum));
     if (b->odds == NULL || b->sum == NULL) {
-        return DT_FAIL_H(h, DT_ENOMEM, "out of memory for what a UAV knows of %d by %d cells", t->n, t->n);
+        return DT_FAIL_H(h, DT_ENOMEM, "out of memory for a UAV's belief of %d by %d cells", t->n, t->n);
     }
     return DT_OK;
 }

@@ -52,36 +52,37 @@ static const char *const views[] = {"field", "own", NULL};
 typedef ipp_config config;
 
 static const dt_option options[] = {
-    DT_OPTION(config, uavs, DT_OPT_I64, "4", "UAVs", 1, IPP_UAVS, NULL, "how many fly"),
+    DT_OPTION(config, uavs, DT_OPT_I64, "4", "UAVs", 1, IPP_UAVS, NULL, "number of UAVs"),
     DT_OPTION(config, budget, DT_OPT_I64, "14", "moves", 1, 100000, NULL,
               "an episode has one move more than this (arXiv 2303.01150: 14)"),
     DT_OPTION(config, field_m, DT_OPT_F64, "50", "m", 10, 10000, NULL, "side of the field"),
     DT_OPTION(config, cells, DT_OPT_I64, "493", "cells", 16, FIELD_MAX_CELLS, NULL,
               "cells along a side; time and memory grow with their square"),
     DT_OPTION(config, step_m, DT_OPT_F64, "5", "m", 0.5, 1000, NULL,
-              "from a point of the lattice to the next, and from an altitude to the next; the first is that high"),
+              "spacing of the lattice and of the altitudes; the lowest altitude is one step"),
     DT_OPTION(config, fov_deg, DT_OPT_F64, "60", "degrees", 1, 170, NULL, "angle of view of the camera"),
     DT_OPTION(config, noise_low, DT_OPT_F64, "0.01", "1", FIELD_CLAMP, 0.5, NULL,
-              "share of cells measured wrong from the lowest altitude, to 1/32768; 0.5 is no information"),
+              "share of cells measured wrong from the lowest altitude, to 1/32768; 0.5 carries no information"),
     DT_OPTION(config, noise_middle, DT_OPT_F64, "0.265", "1", FIELD_CLAMP, 0.5, NULL, "the same from the middle one"),
     DT_OPTION(config, noise_high, DT_OPT_F64, "0.375", "1", FIELD_CLAMP, 0.5, NULL, "the same from the highest one"),
     DT_OPTION(config, communication_m, DT_OPT_F64, "25", "m", 0, 1e6, NULL,
               "measurements reach UAVs within this distance; 0: none, twice the field or more: all"),
     DT_OPTION(config, truth, DT_OPT_ENUM, "half_plane", NULL, 0, 0, truths,
-              "what is of interest: all on one side of a line, or patches of a random field, which is harder"),
-    DT_OPTION(config, covered_min, DT_OPT_F64, "0.3", "1", 0.01, 0.99, NULL, "least share of the field of interest"),
-    DT_OPTION(config, covered_max, DT_OPT_F64, "0.6", "1", 0.01, 0.99, NULL, "largest; the share is uniform between"),
+              "area of interest: one side of a line, or patches of a random field, which is harder"),
+    DT_OPTION(config, covered_min, DT_OPT_F64, "0.3", "1", 0.01, 0.99, NULL, "minimum share of the field of interest"),
+    DT_OPTION(config, covered_max, DT_OPT_F64, "0.6", "1", 0.01, 0.99, NULL,
+              "maximum share; the share is uniform between both"),
     DT_OPTION(config, patch_m, DT_OPT_F64, "12", "m", 0.5, 10000, NULL,
               "truth = \"patches\": from a knot of the random field to the next (at most 64 in a row)"),
     DT_OPTION(config, rewarded, DT_OPT_ENUM, "after", NULL, 0, 0, rewards,
-              "measurements that a move earns: those after it, or those before it, as published, where the last move "
-              "earns nothing"),
-    DT_OPTION(config, reward_scale, DT_OPT_F64, "22", "1", 0, 1e6, NULL, "reward of taking all weighted entropy away"),
-    DT_OPTION(config, reward_offset, DT_OPT_F64, "0.5", "1", -1e6, 1e6, NULL, "less this for every move"),
+              "measurements that a move is rewarded for: those after it, or those before it, as published, with no "
+              "reward for the last move"),
+    DT_OPTION(config, reward_scale, DT_OPT_F64, "22", "1", 0, 1e6, NULL, "reward of removing all weighted entropy"),
+    DT_OPTION(config, reward_offset, DT_OPT_F64, "0.5", "1", -1e6, 1e6, NULL, "cost of every move"),
     DT_OPTION(config, view, DT_OPT_ENUM, "field", NULL, 0, 0, views,
-              "planes of observations: the whole field, or as much, with the UAV in the middle"),
+              "planes of observations: the whole field, or the same size centred on the UAV"),
     DT_OPTION(config, stride, DT_OPT_I64, "4", "cells", 1, 64, NULL,
-              "every how many cells and rows what a UAV believes is kept; 1: all, slower"),
+              "subsampling of a UAV's belief map, in cells and rows; 1: all, slower"),
     DT_OPTION(config, lookahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
               "obs also holds the expected gain of each move, which the greedy rule follows"),
     DT_OPTION(config, state, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
@@ -102,11 +103,10 @@ static dt_status check(const dt_host *h, const void *cfg)
                          c->field_m / 2);
     }
     if (c->stride > step / 2) {
-        return DT_FAIL_H(
-            h, DT_ECONFIG,
-            "stride %lld leaves points of the lattice without a cell: a step is %g cells and has to be two strides at "
-            "least; set a smaller stride, or cells to %g or more",
-            (long long)c->stride, step, ceil(2 * (double)c->stride * c->field_m / c->step_m));
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "stride %lld leaves points of the lattice without a cell: a step is %g cells and must be at "
+                         "least two strides; set a smaller stride, or cells to %g or more",
+                         (long long)c->stride, step, ceil(2 * (double)c->stride * c->field_m / c->step_m));
     }
     if (step / (double)c->stride > MOST_SAMPLES) {
         return DT_FAIL_H(h, DT_ECONFIG, "a step of %g cells with stride %lld is finer than %d samples: raise stride",
@@ -163,6 +163,46 @@ static void set_ports(ipp *s)
     s->symbols[0] = (dt_dim){"G", 1};
 }
 
+static void describe(ipp *s, const char *port, const char *name, const char *unit, const char *meaning, double high,
+                     uint32_t *first, uint32_t n)
+{
+    s->column[s->n_columns++] = (dt_column){port, name, unit, meaning, 0, high, *first, n, 1, 0};
+    *first += n;
+}
+
+static void describe_columns(ipp *s)
+{
+    static const char *const planes[IPP_PLANES][3] = {
+        {"place", "0 or 1", "1 at the UAV (view own: 1 inside the field)"},
+        {"others", "share", "altitude of UAVs within communication_m, relative to the highest"},
+        {"altitude", "share", "own altitude, relative to the highest"},
+        {"budget", "share", "moves left"},
+        {"probability", "1", "belief that the tile is of interest"},
+        {"entropy", "bits", "entropy of the belief"},
+        {"footprint", "share", "of the tile that the UAV sees now"}};
+    const uint32_t n = (uint32_t)(s->points * s->points);
+    uint32_t at = 0;
+    for (int i = 0; i < IPP_PLANES; i++) {
+        describe(s, "obs", planes[i][0], planes[i][1], planes[i][2], 1, &at, n);
+    }
+    if (s->config.lookahead) {
+        describe(s, "obs", "gain", "share", "expected information gain of each move", INFINITY, &at, IPP_MOVES);
+    }
+    at = 0;
+    describe(s, "moves", "gain", "share", "expected information gain of the move", INFINITY, &at, 1);
+    describe(s, "moves", "chance", "1", "random number for rules", 1, &at, 1);
+    if (s->config.state) {
+        at = 0;
+        describe(s, "state", "truth", "share", "of each tile that is of interest", 1, &at, n);
+        describe(s, "state", "probability", "1", "belief by all measurements", 1, &at, n);
+        describe(s, "state", "entropy", "bits", "entropy of this belief", 1, &at, n);
+        describe(s, "state", "uavs", "share", "x, y and altitude of each UAV", 1, &at, IPP_STATE_OF_UAV * ipp_n(s));
+        describe(s, "state", "budget", "share", "moves left", 1, &at, 1);
+        at = 0;
+        describe(s, "agent_state", "row", "row", "row of state", 0, &at, 1);
+    }
+}
+
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
     ipp *s = self;
@@ -175,6 +215,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     set_levels(s);
     set_beliefs(s);
     set_ports(s);
+    describe_columns(s);
     DT_TRY_H(field_init(&s->field, h, (int32_t)c->cells));
     DT_TRY_H(belief_tables_init(&s->tables, h, &s->field, s->level, (int32_t)c->stride, s->points, s->step_cells));
     for (uint32_t i = 0; i < s->n_beliefs; i++) {
@@ -227,6 +268,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->metrics = metrics;
     out->n_metrics = sizeof(metrics) / sizeof(metrics[0]);
     out->max_steps = (uint32_t)s->moves;
+    out->columns = s->column;
+    out->n_columns = s->n_columns;
     return DT_OK;
 }
 
@@ -397,8 +440,8 @@ static dt_status step(void *self, const dt_env_io *io)
     return DT_DONE;
 }
 
-static const char *const results[] = {"metrics/entropy_*||share of the first|lower|of what is worth knowing",
-                                      "metrics/f1_*|||higher|score of the map that is believed",
+static const char *const results[] = {"metrics/entropy_*||share of the first|lower|weighted entropy of the belief",
+                                      "metrics/f1_*|||higher|score of the belief map",
                                       "metrics/collisions||collisions|lower|", NULL};
 
 static const void *extension(const char *id)
@@ -413,7 +456,7 @@ static const void *extension(const char *id)
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }
 
-DT_ENV_DEFINE(component, "env_ipp", "UAVs that find out where a field is of interest",
+DT_ENV_DEFINE(component, "env_ipp", "informative path planning: UAVs map the area of interest of a field",
               "Westheider, Rueckin & Popovic 2023, arXiv 2303.01150", ipp_config, ipp, options,
               DT_OPS(.create = create, .spec = spec, .reset = reset, .step = step, .destroy = destroy),
               .flags = DT_COMP_DETERMINISTIC, .check = check, .extension = extension);

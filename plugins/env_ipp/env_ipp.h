@@ -13,7 +13,14 @@
 #include "dtrain/helpers.h"
 #include "dtrain/random.h"
 
-enum { IPP_UAVS = FIELD_MAX_VIEWS, IPP_MOVES = 6, IPP_PLANES = 7, IPP_MAX_POINTS = 33, IPP_TEXT = 32 };
+enum {
+    IPP_UAVS = FIELD_MAX_VIEWS,
+    IPP_MOVES = 6,
+    IPP_PLANES = 7,
+    IPP_MAX_POINTS = 33,
+    IPP_TEXT = 32,
+    IPP_MOST_COLUMNS = 24
+};
 enum { IPP_EAST, IPP_WEST, IPP_NORTH, IPP_SOUTH, IPP_UP, IPP_DOWN };
 enum { IPP_GAIN, IPP_CHANCE, IPP_COLUMNS };          /* of the port moves */
 enum { IPP_STATE_PLANES = 3, IPP_STATE_OF_UAV = 3 }; /* of the port state */
@@ -59,6 +66,8 @@ typedef struct ipp {
     dt_random chance;
     ipp_episode episode;
     dt_port obs[4];
+    dt_column column[IPP_MOST_COLUMNS]; /* described */
+    uint32_t n_columns;
     char obs_text[IPP_TEXT], state_text[IPP_TEXT];
     dt_dim symbols[1];
 } ipp;

@@ -37,8 +37,8 @@ typedef struct state {
 /* clang-format off */
 static const dt_option options[] = {
     DT_OPTION(config, a, DT_OPT_F64, "0.95", "1", -10, 10, NULL, "x' = a x + b u + w"),
-    DT_OPTION(config, b, DT_OPT_F64, "0.5", "1", -10, 10, NULL, "what an action moves"),
-    DT_OPTION(config, r, DT_OPT_F64, "0.1", "1", 1e-6, 1e6, NULL, "what u^2 costs, where x^2 costs 1"),
+    DT_OPTION(config, b, DT_OPT_F64, "0.5", "1", -10, 10, NULL, "change of the state per unit of action"),
+    DT_OPTION(config, r, DT_OPT_F64, "0.1", "1", 1e-6, 1e6, NULL, "cost of u^2, relative to 1 for x^2"),
     DT_OPTION(config, sigma, DT_OPT_F64, "0.2", "1", 0, 1e3, NULL, "standard deviation of w"),
     DT_OPTION(config, bound, DT_OPT_F64, "0", "1", 0, 1e6, NULL, "actions are within -bound and bound; 0: any number"),
     DT_OPTION(config, start, DT_OPT_F64, "2", "1", 0, 1e3, NULL, "an episode starts with x uniform in [-start, start]"),
@@ -60,6 +60,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 static dt_status spec(const void *self, dt_env_spec *out)
 {
     static const dt_port obs[] = {{"obs", "A 1", DT_F32, 0}};
+    static const dt_column columns[] = {{"obs", "x", "1", "state", -INFINITY, INFINITY, 0, 1, 1, 0}};
     static const char *const metrics[] = {"gain"};
     const state *s = self;
     out->n_agents = 1;
@@ -71,6 +72,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->metrics = metrics;
     out->n_metrics = 1;
     out->max_steps = (uint32_t)s->config.max_steps;
+    out->columns = columns;
+    out->n_columns = sizeof(columns) / sizeof(columns[0]);
     return DT_OK;
 }
 
@@ -103,7 +106,7 @@ static dt_status step(void *self, const dt_env_io *io)
     s->x = c->a * x + c->b * u + c->sigma * dt_random_normal(&s->random);
     if (!(fabs(s->x) <= FARTHEST)) {
         return DT_FAIL_H(s->h, DT_EDIVERGED,
-                         "env_lqr: the state is %g after the action %g; beyond %g the policy has lost it", s->x, u,
+                         "env_lqr: the state is %g after the action %g; beyond %g the policy is unstable", s->x, u,
                          FARTHEST);
     }
     s->step++;

@@ -38,7 +38,7 @@ typedef struct state {
 
 static const dt_option options[] = {
     DT_OPTION(config, game, DT_OPT_ENUM, "climbing", NULL, 0, 0, games, "which game"),
-    DT_OPTION(config, k, DT_OPT_F64, "100", "1", 0, 1e6, NULL, "game = \"penalty\": what a miss costs"),
+    DT_OPTION(config, k, DT_OPT_F64, "100", "1", 0, 1e6, NULL, "game = \"penalty\": cost of a miss"),
     DT_OPTION(config, repeats, DT_OPT_I64, "25", "games", 1, 1e6, NULL, "games of an episode (arXiv 2006.07869: 25)"),
     DT_OPTION_END};
 
@@ -62,6 +62,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 static dt_status spec(const void *self, dt_env_spec *out)
 {
     static const dt_port obs[] = {{"obs", "A 2", DT_F32, 0}};
+    static const dt_column columns[] = {{"obs", "agent", "0 or 1", "index of the agent, one-hot", 0, 1, 0, 2, 1, 0}};
     static const int32_t choices[] = {CHOICES};
     static const char *const metrics[] = {"payoff", "best"};
     const state *s = self;
@@ -73,6 +74,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->metrics = metrics;
     out->n_metrics = 2;
     out->max_steps = (uint32_t)s->config.repeats;
+    out->columns = columns;
+    out->n_columns = sizeof(columns) / sizeof(columns[0]);
     return DT_OK;
 }
 

@@ -38,6 +38,10 @@ DT_CREATE_DEFINE(create, state);
 static dt_status spec(const void *self, dt_env_spec *out)
 {
     static const dt_port obs[] = {{"obs", "A 3", DT_F32, 0}};
+    static const dt_column columns[] = {
+        {"obs", "cos_angle", "1", "angle from upright", -1, 1, 0, 1, 1, 0},
+        {"obs", "sin_angle", "1", "angle from upright", -1, 1, 1, 1, 1, 0},
+        {"obs", "angular_velocity", "rad/s", "clipped as in Gymnasium", -8, 8, 2, 1, 1, 0}};
     static const float low[] = {(float)-PENDULUM_TORQUE}, high[] = {(float)PENDULUM_TORQUE};
     static const char *const metrics[] = {"upright"};
     const state *s = self;
@@ -51,6 +55,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->n_metrics = 1;
     out->max_steps = (uint32_t)s->config.max_steps;
     out->step_s = PENDULUM_STEP_S;
+    out->columns = columns;
+    out->n_columns = sizeof(columns) / sizeof(columns[0]);
     return DT_OK;
 }
 

@@ -54,6 +54,8 @@ typedef struct state {
     uint32_t rule;    /* of the other one; RIVALS: agents play it */
     uint32_t deaths, rival_deaths, beans;
     char obs_dims[DIMS_TEXT], advice_dims[DIMS_TEXT];
+    dt_column column[OBSERVE_MOST_COLUMNS];
+    uint32_t n_columns;
     dt_port port[2];
 } state;
 
@@ -80,16 +82,15 @@ static const dt_option options[] = {
      NULL, -1, 1e12, DT_OPT_I64, DT_OPT_TRAINING, (uint32_t)offsetof(config, evasion_from),
      (uint32_t)sizeof(((config *)0)->evasion_from)},
     {"self_play", "0", "1",
-     "training: share of the games in which the other team is played by agents too: by the policy and earlier states "
-     "of "
-     "it, see section opponents",
+     "training: share of games in which the other team is also played by agents: by the policy and its snapshots, see "
+     "section opponents",
      NULL, 0, 1, DT_OPT_F64, DT_OPT_TRAINING, (uint32_t)offsetof(config, self_play),
      (uint32_t)sizeof(((config *)0)->self_play)},
     DT_OPTION(config, side, DT_OPT_ENUM, "first", NULL, 0, 0, sides,
               "team of the agents: the first moves before the second and so wins ties at beans; random: by the seed"),
     DT_OPTION(config, max_steps, DT_OPT_I64, "200", "env steps", 1, 1000000, NULL, "length of a game (original: 200)"),
     DT_OPTION(config, features, DT_OPT_ENUM, "paths", NULL, 0, 0, kinds,
-              "what a snake is shown: the numbers of the two originals, planes of cells around its head, or paths"),
+              "observation of a snake: the numbers of the two originals, planes of cells around its head, or paths"),
     DT_OPTION(config, view_rows, DT_OPT_I64, "10", "cells", 1, CELLS_ROWS, NULL,
               "rows that planes show around the head"),
     DT_OPTION(config, view_columns, DT_OPT_I64, "20", "cells", 1, CELLS_COLUMNS, NULL,
@@ -97,15 +98,15 @@ static const dt_option options[] = {
     DT_OPTION(config, mask_back, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
               "forbid the action opposite to the heading, which the game would replace by a random one"),
     DT_OPTION(config, advice, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
-              "show what each rule would do, for controller_snakes, which sets this itself"),
-    REWARD(reward_own, "1", "times what the game gives the snake: 1 for a bean, minus what it had grown for a death"),
-    REWARD(reward_score, "0", "times the change of the team's lead, for each of its snakes"),
+              "provide the action of each rule, for controller_snakes, which sets this itself"),
+    REWARD(reward_own, "1", "factor of the game's score of the snake: 1 for a bean, minus its growth for a death"),
+    REWARD(reward_score, "0", "factor of the change of the team's lead, for each of its snakes"),
     REWARD(reward_ate, "0", "added for a bean that the snake survived (originals: 20 and 30)"),
     REWARD(reward_death, "0", "added for a death, also of a snake of length 3 (originals: -10 and -50)"),
     REWARD(reward_alive, "0", "added for a step without a death (zhizhengzhao/snake: 0.1)"),
-    REWARD(
-        reward_distance, "0",
-        "times the distance to the nearest bean on the torus after a step without a bean (jidi: -1, not on the torus)"),
+    REWARD(reward_distance, "0",
+           "factor of the distance to the nearest bean on the torus after a step without a bean (jidi: -1, not on the "
+           "torus)"),
     REWARD(reward_win, "0", "added in the last step of a game that was won (originals: 50 and 100)"),
     REWARD(reward_loss, "0", "added in the last step of a game that was lost (originals: -25 and -100)"),
     REWARD(reward_lead, "0", "added in every other step in which the team leads (originals: 10 and 30)"),
@@ -130,6 +131,11 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     snprintf(s->advice_dims, sizeof(s->advice_dims), "A %d", ADVICE);
     s->port[0] = (dt_port){"obs", s->obs_dims, DT_F32, 0};
     s->port[1] = (dt_port){"advice", s->advice_dims, DT_F32, 0};
+    s->n_columns = observe_describe(&s->view, s->column);
+    if (s->config.advice) {
+        s->column[s->n_columns++] =
+            (dt_column){"advice", "rule", "0 or 1", "action of each rule, one-hot", 0, 1, 0, ADVICE, 1, 0};
+    }
     return DT_OK;
 }
 
@@ -151,6 +157,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->metrics = metrics;
     out->n_metrics = METRICS;
     out->max_steps = (uint32_t)s->config.max_steps;
+    out->columns = s->column;
+    out->n_columns = s->n_columns;
     return DT_OK;
 }
 

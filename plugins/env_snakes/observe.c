@@ -350,3 +350,71 @@ void observe_team(const observe_kind *k, const board *b, uint32_t team, float *o
         }
     }
 }
+
+/* ---- what they are ----------------------------------------------------------------------------------------------- */
+
+typedef struct group { /* n columns, one after another */
+    const char *name, *unit, *meaning;
+    double low, high;
+    uint32_t n;
+} group;
+
+static uint32_t describe(const group *g, uint32_t n_groups, uint32_t first, dt_column *out)
+{
+    for (uint32_t i = 0; i < n_groups; first += g[i].n, i++) {
+        out[i] = (dt_column){"obs", g[i].name, g[i].unit, g[i].meaning, g[i].low, g[i].high, first, g[i].n, 1, 0};
+    }
+    return n_groups;
+}
+
+uint32_t observe_describe(const observe_kind *k, dt_column *out)
+{
+    static const char around_text[] = "up, down, left, right of the head: 0 free, 1 bean, 2-4 own team, 5-7 others";
+    static const group numbers26[] = {
+        {"head", "cells", "row, column of the head", 0, CELLS_COLUMNS - 1, 2},
+        {"around", "kind", around_text, 0, 7, CELLS_DIRECTIONS},
+        {"beans", "cells", "row, column of each bean", 0, CELLS_COLUMNS - 1, 2 * BOARD_BEANS},
+        {"heads", "cells", "row, column of the other heads", 0, CELLS_COLUMNS - 1, 2 * (BOARD_SNAKES - 1)}};
+    static const group numbers30[] = {
+        {"head", "cells", "row, column of the head", 0, CELLS_COLUMNS - 1, 2},
+        {"around", "kind", around_text, 0, 7, CELLS_DIRECTIONS},
+        {"near", "cells", "columns, rows, distance of the two nearest beans", -CELLS_COLUMNS, 2 * CELLS_COLUMNS, 6},
+        {"threat", "1", "by two other snakes: length / (3 (distance + 1))", 0, INFINITY, 2},
+        {"beans", "cells", "row, column of each bean", 0, CELLS_COLUMNS - 1, 2 * BOARD_BEANS},
+        {"unused", "1", "always 0", 0, 0, 2},
+        {"heads", "cells", "row, column of two other heads", 0, CELLS_COLUMNS - 1, 4}};
+    static const group game[] = {{"heading", "0 or 1", "direction of the snake, one-hot", 0, 1, CELLS_DIRECTIONS},
+                                 {"length", "20 cells", "own length", 0, INFINITY, 1},
+                                 {"lead", "20 cells", "lead of the team", -INFINITY, INFINITY, 1},
+                                 {"time", "share", "of the game that is left", 0, 1, 1},
+                                 {"longest", "20 cells", "longest snake of the team, of the others", 0, INFINITY, 2}};
+    static const group paths[] = {
+        {"directions", "1",
+         "9 numbers for each direction: blocked, tail, bean, heads of the team and of the others that could step "
+         "there, "
+         "two proximities to beans, reachable share, 1 if that is less than the own length",
+         0, INFINITY, CELLS_DIRECTIONS * OBSERVE_DIRECTION},
+        {"near", "10 cells", "rows, columns to the two nearest beans", -INFINITY, INFINITY, 4}};
+    enum { N_GAME = sizeof(game) / sizeof(game[0]) };
+    const uint32_t window = k->rows * k->columns;
+    const group planes = {"planes",
+                          "0 or 1",
+                          "6 windows around the head: own body, bodies of the team, of the others, heads of the team, "
+                          "of the others, beans",
+                          0,
+                          1,
+                          OBSERVE_N_PLANES * window};
+    uint32_t n = 0;
+    switch (k->kind) {
+    case OBSERVE_26:
+        return describe(numbers26, sizeof(numbers26) / sizeof(numbers26[0]), 0, out);
+    case OBSERVE_30:
+        return describe(numbers30, sizeof(numbers30) / sizeof(numbers30[0]), 0, out);
+    case OBSERVE_PLANES:
+        n = describe(&planes, 1, 0, out);
+        break;
+    default:
+        n = describe(paths, sizeof(paths) / sizeof(paths[0]), 0, out);
+    }
+    return n + describe(game, N_GAME, observe_width(k) - OBSERVE_GAME, out + n);
+}

@@ -27,6 +27,7 @@
 #define DTRAIN_PLUGINS_ENV_SNAKES_OBSERVE_H
 
 #include "board.h"
+#include "dtrain/plugin.h"
 
 enum { OBSERVE_26, OBSERVE_30, OBSERVE_PLANES, OBSERVE_PATHS };
 enum { OBSERVE_N_PLANES = 6, OBSERVE_GAME = 9, OBSERVE_DIRECTION = 9 };
@@ -38,6 +39,9 @@ typedef struct observe_kind {
 
 /* Numbers of a row. */
 uint32_t observe_width(const observe_kind *k);
+/* What they are, for people; returns how many. */
+enum { OBSERVE_MOST_COLUMNS = 16 };
+uint32_t observe_describe(const observe_kind *k, dt_column *out);
 /* Rows of the three snakes of a team: [3, width], zero before. */
 void observe_team(const observe_kind *k, const board *b, uint32_t team, float *out);
 /* Euclidean distance on the torus from a cell to the nearest bean; 0 where there is none. */

@@ -73,7 +73,9 @@ dt_status drivers_create(state *s)
     s->symbol[1] = (dt_dim){"E", rows * DT_NEIGHBOURS};
     d->centre_port = s->n_ports;
     add_port(s, "centre", "N 2", DT_F32, 0);
-    return create_past(s);
+    DT_TRY_H(create_past(s));
+    s->n_columns = signal_describe_ports(s->port, s->n_ports, s->column);
+    return DT_OK;
 }
 
 void drivers_spec(state *s, dt_env_spec *out)
@@ -93,6 +95,8 @@ void drivers_spec(state *s, dt_env_spec *out)
     out->n_continuous = 1;
     out->costs = costs;
     out->n_costs = N_DRIVER_COSTS;
+    out->columns = s->column;
+    out->n_columns = s->n_columns;
 }
 
 void drivers_destroy(state *s)

@@ -74,8 +74,7 @@ static const dt_option options[] = {
     {"sumocfg", NULL, "1", "SUMO's configuration of the scenario: net, routes, begin, end", NULL, 0, 0, DT_OPT_PATH,
      DT_OPT_REQUIRED, (uint32_t)offsetof(config, sumocfg), (uint32_t)sizeof(((config *)0)->sumocfg)},
     DT_OPTION(config, also, DT_OPT_STR, "", "1", 0, 0, NULL,
-              "more scenarios, separated by commas: an episode is of the one that its seed, divided by their number, "
-              "leaves over"),
+              "more scenarios, separated by commas: an episode uses scenario number seed modulo their number"),
     DT_OPTION(config, control, DT_OPT_ENUM, "signals", "1", 0, 0, controls,
               "signals: actions choose the green phases; program: the file's own programs run, actions do nothing; "
               "vehicles: actions drive some vehicles, the file's programs run"),
@@ -90,20 +89,20 @@ static const dt_option options[] = {
               "(docs/reference/signals.md); empty: phase, times and eight numbers per lane"),
     DT_OPTION(config, reward_scale, DT_OPT_F64, "0.01", "1", 0, 1e6, NULL, "factor of the reward"),
     DT_OPTION(config, reward_shared, DT_OPT_F64, "-1", "1", -1, 1, NULL,
-              "part of the reward that is the mean of all; 0: each agent its own, which many learn by sooner; 1: a "
-              "team; -1: signals 0, vehicles 1"),
+              "share of the mean over all agents in the reward; 0: each agent its own, which often trains faster; 1: "
+              "shared by all; -1: signals 0, vehicles 1"),
     DT_OPTION(config, decision_s, DT_OPT_F64, "0", "s", 0, 3600, NULL,
               "simulated time of a step; 0: signals 10 (RESCO), vehicles one step of SUMO"),
-    DT_OPTION(config, yellow_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "yellow where a green ends (RESCO: 3)"),
+    DT_OPTION(config, yellow_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "yellow after a green (RESCO: 3)"),
     DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 3600, NULL, "a phase is shown for at least this long"),
     DT_OPTION(config, right_of_way, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-              "signals also see what each phase shows each link, and whose ways meet"),
-    DT_OPTION(config, begin_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "begin of the episode; -1: what sumocfg says"),
-    DT_OPTION(config, end_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "end of the episode; -1: what sumocfg says"),
-    DT_OPTION(config, step_s, DT_OPT_F64, "0", "s", 0, 10, NULL, "SUMO's time step; 0: what sumocfg says, or 1"),
+              "signals also see the state of each link in each phase, and the links that conflict"),
+    DT_OPTION(config, begin_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "begin of the episode; -1: that of sumocfg"),
+    DT_OPTION(config, end_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "end of the episode; -1: that of sumocfg"),
+    DT_OPTION(config, step_s, DT_OPT_F64, "0", "s", 0, 10, NULL, "SUMO's time step; 0: that of sumocfg, or 1"),
     {"teleport_s", "-1", "s",
-     "SUMO moves vehicles on that are stuck for this long; -1: never. For training: evaluations have -1, unless "
-     "evaluation.env says otherwise",
+     "SUMO teleports vehicles that are stuck for this long; -1: never. Training only: evaluations use -1, unless "
+     "evaluation.env sets it",
      NULL, -1, 1e9, DT_OPT_F64, DT_OPT_TRAINING, (uint32_t)offsetof(config, teleport_s),
      (uint32_t)sizeof(((config *)0)->teleport_s)},
     DT_OPTION(config, detection_m, DT_OPT_F64, "200", "m", 1, 1e4, NULL, "how far signals see vehicles (RESCO: 200)"),
@@ -112,24 +111,26 @@ static const dt_option options[] = {
     DT_OPTION(config, radius_m, DT_OPT_F64, "50", "m", 0.1, 1e4, NULL,
               "radius of a vehicle's neighbourhood in the graph"),
     DT_OPTION(config, max_phases, DT_OPT_I64, "0", "1", 0, 256, NULL,
-              "choices of every agent, to share a model between nets; 0: the most that a signal of this net has"),
+              "choices of every agent, to share a model between nets; 0: the maximum of this net's signals"),
     DT_OPTION(config, max_lanes, DT_OPT_I64, "0", "1", 0, 256, NULL,
-              "lanes in a row of `signal`, more are left out; 0: the most that a signal of this net has"),
+              "lanes in a row of `signal`, more are left out; 0: the maximum of this net's signals"),
     DT_OPTION(config, max_vehicles, DT_OPT_I64, "1000", "1", 1, 100000, NULL,
-              "room for vehicles in the graph; of more, those nearest to their stop lines are seen"),
-    DT_OPTION(config, agents, DT_OPT_I64, "1", "1", 1, 4096, NULL, "most vehicles that are agents at once"),
+              "maximum number of vehicles in the graph; of more, those nearest to their stop lines are seen"),
+    DT_OPTION(config, agents, DT_OPT_I64, "1", "1", 1, 4096, NULL,
+              "maximum number of vehicles that are agents simultaneously"),
     DT_OPTION(config, penetration, DT_OPT_F64, "0.05", "1", 0, 1, NULL, "share of vehicles that are agents"),
     DT_OPTION(config, agent_type, DT_OPT_STR, "", "1", 0, 0, NULL,
               "agents are of this vType only, penetration is a share of them; empty: of any"),
     DT_OPTION(config, agent_route, DT_OPT_STR, "", "1", 0, 0, NULL,
               "agents are on the route of this id only, penetration is a share of them; empty: on any"),
-    DT_OPTION(config, low_mps2, DT_OPT_F64, "-3", "m/s^2", -9, 0, NULL, "least acceleration an agent may ask for"),
-    DT_OPTION(config, high_mps2, DT_OPT_F64, "1.5", "m/s^2", 0, 5, NULL, "most acceleration an agent may ask for"),
+    DT_OPTION(config, low_mps2, DT_OPT_F64, "-3", "m/s^2", -9, 0, NULL, "minimum acceleration an agent may choose"),
+    DT_OPTION(config, high_mps2, DT_OPT_F64, "1.5", "m/s^2", 0, 5, NULL, "maximum acceleration an agent may choose"),
     DT_OPTION(config, speed_mode, DT_OPT_I64, "31", "1", 0, 127, NULL,
               "SUMO's speed mode of agents (manual, TraCI): 31 all its safety checks, 0 none, red lights and right of "
-              "way included; collisions inside junctions are looked for where agents need not yield (bit 8 off)"),
+              "way included; collisions inside junctions are checked if agents need not yield (bit 8 off)"),
     DT_OPTION(config, lane_actions, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-              "agents also choose lanes (0 keep, 1 left, 2 right), SUMO changes where the route must; else SUMO does"),
+              "agents also choose lanes (0 keep, 1 left, 2 right), SUMO changes lanes if the route requires it; false: "
+              "SUMO always does"),
     DT_OPTION(config, baseline, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "actions are ignored: SUMO drives, signals run the file's programs (as control = program)"),
     DT_OPTION(config, end_at_collision, DT_OPT_BOOL, "true", "", 0, 0, NULL,
@@ -138,10 +139,10 @@ static const dt_option options[] = {
     DT_OPTION(config, hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 9, NULL, "braking harder than this is a cost"),
     DT_OPTION(
         config, history_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
-        "vehicles: past of agents and of the vehicles ahead of them, for world models; 0: none; the phase sets it"),
-    DT_OPTION(config, history_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "steps of that past"),
+        "vehicles: history of agents and of the vehicles ahead of them, for world models; 0: none; the phase sets it"),
+    DT_OPTION(config, history_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "rate of that history"),
     {"sumo_options", "", "1",
-     "more options for SUMO, separated by blanks, e.g. \"--scale 1.2\"; files that they name for output are written",
+     "more options for SUMO, separated by spaces, e.g. \"--scale 1.2\"; files that they name for output are written",
      NULL, 0, 0, DT_OPT_STR, DT_OPT_CODE, (uint32_t)offsetof(config, sumo_options),
      (uint32_t)sizeof(((config *)0)->sumo_options)},
     {"outputs", "false", "",
@@ -225,10 +226,10 @@ static dt_status check(const dt_host *h, const void *cfg)
                          c->history_s, c->history_hz, T);
     }
     if (c->history_s > 0 && c->control != CONTROL_VEHICLES) {
-        return DT_FAIL_H(h, DT_ECONFIG,
-                         "history_s %g: with control = \"%s\" no vehicle is an agent, and there is nobody whose past "
-                         "could be shown",
-                         c->history_s, controls[c->control]);
+        return DT_FAIL_H(
+            h, DT_ECONFIG,
+            "history_s %g: with control = \"%s\" no vehicle is an agent, so there is no history to provide",
+            c->history_s, controls[c->control]);
     }
     if (c->end_s >= 0 && c->begin_s >= 0 && c->end_s <= c->begin_s) {
         return DT_FAIL_H(h, DT_ECONFIG, "end_s %g is not after begin_s %g", c->end_s, c->begin_s);
@@ -601,10 +602,10 @@ static void destroy(void *self)
 
 static const char *const results[] = {
     "metrics/strict_delay_s||s|lower|time lost per vehicle due, delay of departure included",
-    "metrics/resco_delay_s||s|lower|the same by RESCO's scripts, most not inserted left out",
+    "metrics/resco_delay_s||s|lower|the same as RESCO's scripts compute it, most vehicles not inserted left out",
     "metrics/trip_time_s||s|lower|per inserted vehicle",
     "metrics/waiting_s||s|lower|standing, per inserted vehicle",
-    "metrics/time_loss_s||s|lower|below the wished speed, per inserted vehicle",
+    "metrics/time_loss_s||s|lower|below the desired speed, per inserted vehicle",
     "metrics/depart_delay_s||s|lower|before entering, per inserted vehicle",
     "metrics/queue||vehicles|lower|standing per signal, mean over steps",
     "metrics/demand||vehicles||that were due",
@@ -612,10 +613,10 @@ static const char *const results[] = {
     "metrics/never_inserted||vehicles|lower|due, without room to enter",
     "metrics/collisions||collisions|lower|",
     "metrics/emergency_*||events|lower|",
-    "metrics/teleported||vehicles|lower|moved on by SUMO (teleport_s)",
+    "metrics/teleported||vehicles|lower|teleported by SUMO (teleport_s)",
     "metrics/conflicting_greens||s|lower|with two conflicting links at major green",
     "metrics/longest_red_s||s|lower|that a waiting lane had no green",
-    "metrics/most_vehicles||vehicles||on the roads at a time",
+    "metrics/most_vehicles||vehicles||maximum on the roads simultaneously",
     "metrics/stuck||vehicles|lower|most that stood over 300 s; gridlock",
     "metrics/mean_speed_mps||m/s|higher|",
     "metrics/flow_vph||vehicles/h|higher|that arrived",
@@ -641,7 +642,7 @@ static const void *extension(const char *id)
         return results;
     }
     if (strcmp(id, "dtrain.columns/1") == 0) {
-        return signal_phases_all;
+        return signal_columns_all;
     }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }

@@ -25,7 +25,7 @@ enum {
     SERVICE_FEATURES = 5,
     LANE_FEATURES = 8,
     MAX_SCENARIOS = 32,
-    MAX_COLUMNS = 128
+    MAX_COLUMNS = 192
 };
 
 typedef struct config {

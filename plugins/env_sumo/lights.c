@@ -373,8 +373,8 @@ static dt_status review(state *s, double stretch_s)
         if (s->config.control == CONTROL_PROGRAM) {
             memcpy(a->shown, a->wanted, a->n_links + 1);
         } else if (strcmp(a->wanted, a->shown) != 0) {
-            return DT_FAIL_H(s->h, DT_EPLUGIN, "signal %s shows %s by itself at %g s; it was set to %s", g->id,
-                             a->wanted, s->time_s, a->shown);
+            return DT_FAIL_H(s->h, DT_EPLUGIN, "signal %s shows %s at %g s, but was set to %s", g->id, a->wanted,
+                             s->time_s, a->shown);
         }
         if (signal_conflicts(g, a->shown) > 0) {
             a->conflict_s += stretch_s;

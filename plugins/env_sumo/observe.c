@@ -284,7 +284,8 @@ static const formula_name lane_columns[LANE_FEATURES] = {
     [LANE_VEHICLES] = {"lane.vehicles", "count", "vehicles within detection_m of the stop line", 0, INFINITY},
     [LANE_STANDING] = {"lane.standing", "count", "standing vehicles among these", 0, INFINITY},
     [LANE_SPEED] = {"lane.speed_mps", "m/s", "their mean speed; 0 without vehicles", 0, INFINITY},
-    [LANE_LONGEST] = {"lane.longest_wait_s", "s", "longest time that one has been standing", 0, INFINITY},
+    [LANE_LONGEST] = {"lane.longest_wait_s", "s", "longest time that one has been standing without a break", 0,
+                      INFINITY},
     [LANE_FIRST] = {"lane.first_m", "m", "distance of the first vehicle to the line; detection_m without vehicles", 0,
                     INFINITY},
     [LANE_GREEN] = {"lane.green", "0 or 1", "1 if the lane has green", 0, 1},
@@ -311,13 +312,9 @@ static uint32_t describe_row(const state *s, dt_column *out)
 
 uint32_t describe_columns(const state *s, dt_column *out)
 {
-    static const formula_name neighbour = {
-        "neighbour", "agent",
-        "the nearest agents whose traffic comes here next; the agent itself where there are fewer", 0, INFINITY};
     uint32_t n = s->row.n > 0 ? formulas_describe(&s->row, "signal", s->n_phases, out) : describe_row(s, out);
     n += signal_describe_phases(PHASE_FEATURES, out + n);
-    out[n++] = signal_column("neighbour", &neighbour, 0, N_NEIGHBOURS, 1);
-    return n + signal_describe_service(out + n);
+    return n + signal_describe_ports(s->port, s->n_ports, out + n);
 }
 
 static void write_row(const state *s, const agent *a, const lane_view *lane, float *row)

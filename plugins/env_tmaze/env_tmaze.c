@@ -34,8 +34,9 @@ typedef struct state {
 } state;
 
 static const dt_option options[] = {
-    DT_OPTION(config, length, DT_OPT_I64, "20", "env steps", 1, 10000, NULL,
-              "steps from the start to the junction, over which the sign must be remembered (Bakker 2002: 5 to 70)"),
+    DT_OPTION(
+        config, length, DT_OPT_I64, "20", "env steps", 1, 10000, NULL,
+        "steps from the start to the junction, over which the agent must remember the sign (Bakker 2002: 5 to 70)"),
     DT_OPTION(config, max_steps, DT_OPT_I64, "500", "env steps", 2, 1e9, NULL,
               "steps after which an episode is truncated; at least length + 1"),
     DT_OPTION(config, back, DT_OPT_BOOL, "true", NULL, 0, 0, NULL, "the agent can walk back, to the west, too"),
@@ -64,6 +65,12 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 static dt_status spec(const void *self, dt_env_spec *out)
 {
     static const dt_port obs[] = {{"obs", "A 3", DT_F32, 0}};
+    static const dt_column columns[] = {
+        {"obs", "south_or_corridor", "0 or 1",
+         "at the start: 1 if the goal is south; in the corridor 1; at the junction 0", 0, 1, 0, 1, 1, 0},
+        {"obs", "start_or_junction", "0 or 1", "1 at the start and at the junction", 0, 1, 1, 1, 1, 0},
+        {"obs", "north_or_corridor", "0 or 1",
+         "at the start: 1 if the goal is north; in the corridor 1; at the junction 0", 0, 1, 2, 1, 1, 0}};
     static const char *const metrics[] = {"solved", "junction"};
     const state *s = self;
     out->n_agents = 1;
@@ -74,6 +81,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->metrics = metrics;
     out->n_metrics = 2;
     out->max_steps = (uint32_t)s->config.max_steps;
+    out->columns = columns;
+    out->n_columns = sizeof(columns) / sizeof(columns[0]);
     return DT_OK;
 }
 

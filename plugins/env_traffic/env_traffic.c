@@ -46,13 +46,12 @@ typedef traffic_config config;
 
 static const dt_option options[] = {
     DT_OPTION(config, scenario, DT_OPT_ENUM, "ring", "", 0, 0, scenarios, "the network and its demand"),
-    DT_OPTION(config, control, DT_OPT_ENUM, "vehicles", "", 0, 0, controls, "what agents are"),
+    DT_OPTION(config, control, DT_OPT_ENUM, "vehicles", "", 0, 0, controls, "what the agents control"),
     DT_OPTION(config, model, DT_OPT_ENUM, "idm", "", 0, 0, models, "car following: Treiber 2000 or Krauss 1998"),
     DT_OPTION(config, arrivals, DT_OPT_ENUM, "poisson", "", 0, 0, arrivals, "times at which vehicles are due"),
-    DT_OPTION(config, net_file, DT_OPT_PATH, "", "", 0, 0, NULL,
-              "net: the network, a .net.xml of SUMO, plain or by gzip"),
+    DT_OPTION(config, net_file, DT_OPT_PATH, "", "", 0, 0, NULL, "net: the network, a .net.xml of SUMO, plain or gzip"),
     DT_OPTION(config, routes_file, DT_OPT_PATH, "", "", 0, 0, NULL,
-              "net: who drives where and how, a .rou.xml of SUMO, plain or by gzip"),
+              "net: the demand, a .rou.xml of SUMO, plain or gzip"),
     DT_OPTION(
         config, begin_s, DT_OPT_F64, "0", "s", 0, 1e9, NULL,
         "net: time on the clock of the files at which episodes begin: demand and programs of signals start there"),
@@ -77,20 +76,21 @@ static const dt_option options[] = {
     DT_OPTION(config, left_green_s, DT_OPT_F64, "10", "s", 1, 600, NULL, "fixed program: green of left turns"),
     DT_OPTION(config, yellow_s, DT_OPT_F64, "3", "s", 0, 10, NULL, "yellow time of links that lose green"),
     DT_OPTION(config, all_red_s, DT_OPT_F64, "1", "s", 0, 10, NULL, "time between yellow and the next green, all red"),
-    DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 120, NULL, "a phase stays at least this long"),
-    DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 600, NULL, "a phase stays at most this long; 0: open"),
+    DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 120, NULL, "minimum green time of a phase"),
+    DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 600, NULL, "maximum green time of a phase; 0: no limit"),
     DT_OPTION(config, right_of_way, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-              "control signals: agents see what each phase shows each link, and whose ways meet, too"),
+              "control signals: agents also see the state of each link in each phase, and the links that conflict"),
     DT_OPTION(config, detector_m, DT_OPT_F64, "200", "m", 5, 500, NULL, "how far signals see vehicles"),
     DT_OPTION(config, near_m, DT_OPT_F64, "50", "m", 5, 500, NULL,
               "distance to a stop line that is near, for column 5 of phases"),
     DT_OPTION(config, jitter_m, DT_OPT_F64, "1", "m", 0, 100, NULL, "spread of the first positions on the ring"),
     DT_OPTION(config, max_vehicles, DT_OPT_I64, "1000", "1", 1, 100000, NULL,
-              "vehicles on the roads at once; more wait outside"),
-    DT_OPTION(config, agents, DT_OPT_I64, "1", "1", 1, AGENTS_MAX, NULL, "most vehicles that are agents at once"),
+              "maximum number of vehicles on the roads; more wait outside"),
+    DT_OPTION(config, agents, DT_OPT_I64, "1", "1", 1, AGENTS_MAX, NULL,
+              "maximum number of vehicles that are agents simultaneously"),
     DT_OPTION(config, penetration, DT_OPT_F64, "0.05", "1", 0, 1, NULL, "share of vehicles that are agents"),
-    DT_OPTION(config, low_mps2, DT_OPT_F64, "-3", "m/s^2", -9, 0, NULL, "least acceleration an agent may ask for"),
-    DT_OPTION(config, high_mps2, DT_OPT_F64, "1.5", "m/s^2", 0, 5, NULL, "most acceleration an agent may ask for"),
+    DT_OPTION(config, low_mps2, DT_OPT_F64, "-3", "m/s^2", -9, 0, NULL, "minimum acceleration an agent may choose"),
+    DT_OPTION(config, high_mps2, DT_OPT_F64, "1.5", "m/s^2", 0, 5, NULL, "maximum acceleration an agent may choose"),
     DT_OPTION(config, levels, DT_OPT_I64, "7", "1", 2, 63, NULL,
               "control both: accelerations that an agent chooses from"),
     DT_OPTION(config, lane_actions, DT_OPT_BOOL, "false", "", 0, 0, NULL,
@@ -102,10 +102,10 @@ static const dt_option options[] = {
     DT_OPTION(config, dt_s, DT_OPT_F64, "0.5", "s", 0.01, 2, NULL, "step of the simulation"),
     DT_OPTION(config, action_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
               "time between actions, a multiple of dt_s; 0: one step, signals 10"),
-    DT_OPTION(
-        config, reward, DT_OPT_STR, "delay", "1", 0, 0, NULL,
-        "of signals: minus vehicles lost (delay), standing (queue), or the difference of those standing before and "
-        "after (pressure); or a formula to maximise, as \"diff_waiting_s - 0.1*queue\" (docs/reference/signals.md)"),
+    DT_OPTION(config, reward, DT_OPT_STR, "delay", "1", 0, 0, NULL,
+              "of signals: minus vehicles lost (delay), standing (queue), or the difference of those standing before "
+              "and after the junction (pressure); or a formula to maximise, as \"diff_waiting_s - 0.1*queue\" "
+              "(docs/reference/signals.md)"),
     DT_OPTION(config, reward_scale, DT_OPT_F64, "0.1", "1", 0, 1e6, NULL, "factor of the reward of signals"),
     DT_OPTION(config, observation, DT_OPT_STR, "", "1", 0, 0, NULL,
               "what the row `signal` holds, formulas separated by commas, as \"queue, phase.near\" "
@@ -114,18 +114,18 @@ static const dt_option options[] = {
     DT_OPTION(config, episode_s, DT_OPT_F64, "500", "s", 1, 1e6, NULL, "length of an episode"),
     DT_OPTION(config, headway_s, DT_OPT_F64, "1", "s", 0, 10, NULL, "time gap T (Krauss: reaction time)"),
     DT_OPTION(config, accel_mps2, DT_OPT_F64, "0", "m/s^2", 0, 9, NULL,
-              "acceleration a; 0: 1, at junctions 2.6 (who is slow to start makes a ring unstable and a queue long)"),
+              "acceleration a; 0: 1, at junctions 2.6 (slow starts make a ring unstable and a queue long)"),
     DT_OPTION(config, decel_mps2, DT_OPT_F64, "1.5", "m/s^2", 0.1, 9, NULL, "comfortable deceleration b"),
     DT_OPTION(config, gap_m, DT_OPT_F64, "2", "m", 0, 20, NULL, "gap between standing vehicles s0"),
     DT_OPTION(config, vehicle_m, DT_OPT_F64, "5", "m", 1, 30, NULL, "length of vehicles"),
-    DT_OPTION(config, speed_dev, DT_OPT_F64, "0", "1", 0, 0.5, NULL, "deviation of wanted speed over the limit"),
+    DT_OPTION(config, speed_dev, DT_OPT_F64, "0", "1", 0, 0.5, NULL, "deviation of desired speed over the limit"),
     DT_OPTION(config, sigma, DT_OPT_F64, "0.5", "1", 0, 1, NULL, "Krauss: imperfection of drivers"),
     DT_OPTION(config, politeness, DT_OPT_F64, "0.2", "1", 0, 1, NULL,
               "MOBIL: weight of other drivers' accelerations (politeness)"),
     DT_OPTION(config, change_threshold, DT_OPT_F64, "0.1", "m/s^2", 0, 5, NULL,
-              "MOBIL: gain in acceleration that is worth a change of lane"),
+              "MOBIL: minimum gain in acceleration for a lane change"),
     DT_OPTION(config, safe_decel_mps2, DT_OPT_F64, "4", "m/s^2", 0.1, 9, NULL,
-              "MOBIL: hardest braking that a change may force on others"),
+              "MOBIL: hardest braking that a lane change may cause to others"),
     DT_OPTION(config, ttc_s, DT_OPT_F64, "1.5", "s", 0, 10, NULL, "a time to collision below this is a cost"),
     DT_OPTION(config, hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 9, NULL, "braking harder than this is a cost"),
     DT_OPTION(config, starvation_s, DT_OPT_F64, "120", "s", 1, 3600, NULL,
@@ -133,8 +133,8 @@ static const dt_option options[] = {
     DT_OPTION(config, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL,
               "radius of a vehicle's neighbourhood in the graph"),
     DT_OPTION(config, history_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
-              "past that agents and the vehicles ahead of them show to a world model; phases set it; 0: none"),
-    DT_OPTION(config, history_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "steps of that past"),
+              "history of agents and the vehicles ahead of them, for a world model; phases set it; 0: none"),
+    DT_OPTION(config, history_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "rate of that history"),
     DT_OPTION_END};
 
 enum {
@@ -287,11 +287,10 @@ static dt_status check(const dt_host *h, const void *cfg)
                          controls[c->control]);
     }
     if (c->history_s > 0 && c->control == CONTROL_SIGNALS) {
-        return DT_FAIL_H(
-            h, DT_ECONFIG,
-            "env_traffic.history_s = %g s: with control = \"signals\" no vehicle is an agent, and there is "
-            "no past to show; set control = \"vehicles\" or \"both\"",
-            c->history_s);
+        return DT_FAIL_H(h, DT_ECONFIG,
+                         "env_traffic.history_s = %g s: with control = \"signals\" no vehicle is an agent, so there is "
+                         "no history to provide; set control = \"vehicles\" or \"both\"",
+                         c->history_s);
     }
     DT_TRY_H(formulas_check(h, "env_traffic", reward_text(c), c->observation, PHASE_FEATURES,
                             c->control != CONTROL_VEHICLES));
@@ -358,7 +357,7 @@ static dt_status create_for_vehicles(state *s)
     const uint64_t rows = (uint64_t)s->sim.max_vehicles + (uint64_t)s->sim.n_places;
     s->frame = h->alloc(h, rows * sizeof(*s->frame));
     if (s->frame == NULL) {
-        return DT_FAIL_H(h, DT_ENOMEM, "no memory to look at %llu vehicles", (unsigned long long)rows);
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory to examine %llu vehicles", (unsigned long long)rows);
     }
     s->symbol[0] = (dt_dim){"N", (int64_t)rows};
     s->symbol[1] = (dt_dim){"E", (int64_t)rows * DT_NEIGHBOURS};
@@ -367,7 +366,6 @@ static dt_status create_for_vehicles(state *s)
     s->centre_port = n;
     s->port[n] = (dt_port){"centre", "N 2", DT_F32, 0};
     s->n_ports = n + 1;
-    s->n_columns = observe_describe_vehicles(s->config.lane_actions, s->column);
     return s->config.history_s > 0 ? create_past(s) : DT_OK;
 }
 
@@ -406,7 +404,6 @@ static dt_status create_for_signals(state *s)
     port[PORT_GREENS] = (dt_port){"greens", s->greens_dims, DT_F32, 0};
     port[PORT_FOES] = (dt_port){"foes", s->foes_dims, DT_F32, 0};
     s->n_ports += s->config.right_of_way ? N_SERVICE_PORTS : 1;
-    s->n_columns += signal_describe_service(s->column + s->n_columns);
     return DT_OK;
 }
 
@@ -434,6 +431,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     if (has_vehicles(s) && s->config.lane_actions) {
         add_head(s, HEAD_SIDE, N_SIDES);
     }
+    s->n_columns += signal_describe_ports(s->port, s->n_ports, s->column + s->n_columns);
     return DT_OK;
 }
 
@@ -861,7 +859,7 @@ static const char *const results[] = {"metrics/strict_delay_s||s|lower|time lost
                                       "costs/collisions||collisions||that an agent was in",
                                       "costs/time_to_collision||steps||with a time to collision below ttc_s",
                                       "costs/hard_braking||steps||braking harder than hard_mps2",
-                                      "costs/conflicting_greens||pairs||shown at once, times steps",
+                                      "costs/conflicting_greens||pairs||shown simultaneously, times steps",
                                       "costs/starvation||lanes||waiting over starvation_s, times steps",
                                       NULL};
 
@@ -880,7 +878,7 @@ static const void *extension(const char *id)
         return results;
     }
     if (strcmp(id, "dtrain.columns/1") == 0) {
-        return signal_phases_few;
+        return signal_columns_few;
     }
     return strcmp(id, "dtrain.baselines/1") == 0 ? baselines : NULL;
 }

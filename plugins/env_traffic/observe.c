@@ -194,39 +194,6 @@ void observe_beside(const sim *s, float *beside)
     }
 }
 
-uint32_t observe_describe_vehicles(int has_sides, dt_column *out)
-{
-    static const formula_name ego[EGO_FEATURES] = {
-        {"speed_mps", "m/s", "own speed", 0, INFINITY},
-        {"gap_ahead_m", "m", "gap to the vehicle ahead; 200 where none is near", 0, FAR_M},
-        {"speed_ahead_mps", "m/s", "its speed; the own one where none is near", 0, INFINITY},
-        {"gap_behind_m", "m", "gap to the vehicle behind; 200 where none is near", 0, FAR_M},
-        {"speed_behind_mps", "m/s", "its speed; the own one where none is near", 0, INFINITY},
-        {"wanted_mps", "m/s", "speed that the vehicle wants", 0, INFINITY},
-        {"way_m", "m", "way to the stop line or the end of the lane, at most 200", 0, FAR_M},
-        {"accel_mps2", "m/s^2", "acceleration of the last step", -INFINITY, INFINITY},
-        {"model_mps2", "m/s^2", "acceleration that the car-following model would choose now", -INFINITY, INFINITY}};
-    static const formula_name both[PAIR_FEATURES] = {
-        {"gap_m", "m", "gap between follower and leader, at most 1000", -INFINITY, NOTHING_M},
-        {"leader_mps", "m/s", "speed of the leader", 0, INFINITY},
-        {"leader_brake_mps2", "m/s^2", "hardest braking of the leader", 0, INFINITY},
-        {"follower_mps", "m/s", "speed of the follower", 0, INFINITY},
-        {"follower_brake_mps2", "m/s^2", "hardest braking of the follower", 0, INFINITY},
-        {"action_s", "s", "time between two actions", 0, INFINITY},
-        {"euler_s", "s", "step of Euler's rule of motion; 0 where acceleration is constant", 0, INFINITY}};
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < EGO_FEATURES; i++) {
-        out[n++] = signal_column("ego", &ego[i], i, 1, 1);
-    }
-    for (uint32_t i = 0; i < PAIR_FEATURES; i++) {
-        out[n++] = signal_column("ahead", &both[i], i, 1, 1);
-    }
-    for (uint32_t i = 0; has_sides && i < PAIR_FEATURES; i++) {
-        out[n++] = signal_column("beside", &both[i], i, 1, 1);
-    }
-    return n;
-}
-
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 typedef struct detected {
@@ -410,13 +377,9 @@ static uint32_t describe_row(const net *n, dt_column *out)
 
 uint32_t observe_describe_signals(const net *n, const formulas *row, dt_column *out)
 {
-    static const formula_name neighbour = {
-        "neighbour", "agent", "the signal at the other end of each arm; the agent itself where there is none", 0,
-        INFINITY};
-    uint32_t k = row->n > 0 ? formulas_describe(row, "signal", (uint32_t)n->most_phases, out) : describe_row(n, out);
-    k += signal_describe_phases(PHASE_FEATURES, out + k);
-    out[k++] = signal_column("neighbour", &neighbour, 0, (uint32_t)n->most_arms, 1);
-    return k;
+    const uint32_t k =
+        row->n > 0 ? formulas_describe(row, "signal", (uint32_t)n->most_phases, out) : describe_row(n, out);
+    return k + signal_describe_phases(PHASE_FEATURES, out + k);
 }
 
 static void observe_row(const sim *s, int32_t junction, float *out)

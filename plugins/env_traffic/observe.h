@@ -49,7 +49,7 @@
 
 enum { EGO_FEATURES = 9, PHASE_FEATURES = SIGNAL_COLUMN_GREEN + 1 };
 enum { SERVICE_FEATURES = 5, FOE_MERGES = 1, FOE_CROSSES = 2 };
-enum { MAX_COLUMNS = 128 }; /* that are described */
+enum { MAX_COLUMNS = 192 }; /* that are described */
 enum { AHEAD_ROWS = 3, BESIDE_ROWS = 4, PAIR_FEATURES = 7 };
 
 typedef struct graph_view { /* where the graph goes; size: live N and E */
@@ -69,7 +69,6 @@ int32_t observe_signal_width(const net *n); /* D */
 /* signal NULL: the row is made by formulas */
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour);
 /* What the ports of vehicles and of signals hold, but for service; return how many. */
-uint32_t observe_describe_vehicles(int has_sides, dt_column *out);
 uint32_t observe_describe_signals(const net *n, const formulas *row, dt_column *out);
 void observe_service(const sim *s, float *service);
 void observe_right_of_way(const sim *s, float *greens, float *foes);

@@ -186,9 +186,10 @@ static dt_status make(parser *p, formula_node node, operand *out)
 static dt_status join(parser *p, uint32_t what, const char *at, operand a, operand b, operand *out)
 {
     if (what == OVER && b.low <= 0 && b.high >= 0) {
-        return refuse(p, at, false,
-                      "the divisor may be 0 (it lies in %g to %g); write max(..., 1) around it, or divide by a number",
-                      b.low, b.high);
+        return refuse(
+            p, at, false,
+            "the divisor may be 0 (its range is %g to %g); write max(..., 1) around it, or divide by a number", b.low,
+            b.high);
     }
     const bool is_over_all = what == SUM_ALL || what == MEAN_ALL || what == MIN_ALL || what == MAX_ALL;
     DT_TRY_H(make(p, (formula_node){.what = (uint16_t)what, .a = a.node, .b = b.node}, out));
@@ -586,9 +587,12 @@ dt_column signal_column(const char *port, const formula_name *what, uint32_t fir
                        .stride = stride};
 }
 
+#define PORT_COLUMN(port, name, unit, low, high, meaning, first, n)                                                    \
+    {port, name, unit, meaning, low, high, first, (n) > 0 ? (n) : 1, 1, 0},
 #define SIGNAL_COLUMN(ID, name, unit, low, high, meaning)                                                              \
     {"phases", name, unit, meaning, low, high, SIGNAL_COLUMN_##ID, 1, 1, 0},
-const dt_column signal_phases_all[N_SIGNAL_COLUMNS + 1] = {
+const dt_column signal_columns_all[N_PORT_COLUMNS + N_SIGNAL_COLUMNS + 1] = {
+#include "ports.def"
 #include "columns.def"
     {.port = NULL}};
 #undef SIGNAL_COLUMN
@@ -603,14 +607,16 @@ const dt_column signal_phases_all[N_SIGNAL_COLUMNS + 1] = {
      1,                                                                                                                \
      1,                                                                                                                \
      0},
-const dt_column signal_phases_few[N_SIGNAL_COLUMNS] = {
+const dt_column signal_columns_few[N_PORT_COLUMNS + N_SIGNAL_COLUMNS + 1] = {
+#include "ports.def"
 #include "columns.def"
-};
+    {.port = NULL}};
 #undef SIGNAL_COLUMN
+#undef PORT_COLUMN
 
 uint32_t signal_describe_phases(uint32_t n_columns, dt_column *out)
 {
-    memcpy(out, signal_phases_all, n_columns * sizeof(*out));
+    memcpy(out, signal_columns_all + N_PORT_COLUMNS, n_columns * sizeof(*out));
     return n_columns;
 }
 
@@ -630,17 +636,30 @@ uint32_t formulas_describe(const formulas *f, const char *port, uint32_t P, dt_c
     return f->n;
 }
 
-uint32_t signal_describe_service(dt_column *out)
+/* The last number of dims; 1 of a list. */
+static uint32_t width_of(const char *dims)
 {
-    static const formula_name columns[] = {
-        {"serves_lonely", "0 or 1", "1 if the phase serves a link that has green in no phase without conflicts", 0, 1},
-        {"lonely_wait_s", "s", "longest time that somebody waits for such a link", 0, INFINITY},
-        {"change_s", "s", "from a choice to its green", 0, INFINITY},
-        {"least_s", "s", "shortest time from a choice that changes the phase to the next that may", 0, INFINITY},
-        {"wait_s", "s", "longest time that somebody waits for a link that the phase serves", 0, INFINITY}};
-    enum { N = sizeof(columns) / sizeof(columns[0]) };
-    for (uint32_t i = 0; i < N; i++) {
-        out[i] = signal_column("service", &columns[i], i, 1, 1);
+    const char *last = strrchr(dims, ' ');
+    const unsigned long width = last != NULL ? strtoul(last + 1, NULL, 10) : 0;
+    return width > 0 ? (uint32_t)width : 1;
+}
+
+uint32_t signal_describe_ports(const dt_port *port, uint32_t n_ports, dt_column *out)
+{
+#define PORT_COLUMN(port, name, unit, low, high, meaning, first, n) (n) == 0,
+    static const bool is_whole[N_PORT_COLUMNS] = {
+#include "ports.def"
+    };
+#undef PORT_COLUMN
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_ports; i++) {
+        for (uint32_t k = 0; k < N_PORT_COLUMNS; k++) {
+            if (strcmp(signal_columns_all[k].port, port[i].name) == 0) {
+                out[n] = signal_columns_all[k];
+                out[n].n = is_whole[k] ? width_of(port[i].dims) : out[n].n;
+                n++;
+            }
+        }
     }
-    return N;
+    return n;
 }

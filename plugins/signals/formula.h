@@ -89,13 +89,21 @@ uint32_t formulas_width(const formulas *f, uint32_t P);
  */
 bool formulas_row(const formulas *f, const formula_values *v, uint32_t P, float *out, uint32_t *bad_p);
 
+/* Extension dtrain.columns/1: ports.def, then all columns of phases, and those up to GREEN. */
+#define PORT_COLUMN(port, name, unit, low, high, meaning, first, n) +1
+enum {
+    N_PORT_COLUMNS = 0
+#include "ports.def"
+};
+#undef PORT_COLUMN
+extern const dt_column signal_columns_all[N_PORT_COLUMNS + N_SIGNAL_COLUMNS + 1];
+extern const dt_column signal_columns_few[N_PORT_COLUMNS + N_SIGNAL_COLUMNS + 1];
+
 /* What columns hold (dt_column), for people: one, and into out, which return how many. Of the observation phases
- * [A P n_columns]; of the row of all items, in a port; of the observation service [A P 5] (dtrain/shapes.h). */
-/* Extension dtrain.columns/1: all of them, and those up to GREEN. */
-extern const dt_column signal_phases_all[N_SIGNAL_COLUMNS + 1], signal_phases_few[N_SIGNAL_COLUMNS];
+ * [A P n_columns]; of the row of all items, in a port; of those of the ports that ports.def has. */
 dt_column signal_column(const char *port, const formula_name *what, uint32_t first, uint32_t n, uint32_t stride);
 uint32_t signal_describe_phases(uint32_t n_columns, dt_column *out);
 uint32_t formulas_describe(const formulas *f, const char *port, uint32_t P, dt_column *out);
-uint32_t signal_describe_service(dt_column *out);
+uint32_t signal_describe_ports(const dt_port *port, uint32_t n_ports, dt_column *out);
 
 #endif

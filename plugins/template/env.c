@@ -50,6 +50,11 @@ static dt_status spec(const void *self, dt_env_spec *out)
     static const dt_port obs[] = {{"obs", "A 3", DT_F32, 0}};
     static const int32_t choices[] = {N_CHOICES};
     static const char *const costs[] = {"worn"}, *const metrics[] = {"charged"};
+    static const dt_column columns[] = {
+        /* of obs: name, unit, meaning, range; for dtrain show and exported policies */
+        {"obs", "robot", "share", "its cell, as a share of the line", 0, 1, 0, 1, 1, 0},
+        {"obs", "charger", "share", "its cell, as a share of the line", 0, 1, 1, 1, 1, 0},
+        {"obs", "battery", "share", "charge left", 0, 1, 2, 1, 1, 0}};
     const state *s = (const state *)self;
     out->n_agents = 1;
     out->obs = obs;
@@ -61,6 +66,8 @@ static dt_status spec(const void *self, dt_env_spec *out)
     out->metrics = metrics;
     out->n_metrics = 1;
     out->max_steps = (uint32_t)s->config.battery;
+    out->columns = columns;
+    out->n_columns = sizeof(columns) / sizeof(columns[0]);
     return DT_OK;
 }
 
