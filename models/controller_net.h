@@ -41,9 +41,9 @@ typedef struct controller_net {
 /* Rows of every controller's option table. */
 #define CONTROLLER_HEAD_OPTIONS(T)                                                                                     \
     DT_OPTION(T, policy_gain, DT_OPT_F64, "0.01", "1", 0, 10, NULL,                                                    \
-              "size of the first weights of what chooses actions (Huang et al. 2022: 0.01)"),                          \
+              "scale of the initial weights of the action head (Huang et al. 2022: 0.01)"),                            \
         DT_OPTION(T, log_std_init, DT_OPT_F64, "0", "1", -10, 2, NULL,                                                 \
-                  "first logarithm of the standard deviation of continuous actions")
+                  "initial logarithm of the standard deviation of continuous actions")
 
 static inline int64_t controller_dim(const dt_dim *dims, uint32_t n_dims, const char *name, int64_t missing)
 {

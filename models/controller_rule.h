@@ -35,12 +35,12 @@ typedef struct rule_state {
 /* The rows of the option table; COLUMN and PATIENCE_S as text. */
 #define RULE_OPTIONS(COLUMN, PATIENCE_S)                                                                               \
     DT_OPTION(rule_config, column, DT_OPT_I64, COLUMN, "1", 0, 63, NULL,                                               \
-              "column of the observation phases that is compared; 5 is read as 0 where there are fewer"),              \
+              "column of the observation phases to compare; 5 means 0 if there are fewer columns"),                    \
         DT_OPTION(rule_config, sharpness, DT_OPT_F64, "1000", "1", 0, 1e6, NULL,                                       \
-                  "how much likelier a phase is that has one more; actions drawn follow the rule when it is large"),   \
+                  "logit per unit of difference between phases; sampled actions follow the rule if it is large"),      \
         DT_OPTION(rule_config, patience_s, DT_OPT_F64, PATIENCE_S, "s", 0, 1e6, NULL,                                  \
-                  "who has waited so long first at a line counts as one vehicle more; below that it breaks ties; "     \
-                  "0: waiting does not count"),                                                                        \
+                  "a first vehicle that waited this long counts as one more vehicle; shorter waits break ties; "       \
+                  "0: waiting is ignored"),                                                                            \
         DT_OPTION_END
 
 static inline dt_status rule_create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)

@@ -103,7 +103,7 @@ static inline dt_status world_dim(const dt_host *h, const dt_dim *dims, uint32_t
     return DT_FAIL_H(
         h, DT_ESHAPE,
         "the phase does not fix dimension %s: a world model needs T (history steps), F (future steps), dt_ms "
-        "(step in ms) and, where it reads embeddings, H (their width: set models.perception)",
+        "(step in ms) and, if it reads embeddings, H (their width: set models.perception)",
         name);
 }
 

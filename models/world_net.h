@@ -33,23 +33,23 @@ static const char *const world_presets[] = {"guide", "15m", NULL};
 /* The rows of a recurrent model's option table. */
 #define WORLD_OPTIONS                                                                                                  \
     DT_OPTION(world_config, preset, DT_OPT_ENUM, "guide", "1", 0, 1, world_presets,                                    \
-              "sizes as a set: guide = hidden 256, 15m = hidden 640; both 2 layers and head 256"),                     \
+              "preset of sizes: guide = hidden 256, 15m = hidden 640; both 2 layers and head 256"),                    \
         DT_OPTION(world_config, hidden, DT_OPT_I64, "0", "1", 0, 8192, NULL,                                           \
                   "width of the recurrent state; 0 takes the preset's"),                                               \
         DT_OPTION(world_config, layers, DT_OPT_I64, "0", "1", 0, 8, NULL, "recurrent layers; 0 takes the preset's"),   \
         DT_OPTION(world_config, head, DT_OPT_I64, "0", "1", 0, 8192, NULL,                                             \
                   "width of the layer between state and future; 0 takes the preset's"),                                \
         DT_OPTION(world_config, narrow, DT_OPT_I64, "0", "1", 0, 8192, NULL,                                           \
-                  "columns that embeddings are narrowed to before the recurrent layers; 0: they see motion alone"),    \
+                  "columns that embeddings are projected to before the recurrent layers; 0: they see only motion"),    \
         DT_OPTION(world_config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL,                                        \
-                  "share of the head's inputs and units left out while training"),                                     \
+                  "dropout of the head's inputs and units in training"),                                               \
         DT_OPTION(world_config, futures, DT_OPT_I64, "1", "1", 1, WORLD_MAX_FUTURES, NULL,                             \
                   "predicted futures of each vehicle, with their probabilities"),                                      \
         DT_OPTION(world_config, kinematic, DT_OPT_BOOL, "false", "", 0, 0, NULL,                                       \
                   "vehicles move along their heading, at speeds that are not negative"),                               \
         DT_OPTION(                                                                                                     \
             world_config, calibrated, DT_OPT_BOOL, "false", "", 0, 0, NULL,                                            \
-            "deviations have a temperature and regions their radii, which phase1_world_model.calibration_folds fits"), \
+            "add a temperature of deviations and radii of regions, which phase1_world_model.calibration_folds fits"),  \
         DT_OPTION_END
 
 typedef struct world_net {

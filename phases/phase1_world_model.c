@@ -142,7 +142,7 @@ static void tell_unfitted(state *s)
     }
     dt_logf(s->h, 1,
             "the world model's option calibrated is set, but phase1_world_model.calibration_folds is 0: its "
-            "temperature stays what it is; set calibration_folds to fit it, or calibrated to false");
+            "temperature stays unchanged; set calibration_folds to fit it, or calibrated to false");
     s->is_unfitted_told = true;
 }
 
@@ -239,24 +239,24 @@ static const dt_option options[] = {
     DT_OPTION(prediction_config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL,
               "steps per second of history and future"),
     DT_OPTION(config, horizon_start_s, DT_OPT_F64, "1", "s", 0, 60, NULL,
-              "part of the future that counts at the start"),
+              "part of the future in the loss at the start"),
     DT_OPTION(config, horizon_epochs, DT_OPT_F64, "10", "epochs", 0, 1e6, NULL,
-              "epochs until all of the future counts, growing linearly; 0 = from the start"),
-    DT_OPTION(config, calibration_folds, DT_OPT_I64, "0", "1", 0, 1000, NULL,
-              "after every epoch fit temperature and regions of a calibrated world model to one of so many folds, "
-              "which training leaves out; 1: to the training scenes, which suffices without overfitting; 0: do not "
-              "fit"),
+              "epochs until the loss covers all of the future, growing linearly; 0 = from the start"),
+    DT_OPTION(
+        config, calibration_folds, DT_OPT_I64, "0", "1", 0, 1000, NULL,
+        "after every epoch fit temperature and regions of a calibrated world model to one of this many folds, which "
+        "training leaves out; 1: to the training scenes, which suffices without overfitting; 0: do not fit"),
     DT_OPTION(config, normalise_anew, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
-              "a perception with normalise = \"store\" that came fitted to other recordings is fitted to these, before "
-              "the first step; false: it stays as its weights know it"),
+              "refit a loaded perception with normalise = \"store\" to these recordings before the first step; false: "
+              "keep its normalisation"),
     DT_OPTION(prediction_config, nll_weight, DT_OPT_F64, "1", "1", 0, 1e6, NULL,
               "weight of the likelihood of the recorded positions"),
     DT_OPTION(prediction_config, position_weight, DT_OPT_F64, "1", "1/m^2", 0, 1e6, NULL,
-              "weight of the squared distance to the recorded positions: the likelihood alone listens to vehicles that "
-              "stand, whose sigma is small, and hardly to the others"),
+              "weight of the squared distance to the recorded positions: the likelihood alone is dominated by standing "
+              "vehicles, whose sigma is small"),
     DT_OPTION(prediction_config, distance_weight, DT_OPT_F64, "0", "1/m", 0, 1e6, NULL,
-              "weight of the distance to the recorded positions; in place of position_weight where a model shall serve "
-              "on roads not seen: squares listen to those that brake hard, who differ from road to road"),
+              "weight of the distance to the recorded positions; use it instead of position_weight for unseen roads: "
+              "squares are dominated by hard braking, which differs between roads"),
     DT_OPTION(prediction_config, risk_weight, DT_OPT_F64, "1", "1", 0, 1e6, NULL,
               "weight of the cross-entropy of the risk label"),
     DT_OPTION_END};
@@ -283,9 +283,9 @@ static const char *const results[] = {
     SITES("coverage_*", "uncertainty", "share", "", "of recorded positions in the region of this percentage"),
     SITES("reliability/level", "uncertainty: reliability", "", "", "probability of a region"),
     SITES("reliability/share", "uncertainty: reliability", "", "", "of recorded positions in it; best at the level"),
-    SITES("min_ade_*", "most probable futures", "m", "lower", "mean distance of the best of so many"),
+    SITES("min_ade_*", "most probable futures", "m", "lower", "mean distance of the best of this many"),
     SITES("min_fde_*", "most probable futures", "m", "lower", "the same at the last moment"),
-    SITES("miss_rate_*", "most probable futures", "share", "lower", "of windows where none ends within 2 m"),
+    SITES("miss_rate_*", "most probable futures", "share", "lower", "of windows in which none ends within 2 m"),
     SITES("cv_ade", "most probable futures", "m", "", "mean distance at constant velocity"),
     SITES("cv_miss_rate", "most probable futures", "share", "", "of windows missed at constant velocity"),
     "risk_auroc|risk label||higher|area under the ROC curve; 0.5 is chance",

@@ -276,11 +276,12 @@ const char *dt_beneath_reason(int reason)
 {
     switch (reason) {
     case ELOOP:
-        return "it is a link, and in a folder that others may have made no link is followed; put the file itself there";
+        return "it is a link, and links are not followed in a folder that other users may have created; replace it by "
+               "the file itself";
     case EXDEV:
-        return "it leads out of its folder, which others may have made";
+        return "it points outside its folder, which other users may have created";
     case EMEDIUMTYPE:
-        return "it is no plain file, but a pipe, a socket or a device";
+        return "it is not a regular file, but a pipe, a socket or a device";
     case EMLINK:
         return "the file has a second name (a hard link), so writing to it would change that one; copy it first";
     default:

@@ -32,15 +32,15 @@ static const char *name_of(int number)
 {
     switch (number) {
     case SIGSEGV:
-        return "SIGSEGV: it used memory that is not its own";
+        return "SIGSEGV: invalid memory access";
     case SIGBUS:
-        return "SIGBUS: memory or a mapped file is not there";
+        return "SIGBUS: memory or a mapped file is not accessible";
     case SIGFPE:
-        return "SIGFPE: a whole number was divided by zero";
+        return "SIGFPE: integer division by zero";
     case SIGILL:
-        return "SIGILL: this processor has no such instruction";
+        return "SIGILL: this processor does not have this instruction";
     default:
-        return "SIGABRT: it gave up";
+        return "SIGABRT: the program aborted";
     }
 }
 
@@ -58,7 +58,7 @@ static void tell_to(int fd, int number)
 #ifdef HAVE_EXECINFO_H
     void *frame[MOST_FRAMES];
     const int n = backtrace(frame, MOST_FRAMES);
-    put(fd, n > OWN_FRAMES ? "crash: in these calls, the last one first:\n" : "");
+    put(fd, n > OWN_FRAMES ? "crash: backtrace, most recent call first:\n" : "");
     if (n > OWN_FRAMES) {
         backtrace_symbols_fd(frame + OWN_FRAMES, n - OWN_FRAMES, fd);
     }
@@ -83,9 +83,8 @@ static void tell_file(int fd, const char *path)
 {
     put(fd, "error ");
     put(fd, path);
-    put(fd,
-        " was changed while it was in use, and the program crashed on what is in it now; put the whole file back and "
-        "resume from the last checkpoint (--resume)\n");
+    put(fd, " was changed while in use, and the program crashed reading it; restore the complete file and resume from "
+            "the last checkpoint (--resume)\n");
 }
 
 static void on_crash(int number)

@@ -102,10 +102,10 @@ static void tell(const char *bad)
     char text[FILE_BYTES];
     snprintf(text, sizeof(text), "%s", bad);
     dt_mask(text, true);
-    dprintf(
-        STDERR_FILENO,
-        "warn  DTRAIN_FAULT: cannot read \"%s\" (want name:N, name:N-M, name:N+, name:N! or name:N@FILE, at most %d)\n",
-        text, MAX_RULES);
+    dprintf(STDERR_FILENO,
+            "warn  DTRAIN_FAULT: cannot read \"%s\" (expected name:N, name:N-M, name:N+, name:N! or name:N@FILE, at "
+            "most %d)\n",
+            text, MAX_RULES);
 }
 
 /* Where a test waits for us, and we for it. */

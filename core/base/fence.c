@@ -86,10 +86,10 @@ static bool is_pattern(const uint8_t *from, const uint8_t *to)
 static void look(const fenced *b)
 {
     if (!is_pattern(b->map + page, b->user - b->head_bytes)) {
-        tell(b, "it wrote in front of");
+        tell(b, "it wrote before the start of");
     }
     if (!is_pattern(b->user + b->bytes, b->map + b->map_bytes - page)) {
-        tell(b, "it wrote behind the end of");
+        tell(b, "it wrote past the end of");
     }
 }
 
@@ -131,9 +131,9 @@ static void on_fault(int number, siginfo_t *info, void *context)
     (void)number;
     (void)context;
     if (b != NULL) {
-        tell(b, atomic_load(&b->is_freed)                  ? "it used, after its release,"
-                : (const uint8_t *)info->si_addr < b->user ? "it reached in front of"
-                                                           : "it reached behind the end of");
+        tell(b, atomic_load(&b->is_freed)                  ? "it used, after freeing it,"
+                : (const uint8_t *)info->si_addr < b->user ? "it accessed memory before the start of"
+                                                           : "it accessed memory past the end of");
     }
     signal(SIGSEGV, SIG_DFL); /* not ours: it happens again, and ends the process */
 }

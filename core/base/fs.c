@@ -567,14 +567,14 @@ static dt_status read_all(const char *path, bool is_any, size_t max_bytes, char 
     }
     text = dt_alloc(cap + 2);
     if (text == NULL) {
-        st = DT_FAIL(DT_ENOMEM, "cannot hold %zu bytes of %s", cap, path);
+        st = DT_FAIL(DT_ENOMEM, "no memory for %zu bytes of %s", cap, path);
         goto err_close;
     }
     for (;;) {
         if (used > cap) {
             char *grown = dt_realloc(text, cap * 2 + 2);
             if (grown == NULL) {
-                st = DT_FAIL(DT_ENOMEM, "cannot hold %zu bytes of %s", cap * 2, path);
+                st = DT_FAIL(DT_ENOMEM, "no memory for %zu bytes of %s", cap * 2, path);
                 goto err_free;
             }
             text = grown;
@@ -628,9 +628,9 @@ dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p)
     dt_status st = DT_OK;
     void *p = MAP_FAILED;
     if (!S_ISREG(info.st_mode) || info.st_size <= 0) {
-        st = DT_FAIL(DT_EDATA, "%s is empty or not a plain file", path);
+        st = DT_FAIL(DT_EDATA, "%s is empty or not a regular file", path);
     } else if ((uint64_t)info.st_size > SIZE_MAX) {
-        st = DT_FAIL(DT_EUNSUPPORTED, "%s has %lld bytes, more than this machine addresses", path,
+        st = DT_FAIL(DT_EUNSUPPORTED, "%s has %lld bytes, more than this machine can address", path,
                      (long long)info.st_size);
     } else {
         if (!refused("fs.map", ENOMEM)) {
@@ -708,7 +708,7 @@ dt_status dt_fs_map_room(const char *path, size_t bytes, void **out_p)
     const int reason = errno;
     close(fd);
     if (p == MAP_FAILED) {
-        return DT_FAIL(DT_EIO, "cannot take room for %zu bytes in %s: %s", bytes, path, strerror(reason));
+        return DT_FAIL(DT_EIO, "cannot reserve %zu bytes in %s: %s", bytes, path, strerror(reason));
     }
     *out_p = p;
     return DT_OK;
@@ -909,7 +909,7 @@ dt_status dt_fs_list(const char *path, char ***out_p, size_t *n_p)
     *n_p = n;
     return DT_OK;
 err_memory:
-    st = DT_FAIL(DT_ENOMEM, "cannot hold the names in folder %s", path);
+    st = DT_FAIL(DT_ENOMEM, "no memory for the names in folder %s", path);
 err_free:
     closedir(dir);
     dt_fs_list_free(names, n);

@@ -167,11 +167,11 @@ static dt_status unexpected(dt_json *j, size_t pos, const char *wanted)
     char what[128];
     uint8_t c = (uint8_t)j->buf[pos];
     if (pos == j->end) {
-        snprintf(what, sizeof(what), "the text ends here, want %s", wanted);
+        snprintf(what, sizeof(what), "the text ends here, expected %s", wanted);
     } else if (c > ' ' && c < 0x7f) {
-        snprintf(what, sizeof(what), "found '%c', want %s", c, wanted);
+        snprintf(what, sizeof(what), "found '%c', expected %s", c, wanted);
     } else {
-        snprintf(what, sizeof(what), "found byte 0x%02x, want %s", c, wanted);
+        snprintf(what, sizeof(what), "found byte 0x%02x, expected %s", c, wanted);
     }
     return broken(j, pos, what);
 }
@@ -326,7 +326,7 @@ static dt_status read_escape(dt_json *j, size_t *write_p)
     }
     size_t used = 6;
     if (c == 0) {
-        return broken(j, j->pos, "\\u0000 is not accepted in a text");
+        return broken(j, j->pos, "\\u0000 is not accepted in a string");
     }
     if (c >= 0xD800 && c <= 0xDFFF) {
         int second = c < 0xDC00 && p[6] == '\\' && p[7] == 'u' ? hex4(p + 8) : -1;
@@ -444,7 +444,7 @@ static bool in_object(const dt_json *j)
 static dt_status open_container(dt_json *j, bool is_object, dt_json_token *t)
 {
     if (j->depth == MAX_DEPTH) {
-        return broken(j, j->pos, "more than 64 objects and arrays inside each other");
+        return broken(j, j->pos, "objects and arrays nested more than 64 deep");
     }
     uint64_t bit = (uint64_t)1 << j->depth;
     j->stack = is_object ? j->stack | bit : j->stack & ~bit;
@@ -469,7 +469,7 @@ static dt_status read_word(dt_json *j, const char *word, dt_json_kind kind, dt_j
     size_t n = strlen(word);
     DT_TRY(want_bytes(j, n));
     if (strncmp(j->buf + j->pos, word, n) != 0) {
-        return broken(j, j->pos, "unknown word, want a value (text needs quotes)");
+        return broken(j, j->pos, "unknown word, expected a value (strings need quotes)");
     }
     t->kind = kind;
     j->pos += n;
@@ -533,7 +533,7 @@ static dt_status skip_byte_order_mark(dt_json *j)
 dt_status dt_json_next(dt_json *j, dt_json_token *out_p)
 {
     if (j->failed != DT_OK) {
-        return DT_FAIL(j->failed, "%s: reading went on after an error", j->name);
+        return DT_FAIL(j->failed, "%s: reading continued after an error", j->name);
     }
     if (j->has_held) {
         j->buf[j->pos] = j->held;

@@ -39,7 +39,7 @@ dt_status dt_lock_acquire(const char *path, int *fd_p)
     int fd = -1;
     const dt_status opened = dt_fs_open(path, O_RDWR | O_CREAT, &fd);
     if (opened != DT_OK) {
-        return errno == ENOENT ? DT_FAIL(DT_ENOTFOUND, "cannot make %s: its folder is not there", path) : opened;
+        return errno == ENOENT ? DT_FAIL(DT_ENOTFOUND, "cannot make %s: its folder does not exist", path) : opened;
     }
     if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
         const int reason = errno;

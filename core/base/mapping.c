@@ -246,9 +246,8 @@ dt_status dt_mapping_verdict(double every_s)
     }
     while (atomic_load(&state) == BEING_WRITTEN) { /* a few letters are being copied */
     }
-    return DT_FAIL(
-        DT_EDATA,
-        "%s %s while it was in use: what was read of it since then is worth nothing and is not kept; put the "
-        "whole file back and resume from the last checkpoint (--resume)",
-        lost_path, atomic_load(&was_changed) ? "was changed" : "became shorter, or its disk failed,");
+    return DT_FAIL(DT_EDATA,
+                   "%s %s while in use: data read from it since then is invalid and discarded; restore the complete "
+                   "file and resume from the last checkpoint (--resume)",
+                   lost_path, atomic_load(&was_changed) ? "was changed" : "became shorter, or its disk failed,");
 }

@@ -91,7 +91,7 @@ dt_status dt_module_open(const dt_module_desc *d, void **entry_p)
     }
     *entry_p = dlsym(module, d->entry);
     if (*entry_p == NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED, "%s is no module of dtrain: it has no %s", path, d->entry);
+        return DT_FAIL(DT_EUNSUPPORTED, "%s is not a dtrain module: it has no %s", path, d->entry);
     }
     return DT_OK;
 }

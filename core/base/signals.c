@@ -22,7 +22,8 @@ static _Atomic double continued_s;
 
 static void on_stop(int number)
 {
-    static const char text[] = "\ndtrain: stopping after this step and saving; once more to leave at once\n";
+    static const char text[] =
+        "\ndtrain: stopping after this step and saving; press Ctrl-C again to exit immediately\n";
     int none = 0;
     atomic_fetch_add(&n_stops, 1);
     if (atomic_load(&hands_on)) {

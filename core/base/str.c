@@ -112,7 +112,7 @@ const char *dt_str_text(const dt_str *s)
 dt_status dt_str_status(const dt_str *s)
 {
     if (s->failed) {
-        return DT_FAIL(DT_ENOMEM, "out of memory while building a text of more than %zu bytes", s->bytes);
+        return DT_FAIL(DT_ENOMEM, "out of memory while building a string of more than %zu bytes", s->bytes);
     }
     return DT_OK;
 }

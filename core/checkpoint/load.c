@@ -121,10 +121,10 @@ static dt_status check_sizes(const char *dir, const dt_manifest *m)
             return DT_FAIL(DT_EDATA, "%s is missing", path);
         }
         if (!S_ISREG(info.st_mode)) {
-            return DT_FAIL(DT_EDATA, "%s is no plain file", path);
+            return DT_FAIL(DT_EDATA, "%s is not a regular file", path);
         }
         if ((uint64_t)info.st_size != m->file[i].bytes) {
-            return DT_FAIL(DT_EDATA, "%s has %lld bytes, its manifest says %llu", path, (long long)info.st_size,
+            return DT_FAIL(DT_EDATA, "%s has %lld bytes, its manifest has %llu", path, (long long)info.st_size,
                            (unsigned long long)m->file[i].bytes);
         }
     }
@@ -175,8 +175,7 @@ static dt_status verify_file(const char *dir, const dt_manifest_file *f, mapped 
         DT_TRY(damage(dt_fs_map(path, &map->bytes, &map->n)));
     }
     if (map->n != f->bytes) {
-        return DT_FAIL(DT_EDATA, "%s has %zu bytes, its manifest says %llu", path, map->n,
-                       (unsigned long long)f->bytes);
+        return DT_FAIL(DT_EDATA, "%s has %zu bytes, its manifest has %llu", path, map->n, (unsigned long long)f->bytes);
     }
     dt_sha256 sha;
     dt_sha256_init(&sha);
@@ -291,7 +290,7 @@ static dt_status verify_files(dt_ckpt *c, const char *dir, use wanted)
         DT_TRY(is <= wanted ? verify_file(dir, &c->m.file[i], &c->map[i]) : DT_OK);
     }
     if (n_unknown > 0 && wanted < FOR_NOTHING) {
-        dt_log(DT_LOG_WARN, "%s: %u of its %u files are of no use here: they are neither read nor checked", dir,
+        dt_log(DT_LOG_WARN, "%s: %u of its %u files are not needed here: they are neither read nor checked", dir,
                n_unknown, c->m.n_files);
     }
     return DT_OK;
@@ -426,8 +425,7 @@ static dt_status nothing_in(const char *folder)
     }
     DT_TRY(count_names(aside, false, &n));
     return n == 0 ? DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", folder)
-                  : DT_FAIL(DT_EDATA, "no checkpoint in %s: those that were there are damaged, they lie in %s", folder,
-                            aside);
+                  : DT_FAIL(DT_EDATA, "no checkpoint in %s: all were damaged and are now in %s", folder, aside);
 }
 
 /* The newest that opens. */

@@ -147,7 +147,7 @@ static dt_status read_text(dt_json *j, const char *key, char *out, size_t bytes)
     dt_json_token t;
     DT_TRY(dt_json_next(j, &t));
     if (t.kind != DT_JSON_STRING || t.bytes >= bytes) {
-        return dt_json_fail(j, "%s must be a text of less than %zu bytes", key, bytes);
+        return dt_json_fail(j, "%s must be a string of less than %zu bytes", key, bytes);
     }
     memcpy(out, t.text, t.bytes + 1);
     return DT_OK;
@@ -242,7 +242,7 @@ static dt_status read_file(dt_json *j, dt_manifest_file *f)
                     break;
                 }
                 if (t.kind != DT_JSON_STRING || !parse_crc(t.text, &crc)) {
-                    return dt_json_fail(j, "crc32c must be a list of texts of 8 hexadecimal digits");
+                    return dt_json_fail(j, "crc32c must be a list of strings of 8 hexadecimal digits");
                 }
                 DT_TRY(dt_manifest_file_add_crc(f, crc));
             }
@@ -254,7 +254,7 @@ static dt_status read_file(dt_json *j, dt_manifest_file *f)
     snprintf(shown, sizeof(shown), "%s", f->name);
     dt_mask(shown, true);
     if (f->name[0] == '\0' || f->name[0] == '.' || strchr(f->name, '/') != NULL || strcmp(shown, f->name) != 0) {
-        return dt_json_fail(j, "\"%s\" is no plain file name", f->name);
+        return dt_json_fail(j, "\"%s\" is not a plain file name", f->name);
     }
     if (strlen(f->sha256) != 64 || f->n_crc != f->bytes / DT_MANIFEST_CHUNK + (f->bytes % DT_MANIFEST_CHUNK != 0)) {
         return dt_json_fail(j, "%s has %u checksums for %llu bytes", f->name, f->n_crc, (unsigned long long)f->bytes);
@@ -302,8 +302,9 @@ static dt_status read_field(dt_json *j, const char *key, dt_manifest *m, uint32_
     }
     if (strcmp(key, "format") == 0) {
         DT_TRY(read_text(j, "format", format, sizeof(format)));
-        return strcmp(format, format_name) == 0 ? DT_OK
-                                                : dt_json_fail(j, "format is \"%s\", want \"%s\"", format, format_name);
+        return strcmp(format, format_name) == 0
+                   ? DT_OK
+                   : dt_json_fail(j, "format is \"%s\", expected \"%s\"", format, format_name);
     }
     if (strcmp(key, "version") == 0) {
         DT_TRY(read_count(j, "version", UINT32_MAX, &v));

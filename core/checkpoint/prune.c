@@ -80,7 +80,7 @@ static dt_status delete_leftovers(const char *folder)
 dt_status dt_ckpt_prune(const char *run_dir, const dt_ckpt_keep *keep)
 {
     if (keep->last == 0) {
-        return DT_FAIL(DT_EINVAL, "keep_last 0 would delete every checkpoint, want at least 1");
+        return DT_FAIL(DT_EINVAL, "keep_last 0 would delete every checkpoint; must be at least 1");
     }
     dt_str folder = {0};
     dt_ckpt_info *list = NULL;

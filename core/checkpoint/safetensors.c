@@ -108,7 +108,7 @@ static dt_status read_dtype(dt_json *j, entry *e)
     dt_json_token t;
     DT_TRY(dt_json_next(j, &t));
     if (t.kind != DT_JSON_STRING) {
-        return dt_json_fail(j, "dtype must be a text");
+        return dt_json_fail(j, "dtype must be a string");
     }
     for (uint32_t i = 0; i < DT_ST_N_DTYPES; i++) {
         if (strcmp(dtype_rows[i].name, t.text) == 0) {
@@ -239,7 +239,7 @@ static dt_status read_metadata(dt_safetensors *s, dt_json *j)
         *p = (pair){.key = dt_strdup(t.text)};
         DT_TRY(dt_json_next(j, &t));
         if (t.kind != DT_JSON_STRING) {
-            return dt_json_fail(j, "__metadata__ must map texts to texts");
+            return dt_json_fail(j, "__metadata__ must map strings to strings");
         }
         p->text = dt_strdup(t.text);
         if (p->key == NULL || p->text == NULL) {
@@ -288,7 +288,7 @@ static dt_status check_places(const dt_safetensors *s)
         at += by_place[i]->bytes;
     }
     if (st == DT_OK && at != end) {
-        st = DT_FAIL(DT_EDATA, "%s: %zu bytes behind the last tensor", s->name, (size_t)(end - at));
+        st = DT_FAIL(DT_EDATA, "%s: %zu bytes after the last tensor", s->name, (size_t)(end - at));
     }
     dt_free(by_place);
     return st;
@@ -332,9 +332,7 @@ static dt_status read_header(dt_safetensors *s, dt_json *j)
         }
         if (e.end > data_bytes) {
             return dt_json_fail(
-                j,
-                "tensor %.256s ends at %llu, the data have %zu bytes: the file is cut short or its header"
-                " is wrong",
+                j, "tensor %.256s ends at %llu, the data have %zu bytes: the file is truncated or its header is wrong",
                 name, (unsigned long long)e.end, data_bytes);
         }
         e.tensor.data = data + e.begin;
@@ -367,7 +365,7 @@ static dt_status check_names(dt_safetensors *s)
 static dt_status read_all(dt_safetensors *s)
 {
     if (s->n_bytes < 8) {
-        return DT_FAIL(DT_EDATA, "%s: %zu bytes are no safetensors file", s->name, s->n_bytes);
+        return DT_FAIL(DT_EDATA, "%s: %zu bytes are not a safetensors file", s->name, s->n_bytes);
     }
     uint64_t n = 0;
     for (int i = 7; i >= 0; i--) {
@@ -375,7 +373,7 @@ static dt_status read_all(dt_safetensors *s)
     }
     if (n > MAX_HEADER_BYTES || n > s->n_bytes - 8) {
         return DT_FAIL(DT_EDATA,
-                       "%s: a header of %llu bytes in a file of %zu (limit %d): cut short, or no safetensors file",
+                       "%s: a header of %llu bytes in a file of %zu (limit %d): truncated, or not a safetensors file",
                        s->name, (unsigned long long)n, s->n_bytes, MAX_HEADER_BYTES);
     }
     s->header_bytes = (size_t)n;
@@ -567,7 +565,7 @@ static void compare_tensor(complaints *c, const dt_ckpt_tensor *want, const dt_s
         dt_str_add(&c->text, " in the file, the model has ");
         add_shape(&c->text, want->dim, want->n_dims);
     } else {
-        dt_str_addf(&c->text, "%s in the file, want F32", dtype_rows[have->dtype].name);
+        dt_str_addf(&c->text, "%s in the file, expected F32", dtype_rows[have->dtype].name);
     }
 }
 

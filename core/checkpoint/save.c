@@ -124,7 +124,8 @@ static dt_status check_desc(const dt_ckpt_save_desc *d)
     for (uint32_t i = 0; i < d->n_blobs; i++) {
         const char *name = d->blobs[i].name;
         if (name[0] == '\0' || strlen(name) >= DT_CKPT_NAME_BYTES || strspn(name, allowed) != strlen(name)) {
-            return DT_FAIL(DT_EINVAL, "a plugin's state cannot be called \"%s\" (want letters, digits, _ . -)", name);
+            return DT_FAIL(DT_EINVAL, "a plugin's state cannot be called \"%s\" (expected letters, digits, _ . -)",
+                           name);
         }
     }
     for (uint32_t pass = 0; pass < 2; pass++) {
@@ -146,8 +147,8 @@ dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes)
     const uint64_t need = beside + bytes, room = dt_fs_room(folder); /* unknown is enough: every write is checked */
     if (room < need) {
         return DT_FAIL(DT_EIO,
-                       "%s has %.1f MB free, and a checkpoint needs %.1f MB: %.1f of its own, %.1f for what is written "
-                       "beside it; free space or choose another --run-dir",
+                       "%s has %.1f MB free, and a checkpoint needs %.1f MB: %.1f of its own, %.1f for files written "
+                       "at the same time; free space or choose another --run-dir",
                        folder, (double)room / 1e6, (double)need / 1e6, (double)bytes / 1e6, (double)beside / 1e6);
     }
     return DT_OK;

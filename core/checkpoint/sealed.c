@@ -163,7 +163,7 @@ static dt_status put_part(dt_sealed *s, const dt_ckpt_part *p)
     DT_TRY(p->write(p->user, add_bytes, s));
     return s->file->bytes - head == p->bytes
                ? DT_OK
-               : DT_FAIL(DT_EINVAL, "%s has %llu bytes, and was to have %llu", s->path.text,
+               : DT_FAIL(DT_EINVAL, "%s has %llu bytes, expected %llu", s->path.text,
                          (unsigned long long)(s->file->bytes - head), (unsigned long long)p->bytes);
 }
 

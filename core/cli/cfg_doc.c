@@ -24,9 +24,9 @@
 static const char *sentence_of(uint32_t flags)
 {
     if ((flags & DT_OPT_CODE) != 0) {
-        return " It makes code run or files be written: a run's own configuration is not asked for it.";
+        return " Runs code or writes files: not read from a run's own configuration.";
     }
-    return (flags & DT_OPT_TRAINING) != 0 ? " A help for training: evaluations have the default." : "";
+    return (flags & DT_OPT_TRAINING) != 0 ? " Training only: evaluations use the default." : "";
 }
 
 static dt_status write_option(const dt_option *o)
@@ -75,15 +75,14 @@ static dt_status write_section(const dt_config *c, const char *section)
 static void write_head(void)
 {
     printf(".TH DTRAIN.CFG 5 \"\" \"dtrain %s\" \"File Formats\"\n", PACKAGE_VERSION);
-    puts(
-        ".nh\n.ad l\n.SH NAME\ndtrain.cfg \\- configuration of dtrain\n.SH SYNOPSIS\n"
-        ".B dtrain \\-\\-config\n.I FILE\n[\\fB\\-\\-set\\fR \\fISECTION.KEY=VALUE\\fR]\n.SH DESCRIPTION\n"
-        "A configuration is a text in the format of libconfig: sections hold keys, and each key has one value.\n"
-        "A section is dtrain's own or has the id of a plugin. Every key may also be set by\n"
-        ".B \\-\\-set\nor in the environment, as\n.BR DTRAIN__SECTION__KEY .\n"
-        "Later ones win: built-in, plugin, profile, files in order, environment,\n.BR \\-\\-set .\n"
-        ".B dtrain show\n.I SECTION\nsays which value holds, and who set it. A key that nobody knows is refused.\n.PP\n"
-        "A key that stands in no section:");
+    puts(".nh\n.ad l\n.SH NAME\ndtrain.cfg \\- configuration of dtrain\n.SH SYNOPSIS\n"
+         ".B dtrain \\-\\-config\n.I FILE\n[\\fB\\-\\-set\\fR \\fISECTION.KEY=VALUE\\fR]\n.SH DESCRIPTION\n"
+         "A configuration is a text file in libconfig format: sections contain keys, and each key has one value.\n"
+         "A section is dtrain's own or has the id of a plugin. Every key may also be set by\n"
+         ".B \\-\\-set\nor in the environment, as\n.BR DTRAIN__SECTION__KEY .\n"
+         "Later ones override earlier ones: built-in, plugin, profile, files in order, environment,\n.BR \\-\\-set .\n"
+         ".B dtrain show\n.I SECTION\nprints each value and its origin. Unknown keys are rejected.\n.PP\n"
+         "A key that belongs to no section:");
 }
 
 static void write_example(void)
@@ -100,12 +99,13 @@ static void write_example(void)
 
 static dt_status write_phases(void)
 {
-    puts(
-        ".SH PHASES\n.B phases\nis a list; each entry is a phase, trained after the one before. Beside these keys an\n"
-        "entry may hold every section below, as it holds in this phase alone. So may the section of a phase's plugin,\n"
-        "for all phases of that plugin.");
+    puts(".SH PHASES\n"
+         ".B phases\n"
+         "is a list; each entry is a phase, trained after the one before. In addition to these keys an\n"
+         "entry may contain any section below, for this phase alone. So may the section of a phase's plugin,\n"
+         "for all phases of that plugin.");
     DT_TRY(write_table(dt_schema_phase));
-    puts(".SS stop\nIn an entry: what ends the phase. Whatever comes first does.");
+    puts(".SS stop\nIn an entry: the first of these conditions ends the phase.");
     return write_table(dt_schema_stop);
 }
 
@@ -151,7 +151,7 @@ static void write_defaults(const dt_component *d)
     if (d->kind != DT_KIND_PHASE || set == NULL || *set == NULL) {
         return;
     }
-    printf(" It has defaults of its own for other sections: ");
+    printf(" Defaults for other sections: ");
     for (const char *between = ""; *set != NULL; set++, between = ", ") {
         printf("%s", between);
         dt_roff(*set);
@@ -176,7 +176,7 @@ static dt_status write_plugins(void)
     dt_host host;
     dt_loader *l = NULL;
     dt_status st = dt_load_built(&host, &l);
-    puts(".SH PLUGINS\nThose that ship with dtrain. Of others\n.B dtrain show\n.I ID\nsays the same.");
+    puts(".SH PLUGINS\nPlugins that ship with dtrain. For others,\n.B dtrain show\n.I ID\nprints the same.");
     for (uint32_t i = 0; st == DT_OK && i < dt_loader_n(l); i++) {
         st = write_component(&dt_loader_at(l, i)->desc);
     }
@@ -192,7 +192,7 @@ int main(void)
     }
     write_example();
     if (st == DT_OK && (fflush(stdout) != 0 || ferror(stdout))) {
-        st = DT_FAIL(DT_EIO, "standard output takes no more");
+        st = DT_FAIL(DT_EIO, "cannot write to standard output");
     }
     if (st < 0) {
         fprintf(stderr, "cfg_doc: %s\n", dt_error_text());

@@ -236,7 +236,7 @@ void dt_cli_help(const char *name)
     options_help(v, true);
     dt_print("\nexamples:\n%s", verbs[v].examples);
     if (found < 0) {
-        dt_print("  dtrain show phase1_world_model           every key a phase knows, with its default\n"
+        dt_print("  dtrain show phase1_world_model           every key of a phase, with its default\n"
                  "\nexit codes: 0 done, 1 failed, 2 usage or configuration, 3 plugin, 4 data,\n"
                  "            5 environment or device, 6 a peer lost, 7 diverged,\n"
                  "            75 interrupted with state saved (run again with --resume)\n");
@@ -560,8 +560,9 @@ static dt_status check_words(const dt_args *a)
     usage_text(f, &usage);
     const dt_status st =
         f->most == 0 && name == 0
-            ? DT_FAIL(DT_ECONFIG, "dtrain %s takes no word such as \"%s\"; options begin with --", a->verb, a->word[0])
-            : DT_FAIL(DT_ECONFIG, "usage: %s [options]; got %u word%s after %s; see dtrain %s --help",
+            ? DT_FAIL(DT_ECONFIG, "dtrain %s takes no argument such as \"%s\"; options begin with --", a->verb,
+                      a->word[0])
+            : DT_FAIL(DT_ECONFIG, "usage: %s [options]; got %u argument%s after %s; see dtrain %s --help",
                       dt_str_text(&usage), n, n == 1 ? "" : "s", name ? f->name : a->verb, a->verb);
     dt_str_fini(&usage);
     return st;
@@ -577,8 +578,9 @@ static dt_status check_used(const dt_args *a, uint64_t used)
             (find_option(o->name, strlen(o->name), mine, forms_of(forms[a->form].verb))->forms & mine) == 0) {
             char of[96];
             add_forms(o, forms[a->form].verb, of, sizeof(of));
-            return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s %s, but of %.*s; see dtrain %s --help",
-                           o->name, a->verb, forms[a->form].name, (int)strcspn(of, ":"), of, a->verb);
+            return DT_FAIL(DT_ECONFIG,
+                           "--%s is not an option of dtrain %s %s; it belongs to %.*s; see dtrain %s --help", o->name,
+                           a->verb, forms[a->form].name, (int)strcspn(of, ":"), of, a->verb);
         }
     }
     return DT_OK;
@@ -640,7 +642,7 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
         if (argv[i][0] == '-' && argv[i][1] != '\0') {
             DT_TRY(parse_option(argc, argv, &i, v, &used, out));
         } else if (out->n_words == DT_CLI_MAX_WORDS) {
-            return DT_FAIL(DT_ECONFIG, "more than %d words", DT_CLI_MAX_WORDS);
+            return DT_FAIL(DT_ECONFIG, "more than %d arguments", DT_CLI_MAX_WORDS);
         } else {
             out->word[out->n_words++] = argv[i];
         }

@@ -39,23 +39,24 @@ static const verb verbs[] = {
                           "  dtrain eval --checkpoint runs/first --set data.store=stores/other\n"
                           "  dtrain eval --checkpoint runs/town --seeds 1,2,3 \\\n"
                           "      --set evaluation.baselines=controller_fixed\n", ),
-    [DT_VERB_EXPORT] = VERB("export", "the trained models of a checkpoint as one file, for programs without dtrain",
-                            "  dtrain export --checkpoint runs/first --out policy.safetensors\n"
-                            "  dtrain export --checkpoint runs/first --format onnx --out policy.onnx\n"
-                            "  dtrain export --checkpoint runs/hybrid --phase 2 --json\n", ),
-    [DT_VERB_LIST] = VERB("list", "the plugins that can be found", "  dtrain list\n  dtrain list --json\n", ),
-    [DT_VERB_SHOW] = VERB("show", "a component: options with value, origin, range and unit; ports; source",
+    [DT_VERB_EXPORT] =
+        VERB("export", "write the trained models of a checkpoint to one file, for programs without dtrain",
+             "  dtrain export --checkpoint runs/first --out policy.safetensors\n"
+             "  dtrain export --checkpoint runs/first --format onnx --out policy.onnx\n"
+             "  dtrain export --checkpoint runs/hybrid --phase 2 --json\n", ),
+    [DT_VERB_LIST] = VERB("list", "list the available plugins", "  dtrain list\n  dtrain list --json\n", ),
+    [DT_VERB_SHOW] = VERB("show", "show a component: options with value, origin, range and unit; ports; source",
                           "  dtrain show risk_gnn\n"
                           "  dtrain show training\n"
                           "  dtrain show phase1_world_model --set training.epochs=5\n", ),
     [DT_VERB_CHECK] =
         VERB("check", "check a plugin: descriptor, options, a life cycle on zero or embedded data",
              "  dtrain check ./my_phase.so\n  dtrain check ./my_controller.so --env env_traffic\n", .is_free = true),
-    [DT_VERB_NEW] = VERB("new", "write a plugin project that builds with pkg-config dtrain alone",
+    [DT_VERB_NEW] = VERB("new", "write a plugin project that builds with only pkg-config dtrain",
                          "  dtrain new model my_world ./my_world && make -C my_world\n"
                          "  dtrain new policy my_a2c ./my_a2c\n"
                          "  dtrain new env my_game ./my_game --language c++\n", ),
-    [DT_VERB_DATA] = VERB("data", "recordings into stores, stores out of stores, and what a store holds",
+    [DT_VERB_DATA] = VERB("data", "import recordings into stores; inspect, export, merge, split, sample and cut stores",
                           "  dtrain data import recording/ --out stores/mine\n"
                           "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both --jobs 2\n"
                           "  dtrain show import                 # every import.KEY for --set\n"
@@ -65,35 +66,36 @@ static const verb verbs[] = {
                           "  dtrain data split stores/both --out parts --set split.by=site\n"
                           "  dtrain data sample stores/both --out small --set sample.scenes=10\n"
                           "  dtrain data cut stores/town --out regions --set cut.regions=4\n", ),
-    [DT_VERB_CONFIG] = VERB("config", "configurations to begin with",
+    [DT_VERB_CONFIG] = VERB("config", "import a configuration, or write a template",
                             "  dtrain config import config_phase2.yaml --out phase2.cfg\n"
                             "  dtrain config import config_max.yaml --phase 3 | less\n"
                             "  dtrain config template phase1_world_model --out mine.cfg\n"
                             "  dtrain config keys\n", ),
-    [DT_VERB_CKPT] = VERB("ckpt", "the checkpoints of a run",
+    [DT_VERB_CKPT] = VERB("ckpt", "list, inspect and verify the checkpoints of a run",
                           "  dtrain ckpt list runs/first\n"
                           "  dtrain ckpt inspect runs/first --json\n"
                           "  dtrain ckpt verify runs/first\n", ),
-    [DT_VERB_DOCTOR] = VERB("doctor", "is this machine fit to train on: PASS, WARN or FAIL a line, and what to do",
+    [DT_VERB_DOCTOR] = VERB("doctor", "check this machine for training: lines with PASS, WARN or FAIL, and the remedy",
                             "  dtrain doctor\n  dtrain doctor stores/mine\n"
                             "  dtrain doctor --run-dir /scratch/runs --json\n", ),
-    [DT_VERB_RUNS] = VERB("runs", "the runs below a folder: running, interrupted, stopped, done or failed",
+    [DT_VERB_RUNS] = VERB("runs", "list the runs in a folder: running, interrupted, stopped, done or failed",
                           "  dtrain runs\n  dtrain runs /scratch/runs --json\n", ),
-    [DT_VERB_REPORT] = VERB("report", "one HTML file of a run, or of several side by side",
+    [DT_VERB_REPORT] = VERB("report", "write an HTML report of one run, or of several side by side",
                             "  dtrain report runs/first\n"
                             "  dtrain report runs/first runs/second --out compared.html\n", ),
-    [DT_VERB_RENDER] = VERB("render", "an evaluated episode from above: an HTML file that plays it, or SVG files",
+    [DT_VERB_RENDER] = VERB("render", "draw an evaluated episode from above: an HTML animation, or SVG files",
                             "  dtrain render runs/first\n"
                             "  dtrain render runs/first --seeds 7 --every 0.5 --out merge.html\n"
                             "  dtrain render runs/first --out pictures --every 10\n", ),
-    [DT_VERB_WATCH] = VERB("watch", "a run live on the terminal: progress, and every number with its course",
+    [DT_VERB_WATCH] = VERB("watch", "follow a run on the terminal: progress, and a curve of every metric",
                            "  dtrain watch runs/first\n  dtrain watch runs/first --json\n", ),
-    [DT_VERB_BENCH] = VERB("bench", "latency and bandwidth between processes, or the least time of a step on a GPU",
-                           "  dtrain bench comm --nproc 2\n"
-                           "  dtrain bench comm --nproc 4 --parameters 1.2 --step-time 0.35\n"
-                           "  mpirun -n 8 --hostfile hosts dtrain bench comm --json\n"
-                           "  dtrain bench gpu --predict H100 --plugin phase1_world_model\n",
-                           .trains = true, .is_all = true),
+    [DT_VERB_BENCH] =
+        VERB("bench", "measure communication between processes, or predict the minimum step time on a GPU",
+             "  dtrain bench comm --nproc 2\n"
+             "  dtrain bench comm --nproc 4 --parameters 1.2 --step-time 0.35\n"
+             "  mpirun -n 8 --hostfile hosts dtrain bench comm --json\n"
+             "  dtrain bench gpu --predict H100 --plugin phase1_world_model\n",
+             .trains = true, .is_all = true),
 };
 
 /* What the shell offers for a word or a value. */
@@ -115,33 +117,36 @@ static const form forms[] = {
     [DT_FORM_SHOW] = {DT_VERB_SHOW, "", "ID|FILE", "id of a component, a plugin's file, or a section", 1, 1, C_ID},
     [DT_FORM_CHECK] = {DT_VERB_CHECK, "", "FILE", "file of the plugin", 1, 1, C_FILE},
     [DT_FORM_NEW_PHASE] = {DT_VERB_NEW, "phase", "NAME DIR", "a phase", 2, 2, C_FOLDER},
-    [DT_FORM_NEW_POLICY] = {DT_VERB_NEW, "policy", "NAME DIR", "a phase that learns by acting", 2, 2, C_FOLDER},
+    [DT_FORM_NEW_POLICY] = {DT_VERB_NEW, "policy", "NAME DIR", "a reinforcement learning phase", 2, 2, C_FOLDER},
     [DT_FORM_NEW_MODEL] = {DT_VERB_NEW, "model", "NAME DIR", "a model", 2, 2, C_FOLDER},
     [DT_FORM_NEW_ENV] = {DT_VERB_NEW, "env", "NAME DIR", "an environment", 2, 2, C_FOLDER},
     [DT_FORM_NEW_DATA] = {DT_VERB_NEW, "data", "NAME DIR", "a source of data", 2, 2, C_FOLDER},
-    [DT_FORM_DATA_IMPORT] = {DT_VERB_DATA, "import", "SRC...", "recordings into a store", 1, MOST, C_FILE},
-    [DT_FORM_DATA_INSPECT] = {DT_VERB_DATA, "inspect", "STORE", "what a store holds", 1, 1, C_FOLDER},
-    [DT_FORM_DATA_EXPORT] = {DT_VERB_DATA, "export", "STORE FILE", "a store as a table, or as HDF5 (.h5, .hdf5)", 2, 2,
-                             C_FILE},
-    [DT_FORM_DATA_MERGE] = {DT_VERB_DATA, "merge", "STORE...", "several stores into one", 1, MOST, C_FOLDER},
-    [DT_FORM_DATA_SPLIT] = {DT_VERB_DATA, "split", "STORE", "a store into parts", 1, 1, C_FOLDER},
-    [DT_FORM_DATA_SAMPLE] = {DT_VERB_DATA, "sample", "STORE", "some scenes of a store", 1, 1, C_FOLDER},
-    [DT_FORM_DATA_CUT] = {DT_VERB_DATA, "cut", "STORE", "a store into regions of its area", 1, 1, C_FOLDER},
-    [DT_FORM_CONFIG_IMPORT] = {DT_VERB_CONFIG, "import", "FILE.yaml", "from a YAML file of the guides", 1, 1, C_FILE},
-    [DT_FORM_CONFIG_TEMPLATE] = {DT_VERB_CONFIG, "template", "[PHASE]", "with every key, of a phase or of all", 0, 1,
+    [DT_FORM_DATA_IMPORT] = {DT_VERB_DATA, "import", "SRC...", "import recordings into a store", 1, MOST, C_FILE},
+    [DT_FORM_DATA_INSPECT] = {DT_VERB_DATA, "inspect", "STORE", "print the contents of a store", 1, 1, C_FOLDER},
+    [DT_FORM_DATA_EXPORT] = {DT_VERB_DATA, "export", "STORE FILE", "write a store as a table, or as HDF5 (.h5, .hdf5)",
+                             2, 2, C_FILE},
+    [DT_FORM_DATA_MERGE] = {DT_VERB_DATA, "merge", "STORE...", "merge several stores into one", 1, MOST, C_FOLDER},
+    [DT_FORM_DATA_SPLIT] = {DT_VERB_DATA, "split", "STORE", "split a store into parts", 1, 1, C_FOLDER},
+    [DT_FORM_DATA_SAMPLE] = {DT_VERB_DATA, "sample", "STORE", "copy some scenes of a store", 1, 1, C_FOLDER},
+    [DT_FORM_DATA_CUT] = {DT_VERB_DATA, "cut", "STORE", "cut a store into regions of its area", 1, 1, C_FOLDER},
+    [DT_FORM_CONFIG_IMPORT] = {DT_VERB_CONFIG, "import", "FILE.yaml", "import a YAML file of the guides", 1, 1, C_FILE},
+    [DT_FORM_CONFIG_TEMPLATE] = {DT_VERB_CONFIG, "template", "[PHASE]", "write every key, of one phase or of all", 0, 1,
                                  C_PHASE},
-    [DT_FORM_CONFIG_KEYS] = {DT_VERB_CONFIG, "keys", "", "keys of the guides and those here", 0, 0, C_NONE},
-    [DT_FORM_CKPT_LIST] = {DT_VERB_CKPT, "list", "RUN", "all of them", 1, 1, C_RUN},
-    [DT_FORM_CKPT_INSPECT] = {DT_VERB_CKPT, "inspect", "RUN|CHECKPOINT", "one of them, or the newest", 1, 1, C_RUN},
-    [DT_FORM_CKPT_VERIFY] = {DT_VERB_CKPT, "verify", "RUN|CHECKPOINT",
-                             "read every byte; exit code 4 where one is damaged", 1, 1, C_RUN},
+    [DT_FORM_CONFIG_KEYS] = {DT_VERB_CONFIG, "keys", "", "list the guides' keys and their counterparts", 0, 0, C_NONE},
+    [DT_FORM_CKPT_LIST] = {DT_VERB_CKPT, "list", "RUN", "list all checkpoints", 1, 1, C_RUN},
+    [DT_FORM_CKPT_INSPECT] = {DT_VERB_CKPT, "inspect", "RUN|CHECKPOINT", "describe one checkpoint, or the newest", 1, 1,
+                              C_RUN},
+    [DT_FORM_CKPT_VERIFY] = {DT_VERB_CKPT, "verify", "RUN|CHECKPOINT", "read every byte; exit code 4 if one is damaged",
+                             1, 1, C_RUN},
     [DT_FORM_DOCTOR] = {DT_VERB_DOCTOR, "", "[STORE...]", "stores to check as well", 0, MOST, C_FOLDER},
-    [DT_FORM_RUNS] = {DT_VERB_RUNS, "", "[DIR]", "the folder; default: where runs are made", 0, 1, C_FOLDER},
+    [DT_FORM_RUNS] = {DT_VERB_RUNS, "", "[DIR]", "folder to search; default: where runs are created", 0, 1, C_FOLDER},
     [DT_FORM_REPORT] = {DT_VERB_REPORT, "", "RUN...", "runs to compare", 1, MOST, C_RUN},
-    [DT_FORM_RENDER] = {DT_VERB_RENDER, "", "RUN|CHECKPOINT", "whose newest or own weights act", 1, 1, C_RUN},
+    [DT_FORM_RENDER] = {DT_VERB_RENDER, "", "RUN|CHECKPOINT", "run (its newest weights) or checkpoint that acts", 1, 1,
+                        C_RUN},
     [DT_FORM_WATCH] = {DT_VERB_WATCH, "", "RUN", "the run", 1, 1, C_RUN},
-    [DT_FORM_BENCH_COMM] = {DT_VERB_BENCH, "comm", "", "between processes", 0, 0, C_NONE},
-    [DT_FORM_BENCH_GPU] = {DT_VERB_BENCH, "gpu", "", "the least time of a step on a GPU, by calculation", 0, 0, C_NONE},
+    [DT_FORM_BENCH_COMM] = {DT_VERB_BENCH, "comm", "", "measure communication between processes", 0, 0, C_NONE},
+    [DT_FORM_BENCH_GPU] = {DT_VERB_BENCH, "gpu", "", "predict the minimum step time on a GPU from the plan", 0, 0,
+                           C_NONE},
 };
 
 typedef struct later {
@@ -189,7 +194,7 @@ static const option options[] = {
     {"phase", 0, A_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(phase), 0, "all|N|ID|N-M",
      "train only these phases of the configuration: a number, an id, or a range such as 2-3", C_PHASE},
     {"phase", 0, A_VALUE, F_JUDGE, MEMBER(phase), 0, "N|ID", "the phase of the run: a number or an id", C_PHASE},
-    {"phase", 0, A_VALUE, F(CONFIG_IMPORT), MEMBER(phase), 0, "1|2|3", "the phase that the file is of", C_CHOICE},
+    {"phase", 0, A_VALUE, F(CONFIG_IMPORT), MEMBER(phase), 0, "1|2|3", "phase of the file", C_CHOICE},
     {"jobs", 'j', A_VALUE, F(DATA_IMPORT), MEMBER(jobs), 0, "N",
      "parts that are imported simultaneously; default: as many as there are cores", C_NONE},
     {"run-dir", 0, A_VALUE, F(RUN), MEMBER(run_dir), 0, "DIR", "use DIR itself instead of runs/<name>-<time>",
@@ -197,12 +202,11 @@ static const option options[] = {
     {"run-dir", 0, A_VALUE, F(DOCTOR), MEMBER(run_dir), 0, "DIR", "the folder for runs that is checked", C_FOLDER},
     {"name", 0, A_VALUE, F(RUN), MEMBER(name), 0, "NAME", "name of the run", C_NONE},
     {"resume", 0, A_OPTIONAL, F(RUN), MEMBER(resume), MEMBER(has_resume), "[RUN|CHECKPOINT|auto]",
-     "go on where a run stopped; without a name, the newest; auto: in --run-dir or of --name, and begin where none is",
-     C_RUN},
+     "resume a stopped run; without a name, the newest; auto: the run of --run-dir or --name, or start it", C_RUN},
     {"init-from", 0, A_VALUE, F(RUN), MEMBER(init_from), 0, "RUN|FILE",
-     "begin with the weights of a run, a checkpoint or a safetensors file", C_RUN},
+     "start from the weights of a run, a checkpoint or a safetensors file", C_RUN},
     {"trust-plugins", 0, A_FLAG, F(RUN) | F_JUDGE, MEMBER(trust_plugins), 0, NULL,
-     "run the code that the configuration in a run or checkpoint names by a path (docs: security)", C_NONE},
+     "load plugins that the configuration in a run or checkpoint names by a path (docs: security)", C_NONE},
     {"checkpoint", 0, A_VALUE, F(EVAL) | F(EXPORT), MEMBER(checkpoint), 0, "RUN|CHECKPOINT",
      "the run, checkpoint or file of weights", C_RUN},
     {"format", 0, A_VALUE, F(EXPORT), MEMBER(format), 0, "safetensors|onnx",
@@ -210,7 +214,7 @@ static const option options[] = {
     {"device", 0, A_VALUE, F(RUN) | F(EVAL) | F(RENDER), MEMBER(device), 0, "auto|cpu|cuda[:i]", "where to compute",
      C_CHOICE},
     {"no-graphs", 0, A_FLAG, F(RUN), MEMBER(no_graphs), 0, NULL,
-     "GPU: launch every kernel of a step instead of replaying it", C_NONE},
+     "GPU: launch each kernel of a step instead of replaying a captured graph", C_NONE},
     {"nproc", 0, A_VALUE, F(RUN), MEMBER(nproc), 0, "N", "processes to train with, started by mpirun; same results",
      C_NONE},
     {"nproc", 0, A_VALUE, F(BENCH_COMM), MEMBER(nproc), 0, "N", "processes to measure between, started by mpirun",
@@ -220,23 +224,23 @@ static const option options[] = {
     {"hostfile", 0, A_VALUE, F(RUN) | F(BENCH_COMM), MEMBER(hostfile), 0, "FILE",
      "with --nproc: mpirun's list of machines, each with its processes", C_FILE},
     {"check-sync", 0, A_VALUE, F(RUN), MEMBER(check_sync), 0, "N",
-     "compare the parameters of all ranks every N steps; a difference ends the run and is named", C_NONE},
+     "compare the parameters of all ranks every N steps; a difference is reported and ends the run", C_NONE},
     {"threads", 't', A_VALUE, F(RUN) | F(EVAL) | F(RENDER) | F(BENCH_GPU), MEMBER(threads), 0, "N",
-     "worker threads; the result does not depend on it", C_NONE},
-    {"seed", 0, A_VALUE, F(RUN), MEMBER(seed), 0, "N", "seed of everything random", C_NONE},
+     "worker threads; results do not depend on it", C_NONE},
+    {"seed", 0, A_VALUE, F(RUN), MEMBER(seed), 0, "N", "seed of all random numbers", C_NONE},
     {"max-steps", 0, A_VALUE, F(RUN), MEMBER(max_steps), 0, "N", "stop after N steps of this phase, exit code 0",
      C_NONE},
-    {"max-time", 0, A_VALUE, F(RUN), MEMBER(max_time), 0, "S|5m|2h", "save and leave with 75 after this time", C_NONE},
+    {"max-time", 0, A_VALUE, F(RUN), MEMBER(max_time), 0, "S|5m|2h", "save and exit with code 75 after this time",
+     C_NONE},
     {"profile-steps", 0, A_VALUE, F(RUN), MEMBER(profile_steps), 0, "A:B",
-     "where the time of steps A to B goes: trace.json in the run directory, for Perfetto", C_NONE},
+     "profile steps A to B: trace.json in the run directory, for Perfetto", C_NONE},
     {"dry-run", 0, A_FLAG, F(RUN), MEMBER(dry_run), 0, NULL,
-     "print the plan (parameters, memory, steps, time) and reject what the run would reject; leaves nothing", C_NONE},
+     "print the plan (parameters, memory, steps, time) and reject what the run would reject; writes nothing", C_NONE},
     {"print-graph", 0, A_VALUE, F(RUN), MEMBER(print_graph), 0, "plan",
      "with --dry-run: the compiled plan, call by call", C_CHOICE},
-    {"language", 0, A_VALUE, F_NEW, MEMBER(language), 0, "c|c++", "what the source is written in; default: c",
-     C_CHOICE},
+    {"language", 0, A_VALUE, F_NEW, MEMBER(language), 0, "c|c++", "language of the source; default: c", C_CHOICE},
     {"env", 0, A_VALUE, F(EVAL) | F(RENDER), MEMBER(env), 0, "ID", "the environment to evaluate in", C_ENV},
-    {"env", 0, A_VALUE, F(CHECK), MEMBER(env), 0, "ID", "the environment to try controllers and shields in", C_ENV},
+    {"env", 0, A_VALUE, F(CHECK), MEMBER(env), 0, "ID", "the environment to test controllers and shields in", C_ENV},
     {"episodes", 0, A_VALUE, F(EVAL), MEMBER(episodes), 0, "N", "episodes per seed", C_NONE},
     {"seeds", 0, A_VALUE, F(EVAL) | F(RENDER), MEMBER(seeds), 0, "1,2,3", "seeds of the environment", C_NONE},
     {"out", 'o', A_VALUE, F(DATA_IMPORT) | F_PARTS, MEMBER(out), 0, "PATH", "folder of the store or stores to write",
@@ -244,18 +248,17 @@ static const option options[] = {
     {"out", 'o', A_VALUE, F(DATA_INSPECT), MEMBER(out), 0, "FILE.svg", "draw a scene into this file", C_FILE},
     {"out", 'o', A_VALUE, F(REPORT) | F(EXPORT) | F_CONFIG, MEMBER(out), 0, "FILE", "the file to write", C_FILE},
     {"out", 'o', A_VALUE, F(RENDER), MEMBER(out), 0, "PATH", "FILE.html, or a folder for SVG files", C_FILE},
-    {"every", 0, A_VALUE, F(RENDER), MEMBER(every), 0, "S", "simulated seconds between two pictures; default: 1",
-     C_NONE},
+    {"every", 0, A_VALUE, F(RENDER), MEMBER(every), 0, "S", "simulated seconds between two frames; default: 1", C_NONE},
     {"parameters", 0, A_VALUE, F(BENCH_COMM), MEMBER(parameters), 0, "MILLIONS",
-     "of the model that is assumed; default: 15", C_NONE},
+     "parameters of the assumed model; default: 15", C_NONE},
     {"step-time", 0, A_VALUE, F(BENCH_COMM), MEMBER(step_time), 0, "S",
-     "what a step computes on one rank (time/step of a run); default: 0.1", C_NONE},
+     "compute time of a step on one rank (time/step of a run); default: 0.1", C_NONE},
     {"predict", 0, A_VALUE, F(BENCH_GPU), MEMBER(predict), 0, "H100|H200|A100|4090",
-     "for this GPU, which need not be there, by calculation from the plan and its maker's figures", C_CHOICE},
-    {"json", 0, A_FLAG, F_ALL & ~F_NEW, MEMBER(json), 0, NULL, "answer in JSON on standard output", C_NONE},
+     "predict for this GPU, which need not be present, from the plan and the vendor's figures", C_CHOICE},
+    {"json", 0, A_FLAG, F_ALL & ~F_NEW, MEMBER(json), 0, NULL, "print JSON on standard output", C_NONE},
     {"quiet", 'q', A_FLAG, F_ALL, MEMBER(quiet), 0, NULL, "warnings and errors only", C_NONE},
     {"verbose", 'v', A_FLAG, F_ALL, MEMBER(verbose), 0, NULL, "more messages", C_NONE},
-    {"help", 'h', A_FLAG, F_ALL, MEMBER(help), 0, NULL, "this text", C_NONE},
+    {"help", 'h', A_FLAG, F_ALL, MEMBER(help), 0, NULL, "print this help", C_NONE},
 };
 enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
 
@@ -280,22 +283,22 @@ static const later exit_codes[] = {
     {"0", "done"},
     {"1", "the run failed"},
     {"2", "usage or configuration"},
-    {"3", "plugin refused"},
-    {"4", "data refused"},
+    {"3", "plugin rejected"},
+    {"4", "data rejected"},
     {"5", "environment or device missing"},
-    {"6", "a peer lost, or a collective out of time"},
+    {"6", "a peer lost, or a collective timed out"},
     {"7", "training diverged"},
     {"75", "interrupted, state saved: run again with --resume"},
     {"128+n", "killed by signal n"},
 };
 
 static const later variables[] = {
-    {"DTRAIN_PLUGIN_PATH", "folders to look for plugins in, first of all, with ':' between them"},
-    {"DTRAIN_CONFIG", "configuration files below those of --config"},
+    {"DTRAIN_PLUGIN_PATH", "folders searched first for plugins, separated by ':'"},
+    {"DTRAIN_CONFIG", "configuration files that those of --config override"},
     {"DTRAIN_RUN_DIR", "folder of new run directories instead of runs/"},
-    {"DTRAIN_LOG_LEVEL", "what reaches standard error"},
-    {"DTRAIN__SECTION__KEY", "one value, above files and below --set"},
-    {"NO_COLOR", "no colours, whatever its value"},
+    {"DTRAIN_LOG_LEVEL", "lowest level of messages on standard error"},
+    {"DTRAIN__SECTION__KEY", "one value: overrides files, overridden by --set"},
+    {"NO_COLOR", "if set, no colours"},
 };
 
 static const later files[] = {
@@ -303,8 +306,8 @@ static const later files[] = {
      "a run: config.cfg, config.origin.json, meta.json, progress.json, metrics.jsonl, train.log, error.log"},
     {"runs/NAME-TIME-ID/report.html", "every curve and result of a run that ended, in one file"},
     {"runs/NAME-TIME-ID/trace.json", "with --profile-steps: spans of all threads for Perfetto and chrome://tracing"},
-    {"runs/NAME-TIME-ID/tensorboard/", "the same numbers for TensorBoard, a folder a phase"},
-    {"runs/NAME-TIME-ID/rollouts/", "what a phase did in its environment, where rollouts.keep is set"},
+    {"runs/NAME-TIME-ID/tensorboard/", "the same metrics for TensorBoard, one folder per phase"},
+    {"runs/NAME-TIME-ID/rollouts/", "rollouts of a phase, if rollouts.keep is set"},
     {"runs/NAME-TIME-ID/checkpoints/", "checkpoints; model.safetensors of each opens in any safetensors reader"},
 };
 

@@ -133,7 +133,7 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
     dt_forecast f;
     p->is_printed = stage->trainer == NULL;
     if (p->is_printed) {
-        return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", stage->d.phase->desc.id);
+        return DT_FAIL(DT_EPLUGIN, "phase %s created no trainer when it was started", stage->d.phase->desc.id);
     }
     dt_error refused;
     DT_TRY(dt_forecast_make(stage, p->d->max_steps, &f));

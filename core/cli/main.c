@@ -86,7 +86,7 @@ static dt_status close_output(bool is_training)
         return DT_OK;
     }
     return DT_FAIL(DT_EIO, "cannot write to standard output: %s",
-                   errno != 0 ? strerror(errno) : "what came last is lost");
+                   errno != 0 ? strerror(errno) : "the last output is lost");
 }
 
 static int command(int argc, char **argv)

@@ -121,11 +121,12 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
 dt_status dt_processes_refuse_lone(const dt_args *a)
 {
     const char *name = a->hostfile != NULL ? "--hostfile" : a->max_restarts != NULL ? "--max-restarts" : NULL;
-    return name == NULL ? DT_OK
-                        : DT_FAIL(DT_ECONFIG,
-                                  "%s is for a run that dtrain starts on several processes: say --nproc N with N of 2 "
-                                  "or more",
-                                  name);
+    return name == NULL
+               ? DT_OK
+               : DT_FAIL(
+                     DT_ECONFIG,
+                     "%s requires a run that dtrain starts on several processes: use --nproc N with N of at least 2",
+                     name);
 }
 
 /* ---- one of several ---------------------------------------------------------------------------------------------- */
@@ -167,8 +168,8 @@ static dt_status check_words(dt_comm *c, uint32_t *word)
             sum += word[r * WORDS + i];
             if (word[r * WORDS + i] != r * WORDS + i) {
                 return DT_FAIL(DT_ECOMM,
-                               "self-check: rank %u got %u from rank %u instead of %u: the network or the MPI "
-                               "library damages what it carries",
+                               "self-check: rank %u got %u from rank %u instead of %u: the network or the MPI library "
+                               "corrupts messages",
                                rank, word[r * WORDS + i], r, r * WORDS + i);
             }
         }
@@ -186,7 +187,7 @@ static dt_status self_check(dt_comm *c)
     dt_free(word);
     st = dt_comm_agree(c, st);
     if (st == DT_OK && dt_comm_rank(c) == 0) {
-        dt_log(DT_LOG_INFO, "%u processes on %u machine%s, %s; what is sent arrives (%.3f s)", dt_comm_size(c),
+        dt_log(DT_LOG_INFO, "%u processes on %u machine%s, %s; messages arrive intact (%.3f s)", dt_comm_size(c),
                dt_processes_hosts(c), dt_processes_hosts(c) == 1 ? "" : "s", dt_processes_library(c),
                dt_clock_s() - begin);
     }
@@ -293,11 +294,10 @@ static dt_status compare_arithmetic(const told *one, const told *other, uint32_t
          "use processors with AVX2 and FMA on all machines (with AVX-512 or not, they are all of class fma), and the "
          "same DTRAIN_CPU_ISA or none"},
         {"products in bf16 with", one->bf16, other->bf16,
-         "say amp.enabled=false, or set DTRAIN_CPU_ISA=avx512_bf16 for all where all have that"}};
+         "set amp.enabled=false, or DTRAIN_CPU_ISA=avx512_bf16 on all machines if all support it"}};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (strcmp(parts[i].mine, parts[i].theirs) != 0) {
-            return DT_FAIL(DT_ECONFIG,
-                           "rank %u computes %s %s, rank 0 %s: ranks that round differently do not stay equal; %s", r,
+            return DT_FAIL(DT_ECONFIG, "rank %u computes %s %s, rank 0 %s: ranks that round differently diverge; %s", r,
                            parts[i].what, parts[i].theirs, parts[i].mine, parts[i].remedy);
         }
     }
@@ -319,12 +319,13 @@ static dt_status compare_two(uint32_t r, const told *first, const told *other)
         what = "comm.shard_weights";
     }
     if (what != NULL) {
-        return DT_FAIL(DT_ECONFIG, "rank %u was started with another %s than rank 0: start all with the same command",
-                       r, what);
+        return DT_FAIL(DT_ECONFIG,
+                       "rank %u was started with a different %s than rank 0: start all with the same command", r, what);
     }
     if (plugin != NULL) {
-        return DT_FAIL(DT_ECONFIG, "rank %u has another plugin %s than rank 0: install the same build on all machines",
-                       r, plugin);
+        return DT_FAIL(DT_ECONFIG,
+                       "rank %u has a different plugin %s than rank 0: install the same build on all machines", r,
+                       plugin);
     }
     return DT_OK;
 }
@@ -334,12 +335,11 @@ static dt_status compare_places(const told *all, uint32_t r)
 {
     for (uint32_t k = 0; k < r; k++) {
         if (all[r].uuid[0] != '\0' && strcmp(all[k].uuid, all[r].uuid) == 0) {
-            return DT_FAIL(
-                DT_ECONFIG,
-                "ranks %u and %u both compute on %s (%s), and each rank needs a GPU of its own; rank %u sees "
-                "%u: start at most as many processes on a machine as it has GPUs, with engine.device=cuda, "
-                "or say engine.device=cpu",
-                k, r, all[r].uuid, all[r].device, r, all[r].n_devices);
+            return DT_FAIL(DT_ECONFIG,
+                           "ranks %u and %u both compute on %s (%s), and each rank needs a GPU of its own; rank %u "
+                           "sees %u: start at most as many processes on a machine as it has GPUs, with "
+                           "engine.device=cuda, or set engine.device=cpu",
+                           k, r, all[r].uuid, all[r].device, r, all[r].n_devices);
         }
     }
     return DT_OK;

@@ -78,7 +78,7 @@ static void say_predicted(const answer *a, dt_str *s)
                     a->model.step_s / p->step_s, p->sent_bytes / 1e6, p->memory_bytes / 1e6, a->half[i].step_s * 1e3,
                     a->half[i].sent_bytes / 1e6);
     }
-    dt_str_addf(s, "\nanother doubling makes a step less than a tenth faster from %u rank%s on\n", a->pays_until,
+    dt_str_addf(s, "\nfrom %u rank%s on, doubling the ranks makes a step less than 10 %% faster\n", a->pays_until,
                 a->pays_until == 1 ? "" : "s");
 }
 
@@ -187,7 +187,7 @@ static dt_status bench_comm(const dt_args *a, int *code_p)
     if (!dt_launched(&launch)) {
         if (n < 2) {
             DT_TRY(dt_processes_refuse_lone(a));
-            return DT_FAIL(DT_ECONFIG, "dtrain bench comm measures between processes: say --nproc 2 or more, or start "
+            return DT_FAIL(DT_ECONFIG, "dtrain bench comm measures between processes: use --nproc 2 or more, or start "
                                        "it with mpirun or srun");
         }
         return dt_processes_launch(a, (uint64_t)n, code_p);

@@ -36,7 +36,7 @@ static dt_status read_blob(dt_reader *r, void *p, uint64_t bytes)
 {
     blob *b = r->priv;
     if (bytes > r->bytes_left) {
-        return DT_FAIL(DT_EDATA, "load wants %llu bytes, and %llu are left of what save wrote",
+        return DT_FAIL(DT_EDATA, "load reads %llu bytes, but %llu are left of what save wrote",
                        (unsigned long long)bytes, (unsigned long long)r->bytes_left);
     }
     memcpy(p, dt_str_text(&b->bytes) + b->at, bytes);
@@ -66,8 +66,8 @@ static dt_status load_from(const dt_stage *stage, blob *b)
     dt_status st = save_to(stage, &again);
     if (st == DT_OK && (again.bytes.bytes != b->bytes.bytes ||
                         memcmp(dt_str_text(&again.bytes), dt_str_text(&b->bytes), b->bytes.bytes) != 0)) {
-        st = DT_FAIL(DT_EPLUGIN, "after load, save writes other bytes than those that were loaded; a run that is "
-                                 "resumed would go on otherwise");
+        st = DT_FAIL(DT_EPLUGIN, "after load, save writes other bytes than those that were loaded; a resumed run would "
+                                 "continue differently");
     }
     dt_str_fini(&again.bytes);
     return st;

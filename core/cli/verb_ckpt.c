@@ -63,7 +63,7 @@ static void info_text(const dt_ckpt_info *i, int64_t parameters)
              (unsigned long long)i->epoch, i->phase, i->phase_end ? " (its end)" : "", i->wall_time, i->ranks,
              i->ranks == 1 ? "" : "s");
     if (strcmp(i->reduction, "fast") == 0) {
-        dt_print("  gradients were summed by engine.reduction = fast: another number of ranks ends in other bits\n");
+        dt_print("  gradients were summed by engine.reduction = fast: results depend on the number of ranks\n");
     }
     dt_print("  weights %s  state %s  %.1f MB\n", i->weights_hash, i->state_hash, (double)i->bytes / 1e6);
     if (parameters >= 0) {
@@ -114,7 +114,7 @@ static dt_status inspect(const char *path, dt_ckpt_info *info, int64_t *paramete
         *parameters_p = count_parameters(c);
         if (skipped.bytes > 0) {
             dt_log_lines(DT_LOG_WARN, dt_str_text(&skipped));
-            dt_log(DT_LOG_WARN, "%s is taken", info->path);
+            dt_log(DT_LOG_WARN, "using %s", info->path);
         }
     }
     dt_ckpt_close(c);
@@ -235,12 +235,12 @@ static dt_status verify(const char *path, bool json)
                      info[i].valid ? info[i].phase : info[i].why);
         }
         if (st == DT_OK && next >= 0) {
-            dt_print("a resume takes step %llu\n", (unsigned long long)info[next].step);
+            dt_print("a resume continues from step %llu\n", (unsigned long long)info[next].step);
         }
     }
     if (st == DT_OK && n_damaged > 0) {
         st = DT_FAIL(DT_EDATA, "%u of %u checkpoint%s in %s: damaged%s", n_damaged, n, n == 1 ? "" : "s", path,
-                     next >= 0 ? "" : ", a resume finds none that is good");
+                     next >= 0 ? "" : ", none is left to resume from");
     }
     dt_free(info);
     return st;

@@ -28,7 +28,7 @@ static dt_status put(const dt_args *a, const dt_str *text)
         return DT_OK;
     }
     if (dt_fs_is_file(a->out) || dt_fs_is_dir(a->out)) {
-        return DT_FAIL(DT_ECONFIG, "--out %s is there already; name a new file", a->out);
+        return DT_FAIL(DT_ECONFIG, "--out %s exists already; name a new file", a->out);
     }
     DT_TRY(dt_cli_check_out(a->out));
     return dt_fs_write_atomic(a->out, dt_str_text(text), text->bytes);
@@ -87,7 +87,7 @@ static dt_status import_with(const dt_args *a, dt_session *s, int phase)
     }
     if (st == DT_OK) {
         dt_log(n.unknown > 0 ? DT_LOG_WARN : DT_LOG_INFO,
-               "%s: %d keys taken over, %d so always or in these values, %d without counterpart, %d wrong, %d unknown",
+               "%s: %d keys imported, %d implied or in these values, %d without counterpart, %d wrong, %d unknown",
                a->word[1], n.taken, n.same, n.none, n.wrong, n.unknown);
     }
     dt_str_fini(&out);
@@ -102,7 +102,7 @@ static dt_status import_file(const dt_args *a)
         return DT_FAIL(DT_ECONFIG, "--phase %s: expected 1, 2 or 3, which the file is read as", a->phase);
     }
     if (a->n_config > 0 || a->n_set > 0 || a->json) {
-        return DT_FAIL(DT_ECONFIG, "dtrain config import knows no --config, --set or --json; it reads one YAML file");
+        return DT_FAIL(DT_ECONFIG, "dtrain config import takes no --config, --set or --json; it reads one YAML file");
     }
     const dt_status st = import_with(a, &s, (int)phase);
     dt_session_close(&s);
@@ -114,11 +114,11 @@ static dt_status import_file(const dt_args *a)
 static void write_phases(const char *plugin, dt_str *out)
 {
     dt_str_addf(out,
-                "\n# phases are trained one after the other; each entry may hold every section, too\n"
+                "\n# phases are trained one after the other; each entry may also contain any section\n"
                 "phases = (\n    {   plugin = \"%s\";\n",
                 plugin);
     dt_template_table(dt_schema_phase + 1, 8, out); /* the plugin stands there */
-    dt_str_add(out, "        # what ends the phase: whatever comes first\n        stop = {\n");
+    dt_str_add(out, "        # the first of these conditions ends the phase\n        stop = {\n");
     dt_template_table(dt_schema_stop, 12, out);
     dt_str_add(out, "        };\n    }\n);\n");
 }
@@ -147,11 +147,11 @@ static dt_status write_host(const dt_config *c, int64_t phase, dt_str *out)
 
 static void write_head(const char *of, dt_str *out)
 {
-    dt_str_addf(
-        out,
-        "# Every key %s, with the value that holds where nobody sets it: take the # away from a\n"
-        "# key that shall have another one. dtrain show SECTION says the same, dtrain.cfg(5) has all of them.\n\n",
-        of);
+    dt_str_addf(out,
+                "# Every key %s, with its default value: remove the # from a key to\n"
+                "# change it. dtrain show SECTION prints the same, dtrain.cfg(5) describes all keys.\n"
+                "\n",
+                of);
 }
 
 /* A component that a phase is wired to. */

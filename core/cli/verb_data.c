@@ -47,27 +47,25 @@ static const dt_option import_table[] = {
               "with one for each, "
               "SCENE.osm; empty: none but a scenario's own"),
     DT_OPTION(import_opts, map_origin, DT_OPT_STR, "", "", 0, 0, NULL,
-              "where positions are counted from, for a map in degrees: \"LATITUDE,LONGITUDE\" or "
-              "\"utm:EASTING,NORTHING\"; empty: as the recording says, else 0,0"),
+              "origin of positions, for a map in degrees: \"LATITUDE,LONGITUDE\" or \"utm:EASTING,NORTHING\"; empty: "
+              "the recording's, else 0,0"),
     DT_OPTION(import_opts, map_offset, DT_OPT_STR, "", "", 0, 0, NULL,
-              "\"DX,DY\" in m: how far maps are moved, whose positions are counted from another place than the "
-              "recording's"),
+              "\"DX,DY\" in m: shift of maps whose positions have another origin than the recording's"),
     DT_OPTION(import_opts, types, DT_OPT_STR, "", "", 0, 0, NULL,
-              "file of SUMO with vType elements: how long the vehicles of its floating-car output are"),
+              "SUMO file with vType elements: lengths of the vehicles in its floating-car output"),
     DT_OPTION(import_opts, frame_rate_hz, DT_OPT_F64, "0", "1/s", 0, 1000, NULL,
-              "frame rate of a recording that does not say it by its layout, in a column or in its times; 0: it does"),
-    DT_OPTION(import_opts, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "neighbourhood of a vehicle"),
-    DT_OPTION(
-        import_opts, smooth_s, DT_OPT_F64, "0.5", "s", 0, DT_SMOOTH_MAX_S, NULL,
-        "accelerations are made from speeds and averaged with this width (Thiemann et al. 2008): over the past for "
-        "models, on both sides for risk labels; 0: as recorded, for recordings of a simulator"),
+              "frame rate of a recording whose layout, columns and times do not give one; 0: taken from the recording"),
+    DT_OPTION(import_opts, radius_m, DT_OPT_F64, "50", "m", 1, 1000, NULL, "radius of a vehicle's neighbourhood"),
+    DT_OPTION(import_opts, smooth_s, DT_OPT_F64, "0.5", "s", 0, DT_SMOOTH_MAX_S, NULL,
+              "accelerations are computed from speeds and smoothed with this width (Thiemann et al. 2008): over the "
+              "past for models, on both sides for risk labels; 0: as recorded, for recordings of a simulator"),
     DT_OPTION(import_opts, neighbours, DT_OPT_I64, "16", "1", 1, 64, NULL,
-              "edges of a vehicle at most, itself included"),
+              "maximum edges of a vehicle, itself included"),
     DT_OPTION(import_opts, memory_mb, DT_OPT_I64, "64", "MiB", 1, 65536, NULL,
               "sort buffers of tables, of all jobs together"),
     DT_OPTION(import_opts, jobs, DT_OPT_I64, "0", "1", 0, JOBS_MAX, NULL,
-              "parts that are made at once, threads where there is one, as --jobs says; 0: as many as there are cores "
-              "to use"),
+              "parts that are imported simultaneously, threads if there is only one; --jobs sets the same; 0: one per "
+              "available core"),
     DT_OPTION(import_opts, part_mb, DT_OPT_I64, "8", "MB", 0, 1048576, NULL,
               "files are grouped into parts of at least this size, which are imported in parallel and kept when an "
               "import is interrupted; 0: each file is a part. The store is the same"),
@@ -84,14 +82,14 @@ typedef struct store_opts {
 
 static const dt_option store_table[] = {
     DT_OPTION(store_opts, features, DT_OPT_ENUM, "f32", "", 0, 0, dt_packing_features,
-              "how features of vehicles and of edges are kept: f32: as they are; f16, i8: in half and in a quarter of "
-              "the bytes, off by what data inspect says; what was recorded stays exact"),
+              "storage of features of vehicles and edges: f32: exact; f16, i8: half and a quarter of the bytes, with "
+              "the errors that data inspect prints; recorded values stay exact"),
     DT_OPTION(store_opts, compress, DT_OPT_ENUM, "none", "", 0, 0, dt_packing_codecs,
-              "zstd: edges and features are packed, in blocks that are unpacked as they are read"),
+              "zstd: edges and features are compressed in blocks, which are decompressed when read"),
     DT_OPTION(store_opts, compress_level, DT_OPT_I64, "3", "1", 1, 19, NULL,
-              "of zstd: higher is smaller and slower to write, and as quick to read"),
+              "zstd level: higher is smaller and slower to write, and equally fast to read"),
     DT_OPTION(store_opts, repeats, DT_OPT_ENUM, "keep", "", 0, 0, dt_repeats_policies,
-              "a scene that is another one again, row for row: kept, with a warning; left out; or the end"),
+              "a scene that repeats another one row for row: keep it with a warning, skip it, or fail"),
     DT_OPTION_END};
 
 /* ---- how HDF5 is written: the section "hdf5" --------------------------------------------------------------------- */
@@ -101,9 +99,9 @@ typedef struct hdf5_opts {
 } hdf5_opts;
 
 static const dt_option hdf5_table[] = {
-    DT_OPTION(hdf5_opts, gzip, DT_OPT_I64, "1", "1", 0, 9, NULL, "of bytes that are shuffled; 0: not packed"),
+    DT_OPTION(hdf5_opts, gzip, DT_OPT_I64, "1", "1", 0, 9, NULL, "gzip level, of shuffled bytes; 0: not compressed"),
     DT_OPTION(hdf5_opts, chunk_rows, DT_OPT_I64, "0", "1", 0, 1048576, NULL,
-              "vehicles, and edges, of a chunk; 0: as many as a sample has, those of 3 s"),
+              "vehicles, and edges, per chunk; 0: as many as a sample of 3 s has"),
     DT_OPTION_END};
 
 /* ---- options of a split and of a sample: sections of the same names ---------------------------------------------- */
@@ -119,13 +117,13 @@ static const char *const split_by[] = {
 
 static const dt_option split_table[] = {
     DT_OPTION(split_opts, by, DT_OPT_ENUM, "scene", "", 0, 0, split_by,
-              "scene: recordings, whole, into two stores; site: a store for each; time: every scene at the same share "
-              "of it"),
+              "scene: whole recordings into two stores; site: one store per site; time: each scene at the same share "
+              "of its time"),
     DT_OPTION(split_opts, share, DT_OPT_F64, "0.8", "1", 0.001, 0.999, NULL,
-              "of the rows (scene) or of each scene's time (time) that goes to the first store"),
+              "share of the rows (scene) or of each scene's time (time) that goes to the first store"),
     DT_OPTION(split_opts, gap_s, DT_OPT_F64, "0", "s", 0, 3600, NULL,
-              "time of each scene that is left out between the two, so that no window of one reaches the other"),
-    DT_OPTION(split_opts, seed, DT_OPT_I64, "0", "", 0, 9e15, NULL, "which scenes"), DT_OPTION_END};
+              "gap in each scene between the two parts, so that no window overlaps both"),
+    DT_OPTION(split_opts, seed, DT_OPT_I64, "0", "", 0, 9e15, NULL, "seed that selects the scenes"), DT_OPTION_END};
 
 typedef struct sample_opts {
     int64_t scenes, seed;
@@ -133,10 +131,11 @@ typedef struct sample_opts {
 } sample_opts;
 
 static const dt_option sample_table[] = {
-    DT_OPTION(sample_opts, scenes, DT_OPT_I64, "0", "1", 0, 1e9, NULL, "so many scenes at most; 0: all"),
+    DT_OPTION(sample_opts, scenes, DT_OPT_I64, "0", "1", 0, 1e9, NULL, "maximum number of scenes; 0: all"),
     DT_OPTION(sample_opts, seconds, DT_OPT_F64, "0", "s", 0, 1e9, NULL,
-              "so long a piece of each scene at most, begun anywhere; 0: the whole"),
-    DT_OPTION(sample_opts, seed, DT_OPT_I64, "0", "", 0, 9e15, NULL, "which scenes, and where their pieces begin"),
+              "maximum duration taken from each scene, from a random start; 0: the whole scene"),
+    DT_OPTION(sample_opts, seed, DT_OPT_I64, "0", "", 0, 9e15, NULL,
+              "seed that selects the scenes and where their pieces start"),
     DT_OPTION_END};
 
 /* ---- options of a cut by place: a section of that name ----------------------------------------------------------- */
@@ -148,14 +147,14 @@ typedef struct cut_opts {
 
 static const dt_option cut_table[] = {
     DT_OPTION(cut_opts, tile_m, DT_OPT_F64, "0", "m", 0, 1e6, NULL,
-              "side of square regions; 0: as many regions as cut.regions says"),
+              "side of square regions; 0: cut.regions sets their number"),
     DT_OPTION(cut_opts, regions, DT_OPT_I64, "0", "1", 0, 65536, NULL,
-              "so many regions of each scene, with about as many vehicles each; 0: tiles"),
+              "number of regions per scene, with about equally many vehicles each; 0: tiles"),
     DT_OPTION(cut_opts, halo_m, DT_OPT_F64, "200", "m", 1, DT_CUT_HALO_MOST_M, NULL,
-              "around each vehicle of a region everybody within this is there too: radius_m of the store for each "
-              "neighbourhood that a model looks through, for risk_gnn one more than layers"),
+              "vehicles within this distance of a region's vehicles are included: radius_m of the store times the "
+              "neighbourhoods that a model reads through, for risk_gnn one more than layers"),
     DT_OPTION(cut_opts, halo_s, DT_OPT_F64, "10", "s", 0, DT_CUT_HALO_MOST_S, NULL,
-              "so much of its past and future is there: the longest history or horizon of a window at least"),
+              "past and future included with it: at least the longest history or horizon of a window"),
     DT_OPTION_END};
 
 const char *const dt_data_sections[] = {"import", "store", "hdf5", "split", "sample", "cut", NULL};

@@ -31,7 +31,7 @@ static void check_plugins(dt_doctor *d, dt_loader *l)
         dt_doctor_say(d, DT_VERDICT_FAIL, "plugins", "make install, or name their folder in DTRAIN_PLUGIN_PATH",
                       "none found");
     } else if (refused.bytes > 0) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "plugins", "build them again, or take them out of the folder",
+        dt_doctor_say(d, DT_VERDICT_WARN, "plugins", "build them again, or remove them from the folder",
                       "%u; refused: %.*s", n, (int)strcspn(dt_str_text(&refused), "\n"), dt_str_text(&refused));
     } else {
         dt_doctor_say(d, DT_VERDICT_PASS, "plugins", "", "%u with %u components", n, dt_loader_n(l));
@@ -44,7 +44,7 @@ static void check_recording(dt_doctor *d, const char *path)
     dt_store *store = NULL;
     if (dt_store_open(path, &store) != DT_OK) {
         dt_doctor_say(d, DT_VERDICT_WARN, "recording", "make install; or train on your own with --set data.store=...",
-                      "the one that comes with dtrain: %s", dt_error_text());
+                      "the built-in one: %s", dt_error_text());
         return;
     }
     const dt_store_view *v = dt_store_view_of(store);
@@ -130,7 +130,7 @@ dt_status dt_verb_doctor(const dt_args *a, int *code_p)
     dt_str_fini(&out);
     dt_session_close(&s);
     if (st == DT_OK && n_fail > 0) {
-        st = DT_FAIL(DT_EUNSUPPORTED, "%u of %u checks failed; the lines that say FAIL tell what to do", n_fail,
+        st = DT_FAIL(DT_EUNSUPPORTED, "%u of %u checks failed; lines with FAIL state the remedy", n_fail,
                      n_pass + n_warn + n_fail);
     }
     return st;

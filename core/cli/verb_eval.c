@@ -30,8 +30,8 @@ static dt_status compare(dt_session *s, int64_t index, dt_stage *stage, bool is_
     }
     if (stage->rollout == NULL) {
         return DT_FAIL(DT_ECONFIG,
-                       "evaluation.baselines = \"%s\": phase %s has no environment that a controller could act in",
-                       names, stage->d.phase->desc.id);
+                       "evaluation.baselines = \"%s\": phase %s has no environment for a controller to act in", names,
+                       stage->d.phase->desc.id);
     }
     dt_stage_desc d = stage->d;
     d.judged = NULL;
@@ -92,7 +92,7 @@ static dt_status told_of_phase(const dt_args *a, const dt_session *s, dt_status 
     const bool is_known = dt_ckpt_inspect(a->checkpoint, &info) == DT_OK;
     st = dt_error_put(&reason);
     return is_known && strcmp(info.phase, s->phase[0]->desc.id) != 0
-               ? DT_CONTEXT(st, "--plugin %s, and %s is of phase %s", a->plugin, a->checkpoint, info.phase)
+               ? DT_CONTEXT(st, "--plugin %s, but %s belongs to phase %s", a->plugin, a->checkpoint, info.phase)
                : st;
 }
 

@@ -73,7 +73,7 @@ static void list_text(const dt_loader *l, const dt_str *refused, dt_str *out)
         role_width = (int)strlen(or_empty(c->role)) > role_width ? (int)strlen(c->role) : role_width;
     }
     if (dt_loader_n(l) == 0) {
-        dt_str_add(out, "no plugins found; DTRAIN_PLUGIN_PATH may name folders that hold some\n");
+        dt_str_add(out, "no plugins found; set DTRAIN_PLUGIN_PATH to folders that contain some\n");
     } else {
         dt_str_addf(out, "%-6s %-*s %-*s %-8s %s\n", "kind", id_width, "id", role_width, "role", "version", "summary");
     }

@@ -37,11 +37,11 @@ static dt_status check_name(const char *name)
                     strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name);
     if (!is_legal) {
         return DT_FAIL(DT_ECONFIG,
-                       "\"%s\" is no legal name: expected 1 to %d of a-z, 0-9 and _, beginning with a letter", name,
+                       "\"%s\" is not a valid name: expected 1 to %d of a-z, 0-9 and _, beginning with a letter", name,
                        MAX_NAME);
     }
     if (dt_config_is_host_section(name)) {
-        return DT_FAIL(DT_ECONFIG, "\"%s\" is a word of dtrain's own configuration; choose another name", name);
+        return DT_FAIL(DT_ECONFIG, "\"%s\" is reserved in dtrain's configuration; choose another name", name);
     }
     return DT_OK;
 }
@@ -121,7 +121,7 @@ static dt_status check_free(const char *name)
     const dt_loaded *found = NULL;
     dt_status st = dt_session_loader(&s);
     if (st == DT_OK && dt_loader_find(s.loader, 0, name, &found) == DT_OK) {
-        st = DT_FAIL(DT_ECONFIG, "there is a %s %s already (%s); choose another name, nothing was written",
+        st = DT_FAIL(DT_ECONFIG, "a %s %s exists already (%s); choose another name, nothing was written",
                      dt_kind_name(found->desc.kind), found->desc.id, found->plugin->path);
     } else {
         dt_error_clear(); /* whatever is wrong with other plugins: it is no plugin of that name */

@@ -51,7 +51,7 @@ static dt_status complete(const dt_args *a, dt_args *out, double *every_p)
     }
     *every_p = -1;
     if (a->every != NULL && (!dt_parse_f64(a->every, every_p) || !(*every_p > 0) || *every_p > 1e6)) {
-        return DT_FAIL(DT_ECONFIG, "--every %s: expected seconds between two moments, above 0", a->every);
+        return DT_FAIL(DT_ECONFIG, "--every %s: expected seconds between two frames, above 0", a->every);
     }
     for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++) {
         if (out->n_set == DT_CLI_MAX_REPEAT) {
@@ -84,8 +84,7 @@ static dt_status collect(const dt_stage *stage, dt_street *street)
     }
     dt_street_finish(street);
     if (street->n_moments == 0 || street->road.n == 0) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "%s does not show itself: an environment is drawn where it has the extension dtrain.scene/1",
+        return DT_FAIL(DT_EUNSUPPORTED, "%s cannot be drawn: it lacks the extension dtrain.scene/1",
                        stage->env.comp != NULL ? stage->env.comp->desc.id : stage->d.phase->desc.id);
     }
     return DT_OK;

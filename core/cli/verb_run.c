@@ -67,7 +67,7 @@ static dt_status parse_time(const char *text, double *out)
     number[n] = '\0';
     if (!dt_parse_f64(number, out) || *out <= 0) {
         return DT_FAIL(DT_ECONFIG,
-                       "--max-time %s: expected a positive number of seconds, or one with s, m or h behind it", text);
+                       "--max-time %s: expected a positive number of seconds, optionally followed by s, m or h", text);
     }
     *out *= factor;
     return DT_OK;
@@ -174,10 +174,10 @@ static dt_status tell_end(const dt_args *a, const dt_run_desc *d, dt_status st, 
     dt_processes_words(d->processes, before, sizeof(before), behind, sizeof(behind));
     if (st == DT_EINTERRUPTED && !has_checkpoint(dt_rundir_path(dir))) {
         *code_p = dt_signals_stop() != 0 ? 128 + dt_signals_stop() : *code_p;
-        dt_log(DT_LOG_INFO, "stopped before there was anything to save; begin again with: %s%s run --resume %s%s",
-               before, a->argv[0], dt_rundir_path(dir), behind);
+        dt_log(DT_LOG_INFO, "stopped before the first checkpoint; start again with: %s%s run --resume %s%s", before,
+               a->argv[0], dt_rundir_path(dir), behind);
     } else if (st == DT_EINTERRUPTED) {
-        dt_log(DT_LOG_INFO, "stopped, state saved; go on with: %s%s run --resume %s%s", before, a->argv[0],
+        dt_log(DT_LOG_INFO, "stopped, state saved; continue with: %s%s run --resume %s%s", before, a->argv[0],
                dt_rundir_path(dir), behind);
     } else if (st < 0) {
         dt_log(dt_processes_level(d->processes, st), "%s", dt_error_text());
@@ -278,8 +278,8 @@ static dt_status check_name(const char *name)
     return is_plain
                ? DT_OK
                : DT_FAIL(DT_ECONFIG,
-                         "--name %s: expected 1 to %d characters without blanks and '/', not beginning with '.' or "
-                         "'-'; for another folder say --run-dir DIR",
+                         "--name %s: expected 1 to %d characters without spaces and '/', not beginning with '.' or "
+                         "'-'; for another folder use --run-dir DIR",
                          name, MOST);
 }
 

@@ -54,7 +54,7 @@ static void tell_damage(row *r)
     }
     if (dt_ckpt_count(r->path, &n, &damaged) == DT_OK && n == 0 && damaged > 0) {
         snprintf(r->state.error, sizeof(r->state.error),
-                 "nothing to go on from: %u damaged checkpoint%s in checkpoints/quarantine", damaged,
+                 "nothing to resume from: %u damaged checkpoint%s in checkpoints/quarantine", damaged,
                  damaged == 1 ? "" : "s");
     }
     dt_error_clear();

@@ -113,7 +113,7 @@ static void show_sections(const dt_config *c, int64_t phase, dt_json_out *json, 
     if (json != NULL) {
         dt_json_obj(json, "sections");
     } else {
-        dt_str_add(out, "sections, as they hold in a phase of this plugin where they are not built in\n");
+        dt_str_add(out, "other sections, where a phase of this plugin differs from the built-in defaults\n");
     }
     for (uint32_t s = 0; (section = dt_config_host_section(s)) != NULL; s++) {
         if (json != NULL) {
@@ -301,7 +301,7 @@ static void show_other_columns(const dt_loaded *comp, const dt_env_spec *s, dt_j
     for (uint32_t i = 0; i < n; i++) {
         if (!has_port(s, column[i].port) && strcmp(column[i].port, last) != 0) {
             last = column[i].port;
-            dt_str_addf(out, "columns of %s, which other options have\n", last);
+            dt_str_addf(out, "columns of %s with other options\n", last);
             show_columns(column, n, last, out);
         }
     }

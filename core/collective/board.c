@@ -92,7 +92,7 @@ dt_status dt_board_make(uint32_t n, dt_board **out_p)
 {
     dt_board *b = dt_alloc(sizeof(*b));
     if (b == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for what %u ranks tell each other", n);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the messages of %u ranks", n);
     }
     b->fd = -1;
     const dt_status st = make(b, n);
@@ -111,7 +111,7 @@ static dt_status look(dt_board *b, int fd, uint64_t nonce)
     head h;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
         h.magic != MAGIC || h.nonce != nonce || h.n == 0 || (size_t)st.st_size != bytes_of(h.n)) {
-        return DT_FAIL(DT_ENOTFOUND, "%s is no board of this job", b->path);
+        return DT_FAIL(DT_ENOTFOUND, "%s is not the shared memory of this job", b->path);
     }
     return map(b, fd, h.n);
 }
@@ -122,7 +122,7 @@ dt_status dt_board_open(const char *path, dt_board **out_p)
     char *colon = NULL;
     const uint64_t nonce = strtoull(path, &colon, 16);
     if (b == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for what ranks tell each other");
+        return DT_FAIL(DT_ENOMEM, "out of memory for the messages of ranks");
     }
     b->fd = -1;
     snprintf(b->path, sizeof(b->path), "%s", path);

@@ -145,7 +145,7 @@ static dt_status start(dt_comm *c, const dt_comm_call *call, dt_comm_request *ou
         k++;
     }
     if (k == DT_COMM_IN_FLIGHT) {
-        return DT_FAIL(DT_EINVAL, "%s begins while %d collectives are under way, which is the most: wait for some",
+        return DT_FAIL(DT_EINVAL, "%s starts with %d collectives in flight, which is the limit: wait for some",
                        dt_comm_op_name(call->op), DT_COMM_IN_FLIGHT);
     }
     c->has_agreed = false;
@@ -169,7 +169,8 @@ static dt_status look(dt_comm *c, dt_comm_request *r, bool waits, bool *done_p)
         return DT_OK;
     }
     if (c->slot[k].sequence != r->id / DT_COMM_IN_FLIGHT) {
-        return DT_FAIL(DT_EINVAL, "request %llu is not under way: it was waited for, or is another communicator's",
+        return DT_FAIL(DT_EINVAL,
+                       "request %llu is not in flight: it was waited for, or belongs to another communicator",
                        (unsigned long long)r->id);
     }
     const double begin = dt_clock_s();
@@ -217,7 +218,7 @@ dt_status dt_comm_start_all_gather(dt_comm *c, const void *mine, size_t bytes, v
 dt_status dt_comm_start_all_to_all(dt_comm *c, const dt_comm_out *out, const dt_comm_in *in, dt_comm_request *out_p)
 {
     if (out[c->rank].bytes != in[c->rank].bytes) {
-        return DT_FAIL(DT_EINVAL, "rank %u gives itself %zu bytes and wants %zu", c->rank, out[c->rank].bytes,
+        return DT_FAIL(DT_EINVAL, "rank %u sends itself %zu bytes and expects %zu", c->rank, out[c->rank].bytes,
                        in[c->rank].bytes);
     }
     return start(c, &(dt_comm_call){.op = DT_COMM_ALL_TO_ALL, .out = out, .in = in}, out_p);
@@ -239,7 +240,7 @@ dt_status dt_comm_start_barrier(dt_comm *c, dt_comm_request *out_p)
 static dt_status check_summed(uint64_t n)
 {
     return n <= DT_COMM_MOST_SUMMED ? DT_OK
-                                    : DT_FAIL(DT_EINVAL, "a sum of %llu floats, at most %d go at a time",
+                                    : DT_FAIL(DT_EINVAL, "a sum of %llu floats, at most %d at a time are possible",
                                               (unsigned long long)n, DT_COMM_MOST_SUMMED);
 }
 
@@ -399,8 +400,8 @@ dt_status dt_comm_null(dt_comm **out_p)
 
 static dt_status imagined_start(dt_comm *c, uint32_t slot)
 {
-    return DT_FAIL(DT_ECOMM, "%s of %u ranks is begun where they are only planned for",
-                   dt_comm_op_name(c->slot[slot].call.op), c->size);
+    return DT_FAIL(DT_ECOMM, "%s of %u ranks on a communicator that only plans", dt_comm_op_name(c->slot[slot].call.op),
+                   c->size);
 }
 
 dt_status dt_comm_imagined(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p)

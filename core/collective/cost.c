@@ -136,7 +136,7 @@ static dt_status measure(dt_comm *c, swaps *w, size_t most, dt_cost_measured *ou
 
 static dt_status need_others(const dt_comm *c)
 {
-    return dt_comm_size(c) > 1 ? DT_OK : DT_FAIL(DT_EINVAL, "one rank has nobody to measure with");
+    return dt_comm_size(c) > 1 ? DT_OK : DT_FAIL(DT_EINVAL, "one rank has no other rank to measure with");
 }
 
 dt_status dt_cost_measure(dt_comm *c, dt_cost_measured *out)

@@ -61,16 +61,16 @@ dt_status dt_processes_join(const dt_launch *l, dt_comm **out_p)
         .build = "core/collective/mpi",
         .entry = DT_TRANSPORT_ENTRY,
         .what = "MPI",
-        .if_none = "build it where Open MPI is (Debian: apt-get install libopenmpi-dev openmpi-bin, then configure "
-                   "again), or start one process",
-        .if_wrong =
-            "install the MPI that it was built with (Debian: apt-get install openmpi-bin), or build dtrain with "
-            "the one that is here"};
+        .if_none =
+            "build it with Open MPI installed (Debian: apt-get install libopenmpi-dev openmpi-bin, then configure "
+            "again), or start one process",
+        .if_wrong = "install the MPI that it was built with (Debian: apt-get install openmpi-bin), or build dtrain "
+                    "with the one installed here"};
     dt_transport_module_fn *entry = NULL;
     DT_TRY(dt_module_open(&d, (void **)(void *)&entry));
     const dt_transport_ops *t = entry(&host_table);
     if (t == NULL || t->version != DT_TRANSPORT_VERSION || t->struct_size != sizeof(*t)) {
-        return DT_FAIL(DT_EUNSUPPORTED, "%s belongs to another build of dtrain (version %u, this program wants %d)",
+        return DT_FAIL(DT_EUNSUPPORTED, "%s belongs to another build of dtrain (version %u, this program expects %d)",
                        d.file, t != NULL ? t->version : 0, DT_TRANSPORT_VERSION);
     }
     return dt_processes_over(t, l, out_p);

@@ -25,7 +25,7 @@ static bool do_pieces_match(const dt_meeting *m, char why[DT_MEETING_TEXT])
             const size_t sent = m->call[from]->out[to].bytes, wanted = m->call[to]->in[from].bytes;
             if (sent != wanted) {
                 snprintf(why, DT_MEETING_TEXT,
-                         "collective %llu does not match: rank %u sends rank %u %zu bytes, which waits for %zu",
+                         "collective %llu does not match: rank %u sends rank %u %zu bytes, which expects %zu",
                          (unsigned long long)m->sequence, from, to, sent, wanted);
                 return false;
             }

@@ -195,7 +195,7 @@ static void describe_doing(const dt_board_rank *seen, char out[DOING_BYTES])
     if (seen->has_called) {
         dt_board_call_text(&seen->last, what, sizeof(what));
         snprintf(out, DOING_BYTES, "%s; %s collective %llu (%s), %s %.1f s ago",
-                 seen->is_stopped ? ", which is held by a signal" : "", is_over ? "its last was" : "it is in",
+                 seen->is_stopped ? ", which is stopped by a signal" : "", is_over ? "its last was" : "it is in",
                  (unsigned long long)seen->last.number, what, is_over ? "which ended" : "begun",
                  dt_clock_s() - (is_over ? seen->last.end_s : seen->last.begin_s));
     }
@@ -316,9 +316,9 @@ dt_status dt_peers_blame(dt_peers *p, uint64_t number, const char *mine, double 
     char missing[400];
     DT_TRY(ask_around(p, number));
     const uint32_t n = name_missing(p, number, missing, sizeof(missing));
-    const dt_status st = DT_FAIL(DT_ECOMM, "collective %llu: %s and waited %.3g s in vain%s%s",
+    const dt_status st = DT_FAIL(DT_ECOMM, "collective %llu: %s and timed out after %.3g s%s%s",
                                  (unsigned long long)number, mine, waited_s, n > 0 ? " for " : "",
-                                 n > 0 ? missing : ", though every rank is there: what is sent does not arrive");
+                                 n > 0 ? missing : ", although every rank is present: messages do not arrive");
     tell(p, BLAMES, dt_error_text());
     p->has_left = true;
     return st;

@@ -295,7 +295,7 @@ static dt_status want_messages(flight *f, uint64_t n)
     }
     dt_transport_request *grown = n <= UINT32_MAX / 2 ? dt_realloc(f->message, n * sizeof(*grown)) : NULL;
     if (grown == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for %llu messages at once", (unsigned long long)n);
+        return DT_FAIL(DT_ENOMEM, "out of memory for %llu messages in flight", (unsigned long long)n);
     }
     f->message = grown;
     f->cap = (uint32_t)n;
@@ -529,8 +529,8 @@ static const dt_comm_ops process_ops = {"mpi",           process_start, process_
 static const char *remedy_for(const dt_launch *l)
 {
     return strcmp(l->by, "srun") == 0
-               ? "this Slurm and the MPI do not understand each other; say srun --mpi=pmix, or mpirun inside of sbatch"
-               : "the mpirun of another MPI was taken; take the one that belongs to this library";
+               ? "this Slurm and the MPI are incompatible; use srun --mpi=pmix, or mpirun inside sbatch"
+               : "this is the mpirun of another MPI; use the one that belongs to this library";
 }
 
 /* The library would end the process itself, with words of its own. */
@@ -539,7 +539,7 @@ static dt_status check_manager(const dt_launch *l)
     if (strcmp(l->by, "srun") != 0 || getenv("PMIX_NAMESPACE") != NULL || getenv("PMI_RANK") != NULL) {
         return DT_OK;
     }
-    return DT_FAIL(DT_EUNSUPPORTED, "srun started %u processes, but none is told of the others: %s", l->size,
+    return DT_FAIL(DT_EUNSUPPORTED, "srun started %u processes, but they do not see each other: %s", l->size,
                    remedy_for(l));
 }
 
@@ -549,7 +549,7 @@ static dt_status check_size(const dt_transport_info *info, const dt_launch *l)
     if (info->size == l->size) {
         return DT_OK;
     }
-    return DT_FAIL(DT_EUNSUPPORTED, "%s started %u processes, but %s knows of %u: %s", l->by, l->size, info->library,
+    return DT_FAIL(DT_EUNSUPPORTED, "%s started %u processes, but %s sees %u: %s", l->by, l->size, info->library,
                    info->size, remedy_for(l));
 }
 

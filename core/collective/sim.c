@@ -87,7 +87,7 @@ static void time_out(sim_hub *h, dt_comm *c, const dt_comm_slot *s)
             dt_str_addf(&missing, " %u", r);
         }
     }
-    snprintf(why, sizeof(why), "collective %llu: %s and waited %g s in vain for rank%s",
+    snprintf(why, sizeof(why), "collective %llu: %s and timed out after %g s waiting for rank%s",
              (unsigned long long)s->sequence, mine, s->timeout_s, dt_str_text(&missing));
     dt_str_fini(&missing);
     hub_fail(h, DT_ECOMM, why);

@@ -36,7 +36,7 @@ void dt_stood_text(const dt_stood *s, double now, char out[DT_STOOD_TEXT_BYTES])
     out[0] = '\0';
     if (s->until_s > 0) {
         snprintf(out, DT_STOOD_TEXT_BYTES,
-                 "; this rank itself was held by a signal (SIGSTOP) for up to %.0f s, until %.1f s ago", s->for_s,
+                 "; this rank itself was stopped by a signal (SIGSTOP) for up to %.0f s, until %.1f s ago", s->for_s,
                  now - s->until_s);
     }
 }

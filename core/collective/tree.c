@@ -58,12 +58,12 @@ static dt_status check_weights(uint32_t leaves, uint32_t ranks, const uint32_t *
 {
     *sum_p = 0;
     if (leaves > DT_TREE_MAX_LEAVES || ranks == 0) {
-        return DT_FAIL(DT_EINVAL, "%u leaves (shards) for %u ranks; at most %d leaves, and at least one rank", leaves,
-                       ranks, DT_TREE_MAX_LEAVES);
+        return DT_FAIL(DT_EINVAL, "%u shards for %u ranks; at most %d shards, and at least one rank", leaves, ranks,
+                       DT_TREE_MAX_LEAVES);
     }
     for (uint32_t r = 0; r < ranks; r++) {
         if (weight[r] == 0 || weight[r] > DT_TREE_MAX_WEIGHT) {
-            return DT_FAIL(DT_EINVAL, "rank %u has the weight %u; want 1 to %d", r, weight[r], DT_TREE_MAX_WEIGHT);
+            return DT_FAIL(DT_EINVAL, "rank %u has the weight %u; must be 1 to %d", r, weight[r], DT_TREE_MAX_WEIGHT);
         }
         *sum_p += weight[r];
     }
@@ -102,8 +102,8 @@ dt_status dt_tree_weigh(uint32_t leaves, uint32_t ranks, const uint32_t *weight,
     for (uint32_t r = 0; r < ranks; r++) {
         if (count[r] == 0) {
             return DT_FAIL(DT_EINVAL,
-                           "rank %u with the weight %u of %llu gets none of %u leaves (shards), and every rank needs "
-                           "one: raise its weight or the number of leaves",
+                           "rank %u with the weight %u of %llu gets none of %u shards, and every rank needs one: raise "
+                           "its weight or the number of shards",
                            r, weight[r], (unsigned long long)sum, leaves);
         }
         begin[r + 1] = begin[r] + count[r]; /* count[r] itself */
@@ -126,16 +126,15 @@ static bool is_power_of_two(uint32_t v)
 dt_status dt_tree_create(const dt_tree_shape *s, uint32_t parts, dt_tree **out_p)
 {
     if (!is_power_of_two(s->leaves) || s->leaves > DT_TREE_MAX_LEAVES) {
-        return DT_FAIL(DT_EINVAL, "%u leaves (shards): want a power of two from 1 to %d", s->leaves,
-                       DT_TREE_MAX_LEAVES);
+        return DT_FAIL(DT_EINVAL, "%u shards: must be a power of two from 1 to %d", s->leaves, DT_TREE_MAX_LEAVES);
     }
     if (s->ranks == 0 || s->ranks > s->leaves || s->rank >= s->ranks) {
-        return DT_FAIL(DT_EINVAL, "rank %u of %u ranks over %u leaves (shards): want at most one rank a leaf", s->rank,
+        return DT_FAIL(DT_EINVAL, "rank %u of %u ranks over %u shards: at most one rank per shard is possible", s->rank,
                        s->ranks, s->leaves);
     }
     dt_tree *t = dt_alloc(sizeof(*t));
     if (t == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for a reduction tree of %u leaves", s->leaves);
+        return DT_FAIL(DT_ENOMEM, "out of memory for a reduction tree of %u shards", s->leaves);
     }
     t->leaves = s->leaves;
     t->parts = parts;
@@ -143,7 +142,7 @@ dt_status dt_tree_create(const dt_tree_shape *s, uint32_t parts, dt_tree **out_p
     t->slot = dt_alloc_n((size_t)parts * 2 * s->leaves, sizeof(*t->slot));
     if (t->slot == NULL) {
         dt_free(t);
-        return DT_FAIL(DT_ENOMEM, "out of memory for a reduction tree of %u leaves in %u parts", s->leaves, parts);
+        return DT_FAIL(DT_ENOMEM, "out of memory for a reduction tree of %u shards in %u parts", s->leaves, parts);
     }
     pthread_mutex_init(&t->lock, NULL);
     *out_p = t;

@@ -139,11 +139,11 @@ dt_status dt_tree_sum_create(const dt_tree_sum_desc *d, dt_tree_sum **out_p)
 {
     const uint32_t leaves = d->shape.leaves, ranks = d->shape.ranks, rank = d->shape.rank;
     if (ranks == 0 || ranks > leaves || rank >= ranks || leaves > DT_TREE_MAX_LEAVES || d->most < 0) {
-        return DT_FAIL(DT_EINVAL, "a sum of %lld numbers by rank %u of %u over %u leaves (at most %d)",
+        return DT_FAIL(DT_EINVAL, "a sum of %lld numbers by rank %u of %u over %u shards (at most %d)",
                        (long long)d->most, rank, ranks, leaves, DT_TREE_MAX_LEAVES);
     }
     if (d->is_fast && d->half != DT_HALF_NONE) {
-        return DT_FAIL(DT_EINVAL, "fast sums are of fp32: the library adds no halves");
+        return DT_FAIL(DT_EINVAL, "fast sums are of fp32: the library does not sum half precision");
     }
     dt_tree_sum *s = dt_alloc(sizeof(*s));
     if (s == NULL) {
@@ -306,7 +306,7 @@ dt_status dt_tree_sum_start(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine
 {
     DT_TRY(check_range(s, c, range));
     if (n_mine != s->n_mine) {
-        return DT_FAIL(DT_EINVAL, "a sum before all leaves are in: %u of %u nodes of rank %u", n_mine, s->n_mine,
+        return DT_FAIL(DT_EINVAL, "a sum before all shards have arrived: %u of %u nodes of rank %u", n_mine, s->n_mine,
                        s->rank);
     }
     s->own = dt_slice_of(range, s->ranks, s->rank);

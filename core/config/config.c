@@ -266,7 +266,7 @@ static dt_status refuse_others(dt_config *c, const dt_node *phases, const dt_nod
     for (const dt_node *n = phases->first; kept != NULL && n != NULL && n != kept; n = n->next) {
         own++;
     }
-    dt_str_addf(&why, "%s %s runs that phase alone, and this is given for another one", option, plugin);
+    dt_str_addf(&why, "%s %s runs only that phase, but this is given for another one", option, plugin);
     if (names != NULL) {
         dt_str_addf(&why, "; the entry of %s is phases.%lld", plugin, (long long)own);
     } else {
@@ -310,7 +310,7 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
         DT_TRY(refuse_others(c, phases, kept, plugin, option));
     } else if (phases != NULL) {
         return dt_node_fail(phases->first != NULL ? phases->first : phases, "phases",
-                            "expected a list; for the one phase of %s say phases.0.stop.steps=3", option);
+                            "expected a list; for the one phase of %s set phases.0.stop.steps=3", option);
     }
     if (kept == NULL) {
         DT_TRY(dt_node_new(c, DT_NODE_GROUP, NULL, NULL, &origin, &kept));
@@ -354,7 +354,7 @@ dt_status dt_config_spread(dt_config *c, int64_t phase, const char *id)
     dt_node *own = dt_config_phase_node(c, phase), *group = dt_node_find(&c->root, id);
     dt_section *s = dt_section_find(c, id);
     if (s == NULL || !s->is_phase || own == NULL) {
-        return DT_FAIL(DT_EINVAL, "%s is no declared plugin of phase %lld", id, (long long)phase);
+        return DT_FAIL(DT_EINVAL, "%s is not a declared plugin of phase %lld", id, (long long)phase);
     }
     s->is_spread = true;
     for (const dt_node *n = group != NULL ? group->first : NULL; n != NULL; n = n->next) {
@@ -506,7 +506,7 @@ static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, c
         const bool has_keys = n->kind == DT_NODE_GROUP && n->first != NULL;
         char own[PATH_BYTES];
         snprintf(own, sizeof(own), "%s%s%s", path, has_keys ? "." : "", has_keys ? n->first->key : "");
-        return dt_node_fail(has_keys ? n->first : n, own, "%s belongs into an entry of phases: phases.0.%s", path, own);
+        return dt_node_fail(has_keys ? n->first : n, own, "%s belongs in an entry of phases: phases.0.%s", path, own);
     }
     for (const dt_section *s = c->sections; s != NULL; s = s->next) {
         if (*s->name != '\0' && s->plugin == NULL) {

@@ -74,9 +74,9 @@ static void tell_group(const char *group, dt_str *out)
         }
     }
     if (list.bytes == 0) {
-        dt_str_add(out, "the guides have it; here there is nothing like it");
+        dt_str_add(out, "a key of the guides without a counterpart here");
     } else {
-        dt_str_addf(out, "the guides' name; here see %.*s", (int)list.bytes - 2, dt_str_text(&list));
+        dt_str_addf(out, "a key of the guides; see %.*s", (int)list.bytes - 2, dt_str_text(&list));
     }
     out->failed = out->failed || list.failed;
     dt_str_fini(&list);
@@ -91,11 +91,10 @@ bool dt_guide_tell(const char *key, dt_str *out)
     if (g == NULL) {
         tell_group(key, out);
     } else if (g->target[0] != '\0') {
-        dt_str_add(out, "the guides' name; here it is ");
+        dt_str_add(out, "a key of the guides; here it is ");
         add_target(g, g->target, out);
     } else {
-        dt_str_addf(out, "the guides have it; here there is nothing like it%s%s", g->note[0] != '\0' ? ": " : "",
-                    g->note);
+        dt_str_addf(out, "a key of the guides without a counterpart here%s%s", g->note[0] != '\0' ? ": " : "", g->note);
     }
     return true;
 }

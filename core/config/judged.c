@@ -19,7 +19,7 @@ static dt_status read_one(dt_config *c, const dt_section *s, const dt_node *list
     const char *equals = strchr(text, '=');
     if (equals == NULL || equals == text) {
         return dt_node_fail(list, key_path,
-                            "\"%s\" is no option=value; a value with blanks or commas in it stands in a list: "
+                            "\"%s\" is not option=value; put a value with spaces or commas into a list: "
                             "[\"option=a b\", \"other=1\"]",
                             text);
     }
@@ -42,7 +42,7 @@ static dt_status read_list(dt_config *c, int64_t phase, const dt_section *s, con
         DT_TRY(read_one(c, s, list, word->text, &value));
         const dt_option *o = dt_option_find(s->table, value->key);
         if (said[o - s->table] != NULL) {
-            return dt_node_fail(list, key_path, "it says %s twice", o->name);
+            return dt_node_fail(list, key_path, "it sets %s twice", o->name);
         }
         said[o - s->table] = value;
     }

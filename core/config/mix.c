@@ -44,7 +44,7 @@ static dt_status read_one(dt_config *c, const dt_section *s, const dt_node *list
     const char *equals = memchr(text, '=', bytes);
     if (equals == NULL || equals == text) {
         return dt_node_fail(list, key_path,
-                            "\"%.*s\" is no option=value; an entry is id or id:option=value;option=value", (int)bytes,
+                            "\"%.*s\" is not option=value; an entry is id or id:option=value;option=value", (int)bytes,
                             text);
     }
     const char *key = dt_pool_dup(c, text, strcspn(text, " ="));
@@ -75,14 +75,14 @@ dt_status dt_config_mix_options(dt_config *c, int64_t phase, uint32_t i, const c
         DT_TRY(read_one(c, s != NULL && s->table != NULL ? s : &bare, list, at, bytes, &value));
         for (uint32_t k = 0; k < *n_p; k++) {
             if (strcmp(out[k].key, value->key) == 0) {
-                return dt_node_fail(list, key_path, "\"%s\" says %s twice", entry, value->key);
+                return dt_node_fail(list, key_path, "\"%s\" sets %s twice", entry, value->key);
             }
         }
         if (*n_p == DT_MIX_OPTIONS) {
             return dt_node_fail(list, key_path, "\"%s\" has more than %d options", entry, DT_MIX_OPTIONS);
         }
         if (value->text == NULL) {
-            return dt_node_fail(list, key_path, "\"%s\": %s is a list, which stands in the section %s alone", entry,
+            return dt_node_fail(list, key_path, "\"%s\": %s is a list, which only the section %s can set", entry,
                                 value->key, section);
         }
         out[(*n_p)++] = (dt_setting){value->key, value->text};

@@ -87,13 +87,13 @@ void dt_option_accepts(const dt_option *o, dt_str *out)
         }
         break;
     case DT_OPT_WORDS:
-        dt_str_add(out, "a list of words, [ \"a\", \"b\" ]");
+        dt_str_add(out, "a list of strings, [ \"a\", \"b\" ]");
         break;
     case DT_OPT_PATH:
         dt_str_add(out, "a path");
         break;
     default:
-        dt_str_add(out, "a text in quotes");
+        dt_str_add(out, "a string in quotes");
         break;
     }
 }
@@ -320,7 +320,7 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
     }
     dt_status st = dt_node_fail(n, path, "unknown key; %s%s%s%s%s %s", meant.bytes > 0 ? "did you mean \"" : "",
                                 dt_str_text(&meant), meant.bytes > 0 ? "\"? " : "", s->name,
-                                n_names > 0 ? " knows" : " has no keys", dt_str_text(&known));
+                                n_names > 0 ? " has the keys" : " has no keys", dt_str_text(&known));
     dt_str_fini(&known);
     dt_str_fini(&meant);
     return st;
@@ -334,8 +334,8 @@ static dt_status refuse_code(const dt_config *c, const dt_option *o, const dt_no
         return DT_OK;
     }
     (void)dt_node_fail(n, path,
-                       "it would run code or write files, and only that run says so; if you trust whoever made it, say "
-                       "--trust-plugins, or give the value yourself (--set)");
+                       "it would run code or write files, and only that run sets it; if you trust its author, use "
+                       "--trust-plugins, or set the value yourself (--set)");
     return DT_EABI;
 }
 
@@ -392,7 +392,7 @@ static dt_status check_option(const dt_option *table, const dt_option *o, uint64
                        o->name);
     }
     if (dt_option_find(table, o->name) != o) {
-        return DT_FAIL(DT_EPLUGIN, "option %s is there twice; rename one", o->name);
+        return DT_FAIL(DT_EPLUGIN, "option %s is declared twice; rename one", o->name);
     }
     uint32_t bytes = member_bytes(o->type);
     if (bytes == 0) {
@@ -404,7 +404,7 @@ static dt_status check_option(const dt_option *table, const dt_option *o, uint64
                        dt_option_type_name(o), bytes, o->size);
     }
     if (o->offset % bytes != 0 || (uint64_t)o->offset + bytes > config_bytes) {
-        return DT_FAIL(DT_EPLUGIN, "option %s lies at byte %u, outside its struct of %" PRIu64 " bytes or unaligned",
+        return DT_FAIL(DT_EPLUGIN, "option %s is at byte %u, outside its struct of %" PRIu64 " bytes or unaligned",
                        o->name, o->offset, config_bytes);
     }
     if (o->type == DT_OPT_ENUM && (o->choices == NULL || o->choices[0] == NULL)) {
@@ -606,7 +606,7 @@ dt_status dt_config_section(dt_config *c, int64_t phase, const char *section, co
     }
     for (uint32_t i = 0; i < n_over; i++) {
         if (dt_option_find(s->table, over[i].key) == NULL) {
-            return DT_FAIL(DT_ECONFIG, "%s has no option %s, which the phase asks for", section, over[i].key);
+            return DT_FAIL(DT_ECONFIG, "%s has no option %s, which the phase requests", section, over[i].key);
         }
     }
     memset(out, 0, bytes);
@@ -617,8 +617,7 @@ dt_status dt_config_section(dt_config *c, int64_t phase, const char *section, co
             return missing(o, section);
         }
         if ((uint64_t)o->offset + o->size > bytes) {
-            return DT_FAIL(DT_EINVAL, "option %s.%s lies outside a struct of %" PRIu64 " bytes", section, o->name,
-                           bytes);
+            return DT_FAIL(DT_EINVAL, "option %s.%s is outside a struct of %" PRIu64 " bytes", section, o->name, bytes);
         }
         DT_TRY(store(c, o, n, out));
     }

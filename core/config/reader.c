@@ -128,7 +128,7 @@ static dt_status include(reader *r, const char *p, const char *file, int line, c
         return DT_FAIL(DT_ECONFIG, "%s:%d: only a comment may follow @include \"file\" on its line", file, line);
     }
     if (r->layer == DT_FROM_RUN) { /* what dtrain writes there has none; a foreign one would open files of ours */
-        return DT_FAIL(DT_ECONFIG, "%s:%d: the configuration of a run includes no other files", file, line);
+        return DT_FAIL(DT_ECONFIG, "%s:%d: the configuration of a run may not include other files", file, line);
     }
     if (r->depth >= MAX_INCLUDES) {
         return DT_FAIL(DT_ECONFIG, "%s:%d: includes nest deeper than %d; does a file include itself?", file, line,

@@ -63,44 +63,44 @@ static const dt_option data_table[] = {
     ROW(dt_data_opts, batch_max, I64, DT_OPT_NEUTRAL, "1024", "samples", 1, 1048576, NULL,
         "the largest batch that auto takes"),
     ROW(dt_data_opts, shards, I64, 0, "8", "1", 1, 4096, NULL,
-        "leaves the batch is cut into and summed over in exact mode; a power of two"),
+        "shards that the batch is split into and summed over in exact mode; a power of two"),
     ROW(dt_data_opts, prefetch, I64, DT_OPT_NEUTRAL, "2", "batches", 0, 64, NULL,
         "batches read ahead of training; 0 = none"),
     ROW(dt_data_opts, workers, I64, DT_OPT_NEUTRAL, "1", "threads", 1, 64, NULL,
-        "threads that read ahead; more pay where samples cost more to make than to train on"),
+        "threads that read ahead; more help if samples cost more to prepare than to train on"),
     ROW(dt_data_opts, sampling, ENUM, 0, "shuffled", NULL, 0, 0, samplings,
-        "which sample comes when: each once an epoch, in a random order or theirs; weighted: drawn by the weights that "
-        "the data component gives, as many as there are"),
+        "order of samples: each once per epoch, shuffled or in sequence; weighted: drawn by the weights of the data "
+        "component, as many as there are samples"),
     ROW(dt_data_opts, drop_last, BOOL, 0, "true", NULL, 0, 0, NULL,
-        "leave out what is left of an epoch after its last whole batch; false = it is a smaller batch"),
+        "drop the incomplete last batch of an epoch; false = train on it as a smaller batch"),
     ROW(dt_data_opts, replay_mb, F64, DT_OPT_NEUTRAL, "4096", "MB", 0, 1e9, NULL,
-        "a replay that takes more on a rank is kept in a file of the run directory while the run lasts"),
+        "a replay buffer that is larger on a rank is kept in a file of the run directory during the run"),
     ROW(dt_data_opts, stream, PATH, 0, "", NULL, 0, 0, NULL,
         "folder of stores 000000, 000001, ... that grows during training; data.store is then used for evaluations; "
         "empty = train on data.store"),
     ROW(dt_data_opts, window, I64, 0, "4096", "samples", 1, 1e12, NULL,
-        "of a stream: samples of an epoch, shuffled among themselves, which begins when all of them have come"),
+        "stream: samples per epoch, shuffled among themselves; it starts when all of them have arrived"),
     ROW(dt_data_opts, stream_timeout, F64, DT_OPT_NEUTRAL, "3600", "s", 0, 1e9, NULL,
-        "of a stream: give up when the next store has not come after so long; 0 = wait for ever"),
+        "stream: fail if the next store has not arrived after this time; 0 = wait forever"),
     ROW(dt_data_opts, stream_room, F64, 0, "2", "1", 1, 1000, NULL,
-        "of a stream: how many times as large as the largest sample of data.store one may be"),
+        "stream: largest sample, as a multiple of the largest one of data.store"),
     DT_OPTION_END};
 
 static const dt_option training_table[] = {
     ROW(dt_training_opts, epochs, I64, 0, "50", "epochs", 1, 1000000, NULL, "passes over the training data"),
     ROW(dt_training_opts, learning_rate, F64, 0, "1e-3", "1", 0, 1000, NULL, "peak step size of the optimizer"),
     ROW(dt_training_opts, weight_decay, F64, 0, "1e-4", "1", 0, 1000, NULL,
-        "decay of weights; decoupled in adamw, added to the gradient in adam and sgd"),
+        "weight decay; decoupled in adamw, added to the gradient in adam and sgd"),
     ROW(dt_training_opts, gradient_clip, F64, 0, "1.0", "1", 0, INFINITY, NULL,
-        "largest global norm of the gradient; 0 = no clipping"),
+        "maximum global norm of the gradient; 0 = no clipping"),
     ROW(dt_training_opts, warmup_epochs, I64, 0, "5", "epochs", 0, 1000000, NULL,
         "epochs over which the learning rate rises linearly"),
     ROW(dt_training_opts, eval_interval, I64, 0, "10", "epochs", 0, 1000000, NULL,
-        "evaluate every so many epochs and at the end; 0 = never"),
+        "epochs between evaluations; one follows at the end; 0 = never"),
     ROW(dt_training_opts, save_interval, I64, DT_OPT_NEUTRAL, "5", "epochs", 0, 1000000, NULL,
-        "save every so many epochs; 0 = only at the end"),
+        "epochs between checkpoints; 0 = only at the end"),
     ROW(dt_training_opts, retries, I64, DT_OPT_NEUTRAL, "1", "1", 0, 1000, NULL,
-        "how often a failed phase restarts from its last checkpoint: after a lost worker or peer, lack of memory, "
+        "maximum restarts of a failed phase from its last checkpoint: after a lost worker or peer, lack of memory, "
         "an error of files or of a plugin, or divergence"),
     ROW(dt_training_opts, accumulation, I64, 0, "1", "batches", 1, 65536, NULL,
         "batches whose gradients are added up before one update"),
@@ -124,13 +124,13 @@ static const dt_option training_table[] = {
     ROW(dt_training_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
         "roles or patterns over <role>.<parameter> that are not trained"),
     ROW(dt_training_opts, freeze_loaded, WORDS, 0, "", NULL, 0, 0, NULL,
-        "roles that are not trained if the phase begins with weights that hold them"),
+        "roles that are not trained if the phase starts from weights that contain them"),
     DT_OPTION_END};
 
 static const dt_option amp_table[] = {
     ROW(dt_amp_opts, enabled, BOOL, 0, "false", NULL, 0, 0, NULL,
-        "mixed precision: matrix products in half, on a GPU also values between operations; sums in fp32"),
-    ROW(dt_amp_opts, dtype, ENUM, 0, "bf16", NULL, 0, 0, amp_dtypes, "half type of mixed precision"),
+        "mixed precision: matrix products in half precision, on a GPU also values between operations; sums in fp32"),
+    ROW(dt_amp_opts, dtype, ENUM, 0, "bf16", NULL, 0, 0, amp_dtypes, "half-precision type"),
     ROW(dt_amp_opts, scaling, ENUM, 0, "auto", NULL, 0, 0, amp_scalings,
         "loss scaling; auto = dynamic with fp16, none with bf16"),
     ROW(dt_amp_opts, initial_scale, F64, 0, "65536", "1", 0, LARGEST_SCALE, NULL, "first loss scale; a power of two"),
@@ -147,25 +147,24 @@ static const dt_option amp_table[] = {
     ROW(dt_amp_opts, hysteresis_mode, ENUM, 0, "consecutive", NULL, 0, 0, amp_hysteresis,
         "which overflows count: those in a row (Apex), or all until the scale grows (Megatron)"),
     ROW(dt_amp_opts, max_skips, I64, 0, "50", "steps", 1, 1e15, NULL,
-        "the run ends after so many skipped steps in a row"),
+        "the run fails after this many skipped steps in a row"),
     DT_OPTION_END};
 
 static const dt_option checkpoint_table[] = {
     ROW(dt_checkpoint_opts, every_steps, I64, DT_OPT_NEUTRAL, "0", "steps", 0, 1e15, NULL,
-        "save every so many steps; 0 = not by steps"),
+        "steps between checkpoints; 0 = not by steps"),
     ROW(dt_checkpoint_opts, every_seconds, I64, DT_OPT_NEUTRAL, "60", "s", 0, 1e9, NULL,
-        "save every so many seconds; 0 = not by time"),
+        "seconds between checkpoints; 0 = not by time"),
     ROW(dt_checkpoint_opts, keep_last, I64, DT_OPT_NEUTRAL, "5", "1", 1, 1000000, NULL,
         "checkpoints kept, not counting the best and the ends of phases"),
     ROW(dt_checkpoint_opts, wait_s, I64, DT_OPT_NEUTRAL, "600", "s", 0, 1e9, NULL,
         "how long the end of a phase or run waits for space on a full disk before it fails (10 s when asked to stop); "
         "during a phase training continues, and saves again later"),
     ROW(dt_checkpoint_opts, shard_mb, F64, DT_OPT_NEUTRAL, "8", "MB", 0, 1e6, NULL,
-        "ranks write the optimizer's state together, so much each at least, in shards that any other number of ranks "
-        "reads; 0 = rank 0 alone"),
+        "minimum size of a shard of the optimizer's state; each rank writes one, and any number of ranks reads them; "
+        "0 = rank 0 writes all"),
     ROW(dt_checkpoint_opts, best_by, STR, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
-        "result of evaluations that marks the best checkpoint: the one with the largest value, with min: in front "
-        "the smallest"),
+        "evaluation metric that selects the best checkpoint: the largest value, with the prefix min: the smallest"),
     ROW(dt_checkpoint_opts, hand_on, ENUM, 0, "last", NULL, 0, 0, handed_on,
         "checkpoint of this phase from which later ones continue: its last one, or the best by best_by"),
     DT_OPTION_END};
@@ -174,10 +173,10 @@ static const dt_option engine_table[] = {
     ROW(dt_engine_opts, threads, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 4096, NULL,
         "workers; 0 = one per core this process may use"),
     ROW(dt_engine_opts, slice_rows, I64, 0, "0", "rows", 0, 65536, NULL,
-        "rows of data that a worker takes at once; gradients are summed over them first; 0 = 512, which fits into a "
-        "cache"),
+        "rows of data that a worker processes together; gradients are summed over them first; 0 = 512, which fits "
+        "into a cache"),
     ROW(dt_engine_opts, reuse, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
-        "let values that are not alive together share memory"),
+        "let values with disjoint lifetimes share memory"),
     ROW(dt_engine_opts, poison, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
         "fill dead memory with NaN, to find reads of it"),
     ROW(dt_engine_opts, recompute, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
@@ -186,8 +185,8 @@ static const dt_option engine_table[] = {
         "roles whose models engine.recompute is for; empty = all"),
     ROW(dt_engine_opts, reduction, ENUM, 0, "exact", NULL, 0, 0, reductions,
         "exact: gradients are summed in one fixed tree, with the same result on any number of threads and ranks; "
-        "fast: by the library of the ranks, with fewer bytes if their number is no power of two, but results depend "
-        "on that number"),
+        "fast: by the communication library, with fewer bytes if the number of ranks is not a power of two, but "
+        "results depend on that number"),
     ROW(dt_engine_opts, device, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
         "where to compute: auto, cpu, cuda, cuda:N or cuda:GPU-<uuid>; auto takes a GPU when one can be used"),
     ROW(dt_engine_opts, graphs, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
@@ -195,76 +194,76 @@ static const dt_option engine_table[] = {
     ROW(dt_engine_opts, synchronous, BOOL, DT_OPT_NEUTRAL, "false", NULL, 0, 0, NULL,
         "GPU: wait for every kernel, so that a failure is reported where it happened"),
     ROW(dt_engine_opts, in_flight, I64, DT_OPT_NEUTRAL, "2", "batches", 1, 8, NULL,
-        "GPU: batches of observations for which a policy computes actions while other environments are stepped and "
-        "packed; changes no result"),
+        "GPU: batches of observations in flight: a policy computes actions for one while other environments step; "
+        "results are unchanged"),
     ROW(dt_engine_opts, tf32, BOOL, 0, "false", NULL, 0, 0, NULL, "GPU: matrix products round their inputs to TF32"),
     ROW(dt_engine_opts, micro_shards, I64, DT_OPT_NEUTRAL, "0", "shards", 0, 4096, NULL,
-        "micro-batch: shards of a batch computed at once, a power of two; 0 = as many as fit into memory, on the CPU "
-        "one per worker; changes no result"),
+        "micro-batch: shards of a batch computed simultaneously, a power of two; 0 = as many as fit into memory, on "
+        "the CPU one per worker; results are unchanged"),
     DT_OPTION_END};
 
 static const dt_option memory_table[] = {
     ROW(dt_memory_opts, target_gb, F64, DT_OPT_NEUTRAL, "0", "GB", 0, 1e6, NULL,
-        "memory that this process and its workers may take; a run that would take more computes fewer shards of a "
-        "batch at once, and is refused where that is not enough; 0 = what the machine has"),
+        "memory that this process and its workers may use; a run that would use more computes fewer shards of a "
+        "batch simultaneously, and is rejected if that is not enough; 0 = what the machine has"),
     ROW(dt_memory_opts, vram_gb, F64, DT_OPT_NEUTRAL, "0", "GB", 0, 1e6, NULL,
         "the same on a GPU, for a phase's activations and inputs; 0 = what is free there"),
     ROW(dt_memory_opts, warn_fraction, F64, DT_OPT_NEUTRAL, "0.75", "1", 0, 1, NULL,
         "warn when this share of target_gb is in use; 0 = never"),
     ROW(dt_memory_opts, shed_fraction, F64, DT_OPT_NEUTRAL, "0.875", "1", 0, 1, NULL,
-        "give memory back above this share of target_gb: caches, then what is read ahead, then shards computed at "
-        "once; changes no result; 0 = never"),
+        "release memory above this share of target_gb: caches, then prefetched data, then shards computed "
+        "simultaneously; results are unchanged; 0 = never"),
     ROW(dt_memory_opts, watch_s, F64, DT_OPT_NEUTRAL, "1", "s", 0.001, 1e6, NULL,
-        "time between two looks at the memory in use"),
+        "time between two checks of the memory in use"),
     DT_OPTION_END};
 
 static const dt_option comm_table[] = {
     ROW(dt_comm_opts, backend, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, backends,
-        "auto: mpi where mpirun or srun started several processes, else null, and for gradients nccl where each has a "
-        "GPU and the library is there; null: one rank; sim: several virtual ranks in one process; mpi: one rank a "
-        "process, by MPI; nccl: the same, and gradients travel from GPU to GPU by NCCL"),
+        "auto: mpi if mpirun or srun started several processes, else null, and for gradients nccl if each has a "
+        "GPU and the library is installed; null: one rank; sim: several virtual ranks in one process; mpi: one rank "
+        "per process, by MPI; nccl: the same, and gradients travel from GPU to GPU by NCCL"),
     ROW(dt_comm_opts, ranks, I64, DT_OPT_NEUTRAL, "1", "ranks", 1, 256, NULL,
         "virtual ranks of sim; the number of processes is set by --nproc, mpirun or srun"),
     ROW(dt_comm_opts, timeout_s, F64, DT_OPT_NEUTRAL, "120", "s", 0.1, 1e6, NULL,
-        "time that a rank waits for the others, before the run ends and says for what it waited"),
+        "timeout of a rank that waits for the others; then the run fails and reports what it waited for"),
     ROW(dt_comm_opts, check_every, I64, DT_OPT_NEUTRAL, "0", "steps", 0, 1000000000, NULL,
-        "compare the parameters of all ranks every so many steps: they are equal unless memory or a processor "
+        "steps between comparisons of the parameters of all ranks: they are equal unless memory or a processor "
         "fails; 0 = never"),
     ROW(dt_comm_opts, bucket_mb, F64, DT_OPT_NEUTRAL, "4", "MB", 0.004, 1024, NULL,
-        "gradients that ranks sum at a time; changes no result of exact sums"),
+        "size of a gradient bucket that ranks sum; results of exact sums are unchanged"),
     ROW(dt_comm_opts, wire, ENUM, 0, "fp32", NULL, 0, 0, wires,
         "type in which ranks send gradients: bf16 and fp16 take half of the bytes. Shards and partial sums are "
-        "rounded to it, also on one rank: another result than with fp32, but the same on any number of ranks. fp16 "
-        "holds numbers up to 65504"),
+        "rounded to it, also on one rank: results differ from fp32, but not with the number of ranks. fp16 holds "
+        "numbers up to 65504"),
     ROW(dt_comm_opts, shard_weights, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
-        "how data.shards are dealt to ranks that are not equally fast: a whole number for each rank, as in 2,1,1, by "
-        "largest remainders; empty = evenly; changes no result"),
+        "weights by which data.shards are distributed to ranks of unequal speed: a whole number per rank, as in "
+        "2,1,1, by largest remainders; empty = evenly; results are unchanged"),
     DT_OPTION_END};
 
 static const dt_option env_table[] = {
     ROW(dt_env_opts, id, STR, 0, "", NULL, 0, 0, NULL, "id of the environment"),
     ROW(dt_env_opts, mix, WORDS, 0, "", NULL, 0, 0, NULL,
-        "several environments to train in, separated by commas: instance i is of entry i modulo their number. An entry "
-        "is id or id:option=value;option=value; evaluations are in env.id. Empty = env.id alone"),
+        "several environments to train in, separated by commas: instance i uses entry i modulo their number. An entry "
+        "is id or id:option=value;option=value; evaluations use env.id. Empty = env.id alone"),
     ROW(dt_env_opts, instances, I64, 0, "12", "1", 1, 65536, NULL, "environments stepped together"),
     ROW(dt_env_opts, isolation, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, isolations,
-        "where environments run; auto = threads for those that come with dtrain, processes for others"),
+        "where environments run; auto = threads for built-in ones, processes for third-party ones"),
     ROW(dt_env_opts, workers, I64, DT_OPT_NEUTRAL, "0", "threads", 0, 1024, NULL,
-        "threads that step environments while the policy acts; 0 = the training's threads do, each its own"),
+        "threads that step environments while the policy acts; 0 = the training threads step them"),
     ROW(dt_env_opts, timeout_s, F64, DT_OPT_NEUTRAL, "300", "s", 0.01, 1e6, NULL,
-        "time that an environment in a process has for an answer, before its process is started again"),
+        "timeout of an environment in a process, after which the process is restarted"),
     ROW(dt_env_opts, restarts, I64, DT_OPT_NEUTRAL, "3", "1", 0, 1000000, NULL,
-        "how often the process of an instance may be started again, before the run stops"),
+        "maximum restarts of the process of an instance before the run fails"),
     DT_OPTION_END};
 
 static const dt_option opponents_table[] = {
     ROW(dt_opponents_opts, pool, I64, 0, "8", "snapshots", 0, 256, NULL,
-        "self-play, in environments with several teams: earlier states of the policy that play the teams which do not "
-        "learn; the oldest one leaves for a new one. 0: the policy plays all teams, and learns from all"),
+        "self-play, in environments with several teams: number of past snapshots of the policy that play the teams "
+        "which do not learn; a new one replaces the oldest. 0: the policy plays all teams, and learns from all"),
     ROW(dt_opponents_opts, every, I64, 0, "10", "rounds", 1, 1e9, NULL,
-        "rounds of collecting and learning from one snapshot to the next"),
+        "rounds of collecting samples and training from one snapshot to the next"),
     ROW(dt_opponents_opts, latest, F64, 0, "0.5", "1", 0, 1, NULL,
-        "share of episodes against the policy as it is now; in the others each snapshot is as likely"),
+        "share of episodes against the current policy; in the others snapshots are drawn uniformly"),
     ROW(dt_opponents_opts, learner, I64, 0, "0", NULL, 0, DT_ENV_MAX_TEAMS - 1, NULL, "number of the team that learns"),
     ROW(dt_opponents_opts, shadow, STR, 0, "", NULL, 0, 0, NULL,
         "in place of the pool: a target network of the phase, such as target of phase_ddpg; empty = the pool"),
@@ -272,8 +271,8 @@ static const dt_option opponents_table[] = {
 
 static const dt_option rollouts_table[] = {
     ROW(dt_rollouts_opts, keep, I64, DT_OPT_NEUTRAL, "0", "samples", 0, 1e12, NULL,
-        "steps of instances, the last ones, that a phase which acts leaves in RUN/rollouts for learning without an "
-        "environment, in whole rounds; 0: none"),
+        "number of most recent environment steps that a phase keeps in RUN/rollouts for offline learning, in whole "
+        "rounds; 0: none"),
     DT_OPTION_END};
 
 static const char *const evaluation_folds[] = {"auto", "held", "all", NULL};
@@ -283,18 +282,18 @@ static const dt_option evaluation_table[] = {
         "seeds of the episodes that a policy is evaluated on, separated by commas"),
     ROW(dt_evaluation_opts, episodes, I64, DT_OPT_NEUTRAL, "2", "episodes", 1, 1000000, NULL, "episodes per seed"),
     ROW(dt_evaluation_opts, max_steps, I64, DT_OPT_NEUTRAL, "10000", "env steps", 1, 1e9, NULL,
-        "steps after which an evaluated episode is truncated, if the environment names no end of its own"),
+        "steps after which an evaluated episode is truncated, if the environment has no limit of its own"),
     ROW(dt_evaluation_opts, greedy, BOOL, DT_OPT_NEUTRAL, "true", NULL, 0, 0, NULL,
-        "take the most likely action instead of drawing one"),
+        "take the most likely action instead of sampling one"),
     ROW(dt_evaluation_opts, folds, ENUM, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, evaluation_folds,
-        "what dtrain eval evaluates of recordings: held = the part that training held out; all = the whole store; "
-        "auto = held, but all of a store that the checkpoint was not trained on"),
+        "data that dtrain eval uses: held = the part that training held out; all = the whole store; auto = held, but "
+        "all of a store that the checkpoint was not trained on"),
     ROW(dt_evaluation_opts, baselines, STR, DT_OPT_NEUTRAL, "auto", NULL, 0, 0, NULL,
         "controllers to compare with at the end of a phase, separated by commas; auto = those that the environment "
         "names"),
     ROW(dt_evaluation_opts, env, WORDS, DT_OPT_NEUTRAL, "", NULL, 0, 0, NULL,
-        "options of the environment in evaluations alone, option=value separated by commas; what the environment "
-        "marks as a help for training has its default there, whatever training uses"),
+        "options of the environment for evaluations only, option=value separated by commas; training-only options "
+        "have their defaults there, whatever training uses"),
     DT_OPTION_END};
 
 static const dt_option metrics_table[] = {
@@ -312,7 +311,7 @@ static const dt_option log_table[] = {
     ROW(dt_log_opts, keep, I64, DT_OPT_NEUTRAL, "3", "files", 0, 1000, NULL,
         "older logs that are kept; train.log.1 is the newest of them"),
     ROW(dt_log_opts, every, I64, DT_OPT_NEUTRAL, "1", "iterations", 1, 1e15, NULL,
-        "record one iteration in so many (a step of phase 1, a round of phases 2 and 3) in metrics.jsonl and for "
+        "record every Nth iteration (a step of phase 1, a round of phases 2 and 3) in metrics.jsonl and for "
         "TensorBoard; the first, the last and evaluated ones always"),
     DT_OPTION_END};
 
@@ -324,24 +323,24 @@ static const dt_option report_table[] = {
 const dt_option dt_schema_phase[] = {
     ROW(dt_phase_opts, plugin, STR, DT_OPT_REQUIRED, NULL, NULL, 0, 0, NULL, "file or id of the phase"),
     ROW(dt_phase_opts, init, STR, 0, "", NULL, 0, 0, NULL,
-        "weights that the phase begins with: random, previous (each role from the newest earlier phase that has it), "
+        "initial weights of the phase: random, previous (each role from the newest earlier phase that has it), "
         "a run, a checkpoint or a .safetensors file; empty = previous, random where that has nothing"),
     ROW(dt_phase_opts, freeze, WORDS, 0, "", NULL, 0, 0, NULL,
         "roles or patterns over <role>.<parameter> that are not trained"),
     ROW(dt_phase_opts, fresh, WORDS, 0, "", NULL, 0, 0, NULL,
-        "roles that begin with random weights, whatever init says"),
+        "roles that start from random weights, whatever init is"),
     DT_OPTION_END};
 
 const dt_option dt_schema_stop[] = {
     ROW(dt_stop_opts, epochs, I64, 0, "0", "epochs", 0, 1000000, NULL,
-        "end the phase after so many epochs; 0 = no limit"),
+        "maximum epochs of the phase; 0 = no limit"),
     ROW(dt_stop_opts, iterations, I64, 0, "0", "1", 0, 1e15, NULL,
-        "end the phase after so many iterations; 0 = no limit"),
+        "maximum iterations of the phase; 0 = no limit"),
     ROW(dt_stop_opts, steps, I64, 0, "0", "steps", 0, 1e15, NULL,
-        "end the phase after so many optimizer steps; 0 = no limit"),
-    ROW(dt_stop_opts, time, F64, 0, "0", "s", 0, 1e9, NULL, "end the phase after so many seconds; 0 = no limit"),
+        "maximum optimizer steps of the phase; 0 = no limit"),
+    ROW(dt_stop_opts, time, F64, 0, "0", "s", 0, 1e9, NULL, "maximum seconds of the phase; 0 = no limit"),
     ROW(dt_stop_opts, metric, STR, 0, "", NULL, 0, 0, NULL,
-        "result of evaluations, such as return/mean, that ends the phase by above or below"),
+        "evaluation metric, such as return/mean, that ends the phase by above or below"),
     ROW(dt_stop_opts, above, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
         "end the phase when the metric is this or more; not given = never"),
     ROW(dt_stop_opts, below, F64, 0, "0", "1", -INFINITY, INFINITY, NULL,
@@ -447,17 +446,17 @@ dt_status dt_config_amp(dt_config *c, int64_t phase, dt_amp_opts *out_p)
         int exponent = 0;
         if (frexp(power[i].value, &exponent) != 0.5) {
             return refuse(c, phase, "amp", power[i].key,
-                          "expected a power of two (0.5, 2, 8192, ...): dividing by any other number loses bits");
+                          "expected a power of two (0.5, 2, 8192, ...): dividing by any other number loses precision");
         }
     }
     if (o->initial_scale < o->min_scale || o->initial_scale > o->max_scale) {
-        return refuse(c, phase, "amp", "initial_scale", "lies outside amp.min_scale .. amp.max_scale");
+        return refuse(c, phase, "amp", "initial_scale", "is outside amp.min_scale .. amp.max_scale");
     }
     if (o->growth_factor < 2) {
-        return refuse(c, phase, "amp", "growth_factor", "has to be above 1");
+        return refuse(c, phase, "amp", "growth_factor", "must be above 1");
     }
     if (o->backoff_factor > 0.5) {
-        return refuse(c, phase, "amp", "backoff_factor", "has to be below 1");
+        return refuse(c, phase, "amp", "backoff_factor", "must be below 1");
     }
     if (o->scaling == DT_AMP_SCALING_AUTO) {
         out_p->scaling = o->dtype == DT_AMP_FP16 ? DT_AMP_SCALING_DYNAMIC : DT_AMP_SCALING_NONE;
@@ -469,7 +468,7 @@ dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *
 {
     DT_TRY(dt_config_section(c, phase, "checkpoint", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->hand_on == DT_HAND_ON_BEST && out_p->best_by[0] == '\0') {
-        return refuse(c, phase, "checkpoint", "hand_on", "checkpoint.best_by says which one is the best; set it");
+        return refuse(c, phase, "checkpoint", "hand_on", "checkpoint.best_by selects the best checkpoint; set it");
     }
     return DT_OK;
 }
@@ -487,7 +486,7 @@ dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "memory", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->warn_fraction > 0 && out_p->shed_fraction > 0 && out_p->warn_fraction > out_p->shed_fraction) {
-        return refuse(c, phase, "memory", "warn_fraction", "a warning has to come before memory.shed_fraction");
+        return refuse(c, phase, "memory", "warn_fraction", "must be below memory.shed_fraction");
     }
     return DT_OK;
 }
@@ -520,7 +519,7 @@ dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
     for (uint32_t weight = 0; out_p->shard_weights[out_p->n_weights] != NULL; out_p->n_weights++) {
         if (!read_weight(out_p->shard_weights[out_p->n_weights], &weight)) {
             char why[128];
-            snprintf(why, sizeof(why), "\"%.20s\": expected whole numbers from 1 to 1000000, one a rank",
+            snprintf(why, sizeof(why), "\"%.20s\": expected whole numbers from 1 to 1000000, one per rank",
                      out_p->shard_weights[out_p->n_weights]);
             return refuse(c, phase, "comm", "shard_weights", why);
         }
@@ -619,7 +618,7 @@ static dt_status check_fresh(const dt_config *c, const dt_node *phase, int64_t n
             dt_config_role_names(c, &roles);
             snprintf(path, sizeof(path), "phases.%lld.fresh", (long long)number);
             const char *near = dt_did_you_mean(*fresh, names);
-            const dt_status st = dt_node_fail(dt_node_find(phase, "fresh"), path, "\"%s\" is no role (%s)%s%s%s",
+            const dt_status st = dt_node_fail(dt_node_find(phase, "fresh"), path, "\"%s\" is not a role (%s)%s%s%s",
                                               *fresh, dt_str_text(&roles), near != NULL ? "; did you mean \"" : "",
                                               near != NULL ? near : "", near != NULL ? "\"?" : "");
             dt_str_fini(&roles);

@@ -178,15 +178,15 @@ static scalar scalar_of(const token *t)
 static bool no_value(parser *q, const char *behind, int behind_bytes)
 {
     if (q->now.kind == WORD && *q->now.at == '\'') {
-        return fail(q, q->now.line, "text stands in double quotes, not in single ones: %.*s", FOUND(q));
+        return fail(q, q->now.line, "strings need double quotes, not single ones: %.*s", FOUND(q));
     }
     if (q->now.kind == WORD && (isdigit((unsigned char)*q->now.at) || strchr("+-.", *q->now.at) != NULL)) {
-        return fail(q, q->now.line, "%.*s is no number; text stands in double quotes: \"%.*s\"", FOUND(q), FOUND(q));
+        return fail(q, q->now.line, "%.*s is not a number; strings need double quotes: \"%.*s\"", FOUND(q), FOUND(q));
     }
     if (q->now.kind == WORD) {
-        return fail(q, q->now.line, "text stands in double quotes: \"%.*s\"", FOUND(q));
+        return fail(q, q->now.line, "strings need double quotes: \"%.*s\"", FOUND(q));
     }
-    return fail(q, q->now.line, "a value is missing behind %.*s, before %.*s", behind_bytes, behind, FOUND(q));
+    return fail(q, q->now.line, "a value is missing after %.*s, before %.*s", behind_bytes, behind, FOUND(q));
 }
 
 static bool parse_value(parser *q, const char *behind, int behind_bytes);
@@ -207,10 +207,10 @@ static bool parse_values(parser *q)
             return fail(q, opener.line, "the %.1s is never closed: %s is missing", opener.at, close);
         }
         if (is_array && is_sign(q, "{([")) {
-            return fail(q, q->now.line, "[ ] holds plain values; groups, lists and arrays stand in ( )");
+            return fail(q, q->now.line, "[ ] contains plain values; put groups, lists and arrays into ( )");
         }
         if (is_array && first != IS_NONE && is != IS_NONE && is != first) {
-            return fail(q, q->now.line, "the values of [ ] are all of one kind, and %.*s is of another; ( ) mixes them",
+            return fail(q, q->now.line, "the values of [ ] must have one type, and %.*s has another; ( ) mixes them",
                         FOUND(q));
         }
         first = is;
@@ -240,11 +240,11 @@ static bool parse_values(parser *q)
 static bool count(parser *q, int most, int *n_p, const char *what)
 {
     if (*n_p == most) {
-        return fail(q, q->now.line, "more than %d %s; has this file another purpose?", most, what);
+        return fail(q, q->now.line, "more than %d %s; is this a dtrain configuration?", most, what);
     }
     ++*n_p;
     return q->n_settings++ < MAX_SETTINGS ||
-           fail(q, q->now.line, "more than %d settings and values in all; has this file another purpose?",
+           fail(q, q->now.line, "more than %d settings and values in all; is this a dtrain configuration?",
                 MAX_SETTINGS);
 }
 
@@ -293,13 +293,13 @@ static bool parse_setting(parser *q)
                         FOUND(q), section, key.at, key.bytes - section - 1, key.at + section + 1);
         }
         return fail(q, key.line,
-                    "expected a key = value, found %.*s; several values of one key stand in [ ], a key begins with a "
+                    "expected a key = value, found %.*s; put several values of one key into [ ], a key begins with a "
                     "letter",
                     FOUND(q));
     }
     next(q);
     if (!is_sign(q, "=:")) {
-        return fail(q, key.line, "= is missing behind %.*s", shown(&key), key.at);
+        return fail(q, key.line, "= is missing after %.*s", shown(&key), key.at);
     }
     const int bytes = (int)(q->p - key.at);
     next(q);
@@ -326,7 +326,7 @@ static bool parse_settings(parser *q, const token *opener)
             return true;
         }
         if (is_sign(q, ";,")) {
-            return fail(q, q->now.line, "nothing stands before this %.*s", FOUND(q));
+            return fail(q, q->now.line, "there is nothing before this %.*s", FOUND(q));
         }
         if (is_sign(q, ")]") && opener != NULL) {
             return fail(q, opener->line, "the group that begins here is not closed before %.*s: } is missing",
@@ -343,7 +343,7 @@ bool dt_syntax_refuses(const char *text, int *line_p, dt_str *why)
     parser q = {.p = text, .line = 1, .line_p = line_p, .why = why};
     next(&q);
     if (parse_settings(&q, NULL) && q.comma_line > 0) {
-        fail(&q, q.comma_line, "no comma stands behind the last value");
+        fail(&q, q.comma_line, "no comma is allowed after the last value");
     }
     return why->bytes > 0 || why->failed;
 }

@@ -259,7 +259,8 @@ static dt_status step_into(dt_config *c, dt_node **at, const char *word, const c
     if (parent->kind == DT_NODE_LIST) {
         int64_t n = dt_node_count(parent);
         if (!is_index(word) || strtoll(word, NULL, 10) > n) {
-            return dt_node_fail(leaf, path, "\"%s\" is no entry of a list of %lld; count from 0", word, (long long)n);
+            return dt_node_fail(leaf, path, "\"%s\" is not an entry of a list of %lld; count from 0", word,
+                                (long long)n);
         }
         child = dt_node_at(parent, strtoll(word, NULL, 10));
         if (child == NULL) {
@@ -284,7 +285,7 @@ dt_status dt_config_place(dt_config *c, const char *path, dt_node *leaf)
 {
     char words[PATH_BYTES];
     if (*path == '\0' || strlen(path) >= sizeof(words)) {
-        return DT_FAIL(DT_ECONFIG, "\"%.40s\" is no key: expected section.key", path);
+        return DT_FAIL(DT_ECONFIG, "\"%.40s\" is not a key: expected section.key", path);
     }
     memcpy(words, path, strlen(path) + 1);
     dt_node *at = &c->root;
@@ -292,7 +293,7 @@ dt_status dt_config_place(dt_config *c, const char *path, dt_node *leaf)
     for (char *dot = strchr(word, '.'); dot != NULL; dot = strchr(word, '.')) {
         *dot = '\0';
         if (*word == '\0' || dot[1] == '\0' || dot[1] == '.') {
-            return DT_FAIL(DT_ECONFIG, "\"%s\" is no key: a name is missing beside a dot", path);
+            return DT_FAIL(DT_ECONFIG, "\"%s\" is not a key: a name is missing next to a dot", path);
         }
         DT_TRY(step_into(c, &at, word, dot + 1, leaf, path));
         word = dot + 1;
@@ -308,7 +309,7 @@ dt_status dt_config_place(dt_config *c, const char *path, dt_node *leaf)
     }
     int64_t n = dt_node_count(at);
     if (!is_index(word) || strtoll(word, NULL, 10) > n) {
-        return dt_node_fail(leaf, path, "\"%s\" is no entry of a list of %lld; count from 0", word, (long long)n);
+        return dt_node_fail(leaf, path, "\"%s\" is not an entry of a list of %lld; count from 0", word, (long long)n);
     }
     dt_node *old = dt_node_at(at, strtoll(word, NULL, 10));
     if (old == NULL) {

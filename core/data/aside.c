@@ -46,7 +46,7 @@ static dt_status add_plain(const char *out, dt_aside_kind kind, dt_str *plain)
     const char *name = slash != NULL ? slash + 1 : out;
     const size_t bytes = n - (size_t)(name - out);
     if (bytes == 0 || (bytes == 1 && name[0] == '.') || (bytes == 2 && memcmp(name, "..", 2) == 0)) {
-        return DT_FAIL(DT_EINVAL, "\"%s\" is no name of something new: choose another one", out);
+        return DT_FAIL(DT_EINVAL, "\"%s\" cannot name a new file or folder: choose another one", out);
     }
     dt_str_add_n(plain, out, n);
     return dt_str_status(plain);
@@ -82,7 +82,7 @@ static dt_status check_free(const char *out)
     case DT_FS_LINK:
         return dt_beneath_stat(out, &info) == 0
                    ? DT_FAIL(DT_EINVAL, "%s exists already, as a link: remove it or choose another name", out)
-                   : DT_FAIL(DT_EINVAL, "%s is a link that leads nowhere: remove it or choose another name", out);
+                   : DT_FAIL(DT_EINVAL, "%s is a dangling link: remove it or choose another name", out);
     default:
         return DT_FAIL(DT_EINVAL, "%s exists already: remove it or choose another name", out);
     }
@@ -90,8 +90,8 @@ static dt_status check_free(const char *out)
 
 static dt_status fail_foreign(const char *folder, const char *why)
 {
-    return DT_FAIL(DT_EINVAL, "%s is in the way, and dtrain did not write it (%s): remove it or choose another name",
-                   folder, why);
+    return DT_FAIL(DT_EINVAL, "%s exists and was not written by dtrain (%s): remove it or choose another name", folder,
+                   why);
 }
 
 /* A folder with the lock, and nothing besides but "out"; or an empty one, which a process left that died at once.
@@ -111,11 +111,11 @@ static dt_status check_names(const char *folder)
     dt_status st = DT_OK;
     if (foreign != NULL) {
         dt_str why = {0};
-        dt_str_addf(&why, "it holds \"%s\"", foreign);
+        dt_str_addf(&why, "it contains \"%s\"", foreign);
         st = fail_foreign(folder, dt_str_text(&why));
         dt_str_fini(&why);
     } else if (n > 0 && !has_lock) {
-        st = fail_foreign(folder, "it holds no " LOCK_NAME);
+        st = fail_foreign(folder, "it contains no " LOCK_NAME);
     }
     dt_fs_list_free(names, n);
     return st;
@@ -130,11 +130,11 @@ static dt_status check_ours(const dt_aside *a)
         return DT_OK;
     case DT_FS_FOLDER:
         return lock == DT_FS_NOTHING || lock == DT_FS_FILE ? check_names(folder)
-                                                           : fail_foreign(folder, LOCK_NAME " is no plain file");
+                                                           : fail_foreign(folder, LOCK_NAME " is not a regular file");
     case DT_FS_LINK:
         return fail_foreign(folder, "it is a link");
     default:
-        return fail_foreign(folder, "it is no folder");
+        return fail_foreign(folder, "it is not a folder");
     }
 }
 
@@ -147,7 +147,7 @@ static dt_status check_all(const dt_aside *a)
 
 static dt_status fail_held(const dt_aside *a)
 {
-    return DT_CONTEXT(DT_EINVAL, "%s is being written by another process, wait for its end or choose another name",
+    return DT_CONTEXT(DT_EINVAL, "%s is being written by another process, wait until it ends or choose another name",
                       dt_str_text(&a->out));
 }
 
@@ -224,7 +224,7 @@ static dt_status take(dt_aside *a, dt_aside_kind kind)
         st = try_lock(a, kind);
     }
     return st != DT_AGAIN ? st
-                          : DT_FAIL(DT_EIO, "cannot take %s, which vanishes again and again", dt_str_text(&a->folder));
+                          : DT_FAIL(DT_EIO, "cannot lock %s, which is repeatedly removed", dt_str_text(&a->folder));
 }
 
 /* What was left there by a process that died goes. */
@@ -233,8 +233,7 @@ static dt_status clear(const dt_aside *a, dt_aside_kind kind)
     const char *path = dt_str_text(&a->path);
     DT_TRY(check_free(dt_str_text(&a->out))); /* whoever held the lock may have come to an end */
     if (dt_fs_look(path) != DT_FS_NOTHING) {
-        dt_log(DT_LOG_INFO, "%s was left by a process that did not come to its end: begun anew",
-               dt_str_text(&a->folder));
+        dt_log(DT_LOG_INFO, "%s was left by a process that did not finish: starting over", dt_str_text(&a->folder));
         DT_TRY(dt_fs_remove_tree(path));
     }
     return kind == DT_ASIDE_FOLDER ? dt_fs_mkdir(path) : DT_OK;
@@ -277,8 +276,7 @@ const char *dt_aside_out(const dt_aside *a)
 dt_status dt_aside_commit(dt_aside *a)
 {
     if (!is_in_place(a)) {
-        return DT_FAIL(DT_EINVAL, "%s was taken away while %s was written", dt_str_text(&a->folder),
-                       dt_str_text(&a->out));
+        return DT_FAIL(DT_EINVAL, "%s was removed while %s was written", dt_str_text(&a->folder), dt_str_text(&a->out));
     }
     DT_TRY(check_free(dt_str_text(&a->out)));
     return dt_fs_rename(dt_str_text(&a->path), dt_str_text(&a->out));

@@ -51,7 +51,7 @@ static dt_status no_zstd(const char *path)
 {
     return DT_FAIL(DT_EUNSUPPORTED,
                    "%s: this dtrain was built without zstd: install libzstd (Debian: apt-get install libzstd-dev) and "
-                   "configure again, or write the store with store.compress=none where there is one with zstd",
+                   "configure again, or write the store with store.compress=none on a machine with zstd",
                    path);
 }
 
@@ -229,7 +229,8 @@ static dt_status write_columns(dt_blocks_writer *w)
 dt_status dt_blocks_create(const char *path, const dt_blocks_desc *d, dt_blocks_writer **out_p)
 {
     if (d->kind >= DT_KEPT_KINDS || d->codec >= DT_CODECS || d->width < 1 || d->width > DT_BLOCKS_WIDTH_MAX) {
-        return DT_FAIL(DT_EINVAL, "%s: kind %" PRIu32 ", codec %" PRIu32 ", rows of %" PRIu32 " are no blocks of ours",
+        return DT_FAIL(DT_EINVAL,
+                       "%s: kind %" PRIu32 ", codec %" PRIu32 ", rows of %" PRIu32 " are not blocks of this format",
                        path, d->kind, d->codec, d->width);
     }
     if (d->codec == DT_CODEC_ZSTD && !dt_blocks_has_zstd()) {
@@ -454,8 +455,8 @@ static dt_status read_columns(const char *name, dt_blocks *b)
         memcpy(&c->zero, b->map + HEAD_BYTES + d * COLUMN_BYTES + sizeof(c->scale), sizeof(c->zero));
         const double most = fabs((double)c->zero) + (b->kind == DT_KEPT_F16 ? HALF_MOST : 128);
         if (!(c->scale >= 0 && c->scale * most <= (double)FLT_MAX)) {
-            return DT_FAIL(DT_EDATA, "%s: column %" PRIu32 " has scale %g and zero %" PRId64 ": no numbers of ours",
-                           name, d, c->scale, c->zero);
+            return DT_FAIL(DT_EDATA, "%s: column %" PRIu32 " has scale %g and zero %" PRId64 ": both are invalid", name,
+                           d, c->scale, c->zero);
         }
     }
     return DT_OK;

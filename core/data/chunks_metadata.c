@@ -146,7 +146,7 @@ static dt_status read_units(dt_json *j)
         }
         DT_TRY(dt_in_str(j, key, text, sizeof(text)));
         if (i < 3 && strcmp(text, unit[i][1]) != 0) {
-            return dt_json_fail(j, "the unit of %s is \"%s\", this layout knows \"%s\" alone", key, text, unit[i][1]);
+            return dt_json_fail(j, "the unit of %s is \"%s\", this layout supports only \"%s\"", key, text, unit[i][1]);
         }
     }
     return st == DT_DONE ? DT_OK : st;
@@ -228,5 +228,5 @@ dt_status dt_chunks_metadata(dt_chunks *c)
     if (!c->has_list) {
         DT_TRY(list_folder(c));
     }
-    return c->n_files > 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s holds no data: there is no chunk", c->folder);
+    return c->n_files > 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s contains no data: there is no chunk", c->folder);
 }

@@ -103,7 +103,7 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, dt_chun
 
 static void tell_unchecked(const dt_chunks *c, dt_str *notes)
 {
-    const char *before = "statistics.json says nothing of ";
+    const char *before = "statistics.json has no entry for ";
     for (int i = 0; i < DT_CHUNKS_N_STATS; i++) {
         if (c->stat[i].n > 0 && !c->stat[i].is_told) {
             dt_str_addf(notes, "%s%s", before, stat_names[i]);

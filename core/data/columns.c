@@ -237,7 +237,7 @@ static dt_status read_header(dt_columns *c, dt_csv *csv)
     char *const *cell = NULL;
     dt_status st = dt_csv_next(csv, &cell, &c->n);
     if (st == DT_DONE) {
-        return DT_FAIL(DT_EDATA, "%s holds no data: not even a header line", dt_csv_path(c->csv));
+        return DT_FAIL(DT_EDATA, "%s contains no data: not even a header line", dt_csv_path(c->csv));
     }
     DT_TRY(st);
     c->header = dt_alloc_n((size_t)c->n + 1, sizeof(*c->header));
@@ -534,14 +534,13 @@ static dt_status fail_unknown(const dt_columns *c)
                     path, line, text);
     } else if (is_all_numbers(c)) {
         st = DT_FAIL(DT_EDATA,
-                     "%s:%" PRId64
-                     ": \"%.200s\" are numbers, and the first line names the columns: put a header line of "
-                     "%d names before it, as sed '1i id,frame,x,y,speed' does",
+                     "%s:%" PRId64 ": \"%.200s\" are numbers, but the first line must name the columns: add a header "
+                     "line of %d names, for example with sed '1i id,frame,x,y,speed' does",
                      path, line, text, c->n);
     } else {
         st =
             DT_FAIL(DT_EDATA,
-                    "%s:%" PRId64 ": unknown columns \"%.400s\"%s: say which is which with import.columns, e.g. "
+                    "%s:%" PRId64 ": unknown columns \"%.400s\"%s: map them with import.columns, e.g. "
                     "id=car,frame=f,x=X*0.3048,y=Y*0.3048,speed=V/3.6",
                     path, line, text, c->n == 1 ? " (one: columns are separated by comma, semicolon, tab or '|')" : "");
     }
@@ -577,7 +576,7 @@ static dt_status fail_missing(const dt_columns *c, int role)
     for (int i = 0; i < c->n; i++) {
         dt_str_addf(&names, "%s%s", i == 0 ? "" : ",", c->header[i]);
     }
-    const char * or = role == DT_ROLE_SPEED   ? ", and none for vx and vy, which may stand for it"
+    const char * or = role == DT_ROLE_SPEED   ? ", and none for vx and vy, which may replace it"
                       : role == DT_ROLE_FRAME ? " or time"
                                               : "";
     const char *example = role == DT_ROLE_SPEED ? "speed=COLUMN or vx=COLUMN,vy=COLUMN" : "=COLUMN";

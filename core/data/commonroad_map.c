@@ -180,7 +180,7 @@ static dt_status begin_in_lanelet(dt_commonroad_map *m, const dt_xml *x)
         m->side = dt_xml_is(x, "rightBound");
         return m->bound[m->side].n == 0
                    ? DT_OK
-                   : DT_FAIL(DT_EDATA, DT_XML_AT "of lanelet %s is there twice", DT_XML_HERE(x), m->id);
+                   : DT_FAIL(DT_EDATA, DT_XML_AT "of lanelet %s is defined twice", DT_XML_HERE(x), m->id);
     }
     if (dt_xml_is(x, "predecessor")) {
         return refer(m, x, DT_REF_BEFORE);
@@ -290,7 +290,7 @@ static dt_status end_sign(dt_commonroad_map *m, const dt_xml *x)
     bool is_new = false;
     DT_TRY(dt_names_add(&m->signs, m->id, &number, &is_new));
     if (!is_new) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "sign %s is there twice", DT_XML_HERE(x), m->id);
+        return DT_FAIL(DT_EDATA, DT_XML_AT "sign %s is defined twice", DT_XML_HERE(x), m->id);
     }
     if (number >= m->limits_cap) {
         const int32_t cap = m->limits_cap == 0 ? 64 : 2 * m->limits_cap;
@@ -338,7 +338,7 @@ static dt_status obey_signs(dt_commonroad_map *m)
         const sign_ref *r = &m->sign_ref[i];
         const int32_t sign = dt_names_find(&m->signs, m->wanted.name[r->name]);
         if (sign < 0) {
-            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": lanelet %s refers to sign %s, which is not there", m->book.path,
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": lanelet %s refers to sign %s, which does not exist", m->book.path,
                            r->line, m->book.names.name[r->lane], m->wanted.name[r->name]);
         }
         float *limit = &m->book.roads.limit[r->lane], here = (float)m->limits[sign];
@@ -352,7 +352,7 @@ static dt_status name_crossings(dt_commonroad_map *m)
     for (int32_t i = 0; i < m->crossing.n; i++) {
         const int32_t lane = dt_names_find(&m->book.names, m->crossing.name[i]);
         if (lane < 0) {
-            return DT_FAIL(DT_EDATA, "%s: an intersection has lanelet %s, which is not there", m->book.path,
+            return DT_FAIL(DT_EDATA, "%s: an intersection has lanelet %s, which does not exist", m->book.path,
                            m->crossing.name[i]);
         }
         m->book.roads.kind[lane] = DT_LANE_JUNCTION;

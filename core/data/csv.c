@@ -128,8 +128,8 @@ static dt_status read_piece(dt_csv *c, bool stays)
 }
 
 /* Of a line too long. */
-static const char has_cr[] = "it holds CR (\\r), as tables do whose lines end in CR alone; lines end in LF or CRLF: "
-                             "convert it, as by tr '\\r' '\\n'";
+static const char has_cr[] = "it contains CR (\\r), as lines that end in CR alone do; lines end in LF or CRLF: "
+                             "convert it, for example with tr '\\r' '\\n'";
 
 /* Of the first line: what it is encoded in where that is not UTF-8; NULL: it is. */
 static const char *foreign_encoding(const char *text, size_t n)

@@ -266,11 +266,12 @@ static dt_status add_region(job *j, halo *h, int64_t scene, const dt_regions *r,
     const int n = snprintf(name, sizeof(name), "%s%sr%" PRId32, v->scene[scene],
                            strchr(v->scene[scene], '#') != NULL ? "." : "#", k);
     if (n < 0 || (size_t)n >= sizeof(name)) {
-        return DT_FAIL(DT_EDATA, "the name of scene %.60s... is too long to tell regions of it", v->scene[scene]);
+        return DT_FAIL(DT_EDATA, "the name of scene %.60s... is too long for the names of its regions",
+                       v->scene[scene]);
     }
     DT_TRY(dt_names_add(&j->names, name, &unused, &is_new));
     if (!is_new) {
-        return DT_FAIL(DT_EDATA, "two regions would be called %s: name scene %s otherwise", name, v->scene[scene]);
+        return DT_FAIL(DT_EDATA, "two regions would be called %s: rename scene %s", name, v->scene[scene]);
     }
     mark_region(h, r, k);
     const int32_t map = v->n_maps > 0 && v->scene_map[scene] >= 0 ? j->map[v->scene_map[scene]] : -1;
@@ -324,7 +325,7 @@ static dt_status check_options(const dt_store *s, const dt_cut_options *o)
     const double radius = dt_store_radius_m(s);
     DT_TRY(dt_cut_check_whole(s, "cut"));
     if ((o->regions > 0) == (o->tile_m > 0) || o->regions < 0 || !(o->tile_m >= 0)) {
-        return DT_FAIL(DT_EINVAL, "regions %" PRId64 " and tile_m %g: one of them is given, above 0", o->regions,
+        return DT_FAIL(DT_EINVAL, "regions %" PRId64 " and tile_m %g: exactly one of them must be above 0", o->regions,
                        o->tile_m);
     }
     if (o->regions > DT_REGIONS_MAX) {
@@ -332,15 +333,15 @@ static dt_status check_options(const dt_store *s, const dt_cut_options *o)
     }
     if (!(o->halo_m >= radius && o->halo_m <= DT_CUT_HALO_MOST_M)) {
         return DT_FAIL(DT_EINVAL,
-                       "a halo of %g m is outside [%g, %g]: vehicles see as far as radius_m %g of the store, and once "
-                       "more through each layer of a graph network",
+                       "a halo of %g m is outside [%g, %g]: vehicles see as far as radius_m %g of the store, and again "
+                       "as far through each layer of a graph network",
                        o->halo_m, radius, DT_CUT_HALO_MOST_M, radius);
     }
     if (!(o->halo_s >= 0 && o->halo_s <= DT_CUT_HALO_MOST_S)) {
         return DT_FAIL(DT_EINVAL, "a halo of %g s is outside [0, %g]", o->halo_s, DT_CUT_HALO_MOST_S);
     }
     return o->tile_m > 0 && o->tile_m < o->halo_m
-               ? DT_FAIL(DT_EINVAL, "tiles of %g m are smaller than the halo of %g m: larger ones", o->tile_m,
+               ? DT_FAIL(DT_EINVAL, "tiles of %g m are smaller than the halo of %g m: choose larger ones", o->tile_m,
                          o->halo_m)
                : DT_OK;
 }
@@ -390,10 +391,9 @@ dt_status dt_data_cut(const char *store, const char *out, const dt_cut_options *
 
 dt_status dt_cut_check_whole(const dt_store *s, const char *what)
 {
-    return dt_store_view_of(s)->core == NULL
-               ? DT_OK
-               : DT_FAIL(DT_EDATA,
-                         "%s is a store of regions, whose halos hold vehicles again: %s the store it was cut of, "
-                         "and cut last",
-                         dt_store_path(s), what);
+    return dt_store_view_of(s)->core == NULL ? DT_OK
+                                             : DT_FAIL(DT_EDATA,
+                                                       "%s is a store of regions, whose halos repeat vehicles: %s the "
+                                                       "store it was cut from, and cut last",
+                                                       dt_store_path(s), what);
 }

@@ -188,10 +188,11 @@ static dt_status check_crowds(const dt_vehicle *v, uint32_t n, double radius_m)
     for (uint32_t i = 0, begin = 0; i < n && st == DT_OK; i++) {
         begin = by_place(&places[begin], &places[i]) == 0 ? begin : i;
         if (i - begin >= DT_CROWD_MOST) {
-            st = DT_FAIL(DT_EINVAL,
-                         "more than %d of %" PRIu32 " vehicles are in one square of %g m at (%g, %g): no road has room "
-                         "for them, are positions in metres?",
-                         DT_CROWD_MOST, n, side_m, (double)places[i].x * side_m, (double)places[i].y * side_m);
+            st = DT_FAIL(
+                DT_EINVAL,
+                "more than %d of %" PRIu32
+                " vehicles are in one square of %g m at (%g, %g): more than any road holds; are positions in metres?",
+                DT_CROWD_MOST, n, side_m, (double)places[i].x * side_m, (double)places[i].y * side_m);
         }
     }
     dt_free(places);

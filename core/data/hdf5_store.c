@@ -29,14 +29,14 @@ static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n
 static dt_status open_module(const dt_hdf5_ops **out_p)
 {
     static const dt_hdf5_host host = {.struct_size = sizeof(host), .fail = dt_fail};
-    const dt_module_desc d = {.file = "data_hdf5.so",
-                              .build = "core/data/hdf5",
-                              .entry = DT_HDF5_ENTRY,
-                              .what = "HDF5",
-                              .if_none = "build it where libhdf5 is (Debian: apt-get install libhdf5-dev, then "
-                                         "configure again), or use a table (csv)",
-                              .if_wrong = "install the libhdf5 that it was built with, or build dtrain with the one "
-                                          "that is here"};
+    const dt_module_desc d = {
+        .file = "data_hdf5.so",
+        .build = "core/data/hdf5",
+        .entry = DT_HDF5_ENTRY,
+        .what = "HDF5",
+        .if_none = "build it with libhdf5 installed (Debian: apt-get install libhdf5-dev, then "
+                   "configure again), or use a table (csv)",
+        .if_wrong = "install the libhdf5 that it was built with, or build dtrain with the one installed here"};
     dt_hdf5_module_fn *entry = NULL;
     DT_TRY(dt_module_open(&d, (void **)(void *)&entry));
     const dt_hdf5_ops *ops = entry(&host);
@@ -467,7 +467,7 @@ static dt_status check_options(const char *file, const dt_import_options *opt)
     for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
         if (foreign[i].value != NULL && foreign[i].value[0] != '\0') {
             return DT_FAIL(DT_ECONFIG,
-                           "%s is HDF5, whose arrays say all that is imported, and import.%s is %.200s: "
+                           "%s is HDF5, whose arrays fully describe it, but import.%s is %.200s: "
                            "leave it out",
                            file, foreign[i].key, foreign[i].value);
         }

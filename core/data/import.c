@@ -114,7 +114,7 @@ static void regions_as_text(const summary *m, dt_str *out)
     if (v->core != NULL) {
         dt_str_addf(out,
                     "regions with a halo of %g m and %g s: %" PRId64 " rows of regions, %" PRId64
-                    " of halos; whoever is reached through %.0f neighbourhoods is there\n",
+                    " of halos; vehicles within %.0f neighbourhoods are included\n",
                     v->halo_m, v->halo_s, m->core, m->count.rows - m->core,
                     floor(v->halo_m / dt_store_radius_m(m->store)));
     }
@@ -382,8 +382,7 @@ static dt_status check_map_keys(const dt_import_options *opt)
     const bool has_map = opt->map != NULL && opt->map[0] != '\0';
     for (size_t i = 0; i < sizeof(of_map) / sizeof(of_map[0]) && !has_map; i++) {
         if (of_map[i].value != NULL && of_map[i].value[0] != '\0') {
-            return DT_FAIL(DT_ECONFIG, "import.%s is %.60s, and there is no import.map that it could be of",
-                           of_map[i].key, of_map[i].value);
+            return DT_FAIL(DT_ECONFIG, "import.%s is %.60s, but import.map is not set", of_map[i].key, of_map[i].value);
         }
     }
     return DT_OK;
@@ -410,7 +409,7 @@ static dt_status import_any(const char *const *src, uint32_t n_src, const char *
         const size_t n = strlen(src[i]);
         if (dt_fs_is_file(src[i]) &&
             ((n > 3 && strcmp(src[i] + n - 3, ".h5") == 0) || (n > 5 && strcmp(src[i] + n - 5, ".hdf5") == 0))) {
-            return DT_FAIL(DT_EDATA, "%s is not HDF5, as its name says: it begins with other bytes; copy it again",
+            return DT_FAIL(DT_EDATA, "%s is not HDF5, despite its name: it begins with other bytes; copy it again",
                            src[i]);
         }
     }

@@ -106,7 +106,7 @@ static dt_status begin_scenario(const dt_xml *x, scenario *s)
     char site[128] = "unknown";
     dt_str stem = {0};
     if (!dt_xml_is(x, "commonRoad")) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "is not commonRoad: no scenario of CommonRoad", DT_XML_HERE(x));
+        return DT_FAIL(DT_EDATA, DT_XML_AT "is not commonRoad: not a scenario of CommonRoad", DT_XML_HERE(x));
     }
     DT_TRY(dt_xml_need(x, "commonRoadVersion", &version));
     if (strcmp(version, "2018b") != 0 && strcmp(version, "2020a") != 0) {
@@ -175,7 +175,7 @@ static dt_status begin_obstacle(const dt_xml *x, scenario *s)
     snprintf(canonical, sizeof(canonical), "%" PRId64, number);
     DT_TRY(dt_names_add(&s->ids, canonical, &at, &is_new));
     if (!is_new) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "obstacle %s is there twice", DT_XML_HERE(x), canonical);
+        return DT_FAIL(DT_EDATA, DT_XML_AT "obstacle %s is defined twice", DT_XML_HERE(x), canonical);
     }
     s->now = (obstacle){.is_open = true, .is_dynamic = !is_old, .id = number, .last_step = -1, .before_step = -1};
     clear_piece(&s->now);
@@ -201,8 +201,8 @@ static dt_status go_below(const dt_xml *x, scenario *s)
 {
     const size_t n = strlen(x->element);
     if (s->n_below + n + 2 > sizeof(s->below)) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "lies below \"%.80s...\": no obstacle of CommonRoad has that",
-                       DT_XML_HERE(x), s->below);
+        return DT_FAIL(DT_EDATA, DT_XML_AT "is inside \"%.80s...\": no obstacle of CommonRoad has that", DT_XML_HERE(x),
+                       s->below);
     }
     if (s->n_below > 0) {
         s->below[s->n_below++] = '/';
@@ -329,8 +329,8 @@ static dt_status check_state(const dt_xml *x, const obstacle *o)
                        DT_XML_HERE(x), o->id, length, DT_SIZE_MAX_M);
     }
     if (o->number[TIME] != floor(o->number[TIME])) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 ": time %g is no whole step", DT_XML_HERE(x), o->id,
-                       o->number[TIME]);
+        return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 ": time %g is not a whole step", DT_XML_HERE(x),
+                       o->id, o->number[TIME]);
     }
     if ((int64_t)o->number[TIME] <= o->last_step && !is_repeat(o)) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 ": time runs backwards: step %g after step %" PRId64,
@@ -504,13 +504,12 @@ static void tell(const scenario *s, dt_str *notes)
         dt_str_addf(notes, "%" PRId64 " states that repeat the one before: left out\n", s->n_repeats);
     }
     if (s->n_single > 0) {
-        dt_str_addf(notes, "%" PRId64 " dynamic obstacles without a trajectory: their first state alone\n",
-                    s->n_single);
+        dt_str_addf(notes, "%" PRId64 " dynamic obstacles without a trajectory: only their first state\n", s->n_single);
     }
     if (s->n_boxed > 0) {
         dt_str_addf(notes,
                     "%" PRId64
-                    " obstacles whose shape is no rectangle or circle about their position: stored as the box "
+                    " obstacles whose shape is not a rectangle or circle about their position: stored as the box "
                     "around it\n",
                     s->n_boxed);
     }
@@ -522,7 +521,7 @@ static void tell(const scenario *s, dt_str *notes)
         dt_str_addf(notes, "%" PRId64 " states without a velocity: made from positions\n", s->n_speeds);
     }
     if (s->n_speedless > 0) {
-        dt_str_addf(notes, "%" PRId64 " states without a velocity, and none before them to make it from: left out\n",
+        dt_str_addf(notes, "%" PRId64 " states without a velocity, and none before them to compute it from: left out\n",
                     s->n_speedless);
     }
     dt_commonroad_map_tell(s->map, notes);
@@ -543,7 +542,7 @@ static dt_status import_scenario(const void *bytes, size_t n_bytes, const char *
         st = dt_xml_read(source, path, &calls, &s);
     }
     if (st == DT_OK && s.n_rows == 0) {
-        st = DT_FAIL(DT_EDATA, "%s holds no data: not one state of a dynamic obstacle", path);
+        st = DT_FAIL(DT_EDATA, "%s contains no data: not one state of a dynamic obstacle", path);
     }
     if (st == DT_OK) {
         st = keep_map(&s);

@@ -148,7 +148,7 @@ static dt_status read_types(types *t, const char *path)
     const dt_status st = dt_xml_read(source, path, &calls, t);
     dt_source_close(source);
     DT_TRY(st);
-    return t->n_read > 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s has no vType: nothing that import.types could tell", path);
+    return t->n_read > 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s has no vType, which import.types needs", path);
 }
 
 /* The type of a name; "TYPE@VEHICLE" is one that a simulation made of TYPE for a vehicle. NULL: not known. */
@@ -190,7 +190,7 @@ static dt_status need_root(const dt_xml *x)
 {
     return dt_xml_is(x, "fcd-export")
                ? DT_OK
-               : DT_FAIL(DT_EDATA, DT_XML_AT "is not fcd-export: no floating-car output of SUMO", DT_XML_HERE(x));
+               : DT_FAIL(DT_EDATA, DT_XML_AT "is not fcd-export: not floating-car output of SUMO", DT_XML_HERE(x));
 }
 
 /* Seconds, or as --human-readable-time writes them. */
@@ -338,8 +338,8 @@ static dt_status find_rate(fcd *f, const char *path)
     f->rate_hz = fabs(rate - rint(rate)) < 1e-4 ? rint(rate) : rate; /* 0.1 s is what 3600.1 s - 3600 s is nearly */
     if (!(f->rate_hz >= DT_RATE_MIN_HZ && f->rate_hz <= DT_RATE_MAX_HZ)) {
         return DT_FAIL(DT_EDATA, "%s: %s %g Hz, outside [%g, %g]%s", path,
-                       f->step_s > 0 ? "the first two steps make" : "has one step alone, and import.frame_rate_hz is",
-                       f->rate_hz, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ, f->step_s > 0 ? "" : ": say import.frame_rate_hz");
+                       f->step_s > 0 ? "the first two steps make" : "has only one step, and import.frame_rate_hz is",
+                       f->rate_hz, DT_RATE_MIN_HZ, DT_RATE_MAX_HZ, f->step_s > 0 ? "" : ": set import.frame_rate_hz");
     }
     return wanted == 0 || fabs(wanted - f->rate_hz) < 1e-9
                ? DT_OK
@@ -370,11 +370,11 @@ static dt_status read_file(fcd *f, const void *bytes, size_t n_bytes, const char
     DT_TRY(begin_file(f, path));
     DT_TRY(read_by(&all, bytes, n_bytes, path, f));
     if (f->names.n == 0) {
-        return DT_FAIL(DT_EDATA, "%s holds no data: not one vehicle in %" PRId64 " time steps", path, f->n_steps);
+        return DT_FAIL(DT_EDATA, "%s contains no data: not one vehicle in %" PRId64 " time steps", path, f->n_steps);
     }
     if (f->by_speed > DEGREES_M && f->by_position < DEGREES_SHARE * f->by_speed) {
         return DT_FAIL(DT_EDATA,
-                       "%s: vehicles move %.2g times as far as their speeds say, as in degrees of longitude and "
+                       "%s: vehicles move %.2g times as far as their speeds imply, as in degrees of longitude and "
                        "latitude: write it without --fcd-output.geo",
                        path, f->by_position / f->by_speed);
     }

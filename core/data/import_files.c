@@ -77,8 +77,8 @@ dt_status dt_import_check(const char *const *src, uint32_t n_src, const dt_impor
             return DT_OK;
         }
     }
-    return DT_FAIL(DT_ECONFIG, "%s is no floating-car output of SUMO, and import.types is %.200s: leave it out", src[0],
-                   opt->types);
+    return DT_FAIL(DT_ECONFIG, "%s is not floating-car output of SUMO, and import.types is %.200s: leave it out",
+                   src[0], opt->types);
 }
 
 dt_status dt_import_read(const char *const *src, uint32_t n_src, const dt_import_options *opt, dt_str *notes,

@@ -267,7 +267,7 @@ static dt_status add_scenes(join *c, const part *p, const dt_part_record *r)
         DT_TRY(dt_names_add(&c->scenes, r->scenes.name[i], &number, &is_new));
         if (!is_new) {
             return DT_FAIL(DT_EDATA,
-                           "%s: scene %s is in %s too: a scene lies in one file; import them apart, or as one table",
+                           "%s: scene %s is in %s too: a scene must be in one file; import them apart, or as one table",
                            path, r->scenes.name[i], c->path[number]);
         }
         c->path[number] = path;
@@ -382,14 +382,15 @@ static dt_status look_at_folder(const jobs *j)
     char **names = NULL;
     size_t n = 0;
     if (kind != DT_FS_NOTHING && kind != DT_FS_FOLDER) {
-        return DT_FAIL(DT_EINVAL, "%s is %s, and the parts of an import go there: choose another --out, or remove it",
-                       folder, kind == DT_FS_LINK ? "a link" : "no folder");
+        return DT_FAIL(DT_EINVAL,
+                       "%s is %s, but the parts of an import are written there: choose another --out, or remove it",
+                       folder, kind == DT_FS_LINK ? "a link" : "not a folder");
     }
     DT_TRY(kind == DT_FS_FOLDER ? dt_fs_list(folder, &names, &n) : DT_OK);
     dt_status st = DT_OK;
     for (size_t i = 0; i < n && st == DT_OK; i++) {
         if (!is_ours(names[i])) {
-            st = DT_FAIL(DT_EINVAL, "%s holds \"%s\", which no import wrote: choose another --out, or remove it",
+            st = DT_FAIL(DT_EINVAL, "%s contains \"%s\", which no import wrote: choose another --out, or remove it",
                          folder, names[i]);
         }
     }
@@ -431,7 +432,7 @@ static dt_status lock_parts(jobs *j)
         st = dt_lock_acquire(dt_str_text(&path), &j->lock);
     }
     if (st == DT_AGAIN) {
-        st = DT_CONTEXT(DT_EINVAL, "an import to %s is under way", j->out);
+        st = DT_CONTEXT(DT_EINVAL, "an import to %s is in progress", j->out);
     }
     dt_str_fini(&path);
     return st;
@@ -460,7 +461,7 @@ static dt_status name_parts(jobs *j)
         DT_TRY(dt_str_status(&p->folder));
         for (uint32_t k = 0; k < i; k++) {
             if (strcmp(j->part[k].key, p->key) == 0) {
-                return DT_FAIL(DT_EDATA, "%s is there twice: a scene lies in one file", j->src[p->group->first]);
+                return DT_FAIL(DT_EDATA, "%s appears twice: a scene must be in one file", j->src[p->group->first]);
             }
         }
     }
@@ -475,8 +476,8 @@ static void find_finished(jobs *j)
         j->n_before += p->is_before;
     }
     if (j->n_before > 0) {
-        dt_log(DT_LOG_INFO, "going on with %" PRIu32 " of %" PRIu32 " parts that lie finished in %s", j->n_before,
-               j->plan->n, dt_str_text(&j->folder));
+        dt_log(DT_LOG_INFO, "resuming with %" PRIu32 " of %" PRIu32 " finished parts in %s", j->n_before, j->plan->n,
+               dt_str_text(&j->folder));
     }
 }
 
@@ -494,9 +495,7 @@ static dt_status end(const jobs *j, dt_status st)
 {
     const uint32_t n = count_finished(j);
     if (st != DT_OK && n > 0) {
-        return DT_CONTEXT(st,
-                          "%" PRIu32 " of %" PRIu32 " parts lie finished in %s, and the same command goes on with "
-                          "them",
+        return DT_CONTEXT(st, "%" PRIu32 " of %" PRIu32 " parts are finished in %s; the same command resumes with them",
                           n, j->plan->n, dt_str_text(&j->folder));
     }
     dt_error kept;

@@ -97,7 +97,7 @@ static dt_status map_all(numpy *p)
     DT_TRY(dt_str_status(&p->path));
     DT_TRY(dt_npy_map_either(dt_str_text(&p->path), dtypes, DT_NODE_FEATURES, &p->node));
     if (p->node.rows == 0) {
-        return DT_FAIL(DT_EDATA, "%s holds no data: it has no rows", dt_str_text(&p->path));
+        return DT_FAIL(DT_EDATA, "%s contains no data: it has no rows", dt_str_text(&p->path));
     }
     for (int k = 0; k < IDS_MOST; k++) {
         DT_TRY(map_ids(p, k));
@@ -170,7 +170,8 @@ static dt_status features_at(const numpy *p, int64_t row, double out[DT_NODE_FEA
     const double unit = out[SIN] * out[SIN] + out[COS] * out[COS];
     if (!(fabs(unit - 1) <= UNIT_OFF) && unit != 0) { /* 0: features of an unknown heading */
         return DT_FAIL(DT_EDATA,
-                       "%s:%" PRId64 ": sin_heading %g and cos_heading %g are of no angle: their squares make %g. Rows "
+                       "%s:%" PRId64
+                       ": sin_heading %g and cos_heading %g are not of an angle: their squares add up to %g. Rows "
                        "are %s",
                        dt_str_text(&p->path), row, out[SIN], out[COS], unit, DT_NUMPY_COLUMNS);
     }
@@ -212,7 +213,7 @@ static dt_status read_rows(numpy *p, dt_str *notes)
             dt_rows_progress(p->rows, (uint64_t)row * row_bytes);
         }
     }
-    dt_str_addf(notes, "arrays of numpy: %" PRId64 " rows at %g Hz; edges are made anew\n", p->node.rows,
+    dt_str_addf(notes, "arrays of numpy: %" PRId64 " rows at %g Hz; edges are recomputed\n", p->node.rows,
                 p->opt->frame_rate_hz);
     dt_rows_told told = {0};
     dt_status st = dt_rows_finish(p->rows, &told);
@@ -236,11 +237,10 @@ static dt_status check_options(const char *folder, const dt_import_options *opt)
                            foreign[i].key, foreign[i].value);
         }
     }
-    return opt->frame_rate_hz > 0 ? DT_OK
-                                  : DT_FAIL(DT_ECONFIG,
-                                            "%s is a folder of arrays, which do not say how many frames there are in a "
-                                            "second: import.frame_rate_hz does",
-                                            folder);
+    return opt->frame_rate_hz > 0
+               ? DT_OK
+               : DT_FAIL(DT_ECONFIG, "%s is a folder of arrays, which have no frame rate: set import.frame_rate_hz",
+                         folder);
 }
 
 dt_status dt_import_numpy(const char *src, const char *out, const dt_import_options *opt, dt_str *notes)

@@ -40,7 +40,7 @@ static dt_status add_file(dt_str *out, const char *path, int depth)
     char **names = NULL;
     size_t n = 0;
     if (dt_beneath_stat(path, &info) != 0) {
-        return DT_FAIL(errno == ENOENT ? DT_ENOTFOUND : DT_EIO, "cannot look at %s: %s", path, strerror(errno));
+        return DT_FAIL(errno == ENOENT ? DT_ENOTFOUND : DT_EIO, "cannot examine %s: %s", path, strerror(errno));
     }
     if (!S_ISDIR(info.st_mode)) {
         add_stat(out, path, &info);
@@ -331,7 +331,7 @@ static dt_status add_scene(dt_json *j, dt_part_record *p)
     DT_TRY(dt_names_add(&p->scenes, name, &number, &is_new));
     p->file[number] = (int32_t)file;
     return is_new && file >= 0 && file <= INT32_MAX ? DT_OK
-                                                    : dt_json_fail(j, "scene %.60s is no scene of a part", name);
+                                                    : dt_json_fail(j, "scene %.60s is not a scene of a part", name);
 }
 
 static dt_status read_member(dt_json *j, const char *key, dt_part_record *p)

@@ -304,7 +304,8 @@ static dt_status read_meta(table *t, dt_recording_meta *meta, bool *has_p)
         return DT_OK;
     }
     if (st == DT_ENOTFOUND) {
-        return DT_CONTEXT(DT_EDATA, "%s: who says its frame rate? Put the table beside it, or say import.frame_rate_hz",
+        return DT_CONTEXT(DT_EDATA,
+                          "%s: its frame rate is unknown; put the table next to it, or set import.frame_rate_hz",
                           dt_csv_path(t->csv));
     }
     DT_TRY(st);
@@ -378,8 +379,7 @@ static dt_status find_rate(table *t)
     dt_columns *c = &t->columns;
     if (c->at[DT_ROLE_TIME] < 0) {
         return DT_FAIL(DT_EINVAL,
-                       "%s has frame numbers and no times, so nothing says its frame rate: set "
-                       "import.frame_rate_hz",
+                       "%s has frame numbers and no times, so its frame rate is unknown: set import.frame_rate_hz",
                        dt_csv_path(t->csv));
     }
     double *time = dt_alloc_n(PEEK_ROWS, sizeof(*time));
@@ -425,7 +425,7 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
     DT_TRY(read_meta(t, &t->meta, &has_meta));
     const dt_status st = dt_csv_next(t->csv, cell_p, n_p);
     if (st == DT_DONE) {
-        return DT_FAIL(DT_EDATA, "%s holds no data: a header and no row", dt_csv_path(t->csv));
+        return DT_FAIL(DT_EDATA, "%s contains no data: a header and no row", dt_csv_path(t->csv));
     }
     DT_TRY(st);
     DT_TRY(check_cells(t, *cell_p, *n_p));

@@ -166,7 +166,7 @@ dt_status dt_book_lane(dt_lane_book *b, int64_t line, const char *name, const dt
     snprintf(what, sizeof(what), "%.200s:%" PRId64 ": %s %.100s", b->path, line, b->word, name);
     DT_TRY(dt_names_add(&b->names, name, &number, &is_new));
     if (!is_new) {
-        return DT_FAIL(DT_EDATA, "%s is there twice", what);
+        return DT_FAIL(DT_EDATA, "%s is defined twice", what);
     }
     return dt_roads_lane(&b->roads, what, lane, &at);
 }
@@ -205,14 +205,14 @@ static dt_status set_side(const dt_lane_book *b, const dt_lane_ref_entry *r, int
 static dt_status resolve(dt_lane_book *b, const dt_lane_ref_entry *r)
 {
     static const char *const words[] = {"is followed by", "follows", "has on its left", "has on its right",
-                                        "lies beside"};
+                                        "is adjacent to"};
     const int32_t to = dt_names_find(&b->names, b->wanted.name[r->name]);
     if (to < 0 && b->may_lack) {
         b->n_lacking++;
         return DT_OK;
     }
     if (to < 0) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s %s %s %.60s, which is not there", b->path, r->line, b->word,
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s %s %s %.60s, which does not exist", b->path, r->line, b->word,
                        b->names.name[r->from], words[r->role], b->wanted.name[r->name]);
     }
     switch (r->role) {

@@ -33,14 +33,14 @@ static dt_status find_bound(dt_lanelet2 *m, const dt_lanelet *l, int side)
     const dt_osm_way *way = &DT_OSM_AT(m->way, dt_osm_way, l->way[side]);
     if (!way->is_there || way->n < 2) {
         return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": lanelet %" PRId64 " has way %s on its %s, which %s", m->path, l->line,
-                       l->id, id, where, way->is_there ? "has not two nodes" : "is not there");
+                       l->id, id, where, way->is_there ? "does not have two nodes" : "does not exist");
     }
     for (int64_t i = 0; i < way->n; i++) {
         const int32_t number = DT_OSM_AT(m->way_node, int32_t, way->first + i);
         dt_osm_node *node = &DT_OSM_AT(m->node, dt_osm_node, number);
         if (!node->is_there) {
             return DT_FAIL(DT_EDATA,
-                           "%s:%" PRId64 ": lanelet %" PRId64 " has way %s on its %s, whose node %s is not there",
+                           "%s:%" PRId64 ": lanelet %" PRId64 " has way %s on its %s, whose node %s does not exist",
                            m->path, l->line, l->id, id, where, m->nodes.name[number]);
         }
         node->is_used = true;
@@ -114,11 +114,10 @@ static dt_status place(dt_lanelet2 *m)
             continue;
         }
         if (!(fabs(at[DT_OSM_LONGITUDE] - (6 * zone - 183)) <= DT_UTM_FROM_ZONE_MAX)) {
-            return DT_FAIL(
-                DT_EDATA,
-                "%s: node %s lies at longitude %g, too far from zone %d of the origin: import.map_origin says "
-                "where positions are counted from",
-                m->path, m->nodes.name[i], at[DT_OSM_LONGITUDE], zone);
+            return DT_FAIL(DT_EDATA,
+                           "%s: node %s is at longitude %g, too far from zone %d of the origin: import.map_origin sets "
+                           "the origin of positions",
+                           m->path, m->nodes.name[i], at[DT_OSM_LONGITUDE], zone);
         }
         dt_utm(at[DT_OSM_LATITUDE], at[DT_OSM_LONGITUDE], zone, &at[DT_OSM_X]);
         at[DT_OSM_X] -= origin[0];
@@ -193,8 +192,7 @@ static dt_status obey_rules(const dt_lanelet2 *m, dt_lanelet *l)
         const int32_t rule = dt_names_find(&m->rules, id);
         if (rule < 0) {
             return DT_FAIL(DT_EDATA,
-                           "%s:%" PRId64 ": lanelet %" PRId64 " refers to regulatory element %s, which is not "
-                           "there",
+                           "%s:%" PRId64 ": lanelet %" PRId64 " refers to regulatory element %s, which does not exist",
                            m->path, l->line, l->id, id);
         }
         const double limit = DT_OSM_AT(m->rule_limit, double, rule);

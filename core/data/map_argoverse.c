@@ -57,7 +57,7 @@ static dt_status read_line(archive *a, const char *what, dt_polyline *out)
 {
     dt_status st;
     if (out->n > 0) {
-        return dt_json_fail(a->j, "%s is there twice", what);
+        return dt_json_fail(a->j, "%s is defined twice", what);
     }
     DT_TRY(dt_in_array(a->j, what));
     while ((st = dt_in_next_object(a->j, what)) == DT_OK) {

@@ -127,8 +127,8 @@ static dt_status read_xml(const input *in, const dt_map_origin *origin, dt_str *
     } else if (strcmp(root, "net") == 0) {
         st = dt_map_sumo(source, in->path, origin, notes, out_p);
     } else {
-        st = DT_FAIL(DT_EDATA, "%s: XML of <%.60s>, which is no known map: osm (lanelet2) and net (SUMO) are", in->path,
-                     root);
+        st = DT_FAIL(DT_EDATA, "%s: XML of <%.60s>, which is not a known map: osm (lanelet2) and net (SUMO) are",
+                     in->path, root);
     }
     dt_source_close(source);
     return st;
@@ -153,7 +153,7 @@ static dt_status read_map(const input *in, const dt_map_origin *origin, dt_str *
     char first = '\0';
     DT_TRY(first_of(in, &first));
     if (first != '{' && first != '<') {
-        return DT_FAIL(DT_EDATA, "%s is no map that is known: neither XML nor JSON", in->path);
+        return DT_FAIL(DT_EDATA, "%s is not a known map: neither XML nor JSON", in->path);
     }
     return first == '{' ? read_json(in, origin, notes, out_p) : read_xml(in, origin, notes, out_p);
 }
@@ -196,7 +196,7 @@ dt_status dt_map_find(const char *folder, const char *scene, dt_str *path)
                  {"log_map_archive_", ".json", true}};
     const int n = (int)strcspn(scene, "#");
     if (leads_out(scene, (size_t)n)) {
-        return DT_FAIL(DT_ENOTFOUND, "scene %.*s has no map in %s: its name would lead out of the folder", n, scene,
+        return DT_FAIL(DT_ENOTFOUND, "scene %.*s has no map in %s: its name would point outside the folder", n, scene,
                        folder);
     }
     dt_str each = {0};

@@ -62,7 +62,7 @@ static dt_status way_of(dt_lanelet2 *m, const char *id, int32_t *number_p)
 
 static dt_status refuse_twice(const dt_xml *x, const char *what, const char *id)
 {
-    return DT_FAIL(DT_EDATA, DT_XML_AT "%s %s is there twice", DT_XML_HERE(x), what, id);
+    return DT_FAIL(DT_EDATA, DT_XML_AT "%s %s is defined twice", DT_XML_HERE(x), what, id);
 }
 
 /* A number of its own for what is open; nothing may be there twice. */

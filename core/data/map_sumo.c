@@ -130,14 +130,14 @@ static dt_status read_shape(net *n, const dt_xml *x, const char *text)
             continue;
         }
         if (bytes >= sizeof(piece)) {
-            return DT_FAIL(DT_EDATA, DT_XML_AT "shape has \"%.60s\", which is no point", DT_XML_HERE(x), p);
+            return DT_FAIL(DT_EDATA, DT_XML_AT "shape has \"%.60s\", which is not a point", DT_XML_HERE(x), p);
         }
         memcpy(piece, p, bytes);
         piece[bytes] = '\0';
         p += bytes;
         comma = strchr(piece, ',');
         if (comma == NULL) {
-            return DT_FAIL(DT_EDATA, DT_XML_AT "shape has \"%.60s\", which is no point", DT_XML_HERE(x), piece);
+            return DT_FAIL(DT_EDATA, DT_XML_AT "shape has \"%.60s\", which is not a point", DT_XML_HERE(x), piece);
         }
         *comma = '\0';
         char *height = strchr(comma + 1, ',');
@@ -316,7 +316,8 @@ static dt_status begin_connection(net *n, const dt_xml *x)
     }
     const int32_t number = dt_names_find(&n->book.names, from);
     if (number < 0) {
-        return DT_FAIL(DT_EDATA, DT_XML_AT "begins at lane %.100s, which is not there before it", DT_XML_HERE(x), from);
+        return DT_FAIL(DT_EDATA, DT_XML_AT "begins at lane %.100s, which is not defined before it", DT_XML_HERE(x),
+                       from);
     }
     return to_place >= 0 ? go_into_place(n, x, number, to_place)
                          : dt_book_refer(&n->book, x->line, number, DT_REF_NEXT, next);

@@ -95,7 +95,7 @@ void dt_normalisation_text(const dt_normalisation *k, dt_str *out)
     }
     dt_str_addf(out, "accelerations within %g m/s^2, measures by mean and std", DT_ACCELERATION_BOUND);
     if (left.bytes > 0) {
-        dt_str_addf(out, "; alike everywhere, and left as they are: %s", dt_str_text(&left));
+        dt_str_addf(out, "; constant, and not normalised: %s", dt_str_text(&left));
     }
     dt_str_add(out, "\n");
     dt_str_fini(&left);

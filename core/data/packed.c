@@ -52,7 +52,7 @@ dt_status dt_packing_check(const dt_packing *p)
         return DT_FAIL(
             DT_EUNSUPPORTED,
             "store.compress=zstd: this dtrain was built without zstd; install libzstd (Debian: apt-get install "
-            "libzstd-dev) and configure again, or say store.compress=none");
+            "libzstd-dev) and configure again, or set store.compress=none");
     }
     return DT_OK;
 }
@@ -184,7 +184,7 @@ static dt_status read_errors_of(dt_json *j, const char *what, double *out, int n
     DT_TRY(dt_in_array(j, what));
     for (; (st = dt_in_next_f64(j, what, &x)) == DT_OK; i++) {
         if (i == n || !(x >= 0)) {
-            return dt_json_fail(j, "errors.%s: %g at %d is no error of %d features", what, x, i, n);
+            return dt_json_fail(j, "errors.%s: %g at %d is not an error of %d features", what, x, i, n);
         }
         out[i] = x;
     }

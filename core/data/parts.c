@@ -141,7 +141,7 @@ static dt_status copy_commit(copy *c, const char *out, dt_str *notes)
 static dt_status check_same(const char *what, double first, double second, const char *const path[2])
 {
     return first == second ? DT_OK
-                           : DT_FAIL(DT_EDATA, "%s is %g in %s and %g in %s: a store has one; import one of them anew",
+                           : DT_FAIL(DT_EDATA, "%s is %g in %s and %g in %s: a store has one; import one of them again",
                                      what, first, path[0], second, path[1]);
 }
 
@@ -157,11 +157,10 @@ static dt_status add_scenes(dt_names *names, const dt_store *s)
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(v->scene[i], "#"), v->scene[i]);
         DT_TRY(dt_names_add(names, name, &number, &is_new));
         if (!is_new && number < before) {
-            return DT_FAIL(
-                DT_EDATA,
-                "%s: scene %s is in a store before it too: the same recording twice, or import it anew from a "
-                "file of another name",
-                dt_store_path(s), name);
+            return DT_FAIL(DT_EDATA,
+                           "%s: scene %s is in a store before it too: the same recording twice, or import it again "
+                           "from a file of another name",
+                           dt_store_path(s), name);
         }
     }
     return DT_OK;
@@ -291,7 +290,7 @@ static dt_status scenes_by_share(copy *c, const dt_store *s, const dt_split_opti
     groups g = {.of = NULL};
     dt_status st = groups_find(&g, s, opt->seed);
     if (st == DT_OK && g.names.n < 2) {
-        st = DT_FAIL(DT_EDATA, "%s holds one recording alone: split it by time", dt_store_path(s));
+        st = DT_FAIL(DT_EDATA, "%s contains only one recording: split it by time", dt_store_path(s));
     }
     int64_t taken = 0;
     for (int32_t k = 0; k < g.names.n && st == DT_OK; k++) {

@@ -61,8 +61,8 @@ static dt_status read_markings(const dt_csv *csv, const char *cell, int which, d
         from += *from == ';';
     }
     if (n == 1) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", one line alone: a lane lies between two",
-                       dt_csv_path(csv), dt_csv_line(csv), wanted[which], cell);
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": %s is \"%.60s\", only one line: a lane needs two", dt_csv_path(csv),
+                       dt_csv_line(csv), wanted[which], cell);
     }
     *n_p = n;
     return DT_OK;
@@ -91,7 +91,7 @@ dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
     }
     const dt_status st = dt_csv_next(csv, &cell, &n_header);
     if (st != DT_OK) {
-        return st == DT_DONE ? DT_FAIL(DT_EDATA, "%s holds no data: not even a header line", dt_csv_path(csv)) : st;
+        return st == DT_DONE ? DT_FAIL(DT_EDATA, "%s contains no data: not even a header line", dt_csv_path(csv)) : st;
     }
     for (int i = 0; i < n_header; i++) {
         for (int w = 0; w < N_WANTED; w++) {
@@ -106,7 +106,7 @@ dt_status dt_recording_meta_parse(dt_csv *csv, dt_recording_meta *out_p)
     }
     dt_status next = dt_csv_next(csv, &cell, &n);
     if (next == DT_DONE) {
-        return DT_FAIL(DT_EDATA, "%s holds no data: a header and no row", dt_csv_path(csv));
+        return DT_FAIL(DT_EDATA, "%s contains no data: a header and no row", dt_csv_path(csv));
     }
     DT_TRY(next);
     if (n != n_header) {
@@ -154,8 +154,8 @@ static dt_status check_recording(const char *path, int64_t named, const dt_recor
     if (named < 0 || m->recording < 0 || named == m->recording) {
         return DT_OK;
     }
-    return DT_FAIL(DT_EDATA, "%s: it is of recording %" PRId64 ", and the name of the file says %" PRId64, path,
-                   m->recording, named);
+    return DT_FAIL(DT_EDATA, "%s: it is of recording %" PRId64 ", but the file name has %" PRId64, path, m->recording,
+                   named);
 }
 
 /* "_tracks." in the name of the file, NULL: it has another form. */

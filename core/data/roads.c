@@ -91,7 +91,7 @@ static dt_status add_points(dt_roads *r, const char *what, const dt_road_lane *l
         r->width[end++] = (float)width;
     }
     if (end - begin < 2) {
-        return DT_FAIL(DT_EDATA, "%s is no line: of its %" PRId64 " points, %" PRId64 " are apart", what, lane->n,
+        return DT_FAIL(DT_EDATA, "%s is not a line: of its %" PRId64 " points, %" PRId64 " are apart", what, lane->n,
                        end - begin);
     }
     r->n_points = end;

@@ -262,7 +262,8 @@ dt_status dt_rows_scene(dt_rows *r, int64_t line, const char *name, const char *
         DT_TRY(map_of_scene(r, name, &s->map));
     } else if (s->file != here) {
         return DT_FAIL(DT_EDATA,
-                       "%s:%" PRId64 ": scene %s is in %s too: a scene lies in one file; import them apart, or as one "
+                       "%s:%" PRId64
+                       ": scene %s is in %s too: a scene must be in one file; import them apart, or as one "
                        "table",
                        path, line, name, r->file[s->file].path);
     }

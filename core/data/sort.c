@@ -314,7 +314,7 @@ static dt_status refill(dt_sort *s, run *r)
         ssize_t n = pread(s->fd, to + got, want - got, (off_t)((size_t)r->at * sizeof(*s->row) + got));
         if (n == 0 || (n < 0 && errno != EINTR)) {
             return DT_FAIL(DT_EIO, "cannot read the temporary file of the sort: %s",
-                           n < 0 ? strerror(errno) : "it is cut short");
+                           n < 0 ? strerror(errno) : "it is truncated");
         }
         if (n > 0) {
             got += (size_t)n;

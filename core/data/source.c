@@ -166,7 +166,7 @@ dt_status dt_source_open_mem(const void *bytes, size_t n_bytes, const char *name
 
 static int64_t fail_short(const dt_source *s, const char *what)
 {
-    (void)DT_FAIL(DT_EDATA, "%s: the %s stream is cut short: copy the file again", s->path, what);
+    (void)DT_FAIL(DT_EDATA, "%s: the %s stream is truncated: copy the file again", s->path, what);
     return -1;
 }
 
@@ -243,8 +243,8 @@ int64_t dt_source_read(void *source, char *buf, size_t bytes)
         if (!dt_is_bomb(s->n_read, s->n_unpacked)) {
             return n;
         }
-        (void)DT_FAIL(DT_EDATA, "%s: %llu bytes unpack to more than %llu, over %d times as many: no recording", s->path,
-                      (unsigned long long)s->n_read, (unsigned long long)s->n_unpacked, DT_UNPACK_MOST_RATIO);
+        (void)DT_FAIL(DT_EDATA, "%s: %llu bytes unpack to more than %llu, over %d times as many: not a recording",
+                      s->path, (unsigned long long)s->n_read, (unsigned long long)s->n_unpacked, DT_UNPACK_MOST_RATIO);
         return -1;
     }
     if (refill(s) != DT_OK) {

@@ -109,7 +109,7 @@ static dt_status add_edges(cut *c, int64_t first, int64_t r, int64_t from, int64
             if (c->role[r - c->begin] == DT_CUT_CORE) {
                 return DT_FAIL(DT_EDATA,
                                "%s/edge_src.npy: row %" PRId64 " has an edge from row %" PRId64
-                               ", which lies beyond radius_m %g",
+                               ", which is beyond radius_m %g",
                                dt_store_path(c->s), r, first + there, dt_store_radius_m(c->s));
             }
             continue;
@@ -234,7 +234,7 @@ dt_status dt_store_add_cut(dt_store_writer *w, const dt_store *s, int64_t scene,
 {
     const dt_store_view *v = dt_store_view_of(s);
     if (w->meta.role != DT_STORE_JOINED || !(w->meta.halo_m > 0)) {
-        return DT_FAIL(DT_EINVAL, "a region is added to a store that is none of regions");
+        return DT_FAIL(DT_EINVAL, "a region is added to a store without regions");
     }
     cut c = {.w = w,
              .s = s,

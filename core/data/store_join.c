@@ -233,7 +233,7 @@ dt_status dt_store_append(dt_store_writer *w, const char *path)
     if (st == DT_OK && (dt_store_packed(p.store)->how.features != DT_KEPT_F32 ||
                         dt_store_packed(p.store)->how.codec != DT_CODEC_NONE || p.v->core != NULL ||
                         (dt_store_smooth_s(p.store) > 0) != (w->meta.smooth_s > 0))) {
-        st = DT_FAIL(DT_EDATA, "%s is kept in other ways than a part is", path);
+        st = DT_FAIL(DT_EDATA, "%s is stored differently from a part", path);
     }
     if (st == DT_OK) {
         st = add_part(w, &p);

@@ -300,8 +300,8 @@ static dt_status check_names(const char *file, const char *what, char *const *li
             st = dt_names_add(&seen, list[i], &number, &is_new);
         }
         if (st == DT_OK && !is_new) {
-            st = DT_FAIL(DT_EDATA, "%s: %s %" PRId64 " is called \"%.200s\", as %s %" PRId32 " is: names differ", file,
-                         what, i, list[i], what, number);
+            st = DT_FAIL(DT_EDATA, "%s: %s %" PRId64 " is called \"%.200s\", as %s %" PRId32 " is: names must differ",
+                         file, what, i, list[i], what, number);
         }
     }
     dt_names_fini(&seen);
@@ -383,7 +383,7 @@ static dt_status not_yet(const char *path)
         dt_str_fini(&name);
         if (is_there) {
             return DT_FAIL(DT_ENOTFOUND,
-                           "there is no store at %s yet: what lies in %s%s is still being written, or was left by a "
+                           "there is no store at %s yet: %s%s is still being written, or was left by a "
                            "process that was stopped",
                            path, path, aside[i]);
         }
@@ -399,7 +399,7 @@ static dt_status not_a_folder(const char *path)
     case DT_FS_FILE:
         return DT_FAIL(DT_EDATA, "%s is a file, and a store is a folder (make one with dtrain data import)", path);
     case DT_FS_LINK:
-        return DT_FAIL(DT_ENOTFOUND, "%s is a link that leads to no folder: there is no store", path);
+        return DT_FAIL(DT_ENOTFOUND, "%s is a link that does not point to a folder: there is no store", path);
     case DT_FS_OTHER:
         return DT_FAIL(DT_EDATA, "%s is a device, a pipe or a socket, and a store is a folder", path);
     default:

@@ -68,8 +68,8 @@ dt_status dt_store_read(const dt_store *s, uint32_t array, int64_t from, int64_t
                               [DT_STORE_EDGE] = {s->view.edge, s->view.n_edges, DT_EDGE_FEATURES * sizeof(float)},
                               [DT_STORE_EDGE_SRC] = {s->view.edge_src, s->view.n_edges, sizeof(int32_t)}};
     if (array >= DT_PACKED_ARRAYS || from < 0 || n < 0 || from > of[array].rows || n > of[array].rows - from) {
-        return DT_FAIL(DT_EINVAL, "%s: %" PRId64 " rows from %" PRId64 " of array %" PRIu32 " are not there", s->path,
-                       n, from, array);
+        return DT_FAIL(DT_EINVAL, "%s: %" PRId64 " rows from %" PRId64 " of array %" PRIu32 " do not exist", s->path, n,
+                       from, array);
     }
     if (of[array].plain == NULL) {
         return dt_packed_read(&s->packed, array, from, n, out);

@@ -64,9 +64,9 @@ dt_status dt_roads_check_near(const dt_roads_writer *w, const char *scene, int32
     dt_bounds_text(e, lanes);
     /* a known map is its digest of 32 letters, a blank and its name */
     return DT_FAIL(DT_EDATA,
-                   "scene %s lies at %s, and the lanes of map %s at %s: %.4g m apart, and %g m are the most. It is the "
-                   "map of another place, or counted from another one: import.map_origin says where positions are "
-                   "counted from, for a map in degrees, and import.map_offset=DX,DY moves any map",
+                   "scene %s is at %s, and the lanes of map %s at %s: %.4g m apart, at most %g m are allowed. The map "
+                   "is of another place, or has another origin: import.map_origin sets the origin of a map in degrees, "
+                   "and import.map_offset=DX,DY shifts any map",
                    scene, cars, w->known.name[map] + 33, lanes, gap, near_m);
 }
 
@@ -192,7 +192,7 @@ static dt_status check_line(const view *s, int64_t lane)
         if (i > v->lane_point[lane] && !(hypot(p[0] - p[-2], p[1] - p[-1]) >= DT_LANE_APART_M)) {
             return DT_FAIL(DT_EDATA,
                            "%s/lane_xy%s: point %" PRId64 " of lane %" PRId64
-                           " lies on the one before it, they must be %g m apart",
+                           " coincides with the one before it, they must be %g m apart",
                            s->path, s->end, i, lane, DT_LANE_APART_M);
         }
     }
@@ -205,7 +205,7 @@ static dt_status check_lane(const view *s, const char *name, int64_t at, int32_t
     return lane >= first && lane < end ? DT_OK
                                        : DT_FAIL(DT_EDATA,
                                                  "%s/%s%s: %" PRId32 " at %" PRId64
-                                                 " is no lane of the same map, [%" PRId64 ", %" PRId64 ") are",
+                                                 " is not a lane of the same map, [%" PRId64 ", %" PRId64 ") are",
                                                  s->path, name, s->end, lane, at, first, end);
 }
 

@@ -86,7 +86,7 @@ static dt_status check_outside(const char *path)
         dt_str_addf(&mark, "%.*s%sstore.json", (int)n, path, slash != NULL ? "/" : "");
         st = dt_str_status(&mark);
         if (st == DT_OK && dt_fs_is_file(dt_str_text(&mark))) {
-            st = DT_FAIL(DT_EINVAL, "%s would lie within another store, the one of %s: choose a place outside of it",
+            st = DT_FAIL(DT_EINVAL, "%s would be inside another store, the one of %s: choose a place outside of it",
                          path, dt_str_text(&mark));
         }
     }
@@ -451,11 +451,11 @@ static dt_status check_repeat(dt_store_writer *w, const char *name, bool *is_lef
         return DT_OK;
     }
     if (w->meta.packing.repeats == DT_REPEATS_REFUSE) {
-        return DT_FAIL(DT_EDATA, "scene %s is scene %s again, row for row (store.repeats=skip leaves it out)", name,
+        return DT_FAIL(DT_EDATA, "scene %s repeats scene %s row for row (store.repeats=skip leaves it out)", name,
                        same);
     }
     if (w->n_repeats++ < REPEATS_TOLD) {
-        dt_log(DT_LOG_WARN, "scene %s is scene %s again, row for row: %s", name, same,
+        dt_log(DT_LOG_WARN, "scene %s repeats scene %s row for row: %s", name, same,
                *is_left_out_p ? "left out" : "kept (store.repeats=skip would leave it out)");
     }
     return *is_left_out_p ? forget_scene(w) : DT_OK;
@@ -519,7 +519,7 @@ dt_status dt_store_commit(dt_store_writer *w)
         return DT_FAIL(DT_EINVAL, "a scene is still open, or the store is complete already");
     }
     if (w->count.rows == 0) {
-        return DT_FAIL(DT_EDATA, "%s holds no data: not one vehicle in one frame", w->meta.source);
+        return DT_FAIL(DT_EDATA, "%s contains no data: not one vehicle in one frame", w->meta.source);
     }
     DT_TRY(dt_npy_append(w->array[A_scene_frame], &w->count.frames, 1));
     DT_TRY(dt_npy_append(w->array[A_frame_row], &w->count.rows, 1));
@@ -535,7 +535,7 @@ dt_status dt_store_commit(dt_store_writer *w)
         }
     }
     if (w->n_repeats > REPEATS_TOLD) {
-        dt_log(DT_LOG_WARN, "%" PRId64 " scenes are others again", w->n_repeats);
+        dt_log(DT_LOG_WARN, "%" PRId64 " scenes repeat others", w->n_repeats);
     }
     if (w->meta.role != DT_STORE_JOINED) {
         DT_TRY(dt_store_tracks_write(dt_aside_path(w->aside), w->meta.frame_rate_hz, w->meta.smooth_s,

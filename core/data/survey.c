@@ -188,7 +188,7 @@ dt_status dt_survey_make(const dt_store *s, dt_survey *out)
     const dt_store_view *v = dt_store_view_of(s);
     float *room = dt_alloc_n(PIECE_ROWS, DT_NODE_FEATURES * sizeof(*room));
     memset(out, 0, sizeof(*out));
-    dt_status st = room == NULL ? DT_FAIL(DT_ENOMEM, "no memory to look at %s", dt_store_path(s)) : DT_OK;
+    dt_status st = room == NULL ? DT_FAIL(DT_ENOMEM, "no memory to examine %s", dt_store_path(s)) : DT_OK;
     if (st == DT_OK) {
         st = count_nodes(s, room, out);
     }
@@ -239,7 +239,7 @@ void dt_survey_text(const dt_survey *u, const dt_store *s, dt_str *out)
 {
     const dt_store_view *v = dt_store_view_of(s);
     tell_packing(s, out);
-    dt_str_addf(out, "distributions, from the least to the largest value (signs by the root of the share)\n");
+    dt_str_addf(out, "distributions, from the smallest to the largest value (signs by the root of the share)\n");
     for (int d = 0; d < DT_NODE_FEATURES; d++) {
         draw_bins(out, dt_node_feature_name[d], &dt_store_node_stat(s)[d], u->node[d]);
     }
@@ -247,10 +247,10 @@ void dt_survey_text(const dt_survey *u, const dt_store *s, dt_str *out)
         draw_bins(out, dt_edge_feature_name[d], &dt_store_edge_stat(s)[d], u->edge[d]);
     }
     dt_str_addf(out,
-                "gaps: %" PRId64 " frames without anybody, %" PRId64 " vehicles out of sight for a while, %" PRId64
+                "gaps: %" PRId64 " frames without vehicles, %" PRId64 " vehicles out of sight for a while, %" PRId64
                 " rows in all, %.3g s at most\n",
                 u->empty_frames, u->broken_tracks, u->missing_rows, u->longest_gap_s);
-    dt_str_addf(out, "repeats: %" PRId64 " scenes are others again\n", u->n_repeats);
+    dt_str_addf(out, "repeats: %" PRId64 " scenes repeat others\n", u->n_repeats);
     for (int64_t i = 0; i < u->n_repeats && i < DT_SURVEY_REPEATS; i++) {
         dt_str_addf(out, "  %s is %s\n", v->scene[u->repeat[i][0]], v->scene[u->repeat[i][1]]);
     }

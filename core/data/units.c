@@ -320,12 +320,14 @@ static void doubt_rate(const dt_units *u, const char *begin, const dt_columns *c
 {
     const double rate = rate_that_agrees(c, ratio);
     if (rate > 0) {
-        add_line(out,
-                 "%sspeeds are %.3g times what positions say at %g Hz: is import.frame_rate_hz right? They agree at "
-                 "import.frame_rate_hz=%.4g; no unit explains it",
-                 begin, ratio, c->rate_hz, rate);
+        add_line(
+            out,
+            "%sspeeds are %.3g times those of the positions at %g Hz: is import.frame_rate_hz right? They agree at "
+            "import.frame_rate_hz=%.4g; no unit explains it",
+            begin, ratio, c->rate_hz, rate);
     } else {
-        add_line(out, "%sspeeds are %.3g times what positions say, which no unit explains (%" PRId64 " s of driving)",
+        add_line(out,
+                 "%sspeeds are %.3g times those of the positions, which no unit explains (%" PRId64 " s of driving)",
                  begin, ratio, (int64_t)u->moving_s);
     }
 }
@@ -354,7 +356,7 @@ static void doubt_speeds(const dt_units *u, const char *begin, const dt_columns 
     }
     if (best >= 0) {
         const char *speeds = known[best].speeds, *positions = known[best].positions;
-        add_line(out, "%sspeeds are %.2f times what positions say, as if %s%s%s%s%s", begin, ratio,
+        add_line(out, "%sspeeds are %.2f times those of the positions, as if %s%s%s%s%s", begin, ratio,
                  speeds != NULL ? "speeds were in " : "", speeds != NULL ? speeds : "",
                  speeds != NULL && positions != NULL ? " and " : "", positions != NULL ? "positions were in " : "",
                  positions != NULL ? positions : "");
@@ -475,11 +477,10 @@ static void doubt_headings(const dt_units *u, const char *begin, const dt_column
     const double n = (double)u->n_turns, windows = (double)u->n_windows;
     const bool is_velocity = c != NULL && c->at[DT_ROLE_HEADING] < 0 && c->at[DT_ROLE_VX] >= 0;
     if (u->n_turns == 0 && windows > 0 && (double)u->n_backwards > DOUBTFUL * windows) {
-        add_line(
-            out,
-            "%sspeeds are negative in %.1f %% of the time, and nothing says a heading: vehicles drive backwards, or "
-            "the sign is that of an axis",
-            begin, 100 * (double)u->n_backwards / windows);
+        add_line(out,
+                 "%sspeeds are negative in %.1f %% of the time, and there is no heading: vehicles drive backwards, or "
+                 "the sign is that of an axis",
+                 begin, 100 * (double)u->n_backwards / windows);
         d->is_magnitude[DT_ROLE_SPEED] = d->is_any = true;
         return;
     }
@@ -494,7 +495,8 @@ static void doubt_headings(const dt_units *u, const char *begin, const dt_column
         return;
     }
     if ((double)u->without_sign >= CLEAR * n && (double)u->turn[0] < CLEAR * n) {
-        add_line(out, "%sspeeds are negative where vehicles drive along their headings: their sign is that of an axis",
+        add_line(out,
+                 "%sspeeds are negative although vehicles drive along their headings: their sign is that of an axis",
                  begin);
         d->is_magnitude[DT_ROLE_SPEED] = d->is_any = true;
         if (c != NULL && c->at[DT_ROLE_SPEED] < 0 && c->at[DT_ROLE_VX] >= 0) {
@@ -505,7 +507,7 @@ static void doubt_headings(const dt_units *u, const char *begin, const dt_column
             add_line(out, "%sheadings reach %.4g, and a turn is 6.283 rad: as if they were in degrees", begin,
                      u->heading_most);
         } else {
-            add_line(out, "%sheadings do not point where vehicles drive in %.1f %% of the time, as if %s", begin,
+            add_line(out, "%sheadings do not match the direction of travel in %.1f %% of the time, as if %s", begin,
                      100 * (1 - (double)u->turn[0] / n),
                      is_velocity ? "axes of the velocity were others" : name_of_turn(turn));
         }
@@ -563,8 +565,7 @@ static void doubt_accels(const dt_units *u, const char *begin, doubts *d, dt_str
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (fabs(slope / known[i].factor - 1) < 2 * NEAR) {
-            add_line(out, "%schanges of speed are %.3g times what accelerations say, as if %s", begin, slope,
-                     known[i].what);
+            add_line(out, "%schanges of speed are %.3g times the accelerations, as if %s", begin, slope, known[i].what);
             scale(d, DT_ROLE_ACCEL, known[i].factor);
             scale(d, DT_ROLE_AX, known[i].factor);
             scale(d, DT_ROLE_AY, known[i].factor);

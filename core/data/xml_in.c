@@ -135,7 +135,7 @@ static dt_status parse(reader *r, dt_source *source)
             }
             place(r);
             return DT_FAIL(DT_EDATA, "%s:%" PRId64 ":%" PRId64 ": %s", r->x.path, r->x.line, r->x.column,
-                           n == 0 && r->x.depth > 0 ? "the file is cut short: copy it again"
+                           n == 0 && r->x.depth > 0 ? "the file is truncated: copy it again"
                                                     : XML_ErrorString(XML_GetErrorCode(r->parser)));
         }
         read += n;

@@ -134,7 +134,7 @@ static dt_status find_device(dt_nvml *n, const dt_device_info *info)
     if (slice_of(info, name)) {
         code = n->call.by_uuid(name, &n->device);
         return code == SUCCESS ? DT_OK
-                               : DT_FAIL(DT_EUNSUPPORTED, "NVML does not know %s: %s", name, n->call.error(code));
+                               : DT_FAIL(DT_EUNSUPPORTED, "NVML does not recognise %s: %s", name, n->call.error(code));
     }
     if (n->call.by_uuid(info->uuid, &n->device) == SUCCESS) {
         return DT_OK;
@@ -147,7 +147,7 @@ static dt_status find_device(dt_nvml *n, const dt_device_info *info)
     }
     code = n->call.by_bus(info->bus, &n->device);
     return code == SUCCESS ? DT_OK
-                           : DT_FAIL(DT_EUNSUPPORTED, "NVML does not know the GPU %s at %s: %s", info->uuid,
+                           : DT_FAIL(DT_EUNSUPPORTED, "NVML does not recognise the GPU %s at %s: %s", info->uuid,
                                      info->bus[0] != '\0' ? info->bus : "no address", n->call.error(code));
 }
 
@@ -166,7 +166,7 @@ dt_status dt_nvml_open(const char *library, const dt_device_info *info, dt_nvml 
                                                 dlerror());
     const int code = st == DT_OK ? n->call.init() : SUCCESS;
     if (code != SUCCESS) {
-        st = DT_FAIL(DT_EUNSUPPORTED, "NVML does not begin: %s", n->call.error(code));
+        st = DT_FAIL(DT_EUNSUPPORTED, "NVML does not start: %s", n->call.error(code));
     }
     const bool has_begun = st == DT_OK;
     if (st == DT_OK) {

@@ -30,7 +30,7 @@ dt_status dt_device_wish_parse(const char *text, dt_device_wish *out_p)
         w.index = (int32_t)index;
     } else if (strcmp(text, "cuda") != 0) {
         return DT_FAIL(DT_ECONFIG,
-                       "device \"%s\" is not known; say auto, cpu, cuda, cuda:N (N from 0) or cuda:GPU-<uuid>", text);
+                       "device \"%s\" is not known; use auto, cpu, cuda, cuda:N (N from 0) or cuda:GPU-<uuid>", text);
     }
     *out_p = w;
     return DT_OK;
@@ -52,8 +52,8 @@ static dt_module_desc module_of(const char *name, char file[NAME_BYTES], char bu
         .build = build,
         .entry = DT_DEVICE_MODULE_ENTRY,
         .what = name,
-        .if_none = "build it where the CUDA toolkit is (configure --with-cuda), or say --device cpu",
-        .if_wrong = "make the libraries of the CUDA toolkit known (LD_LIBRARY_PATH, or ldconfig), or say --device cpu"};
+        .if_none = "build it with the CUDA toolkit installed (configure --with-cuda), or use --device cpu",
+        .if_wrong = "make the libraries of the CUDA toolkit known (LD_LIBRARY_PATH, or ldconfig), or use --device cpu"};
 }
 
 bool dt_device_module_is_there(const char *name)
@@ -71,7 +71,7 @@ dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p)
     DT_TRY(dt_module_open(&d, (void **)(void *)&entry));
     const dt_device_ops *ops = entry(&host_table);
     if (ops == NULL || ops->version != DT_DEVICE_VERSION || ops->struct_size != sizeof(*ops)) {
-        return DT_FAIL(DT_EUNSUPPORTED, "%s belongs to another build of dtrain (version %u, this program wants %d)",
+        return DT_FAIL(DT_EUNSUPPORTED, "%s belongs to another build of dtrain (version %u, this program expects %d)",
                        file, ops != NULL ? ops->version : 0, DT_DEVICE_VERSION);
     }
     *out_p = ops;

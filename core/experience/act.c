@@ -149,7 +149,7 @@ static dt_status run_track(dt_rollout *r)
 static void restore_policy(dt_rollout *r)
 {
     if (r->ahead.restored != NULL && dt_policy_load(r->policy, r->ahead.restored, r->ahead.restored_bytes) < 0) {
-        dt_log(DT_LOG_WARN, "the next round is acted with the parameters of now: %s", dt_error_text());
+        dt_log(DT_LOG_WARN, "the next round uses the current parameters: %s", dt_error_text());
         dt_error_clear();
     }
 }
@@ -245,12 +245,11 @@ void dt_rollout_ahead_beside(dt_rollout *r)
 static dt_status begin_ahead(dt_rollout *r)
 {
     if (!r->d.has_ahead) {
-        return DT_FAIL(DT_EPLUGIN, "a round is begun ahead in a rollout that was created without room for it "
-                                   "(has_ahead)");
+        return DT_FAIL(DT_EPLUGIN, "a round is started ahead in a rollout that was created without has_ahead");
     }
     if (r->vector == NULL || r->ahead.is_begun) {
-        return DT_FAIL(DT_EPLUGIN, "a round is begun ahead %s",
-                       r->ahead.is_begun ? "while one is under way; collect it first" : "before the first collect");
+        return DT_FAIL(DT_EPLUGIN, "a round is started ahead %s",
+                       r->ahead.is_begun ? "while one is in progress; collect it first" : "before the first collect");
     }
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         dt_moments_apply(&r->obs[i]);
@@ -265,7 +264,7 @@ static dt_status begin_ahead(dt_rollout *r)
         return DT_OK;
     }
     if (pthread_create(&r->ahead.thread, NULL, ahead_main, r) != 0) {
-        return DT_FAIL(DT_EUNSUPPORTED, "the system refused to start the thread that collects beside learning");
+        return DT_FAIL(DT_EUNSUPPORTED, "the system refused to start the thread that collects during learning");
     }
     r->ahead.is_begun = r->ahead.is_running = true;
     return DT_OK;

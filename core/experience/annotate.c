@@ -27,7 +27,7 @@ static uint64_t rows_of_round(const dt_buffer *b)
 static dt_status check_rows(const dt_rollout *r, uint64_t n_rows)
 {
     if (!r->all->is_filled) {
-        return DT_FAIL(DT_EPLUGIN, "rows of a round are given before the first collect");
+        return DT_FAIL(DT_EPLUGIN, "rows of a round are passed before the first collect");
     }
     const uint64_t n = rows_of_round(r->all);
     return n == n_rows ? DT_OK

@@ -286,7 +286,8 @@ dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, 
     const double from = dt_clock_s();
     evaluation e = {.r = r, .seed = seed, .episodes = episodes};
     if (jobs == 0) {
-        return DT_FAIL(DT_EINVAL, "an evaluation of %u episodes of each of %u seeds is none", episodes, n_seeds);
+        return DT_FAIL(DT_EINVAL, "an evaluation of %u episodes of each of %u seeds is empty; both must be at least 1",
+                       episodes, n_seeds);
     }
     e.items = ITEM_EPISODE + r->buffer.episode_items;
     e.begin = per_rank * dt_comm_rank(comm) < jobs ? per_rank * dt_comm_rank(comm) : jobs;

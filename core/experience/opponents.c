@@ -42,8 +42,8 @@ dt_status dt_opponents_check_evaluation(const dt_opponents *o)
         }
     }
     return DT_FAIL(DT_ECONFIG,
-                   "opponents.learner = %lld, and evaluations in %s have no place of team %lld, so that they judge "
-                   "nobody; let another team learn, give evaluations this one by options of the environment "
+                   "opponents.learner = %lld, and evaluations in %s have no place of team %lld, so that they evaluate "
+                   "no agent; let another team learn, add this one to evaluations by options of the environment "
                    "(evaluation.env), or set training.eval_interval = 0",
                    (long long)o->opts.learner, e->comp->desc.id, (long long)o->opts.learner);
 }

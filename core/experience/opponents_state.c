@@ -64,7 +64,7 @@ dt_status dt_rollout_load_pool(dt_rollout *r, const void *data, size_t size)
     }
     memcpy(&h, data, sizeof(h));
     if (h.pool != (uint64_t)o->opts.pool) {
-        dt_log(DT_LOG_WARN, "the checkpoint's pool has room for %llu opponents, this run's for %lld: it begins anew",
+        dt_log(DT_LOG_WARN, "the checkpoint's pool has room for %llu opponents, this run's for %lld: it starts empty",
                (unsigned long long)h.pool, (long long)o->opts.pool);
         return DT_OK;
     }

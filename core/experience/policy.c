@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert((int)DT_POLICY_MAX_ASKED == (int)DT_COLLECT_PLACES, "places of a policy, and of who asks it");
+_Static_assert((int)DT_POLICY_MAX_ASKED == (int)DT_COLLECT_PLACES, "places of a policy, and of its caller");
 
 enum { ROWS_OF_PIECE = 64 }; /* on a device: a product has as many rows at once, or one instance's */
 enum { OUT_LOGITS, OUT_MEAN, OUT_LOG_STD, OUT_VALUE, OUT_COST_VALUE, OUT_LOW, OUT_HIGH, OUT_ALLOW };
@@ -174,7 +174,7 @@ static dt_status choose_kept(dt_rollout *r, const dt_trainer *t)
         }
     }
     if (n > 0 && dt_comm_rank(r->stage->d.comm) == 0) {
-        dt_log(DT_LOG_INFO, "kept with the samples: %s (%.1f MB); frozen models are not asked again", text,
+        dt_log(DT_LOG_INFO, "kept with the samples: %s (%.1f MB); frozen models are not evaluated again", text,
                (double)bytes / 1e6);
     }
     return DT_OK;

@@ -77,10 +77,11 @@ static dt_status check_desc(dt_replay *p)
     }
     return p->d.draw % step == 0
                ? DT_OK
-               : DT_FAIL(DT_ECONFIG,
-                         "a replay draws %llu samples, which is no multiple of what a step takes: %llu (data.batch "
-                         "times training.accumulation)",
-                         (unsigned long long)p->d.draw, (unsigned long long)step);
+               : DT_FAIL(
+                     DT_ECONFIG,
+                     "a replay draws %llu samples, which is not a multiple of the samples of a step: %llu (data.batch "
+                     "times training.accumulation)",
+                     (unsigned long long)p->d.draw, (unsigned long long)step);
 }
 
 static dt_status wants_file(const dt_replay *p, bool *is_p)
@@ -337,10 +338,10 @@ static dt_status add(dt_replay *p)
 {
     const dt_rollout *r = p->r;
     if (p->is_stored) {
-        return DT_FAIL(DT_EPLUGIN, "a replay is told to add a round, and its samples are stored rollouts");
+        return DT_FAIL(DT_EPLUGIN, "a replay of stored rollouts cannot add a round");
     }
     if (!r->all->is_filled || p->rounds == r->collects) {
-        return DT_FAIL(DT_EPLUGIN, "a replay is told to add a round %s",
+        return DT_FAIL(DT_EPLUGIN, "a replay cannot add a round %s",
                        r->all->is_filled ? "that it has; collect the next one first" : "before one was collected");
     }
     DT_TRACE_N("rollout", "add to the replay", "round", r->collects);
@@ -451,7 +452,7 @@ dt_status dt_replay_draw(dt_replay *p)
     const dt_stage_desc *s = &p->r->stage->d;
     dt_rng_stream stream;
     if (p->added == 0) {
-        return DT_FAIL(DT_EPLUGIN, "a replay is told to draw before anything was added");
+        return DT_FAIL(DT_EPLUGIN, "a replay cannot draw before anything was added");
     }
     DT_TRACE_N("rollout", "draw from the replay", "draw", p->draws + 1);
     refill(p);
@@ -475,7 +476,7 @@ static dt_status check_errors(const dt_replay *p, const float *error, uint64_t n
 {
     uint64_t rows = 0;
     if (p->d.alpha <= 0 || !p->is_drawn) {
-        return DT_FAIL(DT_EPLUGIN, "a replay is told priorities %s",
+        return DT_FAIL(DT_EPLUGIN, "priorities cannot be set in a replay %s",
                        p->d.alpha > 0 ? "of samples that it has not drawn; draw first"
                                       : "and draws uniformly (alpha = 0)");
     }
@@ -483,12 +484,12 @@ static dt_status check_errors(const dt_replay *p, const float *error, uint64_t n
         rows += (uint64_t)p->size[i * p->n_sizes];
     }
     if (rows != n) {
-        return DT_FAIL(DT_EINVAL, "a replay is told %llu priorities, and %llu rows were drawn", (unsigned long long)n,
+        return DT_FAIL(DT_EINVAL, "a replay got %llu priorities, but %llu rows were drawn", (unsigned long long)n,
                        (unsigned long long)rows);
     }
     for (uint64_t i = 0; i < n; i++) {
         if (!isfinite(error[i])) {
-            return DT_FAIL(DT_EDIVERGED, "the error that is to be row %llu's priority is %g", (unsigned long long)i,
+            return DT_FAIL(DT_EDIVERGED, "the error for the priority of row %llu is %g", (unsigned long long)i,
                            (double)error[i]);
         }
     }
@@ -526,7 +527,7 @@ dt_status dt_replay_tell(const dt_replay *p, dt_replay_told *out)
 {
     const uint32_t bytes = out->struct_size < sizeof(*out) ? out->struct_size : sizeof(*out);
     if (!p->is_stored) {
-        return DT_FAIL(DT_EPLUGIN, "a replay is asked what its stored rollouts are, and it has none");
+        return DT_FAIL(DT_EPLUGIN, "a replay without stored rollouts cannot describe them");
     }
     memcpy(out, &p->told, bytes);
     out->struct_size = bytes;

@@ -42,7 +42,7 @@ static dt_status check_names(const dt_replay *p, const dt_replay_desc *d)
             is_there = is_there || strcmp(b->field[f].name, d->field[i]) == 0;
         }
         if (!is_there) {
-            return DT_FAIL(DT_EPLUGIN, "a replay is asked to keep the field %s, which its rollout does not have",
+            return DT_FAIL(DT_EPLUGIN, "a replay cannot keep the field %s, which its rollout does not have",
                            d->field[i]);
         }
     }
@@ -472,10 +472,10 @@ dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
             return is_wrong(p, slot, p->port[i].name, name_of(odd));
         }
         if (p->port[i].dtype == DT_I32 && !is_index_right(p, i, size, record, at)) {
-            return is_wrong(p, slot, p->port[i].name, "points at what is not there");
+            return is_wrong(p, slot, p->port[i].name, "points to a missing row");
         }
         if (f->kind == DT_REPLAY_KEY && !are_keys(p, data, (size_t)size[0])) {
-            return is_wrong(p, slot, p->port[i].name, "names places that are not there, or one twice");
+            return is_wrong(p, slot, p->port[i].name, "names missing or duplicate places");
         }
     }
     return DT_OK;
@@ -492,7 +492,8 @@ dt_status dt_replay_check_seal(const dt_replay *p, uint64_t slot)
 {
     return p->crc == NULL || p->crc[slot / p->ranks] == dt_crc32c(0, dt_replay_at(p, slot), p->stride)
                ? DT_OK
-               : DT_FAIL(DT_EDATA,
-                         "sample %llu of the replay is not what was written to its file in %s: the disk has damaged it",
-                         (unsigned long long)slot, p->r->stage->d.run_dir);
+               : DT_FAIL(
+                     DT_EDATA,
+                     "sample %llu of the replay differs from what was written to its file in %s: the file is corrupted",
+                     (unsigned long long)slot, p->r->stage->d.run_dir);
 }

@@ -292,8 +292,7 @@ static dt_status find_records(const dt_replay *p, uint64_t held, cursor *part, u
         c->left -= bytes;
     }
     const size_t left = left_of(part, n);
-    return left == 0 ? DT_OK
-                     : DT_FAIL(DT_EDATA, "the checkpoint's replay goes on for %zu bytes behind its last record", left);
+    return left == 0 ? DT_OK : DT_FAIL(DT_EDATA, "the checkpoint's replay has %zu bytes after its last record", left);
 }
 
 static dt_status check_digest(const head *h, uint64_t digest)
@@ -329,7 +328,7 @@ static dt_status load(dt_replay *p, const head *h, cursor *state, cursor *part, 
     uint64_t digest = 0;
     DT_TRY(check_head(h, held));
     if (held > left_of(part, n)) { /* a record has more than a byte */
-        return DT_FAIL(DT_EDATA, "the checkpoint's replay says it has %llu samples, in %zu bytes",
+        return DT_FAIL(DT_EDATA, "the checkpoint's replay is recorded to have %llu samples, in %zu bytes",
                        (unsigned long long)held, left_of(part, n));
     }
     DT_TRY(load_drawn(p, h, held, state));
@@ -356,8 +355,8 @@ static dt_status load_stored(dt_replay *p, const head *h, cursor *state)
     const uint64_t held = dt_replay_held(p);
     if (h->capacity != p->d.capacity || h->layout != layout_of(p) || h->digest != p->digest || h->added != p->added) {
         return DT_FAIL(DT_EDATA,
-                       "the checkpoint learnt from other stored rollouts, %llu samples, than these of %llu; go on with "
-                       "the same files, or begin a new run by --init-from",
+                       "the checkpoint was trained on other stored rollouts, %llu samples, than these of %llu; "
+                       "continue with the same files, or start a new run with --init-from",
                        (unsigned long long)h->added, (unsigned long long)held);
     }
     DT_TRY(check_head(h, held));
@@ -406,7 +405,7 @@ dt_status dt_replay_load(dt_replay *p, uint32_t version, const dt_rollout_bytes 
     if (h.capacity != p->d.capacity || h.layout != layout_of(p)) {
         dt_log(DT_LOG_WARN,
                "the checkpoint's replay is of %llu samples with other fields or steps than this run's, or of another "
-               "number than %llu: it begins empty",
+               "number than %llu: it starts empty",
                (unsigned long long)h.capacity, (unsigned long long)p->d.capacity);
         return DT_OK;
     }

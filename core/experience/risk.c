@@ -61,7 +61,7 @@ static dt_status prepare(dt_risk *s, const dt_rollout *r, const int64_t *cap)
     if (r->env->layout.lists[1 + s->symbol] > 0) {
         return DT_FAIL(DT_EUNSUPPORTED,
                        "the phase's output \"picture/risk\" is of rows N, of which each agent in %s has a list of its "
-                       "own: pictures do not know whose row a vehicle is",
+                       "own: pictures cannot map vehicles to rows",
                        r->env->comp->desc.id);
     }
     s->risk = dt_alloc_n((size_t)cap[1 + s->symbol] + 1, sizeof(*s->risk));

@@ -59,11 +59,11 @@ static dt_status check_desc(const dt_rollout *r)
     }
     DT_TRY(d->squash ? check_bounds(&r->env->layout.spec) : DT_OK);
     if (d->n_kept > DT_ROLLOUT_MAX_KEPT) {
-        return DT_FAIL(DT_EPLUGIN, "a rollout is asked to keep %u values; at most %d are possible", d->n_kept,
+        return DT_FAIL(DT_EPLUGIN, "a rollout keeps %u values; at most %d are possible", d->n_kept,
                        DT_ROLLOUT_MAX_KEPT);
     }
     if (d->n_annotations > DT_ROLLOUT_MAX_ANNOTATIONS) {
-        return DT_FAIL(DT_EPLUGIN, "a rollout is asked for %u annotations; at most %d are possible", d->n_annotations,
+        return DT_FAIL(DT_EPLUGIN, "a rollout has %u annotations; at most %d are possible", d->n_annotations,
                        DT_ROLLOUT_MAX_ANNOTATIONS);
     }
     return DT_OK;
@@ -443,9 +443,8 @@ static void tell_unplayed(dt_rollout *r)
     dt_metrics_scalar(r->stage->d.metrics, "opponents/unplayed_episodes", n);
     if (!r->told_unplayed && dt_comm_rank(r->stage->d.comm) == 0) {
         dt_log(DT_LOG_WARN,
-               "opponents.learner: in %u of the episodes that ended in this round no agent of the team that learns "
-               "lived; such ones have no return and are not counted, here and from here on "
-               "(opponents/unplayed_episodes)",
+               "opponents.learner: in %u of the episodes that ended in this round no agent of the learning team was "
+               "alive; such episodes have no return and are not counted, now and later (opponents/unplayed_episodes)",
                n);
     }
     r->told_unplayed = true;

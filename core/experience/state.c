@@ -114,7 +114,7 @@ static dt_status check_action(const dt_rollout *r, const dt_instance *x, const c
         int32_t choice;
         memcpy(&choice, action + (a * s->n_heads + h) * sizeof(choice), sizeof(choice));
         if (choice < 0 || choice >= (lives ? s->choices[h] : 1)) {
-            *why_p = lives ? "a choice that there is not" : "an action where no agent acts";
+            *why_p = lives ? "an invalid choice" : "an action of an agent that does not act";
             return DT_EDATA;
         }
         if (lives && mask[choice] == 0) {
@@ -128,7 +128,8 @@ static dt_status check_action(const dt_rollout *r, const dt_instance *x, const c
         memcpy(&v, action + s->n_agents * s->n_heads * sizeof(int32_t) + (a * s->n_continuous + c) * sizeof(v),
                sizeof(v));
         if (lives ? !(v >= s->low[c] && v <= s->high[c]) : v != 0) {
-            *why_p = lives ? "an action beyond the bounds of the environment" : "an action where no agent acts";
+            *why_p =
+                lives ? "an action beyond the bounds of the environment" : "an action of an agent that does not act";
             return DT_EDATA;
         }
     }
@@ -140,11 +141,10 @@ static dt_status check_actions(const dt_rollout *r, const dt_instance *x, uint32
     const char *why = NULL;
     for (size_t a = 0; a < r->env->layout.spec.n_agents; a++) {
         if (check_action(r, x, action, a, &why) < 0) {
-            return DT_FAIL(
-                DT_EDATA,
-                "the checkpoint's state of the rollout, instance %u, step %llu, place %zu: it has %s; begin a "
-                "new run by --init-from, which takes the weights alone",
-                r->first + i, (unsigned long long)step, a, why);
+            return DT_FAIL(DT_EDATA,
+                           "the checkpoint's state of the rollout, instance %u, step %llu, place %zu: it has %s; start "
+                           "a new run with --init-from, which takes only the weights",
+                           r->first + i, (unsigned long long)step, a, why);
         }
     }
     return DT_OK;
@@ -186,7 +186,7 @@ dt_status dt_rollout_replay(dt_rollout *r)
     for (uint32_t i = 0; i < r->last - r->first; i++) {
         const dt_status st = replay(r, i);
         if (st < 0) {
-            return DT_CONTEXT(st, "going on with the episodes of the checkpoint");
+            return DT_CONTEXT(st, "continuing the episodes of the checkpoint");
         }
     }
     r->is_restored = false;
@@ -283,14 +283,15 @@ static dt_status load_episode(dt_rollout *r, cursor *c, dt_episode_log *l)
     size_t bytes = 0;
     DT_TRY(take(c, v, sizeof(v)));
     if (!dt_mul_size(v[1], r->action_bytes, &bytes) || bytes > c->left) {
-        return DT_FAIL(DT_EDATA, "the checkpoint's state of the rollout says an episode has %llu steps, which it lacks",
+        return DT_FAIL(DT_EDATA,
+                       "the checkpoint's state of the rollout records an episode of %llu steps, which it lacks",
                        (unsigned long long)v[1]);
     }
     const uint64_t most = r->env->n_mix == 0 ? r->env->layout.spec.max_steps : 0; /* of a mix each has its own */
     if (v[2] > 1 || (most > 0 && v[1] > most)) {
         return DT_FAIL(
             DT_EDATA,
-            "the checkpoint's state of the rollout says an episode has %llu steps, and those of %s have up to "
+            "the checkpoint's state of the rollout records an episode of %llu steps, and those of %s have up to "
             "%llu",
             (unsigned long long)v[1], r->env->comp->desc.id, (unsigned long long)most);
     }
@@ -307,8 +308,8 @@ static dt_status load_ahead(dt_rollout *r, cursor *c)
         return DT_OK;
     }
     if (!r->d.has_ahead) {
-        dt_log(DT_LOG_WARN, "the checkpoint was made beside a round that was collected ahead, which this run does not: "
-                            "the next round is acted with the parameters of now");
+        dt_log(DT_LOG_WARN, "the checkpoint was saved while a round was collected ahead, which this run does not do: "
+                            "the next round uses the current parameters");
         return DT_OK;
     }
     r->ahead.restored_bytes = c->left;
@@ -329,7 +330,7 @@ dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
     r->buffer.key_base = r->collects * r->d.steps * r->instances;
     if (v[1] != r->instances || v[2] != A || v[3] != r->action_bytes) {
         dt_log(DT_LOG_WARN,
-               "the checkpoint has %llu instances of %llu places, this run %u of %llu: its episodes begin anew",
+               "the checkpoint has %llu instances of %llu places, this run %u of %llu: its episodes start again",
                (unsigned long long)v[1], (unsigned long long)v[2], r->instances, (unsigned long long)A);
         return DT_OK;
     }
@@ -369,7 +370,7 @@ static dt_status check_moments(const dt_moments *m, const char *name)
         is_right = is_right && isfinite(m->mean[d]) && isfinite(m->m2[d]) && m->m2[d] >= 0;
     }
     return is_right ? DT_OK
-                    : DT_FAIL(DT_EDATA, "the checkpoint's statistics of %s are no counts, means and sums of squares",
+                    : DT_FAIL(DT_EDATA, "the checkpoint's statistics of %s are not counts, means and sums of squares",
                               name[0] != '\0' ? name : "returns");
 }
 
@@ -386,7 +387,7 @@ dt_status dt_rollout_load_normaliser(dt_rollout *r, const void *data, size_t siz
         DT_TRY(take(&c, &n, sizeof(n)));
         size_t bytes = 0;
         if (!dt_mul_size(columns, sizeof(double), &bytes) || bytes > c.left / 2) {
-            return DT_FAIL(DT_EDATA, "the checkpoint's statistics of %s are cut off", name);
+            return DT_FAIL(DT_EDATA, "the checkpoint's statistics of %s are truncated", name);
         }
         dt_moments *m = find_moments(r, name);
         if (m == NULL || m->columns != columns) {

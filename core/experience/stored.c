@@ -158,13 +158,13 @@ static dt_status check_order(const file *f)
         const int64_t s = number(f->step, i), k = number(f->instance, i);
         if (s < 0 || k < 0 || s < step || (s == step && k <= instance)) {
             return DT_FAIL(
-                DT_EDATA, "%s, sample %llu: it is of step %lld and instance %lld, behind step %lld and instance %lld",
+                DT_EDATA, "%s, sample %llu: it is of step %lld and instance %lld, after step %lld and instance %lld",
                 f->path, (unsigned long long)i, (long long)s, (long long)k, (long long)step, (long long)instance);
         }
         if ((uint64_t)s >= f->head.steps || (uint64_t)k >= f->head.instances) {
             return DT_FAIL(DT_EDATA,
-                           "%s, sample %llu: it is of step %lld and instance %lld, and its metadata say that the round "
-                           "has %llu steps of %llu instances",
+                           "%s, sample %llu: it is of step %lld and instance %lld, and by its metadata the round has "
+                           "%llu steps of %llu instances",
                            f->path, (unsigned long long)i, (long long)s, (long long)k,
                            (unsigned long long)f->head.steps, (unsigned long long)f->head.instances);
         }
@@ -483,7 +483,7 @@ static dt_status check_once(const file *f, const counted *c)
         dt_safetensors_close(other);
         if (is_again) {
             return DT_FAIL(DT_EDATA,
-                           "%s: it is round %llu with the samples of %s once more; leave each round in the folder once",
+                           "%s: it is round %llu and repeats the samples of %s; keep each round in the folder once",
                            f->path, (unsigned long long)f->head.round, c->path[i]);
         }
     }
@@ -521,9 +521,8 @@ dt_status dt_stored_count(dt_replay *p, const char *path, uint64_t *samples_p)
     }
     if (c.n_unsealed > 0 && dt_comm_rank(p->r->stage->d.comm) == 0) {
         dt_log(DT_LOG_WARN,
-               "%s: %zu of %zu files have no checksum (metadata " DT_ST_SEAL
-               "): damage of what is in them is not noticed",
-               path, c.n_unsealed, c.n_files);
+               "%s: %zu of %zu files have no checksum (metadata " DT_ST_SEAL "): damage in them is not detected", path,
+               c.n_unsealed, c.n_files);
     }
     *samples_p = c.samples;
     return DT_OK;

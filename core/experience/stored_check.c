@@ -90,11 +90,11 @@ static dt_status check_end(const fields *x, size_t row, bool is_last)
         return WRONG(x, row, "terminated and truncated are both 1; a step ends an agent in one way at most");
     }
     if (present != NULL && present[row] != 0 && terminated) {
-        return WRONG(x, row, "next_present is 1 and terminated is 1; behind a termination there is nobody");
+        return WRONG(x, row, "next_present is 1 and terminated is 1; after a termination there is no agent");
     }
     if (present != NULL && present[row] == 0 && !terminated && !truncated) {
         return WRONG(x, row,
-                     "next_present is 0, and terminated and truncated are 0; an agent that no step ended is there");
+                     "next_present is 0, and terminated and truncated are 0; an agent that no step ended is present");
     }
     if (is_last && !terminated && !truncated) {
         return WRONG(x, row,
@@ -158,7 +158,7 @@ static dt_status check_place(const fields *x, size_t row)
     const int32_t *place = i32(x, FIELD_PLACE);
     return row == 0 || place[row] > place[row - 1]
                ? DT_OK
-               : WRONG(x, row, "place does not rise from row to row: %d behind %d", place[row], place[row - 1]);
+               : WRONG(x, row, "place does not rise from row to row: %d after %d", place[row], place[row - 1]);
 }
 
 dt_status dt_stored_check(const dt_replay *p, uint64_t number, const char *record, bool is_last)

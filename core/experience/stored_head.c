@@ -145,8 +145,8 @@ static dt_status check_text(const dt_safetensors *s, const char *path, const cha
     const char *has = dt_safetensors_metadata(s, key);
     return has != NULL && strcmp(has, wanted) == 0
                ? DT_OK
-               : DT_FAIL(DT_EDATA, "%s: its metadata say %s \"%s\"; expected \"%s\"", path, key, has != NULL ? has : "",
-                         wanted);
+               : DT_FAIL(DT_EDATA, "%s: its metadata have %s \"%s\"; expected \"%s\"", path, key,
+                         has != NULL ? has : "", wanted);
 }
 
 static dt_status read_number(const dt_safetensors *s, const char *path, uint32_t i, uint64_t *out)
@@ -155,9 +155,9 @@ static dt_status read_number(const dt_safetensors *s, const char *path, uint32_t
     int64_t x = -1;
     if (text == NULL || !dt_parse_whole(text, &x) || x < 0 || (uint64_t)x < numbers[i].least ||
         (uint64_t)x > numbers[i].most) {
-        return DT_FAIL(DT_EDATA,
-                       "%s: its metadata say %s \"%s\"; expected %s, a whole number from %" PRIu64 " to %" PRIu64, path,
-                       numbers[i].name, text != NULL ? text : "", numbers[i].is, numbers[i].least, numbers[i].most);
+        return DT_FAIL(
+            DT_EDATA, "%s: its metadata have %s \"%s\"; expected %s, a whole number from %" PRIu64 " to %" PRIu64, path,
+            numbers[i].name, text != NULL ? text : "", numbers[i].is, numbers[i].least, numbers[i].most);
     }
     *out = (uint64_t)x;
     return DT_OK;
@@ -176,7 +176,7 @@ dt_status dt_stored_head_read(const dt_rollout *r, const dt_safetensors *s, cons
     }
     if (h.episodes > h.steps * h.instances) { /* both below 2^31 */
         return DT_FAIL(DT_EDATA,
-                       "%s: its metadata say that %" PRIu64 " episodes ended in %" PRIu64 " steps of %" PRIu64
+                       "%s: by its metadata %" PRIu64 " episodes ended in %" PRIu64 " steps of %" PRIu64
                        " instances; expected at most one in each step of an instance",
                        path, h.episodes, h.steps, h.instances);
     }
@@ -231,11 +231,11 @@ bool dt_stored_head_warn(const dt_rollout *r, const dt_safetensors *s, const cha
                path, id, dt_str_text(&others));
     }
     if (has_unsaid && tells) {
-        dt_log(DT_LOG_WARN, "%s: its metadata do not say with which %s of %s it was played", path, dt_str_text(&unsaid),
+        dt_log(DT_LOG_WARN, "%s: its metadata lack the %s of %s that it was played with", path, dt_str_text(&unsaid),
                id);
     }
     if (mix != NULL && tells) {
-        dt_log(DT_LOG_WARN, "%s: its rollouts are of env.mix = %s, and evaluations play %s alone", path, mix, id);
+        dt_log(DT_LOG_WARN, "%s: its rollouts are of env.mix = %s, and evaluations use only %s", path, mix, id);
     }
     dt_str_fini(&others);
     dt_str_fini(&unsaid);

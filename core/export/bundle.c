@@ -158,7 +158,7 @@ static dt_status add_step(maker *m, int32_t v)
     if (value == NULL || (int64_t)n != count) {
         return DT_FAIL(DT_EINVAL,
                        "an output depends on the step input %s, which the phase did not set before; what is exported "
-                       "must depend on data alone",
+                       "must depend only on data",
                        input);
     }
     snprintf(name, sizeof(name), "step.%s", input);

@@ -79,7 +79,7 @@ static dt_status check_type(const char *what, const char *name, const dt_shape *
 {
     return element_type(s->dtype) != 0
                ? DT_OK
-               : DT_FAIL(DT_EINVAL, "%s %s is neither f32 nor i32 nor i64, what --format onnx can say", what, name);
+               : DT_FAIL(DT_EINVAL, "%s %s is neither f32 nor i32 nor i64, as --format onnx requires", what, name);
 }
 
 static dt_status write_inputs(writer *w)
@@ -118,14 +118,15 @@ static dt_status write_nodes(writer *w)
         for (uint32_t k = 0; k < n->n_in; k++) {
             in[k] = n->in[k] >= 0 ? w->value[n->in[k]] : NULL;
             if (n->in[k] >= 0 && in[k] == NULL) {
-                return DT_FAIL(DT_EINVAL, "op %s reads a second result of another op, which --format onnx cannot say",
+                return DT_FAIL(DT_EINVAL,
+                               "op %s reads a second result of another op, which --format onnx cannot express",
                                dt_op_name(n->op));
             }
         }
         w->value[n->out[0]] = dt_onnx_spell(&w->o, ir, n, in);
         if (w->value[n->out[0]] == NULL) {
             return DT_FAIL(DT_EINVAL,
-                           "op %s has no spelling in ONNX; --format safetensors holds every op, for libdtrain-policy",
+                           "op %s has no equivalent in ONNX; --format safetensors holds every op, for libdtrain-policy",
                            dt_op_name(n->op));
         }
     }
@@ -140,7 +141,7 @@ static dt_status write_outputs(writer *w)
         const dt_shape *shape = &ir->value[out->value].shape;
         DT_TRY(check_type("output", out->name, shape));
         if (w->value[out->value] == NULL) {
-            return DT_FAIL(DT_EINVAL, "output %s is a second result of an op, which --format onnx cannot say",
+            return DT_FAIL(DT_EINVAL, "output %s is a second result of an op, which --format onnx cannot express",
                            out->name);
         }
         dt_onnx_name(&w->o, w->value[out->value], out->name);

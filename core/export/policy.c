@@ -258,7 +258,7 @@ static dt_status check_sizes(dt_policy *p, const dt_policy_io *io)
     }
     if ((x->n_obs > 0 && io->obs == NULL) || (x->n_symbols > 0 && io->size == NULL) ||
         (x->n_heads > 0 && io->act_i == NULL) || (x->n_continuous > 0 && io->act_f == NULL)) {
-        return DT_FAIL(DT_EINVAL, "obs, size, act_i and act_f are needed where the policy has such");
+        return DT_FAIL(DT_EINVAL, "obs, size, act_i and act_f are required if the policy has them");
     }
     for (uint32_t k = 0; k < x->n_symbols; k++) {
         if (io->size[k] < 0 || io->size[k] > x->symbols[k].size) {

@@ -62,8 +62,8 @@ static dt_status check_actions(checker *c)
     }
     for (uint32_t i = 0; i < f->n_continuous; i++) {
         if (!(f->low[i] <= f->high[i])) {
-            return DT_FAIL(DT_EDATA, "action %u lies between %g and %g: no number does", i, (double)f->low[i],
-                           (double)f->high[i]);
+            return DT_FAIL(DT_EDATA, "action %u has the bounds %g and %g: no number is between them", i,
+                           (double)f->low[i], (double)f->high[i]);
         }
         if (f->is_squashed && (!isfinite(f->low[i]) || !isfinite(f->high[i]))) {
             return DT_FAIL(DT_EDATA, "action %u is squashed between %g and %g, which are not finite", i,
@@ -158,7 +158,7 @@ static dt_status check_made(const checker *c, uint32_t i, const dt_shape *s)
     const dt_bundle_input *of = &c->f->input[x->of];
     const dt_policy_input *o = &p->input[x->of];
     if (of->kind != DT_BUNDLE_GIVEN || of->dtype != x->dtype || o->symbol != p->A || o->row_bytes != d->row_bytes) {
-        return DT_FAIL(DT_EDATA, "%s [%s] is no history of %s [%s]: rows of places, of the same length", x->name,
+        return DT_FAIL(DT_EDATA, "%s [%s] is not a history of %s [%s]: rows of places, of the same length", x->name,
                        x->dims, of->name, of->dims);
     }
     return DT_OK;
@@ -250,7 +250,7 @@ static dt_status check_index(checker *c, int32_t node, uint32_t k, uint32_t inpu
     const int32_t into = points_into(n->op, k, &columns, &is_pointer);
     if (into < 0 || x->index_of < 0) {
         return DT_FAIL(DT_EDATA, "node %d, %s: input %s is read as an index, but %s", node, dt_op_name(n->op), x->name,
-                       into < 0 ? "nothing says where that points" : "the file does not say what it counts");
+                       into < 0 ? "its target is undefined" : "the file does not define what it counts");
     }
     const dt_shape *s = &c->ir->value[n->in[into]].shape;
     if (is_pointer != (d->plus != 0) || !has_rows_of(c->f, s, columns, x->index_of)) {
@@ -268,7 +268,7 @@ static dt_status check_index(checker *c, int32_t node, uint32_t k, uint32_t inpu
     d->least = 0;
     return x->index_of != c->out->A
                ? DT_OK
-               : DT_FAIL(DT_EDATA, "node %d, %s: input %s points at places, of which some are not there at times", node,
+               : DT_FAIL(DT_EDATA, "node %d, %s: input %s points to places, some of which may be absent", node,
                          dt_op_name(n->op), x->name);
 }
 

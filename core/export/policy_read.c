@@ -210,7 +210,7 @@ static dt_status take_of(reader *r, int32_t *out_p)
             return DT_OK;
         }
     }
-    return dt_json_fail(r->j, "no input \"%s\" stands before this one", t.text);
+    return dt_json_fail(r->j, "there is no input \"%s\" before this one", t.text);
 }
 
 static dt_status take_input(reader *r, const dt_json_token *first)
@@ -241,7 +241,7 @@ static dt_status take_input(reader *r, const dt_json_token *first)
             DT_TRY(take_text(r, &symbol));
             x.index_of = find_symbol(f, symbol);
             if (x.index_of < 0) {
-                return dt_json_fail(r->j, "it counts rows of \"%s\", which is no symbol before it", symbol);
+                return dt_json_fail(r->j, "it counts rows of \"%s\", which is not a symbol before it", symbol);
             }
         } else {
             DT_TRY(dt_json_skip(r->j));
@@ -492,7 +492,7 @@ static dt_status take_member(reader *r, const char *key)
     if (of_graph && !r->has_graph) {
         DT_TRY(begin_graph(r));
     } else if (!of_graph && r->has_graph) {
-        return dt_json_fail(r->j, "\"%s\" stands after the nodes", key);
+        return dt_json_fail(r->j, "\"%s\" comes after the nodes", key);
     }
     if (strcmp(key, "version") == 0) {
         return take_version(r);

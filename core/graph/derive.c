@@ -144,7 +144,7 @@ static void walk_back(dt_derive *d)
         }
         const dt_op_info *info = dt_op_find(n.op);
         if (info->vjp == NULL) {
-            dt_derive_fail(d, "an op without a derivative stands between a loss and a trained parameter");
+            dt_derive_fail(d, "an op without a derivative is between a loss and a trained parameter");
             return;
         }
         info->vjp(d, &n, d->grad[n.out[0]]);

@@ -132,7 +132,7 @@ static dt_status set_calls(dt_device_exec *e)
         device_call *to = &e->call[c];
         to->kernel = e->d.ops->kernel(node->op);
         if (to->kernel == NULL) {
-            return DT_FAIL(DT_EUNSUPPORTED, "op %s has no kernel on %s; say --device cpu", dt_op_name(node->op),
+            return DT_FAIL(DT_EUNSUPPORTED, "op %s has no kernel on %s; use --device cpu", dt_op_name(node->op),
                            e->d.ops->name);
         }
         to->args = (dt_device_args){.attr = &node->attr,
@@ -154,7 +154,7 @@ static dt_status create(dt_device_exec *e)
 {
     const dt_plan *p = e->d.plan;
     if (p->lane != DT_LANE_DEVICE || e->d.leaves < 1) {
-        return DT_FAIL(DT_EINVAL, "a plan of lane device and at least one leaf are needed to run on a device");
+        return DT_FAIL(DT_EINVAL, "running on a device requires a plan for devices and at least one shard");
     }
     e->view = dt_alloc_n(p->n_views, sizeof(*e->view));
     e->call = dt_alloc_n(p->n_calls, sizeof(*e->call));

@@ -110,7 +110,7 @@ static dt_status check_sizes(const dt_plan *p, const int64_t *size)
 {
     for (uint32_t i = 0; i < p->ir.n_symbols; i++) {
         if (size[i] < 0 || size[i] > p->cap[i]) {
-            return DT_FAIL(DT_EINVAL, "live size %lld of %s is outside 0..%lld, what the plan was made for",
+            return DT_FAIL(DT_EINVAL, "live size %lld of %s is outside 0..%lld, which the plan was compiled for",
                            (long long)size[i], p->ir.symbol[i], (long long)p->cap[i]);
         }
     }

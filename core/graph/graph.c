@@ -145,7 +145,7 @@ static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint3
     }
     if (op >= DT_OP_PUBLIC_END || dt_op_find(op) == NULL) {
         return fail_tensor(
-            r, DT_FAIL(DT_EINVAL, "op %u is unknown; this host knows DT_OP_* 1 to %d", op, DT_OP_PUBLIC_END - 1));
+            r, DT_FAIL(DT_EINVAL, "op %u is unknown; this host supports DT_OP_* 1 to %d", op, DT_OP_PUBLIC_END - 1));
     }
     if (n_in > DT_KERNEL_MAX_IN) {
         return fail_tensor(r, DT_FAIL(DT_EINVAL, "%s: %u inputs given, no op takes more than %d", dt_op_name(op), n_in,
@@ -161,7 +161,8 @@ static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint3
     }
     dt_attr a = attr != NULL ? *attr : (dt_attr){0};
     if (op == DT_OP_LINEAR && a.i[0] != 0) {
-        return fail_tensor(r, DT_FAIL(DT_EINVAL, "linear: i0 is %lld but takes no function; record a unary after it",
+        return fail_tensor(r, DT_FAIL(DT_EINVAL,
+                                      "linear: i0 is %lld, but linear takes no function; record a unary after it",
                                       (long long)a.i[0]));
     }
     if (op == DT_OP_DROPOUT || op == DT_OP_NOISE) {
@@ -191,7 +192,7 @@ static dt_tensor *graph_result(dt_graph *g, dt_tensor *first, uint32_t k)
     const dt_value *v = value_of(first);
     const dt_node *n = v->kind == DT_VALUE_NODE ? &r->ir.node[v->producer] : NULL;
     if (n == NULL || n->out[0] != first->value) {
-        return fail_tensor(r, DT_FAIL(DT_EINVAL, "result %u: the tensor given is not what an op handed back", k));
+        return fail_tensor(r, DT_FAIL(DT_EINVAL, "result %u: the tensor given was not returned by an op", k));
     }
     if (k >= dt_op_results(n->op)) {
         return fail_tensor(r, DT_FAIL(DT_EINVAL, "result %u of %s: it has %u, counted from 0", k, dt_op_name(n->op),
@@ -334,8 +335,8 @@ static dt_status check_loss_value(dt_recorder *r, const char *name, const dt_ten
     if (v->kind != DT_VALUE_NODE || v->shape.dtype != DT_F64) {
         dt_str s = {0};
         dt_shape_text(&v->shape, r->ir.symbol, &s);
-        dt_status st = DT_FAIL(DT_ESHAPE, "loss %s: the value is %s, wanted 1 f64, what sum and the losses give", name,
-                               dt_str_text(&s));
+        dt_status st = DT_FAIL(DT_ESHAPE, "loss %s: the value is %s, expected 1 f64, as sum and the losses return",
+                               name, dt_str_text(&s));
         dt_str_fini(&s);
         return st;
     }
@@ -627,7 +628,7 @@ void dt_graph_scope(dt_graph *g, const char *role)
     if (is_shadow && (r->desc.params == NULL || !dt_param_table_has_shadow(r->desc.params, role, r->shadow))) {
         dt_str all = {0};
         list_shadows(r->desc.params, role, &all);
-        (void)fail(r, DT_FAIL(DT_ENOTFOUND, "model_as: %s has no shadow \"%s\"; the trainer gave it %s", role,
+        (void)fail(r, DT_FAIL(DT_ENOTFOUND, "model_as: %s has no target network \"%s\"; the trainer gave it %s", role,
                               r->shadow, all.bytes > 0 ? dt_str_text(&all) : "none"));
         dt_str_fini(&all);
     }

@@ -170,7 +170,7 @@ static dt_status mismatch(const dt_infer *q, uint32_t k, const arg *a)
 {
     dt_str s = {0};
     dt_infer_input_text(q, k, &s);
-    dt_str_addf(&s, ", wanted %.*s %s", a->text_n, a->text, dt_dtype_name(a->dtype));
+    dt_str_addf(&s, ", expected %.*s %s", a->text_n, a->text, dt_dtype_name(a->dtype));
     const char *joint = " where ";
     for (uint32_t i = 0; i < a->n_tokens; i++) {
         const token *t = &a->tok[i];

@@ -162,7 +162,7 @@ static dt_status check_extreme_bwd(dt_infer *q)
     spread s;
     return (q->attr.i[0] == DT_BIN_MIN || q->attr.i[0] == DT_BIN_MAX) && spread_of(q->in[1], q->in[2], &s)
                ? DT_OK
-               : dt_infer_fail(q, DT_ESHAPE, "a and b do not meet, or function %lld is neither min nor max",
+               : dt_infer_fail(q, DT_ESHAPE, "shapes of a and b do not match, or function %lld is neither min nor max",
                                (long long)q->attr.i[0]);
 }
 

@@ -74,7 +74,7 @@ static dt_status check_init(const char *role, const char *name, uint32_t n_dims,
                        role, name);
     }
     if ((init == DT_INIT_EYE || init == DT_INIT_ORTHO) && n_dims != 2) {
-        return DT_FAIL(DT_EINVAL, "parameter %s.%s: %s wants a matrix, not %u dimensions", role, name,
+        return DT_FAIL(DT_EINVAL, "parameter %s.%s: %s expects a matrix, not %u dimensions", role, name,
                        init == DT_INIT_EYE ? "DT_INIT_EYE" : "DT_INIT_ORTHO", n_dims);
     }
     return DT_OK;
@@ -216,7 +216,7 @@ static dt_status list_shadow(dt_param_table *t, const char *role, const char *na
     }
     return grown != NULL && grown[t->n_shadows - 1].role != NULL && grown[t->n_shadows - 1].name != NULL
                ? DT_OK
-               : DT_FAIL(DT_ENOMEM, "out of memory for the shadow %s of %s", name, role);
+               : DT_FAIL(DT_ENOMEM, "out of memory for the target network %s of %s", name, role);
 }
 
 static dt_status copy_param(dt_param_table *t, uint32_t of, const char *role, const char *name)
@@ -227,7 +227,7 @@ static dt_status copy_param(dt_param_table *t, uint32_t of, const char *role, co
     const size_t bytes = strlen(p.name) + strlen(name) + 2;
     p.name = dt_alloc(bytes);
     if (p.name == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the shadow %s of %s", name, role);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the target network %s of %s", name, role);
     }
     snprintf(p.name, bytes, "%s@%s.%s", role, name, own);
     p.frozen = p.is_shadow = true;
@@ -244,12 +244,12 @@ dt_status dt_param_table_shadow(dt_param_table *t, const char *role, const char 
     const uint32_t n = t->n;
     if (!is_shadow_name(role, name)) {
         return DT_FAIL(DT_EPLUGIN,
-                       "the shadow \"%s\" of %s: its name must begin with a-z and go on with a-z 0-9 _, and have less "
-                       "than %zu characters",
+                       "the target network \"%s\" of %s: its name must begin with a-z, continue with a-z 0-9 _, and "
+                       "have less than %zu characters",
                        name != NULL ? name : "", role, MAX_ROLE - 1 - strlen(role));
     }
     if (dt_param_table_has_shadow(t, role, name)) {
-        return DT_FAIL(DT_EPLUGIN, "%s has two shadows %s", role, name);
+        return DT_FAIL(DT_EPLUGIN, "%s has two target networks %s", role, name);
     }
     DT_TRY(list_shadow(t, role, name));
     for (uint32_t i = 0; i < n; i++) {

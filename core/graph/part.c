@@ -30,7 +30,7 @@ static dt_status find_loss(const dt_recorder *r, const char *name, uint32_t *at_
         }
         dt_str_addf(&all, "%s%s", i > 0 ? ", " : "", r->ir.loss[i].name);
     }
-    const dt_status st = DT_FAIL(DT_EINVAL, "no loss %s is recorded; there are: %s", name, dt_str_text(&all));
+    const dt_status st = DT_FAIL(DT_EINVAL, "no loss %s is recorded; recorded are: %s", name, dt_str_text(&all));
     dt_str_fini(&all);
     return st;
 }
@@ -45,7 +45,7 @@ dt_status dt_graph_pick(dt_graph *g, const char *const *loss, uint32_t n)
         DT_TRY(find_loss(r, loss[i], &at));
         for (uint32_t j = 0; j < i; j++) {
             if (strcmp(loss[i], loss[j]) == 0) {
-                return DT_FAIL(DT_EINVAL, "loss %s is asked for twice", loss[i]);
+                return DT_FAIL(DT_EINVAL, "loss %s is requested twice", loss[i]);
             }
         }
         picked[i] = r->ir.loss[at]; /* different names: never more than there are */

@@ -112,7 +112,7 @@ static dt_status add_call(dt_plan *p, int32_t node)
     *c = (dt_plan_call){.node = node, .view = p->n_views, .n_in = n->n_in, .n_out = n->n_out};
     c->kernel = dt_kernel_find(n->op, p->lane);
     if (c->kernel == NULL && p->lane != DT_LANE_DEVICE) {
-        return DT_FAIL(DT_EUNSUPPORTED, "op %s has no kernel in lane %s", dt_op_name(n->op), lane_name[p->lane]);
+        return DT_FAIL(DT_EUNSUPPORTED, "op %s has no kernel in the set %s", dt_op_name(n->op), lane_name[p->lane]);
     }
     for (uint32_t k = 0; k < n->n_in; k++) {
         const uint32_t dtype = n->in[k] >= 0 ? dt_store_dtype_read(&p->ir, n, k) : 0;
@@ -313,7 +313,7 @@ static dt_status compile(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d
         p->cap[i] = d->cap[i];
     }
     if (d->half != 0 && p->lane != DT_LANE_DEVICE) {
-        return DT_FAIL(DT_EINVAL, "lane %s stores in f32 alone", lane_name[p->lane]);
+        return DT_FAIL(DT_EINVAL, "the kernel set %s stores only f32", lane_name[p->lane]);
     }
     DT_TRY(run_passes(p, d));
     const dt_memory_desc m = {.cap = p->cap, .f32_bytes = dt_plan_element_bytes(p, DT_F32), .reuse = d->reuse};
@@ -488,7 +488,7 @@ dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size)
 
 void dt_plan_print(const dt_plan *p, dt_str *out)
 {
-    dt_str_addf(out, "plan: %u calls, %u views, %u fused, %u recomputed, lane %s\n", p->n_calls, p->info.n_views,
+    dt_str_addf(out, "plan: %u calls, %u views, %u fused, %u recomputed, kernels %s\n", p->n_calls, p->info.n_views,
                 p->info.n_fused, p->info.n_recomputed, lane_name[p->lane]);
     dt_str_addf(out, "arena: %zu bytes of values (bound %zu), %zu of scratch\n", p->memory.bytes,
                 p->memory.lower_bound_bytes, p->scratch_bytes);

@@ -163,7 +163,7 @@ static void tell_lines(const char *name, char *text, size_t bytes)
             break;
         }
     }
-    dt_log(DT_LOG_ERROR, bytes > 0 ? "what its log (%s) said last:" : "its log (%s) is empty", name);
+    dt_log(DT_LOG_ERROR, bytes > 0 ? "the end of its log (%s):" : "its log (%s) is empty", name);
     for (char *line = text + at; line < text + bytes;) {
         char *end = strchr(line, '\n');
         if (end != NULL) {
@@ -213,7 +213,7 @@ void dt_cause_tell(const dt_cause *c, const char *run)
     if (is_rank && first->state == DT_BOARD_HERE) {
         doing(first, c->seen_s, text, sizeof(text));
         dt_log(DT_LOG_ERROR, "rank %u (process %d) %s; %s", c->rank, first->process,
-               first->is_stopped ? "was held by a signal (SIGSTOP)" : "did not come", text);
+               first->is_stopped ? "was stopped by a signal (SIGSTOP)" : "did not come", text);
     }
     for (uint32_t r = 0; r < c->n; r++) {
         const dt_board_rank *w = &c->was[r];

@@ -24,9 +24,8 @@ static dt_status check_characters(const char *path, const char *text, size_t byt
         line += c == '\n';
         if (c == '\r') {
             return DT_FAIL(DT_ECONFIG,
-                           "--hostfile %s, line %u: it ends as lines do on Windows; save it with line ends "
-                           "of Unix",
-                           path, line);
+                           "--hostfile %s, line %u: it has Windows line endings; save it with Unix line endings", path,
+                           line);
         }
         if ((c < 0x20 && c != '\n' && c != '\t') || c > 0x7e || strchr(";|&$`<>()'\"\\", c) != NULL) {
             return DT_FAIL(DT_ECONFIG,
@@ -73,12 +72,12 @@ static dt_status check_line(const char *path, uint32_t line, const char *at, siz
         }
         if (is_first && memchr(at + i, '=', n) != NULL) {
             return DT_FAIL(DT_ECONFIG,
-                           "--hostfile %s, line %u: \"%.*s\" is no host; expected lines such as \"node1 slots=4\"",
+                           "--hostfile %s, line %u: \"%.*s\" is not a host; expected lines such as \"node1 slots=4\"",
                            path, line, (int)n, at + i);
         }
         if (!is_first && memchr(at + i, '=', bytes - i) == NULL && at[i - 1] != '=') {
             return DT_FAIL(DT_ECONFIG,
-                           "--hostfile %s, line %u: \"%.*s\" behind the host; expected lines such as \"node1 slots=4\"",
+                           "--hostfile %s, line %u: \"%.*s\" after the host; expected lines such as \"node1 slots=4\"",
                            path, line, (int)n, at + i);
         }
         DT_TRY(is_first ? DT_OK : check_slots(path, line, at + i, n));
@@ -109,7 +108,7 @@ dt_status dt_hostfile_check(const char *path)
         return DT_OK;
     }
     if (!dt_fs_is_dir(path) && access(path, F_OK) == 0 && !dt_fs_is_file(path)) {
-        return DT_FAIL(DT_ECONFIG, "--hostfile %s is not a plain file", path); /* nobody might ever write into it */
+        return DT_FAIL(DT_ECONFIG, "--hostfile %s is not a regular file", path); /* nobody might ever write into it */
     }
     if (dt_fs_read_any(path, MOST_BYTES, &text, &bytes) < 0) {
         return DT_CONTEXT(DT_ECONFIG, "--hostfile");

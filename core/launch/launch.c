@@ -258,7 +258,7 @@ static dt_status refuse_held(const dt_launch_desc *d)
     }
     dt_str_fini(&path);
     if (st == DT_AGAIN) {
-        return DT_CONTEXT(DT_ECONFIG, "%s is being trained right now, wait for its end or name another folder", run);
+        return DT_CONTEXT(DT_ECONFIG, "%s is in use by a training; wait until it ends or name another folder", run);
     }
     dt_error_clear();
     return DT_OK;
@@ -384,7 +384,7 @@ static void clear_away(job *j)
     }
     const uint32_t n = dt_board_kill(j->board);
     if (n > 0) {
-        dt_log(DT_LOG_WARN, "ended %u process%s that mpirun had left behind", n, n == 1 ? "" : "es");
+        dt_log(DT_LOG_WARN, "ended %u process%s that mpirun had left running", n, n == 1 ? "" : "es");
     }
 }
 
@@ -464,8 +464,8 @@ static void tell_nothing(const job *j, int code)
     }
     if (j->d->hostfile != NULL) {
         dt_log(DT_LOG_ERROR,
-               "mpirun started no process on the hosts of %s: are they reached by ssh without a "
-               "password, and have they as many slots as --nproc says?",
+               "mpirun started no process on the hosts of %s: can ssh reach them without a password, and have they "
+               "enough slots for --nproc?",
                j->d->hostfile);
     } else {
         dt_log(DT_LOG_ERROR, "mpirun ended with code %d and started no process", code);
@@ -504,7 +504,8 @@ static int stopped_code(const job *j, int code)
 {
     const bool has_saved = !j->was_ended && (code <= DT_EXIT_DIVERGED || code == DT_EXIT_INTERRUPTED);
     if (!has_saved && j->stop_sent == 1 && j->d->stands != NULL) {
-        dt_log(DT_LOG_INFO, "stopped before it went on, its last checkpoint stands; go on with: %s run --resume %s%s",
+        dt_log(DT_LOG_INFO,
+               "stopped before it continued, its last checkpoint is intact; continue with: %s run --resume %s%s",
                j->d->program, j->d->stands, getenv(DT_LAUNCH_WORDS));
         return DT_EXIT_INTERRUPTED;
     }
@@ -521,7 +522,7 @@ static bool was_stopped_meanwhile(job *j, int *code_p)
     }
     j->was_left = true;
     *code_p = j->run != NULL ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
-    dt_log(DT_LOG_WARN, "told to stop before they began again%s%s", j->run != NULL ? ": go on with --resume " : "",
+    dt_log(DT_LOG_WARN, "asked to stop before they restarted%s%s", j->run != NULL ? ": continue with --resume " : "",
            j->run != NULL ? j->run : "");
     return true;
 }
@@ -539,8 +540,8 @@ static dt_status run_lives(job *j, int *code_p)
             return DT_OK;
         }
         if (was_told_twice(j, *code_p)) {
-            dt_log(DT_LOG_WARN, "a process was told twice to end (signal %d): the last checkpoint stands%s%s",
-                   *code_p - 128, j->run != NULL ? ", go on with --resume " : "", j->run != NULL ? j->run : "");
+            dt_log(DT_LOG_WARN, "a process was asked twice to end (signal %d): the last checkpoint is intact%s%s",
+                   *code_p - 128, j->run != NULL ? ", continue with --resume " : "", j->run != NULL ? j->run : "");
             return DT_OK;
         }
         tell_lost(j, *code_p);
@@ -556,11 +557,11 @@ static dt_status run_lives(job *j, int *code_p)
             if (n > 0) {
                 snprintf(what, sizeof(what), "%llu restart%s did not help", (unsigned long long)n, n == 1 ? "" : "s");
             }
-            dt_log(DT_LOG_ERROR, "%s; go on with: %s run --resume %s%s", what, j->d->program, j->run,
+            dt_log(DT_LOG_ERROR, "%s; continue with: %s run --resume %s%s", what, j->d->program, j->run,
                    getenv(DT_LAUNCH_WORDS));
             return DT_OK;
         }
-        dt_log(DT_LOG_WARN, "starting the %u processes again%s%s, restart %llu of %llu", j->d->n,
+        dt_log(DT_LOG_WARN, "restarting the %u processes%s%s, restart %llu of %llu", j->d->n,
                j->run != NULL ? " from the last checkpoint of " : "", j->run != NULL ? j->run : "",
                (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts);
         if (was_stopped_meanwhile(j, code_p)) {

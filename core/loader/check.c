@@ -55,13 +55,13 @@ static dt_status check_prefix(const dt_plugin *raw, const char *file)
                        file, raw->struct_size, BYTES_TO(dt_plugin, layout));
     }
     if (raw->abi_major != DT_ABI_MAJOR) {
-        return DT_FAIL(DT_EABI, "%s: built for plugin ABI %u.%u, this dtrain speaks %d.%d; %s", file, raw->abi_major,
+        return DT_FAIL(DT_EABI, "%s: built for plugin ABI %u.%u, this dtrain supports %d.%d; %s", file, raw->abi_major,
                        raw->abi_minor, DT_ABI_MAJOR, DT_ABI_MINOR,
                        raw->abi_major > DT_ABI_MAJOR ? "update dtrain, or use an older release of the plugin"
                                                      : "rebuild it with the headers of this dtrain");
     }
     if (raw->need_minor > DT_ABI_MINOR) {
-        return DT_FAIL(DT_EABI, "%s: needs plugin ABI %u.%u, this dtrain speaks %d.%d; update dtrain", file,
+        return DT_FAIL(DT_EABI, "%s: needs plugin ABI %u.%u, this dtrain supports %d.%d; update dtrain", file,
                        raw->abi_major, raw->need_minor, DT_ABI_MAJOR, DT_ABI_MINOR);
     }
     if (raw->layout == NULL || strcmp(raw->layout, DT_LAYOUT) != 0) {
@@ -95,7 +95,8 @@ dt_status dt_plugin_check(const dt_plugin *raw, const char *file, const char *na
     }
     if (raw->n_components == 0 || raw->components == NULL) {
         return DT_FAIL(DT_EPLUGIN,
-                       "%s: holds no components, expected at least one phase, model, environment or data source", file);
+                       "%s: contains no components, expected at least one phase, model, environment or data source",
+                       file);
     }
     copy_table(desc_p, sizeof(*desc_p), raw, raw->struct_size);
     return DT_OK;
@@ -193,7 +194,7 @@ dt_status dt_component_check(const dt_component *raw, const dt_loaded_plugin *p,
                        file, comp->id != NULL ? comp->id : "");
     }
     if (dt_config_is_host_section(comp->id)) {
-        return DT_FAIL(DT_EPLUGIN, "%s: the id \"%s\" is a word of dtrain's own configuration; choose another", file,
+        return DT_FAIL(DT_EPLUGIN, "%s: the id \"%s\" is reserved in dtrain's configuration; choose another", file,
                        comp->id);
     }
     if (comp->kind < DT_KIND_PHASE || comp->kind > DT_KIND_DATA) {

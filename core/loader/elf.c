@@ -58,7 +58,7 @@ typedef struct object {
     uint64_t n_filled[2]; /* entries of the arrays of functions that a relocation fills in */
 } object;
 
-static const char not_code[] = "a function that is called when it is opened lies outside its code";
+static const char not_code[] = "a function that is called when it is opened is outside its code";
 
 static dt_status bad(const char *what)
 {
@@ -112,7 +112,7 @@ static dt_status check_header(const object *o, ehdr *h)
     ehdr mine;
     Dl_info info;
     if (o->n < sizeof(*h) || memcmp(o->bytes, ELFMAG, SELFMAG) != 0) {
-        return DT_FAIL(DT_EPLUGIN, "is no shared object: invalid ELF header");
+        return DT_FAIL(DT_EPLUGIN, "is not a shared object: invalid ELF header");
     }
     memcpy(h, o->bytes, sizeof(*h));
     if (dladdr(host_anchor, &info) != 0 && info.dli_fbase != NULL) {
@@ -197,11 +197,11 @@ static dt_status check_segments(const object *o)
         }
         const uint64_t bytes = p->p_type == PT_TLS ? p->p_filesz : p->p_memsz;
         if (is_followed && bytes > 0 && segment_of(o, p->p_vaddr, bytes, from_file) == NULL) {
-            return bad("a part of it lies outside its segments");
+            return bad("a part of it is outside its segments");
         }
         uint64_t there = p->p_offset;
         if (is_followed && p->p_filesz > 0 && (!to_file(o, p->p_vaddr, p->p_filesz, &there) || there != p->p_offset)) {
-            return bad("a part of it lies elsewhere in the file than in memory");
+            return bad("a part of it is at another place in the file than in memory");
         }
     }
     return n_loads > 0 && n_dynamic == 1 ? DT_OK : bad("it has no segments to load, or not one dynamic section");
@@ -217,7 +217,7 @@ static dt_status check_sections(const object *o, const ehdr *h)
             memcpy(&s, o->bytes + h->e_shoff + i * sizeof(s), sizeof(s));
             const bool is_loaded = (s.sh_flags & SHF_ALLOC) != 0 && s.sh_type != SHT_NOBITS && s.sh_size > 0;
             if (is_loaded && (!to_file(o, s.sh_addr, s.sh_size, &at) || at != s.sh_offset)) {
-                return bad("a section lies elsewhere in the file than in memory");
+                return bad("a section is at another place in the file than in memory");
             }
             if (is_loaded && (s.sh_flags & SHF_EXECINSTR) != 0 && !is_code(o, s.sh_addr)) {
                 return bad("its code is not executable");
@@ -288,7 +288,7 @@ static dt_status read_dynamic(object *o)
             break;
         }
         if (names_a_string(d.d_tag) && d.d_un.d_val >= o->n_strings) {
-            return bad("the name of a library that it needs lies outside its table of names");
+            return bad("the name of a library that it needs is outside its table of names");
         }
     }
     return DT_OK;
@@ -377,7 +377,7 @@ static dt_status check_symbols(object *o)
         const bool is_own = s.st_shndx != SHN_UNDEF && s.st_shndx != SHN_ABS && S_TYPE(s.st_info) != STT_TLS;
         if (s.st_name >= o->n_strings || (is_own && s.st_value != 0 && segment_of(o, s.st_value, 0, false) == NULL) ||
             (is_own && S_TYPE(s.st_info) == STT_GNU_IFUNC && !is_code(o, s.st_value))) {
-            return bad("a symbol lies outside it");
+            return bad("a symbol is outside it");
         }
     }
     return DT_OK;
@@ -467,7 +467,7 @@ static dt_status check_versions(object *o)
         uint16_t v = 0;
         memcpy(&v, o->bytes + at + i * sizeof(v), sizeof(v));
         if ((v & MAX_VERSION) > 1 && (v & MAX_VERSION) > o->highest_version) {
-            return bad("a symbol has a version that is not there");
+            return bad("a symbol has a version that does not exist");
         }
     }
     return DT_OK;
@@ -541,7 +541,7 @@ static dt_status check_table(object *o, int table, int size, bool has_addend)
             continue;
         }
         if (R_SYM(r.r_info) != 0 && R_SYM(r.r_info) >= o->n_symbols) {
-            return bad("a relocation names a symbol that is not there");
+            return bad("a relocation names a symbol that does not exist");
         }
         if (!may_write(o, r.r_offset, sizeof(ElfW(Addr)))) {
             return bad("a relocation writes outside it");
@@ -605,7 +605,7 @@ static dt_status check_relocations(object *o)
     DT_TRY(check_table(o, DT_JMPREL, DT_PLTRELSZ, plt_has_addend));
     DT_TRY(check_relr(o));
     if (o->has[DT_PLTGOT] && o->has[DT_JMPREL] && !may_write(o, o->value[DT_PLTGOT], 3 * sizeof(ElfW(Addr)))) {
-        return bad("its table of addresses lies outside it");
+        return bad("its table of addresses is outside it");
     }
     return DT_OK;
 }
@@ -629,7 +629,7 @@ static dt_status check_array(const object *o, size_t i)
         return bad("its list of functions to call is not among its data");
     }
     if (o->n_filled[i] != bytes / cell) {
-        return bad("its list of functions to call holds other things too");
+        return bad("its list of functions to call contains other data too");
     }
     return DT_OK;
 }

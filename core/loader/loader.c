@@ -345,7 +345,7 @@ static dt_status find_entry(const char *path, const char *name, const char *byte
     if (dladdr(symbol, &info) == 0 || info.dli_fname == NULL || (there = realpath(info.dli_fname, NULL)) == NULL ||
         strcmp(there, path) != 0) {
         dt_status st = DT_FAIL(DT_EPLUGIN,
-                               "%s: its entry point lies in %s, expected in the file itself; a plugin must not "
+                               "%s: its entry point is in %s, expected in the file itself; a plugin must not "
                                "link another plugin",
                                path, there != NULL ? there : "an unknown file");
         free(there);
@@ -362,8 +362,9 @@ static dt_status open_file(dt_loader *l, const char *path, const char *name, dt_
     size_t n_bytes = 0;
     dt_status st = dt_fs_map(path, &bytes, &n_bytes);
     if (st != DT_OK) {
-        return st == DT_EDATA ? DT_FAIL(DT_EPLUGIN, "%s: is empty or no plain file, expected a shared object", path)
-                              : st;
+        return st == DT_EDATA
+                   ? DT_FAIL(DT_EPLUGIN, "%s: is empty or not a regular file, expected a shared object", path)
+                   : st;
     }
     dt_sha256 sha;
     uint8_t digest[32];
@@ -563,10 +564,10 @@ static dt_status no_component(const dt_loader *l, uint32_t kind, const char *id)
         st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; did you mean \"%s\"?", what, id,
                      dt_str_text(&dirs), near);
     } else if (l->refused.bytes > 0) {
-        st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; refused there:", what, id, dt_str_text(&dirs));
+        st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; rejected there:", what, id, dt_str_text(&dirs));
         st = DT_FAIL_LINES(st, "%s\n%s", dt_error_text(), dt_str_text(&l->refused));
     } else {
-        st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; `dtrain list` shows what there is", what, id,
+        st = DT_FAIL(DT_ENOTFOUND, "no %s \"%s\" in the plugins of %s; `dtrain list` prints those available", what, id,
                      dt_str_text(&dirs));
     }
     dt_str_fini(&dirs);
@@ -633,10 +634,10 @@ static dt_status only_of(const dt_loader *l, uint32_t kind, const dt_loaded_plug
     }
     dt_status st = DT_OK;
     if (n == 0) {
-        st = DT_FAIL(DT_ENOTFOUND, "%s holds no phase, but %s; a model is wired with --set models.<role>=<id>", p->path,
-                     dt_str_text(&ids));
+        st = DT_FAIL(DT_ENOTFOUND, "%s contains no phase, but %s; a model is wired with --set models.<role>=<id>",
+                     p->path, dt_str_text(&ids));
     } else if (n > 1) {
-        st = DT_FAIL(DT_ENOTFOUND, "%s holds several %s (%s); name one by its id, its folder in DTRAIN_PLUGIN_PATH",
+        st = DT_FAIL(DT_ENOTFOUND, "%s contains several %s (%s); name one by its id, its folder in DTRAIN_PLUGIN_PATH",
                      p->path, kind == 0 ? "components" : "phases", dt_str_text(&ids));
     } else {
         *out_p = only;

@@ -96,7 +96,7 @@ dt_status dt_plugin_name_of(const char *file, char *name, size_t bytes)
         n -= 3;
     }
     if (n == 0 || n >= bytes) {
-        return DT_FAIL(DT_EINVAL, "\"%s\" is no name of a plugin: expected 1 to %zu characters", file, bytes - 1);
+        return DT_FAIL(DT_EINVAL, "\"%s\" is not a plugin name: expected 1 to %zu characters", file, bytes - 1);
     }
     memcpy(name, base, n);
     name[n] = '\0';
@@ -148,7 +148,7 @@ dt_status dt_search_resolve(const dt_search *s, const char *file, dt_str *path_p
         snprintf(path, sizeof(path), "%s.so", name);
         bool is_here = slash == NULL && access(path, F_OK) == 0;
         char hint[320];
-        snprintf(hint, sizeof(hint), "; there is one in the current folder: say ./%s.so", name);
+        snprintf(hint, sizeof(hint), "; there is one in the current folder: use ./%s.so", name);
         st = not_found(file, &tried, is_here ? hint : "");
     }
     dt_str_fini(&tried);

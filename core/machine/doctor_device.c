@@ -102,7 +102,7 @@ void dt_doctor_cpu(dt_doctor *d)
     } else if (!(error < tolerance)) {
         dt_doctor_say(d, DT_VERDICT_FAIL, "kernels",
                       "run make check; DTRAIN_CPU_ISA=avx2 or base takes simpler kernels; it may be the machine",
-                      "a matrix product is wrong by %.2g of its size, at most %.0e is rounding", error, tolerance);
+                      "a matrix product has a relative error of %.2g, at most %.0e is rounding", error, tolerance);
     } else {
         dt_doctor_say(d, DT_VERDICT_PASS, "kernels", "",
                       "agree with the reference; products at %.0f GFLOP/s on one core", gflops);
@@ -256,7 +256,7 @@ static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
         const bool is_full = (double)t.room < few_free;
         dt_doctor_say(d, is_full ? DT_VERDICT_WARN : DT_VERDICT_PASS, check,
                       is_full ? "end other programs on it (nvidia-smi lists them)" : "",
-                      "%s; %.1f GiB free; memory and kernels answer", dt_str_text(&text), (double)t.room / 0x1p30);
+                      "%s; %.1f GiB free; memory and kernels work", dt_str_text(&text), (double)t.room / 0x1p30);
         check_code(d, check, &info, t.code);
         dt_doctor_nvml(d, check, &info);
     }
@@ -272,8 +272,8 @@ void dt_doctor_devices(dt_doctor *d, const dt_device_ops *ops)
                       "install or update the NVIDIA driver; CUDA_VISIBLE_DEVICES may hide GPUs", "%s", dt_error_text());
         n = 0;
     } else if (n > MAX_GPUS) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "GPU", "see nvidia-smi; say --device cpu until it counts right",
-                      "the driver counts %u GPUs, at most %d can be", n, MAX_GPUS);
+        dt_doctor_say(d, DT_VERDICT_FAIL, "GPU", "see nvidia-smi; use --device cpu until results are correct",
+                      "the driver reports %u GPUs, at most %d are supported", n, MAX_GPUS);
         n = 0;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -214,14 +214,14 @@ void dt_doctor_reading(dt_doctor *d, const char *path)
     uint64_t bytes = 0;
     if (statfs(path, &fs) != 0 || largest_file(path, &file) == 0) {
         dt_doctor_say(d, DT_VERDICT_FAIL, "reading", "name the folder of a store: dtrain doctor STORE",
-                      "%s: no folder with files in it", path);
+                      "%s: not a folder with files in it", path);
         dt_str_fini(&file);
         return;
     }
     const kind *k = kind_of((long)fs.f_type);
     const double rate = read_rate(dt_str_text(&file), &bytes);
     if (rate == 0) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "reading", "see who may read it", "%s cannot be read", dt_str_text(&file));
+        dt_doctor_say(d, DT_VERDICT_FAIL, "reading", "check its permissions", "%s cannot be read", dt_str_text(&file));
     } else {
         const bool is_slow = rate < SLOW_READ && bytes >= MIB; /* of less, only opening it is measured */
         dt_doctor_say(d, is_slow || k->remedy != NULL ? DT_VERDICT_WARN : DT_VERDICT_PASS, "reading",

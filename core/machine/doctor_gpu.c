@@ -110,10 +110,10 @@ void dt_doctor_nccl(dt_doctor *d, uint32_t n_gpus)
                                       "(LD_LIBRARY_PATH)"
                                     : "";
     if (!nccl_version(d->nccl != NULL ? d->nccl : "libnccl.so.2", &v)) {
-        dt_doctor_say(d, lacking, "NCCL", remedy, "no libnccl.so.2 that answers; %s",
-                      n_gpus > 1 ? "several GPUs of a run talk by it" : "one GPU needs none");
+        dt_doctor_say(d, lacking, "NCCL", remedy, "no usable libnccl.so.2; %s",
+                      n_gpus > 1 ? "runs on several GPUs require it" : "one GPU needs none");
     } else if (v <= 0 || v > NCCL_LAST) {
-        dt_doctor_say(d, lacking, "NCCL", remedy, "its library says that it is version %d, which cannot be", v);
+        dt_doctor_say(d, lacking, "NCCL", remedy, "its library reports version %d, which is invalid", v);
     } else if (v < NCCL_LEAST) {
         dt_doctor_say(d, lacking, "NCCL", remedy, "version %d, older than 2.19", v);
     } else {
@@ -151,12 +151,13 @@ static void check_clocks(dt_doctor *d, const char *gpu, const dt_nvml_state *s)
         uint64_t bits;
         const char *text, *remedy;
     } reason[] = {
-        {DT_NVML_HW_HOT | DT_NVML_SW_HOT, "slowed down by heat", "look at its cooling (nvidia-smi -q -d TEMPERATURE)"},
-        {DT_NVML_POWER_BRAKE, "slowed down by the power supply", "look at the supply of the machine and its cables"},
+        {DT_NVML_HW_HOT | DT_NVML_SW_HOT, "slowed down by heat", "check its cooling (nvidia-smi -q -d TEMPERATURE)"},
+        {DT_NVML_POWER_BRAKE, "slowed down by the power supply",
+         "check the power supply of the machine and its cables"},
         {DT_NVML_HW_SLOWDOWN, "slowed down by the hardware", "see nvidia-smi -q -d PERFORMANCE: heat or power"},
-        {DT_NVML_POWER_CAP, "held by the power limit", "see nvidia-smi -q -d POWER; -pl raises the limit"},
-        {DT_NVML_CLOCKS_SET, "held at clocks that were set", "nvidia-smi -rac and -rgc give them back"},
-        {DT_NVML_SYNC_BOOST, "held to the clocks of another GPU", ""},
+        {DT_NVML_POWER_CAP, "limited by the power limit", "see nvidia-smi -q -d POWER; -pl raises the limit"},
+        {DT_NVML_CLOCKS_SET, "limited by configured clocks", "nvidia-smi -rac and -rgc reset them"},
+        {DT_NVML_SYNC_BOOST, "limited to the clocks of another GPU", ""},
         {DT_NVML_IDLE, "idle", ""}};
     dt_str text = {0};
     const char *remedy = "";
@@ -176,11 +177,11 @@ static void check_memory_errors(dt_doctor *d, const char *gpu, const dt_nvml_sta
 {
     dt_str text = {0};
     const bool is_bad = s->ecc_errors > 0;
-    dt_str_add(&text, s->ecc < 0   ? "not told: some GPUs have none"
+    dt_str_add(&text, s->ecc < 0   ? "not reported: some GPUs have none"
                       : s->ecc > 0 ? "on"
-                                   : "off, a flipped bit is not seen");
+                                   : "off, flipped bits are not detected");
     if (s->ecc > 0) {
-        dt_str_addf(&text, isnan(s->ecc_errors) ? ", errors not told" : ", %.0f errors that could not be corrected",
+        dt_str_addf(&text, isnan(s->ecc_errors) ? ", errors not reported" : ", %.0f errors that could not be corrected",
                     s->ecc_errors);
     }
     say_of(d, is_bad ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "ECC",
@@ -200,14 +201,14 @@ static void check_persistence(dt_doctor *d, const char *gpu, const dt_nvml_state
     dt_doctor_say(d, is_on ? DT_VERDICT_PASS : DT_VERDICT_WARN, check,
                   is_on ? "" : "nvidia-smi -pm 1, or start nvidia-persistenced",
                   is_on ? "stays loaded between programs (persistence mode)"
-                        : "may be loaded anew by each program, which takes seconds: persistence mode is off");
+                        : "may be reloaded by each program, which takes seconds: persistence mode is off");
 }
 
 static void check_programs(dt_doctor *d, const char *gpu, const dt_nvml_state *s)
 {
     dt_str text = {0};
     if (!s->knows_programs) {
-        dt_str_add(&text, "not told which are on it");
+        dt_str_add(&text, "processes on it not reported");
     } else if (s->n_programs == 0) {
         dt_str_add(&text, "no other on it");
     } else {
@@ -284,7 +285,7 @@ void dt_doctor_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n)
                 continue;
             }
             if (n_apart++ < NAMED) {
-                dt_str_addf(&text, "%s%u and %u%s", n_apart > 1 ? ", " : "", i, k, is_known ? "" : " (not told)");
+                dt_str_addf(&text, "%s%u and %u%s", n_apart > 1 ? ", " : "", i, k, is_known ? "" : " (not reported)");
             }
         }
     }
@@ -296,7 +297,7 @@ void dt_doctor_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n)
             d, DT_VERDICT_WARN, "GPU pairs",
             "see nvidia-smi topo -p2p r; a virtual machine, an IOMMU or PCIe access control (ACS) forbids it; "
             "give a run GPUs that do (CUDA_VISIBLE_DEVICES)",
-            "%u of %u do not reach each other's memory, and talk through the host's: %s%s", n_apart, n_pairs,
+            "%u of %u do not reach each other's memory, and communicate through the host's: %s%s", n_apart, n_pairs,
             dt_str_text(&text), n_apart > NAMED ? ", ..." : "");
     }
     dt_str_fini(&text);

@@ -97,9 +97,9 @@ static void check_cpu(dt_doctor *d)
     dt_verdict v = DT_VERDICT_WARN;
     const char *remedy = "";
     if (used < best) {
-        remedy = "unset DTRAIN_CPU_ISA, which holds the kernels back";
+        remedy = "unset DTRAIN_CPU_ISA, which restricts the kernels";
     } else if (used == DT_CPU_ISA_BASE && has_avx2) {
-        remedy = "build dtrain with a compiler that knows -mavx2; its kernels are without it";
+        remedy = "build dtrain with a compiler that supports -mavx2; its kernels lack it";
     } else if (used == DT_CPU_ISA_BASE) {
         remedy = "a processor with AVX2 or AVX-512 is several times faster";
     } else {
@@ -139,9 +139,9 @@ static void check_cores(dt_doctor *d)
     if (max != NULL && sscanf(max, "%lld %lld", &quota, &period) == 2 && period > 0 && quota < n * period) {
         const int fit = quota >= period ? (int)(quota / period) : 1;
         char remedy[LINE_BYTES];
-        snprintf(remedy, sizeof(remedy), "say --threads %d, or raise the limit of the container", fit);
-        dt_doctor_say(d, DT_VERDICT_WARN, "cores", remedy, "%d, but the control group lets them work for %.2f", n,
-                      (double)quota / (double)period);
+        snprintf(remedy, sizeof(remedy), "use --threads %d, or raise the limit of the container", fit);
+        dt_doctor_say(d, DT_VERDICT_WARN, "cores", remedy, "%d, but the control group limits them to the time of %.2f",
+                      n, (double)quota / (double)period);
     } else {
         dt_doctor_say(d, DT_VERDICT_PASS, "cores", "", "%d", n);
     }
@@ -150,7 +150,7 @@ static void check_cores(dt_doctor *d)
     if (text != NULL && sscanf(text, "%lf", &load) == 1) {
         const bool is_busy = load > n;
         dt_doctor_say(d, is_busy ? DT_VERDICT_WARN : DT_VERDICT_PASS, "load",
-                      is_busy ? "wait for other work to end, or say fewer --threads; results do not depend on it" : "",
+                      is_busy ? "wait for other work to end, or use fewer --threads; results do not depend on it" : "",
                       "%.2f in the last minute, on %d core%s", load, n, n == 1 ? "" : "s");
     }
     dt_free(text);
@@ -162,15 +162,16 @@ static void check_memory(dt_doctor *d)
 {
     dt_limits r;
     if (!dt_limits_get(d->root, &r)) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "memory", "mount /proc", "the system does not say how much is free");
+        dt_doctor_say(d, DT_VERDICT_WARN, "memory", "mount /proc", "the system does not report free memory");
         return;
     }
     const bool is_mapped = r.address < r.memory;
     const double room = (double)(is_mapped ? r.address : r.memory);
     const dt_verdict v = room < MEMORY_FAIL ? DT_VERDICT_FAIL : room < MEMORY_WARN ? DT_VERDICT_WARN : DT_VERDICT_PASS;
-    dt_doctor_say(d, v, "memory",
-                  v == DT_VERDICT_PASS ? "" : "free some, or take a smaller model (--profile memory); --dry-run tells",
-                  "%.1f GiB free, as %s allows", room / 0x1p30, is_mapped ? r.address_by : r.by);
+    dt_doctor_say(
+        d, v, "memory",
+        v == DT_VERDICT_PASS ? "" : "free some, or take a smaller model (--profile memory); --dry-run prints the need",
+        "%.1f GiB free, as %s allows", room / 0x1p30, is_mapped ? r.address_by : r.by);
 }
 
 static void check_limits(dt_doctor *d)
@@ -187,10 +188,10 @@ static void check_limits(dt_doctor *d)
     dt_str_addf(&path, "%s/dev/shm", d->root);
     const bool is_there = statvfs(dt_str_text(&path), &shm) == 0;
     const double room = is_there ? (double)shm.f_bavail * (double)shm.f_frsize : 0;
-    dt_doctor_say(d, room < SHM_WARN ? DT_VERDICT_WARN : DT_VERDICT_PASS, "shared memory",
-                  room < SHM_WARN ? "mount a larger /dev/shm (docker run --shm-size=1g); processes talk through it"
-                                  : "",
-                  "%.0f MiB in /dev/shm", room / MIB);
+    dt_doctor_say(
+        d, room < SHM_WARN ? DT_VERDICT_WARN : DT_VERDICT_PASS, "shared memory",
+        room < SHM_WARN ? "mount a larger /dev/shm (docker run --shm-size=1g); processes communicate through it" : "",
+        "%.0f MiB in /dev/shm", room / MIB);
     dt_str_fini(&path);
 }
 
@@ -205,7 +206,7 @@ static void check_variables(dt_doctor *d)
         const bool is_there = dt_fs_is_file(config);
         dt_doctor_say(d, is_there ? DT_VERDICT_PASS : DT_VERDICT_FAIL, "DTRAIN_CONFIG",
                       is_there ? "" : "unset DTRAIN_CONFIG, or name a file", "%s%s", config,
-                      is_there ? "" : " is not there");
+                      is_there ? "" : " does not exist");
     }
 }
 
@@ -246,7 +247,7 @@ void dt_doctor_tools(dt_doctor *d)
 {
     char line[LINE_BYTES];
     if (!version_of("mpirun", line)) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "MPI", "apt-get install openmpi-bin, when several processes shall train",
+        dt_doctor_say(d, DT_VERDICT_WARN, "MPI", "apt-get install openmpi-bin, to train with several processes",
                       "no mpirun in PATH; one process trains without it");
     } else {
         dt_doctor_say(d, DT_VERDICT_PASS, "MPI", "", "%s", line);

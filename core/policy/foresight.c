@@ -31,7 +31,7 @@ dt_status dt_foresight_check(const char *phase, const dt_wiring_config *c)
     }
     return DT_FAIL(DT_ECONFIG,
                    "%s: history_s %g and horizon_s %g at rate_hz %g are %g and %g steps of %g ms; all must be whole "
-                   "numbers, those of phase 1 where the world model comes from it",
+                   "numbers, and those of phase 1 if the world model comes from it",
                    phase, c->history_s, c->horizon_s, c->rate_hz, c->history_s * c->rate_hz, c->horizon_s * c->rate_hz,
                    1000 / c->rate_hz);
 }

@@ -115,10 +115,10 @@ static dt_status record_foresight(const dt_wired *w, dt_graph *g, const dt_wirin
                                 .risk = p->risk,
                                 .is_kept = is_of_rows(view)};
     if (in.past == NULL || in.seq_node == NULL || in.agent_seq == NULL) {
-        return DT_FAIL(DT_EINVAL,
-                       "foresight of rows \"%s\" needs their past, seq_node and agent_seq; say has_all where the data "
-                       "has them",
-                       prefix_of(view));
+        return DT_FAIL(
+            DT_EINVAL,
+            "foresight of rows \"%s\" needs their past, seq_node and agent_seq; set has_all if the data has them",
+            prefix_of(view));
     }
     DT_TRY(dt_foresight_record(&w->foresight, g, &in, &p->foresight, &p->foreseen));
     feed(x, "foresight", p->foresight);
@@ -226,7 +226,8 @@ dt_status dt_wiring_record_model(dt_wiring *w, dt_graph *g, const dt_wiring_view
 {
     inputs x = {.n = 0};
     if (n_more > MAX_MORE) {
-        return DT_FAIL(DT_EINVAL, "a model is fed %u values beside observations, more than %d", n_more, MAX_MORE);
+        return DT_FAIL(DT_EINVAL, "a model is fed %u values in addition to observations, more than %d", n_more,
+                       MAX_MORE);
     }
     feed_observations(w, g, view, &x);
     for (uint32_t i = 0; i < n_more; i++) {

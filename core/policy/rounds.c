@@ -54,7 +54,7 @@ static dt_status check(const rounds *r)
     const dt_rounds_config *c = &r->config;
     if (c->fragment < 1 || c->train_batch < 1 || c->iterations < 1 || c->sgd_epochs < 1) {
         return DT_FAIL(DT_EINVAL,
-                       "%s wants %lld rounds of %lld samples in fragments of %lld and %lld passes; each must be at "
+                       "%s has %lld rounds of %lld samples in fragments of %lld and %lld passes; each must be at "
                        "least 1",
                        r->d.phase, (long long)c->iterations, (long long)c->train_batch, (long long)c->fragment,
                        (long long)c->sgd_epochs);
@@ -283,7 +283,7 @@ static dt_status pass_over(rounds *r, uint64_t round, uint64_t steps_per_epoch)
     r->metrics->scalar(r->h, "charts/rounds_without_samples", (double)++r->n_empty);
     if (r->n_empty == 1 && dt_stage_of(r->h)->d.metrics != NULL) { /* rank 0's */
         dt_log(DT_LOG_WARN,
-               "%s: no agent acted in round %llu, and nothing is learnt from it; from here on such rounds are counted "
+               "%s: no agent acted in round %llu, and nothing is learned from it; from now on such rounds are counted "
                "in charts/rounds_without_samples",
                r->d.phase, (unsigned long long)round + 1);
     }

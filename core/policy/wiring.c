@@ -32,7 +32,7 @@ static dt_status find_own(dt_wiring *w)
     }
     if (w->own == NULL) {
         return DT_FAIL(DT_ESHAPE,
-                       "environment %s shows its agents no row of their own, a port of dims \"A D\" (f32), which a "
+                       "environment %s provides no observation per agent, a port of dims \"A D\" (f32), which a "
                        "controller reads",
                        w->env_id);
     }
@@ -301,10 +301,10 @@ static dt_status bind_env(dt_wired *w, const dt_wiring_desc *d)
     }
     const dt_status st = dt_bind_service.env(w->h, set, first + d->n_settings, &w->face.env);
     return st < 0 && first > 0
-               ? DT_CONTEXT(st,
-                            "%s.foresight asks the environment for the past of its vehicles; turn it off where there "
-                            "is none",
-                            d->phase)
+               ? DT_CONTEXT(
+                     st,
+                     "%s.foresight requests the history of vehicles from the environment; turn it off if there is none",
+                     d->phase)
                : st;
 }
 
@@ -375,8 +375,8 @@ static dt_status wiring_bind(dt_wiring *face, const dt_model_want *want, dt_mode
     *out_p = NULL;
     DT_TRY(has_room(w, want->role));
     if (want->n_offers > MAX_WANTED || want->n_dims > MAX_WANTED) {
-        return DT_FAIL(DT_EINVAL, "role %s is offered %u ports and told %u sizes, at most %d of each are possible",
-                       want->role, want->n_offers, want->n_dims, MAX_WANTED);
+        return DT_FAIL(DT_EINVAL, "role %s has %u ports and %u sizes, at most %d of each are possible", want->role,
+                       want->n_offers, want->n_dims, MAX_WANTED);
     }
     offer_all(w, &o);
     for (uint32_t i = 0; i < want->n_offers; i++) {
@@ -414,7 +414,7 @@ static dt_status wiring_adopt(dt_wiring *face, dt_model *m)
     const uint32_t n = wiring_models(face, all, ROLES + DT_WIRING_MAX_MODELS);
     for (uint32_t i = 0; i < n; i++) {
         if (all[i] == m) {
-            return DT_FAIL(DT_EINVAL, "model %s is part of the wiring by now", dt_bind_service.model_id(m));
+            return DT_FAIL(DT_EINVAL, "model %s is already part of the wiring", dt_bind_service.model_id(m));
         }
     }
     if (strcmp(m->role, "world") == 0 && face->world == NULL) {

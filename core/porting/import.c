@@ -50,13 +50,13 @@ static dt_status collect(dt_porting *p, const dt_yaml *map, const char *path)
         }
         if (n->kind == DT_YAML_MAP) {
             if (dt_guide_find(key, -1) != NULL && !dt_guide_is_group(key)) {
-                return dt_yaml_fail(p->d, n, "%s is one value, and a mapping stands there", key);
+                return dt_yaml_fail(p->d, n, "%s is one value, but the file has a mapping", key);
             }
             DT_TRY(collect(p, n, key));
             continue;
         }
         if (dt_guide_is_group(key) && dt_guide_find(key, -1) == NULL) {
-            return dt_yaml_fail(p->d, n, "%s is a group of keys, and a %s stands there", key,
+            return dt_yaml_fail(p->d, n, "%s is a group of keys, but the file has a %s", key,
                                 n->kind == DT_YAML_LIST ? "list" : "value");
         }
         if (*path == '\0' && dt_guide_find(key, p->phase) == NULL) { /* phase1: { num_epochs: 50 } */
@@ -111,7 +111,7 @@ static dt_status plain(const dt_porting *p, const dt_leaf *l, const char **out_p
     static const char *const yes[] = {"True", "TRUE", "Yes", "YES", "yes", "On", "ON", "on"};
     static const char *const no[] = {"False", "FALSE", "No", "NO", "no", "Off", "OFF", "off"};
     if (l->node->kind != DT_YAML_VALUE) {
-        return dt_yaml_fail(p->d, l->node, "%s is one value, and a list stands there", l->key);
+        return dt_yaml_fail(p->d, l->node, "%s is one value, but the file has a list", l->key);
     }
     *out_p = l->node->text;
     for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
@@ -151,7 +151,7 @@ static dt_status reword(dt_porting *p, const dt_guide *g, const dt_leaf *l, cons
     *is_known_p = ours != NULL;
     const dt_option *o = dt_porting_option(p, g->target);
     if (st == DT_OK && ours == NULL && o != NULL && o->type == DT_OPT_STR) {
-        st = dt_porting_remark(p, DT_REMARK_NONE, l, "it has no name here; dtrain eval --json says which there are");
+        st = dt_porting_remark(p, DT_REMARK_NONE, l, "it has no counterpart; dtrain eval --json lists the metrics");
     } else if (st == DT_OK && ours == NULL) {
         const char *shown = dt_leaf_text(p, l);
         st = dt_yaml_fail(p->d, l->node, "%s = %s: expected one of %s", l->key, shown != NULL ? shown : "?",
@@ -210,7 +210,8 @@ static dt_status take_layers(dt_porting *p, const dt_guide *g, const dt_leaf *l)
     DT_TRY(elements(p, l, word, &n));
     for (int i = 1; i < n; i++) {
         if (strcmp(word[i], word[0]) != 0) {
-            return dt_porting_remark(p, DT_REMARK_NONE, l, "layers of different widths: here all hidden ones have one");
+            return dt_porting_remark(p, DT_REMARK_NONE, l,
+                                     "layers of different widths: here all hidden layers have the same");
         }
     }
     snprintf(count, sizeof(count), "%d", n);
@@ -287,7 +288,7 @@ static dt_status take_set(dt_porting *p, const dt_guide *g, const dt_leaf *l)
 static dt_status apply(dt_porting *p, const dt_guide *g, const dt_leaf *l)
 {
     if (dt_leaf_is_none(l)) {
-        return dt_porting_remark(p, DT_REMARK_NONE, l, "it says nothing: the default holds");
+        return dt_porting_remark(p, DT_REMARK_NONE, l, "it has no value: the default applies");
     }
     switch (g->act) {
     case DT_GUIDE_TAKE:
@@ -340,8 +341,8 @@ static dt_status unknown(dt_porting *p, const dt_leaf *l)
     size_t n = 0;
     if (dt_guide_find(l->key, -1) != NULL) {
         return dt_porting_remark(p, DT_REMARK_NONE, l,
-                                 p->phase > 0 ? "this phase has nothing like it"
-                                              : "in a file of several phases it belongs into one of them");
+                                 p->phase > 0 ? "this phase has no counterpart"
+                                              : "in a file of several phases it belongs in one of them");
     }
     p->ported.unknown++;
     for (const dt_guide *g = dt_guide_table; g->key != NULL && n + 1 < sizeof(near) / sizeof(near[0]); g++) {
@@ -442,7 +443,7 @@ static dt_status import_several(dt_porting *p, const dt_yaml *root, int only)
             }
             beside.last = copy;
         } else if (n->kind != DT_YAML_MAP) {
-            return dt_yaml_fail(p->d, n, "%s is a group of keys, and a %s stands there", n->key,
+            return dt_yaml_fail(p->d, n, "%s is a group of keys, but the file has a %s", n->key,
                                 n->kind == DT_YAML_LIST ? "list" : "value");
         } else {
             of[i] = n;

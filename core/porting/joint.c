@@ -102,12 +102,12 @@ static dt_status check_batch(dt_porting *p, const batch *b)
     if (b->all != NULL && !fits) {
         const char *note = keep(p,
                                 "it does not follow from %lld of batch_size.per_gpu, %lld accumulation_steps and %lld "
-                                "processes; batch_size.effective holds",
+                                "processes; batch_size.effective is used",
                                 b->n_per, b->n_steps, b->n_world);
         DT_TRY(dt_porting_remark(p, DT_REMARK_WRONG, b->per, note));
     }
     if (b->loader != NULL && b->n_per > 0 && b->n_loader != b->n_per) {
-        DT_TRY(dt_porting_remark(p, DT_REMARK_WRONG, b->loader, "batch_size.per_gpu says otherwise, which holds"));
+        DT_TRY(dt_porting_remark(p, DT_REMARK_WRONG, b->loader, "batch_size.per_gpu differs and is used"));
     }
     return DT_OK;
 }
@@ -122,7 +122,7 @@ static dt_status set_automatic(dt_porting *p, const batch *b)
         }
     }
     return dt_porting_set(p, "data.batch", "auto", b->automatic,
-                          "chosen once, when a run begins, by the memory that is there; data.batch_max bounds it");
+                          "chosen once, at the start of a run, from the available memory; data.batch_max bounds it");
 }
 
 static dt_status set_batch(dt_porting *p)
@@ -138,7 +138,7 @@ static dt_status set_batch(dt_porting *p)
     if (b.all != NULL && b.n_all % b.n_steps != 0) {
         return dt_yaml_fail(p->d, b.all->node,
                             "batch_size.effective = %" PRId64
-                            " is no multiple of batch_size.accumulation_steps = %" PRId64,
+                            " is not a multiple of batch_size.accumulation_steps = %" PRId64,
                             b.n_all, b.n_steps);
     }
     DT_TRY(check_batch(p, &b));

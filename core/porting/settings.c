@@ -167,8 +167,7 @@ static dt_status said_before(dt_porting *p, const dt_setting_in *s, const char *
 {
     const bool is_same = strcmp(s->value, value) == 0;
     dt_str note = {0};
-    dt_str_addf(&note, is_same ? "as %s in line %d says" : "%s in line %d says otherwise, which holds", s->from,
-                s->line);
+    dt_str_addf(&note, is_same ? "as %s in line %d has it" : "%s in line %d differs and is used", s->from, s->line);
     const char *kept = note.failed ? NULL : dt_yaml_keep(p->d, dt_str_text(&note));
     dt_str_fini(&note);
     return kept != NULL ? dt_porting_remark(p, is_same ? DT_REMARK_SAME : DT_REMARK_WRONG, from, kept)

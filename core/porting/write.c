@@ -92,11 +92,10 @@ static bool has_settings(const dt_porting *p, int phase)
 
 static void write_remarks(const dt_porting *p, dt_remark_kind kind, dt_str *out)
 {
-    static const char *const titles[DT_REMARK_KINDS] = {
-        [DT_REMARK_WRONG] = "What was wrong, or contradicts itself:",
-        [DT_REMARK_NONE] = "What has no counterpart here:",
-        [DT_REMARK_SAME] = "What is so always, or went into the values above:",
-        [DT_REMARK_UNKNOWN] = "What the guides do not know either; it was left out:"};
+    static const char *const titles[DT_REMARK_KINDS] = {[DT_REMARK_WRONG] = "Wrong, or contradictory:",
+                                                        [DT_REMARK_NONE] = "Without a counterpart here:",
+                                                        [DT_REMARK_SAME] = "Implied, or included in the values above:",
+                                                        [DT_REMARK_UNKNOWN] = "Unknown to the guides too; left out:"};
     bool is_begun = false;
     for (const dt_remark *r = p->remarks; r != NULL; r = r->next) {
         if (r->kind != kind) {
@@ -122,7 +121,7 @@ static void write_head(const dt_porting *p, const char *path, dt_str *out)
     const char *slash = strrchr(path, '/');
     dt_str text = {0};
     dt_str_addf(&text,
-                "Made by dtrain config import from %s. Of its keys %d are values here, %d are so always or went into "
+                "Made by dtrain config import from %s. Of its keys %d are values here, %d are implied or included in "
                 "these values, %d have no counterpart, %d were wrong or contradict others, %d are unknown; the end of "
                 "the file names them.",
                 slash != NULL ? slash + 1 : path, n->taken, n->same, n->none, n->wrong, n->unknown);
@@ -133,8 +132,7 @@ static void write_head(const dt_porting *p, const char *path, dt_str *out)
     comment(out, 0, "", dt_str_text(&text));
     dt_str_fini(&text);
     if (p->is_guessed) {
-        comment(out, 0, "",
-                "The file does not say which phase it is of: read as phase 1; --phase 3 reads it as phase 3.");
+        comment(out, 0, "", "The file does not state its phase: read as phase 1; --phase 3 reads it as phase 3.");
     }
 }
 
@@ -164,7 +162,7 @@ dt_status dt_porting_write(const dt_porting *p, const char *path, dt_str *out)
 
 static const char *act_text(dt_guide_act act)
 {
-    return act == DT_GUIDE_SAME ? "is so always" : act == DT_GUIDE_WRONG ? "was wrong" : "none";
+    return act == DT_GUIDE_SAME ? "implied" : act == DT_GUIDE_WRONG ? "wrong" : "none";
 }
 
 /* "`training.epochs`, `log.every`"; "@" is phase2_ppo or phase3_constrained. */
@@ -186,7 +184,7 @@ static void add_row(const dt_guide *g, dt_str *out)
     if (is_value && g->target[0] != '\0') {
         add_targets(g, out);
     } else {
-        dt_str_add(out, is_value ? "with others" : act_text(g->act));
+        dt_str_add(out, is_value ? "combined" : act_text(g->act));
     }
     dt_str_addf(out, " | %s |\n", g->note);
 }

@@ -247,20 +247,20 @@ static dt_status read_alias(reader *r, const yaml_event_t *e, dt_yaml **out_p)
             continue;
         }
         if (r->anchors[i].node == NULL) {
-            return refuse(r, &e->start_mark, "*%.*s stands inside of what it names", SHOWN, name);
+            return refuse(r, &e->start_mark, "*%.*s is inside the node that it names", SHOWN, name);
         }
         DT_TRY(copy_node(r, e, r->anchors[i].node, out_p));
         (*out_p)->key = NULL;
         return DT_OK;
     }
-    return refuse(r, &e->start_mark, "*%.*s names no anchor before it", SHOWN, name);
+    return refuse(r, &e->start_mark, "*%.*s has no anchor before it", SHOWN, name);
 }
 
 static dt_status read_text(const reader *r, const yaml_event_t *e, const char **out_p)
 {
     const char *text = (const char *)e->data.scalar.value;
     if (strlen(text) != e->data.scalar.length) {
-        return refuse(r, &e->start_mark, "a text with a zero in it");
+        return refuse(r, &e->start_mark, "a string that contains a NUL byte");
     }
     *out_p = dt_yaml_keep(r->d, text);
     return *out_p != NULL ? DT_OK : out_of_memory(r);
@@ -345,7 +345,7 @@ static dt_status read_pair(reader *r, const yaml_event_t *e, dt_yaml *map, int n
         return DT_OK;
     }
     if (find(map, key) != NULL) {
-        return refuse(r, &e->start_mark, "%.*s stands twice in one mapping, first in line %d", SHOWN, key,
+        return refuse(r, &e->start_mark, "%.*s appears twice in one mapping, first in line %d", SHOWN, key,
                       find(map, key)->line);
     }
     value->key = key;

@@ -81,7 +81,7 @@ dt_status dt_logbook_open(const char *path, dt_logbook *out)
         st = read_flat(out, "meta.json", true, &out->meta);
     }
     if (st == DT_ENOTFOUND) {
-        st = DT_FAIL(DT_ENOTFOUND, "%s is no run directory: it has no meta.json", path);
+        st = DT_FAIL(DT_ENOTFOUND, "%s is not a run directory: it has no meta.json", path);
     }
     if (st == DT_OK) {
         st = read_flat(out, "config.origin.json", false, &out->config);

@@ -321,7 +321,7 @@ static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint3
     dt_str_add(p->out, "</small></h2>\n");
     if (phase->has_env_steps && !phase->is_over_env_steps) {
         dt_str_add(p->out,
-                   "<p class=\"note\">Some of these runs do not say how many environment steps they had. Curves are "
+                   "<p class=\"note\">Some of these runs do not record their environment steps. Curves are "
                    "over training steps, of which runs may have taken more or fewer from the same experience.</p>\n");
     }
     for (size_t i = 0; i < N_PHASE_PANELS; i++) {
@@ -420,7 +420,7 @@ static dt_status open_runs(const char *const *dir, uint32_t n, dt_logbook *run, 
             return DT_FAIL(DT_EDATA, "%s has nothing to report: no step of it is in metrics.jsonl", dir[i]);
         }
         if (run[i].records->n_bad > 0) {
-            dt_log(DT_LOG_WARN, "%s/metrics.jsonl: %llu lines are no records and left out, the first is line %llu",
+            dt_log(DT_LOG_WARN, "%s/metrics.jsonl: %llu lines are not records and are left out, the first is line %llu",
                    dir[i], (unsigned long long)run[i].records->n_bad, (unsigned long long)run[i].records->first_bad);
         }
     }

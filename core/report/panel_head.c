@@ -99,7 +99,7 @@ static void write_table(const dt_page *p)
 {
     fact f[N_FACTS];
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"runs\"><thead><tr><th>Run</th><th>State</th><th>Steps</th>"
-                       "<th class=\"l\">Judged by</th><th>Best</th><th>At step</th><th>Last</th><th>Training time</th>"
+                       "<th class=\"l\">Best by</th><th>Best</th><th>At step</th><th>Last</th><th>Training time</th>"
                        "<th>Memory</th><th>Parameters</th></tr></thead><tbody>");
     for (uint32_t i = 0; i < p->n_runs; i++) {
         collect(&p->run[i], f);
@@ -122,7 +122,7 @@ static void write_notes(const dt_page *p)
             dt_str_add(p->out, "<p class=\"note\">");
             dt_html_text(p->out, p->run[i].name);
             dt_str_addf(p->out,
-                        ": %llu lines of metrics.jsonl are no records and left out, the first is line %llu.</p>",
+                        ": %llu lines of metrics.jsonl are not records and are left out, the first is line %llu.</p>",
                         (unsigned long long)r->n_bad, (unsigned long long)r->first_bad);
         }
     }

@@ -29,7 +29,7 @@ enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 static const struct {
     const char *name, *label;
-} levels[] = {{"mem/warn_level", "warns above"}, {"mem/shed_level", "gives back above"}};
+} levels[] = {{"mem/warn_level", "warns above"}, {"mem/shed_level", "releases above"}};
 enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };
 
 bool dt_page_is_memory(const char *name)

@@ -416,10 +416,10 @@ static bool has_risk(const dt_street *s)
 static void write_colours(const dt_street *s, dt_str *out)
 {
     static const char *const of[DT_STREET_BYS] = {
-        [DT_STREET_BY_TIME] = "Risk as the environment tells it",
+        [DT_STREET_BY_TIME] = "Risk computed by the environment",
         [DT_STREET_BY_PERCEPTION] = "Risk that perception predicts",
         [DT_STREET_BY_TIME_UNTAUGHT] =
-            "Risk as the environment tells it: this perception was never taught to predict it"};
+            "Risk computed by the environment: this perception was not trained to predict it"};
     static const char *const word[DT_STREET_BYS][5] = {
         [DT_STREET_BY_TIME] = {"calm", "must brake hard", "at risk", "in danger", NULL},
         [DT_STREET_BY_PERCEPTION] = {"up to 20 %", "to 50 %", "to 80 %", "above", "not seen"},

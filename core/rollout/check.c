@@ -99,8 +99,8 @@ static dt_status check_obs(const dt_layout *l, const char *record)
     const int64_t *size = (const int64_t *)(const void *)(record + l->size);
     for (uint32_t k = 0; k < l->spec.n_symbols; k++) {
         if (size[k] < 0 || size[k] > l->spec.symbols[k].size) {
-            return DT_FAIL(DT_EPLUGIN, "it says there are %lld rows of %s; its spec allows 0 to %lld",
-                           (long long)size[k], l->spec.symbols[k].name, (long long)l->spec.symbols[k].size);
+            return DT_FAIL(DT_EPLUGIN, "it has %lld rows of %s; its spec allows 0 to %lld", (long long)size[k],
+                           l->spec.symbols[k].name, (long long)l->spec.symbols[k].size);
         }
     }
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {

@@ -140,7 +140,7 @@ static dt_status parse_rows(const dt_layout *l, const char *id, const dt_port *p
     o->symbol = find_symbol(l, p->dims, n - (o->plus ? 2 : 0));
     if (o->symbol < 0) {
         return DT_FAIL(DT_EPLUGIN,
-                       "%s: port %s has dims \"%s\"; the first one has to be A or one of its ragged symbols, with +1 "
+                       "%s: port %s has dims \"%s\"; the first one must be A or one of its ragged symbols, with +1 "
                        "of row pointers",
                        id, p->name, p->dims);
     }
@@ -156,7 +156,7 @@ static dt_status parse_rows(const dt_layout *l, const char *id, const dt_port *p
         if (!dt_parse_i64(number, &size) || size < 1 || size > INT32_MAX || ++rank > DT_MAX_DIMS - 1 ||
             o->row_items > INT32_MAX / size) {
             return DT_FAIL(DT_EPLUGIN,
-                           "%s: port %s has dims \"%s\"; after the first one they have to be numbers, at most %d", id,
+                           "%s: port %s has dims \"%s\"; after the first one they must be numbers, at most %d", id,
                            p->name, p->dims, DT_MAX_DIMS - 2);
         }
         o->row_items *= size;
@@ -201,8 +201,9 @@ static dt_status parse_port(const dt_layout *l, const char *id, const dt_port *p
             id, p->name, p->dims);
     }
     if (o->plus && (o->index_of < 1 || o->row_items != 1)) {
-        return DT_FAIL(DT_EPLUGIN, "%s: port %s [%s] holds row pointers; say with DT_PORT_INDEX which rows they count",
-                       id, p->name, p->dims);
+        return DT_FAIL(DT_EPLUGIN,
+                       "%s: port %s [%s] contains row pointers; declare with DT_PORT_INDEX which rows they count", id,
+                       p->name, p->dims);
     }
     return DT_OK;
 }
@@ -214,7 +215,8 @@ static dt_status find_lists(dt_layout *l, const char *id)
         const dt_obs_port *o = &l->obs[i];
         uint32_t *lists = o->index_of > 0 ? &l->lists[o->index_of] : NULL;
         if (dt_obs_is_lists(o) && *lists != 0) {
-            return DT_FAIL(DT_EPLUGIN, "%s: ports %s and %s both say whose rows of %s are; one of them is enough", id,
+            return DT_FAIL(DT_EPLUGIN,
+                           "%s: ports %s and %s both define the owners of rows of %s; one of them is enough", id,
                            l->obs[*lists - 1].port->name, o->port->name, dt_layout_symbol(l, o->index_of));
         }
         if (dt_obs_is_lists(o)) {
@@ -260,7 +262,7 @@ static dt_status check_texts(const char *id, const char *what, const char *const
 {
     for (size_t i = 0; text != NULL && i < n; i++) {
         if (text[i] == NULL) {
-            return DT_FAIL(DT_EPLUGIN, "%s: %s %zu has no text; an empty one says that nothing is known", id, what, i);
+            return DT_FAIL(DT_EPLUGIN, "%s: %s %zu has no text; use an empty one if nothing is known", id, what, i);
         }
     }
     return DT_OK;
@@ -283,8 +285,8 @@ static dt_status check_described(const char *id, const dt_env_spec *s)
             return DT_FAIL(DT_EPLUGIN, "%s: described column %u lacks its port, name, unit or meaning", id, i);
         }
         if (!(c->low <= c->high) || c->n < 1 || c->stride < 1) {
-            return DT_FAIL(DT_EPLUGIN, "%s: %u columns %s of port %s, %u apart, lie in %g to %g", id, c->n, c->name,
-                           c->port, c->stride, c->low, c->high);
+            return DT_FAIL(DT_EPLUGIN, "%s: %u columns %s of port %s, %u apart, have the range %g to %g", id, c->n,
+                           c->name, c->port, c->stride, c->low, c->high);
         }
     }
     if (s->choices_shown != NULL && n_choices * s->n_agents > DT_ENV_MAX_CHOICES_SHOWN) {

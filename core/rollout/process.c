@@ -245,7 +245,7 @@ static dt_status worker_died(dt_process *p)
         const bool was_alive = !has_ended(p);
         const int status = kill_worker(p);
         if (was_alive) {
-            snprintf(how, sizeof(how), "closed its connection to the host and went on without it");
+            snprintf(how, sizeof(how), "closed its connection to the host and continued");
         } else if (WIFSIGNALED(status)) {
             snprintf(how, sizeof(how), "was killed by signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
         } else {
@@ -258,7 +258,7 @@ static dt_status worker_died(dt_process *p)
 static dt_status interrupted(dt_process *p)
 {
     kill_worker(p);
-    return DT_FAIL(DT_EINTERRUPTED, "asked to stop while environment %s was at work", p->d.id);
+    return DT_FAIL(DT_EINTERRUPTED, "asked to stop while environment %s was running", p->d.id);
 }
 
 static bool goes_on(void *user)
@@ -282,7 +282,7 @@ static dt_status no_message(dt_process *p, dt_wire_result r, const char *what)
         return interrupted(p);
     case DT_WIRE_NO_MEMORY:
         kill_worker(p);
-        return DT_FAIL(DT_ENOMEM, "out of memory for what the process of environment %s says", p->d.id);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the output of the process of environment %s", p->d.id);
     case DT_WIRE_NONSENSE:
         kill_worker(p);
         return lost(p, "wrote over the connection that it has to the host");
@@ -319,7 +319,7 @@ static dt_status receive_spec(dt_process *p)
     dt_wire_result r = dt_wire_receive(p->socket, &status, sizeof(status), &patience);
     r = r == DT_WIRE_OK ? dt_wire_receive_message(p->socket, &p->spec, &bytes, &patience) : r;
     if (r != DT_WIRE_OK) {
-        return no_message(p, r, "say what there is");
+        return no_message(p, r, "describe itself");
     }
     read_output(p);
     if (status < 0) {
@@ -452,7 +452,7 @@ dt_status dt_process_ask(dt_process *p, uint32_t what, char **answer_p, uint64_t
     const dt_wire_patience patience = patience_of(p);
     const dt_wire_result r = dt_wire_receive_message(p->socket, answer_p, bytes_p, &patience);
     if (r != DT_WIRE_OK) {
-        const dt_status st = no_message(p, r, "tell what it was asked for");
+        const dt_status st = no_message(p, r, "answer a request");
         kill_worker(p); /* the rest of an answer would be taken for the next one */
         return st;
     }
@@ -466,14 +466,14 @@ static dt_status restart(dt_process *p)
     char why[1024];
     snprintf(why, sizeof(why), "%s", dt_error_text());
     if (p->restarts == p->d.restarts) {
-        return DT_FAIL(DT_EIO, "%s; it was started again %u times before, which is all env.restarts allows", why,
+        return DT_FAIL(DT_EIO, "%s; it was restarted %u times before, which is all env.restarts allows", why,
                        p->restarts);
     }
     p->restarts++;
     atomic_fetch_add(p->d.n_restarts, 1);
     dt_log(DT_LOG_WARN,
            "environment %s: %s. Its episode counts as truncated, a new process begins the next one (restart %u of %u); "
-           "from here on the run cannot be repeated bit by bit",
+           "from now on the run is not reproducible",
            p->d.id, why, p->restarts, p->d.restarts);
     end_worker(p);
     p->tail_bytes = 0;

@@ -110,7 +110,7 @@ static dt_status introduce(server *s, const dt_process_worker *w, dt_str *out)
     snprintf(pid, sizeof(pid), "%ld", (long)getpid()); /* for environments that confine what they open */
     (void)setenv("DTRAIN_WORKER", pid, 1);
     if (dt_wire_receive_message(DT_WIRE_SOCKET, &request, &bytes, NULL) != DT_WIRE_OK) {
-        return DT_FAIL(DT_EIO, "the host said nothing");
+        return DT_FAIL(DT_EIO, "the host sent no request");
     }
     dt_status st = w->make(w->user, request, bytes, &s->ops, &s->self);
     if (st >= 0) {

@@ -134,8 +134,8 @@ static dt_status check_counts(const dt_env_spec *s)
         {"metrics", s->n_metrics, DT_ENV_MAX_METRICS},      {"described columns", s->n_columns, DT_ENV_MAX_COLUMNS}};
     for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
         if (count[i].n > count[i].most) {
-            return DT_FAIL(DT_EPLUGIN, "its process says it has %u %s; at most %u are possible", count[i].n,
-                           count[i].name, count[i].most);
+            return DT_FAIL(DT_EPLUGIN, "its process reports %u %s; at most %u are possible", count[i].n, count[i].name,
+                           count[i].most);
         }
     }
     return DT_OK;
@@ -157,7 +157,7 @@ dt_status dt_spec_get(const char *bytes, size_t n, dt_env_spec *out, void **memo
                                : dt_alloc(s->n_obs * sizeof(dt_port) + s->n_symbols * sizeof(dt_dim) +
                                           s->n_columns * sizeof(dt_column) + names * sizeof(char *) + 1);
     if (port == NULL) {
-        return c.is_short ? DT_FAIL(DT_EPLUGIN, "its process told %zu bytes, which are no spec", n)
+        return c.is_short ? DT_FAIL(DT_EPLUGIN, "its process sent %zu bytes, which are not a spec", n)
                           : DT_FAIL(DT_ENOMEM, "out of memory for a spec");
     }
     *memory_p = port;
@@ -196,5 +196,5 @@ dt_status dt_spec_get(const char *bytes, size_t n, dt_env_spec *out, void **memo
                        DT_ENV_MAX_CHOICES_SHOWN);
     }
     s->choices_shown = shows ? get_texts(&c, &name, n_shown) : NULL;
-    return c.is_short ? DT_FAIL(DT_EPLUGIN, "its process told a spec that ends early, after %zu bytes", n) : DT_OK;
+    return c.is_short ? DT_FAIL(DT_EPLUGIN, "its process sent a truncated spec, of %zu bytes", n) : DT_OK;
 }

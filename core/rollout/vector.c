@@ -241,8 +241,8 @@ static void cut(const dt_vector *v, dt_instance *x, const uint8_t *acted)
     x->is_over = x->has_ended = x->is_cut = true;
     if (v->d.n_cut != NULL && atomic_fetch_add(v->d.n_cut, 1) == 0) {
         dt_log(DT_LOG_WARN,
-               "environment %s, instance %u: episode %llu goes on behind step %u, the last one by %s; it is truncated "
-               "there, and so are others like it from here on",
+               "environment %s, instance %u: episode %llu continues past step %u, the last one by %s; it is truncated "
+               "there, and so are others from now on",
                x->kind->id, x->number, (unsigned long long)x->episode, x->kind->max_steps, v->d.max_steps_from);
     }
 }

@@ -24,7 +24,7 @@ static dt_status add_name(dt_config *c, dt_loader *l, const char *id, size_t byt
     char name[128];
     const dt_loaded *found = NULL;
     if (bytes >= sizeof(name) || out->n == DT_BASELINES_MAX) {
-        return DT_FAIL(DT_ECONFIG, "evaluation.baselines: more than %d controllers, or a name that is none",
+        return DT_FAIL(DT_ECONFIG, "evaluation.baselines: more than %d controllers, or an invalid name",
                        DT_BASELINES_MAX);
     }
     snprintf(name, sizeof(name), "%.*s", (int)bytes, id);

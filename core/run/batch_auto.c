@@ -230,7 +230,7 @@ static dt_status plan(const seeker *k, dt_stage *stage, trial *t)
     dt_forecast f;
     DT_TRY(dt_stage_start(stage));
     if (stage->trainer == NULL) {
-        return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", stage->d.phase->desc.id);
+        return DT_FAIL(DT_EPLUGIN, "phase %s created no trainer when it was started", stage->d.phase->desc.id);
     }
     DT_TRY(dt_forecast_make(stage, k->max_steps, &f));
     weigh(k, stage, &f, t);
@@ -284,7 +284,7 @@ static dt_status too_little(const seeker *k, int64_t least, const trial *t, uint
     if (t->verdict == REFUSED) {
         return DT_CONTEXT(st,
                           "data.batch = \"auto\", tried down to %lld samples, one for each of data.shards; lower "
-                          "data.shards where a batch has to be smaller",
+                          "data.shards for a smaller batch",
                           (long long)least);
     }
     if (t->of == NULL) { /* it could not even be made */
@@ -302,7 +302,7 @@ static dt_status too_little(const seeker *k, int64_t least, const trial *t, uint
     return DT_FAIL(
         DT_ECONFIG,
         "data.batch = \"auto\": with %lld samples, the smallest batch (data.shards), the plan takes %.4g GB%s, "
-        "and %.4g GB is what it may take: %s of %s; make room, or set data.batch to a number",
+        "and it may use %.4g GB: %s of %s; free memory, or set data.batch to a number",
         (long long)least, (double)t->need / 1e9, t->is_on_device ? " of the device" : "", (double)t->of->bytes / 1e9,
         share_text, t->of->by);
 }
@@ -331,7 +331,7 @@ static const char *limit_of(const trial *t)
                                       [TOO_FEW_STEPS] = "at least 8 steps a pass over the data",
                                       [REFUSED] = "what the phase accepts"};
     const bool is_only_cut = t->is_cut && t->need <= t->of->bytes;
-    return t->verdict == TOO_MUCH && is_only_cut ? "all shards at once on the device" : why[t->verdict];
+    return t->verdict == TOO_MUCH && is_only_cut ? "all shards simultaneously on the device" : why[t->verdict];
 }
 
 static dt_status keep(seeker *k, int64_t batch, const trial *best, const char *limit, dt_batch_choice *out)
@@ -387,8 +387,8 @@ static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, co
     DT_TRY(dt_config_engine(s->config, phase, &k.engine));
     if ((s->phase[phase]->desc.flags & DT_COMP_OWN_BATCH) != 0) {
         return DT_FAIL(DT_ECONFIG,
-                       "data.batch = \"auto\": options of %s say how large a batch is, and data.batch has to follow "
-                       "from them; set it to a number",
+                       "data.batch = \"auto\": options of %s set the batch size, and data.batch must follow from them; "
+                       "set it to a number",
                        s->phase[phase]->desc.id);
     }
     DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,

@@ -50,7 +50,7 @@ static void tell_others(const dt_session *s, int64_t phase, const dt_config *tra
             !is_same(now, then)) {
             dt_str origin = {0};
             dt_origin_text(&by, &origin);
-            dt_log(DT_LOG_WARN, "judged with %s = %s from %s, and trained with %s", path, now, dt_str_text(&origin),
+            dt_log(DT_LOG_WARN, "evaluated with %s = %s from %s, but trained with %s", path, now, dt_str_text(&origin),
                    then);
             dt_str_fini(&origin);
         }
@@ -108,7 +108,7 @@ dt_status dt_eval_phase(const dt_session *s, const char *checkpoint, int64_t *in
             return DT_OK;
         }
     }
-    return DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; say which one with --phase", (long long)s->n_phases);
+    return DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; choose one with --phase", (long long)s->n_phases);
 }
 
 static dt_status load(dt_stage *stage, const dt_handover *from)

@@ -243,7 +243,7 @@ static dt_status open_weights(const dt_first_desc *d, int64_t index, dt_first *f
     }
     const bool is_first = dt_handover_is_empty(f->from) && (d->planned == NULL || d->planned->n == 0);
     if (is_first && p.init[0] != '\0') {
-        return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: nothing is before it; use "
+        return DT_FAIL(DT_ECONFIG, "init = \"previous\" in the first phase of this run: no phase precedes it; use "
                                    "\"random\" or a checkpoint");
     }
     return DT_OK;

@@ -73,7 +73,7 @@ static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool spea
     }
     if (!is_above_target(fit, f)) {
         if (speaks) {
-            dt_log(DT_LOG_WARN, "%.2f GB are planned, close to memory.target_gb = %g; a plan is right to a tenth",
+            dt_log(DT_LOG_WARN, "%.2f GB are planned, close to memory.target_gb = %g; plans are accurate to 10 %%",
                    gb(all), fit->target_gb);
         }
         return DT_OK;
@@ -107,7 +107,7 @@ static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool spea
         dt_log(DT_LOG_WARN, "the plan takes %.4g GB more than the %.4g GB that are free: the rest is swapped, and slow",
                gb(more - r->memory), gb(r->memory));
     } else if (speaks) {
-        dt_log(DT_LOG_WARN, "the plan takes %.4g GB of %.4g GB that are free (%s); a plan is right to a tenth",
+        dt_log(DT_LOG_WARN, "the plan takes %.4g GB of %.4g GB that are free (%s); plans are accurate to 10 %%",
                gb(more), gb(r->memory), r->by);
     }
     return DT_OK;
@@ -160,8 +160,8 @@ static dt_status keep_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *f,
     }
     if (is_smaller && speaks) {
         dt_log(DT_LOG_INFO,
-               "the plan is above memory.target_gb = %g otherwise: %u shard%s of a batch at a time, nothing "
-               "ahead; the result is the same",
+               "the plan is above memory.target_gb = %g otherwise: %u shard%s of a batch at a time, without "
+               "prefetching; results are unchanged",
                fit->target_gb, dt_trainer_micro(s->trainer), dt_trainer_micro(s->trainer) == 1 ? "" : "s");
     }
     return DT_OK;

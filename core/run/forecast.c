@@ -246,7 +246,7 @@ static void text_of_shadows(const dt_stage *s, dt_str *out)
         }
     }
     for (uint32_t i = 0; i < s->params.n_shadows; i++) {
-        dt_str_addf(out, "%s%s of %s", i == 0 ? "  shadows      " : ", ", s->params.shadow[i].name,
+        dt_str_addf(out, "%s%s of %s", i == 0 ? "  targets      " : ", ", s->params.shadow[i].name,
                     s->params.shadow[i].role);
     }
     if (s->params.n_shadows > 0) {
@@ -263,7 +263,7 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
     dt_str_addf(out, "phase %s: %llu steps (%llu %s)", s->d.phase->desc.id, (unsigned long long)dt_trainer_steps(t),
                 (unsigned long long)per_pass, s->stream != NULL ? "a window of the stream" : "a pass over the data");
     if (f->iterations > 0) {
-        dt_str_addf(out, " in %lld rounds of collecting and learning", (long long)f->iterations);
+        dt_str_addf(out, " in %lld rounds of collecting samples and training", (long long)f->iterations);
     }
     dt_str_addf(out, "\n  a step       %llu of %llu samples", (unsigned long long)dt_trainer_batch(t),
                 (unsigned long long)samples);
@@ -301,13 +301,13 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
 static const char *text_of_sums(const dt_stage *s)
 {
     static const char *const exact[] = {
-        [DT_HALF_NONE] = "summed in one fixed tree: the same bits on any number of ranks",
-        [DT_HALF_BF16] = "summed in one fixed tree, values rounded to bf16 (comm.wire): the same bits on any number of "
-                         "ranks",
-        [DT_HALF_FP16] = "summed in one fixed tree, values rounded to fp16 (comm.wire): the same bits on any number of "
-                         "ranks"};
+        [DT_HALF_NONE] = "summed in one fixed tree: results are the same on any number of ranks",
+        [DT_HALF_BF16] =
+            "summed in one fixed tree, values rounded to bf16 (comm.wire): results are the same on any number of ranks",
+        [DT_HALF_FP16] = "summed in one fixed tree, values rounded to fp16 (comm.wire): results are the same on any "
+                         "number of ranks"};
     return dt_trainer_is_fast(s->trainer)
-               ? "summed by the ranks' library (engine.reduction = fast): other bits on another number of ranks"
+               ? "summed by the ranks' library (engine.reduction = fast): results depend on the number of ranks"
                : exact[dt_trainer_half(s->trainer)];
 }
 
@@ -437,7 +437,7 @@ void dt_forecast_log(const dt_forecast *f)
 void dt_forecast_warn_disk(const dt_forecast *f, const char *run_dir)
 {
     if (dt_ckpt_check_space(run_dir, f->checkpoint) < 0) {
-        dt_log(DT_LOG_WARN, "%s; training begins, and waits for it where a state has to be saved", dt_error_text());
+        dt_log(DT_LOG_WARN, "%s; training begins, and waits for it when a state is saved", dt_error_text());
         dt_error_clear();
     }
 }

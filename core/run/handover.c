@@ -84,7 +84,8 @@ static dt_status add_earlier(dt_handover *h, const char *folder, dt_config *c, i
         if (at >= 0) {
             const bool is_best = sign != 0 && isfinite(list[at].metric);
             if (sign != 0 && !is_best) {
-                dt_log(DT_LOG_WARN, "phase %lld hands on its end: none of its checkpoints was evaluated by %s",
+                dt_log(DT_LOG_WARN,
+                       "phase %lld passes on its last checkpoint: none of its checkpoints was evaluated by %s",
                        (long long)i + 1, o.best_by);
             }
             st = add_checkpoint(h, list[at].path, is_best ? "best of " : "end of ", NULL);
@@ -154,7 +155,7 @@ static dt_status add_newest(dt_handover *h, const char *path, const char *id)
     }
     if (st == DT_OK && skipped.bytes > 0) {
         dt_log_lines(DT_LOG_WARN, dt_str_text(&skipped));
-        dt_log(DT_LOG_WARN, "%s is taken", h->from[0].path);
+        dt_log(DT_LOG_WARN, "using %s", h->from[0].path);
     }
     dt_str_fini(&skipped);
     return st;
@@ -295,8 +296,8 @@ static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
         if (!dt_config_has_role(s->d.config, *fresh)) {
             dt_str roles = {0};
             dt_config_role_names(s->d.config, &roles);
-            const dt_status st = DT_FAIL(DT_ECONFIG, "fresh of the phase holds \"%s\", which is no role (%s)", *fresh,
-                                         dt_str_text(&roles));
+            const dt_status st = DT_FAIL(DT_ECONFIG, "fresh of the phase contains \"%s\", which is not a role (%s)",
+                                         *fresh, dt_str_text(&roles));
             dt_str_fini(&roles);
             return st;
         }
@@ -307,7 +308,7 @@ static dt_status check_fresh(const dt_stage *s, const char *const *fresh)
 static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, uint32_t want, const dt_ckpt_tensor *t,
                            uint32_t n)
 {
-    const char *otherwise = want == DT_HANDOVER_WHOLE ? "" : ", or let it begin anew (fresh)";
+    const char *otherwise = want == DT_HANDOVER_WHOLE ? "" : ", or start it from random weights (fresh)";
     const dt_safetensors *f = tensors_of(from);
     dt_str note = {0};
     DT_TRY(dt_mismatch_constants(s, m, f, from->path, from->ckpt, otherwise));
@@ -354,8 +355,9 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
             return DT_FAIL(DT_ESHAPE, "%s is not in the file, nor any other tensor of %s %s", t[0].name, m->role,
                            m->comp->desc.id);
         } else if (n > 0 && dt_comm_rank(s->d.comm) == 0) {
-            dt_log(DT_LOG_INFO, "%-10s begins with its first weights: %s", m->role,
-                   is_fresh ? "the phase wants it fresh" : "what the phase begins with holds none of it");
+            dt_log(DT_LOG_INFO, "%-10s starts from its initial weights: %s", m->role,
+                   is_fresh ? "the phase requests fresh weights"
+                            : "the initial weights of the phase contain none of it");
         }
     }
     return DT_OK;
@@ -383,12 +385,11 @@ static void tell_of_statistics(const dt_stage *s, const source *from)
     for (uint32_t i = 0; i < dt_safetensors_count(f) && s->rollout != NULL && dt_comm_rank(s->d.comm) == 0; i++) {
         const char *name = dt_safetensors_at(f, i)->name;
         if (strncmp(name, prefix, sizeof(prefix) - 1) == 0) {
-            dt_log(
-                DT_LOG_WARN,
-                "statistics of observations in %s (%s) are left out, as it has means and scales alone, and %s; to go "
-                "on with those that the weights were trained on name the run or its checkpoint",
-                from->path, name,
-                dt_rollout_is_normalised(s->rollout) ? "they begin anew" : "this phase normalises none");
+            dt_log(DT_LOG_WARN,
+                   "statistics of observations in %s (%s) are left out, as it has only means and scales, and %s; to "
+                   "keep those that the weights were trained with, name the run or its checkpoint",
+                   from->path, name,
+                   dt_rollout_is_normalised(s->rollout) ? "they start empty" : "this phase normalises none");
             return;
         }
     }
@@ -428,8 +429,8 @@ dt_status dt_handover_load(const dt_handover *h, dt_stage *s, const char *const 
         st = load_roles(h, s, fresh, want, t, &n);
     }
     if (st == DT_OK && n == 0 && s->params.n > 0 && want == DT_HANDOVER_SOME) {
-        st = DT_FAIL(DT_ESHAPE, "%s holds none of this phase's %u parameters, such as %s",
-                     h->n > 0 ? h->from[0].path : "what was handed on", s->params.n, s->params.param[0].name);
+        st = DT_FAIL(DT_ESHAPE, "%s contains none of this phase's %u parameters, such as %s",
+                     h->n > 0 ? h->from[0].path : "what was passed on", s->params.n, s->params.param[0].name);
     }
     if (st == DT_OK) {
         st = load_shadows(h, s, want, t);

@@ -38,7 +38,7 @@ static void say(const dt_memory_watch *w, const char *what)
     }
     dt_log(DT_LOG_WARN,
            "%.2f of %.2f GB of memory%s are in use (%.0f %%): %s; this process holds %.2f GB (arenas of at most %.2f, "
-           "%.2f asked for by the host, %.2f by plugins)%s",
+           "%.2f requested by the host, %.2f by plugins)%s",
            (double)w->used / 1e9, (double)w->limit / 1e9, w->o.target_gb > 0 ? " (memory.target_gb)" : "",
            100.0 * (double)w->used / (double)w->limit, what, (double)w->own / 1e9, (double)arenas / 1e9,
            (double)heap / 1e9, (double)plugins / 1e9, workers);
@@ -53,16 +53,16 @@ static void shed(dt_memory_watch *w, dt_trainer *trainer)
 #ifdef __GLIBC__
         (void)malloc_trim(0);
 #endif
-        say(w, "gave freed blocks back to the system");
+        say(w, "returned freed blocks to the system");
     } else if (trainer != NULL && dt_trainer_shrink(trainer)) {
         const uint32_t n = dt_trainer_micro(trainer);
         snprintf(text, sizeof(text),
-                 "from now on %u shard%s of a batch at a time, nothing ahead; the result is the same", n,
+                 "from now on %u shard%s of a batch at a time, without prefetching; results are unchanged", n,
                  n == 1 ? "" : "s");
         say(w, text);
     } else if (!w->is_exhausted) {
         w->is_exhausted = true;
-        say(w, "nothing is left to give back; end other programs, or take --profile memory, fewer environments or "
+        say(w, "nothing is left to release; end other programs, or take --profile memory, fewer environments or "
                "smaller models");
     }
 }
@@ -90,7 +90,7 @@ void dt_memory_watch_look(dt_memory_watch *w, double now_s, dt_trainer *trainer)
         w->has_warned = true;
     } else if (w->o.warn_fraction > 0 && share > w->o.warn_fraction && !w->has_warned) {
         w->has_warned = true;
-        say(w, "memory is given back above memory.shed_fraction");
+        say(w, "memory is released above memory.shed_fraction");
     } else if (share < w->o.warn_fraction) {
         w->has_warned = w->is_trimmed = w->is_exhausted = false;
     }

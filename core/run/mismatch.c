@@ -16,7 +16,7 @@
 
 enum { MOST_NAMES = 3 };
 
-static const char what_to_do[] = "set the options of the model as they were where it was trained";
+static const char what_to_do[] = "set the options of the model as in training";
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
@@ -153,7 +153,7 @@ dt_status dt_mismatch_context(dt_status st, const dt_stage *s, const dt_model *m
     }
     dt_mismatch_find(s, m, ckpt, &why);
     dt_mismatch_add(&why, &text);
-    st = DT_CONTEXT(st, "%s, and those of its data%s", what_to_do, dt_str_text(&text));
+    st = DT_CONTEXT(st, "%s, and the options of its data%s", what_to_do, dt_str_text(&text));
     dt_str_fini(&text);
     dt_mismatch_fini(&why);
     return st;
@@ -268,9 +268,9 @@ dt_status dt_mismatch_extras(const dt_stage *s, const dt_model *m, const dt_safe
     } else if (is_known || is_same_phase || (ckpt == NULL && s->n_data > 0)) {
         if (dt_comm_rank(s->d.comm) == 0) {
             dt_log(DT_LOG_WARN,
-                   "%s: %u tensor%s of %s serve%s nothing here, as %s is configured and by what it is shown, such as "
-                   "%s: where that is not meant, %s, and those of its data%s",
-                   path, n, n == 1 ? "" : "s", m->role, n == 1 ? "s" : "", m->comp->desc.id, dt_str_text(&names),
+                   "%s: %u tensor%s of %s %s unused here, as %s is configured and by its inputs, such as "
+                   "%s: if that is not intended, %s, and the options of its data%s",
+                   path, n, n == 1 ? "" : "s", m->role, n == 1 ? "is" : "are", m->comp->desc.id, dt_str_text(&names),
                    what_to_do, dt_str_text(&text));
         }
     } else {

@@ -161,7 +161,7 @@ void dt_profile_steps_end(dt_profile_steps *p, bool is_agreed)
         tell("", is_agreed ? write_part(p, &n, &dropped) : DT_OK, n, dropped);
     }
     if (is_agreed && ranks_of(p) > 1 && dt_comm_barrier(p->ranks) < 0) { /* now all parts are there */
-        dt_log(DT_LOG_WARN, "the trace has rank 0 alone: %s", dt_error_text());
+        dt_log(DT_LOG_WARN, "the trace has only rank 0: %s", dt_error_text());
         dt_error_clear();
         is_agreed = false;
     }

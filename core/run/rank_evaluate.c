@@ -88,8 +88,8 @@ static dt_status find_result(const dt_stage *stage, const char *option, const ch
         dt_stage_result_names(stage, &known);
         const char *near = nearest(stage, name);
         const dt_status st =
-            DT_FAIL(DT_ECONFIG, "%s = \"%s\" is no result of the evaluation of %s%s%s%s; it reports %s", option, name,
-                    stage->d.phase->desc.id, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+            DT_FAIL(DT_ECONFIG, "%s = \"%s\" is not a result of the evaluation of %s%s%s%s; it reports %s", option,
+                    name, stage->d.phase->desc.id, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
                     near != NULL ? "\"?" : "", dt_str_text(&known));
         dt_str_fini(&known);
         return st;

@@ -28,7 +28,7 @@ void dt_result_warn_limits(const dt_stage *s)
         snprintf(key, sizeof(key), "costs/%.128s/mean", r[i].key + 7);
         const double *cost = dt_stage_result(s, key);
         if (cost == NULL || isnan(*cost)) {
-            dt_log(DT_LOG_WARN, "no evaluated episode tells what cost %s is, whose limit is %g", r[i].key + 7,
+            dt_log(DT_LOG_WARN, "no evaluated episode measures cost %s, whose limit is %g", r[i].key + 7,
                    r[i].value[0]);
         } else if (*cost > r[i].value[0]) {
             dt_log(DT_LOG_WARN, "cost %s is %g in the evaluation, above its limit %g", r[i].key + 7, *cost,
@@ -48,19 +48,19 @@ static dt_status check_updates(dt_rank *k)
         dt_trainer_passed(k->stage->trainer) < steps) {
         return DT_OK;
     }
-    return DT_FAIL(DT_ECONFIG, "phase %s has learnt nothing: none of its %llu steps had a sample. %s",
+    return DT_FAIL(DT_ECONFIG, "phase %s has learned nothing: none of its %llu steps had a sample. %s",
                    k->stage->d.phase->desc.id, (unsigned long long)steps,
                    k->stage->rollout != NULL
-                       ? "No agent that learns acted in any round: see that the options of the environment (env.id and "
-                         "its section) let agents in; with several teams, that opponents.learner is one that plays"
-                       : "See that its data has rows");
+                       ? "No agent that learns acted in any round: check that the options of the environment (env.id "
+                         "and its section) admit agents; with several teams, that opponents.learner is one that plays"
+                       : "Check that its data has rows");
 }
 
 /* Of a resumed run, what earlier processes evaluated is not known. */
 static dt_status check_known(const dt_rank *k, const char *option, const char *name, uint32_t n_known)
 {
-    static const char text[] = "%s = \"%s\" was not a number in any of %u evaluations of phase %s, so that it has "
-                               "decided nothing; name a result that each evaluation has";
+    static const char text[] = "%s = \"%s\" was not a number in any of %u evaluations of phase %s, so that it had no "
+                               "effect; name a result that each evaluation has";
     const char *id = k->stage->d.phase->desc.id;
     if (name[0] == '\0' || k->n_evaluations == 0 || n_known > 0) {
         return DT_OK;

@@ -158,7 +158,7 @@ static void show_empty(dt_rank *k)
     }
     if (k->n_empty == 0) {
         dt_log(DT_LOG_WARN,
-               "%llu of the steps of this iteration had no sample, and changed nothing; from here on such steps are "
+               "%llu of the steps of this iteration had no sample, and changed nothing; from now on such steps are "
                "counted in train/empty_steps",
                (unsigned long long)n);
     }

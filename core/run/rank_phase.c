@@ -160,7 +160,7 @@ static dt_status rewind_run(dt_rank *k, uint64_t begin)
     DT_TRY(dt_ckpt_supersede(dt_rundir_path(r->d->dir), r->base_step + begin, &n));
     if (n > 0) {
         dt_log(DT_LOG_WARN,
-               "%u checkpoint%s behind step %llu moved to checkpoints/superseded: the run goes on from here", n,
+               "%u checkpoint%s after step %llu moved to checkpoints/superseded: the run continues from here", n,
                n == 1 ? "" : "s", (unsigned long long)(r->base_step + begin));
     }
     return DT_OK;
@@ -186,7 +186,7 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     k->enter_s = index == r->start.begin ? r->start_s : dt_clock_s();
     DT_TRY(set_up(k, index));
     if (k->stage->trainer == NULL) {
-        return DT_FAIL(DT_EPLUGIN, "phase %s made no trainer when it was started", k->stage->d.phase->desc.id);
+        return DT_FAIL(DT_EPLUGIN, "phase %s created no trainer when it was started", k->stage->d.phase->desc.id);
     }
     const dt_status announced = dt_rank_announce(k);
     DT_TRY(dt_comm_agree(k->comm, announced));
@@ -232,11 +232,10 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);
     const bool is_there = most > 0 && begin >= most && (steps == 0 || begin < steps);
     if (is_there && begin > most && dt_rank_is_first(k)) {
-        dt_log(
-            DT_LOG_WARN,
-            "the run is at step %llu of its phase already, beyond --max-steps %llu: nothing is trained; go on with a "
-            "larger number, or without it",
-            (unsigned long long)begin, (unsigned long long)most);
+        dt_log(DT_LOG_WARN,
+               "the run is at step %llu of its phase already, beyond --max-steps %llu: nothing is trained; continue "
+               "with a larger number, or without it",
+               (unsigned long long)begin, (unsigned long long)most);
     }
     dt_rank_show_begin(k);
     const bool is_over = k->stop.steps > 0 && begin >= (uint64_t)k->stop.steps;

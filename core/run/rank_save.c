@@ -105,11 +105,9 @@ static bool is_gone(const dt_rank *k)
 static dt_status tell_gone(dt_rank *k)
 {
     k->r->cannot_save = true;
-    return DT_FAIL(
-        DT_EIO,
-        "the run directory %s is gone, with all its checkpoints: somebody has removed or renamed it while the "
-        "run trained there",
-        dt_rundir_path(k->r->d->dir));
+    return DT_FAIL(DT_EIO,
+                   "the run directory %s is gone, with all its checkpoints: it was removed or renamed during the run",
+                   dt_rundir_path(k->r->d->dir));
 }
 
 /* In the middle of a phase: the step is left unsaved. */
@@ -254,9 +252,9 @@ static void rescue(dt_rank *k, const dt_snapshot_held *held)
         return;
     }
     if (st < 0) {
-        dt_log(DT_LOG_WARN, "what was learnt before the failure is not saved: %s", dt_error_text());
+        dt_log(DT_LOG_WARN, "what was learned before the failure is not saved: %s", dt_error_text());
     } else {
-        dt_log(DT_LOG_WARN, "what was learnt before the failure is saved at step %llu", (unsigned long long)step);
+        dt_log(DT_LOG_WARN, "what was learned before the failure is saved at step %llu", (unsigned long long)step);
     }
 }
 

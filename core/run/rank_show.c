@@ -237,7 +237,7 @@ void dt_rank_show_models(const dt_rank *k, const dt_progress *p)
 void dt_rank_tell_first_step(dt_rank *k)
 {
     if (!k->has_stepped) {
-        dt_log(DT_LOG_INFO, "first step done after %.2f s, begun after %.2f s", dt_clock_s() - k->enter_s,
+        dt_log(DT_LOG_INFO, "first step done after %.2f s, started after %.2f s", dt_clock_s() - k->enter_s,
                k->first_s - k->enter_s);
         k->has_stepped = true;
     }
@@ -351,10 +351,10 @@ dt_status dt_rank_announce(dt_rank *k)
     }
     if (dt_trainer_is_fast(t)) {
         dt_log(DT_LOG_INFO, "engine.reduction = fast: gradients of ranks are summed in the order of their library; "
-                            "another number of ranks ends in other bits");
+                            "results depend on the number of ranks");
     }
     if (dt_trainer_is_half(t)) {
-        dt_log(DT_LOG_INFO, "mixed precision: products in half%s%s, loss scale %g, masters and sums in fp32",
+        dt_log(DT_LOG_INFO, "mixed precision: products in half precision%s%s, loss scale %g, masters and sums in fp32",
                k->r->d->session->device.ops == NULL ? " by " : "",
                k->r->d->session->device.ops == NULL ? dt_cpu_bf16_isa() : "", dt_trainer_scaler(t)->scale);
     }

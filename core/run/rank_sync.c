@@ -45,13 +45,12 @@ static dt_status compare(const dt_rank *k, const uint64_t *all)
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t r = 1; r < dt_comm_size(k->comm); r++) {
             if (all[(size_t)r * n + i] != all[i]) {
-                return DT_FAIL(
-                    DT_ECOMM,
-                    "after step %llu rank %u has %s than rank 0%s%s: ranks must have the same bits; test the "
-                    "memory of that machine, and look for a plugin whose results depend on the rank",
-                    (unsigned long long)dt_rank_global_step(k), r,
-                    i < table->n ? "another tensor" : "come to another step", i < table->n ? ", " : "",
-                    i < table->n ? table->param[i].name : "");
+                return DT_FAIL(DT_ECOMM,
+                               "after step %llu rank %u has %s than rank 0%s%s: ranks must be bit-identical; test the "
+                               "memory of that machine, and check for a plugin whose results depend on the rank",
+                               (unsigned long long)dt_rank_global_step(k), r,
+                               i < table->n ? "another tensor" : "come to another step", i < table->n ? ", " : "",
+                               i < table->n ? table->param[i].name : "");
             }
         }
     }

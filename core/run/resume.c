@@ -55,8 +55,7 @@ dt_status dt_resume_run_of(const char *resume, char **out)
 static dt_status find_auto(const dt_args *a, char **what_p)
 {
     if (a->run_dir == NULL && a->name == NULL) {
-        return DT_FAIL(DT_ECONFIG,
-                       "--resume auto needs --run-dir DIR or --name NAME, to know the run when it is there");
+        return DT_FAIL(DT_ECONFIG, "--resume auto needs --run-dir DIR or --name NAME, to identify the run");
     }
     if (a->run_dir == NULL) {
         return dt_rundir_newest(dt_rundir_base(), a->name, what_p);
@@ -92,7 +91,7 @@ static dt_status look_for_checkpoints(char *what, dt_resume *r)
     }
     if (damaged > 0) {
         return DT_FAIL(DT_EDATA,
-                       "--resume: the checkpoints of %s were damaged, they lie in checkpoints/quarantine; begin anew "
+                       "--resume: the checkpoints of %s were damaged, they are in checkpoints/quarantine; start again "
                        "in another folder",
                        r->run);
     }

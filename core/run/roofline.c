@@ -122,7 +122,7 @@ static void add_update(table *t, const dt_gpu_peak *g, double parameters, double
     const dt_plan_cost sums = {.flops = (leaves - 1) * parameters, .bytes = 8 * (leaves + 1) * parameters};
     const dt_plan_cost update = {.flops = 7.0 * moments * parameters, .bytes = 4.0 * (3 + 2 * moments) * parameters};
     if (leaves > 1) {
-        add_call(t, g, "sums of leaves", false, sums);
+        add_call(t, g, "sums of shards", false, sums);
     }
     add_call(t, g, "update", false, update);
 }
@@ -232,8 +232,8 @@ dt_status dt_roofline_text(const dt_stage *s, const dt_gpu_peak *g, dt_str *out)
     }
     say_row(&t.all, t.all.s, out);
     say_acting(&t, out);
-    dt_str_add(out, "  all leaves at once; recurrent steps that wait for each other, reading data and environments are "
-                    "not in it\n");
+    dt_str_add(out, "  all shards simultaneously; recurrent steps that wait for each other, reading data and "
+                    "environments are not included\n");
     return dt_str_status(out);
 }
 

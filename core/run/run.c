@@ -170,7 +170,7 @@ static dt_status run_with_retries(dt_run_state *r)
             return st;
         }
         r->retries++;
-        dt_log(DT_LOG_WARN, "phase %lld (%s) failed and goes on from the last checkpoint, retry %u of %u: %s",
+        dt_log(DT_LOG_WARN, "phase %lld (%s) failed and continues from the last checkpoint, retry %u of %u: %s",
                (long long)r->phase + 1, r->d->session->phase[r->phase]->desc.id, r->retries, retries, dt_error_text());
         dt_error_clear();
         DT_TRY(go_back(r));

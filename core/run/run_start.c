@@ -66,14 +66,14 @@ static dt_status check_range(const dt_session *s, const dt_ckpt_info *info, cons
     const long long number = (long long)c->begin + 1;
     if (c->begin >= s->last) {
         return DT_FAIL(DT_ECONFIG,
-                       "%s is of phase %lld (%s), behind what --phase asks for; go on without --phase, or from a "
+                       "%s is of phase %lld (%s), after what --phase requests; continue without --phase, or from a "
                        "checkpoint of an earlier phase",
                        info->path, number, info->phase);
     }
     if (c->begin < s->first && !info->phase_end) {
         return DT_FAIL(DT_ECONFIG,
-                       "%s is of phase %lld (%s), which is not over yet; go on without --phase, then --phase may begin "
-                       "behind it",
+                       "%s is of phase %lld (%s), which is not over yet; continue without --phase, then --phase may "
+                       "start after it",
                        info->path, number, info->phase);
     }
     return DT_OK;
@@ -84,7 +84,7 @@ static void leave_behind(const dt_session *s, const dt_ckpt_info *info, dt_run_s
 {
     const int64_t next = c->begin + 1 > s->first ? c->begin + 1 : s->first;
     if (next < s->last) {
-        dt_log(DT_LOG_INFO, "%s ends phase %lld (%s), going on with phase %lld (%s)", info->path,
+        dt_log(DT_LOG_INFO, "%s ends phase %lld (%s), continuing with phase %lld (%s)", info->path,
                (long long)c->begin + 1, info->phase, (long long)next + 1, s->phase[next]->desc.id);
     } else {
         dt_log(DT_LOG_INFO, "%s ends phase %lld (%s): nothing is left to do", info->path, (long long)c->begin + 1,
@@ -113,7 +113,7 @@ static dt_status check_cpu(const dt_session *s, const dt_ckpt_info *info, dt_run
     c->is_other_cpu = info->cpu[0] != '\0' && strcmp(cpu, info->cpu) != 0;
     if (c->is_other_cpu) {
         dt_log(DT_LOG_WARN,
-               "%s was computed in the arithmetic class %s, here it is %s: results will differ in their last bits from "
+               "%s was computed in the arithmetic class %s, here it is %s: results will differ in the last digits from "
                "an uninterrupted run (meta.json: not_reproducible_from_step; DTRAIN_CPU_ISA lowers what is used)",
                info->path, info->cpu, cpu);
     }
@@ -131,8 +131,8 @@ static dt_status check_ranks(const dt_session *s, const dt_ckpt_info *info, dt_r
     }
     if (c->is_other_sum) {
         dt_log(DT_LOG_WARN,
-               "engine.reduction = fast, and %s was saved by %u rank%s, here there %s %u: results will differ in their "
-               "last bits from an uninterrupted run (meta.json: not_reproducible_from_step; exact sums do not)",
+               "engine.reduction = fast, and %s was saved by %u rank%s, here there %s %u: results will differ in the "
+               "last digits from an uninterrupted run (meta.json: not_reproducible_from_step; exact sums do not)",
                info->path, info->ranks, info->ranks == 1 ? "" : "s", ranks == 1 ? "is" : "are", ranks);
     }
     return DT_OK;
@@ -170,7 +170,7 @@ static dt_status go_on(const dt_session *s, dt_run_start *c)
     DT_TRY(is_over(s, info, c, &ends));
     DT_TRY(dt_snapshot_owed(c->resume, &c->owed));
     if (ends && c->begin >= s->first && owes_baselines(info)) {
-        dt_log(DT_LOG_INFO, "the baselines of phase %lld (%s) are owed: it is evaluated again, and they with it",
+        dt_log(DT_LOG_INFO, "the baselines of phase %lld (%s) are pending: it is evaluated again, and they with it",
                (long long)c->begin + 1, info->phase);
         c->owed = DT_OWES_END;
         return DT_OK;

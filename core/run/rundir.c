@@ -94,7 +94,7 @@ static dt_status make_fresh(const dt_rundir_desc *d, dt_str *out)
             return DT_FAIL(DT_EIO, "cannot make %s: %s", dt_str_text(out), strerror(errno));
         }
     }
-    return DT_FAIL(DT_EIO, "%d names of run directories like %s are taken", TRIES, dt_str_text(out));
+    return DT_FAIL(DT_EIO, "%d names of run directories like %s exist", TRIES, dt_str_text(out));
 }
 
 static dt_status open_log(const dt_rundir *r, const char *name, const dt_logfile_opts *o, dt_logfile **out)
@@ -138,7 +138,7 @@ static dt_status lock(dt_rundir *r)
     }
     st = dt_rundir_held(r->path, st);
     if (st == DT_EUNSUPPORTED) {
-        dt_log(DT_LOG_WARN, "%s; `dtrain runs` will not know whether this run is alive", dt_error_text());
+        dt_log(DT_LOG_WARN, "%s; `dtrain runs` cannot determine whether this run is alive", dt_error_text());
         st = DT_OK;
     }
     dt_str_fini(&path);
@@ -180,7 +180,7 @@ void dt_rundir_await(const char *path, bool is_job)
     while (dt_lock_is_held(dt_str_text(&file)) && dt_clock_s() - begin < wait_s && dt_signals_stop() == 0) {
         const struct timespec nap = {.tv_nsec = 100000000};
         if (!is_told) {
-            dt_log(DT_LOG_INFO, "waiting up to %g s for the end of what trains in %s", wait_s, path);
+            dt_log(DT_LOG_INFO, "waiting up to %g s for the training in %s to end", wait_s, path);
             is_told = true;
         }
         nanosleep(&nap, NULL);
@@ -251,7 +251,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
     dt_log_sink_set(sink, r);
     dt_logfile_hears_crash(r->train_log);
     if (state == DT_FOLDER_BEGUN) {
-        dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it begins again", r->path);
+        dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it starts again", r->path);
     }
     *out_p = r;
     return DT_OK;
@@ -457,7 +457,7 @@ bool dt_rundir_drop(dt_rundir *r)
     }
     close_logs(r);
     if (dt_fs_remove_tree(r->path) < 0) {
-        dt_log(DT_LOG_WARN, "%s is left, in which nothing was trained: %s", r->path, dt_error_text());
+        dt_log(DT_LOG_WARN, "%s remains, in which nothing was trained: %s", r->path, dt_error_text());
         dt_error_clear();
     }
     return true;

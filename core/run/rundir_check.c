@@ -66,7 +66,7 @@ dt_status dt_rundir_check_mixing(const char *path, bool is_resumed, dt_folder_st
     DT_TRY(classify(path, state_p));
     if (*state_p == DT_FOLDER_TAKEN) {
         return DT_FAIL(DT_ECONFIG,
-                       "%s already holds a run; continue it with --resume (--resume auto: where there is one), or name "
+                       "%s already contains a run; continue it with --resume (--resume auto: if there is one), or name "
                        "another folder",
                        path);
     }
@@ -80,9 +80,9 @@ static dt_status check_kind(const char *path)
         return DT_OK;
     }
     static const char *const what[] = {[DT_FS_FILE] = "a file",
-                                       [DT_FS_FOLDER] = "no folder",
-                                       [DT_FS_LINK] = "a link to what is no folder",
-                                       [DT_FS_OTHER] = "no folder"};
+                                       [DT_FS_FOLDER] = "not a folder",
+                                       [DT_FS_LINK] = "a link that does not point to a folder",
+                                       [DT_FS_OTHER] = "not a folder"};
     const dt_fs_kind kind = dt_fs_look(path);
     return kind == DT_FS_NOTHING
                ? DT_OK
@@ -92,7 +92,7 @@ static dt_status check_kind(const char *path)
 dt_status dt_rundir_held(const char *path, dt_status st)
 {
     return st == DT_AGAIN
-               ? DT_CONTEXT(DT_ECONFIG, "%s is being trained right now, wait for its end or name another folder", path)
+               ? DT_CONTEXT(DT_ECONFIG, "%s is in use by a training; wait until it ends or name another folder", path)
                : st;
 }
 

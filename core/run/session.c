@@ -101,7 +101,7 @@ static dt_status no_profile(const char *name)
     dt_str known = {0};
     if (dt_session_profiles(", ", &known) != DT_OK || known.bytes == 0) {
         dt_str_fini(&known);
-        return DT_CONTEXT(DT_ECONFIG, "--profile %s: no such file, and there are no profiles", name);
+        return DT_CONTEXT(DT_ECONFIG, "--profile %s: no such file, and no profiles are installed", name);
     }
     const dt_status st =
         DT_FAIL(DT_ECONFIG, "--profile %s: no such profile; expected %s, or a file", name, dt_str_text(&known));
@@ -272,12 +272,11 @@ static dt_status refuse_foreign(const dt_session *s, int64_t phase, const char *
     }
     const char *slash = strrchr(plugin, '/');
     const int folder = slash > plugin ? (int)(slash - plugin) : 1;
-    const dt_status st =
-        DT_FAIL(DT_EABI,
-                "%s names the plugin %s by its path, and what lies in a run may be somebody else's: nothing of it is "
-                "opened. If it is yours, say --plugin %s, or add its folder to DTRAIN_PLUGIN_PATH (%.*s); if you trust "
-                "whoever made the run, say --trust-plugins",
-                dt_str_text(&where), plugin, plugin, folder, plugin);
+    const dt_status st = DT_FAIL(DT_EABI,
+                                 "%s names the plugin %s by its path, and a run may come from another author: it is "
+                                 "not loaded. If it is yours, use --plugin %s, or add its folder to DTRAIN_PLUGIN_PATH "
+                                 "(%.*s); if you trust the author of the run, use --trust-plugins",
+                                 dt_str_text(&where), plugin, plugin, folder, plugin);
     dt_str_fini(&where);
     return st;
 }
@@ -490,7 +489,7 @@ static void tell_idle_profile(const dt_args *a, const dt_session *s)
         if (dt_config_count(s->config, i, id, DT_FROM_PROFILE) == 0) {
             dt_log(DT_LOG_WARN,
                    "--profile %s changes nothing in phase %lld (%s): it has no values for it, or the configuration has "
-                   "others, which rank above a profile's",
+                   "others, which override a profile's",
                    a->profile, (long long)i + 1, id);
         }
     }

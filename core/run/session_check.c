@@ -25,7 +25,7 @@ static dt_status check_backend(const dt_session *s, int64_t phase, uint32_t back
     if (is_several && (backend == DT_COMM_NULL || backend == DT_COMM_SIM)) {
         return DT_FAIL(DT_ECONFIG,
                        "%u processes were started to train together, but comm.backend = \"%s\" of phase %lld means one "
-                       "process; say --set comm.backend=auto --set comm.ranks=1",
+                       "process; use --set comm.backend=auto --set comm.ranks=1",
                        s->n_processes, backend == DT_COMM_NULL ? "null" : "sim", (long long)phase + 1);
     }
     if (needs_several && !is_several && (backend == DT_COMM_MPI || backend == DT_COMM_NCCL)) {
@@ -72,7 +72,7 @@ static dt_status check_count(const dt_session *s, int64_t phase, const char *key
     if (n > most) {
         return DT_FAIL(DT_ECONFIG,
                        "phase %lld (%s): %s = %lld, but this process may use %lld core%s; at most %lld are taken "
-                       "there, and 0 takes what suits the machine",
+                       "there, and 0 adapts to the machine",
                        (long long)phase + 1, s->phase[phase]->desc.id, key, (long long)n, (long long)cores, plural,
                        (long long)most);
     }
@@ -117,12 +117,11 @@ static dt_status check_weights(const dt_session *s, int64_t phase, uint32_t rank
         return DT_OK;
     }
     if (comm.n_weights != ranks) {
-        return DT_FAIL(
-            DT_ECONFIG,
-            "comm.shard_weights of phase %lld has %u number%s, and %u rank%s train%s: say one for each rank, "
-            "or --set comm.shard_weights= to deal shards evenly",
-            (long long)phase + 1, comm.n_weights, comm.n_weights == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s",
-            ranks == 1 ? "s" : "");
+        return DT_FAIL(DT_ECONFIG,
+                       "comm.shard_weights of phase %lld has %u number%s, and %u rank%s train%s: give one per rank, or "
+                       "use --set comm.shard_weights= to distribute shards evenly",
+                       (long long)phase + 1, comm.n_weights, comm.n_weights == 1 ? "" : "s", ranks,
+                       ranks == 1 ? "" : "s", ranks == 1 ? "s" : "");
     }
     if (engine.reduction == DT_REDUCTION_FAST) {
         return DT_FAIL(DT_ECONFIG,
@@ -163,7 +162,7 @@ static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, c
     dt_origin_text(&o, &where);
     dt_status st = dt_loader_find(s->loader, kind, id, &found);
     if (st == DT_OK && role != NULL && (found->desc.role == NULL || strcmp(found->desc.role, role) != 0)) {
-        st = DT_FAIL(DT_ECONFIG, "\"%s\" stands there, but %s is a model for the role %s", id, id,
+        st = DT_FAIL(DT_ECONFIG, "it is \"%s\", but %s is a model for the role %s", id, id,
                      found->desc.role != NULL ? found->desc.role : "(none)");
     }
     if (st < 0) {
@@ -199,7 +198,7 @@ static dt_status check_target(const dt_session *s, int64_t phase, const char *me
     }
     return DT_FAIL(
         DT_ECONFIG, "phase %lld (%s): stop.metric = \"%s\": %s", (long long)phase + 1, s->phase[phase]->desc.id, metric,
-        has_evaluation ? "training.eval_interval = 0 evaluates never; set training.eval_interval to at least 1"
+        has_evaluation ? "training.eval_interval = 0 disables evaluation; set training.eval_interval to at least 1"
                        : "the phase has no evaluation");
 }
 
@@ -297,14 +296,13 @@ static dt_status bound_count(const dt_session *s, int64_t phase, const char *key
         dt_error_clear();
         return DT_OK;
     }
-    dt_log(
-        DT_LOG_WARN,
-        "the run's configuration says %s = %lld, and %lld is the most that is taken from there: it is %lld here; give "
-        "another number yourself (--set %s=...)",
-        key, (long long)value, (long long)most, (long long)most, key);
+    dt_log(DT_LOG_WARN,
+           "the run's configuration has %s = %lld, but at most %lld is accepted from there: it is %lld here; "
+           "set another number yourself (--set %s=...)",
+           key, (long long)value, (long long)most, (long long)most, key);
     snprintf(path, sizeof(path), "phases.%lld.%s", (long long)phase, key);
     snprintf(number, sizeof(number), "%lld", (long long)most);
-    return dt_config_set_option(s->config, path, number, "the bound of what a run may ask for");
+    return dt_config_set_option(s->config, path, number, "the bound of values from a run");
 }
 
 dt_status dt_session_bound_counts(const dt_session *s)

@@ -32,7 +32,7 @@ static dt_status check_nccl(const dt_session *s, int64_t phase, const dt_engine_
     return DT_FAIL(
         DT_EUNSUPPORTED,
         "comm.backend = \"nccl\" of phase %lld sums from GPU to GPU, but with engine.device = \"%s\" several "
-        "processes compute on the CPU; say --device cuda, or comm.backend = \"mpi\"",
+        "processes compute on the CPU; use --device cuda, or comm.backend = \"mpi\"",
         (long long)phase + 1, engine->device);
 }
 
@@ -81,7 +81,7 @@ static dt_status open_device(dt_session *s, const char *wish)
     if (w.kind == DT_DEVICE_CUDA && s->ranks > 1) {
         return DT_FAIL(DT_ECONFIG,
                        "%u virtual ranks (comm.backend = \"sim\") are one process, and a process has one GPU; start a "
-                       "process for each rank (--nproc %u), or say --device cpu",
+                       "process for each rank (--nproc %u), or use --device cpu",
                        s->ranks, s->ranks);
     }
     if (w.kind == DT_DEVICE_CUDA) {
@@ -91,7 +91,7 @@ static dt_status open_device(dt_session *s, const char *wish)
     if (s->ranks > 1) {
         why = "virtual ranks run there";
     } else if (s->n_processes > 1) {
-        why = "several processes run there, unless engine.device=cuda says that each has a GPU of its own";
+        why = "several processes run there, unless engine.device=cuda gives each a GPU of its own";
     } else if (!dt_device_driver_is_there()) {
         why = "no NVIDIA driver on this machine";
     } else if (take_device(s, &w) < 0) {

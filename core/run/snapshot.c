@@ -316,7 +316,7 @@ static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
 {
     const dt_snapshot_held *held = d->held != NULL ? d->held : &p->now;
     if (!dt_fs_is_dir(d->run_dir)) { /* what is saved now would lie in a folder without a configuration */
-        return DT_FAIL(DT_EIO, "there is no folder %s any more", d->run_dir);
+        return DT_FAIL(DT_EIO, "the folder %s no longer exists", d->run_dir);
     }
     DT_TRY(dt_trainer_hold(s->trainer)); /* steps of a device are counted when they are read */
     DT_TRY(d->held == NULL ? write_blobs(s, &p->now) : DT_OK);

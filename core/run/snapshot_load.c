@@ -29,7 +29,7 @@ static dt_status read_bytes(dt_reader *r, void *p, uint64_t bytes)
 {
     memory_reader *m = r->priv;
     if (bytes > r->bytes_left) {
-        return DT_FAIL(DT_EDATA, "the phase's saved state holds %llu bytes less than it asks for",
+        return DT_FAIL(DT_EDATA, "the phase's saved state has %llu bytes less than it reads",
                        (unsigned long long)(bytes - r->bytes_left));
     }
     memcpy(p, m->at, bytes);
@@ -86,7 +86,7 @@ dt_status dt_snapshot_position(const dt_ckpt *c, int64_t *phase_index_p, uint64_
     DT_TRY(each_value(c, take_position, &p));
     const dt_ckpt_info *info = dt_ckpt_info_get(c);
     if (p.step < 0 || p.base < 0) {
-        return DT_FAIL(DT_EDATA, "%s/state.json does not say at which step it was saved", info->path);
+        return DT_FAIL(DT_EDATA, "%s/state.json has no step at which it was saved", info->path);
     }
     *phase_index_p = info->phase_index;
     *step_p = (uint64_t)p.step;
@@ -164,7 +164,7 @@ static dt_status load_stores(dt_stage *s, const dt_ckpt *c)
         digest_of(s->store[i], digest);
         if (strstr(dt_str_text(&s->seen_before), digest) == NULL && dt_comm_rank(s->d.comm) == 0) {
             dt_log(DT_LOG_WARN,
-                   "%s was not trained on %s: it goes on with other recordings, and results will differ from an "
+                   "%s was not trained on %s: it continues with other recordings, and results will differ from an "
                    "uninterrupted run",
                    dt_ckpt_info_get(c)->path, dt_store_path(s->store[i]));
         }
@@ -265,7 +265,7 @@ static dt_status load_groups(dt_stage *s, const dt_ckpt *c)
             i++;
         }
         if (i == saved.n_names || i >= saved.n_updates || saved.updates[i] < 0) {
-            return DT_FAIL(DT_EDATA, "state.json does not say how often the group %s was moved", group[g].name);
+            return DT_FAIL(DT_EDATA, "state.json has no number of updates of the group %s", group[g].name);
         }
         dt_trainer_group_updates_set(s->trainer, g, (uint64_t)saved.updates[i]);
     }

@@ -278,11 +278,11 @@ static dt_status choose_judged(const dt_stage *s, const char *store, bool is_fir
     *out = o.folds == DT_FOLDS_ALL || is_other ? "all" : "held";
     if (is_first && o.folds == DT_FOLDS_AUTO && t->is_trained && !t->is_known) {
         dt_log(DT_LOG_WARN,
-               "the checkpoint does not say what it was trained on: judged on the part of %s that training "
-               "holds out; evaluation.folds = \"all\" takes all of it",
+               "the checkpoint does not record its training data: evaluated on the part of %s that training holds out; "
+               "evaluation.folds = \"all\" takes all of it",
                store);
     } else if (is_first) {
-        dt_log(DT_LOG_INFO, "judged on %s of %s%s", strcmp(*out, "all") == 0 ? "all" : "the part held out", store,
+        dt_log(DT_LOG_INFO, "evaluated on %s of %s%s", strcmp(*out, "all") == 0 ? "all" : "the part held out", store,
                is_other ? ", which was not trained on" : "");
     }
     return DT_OK;
@@ -299,7 +299,7 @@ static dt_status find_streamed(const dt_stage *s, const dt_data *d, const dt_dat
         return DT_OK;
     }
     if (o->store[0] == '\0') {
-        return DT_FAIL(DT_ECONFIG, "data.stream needs data.store: what is judged, and what memory is planned by");
+        return DT_FAIL(DT_ECONFIG, "data.stream needs data.store for evaluations and for the memory plan");
     }
     if (!has_option(d, "store")) {
         return DT_FAIL(DT_ECONFIG, "data.stream is of stores, and %s has no option store", d->comp->desc.id);
@@ -309,7 +309,7 @@ static dt_status find_streamed(const dt_stage *s, const dt_data *d, const dt_dat
     }
     if (strcmp(split, "calibration") == 0) {
         return DT_FAIL(DT_ECONFIG,
-                       "%s is calibrated on a part of what it trains on, which data.stream does not keep; say "
+                       "%s is calibrated on a part of what it trains on, which data.stream does not keep; set "
                        "%s.calibration_folds = 0",
                        s->d.phase->desc.id, s->d.phase->desc.id);
     }
@@ -389,7 +389,7 @@ static dt_status bind_own_data(const dt_host *h, const dt_data_ops *ops, void *s
     memcpy(&d->own, ops, ops->struct_size < sizeof(d->own) ? ops->struct_size : sizeof(d->own));
     if (d->own.fields == NULL || d->own.symbols == NULL || d->own.count == NULL || d->own.sizes == NULL ||
         d->own.read == NULL) {
-        return DT_FAIL(DT_EPLUGIN, "%s: data of its own wants fields, symbols, count, sizes and read",
+        return DT_FAIL(DT_EPLUGIN, "%s: data of its own requires fields, symbols, count, sizes and read",
                        s->d.phase->desc.id);
     }
     const dt_status st = dt_samples_open(&d->source, &d->own, self, slice_rows_of(&engine));
@@ -421,8 +421,8 @@ dt_status dt_bind_check_stat(const char *who, const char *field, uint32_t column
         return DT_OK;
     }
     return DT_FAIL(DT_EPLUGIN,
-                   "%s says of column %u of %s: %g values, least %g, greatest %g, mean %g, deviation %g; these cannot "
-                   "be so",
+                   "%s reports for column %u of %s: %g values, least %g, greatest %g, mean %g, deviation %g; these are "
+                   "inconsistent",
                    who, column, field, s->n, s->min, s->max, s->mean, s->std);
 }
 

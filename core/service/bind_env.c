@@ -222,7 +222,7 @@ static dt_status add_program(const dt_stage *s, const dt_loaded *env, settings *
         for (uint32_t i = 0; program[i] != NULL; i++) {
             const char *equals = strchr(program[i], '=');
             if (set->n == SETTINGS_MAX || equals == NULL || equals - program[i] >= KEY_BYTES) {
-                return DT_FAIL(DT_EPLUGIN, "%s: dtrain.program/1 says \"%s\"; expected at most %d of key=value",
+                return DT_FAIL(DT_EPLUGIN, "%s: dtrain.program/1 returns \"%s\"; expected at most %d of key=value",
                                env->desc.id, program[i], SETTINGS_MAX);
             }
             snprintf(set->key[set->n], KEY_BYTES, "%.*s", (int)(equals - program[i]), program[i]);

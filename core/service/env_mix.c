@@ -84,7 +84,7 @@ static dt_status differ(const dt_env *e, const dt_env_spec *spec)
 
 dt_status dt_env_mix_compare(const dt_env *e, uint32_t number, const dt_env_spec *spec)
 {
-    return differ(e, spec) < 0 ? DT_CONTEXT(DT_ECONFIG, "env.mix: %s has to be like %s, the first one",
+    return differ(e, spec) < 0 ? DT_CONTEXT(DT_ECONFIG, "env.mix: %s must match %s, the first one",
                                             e->mix[number % e->n_mix].text, e->mix[0].text)
                                : DT_OK;
 }
@@ -92,7 +92,7 @@ dt_status dt_env_mix_compare(const dt_env *e, uint32_t number, const dt_env_spec
 dt_status dt_env_mix_compare_judged(const dt_env *e, const dt_env_spec *spec)
 {
     return differ(e, spec) < 0
-               ? DT_CONTEXT(DT_ECONFIG, "env.id = %s, which evaluations are in, has to be like %s of env.mix",
+               ? DT_CONTEXT(DT_ECONFIG, "env.id = %s, which evaluations are in, must match %s of env.mix",
                             e->comp->desc.id, e->mix[0].text)
                : DT_OK;
 }

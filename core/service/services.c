@@ -175,7 +175,7 @@ static dt_status comm_reduce(const dt_host *h, uint32_t how, double *value, uint
         return DT_FAIL(DT_EINVAL, "reduce by %u; expected DT_RANKS_SUM, DT_RANKS_MIN or DT_RANKS_MAX", how);
     }
     if (!dt_mul_size(n, sizeof(*value), &bytes) || !dt_mul_size(bytes, ranks, &total)) {
-        return DT_FAIL(DT_EINVAL, "reduce of %llu numbers on %u ranks: more than memory counts", (unsigned long long)n,
+        return DT_FAIL(DT_EINVAL, "reduce of %llu numbers on %u ranks: more than fits in memory", (unsigned long long)n,
                        ranks);
     }
     double *all = dt_alloc_n(ranks, bytes > 0 ? bytes : 1);

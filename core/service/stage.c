@@ -37,8 +37,9 @@ static dt_status check_batch(const dt_stage_desc *d)
     DT_TRY(dt_config_data(d->config, d->index, &data));
     return data.batch != DT_BATCH_AUTO
                ? DT_OK
-               : DT_FAIL(DT_ECONFIG, "data.batch = \"auto\" becomes a number when a run begins, and this is none: set "
-                                     "data.batch to one, as in --set data.batch=64");
+               : DT_FAIL(DT_ECONFIG,
+                         "data.batch = \"auto\" becomes a number when a run begins, and this is not a run: set "
+                         "data.batch to one, as in --set data.batch=64");
 }
 
 static dt_status make(dt_stage *s)
@@ -114,8 +115,8 @@ dt_status dt_stage_finish(dt_stage *s)
 {
     const dt_status st = s->d.phase->ops.phase.finish != NULL ? s->d.phase->ops.phase.finish(s->self) : DT_OK;
     return st <= 0 ? st
-                   : DT_FAIL(DT_EPLUGIN, "finish of phase %s returned %d, which is no code for it", s->d.phase->desc.id,
-                             (int)st);
+                   : DT_FAIL(DT_EPLUGIN, "finish of phase %s returned %d, which is not a valid code",
+                             s->d.phase->desc.id, (int)st);
 }
 
 dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p))

@@ -109,8 +109,8 @@ static dt_status mark_part(dt_stream *m, const char *path, part *p)
     }
     if (store == NULL) {
         return DT_FAIL(DT_EUNSUPPORTED,
-                       "%s does not open its store through the host, which then cannot know whether %s is the one that "
-                       "a run was trained on; data.stream needs that",
+                       "%s does not open its store through the host, which then cannot check whether %s is the one "
+                       "that a run was trained on; data.stream needs that",
                        m->comp->desc.id, path);
     }
     DT_TRY(mark_text(path, dt_store_digest(store), &p->mark));
@@ -141,8 +141,8 @@ static dt_status check_faces(const dt_stream *m, const char *path, const part *p
     }
     return is_same ? DT_OK
                    : DT_FAIL(DT_EDATA,
-                             "%s gives other fields than data.store = %s, as where one has roads and the other has "
-                             "not; all stores of a stream are of one kind",
+                             "%s gives other fields than data.store = %s, for example if one has roads and the other "
+                             "does not; all stores of a stream are of one kind",
                              path, m->store);
 }
 
@@ -240,7 +240,7 @@ static dt_status advance(dt_stream *m, uint64_t to, finding *found_p)
         }
         const bool has_ended = is_there(dt_str_text(&end)), has_come = is_there(dt_str_text(&path));
         if (has_ended && has_come) {
-            st = DT_FAIL(DT_EDATA, "%s says that the stream has ended, and there is %s; remove one of them",
+            st = DT_FAIL(DT_EDATA, "%s marks the end of the stream, but there is %s; remove one of them",
                          dt_str_text(&end), dt_str_text(&path));
         } else if (has_come) {
             st = take_part(m, dt_str_text(&path));
@@ -279,7 +279,7 @@ static dt_status agree(dt_stream *m, const word *mine, finding *found_p)
     const uint32_t ranks = dt_comm_size(m->s->d.comm);
     word *all = dt_alloc_n(ranks, sizeof(*all));
     if (all == NULL) {
-        return DT_FAIL(DT_ENOMEM, "no memory for the words of %u ranks", ranks);
+        return DT_FAIL(DT_ENOMEM, "no memory for the messages of %u ranks", ranks);
     }
     dt_status st = dt_comm_all_gather(m->s->d.comm, mine, sizeof(*mine), all);
     bool differ = false;
@@ -307,7 +307,7 @@ static finding wait_a_while(const dt_stream *m, uint64_t to, double begin_s, dou
     if (dt_comm_rank(m->s->d.comm) == 0 && now - *told_s >= TELL_S) {
         *told_s = now;
         dt_log(DT_LOG_INFO,
-               "stream: waits for %s/%06" PRIu64 " since %.0f s, %" PRIu64 " of %" PRIu64
+               "stream: waiting for %s/%06" PRIu64 " since %.0f s, %" PRIu64 " of %" PRIu64
                " samples of the next window are there",
                m->folder, m->next_number, now - begin_s, m->next_sample - (to - m->window), m->window);
     }
@@ -335,7 +335,8 @@ static dt_status tell_end(const dt_stream *m, uint64_t from)
 static dt_status tell_late(const dt_stream *m)
 {
     return DT_FAIL(DT_EDATA,
-                   "%s/%06" PRIu64 " did not come within data.stream_timeout = %g s; resume when there is more, or end "
+                   "%s/%06" PRIu64
+                   " did not arrive within data.stream_timeout = %g s; resume when there is more, or end "
                    "the stream with %s/%06" PRIu64 ".end",
                    m->folder, m->next_number, m->timeout_s, m->folder, m->next_number);
 }
@@ -386,7 +387,7 @@ static dt_status turn(void *self, uint64_t window)
     case LATE:
         return tell_late(m);
     default:
-        return DT_FAIL(DT_EINTERRUPTED, "asked to stop before %s/%06" PRIu64 " came", m->folder, m->next_number);
+        return DT_FAIL(DT_EINTERRUPTED, "asked to stop before %s/%06" PRIu64 " arrived", m->folder, m->next_number);
     }
 }
 
@@ -605,9 +606,9 @@ static dt_status reopen_at(dt_stream *m, const char *path, const part *was)
 {
     part p;
     if (!is_there(path)) {
-        return DT_FAIL(DT_EDATA,
-                       "%s is gone, and the run has trained on it; what a window needs stays until the next has begun",
-                       path);
+        return DT_FAIL(
+            DT_EDATA,
+            "%s is gone, and the run has trained on it; what a window needs must stay until the next one starts", path);
     }
     DT_TRY(open_part(m, path, was->number, &p));
     if (p.count != was->count || p.mark != was->mark) {
@@ -639,7 +640,7 @@ static bool is_next(const dt_stream *m, const part *p)
 
 static dt_status fail_numbers(void)
 {
-    return DT_FAIL(DT_EDATA, "what the checkpoint says of the stores of data.stream does not go together");
+    return DT_FAIL(DT_EDATA, "what the checkpoint records of the stores of data.stream is inconsistent");
 }
 
 /* Only those that samples from here on need; before them there may be nothing any more. */
@@ -677,20 +678,20 @@ dt_status dt_stream_load(dt_stream *m, const char *lines, uint64_t step, uint64_
         return DT_OK;
     }
     if (*lines == '\0') {
-        return DT_FAIL(DT_ECONFIG, "the checkpoint was not trained on a stream: data.stream can be set where a phase "
-                                   "begins, not within it");
+        return DT_FAIL(DT_ECONFIG, "the checkpoint was not trained on a stream: data.stream can be set at the start of "
+                                   "a phase, not within it");
     }
     if (sscanf(lines, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &window, &steps, &number, &sample) != 4) {
         return fail_numbers();
     }
     if (window != m->window) {
-        return DT_FAIL(DT_ECONFIG, "data.window is %" PRIu64 ", and the run began with %" PRIu64 "; go on with that",
+        return DT_FAIL(DT_ECONFIG, "data.window is %" PRIu64 ", and the run began with %" PRIu64 "; continue with that",
                        m->window, window);
     }
     if (steps != steps_per_epoch) {
         return DT_FAIL(DT_ECONFIG,
                        "an epoch of the stream has %" PRIu64 " steps, and it had %" PRIu64
-                       " when the run began; go on with the same data.batch and training.accumulation",
+                       " when the run began; continue with the same data.batch and training.accumulation",
                        steps_per_epoch, steps);
     }
     lines += strcspn(lines, "\n") + 1;

@@ -52,11 +52,11 @@ static void explain(const dt_stage *s, const dt_setting *over, char *out, size_t
 {
     const char *phase = s->d.phase->desc.id;
     if (strcmp(over->key, "store") == 0) {
-        snprintf(out, bytes, "data.store says which store");
+        snprintf(out, bytes, "data.store sets the store");
     } else if (strcmp(over->key, "judged") == 0) {
-        snprintf(out, bytes, "evaluation.folds says what is judged");
+        snprintf(out, bytes, "evaluation.folds sets what is evaluated");
     } else if (option_of(s->d.phase, over->key) != NULL) {
-        snprintf(out, bytes, "%s sets it to \"%s\"; say %s.%s", phase, over->value, phase, over->key);
+        snprintf(out, bytes, "%s sets it to \"%s\"; use %s.%s", phase, over->value, phase, over->key);
     } else {
         snprintf(out, bytes, "%s sets it to \"%s\"", phase, over->value);
     }
@@ -66,7 +66,7 @@ static void explain(const dt_stage *s, const dt_setting *over, char *out, size_t
 static const struct {
     const char *is_on, *why, *option[8];
 } switched[] = {{"pairs",
-                 "only pairs say where danger is, and pairs is false; set it, or leave this out",
+                 "it requires pairs = true; set that, or leave this out",
                  {"action_s", "brake_mps2", "hazard_ttc_s", "hazard_mps2", "hazard_collisions", "hazard_steps"}}};
 enum { SWITCHES = sizeof(switched) / sizeof(switched[0]) };
 
@@ -144,7 +144,7 @@ dt_status dt_told_check_stream(const dt_stage *s, const dt_data_opts *d)
                 !is_equal(v.value, v.option->dfl)) {
                 char path[160];
                 snprintf(path, sizeof(path), "data.%s", v.option->name);
-                return refuse(path, v.value, &v.origin, "it is of a stream, and data.stream names none");
+                return refuse(path, v.value, &v.origin, "it applies to streams, and data.stream is not set");
             }
         }
     }
@@ -161,12 +161,11 @@ dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt
                                             [DT_SAMPLING_SEQUENTIAL] = "sequential",
                                             [DT_SAMPLING_WEIGHTED] = "weighted"};
     if (data->source.is_live && d->stream[0] != '\0' && dt_comm_rank(s->d.comm) == 0) {
-        dt_log(DT_LOG_WARN, "data.stream says nothing in %s, which learns from what it does", s->d.phase->desc.id);
+        dt_log(DT_LOG_WARN, "data.stream has no effect in %s, which learns from its own rollouts", s->d.phase->desc.id);
     }
     if (data->source.is_live && (d->sampling != DT_SAMPLING_SHUFFLED || !d->drop_last)) {
         dt_log(DT_LOG_WARN,
-               "data.sampling = \"%s\" and data.drop_last = %s say nothing in %s: what it learns from is drawn in "
-               "shuffled "
+               "data.sampling = \"%s\" and data.drop_last = %s have no effect in %s: its samples are drawn in shuffled "
                "rounds of whole batches",
                samplings[d->sampling], d->drop_last ? "true" : "false", s->d.phase->desc.id);
     }
@@ -181,7 +180,7 @@ dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt
     DT_TRY(dt_config_get(s->d.config, s->d.index, path, &value, &origin));
     return !is_told(balance, value, &origin) || is_equal(value, balance->dfl)
                ? DT_OK
-               : refuse(
-                     path, value, &origin,
-                     "samples are drawn by weight where data.sampling = \"weighted\" alone; say that, or no balance");
+               : refuse(path, value, &origin,
+                        "samples are drawn by weight only if data.sampling = \"weighted\"; set that, or leave balance "
+                        "out");
 }

@@ -88,12 +88,12 @@ static dt_train_shadow shadow_at(const dt_train_desc *d, uint32_t i)
 static dt_status add_shadow(dt_stage *s, const dt_train_shadow *w)
 {
     if (w->name == NULL || !is_of(&s->train, w->model)) {
-        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer a shadow %s", s->d.phase->desc.id,
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer a target network %s", s->d.phase->desc.id,
                        w->name == NULL ? "without a name" : "of a model that is not among those of the trainer");
     }
     if (!(w->tau > 0 && w->tau <= 1)) {
-        return DT_FAIL(DT_EPLUGIN, "%s: tau %g of the shadow %s of %s is outside (0, 1]", s->d.phase->desc.id, w->tau,
-                       w->name, w->model->role);
+        return DT_FAIL(DT_EPLUGIN, "%s: tau %g of the target network %s of %s is outside (0, 1]", s->d.phase->desc.id,
+                       w->tau, w->name, w->model->role);
     }
     const dt_status st = dt_param_table_shadow(&s->params, w->model->role, w->name);
     return st < 0 ? DT_CONTEXT(st, "%s", s->d.phase->desc.id) : DT_OK;
@@ -104,11 +104,11 @@ static dt_status add_shadows(dt_stage *s, dt_shadow_rule *rule)
     enum { SMALLEST = 40 }; /* bytes of the first header that had them */
     const dt_train_desc *d = &s->train;
     if (d->n_shadows > DT_TRAIN_MAX_SHADOWS) {
-        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u shadows; at most %d are possible", s->d.phase->desc.id,
-                       d->n_shadows, DT_TRAIN_MAX_SHADOWS);
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u target networks; at most %d are possible",
+                       s->d.phase->desc.id, d->n_shadows, DT_TRAIN_MAX_SHADOWS);
     }
     if (d->n_shadows > 0 && (d->shadow == NULL || d->shadow->struct_size < SMALLEST)) {
-        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u shadows %s", s->d.phase->desc.id, d->n_shadows,
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u target networks %s", s->d.phase->desc.id, d->n_shadows,
                        d->shadow == NULL ? "and no list of them" : "without their struct_size");
     }
     for (uint32_t i = 0; i < d->n_shadows; i++) {
@@ -146,7 +146,7 @@ static dt_status check_group(const dt_stage *s, const dt_train_group *g)
     const char *id = s->d.phase->desc.id, *name = g->name != NULL ? g->name : "";
     if (name[0] < 'a' || name[0] > 'z' || strspn(name, letters) != strlen(name) || strlen(name) > 31) {
         return DT_FAIL(DT_EPLUGIN,
-                       "%s: the group \"%s\": its name must begin with a-z and go on with a-z 0-9 _, up to 31 "
+                       "%s: the group \"%s\": its name must begin with a-z and continue with a-z 0-9 _, up to 31 "
                        "characters",
                        id, name);
     }
@@ -160,7 +160,7 @@ static dt_status check_group(const dt_stage *s, const dt_train_group *g)
     }
     for (uint32_t i = 0; i < g->n_roles; i++) {
         if (!has_role(&s->train, g->role[i])) {
-            return DT_FAIL(DT_EPLUGIN, "%s: group %s has the role %s, which no model of the trainer plays", id, name,
+            return DT_FAIL(DT_EPLUGIN, "%s: group %s has the role %s, which no model of the trainer has", id, name,
                            g->role[i]);
         }
     }
@@ -685,7 +685,7 @@ static dt_status train_expect(dt_train *t, const char *const *loss, uint32_t n, 
 static dt_status train_shadow_copy(dt_train *t, const char *name)
 {
     if (name == NULL) {
-        return DT_FAIL(DT_EINVAL, "shadow_copy wants the name of a shadow");
+        return DT_FAIL(DT_EINVAL, "shadow_copy expects the name of a target network");
     }
     return dt_trainer_shadow_copy(stage_of(t)->trainer, name);
 }
@@ -736,7 +736,7 @@ static dt_status train_constant_set(dt_train *t, const char *name, const float *
     DT_TRY(find_constant(stage_of(t), name, n, &i));
     for (uint64_t k = 0; k < n; k++) {
         if (!isfinite(value[k])) {
-            return DT_FAIL(DT_EINVAL, "number %llu of constant %s is %g, and is to be finite", (unsigned long long)k,
+            return DT_FAIL(DT_EINVAL, "number %llu of constant %s is %g, but must be finite", (unsigned long long)k,
                            name, (double)value[k]);
         }
     }

@@ -101,10 +101,9 @@ static dt_status keep_what_trains(const dt_trainer *t, dt_graph *g)
     dt_free(is_reached);
     return st < 0 || dt_graph_losses(g, &loss) > t->n_of_source
                ? st
-               : DT_FAIL(DT_ECONFIG,
-                         "stored data has nothing to train: every parameter that it could teach is frozen, or moved "
-                         "by the phase itself; freeze less (training.freeze, training.freeze_loaded), or name no "
-                         "stored samples");
+               : DT_FAIL(DT_ECONFIG, "stored data has nothing to train: every parameter that it could train is frozen, "
+                                     "or updated by the phase itself; freeze less (training.freeze, "
+                                     "training.freeze_loaded), or name no stored samples");
 }
 
 /* Of the graph of steps, between recording and compiling: step leaves alone what the loss depends on. */

@@ -171,7 +171,7 @@ static dt_status take(dt_exchange *x, uint32_t rank, found *f)
     memcpy(&f->view, x->all + x->at[rank], sizeof(f->view));
     if (!data_bytes(&f->view, &bytes) || bytes > left - align(sizeof(f->view)) ||
         align(bytes) > left - align(sizeof(f->view))) {
-        return DT_FAIL(DT_ECOMM, "rank %u sent something else than what it evaluated", rank);
+        return DT_FAIL(DT_ECOMM, "rank %u sent something other than what it evaluated", rank);
     }
     f->view.data = x->all + x->at[rank] + align(sizeof(f->view));
     x->at[rank] += align(sizeof(f->view)) + align(bytes);

@@ -77,7 +77,7 @@ static dt_status reader_init(dt_feed_reader *r, const dt_feed_desc *d)
     r->key = dt_alloc_n(r->samples, sizeof(*r->key));
     r->place = d->source->part != NULL ? dt_alloc_n(r->samples, sizeof(*r->place)) : NULL;
     if (r->slice == NULL || r->index == NULL || r->key == NULL || (d->source->part != NULL && r->place == NULL)) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for a leaf of a batch");
+        return DT_FAIL(DT_ENOMEM, "out of memory for a shard of a batch");
     }
     return dt_arena_map(r->arena_bytes, &r->arena);
 }
@@ -154,7 +154,7 @@ dt_status dt_feed_reader_create(const dt_feed_desc *d, dt_feed_reader **out_p)
 {
     dt_feed_reader *r = dt_alloc(sizeof(*r));
     if (r == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for a leaf of a batch");
+        return DT_FAIL(DT_ENOMEM, "out of memory for a shard of a batch");
     }
     r->own = *d;
     const dt_status st = reader_init(r, &r->own);
@@ -182,7 +182,7 @@ static dt_status read_number(dt_feed *f, uint64_t number, slot *s)
     const uint64_t step = f->d.first_step + number / per_step;
     const uint32_t leaf = f->d.leaf_begin + (uint32_t)(number % per_step);
     const dt_feed_leaf *unused = NULL;
-    DT_TRACE_N("data", "read leaf", "step", step + 1);
+    DT_TRACE_N("data", "read shard", "step", step + 1);
     return dt_feed_read(&s->reader, step, leaf, NULL, &unused);
 }
 

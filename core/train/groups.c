@@ -109,7 +109,7 @@ static dt_status find_group_of_loss(const dt_trainer *t, const char *loss, uint3
             *group_p = g;
         }
     }
-    return n == 1 ? DT_OK : DT_FAIL(DT_EPLUGIN, "loss %s is in no group: nothing says what it moves", loss);
+    return n == 1 ? DT_OK : DT_FAIL(DT_EPLUGIN, "loss %s is in no group, so it updates no parameters", loss);
 }
 
 static dt_status check_listed(const dt_trainer *t, const dt_graph_loss *loss, uint32_t n)
@@ -178,7 +178,7 @@ dt_status dt_groups_check(const dt_trainer *t, const dt_graph *g)
         st = reaches(t, g, i, is_reached, &any);
         if (st == DT_OK && !any) {
             st = DT_FAIL(DT_ECONFIG,
-                         "group %s moves nothing: its losses depend on no parameter of its roles that is trained; "
+                         "group %s updates nothing: its losses depend on no parameter of its roles that is trained; "
                          "freeze less",
                          t->d.group[i].name);
         }
@@ -200,7 +200,7 @@ dt_status dt_groups_take(dt_trainer *t, uint32_t groups)
 {
     const uint32_t all = UINT32_MAX >> (32 - t->state.n_groups);
     if (groups == 0 || (groups & ~all) != 0) {
-        return DT_FAIL(DT_EINVAL, "a step of the groups 0x%x; there %s %u, the bits 0x%x", groups,
+        return DT_FAIL(DT_EINVAL, "a step of the groups 0x%x; there %s %u, the mask is 0x%x", groups,
                        t->state.n_groups == 1 ? "is" : "are", t->state.n_groups, all);
     }
     t->scratch.groups = groups;

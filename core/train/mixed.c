@@ -185,7 +185,7 @@ static dt_status check(const dt_mixed *m)
 {
     const dt_samples *a = m->live, *b = m->stored;
     if (!a->is_live) {
-        return DT_FAIL(DT_EPLUGIN, "stored data is mixed into the samples of a rollout alone, not into other stored "
+        return DT_FAIL(DT_EPLUGIN, "stored data is mixed only into the samples of a rollout, not into other stored "
                                    "data");
     }
     if (b->count == 0 || a->count == 0) {

@@ -296,10 +296,10 @@ static dt_status refuse_shadow(const dt_param_table *all, const char *shadow)
             dt_str_addf(&can, "%s\"%s\"", can.bytes > 0 ? " or " : "", all->shadow[k].name);
         }
     }
-    const char *why =
-        is_there ? "that shadow of the phase does not hold the controller" : "the phase has no such shadow";
-    const char *instead = can.bytes > 0 ? "one that holds the controller is "
-                                        : "none holds the controller: leave opponents.shadow empty, for the pool";
+    const char *why = is_there ? "that target network of the phase does not contain the controller"
+                               : "the phase has no such target network";
+    const char *instead = can.bytes > 0 ? "one that contains the controller is "
+                                        : "none contains the controller: leave opponents.shadow empty, for the pool";
     const dt_status st = DT_FAIL(DT_ECONFIG, "opponents.shadow = \"%s\": %s; %s%s", shadow, why, instead,
                                  can.bytes > 0 ? dt_str_text(&can) : "");
     dt_str_fini(&can);

@@ -349,7 +349,7 @@ static dt_status make_pieces(dt_trainer *t)
     r->unit_sum = dt_alloc_n(r->n_units, sizeof(*r->unit_sum));
     r->unit_packed = dt_alloc_n(r->n_units, sizeof(*r->unit_packed));
     if (r->piece == NULL || r->unit_sum == NULL || r->unit_packed == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for slices of gradients");
+        return DT_FAIL(DT_ENOMEM, "out of memory for shards of gradients");
     }
     list_pieces(r, ranks, rank, ranks > 1, r->piece, &r->n_pieces);
     return DT_OK;

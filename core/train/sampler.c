@@ -30,9 +30,8 @@ static dt_status check_weight(double w, uint64_t sample)
 static dt_status add_up(dt_sampler *p, const dt_samples *s)
 {
     if (s->ops->weights == NULL) {
-        return DT_FAIL(DT_ECONFIG,
-                       "data.sampling = \"weighted\", but the data component has no weights for its samples; "
-                       "say \"shuffled\" or \"sequential\"");
+        return DT_FAIL(DT_ECONFIG, "data.sampling = \"weighted\", but the data component has no weights for its "
+                                   "samples; use \"shuffled\" or \"sequential\"");
     }
     p->sum = dt_alloc_n(p->count, sizeof(*p->sum));
     if (p->sum == NULL) {
@@ -46,10 +45,10 @@ static dt_status add_up(dt_sampler *p, const dt_samples *s)
         p->sum[i] = sum;
     }
     if (!isfinite(sum) || sum <= 0) {
-        return DT_FAIL(DT_EPLUGIN,
-                       "the weights of the data's %llu samples add up to %g; they should be finite, and one "
-                       "of them above 0",
-                       (unsigned long long)p->count, sum);
+        return DT_FAIL(
+            DT_EPLUGIN,
+            "the weights of the data's %llu samples add up to %g; they must be finite, and one of them above 0",
+            (unsigned long long)p->count, sum);
     }
     return DT_OK;
 }
@@ -60,7 +59,7 @@ dt_status dt_sampler_init(dt_sampler *p, const dt_samples *s, uint64_t batch, dt
     p->is_streamed = s->turn != NULL;
     if (p->is_streamed && kind == DT_SAMPLING_WEIGHTED) {
         return DT_FAIL(DT_ECONFIG, "data.sampling = \"weighted\" draws by the weights of all samples, and data.stream "
-                                   "has no end; say \"shuffled\" or \"sequential\"");
+                                   "has no end; use \"shuffled\" or \"sequential\"");
     }
     return kind == DT_SAMPLING_WEIGHTED ? add_up(p, s) : DT_OK;
 }

@@ -86,7 +86,7 @@ static dt_status scan(dt_samples *s, int64_t slice_rows)
         DT_TRY(s->ops->sizes(s->self, &i, 1, size));
         for (uint32_t k = 0; k < s->n_symbols; k++) {
             if (size[k] < 0 || size[k] > INT32_MAX) {
-                return DT_FAIL(DT_EPLUGIN, "data says sample %llu has %lld of %s, outside [0, 2^31)",
+                return DT_FAIL(DT_EPLUGIN, "data reports that sample %llu has %lld of %s, outside [0, 2^31)",
                                (unsigned long long)i, (long long)size[k], s->symbol[k]);
             }
             total[k] += (double)size[k];

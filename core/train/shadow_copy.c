@@ -21,7 +21,7 @@ static dt_status check_name(const dt_param_table *table, const char *name)
         }
         dt_str_addf(&all, "%s%s", i > 0 ? ", " : "", table->shadow[i].name);
     }
-    const dt_status st = DT_FAIL(DT_EINVAL, "there is no shadow \"%s\"; there %s%s", name,
+    const dt_status st = DT_FAIL(DT_EINVAL, "there is no target network \"%s\"; there %s%s", name,
                                  all.bytes > 0 ? "are " : "is none", dt_str_text(&all));
     dt_str_fini(&all);
     return st;

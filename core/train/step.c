@@ -67,7 +67,7 @@ static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const d
 
 static dt_status get_leaf(dt_trainer *t, uint32_t worker, uint32_t i, uint64_t number, const dt_feed_leaf **out_p)
 {
-    DT_TRACE_N("data", t->lanes.reader != NULL ? "read leaf" : "data wait", "leaf", t->lanes.leaf_begin + i);
+    DT_TRACE_N("data", t->lanes.reader != NULL ? "read shard" : "data wait", "leaf", t->lanes.leaf_begin + i);
     return t->lanes.reader != NULL ? dt_feed_read(t->lanes.reader[worker], t->state.step, t->lanes.leaf_begin + i,
                                                   t->scratch.batch_index, out_p)
                                    : dt_feed_wait(t->lanes.feed, number, out_p, &t->lanes.waited[worker]);

@@ -68,12 +68,12 @@ static dt_status check(const dt_trainer *t)
                        (unsigned long long)t->c.batch, (unsigned long long)t->d.source->count,
                        t->d.source->turn != NULL ? "raise data.window"
                        : t->d.source->is_live    ? "collect more in an iteration (train_batch of the phase)"
-                       : t->d.source->count == 0 ? "import more scenes"
-                                                 : "import more scenes, or say data.drop_last = false, which takes "
-                                                   "what there is");
+                       : t->d.source->count == 0
+                           ? "import more scenes"
+                           : "import more scenes, or set data.drop_last = false, which trains on what is there");
     }
     if (ranks > t->c.leaves) {
-        return DT_FAIL(DT_ECONFIG, "%u ranks share data.shards = %u leaves; every rank needs at least one", ranks,
+        return DT_FAIL(DT_ECONFIG, "%u ranks share data.shards = %u shards; every rank needs at least one", ranks,
                        t->c.leaves);
     }
     if (t->c.half != DT_HALF_NONE && t->d.device_ops != NULL) {
@@ -83,14 +83,16 @@ static dt_status check(const dt_trainer *t)
                        t->c.half == DT_HALF_BF16 ? "bf16" : "fp16");
     }
     if (t->d.source->part != NULL && t->d.device_ops != NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "a GPU takes a shard of a batch at once, and of samples of different stores nobody can tell how "
-                       "to put the field %s together: its port must say which rows it counts (DT_PORT_INDEX or "
-                       "DT_PORT_PLAIN, dtrain/plugin.h); or set engine.device = \"cpu\"",
-                       t->d.source->apart);
+        return DT_FAIL(
+            DT_EUNSUPPORTED,
+            "a GPU reads a shard of a batch as a whole, but cannot join the field %s of samples of different "
+            "stores: its port must declare which rows it counts (DT_PORT_INDEX or DT_PORT_PLAIN, "
+            "dtrain/plugin.h); or set engine.device = \"cpu\"",
+            t->d.source->apart);
     }
     if (t->d.apart != NULL && t->d.n_groups > 0) {
-        return DT_FAIL(DT_EPLUGIN, "loss %s is set apart beside groups; a role that is in no group is moved by no step",
+        return DT_FAIL(DT_EPLUGIN,
+                       "loss %s is in no group, but groups are used; a role that is in no group is never updated",
                        t->d.apart);
     }
     return DT_OK;
@@ -186,7 +188,7 @@ static dt_status deal_leaves(dt_trainer *t)
     }
     t->first_leaf = dt_alloc_n(ranks + (size_t)1, sizeof(*t->first_leaf));
     if (t->first_leaf == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the leaves of %u ranks", ranks);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the shards of %u ranks", ranks);
     }
     t->shape.begin = t->first_leaf;
     return dt_tree_weigh(t->c.leaves, ranks, weight, t->first_leaf);
@@ -405,7 +407,7 @@ dt_status dt_trainer_pass(dt_trainer *t)
 dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
 {
     if (step < t->state.step || step > dt_trainer_steps(t)) {
-        return DT_FAIL(DT_EINVAL, "cannot go on at step %llu: it lies outside %llu (now) .. %llu (the last one)",
+        return DT_FAIL(DT_EINVAL, "cannot continue at step %llu: it is outside %llu (now) .. %llu (the last one)",
                        (unsigned long long)step, (unsigned long long)t->state.step,
                        (unsigned long long)dt_trainer_steps(t));
     }

@@ -429,7 +429,7 @@ dt_status dt_trainer_losses(dt_trainer *t, const char *const *loss, uint32_t n, 
     struct dt_pass *p = NULL;
     double value[DT_GRAPH_MAX_LOSSES];
     if (n == 0 || n > DT_GRAPH_MAX_LOSSES) {
-        return DT_FAIL(DT_EINVAL, "%u losses are asked for; 1 to %d are possible", n, DT_GRAPH_MAX_LOSSES);
+        return DT_FAIL(DT_EINVAL, "%u losses are requested; 1 to %d are possible", n, DT_GRAPH_MAX_LOSSES);
     }
     DT_TRY(find_pass(t, loss, n, false, &p));
     DT_TRY(run_pass(t, p, value));

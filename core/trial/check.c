@@ -39,7 +39,7 @@ static void check_words(dt_checker *k, const dt_component *c)
 {
     if (!has_text(c->summary) || !has_text(c->reference)) {
         (void)dt_check_fail(k, c,
-                            "summary or reference is empty; a reader wants one sentence and a source, or \"none\"");
+                            "summary or reference is empty; a reader needs one sentence and a source, or \"none\"");
         return;
     }
     uint32_t n = 0;
@@ -115,7 +115,7 @@ static bool accepts_or_explains(dt_checker *k, const dt_component *c, const dt_o
     const dt_status st = ask_check(k, c, f.config, o->name, value);
     filled_fini(&f);
     if (st < 0 && *dt_error_text() == '\0') {
-        return dt_check_fail(k, c, "check refuses %s = %s with %s and gives no reason; use DT_FAIL_H", o->name, value,
+        return dt_check_fail(k, c, "check rejects %s = %s with %s and gives no reason; use DT_FAIL_H", o->name, value,
                              dt_status_name(st));
     }
     return true;
@@ -148,14 +148,14 @@ static void try_bounds(dt_checker *k, const dt_component *c)
         }
     }
     if (n > 0) {
-        dt_check_pass(k, c, "%u bounds and choices of its options are accepted, or refused with a reason", n);
+        dt_check_pass(k, c, "%u bounds and choices of its options are accepted, or rejected with a reason", n);
     }
 }
 
 static bool check_default(dt_checker *k, const dt_component *c, const filled *f)
 {
     const dt_status st = ask_check(k, c, f->config, NULL, NULL);
-    return st >= 0 || dt_check_fail_status(k, c, "check refuses the defaults", st);
+    return st >= 0 || dt_check_fail_status(k, c, "check rejects the defaults", st);
 }
 
 /* ---- one component --------------------------------------------------------------------------------------------- */
@@ -206,8 +206,8 @@ static void check_threads(dt_checker *k, const dt_component *c, uint32_t before)
         after = n_threads();
     }
     if (after > before) {
-        (void)dt_check_fail(k, c, "destroy leaves %u thread%s running; what began them ends and joins them",
-                            after - before, after - before == 1 ? "" : "s");
+        (void)dt_check_fail(k, c, "destroy leaves %u thread%s running; stop and join them in destroy", after - before,
+                            after - before == 1 ? "" : "s");
     }
 }
 
@@ -408,8 +408,7 @@ static dt_status check_plugin(dt_checker *k, const char *file)
     }
     check_fini(k, p);
     if (k->desc->run_model != NULL && n_acting == 0) {
-        dt_str_addf(&k->out, "FAIL %s: there is no controller or shield in it to be tried in an environment\n",
-                    p->desc.name);
+        dt_str_addf(&k->out, "FAIL %s: it has no controller or shield to try in an environment\n", p->desc.name);
         dt_check_tell(k);
     }
     const uint32_t n_fail = k->n_fail;
@@ -417,7 +416,7 @@ static dt_status check_plugin(dt_checker *k, const char *file)
                 k->n_pass, n_fail, k->n_skip);
     dt_check_tell(k);
     DT_TRY(dt_str_status(&k->out));
-    return n_fail == 0 ? DT_OK : DT_FAIL(DT_EPLUGIN, "%s: %u of its promises are broken", p->path, n_fail);
+    return n_fail == 0 ? DT_OK : DT_FAIL(DT_EPLUGIN, "%s: breaks its contract in %u cases", p->path, n_fail);
 }
 
 dt_status dt_check_plugin(const dt_check_desc *d, const char *file)

@@ -94,7 +94,7 @@ bool dt_check_fail_status(dt_checker *k, const dt_component *c, const char *step
 bool dt_check_may(dt_checker *k, const dt_component *c, const char *step, bool has_needs)
 {
     if (!has_needs) {
-        dt_check_skip(k, c, "%s: not tried, for it needs what failed", step);
+        dt_check_skip(k, c, "%s: not tried, as it depends on what failed", step);
         return false;
     }
     return dt_trial_step(k->trial, step);

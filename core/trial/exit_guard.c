@@ -20,8 +20,9 @@ static void on_exit_of_process(void)
 {
     if (is_up) {
         is_up = false;
-        dt_log(DT_LOG_ERROR, "a plugin ended the process by exit(), which is not its to do: a plugin returns a status. "
-                             "Checkpoints are as they were saved; dtrain check FILE tells which call it was");
+        dt_log(DT_LOG_ERROR,
+               "a plugin ended the process by exit(), which plugins must not call: a plugin returns a status. "
+               "Checkpoints are as they were saved; dtrain check FILE names the call");
         fflush(NULL);
         _exit(DT_EXIT_PLUGIN);
     }

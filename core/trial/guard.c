@@ -18,6 +18,6 @@ dt_status dt_guard_look(const uint8_t *from, size_t bytes, const char *call, con
         return DT_OK;
     }
     const bool is_front = behind == NULL || (next != NULL && first >= bytes / 2);
-    return DT_FAIL(DT_EPLUGIN, "%s writes %s %s", call, is_front ? "in front of" : "behind the end of",
+    return DT_FAIL(DT_EPLUGIN, "%s writes %s %s", call, is_front ? "before the start of" : "past the end of",
                    is_front ? next : behind);
 }

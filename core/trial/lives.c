@@ -123,7 +123,7 @@ void dt_check_model(dt_checker *k, const dt_loaded *m, const void *config)
     if (n_live != 0) {
         (void)dt_check_fail(k, c, "destroy leaves %" PRId64 " blocks of host memory", n_live);
     } else if (has_two) {
-        dt_check_pass(k, c, "destroyed twice, nothing is left");
+        dt_check_pass(k, c, "destroyed twice, no blocks are left");
     }
 }
 
@@ -220,7 +220,7 @@ void dt_check_data(dt_checker *k, const dt_loaded *d, const void *config)
         (void)dt_check_fail(k, c, "destroy leaves %" PRId64 " blocks of host memory and %u open stores", p.host.n_live,
                             n_stores);
     } else if (st >= 0) {
-        dt_check_pass(k, c, "destroyed, nothing is left");
+        dt_check_pass(k, c, "destroyed, no blocks are left");
     }
 }
 
@@ -263,7 +263,8 @@ static bool play(dt_checker *k, env_life *l, bool has_spec)
     if (st < 0) {
         return dt_check_fail_status(k, c, "playing", st);
     }
-    dt_check_pass(k, c, "%u steps under random actions, episodes: %u begun, %u over; sizes, numbers and ends are legal",
+    dt_check_pass(k, c,
+                  "%u steps under random actions, episodes: %u started, %u ended; sizes, numbers and ends are legal",
                   l->trace->n_steps, l->trace->n_episodes, l->trace->n_ended);
     return true;
 }
@@ -298,7 +299,7 @@ static void play_again(dt_checker *k, env_life *l, bool is_played)
         step = "playing again";
         st = dt_probe_env_replay(&second, l->trace);
         if (st == DT_OK) {
-            dt_check_pass(k, c, "the same seeds and actions give the same bits in another instance");
+            dt_check_pass(k, c, "the same seeds and actions give identical results in another instance");
         }
     }
     if (st < 0) {
@@ -328,7 +329,7 @@ void dt_check_env(dt_checker *k, const dt_loaded *e, const void *config)
     if (destroy_env(k, &l, &l.first) && st >= 0 && l.n_live != 0) {
         (void)dt_check_fail(k, c, "destroy leaves %" PRId64 " blocks of host memory", l.n_live);
     } else if (st >= 0 && !l.first.is_created) {
-        dt_check_pass(k, c, "destroyed, nothing is left");
+        dt_check_pass(k, c, "destroyed, no blocks are left");
     }
     dt_free(l.trace);
 }

@@ -110,7 +110,7 @@ static dt_status check_ports(const dt_port *port, uint32_t n, const char *side)
         }
         for (uint32_t j = 0; j < i; j++) {
             if (strcmp(port[i].name, port[j].name) == 0) {
-                return DT_FAIL(DT_EPLUGIN, "%s %s is there twice", side, port[i].name);
+                return DT_FAIL(DT_EPLUGIN, "%s %s is declared twice", side, port[i].name);
             }
         }
     }
@@ -169,7 +169,7 @@ dt_status dt_probe_record(dt_probe *p)
         dt_str_addf(&want, "%s %s", p->out[i].dims, dt_dtype_name(p->out[i].dtype));
         st = strcmp(dt_str_text(&is), dt_str_text(&want)) == 0
                  ? DT_OK
-                 : DT_FAIL(DT_ESHAPE, "output %s is [%s], its port says [%s]", p->out[i].name, dt_str_text(&is),
+                 : DT_FAIL(DT_ESHAPE, "output %s is [%s], its port is [%s]", p->out[i].name, dt_str_text(&is),
                            dt_str_text(&want));
         dt_str_fini(&is);
         dt_str_fini(&want);

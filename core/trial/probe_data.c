@@ -137,7 +137,7 @@ static dt_status lay_out(const dt_probe_data *p, reading *r)
     }
     for (uint32_t k = 0; k < p->n_symbols; k++) {
         if (size[k] != sum[k]) {
-            return DT_FAIL(DT_EPLUGIN, "sizes says that %u samples have %lld of %s together, and %lld one by one", r->n,
+            return DT_FAIL(DT_EPLUGIN, "sizes returns for %u samples %lld of %s together, but %lld one by one", r->n,
                            (long long)size[k], p->symbol[k], (long long)sum[k]);
         }
     }
@@ -186,8 +186,8 @@ static dt_status compare_readings(const dt_probe_data *p, const reading *r, uint
     DT_TRY(read_into(p, r, 0, first));
     DT_TRY(read_into(p, r, 0xFF, second));
     if (memcmp(first, second, bytes) != 0) {
-        return DT_FAIL(DT_EPLUGIN, "reading the same samples twice gives different bytes; every byte is written, and "
-                                   "depends on index and key alone");
+        return DT_FAIL(DT_EPLUGIN, "reading the same samples twice gives different bytes; every byte must be written, "
+                                   "and depend only on index and key");
     }
     return DT_OK;
 }
@@ -199,10 +199,10 @@ static dt_status check_finite(const dt_port *f, const uint8_t *data, size_t byte
         const double x = f->dtype == DT_F64 ? ((const double *)(const void *)data)[i]
                                             : (double)((const float *)(const void *)data)[i];
         if (!isfinite(x)) {
-            return DT_FAIL(DT_EPLUGIN,
-                           "field %s [%s], item %zu is %g; a loss of it would be none, so what is missing is "
-                           "marked in another field",
-                           f->name, f->dims, i, x);
+            return DT_FAIL(
+                DT_EPLUGIN,
+                "field %s [%s], item %zu is %g; its loss would not be finite; mark missing values in another field",
+                f->name, f->dims, i, x);
         }
     }
     return DT_OK;
@@ -221,14 +221,13 @@ static dt_status check_offsets(const dt_probe_data *p, const reading *r, const d
         if (v[i] < (i > 0 ? v[i - 1] : 0) || v[i] > most || (i == 0 && v[i] != 0)) {
             return DT_FAIL(
                 DT_EPLUGIN,
-                "field %s [%s], item %zu is %d: where rows begin rises from 0 to how many there are, here at "
-                "most %lld",
+                "field %s [%s], item %zu is %d: starts of rows must rise from 0 to their number, here at most %lld",
                 f->name, f->dims, i, v[i], (long long)most);
         }
     }
     return is_whole || v[n - 1] == (int64_t)r->n
                ? DT_OK
-               : DT_FAIL(DT_EPLUGIN, "field %s [%s] ends with %d, and no symbol has so many rows in these samples",
+               : DT_FAIL(DT_EPLUGIN, "field %s [%s] ends with %d, and no symbol has that many rows in these samples",
                          f->name, f->dims, v[n - 1]);
 }
 

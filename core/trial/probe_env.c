@@ -240,7 +240,7 @@ static dt_status check_marks(const game *g, bool is_over)
     for (uint32_t i = 0; i < s->n_metrics && is_over; i++) {
         if (isinf(metric[i])) {
             return DT_FAIL(DT_EPLUGIN,
-                           "metric %s of an episode is %g; it is a finite number, or NAN where there is none",
+                           "metric %s of an episode is %g; expected a finite number, or NAN if there is none",
                            s->metrics[i], metric[i]);
         }
     }
@@ -354,8 +354,8 @@ static dt_status play_episode(game *g, uint64_t seed, uint32_t n_calls, uint64_t
         draw_actions(g, seed, n);
         st = step(g, hash[n++], is_over_p);
         if (st >= 0 && !*is_over_p && max_steps > 0 && n > max_steps) {
-            st = DT_FAIL(DT_EPLUGIN, "the episode goes on, and the spec says that it has at most %u steps (max_steps)",
-                         max_steps);
+            st =
+                DT_FAIL(DT_EPLUGIN, "the episode continues, but the spec limits it to %u steps (max_steps)", max_steps);
         }
     }
     *n_p = n;
@@ -390,7 +390,7 @@ static dt_status compare(const game *g, const uint64_t *is, const uint64_t *was,
             return DT_FAIL(
                 DT_EPLUGIN,
                 "seed %llu, %s %u: %s differs from what another instance gave for the same seed and actions; "
-                "what happens may depend on nothing else",
+                "results must depend on nothing else",
                 (unsigned long long)seed, call == 0 ? "reset, step" : "step", call, g->array[i].name);
         }
     }

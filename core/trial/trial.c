@@ -40,8 +40,8 @@ static void look_who_it_is(const dt_trial *t)
 {
     if (t == current && getpid() != t->pid) {
         snprintf(current->forked, sizeof(current->forked), "%s", own_step);
-        on_broken_fence("it forked, and the process that it started came back from it into the program; such a process "
-                        "ends in the plugin, by exec or _exit");
+        on_broken_fence("it forked, and the child process returned into the program; a child must end in the plugin, "
+                        "by exec or _exit");
     }
 }
 

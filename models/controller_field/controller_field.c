@@ -35,7 +35,7 @@ static const dt_option options[] = {
     DT_OPTION(config, hidden, DT_OPT_I64, "64", "1", 1, 8192, NULL, "width of the hidden layers"),
     DT_OPTION(config, layers, DT_OPT_I64, "2", "1", 1, 16, NULL, "hidden layers"),
     DT_OPTION(config, rule, DT_OPT_F64, "10", "1", 0, 1000, NULL,
-              "first weight of the greedy rule in the logits; 0: it is to be learned"),
+              "initial weight of the greedy rule in the logits; 0: learned from scratch"),
     CONTROLLER_HEAD_OPTIONS(config), DT_OPTION_END};
 
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
@@ -46,12 +46,12 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     DT_TRY_H(controller_need_obs(&s->net, h));
     s->n = s->net.D / PLANES; /* gains may stand behind the planes */
     if (s->n < 1 || s->net.choices < 1 || controller_dim(dims, n_dims, "moves", 0) != COLUMNS) {
-        return DT_FAIL_H(h, DT_ESHAPE,
-                         "controller_field flies in env_ipp, which shows %d planes of a lattice in \"obs\" and what "
-                         "its moves are expected to tell in \"moves\"; this environment has obs of %lld columns, moves "
-                         "of %lld, choices %lld",
-                         PLANES, (long long)s->net.D, (long long)controller_dim(dims, n_dims, "moves", 0),
-                         (long long)s->net.choices);
+        return DT_FAIL_H(
+            h, DT_ESHAPE,
+            "controller_field acts in env_ipp, which shows %d planes of a lattice in \"obs\" and the expected "
+            "information of moves in \"moves\"; this environment has obs of %lld columns, moves of %lld, choices %lld",
+            PLANES, (long long)s->net.D, (long long)controller_dim(dims, n_dims, "moves", 0),
+            (long long)s->net.choices);
     }
     controller_input(&s->net, "obs", "A %lld", (long long)s->net.D);
     controller_input(&s->net, "moves", "A %lld %d", (long long)s->net.choices, COLUMNS);
@@ -137,7 +137,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return g->api->status(g);
 }
 
-DT_MODEL_DEFINE(component, "controller_field", "for env_ipp: the greedy rule, and what is learnt beyond it",
+DT_MODEL_DEFINE(component, "controller_field", "for env_ipp: the greedy rule and a learned correction",
                 "Westheider, Rueckin & Popovic 2023, arXiv 2303.01150; Silver et al. 2018, arXiv 1812.06298", config,
                 state, options,
                 DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,

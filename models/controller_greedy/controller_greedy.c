@@ -5,5 +5,5 @@
  */
 #include "controller_rule.h"
 
-RULE_PLUGIN("controller_greedy", "5", "60", "signals that let the most vehicles go",
+RULE_PLUGIN("controller_greedy", "5", "60", "signals choose the phase that serves the most vehicles",
             "Ault & Sharon 2021 (RESCO: max wave, vehicles within 50 m)");

@@ -38,7 +38,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     }
     if (controller_dim(dims, n_dims, "squashed", 0) > 0) {
         return DT_FAIL_H(h, DT_ESHAPE,
-                         "controller_idm says accelerations in m/s^2, and this phase takes what a tanh is put over");
+                         "controller_idm returns accelerations in m/s^2, but this phase applies tanh to actions");
     }
     controller_input(&s->net, "ego", "A %lld", (long long)columns);
     return DT_OK;

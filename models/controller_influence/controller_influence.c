@@ -25,13 +25,14 @@ static const dt_option options[] = {
     DT_OPTION(influence_config, heads, DT_OPT_I64, "2", "1", 1, 64, NULL, "attention heads, a divisor of hidden"),
     DT_OPTION(influence_config, trunk, DT_OPT_ENUM, "separate", NULL, 0, 0, trunks,
               "whether values have layers of their own or share those of the policy"),
-    DT_OPTION(influence_config, row, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-              "signals: read the row of lanes \"obs\" too; its width is that of one net of roads, so are the weights"),
+    DT_OPTION(
+        influence_config, row, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+        "signals: read the row of lanes \"obs\" too; its width, and the weights, are specific to one road network"),
     DT_OPTION(influence_config, rule, DT_OPT_F64, "1", "1", 0, 1000, NULL,
-              "signals: first weight of vehicles near the line in the score of a phase (learned from there on); 0: an "
-              "untrained controller knows nothing"),
+              "signals: first weight of vehicles near the line in the score of a phase (trained from there); 0: an "
+              "untrained controller has no preference"),
     DT_OPTION(influence_config, foresight, DT_OPT_BOOL, "true", "", 0, 0, NULL,
-              "vehicles: read what a world model predicts, in phases that offer it"),
+              "vehicles: read the predictions of a world model, in phases that offer them"),
     CONTROLLER_HEAD_OPTIONS(influence_config),
     DT_OPTION_END};
 

@@ -33,7 +33,7 @@ static const dt_option options[] = {
     DT_OPTION(config, encoder, DT_OPT_I64, "64", "1", 0, 8192, NULL,
               "width of the layer between observation and LSTM; 0: none"),
     DT_OPTION(config, forget_bias, DT_OPT_F64, "1", "1", -10, 10, NULL,
-              "what is added to the forget gate; above 0 the state lasts longer (Jozefowicz et al. 2015: 1)"),
+              "bias of the forget gate; above 0 the state lasts longer (Jozefowicz et al. 2015: 1)"),
     CONTROLLER_HEAD_OPTIONS(config), DT_OPTION_END};
 
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
@@ -44,7 +44,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
     DT_TRY_H(controller_need_obs(&s->net, h));
     if (s->net.W < 2) {
         return DT_FAIL_H(h, DT_ESHAPE,
-                         "controller_lstm remembers within a window of observations, and the phase gives W 1: set the "
+                         "controller_lstm has a memory of a window of observations, but the phase gives W 1: set the "
                          "option window of the phase to the steps that matter, at least 2");
     }
     controller_input(&s->net, "obs_history", "%lld A %lld", (long long)s->net.W, (long long)s->net.D);

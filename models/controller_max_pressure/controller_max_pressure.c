@@ -6,5 +6,5 @@
  */
 #include "controller_rule.h"
 
-RULE_PLUGIN("controller_max_pressure", "2", "60", "signals that relieve the most pressure",
+RULE_PLUGIN("controller_max_pressure", "2", "60", "signals choose the phase that relieves the most pressure",
             "Varaiya 2013, Max pressure control of a network of signalized intersections");

@@ -35,8 +35,8 @@ static dt_status check(const dt_host *h, const void *cfg)
     const config *c = cfg;
     if (c->trunk == SHARED && c->critic_layers >= 0) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "controller_mlp.critic_layers = %lld asks for layers of values alone, and trunk = \"shared\" "
-                         "has none; leave it at -1, or set trunk = \"separate\"",
+                         "controller_mlp.critic_layers = %lld requests separate layers of values, and trunk = "
+                         "\"shared\" has none; leave it at -1, or set trunk = \"separate\"",
                          (long long)c->critic_layers);
     }
     return DT_OK;
@@ -51,7 +51,7 @@ static const dt_option options[] = {
     DT_OPTION(config, trunk, DT_OPT_ENUM, "separate", NULL, 0, 0, trunks,
               "whether values have hidden layers of their own or share those of the policy"),
     DT_OPTION(config, foresight, DT_OPT_BOOL, "true", "", 0, 0, NULL,
-              "read what a world model predicts, in phases that offer predictions"),
+              "read the predictions of a world model, in phases that offer them"),
     CONTROLLER_HEAD_OPTIONS(config),
     DT_OPTION_END};
 

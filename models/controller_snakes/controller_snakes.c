@@ -24,9 +24,9 @@ typedef struct state {
 
 static const char *const rules[] = {"random", "l1", "l2", "l3", "l4", "evasion", NULL};
 static const dt_option options[] = {
-    DT_OPTION(config, rule, DT_OPT_ENUM, "l2", NULL, 0, 0, rules, "which rule plays; l2 is the greedy one"),
+    DT_OPTION(config, rule, DT_OPT_ENUM, "l2", NULL, 0, 0, rules, "rule that acts; l2 is the greedy one"),
     DT_OPTION(config, sharpness, DT_OPT_F64, "1000", "1", 0, 1e6, NULL,
-              "how much likelier the rule's action is; actions drawn follow it when this is large"),
+              "logit of the rule's action; sampled actions follow it if it is large"),
     DT_OPTION_END};
 
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)

@@ -94,7 +94,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return g->api->status(g);
 }
 
-DT_MODEL_DEFINE(component, "critic_mlp", "what an action is worth, by fully connected layers",
+DT_MODEL_DEFINE(component, "critic_mlp", "Q values of actions, by fully connected layers",
                 "Haarnoja et al. 2018; Fujimoto et al. 2018", config, state, options,
                 DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
                        .destroy = dt_no_op),

@@ -34,7 +34,7 @@ static const dt_option options[] = {
     DT_OPTION(config, layers, DT_OPT_I64, "2", "1", 0, 16, NULL, "hidden layers; 0: linear"),
     DT_OPTION(config, activation, DT_OPT_ENUM, "relu", NULL, 0, 0, activations, "activation after every hidden layer"),
     DT_OPTION(config, state, DT_OPT_BOOL, "true", NULL, 0, 0, NULL,
-              "reads the state of the whole, \"state\" [G F] by \"agent_state\" [A], where the environment shows it"),
+              "read the global state, \"state\" [G F] by \"agent_state\" [A], if the environment provides it"),
     DT_OPTION_END};
 
 static void add_input(state *s, const char *name, const char *symbol, int64_t columns, uint32_t dtype)
@@ -118,7 +118,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return g->api->status(g);
 }
 
-DT_MODEL_DEFINE(component, "critic_others", "what each choice is worth, given what the others chose",
+DT_MODEL_DEFINE(component, "critic_others", "Q values of each choice, given the choices of the others",
                 "Foerster et al. 2018, arXiv 1705.08926", config, state, options,
                 DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
                        .destroy = dt_no_op),

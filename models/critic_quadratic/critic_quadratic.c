@@ -20,7 +20,7 @@ typedef struct state {
 } state;
 
 static const dt_option options[] = {
-    DT_OPTION(config, curvature, DT_OPT_F64, "0", "1", 0, 1e3, NULL, "q begins as -curvature (|obs|^2 + |action|^2)"),
+    DT_OPTION(config, curvature, DT_OPT_F64, "0", "1", 0, 1e3, NULL, "q starts as -curvature (|obs|^2 + |action|^2)"),
     DT_OPTION_END};
 
 static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_dim *dims, uint32_t n_dims)
@@ -73,8 +73,8 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return g->api->status(g);
 }
 
-DT_MODEL_DEFINE(component, "critic_quadratic", "what an action is worth, as a quadratic function",
-                "Bradtke 1993, NIPS 5", config, state, options,
+DT_MODEL_DEFINE(component, "critic_quadratic", "Q values of actions, as a quadratic function", "Bradtke 1993, NIPS 5",
+                config, state, options,
                 DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
                        .destroy = dt_no_op),
                 .role = "critic", .flags = DT_COMP_DETERMINISTIC);

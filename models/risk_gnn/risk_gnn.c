@@ -291,7 +291,7 @@ static const char *const normalise_names[] = {"fixed", "store", NULL};
 
 static const dt_option options[] = {
     DT_OPTION(config, preset, DT_OPT_ENUM, "guide", "1", 0, 1, preset_names,
-              "sizes as a set: guide = 3 gat layers, 15m = 3 transformer layers; both hidden 256 and 8 heads"),
+              "preset of sizes: guide = 3 gat layers, 15m = 3 transformer layers; both hidden 256 and 8 heads"),
     DT_OPTION(
         config, layer, DT_OPT_ENUM, "preset", "1", 0, 2, layer_names,
         "gat: graph attention with edge features; transformer: dot products with edge bias and a feed-forward net"),
@@ -300,13 +300,14 @@ static const dt_option options[] = {
               "attention heads, a divisor of hidden; 0 takes the preset's"),
     DT_OPTION(config, layers, DT_OPT_I64, "0", "1", 0, 32, NULL, "attention layers; 0 takes the preset's"),
     DT_OPTION(config, pose, DT_OPT_BOOL, "true", "1", 0, 1, NULL,
-              "use position and heading of vehicles in the scene's frame; false: a scene may lie anyhow"),
+              "use position and heading of vehicles in the scene's frame; false: results are independent of a scene's "
+              "position and rotation"),
     DT_OPTION(config, normalise, DT_OPT_ENUM, "fixed", "1", 0, 1, normalise_names,
               "features of vehicles and edges: fixed: scaled by fixed numbers; store: also by statistics of the scenes "
               "that phase 1 trains on, by kind (docs/explanation/normalisation.md)"),
-    DT_OPTION(config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL, "share of the embedding left out while training"),
+    DT_OPTION(config, dropout, DT_OPT_F64, "0.4", "1", 0, 0.95, NULL, "dropout of the embedding in training"),
     DT_OPTION(config, edge_hidden, DT_OPT_I64, "16", "1", 1, 1024, NULL,
-              "width that the 4 edge features are widened to before attention"),
+              "width that the 4 edge features are projected to before attention"),
     DT_OPTION_END};
 
 DT_MODEL_DEFINE(component, "risk_gnn", "graph attention over the vehicles of a frame: embeddings and risk",

@@ -84,15 +84,15 @@ typedef struct state {
 } state;
 
 static const dt_option options[] = {
-    DT_OPTION(config, gap_m, DT_OPT_F64, "1", "m", 0, 100, NULL, "gap that is left when both stand"),
+    DT_OPTION(config, gap_m, DT_OPT_F64, "1", "m", 0, 100, NULL, "gap at standstill"),
     DT_OPTION(config, alpha, DT_OPT_F64, "1", "1", 0.01, 1, NULL,
-              "share of the barrier that one action may use up; 1: as much as is safe, less: a softer approach"),
+              "share of the barrier that one action may use up; 1: all that is safe, less: a smoother approach"),
     DT_OPTION(config, change_mps2, DT_OPT_F64, "0", "m/s^2", -9, 9, NULL,
-              "a change of lane leaves the agent at least this acceleration"),
+              "minimum acceleration left to the agent by a lane change"),
     DT_OPTION(config, rear_mps2, DT_OPT_F64, "2.6", "m/s^2", -9, 9, NULL,
-              "a change of lane leaves the following vehicle at least this acceleration"),
+              "minimum acceleration left to the follower by a lane change"),
     DT_OPTION(config, starvation_s, DT_OPT_F64, "90", "s", 1, 1e6, NULL,
-              "longest wait for green of a first vehicle, where possible"),
+              "longest wait for green of a first vehicle, if possible"),
     DT_OPTION(config, min_green_s, DT_OPT_F64, "5", "s", 0, 600, NULL, "a phase stays green at least this long"),
     DT_OPTION(config, max_green_s, DT_OPT_F64, "0", "s", 0, 3600, NULL,
               "a phase stays green at most this long; 0: open"),

@@ -18,7 +18,7 @@ typedef struct config {
 DT_STATE_DEFINE(state, config);
 
 static const dt_option options[] = {
-    DT_OPTION(config, initial, DT_OPT_F64, "1", "reward / nat", 1e-6, 1e6, NULL, "its first value"), DT_OPTION_END};
+    DT_OPTION(config, initial, DT_OPT_F64, "1", "reward / nat", 1e-6, 1e6, NULL, "initial value"), DT_OPTION_END};
 
 DT_MODEL_CREATE_DEFINE(create, state);
 
@@ -46,7 +46,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
     return g->api->status(g);
 }
 
-DT_MODEL_DEFINE(component, "temperature", "one learned number above 0: what entropy is worth",
+DT_MODEL_DEFINE(component, "temperature", "learned positive weight of the entropy",
                 "Haarnoja et al. 2018, arXiv 1812.05905", config, state, options,
                 DT_OPS(.create = create, .inputs = inputs, .outputs = outputs, .params = params, .forward = forward,
                        .destroy = dt_no_op),

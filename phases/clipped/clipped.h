@@ -59,7 +59,7 @@ extern const char *const clipped_modes[]; /* DT_VALUE_* */
     CLIPPED_OPTION(T, PART, clip, DT_OPT_F64, "0.2", "1", 0, 1, "clipping of the probability ratio"),                  \
     DT_OPTION_OF(T, PART, clipped_config, value_clip_mode, DT_OPT_ENUM, "none", NULL, 0, 0, clipped_modes,             \
         "none; step: the larger of the errors of the value and of the old one moved by at most the clip (PPO2); "      \
-        "error: the squared error itself, at most the clip (RLlib; errors above it teach nothing)"),                   \
+        "error: the squared error itself, at most the clip (RLlib; errors above it have no gradient)"),                \
     CLIPPED_OPTION(T, PART, value_clip, DT_OPT_F64, "10.0", "1", 0, 1e9, "bound of value_clip_mode"),                  \
     CLIPPED_OPTION(T, PART, value_coef, DT_OPT_F64, "0.5", "1", 0, 1e6, "weight of the value loss"),                   \
     CLIPPED_OPTION(T, PART, cost_value_coef, DT_OPT_F64, "0.5", "1", 0, 1e6,                                           \
@@ -69,12 +69,12 @@ extern const char *const clipped_modes[]; /* DT_VALUE_* */
     CLIPPED_OPTION(T, PART, entropy_coef_end, DT_OPT_F64, "0.01", "1", 0, 1e6,                                         \
         "weight of the entropy in the last round"),                                                                    \
     CLIPPED_OPTION(T, PART, kl_target, DT_OPT_F64, "0", "nats", 0, 1e6,                                                \
-        "aim of the adaptive KL penalty; 0: no penalty"),                                                              \
-    CLIPPED_OPTION(T, PART, kl_coef, DT_OPT_F64, "0.2", "1", 1e-6, 1e6, "first weight of the KL penalty"),             \
+        "target of the adaptive KL penalty; 0: no penalty"),                                                           \
+    CLIPPED_OPTION(T, PART, kl_coef, DT_OPT_F64, "0.2", "1", 1e-6, 1e6, "initial weight of the KL penalty"),           \
     CLIPPED_OPTION(T, PART, target_kl, DT_OPT_F64, "0", "nats", 0, 1e6,                                                \
-        "a pass whose mean KL is above 1.5 times of it is the last; 0: none"),                                         \
+        "early stopping: a pass whose mean KL is above 1.5 times this is the last; 0: off"),                           \
     CLIPPED_OPTION(T, PART, imagine_weight, DT_OPT_F64, "0", "1", 0, 1,                                                \
-        "share of imagined branches in the advantage that the policy follows, which then reads obs alone; 0: none"),   \
+        "share of imagined branches in the policy's advantage; the policy then reads only obs; 0: none"),              \
     CLIPPED_OPTION(T, PART, imagine_steps, DT_OPT_I64, "1", "steps", 1, 64, "actions of an imagined branch")
 /* clang-format on */
 

@@ -20,23 +20,22 @@ dt_status imagine_check(const dt_host *h, const imagine_config *c, const dt_wiri
     }
     if (w->F == 0) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "%s.imagine_weight = %g: branches are driven by what a world model foresees; set foresight = "
+                         "%s.imagine_weight = %g: branches use the predictions of a world model; set foresight = "
                          "true and models.world, or imagine_weight = 0",
                          phase, c->weight);
     }
     if (c->is_scaled) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "%s.imagine_weight = %g: branches are driven in metres and seconds; set normalise_obs = false",
-                         phase, c->weight);
+                         "%s.imagine_weight = %g: branches use metres and seconds; set normalise_obs = false", phase,
+                         c->weight);
     }
     const dt_env_spec *e = w->spec;
     if (strcmp(w->own->name, "ego") != 0 || strcmp(w->own->dims, "A 9") != 0 || e->n_continuous != 1 ||
         e->n_heads != 0) {
-        return DT_FAIL_H(
-            h, DT_ESHAPE,
-            "%s.imagine_weight = %g: branches are known of agents that see \"ego\" [A 9] and choose an "
-            "acceleration alone; those of %s see \"%s\" [%s] and have %u continuous and %u discrete actions",
-            phase, c->weight, w->env_id, w->own->name, w->own->dims, e->n_continuous, e->n_heads);
+        return DT_FAIL_H(h, DT_ESHAPE,
+                         "%s.imagine_weight = %g: branches require agents that see \"ego\" [A 9] and choose only an "
+                         "acceleration; those of %s see \"%s\" [%s] and have %u continuous and %u discrete actions",
+                         phase, c->weight, w->env_id, w->own->name, w->own->dims, e->n_continuous, e->n_heads);
     }
     const double steps = e->step_s * 1000 / (double)w->dt_ms, all = steps * (double)c->steps;
     if (steps < 1 - 1e-6 || fabs(steps - round(steps)) > 1e-6 || all > (double)w->F + 1e-6) {

@@ -16,8 +16,8 @@ dt_status offpolicy_check(const dt_host *h, const char *phase, const offpolicy_c
 {
     if (c->learning_starts > c->buffer_size) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "%s.learning_starts = %lld, samples that are kept before it learns, is above "
-                         "%s.buffer_size = %lld, all that are kept; lower the first or raise the second",
+                         "%s.learning_starts = %lld, samples collected before training starts, is above "
+                         "%s.buffer_size = %lld, the capacity of the buffer; lower the first or raise the second",
                          phase, (long long)c->learning_starts, phase, (long long)c->buffer_size);
     }
     return DT_OK;
@@ -44,7 +44,7 @@ static dt_status create_memory(offpolicy_learner *l)
     const uint64_t samples = (uint64_t)round_samples(l) * (uint64_t)c->intensity;
     if (round_samples(l) > c->buffer_size) {
         return DT_FAIL_H(l->h, DT_ECONFIG,
-                         "%s.buffer_size = %lld keeps less than a round, env.instances * %s.collect_steps = %lld "
+                         "%s.buffer_size = %lld is less than a round, env.instances * %s.collect_steps = %lld "
                          "samples; raise it, or take fewer steps",
                          l->phase, (long long)c->buffer_size, l->phase, (long long)round_samples(l));
     }
@@ -70,12 +70,11 @@ static dt_status wire(offpolicy_learner *l, const dt_wiring_api *wiring, uint32_
     const offpolicy_config *c = &l->config;
     DT_TRY_H(offpolicy_wire(&l->roles, wiring, DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | head));
     if (c->n_step > 1 && l->roles.wiring->has_graph) {
-        return DT_FAIL_H(
-            l->h, DT_ECONFIG,
-            "%s.n_step = %lld adds up steps, and a model of this phase reads a graph, which is known of one "
-            "step alone; set %s.n_step = 1, or choose models that read rows of agents (models.controller, "
-            "models.critic, models.perception, models.shield)",
-            l->phase, (long long)c->n_step, l->phase);
+        return DT_FAIL_H(l->h, DT_ECONFIG,
+                         "%s.n_step = %lld adds up steps, and a model of this phase reads a graph, which is available "
+                         "for one step only; set %s.n_step = 1, or choose models that read rows of agents "
+                         "(models.controller, models.critic, models.perception, models.shield)",
+                         l->phase, (long long)c->n_step, l->phase);
     }
     return DT_OK;
 }
@@ -199,8 +198,8 @@ static dt_status check_deserted(const offpolicy_learner *l, int64_t steps)
                ? DT_OK
                : DT_FAIL_H(l->h, DT_ECONFIG,
                            "%s: no agent that learns has acted in %lld steps of each instance of %s, so that "
-                           "%s.learning_starts = %lld samples never come; with several teams see that "
-                           "opponents.learner is one that plays, else that the environment's options let agents in",
+                           "%s.learning_starts = %lld samples never arrive; with several teams check that "
+                           "opponents.learner is one that plays, else that the environment's options admit agents",
                            l->phase, (long long)steps, l->bind->env_id(l->roles.wiring->env), l->phase,
                            (long long)l->config.learning_starts);
 }
@@ -236,7 +235,7 @@ static dt_status keep_errors(void *user, const dt_rows *r)
     uint32_t rank = 0;
     const float *error = l->train->rows(r, "surprise", dim, &rank);
     if (error == NULL || rank != 1 || (uint64_t)dim[0] > l->most_errors - l->n_errors) {
-        return DT_FAIL_H(l->h, DT_EPLUGIN, "%s: samples were drawn whose errors nobody knows", l->phase);
+        return DT_FAIL_H(l->h, DT_EPLUGIN, "%s: drawn samples have no recorded TD error", l->phase);
     }
     memcpy(l->error + l->n_errors, error, (size_t)dim[0] * sizeof(*error));
     l->n_errors += (uint64_t)dim[0];

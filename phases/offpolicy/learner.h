@@ -80,30 +80,33 @@ void offpolicy_destroy(void *self);
 #define OFFPOLICY_OPTION(member, type, dfl, unit, min, max, help)                                                      \
     DT_OPTION(offpolicy_config, member, type, dfl, unit, min, max, NULL, help)
 #define OFFPOLICY_OPTIONS(INTENSITY, TAU, RATE, CRITICS, DELAY)                                                        \
-    OFFPOLICY_OPTION(iterations, DT_OPT_I64, "1000", "1", 1, 1e9, "rounds of acting and learning"),                    \
+    OFFPOLICY_OPTION(iterations, DT_OPT_I64, "1000", "1", 1, 1e9, "rounds of acting and training"),                    \
     OFFPOLICY_OPTION(collect_steps, DT_OPT_I64, "8", "env steps", 1, 1e6, "steps of every instance in a round"),       \
     OFFPOLICY_OPTION(intensity, DT_OPT_I64, INTENSITY, "1", 1, 1e6,                                                    \
-        "samples learnt from for one that was collected; as many as data.batch: one update for each"),                 \
+        "training samples per collected sample; if equal to data.batch: one update per collected sample"),             \
     OFFPOLICY_OPTION(buffer_size, DT_OPT_I64, "100000", "samples", 1, 1e12,                                            \
-        "steps of instances that the replay keeps, of all ranks together"),                                            \
-    OFFPOLICY_OPTION(learning_starts, DT_OPT_I64, "1000", "samples", 1, 1e12, "kept before it learns"),                \
-    OFFPOLICY_OPTION(n_step, DT_OPT_I64, "1", "env steps", 1, 1024, "rewards in a target, before the critic's say"),   \
+        "capacity of the replay buffer, all ranks together"),                                                          \
+    OFFPOLICY_OPTION(learning_starts, DT_OPT_I64, "1000", "samples", 1, 1e12, "samples collected before training "     \
+    "starts"),                                                                                                         \
+    OFFPOLICY_OPTION(n_step, DT_OPT_I64, "1", "env steps", 1, 1024, "rewards in a target before the critic's "         \
+    "estimate (n-step)"),                                                                                              \
     OFFPOLICY_OPTION(gamma, DT_OPT_F64, "0.99", "1", 0, 1, "discount of the reward"),                                  \
-    OFFPOLICY_OPTION(tau, DT_OPT_F64, TAU, "1", 1e-9, 1, "share of the way that targets go in an update"),             \
-    OFFPOLICY_OPTION(reward_scale, DT_OPT_F64, "1", "1", 1e-9, 1e9, "what rewards are multiplied by"),                 \
+    OFFPOLICY_OPTION(tau, DT_OPT_F64, TAU, "1", 1e-9, 1, "soft-update rate of the target networks"),                   \
+    OFFPOLICY_OPTION(reward_scale, DT_OPT_F64, "1", "1", 1e-9, 1e9, "factor of rewards"),                              \
     OFFPOLICY_OPTION(priority, DT_OPT_F64, "0", "1", 0, 1,                                                             \
-        "exponent by which surprising samples are drawn more often (Schaul et al. 2016); 0: all alike"),               \
+        "exponent of priorities: samples with larger TD errors are drawn more often (Schaul et al. 2016); 0: "         \
+        "uniform"),                                                                                                    \
     OFFPOLICY_OPTION(priority_correction, DT_OPT_F64, "0.4", "1", 0, 1,                                                \
-        "exponent of the weights that correct for that; 1: wholly"),                                                   \
+        "exponent of the importance weights that correct for priorities; 1: fully"),                                   \
     OFFPOLICY_OPTION(actor_learning_rate, DT_OPT_F64, RATE, "1", 0, 10, "0: training.learning_rate"),                  \
     OFFPOLICY_OPTION(critic_learning_rate, DT_OPT_F64, RATE, "1", 0, 10, "0: training.learning_rate"),                 \
     OFFPOLICY_OPTION(actor_clip, DT_OPT_F64, "0", "1", -1, 1e9,                                                        \
-        "most that the norm of the actor's gradient may be; 0: training.gradient_clip, below 0: none"),                \
+        "maximum norm of the actor's gradient; 0: training.gradient_clip, below 0: none"),                             \
     OFFPOLICY_OPTION(critic_clip, DT_OPT_F64, "0", "1", -1, 1e9, "the same for the critic"),                           \
     OFFPOLICY_OPTION(critics, DT_OPT_I64, CRITICS, "1", 1, OFFPOLICY_MAX_CRITICS,                                      \
-        "estimates of a value; of several the least counts (Fujimoto et al. 2018)"),                                   \
+        "number of critics; the minimum of their estimates is used (Fujimoto et al. 2018)"),                           \
     OFFPOLICY_OPTION(policy_delay, DT_OPT_I64, DELAY, "1", 1, 1e6,                                                     \
-        "updates of the critic for one of the actor")
+        "critic updates per actor update")
 /* clang-format on */
 
 #endif

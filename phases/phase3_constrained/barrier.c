@@ -203,7 +203,7 @@ static bool can_learn(barrier *b, const clipped *l, int source, const double *me
     if (!b->has_warned) {
         const double step_s = l->wiring->spec->step_s;
         dt_logf(l->h, 1,
-                "no recorded vehicle of this round is known to be safe, and the barrier learns nothing from them: it "
+                "no recorded vehicle of this round is known to be safe, so the barrier is not trained on them: it "
                 "takes %lld actions of %g s, %g s in sight; lower %s.shield_safe_steps or give longer recordings",
                 (long long)b->config.safe_steps + 1, step_s, (double)(b->config.safe_steps + 1) * step_s, l->phase);
         b->has_warned = true;

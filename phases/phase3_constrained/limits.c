@@ -50,7 +50,7 @@ static dt_status read_one(limits *l, const dt_host *h, const char *phase, const 
 dt_status limits_read(limits *l, const dt_host *h, const char *phase, const dt_wiring *w, const char *text)
 {
     if (text[strspn(text, " ,")] == '\0') {
-        return refuse(h, phase, w, "nothing is limited by", text);
+        return refuse(h, phase, w, "no cost is limited by", text);
     }
     while (*(text += strspn(text, " ,")) != '\0') {
         char word[NAME_MAX_BYTES];
@@ -83,12 +83,11 @@ dt_status limits_unjudged(const dt_host *h, const char *phase, const dt_wiring *
     if (e->max_steps > 0) {
         snprintf(longest, sizeof(longest), " (an episode of %s has up to %u steps)", w->env_id, e->max_steps);
     }
-    return DT_FAIL_H(
-        h, DT_ECONFIG,
-        "%s.limits: the limit %g of cost %s was never evaluated, because no episode with this cost ended "
-        "while the phase learnt%s: nothing has held it; train for more rounds (%s.iterations), collect more "
-        "steps in each (%s.train_batch), or shorten the episodes",
-        phase, limit, e->costs[k], longest, phase, phase);
+    return DT_FAIL_H(h, DT_ECONFIG,
+                     "%s.limits: the limit %g of cost %s was never evaluated, because no episode with this cost ended "
+                     "while the phase trained%s: the limit had no effect; train for more rounds (%s.iterations), "
+                     "collect more steps in each (%s.train_batch), or shorten the episodes",
+                     phase, limit, e->costs[k], longest, phase, phase);
 }
 
 uint64_t limits_rounds_above(uint64_t rounds, double cost, double limit)

@@ -27,14 +27,15 @@ dt_status multiplier_check(const dt_host *h, const char *phase, const multiplier
     const bool is_pid = algorithm == MULTIPLIER_PID;
     if (c->multiplier_max <= 0) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "%s.multiplier_max = 0 leaves every multiplier at 0, and limits hold nothing; set it above 0",
+                         "%s.multiplier_max = 0 keeps every multiplier at 0, and limits have no effect; set it above 0",
                          phase);
     }
     if (is_pid && c->start <= 0 && c->kp <= 0 && c->ki <= 0 && c->kd <= 0) {
-        return DT_FAIL_H(h, DT_ECONFIG,
-                         "%s.start, kp, ki and kd are all 0: every multiplier stays at 0, and limits hold nothing; set "
-                         "one of them above 0",
-                         phase);
+        return DT_FAIL_H(
+            h, DT_ECONFIG,
+            "%s.start, kp, ki and kd are all 0: every multiplier stays at 0, and limits have no effect; set "
+            "one of them above 0",
+            phase);
     }
     if ((is_pid || algorithm == MULTIPLIER_LAGRANGIAN) && c->start > c->multiplier_max) {
         return DT_FAIL_H(h, DT_ECONFIG,

@@ -54,17 +54,17 @@ typedef struct multiplier_config {
     DT_OPTION_OF(T, PART, multiplier_config, member, type, dfl, unit, min, max, NULL, help)
 #define MULTIPLIER_OPTIONS(T, PART, FIRST_OF, OF)                                                                      \
     MULTIPLIER_OPTION(T, PART, start, DT_OPT_F64, "0.1", "u", 0, 1e9,                                                  \
-        FIRST_OF "first multiplier; u is where cost and reward weigh alike"),                                          \
-    MULTIPLIER_OPTION(T, PART, multiplier_max, DT_OPT_F64, "20", "u", 0, 1e9, "multipliers are at most this"),         \
+        FIRST_OF "initial multiplier; at u cost and reward have equal weight"),                                        \
+    MULTIPLIER_OPTION(T, PART, multiplier_max, DT_OPT_F64, "20", "u", 0, 1e9, "maximum of multipliers"),               \
     MULTIPLIER_OPTION(T, PART, kp, DT_OPT_F64, "2", "u", 0, 1e9, OF "proportional gain of multipliers"),               \
     MULTIPLIER_OPTION(T, PART, ki, DT_OPT_F64, "0.2", "u", 0, 1e9, OF "integral gain"),                                \
-    MULTIPLIER_OPTION(T, PART, kd, DT_OPT_F64, "0.1", "u", 0, 1e9, OF "derivative gain, for rising costs alone"),      \
+    MULTIPLIER_OPTION(T, PART, kd, DT_OPT_F64, "0.1", "u", 0, 1e9, OF "derivative gain, only for rising costs"),      \
     MULTIPLIER_OPTION(T, PART, error_ema, DT_OPT_F64, "0.5", "1", 0, 1,                                                \
-        OF "what the proportional part keeps of the past"),                                                            \
+        OF "smoothing of the proportional part"),                                                                      \
     MULTIPLIER_OPTION(T, PART, cost_ema, DT_OPT_F64, "0.5", "1", 0, 1,                                                 \
-        OF "what the derivative part keeps of the past"),                                                              \
+        OF "smoothing of the derivative part"),                                                                        \
     MULTIPLIER_OPTION(T, PART, pid_delay, DT_OPT_I64, "10", "rounds", 1, MULTIPLIER_MAX_DELAY,                         \
-        OF "over which costs rise")
+        OF "interval over which the rise of costs is measured")
 /* clang-format on */
 
 /* Of the rule alone that such options say. */

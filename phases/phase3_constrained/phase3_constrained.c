@@ -336,7 +336,7 @@ static dt_status check(const dt_host *h, const void *cfg)
     const config *c = cfg;
     if (c->algorithm == ALGORITHM_CPO && (c->clipped.kl_target > 0 || c->clipped.target_kl > 0)) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "phase3_constrained.%s is of the clipped objective, and algorithm = \"cpo\" bounds the "
+                         "phase3_constrained.%s applies to the clipped objective, but algorithm = \"cpo\" bounds the "
                          "divergence by max_kl; set it to 0",
                          c->clipped.kl_target > 0 ? "kl_target" : "target_kl");
     }
@@ -347,8 +347,7 @@ static dt_status check(const dt_host *h, const void *cfg)
                          (long long)c->shield_safe_steps, (long long)c->shield_unsafe_steps);
     }
     if (c->margin >= 1) {
-        return DT_FAIL_H(h, DT_ECONFIG,
-                         "phase3_constrained.margin = 1 keeps all of every limit in hand; set it below 1");
+        return DT_FAIL_H(h, DT_ECONFIG, "phase3_constrained.margin = 1 reduces every limit to 0; set it below 1");
     }
     if (c->algorithm != ALGORITHM_CPO) {
         DT_TRY_H(multiplier_check(h, "phase3_constrained", &c->multiplier, c->algorithm));
@@ -516,16 +515,17 @@ static const dt_option options[] = {
     DT_WIRING_OPTIONS(config, wiring),
     CLIPPED_OPTIONS(config, clipped),
     DT_OPTION(config, algorithm, DT_OPT_ENUM, "pid_lagrangian", NULL, 0, 0, algorithms,
-              "how the multipliers of costs follow from their limits, or cpo: steps within a trust region"),
+              "how multipliers follow from costs and limits; cpo: steps within a trust region"),
     ROW(limits, DT_OPT_STR, "collisions:0.1", NULL, 0, 0,
         "limits as cost:limit,... on the mean over episodes, all agents together"),
     ROW(margin, DT_OPT_F64, "0", "1", 0, 1,
-        "share of every limit that is kept in hand, because costs swing about what they are steered to"),
-    ROW(max_violations, DT_OPT_I64, "5", "rounds", 1, 1e9, "rounds in a row above a limit that on_violations answers"),
+        "safety margin: share by which every limit is lowered, as costs fluctuate around their target"),
+    ROW(max_violations, DT_OPT_I64, "5", "rounds", 1, 1e9,
+        "rounds in a row above a limit before on_violations applies"),
     DT_OPTION(config, on_violations, DT_OPT_ENUM, "alarm", NULL, 0, 0, reactions,
               "none; alarm: a warning in the log; stop: the phase fails"),
     MULTIPLIER_OPTIONS(config, multiplier, "pid_lagrangian, lagrangian: ", "pid_lagrangian: "),
-    ROW(rate, DT_OPT_F64, "0.1", "u", 0, 1e9, "lagrangian: step for a cost that is all above its limit"),
+    ROW(rate, DT_OPT_F64, "0.1", "u", 0, 1e9, "lagrangian: step of the multiplier per relative excess of the cost"),
     ROW(penalty, DT_OPT_F64, "5", "u", 0, 1e9, "penalty: its weight"),
     ROW(barrier_t, DT_OPT_F64, "400", "1", 1e-9, 1e9, "log_barrier: sharpness; the cost stays about limit/t away"),
     ROW(max_kl, DT_OPT_F64, "0.01", "nats", 1e-9, 1e3, "cpo: bound of a step's mean KL divergence"),
@@ -534,23 +534,24 @@ static const dt_option options[] = {
     ROW(line_search_steps, DT_OPT_I64, "10", "1", 1, 1000, "cpo: lengths that are tried"),
     ROW(backtrack, DT_OPT_F64, "0.8", "1", 0.01, 0.99, "cpo: of a length to the one before"),
     DT_OPTION(config, learn_shield, DT_OPT_BOOL, "true", NULL, 0, 0, NULL,
-              "train the learned barrier of the shield, where there is one with a barrier"),
+              "train the learned barrier of the shield, if it has one"),
     ROW(shield_costs, DT_OPT_STR, "", NULL, 0, 0,
-        "costs, separated by commas, that make states unsafe for it; empty: those with limits"),
+        "costs, separated by commas, that make states unsafe for the barrier; empty: those with limits"),
     ROW(shield_unsafe_steps, DT_OPT_I64, "2", "steps", 0, 1e6, "steps before such a cost in which a state is unsafe"),
-    ROW(shield_safe_steps, DT_OPT_I64, "10", "steps", 0, 1e6, "a state is safe where none comes in so many steps"),
+    ROW(shield_safe_steps, DT_OPT_I64, "10", "steps", 0, 1e6,
+        "a state is safe if no such cost follows within this many steps"),
     ROW(shield_alpha, DT_OPT_F64, "0.1", "1", 0, 1, "share of the learned barrier that one step may use up"),
-    ROW(shield_margin, DT_OPT_F64, "1", "1", 0, 1e6, "what the learned barrier is at least, or at most, by label"),
+    ROW(shield_margin, DT_OPT_F64, "1", "1", 0, 1e6, "margin of the learned barrier at labelled states"),
     ROW(shield_coef, DT_OPT_F64, "0.01", "1", 0, 1e6,
         "weight of the barrier's loss: small, so that gradient_clip sees the policy; Adam does without size"),
     ROW(stored_samples, DT_OPT_I64, "0", "samples", 0, 1e9,
-        "recorded scenes that are mixed into a round, others in each, for models.world and the barrier of a shield of "
-        "vehicles to learn from; 0: none"),
-    ROW(stored_coef, DT_OPT_F64, "0.01", "1", 0, 1e6, "weight of the world model's losses, small as shield_coef"),
+        "recorded scenes mixed into each round, to train models.world and the barrier of a shield of vehicles; 0: "
+        "none"),
+    ROW(stored_coef, DT_OPT_F64, "0.01", "1", 0, 1e6, "weight of the world model's losses, small like shield_coef"),
     DT_OPTION(config, stored_barrier, DT_OPT_BOOL, "true", NULL, 0, 0, NULL,
-              "the barrier learns from them, too: of costs that mark, collisions, time_to_collision and hard_braking"),
-    ROW(stored_ttc_s, DT_OPT_F64, "1.5", "s", 0, 60, "time to collision that counts when below, as in the environment"),
-    ROW(stored_hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 20, "braking that counts when harder, as in the environment"),
+              "train the barrier on them too, labelled by the costs collisions, time_to_collision and hard_braking"),
+    ROW(stored_ttc_s, DT_OPT_F64, "1.5", "s", 0, 60, "times to collision below this count, as in the environment"),
+    ROW(stored_hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 20, "braking harder than this counts, as in the environment"),
     DT_OPTION_END};
 
 DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "env.id=env_traffic",
@@ -560,7 +561,7 @@ DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controlle
                    "training.warmup_epochs=100", /* 10 rounds of 10 passes */
                    "training.eval_interval=20", "training.save_interval=10", "checkpoint.best_by=return/mean");
 
-DT_PHASE_DEFINE(component, ID, "the most reward whose costs stay under their limits",
+DT_PHASE_DEFINE(component, ID, "maximises reward while costs stay below their limits",
                 "Stooke, Achiam & Abbeel 2020, arXiv 2007.03964", config, state, options,
                 DT_OPS(.create = create, .start = start, .iterate = iterate, .evaluate = evaluate, .stop = dt_no_op,
                        .destroy = destroy, .save = save, .load = load, .finish = finish),

@@ -26,8 +26,8 @@ dt_status stored_check(const dt_host *h, const char *phase, const stored_config 
     }
     if (!(c->coef > 0)) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "%s.stored_coef = %g lets nothing be learnt from stored_samples = %lld; it must be above 0",
-                         phase, c->coef, (long long)c->samples);
+                         "%s.stored_coef = %g disables training on stored_samples = %lld; it must be above 0", phase,
+                         c->coef, (long long)c->samples);
     }
     const prediction_config w = windows(c, wiring, true);
     return prediction_check(h, phase, &w);
@@ -86,10 +86,9 @@ static dt_status bind_data(stored *s, const stored_config *c, const clipped *l, 
     if (s->prediction.world == NULL && !b->has_stored) {
         return DT_FAIL_H(
             l->h, DT_ECONFIG,
-            "%s.stored_samples = %lld, but there is nobody whom recorded scenes could teach, neither "
-            "models.world (with foresight, or beside models.perception) nor the learned barrier of a shield "
-            "of vehicles with a cost that they tell (collisions, time_to_collision, hard_braking); set one "
-            "of these, or stored_samples = 0",
+            "%s.stored_samples = %lld, but no model can train on recorded scenes, neither models.world (with "
+            "foresight, or with models.perception) nor the learned barrier of a shield of vehicles with a cost that "
+            "they label (collisions, time_to_collision, hard_braking); set one of these, or stored_samples = 0",
             l->phase, (long long)c->samples);
     }
     snprintf(text[0], TEXT, "true");
@@ -131,9 +130,9 @@ dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_confi
     DT_TRY_H(bind_data(s, c, l, b));
     if (l->loss.is_apart && foresees && !b->has_stored) {
         return DT_FAIL_H(l->h, DT_ECONFIG,
-                         "%s.stored_samples = %lld would teach models.world, by whose predictions the policy acts "
-                         "(foresight), and algorithm = \"cpo\" alone moves what the policy depends on; set foresight = "
-                         "false, another algorithm or stored_samples = 0",
+                         "%s.stored_samples = %lld would train models.world, whose predictions the policy uses "
+                         "(foresight), but algorithm = \"cpo\" must be the only one to update what the policy depends "
+                         "on; set foresight = false, another algorithm or stored_samples = 0",
                          l->phase, (long long)c->samples);
     }
     return DT_OK;

@@ -68,34 +68,34 @@ static const char *const baselines[] = {"counterfactual", "value", "none", NULL}
 #define OPTION(member, type, dfl, unit, min, max, help) DT_OPTION(config, member, type, dfl, unit, min, max, NULL, help)
 /* clang-format off */
 static const dt_option options[] = {
-    OPTION(updates, DT_OPT_I64, UPDATES, "1", 1, 1e9, "rounds of collecting and learning"),
+    OPTION(updates, DT_OPT_I64, UPDATES, "1", 1, 1e9, "rounds of collecting samples and training"),
     OPTION(episodes, DT_OPT_I64, "0", "1", 0, 1e12,
-        "as many rounds as have this many episodes, instead of `updates`; 0: updates counts. For environments whose "
-        "episodes have a known length"),
+        "train for this many episodes instead of `updates` rounds; 0: use updates. For environments whose episodes "
+        "have a known length"),
     OPTION(batch, DT_OPT_I64, "128", "transitions", 1, 1e9,
-        "of single agents, in a minibatch; data.batch is this divided by the number of agents that learn"),
+        "transitions of single agents in a minibatch; data.batch is this divided by the number of learning agents"),
     OPTION(batch_number, DT_OPT_I64, "5", "1", 1, 1e6, "minibatches of a round"),
     OPTION(data_passes, DT_OPT_I64, "5", "1", 1, 1000, "passes over the samples of a round"),
     OPTION(critic_first, DT_OPT_BOOL, "false", NULL, 0, 0,
         "all passes of the critic, then as many of the policy; false: a step of both for each minibatch"),
     OPTION(gamma, DT_OPT_F64, "0.99", "1", 0, 1, "discount"),
-    OPTION(lambda, DT_OPT_F64, "0.8", "1", 0, 1, "of TD(lambda), what the critic learns"),
-    OPTION(target_interval, DT_OPT_I64, "10", "rounds", 1, 1e9, "rounds after which the target critic follows"),
-    OPTION(target_tau, DT_OPT_F64, "1", "1", 1e-6, 1, "share by which it follows then; 1: it becomes a copy"),
+    OPTION(lambda, DT_OPT_F64, "0.8", "1", 0, 1, "lambda of TD(lambda), the target of the critic"),
+    OPTION(target_interval, DT_OPT_I64, "10", "rounds", 1, 1e9, "rounds between updates of the target critic"),
+    OPTION(target_tau, DT_OPT_F64, "1", "1", 1e-6, 1, "soft-update rate of the target critic; 1: copy"),
     OPTION(critic_learning_rate, DT_OPT_F64, "1e-4", "1", 0, 1e3,
         "of the critic; training.learning_rate is the controller's; 0: the same"),
-    OPTION(epsilon, DT_OPT_F64, "0.5", "1", 0, 0.999, "share of choices by chance, in the first round"),
-    OPTION(epsilon_end, DT_OPT_F64, "0.02", "1", 0, 0.999, "the same in the end"),
+    OPTION(epsilon, DT_OPT_F64, "0.5", "1", 0, 0.999, "share of random choices in the first round"),
+    OPTION(epsilon_end, DT_OPT_F64, "0.02", "1", 0, 0.999, "share of random choices from round epsilon_steps on"),
     OPTION(epsilon_updates, DT_OPT_I64, "1000", "rounds", 1, 1e9, "rounds until epsilon_end"),
     OPTION(clip, DT_OPT_F64, "0", "1", 0, 1,
         "clipping of the probability ratio to the policy that acted (Schulman et al. 2017); 0: the plain gradient"),
     OPTION(entropy_coef, DT_OPT_F64, "0", "1", 0, 1e6, "weight of the entropy"),
     DT_OPTION(config, baseline, DT_OPT_ENUM, "counterfactual", NULL, 0, 0, baselines,
-        "what an advantage is counted from: Q of the choice that was made less its mean over the agent's own choices; "
-        "for comparison, the return less a value, or Q alone"),
+        "advantage: counterfactual: Q of the chosen action minus its mean over the agent's own choices; for "
+        "comparison, the return minus a value, or Q alone"),
     OPTION(others, DT_OPT_BOOL, "true", NULL, 0, 0,
-        "the critic sees the actions of the others; false, with critic_others.state = false: it sees what agents "
-        "see"),
+        "the critic sees the actions of the others; false, with critic_others.state = false: it sees only the "
+        "agents' observations"),
     DT_OPTION_END};
 /* clang-format on */
 
@@ -116,12 +116,12 @@ static dt_status plan_rounds(state *s, uint32_t *steps_p)
     const uint64_t steps = up(up(transitions, s->agents), s->bind->env_instances(s->wiring->env));
     if (c->episodes > 0 && episode == 0) {
         return DT_FAIL_H(s->h, DT_ECONFIG,
-                         "phase_coma.episodes = %lld: how many rounds these are is not known, because episodes of %s "
-                         "have no longest length; set phase_coma.updates instead",
+                         "phase_coma.episodes = %lld: the number of rounds is unknown, because episodes of %s have no "
+                         "maximum length; set phase_coma.updates instead",
                          (long long)c->episodes, s->wiring->env_id);
     }
     if (c->episodes > 0 && c->updates != strtoll(UPDATES, NULL, 10)) {
-        dt_logf(s->h, 1, "phase_coma.updates = %lld has no effect: episodes = %lld says how many rounds there are",
+        dt_logf(s->h, 1, "phase_coma.updates = %lld has no effect: episodes = %lld sets the number of rounds",
                 (long long)c->updates, (long long)c->episodes);
     }
     if (steps > UINT32_MAX) {
@@ -178,7 +178,7 @@ static dt_status check_world(const state *s)
                          w->env_id, w->spec->n_agents, w->spec->n_heads, w->spec->n_continuous);
     }
     if (w->perception != NULL || w->shield != NULL) {
-        return DT_FAIL_H(s->h, DT_ECONFIG, "phase_coma trains a controller and a critic alone: unset models.%s",
+        return DT_FAIL_H(s->h, DT_ECONFIG, "phase_coma trains only a controller and a critic: unset models.%s",
                          w->perception != NULL ? "perception" : "shield");
     }
     return DT_OK;
@@ -340,7 +340,7 @@ static dt_status keep_rows(void *user, const dt_rows *r)
     uint32_t rank = 0;
     const float *reward = s->train->rows(r, "reward", dim, &rank), *value = s->train->rows(r, "target_q", dim, &rank);
     if (reward == NULL || value == NULL || dim[0] < 0 || (uint64_t)dim[0] > s->most - s->n) {
-        return DT_FAIL_H(s->h, DT_EUNSUPPORTED, "this host's rollout lacks what phase_coma learns from");
+        return DT_FAIL_H(s->h, DT_EUNSUPPORTED, "this host's rollout lacks what phase_coma trains on");
     }
     memcpy(s->reward + s->n, reward, (size_t)dim[0] * sizeof(*reward));
     memcpy(s->value + s->n, value, (size_t)dim[0] * sizeof(*value));
@@ -387,7 +387,7 @@ static dt_status pass_over(state *s, uint64_t round, uint64_t of_pass)
     s->n = 0;
     if (s->n_empty == 1) {
         dt_logf(s->h, 1,
-                "phase_coma: no agent acted in round %llu, and nothing is learnt from it; from here on such rounds are "
+                "phase_coma: no agent acted in round %llu, and nothing is learned from it; from now on such rounds are "
                 "counted in charts/rounds_without_samples",
                 (unsigned long long)round + 1);
     }

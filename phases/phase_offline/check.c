@@ -9,9 +9,8 @@
 static dt_status check_clone(const dt_host *h, const offline_config *c)
 {
     return DT_FAIL_H(h, DT_ECONFIG,
-                     ID
-                     ".limits = \"%s\" bounds nothing with algorithm = \"clone\", which learns what the rollouts do, "
-                     "whatever that costs; set algorithm = \"advantage\", or no limits",
+                     ID ".limits = \"%s\" has no effect with algorithm = \"clone\", which imitates the rollouts at any "
+                        "cost; set algorithm = \"advantage\", or no limits",
                      c->limits);
 }
 
@@ -19,13 +18,12 @@ static dt_status check_limits(const dt_host *h, const offline_config *c)
 {
     if (c->clone_rounds >= c->iterations) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         ID
-                         ".limits = \"%s\" would never be held: clone_rounds = %lld of iterations = %lld rounds clone "
-                         "the behaviour, whatever it costs; lower the first or raise the second",
+                         ID ".limits = \"%s\" would never apply: clone_rounds = %lld of iterations = %lld rounds clone "
+                            "the behaviour at any cost; lower the first or raise the second",
                          c->limits, (long long)c->clone_rounds, (long long)c->iterations);
     }
     if (c->margin >= 1) {
-        return DT_FAIL_H(h, DT_ECONFIG, ID ".margin = 1 keeps all of every limit in hand; set it below 1");
+        return DT_FAIL_H(h, DT_ECONFIG, ID ".margin = 1 reduces every limit to 0; set it below 1");
     }
     return multiplier_check(h, ID, &c->multiplier, MULTIPLIER_PID);
 }

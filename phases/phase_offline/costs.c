@@ -36,7 +36,7 @@ static dt_status add_rows(void *user, const dt_rows *r)
     const int64_t estimates = dim[1];
     const float *value = s->train->rows(r, "values", dim, &rank), *ratio = s->train->rows(r, "ratios", dim, &rank);
     if (target == NULL || value == NULL || ratio == NULL) {
-        return DT_FAIL_H(s->h, DT_EPLUGIN, ID ": samples were drawn whose values nobody knows");
+        return DT_FAIL_H(s->h, DT_EPLUGIN, ID ": drawn samples have no recorded values");
     }
     for (int64_t row = 0; row < dim[0]; row++) {
         const double rho = (double)ratio[row];
@@ -97,15 +97,16 @@ static void say(const offline_state *s, const offline_costs *c, uint32_t i)
         dt_logf(
             s->h, 2,
             "%s of an episode is estimated at %.4g, %.4g to %.4g at 95 %%, and its limit is %.4g (the rollouts cost "
-            "%.4g); an evaluation tells what it is",
+            "%.4g); an evaluation measures it",
             name, c->mean[i], low, high, limit, before);
         return;
     }
-    dt_logf(s->h, 1,
-            "the rollouts do not tell that %s stays below its limit, %.4g: of an episode it is estimated at %.4g, %.4g "
-            "to %.4g at 95 %% (the rollouts cost %.4g)%s; evaluate the policy before you rely on it",
-            name, limit, c->mean[i], low, high, before,
-            is_far ? ", by as few as a tenth of the rows and less: the policy is too far from what was recorded" : "");
+    dt_logf(
+        s->h, 1,
+        "the rollouts do not prove that %s stays below its limit, %.4g: of an episode it is estimated at %.4g, %.4g "
+        "to %.4g at 95 %% (the rollouts cost %.4g)%s; evaluate the policy before using it",
+        name, limit, c->mean[i], low, high, before,
+        is_far ? ", by as few as a tenth of the rows and less: the policy is too far from the recorded behaviour" : "");
 }
 
 void offline_say_limits(const offline_state *s, const offline_costs *c)

@@ -56,7 +56,7 @@ static dt_status check_rule(const dt_host *h, const dt_option *table, const void
 
 dt_status offline_check_idle(const dt_host *h, const dt_option *table, const offline_config *c)
 {
-    const rule clone = {"with algorithm = \"clone\", which learns no values", "set algorithm = \"advantage\"",
+    const rule clone = {"with algorithm = \"clone\", which trains no values", "set algorithm = \"advantage\"",
                         of_values};
     const rule free = {"without limits, which multipliers are of", "set limits", of_limits};
     const rule raw = {"without normalise_obs", "set normalise_obs = true", of_normalising};

@@ -141,9 +141,8 @@ static void warn_of_few(const offline_state *s)
     const double wanted = 2 / (c->tau * (1 - c->gamma)), has = (double)c->iterations * (double)c->updates;
     if (s->n_heads > 1 && has < wanted && (comm == NULL || comm->rank(s->h) == 0)) {
         dt_logf(s->h, 1,
-                ID
-                ": %.0f updates are too few for values with gamma = %g and tau = %g, which want %.0f; what costs are "
-                "estimated to be is not to be relied on: raise iterations or tau, or lower gamma",
+                ID ": %.0f updates are too few for values with gamma = %g and tau = %g, which need %.0f; estimates of "
+                   "costs are unreliable: raise iterations or tau, or lower gamma",
                 has, c->gamma, c->tau, wanted);
     }
 }
@@ -210,7 +209,7 @@ static dt_status add_rows(void *user, const dt_rows *r)
     const float *value = s->train->rows(r, "values", dim, &rank);
     const float *weight = s->train->rows(r, "weights", dim, &rank);
     if (advantage == NULL || value == NULL || weight == NULL) {
-        return DT_FAIL_H(s->h, DT_EPLUGIN, ID ": samples were drawn whose advantages nobody knows");
+        return DT_FAIL_H(s->h, DT_EPLUGIN, ID ": drawn samples have no recorded advantages");
     }
     for (int64_t row = 0; row < dim[0]; row++) {
         for (uint32_t i = 0; i < s->n_heads; i++) {
@@ -411,8 +410,8 @@ static dt_status finish(void *self)
             return DT_FAIL_H(
                 s->h, DT_ECONFIG,
                 ID ".limits: the limit %g of cost %s was never evaluated, because the phase was over before "
-                   "it had cloned the behaviour, " ID ".clone_rounds = %lld rounds: nothing has held it; "
-                   "train for more rounds, or lower clone_rounds",
+                   "it had cloned the behaviour, " ID
+                   ".clone_rounds = %lld rounds: the limit had no effect; train for more rounds, or lower clone_rounds",
                 s->limits.at[s->cost_of[i]], s->roles.spec->costs[s->cost_of[i]], (long long)s->config.clone_rounds);
         }
     }
@@ -439,8 +438,8 @@ static dt_status load(void *self, dt_reader *r, uint32_t version)
     if (version < 2) {
         return DT_FAIL_H(
             s->h, DT_EDATA,
-            "the checkpoint's values are not of the policy, and this version goes on from none such; begin "
-            "a new run by --init-from");
+            "the checkpoint's values are not those of the policy, and this version cannot continue from such; "
+            "start a new run with --init-from");
     }
     return r->read(r, &s->kept, sizeof(s->kept));
 }
@@ -456,34 +455,36 @@ static const dt_option options[] = {
     ROW(rollouts, DT_OPT_PATH, "", NULL, 0, 0,
         "folder of stored rollouts, RUN/rollouts/PHASE of a run with rollouts.keep, or a file of it"),
     DT_OPTION(offline_config, algorithm, DT_OPT_ENUM, "advantage", NULL, 0, 0, algorithms,
-        "clone: the behaviour that they show; advantage: what of it earned more and cost less"),
+        "clone: imitate the recorded behaviour; advantage: weight it by advantage, and by cost under limits"),
     ROW(iterations, DT_OPT_I64, "100", "1", 1, 1e9, "rounds"),
-    ROW(updates, DT_OPT_I64, "100", "1", 1, 1e6, "of a round, each of data.batch samples"),
+    ROW(updates, DT_OPT_I64, "100", "1", 1, 1e6, "updates per round, each of data.batch samples"),
     ROW(clone_rounds, DT_OPT_I64, "10", "rounds", 1, 1e9,
         "advantage: first rounds, in which the behaviour is cloned and its values are learned"),
     ROW(gamma, DT_OPT_F64, "0.95", "1", 0, 0.999999, "discount of reward and costs"),
     ROW(beta, DT_OPT_F64, "0.5", "1", 1e-3, 1e3,
-        "advantage: deviations of advantages by which an action is e times likelier; the policy departs from the "
+        "advantage: standard deviations of advantages by which an action is e times likelier; the policy departs "
+        "from the "
         "behaviour by about 1 / (2 beta^2) nats"),
-    ROW(weight_max, DT_OPT_F64, "20", "1", 1, 1e9, "advantage: the most that an action weighs"),
+    ROW(weight_max, DT_OPT_F64, "20", "1", 1, 1e9, "advantage: maximum weight of an action"),
     ROW(ratio_max, DT_OPT_F64, "20", "1", 1, 1e9,
-        "advantage: the most that an action counts in values, by how much likelier the policy makes it than it was"),
-    ROW(critics, DT_OPT_I64, "2", "1", 1, OFFPOLICY_MAX_CRITICS, "estimates of the reward's values; the least counts"),
+        "advantage: maximum importance weight of an action in values"),
+    ROW(critics, DT_OPT_I64, "2", "1", 1, OFFPOLICY_MAX_CRITICS, "number of critics of the reward; the minimum of "
+        "their estimates is used"),
     ROW(tau, DT_OPT_F64, "0.05", "1", 1e-9, 1,
-        "share of the way that the critic's target goes in an update; values want 1 / (tau (1 - gamma)) of these, and "
-        "more"),
+        "soft-update rate of the critic's target network; values need at least 1 / (tau (1 - gamma)) updates"),
     ROW(value_coef, DT_OPT_F64, "0.5", "1", 1e-9, 1e6, "weight of value_loss, of the controller's values"),
     ROW(actor_learning_rate, DT_OPT_F64, "0", "1", 0, 10, "0: training.learning_rate"),
     ROW(critic_learning_rate, DT_OPT_F64, "0", "1", 0, 10, "0: training.learning_rate"),
     ROW(actor_clip, DT_OPT_F64, "0", "1", -1, 1e9,
-        "most that the norm of the actor's gradient may be; 0: training.gradient_clip, below 0: none"),
+        "maximum norm of the actor's gradient; 0: training.gradient_clip, below 0: none"),
     ROW(critic_clip, DT_OPT_F64, "0", "1", -1, 1e9, "the same for the critic"),
     DT_OPTION(offline_config, normalise_obs, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,
-        "observations by the mean and deviation of all rollouts"),
+        "normalise observations by the mean and deviation of all rollouts"),
     ROW(clip_obs, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised observations; 0: none"),
     ROW(limits, DT_OPT_STR, "", NULL, 0, 0,
         "advantage: limits as cost:limit,... on the mean over episodes, all agents together; empty: none"),
-    ROW(margin, DT_OPT_F64, "0.1", "1", 0, 1, "share of every limit that is kept in hand: what is held is an estimate"),
+    ROW(margin, DT_OPT_F64, "0.1", "1", 0, 1, "safety margin: share by which every limit is lowered, as costs are "
+                                              "estimates"),
     MULTIPLIER_OPTIONS(offline_config, multiplier, "", ""),
     DT_OPTION_END};
 /* clang-format on */

@@ -55,8 +55,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     const dt_env_spec *e = s->learner.roles.spec;
     if (e->n_heads > 0 || e->n_continuous == 0) {
         return DT_FAIL_H(h, DT_ESHAPE,
-                         "environment %s has %u discrete and %u continuous actions; phase_sac learns continuous ones "
-                         "alone: use phase_ddpg or phase2_ppo there",
+                         "environment %s has %u discrete and %u continuous actions; phase_sac supports only continuous "
+                         "ones: use phase_ddpg or phase2_ppo there",
                          s->learner.roles.wiring->env_id, e->n_heads, e->n_continuous);
     }
     return s->config.temperature > 0 ? DT_OK : bind_temperature(s);
@@ -169,9 +169,9 @@ static dt_status start(void *self)
     DT_OPTION(config, member, DT_OPT_F64, dfl, unit, min, max, NULL, help)
 static const dt_option options[] = {
     OFFPOLICY_OPTIONS("256", "0.005", "3e-4", "2", "1"),
-    OPTION(temperature, "0", "reward / nat", 0, 1e6, "what entropy is worth; 0: it is learned, by models.temperature"),
+    OPTION(temperature, "0", "reward / nat", 0, 1e6, "weight of the entropy; 0: learned by models.temperature"),
     OPTION(target_entropy, "0", "nats", -1e3, 1e3,
-        "entropy that a learned temperature holds the policy at; 0: minus the number of actions"),
+        "target entropy of the learned temperature; 0: minus the number of actions"),
     OPTION(temperature_learning_rate, "3e-4", "1", 0, 10, "0: training.learning_rate"),
     DT_OPTION_END};
 /* clang-format on */

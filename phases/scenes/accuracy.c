@@ -171,8 +171,8 @@ static dt_status report(accuracy *a)
     DT_TRY_H(report_sites(a));
     if (a->all.n_windows == 0) {
         dt_logf(a->h, 1,
-                "the eval split has no complete window of %g s history and %g s future: nothing was compared, give it "
-                "longer scenes",
+                "the eval split has no complete window of %g s history and %g s future: nothing was evaluated; it "
+                "needs longer scenes",
                 a->prediction->config.history_s, a->prediction->config.horizon_s);
     }
     return DT_OK;

@@ -72,7 +72,7 @@ static void tell(const prediction *p, const dt_field_stat *node, const dt_normal
             node[SPEED].n, node[SPEED].mean / (double)unit[SPEED], node[SPEED].std / (double)unit[SPEED],
             1 / (n[DT_NORMALISED_X].scale * (double)unit[DT_NORMALISED_X]));
     if (left[0] != '\0') {
-        dt_logf(p->h, 2, "hardly different anywhere in these frames, and left as fixed numbers scale them: %s", left);
+        dt_logf(p->h, 2, "almost constant in these frames, so scaled by fixed numbers: %s", left);
     }
 }
 
@@ -143,8 +143,8 @@ static dt_status check_anew(const prediction *p, const found *is)
     return DT_FAIL_H(p->h, DT_ECONFIG, "%s.normalise_anew is set, but perception %s", p->phase,
                      !is->has_constants ? "is not normalised by a store; set its option normalise to \"store\", as "
                                           "risk_gnn has it"
-                                        : "is frozen, and what it learned reads features as they were normalised "
-                                          "before; train it, or set normalise_anew to false");
+                                        : "is frozen, and it was trained on features as they were normalised before; "
+                                          "train it, or set normalise_anew to false");
 }
 
 dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train *t, const dt_data *data, int is_anew)
@@ -164,16 +164,13 @@ dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train
     DT_TRY_H(train->constant_get(t, CONSTANT("node_scale"), scale, DT_NODE_FEATURES));
     if (scale[DT_NORMALISED_ACCELERATION] != 1 && !is_anew) { /* the one that is always set */
         if (is_first(p)) {
-            dt_logf(p->h, 2, "perception stays normalised as it came; %s.normalise_anew fits it to this store",
-                    p->phase);
+            dt_logf(p->h, 2, "perception keeps its normalisation; %s.normalise_anew fits it to this store", p->phase);
         }
         return DT_OK;
     }
     if (!is.is_trained) {
         if (is_first(p)) {
-            dt_logf(p->h, 1,
-                    "perception is frozen and was never normalised: it sees features as fixed numbers scale "
-                    "them");
+            dt_logf(p->h, 1, "perception is frozen and was never normalised: it sees features scaled by fixed numbers");
         }
         return DT_OK;
     }

@@ -93,18 +93,17 @@ dt_status prediction_bind_data(prediction *p, const char *split, const dt_settin
     const int64_t F = p->bind->port_dim(p->bind->data_field(d, "target"), 1);
     if (T != p->T || F != p->F) {
         return DT_FAIL_H(p->h, DT_ESHAPE,
-                         "split %s has windows of %lld + %lld steps, %s asked for %lld + %lld (history_s %g, "
+                         "split %s has windows of %lld + %lld steps, %s requested %lld + %lld (history_s %g, "
                          "horizon_s %g, rate_hz %g)",
                          split, (long long)T, (long long)F, p->phase, (long long)p->T, (long long)p->F,
                          p->config.history_s, p->config.horizon_s, p->config.rate_hz);
     }
     if (p->bind->data_count(d) == 0) {
-        return DT_FAIL_H(
-            p->h, DT_EDATA,
-            "split %s of the data has no samples: give the store more scenes, or longer ones, as a window "
-            "takes history_s + horizon_s = %g s of one; of a single recording say data_trajectory.judged = "
-            "\"all\", which learns from all of it and judges that",
-            split, p->config.history_s + p->config.horizon_s);
+        return DT_FAIL_H(p->h, DT_EDATA,
+                         "split %s of the data has no samples: give the store more scenes, or longer ones, as a window "
+                         "takes history_s + horizon_s = %g s of one; for a single recording set data_trajectory.judged "
+                         "= \"all\", which trains and evaluates on all of it",
+                         split, p->config.history_s + p->config.horizon_s);
     }
     const dt_port *lane = p->bind->data_field(d, "lane"), *path = p->bind->data_field(d, "path");
     if (lane != NULL && path != NULL) {
@@ -138,7 +137,7 @@ static dt_status find_regions(prediction *p)
     const dt_port *port = p->bind->model_output(p->world, "regions");
     if (port != NULL && (!p->has_temperature || p->bind->port_dim(port, 0) != RADII_SIZE)) {
         return DT_FAIL_H(p->h, DT_ESHAPE,
-                         "the world model's output regions is [%s]; %s takes [%d], and beside an output temperature",
+                         "the world model's output regions is [%s]; %s takes [%d], next to an output temperature",
                          port->dims, p->phase, RADII_SIZE);
     }
     p->has_regions = port != NULL;

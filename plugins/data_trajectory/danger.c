@@ -31,7 +31,7 @@ dt_status danger_init(danger *d, const slices *s, const danger_config *c)
     }
     d->features = h->service(h, DT_SVC_FEATURES);
     if (!DT_HAS(d->features, pairs)) {
-        return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host's service %s tells no pairs, which a barrier learns from",
+        return DT_FAIL_H(h, DT_EUNSUPPORTED, "this host's service %s lacks pairs, which train a barrier",
                          DT_SVC_FEATURES);
     }
     return DT_OK;

@@ -34,13 +34,12 @@ static const char *const balances[] = {"none", "site", "scene", "risk", NULL};
 static const dt_option options[] = {
     DT_OPTION(windows_config, store, DT_OPT_PATH, "", "", 0, 0, NULL,
               "store made by dtrain data import; set by data.store"),
-    DT_OPTION(windows_config, split, DT_OPT_ENUM, "all", "", 0, 0, splits, "which scenes; the phase sets it"),
+    DT_OPTION(windows_config, split, DT_OPT_ENUM, "all", "", 0, 0, splits, "split of scenes; the phase sets it"),
     DT_OPTION(windows_config, judged, DT_OPT_ENUM, "training", "", 0, 0, purposes,
-              "what eval is: training: what train holds out; held, all: the same or the whole store, and nothing is "
-              "trained; dtrain eval sets it by evaluation.folds"),
-    DT_OPTION(windows_config, history_s, DT_OPT_F64, "3", "s", 0, 60, NULL,
-              "past that a window shows, the anchor included"),
-    DT_OPTION(windows_config, horizon_s, DT_OPT_F64, "5", "s", 0, 60, NULL, "future that a window asks for"),
+              "scenes of eval: training: those that train holds out; held, all: the same or the whole store, without "
+              "training; dtrain eval sets it by evaluation.folds"),
+    DT_OPTION(windows_config, history_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "history in a window, the anchor included"),
+    DT_OPTION(windows_config, horizon_s, DT_OPT_F64, "5", "s", 0, 60, NULL, "future in a window"),
     DT_OPTION(windows_config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL,
               "steps per second of a window; the store's rate is a multiple of it"),
     DT_OPTION(windows_config, stride_s, DT_OPT_F64, "0.2", "s", 0, 3600, NULL,
@@ -48,20 +47,20 @@ static const dt_option options[] = {
     DT_OPTION(windows_config, train_stride_s, DT_OPT_F64, "1", "s", 0, 3600, NULL,
               "time between anchors of a scene in train"),
     DT_OPTION(windows_config, min_history_s, DT_OPT_F64, "1", "s", 0, 60, NULL,
-              "least past of a training anchor in its scene"),
+              "minimum past of a training anchor in its scene"),
     DT_OPTION(windows_config, min_future_s, DT_OPT_F64, "1", "s", 0, 60, NULL,
-              "least future of a training anchor in its scene"),
+              "minimum future of a training anchor in its scene"),
     DT_OPTION(windows_config, folds, DT_OPT_I64, "5", "1", 2, 1000, NULL,
-              "number of folds that the recordings are dealt to"),
+              "number of folds that the recordings are distributed to"),
     DT_OPTION(windows_config, fold, DT_OPT_I64, "0", "1", 0, 999, NULL, "fold that is held out for evaluation"),
     DT_OPTION(windows_config, calibration_folds, DT_OPT_I64, "0", "1", 0, 1000, NULL,
-              "folds that are dealt to calibrate, of which train leaves one out besides; 1: calibrate on the scenes of "
-              "train, 0: none. The phase sets it"),
-    DT_OPTION(windows_config, eval_site, DT_OPT_STR, "", "", 0, 0, NULL, "hold out this site whole instead of a fold"),
+              "folds for calibration, of which train also leaves one out; 1: calibrate on the scenes of train, 0: "
+              "none. The phase sets it"),
+    DT_OPTION(windows_config, eval_site, DT_OPT_STR, "", "", 0, 0, NULL, "hold out this whole site instead of a fold"),
     DT_OPTION(windows_config, rotate, DT_OPT_BOOL, "true", "", 0, 0, NULL, "turn training scenes by random angles"),
     DT_OPTION(windows_config, mirror, DT_OPT_BOOL, "true", "", 0, 0, NULL, "mirror half of the training scenes"),
     DT_OPTION(windows_config, shift_m, DT_OPT_F64, "50", "m", 0, 1000, NULL,
-              "move the centre of training scenes by up to this much along x and y"),
+              "shift the centre of training scenes by up to this much along x and y"),
     DT_OPTION(windows_config, speed_noise_mps, DT_OPT_F64, "0", "m/s", 0, 10, NULL,
               "training: standard deviation of an error of the speeds that models see"),
     DT_OPTION(windows_config, position_noise_m, DT_OPT_F64, "0", "m", 0, 100, NULL,
@@ -70,29 +69,29 @@ static const dt_option options[] = {
               "training: share of edges between vehicles that models do not see"),
     DT_OPTION(windows_config, hide_nodes, DT_OPT_F64, "0", "1", 0, 1, NULL,
               "training: share of vehicles whose features perception does not see in a frame"),
-    DT_OPTION(
-        windows_config, balance, DT_OPT_ENUM, "none", "", 0, 0, balances,
-        "with data.sampling = weighted: what is drawn as often as the others: each site, each scene, or samples in "
-        "which a vehicle is in danger; none: all samples alike"),
+    DT_OPTION(windows_config, balance, DT_OPT_ENUM, "none", "", 0, 0, balances,
+              "with data.sampling = weighted: groups drawn with equal frequency: sites, scenes, or samples with and "
+              "without a vehicle in danger; none: no weights"),
     DT_OPTION(windows_config, cache_mb, DT_OPT_I64, "64", "MiB", 1, 1048576, NULL,
-              "unpacked pieces of a packed store that are held at most"),
+              "cache of decompressed pieces of a compressed store, at most"),
     DT_OPTION(windows_config, lanes, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-              "show where vehicles are on the store's roads, where these lead, and the vehicles ahead; no effect "
-              "without roads"),
+              "provide positions of vehicles on the store's roads, where the roads lead, and the vehicles ahead; no "
+              "effect without roads"),
     DT_OPTION(windows_config, pairs, DT_OPT_BOOL, "false", "", 0, 0, NULL,
-              "show what shields read of each vehicle and when danger comes; set by phases that learn a barrier"),
+              "provide the inputs of shields for each vehicle and the steps until danger; set by phases that train a "
+              "barrier"),
     DT_OPTION(windows_config, action_s, DT_OPT_F64, "1", "s", 0.01, 60, NULL,
               "pairs: time between two actions of an agent"),
     DT_OPTION(windows_config, brake_mps2, DT_OPT_F64, "3", "m/s^2", 0.1, 20, NULL,
               "pairs: hardest braking of an agent"),
     DT_OPTION(windows_config, hazard_ttc_s, DT_OPT_F64, "1.5", "s", 0, 60, NULL,
-              "pairs: a time to collision below this is danger; 0: none is"),
+              "pairs: a time to collision below this is dangerous; 0: off"),
     DT_OPTION(windows_config, hazard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 20, NULL,
-              "pairs: harder braking is danger; 0: none is"),
+              "pairs: harder braking is dangerous; 0: off"),
     DT_OPTION(windows_config, hazard_collisions, DT_OPT_BOOL, "true", "", 0, 0, NULL,
-              "pairs: overlapping another vehicle is danger"),
+              "pairs: overlapping another vehicle is dangerous"),
     DT_OPTION(windows_config, hazard_steps, DT_OPT_I64, "11", "actions", 1, 1e4, NULL,
-              "pairs: actions ahead within which danger is looked for"),
+              "pairs: number of future actions searched for danger"),
     DT_OPTION_END};
 
 static const char *const symbols[N_SYMBOLS] = {"N", "E", "S"};
@@ -109,8 +108,8 @@ static dt_status check(const dt_host *h, const void *cfg)
     }
     if (c->split == SPLIT_CALIBRATION && c->calibration_folds == 0) {
         return DT_FAIL_H(h, DT_ECONFIG,
-                         "data_trajectory.calibration_folds 0: split calibration is one of so many folds, give it 2 or "
-                         "more, or 1 for all scenes of split train");
+                         "data_trajectory.calibration_folds 0: split calibration is one of calibration_folds folds, "
+                         "set 2 or more, or 1 for all scenes of split train");
     }
     if (c->fold >= c->folds) {
         return DT_FAIL_H(h, DT_ECONFIG, "data_trajectory.fold %lld is not below folds = %lld", (long long)c->fold,
@@ -252,13 +251,14 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     }
     s->has_lanes = c->lanes && lanes_are_known(s->v);
     if (c->lanes && !s->has_lanes && c->split != SPLIT_EVAL) {
-        dt_logf(h, 2, "%s has no roads: vehicles are told nothing of lanes", c->store);
+        dt_logf(h, 2, "%s has no roads: no lanes are provided", c->store);
     }
     if (s->has_lanes) {
         DT_TRY_H(lanes_init(&s->lanes, h, s->v, (s->T - 1) * s->stride));
     }
     if (c->eval_site[0] != '\0' && c->fold != 0 && c->split != SPLIT_EVAL) {
-        dt_logf(h, 2, "eval_site \"%s\" is held out whole: fold %lld has no effect", c->eval_site, (long long)c->fold);
+        dt_logf(h, 2, "eval_site \"%s\" is held out completely: fold %lld has no effect", c->eval_site,
+                (long long)c->fold);
     }
     DT_TRY_H(check_region(s, c));
     make_fields(s);

@@ -97,8 +97,8 @@ dt_status windows_read(void *self, const uint64_t *index, const uint64_t *key, u
     for (uint32_t k = 0; k < N_SYMBOLS; k++) {
         if (size[k] > INT32_MAX) {
             return DT_FAIL_H(s->h, DT_EINVAL,
-                             "%u samples have %lld rows and %lld edges, more than 32 bits count: make the batch or the "
-                             "slice smaller",
+                             "%u samples have %lld rows and %lld edges, more than 32 bits can count: make the batch or "
+                             "the shard smaller",
                              n, (long long)size[0], (long long)size[1]);
         }
     }

@@ -129,13 +129,13 @@ static dt_status explain_none(const windows *s, const windows_config *c)
     if (first[0] < 0) {
         return DT_OK;
     }
-    return DT_FAIL_H(s->h, DT_EDATA,
-                     "split %s of the data has no samples: scenes that share their vehicles' motion count as one "
-                     "recording, which is learnt from or judged as a whole, and so do %s and %s of %s; add other "
-                     "recordings (of a simulation: other seeds), hold out one of several sites by "
-                     "data_trajectory.eval_site, or say data_trajectory.judged = \"all\", which learns from all of "
-                     "it and judges that",
-                     name[c->split], v->scene[first[0]], v->scene[first[1]], c->store);
+    return DT_FAIL_H(
+        s->h, DT_EDATA,
+        "split %s of the data has no samples: scenes that share their vehicles' motion count as one recording, which "
+        "is trained or evaluated on as a whole, and so do %s and %s of %s; add other recordings (of a simulation: "
+        "other seeds), hold out one of several sites by data_trajectory.eval_site, or set data_trajectory.judged = "
+        "\"all\", which trains and evaluates on all of it",
+        name[c->split], v->scene[first[0]], v->scene[first[1]], c->store);
 }
 
 dt_status windows_list(windows *s, const windows_config *c)

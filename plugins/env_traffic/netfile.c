@@ -106,7 +106,7 @@ static dt_status open_edge(netfile *f, xml *x)
     DT_TRY_H(xml_need(x, "id", &id));
     int32_t number;
     if (names_find(&f->edge_names, id) >= 0) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is there twice", XML_HERE(x), id);
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is defined twice", XML_HERE(x), id);
     }
     DT_TRY_H(names_add(f->h, &f->edge_names, id, &number));
     file_edge *e;
@@ -181,7 +181,7 @@ static dt_status open_lane(netfile *f, xml *x)
     file_edge *e = FILE_ITEM(f, edge, f->edges.n - 1);
     int32_t number, index;
     if (names_find(&f->lane_names, id) >= 0) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is there twice", XML_HERE(x), id);
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is defined twice", XML_HERE(x), id);
     }
     index = e->n_lanes;
     if (!e->is_inside) { /* inside junctions the id counts, as in SUMO; some editors write wrong numbers there */
@@ -233,12 +233,12 @@ static dt_status open_junction(netfile *f, xml *x)
         return DT_OK;
     }
     if (type != NULL && strncmp(type, "rail", 4) == 0) {
-        DT_TRY_H(file_leave_out(&f->notes, x, "is for trains, which are not simulated: cars pass it as if none came"));
+        DT_TRY_H(file_leave_out(&f->notes, x, "is for trains, which are not simulated: cars ignore it"));
     }
     DT_TRY_H(junction_number(f, id, &f->junction));
     file_junction *j = FILE_ITEM(f, junction, f->junction);
     if (j->is_there) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is there twice", XML_HERE(x), id);
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "\"%s\" is defined twice", XML_HERE(x), id);
     }
     j->is_there = 1;
     j->line = x->line;
@@ -249,10 +249,10 @@ static dt_status open_junction(netfile *f, xml *x)
     j->is_equal = type != NULL && (strcmp(type, "right_before_left") == 0 || strcmp(type, "left_before_right") == 0 ||
                                    strcmp(type, "allway_stop") == 0);
     if (j->is_unregulated) {
-        return file_leave_out(&f->notes, x, "has no right of way: all drive over it as if nobody else did");
+        return file_leave_out(&f->notes, x, "has no right of way: vehicles cross it without yielding");
     }
     if (type != NULL && (strcmp(type, "zipper") == 0 || strcmp(type, "left_before_right") == 0)) {
-        return file_leave_out(&f->notes, x, "is kept with its right of way alone");
+        return file_leave_out(&f->notes, x, "is kept only for its right of way");
     }
     return DT_OK;
 }
@@ -310,7 +310,7 @@ static dt_status open_signal(netfile *f, xml *x)
     if (number == f->signals.n) {
         DT_TRY_H(list_add(f->h, &f->signals, sizeof(*g), &g));
     } else { /* several programs: the last one counts */
-        DT_TRY_H(file_leave_out(&f->notes, x, "is another program of its signal: the last one in the file counts"));
+        DT_TRY_H(file_leave_out(&f->notes, x, "is another program of its signal: the last one in the file is used"));
     }
     g = FILE_ITEM(f, signal, number);
     *g = (file_signal){.line = x->line, .step = f->steps.n, .junction = NET_NONE};
@@ -321,7 +321,7 @@ static dt_status open_signal(netfile *f, xml *x)
     f->program = number;
     if (type != NULL && strncmp(type, "rail", 4) == 0) {
         g->is_rail = 1;
-        return file_leave_out(&f->notes, x, "is for trains, which are not simulated: cars pass it as if none came");
+        return file_leave_out(&f->notes, x, "is for trains, which are not simulated: cars ignore it");
     }
     return type == NULL || strcmp(type, "static") == 0
                ? DT_OK
@@ -361,7 +361,7 @@ static dt_status lane_of(netfile *f, xml *x, const char *edge, const char *index
     DT_TRY_H(xml_count(x, index, 0, 0, LANES_MOST, &k));
     const int32_t e = names_find(&f->edge_names, id);
     if (e < 0) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "%s=\"%s\" is no edge of this net", XML_HERE(x), edge, id);
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "%s=\"%s\" is not an edge of this net", XML_HERE(x), edge, id);
     }
     if (k >= FILE_ITEM(f, edge, e)->n_lanes) {
         return DT_FAIL_H(f->h, DT_EDATA, XML_AT "%s=\"%s\" has %d lanes, and no lane %d", XML_HERE(x), edge, id,
@@ -377,10 +377,10 @@ static dt_status via_of(netfile *f, xml *x, int32_t *via_p)
     const char *via = xml_get(x, "via");
     *via_p = NET_NONE;
     if (via != NULL && (*via_p = names_find(&f->lane_names, via)) < 0) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane of this net", XML_HERE(x), via);
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is not a lane of this net", XML_HERE(x), via);
     }
     if (via != NULL && !FILE_ITEM(f, edge, FILE_ITEM(f, lane, *via_p)->edge)->is_inside) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is no lane inside a junction", XML_HERE(x), via);
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "via=\"%s\" is not a lane inside a junction", XML_HERE(x), via);
     }
     return DT_OK;
 }
@@ -409,8 +409,8 @@ static dt_status open_connection(netfile *f, xml *x)
         return DT_OK;
     }
     if (FILE_ITEM(f, edge, FILE_ITEM(f, lane, c.to)->edge)->is_inside) {
-        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "leads from a road to \"%s\", which lies inside a junction",
-                         XML_HERE(x), xml_get(x, "to"));
+        return DT_FAIL_H(f->h, DT_EDATA, XML_AT "leads from a road to \"%s\", which is inside a junction", XML_HERE(x),
+                         xml_get(x, "to"));
     }
     if (c.via == NET_NONE) {
         return DT_FAIL_H(f->h, DT_EDATA,

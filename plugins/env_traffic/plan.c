@@ -76,7 +76,7 @@ static dt_status begin(xml *x)
         return skip_element(r, x);
     }
     if (xml_is(x, "include")) {
-        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "is read below the root alone: move it there", XML_HERE(x));
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "is read only below the root: move it there", XML_HERE(x));
     }
     if (r->zone != NET_NONE) {
         return plan_add_zone_edge(r, x);

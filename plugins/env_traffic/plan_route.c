@@ -107,7 +107,7 @@ dt_status plan_open_zone(planfile *r, const xml *x)
     }
     zone *z = (zone *)r->zones.items + r->zone;
     if (z->is_there) {
-        DT_TRY_H(file_leave_out(&r->notes, x, "is there twice: it has the edges of both"));
+        DT_TRY_H(file_leave_out(&r->notes, x, "is defined twice: it has the edges of both"));
         r->search->target = NET_NONE; /* the nearest edge may be another one */
     }
     z->is_there = 1;
@@ -177,7 +177,7 @@ static dt_status places_of_junction(planfile *r, const xml *x, const way_end *e,
 {
     const int32_t j = names_find(&r->f->junction_names, e->id);
     if (j < 0) {
-        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "%s \"%s\" is no junction of %s", XML_HERE(x),
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "%s \"%s\" is not a junction of %s", XML_HERE(x),
                          place_names[e->is_to][e->kind], e->id, r->f->path);
     }
     r->search->n_steps += r->f->edges.n;
@@ -242,8 +242,8 @@ static dt_status go_to(planfile *r, const xml *x, option *way, const char *name,
     int32_t at = NET_NONE;
     if (s->n_steps > PLAN_SEEK_MOST) {
         return DT_FAIL_H(r->h, DT_EDATA,
-                         XML_AT "more than %lld edges and links are looked at to find the ways of trips up to this "
-                                "one: give them routes (duarouter)",
+                         XML_AT "more than %lld edges and links were searched for the routes of trips up to this one: "
+                                "give them routes (duarouter)",
                          XML_HERE(x), PLAN_SEEK_MOST);
     }
     if (way->n_edges > 0) {
@@ -260,7 +260,8 @@ static dt_status go_to(planfile *r, const xml *x, option *way, const char *name,
     }
     if (at == NET_NONE || !(s->cost[at] < INFINITY)) {
         const way_end from = end_of(x, 0);
-        return NO_WAY(r, XML_AT "there is no way for cars from \"%s\" to \"%.*s\"", XML_HERE(x), from.id, (int)n, name);
+        return NO_WAY(r, XML_AT "there is no route for cars from \"%s\" to \"%.*s\"", XML_HERE(x), from.id, (int)n,
+                      name);
     }
     if (way->n_edges == 0) {
         DT_TRY_H(add_edge(r, at));
@@ -345,7 +346,7 @@ dt_status plan_open_route(planfile *r, xml *x)
     }
     DT_TRY_H(plan_number_of(r, NAMES_ROUTES, id, &number));
     if (NAMED(r, NAMES_ROUTES, number)->is_there) {
-        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "\"%s\" is there twice", XML_HERE(x), id);
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "\"%s\" is defined twice", XML_HERE(x), id);
     }
     named k = {.is_there = 1, .found = NET_NONE, .is_car = 1, .is_plain = 1};
     DT_TRY_H(plan_keep(r, x, &k));

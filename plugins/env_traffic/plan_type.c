@@ -152,7 +152,7 @@ dt_status plan_open_type(planfile *r, xml *x)
     k.is_plain = vclass == NULL || strcmp(vclass, "passenger") == 0;
     *NAMED(r, NAMES_TYPES, number) = k;
     if (!k.is_car) {
-        DT_TRY_H(file_leave_out(&r->notes, x, "is no car: its vehicles are left out"));
+        DT_TRY_H(file_leave_out(&r->notes, x, "is not a car: its vehicles are left out"));
     }
     return in_distribution ? plan_add_choice(r, number, -1) : DT_OK;
 }

@@ -37,10 +37,10 @@ static dt_status find_options(planfile *r, const xml *x, int which, int32_t numb
         sum += c->weight;
     }
     if (!(sum > 0 && sum < INFINITY)) {
-        return DT_FAIL_H(r->h, DT_EDATA,
-                         "%s:%d: the distribution \"%s\" has no probability above 0, or one that is "
-                         "no number from 0 on",
-                         names_get(&r->files, k->file), (int)k->line, id);
+        return DT_FAIL_H(
+            r->h, DT_EDATA,
+            "%s:%d: the distribution \"%s\" has no probability above 0, or one that is not a number of at least 0",
+            names_get(&r->files, k->file), (int)k->line, id);
     }
     for (int32_t i = 0; i < k->n_choices; i++) {
         const choice c = ((choice *)r->choices.items)[k->choice + i];
@@ -313,7 +313,7 @@ static dt_status find_way_at_end(planfile *r, const xml *end)
 
 static dt_status leave_out_done(planfile *r, const xml *x, dt_status st)
 {
-    return st == DT_DONE ? skip_vehicle(r, x, "is left out: no passenger car, and drives where cars may not") : st;
+    return st == DT_DONE ? skip_vehicle(r, x, "is left out: not a passenger car, and drives where cars may not") : st;
 }
 
 static dt_status read_own_route(planfile *r, xml *x)
@@ -322,7 +322,7 @@ static dt_status read_own_route(planfile *r, xml *x)
     const double weight = p != NULL ? plan_weight_of(p) : 1;
     int32_t edge, n_edges, number;
     if (!(weight >= 0)) {
-        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "probability \"%s\" is no number from 0 on", XML_HERE(x), p);
+        return DT_FAIL_H(r->h, DT_EDATA, XML_AT "probability \"%s\" is not a number of at least 0", XML_HERE(x), p);
     }
     if (other != NULL) {
         DT_TRY_H(plan_number_of(r, NAMES_ROUTES, other, &number));
@@ -350,7 +350,7 @@ dt_status plan_open_vehicle(planfile *r, xml *x)
     r->may_seek = 0;
     const named *k = type >= 0 ? NAMED(r, NAMES_TYPES, type) : NULL;
     if (k != NULL && k->is_there && !k->is_car && (!k->is_distribution || k->n_choices > 0)) {
-        return skip_vehicle(r, x, "is left out: its vType is no car");
+        return skip_vehicle(r, x, "is left out: its vType is not a car");
     }
     DT_TRY_H(xml_is(x, "flow") ? read_flow(r, x) : read_depart(r, x));
     if (r->is_skipped) {
@@ -390,7 +390,7 @@ static dt_status add_trip(planfile *r, const xml *x, const option *type, const o
     const int32_t first = r->depart_edge == NET_NONE ? 0 : r->depart_edge;
     const int32_t last = r->arrival_edge == NET_NONE ? way->n_edges - 1 : r->arrival_edge;
     if (first > last || last >= way->n_edges) {
-        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> departEdge %d and arrivalEdge %d are no part of its %d edges",
+        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> departEdge %d and arrivalEdge %d are not among its %d edges",
                          x->path, (int)r->line, x->element, (int)first, (int)last, (int)way->n_edges);
     }
     t.edge = way->at + first;
@@ -427,7 +427,7 @@ static dt_status add_trips(planfile *r, const xml *x, double n_vehicles)
                          x->element);
     }
     if ((double)r->p->trips.n + (double)r->types.n * r->routes.n > PLAN_MOST) {
-        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> brings the pairs of types and routes to more than %.0f", x->path,
+        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> raises the pairs of types and routes to more than %.0f", x->path,
                          (int)r->line, x->element, PLAN_MOST);
     }
     for (int32_t i = 0; i < r->types.n; i++) {
@@ -488,11 +488,10 @@ dt_status plan_close_vehicle(planfile *r, const xml *x)
     double n_vehicles;
     r->p->n_steps += steps_of(&w, r->end.s - r->begin.s, &n_vehicles) * largest_scale(r);
     if (!(r->p->n_steps <= PLAN_MOST)) {
-        return DT_FAIL_H(
-            r->h, DT_EDATA,
-            "%s:%d: <%s> brings the vehicles that are due until %g s to %.0f; at most %.0f are simulated: a "
-            "shorter episode_s, or a longer period, makes less",
-            x->path, (int)r->line, x->element, r->end.s, r->p->n_steps, PLAN_MOST);
+        return DT_FAIL_H(r->h, DT_EDATA,
+                         "%s:%d: <%s> raises the vehicles that are due until %g s to %.0f; at most %.0f are simulated: "
+                         "use a shorter episode_s, or a longer period",
+                         x->path, (int)r->line, x->element, r->end.s, r->p->n_steps, PLAN_MOST);
     }
     w.trip = r->p->trips.n;
     const dt_status st = add_trips(r, x, n_vehicles);

@@ -18,7 +18,7 @@ dt_status route_init(route_search *r, const net *n, const dt_host *h)
     r->into = h->alloc(h, ((uint64_t)n->n_links + 1) * sizeof(*r->into));
     if (r->cost == NULL || r->after == NULL || r->heap == NULL || r->place == NULL || r->first == NULL ||
         r->into == NULL) {
-        return DT_FAIL_H(h, DT_ENOMEM, "no memory to look for ways over %d edges", (int)n->n_edges);
+        return DT_FAIL_H(h, DT_ENOMEM, "no memory to search routes over %d edges", (int)n->n_edges);
     }
     for (int32_t k = 0; k < n->n_links; k++) {
         r->first[n->link[k].edge + 1]++;

@@ -43,10 +43,10 @@ static dt_status build_ring(sim *s)
         return DT_FAIL_H(s->h, DT_ECONFIG, "env_traffic: a ring has 1 lane, not %lld", (long long)c->lanes);
     }
     if ((double)c->vehicles * (c->vehicle_m + GAP_LEAST) + 2 * c->jitter_m > c->length_m) {
-        return DT_FAIL_H(s->h, DT_ECONFIG,
-                         "env_traffic: %lld vehicles of %g m do not fit on a ring of %g m: fewer vehicles or a larger "
-                         "length_m",
-                         (long long)c->vehicles, c->vehicle_m, c->length_m);
+        return DT_FAIL_H(
+            s->h, DT_ECONFIG,
+            "env_traffic: %lld vehicles of %g m do not fit on a ring of %g m: use fewer vehicles or a larger length_m",
+            (long long)c->vehicles, c->vehicle_m, c->length_m);
     }
     DT_TRY_H(net_init(&s->net, s->h, (net_size){.lanes = 1, .edges = 1, .links = 1}));
     const int32_t e =

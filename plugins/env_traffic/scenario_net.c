@@ -153,7 +153,7 @@ static dt_status number_junctions(const builder *b)
             continue;
         }
         if (j->signal != NET_NONE && j->signal != all[k].signal) {
-            return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <connection> two signals steer its junction, \"%s\" and \"%s\"",
+            return DT_FAIL_H(f->h, DT_EDATA, "%s:%d: <connection> two signals control its junction, \"%s\" and \"%s\"",
                              f->path, (int)all[k].line, names_get(&f->signal_names, j->signal),
                              names_get(&f->signal_names, all[k].signal));
         }
@@ -308,7 +308,7 @@ static dt_status add_links(const builder *b)
     }
     b->n->area = b->f->h->alloc(b->f->h, (uint64_t)(areas + 1) * sizeof(*b->n->area));
     if (b->n->area == NULL) {
-        return DT_FAIL_H(b->f->h, DT_ENOMEM, "no memory for what meets at %d junctions", (int)b->n->n_junctions);
+        return DT_FAIL_H(b->f->h, DT_ENOMEM, "no memory for the conflicts at %d junctions", (int)b->n->n_junctions);
     }
     for (int32_t k = 0, last; k < n; k = last) {
         for (last = k + 1; last < n && b->order[last]->group == b->order[k]->group; last++) {
@@ -318,8 +318,8 @@ static dt_status add_links(const builder *b)
         }
         if (b->n->n_compared > COMPARED_MOST) {
             return DT_FAIL_H(b->f->h, DT_EDATA,
-                             "%s:%d: <connection> up to its junction, more than %lld points of paths are compared to "
-                             "find out where they meet: they are too many, too long and too close",
+                             "%s:%d: <connection> up to its junction, finding conflicts compares more than %lld points "
+                             "of paths: they are too many, too long and too close",
                              b->f->path, (int)b->order[k]->line, COMPARED_MOST);
         }
     }
@@ -506,7 +506,7 @@ static dt_status add_signals(const builder *b)
     }
     upstream *of = look_upstream(n, b->f->h);
     if (of == NULL) {
-        return DT_FAIL_H(b->f->h, DT_ENOMEM, "no memory for what leads to %d edges", (int)n->n_edges);
+        return DT_FAIL_H(b->f->h, DT_ENOMEM, "no memory for the edges that lead to %d edges", (int)n->n_edges);
     }
     for (int32_t k = 0; k < n->n_signals; k++) {
         net_junction *j = &n->junction[k];
@@ -559,7 +559,7 @@ static dt_status make_room(const builder *b)
     if (!net_fits(&size, &bytes)) {
         return DT_FAIL_H(f->h, DT_EDATA,
                          "%s: %d lanes, %d connections, %d junctions and %d steps of signals need %zu MB, at most %zu "
-                         "are given: cut the network to what is driven on",
+                         "are given: cut the network to the part in use",
                          f->path, (int)size.lanes, (int)size.links, (int)size.junctions, (int)size.steps, bytes >> 20,
                          NET_BYTES_MOST >> 20);
     }

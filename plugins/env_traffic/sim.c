@@ -31,7 +31,7 @@ static dt_status lay_out(sim *s)
             return DT_FAIL_H(
                 s->h, DT_ECONFIG,
                 "env_traffic: %d lanes have room for more than %d vehicles of %g m bumper to bumper, %lld of them on "
-                "one lane at most (env_traffic.max_vehicles): cut the network to what is driven on",
+                "one lane at most (env_traffic.max_vehicles): cut the network to the part in use",
                 (int)s->net.n_lanes, SLOTS_MOST / 2, s->least_m, (long long)most);
         }
         s->lane[k] =

@@ -179,7 +179,7 @@ static dt_status include(const reader *r)
     const char *href, *slash = strrchr(r->x.path, '/');
     DT_TRY_H(xml_need(&r->x, "href", &href));
     if (r->file == NULL) {
-        return DT_FAIL_H(h, DT_EDATA, XML_AT "is read of files alone", XML_HERE(&r->x));
+        return DT_FAIL_H(h, DT_EDATA, XML_AT "is read only in files", XML_HERE(&r->x));
     }
     if (r->in->nested == INCLUDES_NESTED || r->in->n == INCLUDES_MOST) {
         return DT_FAIL_H(h, DT_EDATA, XML_AT "is nested more than %d deep, or one of more than %d", XML_HERE(&r->x),
@@ -262,8 +262,8 @@ static dt_status fill(reader *r, void *room, int *n_p)
     return packed < 0 || !dt_is_bomb((uint64_t)packed, r->unpacked)
                ? DT_OK
                : DT_FAIL_H(h, DT_EDATA,
-                           "%s: %lld bytes unpack to more than %llu, over %d times as many: no file of SUMO", r->x.path,
-                           (long long)packed, (unsigned long long)r->unpacked, DT_UNPACK_MOST_RATIO);
+                           "%s: %lld bytes unpack to more than %llu, over %d times as many: not a file of SUMO",
+                           r->x.path, (long long)packed, (unsigned long long)r->unpacked, DT_UNPACK_MOST_RATIO);
 }
 
 static dt_status parse(reader *r)
@@ -303,7 +303,7 @@ static dt_status open_file(const dt_host *h, const char *path, gzFile *out_p)
         if (fd >= 0) {
             close(fd);
         }
-        return DT_FAIL_H(h, DT_EDATA, "%s: is no plain file, but a folder, a pipe, a socket or a device", path);
+        return DT_FAIL_H(h, DT_EDATA, "%s: is not a regular file, but a folder, a pipe, a socket or a device", path);
     }
     *out_p = gzdopen(fd, "rb");
     if (*out_p == NULL) {
@@ -399,7 +399,7 @@ dt_status xml_number_of(const xml *x, const char *what, const char *text, double
     double value;
     text += strspn(text, blanks);
     if (!xml_parse_number(text, &rest, &value) || rest[strspn(rest, blanks)] != '\0') {
-        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s \"%s\" is no number", XML_HERE(x), what, text);
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s \"%s\" is not a number", XML_HERE(x), what, text);
     }
     if (value < low || value > high) {
         return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s %s is outside %g ... %g", XML_HERE(x), what, text, low, high);
@@ -446,7 +446,7 @@ dt_status xml_time_of(const xml *x, const char *what, const char *text, double l
     }
     double value;
     if (!read_clock(text, &value)) {
-        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s \"%s\" is no time: a number of seconds, H:MM:SS or D:HH:MM:SS",
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s \"%s\" is not a time: a number of seconds, H:MM:SS or D:HH:MM:SS",
                          XML_HERE(x), what, text);
     }
     if (value < low || value > high) {
@@ -468,7 +468,7 @@ dt_status xml_count(const xml *x, const char *attribute, int32_t other, int32_t 
     double value;
     DT_TRY_H(xml_number(x, attribute, other, low, high, &value));
     if (value != floor(value)) {
-        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s %g is no whole number", XML_HERE(x), attribute, value);
+        return DT_FAIL_H(x->h, DT_EDATA, XML_AT "%s %g is not a whole number", XML_HERE(x), attribute, value);
     }
     *value_p = (int32_t)value;
     return DT_OK;

@@ -23,9 +23,9 @@ typedef struct data_config { /* the host fills it from the section template_data
 
 static const char *const splits[] = {"train", "eval", NULL};
 static const dt_option data_options[] = {
-    DT_OPTION(data_config, samples, DT_OPT_I64, "2048", "1", 1, 1e9, NULL, "samples of one split"),
+    DT_OPTION(data_config, samples, DT_OPT_I64, "2048", "1", 1, 1e9, NULL, "split of the samples"),
     DT_OPTION(data_config, frequency, DT_OPT_F64, "3", "rad", 0, 100, NULL, "how often the curve turns"),
-    DT_OPTION(data_config, split, DT_OPT_ENUM, "train", NULL, 0, 0, splits, "which samples; the phase sets it"),
+    DT_OPTION(data_config, split, DT_OPT_ENUM, "train", NULL, 0, 0, splits, "split of samples; the phase sets it"),
     DT_OPTION_END};
 
 DT_STATE_DEFINE(data_state, data_config); /* the host allocates it, zeroed */
@@ -112,7 +112,7 @@ typedef struct state {
 } state;
 
 static const dt_option options[] = {DT_OPTION(template_config, huber_delta, DT_OPT_F64, "0", "1", 0, 1e6, NULL,
-                                              "errors beyond it count linearly; 0: none do"),
+                                              "errors beyond it count linearly; 0: off"),
                                     DT_OPTION_END};
 
 /* Wire what the configuration names. A model that does not fit is refused here, by name and shape. */

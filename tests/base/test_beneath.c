@@ -109,10 +109,10 @@ static void test_reading(void **state)
     }
     refused(dt_fs_list(at("to_folder"), &names, &n), DT_EDATA, "it is a link");
     assert_false(dt_fs_is_dir(at("to_folder")));
-    refused(dt_fs_read_all(at("../outside/file"), 100, &text, &bytes), DT_EDATA, "leads out of its folder");
+    refused(dt_fs_read_all(at("../outside/file"), 100, &text, &bytes), DT_EDATA, "points outside its folder");
     refused(dt_fs_read_all(at("inner/../../outside/file"), 100, &text, &bytes), DT_EDATA, "leads out");
-    refused(dt_fs_read_all(at("pipe"), 100, &text, &bytes), DT_EDATA, "no plain file"); /* and does not wait */
-    refused(dt_fs_map(at("pipe"), &p, &bytes), DT_EDATA, "no plain file");
+    refused(dt_fs_read_all(at("pipe"), 100, &text, &bytes), DT_EDATA, "not a regular file"); /* and does not wait */
+    refused(dt_fs_map(at("pipe"), &p, &bytes), DT_EDATA, "not a regular file");
     assert_false(dt_lock_is_held(at("pipe")));
     refused(dt_fs_read_all(at("none/file"), 100, &text, &bytes), DT_ENOTFOUND, "No such file");
     assert_int_equal(dt_fs_write_atomic(at("inner/own"), "own", 3), DT_OK);
@@ -141,7 +141,7 @@ static void test_writing(void **state)
     }
     refused(dt_lock_acquire(at("hard"), &fd), DT_EDATA, "second name");
     refused(dt_fs_stream(at("hard"), O_WRONLY | O_TRUNC, "w", &f), DT_EDATA, "second name");
-    refused(dt_lock_acquire(at("pipe"), &fd), DT_EDATA, "no plain file");
+    refused(dt_lock_acquire(at("pipe"), &fd), DT_EDATA, "not a regular file");
     refused(dt_fs_mkdirs(at("to_folder/new")), DT_EDATA, "it is a link");
     refused(dt_fs_mkdirs(at("to_folder")), DT_EDATA, "it is a link");
     refused(dt_fs_create(at("to_folder/new"), &fd), DT_EDATA, "it is a link");

@@ -77,7 +77,7 @@ static void test_tells(void **state)
         for (int k = 0; k < 2; k++) {
             assert_true(strncmp(out[k], of[i].says, strlen(of[i].says)) == 0);
 #ifdef HAVE_EXECINFO_H
-            assert_non_null(strstr(out[k], "crash: in these calls, the last one first:\n"));
+            assert_non_null(strstr(out[k], "crash: backtrace, most recent call first:\n"));
             assert_non_null(strstr(out[k], "test_crash")); /* this program is among them */
 #endif
         }

@@ -117,7 +117,7 @@ static void test_pipe_is_no_data(void **state)
         int fd = -1;
         FILE *f = NULL;
         assert_int_equal(dt_fs_read_all(at(not_plain[i]), 16, &text, &bytes), DT_EDATA);
-        assert_non_null(strstr(dt_error_text(), "it is no plain file, but a pipe, a socket or a device"));
+        assert_non_null(strstr(dt_error_text(), "it is not a regular file, but a pipe, a socket or a device"));
         assert_int_equal(dt_fs_map(at(not_plain[i]), &p, &bytes), DT_EDATA);
         assert_int_equal(dt_fs_open(at(not_plain[i]), O_RDONLY, &fd), DT_EDATA);
         assert_int_equal(dt_fs_stream(at(not_plain[i]), O_RDONLY, "r", &f), DT_EDATA);
@@ -256,7 +256,7 @@ static void test_map_room(void **state)
     (void)state;
     enum { BYTES = 100000 };
     static const char *const points[] = {"fs.open:1", "fs.write:1", "fs.map:1"};
-    static const char *const says[] = {"cannot open", "cannot take room for 100000 bytes in", "cannot take room for"};
+    static const char *const says[] = {"cannot open", "cannot reserve 100000 bytes in", "cannot reserve"};
     void *p = NULL;
     assert_int_equal(dt_fs_map_room(at("room"), BYTES, &p), DT_OK);
     assert_false(dt_fs_is_file(at("room")));

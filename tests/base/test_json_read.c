@@ -139,7 +139,7 @@ static void test_strings(void **state)
     expect_tokens("\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00!\"", "\"A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80!\" ");
     expect_tokens("\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\x7f\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\x7f\" ");
     expect_tokens("\"\\nplain\xC3\xA9 text\\u0042 after\"", "\"\nplain\xC3\xA9 textB after\" ");
-    expect_refusal("\"ab", "in:1:4: the text ends here, want the end of a string");
+    expect_refusal("\"ab", "in:1:4: the text ends here, expected the end of a string");
     expect_refusal("\"ab\\", "want an escape");
     expect_refusal("\"\\x\"", "in:1:2: unknown escape");
     expect_refusal("\"\\u12g4\"", "four hexadecimal digits");
@@ -171,26 +171,26 @@ static void test_strings(void **state)
 static void test_refused_structure(void **state)
 {
     (void)state;
-    expect_refusal("", "in:1:1: the text ends here, want a value");
+    expect_refusal("", "in:1:1: the text ends here, expected a value");
     expect_refusal("  \n ", "in:2:2: the text ends here");
-    expect_refusal("[1,]", "in:1:4: found ']', want a value");
-    expect_refusal("[1 2]", "in:1:4: found '2', want ',' or ']'");
+    expect_refusal("[1,]", "in:1:4: found ']', expected a value");
+    expect_refusal("[1 2]", "in:1:4: found '2', expected ',' or ']'");
     expect_refusal("[1", "want ',' or ']'");
     expect_refusal("[,1]", "found ','");
-    expect_refusal("{\"a\":1,}", "found '}', want a key in quotes");
+    expect_refusal("{\"a\":1,}", "found '}', expected a key in quotes");
     expect_refusal("{,}", "want a key in quotes or '}'");
-    expect_refusal("{a:1}", "found 'a', want a key in quotes or '}'");
+    expect_refusal("{a:1}", "found 'a', expected a key in quotes or '}'");
     expect_refusal("{\"a\" 1}", "want ':' after a key");
-    expect_refusal("{\"a\":}", "found '}', want a value");
+    expect_refusal("{\"a\":}", "found '}', expected a value");
     expect_refusal("{\"a\":1", "want ',' or '}'");
-    expect_refusal("{\"a\":1]", "found ']', want ',' or '}'");
-    expect_refusal("[1}", "found '}', want ',' or ']'");
-    expect_refusal("1 2", "found '2', want nothing after the document");
+    expect_refusal("{\"a\":1]", "found ']', expected ',' or '}'");
+    expect_refusal("[1}", "found '}', expected ',' or ']'");
+    expect_refusal("1 2", "found '2', expected nothing after the document");
     expect_refusal("{}}", "want nothing after the document");
-    expect_refusal("]", "found ']', want a value");
+    expect_refusal("]", "found ']', expected a value");
     expect_refusal("tru", "unknown word");
     expect_refusal("nul]", "unknown word");
-    expect_refusal("True", "found 'T', want a value");
+    expect_refusal("True", "found 'T', expected a value");
     expect_refusal("NaN", "found 'N'");
     expect_refusal("[Infinity]", "found 'I'");
     expect_refusal("'a'", "found '''");

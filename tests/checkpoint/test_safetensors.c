@@ -188,7 +188,7 @@ static void test_another_model_is_refused_by_name_and_shape(void **state)
     assert_non_null(strstr(dt_error_text(), "h [4] is in the file, the model has no such tensor"));
     const dt_ckpt_tensor half[] = {{"h", dim_4, 1, b}};
     assert_int_equal(dt_safetensors_load(s, half, 1, DT_LOAD_EXTRA_OK, NULL), DT_ESHAPE);
-    assert_non_null(strstr(dt_error_text(), "h is BF16 in the file, want F32"));
+    assert_non_null(strstr(dt_error_text(), "h is BF16 in the file, expected F32"));
     const dt_ckpt_tensor many[] = {
         {"1", dim_4, 1, x}, {"2", dim_4, 1, x}, {"3", dim_4, 1, x}, {"4", dim_4, 1, x}, {"5", dim_4, 1, x}};
     assert_int_equal(dt_safetensors_load(s, many, 5, DT_LOAD_EXACT, NULL), DT_ESHAPE);
@@ -244,12 +244,12 @@ static void test_hostile_headers(void **state)
     expect_refusal(" {}", 0, "does not begin with {");
     expect_refusal("{", 0, "the text ends here");
     expect_refusal("{} x", 0, "want nothing after");
-    expect_refusal("{}", 1, "1 bytes behind the last tensor");
+    expect_refusal("{}", 1, "1 bytes after the last tensor");
     expect_refusal("{\"a\":3}", 0, "tensor must be an object");
     expect_refusal("{\"a\":{}}", 0, "needs dtype, shape and data_offsets");
     expect_refusal("{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "needs dtype, shape and data_offsets");
     expect_refusal("{\"a\":" T("F31", "[1]", "[0,4]") "}", 4, "unknown dtype \"F31\"");
-    expect_refusal("{\"a\":{\"dtype\":1}}", 4, "dtype must be a text");
+    expect_refusal("{\"a\":{\"dtype\":1}}", 4, "dtype must be a string");
     expect_refusal("{\"a\":" T("F32", "1", "[0,4]") "}", 4, "shape must be a list");
     expect_refusal("{\"a\":" T("F32", "[-1]", "[0,4]") "}", 4, "whole number from 0 on");
     expect_refusal("{\"a\":" T("F32", "[1.0]", "[0,4]") "}", 4, "whole number from 0 on");
@@ -272,7 +272,7 @@ static void test_hostile_headers(void **state)
                    "does not begin where");
     expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}", 12,
                    "does not begin where");
-    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") "}", 5, "1 bytes behind the last tensor");
+    expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") "}", 5, "1 bytes after the last tensor");
     expect_refusal("{\"a\":" T("F32", "[1]", "[0,4]") ",\"a\":" T("F32", "[1]", "[4,8]") "}", 8,
                    "two tensors are called a");
     expect_refusal("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
@@ -280,7 +280,7 @@ static void test_hostile_headers(void **state)
     expect_refusal("{\"a\":{\"stride\":[1]}}", 4, "key \"stride\" is unknown");
     expect_refusal("{\"__metadata__\":[]}", 0, "__metadata__ must be an object");
     expect_too_many_keys();
-    expect_refusal("{\"__metadata__\":{\"a\":1}}", 0, "texts to texts");
+    expect_refusal("{\"__metadata__\":{\"a\":1}}", 0, "strings to strings");
     expect_refusal("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "key a is twice");
     expect_refusal("{\"a\":" T("F32", "[1]", "[0,8]") ",\"b\":" T("F32", "[1]", "[4,8]") "}", 8, "do not make 8 bytes");
     expect_refusal("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ is given twice");
@@ -291,9 +291,9 @@ static void test_hostile_headers(void **state)
     static const uint8_t huge[16] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, '{', '}'};
     dt_safetensors *s = NULL;
     assert_int_equal(dt_safetensors_open_mem(huge, sizeof(huge), "x.st", &s), DT_EDATA);
-    assert_non_null(strstr(dt_error_text(), "cut short, or no safetensors file"));
+    assert_non_null(strstr(dt_error_text(), "truncated, or not a safetensors file"));
     assert_int_equal(dt_safetensors_open_mem(huge, 7, "x.st", &s), DT_EDATA);
-    assert_non_null(strstr(dt_error_text(), "7 bytes are no safetensors file"));
+    assert_non_null(strstr(dt_error_text(), "7 bytes are not a safetensors file"));
     static const uint8_t none[8] = {0};
     assert_int_equal(dt_safetensors_open_mem(none, 8, "x.st", &s), DT_EDATA);
     assert_int_equal(dt_safetensors_open("no/such/file.safetensors", &s), DT_ENOTFOUND);

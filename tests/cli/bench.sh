@@ -27,9 +27,9 @@ expect 0 "^    512  " mpi 3 "$dtrain" bench comm --parameters 0.2 --step-time 0.
 expect 0 '"ranks":4,"local":4,"swaps":\[{"bytes":8,"median_s":' mpi 4 "$dtrain" bench comm --parameters 0.1 --json
 cases=$((cases + 1))
 [ "$(grep -c '"library"' "$out")" -eq 1 ] || { echo "FAIL: not one answer"; failed=$((failed + 1)); }
-expect 2 "measures between processes: say --nproc 2 or more" "$dtrain" bench comm
-expect 2 "measures between processes: say --nproc 2 or more" "$dtrain" bench comm --nproc 1
-expect 2 "--hostfile is for a run that dtrain starts" "$dtrain" bench comm --hostfile hosts
+expect 2 "measures between processes: use --nproc 2 or more" "$dtrain" bench comm
+expect 2 "measures between processes: use --nproc 2 or more" "$dtrain" bench comm --nproc 1
+expect 2 "--hostfile requires a run that dtrain starts" "$dtrain" bench comm --hostfile hosts
 expect 2 "expected one of comm, gpu" "$dtrain" bench
 expect 2 "expected one of comm, gpu" "$dtrain" bench kernels
 expect 2 "--parameters 0: expected a number above 0, at most 10000" "$dtrain" bench comm --nproc 2 --parameters 0

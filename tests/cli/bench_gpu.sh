@@ -37,8 +37,8 @@ expect 0 "^  a round is [0-9]* batches, each of [0-9.]* instances with [0-9.]* a
     gpu --predict H100 --plugin phase2_ppo --set env.id=cartpole
 expect 2 "^error --predict 4091: expected one of H100, H200, A100, 4090$" gpu --predict 4091 --plugin phase1_world_model
 expect 2 "^error --predict: expected one of H100, H200, A100, 4090$" gpu
-expect 2 "^error --nproc is not an option of dtrain bench gpu, but of comm" gpu --predict H100 --nproc 2
-expect 2 "^error --predict is not an option of dtrain bench comm, but of gpu" comm --predict H100
+expect 2 "^error --nproc is not an option of dtrain bench gpu; it belongs to comm" gpu --predict H100 --nproc 2
+expect 2 "^error --predict is not an option of dtrain bench comm; it belongs to gpu" comm --predict H100
 
 # the operations add up to the plan's work, and a GPU with more bandwidth is not slower
 "$dtrain" run --plugin phase1_world_model --dry-run --json >"$out.plan" 2>/dev/null
@@ -51,7 +51,7 @@ for gpu in H100 H200; do
         for (i = 2; i <= n; i++) {
             split(op[i], f, "\"flops\":")
             sum += f[2] + 0
-            own += op[i] ~ /^"(update|sums of leaves)"/ ? f[2] + 0 : 0
+            own += op[i] ~ /^"(update|sums of shards)"/ ? f[2] + 0 : 0
         }
         exit !(plan > 1e9 && n > 10 && (sum - all) ^ 2 < (1e-9 * all) ^ 2 && (sum - own - plan) ^ 2 < (1e-9 * plan) ^ 2)
     }' || bad "$gpu: the operations do not add up to the plan"

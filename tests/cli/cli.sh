@@ -142,7 +142,7 @@ cases=$((cases + 1))
 step=$("$dtrain" ckpt inspect "$work/term" --json | sed -n 's/^{"step":\([0-9]*\).*/\1/p')
 if [ -n "$step" ] && [ "$step" -lt 40 ]; then
     cases=$((cases + 1)) # as it was called: a build folder need not be in the path
-    grep -q "go on with: $dtrain run --resume .*/term\$" "$work/err" || { echo "FAIL: how to go on: $(cat "$work/err")"; failed=$((failed + 1)); }
+    grep -q "continue with: $dtrain run --resume .*/term\$" "$work/err" || { echo "FAIL: how to go on: $(cat "$work/err")"; failed=$((failed + 1)); }
     expect 0 "" "$dtrain" run --resume "$work/term" --max-steps 40 -q
     same_state "$work/long" "$work/term" "resumed after SIGTERM at step $step"
 fi
@@ -180,7 +180,7 @@ expect 0 "" "$dtrain" run --config "$work/two.cfg" $tiny --run-dir "$work/two"
 cases=$((cases + 1))
 [ "$("$dtrain" ckpt list "$work/two" | grep -c end)" -eq 2 ] ||
     { echo "FAIL: two phases left other than two ends of a phase"; failed=$((failed + 1)); }
-expect 2 "nothing is before it" "$dtrain" $phase $tiny --run-dir "$work/prev" --set 'phases=({plugin="phase1_world_model";init="previous";})'
+expect 2 "no phase precedes it" "$dtrain" $phase $tiny --run-dir "$work/prev" --set 'phases=({plugin="phase1_world_model";init="previous";})'
 
 # --- evaluation, plan, looking ---
 expect 0 "" "$dtrain" eval $phase --checkpoint "$work/whole" -q
@@ -206,7 +206,7 @@ expect 0 "risk_gnn" "$dtrain" list
 expect 0 "hidden" "$dtrain" show risk_gnn
 expect 0 "examples:" "$dtrain" run --help
 expect 0 "exit codes" "$dtrain" --help
-expect 5 "DTRAIN_CONFIG  $work/none.cfg is not there" env DTRAIN_CONFIG="$work/none.cfg" "$dtrain" doctor --run-dir "$work"
+expect 5 "DTRAIN_CONFIG  $work/none.cfg does not exist" env DTRAIN_CONFIG="$work/none.cfg" "$dtrain" doctor --run-dir "$work"
 expect 5 '{"check":"DTRAIN_CONFIG","verdict":"FAIL","text":' env DTRAIN_CONFIG="$work/none.cfg" "$dtrain" doctor --json
 ! DTRAIN_CONFIG="$work/none.cfg" "$dtrain" doctor -q 2>&1 | grep -v "^FAIL\|^WARN\|^ *->\|^error" ||
     fail "doctor -q says more than warnings and errors"
@@ -236,8 +236,8 @@ expect 0 "" "$dtrain" data sample "$demo" --out "$work/some/"
 expect 0 "" "$dtrain" data merge "$work/some" --out "$work/merged//"
 expect 0 "" "$dtrain" data split "$demo" --out "$work/parted/" --set split.by=scene
 expect 0 "" "$dtrain" data cut "$work/some" --out "$work/tiles/" --set cut.regions=1
-expect 2 "one of them is given" "$dtrain" data cut "$work/some" --out "$work/uncut"
-expect 4 "merge the store it was cut of" "$dtrain" data merge "$work/tiles" --out "$work/uncut"
+expect 2 "one of them must be" "$dtrain" data cut "$work/some" --out "$work/uncut"
+expect 4 "merge the store it was cut from" "$dtrain" data merge "$work/tiles" --out "$work/uncut"
 [ -d "$work/tiles" ] && [ ! -e "$work/uncut" ] || fail "data cut"
 [ -d "$work/some" ] && [ -d "$work/merged" ] && [ -d "$work/parted" ] || fail "--out with a slash at its end"
 expect 0 "warn  --profile pendulum changes nothing in phase 1 (phase1_world_model)" "$dtrain" $phase --profile pendulum --dry-run

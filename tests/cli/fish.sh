@@ -25,6 +25,6 @@ offered 'dtrain run --set training.sched' | grep -q '^training.scheduler=[[:spac
 offered 'dtrain run --set training.scheduler=st' | grep -q '^training.scheduler=step[[:space:]]' || fail "values"
 offered 'dtrain show risk_g' | grep -q '^risk_gnn' || fail "ids: $(offered 'dtrain show risk_g')"
 offered 'dtrain --profile no' | grep -q '^normal' || fail "profiles: $(offered 'dtrain --profile no')"
-offered 'dtrain data ins' | grep -q '^inspect.what a store holds' || fail "forms: $(offered 'dtrain data ins')"
+offered 'dtrain data ins' | grep -q '^inspect.print the contents of a store' || fail "forms: $(offered 'dtrain data ins')"
 offered 'dtrain ckpt list ' 2>&1 | grep -q 'Invalid' && fail "fish complains"
 exit 0

@@ -111,16 +111,16 @@ grep -q "module" "$work/out" || fail "env_sumo has no option module"
 # --- other files ---
 printf 'seed = 77;\n' >"$work/included.cfg"
 foreign "1i @include \"$work/included.cfg\""
-each_verb 2 "the configuration of a run includes no other files"
+each_verb 2 "the configuration of a run may not include other files"
 
 # --- a pipe in the place of a file: nobody writes to it, and nobody waits for it ---
 mkdir "$work/pipes"
 mkfifo "$work/pipes/x.so"
-expect 0 "x.so: is empty or no plain file" env DTRAIN_PLUGIN_PATH="$work/pipes" "$dtrain" list
-expect 3 "x.so: is empty or no plain file" "$dtrain" check "$work/pipes/x.so"
-expect 3 "x.so: is empty or no plain file" "$dtrain" show "$work/pipes/x.so"
+expect 0 "x.so: is empty or not a regular file" env DTRAIN_PLUGIN_PATH="$work/pipes" "$dtrain" list
+expect 3 "x.so: is empty or not a regular file" "$dtrain" check "$work/pipes/x.so"
+expect 3 "x.so: is empty or not a regular file" "$dtrain" show "$work/pipes/x.so"
 mkfifo "$work/pipes/w.safetensors"
-expect 4 "w.safetensors: it is no plain file" "$dtrain" --plugin phase2_ppo $tiny --run-dir "$work/warm" \
+expect 4 "w.safetensors: it is not a regular file" "$dtrain" --plugin phase2_ppo $tiny --run-dir "$work/warm" \
     --init-from "$work/pipes/w.safetensors"
 mkfifo "$work/pipes/mine.cfg" # but what the user says may be one: --config <(...)
 cat "$work/run/config.cfg" >"$work/pipes/mine.cfg" &

@@ -349,7 +349,7 @@ static void imagine(uint64_t seed, scenario *s)
 /* "for rank 3 7 12" names 7. */
 static bool is_listed(const char *text, uint32_t rank)
 {
-    const char *at = strstr(text, "in vain for rank");
+    const char *at = strstr(text, "waiting for rank");
     for (char *end = NULL; at != NULL; at = end) {
         at += strcspn(at, "0123456789");
         if (*at == '\0') {

@@ -19,11 +19,10 @@ dt_status dt_links_init(dt_links *l, const dt_links_desc *d, uint32_t size, uint
     *l = (dt_links){0};
     if (!(d->latency_s >= 0) || !(d->bytes_per_s >= 0) || !(d->jitter >= 0) || !(d->loss >= 0 && d->loss <= 1) ||
         (d->loss > 0 && !(d->resend_s > 0))) {
-        return DT_FAIL(
-            DT_EINVAL,
-            "links with latency %g s, %g bytes/s, jitter %g, loss %g, sent again after %g s: want none below "
-            "0, loss up to 1, and with loss a time above 0",
-            d->latency_s, d->bytes_per_s, d->jitter, d->loss, d->resend_s);
+        return DT_FAIL(DT_EINVAL,
+                       "links with latency %g s, %g bytes/s, jitter %g, loss %g, sent again after %g s: expected none "
+                       "below 0, loss up to 1, and with loss a time above 0",
+                       d->latency_s, d->bytes_per_s, d->jitter, d->loss, d->resend_s);
     }
     *l = (dt_links){.d = *d, .seed = seed, .size = size};
     l->out_free = dt_alloc_n((size_t)size * 4, sizeof(double));

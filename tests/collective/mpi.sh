@@ -47,7 +47,7 @@ expect 6 3 "3:collective 2 does not match: rank 0 called all_gather of 8 bytes, 
 expect 6 3 "3:rank 0 called all_gather of 8 bytes, rank 2 called barrier" -- "$job" mismatch 1
 expect 6 3 "3:rank 0 called all_gather of 8 bytes, rank 2 called broadcast of 8 bytes from rank 0" -- "$job" mismatch 2
 expect 6 3 "3:broadcast of 8 bytes from rank 0, rank 2 called broadcast of 8 bytes from rank 1" -- "$job" mismatch 3
-expect 6 3 "1:DT_ECOMM rank 1 sent 8 bytes where 12 were waited for" -- "$job" mismatch 4
+expect 6 3 "1:DT_ECOMM rank 1 sent 8 bytes, expected 12" -- "$job" mismatch 4
 expect 6 3 "3:collective 2 does not match: rank 0 called reduce_scatter of 48 bytes, rank 2 called reduce_scatter of 48 " \
     "3:cut differently" -- "$job" mismatch 5
 expect 6 3 "3:rank 0 called all_reduce of 32 bytes, rank 2 called all_reduce of 36 bytes" -- "$job" mismatch 6
@@ -55,10 +55,10 @@ expect 6 3 "3:collective 2 does not match: rank 0 called all_reduce of 32 bytes,
 expect 6 3 "1:DT_EDIVERGED the loss is not finite" "2:DT_EPEER rank 1 left: the loss is not finite" -- "$job" broken 0
 expect 6 3 "3:DT_EPEER rank 1 left: aborted: enough" -- "$job" broken 1
 expect 6 3 "3:DT_EPEER rank 1 left: aborted: enough" -- "$job" broken 2
-expect 6 3 "3:called all_gather of 4 bytes and waited 0.3 s in vain for rank 1 (process " -- "$job" broken 3
+expect 6 3 "3:called all_gather of 4 bytes and timed out after 0.3 s waiting for rank 1 (process " -- "$job" broken 3
 expect 6 3 "1:rank 1 of 3 (3 here): DT_EDIVERGED the loss is not finite" "2:DT_EPEER rank 1 left: the loss is not finite" \
     -- "$job" abandon
-expect 6 3 "2:collective 1: rank" "2:called barrier and waited 0.5 s in vain for rank 1 (process " -- "$job" late
+expect 6 3 "2:collective 1: rank" "2:called barrier and timed out after 0.5 s waiting for rank 1 (process " -- "$job" late
 # one of three is gone without a word: whoever started them ends the others, within seconds
 mpi_timeout=20
 cases=$((cases + 1))
@@ -75,11 +75,11 @@ cases=$((cases + 1))
 [ $? -eq 2 ] && grep -q "not launched" "$out" || { echo "FAIL: alone: $(cat "$out")"; failed=$((failed + 1)); }
 cases=$((cases + 1))
 env PMI_SIZE=3 PMI_RANK=1 "$job" all >"$out" 2>&1
-[ $? -eq 5 ] && grep -q "mpirun started 3 processes, but .* knows of 1: the mpirun of another MPI" "$out" ||
+[ $? -eq 5 ] && grep -q "mpirun started 3 processes, but .* sees 1: this is the mpirun of another MPI" "$out" ||
     { echo "FAIL: another mpirun: $(cat "$out")"; failed=$((failed + 1)); }
 cases=$((cases + 1))
 env SLURM_STEP_NUM_TASKS=4 "$job" all >"$out" 2>&1
-[ $? -eq 5 ] && grep -q "say srun --mpi=pmix, or mpirun inside of sbatch" "$out" ||
+[ $? -eq 5 ] && grep -q "are incompatible; use srun --mpi=pmix, or mpirun inside sbatch" "$out" ||
     { echo "FAIL: srun without PMIx: $(cat "$out")"; failed=$((failed + 1)); }
 
 echo "$cases cases, $failed failed"

@@ -228,13 +228,13 @@ static void test_nothing_else_is_a_board(void **state)
     refuses_path("0:/dev/null", "is not here");
     refuses_path("0:/proc/0/fd/3", "is not here");
     snprintf(path, sizeof(path), "1%s", proc); /* another job's */
-    refuses_path(path, "is no board of this job");
+    refuses_path(path, "is not the shared memory of this job");
     const int null = open("/dev/null", O_RDWR), file = memfd_create("file", MFD_CLOEXEC);
     assert_true(null >= 0 && file >= 0);
     snprintf(path, sizeof(path), "%s:/proc/%ld/fd/%d", nonce, (long)getpid(), null);
-    refuses_path(path, "is no board of this job");
+    refuses_path(path, "is not the shared memory of this job");
     snprintf(path, sizeof(path), "%s:/proc/%ld/fd/%d", nonce, (long)getpid(), file);
-    refuses_path(path, "is no board of this job"); /* empty */
+    refuses_path(path, "is not the shared memory of this job"); /* empty */
     /* a board that was cut off behind its head, and one whose head says nothing of it */
     static char head[65536];
     snprintf(path, sizeof(path), "%s", proc + 1);
@@ -243,10 +243,10 @@ static void test_nothing_else_is_a_board(void **state)
     assert_int_equal(pread(whole, head, sizeof(head), 0), sizeof(head));
     assert_int_equal(pwrite(file, head, sizeof(head), 0), sizeof(head));
     snprintf(path, sizeof(path), "%s:/proc/%ld/fd/%d", nonce, (long)getpid(), file);
-    refuses_path(path, "is no board of this job");
+    refuses_path(path, "is not the shared memory of this job");
     memset(head, 0, sizeof(head));
     assert_int_equal(pwrite(whole, head, 8, 0), 8);
-    refuses_path(dt_board_path(b), "is no board of this job");
+    refuses_path(dt_board_path(b), "is not the shared memory of this job");
     snprintf(path, sizeof(path), "%s", dt_board_path(b));
     close(whole);
     close(file);

@@ -168,7 +168,7 @@ static void test_who_leaves_says_why_once(void **state)
     dt_peers *p = peers_of(0, 3, NULL);
     assert_false(dt_peers_has_left(p));
     dt_peers_leave(p, "the loss is not finite");
-    dt_peers_leave(p, "and again");
+    dt_peers_leave(p, "is repeatedly removed");
     assert_true(dt_peers_has_left(p));
     assert_int_equal(n_told, 1);
     assert_string_equal(told[0], "!the loss is not finite");
@@ -284,7 +284,7 @@ static void test_a_gone_or_held_rank_is_blamed(void **state)
     pair_meet(&a);
     lose_rank_1(&a);
     assert_int_equal(dt_peers_blame(a.peers[0], 5, "rank 0 called barrier", 2), DT_ECOMM);
-    says("waited 2 s in vain for rank 1");
+    says("timed out after 2 s waiting for rank 1");
     pair_part(&a);
     pair_meet(&a);
     int how = 0;
@@ -298,7 +298,7 @@ static void test_a_gone_or_held_rank_is_blamed(void **state)
     assert_int_equal(waitpid(child, &how, WUNTRACED), child);
     assert_true(WIFSTOPPED(how));
     assert_int_equal(dt_peers_blame(a.peers[0], 5, "rank 0 called barrier", 2), DT_ECOMM);
-    says(", which is held by a signal; it is in collective 5 (barrier), begun ");
+    says(", which is stopped by a signal; it is in collective 5 (barrier), begun ");
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, &how, 0), child);
     pair_part(&a);
@@ -313,7 +313,7 @@ static void test_where_all_are_there_nothing_arrives(void **state)
     begin(&a, 1, 7);
     will_hear(1, ".");
     assert_int_equal(dt_peers_blame(a.peers[0], 7, "rank 0 called barrier", 120), DT_ECOMM);
-    says("waited 120 s in vain, though every rank is there: what is sent does not arrive");
+    says("timed out after 120 s, although every rank is present: messages do not arrive");
     pair_part(&a);
 }
 
@@ -343,7 +343,7 @@ static void test_ranks_that_are_not_seen(void **state)
     dt_peers *p = peers_of(0, 5, NULL);
     will_hear(3, ".");
     assert_int_equal(dt_peers_blame(p, 1, "rank 0 called all_gather of 8 bytes", 3), DT_ECOMM);
-    says("rank 0 called all_gather of 8 bytes and waited 3 s in vain for rank 1; rank 2; and 1 more");
+    says("rank 0 called all_gather of 8 bytes and timed out after 3 s waiting for rank 1; rank 2; and 1 more");
     dt_peers_free(p);
 }
 

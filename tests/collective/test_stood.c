@@ -66,9 +66,10 @@ static void test_knows(void **state)
     double s = 0, ago = 0;
     (void)state;
     stop_child(1300, true, text);
-    assert_int_equal(
-        sscanf(text[0], "; this rank itself was held by a signal (SIGSTOP) for up to %lf s, until %lf s ago", &s, &ago),
-        2);
+    assert_int_equal(sscanf(text[0],
+                            "; this rank itself was stopped by a signal (SIGSTOP) for up to %lf s, until %lf s ago", &s,
+                            &ago),
+                     2);
     assert_true(s >= 1 && ago >= 0);
     assert_string_equal(text[1], "");
 }
@@ -103,7 +104,8 @@ static void test_adds_up(void **state)
     }
     assert_true(s.for_s >= 8 && s.for_s < 10);
     dt_stood_text(&s, s.until_s + 4, text);
-    assert_int_equal(sscanf(text, "; this rank itself was held by a signal (SIGSTOP) for up to %lf s, until %lf s ago",
+    assert_int_equal(sscanf(text,
+                            "; this rank itself was stopped by a signal (SIGSTOP) for up to %lf s, until %lf s ago",
                             &whole, &ago),
                      2);
     assert_true(whole >= 8 && whole <= 10 && ago == 4);

@@ -696,11 +696,11 @@ static void test_refusals(void **state)
     (void)state;
     dt_tree *t = NULL;
     assert_int_equal(create(6, 1, 0, 1, &t), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "6 leaves (shards): want a power of two from 1 to 4096"));
+    assert_non_null(strstr(dt_error_text(), "6 shards: must be a power of two from 1 to 4096"));
     assert_int_equal(create(0, 1, 0, 1, &t), DT_EINVAL);
     assert_int_equal(create(8192, 1, 0, 1, &t), DT_EINVAL);
     assert_int_equal(create(4, 5, 0, 1, &t), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "at most one rank a leaf"));
+    assert_non_null(strstr(dt_error_text(), "at most one rank per shard is possible"));
     assert_int_equal(create(4, 2, 2, 1, &t), DT_EINVAL);
     assert_int_equal(create(4, 0, 0, 1, &t), DT_EINVAL);
     for (int k = 1; k <= 2; k++) {
@@ -719,7 +719,7 @@ static void test_refusals(void **state)
     assert_false(dt_tree_offer(t, 0, &(dt_tree_node){.index = 1, .value = &value}, NULL));
     assert_false(dt_tree_is_complete(t, 0));
     assert_int_equal(sum_of_all(sum, t, c, 1, &out), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "before all leaves are in"));
+    assert_non_null(strstr(dt_error_text(), "before all shards have arrived"));
     assert_int_equal(sum_of_all(sum, t, c, 2, &out), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "at most 1 are possible"));
     assert_int_equal(sum_of_all(sum, t, pair[0], 1, &out), DT_EINVAL);
@@ -730,7 +730,7 @@ static void test_refusals(void **state)
     assert_int_equal(create_sum(2, 2, 0, -1, &sum), DT_EINVAL);
     const dt_tree_sum_desc both = {.shape = shape_of(2, 2, 0), .is_fast = true, .half = DT_HALF_BF16};
     assert_int_equal(dt_tree_sum_create(&both, &sum), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "the library adds no halves"));
+    assert_non_null(strstr(dt_error_text(), "the library does not sum half precision"));
     for (uint64_t k = 1; k <= 7; k++) {
         char fault[32];
         snprintf(fault, sizeof(fault), "alloc:%llu", (unsigned long long)k);

@@ -170,7 +170,7 @@ static void test_each_mishap_ends_as_it_should(void **state)
     d.detect_s = INFINITY;
     f.where = DT_COMM_BARRIER * DT_WORLD_PHASES; /* before it begins */
     took = run(&d, ten_barriers, NULL).seconds;
-    expect(0, FAILED, "and waited 2 s in vain for rank 1");
+    expect(0, FAILED, "and timed out after 2 s waiting for rank 1");
     assert_true(took > 2 && took < 2.5);
     f.kind = DT_FATE_FAILS;
     run(&d, ten_barriers, NULL);
@@ -183,8 +183,8 @@ static void test_each_mishap_ends_as_it_should(void **state)
     assert_true(took > 1.1 && took < 1.2);
     f.seconds = INFINITY;
     took = run(&d, ten_barriers, NULL).seconds;
-    expect(1, DT_EPEER, "in vain for rank 1"); /* it goes on when all are gone */
-    expect(2, FAILED, "in vain for rank 1");
+    expect(1, DT_EPEER, "waiting for rank 1"); /* it goes on when all are gone */
+    expect(2, FAILED, "waiting for rank 1");
     assert_true(took < 2.5);
     f.kind = DT_FATE_CUT;
     run(&d, ten_barriers, NULL);

@@ -373,10 +373,10 @@ static dt_status time_out(world_rank *r, const dt_comm_slot *s)
             dt_str_addf(&missing, " %u", q);
         }
     }
-    note(r, "waited in vain", s->sequence);
+    note(r, "timed out", s->sequence);
     r->news_at = w->now;
     r->news = DT_ECOMM;
-    snprintf(r->why, sizeof(r->why), "collective %llu: %s and waited %g s in vain for %s%s",
+    snprintf(r->why, sizeof(r->why), "collective %llu: %s and timed out after %g s waiting for %s%s",
              (unsigned long long)s->sequence, mine, s->timeout_s, fewest < s->sequence ? "rank" : "what others send",
              dt_str_text(&missing));
     dt_str_fini(&missing);
@@ -495,7 +495,7 @@ static void *run_rank(void *user)
 static dt_status check(const dt_world_desc *d)
 {
     if (d->ranks == 0 || d->ranks > 1024) {
-        return DT_FAIL(DT_EINVAL, "a world of %u ranks, want 1 to 1024", d->ranks);
+        return DT_FAIL(DT_EINVAL, "a world of %u ranks; must be 1 to 1024", d->ranks);
     }
     if (!(d->timeout_s > 0) || isinf(d->timeout_s) || !(d->detect_s >= 0)) {
         return DT_FAIL(DT_EINVAL,

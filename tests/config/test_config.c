@@ -99,14 +99,15 @@ static void test_phases(void **state)
     assert_string_equal(p.freeze[1], "perception.*");
     assert_int_equal(dt_config_set(c, "phases=( { plugin = \"a\" }, { plugin = \"b\" } )"), DT_OK);
     assert_int_equal(dt_config_n_phases(c), 2);
-    assert_refused(dt_config_set(c, "phases.3.plugin=x"), DT_ECONFIG, "no entry of a list of 2");
+    assert_refused(dt_config_set(c, "phases.3.plugin=x"), DT_ECONFIG, "not an entry of a list of 2");
     dt_config_destroy(c);
 }
 
 static void test_unknown(void **state)
 {
     (void)state;
-    refuses("\ntraining = { epoch = 3; };", "run.cfg:2: unknown key; did you mean \"epochs\"? training knows epochs,");
+    refuses("\ntraining = { epoch = 3; };",
+            "run.cfg:2: unknown key; did you mean \"epochs\"? training has the keys epochs,");
     refuses("trainig = { epochs = 3; };",
             "run.cfg:1: neither a section nor the id of a component; did you mean \"training\"? sections");
     refuses("sead = 3;", "did you mean \"seed\"?");
@@ -146,7 +147,7 @@ static void test_types_and_ranges(void **state)
     refuses("training = { optimizer = \"adamv\"; };", "expected one of adamw, adam, sgd; did you mean \"adamw\"?");
     refuses("training = { freeze = [1, 2]; };", "expected a list of words");
     refuses("engine = { reuse = 1; };", "expected true or false");
-    refuses("data = { source = 5; };", "expected a text in quotes");
+    refuses("data = { source = 5; };", "expected a string in quotes");
     refuses("data = { shards = 6; };", "data.shards = 6 at");
     refuses("data = { shards = 6; };", "power of two");
     refuses("phases = { plugin = \"p\"; };", "expected a list: phases = (");
@@ -171,12 +172,12 @@ static void test_loss_scaling(void **state)
 {
     (void)state;
     refuses("amp = { initial_scale = 60000.0; };", "expected a power of two");
-    refuses("amp = { growth_factor = 1.5; };", "dividing by any other number loses bits");
+    refuses("amp = { growth_factor = 1.5; };", "dividing by any other number loses precision");
     refuses("amp = { backoff_factor = 0.7; };", "amp.backoff_factor");
-    refuses("amp = { backoff_factor = 1.0; };", "has to be below 1");
-    refuses("amp = { growth_factor = 1.0; };", "has to be above 1");
+    refuses("amp = { backoff_factor = 1.0; };", "must be below 1");
+    refuses("amp = { growth_factor = 1.0; };", "must be above 1");
     refuses("amp = { static_scale = 0.0; };", "amp.static_scale");
-    refuses("amp = { max_scale = 1024.0; };", "lies outside amp.min_scale .. amp.max_scale");
+    refuses("amp = { max_scale = 1024.0; };", "is outside amp.min_scale .. amp.max_scale");
     refuses("amp = { hysteresis = 0; };", "amp.hysteresis");
     refuses("amp = { scaling = \"sometimes\"; };", "dynamic");
 }
@@ -321,7 +322,7 @@ static void test_bad_assignments(void **state)
     dt_config *c = fresh();
     assert_refused(dt_config_set(c, "training.epochs"), DT_ECONFIG, "expected section.key=value");
     assert_refused(dt_config_set(c, "=3"), DT_ECONFIG, "expected section.key=value");
-    assert_refused(dt_config_set(c, "training..epochs=3"), DT_ECONFIG, "a name is missing beside a dot");
+    assert_refused(dt_config_set(c, "training..epochs=3"), DT_ECONFIG, "a name is missing next to a dot");
     assert_refused(dt_config_set(c, "seed.x=3"), DT_ECONFIG, "\"seed\" is a value and has no keys");
     assert_refused(dt_config_set(c, "training=3"), DT_ECONFIG,
                    "training = \"3\" from --set: it is a group: expected training = { key = value; ... }");
@@ -395,7 +396,8 @@ static void test_components(void **state)
     assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, "widget is a model for the role gadget");
     dt_config_destroy(c);
     c = from("models = { gizmo = \"nothing\"; };");
-    assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, "models knows perception, world, controller, shield");
+    assert_refused(dt_config_check(c, &lookup), DT_ECONFIG,
+                   "models has the keys perception, world, controller, shield");
     dt_config_destroy(c);
     c = fresh();
     origin_is(c, -1, "models.world", "world_lstm", "built-in");
@@ -452,7 +454,7 @@ static void test_groups_of_a_phase(void **state)
     assert_int_equal(dt_config_read_file(c, DT_FROM_PROFILE, at("profile.cfg")), DT_OK);
     assert_int_equal(dt_config_read_file(c, DT_FROM_FILE, at("run.cfg")), DT_OK);
     assert_int_equal(dt_config_set(c, "solver.training.warmup_epochs=1"), DT_OK);
-    assert_refused(dt_config_spread(c, 0, "solver"), DT_EINVAL, "solver is no declared plugin of phase 0");
+    assert_refused(dt_config_spread(c, 0, "solver"), DT_EINVAL, "solver is not a declared plugin of phase 0");
     assert_int_equal(dt_config_declare_phase(c, "solver", solver_table, "libsolver"), DT_OK);
     const char *const defaults[] = {"data.batch=64", "data.shards=16", "training.epochs=70", NULL};
     for (int64_t i = 0; i < 2; i++) {

@@ -148,7 +148,7 @@ static void test_bad_tables(void **state)
     table_refused((const dt_option[]){O(count, 77, "1", 0, 9, NULL), DT_OPTION_END}, "has type 77");
     table_refused((const dt_option[]){O(count, DT_OPT_I64, "1", 0, 9, NULL), O(count, DT_OPT_I64, "1", 0, 9, NULL),
                                       DT_OPTION_END},
-                  "option count is there twice");
+                  "option count is declared twice");
     dt_option odd[] = {O(count, DT_OPT_I64, "1", 0, 9, NULL), DT_OPTION_END};
     odd[0].name = "Count";
     table_refused(odd, "expected a name of a-z");
@@ -169,7 +169,7 @@ static void test_required(void **state)
     all a;
     assert_int_equal(dt_config_declare(c, "all", need, "tester"), DT_OK);
     assert_refused(dt_config_section(c, -1, "all", NULL, 0, &a, sizeof(a)), DT_ECONFIG,
-                   "all.name is not set and has no default: expected a text in quotes");
+                   "all.name is not set and has no default: expected a string in quotes");
     assert_int_equal(dt_config_set(c, "all.name=me"), DT_OK);
     assert_int_equal(dt_config_section(c, -1, "all", NULL, 0, &a, sizeof(a)), DT_OK);
     assert_string_equal(a.name, "me");

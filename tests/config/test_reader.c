@@ -61,7 +61,7 @@ static void test_comments_behind_words(void **state)
     assert_true(t.epochs == 3 && t.momentum == 0.5);
     dt_config_destroy(c);
     c = fresh();
-    assert_refused(dt_config_set(c, "a=( 1,\n@include \"no.cfg\"\n )"), DT_ECONFIG, "text stands in double quotes");
+    assert_refused(dt_config_set(c, "a=( 1,\n@include \"no.cfg\"\n )"), DT_ECONFIG, "strings need double quotes");
     dt_config_destroy(c);
 }
 
@@ -86,7 +86,7 @@ static void test_syntax(void **state)
 {
     (void)state;
     unreadable("seed = 1;\ntraining = { epochs = ; };\n", DT_ECONFIG, "run.cfg:2: syntax error");
-    assert_says("a value is missing behind epochs =, before ;");
+    assert_says("a value is missing after epochs =, before ;");
     assert_says("the line: training = { epochs = ; };");
     unreadable("seed = 1;\nseed = 2;\n", DT_ECONFIG, "run.cfg:2: duplicate setting name");
     assert_says("the line: seed = 2;");
@@ -111,25 +111,25 @@ static void test_what_is_missing(void **state)
     static const struct {
         const char *text, *at, *says;
     } of[] = {
-        {"env = {\n  id = cartpole;\n};", ":2:", "text stands in double quotes: \"cartpole\""},
-        {"env = { id = 'cartpole'; };", ":1:", "double quotes, not in single ones: 'cartpole'"},
-        {"env = { id = 3cart; };", ":1:", "3cart is no number; text stands in double quotes"},
-        {"seed = 1.2.3;", ":1:", "1.2.3 is no number"},
+        {"env = {\n  id = cartpole;\n};", ":2:", "strings need double quotes: \"cartpole\""},
+        {"env = { id = 'cartpole'; };", ":1:", "double quotes, not single ones: 'cartpole'"},
+        {"env = { id = 3cart; };", ":1:", "3cart is not a number; strings need double quotes"},
+        {"seed = 1.2.3;", ":1:", "1.2.3 is not a number"},
         {"seed = 1;\ntraining = {\n  epochs = 3;\n\nseed2 = 2;\n", ":2:", "is never closed: } is missing"},
         {"training = { epochs = 3; };\n};\n", ":2:", "this } closes nothing"},
-        {"seed 3;", ":1:", "= is missing behind seed"},
-        {"training {\n epochs = 3; };", ":1:", "= is missing behind training"},
+        {"seed 3;", ":1:", "= is missing after seed"},
+        {"training {\n epochs = 3; };", ":1:", "= is missing after training"},
         {"training.epochs = 3;", ":1:", "training = { epochs = ...; }; dots are for --set"},
-        {"seed = 3;;", ":1:", "nothing stands before this ;"},
-        {"seed = 3 4;", ":1:", "found 4; several values of one key stand in [ ]"},
+        {"seed = 3;;", ":1:", "nothing before this ;"},
+        {"seed = 3 4;", ":1:", "found 4; put several values of one key into [ ]"},
         {"\"seed\" = 3;", ":1:", "a key has no quotes"},
-        {"a = [ 1, 2.5 ];", ":1:", "all of one kind, and 2.5 is of another"},
-        {"a = [ 1,\n { b = 1; } ];", ":2:", "[ ] holds plain values"},
+        {"a = [ 1, 2.5 ];", ":1:", "must have one type, and 2.5 has another"},
+        {"a = [ 1,\n { b = 1; } ];", ":2:", "[ ] contains plain values"},
         {"a = ( 1,\n 2;\nb = 1;", ":1:", "the ( is not closed before ;: ) is missing"},
         {"a = ( 1, 2", ":1:", "the ( is not closed before the file's end"},
         {"phases = ( { plugin = \"a\"; }\n{ plugin = \"b\"; } );", ":2:", "a comma is missing before {"},
         {"phases = ( { plugin = \"a\";\n stop = { steps = 1; ) );", ":2:", "is not closed before ): } is missing"},
-        {"# a comment = {\n/* two\nlines */ a = \"x\"\n \"y\"; b = ;", ":4:", "a value is missing behind b ="},
+        {"# a comment = {\n/* two\nlines */ a = \"x\"\n \"y\"; b = ;", ":4:", "a value is missing after b ="},
     };
     for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
         unreadable(of[i].text, DT_ECONFIG, of[i].says);
@@ -140,7 +140,7 @@ static void test_what_is_missing(void **state)
         from("seed = 0x1F; a : -1.5e-3 b = \"x\" \"y\", c = [ true, FALSE ]; d = ( 1, ( ), { e = 2L; } ); f = [ ];");
     dt_config_destroy(c);
     c = fresh();
-    assert_refused(dt_config_set(c, "training.freeze=[ a ]"), DT_ECONFIG, "text stands in double quotes: \"a\"");
+    assert_refused(dt_config_set(c, "training.freeze=[ a ]"), DT_ECONFIG, "strings need double quotes: \"a\"");
     dt_config_destroy(c);
 }
 

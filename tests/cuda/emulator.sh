@@ -22,7 +22,7 @@ if DT_EMULATE_ARCH=75 "$build/tests/cuda/test_kernels" >emulator-older.log 2>&1;
     echo "code for 8.0 ran on 7.5"
     exit 1
 fi
-grep "for which this build holds no code; build with" emulator-older.log || {
+grep "for which this build contains no code; build with" emulator-older.log || {
     cat emulator-older.log
     exit 1
 }

@@ -95,7 +95,7 @@ says 1 'comm.backend = "nccl", and rank 0 has none: NCCL cannot be loaded: '
 LD_LIBRARY_PATH=$DT_NCCL_DIR/broken train 0 without --nproc 2 --device cuda
 same_all without "no NCCL, so through the hosts"
 cases=$((cases + 1))
-grep -q "gradients go through the hosts, which is slower and changes no bit: rank 0: NCCL cannot be loaded" \
+grep -q "gradients go through the hosts, which is slower; results are unchanged: rank 0: NCCL cannot be loaded" \
     "$work/without/train.log" || fail "the way through the hosts is not told"
 train 2 alone --device cuda --set comm.backend=nccl
 says 1 'comm.backend = "nccl" of phase 1, but this process was started alone'

@@ -78,7 +78,7 @@ unlike() {
     [ $code -eq "$want" ] || fail "$what: exit code $code, expected $want"
 }
 unlike 2 named DT_EMULATE_NAME=another
-says 1 "rank 1 computes on another, rank 0 emulated GPU: ranks that round differently do not stay equal; use one kind of"
+says 1 "rank 1 computes on another, rank 0 emulated GPU: ranks that round differently diverge; use one kind of"
 unlike 2 driven DT_EMULATE_DRIVER=12080
 says 1 "rank 1 computes with driver 12080, CUDA 13000, cuBLASLt 130000, rank 0 driver 13000, CUDA 13000, cuBLASLt 130000"
 unlike 2 linked DT_EMULATE_BLAS=120805

@@ -84,7 +84,7 @@ static void test_second(void **state)
     (void)state;
     dt_aside *a = take("s");
     write_in(a, "first");
-    assert_refused("s", "s is being written by another process, wait for its end or choose another name: ");
+    assert_refused("s", "s is being written by another process, wait until it ends or choose another name: ");
     assert_refused("s/", "is held by process ");
     const pid_t other = fork();
     if (other == 0) {
@@ -140,17 +140,17 @@ static void test_foreign(void **state)
     (void)state;
     assert_ok(dt_fs_mkdirs(at("s.partial")));
     put("s.partial/letter", "mine");
-    assert_refused("s", "s.partial is in the way, and dtrain did not write it (it holds \"letter\")");
+    assert_refused("s", "s.partial exists and was not written by dtrain (it contains \"letter\")");
     put("s.partial/dtrain.lock", "");
-    assert_refused("s", "it holds \"letter\"");
+    assert_refused("s", "it contains \"letter\"");
     assert_text("s.partial/letter", "mine");
     assert_text("s.partial/dtrain.lock", "");
     assert_ok(dt_fs_mkdirs(at("t.partial/out")));
     put("t.partial/out/letter", "mine");
-    assert_refused("t", "it holds no dtrain.lock");
+    assert_refused("t", "it contains no dtrain.lock");
     assert_text("t.partial/out/letter", "mine");
     put("u.partial", "mine");
-    assert_refused("u", "it is no folder");
+    assert_refused("u", "it is not a folder");
     assert_text("u.partial", "mine");
     assert_ok(dt_fs_mkdirs(at("elsewhere")));
     assert_int_equal(symlink("elsewhere", at("v.partial")), 0);
@@ -160,7 +160,7 @@ static void test_foreign(void **state)
     assert_int_equal(dt_fs_look(at("nowhere")), DT_FS_NOTHING);
     assert_ok(dt_fs_mkdirs(at("y.partial"))); /* a lock that is a link cuts nothing else */
     assert_int_equal(symlink("../u.partial", at("y.partial/dtrain.lock")), 0);
-    assert_refused("y", "dtrain.lock is no plain file");
+    assert_refused("y", "dtrain.lock is not a regular file");
     assert_text("u.partial", "mine");
 }
 
@@ -169,7 +169,7 @@ static void test_names(void **state)
     (void)state;
     static const char *const nothing[] = {"", "/", ".", "..", "a/.", "a/..", "//"};
     for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
-        assert_fails(dt_aside_check(nothing[i], DT_ASIDE_FOLDER), DT_EINVAL, "is no name of something new");
+        assert_fails(dt_aside_check(nothing[i], DT_ASIDE_FOLDER), DT_EINVAL, "cannot name a new file or folder");
     }
     put("taken", "mine");
     assert_refused("taken", "taken exists already");
@@ -177,8 +177,8 @@ static void test_names(void **state)
     assert_int_equal(mkfifo(at("pipe"), 0600), 0);
     assert_refused("pipe", "pipe exists already");
     assert_int_equal(symlink("nowhere", at("dangling")), 0);
-    assert_refused("dangling", "dangling is a link that leads nowhere");
-    assert_refused("dangling/", "dangling is a link that leads nowhere");
+    assert_refused("dangling", "dangling is a dangling link");
+    assert_refused("dangling/", "dangling is a dangling link");
     assert_int_equal(symlink("taken", at("link")), 0);
     assert_refused("link", "link exists already, as a link");
 }
@@ -196,7 +196,7 @@ static void test_meanwhile(void **state)
     assert_ok(dt_fs_remove_tree(at("t.partial")));
     dt_aside *b = take("t");
     write_in(b, "second");
-    assert_fails(dt_aside_commit(a), DT_EINVAL, "t.partial was taken away while ");
+    assert_fails(dt_aside_commit(a), DT_EINVAL, "t.partial was removed while ");
     dt_aside_close(a);
     assert_ok(dt_aside_commit(b));
     dt_aside_close(b);

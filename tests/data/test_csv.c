@@ -132,7 +132,7 @@ static void test_long_input(void **state)
 
     /* cut and damaged */
     put_bytes("cut.xz", xz, packed / 2);
-    assert_fails(flatten("cut.xz", &out), DT_EDATA, "cut.xz: the xz stream is cut short");
+    assert_fails(flatten("cut.xz", &out), DT_EDATA, "cut.xz: the xz stream is truncated");
     xz[packed / 2] ^= 0x55;
     put_bytes("bad.xz", xz, packed);
     assert_fails(drain("bad.xz"), DT_EDATA, "bad.xz: the xz stream is damaged");
@@ -196,7 +196,7 @@ static void test_refusals(void **state)
         line[i] = '\r';
     }
     put("t.csv", line);
-    assert_fails(flatten("t.csv", &out), DT_EDATA, "more than 65536 bytes: it holds CR (\\r), as tables do whose");
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "more than 65536 bytes: it contains CR (\\r), as lines");
     memset(line, ',', 400);
     line[400] = '\0';
     put("t.csv", line);
@@ -325,7 +325,7 @@ static void test_bomb(void **state)
     }
     assert_int_equal(gzclose(out), Z_OK);
     dt_free(lines);
-    assert_fails(drain("t.csv"), DT_EDATA, "over 250 times as many: no recording");
+    assert_fails(drain("t.csv"), DT_EDATA, "over 250 times as many: not a recording");
 }
 
 int main(void)

@@ -330,7 +330,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     write_town("town", 0, &(dt_packing){0});
-    assert_fails(cut_by((dt_cut_options){.halo_m = 60}), DT_EINVAL, "one of them is given");
+    assert_fails(cut_by((dt_cut_options){.halo_m = 60}), DT_EINVAL, "one of them must be");
     assert_fails(cut_by((dt_cut_options){.halo_m = 60, .tile_m = 100, .regions = 2}), DT_EINVAL, "one of them");
     assert_fails(cut_by((dt_cut_options){.halo_m = 59, .tile_m = 100}), DT_EINVAL, "see as far as radius_m 60");
     assert_fails(cut_by((dt_cut_options){.halo_m = 120, .tile_m = 100}), DT_EINVAL, "smaller than the halo of 120 m");
@@ -343,14 +343,14 @@ static void test_refusals(void **state)
     const char *const cut[] = {path};
     const dt_split_options split = {.by = DT_SPLIT_TIME, .share = 0.5};
     const dt_hdf5_options hdf5 = {.gzip = 0};
-    assert_fails(dt_data_merge(cut, 1, at("m"), NULL, &notes), DT_EDATA, "merge the store it was cut of");
-    assert_fails(dt_data_split(cut[0], at("m"), &split, &notes), DT_EDATA, "split the store it was cut of");
+    assert_fails(dt_data_merge(cut, 1, at("m"), NULL, &notes), DT_EDATA, "merge the store it was cut from");
+    assert_fails(dt_data_split(cut[0], at("m"), &split, &notes), DT_EDATA, "split the store it was cut from");
     assert_fails(dt_data_sample(cut[0], at("m"), &(dt_sample_options){0}, &notes), DT_EDATA, "sample the store");
     assert_fails(dt_data_export(cut[0], at("m.csv"), &notes), DT_EDATA, "export the store");
     const dt_status st = dt_hdf5_export(cut[0], at("m.h5"), &hdf5, &notes);
     assert_true(st == DT_EDATA || st == DT_EUNSUPPORTED); /* HDF5 may not be built */
     assert_fails(dt_data_cut(cut[0], at("m"), &(dt_cut_options){.regions = 2, .halo_m = 60}, &notes), DT_EDATA,
-                 "cut the store it was cut of");
+                 "cut the store it was cut from");
 }
 
 /* One byte of an array behind its header of 128 bytes. */

@@ -265,7 +265,7 @@ static void test_bad_roads(void **state)
     put_changed("s.h5", "z.h5", scenes, third, sizeof(scenes));
     assert_refused(at("z.h5"), &opt, DT_EDATA, "z.h5/scene_map: 2 at 2 is outside [-1, 1]");
     put_changed("s.h5", "z.h5", links, across, sizeof(links));
-    assert_refused(at("z.h5"), &opt, DT_EDATA, "z.h5/lane_next: 1 at 2 is no lane of the same map");
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "z.h5/lane_next: 1 at 2 is not a lane of the same map");
     put_changed("s.h5", "z.h5", "lane_limit", "lane_limiu", 10);
     assert_refused(at("z.h5"), &opt, DT_EDATA, "has no array lane_limit");
 }

@@ -92,7 +92,9 @@ static void test_other_files(void **state)
     static const struct {
         int kind;
         const char *words;
-    } kinds[] = {{VIEW, "lies in other files"}, {ELSEWHERE, "lies in other files"}, {LARGE_CHUNKS, "has chunks of"}};
+    } kinds[] = {{VIEW, "is stored in external files"},
+                 {ELSEWHERE, "is stored in external files"},
+                 {LARGE_CHUNKS, "has chunks of"}};
     if (!make("good.h5")) {
         skip();
     }

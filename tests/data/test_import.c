@@ -215,18 +215,18 @@ static void test_highd(void **state)
          "upperLaneMarkings is \"3;7;7\", not at most 32 rising numbers up to 1000 between ';'"},
         {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3;x\n", "lowerLaneMarkings is \"3;x\""},
         {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3;;5\n", "lowerLaneMarkings is \"3;;5\""},
-        {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3\n", "is \"3\", one line alone: a lane lies between two"},
+        {"id,frameRate,locationId,lowerLaneMarkings\n1,25,4,3\n", "is \"3\", only one line: a lane needs two"},
         {"id,frameRate,locationId,speedLimit,upperLaneMarkings\n1,25,4,500,3;7\n",
          "speedLimit is \"500\", not a number in [-1, 150]"},
-        {"", "holds no data: not even a header"},
+        {"", "contains no data: not even a header"},
         {"id,frameRate\n1,25\n", "01_recordingMeta.csv:1: there is no column \"locationId\""},
         {"frameRate,locationId\n", "a header and no row"},
         {"frameRate,locationId\n25\n", "01_recordingMeta.csv:2: 1 cells, the header has 2"},
         {"frameRate,locationId\nnan,1\n", "01_recordingMeta.csv:2: frameRate is \"nan\", not a number in [0.1, 1000]"},
         {"frameRate,locationId\n25,-1\n", "locationId is \"-1\", not a number in [0, 1e+09]"},
         {"frameRate,locationId\n25,0.5\n", "locationId is 0.5, not an integer"},
-        {"id,frameRate,locationId\n2,25,4\n", "it is of recording 2, and the name of the file says 1"},
-        {"recordingId,frameRate,locationId\n10,25,4\n", "it is of recording 10, and the name of the file says 1"},
+        {"id,frameRate,locationId\n2,25,4\n", "it is of recording 2, but the file name has 1"},
+        {"recordingId,frameRate,locationId\n10,25,4\n", "it is of recording 10, but the file name has 1"},
         {"id,frameRate,locationId\nx,25,4\n", "recordingId is \"x\", not a number in [0, 1e+09]"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -305,7 +305,7 @@ static void test_interaction(void **state)
     put("DR_X/t.csv", INTERACTION "1,1,100,car,0,0,3,4,0,4.5,1.8\n1,2,230,car,0,0,3,4,0,4.5,1.8\n");
     assert_fails(import_with("DR_X/t.csv", NULL), DT_EDATA, "t.csv:3: timestamp_ms = 230 is 1.300 frames of 10 Hz");
     put("DR_X/t.csv", INTERACTION "P1,2,200,pedestrian/bicycle,1,1,0,0,,,\n");
-    assert_fails(import_with("DR_X/t.csv", NULL), DT_EDATA, "holds no data");
+    assert_fails(import_with("DR_X/t.csv", NULL), DT_EDATA, "contains no data");
 }
 
 static void test_headings_from_motion(void **state)
@@ -375,12 +375,12 @@ static void test_units_in_doubt(void **state)
     const double ft = 1 / 0.3048, degrees = 180 / M_PI;
     assert_string_equal(hear_units(OWN, 1, 1, 1, 1, NULL), "");
     hears(hear_units(OWN, 1, 3.6, 1, 1, NULL),
-          "t.csv: speeds are 3.60 times what positions say, as if speeds were in km/h\n",
+          "t.csv: speeds are 3.60 times those of the positions, as if speeds were in km/h\n",
           "--set 'import.columns=frame=frame,id=id,x=x,y=y,heading=heading,speed=speed/3.6,length=length'\n");
     hears(hear_units(OWN, 1, 1 / 0.44704, 1, 1, NULL), "as if speeds were in mph\n", "speed=speed*0.44704,");
     hears(hear_units(OWN, 1, ft, 1, 1, NULL), "as if speeds were in ft/s\n", "speed=speed*0.3048,");
     hears(hear_units(OWN, ft, 1, 1, 1, NULL),
-          "speeds are 0.30 times what positions say, as if positions were in feet\n", FEET);
+          "speeds are 0.30 times those of the positions, as if positions were in feet\n", FEET);
     hears(hear_units(OWN, ft, 1 / 0.44704, 1, 1, NULL), "as if speeds were in mph and positions were in feet\n", FEET);
     hears(hear_units(OWN, ft, ft, ft, 1, NULL), "vehicles are 14.8 m long on average, as if they were in feet\n",
           "=frame=frame,id=id," FEET ",heading=heading,speed=speed*0.3048,length=length*0.3048'\n");
@@ -389,7 +389,7 @@ static void test_units_in_doubt(void **state)
     hears(hear_units(OWN, 1, 1, 1, degrees, NULL),
           "headings reach 90, and a turn is 6.283 rad: as if they were in degrees\n", "heading=heading*0.0174533,");
     hears(hear_units(OWN, 1, 2.5, 1, 1, NULL),
-          "speeds are 2.5 times what positions say at 10 Hz: is import.frame_rate_hz right", "");
+          "speeds are 2.5 times those of the positions at 10 Hz: is import.frame_rate_hz right", "");
     /* a map of one's own, with the column's names; what it converts is in no doubt */
     hears(hear_units("f,car,X,Y,H,V,L", 1, 3.6, 1, degrees, "frame=f,id=car,x=X,y=Y,heading=H,speed=V"), "km/h\n",
           "import.columns=frame=f,id=car,x=X,y=Y,heading=H*0.0174533,speed=V/3.6'\n");
@@ -570,8 +570,8 @@ static void test_bad_cells(void **state)
         refuse_text(dt_str_text(&t), NULL, DT_EDATA, bad[i].words);
         dt_str_fini(&t);
     }
-    refuse_text(COMMONROAD, NULL, DT_EDATA, "t.csv holds no data: a header and no row");
-    refuse_text("\n\n", NULL, DT_EDATA, "holds no data: not even a header");
+    refuse_text(COMMONROAD, NULL, DT_EDATA, "t.csv contains no data: a header and no row");
+    refuse_text("\n\n", NULL, DT_EDATA, "contains no data: not even a header");
     refuse_text("", NULL, DT_EDATA, "t.csv is empty");
     assert_fails(import_with("gone", NULL), DT_ENOTFOUND, "there is no recording at");
     put("s", "taken");

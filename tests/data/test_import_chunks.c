@@ -142,8 +142,8 @@ static void test_bad_metadata(void **state)
         {"{\"format\":\"dtrain-chunks\",\"version\":1}", "and frame_rate_hz"},
         {"{\"format\":\"dtrain-chunks\",\"version\":1,\"frame_rate_hz\":0}", "frame_rate_hz 0 is outside"},
         {"{\"format\":\"dtrain-chunks\",\"version\":1,\"frame_rate_hz\":\"5\"}", "must be a number"},
-        {"{\"units\":{\"length\":\"ft\"}}", "the unit of length is \"ft\", this layout knows \"m\" alone"},
-        {METADATA(""), "holds no data: there is no chunk"},
+        {"{\"units\":{\"length\":\"ft\"}}", "the unit of length is \"ft\", this layout supports only \"m\""},
+        {METADATA(""), "contains no data: there is no chunk"},
         {METADATA("{\"file\":\"../x.json\"}"), "not a name inside the folder"},
         {METADATA("{\"file\":\"chunks/chunk_009.json\"}"), "chunk_009.json is missing"},
     };

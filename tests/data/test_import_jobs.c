@@ -121,7 +121,7 @@ static void test_other_options(void **state)
     opt.packing.repeats = DT_REPEATS_REFUSE;
     opt.jobs = 3;
     opt.part_bytes = 0;
-    assert_fails(import_to("t", &opt), DT_EDATA, "scene n3.1 is scene n0.1 again, row for row");
+    assert_fails(import_to("t", &opt), DT_EDATA, "scene n3.1 repeats scene n0.1 row for row");
     assert_false(dt_fs_is_dir(at("t")));
     opt.packing.repeats = DT_REPEATS_KEEP; /* another way to write the store: the same parts */
     assert_ok(import_to("t", &opt));
@@ -257,7 +257,7 @@ static void leave_parts(dt_import_options opt)
 {
     opt.stops = are_all_finished;
     assert_ok(dt_fs_remove_tree(at("s")));
-    assert_fails(import_to("s", &opt), DT_EINTERRUPTED, "5 of 5 parts lie finished in ");
+    assert_fails(import_to("s", &opt), DT_EINTERRUPTED, "5 of 5 parts are finished in ");
 }
 
 static uint64_t go_on(dt_import_options opt)
@@ -387,7 +387,7 @@ static void test_refusals(void **state)
     assert_false(dt_fs_is_dir(at("s.parts")));
     assert_ok(dt_fs_remove_tree(at("s")));
     src[4] = src[1];
-    assert_fails(import_to("s", &opt), DT_EDATA, "f1.csv is there twice");
+    assert_fails(import_to("s", &opt), DT_EDATA, "f1.csv appears twice");
     src[4] = file[4];
     replace_in("f4.csv", "pedestrian,z4", "car,n1.1");
     assert_fails(import_to("s", &opt), DT_EDATA, "f4.csv: scene n1.1 is in ");

@@ -71,7 +71,7 @@ static void test_rows(void **state)
             assert_true(fabs((double)v->node[9 * r + d] - sound[r][d]) < 1e-6);
         }
     }
-    assert_non_null(strstr(dt_str_text(&report), "arrays of numpy: 5 rows at 10 Hz; edges are made anew"));
+    assert_non_null(strstr(dt_str_text(&report), "arrays of numpy: 5 rows at 10 Hz; edges are recomputed"));
     /* the same in floats and in shorter numbers, and without scenes */
     float node[4][9];
     int32_t frames[4], vehicles[4];
@@ -118,18 +118,18 @@ static void test_refusals(void **state)
     (void)state;
     static const int64_t twice[ROWS] = {0, 1, 2, 1, 0}, far[ROWS] = {0, 1, 1, INT64_MAX, 0};
     put_sound();
-    refuse(NULL, DT_ECONFIG, "which do not say how many frames there are in a second: import.frame_rate_hz does");
+    refuse(NULL, DT_ECONFIG, "which have no frame rate: set import.frame_rate_hz");
     refuse(&(dt_import_options){.frame_rate_hz = 10, .columns = "id=a"}, DT_ECONFIG, "import.columns is id=a");
     refuse_feature(1, 2, 200, "node_features.npy:1: speed is 200, outside [-150, 150]: are features normalised");
     refuse_feature(4, 0, NAN, "node_features.npy:4: x is nan, outside [-1e+07, 1e+07]");
-    refuse_feature(0, 4, 0.5, "node_features.npy:0: sin_heading 0.5 and cos_heading 1 are of no angle");
+    refuse_feature(0, 4, 0.5, "node_features.npy:0: sin_heading 0.5 and cos_heading 1 are not of an angle");
     refuse_feature(2, 8, 0.5, "node_features.npy:2: controlled is 0.5, and it is 0 or 1");
     put_array("node_features", DT_F64, 4, sound, ROWS);
     refuse(&at_10_hz, DT_EDATA, "node_features.npy: rows of 4 values, expected 9");
     put_array("node_features", DT_I64, 9, sound, ROWS);
     refuse(&at_10_hz, DT_EDATA, "node_features.npy: values are '<i8', expected '<f4'");
     put_array("node_features", DT_F64, 9, sound, 0);
-    refuse(&at_10_hz, DT_EDATA, "holds no data: it has no rows");
+    refuse(&at_10_hz, DT_EDATA, "contains no data: it has no rows");
     put("arrays/node_features.npy", "");
     refuse(&at_10_hz, DT_EDATA, "node_features.npy");
     put_array("vehicle_ids", DT_I64, 0, vehicle, 4);

@@ -217,7 +217,7 @@ static void test_degrees(void **state)
     assert_true(fabs(r->xy[0]) < 0.1 && is_near(r->xy[1], 0.5 * 3.337, 0.01));
     r = read_from(aachen, "50.78,6.13");
     assert_true(fabs(r->xy[0]) < 0.1 && is_near(r->xy[1], 0.5 * 3.337, 0.01));
-    refuse(aachen, "0,60", DT_EDATA, "node 1 lies at longitude 6.13, too far from zone 41 of the origin");
+    refuse(aachen, "0,60", DT_EDATA, "node 1 is at longitude 6.13, too far from zone 41 of the origin");
     r = read_from(OSM(LOCAL("1", "5", "0") LOCAL("2", "9", "0") LOCAL("3", "5", "4") LOCAL("4", "9", "4")
                           WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4")) LANELET("7", "6", "5", "")),
                   "");
@@ -230,34 +230,35 @@ static void test_bad_lanelet2(void **state)
 #define PAIR NODE("1", "0", "0") NODE("2", "9", "0") NODE("3", "0", "3") NODE("4", "9", "3")
 #define TWO  PAIR WAY("5", ND("1") ND("2")) WAY("6", ND("3") ND("4"))
     static const char *const bad[][2] = {
-        {"<nodes/>", "m.map: XML of <nodes>, which is no known map: osm (lanelet2) and net (SUMO) are"},
+        {"<nodes/>", "m.map: XML of <nodes>, which is not a known map: osm (lanelet2) and net (SUMO) are"},
         {OSM(""), "has no relation of type lanelet: no map of lanelet2"},
         {OSM("<node/>"), "m.map:2:1: <node> has no id"},
         {OSM("<node id=\"1.5\"/>"), "id is \"1.5\", not an integer"},
         {OSM(NODE("1", "x", "0")), "x is \"x\", not a finite number"},
         {OSM(NODE("1", "1e9", "0")), "x is 1e9, outside"},
         {OSM(GEO("1", "85", "0")), "lat is 85, outside [-84, 84]"},
-        {OSM(NODE("1", "1", "0") NODE("01", "1", "0")), "m.map:3:1: <node> node 1 is there twice"},
+        {OSM(NODE("1", "1", "0") NODE("01", "1", "0")), "m.map:3:1: <node> node 1 is defined twice"},
         {OSM(TWO WAY("8", ND("1") ND("9")) LANELET("7", "6", "8", "")),
-         "m.map:9: lanelet 7 has way 8 on its right, whose node 9 is not there"},
-        {OSM(TWO WAY("5", "")), "way 5 is there twice"},
-        {OSM(TWO LANELET("7", "6", "8", "")), "lanelet 7 has way 8 on its right, which is not there"},
+         "m.map:9: lanelet 7 has way 8 on its right, whose node 9 does not exist"},
+        {OSM(TWO WAY("5", "")), "way 5 is defined twice"},
+        {OSM(TWO LANELET("7", "6", "8", "")), "lanelet 7 has way 8 on its right, which does not exist"},
         {OSM(TWO "<relation id=\"7\">" TAG("type", "lanelet") MEMBER("left", "5") "</relation>"),
          "m.map:8: lanelet 7 has no way on its right"},
         {OSM(TWO LANELET("7", "5", "6", MEMBER("left", "6"))), "lanelet 7 has more than one way on its left"},
         {OSM(TWO WAY("8", ND("1")) LANELET("7", "6", "8", "")),
-         "lanelet 7 has way 8 on its right, which has not two nodes"},
-        {OSM(TWO LANELET("7", "6", "5", "") LANELET("7", "6", "5", "")), "m.map:9: lanelet 7 is there twice"},
-        {OSM(TWO LANELET("7", "6", "5", OBEY("70"))), "lanelet 7 refers to regulatory element 70, which is not there"},
-        {OSM(TWO RULE("70", "") RULE("70", "")), "regulatory element 70 is there twice"},
+         "lanelet 7 has way 8 on its right, which does not have two nodes"},
+        {OSM(TWO LANELET("7", "6", "5", "") LANELET("7", "6", "5", "")), "m.map:9: lanelet 7 is defined twice"},
+        {OSM(TWO LANELET("7", "6", "5", OBEY("70"))),
+         "lanelet 7 refers to regulatory element 70, which does not exist"},
+        {OSM(TWO RULE("70", "") RULE("70", "")), "regulatory element 70 is defined twice"},
         {OSM(TWO "<node id=\"99\"/>" WAY("8", ND("1") ND("99")) LANELET("7", "6", "8", "")),
          "node 99 has neither x and y nor lat and lon"},
         {OSM(TWO GEO("99", "1", "2") WAY("8", ND("1") ND("99")) LANELET("7", "6", "8", "")),
          "3 of 4 nodes have x and y: all must, or none"},
         {OSM(PAIR WAY("5", ND("1") ND("1")) WAY("6", ND("3") ND("3")) LANELET("7", "6", "5", "")),
-         "lanelet 7 is no line: of its 2 points, 1 are apart"},
+         "lanelet 7 is not a line: of its 2 points, 1 are apart"},
         {OSM("<way id=\"1\"><tag k=\"a\"/></way>"), "<tag> has no v"},
-        {"<osm><node id=\"1\"", "cut short"},
+        {"<osm><node id=\"1\"", "truncated"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         refuse(bad[i][0], "", DT_EDATA, bad[i][1]);
@@ -364,15 +365,15 @@ static void test_bad_sumo(void **state)
         {ONE("<lane id=\"a_0\" shape=\"0,0 1,1\"/>"), "<lane> has no speed"},
         {ONE(LANE("a_0", "", "-1", "0,0 9,0")), "speed is -1, outside [0, "},
         {ONE(LANE("a_0", "width=\"-1\"", "20", "0,0 9,0")), "width is -1, outside"},
-        {ONE(LANE("a_0", "", "20", "0,0 9")), "shape has \"9\", which is no point"},
+        {ONE(LANE("a_0", "", "20", "0,0 9")), "shape has \"9\", which is not a point"},
         {ONE(LANE("a_0", "", "20", "0,0 9,x")), "a point of the shape is \"x\", not a finite number"},
         {ONE(LANE("a_0", "", "20", "0,0 9,1e9")), "a point of the shape is 1e9, outside"},
-        {ONE(LANE("a_0", "", "20", "0,0")), "m.map:3: lane a_0 is no line: of its 1 points, 1 are apart"},
+        {ONE(LANE("a_0", "", "20", "0,0")), "m.map:3: lane a_0 is not a line: of its 1 points, 1 are apart"},
         {ONE(LANE("a_0", "", "20", "")), "of its 0 points"},
-        {ONE(LANE("a_0", "", "20", "0,0 1,1") LANE("a_0", "", "20", "0,0 1,1")), "lane a_0 is there twice"},
-        {NET(TOWN LINK("x", "0", "b", "0", "")), "<connection> begins at lane x_0, which is not there before it"},
-        {NET(TOWN LINK("a", "1", "b", "7", "")), "lane a_1 is followed by b_7, which is not there"},
-        {NET(TOWN LINK("a", "1", "b", "0", "via=\":k\"")), "lane a_1 is followed by :k, which is not there"},
+        {ONE(LANE("a_0", "", "20", "0,0 1,1") LANE("a_0", "", "20", "0,0 1,1")), "lane a_0 is defined twice"},
+        {NET(TOWN LINK("x", "0", "b", "0", "")), "<connection> begins at lane x_0, which is not defined before it"},
+        {NET(TOWN LINK("a", "1", "b", "7", "")), "lane a_1 is followed by b_7, which does not exist"},
+        {NET(TOWN LINK("a", "1", "b", "0", "via=\":k\"")), "lane a_1 is followed by :k, which does not exist"},
         {NET(TOWN "<connection from=\"a\"/>"), "<connection> has no fromLane"},
         {NET(EDGE("p", "", LANE("p_0", "", "7", "4,0 4,0")) EDGE("a", "", LANE("a_0", "", "9", "0,0 4,0"))
                  LINK("p", "0", "p", "0", "") LINK("a", "0", "p", "0", "")),
@@ -430,23 +431,23 @@ static void test_bad_argoverse(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"[1]", "is no map that is known: neither XML nor JSON"},
+        {"[1]", "is not a known map: neither XML nor JSON"},
         {"{}", "has no lane_segments: no map of Argoverse 2"},
         {"{\"lane_segments\":{}}", "has no lane segment: no map"},
         {"{\"lane_segments\":[]}", "lane_segments must be an object, but is an array"},
         {CITY("\"a\":{\"centerline\":[" P("0", "0") "," P("1", "0") "]}"), "is called \"a\", not by an integer"},
-        {CITY("\"1\":{}"), "lane segment 1 is no line: of its 0 points"},
+        {CITY("\"1\":{}"), "lane segment 1 is not a line: of its 0 points"},
         {CITY("\"1\":{" BORDERS(P("0", "0") "," P("1", "0"), "") "}"), "has boundaries of 2 and 0 points"},
         {CITY("\"1\":{\"centerline\":[{\"x\":1}]}"), "a point has no x or no y"},
         {CITY("\"1\":{\"centerline\":[" P("0", "0") "," P("\"a\"", "0") "]}"), "x must be a number, but is a string"},
         {CITY("\"1\":{\"centerline\":[" P("0", "0") "," P("1e9", "0") "]}"), "is more than 1e+07 m away"},
-        {CITY("\"1\":{\"centerline\":[" P("0", "0") "],\"centerline\":[]}"), "centerline is there twice"},
+        {CITY("\"1\":{\"centerline\":[" P("0", "0") "],\"centerline\":[]}"), "centerline is defined twice"},
         {CITY("\"1\":{\"successors\":[\"2\"]}"), "is referred to by a string, not by an integer"},
         {CITY("\"1\":{\"left_neighbor_id\":1.5}"), "is referred to by a number, not by an integer"},
         {CITY("\"1\":{\"is_intersection\":0}"), "is_intersection must be true or false"},
         {CITY(SEGMENT("1", EAST("0", "3"), "BUS", "false", "", "", "null",
                       "null") "," SEGMENT("1", EAST("0", "3"), "BUS", "false", "", "", "null", "null")),
-         "lane segment 1 is there twice"},
+         "lane segment 1 is defined twice"},
         {CITY(SEGMENT("1", EAST("0", "3"), "BUS", "false", "", "", "1", "null")),
          "lane segment 1 has 1 on its left, itself"},
         {CITY(BLOCK) "x", "m.map:1:"},
@@ -509,8 +510,8 @@ static void test_far(void **state)
         .frame_rate_hz = 10, .map = map, .columns = "scene=scene,frame=frame,id=id,x=x,y=y,speed=speed"};
     assert_fails(dt_data_import(src, 1, at("s"), &opt, &notes), DT_EDATA,
                  "scene a lies at x 1000 to 1001, y 2 to 20 m, and the lanes of map town at x 0 to 20, y 1.5 to 7.5 m: "
-                 "980 m apart, and 50 m are the most");
-    assert_non_null(strstr(dt_error_text(), "import.map_offset=DX,DY moves any map"));
+                 "980 m apart, at most 50 m are allowed. The map");
+    assert_non_null(strstr(dt_error_text(), "import.map_offset=DX,DY shifts any map"));
     assert_false(dt_fs_is_dir(at("s")));
     assert_false(dt_fs_is_dir(at("s.partial")));
     opt.map_offset = "990,y";

@@ -306,8 +306,8 @@ static void test_stores(void **state)
         assert_near(s, plain, DT_STORE_EDGE, v->n_edges, 4, p->errors.edge);
         assert_true(dt_store_bytes(s) < dt_store_bytes(plain));
         float room[9];
-        assert_fails(dt_store_read(s, DT_STORE_NODE, v->n_rows, 1, room), DT_EINVAL, "are not there");
-        assert_fails(dt_store_read(s, DT_STORE_EDGE, -1, 1, room), DT_EINVAL, "are not there");
+        assert_fails(dt_store_read(s, DT_STORE_NODE, v->n_rows, 1, room), DT_EINVAL, "do not exist");
+        assert_fails(dt_store_read(s, DT_STORE_EDGE, -1, 1, room), DT_EINVAL, "do not exist");
         assert_fails(dt_store_read(s, 3, 0, 1, room), DT_EINVAL, "of array 3");
         dt_store_close(s);
         assert_ok(dt_data_merge((const char *[]){at("s")}, 1, at("m"), NULL, &notes));

@@ -154,7 +154,7 @@ static void test_repeats(void **state)
     assert_ok(dt_store_open(at("less"), &s));
     assert_int_equal(dt_store_view_of(s)->n_sites, 3);
     dt_store_close(s);
-    assert_fails(dt_data_merge(all, 3, at("m"), &refuse, &notes), DT_EDATA, "scene b0#1 is scene a0#1 again");
+    assert_fails(dt_data_merge(all, 3, at("m"), &refuse, &notes), DT_EDATA, "scene b0#1 repeats scene a0#1");
     assert_false(dt_fs_is_dir(at("m")));
     dt_str_fini(&text);
 }
@@ -198,7 +198,8 @@ static void test_survey(void **state)
     assert_int_equal(n, 2 * 57); /* pairs see each other in 57 frames; nobody sees itself */
     assert_int_equal(u.node[0][0] + u.node[0][31], 8);
     dt_survey_text(&u, s, &text);
-    assert_non_null(strstr(dt_str_text(&text), "speeds are 3.60 times what positions say, as if speeds were in km/h"));
+    assert_non_null(
+        strstr(dt_str_text(&text), "speeds are 3.60 times those of the positions, as if speeds were in km/h"));
     assert_non_null(strstr(dt_str_text(&text), "as if they were compass bearings in degrees"));
     dt_str_fini(&text);
     dt_store_close(s);
@@ -243,7 +244,7 @@ static void test_split_by_scene(void **state)
     assert_true(differ);
     make("one", 2, "o", 0, 30);
     assert_fails(dt_data_split(at("one"), at("p"), &(dt_split_options){.share = 0.5}, &notes), DT_EDATA,
-                 "holds one recording alone: split it by time");
+                 "contains only one recording: split it by time");
     assert_fails(dt_data_split(at("one"), at("p"), &(dt_split_options){.share = 1}, &notes), DT_EINVAL,
                  "outside (0, 1)");
     assert_false(dt_fs_is_dir(at("p")));

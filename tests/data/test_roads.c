@@ -211,7 +211,7 @@ static void test_bad_lanes(void **state)
     const double point[] = {1, 2, 1, 2.0005, 1, 2}, far[] = {0, 0, 2e7, 0}, good[] = {0, 0, 1, 0}, wide[] = {1, -1};
     const double none[] = {0, 0, NAN, 0};
 #define LANE(...) dt_roads_lane(&r, "m:3: lane 5", &(dt_road_lane){__VA_ARGS__}, &n)
-    assert_fails(LANE(.xy = point, .n = 3), DT_EDATA, "m:3: lane 5 is no line: of its 3 points, 1 are apart");
+    assert_fails(LANE(.xy = point, .n = 3), DT_EDATA, "m:3: lane 5 is not a line: of its 3 points, 1 are apart");
     assert_fails(LANE(.xy = point, .n = 0), DT_EDATA, "of its 0 points");
     assert_fails(LANE(.xy = far, .n = 2), DT_EDATA, "the point (2e+07, 0) is more than 1e+07 m away");
     assert_fails(LANE(.xy = none, .n = 2), DT_EDATA, "m:3: lane 5: the point (nan, 0)");
@@ -310,17 +310,17 @@ static void test_damage(void **state)
         assert_ok(dt_npy_map_rw(at("s/lane_xy.npy"), DT_F64, 2, &a));
         memcpy((double *)(uintptr_t)a.data + 2, a.data, 2 * sizeof(double));
         dt_npy_unmap(&a);
-        expect_refused("lane_xy.npy: point 1 of lane 0 lies on the one before it, they must be 0.001 m apart");
+        expect_refused("lane_xy.npy: point 1 of lane 0 coincides with the one before it, they must be 0.001 m apart");
     }
     SPOIL("lane_width", float, DT_F32, 0, 3, -0.5f, "lane_width.npy: -0.5 at 3 is outside [0, 1000]");
     SPOIL("lane_width", float, DT_F32, 0, 3, NAN, "lane_width.npy: nan at 3");
     SPOIL("lane_kind", int32_t, DT_I32, 0, 1, 9, "lane_kind.npy: 9 at 1 is outside [0, 8]");
     SPOIL("lane_limit", float, DT_F32, 0, 1, INFINITY, "lane_limit.npy: inf at 1 is outside [0, 150]");
     SPOIL("lane_next_ptr", int64_t, DT_I64, 0, 1, 4, "lane_next_ptr.npy goes from 0 to 4");
-    SPOIL("lane_next", int32_t, DT_I32, 0, 1, 3, "lane_next.npy: 3 at 1 is no lane of the same map, [0, 3) are");
+    SPOIL("lane_next", int32_t, DT_I32, 0, 1, 3, "lane_next.npy: 3 at 1 is not a lane of the same map, [0, 3) are");
     SPOIL("lane_next", int32_t, DT_I32, 0, 1, -1, "lane_next.npy: -1 at 1");
     SPOIL("lane_next", int32_t, DT_I32, 0, 1, 1, "successors of lane 0 do not ascend at 1");
-    SPOIL("lane_left", int32_t, DT_I32, 0, 1, 3, "lane_left.npy: 3 at 1 is no lane of the same map");
+    SPOIL("lane_left", int32_t, DT_I32, 0, 1, 3, "lane_left.npy: 3 at 1 is not a lane of the same map");
     SPOIL("lane_right", int32_t, DT_I32, 0, 0, -2, "lane_right.npy: -2 at 0 is no lane");
     SPOIL("lane_right", int32_t, DT_I32, 0, 1, 1, "lane_right.npy: lane 1 is its own neighbour");
     assert_int_equal(unlink(at("s/lane_left.npy")), 0);

@@ -252,7 +252,7 @@ static void test_writer_refusals(void **state)
     assert_fails(dt_store_create(at("taken"), &meta, &w), DT_EINVAL, "exists already");
     w = create("s", 5);
     assert_true(dt_fs_is_dir(at("s.partial")));
-    assert_fails(dt_store_commit(w), DT_EDATA, "holds no data");
+    assert_fails(dt_store_commit(w), DT_EDATA, "contains no data");
     dt_vehicle v[2] = {car(3, 0, 0), car(3, 5, 0)};
     assert_fails(dt_store_frame(w, 0, 0, v, 1), DT_EINVAL, "outside a scene");
     assert_ok(dt_store_scene_begin(w));
@@ -276,7 +276,7 @@ static void test_writer_refusals(void **state)
     for (size_t i = 0; i < 3; i++) {
         w = NULL;
         assert_fails(dt_store_create(at(within[i]), &(dt_store_meta){.frame_rate_hz = 2}, &w), DT_EINVAL,
-                     "/s would lie within another store, the one of ");
+                     "/s would be inside another store, the one of ");
     }
     char here[1024];
     assert_non_null(getcwd(here, sizeof(here)));
@@ -459,7 +459,7 @@ static void test_damaged_description(void **state)
     assert_int_equal(mkfifo(at("pipe"), 0600), 0);
     assert_fails(dt_store_open(at("pipe"), &s), DT_EDATA, "pipe is a device, a pipe or a socket, and a store is");
     assert_int_equal(symlink("ring", at("ring")), 0);
-    assert_fails(dt_store_open(at("ring"), &s), DT_ENOTFOUND, "ring is a link that leads to no folder");
+    assert_fails(dt_store_open(at("ring"), &s), DT_ENOTFOUND, "ring is a link that does not point to a folder");
     assert_fails(dt_store_open(at("s/pose.npy"), &s), DT_EDATA, "pose.npy is a file, and a store is a folder");
     dt_store_close(NULL);
 }

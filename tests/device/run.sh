@@ -158,7 +158,7 @@ if $fake; then
     for pair in gpu/mem_reserved=600000000 gpu/mem_used=3000000000 gpu/utilisation=87 gpu/temperature=61; do
         test "$(last "${pair%=*}" "$work/nvml")" = "${pair#*=}" || fail "$pair: $(last "${pair%=*}" "$work/nvml")"
     done
-    grep -q 'of the GPU are not recorded: NVML does not begin: Driver Not Loaded' "$work/nvmlinit/train.log" ||
+    grep -q 'of the GPU are not recorded: NVML does not start: Driver Not Loaded' "$work/nvmlinit/train.log" ||
         fail "says not why nothing is recorded"
     test -z "$(last gpu/mem_used "$work/nvmlinit")" || fail "records what nobody told"
     "$dtrain" report "$work/nvml" --out "$work/page.html" 2>"$work/err" || fail "the report"

@@ -134,7 +134,7 @@ fi
 # they come while it trains
 put 0 grown
 (
-    wait_for "waits for" while
+    wait_for "waiting for" while
     for i in 1 2; do
         put $i grown
         sleep 0.2
@@ -166,7 +166,7 @@ fi
 put 0 killed-from
 put 1 killed-from
 begin killed killed-from --device cuda --set checkpoint.every_steps=1
-wait_for "waits for .*000002" killed
+wait_for "waiting for .*000002" killed
 kill -9 "$trainer"
 wait "$trainer" 2>/dev/null
 put 2 killed-from
@@ -174,7 +174,7 @@ touch "$work/killed-from/000003.end"
 put 0 slow
 put 1 slow
 begin asked slow --device cuda
-wait_for "waits for .*000002" asked
+wait_for "waiting for .*000002" asked
 kill -TERM "$trainer"
 wait "$trainer"
 got=$?
@@ -183,7 +183,7 @@ cases=$((cases + 1))
 train late slow --device cuda --set data.stream_timeout=0.3
 got=$?
 cases=$((cases + 1))
-{ [ $got -eq 4 ] && grep -q "slow/000002 did not come within data.stream_timeout" "$work/err"; } || fail "late: $got"
+{ [ $got -eq 4 ] && grep -q "slow/000002 did not arrive within data.stream_timeout" "$work/err"; } || fail "late: $got"
 put 2 slow
 touch "$work/slow/000003.end"
 for name in killed asked late; do

@@ -112,12 +112,12 @@ static void test_several(void **state)
     setenv("CUDA_VISIBLE_DEVICES", "GPU-second,MIG-slice", 1);
     assert_true(look(WHOLE, &slice).used == 7e8);
     setenv("CUDA_VISIBLE_DEVICES", "GPU-second,MIG-gone", 1);
-    refuses(WHOLE, &slice, "NVML does not know MIG-gone: Not Found");
+    refuses(WHOLE, &slice, "NVML does not recognise MIG-gone: Not Found");
     setenv("CUDA_VISIBLE_DEVICES", "0", 1); /* shorter than the index */
     assert_true(look(WHOLE, &slice).used == 3e9);
     /* by bus address, where the UUID is unknown to it */
     dt_device_info bus = gpu("GPU-unknown");
-    refuses(WHOLE, &bus, "NVML does not know the GPU GPU-unknown at no address: Not Found");
+    refuses(WHOLE, &bus, "NVML does not recognise the GPU GPU-unknown at no address: Not Found");
     snprintf(bus.bus, sizeof(bus.bus), "0000:02:00.0");
     assert_true(look(WHOLE, &bus).used == 5e9);
 }
@@ -138,7 +138,7 @@ static void test_failing(void **state)
     (void)state;
     const dt_device_info first = gpu("GPU-none");
     setenv("FAKE_NVML", "init", 1);
-    refuses(WHOLE, &first, "NVML does not begin: Driver Not Loaded");
+    refuses(WHOLE, &first, "NVML does not start: Driver Not Loaded");
     setenv("FAKE_NVML", "memory", 1);
     dt_nvml_sample s = look(WHOLE, &first);
     assert_true(isnan(s.used) && s.utilisation == 87);

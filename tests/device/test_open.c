@@ -44,7 +44,7 @@ static void test_wish(void **state)
     static const char *const bad[] = {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1024", "CPU"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(dt_device_wish_parse(bad[i], &w), DT_ECONFIG);
-        says("say auto, cpu, cuda, cuda:N");
+        says("use auto, cpu, cuda, cuda:N");
     }
 }
 

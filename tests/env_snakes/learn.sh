@@ -75,9 +75,9 @@ for other in opponents.latest=1 opponents.pool=2 opponents.every=3 opponents.poo
 done
 "$dtrain" --resume "$work/self_part" -q --set opponents.pool=2 --set phase2_ppo.iterations=14 >/dev/null 2>"$work/err" ||
     fail "a pool of another size left with $?"
-grep -q "it begins anew" "$work/err" || fail "nothing is said of a pool of another size"
+grep -q "it starts empty" "$work/err" || fail "nothing is said of a pool of another size"
 refused 2 "no such team" --set opponents.learner=2
-refused 2 "no such shadow" --set opponents.shadow=target
+refused 2 "no such target network" --set opponents.shadow=target
 refused 2 "no place of team 1" --set opponents.learner=1 --set training.eval_interval=1
 refused 2 "latest" --set opponents.latest=1.5
 
@@ -113,7 +113,7 @@ for shadow in "" target; do
     [ "$(state_hash "$work/ddpg")" = "$(state_hash "$work/ddpg_part")" ] || fail "phase_ddpg, shadow '$shadow': other bits"
     rm -rf "$work/ddpg" "$work/ddpg_part"
 done
-refused 2 'holds the controller is "target"' --set opponents.shadow=tarjet
+refused 2 'contains the controller is "target"' --set opponents.shadow=tarjet
 
 # a team that is in no game never learns
 refused 2 "no agent that learns" --set opponents.learner=1 --set env_snakes.self_play=0.000000001 \
@@ -122,7 +122,7 @@ refused 2 "no agent that learns" --set opponents.learner=1 --set env_snakes.self
 # a target of the critic alone is no opponent
 base="--plugin phase_coma -q --set env.id=snakes --set env.instances=4 --set env_snakes.max_steps=16 $self
       --set training.eval_interval=0 --set evaluation.baselines= --set report.enabled=false"
-refused 2 "does not hold the controller" --set opponents.shadow=target
+refused 2 "does not contain the controller" --set opponents.shadow=target
 base=$rules
 
 # a mix: one environment with other options in each instance, evaluated as env.id says
@@ -152,7 +152,7 @@ if [ "${DT_LONG:-}" = 1 ]; then
     [ "$(state_hash "$work/mix_ahead")" = "$(state_hash "$work/mix_again2")" ] || fail "a mix, overlap: other bits"
 fi
 refused 2 'l9' --set "env.mix=snakes,snakes:opponent=l9"
-refused 2 "snakes:features=planes has to be like snakes, the first one: port 0 is obs" \
+refused 2 "snakes:features=planes must match snakes, the first one: port 0 is obs" \
     --set "env.mix=snakes,snakes:features=planes"
 refused 2 "env.mix, entry 2" --set env.mix=snakes,snakess
 base="--plugin phase_ddpg -q --set env.id=snakes --set env.instances=4 --set env_snakes.max_steps=16

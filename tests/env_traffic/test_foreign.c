@@ -14,8 +14,8 @@ static void test_bad_numbers_of_nets(void **test)
 {
     (void)test;
     static const bad_file bad[] = {
-        {"length=\"192.80\"", "length=\"nan\"", "length \"nan\" is no number", DT_EDATA},
-        {"length=\"192.80\"", "length=\"1e400\"", "length \"1e400\" is no number", DT_EDATA},
+        {"length=\"192.80\"", "length=\"nan\"", "length \"nan\" is not a number", DT_EDATA},
+        {"length=\"192.80\"", "length=\"1e400\"", "length \"1e400\" is not a number", DT_EDATA},
         {"length=\"192.80\"", "length=\"1e7\"", "length 1e7 is outside", DT_EDATA},
         {"length=\"11.73\"", "length=\"2000\"", "length 2000 is outside", DT_EDATA}, /* a path over a junction */
         {"speed=\"8.30\"", "speed=\"1e-310\"", "is neither 0 (closed) nor at least 0.1", DT_EDATA},
@@ -35,10 +35,10 @@ static void test_bad_references(void **test)
     (void)test;
     static const bad_file bad[] = {
         {"to=\"c_east\" fromLane=\"0\" toLane=\"0\" via=\":c_2_0\"",
-         "to=\":c_0\" fromLane=\"0\" toLane=\"0\" via=\":c_2_0\"", "leads from a road to \":c_0\", which lies inside",
+         "to=\":c_0\" fromLane=\"0\" toLane=\"0\" via=\":c_2_0\"", "leads from a road to \":c_0\", which is inside",
          DT_EDATA},
-        {"via=\":c_2_0\"", "via=\"c_north_0\"", "via=\"c_north_0\" is no lane inside a junction", DT_EDATA},
-        {"from=\":c_0\" to=\"c_east\"", "from=\":c_0\" to=\"c_east\" via=\"m_c_0\"", "is no lane inside a junction",
+        {"via=\":c_2_0\"", "via=\"c_north_0\"", "via=\"c_north_0\" is not a lane inside a junction", DT_EDATA},
+        {"from=\":c_0\" to=\"c_east\"", "from=\":c_0\" to=\"c_east\" via=\"m_c_0\"", "is not a lane inside a junction",
          DT_EDATA},
         {"incLanes=\"c_east_0\" intLanes=\"\"", "incLanes=\"c_east_0\" intLanes=\":c_2_0\"",
          "lane \":c_2_0\" is in the intLanes of \"c\" already", DT_EDATA},
@@ -385,8 +385,8 @@ static void test_bad_flows(void **test)
         {"period=\"5\"", "period=\"0\"", "period 0 is outside", DT_EDATA},
         {"period=\"5\"", "period=\"1e-300\"", "period 1e-300 is outside", DT_EDATA},
         {"period=\"5\"", "period=\"-1\"", "period -1 is outside", DT_EDATA},
-        {"period=\"5\"", "period=\"nan\"", "period \"nan\" is no number", DT_EDATA},
-        {"period=\"5\"", "period=\"inf\"", "period \"inf\" is no number", DT_EDATA},
+        {"period=\"5\"", "period=\"nan\"", "period \"nan\" is not a number", DT_EDATA},
+        {"period=\"5\"", "period=\"inf\"", "period \"inf\" is not a number", DT_EDATA},
         {"exp(0.02)", "exp(1e-320)", "neither a time nor exp(rate)", DT_EDATA},
         {"exp(0.02)", "exp(nan)", "neither a time nor exp(rate)", DT_EDATA},
         {"departLane=\"free\"\n        probability=\"0.05\"", "probability=\"1e-320\"", "makes a vehicle every",

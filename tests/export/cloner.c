@@ -42,7 +42,7 @@ typedef struct data_config {
 
 static const char *const splits[] = {"train", "eval", NULL};
 static const dt_option data_options[] = {
-    DT_OPTION(data_config, split, DT_OPT_ENUM, "train", NULL, 0, 0, splits, "which samples"), DT_OPTION_END};
+    DT_OPTION(data_config, split, DT_OPT_ENUM, "train", NULL, 0, 0, splits, "split of samples"), DT_OPTION_END};
 
 static dt_status data_create(void *self, const dt_host *h, const void *cfg)
 {

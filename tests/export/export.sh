@@ -79,7 +79,7 @@ said() { # TEXT
     grep -q -e "$1" "$work/err" || fail "nothing was said of: $1"
 }
 policy weights --set env.id=cartpole --init-from "$work/mlp.safetensors"
-said "statistics of observations in .*mlp.safetensors (normaliser.obs.mean) are left out, .* and they begin anew; to go on"
+said "statistics of observations in .*mlp.safetensors (normaliser.obs.mean) are left out, .* and they start empty; to keep"
 policy plain --set env.id=cartpole --init-from "$work/mlp.safetensors" --set phase2_ppo.normalise_obs=false
 said "statistics of observations in .*mlp.safetensors .* are left out, .* and this phase normalises none"
 # a bit that flips in such a file is noticed
@@ -102,10 +102,10 @@ judge() { # OPTIONS
         fail "evaluating with $* left with $?"
 }
 judge --set phase2_ppo.clip_obs=0.5
-said "judged with phase2_ppo.clip_obs = 0.5 from --set, and trained with 10"
+said "evaluated with phase2_ppo.clip_obs = 0.5 from --set, but trained with 10"
 judge --set phase2_ppo.clip_obs=10
 cases=$((cases + 1))
-! grep -q "judged with" "$work/err" || fail "the same value is told as another one"
+! grep -q "evaluated with" "$work/err" || fail "the same value is told as another one"
 policy lstm --set env.id=tmaze --set models.controller=controller_lstm --set phase2_ppo.window=4
 same lstm env_tmaze
 # shellcheck disable=SC2086

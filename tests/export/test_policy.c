@@ -532,7 +532,7 @@ static void test_refused_files(void **state)
     unreadable(DT_EUNSUPPORTED, "without actions");
     write_text(HEAD
                "{\"op\":\"affine\",\"in\":[0],\"f\":[2]}],\"outputs\":[{\"name\":\"y\",\"value\":2}],\"heads\":[2]}");
-    unreadable(DT_EDATA, "\"heads\" stands after the nodes");
+    unreadable(DT_EDATA, "\"heads\" comes after the nodes");
 }
 
 /* Ops along an axis and of two tensors, in both formats. tests/peers/export_onnx.py has onnxruntime compute what is
@@ -594,7 +594,7 @@ static void test_refused_exports(void **state)
     assert_int_equal(make(&r, &b), DT_OK);
     (void)unlink(path);
     assert_int_equal(dt_onnx_write(&b, path), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "op categorical has no spelling in ONNX"));
+    assert_non_null(strstr(dt_error_text(), "op categorical has no equivalent in ONNX"));
     assert_false(dt_fs_is_file(path));
     assert_int_equal(dt_policy_file_write(&b, path), DT_OK); /* the other format has every op */
     dt_bundle_fini(&b);

@@ -226,7 +226,7 @@ dt_status __wrap_dt_fs_map(const char *path, const void **out_p, size_t *bytes_p
     DT_TRY(copy_of(path, SIZE_MAX, 0, &copy, &n));
     if (n == 0) {
         dt_free(copy);
-        return DT_FAIL(DT_EDATA, "%s is empty or not a plain file", path);
+        return DT_FAIL(DT_EDATA, "%s is empty or not a regular file", path);
     }
     *out_p = copy;
     *bytes_p = n;

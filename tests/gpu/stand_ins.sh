@@ -66,7 +66,7 @@ called() { # PATTERN
 program "$work/build/dtrain" <<'END'
 echo "dtrain $*" >>"$WORK/calls"
 case "$ANSWER $*" in
-    "no gpu "*--device\ cuda*) echo "error no NVIDIA driver answers" >&2; exit 5 ;;
+    "no gpu "*--device\ cuda*) echo "error no NVIDIA driver responds" >&2; exit 5 ;;
     "not loaded "*--device\ cuda*) echo "dtrain: libcublasLt.so.13: cannot open shared object file" >&2; exit 127 ;;
     "no bf16 "*amp.dtype=bf16*) echo "error amp.dtype = \"bf16\" needs compute capability 8.0" >&2; exit 3 ;;
     "no step "*--run-dir*--device\ cuda*) echo "error a kernel failed" >&2; exit 6 ;;
@@ -122,7 +122,7 @@ for t in test_finish test_kernels test_nccl test_train; do
 name=$(basename "$0")
 echo "$name DT_CHECK_GPU=$DT_CHECK_GPU DT_TEST=${DT_TEST:-} DT_CASE=${DT_CASE:-}" >>"$WORK/calls"
 case "$ANSWER:$name" in
-    "no gpu:"*) echo "skipped: no NVIDIA driver answers"; exit 77 ;;
+    "no gpu:"*) echo "skipped: no NVIDIA driver responds"; exit 77 ;;
     fails:test_finish) echo "[  FAILED  ] 1 test(s)"; exit 1 ;;
     crashes:test_finish) kill -SEGV $$ ;;
     killed:test_finish) echo "before it is killed"; kill -KILL $$ ;;

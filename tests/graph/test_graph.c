@@ -285,7 +285,8 @@ static void test_shape_refusals(void **state)
             "result 2 of categorical: it has 2, counted from 0");
     REFUSED(f.g->api->result(f.g, dt_layernorm(f.g, H(), param(&f, "b"), param(&f, "b"), NULL), 1), DT_EINVAL,
             "result 1 of layernorm: it has 1");
-    REFUSED(f.g->api->result(f.g, input(&f, "nodes"), 0), DT_EINVAL, "result 0: the tensor given is not what an op");
+    REFUSED(f.g->api->result(f.g, input(&f, "nodes"), 0), DT_EINVAL,
+            "result 0: the tensor given was not returned by an op");
     REFUSED(f.g->api->result(f.g, NULL, 0), DT_EINVAL, "result of op: the tensor is NULL");
     REFUSED(dt_gather(f.g, H(), input(&f, "key")), DT_ESHAPE, "idx is N i64, wanted [...] i32");
     REFUSED(dt_segment_mean(f.g, H(), input(&f, "col")), DT_ESHAPE, "ptr is E i32, wanted [B+1] i32");
@@ -293,7 +294,7 @@ static void test_shape_refusals(void **state)
             "2 inputs given, it takes at most 1");
     REFUSED(dt_op_(f.g, DT_OPX_COLSUM, (dt_tensor *[]){H()}, 1, 0, 0, 0, 0), DT_EINVAL, "op 1003 is unknown");
     REFUSED(dt_op_(f.g, DT_OP_LINEAR, (dt_tensor *[]){H(), param(&f, "w8")}, 2, 1, 0, 0, 0), DT_EINVAL,
-            "linear: i0 is 1 but takes no function");
+            "linear: i0 is 1, but linear takes no function");
     teardown(&f);
 }
 

@@ -32,9 +32,9 @@ static void test_pick(void **state)
     const dt_graph_loss *loss = NULL;
     bench_open(&b, &m, 2, 1, 1);
     assert_int_equal(dt_graph_pick(b.g, strange, 1), DT_EINVAL);
-    says("no loss none is recorded; there are: both, one");
+    says("no loss none is recorded; recorded are: both, one");
     assert_int_equal(dt_graph_pick(b.g, twice, 2), DT_EINVAL);
-    says("loss one is asked for twice");
+    says("loss one is requested twice");
     assert_int_equal(dt_graph_losses(b.g, &loss), 2);
     assert_int_equal(dt_graph_pick(b.g, names, 2), DT_OK);
     assert_int_equal(dt_graph_losses(b.g, &loss), 2);

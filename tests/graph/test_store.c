@@ -202,7 +202,7 @@ static void test_the_cpu_stores_in_f32(void **state)
     bench_open(&b, &model_mlp, 5, 3, 2);
     const dt_plan_desc d = {.lane = DT_LANE_CPU, .training = true, .cap = capacity, .half = DT_BF16};
     assert_int_equal(dt_plan_compile(b.g, &d, &p), DT_EINVAL);
-    assert_string_equal(dt_error_text(), "lane cpu stores in f32 alone");
+    assert_string_equal(dt_error_text(), "the kernel set cpu stores only f32");
     bench_close(&b);
 }
 

@@ -97,18 +97,18 @@ static const struct {
     {"bad_magic", DT_EABI, "begins with 0x12345678, expected 0x4e525444", "DT_PLUGIN_PREFIX"},
     {"bad_size", DT_EABI, "its descriptor has 12 bytes, expected at least 24", "rebuild it"},
     {"bad_short", DT_EABI, "its descriptor has 64 bytes, version 1.0 has", "rebuild it"},
-    {"bad_major", DT_EABI, "built for plugin ABI 2." NOW ", this dtrain speaks 1." NOW, "update dtrain"},
-    {"old_major", DT_EABI, "built for plugin ABI 0." NOW ", this dtrain speaks 1." NOW, "rebuild it"},
-    {"bad_minor", DT_EABI, "needs plugin ABI 1." NEWER ", this dtrain speaks 1." NOW, "update dtrain"},
+    {"bad_major", DT_EABI, "built for plugin ABI 2." NOW ", this dtrain supports 1." NOW, "update dtrain"},
+    {"old_major", DT_EABI, "built for plugin ABI 0." NOW ", this dtrain supports 1." NOW, "rebuild it"},
+    {"bad_minor", DT_EABI, "needs plugin ABI 1." NEWER ", this dtrain supports 1." NOW, "update dtrain"},
     {"bad_layout", DT_EABI, "layout \"ilp32be;dims4\", expected \"lp64le;dims8\"", "rebuild it for this machine"},
     {"bad_name", DT_EPLUGIN, "is called \"someone_else\", expected \"bad_name\"", "rename the file to someone_else.so"},
     {"bad_symbol", DT_EPLUGIN, "once_called_LTX_dt_plugin_entry, expected bad_symbol_LTX_",
      "rename the file to once_called"},
     {"bad_entry", DT_EPLUGIN, "has no entry point bad_entry_LTX_dt_plugin_entry", "-DDT_PLUGIN_NAME=bad_entry"},
-    {"bad_borrowed", DT_EPLUGIN, "its entry point lies in ", "expected in the file itself"},
+    {"bad_borrowed", DT_EPLUGIN, "its entry point is in ", "expected in the file itself"},
     {"bad_lazy", DT_EPLUGIN, "undefined symbol: symbol_that_nobody_defines", "-Wl,-z,defs"},
     {"bad_null", DT_EPLUGIN, "returns no descriptor", "bad_null.so"},
-    {"bad_empty", DT_EPLUGIN, "holds no components", "expected at least one"},
+    {"bad_empty", DT_EPLUGIN, "contains no components", "expected at least one"},
     {"bad_duplicate", DT_EPLUGIN, "two components have the id bad_duplicate_model", "rename one"},
     {"bad_op", DT_EPLUGIN, "component bad_op_model lacks the operation forward", "every model needs"},
     {"bad_ops_size", DT_EPLUGIN, "bad_ops_size_model have struct_size 16", "sizeof the table"},
@@ -120,7 +120,7 @@ static const struct {
     {"bad_default", DT_EPLUGIN, "option hidden: the default \"many\" does not parse", "expected an integer in [1, 64]"},
     {"bad_kind", DT_EPLUGIN, "has kind 9, known are 1 to 4", "update dtrain"},
     {"bad_id", DT_EPLUGIN, "id is \"Bad Id\", expected a-z", "bad_id.so"},
-    {"bad_reserved", DT_EPLUGIN, "the id \"training\" is a word of dtrain's own configuration", "choose another"},
+    {"bad_reserved", DT_EPLUGIN, "the id \"training\" is reserved in dtrain's configuration", "choose another"},
     {"bad_role", DT_EPLUGIN, "model bad_role_model has the role \"\"", "expected perception, world"},
     {"bad_init", DT_EPLUGIN, "its init failed with DT_EIO: the licence server is asleep", "bad_init.so"},
 };
@@ -156,16 +156,16 @@ static void test_no_shared_object(void **state)
     static const char script[] =
         "#!/bin/sh\necho a script is no shared object, however long it may be, or so one hopes\n";
     put("text.so", script, sizeof(script) - 1, path);
-    assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "text.so: is no shared object: invalid ELF header");
+    assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "text.so: is not a shared object: invalid ELF header");
     put("short.so", "x", 1, path);
-    assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "is no shared object");
+    assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "is not a shared object");
     snprintf(path, sizeof(path), "%s/fifo.so", top);
     assert_int_equal(mkfifo(path, 0600), 0);
     alarm(20); /* nobody writes to it */
-    assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "fifo.so: is empty or no plain file");
+    assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "fifo.so: is empty or not a regular file");
     alarm(0);
     put("empty.so", "", 0, path);
-    assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "is empty or no plain file");
+    assert_refused(dt_loader_open(l, path, &p), DT_EPLUGIN, "is empty or not a regular file");
     /* a good plugin cut in the middle */
     char *bytes = NULL, good[4200];
     size_t n_bytes = 0;
@@ -263,7 +263,7 @@ static void test_damaged_calls(void **state)
     }
     uint64_t *const init = tag_of(bytes, DT_INIT), code = *init;
     *init = *tag_of(bytes, DT_INIT_ARRAY);
-    assert_refused(dt_elf_check(file, n), DT_EPLUGIN, "a function that is called when it is opened lies outside");
+    assert_refused(dt_elf_check(file, n), DT_EPLUGIN, "a function that is called when it is opened is outside");
     *init = code;
     int64_t *const tag = (int64_t *)tag_of(bytes, DT_INIT_ARRAY) - 1;
     *tag = DT_PREINIT_ARRAY;
@@ -386,10 +386,10 @@ static void test_find(void **state)
     assert_refused(dt_loader_find(l, DT_KIND_MODEL, "good_modle", &c), DT_ENOTFOUND, "did you mean \"good_model\"?");
     assert_refused(dt_loader_find(l, DT_KIND_MODEL, "bad_magic", &c), DT_EABI, "bad_magic.so");
     assert_refused(dt_loader_find(l, DT_KIND_DATA, "zzzzzzzzzzzzz", &c), DT_ENOTFOUND, "no data \"zzzzzzzzzzzzz\"");
-    assert_says("refused there:\n");
+    assert_says("rejected there:\n");
     dt_loader_destroy(l);
     l = loader_on(NULL);
-    assert_refused(dt_loader_find(l, 0, "zzzzzzzzzzzzz", &c), DT_ENOTFOUND, "`dtrain list` shows what there is");
+    assert_refused(dt_loader_find(l, 0, "zzzzzzzzzzzzz", &c), DT_ENOTFOUND, "`dtrain list` prints those available");
     dt_loader_destroy(l);
 }
 
@@ -409,7 +409,7 @@ static void test_find_phase(void **state)
     assert_done(dt_loader_find_phase(l, "second_phase", &c));
     assert_refused(dt_loader_find_phase(l, "good_model", &c), DT_ENOTFOUND, "good_model is a model (from ");
     assert_refused(dt_loader_find_phase(l, "good_model_only", &c), DT_ENOTFOUND,
-                   "holds no phase, but model good_model_only_model");
+                   "contains no phase, but model good_model_only_model");
     assert_refused(dt_loader_find_phase(l, "bad_init", &c), DT_EPLUGIN, "asleep");
     assert_refused(dt_loader_find_phase(l, "phase9_missing.so", &c), DT_ENOTFOUND,
                    "no plugin phase9_missing.so; tried ");
@@ -472,7 +472,7 @@ static void test_search(void **state)
     char here[80];
     snprintf(here, sizeof(here), "./%s/absent", top);
     assert_refused(dt_loader_open(l, here, &p), DT_ENOTFOUND, "/.libs/absent.so");
-    assert_refused(dt_loader_open(l, "", &p), DT_EINVAL, "is no name of a plugin");
+    assert_refused(dt_loader_open(l, "", &p), DT_EINVAL, "is not a plugin name");
 
     /* the installed folder, then the build tree before it, then DTRAIN_PLUGIN_PATH before both */
     assert_done(dt_loader_open(l, "good", &p));

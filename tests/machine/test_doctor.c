@@ -91,7 +91,7 @@ static void test_small_container(void **state)
     put("sys/fs/cgroup/box/one/memory.current", "805306368\n");
     dt_doctor_machine(&doctor);
     says("; no bf16 instructions\n");
-    says("but the control group lets them work for 0.50\n                     -> say --threads 1, or raise");
+    says("but the control group limits them to the time of 0.50\n                     -> use --threads 1, or raise");
     says("WARN  load           999.50 in the last minute");
     says("FAIL  memory         0.2 GiB free, as the control group allows\n                     -> free some, or");
     says("WARN  shared memory  0 MiB in /dev/shm\n                     -> mount a larger /dev/shm");
@@ -109,7 +109,7 @@ static void test_small_container(void **state)
     doctor.root = "/no/such/place";
     dt_doctor_machine(&doctor);
     says("unknown processor; ");
-    says("WARN  memory         the system does not say how much is free\n                     -> mount /proc");
+    says("WARN  memory         the system does not report free memory\n                     -> mount /proc");
 }
 
 static void test_variables(void **state)
@@ -121,7 +121,7 @@ static void test_variables(void **state)
     unsetenv("DTRAIN_FAULT");
     unsetenv("DTRAIN_CONFIG");
     says("WARN  DTRAIN_FAULT   is \"none:1\": faults are injected\n                     -> unset DTRAIN_FAULT");
-    says("FAIL  DTRAIN_CONFIG  /no/such/file.cfg is not there\n                     -> unset DTRAIN_CONFIG, or name");
+    says("FAIL  DTRAIN_CONFIG  /no/such/file.cfg does not exist\n                     -> unset DTRAIN_CONFIG, or name");
 }
 
 /* A folder with a file, one without, and none at all. */
@@ -139,9 +139,10 @@ static void test_reading(void **state)
     put("empty/below/file", "");
     snprintf(path, sizeof(path), "%s/empty", top);
     dt_doctor_reading(&doctor, path);
-    says("empty: no folder with files in it\n                     -> name the folder of a store: dtrain doctor STORE");
+    says("empty: not a folder with files in it\n                     -> name the folder of a store: dtrain doctor "
+         "STORE");
     dt_doctor_reading(&doctor, "/no/such/store");
-    says("/no/such/store: no folder with files in it");
+    says("/no/such/store: not a folder with files in it");
     assert_int_equal(doctor.n[DT_VERDICT_FAIL], 2);
 }
 
@@ -252,7 +253,7 @@ static void test_devices(void **state)
     doctor.nccl = "/nowhere/libnccl.so.2";
     host_device_reset(UINT64_C(1) << 33);
     dt_doctor_devices(&doctor, &ops);
-    says("host memory, 8.0 GiB, sm_10, GPU-none; 8.0 GiB free; memory and kernels answer\n");
+    says("host memory, 8.0 GiB, sm_10, GPU-none; 8.0 GiB free; memory and kernels work\n");
     assert_int_equal(doctor.n[DT_VERDICT_FAIL], 0);
     assert_true(host_device_read().launches > 0);
 
@@ -270,7 +271,7 @@ static void test_devices(void **state)
 
     host_device_reset(UINT64_C(1) << 22);
     dt_doctor_devices(&doctor, &ops);
-    says("0.0 GiB free; memory and kernels answer\n                     -> end other programs on it");
+    says("0.0 GiB free; memory and kernels work\n                     -> end other programs on it");
     host_device_reset(UINT64_C(1) << 33);
 
     host_device_fail_alloc(2);
@@ -292,7 +293,8 @@ static void test_devices(void **state)
     ops.count = far_too_many;
     ops.versions = driver_of_an_earlier_minor;
     dt_doctor_devices(&doctor, &ops);
-    says("FAIL  GPU            the driver counts 4294967295 GPUs, at most 256 can be\n                     -> see nvi");
+    says("FAIL  GPU            the driver reports 4294967295 GPUs, at most 256 are supported\n                     -> "
+         "see nvi");
     says("PASS  driver         driver for CUDA 13.0, built with 13.2, runtime 13.2, no cuBLASLt; the driver is older "
          "by");
     assert_int_equal(host_device_read().live_bytes, 0);
@@ -327,16 +329,16 @@ static void test_state_of_gpu(void **state)
     told("hot", DT_VERDICT_WARN, 2,
          "slowed down by heat, slowed down by the hardware\n                     -> look at its coo");
     told("braked", DT_VERDICT_WARN, 2, "slowed down by the power supply, slowed down by the hardware\n");
-    says("-> look at the supply of the machine");
+    says("-> check the power supply of the machine");
     told("slow", DT_VERDICT_WARN, 2,
          "slowed down by the hardware\n                     -> see nvidia-smi -q -d PERFORMANCE");
-    told("capped", DT_VERDICT_WARN, 2, "held by the power limit\n                     -> see nvidia-smi -q -d POWER");
-    told("set", DT_VERDICT_WARN, 2, "held at clocks that were set\n                     -> nvidia-smi -rac and -rgc");
+    told("capped", DT_VERDICT_WARN, 2,
+         "limited by the power limit\n                     -> see nvidia-smi -q -d POWER");
+    told("set", DT_VERDICT_WARN, 2, "limited by configured clocks\n                     -> nvidia-smi -rac and -rgc");
     told("errors", DT_VERDICT_WARN, 2, "WARN  cuda:0 ECC     on, 3 errors that could not be corrected\n");
     says("-> restart the GPU (nvidia-smi -r)");
-    told("no ecc", DT_VERDICT_WARN, 1, "PASS  cuda:0 ECC     off, a flipped bit is not seen\n");
-    told("unloaded", DT_VERDICT_WARN, 2,
-         "WARN  cuda:0 driver  may be loaded anew by each program, which takes seconds");
+    told("no ecc", DT_VERDICT_WARN, 1, "PASS  cuda:0 ECC     off, flipped bits are not detected\n");
+    told("unloaded", DT_VERDICT_WARN, 2, "WARN  cuda:0 driver  may be reloaded by each program, which takes seconds");
     says("-> nvidia-smi -pm 1, or");
 
     /* other programs, one with a name that would drive a terminal; and where nobody knows which is this one */
@@ -349,12 +351,12 @@ static void test_state_of_gpu(void **state)
     /* a library that fails at every look, an old one, and one that lies */
     told("gone", DT_VERDICT_PASS, 4, "no GiB in use, no % at work, no degrees Celsius, driver of unknown version\n");
     says("PASS  cuda:0 clocks  no clock of SM, no clock of memory\n");
-    says("PASS  cuda:0 ECC     not told: some GPUs have none\n");
-    says("PASS  cuda:0 programs not told which are on it\n");
+    says("PASS  cuda:0 ECC     not reported: some GPUs have none\n");
+    says("PASS  cuda:0 programs processes on it not reported\n");
     told("hostile", DT_VERDICT_PASS, 4, ", driver ?[2J?xxxxx");
     says("PASS  cuda:0 clocks  no clock of SM, no clock of memory\n");
-    says("PASS  cuda:0 ECC     on, errors not told\n");
-    says("PASS  cuda:0 programs not told which are on it\n");
+    says("PASS  cuda:0 ECC     on, errors not reported\n");
+    says("PASS  cuda:0 programs processes on it not reported\n");
     assert_null(strchr(dt_str_text(&out), '\033'));
     doctor.nvml = library(nvml, "fake_nvml_old.so");
     told("", DT_VERDICT_PASS, 4, "PASS  cuda:0 clocks  no clock of SM, no clock of memory\n");
@@ -431,16 +433,16 @@ static void test_several(void **state)
     n_gpus = 1;
     dt_doctor_devices(&doctor, &ops);
     assert_null(strstr(dt_str_text(&out), "GPU pairs"));
-    says("PASS  NCCL           no libnccl.so.2 that answers; one GPU needs none\n");
+    says("PASS  NCCL           no usable libnccl.so.2; one GPU needs none\n");
     n_gpus = 3;
     dt_doctor_devices(&doctor, &ops);
     says("PASS  GPU pairs      3 of 3 reach each other's memory\n");
-    says("WARN  NCCL           no libnccl.so.2 that answers; several GPUs of a run talk by it\n");
+    says("WARN  NCCL           no usable libnccl.so.2; runs on several GPUs require it\n");
     says("-> install NCCL 2.19 or later (Debian: libnccl2), or make libnccl.so.2 known");
     n_gpus = 4;
     ops.peer = peers_of_two;
     dt_doctor_devices(&doctor, &ops);
-    says("WARN  GPU pairs      5 of 6 do not reach each other's memory, and talk through the host's: "
+    says("WARN  GPU pairs      5 of 6 do not reach each other's memory, and communicate through the host's: "
          "0 and 2, 0 and 3 (not told), 1 and 2, 1 and 3 (not told), ...\n");
     says("-> see nvidia-smi topo -p2p r; ");
 }
@@ -454,9 +456,9 @@ static void test_nccl(void **state)
     } cases[] = {{"22809", "PASS  NCCL           2.28.9\n"},
                  {"21805", "WARN  NCCL           version 21805, older than 2.19\n"},
                  {"2708", "WARN  NCCL           version 2708, older than 2.19\n"},
-                 {"-1", "WARN  NCCL           its library says that it is version -1, which cannot be\n"},
-                 {"2147483647", "which cannot be\n"},
-                 {"fails", "WARN  NCCL           no libnccl.so.2 that answers"}};
+                 {"-1", "WARN  NCCL           its library reports version -1, which is invalid\n"},
+                 {"2147483647", "which is invalid\n"},
+                 {"fails", "WARN  NCCL           no usable libnccl.so.2"}};
     doctor.nccl = library(path, "fake_nccl.so");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         dt_str_clear(&out);
@@ -468,7 +470,7 @@ static void test_nccl(void **state)
     /* one that is no NCCL */
     doctor.nccl = library(path, "libnvidia-ml.so.1");
     dt_doctor_nccl(&doctor, 2);
-    says("WARN  NCCL           no libnccl.so.2 that answers");
+    says("WARN  NCCL           no usable libnccl.so.2");
 }
 
 static void test_no_gpu(void **state)

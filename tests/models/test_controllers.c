@@ -261,7 +261,7 @@ static void test_refusals(void **state)
     bench_close(&b);
     bench_open(&b, "controller_mlp", (const char *const[]){"trunk=shared", "critic_layers=1", NULL}, now, 3);
     assert_int_equal(b.c->check(&b.host.host, b.config), DT_ECONFIG);
-    assert_non_null(strstr(b.host.message, "controller_mlp.critic_layers = 1 asks for layers of values alone"));
+    assert_non_null(strstr(b.host.message, "controller_mlp.critic_layers = 1 requests separate layers of values"));
     bench_close(&b);
 }
 
@@ -498,7 +498,7 @@ static void test_rules_refuse_other_worlds(void **state)
     assert_non_null(strstr(b.host.message, "with more than 8 columns; this one has continuous 1 and 8"));
     bench_close(&b);
     assert_int_equal(bench_create(&b, "controller_idm", NULL, squashed, 3), DT_ESHAPE);
-    assert_non_null(strstr(b.host.message, "this phase takes what a tanh is put over"));
+    assert_non_null(strstr(b.host.message, "this phase applies tanh to actions"));
     bench_close(&b);
     assert_int_equal(bench_create(&b, "controller_snakes", NULL, narrow, 2), DT_ESHAPE);
     assert_non_null(strstr(b.host.message, "has choices 4 and 0 columns of advice"));

@@ -191,7 +191,7 @@ static void test_controller_elsewhere(void **unused)
     bench b;
     (void)unused;
     assert_int_equal(bench_create(&b, "controller_field", NULL, dims, 2), DT_ESHAPE);
-    assert_non_null(strstr(b.host.message, "controller_field flies in env_ipp"));
+    assert_non_null(strstr(b.host.message, "controller_field acts in env_ipp"));
     b.ops->destroy(b.self);
     free(b.self);
     free(b.config);

@@ -122,17 +122,17 @@ for run in onward paused; do
     grep -q '"loaded_roles":\["controller","critic"\]' "$work/$run"/checkpoints/step-*/state.json || fail "$run: no critic loaded"
 done
 train anew $onward --init-from "$work/whole" --set phases.0.fresh=critic --set training.freeze_loaded=critic
-grep -q "critic     begins with its first weights: the phase wants it fresh" "$work/anew/train.log" || fail "critic is not fresh"
-refused 2 "group critic moves nothing" $onward --init-from "$work/whole" --set training.freeze_loaded=critic
-refused 2 "training.freeze_loaded holds \"critc\", which is no role (perception, world, controller, shield, critic, temperature)" \
+grep -q "critic     starts from its initial weights: the phase requests fresh weights" "$work/anew/train.log" || fail "critic is not fresh"
+refused 2 "group critic updates nothing" $onward --init-from "$work/whole" --set training.freeze_loaded=critic
+refused 2 "training.freeze_loaded holds \"critc\", which is not a role (perception, world, controller, shield, critic, temperature)" \
     --set training.freeze_loaded=critc
-refused 2 '"critc" is no role (.*); did you mean "critic"' --set phases.0.fresh=critc
+refused 2 '"critc" is not a role (.*); did you mean "critic"' --set phases.0.fresh=critc
 refused 2 "needs a model in the role critic, but models.critic is empty" --set models.critic=
 refused 2 'models.critic from --set: no model "nosuch"' --set models.critic=nosuch
-refused 2 'unknown key; did you mean "critic"? models knows' --set models.critc=nosuch
+refused 2 'unknown key; did you mean "critic"? models has the keys' --set models.critc=nosuch
 "$dtrain" config template phase_coma >"$work/template" 2>"$work/err" || fail "no template"
 grep -q "^critic_others = {" "$work/template" || fail "the template lacks the critic"
-refused 2 "controller_field flies in env_ipp" --set models.controller=controller_field
+refused 2 "controller_field acts in env_ipp" --set models.controller=controller_field
 refused 2 "unset models.shield" --set models.shield=shield_barrier --set env.id=traffic --set env_traffic.scenario=grid \
     --set env_traffic.control=signals
 

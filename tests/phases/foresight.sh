@@ -60,7 +60,7 @@ train imagined_anew --set models.world=world_constant_velocity --set phase2_ppo.
 [ "$(state_hash "$work/imagined_anew")" = "$(state_hash "$work/imagines")" ] || fail "imagined, not kept: other bits"
 refused 2 "needs input .* does not offer: it has obs, ego" --set models.controller=controller_influence \
     --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5
-refused 2 "branches are driven by what a world model foresees" --set phase2_ppo.foresight=false \
+refused 2 "branches use the predictions of a world model" --set phase2_ppo.foresight=false \
     --set phase2_ppo.imagine_weight=0.5
 refused 2 "1 actions of 0.5 s must end within" --set env_traffic.action_s=0.5 --set phase2_ppo.imagine_weight=0.5 \
     --set models.world=world_constant_velocity

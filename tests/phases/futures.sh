@@ -39,7 +39,7 @@ same resumed "stopped and resumed"
 # the fitted temperature is used: without it the same weights have other deviations, and the same positions
 train 0 plain --set world_lstm.calibrated=false --set phase1_world_model.calibration_folds=0
 train 0 unfitted --max-steps 1 --set phase1_world_model.calibration_folds=0
-says 1 "calibration_folds is 0: its temperature stays what it is; set calibration_folds to fit it"
+says 1 "calibration_folds is 0: its temperature stays unchanged; set calibration_folds to fit it"
 train 2 x --set world_lstm.calibrated=false
 says 1+ "the world model has no temperature to fit; set its option calibrated"
 # of one fold none is left out: predictions are those of a run without, to rounding, fitted is what was trained on

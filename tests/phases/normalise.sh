@@ -62,7 +62,7 @@ for part in node_shift node_scale edge_shift edge_scale; do
 done
 timeout 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/loud" --max-steps 2 >"$work/out" 2>"$work/err"
 says 1 'perception is normalised by'
-says 0 'left as fixed numbers scale them'
+says 0 'so scaled by fixed numbers'
 # other training scenes, other numbers: nothing of those held out is in them
 train 0 fold1 --max-steps 1 --set data_trajectory.fold=1
 unlike fold1 whole node_shift "another fold held out"
@@ -109,7 +109,7 @@ train 2 y --max-steps 2 --set risk_gnn.normalise=fixed --set phase1_world_model.
 says 1+ 'perception is not normalised by a store; set its option normalise to "store"'
 train 2 z --max-steps 2 --set risk_gnn.normalise=fixed --init-from "$work/whole"
 says 1+ 'perception.constant.edge_s'
-says 1+ 'which risk_gnn has not as it is configured here: set the options of the model as they were where it was trained'
+says 1+ 'which risk_gnn has not as it is configured here: set the options of the model as in training'
 train 2 w --max-steps 2 --init-from "$work/fixed"
 says 1+ 'lacks perception.constant.node_shift, which risk_gnn has as it is configured here'
 

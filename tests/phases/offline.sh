@@ -177,7 +177,7 @@ is_bad "is damaged"
 LC_ALL=C sed 's/"sha256":/"sha257":/' "$sealed" >"$bad"
 is_bad "sha256 is missing"
 LC_ALL=C sed 's/"version":"1"/"version":"7"/' "$file" >"$bad"
-is_bad 'metadata say version "7"; expected "2"'
+is_bad 'metadata have version "7"; expected "2"'
 LC_ALL=C sed 's/"env_cartpole"/"env_cartpoles"/; s/  *$//' "$file" >"$bad"
 is_bad ""
 LC_ALL=C sed 's/"env_cartpole"/"env_carthole"/' "$file" >"$bad"
@@ -191,7 +191,7 @@ is_bad 'sample 0: obs is not finite (nan)'
 put reward '\000\000\200\377'
 is_bad 'sample 0: reward is not finite (-inf)'
 put action_i '\002\000\000\000'
-is_bad 'sample 0: action_i points at what is not there'
+is_bad 'sample 0: action_i points to a missing row'
 put mask '\000\000\000\000\000\000\000\000'
 is_bad 'sample 0, row 0: action_i is a choice that mask forbids: [01] of head 0'
 put next_mask '\000\000\000\000\000\000\000\000'
@@ -208,13 +208,13 @@ is_bad 'sample 0, row 0: next_present is 1 and terminated is 1'
 put next_present '\000\000\000\000'
 is_bad 'sample 0, row 0: next_present is 0, and terminated and truncated are 0'
 put place '\001\000\000\000'
-is_bad 'sample 0: place points at what is not there'
+is_bad 'sample 0: place points to a missing row'
 put sample/sizes '\377\377\377\177'
 is_bad 'sample 0: A has 2147483647 rows, and there can be 1 to 1'
 put sample/sizes '\000\000\000\000'
 is_bad 'sample 0: A has 0 rows, and there can be 1 to 1'
 put sample/step '\011\000\000\000'
-is_bad 'sample 1: it is of step 0 and instance 1, behind step 9'
+is_bad 'sample 1: it is of step 0 and instance 1, after step 9'
 # word KEY TEXT: a copy whose metadata say another text of as many letters
 word() {
     LC_ALL=C sed "s/\"$1\":\"[^\"]*\"/\"$1\":\"$2\"/" "$file" >"$bad"
@@ -223,24 +223,24 @@ word() {
 word round x
 is_bad 'metadata say round "x"; expected the number of its round, a whole number from 1'
 word round 0
-is_bad 'metadata say round "0"; expected'
+is_bad 'metadata have round "0"; expected'
 word steps abc
-is_bad 'metadata say steps "abc"; expected how many steps the round has'
+is_bad 'metadata have steps "abc"; expected how many steps the round has'
 word instances -2
-is_bad 'metadata say instances "-2"; expected'
+is_bad 'metadata have instances "-2"; expected'
 word steps 100
-is_bad 'sample [0-9]*: it is of step 100 and instance [0-9]*, and its metadata say that the round has 100 steps of 20'
+is_bad 'sample [0-9]*: it is of step 100 and instance [0-9]*, and by its metadata the round has 100 steps of 20'
 word steps 900
 is_good
 episodes=$(LC_ALL=C sed -n 's/.*"episodes":"\([0-9]*\)".*/\1/p' "$file" | head -n 1)
 word episodes "$(echo "$episodes" | sed 's/./x/g')"
-is_bad 'metadata say episodes "x*"; expected how many episodes'
+is_bad 'metadata have episodes "x*"; expected how many episodes'
 # a round twice, by whatever name; one of another run with its number is another one
 mkdir "$work/twice"
 cp "$file" "$work/twice/a.safetensors"
 for how in "cp" "ln" "ln -s"; do
     $how "$(pwd)/$file" "$work/twice/b.safetensors"
-    refused 4 "b.safetensors: it is round 1 with the samples of .*a.safetensors once more" \
+    refused 4 "b.safetensors: it is round 1 and repeats the samples of .*a.safetensors" \
         --set phase_offline.rollouts="$work/twice"
     rm "$work/twice/b.safetensors"
 done
@@ -256,7 +256,7 @@ said 'with max_steps = "500" (here "9"), start = "0.05" (here "0.1")' \
 is_good seed=3
 grep -q "its rollouts are of" "$work/err" && fail "options that are equal are called others"
 LC_ALL=C sed 's/"option.start"/"optiom.start"/' "$file" >"$bad"
-said 'its metadata do not say with which start of env_cartpole' seed=3
+said 'its metadata lack the start of env_cartpole' seed=3
 mkdir "$work/empty"
 refused 4 "has no sample of stored rollouts" --set phase_offline.rollouts="$work/empty"
 collect of-pendulum-2 pendulum
@@ -276,13 +276,13 @@ for i in 3 9 14 31 60 97 130 171 240 333 410 523 611 700 801 950 1024 2000 4001 
     rm -rf "$work/mutant"
 done
 refused 2 "phase_offline.rollouts is not set" --set phase_offline.rollouts=
-refused 2 "bounds nothing with algorithm = .clone." --set phase_offline.algorithm=clone \
+refused 2 "has no effect with algorithm = .clone." --set phase_offline.algorithm=clone \
     --set phase_offline.limits=price:1
 # what would be taken and do nothing
 limited="--set env.id=env_constrained --set phase_offline.limits=price:1"
 refused 2 "clone_rounds = 4 of iterations = 4 rounds clone" $limited --set phase_offline.clone_rounds=4
-refused 2 "margin = 1 keeps all of every limit in hand" $limited --set phase_offline.margin=1
-refused 2 "multiplier_max = 0 leaves every multiplier at 0" $limited --set phase_offline.multiplier_max=0
+refused 2 "margin = 1 reduces every limit to 0" $limited --set phase_offline.margin=1
+refused 2 "multiplier_max = 0 keeps every multiplier at 0" $limited --set phase_offline.multiplier_max=0
 refused 2 "start, kp, ki and kd are all 0" $limited --set phase_offline.start=0 --set phase_offline.kp=0 \
     --set phase_offline.ki=0 --set phase_offline.kd=0
 refused 2 "start = 3 is above multiplier_max = 2" $limited --set phase_offline.start=3 \
@@ -340,7 +340,7 @@ base="$base --set phase_offline.rollouts=$rollouts --set env_constrained.problem
       --set data.shards=4"
 rm -rf "$work/whole" "$work/ranks" "$work/stopped"
 train whole
-grep -q "the rollouts do not tell that waiting stays below its limit, 20: of an episode it is estimated at [0-9.]*, " \
+grep -q "the rollouts do not prove that waiting stays below its limit, 20: of an episode it is estimated at [0-9.]*, " \
     "$work/err" || fail "nothing was said of a limit that is not held"
 # once HOW: a warning at the beginning of a run
 once() {

@@ -82,7 +82,7 @@ cases=$((cases + 1))
 train left --max-steps 16
 cases=$((cases + 1))
 "$dtrain" --resume "$work/left" -q --set phase2_ppo.overlap=0 >/dev/null 2>"$work/err" || fail "without overlap it left with $?"
-grep -q "the next round is acted with the parameters of now" "$work/err" || fail "going on without overlap says nothing"
+grep -q "the next round uses the current parameters" "$work/err" || fail "going on without overlap says nothing"
 refused 2 "overlap" --set phase2_ppo.overlap=2
 refused 2 "overlap" --plugin phase3_constrained --set phase3_constrained.overlap=1
 

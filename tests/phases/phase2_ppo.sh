@@ -56,7 +56,7 @@ pair silent ''
 [ "$pair_code" -eq 0 ] || fail "a policy after a world model left with $pair_code"
 pair asked 'init="previous";'
 [ "$pair_code" -eq 2 ] || fail "the previous phase as a beginning that it is not left with $pair_code"
-grep -q "holds none of this phase's" "$work/err" || fail "why the previous phase is no beginning was not said"
+grep -q "contains none of this phase's" "$work/err" || fail "why the previous phase is no beginning was not said"
 
 refused 2 "perception risk_gnn needs input nodes .*it has obs" --set models.perception=risk_gnn
 refused 2 "freeze_loaded holds \"eyes\"" --set training.freeze_loaded=eyes --set training.freeze=

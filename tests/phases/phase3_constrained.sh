@@ -50,16 +50,16 @@ refused 7 "above its limit 0 for 2 rounds in a row, as many as max_violations al
     --set env_traffic.hard_mps2=0 --set phase3_constrained.on_violations=stop
 
 refused 2 "no such cost as in \"speeding:1\".*collisions, time_to_collision" --set $limits=speeding:1
-refused 2 "multiplier_max = 0 leaves every multiplier at 0" --set phase3_constrained.multiplier_max=0
+refused 2 "multiplier_max = 0 keeps every multiplier at 0" --set phase3_constrained.multiplier_max=0
 refused 2 "start, kp, ki and kd are all 0" --set phase3_constrained.start=0 --set phase3_constrained.kp=0 \
     --set phase3_constrained.ki=0 --set phase3_constrained.kd=0
 refused 2 "start = 3 is above multiplier_max = 2" --set phase3_constrained.start=3 \
     --set phase3_constrained.multiplier_max=2
-refused 2 "margin = 1 keeps all of every limit in hand" --set phase3_constrained.margin=1
+refused 2 "margin = 1 reduces every limit to 0" --set phase3_constrained.margin=1
 refused 2 "cannot read \"collisions\"" --set $limits=collisions
 refused 2 "cannot read \"collisions:-1\"" --set $limits=collisions:-1
 refused 2 "a second limit in \"collisions:2\"" --set $limits=collisions:1,collisions:2
-refused 2 "nothing is limited" --set $limits=
+refused 2 "no cost is limited" --set $limits=
 refused 2 "it has none" --set env.id=cartpole
 refused 2 "pid_lagrangian" --set phase3_constrained.algorithm=hope
 

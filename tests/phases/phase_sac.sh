@@ -56,11 +56,11 @@ cases=$((cases + 1))
 "$dtrain" export --checkpoint "$work/whole" --out "$work/driver" >/dev/null 2>"$work/err" || fail "export left with $?"
 
 refused 2 "shield_barrier needs an environment of vehicles" --set models.shield=shield_barrier
-refused 2 "phase_sac.learning_starts = 2000, samples that are kept before it learns, is above" \
+refused 2 "phase_sac.learning_starts = 2000, samples collected before training starts, is above" \
     --set phase_sac.learning_starts=2000
-refused 2 "keeps less than a round, env.instances \* phase_sac.collect_steps = 16 samples" \
+refused 2 "is less than a round, env.instances \* phase_sac.collect_steps = 16 samples" \
     --set phase_sac.buffer_size=10 --set phase_sac.learning_starts=1
-refused 2 "2 discrete\|1 discrete and 0 continuous actions; phase_sac learns continuous ones alone" --set env.id=cartpole
+refused 2 "2 discrete\|1 discrete and 0 continuous actions; phase_sac supports only continuous ones" --set env.id=cartpole
 refused 2 "bounds" --set env.id=lqr
 refused 2 "a replay of 1000000000000 samples of up to [0-9]* bytes each takes .*: lower its capacity to" \
     --set phase_sac.buffer_size=1000000000000

@@ -42,7 +42,7 @@ typedef struct state {
 } state;
 
 static const dt_option options[] = {
-    DT_OPTION(config, iterations, DT_OPT_I64, "40", "1", 1, 1e6, NULL, "rounds of collecting and learning"),
+    DT_OPTION(config, iterations, DT_OPT_I64, "40", "1", 1, 1e6, NULL, "rounds of collecting samples and training"),
     DT_OPTION(config, steps, DT_OPT_I64, "16", "env steps", 1, 1e4, NULL, "of every instance in a round"),
     DT_OPTION(config, draws, DT_OPT_I64, "4", "1", 1, 1e4, NULL, "draws in a round"),
     DT_OPTION(config, capacity, DT_OPT_I64, "2000", "samples", 1, 1e8, NULL, "of the replay"),
@@ -274,7 +274,7 @@ static const dt_component phase = {.struct_size = sizeof(dt_component),
 static const dt_component net = {.struct_size = sizeof(dt_component),
                                  .kind = DT_KIND_MODEL,
                                  .id = "qreplay_net",
-                                 .summary = "what each choice is worth",
+                                 .summary = "Q values of each choice",
                                  .reference = "none",
                                  .role = "controller",
                                  .flags = DT_COMP_DETERMINISTIC,

@@ -82,7 +82,7 @@ train other --max-steps 16 --set qreplay.iterations=10
 cases=$((cases + 1))
 "$dtrain" --resume "$work/other" -q --plugin "$plugin" --set qreplay.capacity=900 >/dev/null 2>"$work/err" ||
     fail "with another capacity it left with $?"
-grep -q "the checkpoint's replay is of 2000 samples.*it begins empty" "$work/err" || fail "another capacity: nothing is said"
+grep -q "the checkpoint's replay is of 2000 samples.*it starts empty" "$work/err" || fail "another capacity: nothing is said"
 
 # where a file has no room the run is refused, on any ranks with the same words, and so is its plan; what is named fits
 cat >"$work/room.sh" <<'END'

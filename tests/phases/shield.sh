@@ -43,7 +43,7 @@ is "$(echo "$bare" | mean costs collisions) > 0.5" "collisions without it"
 put=$("$dtrain" eval --checkpoint "$work/bare" --seeds 7 --json --set models.shield=shield_barrier 2>"$work/err") ||
     fail "a shield before weights without one: $?"
 is "$(echo "$put" | mean costs collisions) == 0" "collisions behind a shield that came later"
-grep -q "shield     begins with its first weights" "$work/err" || fail "nothing was said of the shield's weights"
+grep -q "shield     starts from its initial weights" "$work/err" || fail "nothing was said of the shield's weights"
 
 "$dtrain" run $base --set models.shield=shield_barrier --run-dir "$work/part" --max-steps 10 >/dev/null 2>"$work/err"
 "$dtrain" --resume "$work/part" -q >/dev/null 2>"$work/err" || fail "resuming left with $?"

@@ -65,7 +65,7 @@ train alone $alone --threads 1
 train alone3 $alone --threads 3
 [ "$(state_hash "$work/alone3")" = "$(state_hash "$work/alone")" ] || fail "the barrier alone on 3 threads: other bits"
 train online $alone --set phase3_constrained.stored_samples=0
-[ "$(state_hash "$work/online")" != "$(state_hash "$work/alone")" ] || fail "the barrier learns nothing from recordings"
+[ "$(state_hash "$work/online")" != "$(state_hash "$work/alone")" ] || fail "the barrier is not trained on recordings"
 
 # the recording's scenes are too short to say of anybody that 10 actions went well
 train unknown $alone --set phase3_constrained.shield_safe_steps=10 --threads 1
@@ -73,15 +73,15 @@ grep -q "no recorded vehicle of this round is known to be safe.* 11 actions of 1
     "$work/unknown/train.log" || fail "nobody says that nothing is learnt"
 
 off="--set phase3_constrained.stored_barrier=false"
-refused 2 "stored data has nothing to train: every parameter that it could teach is frozen" --init-from "$work/first" $off
-refused 2 "there is nobody whom recorded scenes could teach" $alone $off
-refused 2 "there is nobody whom recorded scenes could teach" $alone \
+refused 2 "stored data has nothing to train: every parameter that it could train is frozen" --init-from "$work/first" $off
+refused 2 "no model can train on recorded scenes" $alone $off
+refused 2 "no model can train on recorded scenes" $alone \
     --set phase3_constrained.limits=conflicting_greens:1
 refused 2 "an action of 0.25 s is 1.25 frames of a recording of 5 Hz" $alone --set env_traffic.action_s=0.25 \
     --set env_traffic.dt_s=0.05
-refused 2 "cpo\" alone moves what the policy depends on" --init-from "$work/first" $off \
+refused 2 "cpo" must be the only one to update what the policy depends on" --init-from "$work/first" $off \
     --set training.freeze_loaded=perception --set phase3_constrained.algorithm=cpo
-refused 2 "stored_coef = 0 lets nothing be learnt" --set phase3_constrained.stored_coef=0
+refused 2 "stored_coef = 0 disables training on" --set phase3_constrained.stored_coef=0
 refused 4 "there is no store at" --set data.store=./no-such-store
 
 echo "$cases cases, $failed failed"

@@ -284,7 +284,7 @@ static void test_refused(void **test)
         const dt_wiring *w;
         dt_status st;
         const char *words;
-    } bad[] = {{&on, &blind, DT_ECONFIG, "p.imagine_weight = 0.5: branches are driven by what a world model foresees"},
+    } bad[] = {{&on, &blind, DT_ECONFIG, "p.imagine_weight = 0.5: branches use the predictions of a world model"},
                {&scaled, &good, DT_ECONFIG, "set normalise_obs = false"},
                {&on, &far, DT_ESHAPE, "those of e see \"obs\" [A 4] and have 1 continuous and 0 discrete actions"},
                {&on, &lane, DT_ESHAPE, "have 1 continuous and 1 discrete actions"},

@@ -225,14 +225,14 @@ static void test_fitted_by_kind(void **test)
     assert_numbers(3, edge_scale);
     assert_int_equal(w->sets, 4);
     assert_int_equal(w->agreements, 1);
-    assert_non_null(strstr(w->host.log, "left as fixed numbers scale them: stop distance"));
+    assert_non_null(strstr(w->host.log, "so scaled by fixed numbers: stop distance"));
 
     /* what is fitted stays, unless it is asked for */
     w->node[2].std = 1;
     assert_int_equal(fit(0), DT_OK);
     assert_int_equal(w->sets, 4);
     assert_int_equal(w->asked, 2);
-    assert_non_null(strstr(w->host.log, "stays normalised as it came; phase1.normalise_anew fits it to this store"));
+    assert_non_null(strstr(w->host.log, "keeps its normalisation; phase1.normalise_anew fits it to this store"));
     assert_int_equal(fit(1), DT_OK);
     assert_int_equal(w->sets, 8);
     assert_true(w->constant[1].value[2] == 1);

@@ -344,7 +344,7 @@ static void test_refusals_before_training(void **test)
         {{"nll_weight=0", "position_weight=0", "risk_weight=0", NULL}, NULL, "nothing to train", 7, DT_ECONFIG},
         {{"rate_hz=1", "history_s=3", NULL},
          NULL,
-         "windows of 2 + 5 steps, phase1_world_model asked for 3 + 5",
+         "windows of 2 + 5 steps, phase1_world_model requested 3 + 5",
          7,
          DT_ESHAPE},
         {{"rate_hz=1", "history_s=2", NULL}, "target_weight", "no field target_weight", 7, DT_ESHAPE},

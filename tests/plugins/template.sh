@@ -55,15 +55,15 @@ expect 0 "acts in cartpole by phase2_ppo: created, started, iterated 2 times, ev
     --env cartpole
 expect 0 "PASS shield_barrier: 4 passed" "$dtrain" check shield_barrier --env env_traffic
 expect 3 "this environment has choices 2, continuous 0" "$dtrain" check controller_influence --env cartpole
-expect 3 "no controller or shield in it to be tried in an environment" "$dtrain" check "$work/drive/drive.so" --env cartpole
+expect 3 "no controller or shield to try in an environment" "$dtrain" check "$work/drive/drive.so" --env cartpole
 expect 2 '--env nowhere: no environment "nowhere" in the plugins of' "$dtrain" check controller_mlp --env nowhere
 # what the user gives is no fault of the plugin's
 expect 2 'bad = "1" from --set' "$dtrain" check "$work/fit/fit.so" --set bad=1
 expect 2 'robot.cells = ' "$dtrain" check "$work/robot/robot.so" --set robot.cells=-3
 expect 2 'did you mean "battery"' "$dtrain" check "$work/robot/robot.so" --set robot.batery=3
 expect 0 "PASS model ipp_greedy: " "$dtrain" check ipp_greedy
-expect 2 "there is a phase phase2_ppo already" "$dtrain" new policy phase2_ppo "$work/shadow"
-expect 2 "there is a model ipp_greedy already" "$dtrain" new model ipp_greedy "$work/shadow"
+expect 2 "a phase phase2_ppo exists already" "$dtrain" new policy phase2_ppo "$work/shadow"
+expect 2 "a model ipp_greedy exists already" "$dtrain" new model ipp_greedy "$work/shadow"
 [ ! -e "$work/shadow" ] || { echo "FAIL: a refused name left a folder"; failed=1; }
 DTRAIN_PLUGIN_PATH=$work/fit:$work/drive:$work/robot
 export DTRAIN_PLUGIN_PATH
@@ -166,7 +166,7 @@ expect 0 "Training completed" "$dtrain" --config "$work/five.cfg" --run-dir "$wo
 expect 0 "end of fit" cat "$work/five/train.log"
 expect 0 "tensors from $work/five/checkpoints/step-000000000004, end of phase2_ppo" cat "$work/five/train.log"
 expect 0 "ends phase 5 (fit): nothing is left to do" "$dtrain" run --resume "$work/five"
-expect 0 "ends phase 3 (phase3_constrained), going on with phase 4 (fit)" "$dtrain" run --phase 4- \
+expect 0 "ends phase 3 (phase3_constrained), continuing with phase 4 (fit)" "$dtrain" run --phase 4- \
     --resume "$work/five/checkpoints/step-000000000006"
 
 # what a plugin asks for counts in the plan before it is touched
@@ -200,7 +200,7 @@ change() {
     expect "$code" "$text" "$dtrain" check "$work/b/$name.so"
 }
 break_it() { change 3 "$@"; }
-break_it model m1 "forward: output future is [S 4 2 f32], its port says [S 4 3 f32]" 's/"S %lld 2"/"S %lld 3"/'
+break_it model m1 "forward: output future is [S 4 2 f32], its port is [S 4 3 f32]" 's/"S %lld 2"/"S %lld 3"/'
 break_it model m2 "running on zeros: output spread is -inf" 's/SIGMA_FLOOR_M), 0.0)/0.0), 0.0)/; s/dt_unary(g, DT_FN_SOFTPLUS, grow, 0.0)/grow/'
 break_it model m3 "destroy leaves 2 blocks of host memory" 's/s->config = \*(const [a-z0-9_]* \*)cfg;/&\n    h->alloc(h, 8);/'
 break_it model m4 "params: " 's/"hidden.b", b/"hidden.w", b/'
@@ -210,7 +210,7 @@ break_it model m7 "summary or reference is empty" 's/"constant velocity with a l
 break_it model m8 "option hidden has no help" 's/"width of the hidden layer"/NULL/'
 break_it model m9 "ports: output spread: " 's/"spread", s->text\[1\]/"spread", "S Q 2"/'
 break_it phase p1 "its defaults: phases.0.training.epoch = \"20\" by default of plugin p1: unknown key" 's/training.epochs=20/training.epoch=20/'
-break_it phase p2 "read writes behind the end of y" 's/y\[i\] = /y[i + 1] = /'
+break_it phase p2 "read writes past the end of y" 's/y\[i\] = /y[i + 1] = /'
 break_it phase p3 "twice gives different bytes" 's/weight\[i\] = 1.0F/static float n; weight[i] = n++/'
 break_it phase p4 "lacks the operation iterate" 's/ DT_SET(iterate, iterate),//'
 break_it phase p5 "life cycle: after create: " 's/api->input(g, "y")/api->input(g, "z")/'
@@ -243,14 +243,14 @@ s/DT_SET(symbols, dt_no_symbols)/DT_SET(statistics, $1), &/; s/^DT_DATA_DEFINE(/
 &/
 END
 }
-break_it phase p9 "column 0 of x: 2 values, least 0, greatest 1, mean 3, deviation 0; these cannot be so" \
+break_it phase p9 "column 0 of x: 2 values, least 0, greatest 1, mean 3, deviation 0; these are inconsistent" \
     "$(stat far 'out[0].n = 2; out[0].max = 1; out[0].mean = 3;')"
 break_it phase p10 "statistics of field x differ from one time to the next" \
     "$(stat other 'static double turn; out[0].n = ++turn;')"
 break_it phase p6 "fields and symbols: field x: " 's/{"x", "B 1", DT_F32, 0}, {"y"/{"x", "Q 1", DT_F32, 0}, {"y"/'
 
 break_it env e1 "spec: e1: port obs has dims \"B 3\"" 's/"A 3", DT_F32/"B 3", DT_F32/'
-break_it env e2 "seed 1, step 0: reset writes behind the end of obs" 's/    obs\[2\] = /    obs[3] = /'
+break_it env e2 "seed 1, step 0: reset writes past the end of obs" 's/    obs\[2\] = /    obs[3] = /'
 break_it env e3 "writes into a buffer of an earlier call" \
     's/^    float \*obs = (float \*)io->obs\[0\];/    static float *obs;\n    obs = obs != 0 ? obs : io->obs[0];/'
 break_it env e4 "is marked alive" 's/^    io->alive\[0\] = !.*/    io->alive[0] = 1;/'
@@ -271,10 +271,10 @@ also() { # TEXT...: what else was said
     done
 }
 break_it env e17 "playing: it was killed by signal 6, Aborted (in step)" -e 's/^    s->battery--;/    __builtin_abort();/'
-also "SKIP environment e17: playing again: not tried" "PASS environment e17: destroyed, nothing is left"
+also "SKIP environment e17: playing again: not tried" "PASS environment e17: destroyed, no blocks are left"
 break_it env e18 "playing: it ended the process with code 0; a plugin returns a status instead" \
     -e 's/^    s->battery--;/    exit(0);/' -e 's/^#include <dtrain.random.h>/&\n#include <stdlib.h>/'
-break_it env e20 "playing: it reached behind the end of a block of" 's/^    s->battery--;/    ((volatile char *)s)[4096] = 1;/'
+break_it env e20 "playing: it accessed memory past the end of a block of" 's/^    s->battery--;/    ((volatile char *)s)[4096] = 1;/'
 # what is written in front of a buffer, marks and numbers that are none, threads and processes that stay
 break_it env e21 "seed 1, step 0: reset writes in front of obs" 's/^    obs\[2\] = /    obs[-1] = 1.0F;\n&/'
 break_it env e22 "seed 1, step 0: alive[0] is 7; it is 0 or 1" 's/^    io->alive\[0\] = 1;/    io->alive[0] = 7;/'
@@ -282,20 +282,20 @@ break_it env e23 "metric charged of an episode is inf" 's/^    io->metric\[0\] =
 break_it env e24 "destroy leaves 2 threads running" \
     -e 's/^#include <dtrain.random.h>/&\n#include <pthread.h>\n#include <unistd.h>\nstatic void *wait_on(void *p)\n{\n    for (;;) {\n        pause();\n    }\n    return p;\n}/' \
     -e 's/^    s->h = h;/&\n    pthread_t thread;\n    pthread_create(\&thread, 0, wait_on, 0);/'
-break_it phase p14 "FAIL phase p14: iterate: it forked, and the process that it started came back" \
+break_it phase p14 "FAIL phase p14: iterate: it forked, and the child process returned" \
     -e 's/^#include <math.h>/&\n#include <unistd.h>/' -e '/^static dt_status iterate/,/^}/s/^{/{\n    (void)!fork();/'
 break_it phase p15 "count: 18446744073709551615 samples, expected at most 2^40" 's/^    \*n_p = .*/    *n_p = UINT64_MAX;/'
 break_it phase p16 "field y [B 1], item 0 is nan" 's/y\[i\] = .*/y[i] = (float)NAN;/'
-break_it phase p17 "read writes in front of x" 's/^    for (uint32_t i = 0; i < n; i++) {/    x[-1] = 1.0F;\n&/'
+break_it phase p17 "read writes before the start of x" 's/^    for (uint32_t i = 0; i < n; i++) {/    x[-1] = 1.0F;\n&/'
 offsets='s/{"weight", "B", DT_F32, 0}/&, {"first", "B+1", DT_I32, 0}/'
-break_it phase p18 "field first [B+1], item 1 is -1: where rows begin rises from 0" -e "$offsets" \
+break_it phase p18 "field first [B+1], item 1 is -1: starts of rows must rise from 0" -e "$offsets" \
     -e 's/^    for (uint32_t i = 0; i < n; i++) {/    for (uint32_t i = 0; i <= n; i++) {\n        ((int32_t *)out[3])[i] = -(int32_t)i;\n    }\n&/'
 break_it model m10 "forward: it was killed by signal 6" '/^static dt_status forward/,/^}/s/^{/{\n    __builtin_abort();/'
-break_it model m11 "create: it wrote behind the end of a block of" 's/s->config = \*(const [a-z0-9_]* \*)cfg;/&\n    ((volatile char *)(s + 1))[0] = 1;/'
+break_it model m11 "create: it wrote past the end of a block of" 's/s->config = \*(const [a-z0-9_]* \*)cfg;/&\n    ((volatile char *)(s + 1))[0] = 1;/'
 break_it phase p9 "iterate: it was killed by signal 6" '/^static dt_status iterate/,/^}/s/^{/{\n    __builtin_abort();/'
 break_it phase p12 "evaluate: it was killed by signal 6" '/^static dt_status evaluate/,/^}/s/^{/{\n    __builtin_abort();/'
 break_it phase p10 "read: it was killed by signal 6" '/^static dt_status data_read/,/^}/s/^{/{\n    __builtin_abort();/'
-also "PASS phase p10: created, started, " "PASS data p10_data: destroyed, nothing is left"
+also "PASS phase p10: created, started, " "PASS data p10_data: destroyed, no blocks are left"
 break_it model m12 "opening it, in its constructors: it was killed by signal 6" '$a __attribute__((constructor)) static void start(void) { __builtin_abort(); }'
 late() { # KIND NAME TEXT SED-SCRIPT: one that never answers
     "$dtrain" new "$1" "$2" "$work/late-$2" >/dev/null || exit 1
@@ -312,7 +312,7 @@ break_it phase p13 "FAIL phase p13: iterate: it was killed by signal 6" -e "$inc
     -e 's/DT_SET(stop, stop)/DT_SET(stop, leave)/; s/^DT_STOP_DEFINE/static void leave(void *self)\n{\n    exit(0);\n}\n&/'
 also "FAIL phase p13: evaluate: it ended the process with code 0" "FAIL phase p13: stop: it ended the process with code 0" \
     "PASS phase p13: created, started" "PASS model p13_model: destroyed" \
-    "FAIL data p13_data: read: it reached behind the end of" "PASS data p13_data: destroyed" " 4 failed, 0 skipped"
+    "FAIL data p13_data: read: it accessed memory past the end of" "PASS data p13_data: destroyed" " 4 failed, 0 skipped"
 break_it phase p21 "FAIL model p21_model: params: it ended the process with code 3" -e "$include" \
     -e '/^static dt_status data_count/,/^}/s/^{/{\n    *(volatile int *)(sizeof(int)) = 1;/' \
     -e '/^static dt_status model_params/,/^}/s/^{/{\n    exit(3);/'
@@ -335,7 +335,7 @@ static dt_status load(void *self, dt_reader *r, uint32_t version)\n{\n    char n
     s/DT_SET(stop, stop)/DT_SET(save, save), DT_SET(load, load), &/'
 change 0 phase p16 "evaluated, saved and loaded, stopped, destroyed" -e "$saves" -e 's/SAVE//; s/LOAD/return r->read(r, n, 1);/'
 break_it phase p17 "save writes other bytes than those that were loaded" -e "$saves" -e 's/SAVE/n++;/; s/LOAD/return r->read(r, n, 1);/'
-break_it phase p18 "load wants 2 bytes, and 1 are left" -e "$saves" -e 's/SAVE//; s/LOAD/return r->read(r, n, 2);/'
+break_it phase p18 "load reads 2 bytes, but 1 are left" -e "$saves" -e 's/SAVE//; s/LOAD/return r->read(r, n, 2);/'
 break_it phase p19 "load leaves 1 of the 1 bytes" -e "$saves" -e 's/SAVE//; s/LOAD/return DT_OK;/'
 break_it phase p20 "load: it was killed by signal 6" -e "$saves" -e 's/SAVE//; s/LOAD/__builtin_abort();/'
 late env e19 playing "s/^    s->battery--;/    $loop/"

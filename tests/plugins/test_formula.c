@@ -117,7 +117,7 @@ static void test_rejected(void **state)
         {"queue + phase.nea", "character 9: \"phase.nea\" is not a quantity; did you mean phase.near", false},
         {"queue + foo", "character 9: \"foo\" is not a quantity. Quantities of a signal: delay_s [vehicle s]", false},
         {"sqrt(queue)", "character 1: \"sqrt\" is not a function", false},
-        {"queue / vehicles", "character 7: the divisor may be 0 (it lies in 0 to inf); write max(..., 1)", false},
+        {"queue / vehicles", "character 7: the divisor may be 0 (its range is 0 to inf); write max(..., 1)", false},
         {"1/pressure", "character 2: the divisor may be 0", false},
         {"1/(queue - queue)", "the divisor may be 0", false},
         {"1/0", "the divisor may be 0", false},

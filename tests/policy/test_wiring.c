@@ -361,7 +361,7 @@ static void test_foresight(void **unused)
     begin(1, 2, 0);
     fake.env = DT_ECONFIG;
     open_wiring(0, &c, DT_ECONFIG);
-    assert_non_null(strstr(dt_error_text(), "phase_x.foresight asks the environment for the past"));
+    assert_non_null(strstr(dt_error_text(), "phase_x.foresight requests the history of vehicles from the environment"));
     end();
     begin(1, 2, 0);
     fake.env = DT_ECONFIG;

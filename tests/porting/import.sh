@@ -142,7 +142,7 @@ scheduler: { <<: *base, type: None }
 END
 "$dtrain" config import "$work/drift.yaml" --out "$work/drift.cfg" 2>"$work/err" || fail "drift: $(cat "$work/err")"
 grep -q "^warn .* 5 unknown" "$work/err" || fail "no warning of unknown keys: $(cat "$work/err")"
-said drift "training.save_interval = 7 (line 1): checkpoint.save_interval in line 2 says otherwise, which holds"
+said drift "training.save_interval = 7 (line 1): checkpoint.save_interval in line 2 differs and is used"
 said drift "batch_size.per_gpu = 8 (line 3): it does not follow"
 said drift "x?y = 1 } ; seed = 3; # ?[31m"
 grep -q "^seed" "$work/drift.cfg" && fail "a value became another setting"
@@ -173,9 +173,9 @@ refuse 'training:\n  learning_rate: fast\n' ':2:18: training.learning_rate = fas
 refuse 'training:\n  learning_rate: -1\n' ':2:18: '
 refuse 'training:\n  num_epochs: 2.5\n' ':2:15: '
 refuse 'amp: { enabled: maybe }\n' ':1:17: amp.enabled = maybe: amp.enabled takes true or false'
-refuse 'amp: { enabled: [1] }\n' ':1:17: amp.enabled is one value, and a list stands there'
-refuse 'amp: { enabled: { a: 1 } }\n' ':1:17: amp.enabled is one value, and a mapping stands there'
-refuse 'training: 5\n' ':1:11: training is a group of keys, and a value stands there'
+refuse 'amp: { enabled: [1] }\n' ':1:17: amp.enabled is one value, but the file has a list'
+refuse 'amp: { enabled: { a: 1 } }\n' ':1:17: amp.enabled is one value, but the file has a mapping'
+refuse 'training: 5\n' ':1:11: training is a group of keys, but the file has a value'
 refuse 'phase2: 5\n' ':1:9: phase2 is a group of keys'
 refuse 'phase1: { enabled: false }\n' ':1:1: no phase is enabled'
 refuse 'enabled: false\ntraining: { num_epochs: 2 }\n' ':1:10: enabled: false, and no other phase is there'
@@ -186,13 +186,13 @@ refuse 'memory: { freeze_parameters: [gnnn] }\n' ':1:30: memory.freeze_parameter
 refuse 'batch_size: { effective: 65, accumulation_steps: 2 }\n' ':1:26: batch_size.effective = 65 is no multiple'
 refuse 'batch_size: { auto: 8 }\n' ':1:21: batch_size.auto = 8: expected true or false'
 refuse 'batch_size: { per_gpu: 99999999999999999999 }\n' ':1:24: batch_size.per_gpu = 99999999999999999999: expected a whole'
-refuse 'training:\n  num_epochs: 5\n  num_epochs: 6\n' ':3:3: num_epochs stands twice in one mapping, first in line 2'
+refuse 'training:\n  num_epochs: 5\n  num_epochs: 6\n' ':3:3: num_epochs appears twice in one mapping, first in line 2'
 refuse 'a: 1\n---\nb: 2\n' ':2:1: a second document'
 refuse '? [1]\n: 2\n' ':1:3: a key is a plain word'
-refuse 'a: *x\n' ':1:4: *x names no anchor before it'
-refuse 'a: &x [*x]\n' ':1:8: *x stands inside of what it names'
+refuse 'a: *x\n' ':1:4: *x has no anchor before it'
+refuse 'a: &x [*x]\n' ':1:8: *x is inside the node that it names'
 refuse 'a: !!python/object:os.system x\n' ':1:4: the tag tag:yaml.org,2002:python/object:os.system is not read'
-refuse 'a: "\\0"\n' ':1:4: a text with a zero in it'
+refuse 'a: "\\0"\n' ':1:4: a string that contains a NUL byte'
 refuse '<<: 5\n' ':1:1: << takes a mapping'
 refuse "$(awk 'BEGIN { for (i = 0; i < 200; i++) printf "[" }')" ':1:33: nested deeper than 32'
 refuse "$(awk 'BEGIN { for (i = 0; i < 70; i++) print "a" i ": &x" i " 1" }')" ':65:6: more than 64 anchors'

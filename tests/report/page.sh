@@ -60,7 +60,7 @@ rm -rf "$work/single" "$work/single.html"
 check "$work/b/report.html" "$work/b"
 grep -q '"mem/watched":[1-9][0-9]*,"mem/warn_level":4000000000,"mem/shed_level":7000000000,' "$work/b/metrics.jsonl" ||
     fail "what is watched of the memory is not recorded"
-{ grep -q '>warns above</text>' "$work/b/report.html" && grep -q '>gives back above</text>' "$work/b/report.html"; } ||
+{ grep -q '>warns above</text>' "$work/b/report.html" && grep -q '>releases above</text>' "$work/b/report.html"; } ||
     fail "the levels of the watch are not drawn"
 # the curve of training is there without a click, however few evaluations there are
 for page in a b; do
@@ -144,7 +144,7 @@ grep -q infeasible_rate "$work/compared.html" || fail "a run that may have a shi
 ! grep -q infeasible "$work/b/report.html" || fail "a shield is told of that is not there"
 ! grep -q 'Some of these runs\|curriculum' "$work/compared.html" || fail "a run of before is told what it lacks, or of a horizon that stays"
 compare "training steps" "$work/old" "$work/new"
-grep -q 'Some of these runs do not say how many environment steps' "$work/compared.html" || fail "why it is over training steps"
+grep -q 'Some of these runs do not record their environment steps' "$work/compared.html" || fail "why it is over training steps"
 
 # --- seeds of one configuration are one curve and one row: the middle of them, and the interval ---
 python3 - "$work" <<'END'
@@ -208,7 +208,7 @@ print('{"step":2001,"phase":"cut off in the mid')
 print('{"step":2001,"pha', end="")
 END
 "$dtrain" report "$work/x<i>&\"y" --out "$work/evil.html" >"$work/out" 2>&1 || fail "hostile names: $(cat "$work/out")"
-grep -q "metrics.jsonl: 1 lines are no records and left out, the first is line 2001" "$work/out" || fail "bad lines: $(cat "$work/out")"
+grep -q "metrics.jsonl: 1 lines are not records and are left out, the first is line 2001" "$work/out" || fail "bad lines: $(cat "$work/out")"
 check "$work/evil.html" "$work/x<i>&\"y"
 
 # --- where the time went: each part is the sum of the chart of its name, the first record's too, and no other number ---
@@ -249,7 +249,7 @@ END
 # --- what is no run, or has nothing to show, is refused in words, and nothing is left half-written ---
 mkdir "$work/empty"
 refuses 2 "$work/nowhere: no such run directory" "$work/nowhere"
-refuses 2 "$work/empty is no run directory" "$work/empty"
+refuses 2 "$work/empty is not a run directory" "$work/empty"
 refuses 2 "$work/nowhere" "$work/a" "$work/nowhere"
 echo '{"start":"x"}' >"$work/empty/meta.json"
 refuses 4 "has nothing to report" "$work/empty"

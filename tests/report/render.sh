@@ -85,8 +85,8 @@ train blind $drive $see
 for run in seen blind cars; do
     case $run in
     seen) code=1 text="Risk that perception predicts" ;;
-    blind) code=2 text="never taught" ;;
-    cars) code=0 text="<b>Risk as the environment tells it</b>" ;;
+    blind) code=2 text="not trained" ;;
+    cars) code=0 text="<b>Risk computed by the environment</b>" ;;
     esac
     [ $run = cars ] || grep -q "\"colours\":\[$code\]" "$work/$run"/evaluation/*.pictures.json || fail "colours of $run"
     render "$work/$run" --out "$work/$run.html" >/dev/null || fail "the film of $run"
@@ -126,7 +126,7 @@ fi
 
 # --- what cannot be shown ---
 train pole --set env.id=cartpole
-refuses 5 "env_cartpole does not show itself" "$work/pole" --out "$work/none.html"
+refuses 5 "env_cartpole cannot be drawn" "$work/pole" --out "$work/none.html"
 refuses 2 "usage: dtrain render RUN" --out "$work/none.html"
 refuses 2 "$work/nowhere is no run" "$work/nowhere" --out "$work/none.html"
 refuses 2 "an episode has one seed" "$work/cars" --seeds 1,2 --out "$work/none.html"

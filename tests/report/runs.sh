@@ -86,9 +86,9 @@ cp -r "$work/runs/alive" "$work/runs/lost"
 mkdir -p "$work/runs/lost/checkpoints/quarantine/step-000000000002" "$work/runs/lost/checkpoints/quarantine/step-000000000004"
 rm -rf "$work/runs/lost/checkpoints"/step-*
 says lost interrupted
-grep -q "^lost .*nothing to go on from: 2 damaged checkpoints in checkpoints/quarantine$" "$work/table" ||
+grep -q "^lost .*nothing to resume from: 2 damaged checkpoints in checkpoints/quarantine$" "$work/table" ||
     fail "what is left of a run: $(cat "$work/table")"
-! grep -q "^alive .*nothing to go on from" "$work/table" || fail "a run without checkpoints begins again"
+! grep -q "^alive .*nothing to resume from" "$work/table" || fail "a run without checkpoints begins again"
 rm -rf "$work/runs/lost"
 
 # --- a file where the folder should be ---
@@ -99,7 +99,7 @@ code=$?
     fail "--run-dir FILE: $code, $(cat "$work/err")"
 mkfifo "$work/pipe"
 ln -s nowhere "$work/link"
-for other in "pipe is no folder" "link is a link to what is no folder"; do
+for other in "pipe is not a folder" "link is a link that does not point to a folder"; do
     $run --run-dir "$work/${other%% *}" 2>"$work/err"
     code=$?
     [ $code -eq 2 ] && grep -q "^error --run-dir $work/$other; name a folder, or remove it$" "$work/err" ||

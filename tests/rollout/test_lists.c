@@ -247,16 +247,17 @@ static void test_refused(void **state)
     static const struct {
         const char *lie, *text;
     } cases[] = {
-        {"twice", "herd: ports near_ptr and spare both say whose rows of K are; one of them is enough"},
+        {"twice", "herd: ports near_ptr and spare both define the owners of rows of K; one of them is enough"},
         {"counted",
          "herd: port spare counts rows of K, of which each agent has its own (port near_ptr [A+1]); no other "
          "port may count them"},
         {"nested", "herd: port spare [K+1] holds lists of rows of K, of which each agent has its own (port near_ptr "
                    "[A+1]); lists of lists are not possible"},
-        {"bare", "herd: port near_ptr [A+1] holds row pointers; say with DT_PORT_INDEX which rows they count"},
-        {"of_agents", "herd: port near_ptr [A+1] holds row pointers; say with DT_PORT_INDEX which rows they count"},
+        {"bare", "herd: port near_ptr [A+1] contains row pointers; declare with DT_PORT_INDEX which rows they count"},
+        {"of_agents",
+         "herd: port near_ptr [A+1] contains row pointers; declare with DT_PORT_INDEX which rows they count"},
         {"floats", "herd: port near_ptr counts rows of symbol 1; there are 3, and indices are i32"},
-        {"wide", "herd: port near_ptr [A+1 2] holds row pointers; say with DT_PORT_INDEX which rows they count"},
+        {"wide", "herd: port near_ptr [A+1 2] contains row pointers; declare with DT_PORT_INDEX which rows they count"},
         {"first", "step 3: observation near_ptr [A+1] begins the list of agent 0 at row 1 of K; expected 0"},
         {"falls", "step 3: observation near_ptr [A+1] has the list of agent 1 from row "},
         {"beyond", "step 3: observation near_ptr [A+1] has the list of agent 2 from row "},

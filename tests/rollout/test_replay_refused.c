@@ -50,8 +50,8 @@ static void test_refused(void **state)
 {
     (void)state;
     refused("tiny.transitions=1", NULL, DT_EPLUGIN, "a rollout whose transitions are 1; set them to 2");
-    refused("tiny.draw=35", NULL, DT_ECONFIG, "draws 35 samples, which is no multiple of what a step takes: 12");
-    refused("tiny.draw=36", "training.accumulation=2", DT_ECONFIG, "no multiple of what a step takes: 24");
+    refused("tiny.draw=35", NULL, DT_ECONFIG, "draws 35 samples, which is not a multiple of the samples of a step: 12");
+    refused("tiny.draw=36", "training.accumulation=2", DT_ECONFIG, "not a multiple of the samples of a step: 24");
     refused("tiny.replay=1000000000000000", NULL, DT_ECONFIG, "at most 70.4 TB are possible: lower its capacity to");
     refused("tiny.n_step=9", NULL, DT_ECONFIG, "adds up n_step = 9 steps and its rollout has 8 in a round");
     refused("tiny.alpha=-1", NULL, DT_ECONFIG, "a replay's alpha is -1; expected 0 to 16");
@@ -68,16 +68,16 @@ static void test_refused(void **state)
     const dt_replay_desc d = {.struct_size = sizeof(d), .capacity = 10, .draw = 12};
     says(s->replay->create(s->h, s->r, &d, &second), DT_EPLUGIN, "tiny creates a second replay; one per phase");
     says(s->replay->add(s->p), DT_EPLUGIN, "before one was collected");
-    says(s->replay->draw(s->p), DT_EPLUGIN, "told to draw before anything was added");
+    says(s->replay->draw(s->p), DT_EPLUGIN, "cannot draw before anything was added");
     world_collect(&w);
     says(s->train->step(s->t, &r), DT_EPLUGIN, "read before anything was drawn");
     assert_done(s->replay->add(s->p));
     says(s->replay->add(s->p), DT_EPLUGIN, "that it has; collect the next one first");
     says(s->replay->priority(s->p, error, DRAW), DT_EPLUGIN, "that it has not drawn; draw first");
     assert_done(s->replay->draw(s->p));
-    says(s->replay->priority(s->p, error, DRAW - 1), DT_EINVAL, "told 35 priorities, and 36 rows were drawn");
+    says(s->replay->priority(s->p, error, DRAW - 1), DT_EINVAL, "got 35 priorities, but 36 rows were drawn");
     error[4] = NAN;
-    says(s->replay->priority(s->p, error, DRAW), DT_EDIVERGED, "the error that is to be row 4's priority is nan");
+    says(s->replay->priority(s->p, error, DRAW), DT_EDIVERGED, "the error for the priority of row 4 is nan");
     assert_done(s->train->step(s->t, &r));
     world_collect(&w);
     assert_done(s->replay->add(s->p));
@@ -178,7 +178,7 @@ static void test_foreign(void **state)
     for (size_t cut = 0; cut < b.n_records; cut += 211) {
         assert_int_equal(load_blobs(text, n, b.records, cut), DT_EDATA);
     }
-    says(load_blobs(text, n, b.records, b.n_records + 8), DT_EDATA, "goes on for 8 bytes behind its last record");
+    says(load_blobs(text, n, b.records, b.n_records + 8), DT_EDATA, "has 8 bytes after its last record");
     dt_log_level_set(DT_LOG_ERROR); /* of another capacity or layout: it says so, and begins empty */
     for (size_t i = 0; i < n; i += i < 120 ? 1 : 61) {
         text[i] = (char)(text[i] ^ 0x80);

@@ -847,7 +847,7 @@ static void test_no_such_opponents(void **state)
     world_open(&w, shadow, NULL);
     world_start(&w);
     assert_int_equal(world_iterate(&w), DT_ECONFIG);
-    assert_non_null(strstr(dt_error_text(), "no such shadow"));
+    assert_non_null(strstr(dt_error_text(), "no such target network"));
     world_close(&w);
     world_open(&w, team, NULL);
     assert_int_equal(world_create(&w), DT_ECONFIG);
@@ -916,12 +916,12 @@ static void test_ahead(void **state)
         world_open(&w, k == 0 ? in_turn : ahead, NULL);
         world_start(&w);
         assert_int_equal(w.phase->rollout->ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
-        assert_non_null(strstr(dt_error_text(), k == 0 ? "without room for it" : "before the first collect"));
+        assert_non_null(strstr(dt_error_text(), k == 0 ? "without has_ahead" : "before the first collect"));
         assert_done(world_iterate(&w));
         world_keep(&w, before[k], &first[k]);
         if (k == 1) {
             assert_int_equal(w.phase->rollout->ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
-            assert_non_null(strstr(dt_error_text(), "while one is under way; collect it first"));
+            assert_non_null(strstr(dt_error_text(), "while one is in progress; collect it first"));
         }
         assert_done(world_iterate(&w));
         world_keep(&w, after[k], &second[k]);

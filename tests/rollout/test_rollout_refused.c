@@ -59,13 +59,13 @@ static void refused_mix(const char *mix, dt_status code, const char *text)
 static void test_mix_refused(void **state)
 {
     (void)state;
-    refused_mix("env.mix=counter,crowd", DT_ECONFIG, "env.mix: crowd has to be like counter, the first one: 4 places");
+    refused_mix("env.mix=counter,crowd", DT_ECONFIG, "env.mix: crowd must match counter, the first one: 4 places");
     refused_mix("env.mix=torque,torque_open", DT_ECONFIG,
                 "continuous action 0 has the bounds -1 and inf instead of -1 and 1");
-    refused_mix("env.mix=torque", DT_ECONFIG, "env.id = counter, which evaluations are in, has to be like torque");
+    refused_mix("env.mix=torque", DT_ECONFIG, "env.id = counter, which evaluations are in, must match torque");
     refused_mix("env.mix=counter,nowhere", DT_ENOTFOUND, "env.mix, entry 2, \"nowhere\"");
     refused_mix("env.mix=counter,liar,liar,liar,liar,liar,liar", DT_ECONFIG, "env.mix names 7 environments");
-    refused_mix("env.mix=counter,liar:lie", DT_ECONFIG, "\"lie\" is no option=value");
+    refused_mix("env.mix=counter,liar:lie", DT_ECONFIG, "\"lie\" is not option=value");
     refused_mix("env.mix=counter,liar:lie=nan;lie=ends", DT_ECONFIG, "says lie twice");
     refused_mix("env.mix=counter,liar:lie_step=soon", DT_ECONFIG, "env.mix.lie_step = \"soon\"");
     refused_mix("env.mix=counter,liar:lies=nan", DT_ECONFIG, "env.mix.lies");
@@ -101,7 +101,7 @@ static void test_refused(void **state)
     refused_in_process("liar.lie=crash", DT_EIO, "was killed by signal 6");
     refused_in_process("liar.lie=crash", DT_EIO, "it wrote: the world ends with a bang");
     refused_in_process("liar.lie=hang", DT_EIO, "did not answer within 2 s (env.timeout_s); it wrote: the world ends");
-    refused_in_process("liar.lie=nan", DT_EIO, "item 1 is nan; it was started again 0 times before");
+    refused_in_process("liar.lie=nan", DT_EIO, "item 1 is nan; it was restarted 0 times before");
     refused_in_process("liar.lie=spec", DT_EPLUGIN, "its spec has changed: 0 metrics instead of 1");
     refused("liar", "liar.lie=spec", DT_EPLUGIN, "reset of episode 1: its spec has changed: 0 metrics");
 }

@@ -117,7 +117,7 @@ static const dt_option tiny_options[] = {
     DT_OPTION(tiny_config, alpha, DT_OPT_F64, "0", "1", -1, 100, NULL, "see svc/replay.h"),
     DT_OPTION(tiny_config, keep, DT_OPT_STR, "", NULL, 0, 0, NULL, "see svc/replay.h: field"),
     DT_OPTION(tiny_config, squash, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "see svc/rollout.h"),
-    DT_OPTION(tiny_config, ahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "collect beside learning"),
+    DT_OPTION(tiny_config, ahead, DT_OPT_BOOL, "false", NULL, 0, 0, NULL, "collect during learning"),
     DT_OPTION(tiny_config, kept, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"twice\", see svc/rollout.h"),
     DT_OPTION(tiny_config, annotation, DT_OPT_STR, "", NULL, 0, 0, NULL, "dims of \"note\", see svc/rollout.h"),
     DT_OPTION(tiny_config, leak, DT_OPT_STR, "", NULL, 0, 0, NULL, "act by this field, which is not known yet"),

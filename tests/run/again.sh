@@ -46,7 +46,7 @@ same() { # DIR OTHER: the same bits and the same records
     [ -n "$(state_hash "$1")" ] && [ "$(state_hash "$1")" = "$(state_hash "$2")" ] || fail "$1: other bits than $2"
     [ "$(cut -d, -f1,2 "$1/metrics.jsonl")" = "$(cut -d, -f1,2 "$2/metrics.jsonl")" ] || fail "$1: other records than $2"
 }
-again="ended before its first checkpoint: it begins again"
+again="ended before its first checkpoint: it starts again"
 
 expect 0 "" "$dtrain" $one --max-steps 6 --run-dir "$work/whole"
 
@@ -107,10 +107,10 @@ mkdir "$work/empty" "$work/other"
 expect 2 "no run is there" "$dtrain" $one --resume "$work/empty"
 expect 2 "no run is there" "$dtrain" $one --resume "$work/nowhere"
 echo '{"step":1}' >"$work/other/metrics.jsonl"
-expect 2 "already holds a run" "$dtrain" $one --run-dir "$work/other"
-expect 2 "already holds a run" "$dtrain" $one --run-dir "$work/other" --resume auto
+expect 2 "already contains a run" "$dtrain" $one --run-dir "$work/other"
+expect 2 "already contains a run" "$dtrain" $one --run-dir "$work/other" --resume auto
 grep -q step "$work/other/metrics.jsonl" || fail "foreign records are gone"
-expect 2 "already holds a run" "$dtrain" $one --run-dir "$work/whole"
+expect 2 "already contains a run" "$dtrain" $one --run-dir "$work/whole"
 cp -r "$work/whole" "$work/damaged"
 for step in "$work"/damaged/checkpoints/step-*; do
     echo x >"$step/COMMIT"
@@ -121,15 +121,15 @@ expect 4 "quarantine" "$dtrain" $one --run-dir "$work/damaged" --resume auto
 expect 4 "quarantine" "$dtrain" eval --checkpoint "$work/damaged"
 expect 4 "quarantine" "$dtrain" export --checkpoint "$work/damaged"
 expect 4 "quarantine" "$dtrain" ckpt inspect "$work/damaged"
-expect 2 "already holds a run" "$dtrain" $one --run-dir "$work/damaged"
+expect 2 "already contains a run" "$dtrain" $one --run-dir "$work/damaged"
 
 # --- every checkpoint of a run is looked at, not the newest good one alone ---
 "$dtrain" $one --max-steps 5 --set checkpoint.every_steps=1 --run-dir "$work/many" 2>"$work/err" || fail "five steps: $?"
-expect 0 "a resume takes step 5" "$dtrain" ckpt verify "$work/many"
+expect 0 "a resume continues from step 5" "$dtrain" ckpt verify "$work/many"
 expect 0 "\"damaged\":0" "$dtrain" ckpt verify "$work/many" --json
 printf x | dd of="$work/many/checkpoints/step-000000000005/model.safetensors" bs=1 seek=3000 conv=notrunc 2>/dev/null
 expect 4 "1 of 5 checkpoints in $work/many: damaged" "$dtrain" ckpt verify "$work/many"
-expect 4 "a resume takes step 4" "$dtrain" ckpt verify "$work/many"
+expect 4 "a resume continues from step 4" "$dtrain" ckpt verify "$work/many"
 expect 4 "5  damaged  " "$dtrain" ckpt verify "$work/many"
 expect 4 "\"resume\":\"$work/many/checkpoints/step-000000000004\"" "$dtrain" ckpt verify "$work/many/checkpoints" --json
 passed_over() { # what takes weights from a run, with the newest ones damaged: the same warning, and the older one
@@ -162,7 +162,7 @@ wrong() { # TEXT [options]
     expect 2 "$text" "$dtrain" $one $seen --max-steps 2 --run-dir "$work/wrong" "$@"
     [ ! -s "$work/wrong/metrics.jsonl" ] || fail "it trained before"
 }
-wrong 'stop.metric = "rmse" is no result of the evaluation of phase1_world_model; did you mean "rmse_m"?' \
+wrong 'stop.metric = "rmse" is not a result of the evaluation of phase1_world_model; did you mean "rmse_m"?' \
     --set phase1_world_model.stop.metric=rmse --set phase1_world_model.stop.below=0.1
 wrong 'checkpoint.best_by = "rmse_n" is no result' --set checkpoint.best_by=min:rmse_n
 "$dtrain" $one $seen --max-steps 2 --run-dir "$work/plain" 2>"$work/err" || fail "plain: $?"

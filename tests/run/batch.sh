@@ -105,9 +105,9 @@ member() { # of the choice, in a plan
     # what is not the batch's fault is not said to be; where it is, what makes the smallest one is named
     refused 'phase 1 \(phase3_constrained\): phase phase3_constrained: phase3_constrained.limits: cannot read "few"' \
         --plugin phase3_constrained --set data.batch=auto --set phase3_constrained.limits=few
-    refused 'tried down to 1024 samples, one for each of data.shards; lower data.shards where .* one step takes 1024' \
+    refused 'tried down to 1024 samples, one for each of data.shards; lower data.shards for .* one step takes 1024' \
         $small --set data.batch=auto --set data.shards=1024
-    refused 'phase_coma say how large a batch is, and data.batch has to follow from them; set it to a number' \
+    refused 'phase_coma set the batch size, and data.batch must follow from them; set it to a number' \
         --plugin phase_coma --set data.batch=auto
     # what a phase refuses when it is made leaves no folder either
     refused 'a replay of 1000000000000 samples of up to 96 bytes each takes 96 TB' --plugin phase_sac \

@@ -46,7 +46,7 @@ expect 0 "" "$dtrain" $job --max-steps 6 --run-dir "$work/whole"
 whole=$(state_hash "$work/whole")
 
 # --- refused and later not: the first saves of the middle; then those of the end too, which are waited for ---
-DTRAIN_FAULT=fs.write:5-5 expect 0 "checkpoint failed, training goes on and saves again in" "$dtrain" $job --max-steps 6 --run-dir "$work/middle"
+DTRAIN_FAULT=fs.write:5-5 expect 0 "checkpoint failed, training continues and saves again in" "$dtrain" $job --max-steps 6 --run-dir "$work/middle"
 same "$work/middle"
 DTRAIN_FAULT=fs.write:5-7 expect 0 "the state cannot be saved, trying again in .*free space there" "$dtrain" $job --max-steps 6 --run-dir "$work/end"
 grep -q "step 6 is saved, after [0-9]* tries that failed" "$work/err" || fail "nobody said that it is saved again"
@@ -55,7 +55,7 @@ DTRAIN_FAULT=fs.mkdir:2-4,fs.fsync:7-9,fs.rename:6-7 expect 0 "" "$dtrain" $job 
 same "$work/others"
 
 # --- records and logs that are refused wait or are counted ---
-DTRAIN_FAULT=fs.append:4-12 expect 0 "its records wait: free space there" "$dtrain" $job --max-steps 6 --run-dir "$work/records" -v
+DTRAIN_FAULT=fs.append:4-12 expect 0 "its records are kept in memory: free space there" "$dtrain" $job --max-steps 6 --run-dir "$work/records" -v
 same "$work/records"
 grep -q "lines could not be written here" "$work/records/train.log" || fail "lost lines are not told"
 DTRAIN_FAULT=fs.append:4+ expect 0 "records could not be written to" "$dtrain" $job --max-steps 6 --run-dir "$work/lost"
@@ -73,7 +73,7 @@ DTRAIN_FAULT=fs.write:5-6 expect 0 "trying again in" "$dtrain" $two --run-dir "$
 # --- never freed: a code, no second try of the phase, and a checkpoint to go on from ---
 DTRAIN_FAULT=fs.write:20+ expect 1 "is not saved; free space there.*, then go on from the last checkpoint with --resume" \
     "$dtrain" $job --max-steps 6 --run-dir "$work/never" --set checkpoint.wait_s=1
-! grep -q "goes on from the last checkpoint, retry" "$work/never/train.log" || fail "the phase was done again"
+! grep -q "continues from the last checkpoint, retry" "$work/never/train.log" || fail "the phase was done again"
 expect 0 "" "$dtrain" ckpt verify "$work/never"
 expect 0 "" "$dtrain" run --resume "$work/never" --max-steps 6 --threads 1 -q
 same "$work/never"
@@ -81,7 +81,7 @@ same "$work/never"
 # --- never freed, and nothing was saved before ---
 DTRAIN_FAULT=fs.write:5+ expect 1 "free space there.*, then begin again, as there is no checkpoint yet, with --resume $work/first" \
     "$dtrain" $job --max-steps 6 --run-dir "$work/first" --set checkpoint.wait_s=1
-expect 0 "ended before its first checkpoint: it begins again" "$dtrain" run --resume "$work/first" --max-steps 6 --threads 1
+expect 0 "ended before its first checkpoint: it starts again" "$dtrain" run --resume "$work/first" --max-steps 6 --threads 1
 same "$work/first"
 
 # --- asked to stop while it waits ---
@@ -111,7 +111,7 @@ until grep -q "cannot be saved, trying again" "$1/err" || [ $tries -gt 600 ]; do
 done
 # what it needs is what the plan says
 mb=$(sed -n 's/^  disk  *[0-9.]* MB for checkpoints: [0-9]* of \([0-9.]*\) MB.*/\1/p' "$1/plan")
-grep -q "run has [0-9.]* MB free, and a checkpoint needs [0-9.]* MB: $mb of its own, [0-9.]* for what .*; training begins, and waits" \
+grep -q "run has [0-9.]* MB free, and a checkpoint needs [0-9.]* MB: $mb of its own, [0-9.]* for files .*; training begins, and waits" \
     "$1/err" || exit 3 # before the first step
 [ "$(grep -c "MB free, and a checkpoint needs" "$1/err")" -ge 2 ] || exit 3 # and when it is saved
 rm "$1/disk/other"

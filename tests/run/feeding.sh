@@ -61,7 +61,7 @@ refused() { # code text options...
         grep -q "\"step\":${name#* }" "$work/${name% *}/metrics.jsonl" || fail "${name% *}: not ${name#* } steps"
     done
     # less than a batch: one of all there is, or a refusal that says so
-    refused 2 "or say data.drop_last = false, which takes what there is" --set data.batch=1000
+    refused 2 "or set data.drop_last = false, which trains on what is there" --set data.batch=1000
     run short $noisy --set data.batch=1000 --set data.drop_last=false
     grep -q "486 samples, fewer than the 1000 of a batch: each step takes all of them" "$work/short/train.log" ||
         fail "short: not said"
@@ -72,10 +72,10 @@ refused() { # code text options...
     run changed --set data.batch=32 --max-steps 1
     "$dtrain" --resume "$work/changed" $small --set data.batch=32 --max-steps 2 --set "data.store=$work/few" 2>"$work/err" ||
         fail "other recordings: $?"
-    grep -q "was not trained on .*/few: it goes on with other recordings" "$work/err" || fail "other recordings without a word"
+    grep -q "was not trained on .*/few: it continues with other recordings" "$work/err" || fail "other recordings without a word"
     for store in few ../share/demo.store; do
         "$dtrain" eval --checkpoint "$work/changed" --set "data.store=$work/$store" >/dev/null 2>"$work/err"
-        grep -q "judged on the part held out of" "$work/err" || fail "$store counts as unseen"
+        grep -q "evaluated on the part held out of" "$work/err" || fail "$store counts as unseen"
     done
     refused 2 "data.workers" --set data.workers=0
     # what would say nothing

@@ -81,7 +81,7 @@ for name in $names; do
 done
 rm -rf "$work/theirs" && cp -r "$work/run" "$work/theirs"
 rm "$work/theirs/checkpoints/$step/COMMIT" && mkfifo "$work/theirs/checkpoints/$step/COMMIT"
-expect 4 "no plain file" "$dtrain" ckpt verify "$work/theirs"
+expect 4 "not a regular file" "$dtrain" ckpt verify "$work/theirs"
 
 # --- a name is no path ---
 for name in ../../x a/b .. .hidden "a b" -x "$(printf 'a\033[31mb')" "$(printf 'a\nb')" ""; do

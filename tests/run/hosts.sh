@@ -180,7 +180,7 @@ cut() { # DIR MOST_S TEXT [options]
     grep -q "$text" "$work/err" || fail "the wire was cut ($*): who is missing is not named"
     nobody_left "$dir"
 }
-cut cut 40 "in vain for rank 2 (process" --set comm.timeout_s=3
+cut cut 40 "waiting for rank 2 (process" --set comm.timeout_s=3
 cut missed 30 "^error machine node-b is gone, or cannot be reached any more"
 
 if [ "$by" = ssh ]; then

@@ -29,7 +29,7 @@ import() { # OUT [WORDS]: with its exit code
 }
 finish() { # OUT: it goes on, and nothing is left of its parts
     import "$1" || fail "$1 does not go on"
-    grep -q "going on with [1-4] of 4 parts" "$work/err" || fail "$1: not with what was finished"
+    grep -q "resuming with [1-4] of 4 finished parts" "$work/err" || fail "$1: not with what was finished"
     diff -r "$work/whole" "$work/$1" >"$work/err" || fail "$1 is another store"
     [ -e "$work/$1.parts" ] && fail "$1.parts is left"
     return 0
@@ -52,7 +52,7 @@ rm -f "$work/here"
 wait $!
 code=$?
 [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
-grep -q "parts lie finished in .*signal.parts, and the same command goes on with them" "$work/err" || fail "it does not say so"
+grep -q "parts are finished in .*signal.parts; the same command resumes with them" "$work/err" || fail "it does not say so"
 [ -e "$work/signal" ] && fail "half a store"
 finish signal
 
@@ -118,13 +118,13 @@ echo letter >"$work/file.parts"
 ln -s nowhere "$work/link"
 cp -a "$work/mine.partial" "$work/file.partial" "$work/file.parts" "$(mktemp -d "$work/keep-XXXXXX")"
 for verb in "import $work/f1.csv" "merge $work/small" "split $work/small" "sample $work/small"; do
-    refused "mine.partial is in the way, and dtrain did not write it" "$dtrain" data $verb --out "$work/mine"
-    refused "link is a link that leads nowhere" "$dtrain" data $verb --out "$work/link/"
+    refused "mine.partial exists and was not written by dtrain" "$dtrain" data $verb --out "$work/mine"
+    refused "link is a dangling link" "$dtrain" data $verb --out "$work/link/"
 done
-refused "file.partial is in the way" "$dtrain" data export "$work/small" "$work/file"
+refused "file.partial exists and was not written by dtrain" "$dtrain" data export "$work/small" "$work/file"
 refused "leave out the slash" "$dtrain" data export "$work/small" "$work/new.csv/"
 rm "$work/file.partial"
-refused "file.parts is no folder" import file
+refused "file.parts is not a folder" import file
 diff -r "$work/mine.partial" "$work"/keep-*/mine.partial && diff "$work/file.parts" "$work"/keep-*/file.parts || fail "not as it was"
 for verb in "import $work/f1.csv --set import.frame_rate_hz=10" "merge $work/small"; do
     "$dtrain" data $verb --out "$work/slash//" -q 2>"$work/err" && [ -e "$work/slash/store.json" ] || fail "$verb --out with a slash"
@@ -149,7 +149,7 @@ done
 echo "a letter" >"$work/letter.h5"
 "$dtrain" data import "$work/letter.h5" --out "$work/letter" 2>"$work/err"
 code=$?
-[ $code -eq 4 ] && grep -q "letter.h5 is not HDF5, as its name says" "$work/err" || fail "letter.h5: $code"
+[ $code -eq 4 ] && grep -q "letter.h5 is not HDF5, despite its name" "$work/err" || fail "letter.h5: $code"
 
 # statistics of chunks that say little
 cp -R "${DT_SRCDIR:-.}/share/demo" "$work/chunks"
@@ -159,7 +159,7 @@ said() { # TEXT
     grep -q "$1" "$work/said" || fail "chunks: nothing of \"$1\""
 }
 echo '{}' >"$work/chunks/statistics.json"
-said "statistics.json says nothing of x, y, .*: nothing to check them against"
+said "statistics.json has no entry for x, y, .*: nothing to check them against"
 rm "$work/chunks/statistics.json"
 said "no statistics.json: nothing to check the chunks against"
 

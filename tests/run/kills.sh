@@ -94,7 +94,7 @@ while [ $i -lt "$runs" ]; do
     [ "$(state_hashes "$work/run")" = "$(state_hashes "$work/whole")" ] || fail "run $i, $lives lives: other bits"
     records "$work/whole" >"$work/want"
     records "$work/run" | diff "$work/want" - || fail "run $i, $lives lives: other records"
-    again=$((again + $(grep -c "it begins again" "$work/run/train.log")))
+    again=$((again + $(grep -c "it starts again" "$work/run/train.log")))
     [ $failed -eq 0 ] || { grep -v "resident\|parameters\|planned" "$work/run/train.log"; break; }
     rm -rf "${work:?}/run"
 done

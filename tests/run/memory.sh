@@ -175,11 +175,11 @@ bits=$(state_hash long)
 same shed 'GB of memory (memory.target_gb) are in use .*: from now on 1 shard of a batch at a time' \
     --set memory.target_gb="$target" --set memory.warn_fraction=0.4 --set memory.shed_fraction=0.45 \
     --set memory.watch_s=0.001 --set engine.micro_shards=4
-grep -q 'gave freed blocks back' out || fail "nothing was trimmed"
-grep -q 'nothing is left to give back' out || fail "says not that nothing is left"
+grep -q 'returned freed blocks' out || fail "nothing was trimmed"
+grep -q 'nothing is left to release' out || fail "says not that nothing is left"
 steps=8
 bits=$few
-same warned '[(]memory.target_gb[)] are in use .*: memory is given back above memory.shed_fraction' \
+same warned '[(]memory.target_gb[)] are in use .*: memory is released above memory.shed_fraction' \
     --set memory.target_gb=0.4 --set memory.warn_fraction=0.01 --set memory.shed_fraction=1
 
 # activations computed again instead of kept, for all models or some: less memory, the same bits
@@ -188,7 +188,7 @@ same again_perception 'activations 1[0-3]\.' --set engine.recompute=true --set e
 code=0
 tiny nobody --set engine.recompute=true --set engine.recompute_roles=wrld || code=$?
 test $code -eq 2 || fail "exit code $code of an unknown role, expected 2"
-grep -q 'engine.recompute_roles holds "wrld", which is no role' out || fail "says not which role"
+grep -q 'engine.recompute_roles holds "wrld", which is not a role' out || fail "says not which role"
 
 # out of memory: the smaller micro-batch once, then a clear stop
 export DTRAIN_FAULT

@@ -43,21 +43,21 @@ says() { # TEXT: beside what was expected
     for layers in 1 3; do
         expect 2 "(risk_gnn.layers is $layers here and was 2)" \
             "$dtrain" eval --checkpoint "$work/two" --set risk_gnn.layers=$layers
-        says "set the options of the model as they were where it was trained"
+        says "set the options of the model as in training"
         expect 2 "(risk_gnn.layers is $layers here and was 2)" \
             "$dtrain" $one --set risk_gnn.layers=$layers --init-from "$work/two" --max-steps 2 --run-dir "$work/none"
-        says "set the options of the model as they were where it was trained"
+        says "set the options of the model as in training"
         [ ! -e "$work/none" ] || fail "refused weights left a folder"
         expect 2 "(risk_gnn.layers is $layers here and was 2)" "$dtrain" $one --set risk_gnn.layers=$layers \
             --init-from "$work/two" --max-steps 2 --run-dir "$work/none" --dry-run
         expect 2 "(risk_gnn.layers is $layers here and was 2)" \
             "$dtrain" run --resume "$work/two" --set risk_gnn.layers=$layers --max-steps 4 -q
-        says "set the options of the model as they were where it was trained"
+        says "set the options of the model as in training"
     done
     expect 2 "(risk_gnn.layers is 1 here and was 2)" "$dtrain" $one --set risk_gnn.layers=1 --init-from "$work/two" \
         --set comm.backend=sim --set comm.ranks=2 --max-steps 2 --run-dir "$work/none"
     # a plan of what would be refused is refused, too, and of what would be trained is none the worse
-    expect 2 "already holds a run" "$dtrain" $one --set risk_gnn.layers=2 --run-dir "$work/two" --dry-run
+    expect 2 "already contains a run" "$dtrain" $one --set risk_gnn.layers=2 --run-dir "$work/two" --dry-run
     expect 0 "" "$dtrain" $one --set risk_gnn.layers=2 --init-from "$work/two" --run-dir "$work/none" --dry-run
     expect 0 "" "$dtrain" $one --set risk_gnn.layers=2 --init-from "$work/two" --run-dir "$work/none" --dry-run \
         --set comm.backend=sim --set comm.ranks=2

@@ -133,9 +133,9 @@ judge same --checkpoint "$work/a" --set data.store="$work/same"
 judge other --checkpoint "$work/a" --set data.store="$work/other"
 judge other_held --checkpoint "$work/a" --set data.store="$work/other" --set evaluation.folds=held
 judge trained_all --checkpoint "$work/a" --set evaluation.folds=all
-says "$work/other.log" "judged on all of "
+says "$work/other.log" "evaluated on all of "
 says "$work/other.log" "/other, which was not trained on"
-says "$work/same.log" "judged on the part held out"
+says "$work/same.log" "evaluated on the part held out"
 judge site --checkpoint "$work/a" --set data.store="$work/one" --set data_trajectory.eval_site=one
 folds=0
 for fold in 0 1 2 3 4; do

@@ -64,8 +64,8 @@ state_hash() {
 train 0 three "{ $one }, { $two }, { $three }"
 first=checkpoints/step-000000000004
 says "perception 15 tensors from $work/three/$first, end of phase1_world_model" \
-    "controller begins with its first weights: what the phase begins with holds none of it" \
-    "frozen: perception" "controller begins with its first weights: the phase wants it fresh"
+    "controller starts from its initial weights: the initial weights of the phase contain none of it" \
+    "frozen: perception" "controller starts from its initial weights: the phase requests fresh weights"
 # what is evaluated is the phase of the checkpoint, of a run its last one
 # shown CHECKPOINT WORD: the evaluation without --phase reports it
 shown() {
@@ -77,7 +77,7 @@ shown "$work/three" starvation
 shown "$work/three/$first" rmse_m
 cases=$((cases + 1))
 "$dtrain" eval --config "$work/three.cfg" -q >"$work/out" 2>"$work/err"
-[ $? -eq 2 ] && grep -q "has 3 phases; say which one with --phase" "$work/err" || fail "eval of three phases without a checkpoint"
+[ $? -eq 2 ] && grep -q "has 3 phases; choose one with --phase" "$work/err" || fail "eval of three phases without a checkpoint"
 
 train 0 again "{ $one }, { $two }, { plugin = \"phase1_world_model\"; init = \"previous\"; stop = { steps = 2; }; }"
 says "world      7 tensors from $work/again/$first"
@@ -96,9 +96,9 @@ says "missing in phase 1" "(models.world is world_gru here and was world_lstm"
 train 2 mixed_run "{ plugin = \"phase1_world_model\"; init = \"$work/three/$first\"; models = { world = \"world_gru\"; }; stop = { steps = 1; }; }"
 says "world of this phase is world_gru" "is not in the file"
 train 2 nobody "{ $one }, { $two init = \"previous\"; }"
-says "holds none of this phase's"
+says "contains none of this phase's"
 train 2 odd "{ $one fresh = [ \"eyes\" ]; init = \"$work/three\"; }"
-says phases.0.fresh '"eyes" is no role'
+says phases.0.fresh '"eyes" is not a role'
 train 2 freeze "{ $one freeze = [ \"perzeption\" ]; }"
 says 'freeze of the phase holds "perzeption", which is neither a role (perception, world, controller, shield, critic, temperature)'
 
@@ -155,13 +155,13 @@ go_on() { # CODE TEXT [options]
     grep -qsF -- "$text" "$work/err" "$work/part/train.log" || fail "--resume $*: nothing said about \"$text\""
 }
 go_on 0 "nothing is left to do" --phase 1
-go_on 0 "going on with phase 2 (phase2_ppo)" --phase phase2_ppo
-go_on 2 "behind what --phase asks for" --phase 1
+go_on 0 "continuing with phase 2 (phase2_ppo)" --phase phase2_ppo
+go_on 2 "after what --phase requests; continue" --phase 1
 go_on 2 "expected all, a number, an id, or a range" --phase 3-2
-go_on 0 "going on with phase 3 (phase3_constrained)" --phase 2-
+go_on 0 "continuing with phase 3 (phase3_constrained)" --phase 2-
 [ "$(state_hash "$work/part")" = "$whole" ] || fail "phase by phase: other bits"
 stop=run.stop:9
-go_on 75 "2 checkpoints behind step 4 moved to checkpoints/superseded" --resume "$work/part/checkpoints/step-000000000004" \
+go_on 75 "2 checkpoints after step 4 moved to checkpoints/superseded" --resume "$work/part/checkpoints/step-000000000004" \
     --set phases.1.stop.iterations=40
 stop=''
 go_on 0 "Training completed" --phase 1-2
@@ -172,11 +172,11 @@ train 0 half "$all" --max-steps 2
 # --- a phase that fails goes on from its last checkpoint, to the same bits; then the run stops, all before it intact ---
 for fault in run.iterate:3 run.iterate:6 run.diverge:9; do
     DTRAIN_FAULT=$fault train 0 retried "$all"
-    says "failed and goes on from the last checkpoint, retry 1 of 1" "on purpose"
+    says "failed and continues from the last checkpoint, retry 1 of 1" "on purpose"
     finish retried "$fault failed once"
 done
 DTRAIN_FAULT=run.diverge:6,run.diverge:7 train 7 gave_up "$all"
-says "phase 2 (phase2_ppo) failed 2 times" "what was learnt before the failure is saved at step 6"
+says "phase 2 (phase2_ppo) failed 2 times" "what was learned before the failure is saved at step 6"
 [ "$("$dtrain" ckpt inspect "$work/gave_up" | grep -c "step *6")" -eq 1 ] || fail "the last good step is not the newest"
 grep -q '"exit_code":7' "$work/gave_up/meta.json" || fail "meta.json does not tell the exit code"
 finish gave_up "failed twice, then resumed"
@@ -190,7 +190,7 @@ rule="--set phase3_constrained.limits=time_to_collision:0 --set phase3_constrain
 train 0 alarmed "{ $broken }" $rule
 # shellcheck disable=SC2086
 train 7 stopped "{ $broken }" $rule --set phase3_constrained.on_violations=stop --set training.retries=0
-says "above its limit 0 for 2 rounds in a row" "what was learnt before the failure is saved at step"
+says "above its limit 0 for 2 rounds in a row" "what was learned before the failure is saved at step"
 "$dtrain" run --resume "$work/stopped" -q --set phase3_constrained.on_violations=alarm >"$work/out" 2>"$work/err" ||
     fail "going on without the stop left with $?"
 [ "$(state_hash "$work/stopped")" = "$(state_hash "$work/alarmed")" ] || fail "ended by limits, then resumed: other bits"
@@ -210,17 +210,17 @@ train 0 far "{ plugin = \"phase2_ppo\"; $seen stop = { iterations = 3; metric = 
 train 0 rare "{ plugin = \"phase2_ppo\"; $seen stop = { iterations = 3; }; }" --set training.eval_interval=100
 grep -q '"step":6,.*"eval/return/mean"' "$work/rare/metrics.jsonl" || fail "no evaluation where the phase ended"
 train 2 misnamed "{ plugin = \"phase2_ppo\"; $seen stop = { metric = \"return/meen\"; above = 0.0; }; }"
-says 'stop.metric = "return/meen" is no result of the evaluation of phase2_ppo; did you mean "return/mean"?; it reports seeds' \
+says 'stop.metric = "return/meen" is not a result of the evaluation of phase2_ppo; did you mean "return/mean"?; it reports seeds' \
     "return/mean, return/std"
 cases=$((cases + 1))
 [ -z "$(steps_of misnamed)" ] || fail "a misspelt result is found after step $(steps_of misnamed)"
 train 2 unseen "{ plugin = \"phase2_ppo\"; $target }"
-says "training.eval_interval = 0 evaluates never; set training.eval_interval to at least 1"
+says "training.eval_interval = 0 disables evaluation; set training.eval_interval to at least 1"
 for dry in "" --dry-run; do
     train 2 unseen_later "{ $one }, { plugin = \"phase2_ppo\"; $target }" $dry
     says "phase 2 (phase2_ppo): stop.metric" "set training.eval_interval to at least 1"
     train 2 wrold "{ $one fresh = [ \"wrold\" ]; }, { $two }" $dry
-    says "phases.0.fresh" '"wrold" is no role' 'did you mean "world"?'
+    says "phases.0.fresh" '"wrold" is not a role' 'did you mean "world"?'
     train 2 wrold_later "{ $one }, { $two fresh = [ \"wrold\" ]; }" $dry
     says "phases.1.fresh" 'did you mean "world"?'
 done
@@ -228,11 +228,11 @@ cases=$((cases + 1))
 [ ! -e "$work/unseen_later" ] && [ ! -e "$work/wrold_later" ] || fail "what a later phase says wrong was found after one"
 train 2 best_misnamed "{ $seen plugin = \"phase2_ppo\"; stop = { iterations = 1; }; }, { $seen $two }" \
     --set checkpoint.best_by=return/meen
-says 'checkpoint.best_by = "return/meen" is no result of the evaluation of phase2_ppo; did you mean "return/mean"?'
+says 'checkpoint.best_by = "return/meen" is not a result of the evaluation of phase2_ppo; did you mean "return/mean"?'
 train 2 best_own "{ $seen $two checkpoint = { best_by = \"nothing\"; }; }, { $seen $two }"
-says 'checkpoint.best_by = "nothing" is no result of the evaluation of phase2_ppo'
+says 'checkpoint.best_by = "nothing" is not a result of the evaluation of phase2_ppo'
 train 2 best_one "{ $seen $two }, { $one }" --set checkpoint.best_by=nothing
-says 'checkpoint.best_by = "nothing" is no result of the evaluation of phase2_ppo'
+says 'checkpoint.best_by = "nothing" is not a result of the evaluation of phase2_ppo'
 
 # --- --plugin runs one phase: what is given under phases is that phase's, or refused ---
 only() { # CODE [options]: a run of the one phase
@@ -252,7 +252,7 @@ unset DTRAIN__PHASES__0__STOP__STEPS
 only 2 --set phases.0.bogus=1 --dry-run
 says "phases.0.bogus = " "from --set"
 only 2 --set phases.0.checkpoint.hand_on=best --dry-run
-says "checkpoint.best_by says which one is the best"
+says "checkpoint.best_by selects the best checkpoint"
 echo "phases = ( { $two } );" >"$work/other.cfg"
 only 2 --config "$work/other.cfg" --dry-run
 says "phases.0.stop.iterations = 3 at" "other.cfg:1" "phases has no entry of phase1_world_model"
@@ -262,7 +262,7 @@ only 0 --config "$work/both.cfg" --set phases.1.stop.steps=2 --run-dir "$work/on
 only 2 --config "$work/both.cfg" --set phases.0.stop.iterations=2 --dry-run
 says "phases.0.stop.iterations = \"2\" from --set" "the entry of phase1_world_model is phases.1"
 only 2 --set stop.metric=return/mean --dry-run
-says "stop.metric = " "stop belongs into an entry of phases: phases.0.stop.metric"
+says "stop.metric = " "stop belongs in an entry of phases: phases.0.stop.metric"
 train 2 valueless "{ $two }, { plugin = \"phase2_ppo\"; stop = { metric = \"return/mean\"; }; }"
 says "phases.1.stop" "metric needs above or below"
 train 2 nameless "{ plugin = \"phase2_ppo\"; stop = { below = 3.0; }; }"
@@ -281,7 +281,7 @@ best_step=$(sed -n 's|.*"step":\([0-9]*\),.*"eval/return/mean":\([-0-9.e+]*\).*|
 cases=$((cases + 1))
 [ -n "$handed" ] && [ "$handed" = "$best_step" ] || fail "the best is of step $best_step, handed on was $handed"
 train 2 unmeasured "{ $two checkpoint = { best_by = \"\"; hand_on = \"best\"; }; }"
-says "checkpoint.best_by says which one is the best"
+says "checkpoint.best_by selects the best checkpoint"
 
 # --- each phase has workers of its own, and what it held is given back ---
 train 0 workers "{ $one engine = { threads = 3; }; }, { $two }, { $three engine = { threads = 2; }; }"

@@ -119,7 +119,7 @@ wait $job
 code=$?
 cases=$((cases + 1))
 [ $code -eq 143 ] || [ $code -eq 75 ] || fail "TERM twice: exit code $code, expected 143, or 75 where it had saved"
-says 0 "starting the 2 processes again"
+says 0 "starting the 2 processes"
 # term_early WHAT CODE [options of dtrain run]: TERM to the launcher while ranks begin
 term_early() {
     what=$1
@@ -141,7 +141,7 @@ term_early "the first step" 143 --config "$work/job.cfg" --run-dir "$work/early"
 cases=$((cases + 1))
 [ -z "$(pgrep -f "$work/early")" ] || fail "TERM before the first step: processes are left"
 term_early "a run goes on" 75 --resume "$work/stop-launcher"
-says 1 "stopped before it went on, its last checkpoint stands; go on with: "
+says 1 "stopped before it continued, its last checkpoint is intact; continue with: "
 
 cases=$((cases + 1))
 timeout -s TERM 0.4 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/soon" -q --nproc 2 \
@@ -234,7 +234,7 @@ lose() {
     cases=$((cases + 1))
     [ $code -eq 0 ] || fail "$1: exit code $code, expected 0"
     says 1+ "$3"
-    says 1 "starting the 2 processes again from the last checkpoint of $work/$2, restart 1 of 3"
+    says 1 "restarting the 2 processes from the last checkpoint of $work/$2, restart 1 of 3"
     same "$2" "rank 1 lost by $1"
     cases=$((cases + 1))
     [ -z "$(pgrep -f "$work/$2")" ] || fail "$1: processes are left"
@@ -253,7 +253,7 @@ job=$!
 await "$work/here"
 sleep 0.3
 kill -KILL "$(rank_of 1 between)"
-until grep -q "^warn  *starting the 2 processes again" "$work/err" || ! kill -0 $job 2>/dev/null; do
+until grep -q "^warn  *restarting the 2 processes" "$work/err" || ! kill -0 $job 2>/dev/null; do
     rm -f "$work/here"
     sleep 0.05
 done
@@ -262,7 +262,7 @@ wait $job
 code=$?
 cases=$((cases + 1))
 [ $code -eq 75 ] || fail "told to stop between two lives: exit code $code, expected 75"
-says 1 "told to stop before they began again: go on with --resume $work/between"
+says 1 "asked to stop before they restarted: continue with --resume $work/between"
 cases=$((cases + 1))
 "$dtrain" runs "$work/between" | grep -q "^between  *interrupted " && ! grep -q '"exit_code"' "$work/between/meta.json" ||
     fail "between two lives: $("$dtrain" runs "$work/between")"
@@ -279,7 +279,7 @@ mkdir "$work/none"
 printf '#!/bin/sh\ntouch "%s"\nexit 1\n' "$work/started" >"$work/none/mpirun"
 chmod +x "$work/none/mpirun"
 PATH=$work/none:$PATH train 2 headless --nproc 2
-says 1 "headless is being trained right now, wait for its end or name another folder"
+says 1 "headless is in use by a training; wait until it ends or name another folder"
 PATH=$work/none:$PATH train 2 headless --nproc 2 --resume "$work/headless"
 cases=$((cases + 1))
 [ ! -e "$work/started" ] || fail "a second launch started processes"
@@ -291,7 +291,7 @@ done
 cases=$((cases + 1))
 wait $job || fail "mpirun killed: exit code $?, expected 0"
 says 1 ") was ended by signal 9 (Killed), and all ranks with it"
-says 1 "starting the 2 processes again from the last checkpoint of $work/headless, restart 1 of 3"
+says 1 "restarting the 2 processes from the last checkpoint of $work/headless, restart 1 of 3"
 same headless "mpirun killed"
 
 # a folder that one process trains into is not waited for as one that a killed job still holds
@@ -303,7 +303,7 @@ timeout -k 5 "$limit" "$dtrain" run --config "$work/job.cfg" --run-dir "$work/lo
 code=$?
 cases=$((cases + 1))
 [ $code -eq 2 ] || fail "a folder that one process trains into: exit code $code, expected 2"
-says 1 "waiting up to 2 s for the end of what trains in $(cd "$work/lonely" && pwd)"
+says 1 "waiting up to 2 s for the training in $(cd "$work/lonely" && pwd)"
 kill -KILL $job
 wait $job 2>/dev/null
 
@@ -317,7 +317,7 @@ kill -KILL \$\$
 END
 chmod +x "$work/bin/mpirun"
 PATH=$work/bin:$PATH train 0 soon_headless --nproc 2
-says 1 "starting the 2 processes again, restart 1 of 3"
+says 1 "starting the 2 processes, restart 1 of 3"
 same soon_headless "mpirun killed before it started anything"
 
 # a process is killed while it and mpirun are meeting: mpirun names nobody and ends with 1
@@ -330,21 +330,21 @@ exit 1
 END
 PATH=$work/bin:$PATH train 0 unnamed_killed --nproc 2
 says 1 "is gone; "
-says 1 "starting the 2 processes again, restart 1 of 3"
+says 1 "starting the 2 processes, restart 1 of 3"
 same unnamed_killed "a process is killed, and mpirun names nobody"
 
 # by a fault of its own: where it happened is in what its log said last. A sanitizer would end it with another code
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0
 export ASAN_OPTIONS
 lose SEGV crashed "rank 1 was ended by signal 11 (Segmentation fault)"
-says 1+ "| crash: ended by SIGSEGV: it used memory that is not its own"
+says 1+ "| crash: ended by SIGSEGV: invalid memory access"
 if grep -q "define HAVE_EXECINFO_H 1" "$DT_BUILDDIR/config.h" && ! grep -q -e "-fsanitize" "$DT_BUILDDIR/config.status"; then
-    says 1+ "| crash: in these calls, the last one first:"
+    says 1+ "| crash: backtrace, most recent call first:"
     cases=$((cases + 1))
     grep -q "    | .*dtrain([^)]*)\[0x" "$work/err" || fail "the calls that led to a crash are not told"
 fi
-lose STOP hung "waited 5 s in vain for rank 1 (process "
-says 1 "was held by a signal (SIGSTOP); its last was collective"
+lose STOP hung "timed out after 5 s waiting for rank 1 (process "
+says 1 "was stopped by a signal (SIGSTOP); its last was collective"
 cases=$((cases + 1))
 DTRAIN_FAULT="comm.begin:60!" timeout -k 5 60 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/often" -q --nproc 2 \
     --max-restarts 1 >"$work/out" 2>"$work/err"
@@ -362,7 +362,7 @@ other() {
         -n 1 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/bad" -q --max-steps 3 "$@" >"$work/out" 2>"$work/err"
     code=$?
     [ $code -eq 2 ] || fail "rank 1 with $*: exit code $code, expected 2"
-    says 1 "rank 1 was started with another $part"
+    says 1 "rank 1 was started with a different $part"
 }
 other configuration --set data.batch=32
 other configuration --seed 7
@@ -409,9 +409,9 @@ cases=$((cases + 1))
 train 2 bad --nproc 16
 says 1 "16 ranks share data.shards = 8"
 train 2 bad --hostfile "$work/hosts"
-says 1 "--hostfile is for a run that dtrain starts on several processes"
+says 1 "--hostfile requires a run that dtrain starts on several processes"
 train 2 bad --max-restarts 2 --nproc 1
-says 1 "--max-restarts is for a run that dtrain starts on several processes"
+says 1 "--max-restarts requires a run that dtrain starts on several processes"
 DTRAIN_FAULT=processes.word:1 train 6 bad --nproc 2 --max-restarts 0
 says 1+ "self-check: rank"
 DTRAIN_FAULT=processes.shm:1 train 5 bad --nproc 2
@@ -440,7 +440,7 @@ train 2 bad --nproc 2 --hostfile "$work/hosts"
 says 1 "names no host"
 printf 'localhost slots=2\r\n' >"$work/hosts"
 train 2 bad --nproc 2 --hostfile "$work/hosts"
-says 1 "line 1: it ends as lines do on Windows"
+says 1 "line 1: it has Windows line endings"
 while read -r line said; do
     printf 'localhost slots=2\n%s\n' "$line" | tr '_' ' ' >"$work/hosts"
     train 2 bad --nproc 2 --hostfile "$work/hosts"
@@ -449,7 +449,7 @@ done <<END
 other_slots=-3 line 2: slots=-3: expected a whole number from 1 to 65536
 other_slots=x line 2: slots=x: expected a whole number
 slots=3 line 2: "slots=3" is no host
-other_@@ line 2: "@@" behind the host
+other_@@ line 2: "@@" after the host
 END
 printf 'localhost slots=2\nlocal;host\n' >"$work/hosts"
 train 2 bad --nproc 2 --hostfile "$work/hosts"

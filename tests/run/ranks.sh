@@ -56,7 +56,7 @@ export DTRAIN_FAULT
 on 2 0 unwritten --set checkpoint.shard_mb=0.001
 unset DTRAIN_FAULT
 cases=$((cases + 1))
-grep -q 'checkpoint failed, training goes on and saves again in .*rank 1.*cannot write shard 1' "$work/err" ||
+grep -q 'checkpoint failed, training continues and saves again in .*rank 1.*cannot write shard 1' "$work/err" ||
     fail "says not which rank's shard was not written"
 same unwritten "a shard that was not written"
 

@@ -22,7 +22,7 @@ fail() {
     fail "no cut: $(cat "$work/out")"
 grep -q "regions of 8 scenes" "$work/out" || fail "cut says: $(cat "$work/out")"
 "$dtrain" data inspect "$work/cut" >"$work/out" || fail "a store of regions is not inspected"
-grep -q "whoever is reached through 2 neighbourhoods" "$work/out" || fail "inspect says: $(cat "$work/out")"
+grep -q "vehicles within 2 neighbourhoods" "$work/out" || fail "inspect says: $(cat "$work/out")"
 
 # graph networks of one layer that look at their neighbours' edges before: two neighbourhoods of 50 m
 cat >"$work/base.cfg" <<'END'

@@ -165,7 +165,7 @@ tensors stored >"$work/a" && tensors streamed >"$work/b"
 train plain bare
 same asked plain "of a store without roads nothing is told"
 cases=$((cases + 1))
-[ "$(grep -c 'bare has no roads: vehicles are told nothing of lanes' "$work/asked/train.log")" -eq 1 ] ||
+[ "$(grep -c 'bare has no roads: no lanes are provided' "$work/asked/train.log")" -eq 1 ] ||
     fail "that a store has no roads is not said, or more than once"
 
 # two futures along the lane; what was trained with roads serves where none are known

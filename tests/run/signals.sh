@@ -126,9 +126,9 @@ for seconds in 0.001 2; do
     [ $code -eq 75 ] || fail "--max-time $seconds in a long round: exit code $code"
     if [ -e "$dir/checkpoints/LATEST" ]; then
         [ "$(step_of "$dir")" -eq 0 ] || fail "--max-time $seconds: the round was played to its end"
-        piece='stopped, state saved; go on with'
+        piece='stopped, state saved; continue with'
     else
-        piece='stopped before there was anything to save; begin again with'
+        piece='stopped before the first checkpoint; start again with'
     fi
     grep -q "$piece" "$dir/train.log" || fail "--max-time $seconds: says not: $piece"
 done

@@ -156,5 +156,5 @@ srun --mpi=none -N1 -n2 --time=5 "$dtrain" run --config "$work/job.cfg" --run-di
     >"$work/out" 2>"$work/err"
 code=$?
 [ $code -eq 5 ] || fail "srun --mpi=none: code $code, expected 5"
-says 1+ "srun started 2 processes, but none is told of the others"
+says 1+ "srun started 2 processes, but they do not see each other"
 finish

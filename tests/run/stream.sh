@@ -101,7 +101,7 @@ run threads whole --threads 2 --set data.workers=3 && same threads
 run sequential whole --threads 1 --set data.sampling=sequential
 [ "$(state_hash "$work/sequential")" != "$(state_hash "$work/one")" ] || fail "shuffling makes no difference"
 "$dtrain" eval --checkpoint "$work/one" --set "data.store=$work/parts/1" >/dev/null 2>"$work/err"
-grep -q "judged on the part held out of" "$work/err" || fail "a store of the stream counts as unseen"
+grep -q "evaluated on the part held out of" "$work/err" || fail "a store of the stream counts as unseen"
 "$dtrain" eval --checkpoint "$work/one" >/dev/null 2>"$work/err"
 grep -q "judged on all of .*, which was not trained on" "$work/err" || fail "data.store counts as trained on"
 
@@ -109,7 +109,7 @@ grep -q "judged on all of .*, which was not trained on" "$work/err" || fail "dat
 put 0 000000 grown
 cp -R "$work/parts/3" "$work/grown/000001.partial"
 (
-    wait_for "waits for" "$work/while/train.log"
+    wait_for "waiting for" "$work/while/train.log"
     rm -rf "$work/grown/000001.partial"
     for i in 1 2 3 4; do
         put $i 00000$i grown
@@ -121,14 +121,14 @@ producer=$!
 run while grown --threads 1 --set comm.backend=sim --set comm.ranks=2 && same while
 wait "$producer"
 producer=
-said while "waits for .*/grown/000001 since [0-9]* s, [0-9]* of 48 samples of the next window are there"
+said while "waiting for .*/grown/000001 since [0-9]* s, [0-9]* of 48 samples of the next window are there"
 
 # killed while it waits, in the middle of a window of two stores; the one that was finished is gone by then
 for i in 0 1; do
     put $i 00000$i again
 done
 begin killed again --threads 1 --set checkpoint.every_steps=1
-wait_for "waits for" "$work/killed/train.log"
+wait_for "waiting for" "$work/killed/train.log"
 kill -9 "$trainer"
 wait "$trainer" 2>/dev/null
 mv "$work/again/000000" "$work/gone"
@@ -142,15 +142,15 @@ same killed
 # asked to stop while it waits: saved, code 75
 put 0 000000 late
 begin asked late --threads 1
-wait_for "waits for" "$work/asked/train.log"
+wait_for "waiting for" "$work/asked/train.log"
 kill -TERM "$trainer"
 wait "$trainer"
 got=$?
 [ $got -eq 75 ] || fail "asked to stop while it waits: $got"
-said asked "waits for"
+said asked "waiting for"
 # too late: 4, and what was learnt is there
 train late late --threads 1 --set data.stream_timeout=0.3
-code $? 4 "late/000001 did not come within data.stream_timeout = 0.3 s; resume when there is more, or end"
+code $? 4 "late/000001 did not arrive within data.stream_timeout = 0.3 s; resume when there is more, or end"
 for i in 1 2 3 4; do
     put $i 00000$i late
 done
@@ -200,10 +200,10 @@ train odd odd/ --threads 1 # a slash at its end is none of its name
 code $? 4 "odd/000000 is a device, a pipe or a socket, and a store is a folder"
 rm "$work/odd/000000" && ln -s nowhere "$work/odd/000000"
 train dangling odd --threads 1
-code $? 4 "odd/000000 is a link that leads to no folder"
+code $? 4 "odd/000000 is a link that does not point to a folder"
 touch "$work/bad/000000.end"
 train ended bad --threads 1
-code $? 4 "000000.end says that the stream has ended, and there is"
+code $? 4 "000000.end marks the end of the stream, but there is"
 mkdir "$work/short"
 put 0 000000 short
 touch "$work/short/000001.end"
@@ -216,11 +216,11 @@ code $? 4 "data.stream = .*nowhere is not a folder"
 # what it does not go with
 "$dtrain" --plugin phase2_ppo --set env.id=cartpole --set data.stream="$work/whole" --set data.window=48 --dry-run \
     >"$work/err" 2>&1
-code $? 0 "data.stream says nothing in phase2_ppo, which learns from what it does"
+code $? 0 "data.stream has no effect in phase2_ppo, which learns from its own rollouts"
 train weighted whole --threads 1 --set data.sampling=weighted
 code $? 2 'data.sampling = "weighted" draws by the weights of all samples, and data.stream has no end'
 train calibrated whole --threads 1 --set world_lstm.calibrated=true --set phase1_world_model.calibration_folds=4
-code $? 2 "calibrated on a part of what it trains on, which data.stream does not keep; say .*calibration_folds = 0"
+code $? 2 "calibrated on a part of what it trains on, which data.stream does not keep; set .*calibration_folds = 0"
 train nothing whole --threads 1 --set data.store=
 code $? 2 "data.stream needs data.store"
 train less whole --threads 1 --set data.window=8

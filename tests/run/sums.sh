@@ -77,7 +77,7 @@ cases=$((cases + 2))
 on 3 0 moved $fast --max-steps 3
 on 2 0 moved $fast --resume "$work/moved"
 says 1 "engine.reduction = fast, and"
-says 1 "was saved by 3 ranks, here there are 2: results will differ in their last bits"
+says 1 "was saved by 3 ranks, here there are 2: results will differ in the last digits"
 near moved whole 1e-5 1e-6 "fast on 3, then 2 ranks"
 cases=$((cases + 1))
 grep -q '"not_reproducible_from_step":3' "$work/moved/meta.json" || fail "a resume on other ranks is not marked"
@@ -112,7 +112,7 @@ on 3 0 dealt3 --set comm.shard_weights=1,5,2 --max-steps 3
 cases=$((cases + 1))
 grep -q "shards of each rank, by comm.shard_weights: 2 10 4" "$work/dealt3/train.log" || fail "the shards of ranks are not told"
 on 3 2 dealt3 --resume "$work/dealt3" --set comm.shard_weights=1,1
-says 1 "comm.shard_weights of phase 1 has 2 numbers, and 3 ranks train: say one for each rank"
+says 1 "comm.shard_weights of phase 1 has 2 numbers, and 3 ranks train: give one per rank"
 on 3 0 dealt3 --resume "$work/dealt3" --set comm.shard_weights=7,2,2
 as dealt3 whole "2, 10 and 4 shards, then 10, 3 and 3"
 cases=$((cases + 1))
@@ -120,9 +120,9 @@ cases=$((cases + 1))
 on 2 0 dealt16 --set comm.shard_weights=3,1 --set comm.wire=bf16
 as dealt16 bf16 "12 and 4 shards in bf16"
 on 2 2 refused --set comm.shard_weights=100,1
-says 1 "rank 1 with the weight 1 of 101 gets none of 16 leaves (shards)"
+says 1 "rank 1 with the weight 1 of 101 gets none of 16 shards"
 on 2 2 refused --set comm.shard_weights=3,-1
-says 1 "expected whole numbers from 1 to 1000000, one a rank"
+says 1 "expected whole numbers from 1 to 1000000, one per rank"
 on 2 2 refused --set comm.shard_weights=3,1 $fast
 says 1 'comm.shard_weights with engine.reduction = "fast" in phase 1'
 

@@ -194,7 +194,7 @@ static void test_plans(void **state)
     f.recordings = 35 * GB;
     passes(&m, &f, "");
     f = (dt_forecast){.resident = 9 * GB + GB / 2};
-    passes(&m, &f, "a plan is right to a tenth");
+    passes(&m, &f, "plans are accurate to 10 %");
     f.resident = 262 * GB;
     refused(&m, &f, "the plan takes 262 GB, but the machine has 16 GB, of which 10 GB are free");
     /* processes count */

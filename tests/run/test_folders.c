@@ -289,7 +289,7 @@ static void test_run(void **state)
     /* who trains there keeps others out */
     assert_int_equal(dt_lock_check(at("mine/run.lock")), DT_AGAIN);
     assert_null(open_run("mine", true, DT_ECONFIG));
-    assert_non_null(strstr(dt_error_text(), "is being trained right now"));
+    assert_non_null(strstr(dt_error_text(), "is in use by a training"));
     dt_rundir_close(r);
     assert_int_equal(dt_lock_check(at("mine/run.lock")), DT_OK);
 
@@ -299,7 +299,7 @@ static void test_run(void **state)
         assert_false(is_there(gone[i]));
     }
     assert_has("mine/train.log", "of info", true);
-    assert_has("mine/train.log", "it begins again", true);
+    assert_has("mine/train.log", "it starts again", true);
     assert_int_equal(r->mark, -1);
     assert_false(dt_rundir_drop(r)); /* this process did not make it */
     dt_rundir_close(r);

@@ -121,9 +121,9 @@ static void test_levels(void **state)
     assert_string_equal(said, ""); /* once */
     put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 100000 kB\n");
     dt_memory_watch_look(&w, 5, NULL);
-    assert_true(heard("(90 %): gave freed blocks back to the system"));
+    assert_true(heard("(90 %): returned freed blocks to the system"));
     dt_memory_watch_look(&w, 6, NULL);
-    assert_true(heard("nothing is left to give back; end other programs"));
+    assert_true(heard("nothing is left to release; end other programs"));
     said[0] = '\0';
     dt_memory_watch_look(&w, 7, NULL);
     assert_string_equal(said, "");

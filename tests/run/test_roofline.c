@@ -154,7 +154,7 @@ static void test_step(void **state)
     assert_string_equal(t.precision, "TF32");
     assert_row(&t, "linear", 2, 8.4e9, 3e8, 2e-3 + 2e-3, "memory"); /* of both as much */
     assert_row(&t, "update", 1, 7 * 4e6, 20 * 4e6, 20 * 4e6 / 1e11, "memory");
-    assert_row(&t, "sums of leaves", 1, 7 * 4e6, 72 * 4e6, 72 * 4e6 / 1e11, "memory");
+    assert_row(&t, "sums of shards", 1, 7 * 4e6, 72 * 4e6, 72 * 4e6 / 1e11, "memory");
     assert_int_equal(t.n, 4);
 
     amp = (dt_amp_opts){.enabled = true, .dtype = DT_AMP_BF16}; /* half comes before TF32 */
@@ -216,7 +216,8 @@ static void test_said(void **state)
         "  a step                    5    11.456    0.6120   14.1220 100.0 %  arithmetic\n"
         "  a batch of acting         2     1.000    0.0010    1.0020 100.0 %  arithmetic\n"
         "  a round is 20 batches, each of 4 instances with 6 agents in the mean: 20.040 ms\n"
-        "  all leaves at once; recurrent steps that wait for each other, reading data and environments are not in "
+        "  all shards simultaneously; recurrent steps that wait for each other, reading data and environments are not "
+        "in "
         "it\n");
     dt_str_clear(&text);
     dt_json_out o = {.s = &text};

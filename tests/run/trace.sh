@@ -24,7 +24,7 @@ state_hash() {
 
 "$dtrain" $one --run-dir "$work/one" --max-steps 6 --profile-steps 2:4 2>"$work/err" || fail "phase 1: $(cat "$work/err")"
 python3 "$check" "$work/one/trace.json" run/iteration run/checkpoint "step/training step" step/leaf step/leaves graph/forward graph/backward \
-    "data/data wait" "data/read leaf" step/reduce "step/sum gradients" step/optimizer step/update op/linear || fail "phase 1"
+    "data/data wait" "data/read shard" step/reduce "step/sum gradients" step/optimizer step/update op/linear || fail "phase 1"
 [ "$(grep -c '"name":"training step"' "$work/one/trace.json")" -eq 3 ] || fail "steps 2 to 4: $(grep '"name":"training step"' "$work/one/trace.json")"
 grep -q '"name":"training step".*"args":{"step":2}' "$work/one/trace.json" || fail "step 2 is not there"
 grep -q "trace of [0-9]* spans: $work/one/trace.json" "$work/one/train.log" || fail "it is not told"

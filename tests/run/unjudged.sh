@@ -54,7 +54,7 @@ weights() { "$dtrain" ckpt inspect "$work/$1" --json | sed -n 's/.*"weights_hash
 # no agent ever: no step is made, in no phase
 for phase in phase2_ppo phase3_constrained phase_coma; do
     train 2 "none_$phase" "$phase"
-    says "has learnt nothing"
+    says "has learned nothing"
     [ "$(last "none_$phase" charts/rounds_without_samples)" = 3 ] || fail "$phase: rounds are not counted"
     [ "$(last "none_$phase" losses/explained_variance)" = null ] || fail "$phase: explained variance is known"
     grep -q '"losses/policy_loss"' "$work/none_$phase/metrics.jsonl" && fail "$phase: a loss of no sample"
@@ -81,7 +81,7 @@ train 2 alone phase2_ppo --init-from "$work/first"
 # what an agent did in an environment with other agents is not played again
 "$dtrain" run --resume "$work/first" --set sparse.alive_every=0 -q >"$work/out" 2>&1
 [ $? -eq 4 ] || fail "resume: $(cat "$work/out")"
-says "it has an action where no agent acts"
+says "it has an action of an agent that does not act"
 
 # no episode ends in training: the limit is not evaluated, and the run fails; a resume does, too
 train 2 open phase3_constrained --set sparse.alive_every=1 --set sparse.steps=1000 --set phase3_constrained.limits=worn:10

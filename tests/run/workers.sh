@@ -193,8 +193,8 @@ for isolation in thread process; do
     rm -f "$work/ids" "$work/mark"
     "$dtrain" $common --set stubborn.endless=true --set stubborn.child=false --set env.isolation=$isolation \
         --set training.eval_interval=1 --run-dir "$work/endless-$isolation" 2>"$work/err" || fail "endless, $isolation: $?"
-    grep -q "goes on behind step 8, the last one by its own spec" "$work/endless-$isolation/error.log" || fail "$isolation: not said"
-    [ "$(grep -c "goes on behind step" "$work/endless-$isolation/error.log")" -eq 1 ] || fail "$isolation: said again"
+    grep -q "continues past step 8, the last one by its own spec" "$work/endless-$isolation/error.log" || fail "$isolation: not said"
+    [ "$(grep -c "continues past step" "$work/endless-$isolation/error.log")" -eq 1 ] || fail "$isolation: said again"
     grep -q '"env/cut_episodes":6' "$work/endless-$isolation/metrics.jsonl" || fail "$isolation: not counted"
 done
 [ "$(state_hash "$work/endless-thread")" = "$(state_hash "$work/endless-process")" ] || fail "endless: other bits in processes"

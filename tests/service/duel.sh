@@ -108,16 +108,16 @@ wrong() { # CODE TEXT WHAT
     train "$1" wrong --set "duel.wrong=$3" --set duel.delay=$delay
     says 1+ "$2"
 }
-wrong 3 'shadows; at most 8 are possible' 'many shadows'
-wrong 3 'actor has two shadows past' 'two of a name'
+wrong 3 'target networks; at most 8 are possible' 'many shadows'
+wrong 3 'actor has two target networks past' 'two of a name'
 wrong 3 '3 shadows and no list of them' 'no list'
 wrong 3 'without their struct_size' 'no size'
 wrong 3 'a shadow of a model that is not among those of the trainer' 'foreign model'
 wrong 3 'a shadow without a name' 'no name'
 wrong 3 'the shadow "the past" of actor: its name must begin with a-z' 'bad name'
-wrong 3 'tau 1.5 of the shadow past of actor is outside (0, 1]' 'bad tau'
-wrong 2 'model_as: critic has no shadow "ghost"; the trainer gave it target' 'unknown shadow'
-wrong 2 'there is no shadow "ghost"; there are target, target, past' 'unknown copy'
+wrong 3 'tau 1.5 of the target network past of actor is outside (0, 1]' 'bad tau'
+wrong 2 'model_as: critic has no target network "ghost"; the trainer gave it target' 'unknown shadow'
+wrong 2 'there is no target network "ghost"; there are target, target, past' 'unknown copy'
 delay=2
 wrong 3 'groups of losses; at most 8 are possible' 'many groups'
 wrong 3 '2 groups of losses and no list of them' 'no group list'
@@ -128,12 +128,12 @@ wrong 3 'duel has two groups critic' 'two groups'
 wrong 3 'group actor has the learning rate -1' 'bad rate'
 wrong 3 'group critic has the learning rate 0 and the gradient clip' 'bad clip'
 wrong 3 'the role critic is in two groups, critic and actor' 'role in two groups'
-wrong 3 'group actor has the role ghost, which no model of the trainer plays' 'unknown role'
+wrong 3 'group actor has the role ghost, which no model of the trainer has' 'unknown role'
 wrong 3 'loss actor is in two groups, critic and actor' 'loss in two groups'
 wrong 3 'loss actor is in no group' 'loss in none'
 wrong 3 'group actor has the loss ghost, which is not recorded' 'unknown loss'
-wrong 3 'loss actor is set apart beside groups' 'apart'
-wrong 2 'a step of the groups 0x4; there are 2, the bits 0x3' 'no such group'
+wrong 3 'loss actor is in no group, but groups are used' 'apart'
+wrong 2 'a step of the groups 0x4; there are 2, the mask is 0x3' 'no such group'
 train 2 frozen --set duel.delay=2 --set training.freeze=actor.*
-says 1+ 'group actor moves nothing: its losses depend on no parameter of its roles that is trained'
+says 1+ 'group actor updates nothing: its losses depend on no parameter of its roles that is trained'
 finish

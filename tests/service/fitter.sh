@@ -51,15 +51,15 @@ wrong() { # CODE TEXT WHAT
     train "$1" wrong --set "fitter.wrong=$3"
     says 1+ "$2"
 }
-wrong 3 'fitter: data of its own wants fields, symbols, count, sizes and read' 'no read'
-wrong 3 'fitter: data of its own wants fields, symbols, count, sizes and read' 'small'
+wrong 3 'fitter: data of its own requires fields, symbols, count, sizes and read' 'no read'
+wrong 3 'fitter: data of its own requires fields, symbols, count, sizes and read' 'small'
 wrong 2 'broadcast from rank 1; there are 1, from 0 on' 'root'
 wrong 2 'reduce by 9; expected DT_RANKS_SUM' 'how'
-wrong 3 "column 0 of x: 3 values, least -1, greatest 1, mean 2, deviation 0.5; these cannot be so" 'mean'
+wrong 3 "column 0 of x: 3 values, least -1, greatest 1, mean 2, deviation 0.5; these are inconsistent" 'mean'
 wrong 2 "the phase's data has no field z" 'field'
 wrong 2 'field x of the phase'"'"'s data is "A 2" of f32, not 3 columns of f32' 'columns'
 wrong 5 'fitter knows x alone' 'unknown'
-wrong 2 'number 0 of constant net.constant.unit is nan, and is to be finite' 'number'
+wrong 2 'number 0 of constant net.constant.unit is nan, but must be finite' 'number'
 wrong 2 'no model of this phase has a constant "net.out.w"' 'trained'
 wrong 2 'constant net.constant.unit has 2 numbers, not 1' 'size'
 finish

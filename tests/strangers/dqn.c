@@ -139,11 +139,12 @@ typedef struct state {
 } state;
 
 static const dt_option options[] = {
-    DT_OPTION(config, iterations, DT_OPT_I64, "400", "1", 1, 1e9, NULL, "rounds of collecting and learning"),
+    DT_OPTION(config, iterations, DT_OPT_I64, "400", "1", 1, 1e9, NULL, "rounds of collecting samples and training"),
     DT_OPTION(config, collect_steps, DT_OPT_I64, "8", "env steps", 1, 1e6, NULL, "of every instance in a round"),
     DT_OPTION(config, updates, DT_OPT_I64, "16", "1", 1, 1e6, NULL, "optimizer steps in a round"),
     DT_OPTION(config, capacity, DT_OPT_I64, "20000", "agent steps", 1, 1e8, NULL, "transitions kept"),
-    DT_OPTION(config, learning_starts, DT_OPT_I64, "1000", "agent steps", 1, 1e8, NULL, "kept before it learns"),
+    DT_OPTION(config, learning_starts, DT_OPT_I64, "1000", "agent steps", 1, 1e8, NULL,
+              "samples collected before training starts"),
     DT_OPTION(config, target_every, DT_OPT_I64, "200", "1", 1, 1e9, NULL, "optimizer steps that Q' stands still"),
     DT_OPTION(config, cooling, DT_OPT_I64, "200", "1", 1, 1e9, NULL, "rounds until temperature_end"),
     DT_OPTION(config, gamma, DT_OPT_F64, "0.99", "1", 0, 1, NULL, "what the next step is worth now"),
@@ -511,7 +512,7 @@ static const dt_component phase = {.struct_size = sizeof(dt_component),
         .reference = "Mnih et al. (2015), doi:10.1038/nature14236", .role = ROLE, .flags = DT_COMP_DETERMINISTIC,      \
         .config_size = sizeof(net_config), .state_size = sizeof(net_state), .options = net_options, .ops = &net_ops    \
     }
-static const dt_component net = DQN_NET("dqn_net", "what each choice is worth", "controller");
+static const dt_component net = DQN_NET("dqn_net", "Q values of each choice", "controller");
 static const dt_component target = DQN_NET("dqn_target", "what it was worth a while ago", "target");
 static const dt_component *const components[] = {&phase, &memory_component, &net, &target};
 static const dt_plugin plugin = {

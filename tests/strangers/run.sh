@@ -62,7 +62,7 @@ stranger() {
     expect 0 " 0 failed, " dtrain check "good/$name.so"
     n=0
     for words in "it ended the process with code 0" "it was killed by signal 6" "it did not return within 2 s" \
-        "it wrote behind the end of a block of"; do
+        "it wrote past the end of a block of"; do
         n=$((n + 1))
         build "$name" "$source" "bad$n" "-DMISBEHAVE=$n"
         # only what never ends is not waited for: others may be slow, on a busy machine

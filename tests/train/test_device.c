@@ -675,7 +675,7 @@ static void test_errors(void **state)
     init(&t, true);
     t.is_parted = true;
     assert_int_equal(toy_try_start(&t), DT_EUNSUPPORTED);
-    says("nobody can tell how to put the field key together: its port must say which rows it counts");
+    says("stores: its port must declare which rows it counts");
     toy_fini(&t);
     assert_int_equal(host_device_read().live_bytes, 0);
 }

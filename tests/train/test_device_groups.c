@@ -251,7 +251,7 @@ static void test_a_shared_block_is_refused(void **state)
     t.is_crowded = true;
     assert_int_equal(toy_try_start(&t), DT_EINVAL);
     assert_non_null(
-        strstr(dt_error_text(), "parameter critic.w1 lies in a block of the arena with those of another group"));
+        strstr(dt_error_text(), "parameter critic.w1 is in a block of the arena with those of another group"));
     toy_fini(&t);
 }
 

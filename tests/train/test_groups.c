@@ -496,11 +496,11 @@ static void test_refusals(void **state)
     toy_init(&t);
     as_groups(&t);
     t.freeze = "actor";
-    refused(&t, DT_ECONFIG, "group actor moves nothing: its losses depend on no parameter of its roles");
+    refused(&t, DT_ECONFIG, "group actor updates nothing: its losses depend on no parameter of its roles");
     toy_init(&t);
     as_groups(&t);
     t.apart = "actor";
-    refused(&t, DT_EPLUGIN, "loss actor is set apart beside groups");
+    refused(&t, DT_EPLUGIN, "loss actor is in no group, but groups are used");
     toy_init(&t);
     as_groups(&t);
     t.n_groups = DT_TRAIN_MAX_GROUPS + 1;
@@ -510,7 +510,7 @@ static void test_refusals(void **state)
     toy_start(&t);
     dt_step_report r = {.struct_size = sizeof(r)};
     assert_int_equal(dt_trainer_step_groups(t.trainer, 0, &r), DT_EINVAL);
-    says("a step of the groups 0x0; there are 2, the bits 0x3");
+    says("a step of the groups 0x0; there are 2, the mask is 0x3");
     assert_int_equal(dt_trainer_step_groups(t.trainer, 5, &r), DT_EINVAL);
     says("0x5");
     assert_int_equal(dt_trainer_step_number(t.trainer), 0);

@@ -188,7 +188,7 @@ static void test_what_cannot_be_mixed(void **state)
     pair_init(&live, &stored);
     live.source.is_live = false;
     assert_int_equal(dt_mixed_create(&live.source, &stored.source, N, &m), DT_EPLUGIN);
-    assert_non_null(strstr(dt_error_text(), "into the samples of a rollout alone"));
+    assert_non_null(strstr(dt_error_text(), "into the samples of a rollout"));
     live.source.is_live = true;
     stored.source.count = 0;
     assert_int_equal(dt_mixed_create(&live.source, &stored.source, N, &m), DT_EDATA);

@@ -167,7 +167,7 @@ static void test_a_copy_is_exact(void **state)
     dt_param_table_copy_shadows(&t.params, "target", before); /* of both models */
     same_shadows(&t, before);
     assert_int_equal(dt_trainer_shadow_copy(t.trainer, "ghost"), DT_EINVAL);
-    says("there is no shadow \"ghost\"; there are target, target, past");
+    says("there is no target network \"ghost\"; there are target, target, past");
     free(before);
     toy_fini(&t);
     toy_init(&t);
@@ -365,13 +365,13 @@ static void test_one_that_is_not_there(void **state)
     as_pair(&t);
     t.as = "ghost";
     assert_int_equal(toy_try_start(&t), DT_ENOTFOUND);
-    says("model_as: critic has no shadow \"ghost\"; the trainer gave it target");
+    says("model_as: critic has no target network \"ghost\"; the trainer gave it target");
     toy_fini(&t);
     toy_init(&t);
     as_pair(&t);
     t.as = "past"; /* another model's */
     assert_int_equal(toy_try_start(&t), DT_ENOTFOUND);
-    says("critic has no shadow \"past\"");
+    says("critic has no target network \"past\"");
     toy_fini(&t);
 }
 

@@ -595,7 +595,7 @@ static void test_seek(void **state)
         assert_int_equal(toy_step(&t, &r), DT_OK);
     }
     assert_int_equal(dt_trainer_seek(t.trainer, 2), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "cannot go on at step 2: it lies outside 3 (now)"));
+    assert_non_null(strstr(dt_error_text(), "cannot continue at step 2: it is outside 3 (now)"));
     assert_int_equal(dt_trainer_seek(t.trainer, 10), DT_OK);
     assert_int_equal(toy_step(&t, &r), DT_OK);
     assert_int_equal(r.step, 11);

@@ -380,13 +380,13 @@ static void test_errors(void **state)
     with_hidden(&t);
     toy_start(&t);
     assert_int_equal(dt_trainer_gradient(t.trainer, "fun", gradient, value), DT_EINVAL);
-    says("no loss fun is recorded; there are: mse, hidden");
+    says("no loss fun is recorded; recorded are: mse, hidden");
     assert_int_equal(dt_trainer_losses(t.trainer, strange, 1, value), DT_EINVAL);
     says("no loss fun");
     assert_int_equal(dt_trainer_losses(t.trainer, names, 2, value), DT_EINVAL);
-    says("loss mse is asked for twice");
+    says("loss mse is requested twice");
     assert_int_equal(dt_trainer_losses(t.trainer, names, 0, value), DT_EINVAL);
-    says("0 losses are asked for; 1 to 16");
+    says("0 losses are requested; 1 to 16");
     toy_fini(&t);
 
     toy_init(&t);

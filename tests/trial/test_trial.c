@@ -246,11 +246,11 @@ static void writes_to_nowhere(void *user, dt_trial *t)
 static void test_wild_writes(void **state)
 {
     (void)state;
-    expect_end(writes_a_page_behind, LONG_S, "", "it reached behind the end of a block of 100 bytes");
-    expect_end(writes_a_byte_behind, LONG_S, "", "it wrote behind the end of a block of 100 bytes");
-    expect_end(writes_in_front, LONG_S, "", "it wrote in front of a block of 100 bytes");
-    expect_end(writes_after_release, LONG_S, "", "it used, after its release, a block of 100 bytes");
-    expect_end(writes_behind_and_frees, LONG_S, "", "it wrote behind the end of a block of 100 bytes");
+    expect_end(writes_a_page_behind, LONG_S, "", "it accessed memory past the end of a block of 100 bytes");
+    expect_end(writes_a_byte_behind, LONG_S, "", "it wrote past the end of a block of 100 bytes");
+    expect_end(writes_in_front, LONG_S, "", "it wrote before the start of a block of 100 bytes");
+    expect_end(writes_after_release, LONG_S, "", "it used, after freeing it, a block of 100 bytes");
+    expect_end(writes_behind_and_frees, LONG_S, "", "it wrote past the end of a block of 100 bytes");
 #ifndef __SANITIZE_ADDRESS__ /* which ends the process by its own words */
     expect_end(writes_to_nowhere, LONG_S, "", "it was killed by signal 11");
 #endif

@@ -39,7 +39,7 @@ static inline dt_status dt_cuda_heads_of(const dt_device_args *a, const dt_devic
         return DT_CUDA_FAIL(
             DT_EUNSUPPORTED,
             "attention with %d heads of %d channels: on a GPU at most %d channels of a head and %d heads "
-            "of this width are possible; use fewer, or say --device cpu",
+            "of this width are possible; use fewer, or use --device cpu",
             s.H, s.C, DT_CUDA_MAX_CHANNELS, DT_CUDA_MAX_WARPS * 32 / s.G);
     }
     s.rows = s.warps < 8 ? 8 / s.warps : 1;

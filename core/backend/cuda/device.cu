@@ -120,21 +120,21 @@ dt_status count(uint32_t *n_p)
     (void)cudaGetLastError();
     (void)cudaDriverGetVersion(&driver);
     if (driver == 0) {
-        return DT_CUDA_FAIL(DT_EUNSUPPORTED, "no NVIDIA driver answers on this machine; install one (nvidia-smi must "
-                                             "list the GPU; in a container start it with --gpus all), or say --device "
-                                             "cpu");
+        return DT_CUDA_FAIL(DT_EUNSUPPORTED,
+                            "no NVIDIA driver responds on this machine; install one (nvidia-smi must list the GPU; in "
+                            "a container start it with --gpus all), or use --device cpu");
     }
     if (e == cudaErrorInsufficientDriver) {
-        return DT_CUDA_FAIL(DT_EUNSUPPORTED,
-                            "the NVIDIA driver serves CUDA %d.%d, this build wants %d.%d; update the driver, or say "
-                            "--device cpu",
-                            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        return DT_CUDA_FAIL(
+            DT_EUNSUPPORTED,
+            "the NVIDIA driver serves CUDA %d.%d, this build requires %d.%d; update the driver, or use --device cpu",
+            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     }
     if (e == cudaSuccess || e == cudaErrorNoDevice) {
         const char *visible = getenv("CUDA_VISIBLE_DEVICES");
         return DT_CUDA_FAIL(DT_EUNSUPPORTED,
                             "the NVIDIA driver shows no GPU to this process (CUDA_VISIBLE_DEVICES is %s%s%s); unset or "
-                            "correct it, or say --device cpu",
+                            "correct it, or use --device cpu",
                             visible != NULL ? "\"" : "", visible != NULL ? visible : "not set",
                             visible != NULL ? "\"" : "");
     }
@@ -199,8 +199,8 @@ dt_status find_code(const dt_device_info *about, uint32_t *code_p)
     if (e == cudaErrorNoKernelImageForDevice || e == cudaErrorInvalidDeviceFunction) {
         (void)cudaGetLastError();
         return DT_CUDA_FAIL(DT_EUNSUPPORTED,
-                            "%s has compute capability %u.%u, for which this build holds no code; build with "
-                            "--with-nvcc-gencode=-gencode=arch=compute_%u%u,code=sm_%u%u, or say --device cpu",
+                            "%s has compute capability %u.%u, for which this build contains no code; build with "
+                            "--with-nvcc-gencode=-gencode=arch=compute_%u%u,code=sm_%u%u, or use --device cpu",
                             about->name, about->major, about->minor, about->major, about->minor, about->major,
                             about->minor);
     }
@@ -281,7 +281,7 @@ dt_status alloc(dt_device *d, size_t bytes, void **device_p)
         size_t left = 0, total = 0;
         (void)cudaGetLastError();
         (void)cudaMemGetInfo(&left, &total);
-        return DT_CUDA_FAIL(DT_ENOMEM, "%s has no room for %.1f MiB more: %.1f of %.1f MiB are free", d->about.name,
+        return DT_CUDA_FAIL(DT_ENOMEM, "%s cannot allocate %.1f MiB more: %.1f of %.1f MiB are free", d->about.name,
                             (double)bytes / 1048576.0, (double)left / 1048576.0, (double)total / 1048576.0);
     }
     DT_CUDA_TRY(dt_cuda_check(e, "cudaMalloc", __FILE__, __LINE__));

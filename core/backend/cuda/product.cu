@@ -445,7 +445,7 @@ dt_status try_out(const dt_device_args *args, const dt_cuda_product *p, trial *o
         (void)cudaGetLastError();
         dt_cuda_host->log(DT_LOG_WARN,
                           "too little GPU memory to try a product of %lld x %lld x %lld: its shards are multiplied one "
-                          "after the other, which is slower and changes no bit",
+                          "at a time, which is slower; results are unchanged",
                           (long long)p->desc.n, (long long)p->desc.k, (long long)p->desc.m);
         return DT_OK;
     }
@@ -503,8 +503,8 @@ void log_verdict(const dt_cuda_verdict *first, const dt_cuda_verdict *v, const c
                           (long long)q.n, (long long)q.k, (long long)q.m, type, why);
     } else if (!v->is_at_once && q.leaves > 1) {
         dt_cuda_host->log(DT_LOG_INFO,
-                          "products of %lld x %lld x %lld in %s are made one shard after the other: cuBLASLt's "
-                          "algorithm gives other bits, or does not run, for %u at once",
+                          "products of %lld x %lld x %lld in %s are computed one shard at a time: cuBLASLt's algorithm "
+                          "gives different results, or does not run, for %u shards together",
                           (long long)q.n, (long long)q.k, (long long)q.m, type, q.leaves);
     }
 }

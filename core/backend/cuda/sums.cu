@@ -123,7 +123,7 @@ dt_status dt_cuda_sum(dt_device *d, const dt_device_sums *f, dt_device_stream *s
         LEAVES(64)
 #undef LEAVES
     default:
-        return DT_CUDA_FAIL(DT_EINVAL, "%u leaves in a node on one device; a power of two up to %d is possible",
+        return DT_CUDA_FAIL(DT_EINVAL, "%u shards in a node on one device; must be a power of two, at most %d",
                             f->node.n, (int)DT_DEVICE_NODE_LEAVES);
     }
 }

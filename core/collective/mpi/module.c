@@ -176,7 +176,7 @@ static dt_status test(dt_transport_request *request, uint32_t n, bool *done_p)
         if (request[i].bytes != UINT64_MAX) {
             MPI_Get_count(&status, MPI_BYTE, &count);
             if ((uint64_t)count != request[i].bytes) {
-                return FAIL("rank %d sent %d bytes where %llu were waited for", status.MPI_SOURCE, count,
+                return FAIL("rank %d sent %d bytes, expected %llu", status.MPI_SOURCE, count,
                             (unsigned long long)request[i].bytes);
             }
         }

@@ -104,7 +104,7 @@ dt_status dt_nccl_find(uint32_t *version_p)
     DT_TRY(open_library(&lib));
     const int e = lib->get_version(&version);
     if (e != SUCCESS || version <= 0) {
-        return DT_FAIL(DT_EUNSUPPORTED, "libnccl.so.2 does not tell its version: %s", lib->error_string(e));
+        return DT_FAIL(DT_EUNSUPPORTED, "libnccl.so.2 does not report its version: %s", lib->error_string(e));
     }
     *version_p = (uint32_t)version;
     return DT_OK;
@@ -139,7 +139,7 @@ dt_status dt_nccl_look(dt_nccl *n, double since_s)
 {
     int e = SUCCESS;
     if (n->handle == NULL) {
-        return DT_FAIL(DT_ECOMM, "NCCL was given up before");
+        return DT_FAIL(DT_ECOMM, "NCCL was aborted before");
     }
     const int asked = n->lib->async_error(n->handle, &e);
     if (asked != SUCCESS || (e != SUCCESS && e != IN_PROGRESS)) {
@@ -291,7 +291,7 @@ static dt_status end_group(dt_nccl *n, int e, const char *call)
 static dt_status begin_group(dt_nccl *n)
 {
     if (n->handle == NULL) {
-        return DT_FAIL(DT_ECOMM, "NCCL was given up before");
+        return DT_FAIL(DT_ECOMM, "NCCL was aborted before");
     }
     const int e = n->lib->group_start();
     return e == SUCCESS ? DT_OK : fail(n, e, "ncclGroupStart");

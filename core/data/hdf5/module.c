@@ -148,8 +148,7 @@ static dt_status write_rows(dt_hdf5 *f, const char *name, uint32_t dtype, int64_
     H5Sclose(memory);
     H5Sclose(space);
     f->is_broken = !ok;
-    return ok ? DT_OK
-              : FAIL(DT_EIO, "cannot write %s to %s: the disk is full, or it is not there any more", name, f->path);
+    return ok ? DT_OK : FAIL(DT_EIO, "cannot write %s to %s: the disk is full, or it no longer exists", name, f->path);
 }
 
 static hid_t text_type(void)
@@ -219,7 +218,8 @@ static dt_status check_layout(const dt_hdf5 *f, const char *name)
     H5Pclose(how);
     H5Tclose(type);
     if (!is_ours) {
-        return FAIL(DT_EDATA, "%s: %s lies in other files, or is packed by another filter than gzip", f->path, name);
+        return FAIL(DT_EDATA, "%s: %s is stored in external files, or compressed by another filter than gzip", f->path,
+                    name);
     }
     if (n_dims > 0 && bytes > CHUNK_BYTES) {
         return FAIL(DT_EDATA, "%s: %s has chunks of %.0f bytes, more than %d: write it in smaller ones", f->path, name,

@@ -243,8 +243,7 @@ static dt_status mark_blocks(const dt_trainer *t, dt_train_device *d)
         const uint8_t group = t->state.group_of[i];
         for (int64_t b = p->offset / DT_DEVICE_BLOCK; b <= (p->offset + p->count - 1) / DT_DEVICE_BLOCK; b++) {
             if (group < t->state.n_groups && mark[b] != NOBODY && mark[b] != group) {
-                st = DT_FAIL(DT_EINVAL, "parameter %s lies in a block of the arena with those of another group",
-                             p->name);
+                st = DT_FAIL(DT_EINVAL, "parameter %s is in a block of the arena with those of another group", p->name);
             } else if (group < t->state.n_groups) {
                 mark[b] = group;
             }
@@ -314,7 +313,7 @@ static dt_status make_arenas(dt_trainer *t, dt_train_device *d)
     DT_TRY(take(d, params_bytes(d), &d->params));
     if (dt_device_half(t) != 0) {
         if (d->ops->narrow == NULL) {
-            return DT_FAIL(DT_EUNSUPPORTED, "device %s computes in fp32 alone; say amp.enabled=false", d->ops->name);
+            return DT_FAIL(DT_EUNSUPPORTED, "device %s computes only in fp32; set amp.enabled=false", d->ops->name);
         }
         DT_TRY(take(d, half_bytes(d), &d->params_half));
     }
@@ -367,12 +366,11 @@ static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
             break;
         }
         if (d->group == 1) {
-            return DT_FAIL(
-                DT_ENOMEM,
-                "one shard of a batch wants %.1f MiB for activations, gradients and inputs, %.1f MiB of the device may "
-                "be taken%s; raise data.shards, lower data.batch, or set engine.recompute",
-                (double)bytes_of(t, d, k) / 1048576.0, (double)usable / 1048576.0,
-                usable == t->c.device_budget ? " (memory.vram_gb)" : "");
+            return DT_FAIL(DT_ENOMEM,
+                           "one shard of a batch needs %.1f MiB for activations, gradients and inputs, %.1f MiB of the "
+                           "device may be used%s; raise data.shards, lower data.batch, or set engine.recompute",
+                           (double)bytes_of(t, d, k) / 1048576.0, (double)usable / 1048576.0,
+                           usable == t->c.device_budget ? " (memory.vram_gb)" : "");
         }
         dt_device_exec_destroy(k->exec);
         k->exec = NULL;
@@ -426,7 +424,7 @@ static dt_status find_part(const dt_trainer *t, dt_train_device *d)
     d->n_slices = ranks > 1 ? r->n_buckets : 1;
     d->slice = dt_alloc_n(d->n_slices + (size_t)1, sizeof(*d->slice));
     if (d->slice == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for slices of gradients");
+        return DT_FAIL(DT_ENOMEM, "out of memory for shards of gradients");
     }
     d->slice[0] = (dt_device_slice){.begin = 0, .end = d->total};
     int64_t moment = 0;

@@ -137,7 +137,7 @@ static dt_status make_views(const dt_device_infer *x, infer_place *p)
     p->view = dt_alloc_n((size_t)x->n_outputs * views_of(x), sizeof(*p->view));
     p->joined = x->want.is_joined ? dt_alloc(x->output_bytes + 1) : NULL;
     if (p->size == NULL || p->view == NULL || (x->want.is_joined && p->joined == NULL)) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for %u slices on a device", x->want.slices);
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u shards on a device", x->want.slices);
     }
     for (uint32_t i = 0; i < views_of(x); i++) {
         memcpy(p->view + (size_t)i * x->n_outputs, capacity_of(x, 0), x->n_outputs * sizeof(*p->view));
@@ -159,7 +159,7 @@ static dt_status build(dt_device_infer *x)
 {
     size_t arena = 0, input = 0;
     if (x->want.slices < 1 || x->want.places < 1 || x->want.places > DT_DEVICE_INFER_PLACES) {
-        return DT_FAIL(DT_EINVAL, "inference on a device of %u slices in %u places; expected at least one, in 1 to %d",
+        return DT_FAIL(DT_EINVAL, "inference on a device of %u shards in %u places; expected at least one, in 1 to %d",
                        x->want.slices, x->want.places, DT_DEVICE_INFER_PLACES);
     }
     DT_TRY(compile(x));
@@ -419,7 +419,7 @@ static dt_status capture(dt_device_infer *x, infer_class *k, uint32_t place)
         return dt_error_put(&reason);
     }
     if (end < 0) {
-        return DT_CONTEXT(end, "capturing what infers; --no-graphs does without");
+        return DT_CONTEXT(end, "capturing what infers; --no-graphs avoids it");
     }
     *graph = g;
     k->params[x->is_held][place] = params_of(x);

@@ -327,7 +327,7 @@ static dt_status capture(const dt_trainer *t, dt_device_class *k, dt_device_buff
         return dt_error_put(&reason);
     }
     if (end < 0) {
-        return DT_CONTEXT(end, "capturing a training step; --no-graphs does without");
+        return DT_CONTEXT(end, "capturing a training step; --no-graphs avoids it");
     }
     *out_p = g;
     return DT_OK;

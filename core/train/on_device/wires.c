@@ -67,8 +67,9 @@ static dt_status compare(const dt_trainer *t, told *all, bool *is_there_p)
         if (all[r].version == 0) {
             *is_there_p = false;
             if (dt_comm_rank(t->d.comm) == 0) {
-                dt_log(DT_LOG_WARN, "gradients go through the hosts, which is slower and changes no bit: rank %u: %s",
-                       r, all[r].why);
+                dt_log(DT_LOG_WARN,
+                       "gradients go through the hosts, which is slower; results are unchanged: rank %u: %s", r,
+                       all[r].why);
             }
             return DT_OK;
         }
@@ -139,7 +140,7 @@ static dt_status take_room(dt_trainer *t, dt_device_wires *w)
         longest = n > longest ? n : longest;
     }
     if (!dt_mul_size(longest * sizeof(float), t->c.fast_sums ? 1 : w->n_nodes - d->n_nodes + 1, &bytes)) {
-        return DT_FAIL(DT_ENOMEM, "slices of %u nodes do not fit in memory", w->n_nodes);
+        return DT_FAIL(DT_ENOMEM, "shards of %u nodes do not fit in memory", w->n_nodes);
     }
     DT_TRY(dt_device_take(d->ops, d->device, bytes, &p));
     w->theirs = p;

@@ -52,7 +52,8 @@ typedef struct dt_rounds_config {
     DT_OPTION_OF(T, PART, dt_rounds_config, FIELD, type, dfl, unit, min, max, NULL, help)
 /* Rows for a configuration T with a member PART of type dt_rounds_config; ROUNDS: default of iterations, as text. */
 #define DT_ROUNDS_OPTIONS(T, PART, ROUNDS)                                                                             \
-    DT_ROUNDS_OPTION_(T, PART, iterations, DT_OPT_I64, ROUNDS, "1", 1, 1e9, "rounds of collecting and learning"),      \
+    DT_ROUNDS_OPTION_(T, PART, iterations, DT_OPT_I64, ROUNDS, "1", 1, 1e9,                                            \
+        "rounds of collecting samples and training"),                                                                  \
     DT_ROUNDS_OPTION_(T, PART, train_batch, DT_OPT_I64, "4000", "samples", 1, 1e9,                                     \
         "samples of a round, of all instances together; rounded up to whole fragments"),                               \
     DT_ROUNDS_OPTION_(T, PART, fragment, DT_OPT_I64, "200", "steps", 1, 1e6,                                           \
@@ -61,17 +62,17 @@ typedef struct dt_rounds_config {
         "passes over the samples of a round; minibatches are data.batch"),                                             \
     DT_ROUNDS_OPTION_(T, PART, gamma, DT_OPT_F64, "0.99", "1", 0, 1, "discount of the reward"),                        \
     DT_ROUNDS_OPTION_(T, PART, lambda, DT_OPT_F64, "0.95", "1", 0, 1,                                                  \
-        "of the generalised advantage (Schulman et al. 2016)"),                                                        \
+        "lambda of the generalised advantage estimate (Schulman et al. 2016)"),                                        \
     DT_ROUNDS_OPTION_(T, PART, cost_gamma, DT_OPT_F64, "0.99", "1", 0, 1, "discount of costs"),                        \
     DT_ROUNDS_OPTION_(T, PART, cost_lambda, DT_OPT_F64, "0.95", "1", 0, 1, "the same for costs"),                      \
     DT_ROUNDS_OPTION_(T, PART, normalise_advantage, DT_OPT_BOOL, "true", NULL, 0, 0,                                   \
-        "advantages of a round to mean 0 and deviation 1"),                                                            \
+        "normalise the advantages of a round to mean 0 and deviation 1"),                                              \
     DT_ROUNDS_OPTION_(T, PART, normalise_obs, DT_OPT_BOOL, "false", NULL, 0, 0,                                        \
-        "observations by their running mean and deviation"),                                                           \
+        "normalise observations by their running mean and deviation"),                                                 \
     DT_ROUNDS_OPTION_(T, PART, normalise_reward, DT_OPT_BOOL, "false", NULL, 0, 0,                                     \
-        "rewards by the running deviation of the discounted return"),                                                  \
+        "scale rewards by the running deviation of the discounted return"),                                            \
     DT_ROUNDS_OPTION_(T, PART, centre, DT_OPT_BOOL, "false", NULL, 0, 0,                                               \
-        "rewards and costs less their mean per step: for tasks that never end, with gamma up to 1"),                   \
+        "subtract the mean per step from rewards and costs: for tasks that never end, with gamma up to 1"),            \
     DT_ROUNDS_OPTION_(T, PART, clip_obs, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised observations; 0: none"),  \
     DT_ROUNDS_OPTION_(T, PART, clip_reward, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised rewards; 0: none")
 /* One more row, for phases whose loss knows log_prob of the policy that acted, one update ago. */

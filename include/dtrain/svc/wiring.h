@@ -61,15 +61,15 @@ typedef struct dt_wiring_config {
     DT_OPTION_OF(T, PART, dt_wiring_config, window, DT_OPT_I64, "1", "steps", 1, 1024, NULL,                           \
         "observations a controller with memory sees, this one included"),                                              \
     DT_OPTION_OF(T, PART, dt_wiring_config, foresight, DT_OPT_BOOL, "false", NULL, 0, 0, NULL,                         \
-        "what models.world predicts of vehicles is shown to controller and shield"),                                   \
+        "give controller and shield the predictions of models.world"),                                                 \
     DT_OPTION_OF(T, PART, dt_wiring_config, keep_foresight, DT_OPT_BOOL, "true", NULL, 0, 0, NULL,                     \
         "predictions of frozen models are kept with the samples; false: computed again in every pass, same result"),   \
     DT_OPTION_OF(T, PART, dt_wiring_config, history_s, DT_OPT_F64, "3", "s", 0, 60, NULL,                              \
-        "foresight: past that the world model sees, as in phase 1"),                                                   \
+        "foresight: history that the world model sees, as in phase 1"),                                                \
     DT_OPTION_OF(T, PART, dt_wiring_config, horizon_s, DT_OPT_F64, "5", "s", 0, 60, NULL,                              \
-        "foresight: how far it looks, as in phase 1"),                                                                 \
+        "foresight: horizon of predictions, as in phase 1"),                                                           \
     DT_OPTION_OF(T, PART, dt_wiring_config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL,                           \
-        "foresight: steps of both, as in phase 1")
+        "foresight: steps per second of both, as in phase 1")
 /* clang-format on */
 
 /* ---- wiring ------------------------------------------------------------------------------------------------------ */
