@@ -371,7 +371,7 @@ static dt_status fail_factor(int role, const char *factor)
         }
     }
     const char *of = names.bytes > 0 ? ", nor a unit of it: " : ", and it has no unit";
-    const dt_status st = DT_FAIL(DT_EINVAL, "column map: the factor \"%.60s\" of %s is no number other than 0%s%s",
+    const dt_status st = DT_FAIL(DT_EINVAL, "column map: the factor \"%.60s\" of %s is not a number other than 0%s%s",
                                  factor, roles[role].name, of, dt_str_text(&names));
     dt_str_fini(&names);
     return st;

@@ -256,7 +256,7 @@ void dt_survey_text(const dt_survey *u, const dt_store *s, dt_str *out)
     }
     const size_t before = out->bytes;
     dt_units_doubt(&u->units, "units: ", NULL, out);
-    dt_str_add(out, out->bytes == before ? "units: nothing speaks against m, m/s and rad\n" : "");
+    dt_str_add(out, out->bytes == before ? "units: consistent with m, m/s and rad\n" : "");
     dt_units_shares(u->units.checked, u->units.off, dt_units_heading_off(&u->units), out);
 }
 

@@ -429,7 +429,7 @@ dt_status dt_frames_end(dt_frames *f, const dt_host *h)
         f->api->watch(f->self, NULL, NULL);
     }
     if (!f->is_film && !f->thins && f->n_frames == DT_FRAMES_MAX_FRAMES) {
-        dt_log(DT_LOG_WARN, "the recording ends at %g s of %g s, after %d pictures; take one in more seconds (--every)",
+        dt_log(DT_LOG_WARN, "the recording ends at %g s of %g s, after %d pictures; use a longer interval (--every)",
                f->frame[f->n_frames - 1].time_s, f->now.time_s, DT_FRAMES_MAX_FRAMES);
     }
     DT_TRY(tell_roads(f, h, m));

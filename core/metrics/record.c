@@ -125,8 +125,8 @@ static void add_record(dt_metrics *m)
     write_waiting(m);
     if (m->n_waiting == 1) { /* once for each time that the disk is full */
         const char *reason = strerror(errno), *remedy = dt_fs_remedy(reason);
-        dt_log(DT_LOG_WARN, "cannot write %s: %s; training goes on, its records wait%s%s", m->path, reason,
-               remedy != NULL ? ": " : "", remedy != NULL ? remedy : "");
+        dt_log(DT_LOG_WARN, "cannot write %s: %s; training continues, its records are kept in memory%s%s", m->path,
+               reason, remedy != NULL ? ": " : "", remedy != NULL ? remedy : "");
     }
 }
 

@@ -152,8 +152,8 @@ static dt_status refuse_shape(const dt_stage *s, const dt_model *m, const dt_par
     }
     const dt_status st =
         DT_FAIL(DT_ESHAPE,
-                "%s is %s in phase %lld (%s) and %s in phase %lld, whose weights it takes%s: configure the model alike "
-                "in both phases, or let it begin at random (fresh)",
+                "%s is %s in phase %lld (%s) and %s in phase %lld, whose weights it takes%s: configure the model "
+                "identically in both phases, or start it from random weights (fresh)",
                 here->name, dt_str_text(&mine), (long long)s->d.index + 1, s->d.phase->desc.id, dt_str_text(&theirs),
                 (long long)phase + 1, dt_str_text(&why));
     dt_str_fini(&why);

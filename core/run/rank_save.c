@@ -122,7 +122,7 @@ static dt_status go_on_unsaved(dt_rank *k, dt_status st)
     }
     k->save_again_s = dt_clock_s() + s;
     char what[96];
-    snprintf(what, sizeof(what), "checkpoint failed, training goes on and saves again in %g s", s);
+    snprintf(what, sizeof(what), "checkpoint failed, training continues and saves again in %g s", s);
     say_failed(what);
     return DT_OK;
 }
@@ -171,7 +171,7 @@ static dt_status tell_last(dt_rank *k, dt_status st)
     const bool has_any = has_checkpoint(run);
     return DT_CONTEXT(
         st, "the state of step %llu is not saved; %s%s --resume %s", (unsigned long long)dt_rank_global_step(k), first,
-        has_any ? "go on from the last checkpoint with" : "begin again, as there is no checkpoint yet, with", run);
+        has_any ? "continue from the last checkpoint with" : "start again, as there is no checkpoint yet, with", run);
 }
 
 /* Ranks have lost each other: nothing that they do together helps. */

@@ -87,6 +87,19 @@ for kind in host phase model environment data; do
     page=docs/reference/options-$kind.md
     "${DT_BUILDDIR:-.}/options_doc" $kind | diff "$src/$page" - || fail "$page is not what the program has: make options"
 done
+# every port of an environment is described: a line on its columns follows its own
+described() { # ID [--set KEY=VALUE]...
+    "$dtrain" show "$@" | awk '/^  sees/ { if (port) print port; port = $2; next } /^           / { port = "" }
+        /^  [a-z]/ { if (port) print port; port = "" }' >"$work/bare"
+    [ ! -s "$work/bare" ] || fail "$* has ports without a description: $(cat "$work/bare")"
+}
+for id in $(grep '^env_' "$work/ids"); do
+    described "$id"
+done
+described env_traffic --set env_traffic.scenario=grid --set env_traffic.control=both
+described env_traffic --set env_traffic.scenario=grid --set env_traffic.control=signals --set env_traffic.right_of_way=true
+described env_snakes --set env_snakes.advice=true
+described env_ipp --set env_ipp.state=true
 # roles of all models there are, and the configuration knows each of them
 "$dtrain" list --json | grep -o '"role":"[a-z0-9_]*"' | cut -d'"' -f4 | sort -u >"$work/roles"
 [ "$(wc -l <"$work/roles")" -ge 6 ] || fail "hardly a role: $(wc -l <"$work/roles")"

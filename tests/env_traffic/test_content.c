@@ -84,7 +84,7 @@ static void test_demand(void **test)
         {"<vType id='t' length='enormous' sigma='7' vClass='spaceship'/>", SKIPPED, 0, NULL},
         {"<vType id='t' length='enormous'/>", SKIPPED, 0, NULL},
         {"<vType id='t' length='enormous'/><vehicle id='v' type='t' depart='200'>" ROUTE "</vehicle>", REJECTED, 0,
-         "length \"enormous\" is no number"},
+         "length \"enormous\" is not a number"},
         {"<vType id='t' scale='2.5'/><flow id='f' type='t' begin='100' end='700' period='60'>" ROUTE "</flow>", READ,
          25, NULL},
         {"<vType id='t' scale='0.1'/><flow id='f' type='t' begin='100' end='700' period='10'>" ROUTE "</flow>", READ, 6,
