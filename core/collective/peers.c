@@ -317,7 +317,7 @@ dt_status dt_peers_blame(dt_peers *p, uint64_t number, const char *mine, double 
     DT_TRY(ask_around(p, number));
     const uint32_t n = name_missing(p, number, missing, sizeof(missing));
     const dt_status st = DT_FAIL(DT_ECOMM, "collective %llu: %s and timed out after %.3g s%s%s",
-                                 (unsigned long long)number, mine, waited_s, n > 0 ? " for " : "",
+                                 (unsigned long long)number, mine, waited_s, n > 0 ? " waiting for " : "",
                                  n > 0 ? missing : ", although every rank is present: messages do not arrive");
     tell(p, BLAMES, dt_error_text());
     p->has_left = true;

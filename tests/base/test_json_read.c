@@ -140,7 +140,7 @@ static void test_strings(void **state)
     expect_tokens("\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\x7f\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\x7f\" ");
     expect_tokens("\"\\nplain\xC3\xA9 text\\u0042 after\"", "\"\nplain\xC3\xA9 textB after\" ");
     expect_refusal("\"ab", "in:1:4: the text ends here, expected the end of a string");
-    expect_refusal("\"ab\\", "want an escape");
+    expect_refusal("\"ab\\", "expected an escape");
     expect_refusal("\"\\x\"", "in:1:2: unknown escape");
     expect_refusal("\"\\u12g4\"", "four hexadecimal digits");
     expect_refusal("\"\\u12", "four hexadecimal digits");
@@ -175,18 +175,18 @@ static void test_refused_structure(void **state)
     expect_refusal("  \n ", "in:2:2: the text ends here");
     expect_refusal("[1,]", "in:1:4: found ']', expected a value");
     expect_refusal("[1 2]", "in:1:4: found '2', expected ',' or ']'");
-    expect_refusal("[1", "want ',' or ']'");
+    expect_refusal("[1", "expected ',' or ']'");
     expect_refusal("[,1]", "found ','");
     expect_refusal("{\"a\":1,}", "found '}', expected a key in quotes");
-    expect_refusal("{,}", "want a key in quotes or '}'");
+    expect_refusal("{,}", "expected a key in quotes or '}'");
     expect_refusal("{a:1}", "found 'a', expected a key in quotes or '}'");
-    expect_refusal("{\"a\" 1}", "want ':' after a key");
+    expect_refusal("{\"a\" 1}", "expected ':' after a key");
     expect_refusal("{\"a\":}", "found '}', expected a value");
-    expect_refusal("{\"a\":1", "want ',' or '}'");
+    expect_refusal("{\"a\":1", "expected ',' or '}'");
     expect_refusal("{\"a\":1]", "found ']', expected ',' or '}'");
     expect_refusal("[1}", "found '}', expected ',' or ']'");
     expect_refusal("1 2", "found '2', expected nothing after the document");
-    expect_refusal("{}}", "want nothing after the document");
+    expect_refusal("{}}", "expected nothing after the document");
     expect_refusal("]", "found ']', expected a value");
     expect_refusal("tru", "unknown word");
     expect_refusal("nul]", "unknown word");
@@ -198,7 +198,7 @@ static void test_refused_structure(void **state)
     expect_refusal("\xEF\xBB", "found byte 0xef");
     expect_refusal("{\n  \"a\": [1,\n 2,\n   x]}", "in:4:4: found 'x'");
     expect_refusal_n("\0", 1, "found byte 0x00");
-    expect_refusal_n("[1]\0", 4, "want nothing after the document");
+    expect_refusal_n("[1]\0", 4, "expected nothing after the document");
 }
 
 static void test_depth_is_limited(void **state)
@@ -207,7 +207,7 @@ static void test_depth_is_limited(void **state)
     char text[200];
     memset(text, '[', 100);
     text[100] = '\0';
-    expect_refusal(text, "in:1:65: more than 64");
+    expect_refusal(text, "in:1:65: objects and arrays nested more than 64");
     memset(text + 64, ']', 64);
     text[128] = '\0';
     dt_str out = {0};

@@ -243,7 +243,7 @@ static void test_hostile_headers(void **state)
     expect_refusal("[]", 0, "does not begin with {");
     expect_refusal(" {}", 0, "does not begin with {");
     expect_refusal("{", 0, "the text ends here");
-    expect_refusal("{} x", 0, "want nothing after");
+    expect_refusal("{} x", 0, "expected nothing after");
     expect_refusal("{}", 1, "1 bytes after the last tensor");
     expect_refusal("{\"a\":3}", 0, "tensor must be an object");
     expect_refusal("{\"a\":{}}", 0, "needs dtype, shape and data_offsets");

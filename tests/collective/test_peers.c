@@ -168,7 +168,7 @@ static void test_who_leaves_says_why_once(void **state)
     dt_peers *p = peers_of(0, 3, NULL);
     assert_false(dt_peers_has_left(p));
     dt_peers_leave(p, "the loss is not finite");
-    dt_peers_leave(p, "is repeatedly removed");
+    dt_peers_leave(p, "and again");
     assert_true(dt_peers_has_left(p));
     assert_int_equal(n_told, 1);
     assert_string_equal(told[0], "!the loss is not finite");
@@ -265,7 +265,7 @@ static void test_a_rank_that_has_not_come_is_blamed(void **state)
     begin(&a, 1, 6);
     dt_board_end(dt_peers_board(a.peers[1]), 1, 6);
     assert_int_equal(dt_peers_blame(a.peers[0], 7, "rank 0 called barrier", 0.5), DT_ECOMM);
-    says("collective 7: rank 0 called barrier and waited 0.5 s in vain for ");
+    says("collective 7: rank 0 called barrier and timed out after 0.5 s waiting for ");
     says(name_of(1));
     says("; its last was collective 6 (barrier), which ended ");
     assert_true(dt_peers_has_left(a.peers[0]));

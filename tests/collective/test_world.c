@@ -188,8 +188,8 @@ static void test_each_mishap_ends_as_it_should(void **state)
     assert_true(took < 2.5);
     f.kind = DT_FATE_CUT;
     run(&d, ten_barriers, NULL);
-    expect(1, DT_ECOMM, "in vain");
-    expect(2, FAILED, "in vain");
+    expect(1, DT_ECOMM, "timed out");
+    expect(2, FAILED, "timed out");
     f.kind = DT_FATE_SLOW;
     f.seconds = 0.1;
     assert_true(run(&d, ten_barriers, NULL).seconds > 2);

@@ -145,7 +145,7 @@ static void test_types_and_ranges(void **state)
     refuses("training = { beta1 = 1; };", "expected a number in [0, 0.9999999]");
     refuses("training = { gradient_clip = -1; };", "expected a number of at least 0");
     refuses("training = { optimizer = \"adamv\"; };", "expected one of adamw, adam, sgd; did you mean \"adamw\"?");
-    refuses("training = { freeze = [1, 2]; };", "expected a list of words");
+    refuses("training = { freeze = [1, 2]; };", "expected a list of strings");
     refuses("engine = { reuse = 1; };", "expected true or false");
     refuses("data = { source = 5; };", "expected a string in quotes");
     refuses("data = { shards = 6; };", "data.shards = 6 at");

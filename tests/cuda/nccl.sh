@@ -80,9 +80,9 @@ says 1+ "remote process exited or there was a network error: as DT_NCCL_FAULT wa
 goes 6 refuse:3:1
 says 1+ "NCCL, ncclGroupEnd: invalid usage: as DT_NCCL_FAULT wants it"
 goes 6 hang:4:0 --set comm.timeout_s=2
-says 1+ "moved data between GPUs by NCCL and waited 2 s in vain"
+says 1+ "moved data between GPUs by NCCL and timed out after 2 s"
 goes 6 init:1:1 --set comm.timeout_s=2
-says 1+ "moved data between GPUs by NCCL and waited 2 s in vain"
+says 1+ "moved data between GPUs by NCCL and timed out after 2 s"
 DT_NCCL_FAULT=die:5:1 train 6 died --nproc 2 --device cuda --max-restarts 0
 says 1+ "rank 1 (process "
 says 0 "NCCL's stand-in"

@@ -509,7 +509,7 @@ static void test_far(void **state)
     dt_import_options opt = {
         .frame_rate_hz = 10, .map = map, .columns = "scene=scene,frame=frame,id=id,x=x,y=y,speed=speed"};
     assert_fails(dt_data_import(src, 1, at("s"), &opt, &notes), DT_EDATA,
-                 "scene a lies at x 1000 to 1001, y 2 to 20 m, and the lanes of map town at x 0 to 20, y 1.5 to 7.5 m: "
+                 "scene a is at x 1000 to 1001, y 2 to 20 m, and the lanes of map town at x 0 to 20, y 1.5 to 7.5 m: "
                  "980 m apart, at most 50 m are allowed. The map");
     assert_non_null(strstr(dt_error_text(), "import.map_offset=DX,DY shifts any map"));
     assert_false(dt_fs_is_dir(at("s")));

@@ -321,7 +321,7 @@ static void test_damage(void **state)
     SPOIL("lane_next", int32_t, DT_I32, 0, 1, -1, "lane_next.npy: -1 at 1");
     SPOIL("lane_next", int32_t, DT_I32, 0, 1, 1, "successors of lane 0 do not ascend at 1");
     SPOIL("lane_left", int32_t, DT_I32, 0, 1, 3, "lane_left.npy: 3 at 1 is not a lane of the same map");
-    SPOIL("lane_right", int32_t, DT_I32, 0, 0, -2, "lane_right.npy: -2 at 0 is no lane");
+    SPOIL("lane_right", int32_t, DT_I32, 0, 0, -2, "lane_right.npy: -2 at 0 is not a lane");
     SPOIL("lane_right", int32_t, DT_I32, 0, 1, 1, "lane_right.npy: lane 1 is its own neighbour");
     assert_int_equal(unlink(at("s/lane_left.npy")), 0);
     expect_refused("lane_left.npy is missing from the store");

@@ -512,7 +512,7 @@ static void test_no_plain_file(void **test)
         alarm(60);
         assert_int_equal(sim_create(&s, &host.host, config), DT_EDATA);
         alarm(0);
-        assert_non_null(strstr(host.message, k % 2 == 0 ? "corner.net.xml: is no" : "corner.rou.xml: is no"));
+        assert_non_null(strstr(host.message, k % 2 == 0 ? "corner.net.xml: is not" : "corner.rou.xml: is not"));
         sim_destroy(&s);
         free(config);
         assert_int_equal(host.n_live, 0);

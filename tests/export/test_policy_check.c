@@ -314,7 +314,7 @@ static void test_indices(void **state)
     replace(text, "{\"op\":\"affine\",\"in\":[27],\"f\":[0]}",
             "{\"op\":\"affine\",\"in\":[27],\"f\":[0]},{\"op\":\"categorical\",\"in\":[26,1]}", more);
     assert_int_equal(load(more, &p, why, sizeof(why)), DT_EDATA);
-    assert_non_null(strstr(why, "node 14, categorical: input next is read as an index, but nothing says where"));
+    assert_non_null(strstr(why, "node 14, categorical: input next is read as an index, but its target is undefined"));
 }
 
 static void test_outputs(void **state)

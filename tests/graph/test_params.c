@@ -95,7 +95,7 @@ static void test_refusals(void **state)
     refused(&t, "world", "x", V, 1, DT_INIT_FAN_IN, 1, DT_EINVAL, "DT_INIT_UNIFORM");
     refused(&t, "world", "x", V, 1, DT_INIT_XAVIER, 1, DT_EINVAL, "fan-in of a vector");
     refused(&t, "world", "x", V, 1, DT_INIT_EYE, 1, DT_EINVAL, "DT_INIT_EYE expects a matrix");
-    refused(&t, "world", "x", V, 1, DT_INIT_ORTHO, 1, DT_EINVAL, "DT_INIT_ORTHO wants a matrix");
+    refused(&t, "world", "x", V, 1, DT_INIT_ORTHO, 1, DT_EINVAL, "DT_INIT_ORTHO expects a matrix");
     refused(&t, "world", "x", V, 1, DT_INIT_CONST | DT_INIT_CONSTANT, 1, DT_EINVAL,
             "parameter world.x is a constant (DT_INIT_CONSTANT): call it constant.x");
     refused(&t, "world", "constant.x", V, 1, 99 | DT_INIT_CONSTANT, 1, DT_EINVAL, "initialiser 99");

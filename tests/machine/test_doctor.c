@@ -443,7 +443,7 @@ static void test_several(void **state)
     ops.peer = peers_of_two;
     dt_doctor_devices(&doctor, &ops);
     says("WARN  GPU pairs      5 of 6 do not reach each other's memory, and communicate through the host's: "
-         "0 and 2, 0 and 3 (not told), 1 and 2, 1 and 3 (not told), ...\n");
+         "0 and 2, 0 and 3 (not reported), 1 and 2, 1 and 3 (not reported), ...\n");
     says("-> see nvidia-smi topo -p2p r; ");
 }
 

@@ -216,7 +216,7 @@ break_it phase p4 "lacks the operation iterate" 's/ DT_SET(iterate, iterate),//'
 break_it phase p5 "life cycle: after create: " 's/api->input(g, "y")/api->input(g, "z")/'
 break_it phase p7 "with keys, for augmentation: reading the same samples twice" \
     's/^    (void)key;/    static float turn;/; s/weight\[i\] = 1.0F/weight[i] = key[i] != 0 ? turn++ : 1.0F/'
-break_it phase p8 "sizes says that 3 samples have 4 of N together, and 6 one by one" \
+break_it phase p8 "sizes returns for 3 samples 4 of N together, but 6 one by one" \
     -e 's/dt_no_symbols/letters/; s/dt_no_sizes/wrong/; s/^DT_DATA_DEFINE(/static const char *const letter[] = {"N"};\
 static const char *const *letters(const void *self, uint32_t *n_p)\
 {\

@@ -128,7 +128,7 @@ fi
 train pole --set env.id=cartpole
 refuses 5 "env_cartpole cannot be drawn" "$work/pole" --out "$work/none.html"
 refuses 2 "usage: dtrain render RUN" --out "$work/none.html"
-refuses 2 "$work/nowhere is no run" "$work/nowhere" --out "$work/none.html"
+refuses 2 "$work/nowhere is neither a run nor a checkpoint" "$work/nowhere" --out "$work/none.html"
 refuses 2 "an episode has one seed" "$work/cars" --seeds 1,2 --out "$work/none.html"
 refuses 2 "--every 0: expected seconds" "$work/cars" --every 0 --out "$work/none.html"
 refuses 2 "FILE.html, or a folder" "$work/cars" --out "$work/none.svg"

@@ -66,7 +66,7 @@ static void test_mix_refused(void **state)
     refused_mix("env.mix=counter,nowhere", DT_ENOTFOUND, "env.mix, entry 2, \"nowhere\"");
     refused_mix("env.mix=counter,liar,liar,liar,liar,liar,liar", DT_ECONFIG, "env.mix names 7 environments");
     refused_mix("env.mix=counter,liar:lie", DT_ECONFIG, "\"lie\" is not option=value");
-    refused_mix("env.mix=counter,liar:lie=nan;lie=ends", DT_ECONFIG, "says lie twice");
+    refused_mix("env.mix=counter,liar:lie=nan;lie=ends", DT_ECONFIG, "sets lie twice");
     refused_mix("env.mix=counter,liar:lie_step=soon", DT_ECONFIG, "env.mix.lie_step = \"soon\"");
     refused_mix("env.mix=counter,liar:lies=nan", DT_ECONFIG, "env.mix.lies");
     refused_mix("env.mix=counter,counter:lie=nan", DT_ECONFIG, "env.mix.lie");

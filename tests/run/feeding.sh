@@ -85,7 +85,7 @@ refused() { # code text options...
         --set data_trajectory.rate_hz=10
     refused 2 'split = "eval" from --set has no effect: phase1_world_model sets it to "train"$' \
         --set data_trajectory.split=eval
-    refused 2 'store = ".*few" from --set has no effect: data.store says' --set "data_trajectory.store=$work/few"
+    refused 2 'store = ".*few" from --set has no effect: data.store sets' --set "data_trajectory.store=$work/few"
     refused 2 'data.window = "128" from --set has no effect: it is of a stream' --set data.window=128
     refused 2 'data.stream_timeout = ".*" from --set has no effect' --set data.stream_timeout=5
     printf 'data = { stream_room = 3.0; };\n' >"$work/room.cfg"

@@ -134,7 +134,7 @@ refused() {
 refused 2 'evaluation.env.episode = "3" from --set: unknown key; did you mean "episode_s"?' episode=3
 refused 2 'evaluation.env.episode_s = "-4" from --set: expected a number in [1, 1000000]' episode_s=-4
 refused 2 '"foo" is not option=value' foo
-refused 2 "it says episode_s twice" "episode_s=9,episode_s=9"
+refused 2 "it sets episode_s twice" "episode_s=9,episode_s=9"
 refused 2 "evaluation.env must leave what a policy sees and does as it is: symbol 0" max_vehicles=7
 
 [ $failed -eq 0 ]

@@ -158,7 +158,7 @@ done
 # the hint names what was said; mpirun's own words are not the user's
 says 0 "Forwarding signal"
 cases=$((cases + 1))
-grep -q "go on with: $dtrain run --resume $work/stop-rank --nproc 2" "$work/stop-rank/train.log" ||
+grep -q "continue with: $dtrain run --resume $work/stop-rank --nproc 2" "$work/stop-rank/train.log" ||
     fail "the hint after a stop does not lead back"
 
 # mpirun is told itself, or its launcher loses its terminal, or is killed: a run that is begun again waits for its end
@@ -350,7 +350,7 @@ DTRAIN_FAULT="comm.begin:60!" timeout -k 5 60 "$dtrain" run --config "$work/job.
     --max-restarts 1 >"$work/out" 2>"$work/err"
 code=$?
 [ $code -eq 6 ] || fail "lost in every life: exit code $code, expected 6"
-says 1 "1 restart did not help; go on with: $dtrain run --resume $work/often --nproc 2"
+says 1 "1 restart did not help; continue with: $dtrain run --resume $work/often --nproc 2"
 
 # --- refused once, by one voice ---
 # other PART [options of rank 1]

@@ -290,7 +290,7 @@ static void test_weights_that_leave_a_rank_without_work(void **state)
     t.comm = comm[0];
     t.config.shard_weights = small;
     assert_int_equal(toy_try_start(&t), DT_EINVAL);
-    assert_non_null(strstr(dt_error_text(), "rank 1 with the weight 1 of 101 gets none of 8 leaves"));
+    assert_non_null(strstr(dt_error_text(), "rank 1 with the weight 1 of 101 gets none of 8 shards"));
     toy_fini(&t);
     dt_comm_destroy(comm[1]);
 }
