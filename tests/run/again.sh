@@ -164,7 +164,7 @@ wrong() { # TEXT [options]
 }
 wrong 'stop.metric = "rmse" is not a result of the evaluation of phase1_world_model; did you mean "rmse_m"?' \
     --set phase1_world_model.stop.metric=rmse --set phase1_world_model.stop.below=0.1
-wrong 'checkpoint.best_by = "rmse_n" is no result' --set checkpoint.best_by=min:rmse_n
+wrong 'checkpoint.best_by = "rmse_n" is not a result' --set checkpoint.best_by=min:rmse_n
 "$dtrain" $one $seen --max-steps 2 --run-dir "$work/plain" 2>"$work/err" || fail "plain: $?"
 "$dtrain" $one $seen --max-steps 2 --run-dir "$work/best" --set checkpoint.best_by=min:rmse_m/5 2>"$work/err" || fail "best_by: $?"
 same "$work/best" "$work/plain"
