@@ -155,7 +155,7 @@ static void lead_an_edge_nowhere(const char *state, size_t bytes, const blobs *b
         memcpy(&was, b->records + i, sizeof(was));
         memcpy(b->records + i, &none, sizeof(none));
         is_refused = load_blobs(state, bytes, b->records, b->n_records) == DT_EDATA &&
-                     strstr(dt_error_text(), "col points at what is not there") != NULL;
+                     strstr(dt_error_text(), "col points to a missing row") != NULL;
         memcpy(b->records + i, &was, sizeof(was));
     }
     assert_true(is_refused);
