@@ -203,7 +203,7 @@ dt_status dt_verb_render(const dt_args *a, int *code_p)
     if (config.bytes == 0) {
         dt_str_fini(&config);
         DT_TRY(dt_fs_check_reach(a->word[0]));
-        return DT_FAIL(DT_ECONFIG, "%s is no run and no checkpoint of one; %s", a->word[0], usage);
+        return DT_FAIL(DT_ECONFIG, "%s is neither a run nor a checkpoint of one; %s", a->word[0], usage);
     }
     dt_status st = dt_session_open(&full, dt_str_text(&config), NULL, &s);
     dt_str_fini(&config);

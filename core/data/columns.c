@@ -527,11 +527,10 @@ static dt_status fail_unknown(const dt_columns *c)
                      "time, with id,time,x,y,speed in m and m/s, first",
                      path, line);
     } else if (c->n == 1 && count_words(c->header[0]) >= LEAST) {
-        st =
-            DT_FAIL(DT_EDATA,
-                    "%s:%" PRId64 ": one column \"%.200s\": columns are separated by comma, semicolon, tab or '|', and "
-                    "not by blanks: convert it, as by sed 's/^ *//; s/ *$//; s/  */,/g'",
-                    path, line, text);
+        st = DT_FAIL(DT_EDATA,
+                     "%s:%" PRId64 ": one column \"%.200s\": columns are separated by comma, semicolon, tab or '|', "
+                                   "and not by spaces: convert it, for example with sed 's/^ *//; s/ *$//; s/  */,/g'",
+                     path, line, text);
     } else if (is_all_numbers(c)) {
         st = DT_FAIL(DT_EDATA,
                      "%s:%" PRId64 ": \"%.200s\" are numbers, but the first line must name the columns: add a header "

@@ -172,7 +172,8 @@ static dt_status read_line(dt_csv *c, bool stays, char **text_p)
     c->at += n + (stop != NULL);
     const char *encoding = c->line == 1 ? foreign_encoding(text, n) : NULL;
     if (encoding != NULL) {
-        return DT_FAIL(DT_EDATA, "%s is %.6s, and tables are read as UTF-8: convert it, as by iconv -f %s -t UTF-8",
+        return DT_FAIL(DT_EDATA,
+                       "%s is %.6s, and tables are read as UTF-8: convert it, for example with iconv -f %s -t UTF-8",
                        c->path, encoding, encoding);
     }
     if (c->line == 1) {

@@ -401,11 +401,11 @@ static dt_status find_rate(table *t)
         c->rate_hz = rate_of(time, n_times);
     }
     if (st == DT_OK && !(c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ)) {
-        st = c->rate_hz == 0 ? DT_FAIL(DT_EINVAL,
-                                       "%s: all times are the same, so nothing says its frame rate: set "
-                                       "import.frame_rate_hz",
-                                       dt_csv_path(t->csv))
-                             : fail_rate(t);
+        st = c->rate_hz == 0
+                 ? DT_FAIL(DT_EINVAL,
+                           "%s: all times are the same, so its frame rate is unknown: set import.frame_rate_hz",
+                           dt_csv_path(t->csv))
+                 : fail_rate(t);
     }
     dt_csv_close(csv);
     dt_columns_fini(&peek);

@@ -248,7 +248,7 @@ static dt_status no_role(const dt_stage *s, const char *key, const char *word, c
     dt_str roles = {0};
     dt_config_role_names(s->d.config, &roles);
     const dt_status st = DT_FAIL(DT_ECONFIG, "%s holds \"%s\", which is %s (%s)%s%s", key, word,
-                                 *more != '\0' ? "neither a role" : "no role", dt_str_text(&roles),
+                                 *more != '\0' ? "neither a role" : "not a role", dt_str_text(&roles),
                                  *more != '\0' ? " nor matches a parameter such as " : "", more);
     dt_str_fini(&roles);
     return st;

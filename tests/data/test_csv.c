@@ -139,7 +139,7 @@ static void test_long_input(void **state)
     char *gz = NULL;
     assert_ok(dt_fs_read_all(at("t.gz"), 1 << 24, &gz, &packed));
     put_bytes("cut.gz", gz, packed - 20);
-    assert_fails(flatten("cut.gz", &out), DT_EDATA, "cut.gz: the gzip stream is cut short");
+    assert_fails(flatten("cut.gz", &out), DT_EDATA, "cut.gz: the gzip stream is truncated");
     char *padded = dt_alloc(packed + 512);
     memcpy(padded, gz, packed);
     memset(padded + packed, 0, 512);

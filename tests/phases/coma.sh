@@ -79,7 +79,7 @@ fi
 train counted $short --set phase_coma.episodes=100
 cases=$((cases + 1))
 "$dtrain" ckpt list "$work/counted" | grep -q "round 5 " || fail "100 episodes are not 5 updates"
-grep -q "phase_coma.updates = 4 has no effect: episodes = 100 says" "$work/counted/train.log" ||
+grep -q "phase_coma.updates = 4 has no effect: episodes = 100 sets" "$work/counted/train.log" ||
     fail "updates beside episodes, and not a word"
 
 # what is exported is the policy, which needs to know nothing of the others
