@@ -203,11 +203,11 @@ static void test_refusals(void **state)
     assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: more than 256 cells");
     line[300] = '\r'; /* as few lines of one */
     put("t.csv", line);
-    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: more than 256 cells: it holds CR (\\r)");
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: more than 256 cells: it contains CR (\\r)");
     line[300] = ',';
     line[3] = '\r';
     put("t.csv", line);
-    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: more than 256 cells: it holds CR (\\r)");
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: more than 256 cells: it contains CR (\\r)");
     dt_free(line);
     dt_str_fini(&out);
 }

@@ -379,7 +379,7 @@ static void test_refusals(void **state)
     assert_fails(import_to("s", &opt), DT_EINVAL, "an import to ");
     dt_lock_release(lock);
     put("s.parts/letter", "mine");
-    assert_fails(import_to("s", &opt), DT_EINVAL, "holds \"letter\", which no import wrote");
+    assert_fails(import_to("s", &opt), DT_EINVAL, "contains \"letter\", which no import wrote");
     assert_true(dt_fs_is_file(at("s.parts/letter")));
     assert_ok(dt_fs_remove_tree(at("s.parts")));
     assert_ok(dt_fs_mkdirs(at("s")));

@@ -186,10 +186,10 @@ static void test_shape_refusals(void **state)
     } while (0)
 #define MATMUL(a, b) dt_op_(f.g, DT_OP_MATMUL, (dt_tensor *[]){param(&f, "w"), param(&f, "w")}, 2, a, b, 0, 0)
     REFUSED(dt_linear(f.g, H(), param(&f, "w"), NULL), DT_ESHAPE,
-            "m: linear: w is 8 9 f32, wanted [M,K] f32 where K = 8");
+            "m: linear: w is 8 9 f32, expected [M,K] f32 where K = 8");
     REFUSED(dt_linear(f.g, H(), param(&f, "w8"), param(&f, "w_e")), DT_ESHAPE,
-            "b is 2 4 f32, wanted [M] f32 where M = 8");
-    REFUSED(dt_linear(f.g, input(&f, "col"), param(&f, "w"), NULL), DT_ESHAPE, "x is E i32, wanted [...,K] f32");
+            "b is 2 4 f32, expected [M] f32 where M = 8");
+    REFUSED(dt_linear(f.g, input(&f, "col"), param(&f, "w"), NULL), DT_ESHAPE, "x is E i32, expected [...,K] f32");
     REFUSED(dt_linear(f.g, H(), NULL, NULL), DT_EINVAL, "linear: input w (number 1) is missing");
     REFUSED(dt_gat(f.g, H(), param(&f, "b"), param(&f, "b"), NULL, NULL, input(&f, "rowptr"), input(&f, "col"), 7, 0.2),
             DT_ESHAPE, "gat: h is N 8 f32 but heads 7 does not divide 8");
@@ -202,7 +202,7 @@ static void test_shape_refusals(void **state)
                    input(&f, "col"), 4, 0.2),
             DT_ESHAPE, "w_e is 2 4 f32 but there are 4 heads");
     REFUSED(dt_gat(f.g, H(), param(&f, "b"), param(&f, "b"), NULL, NULL, input(&f, "ptr"), input(&f, "col"), 2, 0.2),
-            DT_ESHAPE, "rowptr is B+1 i32, wanted [N+1] i32 where N = N");
+            DT_ESHAPE, "rowptr is B+1 i32, expected [N+1] i32 where N = N");
     REFUSED(dt_gat(f.g, H(), param(&f, "b"), param(&f, "b"), NULL, NULL, input(&f, "col"), input(&f, "col"), 2, 0.2),
             DT_ESHAPE, "rowptr is E i32");
     REFUSED(dt_graph_qk(f.g, H(), H(), H(), input(&f, "edges"), input(&f, "rowptr"), input(&f, "col"), 2), DT_ESHAPE,
@@ -222,9 +222,9 @@ static void test_shape_refusals(void **state)
     REFUSED(dt_affine(f.g, H(), INFINITY, 0), DT_EINVAL, "affine: scale inf");
     REFUSED(dt_clamp(f.g, H(), 2, 1), DT_EINVAL, "clamp: lower bound 2");
     REFUSED(dt_dropout(f.g, H(), input(&f, "key"), 1), DT_EINVAL, "dropout: probability 1 is outside [0,1)");
-    REFUSED(dt_dropout(f.g, H(), input(&f, "col"), 0.1), DT_ESHAPE, "key is E i32, wanted [...] i64 where ... = N");
+    REFUSED(dt_dropout(f.g, H(), input(&f, "col"), 0.1), DT_ESHAPE, "key is E i32, expected [...] i64 where ... = N");
     REFUSED(dt_lstm(f.g, input(&f, "target"), param(&f, "wh"), NULL), DT_ESHAPE,
-            "xw is S 3 2 f32, wanted [T,S,4H] f32");
+            "xw is S 3 2 f32, expected [T,S,4H] f32");
     REFUSED(dt_lstm(f.g, input(&f, "ragged_steps"), param(&f, "w_e"), NULL), DT_ESHAPE, "w");
     REFUSED(dt_concat(f.g, (dt_tensor *[]){H()}, 1), DT_EINVAL, "concat: input x2 (number 1) is missing");
     REFUSED(dt_concat(f.g, (dt_tensor *[]){H(), input(&f, "edges")}, 2), DT_ESHAPE, "x2 is E 4 f32");
@@ -263,7 +263,7 @@ static void test_shape_refusals(void **state)
             "categorical: action has no column 2, it has 2");
     REFUSED(dt_categorical(f.g, H(), input(&f, "action"), -1, NULL, NULL), DT_EINVAL, "no column -1");
     REFUSED(dt_categorical(f.g, H(), input(&f, "nodes"), 0, NULL, NULL), DT_ESHAPE,
-            "action is N 9 f32, wanted [...,K] i32");
+            "action is N 9 f32, expected [...,K] i32");
     REFUSED(dt_categorical(f.g, H(), input(&f, "action"), 0, input(&f, "nodes"), NULL), DT_ESHAPE, "mask is N 9 f32");
     REFUSED(dt_categorical(f.g, input(&f, "present"), input(&f, "seq_row"), 0, NULL, NULL), DT_ESHAPE,
             "logits is 5 S f32 but choices cannot be ragged");
@@ -288,8 +288,8 @@ static void test_shape_refusals(void **state)
     REFUSED(f.g->api->result(f.g, input(&f, "nodes"), 0), DT_EINVAL,
             "result 0: the tensor given was not returned by an op");
     REFUSED(f.g->api->result(f.g, NULL, 0), DT_EINVAL, "result of op: the tensor is NULL");
-    REFUSED(dt_gather(f.g, H(), input(&f, "key")), DT_ESHAPE, "idx is N i64, wanted [...] i32");
-    REFUSED(dt_segment_mean(f.g, H(), input(&f, "col")), DT_ESHAPE, "ptr is E i32, wanted [B+1] i32");
+    REFUSED(dt_gather(f.g, H(), input(&f, "key")), DT_ESHAPE, "idx is N i64, expected [...] i32");
+    REFUSED(dt_segment_mean(f.g, H(), input(&f, "col")), DT_ESHAPE, "ptr is E i32, expected [B+1] i32");
     REFUSED(dt_op_(f.g, DT_OP_SUM, (dt_tensor *[]){H(), H()}, 2, 0, 0, 0, 0), DT_EINVAL,
             "2 inputs given, it takes at most 1");
     REFUSED(dt_op_(f.g, DT_OPX_COLSUM, (dt_tensor *[]){H()}, 1, 0, 0, 0, 0), DT_EINVAL, "op 1003 is unknown");
@@ -326,7 +326,7 @@ static void test_name_refusals(void **state)
     assert_int_equal(f.g->api->loss(f.g, "a", dt_sum(f.g, input(&f, "nodes")), 1, "N"), DT_EINVAL);
     assert_refused(&f, DT_EINVAL, "loss a is named twice");
     assert_int_equal(f.g->api->loss(f.g, "a", input(&f, "nodes"), 1, "N"), DT_ESHAPE);
-    assert_refused(&f, DT_ESHAPE, "loss a: the value is N 9 f32, wanted 1 f64");
+    assert_refused(&f, DT_ESHAPE, "loss a: the value is N 9 f32, expected 1 f64");
     assert_int_equal(f.g->api->loss(f.g, "a", dt_sum(f.g, input(&f, "nodes")), 1, "Z"), DT_EINVAL);
     assert_refused(&f, DT_EINVAL, "symbol \"Z\" is not one of 1 N E S B");
     assert_int_equal(f.g->api->loss(f.g, "a", dt_sum(f.g, input(&f, "nodes")), NAN, "N"), DT_EINVAL);

@@ -327,7 +327,7 @@ static void test_state_of_gpu(void **state)
     says("PASS  cuda:0 driver  stays loaded between programs (persistence mode)\n");
     says("PASS  cuda:0 programs no other on it\n");
     told("hot", DT_VERDICT_WARN, 2,
-         "slowed down by heat, slowed down by the hardware\n                     -> look at its coo");
+         "slowed down by heat, slowed down by the hardware\n                     -> check its coo");
     told("braked", DT_VERDICT_WARN, 2, "slowed down by the power supply, slowed down by the hardware\n");
     says("-> check the power supply of the machine");
     told("slow", DT_VERDICT_WARN, 2,

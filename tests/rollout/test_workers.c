@@ -393,11 +393,11 @@ static void test_refusals(void **state)
     (void)state;
     refuses("liar.lie=create crash", "env.timeout_s=60", DT_EIO, "was killed by signal 6");
     refuses("liar.lie=create leave", "env.timeout_s=60", DT_EIO, "ended with code 0");
-    refuses("liar.lie=create hang", "env.timeout_s=0.1", DT_EIO, "did not say what there is within 0.1 s");
-    refuses("liar.lie=create loop", "env.timeout_s=0.1", DT_EIO, "did not say what there is within 0.1 s");
-    refuses("liar.lie=create stop", "env.timeout_s=0.1", DT_EIO, "did not say what there is within 0.1 s");
+    refuses("liar.lie=create hang", "env.timeout_s=0.1", DT_EIO, "did not describe itself within 0.1 s");
+    refuses("liar.lie=create loop", "env.timeout_s=0.1", DT_EIO, "did not describe itself within 0.1 s");
+    refuses("liar.lie=create stop", "env.timeout_s=0.1", DT_EIO, "did not describe itself within 0.1 s");
     refuses("liar.lie=create babble", "env.timeout_s=0.1", DT_EIO, "la la la");
-    refuses("liar.lie=create drip", "env.timeout_s=0.1", DT_EIO, "did not say what there is within 0.1 s");
+    refuses("liar.lie=create drip", "env.timeout_s=0.1", DT_EIO, "did not describe itself within 0.1 s");
     refuses("liar.lie=create close", "env.timeout_s=60", DT_EIO, "closed its connection to the host and continued");
     refuses("liar.lie=create nonsense", "env.timeout_s=60", DT_EIO, "wrote over the connection");
 }

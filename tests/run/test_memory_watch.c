@@ -115,7 +115,7 @@ static void test_levels(void **state)
     assert_string_equal(said, "");
     put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 200000 kB\n");
     dt_memory_watch_look(&w, 3, NULL);
-    assert_true(heard("0.82 of 1.02 GB of memory are in use (80 %): memory is given back above"));
+    assert_true(heard("0.82 of 1.02 GB of memory are in use (80 %): memory is released above"));
     said[0] = '\0';
     dt_memory_watch_look(&w, 4, NULL);
     assert_string_equal(said, ""); /* once */
