@@ -529,7 +529,7 @@ static dt_status fail_unknown(const dt_columns *c)
     } else if (c->n == 1 && count_words(c->header[0]) >= LEAST) {
         st = DT_FAIL(DT_EDATA,
                      "%s:%" PRId64 ": one column \"%.200s\": columns are separated by comma, semicolon, tab or '|', "
-                                   "and not by spaces: convert it, for example with sed 's/^ *//; s/ *$//; s/  */,/g'",
+                     "and not by spaces: convert it, for example with sed 's/^ *//; s/ *$//; s/  */,/g'",
                      path, line, text);
     } else if (is_all_numbers(c)) {
         st = DT_FAIL(DT_EDATA,

@@ -2,7 +2,8 @@
  *
  * What a phase begins with: the checkpoint that is resumed, --init-from, the file or run of `init`, the phases before
  * it, or random numbers. A run and its plan (--dry-run) find and load it by the same functions, so that both refuse the
- * same weights; a run compares shapes before its first phase begins. In a plan the phases before exist only as shapes: dt_planned. Threads: [main] of each rank.
+ * same weights; a run compares shapes before its first phase begins. In a plan the phases before exist only as
+ * shapes: dt_planned. Threads: [main] of each rank.
  */
 #ifndef DTRAIN_CORE_RUN_FIRST_WEIGHTS_H
 #define DTRAIN_CORE_RUN_FIRST_WEIGHTS_H

@@ -5,8 +5,8 @@
  *
  * Kept of a vType: length, maxSpeed, desiredMaxSpeed, speedFactor, speedDev and scale of every vehicle; accel, decel,
  * minGap, tau, sigma and carFollowModel (Krauss or IDM) of the type that most vehicles have, for all. Of a vehicle:
- * depart, departLane, departPos, departSpeed, departEdge, arrivalEdge, its route, or from, to and via: then the quickest
- * way at the limits.
+ * depart, departLane, departPos, departSpeed, departEdge, arrivalEdge, its route, or from, to and via: then the
+ * quickest way at the limits.
  * It leaves at the end of its route. Types and routes may be distributions: every vehicle draws its own.
  *
  * What no simulated vehicle needs is not checked: types and routes are kept as written until one uses them; vehicles

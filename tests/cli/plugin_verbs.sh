@@ -65,7 +65,8 @@ expect 2 count words a --set counting.steps=1
 expect 2 counts
 has "count"
 "$dtrain" count words a >"$work/out" 2>&1
-[ $? -eq 2 ] || fail "a verb without its plugin: code $?"
+code=$?
+[ $code -eq 2 ] || fail "a verb without its plugin: code $code"
 
 expect 0 count --help
 has "dtrain count words WORD... [options]"

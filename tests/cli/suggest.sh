@@ -83,10 +83,11 @@ sed -n 's/.*{"[a-z-]*", "--set \([a-z_.]*\)=.*/\1/p' "$src/core/cli/cli.c" | sor
 [ "$(wc -l <"$work/advised")" -ge 6 ] || fail "few options are advised"
 grep -vxF -e models.ROLE -f "$work/keys" "$work/advised" >"$work/missing" && fail "advised: $(cat "$work/missing")"
 "$dtrain" run --help >"$work/help" 2>&1
-for option in $(sed -n 's/.*{"[a-z-]*", "\(--[a-z-]*\)[ "].*/\1/p' "$src/core/cli/cli.c" | sort -u); do
+sed -n 's/.*{"[a-z-]*", "\(--[a-z-]*\)[ "].*/\1/p' "$src/core/cli/cli.c" | sort -u >"$work/options"
+while read -r option; do
     case $option in --version | --help) continue ;; esac
-    grep -q -- " $option[ \[]" "$work/help" || fail "$option is advised, which is not an option"
-done
+    grep -q -- " ${option}[ \[]" "$work/help" || fail "$option is advised, which is not an option"
+done <"$work/options"
 
 # --- what a refusal advises is possible: each row is refused, and taken once the advice is followed ---
 small="--set env.id=cartpole --set phase2_ppo.iterations=1 --set phase2_ppo.train_batch=64 --set phase2_ppo.fragment=16"

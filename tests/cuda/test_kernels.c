@@ -10,8 +10,8 @@
  *   NaN         what depends on NaN is NaN (backend/kernel.h), and other leaves are not
  *   accum, absent outputs, in place
  * Tensors are stored in f32, then in bf16 and in fp16 where graph/store.h allows it: all of them, and mixed.
- * On the emulated device the mixed ones and fp16, whose kernels are the templates of bf16, are checked for parity alone,
- * and fp16 not mixed; DT_LONG=1 checks everything.
+ * On the emulated device the mixed ones and fp16, whose kernels are the templates of bf16, are checked for parity
+ * alone, and fp16 not mixed; DT_LONG=1 checks everything.
  * DT_CASE: only the rows of these names, which are separated by commas. DT_TEST: only the tests whose names match this
  * pattern. Names that select nothing fail.
  */

@@ -93,9 +93,10 @@ described() { # ID [--set KEY=VALUE]...
         /^  [a-z]/ { if (port) print port; port = "" }' >"$work/bare"
     [ ! -s "$work/bare" ] || fail "$* has ports without a description: $(cat "$work/bare")"
 }
-for id in $(grep '^env_' "$work/ids"); do
+grep '^env_' "$work/ids" >"$work/environments"
+while read -r id; do
     described "$id"
-done
+done <"$work/environments"
 described env_traffic --set env_traffic.scenario=grid --set env_traffic.control=both
 described env_traffic --set env_traffic.scenario=grid --set env_traffic.control=signals --set env_traffic.right_of_way=true
 described env_snakes --set env_snakes.advice=true

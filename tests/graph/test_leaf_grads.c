@@ -36,7 +36,7 @@ static bool collides(const dt_leaf_grad *x, size_t room, const dt_leaf_grad *y)
            y->room < room + (size_t)x->stride * sizeof(float);
 }
 
-/* The same by another way: the largest first, each at 0 or at the end of one that has a place, the lowest that is free. */
+/* The same by another way: the largest first, each at 0 or at the end of one that has a place, the lowest free one. */
 static void check_rooms(const dt_leaf_grads *g)
 {
     const dt_leaf_grad *order[256];

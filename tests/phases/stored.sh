@@ -79,7 +79,7 @@ refused 2 "no model can train on recorded scenes" $alone \
     --set phase3_constrained.limits=conflicting_greens:1
 refused 2 "an action of 0.25 s is 1.25 frames of a recording of 5 Hz" $alone --set env_traffic.action_s=0.25 \
     --set env_traffic.dt_s=0.05
-refused 2 "cpo" must be the only one to update what the policy depends on" --init-from "$work/first" $off \
+refused 2 'algorithm = "cpo" must be the only one to update what the policy depends on' --init-from "$work/first" $off \
     --set training.freeze_loaded=perception --set phase3_constrained.algorithm=cpo
 refused 2 "stored_coef = 0 disables training on" --set phase3_constrained.stored_coef=0
 refused 4 "there is no store at" --set data.store=./no-such-store

@@ -54,7 +54,7 @@ static void test_view(void **state)
                       "███▇▇▆▆▆▅▅▄▄▃▃▃▂▂▁▁▁"
                       "             80\n");
     expect_line(text, "x?[2Jy                         ▁▁▁▂▂");
-    expect_line(text, "\nstrict_delay_s/mean            ▁▁▁▂▂"); /* of a long name the end tells it from others */
+    expect_line(text, "\nstrict_delay_s/mean            ▁▁▁▂▂"); /* long names keep their end */
     assert_null(strchr(text, '\033'));
     assert_null(strstr(text, "same")); /* never changes */
     assert_null(strstr(text, "before"));

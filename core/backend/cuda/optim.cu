@@ -44,8 +44,8 @@ __global__ void squares(const float *grad, dt_device_slice s, int64_t first, dou
 
 /* ---- decision ---------------------------------------------------------------------------------------------------- */
 
-/* core/amp/scaler.h: an overflow uses up one of `hysteresis` chances and then lowers the scale; `interval` good steps in a
- * row raise it. */
+/* core/amp/scaler.h: an overflow uses up one of `hysteresis` chances and then lowers the scale; `interval` good steps
+ * in a row raise it. */
 __device__ void rescale(const dt_device_scaler *k, dt_device_state *s, bool is_finite)
 {
     if (!k->enabled || !k->dynamic) {
