@@ -12,7 +12,7 @@ export HOME XDG_CONFIG_HOME XDG_DATA_HOME
 fish -n "$completion" || fail "fish does not read it"
 
 offered() { fish -Nc "source '$completion'; complete -C '$1'"; } # line
-offered 'dtrain ckp' | grep -q '^ckpt.the checkpoints of a run' || fail "verbs: $(offered 'dtrain ckp')"
+offered 'dtrain ckp' | grep -q '^ckpt.list, inspect and verify' || fail "verbs: $(offered 'dtrain ckp')"
 offered 'dtrain data --ou' | grep -q '^--out.folder of the store' || fail "options of data: $(offered 'dtrain data --ou')"
 test -z "$(offered 'dtrain data --max')" || fail "data has options of run: $(offered 'dtrain data --max')"
 offered 'dtrain --max' | grep -q '^--max-steps' || fail "options without a verb: $(offered 'dtrain --max')"

@@ -12,11 +12,11 @@ offered() { # words
     zsh -fc '_describe() { print -rl -- "${(@P)4}" }; _arguments() { print -rl -- "$@" }
         completion=$1; shift; words=("$@"); CURRENT=$#; . $completion' zsh "$completion" "$@"
 }
-offered dtrain ckp | grep -q '^ckpt:the checkpoints of a run' || fail "verbs: $(offered dtrain ckp)"
+offered dtrain ckp | grep -q '^ckpt:list, inspect and verify' || fail "verbs: $(offered dtrain ckp)"
 offered dtrain data --ou | grep -q '^--out=\[folder of the store' || fail "options of data: $(offered dtrain data --ou)"
 offered dtrain data --ou | grep -q -e '--max-steps' && fail "data has an option of run"
 offered dtrain --max | grep -q '^--max-steps=\[' || fail "options without a verb: $(offered dtrain --max)"
-offered dtrain run --res | grep -q '^--resume\[go on.*\]::' || fail "an option whose value may be missing"
+offered dtrain run --res | grep -q '^--resume\[resume a stopped run.*\]::' || fail "an option whose value may be missing"
 offered dtrain run --set | grep -q ':KEY=VALUE:_dtrain_set$' || fail "values of --set"
 offered dtrain run --plugin | grep -q ':FILE_OR_ID:_dtrain_ask phases$' || fail "values of --plugin"
 offered dtrain data '' | grep -q '^2:form:(import inspect ' || fail "forms of data"

@@ -83,7 +83,7 @@ awk 'BEGIN { print "scene,site,id,frame,x,y,speed,heading,accel,length"
     fail "import left with $?"
 timeout 120 "$dtrain" run --config "$work/job.cfg" --run-dir "$work/standing" --max-steps 1 \
     $still >"$work/out" 2>"$work/err"
-says 1 'left as fixed numbers scale them: speed, length, stop distance, gap, lateral offset, closing speed, inverse'
+says 1 'so scaled by fixed numbers: speed, length, stop distance, gap, lateral offset, closing speed, inverse'
 cases=$((cases + 1))
 [ "$(constant standing node_scale)" = \
     " 3e999999 3e999999 3f800000 3ecccccd 3f800000 3f800000 3f800000 3f800000 3f800000" ] ||

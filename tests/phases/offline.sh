@@ -181,7 +181,7 @@ is_bad 'metadata have version "7"; expected "2"'
 LC_ALL=C sed 's/"env_cartpole"/"env_cartpoles"/; s/  *$//' "$file" >"$bad"
 is_bad ""
 LC_ALL=C sed 's/"env_cartpole"/"env_carthole"/' "$file" >"$bad"
-is_bad 'metadata say environment "env_carthole"'
+is_bad 'metadata have environment "env_carthole"'
 LC_ALL=C sed 's/"next_obs"/"next_obx"/' "$file" >"$bad"
 is_bad 'next_obs is not in it'
 LC_ALL=C sed 's/"place":{"dtype":"I32"/"place":{"dtype":"F32"/' "$file" >"$bad"
@@ -221,7 +221,7 @@ word() {
     [ "$(wc -c <"$bad")" -eq "$(wc -c <"$file")" ] || fail "$1 = $2 is of other length"
 }
 word round x
-is_bad 'metadata say round "x"; expected the number of its round, a whole number from 1'
+is_bad 'metadata have round "x"; expected the number of its round, a whole number from 1'
 word round 0
 is_bad 'metadata have round "0"; expected'
 word steps abc

@@ -90,7 +90,7 @@ refused 2 "logit_penalty" --set phase_ddpg.logit_penalty=nan
 # judged as another phase: that is said first
 cases=$((cases + 1))
 "$dtrain" eval --plugin phase_sac --checkpoint "$work/whole" >/dev/null 2>"$work/err" && fail "a DDPG run is judged as SAC"
-grep -q "error --plugin phase_sac, and .*/whole is of phase phase_ddpg: " "$work/err" || fail "eval does not say of which phase the run is"
+grep -q "error --plugin phase_sac, but .*/whole belongs to phase phase_ddpg: " "$work/err" || fail "eval does not say of which phase the run is"
 
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ]

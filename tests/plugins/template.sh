@@ -48,7 +48,7 @@ expect 0 "PASS drive: 9 passed, 0 failed, 0 skipped" "$dtrain" check "$work/driv
 expect 0 "PASS robot: 7 passed, 0 failed, 0 skipped" "$dtrain" check "$work/robot/robot.so"
 expect 0 "PASS swing: 6 passed, 0 failed, 0 skipped" "$dtrain" check "$work/swing/swing.so"
 expect 0 "PASS critic: 5 passed, 0 failed, 0 skipped" "$dtrain" check "$work/critic/critic.so"
-expect 0 "steps under random actions, episodes: 32 begun" "$dtrain" check "$work/robot/robot.so" --set robot.battery=9 \
+expect 0 "steps under random actions, episodes: 32 started" "$dtrain" check "$work/robot/robot.so" --set robot.battery=9 \
     --set robot.cells=999
 # controllers and shields by acting in an environment, those of others beside this plugin as well
 expect 0 "acts in cartpole by phase2_ppo: created, started, iterated 2 times, evaluated" "$dtrain" check controller_mlp \
@@ -256,7 +256,7 @@ break_it env e3 "writes into a buffer of an earlier call" \
 break_it env e4 "is marked alive" 's/^    io->alive\[0\] = !.*/    io->alive[0] = 1;/'
 break_it env e5 "marked neither terminated nor truncated" 's/io->truncated\[0\] = .*/io->truncated[0] = 0;/; s/io->alive\[0\] ? DT_OK/s->battery > 0 ? DT_OK/'
 break_it env e6 "obs [A 3], row 0, item 2 is inf" 's/    obs\[2\] = /    obs[2] = s->battery < 50 ? 1.0F \/ 0.0F : /'
-break_it env e7 "at most 60 steps (max_steps)" 's/&& s->battery == 0 ?/\&\& s->battery == -5 ?/'
+break_it env e7 "limits it to 60 steps (max_steps)" 's/&& s->battery == 0 ?/\&\& s->battery == -5 ?/'
 break_it env e8 "reset, step 0: obs differs from what another instance gave" \
     's/dt_random_init(&r, seed, 0);/static int turn;\n    dt_random_init(\&r, seed + turn++, 0);/'
 break_it env e9 "destroy leaves 2 blocks of host memory" 's/^    s->h = h;/&\n    h->alloc(h, 8);/'
@@ -276,7 +276,7 @@ break_it env e18 "playing: it ended the process with code 0; a plugin returns a 
     -e 's/^    s->battery--;/    exit(0);/' -e 's/^#include <dtrain.random.h>/&\n#include <stdlib.h>/'
 break_it env e20 "playing: it accessed memory past the end of a block of" 's/^    s->battery--;/    ((volatile char *)s)[4096] = 1;/'
 # what is written in front of a buffer, marks and numbers that are none, threads and processes that stay
-break_it env e21 "seed 1, step 0: reset writes in front of obs" 's/^    obs\[2\] = /    obs[-1] = 1.0F;\n&/'
+break_it env e21 "seed 1, step 0: reset writes before the start of obs" 's/^    obs\[2\] = /    obs[-1] = 1.0F;\n&/'
 break_it env e22 "seed 1, step 0: alive[0] is 7; it is 0 or 1" 's/^    io->alive\[0\] = 1;/    io->alive[0] = 7;/'
 break_it env e23 "metric charged of an episode is inf" 's/^    io->metric\[0\] = .*/    io->metric[0] = 1.0 \/ 0.0;/'
 break_it env e24 "destroy leaves 2 threads running" \

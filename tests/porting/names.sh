@@ -39,7 +39,7 @@ grep -q "here it is training.epochs" "$work/err" || fail "--set: $(cat "$work/er
 [ "$(wc -l <"$work/groups")" -ge 20 ] || fail "groups: $(cat "$work/groups")"
 while read -r group; do
     "$dtrain" show "$group" >/dev/null 2>&1 && continue
-    [ "$group" = phase ] || refuse "$group = { };" "${none}the guides"
+    [ "$group" = phase ] || refuse "$group = { };" "${none}a key of the guides"
 done <"$work/groups"
 
 # --- the table ---

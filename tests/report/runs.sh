@@ -60,7 +60,7 @@ grep -q "^alive  running$" "$work/out" && grep -q "^loss " "$work/out" || fail "
 $run --run-dir "$work/runs/alive" --resume "$work/runs/alive" 2>"$work/err"
 code=$?
 [ $code -eq 2 ] || fail "a second process trains into it: exit code $code"
-grep -q "alive is being trained right now.*held by process $pid on " "$work/err" || fail "who trains: $(cat "$work/err")"
+grep -q "alive is in use by a training.*held by process $pid on " "$work/err" || fail "who trains: $(cat "$work/err")"
 kill -KILL $pid
 wait $pid 2>/dev/null
 says alive interrupted

@@ -133,7 +133,7 @@ expect 4 "a resume continues from step 4" "$dtrain" ckpt verify "$work/many"
 expect 4 "5  damaged  " "$dtrain" ckpt verify "$work/many"
 expect 4 "\"resume\":\"$work/many/checkpoints/step-000000000004\"" "$dtrain" ckpt verify "$work/many/checkpoints" --json
 passed_over() { # what takes weights from a run, with the newest ones damaged: the same warning, and the older one
-    for text in "step-000000000005 skipped: " "$work/many/checkpoints/step-000000000004 is taken"; do
+    for text in "step-000000000005 skipped: " "using $work/many/checkpoints/step-000000000004"; do
         expect 0 "$text" "$dtrain" ckpt inspect "$work/many"
         expect 0 "$text" "$dtrain" eval --checkpoint "$work/many"
         expect 0 "$text" "$dtrain" export --checkpoint "$work/many" --out "$work/out.safetensors"

@@ -81,16 +81,16 @@ refused() { # code text options...
     # what would say nothing
     refused 2 'data_trajectory.balance = "risk" from --set has no effect: .*data.sampling = "weighted"' \
         --set data_trajectory.balance=risk
-    refused 2 'rate_hz = "10.0" from --set has no effect: phase1_world_model sets it to "5"; say phase1_world_model.rate_hz' \
+    refused 2 'rate_hz = "10.0" from --set has no effect: phase1_world_model sets it to "5"; use phase1_world_model.rate_hz' \
         --set data_trajectory.rate_hz=10
     refused 2 'split = "eval" from --set has no effect: phase1_world_model sets it to "train"$' \
         --set data_trajectory.split=eval
     refused 2 'store = ".*few" from --set has no effect: data.store sets' --set "data_trajectory.store=$work/few"
-    refused 2 'data.window = "128" from --set has no effect: it is of a stream' --set data.window=128
+    refused 2 'data.window = "128" from --set has no effect: it applies to streams' --set data.window=128
     refused 2 'data.stream_timeout = ".*" from --set has no effect' --set data.stream_timeout=5
     printf 'data = { stream_room = 3.0; };\n' >"$work/room.cfg"
     refused 2 'data.stream_room = "3.0*" from .*room.cfg.* has no effect' --config "$work/room.cfg"
-    refused 2 'hazard_mps2 = "4.0*" from --set has no effect: only pairs say where danger is' \
+    refused 2 'hazard_mps2 = "4.0*" from --set has no effect: it requires pairs = true' \
         --set data_trajectory.hazard_mps2=4
     printf 'data_trajectory = { history_s = 3.0; rate_hz = 5.0; balance = "none"; };\n' >"$work/spelt.cfg"
     run spelt $noisy --set phase1_world_model.rate_hz=1 --config "$work/spelt.cfg" --max-steps 1

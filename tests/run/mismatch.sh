@@ -81,9 +81,9 @@ says() { # TEXT: beside what was expected
     # a file of its own does not say what it was trained with
     for last in "$work"/two/checkpoints/*; do :; done
     cp "$last/model.safetensors" "$work/alone.safetensors"
-    expect 0 "tensors of perception serve nothing here" "$dtrain" $one --set risk_gnn.layers=1 \
+    expect 0 "tensors of perception are unused here" "$dtrain" $one --set risk_gnn.layers=1 \
         --init-from "$work/alone.safetensors" --max-steps 2 --run-dir "$work/fewer"
-    [ "$(grep -c "serve nothing here" "$work/err")" -eq 1 ] || fail "the warning comes more than once"
+    [ "$(grep -c "are unused here" "$work/err")" -eq 1 ] || fail "the warning comes more than once"
 }
 
 echo "$cases cases, $failed failed"

@@ -380,7 +380,7 @@ if DTRAIN_CPU_ISA=avx2 "$dtrain" list >/dev/null 2>&1; then
         --run-dir "$work/bad" -q --max-steps 3 >"$work/out" 2>"$work/err"
     code=$?
     [ $code -eq 2 ] || fail "two arithmetic classes: exit code $code, expected 2"
-    says 1 "rank 1 computes in the arithmetic class base+libm_fma, rank 0 fma: ranks that round differently do not stay"
+    says 1 "rank 1 computes in the arithmetic class base+libm_fma, rank 0 fma: ranks that round differently diverge"
 else
     echo "this processor has the base kernels alone: a run of two arithmetic classes is not tried"
 fi
@@ -448,7 +448,7 @@ while read -r line said; do
 done <<END
 other_slots=-3 line 2: slots=-3: expected a whole number from 1 to 65536
 other_slots=x line 2: slots=x: expected a whole number
-slots=3 line 2: "slots=3" is no host
+slots=3 line 2: "slots=3" is not a host
 other_@@ line 2: "@@" after the host
 END
 printf 'localhost slots=2\nlocal;host\n' >"$work/hosts"
@@ -464,7 +464,7 @@ says 1 "no such luck"
 says 1 "mpirun ended with code 213 and started no process"
 mkfifo "$work/pipe"
 train 2 bad --nproc 2 --hostfile "$work/pipe"
-says 1 "is not a plain file"
+says 1 "is not a regular file"
 train 2 bad --nproc 2 --hostfile "$work/nosuch"
 says 1 "--hostfile"
 # the launcher's options, given again: the last one counts

@@ -202,7 +202,7 @@ cases=$((cases + 1))
 grep -q "nothing here" "$work/err" && fail "a warning where all is as it was trained"
 "$dtrain" eval --checkpoint "$work/lanes" --json -q --set data_trajectory.lanes=false >"$work/out" 2>"$work/err" ||
     fail "evaluation without lanes: $?"
-grep -q "tensors of world serve nothing here, .*data_trajectory.lanes is false here and was true" "$work/err" ||
+grep -q "tensors of world are unused here, .*data_trajectory.lanes is false here and was true" "$work/err" ||
     fail "evaluation without lanes does not warn"
 for how in "--init-from $work/unseen --run-dir $work/refused" "--resume $work/unseen"; do
     cases=$((cases + 1))
@@ -210,7 +210,7 @@ for how in "--init-from $work/unseen --run-dir $work/refused" "--resume $work/un
     "$dtrain" --plugin phase1_world_model $small $with --set data.store="$work/roads" --max-steps 8 $how \
         >"$work/out" 2>"$work/err"
     code=$?
-    { [ $code -eq 2 ] && grep -q "and those of its data (.*data_trajectory.lanes is true here and was false)" "$work/err"; } ||
+    { [ $code -eq 2 ] && grep -q "and the options of its data (.*data_trajectory.lanes is true here and was false)" "$work/err"; } ||
         fail "$how with lanes left with $code"
 done
 

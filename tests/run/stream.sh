@@ -103,7 +103,7 @@ run sequential whole --threads 1 --set data.sampling=sequential
 "$dtrain" eval --checkpoint "$work/one" --set "data.store=$work/parts/1" >/dev/null 2>"$work/err"
 grep -q "evaluated on the part held out of" "$work/err" || fail "a store of the stream counts as unseen"
 "$dtrain" eval --checkpoint "$work/one" >/dev/null 2>"$work/err"
-grep -q "judged on all of .*, which was not trained on" "$work/err" || fail "data.store counts as trained on"
+grep -q "evaluated on all of .*, which was not trained on" "$work/err" || fail "data.store counts as trained on"
 
 # they come while it trains on two ranks, and what is written aside is left alone
 put 0 000000 grown

@@ -217,8 +217,7 @@ static void test_said(void **state)
         "  a batch of acting         2     1.000    0.0010    1.0020 100.0 %  arithmetic\n"
         "  a round is 20 batches, each of 4 instances with 6 agents in the mean: 20.040 ms\n"
         "  all shards simultaneously; recurrent steps that wait for each other, reading data and environments are not "
-        "in "
-        "it\n");
+        "included\n");
     dt_str_clear(&text);
     dt_json_out o = {.s = &text};
     assert_int_equal(dt_roofline_json(&s, &gpu, &o), DT_OK);

@@ -88,7 +88,7 @@ cases=$((cases + 1))
     fail "what is exported of it: $(cat "$work/out")"
 cases=$((cases + 1))
 "$dtrain" run --config "$work/job.cfg" --dry-run 2>&1 |
-    grep -qF 'shadows      target of actor, target of critic, past of actor: 149 parameters more' || fail "the plan"
+    grep -qF 'targets      target of actor, target of critic, past of actor: 149 parameters more' || fail "the plan"
 differs() { # FILE
     sed -n 's/.*"differ":\([-0-9.e]*\).*/\1/p' "$1" | tail -n 1
 }
@@ -110,11 +110,11 @@ wrong() { # CODE TEXT WHAT
 }
 wrong 3 'target networks; at most 8 are possible' 'many shadows'
 wrong 3 'actor has two target networks past' 'two of a name'
-wrong 3 '3 shadows and no list of them' 'no list'
+wrong 3 '3 target networks and no list of them' 'no list'
 wrong 3 'without their struct_size' 'no size'
-wrong 3 'a shadow of a model that is not among those of the trainer' 'foreign model'
-wrong 3 'a shadow without a name' 'no name'
-wrong 3 'the shadow "the past" of actor: its name must begin with a-z' 'bad name'
+wrong 3 'a target network of a model that is not among those of the trainer' 'foreign model'
+wrong 3 'a target network without a name' 'no name'
+wrong 3 'the target network "the past" of actor: its name must begin with a-z' 'bad name'
 wrong 3 'tau 1.5 of the target network past of actor is outside (0, 1]' 'bad tau'
 wrong 2 'model_as: critic has no target network "ghost"; the trainer gave it target' 'unknown shadow'
 wrong 2 'there is no target network "ghost"; there are target, target, past' 'unknown copy'
