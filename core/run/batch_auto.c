@@ -22,57 +22,6 @@ enum { LEAST_STEPS = 8 };         /* of a pass over the data */
 static const double share = 0.75; /* of what there is: below this the watch does not warn (memory.warn_fraction) */
 static const char *const share_text = "three quarters";
 
-/* ---- the configuration ------------------------------------------------------------------------------------------- */
-
-static dt_status is_open(dt_session *s, int64_t phase, bool *is_p)
-{
-    dt_data_opts data;
-    DT_TRY(dt_config_data(s->config, phase, &data));
-    *is_p = data.batch == DT_BATCH_AUTO;
-    return DT_OK;
-}
-
-/* Overrides all other values of this phase; by: the origin that is shown. */
-static dt_status set_batch(dt_session *s, int64_t phase, int64_t batch, const char *by)
-{
-    char path[48], text[24];
-    dt_data_opts data;
-    snprintf(path, sizeof(path), "phases.%lld.data.batch", (long long)phase);
-    snprintf(text, sizeof(text), "%lld", (long long)batch);
-    DT_TRY(dt_config_set_option(s->config, path, text, by));
-    return dt_config_data(s->config, phase, &data); /* reading makes a number of the text */
-}
-
-static dt_status recall_phase(dt_session *s, int64_t phase, const dt_config *run)
-{
-    bool is_auto = false;
-    int64_t batch = 0;
-    const char *text = NULL;
-    dt_origin origin;
-    DT_TRY(is_open(s, phase, &is_auto));
-    if (!is_auto || phase >= dt_config_n_phases(run) ||
-        dt_config_get(run, phase, "data.batch", &text, &origin) != DT_OK || !dt_parse_whole(text, &batch)) {
-        dt_error_clear();
-        return DT_OK;
-    }
-    return set_batch(s, phase, batch, "auto, as the run began");
-}
-
-dt_status dt_batch_recall(dt_session *s, const char *recorded)
-{
-    dt_config *run = NULL;
-    if (recorded == NULL) {
-        return DT_OK;
-    }
-    DT_TRY(dt_config_create(&run));
-    dt_status st = dt_config_read_file(run, DT_FROM_RUN, recorded);
-    for (int64_t i = 0; i < s->n_phases && st == DT_OK; i++) {
-        st = recall_phase(s, i, run);
-    }
-    dt_config_destroy(run);
-    return st;
-}
-
 /* ---- what there is ----------------------------------------------------------------------------------------------- */
 
 typedef struct allowance { /* of one process */
@@ -244,7 +193,7 @@ static dt_status try_batch(seeker *k, int64_t batch, trial *t)
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_stage *stage = NULL;
     *t = (trial){.verdict = REFUSED};
-    DT_TRY(set_batch(k->s, k->phase, batch, "auto"));
+    DT_TRY(dt_batch_set(k->s, k->phase, batch, "auto"));
     k->data.batch = batch;
     dt_stage_desc d = dt_session_stage(k->s, k->phase, k->comm, &lock);
     d.run_dir = k->run_dir;
@@ -415,7 +364,7 @@ static dt_status choose_phase(dt_session *s, int64_t phase, dt_comm *c, const ch
     st = is_first ? choose_here(s, phase, &room, run_dir, max_steps, out) : DT_OK;
     DT_TRY(c != NULL ? dt_comm_agree(c, st) : st);
     DT_TRY(c != NULL ? dt_comm_broadcast(c, 0, out, sizeof(*out)) : DT_OK);
-    st = set_batch(s, phase, out->batch, "auto");
+    st = dt_batch_set(s, phase, out->batch, "auto");
     return c != NULL ? dt_comm_agree(c, st) : st;
 }
 
@@ -424,7 +373,7 @@ dt_status dt_batch_choose(dt_session *s, dt_comm *c, const char *run_dir, uint64
     bool has_entered = false;
     for (int64_t i = s->first; i < s->last; i++) {
         bool is_auto = false;
-        DT_TRY(is_open(s, i, &is_auto));
+        DT_TRY(dt_batch_is_open(s, i, &is_auto));
         DT_TRY(is_auto ? choose_phase(s, i, c, run_dir, max_steps) : DT_OK);
         has_entered = has_entered || is_auto;
     }

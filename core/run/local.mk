@@ -2,7 +2,7 @@
 core_libdtcore_la_SOURCES += \
 	core/run/args.h \
 	core/run/baselines.c core/run/baselines.h \
-	core/run/batch_auto.c core/run/batch_auto.h \
+	core/run/batch_auto.c core/run/batch_auto.h core/run/batch_recall.c \
 	core/run/device_watch.c core/run/device_watch.h \
 	core/run/evaluate.c core/run/evaluate.h \
 	core/run/expect.c core/run/expect.h \
