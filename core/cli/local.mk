@@ -5,6 +5,7 @@ core_libdtcore_la_SOURCES += \
 	core/cli/complete.c \
 	core/cli/draw_scene.c core/cli/draw_scene.h \
 	core/cli/dry_run.c core/cli/dry_run.h core/cli/rehearse.c core/cli/rehearse.h \
+	core/cli/out_file.c \
 	core/cli/plugin_verbs.c core/cli/plugin_verbs.h \
 	core/cli/processes.c core/cli/processes.h \
 	core/cli/report_panels.c core/cli/report_panels.h \

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 
 #include "base/err.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -16,7 +17,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* parameters: of the models; -1: they were not looked at. */
 static void info_json(const dt_ckpt_info *i, int64_t parameters, dt_json_out *o)
@@ -127,7 +127,7 @@ static const char *unit_of(const dt_ckpt_info *i)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/plugin-rollout.bin", i->path);
-    const bool acts = dt_str_status(&path) == DT_OK && access(dt_str_text(&path), F_OK) == 0;
+    const bool acts = dt_str_status(&path) == DT_OK && dt_fs_is_file(dt_str_text(&path));
     dt_str_fini(&path);
     return acts ? "round" : "epoch";
 }

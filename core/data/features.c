@@ -246,12 +246,6 @@ double dt_accel_from_speed(double speed_before, double speed, double seconds_bet
     return (speed - speed_before) / seconds_between;
 }
 
-bool dt_risk_is_now(double accel, double path_ittc)
-{
-    return accel < -DT_RISK_BRAKE ||
-           (float)path_ittc > (float)(1.0 / DT_RISK_TTC_S); /* 1.5 s itself is not under 1.5 s */
-}
-
 static dt_status frame_of_service(const dt_host *h, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
                                   float *node, int32_t *rowptr, int32_t *col, float *edge)
 {

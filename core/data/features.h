@@ -91,6 +91,10 @@ enum {
     DT_RISK_NOW = 2,      /* dangerous in this very frame: nothing left to predict, AUROC leaves it out */
     DT_RISK_UNKNOWN = 3   /* no danger seen, but its next 3 s are not recorded to the end */
 };
-bool dt_risk_is_now(double accel, double path_ittc);
+static inline bool dt_risk_is_now(double accel, double path_ittc)
+{
+    return accel < -DT_RISK_BRAKE ||
+           (float)path_ittc > (float)(1.0 / DT_RISK_TTC_S); /* 1.5 s itself is not under 1.5 s */
+}
 
 #endif

@@ -13,6 +13,18 @@
 
 #include <math.h>
 
+const char *const dt_unknown_name[DT_N_UNKNOWN] = {"heading", "acceleration", "length", "width"};
+
+bool dt_store_has_unknown(const dt_store_counts *c)
+{
+    for (int k = 0; k < DT_N_UNKNOWN; k++) {
+        if (c->unknown[k] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void write_stats(dt_json_out *o, const char *key, const char *const *name, const dt_column_stat *m, int n)
 {
     dt_json_arr(o, key);

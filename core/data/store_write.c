@@ -193,24 +193,12 @@ static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int3
     return DT_OK;
 }
 
-const char *const dt_unknown_name[DT_N_UNKNOWN] = {"heading", "acceleration", "length", "width"};
-
 void dt_store_count_unknown(dt_store_counts *c, const double pose[3], const float motion[4])
 {
     c->unknown[DT_UNKNOWN_HEADING] += isnan(pose[2]);
     c->unknown[DT_UNKNOWN_ACCEL] += isnan(motion[1]);
     c->unknown[DT_UNKNOWN_LENGTH] += isnan(motion[2]);
     c->unknown[DT_UNKNOWN_WIDTH] += isnan(motion[3]);
-}
-
-bool dt_store_has_unknown(const dt_store_counts *c)
-{
-    for (int k = 0; k < DT_N_UNKNOWN; k++) {
-        if (c->unknown[k] > 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void note_begin(dt_store_writer *w)

@@ -180,8 +180,8 @@ phase2_ppo|training.eta_min=1|lower it|training.eta_min=0
 phase2_ppo|training.eta_min=1|the scheduler constant|training.scheduler=constant
 phase2_ppo|comm.wire=bf16 engine.reduction=fast comm.backend=sim comm.ranks=2|comm.wire = "fp32"|comm.wire=fp32
 phase2_ppo|comm.wire=bf16 engine.reduction=fast comm.backend=sim comm.ranks=2|engine.reduction = "exact"|engine.reduction=exact
-phase2_ppo|comm.shard_weights=1,2|comm.shard_weights= to deal|comm.shard_weights=
-phase2_ppo|comm.shard_weights=1,2|one for each rank|comm.shard_weights=1
+phase2_ppo|comm.shard_weights=1,2|comm.shard_weights= to distribute|comm.shard_weights=
+phase2_ppo|comm.shard_weights=1,2|one per rank|comm.shard_weights=1
 phase2_ppo|comm.shard_weights=1,2 comm.backend=sim comm.ranks=2 engine.reduction=fast|or no weights|comm.shard_weights=
 phase2_ppo|comm.backend=nccl|"auto"|comm.backend=auto
 phase2_ppo|controller_mlp.critic_layers=2 controller_mlp.trunk=shared|leave it at -1|controller_mlp.critic_layers=-1

@@ -67,8 +67,8 @@ static void test_told(void **state)
     assert_non_null(
         strstr(dt_str_text(&out),
                "normalised by all of it (risk_gnn.normalise = \"store\"): positions as far as 20 m from the "
-               "middle of their frame, accelerations within 5 m/s^2, measures by mean and std; alike "
-               "everywhere, and left as they are: length, stop_distance, lateral_offset"));
+               "middle of their frame, accelerations within 5 m/s^2, measures by mean and std; constant, "
+               "and not normalised: length, stop_distance, lateral_offset"));
     dt_str_clear(&out);
     assert_int_equal(dt_data_inspect(at("s"), true, &out), DT_OK);
     assert_non_null(
@@ -89,8 +89,8 @@ static void test_nothing_to_scale(void **state)
     write_pair("s", 1);
     assert_int_equal(dt_data_inspect(at("s"), false, &out), DT_OK);
     assert_non_null(strstr(dt_str_text(&out),
-                           "\"store\"): accelerations within 5 m/s^2, measures by mean and std; alike everywhere, and "
-                           "left as they are: x, y, speed, length, stop_distance, longitudinal_gap, lateral_offset, "
+                           "\"store\"): accelerations within 5 m/s^2, measures by mean and std; constant, and not "
+                           "normalised: x, y, speed, length, stop_distance, longitudinal_gap, lateral_offset, "
                            "closing_speed, inverse_ttc\n"));
     dt_str_fini(&out);
 }

@@ -166,7 +166,7 @@ done
 refused 2 "usage: dtrain export"
 refused 2 "expected safetensors or onnx" --checkpoint "$work/mlp" --format pickle
 refused 2 "no checkpoint" --checkpoint "$work" --plugin phase2_ppo --set env.id=cartpole
-refused 1 "nowhere" --checkpoint "$work/mlp" --out "$work/nowhere/policy.safetensors"
+refused 2 "nowhere" --checkpoint "$work/mlp" --out "$work/nowhere/policy.safetensors"
 refused 2 "cannot\|no checkpoint\|nowhere" --checkpoint "$work/nowhere" --plugin phase2_ppo --set env.id=cartpole
 
 echo "$cases cases, $failed failed"

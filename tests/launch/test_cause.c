@@ -311,10 +311,10 @@ static void test_what_is_said(void **state)
     }
     was[11].state = DT_BOARD_LEFT;
     dt_cause_tell(&c, folder);
-    assert_non_null(strstr(said, "rank 0 (process 1000) was held by a signal (SIGSTOP); its last was"));
+    assert_non_null(strstr(said, "rank 0 (process 1000) was stopped by a signal (SIGSTOP); its last was"));
     assert_non_null(strstr(said, "rank 11 (process 1011)"));
     assert_null(strstr(said, "more ranks"));
-    assert_non_null(strstr(said, "train.log) said last:\n    | 19951\n"));
+    assert_non_null(strstr(said, "train.log):\n    | 19951\n"));
     assert_string_equal(said + strlen(said) - 23, "    | 19999\n    | half\n");
 
     said[0] = '\0'; /* a machine is gone: of no rank it is known that it was the first */

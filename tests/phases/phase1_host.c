@@ -244,6 +244,12 @@ static const dt_bind_api bind_api = {.struct_size = sizeof(dt_bind_api),
                                      .data = bind_data,
                                      .data_field = bind_data_field,
                                      .data_count = bind_data_count};
+/* A model without parameters. */
+static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *out)
+{
+    return DT_ENOTFOUND;
+}
+
 static const dt_train_api train_api = {.struct_size = sizeof(dt_train_api),
                                        .create = train_create,
                                        .destroy = train_destroy,
@@ -255,7 +261,8 @@ static const dt_train_api train_api = {.struct_size = sizeof(dt_train_api),
                                        .vector_size = train_vector_size,
                                        .vector_get = train_vector_get,
                                        .vector_set = train_vector_set,
-                                       .position = train_position};
+                                       .position = train_position,
+                                       .parameter = train_parameter};
 static const dt_metrics_api metrics_api = {
     .struct_size = sizeof(dt_metrics_api), .scalar = metrics_scalar, .report = metrics_report};
 
