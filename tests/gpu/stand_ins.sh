@@ -174,9 +174,9 @@ timeline >"$work/trace.csv"
 answer="no gpu"
 measure 77
 says '^NVIDIA H100 80GB HBM3, 580.82'
-says '^no GPU can be used: error no NVIDIA driver answers$'
+says '^no GPU can be used: error no NVIDIA driver responds$'
 for name in finish kernels products train losses steps trace stored; do
-    says "^$name +no GPU +[0-9.]+ s  .*no NVIDIA driver answers"
+    says "^$name +no GPU +[0-9.]+ s  .*no NVIDIA driver responds"
 done
 says '^no training step was made on a GPU: part B is not run'
 says_not '^(peer|memcheck)'
