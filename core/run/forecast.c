@@ -304,8 +304,8 @@ static const char *text_of_sums(const dt_stage *s)
         [DT_HALF_NONE] = "summed in one fixed tree: results are the same on any number of ranks",
         [DT_HALF_BF16] =
             "summed in one fixed tree, values rounded to bf16 (comm.wire): results are the same on any number of ranks",
-        [DT_HALF_FP16] = "summed in one fixed tree, values rounded to fp16 (comm.wire): results are the same on any "
-                         "number of ranks"};
+        [DT_HALF_FP16] = ("summed in one fixed tree, values rounded to fp16 (comm.wire): results are the same on any "
+                          "number of ranks")};
     return dt_trainer_is_fast(s->trainer)
                ? "summed by the ranks' library (engine.reduction = fast): results depend on the number of ranks"
                : exact[dt_trainer_half(s->trainer)];
