@@ -16,6 +16,37 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+static int find_verb(const char *name)
+{
+    for (int i = 0; i < n_verbs; i++) {
+        if (strcmp(verbs[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void add_verb(void *unused, const dt_verb *v)
+{
+    (void)unused;
+    add_plugin_verb(v);
+}
+
+/* with_plugins: the rows of plugins are wanted, which opens them. */
+static void use_tables(bool with_plugins)
+{
+    static bool has_plugins;
+    if (n_options == 0) {
+        count_options();
+    }
+    if (with_plugins && !has_plugins) {
+        has_plugins = true;
+        dt_plugin_verbs_each(add_verb, NULL);
+    }
+}
+
 /* ---- help -------------------------------------------------------------------------------------------------------- */
 
 enum { HELP_COLUMNS = 100, HELP_LEFT = 30 };
@@ -63,7 +94,7 @@ static void add_forms(const option *o, int v, char *out, size_t bytes)
     const uint64_t all = forms_of(v);
     size_t n = 0;
     out[0] = '\0';
-    for (int f = 0; f < DT_N_FORMS && (o->forms & all) != all && has_forms(v); f++) {
+    for (int f = 0; f < n_forms && (o->forms & all) != all && has_forms(v); f++) {
         if ((o->forms & all & (UINT64_C(1) << f)) != 0 && n < bytes) {
             n += (size_t)snprintf(out + n, bytes - n, "%s%s", n > 0 ? ", " : "", forms[f].name);
         }
@@ -85,54 +116,13 @@ static void option_help(const option *o, int v)
     dt_str_fini(&text);
 }
 
-/* Forms that share an option by the same table show it once, after the first of them. */
-static void plugin_option_help(const dt_verb *v, const dt_verb_form *first, const dt_verb_option *o)
-{
-    char left[64];
-    dt_str text = {0};
-    const char *between = "";
-    uint32_t n_forms = 0, n_with = 0;
-    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
-        const dt_verb_option *same = dt_plugin_verb_option(f, o->name, strlen(o->name));
-        const bool is_same = same != NULL && strcmp(same->help, o->help) == 0;
-        if (is_same && f < first) {
-            dt_str_fini(&text);
-            return;
-        }
-        n_forms++;
-        n_with += is_same;
-        if (is_same) {
-            dt_str_addf(&text, "%s%s", between, f->name);
-            between = ", ";
-        }
-    }
-    if (n_with == n_forms) {
-        dt_str_clear(&text);
-    }
-    dt_str_addf(&text, "%s%s", n_with == n_forms ? "" : ": ", o->help);
-    snprintf(left, sizeof(left), "%c%c --%s%s%s", o->letter ? '-' : ' ', o->letter ? (char)o->letter : ' ', o->name,
-             o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-    entry_help(left, dt_str_text(&text));
-    dt_str_fini(&text);
-}
-
 static void options_help(int v, bool are_common)
 {
-    for (int i = 0; i < N_OPTIONS; i++) {
+    for (int i = 0; i < n_options; i++) {
         if ((options[i].forms & forms_of(v)) != 0 && is_common(&options[i]) == are_common) {
             option_help(&options[i], v);
         }
     }
-}
-
-static int find_verb(const char *name)
-{
-    for (int i = 0; i < DT_N_VERBS; i++) {
-        if (strcmp(verbs[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return -1;
 }
 
 static void usage_text(const form *f, dt_str *out)
@@ -144,7 +134,7 @@ static void usage_text(const form *f, dt_str *out)
 static void verb_help(int v)
 {
     bool has_words = false;
-    for (int f = 0; f < DT_N_FORMS; f++) {
+    for (int f = 0; f < n_forms; f++) {
         if (forms[f].verb == v) {
             dt_str line = {0};
             usage_text(&forms[f], &line);
@@ -158,7 +148,7 @@ static void verb_help(int v)
     if (has_words) {
         dt_print("\narguments:\n");
     }
-    for (int f = 0; f < DT_N_FORMS && has_words; f++) {
+    for (int f = 0; f < n_forms && has_words; f++) {
         char left[64];
         snprintf(left, sizeof(left), "%s%s%s", forms[f].name, *forms[f].name && *forms[f].words ? " " : "",
                  forms[f].words);
@@ -168,52 +158,9 @@ static void verb_help(int v)
     }
 }
 
-static void list_verb(void *unused, const dt_verb *v)
-{
-    (void)unused;
-    dt_print("  %-8s", v->name);
-    wrap(v->summary, 10, 11);
-}
-
-/* A verb that a plugin adds. */
-static void plugin_verb_help(const dt_verb *v)
-{
-    bool has_words = false;
-    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
-        dt_print("dtrain %s%s%s%s%s [options]\n", v->name, f->name[0] != '\0' ? " " : "", f->name,
-                 f->words[0] != '\0' ? " " : "", f->words);
-        has_words = has_words || f->help[0] != '\0';
-    }
-    dt_print("\n");
-    wrap(v->summary, 0, 0);
-    dt_print("%s", has_words ? "\narguments:\n" : "");
-    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
-        char left[64];
-        snprintf(left, sizeof(left), "%s%s%s", f->name, *f->name && *f->words ? " " : "", f->words);
-        if (f->help[0] != '\0') {
-            entry_help(left, f->help);
-        }
-    }
-    dt_print("\noptions:\n");
-    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
-        for (const dt_verb_option *o = f->options; o != NULL && o->name != NULL; o++) {
-            plugin_option_help(v, f, o);
-        }
-    }
-    options_help(DT_N_VERBS, false);
-    options_help(DT_N_VERBS, true);
-    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
-        dt_print("%s%s", f->examples != NULL ? "\nexamples:\n" : "", f->examples != NULL ? f->examples : "");
-    }
-}
-
 void dt_cli_help(const char *name)
 {
-    const dt_verb *of_plugin = name != NULL && find_verb(name) < 0 ? dt_plugin_verb_find(name) : NULL;
-    if (of_plugin != NULL) {
-        plugin_verb_help(of_plugin);
-        return;
-    }
+    use_tables(name == NULL || find_verb(name) < 0);
     const int found = name != NULL ? find_verb(name) : -1, v = found >= 0 ? found : DT_VERB_RUN;
     if (found < 0) {
         dt_print("dtrain %s: trains in phases, loaded as plugins\n\n"
@@ -221,11 +168,10 @@ void dt_cli_help(const char *name)
                  "  dtrain --config FILE [options]           train the phases of a configuration\n"
                  "  dtrain VERB ...                          one of these (dtrain VERB --help):\n\n",
                  PACKAGE_VERSION);
-        for (int i = 0; i < DT_N_VERBS; i++) {
+        for (int i = 0; i < n_verbs; i++) {
             dt_print("  %-8s", verbs[i].name);
             wrap(verbs[i].summary, 10, 11);
         }
-        dt_plugin_verbs_each(list_verb, NULL);
         dt_print("\noptions of run, the default verb:\n");
     } else {
         verb_help(v);
@@ -254,7 +200,8 @@ const char *dt_cli_later(const char *name)
 
 bool dt_cli_is_verb(const char *word)
 {
-    return find_verb(word) >= 0 || dt_cli_later(word) != NULL || dt_plugin_verb_find(word) != NULL;
+    use_tables(find_verb(word) < 0);
+    return find_verb(word) >= 0 || dt_cli_later(word) != NULL;
 }
 
 /* ---- parsing ----------------------------------------------------------------------------------------------------- */
@@ -263,7 +210,7 @@ bool dt_cli_is_verb(const char *word)
 static const option *find_option(const char *name, size_t bytes, uint64_t first, uint64_t second)
 {
     const option *found[3] = {NULL, NULL, NULL};
-    for (int i = N_OPTIONS; i-- > 0;) {
+    for (int i = n_options; i-- > 0;) {
         const bool match = bytes == 1 ? options[i].letter == name[0]
                                       : strlen(options[i].name) == bytes && memcmp(options[i].name, name, bytes) == 0;
         if (match) {
@@ -271,18 +218,6 @@ static const option *find_option(const char *name, size_t bytes, uint64_t first,
         }
     }
     return found[0] != NULL ? found[0] : found[1] != NULL ? found[1] : found[2];
-}
-
-/* Options of a plugin's verb: of the form that its first word names, else of all. */
-static const dt_verb_option *find_plugin_option(const dt_args *a, const char *name, size_t bytes)
-{
-    const dt_verb *v = dt_plugin_verb_find(a->verb);
-    const dt_verb_form *mine = dt_plugin_verb_form(v, a->n_words > 0 ? a->word[0] : NULL);
-    const dt_verb_option *o = mine != NULL ? dt_plugin_verb_option(mine, name, bytes) : NULL;
-    for (const dt_verb_form *f = v->forms; o == NULL && f->run != NULL; f++) {
-        o = dt_plugin_verb_option(f, name, bytes);
-    }
-    return o;
 }
 
 /* What other programs call an option, and options of other verbs, as dtrain run takes them. */
@@ -347,20 +282,12 @@ static const char *meant_option(const char *bare)
 
 static dt_status unknown_option(const char *word, int v, const dt_args *a)
 {
-    const char *names[N_OPTIONS + DT_VERB_MAX_OPTIONS + 1];
+    const char *names[MAX_OPTIONS + 1];
     char bare[64];
     int n = 0;
-    for (int i = 0; i < N_OPTIONS; i++) {
+    for (int i = 0; i < n_options; i++) {
         if ((options[i].forms & forms_of(v)) != 0) {
             names[n++] = options[i].name;
-        }
-    }
-    const dt_verb *of_plugin = v == DT_N_VERBS ? dt_plugin_verb_find(a->verb) : NULL;
-    for (const dt_verb_form *f = of_plugin != NULL ? of_plugin->forms : NULL; f != NULL && f->run != NULL; f++) {
-        for (const dt_verb_option *o = f->options; o != NULL && o->name != NULL; o++) {
-            if (n < (int)(sizeof(names) / sizeof(names[0])) - 1) {
-                names[n++] = o->name;
-            }
         }
     }
     names[n] = NULL;
@@ -374,7 +301,12 @@ static dt_status unknown_option(const char *word, int v, const dt_args *a)
 static dt_status store_option(dt_args *a, const option *o, const char *value)
 {
     char *base = (char *)a;
-    if (o->kind == A_FLAG) {
+    if (o->member == OF_PLUGIN) {
+        if (a->n_extra == DT_CLI_MAX_EXTRA) {
+            return DT_FAIL(DT_ECONFIG, "more than %d options", DT_CLI_MAX_EXTRA);
+        }
+        a->extra[a->n_extra++] = (dt_extra_option){o->name, value != NULL ? value : ""};
+    } else if (o->kind == A_FLAG) {
         *(bool *)(base + o->member) = true;
     } else if (o->kind == A_REPEAT) {
         uint32_t *n = (uint32_t *)(void *)(base + o->count);
@@ -391,25 +323,6 @@ static dt_status store_option(dt_args *a, const option *o, const char *value)
     return DT_OK;
 }
 
-static dt_status parse_plugin_option(int argc, char *const *argv, int *i, const dt_verb_option *o, const char *value,
-                                     dt_args *a)
-{
-    if (o->value == NULL && value != NULL) {
-        return DT_FAIL(DT_ECONFIG, "--%s takes no value, got \"%s\"", o->name, value);
-    }
-    if (o->value != NULL && value == NULL) {
-        if (*i + 1 >= argc) {
-            return DT_FAIL(DT_ECONFIG, "--%s needs a value: --%s %s", o->name, o->name, o->value);
-        }
-        value = argv[++*i];
-    }
-    if (a->n_extra == DT_CLI_MAX_EXTRA) {
-        return DT_FAIL(DT_ECONFIG, "more than %d options", DT_CLI_MAX_EXTRA);
-    }
-    a->extra[a->n_extra++] = (dt_extra_option){o->name, value != NULL ? value : ""};
-    return DT_OK;
-}
-
 static dt_status parse_option(int argc, char *const *argv, int *i, int v, uint64_t *used_p, dt_args *a)
 {
     const char *word = argv[*i];
@@ -421,14 +334,6 @@ static dt_status parse_option(int argc, char *const *argv, int *i, int v, uint64
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
     const option *o = find_option(name, bytes, forms_of(v), 0);
-    const dt_verb_option *of_plugin = NULL;
-    if (v == DT_N_VERBS && (o == NULL || (o->forms & F_PLUGIN) == 0)) {
-        of_plugin = find_plugin_option(a, name, bytes);
-        o = of_plugin != NULL ? NULL : o;
-    }
-    if (of_plugin != NULL) {
-        return parse_plugin_option(argc, argv, i, of_plugin, value, a);
-    }
     if (o == NULL) {
         return unknown_option(word, v, a);
     }
@@ -506,11 +411,11 @@ static const char *meant_verb(const char *word)
 /* The first word is the form of a verb that has several. */
 static dt_status find_form(int v, dt_args *a)
 {
-    const char *names[DT_N_FORMS + 1];
+    const char *names[MAX_FORMS + 1];
     dt_str usage = {0};
     int n = 0;
     const char *first = a->n_words > 0 ? a->word[0] : "";
-    for (int f = 0; f < DT_N_FORMS; f++) {
+    for (int f = 0; f < n_forms; f++) {
         if (forms[f].verb == v && (!has_forms(v) || strcmp(forms[f].name, first) == 0)) {
             a->form = f;
             dt_str_fini(&usage);
@@ -554,7 +459,7 @@ static dt_status check_words(const dt_args *a)
 static dt_status check_used(const dt_args *a, uint64_t used)
 {
     const uint64_t mine = UINT64_C(1) << a->form;
-    for (int i = 0; i < N_OPTIONS; i++) {
+    for (int i = 0; i < n_options; i++) {
         const option *o = &options[i];
         if ((used & (UINT64_C(1) << i)) != 0 &&
             (find_option(o->name, strlen(o->name), mine, forms_of(forms[a->form].verb))->forms & mine) == 0) {
@@ -568,33 +473,19 @@ static dt_status check_used(const dt_args *a, uint64_t used)
     return DT_OK;
 }
 
-typedef struct known_verbs {
-    const char *name[DT_N_VERBS + 64 + 1];
-    uint32_t n;
-} known_verbs;
-
-static void add_known(void *user, const dt_verb *v)
-{
-    known_verbs *k = user;
-    if (k->n + 1 < sizeof(k->name) / sizeof(k->name[0])) {
-        k->name[k->n++] = v->name;
-    }
-}
-
 static dt_status unknown_verb(const char *word)
 {
-    known_verbs known = {0};
+    const char *names[MAX_VERBS + 1];
     const char *later_text = dt_cli_later(word);
     if (later_text != NULL) {
         return DT_FAIL(DT_ECONFIG, "dtrain %s: %s", word, later_text);
     }
-    for (int k = 0; k < DT_N_VERBS; k++) {
-        known.name[known.n++] = verbs[k].name;
+    for (int k = 0; k < n_verbs; k++) {
+        names[k] = verbs[k].name;
     }
-    dt_plugin_verbs_each(add_known, &known);
-    known.name[known.n] = NULL;
+    names[n_verbs] = NULL;
     const char *near = meant_verb(word);
-    near = near != NULL ? near : dt_did_you_mean(word, known.name);
+    near = near != NULL ? near : dt_did_you_mean(word, names);
     return DT_FAIL(DT_ECONFIG, "dtrain has no verb \"%s\"%s%s%s; see dtrain --help", word,
                    near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
 }
@@ -611,15 +502,13 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
         out->verb = argv[1];
         i = 2;
     }
-    int v = find_verb(out->verb);
-    if (v < 0 && dt_cli_later(out->verb) == NULL && dt_plugin_verb_find(out->verb) != NULL) {
-        v = DT_N_VERBS;
-    }
+    use_tables(find_verb(out->verb) < 0 && dt_cli_later(out->verb) == NULL);
+    const int v = find_verb(out->verb);
     if (v < 0) {
         return unknown_verb(out->verb);
     }
     out->is_run = v == DT_VERB_RUN;
-    out->is_of_plugin = v == DT_N_VERBS;
+    out->is_of_plugin = v >= DT_N_VERBS;
     for (; i < argc; i++) {
         if (argv[i][0] == '-' && argv[i][1] != '\0') {
             DT_TRY(parse_option(argc, argv, &i, v, &used, out));
@@ -629,7 +518,7 @@ dt_status dt_cli_parse(int argc, char *const *argv, dt_args *out)
             out->word[out->n_words++] = argv[i];
         }
     }
-    if (out->help || out->is_of_plugin) { /* whose words and options plugin_verbs.c checks */
+    if (out->help) {
         return DT_OK;
     }
     DT_TRY(find_form(v, out));
@@ -644,17 +533,17 @@ dt_status dt_cli_call(const dt_args *a, int *code_p)
 #define CALL(NAME, FN) [DT_VERB_##NAME] = dt_verb_##FN,
     static dt_status (*const fn[])(const dt_args *, int *) = {DT_CLI_VERBS(CALL)};
 #undef CALL
-    return a->is_of_plugin ? dt_plugin_verb_call(a, code_p) : fn[forms[a->form].verb](a, code_p);
+    return a->is_of_plugin ? dt_plugin_verb_call(a, plugin_form[a->form], code_p) : fn[forms[a->form].verb](a, code_p);
 }
 
 bool dt_cli_is_for_all(const dt_args *a)
 {
-    return !a->is_of_plugin && verbs[forms[a->form].verb].is_all;
+    return verbs[forms[a->form].verb].is_all;
 }
 
 bool dt_cli_is_free(const dt_args *a)
 {
-    return !a->is_of_plugin && verbs[forms[a->form].verb].is_free;
+    return verbs[forms[a->form].verb].is_free;
 }
 
 /* Also where the verb is left out. */

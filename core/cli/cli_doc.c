@@ -66,7 +66,7 @@ static void man_option(const option *o, int v)
         printf("\\fR");
     }
     putchar('\n');
-    for (int f = 0; f < DT_N_FORMS && (o->forms & all) != all; f++) {
+    for (int f = 0; f < n_forms && (o->forms & all) != all; f++) {
         if ((o->forms & all & (UINT64_C(1) << f)) != 0 && forms[f].name[0] != '\0') {
             printf("%s%s", between, forms[f].name);
             between = ", ";
@@ -93,7 +93,7 @@ static void man_verb(int v)
     printf(".SS %s\n", verbs[v].name);
     dt_roff(verbs[v].summary);
     puts("");
-    for (int f = 0; f < DT_N_FORMS; f++) {
+    for (int f = 0; f < n_forms; f++) {
         if (forms[f].verb == v) {
             puts(".TP");
             man_form(&forms[f]);
@@ -101,7 +101,7 @@ static void man_verb(int v)
             puts("");
         }
     }
-    for (int k = 0; k < N_OPTIONS; k++) {
+    for (int k = 0; k < n_options; k++) {
         if (is_of(&options[k], v) && options[k].forms != F_ALL) {
             man_option(&options[k], v);
         }
@@ -130,13 +130,13 @@ static void man(void)
     puts(".B dtrain \\-\\-plugin\n.I FILE_OR_ID\n[options]\n.br\n.B dtrain \\-\\-config\n.I FILE\n[options]\n.br");
     puts(".B dtrain\n.I VERB\n[words] [options]\n.SH OPTIONS\nThese are options of every verb. The others follow with "
          "their verbs.");
-    for (int k = 0; k < N_OPTIONS; k++) {
+    for (int k = 0; k < n_options; k++) {
         if (options[k].forms == F_ALL) {
             man_option(&options[k], DT_VERB_RUN);
         }
     }
     puts(".SH VERBS\nWithout one, the verb is run.");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         man_verb(v);
     }
     man_pairs("EXIT STATUS", exit_codes, sizeof(exit_codes) / sizeof(exit_codes[0]));
@@ -165,7 +165,7 @@ static void bash_complete(int complete, const char *value)
 static void bash_values(int v)
 {
     printf("        %s) case $option in\n", verbs[v].name);
-    for (int k = 0; k < N_OPTIONS; k++) {
+    for (int k = 0; k < n_options; k++) {
         const option *o = &options[k];
         if (!is_first_of(k, v) || o->kind == A_FLAG || o->complete == C_FILE) {
             continue;
@@ -186,11 +186,11 @@ static void bash_words(int v)
     printf("        %s) ", verbs[v].name);
     if (has_forms(v)) {
         printf("if [[ $place -eq 0 ]]; then _dtrain_words '");
-        for (int f = 0; f < DT_N_FORMS; f++) {
+        for (int f = 0; f < n_forms; f++) {
             printf("%s%s", forms[f].verb == v ? forms[f].name : "", forms[f].verb == v ? " " : "");
         }
         puts("' \"$cur\"; else case $form in");
-        for (int f = 0; f < DT_N_FORMS; f++) {
+        for (int f = 0; f < n_forms; f++) {
             if (forms[f].verb == v && forms[f].complete != C_FILE) {
                 printf("            %s) ", forms[f].name);
                 bash_complete(forms[f].complete, "");
@@ -200,7 +200,7 @@ static void bash_words(int v)
         puts("            esac; fi ;;");
         return;
     }
-    for (int f = 0; f < DT_N_FORMS; f++) {
+    for (int f = 0; f < n_forms; f++) {
         if (forms[f].verb == v) {
             bash_complete(forms[f].complete, "");
             puts(" ;;");
@@ -230,13 +230,13 @@ static void bash(void)
          "_dtrain()\n{\n"
          "    local cur=${COMP_WORDS[COMP_CWORD]} verb=run words option place form=''\n    COMPREPLY=()\n"
          "    case ${COMP_WORDS[1]} in");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         printf("        %s) verb='%s' ;;\n", verbs[v].name, verbs[v].name);
     }
     puts("    esac\n    case $verb in");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         printf("        %s) words='", verbs[v].name);
-        for (int k = 0; k < N_OPTIONS; k++) {
+        for (int k = 0; k < n_options; k++) {
             if (is_first_of(k, v)) {
                 printf("--%s ", options[k].name);
             }
@@ -244,7 +244,7 @@ static void bash(void)
         puts("' ;;");
     }
     printf("    esac\n    if [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then\n        words='");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         printf("%s ", verbs[v].name);
     }
     puts("'\n        _dtrain_words \"$words\" \"$cur\"\n        return\n    fi\n"
@@ -256,12 +256,12 @@ static void bash(void)
          "        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
          "        [[ $option == --* ]] || option=${COMP_WORDS[COMP_CWORD - 3]}\n    fi\n"
          "    case $verb in");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         bash_values(v);
     }
     puts("    esac\n    if [[ $cur == -* ]]; then\n        _dtrain_words \"$words\" \"$cur\"\n        return\n    fi\n"
          "    place=$((COMP_CWORD - 2)) form=${COMP_WORDS[2]}\n    case $verb in");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         bash_words(v);
     }
     puts("    esac\n}\ncomplete -o default -F _dtrain dtrain");
@@ -329,13 +329,13 @@ static void zsh_words(int v)
     fputs("                ", stdout);
     if (has_forms(v)) {
         printf("'2:form:(");
-        for (int f = 0; f < DT_N_FORMS; f++) {
+        for (int f = 0; f < n_forms; f++) {
             printf("%s%s", forms[f].verb == v ? forms[f].name : "", forms[f].verb == v ? " " : "");
         }
         puts(")' \\\n                '*:word:_dtrain_word' ;;");
         return;
     }
-    for (int f = 0; f < DT_N_FORMS; f++) {
+    for (int f = 0; f < n_forms; f++) {
         if (forms[f].verb == v) {
             printf("'*:word:");
             zsh_action(forms[f].complete, "");
@@ -354,7 +354,7 @@ static void zsh(void)
          "    found=(${(f)\"$($words[1] --complete set \"$PREFIX\" 2>/dev/null)\"})\n"
          "    compadd -S '' -a found\n}\n"
          "_dtrain_word()\n{\n    case $words[2]-$words[3] in");
-    for (int f = 0; f < DT_N_FORMS; f++) {
+    for (int f = 0; f < n_forms; f++) {
         if (forms[f].name[0] != '\0') {
             printf("        %s-%s) ", verbs[forms[f].verb].name, forms[f].name);
             if (kind_of(forms[f].complete) != NULL || forms[f].complete == C_FOLDER) {
@@ -366,7 +366,7 @@ static void zsh(void)
         }
     }
     puts("    esac\n}\n_dtrain()\n{\n    local verb=run\n    local -a verbs=(");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         printf("        '%s:", verbs[v].name);
         quoted(verbs[v].summary, ":\\");
         puts("'");
@@ -374,9 +374,9 @@ static void zsh(void)
     puts("    )\n    if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n        _describe -t verbs verb verbs\n"
          "        return\n    fi\n    if [[ -n ${verbs[(r)$words[2]:*]} ]]; then\n        verb=$words[2]\n    fi\n"
          "    case $verb in");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         printf("        %s)\n            _arguments -s \\\n", verbs[v].name);
-        for (int k = 0; k < N_OPTIONS; k++) {
+        for (int k = 0; k < n_options; k++) {
             if (is_first_of(k, v)) {
                 zsh_option(&options[k]);
             }
@@ -418,7 +418,7 @@ static void fish_option(int k)
 {
     const option *o = &options[k];
     int n = 0;
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         n += is_first_of(k, v);
     }
     if (n == 0) {
@@ -427,7 +427,7 @@ static void fish_option(int k)
     printf("complete -c dtrain");
     if (o->forms != F_ALL) {
         printf(" -n '__dtrain_verb_is");
-        for (int v = 0; v < DT_N_VERBS; v++) {
+        for (int v = 0; v < n_verbs; v++) {
             if (is_first_of(k, v)) {
                 printf(" %s", verbs[v].name);
             }
@@ -470,7 +470,7 @@ static void fish(void)
          "# is the verb of the line, which is run where none is said, one of these\nfunction __dtrain_verb_is\n"
          "    set -l words (commandline -opc)\n    set -l verb run");
     printf("    if set -q words[2]; and contains -- $words[2]");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         printf(" %s", verbs[v].name);
     }
     puts("\n        set verb $words[2]\n    end\n    contains -- $verb $argv\nend\n"
@@ -479,15 +479,15 @@ static void fish(void)
          "    test (count $words) -ge 2; and test \"$words[2]\" = $argv[1]; or return 1\n"
          "    if set -q argv[2]\n        test (count $words) -ge 3; and test \"$words[3]\" = $argv[2]\n    else\n"
          "        test (count $words) -eq 2\n    end\nend");
-    for (int v = 0; v < DT_N_VERBS; v++) {
+    for (int v = 0; v < n_verbs; v++) {
         printf("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a %s -d ", verbs[v].name);
         fish_text(verbs[v].summary);
         putchar('\n');
     }
-    for (int f = 0; f < DT_N_FORMS; f++) {
+    for (int f = 0; f < n_forms; f++) {
         fish_form(&forms[f]);
     }
-    for (int k = 0; k < N_OPTIONS; k++) {
+    for (int k = 0; k < n_options; k++) {
         fish_option(k);
     }
 }
@@ -498,6 +498,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*write)(void);
     } kind[] = {{"man", man}, {"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+    count_options();
     for (size_t i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {
         if (argc == 2 && strcmp(argv[1], kind[i].name) == 0) {
             kind[i].write();

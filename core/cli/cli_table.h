@@ -8,8 +8,10 @@
 #define DTRAIN_CORE_CLI_CLI_TABLE_H
 
 #include "cli/cli.h"
+#include "dtrain/ext/verbs.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum { A_FLAG, A_VALUE, A_REPEAT, A_OPTIONAL };
 #define MOST DT_CLI_MAX_WORDS
@@ -25,7 +27,10 @@ typedef struct verb {
     {                                                                                                                  \
         .name = NAME, .summary = SUMMARY, .examples = EXAMPLES, __VA_ARGS__                                            \
     }
-static const verb verbs[] = {
+/* Rows of plugins follow those of the host (add_plugin_verb). */
+enum { MAX_VERBS = 64, MAX_FORMS = 64, MAX_OPTIONS = 192 };
+
+static verb verbs[MAX_VERBS] = {
     [DT_VERB_RUN] = VERB("run", "train the phases of a configuration, or one plugin",
                          "  dtrain --plugin phase1_world_model\n"
                          "  dtrain --plugin phase1_world_model --set data.store=stores/ngsim\n"
@@ -109,7 +114,7 @@ typedef struct form {
     int complete; /* the words after the name */
 } form;
 
-static const form forms[] = {
+static form forms[MAX_FORMS] = {
     [DT_FORM_RUN] = {DT_VERB_RUN, "", "", "", 0, 0, C_NONE},
     [DT_FORM_EVAL] = {DT_VERB_EVAL, "", "", "", 0, 0, C_NONE},
     [DT_FORM_EXPORT] = {DT_VERB_EXPORT, "", "", "", 0, 0, C_NONE},
@@ -168,27 +173,30 @@ typedef struct option {
     int complete;
 } option;
 
+#define OF_PLUGIN SIZE_MAX /* kept in dt_args.extra */
 #define MEMBER(m) offsetof(dt_args, m)
 #define F(FORM)   (UINT64_C(1) << DT_FORM_##FORM)
-#define F_PLUGIN  (UINT64_C(1) << DT_N_FORMS) /* any form of a verb that a plugin adds */
-#define F_ALL     ((UINT64_C(1) << (DT_N_FORMS + 1)) - 1)
+#define F_ALL     (~UINT64_C(0))
+#define F_PLUGIN  (F_ALL << DT_N_FORMS) /* forms of verbs that plugins add */
 #define F_NEW     (F(NEW_PHASE) | F(NEW_POLICY) | F(NEW_MODEL) | F(NEW_ENV) | F(NEW_DATA))
 #define F_PARTS   (F(DATA_MERGE) | F(DATA_SPLIT) | F(DATA_SAMPLE) | F(DATA_CUT))
 #define F_DATA    (F(DATA_IMPORT) | F(DATA_INSPECT) | F(DATA_EXPORT) | F_PARTS)
 #define F_CONFIG  (F(CONFIG_IMPORT) | F(CONFIG_TEMPLATE) | F(CONFIG_KEYS))
 #define F_JUDGE   (F(EVAL) | F(EXPORT) | F(RENDER))
 #define F_CFG     (F(RUN) | F_JUDGE | F(SHOW) | F(CHECK) | F_DATA | F_CONFIG | F(BENCH_GPU) | F_PLUGIN)
-static const option options[] = {
+static option options[MAX_OPTIONS] = {
     {"plugin", 0, A_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(plugin), 0, "FILE_OR_ID",
      "the phase to train: an id such as phase2_ppo, or a plugin's file", C_PHASE},
     {"plugin", 0, A_VALUE, F_JUDGE, MEMBER(plugin), 0, "FILE_OR_ID",
      "the phase: an id or a plugin's file; not needed with a run or checkpoint", C_PHASE},
     {"config", 'c', A_REPEAT, F_CFG, MEMBER(config), MEMBER(n_config), "FILE",
      "configuration (libconfig); repeatable, later ones override", C_FILE},
-    {"set", 's', A_REPEAT, F_CFG & ~F_DATA, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
+    {"set", 's', A_REPEAT, F_CFG & ~(F_DATA | F_PLUGIN), MEMBER(set), MEMBER(n_set), "KEY=VALUE",
      "one value, such as models.world=world_gru; repeatable", C_SET},
     {"set", 's', A_REPEAT, F_DATA, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
      "one value, such as split.by=site (dtrain show split); repeatable", C_SET},
+    {"set", 's', A_REPEAT, F_PLUGIN, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
+     "one value of the sections of this verb; repeatable", C_SET},
     {"profile", 0, A_VALUE, F(RUN) | F_JUDGE | F(SHOW) | F(BENCH_GPU), MEMBER(profile), 0, "NAME|FILE",
      "a shipped profile; files and --set override it", C_PROFILE},
     {"phase", 0, A_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(phase), 0, "all|N|ID|N-M",
@@ -260,13 +268,76 @@ static const option options[] = {
     {"verbose", 'v', A_FLAG, F_ALL, MEMBER(verbose), 0, NULL, "more messages", C_NONE},
     {"help", 'h', A_FLAG, F_ALL, MEMBER(help), 0, NULL, "print this help", C_NONE},
 };
-enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
+static int n_verbs = DT_N_VERBS, n_forms = DT_N_FORMS, n_options;
+static const dt_verb_form *plugin_form[MAX_FORMS]; /* of rows from DT_N_FORMS on */
 
-/* All forms of a verb; DT_N_VERBS stands for those of plugins. */
+static inline void count_options(void)
+{
+    while (n_options < MAX_OPTIONS && options[n_options].name != NULL) {
+        n_options++;
+    }
+}
+
+static inline int complete_of(uint32_t complete)
+{
+    static const int kind[] = {[DT_COMPLETE_NONE] = C_NONE,
+                               [DT_COMPLETE_FILE] = C_FILE,
+                               [DT_COMPLETE_FOLDER] = C_FOLDER,
+                               [DT_COMPLETE_CHOICE] = C_CHOICE};
+    return complete < sizeof(kind) / sizeof(kind[0]) ? kind[complete] : C_NONE;
+}
+
+/* Forms of a verb share a row where they have the same option. */
+static inline void add_plugin_option(const dt_verb_option *o, int form_row, int first_row)
+{
+    const uint64_t bit = UINT64_C(1) << form_row;
+    for (int i = first_row; i < n_options; i++) {
+        if (strcmp(options[i].name, o->name) == 0 && strcmp(options[i].help, o->help) == 0) {
+            options[i].forms |= bit;
+            return;
+        }
+    }
+    if (n_options < MAX_OPTIONS) {
+        options[n_options++] = (option){.name = o->name,
+                                        .letter = (char)o->letter,
+                                        .kind = o->value != NULL ? A_VALUE : A_FLAG,
+                                        .forms = bit,
+                                        .member = OF_PLUGIN,
+                                        .value = o->value,
+                                        .help = o->help,
+                                        .complete = complete_of(o->complete)};
+    }
+}
+
+/* A verb of a plugin; the host's and those of earlier ones take precedence. */
+static inline void add_plugin_verb(const dt_verb *v)
+{
+    const int first_option = n_options;
+    bool is_taken = n_verbs == MAX_VERBS;
+    for (int i = 0; i < n_verbs; i++) {
+        is_taken = is_taken || strcmp(verbs[i].name, v->name) == 0;
+    }
+    if (is_taken) {
+        return;
+    }
+    for (const dt_verb_form *f = v->forms; f->run != NULL && n_forms < MAX_FORMS; f++) {
+        plugin_form[n_forms] = f;
+        forms[n_forms] =
+            (form){n_verbs, f->name, f->words, f->help, f->min_words, f->max_words, complete_of(f->complete)};
+        for (const dt_verb_option *o = f->options; o != NULL && o->name != NULL; o++) {
+            add_plugin_option(o, n_forms, first_option);
+        }
+        n_forms++;
+    }
+    verbs[n_verbs++] =
+        (verb){.name = v->name, .summary = v->summary, .examples = v->examples != NULL ? v->examples : ""};
+}
+
+/* All forms of a verb. */
 static inline uint64_t forms_of(int v)
 {
-    uint64_t all = v == DT_N_VERBS ? F_PLUGIN : 0;
-    for (int f = 0; f < DT_N_FORMS; f++) {
+    uint64_t all = 0;
+    for (int f = 0; f < n_forms; f++) {
         all |= forms[f].verb == v ? UINT64_C(1) << f : 0;
     }
     return all;

@@ -12,6 +12,7 @@
 #include "base/signals.h"
 #include "config/options.h"
 #include "config/schema.h"
+#include "machine/limits.h"
 #include "metrics/progress.h"
 #include "run/session.h"
 
@@ -60,45 +61,6 @@ void dt_plugin_verbs_each(dt_plugin_verb_fn *fn, void *user)
             fn(user, *v);
         }
     }
-}
-
-typedef struct wanted {
-    const char *name;
-    const dt_verb *found;
-} wanted;
-
-static void match(void *user, const dt_verb *v)
-{
-    wanted *w = user;
-    w->found = w->found == NULL && strcmp(v->name, w->name) == 0 ? v : w->found;
-}
-
-const dt_verb *dt_plugin_verb_find(const char *name)
-{
-    wanted w = {.name = name};
-    dt_plugin_verbs_each(match, &w);
-    return w.found;
-}
-
-const dt_verb_form *dt_plugin_verb_form(const dt_verb *v, const char *first_word)
-{
-    for (const dt_verb_form *f = v->forms; f->run != NULL; f++) {
-        if (f->name[0] == '\0' || (first_word != NULL && strcmp(f->name, first_word) == 0)) {
-            return f;
-        }
-    }
-    return NULL;
-}
-
-const dt_verb_option *dt_plugin_verb_option(const dt_verb_form *f, const char *name, size_t bytes)
-{
-    for (const dt_verb_option *o = f->options; o != NULL && o->name != NULL; o++) {
-        if (bytes == 1 ? o->letter == (uint32_t)name[0]
-                       : strlen(o->name) == bytes && memcmp(o->name, name, bytes) == 0) {
-            return o;
-        }
-    }
-    return NULL;
 }
 
 /* ---- sections ---------------------------------------------------------------------------------------------------- */
@@ -150,7 +112,6 @@ bool dt_plugin_verbs_have_section(dt_loader *l, const char *section)
 typedef struct call {
     dt_verb_call view; /* first: the plugin has a pointer to it */
     const dt_args *args;
-    const dt_verb *verb;
     dt_config *config;
     dt_screen *screen; /* opened when there is something to show */
 } call;
@@ -185,6 +146,11 @@ static void print(const dt_verb_call *c, const char *text)
 static void show_progress(const dt_verb_call *c, const char *text, double left_s)
 {
     call *own = c->priv;
+    if (text == NULL) {
+        dt_screen_close(own->screen);
+        own->screen = NULL;
+        return;
+    }
     if (own->screen == NULL && dt_screen_open(own->args->quiet, &own->screen) != DT_OK) {
         dt_error_clear();
         return;
@@ -219,51 +185,26 @@ static dt_status read_config(call *c)
     return dt_config_check(c->config, NULL);
 }
 
-static dt_status check_words(const dt_args *a, const dt_verb *v, const dt_verb_form *f)
+static dt_status check_required(const dt_args *a, const dt_verb_form *f)
 {
-    const uint32_t n = a->n_words - (f->name[0] != '\0');
-    if (n < f->min_words || n > f->max_words) {
-        return DT_FAIL(DT_ECONFIG, "usage: dtrain %s%s%s%s%s [options]; got %u word%s; see dtrain %s --help", v->name,
-                       f->name[0] != '\0' ? " " : "", f->name, f->words[0] != '\0' ? " " : "", f->words, n,
-                       n == 1 ? "" : "s", v->name);
-    }
-    for (uint32_t i = 0; i < a->n_extra; i++) {
-        if (dt_plugin_verb_option(f, a->extra[i].name, strlen(a->extra[i].name)) == NULL) {
-            return DT_FAIL(DT_ECONFIG, "--%s is not an option of dtrain %s %s; see dtrain %s --help", a->extra[i].name,
-                           v->name, f->name, v->name);
-        }
-    }
     for (const dt_verb_option *o = f->options; o != NULL && o->name != NULL; o++) {
-        bool is_given = false;
+        bool is_given = (o->flags & DT_VERB_OPTION_REQUIRED) == 0;
         for (uint32_t i = 0; i < a->n_extra; i++) {
             is_given = is_given || strcmp(a->extra[i].name, o->name) == 0;
         }
-        if ((o->flags & DT_VERB_OPTION_REQUIRED) != 0 && !is_given) {
-            return DT_FAIL(DT_ECONFIG, "dtrain %s %s needs --%s %s; see dtrain %s --help", v->name, f->name, o->name,
-                           o->value != NULL ? o->value : "", v->name);
+        if (!is_given) {
+            return DT_FAIL(DT_ECONFIG, "dtrain %s %s needs --%s %s; see dtrain %s --help", a->verb, f->name, o->name,
+                           o->value != NULL ? o->value : "", a->verb);
         }
     }
     return DT_OK;
 }
 
-dt_status dt_plugin_verb_call(const dt_args *a, int *code_p)
+dt_status dt_plugin_verb_call(const dt_args *a, const dt_verb_form *f, int *code_p)
 {
-    const dt_verb *v = dt_plugin_verb_find(a->verb);
-    const dt_verb_form *f = v != NULL ? dt_plugin_verb_form(v, a->n_words > 0 ? a->word[0] : NULL) : NULL;
-    if (f == NULL) {
-        dt_str known = {0};
-        for (f = v != NULL ? v->forms : NULL; f != NULL && f->run != NULL; f++) {
-            dt_str_addf(&known, "%s%s", known.bytes > 0 ? ", " : "", f->name);
-        }
-        const dt_status st =
-            DT_FAIL(DT_ECONFIG, "dtrain %s%s%s: expected one of %s; see dtrain %s --help", a->verb,
-                    a->n_words > 0 ? " " : "", a->n_words > 0 ? a->word[0] : "", dt_str_text(&known), a->verb);
-        dt_str_fini(&known);
-        return st;
-    }
-    DT_TRY(check_words(a, v, f));
+    DT_TRY(check_required(a, f));
     const uint32_t skip = f->name[0] != '\0';
-    call c = {.args = a, .verb = v};
+    call c = {.args = a};
     c.view = (dt_verb_call){.struct_size = sizeof(dt_verb_call),
                             .n_words = a->n_words - skip,
                             .priv = &c,
@@ -272,6 +213,7 @@ dt_status dt_plugin_verb_call(const dt_args *a, int *code_p)
                             .json = a->json,
                             .quiet = a->quiet,
                             .verbose = a->verbose,
+                            .cores = dt_limits_cores(""),
                             .option = option_of,
                             .section = section_of,
                             .print = print,

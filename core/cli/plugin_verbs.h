@@ -14,15 +14,10 @@
 /* Opens all plugins once and calls each with every verb. Errors of single plugins are left to `dtrain list`. */
 typedef void dt_plugin_verb_fn(void *user, const dt_verb *v);
 void dt_plugin_verbs_each(dt_plugin_verb_fn *fn, void *user);
-const dt_verb *dt_plugin_verb_find(const char *name); /* NULL: no plugin has it */
-void dt_plugin_verbs_close(void);                     /* before the program ends */
+void dt_plugin_verbs_close(void); /* before the program ends */
 
-/* Options of the command line: those of the form that the first word names. *form_p is NULL where it names none. */
-const dt_verb_form *dt_plugin_verb_form(const dt_verb *v, const char *first_word);
-const dt_verb_option *dt_plugin_verb_option(const dt_verb_form *f, const char *name, size_t bytes);
-
-/* Checks words and options and calls the form. Errors: DT_ECONFIG, and those of the form. */
-dt_status dt_plugin_verb_call(const dt_args *a, int *code_p) DT_NODISCARD;
+/* Calls a form; words and options fit it. Errors: DT_ECONFIG, and those of the form. */
+dt_status dt_plugin_verb_call(const dt_args *a, const dt_verb_form *f, int *code_p) DT_NODISCARD;
 
 /* Declares the sections of all verbs of a loader's plugins. Errors: DT_EPLUGIN (a table that is not legal, a name that
  * is taken). */

@@ -65,15 +65,18 @@ static dt_status refuse(const dt_host *h, const dt_verb_call *c)
 }
 
 static const dt_verb_option words_options[] = {
-    {"from", "N", "begin with N", 'f', 0}, {"exact", NULL, "say so", 0, 0}, {NULL, NULL, NULL, 0, 0}};
-static const dt_verb_option refuse_options[] = {{"why", "TEXT", "reason", 0, DT_VERB_OPTION_REQUIRED},
-                                                {NULL, NULL, NULL, 0, 0}};
-static const dt_verb_form forms[] = {
-    {"words", "WORD...", "how many words", "  dtrain count words a b c\n", words_options, 0, 3, words},
-    {"refuse", "WORD", "nothing", NULL, refuse_options, 1, 1, refuse},
-    {NULL, NULL, NULL, NULL, NULL, 0, 0, NULL}};
-static const dt_verb count = {
-    .struct_size = sizeof(dt_verb), .name = "count", .summary = "count words", .forms = forms, .sections = sections};
+    {"from", "N", "begin with N", 'f', 0, 0, 0}, {"exact", NULL, "say so", 0, 0, 0, 0}, {NULL, NULL, NULL, 0, 0, 0, 0}};
+static const dt_verb_option refuse_options[] = {{"why", "TEXT", "reason", 0, DT_VERB_OPTION_REQUIRED, 0, 0},
+                                                {NULL, NULL, NULL, 0, 0, 0, 0}};
+static const dt_verb_form forms[] = {{"words", "WORD...", "how many words", words_options, 0, 0, 3, 0, words},
+                                     {"refuse", "WORD", "nothing", refuse_options, DT_COMPLETE_FILE, 1, 1, 0, refuse},
+                                     {NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL}};
+static const dt_verb count = {.struct_size = sizeof(dt_verb),
+                              .name = "count",
+                              .summary = "count words",
+                              .examples = "  dtrain count words a b c\n",
+                              .forms = forms,
+                              .sections = sections};
 static const dt_verb run = {/* the host has one of this name */
                             .struct_size = sizeof(dt_verb),
                             .name = "runs",
