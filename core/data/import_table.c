@@ -137,7 +137,7 @@ static bool is_clock(const char *text)
            strchr(text + hours + 4, ':') == NULL && atoi(text) < 24;
 }
 
-/* Past midnight a clock begins anew; with the next vehicle it may go back. */
+/* Past midnight a clock restarts at 0; with the next vehicle it may go back. */
 static double past_midnight(clock *k, const char *text, double time_s)
 {
     if (!is_clock(text)) {

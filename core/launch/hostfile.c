@@ -108,7 +108,7 @@ dt_status dt_hostfile_check(const char *path)
         return DT_OK;
     }
     if (!dt_fs_is_dir(path) && access(path, F_OK) == 0 && !dt_fs_is_file(path)) {
-        return DT_FAIL(DT_ECONFIG, "--hostfile %s is not a regular file", path); /* nobody might ever write into it */
+        return DT_FAIL(DT_ECONFIG, "--hostfile %s is not a regular file", path); /* a FIFO could block for ever */
     }
     if (dt_fs_read_any(path, MOST_BYTES, &text, &bytes) < 0) {
         return DT_CONTEXT(DT_ECONFIG, "--hostfile");

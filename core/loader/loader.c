@@ -538,7 +538,7 @@ static const char *near_id(const dt_loader *l, uint32_t kind, const char *id)
     const char **ids = dt_alloc_n(l->n_components + 1, sizeof(*ids)), *near = NULL;
     char full[128];
     if (ids == NULL) {
-        return NULL; /* the error is told without it */
+        return NULL; /* the error is reported without a suggestion */
     }
     for (size_t i = 0, n = 0; i < l->n_components; i++) {
         if (kind == 0 || l->components[i]->desc.kind == kind) {

@@ -105,6 +105,17 @@ bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const cha
     return true;
 }
 
+bool dt_page_has_course(const dt_page *p, const dt_page_phase *phase, const char *name)
+{
+    double value = 0;
+    bool is_long = false;
+    for (uint32_t i = 0; i < p->n_runs; i++) {
+        const dt_series *s = dt_page_series(p, phase, i, name);
+        is_long = is_long || (s != NULL && s->n > 2);
+    }
+    return is_long && !dt_page_is_constant(p, phase, name, &value);
+}
+
 const char *dt_page_x_name(const dt_page_phase *phase)
 {
     return phase->is_over_env_steps ? "environment steps" : "training steps";

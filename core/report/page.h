@@ -10,7 +10,7 @@
 
 typedef struct dt_page dt_page; /* panel.h */
 typedef struct dt_page_phase dt_page_phase;
-/* More of a phase, behind the panels of this room. */
+/* Further parts of a phase, after the panels of this room. */
 typedef dt_status dt_page_more(void *user, const dt_page *p, const dt_page_phase *phase);
 
 /* The page of the runs in these directories; more may be NULL. Errors: DT_ENOTFOUND (no such run), DT_EDATA (a damaged

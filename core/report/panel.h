@@ -70,6 +70,8 @@ const char *dt_page_x_name(const dt_page_phase *phase); /* and what that is */
 dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char ***out_p, uint32_t *n_p) DT_NODISCARD;
 /* Has it one value everywhere, or none that is a number? */
 bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const char *name, double *value_p);
+/* Does a run have more than two values of it, which differ: is there a curve to draw? */
+bool dt_page_has_course(const dt_page *p, const dt_page_phase *phase, const char *name);
 /* A chart of one name, a curve for each run that has it, with a sentence where the curve would mislead. */
 dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name) DT_NODISCARD;
 /* The last horizon of a run's evaluations, in seconds; NAN: they have none (panel_horizon.c). */

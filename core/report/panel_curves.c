@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything that was recorded, a small chart each, in groups; what never changes is told in a line instead. The
+ * Everything that was recorded, a small chart each, in groups; constant values are printed in a line instead. The
  * curves that show at a glance whether a phase learns are a panel of their own.
  */
 #include <config.h>
@@ -103,17 +103,6 @@ static void write_constants(const dt_page *p, const dt_page_phase *phase, const 
     dt_str_add(p->out, is_open ? "</ul>\n" : "");
 }
 
-static bool has_course(const dt_page *p, const dt_page_phase *phase, const char *name)
-{
-    double value = 0;
-    bool is_long = false;
-    for (uint32_t i = 0; i < p->n_runs; i++) {
-        const dt_series *s = dt_page_series(p, phase, i, name);
-        is_long = is_long || (s != NULL && s->n > 2);
-    }
-    return is_long && !dt_page_is_constant(p, phase, name, &value);
-}
-
 /* Of the environment's metrics the first one that is evaluated: what the progress line shows. */
 static void headline_of(const char **name, uint32_t n, char out[192])
 {
@@ -138,11 +127,11 @@ dt_status dt_panel_training(const dt_page *p, const dt_page_phase *phase)
     DT_TRY(dt_page_names(p, phase, &name, &n));
     headline_of(name, n, headline);
     dt_free(name);
-    const bool acts = has_course(p, phase, "charts/episodic_return");
+    const bool acts = dt_page_has_course(p, phase, "charts/episodic_return");
     const char *const shown[] = {acts ? "charts/episodic_return" : "loss", headline};
     dt_status st = DT_OK;
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && st == DT_OK; i++) {
-        if (shown[i][0] != '\0' && has_course(p, phase, shown[i])) {
+        if (shown[i][0] != '\0' && dt_page_has_course(p, phase, shown[i])) {
             dt_str_add(p->out, is_open ? "" : "<h3>Training</h3>\n<div class=\"charts\">\n");
             is_open = true;
             st = dt_page_chart(p, phase, shown[i]);

@@ -231,17 +231,6 @@ static dt_status chart_with_baselines(const dt_page *p, const dt_page_phase *pha
     return st;
 }
 
-static bool has_course(const dt_page *p, const dt_page_phase *phase, const char *name)
-{
-    double value = 0;
-    bool is_long = false;
-    for (uint32_t i = 0; i < p->n_runs; i++) {
-        const dt_series *s = dt_page_series(p, phase, i, name);
-        is_long = is_long || (s != NULL && s->n > 2);
-    }
-    return is_long && !dt_page_is_constant(p, phase, name, &value);
-}
-
 /* As charts, where there are evaluations enough for one: what runs are judged by, and the first of what the environment
  * measures itself. */
 static dt_status write_courses(const dt_page *p, const dt_page_phase *phase, const char **name, uint32_t n)
@@ -250,10 +239,10 @@ static dt_status write_courses(const dt_page *p, const dt_page_phase *phase, con
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < p->n_runs && chosen[0] == NULL; k++) {
             const bool is_it = strcmp(p->run[k].state.best_name, name[i]) == 0;
-            chosen[0] = is_it && is_result(name[i]) && has_course(p, phase, name[i]) ? name[i] : NULL;
+            chosen[0] = is_it && is_result(name[i]) && dt_page_has_course(p, phase, name[i]) ? name[i] : NULL;
         }
         const bool is_measured = strncmp(name[i], "eval/metrics/", 13) == 0 && ends_with(name[i], "/mean");
-        if (chosen[1] == NULL && is_measured && has_course(p, phase, name[i])) {
+        if (chosen[1] == NULL && is_measured && dt_page_has_course(p, phase, name[i])) {
             chosen[1] = name[i];
         }
     }

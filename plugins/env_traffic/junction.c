@@ -219,7 +219,7 @@ static double stopping_m(const driver *d, double v)
     return v * d->T + v * v / (2 * d->b) - (d->model == MODEL_KRAUSS ? 0.5 * v * d->dt : 0);
 }
 
-/* Speed of the next step of the vehicle in slot p, rest m before its line, as vehicles ahead limit it; 0 behind a
+/* Speed of the next step of the vehicle in slot p, rest m before its line, as vehicles ahead limit it; 0 after a
  * vehicle that stands before the line. */
 static double next_speed(const sim *s, int32_t p, double rest)
 {

@@ -179,7 +179,7 @@ typedef struct net_junction {
     net_links goes[NET_MAX_PHASES];    /* those that go first in a phase: net_letter is NET_GO */
     int32_t conflicts[NET_MAX_PHASES]; /* net_conflicts of each phase */
     net_links lonely;                  /* green in phases, but in none without conflicts */
-    int32_t n_numbers;                 /* how many the file counts, those included that nobody uses here */
+    int32_t n_numbers;                 /* of links in the file, unused ones included */
     net_area *area;                    /* [n_links, n_links] */
     net_show phase[NET_MAX_PHASES];    /* without yellow */
     double green_s[NET_MAX_PHASES];    /* of the fixed program, where it has no steps */
