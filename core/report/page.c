@@ -72,8 +72,9 @@ dt_status dt_page_names(const dt_page *p, const dt_page_phase *phase, const char
         if (phase->at[i] < 0) {
             continue;
         }
-        const dt_series *s = &r->series[r->phase[phase->at[i]].first_series];
-        for (uint32_t left = series_of(p, phase, i); left > 0; left--, s++) {
+        const uint32_t first = r->phase[phase->at[i]].first_series; /* series is NULL in a file without any */
+        for (uint32_t k = 0; k < series_of(p, phase, i); k++) {
+            const dt_series *s = &r->series[first + k];
             bool is_known = false; /* from a run before it */
             for (uint32_t j = 0; j < i && !is_known; j++) {
                 is_known = dt_page_series(p, phase, j, s->name) != NULL;
