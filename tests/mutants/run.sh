@@ -6,6 +6,7 @@
 #   MUTANTS=REGEX      only mutants whose "file: old -> new" matches (awk syntax)
 #   MUTANT_JOBS=1      mutants at a time, each worker with its own copy of the source and its own build
 #   MUTANT_LIMIT=60    seconds for one test; a test that takes longer has noticed the mutant
+#   MUTANT_LIST=1      only check that each pattern occurs exactly once and each test exists
 #   MUTANT_SKIP_BASE=1 do not first check that the named tests pass without a mutant
 # Results are killed, survived, build failed and stale (the source does not contain the pattern exactly once).
 # The exit code is 0 only when every selected mutant was killed.
@@ -106,6 +107,24 @@ apply() { # mutant source destination
         END { exit found == 1 ? 0 : 3 }
     ' "$2" >"$3"
 }
+
+if [ -n "${MUTANT_LIST:-}" ]; then
+    stale=0
+    for mutant in "$queue"/mutants/*; do
+        file=$(cat "$mutant/file")
+        apply "$mutant" "$top/$file" /dev/null ||
+            { echo "stale: $file: $(cat "$mutant/old")"; stale=$((stale + 1)); }
+        read -r tests <"$mutant/tests"
+        for test in $tests; do
+            [ -e "$top/$test" ] || [ -e "$top/$test.c" ] || { echo "stale: no test $test"; stale=$((stale + 1)); }
+        done
+    done
+    rm -rf "$queue" "$results"
+    rmdir "$root" 2>/dev/null
+    echo "$stale stale mutants"
+    [ $stale -eq 0 ]
+    exit
+fi
 
 # the objects of the host that a source is compiled to; several, where it is once for each instruction set
 objects_of() { # file
