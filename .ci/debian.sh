@@ -60,7 +60,8 @@ sort -- *.files | uniq -d | grep . && fail "these files are in two packages"
 cat -- *.files | grep '\.la$' && fail "a package holds files of libtool"
 dpkg-deb -f dtrain-sumo_*.deb Depends | grep -q 'sumo (>= [0-9]' || fail "dtrain-sumo does not want sumo"
 
-# the unpacked program: every plugin of its source is found, a step trains; a program builds against the unpacked headers
+# the unpacked program: every plugin of its source is found, a step trains; a program builds against the unpacked
+# headers
 PATH=$root/usr/bin:$PATH
 LD_LIBRARY_PATH=$root/$lib
 DTRAIN_PLUGIN_PATH=$root/$lib/dtrain

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/isa.h"
-#include "backend/kernel.h"
+#include "engine/backend/cpu/isa.h"
+#include "engine/backend/kernel.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "optim/optim.h"
+#include "engine/optim/optim.h"
 
 enum { MAX_TENSORS = 16, REPEATS = 31 };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Benchmarks: bench/run NAME. The dtrain sides are compiled by `make benches`, and by `make check` so that they cannot rot;
-# who only trains needs none. They lie beside dtrain itself and find plugins and the embedded recording as it does.
+# Benchmarks: bench/run NAME. The dtrain sides are compiled by `make benches`, and by `make check` so that they cannot
+# rot; who only trains needs none. They lie beside dtrain itself and find plugins and the embedded recording as it does.
 bench_programs = bench_phase1_step bench_trace bench_sumo bench_env_ipp bench_env_snakes bench_env_traffic
 EXTRA_PROGRAMS += $(bench_programs)
 benches: $(bench_programs)
@@ -44,7 +44,7 @@ bench_env_ipp_LDADD = $(mock_la) -ldl -lm
 if HAVE_CMOCKA
 bench_programs += bench_replay
 bench_replay_SOURCES = bench/replay/driver.c $(rollout_worlds)
-bench_replay_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/rollout
+bench_replay_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/rl/buffer
 bench_replay_LDADD = core/libdtcore.la $(CMOCKA_LIBS)
 endif
 EXTRA_DIST += bench/replay/driver.c
@@ -85,30 +85,6 @@ EXTRA_DIST += \
 	bench/rl_speed/sb3.py \
 	bench/phase2_shield/shield.py \
 	bench/shield_shapes/shapes.py \
-	bench/results/2026-11-21-barrier.md \
-	bench/results/2026-11-22-all_reduce.txt \
-	bench/results/2026-11-22-fuzz.md \
-	bench/results/2026-11-22-quickstart.md \
-	bench/results/2026-11-27-quickstart.md \
-	bench/results/2026-11-23-accuracy.md \
-	bench/results/2026-11-23-coma.md \
-	bench/results/2026-11-23-env_ipp.md \
-	bench/results/2026-11-23-feeding.md \
-	bench/results/2026-11-23-futures.md \
-	bench/results/2026-11-25-import.md bench/results/2026-11-26-env_traffic.md \
-	bench/results/2026-11-27-sumo-guard.md \
-	bench/results/2026-11-25-normalisation.md \
-	bench/results/2026-11-23-offline.md \
-	bench/results/2026-11-23-offpolicy.md \
-	bench/results/2026-11-23-overlap.md \
-	bench/results/2026-11-23-ranks.md \
-	bench/results/2026-11-23-replay.md \
-	bench/results/2026-11-23-roads.md \
-	bench/results/2026-11-23-rollouts.md \
-	bench/results/2026-11-23-snakes.md \
-	bench/results/2026-11-22-shield-shapes.md \
-	bench/results/2026-11-22-smoothing.md \
-	bench/results/2026-11-22-sums.md \
 	bench/store_bits/bits.py \
 	bench/store_memory/memory.py \
 	bench/sums/steps.py \
@@ -117,23 +93,6 @@ EXTRA_DIST += \
 	bench/phase2_sumo/sumo.py \
 	bench/phase3_barrier/barrier.py \
 	bench/phase3_exact/exact.py \
-	bench/phase3_traffic/traffic.py \
-	bench/results/2026-11-21-phase1_folds-ngsim.txt \
-	bench/results/2026-11-21-bf16.md \
-	bench/results/2026-11-21-memory.md \
-	bench/results/2026-11-21-operations.md \
-	bench/results/2026-11-21-env_traffic.txt \
-	bench/results/2026-11-21-phase1_step-15m.txt \
-	bench/results/2026-11-21-phase1_step-guide.txt \
-	bench/results/2026-11-21-phase1_step.md \
-	bench/results/2026-11-21-phase2_classic.txt \
-	bench/results/2026-11-21-policy-act.txt \
-	bench/results/2026-11-21-phase3-exact.md \
-	bench/results/2026-11-21-phase3-traffic.md \
-	bench/results/2026-11-21-products.md \
-	bench/results/2026-11-21-recompute.txt \
-	bench/results/2026-11-21-rl-speed.txt \
-	bench/results/2026-11-21-shield.md \
-	bench/results/2026-11-21-sumo-maps.md \
-	bench/results/2026-11-21-sumo.md \
-	bench/results/2026-11-21-world-at-work.md
+	bench/phase3_traffic/traffic.py
+# the whole folder
+EXTRA_DIST += bench/results

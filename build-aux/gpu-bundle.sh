@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # make gpu-bundle: a folder with all that measures and tests dtrain on a machine that has a GPU, its driver, CUDA's
-# libraries and Python with PyTorch, but no library of ours: programs, modules, shared libraries, data, scripts, licences.
-# It has the layout of a build tree, so that everything is found relative to the programs, and can be moved. CUDA itself
-# is never part of it. Programs and libraries are checked where nothing but the C library and CUDA's are installed.
-# usage: gpu-bundle.sh SOURCE BUILD DESTINATION PROGRAM... -- MODULE...   with CUDA_LIBDIR, CUDA_VERSION, GPU_ARCHS,
-# MAX_MIB and VERSION in the environment
+# libraries and Python with PyTorch, but no library of ours: programs, modules, shared libraries, data, scripts,
+# licences. It has the layout of a build tree, so that everything is found relative to the programs, and can be moved.
+# CUDA itself is never part of it. Programs and libraries are checked where nothing but the C library and CUDA's are
+# installed. usage: gpu-bundle.sh SOURCE BUILD DESTINATION PROGRAM... -- MODULE...   with CUDA_LIBDIR, CUDA_VERSION,
+# GPU_ARCHS, MAX_MIB and VERSION in the environment
 set -eu
 src=$1 build=$2 to=$3
 shift 3
@@ -47,13 +47,13 @@ shift
 for module; do
     case $module in
         *.la) so=$(dirname "$module")/.libs/$(basename "$module" .la).so ;;
-        *) so=core/backend/cuda/.libs/$(basename "$module") && build_so=$build/$module ;;
+        *) so=core/engine/backend/cuda/.libs/$(basename "$module") && build_so=$build/$module ;;
     esac
     elf "${build_so:-$build/$so}" "$to/$so"
     build_so=
 done
-test ! -s "$build/tests/gpu/libcupti_trace.so" ||
-    elf "$build/tests/gpu/libcupti_trace.so" "$to/tests/gpu/libcupti_trace.so"
+test ! -s "$build/tests/engine/gpu/libcupti_trace.so" ||
+    elf "$build/tests/engine/gpu/libcupti_trace.so" "$to/tests/engine/gpu/libcupti_trace.so"
 
 # shared libraries in addition to the C library's and CUDA's; the package they came from has their licence
 is_of_c() { # NAME of a library
@@ -81,8 +81,8 @@ libraries $elves | while read -r name path; do
         cp -L "/usr/share/doc/$package/copyright" "$to/licenses/$package"
     fi
 done
-# Debian's expat takes random numbers from arc4random_buf, which the C library has since 2.36; nothing else here needs more
-# than 2.35 (Ubuntu 22.04). So expat is linked once more, from its static library, with a function of that name.
+# Debian's expat takes random numbers from arc4random_buf, which the C library has since 2.36; nothing else here needs
+# more than 2.35 (Ubuntu 22.04). So expat is linked once more, from its static library, with a function of that name.
 if objdump -T "$to/lib/libexpat.so.1" 2>/dev/null | grep -q 'GLIBC_2.36.*arc4random_buf'; then
     cat >"$to/random.c" <<'END'
 #include <stddef.h>
@@ -108,19 +108,20 @@ fi
 cp "$src/LICENSE" "$to/licenses/dtrain"
 
 # data, profiles, scripts
-mkdir -p "$to/share" "$to/tests/device" "$to/tests/gpu" "$to/bench"
+mkdir -p "$to/share" "$to/tests/engine/device" "$to/tests/engine/gpu" "$to/bench"
 cp -R "$build/share/demo.store" "$to/share/"
 cp -R "$src/profiles" "$to/profiles"
-cp "$src/tests/device/run.sh" "$to/tests/device/"
-cp "$src/tests/gpu/measure.sh" "$src/tests/gpu/trace_report.py" "$to/tests/gpu/"
+cp "$src/tests/engine/device/run.sh" "$to/tests/engine/device/"
+cp "$src/tests/engine/gpu/measure.sh" "$src/tests/engine/gpu/trace_report.py" "$to/tests/engine/gpu/"
 cp -R "$src/bench/phase1_step" "$src/bench/gpu" "$src/bench/common.py" "$to/bench/"
 find "$to" \( -name local.mk -o -name driver.c -o -name __pycache__ \) -prune -exec rm -rf {} +
 commit=$(git -C "$src" describe --always --dirty --abbrev=12 2>/dev/null || echo "no git repository")
 echo "dtrain $VERSION ($commit), CUDA $CUDA_VERSION, code for sm_$(echo "$GPU_ARCHS" | sed 's/ / sm_/g')" >"$to/VERSION"
 
 cat >"$to/env.sh" <<END
-# Sourced by the scripts around the programs of this folder: where CUDA's libraries are, for that program alone. Toolkits
-# come first, then the packages that PyTorch needs (nvidia/*/lib). DT_CUDA_PATH: folders that were found before.
+# Sourced by the scripts around the programs of this folder: where CUDA's libraries are, for that program alone.
+# Toolkits come first, then the packages that PyTorch needs (nvidia/*/lib). DT_CUDA_PATH: folders that were found
+# before.
 bundle=\$(cd "\$(dirname "\$0")" && while [ ! -e env.sh ]; do cd ..; done && pwd)
 if [ -z "\${DT_CUDA_PATH:-}" ]; then
     DT_CUDA_PATH=
@@ -158,9 +159,9 @@ LD_LIBRARY_PATH=${LD_LIBRARY_PATH#"$bundle/lib"} # of our programs alone: Python
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH#":$DT_CUDA_PATH"}
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}
 test -n "$LD_LIBRARY_PATH" || unset LD_LIBRARY_PATH
-exec sh "$bundle/tests/gpu/measure.sh" "$@"
+exec sh "$bundle/tests/engine/gpu/measure.sh" "$@"
 END
-chmod 755 "$to/measure.sh" "$to/tests/device/run.sh" "$to/tests/gpu/measure.sh"
+chmod 755 "$to/measure.sh" "$to/tests/engine/device/run.sh" "$to/tests/engine/gpu/measure.sh"
 
 glibc=$(find "$to" -type f -perm -100 -exec objdump -T {} + 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sort -u -V | tail -n 1)
 cat >"$to/README" <<END

@@ -38,6 +38,6 @@ dtrainsvc_HEADERS = \
 	include/dtrain/svc/train.h \
 	include/dtrain/svc/wiring.h
 
-# dtrain.pc is all a third party needs. It stands for headers alone, but names plugindir, which lies below libdir: so it is
-# no file for every architecture and belongs there, too. dtrain-uninstalled.pc serves PKG_CONFIG_PATH=<build folder>
+# dtrain.pc is all a third party needs. It stands for headers alone, but names plugindir, which lies below libdir: so it
+# is no file for every architecture and belongs there, too. dtrain-uninstalled.pc serves PKG_CONFIG_PATH=<build folder>
 pkgconfig_DATA = dtrain.pc dtrain-policy.pc

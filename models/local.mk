@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Model components, one folder each. The controllers, the critics and the world models share private headers in this folder.
+# Model components, one folder each. The controllers, the critics and the world models share private headers in this
+# folder.
 plugin_LTLIBRARIES += \
 	models/controller_field.la \
 	models/controller_fixed.la \

@@ -11,14 +11,18 @@ command -v nm >/dev/null || { echo "no nm here"; exit 77; }
 
 # rooms with a circle that belongs there: graph has one table of operations, whose files derive each other's gradients;
 # report has a page that lists its panels, which are drawn with its parts
-circles='graph report'
+circles='engine/graph telemetry/report'
 
 table=$(sed -n "/^table='/,/^'/p" "$here/tests/layers.sh" | sed "1d;\$d")
 
 # lines "FILE ADDRESS KIND NAME" and "FILE KIND NAME" of nm -A
 check() {
     awk -v table="$table" -v circles=" $circles " '
-    function room_of(file,  part) { split(file, part, "/"); return part[2] }
+    function room_of(file,  k, best) {
+        best = ""
+        for (k in may) if (index(file, "core/" k "/") == 1 && length(k) > length(best)) best = k
+        return best
+    }
     BEGIN {
         n = split(table, line, "\n")
         for (i = 1; i <= n; i++) {
@@ -89,6 +93,6 @@ core/run/b.o:00000000 T dt_x'
 # Objects of test programs and of the small library are the same sources once more; the CUDA module is a library apart,
 # whose table lists its kernels.
 objects=$(cd "$build" && find core -name '*.o' ! -name '*_la-*' ! -name 'tests_*' ! -path 'core/*.lax/*' \
-    ! -path 'core/backend/cuda/*')
+    ! -path 'core/engine/backend/cuda/*')
 test "$(echo "$objects" | wc -l)" -gt 100 || { echo "arrows: hardly any objects in $build/core"; exit 1; }
 (cd "$build" && echo "$objects" | xargs nm -A) | sed 's#/\.libs/#/#' | check

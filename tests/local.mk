@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests. A room's local.mk adds one line per cmocka program: dt_tests += tests/<room>/test_<file>
-# (its source is tests/<room>/test_<file>.c, or list more in tests_<room>_test_<file>_SOURCES). Scripts: dt_scripts += x.sh
-# Every test runs in the build folder and finds the source by $DT_SRCDIR and the build by $DT_BUILDDIR.
-# Scripts in other lists run less often:
+# (its source is tests/<room>/test_<file>.c, or list more in tests_<room>_test_<file>_SOURCES). Scripts: dt_scripts +=
+# x.sh Every test runs in the build folder and finds the source by $DT_SRCDIR and the build by $DT_BUILDDIR. Scripts in
+# other lists run less often:
 #   dt_source_scripts     read or compile sources and run nothing of the build
 #   dt_doc_scripts        run the commands of the documents
 #   dt_training_scripts   train until something is learnt, or measure
@@ -30,41 +30,41 @@ LDADD = core/libdtcore.la $(CMOCKA_LIBS)
 include tests/mock/local.mk
 include tests/base/local.mk
 include tests/config/local.mk
-include tests/tensor/local.mk
-include tests/backend/local.mk
-include tests/cuda/local.mk
-include tests/device/local.mk
-include tests/gpu/local.mk
-include tests/graph/local.mk
-include tests/optim/local.mk
-include tests/amp/local.mk
-include tests/collective/local.mk
-include tests/checkpoint/local.mk
+include tests/engine/tensor/local.mk
+include tests/engine/backend/local.mk
+include tests/engine/cuda/local.mk
+include tests/engine/device/local.mk
+include tests/engine/gpu/local.mk
+include tests/engine/graph/local.mk
+include tests/engine/optim/local.mk
+include tests/engine/amp/local.mk
+include tests/comm/local.mk
+include tests/state/checkpoint/local.mk
 include tests/data/local.mk
-include tests/metrics/local.mk
-include tests/loader/local.mk
+include tests/telemetry/metrics/local.mk
+include tests/plugin/loader/local.mk
 include tests/abi/local.mk
 include tests/cli/local.mk
 include tests/docs/local.mk
 include tests/env_snakes/local.mk
 include tests/env_traffic/local.mk
-include tests/experience/local.mk
+include tests/rl/experience/local.mk
 include tests/export/local.mk
-include tests/machine/local.mk
+include tests/plan/machine/local.mk
 include tests/models/local.mk
-include tests/ops/local.mk
-include tests/policy/local.mk
+include tests/engine/ops/local.mk
+include tests/rl/policy/local.mk
 include tests/phases/local.mk
 include tests/plugins/local.mk
-include tests/porting/local.mk
-include tests/report/local.mk
-include tests/rollout/local.mk
-include tests/launch/local.mk
+include tests/config/port/local.mk
+include tests/telemetry/report/local.mk
+include tests/rl/buffer/local.mk
+include tests/comm/launch/local.mk
 include tests/run/local.mk
-include tests/service/local.mk
+include tests/plugin/service/local.mk
 include tests/strangers/local.mk
 include tests/train/local.mk
-include tests/trial/local.mk
+include tests/plugin/trial/local.mk
 include tests/fuzz/local.mk
 include tests/mutants/local.mk
 
@@ -89,8 +89,8 @@ check-slow:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter $(dt_slow_tests),$(TESTS))' \
 		check_PROGRAMS='$(filter $(dt_slow_tests),$(check_PROGRAMS))'
 
-test_rooms = $(sort $(foreach test,$(TESTS),$(word 2,$(subst /, ,$(dir $(test))))))
-room_all = $(filter tests/$*/%,$(TESTS))
+test_rooms = $(sort $(foreach test,$(TESTS),$(wordlist 2,3,$(subst /, ,$(dir $(test))))))
+room_all = $(foreach test,$(TESTS),$(if $(findstring /$*/,$(dir $(test))),$(test)))
 room_tests = $(or $(filter-out $(dt_slow_tests),$(room_all)),$(room_all))
 check-long:
 	DT_LONG=1; export DT_LONG; $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(dt_long_scripts) $(dt_longer_tests)' \
@@ -103,9 +103,9 @@ MOSTLYCLEANFILES += $(dt_long_scripts:.sh=.log) $(dt_long_scripts:.sh=.trs)
 check-%:
 	@test -n '$(room_tests)' || { echo 'no tests of $*; make check-ROOM knows $(test_rooms)' >&2; exit 2; }
 	@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(room_tests)' check_PROGRAMS='$(filter $(room_tests),$(check_PROGRAMS))' \
-		check_LTLIBRARIES='$(filter tests/$*/%,$(check_LTLIBRARIES))' bench_programs=
+		check_LTLIBRARIES='$(foreach file,$(check_LTLIBRARIES),$(if $(findstring /$*/,$(file)),$(file)))' bench_programs=
 
-# core/tensorboard has its tests there
+# core/telemetry/tensorboard has its tests there
 check-tensorboard:
 	@$(MAKE) $(AM_MAKEFLAGS) check-metrics
 .PHONY: check-tensorboard

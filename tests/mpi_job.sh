@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that run several processes: `. "$DT_SRCDIR/tests/mpi_job.sh"`, then `mpi N PROGRAM ...`. Skips, and says why,
-# where this build or this machine has no MPI.
+# For scripts that run several processes: `. "$DT_SRCDIR/tests/mpi_job.sh"`, then `mpi N PROGRAM ...`. Skips, and says
+# why, where this build or this machine has no MPI.
 # shellcheck shell=sh
 
 mpi_build=${DT_BUILDDIR:-.}
-if [ ! -e "$mpi_build/core/collective/mpi/.libs/comm_mpi.so" ]; then
+if [ ! -e "$mpi_build/core/comm/mpi/.libs/comm_mpi.so" ]; then
     echo "skipped: built without MPI (Debian: apt-get install libopenmpi-dev openmpi-bin)"
     exit 77
 fi

@@ -16,18 +16,18 @@ core/base/mapping.c: asks whether a file that is mapped was changed, in a signal
 core/base/fault.c: where a test that names it waits
 core/cli/main.c: /dev/null
 core/base/mem.c: /sys
-core/collective/board.c: /proc, and memory that another process of this machine shares
-core/run/memory_watch.c: /proc and /sys
-core/machine/limits.c: /proc and /sys
-core/trial/check.c: /proc
-core/machine/doctor_machine.c: /proc, /sys, and a file of its own that it measures with
-core/machine/doctor_device.c: /dev
+core/comm/board.c: /proc, and memory that another process of this machine shares
+core/plan/memory_watch.c: /proc and /sys
+core/plan/machine/limits.c: /proc and /sys
+core/plugin/trial/check.c: /proc
+core/plan/machine/doctor_machine.c: /proc, /sys, and a file of its own that it measures with
+core/plan/machine/doctor_device.c: /dev
 core/base/module.c: modules that belong to dtrain
-core/device/open.c: /dev
-core/launch/hostfile.c: is a file there that the user names
-core/launch/launch.c: mpirun on the PATH, /dev/null, is TMPDIR there
-core/loader/loader.c: plugins, which the user names
-core/loader/search.c: plugins
+core/engine/device/open.c: /dev
+core/comm/launch/hostfile.c: is a file there that the user names
+core/comm/launch/launch.c: mpirun on the PATH, /dev/null, is TMPDIR there
+core/plugin/loader/loader.c: plugins, which the user names
+core/plugin/loader/search.c: plugins
 core/data/sort.c: a file without a name
 core/run/session.c: the real path of what the user names
 core/run/session_check.c: asks whether a path of the user is there
@@ -35,11 +35,11 @@ core/cli/verb_new.c: a project of the user
 core/cli/verb_run.c: the real path of what the user names
 core/cli/verb_export.c: the length of what it wrote where the user said
 core/run/rundir.c: a new folder below runs/; ages of runs
-core/report/logbook.c: the name of the folder itself
+core/telemetry/report/logbook.c: the name of the folder itself
 core/run/run_start.c: free space
 core/cli/verb_runs.c: folders below one that the user names, links left out
 core/run/resume.c: the real path of what the user names
-core/checkpoint/save.c: free space
+core/state/checkpoint/save.c: free space
 '
 calls='(open|openat|fopen|freopen|opendir|rename|unlink|mkdir|truncate|stat|lstat|access|realpath|scandir|symlink|link|creat)'
 
@@ -57,9 +57,9 @@ $file:"*) ;;
 
 # Durations and deadlines are of the monotonic clock, which nobody sets: the time of day only dates and names.
 dated='
-core/metrics/events.c: the time of a record
-core/checkpoint/save.c: names a folder
-core/checkpoint/load.c: names a folder
+core/telemetry/metrics/events.c: the time of a record
+core/state/checkpoint/save.c: names a folder
+core/state/checkpoint/load.c: names a folder
 core/base/clock.c: dates of logs
 '
 clocks() { # tree
@@ -81,9 +81,9 @@ if [ $# -gt 0 ]; then
 fi
 tmp=$(mktemp -d ./raw-open-XXXXXX)
 trap 'rm -rf "$tmp"' EXIT
-mkdir -p "$tmp/core/metrics"
+mkdir -p "$tmp/core/telemetry/metrics"
 printf 'void f(void)\n{\n    FILE *f = fopen(path, "a");\n    dt_fs_open(path, 0, &fd);\n    api->open(x);\n}\n' \
-    >"$tmp/core/metrics/x.c"
+    >"$tmp/core/telemetry/metrics/x.c"
 [ "$(check "$tmp" | wc -l)" -eq 1 ] || { echo "raw_open: does not see fopen"; exit 1; }
 mkdir -p "$tmp/phases"
 printf 'void f(void)\n{\n    timespec_get(&t, TIME_UTC);\n}\n' >"$tmp/phases/x.c"

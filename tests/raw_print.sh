@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What verbs print may hold words of others: it goes through core/base/print.h, which lets nothing drive a terminal.
-# watch draws its screen itself, and masks what it shows (tests/report/test_watch.c).
+# watch draws its screen itself, and masks what it shows (tests/telemetry/report/test_watch.c).
 set -eu
 cd "${DT_SRCDIR:-$(dirname "$0")/..}"
 printf '    printf("%%s", name);\n    fputs(name, stdout);\n    dt_print("%%s", name);\n    fprintf(f, name);\n' |

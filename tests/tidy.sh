@@ -44,7 +44,7 @@ found=$(
         sed 's|$|   <- write an if; a row of them is a function of its own, with DT_TRY|'
     files 'c|h|cu|cuh|cpp|hpp' | xargs grep -nE "$target" | sed 's|$|   <- write an if with two assignments|'
     # kernels of CUDA choose a value and add it, so that no thread takes a way of its own
-    files 'c|h|cpp|hpp' | grep -vE '^(core/backend/cuda|tests)/' | xargs grep -nE "$nothing" |
+    files 'c|h|cpp|hpp' | grep -vE '^(core/engine/backend/cuda|tests)/' | xargs grep -nE "$nothing" |
         sed 's|$|   <- it adds nothing in one case: write an if|'
     test "${1:-}" = --layout && files 'c|h|def|cu|cuh' | xargs awk '
         /\t/ && FILENAME !~ /\.def$/ { print FILENAME ":" FNR ": a tab" }

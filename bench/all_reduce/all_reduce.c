@@ -16,8 +16,8 @@
 #include "base/err.h"
 #include "base/exit.h"
 #include "base/mem.h"
-#include "collective/processes.h"
-#include "collective/tree_sum.h"
+#include "comm/processes.h"
+#include "comm/tree_sum.h"
 
 enum { IN_FLIGHT = 4, MOST_ROUNDS = 1000 };
 

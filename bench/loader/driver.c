@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "run/session.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 #include "train/feed.h"
 
 #include <inttypes.h>

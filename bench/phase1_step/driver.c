@@ -16,10 +16,10 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
-#include "checkpoint/safetensors.h"
+#include "state/checkpoint/safetensors.h"
 #include "cli/cli.h"
 #include "run/session.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 #include "train/sampler.h"
 
 #include <inttypes.h>

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "experience/replay.h"
+#include "rl/experience/replay.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,7 +13,7 @@
 
 typedef struct dt_module_desc {
     const char *file;     /* "backend_cuda.so" */
-    const char *build;    /* folder of the build tree: "core/backend/cuda" */
+    const char *build;    /* folder of the build tree: "core/engine/backend/cuda" */
     const char *entry;    /* symbol */
     const char *what;     /* "CUDA", as in "this dtrain has no module for CUDA" */
     const char *if_none;  /* what to do where there is no such file */

@@ -7,8 +7,8 @@
 #define DTRAIN_CORE_CLI_BUILT_PLUGINS_H
 
 #include "base/err.h"
-#include "loader/loader.h"
-#include "service/stage.h"
+#include "plugin/loader/loader.h"
+#include "plugin/service/stage.h"
 
 /* *l_p: for dt_loader_destroy, also after an error (NULL: none). *host must outlive it. Errors: those of the loader;
  * DT_EPLUGIN: no plugin was found, or one was rejected. */

@@ -10,7 +10,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "data/store.h"
-#include "report/film_page.h"
+#include "telemetry/report/film_page.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -13,14 +13,14 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "run/batch_auto.h"
-#include "run/expect.h"
+#include "plan/expect.h"
 #include "run/first_weights.h"
-#include "run/fit.h"
-#include "run/forecast.h"
-#include "run/roofline.h"
+#include "plan/fit.h"
+#include "plan/forecast.h"
+#include "plan/roofline.h"
 #include "run/run.h"
 #include "run/run_start.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,17 +7,17 @@
 #include "cli/cli.h"
 #include "cli/plugin_verbs.h"
 
-#include "backend/kernel.h"
+#include "engine/backend/kernel.h"
 #include "base/crash.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mapping.h"
 #include "base/print.h"
-#include "collective/processes.h"
-#include "service/env_worker.h"
+#include "comm/processes.h"
+#include "plugin/service/env_worker.h"
 #include "base/exit.h"
-#include "trial/exit_guard.h"
-#include "rollout/process.h"
+#include "plugin/trial/exit_guard.h"
+#include "rl/env/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

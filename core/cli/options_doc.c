@@ -13,8 +13,8 @@
 #include "config/options.h"
 #include "config/schema.h"
 #include "config/tree.h"
-#include "loader/loader.h"
-#include "service/stage.h"
+#include "plugin/loader/loader.h"
+#include "plugin/service/stage.h"
 
 #include <stdio.h>
 #include <string.h>

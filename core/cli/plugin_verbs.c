@@ -12,8 +12,8 @@
 #include "base/signals.h"
 #include "config/options.h"
 #include "config/schema.h"
-#include "machine/limits.h"
-#include "metrics/progress.h"
+#include "plan/machine/limits.h"
+#include "telemetry/metrics/progress.h"
 #include "run/session.h"
 
 #include <string.h>

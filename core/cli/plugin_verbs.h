@@ -8,7 +8,7 @@
 
 #include "config/config.h"
 #include "dtrain/ext/verbs.h"
-#include "loader/loader.h"
+#include "plugin/loader/loader.h"
 #include "run/args.h"
 
 /* Opens all plugins once and calls each with every verb. Errors of single plugins are left to `dtrain list`. */

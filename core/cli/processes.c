@@ -6,7 +6,7 @@
 
 #include "cli/processes.h"
 
-#include "backend/kernel.h"
+#include "engine/backend/kernel.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/exit.h"
@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/schema.h"
-#include "launch/launch.h"
+#include "comm/launch/launch.h"
 #include "run/resume.h"
 
 #include <limits.h>

@@ -6,7 +6,7 @@
 #ifndef DTRAIN_CORE_CLI_PROCESSES_H
 #define DTRAIN_CORE_CLI_PROCESSES_H
 
-#include "collective/processes.h"
+#include "comm/processes.h"
 #include "run/args.h"
 #include "run/session.h"
 

@@ -9,12 +9,12 @@
 #include "base/err.h"
 #include "base/exit.h"
 #include "base/log.h"
-#include "machine/limits.h"
+#include "plan/machine/limits.h"
 #include "run/first_weights.h"
-#include "run/fit.h"
-#include "run/forecast.h"
+#include "plan/fit.h"
+#include "plan/forecast.h"
 #include "run/run_start.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 
 #include <string.h>
 

@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "dtrain/ext/panels.h"
 #include "dtrain/helpers.h"
-#include "report/html.h"
-#include "report/panel.h"
+#include "telemetry/report/html.h"
+#include "telemetry/report/panel.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #ifndef DTRAIN_CORE_CLI_REPORT_PANELS_H
 #define DTRAIN_CORE_CLI_REPORT_PANELS_H
 
-#include "loader/loader.h"
-#include "report/page.h"
+#include "plugin/loader/loader.h"
+#include "telemetry/report/page.h"
 
 typedef struct dt_report_panels {
     dt_loader *loader; /* its components so far draw */

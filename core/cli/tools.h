@@ -7,7 +7,7 @@
 #define DTRAIN_CORE_CLI_TOOLS_H
 
 #include "config/config.h"
-#include "loader/loader.h"
+#include "plugin/loader/loader.h"
 
 /* `dtrain list [--json]`: every component of every plugin on the search path, and the files that were refused. */
 dt_status dt_tools_list(dt_loader *l, bool json, dt_str *out) DT_NODISCARD;

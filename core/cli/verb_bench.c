@@ -2,7 +2,7 @@
  *
  * `dtrain bench comm`: measures the communicator between the processes that it was started with, and says what a step
  * of training would take on more of them. See cost.h for the formulas. `dtrain bench gpu` reckons what a step takes on
- * a GPU at least (run/roofline.h), as a dry run.
+ * a GPU at least (plan/roofline.h), as a dry run.
  */
 #include <config.h>
 
@@ -13,9 +13,9 @@
 #include "base/json.h"
 #include "base/print.h"
 #include "base/str.h"
-#include "collective/cost.h"
-#include "optim/optim.h"
-#include "run/roofline.h"
+#include "comm/cost.h"
+#include "engine/optim/optim.h"
+#include "plan/roofline.h"
 
 #include <math.h>
 #include <stdio.h>

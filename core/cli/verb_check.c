@@ -6,10 +6,10 @@
 
 #include "cli/cli.h"
 #include "run/session.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 #include "cli/tools.h"
-#include "trial/check.h"
-#include "trial/trial.h"
+#include "plugin/trial/check.h"
+#include "plugin/trial/trial.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/print.h"

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/print.h"
-#include "checkpoint/checkpoint.h"
+#include "state/checkpoint/checkpoint.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include "config/guide.h"
 #include "config/schema.h"
 #include "config/tree.h"
-#include "porting/porting.h"
+#include "config/port/porting.h"
 #include "run/session.h"
 
 #include <stdio.h>

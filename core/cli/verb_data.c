@@ -20,8 +20,8 @@
 #include "data/import.h"
 #include "data/parts.h"
 #include "data/smooth.h"
-#include "machine/limits.h"
-#include "metrics/progress.h"
+#include "plan/machine/limits.h"
+#include "telemetry/metrics/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <config.h>
 
 #include "cli/cli.h"
-#include "machine/doctor.h"
+#include "plan/machine/doctor.h"
 #include "run/session.h"
 
 #include "base/err.h"

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "run/evaluate.h"
-#include "report/film_page.h"
+#include "telemetry/report/film_page.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -199,7 +199,7 @@ dt_status dt_verb_render(const dt_args *a, int *code_p)
     }
     DT_TRY(a->out != NULL && ends_with(a->out, ".html") ? dt_cli_check_out(a->out) : DT_OK);
     DT_TRY(complete(a, &full, &every_s));
-    dt_session_config_beside(a->word[0], &config);
+    dt_ckpt_run_config(a->word[0], &config);
     if (config.bytes == 0) {
         dt_str_fini(&config);
         DT_TRY(dt_fs_check_reach(a->word[0]));

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/print.h"
-#include "report/page.h"
+#include "telemetry/report/page.h"
 #include "run/session.h"
 
 #include <stdio.h>

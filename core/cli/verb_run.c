@@ -19,14 +19,14 @@
 #include "base/print.h"
 #include "base/exit.h"
 #include "run/batch_auto.h"
-#include "run/fit.h"
-#include "run/forecast.h"
-#include "run/handover.h"
+#include "plan/fit.h"
+#include "plan/forecast.h"
+#include "state/snapshot/handover.h"
 #include "run/resume.h"
 #include "run/run.h"
 #include "base/signals.h"
-#include "service/stage.h"
-#include "report/page.h"
+#include "plugin/service/stage.h"
+#include "telemetry/report/page.h"
 
 #include <limits.h>
 #include <stdio.h>

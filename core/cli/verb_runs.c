@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/print.h"
-#include "checkpoint/checkpoint.h"
-#include "report/logbook.h"
+#include "state/checkpoint/checkpoint.h"
+#include "telemetry/report/logbook.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,14 +8,14 @@
 #include "cli/plugin_verbs.h"
 #include "run/session.h"
 #include "cli/tools.h"
-#include "trial/probe_env.h"
+#include "plugin/trial/probe_env.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/print.h"
 #include "config/schema.h"
-#include "rollout/described.h"
-#include "tensor/dtype.h"
+#include "rl/env/described.h"
+#include "engine/tensor/dtype.h"
 
 #include <stdio.h>
 #include <string.h>

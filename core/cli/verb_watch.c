@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
-#include "report/watch.h"
+#include "telemetry/report/watch.h"
 
 #include <math.h>
 #include <stdio.h>

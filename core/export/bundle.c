@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "graph/op.h"
-#include "graph/passes.h"
+#include "engine/graph/op.h"
+#include "engine/graph/passes.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #ifndef DTRAIN_CORE_EXPORT_BUNDLE_H
 #define DTRAIN_CORE_EXPORT_BUNDLE_H
 
-#include "graph/ir.h"
+#include "engine/graph/ir.h"
 
 enum { DT_BUNDLE_MAX_INPUTS = 48 };
 

@@ -10,9 +10,9 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "export/policy_file.h"
-#include "experience/rollout.h"
-#include "rollout/described.h"
-#include "tensor/dtype.h"
+#include "rl/experience/rollout.h"
+#include "rl/env/described.h"
+#include "engine/tensor/dtype.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +52,8 @@ static uint32_t field_of(const dt_port *field, uint32_t n, const char *name)
     return f;
 }
 
-/* The fields of a rollout: first the observations, then what is made of them (core/rollout/buffer.c); a replay has some
- * of them. */
+/* The fields of a rollout: first the observations, then what is made of them (core/rl/buffer/buffer.c); a replay has
+ * some of them. */
 static void feed_rollout(dt_rollout *r, const dt_samples *source, dt_bundle_field *how)
 {
     const dt_buffer *b = &r->buffer;

@@ -6,9 +6,9 @@
 #ifndef DTRAIN_CORE_EXPORT_FROM_STAGE_H
 #define DTRAIN_CORE_EXPORT_FROM_STAGE_H
 
-#include "checkpoint/checkpoint.h"
+#include "state/checkpoint/checkpoint.h"
 #include "export/bundle.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 
 enum { DT_STAGE_EXPORT_PAIRS = 12 };
 

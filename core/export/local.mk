@@ -18,8 +18,8 @@ libdtrain_policy_la_SOURCES = \
 	core/export/policy_check.c \
 	core/export/policy_host.c \
 	core/export/policy_read.c \
-	core/backend/cpu/isa.c \
-	core/backend/kernel.c \
+	core/engine/backend/cpu/isa.c \
+	core/engine/backend/kernel.c \
 	core/base/clock.c \
 	core/base/err.c \
 	core/base/fault.c \
@@ -35,37 +35,37 @@ libdtrain_policy_la_SOURCES = \
 	core/base/str.c \
 	core/base/text.c \
 	core/base/trace.c \
-	core/checkpoint/safetensors.c \
+	core/state/checkpoint/safetensors.c \
 	core/data/features.c \
 	core/data/features_graph.c core/data/nearby.c \
 	core/data/pairs.c \
-	core/graph/dead.c \
-	core/graph/derive.c \
-	core/graph/exec.c \
-	core/graph/fuse.c \
-	core/graph/graph.c \
-	core/graph/infer.c \
-	core/graph/ir.c \
-	core/graph/memory.c \
-	core/graph/op.c \
-	core/graph/op_attention.c \
-	core/graph/op_axis.c \
-	core/graph/op_elementwise.c \
-	core/graph/op_layout.c \
-	core/graph/op_linear.c \
-	core/graph/op_loss.c \
-	core/graph/op_norm.c \
-	core/graph/op_policy.c \
-	core/graph/op_recurrent.c \
-	core/graph/params.c \
-	core/graph/plan.c \
-	core/graph/print.c \
-	core/graph/recompute.c \
-	core/graph/store.c \
-	core/rollout/dist.c \
-	core/tensor/dtype.c \
-	core/tensor/shape.c
-libdtrain_policy_la_LIBADD = $(cpu_kernel_libs) core/backend/ref/libref64.la core/backend/ref/libref32.la
+	core/engine/graph/dead.c \
+	core/engine/graph/derive.c \
+	core/engine/graph/exec.c \
+	core/engine/graph/fuse.c \
+	core/engine/graph/graph.c \
+	core/engine/graph/infer.c \
+	core/engine/graph/ir.c \
+	core/engine/graph/memory.c \
+	core/engine/graph/op.c \
+	core/engine/graph/op_attention.c \
+	core/engine/graph/op_axis.c \
+	core/engine/graph/op_elementwise.c \
+	core/engine/graph/op_layout.c \
+	core/engine/graph/op_linear.c \
+	core/engine/graph/op_loss.c \
+	core/engine/graph/op_norm.c \
+	core/engine/graph/op_policy.c \
+	core/engine/graph/op_recurrent.c \
+	core/engine/graph/params.c \
+	core/engine/graph/plan.c \
+	core/engine/graph/print.c \
+	core/engine/graph/recompute.c \
+	core/engine/graph/store.c \
+	core/rl/buffer/dist.c \
+	core/engine/tensor/dtype.c \
+	core/engine/tensor/shape.c
+libdtrain_policy_la_LIBADD = $(cpu_kernel_libs) core/engine/backend/ref/libref64.la core/engine/backend/ref/libref32.la
 libdtrain_policy_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined $(DT_ZDEFS) -Wl,--gc-sections \
 	-Wl,--version-script=$(srcdir)/core/export/policy.map
 libdtrain_policy_la_DEPENDENCIES = $(libdtrain_policy_la_LIBADD) core/export/policy.map

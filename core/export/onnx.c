@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/protobuf.h"
 #include "export/onnx_graph.h"
-#include "graph/op.h"
+#include "engine/graph/op.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  *
  * Inputs are the bundle's, dimensions by their symbols ("A", "E", "N_plus_1"); outputs those of the graph and, of a
  * policy, what it does: action_i [A,heads] i32, the first of the most likely choices that mask and shield permit, and
- * action_f [A,continuous] f32, the mean within the bounds of shield and environment (core/rollout/dist.h, greedy).
+ * action_f [A,continuous] f32, the mean within the bounds of shield and environment (core/rl/buffer/dist.h, greedy).
  * mask [A,choices] f32 is one more input then, > 0 where the environment allows the choice; where mask and shield
  * together leave nothing of a head, those that the mask leaves and the shield gives the greatest value. Edges of graphs
  * stand in CSR, as everywhere in dtrain: the model itself makes what scattering needs. Recurrent layers are unrolled

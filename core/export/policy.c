@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The library behind dtrain/policy.h: a policy file, its compiled graph, and the room for one step of one world. What
- * the trainer's rollout does with rows (core/rollout/buffer.c) is done here for one instance: the rows of places that
+ * the trainer's rollout does with rows (core/rl/buffer/buffer.c) is done here for one instance: the rows of places that
  * are seen are put together, indices of places become indices of rows, and history is kept; actions are those of
- * core/rollout/dist.c. Threads: an object belongs to one thread.
+ * core/rl/buffer/dist.c. Threads: an object belongs to one thread.
  */
 #include <config.h>
 
@@ -14,9 +14,9 @@
 #include "base/mem.h"
 #include "export/policy_check.h"
 #include "export/policy_load.h"
-#include "graph/plan.h"
-#include "rollout/dist.h"
-#include "tensor/dtype.h"
+#include "engine/graph/plan.h"
+#include "rl/buffer/dist.h"
+#include "engine/tensor/dtype.h"
 
 #include <math.h>
 #include <stdio.h>

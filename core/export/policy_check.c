@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "graph/op.h"
-#include "tensor/dtype.h"
+#include "engine/graph/op.h"
+#include "engine/tensor/dtype.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,9 +9,9 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "checkpoint/safetensors.h"
-#include "graph/op.h"
-#include "tensor/dtype.h"
+#include "state/checkpoint/safetensors.h"
+#include "engine/graph/op.h"
+#include "engine/tensor/dtype.h"
 
 #include <math.h>
 #include <string.h>

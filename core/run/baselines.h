@@ -12,7 +12,7 @@
 #ifndef DTRAIN_CORE_RUN_BASELINES_H
 #define DTRAIN_CORE_RUN_BASELINES_H
 
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 
 enum { DT_BASELINES_MAX = 8 };
 

@@ -12,8 +12,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/forecast.h"
-#include "machine/limits.h"
+#include "plan/forecast.h"
+#include "plan/machine/limits.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 #define DTRAIN_CORE_RUN_BATCH_AUTO_H
 
 #include "base/json.h"
-#include "collective/comm.h"
+#include "comm/comm.h"
 #include "run/session.h"
 
 /* Has the phase no number yet? */

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "run/handover.h"
+#include "state/snapshot/handover.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static dt_status tell_of_settings(const dt_session *s, const char *recorded)
 dt_status dt_eval_open(const dt_args *a, dt_session *s)
 {
     dt_str config = {0};
-    dt_session_config_beside(a->checkpoint, &config);
+    dt_ckpt_run_config(a->checkpoint, &config);
     dt_status st = dt_str_status(&config);
     if (st == DT_OK && a->checkpoint != NULL) {
         st = refuse_missing(a->checkpoint, config.bytes > 0);

@@ -6,7 +6,7 @@
 #define DTRAIN_CORE_RUN_EVALUATE_H
 
 #include "run/session.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 
 typedef struct dt_eval {
     pthread_mutex_t lock;

@@ -10,8 +10,8 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "run/mismatch.h"
-#include "run/snapshot.h"
+#include "state/snapshot/mismatch.h"
+#include "state/snapshot/snapshot.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #ifndef DTRAIN_CORE_RUN_FIRST_WEIGHTS_H
 #define DTRAIN_CORE_RUN_FIRST_WEIGHTS_H
 
-#include "run/handover.h"
+#include "state/snapshot/handover.h"
 #include "run/run_start.h"
 
 /* Shapes of the models of phases that a plan went through, per role of the newest phase that has it. */

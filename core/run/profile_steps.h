@@ -8,7 +8,7 @@
 #ifndef DTRAIN_CORE_RUN_PROFILE_STEPS_H
 #define DTRAIN_CORE_RUN_PROFILE_STEPS_H
 
-#include "collective/comm.h"
+#include "comm/comm.h"
 
 #include <stdbool.h>
 

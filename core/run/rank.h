@@ -8,12 +8,12 @@
 
 #include "base/err.h"
 #include "run/run_start.h"
-#include "run/device_watch.h"
-#include "run/forecast.h"
-#include "run/memory_watch.h"
+#include "plan/device_watch.h"
+#include "plan/forecast.h"
+#include "plan/memory_watch.h"
 #include "run/run.h"
-#include "run/snapshot.h"
-#include "metrics/record.h"
+#include "state/snapshot/snapshot.h"
+#include "telemetry/metrics/record.h"
 
 #include <pthread.h>
 

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/trace.h"
-#include "tensorboard/event_files.h"
+#include "telemetry/tensorboard/event_files.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "run/rank.h"
 
 #include "base/log.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 
 #include <math.h>
 #include <stdio.h>

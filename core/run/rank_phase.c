@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/baselines.h"
-#include "tensorboard/event_files.h"
+#include "telemetry/tensorboard/event_files.h"
 #include "run/first_weights.h"
-#include "run/fit.h"
+#include "plan/fit.h"
 
 #include <malloc.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <config.h>
 
-#include "experience/service.h"
+#include "rl/experience/service.h"
 #include "run/rank.h"
 
 #include "base/clock.h"

@@ -10,12 +10,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "tensorboard/event_files.h"
+#include "telemetry/tensorboard/event_files.h"
 #include "run/batch_auto.h"
-#include "report/html.h"
-#include "run/expect.h"
-#include "run/fit.h"
-#include "run/forecast_env.h"
+#include "telemetry/report/html.h"
+#include "plan/expect.h"
+#include "plan/fit.h"
+#include "plan/forecast_env.h"
 
 #include <math.h>
 #include <stdio.h>

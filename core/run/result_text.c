@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "config/options.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 
 #include <limits.h>
 #include <math.h>

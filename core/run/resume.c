@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
-#include "checkpoint/checkpoint.h"
+#include "state/checkpoint/checkpoint.h"
 #include "run/rundir.h"
 
 #include <limits.h>

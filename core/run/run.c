@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "tensorboard/event_files.h"
+#include "telemetry/tensorboard/event_files.h"
 #include "run/rank.h"
 #include "base/signals.h"
 

@@ -9,7 +9,7 @@
 #include "run/profile_steps.h"
 #include "run/rundir.h"
 #include "run/session.h"
-#include "metrics/progress.h"
+#include "telemetry/metrics/progress.h"
 
 typedef struct dt_run_desc {
     dt_session *session;

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/baselines.h"
-#include "run/snapshot.h"
+#include "state/snapshot/snapshot.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #ifndef DTRAIN_CORE_RUN_RUN_START_H
 #define DTRAIN_CORE_RUN_RUN_START_H
 
-#include "checkpoint/checkpoint.h"
-#include "collective/comm.h"
+#include "state/checkpoint/checkpoint.h"
+#include "comm/comm.h"
 #include "run/session.h"
 
 typedef struct dt_run_start {

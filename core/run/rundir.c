@@ -6,7 +6,7 @@
 
 #include "run/rundir.h"
 
-#include "backend/kernel.h"
+#include "engine/backend/kernel.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fault.h"
@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
-#include "checkpoint/checkpoint.h"
-#include "report/flat.h"
+#include "state/checkpoint/checkpoint.h"
+#include "telemetry/report/flat.h"
 #include "run/leftovers.h"
 #include "run/rundir_check.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/logfile.h"
 #include "config/config.h"
-#include "loader/loader.h"
+#include "plugin/loader/loader.h"
 
 typedef struct dt_rundir dt_rundir;
 

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/lock.h"
-#include "checkpoint/checkpoint.h"
+#include "state/checkpoint/checkpoint.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -6,12 +6,12 @@
 #ifndef DTRAIN_CORE_RUN_SESSION_H
 #define DTRAIN_CORE_RUN_SESSION_H
 
-#include "checkpoint/checkpoint.h"
+#include "state/checkpoint/checkpoint.h"
 #include "config/schema.h"
-#include "device/device.h"
+#include "engine/device/device.h"
 #include "run/args.h"
-#include "service/stage.h"
-#include "loader/loader.h"
+#include "plugin/service/stage.h"
+#include "plugin/loader/loader.h"
 
 enum { DT_SESSION_MAX_PHASES = DT_CKPT_MAX_PHASES };
 
@@ -60,9 +60,6 @@ dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm
 dt_status dt_session_config(const dt_args *a, dt_session *out) DT_NODISCARD;
 /* Loader and embedded recording without configuration, for list and doctor; to be closed even when it fails. */
 dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
-/* The configuration of the run that a checkpoint belongs to, so that its models are found again; "" when there is none.
- */
-void dt_session_config_beside(const char *checkpoint, dt_str *out);
 /* Names of the shipped profiles. Errors: those of listing their folder. */
 dt_status dt_session_profiles(const char *between, dt_str *out) DT_NODISCARD;
 /* Does the user name a result in checkpoint.best_by of a phase, other than the phase's own default? */

@@ -9,9 +9,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "collective/tree.h"
+#include "comm/tree.h"
 #include "config/mix.h"
-#include "machine/limits.h"
+#include "plan/machine/limits.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "device/open.h"
-#include "machine/limits.h"
+#include "engine/device/open.h"
+#include "plan/machine/limits.h"
 
 #include <stdio.h>
 #include <string.h>

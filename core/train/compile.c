@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "graph/part.h"
-#include "train/on_device/infer.h"
+#include "engine/graph/part.h"
+#include "train/device/infer.h"
 
 #include <string.h>
 

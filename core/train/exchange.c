@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "tensor/dtype.h"
+#include "engine/tensor/dtype.h"
 
 #include <string.h>
 

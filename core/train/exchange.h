@@ -7,8 +7,8 @@
 #ifndef DTRAIN_CORE_TRAIN_EXCHANGE_H
 #define DTRAIN_CORE_TRAIN_EXCHANGE_H
 
-#include "collective/comm.h"
-#include "graph/plan.h"
+#include "comm/comm.h"
+#include "engine/graph/plan.h"
 
 typedef struct dt_exchange dt_exchange;
 

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "graph/part.h"
+#include "engine/graph/part.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "train/exchange.h"
-#include "train/on_device/infer.h"
+#include "train/device/infer.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * Several reads of a source put behind each other, to what one read of all those samples would have given. Rows follow
  * rows; integers that count rows are raised by the rows before theirs, as their ports say (DT_PORT_INDEX, plugin.h).
- * Who calls it: a stream, whose samples are read from one store each (core/service/stream.h). Threads: [any].
+ * Who calls it: a stream, whose samples are read from one store each (core/plugin/service/stream.h). Threads: [any].
  */
 #ifndef DTRAIN_CORE_TRAIN_JOIN_H
 #define DTRAIN_CORE_TRAIN_JOIN_H

@@ -2,14 +2,14 @@
 core_libdtcore_la_SOURCES += \
 	core/train/batch.c \
 	core/train/compile.c \
-	core/train/on_device/device.c core/train/on_device/device.h core/train/on_device/internal.h \
-	core/train/on_device/infer.c core/train/on_device/infer.h \
-	core/train/on_device/ranks.c \
-	core/train/on_device/results.c \
-	core/train/on_device/shadows.c \
-	core/train/on_device/slots.c \
-	core/train/on_device/step.c \
-	core/train/on_device/wires.c core/train/on_device/wires.h \
+	core/train/device/device.c core/train/device/device.h core/train/device/internal.h \
+	core/train/device/infer.c core/train/device/infer.h \
+	core/train/device/ranks.c \
+	core/train/device/results.c \
+	core/train/device/shadows.c \
+	core/train/device/slots.c \
+	core/train/device/step.c \
+	core/train/device/wires.c core/train/device/wires.h \
 	core/train/exchange.c core/train/exchange.h \
 	core/train/feed.c core/train/feed.h \
 	core/train/groups.c \

@@ -4,7 +4,7 @@
  */
 #include <config.h>
 
-#include "train/on_device/device.h"
+#include "train/device/device.h"
 #include "train/trainer_internal.h"
 
 #include "base/err.h"

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "train/on_device/infer.h"
+#include "train/device/infer.h"
 #include "train/trainer_internal.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include "train/sampler.h"
 
-#include "backend/cpu/isa.h"
+#include "engine/backend/cpu/isa.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "train/order.h"

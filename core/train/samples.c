@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "tensor/dtype.h"
+#include "engine/tensor/dtype.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "train/on_device/device.h"
-#include "train/on_device/internal.h"
+#include "train/device/device.h"
+#include "train/device/internal.h"
 
 #include <math.h>
 #include <stdio.h>

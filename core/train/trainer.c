@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "train/on_device/device.h"
-#include "train/on_device/infer.h"
+#include "train/device/device.h"
+#include "train/device/infer.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * workers, the feed and the plans of one phase on one rank; phases reach it through svc/train.h.
  *
  * A step: leaves of this rank are dealt to workers from a counter; a worker runs the whole plan, forward and backward,
- * slice by slice, into a leaf's own gradient buffer; finished leaves are summed in the fixed tree (collective/tree.h),
+ * slice by slice, into a leaf's own gradient buffer; finished leaves are summed in the fixed tree (comm/tree.h),
  * first here, then across ranks; then norm, clip and update are single passes over the arenas. Slices, leaves and the
  * tree depend on data and configuration alone: threads and ranks change no bit, but where ranks' sums are fast.
  * Threads: [main][collective], except what pool.h runs.
@@ -12,12 +12,12 @@
 #ifndef DTRAIN_CORE_TRAIN_TRAINER_H
 #define DTRAIN_CORE_TRAIN_TRAINER_H
 
-#include "amp/monitor.h"
-#include "collective/comm.h"
-#include "device/device.h"
+#include "engine/amp/monitor.h"
+#include "comm/comm.h"
+#include "engine/device/device.h"
 #include "dtrain/svc/train.h"
-#include "graph/plan.h"
-#include "optim/optim.h"
+#include "engine/graph/plan.h"
+#include "engine/optim/optim.h"
 #include "train/sampler.h"
 
 typedef struct dt_trainer dt_trainer;

@@ -6,7 +6,7 @@
 #define DTRAIN_CORE_TRAIN_TRAINER_INTERNAL_H
 
 #include "base/err.h"
-#include "collective/tree_sum.h"
+#include "comm/tree_sum.h"
 #include "train/feed.h"
 #include "train/mixed.h"
 #include "train/pool.h"

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "graph/part.h"
+#include "engine/graph/part.h"
 
 #include <math.h>
 #include <string.h>

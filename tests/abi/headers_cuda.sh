@@ -12,7 +12,7 @@ for h in $headers; do
 done >"$tmp/unit.cu"
 printf '__global__ void dt_unit(dt_status *st) { *st = DT_OK; }\n' >>"$tmp/unit.cu"
 "$NVCC" -std=c++17 -Werror all-warnings -I"$headers_in" -c -o "$tmp/unit.o" "$tmp/unit.cu"
-if [ -e "${DT_BUILDDIR:-.}/core/backend/cuda/backend_cuda.la" ]; then
+if [ -e "${DT_BUILDDIR:-.}/core/engine/backend/cuda/backend_cuda.la" ]; then
     echo "the .cu files were compiled as a module"
     exit 0
 fi

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The golden file of this version of the contract has a row for every member of every public struct: what the preprocessed
-# headers declare, against the file that test_abi.c compares with the build.
+# The golden file of this version of the contract has a row for every member of every public struct: what the
+# preprocessed headers declare, against the file that test_abi.c compares with the build.
 set -u
 cc=${CC:-cc}
 command -v "${cc%% *}" >/dev/null 2>&1 || { echo "skipped: no C compiler"; exit 77; }

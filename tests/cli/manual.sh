@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dtrain(1) and the completion for bash name every verb and option that the program's help names, dtrain.cfg(5) every key
-# that it shows, libdtrain-policy(3) every function of its header; and groff has no complaint.
+# dtrain(1) and the completion for bash name every verb and option that the program's help names, dtrain.cfg(5) every
+# key that it shows, libdtrain-policy(3) every function of its header; and groff has no complaint.
 set -eu
 dtrain=${DT_BUILDDIR:-.}/dtrain
 page=${DT_BUILDDIR:-.}/core/cli/dtrain.1 completion=${DT_BUILDDIR:-.}/core/cli/dtrain.bash

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What dtrain suggests for names that it does not know exists, and is what was meant: keys of other programs and of other
-# sections, short names of components, verbs, and environment variables with one underscore.
+# What dtrain suggests for names that it does not know exists, and is what was meant: keys of other programs and of
+# other sections, short names of components, verbs, and environment variables with one underscore.
 set -u
 dtrain=${DT_BUILDDIR:-.}/dtrain
 src=${DT_SRCDIR:-.}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of list, show, check and new (core/cli/tools.h), on the plugins of tests/loader. What `check` finds in broken
- * models, phases and data is in tests/plugins/template.sh, which breaks the template in one way each.
+ * Tests of list, show, check and new (core/cli/tools.h), on the plugins of tests/plugin/loader. What `check` finds in
+ * broken models, phases and data is in tests/plugins/template.sh, which breaks the template in one way each.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,9 +18,9 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 #include "cli/tools.h"
-#include "trial/check.h"
+#include "plugin/trial/check.h"
 
 static char top[64], fixtures[4096];
 static uint64_t bytes_before;
@@ -31,7 +31,7 @@ static dt_str out;
 static int begin(void **state)
 {
     const char *build = getenv("DT_BUILDDIR");
-    snprintf(fixtures, sizeof(fixtures), "%s/tests/loader/.libs", build != NULL ? build : ".");
+    snprintf(fixtures, sizeof(fixtures), "%s/tests/plugin/loader/.libs", build != NULL ? build : ".");
     snprintf(top, sizeof(top), "test_tools.%ld.tmp", (long)getpid());
     bytes_before = dt_alloc_live_bytes();
     dt_services_bare(&host);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every configuration of examples/ trains for a few steps as it is, has a row and a picture in README.md, and is installed.
-# The one for SUMO is skipped, and says so, where SUMO is not built in.
+# Every configuration of examples/ trains for a few steps as it is, has a row and a picture in README.md, and is
+# installed. The one for SUMO is skipped, and says so, where SUMO is not built in.
 set -u
 dtrain=$DT_BUILDDIR/dtrain
 examples=${DT_SRCDIR:-.}/examples

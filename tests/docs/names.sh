@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What README.md, CONTRIBUTING.md, SECURITY.md and docs/ name is there: pages and headings that links lead to, targets of
-# make, files of the map of the tree, keys of the configuration, components, and benches.
+# What README.md, CONTRIBUTING.md, SECURITY.md and docs/ name is there: pages and headings that links lead to, targets
+# of make, files of the map of the tree, keys of the configuration, components, and benches.
 set -u
 dtrain=${DT_BUILDDIR:-.}/dtrain
 src=${DT_SRCDIR:-.}

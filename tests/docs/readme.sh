@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# README.md and its translation are short, their first steps work in a clone after ./quickstart, and their pictures exist.
+# README.md and its translation are short, their first steps work in a clone after ./quickstart, and their pictures
+# exist.
 set -eu
 . "$DT_SRCDIR/tests/docs/tested.sh"
 work=$(mktemp -d "$PWD/test-readme-XXXXXX")

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The language of README.md, CONTRIBUTING.md, SECURITY.md, examples/README.md and docs/: sentences of at most 25 words,
-# no house words, one claim of bit-identical results a page. Code, targets of links and the generated table of guide-keys.md are not read.
-# Of source files: no house words in string literals of several words, which users read as messages, logs and help.
-# Usage: words.sh [PAGE|SOURCE]...
+# no house words, one claim of bit-identical results a page. Code, targets of links and the generated table of
+# guide-keys.md are not read. Of source files: no house words in string literals of several words, which users read as
+# messages, logs and help. Usage: words.sh [PAGE|SOURCE]...
 set -eu
 src=${DT_SRCDIR:-.}
 # of pages and messages. Write instead: target network; shard; evaluate or check; prints, reports; again, from scratch;

@@ -6,7 +6,7 @@
 #ifndef DTRAIN_TESTS_ENV_SNAKES_RECORDS_H
 #define DTRAIN_TESTS_ENV_SNAKES_RECORDS_H
 
-#include "../plugins/env_snakes/board.h"
+#include "../../plugins/env_snakes/board.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * env_snakes as an environment: its contract with the host, terms of reward, masks, sides, advice, pictures, refusals.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
-#include "../plugins/env_snakes/rivals.h"
+#include "../../plugins/env_snakes/rivals.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  * samples, so they may differ by 3.5 standard errors of their difference; the tables have two or three digits. And
  * which rule plays when, by schedules.
  */
-#include "../plugins/env_snakes/schedule.h"
+#include "../../plugins/env_snakes/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

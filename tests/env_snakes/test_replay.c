@@ -3,8 +3,8 @@
  * plugins/env_snakes against recorded games of the original (tests/fixtures/snakes/ORIGIN.md): after every step the
  * whole board agrees, what was earned, who died, and what five rules of opponents would do; and what snakes are shown.
  */
-#include "../plugins/env_snakes/observe.h"
-#include "../plugins/env_snakes/rivals.h"
+#include "../../plugins/env_snakes/observe.h"
+#include "../../plugins/env_snakes/rivals.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What is recorded in tests/fixtures/sumo/flows.txt is what the installed SUMO does with these flows (test_flows compares
-# plugins/env_traffic with the record).
+# What is recorded in tests/fixtures/sumo/flows.txt is what the installed SUMO does with these flows (test_flows
+# compares plugins/env_traffic with the record).
 for need in python3 sumo netconvert; do
     command -v $need >/dev/null 2>&1 || { echo "without $need"; exit 77; }
 done

@@ -10,10 +10,10 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
-#include "checkpoint/safetensors.h"
+#include "state/checkpoint/safetensors.h"
 #include "export/onnx.h"
 #include "export/policy_file.h"
-#include "graph/graph.h"
+#include "engine/graph/graph.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -10,7 +10,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "checkpoint/safetensors.h"
+#include "state/checkpoint/safetensors.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "config/options.h"
-#include "loader/loader.h"
+#include "plugin/loader/loader.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "fuzz/fuzz.h"
 
 #include "base/err.h"
-#include "loader/elf.h"
+#include "plugin/loader/elf.h"
 
 DT_FUZZ(elf)
 {

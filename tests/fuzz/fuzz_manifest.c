@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "checkpoint/manifest.h"
+#include "state/checkpoint/manifest.h"
 
 #include <string.h>
 

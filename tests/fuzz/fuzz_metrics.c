@@ -10,9 +10,9 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "report/chart.h"
-#include "report/panel.h"
-#include "report/watch.h"
+#include "telemetry/report/chart.h"
+#include "telemetry/report/panel.h"
+#include "telemetry/report/watch.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "data/npy.h"
-#include "tensor/dtype.h"
+#include "engine/tensor/dtype.h"
 
 #include <stdlib.h>
 #include <string.h>

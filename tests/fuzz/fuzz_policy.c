@@ -10,9 +10,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "checkpoint/safetensors.h"
+#include "state/checkpoint/safetensors.h"
 #include "export/policy_load.h"
-#include "tensor/dtype.h"
+#include "engine/tensor/dtype.h"
 
 #include <stdlib.h>
 #include <string.h>

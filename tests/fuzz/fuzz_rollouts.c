@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/options.h"
-#include "experience/stored.h"
-#include "experience/stored_head.h"
-#include "rollout/buffer_internal.h"
+#include "rl/experience/stored.h"
+#include "rl/experience/stored_head.h"
+#include "rl/buffer/buffer_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

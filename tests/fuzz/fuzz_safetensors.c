@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "checkpoint/safetensors.h"
+#include "state/checkpoint/safetensors.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "porting/porting.h"
+#include "config/port/porting.h"
 
 #include <string.h>
 

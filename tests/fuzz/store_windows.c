@@ -7,11 +7,11 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/store.h"
 
-#include "../plugins/data_trajectory/windows.h"
+#include "../../plugins/data_trajectory/windows.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "data/features.h"
-#include "tensor/dtype.h"
+#include "engine/tensor/dtype.h"
 
 #include <stdlib.h>
 #include <string.h>

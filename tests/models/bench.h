@@ -9,7 +9,7 @@
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 
 #include "base/err.h"
-#include "graph/plan.h"
+#include "engine/graph/plan.h"
 
 #include <math.h>
 #include <setjmp.h>

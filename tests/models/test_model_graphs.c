@@ -5,8 +5,8 @@
  */
 #include "bench.h"
 
-#include "tensor/dtype.h"
-#include "tensor/shape.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
 
 static const char *const symbol[] = {"N", "E", "S", "B"};
 enum { N_SYMBOLS = 4 };

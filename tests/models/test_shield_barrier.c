@@ -7,7 +7,7 @@
 #include "models/bench.h"
 
 #include "dtrain/random.h"
-#include "rollout/dist.h"
+#include "rl/buffer/dist.h"
 
 enum { AGENTS = 64, ROWS = 3, SIDES = 4, PAIR = 7, PHASES = 4, FACTS = 13 };
 enum { GAP, LEADER, LEADER_BRAKE, FOLLOWER, FOLLOWER_BRAKE, ACTION_S, EULER_S };

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "graph/plan.h"
+#include "engine/graph/plan.h"
 
 enum { MAX_EDGES = 32, MAX_NODES = 8, USED = SLOT_ALL };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Mutation tests: faults that tests of their room must notice (README.md here). They compile and run for minutes, outside
-# the gate.
+# Mutation tests: faults that tests of their room must notice (README.md here). They compile and run for minutes,
+# outside the gate.
 mutant_tables = tests/mutants/core.txt tests/mutants/models.txt tests/mutants/phases.txt tests/mutants/plugins.txt
 EXTRA_DIST += tests/mutants/run.sh tests/mutants/README.md $(mutant_tables)
 

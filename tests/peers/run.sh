@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What dtrain writes, read by the packages it is written for: tests/peers/run.sh BUILD [NAME...]
-# A line below is a check: its name (tests/peers/NAME.py or NAME.sh BUILD, also by hand), and what it needs from PyPI. The packages
-# go into BUILD/peers; without network nothing is checked, and 77 says so.
+# A line below is a check: its name (tests/peers/NAME.py or NAME.sh BUILD, also by hand), and what it needs from PyPI.
+# The packages go into BUILD/peers; without network nothing is checked, and 77 says so.
 set -eu
 
 build=${1:?usage: tests/peers/run.sh BUILD [NAME...]}

@@ -3,7 +3,8 @@
 #
 # The world model at work in phases 2 and 3, through the program: weights of phase 1 are taken as they are and stay
 # frozen, one line swaps the model, a stopped and resumed run has the bits of a whole one, threads, processes and
-# virtual ranks change none, nor does it whether predictions are kept or computed again, nothing is built where nobody asks, and wrong combinations are refused in clear words.
+# virtual ranks change none, nor does it whether predictions are kept or computed again, nothing is built where nobody
+# asks, and wrong combinations are refused in clear words.
 set -u
 
 name=foresight

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Perception that is normalised by the store it is trained on, through the program: threads, virtual ranks, processes and
-# a resume end in the bits of the undisturbed run; its constants are in the checkpoint, are those of the training scenes,
-# and stay where weights go on; weights that were trained otherwise are refused.
+# Perception that is normalised by the store it is trained on, through the program: threads, virtual ranks, processes
+# and a resume end in the bits of the undisturbed run; its constants are in the checkpoint, are those of the training
+# scenes, and stay where weights go on; weights that were trained otherwise are refused.
 set -u
 name=normalise
 . "${DT_SRCDIR:?}/tests/run/job.inc"

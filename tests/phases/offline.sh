@@ -76,7 +76,8 @@ same without "traffic that keeps nothing"
 train ranks --threads 1 --set rollouts.keep=80 --set comm.backend=sim --set comm.ranks=2
 same_files ranks "traffic on 2 virtual ranks"
 
-# ---- learning from them ------------------------------------------------------------------------------------------------
+# ---- learning from them
+# ------------------------------------------------------------------------------------------------
 
 learn="-q --set training.eval_interval=0 --set checkpoint.every_seconds=0 --set evaluation.baselines=
        --set report.enabled=false --set training.scheduler=constant"
@@ -124,7 +125,8 @@ cases=$((cases + 1))
     fail "evaluating without the rollouts left with $?"
 mv "$work/moved" "$rollouts"
 
-# ---- files of others ---------------------------------------------------------------------------------------------------
+# ---- files of others
+# ---------------------------------------------------------------------------------------------------
 
 sealed=$rollouts/round-000000000001.safetensors
 bad=$work/bad.safetensors
@@ -295,7 +297,8 @@ refused 2 "phase_offline.kp = 3 has no effect without limits" --set phase_offlin
 refused 2 "phase_offline.clip_obs = 3 has no effect without normalise_obs" --set phase_offline.clip_obs=3 \
     --set phase_offline.normalise_obs=false
 
-# ---- what is known exactly ---------------------------------------------------------------------------------------------
+# ---- what is known exactly
+# ---------------------------------------------------------------------------------------------
 
 # near WHAT VALUE FROM TO
 near() {

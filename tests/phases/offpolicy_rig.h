@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "graph/plan.h"
+#include "engine/graph/plan.h"
 
 enum { ROWS = 9, MOVES = 2, CRITICS = 2, VIEWS = 4, FIELDS = 32, ARENA = 1024 };
 enum { NOW, NEXT, TARGET, TARGET_NEXT }; /* views: fields of the prefixes "", "next_", "target_", "target_next_" */

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # phase3_constrained finds the optimum of a bandit under a limit (env_constrained: 0.84 at a cost of 0.6), whatever its
-# algorithm. The tolerance is that of 20000 pulls of the policy that a short training leaves; bench/phase3_exact measures
-# better, on more problems and seeds.
+# algorithm. The tolerance is that of 20000 pulls of the policy that a short training leaves; bench/phase3_exact
+# measures better, on more problems and seeds.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

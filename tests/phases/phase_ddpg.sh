@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # phase_ddpg through the program: on the regulator whose solution is known it finds gain and values; threads, ranks and
-# stops change no bit, whatever its options; with DT_LONG=1 it also learns with discrete actions; wrong values are refused.
+# stops change no bit, whatever its options; with DT_LONG=1 it also learns with discrete actions; wrong values are
+# refused.
 set -u
 
 name=ddpg

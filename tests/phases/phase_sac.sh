@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # phase_sac through the program: with DT_LONG=1 it learns to swing a pendulum up, and its temperature holds the entropy;
-# threads, ranks and stops change no bit, whatever its options; what it learns can be exported; wrong values are refused.
+# threads, ranks and stops change no bit, whatever its options; what it learns can be exported; wrong values are
+# refused.
 set -u
 
 name=sac

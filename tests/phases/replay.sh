@@ -123,7 +123,8 @@ else
     echo "no name spaces here: not tried on a real file system"
 fi
 
-# a plan counts it, and checkpoints with all of it: 2000 samples of 4 numbers before and after, actions, rewards, ends, and their frames
+# a plan counts it, and checkpoints with all of it: 2000 samples of 4 numbers before and after, actions, rewards, ends,
+# and their frames
 cases=$((cases + 1))
 "$dtrain" $base --dry-run >"$work/out" 2>"$work/err" || fail "a plan left with $?"
 grep -q '^  replay  *2000 samples of up to [0-9]* bytes, 0.2 MB of memory$' "$work/out" && grep -q 'of 0.[12] MB are kept' "$work/out" ||

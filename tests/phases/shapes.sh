@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Nobody starves at the junctions of tests/fixtures/shapes in env_traffic, and behind the shield nobody waits longer than
-# it promises: how is in shapes.inc.
+# Nobody starves at the junctions of tests/fixtures/shapes in env_traffic, and behind the shield nobody waits longer
+# than it promises: how is in shapes.inc.
 # shellcheck source=tests/phases/shapes.inc
 . "${DT_SRCDIR:-.}/tests/phases/shapes.inc"
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The same as shapes.sh in env_sumo, where SUMO drives the vehicles, and trams: every shape with DT_LONG=1, else those that
-# shapes.sh does not cover and one for the bound. Skipped without SUMO.
+# The same as shapes.sh in env_sumo, where SUMO drives the vehicles, and trams: every shape with DT_LONG=1, else those
+# that shapes.sh does not cover and one for the bound. Skipped without SUMO.
 if [ ! -r "${DT_BUILDDIR:-.}/plugins/env_sumo/.libs/env_sumo_shim.so" ]; then
     echo "skipped: built without SUMO"
     exit 77

@@ -18,8 +18,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "graph/plan.h"
-#include "policy/wiring.h"
+#include "engine/graph/plan.h"
+#include "rl/policy/wiring.h"
 #include "mock/recorded.h"
 
 enum { ROWS = 400, D = 3, K = 3, PARTS = 9, PARAMS = D + 1 };

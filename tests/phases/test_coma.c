@@ -19,7 +19,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "graph/plan.h"
+#include "engine/graph/plan.h"
 
 enum { CHOICES = 3, MOST_ROWS = 32 };
 static const double climbing[CHOICES][CHOICES] = {{11, -30, 0}, {-30, 7, 6}, {0, 0, 5}};

@@ -19,7 +19,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "graph/plan.h"
+#include "engine/graph/plan.h"
 
 enum { ROWS = 40, EGO = 9, F = 20, OUT = 2, PARAMS = OUT * (EGO + 1) }; /* value and mean, linear in ego */
 enum { SPEED, GAP, AHEAD, BEHIND_GAP, BEHIND, WANT, WAY, ACCEL };

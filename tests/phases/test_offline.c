@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "graph/plan.h"
+#include "engine/graph/plan.h"
 #include "mock/recorded.h"
 
 static void is_near(const char *what, double is, double want)

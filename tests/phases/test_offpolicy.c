@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "graph/plan.h"
+#include "engine/graph/plan.h"
 
 enum { ROWS = 12, MOVES = 9, HEADS = 3, CHOICES = 9, WIDEST = 4, CRITICS = 3 };
 static const int32_t choices[HEADS] = {3, 4, 2};

@@ -20,8 +20,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "graph/plan.h"
-#include "policy/wiring.h"
+#include "engine/graph/plan.h"
+#include "rl/policy/wiring.h"
 
 enum { ROWS = 23, D = 3, HEADS = 2, CHOICES = 5, P = 2, K = 2 };
 enum { OUT = CHOICES + 2 * P + 1 + K, PARAMS = OUT * (D + 1) }; /* one linear layer gives everything */

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "graph/plan.h"
+#include "engine/graph/plan.h"
 
 enum { S = 6, F = 5, K = 3, AXES = 2, N = 8, STEPS = F * AXES, ARENA = 1024 };
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Rewards and observations by formulas (plugins/signals) in whole runs: the same bits on one and on two ranks and after a
-# stop, whose formulas come from the run; another result than without; wrong ones leave with 2 before a run is made; with
-# SUMO, where it is installed, too.
+# Rewards and observations by formulas (plugins/signals) in whole runs: the same bits on one and on two ranks and after
+# a stop, whose formulas come from the run; another result than without; wrong ones leave with 2 before a run is made;
+# with SUMO, where it is installed, too.
 set -u
 dtrain=$DT_BUILDDIR/dtrain
 DT_SRCDIR=${DT_SRCDIR:-.}

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A third party's first hour: `dtrain new` writes a phase, a model and an environment, they build with pkg-config dtrain alone, pass
-# `dtrain check`, train, and swap into a shipped phase. Then the template is broken in one way at a time, and `dtrain
-# check` must say so.
+# A third party's first hour: `dtrain new` writes a phase, a model and an environment, they build with pkg-config dtrain
+# alone, pass `dtrain check`, train, and swap into a shipped phase. Then the template is broken in one way at a time,
+# and `dtrain check` must say so.
 set -u
 dtrain=$DT_BUILDDIR/dtrain
 PKG_CONFIG_PATH=$DT_BUILDDIR

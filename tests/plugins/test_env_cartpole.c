@@ -5,7 +5,7 @@
  */
 #include "env_rig.h"
 
-#include "../plugins/env_cartpole/cartpole.h"
+#include "../../plugins/env_cartpole/cartpole.h"
 
 static const char *const from_zero[] = {"start=0", NULL};
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../plugins/env_ipp/env_ipp.h"
+#include "../../plugins/env_ipp/env_ipp.h"
 
 enum { MAX_D = 7 * 121 + 6, MAX_STATE = 3 * 121 + 3 * IPP_UAVS + 1 };
 enum { ENTROPY, F1 = 3, LOW = 6, COLLISIONS = 9 }; /* metrics */

@@ -5,7 +5,7 @@
  */
 #include "env_rig.h"
 
-#include "../plugins/env_lqr/lqr.h"
+#include "../../plugins/env_lqr/lqr.h"
 
 static const lqr usual = {.a = 0.95, .b = 0.5, .r = 0.1, .sigma = 0.2};
 

@@ -5,7 +5,7 @@
  */
 #include "env_rig.h"
 
-#include "../plugins/env_pendulum/pendulum.h"
+#include "../../plugins/env_pendulum/pendulum.h"
 
 static void test_spec(void **state)
 {

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../plugins/env_ipp/belief.h"
+#include "../../plugins/env_ipp/belief.h"
 #include "dtrain/random.h"
 
 enum { CELLS = 493, STRIDE = 4, POINTS = 11, ROOM = 170 * 170 };

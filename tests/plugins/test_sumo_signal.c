@@ -12,8 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../plugins/env_sumo/measure.h"
-#include "../plugins/env_sumo/signal.h"
+#include "../../plugins/env_sumo/measure.h"
+#include "../../plugins/env_sumo/signal.h"
 
 static const char *const program[] = {"GGrr", "yyrr", "rrrr", "rrGg", "rryy", "GGrr", "ysrr"};
 static const double durations[] = {10, 3, 1, 20, 3, 5, 3};

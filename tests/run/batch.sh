@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# data.batch = "auto": a number that fits into memory, written down when the run begins and kept from then on. The run is
-# that of the same number to the bit, on any number of ranks and processes; other memory later changes nothing of it.
+# data.batch = "auto": a number that fits into memory, written down when the run begins and kept from then on. The run
+# is that of the same number to the bit, on any number of ranks and processes; other memory later changes nothing of it.
 set -u
 . "${DT_SRCDIR:?}/tests/mpi_job.sh"
 

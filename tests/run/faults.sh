@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Faults in whole runs: files cannot be written, memory runs out. Training goes on to the same bits or stops with a
-# message and a code, never with a crash. Kills are tests/train/crash.sh; single saves are tests/checkpoint.
+# message and a code, never with a crash. Kills are tests/train/crash.sh; single saves are tests/state/checkpoint.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

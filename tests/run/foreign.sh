@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Folders that somebody else made (docs/explanation/security.md): links, hard links, pipes and names in them lead nowhere, and a
-# store that is cut while a run trains ends it in order.
+# Folders that somebody else made (docs/explanation/security.md): links, hard links, pipes and names in them lead
+# nowhere, and a store that is cut while a run trains ends it in order.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

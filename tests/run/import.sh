@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# `dtrain data import` of several files: interrupted by a signal, by SIGKILL and by a full disk, the same command goes on
-# and makes the store that an undisturbed one makes; --jobs. Of two that write to one place, whatever verb, the second is
-# refused and the first not harmed; what a killed one left is begun anew, and what is not ours stays.
+# `dtrain data import` of several files: interrupted by a signal, by SIGKILL and by a full disk, the same command goes
+# on and makes the store that an undisturbed one makes; --jobs. Of two that write to one place, whatever verb, the
+# second is refused and the first not harmed; what a killed one left is begun anew, and what is not ours stays.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

@@ -3,7 +3,8 @@
 #
 # A run of three phases killed with SIGKILL at any instant, again and again: while it starts, steps, saves, changes the
 # phase, writes its report. By --resume RUN, or by the command that began it, it always ends in the bits, the records
-# and the checkpoints of one that nobody disturbed. DT_KILLS: how many runs, 6 without it; DT_KILLS_SEED: another course.
+# and the checkpoints of one that nobody disturbed. DT_KILLS: how many runs, 6 without it; DT_KILLS_SEED: another
+# course.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

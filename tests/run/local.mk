@@ -17,7 +17,7 @@ tests/run/again.log tests/run/batch.log tests/run/diskfull.log tests/run/faults.
 	tests/run/resume.log tests/run/regions.log tests/run/roads.log tests/run/signals.log tests/run/stream.log tests/run/sums.log tests/run/sums_mpi.log tests/run/trace.log \
 	tests/run/unjudged.log tests/run/widths.log tests/run/workers.log: \
 	dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
-tests/run/roads.log: tests/device/backend_cuda.la
+tests/run/roads.log: tests/engine/device/backend_cuda.la
 dt_scripts += tests/run/rank_kills.sh
 tests/run/rank_kills.log: dtrain $(plugin_LTLIBRARIES) share/demo.store/store.json
 EXTRA_DIST += tests/run/check_trace.py tests/run/half.inc tests/run/job.inc

@@ -209,7 +209,8 @@ fi
 "$dtrain" list >&- 2>"$work/err" && fail "no standard output, and nothing said"
 "$dtrain" list >"$work/out" 2>&- || fail "no standard error"
 
-# --- samples learnt from in a second: 20 asked are 32 collected, two rounds of 2 x 8; a minibatch of 24 leaves 8 out ---
+# --- samples learnt from in a second: 20 asked are 32 collected, two rounds of 2 x 8; a minibatch of 24 leaves 8 out
+# ---
 "$dtrain" --plugin phase2_ppo --set env.id=cartpole --set models.controller=controller_mlp --set controller_mlp.hidden=8 \
     --set env.instances=2 --set data.batch=24 --set phase2_ppo.fragment=8 --set phase2_ppo.train_batch=20 \
     --set phase2_ppo.sgd_epochs=3 --set phase2_ppo.iterations=2 --set training.eval_interval=0 --threads 1 \
@@ -224,7 +225,8 @@ for r in map(json.loads, open(sys.argv[1])):
         n += 1
         assert abs(v["charts/learn_samples_per_s"] * v["time/learn"] - 3 * 24) < 1e-3, v
 assert n == 2, n
-# 32 a round, less the resets in it: of 16 steps of an instance hardly more than one, because a pole stands for 8 at least
+# 32 a round, less the resets in it: of 16 steps of an instance hardly more than one, because a pole stands for 8 at
+# least
 assert 28 <= env_steps[0] <= 32 and 28 <= env_steps[1] - env_steps[0] <= 32, env_steps
 END
 

@@ -169,7 +169,8 @@ train 0 half "$all" --max-steps 2
 "$dtrain" run --resume "$work/half" --phase 3 -q >"$work/out" 2>"$work/err"
 [ $? -eq 2 ] && grep -q "which is not over yet" "$work/err" || fail "phase 3 went on in the middle of phase 1"
 
-# --- a phase that fails goes on from its last checkpoint, to the same bits; then the run stops, all before it intact ---
+# --- a phase that fails goes on from its last checkpoint, to the same bits; then the run stops, all before it intact
+# ---
 for fault in run.iterate:3 run.iterate:6 run.diverge:9; do
     DTRAIN_FAULT=$fault train 0 retried "$all"
     says "failed and continues from the last checkpoint, retry 1 of 1" "on purpose"

@@ -63,7 +63,8 @@ holds max phase3_constrained 'data.batch = 64' 'training.accumulation = 2' 'engi
 holds memory phase3_constrained 'data.batch = 24' 'training.accumulation = 4' 'engine.recompute = true'
 holds vram phase3_constrained 'data.batch = 16' 'training.accumulation = 4' 'env.instances = 2'
 
-# The first steps; the large models of max take a quarter of a minute for two, so phase 1 takes them with those of guide.
+# The first steps; the large models of max take a quarter of a minute for two, so phase 1 takes them with those of
+# guide.
 for profile in test normal max memory vram; do
     for phase in phase1_world_model phase2_ppo phase3_constrained; do
         smaller=

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# --dry-run rejects whatever the run would reject, with the same exit code, and leaves nothing behind: each case below is
-# planned first, then started. A plan counts trained parameters as the run does, frozen ones from earlier phases included.
+# --dry-run rejects whatever the run would reject, with the same exit code, and leaves nothing behind: each case below
+# is planned first, then started. A plan counts trained parameters as the run does, frozen ones from earlier phases
+# included.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A store that was cut by place: trained on it ends in one set of bits on any number of threads and after a resume, and a
-# model is judged on it as on the store that was cut, of which each vehicle counts once.
+# A store that was cut by place: trained on it ends in one set of bits on any number of threads and after a resume, and
+# a model is judged on it as on the store that was cut, of which each vehicle counts once.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

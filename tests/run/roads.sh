@@ -3,7 +3,8 @@
 #
 # Training on recordings with roads: a world model reads them, threads, virtual ranks and a resume change no bit, and
 # where a store has none, or nobody asks, nothing of it is there. What was trained with roads serves where there are
-# none. Stores in fewer bits and packed ones train to the same bits, too. The recordings are scenarios of CommonRoad written here: cars round a bend, two lanes and a branch.
+# none. Stores in fewer bits and packed ones train to the same bits, too. The recordings are scenarios of CommonRoad
+# written here: cars round a bend, two lanes and a branch.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain
@@ -103,7 +104,8 @@ awk '{
     if (d <= 0 || d * d > substr($0, RSTART + 18, RLENGTH - 18) + 0.0026) exit 1
     n++
 } END { exit n != 6 }' "$work/world_lstm/metrics.jsonl" || fail "distances are none, or more than their squares allow"
-# the same recording in fewer bits, in packed blocks: threads, ranks and a resume change no bit, and neither does packing
+# the same recording in fewer bits, in packed blocks: threads, ranks and a resume change no bit, and neither does
+# packing
 with="--set models.world=world_gru --set data_trajectory.lanes=true --set phase1_world_model.distance_weight=5"
 keep() { # NAME [options]
     kept=$1
@@ -141,7 +143,8 @@ mkdir "$work/stream" && cp -R "$work/bare" "$work/stream/000000"
 code=$?
 cases=$((cases + 1))
 { [ $code -eq 4 ] && grep -q "000000 gives other fields than data.store" "$work/err"; } || fail "a store unlike the others: $code"
-# a store for each scene, in a stream: with all that roads give, samples of several are put together to what one store gives
+# a store for each scene, in a stream: with all that roads give, samples of several are put together to what one store
+# gives
 mkdir "$work/arriving"
 for i in 1 2 3 4; do
     "$dtrain" data import "$work/scene$i.xml" --out "$work/arriving/00000$((i - 1))" -q 2>"$work/err" || fail "no scene $i"
@@ -185,7 +188,7 @@ with="--set models.world=world_gru --set data_trajectory.lanes=true"
     for site in Bare Test; do
         train lanes-no-$site both $with --set data_trajectory.eval_site=$site
     done
-    DTRAIN_PLUGIN_PATH=${DT_BUILDDIR:-.}/tests/device/.libs
+    DTRAIN_PLUGIN_PATH=${DT_BUILDDIR:-.}/tests/engine/device/.libs
     export DTRAIN_PLUGIN_PATH
     train lanes-device roads $with --device cuda
     same lanes-device lanes "lanes on a device"

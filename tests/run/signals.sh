@@ -134,8 +134,8 @@ for seconds in 0.001 2; do
 done
 "$dtrain" $long --set phase2_ppo.train_batch=4000 --max-steps 40 --run-dir "$work/long-steps" 2>"$work/err" || fail "--max-steps: $?"
 
-# --- the second signal does not wait for what the first one has to: the program learns from a round, and does not get on
-# with it ---
+# --- the second signal does not wait for what the first one has to: the program learns from a round, and does not get
+# on with it ---
 for signal in TERM:143 INT:130; do
     begin train.step:5 "$work/twice-$signal" $long --set phase2_ppo.fragment=64 --set phase2_ppo.train_batch=256 \
         --set data.batch=32 --set data.shards=1

@@ -88,7 +88,7 @@ steps=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' "$work/one/metrics.jsonl" | tail -
 [ $((steps % 3)) -eq 0 ] && [ "$steps" -ge 12 ] || fail "$steps steps, not whole windows of 3"
 [ "$(grep -c '"eval/' "$work/one/metrics.jsonl")" -ge 2 ] || fail "not judged at the end"
 run ranks whole --threads 1 --set comm.backend=sim --set comm.ranks=2 && same ranks
-if [ -e "${DT_BUILDDIR:-.}/core/collective/mpi/.libs/comm_mpi.so" ]; then
+if [ -e "${DT_BUILDDIR:-.}/core/comm/mpi/.libs/comm_mpi.so" ]; then
     (
         # the library of MPI keeps what it has until the process ends
         LSAN_OPTIONS=${LSAN_OPTIONS:-}${LSAN_OPTIONS:+:}detect_leaks=0

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * core/run/expect.c with a trainer and environments whose numbers are known: what is measured and what is not, how long
- * a phase takes by that, and how it is said.
+ * core/plan/expect.c with a trainer and environments whose numbers are known: what is measured and what is not, how
+ * long a phase takes by that, and how it is said.
  */
-#include "run/expect.h"
+#include "plan/expect.h"
 
 #include "base/clock.h"
-#include "machine/limits.h"
+#include "plan/machine/limits.h"
 
 #define dt_trainer_step_number     fake_step_number
 #define dt_trainer_steps_per_epoch fake_steps_per_epoch
@@ -30,7 +30,7 @@ static dt_status fake_evaluation(const dt_config *c, int64_t phase, dt_evaluatio
 static dt_status fake_iterate(dt_stage *s, dt_progress *out);
 static double fake_try_speed(struct dt_rollout *r, double most_s, uint32_t *n_p);
 static double fake_clock_s(void);
-#include "../../core/run/expect.c"
+#include "../../core/plan/expect.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

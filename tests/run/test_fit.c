@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the system lets a process have (core/machine/limits.h), on folders that look like it, and plans held against it
- * (core/run/fit.h).
+ * What the system lets a process have (core/plan/machine/limits.h), on folders that look like it, and plans held
+ * against it (core/plan/fit.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "run/fit.h"
+#include "plan/fit.h"
 
 static char top[64];
 static char said[4096];

@@ -4,7 +4,7 @@
  * there and comes back from it, which run is continued, and what a killed process leaves behind.
  */
 #include "base/clock.h"
-#include "loader/loader.h"
+#include "plugin/loader/loader.h"
 
 #include <time.h>
 

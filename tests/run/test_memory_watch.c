@@ -15,8 +15,8 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "run/memory_watch.h"
-#include "machine/limits.h"
+#include "plan/memory_watch.h"
+#include "plan/machine/limits.h"
 
 static char top[64];
 static char said[4096];

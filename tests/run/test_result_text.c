@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 #include "run/run.h"
-#include "service/stage.h"
+#include "plugin/service/stage.h"
 
 static void expect(const dt_result *r, uint32_t n, const char *json)
 {

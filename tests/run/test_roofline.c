@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * core/run/roofline.c on calls whose costs are known, against the model of its header written out: what bounds each
+ * core/plan/roofline.c on calls whose costs are known, against the model of its header written out: what bounds each
  * call, sums of rows, what an update adds, and what is said of acting.
  */
-#include "run/roofline.h"
+#include "plan/roofline.h"
 
-#include "experience/rollout.h"
+#include "rl/experience/rollout.h"
 
 #define dt_config_amp           fake_amp
 #define dt_config_engine        fake_engine
@@ -23,7 +23,7 @@ static uint32_t fake_moments(const dt_trainer *t);
 static dt_status fake_need(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out);
 static bool fake_rollout_call(const struct dt_rollout *r, const double *mean, double n, uint32_t call,
                               dt_call_cost *out);
-#include "../../core/run/roofline.c"
+#include "../../core/plan/roofline.c"
 
 #include <math.h>
 #include <setjmp.h>

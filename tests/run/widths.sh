@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The width of a processor's vectors changes no bit: all three phases with the kernels for AVX2 and with those for
-# AVX-512 pass through equal states, also where a run changes from one to the other in the middle, which nobody has to be
-# told, and where two processes of one run differ. Every op by itself: tests/ops/test_widths.c.
+# AVX-512 pass through equal states, also where a run changes from one to the other in the middle, which nobody has to
+# be told, and where two processes of one run differ. Every op by itself: tests/engine/ops/test_widths.c.
 set -u
 
 dtrain=${DT_BUILDDIR:?}/dtrain

@@ -3,8 +3,8 @@
 #
 # Environments of others that hang, in worker processes with processes of their own. However the host ends, nobody is
 # left behind; a wish to stop is answered while they make themselves, reset, step, are evaluated or compared, and what
-# was owed is made up for by a resume. Nothing here is decided by a time: what should happen is waited for until it does,
-# far longer than it needs (PATIENCE), and what is between is made to last for ever. DT_TRIALS: kills of the host.
+# was owed is made up for by a resume. Nothing here is decided by a time: what should happen is waited for until it
+# does, far longer than it needs (PATIENCE), and what is between is made to last for ever. DT_TRIALS: kills of the host.
 set -u
 
 dtrain=${DT_BUILDDIR:-.}/dtrain

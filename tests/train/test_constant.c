@@ -8,7 +8,7 @@
 #include "outcome.h"
 
 #include "base/err.h"
-#include "device/host_device.h"
+#include "engine/device/host_device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

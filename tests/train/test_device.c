@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The trainer's device path on a device made of host memory (tests/device/host_device.h), whose kernels are the CPU's:
- * staging at capacity, live sizes, capture and replay, late results, groups of leaves, memory that grows, checkpoints
- * and failures must give the bits of the CPU path.
+ * The trainer's device path on a device made of host memory (tests/engine/device/host_device.h), whose kernels are the
+ * CPU's: staging at capacity, live sizes, capture and replay, late results, groups of leaves, memory that grows,
+ * checkpoints and failures must give the bits of the CPU path.
  */
 #include <config.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "device/host_device.h"
+#include "engine/device/host_device.h"
 
 #include <math.h>
 #include <pthread.h>

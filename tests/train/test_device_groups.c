@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Groups of losses and shadows on a device made of host memory (tests/device/host_device.h): a pair that learns in
- * turns ends in the bits of the CPU, captured or not, one step behind or not, on any ranks and after resumes.
+ * Groups of losses and shadows on a device made of host memory (tests/engine/device/host_device.h): a pair that learns
+ * in turns ends in the bits of the CPU, captured or not, one step behind or not, on any ranks and after resumes.
  */
 #include <config.h>
 
@@ -9,8 +9,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "collective/tree_sum.h"
-#include "device/host_device.h"
+#include "comm/tree_sum.h"
+#include "engine/device/host_device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

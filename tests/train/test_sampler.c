@@ -7,7 +7,7 @@
 
 #include "train/sampler.h"
 
-#include "backend/cpu/isa.h"
+#include "engine/backend/cpu/isa.h"
 #include "base/err.h"
 #include "train/order.h"
 

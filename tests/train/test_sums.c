@@ -7,7 +7,7 @@
 #include "outcome.h"
 
 #include "base/err.h"
-#include "collective/tree_sum.h"
+#include "comm/tree_sum.h"
 
 #include <math.h>
 #include <setjmp.h>

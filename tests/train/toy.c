@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/rng.h"
-#include "collective/tree_sum.h"
+#include "comm/tree_sum.h"
 
 #include <math.h>
 #include <setjmp.h>

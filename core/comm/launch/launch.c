@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See launch.h.
+ */
+#include <config.h>
+
+#include "comm/launch/launch.h"
+
+#include "base/beneath.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/exit.h"
+#include "base/fs.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/signals.h"
+#include "base/str.h"
+#include "comm/board.h"
+#include "comm/launch/cause.h"
+#include "comm/launch/hostfile.h"
+#include "comm/launch/listen.h"
+#include "comm/launch/notes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_WORDS = 64 }; /* of the launcher's own */
+/* After the first rank was lost or failed: when mpirun is told to end the others, and when it is ended. Processes that
+ * stay behind a launcher that is no longer there: how long they may save. */
+static const double TOLD_S = 15, ENDED_S = 20, SAVING_S = 20;
+
+typedef struct job {
+    const dt_launch_desc *d;
+    char *run;        /* its directory, once it is known; NULL */
+    int lock;         /* of its launcher, held from then on; -1 */
+    dt_board *board;  /* what the processes of this machine say */
+    int stop_sent;    /* signals to stop that were handed on */
+    bool was_ended;   /* one of them as SIGTERM, which mpirun answers by ending all */
+    bool had_ranks;   /* in this life */
+    bool was_left;    /* told to stop before this life had begun */
+    double failed_s;  /* since when a rank has left with an error, 0: none has */
+    bool was_hurried; /* mpirun was told by the launcher to end then */
+    int killed_by;    /* a signal that ended mpirun itself, and was not the launcher's; 0: none */
+    dt_listen heard;  /* what mpirun said of this life */
+    dt_cause cause;
+    dt_launch_notes notes;
+    pid_t pid;
+} job;
+
+/* ---- what is needed ---------------------------------------------------------------------------------------------- */
+
+static bool is_on_path(const char *name)
+{
+    const char *p = getenv("PATH");
+    char path[PATH_MAX];
+    while (p != NULL && *p != '\0') {
+        const size_t n = strcspn(p, ":");
+        snprintf(path, sizeof(path), "%.*s/%s", (int)n, p, name);
+        if (n > 0 && access(path, X_OK) == 0) {
+            return true;
+        }
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+/* mpirun keeps its own files there, and says little when it cannot. */
+static dt_status check_tmpdir(void)
+{
+    const char *dir = getenv("TMPDIR");
+    if (dir == NULL || dir[0] == '\0' || access(dir, W_OK | X_OK) == 0) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_EUNSUPPORTED,
+                   "TMPDIR is %s, where mpirun cannot keep its files: %s; name a folder of this machine", dir,
+                   strerror(errno));
+}
+
+/* mpirun talks to the other machines by TCP, and by default misses one that is gone for eight minutes. What the user
+ * has set stays; names of Open MPI 4 and of 5. */
+static bool watch_machines(void)
+{
+    static const char *const words[][2] = {
+        {"OMPI_MCA_oob_tcp_keepalive_time", "3"},   {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},
+        {"OMPI_MCA_oob_tcp_keepalive_probes", "4"}, {"PRTE_MCA_oob_tcp_keepalive_time", "3"},
+        {"PRTE_MCA_oob_tcp_keepalive_intvl", "1"},  {"PRTE_MCA_oob_tcp_keepalive_probes", "4"}};
+    bool is_set = true;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        is_set = is_set && setenv(words[i][0], words[i][1], 0) == 0;
+    }
+    return is_set;
+}
+
+/* What a user would say to have the run go on: in the words of the processes, too. */
+static dt_status set_environment(const job *j)
+{
+    dt_str words = {0};
+    dt_str_addf(&words, " --nproc %u", j->d->n);
+    if (j->d->hostfile != NULL) {
+        dt_str_addf(&words, " --hostfile %s", j->d->hostfile);
+    }
+    dt_status st = dt_str_status(&words);
+    if (st == DT_OK &&
+        (setenv(DT_LAUNCH_WORDS, dt_str_text(&words), 1) != 0 ||
+         setenv(DT_BOARD_ENV, dt_board_path(j->board), 1) != 0 || (j->d->hostfile != NULL && !watch_machines()))) {
+        st = DT_FAIL(DT_ENOMEM, "out of memory");
+    }
+    dt_str_fini(&words);
+    return st;
+}
+
+/* ---- one life of the job ----------------------------------------------------------------------------------------- */
+
+static void add(const char **word, uint32_t *n, const char *text)
+{
+    word[(*n)++] = text;
+}
+
+/* mpirun's own words. More processes than cores are the user's wish; root is refused by mpirun unless it is told, and
+ * whoever started dtrain as root has made up his mind. */
+static uint32_t launcher_words(const job *j, char count[16], const char **word)
+{
+    uint32_t n = 0;
+    snprintf(count, 16, "%u", j->d->n);
+    add(word, &n, "mpirun");
+    add(word, &n, "-n");
+    add(word, &n, count);
+    add(word, &n, "--bind-to");
+    add(word, &n, "none");
+    if (geteuid() == 0) {
+        add(word, &n, "--allow-run-as-root");
+    }
+    if (j->d->hostfile != NULL) {
+        add(word, &n, "--hostfile");
+        add(word, &n, j->d->hostfile);
+        add(word, &n, "-x");
+        add(word, &n, DT_BOARD_ENV);
+        add(word, &n, "-x");
+        add(word, &n, DT_LAUNCH_WORDS);
+    } else {
+        add(word, &n, "--oversubscribe");
+    }
+    add(word, &n, j->d->program);
+    return n;
+}
+
+static dt_status make_words(const job *j, char count[16], const char ***out_p)
+{
+    const dt_launch_desc *d = j->d;
+    const char **word = dt_alloc_n(d->n_arg + (size_t)MOST_WORDS, sizeof(*word));
+    if (word == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for a command line");
+    }
+    uint32_t n = launcher_words(j, count, word);
+    for (uint32_t i = 0; i < d->n_arg; i++) {
+        add(word, &n, d->arg[i]);
+    }
+    if (j->run != NULL || d->resume != NULL) {
+        add(word, &n, "--resume");
+        if (j->run != NULL || d->resume[0] != '\0') {
+            add(word, &n, j->run != NULL ? j->run : d->resume);
+        }
+    }
+    *out_p = word;
+    return DT_OK;
+}
+
+/* In the new process: a group of its own, so that the terminal's ^C comes to the launcher alone, and an end with it. */
+static void become(const char **word, int err, pid_t launcher)
+{
+    static const int usual[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ};
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+        signal(usual[i], SIG_DFL);
+    }
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != launcher) {
+        _exit(127); /* it has ended before it could be asked for a signal at its end */
+    }
+    const int null = open("/dev/null", O_RDONLY);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+    }
+    dup2(err, STDERR_FILENO);
+    execvp(word[0], (char *const *)word);
+    _exit(127);
+}
+
+static dt_status start(job *j, int *err_p)
+{
+    const char **word = NULL;
+    char count[16];
+    int end[2];
+    DT_TRY(make_words(j, count, &word));
+    if (pipe2(end, O_CLOEXEC) != 0) {
+        dt_free(word);
+        return DT_FAIL(DT_EIO, "cannot make a pipe: %s", strerror(errno));
+    }
+    fflush(NULL);
+    const pid_t launcher = getpid();
+    j->pid = fork();
+    if (j->pid == 0) {
+        become(word, end[1], launcher);
+    }
+    close(end[1]);
+    dt_free(word);
+    if (j->pid < 0) {
+        close(end[0]);
+        return DT_FAIL(DT_EIO, "cannot start mpirun: %s", strerror(errno));
+    }
+    *err_p = end[0];
+    return DT_OK;
+}
+
+/* Has rank 0 its run directory? Before, mpirun may not hand on a signal yet, and there is nothing to save. */
+static bool is_up(const job *j)
+{
+    return dt_board_run(j->board)[0] != '\0';
+}
+
+/* Of the folder that run.lock lies in: that one is held by rank 0, and for a while longer than a launcher that was
+ * killed has lived; this one as long as a launcher sees to the run. */
+static dt_status lock_run(const char *run, int *fd_p)
+{
+    dt_str path = {0};
+    dt_str_addf(&path, "%s/launch.lock", run);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = dt_lock_acquire(dt_str_text(&path), fd_p);
+    }
+    dt_str_fini(&path);
+    return st;
+}
+
+/* Where another launcher trains, nothing has to be started to know it. */
+static dt_status refuse_held(const dt_launch_desc *d)
+{
+    const char *run =
+        d->resume != NULL && d->resume[0] != '\0' && strcmp(d->resume, "auto") != 0 ? d->resume : d->run_dir;
+    dt_str path = {0};
+    int fd = -1;
+    dt_status st = DT_OK;
+    dt_str_addf(&path, "%s/launch.lock", run != NULL ? run : "");
+    if (run != NULL && dt_fs_is_dir(run) && dt_beneath_begin(run) == DT_OK && dt_lock_is_held(dt_str_text(&path))) {
+        st = lock_run(run, &fd);
+        dt_lock_release(fd);
+    }
+    dt_str_fini(&path);
+    if (st == DT_AGAIN) {
+        return DT_CONTEXT(DT_ECONFIG, "%s is in use by a training; wait until it ends or name another folder", run);
+    }
+    dt_error_clear();
+    return DT_OK;
+}
+
+static void find_run(job *j)
+{
+    const char *run = dt_board_run(j->board);
+    if (run[0] != '\0' && (j->run == NULL || strcmp(j->run, run) != 0)) {
+        dt_free(j->run);
+        j->run = dt_strdup(run);
+        dt_launch_notes_open(&j->notes, run);
+        dt_lock_release(j->lock);
+        j->lock = -1;
+        if (lock_run(run, &j->lock) != DT_OK) { /* the other lock still holds */
+            dt_error_clear();
+        }
+    }
+}
+
+/* The first signal to stop becomes SIGUSR2, which mpirun hands to every process, and which stops a run as SIGTERM does:
+ * mpirun's own answer to SIGTERM leaves them a second. Another one is that, and one that comes before the run is up. */
+static void hand_on_signals(job *j)
+{
+    const int asked = dt_signals_stops();
+    if (dt_signals_save()) {
+        kill(j->pid, SIGUSR1);
+    }
+    for (; j->stop_sent < asked && j->stop_sent < 2; j->stop_sent++) {
+        const bool ends = j->stop_sent > 0 || !is_up(j);
+        j->was_ended = j->was_ended || ends;
+        kill(j->pid, ends ? SIGTERM : SIGUSR2);
+    }
+}
+
+/* How the ranks of this machine are: who is lost, and has one failed? */
+static void look_at_ranks(job *j)
+{
+    dt_cause_look(&j->cause, j->board);
+    find_run(j);
+    for (uint32_t r = 0; r < j->d->n; r++) {
+        const dt_board_rank *w = &j->cause.was[r];
+        const bool has_failed =
+            w->state == DT_BOARD_GONE || (w->state == DT_BOARD_LEFT && w->code != 0 && w->code != DT_EXIT_INTERRUPTED);
+        j->had_ranks = j->had_ranks || w->state != DT_BOARD_NEVER;
+        j->failed_s = j->failed_s == 0 && has_failed ? dt_clock_s() : j->failed_s;
+    }
+}
+
+static void look_at_machines(job *j)
+{
+    if (j->heard.node[0] != '\0') {
+        dt_cause_lost(&j->cause, j->board, j->heard.node);
+        j->failed_s = j->failed_s == 0 ? dt_clock_s() : j->failed_s;
+    }
+}
+
+/* mpirun waits for processes of machines that it cannot reach any more. */
+static void hurry(job *j)
+{
+    const double since = j->failed_s > 0 ? dt_clock_s() - j->failed_s : 0;
+    j->was_hurried = since > TOLD_S;
+    if (j->was_hurried) {
+        kill(j->pid, since > ENDED_S ? SIGKILL : SIGTERM);
+    }
+}
+
+/* Until mpirun has ended, and nobody holds its standard error. */
+static int watch(job *j, int err)
+{
+    int status = 0;
+    bool has_ended = false;
+    struct pollfd p = {.fd = err, .events = POLLIN};
+    char bytes[4096];
+    double looked = 0;
+    while (!has_ended || p.fd >= 0) {
+        hand_on_signals(j);
+        if (dt_clock_s() - looked > 0.05) {
+            look_at_ranks(j);
+            hurry(j);
+            looked = dt_clock_s();
+        }
+        if (p.fd >= 0 && poll(&p, 1, has_ended ? 1000 : 50) > 0) {
+            const ssize_t n = read(p.fd, bytes, sizeof(bytes));
+            if (n > 0) {
+                dt_listen_bytes(&j->heard, bytes, (size_t)n);
+                look_at_machines(j);
+            } else if (n == 0 || errno != EINTR) {
+                p.fd = -1;
+            }
+        } else if (has_ended) {
+            p.fd = -1; /* a process that stayed behind may hold it for ever */
+        }
+        if (!has_ended && p.fd < 0) {
+            const struct timespec nap = {.tv_nsec = 20000000};
+            nanosleep(&nap, NULL);
+        }
+        if (!has_ended) {
+            has_ended = waitpid(j->pid, &status, WNOHANG) == j->pid;
+        }
+    }
+    close(err);
+    dt_listen_end(&j->heard);
+    look_at_machines(j);
+    j->killed_by = WIFSIGNALED(status) && !j->was_hurried && j->stop_sent == 0 ? WTERMSIG(status) : 0;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* What mpirun left behind, as when it was killed: each was told by the system to stop and save, and gets the time. */
+static void clear_away(job *j)
+{
+    const double begin = dt_clock_s();
+    bool is_any = true;
+    while (is_any && dt_clock_s() - begin < SAVING_S) {
+        is_any = false;
+        for (uint32_t r = 0; r < j->d->n; r++) {
+            dt_board_rank seen;
+            dt_board_see(j->board, r, &seen);
+            is_any = is_any || (seen.state == DT_BOARD_HERE && !seen.is_stopped);
+        }
+        const struct timespec nap = {.tv_nsec = 20000000};
+        nanosleep(&nap, NULL);
+    }
+    const uint32_t n = dt_board_kill(j->board);
+    if (n > 0) {
+        dt_log(DT_LOG_WARN, "ended %u process%s that mpirun had left running", n, n == 1 ? "" : "es");
+    }
+}
+
+/* ---- lives ------------------------------------------------------------------------------------------------------- */
+
+/* If a process is lost while it connects to mpirun, mpirun ends with a 1 of its own and names the signal or nothing. */
+static bool was_lost_early(const job *j, int code)
+{
+    const dt_board_rank *w = j->cause.is_known ? &j->cause.was[j->cause.rank] : NULL;
+    const bool is_unnamed = j->heard.rank < 0 && w != NULL && j->cause.node[0] == '\0' &&
+                            (w->state == DT_BOARD_GONE || w->state == DT_BOARD_NEVER);
+    return code == DT_EXIT_FAILED && (is_unnamed || j->heard.signal > 0);
+}
+
+/* A run's own codes tell what another life would not mend; a lost or killed process is worth another one. */
+static bool is_worth_it(const job *j, int code)
+{
+    return code == DT_EXIT_PEER || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED) || was_lost_early(j, code);
+}
+
+/* A process was told twice to end, and left at once (signals.c), not by a fault: that is for all of them. */
+static bool was_told_twice(const job *j, int code)
+{
+    static const int stops[] = {SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGTERM};
+    bool is_stop = false;
+    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+        is_stop = is_stop || code == 128 + stops[i];
+    }
+    return is_stop && j->killed_by == 0;
+}
+
+/* From outside: no fault of a program sends itself SIGKILL. */
+static bool was_killed(const job *j)
+{
+    return j->killed_by > 0 || j->heard.signal == SIGKILL;
+}
+
+static void tell_lost(const job *j, int code)
+{
+    char who[96] = "a process";
+    if (j->killed_by > 0) {
+        dt_log(DT_LOG_ERROR, "mpirun (process %d) was ended by signal %d (%s), and all ranks with it", (int)j->pid,
+               j->killed_by, strsignal(j->killed_by));
+    }
+    if (j->killed_by > 0 && j->heard.rank < 0) {
+        return; /* no rank was lost before */
+    }
+    if (j->cause.node[0] != '\0') {
+        dt_cause_tell(&j->cause, "");
+        return;
+    }
+    const int rank = j->heard.rank >= 0 ? j->heard.rank : j->cause.is_known ? (int)j->cause.rank : -1;
+    const bool was_here = j->cause.is_known && j->cause.was[j->cause.rank].state == DT_BOARD_HERE;
+    if (rank >= 0) {
+        snprintf(who, sizeof(who), "rank %d", rank);
+    }
+    if (j->heard.signal > 0) {
+        dt_log(DT_LOG_ERROR, "%s was ended by signal %d (%s)", who, j->heard.signal, strsignal(j->heard.signal));
+    } else if (!was_here && !was_lost_early(j, code)) {
+        dt_log(DT_LOG_ERROR, "%s ended with code %d", who, code);
+    }
+    dt_cause_tell(&j->cause, j->run != NULL ? j->run : "");
+}
+
+/* Of a process that failed, mpirun names the rank. */
+static bool has_started_nothing(const job *j, int code)
+{
+    return code != 0 && !j->had_ranks && j->heard.rank < 0 && j->heard.signal == 0 && j->killed_by == 0 &&
+           j->stop_sent == 0;
+}
+
+/* So the reason is mpirun's. */
+static void tell_nothing(const job *j, int code)
+{
+    if (j->heard.n_kept > 0) {
+        dt_log_lines(DT_LOG_ERROR, j->heard.kept);
+    }
+    if (j->d->hostfile != NULL) {
+        dt_log(DT_LOG_ERROR,
+               "mpirun started no process on the hosts of %s: can ssh reach them without a password, and have they "
+               "enough slots for --nproc?",
+               j->d->hostfile);
+    } else {
+        dt_log(DT_LOG_ERROR, "mpirun ended with code %d and started no process", code);
+    }
+}
+
+static dt_status live(job *j, int *code_p)
+{
+    int err = -1;
+    dt_board_rank first;
+    j->heard = (dt_listen){.rank = -1, .also = dt_launch_notes_bytes, .user = &j->notes};
+    j->had_ranks = false;
+    j->was_hurried = false;
+    j->failed_s = 0;
+    dt_cause_clear(&j->cause);
+    dt_board_clear(j->board);
+    DT_TRY(start(j, &err));
+    *code_p = watch(j, err);
+    look_at_ranks(j);
+    dt_cause_settle(&j->cause, j->heard.rank, j->d->hostfile == NULL);
+    clear_away(j);
+    dt_board_see(j->board, 0, &first);
+    if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
+        *code_p = first.code; /* mpirun has a number of its own, where it was the one to be told */
+    }
+    if (has_started_nothing(j, *code_p)) {
+        tell_nothing(j, *code_p);
+        *code_p = DT_EXIT_DEVICE;
+    }
+    return DT_OK;
+}
+
+/* Asked to stop: where nothing could be saved, the processes name the signal that reached them. A run that was to go
+ * on, and is told once, stands as it stood. */
+static int stopped_code(const job *j, int code)
+{
+    const bool has_saved = !j->was_ended && (code <= DT_EXIT_DIVERGED || code == DT_EXIT_INTERRUPTED);
+    if (!has_saved && j->stop_sent == 1 && j->d->stands != NULL) {
+        dt_log(DT_LOG_INFO,
+               "stopped before it continued, its last checkpoint is intact; continue with: %s run --resume %s%s",
+               j->d->program, j->d->stands, getenv(DT_LAUNCH_WORDS));
+        return DT_EXIT_INTERRUPTED;
+    }
+    return has_saved ? code : 128 + dt_signals_stop();
+}
+
+/* Between two lives there is nobody to hand a signal on to: the last checkpoint stands. */
+static bool was_stopped_meanwhile(job *j, int *code_p)
+{
+    const struct timespec second = {.tv_sec = 1};
+    nanosleep(&second, NULL);
+    if (dt_signals_stop() == 0) {
+        return false;
+    }
+    j->was_left = true;
+    *code_p = j->run != NULL ? DT_EXIT_INTERRUPTED : 128 + dt_signals_stop();
+    dt_log(DT_LOG_WARN, "asked to stop before they restarted%s%s", j->run != NULL ? ": continue with --resume " : "",
+           j->run != NULL ? j->run : "");
+    return true;
+}
+
+static dt_status run_lives(job *j, int *code_p)
+{
+    for (uint64_t n = 0;; n++) {
+        DT_TRY(live(j, code_p));
+        if (j->stop_sent > 0) {
+            *code_p = stopped_code(j, *code_p);
+            j->was_left = n > 0 && !is_up(j);
+            return DT_OK;
+        }
+        if (!is_worth_it(j, *code_p)) {
+            return DT_OK;
+        }
+        if (was_told_twice(j, *code_p)) {
+            dt_log(DT_LOG_WARN, "a process was asked twice to end (signal %d): the last checkpoint is intact%s%s",
+                   *code_p - 128, j->run != NULL ? ", continue with --resume " : "", j->run != NULL ? j->run : "");
+            return DT_OK;
+        }
+        tell_lost(j, *code_p);
+        *code_p = DT_EXIT_PEER; /* what mpirun ends with then is one of its own numbers */
+        if (j->run == NULL && !j->had_ranks && !was_killed(j)) {
+            return DT_OK; /* nothing ran: it would fail alike */
+        }
+        if (n >= j->d->max_restarts && j->run == NULL) {
+            return DT_OK;
+        }
+        if (n >= j->d->max_restarts) {
+            char what[64] = "not started again (--max-restarts 0)";
+            if (n > 0) {
+                snprintf(what, sizeof(what), "%llu restart%s did not help", (unsigned long long)n, n == 1 ? "" : "s");
+            }
+            dt_log(DT_LOG_ERROR, "%s; continue with: %s run --resume %s%s", what, j->d->program, j->run,
+                   getenv(DT_LAUNCH_WORDS));
+            return DT_OK;
+        }
+        dt_log(DT_LOG_WARN, "restarting the %u processes%s%s, restart %llu of %llu", j->d->n,
+               j->run != NULL ? " from the last checkpoint of " : "", j->run != NULL ? j->run : "",
+               (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts);
+        if (was_stopped_meanwhile(j, code_p)) {
+            return DT_OK;
+        }
+    }
+}
+
+static dt_status run_job(job *j, int *code_p)
+{
+    DT_TRY(dt_cause_make(j->d->n, &j->cause));
+    DT_TRY(dt_board_make(j->d->n, &j->board));
+    DT_TRY(set_environment(j));
+    return run_lives(j, code_p);
+}
+
+dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p)
+{
+    job j = {.d = d, .lock = -1};
+    *left_p = NULL;
+    if (!is_on_path("mpirun")) {
+        return DT_FAIL(DT_EUNSUPPORTED,
+                       "--nproc %u needs mpirun, which is not on the PATH: install Open MPI (Debian: apt-get install "
+                       "openmpi-bin), or train with one process, which uses all cores by threads",
+                       d->n);
+    }
+    DT_TRY(dt_hostfile_check(d->hostfile));
+    DT_TRY(check_tmpdir());
+    DT_TRY(refuse_held(d));
+    dt_signals_install();
+    dt_signals_hand_on();
+    dt_launch_notes_begin(&j.notes);
+    const dt_status st = run_job(&j, code_p);
+    dt_launch_notes_end(&j.notes);
+    dt_board_close(j.board);
+    dt_cause_fini(&j.cause);
+    dt_lock_release(j.lock);
+    if (j.was_left && st == DT_OK) {
+        *left_p = j.run;
+    } else {
+        dt_free(j.run);
+    }
+    return st;
+}

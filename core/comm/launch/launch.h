@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `dtrain --nproc N`: starts mpirun with the words that a run of N processes needs, hands on signals, and starts the
+ * run again from its last checkpoint when a process was lost. What the processes do is theirs: the launcher knows their
+ * exit codes, and what mpirun says of them. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_COMM_LAUNCH_LAUNCH_H
+#define DTRAIN_CORE_COMM_LAUNCH_LAUNCH_H
+
+#include "dtrain/status.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { DT_LAUNCH_MAX_RESTARTS = 3, DT_LAUNCH_MOST_RESTARTS = 1000000, DT_LAUNCH_MAX_PROCESSES = 4096 };
+
+typedef struct dt_launch_desc {
+    uint32_t n;             /* processes */
+    uint64_t max_restarts;  /* after lost processes */
+    const char *hostfile;   /* of mpirun; NULL: all here */
+    const char *program;    /* this one */
+    const char *const *arg; /* [n_arg] of each process, without those of the launcher and without --resume */
+    uint32_t n_arg;
+    const char *run_dir; /* what --run-dir said; NULL */
+    const char *resume;  /* what --resume said; NULL: the run begins; "": the newest */
+    const char *stands;  /* the run that goes on, where it has a checkpoint; NULL: none */
+} dt_launch_desc;
+
+/* Until the run is over; code_p: what its processes ended with. left_p: the run that was told to stop between two of
+ * its lives, and has noted how the first one ended; else NULL; freed with dt_free. Errors: DT_EUNSUPPORTED (no mpirun),
+ * DT_ECONFIG (a hostfile that cannot be read or names nobody), DT_EIO, DT_ENOMEM. */
+dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p) DT_NODISCARD;
+
+/* In a process that was started by it: the options behind which the same number goes on, " --nproc 4". */
+#define DT_LAUNCH_WORDS "DTRAIN_LAUNCH_WORDS"
+
+#endif

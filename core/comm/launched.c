@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who started this process, and the module for MPI; see processes.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "comm/processes.h"
+
+#include "base/err.h"
+#include "base/module.h"
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PROCESSES = 1 << 20 };
+
+static bool number_of(const char *name, uint32_t *out_p)
+{
+    const char *text = getenv(name);
+    int64_t v = 0;
+    if (text == NULL || !dt_parse_i64(text, &v) || v < 0 || v > MOST_PROCESSES) {
+        return false;
+    }
+    *out_p = (uint32_t)v;
+    return true;
+}
+
+bool dt_launched(dt_launch *out)
+{
+    static const struct {
+        const char *size, *rank, *by;
+    } known[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"},
+                 {"PMI_SIZE", "PMI_RANK", "mpirun"},
+                 {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"}};
+    *out = (dt_launch){.size = 1};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        uint32_t size = 0;
+        if (number_of(known[i].size, &size) && size > 1) {
+            out->size = size;
+            out->by = known[i].by;
+            (void)number_of(known[i].rank, &out->rank);
+            out->local_rank = out->rank;
+            if (i == 0 && number_of("OMPI_COMM_WORLD_LOCAL_SIZE", &out->n_local)) {
+                (void)number_of("OMPI_COMM_WORLD_LOCAL_RANK", &out->local_rank);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+static const dt_transport_host host_table = {.struct_size = sizeof(host_table), .fail = dt_fail};
+
+dt_status dt_processes_join(const dt_launch *l, dt_comm **out_p)
+{
+    const dt_module_desc d = {
+        .file = "comm_mpi.so",
+        .build = "core/comm/mpi",
+        .entry = DT_TRANSPORT_ENTRY,
+        .what = "MPI",
+        .if_none =
+            "build it with Open MPI installed (Debian: apt-get install libopenmpi-dev openmpi-bin, then configure "
+            "again), or start one process",
+        .if_wrong = "install the MPI that it was built with (Debian: apt-get install openmpi-bin), or build dtrain "
+                    "with the one installed here"};
+    dt_transport_module_fn *entry = NULL;
+    DT_TRY(dt_module_open(&d, (void **)(void *)&entry));
+    const dt_transport_ops *t = entry(&host_table);
+    if (t == NULL || t->version != DT_TRANSPORT_VERSION || t->struct_size != sizeof(*t)) {
+        return DT_FAIL(DT_EUNSUPPORTED, "%s belongs to another build of dtrain (version %u, this program expects %d)",
+                       d.file, t != NULL ? t->version : 0, DT_TRANSPORT_VERSION);
+    }
+    return dt_processes_over(t, l, out_p);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See meeting.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "comm/meeting.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_same_call(const dt_meeting *m, const dt_comm_call *x, const dt_comm_call *y)
+{
+    return x->op == y->op && x->bytes == y->bytes && x->root == y->root &&
+           (x->op != DT_COMM_REDUCE_SCATTER || memcmp(x->n, y->n, m->size * sizeof(*x->n)) == 0);
+}
+
+/* Every rank is sent as many bytes as it waits for. */
+static bool do_pieces_match(const dt_meeting *m, char why[DT_MEETING_TEXT])
+{
+    for (uint32_t to = 0; to < m->size; to++) {
+        for (uint32_t from = 0; from < m->size; from++) {
+            const size_t sent = m->call[from]->out[to].bytes, wanted = m->call[to]->in[from].bytes;
+            if (sent != wanted) {
+                snprintf(why, DT_MEETING_TEXT,
+                         "collective %llu does not match: rank %u sends rank %u %zu bytes, which expects %zu",
+                         (unsigned long long)m->sequence, from, to, sent, wanted);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool dt_meeting_matches(const dt_meeting *m, char why[DT_MEETING_TEXT])
+{
+    for (uint32_t r = 1; r < m->size; r++) {
+        if (!is_same_call(m, m->call[r], m->call[0])) {
+            char a[DT_COMM_CALL_BYTES], b[DT_COMM_CALL_BYTES];
+            dt_comm_describe(0, m->call[0], a);
+            dt_comm_describe(r, m->call[r], b);
+            snprintf(why, DT_MEETING_TEXT, "collective %llu does not match: %s, %s%s", (unsigned long long)m->sequence,
+                     a, b, strcmp(strchr(a, 'c'), strchr(b, 'c')) == 0 ? ", cut differently" : "");
+            return false;
+        }
+    }
+    return m->call[0]->op != DT_COMM_ALL_TO_ALL || do_pieces_match(m, why);
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0 && to != from) {
+        memcpy(to, from, bytes);
+    }
+}
+
+static void add(float *sum, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += x[i];
+    }
+}
+
+/* The sum over all ranks of n floats from at on, in rank order. */
+static void sum_ranks(const dt_meeting *m, size_t at, size_t n, float *sum)
+{
+    for (uint32_t r = 0; r < m->size; r++) {
+        const dt_comm_call *k = m->call[r];
+        const float *x = (const float *)(k->op == DT_COMM_ALL_REDUCE ? k->to : k->from) + at;
+        if (r == 0) {
+            memcpy(sum, x, n * sizeof(*sum));
+        } else {
+            add(sum, x, n);
+        }
+    }
+}
+
+static void move_all_reduce(const dt_meeting *m)
+{
+    float sum[1024];
+    const size_t count = m->call[0]->bytes / sizeof(*sum), most = sizeof(sum) / sizeof(*sum);
+    for (size_t at = 0; at < count; at += most) {
+        const size_t n = count - at < most ? count - at : most;
+        sum_ranks(m, at, n, sum);
+        for (uint32_t r = 0; r < m->size; r++) {
+            memcpy((float *)m->call[r]->to + at, sum, n * sizeof(*sum));
+        }
+    }
+}
+
+static void move_to(const dt_meeting *m, uint32_t rank)
+{
+    const dt_comm_call *k = m->call[rank];
+    size_t at = 0;
+    switch (k->op) {
+    case DT_COMM_ALL_GATHER:
+        for (uint32_t r = 0; r < m->size; r++) {
+            copy((char *)k->to + r * k->bytes, m->call[r]->from, k->bytes);
+        }
+        break;
+    case DT_COMM_ALL_TO_ALL:
+        for (uint32_t r = 0; r < m->size; r++) {
+            copy(k->in[r].data, m->call[r]->out[rank].data, k->in[r].bytes);
+        }
+        break;
+    case DT_COMM_BROADCAST:
+        copy(k->to, m->call[k->root]->to, k->bytes);
+        break;
+    case DT_COMM_REDUCE_SCATTER:
+        for (uint32_t r = 0; r < rank; r++) {
+            at += k->n[r];
+        }
+        if (k->n[rank] > 0) {
+            sum_ranks(m, at, k->n[rank], k->to);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+void dt_meeting_move(const dt_meeting *m)
+{
+    if (m->call[0]->op == DT_COMM_ALL_REDUCE) {
+        move_all_reduce(m);
+        return;
+    }
+    for (uint32_t r = 0; r < m->size; r++) {
+        move_to(m, r);
+    }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The communicator of several processes, over a transport (transport.h): who started them, joining and leaving them.
+ * Every collective is begun, looked at until it is done, and given up at the communicator's time limit; beside it runs
+ * a comparison of what the ranks called, so that calls that do not match are named instead of waited for; and a rank
+ * that leaves tells the others. Threads: the one that joined.
+ */
+#ifndef DTRAIN_CORE_COMM_PROCESSES_H
+#define DTRAIN_CORE_COMM_PROCESSES_H
+
+#include "comm/comm.h"
+#include "comm/transport.h"
+
+typedef struct dt_launch { /* what the environment says of how this process was started */
+    uint32_t size;         /* processes of the job; 1: alone */
+    uint32_t rank;         /* of this one; 0 where it is not said */
+    uint32_t n_local;      /* of this machine; 0 where it is not said */
+    uint32_t local_rank;   /* among those */
+    const char *by;        /* "mpirun", "srun" */
+} dt_launch;
+
+/* Open MPI's and MPICH's mpirun, PMIx and Slurm; a job of one process is none. False: started alone. */
+bool dt_launched(dt_launch *out);
+
+/* Joins the processes that were started with this one: opens the module for MPI. Errors: DT_EUNSUPPORTED (no module, or
+ * its library is not here), it knows of another number of
+ * processes than whoever started them: it says what to do), DT_ECOMM (it fails). */
+dt_status dt_processes_join(const dt_launch *l, dt_comm **out_p) DT_NODISCARD;
+/* The same over any transport; tests bring their own. */
+dt_status dt_processes_over(const dt_transport_ops *t, const dt_launch *l, dt_comm **out_p) DT_NODISCARD;
+/* "Open MPI v4.1.4" */
+const char *dt_processes_library(const dt_comm *c);
+uint32_t dt_processes_hosts(const dt_comm *c); /* machines that they run on */
+/* Rank 0 tells the launcher where the run is, for when it has to be started again. */
+void dt_processes_tell_run(const dt_comm *c, const char *run_dir);
+/* The process is about to end with this code: ends the library. Where the communicator failed that may never return, so
+ * the process ends here instead, after half a second on rank 0 and a second on others. Frees c. */
+void dt_processes_leave(dt_comm *c, int code);
+
+#endif

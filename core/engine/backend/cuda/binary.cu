@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions of two elements; b may be a row vector or one value per row. See cuda.h; engine/backend/ref/binary.c has
+ * the plain loops.
+ */
+#include "engine/backend/cuda/stored.h"
+
+namespace
+{
+
+enum { THREADS = 256 };
+enum spread { SAME, ROW, COLUMN };
+
+__device__ float value(int fn, float a, float b)
+{
+    switch (fn) {
+    case DT_BIN_ADD:
+        return a + b;
+    case DT_BIN_SUB:
+        return a - b;
+    case DT_BIN_MUL:
+        return a * b;
+    case DT_BIN_DIV:
+        return a / b;
+    case DT_BIN_MIN:
+        return dt_cuda_least(a, b);
+    default:
+        return dt_cuda_greatest(a, b);
+    }
+}
+
+/* a [R,D], b [R,D] or [D] or [R,1] -> y [R,D]; y may be a or b */
+__global__ void combine(dt_cuda_floats a, dt_cuda_floats b, dt_cuda_floats y, dt_cuda_span rows, int n, int D, int fn,
+                        spread s)
+{
+    const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
+    if (i < n) {
+        const int right = s == SAME ? i : s == ROW ? i % D : i / D;
+        y.put(leaf, i, rows.has(i, rows.extent(leaf)) ? value(fn, a.get(leaf, i), b.get(leaf, right)) : 0.0f);
+    }
+}
+
+dt_status binary(const dt_device_args *a)
+{
+    const dt_device_view *va = &a->in[0], *vb = &a->in[1];
+    const dt_cuda_span rows = dt_cuda_rows(a, va, 0);
+    const int D = (int)dt_cuda_last(va);
+    const spread s = vb->rank < va->rank ? ROW : dt_cuda_last(vb) != D ? COLUMN : SAME;
+    if (rows.R == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
+    combine<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
+                                                     rows.R, D, (int)a->attr->i[0], s);
+    return DT_CUDA_LAUNCHED();
+}
+
+/* dy to the one of a and b that was taken, half each where both are equal; da, db [R,D] or NULL */
+__global__ void give_taken(dt_cuda_ptr<const float> dy, dt_cuda_ptr<const float> a, dt_cuda_ptr<const float> b,
+                           dt_cuda_ptr<float> da, dt_cuda_ptr<float> db, dt_cuda_span rows, int n, int D, bool is_min,
+                           spread s)
+{
+    const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
+    if (i >= n) {
+        return;
+    }
+    float left = 0, right = 0;
+    if (rows.has(i, rows.extent(leaf))) {
+        const float u = a.at(leaf)[i], v = b.at(leaf)[s == SAME ? i : s == ROW ? i % D : i / D];
+        const float part = u < v ? (is_min ? 1.0f : 0.0f) : v < u ? (is_min ? 0.0f : 1.0f) : 0.5f;
+        left = part * dy.at(leaf)[i];
+        right = (1 - part) * dy.at(leaf)[i];
+    }
+    if (da.data != nullptr) {
+        da.at(leaf)[i] = left;
+    }
+    if (db.data != nullptr) {
+        db.at(leaf)[i] = right;
+    }
+}
+
+dt_status extreme_bwd(const dt_device_args *a)
+{
+    const dt_device_view *va = &a->in[1], *vb = &a->in[2];
+    const dt_cuda_span rows = dt_cuda_rows(a, va, 0);
+    const int D = (int)dt_cuda_last(va);
+    const spread s = vb->rank < va->rank ? ROW : dt_cuda_last(vb) != D ? COLUMN : SAME;
+    if (rows.R == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
+    give_taken<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(
+        dt_cuda_src<float>(a, 0), dt_cuda_src<float>(a, 1), dt_cuda_src<float>(a, 2), dt_cuda_dst<float>(a, 0),
+        dt_cuda_dst<float>(a, 1), rows, rows.R, D, a->attr->i[0] == DT_BIN_MIN, s);
+    return DT_CUDA_LAUNCHED();
+}
+
+} // namespace
+
+extern "C" const dt_device_kernel dt_cuda_binary_rows[] = {
+    {DT_OPX_BINARY, 0, "binary", binary, nullptr, nullptr, nullptr},
+    {DT_OPX_EXTREME_BWD, 0, "extreme_bwd", extreme_bwd, nullptr, nullptr, nullptr},
+    {},
+};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions of one element. See cuda.h; engine/backend/ref/unary.c has the plain loops.
+ */
+#include "engine/backend/cuda/stored.h"
+
+namespace
+{
+
+enum { THREADS = 256 };
+
+/* y = f(x, s) for each element; s is a second input of the same shape or absent */
+template <typename F>
+__global__ void each(dt_cuda_floats x, dt_cuda_floats s, dt_cuda_floats y, dt_cuda_span rows, int n, F f)
+{
+    const int i = (int)(blockIdx.x * THREADS + threadIdx.x), leaf = (int)blockIdx.y;
+    if (i < n) {
+        const bool is_live = rows.has(i, rows.extent(leaf));
+        y.put(leaf, i, is_live ? f(x.get(leaf, i), s.data != nullptr ? s.get(leaf, i) : 0.0f) : 0.0f);
+    }
+}
+
+struct unary_of {
+    int fn;
+    float f0;
+    __device__ float operator()(float x, float) const
+    {
+        return dt_cuda_unary(fn, f0, x);
+    }
+};
+
+struct slope_of {
+    int fn;
+    float f0;
+    __device__ float operator()(float dy, float s) const
+    {
+        return dy * dt_cuda_slope(fn, f0, s);
+    }
+};
+
+struct affine_of {
+    float scale, shift;
+    __device__ float operator()(float x, float) const
+    {
+        return scale * x + shift;
+    }
+};
+
+struct clamp_of {
+    float lo, hi;
+    __device__ float operator()(float x, float) const
+    {
+        return dt_cuda_least(dt_cuda_greatest(x, lo), hi);
+    }
+};
+
+struct clamp_bwd_of {
+    float lo, hi;
+    __device__ float operator()(float dy, float x) const
+    {
+        return x < lo || x > hi ? 0.0f : dy;
+    }
+};
+
+/* Elements are rows of one, so that any ragged dimension is among them. */
+template <typename F> dt_status launch(const dt_device_args *a, F f)
+{
+    const dt_cuda_span rows = dt_cuda_rows(a, &a->in[0], 0);
+    if (rows.R == 0) {
+        return DT_OK;
+    }
+    const dim3 grid(dt_cuda_blocks(rows.R, THREADS), a->leaves);
+    each<<<grid, THREADS, 0, dt_cuda_stream(a)>>>(dt_cuda_from(a, 0), dt_cuda_from(a, 1), dt_cuda_into(a, 0), rows,
+                                                  rows.R, f);
+    return DT_CUDA_LAUNCHED();
+}
+
+dt_status unary(const dt_device_args *a)
+{
+    return launch(a, unary_of{(int)a->attr->i[0], (float)a->attr->f[0]});
+}
+
+dt_status unary_bwd(const dt_device_args *a)
+{
+    return launch(a, slope_of{(int)a->attr->i[0], (float)a->attr->f[0]});
+}
+
+dt_status affine(const dt_device_args *a)
+{
+    return launch(a, affine_of{(float)a->attr->f[0], (float)a->attr->f[1]});
+}
+
+dt_status clamp(const dt_device_args *a)
+{
+    return launch(a, clamp_of{(float)a->attr->f[0], (float)a->attr->f[1]});
+}
+
+dt_status clamp_bwd(const dt_device_args *a)
+{
+    return launch(a, clamp_bwd_of{(float)a->attr->f[0], (float)a->attr->f[1]});
+}
+
+} // namespace
+
+extern "C" const dt_device_kernel dt_cuda_unary_rows[] = {
+    {DT_OPX_UNARY, 0, "unary", unary, nullptr, nullptr, nullptr},
+    {DT_OPX_UNARY_BWD, 0, "unary_bwd", unary_bwd, nullptr, nullptr, nullptr},
+    {DT_OPX_AFFINE, 0, "affine", affine, nullptr, nullptr, nullptr},
+    {DT_OPX_CLAMP, 0, "clamp", clamp, nullptr, nullptr, nullptr},
+    {DT_OPX_CLAMP_BWD, 0, "clamp_bwd", clamp_bwd, nullptr, nullptr, nullptr},
+    {},
+};

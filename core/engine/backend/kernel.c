@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of kernels: one row per op of engine/backend/ops.def, one column per lane; and what each needs as scratch.
+ */
+#include <config.h>
+
+#include "engine/backend/kernel.h"
+#include "engine/backend/cpu/isa.h"
+#include "engine/backend/cpu/scratch.h"
+
+#include <string.h>
+
+#define DT_OP(ID, number, name) dt_kernel dt_ref64_##name, dt_ref32_##name, dt_cpu_base_##name;
+#include "engine/backend/ops.def"
+#undef DT_OP
+#ifdef DT_HAVE_CPU_AVX2
+#    define DT_OP(ID, number, name) dt_kernel dt_cpu_avx2_##name;
+#    include "engine/backend/ops.def"
+#    undef DT_OP
+#    define AVX2_KERNEL(name) dt_cpu_avx2_##name
+#else
+#    define AVX2_KERNEL(name) NULL
+#endif
+#ifdef DT_HAVE_CPU_AVX512
+#    define DT_OP(ID, number, name) dt_kernel dt_cpu_avx512_##name;
+#    include "engine/backend/ops.def"
+#    undef DT_OP
+#    define AVX512_KERNEL(name) dt_cpu_avx512_##name
+#else
+#    define AVX512_KERNEL(name) NULL
+#endif
+
+/* the ops with products, which have a bf16 build */
+#define PRODUCTS(X) X(linear) X(linear_dx) X(linear_dw) X(lstm) X(lstm_bwd) X(gru) X(gru_bwd)
+#ifdef DT_HAVE_CPU_BF16
+#    define DECLARE(name) dt_kernel dt_cpu_avx512_bf16_##name;
+PRODUCTS(DECLARE)
+#    undef DECLARE
+#    define BF16_KERNEL(name) dt_cpu_avx512_bf16_##name
+#else
+#    define BF16_KERNEL(name) NULL
+#endif
+#ifdef DT_HAVE_CPU_AMX_BF16
+#    define DECLARE(name) dt_kernel dt_cpu_amx_bf16_##name;
+PRODUCTS(DECLARE)
+#    undef DECLARE
+#    define AMX_KERNEL(name) dt_cpu_amx_bf16_##name
+#else
+#    define AMX_KERNEL(name) NULL
+#endif
+
+/* pure views have no kernel in any lane */
+#define dt_ref64_split      NULL
+#define dt_ref32_split      NULL
+#define dt_cpu_base_split   NULL
+#define dt_cpu_avx2_split   NULL
+#define dt_cpu_avx512_split NULL
+#define dt_ref64_merge      NULL
+#define dt_ref32_merge      NULL
+#define dt_cpu_base_merge   NULL
+#define dt_cpu_avx2_merge   NULL
+#define dt_cpu_avx512_merge NULL
+#define dt_ref64_stop       NULL
+#define dt_ref32_stop       NULL
+#define dt_cpu_base_stop    NULL
+#define dt_cpu_avx2_stop    NULL
+#define dt_cpu_avx512_stop  NULL
+
+typedef struct row {
+    uint32_t op;
+    dt_kernel *ref64, *ref32;
+    dt_kernel *cpu[DT_CPU_ISA_AVX512 + 1];
+} row;
+
+static const row rows[] = {
+#define DT_OP(ID, number, name)                                                                                        \
+    {number, dt_ref64_##name, dt_ref32_##name, {dt_cpu_base_##name, AVX2_KERNEL(name), AVX512_KERNEL(name)}},
+#include "engine/backend/ops.def"
+#undef DT_OP
+};
+
+static const struct {
+    uint32_t op;
+    dt_kernel *avx512, *amx;
+} products[] = {
+    {DT_OPX_LINEAR, BF16_KERNEL(linear), AMX_KERNEL(linear)},
+    {DT_OPX_LINEAR_DX, BF16_KERNEL(linear_dx), AMX_KERNEL(linear_dx)},
+    {DT_OPX_LINEAR_DW, BF16_KERNEL(linear_dw), AMX_KERNEL(linear_dw)},
+    {DT_OPX_LSTM, BF16_KERNEL(lstm), AMX_KERNEL(lstm)},
+    {DT_OPX_LSTM_BWD, BF16_KERNEL(lstm_bwd), AMX_KERNEL(lstm_bwd)},
+    {DT_OPX_GRU, BF16_KERNEL(gru), AMX_KERNEL(gru)},
+    {DT_OPX_GRU_BWD, BF16_KERNEL(gru_bwd), AMX_KERNEL(gru_bwd)},
+};
+
+static const row *find_row(uint32_t op)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].op == op) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+dt_kernel *dt_kernel_find_cpu(uint32_t op, dt_cpu_isa_id isa)
+{
+    if (isa > DT_CPU_ISA_AVX512) {
+        for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++) {
+            if (products[i].op == op) {
+                return isa == DT_CPU_ISA_AMX_BF16 ? products[i].amx : products[i].avx512;
+            }
+        }
+    }
+    const row *r = find_row(op);
+    return r != NULL ? r->cpu[isa < DT_CPU_ISA_AVX512 ? isa : DT_CPU_ISA_AVX512] : NULL;
+}
+
+dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane)
+{
+    const row *r = find_row(op);
+    const dt_cpu_isa_id isa = dt_cpu_isa_index();
+    switch (lane) {
+    case DT_LANE_REF64:
+        return r != NULL ? r->ref64 : NULL;
+    case DT_LANE_REF32:
+        return r != NULL ? r->ref32 : NULL;
+    case DT_LANE_CPU:
+        return dt_kernel_find_cpu(op, isa < DT_CPU_ISA_AVX512 ? isa : DT_CPU_ISA_AVX512);
+    case DT_LANE_CPU_BF16:
+        return isa > DT_CPU_ISA_AVX512 ? dt_kernel_find_cpu(op, isa) : NULL;
+    default:
+        return NULL;
+    }
+}
+
+size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const dt_view *in, uint32_t n_in,
+                         const dt_view *out, uint32_t n_out)
+{
+    const bool is_cpu = lane == DT_LANE_CPU || lane == DT_LANE_CPU_BF16;
+    const size_t word = is_cpu ? sizeof(float) : sizeof(double); /* the reference carries sums in double */
+    switch (op) {
+    case DT_OPX_LINEAR: /* what a product packs of w^T, w, x */
+        return is_cpu ? dt_gemm_floats(in[1].dim[0], in[1].dim[1]) * word : 0;
+    case DT_OPX_LINEAR_DX:
+        return is_cpu ? (dt_gemm_floats(in[1].dim[1], in[1].dim[0]) +
+                         dt_scratch_live(dt_view_rows(&in[0], 1), in[1].dim[0])) *
+                            word
+                      : 0;
+    case DT_OPX_LINEAR_DW:
+        return is_cpu ? dt_gemm_floats(in[0].dim[in[0].rank - 1], dt_view_rows(&in[0], 1)) * word : 0;
+    case DT_OPX_MATMUL: {
+        const dt_view *a = &in[0], *y = &out[0];
+        return is_cpu ? dt_gemm_floats(y->dim[y->rank - 1], a->dim[a->rank - (attr->i[0] ? 2 : 1)]) * word : 0;
+    }
+    case DT_OPX_GAT:
+    case DT_OPX_GAT_BWD: {
+        const dt_view *h = op == DT_OPX_GAT ? in : in + 1;
+        const int64_t K = h[3].rank > 0 ? h[3].dim[h[3].rank - 1] : 0;
+        return !is_cpu            ? 0
+               : op == DT_OPX_GAT ? dt_scratch_gat(h[0].dim[0], h[6].dim[0], attr->i[0], K) * word
+                                  : dt_scratch_gat_bwd(h[0].dim[0], h[6].dim[0], attr->i[0], K) * word;
+    }
+    case DT_OPX_GRAPH_QK:
+        return is_cpu ? dt_scratch_graph_qk(in[5].dim[0], attr->i[0]) * word : 0;
+    case DT_OPX_GRAPH_QK_BWD:
+        return is_cpu ? dt_scratch_graph_qk(in[6].dim[0], attr->i[0]) * word : 0;
+    case DT_OPX_LSTM: /* reference: cell state [S,H] */
+        return is_cpu ? dt_scratch_lstm(in[0].dim[1], in[1].dim[1]) * word
+                      : (size_t)(in[0].dim[1] * in[1].dim[1]) * word;
+    case DT_OPX_LSTM_BWD: /* reference: dh, dc [S,H], one row of gates [4H] */
+        return is_cpu ? dt_scratch_lstm_bwd(in[0].dim[0], in[0].dim[1], in[0].dim[2]) * word
+                      : (size_t)(2 * in[0].dim[1] * in[0].dim[2] + 4 * in[0].dim[2]) * word;
+    case DT_OPX_GRU:
+        return is_cpu ? dt_scratch_gru(in[0].dim[1], in[1].dim[1]) * word : 0;
+    case DT_OPX_GRU_BWD: /* reference: dh [S,H], one row [3H] */
+        return is_cpu ? dt_scratch_gru_bwd(in[0].dim[0], in[0].dim[1], in[0].dim[2]) * word
+                      : (size_t)(in[0].dim[1] * in[0].dim[2] + 3 * in[0].dim[2]) * word;
+    default:
+        return 0;
+    }
+}
+
+/* A packed weight pays for itself where it is small and rows are few; large ones would take memory in every worker. */
+size_t dt_kernel_kept(uint32_t op, dt_lane lane, const dt_view *in, uint32_t params)
+{
+    enum { W = 1, LARGEST = 1 << 16 };
+    const bool is_cpu = lane == DT_LANE_CPU || lane == DT_LANE_CPU_BF16;
+    if (!is_cpu || op != DT_OPX_LINEAR || (params >> W & 1) == 0 || dt_view_count(&in[W]) > LARGEST) {
+        return 0;
+    }
+    return dt_gemm_packed_floats(in[W].dim[0], in[W].dim[1]) * sizeof(float);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of normalisation and softmax.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "engine/graph/op.h"
+
+/* about eight operations per element forward, sixteen backward */
+static double flops_layernorm(const dt_view *in, const dt_view *out, const dt_attr *attr)
+{
+    return 8 * dt_flops_elements(in, out, attr);
+}
+
+static double flops_layernorm_bwd(const dt_view *in, const dt_view *out, const dt_attr *attr)
+{
+    return 16 * dt_flops_elements(in, out, attr);
+}
+
+static dt_status check_layernorm(dt_infer *q)
+{
+    if (!(q->attr.f[0] > 0)) {
+        return dt_infer_fail(q, DT_EINVAL, "epsilon %g must be positive", q->attr.f[0]);
+    }
+    return DT_OK;
+}
+
+/* v = x + r: both get the gradient of v. */
+static void vjp_layernorm(dt_derive *d, const dt_node *n, int32_t dy)
+{
+    enum { X, GAMMA, BETA, R };
+    int32_t b = DT_EMIT(d, DT_OPX_LAYERNORM_BWD, &n->attr, dy, n->in[X], n->in[GAMMA], n->in[R], n->out[1]);
+    DT_GIVE(d, n, GAMMA, dt_derive_out(d, b, 1));
+    DT_GIVE(d, n, BETA, dt_derive_out(d, b, 2));
+    DT_GIVE(d, n, R, dt_derive_out(d, b, 0));
+    DT_GIVE(d, n, X, dt_derive_out(d, b, 0));
+}
+
+const dt_op_info dt_op_layernorm = {
+    .shape = "x[...,D] gamma[D] beta[D] r?[...,D] -> y[...,D] stat[...,2]",
+    .check = check_layernorm,
+    .vjp = vjp_layernorm,
+    .flops = flops_layernorm,
+    .precision = DT_PRECISION_FP32,
+    .grad_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(3),
+};
+
+const dt_op_info dt_op_layernorm_bwd = {
+    .shape = "dy[...,D] x[...,D] gamma[D] r?[...,D] stat[...,2] -> dx[...,D] dgamma[D] dbeta[D]",
+    .flops = flops_layernorm_bwd,
+    .precision = DT_PRECISION_FP32,
+    .accum = DT_BIT(1) | DT_BIT(2),
+};
+
+static void vjp_softmax(dt_derive *d, const dt_node *n, int32_t dy)
+{
+    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_SOFTMAX_BWD, NULL, dy, n->out[0]));
+}
+
+const dt_op_info dt_op_softmax = {
+    .shape = "x[...,D] -> y[...,D]",
+    .vjp = vjp_softmax,
+    .flops = dt_flops_ten,
+    .precision = DT_PRECISION_FP32,
+    .grad_in = DT_BIT(0),
+};
+
+const dt_op_info dt_op_softmax_bwd = {
+    .shape = "dy[...,D] y[...,D] -> dx[...,D]",
+    .flops = dt_flops_elements,
+    .precision = DT_PRECISION_FP32,
+};

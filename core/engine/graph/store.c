@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See store.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "engine/graph/store.h"
+
+#include "engine/graph/op.h"
+
+enum { ALL = 0x3ff };
+
+#define B(k) DT_BIT(k)
+/* clang-format off */
+static const dt_store_rule rules[] = {
+    /*                        f32: in, out                             alike: in, out               weights */
+    {DT_OPX_LINEAR,           0, 0,                                    0, 0,                        B(1) | B(2)},
+    {DT_OPX_LINEAR_DX,        0, 0,                                    0, 0,                        B(1)},
+    {DT_OPX_COLSUM,           0, B(0),                                 0, 0,                        0}, /* sums */
+    {DT_OPX_ROWSUM,           0, B(0),                                 0, 0,                        0},
+    {DT_OPX_LAYERNORM,        B(1) | B(2), B(1),                       B(0) | B(3), B(0),           0}, /* statistics */
+    {DT_OPX_LAYERNORM_BWD,    B(2) | B(4), B(1) | B(2),                B(0) | B(1) | B(3), B(0),    0},
+    {DT_OPX_SOFTMAX,          0, 0,                                    B(0), B(0),                  0},
+    {DT_OPX_SOFTMAX_BWD,      0, 0,                                    B(0) | B(1), B(0),           0},
+    {DT_OPX_GAT,              B(1) | B(2) | B(3) | B(4), B(1),         B(0), B(0),                  0}, /* prob */
+    {DT_OPX_GAT_BWD,          B(2) | B(3) | B(4) | B(5) | B(8),
+                              B(1) | B(2) | B(3) | B(4),               B(0) | B(1), B(0),           0},
+    {DT_OPX_GRAPH_QK,         0, B(1),                                 B(0) | B(1) | B(2), B(0),    0},
+    {DT_OPX_GRAPH_QK_BWD,     B(7), 0,                B(0) | B(1) | B(2) | B(3), B(0) | B(1) | B(2), 0},
+    {DT_OPX_LSTM,             B(2), B(2),                              B(0) | B(1), B(0) | B(1),    B(1)}, /* c */
+    {DT_OPX_LSTM_BWD,         B(3) | B(5), B(1),              B(0) | B(1) | B(2) | B(4), B(0),      B(4)},
+    {DT_OPX_GRU,              B(2) | B(3), 0,                          B(0) | B(1), B(0) | B(1),    B(1)},
+    {DT_OPX_GRU_BWD,          B(4), B(1) | B(2),              B(0) | B(1) | B(2) | B(3), B(0),      B(3)},
+    /* as they like */
+    {DT_OPX_LINEAR_DW, 0, 0, 0, 0, 0},
+    {DT_OPX_UNARY, 0, 0, 0, 0, 0},      {DT_OPX_UNARY_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_BINARY, 0, 0, 0, 0, 0},     {DT_OPX_AFFINE, 0, 0, 0, 0, 0},
+    {DT_OPX_CLAMP, 0, 0, 0, 0, 0},      {DT_OPX_CLAMP_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_CONCAT, 0, 0, 0, 0, 0},     {DT_OPX_DROPOUT, 0, 0, 0, 0, 0},
+    {DT_OPX_SLICE, 0, 0, 0, 0, 0},      {DT_OPX_SLICE_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_STEP, 0, 0, 0, 0, 0},       {DT_OPX_STEP_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_GATHER, 0, 0, 0, 0, 0},     {DT_OPX_GATHER_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_CUMSUM, 0, 0, 0, 0, 0},     {DT_OPX_CUMSUM_BWD, 0, 0, 0, 0, 0},
+    {DT_OPX_SPLIT, 0, 0, 0, 0, 0},      {DT_OPX_MERGE, 0, 0, 0, 0, 0},      {DT_OPX_STOP, 0, 0, 0, 0, 0},
+    {DT_OPX_SEGMENT_MEAN, 0, 0, 0, 0, 0}, {DT_OPX_SEGMENT_MEAN_BWD, 0, 0, 0, 0, 0},
+};
+/* clang-format on */
+#undef B
+
+dt_store_rule dt_store_rule_of(uint32_t op)
+{
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        if (rules[i].op == op) {
+            return rules[i];
+        }
+    }
+    return (dt_store_rule){.op = op, .full_in = ALL, .full_out = ALL}; /* losses, policies, and who came later */
+}
+
+/* ---- marks ------------------------------------------------------------------------------------------------------- */
+
+/* f32 from now on; true when it was not. */
+static bool keep_full(dt_ir *ir, int32_t v)
+{
+    const bool was_half = v >= 0 && ir->value[v].is_half;
+    if (was_half) {
+        ir->value[v].is_half = false;
+    }
+    return was_half;
+}
+
+/* Can the value be the one that keeps others in f32? Not an absent one, nor a parameter with a copy in half. */
+static bool is_full(const dt_ir *ir, int32_t v, bool is_weight)
+{
+    return v >= 0 && !ir->value[v].is_half && !(is_weight && ir->value[v].kind == DT_VALUE_PARAM);
+}
+
+static bool keep_alike(dt_ir *ir, const dt_node *n, const dt_store_rule *r)
+{
+    bool any_full = false, is_changed = false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const bool counts = (r->alike_in & DT_BIT(k)) != 0 && dt_ir_reads(n, k);
+        any_full = any_full || (counts && is_full(ir, n->in[k], (r->weight_in & DT_BIT(k)) != 0));
+    }
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        any_full = any_full || ((r->alike_out & DT_BIT(k)) != 0 && is_full(ir, n->out[k], false));
+    }
+    for (uint32_t k = 0; any_full && k < n->n_in; k++) {
+        const bool counts = (r->alike_in & DT_BIT(k)) != 0 && dt_ir_reads(n, k);
+        is_changed = (counts && keep_full(ir, n->in[k])) || is_changed;
+    }
+    for (uint32_t k = 0; any_full && k < n->n_out; k++) {
+        is_changed = ((r->alike_out & DT_BIT(k)) != 0 && keep_full(ir, n->out[k])) || is_changed;
+    }
+    return is_changed;
+}
+
+static bool keep_named(dt_ir *ir, const dt_node *n, const dt_store_rule *r)
+{
+    bool is_changed = false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const bool counts = (r->full_in & DT_BIT(k)) != 0 && dt_ir_reads(n, k);
+        is_changed = (counts && keep_full(ir, n->in[k])) || is_changed;
+    }
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        is_changed = ((r->full_out & DT_BIT(k)) != 0 && keep_full(ir, n->out[k])) || is_changed;
+    }
+    return is_changed;
+}
+
+/* Moves or combines elements: what it makes is no better than what it reads. */
+static bool is_passing(uint32_t op)
+{
+    switch (op) {
+    case DT_OPX_UNARY:
+    case DT_OPX_BINARY:
+    case DT_OPX_AFFINE:
+    case DT_OPX_CLAMP:
+    case DT_OPX_CONCAT:
+    case DT_OPX_SLICE:
+    case DT_OPX_STEP:
+    case DT_OPX_GATHER:
+    case DT_OPX_CUMSUM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What reads of f32 are made of; a view is what it views. */
+static bool keep_behind(dt_ir *ir, const dt_node *n)
+{
+    bool is_changed = false;
+    if (dt_ir_is_view(n)) {
+        if (ir->value[n->in[0]].is_half != ir->value[n->out[0]].is_half) {
+            is_changed = keep_full(ir, n->in[0]);
+            is_changed = keep_full(ir, n->out[0]) || is_changed;
+        }
+        return is_changed;
+    }
+    for (uint32_t k = 0; is_passing(n->op) && !ir->value[n->out[0]].is_half && k < n->n_in; k++) {
+        is_changed = keep_full(ir, n->in[k]) || is_changed;
+    }
+    return is_changed;
+}
+
+/* Made of data alone, without a parameter? Squares of distances do not fit fp16, nor do small numbers that keep a
+ * logarithm finite, and bf16 has no differences of positions; the product that reads the result rounds it. */
+static bool is_of_data(const dt_ir *ir, const dt_node *n)
+{
+    uint32_t n_read = 0;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        if (n->in[k] >= 0 && dt_ir_reads(n, k)) {
+            const dt_value *v = &ir->value[n->in[k]];
+            const bool is_supplied = v->kind == DT_VALUE_FIELD || v->kind == DT_VALUE_STEP;
+            if (!is_supplied && !(v->kind == DT_VALUE_NODE && !v->is_half && v->shape.dtype == DT_F32)) {
+                return false;
+            }
+            n_read++;
+        }
+    }
+    return n_read > 0 && !n->is_backward;
+}
+
+dt_status dt_pass_store(dt_ir *ir, uint32_t dtype)
+{
+    bool is_changed = true;
+    ir->half = dtype;
+    for (int32_t v = 0; v < ir->n_values; v++) {
+        dt_value *x = &ir->value[v];
+        x->is_half = x->kind == DT_VALUE_NODE && x->shape.dtype == DT_F32;
+    }
+    for (int32_t i = 0; i < ir->n_nodes; i++) {
+        const dt_node *n = &ir->node[i];
+        for (uint32_t k = 0; is_of_data(ir, n) && k < n->n_out; k++) {
+            (void)keep_full(ir, n->out[k]);
+        }
+    }
+    for (uint32_t i = 0; i < ir->n_outputs; i++) {
+        (void)keep_full(ir, ir->output[i].value);
+    }
+    while (is_changed) { /* half becomes f32, never the other way */
+        is_changed = false;
+        for (int32_t i = ir->n_nodes - 1; i >= 0; i--) {
+            const dt_node *n = &ir->node[i];
+            const dt_store_rule r = dt_store_rule_of(n->op);
+            is_changed = keep_named(ir, n, &r) || is_changed;
+            is_changed = keep_alike(ir, n, &r) || is_changed;
+            is_changed = keep_behind(ir, n) || is_changed;
+        }
+    }
+    return ir->status;
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+uint32_t dt_store_dtype(const dt_ir *ir, int32_t v)
+{
+    return ir->value[v].is_half ? ir->half : ir->value[v].shape.dtype;
+}
+
+uint32_t dt_store_dtype_read(const dt_ir *ir, const dt_node *n, uint32_t k)
+{
+    const dt_store_rule r = dt_store_rule_of(n->op);
+    const dt_value *v = &ir->value[n->in[k]];
+    if (ir->half == 0 || v->kind != DT_VALUE_PARAM || (r.weight_in & DT_BIT(k)) == 0) {
+        return dt_store_dtype(ir, n->in[k]);
+    }
+    const bool is_bias = n->op == DT_OPX_LINEAR && k == 2; /* cuBLASLt adds one of the result's type */
+    const bool is_alike = (r.alike_in & DT_BIT(k)) != 0;
+    const uint32_t like = is_bias ? dt_store_dtype(ir, n->out[0]) : is_alike ? dt_store_dtype(ir, n->in[0]) : ir->half;
+    return like;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Optimizer updates over ranges of flat arenas. See optim.h; the loops are in loops.c.
+ */
+#include <config.h>
+
+#include "engine/backend/cpu/isa.h"
+#include "engine/optim/loops.h"
+#include "engine/optim/optim.h"
+
+#include <math.h>
+#include <string.h>
+
+static const dt_optim_loops *loops(void)
+{
+    switch (dt_cpu_isa_index()) {
+#ifdef DT_HAVE_CPU_AVX512
+    case DT_CPU_ISA_AVX512:
+    case DT_CPU_ISA_AVX512_BF16:
+    case DT_CPU_ISA_AMX_BF16:
+        return &dt_optim_loops_avx512;
+#endif
+#ifdef DT_HAVE_CPU_AVX2
+    case DT_CPU_ISA_AVX2:
+        return &dt_optim_loops_avx2;
+#endif
+    default:
+        return &dt_optim_loops_base;
+    }
+}
+
+dt_optim_consts dt_optim_consts_of(const dt_optim_step *s)
+{
+    dt_optim_consts k = {.grad_scale = (float)s->grad_scale, .rate = (float)s->lr, .keep = 1};
+    if (s->kind == DT_OPTIM_SGD) {
+        k.l2 = (float)s->weight_decay;
+        k.beta1 = (float)s->momentum;
+        return k;
+    }
+    k.beta1 = (float)s->beta1;
+    k.one_minus_beta1 = (float)(1.0 - s->beta1);
+    k.beta2 = (float)s->beta2;
+    k.one_minus_beta2 = (float)(1.0 - s->beta2);
+    k.rate = (float)(s->lr / (1.0 - pow(s->beta1, (double)s->step)));
+    k.inv_root = (float)(1.0 / sqrt(1.0 - pow(s->beta2, (double)s->step)));
+    k.eps = (float)s->eps;
+    if (s->kind == DT_OPTIM_ADAMW) {
+        k.keep = (float)(1.0 - s->lr * s->weight_decay);
+    } else {
+        k.l2 = (float)s->weight_decay;
+    }
+    return k;
+}
+
+void dt_optim_apply(int32_t kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n)
+{
+    if (kind == DT_OPTIM_SGD) {
+        loops()->sgd(k, p, g, m, n);
+    } else {
+        loops()->adam(k, p, g, m, v, n);
+    }
+}
+
+void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end)
+{
+    if (end <= begin) {
+        return;
+    }
+    const dt_optim_consts k = dt_optim_consts_of(s);
+    dt_optim_apply(s->kind, &k, p + begin, g + begin, m + begin, v != NULL ? v + begin : NULL, end - begin);
+}
+
+double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end)
+{
+    return end > begin ? loops()->sum_squares(g + begin, end - begin) : 0;
+}
+
+void dt_optim_add(float *dst, const float *src, int64_t begin, int64_t end)
+{
+    if (end > begin) {
+        loops()->add(dst + begin, src + begin, end - begin);
+    }
+}
+
+void dt_optim_blend(float *to, const float *from, double tau, int64_t n)
+{
+    if (tau == 1 && n > 0) {
+        memcpy(to, from, (size_t)n * sizeof(*to));
+    } else if (n > 0) {
+        loops()->blend(to, from, (float)tau, n);
+    }
+}
+
+void dt_optim_round(uint32_t half, float *x, int64_t begin, int64_t end)
+{
+    if (half != DT_HALF_NONE && end > begin) {
+        loops()->round[half - 1](x + begin, end - begin);
+    }
+}
+
+void dt_optim_pack(uint32_t half, const float *from, uint16_t *to, int64_t n)
+{
+    loops()->pack[half - 1](from, to, n);
+}
+
+void dt_optim_unpack(uint32_t half, const uint16_t *from, float *to, int64_t n)
+{
+    loops()->unpack[half - 1](from, to, n);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See fit.h.
+ */
+#include <config.h>
+
+#include "plan/fit.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Of each worker of environments this process holds a socket, memory and what it writes. */
+enum { FILES_A_PROCESS = 3, PROCESSES_A_CORE = 32, SHARE_BYTES = 96, KEY_BYTES = 192 };
+static const double near_full = 0.9; /* of what there is: a plan is right to a tenth */
+
+static const double target_room = 0.12; /* of an advised memory.target_gb: what is not in the plan */
+
+static double gb(uint64_t bytes)
+{
+    return (double)bytes / 1e9;
+}
+
+static uint64_t beyond(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* That the system cannot take back. */
+static uint64_t needed(const dt_forecast *f)
+{
+    return beyond(f->resident, f->recordings) + f->processes;
+}
+
+dt_status dt_fit_look(const dt_stage *s, const dt_forecast *f, dt_fit *out)
+{
+    dt_memory_opts m;
+    pthread_mutex_lock(s->d.config_lock);
+    const dt_status st = dt_config_memory(s->d.config, s->d.index, &m);
+    pthread_mutex_unlock(s->d.config_lock);
+    DT_TRY(st);
+    *out = (dt_fit){.target_gb = m.target_gb, .alike = dt_comm_local_size(s->d.comm) / dt_comm_in_process(s->d.comm)};
+    out->is_known = dt_limits_get("", &out->room);
+    out->held = dt_rss_bytes() + (f->rollout.processes > 0 ? f->rollout.instance : 0);
+    return DT_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static const char *share_text(const dt_forecast *f, uint64_t here, char text[SHARE_BYTES])
+{
+    text[0] = '\0';
+    if (f->processes > 0) {
+        snprintf(text, SHARE_BYTES, " (%.4g in this process, %.4g in processes of environments)", gb(here),
+                 gb(f->processes));
+    }
+    return text;
+}
+
+static bool is_above_target(const dt_fit *fit, const dt_forecast *f)
+{
+    return fit->target_gb > 0 && (double)(f->resident + f->processes) > fit->target_gb * 1e9;
+}
+
+static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool speaks)
+{
+    const uint64_t all = f->resident + f->processes;
+    if (fit->target_gb <= 0 || (double)all <= near_full * fit->target_gb * 1e9) {
+        return DT_OK;
+    }
+    if (!is_above_target(fit, f)) {
+        if (speaks) {
+            dt_log(DT_LOG_WARN, "%.2f GB are planned, close to memory.target_gb = %g; plans are accurate to 10 %%",
+                   gb(all), fit->target_gb);
+        }
+        return DT_OK;
+    }
+    char share[SHARE_BYTES];
+    return DT_FAIL(
+        DT_ECONFIG, "the plan takes %.4g GB%s, and memory.target_gb = %g allows less; raise memory.target_gb to %.2f",
+        gb(all), share_text(f, f->resident, share), fit->target_gb, ceil(gb(all) * (1 + target_room) * 100) / 100);
+}
+
+static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool speaks)
+{
+    const dt_limits *r = &fit->room;
+    const uint64_t n = fit->alike > 1 ? fit->alike : 1, need = needed(f) * n, more = beyond(need, fit->held * n);
+    if (!fit->is_known || (double)more <= near_full * (double)r->memory) {
+        return DT_OK;
+    }
+    if (more > r->memory + r->swap) {
+        char share[SHARE_BYTES], swap[64] = "", of[64] = "";
+        if (n > 1) {
+            snprintf(of, sizeof(of), " of %llu processes", (unsigned long long)n);
+        }
+        if (r->swap > 0) {
+            snprintf(swap, sizeof(swap), " and %.4g GB of swap", gb(r->swap));
+        }
+        return DT_FAIL(DT_ECONFIG, "the plan%s takes %.4g GB%s, but %s has %.4g GB, of which %.4g GB%s are free", of,
+                       gb(need), n > 1 ? "" : share_text(f, beyond(f->resident, f->recordings), share), r->by,
+                       gb(r->total), gb(r->memory), swap);
+    }
+    if (speaks && more > r->memory) {
+        dt_log(DT_LOG_WARN, "the plan takes %.4g GB more than the %.4g GB that are free: the rest is swapped, and slow",
+               gb(more - r->memory), gb(r->memory));
+    } else if (speaks) {
+        dt_log(DT_LOG_WARN, "the plan takes %.4g GB of %.4g GB that are free (%s); plans are accurate to 10 %%",
+               gb(more), gb(r->memory), r->by);
+    }
+    return DT_OK;
+}
+
+/* ---- processes --------------------------------------------------------------------------------------------------- */
+
+static dt_status check_processes(const dt_fit *fit, const dt_forecast *f, bool speaks)
+{
+    const dt_limits *r = &fit->room;
+    const uint64_t n = f->rollout.processes > 0 ? (uint64_t)f->rollout.processes + f->rollout.evaluated : 0;
+    const uint64_t more = beyond(n, 1); /* the first one is there */
+    if (more * FILES_A_PROCESS > r->files) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%llu environments in processes of their own, %u of them while it evaluates, need %llu open "
+                       "files, and %llu may still be opened: raise ulimit -n",
+                       (unsigned long long)n, f->rollout.evaluated, (unsigned long long)(more * FILES_A_PROCESS),
+                       (unsigned long long)r->files);
+    }
+    if (more > r->processes) {
+        return DT_FAIL(DT_ECONFIG,
+                       "%llu environments in processes of their own, %u of them while it evaluates, and %llu may still "
+                       "be started: raise ulimit -u, or pids.max of the container",
+                       (unsigned long long)n, f->rollout.evaluated, (unsigned long long)r->processes);
+    }
+    if (speaks && f->rollout.processes > PROCESSES_A_CORE * r->cores) {
+        dt_log(DT_LOG_WARN,
+               "%u processes of environments take turns on %u core%s; %u collect as fast, and take less memory",
+               f->rollout.processes, r->cores, r->cores == 1 ? "" : "s", PROCESSES_A_CORE * r->cores);
+    }
+    return DT_OK;
+}
+
+dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool speaks)
+{
+    DT_TRY(check_target(fit, f, speaks));
+    DT_TRY(check_memory(fit, f, speaks));
+    return check_processes(fit, f, speaks);
+}
+
+/* The trainer's own budget counts what training touches; the plan counts the whole process. So that a larger target is
+ * never refused where a smaller one is kept to, what the trainer can do without goes before anything is refused. */
+static dt_status keep_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *f, dt_fit *fit, bool speaks)
+{
+    bool is_smaller = false;
+    while (is_above_target(fit, f) && s->trainer != NULL && dt_trainer_shrink(s->trainer)) {
+        is_smaller = true;
+        DT_TRY(dt_forecast_make(s, max_steps, f));
+        DT_TRY(dt_fit_look(s, f, fit));
+    }
+    if (is_smaller && speaks) {
+        dt_log(DT_LOG_INFO,
+               "the plan is above memory.target_gb = %g otherwise: %u shard%s of a batch at a time, without "
+               "prefetching; results are unchanged",
+               fit->target_gb, dt_trainer_micro(s->trainer), dt_trainer_micro(s->trainer) == 1 ? "" : "s");
+    }
+    return DT_OK;
+}
+
+dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool speaks, bool *is_beyond_p)
+{
+    dt_fit fit;
+    DT_TRY(dt_fit_look(s, f, &fit));
+    DT_TRY(keep_to_target(s, max_steps, f, &fit, speaks));
+    dt_status st = dt_fit_check(&fit, f, speaks);
+    if (st < 0 && f->rollout.processes > 0 && !s->tries_processes) {
+        s->tries_processes = true;
+        dt_error_clear();
+        DT_TRY(dt_forecast_make(s, max_steps, f));
+        DT_TRY(dt_fit_look(s, f, &fit));
+        st = dt_fit_check(&fit, f, speaks);
+    }
+    *is_beyond_p = st < 0;
+    return st;
+}
+
+/* ---- what to change ---------------------------------------------------------------------------------------------- */
+
+/* Is the key an integer above 1 in this phase? */
+static bool can_lower(const dt_stage_desc *d, const char *key)
+{
+    const char *text = NULL;
+    dt_origin origin;
+    int64_t value = 0;
+    const bool is_there = dt_config_get(d->config, d->index, key, &text, &origin) == DT_OK;
+    return is_there && dt_parse_i64(text, &value) && value > 1;
+}
+
+static bool has_environment(const dt_stage_desc *d)
+{
+    const char *text = NULL;
+    dt_origin origin;
+    return dt_config_get(d->config, d->index, "env.id", &text, &origin) == DT_OK && text[0] != '\0';
+}
+
+dt_status dt_fit_advise(const dt_stage_desc *d, dt_status st)
+{
+    dt_limits r;
+    (void)dt_limits_get("", &r);
+    const bool is_short = st == DT_ENOMEM && (d->device_ops != NULL || r.address != UINT64_MAX);
+    if (st != DT_ECONFIG && !is_short) {
+        return st;
+    }
+    char batch[KEY_BYTES], limit[96] = "";
+    dt_error reason;
+    dt_str lower = {0};
+    dt_error_take(&reason, st);
+    snprintf(batch, sizeof(batch), "%s.train_batch", d->phase->desc.id);
+    const char *const keys[] = {"env.instances", batch, "data.batch", "engine.threads"};
+    pthread_mutex_lock(d->config_lock);
+    for (size_t i = has_environment(d) ? 0 : 1; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (can_lower(d, keys[i])) {
+            dt_str_addf(&lower, "%s%s", lower.bytes > 0 ? " or " : "lower ", keys[i]);
+        }
+    }
+    pthread_mutex_unlock(d->config_lock);
+    dt_error_clear();
+    if (is_short && d->device_ops == NULL) {
+        snprintf(limit, sizeof(limit), " (%s leaves %.4g GB to map)", r.address_by, (double)r.address / 1e9);
+    }
+    st = DT_FAIL(DT_ECONFIG, "%s%s; %s%ssmaller models or --profile memory", reason.text, limit, dt_str_text(&lower),
+                 lower.bytes > 0 ? ", or use " : "use ");
+    dt_str_fini(&lower);
+    return st;
+}
+
+/* ---- told -------------------------------------------------------------------------------------------------------- */
+
+void dt_fit_text(const dt_fit *fit, const dt_forecast *f, dt_str *out)
+{
+    const dt_limits *r = &fit->room;
+    dt_str_addf(out, "  machine      %u core%s", r->cores, r->cores == 1 ? "" : "s");
+    if (fit->is_known) {
+        dt_str_addf(out, "; %.1f MB of memory free of %.1f MB (%s)", (double)r->memory / 1e6, (double)r->total / 1e6,
+                    r->by);
+        if (r->swap > 0) {
+            dt_str_addf(out, ", swap %.1f MB", (double)r->swap / 1e6);
+        }
+    }
+    if (r->address != UINT64_MAX) {
+        dt_str_addf(out, "; %.1f MB may be mapped (%s)", (double)r->address / 1e6, r->address_by);
+    }
+    if (fit->target_gb > 0) {
+        dt_str_addf(out, "; memory.target_gb allows %.1f MB", fit->target_gb * 1e3);
+    }
+    dt_str_addf(out, "; the plan takes %.1f MB%s\n", (double)(f->resident + f->processes) / 1e6,
+                f->recordings > 0 ? ", recordings included" : "");
+}
+
+void dt_fit_json(const dt_fit *fit, const dt_forecast *f, dt_json_out *o)
+{
+    const dt_limits *r = &fit->room;
+    dt_json_obj(o, "machine");
+    dt_json_i64(o, "cores", r->cores);
+    dt_json_i64(o, "memory_free", (int64_t)r->memory);
+    dt_json_i64(o, "memory", (int64_t)r->total);
+    dt_json_i64(o, "swap_free", (int64_t)r->swap);
+    dt_json_str(o, "memory_by", r->by);
+    if (r->address != UINT64_MAX) {
+        dt_json_i64(o, "address_space_free", (int64_t)r->address);
+        dt_json_str(o, "address_space_by", r->address_by);
+    }
+    dt_json_f64(o, "target", fit->target_gb * 1e9);
+    dt_json_bool(o, "fits", dt_fit_check(fit, f, false) == DT_OK);
+    dt_json_end(o, '}');
+    dt_error_clear();
+}

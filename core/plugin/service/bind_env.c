@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.bind/1", environments: the component under env.id and its first instance, which says what there is.
+ */
+#include <config.h>
+
+#include "plugin/service/env_judge.h"
+#include "plugin/service/env_mix.h"
+#include "plugin/service/env_worker.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/signals.h"
+#include "rl/env/process.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SETTINGS_MAX = 32, KEY_BYTES = 64 }; /* options of an environment that others set */
+
+typedef struct settings {
+    dt_setting at[SETTINGS_MAX + DT_MIX_OPTIONS];
+    char key[SETTINGS_MAX][KEY_BYTES];
+    uint32_t n_phase, n; /* the first ones are the phase's */
+} settings;
+
+typedef struct maker { /* of an instance */
+    dt_env *e;
+    const dt_loaded *comp;
+    dt_env_setup *with;
+    uint32_t number;
+    bool is_judged;
+} maker;
+
+static maker maker_of(dt_env *e, dt_env_setup *with, uint32_t number)
+{
+    maker m = {.e = e, .comp = e->comp, .with = with, .number = number, .is_judged = with == &e->evaluation};
+    if (e->n_mix > 0 && !m.is_judged) {
+        dt_env_entry *x = &e->mix[number % e->n_mix];
+        m.comp = x->comp;
+        m.with = &x->setup;
+    }
+    return m;
+}
+
+/* One in this process cannot be given up while it makes itself, in whatever time that takes; before the stage stands
+ * there is nothing to save, and the program can. */
+static dt_status create_here(const maker *m, void *self)
+{
+    const dt_env *e = m->e;
+    const dt_stage_desc *d = &e->stage->d;
+    const bool is_first = e->stage->rollout == NULL;
+    dt_status st = DT_OK;
+    dt_signals_nothing_to_save(is_first);
+    if (is_first && d->stops != NULL && d->stops(d->stops_user)) {
+        st = DT_FAIL(DT_EINTERRUPTED, "asked to stop before %s was created", m->comp->desc.id);
+    } else {
+        st = m->comp->ops.env.create(self, &e->stage->host, m->with->config);
+    }
+    dt_signals_nothing_to_save(false);
+    return st;
+}
+
+/* An instance; one in a process is under way. */
+static dt_status begin(const maker *m, void **self_p)
+{
+    dt_env *e = m->e;
+    if (e->in_process) {
+        const dt_process_desc d = {.id = m->comp->desc.id,
+                                   .request = dt_str_text(&m->with->request),
+                                   .request_bytes = m->with->request.bytes,
+                                   .timeout_s = e->opts.timeout_s,
+                                   .restarts = (uint32_t)e->opts.restarts,
+                                   .n_restarts = &e->n_restarts,
+                                   .stops = e->stage->d.stops,
+                                   .stops_user = e->stage->d.stops_user};
+        dt_process *p = NULL;
+        DT_TRY(dt_process_start(&d, &p));
+        *self_p = p;
+        return DT_OK;
+    }
+    void *self = dt_alloc(m->comp->desc.state_size > 0 ? m->comp->desc.state_size : 1);
+    if (self == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for an instance of %s", m->comp->desc.id);
+    }
+    *self_p = self; /* destroy is called once per create, even a failed one */
+    const dt_status st = create_here(m, self);
+    return st < 0 ? DT_CONTEXT(st, "creating %s", m->comp->desc.id) : DT_OK;
+}
+
+/* What each agent sees and does in training. There may be fewer of them: opponents that are part of the environment. */
+static dt_status judge_spec(dt_env *e, const dt_env_spec *spec)
+{
+    if (e->n_mix > 0 && !e->has_options_judged) {
+        DT_TRY(dt_env_mix_compare_judged(e, spec));
+    }
+    const dt_status st =
+        e->has_layout_judged ? dt_layout_differ(&e->layout_judged, spec) : dt_layout_differ_part(&e->layout, spec);
+    if (st < 0) {
+        return DT_CONTEXT(DT_ECONFIG, "evaluation.env must leave what a policy sees and does as it is");
+    }
+    if (e->has_layout_judged) {
+        return DT_OK;
+    }
+    e->has_layout_judged = true;
+    return dt_layout_init(&e->layout_judged, e->comp->desc.id, spec);
+}
+
+static dt_status check_spec(const maker *m, const dt_env_spec *spec)
+{
+    dt_env *e = m->e;
+    if (!e->has_layout) {
+        e->has_layout = true;
+        return dt_layout_init(&e->layout, m->comp->desc.id, spec);
+    }
+    if (m->is_judged) {
+        return judge_spec(e, spec);
+    }
+    return e->n_mix > 0 ? dt_env_mix_compare(e, m->number, spec) : dt_layout_compare(&e->layout, spec);
+}
+
+const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of)
+{
+    return of == &e->evaluation ? &e->layout_judged : &e->layout;
+}
+
+/* It is what the others are. */
+static dt_status finish(const maker *m, void *self)
+{
+    dt_env *e = m->e;
+    const dt_env_ops *ops = e->in_process ? &dt_process_ops : &m->comp->ops.env;
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    if (e->in_process) {
+        DT_TRY(dt_process_meet(self));
+    }
+    DT_TRY_PLUGIN(ops->spec(self, &spec), "spec");
+    m->with->max_steps = spec.max_steps;
+    DT_TRY(check_spec(m, &spec));
+    return e->in_process ? dt_process_attach(self, m->is_judged ? &e->layout_judged : &e->layout) : DT_OK;
+}
+
+dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self)
+{
+    dt_status st = DT_OK;
+    uint32_t i = 0;
+    for (; i < n && st == DT_OK; i++) {
+        const maker m = maker_of(e, with, first + i);
+        st = begin(&m, &self[i]);
+    }
+    for (uint32_t k = 0; k < n && st == DT_OK; k++) {
+        const maker m = maker_of(e, with, first + k);
+        st = finish(&m, self[k]);
+        i = k + 1;
+    }
+    return st < 0 && first + n > 1 ? DT_CONTEXT(st, "instance %u", first + i - 1) : st;
+}
+
+void dt_env_drop(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void *const *self)
+{
+    if (e->in_process) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (self[i] != NULL) {
+                dt_process_leave(self[i]);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (self[i] != NULL && e->in_process) {
+            dt_process_ops.destroy(self[i]);
+        } else if (self[i] != NULL) {
+            maker_of(e, with, first + i).comp->ops.env.destroy(self[i]);
+            dt_free(self[i]);
+        }
+    }
+}
+
+dt_status dt_env_remake(dt_env *e, dt_env_setup *with, uint32_t number)
+{
+    dt_env_drop(e, &e->training, e->number, 1, &e->self); /* with a mix it is never one of an evaluation */
+    e->self = NULL;
+    e->number = number;
+    return dt_env_make(e, with, number, 1, &e->self);
+}
+
+/* What comes with dtrain is trusted not to bring the run down, unless it says itself that it needs a process. */
+static dt_status choose_isolation(dt_env *e)
+{
+    bool all_ours = true;
+    const dt_loaded *needs = NULL;
+    for (uint32_t i = 0; i <= e->n_mix; i++) { /* one for all of a mix */
+        const dt_loaded *c = i < e->n_mix ? e->mix[i].comp : e->comp;
+        needs = (c->desc.flags & DT_COMP_PROCESS) != 0 ? c : needs;
+        all_ours = all_ours && c->plugin->desc.vendor != NULL && strcmp(c->plugin->desc.vendor, "dtrain") == 0;
+    }
+    e->in_process = e->opts.isolation == DT_ISOLATION_PROCESS ||
+                    (e->opts.isolation == DT_ISOLATION_AUTO && (needs != NULL || !all_ours));
+    e->ops = e->in_process ? &dt_process_ops : &e->comp->ops.env;
+    if (needs != NULL && !e->in_process && (e->opts.instances > 1 || e->n_mix > 0)) {
+        return DT_FAIL(DT_ECONFIG, "%s allows one instance per process: leave env.isolation = \"auto\"%s",
+                       needs->desc.id, e->n_mix > 0 ? "" : ", or set env.instances = 1");
+    }
+    return DT_OK;
+}
+
+static const void *extension_of(const dt_loaded *c, const char *id)
+{
+    return c->desc.extension != NULL ? c->desc.extension(id) : NULL;
+}
+
+/* Options of the environment with which it runs its own program, where the phase's controller leaves it to that. */
+static dt_status add_program(const dt_stage *s, const dt_loaded *env, settings *set)
+{
+    const char *id = s->d.controller != NULL ? s->d.controller : dt_config_model(s->d.config, s->d.index, "controller");
+    const char *const *program = extension_of(env, "dtrain.program/1");
+    const dt_loaded *controller = NULL;
+    if (program == NULL || id == NULL || id[0] == '\0' ||
+        dt_loader_find(s->d.loader, DT_KIND_MODEL, id, &controller) < 0) {
+        dt_error_clear(); /* a controller that is not there is refused where the phase binds it */
+        return DT_OK;
+    }
+    if (extension_of(controller, "dtrain.program/1") != NULL) {
+        for (uint32_t i = 0; program[i] != NULL; i++) {
+            const char *equals = strchr(program[i], '=');
+            if (set->n == SETTINGS_MAX || equals == NULL || equals - program[i] >= KEY_BYTES) {
+                return DT_FAIL(DT_EPLUGIN, "%s: dtrain.program/1 returns \"%s\"; expected at most %d of key=value",
+                               env->desc.id, program[i], SETTINGS_MAX);
+            }
+            snprintf(set->key[set->n], KEY_BYTES, "%.*s", (int)(equals - program[i]), program[i]);
+            set->at[set->n] = (dt_setting){set->key[set->n], equals + 1};
+            set->n++;
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status set_up(dt_env *e, const dt_loaded *comp, const dt_setting *set, uint32_t n, dt_env_setup *out)
+{
+    void *unused = NULL;
+    const dt_status st = dt_bind_config(e->stage, comp, set, n, &out->config, &unused);
+    dt_free(unused);
+    DT_TRY(st);
+    return e->in_process ? dt_env_request(e, comp, set, n, &out->request) : DT_OK;
+}
+
+/* Evaluations are in env.id, with options of their own or not. */
+static dt_status set_up_both(dt_env *e, const settings *set)
+{
+    dt_setting judged[SETTINGS_MAX + DT_JUDGED_MAX];
+    uint32_t n_judged = 0;
+    DT_TRY(set_up(e, e->comp, set->at, set->n, &e->training));
+    DT_TRY(dt_env_judge(e, set->at, set->n_phase, set->n, judged, &n_judged));
+    e->has_options_judged = n_judged > 0;
+    e->judged = n_judged > 0 || e->n_mix > 0 ? &e->evaluation : &e->training;
+    if (e->judged == &e->training) {
+        return DT_OK;
+    }
+    return n_judged > 0 ? set_up(e, e->comp, judged, n_judged, &e->evaluation)
+                        : set_up(e, e->comp, set->at, set->n, &e->evaluation);
+}
+
+static dt_status set_up_mix(dt_env *e, const settings *of_phase)
+{
+    for (uint32_t i = 0; i < e->n_mix; i++) {
+        dt_env_entry *x = &e->mix[i];
+        settings set = {.n_phase = of_phase->n_phase, .n = of_phase->n_phase};
+        uint32_t n_own = 0;
+        memcpy(set.at, of_phase->at, set.n * sizeof(set.at[0]));
+        DT_TRY(add_program(e->stage, x->comp, &set));
+        DT_TRY(dt_env_mix_options(e, i, set.at, set.n_phase, set.at + set.n, &n_own));
+        const dt_status st = set_up(e, x->comp, set.at, set.n + n_own, &x->setup);
+        if (st < 0) {
+            return DT_CONTEXT(st, "env.mix, entry %u, \"%s\"", i + 1, x->text);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status list_kinds(dt_env *e)
+{
+    const uint32_t n = e->n_mix > 0 ? e->n_mix : 1;
+    e->kind = dt_alloc_n(n, sizeof(*e->kind));
+    if (e->kind == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u environments", n);
+    }
+    e->n_kinds = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const maker m = maker_of(e, &e->training, i);
+        e->kind[i] = (dt_vector_kind){.id = m.comp->desc.id,
+                                      .ops = e->in_process ? &dt_process_ops : &m.comp->ops.env,
+                                      .max_steps = m.with->max_steps};
+    }
+    return DT_OK;
+}
+
+/* An instance of an entry that is no entry before it. */
+static dt_status try_entry(dt_env *e, uint32_t i)
+{
+    void *tried = NULL;
+    for (uint32_t k = 0; k < i; k++) {
+        if (strcmp(e->mix[k].text, e->mix[i].text) == 0) {
+            e->mix[i].setup.max_steps = e->mix[k].setup.max_steps;
+            return DT_OK;
+        }
+    }
+    const dt_status st = dt_env_make(e, &e->training, i, 1, &tried);
+    dt_env_drop(e, &e->training, i, 1, &tried);
+    return st;
+}
+
+/* An instance of each kind: options that evaluations cannot have are found before training. */
+static dt_status make_first(dt_env *e)
+{
+    void *tried = NULL;
+    DT_TRY(dt_env_make(e, &e->training, 0, 1, &e->self));
+    for (uint32_t i = 1; i < e->n_mix; i++) {
+        DT_TRY(try_entry(e, i));
+    }
+    if (e->judged == &e->training) {
+        return DT_OK;
+    }
+    if ((e->comp->desc.flags & DT_COMP_PROCESS) != 0 && !e->in_process) {
+        DT_TRY(dt_env_remake(e, &e->evaluation, 0));
+        return dt_env_remake(e, &e->training, 0);
+    }
+    const dt_status st = dt_env_make(e, &e->evaluation, 0, 1, &tried);
+    dt_env_drop(e, &e->evaluation, 0, 1, &tried);
+    return st < 0 ? DT_CONTEXT(st, "an instance for evaluations") : DT_OK;
+}
+
+/* Self-play: the others have opponents. */
+static dt_status find_learner(dt_env *e)
+{
+    dt_opponents_opts o;
+    DT_TRY(dt_config_opponents(e->stage->d.config, e->stage->d.index, &o));
+    const bool has_opponents = o.pool > 0 || o.shadow[0] != '\0';
+    e->learner = e->layout.spec.team != NULL && has_opponents ? o.learner : -1;
+    return DT_OK;
+}
+
+dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out)
+{
+    dt_stage *s = dt_stage_of(h);
+    settings set = {.n_phase = n, .n = n};
+    dt_env *e = &s->env;
+    if (e->comp != NULL) {
+        return DT_FAIL(DT_EPLUGIN, "%s binds a second environment; one per phase is possible", s->d.phase->desc.id);
+    }
+    DT_TRY(dt_config_env(s->d.config, s->d.index, &e->opts));
+    if (e->opts.id[0] == '\0') {
+        return DT_FAIL(DT_ECONFIG, "%s needs an environment, but env.id is empty; set env.id, such as \"cartpole\"",
+                       s->d.phase->desc.id);
+    }
+    DT_TRY(dt_loader_find(s->d.loader, DT_KIND_ENV, e->opts.id, &e->comp));
+    e->stage = s;
+    if (n > SETTINGS_MAX) {
+        return DT_FAIL(DT_EPLUGIN, "%s sets %u options of its environment; at most %d are possible",
+                       s->d.phase->desc.id, n, SETTINGS_MAX);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        set.at[i] = overrides[i];
+    }
+    DT_TRY(add_program(s, e->comp, &set));
+    DT_TRY(dt_env_mix_find(e));
+    DT_TRY(choose_isolation(e));
+    DT_TRY(set_up_both(e, &set));
+    DT_TRY(set_up_mix(e, &set));
+    DT_TRY(make_first(e));
+    DT_TRY(list_kinds(e));
+    DT_TRY(find_learner(e));
+    *out = e;
+    return DT_OK;
+}
+
+const dt_env_spec *dt_bind_env_spec(const dt_env *e)
+{
+    return &e->layout.spec;
+}
+
+const char *dt_bind_env_id(const dt_env *e)
+{
+    return e->comp->desc.id;
+}
+
+uint32_t dt_bind_env_instances(const dt_env *e)
+{
+    return (uint32_t)e->opts.instances;
+}
+
+bool dt_env_learns(const dt_env *e, uint32_t place)
+{
+    return e->learner < 0 || dt_layout_team(&e->layout, place) == (uint64_t)e->learner;
+}
+
+uint32_t dt_bind_env_learners(const dt_env *e)
+{
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < e->layout.spec.n_agents; a++) {
+        n += dt_env_learns(e, a);
+    }
+    return n;
+}
+
+void dt_bind_env_fini(dt_stage *s)
+{
+    dt_env *e = &s->env;
+    if (e->comp != NULL) {
+        dt_env_drop(e, &e->training, e->number, 1, &e->self);
+        dt_env_mix_fini(e);
+        dt_layout_fini(&e->layout);
+        dt_layout_fini(&e->layout_judged);
+        dt_str_fini(&e->training.request);
+        dt_free(e->training.config);
+        dt_str_fini(&e->evaluation.request);
+        dt_free(e->evaluation.config);
+    }
+    e->comp = NULL;
+}

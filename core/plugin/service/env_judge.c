@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See env_judge.h.
+ */
+#include <config.h>
+
+#include "plugin/service/env_judge.h"
+
+#include "base/err.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The last setting of a key, or NULL. */
+static const char *set_to(const dt_setting *set, uint32_t n, const char *key)
+{
+    while (n-- > 0) {
+        if (strcmp(set[n].key, key) == 0) {
+            return set[n].value;
+        }
+    }
+    return NULL;
+}
+
+static dt_status refuse(const dt_env *e, const dt_judged_option *o)
+{
+    dt_str from = {0};
+    dt_origin_text(&o->origin, &from);
+    const dt_status st =
+        DT_FAIL(DT_ECONFIG, "evaluation.env.%s = %s (%s): %s sets %s of %s itself; leave it out", o->option->name,
+                o->value, dt_str_text(&from), e->stage->d.phase->desc.id, o->option->name, e->comp->desc.id);
+    dt_str_fini(&from);
+    return st;
+}
+
+static dt_status trained_value(const dt_env *e, const char *name, const char **out)
+{
+    char key[160];
+    dt_origin unused;
+    snprintf(key, sizeof(key), "%s.%s", e->comp->desc.id, name);
+    return dt_config_get(e->stage->d.config, e->stage->d.index, key, out, &unused);
+}
+
+dt_status dt_env_judge(dt_env *e, const dt_setting *set, uint32_t n_phase, uint32_t n, dt_setting *out,
+                       uint32_t *n_out_p)
+{
+    dt_judged_option judged[DT_JUDGED_MAX];
+    uint32_t n_judged = 0, n_out = 0;
+    bool differs = false;
+    DT_TRY(dt_config_judged(e->stage->d.config, e->stage->d.index, e->comp->desc.id, judged, &n_judged));
+    for (uint32_t i = 0; i < n_judged; i++) {
+        const dt_judged_option *o = &judged[i];
+        const char *name = o->option->name;
+        if (o->is_said && set_to(set, n_phase, name) != NULL) {
+            return refuse(e, o);
+        }
+        if (set_to(set, n, name) != NULL) {
+            continue; /* the same in both, and nobody's choice */
+        }
+        dt_env_told *t = &e->told[e->n_told++];
+        *t = (dt_env_told){.option = o->option, .value = o->value};
+        DT_TRY(trained_value(e, name, &t->trained));
+        differs = differs || strcmp(t->value, t->trained) != 0;
+        out[n_out++] = (dt_setting){name, o->value};
+    }
+    memcpy(out + n_out, set, n * sizeof(*set));
+    *n_out_p = differs ? n_out + n : 0;
+    return DT_OK;
+}
+
+void dt_env_tell(const dt_env *e, dt_str *out)
+{
+    for (uint32_t i = 0; i < e->n_told; i++) {
+        const dt_env_told *t = &e->told[i];
+        dt_str_addf(out, "%s%s = %s", i > 0 ? ", " : "", t->option->name, t->value);
+        if (strcmp(t->value, t->trained) != 0) {
+            dt_str_addf(out, " (training: %s)", t->trained);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A worker process's environment: what it has to be told, and making it there. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_PLUGIN_SERVICE_ENV_WORKER_H
+#define DTRAIN_CORE_PLUGIN_SERVICE_ENV_WORKER_H
+
+#include "plugin/service/stage.h"
+
+/* Plugin, id, seed and every option of an environment of e, with overrides, the last one of a key. */
+dt_status dt_env_request(const dt_env *e, const dt_loaded *comp, const dt_setting *overrides, uint32_t n, dt_str *out)
+    DT_NODISCARD;
+/* The program as a worker, from the first line of main: its exit code. extra: plugins that are linked in, or NULL. */
+int dt_env_worker(const dt_plugin *extra);
+
+#endif

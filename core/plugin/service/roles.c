@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See roles.h.
+ */
+#include <config.h>
+
+#include "plugin/service/roles.h"
+
+#include "base/err.h"
+
+#include <string.h>
+
+static uint32_t find(const dt_roles *r, const char *name)
+{
+    uint32_t i = 0;
+    while (i < r->n && strcmp(r->name[i], name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+dt_status dt_roles_add(dt_roles *r, const char *name)
+{
+    const size_t bytes = strlen(name) + 1;
+    if (find(r, name) < r->n) {
+        return DT_OK;
+    }
+    if (bytes > DT_ROLE_BYTES) {
+        return DT_FAIL(DT_EDATA, "the role %s is longer than %d bytes", name, DT_ROLE_BYTES - 1);
+    }
+    if (r->n == DT_ROLES_MAX) {
+        return DT_FAIL(DT_EDATA, "the role %s is one more than %d", name, DT_ROLES_MAX);
+    }
+    memcpy(r->name[r->n++], name, bytes);
+    return DT_OK;
+}
+
+void dt_roles_drop(dt_roles *r, const char *name)
+{
+    const uint32_t i = find(r, name);
+    if (i < r->n) {
+        memmove(r->name[i], r->name[i + 1], (size_t)(--r->n - i) * DT_ROLE_BYTES);
+    }
+}
+
+bool dt_roles_have(const dt_roles *r, const char *name)
+{
+    return find(r, name) < r->n;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See stage.h: the life of a phase's instance.
+ */
+#include <config.h>
+
+#include "plugin/service/stage.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+static dt_status create_phase(dt_stage *s)
+{
+    const dt_loaded *p = s->d.phase;
+    s->config = dt_alloc(p->desc.config_size > 0 ? p->desc.config_size : 1);
+    s->self = dt_alloc(p->desc.state_size > 0 ? p->desc.state_size : 1);
+    if (s->config == NULL || s->self == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for phase %s", p->desc.id);
+    }
+    if (p->desc.options != NULL) {
+        DT_TRY(dt_config_section(s->d.config, s->d.index, p->desc.id, NULL, 0, s->config, p->desc.config_size));
+    }
+    if (p->desc.check != NULL) {
+        DT_TRY_PLUGIN(p->desc.check(&s->host, s->config), "check");
+    }
+    s->created = true;
+    return p->ops.phase.create(s->self, &s->host, s->config);
+}
+
+/* Only a run chooses, and it does so before its phases are made. */
+static dt_status check_batch(const dt_stage_desc *d)
+{
+    dt_data_opts data;
+    DT_TRY(dt_config_data(d->config, d->index, &data));
+    return data.batch != DT_BATCH_AUTO
+               ? DT_OK
+               : DT_FAIL(DT_ECONFIG,
+                         "data.batch = \"auto\" becomes a number when a run begins, and this is not a run: set "
+                         "data.batch to one, as in --set data.batch=64");
+}
+
+static dt_status make(dt_stage *s)
+{
+    DT_TRY(check_batch(&s->d));
+    return create_phase(s);
+}
+
+dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
+{
+    dt_stage *s = dt_alloc(sizeof(*s));
+    if (s == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for phase %s", d->phase->desc.id);
+    }
+    s->d = *d;
+    dt_services_init(s);
+    dt_status st = make(s);
+    if (st < 0) {
+        dt_stage_destroy(s);
+        return DT_CONTEXT(st, "phase %s", d->phase->desc.id);
+    }
+    *out_p = s;
+    return DT_OK;
+}
+
+dt_status dt_stage_start(dt_stage *s)
+{
+    s->started = true;
+    for (uint32_t i = 0; i < s->n_stores; i++) {
+        dt_store_scatter(s->store[i]);
+    }
+    dt_status st = s->d.phase->ops.phase.start(s->self);
+    return st < 0 ? DT_CONTEXT(st, "starting %s", s->d.phase->desc.id) : st;
+}
+
+static void clear_progress(dt_progress *p)
+{
+    memset(p, 0, sizeof(*p));
+    p->struct_size = sizeof(*p);
+    p->loss = p->grad_norm = p->learning_rate = NAN;
+}
+
+dt_status dt_stage_iterate(dt_stage *s, dt_progress *out)
+{
+    const uint64_t step = s->trainer != NULL ? dt_trainer_step_number(s->trainer) : 0;
+    const uint64_t moves = s->trainer != NULL ? dt_trainer_moves(s->trainer) : 0;
+    clear_progress(out);
+    const dt_status st = s->d.phase->ops.phase.iterate(s->self, out);
+    if (st < 0 || s->trainer == NULL || dt_trainer_moves(s->trainer) == moves ||
+        dt_trainer_step_number(s->trainer) > step) {
+        return st;
+    }
+    /* parameters moved by hand alone: a step of the run all the same, or its checkpoints would have one name */
+    DT_TRY(dt_trainer_pass(s->trainer));
+    out->step = out->step > step ? out->step : step + 1;
+    return st;
+}
+
+dt_status dt_stage_evaluate(dt_stage *s, dt_progress *out)
+{
+    if (s->d.phase->ops.phase.evaluate == NULL) {
+        return DT_FAIL(DT_EUNSUPPORTED, "phase %s has no evaluation", s->d.phase->desc.id);
+    }
+    clear_progress(out);
+    dt_stage_results_clear(s);
+    s->is_evaluating = true;
+    const dt_status st = s->d.phase->ops.phase.evaluate(s->self, out);
+    s->is_evaluating = false;
+    return st;
+}
+
+dt_status dt_stage_finish(dt_stage *s)
+{
+    const dt_status st = s->d.phase->ops.phase.finish != NULL ? s->d.phase->ops.phase.finish(s->self) : DT_OK;
+    return st <= 0 ? st
+                   : DT_FAIL(DT_EPLUGIN, "finish of phase %s returned %d, which is not a valid code",
+                             s->d.phase->desc.id, (int)st);
+}
+
+dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p))
+{
+    if (s->n_owned == DT_STAGE_MAX_OWNED) {
+        return DT_FAIL(DT_EINVAL, "%s makes more than %d of its wirings and rounds; one of each is possible",
+                       s->d.phase->desc.id, DT_STAGE_MAX_OWNED);
+    }
+    s->owned[s->n_owned++] = (dt_stage_owned){p, destroy};
+    return DT_OK;
+}
+
+void dt_stage_stop(dt_stage *s)
+{
+    if (s->rollout != NULL) {
+        s->d.rollouts->settle(s->rollout);
+    }
+    if (s->started && s->d.phase->ops.phase.stop != NULL) {
+        s->d.phase->ops.phase.stop(s->self);
+    }
+    s->started = false;
+}
+
+void dt_stage_destroy(dt_stage *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    dt_stage_stop(s);
+    if (s->created && s->d.phase->ops.phase.destroy != NULL) {
+        s->d.phase->ops.phase.destroy(s->self);
+    }
+    while (s->n_owned > 0) {
+        const dt_stage_owned *o = &s->owned[--s->n_owned];
+        o->destroy(o->p);
+    }
+    if (s->rollout != NULL) {
+        s->d.rollouts->destroy(s->rollout);
+    }
+    dt_trainer_destroy(s->trainer);
+    dt_bind_fini(s);
+    dt_param_table_fini(&s->params);
+    dt_stage_results_clear(s);
+    dt_str_fini(&s->seen_before);
+    dt_free(s->self);
+    dt_free(s->config);
+    dt_free(s);
+}
+
+uint32_t dt_stage_results(const dt_stage *s, const dt_result **out_p)
+{
+    *out_p = s->results.at;
+    return s->results.n;
+}
+
+const double *dt_stage_result(const dt_stage *s, const char *key)
+{
+    if (strncmp(key, "eval/", 5) == 0) {
+        key += 5;
+    }
+    for (uint32_t i = 0; i < s->results.n; i++) {
+        const dt_result *r = &s->results.at[i];
+        const size_t n = strlen(r->key);
+        int64_t at = 1;
+        if (strncmp(r->key, key, n) != 0 || r->n == 0) {
+            continue;
+        }
+        if (key[n] == '\0') {
+            return r->value;
+        }
+        if (r->is_list && key[n] == '/' && dt_parse_i64(key + n + 1, &at) && at >= 1 && at <= r->n) {
+            return &r->value[at - 1];
+        }
+    }
+    return NULL;
+}
+
+bool dt_result_is_detail(const dt_result *r)
+{
+    const char *slash = strrchr(r->key, '/');
+    return r->is_list && slash != NULL && strcmp(slash, "/values") == 0;
+}
+
+void dt_stage_result_names(const dt_stage *s, dt_str *out)
+{
+    for (uint32_t i = 0; i < s->results.n; i++) {
+        const dt_result *r = &s->results.at[i];
+        if (dt_result_is_detail(r)) {
+            continue;
+        }
+        dt_str_addf(out, "%s%s", i > 0 ? ", " : "", r->key);
+        if (r->is_list && r->n > 1) {
+            dt_str_addf(out, "/1..%u", r->n);
+        }
+    }
+}
+
+void dt_stage_results_clear(dt_stage *s)
+{
+    dt_results *r = &s->results;
+    for (uint32_t i = 0; i < r->n; i++) {
+        dt_free(r->at[i].key);
+        dt_free(r->at[i].value);
+    }
+    for (uint32_t i = 0; i < r->n_pictures; i++) {
+        dt_free(r->picture[i].key);
+        dt_free(r->picture[i].value);
+    }
+    dt_free(r->picture);
+    r->picture = NULL;
+    r->n = r->n_pictures = r->cap_pictures = 0;
+}

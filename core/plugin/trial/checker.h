@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Within this room: who checks a plugin, its verdicts, and what each kind of component goes through. check.h is the
+ * face. Threads: [main].
+ */
+#ifndef DTRAIN_CORE_PLUGIN_TRIAL_CHECKER_H
+#define DTRAIN_CORE_PLUGIN_TRIAL_CHECKER_H
+
+#include "base/str.h"
+#include "plugin/trial/check.h"
+#include "plugin/trial/probe.h"
+
+typedef struct dt_checker {
+    const dt_check_desc *desc;
+    dt_str out; /* lines that are not told yet */
+    uint32_t n_pass, n_skip, n_fail;
+    dt_probe_host quiet; /* serves nothing, for check() of components */
+    dt_trial *trial;     /* in the process where a component is on trial, else NULL */
+    dt_str *told;        /* of the component on trial: lines that are not told once more; NULL: all are */
+} dt_checker;
+
+/* A line each: told at once, and counted where it is told. */
+void dt_check_pass(dt_checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
+void dt_check_skip(dt_checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
+/* Returns false, for the caller to return. */
+bool dt_check_fail(dt_checker *k, const dt_component *c, const char *fmt, ...) DT_PRINTF(3, 4);
+/* "shapes do not fit" of the step named, with the reason recorded */
+bool dt_check_fail_status(dt_checker *k, const dt_component *c, const char *step, dt_status st);
+/* Tells the lines of out that have their end by now. */
+void dt_check_tell(dt_checker *k);
+
+/* May the component be asked this now? Not where it never answered before, which was told then; nor without what it
+ * needs, which is told here. */
+bool dt_check_may(dt_checker *k, const dt_component *c, const char *step, bool has_needs);
+
+/* The life of a component whose options are good. config: filled by its option table; it outlives the call. */
+void dt_check_model(dt_checker *k, const dt_loaded *m, const void *config);
+void dt_check_data(dt_checker *k, const dt_loaded *d, const void *config);
+void dt_check_env(dt_checker *k, const dt_loaded *e, const void *config);
+void dt_check_phase(dt_checker *k, const dt_loaded *p);
+/* Is it tried in the environment that the user names? */
+bool dt_check_acts(const dt_checker *k, const dt_component *c);
+void dt_check_acting(dt_checker *k, const dt_loaded *m);
+
+#endif

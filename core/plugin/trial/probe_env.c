@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An environment on trial. See probe_env.h.
+ */
+#include <config.h>
+
+#include "plugin/trial/probe_env.h"
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "dtrain/random.h"
+#include "dtrain/svc/features.h"
+#include "dtrain/svc/rng.h"
+#include "rl/env/check.h"
+#include "plugin/trial/guard.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- host ------------------------------------------------------------------------------------------------------ */
+
+/* What an environment may ask for. */
+static const void *service(const dt_host *h, const char *id)
+{
+    const dt_stage *s = h->priv;
+    const bool is_served = strcmp(id, DT_SVC_FEATURES) == 0 || strcmp(id, DT_SVC_RNG) == 0;
+    return is_served ? s->host.service(&s->host, id) : NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------ */
+
+dt_status dt_probe_env_create(dt_probe_env *p, const dt_loaded *env, const void *config)
+{
+    memset(p, 0, sizeof(*p));
+    p->env = env;
+    dt_services_init(&p->stage);
+    dt_probe_host_init(&p->host);
+    p->host.host.priv = &p->stage;
+    p->host.host.service = service;
+    p->self = dt_alloc(env->desc.state_size > 0 ? env->desc.state_size : 1);
+    if (p->self == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for the state of %s", env->desc.id);
+    }
+    p->is_created = true; /* destroy follows even a failed create */
+    dt_error_clear();
+    const dt_status st = env->ops.env.create(p->self, &p->host.host, config);
+    return st > 0 ? DT_OK : st;
+}
+
+void dt_probe_env_destroy(dt_probe_env *p)
+{
+    if (p->is_created) {
+        p->env->ops.env.destroy(p->self);
+        p->is_created = false;
+    }
+    if (p->has_layout) {
+        dt_layout_fini(&p->layout);
+        p->has_layout = false;
+    }
+    dt_free(p->self);
+    p->self = NULL;
+}
+
+dt_status dt_probe_env_spec(dt_probe_env *p)
+{
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    const dt_status st = p->env->ops.env.spec(p->self, &spec);
+    DT_TRY(st > 0 ? DT_OK : st);
+    p->has_layout = true;
+    return dt_layout_init(&p->layout, p->env->desc.id, &spec);
+}
+
+/* ---- guarded buffers --------------------------------------------------------------------------------------------- */
+
+typedef struct array {
+    const char *name;
+    size_t record, bytes; /* where it lies in a record of the layout, how much of it counts */
+    size_t at;            /* where it lies in a block, between guards */
+} array;
+
+/* The arrays of a call behind the observations, in this order. */
+enum { SIZE, ALIVE, REWARD, COST, TERMINATED, TRUNCATED, METRIC, MASK, ACT_I, ACT_F };
+
+/* A game in progress: two blocks of buffers take turns, so that a pointer kept from the last call shows. */
+typedef struct game {
+    const dt_layout *l;
+    const dt_env_ops *ops;
+    void *self;
+    dt_trial *trial;
+    array array[DT_PROBE_ENV_ARRAYS];
+    const array *fixed; /* array + n_obs: [SIZE], [ALIVE], ... */
+    uint32_t n_arrays;
+    size_t block_bytes;
+    uint8_t *block[2];
+    uint32_t turn;
+    char *record; /* a copy of what the last call left, for dt_check_record */
+    uint8_t *acted;
+    int32_t *drawn_i; /* the actions as given */
+    float *drawn_f;
+} game;
+
+static void add_array(game *g, const char *name, size_t record, size_t bytes)
+{
+    array *a = &g->array[g->n_arrays];
+    *a = (array){
+        .name = name, .record = record, .bytes = bytes, .at = record + (g->n_arrays + 1) * (size_t)DT_GUARD_BYTES};
+    g->n_arrays++;
+    g->block_bytes = (a->at + bytes + DT_GUARD_BYTES + 63) / 64 * 64;
+}
+
+static void list_arrays(game *g)
+{
+    const dt_layout *l = g->l;
+    const dt_env_spec *s = &l->spec;
+    const size_t A = s->n_agents;
+    for (uint32_t i = 0; i < s->n_obs; i++) {
+        add_array(g, s->obs[i].name, l->obs[i].offset, (size_t)l->obs[i].cap * l->obs[i].row_bytes);
+    }
+    g->fixed = g->array + g->n_arrays;
+    add_array(g, "size", l->size, s->n_symbols * sizeof(int64_t));
+    add_array(g, "alive", l->alive, A);
+    add_array(g, "reward", l->reward, A * sizeof(float));
+    add_array(g, "cost", l->cost, A * s->n_costs * sizeof(float));
+    add_array(g, "terminated", l->terminated, A);
+    add_array(g, "truncated", l->truncated, A);
+    add_array(g, "metric", l->metric, s->n_metrics * sizeof(double));
+    add_array(g, "mask", l->mask, A * l->n_choices);
+    add_array(g, "act_i", l->act_i, A * s->n_heads * sizeof(int32_t));
+    add_array(g, "act_f", l->act_f, A * s->n_continuous * sizeof(float));
+}
+
+static void game_fini(game *g)
+{
+    dt_free(g->block[0]);
+    dt_free(g->block[1]);
+    dt_free(g->record);
+    dt_free(g->acted);
+    dt_free(g->drawn_i);
+    dt_free(g->drawn_f);
+}
+
+static dt_status game_init(game *g, const dt_probe_env *p)
+{
+    *g = (game){.l = &p->layout, .ops = &p->env->ops.env, .self = p->self, .trial = p->trial};
+    list_arrays(g);
+    g->block[0] = dt_alloc(g->block_bytes);
+    g->block[1] = dt_alloc(g->block_bytes);
+    g->record = dt_alloc(g->l->record_bytes + 1);
+    g->acted = dt_alloc(g->l->spec.n_agents);
+    g->drawn_i = dt_alloc(g->fixed[ACT_I].bytes + 1);
+    g->drawn_f = dt_alloc(g->fixed[ACT_F].bytes + 1);
+    if (g->block[0] == NULL || g->block[1] == NULL || g->record == NULL || g->acted == NULL || g->drawn_i == NULL ||
+        g->drawn_f == NULL) {
+        game_fini(g);
+        return DT_FAIL(DT_ENOMEM, "no memory for buffers of %zu bytes", g->block_bytes);
+    }
+    return DT_OK;
+}
+
+/* The buffers of a call as the contract has them: outputs zero, masks one, actions given; guards between them. */
+static void prepare(game *g, bool has_actions, void **obs, dt_env_io *io)
+{
+    uint8_t *block = g->block[g->turn % 2];
+    dt_trial_call(g->trial, has_actions ? "step" : "reset");
+    memset(g->block[0], DT_GUARD, g->block_bytes);
+    memset(g->block[1], DT_GUARD, g->block_bytes);
+    for (uint32_t i = 0; i < g->n_arrays; i++) {
+        memset(block + g->array[i].at, &g->array[i] == &g->fixed[MASK], g->array[i].bytes);
+    }
+    memcpy(block + g->fixed[ACT_I].at, g->drawn_i, g->fixed[ACT_I].bytes);
+    memcpy(block + g->fixed[ACT_F].at, g->drawn_f, g->fixed[ACT_F].bytes);
+    for (uint32_t i = 0; i < g->l->spec.n_obs; i++) {
+        obs[i] = block + g->array[i].at;
+    }
+    const array *f = g->fixed;
+    *io = (dt_env_io){.struct_size = sizeof(*io),
+                      .n_obs = g->l->spec.n_obs,
+                      .obs = obs,
+                      .size = (void *)(block + f[SIZE].at),
+                      .alive = block + f[ALIVE].at,
+                      .reward = (void *)(block + f[REWARD].at),
+                      .cost = (void *)(block + f[COST].at),
+                      .terminated = block + f[TERMINATED].at,
+                      .truncated = block + f[TRUNCATED].at,
+                      .metric = (void *)(block + f[METRIC].at),
+                      .mask = block + f[MASK].at,
+                      .act_i = has_actions ? (void *)(block + f[ACT_I].at) : NULL,
+                      .act_f = has_actions ? (void *)(block + f[ACT_F].at) : NULL};
+}
+
+static bool is_all(const uint8_t *p, size_t n, uint8_t value)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] != value) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Nothing was written outside the arrays, nor into the actions; then the record takes what is inside. */
+static dt_status collect(game *g, const char *call)
+{
+    const uint8_t *block = g->block[g->turn % 2], *before = g->block[(g->turn + 1) % 2];
+    if (!is_all(before, g->block_bytes, DT_GUARD)) {
+        return DT_FAIL(DT_EPLUGIN, "%s writes into a buffer of an earlier call; no pointer to buffers may be kept",
+                       call);
+    }
+    DT_TRY(dt_guard_look(block, g->array[0].at, call, NULL, g->array[0].name));
+    for (uint32_t i = 0; i < g->n_arrays; i++) {
+        const array *a = &g->array[i], *next = i + 1 < g->n_arrays ? a + 1 : NULL;
+        const size_t end = a->at + a->bytes, until = next != NULL ? next->at : g->block_bytes;
+        DT_TRY(dt_guard_look(block + end, until - end, call, a->name, next != NULL ? next->name : NULL));
+        memcpy(g->record + a->record, block + a->at, a->bytes);
+    }
+    if (memcmp(block + g->fixed[ACT_I].at, g->drawn_i, g->fixed[ACT_I].bytes) != 0 ||
+        memcmp(block + g->fixed[ACT_F].at, g->drawn_f, g->fixed[ACT_F].bytes) != 0) {
+        return DT_FAIL(DT_EPLUGIN, "%s changes the actions it was given", call);
+    }
+    g->turn++;
+    return DT_OK;
+}
+
+/* Marks are 0 or 1; what an episode is measured by is a number, or NAN where there is none. */
+static dt_status check_marks(const game *g, bool is_over)
+{
+    static const uint32_t marks[] = {ALIVE, TERMINATED, TRUNCATED, MASK};
+    const dt_env_spec *s = &g->l->spec;
+    for (size_t m = 0; m < sizeof(marks) / sizeof(marks[0]); m++) {
+        const array *a = &g->fixed[marks[m]];
+        const uint8_t *v = (const uint8_t *)g->record + a->record;
+        for (size_t i = 0; i < a->bytes; i++) {
+            if (v[i] > 1) {
+                return DT_FAIL(DT_EPLUGIN, "%s[%zu] is %u; it is 0 or 1", a->name, i, v[i]);
+            }
+        }
+    }
+    const double *metric = (const double *)(const void *)(g->record + g->l->metric);
+    for (uint32_t i = 0; i < s->n_metrics && is_over; i++) {
+        if (isinf(metric[i])) {
+            return DT_FAIL(DT_EPLUGIN,
+                           "metric %s of an episode is %g; expected a finite number, or NAN if there is none",
+                           s->metrics[i], metric[i]);
+        }
+    }
+    return DT_OK;
+}
+
+/* What counts of every array: live rows, and metrics when an episode is over. */
+static void fingerprint(const game *g, bool is_over, uint64_t *hash)
+{
+    const int64_t *size = (const int64_t *)(const void *)(g->record + g->l->size);
+    for (uint32_t i = 0; i < g->n_arrays; i++) {
+        const array *a = &g->array[i];
+        size_t bytes = a->bytes;
+        if (i < g->l->spec.n_obs && g->l->obs[i].symbol > 0) {
+            const dt_obs_port *o = &g->l->obs[i];
+            bytes = (size_t)dt_layout_rows(g->l, o, size) * o->row_bytes;
+        } else if (a == &g->fixed[METRIC] && !is_over) {
+            bytes = 0;
+        }
+        hash[i] = dt_hash64(g->record + a->record, bytes, 0);
+    }
+}
+
+/* ---- playing ----------------------------------------------------------------------------------------------------- */
+
+static float draw_within(dt_random *r, float low, float high)
+{
+    if (isfinite(low) && isfinite(high)) {
+        const float x = (float)dt_random_between(r, (double)low, (double)high);
+        return x < low ? low : (x > high ? high : x);
+    }
+    const double x = dt_random_normal(r);
+    return isfinite(low) ? low + (float)fabs(x) : (isfinite(high) ? high - (float)fabs(x) : (float)x);
+}
+
+/* Random actions that the last record allows; they depend on it, on seed and step. */
+static void draw_actions(game *g, uint64_t seed, uint32_t step)
+{
+    const dt_env_spec *s = &g->l->spec;
+    const uint8_t *alive = (const uint8_t *)g->record + g->l->alive, *mask = (const uint8_t *)g->record + g->l->mask;
+    dt_random r;
+    dt_random_init(&r, seed, step);
+    for (uint32_t a = 0; a < s->n_agents; a++) {
+        g->acted[a] = alive[a] != 0;
+        for (uint32_t h = 0; h < s->n_heads; h++) {
+            int32_t n_allowed = 0, action = 0;
+            for (int32_t c = 0; c < s->choices[h]; c++) {
+                n_allowed += mask[c] != 0;
+            }
+            int32_t skip = alive[a] != 0 && n_allowed > 0 ? (int32_t)dt_random_below(&r, (uint32_t)n_allowed) : -1;
+            for (int32_t c = 0; c < s->choices[h] && skip >= 0; c++) {
+                action = c;
+                skip -= mask[c] != 0;
+            }
+            g->drawn_i[a * s->n_heads + h] = action;
+            mask += s->choices[h];
+        }
+        for (uint32_t i = 0; i < s->n_continuous; i++) {
+            g->drawn_f[a * s->n_continuous + i] = alive[a] != 0 ? draw_within(&r, s->low[i], s->high[i]) : 0;
+        }
+    }
+}
+
+static dt_status reset(game *g, uint64_t seed, uint64_t *hash)
+{
+    void *obs[DT_ENV_MAX_OBS];
+    dt_env_io io;
+    prepare(g, false, obs, &io);
+    dt_error_clear();
+    const dt_status st = g->ops->reset(g->self, &io, seed);
+    DT_TRY_PLUGIN(st, "reset");
+    DT_TRY(collect(g, "reset"));
+    DT_TRY(dt_check_record(g->l, g->record, NULL, false));
+    DT_TRY(check_marks(g, false));
+    fingerprint(g, false, hash);
+    return DT_OK;
+}
+
+static dt_status step(game *g, uint64_t *hash, bool *is_over_p)
+{
+    void *obs[DT_ENV_MAX_OBS];
+    dt_env_io io;
+    prepare(g, true, obs, &io);
+    dt_error_clear();
+    const dt_status st = g->ops->step(g->self, &io);
+    if (st < 0) {
+        return st;
+    }
+    if (st != DT_OK && st != DT_DONE) {
+        return DT_FAIL(DT_EPLUGIN, "step returns %s, expected DT_OK or DT_DONE", dt_status_name(st));
+    }
+    *is_over_p = st == DT_DONE;
+    DT_TRY(collect(g, "step"));
+    DT_TRY(dt_check_record(g->l, g->record, g->acted, *is_over_p));
+    DT_TRY(check_marks(g, *is_over_p));
+    fingerprint(g, *is_over_p, hash);
+    return DT_OK;
+}
+
+/* An episode of at most n_calls calls, the reset among them; n_p: how many it took. */
+static dt_status play_episode(game *g, uint64_t seed, uint32_t n_calls, uint64_t (*hash)[DT_PROBE_ENV_ARRAYS],
+                              uint32_t *n_p, bool *is_over_p)
+{
+    const uint32_t max_steps = g->l->spec.max_steps;
+    uint32_t n = 0;
+    memset(g->drawn_i, 0, g->fixed[ACT_I].bytes);
+    memset(g->drawn_f, 0, g->fixed[ACT_F].bytes);
+    *is_over_p = false;
+    dt_status st = reset(g, seed, hash[n++]);
+    while (st >= 0 && n < n_calls && !*is_over_p) {
+        draw_actions(g, seed, n);
+        st = step(g, hash[n++], is_over_p);
+        if (st >= 0 && !*is_over_p && max_steps > 0 && n > max_steps) {
+            st =
+                DT_FAIL(DT_EPLUGIN, "the episode continues, but the spec limits it to %u steps (max_steps)", max_steps);
+        }
+    }
+    *n_p = n;
+    return st < 0 ? DT_CONTEXT(st, "seed %llu, step %u", (unsigned long long)seed, n - 1) : DT_OK;
+}
+
+dt_status dt_probe_env_play(dt_probe_env *p, dt_probe_trace *out)
+{
+    game g;
+    DT_TRY(game_init(&g, p));
+    memset(out, 0, sizeof(*out));
+    dt_status st = DT_OK;
+    uint32_t n = 0;
+    while (st == DT_OK && n + 1 < DT_PROBE_ENV_CALLS) { /* room for a reset and a step */
+        uint32_t n_calls = 0;
+        bool is_over = false;
+        out->first[out->n_episodes++] = n;
+        st = play_episode(&g, out->n_episodes, DT_PROBE_ENV_CALLS - n, out->hash + n, &n_calls, &is_over);
+        n += n_calls;
+        out->n_steps += n_calls - 1;
+        out->n_ended += is_over;
+    }
+    out->first[out->n_episodes] = n;
+    game_fini(&g);
+    return st;
+}
+
+static dt_status compare(const game *g, const uint64_t *is, const uint64_t *was, uint64_t seed, uint32_t call)
+{
+    for (uint32_t i = 0; i < g->n_arrays; i++) {
+        if (is[i] != was[i]) {
+            return DT_FAIL(
+                DT_EPLUGIN,
+                "seed %llu, %s %u: %s differs from what another instance gave for the same seed and actions; "
+                "results must depend on nothing else",
+                (unsigned long long)seed, call == 0 ? "reset, step" : "step", call, g->array[i].name);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_probe_env_replay(dt_probe_env *p, const dt_probe_trace *trace)
+{
+    game g;
+    DT_TRY(game_init(&g, p));
+    uint64_t(*hash)[DT_PROBE_ENV_ARRAYS] = dt_alloc_n(DT_PROBE_ENV_CALLS, sizeof(*hash));
+    dt_status st = hash != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "no memory for a second trial");
+    for (uint32_t e = trace->n_episodes; e-- > 0 && st == DT_OK;) {
+        const uint32_t n_calls = trace->first[e + 1] - trace->first[e];
+        uint32_t n = 0;
+        bool is_over = false;
+        st = play_episode(&g, e + 1, n_calls, hash, &n, &is_over);
+        for (uint32_t i = 0; i < n && st == DT_OK; i++) {
+            st = compare(&g, hash[i], trace->hash[trace->first[e] + i], e + 1, i);
+        }
+        if (st == DT_OK && n != n_calls) {
+            st = DT_FAIL(DT_EPLUGIN, "seed %u: the episode ends after %u steps, and in another instance after %u",
+                         e + 1, n - 1, n_calls - 1);
+        }
+    }
+    dt_free(hash);
+    game_fini(&g);
+    return st;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See trial.h.
+ */
+#include <config.h>
+
+#include "plugin/trial/trial.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fence.h"
+#include "plugin/trial/exit_guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- in the copy ------------------------------------------------------------------------------------------------- */
+
+static dt_trial *current; /* of the copy, for the fence */
+static char own_step[64]; /* of this process, as a fork of it has it too */
+
+static void on_broken_fence(const char *what)
+{
+    snprintf(current->finding, sizeof(current->finding), "%s", what);
+    _exit(1);
+}
+
+/* A fork that comes back from a plugin is the program a second time, and all that it does is done twice. */
+static void look_who_it_is(const dt_trial *t)
+{
+    if (t == current && getpid() != t->pid) {
+        snprintf(current->forked, sizeof(current->forked), "%s", own_step);
+        on_broken_fence("it forked, and the child process returned into the program; a child must end in the plugin, "
+                        "by exec or _exit");
+    }
+}
+
+void dt_trial_say(dt_trial *t, const char *text, size_t bytes)
+{
+    look_who_it_is(t);
+    while (bytes > 0) {
+        const ssize_t n = write(t->fd, text, bytes);
+        if (n < 0 && errno != EINTR) {
+            return;
+        }
+        if (n > 0) {
+            atomic_fetch_add(&t->said, (uint64_t)n);
+            text += n;
+            bytes -= (size_t)n;
+        }
+    }
+}
+
+/* Descriptors are numbers, and who closes one that is not its own closes somebody's. */
+static void look_at_files(const dt_trial *t)
+{
+    struct stat st;
+    look_who_it_is(t);
+    if (t == current && (fstat(t->fd, &st) != 0 || st.st_ino != t->fd_ino)) {
+        on_broken_fence("it closed a file of the program, whose number it did not get from open");
+    }
+}
+
+static bool is_broken(const dt_trial *t, const char *step)
+{
+    const size_t bytes = strlen(step);
+    for (const char *p = t->broken; p != NULL && *p != '\0'; p += strcspn(p, "\n"), p += *p == '\n') {
+        if (strcspn(p, "\n") == bytes && memcmp(p, step, bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool dt_trial_step(dt_trial *t, const char *step)
+{
+    look_who_it_is(t);
+    t->call[0] = '\0'; /* which of the calls it was does not show any more */
+    dt_fence_look();   /* what was written by the step that ends */
+    look_at_files(t);
+    if (is_broken(t, step)) {
+        t->step[0] = '\0'; /* what comes until the next one is no part of the one before */
+        return false;
+    }
+    snprintf(t->step, sizeof(t->step), "%s", step);
+    snprintf(own_step, sizeof(own_step), "%s", step);
+    atomic_fetch_add(&t->beat, 1);
+    return true;
+}
+
+void dt_trial_call(dt_trial *t, const char *fmt, ...)
+{
+    va_list ap;
+    if (t == NULL) {
+        return;
+    }
+    look_at_files(t);
+    va_start(ap, fmt);
+    vsnprintf(t->call, sizeof(t->call), fmt, ap);
+    va_end(ap);
+    atomic_fetch_add(&t->beat, 1);
+}
+
+static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial *t, pid_t parent)
+{
+    setpgid(0, 0); /* so that what it starts can be ended with it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(1);
+    }
+    struct stat st;
+    t->fd_ino = fstat(t->fd, &st) == 0 ? st.st_ino : 0;
+    current = t;
+    t->pid = getpid();
+    dt_exit_guard_down(); /* the other side sees how this one ends */
+    dt_fence_raise(on_broken_fence);
+    work(user, t);
+    look_who_it_is(t);
+    t->call[0] = '\0';
+    dt_fence_look();
+    look_at_files(t);
+    atomic_store(&t->is_done, true);
+    _exit(0);
+}
+
+/* ---- on the other side ------------------------------------------------------------------------------------------- */
+
+/* Has the process ended? It stays to be waited for. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Takes what comes until the other side has ended (true), or has shown no life for timeout_s. A pipe that was closed
+ * says nothing: who closed it may go on. */
+static bool listen_to(const dt_trial *t, pid_t pid, int fd, double timeout_s,
+                      void (*hear)(void *user, const char *text, size_t bytes), void *user, uint64_t *heard_p)
+{
+    unsigned beat = atomic_load(&t->beat);
+    double since = dt_clock_s();
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        char text[1024];
+        const bool is_over = has_ended(pid); /* before it is read: then nothing more comes */
+        const ssize_t n = poll(&p, 1, is_over ? 0 : 20) > 0 ? read(fd, text, sizeof(text)) : -1;
+        if (n <= 0 && is_over) {
+            return true;
+        }
+        if (n == 0) {
+            (void)poll(NULL, 0, 20); /* the end of the pipe, again and again */
+        }
+        if (n > 0) {
+            *heard_p += (uint64_t)n;
+        }
+        if (n > 0 && hear != NULL) {
+            hear(user, text, (size_t)n);
+        }
+        if (n > 0 || atomic_load(&t->beat) != beat) {
+            beat = atomic_load(&t->beat);
+            since = dt_clock_s();
+        } else if (dt_clock_s() - since > timeout_s) {
+            return false;
+        }
+    }
+}
+
+/* What it started may be about to come back from the plugin, which is to be heard. */
+static void await_others(pid_t pid, const dt_trial *t)
+{
+    enum { TIMES = 20, EACH_MS = 10 };
+    for (int i = 0; i < TIMES && t->finding[0] == '\0' && kill(-pid, 0) == 0; i++) {
+        (void)poll(NULL, 0, EACH_MS);
+    }
+}
+
+static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeout_s, uint64_t heard)
+{
+    int status = 0;
+    if (!is_over) {
+        kill(pid, SIGKILL);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    await_others(pid, t);
+    kill(-pid, SIGKILL); /* what it started and left behind */
+    if (!is_over) {
+        return DT_FAIL(DT_EIO, "it did not return within %g s", timeout_s);
+    }
+    if (t->finding[0] != '\0') {
+        return DT_FAIL(DT_EIO, "%s", t->finding);
+    }
+    if (WIFSIGNALED(status)) {
+        return DT_FAIL(DT_EIO, "it was killed by signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    }
+    if (!atomic_load(&t->is_done)) {
+        return DT_FAIL(DT_EIO, "it ended the process with code %d; a plugin returns a status instead",
+                       WEXITSTATUS(status));
+    }
+    if (heard != atomic_load(&t->said)) {
+        return DT_FAIL(DT_EIO, "it wrote into a file of the program, whose number it did not get from open");
+    }
+    return DT_OK;
+}
+
+dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *user, const char *text, size_t bytes),
+                      void *user, double timeout_s, dt_trial_result *result_p)
+{
+    int pair[2] = {-1, -1};
+    dt_trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset(result_p, 0, sizeof(*result_p));
+    fflush(NULL); /* else the copy would write what is buffered once more */
+    const pid_t parent = getpid();
+    const pid_t pid = t != MAP_FAILED && pipe2(pair, O_CLOEXEC) == 0 ? fork() : -1;
+    if (pid == 0) {
+        close(pair[0]);
+        t->fd = pair[1];
+        do_work(work, user, t, parent);
+    }
+    dt_status st = DT_OK;
+    if (pid < 0) {
+        st = DT_FAIL(DT_EUNSUPPORTED, "cannot start a process: %s", strerror(errno));
+    }
+    if (pair[1] >= 0) {
+        close(pair[1]);
+    }
+    if (pid > 0) {
+        setpgid(pid, pid); /* whoever comes first */
+        uint64_t heard = 0;
+        const bool is_over = listen_to(t, pid, pair[0], timeout_s, hear, user, &heard);
+        st = end_of(pid, t, is_over, timeout_s, heard);
+        memcpy(result_p->step, t->step, sizeof(t->step));
+        memcpy(result_p->call, t->call, sizeof(t->call));
+        if (t->forked[0] != '\0') {
+            memcpy(result_p->step, t->forked, sizeof(t->forked));
+            result_p->call[0] = '\0';
+        }
+        result_p->step[sizeof(result_p->step) - 1] = result_p->call[sizeof(result_p->call) - 1] = '\0';
+        result_p->is_late = !is_over;
+    }
+    if (pair[0] >= 0) {
+        close(pair[0]);
+    }
+    if (t != MAP_FAILED) {
+        munmap(t, sizeof(*t));
+    }
+    return st;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See process_wire.h.
+ */
+#include <config.h>
+
+#include "rl/env/process_wire.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SPINS = 2000, SLICE_MS = 50, MOST_BYTES = 1 << 24 };
+
+void dt_wire_sleep(atomic_uint *word, unsigned old, double slice_s)
+{
+    const struct timespec t = {.tv_sec = (time_t)slice_s, .tv_nsec = (long)(1e9 * (slice_s - (double)(time_t)slice_s))};
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != old) {
+            return;
+        }
+    }
+    (void)syscall(SYS_futex, word, FUTEX_WAIT, old, &t, NULL, 0);
+}
+
+void dt_wire_wake(atomic_uint *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* Until fd can be read or written, or waiting is over. */
+static dt_wire_result wait_for(int fd, short events, const dt_wire_patience *patience)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    for (;;) {
+        const int n = poll(&p, 1, patience != NULL ? SLICE_MS : -1);
+        if (n > 0) {
+            return DT_WIRE_OK; /* or gone, which the call that follows says */
+        }
+        if (n < 0 && errno != EINTR) {
+            return DT_WIRE_GONE;
+        }
+        if (patience != NULL && !patience->goes_on(patience->user)) {
+            return DT_WIRE_STOPPED;
+        }
+        if (patience != NULL && dt_clock_s() > patience->deadline) {
+            return DT_WIRE_LATE;
+        }
+    }
+}
+
+/* A piece that could not be moved now, or was: the whole thing goes on with DT_WIRE_OK. A side that sends a byte now
+ * and then is late all the same. */
+static dt_wire_result after(int fd, ssize_t n, short events, const dt_wire_patience *patience)
+{
+    if (n > 0) {
+        return patience != NULL && dt_clock_s() > patience->deadline ? DT_WIRE_LATE : DT_WIRE_OK;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return wait_for(fd, events, patience);
+    }
+    return DT_WIRE_GONE;
+}
+
+dt_wire_result dt_wire_send(int fd, const void *p, size_t bytes, const dt_wire_patience *patience)
+{
+    for (const char *at = p; bytes > 0;) {
+        const ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+        const dt_wire_result r = after(fd, n, POLLOUT, patience);
+        if (n > 0) {
+            at += n;
+            bytes -= (size_t)n;
+        }
+        if (r != DT_WIRE_OK && bytes > 0) {
+            return r;
+        }
+    }
+    return DT_WIRE_OK;
+}
+
+dt_wire_result dt_wire_receive(int fd, void *p, size_t bytes, const dt_wire_patience *patience)
+{
+    for (char *at = p; bytes > 0;) {
+        const ssize_t n = recv(fd, at, bytes, MSG_DONTWAIT);
+        const dt_wire_result r = after(fd, n, POLLIN, patience);
+        if (n > 0) {
+            at += n;
+            bytes -= (size_t)n;
+        }
+        if (r != DT_WIRE_OK && bytes > 0) {
+            return r;
+        }
+    }
+    return DT_WIRE_OK;
+}
+
+dt_wire_result dt_wire_send_message(int fd, const void *p, uint64_t bytes, const dt_wire_patience *patience)
+{
+    const dt_wire_result r = dt_wire_send(fd, &bytes, sizeof(bytes), patience);
+    return r == DT_WIRE_OK ? dt_wire_send(fd, p, bytes, patience) : r;
+}
+
+dt_wire_result dt_wire_receive_message(int fd, char **p_p, uint64_t *bytes_p, const dt_wire_patience *patience)
+{
+    uint64_t bytes = 0;
+    *p_p = NULL;
+    *bytes_p = 0;
+    dt_wire_result r = dt_wire_receive(fd, &bytes, sizeof(bytes), patience);
+    if (r != DT_WIRE_OK || bytes > MOST_BYTES) {
+        return r != DT_WIRE_OK ? r : DT_WIRE_NONSENSE;
+    }
+    char *p = dt_alloc(bytes + 1);
+    r = p != NULL ? dt_wire_receive(fd, p, bytes, patience) : DT_WIRE_NO_MEMORY;
+    if (r != DT_WIRE_OK) {
+        dt_free(p);
+        return r;
+    }
+    p[bytes] = '\0';
+    *p_p = p;
+    *bytes_p = bytes;
+    return DT_WIRE_OK;
+}

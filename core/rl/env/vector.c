@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See vector.h.
+ */
+#include <config.h>
+
+#include "rl/env/vector.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/trace.h"
+#include "rl/env/check.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { SPINS = 2000, GROUPS = 2 }; /* spins: about 5 us, shorter than a wake-up */
+
+typedef struct group {
+    uint32_t begin, end, chunk; /* instances taken at once */
+    atomic_uint next;           /* instance to take; end: none left */
+    atomic_uint left;           /* instances not yet stepped */
+    uint32_t failed_at;         /* lowest instance that failed, end: none */
+    dt_error error;             /* its reason; both under the lock */
+} group;
+
+struct dt_vector {
+    dt_vector_desc d;
+    dt_instance *instance;
+    uint8_t *acted; /* [n, n_agents] who acts in the step to come */
+    double *earned; /* [n, items] */
+    char *record;   /* [n] */
+    size_t record_bytes;
+    group *group;
+    uint32_t n_groups;
+
+    pthread_t *thread;
+    uint32_t n_threads;
+    pthread_mutex_t lock;
+    pthread_cond_t go, done;
+    uint32_t n_sleeping; /* under the lock */
+    atomic_bool quit;
+};
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+static void *worker_main(void *arg);
+
+static dt_status allocate(dt_vector *v)
+{
+    const dt_env_spec *s = &v->d.layout->spec;
+    const uint32_t n = v->d.n > 0 ? v->d.n : 1;
+    void *record = NULL;
+    v->instance = dt_alloc_n(n, sizeof(*v->instance));
+    v->acted = dt_alloc_n(n, s->n_agents);
+    v->earned = dt_alloc_n(n, (2 + s->n_costs + s->n_metrics) * sizeof(double));
+    v->group = dt_alloc_n(v->d.groups > GROUPS ? v->d.groups : GROUPS, sizeof(*v->group));
+    v->thread = dt_alloc_n(v->d.workers + 1, sizeof(*v->thread));
+    if (v->instance == NULL || v->acted == NULL || v->earned == NULL || v->group == NULL || v->thread == NULL ||
+        !dt_mul_size(n, v->d.layout->record_bytes, &v->record_bytes)) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u environments", v->d.n);
+    }
+    DT_TRY(dt_arena_map(v->record_bytes, &record));
+    v->record = record;
+    return DT_OK;
+}
+
+static void make_groups(dt_vector *v)
+{
+    const uint32_t n = v->d.n, threads = v->d.workers + 1;
+    const uint32_t least = v->d.workers > 0 ? GROUPS : 1, wished = v->d.groups > least ? v->d.groups : least;
+    v->n_groups = wished < n ? wished : n > 0 ? n : 1;
+    for (uint32_t g = 0; g < v->n_groups; g++) {
+        group *p = &v->group[g];
+        p->begin = n * g / v->n_groups;
+        p->end = n * (g + 1) / v->n_groups;
+        p->chunk = (p->end - p->begin) / (2 * threads) + 1;
+        p->failed_at = p->end;
+        atomic_store(&p->next, p->end);
+    }
+}
+
+static dt_status start_workers(dt_vector *v)
+{
+    for (uint32_t i = 0; i < v->d.workers; i++) {
+        if (pthread_create(&v->thread[i], NULL, worker_main, v) != 0) {
+            return DT_FAIL(DT_EUNSUPPORTED,
+                           "the system refused to start thread %u of %u for environments; lower "
+                           "env.workers",
+                           i, v->d.workers);
+        }
+        v->n_threads++;
+    }
+    return DT_OK;
+}
+
+dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p)
+{
+    const dt_env_spec *s = &d->layout->spec;
+    dt_vector *v = dt_alloc(sizeof(*v));
+    if (v == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u environments", d->n);
+    }
+    v->d = *d;
+    pthread_mutex_init(&v->lock, NULL);
+    pthread_cond_init(&v->go, NULL);
+    pthread_cond_init(&v->done, NULL);
+    dt_status st = allocate(v);
+    for (uint32_t i = 0; i < d->n && st == DT_OK; i++) {
+        dt_instance *x = &v->instance[i];
+        x->self = d->self[i];
+        x->kind = &d->kind[(d->first + i) % d->n_kinds];
+        x->record = v->record + i * d->layout->record_bytes;
+        x->number = d->first + i;
+        x->is_over = true;
+        x->earned = v->earned + (size_t)i * (2 + s->n_costs + s->n_metrics);
+        dt_layout_io(d->layout, x->record, x->obs, &x->io);
+    }
+    if (st == DT_OK) {
+        make_groups(v);
+        st = start_workers(v);
+    }
+    if (st < 0) {
+        dt_vector_destroy(v);
+        return st;
+    }
+    *out_p = v;
+    return DT_OK;
+}
+
+void dt_vector_destroy(dt_vector *v)
+{
+    if (v == NULL) {
+        return;
+    }
+    atomic_store(&v->quit, true);
+    pthread_mutex_lock(&v->lock);
+    pthread_cond_broadcast(&v->go);
+    pthread_mutex_unlock(&v->lock);
+    for (uint32_t i = 0; i < v->n_threads; i++) {
+        pthread_join(v->thread[i], NULL);
+    }
+    pthread_mutex_destroy(&v->lock);
+    pthread_cond_destroy(&v->go);
+    pthread_cond_destroy(&v->done);
+    dt_arena_unmap(v->record, v->record_bytes);
+    dt_free(v->thread);
+    dt_free(v->group);
+    dt_free(v->earned);
+    dt_free(v->acted);
+    dt_free(v->instance);
+    dt_free(v);
+}
+
+uint32_t dt_vector_size(const dt_vector *v)
+{
+    return v->d.n;
+}
+
+dt_instance *dt_vector_at(dt_vector *v, uint32_t i)
+{
+    return &v->instance[i];
+}
+
+uint32_t dt_vector_groups(const dt_vector *v)
+{
+    return v->n_groups;
+}
+
+void dt_vector_range(const dt_vector *v, uint32_t g, uint32_t *begin_p, uint32_t *end_p)
+{
+    *begin_p = v->group[g].begin;
+    *end_p = v->group[g].end;
+}
+
+/* ---- one step of one instance ------------------------------------------------------------------------------------ */
+
+static void clear_outputs(const dt_vector *v, dt_instance *x)
+{
+    const dt_layout *l = v->d.layout;
+    memset(x->record, 0, l->out_bytes);
+    memset(x->record + l->mask, 1, (size_t)l->spec.n_agents * l->n_choices);
+}
+
+static dt_status reset(dt_vector *v, dt_instance *x)
+{
+    const dt_layout *l = v->d.layout;
+    dt_env_io io = x->io;
+    io.act_i = NULL;
+    io.act_f = NULL;
+    x->episode = x->episodes++;
+    x->episode_step = 0;
+    x->is_learnt_from = false;
+    io.episode = v->d.tells_episodes ? x->episode : 0;
+    memset(x->earned, 0, (2 + l->spec.n_costs + l->spec.n_metrics) * sizeof(double));
+    clear_outputs(v, x);
+    const dt_status st = x->kind->ops->reset(x->self, &io, v->d.seed(v->d.user, x->number, x->episode));
+    if (st != DT_OK) {
+        return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "reset returned %d", (int)st);
+    }
+    dt_env_spec spec = {.struct_size = sizeof(spec)};
+    DT_TRY_PLUGIN(x->kind->ops->spec(x->self, &spec), "spec");
+    DT_TRY(dt_layout_compare(l, &spec));
+    DT_TRY(dt_check_record(l, x->record, NULL, false));
+    x->is_over = false;
+    return DT_OK;
+}
+
+static void add_up(const dt_vector *v, dt_instance *x, const uint8_t *acted)
+{
+    const dt_env_spec *s = &v->d.layout->spec;
+    x->earned[1] += 1;
+    for (uint32_t a = 0; a < s->n_agents; a++) {
+        if (acted[a] != 0 && (v->d.is_opponent == NULL || v->d.is_opponent[a] == 0)) {
+            x->is_learnt_from = true;
+            x->earned[0] += (double)x->io.reward[a];
+            for (uint32_t k = 0; k < s->n_costs; k++) {
+                x->earned[2 + k] += (double)x->io.cost[a * s->n_costs + k];
+            }
+        }
+    }
+    for (uint32_t m = 0; m < s->n_metrics; m++) {
+        x->earned[2 + s->n_costs + m] = x->io.metric[m];
+    }
+}
+
+/* The episode ends here, whatever the environment thinks of it: as if time were over. */
+static void cut(const dt_vector *v, dt_instance *x, const uint8_t *acted)
+{
+    const dt_env_spec *s = &v->d.layout->spec;
+    for (uint32_t a = 0; a < s->n_agents; a++) {
+        x->io.truncated[a] = x->io.truncated[a] != 0 || (acted[a] != 0 && x->io.terminated[a] == 0);
+    }
+    memset(x->io.alive, 0, s->n_agents);
+    for (uint32_t m = 0; m < s->n_metrics; m++) {
+        x->io.metric[m] = NAN;
+    }
+    x->is_over = x->has_ended = x->is_cut = true;
+    if (v->d.n_cut != NULL && atomic_fetch_add(v->d.n_cut, 1) == 0) {
+        dt_log(DT_LOG_WARN,
+               "environment %s, instance %u: episode %llu continues past step %u, the last one by %s; it is truncated "
+               "there, and so are others from now on",
+               x->kind->id, x->number, (unsigned long long)x->episode, x->kind->max_steps, v->d.max_steps_from);
+    }
+}
+
+static dt_status step(dt_vector *v, dt_instance *x, uint8_t *acted)
+{
+    memcpy(acted, x->io.alive, v->d.layout->spec.n_agents);
+    clear_outputs(v, x);
+    x->episode_step++;
+    const dt_status st = x->kind->ops->step(x->self, &x->io);
+    if (st != DT_OK && st != DT_DONE) {
+        return st < 0 ? st : DT_FAIL(DT_EPLUGIN, "step returned %d", (int)st);
+    }
+    x->is_over = st == DT_DONE;
+    x->has_ended = x->is_over;
+    DT_TRY(dt_check_record(v->d.layout, x->record, acted, x->is_over));
+    if (!x->is_over && x->kind->max_steps > 0 && x->episode_step >= x->kind->max_steps) {
+        cut(v, x, acted);
+    }
+    add_up(v, x, acted);
+    return DT_OK;
+}
+
+dt_status dt_vector_advance(dt_vector *v, uint32_t i)
+{
+    dt_instance *x = &v->instance[i];
+    const bool is_reset = x->is_over;
+    x->has_ended = x->is_cut = false;
+    if (x->is_idle) {
+        return DT_OK;
+    }
+    const dt_status st = is_reset ? reset(v, x) : step(v, x, v->acted + (size_t)i * v->d.layout->spec.n_agents);
+    if (st >= 0) {
+        return DT_OK;
+    }
+    if (is_reset) {
+        return DT_CONTEXT(st, "environment %s, instance %u, reset of episode %llu", x->kind->id, x->number,
+                          (unsigned long long)x->episode);
+    }
+    return DT_CONTEXT(st, "environment %s, instance %u, episode %llu, step %llu", x->kind->id, x->number,
+                      (unsigned long long)x->episode, (unsigned long long)x->episode_step);
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+static void keep_error(dt_vector *v, group *g, uint32_t i, dt_status st)
+{
+    pthread_mutex_lock(&v->lock);
+    if (i < g->failed_at) {
+        g->failed_at = i;
+        dt_error_take(&g->error, st);
+    }
+    pthread_mutex_unlock(&v->lock);
+}
+
+/* Steps some instances of a group; false when none are left to take. */
+static bool work(dt_vector *v, group *g)
+{
+    if (atomic_load_explicit(&g->next, memory_order_relaxed) >= g->end) {
+        return false;
+    }
+    const uint32_t begin = atomic_fetch_add(&g->next, g->chunk);
+    if (begin >= g->end) {
+        return false;
+    }
+    const uint32_t end = g->end - begin < g->chunk ? g->end : begin + g->chunk;
+    DT_TRACE_N("env", "environments", "instances", end - begin);
+    const double from = dt_clock_s();
+    for (uint32_t i = begin; i < end; i++) {
+        const dt_status st = dt_vector_advance(v, i);
+        if (st < 0) {
+            keep_error(v, g, i, st);
+        }
+    }
+    v->instance[begin].env_s += dt_clock_s() - from;
+    if (atomic_fetch_sub(&g->left, end - begin) == end - begin && v->n_threads > 0) {
+        pthread_mutex_lock(&v->lock);
+        pthread_cond_signal(&v->done);
+        pthread_mutex_unlock(&v->lock);
+    }
+    return true;
+}
+
+static bool work_on_any(dt_vector *v)
+{
+    for (uint32_t g = 0; g < v->n_groups; g++) {
+        if (work(v, &v->group[g])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_work_there(const dt_vector *v)
+{
+    for (uint32_t g = 0; g < v->n_groups; g++) {
+        if (atomic_load(&v->group[g].next) < v->group[g].end) {
+            return true;
+        }
+    }
+    return atomic_load(&v->quit);
+}
+
+static void *worker_main(void *arg)
+{
+    dt_vector *v = arg;
+    dt_trace_thread("environments", 0);
+    while (!atomic_load(&v->quit)) {
+        bool found = work_on_any(v);
+        for (int i = 0; i < SPINS && !found; i++) {
+            found = is_work_there(v);
+        }
+        if (!found) {
+            pthread_mutex_lock(&v->lock);
+            v->n_sleeping++;
+            while (!is_work_there(v)) {
+                pthread_cond_wait(&v->go, &v->lock);
+            }
+            v->n_sleeping--;
+            pthread_mutex_unlock(&v->lock);
+        }
+    }
+    return NULL;
+}
+
+/* Who takes an instance sees what was written before: next is stored last, and taken from. */
+void dt_vector_post(dt_vector *v, uint32_t g)
+{
+    group *p = &v->group[g];
+    p->failed_at = p->end;
+    atomic_store(&p->left, p->end - p->begin);
+    atomic_store(&p->next, p->begin);
+    if (v->n_threads > 0) {
+        pthread_mutex_lock(&v->lock);
+        if (v->n_sleeping > 0) {
+            pthread_cond_broadcast(&v->go);
+        }
+        pthread_mutex_unlock(&v->lock);
+    }
+}
+
+dt_status dt_vector_wait(dt_vector *v, uint32_t g)
+{
+    group *p = &v->group[g];
+    while (work(v, p)) {
+    }
+    for (int i = 0; i < SPINS && atomic_load(&p->left) > 0; i++) {
+    }
+    if (atomic_load(&p->left) > 0) {
+        pthread_mutex_lock(&v->lock);
+        while (atomic_load(&p->left) > 0) {
+            pthread_cond_wait(&v->done, &v->lock);
+        }
+        pthread_mutex_unlock(&v->lock);
+    }
+    return p->failed_at < p->end ? dt_error_put(&p->error) : DT_OK;
+}
+
+void dt_vector_drain(dt_vector *v, uint32_t begin, uint32_t end)
+{
+    for (uint32_t g = begin; g < end; g++) {
+        const dt_status st = dt_vector_wait(v, g);
+        (void)st; /* somebody else's is told */
+    }
+}
+
+dt_status dt_vector_step(dt_vector *v)
+{
+    dt_status st = DT_OK;
+    for (uint32_t g = 0; g < v->n_groups; g++) {
+        dt_vector_post(v, g);
+    }
+    for (uint32_t g = v->n_groups; g-- > 0;) { /* the first group's reason is told last, and stays */
+        const dt_status mine = dt_vector_wait(v, g);
+        st = mine < 0 ? mine : st;
+    }
+    return st;
+}

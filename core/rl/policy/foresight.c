@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See foresight.h.
+ */
+#include <config.h>
+
+#include "rl/policy/foresight.h"
+#include "base/err.h"
+#include "dtrain/svc/features.h"
+#include "dtrain/svc/graph.h"
+#include "plugin/service/stage.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { AXES = 2, MOTION = 6, MOTION_SPEED = 4, PRESENT = 6, PAST = 7, WHO = 2 };
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static bool is_whole(double x)
+{
+    return x >= 1 - 1e-6 && fabs(x - round(x)) < 1e-6;
+}
+
+dt_status dt_foresight_check(const char *phase, const dt_wiring_config *c)
+{
+    if (!c->foresight ||
+        (is_whole(c->history_s * c->rate_hz) && is_whole(c->horizon_s * c->rate_hz) && is_whole(1000 / c->rate_hz))) {
+        return DT_OK;
+    }
+    return DT_FAIL(DT_ECONFIG,
+                   "%s: history_s %g and horizon_s %g at rate_hz %g are %g and %g steps of %g ms; all must be whole "
+                   "numbers, and those of phase 1 if the world model comes from it",
+                   phase, c->history_s, c->horizon_s, c->rate_hz, c->history_s * c->rate_hz, c->horizon_s * c->rate_hz,
+                   1000 / c->rate_hz);
+}
+
+void dt_foresight_init(dt_foresight *f, const dt_wiring_config *c)
+{
+    *f = (dt_foresight){.T = llround(c->history_s * c->rate_hz),
+                        .F = llround(c->horizon_s * c->rate_hz),
+                        .dt_ms = llround(1000 / c->rate_hz)};
+    for (int s = 1; s <= DT_FORESIGHT_MAX_SECONDS && llround(s * c->rate_hz) <= f->F; s++) {
+        f->second[f->n_seconds++] = llround(s * c->rate_hz) - 1;
+    }
+    if (f->n_seconds == 0) {
+        f->second[f->n_seconds++] = f->F - 1;
+    }
+    f->columns = WHO * (1 + 3 * f->n_seconds) + f->n_seconds;
+    snprintf(f->dims, DT_FORESIGHT_TEXT, "A %lld", (long long)f->columns);
+    snprintf(f->foreseen_dims, DT_FORESIGHT_TEXT, "A %lld", (long long)(2 * f->F));
+}
+
+void dt_foresight_settings(const dt_wiring_config *c, char text[2][DT_FORESIGHT_TEXT], dt_setting out[2])
+{
+    snprintf(text[0], DT_FORESIGHT_TEXT, "%.9g", c->history_s);
+    snprintf(text[1], DT_FORESIGHT_TEXT, "%.9g", c->rate_hz);
+    out[0] = (dt_setting){"history_s", text[0]};
+    out[1] = (dt_setting){"history_hz", text[1]};
+}
+
+/* ---- binding ----------------------------------------------------------------------------------------------------- */
+
+static const dt_port *find(const dt_env_spec *e, const char *name)
+{
+    for (uint32_t i = 0; i < e->n_obs; i++) {
+        if (strcmp(e->obs[i].name, name) == 0) {
+            return &e->obs[i];
+        }
+    }
+    return NULL;
+}
+
+static bool has(const dt_env_spec *e, const char *name, const char *dims, uint32_t dtype)
+{
+    const dt_port *p = find(e, name);
+    return p != NULL && strcmp(p->dims, dims) == 0 && p->dtype == dtype;
+}
+
+bool dt_foresight_has_graph(const dt_env_spec *e)
+{
+    return has(e, "nodes", "N 9", DT_F32) && has(e, "edges", "E 4", DT_F32);
+}
+
+dt_status dt_foresight_bind(dt_foresight *f, const dt_host *h, const dt_env_spec *spec, const char *env_id, int64_t H)
+{
+    char past[DT_FORESIGHT_TEXT], latest[DT_FORESIGHT_TEXT], motion[DT_FORESIGHT_TEXT], present[DT_FORESIGHT_TEXT];
+    char future[DT_FORESIGHT_TEXT];
+    snprintf(past, DT_FORESIGHT_TEXT, "S %lld %d", (long long)f->T, PAST);
+    snprintf(latest, DT_FORESIGHT_TEXT, "S %lld", (long long)H);
+    snprintf(motion, DT_FORESIGHT_TEXT, "%lld S %d", (long long)f->T, MOTION);
+    snprintf(present, DT_FORESIGHT_TEXT, "%lld S", (long long)f->T);
+    snprintf(future, DT_FORESIGHT_TEXT, "S %lld %d", (long long)f->F, AXES);
+    if (!has(spec, "past", past, DT_F32) || !has(spec, "seq_node", "S", DT_I32) ||
+        !has(spec, "agent_seq", "A 2", DT_I32)) {
+        return DT_FAIL(DT_ESHAPE,
+                       "environment %s shows no past of vehicles for a world model, ports past [%s], seq_node [S] and "
+                       "agent_seq [A 2]; turn foresight off or choose another environment",
+                       env_id, past);
+    }
+    const dt_dim dims[] = {{"H", H}, {"T", f->T}, {"F", f->F}, {"dt_ms", f->dt_ms}};
+    const dt_port offers[] = {
+        {"motion", motion, DT_F32, 0}, {"present", present, DT_F32, 0}, {"latest", latest, DT_F32, 0}};
+    const dt_port needs[] = {{"future", future, DT_F32, 0}, {"spread", future, DT_F32, 0}};
+    const dt_model_want want = {.struct_size = sizeof(want),
+                                .n_dims = 4,
+                                .role = "world",
+                                .dims = dims,
+                                .offers = offers,
+                                .needs = needs,
+                                .n_offers = H > 0 ? 3 : 2,
+                                .n_needs = 2};
+    return dt_bind_service.model(h, &want, &f->world);
+}
+
+/* ---- what perception sees ---------------------------------------------------------------------------------------- */
+
+/* (x + shift) scale, column by column */
+static dt_tensor *rescale(dt_graph *g, dt_tensor *x, const float *shift, const float *scale, int64_t from, int64_t to)
+{
+    enum { MOST = 8 };
+    dt_tensor *part[MOST];
+    uint32_t n = 0;
+    for (int64_t d = from; d < to; d++) {
+        const double s = (double)scale[d], offset = shift != NULL ? (double)shift[d] * s : 0;
+        part[n++] = dt_affine(g, dt_slice(g, x, d, 1), s, offset);
+    }
+    return dt_concat(g, part, n);
+}
+
+dt_tensor *dt_foresight_nodes(dt_graph *g, dt_tensor *nodes, dt_tensor *centre)
+{
+    static const float shift[DT_NODE_FEATURES] = DT_NODE_SHIFT, scale[DT_NODE_FEATURES] = DT_NODE_SCALE;
+    dt_tensor *place = dt_slice(g, nodes, 0, AXES);
+    place = centre != NULL ? dt_sub(g, place, centre) : place;
+    dt_tensor *both[2] = {dt_affine(g, place, (double)scale[0], 0.0),
+                          rescale(g, nodes, shift, scale, AXES, DT_NODE_FEATURES)};
+    return dt_concat(g, both, 2);
+}
+
+dt_tensor *dt_foresight_edges(dt_graph *g, dt_tensor *edges)
+{
+    static const float scale[DT_EDGE_FEATURES] = DT_EDGE_SCALE;
+    return rescale(g, edges, NULL, scale, 0, DT_EDGE_FEATURES);
+}
+
+/* ---- predictions ------------------------------------------------------------------------------------------------- */
+
+/* axis of x [S,F,2]: [S,F] */
+static dt_tensor *axis(dt_graph *g, dt_tensor *x, int64_t a)
+{
+    return dt_merge(g, dt_slice(g, x, a, 1));
+}
+
+/* x [S,n] of the agent and of the vehicle ahead: [A,2n] */
+static dt_tensor *of_agents(dt_graph *g, dt_tensor *x, dt_tensor *agent_seq)
+{
+    return dt_merge(g, dt_gather(g, x, agent_seq));
+}
+
+/* Columns of each sequence: risk, then along, left and log of the deviation for every second. */
+static dt_tensor *describe(const dt_foresight *f, dt_graph *g, dt_tensor *along, dt_tensor *left, dt_tensor *deviation,
+                           dt_tensor *speed, dt_tensor *risk)
+{
+    enum { OF_ONE = 3 };
+    dt_tensor *second[DT_FORESIGHT_MAX_SECONDS + 1] = {risk};
+    for (int64_t i = 0; i < f->n_seconds; i++) {
+        const int64_t at = f->second[i];
+        const double ahead_s = (double)((at + 1) * f->dt_ms) / 1000;
+        dt_tensor *gain = dt_sub(g, dt_slice(g, along, at, 1), dt_affine(g, speed, ahead_s, 0.0));
+        dt_tensor *part[OF_ONE] = {dt_affine(g, gain, 0.1, 0.0), dt_affine(g, dt_slice(g, left, at, 1), 0.25, 0.0),
+                                   dt_slice(g, deviation, at, 1)};
+        second[1 + i] = dt_concat(g, part, OF_ONE);
+    }
+    if (f->n_seconds == DT_FORESIGHT_MAX_SECONDS) { /* one more than a concat takes */
+        dt_tensor *last[2] = {second[f->n_seconds - 1], second[f->n_seconds]};
+        second[f->n_seconds - 1] = dt_concat(g, last, 2);
+        return dt_concat(g, second, DT_FORESIGHT_MAX_SECONDS);
+    }
+    return dt_concat(g, second, (uint32_t)(1 + f->n_seconds));
+}
+
+/* x [S,F] at the seconds, the vehicle ahead less the agent: [A,n_seconds] */
+static dt_tensor *difference(const dt_foresight *f, dt_graph *g, dt_tensor *x, dt_tensor *agent_seq)
+{
+    const int64_t n = f->n_seconds;
+    dt_tensor *second[DT_FORESIGHT_MAX_SECONDS];
+    for (int64_t i = 0; i < n; i++) {
+        second[i] = dt_slice(g, x, f->second[i], 1);
+    }
+    dt_tensor *both = of_agents(g, n > 1 ? dt_concat(g, second, (uint32_t)n) : second[0], agent_seq);
+    return dt_sub(g, dt_slice(g, both, n, n), dt_slice(g, both, 0, n));
+}
+
+/* As a rollout may have kept it. */
+static dt_tensor *kept(dt_graph *g, const dt_foresight_in *in, const char *name, dt_tensor *x)
+{
+    return in->is_kept ? g->api->kept(g, name, x) : x;
+}
+
+dt_status dt_foresight_record(const dt_foresight *f, dt_graph *g, const dt_foresight_in *in, dt_tensor **foresight_p,
+                              dt_tensor **foreseen_p)
+{
+    dt_tensor *motion = dt_slice(g, in->past, 0, MOTION);
+    dt_named fed[3] = {
+        {"motion", motion}, {"present", dt_merge(g, dt_slice(g, in->past, PRESENT, 1))}, {"latest", NULL}};
+    dt_named guess[] = {{"future", NULL}, {"spread", NULL}};
+    fed[2].tensor = in->embedding != NULL ? dt_gather(g, in->embedding, in->seq_node) : NULL;
+    DT_TRY(g->api->model(g, f->world, fed, in->embedding != NULL ? 3 : 2, guess, 2));
+
+    dt_tensor *along = axis(g, guess[0].tensor, 0), *left = axis(g, guess[0].tensor, 1);
+    dt_tensor *deviation = axis(g, guess[1].tensor, 0);
+    dt_tensor *speed = dt_slice(g, dt_step(g, motion, -1), MOTION_SPEED, 1); /* [S,1] */
+    dt_tensor *danger = in->risk != NULL ? dt_sigmoid(g, dt_gather(g, dt_split(g, in->risk, 0), in->seq_node))
+                                         : dt_affine(g, speed, 0.0, 0.0);
+    dt_tensor *each = of_agents(g, describe(f, g, along, left, deviation, speed, danger), in->agent_seq);
+    dt_tensor *all[2] = {each, dt_affine(g, difference(f, g, along, in->agent_seq), 0.02, 0.0)};
+    *foresight_p = kept(g, in, "foresight", dt_concat(g, all, 2));
+
+    dt_tensor *trajectory[2] = {along, deviation};
+    dt_tensor *both = of_agents(g, dt_concat(g, trajectory, 2), in->agent_seq);
+    *foreseen_p = kept(g, in, "foreseen", dt_slice(g, both, 2 * f->F, 2 * f->F));
+    return g->api->status(g);
+}

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += \
+	core/state/snapshot/handover.c \
+	core/state/snapshot/handover.h \
+	core/state/snapshot/mismatch.c \
+	core/state/snapshot/mismatch.h \
+	core/state/snapshot/snapshot.c \
+	core/state/snapshot/snapshot.h \
+	core/state/snapshot/snapshot_load.c \
+	core/state/snapshot/snapshot_names.h \
+	core/state/snapshot/snapshot_shards.c \
+	core/state/snapshot/snapshot_shards.h \
+	core/state/snapshot/snapshot_tensors.c \
+	core/state/snapshot/snapshot_tensors.h

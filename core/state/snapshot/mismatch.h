@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a model has other tensors here than where its weights were trained: options of it and of its data, beside those
+ * that the run of a checkpoint recorded. Threads: [main] of each rank.
+ */
+#ifndef DTRAIN_CORE_STATE_SNAPSHOT_MISMATCH_H
+#define DTRAIN_CORE_STATE_SNAPSHOT_MISMATCH_H
+
+#include "state/checkpoint/checkpoint.h"
+#include "plugin/service/stage.h"
+
+typedef struct dt_mismatch {
+    dt_str model, data; /* "risk_gnn.layers is 2 here and was 3, ..."; "" where nothing differs or is known */
+} dt_mismatch;
+
+/* ckpt: NULL for a file of its own, of which nothing is known. Never fails: what cannot be read differs in nothing. */
+void dt_mismatch_find(const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt, dt_mismatch *out);
+/* The same where the weights are of another phase of this configuration. */
+void dt_mismatch_between(const dt_stage *s, const dt_model *m, int64_t phase, dt_mismatch *out);
+void dt_mismatch_fini(dt_mismatch *m);
+void dt_mismatch_add(const dt_mismatch *m, dt_str *out); /* " (both lists)", or nothing */
+
+/* st with what to do about it, where it says that tensors are those of another model. */
+dt_status dt_mismatch_context(dt_status st, const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt);
+/* The same of all models together: the first whose options differ. */
+dt_status dt_mismatch_explain(dt_status st, const dt_stage *s, const dt_ckpt *ckpt);
+
+/* Weights mean nothing without the constants that they were trained behind, nor beside others: are the same ones in
+ * file and model? Shapes are compared elsewhere. otherwise: what else can be done, "" or ", or ...". DT_ESHAPE. */
+dt_status dt_mismatch_constants(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
+                                const dt_ckpt *ckpt, const char *otherwise) DT_NODISCARD;
+
+/* What the file has of a role beyond the tensors of the model: a warning, or where the phase is another one and no
+ * option explains it, as of perception that is shown no roads there, text for the line about the role, appended to
+ * note. Refused where nothing but an option of the model explains it. DT_ESHAPE. */
+dt_status dt_mismatch_extras(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
+                             const dt_ckpt *ckpt, const char *otherwise, dt_str *note) DT_NODISCARD;
+
+#endif

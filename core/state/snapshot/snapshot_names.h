@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What snapshot.c writes into a checkpoint and snapshot_load.c reads: names of blobs and of members of its state.
+ */
+#ifndef DTRAIN_CORE_STATE_SNAPSHOT_SNAPSHOT_NAMES_H
+#define DTRAIN_CORE_STATE_SNAPSHOT_SNAPSHOT_NAMES_H
+
+#include "data/store.h"
+
+#include <stdio.h>
+
+#define BLOB_ROLLOUT    "rollout"
+#define BLOB_NORMALISER "normaliser"
+#define BLOB_POOL       "opponents"
+#define BLOB_REPLAY     "replay"
+#define BLOB_RECORDS    "replay-records"
+#define KEY_LOADED      "loaded_roles"
+#define KEY_STORES      "stores"
+#define KEY_STREAM      "stream"
+#define KEY_OWED        "owed"
+#define KEY_ENV_STEPS   "env_steps"
+#define KEY_GROUPS      "groups"
+#define KEY_UPDATES     "group_updates"
+
+enum { DIGEST_TEXT = 17 }; /* of a store, in hexadecimal digits */
+
+static inline void digest_of(const dt_store *store, char text[DIGEST_TEXT])
+{
+    snprintf(text, DIGEST_TEXT, "%016llx", (unsigned long long)dt_store_digest(store));
+}
+
+#endif

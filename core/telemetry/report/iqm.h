@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Aggregates of results over trainings with different seeds, as Agarwal et al. 2021 (Deep reinforcement learning at the
+ * edge of the statistical precipice) recommend: the interquartile mean, and percentile bootstrap intervals. Resamples
+ * come from a counter-based generator with a fixed key: the same results have the same interval. Threads: any (no
+ * state).
+ */
+#ifndef DTRAIN_CORE_TELEMETRY_REPORT_IQM_H
+#define DTRAIN_CORE_TELEMETRY_REPORT_IQM_H
+
+#include <stdint.h>
+
+enum { DT_IQM_MAX = 64 }; /* results */
+
+typedef struct dt_iqm {
+    double value;     /* NAN: no result */
+    double low, high; /* of its 95 % interval, NAN: fewer than two results */
+} dt_iqm;
+
+/* Mean of the middle half: floor(n / 4) results are left out at each end. */
+double dt_iqm_of(const double *v, uint32_t n);
+/* With the interval of `resamples` bootstrap samples; n at most DT_IQM_MAX. */
+dt_iqm dt_iqm_interval(const double *v, uint32_t n, uint32_t resamples);
+/* Of a minus of b; each is resampled by itself (two strata). */
+dt_iqm dt_iqm_difference(const double *a, uint32_t n_a, const double *b, uint32_t n_b, uint32_t resamples);
+
+#endif

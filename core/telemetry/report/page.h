@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A report: one HTML file that needs nothing else, of one run or of several side by side. Complete without scripts; a
+ * few lines of them tell the values under the pointer. Threads: any (no state).
+ */
+#ifndef DTRAIN_CORE_TELEMETRY_REPORT_PAGE_H
+#define DTRAIN_CORE_TELEMETRY_REPORT_PAGE_H
+
+#include "base/str.h"
+
+typedef struct dt_page dt_page; /* panel.h */
+typedef struct dt_page_phase dt_page_phase;
+/* Further parts of a phase, after the panels of this room. */
+typedef dt_status dt_page_more(void *user, const dt_page *p, const dt_page_phase *phase);
+
+/* The page of the runs in these directories; more may be NULL. Errors: DT_ENOTFOUND (no such run), DT_EDATA (a damaged
+ * file, or a run that made no step), DT_EINVAL (none, or more than DT_PAGE_MAX_RUNS), DT_EIO, DT_ENOMEM. */
+dt_status dt_page_build(const char *const *dir, uint32_t n, dt_page_more *more, void *user, dt_str *out) DT_NODISCARD;
+/* The same into a file: whole, or not at all. Lines of metrics.jsonl that could not be read are told as a warning. */
+dt_status dt_page_write(const char *const *dir, uint32_t n, dt_page_more *more, void *user, const char *path)
+    DT_NODISCARD;
+
+/* palette.css, style.css, street.css, hover.js and film.js */
+extern const char dt_page_palette[], dt_page_style[], dt_page_street[], dt_page_script[], dt_page_film[];
+
+#endif

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See infer.h.
+ */
+#include <config.h>
+
+#include "train/device/infer.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/trace.h"
+#include "engine/device/held.h"
+#include "engine/graph/plan_impl.h"
+#include "engine/tensor/dtype.h"
+
+#include <string.h>
+
+enum { MAX_CLASSES = 16 };
+
+typedef struct infer_class { /* of runs with as many slices, or fewer */
+    uint32_t leaves;
+    dt_device_exec *exec;
+    dt_device_input input;
+    bool is_warm; /* it ran once without a graph */
+    /* by place; [1]: of held parameters */
+    dt_device_graph *graph[2][DT_DEVICE_INFER_PLACES]; /* NULL: not captured so far */
+    const float *params[2][DT_DEVICE_INFER_PLACES];    /* that each graph reads */
+} infer_class;
+
+typedef struct infer_place {
+    char *pinned, *device; /* inputs, twice */
+    char *back;            /* pinned: outputs at capacity; those that are not joined are packed there */
+    char *joined;
+    dt_device_event *copied, *done;
+    const infer_class *class;                    /* of the run that is under way; NULL: none is */
+    uint32_t n;                                  /* its slices */
+    int64_t (*size)[DT_SAMPLES_MAX_SYMBOLS + 1]; /* [slices] put so far */
+    dt_view *view;                               /* [slices (joined: 1), outputs] */
+} infer_place;
+
+struct dt_device_infer {
+    dt_trainer *t;
+    const dt_train_device *d;
+    dt_device_infer_desc want;
+    dt_samples source; /* capacities rounded as classes are */
+    dt_plan *plan;
+    infer_class class[MAX_CLASSES];
+    uint32_t n_classes, n_outputs;
+    size_t output_bytes; /* of a run, at capacity */
+    char *arena;         /* activations: runs follow each other on one stream */
+    float *held;         /* device: parameters; NULL: no room was made */
+    void *held_half;     /* the same rounded, where values are stored in half */
+    bool is_held;        /* runs read them */
+    infer_place place[DT_DEVICE_INFER_PLACES];
+    bool was_begun;
+};
+
+/* ---- create ------------------------------------------------------------------------------------------------------ */
+
+static const dt_view *capacity_of(const dt_device_infer *x, uint32_t o)
+{
+    return &x->plan->view[x->plan->output_view + o];
+}
+
+static size_t packed_bytes(const dt_view *v)
+{
+    return (size_t)dt_view_count(v) * dt_dtype_bytes((uint32_t)v->dtype);
+}
+
+/* of all slices of a run, packed at capacity */
+static size_t room_bytes(const dt_device_infer *x, uint32_t o)
+{
+    return dt_device_align(packed_bytes(capacity_of(x, o)) * x->want.slices);
+}
+
+static dt_status make_class(dt_device_infer *x, uint32_t leaves)
+{
+    const dt_trainer *t = x->t;
+    infer_class *k = &x->class[x->n_classes++];
+    k->leaves = leaves;
+    DT_TRY(dt_device_lay_out(x->plan, &x->source, x->source.slice_cap, leaves, &k->input));
+    const dt_device_exec_desc ed = {.plan = x->plan,
+                                    .ops = x->d->ops,
+                                    .device = x->d->device,
+                                    .leaves = leaves,
+                                    .math = t->c.math,
+                                    .synchronous = t->c.synchronous && !t->c.graphs}; /* no waiting while capturing */
+    return dt_device_exec_create(&ed, &k->exec);
+}
+
+static dt_status compile(dt_device_infer *x)
+{
+    const dt_plan_desc pd = {.lane = DT_LANE_DEVICE,
+                             .reuse = x->t->c.reuse,
+                             .fuse = x->t->c.fuse,
+                             .outputs_only = x->want.outputs_only,
+                             .pictures = x->want.pictures,
+                             .outputs = x->want.outputs,
+                             .cap = x->source.slice_cap,
+                             .half = dt_device_half(x->t)};
+    DT_TRY(dt_plan_compile(x->want.graph, &pd, &x->plan));
+    x->n_outputs = x->plan->ir.n_outputs;
+    for (uint32_t o = 0; o < x->n_outputs; o++) {
+        x->output_bytes += room_bytes(x, o);
+    }
+    for (uint32_t leaves = 1; x->n_classes + 1 < MAX_CLASSES && leaves < x->want.slices; leaves *= 2) {
+        DT_TRY(make_class(x, leaves));
+    }
+    return make_class(x, x->want.slices);
+}
+
+static dt_status take(const dt_device_infer *x, size_t bytes, char **out_p)
+{
+    void *p = NULL;
+    DT_TRY(dt_device_take(x->d->ops, x->d->device, bytes, &p));
+    *out_p = p;
+    return DT_OK;
+}
+
+static dt_status pin(const dt_device_infer *x, size_t bytes, char **out_p)
+{
+    void *p = NULL;
+    DT_TRY(x->d->ops->pin(x->d->device, bytes, &p));
+    *out_p = p;
+    return DT_OK;
+}
+
+static uint32_t views_of(const dt_device_infer *x)
+{
+    return x->want.is_joined ? 1 : x->want.slices;
+}
+
+/* Before anything ran an output has the shape of its capacity, as on the CPU: who feeds on it looks at that. */
+static dt_status make_views(const dt_device_infer *x, infer_place *p)
+{
+    p->size = dt_alloc_n(x->want.slices, sizeof(*p->size));
+    p->view = dt_alloc_n((size_t)x->n_outputs * views_of(x), sizeof(*p->view));
+    p->joined = x->want.is_joined ? dt_alloc(x->output_bytes + 1) : NULL;
+    if (p->size == NULL || p->view == NULL || (x->want.is_joined && p->joined == NULL)) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u shards on a device", x->want.slices);
+    }
+    for (uint32_t i = 0; i < views_of(x); i++) {
+        memcpy(p->view + (size_t)i * x->n_outputs, capacity_of(x, 0), x->n_outputs * sizeof(*p->view));
+    }
+    return DT_OK;
+}
+
+static dt_status make_place(const dt_device_infer *x, size_t input_bytes, infer_place *p)
+{
+    DT_TRY(make_views(x, p));
+    DT_TRY(take(x, input_bytes, &p->device));
+    DT_TRY(pin(x, input_bytes, &p->pinned));
+    DT_TRY(pin(x, x->output_bytes, &p->back));
+    DT_TRY(x->d->ops->event_create(x->d->device, 0, &p->copied));
+    return x->d->ops->event_create(x->d->device, 0, &p->done);
+}
+
+static dt_status build(dt_device_infer *x)
+{
+    size_t arena = 0, input = 0;
+    if (x->want.slices < 1 || x->want.places < 1 || x->want.places > DT_DEVICE_INFER_PLACES) {
+        return DT_FAIL(DT_EINVAL, "inference on a device of %u shards in %u places; expected at least one, in 1 to %d",
+                       x->want.slices, x->want.places, DT_DEVICE_INFER_PLACES);
+    }
+    DT_TRY(compile(x));
+    for (uint32_t c = 0; c < x->n_classes; c++) {
+        const size_t bytes = dt_device_exec_bytes(x->class[c].exec);
+        arena = bytes > arena ? bytes : arena;
+        input = x->class[c].input.bytes > input ? x->class[c].input.bytes : input;
+    }
+    DT_TRY(take(x, arena, &x->arena));
+    for (uint32_t i = 0; i < x->want.places; i++) {
+        DT_TRY(make_place(x, input, &x->place[i]));
+    }
+    return DT_OK;
+}
+
+dt_status dt_device_infer_create(dt_trainer *t, const dt_device_infer_desc *d, dt_device_infer **out_p)
+{
+    dt_device_infer *x = dt_alloc(sizeof(*x));
+    if (x == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for inference on a device");
+    }
+    x->t = t;
+    x->d = t->device;
+    x->want = *d;
+    x->source = *d->source;
+    const dt_status st = build(x);
+    if (st < 0) {
+        dt_device_infer_destroy(x);
+        return st;
+    }
+    *out_p = x;
+    return DT_OK;
+}
+
+static void drop_place(const dt_device_infer *x, infer_place *p)
+{
+    const dt_device_ops *ops = x->d->ops;
+    ops->event_destroy(x->d->device, p->copied);
+    ops->event_destroy(x->d->device, p->done);
+    ops->unpin(x->d->device, p->back);
+    ops->unpin(x->d->device, p->pinned);
+    dt_device_give(ops, x->d->device, p->device);
+    dt_free(p->joined);
+    dt_free(p->view);
+    dt_free(p->size);
+}
+
+/* What was begun and not ended, or failed halfway, still reads and writes what goes now; how it ends nobody wants to
+ * know. */
+static void wait_for_all(const dt_device_infer *x)
+{
+    if (x->was_begun) {
+        (void)x->d->ops->stream_sync(x->d->device, x->d->copy);
+        (void)x->d->ops->stream_sync(x->d->device, x->d->compute);
+    }
+}
+
+void dt_device_infer_destroy(dt_device_infer *x)
+{
+    if (x == NULL) {
+        return;
+    }
+    wait_for_all(x);
+    for (uint32_t c = 0; c < x->n_classes; c++) {
+        for (uint32_t i = 0; i < DT_DEVICE_INFER_PLACES; i++) {
+            x->d->ops->graph_destroy(x->d->device, x->class[c].graph[0][i]);
+            x->d->ops->graph_destroy(x->d->device, x->class[c].graph[1][i]);
+        }
+        dt_device_exec_destroy(x->class[c].exec);
+    }
+    for (uint32_t i = 0; i < DT_DEVICE_INFER_PLACES; i++) {
+        drop_place(x, &x->place[i]);
+    }
+    dt_device_give(x->d->ops, x->d->device, x->held);
+    dt_device_give(x->d->ops, x->d->device, x->held_half);
+    dt_device_give(x->d->ops, x->d->device, x->arena);
+    dt_plan_destroy(x->plan);
+    dt_free(x);
+}
+
+const dt_plan *dt_device_infer_plan(const dt_device_infer *x)
+{
+    return x->plan;
+}
+
+uint32_t dt_device_infer_slices(const dt_device_infer *x)
+{
+    return x->want.slices;
+}
+
+uint32_t dt_device_infer_places(const dt_device_infer *x)
+{
+    return x->want.places;
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
+
+static infer_class *class_of(dt_device_infer *x, uint32_t n)
+{
+    uint32_t c = 0;
+    while (c + 1 < x->n_classes && x->class[c].leaves < n) {
+        c++;
+    }
+    return &x->class[c];
+}
+
+void dt_device_infer_room(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n, void **field)
+{
+    const dt_device_input *in = &class_of(x, n)->input;
+    for (uint32_t f = 0; f < x->source.n_fields; f++) {
+        char *at = x->place[place].pinned + in->field[f] + in->field_bytes[f] * i;
+        field[f] = in->field_bytes[f] > 0 && dt_device_packs_in_place(&x->source, f) ? at : NULL;
+    }
+}
+
+dt_status dt_device_infer_put(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n, const dt_feed_slice *slice)
+{
+    infer_place *p = &x->place[place];
+    memcpy(p->size[i], slice->size, (x->source.n_symbols + 1) * sizeof(p->size[i][0]));
+    return dt_device_pack(&x->source, &class_of(x, n)->input, x->source.slice_cap, slice, i, p->pinned);
+}
+
+static void write_head(const dt_device_infer *x, const infer_class *k, char *pinned, uint64_t step,
+                       const float *const *step_input)
+{
+    dt_device_control *control = (dt_device_control *)(void *)pinned;
+    const char *const *name = NULL;
+    const int64_t *count = NULL;
+    const uint32_t n = dt_plan_step_inputs(x->plan, &name, &count);
+    *control = (dt_device_control){.run = {.seed = x->t->c.seed, .step = step, .phase = x->t->c.phase, .training = 0}};
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(pinned + k->input.step[i], step_input[i], (size_t)count[i] * sizeof(float));
+    }
+}
+
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+static const float *params_of(const dt_device_infer *x)
+{
+    return x->is_held ? x->held : x->d->params;
+}
+
+static size_t params_bytes(const dt_device_infer *x)
+{
+    return (size_t)x->t->d.params->total * sizeof(float);
+}
+
+dt_status dt_device_infer_make_room(dt_device_infer *x)
+{
+    void *p = NULL;
+    DT_TRY(dt_device_take(x->d->ops, x->d->device, params_bytes(x), &p));
+    x->held = p;
+    if (x->d->params_half != NULL) {
+        DT_TRY(dt_device_take(x->d->ops, x->d->device, params_bytes(x) / 2, &p));
+        x->held_half = p;
+    }
+    return DT_OK;
+}
+
+static dt_status narrow_held(const dt_device_infer *x)
+{
+    return x->held_half == NULL ? DT_OK
+                                : x->d->ops->narrow(x->d->device, x->held_half, x->held, x->t->d.params->total,
+                                                    dt_device_half(x->t), x->d->compute);
+}
+
+/* Behind the steps that were launched, before those that will be. */
+dt_status dt_device_infer_hold(dt_device_infer *x)
+{
+    DT_TRY(dt_train_device_push(x->t));
+    DT_TRY(x->d->ops->copy(x->d->device, x->held, x->d->params, params_bytes(x), DT_DEVICE_WITHIN, x->d->compute));
+    DT_TRY(narrow_held(x));
+    x->is_held = true;
+    return DT_OK;
+}
+
+void dt_device_infer_let_go(dt_device_infer *x)
+{
+    x->is_held = false;
+}
+
+dt_status dt_device_infer_held_get(const dt_device_infer *x, float *to)
+{
+    DT_TRY(x->d->ops->copy(x->d->device, to, x->held, params_bytes(x), DT_DEVICE_TO_HOST, x->d->compute));
+    return x->d->ops->stream_sync(x->d->device, x->d->compute);
+}
+
+dt_status dt_device_infer_held_set(dt_device_infer *x, const float *from)
+{
+    DT_TRY(x->d->ops->copy(x->d->device, x->held, from, params_bytes(x), DT_DEVICE_TO_DEVICE, x->d->compute));
+    DT_TRY(narrow_held(x));
+    return x->d->ops->stream_sync(x->d->device, x->d->compute);
+}
+
+/* ---- run --------------------------------------------------------------------------------------------------------- */
+
+static dt_status bind(dt_device_infer *x, const infer_class *k, const infer_place *p)
+{
+    void *field[DT_SAMPLES_MAX_FIELDS];
+    const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
+    for (uint32_t i = 0; i < DT_TRAIN_MAX_STEP_INPUTS; i++) {
+        step_input[i] = (const float *)(const void *)(p->device + k->input.step[i]);
+    }
+    for (uint32_t f = 0; f < x->source.n_fields; f++) {
+        field[f] = p->device + k->input.field[f];
+    }
+    const dt_device_feed feed = {.arena = x->arena,
+                                 .live = (const int32_t *)(const void *)(p->device + k->input.live),
+                                 .run = &((const dt_device_control *)(const void *)p->device)->run,
+                                 .field = field,
+                                 .step_input = step_input,
+                                 .params = params_of(x),
+                                 .params_half = x->is_held ? x->held_half : x->d->params_half};
+    return dt_device_exec_bind(k->exec, &feed);
+}
+
+static dt_status copy_output(const dt_device_infer *x, const infer_class *k, uint32_t o, char *to)
+{
+    const dt_device_view *v = dt_device_exec_output(k->exec, o);
+    const size_t packed = packed_bytes(capacity_of(x, o));
+    const size_t stride = (size_t)v->leaf_stride * dt_dtype_bytes((uint32_t)v->dtype);
+    const uint32_t copies = stride == packed ? 1 : k->leaves; /* what all leaves share lies there once */
+    for (uint32_t i = 0; i < copies; i++) {
+        DT_TRY(x->d->ops->copy(x->d->device, to + i * packed, (const char *)v->data + i * stride,
+                               packed * (k->leaves / copies), DT_DEVICE_TO_HOST, x->d->compute));
+    }
+    return DT_OK;
+}
+
+/* Everything between the inputs' arrival and the outputs' return. */
+static dt_status run_all(dt_device_infer *x, const infer_class *k, const infer_place *p)
+{
+    char *to = p->back;
+    DT_TRY(bind(x, k, p));
+    DT_TRY(dt_device_exec_launch(k->exec, x->d->compute));
+    for (uint32_t o = 0; o < x->n_outputs; o++) {
+        DT_TRY(copy_output(x, k, o, to));
+        to += room_bytes(x, o);
+    }
+    return DT_OK;
+}
+
+static dt_status capture(dt_device_infer *x, infer_class *k, uint32_t place)
+{
+    const dt_device_ops *ops = x->d->ops;
+    dt_device_graph *g = NULL, **graph = &k->graph[x->is_held][place];
+    dt_error reason;
+    DT_TRACE("device", "capture");
+    ops->graph_destroy(x->d->device, *graph);
+    *graph = NULL;
+    DT_TRY(ops->capture_begin(x->d->device, x->d->compute));
+    const dt_status st = run_all(x, k, &x->place[place]);
+    dt_error_take(&reason, st);
+    const dt_status end = ops->capture_end(x->d->device, x->d->compute, &g);
+    if (st < 0) {
+        ops->graph_destroy(x->d->device, g);
+        return dt_error_put(&reason);
+    }
+    if (end < 0) {
+        return DT_CONTEXT(end, "capturing what infers; --no-graphs avoids it");
+    }
+    *graph = g;
+    k->params[x->is_held][place] = params_of(x);
+    return DT_OK;
+}
+
+static dt_status launch(dt_device_infer *x, infer_class *k, uint32_t place)
+{
+    if (!x->t->c.graphs || !k->is_warm) {
+        DT_TRY(run_all(x, k, &x->place[place]));
+        k->is_warm = true;
+        return DT_OK;
+    }
+    /* values of parameters may change under a graph, their address may not */
+    if (k->graph[x->is_held][place] == NULL || k->params[x->is_held][place] != params_of(x)) {
+        DT_TRY(capture(x, k, place));
+    }
+    return x->d->ops->graph_launch(x->d->device, k->graph[x->is_held][place], x->d->compute);
+}
+
+dt_status dt_device_infer_begin(dt_device_infer *x, uint32_t place, uint32_t n, uint64_t step,
+                                const float *const *step_input)
+{
+    const dt_device_ops *ops = x->d->ops;
+    infer_place *p = &x->place[place];
+    infer_class *k = class_of(x, n);
+    DT_TRACE_N("device", "infer", "slices", n);
+    write_head(x, k, p->pinned, step, step_input);
+    for (uint32_t i = n; i < k->leaves; i++) {
+        DT_TRY(dt_device_pack(&x->source, &k->input, x->source.slice_cap, NULL, i, p->pinned));
+    }
+    DT_TRY(x->is_held ? DT_OK : dt_train_device_push(x->t));
+    p->class = k;
+    p->n = n;
+    x->was_begun = true;
+    DT_TRY(ops->copy(x->d->device, p->device, p->pinned, k->input.bytes, DT_DEVICE_TO_DEVICE, x->d->copy));
+    DT_TRY(ops->event_record(x->d->device, p->copied, x->d->copy));
+    DT_TRY(ops->event_wait(x->d->device, p->copied, x->d->compute));
+    DT_TRY(launch(x, k, place));
+    return ops->event_record(x->d->device, p->done, x->d->compute);
+}
+
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
+
+typedef struct blocks { /* an output of a slice: outer blocks of `live` items, in room for `cap` of them */
+    size_t outer, live, cap, inner;
+    int32_t ragged; /* its dimension, -1: none */
+} blocks;
+
+static blocks blocks_of(const dt_view *v, const dt_device_view *shape, const int64_t *size)
+{
+    blocks b = {.outer = 1, .live = 1, .cap = 1, .inner = dt_dtype_bytes((uint32_t)v->dtype), .ragged = shape->ragged};
+    for (int32_t k = 0; k < v->rank; k++) {
+        if (k == shape->ragged) {
+            b.live = (size_t)(size[shape->symbol] + shape->plus);
+            b.cap = (size_t)v->dim[k];
+        } else if (k < shape->ragged) {
+            b.outer *= (size_t)v->dim[k];
+        } else {
+            b.inner *= (size_t)v->dim[k];
+        }
+    }
+    return b;
+}
+
+/* The outputs of slice i lie at capacity; move the live parts together, front to back. */
+static void pack_output(const dt_device_infer *x, infer_place *p, uint32_t o, uint32_t i, char *at)
+{
+    const dt_view *cap = capacity_of(x, o);
+    const blocks b = blocks_of(cap, dt_device_exec_output(p->class->exec, o), p->size[i]);
+    dt_view *v = &p->view[(size_t)i * x->n_outputs + o];
+    *v = *cap;
+    v->data = at;
+    if (b.ragged >= 0) {
+        v->dim[b.ragged] = (int64_t)b.live;
+    }
+    for (size_t k = 1; k < b.outer && b.live < b.cap; k++) {
+        memmove(at + k * b.live * b.inner, at + k * b.cap * b.inner, b.live * b.inner);
+    }
+}
+
+/* The live parts of all slices one after another; of what is not ragged all have the same. */
+static void join_output(const dt_device_infer *x, infer_place *p, uint32_t o, const char *from, char *to)
+{
+    const dt_view *cap = capacity_of(x, o);
+    const dt_device_view *shape = dt_device_exec_output(p->class->exec, o);
+    dt_view *v = &p->view[o];
+    *v = *cap;
+    v->data = to;
+    const uint32_t n = shape->ragged >= 0 ? p->n : 1;
+    blocks b = blocks_of(cap, shape, p->size[0]);
+    for (size_t k = 0; k < b.outer; k++) {
+        for (uint32_t i = 0; i < n; i++) {
+            b = blocks_of(cap, shape, p->size[i]);
+            memcpy(to, from + i * packed_bytes(cap) + k * b.cap * b.inner, b.live * b.inner);
+            to += b.live * b.inner;
+        }
+    }
+    if (b.ragged >= 0) {
+        v->dim[b.ragged] = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            v->dim[b.ragged] += (int64_t)blocks_of(cap, shape, p->size[i]).live;
+        }
+    }
+}
+
+static void hand_out(const dt_device_infer *x, infer_place *p)
+{
+    char *at = p->back, *joined = p->joined;
+    for (uint32_t o = 0; o < x->n_outputs; o++) {
+        for (uint32_t i = 0; i < p->n && !x->want.is_joined; i++) {
+            pack_output(x, p, o, i, at + i * packed_bytes(capacity_of(x, o)));
+        }
+        if (x->want.is_joined) {
+            join_output(x, p, o, at, joined);
+            joined += room_bytes(x, o);
+        }
+        at += room_bytes(x, o);
+    }
+}
+
+dt_status dt_device_infer_end(dt_device_infer *x, uint32_t place)
+{
+    infer_place *p = &x->place[place];
+    if (p->class == NULL) {
+        return DT_OK;
+    }
+    DT_TRACE("device", "wait for outputs");
+    DT_TRY(x->d->ops->event_sync(x->d->device, p->done));
+    hand_out(x, p);
+    p->class = NULL;
+    return DT_OK;
+}
+
+const dt_view *dt_device_infer_output(const dt_device_infer *x, uint32_t place, uint32_t i, const char *name)
+{
+    for (uint32_t o = 0; o < x->n_outputs; o++) {
+        if (strcmp(x->plan->ir.output[o].name, name) == 0) {
+            return &x->place[place].view[(size_t)i * x->n_outputs + o];
+        }
+    }
+    return NULL;
+}
+
+const dt_view *dt_device_infer_output_at(const dt_device_infer *x, uint32_t place, uint32_t i, uint32_t k,
+                                         const char **name_p)
+{
+    if (k >= x->n_outputs) {
+        return NULL;
+    }
+    *name_p = x->plan->ir.output[k].name;
+    return &x->place[place].view[(size_t)i * x->n_outputs + k];
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the device path share: device.c (life, memory, shape classes), slots.c (sums of gradients), step.c
+ * (the step), results.c (what it found), and ranks.c (its end where there are several ranks).
+ */
+#ifndef DTRAIN_CORE_TRAIN_DEVICE_INTERNAL_H
+#define DTRAIN_CORE_TRAIN_DEVICE_INTERNAL_H
+
+#include "engine/graph/device_exec.h"
+#include "train/device/device.h"
+#include "train/trainer_internal.h"
+
+enum {
+    DT_DEVICE_CLASSES = 25,
+    DT_DEVICE_BUFFERS = 2,
+    DT_DEVICE_MAX_NODES = DT_TREE_MAX_LEAVES / DT_DEVICE_NODE_LEAVES + DT_TREE_MAX_NODES /* of a launch */
+};
+
+_Static_assert((int)DT_DEVICE_MAX_GROUPS >= (int)DT_TRAIN_MAX_GROUPS, "there is room for all groups");
+
+/* Where the parts of a step's input lie in its buffer: control first, then live sizes, step inputs, fields. */
+typedef struct dt_device_input {
+    size_t live, step[DT_TRAIN_MAX_STEP_INPUTS], field[DT_SAMPLES_MAX_FIELDS], bytes;
+    size_t field_bytes[DT_SAMPLES_MAX_FIELDS]; /* of one leaf */
+} dt_device_input;
+
+typedef struct dt_device_replay { /* they ran once without a graph */
+    uint32_t groups;
+    dt_device_graph *graph[DT_DEVICE_BUFFERS]; /* NULL: not captured so far */
+} dt_device_replay;
+
+typedef struct dt_device_class {
+    int64_t cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* of a leaf */
+    dt_plan *plan;                           /* NULL: not met so far */
+    dt_device_exec *exec;
+    dt_device_input input;
+    dt_device_replay *replay; /* [n_replays] by the groups that steps move: those met so far */
+    uint32_t n_replays;
+} dt_device_class;
+
+typedef struct dt_device_buffer { /* one of the two inputs in flight */
+    char *pinned, *device;
+    dt_device_result *result; /* pinned */
+    dt_device_event *copied, *done;
+    uint64_t step;                    /* that was launched from it, counted from 1; 0: none */
+    uint32_t groups;                  /* that it moves */
+    double norm[DT_GRAPH_MAX_LOSSES]; /* what its losses are divided by */
+} dt_device_buffer;
+
+/* The host's side of one of several ranks: what goes to others and comes from them passes through it. Pinned. */
+typedef struct dt_device_ranks {
+    dt_grad *node;       /* [n_nodes] sums of this rank's nodes, then of all */
+    float *params;       /* apart from these: a step's leave for the device while the next ones come from there */
+    double *loss;        /* [DT_DEVICE_MAX_LOSSES, leaves] */
+    double *block_sum;   /* of all ranks */
+    double *total;       /* [DT_DEVICE_MAX_LOSSES] losses of all leaves */
+    double *total_there; /* the same on the device */
+    struct dt_device_wires *wires; /* NULL: by the hosts */
+    bool has_asked;                /* whether there are any */
+} dt_device_ranks;
+
+struct dt_train_device {
+    const dt_device_ops *ops;
+    dt_device *device;
+    dt_samples source;      /* the trainer's, cut so that a leaf is one slice */
+    uint32_t leaves, group; /* of this rank; of one launch */
+    dt_device_class class[DT_DEVICE_CLASSES];
+    dt_device_stream *compute, *copy;
+    dt_device_buffer buffer[DT_DEVICE_BUFFERS];
+    size_t buffer_bytes, arena_bytes;
+
+    /* device memory */
+    char *arena; /* activations of one group */
+    float *params, *moment[2];
+    float *grad;       /* [slots, total] sums of nodes that wait for others; in the end those of cover, left to right */
+    uint32_t slots;    /* as many as wait at once */
+    void *params_half; /* [total] params rounded to half, as soon as they change; NULL: nothing is stored in half */
+    uint8_t *trained, *block_group;                        /* block_group NULL: one group */
+    double *block_sum, *seed, *loss[DT_DEVICE_MAX_LOSSES]; /* loss: [leaves] each */
+    dt_device_state *state;
+    dt_device_result *result;
+    int64_t total;       /* elements of an arena of gradients, rounded up to granules */
+    int64_t all;         /* of parameters: shadows too */
+    size_t moment_bytes; /* of one of them: one rank has all, one of several those of its slices */
+
+    dt_tree_node cover[DT_TREE_MAX_NODES]; /* the fewest nodes of the tree that hold this rank's leaves */
+    uint32_t n_nodes;
+    dt_device_slice *slice; /* [n_slices] of the sum: those of the buckets, in their order; one rank: all of it */
+    uint32_t n_slices;
+    dt_device_ranks *ranks; /* NULL: one rank */
+    uint32_t *due;          /* [n_due] calls of plans that end with a bucket which goes to others by NCCL */
+    uint32_t n_due;
+
+    dt_device_state host_state; /* what the host has of the state; the arenas are the trainer's */
+    bool host_has_it;           /* the host's arenas hold the state, perhaps changed: upload before the next step */
+    uint64_t updates[DT_TRAIN_MAX_GROUPS]; /* applied, as far as the host has read */
+    uint64_t read; /* step whose result was read last, counted from 1; 0: none since the upload */
+
+    /* one step's staging */
+    const dt_device_class *staging;
+    char *staging_at;
+};
+
+static inline size_t dt_device_align(size_t n)
+{
+    return (n + 255) / 256 * 256;
+}
+
+/* In what values between ops are stored: DT_BF16 or DT_F16, 0: f32. */
+static inline uint32_t dt_device_half(const dt_trainer *t)
+{
+    return t->c.math == DT_DEVICE_MATH_BF16 ? DT_BF16 : t->c.math == DT_DEVICE_MATH_F16 ? DT_F16 : 0;
+}
+
+/* After params have changed, on the stream that computes. */
+DT_NODISCARD static inline dt_status dt_device_narrow_params(const dt_trainer *t, const dt_train_device *d)
+{
+    return d->params_half == NULL
+               ? DT_OK
+               : d->ops->narrow(d->device, d->params_half, d->params, d->all, dt_device_half(t), d->compute);
+}
+
+/* shadows.c: of groups that f moves, behind the parameters of all ranks. */
+dt_status dt_device_move_shadows(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
+/* device.c */
+dt_status dt_device_lay_out(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
+                            dt_device_input *out_p) DT_NODISCARD;
+size_t dt_device_class_of(const dt_train_device *d, const int64_t *size); /* DT_DEVICE_CLASSES: none is large enough */
+dt_status dt_device_class_use(dt_trainer *t, dt_train_device *d, size_t c) DT_NODISCARD;
+dt_status dt_device_wait(dt_train_device *d); /* for all that was asked for */
+/* What both sides have of an arena, 0: the parameters'; the host's is never empty, the device's is rounded up. */
+size_t dt_device_shared_bytes(const dt_trainer *t, int arena);
+/* The host's arenas to the device, if they hold the state. */
+dt_status dt_train_device_push(dt_trainer *t) DT_NODISCARD;
+
+/* results.c: what step b->step found; waits for it. Errors: DT_EDIVERGED. */
+dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_report *out) DT_NODISCARD;
+
+/* slots.c: a rank's leaves are summed launch by launch, as a stack: a sum whose sibling is not there yet waits in the
+ * next slot. Leaves [first, first + n) of this rank's, of one launch, and how they meet what waits. Returns how many
+ * nodes. */
+uint32_t dt_device_nodes(const dt_trainer *t, uint32_t first, uint32_t n, dt_device_node out[DT_DEVICE_MAX_NODES]);
+uint32_t dt_device_slots(const dt_trainer *t, uint32_t leaves, uint32_t group); /* as many as wait at once */
+
+/* ranks.c */
+/* [collective] Before the first step: how gradients will travel. */
+dt_status dt_device_ranks_meet(dt_trainer *t) DT_NODISCARD;
+dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d) DT_NODISCARD;
+/* Before anything is waited for: what other ranks may never do is given up. */
+void dt_device_ranks_leave(dt_trainer *t, dt_train_device *d);
+void dt_device_ranks_destroy(dt_train_device *d);
+/* The gradients that calls of the plan up to this one have completed are summed: their buckets may go to others. n_p:
+ * buckets that were ready before. May be captured. */
+dt_status dt_device_ranks_ready(const dt_trainer *t, int64_t call, uint32_t *n_p) DT_NODISCARD;
+/* Behind the sum of this rank's leaves: its nodes and losses go to the host. May be captured. */
+dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish *f) DT_NODISCARD;
+/* [collective] The rest of a step that was launched from b: sum, norm, update of this rank's slices, and everybody's
+ * parameters. mine: how it went so far; the worst of all ranks comes back on all of them. */
+dt_status dt_device_ranks_finish(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b, dt_status mine)
+    DT_NODISCARD;
+
+/* step.c: one slice (NULL: nothing is live) into place i of an input at base. A field may already lie where it goes, if
+ * its live part lies first there. */
+bool dt_device_packs_in_place(const dt_samples *s, uint32_t f);
+dt_status dt_device_pack(const dt_samples *s, const dt_device_input *in, const int64_t *cap, const dt_feed_slice *slice,
+                         uint32_t i, char *base) DT_NODISCARD;
+
+#endif

@@ -1,5 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-dt_tests += tests/launch/test_listen
-dt_tests += tests/launch/test_lives
-dt_tests += tests/launch/test_cause
-dt_tests += tests/launch/test_notes

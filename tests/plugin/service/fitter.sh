@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A phase that makes and changes its samples itself, names its parameters and talks to other ranks
+# (tests/plugin/service/fitter.c): threads, ranks, processes, batches read ahead and resumes end in the same bits; what
+# it does wrong is said.
+set -u
+
+name=fitter
+. "${DT_SRCDIR:?}/tests/run/job.inc"
+has_mpi=$(. "$DT_SRCDIR/tests/mpi_job.sh" >/dev/null && echo yes) # it leaves where there is none
+DTRAIN_PLUGIN_PATH=$DT_BUILDDIR/tests/plugin/service/.libs
+export DTRAIN_PLUGIN_PATH
+cat >"$work/job.cfg" <<'END'
+models = { perception = ""; world = ""; controller = ""; net = "fitter_net"; };
+data = { batch = 16; shards = 8; };
+training = { epochs = 4; eval_interval = 0; save_interval = 0; warmup_epochs = 0; learning_rate = 0.05; };
+checkpoint = { every_seconds = 0; every_steps = 5; keep_last = 9; };
+metrics = { tensorboard = false; };
+report = { enabled = false; };
+phases = ( { plugin = "fitter"; } );
+END
+
+train 0 whole --threads 1 --set data.prefetch=0
+enough_states 4
+train 0 ahead --threads 3 --set data.prefetch=8 --set data.workers=3
+same_all ahead "3 threads, 8 batches ahead"
+for n in 2 3; do
+    train 0 sim$n --set comm.backend=sim --set comm.ranks=$n --check-sync 1
+    same_all sim$n "$n virtual ranks"
+done
+if [ "$has_mpi" = yes ]; then
+    LSAN_OPTIONS=detect_leaks=0 # the library of MPI keeps what it has until the process ends
+    export LSAN_OPTIONS
+    train 0 processes --nproc 2 --check-sync 1
+    same_all processes "2 processes"
+fi
+for n in 5 7; do # at an epoch's end, and within one
+    train 0 cut$n --max-steps $n
+    train 0 cut$n --resume "$work/cut$n"
+    same cut$n "stopped after $n steps"
+done
+train 0 stale --set fitter.stale=true
+cases=$((cases + 1))
+last=$(cat "$work/whole/checkpoints/LATEST")
+! cmp -s "$work/whole/checkpoints/$last/model.safetensors" "$work/stale/checkpoints/$last/model.safetensors" ||
+    fail "samples that changed taught the same"
+
+wrong() { # CODE TEXT WHAT
+    rm -rf "${work:?}/wrong"
+    train "$1" wrong --set "fitter.wrong=$3"
+    says 1+ "$2"
+}
+wrong 3 'fitter: data of its own requires fields, symbols, count, sizes and read' 'no read'
+wrong 3 'fitter: data of its own requires fields, symbols, count, sizes and read' 'small'
+wrong 2 'broadcast from rank 1; there are 1, from 0 on' 'root'
+wrong 2 'reduce by 9; expected DT_RANKS_SUM' 'how'
+wrong 3 "column 0 of x: 3 values, least -1, greatest 1, mean 2, deviation 0.5; these are inconsistent" 'mean'
+wrong 2 "the phase's data has no field z" 'field'
+wrong 2 'field x of the phase'"'"'s data is "A 2" of f32, not 3 columns of f32' 'columns'
+wrong 5 'fitter knows x alone' 'unknown'
+wrong 2 'number 0 of constant net.constant.unit is nan, but must be finite' 'number'
+wrong 2 'no model of this phase has a constant "net.out.w"' 'trained'
+wrong 2 'constant net.constant.unit has 2 numbers, not 1' 'size'
+finish

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+dt_tests += tests/plugin/service/test_plugin_memory
+dt_whole_run_scripts += tests/plugin/service/duel.sh
+check_LTLIBRARIES += tests/plugin/service/duel.la
+tests_plugin_service_duel_la_SOURCES = tests/plugin/service/duel.c
+tests_plugin_service_duel_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=duel
+tests_plugin_service_duel_la_CFLAGS = $(PLUGIN_CFLAGS)
+tests_plugin_service_duel_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests/plugin/service/duel.log: dtrain tests/plugin/service/duel.la
+dt_scripts += tests/plugin/service/fitter.sh
+check_LTLIBRARIES += tests/plugin/service/fitter.la
+tests_plugin_service_fitter_la_SOURCES = tests/plugin/service/fitter.c
+tests_plugin_service_fitter_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=fitter
+tests_plugin_service_fitter_la_CFLAGS = $(PLUGIN_CFLAGS)
+tests_plugin_service_fitter_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests/plugin/service/fitter.log: dtrain tests/plugin/service/fitter.la

@@ -1,0 +1,1037 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rollouts through the service, as a phase sees them: what is collected is what happened, in tiny worlds whose every
+ * number is known.
+ */
+#include <config.h>
+
+#include "worlds.h"
+
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "rl/experience/rollout.h"
+#include "rl/experience/service.h"
+#include "state/snapshot/snapshot.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- a world with one more setting ------------------------------------------------------------------------------ */
+
+static void begin(world *w, const char *env, const char *more)
+{
+    char id[64];
+    snprintf(id, sizeof(id), "env.id=%s", env);
+    const char *const settings[] = {id, more, NULL};
+    world_open(w, settings, NULL);
+    world_start(w);
+}
+
+/* ---- what is collected ------------------------------------------------------------------------------------------- */
+
+/* Every observation follows from the one before and the action between them. */
+static void test_counter(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "counter", "tiny.steps=20");
+    assert_done(world_iterate(&w));
+    const uint64_t M = 6;
+    uint64_t rows = 0, ends = 0;
+    double returns = 0;
+    assert_int_equal(world_source(&w)->count, 20 * M);
+    for (uint64_t i = 0; i < M; i++) {
+        float step = 0, seed = -1, last = -1, total = 0;
+        for (uint64_t t = 0; t < 20; t++) {
+            sample s;
+            const uint64_t index = t * M + i;
+            read_samples(&w, &index, 1, &s);
+            if (s.size[0] == 0) { /* a reset is an empty sample */
+                assert_true(step == 3 + fmodf(seed, 5));
+                returns += (double)total;
+                ends++;
+                step = total = 0;
+                seed = last = -1;
+                drop_sample(&w, &s);
+                continue;
+            }
+            rows++;
+            assert_true(f32(&w, &s, "state", 0) == step);
+            seed = seed < 0 ? f32(&w, &s, "state", 1) : seed;
+            assert_true(f32(&w, &s, "state", 1) == seed);
+            assert_true(f32(&w, &s, "state", 2) == last);
+            assert_true(f32(&w, &s, "mask", 1) == (step == 1 ? 0.0f : 1.0f));
+            last = (float)i32(&w, &s, "action_i", 0);
+            assert_true(last >= 0 && last <= 2 && !(step == 1 && last == 1));
+            assert_true(f32(&w, &s, "log_prob", 0) < 0);
+            const float target = f32(&w, &s, "advantage", 0) + f32(&w, &s, "value", 0);
+            assert_true(fabsf(f32(&w, &s, "target", 0) - target) < 1e-5f);
+            total += 1 + last;
+            step++;
+            drop_sample(&w, &s);
+        }
+    }
+    const dt_rollout_report *r = &w.phase->report;
+    assert_int_equal(r->agent_steps, rows);
+    assert_int_equal(r->env_steps, rows);
+    assert_true(ends > 10);
+    assert_true(r->episodes >= ends && r->episodes <= ends + M);
+    assert_true(r->episode_return >= r->episode_length && r->episode_return <= 3 * r->episode_length);
+    assert_true(fabs(r->episode_cost[0] - (r->episode_return - r->episode_length)) < 1e-9); /* the actions alone */
+    assert_true(r->metric[0] >= 0 && r->metric[0] <= 990);
+    assert_true(returns > 0);
+    world_close(&w);
+}
+
+/* Mean, and deviation with n - 1, of numbers. */
+static void of_list(const double *x, int n, double *mean, double *std)
+{
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        sum += x[i] / n;
+    }
+    for (int i = 0; i < n; i++) {
+        squares += (x[i] - sum) * (x[i] - sum);
+    }
+    *mean = sum;
+    *std = sqrt(squares / (n - 1));
+}
+
+static void near_to(double is, double want)
+{
+    if (!(fabs(is - want) <= 1e-9 * (1 + fabs(want)))) {
+        fail_msg("%.12g in place of %.12g", is, want);
+    }
+}
+
+/* What a round is reported to be, from its samples: an episode is over after 3 + seed % 5 steps. */
+static void test_report(void **state)
+{
+    (void)state;
+    enum { STEPS = 40, M = 6, MOST = STEPS * M };
+    static double number[4][MOST]; /* return, length, cost, metric of each episode that ended */
+    world w;
+    int n = 0;
+    uint64_t rows = 0;
+    begin(&w, "counter", "tiny.steps=40");
+    for (int round = 0; round < 2; round++) {
+        static double step[M], earned[M], paid[M], seed[M];
+        n = 0;
+        rows = 0;
+        if (round == 0) {
+            memset(step, 0, sizeof(step));
+            memset(earned, 0, sizeof(earned));
+            memset(paid, 0, sizeof(paid));
+        }
+        assert_done(world_iterate(&w));
+        for (uint64_t k = 0; k < STEPS * M; k++) { /* step by step, instance by instance */
+            const uint64_t i = k % M;
+            sample s;
+            read_samples(&w, &k, 1, &s);
+            if (s.size[0] > 0) {
+                const double action = i32(&w, &s, "action_i", 0);
+                seed[i] = (double)f32(&w, &s, "state", 1);
+                step[i]++;
+                earned[i] += 1 + action;
+                paid[i] += action;
+                rows++;
+                if (step[i] == 3 + fmod(seed[i], 5)) {
+                    number[0][n] = earned[i];
+                    number[1][n] = step[i];
+                    number[2][n] = paid[i];
+                    number[3][n++] = 10 * seed[i];
+                    step[i] = earned[i] = paid[i] = 0;
+                }
+            }
+            drop_sample(&w, &s);
+        }
+        const dt_rollout_report *r = &w.phase->report;
+        double mean[4], std[4];
+        for (int k = 0; k < 4; k++) {
+            of_list(number[k], n, &mean[k], &std[k]);
+        }
+        assert_true(n > 30 && std[0] > 0 && std[2] > 0 && std[3] > 0);
+        assert_int_equal(r->episodes, n);
+        assert_int_equal(r->agent_steps, rows);
+        assert_int_equal(r->env_steps, rows);
+        near_to(r->episode_return, mean[0]);
+        near_to(r->episode_return_std, std[0]);
+        near_to(r->episode_length, mean[1]);
+        near_to(r->episode_cost[0], mean[2]);
+        near_to(r->episode_cost_std[0], std[2]);
+        near_to(r->metric[0], mean[3]);
+        near_to(r->metric_std[0], std[3]);
+        near_to(r->interventions, 0);
+        near_to(r->infeasible, 0);
+    }
+    world_close(&w);
+}
+
+/* Advantages by the textbook, from the fields: the chain stops at ends; behind what was truncated lies a value. */
+static void test_ends_bootstrap(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "counter", "tiny.steps=20");
+    assert_done(world_iterate(&w));
+    const uint64_t M = 6;
+    uint64_t n_terminated = 0, n_truncated = 0;
+    for (uint64_t i = 0; i < M; i++) {
+        for (uint64_t t = 0; t + 1 < 20; t++) {
+            sample s, next;
+            const uint64_t index = t * M + i, after = index + M;
+            read_samples(&w, &index, 1, &s);
+            read_samples(&w, &after, 1, &next);
+            if (s.size[0] == 1 && next.size[0] == 0) { /* its last step: one reward, and maybe a value */
+                const float reward = 1 + (float)i32(&w, &s, "action_i", 0);
+                const float delta = f32(&w, &s, "advantage", 0) + f32(&w, &s, "value", 0) - reward;
+                /* lengths 3, 5, 7 come from even seeds mod 10 = 0, 2, 4 or odd ones 5, 7, 9 */
+                const int seed = (int)f32(&w, &s, "state", 1);
+                if (seed % 2 == 0) {
+                    assert_true(fabsf(delta) < 1e-5f);
+                    n_terminated++;
+                } else {
+                    assert_true(fabsf(delta) > 1e-5f); /* 0.9 V(last observation) */
+                    n_truncated++;
+                }
+            }
+            drop_sample(&w, &s);
+            drop_sample(&w, &next);
+        }
+    }
+    assert_true(n_terminated > 3 && n_truncated > 3);
+    world_close(&w);
+}
+
+/* What comes after a row is the row after, where there is one. */
+static void test_transitions(void **state)
+{
+    (void)state;
+    enum { STEPS = 20, M = 6 };
+    world w;
+    const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.transitions=1", NULL};
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    uint64_t n_next = 0, n_never = 0, n_ahead = 0, n_open = 0;
+    for (int round = 0; round < 3; round++) {
+        assert_done(world_iterate(&w));
+        for (uint64_t i = 0; i < M; i++) {
+            for (uint64_t t = 0; t < STEPS; t++) {
+                sample s, next;
+                const uint64_t index = t * M + i, after = index + M;
+                read_samples(&w, &index, 1, &s);
+                if (s.size[0] == 0) {
+                    drop_sample(&w, &s);
+                    continue;
+                }
+                const float step = f32(&w, &s, "state", 0), seed = f32(&w, &s, "state", 1);
+                const bool goes_on = step + 1 < 3 + fmodf(seed, 5);
+                assert_true(f32(&w, &s, "next_present", 0) == (float)goes_on);
+                for (int d = 0; d < 3; d++) {
+                    const float follows[] = {step + 1, seed, (float)i32(&w, &s, "action_i", 0)};
+                    assert_true(f32(&w, &s, "next_state", d) == (goes_on ? follows[d] : 0));
+                }
+                n_next += goes_on;
+                /* the cost is the action; an odd seed's end is a truncation */
+                const float ahead = f32(&w, &s, "cost_in", 0);
+                float want = i32(&w, &s, "action_i", 0) > 0 ? 0 : t + 1 == STEPS ? -1 : NAN;
+                if (isnan(want) && goes_on) {
+                    read_samples(&w, &after, 1, &next);
+                    const float later = f32(&w, &next, "cost_in", 0);
+                    want = later < 0 ? later - 1 : later < DT_ROLLOUT_NEVER ? later + 1 : later;
+                    drop_sample(&w, &next);
+                } else if (!goes_on && want != 0) {
+                    want = fmodf(seed, 2) == 0 ? DT_ROLLOUT_NEVER : -1;
+                }
+                assert_true(ahead == want);
+                n_never += ahead == DT_ROLLOUT_NEVER;
+                n_ahead += ahead > 0 && ahead < DT_ROLLOUT_NEVER;
+                n_open += ahead < 0;
+                drop_sample(&w, &s);
+            }
+        }
+    }
+    assert_true(n_next > 100 && n_never > 0 && n_ahead > 3 && n_open > 0);
+    world_close(&w);
+}
+
+/* Several samples packed are the samples one after another: rows, ragged rows, indices counted over the slice. */
+static void test_crowd_is_packed(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "crowd", "tiny.steps=25");
+    assert_done(world_iterate(&w));
+    enum { N = 40 };
+    uint64_t index[N];
+    sample all;
+    int64_t row = 0, node = 0, edge = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        index[i] = (i * 17) % world_source(&w)->count;
+    }
+    read_samples(&w, index, N, &all);
+    for (int i = 0; i < N; i++) {
+        sample s;
+        read_samples(&w, &index[i], 1, &s);
+        const int64_t A = s.size[0], n = s.size[1], e = s.size[2];
+        for (int64_t a = 0; a < A; a++) {
+            assert_true(f32(&w, &all, "own", 2 * (row + a)) == f32(&w, &s, "own", 2 * a));
+            assert_true(f32(&w, &s, "own", 2 * a) >= 0); /* only who is there */
+            for (int64_t t = 0; t < 3; t++) {            /* steps come first */
+                const float want = f32(&w, &s, "own", 2 * a + 1) + 10 * (float)(t + 1);
+                assert_true(f32(&w, &s, "own_steps", 2 * (t * A + a) + 1) == want);
+                assert_true(f32(&w, &all, "own_steps", 2 * (t * all.size[0] + row + a) + 1) == want);
+            }
+            assert_int_equal(i32(&w, &all, "node", row + a), i32(&w, &s, "node", a) + node);
+            assert_true(i32(&w, &s, "node", a) < n);
+            assert_int_equal(i32(&w, &all, "action_i", 2 * (row + a) + 1), i32(&w, &s, "action_i", 2 * a + 1));
+            assert_true(f32(&w, &all, "cost_target", 2 * (row + a) + 1) == f32(&w, &s, "cost_target", 2 * a + 1));
+        }
+        for (int64_t k = 0; k < n; k++) {
+            assert_true(f32(&w, &s, "node_steps", n + k) == f32(&w, &s, "nodes", 2 * k + 1) + 2);
+            assert_true(f32(&w, &all, "node_steps", all.size[1] + node + k) == f32(&w, &s, "nodes", 2 * k + 1) + 2);
+            assert_true(f32(&w, &all, "nodes", 2 * (node + k) + 1) == f32(&w, &s, "nodes", 2 * k + 1));
+            assert_int_equal(i32(&w, &all, "rowptr", node + k), i32(&w, &s, "rowptr", k) + edge);
+            const int32_t driver = i32(&w, &s, "driver", k);
+            assert_int_equal(i32(&w, &all, "driver", node + k), driver < 0 ? -1 : driver + row);
+            assert_true(driver < A);
+        }
+        assert_int_equal(i32(&w, &s, "rowptr", n), e);
+        for (int64_t k = 0; k < e; k++) {
+            assert_int_equal(i32(&w, &all, "col", edge + k), i32(&w, &s, "col", k) + node);
+        }
+        row += A;
+        node += n;
+        edge += e;
+        drop_sample(&w, &s);
+    }
+    assert_int_equal(all.size[0], row);
+    assert_int_equal(i32(&w, &all, "rowptr", node), edge);
+    assert_true(row > N / 2 && node > row);
+    drop_sample(&w, &all);
+    world_close(&w);
+}
+
+/* The same run twice is the same bits; learning has changed the parameters. */
+static void test_runs_repeat(void **state)
+{
+    (void)state;
+    float *params[2];
+    size_t bytes = 0;
+    for (int k = 0; k < 2; k++) {
+        world w;
+        begin(&w, "crowd", "tiny.steps=12");
+        for (int i = 0; i < 3; i++) {
+            assert_done(world_iterate(&w));
+        }
+        bytes = (size_t)w.stage->params.total * sizeof(float);
+        params[k] = malloc(bytes);
+        memcpy(params[k], dt_trainer_params(w.stage->trainer), bytes);
+        world_close(&w);
+    }
+    assert_memory_equal(params[0], params[1], bytes);
+    free(params[0]);
+    free(params[1]);
+}
+
+/* Bounds of the environment and of the shield hold for what is executed; what was drawn is kept. */
+static void test_shield(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "torque", "tiny.steps=30");
+    assert_done(world_iterate(&w));
+    assert_true(w.phase->report.interventions == 0);
+    assert_true(w.phase->report.episode_return <= 50 * 6);
+    world_close(&w);
+    const char *const settings[] = {"env.id=torque", "tiny.steps=30", "tiny.shield=true", NULL};
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_done(world_iterate(&w));
+    uint64_t beyond = 0;
+    for (uint64_t i = 0; i < world_source(&w)->count; i++) {
+        sample s;
+        read_samples(&w, &i, 1, &s);
+        const float a = s.size[0] > 0 ? f32(&w, &s, "action_f", 0) : 0;
+        beyond += a < -0.25f || a > 0.125f;
+        drop_sample(&w, &s);
+    }
+    const dt_rollout_report *r = &w.phase->report;
+    assert_true(beyond > 20);
+    assert_true(fabs(r->interventions - (double)beyond / (double)r->agent_steps) < 1e-9);
+    assert_true(r->episode_return >= 50 * 6 * -0.25 && r->episode_return <= 50 * 6 * 0.125);
+    assert_true(r->infeasible == 0);
+    world_close(&w);
+}
+
+/* ---- normalisation ----------------------------------------------------------------------------------------------- */
+
+/* Rows of two rounds of "torque" as they are kept: [round, step, instance]. */
+typedef struct torque_row {
+    bool acts;
+    double raw, advantage, value, target; /* raw: the reward as the environment pays it */
+} torque_row;
+enum { TORQUE_STEPS = 35, TORQUE_INSTANCES = 6 };
+
+static void read_torque(world *w, torque_row row[TORQUE_STEPS][TORQUE_INSTANCES])
+{
+    assert_int_equal(world_source(w)->count, TORQUE_STEPS * TORQUE_INSTANCES);
+    for (uint64_t i = 0; i < TORQUE_STEPS * TORQUE_INSTANCES; i++) {
+        sample s;
+        torque_row *r = &row[i / TORQUE_INSTANCES][i % TORQUE_INSTANCES];
+        read_samples(w, &i, 1, &s);
+        *r = (torque_row){.acts = s.size[0] > 0};
+        if (r->acts) {
+            r->raw = 50 * fmin(fmax((double)f32(w, &s, "action_f", 0), -1), 1);
+            r->advantage = (double)f32(w, &s, "advantage", 0);
+            r->value = (double)f32(w, &s, "value", 0);
+            r->target = (double)f32(w, &s, "target", 0);
+        }
+        drop_sample(w, &s);
+    }
+}
+
+/* Standard deviation of the discounted returns of all steps of both rounds, from when an agent came. */
+static double deviation_of_returns(torque_row row[2][TORQUE_STEPS][TORQUE_INSTANCES])
+{
+    double n = 0, sum = 0, squares = 0;
+    for (int i = 0; i < TORQUE_INSTANCES; i++) {
+        double ret = 0;
+        for (int t = 0; t < 2 * TORQUE_STEPS; t++) {
+            const torque_row *r = &row[t / TORQUE_STEPS][t % TORQUE_STEPS][i];
+            ret = r->acts ? 0.9 * ret + r->raw : 0; /* an episode ends in a row without an action */
+            n += r->acts;
+            sum += r->acts ? ret : 0;
+            squares += r->acts ? ret * ret : 0;
+        }
+    }
+    return sqrt(squares / n - sum / n * (sum / n) + 1e-8);
+}
+
+/* Rewards that advantages were made of: r = A - gamma lambda A' + V - gamma V'; the next row is of the same agent. */
+static void check_rewards(torque_row row[TORQUE_STEPS][TORQUE_INSTANCES], double deviation)
+{
+    int n = 0;
+    for (int i = 0; i < TORQUE_INSTANCES; i++) {
+        for (int t = 0; t + 1 < TORQUE_STEPS; t++) {
+            const torque_row *r = &row[t][i], *next = &row[t + 1][i];
+            if (r->acts && next->acts) {
+                const double reward = r->advantage - 0.9 * 0.8 * next->advantage + r->value - 0.9 * next->value;
+                assert_true(fabs(reward - r->raw / deviation) < 1e-4);
+                n++;
+            }
+            assert_true(!r->acts || fabs(r->target - r->advantage - r->value) < 1e-5);
+        }
+    }
+    assert_true(n > 100);
+}
+
+/* Both bounds of clip_reward, 5 here: a rare loss of 1000 is the lower one, and what is usual is far from them. */
+static void test_reward_bounds(void **state)
+{
+    (void)state;
+    const char *const settings[] = {
+        "env.id=liar", "liar.lie=debt", "tiny.steps=120", "tiny.normalise_reward=true", "tiny.transitions=2", NULL};
+    world w;
+    float least = 0, most = 0;
+    world_begin(&w, settings);
+    assert_done(world_iterate(&w));
+    for (uint64_t i = 0; i < world_source(&w)->count; i++) {
+        sample s;
+        read_samples(&w, &i, 1, &s);
+        if (s.size[0] > 0) {
+            least = fminf(least, f32(&w, &s, "reward", 0));
+            most = fmaxf(most, f32(&w, &s, "reward", 0));
+        }
+        drop_sample(&w, &s);
+    }
+    assert_true(least == -5);
+    assert_true(most > 0 && most < 1);
+    world_close(&w);
+}
+
+/* What the first round saw scales the second; a constant becomes 0; rewards lose their unit. */
+static void test_normalised(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=torque", "tiny.steps=35", "tiny.normalise_obs=true",
+                                    "tiny.normalise_reward=true", NULL};
+    static torque_row row[2][TORQUE_STEPS][TORQUE_INSTANCES];
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_done(world_iterate(&w));
+    read_torque(&w, row[0]);
+    assert_done(world_iterate(&w));
+    read_torque(&w, row[1]);
+    const double deviation = deviation_of_returns(row);
+    assert_true(deviation > 10); /* the environment pays up to 50 a step */
+    check_rewards(row[1], deviation);
+    double n = 0, sum = 0, squares = 0;
+    for (uint64_t i = 0; i < world_source(&w)->count; i++) {
+        sample s;
+        read_samples(&w, &i, 1, &s);
+        if (s.size[0] > 0) {
+            const double x = (double)f32(&w, &s, "state", 0);
+            n++;
+            sum += x;
+            squares += x * x;
+            assert_true(f32(&w, &s, "state", 2) == 0);
+        }
+        drop_sample(&w, &s);
+    }
+    assert_true(n > 100);
+    assert_true(fabs(sum / n) < 0.1 && fabs(squares / n - 1) < 0.15);
+    assert_true(fabs(w.phase->report.episode_return) > 5); /* told as they are */
+    world_close(&w);
+}
+
+/* The window holds what the place saw in the steps before, and nothing from before its agent came. */
+static void test_history(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=counter", "tiny.steps=6", "tiny.window=4", NULL};
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    for (int k = 0; k < 3; k++) { /* windows reach back into the round before */
+        assert_done(world_iterate(&w));
+        for (uint64_t i = 0; i < world_source(&w)->count; i++) {
+            sample s;
+            read_samples(&w, &i, 1, &s);
+            for (int64_t back = 0; back < 4 && s.size[0] > 0; back++) {
+                const float step = f32(&w, &s, "state", 0);
+                const bool is_there = (float)back <= step;
+                const int64_t at = (3 - back) * 3;
+                assert_true(f32(&w, &s, "present", 3 - back) == (float)is_there);
+                assert_true(f32(&w, &s, "state_history", at) == (is_there ? step - (float)back : 0));
+                assert_true(f32(&w, &s, "state_history", at + 1) == (is_there ? f32(&w, &s, "state", 1) : 0));
+            }
+            drop_sample(&w, &s);
+        }
+    }
+    world_close(&w);
+}
+
+/* ---- evaluation -------------------------------------------------------------------------------------------------- */
+
+static void test_evaluate(void **state)
+{
+    (void)state;
+    world w;
+    float after[2][2048];
+    dt_rollout_report r[3], alone;
+    const uint64_t seed[] = {4, 11, 107};
+    for (int k = 0; k < 2; k++) {
+        begin(&w, "counter", "tiny.steps=10");
+        assert_done(world_iterate(&w));
+        if (k == 1) {
+            for (int i = 0; i < 3; i++) {
+                r[i].struct_size = alone.struct_size = sizeof(r[i]);
+            }
+            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 3, 5, 0, r));
+            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed + 1, 1, 5, 0, &alone));
+            for (int i = 0; i < 3; i++) {
+                assert_int_equal(r[i].episodes, 5);
+                assert_true(r[i].episode_length >= 3 && r[i].episode_length <= 7);
+                assert_true(r[i].env_steps == (uint64_t)(5 * r[i].episode_length + 0.5));
+                assert_true(r[i].episode_return_std > 0);
+            }
+            /* a seed's result does not depend on what else is evaluated */
+            assert_true(alone.episode_return == r[1].episode_return && alone.metric[0] == r[1].metric[0]);
+            /* the first episode of a seed has that seed, and the most likely action leaves nothing to chance */
+            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 3, 1, 1, r));
+            assert_true(r[0].metric[0] == 40 && r[1].metric[0] == 110 && r[2].metric[0] == 70);
+            assert_true(r[0].episode_length == 7 && r[1].episode_length == 4 && r[2].episode_length == 5);
+        }
+        assert_done(world_iterate(&w));
+        assert_true(w.stage->params.total <= 2048);
+        memcpy(after[k], dt_trainer_params(w.stage->trainer), (size_t)w.stage->params.total * sizeof(float));
+        if (k == 1) { /* looking changes nothing */
+            assert_memory_equal(after[0], after[1], (size_t)w.stage->params.total * sizeof(float));
+        }
+        world_close(&w);
+    }
+}
+
+/* The k-th episode of a seed is the same however many are asked for, so that differences of sums are its numbers. */
+static void test_episodes_of_a_seed(void **state)
+{
+    (void)state;
+    enum { MOST = 6 };
+    static const uint64_t seed[] = {23, 8};
+    double number[4][MOST], sum[4] = {0}, steps = 0;
+    world w;
+    begin(&w, "counter", "tiny.steps=10");
+    assert_done(world_iterate(&w));
+    for (uint32_t n = 1; n <= MOST; n++) {
+        dt_rollout_report r[2] = {{.struct_size = sizeof(r[0])}, {.struct_size = sizeof(r[0])}};
+        assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, seed, 2, n, 0, r));
+        const double mean[4] = {r[0].episode_return, r[0].episode_length, r[0].episode_cost[0], r[0].metric[0]};
+        double unused, std[4];
+        for (int k = 0; k < 4; k++) {
+            number[k][n - 1] = n * mean[k] - sum[k];
+            sum[k] += number[k][n - 1];
+            of_list(number[k], (int)n, &unused, &std[k]);
+        }
+        steps += number[1][n - 1];
+        near_to(number[0][n - 1] - number[2][n - 1], number[1][n - 1]); /* reward 1 + action, cost the action */
+        near_to(number[1][n - 1], round(number[1][n - 1]));
+        near_to(number[1][n - 1], 3 + fmod(round(number[3][n - 1] / 10), 5)); /* metric 10 (seed % 100) */
+        assert_int_equal(r[0].episodes, n);
+        near_to((double)r[0].env_steps, steps);
+        near_to((double)r[0].agent_steps, steps);
+        assert_int_equal(n > 1, !isnan(r[0].episode_return_std));
+        if (n > 1) {
+            near_to(r[0].episode_return_std, std[0]);
+            near_to(r[0].episode_cost_std[0], std[2]);
+            near_to(r[0].metric_std[0], std[3]);
+        }
+        assert_true(r[0].interventions == 0 && r[0].infeasible == 0 && isnan(r[0].explained_variance));
+    }
+    assert_true(number[3][0] == 230 && number[3][1] != 230);
+    world_close(&w);
+}
+
+/* Where the shield permits nothing that the environment does, every action is reported as infeasible. */
+static void test_infeasible(void **state)
+{
+    (void)state;
+    static const char *const from[] = {"tiny.shield_from=-0.25", "tiny.shield_from=1.5", "tiny.shield_from=-10"};
+    for (int k = 0; k < 3; k++) { /* -10: to -9.6; what is executed is then a bound of the environment */
+        const char *const settings[] = {"env.id=torque", "tiny.steps=12", "tiny.shield=true", from[k], NULL};
+        const uint64_t seed = 5;
+        dt_rollout_report r = {.struct_size = sizeof(r)};
+        world w;
+        world_begin(&w, settings);
+        assert_done(world_iterate(&w));
+        assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 4, 0, &r));
+        assert_true(w.phase->report.infeasible == (k > 0 ? 1 : 0) && r.infeasible == (k > 0 ? 1 : 0));
+        assert_true(k > 0 || (r.interventions > 0.1 && r.interventions <= 1));
+        near_to(r.episode_length, 6);
+        if (k > 0) {
+            near_to(r.episode_return, k == 1 ? 300 : -300);
+        }
+        world_close(&w);
+    }
+}
+
+/* A checkpoint of more instances is that of another round: they begin again, and the number of rounds goes on. */
+static void test_other_instances(void **state)
+{
+    (void)state;
+    dt_str saved = {0};
+    world w;
+    begin(&w, "counter", "tiny.steps=2");
+    assert_done(world_iterate(&w));
+    assert_done(dt_rollout_save(w.stage->rollout, &saved));
+    world_close(&w);
+    begin(&w, "counter", "env.instances=5");
+    assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
+    assert_false(w.stage->rollout->is_restored);
+    assert_int_equal(w.stage->rollout->collects, 1);
+    assert_done(world_iterate(&w));
+    world_close(&w);
+    begin(&w, "counter", "tiny.steps=2");
+    assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
+    assert_true(w.stage->rollout->is_restored);
+    world_close(&w);
+    dt_str_fini(&saved);
+}
+
+/* An episode that its environment does not end is cut at its longest length exactly, and who is both terminated and
+ * truncated is terminated. */
+static void test_ends(void **state)
+{
+    (void)state;
+    static const char *const lies[] = {"liar.lie=undying", "liar.lie=both"};
+    for (int k = 0; k < 2; k++) {
+        const char *const settings[] = {"env.id=liar", lies[k], "tiny.steps=20", "tiny.transitions=2", NULL};
+        world w;
+        uint64_t n_terminated = 0, n_truncated = 0;
+        world_begin(&w, settings);
+        assert_done(world_iterate(&w));
+        for (uint64_t i = 0; i + 6 < world_source(&w)->count; i++) { /* not the last step of the round */
+            sample s;
+            read_samples(&w, &i, 1, &s);
+            if (s.size[0] > 0) {
+                n_terminated += f32(&w, &s, "terminated", 0) != 0;
+                n_truncated += f32(&w, &s, "truncated", 0) != 0;
+            }
+            drop_sample(&w, &s);
+        }
+        assert_true(k == 0 ? w.phase->report.episode_length == 7 : w.phase->report.episode_length < 7);
+        assert_true(k == 0 ? n_terminated == 0 && n_truncated == 12 : n_terminated > 6 && n_truncated == 0);
+        world_close(&w);
+    }
+}
+
+/* A metric that some episodes do not know has the mean of the others; where none knows it, it has none. */
+static void test_unknown_metric(void **state)
+{
+    (void)state;
+    const uint64_t seed = 4;
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    world w;
+    begin(&w, "liar", "liar.lie=unsaid"); /* of odd seeds */
+    assert_done(world_iterate(&w));
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 8, 1, &r));
+    assert_true(r.metric[0] >= 0 && r.metric[0] <= 980 && r.metric_std[0] >= 0);
+    assert_true(isfinite(w.phase->report.metric[0]));
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 1, 1, &r)); /* of one episode */
+    assert_true(isfinite(r.episode_return) && isnan(r.episode_return_std));
+    world_close(&w);
+    begin(&w, "liar", "liar.lie=undying");
+    assert_done(world_iterate(&w));
+    assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 2, 1, &r));
+    assert_true(isnan(r.metric[0]) && isnan(r.metric_std[0]));
+    world_close(&w);
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+/* Stopped after two of four rounds and gone on from the checkpoint: the same bits as without a stop. */
+static void resumed_equals_uninterrupted(const char *const *settings)
+{
+    char dir[64];
+    static float whole[2048], resumed[2048];
+    dt_rollout_report a, b;
+    world w;
+    snprintf(dir, sizeof(dir), "test_rollout.%ld.tmp", (long)getpid());
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    for (int k = 0; k < 4; k++) {
+        assert_done(world_iterate(&w));
+        if (k == 1) {
+            const dt_snapshot_desc d = {.run_dir = dir, .ranks = 1};
+            assert_done(dt_fs_mkdirs(dir));
+            assert_done(dt_snapshot_save(w.stage, &d, NULL));
+        }
+    }
+    world_keep(&w, whole, &a);
+    world_close(&w);
+    dt_ckpt *c = NULL;
+    assert_done(dt_ckpt_open(dir, true, NULL, &c));
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_done(dt_snapshot_load(w.stage, c));
+    assert_done(world_iterate(&w));
+    assert_done(world_iterate(&w));
+    assert_int_equal(world_iterate(&w), DT_DONE);
+    world_keep(&w, resumed, &b);
+    assert_memory_equal(whole, resumed, (size_t)w.stage->params.total * sizeof(float));
+    assert_memory_equal(&a, &b, sizeof(a));
+    world_close(&w);
+    dt_ckpt_close(c);
+    assert_done(dt_fs_remove_tree(dir));
+}
+
+static void test_resume(void **state)
+{
+    (void)state;
+    static const char *const counter[] = {"env.id=counter", "tiny.steps=9", NULL};
+    static const char *const history[] = {"env.id=counter", "tiny.steps=4", "tiny.window=5", "tiny.normalise_obs=true",
+                                          NULL};
+    static const char *const crowd[] = {"env.id=crowd", "tiny.steps=9", "tiny.normalise_advantage=true", NULL};
+    static const char *const torque[] = {"env.id=torque",           "tiny.steps=9",
+                                         "tiny.normalise_obs=true", "tiny.normalise_reward=true",
+                                         "tiny.shield=true",        NULL};
+    static const char *const relay[] = {"env.id=relay", "tiny.steps=9", "tiny.transitions=2", "tiny.annotation=A 2",
+                                        NULL};
+    static const char *const squashed[] = {"env.id=torque", "tiny.steps=9", "tiny.transitions=2", "tiny.squash=true",
+                                           NULL};
+    static const char *const teams[] = {"env.id=relay",       "relay.teams=two",  "tiny.steps=9",      "tiny.window=3",
+                                        "opponents.latest=0", "opponents.pool=2", "opponents.every=1", NULL};
+    static const char *const ahead[] = {"env.id=relay",
+                                        "relay.teams=two",
+                                        "tiny.ahead=true",
+                                        "opponents.learner=1",
+                                        "tiny.steps=9",
+                                        "opponents.pool=1",
+                                        NULL};
+    static const char *const herd[] = {"env.id=herd",   "models.controller=herd_net", "tiny.steps=9",
+                                       "tiny.window=3", "tiny.transitions=3",         NULL};
+    resumed_equals_uninterrupted(herd);
+    resumed_equals_uninterrupted(teams);
+    resumed_equals_uninterrupted(ahead);
+    resumed_equals_uninterrupted(counter);
+    resumed_equals_uninterrupted(history);
+    resumed_equals_uninterrupted(crowd);
+    resumed_equals_uninterrupted(torque);
+    resumed_equals_uninterrupted(relay);
+    resumed_equals_uninterrupted(squashed);
+}
+
+/* Actions in a checkpoint are foreign: what no policy could have done is not played again. */
+static void test_foreign_actions(void **state)
+{
+    (void)state;
+    enum { HEAD = 4 * 8 };
+    static const int32_t wrong[] = {-1, 3, INT32_MAX};
+    static const float beyond[] = {1.5F, -INFINITY, NAN};
+    const char *const env[] = {"counter", "torque"};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 4; i++) {
+            dt_str saved = {0};
+            world w;
+            begin(&w, env[k], "tiny.steps=2"); /* an episode has three at least */
+            assert_done(world_iterate(&w));
+            assert_done(dt_rollout_save(w.stage->rollout, &saved));
+            const size_t at = HEAD + w.stage->rollout->instances * sizeof(double) + 3 * 8; /* of the first action */
+            world_close(&w);
+            if (i < 3) {
+                memcpy(saved.text + at, k == 0 ? (const void *)&wrong[i] : (const void *)&beyond[i], 4);
+            }
+            begin(&w, env[k], "tiny.steps=2");
+            assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
+            assert_int_equal(world_iterate(&w), i < 3 ? DT_EDATA : DT_OK);
+            dt_error_clear();
+            world_close(&w);
+            dt_str_fini(&saved);
+        }
+    }
+}
+
+/* What opponents see, do and earn is nowhere: where they act, all is as where nobody is in their places. */
+static void test_opponents_move_nothing(void **state)
+{
+    (void)state;
+    static const char *const more[][5] = {
+        {"tiny.normalise_obs=true", "tiny.normalise_reward=true", "tiny.window=3", "tiny.transitions=2", NULL},
+        {"tiny.normalise_advantage=true", "tiny.annotation=A 2", "tiny.transitions=2", "tiny.window=2", NULL},
+        {"tiny.replay=100", "tiny.transitions=2", "tiny.alpha=0.6", "tiny.normalise_obs=true", NULL}};
+    static const char *const teams[] = {"relay.teams=two", "relay.teams=alone", "relay.teams=one"};
+    static float params[3][2048];
+    dt_rollout_report report[3], judged[3];
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        for (int k = 0; k < 3; k++) {
+            const char *settings[9] = {"env.id=relay", "tiny.steps=9", "opponents.learner=1", teams[k]};
+            const uint64_t seed = 5;
+            world w;
+            memcpy(settings + 4, more[i], sizeof(more[i]));
+            memset(params[k], 0, sizeof(params[k]));
+            world_open(&w, settings, NULL);
+            world_start(&w);
+            for (int round = 0; round < 4; round++) {
+                assert_done(world_iterate(&w));
+            }
+            judged[k] = (dt_rollout_report){.struct_size = sizeof(judged[k])};
+            assert_done(w.phase->rollout->evaluate(w.phase->r, w.phase->t, &seed, 1, 8, 0, &judged[k]));
+            judged[k].env_s = judged[k].total_s = 0;
+            world_keep(&w, params[k], &report[k]);
+            world_close(&w);
+        }
+        assert_memory_equal(params[0], params[1], sizeof(params[0]));
+        assert_memory_equal(&report[0], &report[1], sizeof(report[0]));
+        assert_memory_equal(&judged[0], &judged[1], sizeof(judged[0]));
+        assert_memory_not_equal(params[0], params[2], sizeof(params[0])); /* one team of all learns from all */
+        assert_true(report[0].agent_steps < report[2].agent_steps);
+    }
+}
+
+static void test_no_such_opponents(void **state)
+{
+    (void)state;
+    static const char *const shadow[] = {"env.id=relay", "relay.teams=two", "opponents.shadow=slow", NULL};
+    static const char *const team[] = {"env.id=relay", "relay.teams=two", "opponents.learner=2", NULL};
+    world w;
+    world_open(&w, shadow, NULL);
+    world_start(&w);
+    assert_int_equal(world_iterate(&w), DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), "no such target network"));
+    world_close(&w);
+    world_open(&w, team, NULL);
+    assert_int_equal(world_create(&w), DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), "no such team"));
+    world_close(&w);
+}
+
+/* A row of an output does not depend on how many rows run beside it: what makes all of the above true. */
+static void test_rows_are_alone(void **state)
+{
+    (void)state;
+    static const char *const one[] = {"env.id=torque", "tiny.steps=40", "env.instances=1", "data.batch=8", NULL};
+    static const char *const many[] = {"env.id=torque", "tiny.steps=40", "env.instances=33", "data.batch=8", NULL};
+    world a, b;
+    world_open(&a, one, NULL);
+    world_open(&b, many, NULL);
+    world_start(&a);
+    world_start(&b);
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    assert_done(a.phase->rollout->collect(a.phase->r, a.phase->t, &r));
+    assert_done(b.phase->rollout->collect(b.phase->r, b.phase->t, &r));
+    for (uint64_t t = 0; t < 40; t++) {
+        sample x, y;
+        const uint64_t index = t * 33;
+        read_samples(&a, &t, 1, &x);
+        read_samples(&b, &index, 1, &y);
+        assert_int_equal(x.size[0], y.size[0]);
+        for (uint32_t f = 0; f < world_source(&a)->n_fields && x.size[0] > 0; f++) {
+            if (strcmp(world_source(&a)->field[f].name, "row_key") != 0) {
+                assert_memory_equal(x.at[f], y.at[f], dt_samples_field_bytes(world_source(&a), f, x.size));
+            }
+        }
+        drop_sample(&a, &x);
+        drop_sample(&b, &y);
+    }
+    world_close(&a);
+    world_close(&b);
+}
+
+/* After the first round nothing is allocated but what an episode's actions need, in ever fewer steps. */
+static void test_no_allocation(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, "crowd", "env.workers=1");
+    dt_rollout_report r = {.struct_size = sizeof(r)};
+    for (int k = 0; k < 4; k++) {
+        assert_done(w.phase->rollout->collect(w.phase->r, w.phase->t, &r));
+    }
+    const uint64_t before = dt_alloc_count();
+    assert_done(w.phase->rollout->collect(w.phase->r, w.phase->t, &r));
+    assert_int_equal(dt_alloc_count(), before);
+    world_close(&w);
+}
+
+/* A round ahead is acted by the parameters of when it began, and learnt from one round later. */
+static void test_ahead(void **state)
+{
+    (void)state;
+    const char *const in_turn[] = {"env.id=counter", "tiny.steps=20", NULL};
+    const char *const ahead[] = {"env.id=counter", "tiny.steps=20", "tiny.ahead=true", NULL};
+    static float before[2][2048], after[2][2048];
+    dt_rollout_report first[2], second[2];
+    for (int k = 0; k < 2; k++) {
+        world w;
+        world_open(&w, k == 0 ? in_turn : ahead, NULL);
+        world_start(&w);
+        assert_int_equal(w.phase->rollout->ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
+        assert_non_null(strstr(dt_error_text(), k == 0 ? "without has_ahead" : "before the first collect"));
+        assert_done(world_iterate(&w));
+        world_keep(&w, before[k], &first[k]);
+        if (k == 1) {
+            assert_int_equal(w.phase->rollout->ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
+            assert_non_null(strstr(dt_error_text(), "while one is in progress; collect it first"));
+        }
+        assert_done(world_iterate(&w));
+        world_keep(&w, after[k], &second[k]);
+        world_close(&w); /* with a round under way */
+    }
+    assert_memory_equal(before[0], before[1],
+                        sizeof(before[0])); /* the first round is nobody's but the first policy's */
+    assert_memory_equal(&first[0], &first[1], sizeof(first[0]));
+    assert_true(memcmp(after[0], after[1], sizeof(after[0])) != 0);
+}
+
+/* What acting computed is there to learn from, and only where learning changes nothing of it; with it or without, the
+ * same is learnt. */
+static void test_kept(void **state)
+{
+    (void)state;
+    enum { MOST = 4096 };
+    static float params[2][MOST];
+    dt_rollout_report report[2];
+    world w;
+    begin(&w, "counter", "tiny.steps=20");
+    for (int i = 0; i < 3; i++) {
+        assert_done(world_iterate(&w));
+    }
+    world_keep(&w, params[0], &report[0]);
+    world_close(&w);
+    const char *const settings[] = {"env.id=counter", "tiny.steps=20", "tiny.kept=A 3", NULL};
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    for (int i = 0; i < 3; i++) {
+        assert_done(world_iterate(&w));
+    }
+    world_keep(&w, params[1], &report[1]);
+    assert_memory_equal(params[0], params[1], sizeof(params[0]));
+    uint64_t rows = 0;
+    for (uint64_t index = 0; index < world_source(&w)->count; index++) {
+        sample s;
+        read_samples(&w, &index, 1, &s);
+        for (int64_t i = 0; i < 3 * s.size[0]; i++) {
+            assert_true(f32(&w, &s, "twice", i) == 2 * f32(&w, &s, "state", i));
+        }
+        for (int64_t i = 0; i < s.size[0]; i++, rows++) {
+            assert_true(f32(&w, &s, "learnt", i) == 0);
+        }
+        drop_sample(&w, &s);
+    }
+    assert_true(rows > 60);
+    world_close(&w);
+}
+
+/* Instance i is of entry i modulo their number: every other one has episodes of 7 steps, whatever the seed. */
+static void test_mix(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"env.id=counter", "env.mix=counter,liar:lie=ends", "tiny.steps=20", NULL};
+    const uint64_t M = 6;
+    uint32_t others = 0;
+    world w;
+    world_open(&w, settings, NULL);
+    world_start(&w);
+    assert_done(world_iterate(&w));
+    for (uint64_t i = 0; i < M; i++) {
+        uint32_t length = 0, seed = 0;
+        for (uint64_t t = 0; t < 20; t++) {
+            sample s;
+            const uint64_t index = t * M + i;
+            read_samples(&w, &index, 1, &s);
+            if (s.size[0] == 0) {
+                assert_int_equal(length, i % 2 == 1 ? 7 : 3 + seed % 5);
+                others += i % 2 == 1 && 3 + seed % 5 != 7;
+                length = 0;
+            } else {
+                seed = (uint32_t)f32(&w, &s, "state", 1);
+                length++;
+            }
+            drop_sample(&w, &s);
+        }
+    }
+    assert_true(others > 0);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counter),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_ends_bootstrap),
+        cmocka_unit_test(test_transitions),
+        cmocka_unit_test(test_crowd_is_packed),
+        cmocka_unit_test(test_runs_repeat),
+        cmocka_unit_test(test_shield),
+        cmocka_unit_test(test_rows_are_alone),
+        cmocka_unit_test(test_opponents_move_nothing),
+        cmocka_unit_test(test_no_such_opponents),
+        cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_mix),
+        cmocka_unit_test(test_normalised),
+        cmocka_unit_test(test_reward_bounds),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_unknown_metric),
+        cmocka_unit_test(test_foreign_actions),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_episodes_of_a_seed),
+        cmocka_unit_test(test_infeasible),
+        cmocka_unit_test(test_other_instances),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
