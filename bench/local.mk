@@ -8,32 +8,32 @@ check-local: $(bench_programs)
 .PHONY: benches
 CLEANFILES += $(bench_programs)
 
-bench_phase1_step_SOURCES = bench/phase1_step/driver.c
-bench_phase1_step_LDADD = core/libdtcore.la
+bench_phase1_step_SOURCES = $(traffic_builtin) bench/phase1_step/driver.c
+bench_phase1_step_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 
 # the feed alone, as training reads it
 bench_programs += bench_loader
-bench_loader_SOURCES = bench/loader/driver.c
-bench_loader_LDADD = core/libdtcore.la
+bench_loader_SOURCES = $(traffic_builtin) bench/loader/driver.c
+bench_loader_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 EXTRA_DIST += bench/loader/loader.py
 
 # spans of --profile-steps, off and on
 bench_trace_SOURCES = bench/trace.c
-bench_trace_LDADD = core/libdtcore.la
+bench_trace_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 
 # sums over processes, beside the library's own
 if HAVE_MPI
 bench_programs += bench_all_reduce
 bench_all_reduce_SOURCES = bench/all_reduce/all_reduce.c
 bench_all_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-bench_all_reduce_LDADD = core/libdtcore.la $(MPI_LIBS)
+bench_all_reduce_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la $(MPI_LIBS)
 endif
 EXTRA_DIST += bench/all_reduce/all_reduce.c
 
 # env_sumo under simple rules: speed, and what they reach
 bench_sumo_SOURCES = bench/sumo/driver.c
 bench_sumo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-bench_sumo_LDADD = $(mock_la) core/libdtcore.la -ldl -lm
+bench_sumo_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la -ldl -lm
 
 # env_ipp under its two rules: speed, and what they reach
 bench_env_ipp_SOURCES = bench/env_ipp/driver.c
@@ -45,7 +45,7 @@ if HAVE_CMOCKA
 bench_programs += bench_replay
 bench_replay_SOURCES = bench/replay/driver.c $(rollout_worlds)
 bench_replay_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/rl/buffer
-bench_replay_LDADD = core/libdtcore.la $(CMOCKA_LIBS)
+bench_replay_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS)
 endif
 EXTRA_DIST += bench/replay/driver.c
 
@@ -68,7 +68,7 @@ EXTRA_DIST += bench/run bench/phase1_step/batch.py bench/phase1_step/model.py be
 # make bench/kernels: speed of the CPU kernels; wants oneDNN to compare with (Debian: libdnnl-dev)
 EXTRA_PROGRAMS += bench/kernels
 bench_kernels_SOURCES = bench/kernels.c
-bench_kernels_LDADD = core/libdtcore.la -ldnnl -lgomp
+bench_kernels_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la -ldnnl -lgomp
 
 EXTRA_DIST += \
 	bench/common.py \

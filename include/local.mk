@@ -17,24 +17,30 @@ dtraininclude_HEADERS = \
 # optional interfaces of plugins, by id
 dtrainextdir = $(dtrainincludedir)/ext
 dtrainext_HEADERS = \
+	include/dtrain/ext/dataset.h \
 	include/dtrain/ext/doctor.h \
 	include/dtrain/ext/panels.h \
 	include/dtrain/ext/scene.h \
 	include/dtrain/ext/verbs.h
+
+# what plugins of traffic share
+dtraintrafficdir = $(dtrainincludedir)/traffic
+dtraintraffic_HEADERS = \
+	include/dtrain/traffic/features.h \
+	include/dtrain/traffic/store.h
 
 # one table per host service
 dtrainsvcdir = $(dtrainincludedir)/svc
 dtrainsvc_HEADERS = \
 	include/dtrain/svc/bind.h \
 	include/dtrain/svc/comm.h \
-	include/dtrain/svc/features.h \
+	include/dtrain/svc/datasets.h \
 	include/dtrain/svc/graph.h \
 	include/dtrain/svc/metrics.h \
 	include/dtrain/svc/rng.h \
 	include/dtrain/svc/replay.h \
 	include/dtrain/svc/rollout.h \
 	include/dtrain/svc/rounds.h \
-	include/dtrain/svc/store.h \
 	include/dtrain/svc/train.h \
 	include/dtrain/svc/wiring.h
 

@@ -22,23 +22,22 @@ engine/optim: base engine/tensor engine/backend engine/graph
 comm: base engine/tensor engine/backend engine/optim
 comm/launch: base comm
 state/checkpoint: base config engine/tensor
-data: base config engine/tensor
 rl/env: base engine/tensor
 rl/buffer: base engine/tensor engine/backend rl/env
-export: base engine/tensor engine/backend engine/graph state/checkpoint data rl/env rl/buffer train plugin/service rl/experience
+export: base engine/tensor engine/backend engine/graph state/checkpoint rl/env rl/buffer train plugin/service rl/experience
 telemetry/metrics: base config
 telemetry/report: base
 train: base engine/tensor engine/device engine/backend engine/graph engine/amp engine/optim comm
 plugin/loader: base config
 plan/machine: base engine/backend engine/device
-plugin/service: base config engine/tensor engine/backend engine/graph comm data telemetry/metrics rl/env rl/buffer train plugin/loader engine/device plan/machine
+plugin/service: base config engine/tensor engine/backend engine/graph comm telemetry/metrics rl/env rl/buffer train plugin/loader engine/device plan/machine
 rl/policy: base plugin/service
 rl/experience: base config engine/graph comm state/checkpoint telemetry/metrics rl/env rl/buffer train plugin/service rl/policy
 telemetry/tensorboard: base config telemetry/metrics train plugin/service
-state/snapshot: base config engine/tensor engine/backend comm state/checkpoint data train plugin/service rl/experience
+state/snapshot: base config engine/tensor engine/backend comm state/checkpoint train plugin/service rl/experience
 plan: base config engine/backend engine/device comm state/checkpoint train plugin/service rl/env rl/buffer rl/experience telemetry/metrics telemetry/report plan/machine
-run: base config engine/tensor engine/backend engine/device comm state/checkpoint state/snapshot data rl/env rl/buffer telemetry/metrics telemetry/report train plugin/loader plan plan/machine plugin/service rl/experience telemetry/tensorboard
-plugin/trial: base config engine/tensor engine/graph data rl/env rl/buffer plugin/loader plugin/service
+run: base config engine/tensor engine/backend engine/device comm state/checkpoint state/snapshot rl/env rl/buffer telemetry/metrics telemetry/report train plugin/loader plan plan/machine plugin/service rl/experience telemetry/tensorboard
+plugin/trial: base config engine/tensor engine/graph rl/env rl/buffer plugin/loader plugin/service
 cli: *
 '
 # foreign headers and the only places that may see them
@@ -46,11 +45,11 @@ foreign='
 libconfig.h core/config/
 ltdl.h core/plugin/loader/
 dnnl core/engine/backend/cpu/
-zlib.h core/data/|core/telemetry/metrics/png|plugins/env_traffic/xml
-expat.h core/data/xml_in|plugins/env_traffic/xml
-lzma.h core/data/
-zstd.h core/data/blocks
-hdf5.h core/data/hdf5/
+zlib.h plugins/traffic/|core/telemetry/metrics/png|plugins/env_traffic/xml
+expat.h plugins/traffic/import/xml_in|plugins/env_traffic/xml
+lzma.h plugins/traffic/
+zstd.h plugins/traffic/store/blocks
+hdf5.h plugins/traffic/export/hdf5/
 yaml.h core/config/port/yaml
 mpi.h core/comm/mpi
 nccl core/comm/nccl
@@ -119,6 +118,10 @@ check() { # tree
             } else if (goal != room && may[room] !~ /\*/ && index(may[room], " " goal " ") == 0) {
                 bad(room " may not look into " goal)
             }
+        } else if (dir[1] == "plugins" && dir[2] == "traffic") { # linked into the program
+            if (quoted && name != "config.h" && name !~ /^(dtrain|traffic|base|plugin\/loader|telemetry\/report)\//) {
+                bad("plugins/traffic may include dtrain/, traffic/, base/, plugin/loader/ and telemetry/report/ alone")
+            }
         } else if (dir[1] == "include") {
             if (quoted && to[1] != "dtrain") {
                 bad("a public header includes public headers and standard C alone")
@@ -159,8 +162,10 @@ refuse() { # file line text
 refuse core/base/x.c '#include "config/config.h"' 'base may not look into config'
 refuse core/base/x.h '#include "dtrain/plugin.h"' 'status.h'
 refuse core/engine/graph/x.h '#  include "run/run.h"' 'engine/graph may not look into run'
-refuse core/data/x.c '#include "engine/graph/graph.h"' 'data may not look into engine/graph'
-refuse core/data/x.c '#include "store.h"' 'write it as'
+refuse core/engine/optim/x.c '#include "train/train.h"' 'optim may not look into train'
+refuse core/engine/optim/x.c '#include "store.h"' 'write it as'
+refuse core/plugin/service/x.c '#include "traffic/store/store.h"' 'write it as'
+refuse plugins/traffic/x.c '#include "engine/graph/graph.h"' 'plugins/traffic may include'
 refuse core/engine/tensor/x.c '#include <engine/backend/backend.h>' 'engine/tensor may not look into engine/backend'
 mkdir -p "$tmp/new/core/elsewhere"
 echo '#include <stdio.h>' >"$tmp/new/core/elsewhere/x.c"
@@ -168,7 +173,7 @@ if check "$tmp/new" >"$tmp/out" || ! grep -q 'core/elsewhere is not in the table
     echo "layers: does not see a room that the table lacks"
     exit 1
 fi
-refuse core/data/x.c '#include <libconfig.h>' 'core/config/'
+refuse core/run/x.c '#include <libconfig.h>' 'core/config/'
 refuse core/run/x.c '#include <ltdl.h>' 'core/plugin/loader/'
 refuse core/engine/graph/x.c '#include <dnnl.h>' 'core/engine/backend/cpu/'
 refuse core/engine/backend/cpu/x.c '#include <cuda_runtime.h>' 'core/engine/backend/cuda/'

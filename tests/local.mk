@@ -25,7 +25,7 @@ dt_source_scripts = tests/layers.sh tests/quickstart.sh tests/raw_open.sh tests/
 # what reads the objects of the build
 dt_scripts += tests/arrows.sh
 tests/arrows.log: dtrain
-LDADD = core/libdtcore.la $(CMOCKA_LIBS)
+LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS)
 
 include tests/mock/local.mk
 include tests/base/local.mk
@@ -40,7 +40,7 @@ include tests/engine/optim/local.mk
 include tests/engine/amp/local.mk
 include tests/comm/local.mk
 include tests/state/checkpoint/local.mk
-include tests/data/local.mk
+include tests/traffic/local.mk
 include tests/telemetry/metrics/local.mk
 include tests/plugin/loader/local.mk
 include tests/abi/local.mk

@@ -17,6 +17,7 @@ core/base/fault.c: where a test that names it waits
 core/cli/main.c: /dev/null
 core/base/mem.c: /sys
 core/comm/board.c: /proc, and memory that another process of this machine shares
+core/state/checkpoint/run_config.c: the full name of a folder that the user gives
 core/plan/memory_watch.c: /proc and /sys
 core/plan/machine/limits.c: /proc and /sys
 core/plugin/trial/check.c: /proc

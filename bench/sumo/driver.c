@@ -6,11 +6,11 @@
  *   policies: program (control=program), greedy (most vehicles within near_m), max_pressure, random
  * Run in the build folder, or with DT_BUILDDIR naming it.
  */
-#include "data/features.h"
+#include "traffic/features/features.h"
 #include "mock/mock.h"
 
 #include "dtrain/random.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 
 #include <math.h>
 #include <stdlib.h>

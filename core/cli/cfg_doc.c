@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "cli/built_plugins.h"
+#include "cli/plugin_verbs.h"
 #include "cli/roff.h"
-#include "cli/tools.h"
 #include "config/options.h"
 #include "config/schema.h"
 #include "config/tree.h"
@@ -109,6 +109,15 @@ static dt_status write_phases(void)
     return write_table(dt_schema_stop);
 }
 
+static dt_status write_verb_sections(const dt_config *c, const dt_verb *v)
+{
+    for (const dt_verb_section *s = v->sections; s != NULL && s->name != NULL; s++) {
+        printf(".SS %s\nRead by\n.B dtrain %s\nalone.\n", s->name, v->name);
+        DT_TRY(write_section(c, s->name));
+    }
+    return DT_OK;
+}
+
 static dt_status write_sections(const dt_config *c)
 {
     const char *section = NULL;
@@ -117,9 +126,11 @@ static dt_status write_sections(const dt_config *c)
         printf(".SS %s\n", section);
         DT_TRY(write_section(c, section));
     }
-    for (int i = 0; dt_data_sections[i] != NULL; i++) {
-        printf(".SS %s\nRead by\n.B dtrain data %s\nalone.\n", dt_data_sections[i], dt_data_sections[i]);
-        DT_TRY(write_section(c, dt_data_sections[i]));
+    for (int i = 0; dt_builtin_plugins[i] != NULL; i++) {
+        const dt_verb *const *v = dt_builtin_plugins[i]->extension(DT_EXT_VERBS);
+        for (; v != NULL && *v != NULL; v++) {
+            DT_TRY(write_verb_sections(c, *v));
+        }
     }
     return DT_OK;
 }
@@ -127,8 +138,15 @@ static dt_status write_sections(const dt_config *c)
 static dt_status write_host(void)
 {
     dt_config *c = NULL;
-    DT_TRY(dt_config_create(&c));
-    dt_status st = dt_data_declare(c);
+    dt_host host;
+    dt_loader *l = NULL;
+    dt_status st = dt_load_built(&host, &l);
+    if (st == DT_OK) {
+        st = dt_config_create(&c);
+    }
+    if (st == DT_OK) {
+        st = dt_plugin_verbs_declare(l, c);
+    }
     if (st == DT_OK) {
         write_head();
         st = write_section(c, "");
@@ -140,6 +158,7 @@ static dt_status write_host(void)
         st = write_sections(c);
     }
     dt_config_destroy(c);
+    dt_loader_destroy(l);
     return st;
 }
 

@@ -27,7 +27,7 @@ bool dt_cli_trains(int argc, char *const *argv);
 /* Verbs, and the ways to call them, as the tables of cli_table.h describe them. */
 /* clang-format off */
 #define DT_CLI_VERBS(V) \
-    V(RUN, run) V(EVAL, eval) V(EXPORT, export) V(LIST, list) V(SHOW, show) V(CHECK, check) V(NEW, new) V(DATA, data) \
+    V(RUN, run) V(EVAL, eval) V(EXPORT, export) V(LIST, list) V(SHOW, show) V(CHECK, check) V(NEW, new) \
     V(CONFIG, config) V(CKPT, ckpt) V(DOCTOR, doctor) V(RUNS, runs) V(REPORT, report) V(RENDER, render) \
     V(WATCH, watch) V(BENCH, bench)
 /* clang-format on */
@@ -45,13 +45,6 @@ enum {
     DT_FORM_NEW_MODEL,
     DT_FORM_NEW_ENV,
     DT_FORM_NEW_DATA,
-    DT_FORM_DATA_IMPORT,
-    DT_FORM_DATA_INSPECT,
-    DT_FORM_DATA_EXPORT,
-    DT_FORM_DATA_MERGE,
-    DT_FORM_DATA_SPLIT,
-    DT_FORM_DATA_SAMPLE,
-    DT_FORM_DATA_CUT,
     DT_FORM_CONFIG_IMPORT,
     DT_FORM_CONFIG_TEMPLATE,
     DT_FORM_CONFIG_KEYS,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes dtrain(1) or the completion for a shell to standard output: cli_doc man|bash|zsh|fish. It runs on the build
- * machine while dtrain is built, so cross builds have them all; the tables are cli_table.h, nothing is said twice. What
- * changes with plugins and folders is asked of the program itself: dtrain --complete KIND PREFIX (complete.c).
+ * Writes dtrain(1) or the completion for a shell to standard output: cli_doc man|bash|zsh|fish. The tables are
+ * cli_table.h and those of plugins that are linked into the program, nothing is said twice. What changes with plugins
+ * and folders is asked of the program itself: dtrain --complete KIND PREFIX (complete.c).
  */
 #include <config.h>
 
 #include "cli/cli_table.h"
 #include "cli/roff.h"
+#include "plugin/loader/loader.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -448,14 +449,14 @@ static void fish_option(int k)
 
 static void fish_form(const form *f)
 {
-    const char *verb = verbs[f->verb].name;
+    const char *name = verbs[f->verb].name;
     if (f->name[0] != '\0') {
-        printf("complete -c dtrain -n '__dtrain_form_is %s' -f -a %s -d ", verb, f->name);
+        printf("complete -c dtrain -n '__dtrain_form_is %s' -f -a %s -d ", name, f->name);
         fish_text(f->help);
         putchar('\n');
     }
     if (kind_of(f->complete) != NULL || f->complete == C_FOLDER) {
-        printf("complete -c dtrain -n '__dtrain_%s_is %s%s%s'", f->name[0] != '\0' ? "form" : "verb", verb,
+        printf("complete -c dtrain -n '__dtrain_%s_is %s%s%s'", f->name[0] != '\0' ? "form" : "verb", name,
                f->name[0] != '\0' ? " " : "", f->name);
         fish_values(f->complete, "");
         putchar('\n');
@@ -499,6 +500,12 @@ int main(int argc, char **argv)
         void (*write)(void);
     } kind[] = {{"man", man}, {"bash", bash}, {"zsh", zsh}, {"fish", fish}};
     count_options();
+    for (int i = 0; dt_builtin_plugins[i] != NULL; i++) {
+        const dt_verb *const *v = dt_builtin_plugins[i]->extension(DT_EXT_VERBS);
+        for (; v != NULL && *v != NULL; v++) {
+            add_plugin_verb(*v);
+        }
+    }
     for (size_t i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {
         if (argc == 2 && strcmp(argv[1], kind[i].name) == 0) {
             kind[i].write();

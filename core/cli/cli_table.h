@@ -61,16 +61,6 @@ static verb verbs[MAX_VERBS] = {
                          "  dtrain new model my_world ./my_world && make -C my_world\n"
                          "  dtrain new policy my_a2c ./my_a2c\n"
                          "  dtrain new env my_game ./my_game --language c++\n", ),
-    [DT_VERB_DATA] = VERB("data", "import recordings into stores; inspect, export, merge, split, sample and cut stores",
-                          "  dtrain data import recording/ --out stores/mine\n"
-                          "  dtrain data import a_tracks.csv b_tracks.csv --out stores/both --jobs 2\n"
-                          "  dtrain show import                 # every import.KEY for --set\n"
-                          "  dtrain data inspect stores/ngsim --out scene.svg\n"
-                          "  dtrain data export stores/ngsim ngsim.csv\n"
-                          "  dtrain data merge stores/a stores/b --out stores/both\n"
-                          "  dtrain data split stores/both --out parts --set split.by=site\n"
-                          "  dtrain data sample stores/both --out small --set sample.scenes=10\n"
-                          "  dtrain data cut stores/town --out regions --set cut.regions=4\n", ),
     [DT_VERB_CONFIG] = VERB("config", "import a configuration, or write a template",
                             "  dtrain config import config_phase2.yaml --out phase2.cfg\n"
                             "  dtrain config import config_max.yaml --phase 3 | less\n"
@@ -126,14 +116,6 @@ static form forms[MAX_FORMS] = {
     [DT_FORM_NEW_MODEL] = {DT_VERB_NEW, "model", "NAME DIR", "a model", 2, 2, C_FOLDER},
     [DT_FORM_NEW_ENV] = {DT_VERB_NEW, "env", "NAME DIR", "an environment", 2, 2, C_FOLDER},
     [DT_FORM_NEW_DATA] = {DT_VERB_NEW, "data", "NAME DIR", "a source of data", 2, 2, C_FOLDER},
-    [DT_FORM_DATA_IMPORT] = {DT_VERB_DATA, "import", "SRC...", "import recordings into a store", 1, MOST, C_FILE},
-    [DT_FORM_DATA_INSPECT] = {DT_VERB_DATA, "inspect", "STORE", "print the contents of a store", 1, 1, C_FOLDER},
-    [DT_FORM_DATA_EXPORT] = {DT_VERB_DATA, "export", "STORE FILE", "write a store as a table, or as HDF5 (.h5, .hdf5)",
-                             2, 2, C_FILE},
-    [DT_FORM_DATA_MERGE] = {DT_VERB_DATA, "merge", "STORE...", "merge several stores into one", 1, MOST, C_FOLDER},
-    [DT_FORM_DATA_SPLIT] = {DT_VERB_DATA, "split", "STORE", "split a store into parts", 1, 1, C_FOLDER},
-    [DT_FORM_DATA_SAMPLE] = {DT_VERB_DATA, "sample", "STORE", "copy some scenes of a store", 1, 1, C_FOLDER},
-    [DT_FORM_DATA_CUT] = {DT_VERB_DATA, "cut", "STORE", "cut a store into regions of its area", 1, 1, C_FOLDER},
     [DT_FORM_CONFIG_IMPORT] = {DT_VERB_CONFIG, "import", "FILE.yaml", "import a YAML file of the guides", 1, 1, C_FILE},
     [DT_FORM_CONFIG_TEMPLATE] = {DT_VERB_CONFIG, "template", "[PHASE]", "write every key, of one phase or of all", 0, 1,
                                  C_PHASE},
@@ -179,11 +161,9 @@ typedef struct option {
 #define F_ALL     (~UINT64_C(0))
 #define F_PLUGIN  (F_ALL << DT_N_FORMS) /* forms of verbs that plugins add */
 #define F_NEW     (F(NEW_PHASE) | F(NEW_POLICY) | F(NEW_MODEL) | F(NEW_ENV) | F(NEW_DATA))
-#define F_PARTS   (F(DATA_MERGE) | F(DATA_SPLIT) | F(DATA_SAMPLE) | F(DATA_CUT))
-#define F_DATA    (F(DATA_IMPORT) | F(DATA_INSPECT) | F(DATA_EXPORT) | F_PARTS)
 #define F_CONFIG  (F(CONFIG_IMPORT) | F(CONFIG_TEMPLATE) | F(CONFIG_KEYS))
 #define F_JUDGE   (F(EVAL) | F(EXPORT) | F(RENDER))
-#define F_CFG     (F(RUN) | F_JUDGE | F(SHOW) | F(CHECK) | F_DATA | F_CONFIG | F(BENCH_GPU) | F_PLUGIN)
+#define F_CFG     (F(RUN) | F_JUDGE | F(SHOW) | F(CHECK) | F_CONFIG | F(BENCH_GPU) | F_PLUGIN)
 static option options[MAX_OPTIONS] = {
     {"plugin", 0, A_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(plugin), 0, "FILE_OR_ID",
      "the phase to train: an id such as phase2_ppo, or a plugin's file", C_PHASE},
@@ -191,20 +171,16 @@ static option options[MAX_OPTIONS] = {
      "the phase: an id or a plugin's file; not needed with a run or checkpoint", C_PHASE},
     {"config", 'c', A_REPEAT, F_CFG, MEMBER(config), MEMBER(n_config), "FILE",
      "configuration (libconfig); repeatable, later ones override", C_FILE},
-    {"set", 's', A_REPEAT, F_CFG & ~(F_DATA | F_PLUGIN), MEMBER(set), MEMBER(n_set), "KEY=VALUE",
+    {"set", 's', A_REPEAT, F_CFG & ~F_PLUGIN, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
      "one value, such as models.world=world_gru; repeatable", C_SET},
-    {"set", 's', A_REPEAT, F_DATA, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
-     "one value, such as split.by=site (dtrain show split); repeatable", C_SET},
     {"set", 's', A_REPEAT, F_PLUGIN, MEMBER(set), MEMBER(n_set), "KEY=VALUE",
-     "one value of the sections of this verb; repeatable", C_SET},
+     "one value of its sections, such as split.by=site (dtrain show split); repeatable", C_SET},
     {"profile", 0, A_VALUE, F(RUN) | F_JUDGE | F(SHOW) | F(BENCH_GPU), MEMBER(profile), 0, "NAME|FILE",
      "a shipped profile; files and --set override it", C_PROFILE},
     {"phase", 0, A_VALUE, F(RUN) | F(BENCH_GPU), MEMBER(phase), 0, "all|N|ID|N-M",
      "train only these phases of the configuration: a number, an id, or a range such as 2-3", C_PHASE},
     {"phase", 0, A_VALUE, F_JUDGE, MEMBER(phase), 0, "N|ID", "the phase of the run: a number or an id", C_PHASE},
     {"phase", 0, A_VALUE, F(CONFIG_IMPORT), MEMBER(phase), 0, "1|2|3", "phase of the file", C_CHOICE},
-    {"jobs", 'j', A_VALUE, F(DATA_IMPORT), MEMBER(jobs), 0, "N",
-     "parts that are imported simultaneously; default: as many as there are cores", C_NONE},
     {"run-dir", 0, A_VALUE, F(RUN), MEMBER(run_dir), 0, "DIR", "use DIR itself instead of runs/<name>-<time>",
      C_FOLDER},
     {"run-dir", 0, A_VALUE, F(DOCTOR), MEMBER(run_dir), 0, "DIR", "the folder for runs that is checked", C_FOLDER},
@@ -251,9 +227,6 @@ static option options[MAX_OPTIONS] = {
     {"env", 0, A_VALUE, F(CHECK), MEMBER(env), 0, "ID", "the environment to test controllers and shields in", C_ENV},
     {"episodes", 0, A_VALUE, F(EVAL), MEMBER(episodes), 0, "N", "episodes per seed", C_NONE},
     {"seeds", 0, A_VALUE, F(EVAL) | F(RENDER), MEMBER(seeds), 0, "1,2,3", "seeds of the environment", C_NONE},
-    {"out", 'o', A_VALUE, F(DATA_IMPORT) | F_PARTS, MEMBER(out), 0, "PATH", "folder of the store or stores to write",
-     C_FOLDER},
-    {"out", 'o', A_VALUE, F(DATA_INSPECT), MEMBER(out), 0, "FILE.svg", "draw a scene into this file", C_FILE},
     {"out", 'o', A_VALUE, F(REPORT) | F(EXPORT) | F_CONFIG, MEMBER(out), 0, "FILE", "the file to write", C_FILE},
     {"out", 'o', A_VALUE, F(RENDER), MEMBER(out), 0, "PATH", "FILE.html, or a folder for SVG files", C_FILE},
     {"every", 0, A_VALUE, F(RENDER), MEMBER(every), 0, "S", "simulated seconds between two frames; default: 1", C_NONE},

@@ -63,27 +63,24 @@ static void add_section(const char *section, offer *o)
     add(o, "", text, "");
 }
 
+static void add_verb_section(void *user, const dt_verb_section *s)
+{
+    add_section(s->name, user);
+}
+
 static void add_sections(dt_loader *l, offer *o)
 {
     const char *section = NULL;
     for (uint32_t i = 0; (section = dt_config_host_section(i)) != NULL; i++) {
         add_section(section, o);
     }
-    for (int i = 0; dt_data_sections[i] != NULL; i++) {
-        add_section(dt_data_sections[i], o);
-    }
     for (uint32_t i = 0; i < dt_loader_n(l); i++) {
         const dt_component *c = &dt_loader_at(l, i)->desc;
         if (c->options != NULL && c->options->name != NULL) {
             add_section(c->id, o);
         }
-        const dt_verb *const *v = c->extension != NULL ? c->extension(DT_EXT_VERBS) : NULL;
-        for (; v != NULL && *v != NULL; v++) {
-            for (const dt_verb_section *s = (*v)->sections; s != NULL && s->name != NULL; s++) {
-                add_section(s->name, o);
-            }
-        }
     }
+    dt_plugin_verbs_sections(l, add_verb_section, o);
 }
 
 typedef void visit(void *user, const char *section, const dt_option *option);
@@ -161,10 +158,7 @@ static dt_status add_set(dt_loader *l, offer *o)
     snprintf(section, sizeof(section), "%.*s", dot != NULL ? (int)(dot - o->prefix) : 0, o->prefix);
     snprintf(name, sizeof(name), "%.*s", (int)(end - first), first);
     DT_TRY(dt_config_create(&c));
-    dt_status st = dt_data_declare(c);
-    if (st == DT_OK) {
-        st = dt_plugin_verbs_declare(l, c);
-    }
+    const dt_status st = dt_plugin_verbs_declare(l, c);
     if (st == DT_OK && equals != NULL) {
         add_values(c, l, section, name, o);
     } else if (st == DT_OK) {

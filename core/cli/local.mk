@@ -3,7 +3,6 @@ core_libdtcore_la_SOURCES += \
 	core/cli/cli.c core/cli/cli.h \
 	core/cli/cli_table.h \
 	core/cli/complete.c \
-	core/cli/draw_scene.c core/cli/draw_scene.h \
 	core/cli/dry_run.c core/cli/dry_run.h core/cli/rehearse.c core/cli/rehearse.h \
 	core/cli/out_file.c \
 	core/cli/plugin_verbs.c core/cli/plugin_verbs.h \
@@ -15,7 +14,6 @@ core_libdtcore_la_SOURCES += \
 	core/cli/verb_check.c \
 	core/cli/verb_ckpt.c \
 	core/cli/verb_config.c \
-	core/cli/verb_data.c \
 	core/cli/verb_doctor.c \
 	core/cli/verb_eval.c \
 	core/cli/verb_export.c \
@@ -48,28 +46,27 @@ core/cli/template_text.c: $(template_files)
 	    echo '    ;'; \
 	  done; } >$@.tmp && mv $@.tmp $@
 
-# dtrain(1) and completion, written by a program of the build machine from the tables of the command line
-EXTRA_DIST += core/cli/cli_doc.c
+# dtrain(1) and completion, written by a program from the tables of the command line
+noinst_PROGRAMS += cli_doc
+cli_doc_SOURCES = $(traffic_builtin) core/cli/cli_doc.c core/cli/cli_table.h core/cli/roff.h
+cli_doc_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 cli_docs = core/cli/dtrain.1 core/cli/dtrain.bash core/cli/dtrain.zsh core/cli/dtrain.fish
-CLEANFILES += core/cli/cli_doc $(cli_docs)
-core/cli/cli_doc: core/cli/cli_doc.c core/cli/cli_table.h core/cli/cli.h core/cli/roff.h
-	$(AM_V_GEN)$(MKDIR_P) core/cli && $(CC_FOR_BUILD) -std=c11 -I. -I$(srcdir)/include -I$(srcdir)/core \
-	  -o $@ $(srcdir)/core/cli/cli_doc.c
-core/cli/dtrain.1: core/cli/cli_doc
-	$(AM_V_GEN)core/cli/cli_doc man >$@.tmp && mv $@.tmp $@
-core/cli/dtrain.bash: core/cli/cli_doc
-	$(AM_V_GEN)core/cli/cli_doc bash >$@.tmp && mv $@.tmp $@
-core/cli/dtrain.zsh: core/cli/cli_doc
-	$(AM_V_GEN)core/cli/cli_doc zsh >$@.tmp && mv $@.tmp $@
-core/cli/dtrain.fish: core/cli/cli_doc
-	$(AM_V_GEN)core/cli/cli_doc fish >$@.tmp && mv $@.tmp $@
+CLEANFILES += $(cli_docs)
+core/cli/dtrain.1: cli_doc$(EXEEXT)
+	$(AM_V_GEN)./cli_doc$(EXEEXT) man >$@.tmp && mv $@.tmp $@
+core/cli/dtrain.bash: cli_doc$(EXEEXT)
+	$(AM_V_GEN)./cli_doc$(EXEEXT) bash >$@.tmp && mv $@.tmp $@
+core/cli/dtrain.zsh: cli_doc$(EXEEXT)
+	$(AM_V_GEN)./cli_doc$(EXEEXT) zsh >$@.tmp && mv $@.tmp $@
+core/cli/dtrain.fish: cli_doc$(EXEEXT)
+	$(AM_V_GEN)./cli_doc$(EXEEXT) fish >$@.tmp && mv $@.tmp $@
 nodist_man1_MANS = core/cli/dtrain.1
 noinst_DATA = core/cli/dtrain.bash core/cli/dtrain.zsh core/cli/dtrain.fish
 
 # dtrain.cfg(5), written by a program of the host from the tables of options, those of plugins among them
 noinst_PROGRAMS += cfg_doc
-cfg_doc_SOURCES = core/cli/cfg_doc.c core/cli/built_plugins.h core/cli/roff.h
-cfg_doc_LDADD = core/libdtcore.la
+cfg_doc_SOURCES = $(traffic_builtin) core/cli/cfg_doc.c core/cli/built_plugins.h core/cli/roff.h
+cfg_doc_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 CLEANFILES += core/cli/dtrain.cfg.5
 core/cli/dtrain.cfg.5: cfg_doc$(EXEEXT) $(plugin_LTLIBRARIES)
 	$(AM_V_GEN)env -u DTRAIN_PLUGIN_PATH ./cfg_doc$(EXEEXT) >$@.tmp && mv $@.tmp $@
@@ -77,8 +74,8 @@ nodist_man5_MANS = core/cli/dtrain.cfg.5
 
 # docs/reference/options-*.md from the same tables; they are committed, and tests/docs/names.sh compares them
 noinst_PROGRAMS += options_doc
-options_doc_SOURCES = core/cli/options_doc.c core/cli/built_plugins.h
-options_doc_LDADD = core/libdtcore.la
+options_doc_SOURCES = $(traffic_builtin) core/cli/options_doc.c core/cli/built_plugins.h
+options_doc_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 options: options_doc$(EXEEXT) $(plugin_LTLIBRARIES)
 	for kind in host phase model environment data; do \
 	  env -u DTRAIN_PLUGIN_PATH ./options_doc$(EXEEXT) $$kind >options.tmp && \

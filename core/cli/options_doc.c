@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "cli/built_plugins.h"
-#include "cli/tools.h"
+#include "cli/plugin_verbs.h"
 #include "config/options.h"
 #include "config/schema.h"
 #include "config/tree.h"
@@ -97,8 +97,12 @@ static dt_status write_sections(const dt_config *c)
     for (uint32_t i = 0; (section = dt_config_host_section(i)) != NULL; i++) {
         DT_TRY(write_section(c, section));
     }
-    for (int i = 0; dt_data_sections[i] != NULL; i++) { /* read by dtrain data alone */
-        DT_TRY(write_section(c, dt_data_sections[i]));
+    for (int i = 0; dt_builtin_plugins[i] != NULL; i++) { /* read by their verbs alone */
+        const dt_verb *const *v = dt_builtin_plugins[i]->extension(DT_EXT_VERBS);
+        for (const dt_verb_section *s = v != NULL && *v != NULL ? (*v)->sections : NULL; s != NULL && s->name != NULL;
+             s++) {
+            DT_TRY(write_section(c, s->name));
+        }
     }
     return DT_OK;
 }
@@ -106,12 +110,20 @@ static dt_status write_sections(const dt_config *c)
 static dt_status write_host(void)
 {
     dt_config *c = NULL;
-    DT_TRY(dt_config_create(&c));
-    dt_status st = dt_data_declare(c);
+    dt_host host;
+    dt_loader *l = NULL;
+    dt_status st = dt_load_built(&host, &l);
+    if (st == DT_OK) {
+        st = dt_config_create(&c);
+    }
+    if (st == DT_OK) {
+        st = dt_plugin_verbs_declare(l, c);
+    }
     if (st == DT_OK) {
         st = write_sections(c);
     }
     dt_config_destroy(c);
+    dt_loader_destroy(l);
     return st;
 }
 

@@ -48,63 +48,87 @@ void dt_plugin_verbs_close(void)
     }
 }
 
-static const dt_verb *const *verbs_of(const dt_loaded *c)
+typedef struct visit {
+    dt_plugin_verb_fn *fn;
+    void *user;
+} visit;
+
+static void visit_verbs(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
 {
-    return c->desc.extension != NULL ? c->desc.extension(DT_EXT_VERBS) : NULL;
+    const visit *w = user;
+    (void)plugin;
+    (void)component;
+    for (const dt_verb *const *v = table; *v != NULL; v++) {
+        w->fn(w->user, *v);
+    }
 }
 
 void dt_plugin_verbs_each(dt_plugin_verb_fn *fn, void *user)
 {
     dt_loader *l = all_plugins();
-    for (uint32_t i = 0; l != NULL && i < dt_loader_n(l); i++) {
-        for (const dt_verb *const *v = verbs_of(dt_loader_at(l, i)); v != NULL && *v != NULL; v++) {
-            fn(user, *v);
-        }
+    if (l != NULL) {
+        dt_loader_extensions(l, DT_EXT_VERBS, visit_verbs, &(visit){fn, user});
     }
 }
 
 /* ---- sections ---------------------------------------------------------------------------------------------------- */
 
-static dt_status declare_sections(const dt_loaded *c, dt_config *config)
+typedef struct declaring {
+    dt_config *config;
+    dt_status st;
+} declaring;
+
+static dt_status declare_section(const dt_verb_section *s, const dt_verb *v, const dt_loaded_plugin *p, dt_config *c)
 {
-    for (const dt_verb *const *v = verbs_of(c); v != NULL && *v != NULL; v++) {
-        for (const dt_verb_section *s = (*v)->sections; s != NULL && s->name != NULL; s++) {
-            if (dt_config_is_host_section(s->name)) {
-                return DT_FAIL(DT_EPLUGIN, "%s: verb %s has a section %s, a name of the host's; choose another",
-                               c->plugin->path, (*v)->name, s->name);
-            }
-            dt_status st = dt_option_table_check(s->options, UINT32_MAX);
-            if (st == DT_OK) {
-                st = dt_config_declare(config, s->name, s->options, c->plugin->desc.name);
-            }
-            if (st != DT_OK) {
-                return DT_CONTEXT(DT_EPLUGIN, "%s: section %s of verb %s", c->plugin->path, s->name, (*v)->name);
+    if (dt_config_is_host_section(s->name)) {
+        return DT_FAIL(DT_EPLUGIN, "%s: verb %s has a section %s, a name of the host's; choose another", p->path,
+                       v->name, s->name);
+    }
+    DT_TRY(dt_option_table_check(s->options, UINT32_MAX));
+    return dt_config_declare(c, s->name, s->options, p->desc.name);
+}
+
+static void declare_sections(void *user, const void *table, const dt_loaded_plugin *p, const dt_loaded *component)
+{
+    declaring *d = user;
+    (void)component;
+    for (const dt_verb *const *v = table; *v != NULL; v++) {
+        for (const dt_verb_section *s = (*v)->sections; d->st == DT_OK && s != NULL && s->name != NULL; s++) {
+            d->st = declare_section(s, *v, p, d->config);
+            if (d->st != DT_OK) {
+                d->st = DT_CONTEXT(DT_EPLUGIN, "%s: section %s of verb %s", p->path, s->name, (*v)->name);
             }
         }
     }
-    return DT_OK;
 }
 
 dt_status dt_plugin_verbs_declare(dt_loader *l, dt_config *config)
 {
-    for (uint32_t i = 0; i < dt_loader_n(l); i++) {
-        DT_TRY(declare_sections(dt_loader_at(l, i), config));
-    }
-    return DT_OK;
+    declaring d = {.config = config};
+    dt_loader_extensions(l, DT_EXT_VERBS, declare_sections, &d);
+    return d.st;
 }
 
-bool dt_plugin_verbs_have_section(dt_loader *l, const char *section)
+typedef struct visit_section {
+    dt_plugin_section_fn *fn;
+    void *user;
+} visit_section;
+
+static void visit_sections(void *user, const void *table, const dt_loaded_plugin *p, const dt_loaded *component)
 {
-    for (uint32_t i = 0; i < dt_loader_n(l); i++) {
-        for (const dt_verb *const *v = verbs_of(dt_loader_at(l, i)); v != NULL && *v != NULL; v++) {
-            for (const dt_verb_section *s = (*v)->sections; s != NULL && s->name != NULL; s++) {
-                if (strcmp(s->name, section) == 0) {
-                    return true;
-                }
-            }
+    const visit_section *w = user;
+    (void)p;
+    (void)component;
+    for (const dt_verb *const *v = table; *v != NULL; v++) {
+        for (const dt_verb_section *s = (*v)->sections; s != NULL && s->name != NULL; s++) {
+            w->fn(w->user, s);
         }
     }
-    return false;
+}
+
+void dt_plugin_verbs_sections(const dt_loader *l, dt_plugin_section_fn *fn, void *user)
+{
+    dt_loader_extensions(l, DT_EXT_VERBS, visit_sections, &(visit_section){fn, user});
 }
 
 /* ---- calling ----------------------------------------------------------------------------------------------------- */

@@ -22,7 +22,8 @@ dt_status dt_plugin_verb_call(const dt_args *a, const dt_verb_form *f, int *code
 /* Declares the sections of all verbs of a loader's plugins. Errors: DT_EPLUGIN (a table that is not legal, a name that
  * is taken). */
 dt_status dt_plugin_verbs_declare(dt_loader *l, dt_config *c) DT_NODISCARD;
-/* Does a verb of them read this section? */
-bool dt_plugin_verbs_have_section(dt_loader *l, const char *section);
+/* Calls fn with every section of them. */
+typedef void dt_plugin_section_fn(void *user, const dt_verb_section *s);
+void dt_plugin_verbs_sections(const dt_loader *l, dt_plugin_section_fn *fn, void *user);
 
 #endif

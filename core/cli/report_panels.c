@@ -96,7 +96,7 @@ static dt_status chart(const dt_panel_view *p, const char *metric)
     return dt_page_chart(of(p)->page, of(p)->phase, metric);
 }
 
-static void draw(const dt_report_panels *r, const dt_loaded *c, const dt_panels_api *api, const dt_page *page,
+static void draw(const dt_report_panels *r, const char *owner, const dt_panels_api *api, const dt_page *page,
                  const dt_page_phase *phase)
 {
     dt_str own = {0};
@@ -119,7 +119,7 @@ static void draw(const dt_report_panels *r, const dt_loaded *c, const dt_panels_
         st = dt_str_status(&own);
     }
     if (st < 0) {
-        dt_log(DT_LOG_WARN, "the report has no panel of %s: %s", c->desc.id, dt_error_text());
+        dt_log(DT_LOG_WARN, "the report has no panel of %s: %s", owner, dt_error_text());
         dt_error_clear();
     } else {
         dt_str_add(page->out, dt_str_text(&own));
@@ -130,15 +130,24 @@ static void draw(const dt_report_panels *r, const dt_loaded *c, const dt_panels_
     }
 }
 
+typedef struct drawing_of {
+    const dt_report_panels *panels;
+    const dt_page *page;
+    const dt_page_phase *phase;
+} drawing_of;
+
+static void draw_each(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
+{
+    const drawing_of *d = user;
+    const dt_panels_api *api = table;
+    if (DT_HAS(api, draw)) {
+        draw(d->panels, component != NULL ? component->desc.id : plugin->desc.name, api, d->page, d->phase);
+    }
+}
+
 dt_status dt_report_panels_draw(void *user, const dt_page *p, const dt_page_phase *phase)
 {
     const dt_report_panels *r = user;
-    for (uint32_t i = 0; i < dt_loader_n(r->loader); i++) {
-        const dt_loaded *c = dt_loader_at(r->loader, i);
-        const dt_panels_api *api = c->desc.extension != NULL ? c->desc.extension(DT_EXT_PANELS) : NULL;
-        if (DT_HAS(api, draw)) {
-            draw(r, c, api, p, phase);
-        }
-    }
+    dt_loader_extensions(r->loader, DT_EXT_PANELS, draw_each, &(drawing_of){r, p, phase});
     return dt_str_status(p->out);
 }

@@ -19,11 +19,6 @@ dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *i
 /* The configuration with one phase, of this plugin, as its defaults and the layers make it. */
 dt_status dt_tools_enter_phase(dt_config *c, const dt_loaded *comp) DT_NODISCARD;
 
-/* The keys of imports, splits and samples, in sections of their own: known to `dtrain data` and to `dtrain show` of
- * them alone. */
-dt_status dt_data_declare(dt_config *c) DT_NODISCARD;
-extern const char *const dt_data_sections[]; /* ends with NULL */
-
 /* `dtrain new phase|policy|model|env|data NAME DIR`: a project that builds with pkg-config alone. language: "c", "c++",
  * NULL: the first. DT_ECONFIG: DIR exists, NAME is no legal name, unknown kind or language. */
 dt_status dt_tools_new(const char *kind, const char *name, const char *dir, const char *language, dt_str *out)

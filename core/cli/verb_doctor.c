@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/print.h"
-#include "data/store.h"
+#include "dtrain/ext/dataset.h"
 #include "dtrain/ext/doctor.h"
 #include "dtrain/helpers.h"
 
@@ -39,18 +39,34 @@ static void check_plugins(dt_doctor *d, dt_loader *l)
     dt_str_fini(&refused);
 }
 
-static void check_recording(dt_doctor *d, const char *path)
+typedef struct reader {
+    const dt_host *host;
+    const char *path;
+    dt_status st;
+} reader;
+
+static void read_dataset(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
 {
-    dt_store *store = NULL;
-    if (dt_store_open(path, &store) != DT_OK) {
+    reader *r = user;
+    const dt_dataset_ext *of = table;
+    uint64_t digest = 0;
+    (void)plugin;
+    (void)component;
+    if (DT_HAS(of, digest) && r->st != DT_OK) {
+        r->st = of->digest(r->host, r->path, &digest);
+    }
+}
+
+static void check_recording(dt_doctor *d, const dt_loader *l, const dt_host *host, const char *path)
+{
+    reader r = {.host = host, .path = path, .st = DT_ENOTFOUND};
+    dt_loader_extensions(l, DT_EXT_DATASET, read_dataset, &r);
+    if (r.st != DT_OK) {
         dt_doctor_say(d, DT_VERDICT_WARN, "recording", "make install; or train on your own with --set data.store=...",
                       "the built-in one: %s", dt_error_text());
         return;
     }
-    const dt_store_view *v = dt_store_view_of(store);
-    dt_doctor_say(d, DT_VERDICT_PASS, "recording", "", "%lld scenes, %lld frames, in %s", (long long)v->n_scenes,
-                  (long long)v->n_frames, path);
-    dt_store_close(store);
+    dt_doctor_say(d, DT_VERDICT_PASS, "recording", "", "the one that comes with dtrain, in %s", path);
 }
 
 static void say_for_component(const dt_doctor_report *r, uint32_t verdict, const char *check, const char *finding,
@@ -60,18 +76,22 @@ static void say_for_component(const dt_doctor_report *r, uint32_t verdict, const
                   finding);
 }
 
-/* What components check themselves (dtrain/ext/doctor.h). */
-static void check_components(dt_doctor *d, const dt_session *s)
+typedef struct patient {
+    dt_doctor *doctor;
+    const dt_host *host;
+} patient;
+
+/* What plugins check themselves (dtrain/ext/doctor.h). */
+static void examine_plugin(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
 {
-    for (uint32_t i = 0; i < dt_loader_n(s->loader); i++) {
-        const dt_loaded *c = dt_loader_at(s->loader, i);
-        const dt_doctor_api *own = c->desc.extension != NULL ? c->desc.extension(DT_EXT_DOCTOR) : NULL;
-        if (DT_HAS(own, examine)) {
-            own->examine(&s->host, &(dt_doctor_report){.struct_size = sizeof(dt_doctor_report),
-                                                       .priv = d,
-                                                       .plugin_path = c->plugin->path,
-                                                       .say = say_for_component});
-        }
+    const patient *p = user;
+    const dt_doctor_api *own = table;
+    (void)component;
+    if (DT_HAS(own, examine)) {
+        own->examine(p->host, &(dt_doctor_report){.struct_size = sizeof(dt_doctor_report),
+                                                  .priv = p->doctor,
+                                                  .plugin_path = plugin->path,
+                                                  .say = say_for_component});
     }
 }
 
@@ -82,7 +102,7 @@ static void examine(dt_doctor *d, dt_session *s, const dt_args *a)
     dt_doctor_say(d, DT_VERDICT_PASS, "dtrain", "", "%s, plugin contract %d.%d", PACKAGE_VERSION, DT_ABI_MAJOR,
                   DT_ABI_MINOR);
     check_plugins(d, s->loader);
-    check_recording(d, s->demo_store);
+    check_recording(d, s->loader, &s->host, s->demo_store);
     dt_doctor_machine(d);
     dt_doctor_disk(d, run_dir != NULL ? run_dir : base != NULL && *base != '\0' ? base : "runs");
     for (uint32_t i = 0; i < a->n_words; i++) {
@@ -93,7 +113,7 @@ static void examine(dt_doctor *d, dt_session *s, const dt_args *a)
     }
     dt_doctor_cpu(d);
     dt_doctor_cuda(d);
-    check_components(d, s);
+    dt_loader_extensions(s->loader, DT_EXT_DOCTOR, examine_plugin, &(patient){d, &s->host});
     dt_doctor_tools(d);
 }
 

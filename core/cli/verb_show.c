@@ -473,20 +473,27 @@ dt_status dt_tools_show(dt_config *c, dt_loader *l, int64_t phase, const char *i
     return st == DT_OK ? dt_str_status(out) : st;
 }
 
+typedef struct wanted_section {
+    const char *name;
+    bool is_there;
+} wanted_section;
+
+static void find_section(void *user, const dt_verb_section *s)
+{
+    wanted_section *w = user;
+    w->is_there = w->is_there || strcmp(s->name, w->name) == 0;
+}
+
 static dt_status show(const dt_args *a, dt_session *s, dt_str *out)
 {
     DT_TRY(dt_session_config(a, s));
-    for (int i = 0; dt_data_sections[i] != NULL; i++) {
-        if (strcmp(a->word[0], dt_data_sections[i]) == 0) {
-            DT_TRY(dt_data_declare(s->config));
-        }
-    }
     dt_option_view v;
     const dt_loaded *comp = NULL;
     if (dt_config_option_at(s->config, -1, a->word[0], 0, &v) != DT_OK &&
-        dt_loader_find_any(s->loader, a->word[0], &comp) == DT_ENOTFOUND &&
-        dt_plugin_verbs_have_section(s->loader, a->word[0])) {
-        DT_TRY(dt_plugin_verbs_declare(s->loader, s->config));
+        dt_loader_find_any(s->loader, a->word[0], &comp) == DT_ENOTFOUND) {
+        wanted_section w = {.name = a->word[0]};
+        dt_plugin_verbs_sections(s->loader, find_section, &w);
+        DT_TRY(w.is_there ? dt_plugin_verbs_declare(s->loader, s->config) : DT_OK);
     }
     dt_error_clear();
     return dt_tools_show(s->config, s->loader, -1, a->word[0], a->json, out);

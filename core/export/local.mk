@@ -16,7 +16,7 @@ lib_LTLIBRARIES = libdtrain-policy.la
 libdtrain_policy_la_SOURCES = \
 	core/export/policy.c \
 	core/export/policy_check.c \
-	core/export/policy_host.c \
+	plugins/traffic/policy_host.c \
 	core/export/policy_read.c \
 	core/engine/backend/cpu/isa.c \
 	core/engine/backend/kernel.c \
@@ -36,9 +36,9 @@ libdtrain_policy_la_SOURCES = \
 	core/base/text.c \
 	core/base/trace.c \
 	core/state/checkpoint/safetensors.c \
-	core/data/features.c \
-	core/data/features_graph.c core/data/nearby.c \
-	core/data/pairs.c \
+	plugins/traffic/features/features.c \
+	plugins/traffic/features/features_graph.c plugins/traffic/features/nearby.c \
+	plugins/traffic/features/pairs.c \
 	core/engine/graph/dead.c \
 	core/engine/graph/derive.c \
 	core/engine/graph/exec.c \

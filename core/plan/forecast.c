@@ -85,9 +85,11 @@ static bool evaluates(const dt_stage *s, const dt_forecast *f, uint64_t max_step
 /* All of them is read in a pass or two. What checks have touched is given back, so that it counts once. */
 static void add_recordings(const dt_stage *s, dt_forecast *f)
 {
-    for (uint32_t i = 0; i < s->n_stores; i++) {
-        dt_store_forget(s->store[i]);
-        f->recordings += dt_store_bytes(s->store[i]) * dt_comm_in_process(s->d.comm);
+    for (uint32_t i = 0; i < s->n_datasets; i++) {
+        if (s->dataset[i].forget != NULL) {
+            s->dataset[i].forget(s->dataset[i].self);
+        }
+        f->recordings += s->dataset[i].bytes * dt_comm_in_process(s->d.comm);
     }
     f->resident += f->recordings;
 }

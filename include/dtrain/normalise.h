@@ -10,7 +10,7 @@
  *   acceleration  held within 5 m/s^2 either way, and divided by it: no statistic, so it is the same everywhere
  *   as it is      sines, cosines, flags
  *
- * A measure that deviates by less than a hundredth of the unit that dtrain/svc/features.h scales it by is the same
+ * A measure that deviates by less than a hundredth of the unit that dtrain/traffic/features.h scales it by is the same
  * everywhere in the recordings; divided by that deviation, the least difference elsewhere would be a huge number. It is
  * left as it is, and so is a position in scenes of single vehicles. Source: z-score and range scaling as in Han, Kamber
  * & Pei 2011, 3.5.2.
@@ -19,7 +19,7 @@
 #define DTRAIN_NORMALISE_H
 
 #include "dtrain/plugin.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 
 #include <math.h>
 

@@ -348,8 +348,9 @@ typedef struct dt_plugin {
     const char *name, *version, *vendor, *license;
     uint32_t n_components, flags;
     const dt_component *const *components;
-    dt_status (*init)(const dt_host *h); /* [main] optional, once */
-    void (*fini)(void);                  /* [main] optional, once */
+    dt_status (*init)(const dt_host *h);      /* [main] optional, once */
+    void (*fini)(void);                       /* [main] optional, once */
+    const void *(*extension)(const char *id); /* [any] optional; what belongs to no component, such as ext/verbs.h */
 } dt_plugin;
 
 /* Extension "dtrain.defaults/1" of a phase: const char *const *, "section.key=value" ..., NULL. Its defaults for host
@@ -363,10 +364,18 @@ typedef struct dt_plugin {
  * hold where both have it; a program is then followed between two actions as well. Elsewhere the controller acts as
  * any other.
  *
+ * Extension "dtrain.services/1" of a plugin or a component: const dt_provided *, {NULL, NULL} at the end: services that
+ * it provides to other plugins by dt_host.service, under ids that do not begin with "dtrain.".
+ *
  * Extension "dtrain.results/1" of a phase or an environment: const char *const *, NULL at the end: what the
  * numbers of an evaluation are, a row "KEY|GROUP|UNIT|BETTER|TEXT" each. KEY is as it is reported, without /mean, and
  * may have * for any text ("metrics/delay_s", "costs/x"); GROUP is the title above it; BETTER is "higher", "lower" or
  * nothing; each part may be empty. The first row that fits counts, those of the phase before the environment's. */
+
+typedef struct dt_provided {
+    const char *id; /* "traffic.store/1" */
+    const void *table;
+} dt_provided;
 
 /* Fills the prefix: { DT_PLUGIN_PREFIX, .name = "mine", ... } */
 #define DT_PLUGIN_PREFIX                                                                                               \

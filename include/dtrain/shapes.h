@@ -21,7 +21,8 @@
  *              out  embedding  "N H"    f32
  *                   risk       "N"      f32  logit of the risk label
  *
- *                   Phases of a policy feed nodes and edges scaled as the data component scales them (svc/features.h)
+ *                   Phases of a policy feed nodes and edges scaled as the data component scales them
+ *                   (traffic/features.h)
  *              constants (of models that are normalised by recordings): node_shift "9", node_scale "9",
  *                   edge_shift "4", edge_scale "4", under constant.: what is read becomes (x + shift) scale; shift 0
  *                   and scale 1 before phase 1 has fitted them (dtrain/normalise.h). Whether it has, the scale of
@@ -165,7 +166,7 @@
  *   pose         "S 4"   f32  x, y relative to the scene's first vehicle, heading as recorded, length, for pictures
  *   site         "S"     i32  number of the scene's site in the store, for figures by site
  * and with its option pairs, for phases that learn a barrier:
- *   ahead, beside  "S 3 7", "S 4 7" f32  as above, by geometry alone (svc/features.h); next_ahead, next_beside: an
+ *   ahead, beside  "S 3 7", "S 4 7" f32  as above, by geometry alone (traffic/features.h); next_ahead, next_beside: an
  *                             action later, zeros where the vehicle is not seen then
  *   next_present "S"     f32  1 where it is, else 0
  *   hazard_in    "S"     f32  actions until it is in danger: 0 is this one; -k where k of them without danger are all

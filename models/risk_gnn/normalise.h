@@ -11,7 +11,7 @@
 
 #include "dtrain/helpers.h"
 #include "dtrain/normalise.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 #include "dtrain/svc/graph.h"
 
 static inline dt_status normalise_params(dt_params *reg)

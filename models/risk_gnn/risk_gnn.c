@@ -22,7 +22,7 @@
  * (normalise.h), but for the slots, whose thresholds are metres.
  */
 #include "dtrain/helpers.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 #include "dtrain/svc/graph.h"
 #include "normalise.h"
 #include "slots.h"

@@ -11,7 +11,7 @@
 
 enum { FEW = 256 };     /* vehicles of a frame: more of them want memory */
 enum { PIECE = 64 };    /* edges at a time, of a packed store */
-#define LANE_M      3.5 /* as of svc/features.h, pairs */
+#define LANE_M      3.5 /* as of traffic/features.h, pairs */
 #define WIDTH_M     1.8 /* where it was not recorded */
 #define ALONG       0.5 /* the same: cosine between headings */
 #define OTHER_BRAKE 9.0 /* m/s^2, what tyres on dry asphalt give */

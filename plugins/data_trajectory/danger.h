@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a barrier learns from a recording, for the vehicles of an anchor frame: the pairs that shields read, now and an
- * action later (svc/features.h, pairs), and how long it takes until something dangerous happens to the vehicle:
+ * action later (traffic/features.h, pairs), and how long it takes until something dangerous happens to the vehicle:
  *
  *   time to collision below ttc_s    the gap to somebody ahead on its lane is less than ttc_s times the closing speed
  *   hard braking                     harder than brake_mps2
@@ -14,8 +14,8 @@
 #define DTRAIN_DATA_TRAJECTORY_DANGER_H
 
 #include "dtrain/helpers.h"
-#include "dtrain/svc/features.h"
-#include "dtrain/svc/store.h"
+#include "dtrain/traffic/features.h"
+#include "dtrain/traffic/store.h"
 #include "slices.h"
 
 #include <stdbool.h>

@@ -22,6 +22,7 @@
  * was recorded on. On NGSIM, error at 5 s over constant velocity's: where evaluation is on the same roads 0.72 with all
  * three and 0.67 without, on a site not seen in training 0.86 and 0.99 with, 0.90 and 1.70 without. So all are on.
  */
+#include "dtrain/ext/dataset.h"
 #include "windows.h"
 #include "region.h"
 
@@ -304,10 +305,23 @@ static dt_status weights(void *self, double *out, uint64_t n)
     return weights_of(s->h, s->v, s->balance, s->sample, n, out);
 }
 
+static dt_status digest_of(const dt_host *h, const char *path, uint64_t *digest_p)
+{
+    const dt_store_api *api = h->service(h, DT_SVC_STORE);
+    return DT_HAS(api, digest) ? api->digest(h, path, digest_p)
+                               : DT_FAIL_H(h, DT_EUNSUPPORTED, "this host has no service %s", DT_SVC_STORE);
+}
+
+static const void *extension(const char *id)
+{
+    static const dt_dataset_ext dataset = {.struct_size = sizeof(dt_dataset_ext), .digest = digest_of};
+    return strcmp(id, DT_EXT_DATASET) == 0 ? &dataset : NULL;
+}
+
 DT_DATA_DEFINE(component, "data_trajectory", "windows of history and future over a trajectory store",
                "Deo & Trivedi 2018 (protocol: 3 s history, 5 s future, 5 Hz)", windows_config, windows, options,
                DT_OPS(.create = create, .fields = fields, .symbols = symbols_of, .count = count, .sizes = windows_sizes,
                       .read = windows_read, .destroy = destroy, .weights = weights, .statistics = windows_statistics),
-               .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check);
+               .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .check = check, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, "data_trajectory", "1.0", "dtrain", "Apache-2.0");

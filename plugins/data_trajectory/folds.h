@@ -10,7 +10,7 @@
 #ifndef DTRAIN_DATA_TRAJECTORY_FOLDS_H
 #define DTRAIN_DATA_TRAJECTORY_FOLDS_H
 
-#include "dtrain/svc/store.h"
+#include "dtrain/traffic/store.h"
 
 /* is_held [n_scenes]: 1 where the scene belongs to the given fold of n_folds. Errors: DT_ENOMEM. */
 dt_status folds_deal(const dt_host *h, const dt_store_view *v, int64_t n_folds, int64_t fold, uint8_t *is_held);

@@ -13,7 +13,7 @@
 #define DTRAIN_DATA_TRAJECTORY_FOLLOWING_H
 
 #include "dtrain/helpers.h"
-#include "dtrain/svc/store.h"
+#include "dtrain/traffic/store.h"
 
 typedef struct following {
     const dt_host *h;

@@ -16,8 +16,8 @@
 #define DTRAIN_DATA_TRAJECTORY_LANES_H
 
 #include "dtrain/helpers.h"
-#include "dtrain/svc/features.h"
-#include "dtrain/svc/store.h"
+#include "dtrain/traffic/features.h"
+#include "dtrain/traffic/store.h"
 
 #include <stdbool.h>
 

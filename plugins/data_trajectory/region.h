@@ -7,7 +7,7 @@
 #define DTRAIN_DATA_TRAJECTORY_REGION_H
 
 #include "dtrain/helpers.h"
-#include "dtrain/svc/store.h"
+#include "dtrain/traffic/store.h"
 
 #include <stddef.h>
 

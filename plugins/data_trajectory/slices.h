@@ -7,7 +7,7 @@
 #define DTRAIN_DATA_TRAJECTORY_SLICES_H
 
 #include "dtrain/helpers.h"
-#include "dtrain/svc/store.h"
+#include "dtrain/traffic/store.h"
 
 typedef struct slices {
     const dt_host *h;

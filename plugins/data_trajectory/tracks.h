@@ -5,7 +5,7 @@
 #ifndef DTRAIN_DATA_TRAJECTORY_TRACKS_H
 #define DTRAIN_DATA_TRAJECTORY_TRACKS_H
 
-#include "dtrain/svc/store.h"
+#include "dtrain/traffic/store.h"
 
 #include <math.h>
 #include <stdbool.h>

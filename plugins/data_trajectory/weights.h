@@ -5,7 +5,7 @@
 #ifndef DTRAIN_DATA_TRAJECTORY_WEIGHTS_H
 #define DTRAIN_DATA_TRAJECTORY_WEIGHTS_H
 
-#include "dtrain/svc/store.h"
+#include "dtrain/traffic/store.h"
 
 enum { WEIGHTS_NONE, WEIGHTS_SITE, WEIGHTS_SCENE, WEIGHTS_RISK };
 

@@ -9,8 +9,8 @@
 #define DTRAIN_DATA_TRAJECTORY_WINDOWS_H
 
 #include "dtrain/helpers.h"
-#include "dtrain/svc/features.h"
-#include "dtrain/svc/store.h"
+#include "dtrain/traffic/features.h"
+#include "dtrain/traffic/store.h"
 #include "augment.h"
 #include "danger.h"
 #include "lanes.h"

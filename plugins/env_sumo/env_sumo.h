@@ -7,7 +7,7 @@
 
 #include "dtrain/ext/scene.h"
 #include "dtrain/helpers.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 #include "formula.h"
 #include "signal.h"
 #include "sumo.h"

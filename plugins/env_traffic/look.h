@@ -8,7 +8,7 @@
 
 #include "sim.h"
 #include "dtrain/ext/scene.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 
 void look_roads(const sim *s, dt_scene_roads *out);
 /* Agents are first_place signals, then places of vehicles. frame [n]: the graph that they saw last. */

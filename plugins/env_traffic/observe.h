@@ -45,7 +45,7 @@
 
 #include "formula.h"
 #include "sim.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 
 enum { EGO_FEATURES = 9, PHASE_FEATURES = SIGNAL_COLUMN_GREEN + 1 };
 enum { SERVICE_FEATURES = 5, FOE_MERGES = 1, FOE_CROSSES = 2 };

@@ -13,7 +13,7 @@ EXTRA_DIST += tests/mpi_job.sh
 if HAVE_MPI
 EXTRA_PROGRAMS += tests/comm/processes
 tests_comm_processes_SOURCES = tests/comm/processes.c tests/comm/calls.c tests/comm/calls.h
-tests_comm_processes_LDADD = core/libdtcore.la
+tests_comm_processes_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 tests/comm/mpi.log: tests/comm/processes$(EXEEXT)
 CLEANFILES += tests/comm/processes$(EXEEXT)
 endif
@@ -21,7 +21,7 @@ endif
 # 300 seeds in every check, 10,000 behind check-faults
 EXTRA_PROGRAMS += tests/comm/faults
 tests_comm_faults_SOURCES = tests/comm/faults.c $(world_sources)
-tests_comm_faults_LDADD = core/libdtcore.la
+tests_comm_faults_LDADD = plugins/traffic/libdttraffic.la core/libdtcore.la
 tests/comm/faults.log: tests/comm/faults$(EXEEXT)
 CLEANFILES += tests/comm/faults$(EXEEXT)
 .PHONY: check-faults

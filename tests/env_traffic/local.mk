@@ -7,7 +7,7 @@ tests_env_traffic_test_ring_LDADD = $(traffic_la) $(mock_la) $(CMOCKA_LIBS) $(tr
 dt_tests += tests/env_traffic/test_env
 tests_env_traffic_test_env_SOURCES = tests/env_traffic/test_env.c
 tests_env_traffic_test_env_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-tests_env_traffic_test_env_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_env_traffic_test_env_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/env_traffic/test_roads
 tests_env_traffic_test_roads_SOURCES = tests/env_traffic/test_roads.c tests/env_traffic/rig.h
 tests_env_traffic_test_roads_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
@@ -60,7 +60,7 @@ dt_tests += tests/env_traffic/test_pairs
 tests_env_traffic_test_pairs_SOURCES = tests/env_traffic/test_pairs.c tests/env_traffic/rig.h \
 	plugins/env_traffic/observe.c $(signals_sources)
 tests_env_traffic_test_pairs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
-tests_env_traffic_test_pairs_LDADD = $(traffic_la) $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) $(traffic_libs) -ldl
+tests_env_traffic_test_pairs_LDADD = $(traffic_la) $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) $(traffic_libs) -ldl
 dt_tests += tests/env_traffic/test_gaps
 tests_env_traffic_test_gaps_SOURCES = tests/env_traffic/test_gaps.c tests/env_traffic/rig.h \
 	plugins/env_traffic/observe.c $(signals_sources)

@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "data/features.h"
+#include "traffic/features/features.h"
 #include "dtrain/ext/scene.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 
 enum { COSTS = 5, METRICS = 14 };
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the simulation, which knows its lanes, shows a shield of vehicles ahead and beside, against what geometry alone
- * makes of the same scene (core/data/pairs.h), which is how recordings are read: on straight roads the same.
+ * makes of the same scene (plugins/traffic/features/pairs.h), which is how recordings are read: on straight roads the
+ * same.
  */
 #include "rig.h"
 #include "../../plugins/env_traffic/observe.h"
 
-#include "data/pairs.h"
+#include "traffic/features/pairs.h"
 
 enum { MOST = 512, PLACES = 64 };
 

@@ -8,7 +8,7 @@
 #include "fuzz/fuzz.h"
 
 #include "base/err.h"
-#include "data/blocks.h"
+#include "traffic/store/blocks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "fuzz/fuzz.h"
 
 #include "base/err.h"
-#include "data/import.h"
+#include "traffic/import/import.h"
 
 #include <string.h>
 

@@ -8,9 +8,9 @@
 #include "fuzz/fuzz.h"
 
 #include "base/err.h"
-#include "data/csv.h"
-#include "data/import.h"
-#include "data/lane_markings.h"
+#include "traffic/import/csv.h"
+#include "traffic/import/import.h"
+#include "traffic/map/lane_markings.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "fuzz/fuzz.h"
 
 #include "base/err.h"
-#include "data/map_in.h"
+#include "traffic/map/map_in.h"
 
 DT_FUZZ(map)
 {

@@ -8,7 +8,7 @@
 #include "fuzz/fuzz.h"
 
 #include "base/err.h"
-#include "data/npy.h"
+#include "traffic/store/npy.h"
 #include "engine/tensor/dtype.h"
 
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include "fuzz/fuzz.h"
 
 #include "base/err.h"
-#include "data/roads.h"
-#include "data/store_roads.h"
+#include "traffic/map/roads.h"
+#include "traffic/store/store_roads.h"
 
 #include <stdlib.h>
 #include <string.h>

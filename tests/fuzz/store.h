@@ -5,7 +5,7 @@
 #ifndef DTRAIN_TESTS_FUZZ_STORE_H
 #define DTRAIN_TESTS_FUZZ_STORE_H
 
-#include "data/store.h"
+#include "traffic/store/store.h"
 
 #include <stddef.h>
 #include <stdint.h>

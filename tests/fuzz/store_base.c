@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
-#include "data/cut.h"
+#include "traffic/store/cut.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/store.h"
 
-#include "data/npy.h"
+#include "traffic/store/npy.h"
 
 #include <ctype.h>
 #include <float.h>
@@ -212,7 +212,7 @@ static const struct {
     int64_t width, plus;
 } arrays[] = {
 #define DT_ARRAY(name, dtype, width, count, plus) {#name, #count, width, plus},
-#include "data/arrays.def"
+#include "traffic/store/arrays.def"
 #undef DT_ARRAY
 };
 

@@ -9,9 +9,9 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "data/import.h"
-#include "data/on_lanes.h"
-#include "data/survey.h"
+#include "traffic/import/import.h"
+#include "traffic/map/on_lanes.h"
+#include "traffic/store/survey.h"
 
 #include <math.h>
 #include <stdlib.h>

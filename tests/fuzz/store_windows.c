@@ -10,7 +10,7 @@
 #include "../../plugins/data_trajectory/windows.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "data/features.h"
+#include "traffic/features/features.h"
 #include "engine/tensor/dtype.h"
 
 #include <stdlib.h>

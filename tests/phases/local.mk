@@ -14,7 +14,7 @@ tests_phases_test_normalise_LDADD = $(mock_la) $(mock_libs)
 dt_tests += tests/phases/test_prediction
 tests_phases_test_prediction_SOURCES = tests/phases/test_prediction.c phases/scenes/prediction.c
 tests_phases_test_prediction_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/phases/scenes
-tests_phases_test_prediction_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_prediction_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/phases/test_figures
 tests_phases_test_figures_SOURCES = tests/phases/test_figures.c phases/scenes/figures.c phases/scenes/region.c \
 	phases/scenes/radii.c
@@ -25,7 +25,7 @@ tests_phases_test_region_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
 dt_tests += tests/phases/test_pictures
 tests_phases_test_pictures_SOURCES = tests/phases/test_pictures.c phases/scenes/pictures.c
 tests_phases_test_pictures_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/phases/scenes
-tests_phases_test_pictures_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_pictures_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/phases/test_radii
 tests_phases_test_radii_SOURCES = tests/phases/test_radii.c phases/scenes/radii.c
 tests_phases_test_radii_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/phases/scenes
@@ -57,7 +57,7 @@ tests/phases/shapes_sumo.log: dtrain $(plugin_LTLIBRARIES) $(sumo_LTLIBRARIES)
 dt_tests += tests/phases/test_imagine
 tests_phases_test_imagine_SOURCES = tests/phases/test_imagine.c phases/clipped/imagine.c
 tests_phases_test_imagine_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-tests_phases_test_imagine_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_imagine_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 
 dt_tests += tests/phases/test_phase3
 tests_phases_test_phase3_SOURCES = tests/phases/test_phase3.c phases/phase3_constrained/barrier.c \
@@ -66,7 +66,7 @@ tests_phases_test_phase3_SOURCES = tests/phases/test_phase3.c phases/phase3_cons
 	$(scenes_sources)
 tests_phases_test_phase3_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/phases/clipped \
 	-I$(top_srcdir)/phases/scenes -I$(top_srcdir)/phases/phase3_constrained -DDT_PLUGIN_NAME=phase3_constrained
-tests_phases_test_phase3_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_phase3_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/phases/test_limits
 tests_phases_test_limits_SOURCES = tests/phases/test_limits.c phases/phase3_constrained/limits.c
 dt_tests += tests/phases/test_multiplier
@@ -96,14 +96,14 @@ tests_phases_test_coma_SOURCES = tests/phases/test_coma.c phases/phase_coma/loss
 dt_tests += tests/phases/test_coma_rounds
 tests_phases_test_coma_rounds_SOURCES = tests/phases/test_coma_rounds.c phases/phase_coma/loss.c
 tests_phases_test_coma_rounds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -DDT_PLUGIN_NAME=phase_coma
-tests_phases_test_coma_rounds_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_coma_rounds_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_training_scripts += tests/phases/coma.sh
 tests/phases/coma.log: dtrain $(plugin_LTLIBRARIES)
 
 dt_tests += tests/phases/test_offpolicy
 tests_phases_test_offpolicy_SOURCES = tests/phases/test_offpolicy.c phases/offpolicy/roles.c
 tests_phases_test_offpolicy_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-tests_phases_test_offpolicy_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_offpolicy_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 EXTRA_DIST += tests/phases/offpolicy.inc
 # these include the phase
 offpolicy_test_sources = tests/phases/offpolicy_rig.h tests/phases/offpolicy_host.h phases/offpolicy/roles.c phases/offpolicy/learner.c
@@ -111,22 +111,22 @@ offpolicy_test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/p
 dt_tests += tests/phases/test_learner
 tests_phases_test_learner_SOURCES = tests/phases/test_learner.c $(offpolicy_test_sources)
 tests_phases_test_learner_CPPFLAGS = $(offpolicy_test_cppflags)
-tests_phases_test_learner_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_learner_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/phases/test_sac
 tests_phases_test_sac_SOURCES = tests/phases/test_sac.c $(offpolicy_test_sources)
 tests_phases_test_sac_CPPFLAGS = $(offpolicy_test_cppflags) -DDT_PLUGIN_NAME=phase_sac
-tests_phases_test_sac_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_sac_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/phases/test_ddpg
 tests_phases_test_ddpg_SOURCES = tests/phases/test_ddpg.c $(offpolicy_test_sources)
 tests_phases_test_ddpg_CPPFLAGS = $(offpolicy_test_cppflags) -DDT_PLUGIN_NAME=phase_ddpg
-tests_phases_test_ddpg_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_ddpg_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/phases/test_offline
 tests_phases_test_offline_SOURCES = tests/phases/test_offline.c phases/phase_offline/check.c \
 	phases/phase_offline/record.c phases/phase_offline/costs.c phases/phase_offline/idle.c phases/offpolicy/roles.c \
 	phases/phase3_constrained/limits.c phases/phase3_constrained/multiplier.c
 tests_phases_test_offline_CPPFLAGS = $(offpolicy_test_cppflags) -I$(top_srcdir)/phases/phase3_constrained \
 	-DDT_PLUGIN_NAME=phase_offline
-tests_phases_test_offline_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_phases_test_offline_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_training_scripts += tests/phases/phase_ddpg.sh
 tests/phases/phase_ddpg.log: dtrain $(plugin_LTLIBRARIES)
 dt_training_scripts += tests/phases/phase_sac.sh

@@ -18,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "data/features.h"
+#include "traffic/features/features.h"
 #include "dtrain/random.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 
 enum { TEXT = 512, SKIPPED = 77 };
 

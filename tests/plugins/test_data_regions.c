@@ -6,7 +6,7 @@
  */
 #include "trajectory_bench.h"
 
-#include "../data/town.h"
+#include "../traffic/town.h"
 #include "base/hash.h"
 
 enum { T = 5, F = 6, STRIDE = 2, RECORDS_MAX = 100000, HOPS = 2 };

@@ -6,7 +6,7 @@
 #include "trajectory_bench.h"
 #include "trajectory_recording.h"
 
-#include "../data/town.h"
+#include "../traffic/town.h"
 
 #define ONE_FRAME "cache_mb=1", "history_s=0.2", "horizon_s=1", "rate_hz=5", "stride_s=0.3", "folds=3"
 

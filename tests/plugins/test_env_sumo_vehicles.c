@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "data/import.h"
+#include "traffic/import/import.h"
 #include "dtrain/ext/scene.h"
 
 enum { MOST = 40, NODES = 200, EGO = 9, PAIR = 7, COSTS = 5, PAST = 6, MOTION = 7 };

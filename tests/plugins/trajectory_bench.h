@@ -7,10 +7,10 @@
 
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 
-#include "../data/fixture.h"
+#include "../traffic/fixture.h"
 
-#include "data/features.h"
-#include "data/store.h"
+#include "traffic/features/features.h"
+#include "traffic/store/store.h"
 
 enum { MAX_FIELDS = 40, MAX_BYTES = 1 << 20 };
 

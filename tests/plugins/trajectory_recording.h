@@ -5,10 +5,10 @@
 #ifndef DTRAIN_TESTS_PLUGINS_TRAJECTORY_RECORDING_H
 #define DTRAIN_TESTS_PLUGINS_TRAJECTORY_RECORDING_H
 
-#include "../data/fixture.h"
+#include "../traffic/fixture.h"
 
 #include "base/rng.h"
-#include "data/store.h"
+#include "traffic/store/store.h"
 
 enum { SCENES = 7, FRAMES = 60, CARS = 9, T = 4, F = 5, STRIDE = 2 }; /* 10 Hz recorded, windows at 5 Hz */
 static const char *const scene_name[SCENES] = {"a#1", "a#2", "b", "c", "d#9", "e", "f"};

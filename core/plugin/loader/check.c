@@ -93,12 +93,12 @@ dt_status dt_plugin_check(const dt_plugin *raw, const char *file, const char *na
                        "rename the file to %s.so",
                        file, raw->name, name, raw->name);
     }
-    if (raw->n_components == 0 || raw->components == NULL) {
+    copy_table(desc_p, sizeof(*desc_p), raw, raw->struct_size);
+    if ((raw->n_components == 0 || raw->components == NULL) && desc_p->extension == NULL) {
         return DT_FAIL(DT_EPLUGIN,
                        "%s: contains no components, expected at least one phase, model, environment or data source",
                        file);
     }
-    copy_table(desc_p, sizeof(*desc_p), raw, raw->struct_size);
     return DT_OK;
 }
 

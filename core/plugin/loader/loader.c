@@ -59,6 +59,9 @@ dt_status dt_loader_create(const dt_loader_desc *desc, dt_loader **out_p)
     if (st == DT_OK) {
         st = add_preopened(l);
     }
+    for (uint32_t i = 0; st == DT_OK && dt_builtin_plugins != NULL && dt_builtin_plugins[i] != NULL; i++) {
+        st = dt_loader_add(l, dt_builtin_plugins[i]);
+    }
     if (st != DT_OK) {
         dt_loader_destroy(l);
         return st;
@@ -703,6 +706,57 @@ uint32_t dt_loader_n_plugins(const dt_loader *l)
 const dt_loaded_plugin *dt_loader_plugin_at(const dt_loader *l, uint32_t i)
 {
     return i < l->n_plugins ? l->plugins[i] : NULL;
+}
+
+void dt_loader_extensions(const dt_loader *l, const char *id, dt_extension_fn *fn, void *user)
+{
+    for (uint32_t i = 0; i < l->n_plugins; i++) {
+        const dt_loaded_plugin *p = l->plugins[i];
+        const void *table = p->desc.extension != NULL ? p->desc.extension(id) : NULL;
+        if (table != NULL) {
+            fn(user, table, p, NULL);
+        }
+        for (uint32_t j = 0; j < l->n_components; j++) {
+            const dt_loaded *c = l->components[j];
+            table = c->plugin == p && c->desc.extension != NULL ? c->desc.extension(id) : NULL;
+            if (table != NULL) {
+                fn(user, table, p, c);
+            }
+        }
+    }
+}
+
+typedef struct wanted_service {
+    const char *id;
+    const void *found;
+} wanted_service;
+
+static void find_service(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
+{
+    wanted_service *w = user;
+    (void)plugin;
+    (void)component;
+    for (const dt_provided *p = table; w->found == NULL && p->id != NULL; p++) {
+        w->found = strcmp(p->id, w->id) == 0 ? p->table : NULL;
+    }
+}
+
+const void *dt_loader_service(const dt_loader *l, const char *id)
+{
+    static const char services[] = "dtrain.services/1";
+    wanted_service w = {.id = id};
+    if (l != NULL) {
+        dt_loader_extensions(l, services, find_service, &w);
+        return w.found;
+    }
+    for (uint32_t i = 0; dt_builtin_plugins != NULL && dt_builtin_plugins[i] != NULL; i++) {
+        const dt_plugin *p = dt_builtin_plugins[i];
+        const void *table = p->extension != NULL ? p->extension(services) : NULL;
+        if (table != NULL) {
+            find_service(&w, table, NULL, NULL);
+        }
+    }
+    return w.found;
 }
 
 const char *const *dt_loader_ids(const dt_loader *l)

@@ -86,6 +86,18 @@ uint32_t dt_loader_n_plugins(const dt_loader *l); /* in the order of opening */
 const dt_loaded_plugin *dt_loader_plugin_at(const dt_loader *l, uint32_t i);
 const char *const *dt_loader_ids(const dt_loader *l); /* of all components so far, ends with NULL */
 
+/* Calls fn with every table of this extension: of each plugin so far, in the order of opening, its own and then those
+ * of its components (component NULL: the plugin's own). */
+typedef void dt_extension_fn(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component);
+void dt_loader_extensions(const dt_loader *l, const char *id, dt_extension_fn *fn, void *user);
+
+/* A service that a plugin provides by its extension "dtrain.services/1" (plugin.h): of the plugins so far, and of those
+ * that are linked into the program where l is NULL. NULL: there is none. */
+const void *dt_loader_service(const dt_loader *l, const char *id);
+
+/* Plugins that are linked into the program, NULL at the end; every loader has them. Programs without have none. */
+extern const dt_plugin *const dt_builtin_plugins[] __attribute__((weak));
+
 const char *dt_kind_name(uint32_t kind); /* "phase" "model" "environment" "data" */
 
 #endif

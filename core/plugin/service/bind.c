@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "dtrain/ext/dataset.h"
+#include "dtrain/helpers.h"
 #include "dtrain/svc/bind.h"
 #include "engine/tensor/dtype.h"
 
@@ -261,18 +263,18 @@ static bool has_option(const dt_data *d, const char *name)
 }
 
 /* How much of a store is judged where nothing is trained; told once. */
-static dt_status choose_judged(const dt_stage *s, const char *store, bool is_first, const char **out)
+static dt_status choose_judged(const dt_stage *s, const dt_data *d, const char *store, bool is_first, const char **out)
 {
     const dt_trained_on *t = s->d.judged;
     dt_evaluation_opts o;
-    dt_store *opened = NULL;
+    const dt_dataset_ext *of = d->comp->desc.extension != NULL ? d->comp->desc.extension(DT_EXT_DATASET) : NULL;
+    uint64_t value = 0;
     char digest[17] = "?";
     DT_TRY(dt_config_evaluation(s->d.config, s->d.index, &o));
     bool is_other = false;
-    if (o.folds == DT_FOLDS_AUTO && t->is_trained && t->is_known) {
-        DT_TRY(dt_store_open(store, &opened));
-        snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)dt_store_digest(opened));
-        dt_store_close(opened);
+    if (o.folds == DT_FOLDS_AUTO && t->is_trained && t->is_known && DT_HAS(of, digest)) {
+        DT_TRY_PLUGIN(of->digest(&s->host, store, &value), "digest");
+        snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)value);
         is_other = strstr(t->stores, digest) == NULL;
     }
     *out = o.folds == DT_FOLDS_ALL || is_other ? "all" : "held";
@@ -344,7 +346,7 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
         over[n_over++] = (dt_setting){"store", store};
     }
     if (s->d.judged != NULL && has_option(d, "store") && has_option(d, "judged")) {
-        dt_status st = choose_judged(s, store, s->n_data == 1, &judged);
+        dt_status st = choose_judged(s, d, store, s->n_data == 1, &judged);
         DT_TRY(st == DT_ENOTFOUND ? DT_EDATA : st);
         over[n_over++] = (dt_setting){"judged", judged};
     }

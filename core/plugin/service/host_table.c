@@ -51,11 +51,11 @@ static void host_release(const dt_host *h, void *p)
     dt_plugin_release(p);
 }
 
-static const void *no_service(const dt_host *h, const char *id)
+/* None of the host's; those of plugins that are linked in need nothing of a phase. */
+static const void *plugin_service(const dt_host *h, const char *id)
 {
     (void)h;
-    (void)id;
-    return NULL;
+    return dt_loader_service(NULL, id);
 }
 
 void dt_services_bare(dt_host *h)
@@ -67,5 +67,5 @@ void dt_services_bare(dt_host *h)
                    .log = host_log,
                    .alloc = host_alloc,
                    .release = host_release,
-                   .service = no_service};
+                   .service = plugin_service};
 }

@@ -11,16 +11,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "data/features.h"
-#include "data/store.h"
 #include "dtrain/svc/comm.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/svc/datasets.h"
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rng.h"
 #include "dtrain/svc/replay.h"
 #include "dtrain/svc/rollout.h"
 #include "dtrain/svc/rounds.h"
-#include "dtrain/svc/store.h"
 #include "dtrain/svc/wiring.h"
 #include "engine/graph/graph.h"
 
@@ -229,53 +226,31 @@ static void rng_normal(const dt_host *h, uint32_t stream, uint64_t key, uint64_t
 
 static const dt_rng_api rng_service = {.struct_size = sizeof(dt_rng_api), .uniform = rng_uniform, .normal = rng_normal};
 
-/* ---- stores and features ----------------------------------------------------------------------------------------- */
+/* ---- data sets --------------------------------------------------------------------------------------------------- */
 
-static dt_status store_open(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)
+static dt_status dataset_opened(const dt_host *h, const dt_dataset *d)
 {
     dt_stage *s = dt_stage_of(h);
-    dt_store *store = NULL;
-    for (uint32_t i = 0; i < s->n_stores; i++) {
-        if (strcmp(dt_store_path(s->store[i]), path) == 0) {
-            s->store_users[i]++;
-            *out = dt_store_view_of(s->store[i]);
-            return DT_OK;
-        }
+    if (s->n_datasets == DT_STAGE_MAX_DATASETS) {
+        return DT_FAIL(DT_EPLUGIN, "more than %d data sets are open", DT_STAGE_MAX_DATASETS);
     }
-    if (s->n_stores == DT_STAGE_MAX_STORES) {
-        return DT_FAIL(DT_EPLUGIN, "more than %d stores are open", DT_STAGE_MAX_STORES);
-    }
-    DT_TRY(dt_store_open_cached(path, cache_bytes > 0 ? cache_bytes : DT_STORE_CACHE_BYTES, &store));
-    s->store_users[s->n_stores] = 1;
-    s->store[s->n_stores++] = store;
-    *out = dt_store_view_of(store);
+    s->dataset[s->n_datasets++] = *d;
     return DT_OK;
 }
 
-static void store_close(const dt_host *h, const dt_store_view *v)
+static void dataset_closed(const dt_host *h, const void *self)
 {
     dt_stage *s = dt_stage_of(h);
-    for (uint32_t i = 0; i < s->n_stores; i++) {
-        if (dt_store_view_of(s->store[i]) == v) {
-            if (--s->store_users[i] == 0) {
-                dt_store_close(s->store[i]);
-                s->store[i] = s->store[--s->n_stores];
-                s->store_users[i] = s->store_users[s->n_stores];
-            }
+    for (uint32_t i = 0; i < s->n_datasets; i++) {
+        if (s->dataset[i].self == self) {
+            s->dataset[i] = s->dataset[--s->n_datasets];
             return;
         }
     }
 }
 
-static dt_status store_read(const dt_host *h, const dt_store_view *v, uint32_t array, int64_t from, int64_t n,
-                            void *out)
-{
-    (void)h;
-    return dt_store_read(dt_store_of_view(v), array, from, n, out);
-}
-
-static const dt_store_api store_service = {
-    .struct_size = sizeof(dt_store_api), .open = store_open, .close = store_close, .read = store_read};
+static const dt_datasets_api datasets_service = {
+    .struct_size = sizeof(dt_datasets_api), .opened = dataset_opened, .closed = dataset_closed};
 
 /* ---- by id ------------------------------------------------------------------------------------------------------- */
 
@@ -292,8 +267,7 @@ static const void *host_service(const dt_host *h, const char *id)
         {DT_SVC_METRICS, &metrics_service},
         {DT_SVC_COMM, &comm_service},
         {DT_SVC_RNG, &rng_service},
-        {DT_SVC_STORE, &store_service},
-        {DT_SVC_FEATURES, &dt_features_service},
+        {DT_SVC_DATASETS, &datasets_service},
         {DT_SVC_ROLLOUT, rollouts != NULL ? rollouts->service : NULL},
         {DT_SVC_REPLAY, rollouts != NULL ? rollouts->replay : NULL},
         {DT_SVC_WIRING, rollouts != NULL ? rollouts->wiring : NULL},
@@ -304,7 +278,7 @@ static const void *host_service(const dt_host *h, const char *id)
             return known[i].table;
         }
     }
-    return NULL;
+    return dt_loader_service(dt_stage_of(h)->d.loader, id);
 }
 
 void dt_services_init(dt_stage *s)

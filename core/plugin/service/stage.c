@@ -68,8 +68,10 @@ dt_status dt_stage_create(const dt_stage_desc *d, dt_stage **out_p)
 dt_status dt_stage_start(dt_stage *s)
 {
     s->started = true;
-    for (uint32_t i = 0; i < s->n_stores; i++) {
-        dt_store_scatter(s->store[i]);
+    for (uint32_t i = 0; i < s->n_datasets; i++) {
+        if (s->dataset[i].scatter != NULL) {
+            s->dataset[i].scatter(s->dataset[i].self);
+        }
     }
     dt_status st = s->d.phase->ops.phase.start(s->self);
     return st < 0 ? DT_CONTEXT(st, "starting %s", s->d.phase->desc.id) : st;

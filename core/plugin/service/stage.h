@@ -10,8 +10,8 @@
 #include "comm/comm.h"
 #include "config/judged.h"
 #include "config/schema.h"
-#include "data/store.h"
 #include "engine/graph/params.h"
+#include "dtrain/svc/datasets.h"
 #include "plugin/loader/loader.h"
 #include "telemetry/metrics/record.h"
 #include "rl/env/vector.h"
@@ -22,7 +22,7 @@
 #include <stdatomic.h>
 
 enum { DT_STAGE_MAX_MODELS = 8, DT_STAGE_MAX_DATA = 8, DT_STAGE_MAX_RESULTS = 256 };
-enum { DT_STAGE_MAX_STORES = 1024 };
+enum { DT_STAGE_MAX_DATASETS = 1024 };
 enum { DT_STAGE_MAX_OWNED = 4 };
 enum { DT_STAGE_MAX_PICTURES = 8192, DT_STAGE_MAX_PICTURE_VALUES = 65536 };
 
@@ -154,10 +154,10 @@ typedef struct dt_stage {
     struct dt_rollout *rollout;
     dt_stage_owned owned[DT_STAGE_MAX_OWNED];
     uint32_t n_owned;
-    bool tries_processes;                 /* rl/experience/need.c plays an instance in a process, too */
-    struct dt_stream *stream;             /* what it trains on; NULL: stores of data */
-    dt_store *store[DT_STAGE_MAX_STORES]; /* opened through svc/store.h, each once for all who asked for it */
-    uint32_t store_users[DT_STAGE_MAX_STORES], n_stores;
+    bool tries_processes;                      /* rl/experience/need.c plays an instance in a process, too */
+    struct dt_stream *stream;                  /* what it trains on; NULL: stores of data */
+    dt_dataset dataset[DT_STAGE_MAX_DATASETS]; /* that data sources have open */
+    uint32_t n_datasets;
     dt_str seen_before; /* digests of stores that the checkpoint was trained on, a line each, and of a stream's */
     dt_param_table params;
     dt_trainer *trainer;

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_SETTINGS = 24, MAX_PARTS = DT_STAGE_MAX_STORES - 24, LINE_BYTES = 96, MOST_JSON = 1 << 28, TELL_S = 60 };
+enum { MAX_SETTINGS = 24, MAX_PARTS = DT_STAGE_MAX_DATASETS - 24, LINE_BYTES = 96, TELL_S = 60 };
 static const double poll_s = 0.1;
 
 typedef struct part {
@@ -80,41 +80,23 @@ static void close_part(dt_stream *m, part *p)
     *p = (part){.created = false};
 }
 
-static dt_status mark_text(const char *path, uint64_t digest, uint64_t *mark_p)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    dt_str name = {0};
-    dt_str_addf(&name, "%s/store.json", path);
-    dt_status st = dt_str_status(&name);
-    if (st == DT_OK) {
-        st = dt_fs_read_all(dt_str_text(&name), MOST_JSON, &text, &bytes);
-    }
-    if (st == DT_OK) {
-        *mark_p = dt_hash64(text, bytes, digest);
-    }
-    dt_free(text);
-    dt_str_fini(&name);
-    return st;
-}
-
 /* Its recordings were trained on: whoever judges the weights wants to know. The mark is of these and of all that
  * describes them, statistics of every feature with it. */
 static dt_status mark_part(dt_stream *m, const char *path, part *p)
 {
-    const dt_store *store = NULL;
+    const dt_dataset *opened = NULL;
     char digest[24];
-    for (uint32_t i = 0; i < m->s->n_stores; i++) {
-        store = strcmp(dt_store_path(m->s->store[i]), path) == 0 ? m->s->store[i] : store;
+    for (uint32_t i = 0; i < m->s->n_datasets; i++) {
+        opened = strcmp(m->s->dataset[i].path, path) == 0 ? &m->s->dataset[i] : opened;
     }
-    if (store == NULL) {
+    if (opened == NULL) {
         return DT_FAIL(DT_EUNSUPPORTED,
-                       "%s does not open its store through the host, which then cannot check whether %s is the one "
-                       "that a run was trained on; data.stream needs that",
+                       "%s does not report what it opens (svc/datasets.h), so the host cannot know whether %s is the "
+                       "one that a run was trained on; data.stream needs that",
                        m->comp->desc.id, path);
     }
-    DT_TRY(mark_text(path, dt_store_digest(store), &p->mark));
-    snprintf(digest, sizeof(digest), "%016" PRIx64 "\n", dt_store_digest(store));
+    p->mark = opened->mark;
+    snprintf(digest, sizeof(digest), "%016" PRIx64 "\n", opened->digest);
     if (strstr(dt_str_text(&m->s->seen_before), digest) == NULL) {
         dt_str_add(&m->s->seen_before, digest);
     }

@@ -201,7 +201,7 @@ void dt_check_data(dt_checker *k, const dt_loaded *d, const void *config)
 {
     const dt_component *c = &d->desc;
     dt_probe_data p;
-    uint32_t n_stores = 0;
+    uint32_t n_datasets = 0;
     if (!may_create(k, c)) {
         return;
     }
@@ -215,10 +215,10 @@ void dt_check_data(dt_checker *k, const dt_loaded *d, const void *config)
     if (!dt_check_may(k, c, "destroy", true)) {
         return;
     }
-    dt_probe_data_destroy(&p, &n_stores);
-    if (st >= 0 && (p.host.n_live != 0 || n_stores != 0)) {
-        (void)dt_check_fail(k, c, "destroy leaves %" PRId64 " blocks of host memory and %u open stores", p.host.n_live,
-                            n_stores);
+    dt_probe_data_destroy(&p, &n_datasets);
+    if (st >= 0 && (p.host.n_live != 0 || n_datasets != 0)) {
+        (void)dt_check_fail(k, c, "destroy leaves %" PRId64 " blocks of host memory and %u open data sets",
+                            p.host.n_live, n_datasets);
     } else if (st >= 0) {
         dt_check_pass(k, c, "destroyed, no blocks are left");
     }

@@ -8,9 +8,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/svc/datasets.h"
 #include "dtrain/svc/rng.h"
-#include "dtrain/svc/store.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "plugin/trial/guard.h"
@@ -25,14 +24,14 @@ enum { MAX_SAMPLES = 3 };
 /* What a source may ask for; the rest belongs to phases. */
 static const void *service(const dt_host *h, const char *id)
 {
-    static const char *const served[] = {DT_SVC_STORE, DT_SVC_FEATURES, DT_SVC_RNG};
+    static const char *const served[] = {DT_SVC_DATASETS, DT_SVC_RNG};
     const dt_stage *s = h->priv;
     for (size_t i = 0; i < sizeof(served) / sizeof(served[0]); i++) {
         if (strcmp(id, served[i]) == 0) {
             return s->host.service(&s->host, id);
         }
     }
-    return NULL;
+    return dt_loader_service(s->d.loader, id);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
@@ -55,16 +54,13 @@ dt_status dt_probe_data_create(dt_probe_data *p, const dt_loaded *data, const vo
     return st > 0 ? DT_OK : st;
 }
 
-void dt_probe_data_destroy(dt_probe_data *p, uint32_t *n_stores_p)
+void dt_probe_data_destroy(dt_probe_data *p, uint32_t *n_datasets_p)
 {
     if (p->is_created) {
         p->data->ops.data.destroy(p->state);
         p->is_created = false;
     }
-    *n_stores_p = p->stage.n_stores;
-    for (uint32_t i = 0; i < p->stage.n_stores; i++) {
-        dt_store_close(p->stage.store[i]);
-    }
+    *n_datasets_p = p->stage.n_datasets;
     dt_free(p->state);
     p->state = NULL;
 }

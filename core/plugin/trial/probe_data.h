@@ -34,7 +34,7 @@ dt_status dt_probe_data_count(dt_probe_data *p) DT_NODISCARD;
 dt_status dt_probe_data_read(dt_probe_data *p) DT_NODISCARD;
 /* Of every field that it knows statistics of: they can be so, and are the same when asked again. n_p: such fields. */
 dt_status dt_probe_data_statistics(dt_probe_data *p, uint32_t *n_p) DT_NODISCARD;
-/* Calls the component's destroy; then host.n_live tells leaks, and n_stores what was left open. */
-void dt_probe_data_destroy(dt_probe_data *p, uint32_t *n_stores_p);
+/* Calls the component's destroy; then host.n_live tells leaks, and n_datasets what was left open. */
+void dt_probe_data_destroy(dt_probe_data *p, uint32_t *n_datasets_p);
 
 #endif

@@ -10,7 +10,6 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "dtrain/random.h"
-#include "dtrain/svc/features.h"
 #include "dtrain/svc/rng.h"
 #include "rl/env/check.h"
 #include "plugin/trial/guard.h"
@@ -24,8 +23,7 @@
 static const void *service(const dt_host *h, const char *id)
 {
     const dt_stage *s = h->priv;
-    const bool is_served = strcmp(id, DT_SVC_FEATURES) == 0 || strcmp(id, DT_SVC_RNG) == 0;
-    return is_served ? s->host.service(&s->host, id) : NULL;
+    return strcmp(id, DT_SVC_RNG) == 0 ? s->host.service(&s->host, id) : dt_loader_service(s->d.loader, id);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */

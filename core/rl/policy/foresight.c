@@ -6,7 +6,7 @@
 
 #include "rl/policy/foresight.h"
 #include "base/err.h"
-#include "dtrain/svc/features.h"
+#include "dtrain/traffic/features.h"
 #include "dtrain/svc/graph.h"
 #include "plugin/service/stage.h"
 

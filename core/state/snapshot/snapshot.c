@@ -120,8 +120,8 @@ static void write_stores(const dt_stage *s, dt_json_out *o)
     const char *before = dt_str_text(&s->seen_before);
     char digest[DIGEST_TEXT];
     dt_json_arr(o, KEY_STORES);
-    for (uint32_t i = 0; i < s->n_stores && s->stream == NULL; i++) {
-        digest_of(s->store[i], digest);
+    for (uint32_t i = 0; i < s->n_datasets && s->stream == NULL; i++) {
+        digest_of(&s->dataset[i], digest);
         if (strstr(before, digest) == NULL) {
             dt_json_str(o, NULL, digest);
         }

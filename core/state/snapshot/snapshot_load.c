@@ -159,14 +159,14 @@ static dt_status load_stores(dt_stage *s, const dt_ckpt *c)
     bool is_known = false;
     dt_str_clear(&s->seen_before);
     DT_TRY(dt_snapshot_stores(c, &s->seen_before, &is_known));
-    for (uint32_t i = 0; i < s->n_stores && is_known && s->stream == NULL; i++) {
+    for (uint32_t i = 0; i < s->n_datasets && is_known && s->stream == NULL; i++) {
         char digest[DIGEST_TEXT];
-        digest_of(s->store[i], digest);
+        digest_of(&s->dataset[i], digest);
         if (strstr(dt_str_text(&s->seen_before), digest) == NULL && dt_comm_rank(s->d.comm) == 0) {
             dt_log(DT_LOG_WARN,
                    "%s was not trained on %s: it continues with other recordings, and results will differ from an "
                    "uninterrupted run",
-                   dt_ckpt_info_get(c)->path, dt_store_path(s->store[i]));
+                   dt_ckpt_info_get(c)->path, s->dataset[i].path);
         }
     }
     return DT_OK;

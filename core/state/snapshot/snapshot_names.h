@@ -5,7 +5,7 @@
 #ifndef DTRAIN_CORE_STATE_SNAPSHOT_SNAPSHOT_NAMES_H
 #define DTRAIN_CORE_STATE_SNAPSHOT_SNAPSHOT_NAMES_H
 
-#include "data/store.h"
+#include "dtrain/svc/datasets.h"
 
 #include <stdio.h>
 
@@ -22,11 +22,11 @@
 #define KEY_GROUPS      "groups"
 #define KEY_UPDATES     "group_updates"
 
-enum { DIGEST_TEXT = 17 }; /* of a store, in hexadecimal digits */
+enum { DIGEST_TEXT = 17 }; /* of a data set, in hexadecimal digits */
 
-static inline void digest_of(const dt_store *store, char text[DIGEST_TEXT])
+static inline void digest_of(const dt_dataset *d, char text[DIGEST_TEXT])
 {
-    snprintf(text, DIGEST_TEXT, "%016llx", (unsigned long long)dt_store_digest(store));
+    snprintf(text, DIGEST_TEXT, "%016llx", (unsigned long long)d->digest);
 }
 
 #endif

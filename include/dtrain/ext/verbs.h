@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extension "dtrain.verbs/1" of a component: verbs of the command line that its plugin adds, `dtrain NAME FORM WORD...`
- * The host parses the command line, prints help, reads the configuration sections of the verb, and maps the status to
- * an exit code (dtrain/status.h); the plugin does the work. --config, --set, --json, --quiet, --verbose and --help are
- * the host's and need no row. The extension is a const dt_verb *const *, NULL at the end.
+ * Extension "dtrain.verbs/1" of a plugin or a component: verbs of the command line that it adds, `dtrain NAME FORM
+ * WORD...`. The host parses the command line, prints help, completes, reads the configuration sections of the verb, and
+ * maps the status to an exit code (dtrain/status.h); the plugin does the work. --config, --set, --json, --quiet,
+ * --verbose and --help are the host's and need no row. The extension is a const dt_verb *const *, NULL at the end.
  * Threads: every function [main].
  */
 #ifndef DTRAIN_EXT_VERBS_H

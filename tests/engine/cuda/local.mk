@@ -60,7 +60,7 @@ tests/engine/cuda/emulator.log: $(emulator_programs)
 dt_tests += tests/engine/cuda/test_doctor
 tests_engine_cuda_test_doctor_SOURCES = tests/engine/cuda/test_doctor.c tests/engine/cuda/open.h
 tests_engine_cuda_test_doctor_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-EXTRA_tests_cuda_test_doctor_DEPENDENCIES = tests/engine/cuda/emulated/backend_cuda.so tests/engine/device/libnvidia-ml.la
+EXTRA_tests_engine_cuda_test_doctor_DEPENDENCIES = tests/engine/cuda/emulated/backend_cuda.so tests/engine/device/libnvidia-ml.la
 
 EMULATED_FLAGS = -std=c++17 -O2 -g -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions -Wall -Wextra \
 	-Wno-unused-parameter -Wno-unused-function -Wno-unknown-pragmas \

@@ -3,7 +3,7 @@
 dt_tests += tests/rl/policy/test_wiring tests/rl/policy/test_foresight tests/rl/policy/test_record
 tests_rl_policy_test_record_SOURCES = tests/rl/policy/test_record.c
 tests_rl_policy_test_record_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
-tests_rl_policy_test_record_LDADD = $(mock_la) core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
+tests_rl_policy_test_record_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm
 dt_tests += tests/rl/policy/test_rounds
 tests_rl_policy_test_rounds_SOURCES = tests/rl/policy/test_rounds.c tests/mock/recorded.h
 tests_rl_policy_test_rounds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests

@@ -319,7 +319,7 @@ static void test_record(void **unused)
     check_record(9, 2, false);
 }
 
-/* Features as phase 1 has them: positions from a centre by 30 m, and so on (dtrain/svc/features.h). */
+/* Features as phase 1 has them: positions from a centre by 30 m, and so on (dtrain/traffic/features.h). */
 static void test_scaled(void **unused)
 {
     (void)unused;

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See hdf5_store.h.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "traffic/export/hdf5_store.h"
+#include "traffic/store/aside.h"
+#include "traffic/store/cut.h"
+#include "traffic/export/hdf5_file.h"
+#include "traffic/export/hdf5_roads.h"
+#include "base/beneath.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/module.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { STOP = 7, CONTROLLED = 8, PIECE_ROWS = 1 << 14, SMALL_CHUNK = 4096, TELL_FRAMES = 1 << 10 };
+static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+
+static dt_status open_module(const dt_hdf5_ops **out_p)
+{
+    static const dt_hdf5_host host = {.struct_size = sizeof(host), .fail = dt_fail};
+    const dt_module_desc d = {
+        .file = "data_hdf5.so",
+        .build = "plugins/traffic/export/hdf5",
+        .entry = DT_HDF5_ENTRY,
+        .what = "HDF5",
+        .if_none = "build it with libhdf5 installed (Debian: apt-get install libhdf5-dev, then "
+                   "configure again), or use a table (csv)",
+        .if_wrong = "install the libhdf5 that it was built with, or build dtrain with the one installed here"};
+    dt_hdf5_module_fn *entry = NULL;
+    DT_TRY(dt_module_open(&d, (void **)(void *)&entry));
+    const dt_hdf5_ops *ops = entry(&host);
+    if (ops == NULL || ops->version != DT_HDF5_VERSION || ops->struct_size != sizeof(*ops)) {
+        return DT_FAIL(DT_EUNSUPPORTED, "%s belongs to another build of dtrain, or libhdf5 does not start", d.file);
+    }
+    *out_p = ops;
+    return DT_OK;
+}
+
+/* ---- out --------------------------------------------------------------------------------------------------------- */
+
+typedef struct writing {
+    const dt_hdf5_ops *ops;
+    dt_hdf5 *file;
+    const dt_store *s;
+    int gzip;
+    int64_t row_chunk, edge_chunk;
+    unsigned char *room; /* [PIECE_ROWS, 9] f32 */
+} writing;
+
+typedef struct array {
+    const char *name;
+    uint32_t dtype;
+    int64_t width, rows;
+    const void *data;
+} array;
+
+static dt_status put_array(const writing *w, const array *a)
+{
+    const int64_t chunk = a->rows == dt_store_view_of(w->s)->n_rows ? w->row_chunk : SMALL_CHUNK;
+    DT_TRY(w->ops->make(w->file, a->name, a->dtype, a->width, a->rows, chunk, w->gzip));
+    DT_TRY(w->ops->write(w->file, a->name, a->dtype, a->width, 0, a->rows, a->data));
+    dt_store_forget(w->s);
+    return DT_OK;
+}
+
+/* One of the arrays that may be packed. */
+static dt_status put_slices(const writing *w, uint32_t which, const char *name, uint32_t dtype, int64_t width,
+                            int64_t rows, int64_t chunk)
+{
+    const int64_t piece = chunk < PIECE_ROWS ? PIECE_ROWS / chunk * chunk : PIECE_ROWS;
+    DT_TRY(w->ops->make(w->file, name, dtype, width, rows, chunk, w->gzip));
+    for (int64_t r = 0; r < rows; r += piece) {
+        const int64_t n = rows - r < piece ? rows - r : piece;
+        DT_TRY(dt_store_read(w->s, which, r, n, w->room));
+        DT_TRY(w->ops->write(w->file, name, dtype, width, r, n, w->room));
+        dt_store_forget(w->s);
+    }
+    return DT_OK;
+}
+
+/* What features say of a recording beside pose and motion. */
+static dt_status put_said(const writing *w, float *stop, unsigned char *controlled, float *node)
+{
+    const int64_t rows = dt_store_view_of(w->s)->n_rows;
+    const float *exact = dt_store_stop_distance(w->s);
+    for (int64_t r = 0; r < rows; r += PIECE_ROWS) {
+        const int64_t n = rows - r < PIECE_ROWS ? rows - r : PIECE_ROWS;
+        DT_TRY(dt_store_read(w->s, DT_STORE_NODE, r, n, node));
+        for (int64_t i = 0; i < n; i++) {
+            stop[r + i] = exact != NULL ? exact[r + i] : node[i * DT_NODE_FEATURES + STOP];
+            controlled[r + i] = node[i * DT_NODE_FEATURES + CONTROLLED] != 0;
+        }
+    }
+    DT_TRY(put_array(w, &(array){"stop_distance", DT_F32, 0, rows, stop}));
+    return put_array(w, &(array){"controlled", DT_U8, 0, rows, controlled});
+}
+
+static dt_status put_arrays(const writing *w)
+{
+    const dt_store_view *v = dt_store_view_of(w->s);
+    const array plain[] = {{"scene_frame", DT_I64, 0, v->n_scenes + 1, v->scene_frame},
+                           {"scene_site", DT_I32, 0, v->n_scenes, v->scene_site},
+                           {"frame_row", DT_I64, 0, v->n_frames + 1, v->frame_row},
+                           {"frame_time", DT_F64, 0, v->n_frames, v->frame_time},
+                           {"pose", DT_F64, 3, v->n_rows, v->pose},
+                           {"motion", DT_F32, 4, v->n_rows, v->motion},
+                           {"row_track", DT_I32, 0, v->n_rows, v->row_track},
+                           {"track_ptr", DT_I64, 0, v->n_tracks + 1, v->track_ptr},
+                           {"track_row", DT_I64, 0, v->n_rows, v->track_row},
+                           {"track_id", DT_I64, 0, v->n_tracks, dt_store_track_ids(w->s)},
+                           {"edge_ptr", DT_I64, 0, v->n_rows + 1, v->edge_ptr},
+                           {"risk", DT_U8, 0, v->n_rows, v->risk},
+                           {"accel_centred", DT_F32, 0, v->n_rows, v->accel_centred}};
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        if (plain[i].data != NULL) {
+            DT_TRY(put_array(w, &plain[i]));
+        }
+    }
+    const dt_packed_errors *e = &dt_store_packed(w->s)->errors; /* zeros of what is kept as it is */
+    DT_TRY(put_array(w, &(array){"node_error", DT_F64, 0, DT_NODE_FEATURES, e->node}));
+    DT_TRY(put_array(w, &(array){"edge_error", DT_F64, 0, DT_EDGE_FEATURES, e->edge}));
+    DT_TRY(dt_hdf5_roads_put(w->ops, w->file, v, SMALL_CHUNK, w->gzip));
+    DT_TRY(put_slices(w, DT_STORE_NODE, "node", DT_F32, DT_NODE_FEATURES, v->n_rows, w->row_chunk));
+    DT_TRY(put_slices(w, DT_STORE_EDGE, "edge", DT_F32, DT_EDGE_FEATURES, v->n_edges, w->edge_chunk));
+    DT_TRY(put_slices(w, DT_STORE_EDGE_SRC, "edge_src", DT_I32, 0, v->n_edges, w->edge_chunk));
+    DT_TRY(w->ops->put_texts(w->file, "scene", v->scene, v->n_scenes));
+    DT_TRY(w->ops->put_texts(w->file, "site", v->site, v->n_sites));
+    DT_TRY(w->ops->put_number(w->file, "format", DT_HDF5_VERSION));
+    return w->ops->put_number(w->file, "frame_rate_hz", v->frame_rate_hz);
+}
+
+static dt_status put_all(writing *w)
+{
+    const int64_t rows = dt_store_view_of(w->s)->n_rows;
+    float *stop = dt_alloc_n((size_t)rows, sizeof(*stop));
+    unsigned char *controlled = dt_alloc_n((size_t)rows, 1);
+    w->room = dt_alloc_n(PIECE_ROWS, DT_NODE_FEATURES * sizeof(float));
+    dt_status st = stop != NULL && controlled != NULL && w->room != NULL
+                       ? put_arrays(w)
+                       : DT_FAIL(DT_ENOMEM, "no memory to write %" PRId64 " rows", rows);
+    if (st == DT_OK) {
+        st = put_said(w, stop, controlled, (float *)(void *)w->room);
+    }
+    dt_free(stop);
+    dt_free(controlled);
+    dt_free(w->room);
+    return st;
+}
+
+/* How long a sample takes to be read again: the first chunk of each second. */
+static dt_status time_reading(const writing *w, const char *file, double *ms_p)
+{
+    const dt_store_view *v = dt_store_view_of(w->s);
+    const int64_t n = w->row_chunk < v->n_rows ? w->row_chunk : v->n_rows;
+    float *room = dt_alloc_n((size_t)n, DT_NODE_FEATURES * sizeof(*room));
+    dt_hdf5 *f = NULL;
+    int64_t n_read = 0;
+    dt_status st = room == NULL ? DT_FAIL(DT_ENOMEM, "no memory to read %s", file) : w->ops->open(file, &f);
+    const double begin = dt_clock_s();
+    for (int64_t r = 0; st == DT_OK && r + n <= v->n_rows && dt_clock_s() - begin < 0.1; r += n, n_read++) {
+        st = w->ops->read(f, "node", DT_F32, DT_NODE_FEATURES, r, n, room);
+    }
+    *ms_p = n_read > 0 ? 1e3 * (dt_clock_s() - begin) / (double)n_read : 0;
+    if (f != NULL) {
+        (void)!w->ops->close(f);
+    }
+    dt_free(room);
+    return st;
+}
+
+/* libhdf5 does not wait for the disk. */
+static dt_status flush(const char *file, struct stat *out)
+{
+    int fd = -1;
+    DT_TRY(dt_fs_open(file, O_RDONLY, &fd));
+    const bool is_known = fstat(fd, out) == 0;
+    DT_TRY(dt_fs_sync_close(fd, file));
+    return is_known ? DT_OK : DT_FAIL(DT_EIO, "cannot examine %s", file);
+}
+
+static dt_status write_aside(writing *w, dt_aside *to, dt_str *notes)
+{
+    const char *aside = dt_aside_path(to);
+    double ms = 0;
+    struct stat sb;
+    const double begin = dt_clock_s();
+    DT_TRY(w->ops->create(aside, &w->file));
+    dt_status st = put_all(w);
+    const dt_status closed = w->ops->close(w->file);
+    DT_TRY(st);
+    DT_TRY(closed);
+    const double s = dt_clock_s() - begin;
+    DT_TRY(time_reading(w, aside, &ms));
+    DT_TRY(flush(aside, &sb));
+    DT_TRY(dt_aside_commit(to));
+    dt_str_addf(notes,
+                "%s: gzip %d, chunks of %" PRId64 " vehicles and %" PRId64
+                " edges: %.1f MB of %.1f MB, written in %.2f s, "
+                "%.2f ms to read the vehicles of a chunk\n",
+                dt_aside_out(to), w->gzip, w->row_chunk, w->edge_chunk, 1e-6 * (double)sb.st_size,
+                1e-6 * (double)dt_store_bytes(w->s), s, ms);
+    return DT_OK;
+}
+
+/* Rows of so many seconds, on average. */
+static int64_t rows_of_sample(const dt_store_view *v, int64_t rows)
+{
+    const double n = rint((double)rows / (double)v->n_frames * v->frame_rate_hz * DT_HDF5_SAMPLE_S);
+    return n < 1 ? 1 : n < (double)(1 << 20) ? (int64_t)n : 1 << 20;
+}
+
+dt_status dt_hdf5_export(const char *store, const char *file, const dt_hdf5_options *opt, dt_str *notes)
+{
+    writing w = {.gzip = opt->gzip};
+    dt_store *s = NULL;
+    dt_aside *aside = NULL;
+    if (opt->gzip < 0 || opt->gzip > 9 || opt->chunk_rows < 0) {
+        return DT_FAIL(DT_EINVAL, "gzip %d is outside [0, 9], or chunks of %" PRId64 " rows", opt->gzip,
+                       opt->chunk_rows);
+    }
+    DT_TRY(dt_aside_check(file, DT_ASIDE_FILE));
+    DT_TRY(open_module(&w.ops));
+    DT_TRY(dt_store_open(store, &s));
+    const dt_store_view *v = dt_store_view_of(s);
+    w.s = s;
+    w.row_chunk = opt->chunk_rows > 0 ? opt->chunk_rows : rows_of_sample(v, v->n_rows);
+    w.edge_chunk = opt->chunk_rows > 0 ? opt->chunk_rows : rows_of_sample(v, v->n_edges);
+    dt_status st = dt_cut_check_whole(s, "export");
+    if (st == DT_OK) {
+        st = dt_aside_open(file, DT_ASIDE_FILE, &aside);
+    }
+    if (st == DT_OK) {
+        st = write_aside(&w, aside, notes);
+    }
+    dt_aside_close(aside);
+    dt_store_close(s);
+    return st;
+}
+
+/* ---- in ---------------------------------------------------------------------------------------------------------- */
+
+bool dt_hdf5_is(const char *file)
+{
+    char head[sizeof(signature)];
+    FILE *f = NULL;
+    if (!dt_fs_is_file(file) || dt_fs_stream(file, O_RDONLY, "rb", &f) != DT_OK) {
+        dt_error_clear();
+        return false;
+    }
+    const bool is = fread(head, 1, sizeof(head), f) == sizeof(head) && memcmp(head, signature, sizeof(head)) == 0;
+    fclose(f);
+    return is;
+}
+
+typedef struct reading {
+    const dt_hdf5_ops *ops;
+    const dt_import_options *opt;
+    dt_hdf5 *file;
+    const char *path;
+    double rate_hz, time_s; /* time_s: of the frame before */
+    int64_t scenes, frames, rows, tracks, sites;
+    int64_t *scene_frame, *frame_row; /* [scenes+1], [frames+1] */
+    int64_t cap;                      /* vehicles of a frame */
+    dt_vehicle *vehicle;
+    double *pose;
+    float *motion, *stop;
+    int32_t *row_track;
+    unsigned char *controlled;
+    int64_t *track_id; /* [tracks] */
+    dt_hdf5_roads roads;
+    dt_store_writer *writer;
+} reading;
+
+static dt_status expect(reading *r, const char *name, uint32_t dtype, int64_t width, int64_t rows)
+{
+    int64_t got = 0;
+    DT_TRY(r->ops->find(r->file, name, dtype, width, &got));
+    return got == rows ? DT_OK
+                       : DT_FAIL(DT_EDATA, "%s: %s has %" PRId64 " rows, expected %" PRId64, r->path, name, got, rows);
+}
+
+static dt_status read_offsets(reading *r, const char *name, int64_t n, int64_t **out_p)
+{
+    int64_t *p = *out_p = dt_alloc_n((size_t)n + 1, sizeof(*p));
+    if (p == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for %" PRId64 " of %s", n, name);
+    }
+    DT_TRY(r->ops->read(r->file, name, DT_I64, 0, 0, n + 1, p));
+    for (int64_t i = 0; i < n; i++) {
+        if (p[0] != 0 || p[i + 1] < p[i]) {
+            return DT_FAIL(DT_EDATA,
+                           "%s: %s falls from %" PRId64 " to %" PRId64 " at %" PRId64 ", or does not begin at 0",
+                           r->path, name, p[i], p[i + 1], i);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status read_shape(reading *r)
+{
+    double format = 0;
+    DT_TRY(r->ops->number(r->file, "format", &format));
+    if (format != DT_HDF5_VERSION) {
+        return DT_FAIL(DT_EDATA, "%s: format %g, this program reads %d", r->path, format, DT_HDF5_VERSION);
+    }
+    DT_TRY(r->ops->number(r->file, "frame_rate_hz", &r->rate_hz));
+    DT_TRY(r->ops->find_texts(r->file, "scene", &r->scenes));
+    DT_TRY(r->ops->find_texts(r->file, "site", &r->sites));
+    DT_TRY(r->ops->find(r->file, "frame_time", DT_F64, 0, &r->frames));
+    DT_TRY(r->ops->find(r->file, "pose", DT_F64, 3, &r->rows));
+    DT_TRY(r->ops->find(r->file, "track_id", DT_I64, 0, &r->tracks));
+    DT_TRY(expect(r, "scene_frame", DT_I64, 0, r->scenes + 1));
+    DT_TRY(expect(r, "scene_site", DT_I32, 0, r->scenes));
+    DT_TRY(expect(r, "frame_row", DT_I64, 0, r->frames + 1));
+    DT_TRY(expect(r, "motion", DT_F32, 4, r->rows));
+    DT_TRY(expect(r, "row_track", DT_I32, 0, r->rows));
+    DT_TRY(expect(r, "stop_distance", DT_F32, 0, r->rows));
+    DT_TRY(expect(r, "controlled", DT_U8, 0, r->rows));
+    DT_TRY(read_offsets(r, "scene_frame", r->scenes, &r->scene_frame));
+    DT_TRY(read_offsets(r, "frame_row", r->frames, &r->frame_row));
+    if (r->scene_frame[r->scenes] != r->frames || r->frame_row[r->frames] != r->rows) {
+        return DT_FAIL(DT_EDATA,
+                       "%s: scenes have %" PRId64 " frames of %" PRId64 ", frames %" PRId64 " rows of %" PRId64,
+                       r->path, r->scene_frame[r->scenes], r->frames, r->frame_row[r->frames], r->rows);
+    }
+    return DT_OK;
+}
+
+static dt_status reserve(reading *r)
+{
+    for (int64_t f = 0; f < r->frames; f++) {
+        const int64_t n = r->frame_row[f + 1] - r->frame_row[f];
+        r->cap = n > r->cap ? n : r->cap;
+    }
+    const size_t n = (size_t)r->cap + 1;
+    r->vehicle = dt_alloc_n(n, sizeof(*r->vehicle));
+    r->pose = dt_alloc_n(n, 3 * sizeof(*r->pose));
+    r->motion = dt_alloc_n(n, 4 * sizeof(*r->motion));
+    r->stop = dt_alloc_n(n, sizeof(*r->stop));
+    r->row_track = dt_alloc_n(n, sizeof(*r->row_track));
+    r->controlled = dt_alloc_n(n, 1);
+    r->track_id = dt_alloc_n((size_t)r->tracks + 1, sizeof(*r->track_id));
+    if (r->cap > UINT32_MAX || r->vehicle == NULL || r->pose == NULL || r->motion == NULL || r->stop == NULL ||
+        r->row_track == NULL || r->controlled == NULL || r->track_id == NULL) {
+        return DT_FAIL(DT_ENOMEM, "no memory for frames of %" PRId64 " vehicles", r->cap);
+    }
+    return r->ops->read(r->file, "track_id", DT_I64, 0, 0, r->tracks, r->track_id);
+}
+
+static dt_status read_columns(reading *r, int64_t from, int64_t n)
+{
+    DT_TRY(r->ops->read(r->file, "pose", DT_F64, 3, from, n, r->pose));
+    DT_TRY(r->ops->read(r->file, "motion", DT_F32, 4, from, n, r->motion));
+    DT_TRY(r->ops->read(r->file, "stop_distance", DT_F32, 0, from, n, r->stop));
+    DT_TRY(r->ops->read(r->file, "controlled", DT_U8, 0, from, n, r->controlled));
+    return r->ops->read(r->file, "row_track", DT_I32, 0, from, n, r->row_track);
+}
+
+static dt_status copy_frame(reading *r, int64_t scene, int64_t frame, int64_t number)
+{
+    const int64_t from = r->frame_row[frame], n = r->frame_row[frame + 1] - from;
+    double time_s = 0;
+    DT_TRY(r->ops->read(r->file, "frame_time", DT_F64, 0, frame, 1, &time_s));
+    if (!isfinite(time_s)) {
+        return DT_FAIL(DT_EDATA, "%s: frame_time %" PRId64 " is %g", r->path, frame, time_s);
+    }
+    if (number > 0 && time_s <= r->time_s) {
+        return DT_FAIL(DT_EDATA,
+                       "%s: frame_time of scene %" PRId64 ", frame %" PRId64 ", is %.9g s after %.9g s: times rise "
+                       "within a scene",
+                       r->path, scene, number, time_s, r->time_s);
+    }
+    r->time_s = time_s;
+    DT_TRY(read_columns(r, from, n));
+    for (int64_t i = 0; i < n; i++) {
+        const float *m = r->motion + 4 * i;
+        if (r->row_track[i] < 0 || r->row_track[i] >= r->tracks) {
+            return DT_FAIL(DT_EDATA, "%s: row_track %" PRId64 " is %" PRId32 ", outside [0, %" PRId64 ")", r->path,
+                           from + i, r->row_track[i], r->tracks);
+        }
+        r->vehicle[i] = (dt_vehicle){.x = r->pose[3 * i],
+                                     .y = r->pose[3 * i + 1],
+                                     .heading = r->pose[3 * i + 2],
+                                     .speed = (double)m[0],
+                                     .accel = (double)m[1],
+                                     .length = (double)m[2],
+                                     .width = (double)m[3],
+                                     .stop_distance = (double)r->stop[i],
+                                     .id = r->track_id[r->row_track[i]],
+                                     .controlled = r->controlled[i] != 0};
+    }
+    const dt_status st = dt_store_frame(r->writer, number, time_s, r->vehicle, (uint32_t)n);
+    return st == DT_EDATA || st == DT_EINVAL ? DT_CONTEXT(DT_EDATA, "%s: frame %" PRId64, r->path, frame) : st;
+}
+
+static dt_status copy_scene(reading *r, int64_t scene)
+{
+    char name[DT_HDF5_TEXT_BYTES], site[DT_HDF5_TEXT_BYTES];
+    int32_t number = 0;
+    DT_TRY(r->ops->read_text(r->file, "scene", scene, name));
+    DT_TRY(r->ops->read(r->file, "scene_site", DT_I32, 0, scene, 1, &number));
+    if (number < 0 || number >= r->sites || name[0] == '\0') {
+        return DT_FAIL(DT_EDATA,
+                       "%s: scene %" PRId64 " \"%s\" is of site %" PRId32 ", outside [0, %" PRId64 "), or nameless",
+                       r->path, scene, name, number, r->sites);
+    }
+    DT_TRY(r->ops->read_text(r->file, "site", number, site));
+    DT_TRY(dt_store_scene_begin(r->writer));
+    const int32_t map = r->roads.n_maps > 0 ? r->roads.scene_map[scene] : -1;
+    DT_TRY(map >= 0 ? dt_store_scene_map(r->writer, r->roads.number[map]) : DT_OK);
+    for (int64_t f = r->scene_frame[scene]; f < r->scene_frame[scene + 1]; f++) {
+        DT_TRY(copy_frame(r, scene, f, f - r->scene_frame[scene]));
+        if (r->opt->progress != NULL && f % TELL_FRAMES == 0) {
+            const dt_import_progress p = {
+                .is_storing = true, .done = (uint64_t)r->frame_row[f + 1], .total = (uint64_t)r->rows};
+            r->opt->progress(r->opt->progress_user, &p);
+        }
+    }
+    return dt_store_scene_end(r->writer, name, site);
+}
+
+static dt_status read_all(reading *r, const char *out)
+{
+    const char *slash = strrchr(r->path, '/');
+    DT_TRY(read_shape(r));
+    DT_TRY(reserve(r));
+    const dt_store_meta meta = {.frame_rate_hz = r->rate_hz,
+                                .radius_m = r->opt->radius_m,
+                                .smooth_s = r->opt->smooth_s,
+                                .k_max = r->opt->k_max,
+                                .packing = r->opt->packing,
+                                .source = slash == NULL ? r->path : slash + 1,
+                                .options = "hdf5"};
+    const dt_status st = dt_store_create(out, &meta, &r->writer);
+    if (st == DT_EINVAL && !(r->rate_hz >= 0.1 && r->rate_hz <= 1000)) {
+        return DT_CONTEXT(DT_EDATA, "%s", r->path);
+    }
+    DT_TRY(st);
+    DT_TRY(dt_hdf5_roads_read(r->ops, r->file, r->path, r->scenes, r->writer, &r->roads));
+    for (int64_t i = 0; i < r->scenes; i++) {
+        DT_TRY(copy_scene(r, i));
+    }
+    return dt_store_commit(r->writer);
+}
+
+/* Keys that ask for what an HDF5 file cannot give. */
+static dt_status check_options(const char *file, const dt_import_options *opt)
+{
+    const struct {
+        const char *key, *value;
+    } foreign[] = {{"map", opt->map},
+                   {"map_origin", opt->map_origin},
+                   {"map_offset", opt->map_offset},
+                   {"columns", opt->columns},
+                   {"types", opt->types}};
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+        if (foreign[i].value != NULL && foreign[i].value[0] != '\0') {
+            return DT_FAIL(DT_ECONFIG,
+                           "%s is HDF5, whose arrays fully describe it, but import.%s is %.200s: "
+                           "leave it out",
+                           file, foreign[i].key, foreign[i].value);
+        }
+    }
+    return DT_OK;
+}
+
+dt_status dt_hdf5_import(const char *file, const char *out, const dt_import_options *opt, dt_str *notes)
+{
+    reading r = {.path = file, .opt = opt};
+    DT_TRY(check_options(file, opt));
+    DT_TRY(open_module(&r.ops));
+    DT_TRY(r.ops->open(file, &r.file));
+    const dt_status st = read_all(&r, out);
+    dt_error kept;
+    dt_error_take(&kept, st);
+    (void)!r.ops->close(r.file);
+    dt_store_destroy(r.writer);
+    dt_hdf5_roads_fini(&r.roads);
+    dt_free(r.scene_frame);
+    dt_free(r.frame_row);
+    dt_free(r.vehicle);
+    dt_free(r.pose);
+    dt_free(r.motion);
+    dt_free(r.stop);
+    dt_free(r.row_track);
+    dt_free(r.controlled);
+    dt_free(r.track_id);
+    if (st != DT_OK) {
+        return dt_error_put(&kept);
+    }
+    dt_str_addf(notes, "HDF5: %" PRId64 " scenes, %g Hz\n", r.scenes, r.rate_hz);
+    return DT_OK;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Are the numbers of a recording consistent, and in SI units? Position, speed, heading and acceleration of a vehicle
+ * depend on each other. They are compared over windows of a second: the distance with the speeds, the direction of
+ * travel with the headings, the change of speed with the accelerations. The share of inconsistent rows is reported for
+ * each quantity, and where one conversion makes them consistent, the column map that applies it. A doubt is a warning,
+ * never an error. Threads: one object, one thread.
+ */
+#ifndef DTRAIN_PLUGINS_TRAFFIC_UNITS_H
+#define DTRAIN_PLUGINS_TRAFFIC_UNITS_H
+
+#include "traffic/import/columns.h"
+#include "traffic/import/sort.h"
+
+enum { DT_UNITS_SPEED, DT_UNITS_HEADING, DT_UNITS_ACCEL, DT_UNITS_N };
+enum { DT_UNITS_TURNS = 16, DT_UNITS_BINS = 1600, DT_UNITS_DEGREES = 360, DT_UNITS_PAIRED = 64 };
+
+/* A window of one vehicle. */
+typedef struct dt_units_window { /* zeroed: none is open */
+    bool is_open, has_heading, has_accel;
+    int32_t rows;
+    double s;                                                  /* its length so far */
+    double x, y, heading, speed;                               /* where it began */
+    double last_speed, last_accel;                             /* of the row before */
+    double path, change;                                       /* m, m/s: integrals of |speed| and of acceleration */
+    double speed_range[2], magnitude_range[2], accel_range[2]; /* least and most */
+} dt_units_window;
+
+typedef struct dt_units {                         /* of one file, or of a store; zeroed at first */
+    int64_t checked[DT_UNITS_N], off[DT_UNITS_N]; /* rows: compared, and inconsistent */
+    int64_t n_windows, n_turns;                   /* with a distance, with headings */
+    uint32_t bin[DT_UNITS_BINS];                  /* windows by the logarithm of path over distance */
+    double bin_path[DT_UNITS_BINS], bin_distance[DT_UNITS_BINS];
+    int64_t turn[DT_UNITS_TURNS]; /* windows whose headings would be right if they were turned so */
+    double along[DT_UNITS_TURNS]; /* sums of cosines between them and the direction of travel */
+    int64_t without_sign;         /* the same, if speeds were magnitudes */
+    int64_t n_backwards;          /* windows of negative speeds without a heading */
+    double accel_product, accel_square, change_square;
+    int64_t n_jumps, jump_line;
+    double jump_m, jump_s;
+    double moving_s, by_speed, fast_s, length, width, heading_most;
+    int64_t n_lengths, n_widths;
+    uint32_t deviation[DT_UNITS_DEGREES]; /* straight windows by the angle from heading to travel, from -180 */
+    double deviation_sum[DT_UNITS_DEGREES];
+    int64_t n_gains, n_steep;          /* windows in which vehicles get faster, and too much so */
+    int64_t n_beside, n_lanes, n_feet; /* pairs side by side; a lane of metres apart; of feet */
+} dt_units;
+
+/* A row of a vehicle, as the column map converts it, and the seconds since the row before of the same vehicle; 0: it
+ * was not in sight. x, y: where it was then. */
+void dt_units_add(dt_units *u, dt_units_window *w, const dt_table_row *row, double before_s, double x, double y);
+/* Two vehicles of a frame, poses x, y, heading; of the first DT_UNITS_PAIRED of a frame each second. */
+void dt_units_pair(dt_units *u, const double a[3], const double b[3]);
+/* The median angle from headings to directions of travel, degrees; NAN: too few. */
+double dt_units_heading_off(const dt_units *u);
+/* What is in doubt, a line each, each begun by `begin`. c NULL: there is no table whose columns could be converted. */
+void dt_units_doubt(const dt_units *u, const char *begin, const dt_columns *c, dt_str *out);
+
+extern const char *const dt_units_quantity[DT_UNITS_N]; /* "speed", "heading", "acceleration" */
+extern const char *const dt_units_limit[DT_UNITS_N];    /* what a row may be off by, for people */
+/* A line, "inconsistent with the motion: speed 0 % of 5000 rows (...), heading ...": none where nothing was
+ * compared. heading_off: as of dt_units_heading_off. */
+void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNITS_N], double heading_off, dt_str *out);
+
+#endif

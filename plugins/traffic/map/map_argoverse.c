@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Maps of Argoverse 2 (Wilson et al., "Argoverse 2: Next Generation Datasets for Self-Driving Perception and
+ * Forecasting", NeurIPS 2021), log_map_archive_*.json: lane segments with two boundaries, or a centre line alone. A map
+ * is cut out of a city around a scenario: what its lanes refer to may lie outside, and then they have no successor or
+ * neighbour there. A neighbour that runs the other way, across the middle of a road, is none. Drivable areas and
+ * crossings are not read.
+ */
+#ifdef HAVE_CONFIG_H
+#    include "config.h"
+#endif
+
+#include "traffic/features/features.h"
+#include "traffic/import/json_in.h"
+#include "traffic/map/lane_book.h"
+#include "traffic/map/map_in.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ID_BYTES = 32, LEFT = 0, RIGHT = 1, CENTRE = 2 };
+
+typedef struct archive {
+    dt_json *j;
+    dt_lane_book book;
+    dt_polyline line[3], middle; /* of the lane that is open: boundaries and centre line as they are given */
+    double *width;
+    char type[32];
+    bool is_crossing;
+    bool has_lanes;
+} archive;
+
+static dt_status read_point(archive *a, dt_polyline *out)
+{
+    char key[DT_IN_KEY_BYTES];
+    double xy[2] = {NAN, NAN};
+    dt_status st;
+    while ((st = dt_in_key(a->j, key)) == DT_OK) {
+        const int d = strcmp(key, "x") == 0 ? 0 : strcmp(key, "y") == 0 ? 1 : -1;
+        DT_TRY(d >= 0 ? dt_in_f64(a->j, key, &xy[d], NULL) : dt_json_skip(a->j));
+    }
+    if (st != DT_DONE) {
+        return st;
+    }
+    if (isnan(xy[0]) || isnan(xy[1])) {
+        return dt_json_fail(a->j, "a point has no x or no y");
+    }
+    return dt_polyline_add(out, xy[0], xy[1]);
+}
+
+static dt_status read_line(archive *a, const char *what, dt_polyline *out)
+{
+    dt_status st;
+    if (out->n > 0) {
+        return dt_json_fail(a->j, "%s is defined twice", what);
+    }
+    DT_TRY(dt_in_array(a->j, what));
+    while ((st = dt_in_next_object(a->j, what)) == DT_OK) {
+        DT_TRY(read_point(a, out));
+    }
+    return st == DT_DONE ? DT_OK : st;
+}
+
+static dt_status refer(archive *a, const dt_json_token *t, dt_lane_ref role)
+{
+    char id[ID_BYTES];
+    if (t->kind != DT_JSON_NUMBER || !t->is_integer) {
+        return dt_json_fail(a->j, "a lane segment is referred to by %s, not by an integer", dt_in_kind(t->kind));
+    }
+    snprintf(id, sizeof(id), "%" PRId64, t->integer);
+    return dt_book_refer(&a->book, t->line, (int32_t)a->book.roads.n_lanes, role, id);
+}
+
+static dt_status refer_to_all(archive *a, const char *key, dt_lane_ref role)
+{
+    dt_json_token t;
+    DT_TRY(dt_in_array(a->j, key));
+    for (;;) {
+        DT_TRY(dt_json_next(a->j, &t));
+        if (t.kind == DT_JSON_ARRAY_END) {
+            return DT_OK;
+        }
+        DT_TRY(refer(a, &t, role));
+    }
+}
+
+static dt_status refer_beside(archive *a, dt_lane_ref role)
+{
+    dt_json_token t;
+    DT_TRY(dt_json_next(a->j, &t));
+    return t.kind == DT_JSON_NULL ? DT_OK : refer(a, &t, role);
+}
+
+static dt_status read_member(archive *a, const char *key)
+{
+    if (strcmp(key, "left_lane_boundary") == 0) {
+        return read_line(a, key, &a->line[LEFT]);
+    }
+    if (strcmp(key, "right_lane_boundary") == 0) {
+        return read_line(a, key, &a->line[RIGHT]);
+    }
+    if (strcmp(key, "centerline") == 0) {
+        return read_line(a, key, &a->line[CENTRE]);
+    }
+    if (strcmp(key, "is_intersection") == 0) {
+        return dt_in_bool(a->j, key, &a->is_crossing);
+    }
+    if (strcmp(key, "lane_type") == 0) {
+        return dt_in_str(a->j, key, a->type, sizeof(a->type));
+    }
+    if (strcmp(key, "successors") == 0) {
+        return refer_to_all(a, key, DT_REF_NEXT);
+    }
+    if (strcmp(key, "predecessors") == 0) {
+        return refer_to_all(a, key, DT_REF_BEFORE);
+    }
+    if (strcmp(key, "left_neighbor_id") == 0) {
+        return refer_beside(a, DT_REF_LEFT);
+    }
+    return strcmp(key, "right_neighbor_id") == 0 ? refer_beside(a, DT_REF_RIGHT) : dt_json_skip(a->j);
+}
+
+static int32_t kind_of(const archive *a)
+{
+    if (strcmp(a->type, "BIKE") == 0) {
+        return DT_LANE_BICYCLE;
+    }
+    if (a->is_crossing) {
+        return DT_LANE_JUNCTION;
+    }
+    return strcmp(a->type, "BUS") == 0       ? DT_LANE_BUS
+           : strcmp(a->type, "VEHICLE") == 0 ? DT_LANE_ROAD
+           : a->type[0] == '\0'              ? DT_LANE_UNKNOWN
+                                             : DT_LANE_OTHER;
+}
+
+static dt_status end_lane(archive *a, const char *id, int64_t line)
+{
+    const bool has_bounds = a->line[LEFT].n > 0 || a->line[RIGHT].n > 0;
+    if (has_bounds && (a->line[LEFT].n < 2 || a->line[RIGHT].n < 2)) {
+        return dt_json_fail(a->j,
+                            "lane segment %s has boundaries of %" PRId64 " and %" PRId64 " points: two at least can be",
+                            id, a->line[LEFT].n, a->line[RIGHT].n);
+    }
+    DT_TRY(has_bounds ? dt_polyline_between(&a->line[LEFT], &a->line[RIGHT], &a->middle, &a->width) : DT_OK);
+    const dt_polyline *xy = has_bounds ? &a->middle : &a->line[CENTRE];
+    int64_t number = 0;
+    if (!dt_parse_i64(id, &number)) {
+        return dt_json_fail(a->j, "a lane segment is called \"%s\", not by an integer", id);
+    }
+    const dt_road_lane lane = {
+        .id = number, .kind = kind_of(a), .xy = xy->xy, .width = has_bounds ? a->width : NULL, .n = xy->n};
+    return dt_book_lane(&a->book, line, id, &lane);
+}
+
+static dt_status read_lane(archive *a, const char *id, int64_t line)
+{
+    char key[DT_IN_KEY_BYTES];
+    dt_status st;
+    for (int i = 0; i < 3; i++) {
+        dt_polyline_clear(&a->line[i]);
+    }
+    a->type[0] = '\0';
+    a->is_crossing = false;
+    DT_TRY(dt_in_object(a->j, "a lane segment"));
+    while ((st = dt_in_key(a->j, key)) == DT_OK) {
+        DT_TRY(read_member(a, key));
+    }
+    return st == DT_DONE ? end_lane(a, id, line) : st;
+}
+
+static dt_status read_lanes(archive *a)
+{
+    a->has_lanes = true;
+    DT_TRY(dt_in_object(a->j, "lane_segments"));
+    for (;;) {
+        dt_json_token t;
+        char id[ID_BYTES];
+        DT_TRY(dt_json_next(a->j, &t));
+        if (t.kind == DT_JSON_OBJECT_END) {
+            return DT_OK;
+        }
+        if (t.bytes >= sizeof(id)) {
+            return dt_json_fail(a->j, "a lane segment is called \"%.60s\", not by an integer", t.text);
+        }
+        memcpy(id, t.text, t.bytes + 1);
+        DT_TRY(read_lane(a, id, t.line));
+    }
+}
+
+static dt_status read_archive(archive *a)
+{
+    char key[DT_IN_KEY_BYTES];
+    dt_status st;
+    DT_TRY(dt_in_object(a->j, "the map"));
+    while ((st = dt_in_key(a->j, key)) == DT_OK) {
+        DT_TRY(strcmp(key, "lane_segments") == 0 ? read_lanes(a) : dt_json_skip(a->j));
+    }
+    return st == DT_DONE ? dt_in_end(a->j) : st;
+}
+
+/* From the first point of a lane to its last. */
+static void chord(const dt_roads *r, int32_t lane, double out[2])
+{
+    const double *first = r->xy + 2 * r->point[lane], *last = r->xy + 2 * (r->point[lane + 1] - 1);
+    out[0] = last[0] - first[0];
+    out[1] = last[1] - first[1];
+}
+
+/* Neighbours that run the other way are none. */
+static void keep_same_direction(const dt_roads *r, int32_t *side)
+{
+    for (int32_t lane = 0; lane < (int32_t)r->n_lanes; lane++) {
+        double here[2], there[2];
+        if (side[lane] >= 0) {
+            chord(r, lane, here);
+            chord(r, side[lane], there);
+            side[lane] = here[0] * there[0] + here[1] * there[1] > 0 ? side[lane] : -1;
+        }
+    }
+}
+
+static dt_status finish(archive *a, dt_str *notes)
+{
+    if (a->book.roads.n_lanes == 0) {
+        return DT_FAIL(DT_EDATA, "%s has no %s: no map of Argoverse 2", a->book.path,
+                       a->has_lanes ? "lane segment" : "lane_segments");
+    }
+    DT_TRY(dt_book_close(&a->book));
+    keep_same_direction(&a->book.roads, a->book.roads.left);
+    keep_same_direction(&a->book.roads, a->book.roads.right);
+    dt_str_addf(notes, "%s: %" PRId64 " lane segments of Argoverse 2, %" PRId64 " references to lanes outside\n",
+                a->book.path, a->book.roads.n_lanes, a->book.n_lacking);
+    return DT_OK;
+}
+
+dt_status dt_map_argoverse(dt_source *source, const char *path, const dt_map_origin *origin, dt_str *notes,
+                           dt_roads *out_p)
+{
+    archive a = {.book = {.path = path, .word = "lane segment", .may_lack = true}};
+    if (origin->is_given) {
+        return DT_FAIL(DT_EINVAL, "%s is in metres of its city, as the scenarios are: leave out import.map_origin",
+                       path);
+    }
+    dt_status st = dt_json_open(dt_source_read, source, path, &a.j);
+    if (st == DT_OK) {
+        st = read_archive(&a);
+    }
+    if (st == DT_OK) {
+        st = finish(&a, notes);
+    }
+    if (st == DT_OK) {
+        *out_p = a.book.roads;
+        a.book.roads = (dt_roads){.n_lanes = 0};
+    }
+    dt_json_close(a.j);
+    dt_book_fini(&a.book);
+    for (int i = 0; i < 3; i++) {
+        dt_polyline_fini(&a.line[i]);
+    }
+    dt_polyline_fini(&a.middle);
+    dt_free(a.width);
+    return st;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plugin "traffic", linked into the program: recordings of traffic (stores, importers, maps, features) as services
+ * for other plugins, and the verb `dtrain data`. It has no components; data_trajectory, env_traffic and env_sumo are
+ * plugins of their own.
+ */
+#include <config.h>
+
+#include "plugin/loader/loader.h"
+#include "traffic/services.h"
+#include "traffic/verbs/data.h"
+
+#include <string.h>
+
+static const dt_verb *const verbs[] = {&dt_data_verb, NULL};
+
+static const void *extension(const char *id)
+{
+    if (strcmp(id, DT_EXT_VERBS) == 0) {
+        return verbs;
+    }
+    return strcmp(id, "dtrain.services/1") == 0 ? dt_traffic_services : NULL;
+}
+
+static const dt_plugin traffic = {DT_PLUGIN_PREFIX,   .name = "traffic",       .version = "1.0",
+                                  .vendor = "dtrain", .license = "Apache-2.0", .extension = extension};
+
+const dt_plugin *const dt_builtin_plugins[] = {&traffic, NULL};

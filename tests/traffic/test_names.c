@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of plugins/traffic/import/names.c.
+ */
+#include "fixture.h"
+
+#include "traffic/import/names.h"
+#include "traffic/store/repeats.h"
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    const uint64_t live = dt_alloc_live_bytes();
+    dt_names t = {0};
+    char name[16];
+    int32_t number = -1;
+    bool is_new = false;
+    assert_int_equal(dt_names_find(&t, "0"), -1);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 1000; i++) { /* grows four times */
+            snprintf(name, sizeof(name), "%d", i);
+            assert_ok(dt_names_add(&t, name, &number, &is_new));
+            assert_int_equal(number, i);
+            assert_int_equal(is_new, round == 0);
+        }
+    }
+    assert_int_equal(t.n, 1000);
+    assert_string_equal(t.name[999], "999");
+    assert_int_equal(dt_names_find(&t, "17"), 17);
+    assert_int_equal(dt_names_find(&t, "1000"), -1);
+    dt_names_fini(&t);
+    assert_int_equal(dt_alloc_live_bytes(), live);
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    int32_t number = 0;
+    bool is_new = false;
+    for (int n = 1; n <= 3; n++) { /* the list, the buckets, the name */
+        char fault[32];
+        dt_names t = {0};
+        snprintf(fault, sizeof(fault), "alloc:%d", n);
+        dt_fault_reset(fault);
+        assert_fails(dt_names_add(&t, "a", &number, &is_new), DT_ENOMEM, "no memory");
+        dt_fault_reset(NULL);
+        assert_ok(dt_names_add(&t, "a", &number, &is_new));
+        dt_names_fini(&t);
+    }
+}
+
+/* Scenes are the same one where frames, poses, speeds and cores are; each of them tells two apart. */
+static void test_repeats(void **state)
+{
+    (void)state;
+    static const double pose[5][3] = {{1, 2, 3}, {1.5, 2, 3}, {1, 2.5, 3}, {1, 2, 3.5}, {1, 2, 3}};
+    const uint64_t base = dt_repeats_hash(0, 7, pose[0], 4);
+    assert_true(dt_repeats_hash(0, 7, pose[4], 4) == base);
+    for (int k = 1; k < 4; k++) {
+        assert_true(dt_repeats_hash(0, 7, pose[k], 4) != base);
+    }
+    assert_true(dt_repeats_hash(0, 8, pose[0], 4) != base && dt_repeats_hash(0, 7, pose[0], 4.5f) != base);
+    assert_true(dt_repeats_hash(1, 7, pose[0], 4) != base);
+    assert_true(dt_repeats_hash_core(base, 0) != dt_repeats_hash_core(base, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_numbers, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_memory, begin, end),
+        cmocka_unit_test_setup_teardown(test_repeats, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
