@@ -5,13 +5,11 @@ dtraininclude_HEADERS = \
 	include/dtrain/abi_log.h \
 	include/dtrain/checked.h \
 	include/dtrain/helpers.h \
-	include/dtrain/motion.h \
-	include/dtrain/normalise.h \
 	include/dtrain/ops.def \
 	include/dtrain/plugin.h \
 	include/dtrain/policy.h \
 	include/dtrain/random.h \
-	include/dtrain/shapes.h \
+	include/dtrain/roles.h \
 	include/dtrain/status.h
 
 # optional interfaces of plugins, by id
@@ -27,6 +25,9 @@ dtrainext_HEADERS = \
 dtraintrafficdir = $(dtrainincludedir)/traffic
 dtraintraffic_HEADERS = \
 	include/dtrain/traffic/features.h \
+	include/dtrain/traffic/motion.h \
+	include/dtrain/traffic/normalise.h \
+	include/dtrain/traffic/ports.h \
 	include/dtrain/traffic/store.h
 
 # one table per host service

@@ -9,7 +9,7 @@
  * Lanes are counted whole, and phases that serve other links of the same lanes have as much: then who first at its line
  * waits longest for its link decides. The same makes waiting count for more vehicles the longer it lasts, so that
  * nobody waits for ever. (Without column 10, or with patience_s = 0, ties are as likely, and the most likely one is the
- * first.) What may not be asked for is masked by the host. Columns of the observation phases: dtrain/shapes.h. Threads:
+ * first.) What may not be asked for is masked by the host. Columns of the observation phases: traffic/ports.h. Threads:
  * as dt_model_ops.
  */
 #ifndef DTRAIN_MODELS_CONTROLLER_RULE_H

@@ -61,7 +61,7 @@ enum {
     WORLD_N_OUT,
     WORLD_MAX_OUT = WORLD_N_OUT + 2 /* temperature and regions, told last */
 };
-enum { WORLD_REGIONS = 150 };                            /* radii of 3 classes, 5 seconds, 10 levels: dtrain/shapes.h */
+enum { WORLD_REGIONS = 150 };                            /* radii of 3 classes, 5 seconds, 10 levels: traffic/ports.h */
 enum { WORLD_MOTION_SPEED = 4, WORLD_MOTION_ACCEL = 5 }; /* columns of motion */
 
 #define WORLD_CORRECTION_MPS   5.0  /* what drivers change their speed by within the horizon */
@@ -107,7 +107,7 @@ static inline dt_status world_dim(const dt_host *h, const dt_dim *dims, uint32_t
         name);
 }
 
-/* Ports of role world (dtrain/shapes.h) with the phase's sizes. p must not move afterwards. */
+/* Ports of role world (traffic/ports.h) with the phase's sizes. p must not move afterwards. */
 static inline dt_status world_ports_init(world_ports *p, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
 {
     int64_t dt_ms = 0;

@@ -4,7 +4,7 @@
  * is laid along the lane. Included by world_net.h; not installed, not part of the contract.
  *
  * A head tells how far a vehicle gets, s along and l aside. Without roads that is x and y; along a path
- * (dtrain/shapes.h), whose rows are d_k and dn_k, k = 0 .. P-1,
+ * (traffic/ports.h), whose rows are d_k and dn_k, k = 0 .. P-1,
  *
  *   p(s, l) = sum_k r_k d_k + l sum_k r_k dn_k        r_0 = 1, r_k = min(max(s / step - (k - 1), 0), 1)
  *

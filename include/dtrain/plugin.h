@@ -34,7 +34,7 @@ extern "C" {
 enum { DT_F32 = 1, DT_F64, DT_I32, DT_I64, DT_U8, DT_F16, DT_BF16 }; /* dtypes; F16 and BF16 are reserved for AMP */
 
 /* A named slot of data. dims is a list of tokens separated by one blank: a number, a ragged symbol whose live size
- * changes from slice to slice (shapes.h: N nodes, E edges, S sequences, B samples), or SYMBOL+1 (CSR row pointers).
+ * changes from slice to slice (roles.h: N nodes, E edges, S sequences, B samples), or SYMBOL+1 (CSR row pointers).
  * Example: { "rowptr", "N+1", DT_I32, 0 }. */
 typedef struct dt_port {
     const char *name, *dims;
@@ -179,7 +179,7 @@ typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */
 
 typedef struct dt_model_ops {
     uint32_t struct_size, reserved;
-    /* [main] dims: sizes the phase fixes by name, e.g. {"D",9} node features, {"T",15} steps; see ports in shapes.h */
+    /* [main] dims: sizes the phase fixes by name, e.g. {"D",9} node features, {"T",15} steps; see ports in roles.h */
     dt_status (*create)(void *self, const dt_host *h, const void *config, const dt_dim *dims, uint32_t n_dims);
     const dt_port *(*inputs)(const void *self, uint32_t *n_p);  /* [any] after create */
     const dt_port *(*outputs)(const void *self, uint32_t *n_p); /* [any] after create */

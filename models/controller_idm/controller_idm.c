@@ -6,7 +6,7 @@
  *   mean = ego[:, column] for the first continuous action, 0 for the others       log_std = -10
  *   logits = 0 where there are choices: it knows nothing of them                  values 0
  *
- * Ports: dtrain/shapes.h.
+ * Ports: traffic/ports.h.
  */
 #include "controller_net.h"
 

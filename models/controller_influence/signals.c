@@ -27,7 +27,7 @@ enum { VEHICLES = 0, ALLOWED = 4, NEAR = 5, SHOWN = 7, WAITED = 10, N_NEIGHBOURS
 
 #define PATIENCE_S 60.0 /* of waiting that count as one vehicle near the line */
 
-/* columns of phases (dtrain/shapes.h, more in env_sumo) to order 1: vehicles / 10, those near the line / 5, s / 60 */
+/* columns of phases (traffic/ports.h, more in env_sumo) to order 1: vehicles / 10, those near the line / 5, s / 60 */
 static const influence_run scales[] = {{3, 0.1}, {2, 1.0}, {1, 0.2},      {1, 1.0 / 60}, {1, 1.0},
                                        {1, 0.1}, {1, 0.2}, {1, 1.0 / 60}, {1, 1.0},      {1, 1.0 / 30},
                                        {1, 0.1}, {1, 0.2}, {1, 1.0 / 15}, {0, 0.01}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * controller_lstm, role controller: an LSTM over the last W observations of each agent, one net for all agents; its
- * state after the last of them feeds the heads. Ports: dtrain/shapes.h; heads and first values: controller_net.h.
+ * state after the last of them feeds the heads. Ports: dtrain/roles.h; heads and first values: controller_net.h.
  *
  *   x_t = tanh(W_e obs_t + b_e)  (encoder > 0, else obs_t)      h_t = LSTM(h_{t-1}, x_t), held before the agent came
  *   p = c = h_W

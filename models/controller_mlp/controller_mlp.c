@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * controller_mlp, role controller: fully connected layers over each agent's own observation, one net for all agents.
- * Ports: dtrain/shapes.h; heads and first values: controller_net.h.
+ * Ports: dtrain/roles.h; heads and first values: controller_net.h.
  *
  *   h_0 = obs, and foresight where it is offered,  h_{i+1} = act(W_i h_i + b_i)
  *   p and c are the last h of two nets, which need not be as deep as each other (critic_layers), or of one (trunk =

@@ -7,7 +7,7 @@
  *   q = W_q h + b_q                                                         [A, choices]
  *
  * With layers = 0 it is linear: a table, where obs says which agent it is and there are two of them. Ports:
- * dtrain/shapes.h. First values: controller_net.h. Source: Foerster et al. 2018, arXiv 1705.08926.
+ * dtrain/roles.h. First values: controller_net.h. Source: Foerster et al. 2018, arXiv 1705.08926.
  * Parameters: critic.<i>.{w,b}, head.q.{w,b}.
  */
 #include "controller_net.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Features normalised by the recordings that a model was trained on: constants of the model (dtrain/normalise.h), which
- * phase 1 sets, so that they act alike wherever the model goes. On top of the fixed scaling that every source of
+ * Features normalised by the recordings that a model was trained on: constants of the model (traffic/normalise.h),
+ * which phase 1 sets, so that they act alike wherever the model goes. On top of the fixed scaling that every source of
  * vehicles has; until they are set they change nothing, but that accelerations are held within 5 m/s^2.
  *
  *   out = (in + shift) scale      accelerations: min(max(in, -5 m/s^2), 5 m/s^2) first
@@ -10,7 +10,7 @@
 #define DTRAIN_RISK_GNN_NORMALISE_H
 
 #include "dtrain/helpers.h"
-#include "dtrain/normalise.h"
+#include "dtrain/traffic/normalise.h"
 #include "dtrain/traffic/features.h"
 #include "dtrain/svc/graph.h"
 
@@ -36,7 +36,7 @@ static inline dt_tensor *normalise_by(dt_graph *g, dt_tensor *x, const char *shi
     return dt_mul(g, dt_add(g, x, g->api->param(g, shift)), g->api->param(g, scale));
 }
 
-/* nodes [N,9] as dtrain/shapes.h scales them */
+/* nodes [N,9] as traffic/ports.h scales them */
 static inline dt_tensor *normalise_nodes(dt_graph *g, dt_tensor *nodes)
 {
     static const float unit[DT_NODE_FEATURES] = DT_NODE_SCALE;

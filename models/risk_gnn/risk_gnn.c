@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * risk_gnn, role perception: graph attention over the vehicles of a frame; an embedding and a risk logit per vehicle.
- * Ports: dtrain/shapes.h. Two kinds of layer (n = LayerNorm):
+ * Ports: traffic/ports.h. Two kinds of layer (n = LayerNorm):
  *
  *   gat          h <- h + ELU(n(GAT(W h + b)))       logit_ij = leaky(a_dst.h_i + a_src.h_j + w_e.e_ij), softmax over j
  *   transformer  h <- h + O attention(Q n(h), K n(h), V n(h), w_e e);  h <- h + W2 GELU(W1 n(h)), W1 4 times as wide

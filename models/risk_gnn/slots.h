@@ -29,7 +29,7 @@ enum {
 };
 enum { SLOT_VALUES = 2, SLOT_FEATURES = 7 * SLOT_VALUES }; /* of every slot but SLOT_ALL */
 
-/* edges [E,4] as dtrain/shapes.h scales them -> [E, N_SLOTS] */
+/* edges [E,4] as traffic/ports.h scales them -> [E, N_SLOTS] */
 dt_tensor *slot_logits(dt_graph *g, dt_tensor *edges);
 /* -> [N, SLOT_FEATURES]; logits: what slot_logits gave */
 dt_tensor *slot_nearest(dt_graph *g, dt_tensor *edges, dt_tensor *logits, dt_tensor *rowptr);

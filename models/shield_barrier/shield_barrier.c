@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * shield_barrier, role shield: what agents may do without danger, in closed form from known dynamics. It reads what
- * environments tell shields (dtrain/shapes.h), in SI units.
+ * environments tell shields (traffic/ports.h), in SI units.
  *
  * Vehicles. A follower of speed v, that can brake at b, is gap behind something of speed u that may brake at B. Let
  *     D = gap - gap_m + u^2 / (2 B)             way until it must stand, when the one ahead brakes its hardest
@@ -34,7 +34,7 @@
  * ("earliest deadline first", Liu & Layland 1973) with one other green before, p has its green in time as long as
  *     w_p + (1 + r_p) S + Y <= starvation_s
  *   Where nothing satisfies all of it the least harm is done and said: allow is then 0 for that and -1 for the rest,
- * none above 0 (dtrain/shapes.h, infeasible). So it is while a wait is, or is sure to get, longer than starvation_s;
+ * none above 0 (traffic/ports.h, infeasible). So it is while a wait is, or is sure to get, longer than starvation_s;
  * and where somebody waits for a link, or has the green of one, that no phase serves without a conflict: it is served.
  * Environments without the port "service" do not tell Y, S and such links: who has waited longer is then served next.
  *

@@ -2,7 +2,7 @@
  *
  * world_constant_velocity, role world: every vehicle keeps its recorded speed along its recorded heading. Nothing to
  * train; the uncertainty is given. It is the yardstick of trajectory prediction and the proof that a world model can be
- * swapped. Ports: dtrain/shapes.h.
+ * swapped. Ports: traffic/ports.h.
  *
  *   x_f = v (f+1) dt    y_f = 0    sigma_f = floor + rate (f+1) dt, along and across
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * world_gru, role world: as world_lstm with gated recurrent units, three gates instead of four. Ports: dtrain/shapes.h;
+ * world_gru, role world: as world_lstm with gated recurrent units, three gates instead of four. Ports: traffic/ports.h;
  * how a future is composed: world_net.h.
  *
  *   x_t = [embedding_t, motion_t]    h_t = GRU(h_{t-1}, x_t), held where the vehicle is absent    head([h_T, x_T])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * world_lstm, role world: a stack of LSTM layers over each vehicle's own history, then a two-layer head that gives all
- * future steps at once. Ports: dtrain/shapes.h; how a future is composed: world_net.h.
+ * future steps at once. Ports: traffic/ports.h; how a future is composed: world_net.h.
  *
  *   h_t = LSTM(h_{t-1}, x_t), held where the vehicle is absent; x_t and what the head sees: world_net.h
  *

@@ -3,7 +3,7 @@
  * The models of a phase that learns off policy: an actor (role controller) and what stands beside it, wired as
  * svc/wiring.h does, and a critic, which sees what the actor sees and what is done.
  *
- *   observations, embedding, risk, action -> critic -> q [A,Q]       ports: dtrain/shapes.h
+ *   observations, embedding, risk, action -> critic -> q [A,Q]       ports: dtrain/roles.h
  *
  * Actions as the critic gets them, [A,P]: for each discrete action a column per choice, 1 for the one taken; then the
  * continuous ones. Those with bounds are -1 at the low and 1 at the high one; those without are as they are. Of an

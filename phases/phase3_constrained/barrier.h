@@ -16,7 +16,7 @@
  * the last being the discrete barrier condition h' >= (1 - alpha) h (Agrawal & Sreenath 2017) of h clamped to [-m, m]:
  * beyond its margin a barrier says no more, and need not rise with every free metre. Gradients run through h and h'.
  * Rows come from svc/rollout.h, transitions, and from recorded vehicles, where stored data tells pairs and hazards
- * (dtrain/shapes.h): the same loss of their own rows, added, where any of them is safe: what knows danger alone would
+ * (traffic/ports.h): the same loss of their own rows, added, where any of them is safe: what knows danger alone would
  * call everything dangerous. Each round is measured before it is learnt from.
  * Threads: [main].
  */

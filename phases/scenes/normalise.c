@@ -4,7 +4,7 @@
  */
 #include "normalise.h"
 
-#include "dtrain/normalise.h"
+#include "dtrain/traffic/normalise.h"
 #include "dtrain/svc/comm.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Perception that is normalised by the recordings it is trained on: its constants (dtrain/shapes.h) fitted once, before
- * the first step, to what features are like in the scenes of the training split (dtrain/normalise.h). What came fitted
+ * Perception that is normalised by the recordings it is trained on: its constants (traffic/ports.h) fitted once, before
+ * the first step, to what features are like in the scenes of the training split (traffic/normalise.h). What came fitted
  * from a run before stays, as the weights behind it were trained so. Threads: [main].
  */
 #ifndef DTRAIN_PHASES_SCENES_NORMALISE_H

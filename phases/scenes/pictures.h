@@ -13,7 +13,7 @@
 
 enum { PICTURES_KEPT = 48, PICTURES_SHOWN = 4, PICTURES_VEHICLES = 64 /* of a scene, at most */ };
 
-typedef struct pictures_slice { /* values of a slice; shapes: dtrain/shapes.h, [S,F,2] future, spread in log m */
+typedef struct pictures_slice { /* values of a slice; shapes: traffic/ports.h, [S,F,2] future, spread in log m */
     const float *motion, *target, *future, *spread, *pose;
     const int32_t *sample_of_seq;
     const uint8_t *complete;

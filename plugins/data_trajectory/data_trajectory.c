@@ -2,7 +2,7 @@
  *
  * data_trajectory: windows over a trajectory store for phase 1. A sample is a scene at an anchor frame: the graphs of
  * the T frames of history up to and including the anchor, and F steps of future for every vehicle seen at the anchor.
- * Fields, shapes and order: dtrain/shapes.h. The store keeps the recording's rate; windows take every m-th frame.
+ * Fields, shapes and order: traffic/ports.h. The store keeps the recording's rate; windows take every m-th frame.
  *
  * Nothing is invented: a vehicle absent at a step has seq_row -1, present 0 or target_weight 0. Inputs come from the
  * anchor and before alone; targets and risk labels are the only things that look ahead.

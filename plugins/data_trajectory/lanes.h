@@ -61,7 +61,7 @@ typedef struct lane_place {
 lane_place lanes_find(const lanes *l, int64_t map, const double pose[3]);
 
 /* Of the vehicles of a frame, in its order, n = rows of the frame, node [n,9] its features:
- *   lane [n, LANES_COLUMNS], path [n, LANES_PATH, LANES_PATH_COLUMNS]: dtrain/shapes.h
+ *   lane [n, LANES_COLUMNS], path [n, LANES_PATH, LANES_PATH_COLUMNS]: traffic/ports.h
  * flip -1: mirrored, left is right. Cost: the square of n. Errors: DT_ENOMEM. */
 dt_status lanes_read(const lanes *l, int64_t scene, int64_t frame, const float *node, double flip, float *lane,
                      float *path);

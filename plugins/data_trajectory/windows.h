@@ -45,7 +45,7 @@ typedef struct windows_config {
     int64_t hazard_steps;
 } windows_config;
 
-/* Fields of dtrain/shapes.h, in the order of a slice. */
+/* Fields of traffic/ports.h, in the order of a slice. */
 enum {
     NODES,
     ROWPTR,

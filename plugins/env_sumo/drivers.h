@@ -3,7 +3,7 @@
  * Agents that are vehicles: who becomes one, how it is driven, what it sees and earns. Names and meanings are those of
  * env_traffic, so that a controller goes from one to the other. Ports, in SI units, not normalised:
  *
- *   nodes, rowptr, col, edges   the graph of all vehicles, dtrain/shapes.h, perception: "N 9", "N+1", "E", "E 4"; of
+ *   nodes, rowptr, col, edges   the graph of all vehicles, traffic/ports.h, perception: "N 9", "N+1", "E", "E 4"; of
  *                       more than max_vehicles the agents and those nearest to their stop lines are kept; x and y count
  *                       from the middle of the net
  *   centre      "N 2"  f32  mean position of the nodes
@@ -13,10 +13,10 @@
  *                       following would choose now without its driver's imperfection. Gaps and ways are at most 200,
  *                       and 200 where nobody is; the speed of nobody is the agent's own
  *   ahead       "A 3 7" f32 what the agent must not run into, and with lane_actions
- *   beside      "A 4 7" f32 who it must not run into after a change of lane, who must not run into it: dtrain/shapes.h.
+ *   beside      "A 4 7" f32 who it must not run into after a change of lane, who must not run into it: traffic/ports.h.
  *                       SUMO counts a vehicle that crosses the agent's way as the one ahead: row 2 of ahead is empty
  *   with history_s > 0 (symbol S sequences: the agents' and those of the vehicles ahead of them)
- *   past        "S T 7" f32 motion of role world (dtrain/shapes.h) at the last T = history_s * history_hz steps, and 1
+ *   past        "S T 7" f32 motion of role world (traffic/ports.h) at the last T = history_s * history_hz steps, and 1
  *                       where the vehicle was there
  *   seq_node    "S"    i32  its node
  *   agent_seq   "A 2"  i32  the agent's own sequence, and that of the vehicle ahead; -1: none

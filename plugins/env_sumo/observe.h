@@ -12,11 +12,11 @@
  *   phases     "A P 17" f32 for each phase: the columns of columns.def
  *   service    "A P 5" f32, and with right_of_way
  *   greens     "A P L" f32
- *   foes       "A L L" f32  dtrain/shapes.h; links as SUMO counts those of the signal
+ *   foes       "A L L" f32  traffic/ports.h; links as SUMO counts those of the signal
  *   neighbour  "A 4"   i32  the nearest agents whose traffic comes here next, the agent itself where there are fewer
  *
  * A vehicle counts for the link that it takes at the next signal and for the lane of that link, on whatever lane it is
- * now; standing is slower than 0.1 m/s. With features = graph also the graph of dtrain/shapes.h, perception: nodes
+ * now; standing is slower than 0.1 m/s. With features = graph also the graph of traffic/ports.h, perception: nodes
  * "N 9", rowptr, col, edges, where the first nodes are the agents (speed and length 0, controlled), the others the
  * vehicles on the road; x and y count from the middle of the net; agent_node "A" is the node of each agent. Of more
  * than max_vehicles vehicles the ones nearest to their stop lines are kept.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What vehicles did in the last seconds, as world models see it: the sequences of role world (dtrain/shapes.h), of the
+ * What vehicles did in the last seconds, as world models see it: the sequences of role world (traffic/ports.h), of the
  * agents and of the vehicle ahead of each. Poses are kept at every step of SUMO and written out at the rate that the
  * model was trained at. Nothing is kept where nobody asks for a past. Threads: [worker].
  */
@@ -8,7 +8,7 @@
 #define DTRAIN_ENV_SUMO_TRAIL_H
 
 #include "dtrain/helpers.h"
-#include "dtrain/motion.h"
+#include "dtrain/traffic/motion.h"
 
 enum { TRAIL_OWN, TRAIL_AHEAD, TRAIL_WHO };
 

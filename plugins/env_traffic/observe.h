@@ -3,7 +3,7 @@
  * What agents see. Ports, in SI units, not normalised:
  *
  * control = vehicles (an agent is a vehicle; symbols N vehicles, E edges between them)
- *   nodes, rowptr, col, edges   the graph of all vehicles, dtrain/shapes.h, perception: "N 9", "N+1", "E", "E 4"
+ *   nodes, rowptr, col, edges   the graph of all vehicles, traffic/ports.h, perception: "N 9", "N+1", "E", "E 4"
  *   agent_node  "A"    i32  the node that the agent is, -1 where nobody is
  *   centre      "N 2"  f32  mean position of all nodes, the same in every row: where positions of perception begin
  *   ego         "A 9"  f32  0 speed, 1 gap ahead, 2 speed ahead, 3 gap behind, 4 speed behind, 5 speed it wants,
@@ -12,13 +12,13 @@
  *                           nobody is or nothing is known; the speed of nobody is the agent's own.
  *
  *   with history_s > 0 (symbol S sequences: the agents' and those of the vehicles ahead of them)
- *   past        "S T 7" f32 motion of role world (dtrain/shapes.h) at the last T = history_s * history_hz steps, and 1
+ *   past        "S T 7" f32 motion of role world (traffic/ports.h) at the last T = history_s * history_hz steps, and 1
  *                           where the vehicle was there
  *   seq_node    "S"    i32  its node
  *   agent_seq   "A 2"  i32  the agent's own sequence, and that of the vehicle ahead; -1: none
  *
  *   ahead       "A 3 7" f32  what the agent must not run into, and with lane_actions
- *   beside      "A 4 7" f32  who it must not run into after a change of lane, who must not run into it: dtrain/shapes.h
+ *   beside      "A 4 7" f32  who it must not run into after a change of lane, who must not run into it: traffic/ports.h
  *
  * control = signals (an agent is a junction with signals)
  *   signal      "A D"  f32  Q columns: green phase, one-hot (in a transition: the one before); 1 in a transition; s
@@ -33,7 +33,7 @@
  *                           green_s -1). Lanes lead to several others: pressure shares what stands there among them
  *   service     "A P 5" f32, control = signals alone, and with right_of_way
  *   greens      "A P L" f32
- *   foes        "A L L" f32  dtrain/shapes.h; links as the file of the net counts them, else in the order of lanes
+ *   foes        "A L L" f32  traffic/ports.h; links as the file of the net counts them, else in the order of lanes
  *   neighbour   "A K"  i32  the signal at the other end of each arm, the agent itself where there is none; K is 4 in
  *                           intersection and grid, else the most arms of a signal
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What vehicles did in the last seconds, as world models see it: the sequences of role world (dtrain/shapes.h), of the
+ * What vehicles did in the last seconds, as world models see it: the sequences of role world (traffic/ports.h), of the
  * agents and of the vehicle ahead of each. States are kept at every step of the simulation and written out at the rate
  * that the model was trained at; between two steps of the simulation motion is taken as straight. Memory comes from
  * init; nothing is kept where the environment shows no past. Threads: as the simulation.
@@ -8,7 +8,7 @@
 #ifndef DTRAIN_ENV_TRAFFIC_PAST_H
 #define DTRAIN_ENV_TRAFFIC_PAST_H
 
-#include "dtrain/motion.h"
+#include "dtrain/traffic/motion.h"
 #include "sim.h"
 
 enum { PAST_OWN, PAST_AHEAD, PAST_WHO };

@@ -9,7 +9,7 @@
  *   p_f     = sum_{k<=f} v_k dt
  *   sigma_f = floor + sum_{k<=f} softplus(c_k . h) dt        standard deviation; the port carries its logarithm
  *
- * The last layers start at zero, so that an untrained model is constant velocity. Ports: dtrain/shapes.h, role world.
+ * The last layers start at zero, so that an untrained model is constant velocity. Ports: traffic/ports.h, role world.
  *
  *   make && dtrain check ./template.so
  *   DTRAIN_PLUGIN_PATH=. dtrain --plugin phase1_world_model --set models.world=template

@@ -26,7 +26,7 @@
 #include "dtrain/ext/panels.h"
 #include "dtrain/ext/scene.h"
 #include "dtrain/ext/verbs.h"
-#include "dtrain/normalise.h"
+#include "dtrain/traffic/normalise.h"
 #include "dtrain/plugin.h"
 #include "dtrain/svc/bind.h"
 #include "dtrain/svc/comm.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * phases/scenes/normalise.c and include/dtrain/normalise.h: what statistics by hand make of features, by kind; when a
+ * phases/scenes/normalise.c and dtrain/traffic/normalise.h: what statistics by hand make of features, by kind; when a
  * perception is fitted, and when it stays as it is.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 
-#include "dtrain/normalise.h"
+#include "dtrain/traffic/normalise.h"
 #include "dtrain/svc/comm.h"
 #include "normalise.h"
 

@@ -3,7 +3,7 @@
  * conv_world: a world model by convolution over time, for phase1_world_model in place of world_lstm.
  *
  * The motion of the last steps goes through two layers of width-3 convolutions, written as products of shifted steps;
- * what comes out corrects constant velocity. Ports: dtrain/shapes.h, role world.
+ * what comes out corrects constant velocity. Ports: traffic/ports.h, role world.
  */
 #include <dtrain/helpers.h>
 #include <dtrain/svc/graph.h>

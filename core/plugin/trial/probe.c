@@ -25,7 +25,7 @@ static const dt_dim dims[] = {{"D", 9}, {"H", 16},      {"T", 3},          {"F",
                               {"P", 2}, {"Q", 2},       {"moves", 2},      {"others", 14}};
 enum { N_DIMS = sizeof(dims) / sizeof(dims[0]) };
 
-static const char *const letters[] = {"B", "N", "E", "S", "A"}; /* ragged, shapes.h */
+static const char *const letters[] = {"B", "N", "E", "S", "A"}; /* ragged, roles.h */
 enum { N_LETTERS = sizeof(letters) / sizeof(letters[0]) };
 
 /* ---- host ------------------------------------------------------------------------------------------------------ */

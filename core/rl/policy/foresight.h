@@ -5,7 +5,7 @@
  *
  *   nodes, edges, centre -> scaled -> perception -> embedding, risk
  *   embedding of the sequences, past -> world -> future, spread     of the agents and of the vehicles ahead of them
- *   future, spread, risk -> foresight [A,Z] for controllers, foreseen [A,2F] for shields     ports: dtrain/shapes.h
+ *   future, spread, risk -> foresight [A,Z] for controllers, foreseen [A,2F] for shields     ports: traffic/ports.h
  *
  * Threads: [main].
  */

@@ -6,7 +6,7 @@
  *
  *   observations -> perception -> embedding [N,H], risk [N]      where models.perception is set
  *   embedding, risk, past -> world -> foresight, foreseen        where foresight is on
- *   observations, embedding, risk, foresight -> controller -> policy         ports: dtrain/shapes.h
+ *   observations, embedding, risk, foresight -> controller -> policy         ports: dtrain/roles.h
  *   observations, foreseen -> shield -> low, high, allow         where models.shield is set: outputs for the host alone
  *
  * A phase needs no more than
@@ -134,7 +134,7 @@ typedef struct dt_wiring_api {
     dt_status (*create)(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out_p);
     /* In create. One more role of the same environment. want: as for bind->model; offers and dims of want come on top
      * of what controllers are offered: dims D, W, choices, continuous, K and columns of every observation, ports of
-     * shapes.h. *out_p: NULL where want says DT_WANT_OPTIONAL and the configuration names none. */
+     * dtrain/roles.h. *out_p: NULL where want says DT_WANT_OPTIONAL and the configuration names none. */
     dt_status (*bind)(dt_wiring *w, const dt_model_want *want, dt_model **out_p);
     /* In create. Counts a model that the phase bound by itself among models; in the role world, where there is none,
      * also as w->world. DT_EINVAL where it is among them, or there is no room. */

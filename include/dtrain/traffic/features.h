@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Service "traffic.features/1" of the plugin traffic, which is part of dtrain: the one function that turns the vehicles
- * of a frame into graph features, for recordings, simulations and SUMO alike. Features and units: shapes.h; geometry:
+ * of a frame into graph features, for recordings, simulations and SUMO alike. Features and units: ports.h; geometry:
  * plugins/traffic/features/features.h.
  * Threads: [any].
  */
@@ -36,7 +36,7 @@ typedef struct dt_vehicle {
     uint32_t controlled, reserved;
 } dt_vehicle;
 
-/* Pairs of a follower and what it must not run into, as shields read them (dtrain/shapes.h). */
+/* Pairs of a follower and what it must not run into, as shields read them (traffic/ports.h). */
 enum { DT_PAIR_COLUMNS = 7, DT_AHEAD_PAIRS = 3, DT_BESIDE_PAIRS = 4 };
 
 typedef struct dt_pair_desc {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What shields read of vehicles, dtrain/shapes.h "ahead" and "beside", of a frame of traffic whose lanes nobody knows:
+ * What shields read of vehicles, traffic/ports.h "ahead" and "beside", of a frame of traffic whose lanes nobody knows:
  * by geometry alone, straight on. Environments that know their lanes tell more; where a road is straight both agree.
  *
  * Let (dx, dy) be j's centre in i's frame (x forward, y left). j counts if its heading is within 60 degrees of i's and

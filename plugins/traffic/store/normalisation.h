@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the statistics of a store make of features that are normalised by kind (dtrain/normalise.h): what a model with
+ * What the statistics of a store make of features that are normalised by kind (traffic/normalise.h): what a model with
  * risk_gnn.normalise = "store" would be given if it were trained on all of the store. Training takes the scenes that it
  * trains on alone. Threads: any.
  */
@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "traffic/store/store.h"
 
-#include "dtrain/normalise.h"
+#include "dtrain/traffic/normalise.h"
 
 typedef struct dt_normalisation { /* of features in SI units: (x + shift) scale, x and y from the middle of the frame */
     dt_normaliser node[DT_NODE_FEATURES], edge[DT_EDGE_FEATURES];

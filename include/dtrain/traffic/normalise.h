@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How features of vehicles are normalised by what they are like in recordings: by kind, one rule for each. Used by
- * phases that fit a model's constants (dtrain/shapes.h, perception) and by whoever tells what they would be. Pure
+ * phases that fit a model's constants (traffic/ports.h, perception) and by whoever tells what they would be. Pure
  * functions, threads: [any].
  *
  *   position      x / R, R the farthest corner of the box of all distances from a frame's centre: within [-1, 1]
@@ -15,8 +15,8 @@
  * left as it is, and so is a position in scenes of single vehicles. Source: z-score and range scaling as in Han, Kamber
  * & Pei 2011, 3.5.2.
  */
-#ifndef DTRAIN_NORMALISE_H
-#define DTRAIN_NORMALISE_H
+#ifndef DTRAIN_TRAFFIC_NORMALISE_H
+#define DTRAIN_TRAFFIC_NORMALISE_H
 
 #include "dtrain/plugin.h"
 #include "dtrain/traffic/features.h"

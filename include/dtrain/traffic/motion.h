@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Poses of a vehicle as rows of a sequence of role world (dtrain/shapes.h), for environments that show a past: port
+ * Poses of a vehicle as rows of a sequence of role world (traffic/ports.h), for environments that show a past: port
  * "past". Between two poses motion is taken as straight. Threads: [any].
  */
-#ifndef DTRAIN_MOTION_H
-#define DTRAIN_MOTION_H
+#ifndef DTRAIN_TRAFFIC_MOTION_H
+#define DTRAIN_TRAFFIC_MOTION_H
 
 #include <math.h>
 #include <stdint.h>
