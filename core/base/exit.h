@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exit codes (docs/reference/exit-codes.md) and how a status becomes one. Threads: any.
+ * Exit codes: the one table of them (docs/reference/exit-codes.md is tested against it), and how a status becomes one.
+ * Threads: any.
  */
 #ifndef DTRAIN_CORE_BASE_EXIT_H
 #define DTRAIN_CORE_BASE_EXIT_H
 
 #include "dtrain/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 enum {
     DT_EXIT_DONE = 0,
@@ -19,7 +23,43 @@ enum {
     DT_EXIT_INTERRUPTED = 75
 };
 
-/* DT_ENOTFOUND becomes 2: whoever looks for plugins or data turns it into DT_EABI or DT_EDATA first. */
+typedef struct dt_exit_row {
+    int code;
+    const char *meaning;
+    bool is_rejection; /* of what was given: nothing was trained, and the same again ends alike */
+} dt_exit_row;
+
+static const dt_exit_row dt_exit_rows[] = {
+    {DT_EXIT_DONE, "done", false},
+    {DT_EXIT_FAILED, "the run failed", false},
+    {DT_EXIT_USAGE, "usage or configuration", true},
+    {DT_EXIT_PLUGIN, "plugin rejected", true},
+    {DT_EXIT_DATA, "data rejected", true},
+    {DT_EXIT_DEVICE, "environment or device missing", true},
+    {DT_EXIT_PEER, "a peer lost, or a collective timed out", false},
+    {DT_EXIT_DIVERGED, "training diverged", false},
+    {DT_EXIT_INTERRUPTED, "interrupted, state saved: run again with --resume", false},
+};
+enum { DT_EXIT_ROWS = sizeof(dt_exit_rows) / sizeof(dt_exit_rows[0]) };
+
+/* NULL: no code of dtrain, but 128 + a signal, or another program's. */
+static inline const dt_exit_row *dt_exit_find(int code)
+{
+    for (size_t i = 0; i < DT_EXIT_ROWS; i++) {
+        if (dt_exit_rows[i].code == code) {
+            return &dt_exit_rows[i];
+        }
+    }
+    return NULL;
+}
+
+static inline bool dt_exit_is_rejection(int code)
+{
+    const dt_exit_row *row = dt_exit_find(code);
+    return row != NULL && row->is_rejection;
+}
+
+/* DT_ENOTFOUND becomes 2: a search for plugins or data turns it into DT_EABI or DT_EDATA first. */
 static inline int dt_exit_code(dt_status st)
 {
     switch (st) {

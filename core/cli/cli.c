@@ -9,6 +9,7 @@
 #include "cli/plugin_verbs.h"
 
 #include "base/err.h"
+#include "base/exit.h"
 #include "base/print.h"
 #include "base/str.h"
 
@@ -182,9 +183,10 @@ void dt_cli_help(const char *name)
     dt_print("\nexamples:\n%s", verbs[v].examples);
     if (found < 0) {
         dt_print("  dtrain show phase1_world_model           every key of a phase, with its default\n"
-                 "\nexit codes: 0 done, 1 failed, 2 usage or configuration, 3 plugin, 4 data,\n"
-                 "            5 environment or device, 6 a peer lost, 7 diverged,\n"
-                 "            75 interrupted with state saved (run again with --resume)\n");
+                 "\nexit codes:\n");
+        for (int i = 0; i < DT_EXIT_ROWS; i++) {
+            dt_print("  %-7d %s\n", dt_exit_rows[i].code, dt_exit_rows[i].meaning);
+        }
     }
 }
 

@@ -7,6 +7,8 @@
 #include <config.h>
 
 #include "cli/cli_table.h"
+
+#include "base/exit.h"
 #include "cli/roff.h"
 #include "plugin/loader/loader.h"
 
@@ -112,16 +114,32 @@ static void man_verb(int v)
     puts(".fi");
 }
 
+static void man_pair(const char *name, const char *text)
+{
+    printf(".TP\n.B ");
+    dt_roff(name);
+    putchar('\n');
+    dt_roff(text);
+    putchar('\n');
+}
+
 static void man_pairs(const char *title, const later *pair, size_t n)
 {
     printf(".SH %s\n", title);
     for (size_t i = 0; i < n; i++) {
-        printf(".TP\n.B ");
-        dt_roff(pair[i].verb);
-        putchar('\n');
-        dt_roff(pair[i].text);
-        putchar('\n');
+        man_pair(pair[i].verb, pair[i].text);
     }
+}
+
+static void man_exit_codes(void)
+{
+    puts(".SH EXIT STATUS");
+    for (int i = 0; i < DT_EXIT_ROWS; i++) {
+        char code[12];
+        snprintf(code, sizeof(code), "%d", dt_exit_rows[i].code);
+        man_pair(code, dt_exit_rows[i].meaning);
+    }
+    man_pair("128+n", "killed by signal n");
 }
 
 static void man(void)
@@ -140,7 +158,7 @@ static void man(void)
     for (int v = 0; v < n_verbs; v++) {
         man_verb(v);
     }
-    man_pairs("EXIT STATUS", exit_codes, sizeof(exit_codes) / sizeof(exit_codes[0]));
+    man_exit_codes();
     man_pairs("ENVIRONMENT", variables, sizeof(variables) / sizeof(variables[0]));
     man_pairs("FILES", files, sizeof(files) / sizeof(files[0]));
     puts(".SH SEE ALSO\n.BR dtrain.cfg (5),\n.BR libdtrain\\-policy (3)");

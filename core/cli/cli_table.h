@@ -323,19 +323,6 @@ static inline bool has_forms(int v)
     return (all & (all - 1)) != 0;
 }
 
-static const later exit_codes[] = {
-    {"0", "done"},
-    {"1", "the run failed"},
-    {"2", "usage or configuration"},
-    {"3", "plugin rejected"},
-    {"4", "data rejected"},
-    {"5", "environment or device missing"},
-    {"6", "a peer lost, or a collective timed out"},
-    {"7", "training diverged"},
-    {"75", "interrupted, state saved: run again with --resume"},
-    {"128+n", "killed by signal n"},
-};
-
 static const later variables[] = {
     {"DTRAIN_PLUGIN_PATH", "folders searched first for plugins, separated by ':'"},
     {"DTRAIN_CONFIG", "configuration files that those of --config override"},

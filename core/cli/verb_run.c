@@ -226,7 +226,7 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
     dt_signals_install();
     st = dt_run(d);
     st = tell_end(a, d, st, code_p);
-    const bool is_refused = *code_p >= DT_EXIT_USAGE && *code_p <= DT_EXIT_DEVICE && c == NULL;
+    const bool is_refused = dt_exit_is_rejection(*code_p) && c == NULL;
     if (is_refused && dt_rundir_drop(dir)) {
         has_begun = false;
     }

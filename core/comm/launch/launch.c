@@ -301,8 +301,8 @@ static void look_at_ranks(job *j)
     find_run(j);
     for (uint32_t r = 0; r < j->d->n; r++) {
         const dt_board_rank *w = &j->cause.was[r];
-        const bool has_failed =
-            w->state == DT_BOARD_GONE || (w->state == DT_BOARD_LEFT && w->code != 0 && w->code != DT_EXIT_INTERRUPTED);
+        const bool has_failed = w->state == DT_BOARD_GONE || (w->state == DT_BOARD_LEFT && w->code != DT_EXIT_DONE &&
+                                                              w->code != DT_EXIT_INTERRUPTED);
         j->had_ranks = j->had_ranks || w->state != DT_BOARD_NEVER;
         j->failed_s = j->failed_s == 0 && has_failed ? dt_clock_s() : j->failed_s;
     }
@@ -402,7 +402,7 @@ static bool was_lost_early(const job *j, int code)
 /* A run's own codes tell what another life would not mend; a lost or killed process is worth another one. */
 static bool is_worth_it(const job *j, int code)
 {
-    return code == DT_EXIT_PEER || (code > DT_EXIT_DIVERGED && code != DT_EXIT_INTERRUPTED) || was_lost_early(j, code);
+    return code == DT_EXIT_PEER || dt_exit_find(code) == NULL || was_lost_early(j, code);
 }
 
 /* A process was told twice to end, and left at once (signals.c), not by a fault: that is for all of them. */
@@ -502,7 +502,7 @@ static dt_status live(job *j, int *code_p)
  * on, and is told once, stands as it stood. */
 static int stopped_code(const job *j, int code)
 {
-    const bool has_saved = !j->was_ended && (code <= DT_EXIT_DIVERGED || code == DT_EXIT_INTERRUPTED);
+    const bool has_saved = !j->was_ended && dt_exit_find(code) != NULL;
     if (!has_saved && j->stop_sent == 1 && j->d->stands != NULL) {
         dt_log(DT_LOG_INFO,
                "stopped before it continued, its last checkpoint is intact; continue with: %s run --resume %s%s",

@@ -7,6 +7,7 @@
 #include "telemetry/report/state.h"
 
 #include "base/err.h"
+#include "base/exit.h"
 #include "base/fs.h"
 #include "base/lock.h"
 #include "dtrain/checked.h"
@@ -16,8 +17,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { EXIT_INTERRUPTED = 75 }; /* docs/reference/exit-codes.md */
 
 const char *dt_run_condition_text(dt_run_condition c)
 {
@@ -32,7 +31,9 @@ static dt_run_condition condition_of(const char *dir, int exit_code)
 {
     dt_str lock = {0};
     if (exit_code >= 0) {
-        return exit_code == 0 ? DT_RUN_DONE : exit_code == EXIT_INTERRUPTED ? DT_RUN_INTERRUPTED : DT_RUN_FAILED;
+        return exit_code == DT_EXIT_DONE          ? DT_RUN_DONE
+               : exit_code == DT_EXIT_INTERRUPTED ? DT_RUN_INTERRUPTED
+                                                  : DT_RUN_FAILED;
     }
     dt_str_addf(&lock, "%s/run.lock", dir);
     const bool is_alive = dt_lock_is_held(dt_str_text(&lock));
