@@ -15,6 +15,7 @@
 #include "base/print.h"
 #include "config/options.h"
 #include "config/schema.h"
+#include "run/profiles.h"
 #include "run/rundir.h"
 #include "run/session.h"
 
@@ -176,7 +177,7 @@ static dt_status add_set(dt_loader *l, offer *o)
 static dt_status add_profiles(offer *o)
 {
     dt_str names = {0};
-    DT_TRY(dt_session_profiles("\n", &names));
+    DT_TRY(dt_profiles_list("\n", &names));
     char *rest = names.text, *name;
     while ((name = strsep(&rest, "\n")) != NULL) {
         add(o, "", name, "");

@@ -5,8 +5,10 @@ core_libdtcore_la_SOURCES += \
 	core/run/batch_auto.c core/run/batch_auto.h core/run/batch_recall.c \
 	core/run/evaluate.c core/run/evaluate.h \
 	core/run/first_weights.c core/run/first_weights.h \
+	core/run/layers.c core/run/layers.h \
 	core/run/leftovers.c core/run/leftovers.h \
 	core/run/profile_steps.c core/run/profile_steps.h \
+	core/run/profiles.c core/run/profiles.h \
 	core/run/rank.c core/run/rank.h \
 	core/run/rank_evaluate.c \
 	core/run/rank_finish.c \

@@ -8,14 +8,14 @@
 #include "run/session_parts.h"
 
 #include "base/err.h"
-#include "base/beneath.h"
-#include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/mix.h"
 #include "engine/device/open.h"
 #include "run/baselines.h"
 #include "run/batch_auto.h"
+#include "run/layers.h"
+#include "run/profiles.h"
 #include "rl/experience/service.h"
 #include "plan/machine/limits.h"
 #include "plugin/service/stage.h"
@@ -25,196 +25,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- where things are -------------------------------------------------------------------------------------------- */
-
-/* What ships with dtrain lies below the program in a build tree, else where it was installed. */
-static dt_status find_shipped(const char *in_build, const char *installed, dt_str *out)
-{
-    dt_status st = dt_fs_program_dir(out);
-    dt_str_addf(out, "/%s", in_build);
-    if (st != DT_OK || !dt_fs_is_dir(dt_str_text(out))) {
-        dt_str_clear(out);
-        dt_str_addf(out, "%s/%s", DTRAIN_PKGDATADIR, installed);
-    }
-    return dt_str_status(out);
-}
-
-/* Calls fn with every folder of profiles, best first, until it says it is done: those that ship with dtrain, then the
- * folder "profiles" in each folder of plugins. */
-typedef bool folder_fn(void *user, const char *dir);
-static dt_status each_profile_folder(folder_fn *fn, void *user)
-{
-    dt_str dir = {0};
-    dt_status st = find_shipped("profiles", "profiles", &dir);
-    bool is_done = st == DT_OK && fn(user, dt_str_text(&dir));
-    const char *path = getenv("DTRAIN_PLUGIN_PATH");
-    for (const char *at = path != NULL ? path : ""; st == DT_OK && !is_done && *at != '\0';) {
-        const size_t bytes = strcspn(at, ":");
-        dt_str_clear(&dir);
-        dt_str_addf(&dir, "%.*s/profiles", (int)bytes, at);
-        st = dt_str_status(&dir);
-        is_done = bytes > 0 && st == DT_OK && fn(user, dt_str_text(&dir));
-        at += bytes + (at[bytes] == ':');
-    }
-    if (st == DT_OK && !is_done) {
-        fn(user, DTRAIN_PLUGINDIR "/profiles");
-    }
-    dt_str_fini(&dir);
-    return st;
-}
-
-typedef struct listing {
-    const char *between;
-    dt_str *out;
-    size_t n;
-    dt_status st;
-} listing;
-
-static bool add_profiles_of(void *user, const char *dir)
-{
-    listing *l = user;
-    char **files = NULL;
-    size_t n = 0;
-    if (dt_fs_is_dir(dir)) {
-        l->st = dt_fs_list(dir, &files, &n);
-    }
-    for (size_t i = 0; i < n && l->st == DT_OK; i++) {
-        const size_t bytes = strlen(files[i]);
-        if (bytes > 4 && strcmp(files[i] + bytes - 4, ".cfg") == 0) {
-            dt_str_addf(l->out, "%s%.*s", l->n++ > 0 ? l->between : "", (int)bytes - 4, files[i]);
-        }
-    }
-    dt_fs_list_free(files, n);
-    return l->st != DT_OK;
-}
-
-dt_status dt_session_profiles(const char *between, dt_str *out)
-{
-    listing l = {.between = between, .out = out};
-    const dt_status st = each_profile_folder(add_profiles_of, &l);
-    return st != DT_OK ? st : l.st;
-}
-
-/* "no such profile", and those that there are. */
-static dt_status no_profile(const char *name)
-{
-    dt_str known = {0};
-    if (dt_session_profiles(", ", &known) != DT_OK || known.bytes == 0) {
-        dt_str_fini(&known);
-        return DT_CONTEXT(DT_ECONFIG, "--profile %s: no such file, and no profiles are installed", name);
-    }
-    const dt_status st =
-        DT_FAIL(DT_ECONFIG, "--profile %s: no such profile; expected %s, or a file", name, dt_str_text(&known));
-    dt_str_fini(&known);
-    return st;
-}
-
-typedef struct profile_wanted {
-    const char *name;
-    dt_str *out;
-    bool is_found;
-} profile_wanted;
-
-static bool has_profile(void *user, const char *dir)
-{
-    profile_wanted *w = user;
-    dt_str_clear(w->out);
-    dt_str_addf(w->out, "%s/%s.cfg", dir, w->name);
-    w->is_found = dt_fs_is_file(dt_str_text(w->out));
-    return w->is_found;
-}
-
-/* A name means what ships or what plugins bring, before a file of the current folder; anything with a slash is a
- * file. */
-static dt_status find_profile(const char *name, dt_str *out)
-{
-    if (strchr(name, '/') != NULL) {
-        dt_str_add(out, name);
-        return dt_str_status(out);
-    }
-    profile_wanted w = {.name = name, .out = out};
-    DT_TRY(each_profile_folder(has_profile, &w));
-    if (!w.is_found) {
-        dt_str_clear(out);
-        dt_str_add(out, name);
-        DT_TRY(dt_fs_is_file(name) ? DT_OK : no_profile(name));
-    }
-    return dt_str_status(out);
-}
-
 static dt_status find_demo(char **out)
 {
     dt_str path = {0};
-    dt_status st = find_shipped("share/demo.store", "demo.store", &path);
+    dt_status st = dt_find_shipped("share/demo.store", "demo.store", &path);
     *out = st == DT_OK ? dt_strdup(dt_str_text(&path)) : NULL;
     dt_str_fini(&path);
     return *out != NULL || st != DT_OK ? st : DT_FAIL(DT_ENOMEM, "out of memory");
-}
-
-/* ---- command line into configuration ----------------------------------------------------------------------------- */
-
-/* A file is kept by its absolute path: the run is looked at and gone on with from other folders. */
-static dt_status use_plugin(dt_config *c, const char *plugin)
-{
-    char *whole = strchr(plugin, '/') != NULL ? realpath(plugin, NULL) : NULL;
-    const dt_status st = dt_config_use_plugin(c, whole != NULL ? whole : plugin, "--plugin");
-    free(whole);
-    return st;
-}
-
-static dt_status read_layers(const dt_args *a, const char *resumed, dt_config *c)
-{
-    if (a->trust_plugins) {
-        dt_config_trust(c);
-    }
-    if (a->profile != NULL) {
-        dt_str path = {0};
-        dt_status st = find_profile(a->profile, &path);
-        if (st == DT_OK) {
-            st = dt_config_read_file(c, DT_FROM_PROFILE, dt_str_text(&path));
-        }
-        dt_str_fini(&path);
-        DT_TRY(st);
-    }
-    if (resumed != NULL) {
-        DT_TRY(dt_config_read_file(c, DT_FROM_RUN, resumed));
-    }
-    const char *from_env = getenv("DTRAIN_CONFIG");
-    if (from_env != NULL && from_env[0] != '\0' && a->n_config == 0 && resumed == NULL) {
-        DT_TRY(dt_config_read_file(c, DT_FROM_FILE, from_env));
-    }
-    for (uint32_t i = 0; i < a->n_config; i++) {
-        DT_TRY(dt_config_read_file(c, DT_FROM_FILE, a->config[i]));
-    }
-    DT_TRY(dt_config_keep(c, dt_config_read_env(c, environ)));
-    for (uint32_t i = 0; i < a->n_set; i++) {
-        DT_TRY(dt_config_keep(c, dt_config_set(c, a->set[i])));
-    }
-    if (a->seed != NULL) {
-        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "seed", a->seed, "--seed")));
-    }
-    if (a->env != NULL) {
-        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "env.id", a->env, "--env")));
-    }
-    if (a->episodes != NULL) {
-        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "evaluation.episodes", a->episodes, "--episodes")));
-    }
-    if (a->seeds != NULL) {
-        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "evaluation.seeds", a->seeds, "--seeds")));
-    }
-    if (a->check_sync != NULL) {
-        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "comm.check_every", a->check_sync, "--check-sync")));
-    }
-    if (a->threads != NULL) {
-        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.threads", a->threads, "--threads")));
-    }
-    if (a->device != NULL) {
-        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.device", a->device, "--device")));
-    }
-    if (a->no_graphs) {
-        DT_TRY(dt_config_keep(c, dt_config_set_option(c, "engine.graphs", "false", "--no-graphs")));
-    }
-    return a->plugin != NULL ? use_plugin(c, a->plugin) : DT_OK;
 }
 
 /* Sections named after components are declared when the checker meets them. */
@@ -415,7 +232,7 @@ static dt_status begin_config(const dt_args *a, const char *resumed, dt_session 
 {
     DT_TRY(dt_session_loader(out));
     DT_TRY(dt_config_create(&out->config));
-    return read_layers(a, resumed, out->config);
+    return dt_layers_read(a, resumed, out->config);
 }
 
 static dt_status read_config(const dt_args *a, const char *resumed, dt_session *out)

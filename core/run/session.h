@@ -60,8 +60,6 @@ dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm
 dt_status dt_session_config(const dt_args *a, dt_session *out) DT_NODISCARD;
 /* Loader and embedded recording without configuration, for list and doctor; to be closed even when it fails. */
 dt_status dt_session_loader(dt_session *s) DT_NODISCARD;
-/* Names of the shipped profiles. Errors: those of listing their folder. */
-dt_status dt_session_profiles(const char *between, dt_str *out) DT_NODISCARD;
 /* Does the user name a result in checkpoint.best_by of a phase, other than the phase's own default? */
 bool dt_session_names_best(const dt_session *s, int64_t phase);
 /* Before a run's configuration is evaluated, exported or drawn: counts that it alone says, as evaluation.episodes, are
