@@ -24,7 +24,7 @@ comm/launch: base comm
 state/checkpoint: base config engine/tensor
 rl/env: base engine/tensor
 rl/buffer: base engine/tensor engine/backend rl/env
-export: base engine/tensor engine/backend engine/graph state/checkpoint rl/env rl/buffer train plugin/service rl/experience
+export: base engine/tensor engine/backend engine/graph state/checkpoint rl/env rl/buffer train plugin/service rl/rollout rl/replay
 telemetry/metrics: base config
 telemetry/report: base
 train: base engine/tensor engine/device engine/backend engine/graph engine/amp engine/optim comm
@@ -32,11 +32,15 @@ plugin/loader: base config
 plan/machine: base engine/backend engine/device
 plugin/service: base config engine/tensor engine/backend engine/graph comm telemetry/metrics rl/env rl/buffer train plugin/loader engine/device plan/machine
 rl/policy: base plugin/service
-rl/experience: base config engine/graph comm state/checkpoint telemetry/metrics rl/env rl/buffer train plugin/service rl/policy
+rl/rollout: base config engine/graph comm telemetry/metrics rl/env rl/buffer train plugin/service
+rl/replay: base config comm state/checkpoint rl/env rl/buffer train plugin/service rl/rollout
+rl/offline: base config comm state/checkpoint rl/env rl/buffer train plugin/service rl/rollout rl/replay
+rl/evaluate: base config engine/graph comm rl/env rl/buffer train plugin/service rl/rollout
+rl/experience: base config comm rl/env rl/buffer train plugin/service rl/policy rl/rollout rl/replay rl/offline rl/evaluate
 telemetry/tensorboard: base config telemetry/metrics train plugin/service
-state/snapshot: base config engine/tensor engine/backend comm state/checkpoint train plugin/service rl/experience
-plan: base config engine/backend engine/device comm state/checkpoint train plugin/service rl/env rl/buffer rl/experience telemetry/metrics telemetry/report plan/machine
-run: base config engine/tensor engine/backend engine/device comm state/checkpoint state/snapshot rl/env rl/buffer telemetry/metrics telemetry/report train plugin/loader plan plan/machine plugin/service rl/experience telemetry/tensorboard
+state/snapshot: base config engine/tensor engine/backend comm state/checkpoint train plugin/service rl/experience rl/rollout rl/replay
+plan: base config engine/backend engine/device comm state/checkpoint train plugin/service rl/env rl/buffer rl/experience rl/rollout rl/replay telemetry/metrics telemetry/report plan/machine
+run: base config engine/tensor engine/backend engine/device comm state/checkpoint state/snapshot rl/env rl/buffer telemetry/metrics telemetry/report train plugin/loader plan plan/machine plugin/service rl/experience rl/rollout rl/replay telemetry/tensorboard
 plugin/trial: base config engine/tensor engine/graph rl/env rl/buffer plugin/loader plugin/service
 cli: *
 '

@@ -48,7 +48,7 @@ include tests/cli/local.mk
 include tests/docs/local.mk
 include tests/env_snakes/local.mk
 include tests/env_traffic/local.mk
-include tests/rl/experience/local.mk
+include tests/rl/evaluate/local.mk
 include tests/export/local.mk
 include tests/plan/machine/local.mk
 include tests/models/local.mk

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "rl/experience/replay.h"
+#include "rl/replay/replay.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

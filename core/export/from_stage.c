@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "export/policy_file.h"
-#include "rl/experience/rollout.h"
+#include "rl/replay/replay.h"
 #include "rl/env/described.h"
 #include "engine/tensor/dtype.h"
 

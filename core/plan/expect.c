@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "rl/experience/rollout.h"
+#include "rl/rollout/rollout.h"
 #include "plan/machine/limits.h"
 #include "telemetry/report/html.h"
 

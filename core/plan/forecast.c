@@ -15,7 +15,7 @@
 #include "plan/forecast_env.h"
 #include "dtrain/ext/scene.h"
 #include "plugin/service/plugin_memory.h"
-#include "rl/experience/rollout.h"
+#include "rl/rollout/rollout.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "rl/experience/rollout.h"
+#include "rl/rollout/rollout.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,8 @@
 #include "plan/roofline.h"
 
 #include "base/err.h"
-#include "rl/experience/rollout.h"
+#include "rl/experience/service.h"
+#include "rl/rollout/rollout.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/options.h"
-#include "rl/experience/stored.h"
-#include "rl/experience/stored_head.h"
+#include "rl/offline/stored.h"
+#include "rl/offline/metadata.h"
 #include "rl/buffer/buffer_internal.h"
 
 #include <math.h>
@@ -284,10 +284,10 @@ static bool read_file(world *w)
     dt_replay *p = &w->p;
     uint64_t n = 0;
     *p = w->planned;
-    dt_status st = dt_stored_count(p, FILE_NAME, &n);
+    dt_status st = dt_stored_store.count(p, FILE_NAME, &n);
     if (st == DT_OK) {
         take_room(p, n);
-        st = dt_stored_read(p, FILE_NAME);
+        st = dt_stored_store.read(p, FILE_NAME);
     }
     if (st == DT_OK) {
         use(p);

@@ -5,7 +5,7 @@
  */
 #include "plan/roofline.h"
 
-#include "rl/experience/rollout.h"
+#include "rl/rollout/rollout.h"
 
 #define dt_config_amp           fake_amp
 #define dt_config_engine        fake_engine

@@ -154,7 +154,7 @@ typedef struct dt_stage {
     struct dt_rollout *rollout;
     dt_stage_owned owned[DT_STAGE_MAX_OWNED];
     uint32_t n_owned;
-    bool tries_processes;                      /* rl/experience/need.c plays an instance in a process, too */
+    bool tries_processes;                      /* rl/experience/memory_need.c plays an instance in a process, too */
     struct dt_stream *stream;                  /* what it trains on; NULL: stores of data */
     dt_dataset dataset[DT_STAGE_MAX_DATASETS]; /* that data sources have open */
     uint32_t n_datasets;

@@ -4,54 +4,45 @@
  */
 #include <config.h>
 
-#include "rl/experience/evaluation.h"
-#include "rl/experience/replay.h"
-#include "rl/experience/rollout.h"
+#include "rl/experience/service.h"
 
 #include "base/err.h"
-#include "base/mem.h"
+#include "rl/evaluate/evaluate.h"
+#include "rl/offline/stored.h"
 #include "rl/policy/wiring.h"
 
-#include <pthread.h>
-
-static dt_status rollout_report(dt_rollout *r, dt_train *t)
+/* Errors: those of dt_rollout_create and dt_keep_create. */
+static dt_status create_rollout(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
 {
-    dt_stage *s = r->stage;
-    dt_evaluation_opts o;
-    pthread_mutex_lock(s->d.config_lock); /* ranks of one process evaluate at the same time */
-    dt_status st = dt_config_evaluation(s->d.config, s->d.index, &o);
-    pthread_mutex_unlock(s->d.config_lock);
-    DT_TRY(st);
-    dt_rollout_report *of_seed = dt_alloc_n(o.n_seeds, sizeof(*of_seed));
-    if (of_seed == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the results of %u seeds", o.n_seeds);
+    dt_rollout *r = NULL;
+    DT_TRY(dt_rollout_create(h, env, d, &r));
+    const dt_status st = dt_keep_create(r);
+    if (st < 0) {
+        dt_stage_of(h)->rollout = NULL;
+        dt_rollout_destroy(r);
+        return st;
     }
-    for (uint32_t i = 0; i < o.n_seeds; i++) {
-        of_seed[i].struct_size = sizeof(*of_seed);
-    }
-    r->wants_frames = s->d.controller == NULL;
-    st = dt_rollout_evaluate(r, t, o.seed, o.n_seeds, (uint32_t)o.episodes, o.greedy, of_seed);
-    r->wants_frames = false;
-    if (st == DT_OK) {
-        dt_evaluation_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
-                              of_seed, o.n_seeds);
-    }
-    dt_free(of_seed);
-    return st;
+    *out = r;
+    return DT_OK;
+}
+
+static dt_status create_replay(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, dt_replay **out)
+{
+    return dt_replay_create(h, r, d, &dt_stored_store, out);
 }
 
 static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
-                                       .create = dt_rollout_create,
+                                       .create = create_rollout,
                                        .data = dt_rollout_data,
                                        .collect = dt_rollout_collect,
                                        .evaluate = dt_rollout_evaluate,
-                                       .report = rollout_report,
+                                       .report = dt_rollout_report_evaluation,
                                        .ahead = dt_rollout_ahead_begin,
                                        .annotate = dt_rollout_annotate,
                                        .returns = dt_rollout_returns};
 
 static const dt_replay_api replay_service = {.struct_size = sizeof(dt_replay_api),
-                                             .create = dt_replay_create,
+                                             .create = create_replay,
                                              .data = dt_replay_data,
                                              .add = dt_replay_add,
                                              .draw = dt_replay_draw,

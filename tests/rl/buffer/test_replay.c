@@ -11,7 +11,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/mem.h"
-#include "rl/experience/replay.h"
+#include "rl/replay/replay.h"
 #include "state/snapshot/snapshot.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "rl/experience/replay.h"
+#include "rl/replay/replay.h"
 #include "state/snapshot/snapshot.h"
 
 #include <math.h>

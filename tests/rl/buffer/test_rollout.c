@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
-#include "rl/experience/rollout.h"
+#include "rl/rollout/rollout.h"
 #include "rl/experience/service.h"
 #include "state/snapshot/snapshot.h"
 

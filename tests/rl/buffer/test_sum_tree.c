@@ -5,7 +5,7 @@
 #include <config.h>
 
 #include "base/err.h"
-#include "rl/buffer/sum_tree.h"
+#include "rl/replay/sum_tree.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.rollout/1", evaluate: whole episodes, one job each, on instances made for it. A job's result depends
+ * on its seed and its number among the episodes of that seed alone.
+ */
+#include <config.h>
+
+#include "rl/evaluate/evaluate.h"
+
+#include "base/activity.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "rl/evaluate/frames.h"
+#include "rl/evaluate/results.h"
+#include "rl/rollout/opponents.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { STREAM_EPISODE = 0x65706973, STREAM_EVALUATE = 0x6576616c };                      /* "epis", "eval" */
+enum { ITEM_STEPS, ITEM_ROWS, ITEM_CHANGED, ITEM_INFEASIBLE, ITEM_ENV_S, ITEM_EPISODE }; /* the episode's own follow */
+
+typedef struct evaluation {
+    dt_rollout *r;
+    const uint64_t *seed;
+    uint32_t episodes;   /* per seed */
+    uint32_t begin, end; /* jobs of this rank */
+    uint32_t n;          /* instances: instance k plays jobs begin + k, begin + k + n, ... */
+    uint32_t items;      /* of a job's result */
+    double *result;      /* [jobs, items] */
+    void **self;         /* [n] */
+    dt_vector_kind kind;
+    dt_vector *vector;
+    dt_buffer buffer;
+    dt_risk *risk_model; /* of the recorded vehicles; NULL: nobody predicts */
+    dt_frames *frames;   /* of the very first episode; NULL: nobody looks */
+    bool is_recorded;    /* it is over */
+    bool is_first;       /* the instance is the environment's first one, and stays */
+} evaluation;
+
+static uint32_t job_of(const evaluation *e, const dt_instance *x)
+{
+    return e->begin + x->number + (uint32_t)x->episode * e->n;
+}
+
+/* The first episode of a seed has the seed itself: what a user names is what the simulation gets. */
+static uint64_t episode_seed(void *user, uint32_t number, uint64_t episode)
+{
+    const evaluation *e = user;
+    const uint32_t job = e->begin + number + (uint32_t)episode * e->n;
+    const uint64_t seed = e->seed[job / e->episodes];
+    const dt_rng_key key = {.seed = seed, .op = STREAM_EPISODE, .step = job % e->episodes};
+    uint32_t w[4];
+    dt_philox(&key, 0, w);
+    return job % e->episodes == 0 ? seed : (uint64_t)w[0] << 32 | w[1];
+}
+
+static void key_of(void *user, const dt_instance *x, dt_rng_key *key)
+{
+    const evaluation *e = user;
+    const uint32_t job = job_of(e, x);
+    *key = (dt_rng_key){.seed = e->seed[job / e->episodes], .op = STREAM_EVALUATE, .step = x->episode_step};
+    key->sample = job % e->episodes;
+}
+
+static void take_step(evaluation *e, uint32_t i)
+{
+    const dt_buffer *b = &e->buffer;
+    dt_instance *x = dt_vector_at(e->vector, i);
+    double *out = e->result + (size_t)job_of(e, x) * e->items;
+    const size_t slot = dt_buffer_slot(b, 0, i), A = b->l->spec.n_agents;
+    for (size_t at = slot * A; at < (slot + 1) * A; at++) {
+        const bool acted = (b->flag[at] & DT_STEP_ACTED) != 0;
+        out[ITEM_CHANGED] += acted && (b->report[at] & DT_REPORT_CHANGED) != 0;
+        out[ITEM_INFEASIBLE] += acted && (b->report[at] & DT_REPORT_INFEASIBLE) != 0;
+    }
+    out[ITEM_STEPS] += b->n_acts[slot] > 0;
+    out[ITEM_ROWS] += b->n_acts[slot];
+    out[ITEM_ENV_S] += x->env_s;
+    x->env_s = 0;
+    if (x->has_ended) {
+        memcpy(out + ITEM_EPISODE, x->earned, b->episode_items * sizeof(double));
+    }
+}
+
+/* Does the instance, whose episode is over, have another job? */
+static bool rests(const evaluation *e, const dt_instance *x)
+{
+    return x->is_over && x->has_ended && job_of(e, x) + e->n >= e->end;
+}
+
+static dt_status record_frame(evaluation *e)
+{
+    const dt_instance *x = dt_vector_at(e->vector, 0);
+    if (e->frames == NULL || e->is_recorded) {
+        return DT_OK;
+    }
+    e->is_recorded = x->is_over;
+    DT_TRY(dt_frames_step(e->frames));
+    return e->is_recorded ? dt_frames_end(e->frames, &e->r->stage->host) : DT_OK;
+}
+
+static dt_status play(evaluation *e, bool greedy)
+{
+    dt_rollout *r = e->r;
+    dt_collector c = {.stops = r->stage->d.stops,
+                      .stops_user = r->stage->d.stops_user,
+                      .vector = e->vector,
+                      .buffer = &e->buffer,
+                      .actor = &r->track[0].own.actor,
+                      .index = r->track[0].index,
+                      .key_of = key_of,
+                      .user = e,
+                      .greedy = greedy,
+                      .is_squashed = r->is_squashed};
+    dt_collect_opponents opponents;
+    if (r->opponents != NULL) {
+        DT_TRY(dt_opponents_judge(r->opponents, &opponents));
+        c.opponents = &opponents;
+    }
+    DT_TRY(dt_vector_step(e->vector)); /* the first resets */
+    if (e->frames != NULL) {
+        DT_TRY(dt_frames_begin(e->frames, e->self[0], &e->buffer, 0));
+    }
+    uint32_t over = 0;
+    dt_activity_set(DT_ACTIVITY_EVALUATE, 0, e->end - e->begin);
+    for (uint32_t left = e->n; left > 0;) {
+        DT_TRY(dt_collect_run(&c, 0));
+        DT_TRY(record_frame(e));
+        for (uint32_t i = 0; i < e->n; i++) {
+            dt_instance *x = dt_vector_at(e->vector, i);
+            if (x->is_idle) {
+                continue;
+            }
+            take_step(e, i);
+            over += x->is_over && x->has_ended;
+            if (rests(e, x)) {
+                x->is_idle = true;
+                left--;
+            }
+        }
+        dt_activity_set(DT_ACTIVITY_EVALUATE, over, e->end - e->begin);
+    }
+    dt_activity_set(DT_ACTIVITY_NONE, 0, 0);
+    return DT_OK;
+}
+
+static bool is_apart(const dt_env *e)
+{
+    return e->judged != &e->training;
+}
+
+/* Instances made for it; where a process can have one alone, the first, which nobody plays with yet. */
+static dt_status make_instances(evaluation *e)
+{
+    dt_rollout *r = e->r;
+    const bool is_alone = (r->env->comp->desc.flags & DT_COMP_PROCESS) != 0 && !r->env->in_process;
+    if (is_alone && r->vector == NULL && e->n == 1) {
+        e->is_first = true;
+        DT_TRY(is_apart(r->env) ? dt_env_remake(r->env, r->env->judged, 0) : DT_OK);
+        e->self[0] = r->env->self;
+        return DT_OK;
+    }
+    return dt_env_make(r->env, r->env->judged, 0, e->n, e->self);
+}
+
+static dt_status prepare(evaluation *e)
+{
+    dt_rollout *r = e->r;
+    const dt_layout *l = dt_env_layout(r->env, r->env->judged);
+    const uint8_t *is_opponent = r->opponents != NULL ? r->opponents->is_opponent : NULL;
+    const dt_buffer_desc bd = {.layout = l,
+                               .steps = 1,
+                               .instances = e->n,
+                               .window = r->buffer.d.window,
+                               .transitions = r->buffer.d.transitions,
+                               .is_opponent = is_opponent};
+    DT_TRY(dt_buffer_init(&e->buffer, &bd));
+    dt_rollout_scale(r, &e->buffer);
+    DT_TRY(make_instances(e));
+    const uint32_t own = r->env->judged->max_steps;
+    e->kind = (dt_vector_kind){r->env->comp->desc.id, r->env->ops, own > 0 ? own : r->evaluation_steps};
+    const dt_vector_desc d = {.kind = &e->kind,
+                              .n_kinds = 1,
+                              .layout = l,
+                              .self = e->self,
+                              .n = e->n,
+                              .workers = r->workers,
+                              .groups = r->in_flight > 0 ? dt_rollout_groups(r, e->n) : 1,
+                              .max_steps_from = own > 0 ? "its own spec (max_steps)" : "evaluation.max_steps",
+                              .n_cut = &r->env->n_cut,
+                              .user = e,
+                              .seed = episode_seed,
+                              .is_opponent = is_opponent};
+    return dt_vector_create(&d, &e->vector);
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+static double item_mean(const double *result, uint32_t n, uint32_t items, uint32_t item, double *std)
+{
+    double count = 0, sum = 0, squares = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const double x = result[(size_t)i * items + item];
+        if (!isnan(x)) {
+            count++;
+            sum += x;
+        }
+    }
+    const double mean = count > 0 ? sum / count : NAN;
+    for (uint32_t i = 0; i < n; i++) {
+        const double x = result[(size_t)i * items + item];
+        if (!isnan(x)) {
+            squares += (x - mean) * (x - mean);
+        }
+    }
+    if (std != NULL) {
+        *std = count > 1 ? sqrt(squares / (count - 1)) : (double)NAN;
+    }
+    return mean;
+}
+
+static void summarise_seed(const evaluation *e, const double *result, dt_rollout_report *out)
+{
+    const dt_env_spec *s = &e->r->env->layout.spec;
+    dt_rollout_report all = {.struct_size = out->struct_size, .n_costs = s->n_costs, .n_metrics = s->n_metrics};
+    double sum[ITEM_EPISODE] = {0};
+    for (uint32_t i = 0; i < e->episodes; i++) {
+        for (uint32_t k = 0; k < ITEM_EPISODE; k++) {
+            sum[k] += result[(size_t)i * e->items + k];
+        }
+    }
+    all.env_steps = (uint64_t)sum[ITEM_STEPS];
+    all.agent_steps = (uint64_t)sum[ITEM_ROWS];
+    all.episodes = e->episodes;
+    all.interventions = sum[ITEM_ROWS] > 0 ? sum[ITEM_CHANGED] / sum[ITEM_ROWS] : (double)NAN;
+    all.infeasible = sum[ITEM_ROWS] > 0 ? sum[ITEM_INFEASIBLE] / sum[ITEM_ROWS] : (double)NAN;
+    all.env_s = sum[ITEM_ENV_S];
+    all.explained_variance = NAN;
+    const uint32_t n = e->episodes, at = ITEM_EPISODE;
+    all.episode_return = item_mean(result, n, e->items, at, &all.episode_return_std);
+    all.episode_length = item_mean(result, n, e->items, at + 1, NULL);
+    for (uint32_t k = 0; k < s->n_costs; k++) {
+        all.episode_cost[k] = item_mean(result, n, e->items, at + 2 + k, &all.episode_cost_std[k]);
+    }
+    for (uint32_t m = 0; m < s->n_metrics; m++) {
+        all.metric[m] = item_mean(result, n, e->items, at + 2 + s->n_costs + m, &all.metric_std[m]);
+    }
+    memcpy(out, &all, out->struct_size < sizeof(all) ? out->struct_size : sizeof(all));
+}
+
+/* Every rank's jobs on all ranks; they own as many each, the last one maybe fewer. */
+static dt_status gather(const evaluation *e, uint32_t per_rank, double *all)
+{
+    const size_t bytes = (size_t)per_rank * e->items * sizeof(double);
+    return dt_comm_all_gather(e->r->stage->d.comm, e->result + (size_t)e->begin * e->items, bytes, all);
+}
+
+static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
+{
+    dt_rollout *r = e->r;
+    dt_rollout_ahead_rest(r); /* whose policy acts here; how it ended the next collect tells */
+    DT_TRY(r->opponents != NULL ? dt_opponents_check_evaluation(r->opponents) : DT_OK);
+    e->n = e->end - e->begin < r->last - r->first ? e->end - e->begin : r->last - r->first;
+    DT_TRY(dt_rollout_policy(r, ((dt_stage *)(void *)t)->trainer));
+    if (e->n == 0) {
+        return DT_OK; /* more ranks than jobs */
+    }
+    e->self = dt_alloc_n(e->n, sizeof(*e->self));
+    if (e->self == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u episodes", jobs);
+    }
+    DT_TRY(prepare(e));
+    if (r->wants_frames && e->begin == 0) {
+        const bool is_taught = dt_roles_have(&r->stage->d.loaded, "perception");
+        DT_TRY(dt_risk_open(r, ((dt_stage *)(void *)t)->trainer, &e->risk_model));
+        DT_TRY(dt_frames_open(r->env, r->stage->d.frames_every_s, e->risk_model, is_taught, &e->frames));
+    }
+    return play(e, greedy);
+}
+
+dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
+                              uint8_t greedy, dt_rollout_report *out)
+{
+    dt_comm *comm = r->stage->d.comm;
+    const uint32_t jobs = n_seeds * episodes, ranks = dt_comm_size(comm), per_rank = (jobs + ranks - 1) / ranks;
+    const double from = dt_clock_s();
+    evaluation e = {.r = r, .seed = seed, .episodes = episodes};
+    if (jobs == 0) {
+        return DT_FAIL(DT_EINVAL, "an evaluation of %u episodes of each of %u seeds is empty; both must be at least 1",
+                       episodes, n_seeds);
+    }
+    e.items = ITEM_EPISODE + r->buffer.episode_items;
+    e.begin = per_rank * dt_comm_rank(comm) < jobs ? per_rank * dt_comm_rank(comm) : jobs;
+    e.end = e.begin + per_rank < jobs ? e.begin + per_rank : jobs;
+    e.result = dt_alloc_n((size_t)per_rank * (ranks + 1), e.items * sizeof(double)); /* the last rank's may overhang */
+    double *all = dt_alloc_n((size_t)per_rank * ranks, e.items * sizeof(double));
+    dt_status st = e.result != NULL && all != NULL ? run(&e, jobs, greedy != 0, t)
+                                                   : DT_FAIL(DT_ENOMEM, "out of memory for %u episodes", jobs);
+    st = dt_comm_agree(comm, st);
+    if (st == DT_OK) {
+        st = gather(&e, per_rank, all);
+    }
+    for (uint32_t i = 0; i < n_seeds && st == DT_OK; i++) {
+        summarise_seed(&e, all + (size_t)i * episodes * e.items, &out[i]);
+        out[i].total_s = dt_clock_s() - from;
+    }
+    dt_frames_close(e.frames);
+    dt_risk_close(e.risk_model);
+    dt_vector_destroy(e.vector);
+    if (e.self != NULL && !e.is_first) {
+        dt_env_drop(r->env, r->env->judged, 0, e.n, e.self);
+    } else if (e.is_first && is_apart(r->env) && r->stage->d.judged == NULL && st == DT_OK) {
+        st = dt_env_remake(r->env, &r->env->training, 0); /* which goes on */
+    }
+    dt_buffer_fini(&e.buffer);
+    dt_free(e.self);
+    dt_free(e.result);
+    dt_free(all);
+    return st;
+}
+
+dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
+{
+    dt_stage *s = r->stage;
+    dt_evaluation_opts o;
+    pthread_mutex_lock(s->d.config_lock); /* ranks of one process evaluate at the same time */
+    dt_status st = dt_config_evaluation(s->d.config, s->d.index, &o);
+    pthread_mutex_unlock(s->d.config_lock);
+    DT_TRY(st);
+    dt_rollout_report *of_seed = dt_alloc_n(o.n_seeds, sizeof(*of_seed));
+    if (of_seed == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for the results of %u seeds", o.n_seeds);
+    }
+    for (uint32_t i = 0; i < o.n_seeds; i++) {
+        of_seed[i].struct_size = sizeof(*of_seed);
+    }
+    r->wants_frames = s->d.controller == NULL;
+    st = dt_rollout_evaluate(r, t, o.seed, o.n_seeds, (uint32_t)o.episodes, o.greedy, of_seed);
+    r->wants_frames = false;
+    if (st == DT_OK) {
+        dt_evaluation_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
+                              of_seed, o.n_seeds);
+    }
+    dt_free(of_seed);
+    return st;
+}

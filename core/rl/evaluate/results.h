@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an evaluation of a policy in its environment says: for every number its mean and standard deviation over seeds,
+ * under the names that scripts read (return, length, costs, metrics, shield). Threads: [main].
+ */
+#ifndef DTRAIN_CORE_RL_EVALUATE_RESULTS_H
+#define DTRAIN_CORE_RL_EVALUATE_RESULTS_H
+
+#include "dtrain/svc/metrics.h"
+#include "dtrain/svc/rollout.h"
+
+/* One of r per seed; what is NAN in one of them is left out of its mean. */
+void dt_evaluation_results(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec, const uint64_t *seed,
+                           const dt_rollout_report *r, uint32_t n);
+
+#endif

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+core_libdtcore_la_SOURCES += \
+	core/rl/rollout/act.c \
+	core/rl/rollout/actor.c \
+	core/rl/rollout/annotate.c \
+	core/rl/rollout/checkpoint.c \
+	core/rl/rollout/checkpoint.h \
+	core/rl/rollout/collect.c \
+	core/rl/rollout/collect.h \
+	core/rl/rollout/gather.c \
+	core/rl/rollout/opponents.c \
+	core/rl/rollout/opponents.h \
+	core/rl/rollout/opponents_checkpoint.c \
+	core/rl/rollout/rollout.c \
+	core/rl/rollout/rollout.h \
+	core/rl/rollout/share.c
