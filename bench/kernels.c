@@ -459,7 +459,7 @@ static void optimizer(const char *filter)
     double t[2][9];
     volatile double sink = 0;
     for (int i = 0; i < 9 && strstr("adamw", filter) != NULL; i++) {
-        const dt_optim_step s = {.kind = DT_OPTIM_ADAMW,
+        const dt_optim_step s = {.kind = DT_OPTIMIZER_ADAMW,
                                  .lr = 1e-3,
                                  .beta1 = 0.9,
                                  .beta2 = 0.999,

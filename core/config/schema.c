@@ -20,15 +20,15 @@ typedef struct models_opts {
     const char *perception, *world, *controller, *shield;
 } models_opts;
 
-static const char *const optimizers[] = {"adamw", "adam", "sgd", NULL};
-static const char *const schedulers[] = {"constant", "cosine", "step", "linear", NULL};
+static const char *const optimizers[] = {DT_OPTIMIZERS(DT_CHOICE_WORD) NULL};
+static const char *const schedulers[] = {DT_SCHEDULES(DT_CHOICE_WORD) NULL};
 static const char *const reductions[] = {"exact", "fast", NULL};
 static const char *const backends[] = {"auto", "null", "sim", "mpi", "nccl", NULL};
-static const char *const wires[] = {"fp32", "bf16", "fp16", NULL};
+static const char *const wires[] = {DT_HALVES(DT_CHOICE_WORD) NULL};
 static const char *const amp_dtypes[] = {"bf16", "fp16", NULL};
 static const char *const amp_scalings[] = {"auto", "none", "static", "dynamic", NULL};
 static const char *const amp_hysteresis[] = {"consecutive", "until_growth", NULL};
-static const char *const samplings[] = {"shuffled", "sequential", "weighted", NULL};
+static const char *const samplings[] = {DT_SAMPLINGS(DT_CHOICE_WORD) NULL};
 static const char *const handed_on[] = {"last", "best", NULL};
 static const char *const isolations[] = {"auto", "thread", "process", NULL};
 

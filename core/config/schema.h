@@ -6,13 +6,11 @@
 #ifndef DTRAIN_CORE_CONFIG_SCHEMA_H
 #define DTRAIN_CORE_CONFIG_SCHEMA_H
 
+#include "base/choices.h"
 #include "config/options.h"
 
-enum { DT_OPTIMIZER_ADAMW, DT_OPTIMIZER_ADAM, DT_OPTIMIZER_SGD };
-enum { DT_SCHEDULE_CONSTANT, DT_SCHEDULE_COSINE, DT_SCHEDULE_STEP, DT_SCHEDULE_LINEAR };
 enum { DT_REDUCTION_EXACT, DT_REDUCTION_FAST };
 enum { DT_COMM_AUTO, DT_COMM_NULL, DT_COMM_SIM, DT_COMM_MPI, DT_COMM_NCCL };
-enum { DT_WIRE_FP32, DT_WIRE_BF16, DT_WIRE_FP16 };
 enum { DT_ISOLATION_AUTO, DT_ISOLATION_THREAD, DT_ISOLATION_PROCESS };
 enum { DT_AMP_BF16, DT_AMP_FP16 };
 enum { DT_AMP_SCALING_AUTO, DT_AMP_SCALING_NONE, DT_AMP_SCALING_STATIC, DT_AMP_SCALING_DYNAMIC };
@@ -29,7 +27,7 @@ typedef struct dt_data_opts {
     const char *source; /* id of a data component */
     int64_t batch;      /* DT_BATCH_AUTO: it is still to be chosen, run/batch_auto.h */
     int64_t batch_max, shards, prefetch, workers;
-    uint32_t sampling; /* DT_SAMPLING_* of train/sampler.h, in their order */
+    uint32_t sampling; /* dt_sampling */
     uint8_t drop_last;
     double replay_mb;
     const char *stream; /* "": none */
@@ -40,7 +38,7 @@ typedef struct dt_data_opts {
 typedef struct dt_training_opts {
     int64_t epochs, warmup_epochs, eval_interval, save_interval, accumulation, retries;
     double learning_rate, weight_decay, gradient_clip;
-    uint32_t optimizer, scheduler; /* DT_OPTIMIZER_*, DT_SCHEDULE_* */
+    uint32_t optimizer, scheduler; /* dt_optimizer, dt_schedule_kind */
     double beta1, beta2, eps, momentum;
     int64_t t_max; /* epochs; 0 = to the end of the phase */
     double eta_min;
@@ -88,7 +86,7 @@ typedef struct dt_comm_opts {
     int64_t ranks;
     double timeout_s, bucket_mb;
     int64_t check_every;
-    uint32_t wire; /* DT_WIRE_* */
+    uint32_t wire; /* dt_half */
     const char *const *shard_weights;
     uint32_t n_weights; /* of shard_weights, which are checked; 0: evenly */
 } dt_comm_opts;

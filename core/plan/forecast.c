@@ -315,7 +315,7 @@ static const char *text_of_sums(const dt_stage *s)
 
 static const char *name_of_wire(const dt_stage *s)
 {
-    static const char *const names[] = {[DT_HALF_NONE] = "fp32", [DT_HALF_BF16] = "bf16", [DT_HALF_FP16] = "fp16"};
+    static const char *const names[] = {DT_HALVES(DT_CHOICE_WORD)};
     return names[dt_trainer_half(s->trainer)];
 }
 

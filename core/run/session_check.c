@@ -53,13 +53,13 @@ static dt_status check_shards(const dt_session *s, int64_t phase, uint32_t ranks
 
 static dt_status check_wire(int64_t phase, const dt_comm_opts *comm, const dt_engine_opts *engine)
 {
-    if (comm->wire == DT_WIRE_FP32 || engine->reduction == DT_REDUCTION_EXACT) {
+    if (comm->wire == DT_HALF_NONE || engine->reduction == DT_REDUCTION_EXACT) {
         return DT_OK;
     }
     return DT_FAIL(DT_ECONFIG,
                    "comm.wire = \"%s\" with engine.reduction = \"fast\" in phase %lld: the ranks' library sums fp32; "
                    "set comm.wire = \"fp32\", or engine.reduction = \"exact\"",
-                   comm->wire == DT_WIRE_BF16 ? "bf16" : "fp16", (long long)phase + 1);
+                   comm->wire == DT_HALF_BF16 ? "bf16" : "fp16", (long long)phase + 1);
 }
 
 /* More threads than cores take turns: the same result, later. Far more of them are a slip of the hand, or the

@@ -13,9 +13,8 @@
 #ifndef DTRAIN_CORE_TRAIN_SAMPLER_H
 #define DTRAIN_CORE_TRAIN_SAMPLER_H
 
+#include "base/choices.h"
 #include "train/samples.h"
-
-typedef enum dt_sampling { DT_SAMPLING_SHUFFLED = 0, DT_SAMPLING_SEQUENTIAL, DT_SAMPLING_WEIGHTED } dt_sampling;
 
 typedef struct dt_sampler {
     uint64_t count, batch;

@@ -30,6 +30,36 @@ static void test_every_type(void **state)
     dt_config_destroy(c);
 }
 
+/* A word becomes the member of its list in base/choices.h. */
+static void choose(const char *key, const char *word, dt_training_opts *t, dt_data_opts *d, dt_comm_opts *w)
+{
+    char text[80];
+    dt_config *c = fresh();
+    snprintf(text, sizeof(text), "%s=%s", key, word);
+    assert_int_equal(dt_config_set(c, text), DT_OK);
+    assert_int_equal(dt_config_training(c, -1, t), DT_OK);
+    assert_int_equal(dt_config_data(c, -1, d), DT_OK);
+    assert_int_equal(dt_config_comm(c, -1, w), DT_OK);
+    dt_config_destroy(c);
+}
+
+static void test_choices(void **state)
+{
+    (void)state;
+    dt_training_opts t;
+    dt_data_opts d;
+    dt_comm_opts w;
+#define CHOOSE(key, read, member, word) choose(key, word, &t, &d, &w), assert_int_equal(read, member);
+#define OPTIMIZER(member, word)         CHOOSE("training.optimizer", t.optimizer, member, word)
+#define SCHEDULE(member, word)          CHOOSE("training.scheduler", t.scheduler, member, word)
+#define SAMPLING(member, word)          CHOOSE("data.sampling", d.sampling, member, word)
+#define HALF(member, word)              CHOOSE("comm.wire", w.wire, member, word)
+    DT_OPTIMIZERS(OPTIMIZER)
+    DT_SCHEDULES(SCHEDULE)
+    DT_SAMPLINGS(SAMPLING)
+    DT_HALVES(HALF)
+}
+
 /* libconfig forgets a string that stands where its grammar has none; it never sees one */
 static void test_refused_without_leaks(void **state)
 {
@@ -213,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_type, begin, end),
+        cmocka_unit_test_setup_teardown(test_choices, begin, end),
         cmocka_unit_test_setup_teardown(test_refused_without_leaks, begin, end),
         cmocka_unit_test_setup_teardown(test_comments_behind_words, begin, end),
         cmocka_unit_test_setup_teardown(test_wide_integers, begin, end),

@@ -32,4 +32,4 @@ tests_train_test_device_groups_SOURCES = tests/train/test_device_groups.c $(toy_
 tests_train_test_device_groups_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/train
 dt_tests += tests/train/test_precision
 tests_train_test_precision_SOURCES = tests/train/test_precision.c $(toy_sources)
-dt_scripts += tests/train/crash.sh
+dt_scripts += tests/train/crash.sh tests/train/schedules.sh

@@ -117,7 +117,7 @@ static void test_sgd_and_frozen_tensors(void **state)
     for (int on_device = 0; on_device < 2; on_device++) {
         init(&t, on_device != 0);
         t.config.synchronous = true;
-        t.config.optim = (dt_optim_step){.kind = DT_OPTIM_SGD, .momentum = 0.9, .weight_decay = 1e-3};
+        t.config.optim = (dt_optim_step){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-3};
         t.freeze = "net.w1";
         toy_start(&t);
         finish(&t, on_device ? &device : &cpu);
@@ -468,7 +468,7 @@ static void on_device_clipped(toy *t)
 {
     on_device(t);
     t->config.gradient_clip = 0.01;
-    t->config.optim = (dt_optim_step){.kind = DT_OPTIM_SGD, .momentum = 0.9, .weight_decay = 1e-3};
+    t->config.optim = (dt_optim_step){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 1e-3};
     t->freeze = "net.w1";
 }
 

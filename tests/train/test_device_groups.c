@@ -46,7 +46,7 @@ static void without_groups(toy *t)
 static void of_sgd(toy *t)
 {
     as_pair(t);
-    t->config.optim = (dt_optim_step){.kind = DT_OPTIM_SGD, .momentum = 0.9};
+    t->config.optim = (dt_optim_step){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9};
 }
 
 /* Some steps overflow: what they would have moved stays, and is not counted. */

@@ -147,8 +147,8 @@ static void plain_descent(toy *t)
     t->count = 32; /* a batch is all there is */
     t->dropout = 0;
     t->config.gradient_clip = 0;
-    t->config.optim = (dt_optim_step){.kind = DT_OPTIM_SGD};
-    t->config.schedule = (dt_schedule){.kind = DT_SCHED_CONSTANT, .lr = 1};
+    t->config.optim = (dt_optim_step){.kind = DT_OPTIMIZER_SGD};
+    t->config.schedule = (dt_schedule){.kind = DT_SCHEDULE_CONSTANT, .lr = 1};
 }
 
 /* x -> x - gradient: what moved each parameter, against the gradient of its own group's loss alone, and that against
@@ -274,7 +274,7 @@ static void test_the_first_update_is_the_first(void **state)
     toy_init(&t);
     as_groups(&t);
     t.config.optim.weight_decay = 0;
-    t.config.schedule = (dt_schedule){.kind = DT_SCHED_CONSTANT, .lr = 1e-3};
+    t.config.schedule = (dt_schedule){.kind = DT_SCHEDULE_CONSTANT, .lr = 1e-3};
     toy_start(&t);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(step_of(&t, CRITIC, &r), DT_OK);
@@ -381,7 +381,7 @@ static void test_shadows_follow_their_group(void **state)
 static void of_sgd(toy *t)
 {
     in_turns(t);
-    t->config.optim = (dt_optim_step){.kind = DT_OPTIM_SGD, .momentum = 0.9};
+    t->config.optim = (dt_optim_step){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9};
 }
 
 /* Some steps overflow and are skipped. */

@@ -386,7 +386,7 @@ static void on_two_threads(toy *t)
 static void of_sgd(toy *t)
 {
     as_pair(t);
-    t->config.optim = (dt_optim_step){.kind = DT_OPTIM_SGD, .momentum = 0.9};
+    t->config.optim = (dt_optim_step){.kind = DT_OPTIMIZER_SGD, .momentum = 0.9};
 }
 
 static void test_threads_ranks_and_resumes_change_no_bit(void **state)

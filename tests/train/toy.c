@@ -259,8 +259,8 @@ void toy_init(toy *t)
         (dt_trainer_group){.name = "actor", .role = actor_name, .loss = actor_name, .n_roles = 1, .n_losses = 1};
     t->n_groups = 2;
     t->config.optim =
-        (dt_optim_step){.kind = DT_OPTIM_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4};
-    t->config.schedule = (dt_schedule){.kind = DT_SCHED_COSINE, .lr = 2e-2, .eta_min = 1e-4, .warmup = 1, .t_max = 30};
+        (dt_optim_step){.kind = DT_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4};
+    t->config.schedule = (dt_schedule){.kind = DT_SCHEDULE_COSINE, .lr = 2e-2, .eta_min = 1e-4, .warmup = 1, .t_max = 30};
 }
 
 static void net_params(toy *t)

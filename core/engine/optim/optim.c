@@ -32,7 +32,7 @@ static const dt_optim_loops *loops(void)
 dt_optim_consts dt_optim_consts_of(const dt_optim_step *s)
 {
     dt_optim_consts k = {.grad_scale = (float)s->grad_scale, .rate = (float)s->lr, .keep = 1};
-    if (s->kind == DT_OPTIM_SGD) {
+    if (s->kind == DT_OPTIMIZER_SGD) {
         k.l2 = (float)s->weight_decay;
         k.beta1 = (float)s->momentum;
         return k;
@@ -44,7 +44,7 @@ dt_optim_consts dt_optim_consts_of(const dt_optim_step *s)
     k.rate = (float)(s->lr / (1.0 - pow(s->beta1, (double)s->step)));
     k.inv_root = (float)(1.0 / sqrt(1.0 - pow(s->beta2, (double)s->step)));
     k.eps = (float)s->eps;
-    if (s->kind == DT_OPTIM_ADAMW) {
+    if (s->kind == DT_OPTIMIZER_ADAMW) {
         k.keep = (float)(1.0 - s->lr * s->weight_decay);
     } else {
         k.l2 = (float)s->weight_decay;
@@ -52,9 +52,9 @@ dt_optim_consts dt_optim_consts_of(const dt_optim_step *s)
     return k;
 }
 
-void dt_optim_apply(int32_t kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n)
+void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n)
 {
-    if (kind == DT_OPTIM_SGD) {
+    if (kind == DT_OPTIMIZER_SGD) {
         loops()->sgd(k, p, g, m, n);
     } else {
         loops()->adam(k, p, g, m, v, n);

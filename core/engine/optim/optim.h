@@ -11,13 +11,12 @@
 #ifndef DTRAIN_CORE_ENGINE_OPTIM_OPTIM_H
 #define DTRAIN_CORE_ENGINE_OPTIM_OPTIM_H
 
+#include "base/choices.h"
 #include "dtrain/status.h"
 #include <stdint.h>
 
-enum { DT_OPTIM_ADAMW = 0, DT_OPTIM_ADAM, DT_OPTIM_SGD };
-
 typedef struct dt_optim_step {
-    int32_t kind, reserved;
+    dt_optimizer kind;
     double lr, beta1, beta2, eps, weight_decay, momentum;
     double grad_scale; /* clip factor (and later unscale), multiplies the gradient */
     uint64_t step;     /* number of this update, from 1: bias correction */
@@ -32,7 +31,7 @@ dt_optim_consts dt_optim_consts_of(const dt_optim_step *s);
  * below the smallest normal float are taken, and left behind, as 0. */
 void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end);
 /* The same of n elements, by numbers that were made before. */
-void dt_optim_apply(int32_t kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n);
+void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n);
 /* Sum of squares of one unit [begin, end) in double, fixed order. */
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end);
 /* dst += src over [begin, end): a merge of the fixed reduction tree. */
@@ -42,14 +41,12 @@ void dt_optim_blend(float *to, const float *from, double tau, int64_t n);
 
 /* Numbers in half the bits, as they are sent: rounded to nearest, ties to even; what is too large becomes infinite
  * (from 65520 on in fp16), what is smaller than half of the smallest one 0, and NaN stays NaN. */
-enum { DT_HALF_NONE = 0, DT_HALF_BF16, DT_HALF_FP16 };
 void dt_optim_round(uint32_t half, float *x, int64_t begin, int64_t end); /* in place; none: nothing */
 void dt_optim_pack(uint32_t half, const float *from, uint16_t *to, int64_t n);
 void dt_optim_unpack(uint32_t half, const uint16_t *from, float *to, int64_t n); /* exact */
 
-enum { DT_SCHED_CONSTANT = 0, DT_SCHED_COSINE, DT_SCHED_STEP, DT_SCHED_LINEAR };
 typedef struct dt_schedule {
-    int32_t kind, reserved;
+    dt_schedule_kind kind;
     double lr, eta_min;      /* base rate; end of the cosine and of the line */
     double warmup;           /* in units of x: linear from lr/warmup-step to lr */
     double t_max;            /* cosine, linear: x where eta_min is reached (warm-up included); later x stays there */

@@ -17,16 +17,17 @@ double dt_schedule_rate(const dt_schedule *s, double x)
         return s->lr * x / s->warmup;
     }
     switch (s->kind) {
-    case DT_SCHED_COSINE:
+    case DT_SCHEDULE_COSINE:
         if (x >= s->t_max) {
             return s->eta_min;
         }
         return s->eta_min + 0.5 * (s->lr - s->eta_min) * (1.0 + cos(M_PI * (x - s->warmup) / (s->t_max - s->warmup)));
-    case DT_SCHED_STEP:
+    case DT_SCHEDULE_STEP:
         return s->lr * pow(s->gamma, floor(x / s->step_size));
-    case DT_SCHED_LINEAR:
+    case DT_SCHEDULE_LINEAR:
         return x >= s->t_max ? s->eta_min : s->lr + (s->eta_min - s->lr) * (x - s->warmup) / (s->t_max - s->warmup);
-    default:
-        return s->lr;
+    case DT_SCHEDULE_CONSTANT:
+        break;
     }
+    return s->lr;
 }

@@ -157,9 +157,7 @@ dt_status dt_told_check_stream(const dt_stage *s, const dt_data_opts *d)
 
 dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt_data_opts *d)
 {
-    static const char *const samplings[] = {[DT_SAMPLING_SHUFFLED] = "shuffled",
-                                            [DT_SAMPLING_SEQUENTIAL] = "sequential",
-                                            [DT_SAMPLING_WEIGHTED] = "weighted"};
+    static const char *const samplings[] = {DT_SAMPLINGS(DT_CHOICE_WORD)};
     if (data->source.is_live && d->stream[0] != '\0' && dt_comm_rank(s->d.comm) == 0) {
         dt_log(DT_LOG_WARN, "data.stream has no effect in %s, which learns from its own rollouts", s->d.phase->desc.id);
     }

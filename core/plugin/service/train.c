@@ -293,32 +293,6 @@ static dt_status freeze_loaded(dt_stage *s, const char *const *role)
     return DT_OK;
 }
 
-static uint32_t optim_kind(uint32_t option)
-{
-    switch (option) {
-    case DT_OPTIMIZER_ADAM:
-        return DT_OPTIM_ADAM;
-    case DT_OPTIMIZER_SGD:
-        return DT_OPTIM_SGD;
-    default:
-        return DT_OPTIM_ADAMW;
-    }
-}
-
-static int32_t schedule_kind(uint32_t option)
-{
-    switch (option) {
-    case DT_SCHEDULE_COSINE:
-        return DT_SCHED_COSINE;
-    case DT_SCHEDULE_STEP:
-        return DT_SCHED_STEP;
-    case DT_SCHEDULE_LINEAR:
-        return DT_SCHED_LINEAR;
-    default:
-        return DT_SCHED_CONSTANT;
-    }
-}
-
 /* Products in half precision where the machine can; what it cannot is refused before anything is allocated. */
 static dt_status precision(const dt_stage *s, dt_trainer_config *c)
 {
@@ -388,14 +362,6 @@ static dt_status check_room(const dt_stage *s, uint64_t bytes)
     return DT_OK;
 }
 
-/* In what ranks send gradients. */
-static uint32_t half_of(uint32_t wire)
-{
-    static const uint32_t half[] = {
-        [DT_WIRE_FP32] = DT_HALF_NONE, [DT_WIRE_BF16] = DT_HALF_BF16, [DT_WIRE_FP16] = DT_HALF_FP16};
-    return half[wire];
-}
-
 /* Where ranks do not train together (dtrain eval, check) there are fewer than weights, and nothing is dealt. A run
  * refuses that before it begins. */
 static dt_status weights(const dt_stage *s, const dt_comm_opts *comm, dt_trainer_config *c)
@@ -459,18 +425,18 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .micro_leaves = (uint32_t)e.micro_shards,
                              .budget = budget(s, m.target_gb),
                              .bucket_bytes = (uint64_t)(comm.bucket_mb * 1e6),
-                             .half = half_of(comm.wire),
+                             .half = comm.wire,
                              .fast_sums = e.reduction == DT_REDUCTION_FAST,
                              .nccl = comm.backend == DT_COMM_NCCL   ? DT_TRAIN_NCCL_ALWAYS
                                      : comm.backend == DT_COMM_AUTO ? DT_TRAIN_NCCL_AUTO
                                                                     : DT_TRAIN_NCCL_NEVER};
-    c->optim = (dt_optim_step){.kind = (int32_t)optim_kind(t.optimizer),
+    c->optim = (dt_optim_step){.kind = (dt_optimizer)t.optimizer,
                                .beta1 = t.beta1,
                                .beta2 = t.beta2,
                                .eps = t.eps,
                                .weight_decay = t.weight_decay,
                                .momentum = t.momentum};
-    c->schedule = (dt_schedule){.kind = schedule_kind(t.scheduler),
+    c->schedule = (dt_schedule){.kind = (dt_schedule_kind)t.scheduler,
                                 .lr = t.learning_rate,
                                 .eta_min = t.eta_min,
                                 .warmup = (double)t.warmup_epochs,

@@ -45,7 +45,7 @@ static void start(arenas *a)
     }
 }
 
-static dt_optim_step step_of(int kind)
+static dt_optim_step step_of(dt_optimizer kind)
 {
     return (dt_optim_step){.kind = kind,
                            .lr = 1e-2,
@@ -61,12 +61,12 @@ static dt_optim_step step_of(int kind)
 static void torch_step(const dt_optim_step *s, double *p, double g, double *m, double *v)
 {
     g *= s->grad_scale;
-    if (s->kind == DT_OPTIM_ADAMW) {
+    if (s->kind == DT_OPTIMIZER_ADAMW) {
         *p -= s->lr * s->weight_decay * *p;
     } else {
         g += s->weight_decay * *p;
     }
-    if (s->kind == DT_OPTIM_SGD) {
+    if (s->kind == DT_OPTIMIZER_SGD) {
         *m = s->step > 1 ? s->momentum * *m + g : g;
         *p -= s->lr * *m;
         return;
@@ -80,7 +80,7 @@ static void torch_step(const dt_optim_step *s, double *p, double g, double *m, d
 static void test_ten_steps_are_pytorchs(void **state)
 {
     (void)state;
-    for (int kind = DT_OPTIM_ADAMW; kind <= DT_OPTIM_SGD; kind++) {
+    for (dt_optimizer kind = DT_OPTIMIZER_ADAMW; kind <= DT_OPTIMIZER_SGD; kind++) {
         static arenas a;
         static double p[N], m[N], v[N];
         start(&a);
@@ -92,7 +92,7 @@ static void test_ten_steps_are_pytorchs(void **state)
         for (int t = 1; t <= 10; t++) {
             s.step = (uint64_t)t;
             gradient(&a, t);
-            dt_optim_update(&s, a.p, a.g, a.m, kind == DT_OPTIM_SGD ? NULL : a.v, 0, N);
+            dt_optim_update(&s, a.p, a.g, a.m, kind == DT_OPTIMIZER_SGD ? NULL : a.v, 0, N);
             for (int i = 0; i < N; i++) {
                 torch_step(&s, &p[i], a.g[i], &m[i], &v[i]);
             }
@@ -109,7 +109,7 @@ static void test_any_split_gives_the_same_bits(void **state)
 {
     (void)state;
     static const int64_t cuts[] = {0, 1, 2, 5, 16, 31, 33, 64, 200, 517, 518, 1030, N};
-    for (int kind = DT_OPTIM_ADAMW; kind <= DT_OPTIM_SGD; kind++) {
+    for (dt_optimizer kind = DT_OPTIMIZER_ADAMW; kind <= DT_OPTIMIZER_SGD; kind++) {
         static arenas whole, split;
         start(&whole);
         start(&split);
@@ -133,7 +133,7 @@ static void test_moments_without_gradient_end_at_zero(void **state)
     (void)state;
 #if defined(__SSE2__)
     static arenas a;
-    dt_optim_step s = step_of(DT_OPTIM_ADAM);
+    dt_optim_step s = step_of(DT_OPTIMIZER_ADAM);
     s.weight_decay = 0;
     start(&a);
     gradient(&a, 1);
