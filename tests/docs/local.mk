@@ -6,4 +6,6 @@ tests/docs/readme.log tests/docs/examples.log tests/docs/recipes.log tests/docs/
 dt_slow_tests += tests/docs/recipes.sh
 # what `make docs` builds; the gate has a stage for it
 dt_long_scripts += tests/docs/site.sh
+# make lint
+EXTRA_DIST += tests/docs/paths.sh tests/shipped.sh
 EXTRA_DIST += tests/docs/tested.sh Dockerfile .dockerignore

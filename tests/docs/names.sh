@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What README.md, CONTRIBUTING.md, SECURITY.md and docs/ name is there: pages and headings that links lead to, targets
-# of make, files of the map of the tree, keys of the configuration, components, and benches.
+# of make, rooms, keys of the configuration, components, and benches. Files: tests/docs/paths.sh.
 set -u
 dtrain=${DT_BUILDDIR:-.}/dtrain
 src=${DT_SRCDIR:-.}
@@ -54,22 +54,10 @@ while read -r page target; do
         fail "$page names make $target, which is no target"
 done <"$work/targets"
 
-# --- files of the map, results of benches, benches ---
-sed -n '/^## Map of the tree/,/^## /s/^| \(`[^|]*`\) |.*/\1/p' "$src/docs/explanation/architecture.md" | tr -d '`' | tr ' ' '\n' \
-    >"$work/files"
+# --- rooms, benches ---
 for room in "$src"/core/*/; do
     grep -q "^|.*\`$(basename "$room")\`.*|" "$src/docs/explanation/architecture.md" || fail "docs/explanation/architecture.md lacks the room $room"
 done
-found '`bench/results/[^`]*`' | cut -d' ' -f2 >>"$work/files"
-while read -r name; do
-    [ -e "$src/$name" ] || fail "docs name $name, which is not there"
-done <"$work/files"
-# --- documents that comments cite ---
-(cd "$src" && grep -rhoE 'docs/[a-z]+/[a-z0-9_-]+\.md' core include models phases plugins) | sort -u >"$work/cited"
-[ "$(wc -l <"$work/cited")" -ge 8 ] || fail "hardly a document is cited by comments"
-while read -r name; do
-    [ -e "$src/$name" ] || fail "comments cite $name, which is not there"
-done <"$work/cited"
 sh "$src/bench/run" --list | cut -d' ' -f1 >"$work/benches"
 found 'bench/run [a-z0-9_][a-z0-9_]*' | cut -d' ' -f3 >"$work/named"
 while read -r name; do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The device path's life: what lies where on the device, and shape classes. See device.h; the step is device_step.c.
+ * The device path's life: what lies where on the device, and shape classes. See device.h; the step is step.c.
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The module of libhdf5: see data/hdf5_file.h. No call follows a link out of the file, and none reads what another file
- * or a filter beside shuffle, gzip and fletcher32 keeps.
+ * The module of libhdf5: see export/hdf5_file.h. No call follows a link out of the file, and none reads what another
+ * file or a filter beside shuffle, gzip and fletcher32 keeps.
  */
 #include "traffic/export/hdf5_file.h"
 
