@@ -247,7 +247,7 @@ dt_status dt_plugin_verb_call(const dt_args *a, const dt_verb_form *f, int *code
     dt_status st = read_config(&c);
     if (st == DT_OK) {
         st = f->run(&opened.host, &c.view);
-        *code_p = st < 0 && dt_signals_stop() != 0 ? 128 + dt_signals_stop() : 0;
+        *code_p = st < 0 && st != DT_EINTERRUPTED && dt_signals_stop() != 0 ? 128 + dt_signals_stop() : 0;
     }
     dt_screen_close(c.screen);
     dt_config_destroy(c.config);
