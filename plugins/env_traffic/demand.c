@@ -241,7 +241,7 @@ static int is_clear_upstream(const sim *s, int32_t edge, int32_t lane, double le
 typedef struct newcomer {
     int32_t edge, number;  /* trip of the plan */
     const plan_trip *trip; /* NULL: of a scenario built by code */
-    double length, limit;  /* m; of its wanted speed, m/s */
+    double length;         /* m */
     double u, w;           /* drawn */
 } newcomer;
 
@@ -253,7 +253,7 @@ static double speed_wanted(const sim *s, const newcomer *c, int32_t lane)
     double sum = 0;
     switch (c->trip != NULL ? c->trip->speed_kind : PLAN_SPEED_MOST) {
     case PLAN_SPEED_GIVEN:
-        return least(c->trip->speed, limit);
+        return c->trip->speed; /* possible, as plan_vehicle.c has checked */
     case PLAN_SPEED_RANDOM:
         return c->w * limit;
     case PLAN_SPEED_LAST:
@@ -290,8 +290,8 @@ static int heeds_line(const sim *s, const newcomer *c, int32_t lane, entry *out)
         return 1; /* scenarios built by code begin far from junctions */
     }
     const vehicle w = vehicle_of(s, c, lane);
-    const comer by = {
-        .rest = s->net.lane[lane].length - out->x, .v = out->v, .want = s->net.lane[lane].limit, .length = c->length};
+    const net_lane *l = &s->net.lane[lane];
+    const comer by = {.rest = l->length - out->x, .v = out->v, .want = most(l->limit, out->v), .length = c->length};
     const double v = move_entry_speed(s, &w, &by);
     const int is_slower = v < out->v;
     out->v = v;

@@ -311,9 +311,12 @@ int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32
     }
     const int32_t vid = s->spare[--s->n_spare];
     const uint64_t key = s->next_key++;
-    const plan_type *type = trip == NET_NONE ? NULL : PLAN_TYPE(&s->plan, PLAN_TRIP(&s->plan, trip)->type);
-    const double own = trip == NET_NONE ? 0 : PLAN_TRIP(&s->plan, trip)->factor;
-    const double factor = own > 0 ? own : speed_factor(s, key, type);
+    const plan_trip *t = trip == NET_NONE ? NULL : PLAN_TRIP(&s->plan, trip);
+    const plan_type *type = t == NULL ? NULL : PLAN_TYPE(&s->plan, t->type);
+    double factor = t != NULL && t->factor > 0 ? t->factor : speed_factor(s, key, type);
+    if (t != NULL && t->speed_kind == PLAN_SPEED_GIVEN) { /* SUMO: who begins faster than that stays so fast */
+        factor = most(factor, t->speed / s->net.lane[lane].limit);
+    }
     s->vehicle[vid] = (vehicle){.key = key,
                                 .lane = lane,
                                 .place = NET_NONE,

@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { NESTED_MOST = 8 }; /* distributions within distributions */
+enum { NESTED_MOST = 8 };  /* distributions within distributions */
+#define SPEED_EPSILON 1e-3 /* m/s: a departSpeed that is above the limit by less is the limit */
 
 /* What a vehicle may be, or where it may drive: the named one, or those of a distribution. */
 static dt_status find_options(planfile *r, const xml *x, int which, int32_t number, double weight, int depth)
@@ -383,6 +384,34 @@ static int32_t lane_given(const planfile *r, int32_t edge, int32_t index)
     return lane == NET_NONE ? NET_NONE : lane - r->n->edge[edge].lane;
 }
 
+/* SUMO's rule: no vehicle departs faster than its type's maxSpeed; one that departs above the limit keeps that speed
+ * where speed factors are drawn (speedDev above 0), and else it is an error. */
+static dt_status check_speed(const planfile *r, const xml *x, const plan_trip *t)
+{
+    if (t->speed_kind != PLAN_SPEED_GIVEN || t->type == NET_NONE) {
+        return DT_OK;
+    }
+    const plan_type *type = PLAN_TYPE(r->p, t->type);
+    const net_edge *e = &r->n->edge[PLAN_EDGE(r->p, t->edge)];
+    double limit = 0;
+    for (int32_t lane = e->lane; lane < e->lane + e->n_lanes; lane++) {
+        limit = most(limit, r->n->lane[lane].limit);
+    }
+    if (t->speed > type->top) {
+        return DT_FAIL_H(r->h, DT_EDATA, "%s:%d: <%s> departSpeed %g m/s is above the maxSpeed %g m/s of its vType",
+                         x->path, (int)r->line, x->element, t->speed, type->top);
+    }
+    const double factor = t->factor > 0 ? t->factor : type->factor;
+    if (type->dev == 0 && t->speed > limit * factor + SPEED_EPSILON) {
+        return DT_FAIL_H(r->h, DT_EDATA,
+                         "%s:%d: <%s> departSpeed %g m/s is above %g m/s, the limit of its edge times its speedFactor, "
+                         "and speedDev is 0: SUMO rejects it too; use departSpeed=\"max\", or a speedFactor of %.3g",
+                         x->path, (int)r->line, x->element, t->speed, limit * factor,
+                         ceil(1e2 * t->speed / limit) / 1e2);
+    }
+    return DT_OK;
+}
+
 /* One trip of the vehicle: of its types and routes one each. */
 static dt_status add_trip(planfile *r, const xml *x, const option *type, const option *way, double share)
 {
@@ -402,6 +431,7 @@ static dt_status add_trip(planfile *r, const xml *x, const option *type, const o
         return NO_WAY(r, "%s:%d: <%s> departLane %d is none of its edge that is for cars", x->path, (int)r->line,
                       x->element, (int)r->trip.lane);
     }
+    DT_TRY_H(check_speed(r, x, &t));
     DT_TRY_H(list_add(r->h, &r->p->trips, sizeof(*kept), &kept));
     *kept = t;
     return DT_OK;

@@ -238,6 +238,12 @@ static void test_how_vehicles_begin(void **test)
                {"departPos='free'", 46.9, 0, 0, 0},
                {"departSpeed='speedLimit' departLane='1'", 5, 13.9, 1, 0},
                {"departPos='40' departSpeed='0:0'", -1, 0, 0, 0},
+               {"departSpeed='13.9'", 5, 13.9, 0, 0},
+               {"departSpeed='14'", -1, 0, 0, 0}, /* above the limit, and speedDev is 0 */
+               {"departSpeed='14' speedFactor='1.2'", 5, 14, 0, 0},
+               {"departSpeed='17' speedFactor='1.2'", -1, 0, 0, 0},
+               {"type='d' departSpeed='18'", 5, 18, 0, 0}, /* a drawn factor becomes 18 / 13.9 */
+               {"type='d' departSpeed='60'", -1, 0, 0, 0}, /* above maxSpeed */
                {"departPos='40'", 40, 0, 0, 1},
                {"departPos='54'", -1, 0, 0, 1}, /* less than minGap from the other one */
                {"departPos='62'", -1, 0, 0, 1}, /* into it */
@@ -250,10 +256,10 @@ static void test_how_vehicles_begin(void **test)
     for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
         char text[4 * TEXT], message[MOCK_TEXT];
         snprintf(text, sizeof(text),
-                 "<routes><vType id='t' speedDev='0'/><route id='r' edges='m_c c_east'/>%s"
-                 "<vehicle id='v' type='t' route='r' depart='100' %s/></routes>",
+                 "<routes><vType id='t' speedDev='0'/><vType id='d' speedDev='0.1'/>"
+                 "<route id='r' edges='m_c c_east'/>%s<vehicle id='v' %s route='r' depart='100' %s/></routes>",
                  all[k].is_behind ? "<vehicle id='o' type='t' route='r' depart='100' departPos='60'/>" : "",
-                 all[k].attributes);
+                 strncmp(all[k].attributes, "type=", 5) == 0 ? "" : "type='t'", all[k].attributes);
         if (all[k].x < 0 && !all[k].is_behind) {
             assert_int_equal(try_files(net_text, text, message), DT_EDATA);
             continue;
