@@ -95,6 +95,10 @@ static void test_cells(void **state)
     expect("a,\n", "1:a|;");
     expect("  a ,\t b c \t,d\n", "1:a|b c|d;");
     expect("\"a,b\",\"say \"\"hi\"\"\" , \"\"\n", "1:a,b|say \"hi\"|;");
+    /* line breaks within quotes: a row has the number of the line on which it begins */
+    expect("a,b\n\"x\ny\",2\n3,\"\r\n\n\"\n5,6", "1:a|b;2:x\ny|2;4:3|\r\n\n;7:5|6;");
+    expect("\"a\n,\"\"\n\";b\n 1 ; \" \n\"\n\n2;3\n", "1:a\n,\"\n|b;4:1| \n;7:2|3;");
+    expect("# \"one\na,b\nc\"c,d\"\n1,2\n", "2:a|b;3:c\"c|d\";4:1|2;"); /* quotes that begin no cell */
 }
 
 static void test_long_input(void **state)
@@ -169,6 +173,8 @@ static void test_refusals(void **state)
     assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv is empty");
     put("t.csv", "a\n\"b,c\n");
     assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:2: the quotes of cell 1 are not closed");
+    put("t.csv", "a\n\"b\nc\nd\n");
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:2: ");
     put("t.csv", "a,\"b\"c\n");
     assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: the quotes of cell 2");
     put_bytes("t.csv", "a\nb\0c\n", 6);
@@ -198,6 +204,12 @@ static void test_refusals(void **state)
     }
     put("t.csv", line);
     assert_fails(flatten("t.csv", &out), DT_EDATA, "more than 65536 bytes: it contains CR (\\r), as lines");
+    for (int i = 1; i < 69999; i += 2) { /* quotes that nothing closes */
+        line[i] = '\n';
+    }
+    line[0] = '"';
+    put("t.csv", line);
+    assert_fails(flatten("t.csv", &out), DT_EDATA, "t.csv:1: the quotes");
     memset(line, ',', 400);
     line[400] = '\0';
     put("t.csv", line);

@@ -41,12 +41,13 @@ typedef struct block {
 struct dt_csv {
     dt_source *source;
     char *path;
-    int64_t line; /* read last */
+    int64_t line;   /* read last */
+    int64_t record; /* the line on which the row read last begins: cells in quotes may hold line breaks */
     /* Lines are cut where they were read to: copies of them, looked at as soon as they are made, wait for the store. */
     char *room;                 /* [room_bytes + 1] own, or text of the block that is filled */
     size_t room_bytes, at, end; /* not handed out yet: [at, end) of it */
     bool has_ended;             /* there is no more in the source */
-    bool has_nul;               /* somewhere, in this line or another */
+    bool has_nul, has_quote;    /* somewhere, in this line or another */
     char separator;             /* '\0': not known yet */
     bool has_header;            /* was it read? */
     char own[ROOM_BYTES + 1];
@@ -122,6 +123,7 @@ static dt_status read_piece(dt_csv *c, bool stays)
         return DT_CONTEXT(dt_error_status(), "after line %" PRId64, c->line);
     }
     c->has_nul = c->has_nul || memchr(c->room + c->end, '\0', (size_t)got) != NULL;
+    c->has_quote = c->has_quote || memchr(c->room + c->end, '"', (size_t)got) != NULL;
     c->end += (size_t)got;
     c->has_ended = got == 0;
     return DT_OK;
@@ -147,36 +149,88 @@ static const char *foreign_encoding(const char *text, size_t n)
     return n >= 4 && text[0] == 0 && text[1] != 0 && text[2] == 0 && text[3] != 0 ? "UTF-16BE" : NULL;
 }
 
-/* One line without its end, where it was read to; stays: so do those before it. DT_AGAIN as above. */
+/* Quotes of a row, as cut_cell reads them: is a place within a quoted cell? */
+typedef enum quoting { AT_CELL, IN_CELL, IN_QUOTES, AFTER_QUOTE } quoting;
+
+static bool may_separate(const dt_csv *c, char sign)
+{
+    return c->separator != '\0' ? sign == c->separator : sign == ',' || sign == ';' || sign == '\t' || sign == '|';
+}
+
+static quoting scan_quotes(const dt_csv *c, const char *text, size_t n, quoting q)
+{
+    for (const char *p = text; p < text + n; p++) {
+        if (q == IN_QUOTES) {
+            q = *p == '"' ? AFTER_QUOTE : IN_QUOTES;
+        } else if (q == AFTER_QUOTE && *p == '"') {
+            q = IN_QUOTES;
+        } else if (may_separate(c, *p)) {
+            q = AT_CELL;
+        } else if (q == AT_CELL && *p == '"') {
+            q = IN_QUOTES;
+        } else if (q != AT_CELL || (*p != ' ' && *p != '\t')) {
+            q = IN_CELL;
+        }
+    }
+    return q;
+}
+
+/* Where the row at c->at ends, counted from there: at a line break outside quotes; *has_stop_p: or at the end of the
+ * file. *n_lines_p: line breaks within it. A row that is longer than DT_CSV_LINE_BYTES is not read to its end. */
+static dt_status find_row_end(dt_csv *c, bool stays, size_t *n_p, bool *has_stop_p, quoting *q, int64_t *n_lines_p)
+{
+    size_t from = 0; /* what was looked at */
+    *q = AT_CELL;
+    *n_lines_p = 0;
+    for (;;) {
+        const char *text = c->room + c->at, *stop = memchr(text + from, '\n', c->end - c->at - from);
+        const size_t to = stop != NULL ? (size_t)(stop - text) : c->end - c->at;
+        const bool is_comment = !c->has_header && *text == '#';
+        *q = c->has_quote && to > from && !is_comment ? scan_quotes(c, text + from, to - from, *q) : *q;
+        *has_stop_p = stop != NULL && *q != IN_QUOTES;
+        *n_p = to;
+        if (*has_stop_p || to > DT_CSV_LINE_BYTES || (stop == NULL && c->has_ended)) {
+            return DT_OK;
+        }
+        from = to + (stop != NULL);
+        *n_lines_p += stop != NULL;
+        if (stop == NULL) {
+            DT_TRY(read_piece(c, stays));
+        }
+    }
+}
+
+/* One row without its end, where it was read to; stays: so do those before it. DT_AGAIN as above. */
 static dt_status read_line(dt_csv *c, bool stays, char **text_p)
 {
-    const char *stop = NULL;
     size_t n = 0;
-    while ((stop = memchr(c->room + c->at + n, '\n', c->end - c->at - n)) == NULL && !c->has_ended) {
-        n = c->end - c->at;
-        if (n > DT_CSV_LINE_BYTES) {
-            break;
-        }
-        DT_TRY(read_piece(c, stays));
-    }
+    int64_t n_breaks = 0;
+    bool has_stop = false;
+    quoting q = AT_CELL;
+    DT_TRY(find_row_end(c, stays, &n, &has_stop, &q, &n_breaks));
     char *text = c->room + c->at;
-    n = stop != NULL ? (size_t)(stop - text) : c->end - c->at;
     if (n > DT_CSV_LINE_BYTES) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a line of more than %d bytes: %s", c->path, c->line + 1,
-                       DT_CSV_LINE_BYTES, memchr(text, '\r', n) != NULL ? has_cr : "not a table");
+        return q == IN_QUOTES && n_breaks > 0
+                   ? DT_FAIL(DT_EDATA,
+                             "%s:%" PRId64 ": the quotes of a cell are not closed within the %d bytes that a row may "
+                             "have",
+                             c->path, c->line + 1, DT_CSV_LINE_BYTES)
+                   : DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a line of more than %d bytes: %s", c->path, c->line + 1,
+                             DT_CSV_LINE_BYTES, memchr(text, '\r', n) != NULL ? has_cr : "not a table");
     }
-    if (stop == NULL && n == 0) {
+    if (!has_stop && n == 0) {
         return DT_DONE;
     }
-    c->line++;
-    c->at += n + (stop != NULL);
-    const char *encoding = c->line == 1 ? foreign_encoding(text, n) : NULL;
+    c->record = c->line + 1;
+    c->line += 1 + n_breaks;
+    c->at += n + has_stop;
+    const char *encoding = c->record == 1 ? foreign_encoding(text, n) : NULL;
     if (encoding != NULL) {
         return DT_FAIL(DT_EDATA,
                        "%s is %.6s, and tables are read as UTF-8: convert it, for example with iconv -f %s -t UTF-8",
                        c->path, encoding, encoding);
     }
-    if (c->line == 1) {
+    if (c->record == 1) {
         const size_t mark = dt_utf8_mark(text, n);
         text += mark;
         n -= mark;
@@ -185,9 +239,9 @@ static dt_status read_line(dt_csv *c, bool stays, char **text_p)
         n--;
     }
     if (c->has_nul && memchr(text, '\0', n) != NULL) {
-        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a NUL byte: not a table", c->path, c->line);
+        return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": a NUL byte: not a table", c->path, c->record);
     }
-    text[n] = '\0'; /* behind the last line there is a byte of the room */
+    text[n] = '\0'; /* after the last line there is a byte of the room */
     *text_p = text;
     return DT_OK;
 }
@@ -301,12 +355,12 @@ static dt_status next_line(dt_csv *c, bool stays, char **cell, int *n_p)
             for (int i = 0; i < n; i++) {
                 is_cr = is_cr || strchr(cell[i], '\r') != NULL;
             }
-            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": more than %d cells%s%s", c->path, c->line, DT_CSV_CELLS,
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": more than %d cells%s%s", c->path, c->record, DT_CSV_CELLS,
                            is_cr ? ": " : "", is_cr ? has_cr : "");
         }
         cell[n] = cut_cell(p, c->separator, &p);
         if (cell[n] == NULL) {
-            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": the quotes of cell %d are not closed", c->path, c->line, n + 1);
+            return DT_FAIL(DT_EDATA, "%s:%" PRId64 ": the quotes of cell %d are not closed", c->path, c->record, n + 1);
         }
     }
     *n_p = n;
@@ -325,13 +379,13 @@ static void fill(dt_csv *c, block *b)
         l->cell = b->cell + b->n_cells;
         b->st = next_line(c, true, l->cell, &l->n);
         if (b->st == DT_OK) {
-            l->number = c->line;
+            l->number = c->record;
             b->n_cells += (uint32_t)l->n;
             b->n_lines++;
         }
     }
     b->st = b->st == DT_AGAIN ? DT_OK : b->st; /* the next block has room */
-    b->end = c->line;
+    b->end = c->record;
     b->taken = dt_source_taken(c->source);
     if (b->st != DT_OK && b->st != DT_DONE) {
         dt_error_take(&b->error, b->st);
@@ -389,7 +443,7 @@ static void release_ahead(dt_csv *c)
 
 void dt_csv_read_ahead(dt_csv *c)
 {
-    c->handed_line = c->line;
+    c->handed_line = c->record;
     c->handed_taken = dt_source_taken(c->source);
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->filled, NULL);
@@ -457,7 +511,7 @@ dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p)
 
 int64_t dt_csv_line(const dt_csv *c)
 {
-    return c->is_ahead ? c->handed_line : c->line;
+    return c->is_ahead ? c->handed_line : c->record;
 }
 
 char dt_csv_separator(const dt_csv *c)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines and cells of a table (RFC 4180 without line breaks inside quotes), streamed. LF or CRLF; a byte order mark is
+ * Rows and cells of a table (RFC 4180), streamed. LF or CRLF; quoted cells may hold line breaks. A byte order mark is
  * skipped, empty lines too, and lines before the header that begin with '#', unless such a line is the header itself
- * (four names or more). Cells are separated by what the header
- * line has most of outside quotes: comma, semicolon, tab or '|'; a first line "sep=X", as spreadsheets write it, names
- * the separator. Threads: one object, one thread; one of its own may read ahead.
+ * (four names or more). Cells are separated by what the header line has most of outside quotes: comma, semicolon, tab
+ * or '|'; a first line "sep=X", as spreadsheets write it, names the separator. Threads: one object, one thread; one of
+ * its own may read ahead.
  */
 #ifndef DTRAIN_PLUGINS_TRAFFIC_CSV_H
 #define DTRAIN_PLUGINS_TRAFFIC_CSV_H
@@ -28,7 +28,7 @@ void dt_csv_read_ahead(dt_csv *c);
 dt_status dt_csv_next(dt_csv *c, char *const **cells_p, int *n_p) DT_NODISCARD;
 /* ',', ';', '\t' or '|'; ',' before the header was read. */
 char dt_csv_separator(const dt_csv *c);
-int64_t dt_csv_line(const dt_csv *c); /* number of the line handed out last, from 1 */
+int64_t dt_csv_line(const dt_csv *c); /* of the row handed out last: that on which it begins, from 1 */
 const char *dt_csv_path(const dt_csv *c);
 uint64_t dt_csv_taken(const dt_csv *c); /* as dt_source_taken; with a thread, of all lines that it had cut */
 void dt_csv_close(dt_csv *c);
