@@ -39,6 +39,7 @@ plugins_traffic_libdttraffic_la_SOURCES = \
 	plugins/traffic/map/map_in.c plugins/traffic/map/map_in.h \
 	plugins/traffic/map/map_lanelet2.c \
 	plugins/traffic/map/map_sumo.c \
+	plugins/traffic/import/motion_check.c plugins/traffic/import/motion_check.h \
 	plugins/traffic/import/names.c plugins/traffic/import/names.h \
 	plugins/traffic/features/nearby.c plugins/traffic/features/nearby.h \
 	plugins/traffic/store/npy.c plugins/traffic/store/npy.h \

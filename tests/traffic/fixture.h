@@ -64,6 +64,16 @@ __attribute__((unused)) static void put(const char *name, const char *text)
     put_bytes(name, text, strlen(text));
 }
 
+/* Share of inconsistent rows that a report names for a quantity of units.h, in percent; NAN: it names none. */
+__attribute__((unused)) static double share_off(const dt_str *notes, const char *quantity)
+{
+    char begin[64];
+    const char *line = strstr(dt_str_text(notes), "inconsistent with the motion: ");
+    snprintf(begin, sizeof(begin), " %s ", quantity);
+    const char *p = line != NULL ? strstr(line, begin) : NULL;
+    return p != NULL ? strtod(p + strlen(begin), NULL) : NAN;
+}
+
 /* The first of these words in a file becomes others. */
 __attribute__((unused)) static void replace_in(const char *name, const char *from, const char *to)
 {

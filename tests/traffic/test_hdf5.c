@@ -23,6 +23,8 @@ static int finish(void **state)
     return end(state);
 }
 
+static double speed_written = 6.25; /* of vehicles that drive 6.25 m/s */
+
 static void make(const char *name, const dt_packing *packing)
 {
     dt_store_writer *w = NULL;
@@ -38,7 +40,7 @@ static void make(const char *name, const dt_packing *packing)
                                     .x = 100 * s + 8.5 * i + 1.25 * f,
                                     .y = 0.5 * i,
                                     .heading = 0.125,
-                                    .speed = 6.25,
+                                    .speed = speed_written,
                                     .accel = i == 2 ? 0.5 : NAN,
                                     .length = 4.5,
                                     .width = 1.75,
@@ -357,6 +359,30 @@ static void test_keys(void **state)
     assert_refused(at("s.h5"), &(dt_import_options){.types = "a.xml"}, DT_ECONFIG, "import.types is a.xml");
 }
 
+/* Speeds are compared with positions as in tables. */
+static void test_motion(void **state)
+{
+    (void)state;
+    const dt_import_options opt = {0};
+    for (int k = 1; k <= 2; k++) {
+        speed_written = 6.25 * k;
+        assert_ok(dt_fs_remove_tree(at("s")));
+        assert_ok(dt_fs_remove_tree(at("t")));
+        assert_ok(dt_fs_remove_tree(at("s.h5")));
+        make("s", &(dt_packing){0});
+        if (!export("s", "s.h5", 0, 0)) {
+            speed_written = 6.25;
+            skip();
+        }
+        dt_str_fini(&notes);
+        const char *file = at("s.h5");
+        assert_ok(dt_data_import(&file, 1, at("t"), &opt, &notes));
+        assert_true(share_off(&notes, "speed") == (k == 1 ? 0 : 100));
+        assert_true(share_off(&notes, "heading") == 0);
+    }
+    speed_written = 6.25;
+}
+
 /* Two scenes of one vehicle at one moment. */
 static void write_names(const char *name, const char *const scene[2], const char *const site[2])
 {
@@ -404,6 +430,11 @@ static void test_names_and_times(void **state)
     }
     put_changed("s.h5", "z.h5", times, zero, sizeof(times));
     assert_refused(at("z.h5"), &opt, DT_EDATA, "frame_time of scene 0, frame 1, is 0 s after 0 s");
+    for (int f = 0; f < 6; f++) {
+        zero[f] = 7 + 0.3 * f;
+    }
+    put_changed("s.h5", "z.h5", times, zero, sizeof(times));
+    assert_refused(at("z.h5"), &opt, DT_EDATA, "frame_time of scene 0, frame 1, is 0.3 s after its first");
     const char *const twice[2] = {"a", "a"}, *const control[2] = {"a", "b\nc"}, *const differ[2] = {"a", "b/c"};
     write_names("z.h5", twice, differ);
     assert_refused(at("z.h5"), &opt, DT_EDATA, "scene 1 is called \"a\", as scene 0 is");
@@ -427,6 +458,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refusals, begin, finish),
         cmocka_unit_test_setup_teardown(test_full_disk, begin, finish),
         cmocka_unit_test_setup_teardown(test_keys, begin, finish),
+        cmocka_unit_test_setup_teardown(test_motion, begin, finish),
         cmocka_unit_test_setup_teardown(test_names_and_times, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

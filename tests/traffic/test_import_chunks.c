@@ -184,6 +184,35 @@ static void test_checks(void **state)
     dt_free(skipped);
 }
 
+/* Speeds and headings are compared with positions as in tables; what is unknown is counted. */
+static void test_motion(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *vehicle;
+        double speed, heading;
+    } all[] = {{"\"heading\":0,\"speed\":8", 0, 0},
+               {"\"heading\":0,\"speed\":16", 100, 0},
+               {"\"heading\":1.5708,\"speed\":8", 0, 100},
+               {"\"heading\":0,\"speed\":-8", 0, 100}};
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        dt_str chunk = {0};
+        dt_str_add(&chunk, "{\"samples\":[{\"id\":\"s1\",\"site\":\"grid\",\"frames\":[");
+        for (int f = 0; f < 40; f++) {
+            dt_str_addf(&chunk, "%s{\"t\":%g,\"vehicles\":[{\"id\":3,\"x\":%g,\"y\":0,\"length\":4,%s}]}",
+                        f > 0 ? "," : "", 0.2 * f, 1.6 * f, all[k].vehicle);
+        }
+        dt_str_add(&chunk, "]}]}");
+        put_folder(ONE_CHUNK, dt_str_text(&chunk), NULL);
+        dt_str_fini(&chunk);
+        assert_int_equal(import("r", NULL)->n_rows, 40);
+        assert_true(share_off(&report, "speed") == all[k].speed);
+        assert_true(share_off(&report, "heading") == all[k].heading);
+        assert_non_null(strstr(dt_str_text(&report), "40 rows without an acceleration"));
+        assert_non_null(strstr(dt_str_text(&report), "40 rows without a width"));
+    }
+}
+
 static void test_statistics(void **state)
 {
     (void)state;
@@ -262,6 +291,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_chunks, begin, finish),
         cmocka_unit_test_setup_teardown(test_bad_metadata, begin, finish),
         cmocka_unit_test_setup_teardown(test_checks, begin, finish),
+        cmocka_unit_test_setup_teardown(test_motion, begin, finish),
         cmocka_unit_test_setup_teardown(test_statistics, begin, finish),
         cmocka_unit_test_setup_teardown(test_inspect, begin, finish),
         cmocka_unit_test_setup_teardown(test_interruptions, begin, finish),

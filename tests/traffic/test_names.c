@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of plugins/traffic/import/names.c.
+ * Tests of names.c, live.c and repeats.c of plugins/traffic.
  */
 #include "fixture.h"
 
 #include "traffic/import/names.h"
+#include "traffic/store/live.h"
 #include "traffic/store/repeats.h"
+
+#include <time.h>
 
 static void test_numbers(void **state)
 {
@@ -64,12 +67,34 @@ static void test_repeats(void **state)
     assert_true(dt_repeats_hash_core(base, 0) != dt_repeats_hash_core(base, 1));
 }
 
+/* Numbers of vehicles that fall into one bucket of a multiplicative hash: quadratic time would be over a minute. */
+static void test_vehicles_flood(void **state)
+{
+    (void)state;
+    enum { N = 200000 };
+    dt_live live;
+    dt_live_vehicle *v = NULL;
+    bool is_new = false;
+    const clock_t from = clock();
+    dt_live_init(&live, 10);
+    for (int64_t i = 0; i < N; i++) {
+        assert_ok(dt_live_get(&live, i << 44, 0, &v, &is_new));
+        assert_true(is_new && v->id == i << 44);
+    }
+    assert_int_equal(live.n, N);
+    assert_ok(dt_live_get(&live, INT64_C(77) << 44, 0, &v, &is_new));
+    assert_false(is_new);
+    dt_live_fini(&live);
+    assert_true((double)(clock() - from) / CLOCKS_PER_SEC < 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_numbers, begin, end),
         cmocka_unit_test_setup_teardown(test_no_memory, begin, end),
         cmocka_unit_test_setup_teardown(test_repeats, begin, end),
+        cmocka_unit_test_setup_teardown(test_vehicles_flood, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include "traffic/store/aside.h"
 #include "traffic/store/cut.h"
 #include "traffic/export/hdf5_file.h"
+#include "traffic/import/motion_check.h"
 #include "traffic/export/hdf5_roads.h"
 #include "base/beneath.h"
 #include "base/clock.h"
@@ -24,6 +25,7 @@
 #include <string.h>
 
 enum { STOP = 7, CONTROLLED = 8, PIECE_ROWS = 1 << 14, SMALL_CHUNK = 4096, TELL_FRAMES = 1 << 10 };
+#define OFF_GRID 0.11 /* frames: a little more than what other importers accept */
 static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
 
 static dt_status open_module(const dt_hdf5_ops **out_p)
@@ -268,7 +270,7 @@ typedef struct reading {
     const dt_import_options *opt;
     dt_hdf5 *file;
     const char *path;
-    double rate_hz, time_s; /* time_s: of the frame before */
+    double rate_hz, first_s, time_s; /* first_s, time_s: of the scene's first frame, of the frame before */
     int64_t scenes, frames, rows, tracks, sites;
     int64_t *scene_frame, *frame_row; /* [scenes+1], [frames+1] */
     int64_t cap;                      /* vehicles of a frame */
@@ -280,6 +282,7 @@ typedef struct reading {
     int64_t *track_id; /* [tracks] */
     dt_hdf5_roads roads;
     dt_store_writer *writer;
+    dt_motion_check check;
 } reading;
 
 static dt_status expect(reading *r, const char *name, uint32_t dtype, int64_t width, int64_t rows)
@@ -381,6 +384,14 @@ static dt_status copy_frame(reading *r, int64_t scene, int64_t frame, int64_t nu
                        "within a scene",
                        r->path, scene, number, time_s, r->time_s);
     }
+    r->first_s = number == 0 ? time_s : r->first_s;
+    if (!(fabs((time_s - r->first_s) * r->rate_hz - (double)number) <= OFF_GRID)) {
+        return DT_FAIL(DT_EDATA,
+                       "%s: frame_time of scene %" PRId64 ", frame %" PRId64
+                       ", is %.9g s after its first, and at %g Hz "
+                       "that frame is %.9g s after it",
+                       r->path, scene, number, time_s - r->first_s, r->rate_hz, (double)number / r->rate_hz);
+    }
     r->time_s = time_s;
     DT_TRY(read_columns(r, from, n));
     for (int64_t i = 0; i < n; i++) {
@@ -401,7 +412,11 @@ static dt_status copy_frame(reading *r, int64_t scene, int64_t frame, int64_t nu
                                      .controlled = r->controlled[i] != 0};
     }
     const dt_status st = dt_store_frame(r->writer, number, time_s, r->vehicle, (uint32_t)n);
-    return st == DT_EDATA || st == DT_EINVAL ? DT_CONTEXT(DT_EDATA, "%s: frame %" PRId64, r->path, frame) : st;
+    if (st == DT_EDATA || st == DT_EINVAL) {
+        return DT_CONTEXT(DT_EDATA, "%s: frame %" PRId64, r->path, frame);
+    }
+    DT_TRY(st);
+    return dt_motion_check_frame(&r->check, number, r->vehicle, (uint32_t)n);
 }
 
 static dt_status copy_scene(reading *r, int64_t scene)
@@ -417,6 +432,7 @@ static dt_status copy_scene(reading *r, int64_t scene)
     }
     DT_TRY(r->ops->read_text(r->file, "site", number, site));
     DT_TRY(dt_store_scene_begin(r->writer));
+    dt_motion_check_scene(&r->check);
     const int32_t map = r->roads.n_maps > 0 ? r->roads.scene_map[scene] : -1;
     DT_TRY(map >= 0 ? dt_store_scene_map(r->writer, r->roads.number[map]) : DT_OK);
     for (int64_t f = r->scene_frame[scene]; f < r->scene_frame[scene + 1]; f++) {
@@ -430,7 +446,7 @@ static dt_status copy_scene(reading *r, int64_t scene)
     return dt_store_scene_end(r->writer, name, site);
 }
 
-static dt_status read_all(reading *r, const char *out)
+static dt_status read_all(reading *r, const char *out, dt_str *notes)
 {
     const char *slash = strrchr(r->path, '/');
     DT_TRY(read_shape(r));
@@ -443,14 +459,17 @@ static dt_status read_all(reading *r, const char *out)
                                 .source = slash == NULL ? r->path : slash + 1,
                                 .options = "hdf5"};
     const dt_status st = dt_store_create(out, &meta, &r->writer);
-    if (st == DT_EINVAL && !(r->rate_hz >= 0.1 && r->rate_hz <= 1000)) {
+    if (st == DT_EINVAL && !(r->rate_hz >= DT_RATE_MIN_HZ && r->rate_hz <= DT_RATE_MAX_HZ)) {
         return DT_CONTEXT(DT_EDATA, "%s", r->path);
     }
     DT_TRY(st);
+    dt_motion_check_init(&r->check, r->rate_hz);
     DT_TRY(dt_hdf5_roads_read(r->ops, r->file, r->path, r->scenes, r->writer, &r->roads));
     for (int64_t i = 0; i < r->scenes; i++) {
         DT_TRY(copy_scene(r, i));
     }
+    dt_str_addf(notes, "HDF5: %" PRId64 " scenes, %g Hz\n", r->scenes, r->rate_hz);
+    DT_TRY(dt_motion_check_report(&r->check, r->path, notes));
     return dt_store_commit(r->writer);
 }
 
@@ -481,7 +500,7 @@ dt_status dt_hdf5_import(const char *file, const char *out, const dt_import_opti
     DT_TRY(check_options(file, opt));
     DT_TRY(open_module(&r.ops));
     DT_TRY(r.ops->open(file, &r.file));
-    const dt_status st = read_all(&r, out);
+    const dt_status st = read_all(&r, out, notes);
     dt_error kept;
     dt_error_take(&kept, st);
     (void)!r.ops->close(r.file);
@@ -496,9 +515,6 @@ dt_status dt_hdf5_import(const char *file, const char *out, const dt_import_opti
     dt_free(r.row_track);
     dt_free(r.controlled);
     dt_free(r.track_id);
-    if (st != DT_OK) {
-        return dt_error_put(&kept);
-    }
-    dt_str_addf(notes, "HDF5: %" PRId64 " scenes, %g Hz\n", r.scenes, r.rate_hz);
-    return DT_OK;
+    dt_motion_check_fini(&r.check);
+    return st == DT_OK ? DT_OK : dt_error_put(&kept);
 }

@@ -8,7 +8,7 @@
 
 #include "traffic/import/import.h"
 #include "traffic/import/json_in.h"
-#include "traffic/import/rows.h"
+#include "traffic/import/motion_check.h"
 #include "traffic/import/source.h"
 
 enum { DT_CHUNKS_NAME_BYTES = 200, DT_CHUNKS_PATH_BYTES = 1024 };
@@ -51,6 +51,7 @@ typedef struct dt_chunks {
     char **site;
     int64_t n_sites, sites_cap;
     dt_ids ids; /* of vehicles, of all chunks */
+    dt_motion_check check;
     dt_chunks_stat stat[DT_CHUNKS_N_STATS];
     int64_t n_unknown_stats; /* of statistics.json: features that are none of these */
     char unknown_stat[DT_IN_KEY_BYTES];

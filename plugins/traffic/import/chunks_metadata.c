@@ -165,9 +165,10 @@ static dt_status read_metadata_member(dt_json *j, const char *key, dt_chunks *c)
     if (strcmp(key, "frame_rate_hz") == 0) {
         DT_TRY(dt_in_f64(j, key, &c->rate_hz, NULL));
         c->has_rate = true;
-        return c->rate_hz >= 0.1 && c->rate_hz <= 1000
+        return c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ
                    ? DT_OK
-                   : dt_json_fail(j, "frame_rate_hz %g is outside [0.1, 1000]", c->rate_hz);
+                   : dt_json_fail(j, "frame_rate_hz %g is outside [%g, %g]", c->rate_hz, DT_RATE_MIN_HZ,
+                                  DT_RATE_MAX_HZ);
     }
     if (strcmp(key, "units") == 0) {
         return read_units(j);

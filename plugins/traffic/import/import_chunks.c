@@ -176,8 +176,9 @@ static dt_status read_frame(dt_json *j, dt_chunks *c)
         dt_error_take(&e, st);
         return dt_json_fail(j, "frame t %g: %s", t, e.text);
     }
+    DT_TRY(st);
     c->last_frame = frame;
-    return st;
+    return dt_motion_check_frame(&c->check, frame, c->vehicle, c->n);
 }
 
 static dt_status read_frames(dt_json *j, dt_chunks *c)
@@ -207,6 +208,7 @@ static dt_status read_sample(dt_json *j, dt_chunks *c)
     bool has_frames = false;
     dt_status st;
     c->last_frame = -1;
+    dt_motion_check_scene(&c->check);
     if (c->writer != NULL) {
         DT_TRY(dt_store_scene_begin(c->writer));
         DT_TRY(dt_store_scene_map(c->writer, c->map));
@@ -318,6 +320,7 @@ static dt_status find_map(dt_chunks *c, dt_str *notes)
 static dt_status import_folder(dt_chunks *c, const char *out, dt_str *notes)
 {
     DT_TRY(dt_chunks_metadata(c));
+    dt_motion_check_init(&c->check, c->rate_hz);
     if (c->opt->frame_rate_hz > 0 && fabs(c->opt->frame_rate_hz - c->rate_hz) > 1e-9) {
         return DT_FAIL(DT_EINVAL, "the frame rate %g Hz of the options differs from %g Hz of %s/metadata.json",
                        c->opt->frame_rate_hz, c->rate_hz, c->folder);
@@ -343,6 +346,7 @@ static dt_status import_folder(dt_chunks *c, const char *out, dt_str *notes)
     }
     DT_TRY(dt_chunks_statistics(c, notes));
     dt_str_addf(notes, "%" PRId64 " chunks, %" PRId64 " samples, %g Hz\n", c->n_files, c->n_samples, c->rate_hz);
+    DT_TRY(dt_motion_check_report(&c->check, c->folder, notes));
     return dt_store_commit(c->writer);
 }
 
@@ -356,6 +360,7 @@ static void chunks_fini(dt_chunks *c)
     dt_free(c->file);
     dt_free(c->announced);
     dt_ids_fini(&c->ids);
+    dt_motion_check_fini(&c->check);
     dt_free(c->vehicle);
 }
 
@@ -367,6 +372,7 @@ dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const voi
     dt_status st = dt_chunks_open_text(metadata, metadata_bytes, "metadata.json", &d);
     if (st == DT_OK) {
         st = dt_chunks_description(&c, &d, "metadata.json");
+        dt_motion_check_init(&c.check, c.rate_hz);
     }
     if (st == DT_OK && chunk != NULL && (st = dt_chunks_open_text(chunk, chunk_bytes, "chunk", &d)) == DT_OK) {
         st = dt_chunks_members(d.json, "a chunk", read_chunk_member, &c);

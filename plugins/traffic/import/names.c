@@ -17,6 +17,16 @@
 
 enum { LEAST = 64 }; /* a power of two */
 
+uint64_t dt_names_seed(void)
+{
+    const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);
+    uint64_t seed = 0;
+    if (random != NULL) {
+        memcpy(&seed, random, sizeof(seed));
+    }
+    return seed;
+}
+
 static size_t bucket_of(const dt_names *t, const char *name)
 {
     size_t b = (size_t)dt_hash64(name, strlen(name), t->seed) & (t->n_buckets - 1);
@@ -42,14 +52,9 @@ static dt_status grow(dt_names *t)
         dt_free(bucket);
         return DT_FAIL(DT_ENOMEM, "no memory for %" PRId32 " names", cap);
     }
-    /* from bytes that nobody who writes a file knows: names all in one bucket would take for ever. Nothing that is seen
-     * depends on them */
-    const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);
-    if (random != NULL) {
-        memcpy(&t->seed, random, sizeof(t->seed));
-    }
     dt_free(t->bucket);
     t->bucket = bucket;
+    t->seed = dt_names_seed();
     t->n_buckets = 2 * (size_t)cap;
     t->cap = cap;
     for (int32_t i = 0; i < t->n; i++) {

@@ -29,4 +29,8 @@ void dt_names_fini(dt_names *t);
 /* Control characters, which no name of a scene, a site or a map has. */
 bool dt_has_control(const char *name);
 
+/* A seed for hash tables whose keys come from files: random bytes of this process, so that no file can be written whose
+ * keys all collide. Results do not depend on it. */
+uint64_t dt_names_seed(void);
+
 #endif

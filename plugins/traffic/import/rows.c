@@ -20,7 +20,7 @@
 #include <string.h>
 
 enum { TELL_ROWS = 1 << 12, STOP_ROWS = 1 << 10 }; /* so often who watches is told of stored rows, and asked */
-enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400, BEGIN_BYTES = 4096 };
+enum { VEHICLES_MAX = 1 << 20, FILES_MAX = 1 << 20, SCENE_BYTES = 400 };
 
 typedef struct scene {
     char *site;
@@ -366,27 +366,13 @@ static dt_status end_scene(dt_rows *r, feed *f)
     return st;
 }
 
-/* Once a second: how far vehicles are from each other. */
-static void add_pairs(dt_rows *r, const feed *f)
-{
-    const int64_t every = r->rate_hz < 1 ? 1 : llround(r->rate_hz);
-    const uint32_t n = f->n < DT_UNITS_PAIRED ? f->n : DT_UNITS_PAIRED;
-    for (uint32_t i = 0; i < n && f->frame % every == 0; i++) {
-        for (uint32_t j = 0; j < i; j++) {
-            const dt_vehicle *a = &f->vehicle[i], *b = &f->vehicle[j];
-            dt_units_pair(&r->units, (const double[3]){a->x, a->y, a->heading},
-                          (const double[3]){b->x, b->y, b->heading});
-        }
-    }
-}
-
 /* The vehicles gathered so far are a whole frame. */
 static dt_status end_frame(dt_rows *r, feed *f)
 {
     if (f->n == 0) {
         return DT_OK;
     }
-    add_pairs(r, f);
+    dt_units_frame(&r->units, r->rate_hz, f->frame, f->vehicle, f->n);
     const dt_status st =
         dt_store_frame(r->writer, f->frame - f->begin, (double)f->frame / r->rate_hz, f->vehicle, f->n);
     if (st == DT_EDATA) {
@@ -476,17 +462,7 @@ static void doubt_units(dt_rows *r)
         return;
     }
     const file *f = &r->file[r->doubted];
-    char begin[BEGIN_BYTES];
-    snprintf(begin, sizeof(begin), "%s: ", f->path);
-    dt_units_doubt(&r->units, begin, f->has_columns ? &f->columns : NULL, &r->said.warnings);
-    for (int q = 0; q < DT_UNITS_N; q++) {
-        r->said.checked[q] += r->units.checked[q];
-        r->said.off[q] += r->units.off[q];
-    }
-    const double heading_off = dt_units_heading_off(&r->units);
-    if (!isnan(heading_off)) {
-        dt_rows_told_add(&r->said, &(dt_rows_told){.has_heading_off = true, .heading_off = heading_off});
-    }
+    dt_rows_told_units(&r->said, &r->units, f->path, f->has_columns ? &f->columns : NULL);
     r->units = (dt_units){.n_windows = 0};
 }
 

@@ -63,6 +63,9 @@ typedef struct dt_rows_told { /* zeroed is empty */
     dt_str warnings;
 } dt_rows_told;
 void dt_rows_told_add(dt_rows_told *to, const dt_rows_told *from);
+/* Of one file, or of a source that is one: shares of inconsistent rows, and doubts that begin with its path. c: as of
+ * dt_units_doubt. */
+void dt_rows_told_units(dt_rows_told *to, const dt_units *u, const char *path, const dt_columns *c);
 void dt_rows_tell(const dt_rows_told *t, dt_str *notes); /* doubts as warnings of the log, the rest to notes */
 
 /* Everything into the store, which appears by a commit after it; told accumulates. Errors: DT_EDATA with file and line,

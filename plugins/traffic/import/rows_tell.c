@@ -12,6 +12,9 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+
+enum { BEGIN_BYTES = 4096 };
 
 void dt_rows_told_add(dt_rows_told *to, const dt_rows_told *from)
 {
@@ -32,6 +35,21 @@ void dt_rows_told_add(dt_rows_told *to, const dt_rows_told *from)
     to->has_heading_off |= from->has_heading_off;
     to->heading_off = fabs(from->heading_off) > fabs(to->heading_off) ? from->heading_off : to->heading_off;
     dt_str_add(&to->warnings, dt_str_text(&from->warnings));
+}
+
+void dt_rows_told_units(dt_rows_told *to, const dt_units *u, const char *path, const dt_columns *c)
+{
+    char begin[BEGIN_BYTES];
+    snprintf(begin, sizeof(begin), "%s: ", path);
+    dt_units_doubt(u, begin, c, &to->warnings);
+    for (int q = 0; q < DT_UNITS_N; q++) {
+        to->checked[q] += u->checked[q];
+        to->off[q] += u->off[q];
+    }
+    const double off = dt_units_heading_off(u);
+    if (!isnan(off)) {
+        dt_rows_told_add(to, &(dt_rows_told){.has_heading_off = true, .heading_off = off});
+    }
 }
 
 void dt_rows_tell(const dt_rows_told *t, dt_str *notes)

@@ -165,6 +165,18 @@ void dt_units_pair(dt_units *u, const double a[3], const double b[3])
     }
 }
 
+void dt_units_frame(dt_units *u, double rate_hz, int64_t frame, const dt_vehicle *v, uint32_t n)
+{
+    const int64_t every = rate_hz < 1 ? 1 : llround(rate_hz);
+    n = n < DT_UNITS_PAIRED ? n : DT_UNITS_PAIRED;
+    for (uint32_t i = 0; i < n && frame % every == 0; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            dt_units_pair(u, (const double[3]){v[i].x, v[i].y, v[i].heading},
+                          (const double[3]){v[j].x, v[j].y, v[j].heading});
+        }
+    }
+}
+
 static void check_accels(dt_units *u, const dt_units_window *w, const dt_table_row *row)
 {
     const double change = row->speed - w->speed;
@@ -238,6 +250,7 @@ void dt_units_add(dt_units *u, dt_units_window *w, const dt_table_row *row, doub
         u->jump_m = step;
         u->jump_s = before_s;
         u->jump_line = row->line;
+        u->jump_id = row->id;
     }
     w->s += before_s;
     w->rows++;
@@ -605,9 +618,10 @@ static void tell_shares(const dt_units *u, const char *begin, dt_str *out)
 static void doubt_jumps(const dt_units *u, const char *begin, dt_str *out)
 {
     if (u->n_jumps > 0 && 10 * u->n_jumps < u->n_windows + 10) {
-        add_line(out,
-                 "%spositions jump %" PRId64 " times: in line %" PRId64 " by %.4g m in %.3g s, which no speed explains",
-                 begin, u->n_jumps, u->jump_line, u->jump_m, u->jump_s);
+        const bool has_line = u->jump_line >= 0;
+        add_line(out, "%spositions jump %" PRId64 " times: %s %" PRId64 " by %.4g m in %.3g s, which no speed explains",
+                 begin, u->n_jumps, has_line ? "in line" : "vehicle", has_line ? u->jump_line : u->jump_id, u->jump_m,
+                 u->jump_s);
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include "traffic/import/columns.h"
 #include "traffic/import/sort.h"
+#include "traffic/store/store.h"
 
 enum { DT_UNITS_SPEED, DT_UNITS_HEADING, DT_UNITS_ACCEL, DT_UNITS_N };
 enum { DT_UNITS_TURNS = 16, DT_UNITS_BINS = 1600, DT_UNITS_DEGREES = 360, DT_UNITS_PAIRED = 64 };
@@ -36,7 +37,7 @@ typedef struct dt_units {                         /* of one file, or of a store;
     int64_t without_sign;         /* the same, if speeds were magnitudes */
     int64_t n_backwards;          /* windows of negative speeds without a heading */
     double accel_product, accel_square, change_square;
-    int64_t n_jumps, jump_line;
+    int64_t n_jumps, jump_line, jump_id; /* the line of the table, negative: there is none; the vehicle */
     double jump_m, jump_s;
     double moving_s, by_speed, fast_s, length, width, heading_most;
     int64_t n_lengths, n_widths;
@@ -51,6 +52,8 @@ typedef struct dt_units {                         /* of one file, or of a store;
 void dt_units_add(dt_units *u, dt_units_window *w, const dt_table_row *row, double before_s, double x, double y);
 /* Two vehicles of a frame, poses x, y, heading; of the first DT_UNITS_PAIRED of a frame each second. */
 void dt_units_pair(dt_units *u, const double a[3], const double b[3]);
+/* The vehicles of a frame: once a second, how far they are from each other. */
+void dt_units_frame(dt_units *u, double rate_hz, int64_t frame, const dt_vehicle *v, uint32_t n);
 /* The median angle from headings to directions of travel, degrees; NAN: too few. */
 double dt_units_heading_off(const dt_units *u);
 /* What is in doubt, a line each, each begun by `begin`. c NULL: there is no table whose columns could be converted. */

@@ -8,23 +8,20 @@
 
 #include "traffic/store/live.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/mem.h"
+#include "traffic/import/names.h"
 
 #include <math.h>
-
-static size_t slot_of(int64_t id, size_t cap)
-{
-    return (size_t)(((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (cap - 1);
-}
 
 static bool is_kept(const dt_live *t, const dt_live_vehicle *v, int64_t frame)
 {
     return v->frame >= 0 && frame - v->frame <= t->gap;
 }
 
-static size_t find(const dt_live_vehicle *slot, size_t cap, int64_t id)
+static size_t find(const dt_live_vehicle *slot, size_t cap, int64_t id, uint64_t seed)
 {
-    size_t s = slot_of(id, cap);
+    size_t s = (size_t)dt_hash64(&id, sizeof(id), seed) & (cap - 1);
     while (slot[s].frame >= 0 && slot[s].id != id) {
         s = (s + 1) & (cap - 1);
     }
@@ -50,7 +47,7 @@ static dt_status rebuild(dt_live *t, int64_t frame)
     }
     for (size_t i = 0; i < t->cap; i++) {
         if (is_kept(t, &t->slot[i], frame)) {
-            slot[find(slot, cap, t->slot[i].id)] = t->slot[i];
+            slot[find(slot, cap, t->slot[i].id, t->seed)] = t->slot[i];
         }
     }
     dt_free(t->slot);
@@ -62,7 +59,7 @@ static dt_status rebuild(dt_live *t, int64_t frame)
 
 void dt_live_init(dt_live *t, double frame_rate_hz)
 {
-    *t = (dt_live){.gap = (int64_t)floor(DT_TRACK_GAP_S * frame_rate_hz + 1e-6)};
+    *t = (dt_live){.gap = (int64_t)floor(DT_TRACK_GAP_S * frame_rate_hz + 1e-6), .seed = dt_names_seed()};
     t->gap = t->gap < 1 ? 1 : t->gap;
 }
 
@@ -85,7 +82,7 @@ dt_status dt_live_get(dt_live *t, int64_t id, int64_t frame, dt_live_vehicle **o
     if (2 * (t->n + 1) > t->cap) {
         DT_TRY(rebuild(t, frame));
     }
-    dt_live_vehicle *v = &t->slot[find(t->slot, t->cap, id)];
+    dt_live_vehicle *v = &t->slot[find(t->slot, t->cap, id, t->seed)];
     bool is_new = !is_kept(t, v, frame);
     if (is_new) {
         t->n += v->frame < 0;

@@ -31,7 +31,8 @@ typedef struct dt_live_vehicle {
 typedef struct dt_live {
     dt_live_vehicle *slot;
     size_t cap, n;
-    int64_t gap; /* frames */
+    int64_t gap;   /* frames */
+    uint64_t seed; /* of the hash: dt_names_seed */
 } dt_live;
 
 void dt_live_init(dt_live *t, double frame_rate_hz);

@@ -75,11 +75,13 @@ static int64_t frame_of(const dt_store_view *v, int64_t frame, int64_t row)
 }
 
 /* A row as its recording has it; accelerations of a store may be made from speeds, which says nothing of them. */
-static dt_table_row row_of(const dt_store_view *v, int64_t row)
+static dt_table_row row_of(const dt_store *s, int64_t row)
 {
+    const dt_store_view *v = dt_store_view_of(s);
     const double *pose = v->pose + 3 * row;
     const float *motion = v->motion + 4 * row;
-    return (dt_table_row){.line = row,
+    return (dt_table_row){.line = -1,
+                          .id = dt_store_track_ids(s)[v->row_track[row]],
                           .x = pose[0],
                           .y = pose[1],
                           .heading = pose[2],
@@ -90,8 +92,9 @@ static dt_table_row row_of(const dt_store_view *v, int64_t row)
                           .stop_distance = NAN};
 }
 
-static void look_at_track(const dt_store_view *v, int64_t t, int64_t first_frame, dt_survey *u)
+static void check_track(const dt_store *s, int64_t t, int64_t first_frame, dt_survey *u)
 {
+    const dt_store_view *v = dt_store_view_of(s);
     int64_t missing = 0, frame = first_frame;
     dt_units_window window = {.is_open = false};
     dt_table_row last = {.line = 0};
@@ -105,7 +108,7 @@ static void look_at_track(const dt_store_view *v, int64_t t, int64_t first_frame
             u->longest_gap_s = fmax(u->longest_gap_s, (double)gap / v->frame_rate_hz);
             before_s = (double)(gap + 1) / v->frame_rate_hz;
         }
-        const dt_table_row now = row_of(v, row);
+        const dt_table_row now = row_of(s, row);
         dt_units_add(&u->units, &window, &now, before_s, last.x, last.y);
         last = now;
     }
@@ -127,9 +130,10 @@ static void add_pairs(const dt_store_view *v, dt_survey *u)
     }
 }
 
-/* Tracks begin in the order of their numbers: each search goes on where the last one began. */
-static void look_at_tracks(const dt_store_view *v, dt_survey *u)
+/* Tracks begin in the order of their numbers: each search continues where the last one began. */
+static void check_tracks(const dt_store *s, dt_survey *u)
 {
+    const dt_store_view *v = dt_store_view_of(s);
     int64_t first = 0;
     for (int64_t t = 0; t < v->n_tracks; t++) {
         if (v->track_ptr[t] == v->track_ptr[t + 1]) {
@@ -138,7 +142,7 @@ static void look_at_tracks(const dt_store_view *v, dt_survey *u)
         const int64_t row = v->track_row[v->track_ptr[t]];
         first = row < v->frame_row[first] ? 0 : first;
         first = frame_of(v, first, row);
-        look_at_track(v, t, first, u);
+        check_track(s, t, first, u);
     }
     add_pairs(v, u);
     for (int64_t f = 0; f < v->n_frames; f++) {
@@ -159,7 +163,7 @@ static uint64_t hash_of_scene(const dt_store_view *v, int64_t scene)
     return hash;
 }
 
-static dt_status look_for_repeats(const dt_store_view *v, dt_survey *u)
+static dt_status find_repeats(const dt_store_view *v, dt_survey *u)
 {
     dt_repeats known = {.cap = 0};
     dt_status st = DT_OK;
@@ -197,8 +201,8 @@ dt_status dt_survey_make(const dt_store *s, dt_survey *out)
     }
     dt_free(room);
     if (st == DT_OK) {
-        look_at_tracks(v, out);
-        st = look_for_repeats(v, out);
+        check_tracks(s, out);
+        st = find_repeats(v, out);
     }
     return st;
 }
