@@ -26,7 +26,7 @@ rl/env: base engine/tensor
 rl/buffer: base engine/tensor engine/backend rl/env
 export: base engine/tensor engine/backend engine/graph state/checkpoint rl/env rl/buffer train plugin/service rl/rollout rl/replay
 telemetry/metrics: base config
-telemetry/report: base
+telemetry/report: base plugin/loader
 train: base engine/tensor engine/device engine/backend engine/graph engine/amp engine/optim comm
 plugin/loader: base config
 plan/machine: base engine/backend engine/device

@@ -7,7 +7,6 @@ core_libdtcore_la_SOURCES += \
 	core/cli/out_file.c \
 	core/cli/plugin_verbs.c core/cli/plugin_verbs.h \
 	core/cli/processes.c core/cli/processes.h \
-	core/cli/report_panels.c core/cli/report_panels.h \
 	core/cli/template_text.h \
 	core/cli/tools.h \
 	core/cli/verb_bench.c \

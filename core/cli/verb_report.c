@@ -5,14 +5,13 @@
 #include <config.h>
 
 #include "cli/cli.h"
-#include "cli/report_panels.h"
 
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/print.h"
-#include "telemetry/report/page.h"
+#include "telemetry/report/plugin_panels.h"
 #include "run/session.h"
 
 #include <stdio.h>
@@ -44,8 +43,8 @@ static dt_status write_report(const dt_args *a, const char *path)
         dt_log_mute(false);
     }
     if (st >= 0) {
-        dt_report_panels of_plugins = {.loader = s.loader, .host = &s.host};
-        st = dt_page_write(a->word, a->n_words, dt_report_panels_draw, &of_plugins, path);
+        const dt_plugin_panels plugins = {.loader = s.loader, .host = &s.host};
+        st = dt_page_write(a->word, a->n_words, &plugins, path);
     }
     dt_str_fini(&refused);
     dt_session_close(&s);

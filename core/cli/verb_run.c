@@ -8,7 +8,6 @@
 #include "cli/dry_run.h"
 #include "cli/processes.h"
 #include "cli/rehearse.h"
-#include "cli/report_panels.h"
 
 #include "base/err.h"
 #include "base/beneath.h"
@@ -26,7 +25,7 @@
 #include "run/run.h"
 #include "base/signals.h"
 #include "plugin/service/stage.h"
-#include "telemetry/report/page.h"
+#include "telemetry/report/plugin_panels.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -88,8 +87,8 @@ static void leave_report(dt_session *s, const char *run)
     dt_status st = dt_config_report(s->config, &o);
     const bool has_records = stat(dt_str_text(&records), &file) == 0 && file.st_size > 0;
     if (st == DT_OK && o.enabled && has_records) {
-        dt_report_panels of_plugins = {.loader = s->loader, .host = &s->host};
-        st = dt_page_write(&run, 1, dt_report_panels_draw, &of_plugins, dt_str_text(&path));
+        const dt_plugin_panels plugins = {.loader = s->loader, .host = &s->host};
+        st = dt_page_write(&run, 1, &plugins, dt_str_text(&path));
         if (st == DT_OK) {
             dt_log(DT_LOG_INFO, "report %s", dt_str_text(&path));
         }

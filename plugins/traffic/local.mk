@@ -63,6 +63,8 @@ plugins_traffic_libdttraffic_la_SOURCES = \
 	plugins/traffic/store/store_check.c plugins/traffic/store/store_cut.c plugins/traffic/store/store_join.c plugins/traffic/store/store_json_read.c plugins/traffic/store/store_json_write.c plugins/traffic/store/store_open.c \
 	plugins/traffic/store/store_opened.h plugins/traffic/store/store_part.c plugins/traffic/store/store_ranges.c plugins/traffic/store/store_read.c plugins/traffic/store/store_roads.c plugins/traffic/store/store_roads.h \
 	plugins/traffic/store/store_tracks.c plugins/traffic/store/store_tracks.h plugins/traffic/store/store_write.c plugins/traffic/store/store_writer.h \
+	plugins/traffic/panels/futures.c plugins/traffic/panels/horizon.c plugins/traffic/panels/panels.c \
+	plugins/traffic/panels/panels.h plugins/traffic/panels/trajectories.c \
 	plugins/traffic/services.c plugins/traffic/services.h \
 	plugins/traffic/verbs/data.c plugins/traffic/verbs/data.h \
 	plugins/traffic/verbs/draw_scene.c plugins/traffic/verbs/draw_scene.h

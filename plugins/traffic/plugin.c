@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The plugin "traffic", linked into the program: recordings of traffic (stores, importers, maps, features) as services
- * for other plugins, and the verb `dtrain data`. It has no components; data_trajectory, env_traffic and env_sumo are
- * plugins of their own.
+ * for other plugins, the verb `dtrain data`, and panels of reports on predictions. It has no components;
+ * data_trajectory, env_traffic and env_sumo are plugins of their own.
  */
 #include <config.h>
 
 #include "plugin/loader/loader.h"
+#include "traffic/panels/panels.h"
 #include "traffic/services.h"
 #include "traffic/verbs/data.h"
 
@@ -18,6 +19,9 @@ static const void *extension(const char *id)
 {
     if (strcmp(id, DT_EXT_VERBS) == 0) {
         return verbs;
+    }
+    if (strcmp(id, DT_EXT_PANELS) == 0) {
+        return &dt_traffic_panels;
     }
     return strcmp(id, "dtrain.services/1") == 0 ? dt_traffic_services : NULL;
 }

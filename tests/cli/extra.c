@@ -100,14 +100,14 @@ static dt_status draw(const dt_host *h, const dt_panel_view *p)
         const double *value = NULL;
         const uint64_t *step = NULL;
         char text[256];
-        const uint32_t n = p->series(p, i, "train/loss", &value, &step);
-        snprintf(text, sizeof(text), "<p class=\"extra\">%u losses, the last at step %llu; ", n,
-                 n > 0 ? (unsigned long long)step[n - 1] : 0);
+        const uint32_t n = p->series(p, i, "loss", &value, &step);
+        snprintf(text, sizeof(text), "<p class=\"extra\">%u losses, the last at step %llu; return %g; ", n,
+                 n > 0 ? (unsigned long long)step[n - 1] : 0, p->evaluated(p, i, "return/mean"));
         p->html(p, text);
         p->text(p, "<extra>");
         p->html(p, "</p>");
     }
-    DT_TRY_H(p->chart(p, "train/no_such_metric"));
+    DT_TRY_H(p->chart(p, "no_such_metric"));
     return strcmp(p->phase, "phase2_ppo") == 0 ? DT_OK : DT_FAIL_H(h, DT_EDATA, "no phase of mine");
 }
 static const dt_panels_api panels = {.struct_size = sizeof(dt_panels_api), .draw = draw};

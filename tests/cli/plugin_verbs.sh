@@ -102,7 +102,7 @@ has "normal"
     --set phase2_ppo.fragment=16 --set data.batch=32 --run-dir "$work/run" -q || fail "training"
 grep -q "losses, the last" "$work/run/report.html" && fail "a run's report has a panel of a plugin that it does not use"
 expect 0 report "$work/run"
-grep -qE '<p class="extra">[0-9]+ losses, the last at step [0-9]+; &lt;extra&gt;</p>' "$work/run/report.html" ||
+grep -qE '<p class="extra">[1-9][0-9]* losses, the last at step [1-9][0-9]*; return [0-9.]+; &lt;extra&gt;</p>' "$work/run/report.html" ||
     fail "the report has no panel of the plugin"
 
 [ $failed -eq 0 ] || exit 1

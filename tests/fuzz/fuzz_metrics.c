@@ -11,13 +11,14 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "telemetry/report/chart.h"
-#include "telemetry/report/panel.h"
+#include "telemetry/report/plugin_panels.h"
 #include "telemetry/report/watch.h"
+#include "traffic/panels/panels.h"
 
 #include <string.h>
 
-static dt_phase_panel *const panels[] = {dt_panel_horizon, dt_panel_futures, dt_panel_evaluation, dt_panel_baselines,
-                                         dt_panel_costs,   dt_panel_curves,  dt_panel_time,       dt_panel_memory};
+static dt_phase_panel *const panels[] = {dt_panel_evaluation, dt_panel_baselines, dt_panel_costs,
+                                         dt_panel_curves,     dt_panel_time,      dt_panel_memory};
 enum { N_PANELS = sizeof(panels) / sizeof(panels[0]), MOST_DRAWN = 4 /* phases */ };
 
 static void check_records(const dt_records *r)
@@ -64,6 +65,7 @@ static void draw(const dt_logbook *l)
         phase.at[0] = (int32_t)k;
         const dt_series *over = dt_page_series(&p, &phase, 0, "env_steps");
         phase.has_env_steps = phase.is_over_env_steps = over != NULL && dt_curve_may_be_over(l->records, over);
+        dt_plugin_panels_draw_one(&p, &phase, &dt_traffic_panels, "traffic");
         for (size_t i = 0; i < N_PANELS; i++) {
             fuzz_hold(panels[i](&p, &phase) == DT_OK);
         }

@@ -11,8 +11,9 @@ core_libdtcore_la_SOURCES += \
 	core/telemetry/report/page.c core/telemetry/report/page.h \
 	core/telemetry/report/panel.h \
 	core/telemetry/report/panel_baselines.c core/telemetry/report/panel_config.c core/telemetry/report/panel_costs.c core/telemetry/report/panel_curves.c \
-	core/telemetry/report/panel_evaluation.c core/telemetry/report/panel_futures.c core/telemetry/report/panel_groups.c core/telemetry/report/panel_head.c core/telemetry/report/panel_horizon.c \
-	core/telemetry/report/panel_machine.c core/telemetry/report/panel_memory.c core/telemetry/report/panel_summary.c core/telemetry/report/panel_time.c core/telemetry/report/panel_traffic.c core/telemetry/report/panel_trajectories.c \
+	core/telemetry/report/panel_evaluation.c core/telemetry/report/panel_groups.c core/telemetry/report/panel_head.c \
+	core/telemetry/report/panel_machine.c core/telemetry/report/panel_memory.c core/telemetry/report/panel_summary.c core/telemetry/report/panel_time.c core/telemetry/report/panel_traffic.c \
+	core/telemetry/report/plugin_panels.c core/telemetry/report/plugin_panels.h \
 	core/telemetry/report/ranks_text.c core/telemetry/report/ranks_text.h \
 	core/telemetry/report/records.c core/telemetry/report/records.h \
 	core/telemetry/report/scale.c core/telemetry/report/scale.h \

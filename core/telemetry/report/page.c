@@ -13,16 +13,16 @@
 #include "telemetry/report/chart.h"
 #include "telemetry/report/group.h"
 #include "telemetry/report/html.h"
-#include "telemetry/report/panel.h"
+#include "telemetry/report/plugin_panels.h"
+#include "dtrain/ext/panels.h"
 #include "telemetry/report/unit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static dt_phase_panel *const phase_panels[] = {dt_panel_horizon, dt_panel_futures,    dt_panel_trajectories,
-                                               dt_panel_traffic, dt_panel_evaluation, dt_panel_training,
-                                               dt_panel_costs,   dt_panel_baselines};
+static dt_phase_panel *const phase_panels[] = {dt_panel_traffic, dt_panel_evaluation, dt_panel_training, dt_panel_costs,
+                                               dt_panel_baselines};
 enum { N_PHASE_PANELS = sizeof(phase_panels) / sizeof(phase_panels[0]), MAX_PHASES = 64, MAX_NOTE = 256 };
 
 typedef struct folded { /* opened by a click */
@@ -161,37 +161,17 @@ uint32_t dt_page_curves(const dt_page *p, const dt_page_phase *phase, const char
     return n;
 }
 
-/* Where the loss tells something else than one would think. */
+/* Where a curve could mislead. */
 static const char *note_of(const dt_page *p, const dt_page_phase *phase, const char *name, char note[MAX_NOTE])
 {
-    if (strcmp(name, "loss") != 0) {
-        return NULL;
+    dt_plugin_panels_note(p, phase, name, note, MAX_NOTE);
+    if (note[0] != '\0') {
+        return note;
     }
-    for (uint32_t i = 0; i < p->n_runs; i++) {
-        const dt_series *h = dt_page_series(p, phase, i, "charts/horizon_s");
-        const double first = h != NULL && h->n > 0 ? h->value[0] : NAN, last = dt_series_last(h);
-        const double whole = dt_page_horizon(p, phase, i);
-        if (last < DT_PAGE_WHOLE_HORIZON * whole) {
-            char from[DT_NUMBER_BYTES], to[DT_NUMBER_BYTES], of[DT_NUMBER_BYTES];
-            snprintf(note, MAX_NOTE,
-                     "The horizon grew from %s s to %s s (curriculum) and never reached the %s s that evaluations use: "
-                     "the later seconds were never trained.",
-                     dt_short_text(first, from), dt_short_text(last, to), dt_short_text(whole, of));
-            return note;
-        }
-        if (last > first) {
-            char from[DT_NUMBER_BYTES], to[DT_NUMBER_BYTES];
-            snprintf(
-                note, MAX_NOTE,
-                "The horizon grows from %s s to %s s (curriculum), and predictions further ahead have larger errors: "
-                "this loss may rise while the model improves. Evaluations always use the whole horizon.",
-                dt_short_text(first, from), dt_short_text(last, to));
-            return note;
-        }
-    }
-    return phase->has_env_steps ? "A policy's loss does not measure how good it is: every iteration learns from new "
-                                  "samples. The return of its episodes does."
-                                : NULL;
+    return strcmp(name, "loss") == 0 && phase->has_env_steps
+               ? "A policy's loss does not measure how good it is: every iteration learns from new samples. The return "
+                 "of its episodes does."
+               : NULL;
 }
 
 dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name)
@@ -277,6 +257,12 @@ static uint32_t find_phases(const dt_page *p, dt_page_phase phase[MAX_PHASES])
             }
         }
     }
+    for (uint32_t j = 0; j < n; j++) {
+        for (uint32_t i = 0; i < p->n_runs; i++) {
+            const int32_t at = phase[j].at[i];
+            phase[j].evaluated[i] = at >= 0 ? dt_records_evaluated(p->run[i].records, (uint32_t)at) : UINT32_MAX;
+        }
+    }
     return n;
 }
 
@@ -336,12 +322,11 @@ static dt_status write_phase(const dt_page *p, const dt_page_phase *phase, uint3
                    "<p class=\"note\">Some of these runs do not record their environment steps. Curves are "
                    "over training steps, of which runs may have taken more or fewer from the same experience.</p>\n");
     }
+    dt_plugin_panels_draw(p, phase, DT_PANEL_FIRST);
     for (size_t i = 0; i < N_PHASE_PANELS; i++) {
         DT_TRY(phase_panels[i](p, phase));
     }
-    if (p->more != NULL) {
-        DT_TRY(p->more(p->more_user, p, phase));
-    }
+    dt_plugin_panels_draw(p, phase, DT_PANEL_LAST);
     for (size_t i = 0; i < N_FOLDED_PANELS; i++) {
         DT_TRY(write_folded(p, phase, &folded_panels[i]));
     }
@@ -379,7 +364,7 @@ static dt_status write_top(const dt_page *p, const dt_page_phase *phase, uint32_
     q.out = &top;
     dt_status st = dt_panel_groups(&q);
     if (st == DT_OK) {
-        st = dt_panel_summary(&q);
+        st = dt_panel_summary(&q, phase, n);
     }
     if (st == DT_OK) {
         st = dt_str_status(&top);
@@ -410,10 +395,6 @@ static dt_status write_page(const dt_page *p)
     DT_TRY(write_top(p, phase, n));
     for (uint32_t i = 0; i < n; i++) {
         choose_axis(p, &phase[i]);
-        for (uint32_t k = 0; k < p->n_runs; k++) {
-            phase[i].evaluated[k] =
-                phase[i].at[k] >= 0 ? dt_records_evaluated(p->run[k].records, (uint32_t)phase[i].at[k]) : UINT32_MAX;
-        }
         DT_TRY(write_phase(p, &phase[i], i, n));
     }
     DT_TRY(dt_panel_config(p));
@@ -439,7 +420,7 @@ static dt_status open_runs(const char *const *dir, uint32_t n, dt_logbook *run, 
     return DT_OK;
 }
 
-dt_status dt_page_build(const char *const *dir, uint32_t n, dt_page_more *more, void *user, dt_str *out)
+dt_status dt_page_build(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, dt_str *out)
 {
     uint32_t n_open = 0;
     if (n < 1 || n > DT_PAGE_MAX_RUNS) {
@@ -448,8 +429,7 @@ dt_status dt_page_build(const char *const *dir, uint32_t n, dt_page_more *more, 
     dt_logbook *run = dt_alloc_n(n, sizeof(*run));
     dt_curve *curve = dt_alloc_n(DT_CHART_MAX_CURVES, sizeof(*curve));
     dt_curve *member = dt_alloc_n(n, sizeof(*member));
-    dt_page p = {
-        .run = run, .n_runs = n, .curve = curve, .member = member, .out = out, .more = more, .more_user = user};
+    dt_page p = {.run = run, .n_runs = n, .curve = curve, .member = member, .out = out, .plugins = plugins};
     dt_status st = run != NULL && curve != NULL && member != NULL
                        ? DT_OK
                        : DT_FAIL(DT_ENOMEM, "out of memory for a report of %u runs", n);
@@ -469,10 +449,10 @@ dt_status dt_page_build(const char *const *dir, uint32_t n, dt_page_more *more, 
     return st;
 }
 
-dt_status dt_page_write(const char *const *dir, uint32_t n, dt_page_more *more, void *user, const char *path)
+dt_status dt_page_write(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, const char *path)
 {
     dt_str page = {0};
-    dt_status st = dt_page_build(dir, n, more, user, &page);
+    dt_status st = dt_page_build(dir, n, plugins, &page);
     if (st == DT_OK) {
         st = dt_fs_write_atomic(path, dt_str_text(&page), page.bytes);
     }

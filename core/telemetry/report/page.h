@@ -8,16 +8,13 @@
 
 #include "base/str.h"
 
-typedef struct dt_page dt_page; /* panel.h */
-typedef struct dt_page_phase dt_page_phase;
-/* Further parts of a phase, after the panels of this room. */
-typedef dt_status dt_page_more(void *user, const dt_page *p, const dt_page_phase *phase);
+typedef struct dt_plugin_panels dt_plugin_panels; /* plugin_panels.h */
 
-/* The page of the runs in these directories; more may be NULL. Errors: DT_ENOTFOUND (no such run), DT_EDATA (a damaged
+/* The page of the runs in these directories; plugins draw parts of it, NULL: none. Errors: DT_ENOTFOUND (no such run), DT_EDATA (a damaged
  * file, or a run that made no step), DT_EINVAL (none, or more than DT_PAGE_MAX_RUNS), DT_EIO, DT_ENOMEM. */
-dt_status dt_page_build(const char *const *dir, uint32_t n, dt_page_more *more, void *user, dt_str *out) DT_NODISCARD;
+dt_status dt_page_build(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, dt_str *out) DT_NODISCARD;
 /* The same into a file: whole, or not at all. Lines of metrics.jsonl that could not be read are told as a warning. */
-dt_status dt_page_write(const char *const *dir, uint32_t n, dt_page_more *more, void *user, const char *path)
+dt_status dt_page_write(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, const char *path)
     DT_NODISCARD;
 
 /* palette.css, style.css, street.css, hover.js and film.js */

@@ -12,48 +12,44 @@
 #include "telemetry/report/page.h"
 
 enum { DT_PAGE_MAX_RUNS = 16, DT_PAGE_COLORS = 8 };
-/* Share of the whole horizon that a curriculum must have reached; below it, later seconds hardly counted. */
-#define DT_PAGE_WHOLE_HORIZON 0.95
 
-struct dt_page {
+typedef struct dt_page {
     const dt_logbook *run;
     uint32_t n_runs;
     dt_curve *curve;                            /* room for DT_CHART_MAX_CURVES of them */
     dt_curve *member;                           /* and for one of each run */
     uint32_t group[DT_PAGE_MAX_RUNS], n_groups; /* runs of one configuration (group.h) */
     dt_str *out;
-    dt_page_more *more;
-    void *more_user;
-};
+    const dt_plugin_panels *plugins; /* NULL: none */
+} dt_page;
 
-struct dt_page_phase { /* one phase, in every run that has it */
+typedef struct dt_page_phase { /* one phase, in every run that has it */
     const char *id;
     int32_t at[DT_PAGE_MAX_RUNS];         /* index of the run's phase, -1: it has none such */
     bool is_over_env_steps;               /* curves are drawn over these: all runs say how many they had */
     bool has_env_steps;                   /* some do */
     uint32_t evaluated[DT_PAGE_MAX_RUNS]; /* the record of the run's last evaluation, UINT32_MAX: none */
-};
+} dt_page_phase;
 
 typedef dt_status dt_panel(const dt_page *p);
 typedef dt_status dt_phase_panel(const dt_page *p, const dt_page_phase *phase);
 
 dt_panel dt_panel_head;    /* title, runs, how they stand */
 dt_panel dt_panel_groups;  /* final results of configurations trained with several seeds */
-dt_panel dt_panel_summary; /* policies compared with baselines, with intervals */
 dt_panel dt_panel_config;  /* values and where they came from */
 dt_panel dt_panel_machine; /* version, plugins, host */
 
-dt_phase_panel dt_panel_horizon;      /* error of predictions by horizon, beside constant velocity */
-dt_phase_panel dt_panel_futures;      /* how far their uncertainty can be trusted, and the best of several */
-dt_phase_panel dt_panel_trajectories; /* predicted and recorded trajectories, from above */
-dt_phase_panel dt_panel_traffic;      /* moments of an evaluated episode, from above */
-dt_phase_panel dt_panel_evaluation;   /* results of evaluations, with their history */
-dt_phase_panel dt_panel_baselines;    /* the policy beside controllers that learnt nothing */
-dt_phase_panel dt_panel_costs;        /* costs beside their limits */
-dt_phase_panel dt_panel_training;     /* return of rounds, or loss; and the environment's headline metric */
-dt_phase_panel dt_panel_curves;       /* everything else that was recorded */
-dt_phase_panel dt_panel_memory;       /* memory beside what was planned */
-dt_phase_panel dt_panel_time;         /* what the time went into */
+/* Policies compared with baselines, with intervals; n phases */
+dt_status dt_panel_summary(const dt_page *p, const dt_page_phase *phase, uint32_t n) DT_NODISCARD;
+
+dt_phase_panel dt_panel_traffic;    /* moments of an evaluated episode, from above */
+dt_phase_panel dt_panel_evaluation; /* results of evaluations, with their history */
+dt_phase_panel dt_panel_baselines;  /* the policy beside controllers that learnt nothing */
+dt_phase_panel dt_panel_costs;      /* costs beside their limits */
+dt_phase_panel dt_panel_training;   /* return of rounds, or loss; and the environment's headline metric */
+dt_phase_panel dt_panel_curves;     /* everything else that was recorded */
+dt_phase_panel dt_panel_memory;     /* memory beside what was planned */
+dt_phase_panel dt_panel_time;       /* what the time went into */
 
 /* A run's series of this phase; NULL where it has none. */
 const dt_series *dt_page_series(const dt_page *p, const dt_page_phase *phase, uint32_t run, const char *name);
@@ -74,8 +70,6 @@ bool dt_page_is_constant(const dt_page *p, const dt_page_phase *phase, const cha
 bool dt_page_has_course(const dt_page *p, const dt_page_phase *phase, const char *name);
 /* A chart of one name, a curve for each run that has it, with a sentence where the curve would mislead. */
 dt_status dt_page_chart(const dt_page *p, const dt_page_phase *phase, const char *name) DT_NODISCARD;
-/* The last horizon of a run's evaluations, in seconds; NAN: they have none (panel_horizon.c). */
-double dt_page_horizon(const dt_page *p, const dt_page_phase *phase, uint32_t run);
 /* Baselines of a run in this phase (panel_baselines.c): how many, and a number of one of them, NAN if it has none. */
 uint32_t dt_page_baselines(const dt_flat *f);
 double dt_page_baseline(const dt_flat *f, uint32_t i, const char *name);

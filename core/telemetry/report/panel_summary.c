@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "telemetry/report/panel.h"
+#include "telemetry/report/plugin_panels.h"
 
 #include "base/err.h"
 #include "telemetry/report/html.h"
@@ -277,46 +277,21 @@ static void write_policy_sentence(const dt_page *p, const dt_flat *f, const dt_f
     }
 }
 
-/* Of predictions the error at the last horizon, next to constant velocity; of a policy without baselines its return. */
-static bool write_other_sentence(const dt_page *p, uint32_t run, uint32_t phase)
+/* Of a policy without baselines its return; of other phases what their plugin says. */
+static void write_other_sentence(const dt_page *p, const dt_page_phase *phase)
 {
-    const dt_records *r = p->run[run].records;
-    const uint32_t evaluated = dt_records_evaluated(r, phase);
-    char text[DT_NUMBER_BYTES], name[64];
-    const dt_series *last = NULL, *s = NULL;
-    uint32_t n = 0;
-    while (snprintf(name, sizeof(name), "eval/rmse_m/%u", n + 1) > 0 && (s = dt_records_find(r, phase, name)) != NULL &&
-           dt_series_is_of(s, evaluated)) {
-        last = s;
-        n++;
+    const size_t before = p->out->bytes;
+    char text[DT_NUMBER_BYTES];
+    dt_plugin_panels_summarise(p, phase);
+    const double mean = dt_page_evaluated(p, phase, 0, "eval/return/mean");
+    const double deviation = dt_page_evaluated(p, phase, 0, "eval/return/std");
+    if (p->out->bytes > before || isnan(mean)) {
+        return;
     }
-    if (last != NULL) {
-        const double rmse = dt_series_last(last);
-        snprintf(name, sizeof(name), "eval/horizon_s/%u", n);
-        const dt_series *second = dt_records_find(r, phase, name);
-        snprintf(name, sizeof(name), "eval/cv_rmse_m/%u", n);
-        const dt_series *constant = dt_records_find(r, phase, name);
-        dt_str_addf(p->out, "error at the last horizon (%s" NO_BREAK "s) ",
-                    dt_number_text(second != NULL ? dt_series_last(second) : (double)n, text));
-        dt_str_addf(p->out, "<b>%s" NO_BREAK "m</b>", dt_number_text(rmse, text));
-        if (constant != NULL && dt_series_last(constant) > 0) {
-            dt_str_addf(p->out, "; constant velocity" NO_BREAK "%s" NO_BREAK "m (<b>",
-                        dt_number_text(dt_series_last(constant), text));
-            write_percent(p, rmse / dt_series_last(constant) - 1);
-            dt_str_add(p->out, "</b>)");
-        }
-        return true;
+    dt_str_addf(p->out, "return <b>%s</b>", dt_number_text(mean, text));
+    if (isfinite(deviation)) {
+        dt_str_addf(p->out, ", deviation over seeds %s", dt_short_text(deviation, text));
     }
-    s = dt_records_find(r, phase, "eval/return/mean");
-    if (s == NULL || !dt_series_is_of(s, evaluated)) {
-        return false;
-    }
-    dt_str_addf(p->out, "return <b>%s</b>", dt_number_text(dt_series_last(s), text));
-    s = dt_records_find(r, phase, "eval/return/std");
-    if (s != NULL && dt_series_is_of(s, evaluated) && isfinite(dt_series_last(s))) {
-        dt_str_addf(p->out, ", deviation over seeds %s", dt_short_text(dt_series_last(s), text));
-    }
-    return true;
 }
 
 /* What is written of each phase of a run. */
@@ -334,19 +309,23 @@ static void open_section(const dt_page *p, int what, bool *is_open_p)
     *is_open_p = true;
 }
 
-static void write_sentence(const dt_page *p, uint32_t run, uint32_t phase, const dt_flat *f, const dt_flat *before,
-                           bool *is_open_p)
+/* number: of the phase, from 1 */
+static void write_sentence(const dt_page *p, const dt_page_phase *phase, uint32_t number, const dt_flat *f,
+                           const dt_flat *before, bool *is_open_p)
 {
     const size_t start = p->out->bytes;
     const bool was_open = *is_open_p;
     open_section(p, SENTENCES, is_open_p);
-    dt_str_add(p->out, "<li><a href=\"#phase-");
-    dt_str_addf(p->out, "%u\">", phase + 1);
-    dt_html_text(p->out, p->run[run].records->phase[phase].id);
+    dt_str_addf(p->out, "<li><a href=\"#phase-%u\">", number);
+    dt_html_text(p->out, phase->id);
     dt_str_add(p->out, "</a> ");
+    const size_t empty = p->out->bytes;
     if (dt_page_baselines(f) > 0) {
         write_policy_sentence(p, f, before);
-    } else if (!write_other_sentence(p, run, phase)) {
+    } else {
+        write_other_sentence(p, phase);
+    }
+    if (p->out->bytes == empty) {
         dt_str_cut(p->out, start);
         *is_open_p = was_open;
         return;
@@ -354,17 +333,18 @@ static void write_sentence(const dt_page *p, uint32_t run, uint32_t phase, const
     dt_str_add(p->out, "</li>\n");
 }
 
-static dt_status write_run(const dt_page *p, uint32_t run, int what, bool *is_open_p)
+/* phase: of the page, for sentences, which are of its only run */
+static dt_status write_run(const dt_page *p, uint32_t run, const dt_page_phase *phase, uint32_t n, bool *is_open_p)
 {
     dt_flat before = {0};
     dt_status st = DT_OK;
-    for (uint32_t i = 0; i < p->run[run].records->n_phases && st == DT_OK; i++) {
+    for (uint32_t i = 0; i < n && st == DT_OK; i++) {
         dt_flat f = {0};
         st = dt_logbook_left(&p->run[run], i, ".baselines.json", &f);
         const bool has_baselines = st == DT_OK && dt_page_baselines(&f) > 0;
         const dt_flat *last = has_baselines && before.n > 0 && is_comparable(&f, &before) ? &before : NULL;
-        if (st == DT_OK && what == SENTENCES) {
-            write_sentence(p, run, i, &f, last, is_open_p);
+        if (st == DT_OK && phase != NULL) {
+            write_sentence(p, &phase[i], i + 1, &f, last, is_open_p);
         } else if (has_baselines) {
             open_section(p, TABLES, is_open_p);
             write_phase(p, run, i, &f, last);
@@ -380,16 +360,16 @@ static dt_status write_run(const dt_page *p, uint32_t run, int what, bool *is_op
     return st;
 }
 
-dt_status dt_panel_summary(const dt_page *p)
+dt_status dt_panel_summary(const dt_page *p, const dt_page_phase *phase, uint32_t n)
 {
     bool is_open = false;
     if (p->n_runs == 1) {
-        DT_TRY(write_run(p, 0, SENTENCES, &is_open));
+        DT_TRY(write_run(p, 0, phase, n, &is_open));
         dt_str_add(p->out, is_open ? "</ul>\n" : "");
     }
     const size_t before = p->out->bytes;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        DT_TRY(write_run(p, i, TABLES, &is_open));
+        DT_TRY(write_run(p, i, NULL, p->run[i].records->n_phases, &is_open));
     }
     if (p->out->bytes > before) {
         dt_str_add(p->out,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extension "dtrain.panels/1" of a component: a part of the HTML report, drawn from what runs recorded. It is asked for
- * every phase that a report shows, and writes nothing where it finds nothing of its own. `dtrain report` asks the
- * components of all plugins; a run that ends asks those that it used. Threads: [main].
+ * Extension "dtrain.panels/1" of a component or plugin: parts of the HTML report, drawn from what runs recorded. Each
+ * function is called for every phase that a report shows, and writes nothing where it finds nothing of its own.
+ * `dtrain report` calls all plugins; the report at the end of a run calls those that the run used. Threads: [main].
  */
 #ifndef DTRAIN_EXT_PANELS_H
 #define DTRAIN_EXT_PANELS_H
@@ -15,6 +15,13 @@ extern "C" {
 
 #define DT_EXT_PANELS "dtrain.panels/1"
 
+typedef struct dt_panel_curve { /* of a chart whose numbers are no recorded metric */
+    const double *x, *y;        /* [n], finite, x rising; at most 300 */
+    const char *label;          /* text at its end; NULL: none */
+    uint32_t n;
+    int32_t run; /* drawn in the colour of this run; -1: a dashed reference line */
+} dt_panel_curve;
+
 typedef struct dt_panel_view dt_panel_view;
 struct dt_panel_view {
     uint32_t struct_size, n_runs;
@@ -22,7 +29,11 @@ struct dt_panel_view {
     const char *phase; /* id of the phase */
     /* ---- reading; run is an index below n_runs ---- */
     const char *(*run_name)(const dt_panel_view *p, uint32_t run);
-    /* The values of a metric ("train/loss") in order of recording, NAN where one was not finite; step: the step that
+    /* Markup that names the run by its colour and name; "" where the report has one run only. */
+    const char *(*run_label)(const dt_panel_view *p, uint32_t run);
+    /* Is it the first of the runs that share its configuration? */
+    uint8_t (*is_first_of_group)(const dt_panel_view *p, uint32_t run);
+    /* The values of a metric ("losses/policy") in order of recording, NAN where one was not finite; step: the step that
      * each was recorded at. Returns how many, 0: the run has none in this phase. The arrays live until draw returns. */
     uint32_t (*series)(const dt_panel_view *p, uint32_t run, const char *metric, const double **value,
                        const uint64_t **step);
@@ -37,11 +48,20 @@ struct dt_panel_view {
     void (*html)(const dt_panel_view *p, const char *html); /* as it is: balanced XHTML elements, nothing fetched */
     /* A chart of a metric, a curve for each run that has it; nothing where none has. */
     dt_status (*chart)(const dt_panel_view *p, const char *metric);
+    /* A chart of curves; nothing where none has a point. Errors: DT_EINVAL (more than 33 curves). */
+    dt_status (*curves)(const dt_panel_view *p, const char *title, const char *unit, const char *x_name,
+                        const dt_panel_curve *curve, uint32_t n);
 };
 
+enum { DT_PANEL_LAST, DT_PANEL_FIRST }; /* after the host's panels of a phase, or before them */
+
 typedef struct dt_panels_api {
-    uint32_t struct_size, reserved;
+    uint32_t struct_size, place; /* DT_PANEL_*, of draw */
     dt_status (*draw)(const dt_host *h, const dt_panel_view *p);
+    /* Optional: one sentence that sums up the phase, at the top of the report of a single run. */
+    dt_status (*summarise)(const dt_host *h, const dt_panel_view *p);
+    /* Optional: a sentence below the host's chart of a metric; leaves out empty where it has none. */
+    dt_status (*note)(const dt_host *h, const dt_panel_view *p, const char *metric, char *out, uint64_t bytes);
 } dt_panels_api;
 
 #ifdef __cplusplus

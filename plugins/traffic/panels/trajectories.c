@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "telemetry/report/panel.h"
+#include "traffic/panels/panels.h"
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -18,12 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STEPS = 256, MAX_MARKS = 8, MAX_FUTURES = 16, POSE = 4 };
+enum { MAX_STEPS = 256, MAX_MARKS = 8, MAX_FUTURES = 16, POSE = 4, MAX_VEHICLES = 1024, MAX_SCENES = 64 };
 enum { HISTORY, FUTURE, PREDICTED, CONSTANT, SPREAD, LANE, N_LINES };
 static const char *const line_name[N_LINES] = {[HISTORY] = "history",   [FUTURE] = "future", [PREDICTED] = "predicted",
                                                [CONSTANT] = "constant", [SPREAD] = "spread", [LANE] = "lane"};
 static const double MARGIN_M = 5, WIDTH_M = 1.9; /* around the scene; of vehicles, which recordings often lack */
-static const double LEAST_SHOWN = 0.05, LEAST_TOLD = 0.15; /* probabilities of futures: drawn, told in a number */
+static const double LEAST_SHOWN = 0.05, LEAST_LABELLED = 0.15; /* probabilities of futures: drawn, written */
 static const double WIDE = 2.4, SHAPE = 1.5; /* width over height from where a scene gets a row of its own; of others */
 
 typedef struct line {
@@ -42,25 +42,31 @@ typedef struct scene {
     double rmse_m, share;
     vehicle *vehicle;
     uint32_t n_vehicles, cap;
+    bool is_cut;         /* a vehicle had no room */
     double cos_a, sin_a; /* of the angle that the scene is turned back by */
     double low[2], high[2];
 } scene;
 
-typedef struct reader { /* through the file's values in their order */
-    const dt_flat *f;
-    uint32_t at;
-    uint32_t mark[MAX_MARKS], n_marks;
-} reader;
+typedef struct survey { /* what the file of a run has */
+    uint32_t number[MAX_SCENES];
+    double share[MAX_SCENES]; /* of the scenes that are better */
+    uint32_t n_scenes;
+    uint32_t mark[MAX_MARKS], n_marks; /* steps of the horizons */
+    bool has_futures, has_lanes;
+    double typical, worst; /* shares of the scenes that are shown; the others are opened by a click */
+} survey;
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static vehicle *vehicle_of(scene *s, uint32_t j)
 {
+    if (j >= MAX_VEHICLES) {
+        return NULL;
+    }
     if (j >= s->cap) {
-        const uint32_t cap = s->cap > 0 ? 2 * s->cap : 16;
-        vehicle *grown = j < 1024 ? dt_realloc(s->vehicle, cap * sizeof(*grown)) : NULL;
-        if (grown == NULL || j >= cap) {
-            s->vehicle = grown != NULL ? grown : s->vehicle;
+        const uint32_t cap = j < 16 ? 16 : 2 * j;
+        vehicle *grown = dt_realloc(s->vehicle, cap * sizeof(*grown));
+        if (grown == NULL) {
             return NULL;
         }
         s->vehicle = grown;
@@ -73,7 +79,7 @@ static vehicle *vehicle_of(scene *s, uint32_t j)
 }
 
 /* "future/3/1", "futures/2/3/1", "probability/2" or "pose/2" of a vehicle */
-static void take_number(vehicle *v, const char *path, double value)
+static void read_number(vehicle *v, const char *path, double value)
 {
     uint32_t row = 0, column = 0;
     if (sscanf(path, "pose/%u", &column) == 1 && column < POSE) {
@@ -102,39 +108,64 @@ static void take_number(vehicle *v, const char *path, double value)
     }
 }
 
-/* The next scene of the file; false: there is none. */
-static dt_status read_scene(reader *r, scene *s, bool *found_p)
+/* A value below "trajectories/"; of a scene its number, its share, and whether it has futures and lanes. */
+static void survey_value(void *user, const char *path, double value)
 {
-    uint32_t number = UINT32_MAX;
+    survey *v = user;
+    uint32_t i = 0;
+    int bytes = 0;
+    if (sscanf(path, "trajectories/horizon/%u", &i) == 1) {
+        if (i < MAX_MARKS && value >= 0) {
+            v->mark[i] = (uint32_t)dt_i64_within(value, 0, UINT32_MAX);
+            v->n_marks = i + 1;
+        }
+        return;
+    }
+    if (sscanf(path, "trajectories/%u/%n", &i, &bytes) != 1 || bytes == 0) {
+        return;
+    }
+    if ((v->n_scenes == 0 || v->number[v->n_scenes - 1] != i) && v->n_scenes < MAX_SCENES) {
+        v->share[v->n_scenes] = NAN;
+        v->number[v->n_scenes++] = i;
+    }
+    v->has_futures = v->has_futures || strstr(path, "/futures/") != NULL;
+    v->has_lanes = v->has_lanes || strstr(path, "/lane/") != NULL;
+    if (strncmp(path + bytes, "share/", 6) == 0 && v->number[v->n_scenes - 1] == i) {
+        v->share[v->n_scenes - 1] = value;
+        v->worst = fmax(v->worst, value);
+        v->typical = isnan(v->typical) || fabs(value - 0.5) < fabs(v->typical - 0.5) ? value : v->typical;
+    }
+}
+
+static void read_value(void *user, const char *path, double value)
+{
+    scene *s = user;
+    uint32_t i = 0, j = 0;
+    int bytes = 0;
+    if (sscanf(path, "trajectories/%u/%n", &i, &bytes) != 1 || bytes == 0) {
+        return;
+    }
+    const char *rest = path + bytes;
+    s->rmse_m = strncmp(rest, "rmse_m/", 7) == 0 ? value : s->rmse_m;
+    s->share = strncmp(rest, "share/", 6) == 0 ? value : s->share;
+    if (sscanf(rest, "vehicle/%u/%n", &j, &bytes) == 1 && isfinite(value)) {
+        vehicle *v = vehicle_of(s, j);
+        s->is_cut = s->is_cut || v == NULL;
+        if (v != NULL) {
+            read_number(v, rest + bytes, value);
+        }
+    }
+}
+
+static dt_status read_scene(const dt_panel_view *p, uint32_t run, uint32_t number, scene *s)
+{
+    char prefix[48];
     *s = (scene){.rmse_m = NAN, .share = NAN};
-    *found_p = false;
-    for (; r->at < r->f->n; r->at++) {
-        const dt_flat_item *item = &r->f->item[r->at];
-        uint32_t i = 0, j = 0;
-        int bytes = 0;
-        if (sscanf(item->path, "trajectories/horizon/%u", &i) == 1 && i < MAX_MARKS && item->number >= 0) {
-            r->mark[i] = (uint32_t)dt_i64_within(item->number, 0, UINT32_MAX);
-            r->n_marks = i + 1;
-            continue;
-        }
-        if (sscanf(item->path, "trajectories/%u/%n", &i, &bytes) != 1 || bytes == 0) {
-            continue;
-        }
-        if (*found_p && i != number) {
-            break;
-        }
-        number = i;
-        *found_p = true;
-        const char *rest = item->path + bytes;
-        s->rmse_m = strncmp(rest, "rmse_m/", 7) == 0 ? item->number : s->rmse_m;
-        s->share = strncmp(rest, "share/", 6) == 0 ? item->number : s->share;
-        if (sscanf(rest, "vehicle/%u/%n", &j, &bytes) == 1 && isfinite(item->number)) {
-            vehicle *v = vehicle_of(s, j);
-            if (v == NULL) {
-                return DT_FAIL(DT_EDATA, "a scene of pictures has more vehicles than a page can show");
-            }
-            take_number(v, rest + bytes, item->number);
-        }
+    snprintf(prefix, sizeof(prefix), "trajectories/%u/", number);
+    DT_TRY(p->pictures(p, run, prefix, read_value, s));
+    if (s->is_cut) {
+        dt_free(s->vehicle);
+        return DT_FAIL(DT_EDATA, "a scene of pictures has more than %d vehicles, or memory is short", MAX_VEHICLES);
     }
     return DT_OK;
 }
@@ -230,7 +261,7 @@ static void write_futures(const scene *s, const vehicle *v, dt_str *out)
             write_point(s, l->at[i], "L", out);
         }
         dt_str_add(out, "\"/>");
-        if (p >= LEAST_TOLD && p < 1) {
+        if (p >= LEAST_LABELLED && p < 1) {
             double at[2];
             turn(s, l->at[l->n - 1], at);
             dt_str_addf(out, "<text class=\"share\" x=\"%.1f\" y=\"%.1f\">%.0f %%</text>", at[0] - s->low[0] + 0.5,
@@ -240,13 +271,13 @@ static void write_futures(const scene *s, const vehicle *v, dt_str *out)
 }
 
 /* Dots as wide on a phone as on a wide screen: ends of a line without length. */
-static void write_marks(const scene *s, const reader *r, const vehicle *v, int k, dt_str *out)
+static void write_marks(const scene *s, const survey *of, const vehicle *v, int k, dt_str *out)
 {
     const line *l = &v->line[k];
     dt_str_addf(out, "<path class=\"%s dots\" d=\"", line_name[k]);
-    for (uint32_t i = 0; i < r->n_marks; i++) {
-        if (r->mark[i] < l->n) {
-            write_point(s, l->at[r->mark[i]], "M", out);
+    for (uint32_t i = 0; i < of->n_marks; i++) {
+        if (of->mark[i] < l->n) {
+            write_point(s, l->at[of->mark[i]], "M", out);
             dt_str_add(out, "h0");
         }
     }
@@ -297,7 +328,7 @@ static void write_caption(const scene *s, double across, dt_str *out)
     dt_str_addf(out, "<span>%u vehicles, %.0f m across</span></figcaption>", s->n_vehicles, across);
 }
 
-static void write_scene(const reader *r, scene *s, dt_str *out)
+static void write_scene(const survey *of, scene *s, dt_str *out)
 {
     orient(s);
     const double across = s->high[0] - s->low[0], along = s->high[1] - s->low[1];
@@ -325,38 +356,29 @@ static void write_scene(const reader *r, scene *s, dt_str *out)
         write_line(s, u, FUTURE, true, out);
         write_futures(s, u, out);
         write_line(s, u, PREDICTED, true, out);
-        write_marks(s, r, u, FUTURE, out);
-        write_marks(s, r, u, PREDICTED, out);
+        write_marks(s, of, u, FUTURE, out);
+        write_marks(s, of, u, PREDICTED, out);
         write_body(s, u, out);
         dt_str_add(out, "</g>");
     }
     dt_str_add(out, "</svg></figure>\n");
 }
 
-static bool has_part(const dt_flat *f, const char *part)
+static void write_legend(const survey *of, dt_str *out)
 {
-    for (uint32_t i = 0; i < f->n; i++) {
-        if (strstr(f->item[i].path, part) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* part: of the file, which has it only of some models and data */
-static void write_legend(const dt_flat *f, dt_str *out)
-{
-    static const struct {
-        const char *class, *text, *part;
-    } key[] = {{"history", "recorded past", NULL},
-               {"future", "recorded future", NULL},
-               {"predicted", "predicted: a dot at each horizon, the shade is one standard deviation", NULL},
-               {"way", "one of several futures, stronger the more probable; the prediction is their mean", "/futures/"},
-               {"constant", "constant velocity", NULL},
-               {"lane", "where the lane leads", "/lane/"}};
+    const struct {
+        const char *class, *text;
+        bool is_left_out;
+    } key[] = {
+        {"history", "recorded past", false},
+        {"future", "recorded future", false},
+        {"predicted", "predicted: a dot at each horizon, the shade is one standard deviation", false},
+        {"way", "one of several futures, stronger the more probable; the prediction is their mean", !of->has_futures},
+        {"constant", "constant velocity", false},
+        {"lane", "where the lane leads", !of->has_lanes}};
     dt_str_add(out, "<p class=\"legend\">");
     for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++) {
-        if (key[i].part != NULL && !has_part(f, key[i].part)) {
+        if (key[i].is_left_out) {
             continue;
         }
         dt_str_addf(out,
@@ -367,77 +389,49 @@ static void write_legend(const dt_flat *f, dt_str *out)
     dt_str_add(out, "</p>\n");
 }
 
-/* The typical scene and the worst are shown, the others opened by a click. */
-typedef struct shown {
-    double typical, worst; /* shares */
-} shown;
-
-static shown choose(const dt_flat *f)
+/* Either those that are shown at once, or the others. */
+static dt_status write_scenes(const dt_panel_view *p, uint32_t run, const survey *of, bool are_shown, bool *is_open_p,
+                              dt_str *out)
 {
-    shown c = {NAN, NAN};
-    for (uint32_t i = 0; i < f->n; i++) {
-        uint32_t number = 0;
-        int bytes = 0;
-        const char *path = f->item[i].path;
-        if (sscanf(path, "trajectories/%u/%n", &number, &bytes) == 1 && strncmp(path + bytes, "share/", 6) == 0) {
-            const double share = f->item[i].number;
-            c.worst = fmax(c.worst, share);
-            c.typical = isnan(c.typical) || fabs(share - 0.5) < fabs(c.typical - 0.5) ? share : c.typical;
+    bool is_first = true;
+    for (uint32_t i = 0; i < of->n_scenes; i++) {
+        scene s;
+        const bool is_shown = of->share[i] == of->typical || of->share[i] == of->worst;
+        if (is_shown != are_shown) {
+            continue;
         }
-    }
-    return c;
-}
-
-static dt_status write_scenes(const dt_page *p, uint32_t run, const dt_flat *f, bool want_shown, bool *is_open_p)
-{
-    const shown chosen = choose(f);
-    reader r = {.f = f};
-    scene s;
-    bool found = true, is_first = true;
-    for (dt_status st = DT_OK; found;) {
-        st = read_scene(&r, &s, &found);
-        const bool is_shown = s.share == chosen.typical || s.share == chosen.worst;
-        if (st == DT_OK && found && s.n_vehicles > 0 && is_shown == want_shown) {
+        DT_TRY(read_scene(p, run, of->number[i], &s));
+        if (s.n_vehicles > 0) {
             if (!*is_open_p) {
-                dt_str_add(p->out, "<h3>Predicted and recorded trajectories</h3>\n");
-                write_legend(f, p->out);
+                dt_str_add(out, "<h3>Predicted and recorded trajectories</h3>\n");
+                write_legend(of, out);
             }
             if (is_first) {
-                dt_str_add(p->out, want_shown ? "" : "<details class=\"panel\"><summary>More scenes</summary>\n");
-                dt_str_add(p->out, "<div class=\"scenes\">\n");
-                dt_page_run(p, run);
+                dt_str_add(out, are_shown ? "" : "<details class=\"panel\"><summary>More scenes</summary>\n");
+                dt_str_add(out, "<div class=\"scenes\">\n");
+                dt_str_add(out, p->run_label(p, run));
             }
             *is_open_p = true;
             is_first = false;
-            write_scene(&r, &s, p->out);
+            write_scene(of, &s, out);
         }
         dt_free(s.vehicle);
-        DT_TRY(st);
     }
-    dt_str_add(p->out, is_first ? "" : want_shown ? "</div>\n" : "</div></details>\n");
+    dt_str_add(out, is_first ? "" : are_shown ? "</div>\n" : "</div></details>\n");
     return DT_OK;
 }
 
-static dt_status write_run(const dt_page *p, uint32_t run, const dt_flat *f, bool *is_open_p)
-{
-    DT_TRY(write_scenes(p, run, f, true, is_open_p));
-    return write_scenes(p, run, f, false, is_open_p);
-}
-
-dt_status dt_panel_trajectories(const dt_page *p, const dt_page_phase *phase)
+dt_status dt_panel_trajectories(const dt_panel_view *p, dt_str *out)
 {
     bool is_open = false;
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        dt_flat f = {0};
-        if (phase->at[i] < 0 || !dt_page_leads(p, i)) {
+        survey of = {.typical = NAN, .worst = NAN};
+        if (!p->is_first_of_group(p, i)) {
             continue;
         }
-        dt_status st = dt_logbook_left(&p->run[i], (uint32_t)phase->at[i], ".pictures.json", &f);
-        if (st == DT_OK) {
-            st = write_run(p, i, &f, &is_open);
-        }
-        dt_flat_fini(&f);
-        DT_TRY(st);
+        DT_TRY(p->pictures(p, i, "trajectories/", survey_value, &of));
+        DT_TRY(write_scenes(p, i, &of, true, &is_open, out));
+        DT_TRY(write_scenes(p, i, &of, false, &is_open, out));
     }
     return DT_OK;
 }
