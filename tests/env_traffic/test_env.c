@@ -868,7 +868,7 @@ static void test_out_of_memory_anywhere(void **test)
     mock_host_init(&h);
     memset(self, 0, c->state_size);
     assert_int_equal(ops->create(self, &h.host, config), DT_EUNSUPPORTED);
-    assert_non_null(strstr(h.message, "lacks the service dtrain.features/1"));
+    assert_non_null(strstr(h.message, DT_SVC_FEATURES));
     ops->destroy(self);
     free(self);
     free(config);
