@@ -254,7 +254,7 @@ dt_status dt_first_find(const dt_first_desc *d, int64_t index, dt_first *out, dt
     *out = (dt_first){0};
     roles_p->n = 0;
     if (is_resumed(d, index)) {
-        return dt_snapshot_loaded(d->start->resume, roles_p);
+        return dt_snapshot_loaded_roles(d->start->resume, roles_p);
     }
     pthread_mutex_lock(d->lock);
     dt_status st = open_weights(d, index, out);

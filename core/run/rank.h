@@ -62,7 +62,7 @@ typedef struct dt_rank {
     uint32_t n_failed_saves; /* rank 0: in a row */
     uint64_t rate_samples, last_saved_step;
     uint64_t good_step, evaluated_step; /* of the run: where the last iteration began, where it was evaluated */
-    dt_snapshot_held held;              /* of the first rank: besides the arenas, before this iteration */
+    dt_snapshot_backup backup;          /* rank 0: state outside of the arenas, before this iteration */
     double rate;
     uint64_t check_every; /* steps between comparisons of parameters; 0: never */
     dt_training_opts training;
@@ -85,7 +85,7 @@ typedef struct dt_rank {
     uint32_t n_best_known;   /* and of checkpoint.best_by */
     uint64_t n_empty;        /* rank 0: steps without a sample that were recorded */
     uint64_t epoch;          /* epochs of the phase that are done */
-    uint32_t owed;           /* DT_OWES_* */
+    uint32_t pending;        /* DT_PENDING_* */
     uint32_t restarts;       /* of workers of this rank's environments, as far as they are known */
     dt_forecast forecast;    /* rank 0 */
     bool has_peak;           /* rank 0: the peak of resident memory is that of the phase */
@@ -113,9 +113,9 @@ double dt_rank_phase_s(const dt_rank *k);
  * What is not finite is never saved, and an error. */
 dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must);
 /* The phase fails with st, which all ranks know. Where nothing was learnt since the last good iteration its state is
- * saved, so that no more is lost than what failed. held: what that iteration left besides the arenas; NULL: the stage
+ * saved, so that no more is lost than what failed. backup: taken before the iteration that failed; NULL: the stage
  * as it is. On a device steps are under way that nobody has looked at: there the last checkpoint has to do. */
-dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held);
+dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_backup *backup);
 
 /* ---- rank_evaluate.c -------------------------------------------------------------------------------------------- */
 

@@ -92,7 +92,7 @@ static dt_status iterate(dt_rank *k, dt_progress *p)
         dt_profile_steps_before(&k->r->profile, before);
     }
     if (dt_rank_is_first(k)) {
-        dt_snapshot_hold(k->stage, &k->held);
+        dt_snapshot_back_up(k->stage, &k->backup);
     }
     if (dt_fault("run.iterate")) {
         return DT_FAIL(DT_EPLUGIN, "the iteration failed on purpose");
@@ -106,10 +106,10 @@ static dt_status iterate(dt_rank *k, dt_progress *p)
     return lost < 0 ? lost : st;
 }
 
-/* Asked to stop while it was judged: what was learnt is saved, and what is owed to it with it. */
+/* Asked to stop during an evaluation: the state is saved, and that the evaluation is pending. */
 static dt_status leave_owing(dt_rank *k, const dt_progress *p, bool ends)
 {
-    k->owed = ends ? DT_OWES_END : DT_OWES_EVALUATION;
+    k->pending = ends ? DT_PENDING_END : DT_PENDING_EVALUATION;
     if (dt_rank_is_first(k)) {
         dt_rank_show(k, p, p->step == p->steps);
         DT_TRY(dt_metrics_flush(k->r->metrics, k->stage->d.phase->desc.id, p->step, dt_clock_s() - k->r->start_s));
@@ -120,14 +120,14 @@ static dt_status leave_owing(dt_rank *k, const dt_progress *p, bool ends)
 
 dt_status dt_rank_settle(dt_rank *k)
 {
-    const bool ends = k->owed == DT_OWES_END;
+    const bool ends = k->pending == DT_PENDING_END;
     bool is_met = false;
     k->good_step = dt_rank_global_step(k);
     const dt_status judged = dt_rank_evaluate(k, &is_met);
     if (judged < 0) {
         return judged == DT_EINTERRUPTED ? judged : dt_rank_rescue(k, judged, NULL);
     }
-    k->owed = DT_OWES_NOTHING;
+    k->pending = DT_PENDING_NONE;
     if (dt_rank_is_first(k)) {
         DT_TRY(dt_metrics_flush(k->r->metrics, k->stage->d.phase->desc.id, dt_trainer_step_number(k->stage->trainer),
                                 dt_clock_s() - k->r->start_s));
@@ -135,7 +135,7 @@ dt_status dt_rank_settle(dt_rank *k)
     if (ends || is_met) {
         return DT_DONE;
     }
-    k->last_saved_step = UINT64_MAX; /* the checkpoint there says that it is owed still */
+    k->last_saved_step = UINT64_MAX; /* the checkpoint of this step says that it is pending */
     return dt_rank_save(k, false, false);
 }
 
@@ -189,7 +189,7 @@ static dt_status end_at_once(dt_rank *k)
     if (k->stage->stream == NULL || !is_judged || step == k->evaluated_step || step == k->r->base_step) {
         return DT_DONE;
     }
-    k->owed = DT_OWES_END;
+    k->pending = DT_PENDING_END;
     return dt_rank_settle(k);
 }
 
@@ -201,7 +201,7 @@ dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step)
         const uint64_t before = k->good_step = dt_rank_global_step(k);
         const dt_status st = iterate(k, &p), worst = dt_comm_agree(k->comm, st);
         if (worst < 0) {
-            return dt_rank_rescue(k, worst, &k->held);
+            return dt_rank_rescue(k, worst, &k->backup);
         }
         DT_TRY(note_lost_workers(k, before));
         if (st == DT_DONE && p.step == 0) {

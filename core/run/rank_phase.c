@@ -239,8 +239,8 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     }
     dt_rank_show_begin(k);
     const bool is_over = k->stop.steps > 0 && begin >= (uint64_t)k->stop.steps;
-    k->owed = is_resumed(k, index) ? r->start.owed : DT_OWES_NOTHING;
-    dt_status st = k->owed != DT_OWES_NOTHING ? dt_rank_settle(k) : DT_OK;
+    k->pending = is_resumed(k, index) ? r->start.pending : DT_PENDING_NONE;
+    dt_status st = k->pending != DT_PENDING_NONE ? dt_rank_settle(k) : DT_OK;
     if (st == DT_OK) {
         st = is_over ? DT_DONE : is_there ? DT_OK : dt_rank_loop(k, most);
     }
@@ -309,7 +309,7 @@ dt_status dt_rank_run_phases(dt_rank *k)
         const dt_status kept = st == DT_DONE ? dt_policy_result_take(k->stage, &policy) : DT_OK;
         dt_device_watch_end(&k->device);
         dt_stage_destroy(k->stage);
-        dt_snapshot_held_fini(&k->held);
+        dt_snapshot_backup_fini(&k->backup);
         k->stage = NULL;
         const dt_status compared = kept == DT_OK ? compare(k, i, policy) : kept;
         dt_policy_result_free(policy);

@@ -41,7 +41,7 @@ static dt_snapshot_desc describe_snapshot(const dt_rank *k)
                               .comm = k->comm,
                               .ranks = dt_comm_size(k->comm),
                               .n_shards = count_shards(k),
-                              .owed = k->owed,
+                              .pending = k->pending,
                               .is_evaluated = k->evaluated_step == dt_rank_global_step(k)};
 }
 
@@ -49,7 +49,7 @@ static dt_snapshot_desc describe_snapshot(const dt_rank *k)
 static dt_status write_checkpoint(dt_rank *k, const dt_snapshot_desc *d)
 {
     if (!dt_rank_is_first(k)) {
-        return dt_snapshot_is_shared(k->stage, d) ? dt_snapshot_help(k->stage, d) : DT_OK;
+        return dt_snapshot_is_shared(k->stage, d) ? dt_snapshot_save_shard(k->stage, d) : DT_OK;
     }
     DT_TRY(dt_snapshot_save(k->stage, d, NULL));
     k->last_saved_step = dt_rank_global_step(k);
@@ -242,11 +242,11 @@ dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
     return st;
 }
 
-static void rescue(dt_rank *k, const dt_snapshot_held *held)
+static void rescue(dt_rank *k, const dt_snapshot_backup *backup)
 {
     const uint64_t step = dt_rank_global_step(k);
     dt_snapshot_desc d = describe_snapshot(k);
-    d.held = held;
+    d.backup = backup;
     const dt_status st = write_checkpoint(k, &d);
     if (!dt_rank_is_first(k)) {
         return;
@@ -258,11 +258,11 @@ static void rescue(dt_rank *k, const dt_snapshot_held *held)
     }
 }
 
-dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held)
+dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_backup *backup)
 {
     const uint64_t step = dt_rank_global_step(k);
     const bool is_news = step > k->r->base_step && step == k->good_step && step != k->last_saved_step;
-    uint32_t is_due = dt_rank_is_first(k) && is_news && (held == NULL || held->is_there);
+    uint32_t is_due = dt_rank_is_first(k) && is_news && (backup == NULL || backup->is_valid);
     if (st == DT_EINTERRUPTED || k->stage->d.device_ops != NULL) {
         return st;
     }
@@ -275,7 +275,7 @@ dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_held *held)
     /* where the communicator itself failed nothing can be brought together any more */
     const bool is_whole = open_state(k, &is_due) == DT_OK;
     if (is_due && is_whole) {
-        rescue(k, held);
+        rescue(k, backup);
     }
     close_state(k);
     st = dt_error_put(reason);

@@ -109,7 +109,7 @@ static dt_status is_over(const dt_session *s, const dt_ckpt_info *info, const dt
 static dt_status check_cpu(const dt_session *s, const dt_ckpt_info *info, dt_run_start *c)
 {
     char cpu[sizeof(info->cpu)];
-    DT_TRY(dt_snapshot_cpu(s->config, c->begin, cpu, sizeof(cpu)));
+    DT_TRY(dt_snapshot_cpu_class(s->config, c->begin, cpu, sizeof(cpu)));
     c->is_other_cpu = info->cpu[0] != '\0' && strcmp(cpu, info->cpu) != 0;
     if (c->is_other_cpu) {
         dt_log(DT_LOG_WARN,
@@ -159,20 +159,21 @@ static bool owes_baselines(const dt_ckpt_info *info)
 static dt_status go_on(const dt_session *s, dt_run_start *c)
 {
     const dt_ckpt_info *info = dt_ckpt_info_get(c->resume);
-    bool phase_end = false;
-    uint64_t step = 0;
-    DT_TRY(dt_snapshot_position(c->resume, &c->begin, &step, &c->base_step, &phase_end));
+    dt_snapshot_place at;
+    DT_TRY(dt_snapshot_position(c->resume, &at));
+    c->begin = at.phase_index;
+    c->base_step = at.base_step;
+    c->pending = at.pending;
     DT_TRY(check_phase(s, info, c));
     DT_TRY(check_range(s, info, c));
     DT_TRY(check_cpu(s, info, c));
     DT_TRY(check_ranks(s, info, c));
     bool ends = false;
     DT_TRY(is_over(s, info, c, &ends));
-    DT_TRY(dt_snapshot_owed(c->resume, &c->owed));
     if (ends && c->begin >= s->first && owes_baselines(info)) {
         dt_log(DT_LOG_INFO, "the baselines of phase %lld (%s) are pending: it is evaluated again, and they with it",
                (long long)c->begin + 1, info->phase);
-        c->owed = DT_OWES_END;
+        c->pending = DT_PENDING_END;
         return DT_OK;
     }
     if (ends) {
@@ -180,7 +181,7 @@ static dt_status go_on(const dt_session *s, dt_run_start *c)
         return DT_OK;
     }
     c->spent_ms = info->phase_ms;
-    dt_log(DT_LOG_INFO, "resuming %s at step %llu", info->path, (unsigned long long)step);
+    dt_log(DT_LOG_INFO, "resuming %s at step %llu", info->path, (unsigned long long)at.step);
     return DT_OK;
 }
 

@@ -17,7 +17,7 @@ typedef struct dt_run_start {
     uint64_t spent_ms;  /* on the first phase already */
     bool is_other_cpu;  /* the checkpoint was computed in another arithmetic class than this process's */
     bool is_other_sum;  /* gradients were summed in another order: engine.reduction = fast on other ranks */
-    uint32_t owed;      /* to the first phase, before it goes on: DT_OWES_* */
+    uint32_t pending;   /* DT_PENDING_* of the first phase, before it continues */
 } dt_run_start;
 
 /* A run from its beginning. */

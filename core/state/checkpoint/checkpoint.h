@@ -30,6 +30,18 @@ enum {
     DT_CKPT_PATH_BYTES = 4096
 };
 
+/* Blobs of the host, in the order of files: that of the phase, which has the phase's id, comes first. */
+enum {
+    DT_BLOB_PHASE,
+    DT_BLOB_ROLLOUT,
+    DT_BLOB_NORMALISER,
+    DT_BLOB_REPLAY,
+    DT_BLOB_OPPONENTS,
+    DT_BLOB_RECORDS,
+    DT_CKPT_BLOBS
+};
+const char *dt_ckpt_blob_name(uint32_t blob); /* NULL: DT_BLOB_PHASE */
+
 /* State of a plugin that is no tensor: opaque, with the plugin's own version. */
 typedef struct dt_ckpt_blob {
     const char *name; /* letters, digits, _ . - */

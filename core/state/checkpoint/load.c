@@ -243,15 +243,20 @@ static dt_status open_optim(dt_ckpt *c)
 /* What a manifest may list: for weights alone (init-from, eval), for a resume, or for nothing that dtrain does. */
 typedef enum use { FOR_WEIGHTS, FOR_RESUME, FOR_NOTHING } use;
 
-/* Blobs that the host writes (core/state/snapshot/snapshot_names.h), besides that of the phase. */
 static const struct {
     const char *name;
     use use;
-} host_blobs[] = {{"normaliser", FOR_WEIGHTS},
-                  {"rollout", FOR_RESUME},
-                  {"opponents", FOR_RESUME},
-                  {"replay", FOR_RESUME},
-                  {"replay-records", FOR_RESUME}};
+} host_blobs[DT_CKPT_BLOBS] = {[DT_BLOB_PHASE] = {NULL, FOR_RESUME},
+                               [DT_BLOB_ROLLOUT] = {"rollout", FOR_RESUME},
+                               [DT_BLOB_NORMALISER] = {"normaliser", FOR_WEIGHTS},
+                               [DT_BLOB_REPLAY] = {"replay", FOR_RESUME},
+                               [DT_BLOB_OPPONENTS] = {"opponents", FOR_RESUME},
+                               [DT_BLOB_RECORDS] = {"replay-records", FOR_RESUME}};
+
+const char *dt_ckpt_blob_name(uint32_t blob)
+{
+    return host_blobs[blob].name;
+}
 
 /* "plugin-<blob>.bin", "plugin-<blob>-00001-of-00002.bin" */
 static bool is_of_blob(const char *file, const char *blob)
@@ -269,11 +274,11 @@ static use use_of(const dt_manifest *m, const char *file)
     if (strcmp(file, "model.safetensors") == 0 || strcmp(file, "state.json") == 0 || strcmp(file, "config.cfg") == 0) {
         return FOR_WEIGHTS;
     }
-    if (strncmp(file, "optim", 5) == 0 || is_of_blob(file, m->info.phase)) {
+    if (strncmp(file, "optim", 5) == 0) {
         return FOR_RESUME;
     }
-    for (size_t i = 0; i < sizeof(host_blobs) / sizeof(host_blobs[0]); i++) {
-        if (is_of_blob(file, host_blobs[i].name)) {
+    for (size_t i = 0; i < DT_CKPT_BLOBS; i++) {
+        if (is_of_blob(file, host_blobs[i].name != NULL ? host_blobs[i].name : m->info.phase)) {
             return host_blobs[i].use;
         }
     }

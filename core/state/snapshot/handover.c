@@ -261,7 +261,7 @@ bool dt_handover_has(const dt_handover *h, const char *role)
 dt_status dt_handover_loaded(const dt_handover *h, dt_roles *roles_p)
 {
     roles_p->n = 0;
-    return h->n > 0 && h->from[0].ckpt != NULL ? dt_snapshot_loaded(h->from[0].ckpt, roles_p) : DT_OK;
+    return h->n > 0 && h->from[0].ckpt != NULL ? dt_snapshot_loaded_roles(h->from[0].ckpt, roles_p) : DT_OK;
 }
 
 dt_status dt_handover_stores(const dt_handover *h, dt_str *out, bool *known_p)

@@ -6,15 +6,14 @@
 
 #include "rl/experience/service.h"
 #include "state/snapshot/snapshot.h"
-#include "state/snapshot/snapshot_names.h"
+#include "state/snapshot/snapshot_blobs.h"
 #include "state/snapshot/snapshot_shards.h"
+#include "state/snapshot/snapshot_state.h"
 #include "state/snapshot/snapshot_tensors.h"
-#include "plugin/service/stream.h"
 
 #include "engine/backend/kernel.h"
 #include "base/err.h"
 #include "base/fs.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -22,54 +21,39 @@
 #include <stdio.h>
 #include <string.h>
 
-static dt_status write_bytes(dt_writer *w, const void *p, uint64_t bytes)
+static bool has_replay(const dt_stage *s)
 {
-    dt_str *out = w->priv;
-    dt_str_add_n(out, p, bytes);
-    return dt_str_status(out);
+    return s->rollout != NULL && dt_rollout_has_replay(s->rollout);
 }
 
-/* What no arena holds: the phase's own state, and that of its rollout. */
-static dt_status write_blobs(dt_stage *s, dt_snapshot_held *h)
+static dt_status write_backup(dt_stage *s, dt_snapshot_backup *b)
 {
-    dt_str_clear(&h->phase);
-    dt_str_clear(&h->rollout);
-    dt_str_clear(&h->normaliser);
-    h->scaler = *dt_trainer_scaler(s->trainer);
-    h->env_steps = s->rollout != NULL ? dt_rollout_env_steps(s->rollout) : DT_ENV_STEPS_UNKNOWN;
-    if (s->d.phase->ops.phase.save != NULL) {
-        dt_writer face = {.struct_size = sizeof(face), .priv = &h->phase, .write = write_bytes};
-        DT_TRY_PLUGIN(s->d.phase->ops.phase.save(s->self, &face), "save");
-    }
-    if (s->rollout != NULL) {
-        DT_TRY(dt_rollout_save(s->rollout, &h->rollout));
-        DT_TRY(dt_rollout_save_normaliser(s->rollout, &h->normaliser));
-    }
-    return DT_OK;
+    b->scaler = *dt_trainer_scaler(s->trainer);
+    b->env_steps = s->rollout != NULL ? dt_rollout_env_steps(s->rollout) : DT_ENV_STEPS_UNKNOWN;
+    return dt_blobs_write(s, DT_BLOBS_BACKED_UP, b);
 }
 
-void dt_snapshot_hold(dt_stage *s, dt_snapshot_held *h)
+void dt_snapshot_back_up(dt_stage *s, dt_snapshot_backup *b)
 {
     enum { MAX_PHASE_BYTES = 64 * 1024 }; /* copied in microseconds */
-    /* what a replay holds is not kept aside: the iteration that fails may have written over it */
-    h->is_too_large = h->is_too_large || (s->rollout != NULL && dt_rollout_has_replay(s->rollout));
-    h->is_there = !h->is_too_large && write_blobs(s, h) == DT_OK;
-    h->is_too_large = h->is_too_large || h->phase.bytes > MAX_PHASE_BYTES;
-    if (!h->is_there) {
+    /* a replay is not copied: the iteration that fails may have overwritten it */
+    b->is_too_large = b->is_too_large || has_replay(s);
+    b->is_valid = !b->is_too_large && write_backup(s, b) == DT_OK;
+    b->is_too_large = b->is_too_large || b->blob[DT_BLOB_PHASE].bytes > MAX_PHASE_BYTES;
+    if (!b->is_valid) {
         dt_error_clear();
     }
 }
 
-void dt_snapshot_held_fini(dt_snapshot_held *h)
+void dt_snapshot_backup_fini(dt_snapshot_backup *b)
 {
-    dt_str_fini(&h->phase);
-    dt_str_fini(&h->rollout);
-    dt_str_fini(&h->normaliser);
-    dt_str_fini(&h->replay);
-    *h = (dt_snapshot_held){.is_there = false};
+    for (uint32_t i = 0; i < DT_CKPT_BLOBS; i++) {
+        dt_str_fini(&b->blob[i]);
+    }
+    *b = (dt_snapshot_backup){.is_valid = false};
 }
 
-dt_status dt_snapshot_cpu(dt_config *c, int64_t phase, char *out, size_t bytes)
+dt_status dt_snapshot_cpu_class(dt_config *c, int64_t phase, char *out, size_t bytes)
 {
     dt_amp_opts amp;
     DT_TRY(dt_config_amp(c, phase, &amp));
@@ -113,27 +97,6 @@ static void list_plugins(const dt_stage *s, dt_ckpt_info *info)
     }
 }
 
-/* What training has seen: the stores that are open, and those of the checkpoint that it went on from; with a stream
- * they are judged, and what was read of it is among the latter. */
-static void write_stores(const dt_stage *s, dt_json_out *o)
-{
-    const char *before = dt_str_text(&s->seen_before);
-    char digest[DIGEST_TEXT];
-    dt_json_arr(o, KEY_STORES);
-    for (uint32_t i = 0; i < s->n_datasets && s->stream == NULL; i++) {
-        digest_of(&s->dataset[i], digest);
-        if (strstr(before, digest) == NULL) {
-            dt_json_str(o, NULL, digest);
-        }
-    }
-    for (const char *p = before; strlen(p) >= DIGEST_TEXT; p += DIGEST_TEXT) {
-        memcpy(digest, p, DIGEST_TEXT - 1);
-        digest[DIGEST_TEXT - 1] = '\0';
-        dt_json_str(o, NULL, digest);
-    }
-    dt_json_end(o, ']');
-}
-
 static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info *info)
 {
     dt_checkpoint_opts opts;
@@ -146,7 +109,7 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     snprintf(info->run, sizeof(info->run), "%.120s", slash != NULL ? slash + 1 : d->run_dir);
     snprintf(info->phase, sizeof(info->phase), "%.60s", s->d.phase->desc.id);
     snprintf(info->build, sizeof(info->build), "%s", PACKAGE_VERSION);
-    DT_TRY(dt_snapshot_cpu(s->d.config, s->d.index, info->cpu, sizeof(info->cpu)));
+    DT_TRY(dt_snapshot_cpu_class(s->d.config, s->d.index, info->cpu, sizeof(info->cpu)));
     snprintf(info->reduction, sizeof(info->reduction), "%s", engine.reduction == DT_REDUCTION_FAST ? "fast" : "exact");
     DT_TRY(dt_config_hash(s->d.config, info->config_hash));
     DT_TRY(dt_config_hash_phase(s->d.config, s->d.index, info->phase_hash));
@@ -170,77 +133,6 @@ static dt_status fill_info(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     return DT_OK;
 }
 
-/* Names and updates of groups, each in a list. */
-static void write_groups(const dt_stage *s, dt_json_out *o)
-{
-    const dt_group_state *group = NULL;
-    const uint32_t n = dt_trainer_groups(s->trainer, &group);
-    if (n == 0) {
-        return;
-    }
-    dt_json_arr(o, KEY_GROUPS);
-    for (uint32_t g = 0; g < n; g++) {
-        dt_json_str(o, NULL, group[g].name);
-    }
-    dt_json_end(o, ']');
-    dt_json_arr(o, KEY_UPDATES);
-    for (uint32_t g = 0; g < n; g++) {
-        dt_json_i64(o, NULL, (int64_t)group[g].updates);
-    }
-    dt_json_end(o, ']');
-}
-
-static void write_state(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, dt_str *out)
-{
-    const dt_scaler *scaler = &held->scaler;
-    dt_json_out o = {.s = out};
-    dt_json_obj(&o, NULL);
-    dt_json_str(&o, "phase", s->d.phase->desc.id);
-    dt_json_i64(&o, "phase_index", s->d.index);
-    dt_json_i64(&o, "step", (int64_t)dt_trainer_step_number(s->trainer));
-    dt_json_i64(&o, "base_step", (int64_t)d->base_step);
-    dt_json_i64(&o, "updates", (int64_t)dt_trainer_updates(s->trainer));
-    dt_json_i64(&o, "passed", (int64_t)dt_trainer_passed(s->trainer));
-    dt_json_f64(&o, "loss_scale", scaler->scale);
-    dt_json_i64(&o, "good_steps", scaler->good);
-    dt_json_i64(&o, "tolerance", scaler->tolerance);
-    dt_json_i64(&o, "skips", (int64_t)scaler->skips);
-    dt_json_i64(&o, "overflows", (int64_t)scaler->overflows);
-    dt_json_i64(&o, "steps_per_epoch", (int64_t)dt_trainer_steps_per_epoch(s->trainer));
-    dt_json_i64(&o, "seed", (int64_t)s->d.seed);
-    if (d->owed != DT_OWES_NOTHING) {
-        dt_json_i64(&o, KEY_OWED, d->owed);
-    }
-    if (held->env_steps != DT_ENV_STEPS_UNKNOWN) {
-        dt_json_i64(&o, KEY_ENV_STEPS, (int64_t)held->env_steps);
-    }
-    dt_json_arr(&o, "models");
-    for (uint32_t i = 0; i < s->n_models; i++) {
-        dt_json_str(&o, NULL, s->model[i].comp->desc.id);
-    }
-    dt_json_end(&o, ']');
-    write_stores(s, &o);
-    if (s->stream != NULL) {
-        dt_json_arr(&o, KEY_STREAM);
-        dt_stream_write(s->stream, dt_trainer_steps_per_epoch(s->trainer), &o);
-        dt_json_end(&o, ']');
-    }
-    dt_json_arr(&o, KEY_LOADED);
-    for (uint32_t r = 0; r < s->d.loaded.n; r++) {
-        dt_json_str(&o, NULL, s->d.loaded.name[r]);
-    }
-    dt_json_end(&o, ']');
-    write_groups(s, &o);
-    dt_json_end(&o, '}');
-}
-
-static void add_blob(dt_ckpt_save_desc *save, dt_ckpt_blob *blobs, const char *name, uint32_t version,
-                     const dt_str *bytes)
-{
-    blobs[save->n_blobs++] =
-        (dt_ckpt_blob){.name = name, .version = version, .data = dt_str_text(bytes), .bytes = bytes->bytes};
-}
-
 static dt_status write_records(void *user, dt_ckpt_put *put, void *to)
 {
     return dt_rollout_write_replay(user, put, to);
@@ -249,7 +141,7 @@ static dt_status write_records(void *user, dt_ckpt_put *put, void *to)
 /* What this rank has of a replay. */
 static dt_ckpt_part part_of(const dt_stage *s, const dt_snapshot_desc *d)
 {
-    return (dt_ckpt_part){.name = BLOB_RECORDS,
+    return (dt_ckpt_part){.name = dt_ckpt_blob_name(DT_BLOB_RECORDS),
                           .version = 1,
                           .index = d->ranks > 1 ? dt_comm_rank(d->comm) : 0,
                           .n = d->ranks,
@@ -260,13 +152,13 @@ static dt_ckpt_part part_of(const dt_stage *s, const dt_snapshot_desc *d)
 
 typedef struct package { /* what a checkpoint is made of */
     dt_tensor_list model, optim;
-    dt_str state, config, pool;
-    dt_snapshot_held now;
-    dt_ckpt_blob blobs[6];
+    dt_str state, config;
+    dt_snapshot_backup now;
+    dt_ckpt_blob blobs[DT_CKPT_BLOBS];
     dt_ckpt_save_desc save;
 } package;
 
-static dt_status gather(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, package *p)
+static dt_status gather(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, package *p)
 {
     DT_TRY(fill_info(s, d, &p->save.info));
     DT_TRY(dt_tensors_of_model(s, &p->model));
@@ -274,27 +166,16 @@ static dt_status gather(dt_stage *s, const dt_snapshot_desc *d, const dt_snapsho
     DT_TRY(dt_tensors_check(&p->model));
     DT_TRY(dt_tensors_check(&p->optim));
     DT_TRY(dt_config_write(s->d.config, &p->config));
-    write_state(s, d, held, &p->state);
+    dt_state_write(s, d, backup, &p->state);
     return dt_str_status(&p->state);
 }
 
-static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_held *held, package *p)
+static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, package *p)
 {
-    const dt_component *phase = &s->d.phase->desc;
     dt_ckpt_save_desc *save = &p->save;
-    if (s->d.phase->ops.phase.save != NULL) {
-        add_blob(save, p->blobs, phase->id, phase->state_version, &held->phase);
-    }
-    if (s->rollout != NULL) {
-        add_blob(save, p->blobs, BLOB_ROLLOUT, 1, &held->rollout);
-        add_blob(save, p->blobs, BLOB_NORMALISER, 1, &held->normaliser);
-    }
-    if (s->rollout != NULL && dt_rollout_has_replay(s->rollout)) {
-        add_blob(save, p->blobs, BLOB_REPLAY, DT_ROLLOUT_REPLAY_VERSION, &p->now.replay);
+    save->n_blobs = dt_blobs_list(s, backup, &p->now, p->blobs);
+    if (has_replay(s)) {
         save->part = part_of(s, d);
-    }
-    if (s->rollout != NULL && dt_rollout_has_pool(s->rollout)) {
-        add_blob(save, p->blobs, BLOB_POOL, 1, &p->pool);
     }
     save->run_dir = d->run_dir;
     save->model = p->model.t;
@@ -309,25 +190,21 @@ static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snap
 
 bool dt_snapshot_is_shared(const dt_stage *s, const dt_snapshot_desc *d)
 {
-    return d->n_shards > 1 || (d->ranks > 1 && s->rollout != NULL && dt_rollout_has_replay(s->rollout));
+    return d->n_shards > 1 || (d->ranks > 1 && has_replay(s));
 }
 
 static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
 {
-    const dt_snapshot_held *held = d->held != NULL ? d->held : &p->now;
-    if (!dt_fs_is_dir(d->run_dir)) { /* what is saved now would lie in a folder without a configuration */
+    const dt_snapshot_backup *backup = d->backup != NULL ? d->backup : &p->now;
+    if (!dt_fs_is_dir(d->run_dir)) { /* a new folder would have no configuration */
         return DT_FAIL(DT_EIO, "the folder %s no longer exists", d->run_dir);
     }
     DT_TRY(dt_trainer_hold(s->trainer)); /* steps of a device are counted when they are read */
-    DT_TRY(d->held == NULL ? write_blobs(s, &p->now) : DT_OK);
-    if (s->rollout != NULL && dt_rollout_has_replay(s->rollout)) {
-        DT_TRY(d->ranks == 1 ? dt_rollout_open_replay(s->rollout) : DT_OK);
-        DT_TRY(dt_rollout_save_replay(s->rollout, &p->now.replay));
-    }
-    /* what an iteration that failed has put there it puts there again */
-    DT_TRY(s->rollout != NULL && dt_rollout_has_pool(s->rollout) ? dt_rollout_save_pool(s->rollout, &p->pool) : DT_OK);
-    DT_TRY(gather(s, d, held, p));
-    describe(s, d, held, p);
+    DT_TRY(d->backup == NULL ? write_backup(s, &p->now) : DT_OK);
+    DT_TRY(has_replay(s) && d->ranks == 1 ? dt_rollout_open_replay(s->rollout) : DT_OK);
+    DT_TRY(dt_blobs_write(s, DT_BLOBS_OTHER, &p->now));
+    DT_TRY(gather(s, d, backup, p));
+    describe(s, d, backup, p);
     return DT_OK;
 }
 
@@ -338,8 +215,7 @@ static void package_destroy(package *p)
         dt_tensor_list_fini(&p->optim);
         dt_str_fini(&p->state);
         dt_str_fini(&p->config);
-        dt_str_fini(&p->pool);
-        dt_snapshot_held_fini(&p->now);
+        dt_snapshot_backup_fini(&p->now);
         dt_free(p);
     }
 }
@@ -366,7 +242,7 @@ static dt_status list_all(dt_stage *s, dt_tensor_list *model, dt_tensor_list *op
     return dt_tensors_of_optim(s, optim);
 }
 
-dt_status dt_snapshot_help(dt_stage *s, const dt_snapshot_desc *d)
+dt_status dt_snapshot_save_shard(dt_stage *s, const dt_snapshot_desc *d)
 {
     dt_tensor_list model = {0}, optim = {0};
     dt_ckpt_save_desc *save = dt_alloc(sizeof(*save)); /* info is large */
@@ -379,7 +255,7 @@ dt_status dt_snapshot_help(dt_stage *s, const dt_snapshot_desc *d)
                                     .optim = optim.t,
                                     .n_optim = optim.n,
                                     .n_shards = d->n_shards};
-        if (s->rollout != NULL && dt_rollout_has_replay(s->rollout)) {
+        if (has_replay(s)) {
             save->part = part_of(s, d);
         }
     }

@@ -620,7 +620,7 @@ static void save(const job *j, int here)
         assert_done(dt_fs_mkdirs(j->dir));
         assert_done(dt_snapshot_save(j->w.stage, &d, NULL));
     } else {
-        assert_done(dt_snapshot_help(j->w.stage, &d));
+        assert_done(dt_snapshot_save_shard(j->w.stage, &d));
     }
     dt_trainer_close_moments(j->w.stage->trainer, false);
     assert_done(dt_comm_barrier(j->w.comm));
