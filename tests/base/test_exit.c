@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of exit codes: docs/reference/exit-codes.md has the same rows, each status maps to a row, and the predicates
+ * The table of exit codes: docs/reference/exit-codes.md has the same rows, each status maps to one, and predicates
  * follow the table.
  */
 #include "base/exit.h"

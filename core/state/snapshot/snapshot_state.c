@@ -36,7 +36,7 @@ static void write_models(const dt_stage *s, dt_json_out *o)
     }
 }
 
-/* All data that the weights were trained on: the open stores, and those of the checkpoint that the phase continues from.
+/* Data that the weights were trained on: the open stores, and those of the checkpoint that the phase continues from.
  * Stores of a stream are only used to evaluate; those that it trained on are among the latter. */
 static void write_stores(const dt_stage *s, dt_json_out *o)
 {
