@@ -3,10 +3,10 @@
  * phase1_world_model: trains perception and world on recorded trajectories (phases/scenes says what they learn, and how
  * they are evaluated). Progressive horizon: only the first seconds of the future count at the beginning.
  */
-#include "accuracy.h"
-#include "calibration.h"
-#include "normalise.h"
-#include "prediction.h"
+#include "scenes/evaluation.h"
+#include "scenes/calibration.h"
+#include "scenes/normalise.h"
+#include "scenes/prediction.h"
 
 #include "dtrain/svc/comm.h"
 
@@ -27,11 +27,11 @@ typedef struct state {
     const dt_metrics_api *metrics;
     config config;
     prediction prediction;
-    accuracy accuracy;
+    evaluation evaluation;
     calibration calibration;
     dt_data *train_data, *eval_data;
     dt_train *trainer;
-    bool is_growth_told, is_unfitted_told, is_normalised;
+    bool is_growth_logged, is_uncalibrated_logged, is_normalised;
 } state;
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_SERVICE_H(h, s->train, DT_SVC_TRAIN, "phase1_world_model");
     DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, "phase1_world_model");
     DT_TRY_H(prediction_init(p, h, s->bind, "phase1_world_model", &s->config.prediction));
-    accuracy_init(&s->accuracy, p, s->train, s->metrics);
+    evaluation_init(&s->evaluation, p, s->train, s->metrics);
     char folds[24];
     snprintf(folds, sizeof(folds), "%lld", (long long)s->config.calibration_folds);
     const dt_setting left_out = {"calibration_folds", folds};
@@ -108,49 +108,49 @@ static double horizon_at(const config *c, double epoch)
 
 /* A last horizon below this share of all of it is reported: evaluations include seconds that hardly counted. The report
  * has the same limit. */
-static const double SHARE_OF_ALL = 0.95;
+static const double WHOLE_HORIZON_SHARE = 0.95;
 
 /* Once, by one rank: the loss of the first epochs looks like failure. The report says the same beside its curve. */
-static void tell_growth(state *s, double epoch, double epochs)
+static void log_horizon_growth(state *s, double epoch, double epochs)
 {
     const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
     const double all = s->config.prediction.horizon_s;
-    if (s->is_growth_told || horizon_at(&s->config, epoch) >= all || (comm != NULL && comm->rank(s->h) != 0)) {
+    if (s->is_growth_logged || horizon_at(&s->config, epoch) >= all || (comm != NULL && comm->rank(s->h) != 0)) {
         return;
     }
     dt_logf(s->h, 2,
             "the horizon grows from %g s to %g s in %g epochs (curriculum), and predictions further ahead have larger "
             "errors: the loss may rise while the model improves; evaluations always use the whole horizon",
             s->config.horizon_start_s, all, s->config.horizon_epochs);
-    if (epochs > 0 && horizon_at(&s->config, epochs) < SHARE_OF_ALL * all) {
+    if (epochs > 0 && horizon_at(&s->config, epochs) < WHOLE_HORIZON_SHARE * all) {
         dt_logf(s->h, 1,
                 "training ends after %.4g epochs with a horizon of %.4g s of %g s (horizon_epochs = %g): later seconds "
                 "are evaluated but never trained; set phase1_world_model.horizon_epochs to at most %.4g, or train "
                 "longer",
                 epochs, horizon_at(&s->config, epochs), all, s->config.horizon_epochs, epochs);
     }
-    s->is_growth_told = true;
+    s->is_growth_logged = true;
 }
 
 /* Once, by one rank: a model has a temperature that nobody fits. */
-static void tell_unfitted(state *s)
+static void warn_uncalibrated(state *s)
 {
     const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
-    if (s->is_unfitted_told || !s->prediction.has_temperature || s->prediction.calibrates ||
+    if (s->is_uncalibrated_logged || !s->prediction.has_temperature || s->prediction.calibrates ||
         (comm != NULL && comm->rank(s->h) != 0)) {
         return;
     }
     dt_logf(s->h, 1,
             "the world model's option calibrated is set, but phase1_world_model.calibration_folds is 0: its "
             "temperature stays unchanged; set calibration_folds to fit it, or calibrated to false");
-    s->is_unfitted_told = true;
+    s->is_uncalibrated_logged = true;
 }
 
 static dt_status calibrate(state *s)
 {
     calibration_found found;
     DT_TRY_H(calibration_run(&s->calibration, s->trainer));
-    DT_TRY_H(calibration_told(&s->calibration, s->trainer, &found));
+    DT_TRY_H(calibration_get(&s->calibration, s->trainer, &found));
     s->metrics->scalar(s->h, "calibration/temperature", found.temperature);
     s->metrics->scalar(s->h, "calibration/windows", (double)s->calibration.n_fitted);
     return DT_OK;
@@ -168,8 +168,8 @@ static dt_status iterate(void *self, dt_progress *out)
     }
     const double epoch = steps_per_epoch > 0 ? (double)step / (double)steps_per_epoch : 0.0;
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, horizon_at(&s->config, epoch), &seconds));
-    tell_growth(s, epoch, steps_per_epoch > 0 ? (double)steps / (double)steps_per_epoch : 0.0);
-    tell_unfitted(s);
+    log_horizon_growth(s, epoch, steps_per_epoch > 0 ? (double)steps / (double)steps_per_epoch : 0.0);
+    warn_uncalibrated(s);
     const dt_status st = dt_train_iterate(s->train, s->trainer, out);
     if (st >= 0) {
         s->metrics->scalar(s->h, "charts/horizon_s", seconds);
@@ -181,14 +181,14 @@ static dt_status iterate(void *self, dt_progress *out)
 }
 
 /* Radii at the last second, of each class of vehicles. */
-static void tell_radii(const state *s, const float *radii)
+static void report_radii(const state *s, const float *radii)
 {
-    const uint32_t n = s->accuracy.shape.n_horizons;
+    const uint32_t n = s->evaluation.shape.n_horizons;
     for (uint32_t k = 0; k < RADII_CLASSES && n > 0; k++) {
         char key[32];
         double radius[RADII_LEVELS];
         for (uint32_t l = 0; l < RADII_LEVELS; l++) {
-            radius[l] = radii_at(radii, k, n - 1, l);
+            radius[l] = radii_get(radii, k, n - 1, l);
         }
         snprintf(key, sizeof(key), "regions/%s", radii_class_name[k]);
         s->metrics->report(s->h, key, radius, RADII_LEVELS);
@@ -202,15 +202,15 @@ static dt_status evaluate(void *self, dt_progress *out)
     /* the graph reads it, the figures do not depend on it */
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, s->config.prediction.horizon_s, NULL));
     if (s->prediction.calibrates) {
-        DT_TRY_H(calibration_told(&s->calibration, s->trainer, &found));
+        DT_TRY_H(calibration_get(&s->calibration, s->trainer, &found));
     }
-    s->accuracy.shape.radii = found.radii;
-    DT_TRY_H(accuracy_run(&s->accuracy, s->trainer, s->eval_data));
+    s->evaluation.shape.radii = found.radii;
+    DT_TRY_H(evaluation_run(&s->evaluation, s->trainer, s->eval_data));
     if (s->prediction.calibrates) {
         s->metrics->report(s->h, "temperature", &found.temperature, 0);
     }
     if (found.radii != NULL) {
-        tell_radii(s, found.radii);
+        report_radii(s, found.radii);
     }
     out->evaluated = 1;
     return DT_OK;
@@ -225,7 +225,7 @@ static void destroy(void *self)
         return; /* create did not begin */
     }
     stop(s);
-    accuracy_fini(&s->accuracy);
+    evaluation_fini(&s->evaluation);
     calibration_fini(&s->calibration);
     prediction_fini(&s->prediction);
 }

@@ -68,6 +68,7 @@ check() { # tree
         xargs grep -HnE '^[[:space:]]*#[[:space:]]*include' 2>/dev/null || true) |
     awk -v table="$table" -v foreign="$foreign" '
     BEGIN {
+        shared_by_phases = " ppo offpolicy constraints scenes common "
         n = split(table, line, "\n")
         for (i = 1; i <= n; i++) {
             if (split(line[i], half, ":") == 2) {
@@ -131,6 +132,10 @@ check() { # tree
                 bad("a public header includes public headers and standard C alone")
             } else if (!quoted && name !~ /^(std[a-z]*|string|math|float|limits|inttypes)\.h$/) {
                 bad("a public header includes public headers and standard C alone")
+            }
+        } else if (dir[1] == "phases" && quoted && n_part == 2 && index(shared_by_phases, " " to[1] " ")) {
+            if (index(shared_by_phases, " " dir[2] " ") && to[1] != "common" && to[1] != dir[2]) {
+                bad("shared code of phases may include common/ and files of its own folder alone")
             }
         } else if ((quoted && to[1] != "dtrain" && n_part > 1) || room_of(name) != "" || name == "config.h") {
             bad(dir[1] " may include dtrain/ and files of its own folder alone")

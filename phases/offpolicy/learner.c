@@ -3,12 +3,12 @@
  * Rounds of learning off policy; see learner.h.
  */
 #include "learner.h"
+#include "common/round_report.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
-enum { DESERTED_STEPS = 100000 };
+enum { MAX_STEPS_WITHOUT_AGENTS = 100000 };
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
@@ -23,14 +23,14 @@ dt_status offpolicy_check(const dt_host *h, const char *phase, const offpolicy_c
     return DT_OK;
 }
 
-static int64_t round_samples(const offpolicy_learner *l)
+static int64_t samples_per_round(const offpolicy_learner *l)
 {
-    return (int64_t)l->bind->env_instances(l->roles.wiring->env) * l->config.collect_steps;
+    return (int64_t)l->bind->env_instances(l->models.wiring->env) * l->config.collect_steps;
 }
 
-static dt_status create_errors(offpolicy_learner *l)
+static dt_status allocate_td_errors(offpolicy_learner *l)
 {
-    l->most_errors = l->replay->drawn(l->memory) * l->roles.spec->n_agents;
+    l->most_errors = l->replay->drawn(l->memory) * l->models.spec->n_agents;
     l->error =
         l->most_errors <= SIZE_MAX / sizeof(*l->error) ? l->h->alloc(l->h, l->most_errors * sizeof(*l->error)) : NULL;
     return l->error != NULL ? DT_OK
@@ -38,15 +38,15 @@ static dt_status create_errors(offpolicy_learner *l)
                                         (unsigned long long)l->most_errors);
 }
 
-static dt_status create_memory(offpolicy_learner *l)
+static dt_status create_replay(offpolicy_learner *l)
 {
     const offpolicy_config *c = &l->config;
-    const uint64_t samples = (uint64_t)round_samples(l) * (uint64_t)c->intensity;
-    if (round_samples(l) > c->buffer_size) {
+    const uint64_t samples = (uint64_t)samples_per_round(l) * (uint64_t)c->intensity;
+    if (samples_per_round(l) > c->buffer_size) {
         return DT_FAIL_H(l->h, DT_ECONFIG,
                          "%s.buffer_size = %lld is less than a round, env.instances * %s.collect_steps = %lld "
                          "samples; raise it, or take fewer steps",
-                         l->phase, (long long)c->buffer_size, l->phase, (long long)round_samples(l));
+                         l->phase, (long long)c->buffer_size, l->phase, (long long)samples_per_round(l));
     }
     const dt_replay_desc d = {.struct_size = sizeof(d),
                               .n_step = (uint32_t)c->n_step,
@@ -61,15 +61,15 @@ static dt_status create_memory(offpolicy_learner *l)
     }
     const uint64_t batch = l->replay->drawn(l->memory);
     l->updates = (samples + batch - 1) / batch;
-    return create_errors(l);
+    return allocate_td_errors(l);
 }
 
 /* Of steps that are added up graphs are known of the step after the first alone. */
-static dt_status wire(offpolicy_learner *l, const dt_wiring_api *wiring, uint32_t head)
+static dt_status bind_models(offpolicy_learner *l, const dt_wiring_api *wiring, uint32_t head)
 {
     const offpolicy_config *c = &l->config;
-    DT_TRY_H(offpolicy_wire(&l->roles, wiring, DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | head));
-    if (c->n_step > 1 && l->roles.wiring->has_graph) {
+    DT_TRY_H(actor_critic_bind(&l->models, wiring, DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | head));
+    if (c->n_step > 1 && l->models.wiring->has_graph) {
         return DT_FAIL_H(l->h, DT_ECONFIG,
                          "%s.n_step = %lld adds up steps, and a model of this phase reads a graph, which is available "
                          "for one step only; set %s.n_step = 1, or choose models that read rows of agents "
@@ -92,24 +92,23 @@ dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *p
     DT_SERVICE_H(h, l->rollout, DT_SVC_ROLLOUT, phase);
     DT_SERVICE_H(h, l->replay, DT_SVC_REPLAY, phase);
     DT_SERVICE_H(h, wiring, DT_SVC_WIRING, phase);
-    l->roles = (offpolicy_roles){.h = h, .bind = l->bind, .phase = phase, .n_critics = c->critics};
+    l->models = (actor_critic){.h = h, .bind = l->bind, .phase = phase, .n_critics = c->critics};
     const uint32_t head = squash ? DT_WIRING_SPREAD : DT_WIRING_NO_SPREAD | DT_WIRING_SQUASHED;
-    DT_TRY_H(wire(l, wiring, head));
+    DT_TRY_H(bind_models(l, wiring, head));
     const dt_rollout_desc d = {.struct_size = sizeof(d),
                                .steps = (uint32_t)c->collect_steps,
                                .gamma = c->gamma,
-                               .transitions = l->roles.wiring->has_graph ? 3 : 2,
+                               .transitions = l->models.wiring->has_graph ? 3 : 2,
                                .squash = squash};
-    DT_TRY_H(l->rollout->create(h, l->roles.wiring->env, &d, &l->experience));
-    return create_memory(l);
+    DT_TRY_H(l->rollout->create(h, l->models.wiring->env, &d, &l->experience));
+    return create_replay(l);
 }
 
 dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learner, dt_graph *g),
                           const dt_train_group *group, uint32_t n_groups, const dt_train_shadow *shadow,
                           uint32_t n_shadows)
 {
-    float eye[OFFPOLICY_MAX_CHOICES * OFFPOLICY_MAX_CHOICES];
-    const dt_wiring *w = l->roles.wiring;
+    const dt_wiring *w = l->models.wiring;
     dt_model *models[2 * DT_WIRING_MAX_MODELS];
     const dt_train_desc desc = {.struct_size = sizeof(desc),
                                 .n_models = w->api->models(w, models, 2 * DT_WIRING_MAX_MODELS),
@@ -124,17 +123,13 @@ dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learne
                                 .n_shadows = n_shadows};
     l->groups = (1u << n_groups) - 1;
     DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));
-    if (l->roles.n_choices > 0) {
-        const int64_t n = l->roles.widest;
-        offpolicy_eye(&l->roles, eye);
-        DT_TRY_H(l->train->set(l->trainer, "eye", eye, (uint32_t)(n * n)));
-    }
+    DT_TRY_H(actor_critic_set_identity(&l->models, l->train, l->trainer));
     return l->explore != NULL ? l->explore(l, false, 0) : DT_OK; /* for evaluations, and exports */
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-dt_tensor *offpolicy_target(const offpolicy_learner *l, dt_graph *g, dt_tensor *next)
+dt_tensor *offpolicy_td_target(const offpolicy_learner *l, dt_graph *g, dt_tensor *next)
 {
     const dt_graph_api *api = g->api;
     dt_tensor *reward = dt_affine(g, dt_split(g, api->input(g, "reward"), 0), l->config.reward_scale, 0);
@@ -142,75 +137,49 @@ dt_tensor *offpolicy_target(const offpolicy_learner *l, dt_graph *g, dt_tensor *
 }
 
 /* |q - y| of each row, the mean of its estimates: what a prioritised replay goes by. */
-static dt_status record_surprise(const offpolicy_learner *l, dt_graph *g, dt_tensor *difference)
+static dt_status record_td_error(const offpolicy_learner *l, dt_graph *g, dt_tensor *difference)
 {
     dt_tensor *size = dt_max(g, difference, dt_affine(g, difference, -1, 0));
     dt_tensor *mean = l->config.critics == 1 ? size : dt_reduce_columns(g, DT_REDUCE_MEAN, size);
     return g->api->output(g, "surprise", dt_merge(g, mean));
 }
 
-dt_status offpolicy_record_critic(const offpolicy_learner *l, dt_graph *g, const dt_policy_tensors *p, dt_tensor *y)
+dt_status offpolicy_record_critic_loss(const offpolicy_learner *l, dt_graph *g, const dt_policy_tensors *p,
+                                       dt_tensor *y)
 {
     const dt_graph_api *api = g->api;
     dt_tensor *q = NULL;
-    DT_TRY_H(offpolicy_judge(&l->roles, g, "", NULL, p, offpolicy_done(&l->roles, g), &q));
+    DT_TRY_H(actor_critic_record_q(&l->models, g, "", NULL, p, actor_critic_executed_action(&l->models, g), &q));
     dt_tensor *difference = dt_sub(g, q, y); /* y for each estimate */
     dt_tensor *zero = dt_fill(g, difference, 0);
     dt_tensor *loss = dt_mse(g, difference, zero, api->input(g, "weight"));
     DT_TRY_H(api->loss(g, "critic_loss", loss, 1.0, "A"));
     DT_TRY_H(api->loss(g, "q", dt_sum(g, q), 0.0, "A"));
-    return l->config.priority > 0 ? record_surprise(l, g, difference) : api->status(g);
+    return l->config.priority > 0 ? record_td_error(l, g, difference) : api->status(g);
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void report_episodes(const offpolicy_learner *l, const dt_rollout_report *r)
-{
-    const dt_metrics_api *m = l->metrics;
-    const dt_env_spec *e = l->roles.spec;
-    char name[96];
-    if (r->episodes == 0) {
-        return;
-    }
-    m->scalar(l->h, "charts/episodic_return", r->episode_return);
-    m->scalar(l->h, "charts/episodic_length", r->episode_length);
-    for (uint32_t i = 0; i < e->n_costs; i++) {
-        snprintf(name, sizeof(name), "costs/%s", e->costs[i]);
-        m->scalar(l->h, name, r->episode_cost[i]);
-    }
-    for (uint32_t i = 0; i < e->n_metrics; i++) {
-        snprintf(name, sizeof(name), "env/%s", e->metrics[i]);
-        m->scalar(l->h, name, r->metric[i]);
-    }
-}
-
 /* Nobody has acted for so many steps of each instance: the first agent may be rare, but not as rare as that. */
-static dt_status check_deserted(const offpolicy_learner *l, int64_t steps)
+static dt_status check_agents_act(const offpolicy_learner *l, int64_t steps)
 {
-    return steps < DESERTED_STEPS
+    return steps < MAX_STEPS_WITHOUT_AGENTS
                ? DT_OK
                : DT_FAIL_H(l->h, DT_ECONFIG,
                            "%s: no agent that learns has acted in %lld steps of each instance of %s, so that "
                            "%s.learning_starts = %lld samples never arrive; with several teams check that "
                            "opponents.learner is one that plays, else that the environment's options admit agents",
-                           l->phase, (long long)steps, l->bind->env_id(l->roles.wiring->env), l->phase,
+                           l->phase, (long long)steps, l->bind->env_id(l->models.wiring->env), l->phase,
                            (long long)l->config.learning_starts);
 }
 
 /* Acts and keeps until there is enough to learn from; episodes are told of the last time. */
-static dt_status act(offpolicy_learner *l, uint64_t *env_steps_p)
+static dt_status collect(offpolicy_learner *l, uint64_t *env_steps_p)
 {
     dt_rollout_report r;
     int64_t deserted = 0; /* steps of each instance since an agent acted */
     do {
-        DT_TRY_H(check_deserted(l, deserted));
+        DT_TRY_H(check_agents_act(l, deserted));
         r = (dt_rollout_report){.struct_size = sizeof(r)};
         DT_TRY_H(l->rollout->collect(l->experience, l->trainer, &r));
         DT_TRY_H(l->replay->add(l->memory));
@@ -218,17 +187,16 @@ static dt_status act(offpolicy_learner *l, uint64_t *env_steps_p)
         l->n_empty += r.agent_steps == 0;
         deserted = r.agent_steps > 0 ? 0 : deserted + l->config.collect_steps;
     } while (l->replay->count(l->memory) < (uint64_t)l->config.learning_starts);
-    report_episodes(l, &r);
+    report_episodes(l->h, l->metrics, l->models.spec, &r);
     if (l->n_empty > 0) {
         l->metrics->scalar(l->h, "charts/rounds_without_samples", (double)l->n_empty);
     }
-    l->metrics->scalar(l->h, "charts/episodes", (double)r.episodes);
     l->metrics->scalar(l->h, "time/env", r.env_s);
     l->metrics->scalar(l->h, "time/policy", r.policy_s);
     return DT_OK;
 }
 
-static dt_status keep_errors(void *user, const dt_rows *r)
+static dt_status collect_td_errors(void *user, const dt_rows *r)
 {
     offpolicy_learner *l = user;
     int64_t dim[DT_MAX_DIMS] = {0};
@@ -243,29 +211,29 @@ static dt_status keep_errors(void *user, const dt_rows *r)
 }
 
 /* How far off the critic is, after learning, where it has just learnt. */
-static dt_status judge(offpolicy_learner *l)
+static dt_status update_priorities(offpolicy_learner *l)
 {
     l->n_errors = 0;
-    DT_TRY_H(l->train->evaluate(l->trainer, l->replay->data(l->memory), l, keep_errors));
+    DT_TRY_H(l->train->evaluate(l->trainer, l->replay->data(l->memory), l, collect_td_errors));
     return l->replay->priority(l->memory, l->error, l->n_errors);
 }
 
 /* Critics learn in every update, all in every policy_delay-th of the phase. */
-static dt_status update(const offpolicy_learner *l, uint64_t step, dt_step_report *r)
+static dt_status update_networks(const offpolicy_learner *l, uint64_t step, dt_step_report *r)
 {
     const bool is_whole = (step + 1) % (uint64_t)l->config.policy_delay == 0;
     return l->train->step_groups(l->trainer, is_whole ? l->groups : l->critic, r);
 }
 
 /* Of a round, from the phase's update `step` on. */
-static dt_status learn(offpolicy_learner *l, uint64_t step, uint64_t n, dt_step_report *r, uint64_t *samples_p)
+static dt_status train_round(offpolicy_learner *l, uint64_t step, uint64_t n, dt_step_report *r, uint64_t *samples_p)
 {
     const bool is_prioritised = l->config.priority > 0;
     DT_TRY_H(is_prioritised ? DT_OK : l->replay->draw(l->memory));
     for (uint64_t i = 0; i < n; i++) {
         DT_TRY_H(is_prioritised ? l->replay->draw(l->memory) : DT_OK);
-        DT_TRY_H(update(l, step + i, r));
-        DT_TRY_H(is_prioritised ? judge(l) : DT_OK);
+        DT_TRY_H(update_networks(l, step + i, r));
+        DT_TRY_H(is_prioritised ? update_priorities(l) : DT_OK);
         *samples_p += r->samples;
     }
     return DT_OK;
@@ -282,12 +250,12 @@ dt_status offpolicy_iterate(void *self, dt_progress *out)
     }
     per_round = l->updates > 0 ? l->updates : per_round;
     const uint64_t round = step / per_round;
-    const double begin = seconds();
+    const double begin = report_clock();
     DT_TRY_H(l->explore != NULL ? l->explore(l, true, round) : DT_OK);
-    DT_TRY_H(act(l, &env_steps));
-    const double acted = seconds();
-    DT_TRY_H(learn(l, step, per_round, &r, &samples));
-    const double learnt = seconds();
+    DT_TRY_H(collect(l, &env_steps));
+    const double acted = report_clock();
+    DT_TRY_H(train_round(l, step, per_round, &r, &samples));
+    const double learnt = report_clock();
     l->metrics->scalar(l->h, "charts/replay", (double)l->replay->count(l->memory));
     l->metrics->scalar(l->h, "time/learn", learnt - acted);
     l->metrics->scalar(l->h, "charts/learn_samples_per_s",

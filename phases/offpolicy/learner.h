@@ -16,7 +16,7 @@
 #ifndef DTRAIN_PHASES_OFFPOLICY_LEARNER_H
 #define DTRAIN_PHASES_OFFPOLICY_LEARNER_H
 
-#include "roles.h"
+#include "actor_critic.h"
 
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/replay.h"
@@ -39,7 +39,7 @@ typedef struct offpolicy_learner {
     const dt_rollout_api *rollout;
     const dt_replay_api *replay;
     offpolicy_config config;
-    offpolicy_roles roles;
+    actor_critic models;
     dt_rollout *experience;
     dt_replay *memory;
     dt_train *trainer;
@@ -66,9 +66,10 @@ dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learne
 /* A temporal difference's target and losses. p: what was said of the rows themselves; y [A,1]: what (obs, action)
  * turned out to be worth, no gradient flows to it. Records the loss "critic_loss", and "q", the mean of the estimates,
  * of weight 0. */
-dt_status offpolicy_record_critic(const offpolicy_learner *l, dt_graph *g, const dt_policy_tensors *p, dt_tensor *y);
+dt_status offpolicy_record_critic_loss(const offpolicy_learner *l, dt_graph *g, const dt_policy_tensors *p,
+                                       dt_tensor *y);
 /* reward_scale reward + discount next, [A,1]; next [A,1]. */
-dt_tensor *offpolicy_target(const offpolicy_learner *l, dt_graph *g, dt_tensor *next);
+dt_tensor *offpolicy_td_target(const offpolicy_learner *l, dt_graph *g, dt_tensor *next);
 
 /* Operations as dt_phase_ops has them; self is an offpolicy_learner. */
 dt_status offpolicy_iterate(void *self, dt_progress *out);
@@ -103,7 +104,7 @@ void offpolicy_destroy(void *self);
     OFFPOLICY_OPTION(actor_clip, DT_OPT_F64, "0", "1", -1, 1e9,                                                        \
         "maximum norm of the actor's gradient; 0: training.gradient_clip, below 0: none"),                             \
     OFFPOLICY_OPTION(critic_clip, DT_OPT_F64, "0", "1", -1, 1e9, "the same for the critic"),                           \
-    OFFPOLICY_OPTION(critics, DT_OPT_I64, CRITICS, "1", 1, OFFPOLICY_MAX_CRITICS,                                      \
+    OFFPOLICY_OPTION(critics, DT_OPT_I64, CRITICS, "1", 1, ACTOR_CRITIC_MAX_CRITICS,                                      \
         "number of critics; the minimum of their estimates is used (Fujimoto et al. 2018)"),                           \
     OFFPOLICY_OPTION(policy_delay, DT_OPT_I64, DELAY, "1", 1, 1e6,                                                     \
         "critic updates per actor update")

@@ -15,8 +15,8 @@ enum { SAFE_LOSS, UNSAFE_LOSS, STEP_LOSS, VIOLATED, SAFE_RIGHT, UNSAFE_RIGHT, IS
 
 /* Of experience and of stored data. */
 static const char *const measured[] = {"barrier_loss", "stored_barrier_loss"};
-static const char *const mix_of[] = {"barrier_mix", "stored_barrier_mix"};
-static const char *const prefix_of[] = {"", "stored_"};
+static const char *const weights_input[] = {"barrier_mix", "stored_barrier_mix"};
+static const char *const key_prefix[] = {"", "stored_"};
 enum { EXPERIENCE, STORED, SOURCES };
 
 enum { TEXT = 64 };
@@ -32,13 +32,13 @@ static dt_tensor *one_minus(dt_graph *g, dt_tensor *x)
 }
 
 /* 1 where x > 0 */
-static dt_tensor *is_above(dt_graph *g, dt_tensor *x)
+static dt_tensor *record_positive(dt_graph *g, dt_tensor *x)
 {
     return dt_clamp(g, dt_affine(g, x, SHARP, 0), 0, 1);
 }
 
 /* One cost, n steps away, a whole number: 1 where it is far, and where it is not near; [rows, 1]. */
-static void record_label(const barrier *b, dt_graph *g, dt_tensor *n, dt_tensor **is_far, dt_tensor **is_not)
+static void record_cost_labels(const barrier *b, dt_graph *g, dt_tensor *n, dt_tensor **is_far, dt_tensor **is_not)
 {
     dt_tensor *seen = dt_add(g, dt_relu(g, n), dt_relu(g, dt_affine(g, n, -1, 0)));
     dt_tensor *is_near = dt_clamp(g, dt_affine(g, n, -1, (double)b->config.unsafe_steps + 1), 0, 1);
@@ -56,7 +56,7 @@ static void record_labels(const barrier *b, const dt_wiring *w, dt_graph *g, dt_
             continue;
         }
         dt_tensor *is_far = NULL, *is_not = NULL;
-        record_label(b, g, dt_slice(g, cost_in, k, 1), &is_far, &is_not);
+        record_cost_labels(b, g, dt_slice(g, cost_in, k, 1), &is_far, &is_not);
         is_fine = is_fine == NULL ? is_far : dt_mul(g, is_fine, is_far);
         is_free = is_free == NULL ? is_not : dt_mul(g, is_free, is_not);
     }
@@ -76,13 +76,13 @@ static dt_status record_loss(const barrier *b, dt_graph *g, int source, const ch
     part[SAFE_LOSS] = dt_mul(g, safe, dt_relu(g, dt_affine(g, h, -1, m)));
     part[UNSAFE_LOSS] = dt_mul(g, unsafe, dt_relu(g, dt_affine(g, h, 1, m)));
     part[STEP_LOSS] = dt_mul(g, step, dt_relu(g, dt_affine(g, lost, 1, STEP_MARGIN * m)));
-    part[VIOLATED] = dt_mul(g, step, is_above(g, lost));
-    part[SAFE_RIGHT] = dt_mul(g, safe, is_above(g, h));
-    part[UNSAFE_RIGHT] = dt_mul(g, unsafe, one_minus(g, is_above(g, h)));
+    part[VIOLATED] = dt_mul(g, step, record_positive(g, lost));
+    part[SAFE_RIGHT] = dt_mul(g, safe, record_positive(g, h));
+    part[UNSAFE_RIGHT] = dt_mul(g, unsafe, one_minus(g, record_positive(g, h)));
     part[IS_SAFE] = safe;
     part[IS_UNSAFE] = unsafe;
     part[HAS_STEP] = step;
-    dt_tensor *mix = g->api->step_input(g, mix_of[source], PARTS);
+    dt_tensor *mix = g->api->step_input(g, weights_input[source], PARTS);
     for (int i = 0; i < PARTS; i++) {
         dt_tensor *one = dt_mul(g, part[i], dt_slice(g, mix, i, 1));
         sum = sum == NULL ? one : dt_add(g, sum, one);
@@ -92,7 +92,7 @@ static dt_status record_loss(const barrier *b, dt_graph *g, int source, const ch
 
 /* The shield's barrier, [A], of what rows observe; prefix "next_": of the rows after them. It reads rows of agents
  * alone; the policy's foreseen is something that a shield may want for its bounds. */
-static dt_status record_shield(dt_wiring *w, dt_graph *g, const char *prefix, dt_tensor *foreseen, dt_tensor **out_p)
+static dt_status record_barrier(dt_wiring *w, dt_graph *g, const char *prefix, dt_tensor *foreseen, dt_tensor **out_p)
 {
     const dt_wiring_view view = {.struct_size = sizeof(view), .prefix = prefix};
     const dt_named more = {"foreseen", foreseen};
@@ -105,14 +105,14 @@ static dt_status record_shield(dt_wiring *w, dt_graph *g, const char *prefix, dt
 dt_status barrier_record(const barrier *b, dt_wiring *w, dt_graph *g, const dt_policy_tensors *p)
 {
     dt_tensor *here = NULL, *next = NULL, *safe = NULL, *unsafe = NULL;
-    DT_TRY_H(record_shield(w, g, "", p->foreseen, &here));
-    DT_TRY_H(record_shield(w, g, "next_", p->foreseen, &next));
+    DT_TRY_H(record_barrier(w, g, "", p->foreseen, &here));
+    DT_TRY_H(record_barrier(w, g, "next_", p->foreseen, &next));
     record_labels(b, w, g, &safe, &unsafe);
     return record_loss(b, g, EXPERIENCE, "A", here, next, safe, unsafe);
 }
 
 /* The shield's barrier of recorded vehicles, [S]; the foreseen, which it does not depend on, is something as large. */
-static dt_status record_recorded(const dt_wiring *w, dt_graph *g, const char *prefix, dt_tensor **out_p)
+static dt_status record_stored_barrier(const dt_wiring *w, dt_graph *g, const char *prefix, dt_tensor **out_p)
 {
     char name[2][TEXT];
     snprintf(name[0], TEXT, "%sahead", prefix);
@@ -129,42 +129,42 @@ static dt_status record_recorded(const dt_wiring *w, dt_graph *g, const char *pr
 dt_status barrier_record_stored(const barrier *b, const dt_wiring *w, dt_graph *g)
 {
     dt_tensor *here = NULL, *next = NULL, *safe = NULL, *is_not = NULL;
-    DT_TRY_H(record_recorded(w, g, "", &here));
-    DT_TRY_H(record_recorded(w, g, "next_", &next));
-    record_label(b, g, dt_split(g, g->api->input(g, "hazard_in"), 0), &safe, &is_not);
+    DT_TRY_H(record_stored_barrier(w, g, "", &here));
+    DT_TRY_H(record_stored_barrier(w, g, "next_", &next));
+    record_cost_labels(b, g, dt_split(g, g->api->input(g, "hazard_in"), 0), &safe, &is_not);
     return record_loss(b, g, STORED, "S", here, next, safe, one_minus(g, is_not));
 }
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-static int sources_of(const barrier *b)
+static int n_sources(const barrier *b)
 {
     return b->has_stored ? SOURCES : STORED;
 }
 
-static dt_status set_mix(const clipped *l, int source, const float *mix)
+static dt_status set_loss_weights(const ppo *l, int source, const float *mix)
 {
-    return l->rounds->train->set(l->rounds->trainer, mix_of[source], mix, PARTS);
+    return l->rounds->train->set(l->rounds->trainer, weights_input[source], mix, PARTS);
 }
 
-dt_status barrier_start(const barrier *b, const clipped *l)
+dt_status barrier_start(const barrier *b, const ppo *l)
 {
-    for (int i = 0; i < sources_of(b); i++) {
-        DT_TRY_H(set_mix(l, i, (const float[PARTS]){0}));
+    for (int i = 0; i < n_sources(b); i++) {
+        DT_TRY_H(set_loss_weights(l, i, (const float[PARTS]){0}));
     }
-    return l->rounds->train->expect(l->rounds->trainer, measured, (uint32_t)sources_of(b), 0);
+    return l->rounds->train->expect(l->rounds->trainer, measured, (uint32_t)n_sources(b), 0);
 }
 
 /* The mean of every part over all rows of the round, of every source. */
-static dt_status measure(const barrier *b, const clipped *l, double mean[SOURCES][PARTS])
+static dt_status measure_losses(const barrier *b, const ppo *l, double mean[SOURCES][PARTS])
 {
-    const int n = sources_of(b);
+    const int n = n_sources(b);
     for (int i = 0; i < PARTS; i++) {
         float mix[PARTS] = {0};
         double value[SOURCES] = {0};
         mix[i] = 1;
         for (int k = 0; k < n; k++) {
-            DT_TRY_H(set_mix(l, k, mix));
+            DT_TRY_H(set_loss_weights(l, k, mix));
         }
         DT_TRY_H(l->rounds->train->losses(l->rounds->trainer, measured, (uint32_t)n, value));
         for (int k = 0; k < n; k++) {
@@ -174,16 +174,16 @@ static dt_status measure(const barrier *b, const clipped *l, double mean[SOURCES
     return DT_OK;
 }
 
-static void report(const clipped *l, int source, const char *what, double sum, double rows)
+static void report(const ppo *l, int source, const char *what, double sum, double rows)
 {
     char name[TEXT];
-    snprintf(name, TEXT, "barrier/%s%s", prefix_of[source], what);
+    snprintf(name, TEXT, "barrier/%s%s", key_prefix[source], what);
     if (rows > 0) {
         l->metrics->scalar(l->h, name, sum / rows);
     }
 }
 
-static void report_source(const clipped *l, int source, const double *mean)
+static void report_source(const ppo *l, int source, const double *mean)
 {
     report(l, source, "violation_rate", mean[VIOLATED], mean[HAS_STEP]);
     report(l, source, "accuracy", mean[SAFE_RIGHT] + mean[UNSAFE_RIGHT], mean[IS_SAFE] + mean[IS_UNSAFE]);
@@ -195,7 +195,7 @@ static void report_source(const clipped *l, int source, const double *mean)
     report(l, source, "step_loss", mean[STEP_LOSS], mean[HAS_STEP]);
 }
 
-static bool can_learn(barrier *b, const clipped *l, int source, const double *mean)
+static bool has_safe_rows(barrier *b, const ppo *l, int source, const double *mean)
 {
     if (source == EXPERIENCE || mean[IS_SAFE] > 0) {
         return true;
@@ -211,21 +211,21 @@ static bool can_learn(barrier *b, const clipped *l, int source, const double *me
     return false;
 }
 
-dt_status barrier_round(barrier *b, const clipped *l)
+dt_status barrier_after_collect(barrier *b, const ppo *l)
 {
     double mean[SOURCES][PARTS];
-    DT_TRY_H(measure(b, l, mean));
-    for (int k = 0; k < sources_of(b); k++) {
+    DT_TRY_H(measure_losses(b, l, mean));
+    for (int k = 0; k < n_sources(b); k++) {
         float mix[PARTS] = {0};
         report_source(l, k, mean[k]);
-        const bool learns = can_learn(b, l, k, mean[k]);
+        const bool learns = has_safe_rows(b, l, k, mean[k]);
         if (learns) {
             for (int i = SAFE_LOSS; i <= STEP_LOSS; i++) {
                 const double rows = mean[k][IS_SAFE + i];
                 mix[i] = rows > 0 ? (float)(b->config.coef / fmax(rows, LEAST_SHARE)) : 0;
             }
         }
-        DT_TRY_H(set_mix(l, k, mix));
+        DT_TRY_H(set_loss_weights(l, k, mix));
     }
     return DT_OK;
 }

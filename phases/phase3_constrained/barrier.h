@@ -23,7 +23,7 @@
 #ifndef DTRAIN_PHASES_PHASE3_BARRIER_H
 #define DTRAIN_PHASES_PHASE3_BARRIER_H
 
-#include "clipped.h"
+#include "ppo/ppo.h"
 
 typedef struct barrier_config {
     double alpha, margin, coef;
@@ -43,9 +43,9 @@ dt_status barrier_record(const barrier *b, dt_wiring *w, dt_graph *g, const dt_p
 /* Adds stored_barrier_loss, with step input stored_barrier_mix; inputs are those of stored data with pairs. */
 dt_status barrier_record_stored(const barrier *b, const dt_wiring *w, dt_graph *g);
 /* Before any round: nothing is learnt. */
-dt_status barrier_start(const barrier *b, const clipped *l);
+dt_status barrier_start(const barrier *b, const ppo *l);
 /* After a round was collected: reports barrier/... of it, and barrier/stored_..., and sets the weights that it is
  * learnt with. */
-dt_status barrier_round(barrier *b, const clipped *l);
+dt_status barrier_after_collect(barrier *b, const ppo *l);
 
 #endif

@@ -40,9 +40,9 @@
  * multipliers, and the costs that a step is bounded by, as they are. Costs without a limit are reported alone.
  */
 #include "barrier.h"
-#include "clipped.h"
-#include "limits.h"
-#include "multiplier.h"
+#include "ppo/ppo.h"
+#include "constraints/limits.h"
+#include "constraints/multiplier.h"
 #include "stored.h"
 #include "trust_region.h"
 
@@ -51,14 +51,14 @@
 
 #define ID "phase3_constrained"
 
-enum { ON_NOTHING, ON_ALARM, ON_STOP };
+enum { REACT_NONE, REACT_ALARM, REACT_STOP };
 enum { ALGORITHM_CPO = MULTIPLIER_LOG_BARRIER + 1 };
-#define SPREAD_MIN 1e-3 /* of a limit: advantages of a cost that vary less are noise of their estimate */
+#define MIN_SPREAD 1e-3 /* of a limit: advantages of a cost that vary less are noise of their estimate */
 
 typedef struct config {
     dt_wiring_config wiring;
     dt_rounds_config rounds;
-    clipped_config clipped;
+    ppo_config ppo;
     const char *limits;
     multiplier_config multiplier;
     int64_t max_violations;
@@ -75,7 +75,7 @@ typedef struct config {
 } config;
 
 typedef struct state {
-    clipped clipped;
+    ppo ppo;
     dt_rounds *rounds;
     multiplier_rule rule;
     bool is_cpo;
@@ -102,9 +102,9 @@ typedef struct state {
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-static dt_status set_mix(state *s)
+static dt_status set_advantage_mix(state *s)
 {
-    const uint32_t n = s->clipped.wiring->spec->n_costs;
+    const uint32_t n = s->ppo.wiring->spec->n_costs;
     float mix[1 + DT_ENV_MAX_COSTS] = {0};
     double sum = 1;
     for (uint32_t k = 0; k < n; k++) {
@@ -121,29 +121,29 @@ static dt_status set_mix(state *s)
 }
 
 /* What episodes cost, as of the last round in which any ended, and their rows. */
-static void see_costs(state *s, const dt_rollout_report *r)
+static void observe_costs(state *s, const dt_rollout_report *r)
 {
     if (r->episodes > 0 && r->env_steps > 0 && isfinite(r->episode_length)) {
         memcpy(s->seen.cost, r->episode_cost, sizeof(s->seen.cost));
         s->seen.rows = (double)r->agent_steps / (double)r->env_steps * r->episode_length;
     }
-    s->scale = s->clipped.is_normalised ? r->advantage_std : 1;
+    s->scale = s->ppo.is_normalised ? r->advantage_std : 1;
 }
 
-static const char *const followed[] = {"policy_loss"};
+static const char *const surrogate_loss[] = {"policy_loss"};
 
 /* The surrogate of cost k by now: the mean of max(ratio A_k, clipped ratio A_k). */
-static dt_status surrogate(state *s, uint32_t k, double *out)
+static dt_status evaluate_cost_surrogate(state *s, uint32_t k, double *out)
 {
     float mix[1 + DT_ENV_MAX_COSTS] = {0};
     const dt_rounds *r = s->rounds;
     mix[1 + k] = -1;
     DT_TRY_H(r->train->set(r->trainer, "advantage_mix", mix, 1 + r->wiring->spec->n_costs));
-    return r->train->losses(r->trainer, followed, 1, out);
+    return r->train->losses(r->trainer, surrogate_loss, 1, out);
 }
 
 /* Penalty and barrier hold for the policy as it moves within a round: J_k plus what the surrogate has changed. */
-static dt_status follow_costs(void *self, uint64_t pass)
+static dt_status update_multipliers_in_round(void *self, uint64_t pass)
 {
     state *s = self;
     if (s->seen.rows > 0) {
@@ -152,20 +152,21 @@ static dt_status follow_costs(void *self, uint64_t pass)
             if (!s->limits.has[k]) {
                 continue;
             }
-            DT_TRY_H(surrogate(s, k, &now));
+            DT_TRY_H(evaluate_cost_surrogate(s, k, &now));
             s->before[k] = pass == 0 ? now : s->before[k];
             const double moved = s->seen.rows * s->scale * (now - s->before[k]);
-            multiplier_follow(&s->kept.multiplier[k], &s->rule, s->seen.cost[k] + moved, s->aim * s->limits.at[k]);
+            multiplier_update_in_round(&s->kept.multiplier[k], &s->rule, s->seen.cost[k] + moved,
+                                       s->aim * s->limits.at[k]);
         }
     }
-    return set_mix(s);
+    return set_advantage_mix(s);
 }
 
 /* ---- the shield's barrier ---------------------------------------------------------------------------------------- */
 
-static dt_status mark_costs(state *s, const char *text)
+static dt_status select_unsafe_costs(state *s, const char *text)
 {
-    const dt_env_spec *e = s->clipped.wiring->spec;
+    const dt_env_spec *e = s->ppo.wiring->spec;
     uint32_t n = 0;
     while (*(text += strspn(text, " ,")) != '\0') {
         const size_t length = strcspn(text, " ,");
@@ -174,9 +175,9 @@ static dt_status mark_costs(state *s, const char *text)
             k++;
         }
         if (k == e->n_costs) {
-            return DT_FAIL_H(s->clipped.h, DT_ECONFIG,
+            return DT_FAIL_H(s->ppo.h, DT_ECONFIG,
                              "phase3_constrained.shield_costs: environment %s has no cost \"%.*s\"",
-                             s->clipped.wiring->env_id, (int)length, text);
+                             s->ppo.wiring->env_id, (int)length, text);
         }
         s->barrier.marks[k] = 1;
         n++;
@@ -190,9 +191,9 @@ static dt_status mark_costs(state *s, const char *text)
 
 static dt_status create_barrier(state *s, const config *c)
 {
-    dt_wiring *w = s->clipped.wiring;
+    dt_wiring *w = s->ppo.wiring;
     const dt_bind_api *bind = NULL;
-    DT_SERVICE_H(s->clipped.h, bind, DT_SVC_BIND, ID);
+    DT_SERVICE_H(s->ppo.h, bind, DT_SVC_BIND, ID);
     s->barrier.is_on = c->learn_shield && w->shield != NULL && bind->model_output(w->shield, "barrier") != NULL;
     if (!s->barrier.is_on) {
         return DT_OK;
@@ -202,8 +203,8 @@ static dt_status create_barrier(state *s, const config *c)
                                          .coef = c->shield_coef,
                                          .unsafe_steps = c->shield_unsafe_steps,
                                          .safe_steps = c->shield_safe_steps};
-    s->clipped.loss.has_more = true;
-    return mark_costs(s, c->shield_costs);
+    s->ppo.loss.has_more = true;
+    return select_unsafe_costs(s, c->shield_costs);
 }
 
 /* ---- what is learnt ---------------------------------------------------------------------------------------------- */
@@ -211,88 +212,89 @@ static dt_status create_barrier(state *s, const config *c)
 static dt_status record(void *self, dt_graph *g, const dt_policy_tensors *p)
 {
     state *s = self;
-    DT_TRY_H(clipped_record(&s->clipped, g, p));
-    return s->barrier.is_on ? barrier_record(&s->barrier, s->clipped.wiring, g, p) : DT_OK;
+    DT_TRY_H(ppo_record(&s->ppo, g, p));
+    return s->barrier.is_on ? barrier_record(&s->barrier, s->ppo.wiring, g, p) : DT_OK;
 }
 
 static dt_status record_stored(void *self, dt_graph *g)
 {
     const state *s = self;
     DT_TRY_H(stored_record(&s->stored, g));
-    return s->barrier.has_stored ? barrier_record_stored(&s->barrier, s->clipped.wiring, g) : DT_OK;
+    return s->barrier.has_stored ? barrier_record_stored(&s->barrier, s->ppo.wiring, g) : DT_OK;
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-static dt_status count_violation(state *s, uint32_t k, double cost)
+static dt_status check_violation(state *s, uint32_t k, double cost)
 {
-    const char *name = s->clipped.wiring->spec->costs[k];
+    const char *name = s->ppo.wiring->spec->costs[k];
     uint64_t *rounds = &s->kept.violations[k];
-    *rounds = limits_rounds_above(*rounds, cost, s->limits.at[k]);
-    if (s->on_violations == ON_NOTHING || *rounds < (uint64_t)s->max_violations) {
+    *rounds = limits_count_rounds(*rounds, cost, s->limits.at[k]);
+    if (s->on_violations == REACT_NONE || *rounds < (uint64_t)s->max_violations) {
         return DT_OK;
     }
-    if (s->on_violations == ON_STOP) {
+    if (s->on_violations == REACT_STOP) {
         return DT_FAIL_H(
-            s->clipped.h, DT_EDIVERGED,
+            s->ppo.h, DT_EDIVERGED,
             "cost %s is %g, above its limit %g for %llu rounds in a row, as many as max_violations allows; "
             "raise the limit or max_violations, or set phase3_constrained.on_violations=alarm",
             name, cost, s->limits.at[k], (unsigned long long)*rounds);
     }
     if (*rounds == (uint64_t)s->max_violations) {
-        dt_logf(s->clipped.h, 1, "cost %s is %g, above its limit %g for %llu rounds in a row", name, cost,
-                s->limits.at[k], (unsigned long long)*rounds);
+        dt_logf(s->ppo.h, 1, "cost %s is %g, above its limit %g for %llu rounds in a row", name, cost, s->limits.at[k],
+                (unsigned long long)*rounds);
     }
     return DT_OK;
 }
 
-static void report(const state *s, const char *what, uint32_t k, double value)
+static void report_cost(const state *s, const char *what, uint32_t k, double value)
 {
     char name[96];
-    snprintf(name, sizeof(name), "%s/%s", what, s->clipped.wiring->spec->costs[k]);
-    s->clipped.metrics->scalar(s->clipped.h, name, value);
+    snprintf(name, sizeof(name), "%s/%s", what, s->ppo.wiring->spec->costs[k]);
+    s->ppo.metrics->scalar(s->ppo.h, name, value);
 }
 
 /* What is not known yet is not reported: no episode ended so far, or no step of the trust region had a constraint. */
 static void report_limit(const state *s, uint32_t k, uint64_t round)
 {
     const multiplier *m = &s->kept.multiplier[k];
-    report(s, "limits", k, s->limits.at[k]);
-    report(s, "limits_unjudged", k, (double)(round + 1 - m->rounds));
+    report_cost(s, "limits", k, s->limits.at[k]);
+    report_cost(s, "limits_unjudged", k, (double)(round + 1 - m->rounds));
     if (s->is_cpo ? isfinite(m->value) : m->rounds > 0) {
-        report(s, "multipliers", k, m->value);
+        report_cost(s, "multipliers", k, m->value);
     }
 }
 
 static dt_status update_multipliers(state *s, uint64_t round, const dt_rollout_report *r)
 {
-    for (uint32_t k = 0; k < s->clipped.wiring->spec->n_costs; k++) {
+    for (uint32_t k = 0; k < s->ppo.wiring->spec->n_costs; k++) {
         const double cost = r->episode_cost[k];
         if (!s->limits.has[k]) {
             continue;
         }
         if (isfinite(cost)) {
             if (!s->is_cpo) {
-                const double spread = fmax(r->cost_advantage_std[k], SPREAD_MIN * s->limits.at[k]);
+                const double spread = fmax(r->cost_advantage_std[k], MIN_SPREAD * s->limits.at[k]);
                 const double unit = spread > 0 ? r->advantage_std / spread : 0;
                 const double share = s->seen.most > 0 ? s->seen.rate / s->seen.most : 1;
                 multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limits.at[k], unit, share);
             } else {
                 s->kept.multiplier[k].rounds++;
             }
-            DT_TRY_H(count_violation(s, k, cost));
+            DT_TRY_H(check_violation(s, k, cost));
         }
         report_limit(s, k, round);
     }
-    return set_mix(s);
+    return set_advantage_mix(s);
 }
 
-static dt_status move_policy(state *s)
+static dt_status take_trust_region_step(state *s)
 {
     double excess[DT_ENV_MAX_COSTS];
     trust_region_report moved;
-    const clipped *l = &s->clipped;
-    const int64_t k = limits_excess(&s->limits, l->wiring->spec->n_costs, s->aim, s->seen.cost, s->seen.rows, excess);
+    const ppo *l = &s->ppo;
+    const int64_t k =
+        limits_worst_excess(&s->limits, l->wiring->spec->n_costs, s->aim, s->seen.cost, s->seen.rows, excess);
     DT_TRY_H(trust_region_step(&s->region, excess, k, &moved));
     if (k >= 0 && isfinite(moved.solution.nu)) {
         for (uint32_t j = 0; j < l->wiring->spec->n_costs; j++) {
@@ -306,23 +308,23 @@ static dt_status move_policy(state *s)
     return DT_OK;
 }
 
-static dt_status collected(void *self, uint64_t round, const dt_rollout_report *r)
+static dt_status after_collect(void *self, uint64_t round, const dt_rollout_report *r)
 {
     state *s = self;
-    DT_TRY_H(clipped_collected(&s->clipped, round, r));
-    see_costs(s, r);
+    DT_TRY_H(ppo_after_collect(&s->ppo, round, r));
+    observe_costs(s, r);
     if (s->barrier.is_on) {
-        DT_TRY_H(barrier_round(&s->barrier, &s->clipped));
+        DT_TRY_H(barrier_after_collect(&s->barrier, &s->ppo));
     }
     if (s->is_cpo) {
-        DT_TRY_H(move_policy(s));
+        DT_TRY_H(take_trust_region_step(s));
     }
     return update_multipliers(s, round, r);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static stored_config stored_of(const config *c)
+static stored_config make_stored_config(const config *c)
 {
     return (stored_config){.samples = c->stored_samples,
                            .coef = c->stored_coef,
@@ -334,11 +336,11 @@ static stored_config stored_of(const config *c)
 static dt_status check(const dt_host *h, const void *cfg)
 {
     const config *c = cfg;
-    if (c->algorithm == ALGORITHM_CPO && (c->clipped.kl_target > 0 || c->clipped.target_kl > 0)) {
+    if (c->algorithm == ALGORITHM_CPO && (c->ppo.kl_target > 0 || c->ppo.target_kl > 0)) {
         return DT_FAIL_H(h, DT_ECONFIG,
                          "phase3_constrained.%s applies to the clipped objective, but algorithm = \"cpo\" bounds the "
                          "divergence by max_kl; set it to 0",
-                         c->clipped.kl_target > 0 ? "kl_target" : "target_kl");
+                         c->ppo.kl_target > 0 ? "kl_target" : "target_kl");
     }
     if (c->shield_safe_steps < c->shield_unsafe_steps) {
         return DT_FAIL_H(h, DT_ECONFIG,
@@ -352,18 +354,18 @@ static dt_status check(const dt_host *h, const void *cfg)
     if (c->algorithm != ALGORITHM_CPO) {
         DT_TRY_H(multiplier_check(h, "phase3_constrained", &c->multiplier, c->algorithm));
     }
-    const stored_config mixed = stored_of(c);
+    const stored_config mixed = make_stored_config(c);
     return stored_check(h, ID, &mixed, &c->wiring);
 }
 
-static dt_status begin(void *self, uint64_t round)
+static dt_status begin_round(void *self, uint64_t round)
 {
-    return clipped_begin(&((state *)self)->clipped, round);
+    return ppo_begin_round(&((state *)self)->ppo, round);
 }
 
 static dt_status after_pass(void *self, const dt_pass_report *r)
 {
-    return clipped_after_pass(&((state *)self)->clipped, r);
+    return ppo_after_pass(&((state *)self)->ppo, r);
 }
 
 static dt_status create_rounds(state *s, const config *c)
@@ -374,12 +376,12 @@ static dt_status create_rounds(state *s, const config *c)
                               .config_size = sizeof(c->rounds),
                               .phase = ID,
                               .config = &c->rounds,
-                              .wiring = s->clipped.wiring,
+                              .wiring = s->ppo.wiring,
                               .user = s,
                               .record = record,
-                              .begin = begin,
-                              .collected = collected,
-                              .before_pass = follows ? follow_costs : NULL,
+                              .begin = begin_round,
+                              .collected = after_collect,
+                              .before_pass = follows ? update_multipliers_in_round : NULL,
                               .after_pass = after_pass,
                               .apart = s->is_cpo ? "policy_loss" : NULL,
                               .stored = s->stored.mixed,
@@ -388,9 +390,9 @@ static dt_status create_rounds(state *s, const config *c)
                               .normalise = s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE,
                               .transitions = s->barrier.is_on};
     s->follows = follows;
-    DT_SERVICE_H(s->clipped.h, rounds, DT_SVC_ROUNDS, ID);
-    DT_TRY_H(rounds->create(s->clipped.h, &d, &s->rounds));
-    s->clipped.rounds = s->rounds;
+    DT_SERVICE_H(s->ppo.h, rounds, DT_SVC_ROUNDS, ID);
+    DT_TRY_H(rounds->create(s->ppo.h, &d, &s->rounds));
+    s->ppo.rounds = s->rounds;
     return DT_OK;
 }
 
@@ -401,7 +403,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     s->max_violations = c->max_violations;
     s->aim = 1 - c->margin;
     s->on_violations = c->on_violations;
-    s->rule = multiplier_rule_of(&c->multiplier, c->algorithm);
+    s->rule = multiplier_rule_from_config(&c->multiplier, c->algorithm);
     s->rule.rate = c->rate;
     s->rule.penalty = c->penalty;
     s->rule.sharpness = c->barrier_t;
@@ -418,15 +420,15 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
                                              .cg_iterations = c->cg_iterations,
                                              .line_search_steps = c->line_search_steps};
     s->seen.rows = NAN;
-    DT_TRY_H(clipped_create(&s->clipped, h, ID, &c->clipped, &c->wiring, &c->rounds));
-    ppo_loss_config *loss = &s->clipped.loss;
+    DT_TRY_H(ppo_create(&s->ppo, h, ID, &c->ppo, &c->wiring, &c->rounds));
+    ppo_loss_config *loss = &s->ppo.loss;
     loss->has_mix = true;
     loss->is_apart = s->is_cpo;
     loss->has_entropy = loss->has_entropy && !s->is_cpo;
-    DT_TRY_H(limits_read(&s->limits, h, ID, s->clipped.wiring, c->limits));
+    DT_TRY_H(limits_parse(&s->limits, h, ID, s->ppo.wiring, c->limits));
     DT_TRY_H(create_barrier(s, c));
-    const stored_config mixed = stored_of(c);
-    DT_TRY_H(stored_create(&s->stored, &mixed, &c->wiring, &s->clipped, &s->barrier));
+    const stored_config mixed = make_stored_config(c);
+    DT_TRY_H(stored_create(&s->stored, &mixed, &c->wiring, &s->ppo, &s->barrier));
     return create_rounds(s, c);
 }
 
@@ -435,15 +437,15 @@ static dt_status start(void *self)
     state *s = self;
     const dt_rounds *r = s->rounds;
     DT_TRY_H(r->api->start(s->rounds));
-    DT_TRY_H(set_mix(s)); /* evaluation alone wants it too */
-    DT_TRY_H(stored_start(&s->stored, &s->clipped));
+    DT_TRY_H(set_advantage_mix(s)); /* evaluation alone wants it too */
+    DT_TRY_H(stored_start(&s->stored, &s->ppo));
     if (s->barrier.is_on) {
-        DT_TRY_H(barrier_start(&s->barrier, &s->clipped));
+        DT_TRY_H(barrier_start(&s->barrier, &s->ppo));
     }
     if (s->follows) {
-        DT_TRY_H(r->train->expect(r->trainer, followed, 1, 0));
+        DT_TRY_H(r->train->expect(r->trainer, surrogate_loss, 1, 0));
     }
-    return s->is_cpo ? trust_region_init(&s->region, s->clipped.h, r->train, r->trainer, &s->region_config,
+    return s->is_cpo ? trust_region_init(&s->region, s->ppo.h, r->train, r->trainer, &s->region_config,
                                          r->wiring->spec->n_costs)
                      : DT_OK;
 }
@@ -462,19 +464,19 @@ static dt_status iterate(void *self, dt_progress *out)
 static dt_status evaluate(void *self, dt_progress *out)
 {
     state *s = self;
-    DT_TRY_H(stored_evaluate(&s->stored, &s->clipped));
+    DT_TRY_H(stored_evaluate(&s->stored, &s->ppo));
     DT_TRY_H(s->rounds->api->evaluate(s->rounds, out));
-    limits_report(&s->limits, s->clipped.h, s->clipped.metrics, s->clipped.wiring);
+    limits_report(&s->limits, s->ppo.h, s->ppo.metrics, s->ppo.wiring);
     return DT_OK;
 }
 
 static dt_status finish(void *self)
 {
     const state *s = self;
-    const dt_env_spec *e = s->clipped.wiring->spec;
+    const dt_env_spec *e = s->ppo.wiring->spec;
     for (uint32_t k = 0; k < e->n_costs; k++) {
         if (s->limits.has[k] && s->kept.multiplier[k].rounds == 0) {
-            return limits_unjudged(s->clipped.h, ID, s->clipped.wiring, k, s->limits.at[k]);
+            return limits_unjudged(s->ppo.h, ID, s->ppo.wiring, k, s->limits.at[k]);
         }
     }
     return DT_OK;
@@ -490,7 +492,7 @@ static void destroy(void *self)
 static dt_status save(void *self, dt_writer *w)
 {
     state *s = self;
-    DT_TRY_H(clipped_save(&s->clipped, w));
+    DT_TRY_H(ppo_save(&s->ppo, w));
     DT_TRY_H(w->write(w, &s->kept, sizeof(s->kept)));
     return w->write(w, &s->seen, sizeof(s->seen));
 }
@@ -498,7 +500,7 @@ static dt_status save(void *self, dt_writer *w)
 static dt_status load(void *self, dt_reader *r, uint32_t version)
 {
     state *s = self;
-    DT_TRY_H(clipped_load(&s->clipped, r, version));
+    DT_TRY_H(ppo_load(&s->ppo, r, version));
     DT_TRY_H(r->read(r, &s->kept, sizeof(s->kept)));
     return version < 2 ? DT_OK : r->read(r, &s->seen, sizeof(s->seen));
 }
@@ -513,7 +515,7 @@ static const char *const reactions[] = {"none", "alarm", "stop", NULL};
 static const dt_option options[] = {
     DT_ROUNDS_OPTIONS(config, rounds, "100"),
     DT_WIRING_OPTIONS(config, wiring),
-    CLIPPED_OPTIONS(config, clipped),
+    PPO_OPTIONS(config, ppo),
     DT_OPTION(config, algorithm, DT_OPT_ENUM, "pid_lagrangian", NULL, 0, 0, algorithms,
               "how multipliers follow from costs and limits; cpo: steps within a trust region"),
     ROW(limits, DT_OPT_STR, "collisions:0.1", NULL, 0, 0,

@@ -8,7 +8,7 @@
 
 /* The weights of phase 1's losses are what they are there without a word: 1, of distances 0. Without a world model
  * windows are as short as can be. */
-static prediction_config windows(const stored_config *c, const dt_wiring_config *wiring, bool has_world)
+static prediction_config make_windows(const stored_config *c, const dt_wiring_config *wiring, bool has_world)
 {
     const double step_s = 1 / wiring->rate_hz;
     return (prediction_config){.history_s = has_world ? wiring->history_s : step_s,
@@ -29,7 +29,7 @@ dt_status stored_check(const dt_host *h, const char *phase, const stored_config 
                          "%s.stored_coef = %g disables training on stored_samples = %lld; it must be above 0", phase,
                          c->coef, (long long)c->samples);
     }
-    const prediction_config w = windows(c, wiring, true);
+    const prediction_config w = make_windows(c, wiring, true);
     return prediction_check(h, phase, &w);
 }
 
@@ -45,7 +45,7 @@ static bool has_port(const dt_env_spec *e, const char *name, const char *dims)
     return false;
 }
 
-static bool is_marked(const barrier *b, const dt_env_spec *e, const char *cost)
+static bool is_unsafe_cost(const barrier *b, const dt_env_spec *e, const char *cost)
 {
     for (uint32_t k = 0; k < e->n_costs; k++) {
         if (strcmp(e->costs[k], cost) == 0) {
@@ -56,16 +56,16 @@ static bool is_marked(const barrier *b, const dt_env_spec *e, const char *cost)
 }
 
 /* Which of the costs that mark are told of recorded vehicles; false: none. */
-static bool hazards(const barrier *b, const dt_env_spec *e, const stored_config *c, double *ttc_s, double *hard_mps2,
-                    bool *collides)
+static bool select_hazards(const barrier *b, const dt_env_spec *e, const stored_config *c, double *ttc_s,
+                           double *hard_mps2, bool *collides)
 {
-    *ttc_s = is_marked(b, e, "time_to_collision") ? c->ttc_s : 0;
-    *hard_mps2 = is_marked(b, e, "hard_braking") ? c->hard_mps2 : 0;
-    *collides = is_marked(b, e, "collisions");
+    *ttc_s = is_unsafe_cost(b, e, "time_to_collision") ? c->ttc_s : 0;
+    *hard_mps2 = is_unsafe_cost(b, e, "hard_braking") ? c->hard_mps2 : 0;
+    *collides = is_unsafe_cost(b, e, "collisions");
     return *ttc_s > 0 || *hard_mps2 > 0 || *collides;
 }
 
-static bool can_teach(const stored_config *c, const clipped *l, const barrier *b)
+static bool can_train_barrier(const stored_config *c, const ppo *l, const barrier *b)
 {
     const dt_env_spec *e = l->wiring->spec;
     return c->barrier != 0 && b->is_on && has_port(e, "ahead", "A 3 7") && e->step_s > 0 && e->n_continuous == 1 &&
@@ -75,14 +75,14 @@ static bool can_teach(const stored_config *c, const clipped *l, const barrier *b
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 /* The environment's world as a barrier of it knows vehicles: actions, and how hard an agent can brake. */
-static dt_status bind_data(stored *s, const stored_config *c, const clipped *l, barrier *b)
+static dt_status bind_stored_data(stored *s, const stored_config *c, const ppo *l, barrier *b)
 {
     enum { OPTIONS = 7, TEXT = 32 };
     const dt_env_spec *e = l->wiring->spec;
     double ttc_s = 0, hard_mps2 = 0;
     bool collides = false;
     char text[OPTIONS][TEXT];
-    b->has_stored = can_teach(c, l, b) && hazards(b, e, c, &ttc_s, &hard_mps2, &collides);
+    b->has_stored = can_train_barrier(c, l, b) && select_hazards(b, e, c, &ttc_s, &hard_mps2, &collides);
     if (s->prediction.world == NULL && !b->has_stored) {
         return DT_FAIL_H(
             l->h, DT_ECONFIG,
@@ -106,7 +106,7 @@ static dt_status bind_data(stored *s, const stored_config *c, const clipped *l, 
     return s->prediction.world != NULL ? prediction_bind_data(&s->prediction, "eval", set, n, &s->held) : DT_OK;
 }
 
-dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_config *wiring, const clipped *l, barrier *b)
+dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_config *wiring, const ppo *l, barrier *b)
 {
     if (c->samples == 0) {
         return DT_OK;
@@ -114,7 +114,7 @@ dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_confi
     dt_wiring *wired = l->wiring;
     const bool foresees = wired->F > 0;
     const bool may_have_world = foresees || wired->perception != NULL;
-    const prediction_config w = windows(c, wiring, may_have_world);
+    const prediction_config w = make_windows(c, wiring, may_have_world);
     const dt_bind_api *bind = NULL;
     prediction *p = &s->prediction;
     s->is_on = true;
@@ -127,7 +127,7 @@ dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_confi
         DT_TRY_H(p->world != NULL ? wired->api->adopt(wired, p->world) : DT_OK); /* nobody foresees by it */
     }
     s->n = (uint64_t)c->samples;
-    DT_TRY_H(bind_data(s, c, l, b));
+    DT_TRY_H(bind_stored_data(s, c, l, b));
     if (l->loss.is_apart && foresees && !b->has_stored) {
         return DT_FAIL_H(l->h, DT_ECONFIG,
                          "%s.stored_samples = %lld would train models.world, whose predictions the policy uses "
@@ -143,23 +143,23 @@ dt_status stored_record(const stored *s, dt_graph *g)
     return s->prediction.world != NULL ? prediction_record(&s->prediction, g) : DT_OK;
 }
 
-dt_status stored_start(stored *s, const clipped *l)
+dt_status stored_start(stored *s, const ppo *l)
 {
     if (s->is_on) {
-        accuracy_init(&s->accuracy, &s->prediction, l->rounds->train, l->metrics);
+        evaluation_init(&s->evaluation, &s->prediction, l->rounds->train, l->metrics);
     }
     return s->prediction.world != NULL ? prediction_set_horizon(&s->prediction, l->rounds->train, l->rounds->trainer,
                                                                 s->prediction.config.horizon_s, NULL)
                                        : DT_OK;
 }
 
-dt_status stored_evaluate(stored *s, const clipped *l)
+dt_status stored_evaluate(stored *s, const ppo *l)
 {
-    return s->held != NULL ? accuracy_run(&s->accuracy, l->rounds->trainer, s->held) : DT_OK;
+    return s->held != NULL ? evaluation_run(&s->evaluation, l->rounds->trainer, s->held) : DT_OK;
 }
 
 void stored_fini(stored *s)
 {
-    accuracy_fini(&s->accuracy);
+    evaluation_fini(&s->evaluation);
     prediction_fini(&s->prediction);
 }

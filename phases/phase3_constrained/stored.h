@@ -13,9 +13,9 @@
 #ifndef DTRAIN_PHASES_PHASE3_STORED_H
 #define DTRAIN_PHASES_PHASE3_STORED_H
 
-#include "accuracy.h"
+#include "scenes/evaluation.h"
 #include "barrier.h"
-#include "clipped.h"
+#include "ppo/ppo.h"
 
 typedef struct stored_config {
     int64_t samples; /* of a round; 0: none */
@@ -27,7 +27,7 @@ typedef struct stored_config {
 typedef struct stored {
     bool is_on;
     prediction prediction; /* its world NULL: there is none to train */
-    accuracy accuracy;
+    evaluation evaluation;
     dt_data *mixed; /* what is mixed into a round; NULL: nothing */
     dt_data *held;  /* the split for evaluation; NULL: nothing to evaluate */
     uint64_t n;     /* samples of a round */
@@ -37,13 +37,12 @@ typedef struct stored {
 dt_status stored_check(const dt_host *h, const char *phase, const stored_config *c, const dt_wiring_config *wiring);
 /* Between the wiring and the rounds: binds data and world model, and tells b whether it learns from it. Errors: those
  * of bind; DT_ECONFIG where there is nobody to teach. */
-dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_config *wiring, const clipped *l,
-                        barrier *b);
+dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_config *wiring, const ppo *l, barrier *b);
 /* The world model's losses. */
 dt_status stored_record(const stored *s, dt_graph *g);
-dt_status stored_start(stored *s, const clipped *l);
+dt_status stored_start(stored *s, const ppo *l);
 /* Reports what phase 1 reports. */
-dt_status stored_evaluate(stored *s, const clipped *l);
+dt_status stored_evaluate(stored *s, const ppo *l);
 void stored_fini(stored *s);
 
 #endif

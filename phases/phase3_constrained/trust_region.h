@@ -6,7 +6,8 @@
  *   g, b    gradients of the surrogates, the means of ratio A and ratio A_k for one cost k
  *   H       Hessian of the mean KL divergence, from its samples (ratio - 1) - log ratio, plus damping: a product with
  *           it is a difference of two gradients; H^-1 g and H^-1 b by conjugate gradients
- *   x       trust_region_dual.h
+ *   x       maximises g'x where c + b'x <= 0 and x'Hx / 2 <= max_kl, in closed form (appendix 10.2 of the paper): with
+ *           u = H^-1 g and w = H^-1 b it is (u - nu w) / lambda, a sum along_g u + along_b w
  *   search  the longest of x, backtrack x, backtrack^2 x, ... whose divergence is at most max_kl, which gains where the
  *           limit is met, and which brings neither cost k above what the limit leaves, nor another cost that is under
  *           its limit; if there is none nothing moves
@@ -18,7 +19,25 @@
 
 #include "dtrain/helpers.h"
 #include "dtrain/svc/train.h"
-#include "trust_region_dual.h"
+
+enum {
+    TRUST_REGION_FREE,    /* the best step within the divergence alone keeps the constraint: nu = 0 */
+    TRUST_REGION_BOUND,   /* the constraint holds the step back: it is met exactly */
+    TRUST_REGION_RECOVER, /* no step meets it: the one that lowers the cost most */
+};
+
+typedef struct trust_region_numbers {
+    double q, r, s; /* q, s >= 0; s = 0: nothing changes the cost */
+    double c;       /* how far the cost is above its limit, in the unit of b'x; -INFINITY: it has none */
+    double delta;   /* > 0 */
+} trust_region_numbers;
+
+typedef struct trust_region_solution {
+    int kind; /* TRUST_REGION_* */
+    double along_g, along_b;
+    double lambda, nu; /* multipliers of divergence and constraint; of a recovery nu is INFINITY */
+    double gain;       /* g'x */
+} trust_region_solution;
 
 typedef struct trust_region_config {
     double max_kl, damping, backtrack;
@@ -52,7 +71,9 @@ void trust_region_fini(trust_region *t);
 /* excess [n_costs]: how far each cost is above its limit, as a mean over rows; NAN: it has no limit. k: the cost that
  * bounds the step, -1: none. Leaves advantage_mix at the reward alone. Errors: those of the trainer. */
 dt_status trust_region_step(trust_region *t, const double *excess, int64_t k, trust_region_report *out);
+/* The step x from q = g'u, r = g'w, s = b'w alone. Threads: any. */
+trust_region_solution trust_region_solve_dual(const trust_region_numbers *n);
 /* out = (H + damping) v at the parameters that the trainer has in origin. [n] each. */
-dt_status trust_region_product(trust_region *t, const double *v, double *out);
+dt_status trust_region_hessian_product(trust_region *t, const double *v, double *out);
 
 #endif

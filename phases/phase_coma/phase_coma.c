@@ -10,7 +10,7 @@
  *
  * by the target critic Q', for the choices that were made; y = r where an agent was terminated. Where a trajectory was
  * cut, by the round's end or a truncation, nothing is known of what follows, and the last y is Q' itself: nothing to
- * learn there. With baseline "value" Q' is V'. Losses: loss.h. The policy that acts, and is learnt, mixes choices by
+ * learn there. With baseline "value" Q' is V'. Losses: coma_loss.h. The policy that acts, and is learnt, mixes choices by
  * chance into the controller's, of share epsilon, which falls linearly over epsilon_updates rounds; evaluations go
  * without them.
  *
@@ -22,7 +22,8 @@
  *
  * An iteration depends on parameters, seed and configuration alone.
  */
-#include "loss.h"
+#include "coma_loss.h"
+#include "common/round_report.h"
 
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/rollout.h"
@@ -32,7 +33,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define UPDATES "1500" /* by default */
 
@@ -101,7 +101,7 @@ static const dt_option options[] = {
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t up(uint64_t n, uint64_t by)
+static uint64_t divide_up(uint64_t n, uint64_t by)
 {
     return (n + by - 1) / by;
 }
@@ -113,7 +113,7 @@ static dt_status plan_rounds(state *s, uint32_t *steps_p)
     const dt_env_spec *e = s->wiring->spec;
     const uint64_t transitions = (uint64_t)c->batch * (uint64_t)c->batch_number,
                    episode = (uint64_t)e->max_steps * s->agents;
-    const uint64_t steps = up(up(transitions, s->agents), s->bind->env_instances(s->wiring->env));
+    const uint64_t steps = divide_up(divide_up(transitions, s->agents), s->bind->env_instances(s->wiring->env));
     if (c->episodes > 0 && episode == 0) {
         return DT_FAIL_H(s->h, DT_ECONFIG,
                          "phase_coma.episodes = %lld: the number of rounds is unknown, because episodes of %s have no "
@@ -128,7 +128,7 @@ static dt_status plan_rounds(state *s, uint32_t *steps_p)
         return DT_FAIL_H(s->h, DT_ECONFIG, "phase_coma.batch %lld times batch_number %lld are too many for a round",
                          (long long)c->batch, (long long)c->batch_number);
     }
-    s->updates = c->episodes > 0 ? up((uint64_t)c->episodes * episode, transitions) : (uint64_t)c->updates;
+    s->updates = c->episodes > 0 ? divide_up((uint64_t)c->episodes * episode, transitions) : (uint64_t)c->updates;
     if (episode > 0) {
         dt_logf(s->h, 2, "%llu updates of %llu transitions: %.0f episodes of %u steps and %u agents",
                 (unsigned long long)s->updates, (unsigned long long)transitions,
@@ -138,7 +138,7 @@ static dt_status plan_rounds(state *s, uint32_t *steps_p)
     return DT_OK;
 }
 
-static dt_status create_experience(state *s)
+static dt_status create_rollout(state *s)
 {
     static const dt_port annotation = {"td_target", "A 1", DT_F32, 0};
     uint32_t steps = 0;
@@ -154,7 +154,7 @@ static dt_status create_experience(state *s)
     return s->rollout->create(s->h, s->wiring->env, &d, &s->experience);
 }
 
-static dt_status create_room(state *s)
+static dt_status allocate_rows(state *s)
 {
     float **const room[] = {&s->reward, &s->value, &s->next_value, &s->td};
     s->chance = s->h->alloc(s->h, s->wiring->n_choices * sizeof(float));
@@ -168,7 +168,7 @@ static dt_status create_room(state *s)
                                 (unsigned long long)s->most);
 }
 
-static dt_status check_world(const state *s)
+static dt_status check_environment(const state *s)
 {
     const dt_wiring *w = s->wiring;
     if (w->spec->n_heads != 1 || w->spec->n_continuous != 0 || w->spec->n_agents < 2) {
@@ -217,12 +217,12 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     dt_wiring_desc d = DT_WIRING_DESC("phase_coma", NULL);
     d.flags = DT_WIRING_NO_VALUE;
     DT_TRY_H(wiring->create(h, &d, &s->wiring));
-    DT_TRY_H(check_world(s));
+    DT_TRY_H(check_environment(s));
     const uint32_t learners = s->bind->env_learners(s->wiring->env);
     s->agents = learners > 0 ? learners : 1; /* a team that is not there is refused with the rollout */
     DT_TRY_H(bind_critic(s));
-    DT_TRY_H(create_experience(s));
-    return create_room(s);
+    DT_TRY_H(create_rollout(s));
+    return allocate_rows(s);
 }
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
@@ -262,13 +262,13 @@ static dt_status set_epsilon(const state *s, double epsilon)
     return s->train->set(s->trainer, "epsilon", s->chance, s->wiring->n_choices);
 }
 
-static uint64_t passes(const config *c) /* over the samples of a round */
+static uint64_t passes_per_round(const config *c) /* over the samples of a round */
 {
     return (uint64_t)c->data_passes * (c->critic_first ? 2 : 1);
 }
 
 /* Minibatches are cut by the host, as data.batch says. */
-static dt_status tell_batches(const state *s)
+static dt_status warn_minibatches(const state *s)
 {
     const config *c = &s->config;
     const uint32_t n = s->agents;
@@ -280,7 +280,7 @@ static dt_status tell_batches(const state *s)
             "a round has %llu minibatches, not phase_coma.batch_number = %lld: batch = %lld transitions of %u agents "
             "are data.batch = %llu samples, and env.instances = %u make rounds of %llu",
             (unsigned long long)of_pass, (long long)c->batch_number, (long long)c->batch, n,
-            (unsigned long long)up((uint64_t)c->batch, n), s->bind->env_instances(s->wiring->env),
+            (unsigned long long)divide_up((uint64_t)c->batch, n), s->bind->env_instances(s->wiring->env),
             (unsigned long long)(s->most / n));
     }
     return DT_OK;
@@ -320,20 +320,20 @@ static dt_status start(void *self)
                                 .record = record,
                                 .data = s->rollout->data(s->experience),
                                 .models = models,
-                                .epochs = s->updates * passes(c),
+                                .epochs = s->updates * passes_per_round(c),
                                 .group = group,
                                 .n_groups = GROUPS,
                                 .n_shadows = 1,
                                 .shadow = &shadow};
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
     DT_TRY_H(set_epsilon(s, 0)); /* evaluation alone wants it too */
-    return tell_batches(s);
+    return warn_minibatches(s);
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
 /* Rows as evaluate hands them out: in the order of samples. */
-static dt_status keep_rows(void *user, const dt_rows *r)
+static dt_status collect_rows(void *user, const dt_rows *r)
 {
     state *s = user;
     int64_t dim[DT_MAX_DIMS] = {0};
@@ -349,11 +349,11 @@ static dt_status keep_rows(void *user, const dt_rows *r)
 }
 
 /* y of every row. Where a trajectory is cut, r + gamma next_value is Q'. */
-static dt_status make_targets(state *s)
+static dt_status compute_targets(state *s)
 {
     const config *c = &s->config;
     s->n = 0;
-    DT_TRY_H(s->train->evaluate(s->trainer, s->rollout->data(s->experience), s, keep_rows));
+    DT_TRY_H(s->train->evaluate(s->trainer, s->rollout->data(s->experience), s, collect_rows));
     for (uint64_t i = 0; i < s->n; i++) {
         const double next = c->gamma > 0 ? ((double)s->value[i] - (double)s->reward[i]) / c->gamma : 0;
         s->next_value[i] = (float)next;
@@ -363,11 +363,11 @@ static dt_status make_targets(state *s)
 }
 
 /* of_pass: minibatches */
-static dt_status learn(state *s, uint64_t of_pass, dt_step_report *r, uint64_t *samples_p)
+static dt_status train_round(state *s, uint64_t of_pass, dt_step_report *r, uint64_t *samples_p)
 {
     enum { BOTH = 1 << ACTOR | 1 << CRITIC };
     const config *c = &s->config;
-    for (uint64_t pass = 0; pass < passes(c); pass++) {
+    for (uint64_t pass = 0; pass < passes_per_round(c); pass++) {
         const bool is_critics = pass < (uint64_t)c->data_passes;
         const uint32_t mask = !c->critic_first ? BOTH : is_critics ? 1 << CRITIC : 1 << ACTOR;
         for (uint64_t i = 0; i < of_pass; i++) {
@@ -381,7 +381,7 @@ static dt_status learn(state *s, uint64_t of_pass, dt_step_report *r, uint64_t *
 }
 
 /* No agent acted in this round: nothing is learnt from it. */
-static dt_status pass_over(state *s, uint64_t round, uint64_t of_pass)
+static dt_status skip_round(state *s, uint64_t round, uint64_t of_pass)
 {
     s->metrics->scalar(s->h, "charts/rounds_without_samples", (double)++s->n_empty);
     s->n = 0;
@@ -391,7 +391,7 @@ static dt_status pass_over(state *s, uint64_t round, uint64_t of_pass)
                 "counted in charts/rounds_without_samples",
                 (unsigned long long)round + 1);
     }
-    return s->train->seek(s->trainer, (round + 1) * of_pass * passes(&s->config));
+    return s->train->seek(s->trainer, (round + 1) * of_pass * passes_per_round(&s->config));
 }
 
 /* 1 - var(y - Q') / var(y); NAN where y does not vary. */
@@ -409,37 +409,10 @@ static double explained_variance(const state *s)
     return var > 0 ? 1 - (left_squares / n - left / n * (left / n)) / var : NAN;
 }
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void report_episodes(const state *s, const dt_rollout_report *r)
-{
-    const dt_metrics_api *m = s->metrics;
-    const dt_env_spec *e = s->wiring->spec;
-    char name[96];
-    m->scalar(s->h, "charts/episodic_return", r->episode_return);
-    m->scalar(s->h, "charts/episodic_length", r->episode_length);
-    for (uint32_t i = 0; i < e->n_costs; i++) {
-        snprintf(name, sizeof(name), "costs/%s", e->costs[i]);
-        m->scalar(s->h, name, r->episode_cost[i]);
-    }
-    for (uint32_t i = 0; i < e->n_metrics; i++) {
-        snprintf(name, sizeof(name), "env/%s", e->metrics[i]);
-        m->scalar(s->h, name, r->metric[i]);
-    }
-}
-
 static void report_round(const state *s, const dt_rollout_report *r, double epsilon, uint64_t samples, double learn_s)
 {
     const dt_metrics_api *m = s->metrics;
-    if (r->episodes > 0) {
-        report_episodes(s, r);
-    }
-    m->scalar(s->h, "charts/episodes", (double)r->episodes);
+    report_episodes(s->h, m, s->wiring->spec, r);
     m->scalar(s->h, "charts/epsilon", epsilon);
     m->scalar(s->h, "losses/explained_variance", explained_variance(s));
     m->scalar(s->h, "time/env", r->env_s);
@@ -450,7 +423,7 @@ static void report_round(const state *s, const dt_rollout_report *r, double epsi
     m->scalar(s->h, "charts/env_steps_per_s", r->total_s > 0 ? (double)r->env_steps / r->total_s : (double)NAN);
 }
 
-static double epsilon_of(const config *c, uint64_t round)
+static double epsilon_at(const config *c, uint64_t round)
 {
     const double x = (double)round / (double)c->epsilon_updates;
     return c->epsilon + (c->epsilon_end - c->epsilon) * (x < 1 ? x : 1);
@@ -466,18 +439,18 @@ static dt_status iterate(void *self, dt_progress *out)
     if (step >= steps) {
         return DT_DONE;
     }
-    const uint64_t round = step / (of_pass * passes(&s->config));
-    const double epsilon = epsilon_of(&s->config, round);
+    const uint64_t round = step / (of_pass * passes_per_round(&s->config));
+    const double epsilon = epsilon_at(&s->config, round);
     DT_TRY_H(set_epsilon(s, epsilon));
     DT_TRY_H(s->rollout->collect(s->experience, s->trainer, &collected));
-    const double begin = seconds();
+    const double begin = report_clock();
     if (collected.agent_steps > 0) {
-        DT_TRY_H(make_targets(s));
-        DT_TRY_H(learn(s, of_pass, &r, &samples));
+        DT_TRY_H(compute_targets(s));
+        DT_TRY_H(train_round(s, of_pass, &r, &samples));
     } else {
-        DT_TRY_H(pass_over(s, round, of_pass));
+        DT_TRY_H(skip_round(s, round, of_pass));
     }
-    report_round(s, &collected, epsilon, samples, seconds() - begin);
+    report_round(s, &collected, epsilon, samples, report_clock() - begin);
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &of_pass));
     out->step = step;
     out->steps = steps;

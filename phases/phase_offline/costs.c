@@ -17,16 +17,16 @@
 
 #include <math.h>
 
-#define ID        "phase_offline"
-#define DEVIATES  1.96 /* standard errors on both sides of what holds 95 of 100 times */
-#define FEW_SHARE 0.1  /* of the rows: fewer are too few to go by */
+#define ID                  "phase_offline"
+#define Z_95                1.96 /* standard errors on both sides of what holds 95 of 100 times */
+#define MIN_EFFECTIVE_SHARE 0.1  /* of the rows: fewer are too few to go by */
 
 typedef struct seen {
     offline_state *s;
     double rows, ratio, ratio_squares, sum[OFFLINE_MAX_HEADS], squares[OFFLINE_MAX_HEADS];
 } seen;
 
-static dt_status add_rows(void *user, const dt_rows *r)
+static dt_status add_estimates(void *user, const dt_rows *r)
 {
     seen *x = user;
     const offline_state *s = x->s;
@@ -55,13 +55,13 @@ static dt_status add_rows(void *user, const dt_rows *r)
 }
 
 /* As many rows as there are, or as a round has. */
-static dt_status look(offline_state *s, seen *x)
+static dt_status evaluate_draws(offline_state *s, seen *x)
 {
     const uint64_t draw = s->replay->drawn(s->memory), all = (s->told.samples + draw - 1) / draw;
     const uint64_t n = all < (uint64_t)s->config.updates ? all : (uint64_t)s->config.updates;
     for (uint64_t i = 0; i < n; i++) {
         DT_TRY_H(s->replay->draw(s->memory));
-        DT_TRY_H(s->train->evaluate(s->trainer, s->replay->data(s->memory), x, add_rows));
+        DT_TRY_H(s->train->evaluate(s->trainer, s->replay->data(s->memory), x, add_estimates));
     }
     return DT_OK;
 }
@@ -70,14 +70,14 @@ dt_status offline_estimate_costs(offline_state *s, offline_costs *out)
 {
     const double an_episode = (double)s->told.rows / (double)s->told.episodes;
     seen x = {.s = s};
-    DT_TRY_H(look(s, &x));
+    DT_TRY_H(evaluate_draws(s, &x));
     const double rows = fmin(x.rows, (double)s->told.rows); /* draws are with replacement */
     for (uint32_t i = 1; i < s->n_heads; i++) {
         const double mean = x.sum[i] / x.rows;
         const double error = sqrt(fmax(0, x.squares[i] / x.rows - mean * mean) / rows);
         const bool is_known = isfinite(an_episode * mean); /* fmax would make 0 of what is not */
         out->mean[i] = is_known ? fmax(0, an_episode * mean) : (double)NAN;
-        out->off[i] = is_known ? DEVIATES * an_episode * error : (double)NAN;
+        out->off[i] = is_known ? Z_95 * an_episode * error : (double)NAN;
     }
     out->share = x.ratio_squares > 0 ? x.ratio * x.ratio / (x.rows * x.ratio_squares) : (double)NAN;
     s->metrics->scalar(s->h, "charts/ratio", x.ratio / x.rows);
@@ -87,12 +87,12 @@ dt_status offline_estimate_costs(offline_state *s, offline_costs *out)
 
 /* ---- at the end -------------------------------------------------------------------------------------------------- */
 
-static void say(const offline_state *s, const offline_costs *c, uint32_t i)
+static void log_limit(const offline_state *s, const offline_costs *c, uint32_t i)
 {
-    const char *name = s->roles.spec->costs[s->cost_of[i]];
+    const char *name = s->models.spec->costs[s->cost_of[i]];
     const double limit = s->limits.at[s->cost_of[i]], low = fmax(0, c->mean[i] - c->off[i]);
     const double high = c->mean[i] + c->off[i], before = s->told.cost[s->cost_of[i]] / (double)s->told.episodes;
-    const bool is_far = c->share < FEW_SHARE;
+    const bool is_far = c->share < MIN_EFFECTIVE_SHARE;
     if (high <= limit && !is_far) {
         dt_logf(
             s->h, 2,
@@ -109,10 +109,10 @@ static void say(const offline_state *s, const offline_costs *c, uint32_t i)
         is_far ? ", by as few as a tenth of the rows and less: the policy is too far from the recorded behaviour" : "");
 }
 
-void offline_say_limits(const offline_state *s, const offline_costs *c)
+void offline_log_limits(const offline_state *s, const offline_costs *c)
 {
     const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
     for (uint32_t i = 1; i < s->n_heads && (comm == NULL || comm->rank(s->h) == 0); i++) {
-        say(s, c, i);
+        log_limit(s, c, i);
     }
 }

@@ -9,9 +9,9 @@
 #ifndef DTRAIN_PHASES_OFFLINE_H
 #define DTRAIN_PHASES_OFFLINE_H
 
-#include "limits.h"
-#include "multiplier.h"
-#include "roles.h"
+#include "constraints/limits.h"
+#include "constraints/multiplier.h"
+#include "offpolicy/actor_critic.h"
 
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/replay.h"
@@ -40,7 +40,7 @@ typedef struct offline_state {
     const dt_rollout_api *rollout;
     const dt_replay_api *replay;
     offline_config config;
-    offpolicy_roles roles;
+    actor_critic models;
     dt_rollout *experience;
     dt_replay *memory;
     dt_train *trainer;
@@ -75,10 +75,13 @@ static inline double offline_rate(const offline_state *s)
 }
 
 /* <group>/<cost of head i> of the record. */
-void offline_tell(const offline_state *s, const char *group, uint32_t i, double value);
+void offline_report(const offline_state *s, const char *group, uint32_t i, double value);
 
 /* check.c: Errors: DT_ECONFIG: limits that could hold nothing. */
 dt_status offline_check(const dt_host *h, const offline_config *c);
+/* table: the phase's options with their defaults. Errors: DT_ECONFIG names an option that is not at its default although
+ * the other options leave it without effect. */
+dt_status offline_check_idle(const dt_host *h, const dt_option *table, const offline_config *c);
 
 /* costs.c: of an episode of the policy, in the environment's units, by head. */
 typedef struct offline_costs {
@@ -88,7 +91,7 @@ typedef struct offline_costs {
 /* [collective] Draws. */
 dt_status offline_estimate_costs(offline_state *s, offline_costs *out);
 /* At the end, on one rank: which limits the rollouts let one count on. */
-void offline_say_limits(const offline_state *s, const offline_costs *c);
+void offline_log_limits(const offline_state *s, const offline_costs *c);
 
 /* record.c: self: offline_state, with roles, n_heads and what follows it set. Errors: those of the graph. */
 dt_status offline_record(void *self, dt_graph *g);

@@ -37,7 +37,6 @@
  * Rewards and costs are learnt divided by their root mean square, times 10 (1 - gamma), so that values are of the order
  * of 10 whatever their units. Models see rows of agents alone (with clone: all observations).
  */
-#include "idle.h"
 #include "offline.h"
 
 #include "dtrain/svc/comm.h"
@@ -45,9 +44,9 @@
 #include <math.h>
 #include <string.h>
 
-#define ID         "phase_offline"
-#define VALUE_SIZE 10.0 /* that values are learnt with */
-#define KEPT_SHARE 0.9  /* that estimates over minibatches keep of the past */
+#define ID                "phase_offline"
+#define TARGET_VALUE_SIZE 10.0 /* that values are learnt with */
+#define ESTIMATE_EMA      0.9  /* that estimates over minibatches keep of the past */
 
 enum { ACTOR, CRITIC, GROUPS };
 
@@ -55,8 +54,8 @@ enum { ACTOR, CRITIC, GROUPS };
 
 static dt_status read_limits(offline_state *s)
 {
-    const dt_env_spec *e = s->roles.spec;
-    DT_TRY_H(s->config.limits[0] != '\0' ? limits_read(&s->limits, s->h, ID, s->roles.wiring, s->config.limits)
+    const dt_env_spec *e = s->models.spec;
+    DT_TRY_H(s->config.limits[0] != '\0' ? limits_parse(&s->limits, s->h, ID, s->models.wiring, s->config.limits)
                                          : DT_OK);
     s->n_heads = 1;
     for (uint32_t k = 0; k < e->n_costs; k++) {
@@ -71,13 +70,13 @@ static dt_status read_limits(offline_state *s)
 static dt_status bind_models(offline_state *s)
 {
     const dt_wiring_api *wiring = NULL;
-    offpolicy_roles *r = &s->roles;
+    actor_critic *r = &s->models;
     DT_SERVICE_H(s->h, wiring, DT_SVC_WIRING, ID);
-    *r = (offpolicy_roles){.h = s->h, .bind = s->bind, .phase = ID};
-    DT_TRY_H(offpolicy_wire(r, wiring, offline_is_clone(s) ? DT_WIRING_NO_VALUE : DT_WIRING_ROWS));
+    *r = (actor_critic){.h = s->h, .bind = s->bind, .phase = ID};
+    DT_TRY_H(actor_critic_bind(r, wiring, offline_is_clone(s) ? DT_WIRING_NO_VALUE : DT_WIRING_ROWS));
     DT_TRY_H(read_limits(s));
     r->n_critics = s->config.critics + s->n_heads - 1;
-    return offline_is_clone(s) ? DT_OK : offpolicy_bind_critic(r);
+    return offline_is_clone(s) ? DT_OK : actor_critic_bind_critic(r);
 }
 
 static dt_status open_rollouts(offline_state *s)
@@ -91,22 +90,22 @@ static dt_status open_rollouts(offline_state *s)
                                .clip_obs = c->clip_obs};
     const dt_replay_desc memory = {.struct_size = sizeof(memory), .stored = c->rollouts};
     s->told.struct_size = sizeof(s->told);
-    DT_TRY_H(s->rollout->create(s->h, s->roles.wiring->env, &d, &s->experience));
+    DT_TRY_H(s->rollout->create(s->h, s->models.wiring->env, &d, &s->experience));
     DT_TRY_H(s->replay->create(s->h, s->experience, &memory, &s->memory));
     return s->replay->told(s->memory, &s->told);
 }
 
-static double scale_of(const offline_state *s, double squares)
+static double scale_from_squares(const offline_state *s, double squares)
 {
     const double size = s->told.rows > 0 ? sqrt(squares / (double)s->told.rows) : 0;
-    return size > 0 ? VALUE_SIZE * (1 - s->config.gamma) / size : 1;
+    return size > 0 ? TARGET_VALUE_SIZE * (1 - s->config.gamma) / size : 1;
 }
 
-static void measure(offline_state *s)
+static void set_scales(offline_state *s)
 {
-    s->scale[0] = scale_of(s, s->told.reward_squares);
+    s->scale[0] = scale_from_squares(s, s->told.reward_squares);
     for (uint32_t i = 1; i < s->n_heads; i++) {
-        s->scale[i] = scale_of(s, s->told.cost_squares[s->cost_of[i]]);
+        s->scale[i] = scale_from_squares(s, s->told.cost_squares[s->cost_of[i]]);
     }
     for (uint32_t i = 0; i < s->n_heads && s->told.rows > 0; i++) {
         const double sum = i == 0 ? s->told.reward : s->told.cost[s->cost_of[i]];
@@ -134,7 +133,7 @@ static dt_status check_rollouts(const offline_state *s)
 }
 
 /* A value's error shrinks by gamma while the target goes its way. Once in a run, by one rank. */
-static void warn_of_few(const offline_state *s)
+static void warn_few_updates(const offline_state *s)
 {
     const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
     const offline_config *c = &s->config;
@@ -157,7 +156,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
         return DT_FAIL_H(h, DT_ECONFIG,
                          ID ".rollouts is not set; name a folder RUN/rollouts/PHASE of a run with rollouts.keep");
     }
-    s->rule = multiplier_rule_of(&c->multiplier, MULTIPLIER_PID);
+    s->rule = multiplier_rule_from_config(&c->multiplier, MULTIPLIER_PID);
     for (uint32_t i = 0; i < OFFLINE_MAX_HEADS; i++) {
         multiplier_init(&s->kept.multiplier[i]);
     }
@@ -168,28 +167,28 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_SERVICE_H(h, s->replay, DT_SVC_REPLAY, ID);
     DT_TRY_H(bind_models(s));
     DT_TRY_H(open_rollouts(s));
-    measure(s);
+    set_scales(s);
     return check_rollouts(s);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 /* A multiplier in the units that advantages are learnt in. */
-static double multiplier_of(const offline_state *s, uint32_t i)
+static double scaled_multiplier(const offline_state *s, uint32_t i)
 {
     return s->kept.multiplier[i].value * s->scale[0] / s->scale[i];
 }
 
-static dt_status set_mix(const offline_state *s, uint64_t round)
+static dt_status set_weights(const offline_state *s, uint64_t round)
 {
     float mix[OFFLINE_MAX_HEADS] = {0}, offset[OFFLINE_MAX_HEADS];
     double size = s->kept.deviation[0];
     for (uint32_t i = 1; i < s->n_heads; i++) {
-        size += multiplier_of(s, i) * s->kept.deviation[i];
+        size += scaled_multiplier(s, i) * s->kept.deviation[i];
     }
     const bool weighs = round >= (uint64_t)s->config.clone_rounds && size > 0;
     for (uint32_t i = 0; i < s->n_heads && weighs; i++) {
-        mix[i] = (float)((i == 0 ? 1 : -multiplier_of(s, i)) / (s->config.beta * size));
+        mix[i] = (float)((i == 0 ? 1 : -scaled_multiplier(s, i)) / (s->config.beta * size));
     }
     for (uint32_t i = 0; i < s->n_heads; i++) {
         offset[i] = (float)s->kept.offset[i];
@@ -200,7 +199,7 @@ static dt_status set_mix(const offline_state *s, uint64_t round)
     return s->train->set(s->trainer, "mix", mix, s->n_heads);
 }
 
-static dt_status add_rows(void *user, const dt_rows *r)
+static dt_status add_advantages(void *user, const dt_rows *r)
 {
     offline_state *s = user;
     int64_t dim[DT_MAX_DIMS] = {0};
@@ -225,16 +224,16 @@ static dt_status add_rows(void *user, const dt_rows *r)
 }
 
 /* Of the minibatch that was drawn last. */
-static dt_status estimate(offline_state *s, uint64_t round)
+static dt_status update_estimates(offline_state *s, uint64_t round)
 {
     s->rows = 0;
     s->weight = 0;
     memset(s->sum, 0, sizeof(s->sum));
     memset(s->squares, 0, sizeof(s->squares));
     memset(s->of_value, 0, sizeof(s->of_value));
-    DT_TRY_H(s->train->evaluate(s->trainer, s->replay->data(s->memory), s, add_rows));
+    DT_TRY_H(s->train->evaluate(s->trainer, s->replay->data(s->memory), s, add_advantages));
     const bool is_known = round + 1 < (uint64_t)s->config.clone_rounds; /* V is that of the behaviour */
-    const double n = s->rows > 0 ? (double)s->rows : 1, kept = s->kept.estimates > 0 ? KEPT_SHARE : 0;
+    const double n = s->rows > 0 ? (double)s->rows : 1, kept = s->kept.estimates > 0 ? ESTIMATE_EMA : 0;
     for (uint32_t i = 0; i < s->n_heads; i++) {
         const double mean = s->sum[i] / n, deviation = sqrt(fmax(0, s->squares[i] / n - mean * mean));
         s->kept.offset[i] = is_known ? s->known[i] - s->of_value[i] / n : s->kept.offset[i];
@@ -245,10 +244,10 @@ static dt_status estimate(offline_state *s, uint64_t round)
     return DT_OK;
 }
 
-void offline_tell(const offline_state *s, const char *group, uint32_t i, double value)
+void offline_report(const offline_state *s, const char *group, uint32_t i, double value)
 {
     char name[96];
-    snprintf(name, sizeof(name), "%s/%s", group, s->roles.spec->costs[s->cost_of[i]]);
+    snprintf(name, sizeof(name), "%s/%s", group, s->models.spec->costs[s->cost_of[i]]);
     s->metrics->scalar(s->h, name, value);
 }
 
@@ -266,30 +265,19 @@ static dt_status update_multipliers(offline_state *s, bool is_last)
             multiplier_update(m, &s->rule, cost.mean[i] + cost.off[i], limit, deviation > 0 ? reward / deviation : 0,
                               1);
         }
-        offline_tell(s, "estimated_costs", i, cost.mean[i]);
-        offline_tell(s, "estimated_costs_off", i, cost.off[i]);
+        offline_report(s, "estimated_costs", i, cost.mean[i]);
+        offline_report(s, "estimated_costs_off", i, cost.off[i]);
         if (m->rounds > 0) {
-            offline_tell(s, "multipliers", i, m->value);
+            offline_report(s, "multipliers", i, m->value);
         }
     }
     if (is_last) {
-        offline_say_limits(s, &cost);
+        offline_log_limits(s, &cost);
     }
     return DT_OK;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
-
-static dt_status set_eye(const offline_state *s)
-{
-    float eye[OFFPOLICY_MAX_CHOICES * OFFPOLICY_MAX_CHOICES];
-    const int64_t n = s->roles.widest;
-    if (s->roles.n_choices == 0) {
-        return DT_OK;
-    }
-    offpolicy_eye(&s->roles, eye);
-    return s->train->set(s->trainer, "eye", eye, (uint32_t)(n * n));
-}
 
 static dt_status start(void *self)
 {
@@ -298,11 +286,11 @@ static dt_status start(void *self)
     static const char *const name[GROUPS] = {"actor", "critic"};
     offline_state *s = self;
     const offline_config *c = &s->config;
-    const dt_wiring *w = s->roles.wiring;
+    const dt_wiring *w = s->models.wiring;
     const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate};
     const double clip[GROUPS] = {c->actor_clip, c->critic_clip};
     const dt_train_shadow target = {
-        .struct_size = sizeof(target), .name = "target", .model = s->roles.critic, .tau = c->tau, .every = 1};
+        .struct_size = sizeof(target), .name = "target", .model = s->models.critic, .tau = c->tau, .every = 1};
     dt_train_group group[GROUPS];
     dt_model *models[2 * DT_WIRING_MAX_MODELS];
     for (int i = 0; i < GROUPS; i++) {
@@ -327,11 +315,14 @@ static dt_status start(void *self)
                                 .shadow = &target,
                                 .n_shadows = offline_is_clone(s) ? 0 : 1};
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
-    DT_TRY_H(offline_is_clone(s) ? DT_OK : set_eye(s));
-    return offline_is_clone(s) ? DT_OK : set_mix(s, 0);
+    if (offline_is_clone(s)) {
+        return DT_OK;
+    }
+    DT_TRY_H(actor_critic_set_identity(&s->models, s->train, s->trainer));
+    return set_weights(s, 0);
 }
 
-static dt_status learn(const offline_state *s, dt_step_report *r, double *loss_p)
+static dt_status train_round(const offline_state *s, dt_step_report *r, double *loss_p)
 {
     *loss_p = 0;
     for (int64_t i = 0; i < s->config.updates; i++) {
@@ -343,7 +334,7 @@ static dt_status learn(const offline_state *s, dt_step_report *r, double *loss_p
 }
 
 /* Once in a run: what there is to learn from. */
-static void tell_rollouts(const offline_state *s)
+static void report_rollouts(const offline_state *s)
 {
     const double episodes = (double)s->told.episodes;
     s->metrics->scalar(s->h, "rollouts/samples", (double)s->told.samples);
@@ -353,7 +344,7 @@ static void tell_rollouts(const offline_state *s)
     }
     s->metrics->scalar(s->h, "rollouts/return", s->told.reward / episodes);
     for (uint32_t i = 1; i < s->n_heads; i++) {
-        offline_tell(s, "rollouts", i, s->told.cost[s->cost_of[i]] / episodes);
+        offline_report(s, "rollouts", i, s->told.cost[s->cost_of[i]] / episodes);
     }
 }
 
@@ -369,13 +360,13 @@ static dt_status iterate(void *self, dt_progress *out)
     }
     const uint64_t round = step / (uint64_t)s->config.updates;
     if (round == 0) {
-        tell_rollouts(s);
-        warn_of_few(s);
+        report_rollouts(s);
+        warn_few_updates(s);
     }
-    DT_TRY_H(offline_is_clone(s) ? DT_OK : set_mix(s, round));
-    DT_TRY_H(learn(s, &r, &loss));
+    DT_TRY_H(offline_is_clone(s) ? DT_OK : set_weights(s, round));
+    DT_TRY_H(train_round(s, &r, &loss));
     if (!offline_is_clone(s)) {
-        DT_TRY_H(estimate(s, round));
+        DT_TRY_H(update_estimates(s, round));
     }
     if (s->n_heads > 1 && round + 1 >= (uint64_t)s->config.clone_rounds) { /* before that it is the behaviour */
         DT_TRY_H(update_multipliers(s, r.step >= steps));
@@ -397,7 +388,7 @@ static dt_status evaluate(void *self, dt_progress *out)
 {
     offline_state *s = self;
     DT_TRY_H(s->rollout->report(s->experience, s->trainer));
-    limits_report(&s->limits, s->h, s->metrics, s->roles.wiring);
+    limits_report(&s->limits, s->h, s->metrics, s->models.wiring);
     out->evaluated = 1;
     return DT_OK;
 }
@@ -412,7 +403,7 @@ static dt_status finish(void *self)
                 ID ".limits: the limit %g of cost %s was never evaluated, because the phase was over before "
                    "it had cloned the behaviour, " ID
                    ".clone_rounds = %lld rounds: the limit had no effect; train for more rounds, or lower clone_rounds",
-                s->limits.at[s->cost_of[i]], s->roles.spec->costs[s->cost_of[i]], (long long)s->config.clone_rounds);
+                s->limits.at[s->cost_of[i]], s->models.spec->costs[s->cost_of[i]], (long long)s->config.clone_rounds);
         }
     }
     return DT_OK;
@@ -468,7 +459,7 @@ static const dt_option options[] = {
     ROW(weight_max, DT_OPT_F64, "20", "1", 1, 1e9, "advantage: maximum weight of an action"),
     ROW(ratio_max, DT_OPT_F64, "20", "1", 1, 1e9,
         "advantage: maximum importance weight of an action in values"),
-    ROW(critics, DT_OPT_I64, "2", "1", 1, OFFPOLICY_MAX_CRITICS, "number of critics of the reward; the minimum of "
+    ROW(critics, DT_OPT_I64, "2", "1", 1, ACTOR_CRITIC_MAX_CRITICS, "number of critics of the reward; the minimum of "
         "their estimates is used"),
     ROW(tau, DT_OPT_F64, "0.05", "1", 1e-9, 1,
         "soft-update rate of the critic's target network; values need at least 1 / (tau (1 - gamma)) updates"),

@@ -14,7 +14,7 @@
 #ifndef DTRAIN_PHASES_SCENES_CALIBRATION_H
 #define DTRAIN_PHASES_SCENES_CALIBRATION_H
 
-#include "figures.h"
+#include "metrics.h"
 #include "prediction.h"
 
 enum { CALIBRATION_SAMPLES = 64, CALIBRATION_FACTORS = 41 };
@@ -29,7 +29,7 @@ typedef struct calibration {
     const prediction *prediction;
     const dt_train_api *train;
     dt_data *data;
-    figures_shape shape;
+    metrics_horizons shape;
     uint64_t n_samples, n_windows;
     uint64_t n_fitted; /* windows that the radii are of, of the last fit */
     double nll[CALIBRATION_FACTORS];
@@ -42,7 +42,7 @@ typedef struct calibration {
 dt_status calibration_init(calibration *c, prediction *p, const dt_train_api *train, int64_t folds);
 void calibration_fini(calibration *c);
 /* What the model has. t as below. Errors: those of the trainer, DT_EPLUGIN (the vector has another size). */
-dt_status calibration_told(calibration *c, dt_train *t, calibration_found *found);
+dt_status calibration_get(calibration *c, dt_train *t, calibration_found *found);
 /* Fits and sets it. t was made with the loss "temperature" apart. Errors: those of the trainer. */
 dt_status calibration_run(calibration *c, dt_train *t);
 

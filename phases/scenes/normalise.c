@@ -23,7 +23,7 @@ typedef struct found {
     bool has_constants, is_trained;
 } found;
 
-static dt_status look(const prediction *p, const dt_train_api *train, const dt_train *t, found *out)
+static dt_status find_constants(const prediction *p, const dt_train_api *train, const dt_train *t, found *out)
 {
     static const char role[] = "perception.";
     *out = (found){0};
@@ -43,14 +43,14 @@ static dt_status look(const prediction *p, const dt_train_api *train, const dt_t
     }
 }
 
-static bool is_first(const prediction *p)
+static bool is_rank_0(const prediction *p)
 {
     const dt_comm_api *comm = p->h->service(p->h, DT_SVC_COMM);
     return comm == NULL || comm->rank(p->h) == 0;
 }
 
 /* Names of what statistics do not allow to scale. */
-static void add_left(char *text, const dt_normaliser *k, const char *const *name, uint32_t n)
+static void append_unscaled(char *text, const dt_normaliser *k, const char *const *name, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const size_t used = strlen(text);
@@ -60,12 +60,13 @@ static void add_left(char *text, const dt_normaliser *k, const char *const *name
     }
 }
 
-static void tell(const prediction *p, const dt_field_stat *node, const dt_normaliser *n, const dt_normaliser *e)
+static void log_normalisation(const prediction *p, const dt_field_stat *node, const dt_normaliser *n,
+                              const dt_normaliser *e)
 {
     static const float unit[DT_NODE_FEATURES] = DT_NODE_SCALE;
     char left[LINE] = "";
-    add_left(left, n, node_name, DT_NODE_FEATURES);
-    add_left(left, e, edge_name, DT_EDGE_FEATURES);
+    append_unscaled(left, n, node_name, DT_NODE_FEATURES);
+    append_unscaled(left, e, edge_name, DT_EDGE_FEATURES);
     dt_logf(p->h, 2,
             "perception is normalised by %.0f vehicles, those of all frames trained on: speed %.3g m/s, its "
             "deviation %.3g m/s; positions as far as %.4g m",
@@ -77,7 +78,7 @@ static void tell(const prediction *p, const dt_field_stat *node, const dt_normal
 }
 
 /* Statistics are of features as the data scales them, so that one is a unit of each. */
-static void make(const dt_field_stat *stat, const uint32_t *kind, uint32_t n, dt_normaliser *k)
+static void make_normalisers(const dt_field_stat *stat, const uint32_t *kind, uint32_t n, dt_normaliser *k)
 {
     static const float unit[DT_NODE_FEATURES] = DT_NODE_SCALE;
     for (uint32_t i = 0; i < n; i++) {
@@ -98,8 +99,8 @@ static void make(const dt_field_stat *stat, const uint32_t *kind, uint32_t n, dt
     }
 }
 
-static dt_status set(const dt_train_api *train, dt_train *t, const char *shift, const char *scale,
-                     const dt_normaliser *k, uint32_t n)
+static dt_status set_constants(const dt_train_api *train, dt_train *t, const char *shift, const char *scale,
+                               const dt_normaliser *k, uint32_t n)
 {
     float a[DT_NODE_FEATURES], b[DT_NODE_FEATURES];
     for (uint32_t i = 0; i < n; i++) {
@@ -110,23 +111,23 @@ static dt_status set(const dt_train_api *train, dt_train *t, const char *shift, 
     return train->constant_set(t, scale, b, n);
 }
 
-static dt_status fit(const prediction *p, const dt_train_api *train, dt_train *t, const dt_field_stat *node,
-                     const dt_field_stat *edge)
+static dt_status fit_constants(const prediction *p, const dt_train_api *train, dt_train *t, const dt_field_stat *node,
+                               const dt_field_stat *edge)
 {
     static const uint32_t node_kind[DT_NODE_FEATURES] = DT_NODE_KINDS, edge_kind[DT_EDGE_FEATURES] = DT_EDGE_KINDS;
     dt_normaliser n[DT_NODE_FEATURES], e[DT_EDGE_FEATURES];
-    make(node, node_kind, DT_NODE_FEATURES, n);
-    make(edge, edge_kind, DT_EDGE_FEATURES, e);
-    DT_TRY_H(set(train, t, CONSTANT("node_shift"), CONSTANT("node_scale"), n, DT_NODE_FEATURES));
-    DT_TRY_H(set(train, t, CONSTANT("edge_shift"), CONSTANT("edge_scale"), e, DT_EDGE_FEATURES));
-    if (is_first(p)) {
-        tell(p, node, n, e);
+    make_normalisers(node, node_kind, DT_NODE_FEATURES, n);
+    make_normalisers(edge, edge_kind, DT_EDGE_FEATURES, e);
+    DT_TRY_H(set_constants(train, t, CONSTANT("node_shift"), CONSTANT("node_scale"), n, DT_NODE_FEATURES));
+    DT_TRY_H(set_constants(train, t, CONSTANT("edge_shift"), CONSTANT("edge_scale"), e, DT_EDGE_FEATURES));
+    if (is_rank_0(p)) {
+        log_normalisation(p, node, n, e);
     }
     return DT_OK;
 }
 
 /* A rank that cannot read must say so before the others go on to a step. */
-static dt_status agreed(const prediction *p, dt_status mine)
+static dt_status agree_status(const prediction *p, dt_status mine)
 {
     const dt_comm_api *comm = p->h->service(p->h, DT_SVC_COMM);
     return comm != NULL ? comm->agree(p->h, mine) : mine;
@@ -138,7 +139,7 @@ static dt_status read_statistics(const prediction *p, const dt_data *data, dt_fi
     return p->bind->data_statistics(data, "edges", edge, DT_EDGE_FEATURES);
 }
 
-static dt_status check_anew(const prediction *p, const found *is)
+static dt_status reject_refit(const prediction *p, const found *is)
 {
     return DT_FAIL_H(p->h, DT_ECONFIG, "%s.normalise_anew is set, but perception %s", p->phase,
                      !is->has_constants ? "is not normalised by a store; set its option normalise to \"store\", as "
@@ -154,27 +155,27 @@ dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train
     if (p->perception == NULL) {
         return DT_OK;
     }
-    DT_TRY_H(look(p, train, t, &is));
+    DT_TRY_H(find_constants(p, train, t, &is));
     if (is_anew && (!is.has_constants || !is.is_trained)) {
-        return check_anew(p, &is);
+        return reject_refit(p, &is);
     }
     if (!is.has_constants) {
         return DT_OK;
     }
     DT_TRY_H(train->constant_get(t, CONSTANT("node_scale"), scale, DT_NODE_FEATURES));
     if (scale[DT_NORMALISED_ACCELERATION] != 1 && !is_anew) { /* the one that is always set */
-        if (is_first(p)) {
+        if (is_rank_0(p)) {
             dt_logf(p->h, 2, "perception keeps its normalisation; %s.normalise_anew fits it to this store", p->phase);
         }
         return DT_OK;
     }
     if (!is.is_trained) {
-        if (is_first(p)) {
+        if (is_rank_0(p)) {
             dt_logf(p->h, 1, "perception is frozen and was never normalised: it sees features scaled by fixed numbers");
         }
         return DT_OK;
     }
     dt_field_stat node[DT_NODE_FEATURES], edge[DT_EDGE_FEATURES];
-    DT_TRY_H(agreed(p, read_statistics(p, data, node, edge)));
-    return fit(p, train, t, node, edge);
+    DT_TRY_H(agree_status(p, read_statistics(p, data, node, edge)));
+    return fit_constants(p, train, t, node, edge);
 }

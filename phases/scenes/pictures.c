@@ -12,7 +12,7 @@ enum { AXES = 2, MOTION = 6, MOTION_SPEED = 4, POSE = 4, PATH = 4 };
 /* Scenes shown, as shares of those that are better: a typical one, good, bad, and the worst. */
 static const double shown[PICTURES_SHOWN] = {0.25, 0.5, 0.9, 1.0};
 
-static int64_t numbers_of(const pictures *s)
+static int64_t vehicle_size(const pictures *s)
 {
     return POSE + AXES * (s->T + 3 * s->F + s->K * s->F + s->P) + s->K + 1;
 }
@@ -37,13 +37,13 @@ void pictures_free(pictures *s)
     memset(s, 0, sizeof(*s));
 }
 
-static dt_status grow(pictures *s)
+static dt_status grow_vehicles(pictures *s)
 {
     if (s->n_vehicles < s->cap_vehicles) {
         return DT_OK;
     }
     const uint32_t cap = s->cap_vehicles > 0 ? 2 * s->cap_vehicles : 64;
-    const uint64_t bytes = (uint64_t)numbers_of(s) * sizeof(float);
+    const uint64_t bytes = (uint64_t)vehicle_size(s) * sizeof(float);
     uint32_t *scene = s->h->alloc(s->h, cap * sizeof(*scene));
     float *number = s->h->alloc(s->h, cap * bytes);
     if (scene == NULL || number == NULL) {
@@ -73,19 +73,19 @@ static int is_kept(const pictures *s, uint64_t sample)
 }
 
 /* Position of a point in the vehicle's frame. */
-static void place(const float pose[POSE], double x, double y, float out[AXES])
+static void to_world_frame(const float pose[POSE], double x, double y, float out[AXES])
 {
     out[0] = (float)(pose[0] + x * cos((double)pose[2]) - y * sin((double)pose[2]));
     out[1] = (float)(pose[1] + x * sin((double)pose[2]) + y * cos((double)pose[2]));
 }
 
 /* Futures, their probabilities, and the lane ahead; hands back what follows them. */
-static float *keep_ways(const pictures *s, const pictures_slice *z, int64_t v, float *out)
+static float *store_futures(const pictures *s, const pictures_batch *z, int64_t v, float *out)
 {
     const float *pose = z->pose + v * POSE;
     for (int64_t i = 0; i < s->K * s->F; i++, out += AXES) {
         const float *at = z->futures + (v * s->K * s->F + i) * AXES;
-        place(pose, at[0], at[1], out);
+        to_world_frame(pose, at[0], at[1], out);
     }
     for (int64_t k = 0; k < s->K; k++) {
         *out++ = z->probability[v * s->K + k];
@@ -95,14 +95,14 @@ static float *keep_ways(const pictures *s, const pictures_slice *z, int64_t v, f
         const float *piece = z->path + (v * s->P + i) * PATH;
         x += piece[0];
         y += piece[1];
-        place(pose, x, y, out);
+        to_world_frame(pose, x, y, out);
     }
     return out;
 }
 
-static void keep(pictures *s, const pictures_slice *z, int64_t v)
+static void store_vehicle(pictures *s, const pictures_batch *z, int64_t v)
 {
-    float *out = s->number + (int64_t)s->n_vehicles * numbers_of(s);
+    float *out = s->number + (int64_t)s->n_vehicles * vehicle_size(s);
     const float *pose = z->pose + v * POSE;
     const float *future = z->target + v * s->F * AXES, *predicted = z->future + v * s->F * AXES;
     const double speed = z->motion[((s->T - 1) * z->S + v) * MOTION + MOTION_SPEED];
@@ -112,25 +112,25 @@ static void keep(pictures *s, const pictures_slice *z, int64_t v)
     out += POSE;
     for (int64_t t = 0; t < s->T; t++, out += AXES) {
         const float *m = z->motion + (t * z->S + v) * MOTION;
-        place(pose, m[0] - speed * (double)(s->T - 1 - t) * s->step_s, m[1], out);
+        to_world_frame(pose, m[0] - speed * (double)(s->T - 1 - t) * s->step_s, m[1], out);
     }
     for (int64_t f = 0; f < s->F; f++, out += AXES) {
-        place(pose, future[f * AXES], future[f * AXES + 1], out);
+        to_world_frame(pose, future[f * AXES], future[f * AXES + 1], out);
     }
     for (int64_t f = 0; f < s->F; f++, out += AXES) {
-        place(pose, predicted[f * AXES], predicted[f * AXES + 1], out);
+        to_world_frame(pose, predicted[f * AXES], predicted[f * AXES + 1], out);
     }
     for (int64_t f = 0; f < s->F * AXES; f++) {
         *out++ = expf(z->spread[v * s->F * AXES + f]);
     }
-    out = keep_ways(s, z, v, out);
+    out = store_futures(s, z, v, out);
     *out = (float)speed;
     s->square[s->n_scenes - 1] += dx * dx + dy * dy;
     s->n[s->n_scenes - 1]++;
     s->scene[s->n_vehicles++] = s->n_scenes - 1;
 }
 
-dt_status pictures_take(pictures *s, const pictures_slice *z)
+dt_status pictures_add(pictures *s, const pictures_batch *z)
 {
     if (s->n_vehicles == 0) {
         s->K = z->futures != NULL ? z->K : 0;
@@ -150,25 +150,25 @@ dt_status pictures_take(pictures *s, const pictures_slice *z)
             s->last = sample;
         }
         if (s->n[s->n_scenes - 1] < PICTURES_VEHICLES) {
-            DT_TRY_H(grow(s));
-            keep(s, z, v);
+            DT_TRY_H(grow_vehicles(s));
+            store_vehicle(s, z, v);
         }
     }
     return DT_OK;
 }
 
-static double rmse_of(const pictures *s, uint32_t scene)
+static double scene_rmse(const pictures *s, uint32_t scene)
 {
     return sqrt(s->square[scene] / s->n[scene]);
 }
 
-static void tell_vehicle(const pictures *s, const dt_metrics_api *m, uint32_t i, uint32_t j, const float *number)
+static void report_vehicle(const pictures *s, const dt_metrics_api *m, uint32_t i, uint32_t j, const float *number)
 {
     const struct {
         const char *name;
         int64_t rows;
     } part[] = {{"history", s->T}, {"future", s->F}, {"predicted", s->F}, {"spread", s->F}};
-    const float *pose = number, *speed = number + numbers_of(s) - 1;
+    const float *pose = number, *speed = number + vehicle_size(s) - 1;
     char key[96];
     float end[AXES];
     snprintf(key, sizeof(key), "trajectories/%u/vehicle/%u/pose", i, j);
@@ -192,14 +192,14 @@ static void tell_vehicle(const pictures *s, const dt_metrics_api *m, uint32_t i,
         snprintf(key, sizeof(key), "trajectories/%u/vehicle/%u/lane", i, j);
         m->picture(s->h, key, number, (uint32_t)s->P, AXES);
     }
-    place(pose, *speed * (double)s->F * s->step_s, 0, end);
+    to_world_frame(pose, *speed * (double)s->F * s->step_s, 0, end);
     snprintf(key, sizeof(key), "trajectories/%u/vehicle/%u/constant", i, j);
     m->picture(s->h, key, end, 1, AXES);
 }
 
-static void tell_scene(const pictures *s, const dt_metrics_api *m, uint32_t i, uint32_t scene, uint32_t rank)
+static void report_scene(const pictures *s, const dt_metrics_api *m, uint32_t i, uint32_t scene, uint32_t rank)
 {
-    const float rmse = (float)rmse_of(s, scene);
+    const float rmse = (float)scene_rmse(s, scene);
     const float share = s->n_scenes > 1 ? (float)rank / (float)(s->n_scenes - 1) : 0;
     char key[96];
     uint32_t j = 0;
@@ -209,12 +209,12 @@ static void tell_scene(const pictures *s, const dt_metrics_api *m, uint32_t i, u
     m->picture(s->h, key, &share, 0, 1);
     for (uint32_t v = 0; v < s->n_vehicles; v++) {
         if (s->scene[v] == scene) {
-            tell_vehicle(s, m, i, j++, s->number + (int64_t)v * numbers_of(s));
+            report_vehicle(s, m, i, j++, s->number + (int64_t)v * vehicle_size(s));
         }
     }
 }
 
-void pictures_tell(pictures *s, const dt_metrics_api *m, const uint32_t *step, uint32_t n)
+void pictures_report(pictures *s, const dt_metrics_api *m, const uint32_t *step, uint32_t n)
 {
     uint32_t order[PICTURES_KEPT], last = PICTURES_KEPT;
     float marked[8];
@@ -223,7 +223,7 @@ void pictures_tell(pictures *s, const dt_metrics_api *m, const uint32_t *step, u
     }
     for (uint32_t i = 0; i < s->n_scenes; i++) { /* by insertion: equal ones stay in the order of samples */
         uint32_t k = i;
-        for (; k > 0 && rmse_of(s, order[k - 1]) > rmse_of(s, i); k--) {
+        for (; k > 0 && scene_rmse(s, order[k - 1]) > scene_rmse(s, i); k--) {
             order[k] = order[k - 1];
         }
         order[k] = i;
@@ -235,7 +235,7 @@ void pictures_tell(pictures *s, const dt_metrics_api *m, const uint32_t *step, u
     for (uint32_t i = 0, told = 0; i < PICTURES_SHOWN; i++) {
         const uint32_t rank = (uint32_t)lround(shown[i] * (double)(s->n_scenes - 1));
         if (rank != last) {
-            tell_scene(s, m, told++, order[rank], rank);
+            report_scene(s, m, told++, order[rank], rank);
         }
         last = rank;
     }

@@ -13,7 +13,7 @@
 
 enum { PICTURES_KEPT = 48, PICTURES_SHOWN = 4, PICTURES_VEHICLES = 64 /* of a scene, at most */ };
 
-typedef struct pictures_slice { /* values of a slice; shapes: traffic/ports.h, [S,F,2] future, spread in log m */
+typedef struct pictures_batch { /* values of a slice; shapes: traffic/ports.h, [S,F,2] future, spread in log m */
     const float *motion, *target, *future, *spread, *pose;
     const int32_t *sample_of_seq;
     const uint8_t *complete;
@@ -22,7 +22,7 @@ typedef struct pictures_slice { /* values of a slice; shapes: traffic/ports.h, [
     const float *path;                  /* [S,P,4], or NULL: no roads are known */
     int64_t S, K, P;
     uint32_t n_samples;
-} pictures_slice;
+} pictures_batch;
 
 typedef struct pictures {
     const dt_host *h;
@@ -41,9 +41,9 @@ typedef struct pictures {
 /* Begins an evaluation. */
 void pictures_begin(pictures *s, const dt_host *h, int64_t T, int64_t F, double step_s, uint64_t n_samples);
 /* Takes what is to be kept of a slice; slices come in the order of samples. Errors: DT_ENOMEM. */
-dt_status pictures_take(pictures *s, const pictures_slice *z);
+dt_status pictures_add(pictures *s, const pictures_batch *z);
 /* step [n]: steps of the horizons that are marked. */
-void pictures_tell(pictures *s, const dt_metrics_api *m, const uint32_t *step, uint32_t n);
+void pictures_report(pictures *s, const dt_metrics_api *m, const uint32_t *step, uint32_t n);
 void pictures_free(pictures *s);
 
 #endif

@@ -9,14 +9,14 @@
 #include <string.h>
 
 enum { MOTION = 6, AXES = 2, PATH_COLUMNS = 4, TEXT = 48 };
-#define HALF_LOG_2PI      0.91893853320467274178
-#define MIXTURE_STEPS     5.0   /* n of prediction.h */
-#define LEAST_PROBABILITY 1e-12 /* whose logarithm is taken */
-#define POSITION_NOISE_M  0.05  /* of recordings: a distance below it counts little */
+#define HALF_LOG_2PI     0.91893853320467274178
+#define MIXTURE_STEPS    5.0   /* n of prediction.h */
+#define MIN_PROBABILITY  1e-12 /* whose logarithm is taken */
+#define POSITION_NOISE_M 0.05  /* of recordings: a distance below it counts little */
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-static int64_t steps_of(double seconds, double rate_hz)
+static int64_t count_steps(double seconds, double rate_hz)
 {
     return llround(seconds * rate_hz);
 }
@@ -28,7 +28,7 @@ dt_status prediction_check(const dt_host *h, const char *phase, const prediction
         return DT_FAIL_H(h, DT_ECONFIG, "%s.rate_hz %g: a step of %g ms is not a whole number of ms", phase, c->rate_hz,
                          dt_ms);
     }
-    if (steps_of(c->history_s, c->rate_hz) < 1 || steps_of(c->horizon_s, c->rate_hz) < 1) {
+    if (count_steps(c->history_s, c->rate_hz) < 1 || count_steps(c->horizon_s, c->rate_hz) < 1) {
         return DT_FAIL_H(h, DT_ECONFIG, "%s: history_s %g and horizon_s %g must each hold a step at rate_hz %g", phase,
                          c->history_s, c->horizon_s, c->rate_hz);
     }
@@ -45,8 +45,8 @@ dt_status prediction_init(prediction *p, const dt_host *h, const dt_bind_api *bi
                           const prediction_config *c)
 {
     *p = (prediction){.h = h, .bind = bind, .phase = phase, .config = *c};
-    p->T = steps_of(c->history_s, c->rate_hz);
-    p->F = steps_of(c->horizon_s, c->rate_hz);
+    p->T = count_steps(c->history_s, c->rate_hz);
+    p->F = count_steps(c->horizon_s, c->rate_hz);
     p->weight = h->alloc(h, (uint64_t)p->F * sizeof(*p->weight));
     if (p->weight == NULL) {
         return DT_FAIL_H(h, DT_ENOMEM, "no memory for the weights of %lld future steps", (long long)p->F);
@@ -212,15 +212,15 @@ dt_status prediction_bind_world(prediction *p, uint32_t flags)
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
 /* What the world model tells. */
-enum { FUTURE, SPREAD, FUTURES, SPREADS, PROBABILITY, TEMPERATURE, REGIONS, N_TOLD };
+enum { FUTURE, SPREAD, FUTURES, SPREADS, PROBABILITY, TEMPERATURE, REGIONS, N_OUTPUTS };
 
-static bool is_told(const prediction *p, uint32_t i)
+static bool has_output(const prediction *p, uint32_t i)
 {
     return i <= SPREAD || (i == TEMPERATURE ? p->has_temperature : i == REGIONS ? p->has_regions : p->K > 0);
 }
 
 /* node rows [N,H] -> one sequence per vehicle [T,S,H] -> futures; embedding NULL: motion alone */
-static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embedding, dt_named told[N_TOLD])
+static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embedding, dt_named outputs[N_OUTPUTS])
 {
     const dt_graph_api *api = g->api;
     dt_named past[7] = {{"motion", api->input(g, "motion")},
@@ -236,23 +236,23 @@ static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embed
         past[n++] = (dt_named){"lane", api->input(g, "lane")};
         past[n++] = (dt_named){"path", api->input(g, "path")};
     }
-    dt_named out[N_TOLD];
-    uint32_t from[N_TOLD], n_out = 0;
-    for (uint32_t i = 0; i < N_TOLD; i++) {
-        if (is_told(p, i)) {
+    dt_named out[N_OUTPUTS];
+    uint32_t from[N_OUTPUTS], n_out = 0;
+    for (uint32_t i = 0; i < N_OUTPUTS; i++) {
+        if (has_output(p, i)) {
             from[n_out] = i;
-            out[n_out++] = told[i];
+            out[n_out++] = outputs[i];
         }
     }
     DT_TRY_H(api->model(g, p->world, past, n, out, n_out));
     for (uint32_t i = 0; i < n_out; i++) {
-        told[from[i]] = out[i];
+        outputs[from[i]] = out[i];
     }
     return DT_OK;
 }
 
 /* x [S,D] for each of K futures: [S,K,D] */
-static dt_tensor *each(dt_graph *g, dt_tensor *x, int64_t K)
+static dt_tensor *repeat_futures(dt_graph *g, dt_tensor *x, int64_t K)
 {
     dt_tensor *part[PREDICTION_MAX_FUTURES];
     for (int64_t j = 0; j < K; j++) {
@@ -262,26 +262,28 @@ static dt_tensor *each(dt_graph *g, dt_tensor *x, int64_t K)
 }
 
 /* Logarithms of deviations without the model's temperature. */
-static dt_tensor *untempered(const prediction *p, dt_graph *g, const dt_named told[N_TOLD], dt_tensor *spread)
+static dt_tensor *untempered_spread(const prediction *p, dt_graph *g, const dt_named outputs[N_OUTPUTS],
+                                    dt_tensor *spread)
 {
-    return p->has_temperature ? dt_split(g, dt_sub(g, dt_merge(g, spread), told[TEMPERATURE].tensor), p->F) : spread;
+    return p->has_temperature ? dt_split(g, dt_sub(g, dt_merge(g, spread), outputs[TEMPERATURE].tensor), p->F) : spread;
 }
 
 /* nll of the mixture, summed over vehicles; target [S,F,2], weight [S,F] */
-static dt_tensor *mixture_nll(const prediction *p, dt_graph *g, const dt_named told[N_TOLD], dt_tensor *target,
+static dt_tensor *mixture_nll(const prediction *p, dt_graph *g, const dt_named outputs[N_OUTPUTS], dt_tensor *target,
                               dt_tensor *weight)
 {
     const double n = MIXTURE_STEPS;
     dt_tensor *both[AXES] = {dt_split(g, weight, p->F), dt_split(g, weight, p->F)};
-    dt_tensor *w = each(g, dt_merge(g, dt_concat(g, both, AXES)), p->K), *q = each(g, dt_merge(g, target), p->K);
-    dt_tensor *m = dt_merge(g, told[FUTURES].tensor),
-              *u = dt_merge(g, untempered(p, g, told, told[SPREADS].tensor)); /* [S,K,2F] */
+    dt_tensor *w = repeat_futures(g, dt_merge(g, dt_concat(g, both, AXES)), p->K),
+              *q = repeat_futures(g, dt_merge(g, target), p->K);
+    dt_tensor *m = dt_merge(g, outputs[FUTURES].tensor),
+              *u = dt_merge(g, untempered_spread(p, g, outputs, outputs[SPREADS].tensor)); /* [S,K,2F] */
     dt_tensor *e = dt_mul(g, dt_sub(g, q, m), dt_unary(g, DT_FN_EXP, dt_affine(g, u, -1.0, 0.0), 0.0));
     dt_tensor *axis = dt_add(g, dt_affine(g, dt_mul(g, e, e), 0.5, HALF_LOG_2PI), u);
     dt_tensor *nll = dt_merge(g, dt_reduce_columns(g, DT_REDUCE_SUM, dt_mul(g, axis, w))); /* [S,K] */
 
     /* log sum_j exp(a_j), a = log p - n nll, from the greatest: a future that is next to impossible learns nothing */
-    dt_tensor *probability = dt_clamp(g, told[PROBABILITY].tensor, LEAST_PROBABILITY, 1.0);
+    dt_tensor *probability = dt_clamp(g, outputs[PROBABILITY].tensor, MIN_PROBABILITY, 1.0);
     dt_tensor *a = dt_add(g, dt_unary(g, DT_FN_LOG, probability, 0.0), dt_affine(g, nll, -n, 0.0));
     dt_tensor *most = dt_stop(g, dt_reduce_columns(g, DT_REDUCE_MAX, a));
     dt_tensor *sum = dt_reduce_columns(g, DT_REDUCE_SUM, dt_unary(g, DT_FN_EXP, dt_sub(g, a, most), 0.0));
@@ -290,19 +292,19 @@ static dt_tensor *mixture_nll(const prediction *p, dt_graph *g, const dt_named t
 }
 
 /* The temperature's mean, once per vehicle, summed over them; 0 times the regions, so that they are apart as well. */
-static dt_tensor *mean_temperature(const prediction *p, dt_graph *g, const dt_named told[N_TOLD])
+static dt_tensor *mean_temperature(const prediction *p, dt_graph *g, const dt_named outputs[N_OUTPUTS])
 {
-    dt_tensor *share = dt_fill(g, dt_merge(g, told[SPREAD].tensor), 1.0 / (double)(AXES * p->F)); /* [S,2F] */
-    dt_tensor *part = dt_mul(g, share, told[TEMPERATURE].tensor);
+    dt_tensor *share = dt_fill(g, dt_merge(g, outputs[SPREAD].tensor), 1.0 / (double)(AXES * p->F)); /* [S,2F] */
+    dt_tensor *part = dt_mul(g, share, outputs[TEMPERATURE].tensor);
     if (p->has_regions) {
         dt_tensor *none = dt_fill(g, dt_slice(g, share, 0, 1), 0.0); /* [S,1] */
-        part = dt_add(g, part, dt_mul(g, none, dt_slice(g, told[REGIONS].tensor, 0, 1)));
+        part = dt_add(g, part, dt_mul(g, none, dt_slice(g, outputs[REGIONS].tensor, 0, 1)));
     }
     return dt_sum(g, part);
 }
 
 /* sqrt(d^2 + POSITION_NOISE_M^2), summed over vehicles; d: distance of target and future [S,F,2], weight [S,F] */
-static dt_tensor *distance(dt_graph *g, dt_tensor *future, dt_tensor *target, dt_tensor *weight)
+static dt_tensor *distance_loss(dt_graph *g, dt_tensor *future, dt_tensor *target, dt_tensor *weight)
 {
     dt_tensor *e = dt_sub(g, target, future);
     dt_tensor *square = dt_merge(g, dt_reduce_columns(g, DT_REDUCE_SUM, dt_mul(g, e, e))); /* [S,F] */
@@ -323,8 +325,8 @@ static dt_status record_risk(const prediction *p, dt_graph *g, dt_tensor *risk)
 dt_status prediction_record(const prediction *p, dt_graph *g)
 {
     const dt_graph_api *api = g->api;
-    dt_named told[N_TOLD] = {{"future", NULL},      {"spread", NULL},      {"futures", NULL}, {"spreads", NULL},
-                             {"probability", NULL}, {"temperature", NULL}, {"regions", NULL}};
+    dt_named outputs[N_OUTPUTS] = {{"future", NULL},      {"spread", NULL},      {"futures", NULL}, {"spreads", NULL},
+                                   {"probability", NULL}, {"temperature", NULL}, {"regions", NULL}};
     dt_named view[] = {{"embedding", NULL}, {"risk", NULL}};
     if (p->perception != NULL) {
         const dt_named seen[] = {{"nodes", api->input(g, "nodes")},
@@ -334,15 +336,16 @@ dt_status prediction_record(const prediction *p, dt_graph *g)
                                  {"row_key", api->input(g, "row_key")}};
         DT_TRY_H(api->model(g, p->perception, seen, 5, view, 2));
     }
-    DT_TRY_H(record_world(p, g, view[0].tensor, told));
-    dt_tensor *future = told[FUTURE].tensor, *spread = told[SPREAD].tensor;
+    DT_TRY_H(record_world(p, g, view[0].tensor, outputs));
+    dt_tensor *future = outputs[FUTURE].tensor, *spread = outputs[SPREAD].tensor;
 
     dt_tensor *target = api->input(g, "target");
     dt_tensor *horizon = api->step_input(g, "horizon_weight", p->F);
     dt_tensor *weight = dt_mul(g, api->input(g, "target_weight"), horizon); /* [S,F] times [F] */
     if (p->config.nll_weight > 0) {
-        dt_tensor *nll = p->K > 0 ? mixture_nll(p, g, told, target, weight)
-                                  : dt_gaussian_nll(g, future, untempered(p, g, told, spread), target, weight);
+        dt_tensor *nll = p->K > 0
+                             ? mixture_nll(p, g, outputs, target, weight)
+                             : dt_gaussian_nll(g, future, untempered_spread(p, g, outputs, spread), target, weight);
         DT_TRY_H(api->loss(g, "nll", nll, p->config.nll_weight, "S"));
     }
     if (p->config.position_weight > 0) {
@@ -350,20 +353,20 @@ dt_status prediction_record(const prediction *p, dt_graph *g)
         DT_TRY_H(api->loss(g, "position", square, p->config.position_weight, "S"));
     }
     if (p->config.distance_weight > 0) {
-        DT_TRY_H(api->loss(g, "distance", distance(g, future, target, weight), p->config.distance_weight, "S"));
+        DT_TRY_H(api->loss(g, "distance", distance_loss(g, future, target, weight), p->config.distance_weight, "S"));
     }
     if (p->perception != NULL) {
         DT_TRY_H(record_risk(p, g, view[1].tensor));
     }
     if (p->calibrates) {
-        DT_TRY_H(api->loss(g, "temperature", mean_temperature(p, g, told), 0.0, "S"));
+        DT_TRY_H(api->loss(g, "temperature", mean_temperature(p, g, outputs), 0.0, "S"));
     }
     DT_TRY_H(api->output(g, "future", future));
     DT_TRY_H(api->output(g, "spread", spread));
     if (p->K > 0) {
-        DT_TRY_H(api->output(g, "futures", told[FUTURES].tensor));
-        DT_TRY_H(api->output(g, "spreads", told[SPREADS].tensor));
-        DT_TRY_H(api->output(g, "probability", told[PROBABILITY].tensor));
+        DT_TRY_H(api->output(g, "futures", outputs[FUTURES].tensor));
+        DT_TRY_H(api->output(g, "spreads", outputs[SPREADS].tensor));
+        DT_TRY_H(api->output(g, "probability", outputs[PROBABILITY].tensor));
     }
     return api->status(g);
 }

@@ -31,9 +31,9 @@ typedef struct radii_counts { /* vehicles by the logarithm of their distance */
 
 uint32_t radii_class(double speed_mps, double accel_mps2);
 /* second is from 0 */
-double radii_at(const float table[RADII_SIZE], uint32_t kind, uint32_t second, uint32_t level);
+double radii_get(const float table[RADII_SIZE], uint32_t kind, uint32_t second, uint32_t level);
 /* A vehicle that was so many deviations off. */
-void radii_count(radii_counts *c, uint32_t kind, uint32_t second, double distance);
+void radii_add(radii_counts *c, uint32_t kind, uint32_t second, double distance);
 /* table: what the counts of n seconds come to, of later ones a Gaussian. Of n vehicles of a class the radius of level p
  * is the ceil((n + 1) p)-th least distance, rounded up by 1.4 % at most. Where the class has fewer, as at 95 % below 19
  * vehicles, it is the larger one of its largest distance and the radius of all classes; where these are too few as

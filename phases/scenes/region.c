@@ -21,7 +21,7 @@ static double density(const region_gaussian *g, int64_t n, double x, double y)
 }
 
 /* Points of equal weight: rings with as much of a Gaussian between them, turned against each other. */
-static double denser(const region_gaussian *g, int64_t n, const region_gaussian *of, double least)
+static double share_above(const region_gaussian *g, int64_t n, const region_gaussian *of, double least)
 {
     int found = 0;
     for (int i = 0; i < RINGS; i++) {
@@ -44,13 +44,13 @@ double region_level(const region_gaussian *g, int64_t n, double x, double y)
     double level = 0;
     for (int64_t j = 0; j < n; j++) {
         if (g[j].p > 0) {
-            level += g[j].p * denser(g, n, &g[j], here);
+            level += g[j].p * share_above(g, n, &g[j], here);
         }
     }
     return level;
 }
 
-static double deviations(const region_gaussian *g, double x, double y)
+static double scaled_distance(const region_gaussian *g, double x, double y)
 {
     return hypot((x - g->x) / g->sigma_x, (y - g->y) / g->sigma_y);
 }
@@ -59,7 +59,7 @@ double region_distance(const region_gaussian *g, int64_t n, double x, double y)
 {
     const double most = 1 - 0.5 / (RINGS * SPOKES);
     if (n == 1) {
-        return deviations(g, x, y);
+        return scaled_distance(g, x, y);
     }
     const double level = region_level(g, n, x, y);
     if (level < most) {
@@ -67,7 +67,7 @@ double region_distance(const region_gaussian *g, int64_t n, double x, double y)
     }
     double nearest = INFINITY;
     for (int64_t j = 0; j < n; j++) {
-        nearest = g[j].p > 0 ? fmin(nearest, deviations(&g[j], x, y)) : nearest;
+        nearest = g[j].p > 0 ? fmin(nearest, scaled_distance(&g[j], x, y)) : nearest;
     }
     return fmax(nearest, sqrt(-2 * log1p(-most)));
 }
@@ -77,7 +77,7 @@ double region_log_density(const region_gaussian *g, int64_t n, double x, double 
 {
     double part[REGION_MAX], most = -INFINITY, sum = 0;
     for (int64_t j = 0; j < n; j++) {
-        const double d = deviations(&g[j], x, y);
+        const double d = scaled_distance(&g[j], x, y);
         part[j] = g[j].p > 0 ? log(g[j].p / (2 * PI * g[j].sigma_x * g[j].sigma_y)) - 0.5 * d * d : -INFINITY;
         most = fmax(most, part[j]);
     }

@@ -268,11 +268,11 @@ static void test_a_round(void **state)
     static const double parts[2][PARTS] = {{0.25, 0.02, 0.1, 0.05, 0.4, 0.0003, 0.5, 0.0004, 0.2},
                                            {0.5, 0.1, 0.3, 0.06, 0.2, 0.05, 0.8, 0.1, 0.6}};
     dt_rounds rounds = {.train = &train};
-    const clipped l = {.metrics = &metrics, .rounds = &rounds};
+    const ppo l = {.metrics = &metrics, .rounds = &rounds};
     barrier b = {.config = {.coef = 3}, .has_stored = true};
     memcpy(part_of, parts, sizeof(parts));
     n_recorded = 0;
-    assert_int_equal(barrier_round(&b, &l), DT_OK);
+    assert_int_equal(barrier_after_collect(&b, &l), DT_OK);
     for (int k = 0; k < 2; k++) {
         assert_true(fabs((double)mix_of[k][0] - 3 / parts[k][6]) < 1e-6);
         assert_true(fabs((double)mix_of[k][1] - 3 / fmax(parts[k][7], 1e-3)) < 1e-3);
@@ -295,7 +295,7 @@ static void test_a_round(void **state)
     part_of[0][7] = part_of[0][8] = 0; /* no such rows: nothing is learnt of them, and nothing reported */
     n_recorded = 0;
     b.has_stored = false;
-    assert_int_equal(barrier_round(&b, &l), DT_OK);
+    assert_int_equal(barrier_after_collect(&b, &l), DT_OK);
     assert_true(mix_of[0][0] == 6 && mix_of[0][1] == 0 && mix_of[0][2] == 0);
     assert_false(is_recorded("barrier/violation_rate") || is_recorded("barrier/accuracy_unsafe"));
 }

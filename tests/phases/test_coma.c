@@ -5,7 +5,7 @@
  * with a value as baseline, and that less than without a baseline; following it ends where it has to (all figures are
  * of an independent computation). And against a second computation, in double, with masks, chance and clipping.
  */
-#include "../../phases/phase_coma/loss.h"
+#include "../../phases/phase_coma/coma_loss.h"
 
 #include <math.h>
 #include <string.h>

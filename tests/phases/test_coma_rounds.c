@@ -339,7 +339,7 @@ static void test_rounds(void **state_p)
         assert_false(is_recorded("charts/rounds_without_samples"));
     }
     assert_int_equal(iterate(&r.s, &p), DT_DONE);
-    assert_true(fabs(epsilon_of(&r.s.config, 9) - 0.1) < 1e-12);
+    assert_true(fabs(epsilon_at(&r.s.config, 9) - 0.1) < 1e-12);
     for (int i = 0; i < N; i++) { /* (Q' - r) / gamma */
         assert_true(fabsf(given_next[i] - (values[i] - rewards[i]) / 0.5F) < 1e-6F);
     }
@@ -417,7 +417,7 @@ static void test_rows(void **state_p)
         r.room[2][i] = 9;
     }
     wanted_gamma = 0;
-    assert_int_equal(make_targets(&r.s), DT_OK);
+    assert_int_equal(compute_targets(&r.s), DT_OK);
     wanted_gamma = 0.5;
     assert_int_equal(r.s.n, N);
     for (int i = 0; i < N; i++) {
@@ -558,15 +558,15 @@ static void test_refused(void **state_p)
         r.spec.n_heads = world[i].heads;
         r.spec.n_continuous = world[i].continuous;
         r.spec.n_agents = world[i].agents;
-        assert_int_equal(check_world(&r.s), world[i].st);
+        assert_int_equal(check_environment(&r.s), world[i].st);
     }
     r.spec.n_continuous = 0;
     r.wiring.shield = (dt_model *)(void *)bound;
-    assert_int_equal(check_world(&r.s), DT_ECONFIG);
+    assert_int_equal(check_environment(&r.s), DT_ECONFIG);
     assert_non_null(strstr(r.host.message, "unset models.shield"));
     r.wiring.shield = NULL;
     r.wiring.perception = (dt_model *)(void *)bound;
-    assert_int_equal(check_world(&r.s), DT_ECONFIG);
+    assert_int_equal(check_environment(&r.s), DT_ECONFIG);
     assert_non_null(strstr(r.host.message, "unset models.perception"));
     for (uint32_t i = 0; i < 5; i++) {
         const config c = configured(NULL);

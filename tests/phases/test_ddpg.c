@@ -7,7 +7,7 @@
 #include "offpolicy_host.h"
 #include "mock/options.h"
 
-#include "../../phases/phase_ddpg/phase_ddpg.c"
+#include "../../phases/phase_ddpg.c"
 
 #include <stdlib.h>
 
@@ -32,12 +32,12 @@ static void check_losses(double noise, double clip, double reward_scale)
     s.config.target_noise = noise;
     s.config.target_noise_clip = clip;
     s.learner.config = (offpolicy_config){.reward_scale = reward_scale, .critics = CRITICS, .n_step = 1};
-    s.learner.roles = (offpolicy_roles){.spec = &r.spec,
-                                        .wiring = &r.wiring,
-                                        .n_actions = MOVES,
-                                        .n_critics = CRITICS,
-                                        .is_bounded = true,
-                                        .critic = (dt_model *)(void *)&rig_critic};
+    s.learner.models = (actor_critic){.spec = &r.spec,
+                                      .wiring = &r.wiring,
+                                      .n_actions = MOVES,
+                                      .n_critics = CRITICS,
+                                      .is_bounded = true,
+                                      .critic = (dt_model *)(void *)&rig_critic};
     r.step_input[0] = log_noise;
     if (record(&s, r.g) != DT_OK) {
         fail_msg("%s", dt_error_text());
@@ -136,14 +136,14 @@ static void check_choices(double penalty, float share)
     s.config.logit_penalty = penalty;
     s.config.target_noise = 0.5; /* of continuous actions alone */
     s.learner.config = (offpolicy_config){.reward_scale = 1, .critics = CRITICS, .n_step = 1};
-    s.learner.roles = (offpolicy_roles){.spec = &r.spec,
-                                        .wiring = &r.wiring,
-                                        .n_choices = MOVES,
-                                        .n_actions = MOVES,
-                                        .n_critics = CRITICS,
-                                        .widest = MOVES,
-                                        .is_bounded = true,
-                                        .critic = (dt_model *)(void *)&rig_critic};
+    s.learner.models = (actor_critic){.spec = &r.spec,
+                                      .wiring = &r.wiring,
+                                      .n_choices = MOVES,
+                                      .n_actions = MOVES,
+                                      .n_critics = CRITICS,
+                                      .widest = MOVES,
+                                      .is_bounded = true,
+                                      .critic = (dt_model *)(void *)&rig_critic};
     r.step_input[0] = epsilon;
     r.step_input[1] = eye;
     if (record(&s, r.g) != DT_OK) {
@@ -204,9 +204,9 @@ static void test_choices(void **unused)
 static void test_schedule(void **unused)
 {
     (void)unused;
-    assert_true(scheduled(0.5, 0.1, 0.9, 0) == 0.5);
-    rig_near("noise", scheduled(0.5, 0.1, 0.9, 3), 0.5 * 0.729);
-    assert_true(scheduled(0.5, 0.1, 0.9, 1000) == 0.1);
+    assert_true(decay(0.5, 0.1, 0.9, 0) == 0.5);
+    rig_near("noise", decay(0.5, 0.1, 0.9, 3), 0.5 * 0.729);
+    assert_true(decay(0.5, 0.1, 0.9, 1000) == 0.1);
 }
 
 /* ---- create, start and exploration ------------------------------------------------------------------------------- */
@@ -285,11 +285,11 @@ static void test_noise(void **unused)
     assert_int_equal(fake.n_set, 2);
     assert_true(fabs((double)fake.set_value[0] - log(1e-9 * 3)) < 1e-5);
     assert_int_equal(n_recorded, 0);
-    assert_int_equal(explore(&s.learner, true, 1), DT_OK);
+    assert_int_equal(set_exploration(&s.learner, true, 1), DT_OK);
     assert_true(fabs((double)fake.set_value[0] - log(0.25 * 3)) < 1e-6);
     assert_true(fabs((double)fake.set_value[1] - log(0.25 * 1.5)) < 1e-6);
     assert_true(n_recorded == 1 && recorded_value("charts/noise") == 0.25);
-    assert_int_equal(explore(&s.learner, true, 30), DT_OK);
+    assert_int_equal(set_exploration(&s.learner, true, 30), DT_OK);
     assert_true(fabs((double)fake.set_value[1] - log(0.1 * 1.5)) < 1e-6);
     offpolicy_destroy(&s);
 }
@@ -311,12 +311,12 @@ static void test_epsilon(void **unused)
     assert_string_equal(fake.set_name, "epsilon");
     assert_int_equal(fake.n_set, 5);
     assert_true(fake.set_value[0] == 0 && fake.set_value[4] == 0);
-    assert_int_equal(explore(&s.learner, true, 1), DT_OK);
+    assert_int_equal(set_exploration(&s.learner, true, 1), DT_OK);
     for (int i = 0; i < 5; i++) {
         assert_true(fake.set_value[i] == 0.375F);
     }
     assert_true(n_recorded == 1 && recorded_value("charts/epsilon") == 0.375);
-    assert_int_equal(explore(&s.learner, true, 2), DT_OK);
+    assert_int_equal(set_exploration(&s.learner, true, 2), DT_OK);
     assert_true(fake.set_value[4] == 0.25F);
     offpolicy_destroy(&s);
 }

@@ -5,7 +5,7 @@
  * that hold; that no gradient flows through a branch; and what is refused.
  */
 #include "mock/mock.h"
-#include "../../phases/clipped/imagine.h"
+#include "../../phases/ppo/imagine.h"
 
 #include <math.h>
 #include <string.h>

@@ -63,7 +63,7 @@ static void test_create(void **unused)
     assert_int_equal(fake.flags, DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | DT_WIRING_SPREAD);
     assert_string_equal(fake.bound[0], "critic: P=2 Q=2 action[A 2] -> q[A 2]");
     assert_int_equal(fake.n_bound, 1);
-    assert_ptr_equal(l.roles.critic, fake.model[0]);
+    assert_ptr_equal(l.models.critic, fake.model[0]);
     assert_true(fake.rollout.steps == 3 && fake.rollout.gamma == 0.875 && fake.rollout.transitions == 2);
     assert_true(fake.rollout.squash == 1);
     assert_true(fake.replay.n_step == 1 && fake.replay.capacity == 100 && fake.replay.gamma == 0.875);
@@ -137,21 +137,21 @@ static void test_refused(void **unused)
     assert_int_equal(create(&l, &c, false), DT_ESHAPE); /* bounds on one side */
     fake.spec.high = open_high;
     assert_int_equal(create(&l, &c, false), DT_OK);
-    assert_false(l.roles.is_bounded);
+    assert_false(l.models.is_bounded);
     const float low[] = {-1, -INFINITY}, high[] = {1, INFINITY};
     fake.spec.low = low;
     fake.spec.high = high;
     assert_int_equal(create(&l, &c, false), DT_ESHAPE); /* of one action */
-    static float many_low[OFFPOLICY_MAX_ACTIONS + 1], many_high[OFFPOLICY_MAX_ACTIONS + 1];
+    static float many_low[ACTOR_CRITIC_MAX_ACTIONS + 1], many_high[ACTOR_CRITIC_MAX_ACTIONS + 1];
     fake.spec.low = many_low;
     fake.spec.high = many_high;
-    fake.spec.n_continuous = OFFPOLICY_MAX_ACTIONS;
+    fake.spec.n_continuous = ACTOR_CRITIC_MAX_ACTIONS;
     assert_int_equal(create(&l, &c, false), DT_OK);
-    assert_true(l.roles.is_bounded && l.roles.n_actions == OFFPOLICY_MAX_ACTIONS);
+    assert_true(l.models.is_bounded && l.models.n_actions == ACTOR_CRITIC_MAX_ACTIONS);
     fake.spec.n_continuous++;
     assert_int_equal(create(&l, &c, false), DT_ESHAPE);
 
-    int32_t choices[] = {3, OFFPOLICY_MAX_CHOICES, 2};
+    int32_t choices[] = {3, ACTOR_CRITIC_MAX_CHOICES, 2};
     host_open();
     fake.spec.n_continuous = 1;
     fake.spec.n_heads = 3;
@@ -159,14 +159,14 @@ static void test_refused(void **unused)
     fake.wiring.n_choices = 69;
     l = (offpolicy_learner){0};
     assert_int_equal(create(&l, &c, false), DT_OK);
-    assert_true(l.roles.widest == OFFPOLICY_MAX_CHOICES && l.roles.n_choices == 69 && l.roles.n_actions == 70);
+    assert_true(l.models.widest == ACTOR_CRITIC_MAX_CHOICES && l.models.n_choices == 69 && l.models.n_actions == 70);
     choices[1]++;
     assert_int_equal(create(&l, &c, false), DT_ESHAPE);
     choices[1] = 4;
-    fake.wiring.n_choices = OFFPOLICY_MAX_COLUMNS - 1;
+    fake.wiring.n_choices = ACTOR_CRITIC_MAX_COLUMNS - 1;
     l = (offpolicy_learner){0};
     assert_int_equal(create(&l, &c, false), DT_OK);
-    fake.wiring.n_choices = OFFPOLICY_MAX_COLUMNS;
+    fake.wiring.n_choices = ACTOR_CRITIC_MAX_COLUMNS;
     assert_int_equal(create(&l, &c, false), DT_ESHAPE);
 }
 

@@ -4,7 +4,7 @@
  * that the multiplier of the solution is 1. The policy is one sigmoid that climbs p - lambda p; next to it numbers by
  * hand.
  */
-#include "../../phases/phase3_constrained/multiplier.h"
+#include "../../phases/constraints/multiplier.h"
 
 #include <math.h>
 
@@ -123,16 +123,16 @@ static void test_by_hand(void **unused)
     assert_true(m.value == 15);
     multiplier_update(&m, &penalty, 0, 0, 3, 1);
     assert_true(m.value == 0);
-    multiplier_follow(&m, &penalty, 0.1, 0); /* the policy has moved within the round */
+    multiplier_update_in_round(&m, &penalty, 0.1, 0); /* the policy has moved within the round */
     assert_true(m.value == 15);
 
     const multiplier_rule barrier = {.algorithm = MULTIPLIER_LOG_BARRIER, .max = 20, .sharpness = 10};
     multiplier_init(&m);
     multiplier_update(&m, &barrier, 0.75, 1, 2, 1); /* 2 / (10 * 0.25) */
     assert_true(fabs(m.value - 0.8) < 1e-12);
-    multiplier_follow(&m, &barrier, 0.5, 1);
+    multiplier_update_in_round(&m, &barrier, 0.5, 1);
     assert_true(fabs(m.value - 0.4) < 1e-12);
-    multiplier_follow(&m, &barrier, 1, 1);
+    multiplier_update_in_round(&m, &barrier, 1, 1);
     assert_true(m.value == 40);
 }
 
@@ -271,16 +271,16 @@ static void test_following_is_bounded(void **unused)
     multiplier_init(&m);
     multiplier_update(&m, &penalty, 2, 1, 2, 1);
     assert_true(m.value == 6);
-    multiplier_follow(&m, &penalty, 2, 1);
+    multiplier_update_in_round(&m, &penalty, 2, 1);
     assert_true(m.value == 6);
-    multiplier_follow(&m, &penalty, 0.5, 1);
+    multiplier_update_in_round(&m, &penalty, 0.5, 1);
     assert_true(m.value == 0);
     multiplier_init(&m);
     multiplier_update(&m, &barrier, 0.999, 1, 2, 1);
     assert_true(m.value == 6);
-    multiplier_follow(&m, &barrier, 0.999, 1);
+    multiplier_update_in_round(&m, &barrier, 0.999, 1);
     assert_true(m.value == 6);
-    multiplier_follow(&m, &barrier, 0.2, 1);
+    multiplier_update_in_round(&m, &barrier, 0.2, 1);
     assert_true(fabs(m.value - 2 / (10 * 0.8)) < 1e-12);
 }
 

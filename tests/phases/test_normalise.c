@@ -7,7 +7,7 @@
 
 #include "dtrain/traffic/normalise.h"
 #include "dtrain/svc/comm.h"
-#include "normalise.h"
+#include "scenes/normalise.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -189,12 +189,12 @@ static void check_record(uint32_t algorithm)
     s.cost_of[1] = LIMITED;
     s.scale[0] = 0.5;
     s.scale[1] = 2;
-    s.roles = (offpolicy_roles){.spec = &spec,
-                                .wiring = &w,
-                                .n_actions = 1,
-                                .n_critics = ESTIMATES,
-                                .is_bounded = true,
-                                .critic = (dt_model *)(void *)&the_critic};
+    s.models = (actor_critic){.spec = &spec,
+                              .wiring = &w,
+                              .n_actions = 1,
+                              .n_critics = ESTIMATES,
+                              .is_bounded = true,
+                              .critic = (dt_model *)(void *)&the_critic};
     fill();
     for (int i = 0; i < 3; i++) {
         assert_int_equal(dt_param_table_add(&table, "m", name[i], &dim[i], 1, DT_INIT_ZERO, 0), DT_OK);
@@ -405,7 +405,7 @@ static void open_state(offline_state *s, mock_host *h)
     s->train = &train;
     s->replay = &replay;
     s->metrics = &metrics;
-    s->roles.spec = &spec;
+    s->models.spec = &spec;
     s->config = (offline_config){.critics = CRITICS,
                                  .gamma = 0.9,
                                  .beta = 0.5,
@@ -437,7 +437,7 @@ static void test_measures(void **state)
     offline_state s;
     mock_host h;
     open_state(&s, &h);
-    measure(&s);
+    set_scales(&s);
     is_near("scale", s.scale[0], 10 * 0.1 / 4);
     is_near("scale", s.scale[1], 10 * 0.1 / 0.5);
     is_near("known", s.known[0], 0.25 * -2 / rate);
@@ -445,7 +445,7 @@ static void test_measures(void **state)
     is_near("offset", s.kept.offset[0], s.known[0]);
     is_near("offset", s.kept.offset[1], s.known[1]);
     s.told.reward_squares = 0; /* nothing was earned: no scale follows */
-    measure(&s);
+    set_scales(&s);
     is_near("scale", s.scale[0], 1);
     assert_int_equal(check_rollouts(&s), DT_OK);
     s.told.episodes = 0;
@@ -482,14 +482,14 @@ static void test_estimates(void **state)
     s.kept.offset[0] = 100;
     s.kept.offset[1] = 200;
     fill_advantages(false);
-    assert_int_equal(estimate(&s, 1), DT_OK); /* round + 1 < 3: V is that of the behaviour */
+    assert_int_equal(update_estimates(&s, 1), DT_OK); /* round + 1 < 3: V is that of the behaviour */
     is_near("deviation", s.kept.deviation[0], 2);
     is_near("deviation", s.kept.deviation[1], 1);
     is_near("offset", s.kept.offset[0], 20 - 11.5);
     is_near("offset", s.kept.offset[1], 5 - 3);
     is_near("weight", recorded_value("charts/weight"), 1.5);
     fill_advantages(true);
-    assert_int_equal(estimate(&s, 2), DT_OK); /* and stays from there on */
+    assert_int_equal(update_estimates(&s, 2), DT_OK); /* and stays from there on */
     is_near("deviation", s.kept.deviation[0], 0.9 * 2 + 0.1 * 4);
     is_near("deviation", s.kept.deviation[1], 0.9 * 1 + 0.1 * 3);
     is_near("offset", s.kept.offset[0], 20 - 11.5);
@@ -509,11 +509,11 @@ static void test_mix(void **state)
     s.kept.multiplier[1].value = 6; /* in learnt units 6 * 0.25 / 2 = 0.75: sizes add up to 3 + 0.75 * 4 = 6 */
     s.kept.offset[0] = 0.5;
     s.kept.offset[1] = -1;
-    assert_int_equal(set_mix(&s, 2), DT_OK);
+    assert_int_equal(set_weights(&s, 2), DT_OK);
     is_near("mix", (double)was_set("mix", 0), 0);
     is_near("mix", (double)was_set("mix", 1), 0);
     is_near("follows", (double)was_set("follows", 0), 0);
-    assert_int_equal(set_mix(&s, 3), DT_OK); /* clone_rounds are over */
+    assert_int_equal(set_weights(&s, 3), DT_OK); /* clone_rounds are over */
     is_near("mix", (double)was_set("mix", 0), 1 / (0.5 * 6));
     is_near("mix", (double)was_set("mix", 1), -0.75 / (0.5 * 6));
     is_near("follows", (double)was_set("follows", 0), 1);
@@ -521,7 +521,7 @@ static void test_mix(void **state)
     is_near("offset", (double)was_set("offset", 1), -1);
     s.kept.deviation[0] = s.kept.multiplier[1].value = 0;
     n_set = 0;
-    assert_int_equal(set_mix(&s, 3), DT_OK); /* no advantage differs */
+    assert_int_equal(set_weights(&s, 3), DT_OK); /* no advantage differs */
     is_near("mix", (double)was_set("mix", 0), 0);
 }
 
@@ -673,8 +673,8 @@ static void test_start(void **state)
     mock_host h;
     dt_wiring w = {.api = &api};
     open_state(&s, &h);
-    w.spec = s.roles.spec;
-    s.roles.wiring = &w;
+    w.spec = s.models.spec;
+    s.models.wiring = &w;
     s.config.tau = 0.25;
     s.config.actor_learning_rate = 1e-3;
     s.config.critic_learning_rate = 2e-3;

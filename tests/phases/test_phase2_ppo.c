@@ -5,7 +5,7 @@
  * continuous actions, two costs, every kind of value clipping, entropy and KL terms, advantages alone and mixed. And
  * how coefficients change from round to round.
  */
-#include "../../phases/clipped/clipped.h"
+#include "../../phases/ppo/ppo.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -381,34 +381,34 @@ static void test_coefficients_of_a_round(void **unused)
     (void)unused;
     static const dt_train_api train = {.struct_size = sizeof(train), .set = keep_set};
     dt_rounds rounds = {.train = &train, .n_rounds = 5};
-    clipped k = {.rounds = &rounds, .is_normalised = true, .kl_coef = 0.25};
-    k.config = (clipped_config){.entropy_coef = 0.5, .entropy_coef_end = 0.1};
+    ppo k = {.rounds = &rounds, .is_normalised = true, .kl_coef = 0.25};
+    k.config = (ppo_config){.entropy_coef = 0.5, .entropy_coef_end = 0.1};
     k.loss.has_entropy = k.loss.has_kl = true;
     k.loss.imagine.weight = 1;
     for (uint64_t round = 0; round < 5; round++) {
         n_sets = 0;
-        assert_int_equal(clipped_begin(&k, round), DT_OK);
+        assert_int_equal(ppo_begin_round(&k, round), DT_OK);
         expect_set("entropy_coef", 0.5 - 0.1 * (double)round);
         expect_set("kl_coef", 0.25);
         expect_set("advantage_unit", 1);
         const dt_rollout_report r = {.advantage_std = 8};
-        assert_int_equal(clipped_collected(&k, round, &r), DT_OK);
+        assert_int_equal(ppo_after_collect(&k, round, &r), DT_OK);
         expect_set("advantage_unit", 1.0 / 8);
     }
     rounds.n_rounds = 1;
-    assert_int_equal(clipped_begin(&k, 0), DT_OK);
+    assert_int_equal(ppo_begin_round(&k, 0), DT_OK);
     expect_set("entropy_coef", 0.5);
     k.is_normalised = false;
-    assert_int_equal(clipped_collected(&k, 0, &(const dt_rollout_report){.advantage_std = 8}), DT_OK);
+    assert_int_equal(ppo_after_collect(&k, 0, &(const dt_rollout_report){.advantage_std = 8}), DT_OK);
     expect_set("advantage_unit", 1);
 }
 
-static dt_status after(clipped *k, uint64_t pass, double kl)
+static dt_status after(ppo *k, uint64_t pass, double kl)
 {
     const char *const name[] = {"policy_loss", "approx_kl"};
     const double means[] = {99, kl};
     const dt_pass_report r = {.n_losses = 2, .pass = pass, .passes = 3, .loss_name = name, .loss_value = means};
-    return clipped_after_pass(k, &r);
+    return ppo_after_pass(k, &r);
 }
 
 /* Schulman et al. 2017, section 4: the penalty doubles above 1.5 times its aim and halves below its aim / 1.5, once a
@@ -416,7 +416,7 @@ static dt_status after(clipped *k, uint64_t pass, double kl)
 static void test_penalty_and_stop(void **unused)
 {
     (void)unused;
-    clipped k = {.kl_coef = 1};
+    ppo k = {.kl_coef = 1};
     k.config.kl_target = 0.01;
     static const double kl[] = {0.0151, 0.0149, 0.0067, 0.0066}, factor[] = {2, 1, 1, 0.5};
     for (int i = 0; i < 4; i++) {

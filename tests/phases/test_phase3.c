@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What phase3_constrained makes of a round: the mix of advantages, costs seen and followed, multipliers, violations in
+ * What phase3_constrained makes of a round: the mix of advantages, costs seen and surrogate_loss, multipliers, violations in
  * a row, and which costs mark a state as unsafe; numbers by hand, the trainer a fake.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
@@ -69,11 +69,11 @@ static void rig_open(rig *r, uint32_t algorithm)
     r->spec = (dt_env_spec){.n_costs = K, .costs = costs};
     r->wiring = (dt_wiring){.spec = &r->spec, .env_id = "test"};
     r->rounds = (dt_rounds){.train = &train, .wiring = &r->wiring, .n_rounds = 10};
-    r->s.rounds = r->s.clipped.rounds = &r->rounds;
-    r->s.clipped.h = &r->host.host;
-    r->s.clipped.wiring = &r->wiring;
-    r->s.clipped.metrics = &metrics;
-    r->s.clipped.is_normalised = true;
+    r->s.rounds = r->s.ppo.rounds = &r->rounds;
+    r->s.ppo.h = &r->host.host;
+    r->s.ppo.wiring = &r->wiring;
+    r->s.ppo.metrics = &metrics;
+    r->s.ppo.is_normalised = true;
     r->s.limits = (limits){.has = {1, 0, 1}, .at = {10, 0, 4}};
     r->s.aim = 0.5;
     r->s.rule = (multiplier_rule){.algorithm = algorithm,
@@ -99,19 +99,19 @@ static void test_mix(void **unused)
     (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PID);
-    assert_int_equal(set_mix(&r.s), DT_OK);
+    assert_int_equal(set_advantage_mix(&r.s), DT_OK);
     assert_true(mix[0] == 1 && mix[1] == 0 && mix[2] == 0 && mix[3] == 0);
     multiplier *m = r.s.kept.multiplier;
     m[0].value = 2, m[0].unit = 4; /* unit: sigma_0 / sigma_k */
     m[1].value = 9, m[1].unit = 1; /* without a limit */
     m[2].value = 3, m[2].unit = 2;
-    assert_int_equal(set_mix(&r.s), DT_OK);
+    assert_int_equal(set_advantage_mix(&r.s), DT_OK);
     is_near("mix", (double)mix[0], 1 / (1 + 0.5 + 1.5));
     is_near("mix", (double)mix[1], -2 / 3.0);
     is_near("mix", (double)mix[2], 0);
     is_near("mix", (double)mix[3], -3 / 3.0);
     r.s.is_cpo = true; /* limits bound the step themselves */
-    assert_int_equal(set_mix(&r.s), DT_OK);
+    assert_int_equal(set_advantage_mix(&r.s), DT_OK);
     assert_true(mix[0] == 1 && mix[1] == 0 && mix[2] == 0 && mix[3] == 0);
 }
 
@@ -120,25 +120,25 @@ static void test_seen_costs(void **unused)
     (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PENALTY);
-    see_costs(&r.s, &(dt_rollout_report){.agent_steps = 300,
-                                         .env_steps = 100,
-                                         .episodes = 2,
-                                         .episode_length = 20,
-                                         .advantage_std = 8,
-                                         .episode_cost = {1, 2, 3}});
+    observe_costs(&r.s, &(dt_rollout_report){.agent_steps = 300,
+                                             .env_steps = 100,
+                                             .episodes = 2,
+                                             .episode_length = 20,
+                                             .advantage_std = 8,
+                                             .episode_cost = {1, 2, 3}});
     is_near("rows", r.s.seen.rows, 3 * 20); /* three agents, twenty steps */
     is_near("cost", r.s.seen.cost[2], 3);
     is_near("scale", r.s.scale, 8);
     /* no episode ended: as before */
-    see_costs(
+    observe_costs(
         &r.s,
         &(dt_rollout_report){
             .agent_steps = 700, .env_steps = 100, .episode_length = 9, .advantage_std = 2, .episode_cost = {7, 7, 7}});
     is_near("rows", r.s.seen.rows, 60);
     is_near("cost", r.s.seen.cost[2], 3);
     is_near("scale", r.s.scale, 2);
-    r.s.clipped.is_normalised = false;
-    see_costs(&r.s, &(dt_rollout_report){.advantage_std = 2});
+    r.s.ppo.is_normalised = false;
+    observe_costs(&r.s, &(dt_rollout_report){.advantage_std = 2});
     is_near("scale", r.s.scale, 1);
 }
 
@@ -152,7 +152,7 @@ static void test_costs_are_followed(void **unused)
     m[0].unit = m[2].unit = 2;
     m[0].size = m[2].size = 1;
     m[0].rounds = m[2].rounds = 1;
-    assert_int_equal(follow_costs(&r.s, 0), DT_OK); /* nothing was seen yet */
+    assert_int_equal(update_multipliers_in_round(&r.s, 0), DT_OK); /* nothing was seen yet */
     assert_true(isnan(r.s.seen.rows));
     r.s.seen.rows = 10;
     r.s.scale = 0.5;
@@ -162,9 +162,9 @@ static void test_costs_are_followed(void **unused)
         multiplier want[2] = {m[0], m[2]};
         surrogates = pass == 0 ? 7 : 7.05; /* the mean of a moves by 0.05, of c by three times as much */
         const double moved = pass == 0 ? 0 : 10 * 0.5 * 0.05;
-        multiplier_follow(&want[0], &r.s.rule, 4.9 + moved, 5);
-        multiplier_follow(&want[1], &r.s.rule, 3 + 3 * moved, 2);
-        assert_int_equal(follow_costs(&r.s, (uint64_t)pass), DT_OK);
+        multiplier_update_in_round(&want[0], &r.s.rule, 4.9 + moved, 5);
+        multiplier_update_in_round(&want[1], &r.s.rule, 3 + 3 * moved, 2);
+        assert_int_equal(update_multipliers_in_round(&r.s, (uint64_t)pass), DT_OK);
         is_near("multiplier", m[0].value, want[0].value);
         is_near("multiplier", m[2].value, want[1].value);
         assert_true(pass == 0 ? m[0].value == 0 : m[0].value > 0); /* it is above its aim now */
@@ -238,11 +238,11 @@ static void test_policy_is_moved(void **unused)
     for (int k = 0; k < K; k++) {
         m[k].value = NAN;
     }
-    see_costs(&r.s, &of_round);
+    observe_costs(&r.s, &of_round);
     step_status = DT_OK;
     step_taken = (trust_region_report){
         .solution = {.nu = NAN, .kind = TRUST_REGION_RECOVER}, .share = 0.25, .kl = 0.0625, .gain = -3};
-    assert_int_equal(move_policy(&r.s), DT_OK);
+    assert_int_equal(take_trust_region_step(&r.s), DT_OK);
     assert_int_equal(bound_by, 0);
     is_near("excess", excess_given[0], (12 - 5) / 60.0);
     is_near("excess", excess_given[2], (1 - 2) / 60.0);
@@ -255,7 +255,7 @@ static void test_policy_is_moved(void **unused)
     n_recorded = 0;
     assert_int_equal(update_multipliers(&r.s, 0, &of_round), DT_OK);
     assert_false(is_recorded("multipliers/a")); /* not known yet */
-    assert_int_equal(move_policy(&r.s), DT_OK);
+    assert_int_equal(take_trust_region_step(&r.s), DT_OK);
     assert_true(m[0].value == 0.75 && m[1].value == 0 && m[2].value == 0);
     assert_true(recorded_value("trust_region/recovering") == 0);
     assert_int_equal(update_multipliers(&r.s, 1, &of_round), DT_OK);
@@ -265,11 +265,11 @@ static void test_policy_is_moved(void **unused)
     step_status = DT_EDIVERGED;
     step_taken.solution.nu = 9;
     n_recorded = 0;
-    assert_int_equal(move_policy(&r.s), DT_EDIVERGED);
+    assert_int_equal(take_trust_region_step(&r.s), DT_EDIVERGED);
     assert_true(m[0].value == 0.75 && n_recorded == 0);
     step_status = DT_OK;
     r.s.limits = (limits){.has = {0}}; /* no cost bounds it: multipliers stay */
-    assert_int_equal(move_policy(&r.s), DT_OK);
+    assert_int_equal(take_trust_region_step(&r.s), DT_OK);
     assert_true(bound_by == -1 && m[0].value == 0.75);
 }
 
@@ -278,15 +278,15 @@ static void test_violations(void **unused)
     (void)unused;
     static const double cost[] = {11, 12, 10, 11, 12, 13, 14}; /* at its limit it is kept */
     static const uint64_t rounds[] = {1, 2, 0, 1, 2, 3, 4};
-    for (uint32_t on = ON_NOTHING; on <= ON_STOP; on++) {
+    for (uint32_t on = REACT_NONE; on <= REACT_STOP; on++) {
         rig r;
         rig_open(&r, MULTIPLIER_PID);
         r.s.on_violations = on;
         r.s.max_violations = 3;
         for (int i = 0; i < 7; i++) {
-            const dt_status st = count_violation(&r.s, 0, cost[i]);
+            const dt_status st = check_violation(&r.s, 0, cost[i]);
             assert_int_equal(r.s.kept.violations[0], rounds[i]);
-            assert_int_equal(st, on == ON_STOP && i >= 5 ? DT_EDIVERGED : DT_OK);
+            assert_int_equal(st, on == REACT_STOP && i >= 5 ? DT_EDIVERGED : DT_OK);
         }
     }
 }
@@ -296,16 +296,16 @@ static void test_marked_costs(void **unused)
     (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PID);
-    assert_int_equal(mark_costs(&r.s, ""), DT_OK); /* those with a limit */
+    assert_int_equal(select_unsafe_costs(&r.s, ""), DT_OK); /* those with a limit */
     assert_true(r.s.barrier.marks[0] && !r.s.barrier.marks[1] && r.s.barrier.marks[2]);
     rig_open(&r, MULTIPLIER_PID);
-    assert_int_equal(mark_costs(&r.s, " b, c"), DT_OK);
+    assert_int_equal(select_unsafe_costs(&r.s, " b, c"), DT_OK);
     assert_true(!r.s.barrier.marks[0] && r.s.barrier.marks[1] && r.s.barrier.marks[2]);
     rig_open(&r, MULTIPLIER_PID);
-    assert_int_equal(mark_costs(&r.s, "a,d"), DT_ECONFIG);
+    assert_int_equal(select_unsafe_costs(&r.s, "a,d"), DT_ECONFIG);
     assert_non_null(strstr(r.host.message, "\"d\""));
     rig_open(&r, MULTIPLIER_PID);
-    assert_int_equal(mark_costs(&r.s, "ab"), DT_ECONFIG);
+    assert_int_equal(select_unsafe_costs(&r.s, "ab"), DT_ECONFIG);
 }
 
 static void test_check(void **unused)
@@ -324,14 +324,14 @@ static void test_check(void **unused)
     c->shield_safe_steps--;
     assert_int_equal(check(&h.host, c), DT_ECONFIG);
     *c = plain;
-    c->clipped.target_kl = 0.01;
+    c->ppo.target_kl = 0.01;
     assert_int_equal(check(&h.host, c), DT_OK);
     c->algorithm = ALGORITHM_CPO;
     assert_int_equal(check(&h.host, c), DT_ECONFIG);
-    c->clipped.target_kl = 0;
-    c->clipped.kl_target = 0.01;
+    c->ppo.target_kl = 0;
+    c->ppo.kl_target = 0.01;
     assert_int_equal(check(&h.host, c), DT_ECONFIG);
-    c->clipped.kl_target = 0;
+    c->ppo.kl_target = 0;
     assert_int_equal(check(&h.host, c), DT_OK);
     free(c);
 }
@@ -454,7 +454,7 @@ static void test_phase3(void **unused)
         is_near("penalty", s.rule.penalty, 7);
         is_near("sharpness", s.rule.sharpness, 9);
         assert_int_equal(s.max_violations, 4);
-        assert_true(s.clipped.loss.has_mix && s.clipped.loss.is_apart == c[i].is_cpo);
+        assert_true(s.ppo.loss.has_mix && s.ppo.loss.is_apart == c[i].is_cpo);
         assert_int_equal(isnan(s.kept.multiplier[0].value) != 0, c[i].is_cpo); /* until a step has one */
         free(cfg);
     }

@@ -69,9 +69,9 @@ static uint8_t complete[MOST];
 static uint64_t sample[2];
 
 /* Sequences are [T,S,...]: S as it is in the slice. */
-static pictures_slice slice(int64_t S)
+static pictures_batch slice(int64_t S)
 {
-    return (pictures_slice){.motion = &motion[0][0][0],
+    return (pictures_batch){.motion = &motion[0][0][0],
                             .target = &target[0][0][0],
                             .future = &future[0][0][0],
                             .spread = &spread[0][0][0],
@@ -119,16 +119,16 @@ static void test_places(void **state)
     memcpy(futures[0], (const float[K][F][2]){{{1, 0}, {2, 0}}, {{0, 1}, {0, 2}}}, sizeof(futures[0]));
     memcpy(probability[0], (const float[K]){0.75F, 0.25F}, sizeof(probability[0]));
     memcpy(path[0], (const float[P][4]){{5, 0, 9, 9}, {1, 3, 9, 9}}, sizeof(path[0]));
-    pictures_slice z = slice(S);
+    pictures_batch z = slice(S);
     z.futures = &futures[0][0][0][0];
     z.probability = &probability[0][0];
     z.path = &path[0][0][0];
     z.K = K;
     z.P = P;
-    assert_int_equal(pictures_take(&s, &z), DT_OK);
+    assert_int_equal(pictures_add(&s, &z), DT_OK);
     assert_true(s.n_scenes == 2 && s.n_vehicles == 2);
     n_drawn = 0;
-    pictures_tell(&s, &metrics, (const uint32_t[]){1, 2}, 2);
+    pictures_report(&s, &metrics, (const uint32_t[]){1, 2}, 2);
     expect("trajectories/horizon", 2, (const double[]){1, 2});
     expect("trajectories/0/rmse_m", 1, (const double[]){1}); /* the best first */
     expect("trajectories/1/rmse_m", 1, (const double[]){4});
@@ -165,9 +165,9 @@ static void test_kept(void **state)
     uint32_t n = 0;
     for (uint64_t i = 0; i < 100; i++) {
         const uint32_t before = s.n_scenes;
-        const pictures_slice z = slice(i == 0 ? MOST : 1);
+        const pictures_batch z = slice(i == 0 ? MOST : 1);
         sample[0] = i;
-        assert_int_equal(pictures_take(&s, &z), DT_OK);
+        assert_int_equal(pictures_add(&s, &z), DT_OK);
         const bool is_kept = i == (n * 100 + 47) / 48 && n < PICTURES_KEPT;
         assert_int_equal(s.n_scenes - before, is_kept);
         n += is_kept;
@@ -176,13 +176,13 @@ static void test_kept(void **state)
     assert_int_equal(n, PICTURES_KEPT);
     pictures_begin(&s, &h.host, T, F, 0.5, 48); /* as many as there is room for: all */
     for (uint64_t i = 0; i < 48; i++) {
-        const pictures_slice z = slice(1);
+        const pictures_batch z = slice(1);
         sample[0] = i;
-        assert_int_equal(pictures_take(&s, &z), DT_OK);
+        assert_int_equal(pictures_add(&s, &z), DT_OK);
         assert_int_equal(s.n_scenes, i + 1);
     }
     n_drawn = 0; /* without futures and lanes; 48 scenes: those at 0.25, 0.5, 0.9 and all of 47 */
-    pictures_tell(&s, &metrics, (const uint32_t[]){1}, 1);
+    pictures_report(&s, &metrics, (const uint32_t[]){1}, 1);
     expect("trajectories/0/share", 1, (const double[]){12 / 47.0});
     expect("trajectories/1/share", 1, (const double[]){24 / 47.0});
     expect("trajectories/2/share", 1, (const double[]){42 / 47.0});

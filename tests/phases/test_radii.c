@@ -3,7 +3,7 @@
  * Radii of regions: vehicles of known distributions that were not fitted lie inside as often as levels say, which no
  * Gaussian's radii reach; classes, ranks of few vehicles, and what is not finite or absent.
  */
-#include "radii.h"
+#include "scenes/radii.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static void test_levels_are_held(void **test)
     memset(&c, 0, sizeof(c));
     for (uint32_t i = 0; i < FITTED; i++) {
         for (uint32_t k = 0; k < RADII_CLASSES; k++) {
-            radii_count(&c, k, 0, distance_of(k, &state));
+            radii_add(&c, k, 0, distance_of(k, &state));
         }
     }
     radii_fit(&c, 1, table);
@@ -53,7 +53,7 @@ static void test_levels_are_held(void **test)
         for (uint32_t k = 0; k < RADII_CLASSES; k++) {
             const double d = distance_of(k, &state);
             for (uint32_t l = 0; l < RADII_LEVELS; l++) {
-                inside[k][l] += d <= radii_at(table, k, 0, l);
+                inside[k][l] += d <= radii_get(table, k, 0, l);
             }
             gaussian_at_95 += k == 1 && d <= sqrt(-2 * log(0.05));
         }
@@ -69,7 +69,7 @@ static void test_levels_are_held(void **test)
         }
     }
     for (uint32_t l = 0; l < RADII_LEVELS; l++) { /* later seconds have none: a Gaussian's */
-        assert_float_equal(radii_at(table, 1, 1, l), sqrt(-2 * log(1 - radii_level[l])), 1e-9);
+        assert_float_equal(radii_get(table, 1, 1, l), sqrt(-2 * log(1 - radii_level[l])), 1e-9);
     }
 }
 
@@ -92,37 +92,37 @@ static void test_few_vehicles(void **test)
     float table[RADII_SIZE];
     memset(&c, 0, sizeof(c));
     for (int d = 1; d <= 9; d++) {
-        radii_count(&c, 1, 0, d);
+        radii_add(&c, 1, 0, d);
     }
     radii_fit(&c, 1, table);
     const double up = 1.014; /* a bin's width */
     for (uint32_t l = 0; l < 9; l++) {
-        const double r = radii_at(table, 1, 0, l);
+        const double r = radii_get(table, 1, 0, l);
         assert_true(r >= l + 1 - 1e-6 && r <= (l + 1) * up); /* ranks 1 .. 9 */
     }
-    const double most = radii_at(table, 1, 0, 9); /* 95 % of 10 is 9.5: nobody knows, so the largest */
+    const double most = radii_get(table, 1, 0, 9); /* 95 % of 10 is 9.5: nobody knows, so the largest */
     assert_true(most >= 9 - 1e-6 && most <= 9 * up);
     for (uint32_t l = 0; l < RADII_LEVELS; l++) { /* a class of none has that of all */
-        assert_float_equal(radii_at(table, 2, 0, l), radii_at(table, 1, 0, l), 1e-5);
+        assert_float_equal(radii_get(table, 2, 0, l), radii_get(table, 1, 0, l), 1e-5);
     }
 
     memset(&c, 0, sizeof(c)); /* two near ones among many far ones: theirs where two tell, then that of all */
-    radii_count(&c, 0, 0, 0.1);
-    radii_count(&c, 0, 0, 0.1);
+    radii_add(&c, 0, 0, 0.1);
+    radii_add(&c, 0, 0, 0.1);
     for (int i = 0; i < 97; i++) {
-        radii_count(&c, 1, 0, 2);
+        radii_add(&c, 1, 0, 2);
     }
     radii_fit(&c, 1, table);
-    assert_float_equal(radii_at(table, 0, 0, 4), 0.1, 0.002);
-    assert_float_equal(radii_at(table, 0, 0, 6), 2, 0.03); /* rank 3 of 2 */
+    assert_float_equal(radii_get(table, 0, 0, 4), 0.1, 0.002);
+    assert_float_equal(radii_get(table, 0, 0, 6), 2, 0.03); /* rank 3 of 2 */
 
     memset(&c, 0, sizeof(c)); /* one alone is not believed to be small */
-    radii_count(&c, 0, 0, 0.1);
+    radii_add(&c, 0, 0, 0.1);
     radii_fit(&c, 1, table);
-    assert_float_equal(radii_at(table, 0, 0, 9), sqrt(-2 * log(0.05)), 1e-5);
-    radii_count(&c, 0, 0, 1e9); /* beyond the last bin */
+    assert_float_equal(radii_get(table, 0, 0, 9), sqrt(-2 * log(0.05)), 1e-5);
+    radii_add(&c, 0, 0, 1e9); /* beyond the last bin */
     radii_fit(&c, 1, table);
-    assert_float_equal(radii_at(table, 0, 0, 9), 1000, 0.1);
+    assert_float_equal(radii_get(table, 0, 0, 9), 1000, 0.1);
 }
 
 /* [(class * 5 + second) * 10 + level], as a world model keeps it. */
@@ -139,13 +139,13 @@ static void test_places_in_the_table(void **test)
             for (uint32_t l = 0; l < 10; l++) {
                 const double gaussian = sqrt(-2 * log(1 - radii_level[l]));
                 const double want = gaussian * exp(0.01 * ((k * 5 + i) * 10 + l));
-                assert_float_equal(radii_at(table, k, i, l), want, 1e-5 * want);
+                assert_float_equal(radii_get(table, k, i, l), want, 1e-5 * want);
             }
         }
     }
     memset(&c, 0, sizeof(c));
     for (int n = 0; n < 1000; n++) {
-        radii_count(&c, 1, 3, 7);
+        radii_add(&c, 1, 3, 7);
     }
     radii_fit(&c, 5, table);
     assert_float_equal(sqrt(-2 * log(0.5)) * exp((double)table[(1 * 5 + 3) * 10 + 4]), 7, 0.1);
@@ -159,18 +159,18 @@ static void test_regions_hold_those_of_lower_levels(void **test)
     memset(&c, 0, sizeof(c));
     for (int i = 0; i < 3;
          i++) { /* far ones of their own class, near ones of all: levels that fall back do not shrink */
-        radii_count(&c, 2, 4, 50);
+        radii_add(&c, 2, 4, 50);
     }
     for (int i = 0; i < 500; i++) {
-        radii_count(&c, 1, 4, 0.01);
+        radii_add(&c, 1, 4, 0.01);
     }
     radii_fit(&c, 5, table);
     for (uint32_t k = 0; k < RADII_CLASSES; k++) {
         for (uint32_t l = 1; l < RADII_LEVELS; l++) {
-            assert_true(radii_at(table, k, 4, l) >= radii_at(table, k, 4, l - 1) * (1 - 1e-6));
+            assert_true(radii_get(table, k, 4, l) >= radii_get(table, k, 4, l - 1) * (1 - 1e-6));
         }
     }
-    assert_float_equal(radii_at(table, 2, 4, 9), 50, 0.7);
+    assert_float_equal(radii_get(table, 2, 4, 9), 50, 0.7);
 }
 
 int main(void)

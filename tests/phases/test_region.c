@@ -2,7 +2,7 @@
  *
  * Regions of mixtures: exact for one Gaussian, and to about 0.02 where the answer is known for several.
  */
-#include "region.h"
+#include "scenes/region.h"
 
 #include <math.h>
 #include <setjmp.h>

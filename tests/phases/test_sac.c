@@ -8,7 +8,7 @@
 #include "offpolicy_host.h"
 #include "mock/options.h"
 
-#include "../../phases/phase_sac/phase_sac.c"
+#include "../../phases/phase_sac.c"
 
 #include <stdlib.h>
 
@@ -94,12 +94,12 @@ static void record_rig(rig *r, state *s, const setting *c)
     s->temperature = c->temperature > 0 ? NULL : (dt_model *)(void *)&rig_temperature;
     s->learner.config =
         (offpolicy_config){.reward_scale = c->reward_scale, .priority = c->priority, .critics = CRITICS, .n_step = 1};
-    s->learner.roles = (offpolicy_roles){.spec = &r->spec,
-                                         .wiring = &r->wiring,
-                                         .n_actions = MOVES,
-                                         .n_critics = CRITICS,
-                                         .is_bounded = true,
-                                         .critic = (dt_model *)(void *)&rig_critic};
+    s->learner.models = (actor_critic){.spec = &r->spec,
+                                       .wiring = &r->wiring,
+                                       .n_actions = MOVES,
+                                       .n_critics = CRITICS,
+                                       .is_bounded = true,
+                                       .critic = (dt_model *)(void *)&rig_critic};
     if (record(s, r->g) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }

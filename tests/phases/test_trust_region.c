@@ -376,7 +376,7 @@ static void test_products_are_those_of_the_fisher_matrix(void **state)
             for (int i = 0; i < N; i++) {
                 v[i] = pow(10, trial) * 1e-4 * (draw(6 + trial, (uint64_t)i) - 0.5); /* its length must not matter */
             }
-            assert_int_equal(trust_region_product(&r.region, v, got), DT_OK);
+            assert_int_equal(trust_region_hessian_product(&r.region, v, got), DT_OK);
             for (int i = 0; i < N; i++) {
                 const double want = dot(f[i], v);
                 error += (got[i] - want) * (got[i] - want);
@@ -388,7 +388,7 @@ static void test_products_are_those_of_the_fisher_matrix(void **state)
             fail_msg("log_std %g: products are off by %g", log_std[s % 3], worst);
         }
         double zero[N] = {0}, image[N];
-        assert_int_equal(trust_region_product(&r.region, zero, image), DT_OK);
+        assert_int_equal(trust_region_hessian_product(&r.region, zero, image), DT_OK);
         assert_true(dot(image, image) == 0);
         close_rig(&r);
     }
@@ -407,7 +407,7 @@ static trust_region_solution dense(double excess, double delta, double *c_p, dou
     invert(f, b, w);
     *c_p = excess * sqrt(2 * delta * dot(b, w));
     const trust_region_numbers n = {.q = dot(g, u), .r = dot(g, w), .s = dot(b, w), .c = *c_p, .delta = delta};
-    const trust_region_solution s = trust_region_solve(&n);
+    const trust_region_solution s = trust_region_solve_dual(&n);
     for (int i = 0; i < N; i++) {
         x[i] = s.along_g * u[i] + s.along_b * w[i];
     }

@@ -3,7 +3,7 @@
  * The closed-form step: a problem whose solution is known to many digits, every case of it, and, over random problems
  * in three dimensions, that no point of the feasible set is better.
  */
-#include "../../phases/phase3_constrained/trust_region_dual.h"
+#include "../../phases/phase3_constrained/trust_region.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static void test_bound(void **unused)
     near_(n.q, 0.62827225, 5e-9);
     near_(n.r, 0.63350785, 5e-9);
     near_(n.s, 1.04712042, 5e-9);
-    const trust_region_solution s = trust_region_solve(&n);
+    const trust_region_solution s = trust_region_solve_dual(&n);
     assert_int_equal(s.kind, TRUST_REGION_BOUND);
     near_(s.lambda, 2.55221315, 5e-9);
     near_(s.nu, 0.48313182, 5e-9);
@@ -80,7 +80,7 @@ static void test_unbound(void **unused)
     for (int far = 0; far < 3; far++) { /* the plane cuts the ball behind the optimum; not at all; there is none */
         const double c[] = {-0.17, -1, -INFINITY};
         const trust_region_numbers n = numbers2(c[far], 0.02, u, w);
-        const trust_region_solution s = trust_region_solve(&n);
+        const trust_region_solution s = trust_region_solve_dual(&n);
         assert_int_equal(s.kind, TRUST_REGION_FREE);
         assert_true(s.nu == 0);
         near_(s.lambda, sqrt(n.q / 0.04), 1e-12);
@@ -96,7 +96,7 @@ static void test_recover(void **unused)
     (void)unused;
     double u[2], w[2], x[2], kl;
     const trust_region_numbers n = numbers2(0.3, 0.02, u, w); /* the ball reaches down by sqrt(2 delta s) = 0.2046 */
-    const trust_region_solution s = trust_region_solve(&n);
+    const trust_region_solution s = trust_region_solve_dual(&n);
     assert_int_equal(s.kind, TRUST_REGION_RECOVER);
     assert_true(s.along_g == 0 && isinf(s.nu));
     point2(&s, u, w, x, &kl);
@@ -104,7 +104,7 @@ static void test_recover(void **unused)
     near_(dot2(b, x), -sqrt(0.04 * n.s), 1e-15);
 
     const trust_region_numbers back = numbers2(0.2, 0.02, u, w); /* above the limit, but within reach */
-    const trust_region_solution r = trust_region_solve(&back);
+    const trust_region_solution r = trust_region_solve_dual(&back);
     assert_int_equal(r.kind, TRUST_REGION_BOUND);
     point2(&r, u, w, x, &kl);
     near_(kl, 0.02, 1e-15);
@@ -115,16 +115,16 @@ static void test_degenerate(void **unused)
 {
     (void)unused;
     const trust_region_numbers still = {.q = 0, .r = 0, .s = 1, .c = -1, .delta = 0.02};
-    trust_region_solution s = trust_region_solve(&still);
+    trust_region_solution s = trust_region_solve_dual(&still);
     assert_true(s.kind == TRUST_REGION_FREE && s.along_g == 0 && s.along_b == 0);
 
     const trust_region_numbers down = {
         .q = 0, .r = 0, .s = 1, .c = 0.1, .delta = 0.02}; /* nothing to gain but the limit */
-    s = trust_region_solve(&down);
+    s = trust_region_solve_dual(&down);
     assert_true(s.kind == TRUST_REGION_BOUND && s.along_g == 0 && fabs(s.along_b + 0.1) < 1e-15);
 
     const trust_region_numbers same = {.q = 4, .r = 2, .s = 1, .c = -0.1, .delta = 0.02}; /* g = 2 b */
-    s = trust_region_solve(&same);
+    s = trust_region_solve_dual(&same);
     assert_int_equal(s.kind, TRUST_REGION_BOUND);
     near_(s.along_g, 0, 0);
     near_(s.along_b, 0.1, 1e-15);
@@ -133,11 +133,11 @@ static void test_degenerate(void **unused)
 
     const trust_region_numbers helpless = {
         .q = 1, .r = 0, .s = 0, .c = 1, .delta = 0.02}; /* no step changes the cost */
-    s = trust_region_solve(&helpless);
+    s = trust_region_solve_dual(&helpless);
     assert_true(s.kind == TRUST_REGION_FREE && fabs(s.along_g - 0.2) < 1e-15);
 
     const trust_region_numbers noise = {.q = 1, .r = 1.001, .s = 1, .c = -0.1, .delta = 0.02}; /* not quite possible */
-    s = trust_region_solve(&noise);
+    s = trust_region_solve_dual(&noise);
     assert_true(isfinite(s.along_g) && isfinite(s.along_b));
 }
 
@@ -163,7 +163,7 @@ static void test_nothing_feasible_is_better(void **unused)
             s += B[i] * B[i];
         }
         const trust_region_numbers n = {.q = q, .r = r, .s = s, .c = 0.4 * uniform(&x), .delta = 0.02};
-        const trust_region_solution best = trust_region_solve(&n);
+        const trust_region_solution best = trust_region_solve_dual(&n);
         seen[best.kind]++;
         for (int i = 0; i < 3; i++) {
             at[i] = best.along_g * G[i] + best.along_b * B[i];

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See loss.h.
+ * See coma_loss.h.
  */
-#include "loss.h"
+#include "coma_loss.h"
 
-#define FORBIDDEN (-1e9) /* added to logits: e^ of it is 0 */
-#define LEAST     1e-30  /* of a probability, before its logarithm */
-#define NO_CLIP   0.5    /* the divergence that comes with clipping does not depend on it */
+#define MASKED_LOGIT    (-1e9) /* added to logits: e^ of it is 0 */
+#define MIN_PROBABILITY 1e-30  /* of a probability, before its logarithm */
+#define NO_CLIP         0.5    /* the divergence that comes with clipping does not depend on it */
 
 coma_policy coma_record_policy(dt_graph *g, dt_tensor *logits, int64_t n_choices)
 {
     dt_tensor *mask = g->api->input(g, "mask"); /* 1 or 0 */
-    dt_tensor *softmax = dt_softmax(g, dt_add(g, logits, dt_affine(g, mask, -FORBIDDEN, FORBIDDEN)));
+    dt_tensor *softmax = dt_softmax(g, dt_add(g, logits, dt_affine(g, mask, -MASKED_LOGIT, MASKED_LOGIT)));
     dt_tensor *count = dt_clamp(g, dt_reduce_columns(g, DT_REDUCE_SUM, mask), 1, (double)n_choices);
     dt_tensor *more = dt_sub(g, dt_div(g, mask, count), softmax);
     dt_tensor *p = dt_add(g, softmax, dt_mul(g, more, g->api->step_input(g, "epsilon", n_choices)));
-    return (coma_policy){.p = p, .log_p = dt_unary(g, DT_FN_LOG, dt_affine(g, p, 1, LEAST), 0)};
+    return (coma_policy){.p = p, .log_p = dt_unary(g, DT_FN_LOG, dt_affine(g, p, 1, MIN_PROBABILITY), 0)};
 }
 
 dt_tensor *coma_record_estimate(const coma_loss_config *c, dt_graph *g, dt_tensor *q)

@@ -68,7 +68,7 @@ typedef struct multiplier_config {
 /* clang-format on */
 
 /* Of the rule alone that such options say. */
-multiplier_rule multiplier_rule_of(const multiplier_config *c, uint32_t algorithm);
+multiplier_rule multiplier_rule_from_config(const multiplier_config *c, uint32_t algorithm);
 /* Errors: DT_ECONFIG: multipliers that could only be 0, or would begin above their most. phase: its id; algorithm: one
  * of MULTIPLIER_*. */
 dt_status multiplier_check(const dt_host *h, const char *phase, const multiplier_config *c, uint32_t algorithm);
@@ -78,6 +78,6 @@ void multiplier_init(multiplier *m);
  * share: of ki and rate that is used, 0 to 1. */
 void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit, double share);
 /* The same at a cost that the policy is estimated to have by now, of the rules without memory: penalty, log barrier. */
-void multiplier_follow(multiplier *m, const multiplier_rule *r, double cost, double limit);
+void multiplier_update_in_round(multiplier *m, const multiplier_rule *r, double cost, double limit);
 
 #endif

@@ -24,43 +24,43 @@
 #include "radii.h"
 #include "region.h"
 
-enum { FIGURES_MAX_S = RADII_SECONDS, FIGURES_MAX_FUTURES = 64, FIGURES_LEVELS = RADII_LEVELS, FIGURES_KS = 2 };
-#define FIGURES_MISS_M 2.0
+enum { METRICS_MAX_S = RADII_SECONDS, METRICS_MAX_FUTURES = 64, METRICS_LEVELS = RADII_LEVELS, METRICS_KS = 2 };
+#define METRICS_MISS_M 2.0
 
-typedef struct figures_shape {
+typedef struct metrics_horizons {
     int64_t F; /* future steps */
     double step_s;
     uint32_t n_horizons;
-    uint32_t step[FIGURES_MAX_S]; /* future step of horizon i */
-    double seconds[FIGURES_MAX_S];
+    uint32_t step[METRICS_MAX_S]; /* future step of horizon i */
+    double seconds[METRICS_MAX_S];
     const float *radii; /* [RADII_SIZE] of the regions; NULL: a Gaussian's */
-} figures_shape;
+} metrics_horizons;
 
-typedef struct figures_window {                   /* of one vehicle */
+typedef struct metrics_window {                   /* of one vehicle */
     const float *target, *future, *spread;        /* [F,2] */
     const float *futures, *spreads, *probability; /* [K,F,2] [K,F,2] [K]; NULL: future is the only one */
     int64_t K;
     double speed, acceleration; /* m/s, m/s^2, at the last step of history */
-} figures_window;
+} metrics_window;
 
-typedef struct figures { /* sums */
-    double square[FIGURES_MAX_S], distance[FIGURES_MAX_S], cv_square[FIGURES_MAX_S], cv_distance[FIGURES_MAX_S];
-    double ade[FIGURES_KS], fde[FIGURES_KS], cv_ade, nll;
-    uint64_t inside[FIGURES_MAX_S][FIGURES_LEVELS], missed[FIGURES_KS], cv_missed, n_windows;
-} figures;
+typedef struct metrics_sums { /* sums */
+    double square[METRICS_MAX_S], distance[METRICS_MAX_S], cv_square[METRICS_MAX_S], cv_distance[METRICS_MAX_S];
+    double ade[METRICS_KS], fde[METRICS_KS], cv_ade, nll;
+    uint64_t inside[METRICS_MAX_S][METRICS_LEVELS], missed[METRICS_KS], cv_missed, n_windows;
+} metrics_sums;
 
-void figures_shape_init(figures_shape *s, int64_t F, double rate_hz);
-/* The told distribution of a step's position, of several futures their mixture: g [FIGURES_MAX_FUTURES], how many. */
-int64_t figures_told(const figures_shape *s, const figures_window *w, int64_t step, region_gaussian *g);
-/* w->K is 1 to FIGURES_MAX_FUTURES where there are futures. */
-void figures_add(figures *f, const figures_shape *s, const figures_window *w);
+void metrics_horizons_init(metrics_horizons *s, int64_t F, double rate_hz);
+/* The told distribution of a step's position, of several futures their mixture: g [METRICS_MAX_FUTURES], how many. */
+int64_t metrics_mixture_at(const metrics_horizons *s, const metrics_window *w, int64_t step, region_gaussian *g);
+/* w->K is 1 to METRICS_MAX_FUTURES where there are futures. */
+void metrics_add(metrics_sums *f, const metrics_horizons *s, const metrics_window *w);
 /* Part of an evaluation's result: errors at the horizons. Errors: DT_EDIVERGED: they are not finite. */
-dt_status figures_tell_errors(const figures *f, const figures_shape *s, const dt_host *h, const dt_metrics_api *m,
-                              const char *prefix);
+dt_status metrics_report_errors(const metrics_sums *f, const metrics_horizons *s, const dt_host *h,
+                                const dt_metrics_api *m, const char *prefix);
 /* ratio [n_horizons]: rmse over constant velocity's. */
-void figures_ratio(const figures *f, const figures_shape *s, double *ratio);
+void metrics_rmse_ratio(const metrics_sums *f, const metrics_horizons *s, double *ratio);
 /* And what several futures and their ellipses come to. */
-void figures_tell_futures(const figures *f, const figures_shape *s, const dt_host *h, const dt_metrics_api *m,
-                          const char *prefix);
+void metrics_report_futures(const metrics_sums *f, const metrics_horizons *s, const dt_host *h, const dt_metrics_api *m,
+                            const char *prefix);
 
 #endif

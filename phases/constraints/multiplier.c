@@ -9,7 +9,7 @@
 
 #define UNIT_EMA 0.9 /* what the unit and the size of costs keep of the past */
 
-multiplier_rule multiplier_rule_of(const multiplier_config *c, uint32_t algorithm)
+multiplier_rule multiplier_rule_from_config(const multiplier_config *c, uint32_t algorithm)
 {
     return (multiplier_rule){.algorithm = algorithm,
                              .start = c->start,
@@ -50,30 +50,30 @@ void multiplier_init(multiplier *m)
     memset(m, 0, sizeof(*m));
 }
 
-static double smooth(double keep, double before, double now, uint64_t rounds)
+static double ema(double keep, double before, double now, uint64_t rounds)
 {
     return rounds == 0 ? now : keep * before + (1 - keep) * now;
 }
 
 /* Stooke et al. 2020, algorithm 2, with smoothed proportional and derivative parts. */
-static double pid(multiplier *m, const multiplier_rule *r, double error, double share)
+static double pid_update(multiplier *m, const multiplier_rule *r, double error, double share)
 {
     double *past = &m->past[m->rounds % (uint64_t)r->delay];
     m->integral = fmin(fmax(0, m->integral + share * r->ki * error * m->unit), r->max * m->unit);
-    m->error = smooth(r->error_ema, m->error, error, m->rounds);
-    m->cost = smooth(r->cost_ema, m->cost, error, m->rounds);
+    m->error = ema(r->error_ema, m->error, error, m->rounds);
+    m->cost = ema(r->cost_ema, m->cost, error, m->rounds);
     const double rise = m->rounds < (uint64_t)r->delay ? 0 : fmax(0, m->cost - *past);
     *past = m->cost;
     return m->integral + (r->kp * m->error + r->kd * rise) * m->unit;
 }
 
-static double share_off(const multiplier *m, double cost, double limit)
+static double relative_excess(const multiplier *m, double cost, double limit)
 {
     const double size = fmax(limit, m->size);
     return size > 0 ? (cost - limit) / size : 0;
 }
 
-static double slope(const multiplier *m, const multiplier_rule *r, double error)
+static double penalty_slope(const multiplier *m, const multiplier_rule *r, double error)
 {
     if (r->algorithm == MULTIPLIER_PENALTY) { /* of penalty * max(0, cost - limit) */
         return error > 0 ? r->penalty * m->unit : 0;
@@ -82,29 +82,29 @@ static double slope(const multiplier *m, const multiplier_rule *r, double error)
     return error < 0 ? m->unit / (r->sharpness * -error) : INFINITY;
 }
 
-void multiplier_follow(multiplier *m, const multiplier_rule *r, double cost, double limit)
+void multiplier_update_in_round(multiplier *m, const multiplier_rule *r, double cost, double limit)
 {
-    m->value = fmin(slope(m, r, share_off(m, cost, limit)), r->max * m->unit);
+    m->value = fmin(penalty_slope(m, r, relative_excess(m, cost, limit)), r->max * m->unit);
 }
 
 void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit, double share)
 {
-    m->size = smooth(UNIT_EMA, m->size, cost, m->rounds);
-    m->unit = unit > 0 ? smooth(UNIT_EMA, m->unit, unit, m->unit > 0 ? m->rounds : 0) : m->unit;
-    const double error = share_off(m, cost, limit);
+    m->size = ema(UNIT_EMA, m->size, cost, m->rounds);
+    m->unit = unit > 0 ? ema(UNIT_EMA, m->unit, unit, m->unit > 0 ? m->rounds : 0) : m->unit;
+    const double error = relative_excess(m, cost, limit);
     double next = 0;
     if (m->rounds == 0) { /* before it there was no unit */
         m->value = m->integral = fmin(r->start, r->max) * m->unit;
     }
     switch (r->algorithm) {
     case MULTIPLIER_PID:
-        next = pid(m, r, error, share);
+        next = pid_update(m, r, error, share);
         break;
     case MULTIPLIER_LAGRANGIAN:
         next = m->value + share * r->rate * error * m->unit;
         break;
     default:
-        next = slope(m, r, error);
+        next = penalty_slope(m, r, error);
     }
     m->value = fmin(fmax(0, next), r->max * m->unit);
     m->rounds++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See accuracy.h.
+ * See evaluation.h.
  */
-#include "accuracy.h"
-#include "slice.h"
+#include "evaluation.h"
+#include "batch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@
 enum { KEY = 32 };
 enum { RISK_NEGATIVE, RISK_POSITIVE, RISK_ALREADY, RISK_UNKNOWN }; /* values of risk_state */
 
-void accuracy_init(accuracy *a, const prediction *p, const dt_train_api *train, const dt_metrics_api *metrics)
+void evaluation_init(evaluation *a, const prediction *p, const dt_train_api *train, const dt_metrics_api *metrics)
 {
-    *a = (accuracy){.h = p->h, .prediction = p, .train = train, .metrics = metrics, .T = p->T, .F = p->F};
-    figures_shape_init(&a->shape, p->F, p->config.rate_hz);
+    *a = (evaluation){.h = p->h, .prediction = p, .train = train, .metrics = metrics, .T = p->T, .F = p->F};
+    metrics_horizons_init(&a->shape, p->F, p->config.rate_hz);
 }
 
-void accuracy_fini(accuracy *a)
+void evaluation_fini(evaluation *a)
 {
     if (a->h != NULL) {
         a->h->release(a->h, a->risk);
@@ -27,11 +27,11 @@ void accuracy_fini(accuracy *a)
     }
 }
 
-static dt_status push_risk(accuracy *a, float value, uint32_t is_positive)
+static dt_status add_risk_score(evaluation *a, float value, uint32_t is_positive)
 {
     if (a->n_risk == a->cap_risk) {
         const uint64_t cap = a->cap_risk > 0 ? 2 * a->cap_risk : 4096;
-        accuracy_risk *risk = a->h->alloc(a->h, cap * sizeof(*risk));
+        evaluation_risk *risk = a->h->alloc(a->h, cap * sizeof(*risk));
         if (risk == NULL) {
             return DT_FAIL_H(a->h, DT_ENOMEM, "no memory for %llu risk scores", (unsigned long long)cap);
         }
@@ -42,27 +42,27 @@ static dt_status push_risk(accuracy *a, float value, uint32_t is_positive)
         a->risk = risk;
         a->cap_risk = cap;
     }
-    a->risk[a->n_risk++] = (accuracy_risk){value, is_positive};
+    a->risk[a->n_risk++] = (evaluation_risk){value, is_positive};
     return DT_OK;
 }
 
 /* One complete window. */
-static void add_window(accuracy *a, const slice *z, int64_t v)
+static void add_window(evaluation *a, const scene_batch *z, int64_t v)
 {
-    figures_window w;
-    slice_window(a->prediction, z, v, &w);
-    figures_add(&a->all, &a->shape, &w);
-    if (z->site != NULL && z->site[v] >= 0 && z->site[v] < ACCURACY_SITES) {
-        figures_add(&a->site[z->site[v]], &a->shape, &w);
+    metrics_window w;
+    batch_window(a->prediction, z, v, &w);
+    metrics_add(&a->all, &a->shape, &w);
+    if (z->site != NULL && z->site[v] >= 0 && z->site[v] < EVALUATION_SITES) {
+        metrics_add(&a->site[z->site[v]], &a->shape, &w);
     }
 }
 
 /* Of a source that says where vehicles are: scenes for pictures. */
-static dt_status take_pictures(accuracy *a, const dt_rows *r, const slice *z)
+static dt_status add_pictures(evaluation *a, const dt_rows *r, const scene_batch *z)
 {
     int64_t dim[DT_MAX_DIMS] = {0};
     uint32_t rank = 0;
-    pictures_slice k = {.motion = z->motion, .target = z->target, .future = z->future, .spread = z->spread, .S = z->S};
+    pictures_batch k = {.motion = z->motion, .target = z->target, .future = z->future, .spread = z->spread, .S = z->S};
     k.complete = z->complete;
     k.pose = a->train->rows(r, "pose", dim, &rank);
     k.sample_of_seq = a->train->rows(r, "sample_of_seq", dim, &rank);
@@ -72,14 +72,14 @@ static dt_status take_pictures(accuracy *a, const dt_rows *r, const slice *z)
     k.K = z->K;
     k.path = a->train->rows(r, "path", dim, &rank);
     k.P = k.path != NULL ? dim[1] : 0;
-    return pictures_take(&a->pictures, &k);
+    return pictures_add(&a->pictures, &k);
 }
 
-static dt_status each(void *self, const dt_rows *r)
+static dt_status add_rows(void *self, const dt_rows *r)
 {
-    accuracy *a = self;
-    slice z = {0};
-    DT_TRY_H(slice_open(a->prediction, a->train, r, &z));
+    evaluation *a = self;
+    scene_batch z = {0};
+    DT_TRY_H(batch_open(a->prediction, a->train, r, &z));
     for (int64_t v = 0; v < z.S; v++) {
         if (z.complete[v]) {
             add_window(a, &z, v);
@@ -89,26 +89,26 @@ static dt_status each(void *self, const dt_rows *r)
             if (!isfinite(z.risk[row])) {
                 return DT_FAIL_H(a->h, DT_EDIVERGED, "the risk of a vehicle is %g in evaluation", (double)z.risk[row]);
             }
-            DT_TRY_H(push_risk(a, z.risk[row], z.risk_state[row] == RISK_POSITIVE));
+            DT_TRY_H(add_risk_score(a, z.risk[row], z.risk_state[row] == RISK_POSITIVE));
         }
     }
-    return a->has_pictures ? take_pictures(a, r, &z) : DT_OK;
+    return a->has_pictures ? add_pictures(a, r, &z) : DT_OK;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_scores(const void *a, const void *b)
 {
-    const float x = ((const accuracy_risk *)a)->value, y = ((const accuracy_risk *)b)->value;
+    const float x = ((const evaluation_risk *)a)->value, y = ((const evaluation_risk *)b)->value;
     return (x > y) - (x < y);
 }
 
 /* Area under the ROC curve from ranks: (sum of the positives' ranks - P (P + 1) / 2) / (P Q), equal scores share their
  * mean rank; NAN without positives or without negatives. Sorts r. */
-static double auroc(accuracy_risk *r, uint64_t n, uint64_t n_positive)
+static double auroc(evaluation_risk *r, uint64_t n, uint64_t n_positive)
 {
     if (n_positive == 0 || n_positive == n) {
         return NAN;
     }
-    qsort(r, n, sizeof(*r), by_value);
+    qsort(r, n, sizeof(*r), compare_scores);
     double rank_sum = 0;
     for (uint64_t i = 0; i < n;) {
         uint64_t j = i, positive = 0;
@@ -122,28 +122,28 @@ static double auroc(accuracy_risk *r, uint64_t n, uint64_t n_positive)
     return (rank_sum - P * (P + 1) / 2) / (P * Q);
 }
 
-/* Of each site, by its number in the store, where windows are of several. */
-static dt_status report_sites(accuracy *a)
+/* Of add_rows site, by its number in the store, where windows are of several. */
+static dt_status report_sites(evaluation *a)
 {
     uint32_t n_sites = 0;
-    for (uint32_t i = 0; i < ACCURACY_SITES; i++) {
+    for (uint32_t i = 0; i < EVALUATION_SITES; i++) {
         n_sites += a->site[i].n_windows > 0;
     }
-    for (uint32_t i = 0; i < ACCURACY_SITES && n_sites > 1; i++) {
+    for (uint32_t i = 0; i < EVALUATION_SITES && n_sites > 1; i++) {
         char prefix[KEY];
         const double samples = (double)a->site[i].n_windows;
         if (a->site[i].n_windows > 0) {
             snprintf(prefix, sizeof(prefix), "sites/%u/samples", i);
             a->metrics->report(a->h, prefix, &samples, 0);
             snprintf(prefix, sizeof(prefix), "sites/%u/", i);
-            DT_TRY_H(figures_tell_errors(&a->site[i], &a->shape, a->h, a->metrics, prefix));
-            figures_tell_futures(&a->site[i], &a->shape, a->h, a->metrics, prefix);
+            DT_TRY_H(metrics_report_errors(&a->site[i], &a->shape, a->h, a->metrics, prefix));
+            metrics_report_futures(&a->site[i], &a->shape, a->h, a->metrics, prefix);
         }
     }
     return DT_OK;
 }
 
-static dt_status report(accuracy *a)
+static dt_status report(evaluation *a)
 {
     const dt_metrics_api *m = a->metrics;
     uint64_t n_positive = 0;
@@ -152,22 +152,22 @@ static dt_status report(accuracy *a)
     }
     const double area = auroc(a->risk, a->n_risk, n_positive);
     const double samples = (double)a->all.n_windows, risk_samples = (double)a->n_risk;
-    double ratio[FIGURES_MAX_S];
+    double ratio[METRICS_MAX_S];
     const double prevalence = a->n_risk > 0 ? (double)n_positive / risk_samples : NAN;
     const bool has_risk = a->prediction->perception != NULL;
 
-    DT_TRY_H(figures_tell_errors(&a->all, &a->shape, a->h, m, ""));
+    DT_TRY_H(metrics_report_errors(&a->all, &a->shape, a->h, m, ""));
     if (has_risk) {
         m->report(a->h, "risk_auroc", &area, 0);
     }
     m->report(a->h, "samples", &samples, 0);
-    figures_ratio(&a->all, &a->shape, ratio);
+    metrics_rmse_ratio(&a->all, &a->shape, ratio);
     m->report(a->h, "rmse_over_cv", ratio, a->shape.n_horizons);
     if (has_risk) {
         m->report(a->h, "risk_prevalence", &prevalence, 0);
         m->report(a->h, "risk_samples", &risk_samples, 0);
     }
-    figures_tell_futures(&a->all, &a->shape, a->h, m, "");
+    metrics_report_futures(&a->all, &a->shape, a->h, m, "");
     DT_TRY_H(report_sites(a));
     if (a->all.n_windows == 0) {
         dt_logf(a->h, 1,
@@ -178,7 +178,7 @@ static dt_status report(accuracy *a)
     return DT_OK;
 }
 
-dt_status accuracy_run(accuracy *a, dt_train *t, dt_data *data)
+dt_status evaluation_run(evaluation *a, dt_train *t, dt_data *data)
 {
     const dt_bind_api *bind = a->prediction->bind;
     memset(&a->all, 0, sizeof(a->all));
@@ -187,10 +187,10 @@ dt_status accuracy_run(accuracy *a, dt_train *t, dt_data *data)
     a->has_pictures = DT_HAS(a->metrics, picture) && bind->data_field(data, "pose") != NULL &&
                       bind->data_field(data, "sample_of_seq") != NULL;
     pictures_begin(&a->pictures, a->h, a->T, a->F, 1.0 / a->prediction->config.rate_hz, bind->data_count(data));
-    DT_TRY_H(a->train->evaluate(t, data, a, each));
+    DT_TRY_H(a->train->evaluate(t, data, a, add_rows));
     DT_TRY_H(report(a));
     if (a->has_pictures) {
-        pictures_tell(&a->pictures, a->metrics, a->shape.step, a->shape.n_horizons);
+        pictures_report(&a->pictures, a->metrics, a->shape.step, a->shape.n_horizons);
     }
     pictures_free(&a->pictures);
     return DT_OK;

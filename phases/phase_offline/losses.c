@@ -8,9 +8,9 @@
 
 #define LOG_STD_MIN (-5.0) /* recorded actions at a bound are no reason for certainty */
 #define LOG_STD_MAX 2.0
-#define LEAST_LOG   (-60.0)
+#define MIN_LOG     (-60.0)
 
-static dt_tensor *plus(dt_graph *g, dt_tensor *sum, dt_tensor *x)
+static dt_tensor *add_to(dt_graph *g, dt_tensor *sum, dt_tensor *x)
 {
     return sum == NULL ? x : dt_add(g, sum, x);
 }
@@ -19,7 +19,7 @@ static dt_tensor *plus(dt_graph *g, dt_tensor *sum, dt_tensor *x)
 static dt_tensor *record_log_prob(const offline_state *s, dt_graph *g, dt_policy_tensors *p, const char *continuous)
 {
     const dt_graph_api *api = g->api;
-    const dt_env_spec *e = s->roles.spec;
+    const dt_env_spec *e = s->models.spec;
     dt_tensor *sum = NULL, *unused = NULL;
     int64_t at = 0;
     for (uint32_t i = 0; i < e->n_heads; i++) {
@@ -27,51 +27,51 @@ static dt_tensor *record_log_prob(const offline_state *s, dt_graph *g, dt_policy
         dt_tensor *logits = e->n_heads == 1 ? p->logits : dt_slice(g, p->logits, at, n);
         dt_tensor *mask = api->input(g, "mask");
         mask = e->n_heads == 1 ? mask : dt_slice(g, mask, at, n);
-        sum = plus(g, sum, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &unused));
+        sum = add_to(g, sum, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &unused));
         at += n;
     }
     if (e->n_continuous > 0) {
         dt_tensor *log_std = dt_clamp(g, p->log_std, LOG_STD_MIN, LOG_STD_MAX);
-        sum = plus(g, sum, dt_gaussian(g, p->mean, log_std, api->input(g, continuous), &unused));
+        sum = add_to(g, sum, dt_gaussian(g, p->mean, log_std, api->input(g, continuous), &unused));
     }
     return sum;
 }
 
-static dt_tensor *beside(dt_graph *g, dt_tensor *const *column, uint32_t n)
+static dt_tensor *concat_columns(dt_graph *g, dt_tensor *const *column, uint32_t n)
 {
     return n == 1 ? column[0] : dt_concat(g, column, n);
 }
 
 /* V of every head, [A,heads]. */
-static dt_tensor *values_of(const offline_state *s, dt_graph *g, const dt_policy_tensors *p)
+static dt_tensor *record_values(const offline_state *s, dt_graph *g, const dt_policy_tensors *p)
 {
     dt_tensor *column[OFFLINE_MAX_HEADS] = {dt_split(g, p->value, 0)};
     for (uint32_t i = 1; i < s->n_heads; i++) {
         column[i] = dt_slice(g, p->cost_value, s->cost_of[i], 1);
     }
-    return beside(g, column, s->n_heads);
+    return concat_columns(g, column, s->n_heads);
 }
 
 /* Q of every head, [A,heads], of a critic's estimates. */
-static dt_tensor *heads_of(const offline_state *s, dt_graph *g, dt_tensor *q)
+static dt_tensor *record_critic_heads(const offline_state *s, dt_graph *g, dt_tensor *q)
 {
     const int64_t C = s->config.critics;
-    dt_tensor *column[OFFLINE_MAX_HEADS] = {s->roles.n_critics == 1 ? q : dt_slice(g, q, 0, 1)};
+    dt_tensor *column[OFFLINE_MAX_HEADS] = {s->models.n_critics == 1 ? q : dt_slice(g, q, 0, 1)};
     for (int64_t i = 1; i < C; i++) {
         column[0] = dt_min(g, column[0], dt_slice(g, q, i, 1));
     }
     for (uint32_t i = 1; i < s->n_heads; i++) {
         column[i] = dt_slice(g, q, C + i - 1, 1);
     }
-    return beside(g, column, s->n_heads);
+    return concat_columns(g, column, s->n_heads);
 }
 
 /* r_h + gamma V_h(s') of every estimate, [A,estimates]; step input "offset": what V is above what networks say. */
-static dt_tensor *targets_of(const offline_state *s, dt_graph *g, dt_tensor *next)
+static dt_tensor *record_td_targets(const offline_state *s, dt_graph *g, dt_tensor *next)
 {
     const dt_graph_api *api = g->api;
     dt_tensor *offset = dt_add(g, dt_fill(g, next, 0), api->step_input(g, "offset", s->n_heads));
-    dt_tensor *column[OFFPOLICY_MAX_CRITICS + DT_ENV_MAX_COSTS];
+    dt_tensor *column[ACTOR_CRITIC_MAX_CRITICS + DT_ENV_MAX_COSTS];
     dt_tensor *discount = dt_split(g, api->input(g, "discount"), 0);
     const uint32_t C = (uint32_t)s->config.critics;
     for (uint32_t i = 0; i < s->n_heads; i++) {
@@ -86,16 +86,16 @@ static dt_tensor *targets_of(const offline_state *s, dt_graph *g, dt_tensor *nex
             column[k] = y;
         }
     }
-    return dt_stop(g, beside(g, column, C + s->n_heads - 1));
+    return dt_stop(g, concat_columns(g, column, C + s->n_heads - 1));
 }
 
-static dt_status record_critic(const offline_state *s, dt_graph *g, const dt_policy_tensors *now, dt_tensor *done)
+static dt_status record_critic_loss(const offline_state *s, dt_graph *g, const dt_policy_tensors *now, dt_tensor *done)
 {
     dt_policy_tensors next;
     dt_tensor *q = NULL;
-    DT_TRY_H(offpolicy_act_next(&s->roles, g, now, NULL, &next));
-    DT_TRY_H(offpolicy_judge(&s->roles, g, "", NULL, now, done, &q));
-    dt_tensor *target = targets_of(s, g, values_of(s, g, &next));
+    DT_TRY_H(actor_critic_record_next_policy(&s->models, g, now, NULL, &next));
+    DT_TRY_H(actor_critic_record_q(&s->models, g, "", NULL, now, done, &q));
+    dt_tensor *target = record_td_targets(s, g, record_values(s, g, &next));
     DT_TRY_H(g->api->output(g, "targets", target));
     dt_tensor *off = dt_sub(g, q, target);
     dt_tensor *loss = dt_mse(g, off, dt_fill(g, off, 0), g->api->input(g, "weight"));
@@ -103,53 +103,53 @@ static dt_status record_critic(const offline_state *s, dt_graph *g, const dt_pol
 }
 
 /* w [A,1]; step input "mix": what each A_h counts in the exponent. */
-static dt_tensor *weight_of(const offline_state *s, dt_graph *g, dt_tensor *advantage)
+static dt_tensor *record_advantage_weight(const offline_state *s, dt_graph *g, dt_tensor *advantage)
 {
     dt_tensor *mix = g->api->step_input(g, "mix", s->n_heads);
     dt_tensor *each = dt_mul(g, advantage, dt_add(g, dt_fill(g, advantage, 0), mix));
     dt_tensor *sum = s->n_heads == 1 ? each : dt_reduce_columns(g, DT_REDUCE_SUM, each);
     const double most = log(s->config.weight_max);
-    return dt_stop(g, dt_unary(g, DT_FN_EXP, dt_clamp(g, sum, LEAST_LOG, most), 0));
+    return dt_stop(g, dt_unary(g, DT_FN_EXP, dt_clamp(g, sum, MIN_LOG, most), 0));
 }
 
 /* pi(a|s) over the probability that it was drawn with, [A], at most ratio_max; step input "follows" [1]: at 0 it is 1.
  */
-static dt_tensor *ratio_of(const offline_state *s, dt_graph *g, dt_policy_tensors *p)
+static dt_tensor *record_importance_ratio(const offline_state *s, dt_graph *g, dt_policy_tensors *p)
 {
     dt_tensor *drawn = record_log_prob(s, g, p, "action_f");
     dt_tensor *more = dt_split(g, dt_stop(g, dt_sub(g, drawn, g->api->input(g, "log_prob"))), 0);
     dt_tensor *follows = dt_add(g, dt_fill(g, more, 0), g->api->step_input(g, "follows", 1));
-    dt_tensor *x = dt_clamp(g, dt_mul(g, more, follows), LEAST_LOG, log(s->config.ratio_max));
+    dt_tensor *x = dt_clamp(g, dt_mul(g, more, follows), MIN_LOG, log(s->config.ratio_max));
     return dt_merge(g, dt_unary(g, DT_FN_EXP, x, 0));
 }
 
-static dt_status record_advantage(const offline_state *s, dt_graph *g, dt_policy_tensors *p, dt_tensor *log_prob)
+static dt_status record_advantage_losses(const offline_state *s, dt_graph *g, dt_policy_tensors *p, dt_tensor *log_prob)
 {
     const dt_graph_api *api = g->api;
-    dt_tensor *q = NULL, *done = offpolicy_done(&s->roles, g);
-    DT_TRY_H(offpolicy_judge(&s->roles, g, "", "target", p, done, &q));
-    dt_tensor *judged = dt_stop(g, heads_of(s, g, q)), *value = values_of(s, g, p);
+    dt_tensor *q = NULL, *done = actor_critic_executed_action(&s->models, g);
+    DT_TRY_H(actor_critic_record_q(&s->models, g, "", "target", p, done, &q));
+    dt_tensor *judged = dt_stop(g, record_critic_heads(s, g, q)), *value = record_values(s, g, p);
     dt_tensor *advantage = dt_stop(g, dt_sub(g, judged, value));
-    dt_tensor *weight = weight_of(s, g, advantage), *flat = dt_merge(g, weight);
+    dt_tensor *weight = record_advantage_weight(s, g, advantage), *flat = dt_merge(g, weight);
     DT_TRY_H(api->output(g, "advantages", advantage));
     DT_TRY_H(api->output(g, "values", value));
     DT_TRY_H(api->output(g, "weights", flat));
     DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, dt_mul(g, log_prob, flat)), -1.0, "A"));
-    dt_tensor *ratio = ratio_of(s, g, p);
+    dt_tensor *ratio = record_importance_ratio(s, g, p);
     DT_TRY_H(api->output(g, "ratios", ratio));
     DT_TRY_H(api->loss(g, "value_loss", dt_mse(g, value, judged, ratio), s->config.value_coef, "A"));
-    return record_critic(s, g, p, done);
+    return record_critic_loss(s, g, p, done);
 }
 
 dt_status offline_record(void *self, dt_graph *g)
 {
     const offline_state *s = self;
-    const dt_wiring *w = s->roles.wiring;
+    const dt_wiring *w = s->models.wiring;
     dt_policy_tensors p = {.struct_size = sizeof(p)};
-    DT_TRY_H(w->api->record(s->roles.wiring, g, NULL, &p));
+    DT_TRY_H(w->api->record(s->models.wiring, g, NULL, &p));
     dt_tensor *log_prob = record_log_prob(s, g, &p, "executed");
     if (!offline_is_clone(s)) {
-        return record_advantage(s, g, &p, log_prob);
+        return record_advantage_losses(s, g, &p, log_prob);
     }
     return g->api->loss(g, "actor_loss", dt_sum(g, log_prob), -1.0, "A");
 }

@@ -13,13 +13,13 @@
  * alpha is the model of the role temperature, where `temperature` = 0, else that number. Reported beside them: q,
  * entropy (-log pi) and alpha. log pi is of actions scaled to -1..1, and so is the target entropy.
  */
-#include "learner.h"
+#include "offpolicy/learner.h"
 
 #include <string.h>
 
 /* Of log_std, Haarnoja et al. 2018: a deviation between e^-20 and e^2 before the tanh. */
-#define LOG_STD_LEAST (-20.0)
-#define LOG_STD_MOST  2.0
+#define LOG_STD_MIN (-20.0)
+#define LOG_STD_MAX 2.0
 
 enum { ACTOR, CRITIC, TEMPERATURE, GROUPS };
 
@@ -43,7 +43,7 @@ static dt_status bind_temperature(state *s)
 {
     const dt_port needs[] = {{"log_alpha", "1", DT_F32, 0}};
     const dt_model_want want = {.struct_size = sizeof(want), .role = "temperature", .needs = needs, .n_needs = 1};
-    dt_wiring *w = s->learner.roles.wiring;
+    dt_wiring *w = s->learner.models.wiring;
     return w->api->bind(w, &want, &s->temperature);
 }
 
@@ -52,12 +52,12 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     state *s = self;
     s->config = *(const config *)cfg;
     DT_TRY_H(offpolicy_create(&s->learner, h, "phase_sac", &s->config.learn, true));
-    const dt_env_spec *e = s->learner.roles.spec;
+    const dt_env_spec *e = s->learner.models.spec;
     if (e->n_heads > 0 || e->n_continuous == 0) {
         return DT_FAIL_H(h, DT_ESHAPE,
                          "environment %s has %u discrete and %u continuous actions; phase_sac supports only continuous "
                          "ones: use phase_ddpg or phase2_ppo there",
-                         s->learner.roles.wiring->env_id, e->n_heads, e->n_continuous);
+                         s->learner.models.wiring->env_id, e->n_heads, e->n_continuous);
     }
     return s->config.temperature > 0 ? DT_OK : bind_temperature(s);
 }
@@ -77,39 +77,40 @@ static dt_status record_alpha(const state *s, dt_graph *g, dt_tensor **log_alpha
 }
 
 /* alpha x, x [A,1]; nothing flows to alpha. */
-static dt_tensor *weigh(const state *s, dt_graph *g, dt_tensor *log_alpha, dt_tensor *x)
+static dt_tensor *scale_by_alpha(const state *s, dt_graph *g, dt_tensor *log_alpha, dt_tensor *x)
 {
     return log_alpha == NULL ? dt_affine(g, x, s->config.temperature, 0)
                              : dt_mul(g, x, dt_stop(g, dt_unary(g, DT_FN_EXP, log_alpha, 0)));
 }
 
 /* An action drawn anew by what p says of rows, as it is executed, and the log probability [A,1] of the draw. */
-static dt_status record_draw(const state *s, dt_graph *g, const char *prefix, dt_policy_tensors *p,
-                             dt_tensor **action_p, dt_tensor **log_prob_p)
+static dt_status record_sample(const state *s, dt_graph *g, const char *prefix, dt_policy_tensors *p,
+                               dt_tensor **action_p, dt_tensor **log_prob_p)
 {
-    const offpolicy_roles *r = &s->learner.roles;
-    p->log_std = dt_clamp(g, p->log_std, LOG_STD_LEAST, LOG_STD_MOST);
+    const actor_critic *r = &s->learner.models;
+    p->log_std = dt_clamp(g, p->log_std, LOG_STD_MIN, LOG_STD_MAX);
     dt_tensor *noise = dt_noise(g, g->api->input(g, "row_key"), r->n_actions);
     *action_p = dt_squashed_gaussian(g, p->mean, p->log_std, noise, log_prob_p);
-    return offpolicy_shield(r, g, prefix, p, action_p);
+    return actor_critic_apply_shield(r, g, prefix, p, action_p);
 }
 
 static dt_status record_target(const state *s, dt_graph *g, const dt_policy_tensors *now, dt_tensor *log_alpha)
 {
     dt_policy_tensors next;
     dt_tensor *action = NULL, *log_prob = NULL, *q = NULL;
-    DT_TRY_H(offpolicy_act_next(&s->learner.roles, g, now, NULL, &next));
-    DT_TRY_H(record_draw(s, g, "next_", &next, &action, &log_prob));
-    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "next_", "target", &next, action, &q));
-    dt_tensor *worth = dt_sub(g, offpolicy_least(&s->learner.roles, g, q), weigh(s, g, log_alpha, log_prob));
-    return offpolicy_record_critic(&s->learner, g, now, offpolicy_target(&s->learner, g, worth));
+    DT_TRY_H(actor_critic_record_next_policy(&s->learner.models, g, now, NULL, &next));
+    DT_TRY_H(record_sample(s, g, "next_", &next, &action, &log_prob));
+    DT_TRY_H(actor_critic_record_q(&s->learner.models, g, "next_", "target", &next, action, &q));
+    dt_tensor *worth =
+        dt_sub(g, actor_critic_min_q(&s->learner.models, g, q), scale_by_alpha(s, g, log_alpha, log_prob));
+    return offpolicy_record_critic_loss(&s->learner, g, now, offpolicy_td_target(&s->learner, g, worth));
 }
 
 static dt_status record_temperature(const state *s, dt_graph *g, dt_tensor *log_alpha, dt_tensor *log_prob)
 {
     const dt_graph_api *api = g->api;
     const double wanted =
-        s->config.target_entropy != 0 ? s->config.target_entropy : -(double)s->learner.roles.n_actions;
+        s->config.target_entropy != 0 ? s->config.target_entropy : -(double)s->learner.models.n_actions;
     dt_tensor *missing = dt_stop(g, dt_affine(g, log_prob, 1, wanted));
     dt_tensor *alpha = dt_mul(g, dt_fill(g, log_prob, 1), dt_unary(g, DT_FN_EXP, log_alpha, 0));
     DT_TRY_H(api->loss(g, "temperature_loss", dt_sum(g, dt_mul(g, missing, log_alpha)), -1.0, "A"));
@@ -123,12 +124,13 @@ static dt_status record(void *self, dt_graph *g)
     dt_policy_tensors policy;
     dt_tensor *log_alpha = NULL, *action = NULL, *log_prob = NULL, *q = NULL;
     DT_TRY_H(record_alpha(s, g, &log_alpha));
-    DT_TRY_H(offpolicy_act(&s->learner.roles, g, &policy));
-    DT_TRY_H(record_draw(s, g, "", &policy, &action, &log_prob));
+    DT_TRY_H(actor_critic_record_policy(&s->learner.models, g, &policy));
+    DT_TRY_H(record_sample(s, g, "", &policy, &action, &log_prob));
     DT_TRY_H(api->output(g, "mean", policy.mean));
     DT_TRY_H(api->output(g, "log_std", policy.log_std));
-    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "", NULL, &policy, action, &q));
-    dt_tensor *loss = dt_sub(g, weigh(s, g, log_alpha, log_prob), offpolicy_least(&s->learner.roles, g, q));
+    DT_TRY_H(actor_critic_record_q(&s->learner.models, g, "", NULL, &policy, action, &q));
+    dt_tensor *loss =
+        dt_sub(g, scale_by_alpha(s, g, log_alpha, log_prob), actor_critic_min_q(&s->learner.models, g, q));
     DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, loss), 1.0, "A"));
     DT_TRY_H(api->loss(g, "entropy", dt_sum(g, dt_affine(g, log_prob, -1, 0)), 0.0, "A"));
     DT_TRY_H(record_target(s, g, &policy, log_alpha));
@@ -148,11 +150,11 @@ static dt_status start(void *self)
     const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate, s->config.temperature_learning_rate};
     const double clip[GROUPS] = {c->actor_clip, c->critic_clip, -1};
     const dt_train_shadow target = {
-        .struct_size = sizeof(target), .name = "target", .model = s->learner.roles.critic, .tau = c->tau, .every = 1};
+        .struct_size = sizeof(target), .name = "target", .model = s->learner.models.critic, .tau = c->tau, .every = 1};
     dt_train_group group[GROUPS];
     for (int i = 0; i < GROUPS; i++) {
         group[i] = (dt_train_group){.struct_size = sizeof(group[i]),
-                                    .n_roles = i == ACTOR && s->learner.roles.wiring->perception != NULL ? 2 : 1,
+                                    .n_roles = i == ACTOR && s->learner.models.wiring->perception != NULL ? 2 : 1,
                                     .n_losses = 2,
                                     .name = name[i],
                                     .role = role[i],

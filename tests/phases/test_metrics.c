@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Figures of one window of several futures (phases/scenes/figures.c): which numbers of the window each future has.
+ * Figures of one window of several futures (phases/scenes/metrics.c): which numbers of the window each future has.
  */
-#include "figures.h"
+#include "scenes/metrics.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,13 +36,13 @@ static void fill(void)
 static void test_futures_have_their_own_numbers(void **unused)
 {
     (void)unused;
-    region_gaussian g[FIGURES_MAX_FUTURES];
-    figures_shape s;
+    region_gaussian g[METRICS_MAX_FUTURES];
+    metrics_horizons s;
     fill();
-    figures_shape_init(&s, F, 2);
+    metrics_horizons_init(&s, F, 2);
     assert_int_equal(s.n_horizons, 2); /* 1 and 2 s of 2 Hz */
     assert_true(s.step[0] == 1 && s.step[1] == 3 && s.seconds[0] == 1 && s.seconds[1] == 2);
-    figures_window w = {.target = &target[0][0],
+    metrics_window w = {.target = &target[0][0],
                         .future = &future[0][0],
                         .spread = &spread[0][0],
                         .futures = &futures[0][0][0],
@@ -50,7 +50,7 @@ static void test_futures_have_their_own_numbers(void **unused)
                         .probability = probability,
                         .K = K};
     for (int f = 0; f < F; f++) {
-        assert_int_equal(figures_told(&s, &w, f, g), K);
+        assert_int_equal(metrics_mixture_at(&s, &w, f, g), K);
         for (int j = 0; j < K; j++) {
             assert_true(g[j].p == (double)probability[j]);
             assert_true(g[j].x == 100 * j + 10 * f && g[j].y == 100 * j + 10 * f + 1);
@@ -59,7 +59,7 @@ static void test_futures_have_their_own_numbers(void **unused)
         }
     }
     w.futures = w.spreads = NULL;
-    assert_int_equal(figures_told(&s, &w, 2, g), 1);
+    assert_int_equal(metrics_mixture_at(&s, &w, 2, g), 1);
     assert_true(g[0].p == 1 && g[0].x == 120 && g[0].y == 121);
     assert_true(fabs(g[0].sigma_x - exp((double)spread[2][0])) < 1e-12);
     assert_true(fabs(g[0].sigma_y - exp((double)spread[2][1])) < 1e-12);
@@ -69,11 +69,11 @@ static void test_futures_have_their_own_numbers(void **unused)
 static void test_sums_of_a_window(void **unused)
 {
     (void)unused;
-    figures_shape s;
-    static figures sum;
+    metrics_horizons s;
+    static metrics_sums sum;
     fill();
     memset(&sum, 0, sizeof(sum));
-    figures_shape_init(&s, F, 2);
+    metrics_horizons_init(&s, F, 2);
     for (int f = 0; f < F; f++) {
         future[f][0] = target[f][0] + 0.5F * (float)f;
         future[f][1] = target[f][1];
@@ -82,7 +82,7 @@ static void test_sums_of_a_window(void **unused)
             futures[j][f][1] = target[f][1];
         }
     }
-    figures_window w = {.target = &target[0][0],
+    metrics_window w = {.target = &target[0][0],
                         .future = &future[0][0],
                         .spread = &spread[0][0],
                         .futures = &futures[0][0][0],
@@ -90,7 +90,7 @@ static void test_sums_of_a_window(void **unused)
                         .probability = probability,
                         .K = K,
                         .speed = 2};
-    figures_add(&sum, &s, &w);
+    metrics_add(&sum, &s, &w);
     assert_int_equal(sum.n_windows, 1);
     double nll = 0, cv = 0;
     for (int f = 0; f < F; f++) {
@@ -116,7 +116,7 @@ static void test_sums_of_a_window(void **unused)
             target[f][0] = (float)(f + 1) + ((f == F - 1) == (k == 0) ? 0.0F : 4.0F);
             target[f][1] = 0;
         }
-        figures_add(&sum, &s, &w);
+        metrics_add(&sum, &s, &w);
     }
     assert_int_equal(sum.cv_missed, missed + 1);
 }

@@ -4,7 +4,7 @@
  * whole future).
  * Definitions and names: docs/explanation/predictions.md.
  *
- *   figures of what is predicted (figures.h), of all windows, and by site where they are of several
+ *   figures of what is predicted (metrics.h), of all windows, and by site where they are of several
  *   auroc           = P(score of a positive > score of a negative), ties count half (Mann & Whitney 1947), at anchor
  *                     frames, without vehicles that are positive already; only where there is perception
  * Threads: [main].
@@ -12,39 +12,39 @@
 #ifndef DTRAIN_PHASES_SCENES_ACCURACY_H
 #define DTRAIN_PHASES_SCENES_ACCURACY_H
 
-#include "figures.h"
+#include "metrics.h"
 #include "pictures.h"
 #include "prediction.h"
 
 #include <stdbool.h>
 
-enum { ACCURACY_SITES = 8 }; /* that figures are told of */
+enum { EVALUATION_SITES = 8 }; /* that figures are told of */
 
-typedef struct accuracy_risk {
+typedef struct evaluation_risk {
     float value;
     uint32_t is_positive;
-} accuracy_risk;
+} evaluation_risk;
 
-typedef struct accuracy {
+typedef struct evaluation {
     const dt_host *h;
     const prediction *prediction; /* whose windows and models; outlives this */
     const dt_train_api *train;
     const dt_metrics_api *metrics;
     int64_t T, F;
-    figures_shape shape;
+    metrics_horizons shape;
     /* sums of an evaluation */
-    figures all, site[ACCURACY_SITES];
-    accuracy_risk *risk; /* owned, n_risk of cap_risk */
+    metrics_sums all, site[EVALUATION_SITES];
+    evaluation_risk *risk; /* owned, n_risk of cap_risk */
     uint64_t n_risk, cap_risk;
     bool has_pictures;
     pictures pictures;
-} accuracy;
+} evaluation;
 
-void accuracy_init(accuracy *a, const prediction *p, const dt_train_api *train, const dt_metrics_api *metrics);
-void accuracy_fini(accuracy *a);
+void evaluation_init(evaluation *a, const prediction *p, const dt_train_api *train, const dt_metrics_api *metrics);
+void evaluation_fini(evaluation *a);
 /* Runs the trainer's graph over data, whose part for it is prediction_record, and reports all of the above, and
  * pictures where the data says where vehicles are. Step inputs must be set. Errors: DT_EDIVERGED (what is predicted is
  * not finite), DT_ENOMEM, those of the trainer. */
-dt_status accuracy_run(accuracy *a, dt_train *t, dt_data *data);
+dt_status evaluation_run(evaluation *a, dt_train *t, dt_data *data);
 
 #endif

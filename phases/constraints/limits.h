@@ -15,17 +15,17 @@ typedef struct limits { /* of the environment's costs, in its order */
 
 /* l: zeroed before; phase: its id, for messages. Errors: DT_ECONFIG (a cost that the environment does not have, a limit
  * that is none, nothing is limited). */
-dt_status limits_read(limits *l, const dt_host *h, const char *phase, const dt_wiring *w, const char *text);
+dt_status limits_parse(limits *l, const dt_host *h, const char *phase, const dt_wiring *w, const char *text);
 /* As results of an evaluation, limits/<cost>, which the host compares with costs/<cost>. */
 void limits_report(const limits *l, const dt_host *h, const dt_metrics_api *m, const dt_wiring *w);
 /* DT_ECONFIG: the phase has ended, and cost k was never evaluated. */
 dt_status limits_unjudged(const dt_host *h, const char *phase, const dt_wiring *w, uint32_t k, double limit);
 
 /* Rounds in a row in which a cost was above its limit, this one included; rounds: those before it. */
-uint64_t limits_rounds_above(uint64_t rounds, double cost, double limit);
+uint64_t limits_count_rounds(uint64_t rounds, double cost, double limit);
 /* How far the cost of an episode of `rows` rows is above aim * limit, per row, for each of n costs (excess_p [n]; NAN:
  * it has no limit, or no episode has ended, rows = 0). Returns the cost whose excess is the largest share of the larger
  * of cost and limit, the first of equals; -1: none has a limit, or no episode has ended. aim: in (0,1]. */
-int64_t limits_excess(const limits *l, uint32_t n, double aim, const double *cost, double rows, double *excess_p);
+int64_t limits_worst_excess(const limits *l, uint32_t n, double aim, const double *cost, double rows, double *excess_p);
 
 #endif

@@ -5,7 +5,7 @@
  * a shield makes of moves.
  */
 #include "mock/mock.h"
-#include "../../phases/offpolicy/roles.h"
+#include "../../phases/offpolicy/actor_critic.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,7 +63,7 @@ typedef struct rig {
     dt_graph *g;
     dt_param_table table;
     dt_env_spec spec;
-    offpolicy_roles roles;
+    actor_critic models;
 } rig;
 
 static void rig_open(rig *r, const float *low, const float *high)
@@ -74,12 +74,19 @@ static void rig_open(rig *r, const float *low, const float *high)
         .symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = N_FIELDS, .params = &r->table};
     assert_int_equal(dt_graph_create(&d, &r->g), DT_OK);
     r->spec = (dt_env_spec){.n_heads = HEADS, .choices = choices, .n_continuous = MOVES, .low = low, .high = high};
-    r->roles = (offpolicy_roles){.spec = &r->spec,
-                                 .n_choices = CHOICES,
-                                 .n_actions = CHOICES + MOVES,
-                                 .n_critics = CRITICS,
-                                 .widest = WIDEST,
-                                 .is_bounded = low != NULL};
+    r->models = (actor_critic){.spec = &r->spec,
+                               .n_choices = CHOICES,
+                               .n_actions = CHOICES + MOVES,
+                               .n_critics = CRITICS,
+                               .widest = WIDEST,
+                               .is_bounded = low != NULL};
+}
+
+static dt_status store_step_input(dt_train *to, const char *name, const float *value, uint32_t n)
+{
+    assert_string_equal(name, "eye");
+    memcpy(to, value, n * sizeof(*value));
+    return DT_OK;
 }
 
 /* Runs the graph, whose one output is y [ROWS,n], and closes the rig. */
@@ -90,7 +97,8 @@ static void rig_run(rig *r, dt_tensor *y, float *out, int n)
     const dt_kernel_run kernel = {0};
     float eye[WIDEST * WIDEST];
     const float *const inputs[] = {eye};
-    offpolicy_eye(&r->roles, eye);
+    const dt_train_api train = {.set = store_step_input};
+    assert_int_equal(actor_critic_set_identity(&r->models, &train, (dt_train *)(void *)eye), DT_OK);
     const dt_exec_feed feed = {.size = live, .field = field, .step_input = inputs, .run = &kernel};
     dt_plan *p = NULL;
     dt_exec *e = NULL;
@@ -125,7 +133,7 @@ static void test_what_was_done(void **state)
     float y[ROWS][CHOICES + MOVES];
     rig r;
     rig_open(&r, low, high);
-    rig_run(&r, offpolicy_done(&r.roles, r.g), &y[0][0], CHOICES + MOVES);
+    rig_run(&r, actor_critic_executed_action(&r.models, r.g), &y[0][0], CHOICES + MOVES);
     for (int k = 0; k < ROWS; k++) {
         for (int h = 0, at = 0; h < HEADS; at += choices[h++]) {
             for (int i = 0; i < choices[h]; i++) {
@@ -148,17 +156,18 @@ static void test_units(void **state)
     float y[ROWS][MOVES];
     rig r;
     rig_open(&r, NULL, NULL);
-    r.roles.n_choices = 0;
-    rig_run(&r, offpolicy_done(&r.roles, r.g), &y[0][0], MOVES);
+    r.models.n_choices = 0;
+    rig_run(&r, actor_critic_executed_action(&r.models, r.g), &y[0][0], MOVES);
     assert_memory_equal(y, executed, sizeof(y));
-    assert_true(offpolicy_unit(&r.roles, 3) == 1);
+    assert_true(actor_critic_action_scale(&r.models, 3) == 1);
     rig_open(&r, low, high);
-    r.roles.n_choices = 0;
-    rig_run(&r, offpolicy_in_units(&r.roles, r.g, offpolicy_done(&r.roles, r.g)), &y[0][0], MOVES);
+    r.models.n_choices = 0;
+    rig_run(&r, actor_critic_denormalise_action(&r.models, r.g, actor_critic_executed_action(&r.models, r.g)), &y[0][0],
+            MOVES);
     for (int i = 0; i < ROWS * MOVES; i++) {
         near((double)(&y[0][0])[i], (double)(&executed[0][0])[i]);
     }
-    assert_true(offpolicy_unit(&r.roles, 3) == 1.5);
+    assert_true(actor_critic_action_scale(&r.models, 3) == 1.5);
 }
 
 static void test_probabilities(void **state)
@@ -168,8 +177,8 @@ static void test_probabilities(void **state)
     rig r;
     rig_open(&r, NULL, NULL);
     const dt_graph_api *api = r.g->api;
-    rig_run(&r, offpolicy_probabilities(&r.roles, r.g, api->input(r.g, "logits"), api->input(r.g, "mask")), &y[0][0],
-            CHOICES);
+    rig_run(&r, actor_critic_masked_softmax(&r.models, r.g, api->input(r.g, "logits"), api->input(r.g, "mask")),
+            &y[0][0], CHOICES);
     for (int k = 0; k < ROWS; k++) {
         for (int h = 0, at = 0; h < HEADS; at += choices[h++]) {
             double most = -1e300, sum = 0;
@@ -225,10 +234,10 @@ static void shielded(const char *lacks)
     rig r;
     left_out = lacks;
     rig_open(&r, low, high);
-    r.roles.wiring = &w;
-    r.roles.bind = &bind;
+    r.models.wiring = &w;
+    r.models.bind = &bind;
     dt_tensor *move = r.g->api->input(r.g, "executed");
-    assert_int_equal(offpolicy_shield(&r.roles, r.g, "next_", &says, &move), DT_OK);
+    assert_int_equal(actor_critic_apply_shield(&r.models, r.g, "next_", &says, &move), DT_OK);
     rig_run(&r, move, &y[0][0], MOVES);
     for (int i = 0; i < ROWS * MOVES; i++) {
         const double l = (double)low[i % MOVES], h = (double)high[i % MOVES], half = (h - l) / 2, middle = (h + l) / 2;
@@ -256,7 +265,7 @@ static void test_least(void **state)
     float y[ROWS];
     rig r;
     rig_open(&r, NULL, NULL);
-    rig_run(&r, offpolicy_least(&r.roles, r.g, r.g->api->input(r.g, "q")), y, 1);
+    rig_run(&r, actor_critic_min_q(&r.models, r.g, r.g->api->input(r.g, "q")), y, 1);
     for (int k = 0; k < ROWS; k++) {
         assert_true(y[k] == fminf(q[k][0], fminf(q[k][1], q[k][2])));
     }

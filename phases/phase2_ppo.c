@@ -14,7 +14,7 @@
  *
  * With foresight what models.world predicts of vehicles is shown to controllers (option foresight of each) and shields
  * (shield_barrier.look_ahead_mps2), see svc/wiring.h; imagine_weight mixes imagined branches into A, see
- * clipped/imagine.h.
+ * ppo/imagine.h.
  *
  * With overlap the next round is collected while this one is learnt from, by the policy as it was before: what is
  * learnt from is one update old, and log_prob, which the ratio is to, is that of the policy that acted. A checkpoint
@@ -24,17 +24,17 @@
  * What the shield permits (outputs low, high, allow of its model) is part of the environment for continuous actions,
  * of the policy for discrete ones: see svc/rollout.h. An iteration depends on parameters, seed and configuration alone.
  */
-#include "clipped.h"
+#include "ppo/ppo.h"
 
 #define ID "phase2_ppo"
 
 typedef struct config {
     dt_wiring_config wiring;
     dt_rounds_config rounds;
-    clipped_config clipped;
+    ppo_config ppo;
 } config;
 
-typedef clipped state;
+typedef ppo state;
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
@@ -42,11 +42,11 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     const config *c = cfg;
     const dt_rounds_api *rounds = NULL;
     DT_SERVICE_H(h, rounds, DT_SVC_ROUNDS, ID);
-    DT_TRY_H(clipped_create(s, h, ID, &c->clipped, &c->wiring, &c->rounds));
-    dt_rounds_desc d = DT_ROUNDS_DESC(ID, &c->rounds, s->wiring, s, clipped_record);
-    d.begin = clipped_begin;
-    d.collected = clipped_collected;
-    d.after_pass = clipped_after_pass;
+    DT_TRY_H(ppo_create(s, h, ID, &c->ppo, &c->wiring, &c->rounds));
+    dt_rounds_desc d = DT_ROUNDS_DESC(ID, &c->rounds, s->wiring, s, ppo_record);
+    d.begin = ppo_begin_round;
+    d.collected = ppo_after_collect;
+    d.after_pass = ppo_after_pass;
     return rounds->create(h, &d, &s->rounds);
 }
 DT_ROUNDS_OPS_DEFINE(run, state);
@@ -54,8 +54,7 @@ DT_ROUNDS_OPS_DEFINE(run, state);
 /* ---- descriptor -------------------------------------------------------------------------------------------------- */
 
 static const dt_option options[] = {DT_ROUNDS_OPTIONS(config, rounds, "200"), DT_WIRING_OPTIONS(config, wiring),
-                                    CLIPPED_OPTIONS(config, clipped), DT_ROUNDS_OPTION_OVERLAP(config, rounds),
-                                    DT_OPTION_END};
+                                    PPO_OPTIONS(config, ppo), DT_ROUNDS_OPTION_OVERLAP(config, rounds), DT_OPTION_END};
 
 DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "env.id=cartpole",
                    "data.batch=128", "data.shards=4", "training.learning_rate=3e-4", "training.weight_decay=0",
@@ -66,7 +65,7 @@ DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controlle
 DT_PHASE_DEFINE(component, ID, "proximal policy optimisation of a controller in an environment",
                 "Schulman et al. 2017, arXiv 1707.06347", config, state, options,
                 DT_OPS(.create = create, .start = run_start, .iterate = run_iterate, .evaluate = run_evaluate,
-                       .stop = dt_no_op, .destroy = dt_no_op, .save = clipped_save, .load = clipped_load),
+                       .stop = dt_no_op, .destroy = dt_no_op, .save = ppo_save, .load = ppo_load),
                 .flags = DT_COMP_DETERMINISTIC, .state_version = 1, .extension = extension);
 
 DT_PLUGIN_DEFINE_ONE(component, ID, "1.0", "dtrain", "Apache-2.0");

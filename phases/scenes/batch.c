@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See slice.h.
+ * See batch.h.
  */
-#include "slice.h"
+#include "batch.h"
 
 enum { MOTION = 6, MOTION_SPEED = 4, MOTION_ACCEL = 5, AXES = 2 };
 
-dt_status slice_open(const prediction *p, const dt_train_api *train, const dt_rows *r, slice *z)
+dt_status batch_open(const prediction *p, const dt_train_api *train, const dt_rows *r, scene_batch *z)
 {
     const struct {
         const char *name;
@@ -19,7 +19,7 @@ dt_status slice_open(const prediction *p, const dt_train_api *train, const dt_ro
                 {"seq_row", (const void **)&z->seq_row},
                 {"risk_state", (const void **)&z->risk_state},
                 {"complete", (const void **)&z->complete}};
-    *z = (slice){.K = 1};
+    *z = (scene_batch){.K = 1};
     int64_t dim[DT_MAX_DIMS] = {0};
     uint32_t rank = 0;
     for (uint32_t i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
@@ -46,11 +46,11 @@ dt_status slice_open(const prediction *p, const dt_train_api *train, const dt_ro
     return DT_OK;
 }
 
-void slice_window(const prediction *p, const slice *z, int64_t v, figures_window *w)
+void batch_window(const prediction *p, const scene_batch *z, int64_t v, metrics_window *w)
 {
     const int64_t at = v * p->F * AXES;
     const float *now = z->motion + ((p->T - 1) * z->S + v) * MOTION;
-    *w = (figures_window){.target = z->target + at,
+    *w = (metrics_window){.target = z->target + at,
                           .future = z->future + at,
                           .spread = z->spread + at,
                           .futures = z->futures != NULL ? z->futures + z->K * at : NULL,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See figures.h.
+ * See metrics.h.
  */
-#include "figures.h"
+#include "metrics.h"
 
 #include <math.h>
 
@@ -12,17 +12,17 @@ enum { AXES = 2, KEY = 64 };
 static const struct {
     uint32_t at;
     const char *key;
-} told[] = {{4, "coverage_50"}, {7, "coverage_80"}, {9, "coverage_95"}};
-static const int64_t most_probable[FIGURES_KS] = {1, 6};
-static const char *const ade_name[FIGURES_KS] = {"min_ade_1", "min_ade_6"};
-static const char *const fde_name[FIGURES_KS] = {"min_fde_1", "min_fde_6"};
-static const char *const miss_name[FIGURES_KS] = {"miss_rate_1", "miss_rate_6"};
+} coverage_keys[] = {{4, "coverage_50"}, {7, "coverage_80"}, {9, "coverage_95"}};
+static const int64_t most_probable[METRICS_KS] = {1, 6};
+static const char *const ade_name[METRICS_KS] = {"min_ade_1", "min_ade_6"};
+static const char *const fde_name[METRICS_KS] = {"min_fde_1", "min_fde_6"};
+static const char *const miss_name[METRICS_KS] = {"miss_rate_1", "miss_rate_6"};
 
 /* Horizons of 1, 2, ... seconds that fall on a step. */
-void figures_shape_init(figures_shape *s, int64_t F, double rate_hz)
+void metrics_horizons_init(metrics_horizons *s, int64_t F, double rate_hz)
 {
-    *s = (figures_shape){.F = F, .step_s = 1.0 / rate_hz};
-    for (int second = 1; second <= FIGURES_MAX_S; second++) {
+    *s = (metrics_horizons){.F = F, .step_s = 1.0 / rate_hz};
+    for (int second = 1; second <= METRICS_MAX_S; second++) {
         const double steps = second * rate_hz;
         if (fabs(steps - round(steps)) < 1e-6 && llround(steps) <= F) {
             s->step[s->n_horizons] = (uint32_t)llround(steps) - 1;
@@ -38,7 +38,7 @@ static double distance(const float *p, const float *q)
     return hypot((double)p[0] - q[0], (double)p[1] - q[1]);
 }
 
-static void add_errors(figures *f, const figures_shape *s, const figures_window *w)
+static void add_errors(metrics_sums *f, const metrics_horizons *s, const metrics_window *w)
 {
     for (uint32_t i = 0; i < s->n_horizons; i++) {
         const int64_t at = s->step[i] * AXES;
@@ -52,7 +52,7 @@ static void add_errors(figures *f, const figures_shape *s, const figures_window 
     }
 }
 
-int64_t figures_told(const figures_shape *s, const figures_window *w, int64_t step, region_gaussian *g)
+int64_t metrics_mixture_at(const metrics_horizons *s, const metrics_window *w, int64_t step, region_gaussian *g)
 {
     const int64_t n = w->futures != NULL ? w->K : 1;
     for (int64_t j = 0; j < n; j++) {
@@ -69,26 +69,26 @@ int64_t figures_told(const figures_shape *s, const figures_window *w, int64_t st
 }
 
 /* Inside the regions of which levels was (x, y), i seconds and one ahead? */
-static void add_inside(figures *f, const figures_shape *s, const figures_window *w, uint32_t i,
+static void add_inside(metrics_sums *f, const metrics_horizons *s, const metrics_window *w, uint32_t i,
                        const region_gaussian *g, int64_t n)
 {
     const float *q = w->target + s->step[i] * AXES;
     const uint32_t kind = radii_class(w->speed, w->acceleration);
     const double at = s->radii == NULL ? region_level(g, n, q[0], q[1]) : region_distance(g, n, q[0], q[1]);
-    for (uint32_t j = 0; j < FIGURES_LEVELS; j++) {
-        f->inside[i][j] += at <= (s->radii == NULL ? radii_level[j] : radii_at(s->radii, kind, i, j));
+    for (uint32_t j = 0; j < METRICS_LEVELS; j++) {
+        f->inside[i][j] += at <= (s->radii == NULL ? radii_level[j] : radii_get(s->radii, kind, i, j));
     }
 }
 
-static void add_coverage(figures *f, const figures_shape *s, const figures_window *w)
+static void add_coverage(metrics_sums *f, const metrics_horizons *s, const metrics_window *w)
 {
     for (uint32_t i = 0; i < s->n_horizons; i++) {
-        region_gaussian g[FIGURES_MAX_FUTURES];
-        add_inside(f, s, w, i, g, figures_told(s, w, s->step[i], g));
+        region_gaussian g[METRICS_MAX_FUTURES];
+        add_inside(f, s, w, i, g, metrics_mixture_at(s, w, s->step[i], g));
     }
 }
 
-static void add_likelihood(figures *f, const figures_shape *s, const figures_window *w)
+static void add_likelihood(metrics_sums *f, const metrics_horizons *s, const metrics_window *w)
 {
     double nll = 0;
     for (int64_t k = 0; k < s->F * AXES; k++) {
@@ -99,7 +99,7 @@ static void add_likelihood(figures *f, const figures_shape *s, const figures_win
 }
 
 /* Place of future j in the order of their probability, from 0; equal ones stay as they are. */
-static int64_t place_of(const figures_window *w, int64_t j)
+static int64_t probability_rank(const metrics_window *w, int64_t j)
 {
     int64_t before = 0;
     for (int64_t i = 0; i < w->K; i++) {
@@ -108,33 +108,33 @@ static int64_t place_of(const figures_window *w, int64_t j)
     return before;
 }
 
-static void add_futures(figures *f, const figures_shape *s, const figures_window *w)
+static void add_futures(metrics_sums *f, const metrics_horizons *s, const metrics_window *w)
 {
-    double ade[FIGURES_KS], fde[FIGURES_KS];
-    for (int k = 0; k < FIGURES_KS; k++) {
+    double ade[METRICS_KS], fde[METRICS_KS];
+    for (int k = 0; k < METRICS_KS; k++) {
         ade[k] = fde[k] = INFINITY;
     }
     for (int64_t j = 0; j < (w->futures != NULL ? w->K : 1); j++) {
         const float *p = w->futures != NULL ? w->futures + j * s->F * AXES : w->future;
-        const int64_t place = w->futures != NULL ? place_of(w, j) : 0;
+        const int64_t place = w->futures != NULL ? probability_rank(w, j) : 0;
         double mean = 0;
         for (int64_t i = 0; i < s->F; i++) {
             mean += distance(p + i * AXES, w->target + i * AXES) / (double)s->F;
         }
         const double last = distance(p + (s->F - 1) * AXES, w->target + (s->F - 1) * AXES);
-        for (int k = 0; k < FIGURES_KS; k++) {
+        for (int k = 0; k < METRICS_KS; k++) {
             ade[k] = place < most_probable[k] ? fmin(ade[k], mean) : ade[k];
             fde[k] = place < most_probable[k] ? fmin(fde[k], last) : fde[k];
         }
     }
-    for (int k = 0; k < FIGURES_KS; k++) {
+    for (int k = 0; k < METRICS_KS; k++) {
         f->ade[k] += ade[k];
         f->fde[k] += fde[k];
-        f->missed[k] += fde[k] > FIGURES_MISS_M;
+        f->missed[k] += fde[k] > METRICS_MISS_M;
     }
 }
 
-static void add_constant_velocity(figures *f, const figures_shape *s, const figures_window *w)
+static void add_constant_velocity(metrics_sums *f, const metrics_horizons *s, const metrics_window *w)
 {
     double mean = 0, last = 0;
     for (int64_t i = 0; i < s->F; i++) {
@@ -143,10 +143,10 @@ static void add_constant_velocity(figures *f, const figures_shape *s, const figu
         mean += last / (double)s->F;
     }
     f->cv_ade += mean;
-    f->cv_missed += last > FIGURES_MISS_M;
+    f->cv_missed += last > METRICS_MISS_M;
 }
 
-void figures_add(figures *f, const figures_shape *s, const figures_window *w)
+void metrics_add(metrics_sums *f, const metrics_horizons *s, const metrics_window *w)
 {
     add_errors(f, s, w);
     add_coverage(f, s, w);
@@ -158,23 +158,23 @@ void figures_add(figures *f, const figures_shape *s, const figures_window *w)
 
 /* ---- what they come to ------------------------------------------------------------------------------------------- */
 
-static void tell(const dt_host *h, const dt_metrics_api *m, const char *prefix, const char *name, const double *value,
-                 uint32_t n)
+static void report_value(const dt_host *h, const dt_metrics_api *m, const char *prefix, const char *name,
+                         const double *value, uint32_t n)
 {
     char key[KEY];
     snprintf(key, sizeof(key), "%s%s", prefix, name);
     m->report(h, key, value, n);
 }
 
-static double mean_of(const figures *f, double sum)
+static double mean_of(const metrics_sums *f, double sum)
 {
     return f->n_windows > 0 ? sum / (double)f->n_windows : NAN;
 }
 
-dt_status figures_tell_errors(const figures *f, const figures_shape *s, const dt_host *h, const dt_metrics_api *m,
-                              const char *prefix)
+dt_status metrics_report_errors(const metrics_sums *f, const metrics_horizons *s, const dt_host *h,
+                                const dt_metrics_api *m, const char *prefix)
 {
-    double rmse[FIGURES_MAX_S], displacement[FIGURES_MAX_S], cv_rmse[FIGURES_MAX_S], cv_displacement[FIGURES_MAX_S];
+    double rmse[METRICS_MAX_S], displacement[METRICS_MAX_S], cv_rmse[METRICS_MAX_S], cv_displacement[METRICS_MAX_S];
     for (uint32_t i = 0; i < s->n_horizons; i++) {
         rmse[i] = sqrt(mean_of(f, f->square[i]));
         displacement[i] = mean_of(f, f->distance[i]);
@@ -185,47 +185,47 @@ dt_status figures_tell_errors(const figures *f, const figures_shape *s, const dt
         }
     }
     const double nll = mean_of(f, f->nll);
-    tell(h, m, prefix, "horizon_s", s->seconds, s->n_horizons);
-    tell(h, m, prefix, "rmse_m", rmse, s->n_horizons);
-    tell(h, m, prefix, "displacement_m", displacement, s->n_horizons);
-    tell(h, m, prefix, "cv_rmse_m", cv_rmse, s->n_horizons);
-    tell(h, m, prefix, "cv_displacement_m", cv_displacement, s->n_horizons);
-    tell(h, m, prefix, "nll", &nll, 0);
+    report_value(h, m, prefix, "horizon_s", s->seconds, s->n_horizons);
+    report_value(h, m, prefix, "rmse_m", rmse, s->n_horizons);
+    report_value(h, m, prefix, "displacement_m", displacement, s->n_horizons);
+    report_value(h, m, prefix, "cv_rmse_m", cv_rmse, s->n_horizons);
+    report_value(h, m, prefix, "cv_displacement_m", cv_displacement, s->n_horizons);
+    report_value(h, m, prefix, "nll", &nll, 0);
     return DT_OK;
 }
 
-void figures_ratio(const figures *f, const figures_shape *s, double *ratio)
+void metrics_rmse_ratio(const metrics_sums *f, const metrics_horizons *s, double *ratio)
 {
     for (uint32_t i = 0; i < s->n_horizons; i++) {
         ratio[i] = sqrt(mean_of(f, f->square[i])) / sqrt(mean_of(f, f->cv_square[i]));
     }
 }
 
-void figures_tell_futures(const figures *f, const figures_shape *s, const dt_host *h, const dt_metrics_api *m,
-                          const char *prefix)
+void metrics_report_futures(const metrics_sums *f, const metrics_horizons *s, const dt_host *h, const dt_metrics_api *m,
+                            const char *prefix)
 {
-    double share[FIGURES_MAX_S], all[FIGURES_LEVELS] = {0};
-    for (uint32_t c = 0; c < sizeof(told) / sizeof(told[0]); c++) {
+    double share[METRICS_MAX_S], all[METRICS_LEVELS] = {0};
+    for (uint32_t c = 0; c < sizeof(coverage_keys) / sizeof(coverage_keys[0]); c++) {
         for (uint32_t i = 0; i < s->n_horizons; i++) {
-            share[i] = mean_of(f, (double)f->inside[i][told[c].at]);
+            share[i] = mean_of(f, (double)f->inside[i][coverage_keys[c].at]);
         }
-        tell(h, m, prefix, told[c].key, share, s->n_horizons);
+        report_value(h, m, prefix, coverage_keys[c].key, share, s->n_horizons);
     }
-    for (uint32_t j = 0; j < FIGURES_LEVELS; j++) { /* all horizons count alike */
+    for (uint32_t j = 0; j < METRICS_LEVELS; j++) { /* all horizons count alike */
         for (uint32_t i = 0; i < s->n_horizons; i++) {
             all[j] += mean_of(f, (double)f->inside[i][j]) / s->n_horizons;
         }
     }
-    tell(h, m, prefix, "reliability/level", radii_level, FIGURES_LEVELS);
-    tell(h, m, prefix, "reliability/share", all, FIGURES_LEVELS);
-    for (int k = 0; k < FIGURES_KS; k++) {
+    report_value(h, m, prefix, "reliability/level", radii_level, METRICS_LEVELS);
+    report_value(h, m, prefix, "reliability/share", all, METRICS_LEVELS);
+    for (int k = 0; k < METRICS_KS; k++) {
         const double ade = mean_of(f, f->ade[k]), fde = mean_of(f, f->fde[k]);
         const double missed = mean_of(f, (double)f->missed[k]);
-        tell(h, m, prefix, ade_name[k], &ade, 0);
-        tell(h, m, prefix, fde_name[k], &fde, 0);
-        tell(h, m, prefix, miss_name[k], &missed, 0);
+        report_value(h, m, prefix, ade_name[k], &ade, 0);
+        report_value(h, m, prefix, fde_name[k], &fde, 0);
+        report_value(h, m, prefix, miss_name[k], &missed, 0);
     }
     const double cv_ade = mean_of(f, f->cv_ade), cv_missed = mean_of(f, (double)f->cv_missed);
-    tell(h, m, prefix, "cv_ade", &cv_ade, 0);
-    tell(h, m, prefix, "cv_miss_rate", &cv_missed, 0);
+    report_value(h, m, prefix, "cv_ade", &cv_ade, 0);
+    report_value(h, m, prefix, "cv_miss_rate", &cv_missed, 0);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The losses of the clipped objective; see loss.h. Those of weight 0 are reported, not trained on.
+ * The losses of the clipped objective; see ppo_loss.h. Those of weight 0 are reported, not trained on.
  */
-#include "loss.h"
+#include "ppo_loss.h"
 
 #include "dtrain/svc/graph.h"
 
@@ -12,7 +12,7 @@ enum { TEXT = 64 };
 #define NO_CLIP_LOW  0.999999
 #define NO_CLIP_HIGH 1e30
 
-static void add(dt_graph *g, dt_tensor **sum, dt_tensor *x)
+static void add_to(dt_graph *g, dt_tensor **sum, dt_tensor *x)
 {
     *sum = *sum == NULL ? x : dt_add(g, *sum, x);
 }
@@ -35,14 +35,14 @@ static dt_status record_advantage(dt_wiring *w, const ppo_loss_config *c, dt_gra
     dt_tensor *weighted = dt_mul(g, dt_concat(g, both, 2), api->step_input(g, "advantage_mix", n));
     dt_tensor *sum = NULL;
     for (int64_t i = 0; i < n; i++) {
-        add(g, &sum, dt_slice(g, weighted, i, 1));
+        add_to(g, &sum, dt_slice(g, weighted, i, 1));
     }
     *out_p = dt_merge(g, sum);
     return DT_OK;
 }
 
-static dt_status record_value(const ppo_loss_config *c, dt_graph *g, const char *name, const char *field,
-                              dt_tensor *value, double weight)
+static dt_status record_value_loss(const ppo_loss_config *c, dt_graph *g, const char *name, const char *field,
+                                   dt_tensor *value, double weight)
 {
     const dt_graph_api *api = g->api;
     char target[TEXT], before[TEXT];
@@ -63,9 +63,9 @@ dt_status ppo_record_losses(dt_wiring *w, const ppo_loss_config *c, dt_graph *g,
     DT_TRY_H(record_advantage(w, c, g, p, &advantage));
     dt_tensor *surrogate = dt_ppo_clip(g, log_prob, api->input(g, "log_prob"), advantage, low, high, &kl, &clipped);
     DT_TRY_H(api->loss(g, "policy_loss", dt_sum(g, surrogate), c->is_apart ? 0.0 : 1.0, "A"));
-    DT_TRY_H(record_value(c, g, "value_loss", "", p->value, c->value_coef));
+    DT_TRY_H(record_value_loss(c, g, "value_loss", "", p->value, c->value_coef));
     if (p->cost_value != NULL) {
-        DT_TRY_H(record_value(c, g, "cost_value_loss", "cost_", p->cost_value, c->cost_value_coef));
+        DT_TRY_H(record_value_loss(c, g, "cost_value_loss", "cost_", p->cost_value, c->cost_value_coef));
     }
     DT_TRY_H(api->loss(g, "entropy", dt_sum(g, entropy), 0.0, "A"));
     DT_TRY_H(api->loss(g, "approx_kl", dt_sum(g, kl), 0.0, "A"));

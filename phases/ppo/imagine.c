@@ -9,7 +9,18 @@
 #include <math.h>
 #include <string.h>
 
-enum { SPEED, GAP, AHEAD, BEHIND_GAP, BEHIND, WANT, WAY, ACCEL, FOLLOW, EGO };
+enum {
+    SPEED,
+    GAP,
+    LEADER_SPEED,
+    FOLLOWER_GAP,
+    FOLLOWER_SPEED,
+    DESIRED_SPEED,
+    DISTANCE_TO_END,
+    ACCEL,
+    CAR_FOLLOWING,
+    EGO
+};
 #define FAR_M 200.0 /* gaps and ways of ego where there is nothing */
 #define SHARP 1e3   /* slope of a step from 0 to 1 */
 
@@ -61,55 +72,56 @@ static dt_tensor *column(dt_graph *g, dt_tensor *x, int64_t k)
 }
 
 /* yes where is 1, no where is 0 */
-static dt_tensor *choose(dt_graph *g, dt_tensor *is, dt_tensor *yes, dt_tensor *no)
+static dt_tensor *select_where(dt_graph *g, dt_tensor *is, dt_tensor *yes, dt_tensor *no)
 {
     return dt_add(g, dt_mul(g, is, yes), dt_mul(g, dt_affine(g, is, -1.0, 1.0), no));
 }
 
 /* 1 where something is nearer than FAR_M */
-static dt_tensor *is_near(dt_graph *g, dt_tensor *way)
+static dt_tensor *record_near(dt_graph *g, dt_tensor *way)
 {
     return dt_clamp(g, dt_affine(g, way, -SHARP, SHARP * FAR_M), 0.0, 1.0);
 }
 
 /* Where the vehicle ahead is foreseen after `at` steps of the future, 0 now. */
-static dt_tensor *foreseen_at(const dt_policy_tensors *p, dt_graph *g, int64_t at)
+static dt_tensor *predicted_position(const dt_policy_tensors *p, dt_graph *g, int64_t at)
 {
     return at > 0 ? column(g, p->foreseen, at - 1) : dt_affine(g, column(g, p->foreseen, 0), 0.0, 0.0);
 }
 
 /* Step i of a branch under acceleration a [A,1]. */
-static void drive(const dt_wiring *w, const dt_policy_tensors *p, dt_graph *g, int64_t i, dt_tensor *a, branch *b)
+static void record_step(const dt_wiring *w, const dt_policy_tensors *p, dt_graph *g, int64_t i, dt_tensor *a, branch *b)
 {
     const double tau = w->spec->step_s, dt_s = (double)w->dt_ms / 1000;
     const int64_t n = llround(tau / dt_s), end = (i + 1) * n;
-    dt_tensor *v = column(g, b->ego, SPEED), *gap = column(g, b->ego, GAP), *back = column(g, b->ego, BEHIND_GAP);
-    dt_tensor *behind = column(g, b->ego, BEHIND), *way = column(g, b->ego, WAY);
+    dt_tensor *v = column(g, b->ego, SPEED), *gap = column(g, b->ego, GAP), *back = column(g, b->ego, FOLLOWER_GAP);
+    dt_tensor *behind = column(g, b->ego, FOLLOWER_SPEED), *way = column(g, b->ego, DISTANCE_TO_END);
     a = dt_clamp(g, a, (double)w->spec->low[0], (double)w->spec->high[0]);
     dt_tensor *v1 = dt_relu(g, dt_add(g, v, dt_affine(g, a, tau, 0.0)));
     dt_tensor *d = dt_affine(g, dt_add(g, v, v1), 0.5 * tau, 0.0);
 
-    dt_tensor *its = dt_sub(g, foreseen_at(p, g, end), foreseen_at(p, g, end - n));
-    dt_tensor *speed = dt_affine(g, dt_sub(g, foreseen_at(p, g, end), foreseen_at(p, g, end - 1)), 1 / dt_s, 0.0);
-    dt_tensor *is_ahead = is_near(g, gap), *is_behind = is_near(g, back), *has_end = is_near(g, way);
-    dt_tensor *gap1 = choose(g, is_ahead, dt_sub(g, dt_add(g, gap, its), d), gap);
-    dt_tensor *back1 = choose(g, is_behind, dt_sub(g, dt_add(g, back, d), dt_affine(g, behind, tau, 0.0)), back);
+    dt_tensor *its = dt_sub(g, predicted_position(p, g, end), predicted_position(p, g, end - n));
+    dt_tensor *speed =
+        dt_affine(g, dt_sub(g, predicted_position(p, g, end), predicted_position(p, g, end - 1)), 1 / dt_s, 0.0);
+    dt_tensor *is_ahead = record_near(g, gap), *is_behind = record_near(g, back), *has_end = record_near(g, way);
+    dt_tensor *gap1 = select_where(g, is_ahead, dt_sub(g, dt_add(g, gap, its), d), gap);
+    dt_tensor *back1 = select_where(g, is_behind, dt_sub(g, dt_add(g, back, d), dt_affine(g, behind, tau, 0.0)), back);
     b->alive = dt_mul(g, b->alive, dt_clamp(g, dt_affine(g, gap1, SHARP, 0.0), 0.0, 1.0));
 
     dt_tensor *first[] = {v1,
                           dt_clamp(g, gap1, 0.0, FAR_M),
-                          choose(g, is_ahead, speed, v1),
+                          select_where(g, is_ahead, speed, v1),
                           dt_clamp(g, back1, 0.0, FAR_M),
-                          choose(g, is_behind, behind, v1),
-                          column(g, b->ego, WANT),
-                          dt_clamp(g, choose(g, has_end, dt_sub(g, way, d), way), 0.0, FAR_M),
+                          select_where(g, is_behind, behind, v1),
+                          column(g, b->ego, DESIRED_SPEED),
+                          dt_clamp(g, select_where(g, has_end, dt_sub(g, way, d), way), 0.0, FAR_M),
                           a};
-    dt_tensor *both[] = {dt_concat(g, first, 8), column(g, b->ego, FOLLOW)};
+    dt_tensor *both[] = {dt_concat(g, first, 8), column(g, b->ego, CAR_FOLLOWING)};
     b->ego = dt_concat(g, both, 2);
 }
 
 /* What the controller says of a state: name is "value" or "mean". */
-static dt_status ask(const dt_wiring *w, dt_graph *g, dt_tensor *ego, const char *name, dt_tensor **out_p)
+static dt_status record_controller(const dt_wiring *w, dt_graph *g, dt_tensor *ego, const char *name, dt_tensor **out_p)
 {
     const dt_named in[] = {{"obs", ego}, {"ego", ego}};
     dt_named out = {name, NULL};
@@ -119,18 +131,18 @@ static dt_status ask(const dt_wiring *w, dt_graph *g, dt_tensor *ego, const char
 }
 
 /* Q of a first action [A,1], [A,1]. */
-static dt_status value_of(const imagine_config *c, const dt_wiring *w, const dt_policy_tensors *p, dt_graph *g,
-                          dt_tensor *a, dt_tensor **out_p)
+static dt_status record_branch_value(const imagine_config *c, const dt_wiring *w, const dt_policy_tensors *p,
+                                     dt_graph *g, dt_tensor *a, dt_tensor **out_p)
 {
     dt_tensor *ego = g->api->input(g, w->own->name), *value = NULL;
     branch b = {.ego = ego, .alive = dt_affine(g, column(g, ego, SPEED), 0.0, 1.0)};
     for (int64_t i = 0; i < c->steps; i++) {
         if (i > 0) {
-            DT_TRY_H(ask(w, g, b.ego, "mean", &a));
+            DT_TRY_H(record_controller(w, g, b.ego, "mean", &a));
         }
-        drive(w, p, g, i, a, &b);
+        record_step(w, p, g, i, a, &b);
     }
-    DT_TRY_H(ask(w, g, b.ego, "value", &value));
+    DT_TRY_H(record_controller(w, g, b.ego, "value", &value));
     *out_p = dt_affine(g, dt_mul(g, dt_split(g, value, 0), b.alive), pow(c->gamma, (double)c->steps), 0.0);
     return DT_OK;
 }
@@ -140,8 +152,8 @@ dt_status imagine_record(const imagine_config *c, const dt_wiring *w, dt_graph *
 {
     dt_tensor *drawn = g->api->input(g, "action_f"), *here = NULL, *there = NULL;
     dt_tensor *mirrored = dt_sub(g, dt_affine(g, p->mean, 2.0, 0.0), drawn);
-    DT_TRY_H(value_of(c, w, p, g, drawn, &here));
-    DT_TRY_H(value_of(c, w, p, g, mirrored, &there));
+    DT_TRY_H(record_branch_value(c, w, p, g, drawn, &here));
+    DT_TRY_H(record_branch_value(c, w, p, g, mirrored, &there));
     dt_tensor *unit = g->api->step_input(g, "advantage_unit", 1);
     dt_tensor *imagined = dt_affine(g, dt_mul(g, dt_sub(g, here, there), unit), 0.5 * c->weight, 0.0);
     *out_p = dt_merge(g, dt_add(g, dt_affine(g, dt_split(g, real, 0), 1 - c->weight, 0.0), imagined));

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Coefficients of the clipped objective; see clipped.h.
+ * Coefficients of the clipped objective; see ppo.h.
  */
-#include "clipped.h"
+#include "ppo.h"
 
 #include <math.h>
 #include <string.h>
 
-const char *const clipped_modes[] = {"none", "step", "error", NULL};
+const char *const ppo_value_clip_modes[] = {"none", "step", "error", NULL};
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-dt_status clipped_create(clipped *k, const dt_host *h, const char *phase, const clipped_config *c,
-                         const dt_wiring_config *wiring, const dt_rounds_config *rounds)
+dt_status ppo_create(ppo *k, const dt_host *h, const char *phase, const ppo_config *c, const dt_wiring_config *wiring,
+                     const dt_rounds_config *rounds)
 {
     const dt_wiring_api *api = NULL;
     const imagine_config imagine = {.weight = c->imagine_weight,
@@ -46,23 +46,23 @@ dt_status clipped_create(clipped *k, const dt_host *h, const char *phase, const 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
 /* What one unit of the advantages learnt from is worth in units of the values. */
-static dt_status set_unit(clipped *k, double deviation)
+static dt_status set_advantage_unit(ppo *k, double deviation)
 {
     const bool is_one = !k->is_normalised || !(deviation > 0);
     const float unit = is_one ? 1 : (float)(1 / deviation);
     return k->loss.imagine.weight > 0 ? k->rounds->train->set(k->rounds->trainer, "advantage_unit", &unit, 1) : DT_OK;
 }
 
-dt_status clipped_record(void *self, dt_graph *g, const dt_policy_tensors *p)
+dt_status ppo_record(void *self, dt_graph *g, const dt_policy_tensors *p)
 {
-    const clipped *k = self;
+    const ppo *k = self;
     return ppo_record_losses(k->wiring, &k->loss, g, p);
 }
 
-dt_status clipped_begin(void *self, uint64_t round)
+dt_status ppo_begin_round(void *self, uint64_t round)
 {
-    clipped *k = self;
-    const clipped_config *c = &k->config;
+    ppo *k = self;
+    const ppo_config *c = &k->config;
     const uint64_t n = k->rounds->n_rounds;
     const double x = n > 1 ? (double)round / (double)(n - 1) : 0;
     if (k->loss.has_entropy) {
@@ -73,16 +73,16 @@ dt_status clipped_begin(void *self, uint64_t round)
         const float kl = (float)k->kl_coef;
         DT_TRY_H(k->rounds->train->set(k->rounds->trainer, "kl_coef", &kl, 1));
     }
-    return set_unit(k, 1); /* evaluation alone wants it too; a round sets its own */
+    return set_advantage_unit(k, 1); /* evaluation alone wants it too; a round sets its own */
 }
 
-dt_status clipped_collected(void *self, uint64_t round, const dt_rollout_report *r)
+dt_status ppo_after_collect(void *self, uint64_t round, const dt_rollout_report *r)
 {
     (void)round;
-    return set_unit(self, r->advantage_std);
+    return set_advantage_unit(self, r->advantage_std);
 }
 
-static double loss_of(const dt_pass_report *r, const char *name)
+static double find_loss(const dt_pass_report *r, const char *name)
 {
     for (uint32_t i = 0; i < r->n_losses; i++) {
         if (strcmp(r->loss_name[i], name) == 0) {
@@ -92,11 +92,11 @@ static double loss_of(const dt_pass_report *r, const char *name)
     return 0;
 }
 
-dt_status clipped_after_pass(void *self, const dt_pass_report *r)
+dt_status ppo_after_pass(void *self, const dt_pass_report *r)
 {
-    clipped *k = self;
-    const clipped_config *c = &k->config;
-    const double kl = loss_of(r, "approx_kl");
+    ppo *k = self;
+    const ppo_config *c = &k->config;
+    const double kl = find_loss(r, "approx_kl");
     const bool is_last = r->pass + 1 == r->passes, is_far = c->target_kl > 0 && kl > 1.5 * c->target_kl;
     if (c->kl_target > 0 && (is_last || is_far)) { /* section 4 of the paper */
         k->kl_coef *= kl > 1.5 * c->kl_target ? 2.0 : kl < c->kl_target / 1.5 ? 0.5 : 1.0;
@@ -107,15 +107,15 @@ dt_status clipped_after_pass(void *self, const dt_pass_report *r)
 
 /* ---- state ------------------------------------------------------------------------------------------------------- */
 
-dt_status clipped_save(void *self, dt_writer *w)
+dt_status ppo_save(void *self, dt_writer *w)
 {
-    const clipped *k = self;
+    const ppo *k = self;
     return w->write(w, &k->kl_coef, sizeof(k->kl_coef));
 }
 
-dt_status clipped_load(void *self, dt_reader *r, uint32_t version)
+dt_status ppo_load(void *self, dt_reader *r, uint32_t version)
 {
-    clipped *k = self;
+    ppo *k = self;
     (void)version; /* it is the phase's, and this part has not changed */
     return r->read(r, &k->kl_coef, sizeof(k->kl_coef));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * phase_ddpg: deterministic policy gradients (Silver et al. 2014; Lillicrap et al. 2016, arXiv 1509.02971), with twin
+ * phase_ddpg: actor_output policy gradients (Silver et al. 2014; Lillicrap et al. 2016, arXiv 1509.02971), with twin
  * critics, a delayed policy and a smoothed target those of TD3 (Fujimoto et al. 2018, arXiv 1802.09477).
  *
  * One iteration acts, keeps what happened and learns from samples of all that is kept (offpolicy/learner.h). mu is the
@@ -19,13 +19,13 @@
  *
  * Noise and epsilon are those of the first round times speed^round, and at least their last values.
  */
-#include "learner.h"
+#include "offpolicy/learner.h"
 
 #include <math.h>
 #include <string.h>
 
-#define LEAST_PROBABILITY 1e-30 /* where a logarithm is taken */
-#define LEAST_NOISE       1e-9
+#define MIN_PROBABILITY 1e-30 /* where a logarithm is taken */
+#define MIN_NOISE       1e-9
 
 enum { ACTOR, CRITIC, GROUPS };
 
@@ -42,17 +42,17 @@ typedef struct state {
 
 static bool is_continuous(const state *s)
 {
-    return s->learner.roles.spec->n_continuous > 0;
+    return s->learner.models.spec->n_continuous > 0;
 }
 
 static bool is_discrete(const state *s)
 {
-    return s->learner.roles.n_choices > 0;
+    return s->learner.models.n_choices > 0;
 }
 
 /* ---- exploration ------------------------------------------------------------------------------------------------- */
 
-static double scheduled(double first, double last, double speed, uint64_t round)
+static double decay(double first, double last, double speed, uint64_t round)
 {
     return fmax(last, first * pow(speed, (double)round));
 }
@@ -60,29 +60,29 @@ static double scheduled(double first, double last, double speed, uint64_t round)
 /* Noise of each action in the units that the host draws in. */
 static dt_status set_noise(const offpolicy_learner *l, double noise)
 {
-    const offpolicy_roles *r = &l->roles;
-    float log_noise[OFFPOLICY_MAX_ACTIONS];
+    const actor_critic *r = &l->models;
+    float log_noise[ACTOR_CRITIC_MAX_ACTIONS];
     for (uint32_t i = 0; i < r->spec->n_continuous; i++) {
-        log_noise[i] = (float)log(fmax(noise, LEAST_NOISE) * offpolicy_unit(r, i));
+        log_noise[i] = (float)log(fmax(noise, MIN_NOISE) * actor_critic_action_scale(r, i));
     }
     return l->train->set(l->trainer, "log_noise", log_noise, r->spec->n_continuous);
 }
 
 static dt_status set_epsilon(const offpolicy_learner *l, double epsilon)
 {
-    float each[OFFPOLICY_MAX_COLUMNS];
-    for (int64_t i = 0; i < l->roles.n_choices; i++) {
+    float each[ACTOR_CRITIC_MAX_COLUMNS];
+    for (int64_t i = 0; i < l->models.n_choices; i++) {
         each[i] = (float)epsilon;
     }
-    return l->train->set(l->trainer, "epsilon", each, (uint32_t)l->roles.n_choices);
+    return l->train->set(l->trainer, "epsilon", each, (uint32_t)l->models.n_choices);
 }
 
-static dt_status explore(offpolicy_learner *l, bool does, uint64_t round)
+static dt_status set_exploration(offpolicy_learner *l, bool does, uint64_t round)
 {
     const state *s = (const state *)l; /* it begins with the learner */
     const config *c = &s->config;
-    const double noise = does ? scheduled(c->noise, c->noise_end, c->noise_speed, round) : 0;
-    const double epsilon = does ? scheduled(c->epsilon, c->epsilon_end, c->epsilon_speed, round) : 0;
+    const double noise = does ? decay(c->noise, c->noise_end, c->noise_speed, round) : 0;
+    const double epsilon = does ? decay(c->epsilon, c->epsilon_end, c->epsilon_speed, round) : 0;
     if (does) {
         l->metrics->scalar(l->h, is_discrete(s) ? "charts/epsilon" : "charts/noise", is_discrete(s) ? epsilon : noise);
     }
@@ -92,18 +92,18 @@ static dt_status explore(offpolicy_learner *l, bool does, uint64_t round)
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-typedef struct deterministic {
+typedef struct actor_output {
     dt_policy_tensors says;
     dt_tensor *probability; /* [A,choices], or NULL */
     dt_tensor *move;        /* [A,continuous], or NULL */
-} deterministic;
+} actor_output;
 
 /* By what the actor says, and the field of what is allowed. */
-static dt_status record_actor(const state *s, dt_graph *g, const char *mask, deterministic *out)
+static dt_status record_actor(const state *s, dt_graph *g, const char *mask, actor_output *out)
 {
-    const offpolicy_roles *r = &s->learner.roles;
+    const actor_critic *r = &s->learner.models;
     if (is_discrete(s)) {
-        out->probability = offpolicy_probabilities(r, g, out->says.logits, g->api->input(g, mask));
+        out->probability = actor_critic_masked_softmax(r, g, out->says.logits, g->api->input(g, mask));
     }
     if (is_continuous(s)) {
         out->move = r->is_bounded ? dt_tanh(g, out->says.mean) : out->says.mean;
@@ -111,7 +111,7 @@ static dt_status record_actor(const state *s, dt_graph *g, const char *mask, det
     return g->api->status(g);
 }
 
-static dt_tensor *action_of(dt_graph *g, const deterministic *d)
+static dt_tensor *join_action(dt_graph *g, const actor_output *d)
 {
     dt_tensor *both[2] = {d->probability, d->move};
     if (d->probability != NULL && d->move != NULL) {
@@ -121,46 +121,46 @@ static dt_tensor *action_of(dt_graph *g, const deterministic *d)
 }
 
 /* mu' + e, before a shield */
-static dt_tensor *smooth(const state *s, dt_graph *g, dt_tensor *move)
+static dt_tensor *add_target_noise(const state *s, dt_graph *g, dt_tensor *move)
 {
     const config *c = &s->config;
     if (!(c->target_noise > 0)) {
         return move;
     }
-    dt_tensor *noise = dt_noise(g, g->api->input(g, "row_key"), s->learner.roles.spec->n_continuous);
+    dt_tensor *noise = dt_noise(g, g->api->input(g, "row_key"), s->learner.models.spec->n_continuous);
     noise = dt_clamp(g, dt_affine(g, noise, c->target_noise, 0), -c->target_noise_clip, c->target_noise_clip);
     dt_tensor *moved = dt_add(g, move, noise);
-    return s->learner.roles.is_bounded ? dt_clamp(g, moved, -1, 1) : moved;
+    return s->learner.models.is_bounded ? dt_clamp(g, moved, -1, 1) : moved;
 }
 
 static dt_status record_target(const state *s, dt_graph *g, const dt_policy_tensors *now)
 {
-    deterministic next = {.move = NULL};
+    actor_output next = {.move = NULL};
     dt_tensor *q = NULL;
-    DT_TRY_H(offpolicy_act_next(&s->learner.roles, g, now, "target", &next.says));
+    DT_TRY_H(actor_critic_record_next_policy(&s->learner.models, g, now, "target", &next.says));
     DT_TRY_H(record_actor(s, g, "next_mask", &next));
-    next.move = next.move != NULL ? smooth(s, g, next.move) : NULL;
-    DT_TRY_H(offpolicy_shield(&s->learner.roles, g, "next_", &next.says, &next.move));
-    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "next_", "target", &next.says, action_of(g, &next), &q));
-    dt_tensor *worth = offpolicy_least(&s->learner.roles, g, q);
-    return offpolicy_record_critic(&s->learner, g, now, offpolicy_target(&s->learner, g, worth));
+    next.move = next.move != NULL ? add_target_noise(s, g, next.move) : NULL;
+    DT_TRY_H(actor_critic_apply_shield(&s->learner.models, g, "next_", &next.says, &next.move));
+    DT_TRY_H(actor_critic_record_q(&s->learner.models, g, "next_", "target", &next.says, join_action(g, &next), &q));
+    dt_tensor *worth = actor_critic_min_q(&s->learner.models, g, q);
+    return offpolicy_record_critic_loss(&s->learner, g, now, offpolicy_td_target(&s->learner, g, worth));
 }
 
 /* What the host draws from; step inputs log_noise and epsilon, a number for each column. */
-static dt_status record_acting(const state *s, dt_graph *g, const deterministic *now)
+static dt_status record_exploration(const state *s, dt_graph *g, const actor_output *now)
 {
     const dt_graph_api *api = g->api;
-    const offpolicy_roles *r = &s->learner.roles;
+    const actor_critic *r = &s->learner.models;
     if (now->move != NULL) {
         dt_tensor *noise = api->step_input(g, "log_noise", r->spec->n_continuous);
-        DT_TRY_H(api->output(g, "mean", offpolicy_in_units(r, g, now->move)));
+        DT_TRY_H(api->output(g, "mean", actor_critic_denormalise_action(r, g, now->move)));
         DT_TRY_H(api->output(g, "log_std", dt_add(g, dt_fill(g, now->move, 0), noise)));
     }
     if (now->probability != NULL) {
         dt_tensor *p = now->probability, *epsilon = api->step_input(g, "epsilon", r->n_choices);
-        dt_tensor *even = offpolicy_probabilities(r, g, dt_fill(g, p, 0), api->input(g, "mask"));
+        dt_tensor *even = actor_critic_masked_softmax(r, g, dt_fill(g, p, 0), api->input(g, "mask"));
         dt_tensor *mixed = dt_add(g, p, dt_mul(g, dt_sub(g, even, p), epsilon));
-        mixed = dt_clamp(g, mixed, LEAST_PROBABILITY, 1);
+        mixed = dt_clamp(g, mixed, MIN_PROBABILITY, 1);
         DT_TRY_H(api->output(g, "logits", dt_unary(g, DT_FN_LOG, mixed, 0)));
     }
     return api->status(g);
@@ -170,13 +170,13 @@ static dt_status record(void *self, dt_graph *g)
 {
     const state *s = self;
     const dt_graph_api *api = g->api;
-    deterministic now = {.move = NULL};
+    actor_output now = {.move = NULL};
     dt_tensor *q = NULL;
-    DT_TRY_H(offpolicy_act(&s->learner.roles, g, &now.says));
+    DT_TRY_H(actor_critic_record_policy(&s->learner.models, g, &now.says));
     DT_TRY_H(record_actor(s, g, "mask", &now));
-    DT_TRY_H(record_acting(s, g, &now));
-    DT_TRY_H(offpolicy_shield(&s->learner.roles, g, "", &now.says, &now.move));
-    DT_TRY_H(offpolicy_judge(&s->learner.roles, g, "", NULL, &now.says, action_of(g, &now), &q));
+    DT_TRY_H(record_exploration(s, g, &now));
+    DT_TRY_H(actor_critic_apply_shield(&s->learner.models, g, "", &now.says, &now.move));
+    DT_TRY_H(actor_critic_record_q(&s->learner.models, g, "", NULL, &now.says, join_action(g, &now), &q));
     dt_tensor *loss = dt_affine(g, dt_slice(g, q, 0, 1), -1, 0);
     if (now.probability != NULL && s->config.logit_penalty > 0) {
         dt_tensor *squares = dt_mul(g, now.says.logits, now.says.logits);
@@ -197,7 +197,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 {
     state *s = self;
     s->config = *(const config *)cfg;
-    s->learner.explore = explore;
+    s->learner.explore = set_exploration;
     return offpolicy_create(&s->learner, h, "phase_ddpg", &s->config.learn, false);
 }
 
@@ -208,7 +208,7 @@ static dt_status start(void *self)
     static const char *const name[GROUPS] = {"actor", "critic"};
     state *s = self;
     const offpolicy_config *c = &s->config.learn;
-    const offpolicy_roles *r = &s->learner.roles;
+    const actor_critic *r = &s->learner.models;
     const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate};
     const double clip[GROUPS] = {c->actor_clip, c->critic_clip};
     dt_model *const model[GROUPS] = {r->wiring->controller, r->critic};
@@ -257,7 +257,7 @@ DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controlle
                    "training.warmup_epochs=0", "training.eval_interval=50", "training.save_interval=1000",
                    "checkpoint.best_by=return/mean");
 
-DT_PHASE_DEFINE(component, "phase_ddpg", "deterministic policy gradients of a controller in an environment",
+DT_PHASE_DEFINE(component, "phase_ddpg", "actor_output policy gradients of a controller in an environment",
                 "Lillicrap et al. 2016, arXiv 1509.02971; Fujimoto et al. 2018, arXiv 1802.09477", config, state,
                 options,
                 DT_OPS(.create = create, .start = start, .iterate = offpolicy_iterate, .evaluate = offpolicy_evaluate,

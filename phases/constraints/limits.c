@@ -12,7 +12,8 @@
 
 enum { NAME_MAX_BYTES = 64 };
 
-static dt_status refuse(const dt_host *h, const char *phase, const dt_wiring *w, const char *why, const char *word)
+static dt_status reject_limits(const dt_host *h, const char *phase, const dt_wiring *w, const char *why,
+                               const char *word)
 {
     const dt_env_spec *e = w->spec;
     char names[512] = "";
@@ -25,41 +26,41 @@ static dt_status refuse(const dt_host *h, const char *phase, const dt_wiring *w,
                      phase, why, word, w->env_id, names[0] != '\0' ? names : "it has none");
 }
 
-static dt_status read_one(limits *l, const dt_host *h, const char *phase, const dt_wiring *w, const char *word)
+static dt_status parse_limit(limits *l, const dt_host *h, const char *phase, const dt_wiring *w, const char *word)
 {
     const dt_env_spec *e = w->spec;
     const char *colon = strchr(word, ':');
     char *end = NULL;
     const double limit = colon != NULL ? strtod(colon + 1, &end) : 0;
     if (colon == NULL || end == colon + 1 || *end != '\0' || !(limit >= 0 && limit < INFINITY)) {
-        return refuse(h, phase, w, "cannot read", word);
+        return reject_limits(h, phase, w, "cannot read", word);
     }
     for (uint32_t k = 0; k < e->n_costs; k++) {
         if (strlen(e->costs[k]) == (size_t)(colon - word) && strncmp(e->costs[k], word, (size_t)(colon - word)) == 0) {
             if (l->has[k]) {
-                return refuse(h, phase, w, "a second limit in", word);
+                return reject_limits(h, phase, w, "a second limit in", word);
             }
             l->has[k] = 1;
             l->at[k] = limit;
             return DT_OK;
         }
     }
-    return refuse(h, phase, w, "no such cost as in", word);
+    return reject_limits(h, phase, w, "no such cost as in", word);
 }
 
-dt_status limits_read(limits *l, const dt_host *h, const char *phase, const dt_wiring *w, const char *text)
+dt_status limits_parse(limits *l, const dt_host *h, const char *phase, const dt_wiring *w, const char *text)
 {
     if (text[strspn(text, " ,")] == '\0') {
-        return refuse(h, phase, w, "no cost is limited by", text);
+        return reject_limits(h, phase, w, "no cost is limited by", text);
     }
     while (*(text += strspn(text, " ,")) != '\0') {
         char word[NAME_MAX_BYTES];
         const size_t n = strcspn(text, " ,");
         snprintf(word, sizeof(word), "%.*s", (int)n, text);
         if (n >= sizeof(word)) {
-            return refuse(h, phase, w, "too long a word", word);
+            return reject_limits(h, phase, w, "too long a word", word);
         }
-        DT_TRY_H(read_one(l, h, phase, w, word));
+        DT_TRY_H(parse_limit(l, h, phase, w, word));
         text += n;
     }
     return DT_OK;
@@ -90,12 +91,12 @@ dt_status limits_unjudged(const dt_host *h, const char *phase, const dt_wiring *
                      phase, limit, e->costs[k], longest, phase, phase);
 }
 
-uint64_t limits_rounds_above(uint64_t rounds, double cost, double limit)
+uint64_t limits_count_rounds(uint64_t rounds, double cost, double limit)
 {
     return cost > limit ? rounds + 1 : 0;
 }
 
-int64_t limits_excess(const limits *l, uint32_t n, double aim, const double *cost, double rows, double *excess_p)
+int64_t limits_worst_excess(const limits *l, uint32_t n, double aim, const double *cost, double rows, double *excess_p)
 {
     int64_t worst = -1;
     double most = -INFINITY;
