@@ -432,32 +432,27 @@ static const char *spell_gru(const speller *s)
 
 /* ---- table ------------------------------------------------------------------------------------------------------- */
 
+/* ops that are not exported: those of losses, and those that exported policies do not use */
+#define spell_dropout      NULL
+#define spell_sum          NULL
+#define spell_gaussian_nll NULL
+#define spell_bce_logits   NULL
+#define spell_mse          NULL
+#define spell_huber        NULL
+#define spell_categorical  NULL
+#define spell_gaussian     NULL
+#define spell_ppo_clip     NULL
+#define spell_value_loss   NULL
+#define spell_noise        NULL
+#define spell_transpose    NULL
+#define spell_pick         NULL
+#define spell_unfold       NULL
+
 const char *dt_onnx_spell(dt_onnx *o, const dt_ir *ir, const dt_node *n, const char *const *in)
 {
     static const char *(*const spell[DT_OP_PUBLIC_END])(const speller *s) = {
-        [DT_OP_LINEAR] = spell_linear,
-        [DT_OP_UNARY] = spell_unary,
-        [DT_OP_BINARY] = spell_binary,
-        [DT_OP_AFFINE] = spell_affine,
-        [DT_OP_CLAMP] = spell_clamp,
-        [DT_OP_SPLIT] = spell_split,
-        [DT_OP_MERGE] = spell_merge,
-        [DT_OP_CONCAT] = spell_concat,
-        [DT_OP_SLICE] = spell_slice,
-        [DT_OP_STEP] = spell_step,
-        [DT_OP_GATHER] = spell_gather,
-        [DT_OP_LAYERNORM] = spell_layernorm,
-        [DT_OP_GAT] = spell_gat,
-        [DT_OP_GRAPH_QK] = spell_graph_qk,
-        [DT_OP_LSTM] = spell_lstm,
-        [DT_OP_GRU] = spell_gru,
-        [DT_OP_CUMSUM] = spell_cumsum,
-        [DT_OP_SOFTMAX] = spell_softmax,
-        [DT_OP_SEGMENT_MEAN] = spell_segment_mean,
-        [DT_OP_STOP] = spell_stop,
-        [DT_OP_FILL] = spell_fill,
-        [DT_OP_REDUCE] = spell_reduce,
-        [DT_OP_MATMUL] = spell_matmul,
+#define DT_OP(ID, number, name) [number] = spell_##name,
+#include "dtrain/ops.def"
     };
     const speller s = {.o = o, .ir = ir, .n = n, .in = in};
     return n->op < DT_OP_PUBLIC_END && spell[n->op] != NULL ? spell[n->op](&s) : NULL;

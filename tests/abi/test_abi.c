@@ -84,7 +84,6 @@ static void list(dt_str *out)
 #undef C
 #define DT_OP(ID, number, name) dt_str_addf(out, "DT_OP_%s = %d\n", #ID, (number));
 #include "dtrain/ops.def"
-#undef DT_OP
 #define T(name) dt_str_addf(out, "%s = \"%s\"\n", #name, name);
     T(DT_LAYOUT)
     T(DT_SVC_BIND) T(DT_SVC_COMM) T(DT_SVC_FEATURES) T(DT_SVC_GRAPH) T(DT_SVC_METRICS) T(DT_SVC_RNG) T(DT_SVC_REPLAY)

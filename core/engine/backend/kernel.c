@@ -10,86 +10,54 @@
 
 #include <string.h>
 
-#define DT_OP(ID, number, name) dt_kernel dt_ref64_##name, dt_ref32_##name, dt_cpu_base_##name;
+/* Builds that are not linked in are declared too, but not referred to. */
+#define DT_OP(ID, number, name)                                                                                        \
+    dt_kernel dt_ref64_##name, dt_ref32_##name, dt_cpu_base_##name, dt_cpu_avx2_##name, dt_cpu_avx512_##name;
+#define DT_OP_VIEW(ID, number, name)
+#define DT_OP_PRODUCT(ID, number, name)                                                                                \
+    DT_OP(ID, number, name) dt_kernel dt_cpu_avx512_bf16_##name, dt_cpu_amx_bf16_##name;
 #include "engine/backend/ops.def"
-#undef DT_OP
+
 #ifdef DT_HAVE_CPU_AVX2
-#    define DT_OP(ID, number, name) dt_kernel dt_cpu_avx2_##name;
-#    include "engine/backend/ops.def"
-#    undef DT_OP
-#    define AVX2_KERNEL(name) dt_cpu_avx2_##name
+#    define AVX2(kernel) kernel
 #else
-#    define AVX2_KERNEL(name) NULL
+#    define AVX2(kernel) NULL
 #endif
 #ifdef DT_HAVE_CPU_AVX512
-#    define DT_OP(ID, number, name) dt_kernel dt_cpu_avx512_##name;
-#    include "engine/backend/ops.def"
-#    undef DT_OP
-#    define AVX512_KERNEL(name) dt_cpu_avx512_##name
+#    define AVX512(kernel) kernel
 #else
-#    define AVX512_KERNEL(name) NULL
+#    define AVX512(kernel) NULL
 #endif
-
-/* the ops with products, which have a bf16 build */
-#define PRODUCTS(X) X(linear) X(linear_dx) X(linear_dw) X(lstm) X(lstm_bwd) X(gru) X(gru_bwd)
 #ifdef DT_HAVE_CPU_BF16
-#    define DECLARE(name) dt_kernel dt_cpu_avx512_bf16_##name;
-PRODUCTS(DECLARE)
-#    undef DECLARE
-#    define BF16_KERNEL(name) dt_cpu_avx512_bf16_##name
+#    define BF16(kernel) kernel
 #else
-#    define BF16_KERNEL(name) NULL
+#    define BF16(kernel) NULL
 #endif
 #ifdef DT_HAVE_CPU_AMX_BF16
-#    define DECLARE(name) dt_kernel dt_cpu_amx_bf16_##name;
-PRODUCTS(DECLARE)
-#    undef DECLARE
-#    define AMX_KERNEL(name) dt_cpu_amx_bf16_##name
+#    define AMX(kernel) kernel
 #else
-#    define AMX_KERNEL(name) NULL
+#    define AMX(kernel) NULL
 #endif
 
-/* pure views have no kernel in any lane */
-#define dt_ref64_split      NULL
-#define dt_ref32_split      NULL
-#define dt_cpu_base_split   NULL
-#define dt_cpu_avx2_split   NULL
-#define dt_cpu_avx512_split NULL
-#define dt_ref64_merge      NULL
-#define dt_ref32_merge      NULL
-#define dt_cpu_base_merge   NULL
-#define dt_cpu_avx2_merge   NULL
-#define dt_cpu_avx512_merge NULL
-#define dt_ref64_stop       NULL
-#define dt_ref32_stop       NULL
-#define dt_cpu_base_stop    NULL
-#define dt_cpu_avx2_stop    NULL
-#define dt_cpu_avx512_stop  NULL
-
-typedef struct row {
+typedef struct row { /* views have none */
     uint32_t op;
     dt_kernel *ref64, *ref32;
-    dt_kernel *cpu[DT_CPU_ISA_AVX512 + 1];
+    dt_kernel *cpu[DT_CPU_ISA_END];
+    bool is_product;
 } row;
 
 static const row rows[] = {
-#define DT_OP(ID, number, name)                                                                                        \
-    {number, dt_ref64_##name, dt_ref32_##name, {dt_cpu_base_##name, AVX2_KERNEL(name), AVX512_KERNEL(name)}},
+#define ROW(number, name, bf16, amx, is_product)                                                                       \
+    {number,                                                                                                           \
+     dt_ref64_##name,                                                                                                  \
+     dt_ref32_##name,                                                                                                  \
+     {dt_cpu_base_##name, AVX2(dt_cpu_avx2_##name), AVX512(dt_cpu_avx512_##name), bf16, amx},                          \
+     is_product},
+#define DT_OP(ID, number, name) ROW(number, name, NULL, NULL, false)
+#define DT_OP_VIEW(ID, number, name)
+#define DT_OP_PRODUCT(ID, number, name)                                                                                \
+    ROW(number, name, BF16(dt_cpu_avx512_bf16_##name), AMX(dt_cpu_amx_bf16_##name), true)
 #include "engine/backend/ops.def"
-#undef DT_OP
-};
-
-static const struct {
-    uint32_t op;
-    dt_kernel *avx512, *amx;
-} products[] = {
-    {DT_OPX_LINEAR, BF16_KERNEL(linear), AMX_KERNEL(linear)},
-    {DT_OPX_LINEAR_DX, BF16_KERNEL(linear_dx), AMX_KERNEL(linear_dx)},
-    {DT_OPX_LINEAR_DW, BF16_KERNEL(linear_dw), AMX_KERNEL(linear_dw)},
-    {DT_OPX_LSTM, BF16_KERNEL(lstm), AMX_KERNEL(lstm)},
-    {DT_OPX_LSTM_BWD, BF16_KERNEL(lstm_bwd), AMX_KERNEL(lstm_bwd)},
-    {DT_OPX_GRU, BF16_KERNEL(gru), AMX_KERNEL(gru)},
-    {DT_OPX_GRU_BWD, BF16_KERNEL(gru_bwd), AMX_KERNEL(gru_bwd)},
 };
 
 static const row *find_row(uint32_t op)
@@ -104,15 +72,11 @@ static const row *find_row(uint32_t op)
 
 dt_kernel *dt_kernel_find_cpu(uint32_t op, dt_cpu_isa_id isa)
 {
-    if (isa > DT_CPU_ISA_AVX512) {
-        for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++) {
-            if (products[i].op == op) {
-                return isa == DT_CPU_ISA_AMX_BF16 ? products[i].amx : products[i].avx512;
-            }
-        }
-    }
     const row *r = find_row(op);
-    return r != NULL ? r->cpu[isa < DT_CPU_ISA_AVX512 ? isa : DT_CPU_ISA_AVX512] : NULL;
+    if (r == NULL) {
+        return NULL;
+    }
+    return r->cpu[isa < DT_CPU_ISA_AVX512 || r->is_product ? isa : DT_CPU_ISA_AVX512];
 }
 
 dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane)

@@ -27,8 +27,6 @@
 enum {
 #define DT_OP(ID, number, name) DT_OPX_##ID = number, /* the public ids again, plus the host's own */
 #include "engine/backend/ops.def"
-#undef DT_OP
-    DT_OPX_END
 };
 
 enum { DT_KERNEL_MAX_IN = 10, DT_KERNEL_MAX_OUT = 5 };

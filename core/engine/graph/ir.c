@@ -175,7 +175,7 @@ void dt_ir_keep_outputs(dt_ir *ir, bool pictures, const char *const *names)
 
 bool dt_ir_is_view(const dt_node *n)
 {
-    return dt_op_find(n->op)->is_view;
+    return dt_op_is_view(n->op);
 }
 
 bool dt_ir_reads(const dt_node *n, uint32_t k)

@@ -17,15 +17,15 @@ const dt_op_info dt_op_sum = {
     .shape = "x[...] -> s[1]:f64",
     .vjp = vjp_sum,
     .flops = dt_flops_elements,
-    .precision = DT_PRECISION_FP32,
     .grad_in = DT_BIT(0),
+    .storage = {DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_sum_bwd = {
     .shape = "ds[1]:f64 x[...] -> dx[...]",
     .flops = dt_flops_zero,
-    .precision = DT_PRECISION_FP32,
     .shape_only = DT_BIT(1),
+    .storage = {DT_STORAGE_F32},
 };
 
 static void vjp_gaussian_nll(dt_derive *d, const dt_node *n, int32_t ds)
@@ -40,8 +40,8 @@ const dt_op_info dt_op_gaussian_nll = {
     .shape = "mean[...,P] log_sigma[...,P] target[...,P] weight[...] -> s[1]:f64",
     .vjp = vjp_gaussian_nll,
     .flops = dt_flops_ten,
-    .precision = DT_PRECISION_FP32,
     .grad_in = DT_BIT(0) | DT_BIT(1),
+    .storage = {DT_STORAGE_F32},
 };
 
 static double flops_bwd(const dt_view *in, const dt_view *out, const dt_attr *attr)
@@ -52,7 +52,7 @@ static double flops_bwd(const dt_view *in, const dt_view *out, const dt_attr *at
 const dt_op_info dt_op_gaussian_nll_bwd = {
     .shape = "ds[1]:f64 mean[...,P] log_sigma[...,P] target[...,P] weight[...] -> dmean[...,P] dlog_sigma[...,P]",
     .flops = flops_bwd,
-    .precision = DT_PRECISION_FP32,
+    .storage = {DT_STORAGE_F32},
 };
 
 /* The three below share one form: prediction, target, weight -> scalar; the gradient goes to the prediction. */
@@ -70,14 +70,14 @@ const dt_op_info dt_op_bce_logits = {
     .shape = "logit[...] target[...] weight[...] -> s[1]:f64",
     .vjp = vjp_bce_logits,
     .flops = dt_flops_ten,
-    .precision = DT_PRECISION_FP32,
     .grad_in = DT_BIT(0),
+    .storage = {DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_bce_logits_bwd = {
     .shape = "ds[1]:f64 logit[...] target[...] weight[...] -> dlogit[...]",
     .flops = flops_bwd,
-    .precision = DT_PRECISION_FP32,
+    .storage = {DT_STORAGE_F32},
 };
 
 static void vjp_mse(dt_derive *d, const dt_node *n, int32_t ds)
@@ -89,14 +89,14 @@ const dt_op_info dt_op_mse = {
     .shape = "pred[...,P] target[...,P] weight[...] -> s[1]:f64",
     .vjp = vjp_mse,
     .flops = dt_flops_ten,
-    .precision = DT_PRECISION_FP32,
     .grad_in = DT_BIT(0),
+    .storage = {DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_mse_bwd = {
     .shape = "ds[1]:f64 pred[...,P] target[...,P] weight[...] -> dpred[...,P]",
     .flops = flops_bwd,
-    .precision = DT_PRECISION_FP32,
+    .storage = {DT_STORAGE_F32},
 };
 
 static dt_status check_huber(dt_infer *q)
@@ -117,12 +117,12 @@ const dt_op_info dt_op_huber = {
     .check = check_huber,
     .vjp = vjp_huber,
     .flops = dt_flops_ten,
-    .precision = DT_PRECISION_FP32,
     .grad_in = DT_BIT(0),
+    .storage = {DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_huber_bwd = {
     .shape = "ds[1]:f64 pred[...,P] target[...,P] weight[...] -> dpred[...,P]",
     .flops = flops_bwd,
-    .precision = DT_PRECISION_FP32,
+    .storage = {DT_STORAGE_F32},
 };

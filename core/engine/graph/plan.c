@@ -457,7 +457,7 @@ dt_call_cost dt_plan_call_cost(const dt_plan *p, uint32_t call, const int64_t *s
 {
     const dt_node *n = &p->ir.node[p->call[call].node];
     const dt_op_info *info = dt_op_find(n->op);
-    dt_call_cost out = {.op = dt_op_name(n->op), .is_product = info->precision == DT_PRECISION_ALLOW};
+    dt_call_cost out = {.op = dt_op_name(n->op), .is_product = dt_op_is_product(n->op)};
     dt_view views[DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT];
     memcpy(views, &p->view[p->call[call].view], (n->n_in + n->n_out) * sizeof(*views));
     for (uint32_t k = 0; k < n->n_in + n->n_out; k++) {

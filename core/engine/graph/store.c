@@ -10,55 +10,6 @@
 
 #include "engine/graph/op.h"
 
-enum { ALL = 0x3ff };
-
-#define B(k) DT_BIT(k)
-/* clang-format off */
-static const dt_store_rule rules[] = {
-    /*                        f32: in, out                             alike: in, out               weights */
-    {DT_OPX_LINEAR,           0, 0,                                    0, 0,                        B(1) | B(2)},
-    {DT_OPX_LINEAR_DX,        0, 0,                                    0, 0,                        B(1)},
-    {DT_OPX_COLSUM,           0, B(0),                                 0, 0,                        0}, /* sums */
-    {DT_OPX_ROWSUM,           0, B(0),                                 0, 0,                        0},
-    {DT_OPX_LAYERNORM,        B(1) | B(2), B(1),                       B(0) | B(3), B(0),           0}, /* statistics */
-    {DT_OPX_LAYERNORM_BWD,    B(2) | B(4), B(1) | B(2),                B(0) | B(1) | B(3), B(0),    0},
-    {DT_OPX_SOFTMAX,          0, 0,                                    B(0), B(0),                  0},
-    {DT_OPX_SOFTMAX_BWD,      0, 0,                                    B(0) | B(1), B(0),           0},
-    {DT_OPX_GAT,              B(1) | B(2) | B(3) | B(4), B(1),         B(0), B(0),                  0}, /* prob */
-    {DT_OPX_GAT_BWD,          B(2) | B(3) | B(4) | B(5) | B(8),
-                              B(1) | B(2) | B(3) | B(4),               B(0) | B(1), B(0),           0},
-    {DT_OPX_GRAPH_QK,         0, B(1),                                 B(0) | B(1) | B(2), B(0),    0},
-    {DT_OPX_GRAPH_QK_BWD,     B(7), 0,                B(0) | B(1) | B(2) | B(3), B(0) | B(1) | B(2), 0},
-    {DT_OPX_LSTM,             B(2), B(2),                              B(0) | B(1), B(0) | B(1),    B(1)}, /* c */
-    {DT_OPX_LSTM_BWD,         B(3) | B(5), B(1),              B(0) | B(1) | B(2) | B(4), B(0),      B(4)},
-    {DT_OPX_GRU,              B(2) | B(3), 0,                          B(0) | B(1), B(0) | B(1),    B(1)},
-    {DT_OPX_GRU_BWD,          B(4), B(1) | B(2),              B(0) | B(1) | B(2) | B(3), B(0),      B(3)},
-    /* as they like */
-    {DT_OPX_LINEAR_DW, 0, 0, 0, 0, 0},
-    {DT_OPX_UNARY, 0, 0, 0, 0, 0},      {DT_OPX_UNARY_BWD, 0, 0, 0, 0, 0},
-    {DT_OPX_BINARY, 0, 0, 0, 0, 0},     {DT_OPX_AFFINE, 0, 0, 0, 0, 0},
-    {DT_OPX_CLAMP, 0, 0, 0, 0, 0},      {DT_OPX_CLAMP_BWD, 0, 0, 0, 0, 0},
-    {DT_OPX_CONCAT, 0, 0, 0, 0, 0},     {DT_OPX_DROPOUT, 0, 0, 0, 0, 0},
-    {DT_OPX_SLICE, 0, 0, 0, 0, 0},      {DT_OPX_SLICE_BWD, 0, 0, 0, 0, 0},
-    {DT_OPX_STEP, 0, 0, 0, 0, 0},       {DT_OPX_STEP_BWD, 0, 0, 0, 0, 0},
-    {DT_OPX_GATHER, 0, 0, 0, 0, 0},     {DT_OPX_GATHER_BWD, 0, 0, 0, 0, 0},
-    {DT_OPX_CUMSUM, 0, 0, 0, 0, 0},     {DT_OPX_CUMSUM_BWD, 0, 0, 0, 0, 0},
-    {DT_OPX_SPLIT, 0, 0, 0, 0, 0},      {DT_OPX_MERGE, 0, 0, 0, 0, 0},      {DT_OPX_STOP, 0, 0, 0, 0, 0},
-    {DT_OPX_SEGMENT_MEAN, 0, 0, 0, 0, 0}, {DT_OPX_SEGMENT_MEAN_BWD, 0, 0, 0, 0, 0},
-};
-/* clang-format on */
-#undef B
-
-dt_store_rule dt_store_rule_of(uint32_t op)
-{
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-        if (rules[i].op == op) {
-            return rules[i];
-        }
-    }
-    return (dt_store_rule){.op = op, .full_in = ALL, .full_out = ALL}; /* losses, policies, and who came later */
-}
-
 /* ---- marks ------------------------------------------------------------------------------------------------------- */
 
 /* f32 from now on; true when it was not. */
@@ -77,7 +28,7 @@ static bool is_full(const dt_ir *ir, int32_t v, bool is_weight)
     return v >= 0 && !ir->value[v].is_half && !(is_weight && ir->value[v].kind == DT_VALUE_PARAM);
 }
 
-static bool keep_alike(dt_ir *ir, const dt_node *n, const dt_store_rule *r)
+static bool keep_alike(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
 {
     bool any_full = false, is_changed = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -97,7 +48,7 @@ static bool keep_alike(dt_ir *ir, const dt_node *n, const dt_store_rule *r)
     return is_changed;
 }
 
-static bool keep_named(dt_ir *ir, const dt_node *n, const dt_store_rule *r)
+static bool keep_named(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
 {
     bool is_changed = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -108,25 +59,6 @@ static bool keep_named(dt_ir *ir, const dt_node *n, const dt_store_rule *r)
         is_changed = ((r->full_out & DT_BIT(k)) != 0 && keep_full(ir, n->out[k])) || is_changed;
     }
     return is_changed;
-}
-
-/* Moves or combines elements: what it makes is no better than what it reads. */
-static bool is_passing(uint32_t op)
-{
-    switch (op) {
-    case DT_OPX_UNARY:
-    case DT_OPX_BINARY:
-    case DT_OPX_AFFINE:
-    case DT_OPX_CLAMP:
-    case DT_OPX_CONCAT:
-    case DT_OPX_SLICE:
-    case DT_OPX_STEP:
-    case DT_OPX_GATHER:
-    case DT_OPX_CUMSUM:
-        return true;
-    default:
-        return false;
-    }
 }
 
 /* What reads of f32 are made of; a view is what it views. */
@@ -140,7 +72,7 @@ static bool keep_behind(dt_ir *ir, const dt_node *n)
         }
         return is_changed;
     }
-    for (uint32_t k = 0; is_passing(n->op) && !ir->value[n->out[0]].is_half && k < n->n_in; k++) {
+    for (uint32_t k = 0; dt_op_storage_of(n->op).is_moving && !ir->value[n->out[0]].is_half && k < n->n_in; k++) {
         is_changed = keep_full(ir, n->in[k]) || is_changed;
     }
     return is_changed;
@@ -185,7 +117,7 @@ dt_status dt_pass_store(dt_ir *ir, uint32_t dtype)
         is_changed = false;
         for (int32_t i = ir->n_nodes - 1; i >= 0; i--) {
             const dt_node *n = &ir->node[i];
-            const dt_store_rule r = dt_store_rule_of(n->op);
+            const dt_op_storage r = dt_op_storage_of(n->op);
             is_changed = keep_named(ir, n, &r) || is_changed;
             is_changed = keep_alike(ir, n, &r) || is_changed;
             is_changed = keep_behind(ir, n) || is_changed;
@@ -203,7 +135,7 @@ uint32_t dt_store_dtype(const dt_ir *ir, int32_t v)
 
 uint32_t dt_store_dtype_read(const dt_ir *ir, const dt_node *n, uint32_t k)
 {
-    const dt_store_rule r = dt_store_rule_of(n->op);
+    const dt_op_storage r = dt_op_storage_of(n->op);
     const dt_value *v = &ir->value[n->in[k]];
     if (ir->half == 0 || v->kind != DT_VALUE_PARAM || (r.weight_in & DT_BIT(k)) == 0) {
         return dt_store_dtype(ir, n->in[k]);

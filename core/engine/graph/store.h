@@ -13,17 +13,6 @@
 
 #include "engine/graph/ir.h"
 
-/* Bit k: input or output k of the op. An op that the table of store.c does not name reads and writes f32 alone. */
-typedef struct dt_store_rule {
-    uint32_t op;
-    uint32_t full_in, full_out;   /* f32 */
-    uint32_t alike_in, alike_out; /* all in half or none of them */
-    uint32_t weight_in;           /* where a parameter is read from its copy in half; of one among alike: with them */
-} dt_store_rule;
-
-/* Of any op of the engine. */
-dt_store_rule dt_store_rule_of(uint32_t op);
-
 /* Marks the values of ir that dtype (DT_BF16, DT_F16) stores. Wants dt_ir_index. Errors: DT_ENOMEM. */
 dt_status dt_pass_store(dt_ir *ir, uint32_t dtype) DT_NODISCARD;
 

@@ -23,7 +23,6 @@ extern "C" {
 enum {
 #define DT_OP(ID, number, name) DT_OP_##ID = number,
 #include "dtrain/ops.def"
-#undef DT_OP
     DT_OP_PUBLIC_END
 };
 

@@ -549,14 +549,12 @@ static dt_status blend(dt_device *d, const dt_device_blend *b, dt_device_stream 
         return run_kernel(a, number);                                                                                  \
     }
 #include "engine/backend/ops.def"
-#undef DT_OP
 
 static const dt_device_kernel *kernel(uint32_t op)
 {
     static const dt_device_kernel rows[] = {
 #define DT_OP(ID, number, name) {number, 0, #name, launch_##name, NULL, NULL, NULL},
 #include "engine/backend/ops.def"
-#undef DT_OP
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].op == op && dt_kernel_find(op, DT_LANE_CPU) != NULL) {

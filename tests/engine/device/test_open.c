@@ -146,7 +146,6 @@ static void test_every_op(void **state)
     } all[] = {
 #define DT_OP(ID, number, name) {number, #name},
 #include "engine/backend/ops.def"
-#undef DT_OP
     };
     uint32_t n_missing = 0;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -5,6 +5,7 @@
  */
 #include "harness.h"
 
+#include "engine/graph/op.h"
 #include "engine/graph/plan_impl.h"
 #include "engine/graph/store.h"
 
@@ -36,7 +37,7 @@ static bool is_half(int32_t dtype)
 static void check_call(const dt_plan *p, const dt_plan_call *c)
 {
     const dt_node *n = &p->ir.node[c->node];
-    const dt_store_rule r = dt_store_rule_of(n->op);
+    const dt_op_storage r = dt_op_storage_of(n->op);
     int32_t alike = 0;
     for (uint32_t k = 0; k < c->n_in + c->n_out; k++) {
         const bool is_in = k < c->n_in;

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+dt_source_scripts += tests/engine/ops/table.sh
 dt_tests += tests/engine/ops/test_ops tests/engine/ops/test_policy tests/engine/ops/test_vmath
 tests_engine_ops_test_ops_SOURCES = tests/engine/ops/test_ops.c tests/engine/ops/cases.c tests/engine/ops/harness.c tests/engine/ops/harness.h
 tests_engine_ops_test_ops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests

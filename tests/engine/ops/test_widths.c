@@ -22,15 +22,9 @@
 #include "engine/optim/loops.h"
 
 #ifdef PORTABLE_WIDTHS
-#    define DT_OP(ID, number, name) dt_kernel dt_cpu_wide_##name, dt_cpu_narrow_##name;
+#    define DT_OP_VIEW(ID, number, name) /* no kernel */
+#    define DT_OP(ID, number, name)      dt_kernel dt_cpu_wide_##name, dt_cpu_narrow_##name;
 #    include "engine/backend/ops.def"
-#    undef DT_OP
-#    define dt_cpu_wide_split   NULL
-#    define dt_cpu_wide_merge   NULL
-#    define dt_cpu_wide_stop    NULL
-#    define dt_cpu_narrow_split NULL
-#    define dt_cpu_narrow_merge NULL
-#    define dt_cpu_narrow_stop  NULL
 
 extern const dt_optim_loops dt_optim_loops_wide, dt_optim_loops_narrow;
 
@@ -41,7 +35,6 @@ static dt_kernel *find_wide(uint32_t op)
     case number:                                                                                                       \
         return dt_cpu_wide_##name;
 #    include "engine/backend/ops.def"
-#    undef DT_OP
     default:
         return NULL;
     }
@@ -54,7 +47,6 @@ static dt_kernel *find_narrow(uint32_t op)
     case number:                                                                                                       \
         return dt_cpu_narrow_##name;
 #    include "engine/backend/ops.def"
-#    undef DT_OP
     default:
         return NULL;
     }

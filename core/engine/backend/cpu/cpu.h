@@ -21,7 +21,6 @@
 
 #define DT_OP(ID, number, name) dt_kernel CPU(name);
 #include "engine/backend/ops.def"
-#undef DT_OP
 
 static inline const dt_view *view_in(const dt_kernel_args *a, uint32_t i)
 {

@@ -289,17 +289,14 @@ dt_status unfold_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_axis_rows[] = {
-    {DT_OPX_FILL, 0, "fill", fill, nullptr, nullptr, nullptr},
-    {DT_OPX_NOISE, 0, "noise", noise, nullptr, nullptr, nullptr},
-    {DT_OPX_REDUCE, 0, "reduce", reduce, nullptr, nullptr, nullptr},
-    {DT_OPX_REDUCE_BWD, 0, "reduce_bwd", reduce_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_REDUCE_MAX_BWD, 0, "reduce_max_bwd", reduce_max_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_TRANSPOSE, 0, "transpose", transpose, nullptr, nullptr, nullptr},
-    {DT_OPX_MATMUL, 0, "matmul", matmul, nullptr, nullptr, nullptr},
-    {DT_OPX_PICK, 0, "pick", pick, nullptr, nullptr, nullptr},
-    {DT_OPX_PICK_BWD, 0, "pick_bwd", pick_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_UNFOLD, 0, "unfold", unfold, nullptr, nullptr, nullptr},
-    {DT_OPX_UNFOLD_BWD, 0, "unfold_bwd", unfold_bwd, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(FILL, fill, fill);
+DT_CUDA_KERNEL(NOISE, noise, noise);
+DT_CUDA_KERNEL(REDUCE, reduce, reduce);
+DT_CUDA_KERNEL(REDUCE_BWD, reduce_bwd, reduce_bwd);
+DT_CUDA_KERNEL(REDUCE_MAX_BWD, reduce_max_bwd, reduce_max_bwd);
+DT_CUDA_KERNEL(TRANSPOSE, transpose, transpose);
+DT_CUDA_KERNEL(MATMUL, matmul, matmul);
+DT_CUDA_KERNEL(PICK, pick, pick);
+DT_CUDA_KERNEL(PICK_BWD, pick_bwd, pick_bwd);
+DT_CUDA_KERNEL(UNFOLD, unfold, unfold);
+DT_CUDA_KERNEL(UNFOLD_BWD, unfold_bwd, unfold_bwd);

@@ -97,8 +97,5 @@ dt_status extreme_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_binary_rows[] = {
-    {DT_OPX_BINARY, 0, "binary", binary, nullptr, nullptr, nullptr},
-    {DT_OPX_EXTREME_BWD, 0, "extreme_bwd", extreme_bwd, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(BINARY, binary, binary);
+DT_CUDA_KERNEL(EXTREME_BWD, extreme_bwd, extreme_bwd);

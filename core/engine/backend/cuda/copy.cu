@@ -259,13 +259,10 @@ dt_status gather_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_copy_rows[] = {
-    {DT_OPX_CONCAT, 0, "concat", concat, nullptr, nullptr, nullptr},
-    {DT_OPX_SLICE, 0, "slice", slice, nullptr, nullptr, nullptr},
-    {DT_OPX_SLICE_BWD, 0, "slice_bwd", slice_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_STEP, 0, "step", step, nullptr, nullptr, nullptr},
-    {DT_OPX_STEP_BWD, 0, "step_bwd", step_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_GATHER, 0, "gather", gather, nullptr, nullptr, nullptr},
-    {DT_OPX_GATHER_BWD, 0, "gather_bwd", gather_bwd, gather_bwd_scratch, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(CONCAT, concat, concat);
+DT_CUDA_KERNEL(SLICE, slice, slice);
+DT_CUDA_KERNEL(SLICE_BWD, slice_bwd, slice_bwd);
+DT_CUDA_KERNEL(STEP, step, step);
+DT_CUDA_KERNEL(STEP_BWD, step_bwd, step_bwd);
+DT_CUDA_KERNEL(GATHER, gather, gather);
+DT_CUDA_KERNEL_WITH(GATHER_BWD, gather_bwd, gather_bwd, gather_bwd_scratch, nullptr, nullptr);

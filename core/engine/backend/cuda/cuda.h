@@ -12,7 +12,7 @@
  *   5. Sums: f32 storage; f64 or a fixed pairwise tree where the sum runs over rows; no atomics on floats. The order
  *      may depend on capacity dims and live sizes of the leaf, never on the number of leaves or on timing.
  *   6. Return DT_CUDA_LAUNCHED(). Zero elements: return DT_OK before launching (a grid of 0 is an error in CUDA).
- *   7. List the kernel in the file's rows; the file is listed in table.cu and local.mk.
+ *   7. DT_CUDA_KERNEL at the end of the file makes it the kernel of the op; files are listed in local.mk.
  * C++17, no exceptions, no containers; names static or in an anonymous namespace, exported ones extern "C".
  * Threads: [main].
  */
@@ -30,6 +30,9 @@
 
 extern "C" {
 extern const dt_device_host *dt_cuda_host; /* set when the module is opened */
+#define DT_OP(ID, number, name) extern const dt_device_kernel dt_cuda_op_##name;
+#define DT_OP_VIEW(ID, number, name)
+#include "engine/backend/ops.def"
 
 /* Record a failed call with its text; out of memory becomes DT_ENOMEM. */
 dt_status dt_cuda_check(cudaError_t e, const char *call, const char *file, int line);
@@ -74,6 +77,10 @@ int dt_cuda_code(const dt_device *d);
             return dt_cuda_st_;                                                                                        \
         }                                                                                                              \
     } while (0)
+/* The kernel of an op: DT_CUDA_KERNEL(LINEAR, linear, run), outside of namespaces; one without is an undefined symbol. */
+#define DT_CUDA_KERNEL(ID, name, run) DT_CUDA_KERNEL_WITH(ID, name, run, nullptr, nullptr, nullptr)
+#define DT_CUDA_KERNEL_WITH(ID, name, run, scratch, prepare, destroy)                                                  \
+    extern "C" const dt_device_kernel dt_cuda_op_##name = {DT_OPX_##ID, 0, #name, run, scratch, prepare, destroy}
 /* Status of the launch just made. */
 #define DT_CUDA_LAUNCHED() dt_cuda_check(cudaGetLastError(), "kernel launch", __FILE__, __LINE__)
 

@@ -53,8 +53,5 @@ dt_status cumsum_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_cumsum_rows[] = {
-    {DT_OPX_CUMSUM, 0, "cumsum", cumsum, nullptr, nullptr, nullptr},
-    {DT_OPX_CUMSUM_BWD, 0, "cumsum_bwd", cumsum_bwd, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(CUMSUM, cumsum, cumsum);
+DT_CUDA_KERNEL(CUMSUM_BWD, cumsum_bwd, cumsum_bwd);

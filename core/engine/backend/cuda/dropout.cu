@@ -67,7 +67,4 @@ dt_status dropout(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_dropout_rows[] = {
-    {DT_OPX_DROPOUT, 0, "dropout", dropout, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(DROPOUT, dropout, dropout);

@@ -360,8 +360,5 @@ dt_status run_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_gat_rows[] = {
-    {DT_OPX_GAT, 0, "gat", run, nullptr, nullptr, nullptr},
-    {DT_OPX_GAT_BWD, 0, "gat_bwd", run_bwd, scratch_bwd, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(GAT, gat, run);
+DT_CUDA_KERNEL_WITH(GAT_BWD, gat_bwd, run_bwd, scratch_bwd, nullptr, nullptr);

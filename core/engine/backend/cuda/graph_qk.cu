@@ -265,8 +265,5 @@ dt_status run_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_graph_qk_rows[] = {
-    {DT_OPX_GRAPH_QK, 0, "graph_qk", run, nullptr, nullptr, nullptr},
-    {DT_OPX_GRAPH_QK_BWD, 0, "graph_qk_bwd", run_bwd, scratch_bwd, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(GRAPH_QK, graph_qk, run);
+DT_CUDA_KERNEL_WITH(GRAPH_QK_BWD, graph_qk_bwd, run_bwd, scratch_bwd, nullptr, nullptr);

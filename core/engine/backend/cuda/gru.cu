@@ -211,8 +211,5 @@ dt_status gru_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_gru_rows[] = {
-    {DT_OPX_GRU, 0, "gru", gru, gru_scratch, gru_prepare, dt_cuda_recurrent_destroy},
-    {DT_OPX_GRU_BWD, 0, "gru_bwd", gru_bwd, gru_bwd_scratch, gru_bwd_prepare, dt_cuda_recurrent_destroy},
-    {},
-};
+DT_CUDA_KERNEL_WITH(GRU, gru, gru, gru_scratch, gru_prepare, dt_cuda_recurrent_destroy);
+DT_CUDA_KERNEL_WITH(GRU_BWD, gru_bwd, gru_bwd, gru_bwd_scratch, gru_bwd_prepare, dt_cuda_recurrent_destroy);

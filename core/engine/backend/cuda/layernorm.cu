@@ -242,8 +242,5 @@ dt_status layernorm_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_layernorm_rows[] = {
-    {DT_OPX_LAYERNORM, 0, "layernorm", layernorm, nullptr, nullptr, nullptr},
-    {DT_OPX_LAYERNORM_BWD, 0, "layernorm_bwd", layernorm_bwd, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(LAYERNORM, layernorm, layernorm);
+DT_CUDA_KERNEL(LAYERNORM_BWD, layernorm_bwd, layernorm_bwd);

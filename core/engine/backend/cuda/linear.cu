@@ -167,9 +167,6 @@ dt_status linear_dw(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_linear_rows[] = {
-    {DT_OPX_LINEAR, 0, "linear", linear, scratch, linear_prepare, dt_cuda_product_destroy},
-    {DT_OPX_LINEAR_DX, 0, "linear_dx", linear_dx, scratch, linear_dx_prepare, dt_cuda_product_destroy},
-    {DT_OPX_LINEAR_DW, 0, "linear_dw", linear_dw, scratch, linear_dw_prepare, dt_cuda_product_destroy},
-    {},
-};
+DT_CUDA_KERNEL_WITH(LINEAR, linear, linear, scratch, linear_prepare, dt_cuda_product_destroy);
+DT_CUDA_KERNEL_WITH(LINEAR_DX, linear_dx, linear_dx, scratch, linear_dx_prepare, dt_cuda_product_destroy);
+DT_CUDA_KERNEL_WITH(LINEAR_DW, linear_dw, linear_dw, scratch, linear_dw_prepare, dt_cuda_product_destroy);

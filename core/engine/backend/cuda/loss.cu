@@ -217,16 +217,13 @@ template <uint32_t OP> dt_status loss_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_loss_rows[] = {
-    {DT_OPX_SUM, 0, "sum", sum, total_scratch, nullptr, nullptr},
-    {DT_OPX_SUM_BWD, 0, "sum_bwd", sum_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_GAUSSIAN_NLL, 0, "gaussian_nll", loss_total<DT_OPX_GAUSSIAN_NLL>, total_scratch, nullptr, nullptr},
-    {DT_OPX_GAUSSIAN_NLL_BWD, 0, "gaussian_nll_bwd", loss_bwd<DT_OPX_GAUSSIAN_NLL>, nullptr, nullptr, nullptr},
-    {DT_OPX_BCE_LOGITS, 0, "bce_logits", loss_total<DT_OPX_BCE_LOGITS>, total_scratch, nullptr, nullptr},
-    {DT_OPX_BCE_LOGITS_BWD, 0, "bce_logits_bwd", loss_bwd<DT_OPX_BCE_LOGITS>, nullptr, nullptr, nullptr},
-    {DT_OPX_MSE, 0, "mse", loss_total<DT_OPX_MSE>, total_scratch, nullptr, nullptr},
-    {DT_OPX_MSE_BWD, 0, "mse_bwd", loss_bwd<DT_OPX_MSE>, nullptr, nullptr, nullptr},
-    {DT_OPX_HUBER, 0, "huber", loss_total<DT_OPX_HUBER>, total_scratch, nullptr, nullptr},
-    {DT_OPX_HUBER_BWD, 0, "huber_bwd", loss_bwd<DT_OPX_HUBER>, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL_WITH(SUM, sum, sum, total_scratch, nullptr, nullptr);
+DT_CUDA_KERNEL(SUM_BWD, sum_bwd, sum_bwd);
+DT_CUDA_KERNEL_WITH(GAUSSIAN_NLL, gaussian_nll, loss_total<DT_OPX_GAUSSIAN_NLL>, total_scratch, nullptr, nullptr);
+DT_CUDA_KERNEL(GAUSSIAN_NLL_BWD, gaussian_nll_bwd, loss_bwd<DT_OPX_GAUSSIAN_NLL>);
+DT_CUDA_KERNEL_WITH(BCE_LOGITS, bce_logits, loss_total<DT_OPX_BCE_LOGITS>, total_scratch, nullptr, nullptr);
+DT_CUDA_KERNEL(BCE_LOGITS_BWD, bce_logits_bwd, loss_bwd<DT_OPX_BCE_LOGITS>);
+DT_CUDA_KERNEL_WITH(MSE, mse, loss_total<DT_OPX_MSE>, total_scratch, nullptr, nullptr);
+DT_CUDA_KERNEL(MSE_BWD, mse_bwd, loss_bwd<DT_OPX_MSE>);
+DT_CUDA_KERNEL_WITH(HUBER, huber, loss_total<DT_OPX_HUBER>, total_scratch, nullptr, nullptr);
+DT_CUDA_KERNEL(HUBER_BWD, huber_bwd, loss_bwd<DT_OPX_HUBER>);

@@ -201,8 +201,5 @@ dt_status lstm_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_lstm_rows[] = {
-    {DT_OPX_LSTM, 0, "lstm", lstm, lstm_scratch, lstm_prepare, dt_cuda_recurrent_destroy},
-    {DT_OPX_LSTM_BWD, 0, "lstm_bwd", lstm_bwd, lstm_bwd_scratch, lstm_bwd_prepare, dt_cuda_recurrent_destroy},
-    {},
-};
+DT_CUDA_KERNEL_WITH(LSTM, lstm, lstm, lstm_scratch, lstm_prepare, dt_cuda_recurrent_destroy);
+DT_CUDA_KERNEL_WITH(LSTM_BWD, lstm_bwd, lstm_bwd, lstm_bwd_scratch, lstm_bwd_prepare, dt_cuda_recurrent_destroy);

@@ -376,14 +376,11 @@ dt_status value_loss_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_policy_rows[] = {
-    {DT_OPX_CATEGORICAL, 0, "categorical", categorical, nullptr, nullptr, nullptr},
-    {DT_OPX_CATEGORICAL_BWD, 0, "categorical_bwd", categorical_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_GAUSSIAN, 0, "gaussian", gaussian, nullptr, nullptr, nullptr},
-    {DT_OPX_GAUSSIAN_BWD, 0, "gaussian_bwd", gaussian_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_PPO_CLIP, 0, "ppo_clip", ppo_clip, nullptr, nullptr, nullptr},
-    {DT_OPX_PPO_CLIP_BWD, 0, "ppo_clip_bwd", ppo_clip_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_VALUE_LOSS, 0, "value_loss", value_loss, nullptr, nullptr, nullptr},
-    {DT_OPX_VALUE_LOSS_BWD, 0, "value_loss_bwd", value_loss_bwd, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(CATEGORICAL, categorical, categorical);
+DT_CUDA_KERNEL(CATEGORICAL_BWD, categorical_bwd, categorical_bwd);
+DT_CUDA_KERNEL(GAUSSIAN, gaussian, gaussian);
+DT_CUDA_KERNEL(GAUSSIAN_BWD, gaussian_bwd, gaussian_bwd);
+DT_CUDA_KERNEL(PPO_CLIP, ppo_clip, ppo_clip);
+DT_CUDA_KERNEL(PPO_CLIP_BWD, ppo_clip_bwd, ppo_clip_bwd);
+DT_CUDA_KERNEL(VALUE_LOSS, value_loss, value_loss);
+DT_CUDA_KERNEL(VALUE_LOSS_BWD, value_loss_bwd, value_loss_bwd);

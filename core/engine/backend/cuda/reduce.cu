@@ -85,8 +85,5 @@ dt_status rowsum(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_reduce_rows[] = {
-    {DT_OPX_COLSUM, 0, "colsum", colsum, nullptr, nullptr, nullptr},
-    {DT_OPX_ROWSUM, 0, "rowsum", rowsum, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(COLSUM, colsum, colsum);
+DT_CUDA_KERNEL(ROWSUM, rowsum, rowsum);

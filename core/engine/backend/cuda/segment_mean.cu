@@ -114,8 +114,5 @@ dt_status segment_mean_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_segment_mean_rows[] = {
-    {DT_OPX_SEGMENT_MEAN, 0, "segment_mean", segment_mean, nullptr, nullptr, nullptr},
-    {DT_OPX_SEGMENT_MEAN_BWD, 0, "segment_mean_bwd", segment_mean_bwd, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(SEGMENT_MEAN, segment_mean, segment_mean);
+DT_CUDA_KERNEL(SEGMENT_MEAN_BWD, segment_mean_bwd, segment_mean_bwd);

@@ -113,8 +113,5 @@ dt_status softmax_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_softmax_rows[] = {
-    {DT_OPX_SOFTMAX, 0, "softmax", softmax, nullptr, nullptr, nullptr},
-    {DT_OPX_SOFTMAX_BWD, 0, "softmax_bwd", softmax_bwd, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(SOFTMAX, softmax, softmax);
+DT_CUDA_KERNEL(SOFTMAX_BWD, softmax_bwd, softmax_bwd);

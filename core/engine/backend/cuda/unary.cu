@@ -102,11 +102,8 @@ dt_status clamp_bwd(const dt_device_args *a)
 
 } // namespace
 
-extern "C" const dt_device_kernel dt_cuda_unary_rows[] = {
-    {DT_OPX_UNARY, 0, "unary", unary, nullptr, nullptr, nullptr},
-    {DT_OPX_UNARY_BWD, 0, "unary_bwd", unary_bwd, nullptr, nullptr, nullptr},
-    {DT_OPX_AFFINE, 0, "affine", affine, nullptr, nullptr, nullptr},
-    {DT_OPX_CLAMP, 0, "clamp", clamp, nullptr, nullptr, nullptr},
-    {DT_OPX_CLAMP_BWD, 0, "clamp_bwd", clamp_bwd, nullptr, nullptr, nullptr},
-    {},
-};
+DT_CUDA_KERNEL(UNARY, unary, unary);
+DT_CUDA_KERNEL(UNARY_BWD, unary_bwd, unary_bwd);
+DT_CUDA_KERNEL(AFFINE, affine, affine);
+DT_CUDA_KERNEL(CLAMP, clamp, clamp);
+DT_CUDA_KERNEL(CLAMP_BWD, clamp_bwd, clamp_bwd);

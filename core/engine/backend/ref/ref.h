@@ -30,7 +30,6 @@ typedef float real;
 
 #define DT_OP(ID, number, name) dt_kernel REF(name);
 #include "engine/backend/ops.def"
-#undef DT_OP
 
 static inline const dt_view *view_in(const dt_kernel_args *a, uint32_t i)
 {
