@@ -32,7 +32,7 @@ static void feed_data(const dt_samples *d, uint32_t first, int32_t symbol, dt_bu
 static void feed_obs(dt_rollout *r, uint32_t port, dt_bundle_field *how)
 {
     const dt_obs_port *o = &r->buffer.l->obs[port];
-    dt_moments *m = &r->obs[port];
+    dt_moments *m = &r->stats.port[port];
     how->index_of = o->index_of;
     how->kind = o->steps > 0 ? DT_BUNDLE_STEPS : DT_BUNDLE_GIVEN;
     if (m->n > 0) {
@@ -122,7 +122,7 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
                                     .choices = l->spec.choices,
                                     .low = l->spec.low,
                                     .high = l->spec.high,
-                                    .is_squashed = r->is_squashed};
+                                    .is_squashed = r->acting.is_squashed};
     return dt_bundle_make(&d, &t->bundle);
 }
 

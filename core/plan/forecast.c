@@ -180,7 +180,7 @@ static dt_status add_limits(dt_stage *s, dt_forecast *f)
     f->eval_interval = s->d.phase->ops.phase.evaluate != NULL ? training.eval_interval : 0;
     f->iterations = option_of_phase(s, "iterations");
     if (s->rollout != NULL) {
-        f->round = (uint64_t)s->rollout->d.steps * s->rollout->instances;
+        f->round = (uint64_t)s->rollout->d.steps * s->rollout->split.instances;
         f->round_asked = option_of_phase(s, "train_batch");
         add_episodes(s, f);
     }
@@ -280,7 +280,7 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
     }
     if (f->round_asked > 0 && f->round != (uint64_t)f->round_asked) {
         dt_str_addf(out, ": train_batch = %lld, rounded up to whole fragments of %u environments",
-                    (long long)f->round_asked, s->rollout->instances);
+                    (long long)f->round_asked, s->rollout->split.instances);
     }
     dt_str_add(out, "\n");
     dt_forecast_env_text(s, f, "  ", out);

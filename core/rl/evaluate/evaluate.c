@@ -37,6 +37,7 @@ typedef struct evaluation {
     dt_risk *risk_model; /* of the recorded vehicles; NULL: nobody predicts */
     dt_frames *frames;   /* of the very first episode; NULL: nobody looks */
     bool is_recorded;    /* it is over */
+    bool has_pictures;   /* of the first episode */
     bool is_first;       /* the instance is the environment's first one, and stays */
 } evaluation;
 
@@ -109,12 +110,12 @@ static dt_status play(evaluation *e, bool greedy)
                       .stops_user = r->stage->d.stops_user,
                       .vector = e->vector,
                       .buffer = &e->buffer,
-                      .actor = &r->track[0].own.actor,
-                      .index = r->track[0].index,
+                      .actor = &r->acting.track[0].own,
+                      .index = r->acting.track[0].index,
                       .key_of = key_of,
                       .user = e,
                       .greedy = greedy,
-                      .is_squashed = r->is_squashed};
+                      .is_squashed = r->acting.is_squashed};
     dt_collect_opponents opponents;
     if (r->opponents != NULL) {
         DT_TRY(dt_opponents_judge(r->opponents, &opponents));
@@ -157,7 +158,7 @@ static dt_status make_instances(evaluation *e)
 {
     dt_rollout *r = e->r;
     const bool is_alone = (r->env->comp->desc.flags & DT_COMP_PROCESS) != 0 && !r->env->in_process;
-    if (is_alone && r->vector == NULL && e->n == 1) {
+    if (is_alone && r->acting.vector == NULL && e->n == 1) {
         e->is_first = true;
         DT_TRY(is_apart(r->env) ? dt_env_remake(r->env, r->env->judged, 0) : DT_OK);
         e->self[0] = r->env->self;
@@ -178,7 +179,7 @@ static dt_status prepare(evaluation *e)
                                .transitions = r->buffer.d.transitions,
                                .is_opponent = is_opponent};
     DT_TRY(dt_buffer_init(&e->buffer, &bd));
-    dt_rollout_scale(r, &e->buffer);
+    dt_obs_stats_set_scale(&r->stats, &e->buffer);
     DT_TRY(make_instances(e));
     const uint32_t own = r->env->judged->max_steps;
     e->kind = (dt_vector_kind){r->env->comp->desc.id, r->env->ops, own > 0 ? own : r->evaluation_steps};
@@ -187,8 +188,8 @@ static dt_status prepare(evaluation *e)
                               .layout = l,
                               .self = e->self,
                               .n = e->n,
-                              .workers = r->workers,
-                              .groups = r->in_flight > 0 ? dt_rollout_groups(r, e->n) : 1,
+                              .workers = r->acting.workers,
+                              .groups = r->acting.in_flight > 0 ? dt_acting_groups(r, e->n) : 1,
                               .max_steps_from = own > 0 ? "its own spec (max_steps)" : "evaluation.max_steps",
                               .n_cut = &r->env->n_cut,
                               .user = e,
@@ -198,29 +199,6 @@ static dt_status prepare(evaluation *e)
 }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
-
-static double item_mean(const double *result, uint32_t n, uint32_t items, uint32_t item, double *std)
-{
-    double count = 0, sum = 0, squares = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const double x = result[(size_t)i * items + item];
-        if (!isnan(x)) {
-            count++;
-            sum += x;
-        }
-    }
-    const double mean = count > 0 ? sum / count : NAN;
-    for (uint32_t i = 0; i < n; i++) {
-        const double x = result[(size_t)i * items + item];
-        if (!isnan(x)) {
-            squares += (x - mean) * (x - mean);
-        }
-    }
-    if (std != NULL) {
-        *std = count > 1 ? sqrt(squares / (count - 1)) : (double)NAN;
-    }
-    return mean;
-}
 
 static void summarise_seed(const evaluation *e, const double *result, dt_rollout_report *out)
 {
@@ -240,13 +218,13 @@ static void summarise_seed(const evaluation *e, const double *result, dt_rollout
     all.env_s = sum[ITEM_ENV_S];
     all.explained_variance = NAN;
     const uint32_t n = e->episodes, at = ITEM_EPISODE;
-    all.episode_return = item_mean(result, n, e->items, at, &all.episode_return_std);
-    all.episode_length = item_mean(result, n, e->items, at + 1, NULL);
+    all.episode_return = dt_episode_mean(result + at, e->items, n, NULL, &all.episode_return_std);
+    all.episode_length = dt_episode_mean(result + at + 1, e->items, n, NULL, NULL);
     for (uint32_t k = 0; k < s->n_costs; k++) {
-        all.episode_cost[k] = item_mean(result, n, e->items, at + 2 + k, &all.episode_cost_std[k]);
+        all.episode_cost[k] = dt_episode_mean(result + at + 2 + k, e->items, n, NULL, &all.episode_cost_std[k]);
     }
     for (uint32_t m = 0; m < s->n_metrics; m++) {
-        all.metric[m] = item_mean(result, n, e->items, at + 2 + s->n_costs + m, &all.metric_std[m]);
+        all.metric[m] = dt_episode_mean(result + at + 2 + s->n_costs + m, e->items, n, NULL, &all.metric_std[m]);
     }
     memcpy(out, &all, out->struct_size < sizeof(all) ? out->struct_size : sizeof(all));
 }
@@ -261,9 +239,9 @@ static dt_status gather(const evaluation *e, uint32_t per_rank, double *all)
 static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
 {
     dt_rollout *r = e->r;
-    dt_rollout_ahead_rest(r); /* whose policy acts here; how it ended the next collect tells */
+    dt_round_ahead_finish(r); /* its policy acts here; its error is reported by the next collect */
     DT_TRY(r->opponents != NULL ? dt_opponents_check_evaluation(r->opponents) : DT_OK);
-    e->n = e->end - e->begin < r->last - r->first ? e->end - e->begin : r->last - r->first;
+    e->n = e->end - e->begin < r->split.last - r->split.first ? e->end - e->begin : r->split.last - r->split.first;
     DT_TRY(dt_rollout_policy(r, ((dt_stage *)(void *)t)->trainer));
     if (e->n == 0) {
         return DT_OK; /* more ranks than jobs */
@@ -273,7 +251,7 @@ static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
         return DT_FAIL(DT_ENOMEM, "out of memory for %u episodes", jobs);
     }
     DT_TRY(prepare(e));
-    if (r->wants_frames && e->begin == 0) {
+    if (e->has_pictures && e->begin == 0) {
         const bool is_taught = dt_roles_have(&r->stage->d.loaded, "perception");
         DT_TRY(dt_risk_open(r, ((dt_stage *)(void *)t)->trainer, &e->risk_model));
         DT_TRY(dt_frames_open(r->env, r->stage->d.frames_every_s, e->risk_model, is_taught, &e->frames));
@@ -281,45 +259,53 @@ static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
     return play(e, greedy);
 }
 
-dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
-                              uint8_t greedy, dt_rollout_report *out)
+static dt_status evaluate(evaluation *e, dt_train *t, uint32_t n_seeds, bool greedy, dt_rollout_report *out)
 {
+    dt_rollout *r = e->r;
+    const uint32_t episodes = e->episodes;
     dt_comm *comm = r->stage->d.comm;
     const uint32_t jobs = n_seeds * episodes, ranks = dt_comm_size(comm), per_rank = (jobs + ranks - 1) / ranks;
     const double from = dt_clock_s();
-    evaluation e = {.r = r, .seed = seed, .episodes = episodes};
     if (jobs == 0) {
         return DT_FAIL(DT_EINVAL, "an evaluation of %u episodes of each of %u seeds is empty; both must be at least 1",
                        episodes, n_seeds);
     }
-    e.items = ITEM_EPISODE + r->buffer.episode_items;
-    e.begin = per_rank * dt_comm_rank(comm) < jobs ? per_rank * dt_comm_rank(comm) : jobs;
-    e.end = e.begin + per_rank < jobs ? e.begin + per_rank : jobs;
-    e.result = dt_alloc_n((size_t)per_rank * (ranks + 1), e.items * sizeof(double)); /* the last rank's may overhang */
-    double *all = dt_alloc_n((size_t)per_rank * ranks, e.items * sizeof(double));
-    dt_status st = e.result != NULL && all != NULL ? run(&e, jobs, greedy != 0, t)
-                                                   : DT_FAIL(DT_ENOMEM, "out of memory for %u episodes", jobs);
+    e->items = ITEM_EPISODE + r->buffer.episode_items;
+    e->begin = per_rank * dt_comm_rank(comm) < jobs ? per_rank * dt_comm_rank(comm) : jobs;
+    e->end = e->begin + per_rank < jobs ? e->begin + per_rank : jobs;
+    e->result =
+        dt_alloc_n((size_t)per_rank * (ranks + 1), e->items * sizeof(double)); /* the last rank's may overhang */
+    double *all = dt_alloc_n((size_t)per_rank * ranks, e->items * sizeof(double));
+    dt_status st = e->result != NULL && all != NULL ? run(e, jobs, greedy, t)
+                                                    : DT_FAIL(DT_ENOMEM, "out of memory for %u episodes", jobs);
     st = dt_comm_agree(comm, st);
     if (st == DT_OK) {
-        st = gather(&e, per_rank, all);
+        st = gather(e, per_rank, all);
     }
     for (uint32_t i = 0; i < n_seeds && st == DT_OK; i++) {
-        summarise_seed(&e, all + (size_t)i * episodes * e.items, &out[i]);
+        summarise_seed(e, all + (size_t)i * episodes * e->items, &out[i]);
         out[i].total_s = dt_clock_s() - from;
     }
-    dt_frames_close(e.frames);
-    dt_risk_close(e.risk_model);
-    dt_vector_destroy(e.vector);
-    if (e.self != NULL && !e.is_first) {
-        dt_env_drop(r->env, r->env->judged, 0, e.n, e.self);
-    } else if (e.is_first && is_apart(r->env) && r->stage->d.judged == NULL && st == DT_OK) {
+    dt_frames_close(e->frames);
+    dt_risk_close(e->risk_model);
+    dt_vector_destroy(e->vector);
+    if (e->self != NULL && !e->is_first) {
+        dt_env_drop(r->env, r->env->judged, 0, e->n, e->self);
+    } else if (e->is_first && is_apart(r->env) && r->stage->d.judged == NULL && st == DT_OK) {
         st = dt_env_remake(r->env, &r->env->training, 0); /* which goes on */
     }
-    dt_buffer_fini(&e.buffer);
-    dt_free(e.self);
-    dt_free(e.result);
+    dt_buffer_fini(&e->buffer);
+    dt_free(e->self);
+    dt_free(e->result);
     dt_free(all);
     return st;
+}
+
+dt_status dt_rollout_evaluate(dt_rollout *r, dt_train *t, const uint64_t *seed, uint32_t n_seeds, uint32_t episodes,
+                              uint8_t greedy, dt_rollout_report *out)
+{
+    evaluation e = {.r = r, .seed = seed, .episodes = episodes};
+    return evaluate(&e, t, n_seeds, greedy != 0, out);
 }
 
 dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
@@ -337,9 +323,8 @@ dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
     for (uint32_t i = 0; i < o.n_seeds; i++) {
         of_seed[i].struct_size = sizeof(*of_seed);
     }
-    r->wants_frames = s->d.controller == NULL;
-    st = dt_rollout_evaluate(r, t, o.seed, o.n_seeds, (uint32_t)o.episodes, o.greedy, of_seed);
-    r->wants_frames = false;
+    evaluation e = {.r = r, .seed = o.seed, .episodes = (uint32_t)o.episodes, .has_pictures = s->d.controller == NULL};
+    st = evaluate(&e, t, o.n_seeds, o.greedy != 0, of_seed);
     if (st == DT_OK) {
         dt_evaluation_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
                               of_seed, o.n_seeds);

@@ -187,19 +187,19 @@ static uint64_t buffer_bytes(const dt_buffer *b, const double *mean, uint64_t *r
 /* Of several ranks: what all of them know, and what comes and goes before a step. */
 static void add_shared(const dt_rollout *r, dt_rollout_need *out)
 {
-    const dt_rollout_share *x = &r->share;
+    const dt_exchange *x = &r->exchange;
     uint64_t rows = 0, batch = 0, own = 0;
     if (r->all != &r->rows) {
         return;
     }
-    out->buffer += buffer_bytes(&r->rows, out->mean, &rows) + buffer_bytes(&r->batch, out->mean, &batch);
+    out->buffer += buffer_bytes(&r->rows, out->mean, &rows) + buffer_bytes(&r->exchange.batch, out->mean, &batch);
     out->buffer += dt_arena_bytes(x->in_bytes) + dt_arena_bytes(x->out_bytes);
     (void)buffer_bytes(&r->buffer, out->mean, &own);
     /* a sample comes, and goes, as large as it lies in the round */
-    const double samples = (double)r->d.steps * (r->last - r->first);
+    const double samples = (double)r->d.steps * (r->split.last - r->split.first);
     const size_t used = (size_t)((double)own / samples * (double)x->room);
     out->buffer_resident += dt_arena_touched(x->in_bytes, used) + dt_arena_touched(x->out_bytes, used);
-    out->buffer_resident += rows + batch + (uint64_t)r->d.steps * r->instances * sizeof(*x->place);
+    out->buffer_resident += rows + batch + (uint64_t)r->d.steps * r->split.instances * sizeof(*x->place);
 }
 
 /* Their policy, and the values that it may run with. */
@@ -216,7 +216,7 @@ static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
     dt_evaluation_opts o;
     DT_TRY(dt_config_evaluation(r->stage->d.config, r->stage->d.index, &o));
-    const uint64_t ranks = dt_comm_size(r->stage->d.comm), own = r->last - r->first;
+    const uint64_t ranks = dt_comm_size(r->stage->d.comm), own = r->split.last - r->split.first;
     const uint64_t jobs = ((uint64_t)o.n_seeds * (uint64_t)o.episodes + ranks - 1) / ranks;
     out->evaluated = (uint32_t)(jobs < own ? jobs : own);
     const dt_layout *l = dt_env_layout(r->env, r->env->judged);
@@ -244,7 +244,7 @@ static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
     const dt_layout *l = &r->env->layout;
-    const uint32_t own = r->last - r->first;
+    const uint32_t own = r->split.last - r->split.first;
     memset(out, 0, sizeof(*out));
     for (uint32_t k = 0; k <= l->spec.n_symbols; k++) {
         out->mean[k] = (double)dt_layout_cap(l, (int32_t)k);
@@ -258,14 +258,14 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
     }
     DT_TRY(dt_rollout_prepare(r, t));
     out->instances = own;
-    out->threads = r->workers;
-    dt_policy_arenas_get(r->policy, out->mean, (own + r->n_tracks - 1) / r->n_tracks, &out->policy,
+    out->threads = r->acting.workers;
+    dt_policy_arenas_get(r->acting.policy, out->mean, (own + r->acting.n_tracks - 1) / r->acting.n_tracks, &out->policy,
                          &out->policy_resident);
     if (r->opponents != NULL) {
-        add_opponents(r, (own + r->n_tracks - 1) / r->n_tracks, out);
+        add_opponents(r, (own + r->acting.n_tracks - 1) / r->acting.n_tracks, out);
     }
-    out->policy += dt_arena_bytes(r->arena_bytes) * r->n_tracks;
-    out->policy_resident += r->arena_bytes; /* all tracks together see all instances */
+    out->policy += dt_arena_bytes(r->acting.arena_bytes) * r->acting.n_tracks;
+    out->policy_resident += r->acting.arena_bytes; /* all tracks together see all instances */
     out->buffer = buffer_bytes(&r->buffer, out->mean, &out->buffer_resident);
     if (r->d.has_ahead) { /* the one acted beside the one that is learnt from */
         uint64_t next = 0;
@@ -287,5 +287,5 @@ bool dt_rollout_call(const dt_rollout *r, const double *mean, double n, uint32_t
         size[k] = (int64_t)ceil(mean[k] * n);
     }
     size[1 + n_symbols] = (int64_t)ceil(n);
-    return dt_policy_call(r->policy, call, size, out_p);
+    return dt_policy_call(r->acting.policy, call, size, out_p);
 }

@@ -37,7 +37,7 @@ static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
                                        .collect = dt_rollout_collect,
                                        .evaluate = dt_rollout_evaluate,
                                        .report = dt_rollout_report_evaluation,
-                                       .ahead = dt_rollout_ahead_begin,
+                                       .ahead = dt_round_ahead_begin,
                                        .annotate = dt_rollout_annotate,
                                        .returns = dt_rollout_returns};
 
@@ -54,7 +54,7 @@ static const dt_replay_api replay_service = {.struct_size = sizeof(dt_replay_api
 
 const dt_stage_rollouts dt_experience = {.service = &service,
                                          .replay = &replay_service,
-                                         .beside = dt_rollout_ahead_beside,
+                                         .beside = dt_round_ahead_continue,
                                          .settle = dt_rollout_settle,
                                          .destroy = dt_rollout_destroy,
                                          .wiring = &dt_wiring_service,

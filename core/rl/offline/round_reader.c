@@ -315,7 +315,7 @@ static void sum_up(dt_replay *p, const sample *x, const size_t *at)
 static void learn_observations(const dt_replay *p, const sample *x, const size_t *at, const uint8_t *every)
 {
     for (uint32_t i = 0; i < p->n_fields; i++) {
-        dt_moments *m = &p->r->obs[p->field[i].port];
+        dt_moments *m = &p->r->stats.port[p->field[i].port];
         if (p->field[i].kind == DT_REPLAY_OBS && m->columns > 0) {
             dt_moments_add(m, (const float *)(const void *)(x->record + at[i]), every, (size_t)x->size[0]);
         }

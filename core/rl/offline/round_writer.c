@@ -34,7 +34,7 @@ typedef struct dt_keep {
 
 static dt_status check(const dt_rollout *r, int64_t keep)
 {
-    const uint64_t round = (uint64_t)r->d.steps * r->instances;
+    const uint64_t round = (uint64_t)r->d.steps * r->split.instances;
     if (dt_buffer_is_joined(r->all)) {
         return DT_FAIL(DT_ECONFIG,
                        "rollouts.keep = %lld, and samples of %s have graphs of two steps, which stored rollouts do not "
@@ -46,7 +46,7 @@ static dt_status check(const dt_rollout *r, int64_t keep)
                : DT_FAIL(DT_ECONFIG,
                          "rollouts.keep = %lld samples is less than one round of %s, %u steps of %u instances: set it "
                          "to at least %llu, or to 0",
-                         (long long)keep, r->stage->d.phase->desc.id, r->d.steps, r->instances,
+                         (long long)keep, r->stage->d.phase->desc.id, r->d.steps, r->split.instances,
                          (unsigned long long)round);
 }
 
@@ -60,7 +60,7 @@ static dt_status name_folder(dt_keep *k)
 static dt_status build(dt_keep *k, int64_t keep)
 {
     dt_rollout *r = k->p.r;
-    const uint64_t samples = (uint64_t)r->d.steps * r->instances;
+    const uint64_t samples = (uint64_t)r->d.steps * r->split.instances;
     const dt_replay_desc plan = {.n_step = 1, .gamma = r->d.gamma};
     DT_TRY(check(r, keep));
     k->rounds = (uint64_t)keep / samples;
@@ -185,8 +185,8 @@ static dt_status put_sample(dt_keep *k, uint64_t sample)
         }
     }
     dt_str_add_n(&k->sizes, (const char *)size, p->n_sizes * sizeof(*size));
-    put_i32(&k->step, sample / p->r->instances);
-    put_i32(&k->instance, sample % p->r->instances);
+    put_i32(&k->step, sample / p->r->split.instances);
+    put_i32(&k->instance, sample % p->r->split.instances);
     return DT_OK;
 }
 
@@ -249,8 +249,10 @@ static uint32_t list_tensors(const dt_keep *k, uint64_t n, dt_st_tensor *t)
 static dt_status write_file(dt_keep *k, uint64_t n)
 {
     const dt_rollout *r = k->p.r;
-    const dt_stored_head h = {
-        .round = r->collects, .episodes = dt_rollout_episodes(r), .steps = r->d.steps, .instances = r->instances};
+    const dt_stored_head h = {.round = r->collects,
+                              .episodes = dt_round_count_episodes(r->all),
+                              .steps = r->d.steps,
+                              .instances = r->split.instances};
     dt_st_tensor t[DT_BUFFER_MAX_FIELDS + 3];
     dt_stored_metadata_number(&k->metadata, &h);
     const uint32_t m = list_tensors(k, n, t);
@@ -276,7 +278,7 @@ static dt_status bring_and_write(dt_keep *k, uint64_t n)
     for (uint32_t i = 0; i < k->p.ranks; i++) {
         k->part[i] = (dt_samples_part){.index = k->sample, .n = i == 0 ? n : 0};
     }
-    DT_TRY(k->p.ranks > 1 ? dt_rollout_bring(r, k->p.unread, k->part) : DT_OK);
+    DT_TRY(k->p.ranks > 1 ? dt_exchange_bring(&r->exchange, k->p.unread, k->part) : DT_OK);
     return k->p.rank == 0 ? write_round(k, n) : DT_OK;
 }
 
@@ -286,11 +288,9 @@ static dt_status keep_round(void *self)
     dt_rollout *r = k->p.r;
     dt_buffer_scale scale[DT_ENV_MAX_OBS];
     DT_TRACE_N("rollout", "keep the round", "round", r->collects);
-    memcpy(scale, r->buffer.scale, sizeof(scale));
-    memset(r->buffer.scale, 0, sizeof(r->buffer.scale));
-    const dt_status st = bring_and_write(k, dt_rollout_list_acted(r, k->sample));
-    memcpy(r->buffer.scale, scale, sizeof(scale));
-    r->share.has_last = false;
+    dt_exchange_begin_raw(&r->exchange, scale);
+    const dt_status st = bring_and_write(k, dt_round_list_acted(r->all, k->sample));
+    dt_exchange_end_raw(&r->exchange, scale);
     clear(k);
     return dt_comm_agree(r->stage->d.comm, st);
 }

@@ -159,7 +159,7 @@ dt_status dt_replay_save(const dt_replay *p, dt_str *out)
         put(out, p->weight, (size_t)p->d.draw * sizeof(*p->weight));
     }
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
-        put(out, p->held[i], 2 * p->r->obs[i].columns * sizeof(float));
+        put(out, p->held[i], 2 * p->r->stats.port[i].columns * sizeof(float));
     }
     for (uint64_t i = 0; i < h.n_leaves; i++) {
         const double leaf = dt_sum_tree_get(&p->tree, i);
@@ -225,7 +225,7 @@ static dt_status load_drawn(dt_replay *p, const head *h, uint64_t held, cursor *
 static dt_status load_scale(dt_replay *p, const head *h, cursor *c)
 {
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
-        const size_t n = 2 * p->r->obs[i].columns;
+        const size_t n = 2 * p->r->stats.port[i].columns;
         DT_TRY(take(c, p->held[i], n * sizeof(float)));
         for (size_t k = 0; k < n; k++) {
             if (!isfinite(p->held[i][k])) {

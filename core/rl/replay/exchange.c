@@ -19,7 +19,7 @@ dt_status dt_replay_share_init(dt_replay *p)
     if (p->ranks == 1) {
         return DT_OK;
     }
-    const size_t samples = (size_t)p->r->d.steps * p->r->instances;
+    const size_t samples = (size_t)p->r->d.steps * p->r->split.instances;
     p->data.source.bring = dt_replay_bring;
     p->wanted = dt_alloc_n(samples * p->ranks, sizeof(*p->wanted));
     p->mark = dt_alloc_n(samples, sizeof(*p->mark));
@@ -73,7 +73,7 @@ static uint64_t want_all(dt_replay *p, uint32_t rank, uint64_t sample, uint64_t 
 
 dt_status dt_replay_bring_round(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n)
 {
-    const size_t samples = (size_t)p->r->d.steps * p->r->instances;
+    const size_t samples = (size_t)p->r->d.steps * p->r->split.instances;
     memset(p->mark, 0, samples * sizeof(*p->mark));
     for (uint32_t k = 0; k < p->ranks; k++) {
         uint64_t *const list = p->wanted + k * samples;
@@ -85,7 +85,7 @@ dt_status dt_replay_bring_round(dt_replay *p, uint64_t number, const uint64_t *s
         }
         p->part[k] = (dt_samples_part){.index = list, .n = some};
     }
-    return dt_rollout_bring(p->r, p->unread, p->part);
+    return dt_exchange_bring(&p->r->exchange, p->unread, p->part);
 }
 
 /* ---- what was drawn ---------------------------------------------------------------------------------------------- */

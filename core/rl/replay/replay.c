@@ -176,7 +176,7 @@ static void unmap_ring(dt_replay *p)
 static dt_status hold_room(dt_replay *p)
 {
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
-        const size_t columns = p->r->obs[i].columns;
+        const size_t columns = p->r->stats.port[i].columns;
         if (columns > 0) {
             p->held[i] = dt_alloc_n(2 * columns, sizeof(float));
             if (p->held[i] == NULL) {
@@ -211,7 +211,7 @@ static dt_status build(dt_replay *p, const dt_replay_desc *d, const dt_replay_st
 {
     DT_TRY(d->stored != NULL ? check_stored(p) : DT_OK);
     DT_TRY(check_desc(p));
-    const size_t draw = (size_t)p->d.draw, samples = (size_t)p->r->d.steps * p->r->instances;
+    const size_t draw = (size_t)p->d.draw, samples = (size_t)p->r->d.steps * p->r->split.instances;
     DT_TRY(dt_replay_plan(p, d, &dt_replay_data_ops));
     DT_TRY(reads_stored(p) ? store->count(p, d->stored, &p->d.capacity) : DT_OK);
     DT_TRY(measure(p));
@@ -328,11 +328,9 @@ static dt_status write_raw(dt_replay *p, uint64_t number, const uint64_t *sample
 {
     dt_rollout *r = p->r;
     dt_buffer_scale scale[DT_ENV_MAX_OBS];
-    memcpy(scale, r->buffer.scale, sizeof(scale));
-    memset(r->buffer.scale, 0, sizeof(r->buffer.scale));
+    dt_exchange_begin_raw(&r->exchange, scale);
     const dt_status st = bring_and_write(p, number, sample, n);
-    memcpy(r->buffer.scale, scale, sizeof(scale));
-    r->share.has_last = false;
+    dt_exchange_end_raw(&r->exchange, scale);
     return st;
 }
 
@@ -349,7 +347,7 @@ static dt_status add(dt_replay *p)
     DT_TRACE_N("rollout", "add to the replay", "round", r->collects);
     refill(p);
     p->is_drawn = false;
-    const uint64_t all = dt_rollout_list_acted(r, p->sample);
+    const uint64_t all = dt_round_list_acted(r->all, p->sample);
     const uint64_t n = all < p->d.capacity ? all : p->d.capacity; /* the last ones, as many as there is room for */
     const dt_status st = write_raw(p, p->added + all - n, p->sample + (all - n), n);
     p->rounds = r->collects;
@@ -439,7 +437,7 @@ static void hold_scale(dt_replay *p)
 {
     p->is_held = false;
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
-        dt_moments *m = &p->r->obs[i];
+        dt_moments *m = &p->r->stats.port[i];
         if (m->columns > 0 && m->n > 0) {
             dt_moments_apply(m);
             memcpy(p->held[i], m->shift, m->columns * sizeof(float));

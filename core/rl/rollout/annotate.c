@@ -9,38 +9,25 @@
 #include "rl/rollout/rollout.h"
 
 #include "base/err.h"
-#include "base/trace.h"
 
 #include <math.h>
 #include <string.h>
-
-static uint64_t rows_of_round(const dt_buffer *b)
-{
-    const size_t first = dt_buffer_slot(b, 0, 0), end = first + (size_t)b->d.steps * b->d.instances;
-    uint64_t n = 0;
-    for (size_t i = first; i < end; i++) {
-        n += (uint64_t)b->n_acts[i];
-    }
-    return n;
-}
 
 static dt_status check_rows(const dt_rollout *r, uint64_t n_rows)
 {
     if (!r->all->is_filled) {
         return DT_FAIL(DT_EPLUGIN, "rows of a round are passed before the first collect");
     }
-    const uint64_t n = rows_of_round(r->all);
+    const uint64_t n = dt_round_count_rows(r->all);
     return n == n_rows ? DT_OK
                        : DT_FAIL(DT_EINVAL, "%llu rows are given, and the round has %llu", (unsigned long long)n_rows,
                                  (unsigned long long)n);
 }
 
-/* ---- annotate ---------------------------------------------------------------------------------------------------- */
-
 static dt_status find_annotation(const dt_rollout *r, const char *name, uint32_t *k_p)
 {
     for (uint32_t k = 0; k < r->d.n_annotations; k++) {
-        if (strcmp(r->annotation[k].name, name) == 0) {
+        if (strcmp(r->ports.annotation[k].name, name) == 0) {
             *k_p = k;
             return DT_OK;
         }
@@ -70,7 +57,7 @@ dt_status dt_rollout_annotate(dt_rollout *r, const char *name, const float *rows
     if (r->stage->trainer != NULL) {
         dt_trainer_refill(r->stage->trainer); /* nobody reads while we write */
     }
-    r->share.has_last = false;
+    dt_exchange_invalidate(&r->exchange);
     const size_t first = dt_buffer_slot(b, 0, 0) * A, end = first + (size_t)b->d.steps * b->d.instances * A;
     for (size_t at = first; at < end; at++) {
         if ((b->row[at] & DT_ROW_ACTS) != 0) {
@@ -88,38 +75,13 @@ void dt_rollout_clear_annotations(dt_rollout *r)
     }
 }
 
-/* ---- returns ----------------------------------------------------------------------------------------------------- */
-
-typedef struct ahead { /* of the agent at a place, in the step behind: its return, its value */
-    double y, value;
-} ahead;
-
-/* y_t = r_t + gamma ((1 - lambda) V_{t+1} + lambda y_{t+1})   (Sutton and Barto 2018, eq. 12.20) */
 dt_status dt_rollout_returns(dt_rollout *r, const float *value, const float *next_value, double gamma, double lambda,
                              float *out, uint64_t n_rows)
 {
-    const dt_buffer *b = r->all;
-    const size_t A = b->l->spec.n_agents, places = (size_t)b->d.instances * A;
-    const size_t first = dt_buffer_slot(b, 0, 0) * A, last = first + b->d.steps * places;
-    ahead *const of = (void *)r->carry; /* [places], twice as large as a number */
     if (!(gamma >= 0 && gamma <= 1) || !(lambda >= 0 && lambda <= 1)) {
         return DT_FAIL(DT_EINVAL, "returns with gamma = %g and lambda = %g; expected 0 to 1", gamma, lambda);
     }
     DT_TRY(check_rows(r, n_rows));
-    DT_TRACE("rollout", "returns");
-    uint64_t row = n_rows;
-    for (size_t at = last; at-- > first;) {
-        if ((b->row[at] & DT_ROW_ACTS) == 0) {
-            continue;
-        }
-        row--;
-        ahead *x = &of[(at - first) % places];
-        const bool is_open = b->flag[at] == DT_STEP_ACTED && at + places < last;
-        const double behind = is_open ? (1 - lambda) * x->value + lambda * x->y
-                              : (b->flag[at] & DT_STEP_TERMINATED) != 0 || next_value == NULL ? 0
-                                                                                              : (double)next_value[row];
-        *x = (ahead){.y = (double)b->reward[at] + gamma * behind, .value = (double)value[row]};
-        out[row] = (float)x->y;
-    }
+    dt_returns_of_values(&r->returns, r->all, value, next_value, gamma, lambda, out, n_rows);
     return DT_OK;
 }

@@ -126,19 +126,19 @@ static void choose_rows(const dt_collector *c, uint32_t t, uint32_t begin, uint3
 
 static dt_status run(const dt_collector *c, const dt_turn *x)
 {
-    const dt_actor *p = c->actor;
+    dt_actor *p = c->actor;
     int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
     choose_rows(c, x->t, x->begin, x->end, size);
     if (size[0] == 0) {
         return DT_OK;
     }
     dt_buffer_pack(c->buffer, DT_ROW_SEEN, c->index, NULL, x->end - x->begin, p->want, p->field);
-    return p->run(p->user, size, p->field);
+    return dt_actor_run(p, size);
 }
 
 static dt_status ask_for(const dt_collector *c, dt_turn *x)
 {
-    const dt_actor *p = c->actor;
+    dt_actor *p = c->actor;
     const uint32_t n = (x->end - x->begin + p->unit - 1) / p->unit;
     int64_t rows = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -146,11 +146,11 @@ static dt_status ask_for(const dt_collector *c, dt_turn *x)
         const uint32_t begin = x->begin + i * p->unit, end = x->end - begin < p->unit ? x->end : begin + p->unit;
         choose_rows(c, x->t, begin, end, size);
         rows += size[0];
-        dt_buffer_pack(c->buffer, DT_ROW_SEEN, c->index, NULL, end - begin, p->want, p->room(p->user, x->place, i, n));
-        DT_TRY(p->put(p->user, x->place, i, n, size));
+        dt_buffer_pack(c->buffer, DT_ROW_SEEN, c->index, NULL, end - begin, p->want, dt_actor_piece(p, x->place, i, n));
+        DT_TRY(dt_actor_put(p, x->place, i, n, size));
     }
     x->is_asked = rows > 0;
-    return x->is_asked ? p->ask(p->user, x->place, n) : DT_OK;
+    return x->is_asked ? dt_actor_ask(p, x->place, n) : DT_OK;
 }
 
 /* ---- opponents --------------------------------------------------------------------------------------------------- */
@@ -159,22 +159,22 @@ static dt_status ask_for(const dt_collector *c, dt_turn *x)
 static dt_status run_opponents(const dt_collector *c, const uint64_t *index, uint32_t n)
 {
     const dt_buffer *b = c->buffer;
-    const dt_actor *p = c->opponents->actor;
+    dt_actor *p = c->opponents->actor;
     const uint32_t unit = p->places > 0 ? p->unit : n, pieces = (n + unit - 1) / unit;
     for (uint32_t i = 0; i < pieces; i++) {
         int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
         const uint32_t first = i * unit, some = n - first < unit ? n - first : unit;
-        void *const *field = p->places > 0 ? p->room(p->user, 0, i, pieces) : p->field;
+        void *const *field = p->places > 0 ? dt_actor_piece(p, 0, i, pieces) : p->field;
         dt_buffer_sizes(b, DT_ROW_OPPONENT, index + first, some, size);
         size[1 + b->l->spec.n_symbols] = some;
         dt_buffer_pack(b, DT_ROW_OPPONENT, index + first, NULL, some, p->want, field);
         if (p->places == 0) {
-            return p->run(p->user, size, field);
+            return dt_actor_run(p, size);
         }
-        DT_TRY(p->put(p->user, 0, i, pieces, size));
+        DT_TRY(dt_actor_put(p, 0, i, pieces, size));
     }
-    DT_TRY(p->ask(p->user, 0, pieces));
-    return p->answer(p->user, 0);
+    DT_TRY(dt_actor_ask(p, 0, pieces));
+    return dt_actor_take_answer(p, 0);
 }
 
 static dt_status take_opponents(draw *d, uint32_t i, size_t *row_p)
@@ -315,7 +315,7 @@ static dt_status act_on(draw *d, dt_turn *x)
     dt_rng_stream_init(&d->stream, &c->key);
     if (x->is_asked) {
         x->is_asked = false;
-        DT_TRY(c->actor->answer(c->actor->user, x->place));
+        DT_TRY(dt_actor_take_answer(c->actor, x->place));
     }
     for (uint32_t i = x->begin; i < x->end && x->infers; i++) {
         DT_TRY(take_rows(d, i, !is_last, &row));
@@ -333,11 +333,11 @@ static dt_status act_on(draw *d, dt_turn *x)
 /* Nothing may be under way when we leave; what was wrong is told first. */
 static dt_status leave(dt_collector *c, dt_status st)
 {
-    const dt_actor *p = c->actor;
+    dt_actor *p = c->actor;
     dt_error reason;
     dt_error_take(&reason, st);
     for (uint32_t i = 0; i < p->places; i++) {
-        if (c->turn[i].is_asked && p->answer(p->user, i) < 0) {
+        if (c->turn[i].is_asked && dt_actor_take_answer(p, i) < 0) {
             dt_error_clear();
         }
     }

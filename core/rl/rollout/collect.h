@@ -10,28 +10,7 @@
 #include "rl/buffer/buffer.h"
 #include "rl/buffer/dist.h"
 #include "rl/env/vector.h"
-
-enum { DT_COLLECT_PLACES = 8 };
-
-/* The policy; run fills the outputs, row by row, NULL where there is none. One that is asked answers later: groups take
- * turns at its places, and while some of them wait for their answer others are stepped and packed. */
-typedef struct dt_actor {
-    void *user;
-    dt_status (*run)(void *user, const int64_t *size, void *const *field);
-    void *const *field; /* room for the rows of one group, per field of the buffer */
-    uint32_t places;    /* at most DT_COLLECT_PLACES; 0: it is run, not asked */
-    uint32_t unit;      /* a group is handed over in pieces of as many instances */
-    /* Where the fields of piece i of n go; it is complete; all are, and the place is at work; and when it is done its
-     * outputs are there, all pieces row by row. */
-    void *const *(*room)(void *user, uint32_t place, uint32_t i, uint32_t n);
-    dt_status (*put)(void *user, uint32_t place, uint32_t i, uint32_t n, const int64_t *size);
-    dt_status (*ask)(void *user, uint32_t place, uint32_t n);
-    dt_status (*answer)(void *user, uint32_t place);
-    uint64_t want;      /* fields that it reads */
-    size_t log_std_row; /* 0: one for all rows */
-    const float *logits, *mean, *log_std, *value, *cost_value, *low, *high, *allow;
-    const float *kept[DT_ROLLOUT_MAX_KEPT]; /* of the buffer's desc.kept */
-} dt_actor;
+#include "rl/rollout/actor.h"
 
 typedef struct dt_turn { /* of a group: what its last round left is looked at; later its actions are taken */
     uint32_t t, group, begin, end;
@@ -71,8 +50,8 @@ typedef struct dt_collector {
     /* a round of groups from `begin` on, turn by turn */
     uint64_t first_step, at, turns;
     uint32_t begin, groups, places;
-    dt_turn turn[DT_COLLECT_PLACES]; /* under way, by place */
-    double now;                      /* when the last half of a turn ended */
+    dt_turn turn[DT_ACTOR_PLACES]; /* under way, by place */
+    double now;                    /* when the last half of a turn ended */
 } dt_collector;
 
 /* buffer steps 0 .. steps of the vector's instances; first_step names the random numbers. Errors: what environments and

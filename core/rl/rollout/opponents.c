@@ -175,10 +175,10 @@ dt_status dt_opponents_prepare(dt_opponents *o)
     }
     DT_TRY(o->opts.shadow[0] != '\0' ? dt_policy_check_shadow(o->policy, o->opts.shadow) : DT_OK);
     DT_TRY(dt_policy_make_room(o->policy));
-    for (uint32_t i = 0; i < o->r->n_tracks; i++) {
-        dt_track *t = &o->r->track[i];
+    for (uint32_t i = 0; i < o->r->acting.n_tracks; i++) {
+        dt_track *t = &o->r->acting.track[i];
         t->opponents =
-            (dt_collect_opponents){.user = t, .n = o->n, .of = drawn, .choose = choose, .actor = &t->opponent.actor};
+            (dt_collect_opponents){.user = t, .n = o->n, .of = drawn, .choose = choose, .actor = &t->opponent};
     }
     return DT_OK;
 }
@@ -192,7 +192,7 @@ uint32_t dt_opponents_snapshots(const dt_opponents *o)
 
 static dt_status take_values(dt_opponents *o, uint32_t k, const char *shadow)
 {
-    DT_TRY(dt_policy_values(o->r->policy, shadow, o->values[k]));
+    DT_TRY(dt_policy_values(o->r->acting.policy, shadow, o->values[k]));
     o->version[k] = ++o->versions;
     return DT_OK;
 }
@@ -223,7 +223,7 @@ dt_status dt_opponents_begin(dt_opponents *o)
 
 dt_status dt_opponents_judge(dt_opponents *o, dt_collect_opponents *with)
 {
-    *with = o->r->track[0].opponents;
+    *with = o->r->acting.track[0].opponents;
     with->of = latest_of;
     DT_TRY(dt_policy_hold(o->policy));
     return take_values(o, LATEST, NULL);

@@ -42,7 +42,7 @@ static dt_status read_pool(dt_opponents *o, const head *h, const char *at, size_
                        (unsigned long long)n, (unsigned long long)h->n_values, left, (unsigned long long)trained);
     }
     for (uint32_t k = 1; k <= n; k++) {
-        DT_TRY(dt_policy_values(o->r->policy, NULL, o->values[k])); /* what is frozen */
+        DT_TRY(dt_policy_values(o->r->acting.policy, NULL, o->values[k])); /* what is frozen */
         at = dt_policy_unpack(o->policy, at, o->values[k]);
         o->version[k] = ++o->versions;
     }

@@ -637,13 +637,13 @@ static void test_other_instances(void **state)
     world_close(&w);
     begin(&w, "counter", "env.instances=5");
     assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
-    assert_false(w.stage->rollout->is_restored);
+    assert_false(w.stage->rollout->acting.is_restored);
     assert_int_equal(w.stage->rollout->collects, 1);
     assert_done(world_iterate(&w));
     world_close(&w);
     begin(&w, "counter", "tiny.steps=2");
     assert_done(dt_rollout_load(w.stage->rollout, saved.text, saved.bytes));
-    assert_true(w.stage->rollout->is_restored);
+    assert_true(w.stage->rollout->acting.is_restored);
     world_close(&w);
     dt_str_fini(&saved);
 }
@@ -786,7 +786,7 @@ static void test_foreign_actions(void **state)
             begin(&w, env[k], "tiny.steps=2"); /* an episode has three at least */
             assert_done(world_iterate(&w));
             assert_done(dt_rollout_save(w.stage->rollout, &saved));
-            const size_t at = HEAD + w.stage->rollout->instances * sizeof(double) + 3 * 8; /* of the first action */
+            const size_t at = HEAD + w.stage->rollout->split.instances * sizeof(double) + 3 * 8; /* of the first action */
             world_close(&w);
             if (i < 3) {
                 memcpy(saved.text + at, k == 0 ? (const void *)&wrong[i] : (const void *)&beyond[i], 4);

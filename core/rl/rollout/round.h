@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a collected round contains: counts, and numbers of the episodes that ended in it. Threads: [any].
+ */
+#ifndef DTRAIN_CORE_RL_ROLLOUT_ROUND_H
+#define DTRAIN_CORE_RL_ROLLOUT_ROUND_H
+
+#include "rl/buffer/buffer.h"
+#include "rl/rollout/returns.h"
+
+/* An episode ended, and a learning agent was in it. */
+static inline bool dt_round_counts_episode(uint8_t done)
+{
+    return done != 0 && (done & DT_DONE_UNPLAYED) == 0;
+}
+uint64_t dt_round_count_episodes(const dt_buffer *b);
+uint32_t dt_round_count_ends(const dt_buffer *b, uint8_t how); /* DT_DONE_* */
+uint64_t dt_round_count_rows(const dt_buffer *b);              /* of agents that acted */
+/* Steps in which an agent acted; resets are none. */
+uint64_t dt_round_count_env_steps(const dt_buffer *b);
+/* Samples in which an agent acted, in order, to sample [all of a round]; how many. */
+uint64_t dt_round_list_acted(const dt_buffer *b, uint64_t *sample);
+/* Marks the last step of the agents that continue: what follows it is of the next round. */
+void dt_round_mark_open(dt_buffer *b);
+void dt_round_summarise(const dt_buffer *b, const dt_returns *x, dt_rollout_report *out);
+
+/* Mean and deviation (n - 1) of x[i * stride], i < n; NAN ones do not count, nor those of episodes that do not. done
+ * [n] NULL: all are counted. std_p may be NULL. */
+double dt_episode_mean(const double *x, size_t stride, size_t n, const uint8_t *done, double *std_p);
+
+#endif
