@@ -25,6 +25,7 @@ dtrainext_HEADERS = \
 dtraintrafficdir = $(dtrainincludedir)/traffic
 dtraintraffic_HEADERS = \
 	include/dtrain/traffic/features.h \
+	include/dtrain/traffic/labels.h \
 	include/dtrain/traffic/motion.h \
 	include/dtrain/traffic/normalise.h \
 	include/dtrain/traffic/ports.h \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `dtrain render RUN|CHECKPOINT`: an evaluated episode of a policy from above, as one HTML file that plays it, or as
- * SVG files, one a moment.
+ * SVG files, one per frame.
  */
 #include <config.h>
 
@@ -76,14 +76,17 @@ static dt_status choose_phase(const dt_session *s, int64_t *index_p)
     return DT_FAIL(DT_ECONFIG, "no phase here acts in an environment: there is no episode to show");
 }
 
-static dt_status collect(const dt_stage *stage, dt_street *street)
+static dt_status collect(const dt_stage *stage, dt_film *film)
 {
     for (uint32_t i = 0; i < stage->results.n_pictures; i++) {
         const dt_result *r = &stage->results.picture[i];
-        DT_TRY(dt_street_put(street, r->key, r->value, r->n, r->columns));
+        DT_TRY(dt_film_add(film, r->key, r->value, r->n, r->columns));
     }
-    dt_street_finish(street);
-    if (street->n_moments == 0 || street->road.n == 0) {
+    const dt_loaded *env = stage->env.comp;
+    film->labels =
+        env != NULL && env->desc.extension != NULL ? dt_film_labels(env->desc.extension(DT_EXT_SCENE)) : NULL;
+    dt_film_finish(film);
+    if (film->n_frames == 0 || film->line.n == 0) {
         return DT_FAIL(DT_EUNSUPPORTED, "%s cannot be drawn: it lacks the extension dtrain.scene/1",
                        stage->env.comp != NULL ? stage->env.comp->desc.id : stage->d.phase->desc.id);
     }
@@ -92,7 +95,7 @@ static dt_status collect(const dt_stage *stage, dt_street *street)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static dt_status write_html(const dt_args *a, const dt_stage *stage, const dt_street *street, const char *path)
+static dt_status write_html(const dt_args *a, const dt_stage *stage, const dt_film *film, const char *path)
 {
     dt_str page = {0}, title = {0}, note = {0};
     char name[512];
@@ -109,8 +112,8 @@ static dt_status write_html(const dt_args *a, const dt_stage *stage, const dt_st
         dt_str_add(&note, ", ");
         dt_env_tell(&stage->env, &note);
     }
-    const dt_frames_page p = {.title = dt_str_text(&title), .note = dt_str_text(&note), .street = street};
-    dt_status st = dt_frames_page_build(&p, &page);
+    const dt_film_page p = {.title = dt_str_text(&title), .note = dt_str_text(&note), .film = film};
+    dt_status st = dt_film_page_build(&p, &page);
     if (st == DT_OK) {
         st = dt_fs_write_atomic(path, dt_str_text(&page), page.bytes);
     }
@@ -120,15 +123,15 @@ static dt_status write_html(const dt_args *a, const dt_stage *stage, const dt_st
     return st;
 }
 
-static dt_status write_series(const dt_street *street, const char *folder)
+static dt_status write_series(const dt_film *film, const char *folder)
 {
     dt_str text = {0}, path = {0};
     dt_status st = dt_fs_mkdirs(folder);
-    for (uint32_t i = 0; i < street->n_moments && st == DT_OK; i++) {
+    for (uint32_t i = 0; i < film->n_frames && st == DT_OK; i++) {
         dt_str_clear(&text);
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/%05u.svg", folder, i);
-        dt_frames_page_svg(street, i, &text);
+        dt_film_page_svg(film, i, &text);
         st = dt_fs_write_text(&path, &text);
     }
     dt_str_fini(&text);
@@ -136,7 +139,7 @@ static dt_status write_series(const dt_street *street, const char *folder)
     return st;
 }
 
-static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_street *street, const char *path)
+static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_film *film, const char *path)
 {
     dt_str text = {0};
     dt_json_out o = {.s = &text};
@@ -146,8 +149,8 @@ static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_street *
         dt_json_str(&o, "render", path);
         dt_json_str(&o, "phase", stage->d.phase->desc.id);
         dt_json_str(&o, "env", stage->env.comp->desc.id);
-        dt_json_i64(&o, "moments", street->n_moments);
-        dt_json_f64(&o, "seconds", street->moment[street->n_moments - 1].time_s);
+        dt_json_i64(&o, "moments", film->n_frames);
+        dt_json_f64(&o, "seconds", film->frame[film->n_frames - 1].time_s);
         dt_json_f64(&o, "return", mean != NULL ? *mean : (double)NAN);
         dt_json_end(&o, '}');
     } else {
@@ -161,28 +164,28 @@ static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_street *
     return st;
 }
 
-static dt_status draw(const dt_args *a, dt_stage *stage, const dt_str *path, dt_street *street)
+static dt_status draw(const dt_args *a, dt_stage *stage, const dt_str *path, dt_film *film)
 {
     const char *to = dt_str_text(path);
     DT_TRY(dt_str_status(path));
-    DT_TRY(collect(stage, street));
-    DT_TRY(ends_with(to, ".html") ? write_html(a, stage, street, to) : write_series(street, to));
-    return tell(a, stage, street, to);
+    DT_TRY(collect(stage, film));
+    DT_TRY(ends_with(to, ".html") ? write_html(a, stage, film, to) : write_series(film, to));
+    return tell(a, stage, film, to);
 }
 
 static dt_status render(const dt_args *a, const dt_session *s, double every_s)
 {
     dt_eval e;
-    dt_street street = {0};
+    dt_film film = {0};
     dt_str path = {0};
     int64_t index = 0;
     DT_TRY(choose_phase(s, &index));
     place_of(a, &path);
     dt_status st = dt_eval_run(s, index, a->word[0], every_s, &e);
     if (st == DT_OK) {
-        st = draw(a, e.stage, &path, &street);
+        st = draw(a, e.stage, &path, &film);
     }
-    dt_street_fini(&street);
+    dt_film_fini(&film);
     dt_eval_close(&e);
     dt_str_fini(&path);
     return st;

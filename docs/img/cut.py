@@ -75,7 +75,7 @@ def episode(svg, out):
     with open(svg, encoding="utf-8") as file:
         text = file.read()
     head, style, drawn = re.match(r"(.*?<style>)(.*?)</style>(.*)", text, re.DOTALL).groups()
-    rules = [line for line in style.splitlines() if re.match(r"\.(street \.|red|r0)", line)]
+    rules = [line for line in style.splitlines() if re.match(r"\.(view \.|red|r0)", line)]
     drawn = re.sub(r'<path class="hair"[^>]*>', "", drawn)  # for pictures of whole towns
     drawn = re.sub(r"(\d)\.0(?!\d)", r"\1", drawn)
     cars = re.findall(r'<rect class="car [^"]*"( x="[^"]*" y="[^"]*" width="[^"]*" height="[^"]*" rx="[^"]*")', drawn)
@@ -85,7 +85,7 @@ def episode(svg, out):
     side = float(re.search(r'viewBox="0 0 ([0-9.]+)', head).group(1))
     begin, wide = f"{CROP * side:g}", f"{(1 - 2 * CROP) * side:g}"
     head = head.replace(f"0 0 {side} {side}", f"{begin} {begin} {wide} {wide}", 1)
-    head = head.replace(' class="street"', "", 1).replace("<style>", '<g class="street"><style>')
+    head = head.replace(' class="view"', "", 1).replace("<style>", '<g class="view"><style>')
     out.write(head + plain(style[:style.index("\n.")], rules + [".paper { fill: var(--faint); }"]) +
               f'</style><defs><rect id="c"{usual}/></defs><rect class="paper" width="{side:g}" height="{side:g}"/>' +
               drawn.replace("</svg>", "</g></svg>"))

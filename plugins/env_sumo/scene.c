@@ -4,6 +4,8 @@
  */
 #include "scene.h"
 
+#include "dtrain/traffic/labels.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -236,4 +238,5 @@ void scene_forget(state *s)
     s->picture.letters = NULL;
 }
 
-const dt_scene_api scene_api = {.struct_size = sizeof(dt_scene_api), .roads = roads, .look = look, .watch = watch};
+const dt_scene_api scene_api = {
+    .struct_size = sizeof(dt_scene_api), .roads = roads, .look = look, .watch = watch, .labels = &dt_traffic_labels};

@@ -32,6 +32,8 @@
 #include "past.h"
 #include "signal.h"
 
+#include "dtrain/traffic/labels.h"
+
 #include <string.h>
 
 #define STEPS_TOL  1e-6 /* action_s as a multiple of dt_s */
@@ -840,7 +842,8 @@ static void watch(void *self, void (*each)(void *user), void *user)
     s->each_user = user;
 }
 
-static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads = roads, .look = look, .watch = watch};
+static const dt_scene_api scene = {
+    .struct_size = sizeof(dt_scene_api), .roads = roads, .look = look, .watch = watch, .labels = &dt_traffic_labels};
 
 static const char *const results[] = {"metrics/strict_delay_s||s|lower|time lost per vehicle, with those not inserted",
                                       "metrics/trip_time_s||s|lower|of vehicles that arrived",

@@ -1,11 +1,11 @@
-// Plays each film of the page: vehicles move between the moments that were recorded. Buttons, and where the film is all
+// Plays each film of the page: bodies move between the moments that were recorded. Buttons, and where the film is all
 // of the page: Space plays and pauses, arrows step; wheel, two fingers and the keys + - 0 zoom; #t=120 in the address
 // begins (paused) at 120 s. A small film plays while it is seen, again and again. Without this the page shows the first
 // moment.
 for (const root of document.querySelectorAll(".film")) {
   const part = name => root.querySelector("." + name), small = root.classList.contains("small");
   const film = JSON.parse(part("film-data").textContent), frame = film.frame, last = frame.length - 1;
-  const svg = root.querySelector("figure svg.street"), play = part("play");
+  const svg = root.querySelector("figure svg.view"), play = part("play");
   const slider = part("slider"), speed = part("speed"), now = svg.querySelector(".now");
   const make = (name, css, parent) => {
     const e = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -13,14 +13,14 @@ for (const root of document.querySelectorAll(".film")) {
     return parent.appendChild(e);
   };
   now.textContent = "";
-  const cars = make("g", "cars", now), car = new Map();
-  const lights = film.light.map(() => make("path", "light", now)), rings = make("g", "rings", now);
-  function placeLights() { // around the middle of their arm, large enough to be seen
+  const bodies = make("g", "bodies", now), shape = new Map();
+  const marks = film.mark.map(() => make("path", "mark", now)), rings = make("g", "rings", now);
+  function placeMarks() { // around the middle of their group, large enough to be seen
     const l = Math.min(3, larger);
-    film.light.forEach(([x, y, u, v, mx, my], k) => lights[k].setAttribute("d",
+    film.mark.forEach(([x, y, u, v, mx, my], k) => marks[k].setAttribute("d",
       `M${mx + (x - mx) * l} ${my + (y - my) * l}L${mx + (u - mx) * l} ${my + (v - my) * l}`));
   }
-  const PER = 8; // numbers of a vehicle: id, x, y, degrees, colour, mark, length, width
+  const PER = 8; // numbers of a body: id, x, y, degrees, colour, mark, length, width
   const index = frame.map(() => null);
   const placesOf = i => index[i] ??= new Map(frame[i].v.flatMap((id, k) => k % PER ? [] : [[id, k]]));
   const clock = s => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
@@ -28,14 +28,14 @@ for (const root of document.querySelectorAll(".film")) {
   const view = {x: 0, y: 0, zoom: 1};
   let at = 0, playing = false, before = 0, shown = -1, larger = 1;
 
-  function carOf(id, v, k) {
-    let e = car.get(id);
+  function elementOf(id, v, k) {
+    let e = shape.get(id);
     if (!e) {
-      e = make("rect", "car", cars);
+      e = make("rect", "body", bodies);
       const [l, w] = [v[k + 6] / 10, v[k + 7] / 10];
       for (const [name, value] of [["x", -l], ["y", -w / 2], ["width", l], ["height", w], ["rx", w / 4]])
         e.setAttribute(name, value);
-      car.set(id, e);
+      shape.set(id, e);
     }
     return e;
   }
@@ -48,21 +48,21 @@ for (const root of document.querySelectorAll(".film")) {
   function showMoment(i) { // what holds until the next moment
     const f = frame[i], states = ["red", "yellow", "green", "yield"];
     let risky = 0, changed = f.c.length;
-    placeLights();
-    lights.forEach((e, k) => e.setAttribute("class", "light " + states[f.s[k]]));
+    placeMarks();
+    marks.forEach((e, k) => e.setAttribute("class", "mark " + states[f.s[k]]));
     rings.textContent = "";
     for (const [x, y, r] of f.c) ring(x, y, r + 4 * (larger - 1));
-    for (const [id, e] of car) if (!placesOf(i).has(id)) { e.remove(); car.delete(id); }
+    for (const [id, e] of shape) if (!placesOf(i).has(id)) { e.remove(); shape.delete(id); }
     for (let k = 0; k < f.v.length; k += PER) {
       if (f.v[k + 5] > 1) {
         const turn = f.v[k + 3] * Math.PI / 180, back = f.v[k + 6] / 20 * larger;
         ring(f.v[k + 1] / 10 - back * Math.cos(turn), f.v[k + 2] / 10 - back * Math.sin(turn), 5 * larger);
         changed++;
       }
-      carOf(f.v[k], f.v, k).setAttribute("class", `car r${f.v[k + 4]}${f.v[k + 5] ? " agent" : ""}`);
+      elementOf(f.v[k], f.v, k).setAttribute("class", `body r${f.v[k + 4]}${f.v[k + 5] ? " agent" : ""}`);
       risky += f.v[k + 4] > 1 && f.v[k + 4] < 4; // 4: not known
     }
-    part("numbers").textContent = `${f.v.length / PER} vehicles, ${risky} at risk` +
+    part("numbers").textContent = `${f.v.length / PER} ${film.bodies}` + (film.risk ? `, ${risky} at risk` : "") +
       (f.d === undefined ? "" : `, mean delay so far ${f.d.toFixed(1)} s`) +
       (changed ? `, the shield changed ${changed}` : "");
     shown = i;
@@ -80,7 +80,7 @@ for (const root of document.querySelectorAll(".film")) {
         y += share * (next[j + 2] - y);
         turn += share * (((next[j + 3] - turn) % 360 + 540) % 360 - 180);
       }
-      car.get(v[k]).setAttribute("transform", `translate(${x / 10} ${y / 10}) rotate(${turn}) scale(${larger})`);
+      shape.get(v[k]).setAttribute("transform", `translate(${x / 10} ${y / 10}) rotate(${turn}) scale(${larger})`);
     }
     const t = i < last ? frame[i].t + share * (frame[i + 1].t - frame[i].t) : frame[i].t;
     part("time").textContent = `${clock(t)} of ${clock(frame[last].t)}`;
@@ -117,9 +117,9 @@ for (const root of document.querySelectorAll(".film")) {
     view.y = Math.min(high - high / to, Math.max(0, y));
     svg.setAttribute("viewBox", `${view.x} ${view.y} ${wide / to} ${high / to}`);
     svg.style.touchAction = to > 1 ? "none" : "pan-y";
-    larger = Math.min(8, Math.max(1, 2.8 / svg.getScreenCTM().a)); // a vehicle of 5 m has 14 px at least
+    larger = Math.min(8, Math.max(1, 2.8 / svg.getScreenCTM().a)); // a body of 5 m has 14 px at least
     shown = -1;
-    if (car.size) show();
+    if (shape.size) show();
   }
   const middle = to => zoom(to, view.x + wide / view.zoom / 2, view.y + high / view.zoom / 2);
   const place = e => new DOMPoint(e.clientX, e.clientY).matrixTransform(svg.getScreenCTM().inverse());

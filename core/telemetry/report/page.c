@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static dt_phase_panel *const phase_panels[] = {dt_panel_traffic, dt_panel_evaluation, dt_panel_training, dt_panel_costs,
+static dt_phase_panel *const phase_panels[] = {dt_panel_film, dt_panel_evaluation, dt_panel_training, dt_panel_costs,
                                                dt_panel_baselines};
 enum { N_PHASE_PANELS = sizeof(phase_panels) / sizeof(phase_panels[0]), MAX_PHASES = 64, MAX_NOTE = 256 };
 
@@ -390,7 +390,7 @@ static dt_status write_page(const dt_page *p)
         dt_html_text(p->out, p->run[i].name);
     }
     dt_str_addf(p->out, "</title>\n<style>\n%s%s%s</style></head><body><main>\n", dt_page_palette, dt_page_style,
-                dt_page_street);
+                dt_page_film_style);
     DT_TRY(dt_panel_head(p));
     DT_TRY(write_top(p, phase, n));
     for (uint32_t i = 0; i < n; i++) {
@@ -400,7 +400,7 @@ static dt_status write_page(const dt_page *p)
     DT_TRY(dt_panel_config(p));
     DT_TRY(dt_panel_machine(p));
     dt_str_addf(p->out, "</main>\n<script>\n//<![CDATA[\n%s%s//]]>\n</script></body></html>\n", dt_page_script,
-                dt_page_film);
+                dt_page_film_script);
     return dt_str_status(p->out);
 }
 

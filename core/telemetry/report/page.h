@@ -17,7 +17,7 @@ dt_status dt_page_build(const char *const *dir, uint32_t n, const dt_plugin_pane
 dt_status dt_page_write(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, const char *path)
     DT_NODISCARD;
 
-/* palette.css, style.css, street.css, hover.js and film.js */
-extern const char dt_page_palette[], dt_page_style[], dt_page_street[], dt_page_script[], dt_page_film[];
+/* palette.css, style.css, film.css, hover.js and film.js */
+extern const char dt_page_palette[], dt_page_style[], dt_page_film_style[], dt_page_script[], dt_page_film_script[];
 
 #endif

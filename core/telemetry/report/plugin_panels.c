@@ -12,6 +12,7 @@
 #include "dtrain/ext/panels.h"
 #include "dtrain/helpers.h"
 #include "telemetry/report/chart.h"
+#include "telemetry/report/film.h"
 #include "telemetry/report/html.h"
 
 #include <math.h>
@@ -242,4 +243,23 @@ void dt_plugin_panels_note(const dt_page *p, const dt_page_phase *phase, const c
 {
     out[0] = '\0';
     call_all(&(request){.page = p, .phase = phase, .call = NOTE, .metric = metric, .note = out, .note_bytes = bytes});
+}
+
+const dt_scene_labels *dt_plugin_panels_labels(const dt_page *p, uint32_t run)
+{
+    static const char end[] = "env.id/value";
+    const dt_flat *config = &p->run[run].config;
+    const dt_scene_labels *labels = NULL;
+    for (uint32_t i = 0; i < config->n && labels == NULL && p->plugins != NULL; i++) {
+        const dt_flat_item *v = &config->item[i];
+        const size_t n = strlen(v->path), m = sizeof(end) - 1;
+        const dt_loaded *env = NULL;
+        if (n < m || strcmp(v->path + n - m, end) != 0 ||
+            dt_loader_find(p->plugins->loader, DT_KIND_ENV, v->text, &env) != DT_OK) {
+            continue;
+        }
+        labels = env->desc.extension != NULL ? dt_film_labels(env->desc.extension(DT_EXT_SCENE)) : NULL;
+    }
+    dt_error_clear();
+    return labels;
 }

@@ -53,12 +53,21 @@ typedef struct dt_scene { /* a moment */
                        before each look: not known */
 } dt_scene;
 
+typedef struct dt_scene_labels { /* of legends, plain text */
+    uint32_t struct_size, reserved;
+    const char *scene;    /* "traffic" */
+    const char *bodies;   /* what its vehicles are, in the plural: "segments" */
+    const char *risk[4];  /* up to 0.05, 0.35, 0.7, and above */
+    const char *state[4]; /* of signals, by DT_SCENE_* */
+} dt_scene_labels;
+
 typedef struct dt_scene_api {
     uint32_t struct_size, reserved;
     void (*roads)(const void *self, dt_scene_roads *out); /* after create */
     void (*look)(const void *self, dt_scene *out);        /* after reset and step, and within each */
     /* Optional: from now on call each whenever simulated time has passed within a step; NULL: no more. */
     void (*watch)(void *self, void (*each)(void *user), void *user);
+    const dt_scene_labels *labels; /* optional */
 } dt_scene_api;
 
 /* The smaller of two risks. By the time to collision, gap over closing speed: 1 up to 1 s, 0 from 3 s on and where

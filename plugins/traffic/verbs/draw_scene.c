@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "dtrain/traffic/labels.h"
 #include "traffic/store/store.h"
 #include "telemetry/report/film_page.h"
 
@@ -27,7 +28,7 @@ typedef struct points { /* [n, DT_STREET_ROAD] */
 static void add_point(points *p, double lane, double x, double y, double width)
 {
     if (p->n < POINTS_MOST) {
-        double *to = p->value + (size_t)p->n++ * DT_STREET_ROAD;
+        double *to = p->value + (size_t)p->n++ * DT_FILM_LINE;
         to[0] = lane;
         to[1] = x;
         to[2] = y;
@@ -64,9 +65,9 @@ static void add_paths(const dt_store_view *v, int64_t scene, points *p)
     }
 }
 
-static dt_status put_roads(const dt_store_view *v, int64_t scene, dt_street *street)
+static dt_status put_roads(const dt_store_view *v, int64_t scene, dt_film *film)
 {
-    points p = {.value = dt_alloc_n(POINTS_MOST, DT_STREET_ROAD * sizeof(double))};
+    points p = {.value = dt_alloc_n(POINTS_MOST, DT_FILM_LINE * sizeof(double))};
     if (p.value == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory to draw roads");
     }
@@ -76,19 +77,18 @@ static dt_status put_roads(const dt_store_view *v, int64_t scene, dt_street *str
     } else {
         add_paths(v, scene, &p);
     }
-    const dt_status st = dt_street_put(street, "traffic/road", p.value, p.n * DT_STREET_ROAD, DT_STREET_ROAD);
+    const dt_status st = dt_film_add(film, "traffic/road", p.value, p.n * DT_FILM_LINE, DT_FILM_LINE);
     dt_free(p.value);
     return st;
 }
 
 /* The picture has the middle of a vehicle's front, the store its centre. */
-static dt_status put_vehicles(const dt_store_view *v, const int64_t *id, int64_t frame, double time_s,
-                              dt_street *street)
+static dt_status put_vehicles(const dt_store_view *v, const int64_t *id, int64_t frame, double time_s, dt_film *film)
 {
     static const double risk_of[4] = {0, 0.5, 1, NAN};
-    DT_TRY(dt_street_put(street, "traffic/moment/0/time", &time_s, 1, 0));
+    DT_TRY(dt_film_add(film, "traffic/moment/0/time", &time_s, 1, 0));
     const int64_t first = v->frame_row[frame], n = v->frame_row[frame + 1] - first;
-    double *all = dt_alloc_n((size_t)n, DT_STREET_VEHICLE * sizeof(*all));
+    double *all = dt_alloc_n((size_t)n, DT_FILM_BODY * sizeof(*all));
     if (all == NULL) {
         return DT_FAIL(DT_ENOMEM, "no memory to draw %" PRId64 " vehicles", n);
     }
@@ -99,19 +99,18 @@ static dt_status put_vehicles(const dt_store_view *v, const int64_t *id, int64_t
         const double width = isnan(m[3]) ? DT_WIDTH_DEFAULT_M : (double)m[3];
         const double length = !has_heading ? width : isnan(m[2]) ? DT_LENGTH_DEFAULT_M : (double)m[2];
         const double heading = has_heading ? pose[2] : 0, half = 0.5 * length; /* unknown: a square */
-        const double row[DT_STREET_VEHICLE] = {(double)id[v->row_track[first + i]],
-                                               pose[0] + half * cos(heading),
-                                               pose[1] + half * sin(heading),
-                                               heading,
-                                               length,
-                                               width,
-                                               (double)m[0],
-                                               risk_of[v->risk[first + i]],
-                                               0};
-        memcpy(all + i * DT_STREET_VEHICLE, row, sizeof(row));
+        const double row[DT_FILM_BODY] = {(double)id[v->row_track[first + i]],
+                                          pose[0] + half * cos(heading),
+                                          pose[1] + half * sin(heading),
+                                          heading,
+                                          length,
+                                          width,
+                                          (double)m[0],
+                                          risk_of[v->risk[first + i]],
+                                          0};
+        memcpy(all + i * DT_FILM_BODY, row, sizeof(row));
     }
-    const dt_status st =
-        dt_street_put(street, "traffic/moment/0/vehicle", all, (uint32_t)(n * DT_STREET_VEHICLE), DT_STREET_VEHICLE);
+    const dt_status st = dt_film_add(film, "traffic/moment/0/vehicle", all, (uint32_t)(n * DT_FILM_BODY), DT_FILM_BODY);
     dt_free(all);
     return st;
 }
@@ -119,7 +118,7 @@ static dt_status put_vehicles(const dt_store_view *v, const int64_t *id, int64_t
 static dt_status draw(const dt_store *s, const char *path, dt_str *notes)
 {
     const dt_store_view *v = dt_store_view_of(s);
-    dt_street street = {.n_moments = 0};
+    dt_film film = {.labels = &dt_traffic_labels};
     dt_str text = {0}, to = {0};
     int64_t frame = 0, scene = 0;
     for (int64_t f = 1; f < v->n_frames; f++) {
@@ -130,13 +129,13 @@ static dt_status draw(const dt_store *s, const char *path, dt_str *notes)
         scene++;
     }
     const double time_s = v->frame_time[frame] - v->frame_time[v->scene_frame[scene]];
-    dt_status st = put_roads(v, scene, &street);
+    dt_status st = put_roads(v, scene, &film);
     if (st == DT_OK) {
-        st = put_vehicles(v, dt_store_track_ids(s), frame, time_s, &street);
+        st = put_vehicles(v, dt_store_track_ids(s), frame, time_s, &film);
     }
     if (st == DT_OK) {
-        dt_street_finish(&street);
-        dt_frames_page_svg(&street, 0, &text);
+        dt_film_finish(&film);
+        dt_film_page_svg(&film, 0, &text);
         dt_str_add(&to, path);
         st = dt_fs_write_text(&to, &text);
     }
@@ -144,7 +143,7 @@ static dt_status draw(const dt_store *s, const char *path, dt_str *notes)
         dt_str_addf(notes, "%s: scene %s after %.1f s, %" PRId64 " vehicles\n", path, v->scene[scene], time_s,
                     v->frame_row[frame + 1] - v->frame_row[frame]);
     }
-    dt_street_fini(&street);
+    dt_film_fini(&film);
     dt_str_fini(&text);
     dt_str_fini(&to);
     return st;

@@ -36,14 +36,14 @@ def check_html(path, moments, seconds):
     root = ElementTree.fromstring(text)
     for outside in ("http://", "https://", "url(", "@import", "src=", "href="):
         assert outside not in text.replace("http://www.w3.org/", ""), f"{outside} in a self-contained page"
-    svg = next(s for s in root.iter(HTML + "svg") if s.get("class") == "street")
+    svg = next(s for s in root.iter(HTML + "svg") if s.get("class") == "view")
     size = [float(v) for v in svg.get("viewBox").split()[2:]]
     film = json.loads(next(s for s in root.iter(HTML + "script") if s.get("class") == "film-data").text)
     frames = film["frame"]
     assert len(frames) == moments and frames[0]["t"] == 0 and abs(frames[-1]["t"] - seconds) < 0.01, (len(frames), frames[-1]["t"])
     assert all(a["t"] < b["t"] for a, b in zip(frames, frames[1:]))
-    assert all(len(f["s"]) == len(film["light"]) and set(f["s"]) <= set("0123") for f in frames)
-    if film["light"]:
+    assert all(len(f["s"]) == len(film["mark"]) and set(f["s"]) <= set("0123") for f in frames)
+    if film["mark"]:
         assert len({f["s"] for f in frames}) > 1, "lights that never change"
     assert len(svg.findall(f".//{HTML}rect")) == len(frames[0]["v"]) / NUMBERS, "the first moment is there without a script"
     check_vehicles(frames, size)

@@ -251,11 +251,11 @@ def check_traffic(root, folders):
                     for a, b in zip(film, frames))]
         assert fits, "a film that no run left"
         n, agents, changed, lights, _ = frames[0]
-        svg = next(s for s in div.iter(HTML + "svg") if s.get("class") == "street")
+        svg = next(s for s in div.iter(HTML + "svg") if s.get("class") == "view")
         classes = [(e.get("class") or "").split() for e in svg.iter()]
-        assert sum("car" in c for c in classes) == n and sum("agent" in c for c in classes) == agents
+        assert sum("body" in c for c in classes) == n and sum("agent" in c for c in classes) == agents
         assert sum("changed" in c for c in classes) == changed
-        assert sum(e.get("d").count("M") for e in svg.iter() if (e.get("class") or "").startswith("light")) == lights
+        assert sum(e.get("d").count("M") for e in svg.iter() if (e.get("class") or "").startswith("mark")) == lights
         kept += [f[:4] for f in frames]
     return kept
 

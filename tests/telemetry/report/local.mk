@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_tests += tests/telemetry/report/test_iqm tests/telemetry/report/test_records tests/telemetry/report/test_scale tests/telemetry/report/test_state tests/telemetry/report/test_street tests/telemetry/report/test_watch
+dt_tests += tests/telemetry/report/test_iqm tests/telemetry/report/test_records tests/telemetry/report/test_scale tests/telemetry/report/test_state tests/telemetry/report/test_film tests/telemetry/report/test_watch
 tests_telemetry_report_test_iqm_SOURCES = tests/telemetry/report/test_iqm.c
 tests_telemetry_report_test_records_SOURCES = tests/telemetry/report/test_records.c tests/telemetry/report/folder.h
 tests_telemetry_report_test_scale_SOURCES = tests/telemetry/report/test_scale.c
 tests_telemetry_report_test_state_SOURCES = tests/telemetry/report/test_state.c tests/telemetry/report/folder.h
-tests_telemetry_report_test_street_SOURCES = tests/telemetry/report/test_street.c
+tests_telemetry_report_test_film_SOURCES = tests/telemetry/report/test_film.c
 tests_telemetry_report_test_watch_SOURCES = tests/telemetry/report/test_watch.c tests/telemetry/report/folder.h
 tests_telemetry_report_test_records_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_telemetry_report_test_state_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests

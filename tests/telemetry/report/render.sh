@@ -109,7 +109,7 @@ cat >"$left" <<END
  "vehicle": [[1, "x", 2, 0, 5, 2, 1, 0.5, 0], [2, 3, 2, 0, 5, 2, 1, null, 0]]}]}}
 END
 "$dtrain" report "$work/seen" --out "$work/page.html" -q >/dev/null 2>"$work/err" || fail "odd pictures left with $?"
-[ "$(grep 'figure class="scene"' "$work/page.html" | grep -o 'class="car r4"' | wc -l)" -eq 1 ] || fail "an unknown risk"
+[ "$(grep 'figure class="scene"' "$work/page.html" | grep -o 'class="body r4"' | wc -l)" -eq 1 ] || fail "an unknown risk"
 grep 'figure class="scene"' "$work/page.html" | grep -qw "nan\|inf" && fail "what is no number was drawn"
 cp "$work/whole" "$left"
 
