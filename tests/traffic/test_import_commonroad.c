@@ -382,6 +382,17 @@ static void test_bad(void **state)
         {CAR(BOX FIRST("3", "1", "1", "0", "1") "<trajectory>" NEXT("3", "1", "1.5", "0", "1") "</trajectory>"),
          "step 3 after step 3"},
         {ROAD("2020a") "<dynamicObstacle id=\"5\"><type>car</type>" BOX "<initialState><time><exact>0", "truncated"},
+        /* values that are there twice */
+        {CAR(BOX "<initialState>" STATE("0", "1", "2", "0", "1") EXACT("velocity", "9") "</initialState>"),
+         "<exact> velocity is given twice"},
+        {CAR(BOX "<initialState>" STATE("0", "1", "2", "0", "1") "<position>" POINT("5", "2") "</position>"
+                                                                                              "</initialState>"),
+         "<x> position is given twice"},
+        {CAR("<shape><rectangle><length>4</length><length>5</length></rectangle></shape>"),
+         "<length> the length is given twice"},
+        {CAR("<type>pedestrian</type>"), "<type> of obstacle 5 is given twice"},
+        {ROADS("2018b", LANELET("1", "<speedLimit>9</speedLimit><speedLimit>8</speedLimit>")),
+         "<speedLimit> of lanelet 1 is given twice"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         refuse(bad[i][0], bad[i][1]);

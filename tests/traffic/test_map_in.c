@@ -441,7 +441,7 @@ static void test_bad_argoverse(void **state)
         {CITY("\"1\":{\"centerline\":[{\"x\":1}]}"), "a point has no x or no y"},
         {CITY("\"1\":{\"centerline\":[" P("0", "0") "," P("\"a\"", "0") "]}"), "x must be a number, but is a string"},
         {CITY("\"1\":{\"centerline\":[" P("0", "0") "," P("1e9", "0") "]}"), "is more than 1e+07 m away"},
-        {CITY("\"1\":{\"centerline\":[" P("0", "0") "],\"centerline\":[]}"), "centerline is defined twice"},
+        {CITY("\"1\":{\"centerline\":[" P("0", "0") "],\"centerline\":[]}"), "centerline is given twice"},
         {CITY("\"1\":{\"successors\":[\"2\"]}"), "is referred to by a string, not by an integer"},
         {CITY("\"1\":{\"left_neighbor_id\":1.5}"), "is referred to by a number, not by an integer"},
         {CITY("\"1\":{\"is_intersection\":0}"), "is_intersection must be true or false"},

@@ -48,14 +48,15 @@ dt_status dt_chunks_path(const dt_chunks *c, const char *name, char out[DT_CHUNK
     return n > 0 && n < DT_CHUNKS_PATH_BYTES ? DT_OK : DT_FAIL(DT_EDATA, "the path %s/%s is too long", c->folder, name);
 }
 
-dt_status dt_chunks_members(dt_json *j, const char *what, dt_status (*member)(dt_json *, const char *, dt_chunks *),
-                            dt_chunks *c)
+dt_status dt_chunks_members(dt_json *j, const char *what, const char *const *keys,
+                            dt_status (*member)(dt_json *, int, dt_chunks *), dt_chunks *c)
 {
-    char key[DT_IN_KEY_BYTES];
+    uint32_t seen = 0;
+    int which = 0;
     dt_status st;
     DT_TRY(dt_in_object(j, what));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
-        DT_TRY(member(j, key, c));
+    while ((st = dt_in_known_key(j, keys, &seen, &which)) == DT_OK) {
+        DT_TRY(member(j, which, c));
     }
     return st == DT_DONE ? dt_in_end(j) : st;
 }
@@ -88,14 +89,13 @@ static dt_status read_chunk_list(dt_json *j, dt_chunks *c)
     dt_status st;
     DT_TRY(dt_in_array(j, "chunks"));
     while ((st = dt_in_next_object(j, "a chunk")) == DT_OK) {
-        char key[DT_IN_KEY_BYTES], file[DT_CHUNKS_PATH_BYTES] = "";
+        static const char *const keys[] = {"file", "samples", NULL};
+        char file[DT_CHUNKS_PATH_BYTES] = "";
         int64_t samples = -1;
-        while ((st = dt_in_key(j, key)) == DT_OK) {
-            if (strcmp(key, "file") == 0) {
-                DT_TRY(dt_in_str(j, key, file, sizeof(file)));
-            } else {
-                DT_TRY(strcmp(key, "samples") == 0 ? dt_in_i64(j, key, &samples) : dt_json_skip(j));
-            }
+        uint32_t seen = 0;
+        int which = 0;
+        while ((st = dt_in_known_key(j, keys, &seen, &which)) == DT_OK) {
+            DT_TRY(which == 0 ? dt_in_str(j, keys[0], file, sizeof(file)) : dt_in_i64(j, keys[1], &samples));
         }
         DT_TRY_DONE(st);
         if (file[0] == '\0' || file[0] == '/' || strstr(file, "..") != NULL) {
@@ -152,31 +152,33 @@ static dt_status read_units(dt_json *j)
     return st == DT_DONE ? DT_OK : st;
 }
 
-static dt_status read_metadata_member(dt_json *j, const char *key, dt_chunks *c)
+enum { KEY_FORMAT, KEY_VERSION, KEY_RATE, KEY_UNITS, KEY_SITES, KEY_CHUNKS };
+static const char *const metadata_keys[] = {"format", "version", "frame_rate_hz", "units", "sites", "chunks", NULL};
+
+static dt_status read_metadata_member(dt_json *j, int which, dt_chunks *c)
 {
-    if (strcmp(key, "format") == 0) {
+    const char *key = metadata_keys[which];
+    switch (which) {
+    case KEY_FORMAT:
         return dt_in_str(j, key, c->format, sizeof(c->format));
-    }
-    if (strcmp(key, "version") == 0) {
+    case KEY_VERSION:
         DT_TRY(dt_in_i64(j, key, &c->version));
         return c->version == 1 ? DT_OK
                                : dt_json_fail(j, "version %" PRId64 ", this program reads version 1", c->version);
-    }
-    if (strcmp(key, "frame_rate_hz") == 0) {
+    case KEY_RATE:
         DT_TRY(dt_in_f64(j, key, &c->rate_hz, NULL));
         c->has_rate = true;
         return c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ
                    ? DT_OK
                    : dt_json_fail(j, "frame_rate_hz %g is outside [%g, %g]", c->rate_hz, DT_RATE_MIN_HZ,
                                   DT_RATE_MAX_HZ);
-    }
-    if (strcmp(key, "units") == 0) {
+    case KEY_UNITS:
         return read_units(j);
-    }
-    if (strcmp(key, "sites") == 0) {
+    case KEY_SITES:
         return read_sites(j, c);
+    default:
+        return read_chunk_list(j, c);
     }
-    return strcmp(key, "chunks") == 0 ? read_chunk_list(j, c) : dt_json_skip(j);
 }
 
 /* No list in metadata.json: every chunk_*.json of chunks/ or of the folder itself, in the order of their names. */
@@ -202,7 +204,7 @@ static dt_status list_folder(dt_chunks *c)
 
 dt_status dt_chunks_description(dt_chunks *c, dt_chunks_document *d, const char *path)
 {
-    dt_status st = dt_chunks_members(d->json, "metadata.json", read_metadata_member, c);
+    dt_status st = dt_chunks_members(d->json, "metadata.json", metadata_keys, read_metadata_member, c);
     dt_chunks_close(d);
     DT_TRY(st);
     if (strcmp(c->format, "dtrain-chunks") != 0 || c->version == 0 || !c->has_rate) {

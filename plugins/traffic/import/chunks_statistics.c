@@ -101,6 +101,17 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, dt_chun
     return st == DT_DONE ? DT_OK : st;
 }
 
+static dt_status read_statistics(dt_json *j, dt_chunks *c)
+{
+    char key[DT_IN_KEY_BYTES];
+    dt_status st;
+    DT_TRY(dt_in_object(j, "statistics.json"));
+    while ((st = dt_in_key(j, key)) == DT_OK) {
+        DT_TRY(read_statistics_member(j, key, c));
+    }
+    return st == DT_DONE ? dt_in_end(j) : st;
+}
+
 static void tell_unchecked(const dt_chunks *c, dt_str *notes)
 {
     const char *before = "statistics.json has no entry for ";
@@ -129,7 +140,7 @@ dt_status dt_chunks_statistics(dt_chunks *c, dt_str *notes)
         return DT_OK;
     }
     DT_TRY(dt_chunks_open(path, &d));
-    dt_status st = dt_chunks_members(d.json, "statistics.json", read_statistics_member, c);
+    dt_status st = read_statistics(d.json, c);
     dt_chunks_close(&d);
     if (st == DT_OK) {
         tell_unchecked(c, notes);

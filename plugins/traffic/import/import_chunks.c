@@ -21,20 +21,31 @@
 
 enum { VEHICLES_MAX = 1 << 20 };
 
-/* Numbers of a vehicle in the file. */
-static const struct number_spec {
-    const char *name;
+/* Of a vehicle in the file: its numbers and their limits. */
+enum { CONTROLLED = DT_CHUNKS_N_NUMBERS, ID };
+static const char *const vehicle_keys[] = {[DT_CHUNKS_X] = "x",
+                                           [DT_CHUNKS_Y] = "y",
+                                           [DT_CHUNKS_HEADING] = "heading",
+                                           [DT_CHUNKS_SPEED] = "speed",
+                                           [DT_CHUNKS_ACCEL] = "accel",
+                                           [DT_CHUNKS_LENGTH] = "length",
+                                           [DT_CHUNKS_WIDTH] = "width",
+                                           [DT_CHUNKS_STOP] = "stop_distance",
+                                           [CONTROLLED] = "controlled",
+                                           [ID] = "id",
+                                           [ID + 1] = NULL};
+static const struct {
     double lo, hi;
     bool may_be_missing;
 } numbers[DT_CHUNKS_N_NUMBERS] = {
-    [DT_CHUNKS_X] = {"x", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, false},
-    [DT_CHUNKS_Y] = {"y", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, false},
-    [DT_CHUNKS_HEADING] = {"heading", -1e3, 1e3, false},
-    [DT_CHUNKS_SPEED] = {"speed", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, false},
-    [DT_CHUNKS_ACCEL] = {"accel", -1e3, 1e3, true},
-    [DT_CHUNKS_LENGTH] = {"length", 0, DT_SIZE_MAX_M, false},
-    [DT_CHUNKS_WIDTH] = {"width", 0, DT_SIZE_MAX_M, true},
-    [DT_CHUNKS_STOP] = {"stop_distance", 0, 1e6, true},
+    [DT_CHUNKS_X] = {-DT_POSITION_MAX_M, DT_POSITION_MAX_M, false},
+    [DT_CHUNKS_Y] = {-DT_POSITION_MAX_M, DT_POSITION_MAX_M, false},
+    [DT_CHUNKS_HEADING] = {-1e3, 1e3, false},
+    [DT_CHUNKS_SPEED] = {-DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, false},
+    [DT_CHUNKS_ACCEL] = {-1e3, 1e3, true},
+    [DT_CHUNKS_LENGTH] = {0, DT_SIZE_MAX_M, false},
+    [DT_CHUNKS_WIDTH] = {0, DT_SIZE_MAX_M, true},
+    [DT_CHUNKS_STOP] = {0, 1e6, true},
 };
 
 /* ---- chunks ------------------------------------------------------------------------------------------------------ */
@@ -42,48 +53,36 @@ static const struct number_spec {
 static dt_status read_vehicle(dt_json *j, dt_chunks *c)
 {
     double number[DT_CHUNKS_N_NUMBERS];
-    bool is_seen[DT_CHUNKS_N_NUMBERS] = {false}, has_id = false, controlled = false;
+    bool controlled = false;
     int64_t id = 0;
-    char key[DT_IN_KEY_BYTES];
+    uint32_t seen = 0;
+    int i = 0;
     dt_status st;
-    for (int i = 0; i < DT_CHUNKS_N_NUMBERS; i++) {
+    for (i = 0; i < DT_CHUNKS_N_NUMBERS; i++) {
         number[i] = NAN;
     }
-    while ((st = dt_in_key(j, key)) == DT_OK) {
-        int i = 0;
-        while (i < DT_CHUNKS_N_NUMBERS && strcmp(key, numbers[i].name) != 0) {
-            i++;
-        }
-        if (i == DT_CHUNKS_N_NUMBERS) {
-            if (strcmp(key, "id") == 0) {
-                DT_TRY(dt_in_id(j, key, &c->ids, &id));
-                has_id = true;
-            } else {
-                DT_TRY(strcmp(key, "controlled") == 0 ? dt_in_bool(j, key, &controlled) : dt_json_skip(j));
+    while ((st = dt_in_known_key(j, vehicle_keys, &seen, &i)) == DT_OK) {
+        if (i == CONTROLLED) {
+            DT_TRY(dt_in_bool(j, vehicle_keys[i], &controlled));
+        } else if (i == ID) {
+            DT_TRY(dt_in_id(j, vehicle_keys[i], &c->ids, &id));
+        } else {
+            bool is_null = false;
+            DT_TRY(dt_in_f64(j, vehicle_keys[i], &number[i], numbers[i].may_be_missing ? &is_null : NULL));
+            if (!is_null && !(number[i] >= numbers[i].lo && number[i] <= numbers[i].hi)) {
+                return dt_json_fail(j, "%s %g is outside [%g, %g]", vehicle_keys[i], number[i], numbers[i].lo,
+                                    numbers[i].hi);
             }
-            continue;
-        }
-        bool is_null = false;
-        DT_TRY(dt_in_f64(j, key, &number[i], numbers[i].may_be_missing ? &is_null : NULL));
-        if (is_seen[i]) {
-            return dt_json_fail(j, "%s is given twice for one vehicle", key);
-        }
-        is_seen[i] = true;
-        if (!is_null && !(number[i] >= numbers[i].lo && number[i] <= numbers[i].hi)) {
-            return dt_json_fail(j, "%s %g is outside [%g, %g]", key, number[i], numbers[i].lo, numbers[i].hi);
         }
     }
     DT_TRY_DONE(st);
-    for (int i = 0; i < DT_CHUNKS_N_NUMBERS; i++) {
-        if (!is_seen[i] && !numbers[i].may_be_missing) {
-            return dt_json_fail(j, "the vehicle has no %s", numbers[i].name);
+    for (i = 0; i <= ID; i++) {
+        if ((seen >> i & 1) == 0 && (i == ID || (i < DT_CHUNKS_N_NUMBERS && !numbers[i].may_be_missing))) {
+            return dt_json_fail(j, "the vehicle has no %s", vehicle_keys[i]);
         }
-        if (!isnan(number[i])) {
+        if (i < DT_CHUNKS_N_NUMBERS && !isnan(number[i])) {
             dt_chunks_count(&c->stat[i], number[i]);
         }
-    }
-    if (!has_id) {
-        return dt_json_fail(j, "the vehicle has no id");
     }
     dt_chunks_count(&c->stat[DT_CHUNKS_CONTROLLED], controlled);
     dt_chunks_count(&c->stat[DT_CHUNKS_SIN], sin(number[DT_CHUNKS_HEADING]));
@@ -149,26 +148,26 @@ static dt_status frame_number(dt_json *j, dt_chunks *c, double t, int64_t *out_p
 
 static dt_status read_frame(dt_json *j, dt_chunks *c)
 {
-    char key[DT_IN_KEY_BYTES];
-    bool has_t = false, has_vehicles = false;
+    enum { T, VEHICLES };
+    static const char *const keys[] = {"t", "vehicles", NULL};
+    uint32_t seen = 0;
+    int which = 0;
     double t = 0;
     int64_t frame = 0;
     dt_status st;
-    while ((st = dt_in_key(j, key)) == DT_OK) {
-        if (strcmp(key, "t") == 0) {
-            DT_TRY(dt_in_f64(j, key, &t, NULL));
+    while ((st = dt_in_known_key(j, keys, &seen, &which)) == DT_OK) {
+        if (which == T) {
+            DT_TRY(dt_in_f64(j, keys[T], &t, NULL));
             DT_TRY(frame_number(j, c, t, &frame));
-            has_t = true;
-        } else if (strcmp(key, "vehicles") == 0) {
-            DT_TRY(read_vehicles(j, c));
-            has_vehicles = true;
         } else {
-            DT_TRY(dt_json_skip(j));
+            DT_TRY(read_vehicles(j, c));
         }
     }
     DT_TRY_DONE(st);
-    if (!has_t || !has_vehicles) {
-        return dt_json_fail(j, "the frame has no %s", has_t ? "vehicles" : "t");
+    for (int i = T; i <= VEHICLES; i++) {
+        if ((seen >> i & 1) == 0) {
+            return dt_json_fail(j, "the frame has no %s", keys[i]);
+        }
     }
     st = c->writer != NULL ? dt_store_frame(c->writer, frame, t, c->vehicle, c->n) : DT_OK; /* NULL: only looked at */
     if (st == DT_EDATA) {
@@ -203,9 +202,11 @@ static dt_status check_site(dt_json *j, const dt_chunks *c, const char *site)
 
 static dt_status read_sample(dt_json *j, dt_chunks *c)
 {
-    char key[DT_IN_KEY_BYTES], id[DT_CHUNKS_NAME_BYTES] = "", scene[DT_CHUNKS_NAME_BYTES] = "",
-                               site[DT_CHUNKS_NAME_BYTES] = "unknown";
-    bool has_frames = false;
+    enum { SAMPLE_ID, SCENE, SITE, FRAMES };
+    static const char *const keys[] = {"id", "scene", "site", "frames", NULL};
+    char text[FRAMES][DT_CHUNKS_NAME_BYTES] = {"", "", "unknown"}, *id = text[SAMPLE_ID], *scene = text[SCENE];
+    uint32_t seen = 0;
+    int which = 0;
     dt_status st;
     c->last_frame = -1;
     dt_motion_check_scene(&c->check);
@@ -213,23 +214,9 @@ static dt_status read_sample(dt_json *j, dt_chunks *c)
         DT_TRY(dt_store_scene_begin(c->writer));
         DT_TRY(dt_store_scene_map(c->writer, c->map));
     }
-    while ((st = dt_in_key(j, key)) == DT_OK) {
-        if (strcmp(key, "id") == 0) {
-            DT_TRY(dt_in_str(j, key, id, sizeof(id)));
-        } else if (strcmp(key, "scene") == 0) {
-            DT_TRY(dt_in_str(j, key, scene, sizeof(scene)));
-        } else if (strcmp(key, "site") == 0) {
-            DT_TRY(dt_in_str(j, key, site, sizeof(site)));
-            DT_TRY(check_site(j, c, site));
-        } else if (strcmp(key, "frames") == 0) {
-            if (has_frames) {
-                return dt_json_fail(j, "the sample has its frames twice");
-            }
-            DT_TRY(read_frames(j, c));
-            has_frames = true;
-        } else {
-            DT_TRY(dt_json_skip(j));
-        }
+    while ((st = dt_in_known_key(j, keys, &seen, &which)) == DT_OK) {
+        DT_TRY(which == FRAMES ? read_frames(j, c) : dt_in_str(j, keys[which], text[which], sizeof(text[which])));
+        DT_TRY(which == SITE ? check_site(j, c, text[SITE]) : DT_OK);
     }
     DT_TRY_DONE(st);
     if (id[0] == '\0' || strchr(id, '#') != NULL || strchr(scene, '#') != NULL) {
@@ -240,7 +227,7 @@ static dt_status read_sample(dt_json *j, dt_chunks *c)
     if (c->last_frame < 0) {
         return dt_json_fail(j, "sample %s has no frames", id);
     }
-    st = c->writer != NULL ? dt_store_scene_end(c->writer, name, site) : DT_OK;
+    st = c->writer != NULL ? dt_store_scene_end(c->writer, name, text[SITE]) : DT_OK;
     if (st == DT_EDATA) {
         dt_error e;
         dt_error_take(&e, st);
@@ -250,12 +237,12 @@ static dt_status read_sample(dt_json *j, dt_chunks *c)
     return st;
 }
 
-static dt_status read_chunk_member(dt_json *j, const char *key, dt_chunks *c)
+static const char *const chunk_keys[] = {"samples", NULL};
+
+static dt_status read_samples(dt_json *j, int which, dt_chunks *c)
 {
     dt_status st;
-    if (strcmp(key, "samples") != 0) {
-        return dt_json_skip(j);
-    }
+    (void)which; /* there is no other key */
     DT_TRY(dt_in_array(j, "samples"));
     while ((st = dt_in_next_object(j, "a sample")) == DT_OK) {
         DT_TRY(read_sample(j, c));
@@ -277,7 +264,7 @@ static dt_status read_chunk(dt_chunks *c, int64_t i)
     dt_chunks_document d;
     int64_t before = c->n_samples;
     DT_TRY(dt_chunks_open(path, &d));
-    dt_status st = dt_chunks_members(d.json, "a chunk", read_chunk_member, c);
+    dt_status st = dt_chunks_members(d.json, "a chunk", chunk_keys, read_samples, c);
     dt_chunks_close(&d);
     DT_TRY(st);
     if (c->announced[i] >= 0 && c->announced[i] != c->n_samples - before) {
@@ -375,7 +362,7 @@ dt_status dt_chunks_check(const void *metadata, size_t metadata_bytes, const voi
         dt_motion_check_init(&c.check, c.rate_hz);
     }
     if (st == DT_OK && chunk != NULL && (st = dt_chunks_open_text(chunk, chunk_bytes, "chunk", &d)) == DT_OK) {
-        st = dt_chunks_members(d.json, "a chunk", read_chunk_member, &c);
+        st = dt_chunks_members(d.json, "a chunk", chunk_keys, read_samples, &c);
         dt_chunks_close(&d);
     }
     chunks_fini(&c);

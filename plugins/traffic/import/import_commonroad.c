@@ -432,6 +432,9 @@ static dt_status end_below(const dt_xml *x, scenario *s)
     if (strcmp(s->below, "role") == 0) {
         o->is_dynamic = strcmp(x->text, "dynamic") == 0;
     } else if (strcmp(s->below, "type") == 0) {
+        if (o->type[0] != '\0') {
+            return DT_FAIL(DT_EDATA, DT_XML_AT "of obstacle %" PRId64 " is given twice", DT_XML_HERE(x), o->id);
+        }
         o->user = dt_road_user_of(x->text);
         snprintf(o->type, sizeof(o->type), "%.40s", x->text);
     } else if (strncmp(s->below, shape, strlen(shape)) == 0) {
@@ -439,11 +442,12 @@ static dt_status end_below(const dt_xml *x, scenario *s)
     } else if (is_state(s)) {
         return end_state(x, s);
     }
+    const bool is_read = o->is_dynamic && dt_road_user_is_read(o->user);
     for (int k = 0; k < 2; k++) {
         const size_t n = strlen(state[k]);
         const bool is_in_state = strncmp(s->below, state[k], n) == 0;
         o->is_uncertain |= is_in_state && is_bounds(s->below + n);
-        for (int i = 0; i < N_NUMBERS && is_in_state; i++) {
+        for (int i = 0; i < N_NUMBERS && is_in_state && is_read; i++) {
             if (strcmp(s->below + n, numbers[i].path) == 0) {
                 return dt_xml_text_number(x, numbers[i].name, numbers[i].lo, numbers[i].hi, &o->number[i]);
             }

@@ -61,6 +61,27 @@ dt_status dt_in_key(dt_json *j, char key[DT_IN_KEY_BYTES])
     }
 }
 
+dt_status dt_in_known_key(dt_json *j, const char *const *names, uint32_t *seen, int *which_p)
+{
+    for (;;) {
+        char key[DT_IN_KEY_BYTES];
+        int i = 0;
+        DT_TRY(dt_in_key(j, key)); /* DT_DONE too */
+        while (names[i] != NULL && strcmp(key, names[i]) != 0) {
+            i++;
+        }
+        if (names[i] != NULL) {
+            if ((*seen >> i & 1) != 0) {
+                return dt_json_fail(j, "%s is given twice in one object", key);
+            }
+            *seen |= UINT32_C(1) << i;
+            *which_p = i;
+            return DT_OK;
+        }
+        DT_TRY(dt_json_skip(j));
+    }
+}
+
 dt_status dt_in_f64(dt_json *j, const char *what, double *out_p, bool *null_p)
 {
     dt_json_token t;

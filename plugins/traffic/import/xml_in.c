@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -219,6 +220,9 @@ dt_status dt_xml_number(const dt_xml *x, const char *what, const char *number, d
 
 dt_status dt_xml_text_number(const dt_xml *x, const char *what, double lo, double hi, double *out_p)
 {
+    if (!isnan(*out_p)) {
+        return DT_FAIL(DT_EDATA, DT_XML_AT "%s is given twice", DT_XML_HERE(x), what);
+    }
     return x->is_cut ? DT_FAIL(DT_EDATA, DT_XML_AT "%s is a text of more than %d bytes", DT_XML_HERE(x), what,
                                DT_XML_TEXT_BYTES)
                      : dt_xml_number(x, what, x->text, lo, hi, out_p);

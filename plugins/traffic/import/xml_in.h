@@ -48,6 +48,7 @@ dt_status dt_xml_need(const dt_xml *x, const char *attribute, const char **text_
 dt_status dt_xml_number(const dt_xml *x, const char *what, const char *text, double lo, double hi, double *out_p)
     DT_NODISCARD;
 /* The same of the text of an element that ends. */
+/* *out_p is NAN before: else the element is there twice, DT_EDATA. */
 dt_status dt_xml_text_number(const dt_xml *x, const char *what, double lo, double hi, double *out_p) DT_NODISCARD;
 /* A text as an integer of 64 bits, written the way integers are: 5 for 05. DT_EDATA. */
 dt_status dt_xml_id(const dt_xml *x, const char *what, const char *text, char *out, size_t bytes) DT_NODISCARD;

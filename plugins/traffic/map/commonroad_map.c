@@ -259,6 +259,9 @@ static dt_status end_in_lanelet(dt_commonroad_map *m, const dt_xml *x)
     if (dt_xml_is(x, "laneletType")) {
         add_type(m, x->text);
     } else if (dt_xml_is(x, "speedLimit") && strcmp(x->text, "inf") != 0 && strcmp(x->text, "None") != 0) {
+        if (m->limit > 0) {
+            return DT_FAIL(DT_EDATA, DT_XML_AT "of lanelet %s is given twice", DT_XML_HERE(x), m->id);
+        }
         read_limit(m, x, &m->limit);
     }
     return DT_OK;

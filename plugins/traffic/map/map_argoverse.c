@@ -37,12 +37,13 @@ typedef struct archive {
 
 static dt_status read_point(archive *a, dt_polyline *out)
 {
-    char key[DT_IN_KEY_BYTES];
+    static const char *const keys[] = {"x", "y", NULL};
     double xy[2] = {NAN, NAN};
+    uint32_t seen = 0;
+    int d = 0;
     dt_status st;
-    while ((st = dt_in_key(a->j, key)) == DT_OK) {
-        const int d = strcmp(key, "x") == 0 ? 0 : strcmp(key, "y") == 0 ? 1 : -1;
-        DT_TRY(d >= 0 ? dt_in_f64(a->j, key, &xy[d], NULL) : dt_json_skip(a->j));
+    while ((st = dt_in_known_key(a->j, keys, &seen, &d)) == DT_OK) {
+        DT_TRY(dt_in_f64(a->j, keys[d], &xy[d], NULL));
     }
     if (st != DT_DONE) {
         return st;
@@ -56,9 +57,6 @@ static dt_status read_point(archive *a, dt_polyline *out)
 static dt_status read_line(archive *a, const char *what, dt_polyline *out)
 {
     dt_status st;
-    if (out->n > 0) {
-        return dt_json_fail(a->j, "%s is defined twice", what);
-    }
     DT_TRY(dt_in_array(a->j, what));
     while ((st = dt_in_next_object(a->j, what)) == DT_OK) {
         DT_TRY(read_point(a, out));
@@ -96,33 +94,38 @@ static dt_status refer_beside(archive *a, dt_lane_ref role)
     return t.kind == DT_JSON_NULL ? DT_OK : refer(a, &t, role);
 }
 
-static dt_status read_member(archive *a, const char *key)
+/* Keys of a lane segment; the first three are lines, LEFT, RIGHT and CENTRE. */
+enum { CROSSING = CENTRE + 1, TYPE, NEXT, BEFORE, LEFT_LANE, RIGHT_LANE };
+static const char *const lane_keys[] = {[LEFT] = "left_lane_boundary",
+                                        [RIGHT] = "right_lane_boundary",
+                                        [CENTRE] = "centerline",
+                                        [CROSSING] = "is_intersection",
+                                        [TYPE] = "lane_type",
+                                        [NEXT] = "successors",
+                                        [BEFORE] = "predecessors",
+                                        [LEFT_LANE] = "left_neighbor_id",
+                                        [RIGHT_LANE] = "right_neighbor_id",
+                                        [RIGHT_LANE + 1] = NULL};
+
+static dt_status read_member(archive *a, int which)
 {
-    if (strcmp(key, "left_lane_boundary") == 0) {
-        return read_line(a, key, &a->line[LEFT]);
-    }
-    if (strcmp(key, "right_lane_boundary") == 0) {
-        return read_line(a, key, &a->line[RIGHT]);
-    }
-    if (strcmp(key, "centerline") == 0) {
-        return read_line(a, key, &a->line[CENTRE]);
-    }
-    if (strcmp(key, "is_intersection") == 0) {
+    const char *key = lane_keys[which];
+    switch (which) {
+    case CROSSING:
         return dt_in_bool(a->j, key, &a->is_crossing);
-    }
-    if (strcmp(key, "lane_type") == 0) {
+    case TYPE:
         return dt_in_str(a->j, key, a->type, sizeof(a->type));
-    }
-    if (strcmp(key, "successors") == 0) {
+    case NEXT:
         return refer_to_all(a, key, DT_REF_NEXT);
-    }
-    if (strcmp(key, "predecessors") == 0) {
+    case BEFORE:
         return refer_to_all(a, key, DT_REF_BEFORE);
-    }
-    if (strcmp(key, "left_neighbor_id") == 0) {
+    case LEFT_LANE:
         return refer_beside(a, DT_REF_LEFT);
+    case RIGHT_LANE:
+        return refer_beside(a, DT_REF_RIGHT);
+    default:
+        return read_line(a, key, &a->line[which]);
     }
-    return strcmp(key, "right_neighbor_id") == 0 ? refer_beside(a, DT_REF_RIGHT) : dt_json_skip(a->j);
 }
 
 static int32_t kind_of(const archive *a)
@@ -160,7 +163,8 @@ static dt_status end_lane(archive *a, const char *id, int64_t line)
 
 static dt_status read_lane(archive *a, const char *id, int64_t line)
 {
-    char key[DT_IN_KEY_BYTES];
+    uint32_t seen = 0;
+    int which = 0;
     dt_status st;
     for (int i = 0; i < 3; i++) {
         dt_polyline_clear(&a->line[i]);
@@ -168,8 +172,8 @@ static dt_status read_lane(archive *a, const char *id, int64_t line)
     a->type[0] = '\0';
     a->is_crossing = false;
     DT_TRY(dt_in_object(a->j, "a lane segment"));
-    while ((st = dt_in_key(a->j, key)) == DT_OK) {
-        DT_TRY(read_member(a, key));
+    while ((st = dt_in_known_key(a->j, lane_keys, &seen, &which)) == DT_OK) {
+        DT_TRY(read_member(a, which));
     }
     return st == DT_DONE ? end_lane(a, id, line) : st;
 }
@@ -195,11 +199,13 @@ static dt_status read_lanes(archive *a)
 
 static dt_status read_archive(archive *a)
 {
-    char key[DT_IN_KEY_BYTES];
+    static const char *const keys[] = {"lane_segments", NULL};
+    uint32_t seen = 0;
+    int which = 0;
     dt_status st;
     DT_TRY(dt_in_object(a->j, "the map"));
-    while ((st = dt_in_key(a->j, key)) == DT_OK) {
-        DT_TRY(strcmp(key, "lane_segments") == 0 ? read_lanes(a) : dt_json_skip(a->j));
+    while ((st = dt_in_known_key(a->j, keys, &seen, &which)) == DT_OK) {
+        DT_TRY(read_lanes(a));
     }
     return st == DT_DONE ? dt_in_end(a->j) : st;
 }
