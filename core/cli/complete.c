@@ -235,7 +235,7 @@ dt_status dt_cli_complete(const char *kind, const char *prefix)
     dt_status st = DT_OK;
     dt_log_mute(true);
     if (is_of_plugins(kind)) {
-        st = dt_session_loader(&s);
+        st = dt_session_open_loader(&s);
         if (st == DT_OK) {
             st = offer_of_plugins(kind, s.loader, &o);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `dtrain run --dry-run` and `dtrain bench gpu`: the plan of each phase, and what a run would refuse. The checks are
- * the run's own functions, in its order: dt_rundir_plan, dt_run_start_find, dt_first_find, dt_first_load, dt_fit_stage
+ * the run's own functions, in its order: dt_rundir_plan, dt_run_start_find, dt_initial_weights_find, dt_initial_weights_load, dt_fit_stage
  * and dt_results_check.
  */
 #include <config.h>
@@ -14,7 +14,7 @@
 #include "base/print.h"
 #include "run/batch_auto.h"
 #include "plan/expect.h"
-#include "run/first_weights.h"
+#include "run/initial_weights.h"
 #include "plan/fit.h"
 #include "plan/forecast.h"
 #include "plan/roofline.h"
@@ -121,9 +121,9 @@ static dt_status print_graph(const dt_stage *stage)
 
 typedef struct dry_plan {
     const dt_dry_run *d;
-    dt_json_out *json;   /* NULL: for people */
-    dt_run_start start;  /* where the run would begin */
-    dt_planned *planned; /* what the phases before would hand on */
+    dt_json_out *json;          /* NULL: for people */
+    dt_run_start start;         /* where the run would begin */
+    dt_planned_shapes *planned; /* what the phases before would hand on */
     int64_t n_without_best;
     bool is_printed; /* of the last phase; a plan that does not fit is printed, then rejected */
 } dry_plan;
@@ -169,7 +169,7 @@ static dt_status check_results(dry_plan *p, dt_stage *stage, bool is_fresh)
     DT_TRY(dt_config_training(s->config, stage->d.index, &training));
     DT_TRY(dt_config_checkpoint(s->config, stage->d.index, &saving));
     DT_TRY(dt_config_phase(s->config, stage->d.index, &phase, &stop));
-    const bool is_named = stop.metric[0] != '\0' || dt_session_names_best(s, stage->d.index);
+    const bool is_named = stop.metric[0] != '\0' || dt_session_has_best_by(s, stage->d.index);
     const bool is_evaluated = stage->d.phase->ops.phase.evaluate != NULL && training.eval_interval > 0;
     if (!is_named || !is_evaluated || !is_fresh || p->d->args->predict != NULL) {
         return DT_OK;
@@ -181,18 +181,18 @@ static dt_status check_results(dry_plan *p, dt_stage *stage, bool is_fresh)
     return DT_OK;
 }
 
-static dt_status set_up_and_plan(dry_plan *p, const dt_first_desc *first, dt_stage_desc *d, dt_first *f,
-                                 dt_stage **stage_p, bool *is_beyond_p)
+static dt_status set_up_and_plan(dry_plan *p, const dt_initial_weights_desc *first, dt_stage_desc *d,
+                                 dt_initial_weights *f, dt_stage **stage_p, bool *is_beyond_p)
 {
-    DT_TRY(dt_first_find(first, d->index, f, &d->loaded));
+    DT_TRY(dt_initial_weights_find(first, d->index, f, &d->loaded));
     DT_TRY(dt_stage_create(d, stage_p));
     DT_TRY(dt_stage_start(*stage_p));
-    DT_TRY((*stage_p)->trainer != NULL ? dt_first_load(first, f, *stage_p) : DT_OK);
+    DT_TRY((*stage_p)->trainer != NULL ? dt_initial_weights_load(first, f, *stage_p) : DT_OK);
     const bool is_fresh = (*stage_p)->trainer != NULL && dt_trainer_step_number((*stage_p)->trainer) == 0;
     DT_TRY(plan_phase(p, *stage_p, is_beyond_p));
     DT_TRY(dt_rollout_check_room((*stage_p)->rollout)); /* after the plan was printed, which has its size */
     DT_TRY(check_results(p, *stage_p, is_fresh));
-    return dt_planned_add(p->planned, *stage_p);
+    return dt_planned_shapes_add(p->planned, *stage_p);
 }
 
 static dt_status plan_one(dry_plan *p, int64_t index)
@@ -201,23 +201,23 @@ static dt_status plan_one(dry_plan *p, int64_t index)
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
-    dt_first f = {0};
+    dt_initial_weights f = {0};
     bool is_beyond = false;
     p->is_printed = false;
-    DT_TRY(dt_session_enter(s, index));
+    DT_TRY(dt_session_enter_phase(s, index));
     const bool is_virtual = s->n_processes == 1;
     DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
                             is_virtual ? s->ranks : s->n_local, &comm));
-    dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
+    dt_stage_desc d = dt_session_describe_stage(s, index, comm, &lock);
     d.run_dir = p->d->run_dir;
-    const dt_first_desc first = {.session = s,
-                                 .run_dir = p->d->run_dir,
-                                 .init_from = p->d->args->init_from,
-                                 .start = &p->start,
-                                 .planned = p->planned,
-                                 .lock = &lock};
+    const dt_initial_weights_desc first = {.session = s,
+                                           .run_dir = p->d->run_dir,
+                                           .init_from = p->d->args->init_from,
+                                           .start = &p->start,
+                                           .planned = p->planned,
+                                           .lock = &lock};
     dt_status st = set_up_and_plan(p, &first, &d, &f, &stage, &is_beyond);
-    dt_first_close(&f);
+    dt_initial_weights_close(&f);
     dt_stage_destroy(stage);
     st = is_beyond || st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
     dt_comm_destroy(comm);
@@ -231,7 +231,7 @@ static dt_status plan_all(dry_plan *p)
     const dt_session *s = p->d->session;
     DT_TRY(p->d->rundir != NULL ? dt_rundir_plan(p->d->rundir) : DT_OK);
     DT_TRY(dt_run_start_find(s, p->d->resume, true, &p->start));
-    DT_TRY(dt_planned_create(&p->planned));
+    DT_TRY(dt_planned_shapes_create(&p->planned));
     dt_status st = DT_OK;
     for (int64_t i = p->start.begin; i < s->last && st == DT_OK; i++) {
         st = plan_one(p, i);
@@ -252,7 +252,7 @@ dt_status dt_dry_run_print(const dt_dry_run *d)
     }
     dt_status st = plan_all(&p);
     dt_run_start_fini(&p.start);
-    dt_planned_destroy(p.planned);
+    dt_planned_shapes_destroy(p.planned);
     dt_error_take(&refused, st);
     if (!a->json && st == DT_OK && d->rundir != NULL) {
         files_text(d->rundir);

@@ -28,7 +28,7 @@ static dt_loader *all_plugins(void)
     if (!is_open) {
         dt_str refused = {0};
         dt_log_mute(true);
-        dt_status st = dt_session_loader(&opened);
+        dt_status st = dt_session_open_loader(&opened);
         if (st >= 0) {
             st = dt_loader_scan(opened.loader, &refused);
         }

@@ -19,6 +19,7 @@
 #include "config/schema.h"
 #include "comm/launch/launch.h"
 #include "run/resume.h"
+#include "run/rundir.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -110,7 +111,7 @@ dt_status dt_processes_launch(const dt_args *a, uint64_t n, int *code_p)
     char *left = NULL;
     dt_status st = dt_launch_run(&d, code_p, &left);
     if (left != NULL) {
-        st = dt_resume_forget_end(left);
+        st = dt_rundir_clear_end(left);
     }
     dt_free(left);
     dt_free(word);

@@ -10,7 +10,7 @@
 #include "base/exit.h"
 #include "base/log.h"
 #include "plan/machine/limits.h"
-#include "run/first_weights.h"
+#include "run/initial_weights.h"
 #include "plan/fit.h"
 #include "plan/forecast.h"
 #include "run/run_start.h"
@@ -23,7 +23,7 @@ typedef struct rehearsal {
     const dt_session *session;
     const char *run_dir;
     dt_run_start start;
-    dt_planned *planned; /* NULL: where the run begins is not known */
+    dt_planned_shapes *planned; /* NULL: where the run begins is not known */
     dt_comm *comm;
 } rehearsal;
 
@@ -45,18 +45,18 @@ static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
 }
 
 /* The phase that begins is the run's to try; here it is made for the shapes that it hands on. */
-static dt_status try_phase(rehearsal *r, const dt_first_desc *first, dt_first *f, dt_stage_desc *d, dt_stage **stage_p,
-                           bool *is_beyond_p)
+static dt_status try_phase(rehearsal *r, const dt_initial_weights_desc *first, dt_initial_weights *f, dt_stage_desc *d,
+                           dt_stage **stage_p, bool *is_beyond_p)
 {
     const bool is_begin = d->index <= r->start.begin;
-    DT_TRY(r->planned != NULL && !is_begin ? dt_first_find(first, d->index, f, &d->loaded) : DT_OK);
+    DT_TRY(r->planned != NULL && !is_begin ? dt_initial_weights_find(first, d->index, f, &d->loaded) : DT_OK);
     DT_TRY(dt_stage_create(d, stage_p));
     DT_TRY(plan_later(*stage_p, is_beyond_p));
     if (r->planned != NULL && (*stage_p)->trainer == NULL) {
-        dt_planned_skip(r->planned, *stage_p);
+        dt_planned_shapes_remove(r->planned, *stage_p);
     } else if (r->planned != NULL) {
-        DT_TRY(is_begin ? DT_OK : dt_first_compare(first, f, *stage_p));
-        DT_TRY(dt_planned_add(r->planned, *stage_p));
+        DT_TRY(is_begin ? DT_OK : dt_initial_weights_check_shapes(first, f, *stage_p));
+        DT_TRY(dt_planned_shapes_add(r->planned, *stage_p));
     }
     return DT_OK;
 }
@@ -66,24 +66,24 @@ static dt_status rehearse_phase(rehearsal *r, int64_t index)
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_engine_opts engine;
     dt_stage *stage = NULL;
-    dt_first f = {0};
+    dt_initial_weights f = {0};
     bool is_beyond = false;
-    dt_stage_desc d = dt_session_stage(r->session, index, r->comm, &lock);
-    const dt_first_desc first = {.session = r->session,
-                                 .run_dir = r->run_dir,
-                                 .init_from = r->args->init_from,
-                                 .start = &r->start,
-                                 .planned = r->planned,
-                                 .lock = &lock};
+    dt_stage_desc d = dt_session_describe_stage(r->session, index, r->comm, &lock);
+    const dt_initial_weights_desc first = {.session = r->session,
+                                           .run_dir = r->run_dir,
+                                           .init_from = r->args->init_from,
+                                           .start = &r->start,
+                                           .planned = r->planned,
+                                           .lock = &lock};
     DT_TRY(dt_config_engine(r->session->config, index, &engine));
     d.threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_limits_cores("");
     dt_log_mute(true);
     const dt_status st = try_phase(r, &first, &f, &d, &stage, &is_beyond);
-    dt_first_close(&f);
+    dt_initial_weights_close(&f);
     dt_stage_destroy(stage);
     dt_log_mute(false);
     if (st < 0 && r->planned != NULL) {
-        dt_planned_clear(r->planned);
+        dt_planned_shapes_clear(r->planned);
     }
     return is_beyond || st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
 }
@@ -123,7 +123,7 @@ dt_status dt_rehearse(const dt_args *a, const dt_session *s, const char *run_dir
     dt_status st = dt_run_start_find(s, resume, true, &r.start);
     dt_log_mute(false);
     if (st == DT_OK) {
-        st = dt_planned_create(&r.planned);
+        st = dt_planned_shapes_create(&r.planned);
     } else { /* the run reports it */
         dt_error_clear();
         st = DT_OK;
@@ -131,7 +131,7 @@ dt_status dt_rehearse(const dt_args *a, const dt_session *s, const char *run_dir
     if (st == DT_OK) {
         st = rehearse_all(&r);
     }
-    dt_planned_destroy(r.planned);
+    dt_planned_shapes_destroy(r.planned);
     dt_run_start_fini(&r.start);
     dt_comm_destroy(r.comm);
     return st;

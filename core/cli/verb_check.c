@@ -131,7 +131,7 @@ static dt_status run_stage(const dt_session *s, dt_trial *t, dt_str *note_p)
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
     DT_TRY(dt_comm_null(&comm));
-    const dt_stage_desc d = dt_session_stage(s, 0, comm, &lock);
+    const dt_stage_desc d = dt_session_describe_stage(s, 0, comm, &lock);
     if (!dt_trial_step(t, "create")) {
         dt_comm_destroy(comm);
         return DT_OK;
@@ -317,7 +317,7 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
     w.out.s = &w.text;
     dt_data_opts data = {0};
     dt_env_opts env = {0};
-    DT_TRY(dt_session_config(a, &s));
+    DT_TRY(dt_session_open_config(a, &s));
     dt_status st = dt_config_data(s.config, -1, &data);
     if (st == DT_OK) {
         st = dt_config_env(s.config, -1, &env);

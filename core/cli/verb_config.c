@@ -78,7 +78,7 @@ static dt_status import_with(const dt_args *a, dt_session *s, int phase)
 {
     dt_str out = {0};
     dt_ported n = {0};
-    DT_TRY(dt_session_loader(s));
+    DT_TRY(dt_session_open_loader(s));
     DT_TRY(dt_config_create(&s->config));
     DT_TRY(declare_targets(s));
     dt_status st = dt_porting_import(a->word[1], phase, s->config, &out, &n);
@@ -216,7 +216,7 @@ static dt_status template(const dt_args *a)
     if (a->json) {
         return DT_FAIL(DT_ECONFIG, "dtrain config template has no --json: it writes a configuration");
     }
-    DT_TRY(dt_session_config(a, &s));
+    DT_TRY(dt_session_open_config(a, &s));
     dt_status st = a->n_words == 2 ? write_of_phase(&s, a->word[1], &out) : write_of_all(&s, &out);
     if (st == DT_OK) {
         st = dt_str_status(&out);

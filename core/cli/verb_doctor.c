@@ -123,7 +123,7 @@ dt_status dt_verb_doctor(const dt_args *a, int *code_p)
     dt_str out = {0};
     dt_json_out json = {.s = &out};
     dt_doctor d = {.out = &out, .json = a->json ? &json : NULL, .root = "", .is_quiet = a->quiet};
-    dt_status st = dt_session_loader(&s);
+    dt_status st = dt_session_open_loader(&s);
     if (st < 0) {
         dt_session_close(&s);
         return st;

@@ -48,8 +48,8 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
     dt_eval e;
     dt_str text = {0}, others = {0};
     int64_t index = 0;
-    DT_TRY(dt_eval_phase(s, a->checkpoint, &index));
-    DT_TRY(dt_session_enter(s, index));
+    DT_TRY(dt_eval_find_phase(s, a->checkpoint, &index));
+    DT_TRY(dt_session_enter_phase(s, index));
     dt_status st = dt_eval_run(s, index, a->checkpoint, 0, &e);
     if (st == DT_OK && a->checkpoint == NULL && e.stage->params.n > 0) {
         dt_log(DT_LOG_WARN, "no --checkpoint: these are the results of untrained weights");
@@ -58,7 +58,7 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
         if (a->json) {
             dt_result_json(e.stage, &text);
         } else {
-            dt_result_explained(e.stage, &text);
+            dt_result_text_grouped(e.stage, &text);
         }
         dt_result_warn_limits(e.stage);
         st = compare(s, index, e.stage, a->json, &others);

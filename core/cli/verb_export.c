@@ -124,7 +124,7 @@ static dt_status write_stage(const dt_args *a, const format *f, dt_stage *s, dt_
     dt_stage_export t;
     char path[DT_CKPT_PATH_BYTES];
     DT_TRY(dt_stage_start(s));
-    DT_TRY(dt_eval_load(s, a->checkpoint, info)); /* the same weights that dtrain eval takes */
+    DT_TRY(dt_eval_load_weights(s, a->checkpoint, info)); /* the same weights that dtrain eval takes */
     DT_TRY(dt_export_from_stage(s, info, &t));
     const bool acts = t.bundle.actions.n_heads + t.bundle.actions.n_continuous > 0;
     snprintf(path, sizeof(path), "%s.%s", acts ? "policy" : "model", f->ending);
@@ -146,12 +146,12 @@ static dt_status export_phase(const dt_args *a, const format *f, dt_session *s)
     dt_ckpt_info info;
     bool has_info = false;
     int64_t index = 0;
-    DT_TRY(dt_eval_phase(s, a->checkpoint, &index));
+    DT_TRY(dt_eval_find_phase(s, a->checkpoint, &index));
     DT_TRY(find_checkpoint(a->checkpoint, s->n_phases > 1 ? index : -1, &info, &has_info));
     dt_comm *comm = NULL;
     dt_stage *stage = NULL;
     DT_TRY(dt_comm_null(&comm));
-    dt_stage_desc d = dt_session_stage(s, index, comm, &lock);
+    dt_stage_desc d = dt_session_describe_stage(s, index, comm, &lock);
     d.threads = 1;
     d.device_ops = NULL; /* nothing is computed */
     d.device = NULL;

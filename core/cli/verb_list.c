@@ -103,7 +103,7 @@ dt_status dt_verb_list(const dt_args *a, int *code_p)
 {
     dt_session s = {0};
     dt_str out = {0};
-    dt_status st = dt_session_loader(&s);
+    dt_status st = dt_session_open_loader(&s);
     if (st == DT_OK) {
         st = dt_tools_list(s.loader, a->json, &out);
     }

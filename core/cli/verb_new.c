@@ -119,7 +119,7 @@ static dt_status check_free(const char *name)
 {
     dt_session s;
     const dt_loaded *found = NULL;
-    dt_status st = dt_session_loader(&s);
+    dt_status st = dt_session_open_loader(&s);
     if (st == DT_OK && dt_loader_find(s.loader, 0, name, &found) == DT_OK) {
         st = DT_FAIL(DT_ECONFIG, "a %s %s exists already (%s); choose another name, nothing was written",
                      dt_kind_name(found->desc.kind), found->desc.id, found->plugin->path);

@@ -211,7 +211,7 @@ dt_status dt_verb_render(const dt_args *a, int *code_p)
     dt_status st = dt_session_open(&full, dt_str_text(&config), NULL, &s);
     dt_str_fini(&config);
     DT_TRY(st);
-    st = dt_session_bound_counts(&s);
+    st = dt_session_limit_counts(&s);
     if (st == DT_OK) {
         st = render(&full, &s, every_s);
     }

@@ -203,7 +203,7 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
     }
     bool has_begun = r->from == NULL, has_stopped = false;
     if (st == DT_OK && is_first && has_begun) {
-        st = dt_run_record(s, dir);
+        st = dt_rundir_write_start(dir, s);
     }
     if (c != NULL) {
         st = dt_comm_agree(c, st);
@@ -226,11 +226,11 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
     st = dt_run(d);
     st = tell_end(a, d, st, code_p);
     const bool is_refused = dt_exit_is_rejection(*code_p) && c == NULL;
-    if (is_refused && dt_rundir_drop(dir)) {
+    if (is_refused && dt_rundir_remove_unused(dir)) {
         has_begun = false;
     }
     if (has_begun && is_first) {
-        dt_run_note_or_warn(s, dir, *code_p);
+        dt_rundir_update_meta(dir, s, *code_p);
         leave_report(s, dt_rundir_path(dir));
     }
     dt_rundir_close(dir);
@@ -293,9 +293,9 @@ static dt_status await_end(const dt_args *a, dt_comm *c)
         return DT_OK;
     }
     const bool is_first = c == NULL || dt_comm_rank(c) == 0;
-    const bool is_run = is_first && dt_resume_run_of(path, &run) == DT_OK;
+    const bool is_run = is_first && dt_resume_find_run(path, &run) == DT_OK;
     if (is_run || (is_first && !is_named)) { /* a folder may be held before it is a run */
-        dt_rundir_await(is_run ? run : path, c != NULL);
+        dt_rundir_wait_unlocked(is_run ? run : path, c != NULL);
     }
     dt_free(run);
     dt_error_clear(); /* where no run is, that is told by all */

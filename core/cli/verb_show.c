@@ -486,7 +486,7 @@ static void find_section(void *user, const dt_verb_section *s)
 
 static dt_status show(const dt_args *a, dt_session *s, dt_str *out)
 {
-    DT_TRY(dt_session_config(a, s));
+    DT_TRY(dt_session_open_config(a, s));
     dt_option_view v;
     const dt_loaded *comp = NULL;
     if (dt_config_option_at(s->config, -1, a->word[0], 0, &v) != DT_OK &&

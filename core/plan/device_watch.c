@@ -24,7 +24,7 @@ void dt_device_watch_begin(dt_device_watch *w, const dt_device_info *info, uint6
     }
 }
 
-void dt_device_watch_look(dt_device_watch *w, double now_s, dt_metrics *m)
+void dt_device_watch_update(dt_device_watch *w, double now_s, dt_metrics *m)
 {
     if (!w->has_device) {
         return;

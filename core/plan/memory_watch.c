@@ -67,7 +67,7 @@ static void shed(dt_memory_watch *w, dt_trainer *trainer)
     }
 }
 
-void dt_memory_watch_look(dt_memory_watch *w, double now_s, dt_trainer *trainer)
+void dt_memory_watch_update(dt_memory_watch *w, double now_s, dt_trainer *trainer)
 {
     if (now_s < w->next_s) {
         return;

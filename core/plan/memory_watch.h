@@ -27,6 +27,6 @@ typedef struct dt_memory_watch {
 
 void dt_memory_watch_init(dt_memory_watch *w, const dt_memory_opts *o, bool speaks);
 /* Looks, at most every o.watch_s, and gives back what is due. trainer: of a phase between two of its iterations. */
-void dt_memory_watch_look(dt_memory_watch *w, double now_s, dt_trainer *trainer);
+void dt_memory_watch_update(dt_memory_watch *w, double now_s, dt_trainer *trainer);
 
 #endif

@@ -272,7 +272,7 @@ static void owed_path(const char *run_dir, int64_t index, const char *phase, dt_
     dt_str_addf(out, "%s/evaluation/%lld-%s.baselines.owed", run_dir, (long long)index + 1, phase);
 }
 
-bool dt_baselines_owed(const char *run_dir, int64_t index, const char *phase)
+bool dt_baselines_are_pending(const char *run_dir, int64_t index, const char *phase)
 {
     dt_str path = {0};
     owed_path(run_dir, index, phase, &path);

@@ -46,6 +46,6 @@ dt_status dt_baselines_run(const dt_stage_desc *d, const dt_policy_result *polic
 dt_status dt_baselines_compare(const dt_stage_desc *d, const dt_policy_result *policy, bool is_json, dt_str *out)
     DT_NODISCARD;
 /* Were those of a phase begun, and not finished? While they run evaluation/<n>-<phase>.baselines.owed lies there. */
-bool dt_baselines_owed(const char *run_dir, int64_t index, const char *phase);
+bool dt_baselines_are_pending(const char *run_dir, int64_t index, const char *phase);
 
 #endif

@@ -195,7 +195,7 @@ static dt_status try_batch(seeker *k, int64_t batch, trial *t)
     *t = (trial){.verdict = REFUSED};
     DT_TRY(dt_batch_set(k->s, k->phase, batch, "auto"));
     k->data.batch = batch;
-    dt_stage_desc d = dt_session_stage(k->s, k->phase, k->comm, &lock);
+    dt_stage_desc d = dt_session_describe_stage(k->s, k->phase, k->comm, &lock);
     d.run_dir = k->run_dir;
     dt_log_mute(true);
     dt_status st = dt_stage_create(&d, &stage);
@@ -349,7 +349,7 @@ static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, co
 
 static dt_status enter_and_look(dt_session *s, int64_t phase, rooms *out)
 {
-    DT_TRY(dt_session_enter(s, phase));
+    DT_TRY(dt_session_enter_phase(s, phase));
     return look(s, phase, out);
 }
 
@@ -373,11 +373,11 @@ dt_status dt_batch_choose(dt_session *s, dt_comm *c, const char *run_dir, uint64
     bool has_entered = false;
     for (int64_t i = s->first; i < s->last; i++) {
         bool is_auto = false;
-        DT_TRY(dt_batch_is_open(s, i, &is_auto));
+        DT_TRY(dt_batch_is_auto(s, i, &is_auto));
         DT_TRY(is_auto ? choose_phase(s, i, c, run_dir, max_steps) : DT_OK);
         has_entered = has_entered || is_auto;
     }
-    const dt_status st = has_entered ? dt_session_enter(s, s->first) : DT_OK;
+    const dt_status st = has_entered ? dt_session_enter_phase(s, s->first) : DT_OK;
     return c != NULL && has_entered ? dt_comm_agree(c, st) : st;
 }
 

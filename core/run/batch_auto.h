@@ -19,12 +19,12 @@
 #include "run/session.h"
 
 /* Has the phase no number yet? */
-dt_status dt_batch_is_open(dt_session *s, int64_t phase, bool *is_p) DT_NODISCARD;
+dt_status dt_batch_is_auto(dt_session *s, int64_t phase, bool *is_p) DT_NODISCARD;
 /* The phase's own number from now on, above all others; by: as its origin. */
 dt_status dt_batch_set(dt_session *s, int64_t phase, int64_t batch, const char *by) DT_NODISCARD;
 /* What a session that was opened with the configuration of a run leaves to be chosen, that run may have chosen: its
  * number is taken. */
-dt_status dt_batch_recall(dt_session *s, const char *recorded) DT_NODISCARD;
+dt_status dt_batch_restore(dt_session *s, const char *recorded) DT_NODISCARD;
 /* For each phase that will run and has no number yet. run_dir: where the run would be. Rank 0 plans with what the ranks
  * have, and all take what it took. c: NULL where this process is alone. [collective]
  * Errors: DT_ECONFIG (not even the smallest fits: how much, and into what), those of making the phase. */

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-dt_status dt_batch_is_open(dt_session *s, int64_t phase, bool *is_p)
+dt_status dt_batch_is_auto(dt_session *s, int64_t phase, bool *is_p)
 {
     dt_data_opts data;
     DT_TRY(dt_config_data(s->config, phase, &data));
@@ -34,7 +34,7 @@ static dt_status recall_phase(dt_session *s, int64_t phase, const dt_config *run
     int64_t batch = 0;
     const char *text = NULL;
     dt_origin origin;
-    DT_TRY(dt_batch_is_open(s, phase, &is_auto));
+    DT_TRY(dt_batch_is_auto(s, phase, &is_auto));
     if (!is_auto || phase >= dt_config_n_phases(run) ||
         dt_config_get(run, phase, "data.batch", &text, &origin) != DT_OK || !dt_parse_whole(text, &batch)) {
         dt_error_clear();
@@ -47,12 +47,12 @@ static dt_status is_any_open(dt_session *s, bool *is_p)
 {
     *is_p = false;
     for (int64_t i = 0; i < s->n_phases && !*is_p; i++) {
-        DT_TRY(dt_batch_is_open(s, i, is_p));
+        DT_TRY(dt_batch_is_auto(s, i, is_p));
     }
     return DT_OK;
 }
 
-dt_status dt_batch_recall(dt_session *s, const char *recorded)
+dt_status dt_batch_restore(dt_session *s, const char *recorded)
 {
     dt_config *run = NULL;
     bool is_any = false;

@@ -83,7 +83,7 @@ dt_status dt_eval_open(const dt_args *a, dt_session *s)
         if (st == DT_OK && config.bytes > 0) {
             st = tell_of_settings(s, dt_str_text(&config));
             if (st == DT_OK) {
-                st = dt_session_bound_counts(s);
+                st = dt_session_limit_counts(s);
             }
             if (st < 0) {
                 dt_session_close(s);
@@ -94,7 +94,7 @@ dt_status dt_eval_open(const dt_args *a, dt_session *s)
     return st;
 }
 
-dt_status dt_eval_phase(const dt_session *s, const char *checkpoint, int64_t *index_p)
+dt_status dt_eval_find_phase(const dt_session *s, const char *checkpoint, int64_t *index_p)
 {
     dt_ckpt_info info;
     *index_p = s->first;
@@ -115,10 +115,10 @@ static dt_status load(dt_stage *stage, const dt_handover *from)
 {
     DT_TRY(dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE));
     /* what is frozen was decided before, and nothing is trained here: it says what was taught */
-    return dt_handover_loaded(from, &stage->d.loaded);
+    return dt_handover_loaded_roles(from, &stage->d.loaded);
 }
 
-dt_status dt_eval_load(dt_stage *stage, const char *path, dt_ckpt_info *taken)
+dt_status dt_eval_load_weights(dt_stage *stage, const char *path, dt_ckpt_info *taken)
 {
     dt_handover *from = NULL;
     dt_status st = dt_handover_open(path, stage->d.phase->desc.id, &from);
@@ -149,7 +149,7 @@ dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint
     *e = (dt_eval){.comm = NULL};
     pthread_mutex_init(&e->lock, NULL);
     DT_TRY(dt_comm_null(&e->comm));
-    dt_stage_desc d = dt_session_stage(s, index, e->comm, &e->lock);
+    dt_stage_desc d = dt_session_describe_stage(s, index, e->comm, &e->lock);
     d.frames_every_s = frames_every_s;
     d.judged = &e->trained_on;
     dt_status st = DT_OK;

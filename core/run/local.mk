@@ -4,9 +4,8 @@ core_libdtcore_la_SOURCES += \
 	core/run/baselines.c core/run/baselines.h \
 	core/run/batch_auto.c core/run/batch_auto.h core/run/batch_recall.c \
 	core/run/evaluate.c core/run/evaluate.h \
-	core/run/first_weights.c core/run/first_weights.h \
+	core/run/initial_weights.c core/run/initial_weights.h \
 	core/run/layers.c core/run/layers.h \
-	core/run/leftovers.c core/run/leftovers.h \
 	core/run/profile_steps.c core/run/profile_steps.h \
 	core/run/profiles.c core/run/profiles.h \
 	core/run/rank.c core/run/rank.h \
@@ -14,14 +13,14 @@ core_libdtcore_la_SOURCES += \
 	core/run/rank_finish.c \
 	core/run/rank_load.c \
 	core/run/rank_loop.c \
+	core/run/rank_requests.c \
 	core/run/rank_phase.c \
 	core/run/rank_save.c \
 	core/run/rank_sync.c \
-	core/run/rank_show.c \
+	core/run/rank_record.c \
 	core/run/result_text.c \
 	core/run/resume.c core/run/resume.h \
 	core/run/run.c core/run/run.h \
-	core/run/run_record.c \
 	core/run/run_start.c core/run/run_start.h \
 	core/run/rundir.c core/run/rundir.h core/run/rundir_check.c core/run/rundir_check.h \
 	core/run/session.c core/run/session.h core/run/session_check.c core/run/session_device.c \

@@ -24,19 +24,19 @@ uint64_t dt_rank_global_step(const dt_rank *k)
     return k->r->base_step + dt_trainer_step_number(k->stage->trainer);
 }
 
-static bool is_late(const dt_run_state *r)
+static bool is_late(const dt_run_context *r)
 {
     return r->d->max_time_s > 0 && dt_clock_s() - r->start_s >= r->d->max_time_s;
 }
 
-bool dt_run_stops(void *user)
+bool dt_run_is_stopping(void *user)
 {
     return dt_signals_stop() != 0 || is_late(user);
 }
 
 double dt_rank_phase_s(const dt_rank *k)
 {
-    const dt_run_state *r = k->r;
+    const dt_run_context *r = k->r;
     const bool is_here = r->start.resume != NULL && k->stage->d.index == r->start.begin;
     return dt_clock_s() - k->begin_s + (is_here ? (double)r->start.spent_ms / 1e3 : 0);
 }

@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-typedef struct dt_run_state { /* what all ranks of this process share */
+typedef struct dt_run_context { /* what all ranks of this process share */
     const dt_run_desc *d;
     dt_metrics *metrics;
     dt_screen *screen;
@@ -26,18 +26,20 @@ typedef struct dt_run_state { /* what all ranks of this process share */
     dt_run_start start;          /* where it begins, in this process or after the last failure */
     uint64_t base_step;          /* steps of finished phases, the same on every rank */
     int64_t phase;               /* that runs */
-    bool stands;                 /* the phase is ready to step, or has stepped */
+    bool is_phase_ready;         /* the phase is ready to step, or has stepped */
     uint32_t retries;            /* of the phase so far */
     int64_t n_without_best;      /* evaluated phases of this process that do not report checkpoint.best_by */
     bool cannot_save;            /* what was learnt, now or soon: nothing is gained by doing it again */
     dt_profile_steps profile;
-} dt_run_state;
+} dt_run_context;
 
-typedef struct dt_rank_word { /* of a rank, when an iteration has ended */
-    uint32_t want;            /* what it wishes */
-    float took_s, waited_s;   /* since the last word; waited_s: of it, for other ranks */
-    uint64_t sent;            /* bytes to others, the same */
-} dt_rank_word;
+enum { DT_REQUEST_STOP = 1u, DT_REQUEST_SAVE = 2u, DT_REQUEST_END = 4u, DT_REQUEST_GRADIENT = 8u };
+
+typedef struct dt_rank_message { /* of a rank to all, after an iteration */
+    uint32_t requests;           /* DT_REQUEST_* */
+    float took_s, waited_s;      /* since the last message; waited_s: of it, for other ranks */
+    uint64_t sent;               /* bytes to others, since the last message */
+} dt_rank_message;
 
 enum { DT_TREND_ROUNDS = 10 };
 
@@ -47,10 +49,10 @@ typedef struct dt_trend {          /* of a number that rounds report, for the pr
 } dt_trend;
 
 typedef struct dt_rank {
-    dt_run_state *r;
+    dt_run_context *r;
     dt_comm *comm;
-    bool leads;          /* the first rank of its process: what all ranks there share is its to set */
-    dt_rank_word *words; /* [ranks] of the last agreement */
+    bool is_first_here;        /* the first rank of its process: what all ranks there share is its to set */
+    dt_rank_message *messages; /* [ranks] of the last agreement */
     struct {
         double at_s, waited_s; /* at the last agreement */
         uint64_t sent;
@@ -102,7 +104,7 @@ uint64_t dt_rank_iterations(const dt_rank *k, const dt_progress *p);
 /* Steps of the run: finished phases and this one. */
 uint64_t dt_rank_global_step(const dt_rank *k);
 /* Any thread of any rank may ask. */
-bool dt_run_stops(void *user);
+bool dt_run_is_stopping(void *user);
 /* Spent on the phase, in earlier processes too. */
 double dt_rank_phase_s(const dt_rank *k);
 
@@ -115,7 +117,7 @@ dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must);
 /* The phase fails with st, which all ranks know. Where nothing was learnt since the last good iteration its state is
  * saved, so that no more is lost than what failed. backup: taken before the iteration that failed; NULL: the stage
  * as it is. On a device steps are under way that nobody has looked at: there the last checkpoint has to do. */
-dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_backup *backup);
+dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot_backup *backup);
 
 /* ---- rank_evaluate.c -------------------------------------------------------------------------------------------- */
 
@@ -128,8 +130,15 @@ dt_status dt_rank_evaluate(dt_rank *k, bool *met_p);
  * warning, unless this phase has a result of nearly that name. Errors: DT_ECONFIG with those that there are. */
 dt_status dt_rank_check_results(dt_rank *k);
 
+/* Asked to stop during an evaluation: saves the state, and that the evaluation is pending. DT_EINTERRUPTED. */
+dt_status dt_rank_save_pending(dt_rank *k, const dt_progress *p, bool ends);
+/* The pending evaluation of a resumed phase. DT_DONE: the phase ends with it. */
+dt_status dt_rank_run_pending(dt_rank *k);
+/* The stream of a phase ended, unknown at the last step: evaluated as at any end of a phase. */
+dt_status dt_rank_end_stream(dt_rank *k);
+
 /* The result that checkpoint.best_by names; empty: none. */
-const char *dt_rank_best_name(const dt_rank *k);
+const char *dt_rank_best_result_name(const dt_rank *k);
 
 /* ---- rank_finish.c ---------------------------------------------------------------------------------------------- */
 
@@ -138,36 +147,42 @@ const char *dt_rank_best_name(const dt_rank *k);
  * that the last evaluation found above their limits are warnings. */
 dt_status dt_rank_finish(dt_rank *k);
 
-/* ---- rank_show.c ------------------------------------------------------------------------------------------------ */
+/* ---- rank_record.c ------------------------------------------------------------------------------------------------ */
 
-dt_status dt_rank_announce(dt_rank *k);
-dt_status dt_rank_tell_progress(const dt_rank *k, int64_t index);
-/* How long a start takes, with all that a first step has to make. */
-void dt_rank_tell_first_step(dt_rank *k);
-void dt_rank_show_begin(dt_rank *k); /* before the first iteration in this process */
-void dt_rank_show(dt_rank *k, const dt_progress *p, bool force);
+dt_status dt_rank_log_plan(dt_rank *k);
+dt_status dt_rank_write_progress(const dt_rank *k, int64_t index);
+void dt_rank_begin_progress(dt_rank *k); /* before the first iteration in this process */
+void dt_rank_report_iteration(dt_rank *k, const dt_progress *p, bool force);
 /* The first epoch, every so many, and the last one. */
-bool dt_rank_shows_models(const dt_rank *k, const dt_progress *p); /* is it time for their histograms? */
-void dt_rank_show_models(const dt_rank *k, const dt_progress *p);
+bool dt_rank_histograms_due(const dt_rank *k, const dt_progress *p); /* is it time for their histograms? */
+/* Records of an iteration, for rank 0. What is kept depends on its number alone, so a resumed run keeps the same. */
+dt_status dt_rank_record(dt_rank *k, const dt_progress *p, bool is_wanted);
 
 /* ---- rank_load.c ------------------------------------------------------------------------------------------------ */
 
-/* What this rank did since the last time. */
-dt_rank_word dt_rank_load_take(dt_rank *k, uint32_t want);
+/* What this rank did since its last message. */
+dt_rank_message dt_rank_measure_load(dt_rank *k, uint32_t requests);
 /* Rank 0, of several processes: records how the last iteration was spread. */
-void dt_rank_load_show(const dt_rank *k);
+void dt_rank_record_load(const dt_rank *k);
+
+/* ---- rank_requests.c --------------------------------------------------------------------------------------------- */
+
+/* [collective] requests_p: DT_REQUEST_* of any rank, the same on all of them. */
+dt_status dt_rank_exchange_requests(dt_rank *k, const dt_progress *p, uint32_t *requests_p);
+/* [collective] Workers of environments that any rank lost in the iteration that began at `step`: the run directory says
+ * that the run is not reproducible from there. */
+dt_status dt_rank_record_lost_workers(dt_rank *k, uint64_t step);
 
 /* ---- rank_sync.c ------------------------------------------------------------------------------------------------ */
 
 /* Every comm.check_every steps, on all ranks: do they have the same parameters? before: the steps of the phase when the
  * iteration began. Errors: DT_ECOMM (which tensor differs, on which rank). */
-dt_status dt_rank_check_sync(dt_rank *k, uint64_t before);
+dt_status dt_rank_compare_parameters(dt_rank *k, uint64_t before);
 
 /* ---- rank_loop.c ------------------------------------------------------------------------------------------------ */
 
+/* stop_step: of --max-steps; 0: none. DT_DONE: the phase is over; DT_OK: it stopped at stop_step. */
 dt_status dt_rank_loop(dt_rank *k, uint64_t stop_step);
-/* What a resumed phase owes from before. DT_DONE: the phase ends with it. */
-dt_status dt_rank_settle(dt_rank *k);
 
 /* ---- rank_phase.c ----------------------------------------------------------------------------------------------- */
 

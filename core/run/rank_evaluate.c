@@ -6,6 +6,7 @@
 
 #include "run/rank.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "telemetry/tensorboard/event_files.h"
@@ -45,7 +46,7 @@ static dt_status evaluate(dt_rank *k)
             dt_metrics_scalar(k->r->metrics, name, report[i].value[j]);
         }
     }
-    if (dt_result_pictures(k->stage, dt_rundir_path(k->r->d->dir)) < 0) {
+    if (dt_result_write_pictures(k->stage, dt_rundir_path(k->r->d->dir)) < 0) {
         dt_log(DT_LOG_WARN, "no pictures of this evaluation: %s", dt_error_text());
         dt_error_clear();
     }
@@ -125,7 +126,7 @@ static const char *best_name(const char *best_by)
     return strncmp(best_by, "min:", 4) == 0 ? best_by + 4 : best_by;
 }
 
-const char *dt_rank_best_name(const dt_rank *k)
+const char *dt_rank_best_result_name(const dt_rank *k)
 {
     return best_name(k->checkpoint.best_by);
 }
@@ -170,7 +171,7 @@ dt_status dt_results_check(const dt_session *s, const dt_stage *stage, const cha
 /* A name that a phase does not report marks nothing as its best. Said once: other phases may report it. */
 static void check_best(dt_rank *k)
 {
-    const char *name = dt_rank_best_name(k);
+    const char *name = dt_rank_best_result_name(k);
     double value = 0;
     if (dt_rank_is_first(k) && name[0] != '\0' && !k->has_evaluated &&
         find_result(k->stage, "checkpoint.best_by", name, &value) < 0) {
@@ -210,4 +211,49 @@ dt_status dt_rank_check_results(dt_rank *k)
     }
     dt_stage_results_clear(k->stage);
     return dt_comm_agree(k->comm, st);
+}
+
+/* ---- pending evaluations ----------------------------------------------------------------------------------------- */
+
+dt_status dt_rank_save_pending(dt_rank *k, const dt_progress *p, bool ends)
+{
+    k->pending = ends ? DT_PENDING_END : DT_PENDING_EVALUATION;
+    if (dt_rank_is_first(k)) {
+        dt_rank_report_iteration(k, p, p->step == p->steps);
+        DT_TRY(dt_metrics_flush(k->r->metrics, k->stage->d.phase->desc.id, p->step, dt_clock_s() - k->r->start_s));
+    }
+    DT_TRY(dt_rank_save(k, false, true));
+    return DT_EINTERRUPTED;
+}
+
+dt_status dt_rank_run_pending(dt_rank *k)
+{
+    const bool ends = k->pending == DT_PENDING_END;
+    bool is_met = false;
+    k->good_step = dt_rank_global_step(k);
+    const dt_status st = dt_rank_evaluate(k, &is_met);
+    if (st < 0) {
+        return st == DT_EINTERRUPTED ? st : dt_rank_save_after_failure(k, st, NULL);
+    }
+    k->pending = DT_PENDING_NONE;
+    if (dt_rank_is_first(k)) {
+        DT_TRY(dt_metrics_flush(k->r->metrics, k->stage->d.phase->desc.id, dt_trainer_step_number(k->stage->trainer),
+                                dt_clock_s() - k->r->start_s));
+    }
+    if (ends || is_met) {
+        return DT_DONE;
+    }
+    k->last_saved_step = UINT64_MAX; /* the checkpoint of this step says that it is pending */
+    return dt_rank_save(k, false, false);
+}
+
+dt_status dt_rank_end_stream(dt_rank *k)
+{
+    const bool is_evaluated = k->stage->d.phase->ops.phase.evaluate != NULL && k->training.eval_interval > 0;
+    const uint64_t step = dt_rank_global_step(k);
+    if (k->stage->stream == NULL || !is_evaluated || step == k->evaluated_step || step == k->r->base_step) {
+        return DT_DONE;
+    }
+    k->pending = DT_PENDING_END;
+    return dt_rank_run_pending(k);
 }

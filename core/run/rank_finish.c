@@ -74,7 +74,7 @@ static dt_status check_known(const dt_rank *k, const char *option, const char *n
 
 static dt_status check_names(const dt_rank *k)
 {
-    const char *best = dt_rank_best_name(k);
+    const char *best = dt_rank_best_result_name(k);
     if (!dt_rank_is_first(k)) {
         return DT_OK;
     }

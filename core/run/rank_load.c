@@ -9,28 +9,28 @@
 
 #include "base/clock.h"
 
-dt_rank_word dt_rank_load_take(dt_rank *k, uint32_t want)
+dt_rank_message dt_rank_measure_load(dt_rank *k, uint32_t requests)
 {
     const double now = dt_clock_s(), waited = dt_comm_waited(k->comm);
     const uint64_t sent = dt_comm_sent(k->comm);
-    const dt_rank_word w = {.want = want,
-                            .took_s = k->load.at_s > 0 ? (float)(now - k->load.at_s) : 0,
-                            .waited_s = (float)(waited - k->load.waited_s),
-                            .sent = sent - k->load.sent};
+    const dt_rank_message w = {.requests = requests,
+                               .took_s = k->load.at_s > 0 ? (float)(now - k->load.at_s) : 0,
+                               .waited_s = (float)(waited - k->load.waited_s),
+                               .sent = sent - k->load.sent};
     k->load.at_s = now;
     k->load.waited_s = waited;
     k->load.sent = sent;
     return w;
 }
 
-void dt_rank_load_show(const dt_rank *k)
+void dt_rank_record_load(const dt_rank *k)
 {
     const uint32_t n = dt_comm_size(k->comm);
     dt_metrics *m = k->r->metrics;
     double busy = 0, most = 0, waited = 0, took = 0, sent = 0;
     uint32_t slowest = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const dt_rank_word *w = &k->words[i];
+        const dt_rank_message *w = &k->messages[i];
         const double own = (double)w->took_s - (double)w->waited_s;
         slowest = own > most ? i : slowest;
         most = own > most ? own : most;

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "run/baselines.h"
 #include "telemetry/tensorboard/event_files.h"
-#include "run/first_weights.h"
+#include "run/initial_weights.h"
 #include "plan/fit.h"
 
 #include <malloc.h>
@@ -22,20 +22,20 @@
 
 static dt_stage_desc describe_stage(const dt_rank *k, int64_t index, const dt_roles *loaded)
 {
-    dt_run_state *r = k->r;
+    dt_run_context *r = k->r;
     const dt_session *s = r->d->session;
-    dt_stage_desc d = dt_session_stage(s, index, k->comm, &r->create_lock);
+    dt_stage_desc d = dt_session_describe_stage(s, index, k->comm, &r->create_lock);
     d.metrics = dt_rank_is_first(k) ? r->metrics : NULL;
     d.loaded = *loaded;
     d.run_dir = dt_rundir_path(r->d->dir);
-    d.stops = dt_run_stops;
+    d.stops = dt_run_is_stopping;
     d.stops_user = r;
     return d;
 }
 
 static dt_status create_stage(dt_rank *k, int64_t index, const dt_roles *loaded)
 {
-    dt_run_state *r = k->r;
+    dt_run_context *r = k->r;
     const dt_session *s = r->d->session;
     const dt_stage_desc d = describe_stage(k, index, loaded);
     pthread_mutex_lock(&r->create_lock);
@@ -71,14 +71,14 @@ static bool is_resumed(const dt_rank *k, int64_t index)
     return k->r->start.resume != NULL && index == k->r->start.begin;
 }
 
-static dt_first_desc describe_first(const dt_rank *k)
+static dt_initial_weights_desc describe_initial_weights(const dt_rank *k)
 {
-    dt_run_state *r = k->r;
-    return (dt_first_desc){.session = r->d->session,
-                           .run_dir = dt_rundir_path(r->d->dir),
-                           .init_from = r->d->init_from,
-                           .start = &r->start,
-                           .lock = &r->create_lock};
+    dt_run_context *r = k->r;
+    return (dt_initial_weights_desc){.session = r->d->session,
+                                     .run_dir = dt_rundir_path(r->d->dir),
+                                     .init_from = r->d->init_from,
+                                     .start = &r->start,
+                                     .lock = &r->create_lock};
 }
 
 /* Asked to stop while experience was collected: the round is left out, a resume collects it again. Before the first
@@ -91,7 +91,7 @@ static dt_status save_before_round(dt_rank *k)
 
 static dt_status begin_event_files(dt_rank *k, int64_t index, uint64_t begin)
 {
-    dt_run_state *r = k->r;
+    dt_run_context *r = k->r;
     dt_metrics_opts o;
     dt_log_opts log = {.every = 1};
     const dt_event_files_desc d = {.run_dir = dt_rundir_path(r->d->dir),
@@ -123,12 +123,12 @@ static dt_status start_stage(dt_rank *k)
     return st == DT_ENOMEM ? dt_fit_advise(&k->stage->d, st) : st;
 }
 
-/* The phase's instance, started and with its first weights or those it stopped with. */
-/* All ranks do each step, or none does the next. */
-static dt_status set_up_with(dt_rank *k, int64_t index, const dt_first_desc *d, dt_first *first)
+/* Creates and starts the phase with its initial weights, or those of the checkpoint that is resumed. All ranks do each
+ * step, or none does the next. */
+static dt_status set_up_with(dt_rank *k, int64_t index, const dt_initial_weights_desc *d, dt_initial_weights *first)
 {
     dt_roles loaded;
-    const dt_status found = dt_first_find(d, index, first, &loaded);
+    const dt_status found = dt_initial_weights_find(d, index, first, &loaded);
     DT_TRY(dt_comm_agree(k->comm, found));
     const dt_status created = create_stage(k, index, &loaded);
     DT_TRY(dt_comm_agree(k->comm, created));
@@ -138,23 +138,23 @@ static dt_status set_up_with(dt_rank *k, int64_t index, const dt_first_desc *d, 
     DT_TRY(dt_comm_agree(k->comm, found_room));
     const dt_status taken = dt_rollout_take_room(k->stage->rollout);
     DT_TRY(dt_comm_agree(k->comm, taken));
-    const dt_status initialised = dt_first_load(d, first, k->stage);
+    const dt_status initialised = dt_initial_weights_load(d, first, k->stage);
     return dt_comm_agree(k->comm, initialised);
 }
 
 static dt_status set_up(dt_rank *k, int64_t index)
 {
-    const dt_first_desc d = describe_first(k);
-    dt_first first = {0};
+    const dt_initial_weights_desc d = describe_initial_weights(k);
+    dt_initial_weights first = {0};
     const dt_status st = set_up_with(k, index, &d, &first);
-    dt_first_close(&first);
+    dt_initial_weights_close(&first);
     return st;
 }
 
-/* What the run did behind this step, on a way that it leaves now, does not count any more. */
+/* Checkpoints after this step are superseded. */
 static dt_status rewind_run(dt_rank *k, uint64_t begin)
 {
-    dt_run_state *r = k->r;
+    dt_run_context *r = k->r;
     uint32_t n = 0;
     dt_rundir_rewind(r->d->dir, r->base_step + begin);
     DT_TRY(dt_ckpt_supersede(dt_rundir_path(r->d->dir), r->base_step + begin, &n));
@@ -167,7 +167,7 @@ static dt_status rewind_run(dt_rank *k, uint64_t begin)
 }
 
 /* Phases of the same plugin before this one. */
-static uint32_t namesakes(const dt_run_state *r, int64_t index)
+static uint32_t count_earlier(const dt_run_context *r, int64_t index)
 {
     uint32_t n = 0;
     for (int64_t i = 0; i < index; i++) {
@@ -176,11 +176,11 @@ static uint32_t namesakes(const dt_run_state *r, int64_t index)
     return n;
 }
 
-static dt_status run_phase(dt_rank *k, int64_t index)
+static dt_status create_phase(dt_rank *k, int64_t index)
 {
-    dt_run_state *r = k->r;
-    if (k->leads) {
-        r->stands = false;
+    dt_run_context *r = k->r;
+    if (k->is_first_here) {
+        r->is_phase_ready = false;
         (void)dt_fault("run.begin"); /* tests kill here */
     }
     k->enter_s = index == r->start.begin ? r->start_s : dt_clock_s();
@@ -188,36 +188,52 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     if (k->stage->trainer == NULL) {
         return DT_FAIL(DT_EPLUGIN, "phase %s created no trainer when it was started", k->stage->d.phase->desc.id);
     }
-    const dt_status announced = dt_rank_announce(k);
-    DT_TRY(dt_comm_agree(k->comm, announced));
-    const uint64_t begin = dt_trainer_step_number(k->stage->trainer);
-    k->begin_step = begin;
+    const dt_status logged = dt_rank_log_plan(k);
+    return dt_comm_agree(k->comm, logged);
+}
+
+/* Rank 0: the run directory is that of this phase from its first step on. */
+static dt_status begin_records(dt_rank *k, int64_t index)
+{
+    dt_run_context *r = k->r;
+    const uint64_t begin = k->begin_step;
+    DT_TRY(rewind_run(k, begin));
+    if ((r->start.is_other_cpu || r->start.is_other_sum) && index == r->start.begin) {
+        dt_rundir_mark_irreproducible(r->d->dir, r->base_step + begin);
+    }
+    if (!*r->d->begun_p) { /* a resume that is rejected before this line leaves the run unchanged */
+        DT_TRY(dt_rundir_write_start(r->d->dir, r->d->session));
+        *r->d->begun_p = true;
+    }
+    if (dt_rank_write_progress(k, index) < 0) { /* as on a full disk: `dtrain runs` knows less */
+        dt_log(DT_LOG_WARN, "%s", dt_error_text());
+        dt_error_clear();
+    }
+    DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, count_earlier(r, index), begin));
+    return begin_event_files(k, index, begin);
+}
+
+/* Before the first step: where the phase is, and that its results have the names that the configuration expects. */
+static dt_status check_phase(dt_rank *k)
+{
+    const uint64_t begin = k->begin_step = dt_trainer_step_number(k->stage->trainer);
     k->epoch = begin / dt_trainer_steps_per_epoch(k->stage->trainer);
     k->has_evaluated = false;
-    dt_rank_show_begin(k); /* the check may evaluate for minutes */
+    dt_rank_begin_progress(k); /* the check may evaluate for minutes */
     DT_TRY(begin == 0 ? dt_rank_check_results(k) : DT_OK);
     k->n_evaluations = k->n_target_known = k->n_best_known = 0;
     k->n_empty = 0;
-    if (dt_rank_is_first(k)) {
-        DT_TRY(rewind_run(k, begin));
-        if ((r->start.is_other_cpu || r->start.is_other_sum) && index == r->start.begin) {
-            dt_rundir_mark(r->d->dir, r->base_step + begin);
-        }
-        if (!*r->d->begun_p) { /* a resume that was refused before this line leaves the run as it was */
-            DT_TRY(dt_run_record(r->d->session, r->d->dir));
-            *r->d->begun_p = true;
-        }
-        if (dt_rank_tell_progress(k, index) < 0) { /* as on a full disk: `dtrain runs` knows less */
-            dt_log(DT_LOG_WARN, "%s", dt_error_text());
-            dt_error_clear();
-        }
-        DT_TRY(dt_metrics_rewind(r->metrics, k->stage->d.phase->desc.id, namesakes(r, index), begin));
-        DT_TRY(begin_event_files(k, index, begin));
-    }
-    if (k->leads) {
+    return DT_OK;
+}
+
+static void reset_counters(dt_rank *k, int64_t index)
+{
+    dt_run_context *r = k->r;
+    const uint64_t begin = k->begin_step;
+    if (k->is_first_here) {
         r->retries = index == r->phase ? r->retries : 0;
         r->phase = index;
-        r->stands = true;
+        r->is_phase_ready = true;
     }
     k->last_save_s = k->begin_s = k->from_s = dt_clock_s();
     k->from_part = begin > 0 ? NAN : 0;
@@ -228,48 +244,79 @@ static dt_status run_phase(dt_rank *k, int64_t index)
     k->iterations = begin; /* where a phase does not count them, each is one step of the trainer */
     k->last_saved_step = begin > 0 ? dt_rank_global_step(k) : UINT64_MAX;
     k->evaluated_step = UINT64_MAX;
-    /* a resumed run may have all the steps it was asked for */
-    const uint64_t most = r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);
-    const bool is_there = most > 0 && begin >= most && (steps == 0 || begin < steps);
-    if (is_there && begin > most && dt_rank_is_first(k)) {
+}
+
+/* Has a resumed phase all the steps of --max-steps already? */
+static bool has_all_steps(const dt_rank *k)
+{
+    const uint64_t begin = k->begin_step, most = k->r->d->max_steps, steps = dt_trainer_steps(k->stage->trainer);
+    const bool has_all = most > 0 && begin >= most && (steps == 0 || begin < steps);
+    if (has_all && begin > most && dt_rank_is_first(k)) {
         dt_log(DT_LOG_WARN,
                "the run is at step %llu of its phase already, beyond --max-steps %llu: nothing is trained; continue "
                "with a larger number, or without it",
                (unsigned long long)begin, (unsigned long long)most);
     }
-    dt_rank_show_begin(k);
-    const bool is_over = k->stop.steps > 0 && begin >= (uint64_t)k->stop.steps;
-    k->pending = is_resumed(k, index) ? r->start.pending : DT_PENDING_NONE;
-    dt_status st = k->pending != DT_PENDING_NONE ? dt_rank_settle(k) : DT_OK;
-    if (st == DT_OK) {
-        st = is_over ? DT_DONE : is_there ? DT_OK : dt_rank_loop(k, most);
+    return has_all;
+}
+
+static dt_status train_phase(dt_rank *k, int64_t index)
+{
+    const bool has_all = has_all_steps(k);
+    dt_rank_begin_progress(k);
+    k->pending = is_resumed(k, index) ? k->r->start.pending : DT_PENDING_NONE;
+    const dt_status st = k->pending != DT_PENDING_NONE ? dt_rank_run_pending(k) : DT_OK;
+    if (st != DT_OK) {
+        return st;
     }
-    if (dt_rank_is_first(k) && st == DT_DONE) {
-        dt_event_files_end(r->metrics, true);
+    if (k->stop.steps > 0 && k->begin_step >= (uint64_t)k->stop.steps) {
+        return DT_DONE;
     }
-    if (st >= 0) {
-        dt_error why;
-        const dt_status finished = st == DT_DONE ? dt_rank_finish(k) : DT_OK;
-        dt_error_take(&why, finished);
-        DT_TRY(dt_rank_save(k, st == DT_DONE && finished == DT_OK, true)); /* a resume fails the same way */
-        DT_TRY(dt_error_put(&why));
-        (void)(dt_rank_is_first(k) && dt_fault("run.end"));
-    } else if (st == DT_EINTERRUPTED) {
+    return has_all ? DT_OK : dt_rank_loop(k, k->r->d->max_steps);
+}
+
+/* st: of training, and what is returned where saving succeeds. */
+static dt_status close_phase(dt_rank *k, dt_status st)
+{
+    if (st == DT_EINTERRUPTED) {
         DT_TRY(save_before_round(k));
     }
+    if (st < 0) {
+        return st;
+    }
+    if (dt_rank_is_first(k) && st == DT_DONE) {
+        dt_event_files_end(k->r->metrics, true);
+    }
+    dt_error why;
+    const dt_status finished = st == DT_DONE ? dt_rank_finish(k) : DT_OK;
+    dt_error_take(&why, finished);
+    DT_TRY(dt_rank_save(k, st == DT_DONE && finished == DT_OK, true)); /* a resume fails the same way */
+    DT_TRY(dt_error_put(&why));
+    (void)(dt_rank_is_first(k) && dt_fault("run.end"));
     return st;
 }
 
-/* The policy of a phase that is over beside controllers that learn nothing. */
-static dt_status compare(dt_rank *k, int64_t index, const dt_policy_result *policy)
+static dt_status run_phase(dt_rank *k, int64_t index)
+{
+    DT_TRY(create_phase(k, index));
+    DT_TRY(check_phase(k));
+    if (dt_rank_is_first(k)) {
+        DT_TRY(begin_records(k, index));
+    }
+    reset_counters(k, index);
+    return close_phase(k, train_phase(k, index));
+}
+
+/* The policy of a finished phase, compared with rule-based controllers. */
+static dt_status compare_with_baselines(dt_rank *k, int64_t index, const dt_policy_result *policy)
 {
     const dt_stage_desc d = describe_stage(k, index, &(dt_roles){.n = 0});
     return policy == NULL ? DT_OK
                           : dt_baselines_run(&d, policy, dt_rank_is_first(k) ? dt_rundir_path(k->r->d->dir) : NULL);
 }
 
-/* What was planned for a phase, and what it took at most, its evaluations and those of baselines with it. */
-static void tell_peak(const dt_rank *k, int64_t index)
+/* Planned and measured peak of memory, evaluations and baselines included. */
+static void log_peak(const dt_rank *k, int64_t index)
 {
     if (k->has_peak) {
         dt_log(DT_LOG_INFO, "phase %lld (%s) took %.1f MB resident at most, planned were %.1f MB", (long long)index + 1,
@@ -278,8 +325,8 @@ static void tell_peak(const dt_rank *k, int64_t index)
     }
 }
 
-/* What a phase held is given back before the next one begins: arenas, and what the heap keeps for later. */
-static void tell_release(const dt_rank *k, int64_t index)
+/* Memory of a phase is returned before the next one begins: arenas, and freed blocks of the heap. */
+static void log_release(const dt_rank *k, int64_t index)
 {
     const dt_session *s = k->r->d->session;
     const uint64_t arenas = dt_arena_live_bytes();
@@ -298,10 +345,10 @@ static void tell_release(const dt_rank *k, int64_t index)
 
 dt_status dt_rank_run_phases(dt_rank *k)
 {
-    dt_run_state *r = k->r;
+    dt_run_context *r = k->r;
     const dt_session *s = r->d->session;
     for (int64_t i = r->start.begin; i < s->last; i++) {
-        const dt_status entered = k->leads ? dt_session_enter(r->d->session, i) : DT_OK;
+        const dt_status entered = k->is_first_here ? dt_session_enter_phase(r->d->session, i) : DT_OK;
         DT_TRY(dt_comm_agree(k->comm, entered));
         const dt_status st = run_phase(k, i);
         const uint64_t steps = st >= 0 ? dt_trainer_step_number(k->stage->trainer) : 0;
@@ -311,10 +358,10 @@ dt_status dt_rank_run_phases(dt_rank *k)
         dt_stage_destroy(k->stage);
         dt_snapshot_backup_fini(&k->backup);
         k->stage = NULL;
-        const dt_status compared = kept == DT_OK ? compare(k, i, policy) : kept;
+        const dt_status compared = kept == DT_OK ? compare_with_baselines(k, i, policy) : kept;
         dt_policy_result_free(policy);
         if (st >= 0 && dt_rank_is_first(k)) {
-            tell_peak(k, i);
+            log_peak(k, i);
         }
         DT_TRY_DONE(st);
         DT_TRY(compared);
@@ -325,9 +372,9 @@ dt_status dt_rank_run_phases(dt_rank *k)
             return DT_OK; /* --max-steps */
         }
         DT_TRY(dt_comm_barrier(k->comm));
-        if (k->leads) {
+        if (k->is_first_here) {
             r->base_step += steps;
-            tell_release(k, i);
+            log_release(k, i);
         }
         DT_TRY(dt_comm_barrier(k->comm));
     }

@@ -33,7 +33,7 @@ static uint32_t count_shards(const dt_rank *k)
 
 static dt_snapshot_desc describe_snapshot(const dt_rank *k)
 {
-    const dt_run_state *r = k->r;
+    const dt_run_context *r = k->r;
     return (dt_snapshot_desc){.run_dir = dt_rundir_path(r->d->dir),
                               .base_step = r->base_step,
                               .epoch = k->epoch,
@@ -134,7 +134,7 @@ static bool wait_for_disk(dt_rank *k, double begin_s, uint32_t n, dt_status st)
     enum { STOPPING_S = 10, MOST_S = 20 };
     const double now = dt_clock_s();
     double wait_s = (double)k->checkpoint.wait_s;
-    wait_s = dt_run_stops(k->r) && wait_s > STOPPING_S ? STOPPING_S : wait_s;
+    wait_s = dt_run_is_stopping(k->r) && wait_s > STOPPING_S ? STOPPING_S : wait_s;
     const double left = begin_s + wait_s - now, s = pause_s(n, left < MOST_S ? left : MOST_S);
     if (st != DT_EIO || left <= 0 || is_gone(k)) {
         k->r->cannot_save = st == DT_EIO;
@@ -258,7 +258,7 @@ static void rescue(dt_rank *k, const dt_snapshot_backup *backup)
     }
 }
 
-dt_status dt_rank_rescue(dt_rank *k, dt_status st, const dt_snapshot_backup *backup)
+dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot_backup *backup)
 {
     const uint64_t step = dt_rank_global_step(k);
     const bool is_news = step > k->r->base_step && step == k->good_step && step != k->last_saved_step;

@@ -57,7 +57,7 @@ static dt_status compare(const dt_rank *k, const uint64_t *all)
     return DT_OK;
 }
 
-dt_status dt_rank_check_sync(dt_rank *k, uint64_t before)
+dt_status dt_rank_compare_parameters(dt_rank *k, uint64_t before)
 {
     const uint32_t ranks = dt_comm_size(k->comm);
     if (ranks == 1 || k->check_every == 0 || k->stage->trainer == NULL ||

@@ -271,7 +271,7 @@ static void explained_group(const dt_stage *s, const dt_result *r, uint32_t n, c
     }
 }
 
-void dt_result_explained(const dt_stage *s, dt_str *out)
+void dt_result_text_grouped(const dt_stage *s, dt_str *out)
 {
     const dt_result *r = NULL;
     const uint32_t n = dt_stage_results(s, &r);
@@ -375,7 +375,7 @@ void dt_result_json(const dt_stage *s, dt_str *out)
     dt_json_end(&o, '}');
 }
 
-dt_status dt_result_pictures(const dt_stage *s, const char *run_dir)
+dt_status dt_result_write_pictures(const dt_stage *s, const char *run_dir)
 {
     dt_str text = {0}, path = {0};
     dt_json_out o = {.s = &text};

@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_META = 1 << 20 }; /* bytes of meta.json */
-
 /* The folder above it; false at the root. */
 static bool go_up(char *path)
 {
@@ -31,7 +29,7 @@ static bool go_up(char *path)
 }
 
 /* Its name is resolved once and then shortened: "checkpoints/.." is no name beneath a run. */
-dt_status dt_resume_run_of(const char *resume, char **out)
+dt_status dt_resume_find_run(const char *resume, char **out)
 {
     enum { LEVELS = 3 }; /* a run, its checkpoints, one of them */
     char full[PATH_MAX];
@@ -95,12 +93,12 @@ static dt_status look_for_checkpoints(char *what, dt_resume *r)
                        "in another folder",
                        r->run);
     }
-    return dt_rundir_beginning(r->run, &r->phase, &r->init_from);
+    return dt_rundir_read_beginning(r->run, &r->phase, &r->init_from);
 }
 
 static dt_status look_into(char *what, dt_resume *out)
 {
-    DT_TRY(dt_resume_run_of(what, &out->run));
+    DT_TRY(dt_resume_find_run(what, &out->run));
     DT_TRY(dt_beneath_begin(out->run)); /* before anything in it is read */
     return look_for_checkpoints(what, out);
 }
@@ -130,39 +128,4 @@ void dt_resume_fini(dt_resume *r)
     dt_free(r->phase);
     dt_free(r->init_from);
     *r = (dt_resume){.run = NULL};
-}
-
-/* The end is what meta.json closes with (dt_rundir_write_meta). */
-static dt_status without_end(const char *meta, dt_str *out)
-{
-    static const char begin[] = ",\"end\":\"";
-    char *text = NULL;
-    size_t bytes = 0;
-    DT_TRY(dt_fs_read_all(meta, MOST_META, &text, &bytes));
-    char *end = NULL;
-    for (char *p = strstr(text, begin); p != NULL; p = strstr(p + 1, begin)) {
-        end = p;
-    }
-    if (end != NULL) {
-        *end = '\0';
-        dt_str_addf(out, "%s}\n", text);
-    }
-    dt_free(text);
-    return dt_str_status(out);
-}
-
-dt_status dt_resume_forget_end(const char *run)
-{
-    dt_str path = {0}, text = {0};
-    dt_str_addf(&path, "%s/meta.json", run);
-    dt_status st = dt_str_status(&path);
-    if (st == DT_OK) {
-        st = without_end(dt_str_text(&path), &text);
-    }
-    if (st == DT_OK && text.bytes > 0) {
-        st = dt_fs_write_text(&path, &text);
-    }
-    dt_str_fini(&text);
-    dt_str_fini(&path);
-    return st;
 }

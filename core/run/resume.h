@@ -19,10 +19,7 @@ typedef struct dt_resume {
  * and set aside. */
 dt_status dt_resume_find(const dt_args *a, dt_resume *out) DT_NODISCARD;
 /* Of a run, its checkpoints folder or one checkpoint; free with dt_free. DT_ECONFIG: there is none. */
-dt_status dt_resume_run_of(const char *resume, char **out) DT_NODISCARD;
+dt_status dt_resume_find_run(const char *resume, char **out) DT_NODISCARD;
 void dt_resume_fini(dt_resume *r);
-/* A run that was to go on after an error, and was told to stop before it did: how it ended is taken out of meta.json,
- * so that it stands as any run that was interrupted. Errors: DT_EIO, DT_ENOMEM. */
-dt_status dt_resume_forget_end(const char *run) DT_NODISCARD;
 
 #endif

@@ -48,21 +48,21 @@ static dt_status make_comms(const dt_run_desc *d, uint32_t n, dt_comm **comm)
 }
 
 /* What a rank needs of its own; the first one here answers for the process. */
-static dt_status prepare_ranks(dt_run_state *r, dt_rank *k, dt_comm *const *comm, uint32_t n)
+static dt_status prepare_ranks(dt_run_context *r, dt_rank *k, dt_comm *const *comm, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         k[i].r = r;
         k[i].comm = comm[i];
-        k[i].leads = i == 0;
-        k[i].words = dt_alloc_n(dt_comm_size(comm[i]), sizeof(*k[i].words));
-        if (k[i].words == NULL) {
+        k[i].is_first_here = i == 0;
+        k[i].messages = dt_alloc_n(dt_comm_size(comm[i]), sizeof(*k[i].messages));
+        if (k[i].messages == NULL) {
             return DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", dt_comm_size(comm[i]));
         }
     }
     return DT_OK;
 }
 
-static dt_status run_ranks(dt_run_state *r)
+static dt_status run_ranks(dt_run_context *r)
 {
     const uint32_t n = r->d->session->ranks;
     dt_rank *k = dt_alloc_n(n, sizeof(*k));
@@ -106,14 +106,14 @@ static dt_status run_ranks(dt_run_state *r)
         dt_comm_destroy(comm[i]);
     }
     for (uint32_t i = 0; i < n && k != NULL; i++) {
-        dt_free(k[i].words);
+        dt_free(k[i].messages);
     }
     dt_free(comm);
     dt_free(k);
     return st;
 }
 
-static dt_status set_start(dt_run_state *r)
+static dt_status set_start(dt_run_context *r)
 {
     dt_comm *c = r->d->processes;
     const dt_status st =
@@ -127,7 +127,7 @@ static dt_status set_start(dt_run_state *r)
 }
 
 /* Back to the newest checkpoint of the run; without one, to where it began. */
-static dt_status go_back(dt_run_state *r)
+static dt_status go_back(dt_run_context *r)
 {
     dt_run_start_fini(&r->start);
     const dt_status st = dt_run_start_resume(r->d->session, dt_rundir_path(r->d->dir), false, &r->start);
@@ -136,10 +136,10 @@ static dt_status go_back(dt_run_state *r)
 
 /* May the phase that failed with st be tried again? Several processes are started again by whoever started them: a
  * message-passing library does not begin twice in a process. */
-static bool is_worth_it(dt_run_state *r, dt_status st, uint32_t *retries_p)
+static bool is_worth_it(dt_run_context *r, dt_status st, uint32_t *retries_p)
 {
     dt_training_opts o;
-    if (r->d->processes != NULL || !r->stands || r->cannot_save || !dt_run_start_may_retry(st) ||
+    if (r->d->processes != NULL || !r->is_phase_ready || r->cannot_save || !dt_status_is_retryable(st) ||
         dt_signals_stop() != 0) {
         return false;
     }
@@ -155,12 +155,12 @@ static bool is_worth_it(dt_run_state *r, dt_status st, uint32_t *retries_p)
 }
 
 /* A phase that fails goes on from the run's last checkpoint, as often as training.retries allows. */
-static dt_status run_with_retries(dt_run_state *r)
+static dt_status run_with_retries(dt_run_context *r)
 {
     for (;;) {
         uint32_t retries = 0;
         r->base_step = r->start.base_step;
-        r->stands = false;
+        r->is_phase_ready = false;
         const dt_status st = run_ranks(r);
         if (st >= 0 || !is_worth_it(r, st, &retries)) {
             if (st < 0 && r->retries > 0) {
@@ -179,7 +179,7 @@ static dt_status run_with_retries(dt_run_state *r)
 
 dt_status dt_run(const dt_run_desc *d)
 {
-    dt_run_state r = {.d = d, .start_s = dt_clock_s(), .profile = d->profile};
+    dt_run_context r = {.d = d, .start_s = dt_clock_s(), .profile = d->profile};
     r.profile.run_dir = dt_rundir_path(d->dir);
     r.profile.ranks = d->processes;
     dt_str path = {0};

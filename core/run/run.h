@@ -28,13 +28,6 @@ typedef struct dt_run_desc {
 /* DT_OK, DT_EINTERRUPTED when it stopped early with its state saved, or what went wrong. */
 dt_status dt_run(const dt_run_desc *d);
 
-/* Write what a run directory says of a run that begins: the effective configuration, and meta.json without an end. */
-dt_status dt_run_record(const dt_session *s, dt_rundir *dir) DT_NODISCARD;
-/* meta.json alone. */
-dt_status dt_run_note(const dt_session *s, dt_rundir *dir, int exit_code) DT_NODISCARD;
-/* While a run goes on or has ended, a full disk is no reason to fail. */
-void dt_run_note_or_warn(const dt_session *s, dt_rundir *dir, int exit_code);
-
 /* Does a stage that was evaluated report what stop.metric and checkpoint.best_by name ("": nothing)? A best_by that
  * other phases may report is accepted; n_without_best: phases before that did not report it. Errors: DT_ECONFIG with
  * the results that exist. */
@@ -45,11 +38,11 @@ dt_status dt_results_check(const dt_session *s, const struct dt_stage *stage, co
 /* An evaluation's result as people read it, a line each, and as scripts do. */
 void dt_result_text(const struct dt_stage *s, dt_str *out);
 /* The same in groups, with unit, direction and text by the extension dtrain.results/1 of phase and environment. */
-void dt_result_explained(const struct dt_stage *s, dt_str *out);
+void dt_result_text_grouped(const struct dt_stage *s, dt_str *out);
 void dt_result_json(const struct dt_stage *s, dt_str *out);
 /* Warns of costs that are above their limits in it, or not known. */
 void dt_result_warn_limits(const struct dt_stage *s);
 /* What it left for pictures, as evaluation/<n>-<phase>.pictures.json of the run; nothing where it left nothing. */
-dt_status dt_result_pictures(const struct dt_stage *s, const char *run_dir) DT_NODISCARD;
+dt_status dt_result_write_pictures(const struct dt_stage *s, const char *run_dir) DT_NODISCARD;
 
 #endif

@@ -150,8 +150,8 @@ static bool owes_baselines(const dt_ckpt_info *info)
         n -= n > 0;
     }
     dt_str_add_n(&run, info->path, n);
-    const bool owes =
-        n > 0 && dt_str_status(&run) == DT_OK && dt_baselines_owed(dt_str_text(&run), info->phase_index, info->phase);
+    const bool owes = n > 0 && dt_str_status(&run) == DT_OK &&
+                      dt_baselines_are_pending(dt_str_text(&run), info->phase_index, info->phase);
     dt_str_fini(&run);
     return owes;
 }
@@ -244,7 +244,7 @@ dt_status dt_run_start_share(dt_comm *c, dt_run_start *s)
     return st == DT_ECOMM || st == DT_EPEER ? st : dt_comm_agree(c, st);
 }
 
-bool dt_run_start_may_retry(dt_status st)
+bool dt_status_is_retryable(dt_status st)
 {
     switch (st) {
     case DT_ENOMEM:

@@ -36,6 +36,6 @@ void dt_run_start_fini(dt_run_start *c);
 
 /* May what failed with this go well when it is tried again? Lost workers and peers, memory, files, plugins, and
  * training that diverged; not what configuration, data and device lack, nor an interruption. */
-bool dt_run_start_may_retry(dt_status st);
+bool dt_status_is_retryable(dt_status st);
 
 #endif

@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/signals.h"
+#include "base/text.h"
 #include "state/checkpoint/checkpoint.h"
 #include "telemetry/report/flat.h"
-#include "run/leftovers.h"
 #include "run/rundir_check.h"
 
 #include <errno.h>
@@ -136,7 +136,7 @@ static dt_status lock(dt_rundir *r)
     if (st == DT_OK) {
         st = dt_lock_acquire(dt_str_text(&path), &r->lock);
     }
-    st = dt_rundir_held(r->path, st);
+    st = dt_rundir_lock_context(r->path, st);
     if (st == DT_EUNSUPPORTED) {
         dt_log(DT_LOG_WARN, "%s; `dtrain runs` cannot determine whether this run is alive", dt_error_text());
         st = DT_OK;
@@ -162,7 +162,7 @@ static int64_t read_meta(const char *folder, const char *key, int64_t missing)
     return value;
 }
 
-void dt_rundir_await(const char *path, bool is_job)
+void dt_rundir_wait_unlocked(const char *path, bool is_job)
 {
     enum { ALONE_S = 2, RANKS_S = 10 };
     dt_str file = {0};
@@ -188,7 +188,7 @@ void dt_rundir_await(const char *path, bool is_job)
     dt_str_fini(&file);
 }
 
-void dt_rundir_mark(dt_rundir *r, uint64_t step)
+void dt_rundir_mark_irreproducible(dt_rundir *r, uint64_t step)
 {
     r->mark = r->mark < 0 ? (int64_t)step : r->mark;
 }
@@ -196,6 +196,79 @@ void dt_rundir_mark(dt_rundir *r, uint64_t step)
 void dt_rundir_rewind(dt_rundir *r, uint64_t step)
 {
     r->mark = r->mark >= (int64_t)step ? -1 : r->mark;
+}
+
+static bool is_one_of(const char *name, const char *const *pattern)
+{
+    bool is = false;
+    for (size_t i = 0; pattern[i] != NULL; i++) {
+        is = is || dt_glob_match(pattern[i], name);
+    }
+    return is;
+}
+
+/* pattern: ends with NULL */
+static dt_status remove_matches(const char *folder, const char *const *pattern)
+{
+    char **name = NULL;
+    size_t n = 0;
+    dt_str file = {0};
+    DT_TRY(dt_fs_list(folder, &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        dt_str_clear(&file);
+        dt_str_addf(&file, "%s/%s", folder, name[i]);
+        if (is_one_of(name[i], pattern) && dt_str_status(&file) == DT_OK) {
+            dt_fs_discard(dt_str_text(&file));
+        }
+    }
+    dt_str_fini(&file);
+    dt_fs_list_free(name, n);
+    return DT_OK;
+}
+
+/* In each phase's folder of stored rollouts (rollouts.keep). */
+static dt_status remove_in_rollouts(const char *rollouts)
+{
+    static const char *const of_rounds[] = {"round-*.safetensors.tmp.*", NULL};
+    char **name = NULL;
+    size_t n = 0;
+    dt_str folder = {0};
+    if (!dt_fs_is_dir(rollouts)) {
+        return DT_OK;
+    }
+    DT_TRY(dt_fs_list(rollouts, &name, &n));
+    dt_status st = DT_OK;
+    for (size_t i = 0; i < n && st == DT_OK; i++) {
+        dt_str_clear(&folder);
+        dt_str_addf(&folder, "%s/%s", rollouts, name[i]);
+        st = dt_str_status(&folder);
+        if (st == DT_OK && dt_fs_is_dir(dt_str_text(&folder))) {
+            st = remove_matches(dt_str_text(&folder), of_rounds);
+        }
+    }
+    dt_str_fini(&folder);
+    dt_fs_list_free(name, n);
+    return st;
+}
+
+dt_status dt_rundir_remove_temporary(const char *run_dir)
+{
+    static const char *const of_run[] = {"config.cfg.tmp.*",
+                                         "config.origin.json.tmp.*",
+                                         "meta.json.tmp.*",
+                                         "progress.json.tmp.*",
+                                         "report.html.tmp.*",
+                                         "trace.json.tmp.*",
+                                         NULL};
+    dt_str rollouts = {0};
+    DT_TRY(remove_matches(run_dir, of_run));
+    dt_str_addf(&rollouts, "%s/rollouts", run_dir);
+    dt_status st = dt_str_status(&rollouts);
+    if (st == DT_OK) {
+        st = remove_in_rollouts(dt_str_text(&rollouts));
+    }
+    dt_str_fini(&rollouts);
+    return st;
 }
 
 dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
@@ -234,7 +307,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = clear(r->path);
     }
     if (st == DT_OK && r->lock >= 0) {
-        st = dt_leftovers_drop(r->path);
+        st = dt_rundir_remove_temporary(r->path);
     }
     if (st == DT_OK) {
         r->mark = d->resume ? read_meta(r->path, MARK, -1) : -1;
@@ -322,7 +395,7 @@ static dt_status write_origins(const dt_rundir *r, const dt_config *c, dt_str *o
     return st;
 }
 
-dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c)
+static dt_status write_config(const dt_rundir *r, const dt_config *c)
 {
     dt_str text = {0};
     dt_status st = dt_config_write(c, &text);
@@ -341,9 +414,9 @@ dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c)
     return st;
 }
 
-dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
-                               const char *device, int exit_code)
+dt_status dt_rundir_write_meta(dt_rundir *r, const dt_session *session, int exit_code)
 {
+    const dt_loader *l = session->loader;
     dt_str text = {0};
     dt_json_out o = {.s = &text};
     struct utsname host;
@@ -368,11 +441,11 @@ dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, u
     dt_json_str(&o, "release", host.release);
     dt_json_str(&o, "machine", host.machine);
     dt_json_end(&o, '}');
-    dt_json_str(&o, "device", device);
+    dt_json_str(&o, "device", session->device.text);
     dt_json_str(&o, "cpu_isa", dt_cpu_isa());
-    dt_json_i64(&o, "threads", threads);
-    dt_json_i64(&o, "ranks", ranks);
-    dt_json_i64(&o, "seed", seed);
+    dt_json_i64(&o, "threads", session->threads);
+    dt_json_i64(&o, "ranks", session->n_processes > 1 ? session->n_processes : session->ranks);
+    dt_json_i64(&o, "seed", (int64_t)session->seed);
     dt_json_arr(&o, "argv");
     for (int i = 0; i < r->argc; i++) {
         dt_json_str(&o, NULL, r->argv[i]);
@@ -400,6 +473,56 @@ dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, u
     dt_str_add(&text, "\n");
     dt_status st = write_file(r, "meta.json", &text);
     dt_str_fini(&text);
+    return st;
+}
+
+void dt_rundir_update_meta(dt_rundir *r, const dt_session *session, int exit_code)
+{
+    if (dt_rundir_write_meta(r, session, exit_code) < 0) {
+        dt_log(DT_LOG_WARN, "meta.json is not up to date: %s", dt_error_text());
+        dt_error_clear();
+    }
+}
+
+dt_status dt_rundir_write_start(dt_rundir *r, const dt_session *session)
+{
+    DT_TRY(write_config(r, session->config));
+    return dt_rundir_write_meta(r, session, -1);
+}
+
+/* The end is what meta.json closes with (dt_rundir_write_meta). */
+static dt_status without_end(const char *meta, dt_str *out)
+{
+    static const char begin[] = ",\"end\":\"";
+    char *text = NULL;
+    size_t bytes = 0;
+    enum { MAX_BYTES = 1 << 20 };
+    DT_TRY(dt_fs_read_all(meta, MAX_BYTES, &text, &bytes));
+    char *end = NULL;
+    for (char *p = strstr(text, begin); p != NULL; p = strstr(p + 1, begin)) {
+        end = p;
+    }
+    if (end != NULL) {
+        *end = '\0';
+        dt_str_addf(out, "%s}\n", text);
+    }
+    dt_free(text);
+    return dt_str_status(out);
+}
+
+dt_status dt_rundir_clear_end(const char *run)
+{
+    dt_str path = {0}, text = {0};
+    dt_str_addf(&path, "%s/meta.json", run);
+    dt_status st = dt_str_status(&path);
+    if (st == DT_OK) {
+        st = without_end(dt_str_text(&path), &text);
+    }
+    if (st == DT_OK && text.bytes > 0) {
+        st = dt_fs_write_text(&path, &text);
+    }
+    dt_str_fini(&text);
+    dt_str_fini(&path);
     return st;
 }
 
@@ -445,7 +568,7 @@ static void close_logs(dt_rundir *r)
     r->train_log = r->error_log = NULL;
 }
 
-bool dt_rundir_drop(dt_rundir *r)
+bool dt_rundir_remove_unused(dt_rundir *r)
 {
     struct stat info;
     dt_str progress = {0};
@@ -496,7 +619,7 @@ static dt_status copy_beginning(const dt_str *name, dt_flat *meta, char **phase_
     return copy_text(meta, BEGINNING "/init_from", init_from_p);
 }
 
-dt_status dt_rundir_beginning(const char *path, char **phase_p, char **init_from_p)
+dt_status dt_rundir_read_beginning(const char *path, char **phase_p, char **init_from_p)
 {
     dt_str name = {0};
     dt_flat meta = {0};

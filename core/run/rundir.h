@@ -10,8 +10,7 @@
 #define DTRAIN_CORE_RUN_RUNDIR_H
 
 #include "base/logfile.h"
-#include "config/config.h"
-#include "plugin/loader/loader.h"
+#include "run/session.h"
 
 typedef struct dt_rundir dt_rundir;
 
@@ -19,7 +18,7 @@ typedef struct dt_rundir dt_rundir;
  * that was killed and holds its lock until the kernel has taken it apart, 10 s of several, which notice only then that
  * their launcher was killed. is_job: what a folder is taken for that does not say how many trained in it. A folder that
  * is not there, or where nobody trains, is not waited for; one that is still held afterwards is open's to refuse. */
-void dt_rundir_await(const char *path, bool is_job);
+void dt_rundir_wait_unlocked(const char *path, bool is_job);
 
 typedef struct dt_rundir_desc {
     const char *dir;               /* --run-dir; NULL: make one below base */
@@ -53,21 +52,28 @@ dt_status dt_rundir_plan(const dt_rundir_desc *d) DT_NODISCARD;
 /* The same folder on another rank of several processes: it writes its log alone, as rank-<n>.log. Errors: DT_EIO. */
 dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts *log, dt_rundir **out_p) DT_NODISCARD;
 const char *dt_rundir_path(const dt_rundir *r);
-/* config.cfg and config.origin.json. */
-dt_status dt_rundir_write_config(dt_rundir *r, const dt_config *c) DT_NODISCARD;
+/* Of a run that begins: config.cfg, config.origin.json and meta.json without an end. */
+dt_status dt_rundir_write_start(dt_rundir *r, const dt_session *session) DT_NODISCARD;
 /* meta.json: version, plugins with hashes, host, device, threads, seed, argv, start; not_reproducible_from_step where
  * the run is marked; end and exit code once known (>= 0). */
-dt_status dt_rundir_write_meta(dt_rundir *r, const dt_loader *l, int64_t seed, uint32_t threads, uint32_t ranks,
-                               const char *device, int exit_code) DT_NODISCARD;
+dt_status dt_rundir_write_meta(dt_rundir *r, const dt_session *session, int exit_code) DT_NODISCARD;
+/* The same with a warning in place of an error: a full disk ends no run. */
+void dt_rundir_update_meta(dt_rundir *r, const dt_session *session, int exit_code);
+/* Takes how a run ended out of its meta.json: it was to continue after an error, and was asked to stop before it did,
+ * so that it counts as interrupted. Errors: DT_EIO, DT_ENOMEM. */
+dt_status dt_rundir_clear_end(const char *path) DT_NODISCARD;
 /* From this step of the run on it cannot be repeated bit by bit, as after a lost worker: meta.json says so from the
  * next time it is written. The first mark counts; one that lies in a resumed run's folder stays. */
-void dt_rundir_mark(dt_rundir *r, uint64_t step);
+void dt_rundir_mark_irreproducible(dt_rundir *r, uint64_t step);
 /* The run goes on from a checkpoint of this step: marks of what came after it are gone. */
 void dt_rundir_rewind(dt_rundir *r, uint64_t step);
 /* progress.json, when a phase begins: with the last record of metrics.jsonl it tells how far the run is. */
 dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p) DT_NODISCARD;
+/* Files NAME.tmp.PID that a killed process left in a run, for the process that has the folder to itself; those of
+ * checkpoints go when these are pruned. Errors: DT_EIO, DT_ENOMEM: a folder cannot be listed. */
+dt_status dt_rundir_remove_temporary(const char *run_dir) DT_NODISCARD;
 /* Before it is closed: a folder that this process made goes again, if no phase has begun in it. False: it stays. */
-bool dt_rundir_drop(dt_rundir *r);
+bool dt_rundir_remove_unused(dt_rundir *r);
 void dt_rundir_close(dt_rundir *r);
 
 /* Where runs are made: DTRAIN_RUN_DIR, or "runs". */
@@ -75,7 +81,7 @@ const char *dt_rundir_base(void);
 /* Did a run begin in this folder? Then it holds its configuration and meta.json. */
 bool dt_rundir_is_run(const char *path);
 /* What --phase and --init-from were when the run began; NULL for each that was not given. Freed with dt_free. */
-dt_status dt_rundir_beginning(const char *path, char **phase_p, char **init_from_p) DT_NODISCARD;
+dt_status dt_rundir_read_beginning(const char *path, char **phase_p, char **init_from_p) DT_NODISCARD;
 /* The newest run called `name` below base, whatever it holds; NULL when there is none. Freed with dt_free. */
 dt_status dt_rundir_newest(const char *base, const char *name, char **out_p) DT_NODISCARD;
 /* The newest run below base that holds a checkpoint; caller frees with dt_free. DT_ECONFIG when there is none. */

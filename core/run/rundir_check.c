@@ -89,7 +89,7 @@ static dt_status check_kind(const char *path)
                : DT_FAIL(DT_ECONFIG, "--run-dir %s is %s; name a folder, or remove it", path, what[kind]);
 }
 
-dt_status dt_rundir_held(const char *path, dt_status st)
+dt_status dt_rundir_lock_context(const char *path, dt_status st)
 {
     return st == DT_AGAIN
                ? DT_CONTEXT(DT_ECONFIG, "%s is in use by a training; wait until it ends or name another folder", path)
@@ -102,7 +102,7 @@ static dt_status check_lock(const char *path)
     dt_str_addf(&file, "%s/run.lock", path);
     dt_status st = dt_str_status(&file);
     if (st == DT_OK) {
-        st = dt_rundir_held(path, dt_lock_check(dt_str_text(&file)));
+        st = dt_rundir_lock_context(path, dt_lock_check(dt_str_text(&file)));
     }
     dt_str_fini(&file);
     return st;

@@ -20,6 +20,6 @@ dt_status dt_rundir_check(const dt_rundir_desc *d) DT_NODISCARD;
 /* The part about other runs alone. */
 dt_status dt_rundir_check_mixing(const char *path, bool is_resumed, dt_folder_state *state_p) DT_NODISCARD;
 /* st of the run's lock, with what to do where another process holds it. */
-dt_status dt_rundir_held(const char *path, dt_status st) DT_NODISCARD;
+dt_status dt_rundir_lock_context(const char *path, dt_status st) DT_NODISCARD;
 
 #endif

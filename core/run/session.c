@@ -219,7 +219,7 @@ static dt_status read_resources(dt_session *s)
     return DT_OK;
 }
 
-dt_status dt_session_loader(dt_session *s)
+dt_status dt_session_open_loader(dt_session *s)
 {
     memset(s, 0, sizeof(*s));
     dt_services_bare(&s->host);
@@ -230,7 +230,7 @@ dt_status dt_session_loader(dt_session *s)
 
 static dt_status begin_config(const dt_args *a, const char *resumed, dt_session *out)
 {
-    DT_TRY(dt_session_loader(out));
+    DT_TRY(dt_session_open_loader(out));
     DT_TRY(dt_config_create(&out->config));
     return dt_layers_read(a, resumed, out->config);
 }
@@ -244,7 +244,7 @@ static dt_status read_config(const dt_args *a, const char *resumed, dt_session *
     return st;
 }
 
-dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm, pthread_mutex_t *lock)
+dt_stage_desc dt_session_describe_stage(const dt_session *s, int64_t phase, dt_comm *comm, pthread_mutex_t *lock)
 {
     const uint32_t ranks = dt_comm_in_process(comm); /* threads are the process's */
     return (dt_stage_desc){.config = s->config,
@@ -261,7 +261,7 @@ dt_stage_desc dt_session_stage(const dt_session *s, int64_t phase, dt_comm *comm
                            .config_lock = lock};
 }
 
-dt_status dt_session_config(const dt_args *a, dt_session *out)
+dt_status dt_session_open_config(const dt_args *a, dt_session *out)
 {
     DT_TRY(read_config(a, NULL, out));
     dt_status st = dt_config_verdict(out->config);
@@ -325,7 +325,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
         st = dt_config_check(out->config, &lookup);
     }
     if (st == DT_OK) {
-        st = dt_batch_recall(out, resumed_config);
+        st = dt_batch_restore(out, resumed_config);
     }
     if (st == DT_OK) {
         st = choose_phases(out, a->phase);
@@ -344,10 +344,10 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
         st = dt_session_check_names(out, !a->has_resume);
     }
     if (st == DT_OK && a->is_run) {
-        st = dt_session_check_weights(out);
+        st = dt_session_check_shard_weights(out);
     }
     if (st == DT_OK) {
-        st = dt_session_enter(out, out->first);
+        st = dt_session_enter_phase(out, out->first);
     }
     if (st < 0) {
         dt_session_close(out);

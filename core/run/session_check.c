@@ -140,7 +140,7 @@ static dt_status check_weights(const dt_session *s, int64_t phase, uint32_t rank
                   : DT_OK;
 }
 
-dt_status dt_session_check_weights(const dt_session *s)
+dt_status dt_session_check_shard_weights(const dt_session *s)
 {
     for (int64_t i = s->first; i < s->last; i++) {
         DT_TRY(check_weights(s, i, s->n_processes > s->ranks ? s->n_processes : s->ranks));
@@ -215,7 +215,7 @@ static bool is_default_best(const dt_component *phase, const char *name)
     return false;
 }
 
-bool dt_session_names_best(const dt_session *s, int64_t phase)
+bool dt_session_has_best_by(const dt_session *s, int64_t phase)
 {
     const char *name = NULL;
     dt_origin origin;
@@ -233,7 +233,7 @@ static dt_status check_best(const dt_session *s, int64_t phase)
     const char *name = NULL;
     dt_origin origin;
     DT_TRY(dt_config_get(s->config, phase, "checkpoint.best_by", &name, &origin));
-    if (!dt_session_names_best(s, phase)) {
+    if (!dt_session_has_best_by(s, phase)) {
         return DT_OK;
     }
     for (int64_t i = 0; i < s->n_phases; i++) {
@@ -305,7 +305,7 @@ static dt_status bound_count(const dt_session *s, int64_t phase, const char *key
     return dt_config_set_option(s->config, path, number, "the bound of values from a run");
 }
 
-dt_status dt_session_bound_counts(const dt_session *s)
+dt_status dt_session_limit_counts(const dt_session *s)
 {
     for (int64_t i = s->first; i < s->last; i++) {
         for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {

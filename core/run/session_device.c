@@ -112,7 +112,7 @@ void dt_session_device_close(dt_session_device *d)
     *d = (dt_session_device){.ops = NULL};
 }
 
-uint32_t dt_session_cores(const dt_session *s)
+uint32_t dt_session_count_cores(const dt_session *s)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const uint32_t mine = dt_limits_cores("");
@@ -121,11 +121,11 @@ uint32_t dt_session_cores(const dt_session *s)
     return is_own ? mine : mine > s->n_local ? mine / s->n_local : 1;
 }
 
-dt_status dt_session_enter(dt_session *s, int64_t phase)
+dt_status dt_session_enter_phase(dt_session *s, int64_t phase)
 {
     dt_engine_opts engine;
     DT_TRY(dt_config_engine(s->config, phase, &engine));
-    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_session_cores(s);
+    s->threads = engine.threads > 0 ? (uint32_t)engine.threads : dt_session_count_cores(s);
     if (strcmp(s->device.wish, engine.device) == 0) {
         return DT_OK;
     }

@@ -12,7 +12,7 @@
  * may be one. */
 dt_status dt_session_check(const dt_session *s, bool needs_several) DT_NODISCARD;
 /* Of a session that trains: does comm.shard_weights deal leaves to its ranks? */
-dt_status dt_session_check_weights(const dt_session *s) DT_NODISCARD;
+dt_status dt_session_check_shard_weights(const dt_session *s) DT_NODISCARD;
 /* What a later phase names is looked for before the first one begins. A run that is resumed may have lost what its
  * phases began with. */
 dt_status dt_session_check_names(const dt_session *s, bool is_fresh) DT_NODISCARD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Folders of runs: core/run/{rundir,rundir_check,resume,leftovers}.c. Which folder a run may begin in, what is written
+ * Folders of runs: core/run/{rundir,rundir_check,resume}.c. Which folder a run may begin in, what is written
  * there and comes back from it, which run is continued, and what a killed process leaves behind.
  */
 #include "base/clock.h"
@@ -232,7 +232,8 @@ static void test_run(void **state)
                                .time_s = 2.5,
                                .parameters = 90,
                                .trained = 80};
-    assert_int_equal(dt_rundir_write_meta(r, NULL, 11, 2, 4, "cpu", -1), DT_OK);
+    const dt_session session = {.seed = 11, .threads = 2, .ranks = 4, .device = {.text = "cpu"}};
+    assert_int_equal(dt_rundir_write_meta(r, &session, -1), DT_OK);
     assert_has("mine/meta.json",
                "\"plugins\":[{\"name\":\"town\",\"version\":\"3\",\"path\":\"/p/town.so\","
                "\"sha256\":\"ab\"}]",
@@ -260,12 +261,12 @@ static void test_run(void **state)
     dt_log(DT_LOG_WARN, "of warning");
     dt_log(DT_LOG_INFO, "of info");
     assert_has("mine/error.log", "by another program", false);
-    dt_rundir_mark(r, 30);
-    dt_rundir_mark(r, 20); /* the first one counts */
-    assert_int_equal(dt_rundir_write_meta(r, NULL, 11, 2, 4, "cpu", 0), DT_OK);
+    dt_rundir_mark_irreproducible(r, 30);
+    dt_rundir_mark_irreproducible(r, 20); /* the first one counts */
+    assert_int_equal(dt_rundir_write_meta(r, &session, 0), DT_OK);
     assert_has("mine/meta.json", "\"" MARK "\":30,\"end\":\"2", true);
     assert_has("mine/meta.json", "Z\",\"exit_code\":0}\n", true);
-    assert_false(dt_rundir_drop(r)); /* a phase has begun in it */
+    assert_false(dt_rundir_remove_unused(r)); /* a phase has begun in it */
     dt_rundir_close(r);
     assert_has("mine/train.log", "of info", true);
     assert_has("mine/error.log", "of error", true);
@@ -283,9 +284,9 @@ static void test_run(void **state)
     assert_int_equal(r->mark, 30);
     dt_rundir_rewind(r, 30); /* what made it so comes again */
     assert_int_equal(r->mark, -1);
-    dt_rundir_mark(r, 0);
+    dt_rundir_mark_irreproducible(r, 0);
     assert_int_equal(r->mark, 0);
-    assert_false(dt_rundir_drop(r));
+    assert_false(dt_rundir_remove_unused(r));
     /* who trains there keeps others out */
     assert_int_equal(dt_lock_check(at("mine/run.lock")), DT_AGAIN);
     assert_null(open_run("mine", true, DT_ECONFIG));
@@ -301,7 +302,7 @@ static void test_run(void **state)
     assert_has("mine/train.log", "of info", true);
     assert_has("mine/train.log", "it starts again", true);
     assert_int_equal(r->mark, -1);
-    assert_false(dt_rundir_drop(r)); /* this process did not make it */
+    assert_false(dt_rundir_remove_unused(r)); /* this process did not make it */
     dt_rundir_close(r);
     make("mine/checkpoints/x");
     put("mine/metrics.jsonl", "{}\n");
@@ -319,16 +320,16 @@ static void test_fresh_names(void **state)
     assert_int_equal(strspn(name + strlen(name) - 4, "0123456789abcdef"), 4);
     char path[512];
     snprintf(path, sizeof(path), "%s", dt_rundir_path(r));
-    assert_true(dt_rundir_drop(r)); /* nothing was trained */
+    assert_true(dt_rundir_remove_unused(r)); /* nothing was trained */
     dt_rundir_close(r);
     assert_int_equal(access(path, F_OK), -1);
     r = open_run("new/deep", false, DT_OK); /* a folder that was named, and made */
-    assert_true(dt_rundir_drop(r));
+    assert_true(dt_rundir_remove_unused(r));
     dt_rundir_close(r);
     assert_false(is_there("new/deep"));
     make("old");
     r = open_run("old", false, DT_OK);
-    assert_false(dt_rundir_drop(r));
+    assert_false(dt_rundir_remove_unused(r));
     dt_rundir_close(r);
     assert_true(is_there("old"));
     dt_rundir *other = NULL;
@@ -400,7 +401,7 @@ static void test_newest_and_latest(void **state)
 static uint32_t naps(const char *name, bool is_job)
 {
     n_naps = 0;
-    dt_rundir_await(at(name), is_job);
+    dt_rundir_wait_unlocked(at(name), is_job);
     return n_naps;
 }
 
@@ -431,7 +432,7 @@ static void test_await(void **state)
 static void assert_run_of(const char *name, const char *want)
 {
     char *run = NULL;
-    assert_int_equal(dt_resume_run_of(at(name), &run), want != NULL ? DT_OK : DT_ECONFIG);
+    assert_int_equal(dt_resume_find_run(at(name), &run), want != NULL ? DT_OK : DT_ECONFIG);
     if (want != NULL) {
         assert_string_equal(run, at(want));
     }
@@ -509,14 +510,14 @@ static void test_end_is_forgotten(void **state)
     (void)state;
     make("e");
     put("e/meta.json", "{\"argv\":[\",\\\"end\\\":\\\"x\"],\"start\":\"1\",\"end\":\"2\",\"exit_code\":3}\n");
-    assert_int_equal(dt_resume_forget_end(at("e")), DT_OK);
+    assert_int_equal(dt_rundir_clear_end(at("e")), DT_OK);
     assert_string_equal(get("e/meta.json"), "{\"argv\":[\",\\\"end\\\":\\\"x\"],\"start\":\"1\"}\n");
-    assert_int_equal(dt_resume_forget_end(at("e")), DT_OK); /* there is none */
+    assert_int_equal(dt_rundir_clear_end(at("e")), DT_OK); /* there is none */
     assert_string_equal(get("e/meta.json"), "{\"argv\":[\",\\\"end\\\":\\\"x\"],\"start\":\"1\"}\n");
     put("e/meta.json", "{\"a\":1,\"end\":\"1\",\"b\":2,\"end\":\"2\"}\n"); /* the last one */
-    assert_int_equal(dt_resume_forget_end(at("e")), DT_OK);
+    assert_int_equal(dt_rundir_clear_end(at("e")), DT_OK);
     assert_string_equal(get("e/meta.json"), "{\"a\":1,\"end\":\"1\",\"b\":2}\n");
-    assert_true(dt_resume_forget_end(at("none")) < 0);
+    assert_true(dt_rundir_clear_end(at("none")) < 0);
 }
 
 static void test_leftovers(void **state)
@@ -541,16 +542,16 @@ static void test_leftovers(void **state)
         put(goes[i], "");
         put(stays[i], "");
     }
-    assert_int_equal(dt_leftovers_drop(at("l")), DT_OK);
+    assert_int_equal(dt_rundir_remove_temporary(at("l")), DT_OK);
     for (int i = 0; i < 7; i++) {
         assert_false(is_there(goes[i]));
         assert_true(is_there(stays[i]));
     }
     make("m");
     put("m/meta.json.tmp.3", "");
-    assert_int_equal(dt_leftovers_drop(at("m")), DT_OK); /* without rollouts */
+    assert_int_equal(dt_rundir_remove_temporary(at("m")), DT_OK); /* without rollouts */
     assert_false(is_there("m/meta.json.tmp.3"));
-    assert_true(dt_leftovers_drop(at("none")) < 0);
+    assert_true(dt_rundir_remove_temporary(at("none")) < 0);
 }
 
 #define OF(test) cmocka_unit_test_setup_teardown(test, begin, end)

@@ -105,42 +105,42 @@ static void test_levels(void **state)
     dt_log_sink_set(hear, NULL);
     dt_memory_watch_init(&w, &o, true);
     w.root = top;
-    dt_memory_watch_look(&w, 0.5, NULL); /* nobody says */
+    dt_memory_watch_update(&w, 0.5, NULL); /* nobody says */
     assert_int_equal(w.limit, 0);
     put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 300000 kB\n");
-    dt_memory_watch_look(&w, 1, NULL);
+    dt_memory_watch_update(&w, 1, NULL);
     assert_int_equal(w.limit, 0); /* too early for another look */
-    dt_memory_watch_look(&w, 2, NULL);
+    dt_memory_watch_update(&w, 2, NULL);
     assert_int_equal(w.used, 700000 * 1024);
     assert_string_equal(said, "");
     put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 200000 kB\n");
-    dt_memory_watch_look(&w, 3, NULL);
+    dt_memory_watch_update(&w, 3, NULL);
     assert_true(heard("0.82 of 1.02 GB of memory are in use (80 %): memory is released above"));
     said[0] = '\0';
-    dt_memory_watch_look(&w, 4, NULL);
+    dt_memory_watch_update(&w, 4, NULL);
     assert_string_equal(said, ""); /* once */
     put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 100000 kB\n");
-    dt_memory_watch_look(&w, 5, NULL);
+    dt_memory_watch_update(&w, 5, NULL);
     assert_true(heard("(90 %): returned freed blocks to the system"));
-    dt_memory_watch_look(&w, 6, NULL);
+    dt_memory_watch_update(&w, 6, NULL);
     assert_true(heard("nothing is left to release; end other programs"));
     said[0] = '\0';
-    dt_memory_watch_look(&w, 7, NULL);
+    dt_memory_watch_update(&w, 7, NULL);
     assert_string_equal(said, "");
     /* below the lower level everything may be said again */
     put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n");
-    dt_memory_watch_look(&w, 8, NULL);
+    dt_memory_watch_update(&w, 8, NULL);
     put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 200000 kB\n");
-    dt_memory_watch_look(&w, 9, NULL);
+    dt_memory_watch_update(&w, 9, NULL);
     assert_true(heard("(80 %)"));
     /* other ranks keep silent, and 0 means never */
     said[0] = '\0';
     w.speaks = false;
     put("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 10000 kB\n");
-    dt_memory_watch_look(&w, 10, NULL);
+    dt_memory_watch_update(&w, 10, NULL);
     w.speaks = true;
     w.o.warn_fraction = w.o.shed_fraction = 0;
-    dt_memory_watch_look(&w, 11, NULL);
+    dt_memory_watch_update(&w, 11, NULL);
     assert_string_equal(said, "");
     dt_log_sink_set(NULL, NULL);
 }

@@ -55,43 +55,43 @@ static void test_take(void **state)
     (void)state;
     static dt_rank k;
     now_s = 100, waited_s = 7, sent = 900;
-    dt_rank_word w = dt_rank_load_take(&k, 3);
-    assert_true(w.want == 3 && w.took_s == 0); /* since when is not known yet */
+    dt_rank_message w = dt_rank_measure_load(&k, 3);
+    assert_true(w.requests == 3 && w.took_s == 0); /* since when is not known yet */
     now_s = 104, waited_s = 8.5, sent = 1000;
-    w = dt_rank_load_take(&k, 1);
-    assert_true(w.want == 1 && w.took_s == 4 && w.waited_s == 1.5F && w.sent == 100);
-    w = dt_rank_load_take(&k, 0);
+    w = dt_rank_measure_load(&k, 1);
+    assert_true(w.requests == 1 && w.took_s == 4 && w.waited_s == 1.5F && w.sent == 100);
+    w = dt_rank_measure_load(&k, 0);
     assert_true(w.took_s == 0 && w.waited_s == 0 && w.sent == 0);
 }
 
 static void test_show(void **state)
 {
     (void)state;
-    static dt_rank_word words[3];
+    static dt_rank_message words[3];
     static dt_rank k;
-    static dt_run_state run;
-    k.words = words;
+    static dt_run_context run;
+    k.messages = words;
     k.r = &run;
     ranks = 3;
-    words[0] = (dt_rank_word){.took_s = 10, .waited_s = 4, .sent = 30};
-    words[1] = (dt_rank_word){.took_s = 10, .waited_s = 1, .sent = 60};
-    words[2] = (dt_rank_word){.took_s = 10, .waited_s = 7, .sent = 90};
+    words[0] = (dt_rank_message){.took_s = 10, .waited_s = 4, .sent = 30};
+    words[1] = (dt_rank_message){.took_s = 10, .waited_s = 1, .sent = 60};
+    words[2] = (dt_rank_message){.took_s = 10, .waited_s = 7, .sent = 90};
     n_recorded = 0;
-    dt_rank_load_show(&k); /* busy for 6, 9 and 3 s */
+    dt_rank_record_load(&k); /* busy for 6, 9 and 3 s */
     assert_int_equal(n_recorded, 5);
     assert_true(fabs(recorded_value("ranks/busy_s") - 6) < 1e-9 && fabs(recorded_value("ranks/waiting") - 0.4) < 1e-9);
     assert_true(fabs(recorded_value("ranks/imbalance") - 0.5) < 1e-9 && recorded_value("ranks/slowest") == 1);
     assert_true(fabs(recorded_value("ranks/sent") - 60) < 1e-9);
     n_recorded = 0;
     ranks = 1; /* nobody to compare it with */
-    dt_rank_load_show(&k);
+    dt_rank_record_load(&k);
     ranks = 3;
     for (int i = 0; i < 3; i++) { /* busy for no time; then nothing was measured */
-        words[i] = (dt_rank_word){.took_s = 10, .waited_s = 10};
+        words[i] = (dt_rank_message){.took_s = 10, .waited_s = 10};
     }
-    dt_rank_load_show(&k);
+    dt_rank_record_load(&k);
     memset(words, 0, sizeof(words));
-    dt_rank_load_show(&k);
+    dt_rank_record_load(&k);
     assert_int_equal(n_recorded, 0);
 }
 

@@ -100,7 +100,7 @@ static void test_explained(void **state)
     stage.d.phase = &phase;
     memcpy(stage.results.at, r, sizeof(r));
     stage.results.n = sizeof(r) / sizeof(r[0]);
-    dt_result_explained(&stage, &out);
+    dt_result_text_grouped(&stage, &out);
     assert_string_equal(
         dt_str_text(&out),
         "  return                     194.2 +- 3.5       higher is better: sum of rewards of an episode\n"

@@ -5,7 +5,7 @@
  */
 #include "plan/roofline.h"
 
-#include "rl/rollout/rollout.h"
+#include "rl/experience/service.h"
 
 #define dt_config_amp           fake_amp
 #define dt_config_engine        fake_engine

@@ -258,7 +258,7 @@ bool dt_handover_has(const dt_handover *h, const char *role)
     return h != NULL && source_of(h, role) != NULL;
 }
 
-dt_status dt_handover_loaded(const dt_handover *h, dt_roles *roles_p)
+dt_status dt_handover_loaded_roles(const dt_handover *h, dt_roles *roles_p)
 {
     roles_p->n = 0;
     return h->n > 0 && h->from[0].ckpt != NULL ? dt_snapshot_loaded_roles(h->from[0].ckpt, roles_p) : DT_OK;

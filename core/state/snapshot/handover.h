@@ -30,7 +30,7 @@ bool dt_handover_has(const dt_handover *h, const char *role); /* h may be NULL *
 
 /* Roles that the phase of its first file had from elsewhere when it began; none where that is a .safetensors file.
  * Errors: DT_EDATA. */
-dt_status dt_handover_loaded(const dt_handover *h, dt_roles *roles_p) DT_NODISCARD;
+dt_status dt_handover_loaded_roles(const dt_handover *h, dt_roles *roles_p) DT_NODISCARD;
 
 /* Digests of the stores that its checkpoints were trained with, a line each; known_p: false where one of them does not
  * say. Errors: DT_EDATA. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See first_weights.h.
+ * See initial_weights.h.
  */
 #include <config.h>
 
-#include "run/first_weights.h"
+#include "run/initial_weights.h"
 
 #include "base/err.h"
 #include "base/fs.h"
@@ -24,12 +24,12 @@ typedef struct shape {
     int64_t phase;
 } shape;
 
-struct dt_planned {
+struct dt_planned_shapes {
     shape *at;
     uint32_t n;
 };
 
-dt_status dt_planned_create(dt_planned **out_p)
+dt_status dt_planned_shapes_create(dt_planned_shapes **out_p)
 {
     *out_p = dt_alloc(sizeof(**out_p));
     return *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the plan of a run");
@@ -41,7 +41,7 @@ static bool is_of_role(const char *tensor, const char *role)
     return strncmp(tensor, role, n) == 0 && tensor[n] == '.';
 }
 
-static bool holds(const dt_planned *p, const char *role)
+static bool holds(const dt_planned_shapes *p, const char *role)
 {
     for (uint32_t i = 0; p != NULL && i < p->n; i++) {
         if (is_of_role(p->at[i].name, role)) {
@@ -51,7 +51,7 @@ static bool holds(const dt_planned *p, const char *role)
     return false;
 }
 
-static const shape *find(const dt_planned *p, const char *name)
+static const shape *find(const dt_planned_shapes *p, const char *name)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         if (strcmp(p->at[i].name, name) == 0) {
@@ -62,7 +62,7 @@ static const shape *find(const dt_planned *p, const char *name)
 }
 
 /* A role is taken whole from the newest phase that has it. */
-static void forget(dt_planned *p, const char *role)
+static void forget(dt_planned_shapes *p, const char *role)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -75,14 +75,14 @@ static void forget(dt_planned *p, const char *role)
     p->n = n;
 }
 
-void dt_planned_skip(dt_planned *p, const dt_stage *s)
+void dt_planned_shapes_remove(dt_planned_shapes *p, const dt_stage *s)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
         forget(p, s->model[i].role);
     }
 }
 
-void dt_planned_clear(dt_planned *p)
+void dt_planned_shapes_clear(dt_planned_shapes *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         dt_free(p->at[i].name);
@@ -90,18 +90,18 @@ void dt_planned_clear(dt_planned *p)
     p->n = 0;
 }
 
-void dt_planned_destroy(dt_planned *p)
+void dt_planned_shapes_destroy(dt_planned_shapes *p)
 {
     if (p != NULL) {
-        dt_planned_clear(p);
+        dt_planned_shapes_clear(p);
         dt_free(p->at);
         dt_free(p);
     }
 }
 
-dt_status dt_planned_add(dt_planned *p, const dt_stage *s)
+dt_status dt_planned_shapes_add(dt_planned_shapes *p, const dt_stage *s)
 {
-    dt_planned_skip(p, s);
+    dt_planned_shapes_remove(p, s);
     shape *all = dt_alloc_n((size_t)p->n + s->params.n + 1, sizeof(*all));
     if (all == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the plan of a run");
@@ -162,7 +162,7 @@ static dt_status refuse_shape(const dt_stage *s, const dt_model *m, const dt_par
     return st;
 }
 
-static int64_t phase_of(const dt_planned *p, const char *role)
+static int64_t phase_of(const dt_planned_shapes *p, const char *role)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         if (is_of_role(p->at[i].name, role)) {
@@ -183,7 +183,7 @@ static bool is_listed(const char *const *list, const char *word)
 }
 
 /* What the phases before will hand on has to fit, tensor by tensor. */
-static dt_status compare_shapes(const dt_planned *p, const dt_stage *s, const dt_model *m)
+static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, const dt_model *m)
 {
     const char *role = m->role;
     for (uint32_t i = 0; i < s->params.n; i++) {
@@ -201,7 +201,7 @@ static dt_status compare_shapes(const dt_planned *p, const dt_stage *s, const dt
     return DT_OK;
 }
 
-static dt_status compare_planned(const dt_planned *p, const dt_first *f, const dt_stage *s)
+static dt_status compare_planned(const dt_planned_shapes *p, const dt_initial_weights *f, const dt_stage *s)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
         const char *role = s->model[i].role;
@@ -214,19 +214,19 @@ static dt_status compare_planned(const dt_planned *p, const dt_first *f, const d
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-static bool is_resumed(const dt_first_desc *d, int64_t index)
+static bool is_resumed(const dt_initial_weights_desc *d, int64_t index)
 {
     return d->start->resume != NULL && index == d->start->begin;
 }
 
 /* A phase goes on from those before it where it says nothing else; then they may have nothing in common. */
-static dt_status open_weights(const dt_first_desc *d, int64_t index, dt_first *f)
+static dt_status open_weights(const dt_initial_weights_desc *d, int64_t index, dt_initial_weights *f)
 {
     dt_config *c = d->session->config;
     dt_phase_opts p;
     dt_stop_opts stop;
     DT_TRY(dt_config_phase(c, index, &p, &stop));
-    *f = (dt_first){.want = DT_HANDOVER_SOME, .fresh = p.fresh};
+    *f = (dt_initial_weights){.want = DT_HANDOVER_SOME, .fresh = p.fresh};
     if (d->init_from != NULL && index == d->session->first) {
         return dt_handover_open(d->init_from, NULL, &f->from);
     }
@@ -249,9 +249,10 @@ static dt_status open_weights(const dt_first_desc *d, int64_t index, dt_first *f
     return DT_OK;
 }
 
-dt_status dt_first_find(const dt_first_desc *d, int64_t index, dt_first *out, dt_roles *roles_p)
+dt_status dt_initial_weights_find(const dt_initial_weights_desc *d, int64_t index, dt_initial_weights *out,
+                                  dt_roles *roles_p)
 {
-    *out = (dt_first){0};
+    *out = (dt_initial_weights){0};
     roles_p->n = 0;
     if (is_resumed(d, index)) {
         return dt_snapshot_loaded_roles(d->start->resume, roles_p);
@@ -274,7 +275,7 @@ dt_status dt_first_find(const dt_first_desc *d, int64_t index, dt_first *out, dt
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* Of a run that continues, the roles that no phase of the plan will hand on. */
-static dt_status load_others(const dt_planned *p, const dt_first *f, dt_stage *s)
+static dt_status load_others(const dt_planned_shapes *p, const dt_initial_weights *f, dt_stage *s)
 {
     const char *fresh[DT_ROLES_MAX + DT_STAGE_MAX_MODELS + 1];
     uint32_t n = 0;
@@ -290,17 +291,18 @@ static dt_status load_others(const dt_planned *p, const dt_first *f, dt_stage *s
     return dt_handover_load(f->from, s, fresh, f->want);
 }
 
-dt_status dt_first_compare(const dt_first_desc *d, const dt_first *f, const dt_stage *s)
+dt_status dt_initial_weights_check_shapes(const dt_initial_weights_desc *d, const dt_initial_weights *f,
+                                          const dt_stage *s)
 {
     return f->is_after && d->planned != NULL ? compare_planned(d->planned, f, s) : DT_OK;
 }
 
-dt_status dt_first_load(const dt_first_desc *d, const dt_first *f, dt_stage *s)
+dt_status dt_initial_weights_load(const dt_initial_weights_desc *d, const dt_initial_weights *f, dt_stage *s)
 {
     if (is_resumed(d, s->d.index)) {
         return dt_snapshot_load(s, d->start->resume);
     }
-    DT_TRY(dt_first_compare(d, f, s));
+    DT_TRY(dt_initial_weights_check_shapes(d, f, s));
     if (dt_handover_is_empty(f->from)) {
         return DT_OK;
     }
@@ -308,7 +310,7 @@ dt_status dt_first_load(const dt_first_desc *d, const dt_first *f, dt_stage *s)
                                              : dt_handover_load(f->from, s, f->fresh, f->want);
 }
 
-void dt_first_close(dt_first *f)
+void dt_initial_weights_close(dt_initial_weights *f)
 {
     dt_handover_close(f->from);
     f->from = NULL;

@@ -126,7 +126,7 @@ static void add_episodes(dt_rank *k, dt_progress_view *v)
     v->headline_change = trend_change(&k->headline);
 }
 
-void dt_rank_show_begin(dt_rank *k)
+void dt_rank_begin_progress(dt_rank *k)
 {
     k->episode_return.n = k->headline.n = 0;
     k->has_estimated = false;
@@ -158,9 +158,9 @@ static void show_measured(dt_rank *k, bool acts, double took_s, double left_s)
            dt_duration_text(left_s, left), acts ? "round" : "steps", dt_duration_text(took_s, took));
 }
 
-void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
+void dt_rank_report_iteration(dt_rank *k, const dt_progress *p, bool force)
 {
-    dt_run_state *r = k->r;
+    dt_run_context *r = k->r;
     const dt_trainer_times t = dt_trainer_times_get(k->stage->trainer);
     const double now = dt_clock_s();
     k->rate_samples += p->samples;
@@ -214,27 +214,27 @@ void dt_rank_show(dt_rank *k, const dt_progress *p, bool force)
     if (k->stage->rollout != NULL && dt_rollout_env_steps(k->stage->rollout) != DT_ENV_STEPS_UNKNOWN) {
         dt_metrics_scalar(r->metrics, "env_steps", (double)dt_rollout_env_steps(k->stage->rollout));
     }
-    dt_device_watch_look(&k->device, now, r->metrics);
+    dt_device_watch_update(&k->device, now, r->metrics);
     if (!isnan(part)) {
         dt_metrics_scalar(r->metrics, "progress", part);
     }
 }
 
-bool dt_rank_shows_models(const dt_rank *k, const dt_progress *p)
+bool dt_rank_histograms_due(const dt_rank *k, const dt_progress *p)
 {
     const uint64_t every = k->histogram_every;
     return every > 0 && p->epoch_end && k->stage->trainer != NULL &&
            (p->epoch == 0 || (p->epoch + 1) % every == 0 || p->step == p->steps);
 }
 
-void dt_rank_show_models(const dt_rank *k, const dt_progress *p)
+static void write_histograms(const dt_rank *k, const dt_progress *p)
 {
-    if (dt_rank_shows_models(k, p)) {
+    if (dt_rank_histograms_due(k, p)) {
         dt_event_files_models(k->stage, k->r->metrics, p->step);
     }
 }
 
-void dt_rank_tell_first_step(dt_rank *k)
+static void log_first_step(dt_rank *k)
 {
     if (!k->has_stepped) {
         dt_log(DT_LOG_INFO, "first step done after %.2f s, started after %.2f s", dt_clock_s() - k->enter_s,
@@ -243,9 +243,9 @@ void dt_rank_tell_first_step(dt_rank *k)
     }
 }
 
-dt_status dt_rank_tell_progress(const dt_rank *k, int64_t index)
+dt_status dt_rank_write_progress(const dt_rank *k, int64_t index)
 {
-    const dt_run_state *r = k->r;
+    const dt_run_context *r = k->r;
     const uint64_t most = r->d->max_steps, at = dt_trainer_step_number(k->stage->trainer);
     uint64_t steps = dt_trainer_steps(k->stage->trainer);
     const uint64_t limit[] = {(uint64_t)k->stop.steps, most >= at ? most : 0}; /* of what is left behind, none */
@@ -322,7 +322,7 @@ static void tell_batch(const dt_rank *k)
     dt_str_fini(&text);
 }
 
-dt_status dt_rank_announce(dt_rank *k)
+dt_status dt_rank_log_plan(dt_rank *k)
 {
     const dt_trainer *t = k->stage->trainer;
     if (!dt_rank_is_first(k)) {
@@ -359,4 +359,35 @@ dt_status dt_rank_announce(dt_rank *k)
                k->r->d->session->device.ops == NULL ? dt_cpu_bf16_isa() : "", dt_trainer_scaler(t)->scale);
     }
     return DT_OK;
+}
+
+/* Steps of the iteration whose batch had no sample: none of them was an update. */
+static void record_empty_steps(dt_rank *k)
+{
+    const uint64_t all = dt_trainer_empty(k->stage->trainer), n = all - k->n_empty;
+    if (n == 0) {
+        return;
+    }
+    if (k->n_empty == 0) {
+        dt_log(DT_LOG_WARN,
+               "%llu of the steps of this iteration had no sample, and changed nothing; from now on such steps are "
+               "counted in train/empty_steps",
+               (unsigned long long)n);
+    }
+    dt_metrics_scalar(k->r->metrics, "train/empty_steps", (double)n);
+    k->n_empty = all;
+}
+
+dt_status dt_rank_record(dt_rank *k, const dt_progress *p, bool is_wanted)
+{
+    dt_run_context *r = k->r;
+    log_first_step(k);
+    dt_rank_report_iteration(k, p, p->step == p->steps);
+    write_histograms(k, p);
+    record_empty_steps(k);
+    if (!is_wanted && k->iterations != 1 && k->iterations % k->record_every != 0) {
+        dt_metrics_drop(r->metrics);
+        return DT_OK;
+    }
+    return dt_metrics_flush(r->metrics, k->stage->d.phase->desc.id, p->step, dt_clock_s() - r->start_s);
 }

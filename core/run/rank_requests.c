@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What ranks request of each other after an iteration: to stop, save or end; see rank.h.
+ */
+#include <config.h>
+
+#include "run/rank.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/signals.h"
+
+/* any_p: what any rank set in its message. */
+static dt_status gather_requests(dt_rank *k, const dt_rank_message *mine, uint32_t *any_p)
+{
+    DT_TRY(dt_comm_all_gather(k->comm, mine, sizeof(*mine), k->messages));
+    *any_p = 0;
+    for (uint32_t i = 0; i < dt_comm_size(k->comm); i++) {
+        *any_p |= k->messages[i].requests;
+    }
+    return DT_OK;
+}
+
+static bool is_checkpoint_due(const dt_rank *k, const dt_progress *p)
+{
+    const dt_checkpoint_opts *c = &k->checkpoint;
+    const int64_t save_interval = k->training.save_interval;
+    const double now = dt_clock_s();
+    const bool steps = c->every_steps > 0 && p->step % (uint64_t)c->every_steps == 0;
+    const bool seconds = c->every_seconds > 0 && now - k->last_save_s >= (double)c->every_seconds;
+    const bool epochs = p->epoch_end && save_interval > 0 && (p->epoch + 1) % (uint64_t)save_interval == 0;
+    return k->n_failed_saves > 0 ? now >= k->save_again_s : steps || seconds || epochs;
+}
+
+/* Signals reach any process; times and checkpoints follow the clock of rank 0. */
+dt_status dt_rank_exchange_requests(dt_rank *k, const dt_progress *p, uint32_t *requests_p)
+{
+    uint32_t requests = 0;
+    if (k->is_first_here) {
+        requests |= dt_fault("run.stop") || dt_run_is_stopping(k->r) ? DT_REQUEST_STOP : 0;
+        requests |= dt_signals_save() ? DT_REQUEST_SAVE : 0;
+    }
+    if (dt_rank_is_first(k)) {
+        requests |= is_checkpoint_due(k, p) ? DT_REQUEST_SAVE : 0;
+        requests |= k->stop.time > 0 && dt_rank_phase_s(k) >= k->stop.time ? DT_REQUEST_END : 0;
+        requests |= dt_rank_histograms_due(k, p) ? DT_REQUEST_GRADIENT : 0;
+    }
+    const dt_rank_message mine = dt_rank_measure_load(k, requests);
+    DT_TRY(gather_requests(k, &mine, requests_p));
+    if (dt_rank_is_first(k) && k->r->d->processes != NULL) {
+        dt_rank_record_load(k);
+    }
+    return DT_OK;
+}
+
+dt_status dt_rank_record_lost_workers(dt_rank *k, uint64_t step)
+{
+    const uint32_t restarts = atomic_load(&k->stage->env.n_restarts);
+    uint32_t lost = restarts - k->restarts;
+    k->restarts = restarts;
+    if (!k->stage->env.in_process) {
+        return DT_OK;
+    }
+    const dt_rank_message mine = {.requests = lost};
+    DT_TRY(gather_requests(k, &mine, &lost));
+    if (lost > 0 && dt_rank_is_first(k)) {
+        dt_rundir_mark_irreproducible(k->r->d->dir, step);
+        dt_rundir_update_meta(k->r->d->dir, k->r->d->session, -1);
+    }
+    return DT_OK;
+}
