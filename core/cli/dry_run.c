@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `dtrain run --dry-run` and `dtrain bench gpu`: the plan of each phase, and what a run would refuse. The checks are
- * the run's own functions, in its order: dt_rundir_plan, dt_run_start_find, dt_initial_weights_find, dt_initial_weights_load, dt_fit_stage
- * and dt_results_check.
+ * the run's own functions, in its order: dt_rundir_plan, dt_run_start_find, dt_initial_weights_find,
+ * dt_initial_weights_load, dt_fit_stage and dt_results_check.
  */
 #include <config.h>
 
