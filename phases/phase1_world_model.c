@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * phase1_world_model: trains perception and world on recorded trajectories (phases/scenes says what they learn, and how
- * they are evaluated). Progressive horizon: only the first seconds of the future count at the beginning.
+ * phase1_world_model: trains perception and world model on recorded trajectories; losses and evaluation are in scenes/.
+ * Progressive horizon (curriculum): at the start only the first seconds of the future are trained on.
  */
 #include "scenes/evaluation.h"
 #include "scenes/calibration.h"
@@ -97,7 +97,7 @@ static dt_status start(void *self)
     return s->train->create(s->h, &desc, &s->trainer);
 }
 
-/* Linear in epochs from horizon_start_s to all of it. */
+/* Linear in epochs from horizon_start_s to horizon_s. */
 static double horizon_at(const config *c, double epoch)
 {
     const double all = c->prediction.horizon_s;
@@ -106,11 +106,11 @@ static double horizon_at(const config *c, double epoch)
                : all;
 }
 
-/* A last horizon below this share of all of it is reported: evaluations include seconds that hardly counted. The report
- * has the same limit. */
+/* A final horizon below this share is reported: evaluations include seconds that were hardly trained on. The report has
+ * the same limit. */
 static const double WHOLE_HORIZON_SHARE = 0.95;
 
-/* Once, by one rank: the loss of the first epochs looks like failure. The report says the same beside its curve. */
+/* Once, by one rank: a growing horizon makes the loss of the first epochs rise. The report explains it at its curve. */
 static void log_horizon_growth(state *s, double epoch, double epochs)
 {
     const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
@@ -132,7 +132,7 @@ static void log_horizon_growth(state *s, double epoch, double epochs)
     s->is_growth_logged = true;
 }
 
-/* Once, by one rank: a model has a temperature that nobody fits. */
+/* Once, by one rank: the temperature of the model is not fitted. */
 static void warn_uncalibrated(state *s)
 {
     const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
@@ -162,7 +162,7 @@ static dt_status iterate(void *self, dt_progress *out)
     uint64_t step = 0, steps = 0, steps_per_epoch = 0;
     double seconds = 0;
     DT_TRY_H(s->train->position(s->trainer, &step, &steps, &steps_per_epoch));
-    if (step == 0 && !s->is_normalised) { /* weights of other runs are loaded by now */
+    if (step == 0 && !s->is_normalised) { /* weights of other runs are loaded */
         DT_TRY_H(normalise_fit(&s->prediction, s->train, s->trainer, s->train_data, s->config.normalise_anew));
         s->is_normalised = true;
     }
@@ -199,7 +199,7 @@ static dt_status evaluate(void *self, dt_progress *out)
 {
     state *s = self;
     calibration_found found = {0};
-    /* the graph reads it, the figures do not depend on it */
+    /* the graph reads it; metrics do not depend on it */
     DT_TRY_H(prediction_set_horizon(&s->prediction, s->train, s->trainer, s->config.prediction.horizon_s, NULL));
     if (s->prediction.calibrates) {
         DT_TRY_H(calibration_get(&s->calibration, s->trainer, &found));

@@ -9,20 +9,21 @@
  *   value_loss    value_coef times the squared error of the value, clipped as value_clip_mode says; the same for the
  *                 value of every cost
  *   entropy       minus entropy_coef (moving linearly to entropy_coef_end) times the entropy of the policy
- *   kl            kl_coef times KL(old || new), estimated by (r - 1) - log r; kl_coef is doubled and halved to keep the
- *                 KL of an iteration near kl_target (section 4 of the paper), 0 without one
+ *   kl            kl_coef times KL(old || new), estimated by (r - 1) - log r; kl_coef is doubled or halved to keep the
+ *                 KL of an iteration near kl_target (section 4 of the paper); 0 without kl_target
  *
- * With foresight what models.world predicts of vehicles is shown to controllers (option foresight of each) and shields
- * (shield_barrier.look_ahead_mps2), see svc/wiring.h; imagine_weight mixes imagined branches into A, see
- * ppo/imagine.h.
+ * The loss is in ppo/ppo_loss.c, the schedule of its coefficients in ppo/ppo.c, rounds in the host (svc/rounds.h).
  *
- * With overlap the next round is collected while this one is learnt from, by the policy as it was before: what is
- * learnt from is one update old, and log_prob, which the ratio is to, is that of the policy that acted. A checkpoint
- * keeps that policy's parameters, and a run that goes on collects the round again.
+ * With foresight, controllers (their option foresight) and shields (shield_barrier.look_ahead_mps2) read the
+ * predictions of models.world, see svc/wiring.h; imagine_weight mixes imagined branches into A, see ppo/imagine.h.
  *
- * target_kl ends the passes of an iteration early, after the pass whose mean KL is above 1.5 times of it.
- * What the shield permits (outputs low, high, allow of its model) is part of the environment for continuous actions,
- * of the policy for discrete ones: see svc/rollout.h. An iteration depends on parameters, seed and configuration alone.
+ * With overlap the next round is collected during training on this one, by the policy before the update: samples are
+ * one update old, and log_prob in the ratio is that of the policy that acted. A checkpoint keeps that policy's
+ * parameters, and a resumed run collects the round again.
+ *
+ * target_kl ends the passes of an iteration early, after a pass whose mean KL exceeds 1.5 target_kl. Bounds of a shield
+ * (its outputs low, high, allow) are part of the environment for continuous actions and of the policy for discrete
+ * ones: see svc/rollout.h. An iteration depends on parameters, seed and configuration alone.
  */
 #include "ppo/ppo.h"
 

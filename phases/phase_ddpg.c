@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * phase_ddpg: actor_output policy gradients (Silver et al. 2014; Lillicrap et al. 2016, arXiv 1509.02971), with twin
- * critics, a delayed policy and a smoothed target those of TD3 (Fujimoto et al. 2018, arXiv 1802.09477).
+ * phase_ddpg: deep deterministic policy gradient (Silver et al. 2014; Lillicrap et al. 2016, arXiv 1509.02971). With
+ * critics = 2, policy_delay = 2 and target_noise = 0.2 it is TD3 (Fujimoto et al. 2018, arXiv 1802.09477).
  *
- * One iteration acts, keeps what happened and learns from samples of all that is kept (offpolicy/learner.h). mu is the
- * actor, mu' and Q' are targets of actor and critics, Q' the least of these. Means over the agents of a minibatch:
+ * Collection, replay buffer and updates: offpolicy/learner.h. mu is the actor, mu' and Q' are target networks of actor
+ * and critics, Q' the minimum over critics. Means over the agents of a minibatch:
  *
  *   critic_loss   sum over critics of (Q_k(s, a) - y)^2,  y = r + gamma Q'(s', mu'(s') + e)
  *   actor_loss    -Q_1(s, mu(s)) + logit_penalty |logits|^2
  *
- * Continuous actions with bounds are mu = tanh(mean), -1 at the low and 1 at the high one, without them the mean
- * itself. Acting adds Gaussian noise to it, and what is beyond the bounds is executed at them; e is noise of the
- * target, clipped, and kept within the bounds.
+ * Continuous actions with bounds are mu = tanh(mean), -1 at the low and 1 at the high bound; without bounds, the mean.
+ * Exploration adds Gaussian noise, clipped to the bounds. e is the noise of target policy smoothing, clipped; mu' + e
+ * stays within the bounds.
  *
- * Discrete actions are relaxed: mu is the vector of probabilities that the logits give to what the mask allows, and the
- * critic reads it where it reads a 1 at the action taken. Acting draws from (1 - epsilon) mu + epsilon uniform.
- * logit_penalty keeps a softmax from standing still at a corner (Lowe et al. 2017).
+ * Discrete actions are relaxed: mu is the masked softmax of the logits, and the critic reads it in place of the one-hot
+ * action. Exploration draws from (1 - epsilon) mu + epsilon uniform. logit_penalty keeps the softmax from saturating
+ * (Lowe et al. 2017).
  *
- * Noise and epsilon are those of the first round times speed^round, and at least their last values.
+ * Noise and epsilon decay as first value times speed^round, down to their end values.
  */
 #include "offpolicy/learner.h"
 
 #include <math.h>
 #include <string.h>
 
-#define MIN_PROBABILITY 1e-30 /* where a logarithm is taken */
+#define MIN_PROBABILITY 1e-30 /* before a logarithm */
 #define MIN_NOISE       1e-9
 
 enum { ACTOR, CRITIC, GROUPS };
@@ -57,7 +57,7 @@ static double decay(double first, double last, double speed, uint64_t round)
     return fmax(last, first * pow(speed, (double)round));
 }
 
-/* Noise of each action in the units that the host draws in. */
+/* Deviation of each action's noise, in the environment's units. */
 static dt_status set_noise(const offpolicy_learner *l, double noise)
 {
     const actor_critic *r = &l->models;
@@ -77,13 +77,13 @@ static dt_status set_epsilon(const offpolicy_learner *l, double epsilon)
     return l->train->set(l->trainer, "epsilon", each, (uint32_t)l->models.n_choices);
 }
 
-static dt_status set_exploration(offpolicy_learner *l, bool does, uint64_t round)
+static dt_status set_exploration(offpolicy_learner *l, bool is_on, uint64_t round)
 {
-    const state *s = (const state *)l; /* it begins with the learner */
+    const state *s = (const state *)l; /* its first member */
     const config *c = &s->config;
-    const double noise = does ? decay(c->noise, c->noise_end, c->noise_speed, round) : 0;
-    const double epsilon = does ? decay(c->epsilon, c->epsilon_end, c->epsilon_speed, round) : 0;
-    if (does) {
+    const double noise = is_on ? decay(c->noise, c->noise_end, c->noise_speed, round) : 0;
+    const double epsilon = is_on ? decay(c->epsilon, c->epsilon_end, c->epsilon_speed, round) : 0;
+    if (is_on) {
         l->metrics->scalar(l->h, is_discrete(s) ? "charts/epsilon" : "charts/noise", is_discrete(s) ? epsilon : noise);
     }
     DT_TRY_H(is_continuous(s) ? set_noise(l, noise) : DT_OK);
@@ -93,34 +93,34 @@ static dt_status set_exploration(offpolicy_learner *l, bool does, uint64_t round
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
 typedef struct actor_output {
-    dt_policy_tensors says;
+    dt_policy_tensors policy;
     dt_tensor *probability; /* [A,choices], or NULL */
-    dt_tensor *move;        /* [A,continuous], or NULL */
+    dt_tensor *continuous;  /* [A,continuous], or NULL */
 } actor_output;
 
-/* By what the actor says, and the field of what is allowed. */
+/* The action mu from the outputs of the actor and the field of its mask. */
 static dt_status record_actor(const state *s, dt_graph *g, const char *mask, actor_output *out)
 {
     const actor_critic *r = &s->learner.models;
     if (is_discrete(s)) {
-        out->probability = actor_critic_masked_softmax(r, g, out->says.logits, g->api->input(g, mask));
+        out->probability = actor_critic_masked_softmax(r, g, out->policy.logits, g->api->input(g, mask));
     }
     if (is_continuous(s)) {
-        out->move = r->is_bounded ? dt_tanh(g, out->says.mean) : out->says.mean;
+        out->continuous = r->is_bounded ? dt_tanh(g, out->policy.mean) : out->policy.mean;
     }
     return g->api->status(g);
 }
 
 static dt_tensor *join_action(dt_graph *g, const actor_output *d)
 {
-    dt_tensor *both[2] = {d->probability, d->move};
-    if (d->probability != NULL && d->move != NULL) {
+    dt_tensor *both[2] = {d->probability, d->continuous};
+    if (d->probability != NULL && d->continuous != NULL) {
         return dt_concat(g, both, 2);
     }
-    return d->move != NULL ? d->move : d->probability;
+    return d->continuous != NULL ? d->continuous : d->probability;
 }
 
-/* mu' + e, before a shield */
+/* Target policy smoothing: mu' + e, before a shield. */
 static dt_tensor *add_target_noise(const state *s, dt_graph *g, dt_tensor *move)
 {
     const config *c = &s->config;
@@ -135,26 +135,26 @@ static dt_tensor *add_target_noise(const state *s, dt_graph *g, dt_tensor *move)
 
 static dt_status record_target(const state *s, dt_graph *g, const dt_policy_tensors *now)
 {
-    actor_output next = {.move = NULL};
+    actor_output next = {.continuous = NULL};
     dt_tensor *q = NULL;
-    DT_TRY_H(actor_critic_record_next_policy(&s->learner.models, g, now, "target", &next.says));
+    DT_TRY_H(actor_critic_record_next_policy(&s->learner.models, g, now, "target", &next.policy));
     DT_TRY_H(record_actor(s, g, "next_mask", &next));
-    next.move = next.move != NULL ? add_target_noise(s, g, next.move) : NULL;
-    DT_TRY_H(actor_critic_apply_shield(&s->learner.models, g, "next_", &next.says, &next.move));
-    DT_TRY_H(actor_critic_record_q(&s->learner.models, g, "next_", "target", &next.says, join_action(g, &next), &q));
-    dt_tensor *worth = actor_critic_min_q(&s->learner.models, g, q);
-    return offpolicy_record_critic_loss(&s->learner, g, now, offpolicy_td_target(&s->learner, g, worth));
+    next.continuous = next.continuous != NULL ? add_target_noise(s, g, next.continuous) : NULL;
+    DT_TRY_H(actor_critic_apply_shield(&s->learner.models, g, "next_", &next.policy, &next.continuous));
+    DT_TRY_H(actor_critic_record_q(&s->learner.models, g, "next_", "target", &next.policy, join_action(g, &next), &q));
+    dt_tensor *value = actor_critic_min_q(&s->learner.models, g, q);
+    return offpolicy_record_critic_loss(&s->learner, g, now, offpolicy_td_target(&s->learner, g, value));
 }
 
-/* What the host draws from; step inputs log_noise and epsilon, a number for each column. */
+/* The distribution that the host samples; step inputs log_noise and epsilon, one number per column. */
 static dt_status record_exploration(const state *s, dt_graph *g, const actor_output *now)
 {
     const dt_graph_api *api = g->api;
     const actor_critic *r = &s->learner.models;
-    if (now->move != NULL) {
+    if (now->continuous != NULL) {
         dt_tensor *noise = api->step_input(g, "log_noise", r->spec->n_continuous);
-        DT_TRY_H(api->output(g, "mean", actor_critic_denormalise_action(r, g, now->move)));
-        DT_TRY_H(api->output(g, "log_std", dt_add(g, dt_fill(g, now->move, 0), noise)));
+        DT_TRY_H(api->output(g, "mean", actor_critic_denormalise_action(r, g, now->continuous)));
+        DT_TRY_H(api->output(g, "log_std", dt_add(g, dt_fill(g, now->continuous, 0), noise)));
     }
     if (now->probability != NULL) {
         dt_tensor *p = now->probability, *epsilon = api->step_input(g, "epsilon", r->n_choices);
@@ -170,20 +170,20 @@ static dt_status record(void *self, dt_graph *g)
 {
     const state *s = self;
     const dt_graph_api *api = g->api;
-    actor_output now = {.move = NULL};
+    actor_output now = {.continuous = NULL};
     dt_tensor *q = NULL;
-    DT_TRY_H(actor_critic_record_policy(&s->learner.models, g, &now.says));
+    DT_TRY_H(actor_critic_record_policy(&s->learner.models, g, &now.policy));
     DT_TRY_H(record_actor(s, g, "mask", &now));
     DT_TRY_H(record_exploration(s, g, &now));
-    DT_TRY_H(actor_critic_apply_shield(&s->learner.models, g, "", &now.says, &now.move));
-    DT_TRY_H(actor_critic_record_q(&s->learner.models, g, "", NULL, &now.says, join_action(g, &now), &q));
+    DT_TRY_H(actor_critic_apply_shield(&s->learner.models, g, "", &now.policy, &now.continuous));
+    DT_TRY_H(actor_critic_record_q(&s->learner.models, g, "", NULL, &now.policy, join_action(g, &now), &q));
     dt_tensor *loss = dt_affine(g, dt_slice(g, q, 0, 1), -1, 0);
     if (now.probability != NULL && s->config.logit_penalty > 0) {
-        dt_tensor *squares = dt_mul(g, now.says.logits, now.says.logits);
+        dt_tensor *squares = dt_mul(g, now.policy.logits, now.policy.logits);
         loss = dt_add(g, loss, dt_affine(g, dt_reduce_columns(g, DT_REDUCE_SUM, squares), s->config.logit_penalty, 0));
     }
     DT_TRY_H(api->loss(g, "actor_loss", dt_sum(g, loss), 1.0, "A"));
-    return record_target(s, g, &now.says);
+    return record_target(s, g, &now.policy);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -212,7 +212,7 @@ static dt_status start(void *self)
     const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate};
     const double clip[GROUPS] = {c->actor_clip, c->critic_clip};
     dt_model *const model[GROUPS] = {r->wiring->controller, r->critic};
-    const uint64_t every[GROUPS] = {1, (uint64_t)c->policy_delay}; /* both move when the actor does */
+    const uint64_t every[GROUPS] = {1, (uint64_t)c->policy_delay}; /* both with the actor (TD3) */
     dt_train_group group[GROUPS];
     dt_train_shadow target[GROUPS];
     for (int i = 0; i < GROUPS; i++) {
@@ -257,7 +257,7 @@ DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controlle
                    "training.warmup_epochs=0", "training.eval_interval=50", "training.save_interval=1000",
                    "checkpoint.best_by=return/mean");
 
-DT_PHASE_DEFINE(component, "phase_ddpg", "actor_output policy gradients of a controller in an environment",
+DT_PHASE_DEFINE(component, "phase_ddpg", "deterministic policy gradients of a controller in an environment",
                 "Lillicrap et al. 2016, arXiv 1509.02971; Fujimoto et al. 2018, arXiv 1802.09477", config, state,
                 options,
                 DT_OPS(.create = create, .start = start, .iterate = offpolicy_iterate, .evaluate = offpolicy_evaluate,

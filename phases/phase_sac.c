@@ -2,22 +2,21 @@
  *
  * phase_sac: soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905) for continuous actions with bounds.
  *
- * One iteration acts, keeps what happened and learns from samples of all that is kept (offpolicy/learner.h). With
- * a ~ pi(.|s) a squashed Gaussian, Q the least of the critics and Q' of their targets, means over the agents of a
- * minibatch:
+ * Collection, replay buffer and updates: offpolicy/learner.h. With a ~ pi(.|s) a squashed Gaussian, Q the minimum over
+ * critics and Q' over their target networks, means over the agents of a minibatch:
  *
  *   critic_loss        sum over critics of (Q_k(s, a) - y)^2,  y = r + gamma (Q'(s', a') - alpha log pi(a'|s'))
  *   actor_loss         alpha log pi(a|s) - Q(s, a)
  *   temperature_loss   -log alpha (log pi(a|s) + target entropy)
  *
- * alpha is the model of the role temperature, where `temperature` = 0, else that number. Reported beside them: q,
- * entropy (-log pi) and alpha. log pi is of actions scaled to -1..1, and so is the target entropy.
+ * alpha is the model of the role temperature if `temperature` is 0, else that number. Also reported: q, entropy (-log
+ * pi) and alpha. log pi and the target entropy are of actions scaled to -1..1.
  */
 #include "offpolicy/learner.h"
 
 #include <string.h>
 
-/* Of log_std, Haarnoja et al. 2018: a deviation between e^-20 and e^2 before the tanh. */
+/* Bounds of log_std before the tanh (Haarnoja et al. 2018). */
 #define LOG_STD_MIN (-20.0)
 #define LOG_STD_MAX 2.0
 
@@ -31,7 +30,7 @@ typedef struct config {
 typedef struct state {
     offpolicy_learner learner;
     config config;
-    dt_model *temperature; /* NULL: it does not learn */
+    dt_model *temperature; /* NULL: a constant */
 } state;
 
 static dt_status check(const dt_host *h, const void *cfg)
@@ -64,7 +63,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
-/* alpha [1], of which nothing learns but the temperature; log_alpha_p: NULL where it is a number. */
+/* *log_alpha_p [1]: NULL for a constant temperature. */
 static dt_status record_alpha(const state *s, dt_graph *g, dt_tensor **log_alpha_p)
 {
     dt_named out = {"log_alpha", NULL};
@@ -76,14 +75,14 @@ static dt_status record_alpha(const state *s, dt_graph *g, dt_tensor **log_alpha
     return DT_OK;
 }
 
-/* alpha x, x [A,1]; nothing flows to alpha. */
+/* alpha x, x [A,1], without a gradient to alpha. */
 static dt_tensor *scale_by_alpha(const state *s, dt_graph *g, dt_tensor *log_alpha, dt_tensor *x)
 {
     return log_alpha == NULL ? dt_affine(g, x, s->config.temperature, 0)
                              : dt_mul(g, x, dt_stop(g, dt_unary(g, DT_FN_EXP, log_alpha, 0)));
 }
 
-/* An action drawn anew by what p says of rows, as it is executed, and the log probability [A,1] of the draw. */
+/* An action sampled from policy p (reparameterised), as it would be executed, and its log probability [A,1]. */
 static dt_status record_sample(const state *s, dt_graph *g, const char *prefix, dt_policy_tensors *p,
                                dt_tensor **action_p, dt_tensor **log_prob_p)
 {
@@ -101,9 +100,9 @@ static dt_status record_target(const state *s, dt_graph *g, const dt_policy_tens
     DT_TRY_H(actor_critic_record_next_policy(&s->learner.models, g, now, NULL, &next));
     DT_TRY_H(record_sample(s, g, "next_", &next, &action, &log_prob));
     DT_TRY_H(actor_critic_record_q(&s->learner.models, g, "next_", "target", &next, action, &q));
-    dt_tensor *worth =
+    dt_tensor *value =
         dt_sub(g, actor_critic_min_q(&s->learner.models, g, q), scale_by_alpha(s, g, log_alpha, log_prob));
-    return offpolicy_record_critic_loss(&s->learner, g, now, offpolicy_td_target(&s->learner, g, worth));
+    return offpolicy_record_critic_loss(&s->learner, g, now, offpolicy_td_target(&s->learner, g, value));
 }
 
 static dt_status record_temperature(const state *s, dt_graph *g, dt_tensor *log_alpha, dt_tensor *log_prob)

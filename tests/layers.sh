@@ -189,6 +189,7 @@ refuse core/engine/backend/cpu/x.c '#include <cuda_runtime.h>' 'core/engine/back
 refuse include/dtrain/x.h '#include "base/str.h"' 'public headers'
 refuse include/dtrain/x.h '#include <unistd.h>' 'public headers'
 refuse phases/x.c '#include "base/str.h"' 'phases may include'
+refuse phases/ppo/x.c '#include "scenes/metrics.h"' 'shared code of phases'
 refuse models/m/x.c '#include "../../core/base/str.h"' 'models may include'
 refuse plugins/p/x.c '#include <config.h>' 'plugins may include'
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define UNIT_EMA 0.9 /* what the unit and the size of costs keep of the past */
+#define UNIT_EMA 0.9 /* smoothing of units and costs */
 
 multiplier_rule multiplier_rule_from_config(const multiplier_config *c, uint32_t algorithm)
 {
@@ -78,7 +78,7 @@ static double penalty_slope(const multiplier *m, const multiplier_rule *r, doubl
     if (r->algorithm == MULTIPLIER_PENALTY) { /* of penalty * max(0, cost - limit) */
         return error > 0 ? r->penalty * m->unit : 0;
     }
-    /* minus that of log(limit - cost) / t; none outside: as hard as it may be */
+    /* minus that of log(limit - cost) / t; the maximum outside */
     return error < 0 ? m->unit / (r->sharpness * -error) : INFINITY;
 }
 
@@ -93,7 +93,7 @@ void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, dou
     m->unit = unit > 0 ? ema(UNIT_EMA, m->unit, unit, m->unit > 0 ? m->rounds : 0) : m->unit;
     const double error = relative_excess(m, cost, limit);
     double next = 0;
-    if (m->rounds == 0) { /* before it there was no unit */
+    if (m->rounds == 0) { /* the first unit */
         m->value = m->integral = fmin(r->start, r->max) * m->unit;
     }
     switch (r->algorithm) {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The weight that the advantage of a cost gets against that of the reward, from how the cost of episodes compares with
- * its limit. Plain numbers that a checkpoint keeps as they are.
+ * The Lagrange multiplier of a cost: the weight of its advantage relative to that of the reward, updated from the cost
+ * J of episodes and its limit d. Plain numbers, which a checkpoint stores as they are.
  *
- * Gains know no units. Costs are compared by the share of their limit d that they are off,
+ * Gains have no units. The error is
  *
  *   e = (J - d) / max(d, J)
  *
- * where J is smoothed in the divisor alone, and multipliers move in units of deviation(reward's advantages) /
- * deviation(cost's advantages), by which a cost weighs about as much as the reward: an environment that counts
- * its costs in other units, or pays ten times as much, learns the same. Threads: any.
+ * where J is smoothed in the divisor alone, and multipliers are in units of deviation(advantages of the reward) /
+ * deviation(advantages of the cost), which give a cost about the weight of the reward: other units of costs or rewards
+ * do not change training. Threads: any.
  */
-#ifndef DTRAIN_PHASES_PHASE3_MULTIPLIER_H
-#define DTRAIN_PHASES_PHASE3_MULTIPLIER_H
+#ifndef DTRAIN_PHASES_CONSTRAINTS_MULTIPLIER_H
+#define DTRAIN_PHASES_CONSTRAINTS_MULTIPLIER_H
 
 #include "dtrain/helpers.h"
 #include "dtrain/svc/wiring.h"
@@ -27,7 +27,7 @@ typedef struct multiplier_rule {
     double start, max;          /* units; so are the gains, per e */
     double rate;                /* lagrangian */
     double kp, ki, kd;          /* pid */
-    double error_ema, cost_ema; /* pid: what is kept of the past */
+    double error_ema, cost_ema; /* pid: smoothing */
     int64_t delay;              /* pid: rounds, 1 .. MULTIPLIER_MAX_DELAY */
     double penalty;             /* penalty */
     double sharpness;           /* log barrier: t */
@@ -38,12 +38,11 @@ typedef struct multiplier {
     double unit;                       /* smoothed */
     double size;                       /* smoothed cost */
     double integral, error, cost;      /* pid: cost is e under cost_ema */
-    double past[MULTIPLIER_MAX_DELAY]; /* pid: such costs, a ring */
+    double past[MULTIPLIER_MAX_DELAY]; /* pid: of cost, a ring */
     uint64_t rounds;                   /* so far */
 } multiplier;
 
-/* What phases that use pid are told: options MULTIPLIER_OPTIONS of member PART of T; FIRST_OF, OF: of
- * which algorithms they are, for help. */
+/* Options MULTIPLIER_OPTIONS of member PART of T; FIRST_OF, OF: their algorithms, for help. */
 typedef struct multiplier_config {
     double start, multiplier_max, kp, ki, kd, error_ema, cost_ema;
     int64_t pid_delay;
@@ -67,17 +66,17 @@ typedef struct multiplier_config {
         OF "interval over which the rise of costs is measured")
 /* clang-format on */
 
-/* Of the rule alone that such options say. */
+/* The members that these options set. */
 multiplier_rule multiplier_rule_from_config(const multiplier_config *c, uint32_t algorithm);
-/* Errors: DT_ECONFIG: multipliers that could only be 0, or would begin above their most. phase: its id; algorithm: one
- * of MULTIPLIER_*. */
+/* Errors: DT_ECONFIG: multipliers that would stay 0 or start above their maximum. phase: its id; algorithm:
+ * MULTIPLIER_*. */
 dt_status multiplier_check(const dt_host *h, const char *phase, const multiplier_config *c, uint32_t algorithm);
 
 void multiplier_init(multiplier *m);
-/* After a round whose episodes had this mean cost. unit: of the round's advantages; 0: there are none to tell by.
- * share: of ki and rate that is used, 0 to 1. */
+/* After a round whose episodes had this mean cost. unit: of the round's advantages, 0: unknown; share: factor of ki and
+ * rate, 0 to 1. */
 void multiplier_update(multiplier *m, const multiplier_rule *r, double cost, double limit, double unit, double share);
-/* The same at a cost that the policy is estimated to have by now, of the rules without memory: penalty, log barrier. */
+/* Within a round, for an estimated cost of the current policy: penalty and log barrier, which have no state. */
 void multiplier_update_in_round(multiplier *m, const multiplier_rule *r, double cost, double limit);
 
 #endif

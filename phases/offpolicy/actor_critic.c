@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { MAX_CONCAT = 8 };
-#define MASKED_LOGIT 1e9 /* less than any logit by this: probability 0 */
+#define MASKED_LOGIT 1e9 /* subtracted from logits of masked choices: probability 0 */
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
 
@@ -113,7 +113,7 @@ dt_status actor_critic_record_q(const actor_critic *r, dt_graph *g, const char *
     return DT_OK;
 }
 
-/* Columns beside each other, however many. */
+/* Concatenates any number of columns. */
 static dt_tensor *concat_columns(dt_graph *g, dt_tensor **column, uint32_t n)
 {
     dt_tensor *all = column[0];
@@ -128,7 +128,7 @@ static dt_tensor *concat_columns(dt_graph *g, dt_tensor **column, uint32_t n)
     return all;
 }
 
-/* Each column times a scale and plus a shift of its own. */
+/* scale[i] x + shift[i] for each column i. */
 static dt_tensor *scale_columns(dt_graph *g, dt_tensor *x, uint32_t n, const double *scale, const double *shift)
 {
     dt_tensor *column[ACTOR_CRITIC_MAX_ACTIONS];
@@ -165,7 +165,7 @@ dt_tensor *actor_critic_denormalise_action(const actor_critic *r, dt_graph *g, d
     return r->is_bounded ? scale_columns(g, action, r->spec->n_continuous, scale, shift) : action;
 }
 
-/* Those in the environment's units with -1 at the low bound and 1 at the high one. */
+/* Actions in the environment's units, normalised. */
 static dt_tensor *normalise_action(const actor_critic *r, dt_graph *g, dt_tensor *x)
 {
     double scale[ACTOR_CRITIC_MAX_ACTIONS], shift[ACTOR_CRITIC_MAX_ACTIONS];
@@ -181,7 +181,7 @@ static dt_tensor *normalised_executed(const actor_critic *r, dt_graph *g)
     return normalise_action(r, g, g->api->input(g, "executed"));
 }
 
-/* The bounds of a shield, NULL where it has none. */
+/* The bounds of a shield, NULL without. */
 static dt_status record_shield_bounds(const actor_critic *r, dt_graph *g, const char *prefix,
                                       const dt_policy_tensors *p, dt_tensor **low_p, dt_tensor **high_p)
 {
@@ -208,7 +208,7 @@ static dt_status record_shield_bounds(const actor_critic *r, dt_graph *g, const 
     return DT_OK;
 }
 
-/* As the host executes: within the shield's bounds, then within the environment's. */
+/* The shield's bounds, then the environment's, as the host executes actions. */
 dt_status actor_critic_apply_shield(const actor_critic *r, dt_graph *g, const char *prefix, const dt_policy_tensors *p,
                                     dt_tensor **move_p)
 {
@@ -226,7 +226,7 @@ dt_status actor_critic_apply_shield(const actor_critic *r, dt_graph *g, const ch
     return g->api->status(g);
 }
 
-/* A row of an identity matrix for each action, since no op makes a 1 at an index. */
+/* Rows of an identity matrix: there is no operation for one-hot columns. */
 static dt_tensor *one_hot_actions(const actor_critic *r, dt_graph *g)
 {
     dt_tensor *head[DT_ENV_MAX_HEADS];

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The models of a phase that learns off policy: an actor (role controller) and what stands beside it, wired as
- * svc/wiring.h does, and a critic, which sees what the actor sees and what is done.
+ * The models of an off-policy phase: an actor (role controller) with perception and shield, bound by svc/wiring.h, and
+ * a critic, which reads the actor's inputs and an action.
  *
  *   observations, embedding, risk, action -> critic -> q [A,Q]       ports: dtrain/roles.h
  *
- * Actions as the critic gets them, [A,P]: for each discrete action a column per choice, 1 for the one taken; then the
- * continuous ones. Those with bounds are -1 at the low and 1 at the high one; those without are as they are. Of an
- * environment's either all have bounds or none has. They are those that were executed: within a shield's bounds, where
- * there is one.
+ * The critic reads normalised actions [A,P]: a one-hot column per choice of each discrete action, then the continuous
+ * ones, scaled to -1..1 between their bounds, or unchanged without bounds. Either all actions of an environment have
+ * bounds or none has. They are the executed actions, within the bounds of a shield.
  *
  * Threads: [main].
  */
@@ -35,38 +34,39 @@ typedef struct actor_critic {
     const dt_env_spec *spec;
     dt_wiring *wiring;
     int64_t n_choices, n_actions, n_critics;
-    int64_t widest; /* choices of the head that has the most */
+    int64_t widest; /* the largest number of choices of a discrete action */
     bool is_bounded;
     dt_model *critic;
 } actor_critic;
 
-/* r's h, bind, phase and n_critics are set, 0: there is no critic; flags: DT_WIRING_*. Errors: those of wiring;
+/* The caller has set h, bind, phase and n_critics (0: no critic); flags: DT_WIRING_*. Errors: those of wiring;
  * DT_ESHAPE. */
 dt_status actor_critic_bind(actor_critic *r, const dt_wiring_api *wiring, uint32_t flags);
 dt_status actor_critic_bind_critic(actor_critic *r); /* later, of n_critics estimates */
-/* What perception and actor say of what is observed, and of what was a step later, where perception has seen both;
- * shadow: the actor's, NULL: itself. */
+/* Outputs of perception and actor for the observations, and for the next ones, where perception has seen both; shadow:
+ * the actor's target network, NULL: the actor. */
 dt_status actor_critic_record_policy(const actor_critic *r, dt_graph *g, dt_policy_tensors *out);
 dt_status actor_critic_record_next_policy(const actor_critic *r, dt_graph *g, const dt_policy_tensors *now,
                                           const char *shadow, dt_policy_tensors *out);
-/* What doing `action` [A,P] is worth where p was said, [A,Q]; prefix "" or "next_"; shadow: the critic's. */
+/* Q(s, action) [A,Q] of every critic; action [A,P], p: outputs of the policy for s; prefix "" or "next_"; shadow: the
+ * critic's target network, NULL: the critic. */
 dt_status actor_critic_record_q(const actor_critic *r, dt_graph *g, const char *prefix, const char *shadow,
                                 const dt_policy_tensors *p, dt_tensor *action, dt_tensor **q_p);
-/* What a shield makes of continuous actions *move_p, as the critic gets them, of which *move_p becomes the sum: the
- * gradient of what is executed goes to what was wanted. Without a shield they stay. */
+/* Clips normalised continuous actions to the shield's bounds, as the host does; the gradient passes through unchanged
+ * (straight-through). Without a shield nothing changes. */
 dt_status actor_critic_apply_shield(const actor_critic *r, dt_graph *g, const char *prefix, const dt_policy_tensors *p,
                                     dt_tensor **move_p);
-/* [A,P]: what was done, of the experience. Step input "eye" where there are choices. */
+/* Executed actions of the buffer, normalised, [A,P]. Step input "eye" if there are discrete actions. */
 dt_tensor *actor_critic_executed_action(const actor_critic *r, dt_graph *g);
-/* Sets that step input, an identity matrix [widest, widest], where there are choices. */
+/* Sets that step input, an identity matrix [widest, widest]. */
 dt_status actor_critic_set_identity(const actor_critic *r, const dt_train_api *train, dt_train *trainer);
-/* Each discrete action's columns of logits [A,choices] as probabilities of what mask allows; mask [A,choices]: > 0. */
+/* Probabilities of each discrete action from logits [A,choices], 0 where mask [A,choices] is 0. */
 dt_tensor *actor_critic_masked_softmax(const actor_critic *r, dt_graph *g, dt_tensor *logits, dt_tensor *mask);
-/* What 1 is for the critic, in the units of continuous action i. */
+/* Half of the range of continuous action i, 1 without bounds. */
 double actor_critic_action_scale(const actor_critic *r, uint32_t i);
-/* Actions with bounds, from -1..1 to the environment's units. */
+/* Normalised continuous actions in the environment's units. */
 dt_tensor *actor_critic_denormalise_action(const actor_critic *r, dt_graph *g, dt_tensor *action);
-/* The least of each row of q [A,Q], as [A,1]. */
+/* Minimum over critics of q [A,Q], as [A,1] (Fujimoto et al. 2018). */
 dt_tensor *actor_critic_min_q(const actor_critic *r, dt_graph *g, dt_tensor *q);
 
 #endif

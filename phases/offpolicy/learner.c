@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounds of learning off policy; see learner.h.
+ * See learner.h.
  */
 #include "learner.h"
 #include "common/round_report.h"
@@ -64,7 +64,7 @@ static dt_status create_replay(offpolicy_learner *l)
     return allocate_td_errors(l);
 }
 
-/* Of steps that are added up graphs are known of the step after the first alone. */
+/* The buffer has the graph of the next step alone, so n-step targets cannot use graphs. */
 static dt_status bind_models(offpolicy_learner *l, const dt_wiring_api *wiring, uint32_t head)
 {
     const offpolicy_config *c = &l->config;
@@ -124,7 +124,7 @@ dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learne
     l->groups = (1u << n_groups) - 1;
     DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));
     DT_TRY_H(actor_critic_set_identity(&l->models, l->train, l->trainer));
-    return l->explore != NULL ? l->explore(l, false, 0) : DT_OK; /* for evaluations, and exports */
+    return l->explore != NULL ? l->explore(l, false, 0) : DT_OK; /* for evaluations and exports */
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
@@ -136,12 +136,12 @@ dt_tensor *offpolicy_td_target(const offpolicy_learner *l, dt_graph *g, dt_tenso
     return dt_stop(g, dt_add(g, reward, dt_mul(g, next, dt_split(g, api->input(g, "discount"), 0))));
 }
 
-/* |q - y| of each row, the mean of its estimates: what a prioritised replay goes by. */
+/* |q - y| of each row, the mean over its critics: the priority of Schaul et al. 2016. */
 static dt_status record_td_error(const offpolicy_learner *l, dt_graph *g, dt_tensor *difference)
 {
     dt_tensor *size = dt_max(g, difference, dt_affine(g, difference, -1, 0));
     dt_tensor *mean = l->config.critics == 1 ? size : dt_reduce_columns(g, DT_REDUCE_MEAN, size);
-    return g->api->output(g, "surprise", dt_merge(g, mean));
+    return g->api->output(g, "td_error", dt_merge(g, mean));
 }
 
 dt_status offpolicy_record_critic_loss(const offpolicy_learner *l, dt_graph *g, const dt_policy_tensors *p,
@@ -160,7 +160,7 @@ dt_status offpolicy_record_critic_loss(const offpolicy_learner *l, dt_graph *g, 
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-/* Nobody has acted for so many steps of each instance: the first agent may be rare, but not as rare as that. */
+/* Without this limit a phase whose agents never act would collect for ever. */
 static dt_status check_agents_act(const offpolicy_learner *l, int64_t steps)
 {
     return steps < MAX_STEPS_WITHOUT_AGENTS
@@ -173,7 +173,7 @@ static dt_status check_agents_act(const offpolicy_learner *l, int64_t steps)
                            (long long)l->config.learning_starts);
 }
 
-/* Acts and keeps until there is enough to learn from; episodes are told of the last time. */
+/* Collects until the buffer has learning_starts samples; reports the episodes of the last collection. */
 static dt_status collect(offpolicy_learner *l, uint64_t *env_steps_p)
 {
     dt_rollout_report r;
@@ -201,7 +201,7 @@ static dt_status collect_td_errors(void *user, const dt_rows *r)
     offpolicy_learner *l = user;
     int64_t dim[DT_MAX_DIMS] = {0};
     uint32_t rank = 0;
-    const float *error = l->train->rows(r, "surprise", dim, &rank);
+    const float *error = l->train->rows(r, "td_error", dim, &rank);
     if (error == NULL || rank != 1 || (uint64_t)dim[0] > l->most_errors - l->n_errors) {
         return DT_FAIL_H(l->h, DT_EPLUGIN, "%s: drawn samples have no recorded TD error", l->phase);
     }
@@ -210,7 +210,7 @@ static dt_status collect_td_errors(void *user, const dt_rows *r)
     return DT_OK;
 }
 
-/* How far off the critic is, after learning, where it has just learnt. */
+/* Priorities of the last batch from its TD errors after the update. */
 static dt_status update_priorities(offpolicy_learner *l)
 {
     l->n_errors = 0;
@@ -218,14 +218,14 @@ static dt_status update_priorities(offpolicy_learner *l)
     return l->replay->priority(l->memory, l->error, l->n_errors);
 }
 
-/* Critics learn in every update, all in every policy_delay-th of the phase. */
+/* Every update trains the critics, every policy_delay-th all models (TD3). */
 static dt_status update_networks(const offpolicy_learner *l, uint64_t step, dt_step_report *r)
 {
     const bool is_whole = (step + 1) % (uint64_t)l->config.policy_delay == 0;
     return l->train->step_groups(l->trainer, is_whole ? l->groups : l->critic, r);
 }
 
-/* Of a round, from the phase's update `step` on. */
+/* n updates; `step`: updates of the phase so far. */
 static dt_status train_round(offpolicy_learner *l, uint64_t step, uint64_t n, dt_step_report *r, uint64_t *samples_p)
 {
     const bool is_prioritised = l->config.priority > 0;
@@ -289,7 +289,7 @@ void offpolicy_destroy(void *self)
     if (l->trainer != NULL) {
         l->train->destroy(l->trainer);
     }
-    if (l->h != NULL) { /* create got that far */
+    if (l->h != NULL) { /* create has run */
         l->h->release(l->h, l->error);
     }
 }

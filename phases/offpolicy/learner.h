@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What phases that learn off policy share: their options, and rounds of acting, keeping what happened in a replay
- * (svc/replay.h) and learning from samples of it. A round
+ * Off-policy learning from a replay buffer (svc/replay.h), as in DDPG, TD3 and SAC: options, rounds, and the loss of
+ * the critics. A round, which is an iteration:
  *
- *   acts          collect_steps steps of every instance; the first round goes on until learning_starts samples are kept
- *   draws         `intensity` times as many samples as a round has, of all that is kept
- *   learns        from them in batches of data.batch: the critic from each, the others from every policy_delay-th
+ *   collects      collect_steps steps of every instance; the first round until the buffer has learning_starts samples
+ *   samples       `intensity` times as many transitions as the round collected, from the whole buffer
+ *   updates       in batches of data.batch: the critics for each, the other models for every policy_delay-th
  *
- * Where the replay is prioritised each batch is drawn by itself, and the replay is told how surprising it was before
- * the next is (Schaul et al. 2016, algorithm 1).
+ * With a prioritised buffer each batch is sampled alone, and its TD errors become priorities before the next one
+ * (Schaul et al. 2016, algorithm 1).
  *
- * A phase's configuration and state begin with offpolicy_config and offpolicy_learner; it records the losses. An
- * iteration is a round, and depends on parameters, seed, replay and configuration alone. Threads: [main].
+ * A phase's configuration and state begin with offpolicy_config and offpolicy_learner; the phase records the other
+ * losses. A round depends on parameters, seed, buffer and configuration alone. Threads: [main].
  */
 #ifndef DTRAIN_PHASES_OFFPOLICY_LEARNER_H
 #define DTRAIN_PHASES_OFFPOLICY_LEARNER_H
@@ -43,11 +43,11 @@ typedef struct offpolicy_learner {
     dt_rollout *experience;
     dt_replay *memory;
     dt_train *trainer;
-    uint32_t groups; /* bits of all groups */
-    uint32_t critic; /* bit of the critic's group, which moves in every update: the same */
-    /* Sets what acting explores by: as round, from 0, has it, or not at all; NULL: nothing to set. Set before start. */
-    dt_status (*explore)(struct offpolicy_learner *l, bool does, uint64_t round);
-    uint64_t updates; /* of a round */
+    uint32_t groups; /* bits of all parameter groups */
+    uint32_t critic; /* bit of the critic's group, which every update trains */
+    /* Sets the exploration noise of a round, counted from 0, or turns it off; NULL: none. Set before start. */
+    dt_status (*explore)(struct offpolicy_learner *l, bool is_on, uint64_t round);
+    uint64_t updates; /* of a round, with priorities; else 0 */
     float *error;     /* [draw * places], where priorities count */
     uint64_t n_errors, most_errors;
     uint64_t n_empty; /* rounds of this process in which no agent acted */
@@ -55,23 +55,23 @@ typedef struct offpolicy_learner {
 
 /* Errors: DT_ECONFIG. */
 dt_status offpolicy_check(const dt_host *h, const char *phase, const offpolicy_config *c);
-/* Binds environment and models. squash: continuous actions are drawn by a squashed Gaussian, whose deviation the actor
- * says. Errors: those of bind, rollout and replay; DT_EUNSUPPORTED where the host lacks a service. */
+/* Binds environment and models, and creates rollout and buffer. squash: continuous actions come from a squashed
+ * Gaussian whose deviation is an output of the actor. Errors: those of bind, rollout and replay; DT_EUNSUPPORTED: the
+ * host lacks a service. */
 dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *phase, const offpolicy_config *c,
                            bool squash);
-/* The trainer, of the phase's groups and shadows. Errors: those of train. */
+/* Creates the trainer with the phase's parameter groups and target networks. Errors: those of train. */
 dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learner, dt_graph *g),
                           const dt_train_group *group, uint32_t n_groups, const dt_train_shadow *shadow,
                           uint32_t n_shadows);
-/* A temporal difference's target and losses. p: what was said of the rows themselves; y [A,1]: what (obs, action)
- * turned out to be worth, no gradient flows to it. Records the loss "critic_loss", and "q", the mean of the estimates,
- * of weight 0. */
+/* The loss of the critics, "critic_loss", sum over critics of (Q(s, a) - y)^2 for executed actions a, and "q", their
+ * mean estimate, of weight 0. p: outputs of the policy for s; y [A,1]: the TD target, without gradient. */
 dt_status offpolicy_record_critic_loss(const offpolicy_learner *l, dt_graph *g, const dt_policy_tensors *p,
                                        dt_tensor *y);
-/* reward_scale reward + discount next, [A,1]; next [A,1]. */
+/* TD target reward_scale r + discount next, [A,1], without gradient; next [A,1]: the value of the next state. */
 dt_tensor *offpolicy_td_target(const offpolicy_learner *l, dt_graph *g, dt_tensor *next);
 
-/* Operations as dt_phase_ops has them; self is an offpolicy_learner. */
+/* Members of dt_phase_ops; self is an offpolicy_learner. */
 dt_status offpolicy_iterate(void *self, dt_progress *out);
 dt_status offpolicy_evaluate(void *self, dt_progress *out);
 void offpolicy_destroy(void *self);
@@ -104,7 +104,7 @@ void offpolicy_destroy(void *self);
     OFFPOLICY_OPTION(actor_clip, DT_OPT_F64, "0", "1", -1, 1e9,                                                        \
         "maximum norm of the actor's gradient; 0: training.gradient_clip, below 0: none"),                             \
     OFFPOLICY_OPTION(critic_clip, DT_OPT_F64, "0", "1", -1, 1e9, "the same for the critic"),                           \
-    OFFPOLICY_OPTION(critics, DT_OPT_I64, CRITICS, "1", 1, ACTOR_CRITIC_MAX_CRITICS,                                      \
+    OFFPOLICY_OPTION(critics, DT_OPT_I64, CRITICS, "1", 1, ACTOR_CRITIC_MAX_CRITICS,                                   \
         "number of critics; the minimum of their estimates is used (Fujimoto et al. 2018)"),                           \
     OFFPOLICY_OPTION(policy_delay, DT_OPT_I64, DELAY, "1", 1, 1e6,                                                     \
         "critic updates per actor update")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See barrier.h. One loss serves learning and measuring: a weighted sum of PARTS, the weights being a step input.
+ * See barrier.h. One loss trains and evaluates: a sum of PARTS whose weights are a step input.
  */
 #include "barrier.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a row: terms of the loss, what is counted of it, and which kind of row it is. */
+/* Of a row: terms of the loss, counts, and labels. */
 enum { SAFE_LOSS, UNSAFE_LOSS, STEP_LOSS, VIOLATED, SAFE_RIGHT, UNSAFE_RIGHT, IS_SAFE, IS_UNSAFE, HAS_STEP, PARTS };
 
 /* Of experience and of stored data. */
@@ -22,7 +22,7 @@ enum { EXPERIENCE, STORED, SOURCES };
 enum { TEXT = 64 };
 #define SHARP       1e6  /* slope of a step from 0 to 1 */
 #define STEP_MARGIN 0.1  /* of the margin */
-#define LEAST_SHARE 1e-3 /* of the rows: what is rarer counts no more */
+#define LEAST_SHARE 1e-3 /* of the rows: lower bound of a divisor */
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ static dt_tensor *record_positive(dt_graph *g, dt_tensor *x)
     return dt_clamp(g, dt_affine(g, x, SHARP, 0), 0, 1);
 }
 
-/* One cost, n steps away, a whole number: 1 where it is far, and where it is not near; [rows, 1]. */
+/* Labels [rows, 1] of one cost, n steps away: 1 where it is far, and where it is not near. */
 static void record_cost_labels(const barrier *b, dt_graph *g, dt_tensor *n, dt_tensor **is_far, dt_tensor **is_not)
 {
     dt_tensor *seen = dt_add(g, dt_relu(g, n), dt_relu(g, dt_affine(g, n, -1, 0)));
@@ -47,7 +47,7 @@ static void record_cost_labels(const barrier *b, dt_graph *g, dt_tensor *n, dt_t
     *is_not = one_minus(g, dt_mul(g, is_near, is_known));
 }
 
-/* Rows that are safe, and unsafe, by all costs that mark, [A, 1]. */
+/* Labels safe and unsafe of rows by all unsafe costs, [A, 1]. */
 static void record_labels(const barrier *b, const dt_wiring *w, dt_graph *g, dt_tensor **safe, dt_tensor **unsafe)
 {
     dt_tensor *cost_in = g->api->input(g, "cost_in"), *is_fine = NULL, *is_free = NULL;
@@ -90,8 +90,8 @@ static dt_status record_loss(const barrier *b, dt_graph *g, int source, const ch
     return g->api->loss(g, measured[source], dt_sum(g, dt_merge(g, sum)), 1, symbol);
 }
 
-/* The shield's barrier, [A], of what rows observe; prefix "next_": of the rows after them. It reads rows of agents
- * alone; the policy's foreseen is something that a shield may want for its bounds. */
+/* The barrier h of rows, [A]; prefix "next_": of their next rows. Only the bounds of the shield depend on the
+ * predictions `foreseen`. */
 static dt_status record_barrier(dt_wiring *w, dt_graph *g, const char *prefix, dt_tensor *foreseen, dt_tensor **out_p)
 {
     const dt_wiring_view view = {.struct_size = sizeof(view), .prefix = prefix};
@@ -111,7 +111,8 @@ dt_status barrier_record(const barrier *b, dt_wiring *w, dt_graph *g, const dt_p
     return record_loss(b, g, EXPERIENCE, "A", here, next, safe, unsafe);
 }
 
-/* The shield's barrier of recorded vehicles, [S]; the foreseen, which it does not depend on, is something as large. */
+/* The barrier h of recorded vehicles, [S]. It does not depend on `foreseen`, for which any tensor of that shape will
+ * do. */
 static dt_status record_stored_barrier(const dt_wiring *w, dt_graph *g, const char *prefix, dt_tensor **out_p)
 {
     char name[2][TEXT];
@@ -155,7 +156,7 @@ dt_status barrier_start(const barrier *b, const ppo *l)
     return l->rounds->train->expect(l->rounds->trainer, measured, (uint32_t)n_sources(b), 0);
 }
 
-/* The mean of every part over all rows of the round, of every source. */
+/* The mean of every part over all rows of the round, for each source. */
 static dt_status measure_losses(const barrier *b, const ppo *l, double mean[SOURCES][PARTS])
 {
     const int n = n_sources(b);

@@ -1,43 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * phase3_constrained: the most reward whose costs stay under their limits, by rounds of the clipped objective (its
- * terms: phases/phase2_ppo) whose policy follows
+ * phase3_constrained: maximises reward while costs stay below their limits. Rounds of PPO (its loss: phase2_ppo.c) with
+ * the advantage
  *
  *   A = (A_reward - sum_k lambda_k A_k) / (sigma_reward + sum_k lambda_k sigma_k)
  *
- * The divisor, sigma being deviations of advantages, keeps the size of A, and so the learning rate that suits it,
- * whatever the multipliers and units are; it is not that of A itself, which at an optimum that leaves a choice to
- * chance is noise alone. After a round lambda_k follows from J_k, the mean cost of the episodes that ended in it, and
- * its limit d_k, as `algorithm` says; e_k = (J_k - d_k) / max(d_k, J_k), u_k = sigma_reward / sigma_k (multiplier.h):
+ * The divisor keeps the scale of A, and so a suitable learning rate, independent of multipliers and units; sigma are
+ * deviations of advantages. The deviation of A itself would not do: at an optimum with a random choice it is noise.
+ * After a round `algorithm` updates lambda_k from J_k, the mean cost of the episodes that ended in it, and its limit
+ * d_k; e_k = (J_k - d_k) / max(d_k, J_k), u_k = sigma_reward / sigma_k (constraints/multiplier.h):
  *
- *   pid_lagrangian  a controller of e_k, gains in u_k (Stooke et al. 2020, arXiv 2007.03964)
- *   lagrangian      lambda_k + rate u_k e_k: ascent on the dual problem; its mean over rounds tends to the multiplier
+ *   pid_lagrangian  a PID controller of e_k, gains in u_k (Stooke et al. 2020, arXiv 2007.03964)
+ *   lagrangian      lambda_k + rate u_k e_k: dual ascent; its mean over rounds converges to the multiplier
  *   penalty         penalty u_k while J_k > d_k, else 0: the exact penalty of P3O (Zhang et al. 2022, arXiv
  *                   2205.11814), exact where it is above the multiplier of the solution
  *   log_barrier     u_k / (-t e_k): the slope of the barrier u_k d_k log(d_k - J_k) / t (IPO, Liu et al. 2020, arXiv
- *                   1910.09615), multiplier_max u_k at and beyond the limit; J_k stays d_k / t off where u_k is the
+ *                   1910.09615), multiplier_max u_k at and above the limit; J_k stays d_k / t below it where u_k is the
  *                   multiplier
  *
- * The last two are slopes where the policy is: before every pass over a round's samples J_k has the surrogate of the
- * cost added, rows of an episode times the mean of max(ratio A_k, clipped ratio A_k). Deviation from both papers: what
- * is clipped is the ratio of the sum A above, not of reward and costs apart.
+ * The last two are slopes at the current policy: before every pass over a round's samples the change of the surrogate
+ * of the cost is added to J_k, rows of an episode times the mean of max(ratio A_k, clipped ratio A_k). Unlike in both
+ * papers, the ratio of the sum A above is clipped, not those of reward and costs.
  *
- * or, without this sum, by one step a round that the limits bound themselves (trust_region.h); values are learnt by
- * minibatches that leave every parameter alone on which the policy depends (a shared trunk moves with the policy):
+ * cpo, constrained policy optimisation (Achiam et al. 2017, arXiv 1705.10528), instead takes one step per round within
+ * a trust region (trust_region.h), and minibatches train the values, without the parameters that the policy depends on
+ * (a shared trunk changes with the policy). One cost constrains the step, the one with the largest e_k; the others only
+ * stop the line search. J_k - d_k is divided by the rows of an episode. Entropy, clip and KL options of PPO have no
+ * effect. lambda_k is the multiplier of the linearised constraint in the last step that was no recovery.
  *
- *   cpo             constrained policy optimisation (Achiam et al. 2017, arXiv 1705.10528). A step is bounded by one
- *                   cost, the one that is the most above its limit, (J_k - d_k) / max(J_k, d_k); the others only stop
- *                   the line search. J_k - d_k is spread over the rows of an episode, whose advantages add up to it.
- *                   Entropy, clip and KL options of the clipped objective do nothing. lambda_k: the multiplier of the
- *                   linearised constraint, of the last step that was no recovery
+ * A learned barrier of the shield is trained here, with the policy that it protects (barrier.h). Recorded scenes may be
+ * mixed into the minibatches to train the world model and the barrier (stored.h); the policy gradient is of experience
+ * alone.
  *
- * Where the shield has a learned barrier it is trained here, with the policy that it will guard (barrier.h). Recorded
- * scenes may be mixed into the minibatches, for the world model and the barrier to learn from (stored.h): the gradient
- * of the policy sees experience alone.
- *
- * ki and rate follow the schedule of the learning rate: a policy that moves less and less would be left behind by
- * multipliers that go on as before. d_k is the limit less its margin. A round in which no episode ended leaves
- * multipliers, and the costs that a step is bounded by, as they are. Costs without a limit are reported alone.
+ * ki and rate follow the schedule of the learning rate; else multipliers would outrun a policy that changes less and
+ * less. d_k is the limit less its margin. A round without an ended episode does not change multipliers, nor the costs
+ * that constrain a step. Costs without a limit are only reported.
  */
 #include "barrier.h"
 #include "ppo/ppo.h"
@@ -53,7 +50,7 @@
 
 enum { REACT_NONE, REACT_ALARM, REACT_STOP };
 enum { ALGORITHM_CPO = MULTIPLIER_LOG_BARRIER + 1 };
-#define MIN_SPREAD 1e-3 /* of a limit: advantages of a cost that vary less are noise of their estimate */
+#define MIN_SPREAD 1e-3 /* of a limit: a smaller deviation of advantages is noise of their estimate */
 
 typedef struct config {
     dt_wiring_config wiring;
@@ -79,7 +76,7 @@ typedef struct state {
     dt_rounds *rounds;
     multiplier_rule rule;
     bool is_cpo;
-    bool follows; /* multipliers follow the policy within a round */
+    bool follows; /* multipliers are updated within a round */
     trust_region_config region_config;
     trust_region region;
     barrier barrier;
@@ -87,17 +84,17 @@ typedef struct state {
     int64_t max_violations;
     uint32_t on_violations;
     limits limits;
-    double aim;   /* share of a limit that is used */
-    struct kept { /* by a checkpoint */
+    double aim;   /* share of a limit that is aimed at: 1 - margin */
+    struct kept { /* in checkpoints */
         multiplier multiplier[DT_ENV_MAX_COSTS];
         uint64_t violations[DT_ENV_MAX_COSTS]; /* rounds in a row above the limit */
     } kept;
     double scale,
         before[DT_ENV_MAX_COSTS]; /* of the round: of surrogates in the cost's units; surrogates at its start */
-    struct seen {                 /* of the last round with episodes; kept too */
+    struct observed {             /* of the last round with episodes; kept too */
         double cost[DT_ENV_MAX_COSTS], rows; /* means over episodes; NAN: no episode so far */
-        double rate, most;                   /* learning rate, and the largest so far */
-    } seen;
+        double rate, max_rate;               /* learning rate, and the largest so far */
+    } observed;
 } state;
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
@@ -120,19 +117,19 @@ static dt_status set_advantage_mix(state *s)
     return s->rounds->train->set(s->rounds->trainer, "advantage_mix", mix, 1 + n);
 }
 
-/* What episodes cost, as of the last round in which any ended, and their rows. */
+/* Mean cost and rows of episodes, of the last round in which any ended. */
 static void observe_costs(state *s, const dt_rollout_report *r)
 {
     if (r->episodes > 0 && r->env_steps > 0 && isfinite(r->episode_length)) {
-        memcpy(s->seen.cost, r->episode_cost, sizeof(s->seen.cost));
-        s->seen.rows = (double)r->agent_steps / (double)r->env_steps * r->episode_length;
+        memcpy(s->observed.cost, r->episode_cost, sizeof(s->observed.cost));
+        s->observed.rows = (double)r->agent_steps / (double)r->env_steps * r->episode_length;
     }
     s->scale = s->ppo.is_normalised ? r->advantage_std : 1;
 }
 
 static const char *const surrogate_loss[] = {"policy_loss"};
 
-/* The surrogate of cost k by now: the mean of max(ratio A_k, clipped ratio A_k). */
+/* The surrogate of cost k for the current policy: the mean of max(ratio A_k, clipped ratio A_k). */
 static dt_status evaluate_cost_surrogate(state *s, uint32_t k, double *out)
 {
     float mix[1 + DT_ENV_MAX_COSTS] = {0};
@@ -142,11 +139,11 @@ static dt_status evaluate_cost_surrogate(state *s, uint32_t k, double *out)
     return r->train->losses(r->trainer, surrogate_loss, 1, out);
 }
 
-/* Penalty and barrier hold for the policy as it moves within a round: J_k plus what the surrogate has changed. */
+/* Before each pass: J_k plus the change of its surrogate since the start of the round. */
 static dt_status update_multipliers_in_round(void *self, uint64_t pass)
 {
     state *s = self;
-    if (s->seen.rows > 0) {
+    if (s->observed.rows > 0) {
         for (uint32_t k = 0; k < s->rounds->wiring->spec->n_costs; k++) {
             double now = 0;
             if (!s->limits.has[k]) {
@@ -154,8 +151,8 @@ static dt_status update_multipliers_in_round(void *self, uint64_t pass)
             }
             DT_TRY_H(evaluate_cost_surrogate(s, k, &now));
             s->before[k] = pass == 0 ? now : s->before[k];
-            const double moved = s->seen.rows * s->scale * (now - s->before[k]);
-            multiplier_update_in_round(&s->kept.multiplier[k], &s->rule, s->seen.cost[k] + moved,
+            const double moved = s->observed.rows * s->scale * (now - s->before[k]);
+            multiplier_update_in_round(&s->kept.multiplier[k], &s->rule, s->observed.cost[k] + moved,
                                        s->aim * s->limits.at[k]);
         }
     }
@@ -254,7 +251,7 @@ static void report_cost(const state *s, const char *what, uint32_t k, double val
     s->ppo.metrics->scalar(s->ppo.h, name, value);
 }
 
-/* What is not known yet is not reported: no episode ended so far, or no step of the trust region had a constraint. */
+/* Multipliers are unknown until an episode ended, or until a step of the trust region had a constraint. */
 static void report_limit(const state *s, uint32_t k, uint64_t round)
 {
     const multiplier *m = &s->kept.multiplier[k];
@@ -276,7 +273,7 @@ static dt_status update_multipliers(state *s, uint64_t round, const dt_rollout_r
             if (!s->is_cpo) {
                 const double spread = fmax(r->cost_advantage_std[k], MIN_SPREAD * s->limits.at[k]);
                 const double unit = spread > 0 ? r->advantage_std / spread : 0;
-                const double share = s->seen.most > 0 ? s->seen.rate / s->seen.most : 1;
+                const double share = s->observed.max_rate > 0 ? s->observed.rate / s->observed.max_rate : 1;
                 multiplier_update(&s->kept.multiplier[k], &s->rule, cost, s->aim * s->limits.at[k], unit, share);
             } else {
                 s->kept.multiplier[k].rounds++;
@@ -294,7 +291,7 @@ static dt_status take_trust_region_step(state *s)
     trust_region_report moved;
     const ppo *l = &s->ppo;
     const int64_t k =
-        limits_worst_excess(&s->limits, l->wiring->spec->n_costs, s->aim, s->seen.cost, s->seen.rows, excess);
+        limits_worst_excess(&s->limits, l->wiring->spec->n_costs, s->aim, s->observed.cost, s->observed.rows, excess);
     DT_TRY_H(trust_region_step(&s->region, excess, k, &moved));
     if (k >= 0 && isfinite(moved.solution.nu)) {
         for (uint32_t j = 0; j < l->wiring->spec->n_costs; j++) {
@@ -412,14 +409,14 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     }
     s->is_cpo = c->algorithm == ALGORITHM_CPO;
     for (uint32_t k = 0; k < DT_ENV_MAX_COSTS && s->is_cpo; k++) {
-        s->kept.multiplier[k].value = NAN; /* until a step has one */
+        s->kept.multiplier[k].value = NAN; /* unknown until the first constrained step */
     }
     s->region_config = (trust_region_config){.max_kl = c->max_kl,
                                              .damping = c->cg_damping,
                                              .backtrack = c->backtrack,
                                              .cg_iterations = c->cg_iterations,
                                              .line_search_steps = c->line_search_steps};
-    s->seen.rows = NAN;
+    s->observed.rows = NAN;
     DT_TRY_H(ppo_create(&s->ppo, h, ID, &c->ppo, &c->wiring, &c->rounds));
     ppo_loss_config *loss = &s->ppo.loss;
     loss->has_mix = true;
@@ -437,7 +434,7 @@ static dt_status start(void *self)
     state *s = self;
     const dt_rounds *r = s->rounds;
     DT_TRY_H(r->api->start(s->rounds));
-    DT_TRY_H(set_advantage_mix(s)); /* evaluation alone wants it too */
+    DT_TRY_H(set_advantage_mix(s)); /* for evaluations */
     DT_TRY_H(stored_start(&s->stored, &s->ppo));
     if (s->barrier.is_on) {
         DT_TRY_H(barrier_start(&s->barrier, &s->ppo));
@@ -455,8 +452,8 @@ static dt_status iterate(void *self, dt_progress *out)
     state *s = self;
     const dt_status st = s->rounds->api->iterate(s->rounds, out);
     if (st >= 0 && out->epoch_end) {
-        s->seen.rate = out->learning_rate;
-        s->seen.most = fmax(s->seen.most, s->seen.rate);
+        s->observed.rate = out->learning_rate;
+        s->observed.max_rate = fmax(s->observed.max_rate, s->observed.rate);
     }
     return st;
 }
@@ -494,7 +491,7 @@ static dt_status save(void *self, dt_writer *w)
     state *s = self;
     DT_TRY_H(ppo_save(&s->ppo, w));
     DT_TRY_H(w->write(w, &s->kept, sizeof(s->kept)));
-    return w->write(w, &s->seen, sizeof(s->seen));
+    return w->write(w, &s->observed, sizeof(s->observed));
 }
 
 static dt_status load(void *self, dt_reader *r, uint32_t version)
@@ -502,7 +499,7 @@ static dt_status load(void *self, dt_reader *r, uint32_t version)
     state *s = self;
     DT_TRY_H(ppo_load(&s->ppo, r, version));
     DT_TRY_H(r->read(r, &s->kept, sizeof(s->kept)));
-    return version < 2 ? DT_OK : r->read(r, &s->seen, sizeof(s->seen));
+    return version < 2 ? DT_OK : r->read(r, &s->observed, sizeof(s->observed));
 }
 
 /* ---- descriptor -------------------------------------------------------------------------------------------------- */

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* The weights of phase 1's losses are what they are there without a word: 1, of distances 0. Without a world model
- * windows are as short as can be. */
+/* Weights of the losses as by default in phase 1. Without a world model windows are as short as possible. */
 static prediction_config make_windows(const stored_config *c, const dt_wiring_config *wiring, bool has_world)
 {
     const double step_s = 1 / wiring->rate_hz;
@@ -55,7 +54,7 @@ static bool is_unsafe_cost(const barrier *b, const dt_env_spec *e, const char *c
     return false;
 }
 
-/* Which of the costs that mark are told of recorded vehicles; false: none. */
+/* The unsafe costs that recordings can label; false: none. */
 static bool select_hazards(const barrier *b, const dt_env_spec *e, const stored_config *c, double *ttc_s,
                            double *hard_mps2, bool *collides)
 {
@@ -74,7 +73,7 @@ static bool can_train_barrier(const stored_config *c, const ppo *l, const barrie
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-/* The environment's world as a barrier of it knows vehicles: actions, and how hard an agent can brake. */
+/* Recordings are cut as the environment's barrier sees vehicles: by steps of actions and maximum braking. */
 static dt_status bind_stored_data(stored *s, const stored_config *c, const ppo *l, barrier *b)
 {
     enum { OPTIONS = 7, TEXT = 32 };
@@ -124,7 +123,7 @@ dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_confi
     p->world = wired->world;
     if (p->world == NULL && p->perception != NULL) {
         DT_TRY_H(prediction_bind_world(p, DT_WANT_OPTIONAL));
-        DT_TRY_H(p->world != NULL ? wired->api->adopt(wired, p->world) : DT_OK); /* nobody foresees by it */
+        DT_TRY_H(p->world != NULL ? wired->api->adopt(wired, p->world) : DT_OK); /* its predictions are not used */
     }
     s->n = (uint64_t)c->samples;
     DT_TRY_H(bind_stored_data(s, c, l, b));

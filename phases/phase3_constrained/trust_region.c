@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A difference is taken over so far that log probabilities change by about TARGET_CHANGE (root of the mean square): enough digits
- * remain in f32, and the third derivatives are small. */
+/* Differences for Hessian products change log probabilities by about TARGET_CHANGE (root mean square): enough digits
+ * remain in f32, and third derivatives are small. */
 #define FIRST_DIFFERENCE 1e-2
 #define MAX_DIFFERENCE   1.0
 #define TARGET_CHANGE    0.03
 #define MIN_CHANGE       0.01
 #define MAX_CHANGE       0.1
-#define CG_TOLERANCE     1e-10 /* of the square of the right side: conjugate gradients stop */
+#define CG_TOLERANCE     1e-10 /* of the squared norm of the right side */
 #define PARALLEL         1e-12 /* g is a multiple of b where what of q is not along b is less than this share */
 enum { MAX_TRIES = 6 };
 
@@ -87,7 +87,7 @@ static void add_scaled(const trust_region *t, double *y, double factor, const do
     }
 }
 
-/* The parameters to origin + factor v. */
+/* parameters = origin + factor v */
 static dt_status set_parameters_along(trust_region *t, double factor, const double *v)
 {
     for (uint64_t i = 0; i < t->n; i++) {
@@ -96,7 +96,7 @@ static dt_status set_parameters_along(trust_region *t, double factor, const doub
     return t->train->vector_set(t->trainer, t->point);
 }
 
-/* policy_loss becomes -(reward A + cost A_k) ratio, as a mean. */
+/* policy_loss becomes the mean of -(reward A + cost A_k) ratio. */
 static dt_status select_surrogate(trust_region *t, float reward, int64_t k, float cost)
 {
     float mix[1 + DT_ENV_MAX_COSTS] = {reward};
@@ -150,7 +150,7 @@ static dt_status conjugate_gradient(trust_region *t, const double *right, double
         DT_TRY_H(trust_region_hessian_product(t, p, z));
         const double curvature = dot(t, p, z);
         if (!(curvature > 0)) {
-            break; /* beyond the digits there are */
+            break; /* limit of precision */
         }
         add_scaled(t, x, square / curvature, p);
         add_scaled(t, r, -square / curvature, z);
@@ -255,7 +255,7 @@ static dt_status is_acceptable(trust_region *t, const search *s, trust_region_re
         double cost = 0;
         const bool is_over = s->excess[j] > 0;
         if (isnan(s->excess[j]) || (is_over && j != s->k)) {
-            continue; /* a cost above its limit has its turn when it is the worst */
+            continue; /* other costs above their limits constrain later steps */
         }
         DT_TRY_H(cost_surrogate(t, j, &cost));
         *good_p = cost - s->cost[j] <= (is_over ? 0 : -s->excess[j]);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step of constrained policy optimisation (Achiam et al. 2017, arXiv 1705.10528) over the parameters that the loss
- * policy_loss depends on: the vector of svc/train.h. From the samples of a round, x = 0 being where they were drawn:
+ * A step of constrained policy optimisation (Achiam et al. 2017, arXiv 1705.10528) over the parameters that policy_loss
+ * depends on, the vector of svc/train.h. With x = 0 at the policy that collected the round:
  *
  *   g, b    gradients of the surrogates, the means of ratio A and ratio A_k for one cost k
  *   H       Hessian of the mean KL divergence, from its samples (ratio - 1) - log ratio, plus damping: a product with
  *           it is a difference of two gradients; H^-1 g and H^-1 b by conjugate gradients
  *   x       maximises g'x where c + b'x <= 0 and x'Hx / 2 <= max_kl, in closed form (appendix 10.2 of the paper): with
  *           u = H^-1 g and w = H^-1 b it is (u - nu w) / lambda, a sum along_g u + along_b w
- *   search  the longest of x, backtrack x, backtrack^2 x, ... whose divergence is at most max_kl, which gains where the
- *           limit is met, and which brings neither cost k above what the limit leaves, nor another cost that is under
- *           its limit; if there is none nothing moves
+ *   search  backtracking: the longest of x, backtrack x, backtrack^2 x, ... with a divergence of at most max_kl, a gain
+ *           unless the limit is exceeded, and no cost above its limit that was below it; else parameters do not change
  *
- * The order of summation is that of the host's leaves: threads and ranks change no bit. Threads: [main][collective].
+ * Sums have the order of the host's shards: results are bit-identical for all threads and ranks. Threads:
+ * [main][collective].
  */
 #ifndef DTRAIN_PHASES_PHASE3_TRUST_REGION_H
 #define DTRAIN_PHASES_PHASE3_TRUST_REGION_H
@@ -21,13 +21,13 @@
 #include "dtrain/svc/train.h"
 
 enum {
-    TRUST_REGION_FREE,    /* the best step within the divergence alone keeps the constraint: nu = 0 */
-    TRUST_REGION_BOUND,   /* the constraint holds the step back: it is met exactly */
-    TRUST_REGION_RECOVER, /* no step meets it: the one that lowers the cost most */
+    TRUST_REGION_FREE,    /* the optimum within the divergence satisfies the constraint: nu = 0 */
+    TRUST_REGION_BOUND,   /* the constraint is active */
+    TRUST_REGION_RECOVER, /* no step satisfies it: the one that lowers the cost most */
 };
 
 typedef struct trust_region_numbers {
-    double q, r, s; /* q, s >= 0; s = 0: nothing changes the cost */
+    double q, r, s; /* q, s >= 0; s = 0: no step changes the cost */
     double c;       /* how far the cost is above its limit, in the unit of b'x; -INFINITY: it has none */
     double delta;   /* > 0 */
 } trust_region_numbers;
@@ -59,8 +59,8 @@ typedef struct trust_region { /* zeroed before init */
 
 typedef struct trust_region_report {
     trust_region_solution solution;
-    double share; /* of x that was taken; 0: nothing moved */
-    double kl;    /* of what was taken */
+    double share; /* of x that was taken; 0: no step */
+    double kl;    /* of the step taken */
     double gain;  /* of the surrogate of the reward */
 } trust_region_report;
 

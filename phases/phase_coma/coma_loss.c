@@ -5,7 +5,7 @@
 #include "coma_loss.h"
 
 #define MASKED_LOGIT    (-1e9) /* added to logits: e^ of it is 0 */
-#define MIN_PROBABILITY 1e-30  /* of a probability, before its logarithm */
+#define MIN_PROBABILITY 1e-30  /* before a logarithm */
 #define NO_CLIP         0.5    /* the divergence that comes with clipping does not depend on it */
 
 coma_policy coma_record_policy(dt_graph *g, dt_tensor *logits, int64_t n_choices)
@@ -24,7 +24,7 @@ dt_tensor *coma_record_estimate(const coma_loss_config *c, dt_graph *g, dt_tenso
                                      : dt_pick(g, q, g->api->input(g, "action_i"), 0);
 }
 
-/* A [A, 1], of which no gradient flows. */
+/* A [A, 1], without gradient. */
 static dt_tensor *record_advantage(const coma_loss_config *c, dt_graph *g, dt_tensor *p, dt_tensor *q, dt_tensor *taken)
 {
     if (c->baseline == COMA_VALUE) {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * phase_coma: counterfactual multi-agent policy gradients (Foerster et al. 2018, arXiv 1705.08926). All agents share
- * one controller, which sees what an agent sees; a critic, which is there while learning alone, says what each choice
- * of an agent would have been worth, the others' choices as they were.
+ * one controller, which reads one agent's observations. A critic, used for training alone, estimates the value of each
+ * choice of an agent given the others' choices.
  *
- * A round is one update: batch_number minibatches are collected and passed over data_passes times. Before that
+ * A round is one update: batch_number minibatches are collected and passed over data_passes times. Its targets of the
+ * critic are
  *
- *   y_t = r_t + gamma ((1 - lambda) Q'(u_t+1, o_t+1) + lambda y_t+1)      what the critic learns, TD(lambda)
+ *   y_t = r_t + gamma ((1 - lambda) Q'(u_t+1, o_t+1) + lambda y_t+1)      TD(lambda)
  *
- * by the target critic Q', for the choices that were made; y = r where an agent was terminated. Where a trajectory was
- * cut, by the round's end or a truncation, nothing is known of what follows, and the last y is Q' itself: nothing to
- * learn there. With baseline "value" Q' is V'. Losses: coma_loss.h. The policy that acts, and is learnt, mixes choices by
- * chance into the controller's, of share epsilon, which falls linearly over epsilon_updates rounds; evaluations go
- * without them.
+ * with the target critic Q' of the executed choices; y = r where an agent terminated. Where the round's end or a
+ * truncation cuts a trajectory the last y is Q' itself, so that its error is 0. With baseline "value" Q' is V'. Losses:
+ * coma_loss.h. Policy and gradient include a share epsilon of uniformly random choices, which decays linearly over
+ * epsilon_updates rounds; evaluations use epsilon = 0.
  *
- * batch counts transitions of single agents, as the paper's authors do; data.batch counts samples, which hold all
- * agents of an instance at one step, so that data.batch = batch / agents. Agents are those that learn: of opponents'
- * teams there are no transitions. Of an environment whose episodes have `steps` steps
+ * batch counts transitions of single agents, as the paper does; data.batch counts samples, which contain all agents of
+ * an instance at one step: data.batch = batch / agents. Agents of opponents' teams have no transitions. With episodes
+ * of `steps` steps
  *
  *   updates = episodes steps agents / (batch batch_number)
  *
@@ -56,12 +56,12 @@ typedef struct state {
     dt_model *critic;
     dt_rollout *experience;
     dt_train *trainer;
-    uint64_t most, n;                                 /* rows of a round: room, and those of this one */
+    uint64_t most, n;                                 /* rows of a round: capacity, and those of this one */
     float *reward, *value, *next_value, *td, *chance; /* [most], chance [choices] */
     uint64_t n_empty;                                 /* rounds of this process in which no agent acted */
 } state;
 
-#define TARGET "target" /* the shadow of the critic */
+#define TARGET "target" /* name of the target network */
 enum { TEXT = 32 };
 static const char *const baselines[] = {"counterfactual", "value", "none", NULL};
 
@@ -106,7 +106,7 @@ static uint64_t divide_up(uint64_t n, uint64_t by)
     return (n + by - 1) / by;
 }
 
-/* How many rounds, and steps of every instance in one. */
+/* The number of rounds, and of steps of every instance in one. */
 static dt_status plan_rounds(state *s, uint32_t *steps_p)
 {
     const config *c = &s->config;
@@ -219,7 +219,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(wiring->create(h, &d, &s->wiring));
     DT_TRY_H(check_environment(s));
     const uint32_t learners = s->bind->env_learners(s->wiring->env);
-    s->agents = learners > 0 ? learners : 1; /* a team that is not there is refused with the rollout */
+    s->agents = learners > 0 ? learners : 1; /* the rollout rejects a missing team */
     DT_TRY_H(bind_critic(s));
     DT_TRY_H(create_rollout(s));
     return allocate_rows(s);
@@ -267,7 +267,7 @@ static uint64_t passes_per_round(const config *c) /* over the samples of a round
     return (uint64_t)c->data_passes * (c->critic_first ? 2 : 1);
 }
 
-/* Minibatches are cut by the host, as data.batch says. */
+/* The host divides a round into minibatches of data.batch. */
 static dt_status warn_minibatches(const state *s)
 {
     const config *c = &s->config;
@@ -326,13 +326,13 @@ static dt_status start(void *self)
                                 .n_shadows = 1,
                                 .shadow = &shadow};
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
-    DT_TRY_H(set_epsilon(s, 0)); /* evaluation alone wants it too */
+    DT_TRY_H(set_epsilon(s, 0)); /* for evaluations */
     return warn_minibatches(s);
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-/* Rows as evaluate hands them out: in the order of samples. */
+/* Rows of evaluate, in the order of samples. */
 static dt_status collect_rows(void *user, const dt_rows *r)
 {
     state *s = user;
@@ -348,7 +348,7 @@ static dt_status collect_rows(void *user, const dt_rows *r)
     return DT_OK;
 }
 
-/* y of every row. Where a trajectory is cut, r + gamma next_value is Q'. */
+/* y of every row; next_value is such that r + gamma next_value = Q' where a trajectory is cut. */
 static dt_status compute_targets(state *s)
 {
     const config *c = &s->config;
@@ -362,7 +362,7 @@ static dt_status compute_targets(state *s)
     return s->rollout->annotate(s->experience, "td_target", s->td, s->n);
 }
 
-/* of_pass: minibatches */
+/* of_pass: minibatches of a pass */
 static dt_status train_round(state *s, uint64_t of_pass, dt_step_report *r, uint64_t *samples_p)
 {
     enum { BOTH = 1 << ACTOR | 1 << CRITIC };
@@ -380,7 +380,7 @@ static dt_status train_round(state *s, uint64_t of_pass, dt_step_report *r, uint
     return DT_OK;
 }
 
-/* No agent acted in this round: nothing is learnt from it. */
+/* Without a sample the steps of the round are skipped. */
 static dt_status skip_round(state *s, uint64_t round, uint64_t of_pass)
 {
     s->metrics->scalar(s->h, "charts/rounds_without_samples", (double)++s->n_empty);

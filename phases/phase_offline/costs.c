@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the policy costs, by the rollouts; see offline.h. A doubly robust estimate (Jiang & Li 2016, arXiv 1511.03722)
- * of one step: over rows of the data
+ * Estimated costs of the policy; see offline.h. A one-step doubly robust estimate (Jiang & Li 2016, arXiv 1511.03722)
+ * over rows of the data:
  *
  *   x_k    (1 - gamma (1 - p)) V_k(s) + min(rho, ratio_max) (c_k + gamma V_k(s') - V_k(s))
- *   J_k    rows of an episode times the mean of x_k, give or take 1.96 of its standard errors
- *   share  (sum rho)^2 / (n sum rho^2): the part of n rows that as many of the policy's own would be worth (Kish 1965)
+ *   J_k    rows of an episode times the mean of x_k, plus or minus 1.96 standard errors
+ *   share  (sum rho)^2 / (n sum rho^2), the effective sample size per row (Kish 1965)
  *
- * Errors of V have little covariance from row to row where V is right, and so rows count as so many. The interval is of
- * the rows that there are: that the policy was learnt from the same rows, what V gets wrong everywhere, and states that
- * no row has, are not in it.
+ * Rows count as independent, as errors of V have little covariance between rows where V is right. The interval does not
+ * include that the policy was trained on the same rows, systematic errors of V, or states without a row.
  */
 #include "offline.h"
 
@@ -18,8 +17,8 @@
 #include <math.h>
 
 #define ID                  "phase_offline"
-#define Z_95                1.96 /* standard errors on both sides of what holds 95 of 100 times */
-#define MIN_EFFECTIVE_SHARE 0.1  /* of the rows: fewer are too few to go by */
+#define Z_95                1.96 /* standard errors of a two-sided 95 % interval */
+#define MIN_EFFECTIVE_SHARE 0.1  /* below it an estimate is unreliable */
 
 typedef struct seen {
     offline_state *s;
@@ -54,7 +53,7 @@ static dt_status add_estimates(void *user, const dt_rows *r)
     return DT_OK;
 }
 
-/* As many rows as there are, or as a round has. */
+/* As many rows as there are, at most those of a round. */
 static dt_status evaluate_draws(offline_state *s, seen *x)
 {
     const uint64_t draw = s->replay->drawn(s->memory), all = (s->told.samples + draw - 1) / draw;
@@ -75,7 +74,7 @@ dt_status offline_estimate_costs(offline_state *s, offline_costs *out)
     for (uint32_t i = 1; i < s->n_heads; i++) {
         const double mean = x.sum[i] / x.rows;
         const double error = sqrt(fmax(0, x.squares[i] / x.rows - mean * mean) / rows);
-        const bool is_known = isfinite(an_episode * mean); /* fmax would make 0 of what is not */
+        const bool is_known = isfinite(an_episode * mean); /* fmax(0, NAN) is 0 */
         out->mean[i] = is_known ? fmax(0, an_episode * mean) : (double)NAN;
         out->off[i] = is_known ? Z_95 * an_episode * error : (double)NAN;
     }

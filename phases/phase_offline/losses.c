@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See offline.h.
+ * Losses of phase_offline; see offline.h.
  */
 #include "offline.h"
 
 #include <math.h>
 
-#define LOG_STD_MIN (-5.0) /* recorded actions at a bound are no reason for certainty */
+#define LOG_STD_MIN (-5.0) /* recorded actions at a bound would make it diverge */
 #define LOG_STD_MAX 2.0
 #define MIN_LOG     (-60.0)
 
@@ -15,7 +15,7 @@ static dt_tensor *add_to(dt_graph *g, dt_tensor *sum, dt_tensor *x)
     return sum == NULL ? x : dt_add(g, sum, x);
 }
 
-/* log pi of what was done, [A]: choices as drawn, continuous actions as this field has them. */
+/* log pi(a|s) [A] of drawn choices and of the continuous actions in the given field. */
 static dt_tensor *record_log_prob(const offline_state *s, dt_graph *g, dt_policy_tensors *p, const char *continuous)
 {
     const dt_graph_api *api = g->api;
@@ -52,7 +52,7 @@ static dt_tensor *record_values(const offline_state *s, dt_graph *g, const dt_po
     return concat_columns(g, column, s->n_heads);
 }
 
-/* Q of every head, [A,heads], of a critic's estimates. */
+/* Q of every head, [A,heads]: the minimum over critics for the reward. */
 static dt_tensor *record_critic_heads(const offline_state *s, dt_graph *g, dt_tensor *q)
 {
     const int64_t C = s->config.critics;
@@ -66,7 +66,7 @@ static dt_tensor *record_critic_heads(const offline_state *s, dt_graph *g, dt_te
     return concat_columns(g, column, s->n_heads);
 }
 
-/* r_h + gamma V_h(s') of every estimate, [A,estimates]; step input "offset": what V is above what networks say. */
+/* r_h + gamma V_h(s') of every estimate, [A,estimates], less the step input "offset". */
 static dt_tensor *record_td_targets(const offline_state *s, dt_graph *g, dt_tensor *next)
 {
     const dt_graph_api *api = g->api;
@@ -102,7 +102,7 @@ static dt_status record_critic_loss(const offline_state *s, dt_graph *g, const d
     return g->api->loss(g, "critic_loss", loss, 1.0, "A");
 }
 
-/* w [A,1]; step input "mix": what each A_h counts in the exponent. */
+/* w [A,1]; step input "mix": the factor of each A_h in the exponent. */
 static dt_tensor *record_advantage_weight(const offline_state *s, dt_graph *g, dt_tensor *advantage)
 {
     dt_tensor *mix = g->api->step_input(g, "mix", s->n_heads);
@@ -112,8 +112,7 @@ static dt_tensor *record_advantage_weight(const offline_state *s, dt_graph *g, d
     return dt_stop(g, dt_unary(g, DT_FN_EXP, dt_clamp(g, sum, MIN_LOG, most), 0));
 }
 
-/* pi(a|s) over the probability that it was drawn with, [A], at most ratio_max; step input "follows" [1]: at 0 it is 1.
- */
+/* rho [A], at most ratio_max; 1 where step input "follows" is 0. */
 static dt_tensor *record_importance_ratio(const offline_state *s, dt_graph *g, dt_policy_tensors *p)
 {
     dt_tensor *drawn = record_log_prob(s, g, p, "action_f");

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the phase is made of, and the graph that it records: losses, and what is told of rows, as phase_offline.c says
- * them. Step inputs: mix [heads], what each advantage counts in the exponent of a weight; offset [heads], what a value
- * is above what networks say; follows [1], 1: values are of the policy, 0: of the behaviour. Outputs with algorithm =
- * "advantage": advantages, values [A, heads], targets [A, estimates], weights, ratios [A].
- * Threads: [main].
+ * State, checks, losses and cost estimates of phase_offline; definitions are in phase_offline.c. A head is the reward
+ * or a cost with a limit. Step inputs: mix [heads], the factor of each advantage in the exponent of a weight; offset
+ * [heads], added to outputs of networks; follows [1], 1: values of the policy, 0: of the behaviour. Outputs with
+ * algorithm = "advantage": advantages, values [A, heads], targets [A, estimates], weights, ratios [A]. Threads: [main].
  */
 #ifndef DTRAIN_PHASES_OFFLINE_H
 #define DTRAIN_PHASES_OFFLINE_H
@@ -49,13 +48,13 @@ typedef struct offline_state {
     multiplier_rule rule;
     uint32_t n_heads;                    /* the reward, then every cost with a limit */
     uint32_t cost_of[OFFLINE_MAX_HEADS]; /* of the environment's */
-    double scale[OFFLINE_MAX_HEADS];     /* that they are learnt with */
-    double known[OFFLINE_MAX_HEADS]; /* mean value of the behaviour, by what it earned and cost, as they are learnt */
-    struct kept {                    /* by a checkpoint */
+    double scale[OFFLINE_MAX_HEADS];     /* of rewards and costs in training */
+    double known[OFFLINE_MAX_HEADS];     /* mean value of the behaviour, scaled */
+    struct kept {                        /* in checkpoints */
         multiplier multiplier[OFFLINE_MAX_HEADS];
-        double deviation[OFFLINE_MAX_HEADS]; /* of A, as it is learnt */
-        double offset[OFFLINE_MAX_HEADS];    /* of V: what networks say is as much less */
-        uint64_t estimates;                  /* rounds that they are of */
+        double deviation[OFFLINE_MAX_HEADS]; /* of A, scaled */
+        double offset[OFFLINE_MAX_HEADS];    /* of V above the output of the network */
+        uint64_t estimates;                  /* rounds of these estimates */
     } kept;
     double sum[OFFLINE_MAX_HEADS], of_value[OFFLINE_MAX_HEADS],
         squares[OFFLINE_MAX_HEADS]; /* of a minibatch: of A, of V, of A's squares */
@@ -68,32 +67,32 @@ static inline bool offline_is_clone(const offline_state *s)
     return s->config.algorithm == OFFLINE_CLONE;
 }
 
-/* What of a value comes back in a step: 1 - gamma (1 - p). */
+/* 1 - gamma (1 - p), p: the share of terminal steps. */
 static inline double offline_rate(const offline_state *s)
 {
     return 1 - s->config.gamma * (1 - (double)s->told.terminated / (double)s->told.rows);
 }
 
-/* <group>/<cost of head i> of the record. */
+/* Reports <group>/<cost of head i>. */
 void offline_report(const offline_state *s, const char *group, uint32_t i, double value);
 
-/* check.c: Errors: DT_ECONFIG: limits that could hold nothing. */
+/* check.c: Errors: DT_ECONFIG: limits without effect. */
 dt_status offline_check(const dt_host *h, const offline_config *c);
-/* table: the phase's options with their defaults. Errors: DT_ECONFIG names an option that is not at its default although
- * the other options leave it without effect. */
+/* table: the phase's options with their defaults. Errors: DT_ECONFIG names an option that is not at its default
+ * although the other options leave it without effect. */
 dt_status offline_check_idle(const dt_host *h, const dt_option *table, const offline_config *c);
 
 /* costs.c: of an episode of the policy, in the environment's units, by head. */
 typedef struct offline_costs {
-    double mean[OFFLINE_MAX_HEADS], off[OFFLINE_MAX_HEADS]; /* to both sides, at 95 % */
-    double share;                                           /* of the rows that count, 0 to 1 */
+    double mean[OFFLINE_MAX_HEADS], off[OFFLINE_MAX_HEADS]; /* half of the 95 % interval */
+    double share;                                           /* effective sample size per row, 0 to 1 */
 } offline_costs;
 /* [collective] Draws. */
 dt_status offline_estimate_costs(offline_state *s, offline_costs *out);
-/* At the end, on one rank: which limits the rollouts let one count on. */
+/* Logs on one rank, at the end, which limits the estimates support. */
 void offline_log_limits(const offline_state *s, const offline_costs *c);
 
-/* record.c: self: offline_state, with roles, n_heads and what follows it set. Errors: those of the graph. */
+/* losses.c: self: offline_state, with models, n_heads and the following members set. Errors: those of the graph. */
 dt_status offline_record(void *self, dt_graph *g);
 
 #endif

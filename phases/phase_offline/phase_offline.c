@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * phase_offline: a policy learned from stored rollouts (rollouts.keep), without a step of the environment, which only
- * evaluations play.
+ * phase_offline: offline reinforcement learning from stored rollouts (rollouts.keep); only evaluations step the
+ * environment.
  *
- *   clone      the behaviour in them: actor_loss = -log pi(a|s)
- *   advantage  the same, each action by how much better it was than the policy: advantage-weighted regression (Peng et
- *              al. 2019, arXiv 1910.00177; Wang et al. 2020, arXiv 2006.15134, "exp"), with values of actions that are
- *              in the data alone (as Kostrikov et al. 2021, arXiv 2110.06169; Xiao et al. 2023, arXiv 2302.14372)
+ *   clone      behaviour cloning: actor_loss = -log pi(a|s)
+ *   advantage  advantage-weighted regression (Peng et al. 2019, arXiv 1910.00177; Wang et al. 2020, arXiv 2006.15134,
+ *              "exp") with values of actions in the data alone (as Kostrikov et al. 2021, arXiv 2110.06169; Xiao et al.
+ *              2023, arXiv 2302.14372)
  *
- * With Q_0 of the reward, the least of `critics` estimates, and Q_k of each cost with a limit, Q' their targets, means
- * over the agents of a minibatch:
+ * With Q_0 of the reward, the minimum over `critics` estimates, Q_k of each cost with a limit, and target networks Q',
+ * means over the agents of a minibatch:
  *
  *   A_h          Q'_h(s, a) - V_h(s)
  *   w            exp(min((A_0 - sum_k lambda_k A_k) / (beta (sigma_0 + sum_k lambda_k sigma_k)), log weight_max))
@@ -17,25 +17,24 @@
  *   value_loss   sum_h min(rho, ratio_max) (V_h(s) - Q'_h(s, a))^2,   rho = pi(a|s) / log_prob's probability
  *   critic_loss  sum_h (Q_h(s, a) - (r_h + gamma V_h(s')))^2
  *
- * V, the controller's value and cost_value, is what the policy earns and costs: its expectation over actions is taken
- * with those of the data, by how much likelier the policy makes each than it was (Precup et al. 2000, "Eligibility
- * traces for off-policy policy evaluation"), and no action is judged that is not in the data. Weighing V by w, as the
- * policy is, estimates costs far too low: A holds V's error at a state as well as what the action did, and w, unlike
- * rho, whose mean is 1 at every state, prefers states that went better than V says. sigma_h, the deviation of A_h,
- * frees beta of units: the policy departs from the behaviour by about 1 / (2 beta^2) nats at most. For the first
- * `clone_rounds` w and rho are 1, and values are those of the behaviour.
+ * V, the controller's value and cost_value, is the value of the policy by importance sampling over actions of the data
+ * (Precup et al. 2000, "Eligibility traces for off-policy policy evaluation"). Weights w in place of rho would estimate
+ * costs far too low: A contains V's error at a state, and w prefers states that went better than V, whereas the mean of
+ * rho is 1 at every state. Dividing by sigma_h, the deviation of A_h, makes beta independent of units: the policy
+ * departs from the behaviour by at most about 1 / (2 beta^2) nats. In the first `clone_rounds` w and rho are 1, and
+ * values are those of the behaviour.
  *
- * lambda_k follows from what an episode of the policy costs at most, by a doubly robust estimate and its interval at
- * 95 % (costs.c), by phase 3's PID controller (Stooke et al. 2020, arXiv 2007.03964; multiplier.h). The estimate is
- * over states of the data: only a play tells what the policy costs, and margin keeps a share of limits in hand. At the
- * end it is said which limits the data let one count on.
+ * A PID controller (Stooke et al. 2020, arXiv 2007.03964; constraints/multiplier.h) updates lambda_k from the upper end
+ * of the 95 % interval of a doubly robust estimate of an episode's cost (costs.c). The estimate is over states of the
+ * data: only an evaluation measures the policy's cost, and margin lowers the limits for that. At the end the phase logs
+ * which limits the estimates support.
  *
- * A mean that is off is what a critic unlearns slowest, by gamma while its target goes its way. That of the behaviour
- * is known: mean r_h / (1 - gamma (1 - p)). So Q and V are what networks say plus an offset, which is set after each of
- * the clone_rounds but the last so that the mean of V is that, and stays from there on.
+ * A critic corrects an error of its mean slowest, by a factor of gamma per update of its target network. The mean of
+ * the behaviour is known: mean r_h / (1 - gamma (1 - p)). Q and V are therefore outputs of networks plus an offset, set
+ * after each of the clone_rounds but the last so that V has this mean, and constant from then on.
  *
- * Rewards and costs are learnt divided by their root mean square, times 10 (1 - gamma), so that values are of the order
- * of 10 whatever their units. Models see rows of agents alone (with clone: all observations).
+ * Rewards and costs are divided by their root mean square and multiplied by 10 (1 - gamma), which gives values of about
+ * 10 in any units. Models read rows of agents alone (with clone: all observations).
  */
 #include "offline.h"
 
@@ -45,8 +44,8 @@
 #include <string.h>
 
 #define ID                "phase_offline"
-#define TARGET_VALUE_SIZE 10.0 /* that values are learnt with */
-#define ESTIMATE_EMA      0.9  /* that estimates over minibatches keep of the past */
+#define TARGET_VALUE_SIZE 10.0 /* of values in training */
+#define ESTIMATE_EMA      0.9  /* smoothing of estimates over minibatches */
 
 enum { ACTOR, CRITIC, GROUPS };
 
@@ -66,7 +65,7 @@ static dt_status read_limits(offline_state *s)
     return DT_OK;
 }
 
-/* How many estimates a critic makes depends on limits, and these on the environment. */
+/* The outputs of the critic depend on limits, and these on the environment. */
 static dt_status bind_models(offline_state *s)
 {
     const dt_wiring_api *wiring = NULL;
@@ -114,7 +113,7 @@ static void set_scales(offline_state *s)
     }
 }
 
-/* An evaluation has none of them. */
+/* Evaluations have no rollouts. */
 static dt_status check_rollouts(const offline_state *s)
 {
     if (s->told.samples > 0 && s->told.rows == 0) {
@@ -132,7 +131,7 @@ static dt_status check_rollouts(const offline_state *s)
     return DT_OK;
 }
 
-/* A value's error shrinks by gamma while the target goes its way. Once in a run, by one rank. */
+/* An error of a value shrinks by gamma in 1 / tau updates. Once in a run, by one rank. */
 static void warn_few_updates(const offline_state *s)
 {
     const dt_comm_api *comm = s->h->service(s->h, DT_SVC_COMM);
@@ -173,7 +172,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* A multiplier in the units that advantages are learnt in. */
+/* A multiplier in the units of scaled advantages. */
 static double scaled_multiplier(const offline_state *s, uint32_t i)
 {
     return s->kept.multiplier[i].value * s->scale[0] / s->scale[i];
@@ -223,7 +222,7 @@ static dt_status add_advantages(void *user, const dt_rows *r)
     return DT_OK;
 }
 
-/* Of the minibatch that was drawn last. */
+/* From the last minibatch. */
 static dt_status update_estimates(offline_state *s, uint64_t round)
 {
     s->rows = 0;
@@ -232,7 +231,7 @@ static dt_status update_estimates(offline_state *s, uint64_t round)
     memset(s->squares, 0, sizeof(s->squares));
     memset(s->of_value, 0, sizeof(s->of_value));
     DT_TRY_H(s->train->evaluate(s->trainer, s->replay->data(s->memory), s, add_advantages));
-    const bool is_known = round + 1 < (uint64_t)s->config.clone_rounds; /* V is that of the behaviour */
+    const bool is_known = round + 1 < (uint64_t)s->config.clone_rounds; /* V is the value of the behaviour */
     const double n = s->rows > 0 ? (double)s->rows : 1, kept = s->kept.estimates > 0 ? ESTIMATE_EMA : 0;
     for (uint32_t i = 0; i < s->n_heads; i++) {
         const double mean = s->sum[i] / n, deviation = sqrt(fmax(0, s->squares[i] / n - mean * mean));
@@ -251,7 +250,7 @@ void offline_report(const offline_state *s, const char *group, uint32_t i, doubl
     s->metrics->scalar(s->h, name, value);
 }
 
-/* By the upper end of what is estimated. */
+/* From the upper end of the estimated interval. */
 static dt_status update_multipliers(offline_state *s, bool is_last)
 {
     const double reward = s->kept.deviation[0] / s->scale[0];
@@ -333,14 +332,14 @@ static dt_status train_round(const offline_state *s, dt_step_report *r, double *
     return DT_OK;
 }
 
-/* Once in a run: what there is to learn from. */
+/* Once in a run. */
 static void report_rollouts(const offline_state *s)
 {
     const double episodes = (double)s->told.episodes;
     s->metrics->scalar(s->h, "rollouts/samples", (double)s->told.samples);
     s->metrics->scalar(s->h, "rollouts/episodes", episodes);
     if (s->told.episodes == 0) {
-        return; /* what one earns and costs is not known */
+        return; /* their return and costs are unknown */
     }
     s->metrics->scalar(s->h, "rollouts/return", s->told.reward / episodes);
     for (uint32_t i = 1; i < s->n_heads; i++) {
@@ -368,7 +367,7 @@ static dt_status iterate(void *self, dt_progress *out)
     if (!offline_is_clone(s)) {
         DT_TRY_H(update_estimates(s, round));
     }
-    if (s->n_heads > 1 && round + 1 >= (uint64_t)s->config.clone_rounds) { /* before that it is the behaviour */
+    if (s->n_heads > 1 && round + 1 >= (uint64_t)s->config.clone_rounds) { /* before, it is the behaviour */
         DT_TRY_H(update_multipliers(s, r.step >= steps));
     }
     out->step = r.step;

@@ -21,7 +21,7 @@ enum {
     CAR_FOLLOWING,
     EGO
 };
-#define FAR_M 200.0 /* gaps and ways of ego where there is nothing */
+#define FAR_M 200.0 /* value of gaps and distances of ego without an object */
 #define SHARP 1e3   /* slope of a step from 0 to 1 */
 
 dt_status imagine_check(const dt_host *h, const imagine_config *c, const dt_wiring *w, const char *phase)
@@ -59,11 +59,11 @@ dt_status imagine_check(const dt_host *h, const imagine_config *c, const dt_wiri
     return DT_OK;
 }
 
-/* ---- driving ----------------------------------------------------------------------------------------------------- */
+/* ---- simulation -------------------------------------------------------------------------------------------------- */
 
 typedef struct branch {
     dt_tensor *ego;   /* [A,9] */
-    dt_tensor *alive; /* [A,1] 1 until it runs into the one ahead */
+    dt_tensor *alive; /* [A,1], 1 until a collision with the leader */
 } branch;
 
 static dt_tensor *column(dt_graph *g, dt_tensor *x, int64_t k)
@@ -71,19 +71,19 @@ static dt_tensor *column(dt_graph *g, dt_tensor *x, int64_t k)
     return dt_slice(g, x, k, 1);
 }
 
-/* yes where is 1, no where is 0 */
+/* `yes` where the mask is 1, `no` where it is 0 */
 static dt_tensor *select_where(dt_graph *g, dt_tensor *is, dt_tensor *yes, dt_tensor *no)
 {
     return dt_add(g, dt_mul(g, is, yes), dt_mul(g, dt_affine(g, is, -1.0, 1.0), no));
 }
 
-/* 1 where something is nearer than FAR_M */
+/* Mask of distances below FAR_M. */
 static dt_tensor *record_near(dt_graph *g, dt_tensor *way)
 {
     return dt_clamp(g, dt_affine(g, way, -SHARP, SHARP * FAR_M), 0.0, 1.0);
 }
 
-/* Where the vehicle ahead is foreseen after `at` steps of the future, 0 now. */
+/* The predicted position of the leader after `at` steps, 0 now. */
 static dt_tensor *predicted_position(const dt_policy_tensors *p, dt_graph *g, int64_t at)
 {
     return at > 0 ? column(g, p->foreseen, at - 1) : dt_affine(g, column(g, p->foreseen, 0), 0.0, 0.0);
@@ -120,7 +120,7 @@ static void record_step(const dt_wiring *w, const dt_policy_tensors *p, dt_graph
     b->ego = dt_concat(g, both, 2);
 }
 
-/* What the controller says of a state: name is "value" or "mean". */
+/* An output of the controller for a state: "value" or "mean". */
 static dt_status record_controller(const dt_wiring *w, dt_graph *g, dt_tensor *ego, const char *name, dt_tensor **out_p)
 {
     const dt_named in[] = {{"obs", ego}, {"ego", ego}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Coefficients of the clipped objective; see ppo.h.
+ * See ppo.h.
  */
 #include "ppo.h"
 
@@ -45,7 +45,7 @@ dt_status ppo_create(ppo *k, const dt_host *h, const char *phase, const ppo_conf
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-/* What one unit of the advantages learnt from is worth in units of the values. */
+/* Advantages are divided by `deviation` where they are normalised; imagined ones must be as well. */
 static dt_status set_advantage_unit(ppo *k, double deviation)
 {
     const bool is_one = !k->is_normalised || !(deviation > 0);
@@ -73,7 +73,7 @@ dt_status ppo_begin_round(void *self, uint64_t round)
         const float kl = (float)k->kl_coef;
         DT_TRY_H(k->rounds->train->set(k->rounds->trainer, "kl_coef", &kl, 1));
     }
-    return set_advantage_unit(k, 1); /* evaluation alone wants it too; a round sets its own */
+    return set_advantage_unit(k, 1); /* for evaluations; each round sets its own */
 }
 
 dt_status ppo_after_collect(void *self, uint64_t round, const dt_rollout_report *r)
@@ -98,7 +98,7 @@ dt_status ppo_after_pass(void *self, const dt_pass_report *r)
     const ppo_config *c = &k->config;
     const double kl = find_loss(r, "approx_kl");
     const bool is_last = r->pass + 1 == r->passes, is_far = c->target_kl > 0 && kl > 1.5 * c->target_kl;
-    if (c->kl_target > 0 && (is_last || is_far)) { /* section 4 of the paper */
+    if (c->kl_target > 0 && (is_last || is_far)) { /* Schulman et al. 2017, section 4 */
         k->kl_coef *= kl > 1.5 * c->kl_target ? 2.0 : kl < c->kl_target / 1.5 ? 0.5 : 1.0;
         k->kl_coef = fmin(fmax(k->kl_coef, 1e-6), 1e6);
     }
@@ -116,6 +116,6 @@ dt_status ppo_save(void *self, dt_writer *w)
 dt_status ppo_load(void *self, dt_reader *r, uint32_t version)
 {
     ppo *k = self;
-    (void)version; /* it is the phase's, and this part has not changed */
+    (void)version; /* the phase's; this part never changed */
     return r->read(r, &k->kl_coef, sizeof(k->kl_coef));
 }

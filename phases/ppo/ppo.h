@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What phases that improve a policy by the clipped objective share: its options, and how its coefficients change from
- * round to round. Rounds are the host's (svc/rounds.h). A phase's state holds a clipped, zeroed before, and its
- * configuration a wiring, rounds, and a ppo_config. Threads: [main].
+ * Proximal policy optimisation (Schulman et al. 2017), as phase2_ppo and phase3_constrained use it: options, and the
+ * coefficients of the loss (ppo_loss.h) from round to round. The host runs the rounds (svc/rounds.h). A phase's state
+ * contains a zeroed ppo, its configuration a wiring, rounds and a ppo_config. Threads: [main].
  */
-#ifndef DTRAIN_PHASES_CLIPPED_CLIPPED_H
-#define DTRAIN_PHASES_CLIPPED_CLIPPED_H
+#ifndef DTRAIN_PHASES_PPO_PPO_H
+#define DTRAIN_PHASES_PPO_PPO_H
 
 #include "ppo_loss.h"
 
@@ -28,24 +28,24 @@ typedef struct ppo {
     const dt_metrics_api *metrics;
     ppo_config config;
     ppo_loss_config loss;
-    bool is_normalised; /* advantages are */
+    bool is_normalised; /* advantages are normalised */
     dt_wiring *wiring;
-    dt_rounds *rounds; /* once they are made */
+    dt_rounds *rounds; /* set by the phase */
     double kl_coef;
 } ppo;
 
-/* The wiring, and from the options what the loss is, which the phase may change until start. Errors: those of wiring;
- * DT_ECONFIG, DT_ESHAPE (imagine.h). */
+/* Binds models and environment, and sets k->loss from the options; the phase may change it until start. Errors: those
+ * of wiring; DT_ECONFIG, DT_ESHAPE (imagine.h). */
 dt_status ppo_create(ppo *k, const dt_host *h, const char *phase, const ppo_config *c, const dt_wiring_config *wiring,
                      const dt_rounds_config *rounds);
 
-/* Members of dt_rounds_desc, self being a clipped; or a part of a phase's own. */
+/* Members of dt_rounds_desc; self is a ppo. */
 dt_status ppo_record(void *self, dt_graph *g, const dt_policy_tensors *p);
 dt_status ppo_begin_round(void *self, uint64_t round);
 dt_status ppo_after_collect(void *self, uint64_t round, const dt_rollout_report *r);
 dt_status ppo_after_pass(void *self, const dt_pass_report *r);
 
-/* Its part of a phase's state, 8 bytes; self is a clipped. */
+/* Its part of a phase's state, 8 bytes; self is a ppo. */
 dt_status ppo_save(void *self, dt_writer *w);
 dt_status ppo_load(void *self, dt_reader *r, uint32_t version);
 
@@ -57,7 +57,7 @@ extern const char *const ppo_value_clip_modes[]; /* DT_VALUE_* */
     DT_OPTION_OF(T, PART, ppo_config, FIELD, type, dfl, unit, min, max, NULL, help)
 #define PPO_OPTIONS(T, PART)                                                                                       \
     PPO_OPTION(T, PART, clip, DT_OPT_F64, "0.2", "1", 0, 1, "clipping of the probability ratio"),                  \
-    DT_OPTION_OF(T, PART, ppo_config, value_clip_mode, DT_OPT_ENUM, "none", NULL, 0, 0, ppo_value_clip_modes,             \
+    DT_OPTION_OF(T, PART, ppo_config, value_clip_mode, DT_OPT_ENUM, "none", NULL, 0, 0, ppo_value_clip_modes,          \
         "none; step: the larger of the errors of the value and of the old one moved by at most the clip (PPO2); "      \
         "error: the squared error itself, at most the clip (RLlib; errors above it have no gradient)"),                \
     PPO_OPTION(T, PART, value_clip, DT_OPT_F64, "10.0", "1", 0, 1e9, "bound of value_clip_mode"),                  \

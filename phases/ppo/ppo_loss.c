@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The losses of the clipped objective; see ppo_loss.h. Those of weight 0 are reported, not trained on.
+ * See ppo_loss.h. Losses of weight 0 are reported and not trained on.
  */
 #include "ppo_loss.h"
 
@@ -8,7 +8,7 @@
 
 enum { TEXT = 64 };
 
-/* Of ratios that are not clipped: those below 1e-6 are 0 to a mean of f32. */
+/* Bounds that never clip: in a mean of f32 a ratio below 1e-6 is 0. */
 #define NO_CLIP_LOW  0.999999
 #define NO_CLIP_HIGH 1e30
 
@@ -17,7 +17,7 @@ static void add_to(dt_graph *g, dt_tensor **sum, dt_tensor *x)
     *sum = *sum == NULL ? x : dt_add(g, *sum, x);
 }
 
-/* What the policy is to follow, [A]: the reward's advantage, or a weighted sum of it and those of the costs. */
+/* A of the policy loss, [A]: the advantage of the reward, or a weighted sum of it and those of the costs. */
 static dt_status record_advantage(dt_wiring *w, const ppo_loss_config *c, dt_graph *g, const dt_policy_tensors *p,
                                   dt_tensor **out_p)
 {

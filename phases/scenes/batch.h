@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an evaluation of predictions hands out, by name: fields of the data and outputs of prediction_record. Threads:
- * [main].
+ * A micro-batch of an evaluation: fields of the data and outputs of prediction_record, by name. Threads: [main].
  */
 #ifndef DTRAIN_PHASES_SCENES_SLICE_H
 #define DTRAIN_PHASES_SCENES_SLICE_H

@@ -13,7 +13,7 @@
 enum { AXES = 2, TEXT = 24 };
 static const double FIRST_LOG_FACTOR = -1.2, LOG_FACTOR_STEP = 0.05; /* of the factors' logarithms */
 
-/* Numbers of the vector. */
+/* Length of the vector. */
 static int64_t vector_length(const calibration *c)
 {
     return AXES * c->prediction->F + (c->prediction->has_regions ? RADII_SIZE : 0);
@@ -142,7 +142,7 @@ dt_status calibration_get(calibration *c, dt_train *t, calibration_found *found)
     return DT_OK;
 }
 
-/* The data is read once more: regions of several futures are others with another temperature. */
+/* A second pass over the data: regions of several futures depend on the temperature. */
 static dt_status fit_radii(calibration *c, dt_train *t)
 {
     memset(&c->counts, 0, sizeof(c->counts));
@@ -159,10 +159,10 @@ dt_status calibration_run(calibration *c, dt_train *t)
     c->n_windows = 0;
     DT_TRY_H(c->train->evaluate(t, c->data, c, add_likelihoods));
     if (c->n_windows == 0 || c->shape.n_horizons == 0) {
-        return DT_OK; /* nothing is known */
+        return DT_OK; /* nothing to fit */
     }
     calibration_found before;
-    DT_TRY_H(calibration_get(c, t, &before)); /* c->vector is what it was */
+    DT_TRY_H(calibration_get(c, t, &before)); /* reads c->vector */
     const float found = (float)best_log_factor(c);
     for (int64_t i = 0; i < n; i++) {
         c->vector[i] += found;

@@ -57,7 +57,7 @@ static void add_window(evaluation *a, const scene_batch *z, int64_t v)
     }
 }
 
-/* Of a source that says where vehicles are: scenes for pictures. */
+/* Scenes for pictures, if the data has poses. */
 static dt_status add_pictures(evaluation *a, const dt_rows *r, const scene_batch *z)
 {
     int64_t dim[DT_MAX_DIMS] = {0};
@@ -85,7 +85,8 @@ static dt_status add_rows(void *self, const dt_rows *r)
             add_window(a, &z, v);
         }
         const int32_t row = z.seq_row[(a->T - 1) * z.S + v];
-        if (z.risk != NULL && row >= 0 && z.risk_state[row] <= RISK_POSITIVE) { /* not positive already, not unknown */
+        if (z.risk != NULL && row >= 0 &&
+            z.risk_state[row] <= RISK_POSITIVE) { /* neither positive already nor unknown */
             if (!isfinite(z.risk[row])) {
                 return DT_FAIL_H(a->h, DT_EDIVERGED, "the risk of a vehicle is %g in evaluation", (double)z.risk[row]);
             }
@@ -122,7 +123,7 @@ static double auroc(evaluation_risk *r, uint64_t n, uint64_t n_positive)
     return (rank_sum - P * (P + 1) / 2) / (P * Q);
 }
 
-/* Of add_rows site, by its number in the store, where windows are of several. */
+/* Metrics of each site, by its number in the store, if there are several. */
 static dt_status report_sites(evaluation *a)
 {
     uint32_t n_sites = 0;

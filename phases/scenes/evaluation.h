@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How well recorded scenes are predicted: an evaluation over a split, which counts complete windows (whole history,
- * whole future).
- * Definitions and names: docs/explanation/predictions.md.
+ * Evaluation of predictions over a split, of complete windows (whole history and future). Definitions and names:
+ * docs/explanation/predictions.md.
  *
- *   figures of what is predicted (metrics.h), of all windows, and by site where they are of several
+ *   metrics of predictions (metrics.h), of all windows, and of each site if there are several
  *   auroc           = P(score of a positive > score of a negative), ties count half (Mann & Whitney 1947), at anchor
  *                     frames, without vehicles that are positive already; only where there is perception
  * Threads: [main].
@@ -18,7 +17,7 @@
 
 #include <stdbool.h>
 
-enum { EVALUATION_SITES = 8 }; /* that figures are told of */
+enum { EVALUATION_SITES = 8 }; /* with metrics of their own */
 
 typedef struct evaluation_risk {
     float value;
@@ -42,9 +41,8 @@ typedef struct evaluation {
 
 void evaluation_init(evaluation *a, const prediction *p, const dt_train_api *train, const dt_metrics_api *metrics);
 void evaluation_fini(evaluation *a);
-/* Runs the trainer's graph over data, whose part for it is prediction_record, and reports all of the above, and
- * pictures where the data says where vehicles are. Step inputs must be set. Errors: DT_EDIVERGED (what is predicted is
- * not finite), DT_ENOMEM, those of the trainer. */
+/* Runs the trainer's graph (prediction_record) over data and reports all of the above, and pictures if the data has
+ * poses. Step inputs must be set. Errors: DT_EDIVERGED: predictions are not finite; DT_ENOMEM, those of the trainer. */
 dt_status evaluation_run(evaluation *a, dt_train *t, dt_data *data);
 
 #endif

@@ -68,7 +68,7 @@ int64_t metrics_mixture_at(const metrics_horizons *s, const metrics_window *w, i
     return n;
 }
 
-/* Inside the regions of which levels was (x, y), i seconds and one ahead? */
+/* Counts the levels whose region contains the position at horizon i. */
 static void add_inside(metrics_sums *f, const metrics_horizons *s, const metrics_window *w, uint32_t i,
                        const region_gaussian *g, int64_t n)
 {
@@ -156,7 +156,7 @@ void metrics_add(metrics_sums *f, const metrics_horizons *s, const metrics_windo
     f->n_windows++;
 }
 
-/* ---- what they come to ------------------------------------------------------------------------------------------- */
+/* ---- means ------------------------------------------------------------------------------------------------------- */
 
 static void report_value(const dt_host *h, const dt_metrics_api *m, const char *prefix, const char *name,
                          const double *value, uint32_t n)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Figures of predicted futures: sums over complete windows, and what they come to. Constant velocity, recorded speed
- * along the recorded heading, is held against the same windows.
+ * Metrics of predicted futures: sums over complete windows, and their means. Constant velocity, the recorded speed
+ * along the recorded heading, is the baseline on the same windows.
  *
  *   rmse(t)         = sqrt(mean |p_t - q_t|^2)        p predicted, q recorded position
  *   displacement(t) = mean |p_t - q_t|
  *   nll             = mean over windows and future steps of -log N(q; p, diag(sigma^2)), in nats
- *   coverage(t)     = share of windows whose q lies in the region that the told distribution fills to a level: of one
- *                     future an ellipse, of several what their mixture fills (region.h); where radii were fitted
- *                     to held-out vehicles, the region that reaches as far as these (radii.h)
+ *   coverage(t)     = share of windows with q in the region of a probability level of the prediction: an ellipse for
+ *                     one future, the highest density region of a mixture (region.h), or a region with radii fitted to
+ *                     held-out vehicles (radii.h)
  *   min_ade(k)      = mean over windows of the least, over the k most probable futures, mean distance over all steps
  *   min_fde(k)      = the same of the distance at the last step
  *   miss_rate(k)    = share of windows with a least last distance above 2 m
  *                     (the last three: Chang et al. 2019, Argoverse; there min_ade is of the future with the least
  *                     last distance, here each has its own least)
- * A model without futures of its own has one, its prediction. Threads: [main].
+ * A model without several futures has one, its prediction. Threads: [main].
  */
 #ifndef DTRAIN_PHASES_SCENES_FIGURES_H
 #define DTRAIN_PHASES_SCENES_FIGURES_H
@@ -50,16 +50,17 @@ typedef struct metrics_sums { /* sums */
 } metrics_sums;
 
 void metrics_horizons_init(metrics_horizons *s, int64_t F, double rate_hz);
-/* The told distribution of a step's position, of several futures their mixture: g [METRICS_MAX_FUTURES], how many. */
+/* The predicted distribution of a step's position, a mixture of its futures: g [METRICS_MAX_FUTURES]; returns their
+ * number. */
 int64_t metrics_mixture_at(const metrics_horizons *s, const metrics_window *w, int64_t step, region_gaussian *g);
-/* w->K is 1 to METRICS_MAX_FUTURES where there are futures. */
+/* w->K is 1 to METRICS_MAX_FUTURES if there are several futures. */
 void metrics_add(metrics_sums *f, const metrics_horizons *s, const metrics_window *w);
-/* Part of an evaluation's result: errors at the horizons. Errors: DT_EDIVERGED: they are not finite. */
+/* Reports errors at the horizons. Errors: DT_EDIVERGED: they are not finite. */
 dt_status metrics_report_errors(const metrics_sums *f, const metrics_horizons *s, const dt_host *h,
                                 const dt_metrics_api *m, const char *prefix);
 /* ratio [n_horizons]: rmse over constant velocity's. */
 void metrics_rmse_ratio(const metrics_sums *f, const metrics_horizons *s, double *ratio);
-/* And what several futures and their ellipses come to. */
+/* Reports coverage and metrics of several futures. */
 void metrics_report_futures(const metrics_sums *f, const metrics_horizons *s, const dt_host *h, const dt_metrics_api *m,
                             const char *prefix);
 

@@ -49,7 +49,7 @@ static bool is_rank_0(const prediction *p)
     return comm == NULL || comm->rank(p->h) == 0;
 }
 
-/* Names of what statistics do not allow to scale. */
+/* Names of features that are almost constant. */
 static void append_unscaled(char *text, const dt_normaliser *k, const char *const *name, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -126,7 +126,7 @@ static dt_status fit_constants(const prediction *p, const dt_train_api *train, d
     return DT_OK;
 }
 
-/* A rank that cannot read must say so before the others go on to a step. */
+/* All ranks fail if one cannot read. */
 static dt_status agree_status(const prediction *p, dt_status mine)
 {
     const dt_comm_api *comm = p->h->service(p->h, DT_SVC_COMM);
@@ -163,7 +163,7 @@ dt_status normalise_fit(const prediction *p, const dt_train_api *train, dt_train
         return DT_OK;
     }
     DT_TRY_H(train->constant_get(t, CONSTANT("node_scale"), scale, DT_NODE_FEATURES));
-    if (scale[DT_NORMALISED_ACCELERATION] != 1 && !is_anew) { /* the one that is always set */
+    if (scale[DT_NORMALISED_ACCELERATION] != 1 && !is_anew) { /* always set by a fit */
         if (is_rank_0(p)) {
             dt_logf(p->h, 2, "perception keeps its normalisation; %s.normalise_anew fits it to this store", p->phase);
         }

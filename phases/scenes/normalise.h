@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Perception that is normalised by the recordings it is trained on: its constants (traffic/ports.h) fitted once, before
+ * Normalisation of perception by its training recordings: its constants (traffic/ports.h) fitted once, before
  * the first step, to what features are like in the scenes of the training split (traffic/normalise.h). What came fitted
  * from a run before stays, as the weights behind it were trained so. Threads: [main].
  */

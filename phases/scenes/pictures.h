@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scenes of an evaluation of predictions, kept for pictures: of at most PICTURES_KEPT samples, spread evenly over
- * the held-out data, what was recorded and what was predicted; of those the ones at fixed places in the order of their
- * error go to svc/metrics.h, picture(). So which scenes are shown depends on the data and on the model, not on chance.
+ * Scenes of an evaluation for pictures: recorded and predicted positions of at most PICTURES_KEPT samples, spaced
+ * evenly over the held-out data. Those at fixed quantiles of the error are reported (svc/metrics.h, picture()), so the
+ * choice of scenes is deterministic.
  * Threads: [main].
  */
-#ifndef DTRAIN_PHASES_PICTURES_PICTURES_H
-#define DTRAIN_PHASES_PICTURES_PICTURES_H
+#ifndef DTRAIN_PHASES_SCENES_PICTURES_H
+#define DTRAIN_PHASES_SCENES_PICTURES_H
 
 #include "dtrain/helpers.h"
 #include "dtrain/svc/metrics.h"
 
 enum { PICTURES_KEPT = 48, PICTURES_SHOWN = 4, PICTURES_VEHICLES = 64 /* of a scene, at most */ };
 
-typedef struct pictures_batch { /* values of a slice; shapes: traffic/ports.h, [S,F,2] future, spread in log m */
+typedef struct pictures_batch { /* values of a micro-batch; shapes: traffic/ports.h, [S,F,2] future, spread in log m */
     const float *motion, *target, *future, *spread, *pose;
     const int32_t *sample_of_seq;
     const uint8_t *complete;
@@ -26,7 +26,7 @@ typedef struct pictures_batch { /* values of a slice; shapes: traffic/ports.h, [
 
 typedef struct pictures {
     const dt_host *h;
-    int64_t T, F, K, P; /* K, P: of the first slice; 0: none are told */
+    int64_t T, F, K, P; /* K, P: of the first micro-batch; 0: none */
     double step_s;
     uint64_t n_samples; /* of the held-out data */
     uint32_t n_scenes, n_vehicles, cap_vehicles;
@@ -40,7 +40,7 @@ typedef struct pictures {
 
 /* Begins an evaluation. */
 void pictures_begin(pictures *s, const dt_host *h, int64_t T, int64_t F, double step_s, uint64_t n_samples);
-/* Takes what is to be kept of a slice; slices come in the order of samples. Errors: DT_ENOMEM. */
+/* Stores scenes of a micro-batch; these come in the order of samples. Errors: DT_ENOMEM. */
 dt_status pictures_add(pictures *s, const pictures_batch *z);
 /* step [n]: steps of the horizons that are marked. */
 void pictures_report(pictures *s, const dt_metrics_api *m, const uint32_t *step, uint32_t n);

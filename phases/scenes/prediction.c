@@ -11,8 +11,8 @@
 enum { MOTION = 6, AXES = 2, PATH_COLUMNS = 4, TEXT = 48 };
 #define HALF_LOG_2PI     0.91893853320467274178
 #define MIXTURE_STEPS    5.0   /* n of prediction.h */
-#define MIN_PROBABILITY  1e-12 /* whose logarithm is taken */
-#define POSITION_NOISE_M 0.05  /* of recordings: a distance below it counts little */
+#define MIN_PROBABILITY  1e-12 /* before a logarithm */
+#define POSITION_NOISE_M 0.05  /* of recordings */
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
@@ -211,7 +211,7 @@ dt_status prediction_bind_world(prediction *p, uint32_t flags)
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-/* What the world model tells. */
+/* Outputs of the world model. */
 enum { FUTURE, SPREAD, FUTURES, SPREADS, PROBABILITY, TEMPERATURE, REGIONS, N_OUTPUTS };
 
 static bool has_output(const prediction *p, uint32_t i)
@@ -219,7 +219,7 @@ static bool has_output(const prediction *p, uint32_t i)
     return i <= SPREAD || (i == TEMPERATURE ? p->has_temperature : i == REGIONS ? p->has_regions : p->K > 0);
 }
 
-/* node rows [N,H] -> one sequence per vehicle [T,S,H] -> futures; embedding NULL: motion alone */
+/* Node rows [N,H] -> one sequence per vehicle [T,S,H] -> futures; embedding NULL: motion alone. */
 static dt_status record_world(const prediction *p, dt_graph *g, dt_tensor *embedding, dt_named outputs[N_OUTPUTS])
 {
     const dt_graph_api *api = g->api;
@@ -291,7 +291,7 @@ static dt_tensor *mixture_nll(const prediction *p, dt_graph *g, const dt_named o
     return dt_sum(g, dt_affine(g, log_sum, -1.0 / n, 0.0));
 }
 
-/* The temperature's mean, once per vehicle, summed over them; 0 times the regions, so that they are apart as well. */
+/* The mean temperature, summed over vehicles, plus 0 times the regions, so that the loss depends on them as well. */
 static dt_tensor *mean_temperature(const prediction *p, dt_graph *g, const dt_named outputs[N_OUTPUTS])
 {
     dt_tensor *share = dt_fill(g, dt_merge(g, outputs[SPREAD].tensor), 1.0 / (double)(AXES * p->F)); /* [S,2F] */

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What perception and world learn from recorded scenes, in whichever phase trains them: the data they read, what flows
- * between them, and their losses.
+ * Training of perception and world model on recorded scenes: data, graph and losses.
  *
- * A sample is a scene at an anchor frame. Perception sees every frame of the history, its embeddings are gathered into
- * one sequence per vehicle, the world model gives each vehicle's future. Losses per vehicle and recorded future step:
- * "nll", the negative log-likelihood of the recorded position, "position", its squared distance to the prediction, and
- * "distance", the distance itself, which the few vehicles that brake hard do not rule over; per vehicle and frame
- * "risk", the cross-entropy of the risk label. What was not recorded has weight 0. Steps of the future count by step
- * input horizon_weight [F]. Without perception the world model sees motion alone, and there is no risk.
+ * A sample is a scene at an anchor frame. Perception reads every frame of the history, its embeddings are gathered into
+ * one sequence per vehicle, and the world model predicts each vehicle's future. Losses per vehicle and recorded future
+ * step: "nll", the negative log-likelihood of the recorded position, "position", its squared distance to the
+ * prediction, and "distance", the distance itself, which hard braking does not dominate; per vehicle and frame "risk",
+ * the cross-entropy of the risk label. Unrecorded steps have weight 0, others that of step input horizon_weight [F].
+ * Without perception the world model reads motion alone, and there is no risk.
  *
- * Of a world model that tells several futures "nll" is that of their mixture, each taken as a whole, and what they sum
- * up to has a "position" as ever (Bishop 1994; Chai et al. 2019):
+ * With several futures "nll" is that of their mixture, each future taken as a whole, and "position" that of their mean
+ * (Bishop 1994; Chai et al. 2019):
  *
  *   nll_j = sum_f w_f -log N(q_f; m_jf, diag(sigma_jf^2))        w: weights of the steps, they sum to 1
  *   nll   = -1/n log sum_j p_j exp(-n nll_j)                     n: steps that count as independent of each other
  *
- * A model's temperature and the radii of its regions are no part of what is learnt: "nll" is of the deviations without
- * them.
+ * Training does not change the model's temperature and the radii of its regions: "nll" is of deviations without them.
  * Threads: [main].
  */
 #ifndef DTRAIN_PHASES_SCENES_PREDICTION_H
@@ -29,7 +27,7 @@
 
 #include <stdbool.h>
 
-enum { PREDICTION_MORE = 8 /* options of the data that the caller may set */, PREDICTION_MAX_FUTURES = 8 };
+enum { PREDICTION_MORE = 8 /* data options of the caller */, PREDICTION_MAX_FUTURES = 8 };
 
 typedef struct prediction_config {
     double history_s, horizon_s, rate_hz;
@@ -44,11 +42,11 @@ typedef struct prediction {
     int64_t T, F; /* steps of history and future */
     int64_t R, P; /* columns of lane, rows of path; 0: the data has no roads */
     dt_model *perception, *world;
-    bool has_roads;      /* the world model was bound to data that tells of them */
-    int64_t K;           /* futures that the world model tells with their probabilities; 0: one, without */
+    bool has_roads;      /* the world model reads them */
+    int64_t K;           /* futures with probabilities; 0: one future */
     int has_temperature; /* of its deviations */
     int has_regions;     /* and radii of their regions, radii.h */
-    int calibrates;      /* the caller's: the loss "temperature" is its mean, of weight 0, and depends on the radii */
+    int calibrates;      /* by the caller: records loss "temperature", its mean and 0 times the radii, of weight 0 */
     float *weight;       /* [F] owned: of the future's steps */
 } prediction;
 
@@ -66,8 +64,8 @@ dt_status prediction_bind_perception(prediction *p);
 dt_status prediction_bind_world(prediction *p, uint32_t flags);
 /* Errors: those of the models. */
 dt_status prediction_record(const prediction *p, dt_graph *g);
-/* So many seconds of the future count, at least a step of it, the last one by its fraction. The weights sum to one, so
- * the loss is a mean per step and does not jump when the horizon grows. seconds_p: that count, NULL: not wanted. */
+/* Trains on this many seconds of the future, at least one step, the last one by its fraction. The weights sum to one,
+ * so the loss is a mean per step and does not jump when the horizon grows. *seconds_p: the horizon set; may be NULL. */
 dt_status prediction_set_horizon(prediction *p, const dt_train_api *train, dt_train *t, double seconds,
                                  double *seconds_p);
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* the last is not 1, which is the whole plane */
+/* below 1, which is the whole plane */
 const double radii_level[RADII_LEVELS] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
 const char *const radii_class_name[RADII_CLASSES] = {"standing", "steady", "changing"};
 
@@ -57,7 +57,7 @@ static uint64_t total(const uint64_t n[RADII_BINS])
     return sum;
 }
 
-/* Upper edge of the bin that has the rank-th least distance, from 1; 0: there are none. */
+/* Upper edge of the bin with the rank-th smallest distance, from 1; 0: empty. */
 static double ranked_distance(const uint64_t n[RADII_BINS], uint64_t rank)
 {
     uint64_t sum = 0;
@@ -70,7 +70,7 @@ static double ranked_distance(const uint64_t n[RADII_BINS], uint64_t rank)
     return 0;
 }
 
-/* The radius of a level among those counted, and where they are too few the largest one, but not below otherwise. */
+/* The radius of a level; with too few counts the largest distance, at least `otherwise`. */
 static double conformal_radius(const uint64_t n[RADII_BINS], double level, double otherwise)
 {
     const uint64_t sum = total(n);

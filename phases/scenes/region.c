@@ -20,7 +20,7 @@ static double density(const region_gaussian *g, int64_t n, double x, double y)
     return sum;
 }
 
-/* Points of equal weight: rings with as much of a Gaussian between them, turned against each other. */
+/* Share of points with a higher density, of equal weight: rings of equal probability, rotated against each other. */
 static double share_above(const region_gaussian *g, int64_t n, const region_gaussian *of, double least)
 {
     int found = 0;
@@ -72,7 +72,7 @@ double region_distance(const region_gaussian *g, int64_t n, double x, double y)
     return fmax(nearest, sqrt(-2 * log1p(-most)));
 }
 
-/* From the greatest summand: far away each of them is 0. */
+/* Log-sum-exp: far away each summand is 0. */
 double region_log_density(const region_gaussian *g, int64_t n, double x, double y)
 {
     double part[REGION_MAX], most = -INFINITY, sum = 0;

@@ -270,7 +270,7 @@ static inline const void *host_rows(const dt_rows *r, const char *name, int64_t 
     (void)r;
     dim[0] = fake.n_at;
     *rank = fake.rank;
-    return strcmp(name, "surprise") == 0 && !fake.lacks_errors ? fake.at : NULL;
+    return strcmp(name, "td_error") == 0 && !fake.lacks_errors ? fake.at : NULL;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */

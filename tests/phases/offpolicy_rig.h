@@ -241,7 +241,7 @@ static inline void rig_exec(rig *r, bool is_training, const double *seed, double
                                .loss = out->loss,
                                .run = &how};
     assert_int_equal(dt_exec_run(e, &feed), DT_OK);
-    static const char *const name[] = {"action", "next_action", "logits", "surprise"};
+    static const char *const name[] = {"action", "next_action", "logits", "td_error"};
     double *const to[] = {&out->action[0][0], &out->next_action[0][0], &out->logits[0][0], out->surprise};
     for (int i = 0; i < 4 && !is_training; i++) {
         const dt_view *v = dt_exec_output(e, name[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What phase3_constrained makes of a round: the mix of advantages, costs seen and surrogate_loss, multipliers, violations in
- * a row, and which costs mark a state as unsafe; numbers by hand, the trainer a fake.
+ * What phase3_constrained makes of a round: the mix of advantages, costs seen and surrogate_loss, multipliers,
+ * violations in a row, and which costs mark a state as unsafe; numbers by hand, the trainer a fake.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 #define trust_region_step fake_region_step
@@ -89,7 +89,7 @@ static void rig_open(rig *r, uint32_t algorithm)
     for (uint32_t k = 0; k < DT_ENV_MAX_COSTS; k++) {
         multiplier_init(&r->s.kept.multiplier[k]);
     }
-    r->s.seen.rows = NAN;
+    r->s.observed.rows = NAN;
     n_recorded = 0;
 }
 
@@ -126,16 +126,16 @@ static void test_seen_costs(void **unused)
                                              .episode_length = 20,
                                              .advantage_std = 8,
                                              .episode_cost = {1, 2, 3}});
-    is_near("rows", r.s.seen.rows, 3 * 20); /* three agents, twenty steps */
-    is_near("cost", r.s.seen.cost[2], 3);
+    is_near("rows", r.s.observed.rows, 3 * 20); /* three agents, twenty steps */
+    is_near("cost", r.s.observed.cost[2], 3);
     is_near("scale", r.s.scale, 8);
     /* no episode ended: as before */
     observe_costs(
         &r.s,
         &(dt_rollout_report){
             .agent_steps = 700, .env_steps = 100, .episode_length = 9, .advantage_std = 2, .episode_cost = {7, 7, 7}});
-    is_near("rows", r.s.seen.rows, 60);
-    is_near("cost", r.s.seen.cost[2], 3);
+    is_near("rows", r.s.observed.rows, 60);
+    is_near("cost", r.s.observed.cost[2], 3);
     is_near("scale", r.s.scale, 2);
     r.s.ppo.is_normalised = false;
     observe_costs(&r.s, &(dt_rollout_report){.advantage_std = 2});
@@ -153,11 +153,11 @@ static void test_costs_are_followed(void **unused)
     m[0].size = m[2].size = 1;
     m[0].rounds = m[2].rounds = 1;
     assert_int_equal(update_multipliers_in_round(&r.s, 0), DT_OK); /* nothing was seen yet */
-    assert_true(isnan(r.s.seen.rows));
-    r.s.seen.rows = 10;
+    assert_true(isnan(r.s.observed.rows));
+    r.s.observed.rows = 10;
     r.s.scale = 0.5;
-    r.s.seen.cost[0] = 4.9; /* the aims are 5 and 2 */
-    r.s.seen.cost[2] = 3;
+    r.s.observed.cost[0] = 4.9; /* the aims are 5 and 2 */
+    r.s.observed.cost[2] = 3;
     for (int pass = 0; pass < 2; pass++) {
         multiplier want[2] = {m[0], m[2]};
         surrogates = pass == 0 ? 7 : 7.05; /* the mean of a moves by 0.05, of c by three times as much */
@@ -178,8 +178,8 @@ static void test_multipliers(void **unused)
     (void)unused;
     rig r;
     rig_open(&r, MULTIPLIER_PID);
-    r.s.seen.rate = 2;
-    r.s.seen.most = 8; /* of ki a quarter is used */
+    r.s.observed.rate = 2;
+    r.s.observed.max_rate = 8; /* of ki a quarter is used */
     const dt_rollout_report report = {
         .episode_cost = {12, 50, NAN}, .advantage_std = 6, .cost_advantage_std = {3, 1, 1}, .episodes = 1};
     multiplier want = r.s.kept.multiplier[0];
@@ -483,8 +483,8 @@ static void test_rates(void **unused)
         dt_progress out = {0};
         rate_now = rates[i];
         assert_int_equal(iterate(&r.s, &out), DT_OK);
-        is_near("rate", r.s.seen.rate, rates[i]);
-        is_near("most", r.s.seen.most, i == 0 ? 1 : 4);
+        is_near("rate", r.s.observed.rate, rates[i]);
+        is_near("most", r.s.observed.max_rate, i == 0 ? 1 : 4);
     }
 }
 

@@ -137,7 +137,7 @@ static void check_losses(const setting *c)
     rig_near("d actor_loss / d log_alpha", of_actor.grad.log_alpha, 0);
     rig_near("d critic_loss / d log_alpha", of_critic.grad.log_alpha, 0);
     for (int row = 0; row < ROWS && c->priority > 0; row++) {
-        rig_near("surprise", of_actor.surprise[row], e.surprise[row]);
+        rig_near("td_error", of_actor.surprise[row], e.surprise[row]);
     }
     if (c->temperature <= 0) {
         rig_run(&r, "temperature_loss", &of_temperature);

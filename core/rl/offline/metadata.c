@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Metadata of stored rollouts; see stored_head.h. An option of the environment is the key option.NAME with its value
+ * Metadata of stored rollouts; see metadata.h. An option of the environment is the key option.NAME with its value
  * as the configuration writes it; of a path the last part, so that the same round is the same bytes wherever it was
  * played.
  */
