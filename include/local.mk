@@ -17,6 +17,7 @@ dtrainextdir = $(dtrainincludedir)/ext
 dtrainext_HEADERS = \
 	include/dtrain/ext/dataset.h \
 	include/dtrain/ext/doctor.h \
+	include/dtrain/ext/foresight.h \
 	include/dtrain/ext/panels.h \
 	include/dtrain/ext/scene.h \
 	include/dtrain/ext/verbs.h

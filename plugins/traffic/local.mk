@@ -20,6 +20,7 @@ plugins_traffic_libdttraffic_la_SOURCES = \
 	plugins/traffic/store/feature_stats.c plugins/traffic/store/feature_stats.h \
 	plugins/traffic/store/normalisation.c plugins/traffic/store/normalisation.h \
 	plugins/traffic/features/features.c plugins/traffic/features/features.h plugins/traffic/features/features_graph.c plugins/traffic/features/features_graph.h plugins/traffic/features/features_graph_set.h \
+	plugins/traffic/foresight/foresight.c plugins/traffic/foresight/foresight.h \
 	plugins/traffic/export/hdf5_file.h plugins/traffic/export/hdf5_roads.c plugins/traffic/export/hdf5_roads.h plugins/traffic/export/hdf5_store.c plugins/traffic/export/hdf5_store.h \
 	plugins/traffic/import/import.c plugins/traffic/import/import.h \
 	plugins/traffic/import/import_chunks.c \

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The plugin "traffic", linked into the program: recordings of traffic (stores, importers, maps, features) as services
- * for other plugins, the verb `dtrain data`, and panels of reports on predictions. It has no components;
+ * for other plugins, the verb `dtrain data`, panels of reports on predictions, and foresight for
+ * policies. It has no components;
  * data_trajectory, env_traffic and env_sumo are plugins of their own.
  */
 #include <config.h>
 
 #include "plugin/loader/loader.h"
+#include "traffic/foresight/foresight.h"
 #include "traffic/panels/panels.h"
 #include "traffic/services.h"
 #include "traffic/verbs/data.h"
@@ -22,6 +24,9 @@ static const void *extension(const char *id)
     }
     if (strcmp(id, DT_EXT_PANELS) == 0) {
         return &dt_traffic_panels;
+    }
+    if (strcmp(id, DT_EXT_FORESIGHT) == 0) {
+        return &dt_traffic_foresight;
     }
     return strcmp(id, "dtrain.services/1") == 0 ? dt_traffic_services : NULL;
 }

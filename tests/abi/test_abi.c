@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "dtrain/ext/dataset.h"
 #include "dtrain/ext/doctor.h"
+#include "dtrain/ext/foresight.h"
 #include "dtrain/ext/panels.h"
 #include "dtrain/ext/scene.h"
 #include "dtrain/ext/verbs.h"

@@ -176,7 +176,7 @@ static void build(world *w, bool is_continuous)
     w->r.stage = &w->stage;
     w->r.env = &w->env;
     w->r.all = &w->r.buffer;
-    w->r.instances = 2;
+    w->r.split = (dt_partition){.comm = w->stage.d.comm, .instances = 2, .last = 2};
     w->r.d.steps = 2;
     w->r.d.transitions = 2;
     w->r.d.gamma = 0.9;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_tests += tests/traffic/test_aside tests/traffic/test_csv tests/traffic/test_cut tests/traffic/test_elements tests/traffic/test_export_table tests/traffic/test_feature_stats tests/traffic/test_features tests/traffic/test_hdf5 \
+dt_tests += tests/traffic/test_aside tests/traffic/test_csv tests/traffic/test_cut tests/traffic/test_elements tests/traffic/test_export_table tests/traffic/test_feature_stats tests/traffic/test_features tests/traffic/test_foresight tests/traffic/test_hdf5 \
 	tests/traffic/test_import tests/traffic/test_import_chunks tests/traffic/test_import_commonroad tests/traffic/test_import_fcd tests/traffic/test_import_formats \
 	tests/traffic/test_import_jobs tests/traffic/test_import_numpy tests/traffic/test_import_threads \
 	tests/traffic/test_map_in tests/traffic/test_names tests/traffic/test_normalisation tests/traffic/test_npy tests/traffic/test_packed tests/traffic/test_pairs \

@@ -26,16 +26,6 @@ static void feed(inputs *x, const char *name, dt_tensor *t)
     x->in[x->n++] = (dt_named){name, t};
 }
 
-static dt_tensor *fed(const inputs *x, const char *name)
-{
-    for (uint32_t i = 0; i < x->n; i++) {
-        if (strcmp(x->in[i].name, name) == 0) {
-            return x->in[i].tensor;
-        }
-    }
-    return NULL;
-}
-
 static const char *prefix_of(const dt_wiring_view *view)
 {
     return view != NULL && view->prefix != NULL ? view->prefix : "";
@@ -78,28 +68,15 @@ static void feed_observations(const dt_wiring *w, dt_graph *g, const dt_wiring_v
 
 /* ---- roles ------------------------------------------------------------------------------------------------------- */
 
-/* The graph of vehicles as in recordings, all else as it is. */
-static void scale_graph(const dt_wiring *w, dt_graph *g, inputs *x)
-{
-    if (dt_foresight_has_graph(w->spec)) {
-        for (uint32_t i = 0; i < x->n; i++) {
-            dt_named *p = &x->in[i];
-            if (strcmp(p->name, "nodes") == 0) {
-                p->tensor = dt_foresight_nodes(g, p->tensor, fed(x, "centre"));
-            } else if (strcmp(p->name, "edges") == 0) {
-                p->tensor = dt_foresight_edges(g, p->tensor);
-            }
-        }
-    }
-}
-
-static dt_status record_perception(const dt_wiring *w, dt_graph *g, const dt_wiring_view *view, inputs *x,
+static dt_status record_perception(const dt_wired *w, dt_graph *g, const dt_wiring_view *view, inputs *x,
                                    dt_policy_tensors *p)
 {
     dt_named out[] = {{"embedding", NULL}, {"risk", NULL}};
     inputs seen = *x;
-    scale_graph(w, g, &seen);
-    DT_TRY(g->api->model(g, w->perception, seen.in, seen.n, out, 2));
+    if (w->predictor != NULL) {
+        w->predictor->scale(g, w->face.spec, seen.in, seen.n);
+    }
+    DT_TRY(g->api->model(g, w->face.perception, seen.in, seen.n, out, 2));
     feed(x, "embedding", p->embedding = out[0].tensor);
     feed(x, "risk", p->risk = out[1].tensor);
     return is_of_rows(view) ? g->api->output(g, "picture/risk", p->risk) : DT_OK;
@@ -108,19 +85,13 @@ static dt_status record_perception(const dt_wiring *w, dt_graph *g, const dt_wir
 static dt_status record_foresight(const dt_wired *w, dt_graph *g, const dt_wiring_view *view, inputs *x,
                                   dt_policy_tensors *p)
 {
-    const dt_foresight_in in = {.past = fed(x, "past"),
-                                .seq_node = fed(x, "seq_node"),
-                                .agent_seq = fed(x, "agent_seq"),
-                                .embedding = p->embedding,
-                                .risk = p->risk,
-                                .is_kept = is_of_rows(view)};
-    if (in.past == NULL || in.seq_node == NULL || in.agent_seq == NULL) {
-        return DT_FAIL(
-            DT_EINVAL,
-            "foresight of rows \"%s\" needs their past, seq_node and agent_seq; set has_all if the data has them",
-            prefix_of(view));
-    }
-    DT_TRY(dt_foresight_record(&w->foresight, g, &in, &p->foresight, &p->foreseen));
+    const dt_foresight_inputs in = {.observation = x->in,
+                                    .n = x->n,
+                                    .is_kept = is_of_rows(view),
+                                    .prefix = prefix_of(view),
+                                    .embedding = p->embedding,
+                                    .risk = p->risk};
+    DT_TRY(w->predictor->record(g, &w->foresight, &in, &p->foresight, &p->foreseen));
     feed(x, "foresight", p->foresight);
     feed(x, "foreseen", p->foreseen);
     return DT_OK;
@@ -208,7 +179,7 @@ dt_status dt_wiring_record(dt_wiring *face, dt_graph *g, const dt_wiring_view *v
         feed(&x, "embedding", p.embedding = out->embedding);
         feed(&x, "risk", p.risk = out->risk);
     } else if (face->perception != NULL) {
-        DT_TRY(record_perception(face, g, view, &x, &p));
+        DT_TRY(record_perception(w, g, view, &x, &p));
     }
     if (face->F > 0) {
         DT_TRY(record_foresight(w, g, view, &x, &p));

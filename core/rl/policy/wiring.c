@@ -280,39 +280,47 @@ static dt_status bind_foresight(dt_wired *w)
     }
     face->F = w->foresight.F;
     face->dt_ms = w->foresight.dt_ms;
-    DT_TRY(dt_foresight_bind(&w->foresight, w->h, face->spec, face->env_id, H));
+    DT_TRY(w->predictor->bind(w->h, &w->foresight, face->spec, face->env_id, H));
     face->world = w->foresight.world;
     return DT_OK;
 }
 
 static dt_status bind_env(dt_wired *w, const dt_wiring_desc *d)
 {
-    enum { MAX_SETTINGS = 16, OF_FORESIGHT = 2 };
-    char text[OF_FORESIGHT][DT_FORESIGHT_TEXT];
-    dt_setting set[MAX_SETTINGS + OF_FORESIGHT];
-    const uint32_t first = w->config.foresight ? OF_FORESIGHT : 0;
+    enum { MAX_SETTINGS = 16 };
+    dt_setting set[MAX_SETTINGS + DT_FORESIGHT_SETTINGS];
+    const uint32_t first = w->config.foresight ? DT_FORESIGHT_SETTINGS : 0;
     if (d->n_settings > MAX_SETTINGS) {
         return DT_FAIL(DT_EINVAL, "%s sets %u options of its environment, more than %d", d->phase, d->n_settings,
                        MAX_SETTINGS);
     }
-    dt_foresight_settings(&w->config, text, set);
+    memcpy(set, w->foresight.setting, sizeof(w->foresight.setting));
     for (uint32_t i = 0; i < d->n_settings; i++) {
         set[first + i] = d->settings[i];
     }
     const dt_status st = dt_bind_service.env(w->h, set, first + d->n_settings, &w->face.env);
     return st < 0 && first > 0
-               ? DT_CONTEXT(
-                     st,
-                     "%s.foresight requests the history of vehicles from the environment; turn it off if there is none",
-                     d->phase)
+               ? DT_CONTEXT(st, "%s.foresight requests a history from the environment; turn it off if there is none",
+                            d->phase)
                : st;
+}
+
+static void take_predictor(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
+{
+    dt_wired *w = user;
+    (void)plugin;
+    (void)component;
+    w->predictor = w->predictor != NULL ? w->predictor : table;
 }
 
 static dt_status bind_all(dt_wired *w, const dt_wiring_desc *d)
 {
     dt_wiring *face = &w->face;
-    DT_TRY(dt_foresight_check(d->phase, &w->config));
-    dt_foresight_init(&w->foresight, &w->config);
+    dt_loader_extensions(dt_stage_of(w->h)->d.loader, DT_EXT_FORESIGHT, take_predictor, w);
+    if (w->config.foresight && w->predictor == NULL) {
+        return DT_FAIL(DT_ECONFIG, "%s.foresight needs a plugin with the extension " DT_EXT_FORESIGHT, d->phase);
+    }
+    DT_TRY(w->config.foresight ? w->predictor->init(d->phase, &w->config, &w->foresight) : DT_OK);
     DT_TRY(bind_env(w, d));
     face->env_id = dt_bind_service.env_id(face->env);
     face->spec = dt_bind_service.env_spec(face->env);

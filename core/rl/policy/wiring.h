@@ -7,11 +7,10 @@
 #ifndef DTRAIN_CORE_RL_POLICY_WIRING_H
 #define DTRAIN_CORE_RL_POLICY_WIRING_H
 
-#include "rl/policy/foresight.h"
-
+#include "dtrain/ext/foresight.h"
 #include "dtrain/svc/rounds.h"
-#include "dtrain/svc/wiring.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { DT_WIRING_MAX_OBS = DT_ENV_MAX_OBS + 1 };
@@ -21,6 +20,7 @@ typedef struct dt_wired { /* a dt_wiring, as the host has it */
     const dt_host *h;
     dt_wiring_config config;
     uint32_t flags;
+    const dt_foresight_api *predictor;     /* of a plugin; NULL: none has it */
     dt_foresight foresight;                /* with face.F > 0 */
     dt_model *other[DT_WIRING_MAX_MODELS]; /* of other roles, as they were bound */
     uint32_t n_others;

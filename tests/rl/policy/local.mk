@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # each includes the source that it tests
-dt_tests += tests/rl/policy/test_wiring tests/rl/policy/test_foresight tests/rl/policy/test_record
+dt_tests += tests/rl/policy/test_wiring tests/rl/policy/test_record
 tests_rl_policy_test_record_SOURCES = tests/rl/policy/test_record.c
 tests_rl_policy_test_record_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 tests_rl_policy_test_record_LDADD = $(mock_la) plugins/traffic/libdttraffic.la core/libdtcore.la $(CMOCKA_LIBS) -ldl -lm

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "engine/graph/plan.h"
+#include "traffic/foresight/foresight.h"
 
 /* ---- fakes ------------------------------------------------------------------------------------------------------- */
 
@@ -123,7 +124,8 @@ static void use_town(rig *r)
     r->w.face.own = &town[0];
     r->w.face.perception = &perception;
     r->w.face.F = 2;
-    dt_foresight_init(&r->w.foresight, &c);
+    r->w.predictor = &dt_traffic_foresight;
+    assert_int_equal(r->w.predictor->init("phase_x", &c, &r->w.foresight), DT_OK);
     r->w.foresight.world = &world;
 }
 

@@ -4,9 +4,9 @@
  * is offered and which outputs it must have, for environments of every kind and under every flag; which models the
  * wiring counts; and what it refuses.
  */
-#define dt_bind_service   fake_bind_service
-#define dt_stage_own      fake_stage_own
-#define dt_foresight_bind fake_foresight_bind
+#define dt_bind_service      fake_bind_service
+#define dt_stage_own         fake_stage_own
+#define dt_loader_extensions fake_extensions
 #include "../../../core/rl/policy/wiring.c"
 
 #include <setjmp.h>
@@ -139,7 +139,20 @@ const dt_bind_api fake_bind_service = {.struct_size = sizeof(dt_bind_api),
 
 static int64_t embedding_width;
 
-dt_status fake_foresight_bind(dt_foresight *f, const dt_host *h, const dt_env_spec *spec, const char *env_id, int64_t H)
+static dt_status fake_foresight_init(const char *phase, const dt_wiring_config *c, dt_foresight *f)
+{
+    assert_string_equal(phase, "phase_x");
+    *f = (dt_foresight){.F = (int64_t)(c->horizon_s * c->rate_hz),
+                        .dt_ms = (int64_t)(1000 / c->rate_hz),
+                        .columns = 23,
+                        .dims = "A 23",
+                        .foreseen_dims = "A 12",
+                        .setting = {{"past_s", "2"}, {"past_hz", "4"}}};
+    return c->rate_hz < 1 ? DT_FAIL(DT_ECONFIG, "steps that are no whole numbers") : DT_OK;
+}
+
+static dt_status fake_foresight_bind(const dt_host *h, dt_foresight *f, const dt_env_spec *spec, const char *env_id,
+                                     int64_t H)
 {
     (void)h;
     assert_true(spec == &fake.spec && strcmp(env_id, "town") == 0);
@@ -147,6 +160,20 @@ dt_status fake_foresight_bind(dt_foresight *f, const dt_host *h, const dt_env_sp
     models[n_models] = (dt_model){.comp = &comp, .role = "world"};
     f->world = &models[n_models++];
     return DT_OK;
+}
+
+static bool has_predictor = true;
+
+void fake_extensions(const dt_loader *l, const char *id, dt_extension_fn *fn, void *user)
+{
+    static const dt_foresight_api api = {
+        .struct_size = sizeof(api), .init = fake_foresight_init, .bind = fake_foresight_bind};
+    static const dt_foresight_api second = {.struct_size = sizeof(second)}; /* of a later plugin */
+    assert_true(l == NULL && strcmp(id, DT_EXT_FORESIGHT) == 0);
+    if (has_predictor) {
+        fn(user, &api, NULL, NULL);
+        fn(user, &second, NULL, NULL);
+    }
 }
 
 static void *owned;
@@ -339,7 +366,7 @@ static void test_foresight(void **unused)
     fake.spec.n_obs = 4;
     fake.outputs[0] = low_high[1];
     dt_wiring *w = open_wiring(0, &c, DT_OK);
-    assert_string_equal(fake.settings, "history_s=2 history_hz=2 ");
+    assert_string_equal(fake.settings, "past_s=2 past_hz=4 ");
     assert_true(w->F == 6 && w->dt_ms == 500 && w->world == &models[0] && w->controller == &models[1]);
     assert_ptr_equal(w->shield, &models[2]);
     assert_true(fake.n_asked == 3 && embedding_width == 0);
@@ -353,15 +380,21 @@ static void test_foresight(void **unused)
     open_wiring(0, &c, DT_OK);
     assert_int_equal(embedding_width, 7);
     end();
-    c.rate_hz = 0.7; /* steps that are no whole numbers */
+    c.rate_hz = 0.7; /* what the predictor rejects */
     begin(1, 2, 0);
     open_wiring(0, &c, DT_ECONFIG);
+    end();
+    begin(1, 2, 0);
+    has_predictor = false;
+    open_wiring(0, &c, DT_ECONFIG);
+    assert_non_null(strstr(dt_error_text(), DT_EXT_FORESIGHT));
+    has_predictor = true;
     end();
     c.rate_hz = 2;
     begin(1, 2, 0);
     fake.env = DT_ECONFIG;
     open_wiring(0, &c, DT_ECONFIG);
-    assert_non_null(strstr(dt_error_text(), "phase_x.foresight requests the history of vehicles from the environment"));
+    assert_non_null(strstr(dt_error_text(), "phase_x.foresight requests a history from the environment"));
     end();
     begin(1, 2, 0);
     fake.env = DT_ECONFIG;

@@ -40,7 +40,7 @@ refused 2 "wired describes its rounds without a loss to record" --set wired.faul
 refused 3 "binds more than 8 models" --set wired.fault=crowd
 refused 2 "a window of 3 steps is known of rows themselves, not of rows \"next_\"" --set wired.window=3 \
     --set models.controller=controller_lstm --set controller_lstm.hidden=8
-refused 2 "foresight requests the history of vehicles from the environment" --set wired.foresight=true --set models.world=world_lstm
+refused 2 "foresight requests a history from the environment" --set wired.foresight=true --set models.world=world_lstm
 
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ]

@@ -4,17 +4,18 @@
  */
 #include <config.h>
 
-#include "rl/policy/foresight.h"
+#include "traffic/foresight/foresight.h"
+
 #include "base/err.h"
+#include "dtrain/svc/bind.h"
 #include "dtrain/traffic/features.h"
-#include "dtrain/svc/graph.h"
-#include "plugin/service/stage.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { AXES = 2, MOTION = 6, MOTION_SPEED = 4, PRESENT = 6, PAST = 7, WHO = 2 };
+enum { AXES = 2, MOTION = 6, MOTION_SPEED = 4, PRESENT = 6, PAST = 7, SEQUENCES_OF_AGENT = 2 };
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
@@ -23,10 +24,9 @@ static bool is_whole(double x)
     return x >= 1 - 1e-6 && fabs(x - round(x)) < 1e-6;
 }
 
-dt_status dt_foresight_check(const char *phase, const dt_wiring_config *c)
+static dt_status check_steps(const char *phase, const dt_wiring_config *c)
 {
-    if (!c->foresight ||
-        (is_whole(c->history_s * c->rate_hz) && is_whole(c->horizon_s * c->rate_hz) && is_whole(1000 / c->rate_hz))) {
+    if (is_whole(c->history_s * c->rate_hz) && is_whole(c->horizon_s * c->rate_hz) && is_whole(1000 / c->rate_hz)) {
         return DT_OK;
     }
     return DT_FAIL(DT_ECONFIG,
@@ -36,8 +36,9 @@ dt_status dt_foresight_check(const char *phase, const dt_wiring_config *c)
                    1000 / c->rate_hz);
 }
 
-void dt_foresight_init(dt_foresight *f, const dt_wiring_config *c)
+static dt_status init(const char *phase, const dt_wiring_config *c, dt_foresight *f)
 {
+    DT_TRY(check_steps(phase, c));
     *f = (dt_foresight){.T = llround(c->history_s * c->rate_hz),
                         .F = llround(c->horizon_s * c->rate_hz),
                         .dt_ms = llround(1000 / c->rate_hz)};
@@ -47,17 +48,14 @@ void dt_foresight_init(dt_foresight *f, const dt_wiring_config *c)
     if (f->n_seconds == 0) {
         f->second[f->n_seconds++] = f->F - 1;
     }
-    f->columns = WHO * (1 + 3 * f->n_seconds) + f->n_seconds;
+    f->columns = SEQUENCES_OF_AGENT * (1 + 3 * f->n_seconds) + f->n_seconds;
     snprintf(f->dims, DT_FORESIGHT_TEXT, "A %lld", (long long)f->columns);
     snprintf(f->foreseen_dims, DT_FORESIGHT_TEXT, "A %lld", (long long)(2 * f->F));
-}
-
-void dt_foresight_settings(const dt_wiring_config *c, char text[2][DT_FORESIGHT_TEXT], dt_setting out[2])
-{
-    snprintf(text[0], DT_FORESIGHT_TEXT, "%.9g", c->history_s);
-    snprintf(text[1], DT_FORESIGHT_TEXT, "%.9g", c->rate_hz);
-    out[0] = (dt_setting){"history_s", text[0]};
-    out[1] = (dt_setting){"history_hz", text[1]};
+    snprintf(f->text[0], DT_FORESIGHT_TEXT, "%.9g", c->history_s);
+    snprintf(f->text[1], DT_FORESIGHT_TEXT, "%.9g", c->rate_hz);
+    f->setting[0] = (dt_setting){"history_s", f->text[0]};
+    f->setting[1] = (dt_setting){"history_hz", f->text[1]};
+    return DT_OK;
 }
 
 /* ---- binding ----------------------------------------------------------------------------------------------------- */
@@ -78,13 +76,15 @@ static bool has(const dt_env_spec *e, const char *name, const char *dims, uint32
     return p != NULL && strcmp(p->dims, dims) == 0 && p->dtype == dtype;
 }
 
-bool dt_foresight_has_graph(const dt_env_spec *e)
+/* The graph that perception was trained on. */
+static bool has_graph(const dt_env_spec *e)
 {
     return has(e, "nodes", "N 9", DT_F32) && has(e, "edges", "E 4", DT_F32);
 }
 
-dt_status dt_foresight_bind(dt_foresight *f, const dt_host *h, const dt_env_spec *spec, const char *env_id, int64_t H)
+static dt_status bind(const dt_host *h, dt_foresight *f, const dt_env_spec *spec, const char *env_id, int64_t H)
 {
+    const dt_bind_api *api = h->service(h, DT_SVC_BIND);
     char past[DT_FORESIGHT_TEXT], latest[DT_FORESIGHT_TEXT], motion[DT_FORESIGHT_TEXT], present[DT_FORESIGHT_TEXT];
     char future[DT_FORESIGHT_TEXT];
     snprintf(past, DT_FORESIGHT_TEXT, "S %lld %d", (long long)f->T, PAST);
@@ -111,7 +111,7 @@ dt_status dt_foresight_bind(dt_foresight *f, const dt_host *h, const dt_env_spec
                                 .needs = needs,
                                 .n_offers = H > 0 ? 3 : 2,
                                 .n_needs = 2};
-    return dt_bind_service.model(h, &want, &f->world);
+    return api->model(h, &want, &f->world);
 }
 
 /* ---- what perception sees ---------------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static dt_tensor *rescale(dt_graph *g, dt_tensor *x, const float *shift, const f
     return dt_concat(g, part, n);
 }
 
-dt_tensor *dt_foresight_nodes(dt_graph *g, dt_tensor *nodes, dt_tensor *centre)
+static dt_tensor *scale_nodes(dt_graph *g, dt_tensor *nodes, dt_tensor *centre)
 {
     static const float shift[DT_NODE_FEATURES] = DT_NODE_SHIFT, scale[DT_NODE_FEATURES] = DT_NODE_SCALE;
     dt_tensor *place = dt_slice(g, nodes, 0, AXES);
@@ -139,10 +139,28 @@ dt_tensor *dt_foresight_nodes(dt_graph *g, dt_tensor *nodes, dt_tensor *centre)
     return dt_concat(g, both, 2);
 }
 
-dt_tensor *dt_foresight_edges(dt_graph *g, dt_tensor *edges)
+static dt_tensor *find_named(const dt_named *list, uint32_t n, const char *name)
 {
-    static const float scale[DT_EDGE_FEATURES] = DT_EDGE_SCALE;
-    return rescale(g, edges, NULL, scale, 0, DT_EDGE_FEATURES);
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(list[i].name, name) == 0) {
+            return list[i].tensor;
+        }
+    }
+    return NULL;
+}
+
+static void scale(dt_graph *g, const dt_env_spec *spec, dt_named *observation, uint32_t n)
+{
+    static const float edge_scale[DT_EDGE_FEATURES] = DT_EDGE_SCALE;
+    dt_tensor *const centre = find_named(observation, n, "centre");
+    for (uint32_t i = 0; i < n && has_graph(spec); i++) {
+        dt_named *p = &observation[i];
+        if (strcmp(p->name, "nodes") == 0) {
+            p->tensor = scale_nodes(g, p->tensor, centre);
+        } else if (strcmp(p->name, "edges") == 0) {
+            p->tensor = rescale(g, p->tensor, NULL, edge_scale, 0, DT_EDGE_FEATURES);
+        }
+    }
 }
 
 /* ---- predictions ------------------------------------------------------------------------------------------------- */
@@ -194,32 +212,43 @@ static dt_tensor *difference(const dt_foresight *f, dt_graph *g, dt_tensor *x, d
 }
 
 /* As a rollout may have kept it. */
-static dt_tensor *kept(dt_graph *g, const dt_foresight_in *in, const char *name, dt_tensor *x)
+static dt_tensor *kept(dt_graph *g, const dt_foresight_inputs *in, const char *name, dt_tensor *x)
 {
     return in->is_kept ? g->api->kept(g, name, x) : x;
 }
 
-dt_status dt_foresight_record(const dt_foresight *f, dt_graph *g, const dt_foresight_in *in, dt_tensor **foresight_p,
-                              dt_tensor **foreseen_p)
+static dt_status record(dt_graph *g, const dt_foresight *f, const dt_foresight_inputs *in, dt_tensor **foresight_p,
+                        dt_tensor **foreseen_p)
 {
-    dt_tensor *motion = dt_slice(g, in->past, 0, MOTION);
-    dt_named fed[3] = {
-        {"motion", motion}, {"present", dt_merge(g, dt_slice(g, in->past, PRESENT, 1))}, {"latest", NULL}};
+    dt_tensor *past = find_named(in->observation, in->n, "past");
+    dt_tensor *seq_node = find_named(in->observation, in->n, "seq_node");
+    dt_tensor *agent_seq = find_named(in->observation, in->n, "agent_seq");
+    if (past == NULL || seq_node == NULL || agent_seq == NULL) {
+        return DT_FAIL(
+            DT_EINVAL,
+            "foresight of rows \"%s\" needs their past, seq_node and agent_seq; set has_all if the data has them",
+            in->prefix);
+    }
+    dt_tensor *motion = dt_slice(g, past, 0, MOTION);
+    dt_named fed[3] = {{"motion", motion}, {"present", dt_merge(g, dt_slice(g, past, PRESENT, 1))}, {"latest", NULL}};
     dt_named guess[] = {{"future", NULL}, {"spread", NULL}};
-    fed[2].tensor = in->embedding != NULL ? dt_gather(g, in->embedding, in->seq_node) : NULL;
+    fed[2].tensor = in->embedding != NULL ? dt_gather(g, in->embedding, seq_node) : NULL;
     DT_TRY(g->api->model(g, f->world, fed, in->embedding != NULL ? 3 : 2, guess, 2));
 
     dt_tensor *along = axis(g, guess[0].tensor, 0), *left = axis(g, guess[0].tensor, 1);
     dt_tensor *deviation = axis(g, guess[1].tensor, 0);
     dt_tensor *speed = dt_slice(g, dt_step(g, motion, -1), MOTION_SPEED, 1); /* [S,1] */
-    dt_tensor *danger = in->risk != NULL ? dt_sigmoid(g, dt_gather(g, dt_split(g, in->risk, 0), in->seq_node))
+    dt_tensor *danger = in->risk != NULL ? dt_sigmoid(g, dt_gather(g, dt_split(g, in->risk, 0), seq_node))
                                          : dt_affine(g, speed, 0.0, 0.0);
-    dt_tensor *each = of_agents(g, describe(f, g, along, left, deviation, speed, danger), in->agent_seq);
-    dt_tensor *all[2] = {each, dt_affine(g, difference(f, g, along, in->agent_seq), 0.02, 0.0)};
+    dt_tensor *each = of_agents(g, describe(f, g, along, left, deviation, speed, danger), agent_seq);
+    dt_tensor *all[2] = {each, dt_affine(g, difference(f, g, along, agent_seq), 0.02, 0.0)};
     *foresight_p = kept(g, in, "foresight", dt_concat(g, all, 2));
 
     dt_tensor *trajectory[2] = {along, deviation};
-    dt_tensor *both = of_agents(g, dt_concat(g, trajectory, 2), in->agent_seq);
+    dt_tensor *both = of_agents(g, dt_concat(g, trajectory, 2), agent_seq);
     *foreseen_p = kept(g, in, "foreseen", dt_slice(g, both, 2 * f->F, 2 * f->F));
     return g->api->status(g);
 }
+
+const dt_foresight_api dt_traffic_foresight = {
+    .struct_size = sizeof(dt_foresight_api), .init = init, .bind = bind, .scale = scale, .record = record};

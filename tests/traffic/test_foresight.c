@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * core/rl/policy/foresight.c: steps and columns, what the world model is bound with, and what is recorded of its
+ * plugins/traffic/foresight/foresight.c: steps and columns, what the world model is bound with, and what is recorded of its
  * predictions, run in double and compared with the same written out.
  */
-#define dt_bind_service fake_bind_service
-#include "../../../core/rl/policy/foresight.c"
+#include "../../plugins/traffic/foresight/foresight.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +35,16 @@ static dt_status fake_model(const dt_host *h, const dt_model_want *want, dt_mode
     return st_of_bind;
 }
 
-const dt_bind_api fake_bind_service = {.struct_size = sizeof(dt_bind_api), .model = fake_model};
+static const void *fake_service(const dt_host *h, const char *id)
+{
+    static const dt_bind_api api = {.struct_size = sizeof(api), .model = fake_model};
+    (void)h;
+    return strcmp(id, DT_SVC_BIND) == 0 ? &api : NULL;
+}
+
+static const dt_host host = {.service = fake_service};
+
+static const dt_port graph_ports[] = {{"nodes", "N 9", DT_F32, 0}, {"edges", "E 4", DT_F32, 0}};
 
 static void test_check(void **unused)
 {
@@ -48,13 +56,12 @@ static void test_check(void **unused)
              {3, 5, 3, DT_ECONFIG},   {1.1, 0.3, 10, DT_OK},   {0, 5, 5, DT_ECONFIG},   {3, 0, 5, DT_ECONFIG},
              {0.001, 1, 1000, DT_OK}, {1, 1, 2000, DT_ECONFIG}};
     for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
-        dt_wiring_config w = {
+        dt_foresight f;
+        const dt_wiring_config w = {
             .foresight = 1, .history_s = c[i].history_s, .horizon_s = c[i].horizon_s, .rate_hz = c[i].rate_hz};
-        if (dt_foresight_check("phase_x", &w) != c[i].st) {
+        if (init("phase_x", &w, &f) != c[i].st) {
             fail_msg("case %zu", i);
         }
-        w.foresight = 0; /* numbers that nothing reads are not wrong */
-        assert_int_equal(dt_foresight_check("phase_x", &w), DT_OK);
     }
 }
 
@@ -70,9 +77,8 @@ static void test_columns(void **unused)
         const dt_wiring_config w = {
             .foresight = 1, .history_s = 4, .horizon_s = c[i].horizon_s, .rate_hz = c[i].rate_hz};
         dt_foresight f;
-        char want[DT_FORESIGHT_TEXT], text[2][DT_FORESIGHT_TEXT];
-        dt_setting set[2];
-        dt_foresight_init(&f, &w);
+        char want[DT_FORESIGHT_TEXT];
+        assert_int_equal(init("phase_x", &w, &f), DT_OK);
         assert_true(f.T == llround(4 * c[i].rate_hz) && f.F == c[i].F && f.dt_ms == llround(1000 / c[i].rate_hz));
         assert_true(f.n_seconds == c[i].n_seconds && f.second[0] == c[i].first);
         assert_int_equal(f.second[f.n_seconds - 1], c[i].last);
@@ -81,11 +87,10 @@ static void test_columns(void **unused)
         assert_string_equal(f.dims, want);
         snprintf(want, sizeof(want), "A %d", (int)(2 * f.F));
         assert_string_equal(f.foreseen_dims, want);
-        dt_foresight_settings(&w, text, set);
-        assert_string_equal(set[0].key, "history_s");
-        assert_string_equal(set[0].value, "4");
-        assert_string_equal(set[1].key, "history_hz");
-        assert_true(strtod(set[1].value, NULL) == c[i].rate_hz);
+        assert_string_equal(f.setting[0].key, "history_s");
+        assert_string_equal(f.setting[0].value, "4");
+        assert_string_equal(f.setting[1].key, "history_hz");
+        assert_true(strtod(f.setting[1].value, NULL) == c[i].rate_hz);
     }
 }
 
@@ -96,17 +101,17 @@ static void test_bind(void **unused)
         {"past", "S 8 7", DT_F32, DT_PORT_STEPS}, {"seq_node", "S", DT_I32, 0}, {"agent_seq", "A 2", DT_I32, 0}};
     const dt_wiring_config c = {.foresight = 1, .history_s = 4, .horizon_s = 3, .rate_hz = 2};
     dt_foresight f;
-    dt_foresight_init(&f, &c);
+    assert_int_equal(init("phase_x", &c, &f), DT_OK);
     const dt_env_spec spec = {.obs = right, .n_obs = 3};
-    assert_int_equal(dt_foresight_bind(&f, NULL, &spec, "town", 16), DT_OK);
+    assert_int_equal(bind(&host, &f, &spec, "town", 16), DT_OK);
     assert_string_equal(asked, "world: H=16 T=8 F=6 dt_ms=500 motion[8 S 6] present[8 S] latest[S 16] ->future[S 6 2] "
                                "->spread[S 6 2]");
     assert_ptr_equal(f.world, (dt_model *)(void *)asked);
-    assert_int_equal(dt_foresight_bind(&f, NULL, &spec, "town", 0), DT_OK); /* without embeddings */
+    assert_int_equal(bind(&host, &f, &spec, "town", 0), DT_OK); /* without embeddings */
     assert_string_equal(asked, "world: H=0 T=8 F=6 dt_ms=500 motion[8 S 6] present[8 S] ->future[S 6 2] "
                                "->spread[S 6 2]");
     st_of_bind = DT_ESHAPE;
-    assert_int_equal(dt_foresight_bind(&f, NULL, &spec, "town", 0), DT_ESHAPE);
+    assert_int_equal(bind(&host, &f, &spec, "town", 0), DT_ESHAPE);
     st_of_bind = DT_OK;
     for (int i = 0; i < 9; i++) { /* each port: not there, of other dims, of another type */
         dt_port wrong[3];
@@ -115,12 +120,11 @@ static void test_bind(void **unused)
         wrong[i / 3].dims = i % 3 == 1 ? "S 9" : wrong[i / 3].dims;
         wrong[i / 3].dtype = i % 3 == 2 ? DT_I64 : wrong[i / 3].dtype;
         const dt_env_spec lacks = {.obs = wrong, .n_obs = 3};
-        assert_int_equal(dt_foresight_bind(&f, NULL, &lacks, "town", 0), DT_ESHAPE);
+        assert_int_equal(bind(&host, &f, &lacks, "town", 0), DT_ESHAPE);
     }
-    static const dt_port graph[] = {{"nodes", "N 9", DT_F32, 0}, {"edges", "E 4", DT_F32, 0}};
-    assert_true(dt_foresight_has_graph(&(dt_env_spec){.obs = graph, .n_obs = 2}));
-    assert_false(dt_foresight_has_graph(&(dt_env_spec){.obs = graph, .n_obs = 1}));
-    assert_false(dt_foresight_has_graph(&(dt_env_spec){.obs = graph + 1, .n_obs = 1}));
+    assert_true(has_graph(&(dt_env_spec){.obs = graph_ports, .n_obs = 2}));
+    assert_false(has_graph(&(dt_env_spec){.obs = graph_ports, .n_obs = 1}));
+    assert_false(has_graph(&(dt_env_spec){.obs = graph_ports + 1, .n_obs = 1}));
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
@@ -221,7 +225,7 @@ static void check_record(double horizon_s, double rate_hz, bool has_embedding)
         .foresight = 1, .history_s = STEPS / rate_hz, .horizon_s = horizon_s, .rate_hz = rate_hz};
     char dims[DT_FORESIGHT_TEXT];
     dt_foresight f;
-    dt_foresight_init(&f, &c);
+    assert_int_equal(init("phase_x", &c, &f), DT_OK);
     f.world = (dt_model *)(void *)asked;
     assert_true(f.T == STEPS && f.F <= MOST_F);
     snprintf(dims, sizeof(dims), "S %d 2", (int)f.F);
@@ -247,14 +251,17 @@ static void check_record(double horizon_s, double rate_hz, bool has_embedding)
     kept_names[0] = '\0';
     g->api = &api;
     sees_embedding = has_embedding;
-    const dt_foresight_in in = {.past = api.input(g, "past"),
-                                .seq_node = api.input(g, "seq_node"),
-                                .agent_seq = api.input(g, "agent_seq"),
-                                .embedding = has_embedding ? api.input(g, "embedding") : NULL,
-                                .risk = has_embedding ? api.input(g, "risk") : NULL,
-                                .is_kept = has_embedding};
+    const dt_named seen[] = {{"past", api.input(g, "past")},
+                             {"seq_node", api.input(g, "seq_node")},
+                             {"agent_seq", api.input(g, "agent_seq")}};
+    const dt_foresight_inputs in = {.observation = seen,
+                                    .n = 3,
+                                    .prefix = "",
+                                    .embedding = has_embedding ? api.input(g, "embedding") : NULL,
+                                    .risk = has_embedding ? api.input(g, "risk") : NULL,
+                                    .is_kept = has_embedding};
     dt_tensor *foresight = NULL, *foreseen = NULL;
-    if (dt_foresight_record(&f, g, &in, &foresight, &foreseen) != DT_OK) {
+    if (record(g, &f, &in, &foresight, &foreseen) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
     assert_string_equal(kept_names, has_embedding ? "foresight foreseen " : "");
@@ -326,7 +333,7 @@ static void test_scaled(void **unused)
     static const char *const symbol[] = {"N", "A", "S", "E"};
     static const int64_t live[] = {NODES, AGENTS, SEQUENCES, EDGES};
     static const double shift[] = {0, 0, 0, 0, 0, 0, -5, -200, 0}, edge_scale[] = {1 / 20.0, 1 / 4.0, 1 / 5.0, 1};
-    static const double scale[] = {1 / 30.0, 1 / 30.0, 1 / 10.0, 1 / 2.0, 1, 1, 1 / 4.0, -1 / 100.0, 1};
+    static const double node_scale[] = {1 / 30.0, 1 / 30.0, 1 / 10.0, 1 / 2.0, 1, 1, 1 / 4.0, -1 / 100.0, 1};
     static const dt_port port[] = {
         {"nodes", "N 9", DT_F32, 0}, {"centre", "N 2", DT_F32, 0}, {"edges", "E 4", DT_F32, 0}};
     void *const field[] = {nodes, centre, edges};
@@ -338,10 +345,17 @@ static void test_scaled(void **unused)
     fill();
     const dt_graph_desc d = {.symbol = symbol, .n_symbols = 4, .field = port, .n_fields = 3, .params = &params};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
-    dt_tensor *n = g->api->input(g, "nodes");
-    (void)g->api->output(g, "centred", dt_foresight_nodes(g, n, g->api->input(g, "centre")));
-    (void)g->api->output(g, "plain", dt_foresight_nodes(g, n, NULL));
-    assert_int_equal(g->api->output(g, "edges", dt_foresight_edges(g, g->api->input(g, "edges"))), DT_OK);
+    const dt_env_spec spec = {.obs = graph_ports, .n_obs = 2};
+    dt_named seen[] = {{"nodes", g->api->input(g, "nodes")},
+                       {"edges", g->api->input(g, "edges")},
+                       {"centre", g->api->input(g, "centre")}};
+    dt_named plain[] = {seen[0], {"other", seen[0].tensor}};
+    scale(g, &spec, seen, 3);
+    scale(g, &spec, plain, 2);
+    assert_ptr_equal(plain[1].tensor, g->api->input(g, "nodes")); /* other observations are as they were */
+    (void)g->api->output(g, "centred", seen[0].tensor);
+    (void)g->api->output(g, "plain", plain[0].tensor);
+    assert_int_equal(g->api->output(g, "edges", seen[1].tensor), DT_OK);
     const dt_plan_desc pd = {.lane = DT_LANE_REF64, .reuse = true, .cap = live};
     const dt_kernel_run how = {.seed = 1};
     assert_int_equal(dt_plan_compile(g, &pd, &p), DT_OK);
@@ -353,8 +367,8 @@ static void test_scaled(void **unused)
     get(e, "edges", got[2], EDGES * 4);
     for (int i = 0; i < NODES * 9; i++) {
         const double x = (double)nodes[i / 9][i % 9], c = i % 9 < 2 ? (double)centre[i / 9][i % 9] : 0;
-        assert_near("node", got[0][i], (x - c + shift[i % 9]) * scale[i % 9]);
-        assert_near("node", got[1][i], (x + shift[i % 9]) * scale[i % 9]);
+        assert_near("node", got[0][i], (x - c + shift[i % 9]) * node_scale[i % 9]);
+        assert_near("node", got[1][i], (x + shift[i % 9]) * node_scale[i % 9]);
     }
     for (int i = 0; i < EDGES * 4; i++) {
         assert_near("edge", got[2][i], (double)edges[i / 4][i % 4] * edge_scale[i % 4]);
