@@ -55,10 +55,10 @@ static dt_status by_tree(bench *b)
     }
     for (uint32_t k = 0; k < b->n_ranges + IN_FLIGHT; k++) {
         if (k >= IN_FLIGHT && k - IN_FLIGHT < b->n_ranges) {
-            DT_TRY(dt_tree_sum_drop(b->sum[k % IN_FLIGHT]));
+            DT_TRY(dt_tree_sum_discard(b->sum[k % IN_FLIGHT]));
         }
         if (k < b->n_ranges) {
-            DT_TRY(dt_tree_sum_share(b->sum[k % IN_FLIGHT], b->c, b->mine, b->range[k]));
+            DT_TRY(dt_tree_sum_all_gather(b->sum[k % IN_FLIGHT], b->c, b->mine, b->range[k]));
         }
     }
     return DT_OK;
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: all_reduce [MILLIONS OF FLOATS [MiB OF A BUCKET [ROUNDS]]]\n");
         return 2;
     }
-    if (!dt_launched(&launch)) {
+    if (!dt_launch_detect(&launch)) {
         fprintf(stderr, "start it with mpirun -n 2\n");
         return 2;
     }
@@ -185,6 +185,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "rank %u: %s\n", dt_comm_rank(b.c), dt_error_text());
         dt_comm_abandon(b.c, dt_error_text());
     }
-    dt_processes_leave(b.c, dt_exit_code(st));
+    dt_processes_finalize(b.c, dt_exit_code(st));
     return dt_exit_code(st);
 }

@@ -100,7 +100,7 @@ static double processor_s(void)
 /* Every leaf is waited for, touched and given back, as a worker of the trainer does it. */
 static dt_status take_leaves(dt_feed *f, uint64_t n, int64_t *rows_p)
 {
-    const dt_feed_leaf *leaf = NULL;
+    const dt_feed_shard *leaf = NULL;
     double waited_s = 0;
     for (uint64_t i = 0; i < n; i++) {
         DT_TRY(dt_feed_wait(f, i, &leaf, &waited_s));
@@ -124,7 +124,7 @@ static dt_status answer_epochs(const side *s, uint64_t epochs)
                             .seed = s->seed,
                             .last_step = steps,
                             .leaves = (uint32_t)s->data.shards,
-                            .leaf_end = (uint32_t)s->data.shards,
+                            .shard_end = (uint32_t)s->data.shards,
                             .slots = s->slots,
                             .threads = s->workers,
                             .augment = 1};

@@ -102,7 +102,7 @@ static dt_status write_batch(const dt_stage *s, const dt_sampler *sampler, const
 static dt_status write_weights(dt_stage *s, const char *folder)
 {
     char path[4096];
-    DT_TRY(dt_trainer_hold(s->trainer));
+    DT_TRY(dt_trainer_synchronize(s->trainer));
     dt_st_tensor *t = dt_alloc_n(s->params.n, sizeof(*t));
     if (t == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choices of the configuration that the engine implements: one list each, in the order of the configuration's words. The
- * enum and the words follow from it, so that a choice reaches the code that implements it without being translated. A
- * switch over one of these enums has no default: the compiler then finds the choice that was forgotten (-Wswitch).
+ * Choices of the configuration that the engine implements: one list each, in the order of the configuration's words.
+ * The enum and the words follow from it, so that a choice reaches the code that implements it without being translated.
+ * A switch over one of these enums has no default: the compiler then finds the choice that was forgotten (-Wswitch).
  */
 #ifndef DTRAIN_CORE_BASE_CHOICES_H
 #define DTRAIN_CORE_BASE_CHOICES_H

@@ -206,8 +206,8 @@ static dt_status plan_one(dry_plan *p, int64_t index)
     p->is_printed = false;
     DT_TRY(dt_session_enter_phase(s, index));
     const bool is_virtual = s->n_processes == 1;
-    DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
-                            is_virtual ? s->ranks : s->n_local, &comm));
+    DT_TRY(dt_comm_planned(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
+                           is_virtual ? s->ranks : s->n_local, &comm));
     dt_stage_desc d = dt_session_describe_stage(s, index, comm, &lock);
     d.run_dir = p->d->run_dir;
     const dt_initial_weights_desc first = {.session = s,

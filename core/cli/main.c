@@ -119,7 +119,7 @@ static int command(int argc, char **argv)
     }
     set_log_level(&a);
     dt_launch launch;
-    if (!dt_cli_is_for_all(&a) && dt_launched(&launch) && launch.rank > 0) {
+    if (!dt_cli_is_for_all(&a) && dt_launch_detect(&launch) && launch.rank > 0) {
         return 0; /* one process is enough for all other verbs, and rank 0 is there */
     }
     if (!dt_cli_is_free(&a)) { /* check ends as the plugin does that it tries */

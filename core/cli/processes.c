@@ -189,7 +189,7 @@ static dt_status self_check(dt_comm *c)
     st = dt_comm_agree(c, st);
     if (st == DT_OK && dt_comm_rank(c) == 0) {
         dt_log(DT_LOG_INFO, "%u processes on %u machine%s, %s; messages arrive intact (%.3f s)", dt_comm_size(c),
-               dt_processes_hosts(c), dt_processes_hosts(c) == 1 ? "" : "s", dt_processes_library(c),
+               dt_processes_n_hosts(c), dt_processes_n_hosts(c) == 1 ? "" : "s", dt_processes_library(c),
                dt_clock_s() - begin);
     }
     return st;
@@ -426,7 +426,7 @@ void dt_processes_words(const dt_comm *c, char *before, size_t n_before, char *b
     before[0] = behind[0] = '\0';
     if (c != NULL && words != NULL) {
         snprintf(behind, n_behind, "%s", words);
-    } else if (c != NULL && dt_launched(&l)) {
+    } else if (c != NULL && dt_launch_detect(&l)) {
         snprintf(before, n_before, "%s -n %u ", l.by, l.size);
     }
 }
@@ -449,7 +449,7 @@ dt_status dt_processes_end(const dt_launch *l, dt_comm *c, dt_status st, int *co
         dt_error_clear();
     }
     if (c != NULL) {
-        dt_processes_leave(c, *code_p);
+        dt_processes_finalize(c, *code_p);
     }
     return DT_OK;
 }

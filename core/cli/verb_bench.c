@@ -160,15 +160,15 @@ static dt_status measure_all(dt_comm *c, bool is_json, answer *a)
     DT_TRY(dt_cost_measure(c, &a->measured));
     dt_cost_model half = a->model;
     half.half = DT_HALF_BF16;
-    DT_TRY(dt_cost_exchange(c, &a->model, &a->exchange_s));
-    DT_TRY(dt_cost_exchange(c, &half, &a->half_s));
+    DT_TRY(dt_cost_measure_exchange(c, &a->model, &a->exchange_s));
+    DT_TRY(dt_cost_measure_exchange(c, &half, &a->half_s));
     dt_cost_predict(&a->measured.links, &a->model, a->ranks, &a->here);
     dt_cost_predict(&a->measured.links, &half, a->ranks, &a->here_half);
     for (uint32_t i = 0; i < N_PREDICTED; i++) {
         dt_cost_predict(&a->measured.links, &a->model, predicted[i], &a->step[i]);
         dt_cost_predict(&a->measured.links, &half, predicted[i], &a->half[i]);
     }
-    a->pays_until = dt_cost_pays_until(&a->measured.links, &a->model);
+    a->pays_until = dt_cost_useful_ranks(&a->measured.links, &a->model);
     return dt_comm_rank(c) == 0 ? say(a, is_json) : DT_OK;
 }
 
@@ -184,7 +184,7 @@ static dt_status bench_comm(const dt_args *a, int *code_p)
     if (a->nproc != NULL && (!dt_parse_whole(a->nproc, &n) || n < 1)) {
         return DT_FAIL(DT_ECONFIG, "--nproc %s: expected a whole number of at least 1", a->nproc);
     }
-    if (!dt_launched(&launch)) {
+    if (!dt_launch_detect(&launch)) {
         if (n < 2) {
             DT_TRY(dt_processes_refuse_lone(a));
             return DT_FAIL(DT_ECONFIG, "dtrain bench comm measures between processes: use --nproc 2 or more, or start "

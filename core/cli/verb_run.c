@@ -154,7 +154,7 @@ static dt_status share_dir(const dt_session *s, dt_comm *c, dt_rundir **dir_p)
     }
     DT_TRY(dt_comm_agree(c, st));
     if (dt_comm_rank(c) == 0) {
-        dt_processes_tell_run(c, dt_rundir_path(*dir_p));
+        dt_processes_run_dir_set(c, dt_rundir_path(*dir_p));
     }
     DT_TRY(dt_comm_broadcast(c, 0, path, sizeof(path)));
     if (dt_comm_rank(c) != 0) {
@@ -373,7 +373,7 @@ dt_status dt_verb_run(const dt_args *a, int *code_p)
     uint64_t n = 0;
     DT_TRY(parse_count("--nproc", a->nproc, &n));
     dt_launch launch;
-    if (!dt_launched(&launch) && n > 1) {
+    if (!dt_launch_detect(&launch) && n > 1) {
         return dt_processes_launch(a, n, code_p);
     }
     dt_status st = dt_processes_refuse_lone(a);

@@ -37,7 +37,7 @@ typedef struct head {
 typedef struct slot {
     _Atomic int state; /* dt_board_state; NEVER, HERE or LEFT */
     int process, code;
-    uint64_t started; /* of the process, in the system's ticks: a number may be given to another one */
+    uint64_t started_ticks; /* of the process, in the system's ticks: a number may be given to another one */
     _Atomic uint64_t n_calls;
     dt_board_call call[DT_BOARD_CALLS];
 } slot;
@@ -53,14 +53,14 @@ struct dt_board {
 
 enum { PAGE = 4096, HEAD_BYTES = (sizeof(head) + PAGE - 1) / PAGE * PAGE };
 
-static size_t bytes_of(uint32_t n)
+static size_t total_bytes(uint32_t n)
 {
     return HEAD_BYTES + (size_t)n * sizeof(slot);
 }
 
-static dt_status map(dt_board *b, int fd, uint32_t n)
+static dt_status map_memory(dt_board *b, int fd, uint32_t n)
 {
-    b->bytes = bytes_of(n);
+    b->bytes = total_bytes(n);
     void *p = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED) {
         return DT_FAIL(DT_ENOMEM, "cannot map %zu bytes of shared memory: %s", b->bytes, strerror(errno));
@@ -71,13 +71,13 @@ static dt_status map(dt_board *b, int fd, uint32_t n)
     return DT_OK;
 }
 
-static dt_status make(dt_board *b, uint32_t n)
+static dt_status create_memory(dt_board *b, uint32_t n)
 {
     b->fd = memfd_create("dtrain-board", MFD_CLOEXEC);
-    if (b->fd < 0 || ftruncate(b->fd, (off_t)bytes_of(n)) != 0) {
+    if (b->fd < 0 || ftruncate(b->fd, (off_t)total_bytes(n)) != 0) {
         return DT_FAIL(DT_EUNSUPPORTED, "cannot make shared memory for %u ranks: %s", n, strerror(errno));
     }
-    DT_TRY(map(b, b->fd, n));
+    DT_TRY(map_memory(b, b->fd, n));
     b->head->magic = MAGIC;
     b->head->n = n;
     if (getrandom(&b->head->nonce, sizeof(b->head->nonce), 0) != (ssize_t)sizeof(b->head->nonce)) {
@@ -88,14 +88,14 @@ static dt_status make(dt_board *b, uint32_t n)
     return DT_OK;
 }
 
-dt_status dt_board_make(uint32_t n, dt_board **out_p)
+dt_status dt_board_create(uint32_t n, dt_board **out_p)
 {
     dt_board *b = dt_alloc(sizeof(*b));
     if (b == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the messages of %u ranks", n);
     }
     b->fd = -1;
-    const dt_status st = make(b, n);
+    const dt_status st = create_memory(b, n);
     if (st < 0) {
         dt_board_close(b);
         return st;
@@ -105,15 +105,15 @@ dt_status dt_board_make(uint32_t n, dt_board **out_p)
 }
 
 /* Is it the one that was meant, and whole? The path may be that of another process of another machine by now. */
-static dt_status look(dt_board *b, int fd, uint64_t nonce)
+static dt_status open_checked(dt_board *b, int fd, uint64_t nonce)
 {
     struct stat st;
     head h;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
-        h.magic != MAGIC || h.nonce != nonce || h.n == 0 || (size_t)st.st_size != bytes_of(h.n)) {
+        h.magic != MAGIC || h.nonce != nonce || h.n == 0 || (size_t)st.st_size != total_bytes(h.n)) {
         return DT_FAIL(DT_ENOTFOUND, "%s is not the shared memory of this job", b->path);
     }
-    return map(b, fd, h.n);
+    return map_memory(b, fd, h.n);
 }
 
 dt_status dt_board_open(const char *path, dt_board **out_p)
@@ -128,7 +128,7 @@ dt_status dt_board_open(const char *path, dt_board **out_p)
     snprintf(b->path, sizeof(b->path), "%s", path);
     const bool is_path = *colon == ':' && strncmp(colon, ":/proc/", strlen(":/proc/")) == 0;
     const int fd = is_path ? open(colon + 1, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1; /* of a process: below no guard */
-    dt_status st = fd >= 0 ? look(b, fd, nonce) : DT_FAIL(DT_ENOTFOUND, "%s is not here", path);
+    dt_status st = fd >= 0 ? open_checked(b, fd, nonce) : DT_FAIL(DT_ENOTFOUND, "%s is not here", path);
     if (fd >= 0) {
         close(fd);
     }
@@ -178,7 +178,7 @@ void dt_board_clear(dt_board *b)
 /* ---- a rank ------------------------------------------------------------------------------------------------------ */
 
 /* Of a process: when it began, and 'T' among its states; 0: there is none. */
-static uint64_t started(int process, char *state_p)
+static uint64_t read_process(int process, char *state_p)
 {
     char path[32], text[1024];
     snprintf(path, sizeof(path), "/proc/%d/stat", process);
@@ -199,26 +199,26 @@ static uint64_t started(int process, char *state_p)
     return p != NULL ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-static slot *slot_of(dt_board *b, uint32_t rank)
+static slot *find_slot(dt_board *b, uint32_t rank)
 {
     return b != NULL && rank < b->n ? &b->slot[rank] : NULL;
 }
 
-void dt_board_join(dt_board *b, uint32_t rank)
+void dt_board_mark_joined(dt_board *b, uint32_t rank)
 {
-    slot *s = slot_of(b, rank);
+    slot *s = find_slot(b, rank);
     char state = 0;
     if (s != NULL) {
         s->process = (int)getpid();
-        s->started = started(s->process, &state);
+        s->started_ticks = read_process(s->process, &state);
         s->code = 0;
         atomic_store(&s->state, DT_BOARD_HERE);
     }
 }
 
-void dt_board_begin(dt_board *b, uint32_t rank, const dt_board_call *call)
+void dt_board_call_begin(dt_board *b, uint32_t rank, const dt_board_call *call)
 {
-    slot *s = slot_of(b, rank);
+    slot *s = find_slot(b, rank);
     if (s != NULL) {
         dt_board_call *c = &s->call[(call->number - 1) % DT_BOARD_CALLS];
         *c = *call;
@@ -228,9 +228,9 @@ void dt_board_begin(dt_board *b, uint32_t rank, const dt_board_call *call)
     }
 }
 
-void dt_board_end(dt_board *b, uint32_t rank, uint64_t number)
+void dt_board_call_end(dt_board *b, uint32_t rank, uint64_t number)
 {
-    slot *s = slot_of(b, rank);
+    slot *s = find_slot(b, rank);
     if (s == NULL || number == 0) {
         return;
     }
@@ -238,16 +238,16 @@ void dt_board_end(dt_board *b, uint32_t rank, uint64_t number)
     c->end_s = c->number == number ? dt_clock_s() : c->end_s;
 }
 
-void dt_board_leave(dt_board *b, uint32_t rank, int code)
+void dt_board_mark_left(dt_board *b, uint32_t rank, int code)
 {
-    slot *s = slot_of(b, rank);
+    slot *s = find_slot(b, rank);
     if (s != NULL) {
         s->code = code;
         atomic_store(&s->state, DT_BOARD_LEFT);
     }
 }
 
-void dt_board_tell_run(dt_board *b, const char *run_dir)
+void dt_board_run_dir_set(dt_board *b, const char *run_dir)
 {
     if (b != NULL) {
         snprintf(b->head->run, sizeof(b->head->run), "%s", run_dir);
@@ -257,7 +257,7 @@ void dt_board_tell_run(dt_board *b, const char *run_dir)
 
 /* ---- everybody --------------------------------------------------------------------------------------------------- */
 
-void dt_board_see(const dt_board *b, uint32_t rank, dt_board_rank *out)
+void dt_board_read_rank(const dt_board *b, uint32_t rank, dt_board_rank *out)
 {
     *out = (dt_board_rank){.state = DT_BOARD_NEVER};
     if (rank >= b->n) {
@@ -272,14 +272,14 @@ void dt_board_see(const dt_board *b, uint32_t rank, dt_board_rank *out)
     out->process = s->process;
     out->code = s->code;
     if (out->state == DT_BOARD_HERE) {
-        const bool is_same = started(s->process, &state) == s->started;
+        const bool is_same = read_process(s->process, &state) == s->started_ticks;
         out->state = is_same && state != 'Z' && state != 'X' ? DT_BOARD_HERE : DT_BOARD_GONE;
         out->is_stopped = is_same && (state == 'T' || state == 't');
     }
-    out->has_called = dt_board_calls(b, rank, 1, &out->last) == 1;
+    out->has_called = dt_board_list_calls(b, rank, 1, &out->last) == 1;
 }
 
-uint32_t dt_board_calls(const dt_board *b, uint32_t rank, uint32_t most, dt_board_call *out)
+uint32_t dt_board_list_calls(const dt_board *b, uint32_t rank, uint32_t most, dt_board_call *out)
 {
     if (rank >= b->n) {
         return 0;
@@ -295,7 +295,7 @@ uint32_t dt_board_calls(const dt_board *b, uint32_t rank, uint32_t most, dt_boar
     return got;
 }
 
-const char *dt_board_run(const dt_board *b)
+const char *dt_board_run_dir(const dt_board *b)
 {
     return atomic_load(&b->head->has_run) != 0 ? b->head->run : "";
 }
@@ -306,8 +306,8 @@ uint32_t dt_board_kill(const dt_board *b)
     for (uint32_t r = 0; r < b->n; r++) {
         slot *s = &b->slot[r];
         char state = 0;
-        if (atomic_load(&s->state) != DT_BOARD_NEVER && started(s->process, &state) == s->started && state != 'Z' &&
-            kill(s->process, SIGKILL) == 0) {
+        if (atomic_load(&s->state) != DT_BOARD_NEVER && read_process(s->process, &state) == s->started_ticks &&
+            state != 'Z' && kill(s->process, SIGKILL) == 0) {
             n++;
         }
     }

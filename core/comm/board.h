@@ -34,7 +34,7 @@ typedef struct dt_board_rank {
 } dt_board_rank;
 
 /* For n ranks. Errors: DT_EUNSUPPORTED (the system gives no shared memory), DT_ENOMEM. */
-dt_status dt_board_make(uint32_t n, dt_board **out_p) DT_NODISCARD;
+dt_status dt_board_create(uint32_t n, dt_board **out_p) DT_NODISCARD;
 /* One that another process of this machine made, by its path. Errors: DT_ENOTFOUND (it is none of this machine, or is
  * over), DT_ENOMEM. */
 dt_status dt_board_open(const char *path, dt_board **out_p) DT_NODISCARD;
@@ -44,18 +44,18 @@ uint32_t dt_board_ranks(const dt_board *b);
 void dt_board_clear(dt_board *b); /* of all ranks and of the run: another life of the job begins */
 
 /* ---- a rank of its own slot; b may be NULL, a rank beyond those of the board is nobody ---- */
-void dt_board_join(dt_board *b, uint32_t rank);
-void dt_board_begin(dt_board *b, uint32_t rank,
-                    const dt_board_call *call); /* number (one more each), bytes, op, root */
-void dt_board_end(dt_board *b, uint32_t rank, uint64_t number);
-void dt_board_leave(dt_board *b, uint32_t rank, int code);
-void dt_board_tell_run(dt_board *b, const char *run_dir); /* rank 0 */
+void dt_board_mark_joined(dt_board *b, uint32_t rank);
+void dt_board_call_begin(dt_board *b, uint32_t rank,
+                         const dt_board_call *call); /* number (one more each), bytes, op, root */
+void dt_board_call_end(dt_board *b, uint32_t rank, uint64_t number);
+void dt_board_mark_left(dt_board *b, uint32_t rank, int code);
+void dt_board_run_dir_set(dt_board *b, const char *run_dir); /* rank 0 */
 
 /* ---- for everybody ---- */
-void dt_board_see(const dt_board *b, uint32_t rank, dt_board_rank *out);
+void dt_board_read_rank(const dt_board *b, uint32_t rank, dt_board_rank *out);
 /* The newest calls of a rank, oldest first; how many there are, at most `most`. */
-uint32_t dt_board_calls(const dt_board *b, uint32_t rank, uint32_t most, dt_board_call *out);
-const char *dt_board_run(const dt_board *b); /* "" while it is not known */
+uint32_t dt_board_list_calls(const dt_board *b, uint32_t rank, uint32_t most, dt_board_call *out);
+const char *dt_board_run_dir(const dt_board *b); /* "" while it is not known */
 /* Ends (SIGKILL) what is left of the ranks' processes; how many there were. */
 uint32_t dt_board_kill(const dt_board *b);
 /* "all_gather of 512 bytes", "broadcast of 8 bytes from rank 0" */

@@ -28,8 +28,8 @@ dt_status dt_comm_init(dt_comm *c, const dt_comm_ops *ops, uint32_t rank, uint32
     c->size = size;
     c->n_local = c->n_inside = size;
     c->timeout_s = DT_COMM_TIMEOUT_S;
-    c->agreeing = dt_alloc_n(size + (size_t)1, sizeof(message));
-    if (c->agreeing == NULL) {
+    c->agreement = dt_alloc_n(size + (size_t)1, sizeof(message));
+    if (c->agreement == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a communicator of %u ranks", size);
     }
     return DT_OK;
@@ -37,8 +37,8 @@ dt_status dt_comm_init(dt_comm *c, const dt_comm_ops *ops, uint32_t rank, uint32
 
 void dt_comm_fini(dt_comm *c)
 {
-    dt_free(c->agreeing);
-    c->agreeing = NULL;
+    dt_free(c->agreement);
+    c->agreement = NULL;
 }
 
 void dt_comm_destroy(dt_comm *c)
@@ -63,7 +63,7 @@ uint32_t dt_comm_local_size(const dt_comm *c)
     return c->n_local;
 }
 
-uint32_t dt_comm_in_process(const dt_comm *c)
+uint32_t dt_comm_process_size(const dt_comm *c)
 {
     return c->n_inside;
 }
@@ -73,7 +73,7 @@ void dt_comm_timeout_set(dt_comm *c, double timeout_s)
     c->timeout_s = timeout_s;
 }
 
-uint32_t dt_comm_blamed(const dt_comm *c)
+uint32_t dt_comm_failed_rank(const dt_comm *c)
 {
     return c->blamed;
 }
@@ -112,7 +112,7 @@ void dt_comm_describe(uint32_t rank, const dt_comm_call *call, char out[DT_COMM_
 /* ---- requests ---- */
 
 /* What this rank sends for it, as comm.h counts: sums as the least that any way of summing needs. */
-static uint64_t sent_by(const dt_comm *c, const dt_comm_call *call)
+static uint64_t count_sent(const dt_comm *c, const dt_comm_call *call)
 {
     uint64_t sent = 0;
     switch (call->op) {
@@ -137,7 +137,7 @@ static uint64_t sent_by(const dt_comm *c, const dt_comm_call *call)
 }
 
 /* A request's number: its collective's, and the slot in the last digits. */
-static dt_status start(dt_comm *c, const dt_comm_call *call, dt_comm_request *out_p)
+static dt_status start_call(dt_comm *c, const dt_comm_call *call, dt_comm_request *out_p)
 {
     uint32_t k = 0;
     *out_p = (dt_comm_request){0};
@@ -156,12 +156,12 @@ static dt_status start(dt_comm *c, const dt_comm_call *call, dt_comm_request *ou
         c->slot[k].sequence = 0;
         return st;
     }
-    c->sent += sent_by(c, call);
+    c->sent += count_sent(c, call);
     out_p->id = c->sequence * DT_COMM_IN_FLIGHT + k;
     return DT_OK;
 }
 
-static dt_status look(dt_comm *c, dt_comm_request *r, bool waits, bool *done_p)
+static dt_status poll_request(dt_comm *c, dt_comm_request *r, bool waits, bool *done_p)
 {
     const uint32_t k = (uint32_t)(r->id % DT_COMM_IN_FLIGHT);
     *done_p = r->id == 0;
@@ -174,7 +174,7 @@ static dt_status look(dt_comm *c, dt_comm_request *r, bool waits, bool *done_p)
                        (unsigned long long)r->id);
     }
     const double begin = dt_clock_s();
-    const dt_status st = c->ops->look(c, k, waits, done_p);
+    const dt_status st = c->ops->poll(c, k, waits, done_p);
     c->waited_s += dt_clock_s() - begin;
     if (st < 0 || *done_p) {
         c->slot[k].sequence = 0;
@@ -187,15 +187,15 @@ dt_status dt_comm_wait(dt_comm *c, dt_comm_request *r)
 {
     bool is_done = false;
     if (c->size == 1) {
-        return look(c, r, true, &is_done);
+        return poll_request(c, r, true, &is_done);
     }
     DT_TRACE("ranks", "wait for others");
-    return look(c, r, true, &is_done);
+    return poll_request(c, r, true, &is_done);
 }
 
 dt_status dt_comm_test(dt_comm *c, dt_comm_request *r, bool *done_p)
 {
-    return look(c, r, false, done_p);
+    return poll_request(c, r, false, done_p);
 }
 
 void dt_comm_abort(dt_comm *c, const char *why)
@@ -203,7 +203,7 @@ void dt_comm_abort(dt_comm *c, const char *why)
     c->ops->abort(c, why != NULL && why[0] != '\0' ? why : "it gave no reason");
 }
 
-dt_status dt_comm_watch(dt_comm *c, const char *what, double since_s)
+dt_status dt_comm_check_peers(dt_comm *c, const char *what, double since_s)
 {
     return c->ops->watch != NULL ? c->ops->watch(c, what, since_s) : DT_OK;
 }
@@ -212,7 +212,7 @@ dt_status dt_comm_watch(dt_comm *c, const char *what, double since_s)
 
 dt_status dt_comm_start_all_gather(dt_comm *c, const void *mine, size_t bytes, void *all, dt_comm_request *out_p)
 {
-    return start(c, &(dt_comm_call){.op = DT_COMM_ALL_GATHER, .bytes = bytes, .from = mine, .to = all}, out_p);
+    return start_call(c, &(dt_comm_call){.op = DT_COMM_ALL_GATHER, .bytes = bytes, .from = mine, .to = all}, out_p);
 }
 
 dt_status dt_comm_start_all_to_all(dt_comm *c, const dt_comm_out *out, const dt_comm_in *in, dt_comm_request *out_p)
@@ -221,7 +221,7 @@ dt_status dt_comm_start_all_to_all(dt_comm *c, const dt_comm_out *out, const dt_
         return DT_FAIL(DT_EINVAL, "rank %u sends itself %zu bytes and expects %zu", c->rank, out[c->rank].bytes,
                        in[c->rank].bytes);
     }
-    return start(c, &(dt_comm_call){.op = DT_COMM_ALL_TO_ALL, .out = out, .in = in}, out_p);
+    return start_call(c, &(dt_comm_call){.op = DT_COMM_ALL_TO_ALL, .out = out, .in = in}, out_p);
 }
 
 dt_status dt_comm_start_broadcast(dt_comm *c, uint32_t root, void *data, size_t bytes, dt_comm_request *out_p)
@@ -229,12 +229,12 @@ dt_status dt_comm_start_broadcast(dt_comm *c, uint32_t root, void *data, size_t 
     if (root >= c->size) {
         return DT_FAIL(DT_EINVAL, "broadcast from rank %u, there are ranks 0 to %u", root, c->size - 1);
     }
-    return start(c, &(dt_comm_call){.op = DT_COMM_BROADCAST, .root = root, .bytes = bytes, .to = data}, out_p);
+    return start_call(c, &(dt_comm_call){.op = DT_COMM_BROADCAST, .root = root, .bytes = bytes, .to = data}, out_p);
 }
 
 dt_status dt_comm_start_barrier(dt_comm *c, dt_comm_request *out_p)
 {
-    return start(c, &(dt_comm_call){.op = DT_COMM_BARRIER}, out_p);
+    return start_call(c, &(dt_comm_call){.op = DT_COMM_BARRIER}, out_p);
 }
 
 static dt_status check_summed(uint64_t n)
@@ -247,7 +247,7 @@ static dt_status check_summed(uint64_t n)
 dt_status dt_comm_start_all_reduce(dt_comm *c, float *data, size_t n, dt_comm_request *out_p)
 {
     DT_TRY(check_summed(n));
-    return start(c, &(dt_comm_call){.op = DT_COMM_ALL_REDUCE, .bytes = n * sizeof(float), .to = data}, out_p);
+    return start_call(c, &(dt_comm_call){.op = DT_COMM_ALL_REDUCE, .bytes = n * sizeof(float), .to = data}, out_p);
 }
 
 dt_status dt_comm_start_reduce_scatter(dt_comm *c, const float *all, const uint32_t *n, float *mine,
@@ -258,7 +258,7 @@ dt_status dt_comm_start_reduce_scatter(dt_comm *c, const float *all, const uint3
         sum += n[r];
     }
     DT_TRY(check_summed(sum));
-    return start(
+    return start_call(
         c,
         &(dt_comm_call){
             .op = DT_COMM_REDUCE_SCATTER, .bytes = (size_t)sum * sizeof(float), .from = all, .to = mine, .n = n},
@@ -319,7 +319,7 @@ dt_status dt_comm_agree(dt_comm *c, dt_status mine)
     if (c->size == 1) {
         return mine;
     }
-    message *all = c->agreeing, *own = all + c->size;
+    message *all = c->agreement, *own = all + c->size;
     memset(own, 0, sizeof(*own));
     own->status = mine;
     if (mine < 0) {
@@ -359,7 +359,7 @@ static dt_status null_start(dt_comm *c, uint32_t slot)
     return DT_OK;
 }
 
-static dt_status null_look(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
+static dt_status null_poll(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
 {
     (void)c;
     (void)slot;
@@ -368,7 +368,7 @@ static dt_status null_look(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
     return DT_OK;
 }
 
-static void null_leave(dt_comm *c, const char *why)
+static void null_abort(dt_comm *c, const char *why)
 {
     (void)c;
     (void)why;
@@ -382,7 +382,7 @@ static void null_destroy(dt_comm *c)
 
 dt_status dt_comm_null(dt_comm **out_p)
 {
-    static const dt_comm_ops ops = {"null", null_start, null_look, null_leave, null_leave, NULL, null_destroy};
+    static const dt_comm_ops ops = {"null", null_start, null_poll, null_abort, null_abort, NULL, null_destroy};
     dt_comm *c = dt_alloc(sizeof(*c));
     if (c == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a communicator");
@@ -398,15 +398,15 @@ dt_status dt_comm_null(dt_comm **out_p)
 
 /* ---- the first of several, alone ---- */
 
-static dt_status imagined_start(dt_comm *c, uint32_t slot)
+static dt_status planned_start(dt_comm *c, uint32_t slot)
 {
     return DT_FAIL(DT_ECOMM, "%s of %u ranks on a communicator that only plans", dt_comm_op_name(c->slot[slot].call.op),
                    c->size);
 }
 
-dt_status dt_comm_imagined(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p)
+dt_status dt_comm_planned(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p)
 {
-    static const dt_comm_ops ops = {"imagined", imagined_start, null_look, null_leave, null_leave, NULL, null_destroy};
+    static const dt_comm_ops ops = {"imagined", planned_start, null_poll, null_abort, null_abort, NULL, null_destroy};
     if (ranks == 1) {
         return dt_comm_null(out_p);
     }

@@ -29,16 +29,16 @@ typedef struct dt_comm dt_comm;
 dt_status dt_comm_null(dt_comm **out_p) DT_NODISCARD;
 /* Rank 0 of so many without the others, to plan what it would take: a call that needs them fails with DT_ECOMM. inside:
  * ranks in this process; local: on this machine. */
-dt_status dt_comm_imagined(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p) DT_NODISCARD;
+dt_status dt_comm_planned(uint32_t ranks, uint32_t inside, uint32_t local, dt_comm **out_p) DT_NODISCARD;
 /* ranks communicators that meet each other; out[ranks]. Destroy each. */
 dt_status dt_comm_sim(uint32_t ranks, double timeout_s, dt_comm **out) DT_NODISCARD;
 void dt_comm_destroy(dt_comm *c);
 
 uint32_t dt_comm_rank(const dt_comm *c);
 uint32_t dt_comm_size(const dt_comm *c);
-uint32_t dt_comm_local_size(const dt_comm *c); /* ranks on this machine, this one among them */
-uint32_t dt_comm_in_process(const dt_comm *c); /* ranks in this process */
-enum { DT_COMM_TIMEOUT_S = 120 };              /* where nothing else is said */
+uint32_t dt_comm_local_size(const dt_comm *c);   /* ranks on this machine, this one among them */
+uint32_t dt_comm_process_size(const dt_comm *c); /* ranks in this process */
+enum { DT_COMM_TIMEOUT_S = 120 };                /* where nothing else is said */
 void dt_comm_timeout_set(dt_comm *c, double timeout_s);
 
 /* all: [size * bytes], rank order. mine may be its own place in all. */
@@ -93,7 +93,7 @@ void dt_comm_abort(dt_comm *c, const char *why);
 /* While this rank waits for others by another library: has anybody left, is anybody gone, has the wait since since_s
  * (dt_clock_s) taken longer than the time limit? The reason is kept and told as where c waits itself. what: "moved data
  * between GPUs". Errors: DT_EPEER, DT_ECOMM, each once and for all. */
-dt_status dt_comm_watch(dt_comm *c, const char *what, double since_s) DT_NODISCARD;
+dt_status dt_comm_check_peers(dt_comm *c, const char *what, double since_s) DT_NODISCARD;
 
 /* The worst status of all ranks (the least), on all ranks; a rank that brought a better one gets a record naming the
  * rank that failed. DT_ECOMM or DT_EPEER when agreement itself fails. */
@@ -103,7 +103,7 @@ uint64_t dt_comm_sent(const dt_comm *c);
 /* Seconds that this rank has spent in calls and waits for others so far. */
 double dt_comm_waited(const dt_comm *c);
 /* Whose failure the last agreement that failed told: its status and text are there its own. */
-uint32_t dt_comm_blamed(const dt_comm *c);
+uint32_t dt_comm_failed_rank(const dt_comm *c);
 /* This rank will make no more calls; others that wait for it get DT_EPEER with why. Not told where the last call was an
  * agreement that something failed: all know. */
 void dt_comm_abandon(dt_comm *c, const char *why);

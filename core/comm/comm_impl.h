@@ -41,7 +41,7 @@ typedef struct dt_comm_ops {
     /* c->slot[slot] is filled in. On failure nothing is under way. */
     dt_status (*start)(dt_comm *c, uint32_t slot);
     /* Is it done? Where waits, it returns when it is. */
-    dt_status (*look)(dt_comm *c, uint32_t slot, bool waits, bool *done_p);
+    dt_status (*poll)(dt_comm *c, uint32_t slot, bool waits, bool *done_p);
     void (*abort)(dt_comm *c, const char *why); /* any thread */
     void (*abandon)(dt_comm *c, const char *why);
     /* NULL: nobody can leave unseen */
@@ -59,7 +59,7 @@ struct dt_comm {
     double waited_s;
     uint32_t blamed;
     bool has_agreed; /* the last call was an agreement that something failed: no rank waits for another */
-    void *agreeing;  /* room of dt_comm_agree: one message a rank, so that agreeing allocates nothing */
+    void *agreement; /* room of dt_comm_agree: one message a rank, so that agreeing allocates nothing */
     dt_comm_slot slot[DT_COMM_IN_FLIGHT];
 };
 

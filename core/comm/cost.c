@@ -19,7 +19,7 @@
 
 /* ---- the formulas ------------------------------------------------------------------------------------------------ */
 
-static uint32_t leaves_of(const dt_cost_model *m, uint32_t ranks)
+static uint32_t count_leaves(const dt_cost_model *m, uint32_t ranks)
 {
     uint32_t leaves = m->leaves;
     while (leaves < ranks) {
@@ -30,7 +30,7 @@ static uint32_t leaves_of(const dt_cost_model *m, uint32_t ranks)
 
 void dt_cost_predict(const dt_cost_links *l, const dt_cost_model *m, uint32_t ranks, dt_cost_step *out)
 {
-    const double R = ranks, P = m->parameters, leaves = leaves_of(m, ranks);
+    const double R = ranks, P = m->parameters, leaves = count_leaves(m, ranks);
     const double buckets = ceil(4 * P / m->bucket_bytes);
     const double each = m->half != DT_HALF_NONE ? 2 : 4; /* bytes of a number of the gradient */
     const double latency = buckets * (R - 1) * l->latency_s, others = P * (R - 1) / R;
@@ -45,7 +45,7 @@ void dt_cost_predict(const dt_cost_links *l, const dt_cost_model *m, uint32_t ra
     out->memory_bytes = 4 * P * (2 + log2(leaves / R)) + 8 * P / R; /* one sum of each height waits for its sibling */
 }
 
-uint32_t dt_cost_pays_until(const dt_cost_links *l, const dt_cost_model *m)
+uint32_t dt_cost_useful_ranks(const dt_cost_links *l, const dt_cost_model *m)
 {
     dt_cost_step now, twice;
     uint32_t ranks = 1;
@@ -115,7 +115,7 @@ static dt_status time_barriers(dt_comm *c, double *seconds_p)
 }
 
 /* The smallest swap is all latency, the largest nearly all bandwidth. */
-static void fit(uint32_t ranks, dt_cost_measured *m)
+static void fit_line(uint32_t ranks, dt_cost_measured *m)
 {
     const double others = ranks - 1, last = m->best_s[DT_COST_SIZES - 1], first = m->best_s[0];
     const double bytes = (double)(m->bytes[DT_COST_SIZES - 1] - m->bytes[0]);
@@ -130,11 +130,11 @@ static dt_status measure(dt_comm *c, swaps *w, size_t most, dt_cost_measured *ou
         out->bytes[i] = i == 0 ? sizeof(uint64_t) : most >> (4 * (DT_COST_SIZES - 1 - i));
         DT_TRY(time_swaps(c, w, out->bytes[i], &out->swap_s[i], &out->best_s[i]));
     }
-    fit(dt_comm_size(c), out);
+    fit_line(dt_comm_size(c), out);
     return dt_comm_broadcast(c, 0, out, sizeof(*out));
 }
 
-static dt_status need_others(const dt_comm *c)
+static dt_status check_has_peers(const dt_comm *c)
 {
     return dt_comm_size(c) > 1 ? DT_OK : DT_FAIL(DT_EINVAL, "one rank has no other rank to measure with");
 }
@@ -142,7 +142,7 @@ static dt_status need_others(const dt_comm *c)
 dt_status dt_cost_measure(dt_comm *c, dt_cost_measured *out)
 {
     const uint32_t R = dt_comm_size(c);
-    DT_TRY(need_others(c));
+    DT_TRY(check_has_peers(c));
     const size_t share = (size_t)MOST_HELD / R, most = share < MOST_BYTES ? share : MOST_BYTES;
     swaps w = {.from = dt_alloc_n(most, (size_t)R + 1), .out = dt_alloc_n(R, sizeof(*w.out))};
     w.in = dt_alloc_n(R, sizeof(*w.in));
@@ -186,10 +186,10 @@ static dt_status exchange_once(dt_comm *c, exchange *x)
     }
     for (uint32_t k = 0; k < x->n_range + IN_FLIGHT; k++) {
         if (k >= IN_FLIGHT && k - IN_FLIGHT < x->n_range) {
-            DT_TRY(dt_tree_sum_drop(x->sum[k % IN_FLIGHT]));
+            DT_TRY(dt_tree_sum_discard(x->sum[k % IN_FLIGHT]));
         }
         if (k < x->n_range) {
-            DT_TRY(dt_tree_sum_share(x->sum[k % IN_FLIGHT], c, x->node[0].value, x->range[k]));
+            DT_TRY(dt_tree_sum_all_gather(x->sum[k % IN_FLIGHT], c, x->node[0].value, x->range[k]));
         }
     }
     return DT_OK;
@@ -200,8 +200,9 @@ static dt_status prepare(dt_comm *c, const dt_cost_model *m, exchange *x)
     const uint32_t R = dt_comm_size(c);
     const int64_t n = (int64_t)m->parameters;
     x->bucket = (int64_t)(m->bucket_bytes / sizeof(float));
-    const dt_tree_sum_desc d = {
-        .shape = {.leaves = leaves_of(m, R), .ranks = R, .rank = dt_comm_rank(c)}, .most = x->bucket, .half = m->half};
+    const dt_tree_sum_desc d = {.shape = {.leaves = count_leaves(m, R), .ranks = R, .rank = dt_comm_rank(c)},
+                                .most = x->bucket,
+                                .half = m->half};
     x->n_range = (uint32_t)((n + x->bucket - 1) / x->bucket);
     x->n_node = dt_tree_cover(&d.shape, d.shape.rank, x->node);
     x->range = dt_alloc_n(x->n_range, sizeof(*x->range));
@@ -237,10 +238,10 @@ static dt_status time_exchanges(dt_comm *c, exchange *x, double *seconds_p)
     return dt_comm_broadcast(c, 0, seconds_p, sizeof(*seconds_p));
 }
 
-dt_status dt_cost_exchange(dt_comm *c, const dt_cost_model *m, double *seconds_p)
+dt_status dt_cost_measure_exchange(dt_comm *c, const dt_cost_model *m, double *seconds_p)
 {
     exchange x = {0};
-    DT_TRY(need_others(c));
+    DT_TRY(check_has_peers(c));
     dt_status st = dt_comm_agree(c, prepare(c, m, &x));
     if (st == DT_OK) {
         st = time_exchanges(c, &x, seconds_p);

@@ -38,7 +38,7 @@ typedef struct dt_cost_step { /* of one of R ranks */
 
 void dt_cost_predict(const dt_cost_links *l, const dt_cost_model *m, uint32_t ranks, dt_cost_step *out);
 /* The number of ranks from which on another doubling makes a step less than a tenth faster, without overlap. */
-uint32_t dt_cost_pays_until(const dt_cost_links *l, const dt_cost_model *m);
+uint32_t dt_cost_useful_ranks(const dt_cost_links *l, const dt_cost_model *m);
 
 enum { DT_COST_SIZES = 5 };
 typedef struct dt_cost_measured {
@@ -54,6 +54,6 @@ typedef struct dt_cost_measured {
 dt_status dt_cost_measure(dt_comm *c, dt_cost_measured *out) DT_NODISCARD;
 /* [collective] The exchange of a step, really: P floats of each rank summed over the tree in buckets, and shared. The
  * median of 5. Errors: as above. */
-dt_status dt_cost_exchange(dt_comm *c, const dt_cost_model *m, double *seconds_p) DT_NODISCARD;
+dt_status dt_cost_measure_exchange(dt_comm *c, const dt_cost_model *m, double *seconds_p) DT_NODISCARD;
 
 #endif

@@ -44,7 +44,7 @@ enum {
     BLAMES = '#'   /* it leaves, and whom it waited for */
 };
 
-static void tell(const dt_peers *p, char kind, const char *text)
+static void notify(const dt_peers *p, char kind, const char *text)
 {
     char word[512];
     snprintf(word, sizeof(word), "%c%s", kind, text);
@@ -67,7 +67,7 @@ static void describe_self(const dt_peers *p, bool has_made, peer *out)
 }
 
 /* The board of the first rank of this machine. Without one, ranks of this machine are as those of others. */
-static void find_board(dt_peers *p)
+static void open_board(dt_peers *p)
 {
     for (uint32_t r = 0; r < p->n && p->board == NULL; r++) {
         peer *o = &p->all[r];
@@ -82,11 +82,11 @@ static void find_board(dt_peers *p)
     dt_error_clear();
 }
 
-dt_status dt_peers_meet(dt_peers *p, dt_comm *c)
+dt_status dt_peers_exchange_hosts(dt_peers *p, dt_comm *c)
 {
     const bool makes = p->board == NULL && p->leads;
     peer mine, *all = dt_alloc_n(p->n, sizeof(*all));
-    if (makes && dt_board_make(p->n, &p->board) < 0) {
+    if (makes && dt_board_create(p->n, &p->board) < 0) {
         p->board = NULL;
     }
     describe_self(p, makes && p->board != NULL, &mine);
@@ -103,9 +103,9 @@ dt_status dt_peers_meet(dt_peers *p, dt_comm *c)
     }
     p->all = all;
     if (p->board == NULL) {
-        find_board(p);
+        open_board(p);
     }
-    dt_board_join(p->board, p->rank);
+    dt_board_mark_joined(p->board, p->rank);
     return DT_OK;
 }
 
@@ -129,14 +129,14 @@ dt_status dt_peers_create(const dt_transport_ops *t, const dt_transport_info *in
     p->board = board;
     const dt_status st = create(p, info);
     if (st < 0) {
-        dt_peers_free(p);
+        dt_peers_destroy(p);
         return st;
     }
     *out_p = p;
     return DT_OK;
 }
 
-void dt_peers_free(dt_peers *p)
+void dt_peers_destroy(dt_peers *p)
 {
     if (p != NULL) {
         dt_board_close(p->board);
@@ -151,7 +151,7 @@ dt_board *dt_peers_board(const dt_peers *p)
     return p->board;
 }
 
-uint32_t dt_peers_hosts(const dt_peers *p)
+uint32_t dt_peers_n_hosts(const dt_peers *p)
 {
     uint32_t n = 0;
     for (uint32_t r = 0; r < p->n && p->all != NULL; r++) {
@@ -177,17 +177,17 @@ static void name_rank(const dt_peers *p, uint32_t rank, char out[NAME_BYTES])
 }
 
 /* false: it is of another machine, or was never seen here. */
-static bool see(const dt_peers *p, uint32_t rank, dt_board_rank *out)
+static bool read_process(const dt_peers *p, uint32_t rank, dt_board_rank *out)
 {
     if (p->board == NULL || p->all == NULL || strcmp(p->all[rank].host, p->all[p->rank].host) != 0) {
         return false;
     }
-    dt_board_see(p->board, rank, out);
+    dt_board_read_rank(p->board, rank, out);
     return out->state != DT_BOARD_NEVER;
 }
 
 /* "; its last was collective 7 (barrier), which ended 3.2 s ago" */
-static void describe_doing(const dt_board_rank *seen, char out[DOING_BYTES])
+static void describe_last_call(const dt_board_rank *seen, char out[DOING_BYTES])
 {
     char what[80];
     const bool is_over = seen->last.end_s > 0;
@@ -201,14 +201,14 @@ static void describe_doing(const dt_board_rank *seen, char out[DOING_BYTES])
     }
 }
 
-dt_status dt_peers_look(const dt_peers *p)
+dt_status dt_peers_check_local(const dt_peers *p)
 {
     for (uint32_t r = 0; r < p->n && p->board != NULL; r++) {
         dt_board_rank seen;
         char name[NAME_BYTES], doing[DOING_BYTES];
-        if (r != p->rank && see(p, r, &seen) && seen.state == DT_BOARD_GONE) {
+        if (r != p->rank && read_process(p, r, &seen) && seen.state == DT_BOARD_GONE) {
             name_rank(p, r, name);
-            describe_doing(&seen, doing);
+            describe_last_call(&seen, doing);
             return DT_FAIL(DT_EPEER, "%s is gone%s", name, doing);
         }
     }
@@ -217,20 +217,20 @@ dt_status dt_peers_look(const dt_peers *p)
 
 /* ---- telling and hearing ----------------------------------------------------------------------------------------- */
 
-void dt_peers_leave(dt_peers *p, const char *why)
+void dt_peers_announce_exit(dt_peers *p, const char *why)
 {
     if (!p->has_left) {
         p->has_left = true;
-        tell(p, LEAVES, why);
+        notify(p, LEAVES, why);
     }
 }
 
-bool dt_peers_has_left(const dt_peers *p)
+bool dt_peers_has_exited(const dt_peers *p)
 {
     return p->has_left;
 }
 
-dt_status dt_peers_listen(dt_peers *p)
+dt_status dt_peers_poll(dt_peers *p)
 {
     uint32_t from = 0;
     char text[512];
@@ -240,7 +240,7 @@ dt_status dt_peers_listen(dt_peers *p)
     p->heard[from] = true;
     if (text[0] == ASKS && !p->has_answered && !p->is_asking && !p->has_left) {
         p->has_answered = true;
-        tell(p, ANSWERS, "");
+        notify(p, ANSWERS, "");
     }
     if (text[0] == ASKS || text[0] == ANSWERS || (text[0] == BLAMES && p->is_asking)) {
         return DT_OK; /* who asks will tell what came of it */
@@ -252,10 +252,10 @@ dt_status dt_peers_listen(dt_peers *p)
 typedef enum presence { ABSENT, UNKNOWN, THERE } presence;
 
 /* Whoever has come looks for what others send, and so answers. */
-static presence presence_of(const dt_peers *p, uint32_t rank, uint64_t number)
+static presence read_presence(const dt_peers *p, uint32_t rank, uint64_t number)
 {
     dt_board_rank seen;
-    if (rank == p->rank || !see(p, rank, &seen)) {
+    if (rank == p->rank || !read_process(p, rank, &seen)) {
         return rank == p->rank || p->heard[rank] ? THERE : UNKNOWN;
     }
     const bool is_able = seen.state == DT_BOARD_LEFT || (seen.state == DT_BOARD_HERE && !seen.is_stopped);
@@ -265,18 +265,18 @@ static presence presence_of(const dt_peers *p, uint32_t rank, uint64_t number)
     return p->heard[rank] || seen.state == DT_BOARD_LEFT ? THERE : UNKNOWN;
 }
 
-static dt_status ask_around(dt_peers *p, uint64_t number)
+static dt_status query_peers(dt_peers *p, uint64_t number)
 {
     const double begin = dt_clock_s();
     bool is_open = true;
     p->is_asking = true;
-    tell(p, ASKS, "");
+    notify(p, ASKS, "");
     while (is_open && dt_clock_s() - begin < 1) {
         const struct timespec nap = {.tv_nsec = 2000000};
         is_open = false;
-        DT_TRY(dt_peers_listen(p));
+        DT_TRY(dt_peers_poll(p));
         for (uint32_t r = 0; r < p->n && !is_open; r++) {
-            is_open = presence_of(p, r, number) == UNKNOWN;
+            is_open = read_presence(p, r, number) == UNKNOWN;
         }
         if (is_open) {
             nanosleep(&nap, NULL);
@@ -295,12 +295,12 @@ static uint32_t name_missing(const dt_peers *p, uint64_t number, char *out, size
     for (uint32_t r = 0; r < p->n; r++) {
         dt_board_rank seen;
         char name[NAME_BYTES], doing[DOING_BYTES] = "";
-        if (presence_of(p, r, number) == THERE || n++ >= MOST_NAMED) {
+        if (read_presence(p, r, number) == THERE || n++ >= MOST_NAMED) {
             continue;
         }
         name_rank(p, r, name);
-        if (see(p, r, &seen)) {
-            describe_doing(&seen, doing);
+        if (read_process(p, r, &seen)) {
+            describe_last_call(&seen, doing);
         }
         used += (size_t)snprintf(out + used, bytes - used, "%s%s%s", used > 0 ? "; " : "", name, doing);
         used = used < bytes ? used : bytes - 1;
@@ -311,15 +311,15 @@ static uint32_t name_missing(const dt_peers *p, uint64_t number, char *out, size
     return n;
 }
 
-dt_status dt_peers_blame(dt_peers *p, uint64_t number, const char *mine, double waited_s)
+dt_status dt_peers_diagnose_timeout(dt_peers *p, uint64_t number, const char *mine, double waited_s)
 {
     char missing[400];
-    DT_TRY(ask_around(p, number));
+    DT_TRY(query_peers(p, number));
     const uint32_t n = name_missing(p, number, missing, sizeof(missing));
     const dt_status st = DT_FAIL(DT_ECOMM, "collective %llu: %s and timed out after %.3g s%s%s",
                                  (unsigned long long)number, mine, waited_s, n > 0 ? " waiting for " : "",
                                  n > 0 ? missing : ", although every rank is present: messages do not arrive");
-    tell(p, BLAMES, dt_error_text());
+    notify(p, BLAMES, dt_error_text());
     p->has_left = true;
     return st;
 }

@@ -8,7 +8,7 @@
 
 #include "comm/comm_impl.h"
 #include "comm/peers.h"
-#include "comm/stood.h"
+#include "comm/suspension.h"
 #include "comm/processes.h"
 
 #include "base/clock.h"
@@ -41,7 +41,7 @@ typedef struct process_comm {
     uint64_t started, verified;         /* collectives that began; that all ranks are known to have called alike */
     uint8_t slot_of[DT_COMM_IN_FLIGHT]; /* by sequence: of one that began and is not verified */
     double heard, looked;               /* when it was last asked whether anybody has left, or is gone */
-    dt_stood stood;                     /* since the last collective that ended well */
+    dt_suspension stood;                /* since the last collective that ended well */
     double watched_since, watched_lost; /* a wait by another library; seconds of it in which this rank itself stood */
     dt_peers *peers;
     bool is_pending;  /* it was given up: the library may still write into buffers */
@@ -56,7 +56,7 @@ typedef struct process_comm {
 
 enum { TAGS = 32768 };
 
-static process_comm *process_of(dt_comm *c)
+static process_comm *as_process(dt_comm *c)
 {
     return (process_comm *)(void *)c;
 }
@@ -74,46 +74,46 @@ static bool has_in_flight(const process_comm *p)
 }
 
 /* The first reason stays, and everybody hears it. */
-static dt_status give_up(process_comm *p, dt_status st, bool tells)
+static dt_status fail_all(process_comm *p, dt_status st, bool tells)
 {
     if (p->failed == DT_OK) {
         const double now = dt_clock_s();
-        char stood[DT_STOOD_TEXT_BYTES];
-        (void)dt_stood_look(&p->stood, now);
-        dt_stood_text(&p->stood, now, stood);
+        char stood[DT_SUSPENSION_TEXT_BYTES];
+        (void)dt_suspension_check(&p->stood, now);
+        dt_suspension_text(&p->stood, now, stood);
         p->failed = st;
         snprintf(p->why, sizeof(p->why), "%.*s%s", (int)(sizeof(p->why) - sizeof(stood)), dt_error_text(), stood);
         st = stood[0] != '\0' ? DT_FAIL(st, "%s", p->why) : st;
         if (tells) {
-            dt_peers_leave(p->peers, p->why);
+            dt_peers_announce_exit(p->peers, p->why);
         }
     }
     p->is_pending = p->is_pending || has_in_flight(p);
     return st;
 }
 
-static dt_status give_up_aborted(process_comm *p)
+static dt_status fail_aborted(process_comm *p)
 {
     pthread_mutex_lock(&p->aborting);
     const dt_status st = DT_FAIL(DT_EPEER, "aborted: %s", p->abort_why);
     pthread_mutex_unlock(&p->aborting);
-    (void)give_up(p, st, true);
+    (void)fail_all(p, st, true);
     snprintf(p->why, sizeof(p->why), "rank %u left: aborted: %s", p->common.rank, p->abort_why);
     return DT_FAIL(st, "%s", p->why);
 }
 
-static dt_status still_well(process_comm *p)
+static dt_status check_health(process_comm *p)
 {
     if (p->failed != DT_OK) {
         return DT_FAIL(p->failed, "%s", p->why);
     }
-    return atomic_load(&p->is_aborted) ? give_up_aborted(p) : DT_OK;
+    return atomic_load(&p->is_aborted) ? fail_aborted(p) : DT_OK;
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* Busy at first, since most waits are short; then others may use the core; then it sleeps between two looks. */
-static void rest(uint64_t look, double waited_s)
+static void sleep_briefly(uint64_t look, double waited_s)
 {
     if (waited_s > 2e-3) {
         const struct timespec nap = {.tv_nsec = 50000};
@@ -126,23 +126,23 @@ static void rest(uint64_t look, double waited_s)
 static const double LISTEN_S = 1e-3, LOOK_S = 0.05;
 
 /* Has anybody left, is anybody gone, is the time over? what: this rank's words for it, NULL: as it was called. */
-static dt_status is_in_vain(process_comm *p, const dt_comm_slot *s, const char *what, double now)
+static dt_status has_timed_out(process_comm *p, const dt_comm_slot *s, const char *what, double now)
 {
     char mine[DT_COMM_CALL_BYTES];
     dt_status st = DT_OK;
     if (now - p->heard > LISTEN_S) {
         p->heard = now;
-        st = dt_peers_listen(p->peers);
+        st = dt_peers_poll(p->peers);
     }
     if (st < 0) {
-        return give_up(p, st, false);
+        return fail_all(p, st, false);
     }
     if (now - s->since > LOOK_S && now - p->looked > LOOK_S) {
         p->looked = now;
-        st = dt_peers_look(p->peers);
+        st = dt_peers_check_local(p->peers);
     }
     if (st < 0) {
-        return give_up(p, st, true);
+        return fail_all(p, st, true);
     }
     if (now - s->since > s->timeout_s) {
         if (what != NULL) {
@@ -150,7 +150,7 @@ static dt_status is_in_vain(process_comm *p, const dt_comm_slot *s, const char *
         } else {
             dt_comm_describe(p->common.rank, &s->call, mine);
         }
-        return give_up(p, dt_peers_blame(p->peers, s->sequence, mine, s->timeout_s), true);
+        return fail_all(p, dt_peers_diagnose_timeout(p->peers, s->sequence, mine, s->timeout_s), true);
     }
     return DT_OK;
 }
@@ -160,35 +160,35 @@ typedef dt_status step_fn(process_comm *p, void *user, bool *done_p);
 
 static dt_status wait_until(process_comm *p, dt_comm_slot *s, step_fn *step, void *user)
 {
-    const double begin = dt_clock_s();
-    double now = begin;
-    s->since = s->since < 0 ? begin : s->since;
+    const double start_call = dt_clock_s();
+    double now = start_call;
+    s->since = s->since < 0 ? start_call : s->since;
     for (uint64_t look = 0;; look++) {
         bool is_done = false;
         DT_TRY(step(p, user, &is_done));
         if (is_done) {
-            dt_stood_forget(&p->stood);
+            dt_suspension_reset(&p->stood);
             return DT_OK;
         }
-        if (look % 16 == 15 || now - begin > 2e-3) {
+        if (look % 16 == 15 || now - start_call > 2e-3) {
             now = dt_clock_s();
-            s->since += dt_stood_look(&p->stood, now); /* meanwhile it waited for nobody */
+            s->since += dt_suspension_check(&p->stood, now); /* meanwhile it waited for nobody */
         }
-        DT_TRY(still_well(p));
-        DT_TRY(is_in_vain(p, s, NULL, now));
-        rest(look, now - begin);
+        DT_TRY(check_health(p));
+        DT_TRY(has_timed_out(p, s, NULL, now));
+        sleep_briefly(look, now - start_call);
     }
 }
 
 static dt_status test_messages(process_comm *p, dt_transport_request *request, uint32_t n, bool *done_p)
 {
     const dt_status st = p->t->test(request, n, done_p);
-    return st < 0 ? give_up(p, st, true) : DT_OK;
+    return st < 0 ? fail_all(p, st, true) : DT_OK;
 }
 
 /* ---- the same call everywhere ------------------------------------------------------------------------------------ */
 
-static uint64_t word_of(const process_comm *p, const dt_comm_slot *s)
+static uint64_t call_signature(const process_comm *p, const dt_comm_slot *s)
 {
     struct {
         uint64_t sequence, bytes, cut;
@@ -203,13 +203,13 @@ static uint64_t word_of(const process_comm *p, const dt_comm_slot *s)
     return dt_hash64(&all, sizeof(all), 0);
 }
 
-static dt_status step_message(process_comm *p, void *user, bool *done_p)
+static dt_status advance_piece(process_comm *p, void *user, bool *done_p)
 {
     return test_messages(p, user, 1, done_p);
 }
 
 /* Under way is what was called and may never end: this goes by messages, which have a communicator of their own. */
-static dt_status swap_calls(process_comm *p, dt_comm_slot *s, char *mine)
+static dt_status exchange_signatures(process_comm *p, dt_comm_slot *s, char *mine)
 {
     const dt_comm *c = &p->common;
     for (uint32_t k = 0; k < 2 * c->size; k++) {
@@ -222,9 +222,9 @@ static dt_status swap_calls(process_comm *p, dt_comm_slot *s, char *mine)
         const dt_status st = k < c->size ? p->t->send(other, mine, DT_COMM_CALL_BYTES, TAGS, &r)
                                          : p->t->receive(other, theirs, DT_COMM_CALL_BYTES, TAGS, &r);
         if (st < 0) {
-            return give_up(p, st, true);
+            return fail_all(p, st, true);
         }
-        DT_TRY(wait_until(p, s, step_message, &r));
+        DT_TRY(wait_until(p, s, advance_piece, &r));
     }
     return DT_OK;
 }
@@ -236,12 +236,12 @@ static dt_status name_mismatch(process_comm *p, dt_comm_slot *s)
     uint32_t other = 0;
     p->calls = p->calls != NULL ? p->calls : dt_alloc_n(c->size + (size_t)1, DT_COMM_CALL_BYTES);
     if (p->calls == NULL) {
-        return give_up(p, DT_FAIL(DT_ENOMEM, "out of memory for a communicator of %u ranks", c->size), true);
+        return fail_all(p, DT_FAIL(DT_ENOMEM, "out of memory for a communicator of %u ranks", c->size), true);
     }
     char *mine = p->calls + (size_t)c->size * DT_COMM_CALL_BYTES;
     memset(mine, 0, DT_COMM_CALL_BYTES);
     dt_comm_describe(c->rank, &s->call, mine);
-    DT_TRY(swap_calls(p, s, mine));
+    DT_TRY(exchange_signatures(p, s, mine));
     memcpy(p->calls + (size_t)c->rank * DT_COMM_CALL_BYTES, mine, DT_COMM_CALL_BYTES);
     for (uint32_t from = 0; from < c->size; from++) {
         char *theirs = p->calls + (size_t)from * DT_COMM_CALL_BYTES;
@@ -252,14 +252,14 @@ static dt_status name_mismatch(process_comm *p, dt_comm_slot *s)
     const dt_status st = DT_FAIL(DT_ECOMM, "collective %llu does not match: %s, %s%s", (unsigned long long)s->sequence,
                                  p->calls, p->calls + (size_t)(other != 0 ? other : c->size - 1) * DT_COMM_CALL_BYTES,
                                  other != 0 ? "" : ", cut differently");
-    return give_up(p, st, false);
+    return fail_all(p, st, false);
 }
 
 static dt_status compare(process_comm *p, uint32_t slot)
 {
     const dt_comm_slot *s = &p->common.slot[slot];
     flight *f = &p->flight[slot];
-    f->word = word_of(p, s);
+    f->word = call_signature(p, s);
     f->words[0] = f->word;
     f->words[1] = ~f->word;
     p->slot_of[s->sequence % DT_COMM_IN_FLIGHT] = (uint8_t)slot;
@@ -288,7 +288,7 @@ static dt_status verify(process_comm *p, uint64_t sequence)
 
 /* ---- collectives ------------------------------------------------------------------------------------------------- */
 
-static dt_status want_messages(flight *f, uint64_t n)
+static dt_status reserve_messages(flight *f, uint64_t n)
 {
     if (n <= f->cap) {
         return DT_OK;
@@ -303,7 +303,7 @@ static dt_status want_messages(flight *f, uint64_t n)
 }
 
 /* A piece, in messages. */
-static dt_status begin_piece(process_comm *p, uint32_t slot, uint32_t rank, const void *out, void *in, size_t bytes)
+static dt_status start_piece(process_comm *p, uint32_t slot, uint32_t rank, const void *out, void *in, size_t bytes)
 {
     const uint32_t tag = (uint32_t)(p->common.slot[slot].sequence % TAGS);
     flight *f = &p->flight[slot];
@@ -318,13 +318,13 @@ static dt_status begin_piece(process_comm *p, uint32_t slot, uint32_t rank, cons
     return DT_OK;
 }
 
-static uint64_t messages_of(size_t bytes)
+static uint64_t count_messages(size_t bytes)
 {
     return ((uint64_t)bytes + DT_TRANSPORT_PIECE - 1) / DT_TRANSPORT_PIECE;
 }
 
 /* Receives are begun before sends, and each rank begins with the one behind it, so that nobody is asked by all. */
-static dt_status begin_all_to_all(process_comm *p, uint32_t slot)
+static dt_status start_all_to_all(process_comm *p, uint32_t slot)
 {
     const dt_comm *c = &p->common;
     const dt_comm_out *out = c->slot[slot].call.out;
@@ -332,17 +332,17 @@ static dt_status begin_all_to_all(process_comm *p, uint32_t slot)
     uint64_t n = 0;
     for (uint32_t r = 0; r < c->size; r++) {
         if (r != c->rank) {
-            n += messages_of(out[r].bytes) + messages_of(in[r].bytes);
+            n += count_messages(out[r].bytes) + count_messages(in[r].bytes);
         }
     }
-    DT_TRY(want_messages(&p->flight[slot], n));
+    DT_TRY(reserve_messages(&p->flight[slot], n));
     for (uint32_t k = 1; k < c->size; k++) {
         const uint32_t r = (c->rank + k) % c->size;
-        DT_TRY(begin_piece(p, slot, r, NULL, in[r].data, in[r].bytes));
+        DT_TRY(start_piece(p, slot, r, NULL, in[r].data, in[r].bytes));
     }
     for (uint32_t k = 1; k < c->size; k++) {
         const uint32_t r = (c->rank + c->size - k) % c->size;
-        DT_TRY(begin_piece(p, slot, r, out[r].data, NULL, out[r].bytes));
+        DT_TRY(start_piece(p, slot, r, out[r].data, NULL, out[r].bytes));
     }
     if (in[c->rank].bytes > 0 && in[c->rank].data != out[c->rank].data) {
         memcpy(in[c->rank].data, out[c->rank].data, in[c->rank].bytes);
@@ -351,26 +351,26 @@ static dt_status begin_all_to_all(process_comm *p, uint32_t slot)
 }
 
 /* More than a message holds: messages, which are cut. */
-static dt_status begin_large_gather(process_comm *p, uint32_t slot)
+static dt_status start_large_gather(process_comm *p, uint32_t slot)
 {
     const dt_comm *c = &p->common;
     const dt_comm_call *k = &c->slot[slot].call;
-    DT_TRY(want_messages(&p->flight[slot], 2 * messages_of(k->bytes) * (c->size - 1)));
+    DT_TRY(reserve_messages(&p->flight[slot], 2 * count_messages(k->bytes) * (c->size - 1)));
     for (uint32_t r = 0; r < c->size; r++) {
         if (r != c->rank) {
-            DT_TRY(begin_piece(p, slot, r, NULL, (char *)k->to + (size_t)r * k->bytes, k->bytes));
-            DT_TRY(begin_piece(p, slot, r, k->from, NULL, k->bytes));
+            DT_TRY(start_piece(p, slot, r, NULL, (char *)k->to + (size_t)r * k->bytes, k->bytes));
+            DT_TRY(start_piece(p, slot, r, k->from, NULL, k->bytes));
         }
     }
     memmove((char *)k->to + (size_t)c->rank * k->bytes, k->from, k->bytes);
     return DT_OK;
 }
 
-static dt_status begin_broadcast(process_comm *p, uint32_t slot)
+static dt_status start_broadcast(process_comm *p, uint32_t slot)
 {
     const dt_comm_call *k = &p->common.slot[slot].call;
     flight *f = &p->flight[slot];
-    DT_TRY(want_messages(f, messages_of(k->bytes)));
+    DT_TRY(reserve_messages(f, count_messages(k->bytes)));
     for (size_t at = 0; at < k->bytes; at += DT_TRANSPORT_PIECE) {
         const size_t n = k->bytes - at < DT_TRANSPORT_PIECE ? k->bytes - at : DT_TRANSPORT_PIECE;
         f->message[f->n] = (dt_transport_request){0};
@@ -381,14 +381,14 @@ static dt_status begin_broadcast(process_comm *p, uint32_t slot)
 }
 
 /* What the library does in one call. Where there is nothing to move, the comparison ends when all have come. */
-static dt_status begin_one(process_comm *p, uint32_t slot)
+static dt_status start_operation(process_comm *p, uint32_t slot)
 {
     const dt_comm_call *k = &p->common.slot[slot].call;
     flight *f = &p->flight[slot];
     if (k->bytes == 0) {
         return DT_OK;
     }
-    DT_TRY(want_messages(f, 1));
+    DT_TRY(reserve_messages(f, 1));
     f->message[0] = (dt_transport_request){0};
     DT_TRY(k->op == DT_COMM_ALL_GATHER   ? p->t->all_gather(k->from, k->bytes, k->to, f->message)
            : k->op == DT_COMM_ALL_REDUCE ? p->t->all_reduce(k->to, k->bytes / sizeof(float), f->message)
@@ -397,39 +397,39 @@ static dt_status begin_one(process_comm *p, uint32_t slot)
     return DT_OK;
 }
 
-static dt_status begin(process_comm *p, uint32_t slot)
+static dt_status start_call(process_comm *p, uint32_t slot)
 {
     const dt_comm_call *k = &p->common.slot[slot].call;
     p->flight[slot].n = 0;
     if (k->op == DT_COMM_ALL_TO_ALL) {
-        return begin_all_to_all(p, slot);
+        return start_all_to_all(p, slot);
     }
     if (k->op == DT_COMM_BROADCAST) {
-        return begin_broadcast(p, slot);
+        return start_broadcast(p, slot);
     }
-    return k->op == DT_COMM_ALL_GATHER && k->bytes > DT_TRANSPORT_PIECE ? begin_large_gather(p, slot)
-                                                                        : begin_one(p, slot);
+    return k->op == DT_COMM_ALL_GATHER && k->bytes > DT_TRANSPORT_PIECE ? start_large_gather(p, slot)
+                                                                        : start_operation(p, slot);
 }
 
-static void note_begun(const process_comm *p, const dt_comm_slot *s)
+static void record_started(const process_comm *p, const dt_comm_slot *s)
 {
     dt_board_call seen = {.number = s->sequence, .bytes = s->call.bytes, .root = UINT32_MAX};
     snprintf(seen.op, sizeof(seen.op), "%s", dt_comm_op_name(s->call.op));
     seen.root = s->call.op == DT_COMM_BROADCAST ? s->call.root : seen.root;
-    dt_board_begin(dt_peers_board(p->peers), p->common.rank, &seen);
+    dt_board_call_begin(dt_peers_board(p->peers), p->common.rank, &seen);
 }
 
 static dt_status process_start(dt_comm *c, uint32_t slot)
 {
-    process_comm *p = process_of(c);
-    DT_TRY(still_well(p));
+    process_comm *p = as_process(c);
+    DT_TRY(check_health(p));
     if (dt_fault("comm.begin")) { /* tests end a process here */
         _exit(9);
     }
-    (void)dt_stood_look(&p->stood, dt_clock_s());
-    note_begun(p, &c->slot[slot]);
-    const dt_status begun = begin(p, slot), compared = begun < 0 ? begun : compare(p, slot);
-    return compared < 0 ? give_up(p, compared, true) : DT_OK;
+    (void)dt_suspension_check(&p->stood, dt_clock_s());
+    record_started(p, &c->slot[slot]);
+    const dt_status begun = start_call(p, slot), compared = begun < 0 ? begun : compare(p, slot);
+    return compared < 0 ? fail_all(p, compared, true) : DT_OK;
 }
 
 static dt_status step_request(process_comm *p, void *user, bool *done_p)
@@ -439,16 +439,16 @@ static dt_status step_request(process_comm *p, void *user, bool *done_p)
     DT_TRY(verify(p, s->sequence));
     DT_TRY(p->verified >= s->sequence ? test_messages(p, f->message, f->n, done_p) : DT_OK);
     if (*done_p) {
-        dt_board_end(dt_peers_board(p->peers), p->common.rank, s->sequence);
+        dt_board_call_end(dt_peers_board(p->peers), p->common.rank, s->sequence);
     }
     return DT_OK;
 }
 
-static dt_status process_look(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
+static dt_status process_poll(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
 {
-    process_comm *p = process_of(c);
+    process_comm *p = as_process(c);
     dt_comm_slot *s = &c->slot[slot];
-    DT_TRY(still_well(p));
+    DT_TRY(check_health(p));
     if (waits) {
         DT_TRY(wait_until(p, s, step_request, s));
         *done_p = true;
@@ -458,7 +458,7 @@ static dt_status process_look(dt_comm *c, uint32_t slot, bool waits, bool *done_
     if (!*done_p) {
         const double now = dt_clock_s();
         s->since = s->since < 0 ? now : s->since;
-        return is_in_vain(p, s, NULL, now);
+        return has_timed_out(p, s, NULL, now);
     }
     return DT_OK;
 }
@@ -466,22 +466,22 @@ static dt_status process_look(dt_comm *c, uint32_t slot, bool waits, bool *done_
 /* What it waits for is no collective of ours: the last one that began stands for it. */
 static dt_status process_watch(dt_comm *c, const char *what, double since_s)
 {
-    process_comm *p = process_of(c);
+    process_comm *p = as_process(c);
     const double now = dt_clock_s();
     p->watched_lost = p->watched_since == since_s ? p->watched_lost : 0;
     p->watched_since = since_s;
-    p->watched_lost += dt_stood_look(&p->stood, now);
+    p->watched_lost += dt_suspension_check(&p->stood, now);
     const dt_comm_slot s = {.sequence = c->sequence, .timeout_s = c->timeout_s, .since = since_s + p->watched_lost};
-    DT_TRY(still_well(p));
-    return is_in_vain(p, &s, what, now);
+    DT_TRY(check_health(p));
+    return has_timed_out(p, &s, what, now);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static void process_abandon(dt_comm *c, const char *why)
 {
-    process_comm *p = process_of(c);
-    dt_peers_leave(p->peers, why);
+    process_comm *p = as_process(c);
+    dt_peers_announce_exit(p->peers, why);
     if (p->failed == DT_OK) {
         p->failed = DT_EPEER;
         snprintf(p->why, sizeof(p->why), "rank %u left: %s", c->rank, why);
@@ -490,7 +490,7 @@ static void process_abandon(dt_comm *c, const char *why)
 
 static void process_abort(dt_comm *c, const char *why)
 {
-    process_comm *p = process_of(c);
+    process_comm *p = as_process(c);
     pthread_mutex_lock(&p->aborting);
     if (!atomic_load(&p->is_aborted)) {
         snprintf(p->abort_why, sizeof(p->abort_why), "%s", why);
@@ -498,16 +498,16 @@ static void process_abort(dt_comm *c, const char *why)
     atomic_store(&p->is_aborted, true);
     pthread_mutex_unlock(&p->aborting);
     if (pthread_equal(pthread_self(), p->owner)) {
-        (void)still_well(p);
+        (void)check_health(p);
     }
 }
 
 /* What the library may still write into stays: the process is about to end. */
 static void process_destroy(dt_comm *c)
 {
-    process_comm *p = process_of(c);
+    process_comm *p = as_process(c);
     dt_free(p->calls);
-    dt_peers_free(p->peers);
+    dt_peers_destroy(p->peers);
     dt_comm_fini(c);
     if (!p->is_pending && !has_in_flight(p)) {
         for (uint32_t k = 0; k < DT_COMM_IN_FLIGHT; k++) {
@@ -523,10 +523,10 @@ const char *dt_processes_library(const dt_comm *c)
     return ((const process_comm *)(const void *)c)->info.library;
 }
 
-static const dt_comm_ops process_ops = {"mpi",           process_start, process_look,   process_abort,
+static const dt_comm_ops process_ops = {"mpi",           process_start, process_poll,   process_abort,
                                         process_abandon, process_watch, process_destroy};
 
-static const char *remedy_for(const dt_launch *l)
+static const char *suggest_remedy(const dt_launch *l)
 {
     return strcmp(l->by, "srun") == 0
                ? "this Slurm and the MPI are incompatible; use srun --mpi=pmix, or mpirun inside sbatch"
@@ -540,7 +540,7 @@ static dt_status check_manager(const dt_launch *l)
         return DT_OK;
     }
     return DT_FAIL(DT_EUNSUPPORTED, "srun started %u processes, but they do not see each other: %s", l->size,
-                   remedy_for(l));
+                   suggest_remedy(l));
 }
 
 /* Started by something that the library does not understand, every process is alone with itself. */
@@ -550,11 +550,11 @@ static dt_status check_size(const dt_transport_info *info, const dt_launch *l)
         return DT_OK;
     }
     return DT_FAIL(DT_EUNSUPPORTED, "%s started %u processes, but %s sees %u: %s", l->by, l->size, info->library,
-                   info->size, remedy_for(l));
+                   info->size, suggest_remedy(l));
 }
 
 /* The launcher's, where it runs on this machine. */
-static dt_board *launchers_board(const dt_launch *l)
+static dt_board *open_launcher_board(const dt_launch *l)
 {
     const char *path = getenv(DT_BOARD_ENV);
     dt_board *b = NULL;
@@ -562,14 +562,14 @@ static dt_board *launchers_board(const dt_launch *l)
         dt_error_clear();
         return NULL;
     }
-    dt_board_join(b, l->rank);
+    dt_board_mark_joined(b, l->rank);
     return b;
 }
 
 static dt_status open_library(process_comm *p, const dt_launch *l)
 {
     DT_TRY(check_manager(l));
-    dt_board *b = launchers_board(l);
+    dt_board *b = open_launcher_board(l);
     dt_status st = p->t->open(&p->info);
     if (st == DT_OK) {
         st = check_size(&p->info, l);
@@ -582,17 +582,17 @@ static dt_status open_library(process_comm *p, const dt_launch *l)
     return dt_comm_init(&p->common, &process_ops, p->info.rank, p->info.size);
 }
 
-static dt_status join(process_comm *p, const dt_launch *l)
+static dt_status connect(process_comm *p, const dt_launch *l)
 {
     DT_TRY(open_library(p, l));
     p->common.n_local = p->info.local_size;
     p->common.n_inside = 1;
-    DT_TRY(dt_peers_meet(p->peers, &p->common));
+    DT_TRY(dt_peers_exchange_hosts(p->peers, &p->common));
     p->common.sequence = p->started = p->verified = 0; /* what comes from here on is counted */
     return DT_OK;
 }
 
-dt_status dt_processes_over(const dt_transport_ops *t, const dt_launch *l, dt_comm **out_p)
+dt_status dt_processes_create(const dt_transport_ops *t, const dt_launch *l, dt_comm **out_p)
 {
     process_comm *p = dt_alloc(sizeof(*p));
     if (p == NULL) {
@@ -601,7 +601,7 @@ dt_status dt_processes_over(const dt_transport_ops *t, const dt_launch *l, dt_co
     p->t = t;
     p->owner = pthread_self();
     pthread_mutex_init(&p->aborting, NULL);
-    const dt_status st = join(p, l);
+    const dt_status st = connect(p, l);
     if (st < 0) {
         process_destroy(&p->common);
         return st;
@@ -610,21 +610,21 @@ dt_status dt_processes_over(const dt_transport_ops *t, const dt_launch *l, dt_co
     return DT_OK;
 }
 
-uint32_t dt_processes_hosts(const dt_comm *c)
+uint32_t dt_processes_n_hosts(const dt_comm *c)
 {
-    return dt_peers_hosts(((const process_comm *)(const void *)c)->peers);
+    return dt_peers_n_hosts(((const process_comm *)(const void *)c)->peers);
 }
 
-void dt_processes_tell_run(const dt_comm *c, const char *run_dir)
+void dt_processes_run_dir_set(const dt_comm *c, const char *run_dir)
 {
-    dt_board_tell_run(dt_peers_board(((const process_comm *)(const void *)c)->peers), run_dir);
+    dt_board_run_dir_set(dt_peers_board(((const process_comm *)(const void *)c)->peers), run_dir);
 }
 
-void dt_processes_leave(dt_comm *c, int code)
+void dt_processes_finalize(dt_comm *c, int code)
 {
-    process_comm *p = process_of(c);
+    process_comm *p = as_process(c);
     const dt_transport_ops *t = p->t;
-    dt_board_leave(dt_peers_board(p->peers), c->rank, code);
+    dt_board_mark_left(dt_peers_board(p->peers), c->rank, code);
     if (p->failed == DT_OK && !has_in_flight(p)) {
         dt_comm_destroy(c);
         t->close();

@@ -20,21 +20,21 @@ typedef struct dt_launch { /* what the environment says of how this process was 
 } dt_launch;
 
 /* Open MPI's and MPICH's mpirun, PMIx and Slurm; a job of one process is none. False: started alone. */
-bool dt_launched(dt_launch *out);
+bool dt_launch_detect(dt_launch *out);
 
 /* Joins the processes that were started with this one: opens the module for MPI. Errors: DT_EUNSUPPORTED (no module, or
  * its library is not here), it knows of another number of
  * processes than whoever started them: it says what to do), DT_ECOMM (it fails). */
 dt_status dt_processes_join(const dt_launch *l, dt_comm **out_p) DT_NODISCARD;
 /* The same over any transport; tests bring their own. */
-dt_status dt_processes_over(const dt_transport_ops *t, const dt_launch *l, dt_comm **out_p) DT_NODISCARD;
+dt_status dt_processes_create(const dt_transport_ops *t, const dt_launch *l, dt_comm **out_p) DT_NODISCARD;
 /* "Open MPI v4.1.4" */
 const char *dt_processes_library(const dt_comm *c);
-uint32_t dt_processes_hosts(const dt_comm *c); /* machines that they run on */
+uint32_t dt_processes_n_hosts(const dt_comm *c); /* machines that they run on */
 /* Rank 0 tells the launcher where the run is, for when it has to be started again. */
-void dt_processes_tell_run(const dt_comm *c, const char *run_dir);
+void dt_processes_run_dir_set(const dt_comm *c, const char *run_dir);
 /* The process is about to end with this code: ends the library. Where the communicator failed that may never return, so
  * the process ends here instead, after half a second on rank 0 and a second on others. Frees c. */
-void dt_processes_leave(dt_comm *c, int code);
+void dt_processes_finalize(dt_comm *c, int code);
 
 #endif

@@ -12,7 +12,7 @@
 #endif
 
 #include "comm/comm_impl.h"
-#include "comm/meeting.h"
+#include "comm/rendezvous.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -47,7 +47,7 @@ struct sim_comm {
     uint8_t ahead[DT_COMM_IN_FLIGHT]; /* by sequence: the slot of one that has not taken place */
 };
 
-static sim_comm *sim_of(dt_comm *c)
+static sim_comm *as_sim(dt_comm *c)
 {
     return (sim_comm *)(void *)c;
 }
@@ -65,7 +65,7 @@ static void hub_fail(sim_hub *h, dt_status st, const char *why)
 }
 
 /* This rank's error record; nobody reads its buffers any more. */
-static dt_status tell_failure(sim_hub *h)
+static dt_status report_failure(sim_hub *h)
 {
     while (h->n_moving > 0) {
         pthread_cond_wait(&h->changed, &h->lock);
@@ -95,7 +95,7 @@ static void time_out(sim_hub *h, dt_comm *c, const dt_comm_slot *s)
 
 /* ---- meetings ---- */
 
-static bool are_all_here(const sim_hub *h, uint64_t sequence)
+static bool have_all_arrived(const sim_hub *h, uint64_t sequence)
 {
     for (uint32_t r = 0; r < h->size; r++) {
         if (h->rank[r]->started < sequence) {
@@ -106,7 +106,7 @@ static bool are_all_here(const sim_hub *h, uint64_t sequence)
 }
 
 /* The last one is here. Collectives take place in turn: another thread may still be at one before this. */
-static void take_place(sim_hub *h, uint64_t sequence)
+static void enter_rendezvous(sim_hub *h, uint64_t sequence)
 {
     while (h->failed == DT_OK && h->taken + 1 < sequence) {
         pthread_cond_wait(&h->changed, &h->lock);
@@ -118,15 +118,15 @@ static void take_place(sim_hub *h, uint64_t sequence)
         const sim_comm *s = h->rank[r];
         h->calls[r] = &s->common.slot[s->ahead[sequence % DT_COMM_IN_FLIGHT]].call;
     }
-    const dt_meeting m = {.sequence = sequence, .size = h->size, .call = h->calls};
-    char why[DT_MEETING_TEXT];
-    if (!dt_meeting_matches(&m, why)) {
+    const dt_rendezvous m = {.sequence = sequence, .size = h->size, .call = h->calls};
+    char why[DT_RENDEZVOUS_TEXT];
+    if (!dt_rendezvous_check(&m, why)) {
         hub_fail(h, DT_ECOMM, why);
         return;
     }
     h->n_moving++; /* all have come, and none may go on with its buffers: the bytes move without the lock */
     pthread_mutex_unlock(&h->lock);
-    dt_meeting_move(&m);
+    dt_rendezvous_execute(&m);
     pthread_mutex_lock(&h->lock);
     h->n_moving--;
     h->taken = sequence;
@@ -139,19 +139,19 @@ static void take_place(sim_hub *h, uint64_t sequence)
 
 static dt_status sim_start(dt_comm *c, uint32_t slot)
 {
-    sim_comm *s = sim_of(c);
+    sim_comm *s = as_sim(c);
     sim_hub *h = s->hub;
     const uint64_t sequence = c->slot[slot].sequence;
     dt_status st = DT_OK;
     pthread_mutex_lock(&h->lock);
     if (h->failed != DT_OK) {
-        st = tell_failure(h);
+        st = report_failure(h);
     } else {
         s->started = sequence;
         s->is_done[slot] = false;
         s->ahead[sequence % DT_COMM_IN_FLIGHT] = (uint8_t)slot;
-        if (are_all_here(h, sequence)) {
-            take_place(h, sequence);
+        if (have_all_arrived(h, sequence)) {
+            enter_rendezvous(h, sequence);
         }
     }
     pthread_mutex_unlock(&h->lock);
@@ -166,9 +166,9 @@ static struct timespec at_second(double t)
     return out;
 }
 
-static dt_status sim_look(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
+static dt_status sim_poll(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
 {
-    sim_comm *s = sim_of(c);
+    sim_comm *s = as_sim(c);
     sim_hub *h = s->hub;
     dt_comm_slot *asked = &c->slot[slot];
     const double now = dt_clock_s();
@@ -182,7 +182,7 @@ static dt_status sim_look(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
         is_late = pthread_cond_timedwait(&h->changed, &h->lock, &deadline) == ETIMEDOUT;
     }
     /* whom all have come to is only being served */
-    while (is_late && !s->is_done[slot] && h->failed == DT_OK && are_all_here(h, asked->sequence)) {
+    while (is_late && !s->is_done[slot] && h->failed == DT_OK && have_all_arrived(h, asked->sequence)) {
         pthread_cond_wait(&h->changed, &h->lock);
     }
     if (!s->is_done[slot] && is_late && h->failed == DT_OK) {
@@ -190,19 +190,19 @@ static dt_status sim_look(dt_comm *c, uint32_t slot, bool waits, bool *done_p)
     }
     *done_p = s->is_done[slot];
     if (!*done_p && h->failed != DT_OK) {
-        st = tell_failure(h);
+        st = report_failure(h);
     }
     pthread_mutex_unlock(&h->lock);
     return st;
 }
 
-static void leave(dt_comm *c, const char *what, const char *why)
+static void fail_rank(dt_comm *c, const char *what, const char *why)
 {
-    sim_hub *h = sim_of(c)->hub;
+    sim_hub *h = as_sim(c)->hub;
     char text[400];
     snprintf(text, sizeof(text), "rank %u left: %s%s", c->rank, what, why);
     pthread_mutex_lock(&h->lock);
-    sim_of(c)->has_left = true;
+    as_sim(c)->has_left = true;
     hub_fail(h, DT_EPEER, text);
     while (h->n_moving > 0) {
         pthread_cond_wait(&h->changed, &h->lock);
@@ -212,12 +212,12 @@ static void leave(dt_comm *c, const char *what, const char *why)
 
 static void sim_abandon(dt_comm *c, const char *why)
 {
-    leave(c, "", why);
+    fail_rank(c, "", why);
 }
 
 static void sim_abort(dt_comm *c, const char *why)
 {
-    leave(c, "aborted: ", why);
+    fail_rank(c, "aborted: ", why);
 }
 
 /* ---- life ---- */
@@ -239,8 +239,8 @@ static void hub_destroy(sim_hub *h)
 /* The last one takes all along: what a rank laid down may be looked at until then. */
 static void sim_destroy(dt_comm *c)
 {
-    sim_hub *h = sim_of(c)->hub;
-    if (!sim_of(c)->has_left) {
+    sim_hub *h = as_sim(c)->hub;
+    if (!as_sim(c)->has_left) {
         sim_abandon(c, "its communicator was destroyed");
     }
     pthread_mutex_lock(&h->lock);
@@ -279,7 +279,7 @@ static dt_status hub_create(uint32_t ranks, sim_hub **out_p)
 
 static dt_status add_rank(sim_hub *h, uint32_t r, double timeout_s)
 {
-    static const dt_comm_ops ops = {"sim", sim_start, sim_look, sim_abort, sim_abandon, NULL, sim_destroy};
+    static const dt_comm_ops ops = {"sim", sim_start, sim_poll, sim_abort, sim_abandon, NULL, sim_destroy};
     sim_comm *s = dt_alloc(sizeof(*s));
     const dt_status st = s == NULL ? DT_FAIL(DT_ENOMEM, "out of memory for virtual rank %u", r)
                                    : dt_comm_init(&s->common, &ops, r, h->size);

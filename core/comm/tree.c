@@ -41,7 +41,7 @@ uint32_t dt_tree_cover(const dt_tree_shape *s, uint32_t rank, dt_tree_node out[D
     return n;
 }
 
-uint32_t dt_tree_most_nodes(const dt_tree_shape *s)
+uint32_t dt_tree_max_nodes(const dt_tree_shape *s)
 {
     dt_tree_node node[DT_TREE_MAX_NODES];
     uint32_t most = 0;
@@ -86,7 +86,7 @@ static uint32_t next_by_remainder(uint32_t leaves, uint32_t ranks, const uint32_
     return best;
 }
 
-dt_status dt_tree_weigh(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint32_t *begin)
+dt_status dt_tree_partition(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint32_t *begin)
 {
     uint32_t *count = begin + 1, left = leaves;
     uint64_t sum = 0;
@@ -111,7 +111,7 @@ dt_status dt_tree_weigh(uint32_t leaves, uint32_t ranks, const uint32_t *weight,
     return DT_OK;
 }
 
-static void **slot_of(const dt_tree *t, uint32_t part, uint32_t height, uint32_t index)
+static void **find_slot(const dt_tree *t, uint32_t part, uint32_t height, uint32_t index)
 {
     return &t->slot[(size_t)part * 2 * t->leaves + (t->leaves >> height) + index];
 }
@@ -166,13 +166,13 @@ void dt_tree_reset(dt_tree *t)
 
 /* ---- nodes ---- */
 
-bool dt_tree_offer(dt_tree *t, uint32_t part, const dt_tree_node *node, dt_tree_merge *merge_p)
+bool dt_tree_insert(dt_tree *t, uint32_t part, const dt_tree_node *node, dt_tree_merge *merge_p)
 {
     pthread_mutex_lock(&t->lock);
     const bool is_root = (t->leaves >> node->height) == 1;
-    void **own = slot_of(t, part, node->height, node->index), **sibling = own;
+    void **own = find_slot(t, part, node->height, node->index), **sibling = own;
     if (!is_root) {
-        sibling = slot_of(t, part, node->height, node->index ^ 1);
+        sibling = find_slot(t, part, node->height, node->index ^ 1);
     }
     const bool is_pair = !is_root && *sibling != NULL;
     if (is_pair) {
@@ -193,7 +193,7 @@ uint32_t dt_tree_nodes(dt_tree *t, uint32_t part, dt_tree_node out[DT_TREE_MAX_N
     uint32_t n = 0;
     pthread_mutex_lock(&t->lock);
     for (uint32_t i = 0; i < t->n_nodes; i++) {
-        void *value = *slot_of(t, part, t->node[i].height, t->node[i].index);
+        void *value = *find_slot(t, part, t->node[i].height, t->node[i].index);
         if (value != NULL) {
             out[n] = t->node[i];
             out[n++].value = value;

@@ -26,7 +26,7 @@ typedef struct dt_tree dt_tree;
 
 typedef struct dt_tree_shape { /* the leaves, and one of the ranks that hold them */
     uint32_t leaves, ranks, rank;
-    const uint32_t *begin; /* [ranks + 1] as dt_tree_weigh says; NULL: evenly; outlives what is made of the shape */
+    const uint32_t *begin; /* [ranks + 1] as dt_tree_partition says; NULL: evenly; outlives what is made of the shape */
 } dt_tree_shape;
 
 /* Leaves by weights: each rank gets leaves * weight / all weights, rounded down, and of those that are left over one
@@ -34,7 +34,7 @@ typedef struct dt_tree_shape { /* the leaves, and one of the ranks that hold the
  * [ranks], up to DT_TREE_MAX_WEIGHT; begin [ranks + 1]: the first leaf of each, and behind the last one. Errors:
  * DT_EINVAL (a weight of 0 or above the limit, a rank that gets no leaf, too many leaves). */
 enum { DT_TREE_MAX_WEIGHT = 1000000 };
-dt_status dt_tree_weigh(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint32_t *begin) DT_NODISCARD;
+dt_status dt_tree_partition(uint32_t leaves, uint32_t ranks, const uint32_t *weight, uint32_t *begin) DT_NODISCARD;
 
 typedef struct dt_tree_node {
     uint32_t height, index;
@@ -53,7 +53,7 @@ static inline uint32_t dt_tree_leaf_begin(const dt_tree_shape *s, uint32_t rank)
 }
 /* The canonical nodes of a rank's leaves: the fewest that cover them, left to right, without values; how many. */
 uint32_t dt_tree_cover(const dt_tree_shape *s, uint32_t rank, dt_tree_node out[DT_TREE_MAX_NODES]);
-uint32_t dt_tree_most_nodes(const dt_tree_shape *s); /* of any rank */
+uint32_t dt_tree_max_nodes(const dt_tree_shape *s); /* of any rank */
 
 /* Errors: DT_EINVAL (leaves not a power of two in [1, 4096], more ranks than leaves), DT_ENOMEM. */
 dt_status dt_tree_create(const dt_tree_shape *s, uint32_t parts, dt_tree **out_p) DT_NODISCARD;
@@ -61,7 +61,7 @@ void dt_tree_destroy(dt_tree *t);
 void dt_tree_reset(dt_tree *t); /* before a new sum */
 /* Offer a finished node of this rank. True: its sibling is here too, merge_p says what to add and what to offer next.
  * False: the tree keeps it. */
-bool dt_tree_offer(dt_tree *t, uint32_t part, const dt_tree_node *node, dt_tree_merge *merge_p);
+bool dt_tree_insert(dt_tree *t, uint32_t part, const dt_tree_node *node, dt_tree_merge *merge_p);
 /* The canonical nodes of a part that are here, left to right; returns how many. Once all leaves of this rank were
  * offered, all of them are. */
 uint32_t dt_tree_nodes(dt_tree *t, uint32_t part, dt_tree_node out[DT_TREE_MAX_NODES]);

@@ -46,20 +46,20 @@ struct dt_tree_sum {
 
 /* ---- slices ------------------------------------------------------------------------------------------------------ */
 
-static int64_t clip(int64_t at, dt_range whole)
+static int64_t clamp_index(int64_t at, dt_range whole)
 {
     return at < whole.begin ? whole.begin : at > whole.end ? whole.end : at;
 }
 
-dt_range dt_slice_of(dt_range whole, uint32_t ranks, uint32_t rank)
+dt_range dt_rank_slice(dt_range whole, uint32_t ranks, uint32_t rank)
 {
     const int64_t first = whole.begin / DT_SLICE_UNIT;
     const int64_t n = whole.end > whole.begin ? (whole.end + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT - first : 0;
-    return (dt_range){.begin = clip((first + n * rank / ranks) * DT_SLICE_UNIT, whole),
-                      .end = clip((first + n * (rank + (int64_t)1) / ranks) * DT_SLICE_UNIT, whole)};
+    return (dt_range){.begin = clamp_index((first + n * rank / ranks) * DT_SLICE_UNIT, whole),
+                      .end = clamp_index((first + n * (rank + (int64_t)1) / ranks) * DT_SLICE_UNIT, whole)};
 }
 
-static size_t bytes_of(dt_range r)
+static size_t range_bytes(dt_range r)
 {
     return (size_t)(r.end - r.begin) * sizeof(float);
 }
@@ -109,7 +109,7 @@ static dt_status map_slices(dt_tree_sum *s)
     return DT_OK;
 }
 
-static dt_status allocate(dt_tree_sum *s)
+static dt_status allocate_buffers(dt_tree_sum *s)
 {
     const size_t lists = (size_t)s->n_most * s->ranks;
     s->first = dt_alloc_n(s->ranks + (size_t)1, sizeof(*s->first));
@@ -156,7 +156,7 @@ dt_status dt_tree_sum_create(const dt_tree_sum_desc *d, dt_tree_sum **out_p)
     s->is_fast = d->is_fast;
     s->half = s->made_for = d->half;
     count_nodes(s);
-    const dt_status st = allocate(s);
+    const dt_status st = allocate_buffers(s);
     if (st < 0) {
         dt_tree_sum_destroy(s);
         return st;
@@ -180,7 +180,7 @@ void dt_tree_sum_destroy(dt_tree_sum *s)
     dt_free(s);
 }
 
-uint64_t dt_tree_sum_bytes(const dt_tree_sum *s)
+uint64_t dt_tree_sum_buffer_bytes(const dt_tree_sum *s)
 {
     return s->theirs_bytes > 0 ? dt_arena_bytes(s->theirs_bytes) : 0;
 }
@@ -192,7 +192,7 @@ void dt_tree_sum_half_set(dt_tree_sum *s, uint32_t half)
     s->half = half != DT_HALF_NONE ? s->made_for : DT_HALF_NONE;
 }
 
-void dt_tree_leaf(const dt_tree_shape *s, uint32_t half, float *value, dt_range at)
+void dt_tree_round_leaf(const dt_tree_shape *s, uint32_t half, float *value, dt_range at)
 {
     dt_optim_round(s->leaves > 1 ? half : DT_HALF_NONE, value, at.begin, at.end);
 }
@@ -215,20 +215,21 @@ void dt_tree_add(const dt_tree_shape *s, uint32_t half, uint32_t height, float *
 /* ---- a sum ------------------------------------------------------------------------------------------------------- */
 
 /* What goes out of this rank's node k: a part of its range. */
-static dt_comm_out part_of_node(const dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_range range, dt_range at)
+static dt_comm_out find_node_part(const dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_range range,
+                                  dt_range at)
 {
     if (s->half == DT_HALF_NONE) {
-        return (dt_comm_out){(const float *)mine[k].value + at.begin, bytes_of(at)};
+        return (dt_comm_out){(const float *)mine[k].value + at.begin, range_bytes(at)};
     }
     const size_t i = (size_t)k * (size_t)s->most + (size_t)(at.begin - range.begin);
-    return (dt_comm_out){s->packed + i, bytes_of(at) / sizeof(float) * sizeof(uint16_t)};
+    return (dt_comm_out){s->packed + i, range_bytes(at) / sizeof(float) * sizeof(uint16_t)};
 }
 
 /* What comes in for this rank's slice, the i-th number of all that do. */
-static dt_comm_in place_of(const dt_tree_sum *s, int64_t i)
+static dt_comm_in receive_buffer(const dt_tree_sum *s, int64_t i)
 {
-    return s->half != DT_HALF_NONE ? (dt_comm_in){s->halves + i, bytes_of(s->own) / 2}
-                                   : (dt_comm_in){s->theirs + i, bytes_of(s->own)};
+    return s->half != DT_HALF_NONE ? (dt_comm_in){s->halves + i, range_bytes(s->own) / 2}
+                                   : (dt_comm_in){s->theirs + i, range_bytes(s->own)};
 }
 
 /* Node k of every rank, if it has that many: this rank's slice of it comes here. */
@@ -241,12 +242,12 @@ static void list_nodes(dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_
                       range.end - range.begin);
     }
     for (uint32_t r = 0; r < s->ranks; r++) {
-        const dt_range theirs = dt_slice_of(range, s->ranks, r);
+        const dt_range theirs = dt_rank_slice(range, s->ranks, r);
         const bool is_me = r == s->rank, has_it = s->first[r] + k < s->first[r + 1];
         out[r] = (dt_comm_out){0};
         in[r] = (dt_comm_in){0};
         if (!is_me && k < s->n_mine) {
-            out[r] = part_of_node(s, mine, k, range, theirs);
+            out[r] = find_node_part(s, mine, k, range, theirs);
         }
         if (has_it) {
             const dt_tree_node *node = &s->node[s->first[r] + k];
@@ -254,13 +255,13 @@ static void list_nodes(dt_tree_sum *s, const dt_tree_node *mine, uint32_t k, dt_
                                                is_me ? (float *)mine[k].value + s->own.begin : s->theirs + s->n_came};
         }
         if (has_it && !is_me) {
-            in[r] = place_of(s, s->n_came);
+            in[r] = receive_buffer(s, s->n_came);
             s->n_came += s->own.end - s->own.begin;
         }
     }
 }
 
-static dt_status begin(dt_tree_sum *s, dt_comm *c, uint32_t k)
+static dt_status start_exchange(dt_tree_sum *s, dt_comm *c, uint32_t k)
 {
     s->comm = c;
     DT_TRY(dt_comm_start_all_to_all(c, s->out + (size_t)k * s->ranks, s->in + (size_t)k * s->ranks,
@@ -280,10 +281,10 @@ static dt_status check_range(const dt_tree_sum *s, const dt_comm *c, dt_range ra
 }
 
 /* Every rank has one vector, of which all slices go to the library. */
-static dt_status begin_fast(dt_tree_sum *s, dt_comm *c, const float *vector, dt_range range)
+static dt_status start_fast(dt_tree_sum *s, dt_comm *c, const float *vector, dt_range range)
 {
     for (uint32_t r = 0; r < s->ranks; r++) {
-        const dt_range theirs = dt_slice_of(range, s->ranks, r);
+        const dt_range theirs = dt_rank_slice(range, s->ranks, r);
         s->count[r] = (uint32_t)(theirs.end - theirs.begin);
     }
     s->comm = c;
@@ -292,12 +293,12 @@ static dt_status begin_fast(dt_tree_sum *s, dt_comm *c, const float *vector, dt_
     return DT_OK;
 }
 
-static dt_status begin_exact(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, dt_range range)
+static dt_status start_exact(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine, dt_range range)
 {
     s->n_came = 0;
     for (uint32_t k = 0; k < s->n_most; k++) {
         list_nodes(s, mine, k, range);
-        DT_TRY(begin(s, c, k));
+        DT_TRY(start_exchange(s, c, k));
     }
     return DT_OK;
 }
@@ -309,15 +310,15 @@ dt_status dt_tree_sum_start(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine
         return DT_FAIL(DT_EINVAL, "a sum before all shards have arrived: %u of %u nodes of rank %u", n_mine, s->n_mine,
                        s->rank);
     }
-    s->own = dt_slice_of(range, s->ranks, s->rank);
+    s->own = dt_rank_slice(range, s->ranks, s->rank);
     s->sum = mine[0].value;
     for (uint32_t k = 1; k < n_mine && s->is_fast; k++) {
         dt_optim_add(s->sum, mine[k].value, range.begin, range.end);
     }
-    return s->ranks == 1 ? DT_OK : s->is_fast ? begin_fast(s, c, s->sum, range) : begin_exact(s, c, mine, range);
+    return s->ranks == 1 ? DT_OK : s->is_fast ? start_fast(s, c, s->sum, range) : start_exact(s, c, mine, range);
 }
 
-dt_status dt_tree_sum_join(dt_tree_sum *s, dt_comm *c, const float *any, dt_range range)
+dt_status dt_tree_sum_participate(dt_tree_sum *s, dt_comm *c, const float *any, dt_range range)
 {
     dt_tree_node mine[DT_TREE_MAX_NODES];
     DT_TRY(check_range(s, c, range));
@@ -325,20 +326,20 @@ dt_status dt_tree_sum_join(dt_tree_sum *s, dt_comm *c, const float *any, dt_rang
         mine[k] = s->node[s->first[s->rank] + k];
         mine[k].value = (float *)any; /* read alone, since the sum is dropped */
     }
-    s->own = dt_slice_of(range, s->ranks, s->rank);
-    return s->ranks == 1 ? DT_OK : s->is_fast ? begin_fast(s, c, any, range) : begin_exact(s, c, mine, range);
+    s->own = dt_rank_slice(range, s->ranks, s->rank);
+    return s->ranks == 1 ? DT_OK : s->is_fast ? start_fast(s, c, any, range) : start_exact(s, c, mine, range);
 }
 
-dt_status dt_tree_sum_share(dt_tree_sum *s, dt_comm *c, float *vector, dt_range range)
+dt_status dt_tree_sum_all_gather(dt_tree_sum *s, dt_comm *c, float *vector, dt_range range)
 {
     DT_TRY(check_ranks(s, c));
-    const dt_range own = dt_slice_of(range, s->ranks, s->rank);
+    const dt_range own = dt_rank_slice(range, s->ranks, s->rank);
     for (uint32_t r = 0; r < s->ranks; r++) {
-        const dt_range theirs = dt_slice_of(range, s->ranks, r);
-        s->out[r] = (dt_comm_out){vector + own.begin, bytes_of(own)};
-        s->in[r] = (dt_comm_in){vector + theirs.begin, bytes_of(theirs)};
+        const dt_range theirs = dt_rank_slice(range, s->ranks, r);
+        s->out[r] = (dt_comm_out){vector + own.begin, range_bytes(own)};
+        s->in[r] = (dt_comm_in){vector + theirs.begin, range_bytes(theirs)};
     }
-    return s->ranks > 1 ? begin(s, c, 0) : DT_OK;
+    return s->ranks > 1 ? start_exchange(s, c, 0) : DT_OK;
 }
 
 dt_status dt_tree_sum_test(dt_tree_sum *s, bool *done_p)
@@ -350,7 +351,7 @@ dt_status dt_tree_sum_test(dt_tree_sum *s, bool *done_p)
     return DT_OK;
 }
 
-dt_status dt_tree_sum_drop(dt_tree_sum *s)
+dt_status dt_tree_sum_discard(dt_tree_sum *s)
 {
     const uint32_t n = s->n_begun;
     s->n_begun = 0;
@@ -382,12 +383,12 @@ static const float *finish_tree(const dt_tree_sum *s)
 
 dt_status dt_tree_sum_finish(dt_tree_sum *s)
 {
-    DT_TRY(dt_tree_sum_drop(s));
+    DT_TRY(dt_tree_sum_discard(s));
     if (s->ranks == 1) {
         return DT_OK;
     }
     if (s->is_fast) {
-        memcpy(s->sum + s->own.begin, s->theirs, bytes_of(s->own));
+        memcpy(s->sum + s->own.begin, s->theirs, range_bytes(s->own));
         return DT_OK;
     }
     if (s->half != DT_HALF_NONE) {
@@ -396,7 +397,7 @@ dt_status dt_tree_sum_finish(dt_tree_sum *s)
     float *mine = s->parts[s->first[s->rank]].value;
     const float *sum = finish_tree(s);
     if (sum != mine) {
-        memcpy(mine, sum, bytes_of(s->own));
+        memcpy(mine, sum, range_bytes(s->own));
     }
     return DT_OK;
 }
@@ -406,13 +407,13 @@ dt_status dt_tree_sum_finish(dt_tree_sum *s)
 /* Of each node all but the own slice goes to others; the library counts one vector. */
 uint64_t dt_tree_sum_sent(const dt_tree_sum *s, dt_range range)
 {
-    const uint64_t others = bytes_of(range) - bytes_of(dt_slice_of(range, s->ranks, s->rank));
+    const uint64_t others = range_bytes(range) - range_bytes(dt_rank_slice(range, s->ranks, s->rank));
     return s->is_fast ? others : s->half != DT_HALF_NONE ? others / 2 * s->n_mine : others * s->n_mine;
 }
 
-uint64_t dt_tree_share_sent(const dt_tree_sum *s, dt_range range)
+uint64_t dt_tree_all_gather_sent(const dt_tree_sum *s, dt_range range)
 {
-    return (uint64_t)bytes_of(dt_slice_of(range, s->ranks, s->rank)) * (s->ranks - 1);
+    return (uint64_t)range_bytes(dt_rank_slice(range, s->ranks, s->rank)) * (s->ranks - 1);
 }
 
 /* ---- doubles ----------------------------------------------------------------------------------------------------- */
@@ -428,7 +429,7 @@ static size_t most_leaves(const dt_tree_shape *s)
     return most;
 }
 
-size_t dt_tree_sum_f64_room(const dt_tree_shape *s, uint32_t n)
+size_t dt_tree_sum_f64_workspace(const dt_tree_shape *s, uint32_t n)
 {
     const size_t all = s->leaves;
     return s->ranks == 1 ? all * n : ((s->ranks + (size_t)1) * most_leaves(s) + all) * n;
@@ -450,8 +451,8 @@ dt_status dt_tree_sum_f64(dt_comm *c, const dt_tree_shape *s, const double *mine
         memcpy(sent, mine, own * n * sizeof(*sent));
         DT_TRY(dt_comm_all_gather(c, sent, per_rank * sizeof(*sent), all));
         for (uint32_t r = 0; r < R; r++) {
-            const size_t begin = dt_tree_leaf_begin(s, r), end = dt_tree_leaf_begin(s, r + 1);
-            memcpy(sum + begin * n, all + r * per_rank, (end - begin) * n * sizeof(*sum));
+            const size_t start_exchange = dt_tree_leaf_begin(s, r), end = dt_tree_leaf_begin(s, r + 1);
+            memcpy(sum + start_exchange * n, all + r * per_rank, (end - start_exchange) * n * sizeof(*sum));
         }
     } else {
         memcpy(sum, mine, own * n * sizeof(*sum));

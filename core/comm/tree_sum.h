@@ -2,7 +2,7 @@
  *
  * Sums across ranks over the fixed tree (tree.h). A vector, or a range of it, is cut into slices, one a rank. Every
  * rank sends each other rank that one's slice of all its nodes, and finishes the tree over its own slice: it then owns
- * a slice of the sum. What it does with it (a norm, an update) is its caller's; dt_tree_sum_share hands slices to
+ * a slice of the sum. What it does with it (a norm, an update) is its caller's; dt_tree_sum_all_gather hands slices to
  * everybody. The same bits on any number of ranks. A rank with k canonical nodes (one, where ranks are a power of two)
  * sends 4 count (R - 1) / R bytes k times for a sum, and once to share slices.
  *
@@ -29,7 +29,7 @@ typedef struct dt_range { /* elements [begin, end) of a vector */
 } dt_range;
 
 /* The slice of a rank: whole units, all ranks as many or one less; it may be empty. */
-dt_range dt_slice_of(dt_range whole, uint32_t ranks, uint32_t rank);
+dt_range dt_rank_slice(dt_range whole, uint32_t ranks, uint32_t rank);
 
 /* One sum in flight, or one range that is shared. */
 typedef struct dt_tree_sum dt_tree_sum;
@@ -44,11 +44,11 @@ typedef struct dt_tree_sum_desc {
 /* Errors: DT_EINVAL (more ranks than leaves, fast and halves), DT_ENOMEM. */
 dt_status dt_tree_sum_create(const dt_tree_sum_desc *d, dt_tree_sum **out_p) DT_NODISCARD;
 void dt_tree_sum_destroy(dt_tree_sum *s);
-uint64_t dt_tree_sum_bytes(const dt_tree_sum *s); /* of nodes that come in, and of halves */
+uint64_t dt_tree_sum_buffer_bytes(const dt_tree_sum *s); /* of nodes that come in, and of halves */
 /* From the next sum on: DT_HALF_NONE, or what the sum was made for. */
 void dt_tree_sum_half_set(dt_tree_sum *s, uint32_t half);
 /* A leaf's numbers are complete; left += right makes a node of that height. Rounded to half where it may be sent. */
-void dt_tree_leaf(const dt_tree_shape *s, uint32_t half, float *value, dt_range at);
+void dt_tree_round_leaf(const dt_tree_shape *s, uint32_t half, float *value, dt_range at);
 void dt_tree_add(const dt_tree_shape *s, uint32_t half, uint32_t height, float *left, const float *right, dt_range at);
 /* mine: the canonical nodes of this rank, left to right (dt_tree_nodes), made as above; values are float vectors, of
  * which the range counts, and which nobody else touches until finish. It leaves this rank's slice of the sum in the
@@ -58,21 +58,21 @@ dt_status dt_tree_sum_start(dt_tree_sum *s, dt_comm *c, const dt_tree_node *mine
     DT_NODISCARD;
 /* Instead, on a rank that has no nodes since it failed: it sends any numbers, so that nobody waits for it in vain. To
  * be dropped; on the others the sum is of no use. any: a float vector, of which the range is read. Errors: as start. */
-dt_status dt_tree_sum_join(dt_tree_sum *s, dt_comm *c, const float *any, dt_range range) DT_NODISCARD;
+dt_status dt_tree_sum_participate(dt_tree_sum *s, dt_comm *c, const float *any, dt_range range) DT_NODISCARD;
 dt_status dt_tree_sum_test(dt_tree_sum *s, bool *done_p) DT_NODISCARD; /* would finish return at once? */
 dt_status dt_tree_sum_finish(dt_tree_sum *s) DT_NODISCARD;
-dt_status dt_tree_sum_drop(dt_tree_sum *s) DT_NODISCARD; /* instead: waits, and writes nothing into nodes */
+dt_status dt_tree_sum_discard(dt_tree_sum *s) DT_NODISCARD; /* instead: waits, and writes nothing into nodes */
 
 /* What this rank sends for a sum over a range, and what for sharing it afterwards; as dt_comm_sent counts. */
 uint64_t dt_tree_sum_sent(const dt_tree_sum *s, dt_range range);
-uint64_t dt_tree_share_sent(const dt_tree_sum *s, dt_range range);
+uint64_t dt_tree_all_gather_sent(const dt_tree_sum *s, dt_range range);
 
 /* Every rank's slices of a range to all ranks; drop waits for it. While no sum is in flight here. */
-dt_status dt_tree_sum_share(dt_tree_sum *s, dt_comm *c, float *vector, dt_range range) DT_NODISCARD;
+dt_status dt_tree_sum_all_gather(dt_tree_sum *s, dt_comm *c, float *vector, dt_range range) DT_NODISCARD;
 
 /* The tree over n doubles a leaf: mine [leaves of this rank, n] in leaf order, out [n], on all ranks. room: used when
- * there are several, dt_tree_sum_f64_room doubles. */
-size_t dt_tree_sum_f64_room(const dt_tree_shape *s, uint32_t n);
+ * there are several, dt_tree_sum_f64_workspace doubles. */
+size_t dt_tree_sum_f64_workspace(const dt_tree_shape *s, uint32_t n);
 dt_status dt_tree_sum_f64(dt_comm *c, const dt_tree_shape *s, const double *mine, uint32_t n, double *room, double *out)
     DT_NODISCARD;
 

@@ -79,7 +79,7 @@ static void feed_rollout(dt_rollout *r, const dt_samples *source, dt_bundle_fiel
 
 static const float *step_of(const void *user, const char *name, uint32_t *n_p)
 {
-    return dt_trainer_get(user, name, n_p);
+    return dt_trainer_step_input_get(user, name, n_p);
 }
 
 static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
@@ -102,7 +102,7 @@ static dt_status make_bundle(dt_stage *s, dt_stage_export *t)
     memcpy(most, source->slice_cap, (source->n_symbols + 1) * sizeof(*most));
     /* what it learns from has the rollout's fields first, or none of them: a phase may evaluate in an environment what
      * it learns from recordings */
-    const dt_samples *live = dt_trainer_live(s->trainer);
+    const dt_samples *live = dt_trainer_live_samples(s->trainer);
     const bool is_rollout = r != NULL && (live == &r->data.source || live == dt_rollout_replay_source(r));
     if (!is_rollout) {
         feed_data(source, 0, 0, t->how);

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/device/held.h"
+#include "engine/device/memory.h"
 
 #include <math.h>
 
@@ -29,7 +29,7 @@ void dt_device_watch_update(dt_device_watch *w, double now_s, dt_metrics *m)
     if (!w->has_device) {
         return;
     }
-    dt_metrics_scalar(m, "gpu/mem_allocated", (double)dt_device_held_bytes());
+    dt_metrics_scalar(m, "gpu/mem_allocated", (double)dt_device_allocated_bytes());
     dt_metrics_scalar(m, "gpu/mem_planned", (double)w->planned);
     if (w->nvml == NULL || now_s < w->next_s) {
         return;
@@ -37,7 +37,7 @@ void dt_device_watch_update(dt_device_watch *w, double now_s, dt_metrics *m)
     enum { SHARE = 200 }; /* of the time at most a two-hundredth, whatever a look takes */
     dt_nvml_sample s;
     const double before = dt_clock_s();
-    dt_nvml_read(w->nvml, &s);
+    dt_nvml_read_sample(w->nvml, &s);
     w->next_s = now_s + fmax(w->every_s, SHARE * (dt_clock_s() - before));
     const struct {
         const char *name;

@@ -40,7 +40,7 @@ static uint32_t at_a_time(const dt_stage *s, const dt_forecast *f)
 {
     const uint32_t threads = f->rollout.processes > 0 ? dt_limits_cores("") : f->rollout.threads;
     const uint32_t n = f->rollout.instances < threads ? f->rollout.instances : threads;
-    return n * dt_comm_in_process(s->d.comm) > 1 ? n * dt_comm_in_process(s->d.comm) : 1;
+    return n * dt_comm_process_size(s->d.comm) > 1 ? n * dt_comm_process_size(s->d.comm) : 1;
 }
 
 static void expect_environments(dt_stage *s, const dt_forecast *f, dt_expected *out)
@@ -100,7 +100,7 @@ void dt_expect_measure(dt_stage *s, const dt_forecast *f, uint64_t max_steps, bo
         }
         return;
     }
-    const bool is_small = dt_trainer_cost(s->trainer).flops <= most_flops && (double)f->resident <= most_resident;
+    const bool is_small = dt_trainer_step_cost(s->trainer).flops <= most_flops && (double)f->resident <= most_resident;
     if (is_plan && is_small && left > TRAINER_STEPS && s->d.device_ops == NULL && dt_comm_size(s->d.comm) == 1) {
         try_trainer(s, out);
         out->all_s = (double)left * out->step_s;

@@ -42,7 +42,7 @@ dt_status dt_fit_look(const dt_stage *s, const dt_forecast *f, dt_fit *out)
     const dt_status st = dt_config_memory(s->d.config, s->d.index, &m);
     pthread_mutex_unlock(s->d.config_lock);
     DT_TRY(st);
-    *out = (dt_fit){.target_gb = m.target_gb, .alike = dt_comm_local_size(s->d.comm) / dt_comm_in_process(s->d.comm)};
+    *out = (dt_fit){.target_gb = m.target_gb, .alike = dt_comm_local_size(s->d.comm) / dt_comm_process_size(s->d.comm)};
     out->is_known = dt_limits_get("", &out->room);
     out->held = dt_rss_bytes() + (f->rollout.processes > 0 ? f->rollout.instance : 0);
     return DT_OK;
@@ -153,7 +153,7 @@ dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool speaks)
 static dt_status keep_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *f, dt_fit *fit, bool speaks)
 {
     bool is_smaller = false;
-    while (is_above_target(fit, f) && s->trainer != NULL && dt_trainer_shrink(s->trainer)) {
+    while (is_above_target(fit, f) && s->trainer != NULL && dt_trainer_release_memory(s->trainer)) {
         is_smaller = true;
         DT_TRY(dt_forecast_make(s, max_steps, f));
         DT_TRY(dt_fit_look(s, f, fit));
@@ -162,7 +162,8 @@ static dt_status keep_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *f,
         dt_log(DT_LOG_INFO,
                "the plan is above memory.target_gb = %g otherwise: %u shard%s of a batch at a time, without "
                "prefetching; results are unchanged",
-               fit->target_gb, dt_trainer_micro(s->trainer), dt_trainer_micro(s->trainer) == 1 ? "" : "s");
+               fit->target_gb, dt_trainer_concurrent_shards(s->trainer),
+               dt_trainer_concurrent_shards(s->trainer) == 1 ? "" : "s");
     }
     return DT_OK;
 }

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "state/checkpoint/checkpoint.h"
-#include "engine/device/held.h"
+#include "engine/device/memory.h"
 #include "plan/forecast_env.h"
 #include "dtrain/ext/scene.h"
 #include "plugin/service/plugin_memory.h"
@@ -28,7 +28,7 @@ enum { RUN_BYTES = 400 * 1000, RESULT_BYTES = 1200 * 1000, FILM_BYTES = 400 * 10
 
 static void add(const dt_stage *s, dt_forecast *f, const char *name, uint64_t mapped, uint64_t resident)
 {
-    const uint32_t ranks = dt_comm_in_process(s->d.comm);
+    const uint32_t ranks = dt_comm_process_size(s->d.comm);
     if (mapped > 0 && f->n_parts < DT_FORECAST_PARTS) {
         f->part[f->n_parts++] = (dt_forecast_part){name, mapped * ranks, resident * ranks};
         f->arenas += mapped * ranks;
@@ -38,7 +38,7 @@ static void add(const dt_stage *s, dt_forecast *f, const char *name, uint64_t ma
 
 static void prepare_data(dt_stage *s, const dt_samples *data)
 {
-    if (!dt_trainer_learns_from(s->trainer, data) && dt_trainer_prepare(s->trainer, data) < 0) {
+    if (!dt_trainer_trains_on(s->trainer, data) && dt_trainer_compile_evaluation(s->trainer, data) < 0) {
         dt_error_clear();
     }
 }
@@ -63,7 +63,7 @@ static void prepare_evaluation(dt_stage *s)
 static void add_rollout(const dt_stage *s, dt_forecast *f)
 {
     const dt_rollout_need *n = &f->rollout;
-    const uint32_t ranks = dt_comm_in_process(s->d.comm);
+    const uint32_t ranks = dt_comm_process_size(s->d.comm);
     add(s, f, "acting", n->policy, n->policy_resident);
     add(s, f, "rollouts", n->buffer, n->buffer_resident);
     add(s, f, "evaluation_episodes", n->evaluation, n->evaluation_resident);
@@ -89,7 +89,7 @@ static void add_recordings(const dt_stage *s, dt_forecast *f)
         if (s->dataset[i].forget != NULL) {
             s->dataset[i].forget(s->dataset[i].self);
         }
-        f->recordings += s->dataset[i].bytes * dt_comm_in_process(s->d.comm);
+        f->recordings += s->dataset[i].bytes * dt_comm_process_size(s->d.comm);
     }
     f->resident += f->recordings;
 }
@@ -113,7 +113,7 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
     add_recordings(s, f);
     /* parameters are resident by now, and so are the moments of a run that goes on */
     const bool goes_on = dt_trainer_step_number(s->trainer) > 0;
-    const uint64_t counted = (resident.params + (goes_on ? resident.moments : 0)) * dt_comm_in_process(s->d.comm);
+    const uint64_t counted = (resident.params + (goes_on ? resident.moments : 0)) * dt_comm_process_size(s->d.comm);
     const uint64_t now = dt_rss_bytes();
     f->base = (now > counted ? now - counted : 0) + RUN_BYTES;
     if (s->rollout != NULL) {
@@ -131,7 +131,7 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
         dt_trainer_memory_get(s->trainer, &f->on_device);
         f->device = m->params + m->grads + m->moments + m->activations + m->feed;
         /* what evaluation takes there was allocated when it was prepared */
-        const uint64_t held = dt_device_held_bytes();
+        const uint64_t held = dt_device_allocated_bytes();
         f->device = held > f->device ? held : f->device;
     }
 }
@@ -189,7 +189,7 @@ static dt_status add_limits(dt_stage *s, dt_forecast *f)
 
 static void add_disk(const dt_stage *s, dt_forecast *f)
 {
-    const uint64_t moments = (uint64_t)s->params.base_total * dt_trainer_moments(s->trainer);
+    const uint64_t moments = (uint64_t)s->params.base_total * dt_trainer_n_moments(s->trainer);
     if (s->rollout != NULL) {
         dt_rollout_replay_plan(s->rollout, f->rollout.mean, &f->replay);
     }
@@ -308,15 +308,15 @@ static const char *text_of_sums(const dt_stage *s)
             "summed in one fixed tree, values rounded to bf16 (comm.wire): results are the same on any number of ranks",
         [DT_HALF_FP16] = ("summed in one fixed tree, values rounded to fp16 (comm.wire): results are the same on any "
                           "number of ranks")};
-    return dt_trainer_is_fast(s->trainer)
+    return dt_trainer_has_fast_sums(s->trainer)
                ? "summed by the ranks' library (engine.reduction = fast): results depend on the number of ranks"
-               : exact[dt_trainer_half(s->trainer)];
+               : exact[dt_trainer_wire_type(s->trainer)];
 }
 
 static const char *name_of_wire(const dt_stage *s)
 {
     static const char *const names[] = {DT_HALVES(DT_CHOICE_WORD)};
-    return names[dt_trainer_half(s->trainer)];
+    return names[dt_trainer_wire_type(s->trainer)];
 }
 
 static bool ends_none(const dt_forecast *f) /* an episode of the phase, if they are as long as they may be */
@@ -339,7 +339,7 @@ static void text_of_episodes(const dt_forecast *f, dt_str *out)
 
 void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
 {
-    const uint32_t ranks = dt_comm_in_process(s->d.comm);
+    const uint32_t ranks = dt_comm_process_size(s->d.comm);
     const dt_rollout_need *n = &f->rollout;
     text_of_time(s, f, out);
     if (f->episode_steps > 0) {
@@ -373,7 +373,7 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     dt_str_addf(out, "\n  gradients    %s", text_of_sums(s));
     if (dt_comm_size(s->d.comm) > 1) {
         dt_str_addf(out, "; rank 0 has %u shards, and sends %.3g MB of gradients and parameters a step",
-                    dt_trainer_leaves(s->trainer, 0), (double)dt_trainer_sent_bytes(s->trainer) / 1e6);
+                    dt_trainer_shards(s->trainer, 0), (double)dt_trainer_sent_bytes(s->trainer) / 1e6);
     }
     dt_str_add(out, "\n  memory, MB   at most / likely:\n");
     for (uint32_t i = 0; i < f->n_parts; i++) {
@@ -397,10 +397,10 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     if (f->device > 0) {
         dt_str_addf(out, "; %.1f MB of the device", mb(f->device));
     }
-    const dt_plan_cost cost = dt_trainer_cost(s->trainer);
+    const dt_plan_cost cost = dt_trainer_step_cost(s->trainer);
     dt_str_addf(out, "\n  work         %.3g GFLOP a step, %.3g GB between ops", cost.flops / 1e9, cost.bytes / 1e9);
     if (f->device > 0) {
-        dt_str_addf(out, ", %.3g GB for sums of gradients", (double)dt_trainer_sum_bytes(s->trainer) / 1e9);
+        dt_str_addf(out, ", %.3g GB for sums of gradients", (double)dt_trainer_reduction_bytes(s->trainer) / 1e9);
     }
     dt_str_add(out, "\n");
     if (f->replay.samples > 0) {
@@ -531,11 +531,11 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     dt_json_i64(o, "processes", f->rollout.processes);
     dt_json_end(o, '}');
     dt_json_obj(o, "gradients");
-    dt_json_str(o, "reduction", dt_trainer_is_fast(s->trainer) ? "fast" : "exact");
+    dt_json_str(o, "reduction", dt_trainer_has_fast_sums(s->trainer) ? "fast" : "exact");
     dt_json_str(o, "wire", name_of_wire(s));
-    dt_json_i64(o, "shards", dt_trainer_leaves(s->trainer, 0));               /* of rank 0 */
-    dt_json_i64(o, "sent_bytes", (int64_t)dt_trainer_sent_bytes(s->trainer)); /* by rank 0 in a step */
-    dt_json_i64(o, "sums_bytes", (int64_t)dt_trainer_sum_bytes(s->trainer));  /* on its device in a step */
+    dt_json_i64(o, "shards", dt_trainer_shards(s->trainer, 0));                    /* of rank 0 */
+    dt_json_i64(o, "sent_bytes", (int64_t)dt_trainer_sent_bytes(s->trainer));      /* by rank 0 in a step */
+    dt_json_i64(o, "sums_bytes", (int64_t)dt_trainer_reduction_bytes(s->trainer)); /* on its device in a step */
     dt_json_end(o, '}');
     if (f->replay.samples > 0) {
         dt_json_obj(o, "replay");
@@ -550,7 +550,7 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     dt_json_i64(o, "kept", f->kept);
     dt_json_i64(o, "bytes", (int64_t)f->disk);
     dt_json_end(o, '}');
-    const dt_plan_cost cost = dt_trainer_cost(s->trainer);
+    const dt_plan_cost cost = dt_trainer_step_cost(s->trainer);
     dt_json_obj(o, "step");
     dt_json_f64(o, "flops", cost.flops);
     dt_json_f64(o, "bytes", cost.bytes);

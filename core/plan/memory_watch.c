@@ -44,7 +44,7 @@ static void say(const dt_memory_watch *w, const char *what)
            (double)heap / 1e9, (double)plugins / 1e9, workers);
 }
 
-/* One piece a look: what it brought is seen at the next one. */
+/* One piece a look: what it fetched is seen at the next one. */
 static void shed(dt_memory_watch *w, dt_trainer *trainer)
 {
     char text[128];
@@ -54,8 +54,8 @@ static void shed(dt_memory_watch *w, dt_trainer *trainer)
         (void)malloc_trim(0);
 #endif
         say(w, "returned freed blocks to the system");
-    } else if (trainer != NULL && dt_trainer_shrink(trainer)) {
-        const uint32_t n = dt_trainer_micro(trainer);
+    } else if (trainer != NULL && dt_trainer_release_memory(trainer)) {
+        const uint32_t n = dt_trainer_concurrent_shards(trainer);
         snprintf(text, sizeof(text),
                  "from now on %u shard%s of a batch at a time, without prefetching; results are unchanged", n,
                  n == 1 ? "" : "s");

@@ -179,12 +179,12 @@ static dt_status make(const dt_stage *s, const dt_gpu_peak *g, table *t)
         t->precision = "TF32";
     }
     adding a = {t, g};
-    DT_TRY(dt_trainer_device_calls(s->trainer, half, &a, add_of_plan));
+    DT_TRY(dt_trainer_list_device_calls(s->trainer, half, &a, add_of_plan));
     if (half != 0) {
         const dt_plan_cost copy = {.bytes = 6.0 * (double)s->params.total};
         add_call(t, g, "parameters in half", false, copy);
     }
-    add_update(t, g, (double)s->params.base_total, (double)data.shards, dt_trainer_moments(s->trainer));
+    add_update(t, g, (double)s->params.base_total, (double)data.shards, dt_trainer_n_moments(s->trainer));
     qsort(t->row, t->n, sizeof(t->row[0]), compare_rows);
     return add_acting(s, g, &engine, t);
 }

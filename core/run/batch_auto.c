@@ -135,7 +135,7 @@ static bool is_cut(const seeker *k, const dt_stage *stage)
 {
     const dt_trainer *t = stage->trainer;
     return stage->d.device_ops != NULL && k->engine.micro_shards == 0 &&
-           dt_trainer_micro(t) < dt_trainer_leaves(t, dt_comm_rank(stage->d.comm));
+           dt_trainer_concurrent_shards(t) < dt_trainer_shards(t, dt_comm_rank(stage->d.comm));
 }
 
 static void weigh(const seeker *k, const dt_stage *stage, const dt_forecast *f, trial *t)
@@ -340,8 +340,8 @@ static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, co
                        "set it to a number",
                        s->phase[phase]->desc.id);
     }
-    DT_TRY(dt_comm_imagined(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
-                            is_virtual ? s->ranks : s->n_local, &k.comm));
+    DT_TRY(dt_comm_planned(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
+                           is_virtual ? s->ranks : s->n_local, &k.comm));
     const dt_status st = seek(&k, out);
     dt_comm_destroy(k.comm);
     return st < 0 ? DT_CONTEXT(st, "phase %lld (%s)", (long long)phase + 1, s->phase[phase]->desc.id) : DT_OK;

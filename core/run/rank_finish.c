@@ -43,9 +43,9 @@ void dt_result_warn_limits(const dt_stage *s)
 static dt_status check_updates(dt_rank *k)
 {
     const uint64_t steps = dt_trainer_step_number(k->stage->trainer);
-    DT_TRY(dt_trainer_hold(k->stage->trainer)); /* a device counts updates itself */
-    if (steps == 0 || dt_trainer_updates(k->stage->trainer) > 0 || dt_trainer_moves(k->stage->trainer) > 0 ||
-        dt_trainer_passed(k->stage->trainer) < steps) {
+    DT_TRY(dt_trainer_synchronize(k->stage->trainer)); /* a device counts updates itself */
+    if (steps == 0 || dt_trainer_updates(k->stage->trainer) > 0 || dt_trainer_vector_updates(k->stage->trainer) > 0 ||
+        dt_trainer_bypassed_steps(k->stage->trainer) < steps) {
         return DT_OK;
     }
     return DT_FAIL(DT_ECONFIG, "phase %s has learned nothing: none of its %llu steps had a sample. %s",

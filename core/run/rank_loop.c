@@ -94,7 +94,7 @@ static dt_status evaluate_if_due(dt_rank *k, iteration *it)
 static dt_status record_iteration(dt_rank *k, const iteration *it)
 {
     if ((it->requests & DT_REQUEST_GRADIENT) != 0) {
-        DT_TRY(dt_trainer_whole_gradient(k->stage->trainer));
+        DT_TRY(dt_trainer_gather_gradient(k->stage->trainer));
     }
     return dt_rank_is_first(k) ? dt_rank_record(k, &it->p, it->is_evaluated || it->ends || it->stops) : DT_OK;
 }

@@ -283,7 +283,7 @@ static void tell_weights(const dt_rank *k)
     dt_str each = {0};
     uint32_t least = UINT32_MAX, most = 0;
     for (uint32_t r = 0; r < dt_comm_size(k->comm); r++) {
-        const uint32_t n = dt_trainer_leaves(k->stage->trainer, r);
+        const uint32_t n = dt_trainer_shards(k->stage->trainer, r);
         dt_str_addf(&each, " %u", n);
         least = n < least ? n : least;
         most = n > most ? n : most;
@@ -349,11 +349,11 @@ dt_status dt_rank_log_plan(dt_rank *k)
         dt_log(DT_LOG_INFO, "a step of rank 0 sends %.3g MB of gradients and parameters",
                (double)dt_trainer_sent_bytes(t) / 1e6);
     }
-    if (dt_trainer_is_fast(t)) {
+    if (dt_trainer_has_fast_sums(t)) {
         dt_log(DT_LOG_INFO, "engine.reduction = fast: gradients of ranks are summed in the order of their library; "
                             "results depend on the number of ranks");
     }
-    if (dt_trainer_is_half(t)) {
+    if (dt_trainer_is_mixed_precision(t)) {
         dt_log(DT_LOG_INFO, "mixed precision: products in half precision%s%s, loss scale %g, masters and sums in fp32",
                k->r->d->session->device.ops == NULL ? " by " : "",
                k->r->d->session->device.ops == NULL ? dt_cpu_bf16_isa() : "", dt_trainer_scaler(t)->scale);
@@ -364,7 +364,7 @@ dt_status dt_rank_log_plan(dt_rank *k)
 /* Steps of the iteration whose batch had no sample: none of them was an update. */
 static void record_empty_steps(dt_rank *k)
 {
-    const uint64_t all = dt_trainer_empty(k->stage->trainer), n = all - k->n_empty;
+    const uint64_t all = dt_trainer_empty_steps(k->stage->trainer), n = all - k->n_empty;
     if (n == 0) {
         return;
     }

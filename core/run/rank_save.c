@@ -27,7 +27,7 @@ static uint32_t count_shards(const dt_rank *k)
     if (s->trainer == NULL || least <= 0 || most == 1) {
         return 1;
     }
-    const double n = (double)dt_trainer_moments(s->trainer) * (double)s->params.base_total * sizeof(float) / least;
+    const double n = (double)dt_trainer_n_moments(s->trainer) * (double)s->params.base_total * sizeof(float) / least;
     return n < 2 ? 1 : n < most ? (uint32_t)n : most;
 }
 

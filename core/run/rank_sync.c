@@ -16,7 +16,7 @@
 static void take_hashes(const dt_rank *k, uint64_t *out)
 {
     const dt_trainer *t = k->stage->trainer;
-    const dt_param_table *table = dt_trainer_table(t);
+    const dt_param_table *table = dt_trainer_param_table(t);
     const float *params = dt_trainer_params(k->stage->trainer);
     struct {
         uint64_t step, updates, passed;
@@ -24,7 +24,7 @@ static void take_hashes(const dt_rank *k, uint64_t *out)
         uint64_t of_group[DT_TRAIN_MAX_GROUPS];
     } place = {.step = dt_trainer_step_number(t),
                .updates = dt_trainer_updates(t),
-               .passed = dt_trainer_passed(t),
+               .passed = dt_trainer_bypassed_steps(t),
                .scale = dt_trainer_scaler(t)->scale};
     const dt_group_state *group = NULL;
     for (uint32_t g = 0; g < dt_trainer_groups(t, &group); g++) {
@@ -40,7 +40,7 @@ static void take_hashes(const dt_rank *k, uint64_t *out)
 /* The first tensor that is another one on some rank than on rank 0. */
 static dt_status compare(const dt_rank *k, const uint64_t *all)
 {
-    const dt_param_table *table = dt_trainer_table(k->stage->trainer);
+    const dt_param_table *table = dt_trainer_param_table(k->stage->trainer);
     const uint32_t n = table->n + 1;
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t r = 1; r < dt_comm_size(k->comm); r++) {
@@ -67,8 +67,8 @@ dt_status dt_rank_compare_parameters(dt_rank *k, uint64_t before)
     if (dt_comm_rank(k->comm) == 1 && dt_fault("run.sync")) { /* as a bit of memory does that turns over */
         dt_trainer_params(k->stage->trainer)[0] += 1;
     }
-    DT_TRY(dt_trainer_hold(k->stage->trainer));
-    const size_t n = (size_t)dt_trainer_table(k->stage->trainer)->n + 1;
+    DT_TRY(dt_trainer_synchronize(k->stage->trainer));
+    const size_t n = (size_t)dt_trainer_param_table(k->stage->trainer)->n + 1;
     uint64_t *mine = dt_alloc_n((ranks + (size_t)1) * n, sizeof(*mine));
     dt_status st = mine != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory to compare %u ranks", ranks);
     st = dt_comm_agree(k->comm, st);

@@ -21,7 +21,7 @@ static void *rank_main(void *arg)
     dt_rank *k = arg;
     char prefix[32] = "";
     dt_trace_thread("rank", dt_comm_rank(k->comm));
-    if (dt_comm_in_process(k->comm) > 1) {
+    if (dt_comm_process_size(k->comm) > 1) {
         snprintf(prefix, sizeof(prefix), "rank %u", dt_comm_rank(k->comm));
         dt_log_prefix_set(prefix);
     }

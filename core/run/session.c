@@ -246,7 +246,7 @@ static dt_status read_config(const dt_args *a, const char *resumed, dt_session *
 
 dt_stage_desc dt_session_describe_stage(const dt_session *s, int64_t phase, dt_comm *comm, pthread_mutex_t *lock)
 {
-    const uint32_t ranks = dt_comm_in_process(comm); /* threads are the process's */
+    const uint32_t ranks = dt_comm_process_size(comm); /* threads are the process's */
     return (dt_stage_desc){.config = s->config,
                            .loader = s->loader,
                            .comm = comm,

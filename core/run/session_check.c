@@ -134,7 +134,7 @@ static dt_status check_weights(const dt_session *s, int64_t phase, uint32_t rank
         return DT_FAIL(DT_ENOMEM, "out of memory for the weights of %u ranks", ranks);
     }
     dt_comm_weights(&comm, weight);
-    const dt_status st = dt_tree_weigh((uint32_t)data.shards, ranks, weight, weight + ranks);
+    const dt_status st = dt_tree_partition((uint32_t)data.shards, ranks, weight, weight + ranks);
     dt_free(weight);
     return st < 0 ? DT_FAIL(DT_ECONFIG, "comm.shard_weights of phase %lld: %s", (long long)phase + 1, dt_error_text())
                   : DT_OK;

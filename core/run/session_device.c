@@ -15,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static dt_status find_device(const dt_device_wish *w, const dt_device_ops **ops_p, uint32_t *index_p)
+static dt_status find_device(const dt_device_selector *w, const dt_device_ops **ops_p, uint32_t *index_p)
 {
     DT_TRY(dt_device_module_open("cuda", ops_p));
-    return dt_device_choose(*ops_p, w, dt_device_local_rank(), index_p);
+    return dt_device_select(*ops_p, w, dt_device_local_rank(), index_p);
 }
 
 /* NCCL sums from GPU to GPU. */
@@ -40,11 +40,11 @@ dt_status dt_session_check_devices(const dt_session *s)
 {
     for (int64_t i = s->first; i < s->last; i++) {
         dt_engine_opts engine;
-        dt_device_wish w;
+        dt_device_selector w;
         const dt_device_ops *ops = NULL;
         uint32_t index = 0;
         DT_TRY(dt_config_engine(s->config, i, &engine));
-        DT_TRY(dt_device_wish_parse(engine.device, &w));
+        DT_TRY(dt_device_selector_parse(engine.device, &w));
         DT_TRY(check_nccl(s, i, &engine, w.kind == DT_DEVICE_CUDA));
         const dt_status st = w.kind == DT_DEVICE_CUDA ? find_device(&w, &ops, &index) : DT_OK;
         if (st < 0) {
@@ -54,7 +54,7 @@ dt_status dt_session_check_devices(const dt_session *s)
     return DT_OK;
 }
 
-static dt_status take_device(dt_session *s, const dt_device_wish *w)
+static dt_status take_device(dt_session *s, const dt_device_selector *w)
 {
     const dt_device_ops *ops = NULL;
     uint32_t index = 0;
@@ -72,8 +72,8 @@ static dt_status take_device(dt_session *s, const dt_device_wish *w)
 /* What was asked for by name is there or the run ends; what was left to us may be missing, and we say why. */
 static dt_status open_device(dt_session *s, const char *wish)
 {
-    dt_device_wish w;
-    DT_TRY(dt_device_wish_parse(wish, &w));
+    dt_device_selector w;
+    DT_TRY(dt_device_selector_parse(wish, &w));
     snprintf(s->device.text, sizeof(s->device.text), "cpu");
     if (w.kind == DT_DEVICE_CPU) {
         return DT_OK;
@@ -92,7 +92,7 @@ static dt_status open_device(dt_session *s, const char *wish)
         why = "virtual ranks run there";
     } else if (s->n_processes > 1) {
         why = "several processes run there, unless engine.device=cuda gives each a GPU of its own";
-    } else if (!dt_device_driver_is_there()) {
+    } else if (!dt_device_driver_exists()) {
         why = "no NVIDIA driver on this machine";
     } else if (take_device(s, &w) < 0) {
         why = dt_error_text();

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm)
+void dt_compute_loss_divisors(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm)
 {
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(c->graph, &loss);
@@ -30,7 +30,7 @@ static void set_normalisers(dt_trainer *t)
 {
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
-    dt_loss_norms(t->d.source, &t->train, t->scratch.size, t->scratch.norm);
+    dt_compute_loss_divisors(t->d.source, &t->train, t->scratch.size, t->scratch.norm);
     for (uint32_t i = 0; i < n; i++) {
         t->scratch.loss_seed[i] = loss[i].weight / t->scratch.norm[i];
     }
@@ -61,7 +61,7 @@ static bool is_empty(const dt_trainer *t)
     return learns;
 }
 
-dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest, int64_t *total)
+dt_status dt_compute_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest, int64_t *total)
 {
     const dt_samples *s = t->d.source;
     DT_TRACE("data", "batch sizes");
@@ -73,8 +73,8 @@ dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest, int64_t
     dt_sampler_epoch order;
     dt_sampler_begin(&order, &t->state.sampler, t->c.seed, t->c.phase, epoch);
     for (uint32_t leaf = 0; leaf < t->c.leaves; leaf++) {
-        const uint64_t begin = dt_leaf_begin(batch, t->c.leaves, leaf);
-        const uint64_t end = dt_leaf_begin(batch, t->c.leaves, leaf + 1);
+        const uint64_t begin = dt_shard_begin(batch, t->c.leaves, leaf);
+        const uint64_t end = dt_shard_begin(batch, t->c.leaves, leaf + 1);
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
         dt_sampler_run(&order, base + begin, end - begin, t->scratch.batch_index + begin);
         DT_TRY(s->ops->sizes(s->self, t->scratch.batch_index + begin, (uint32_t)(end - begin), size));
@@ -87,9 +87,9 @@ dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest, int64_t
     return DT_OK;
 }
 
-dt_status dt_batch_begin(dt_trainer *t, bool *is_empty_p)
+dt_status dt_prepare_batch(dt_trainer *t, bool *is_empty_p)
 {
-    DT_TRY(dt_batch_sizes(t, t->state.step, t->scratch.largest, t->scratch.size));
+    DT_TRY(dt_compute_batch_sizes(t, t->state.step, t->scratch.largest, t->scratch.size));
     set_normalisers(t);
     *is_empty_p = is_empty(t);
     return DT_OK;
@@ -98,77 +98,77 @@ dt_status dt_batch_begin(dt_trainer *t, bool *is_empty_p)
 /* ---- what a live source brings to ranks -------------------------------------------------------------------------- */
 
 /* A device is fed ahead of steps: there every rank has all samples, whatever it reads of them. */
-static dt_status bring(dt_trainer *t, const dt_samples *s)
+static dt_status fetch(dt_trainer *t, const dt_samples *s)
 {
     dt_samples all = *s;
     if (t->device == NULL || s->bring == NULL) {
-        return dt_samples_bring(s, t->scratch.part);
+        return dt_samples_fetch(s, t->scratch.part);
     }
     all.skipped = 0;
     for (uint32_t k = 0; k < dt_comm_size(t->d.comm); k++) {
         t->scratch.part[k] = (dt_samples_part){.n = s->count};
     }
-    return dt_samples_bring(&all, t->scratch.part);
+    return dt_samples_fetch(&all, t->scratch.part);
 }
 
 /* The first of so many samples in the leaves of a rank. */
-static uint64_t first_of_rank(const dt_trainer *t, uint64_t samples, uint32_t rank)
+static uint64_t first_sample_of_rank(const dt_trainer *t, uint64_t samples, uint32_t rank)
 {
-    return dt_leaf_begin(samples, t->c.leaves, dt_tree_leaf_begin(&t->shape, rank));
+    return dt_shard_begin(samples, t->c.leaves, dt_tree_leaf_begin(&t->shape, rank));
 }
 
 /* The leaves of each rank, cut out of so many samples. */
-static void parts_of_leaves(dt_trainer *t, uint64_t samples, const uint64_t *index)
+static void list_shard_parts(dt_trainer *t, uint64_t samples, const uint64_t *index)
 {
     for (uint32_t k = 0; k < t->shape.ranks; k++) {
-        const uint64_t begin = first_of_rank(t, samples, k), end = first_of_rank(t, samples, k + 1);
+        const uint64_t begin = first_sample_of_rank(t, samples, k), end = first_sample_of_rank(t, samples, k + 1);
         t->scratch.part[k] = (dt_samples_part){.index = index != NULL ? index + begin : NULL, .first = begin};
         t->scratch.part[k].n = end - begin;
     }
 }
 
-dt_status dt_bring_batch(dt_trainer *t, const dt_samples *s)
+dt_status dt_fetch_batch(dt_trainer *t, const dt_samples *s)
 {
-    parts_of_leaves(t, t->c.batch, t->scratch.batch_index);
-    return bring(t, s);
+    list_shard_parts(t, t->c.batch, t->scratch.batch_index);
+    return fetch(t, s);
 }
 
-dt_status dt_bring_leaves(dt_trainer *t, const dt_samples *s)
+dt_status dt_fetch_shards(dt_trainer *t, const dt_samples *s)
 {
-    parts_of_leaves(t, s->count, NULL);
-    return bring(t, s);
+    list_shard_parts(t, s->count, NULL);
+    return fetch(t, s);
 }
 
-dt_status dt_bring_all(dt_trainer *t, const dt_samples *s, uint64_t first, uint64_t n)
+dt_status dt_fetch_range(dt_trainer *t, const dt_samples *s, uint64_t first, uint64_t n)
 {
     for (uint32_t k = 0; k < dt_comm_size(t->d.comm); k++) {
         t->scratch.part[k] = (dt_samples_part){.first = first, .n = n};
     }
-    return bring(t, s);
+    return fetch(t, s);
 }
 
 /* A round of an evaluation over the samples shows all ranks the slices of all. */
-static uint64_t brought_by_evaluation(const dt_trainer *t)
+static uint64_t max_fetched_by_evaluation(const dt_trainer *t)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < t->n_infer; i++) {
         const dt_samples *d = t->infer[i].source;
-        const uint64_t slices = (uint64_t)t->lanes.active * dt_comm_size(t->d.comm);
+        const uint64_t slices = (uint64_t)t->workers.active * dt_comm_size(t->d.comm);
         const uint64_t n = d->bring != NULL ? slices * (uint64_t)d->slice_cap[d->n_symbols] : 0;
         most = n > most ? n : most;
     }
     return most < t->d.source->count ? most : t->d.source->count;
 }
 
-uint64_t dt_trainer_brought(const dt_trainer *t)
+uint64_t dt_trainer_max_fetched(const dt_trainer *t)
 {
     const uint64_t samples = t->passes != NULL ? t->d.source->count : t->c.batch;
-    uint64_t most = brought_by_evaluation(t);
+    uint64_t most = max_fetched_by_evaluation(t);
     if (t->device != NULL) {
         return t->d.source->count;
     }
     for (uint32_t k = 0; k < t->shape.ranks; k++) {
-        const uint64_t n = first_of_rank(t, samples, k + 1) - first_of_rank(t, samples, k);
+        const uint64_t n = first_sample_of_rank(t, samples, k + 1) - first_sample_of_rank(t, samples, k);
         most = n > most ? n : most;
     }
     return most;

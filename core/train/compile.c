@@ -31,8 +31,8 @@ static dt_status record_source(dt_trainer *t, const dt_samples *source, dt_graph
     return DT_OK;
 }
 
-dt_status dt_record(dt_trainer *t, const dt_samples *source, uint32_t purpose, const char *const *keep,
-                    dt_compiled *out)
+dt_status dt_record_graph(dt_trainer *t, const dt_samples *source, uint32_t purpose, const char *const *keep,
+                          dt_compiled *out)
 {
     memset(out, 0, sizeof(*out));
     out->source = source;
@@ -55,17 +55,17 @@ dt_status dt_record(dt_trainer *t, const dt_samples *source, uint32_t purpose, c
     return out->graph->api->status(out->graph);
 }
 
-dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out)
+dt_status dt_compile_for_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out)
 {
     dt_plan_desc pd = *d;
     pd.lane = t->c.math == DT_DEVICE_MATH_BF16 ? DT_LANE_CPU_BF16 : DT_LANE_CPU;
     pd.reuse = t->c.reuse;
     pd.poison = t->c.poison;
     pd.fuse = t->c.fuse;
-    return dt_compile_lane(&pd, n, out);
+    return dt_compile_plan(&pd, n, out);
 }
 
-dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out)
+dt_status dt_compile_plan(const dt_plan_desc *d, uint32_t n, dt_compiled *out)
 {
     DT_TRY(dt_plan_compile(out->graph, d, &out->plan));
     out->exec = dt_alloc_n(n, sizeof(dt_exec *));
@@ -80,7 +80,7 @@ dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out)
 }
 
 /* Losses of stored data that reach no parameter they may move are not computed in steps. */
-static dt_status keep_what_trains(const dt_trainer *t, dt_graph *g)
+static dt_status drop_unused_losses(const dt_trainer *t, dt_graph *g)
 {
     const dt_graph_loss *loss = NULL;
     bool *is_reached = dt_alloc_n(t->d.params->n + 1, sizeof(*is_reached));
@@ -107,47 +107,48 @@ static dt_status keep_what_trains(const dt_trainer *t, dt_graph *g)
 }
 
 /* Of the graph of steps, between recording and compiling: step leaves alone what the loss depends on. */
-static dt_status hold_apart(dt_trainer *t, dt_graph *g, const char *loss)
+static dt_status exclude_external(dt_trainer *t, dt_graph *g, const char *loss)
 {
     uint32_t n = 0;
-    dt_free(t->state.held); /* of an attempt before, which ran out of memory */
-    t->state.held = dt_alloc_n(t->d.params->n, sizeof(*t->state.held));
-    if (t->state.held == NULL) {
+    dt_free(t->state.external); /* of an attempt before, which ran out of memory */
+    t->state.external = dt_alloc_n(t->d.params->n, sizeof(*t->state.external));
+    if (t->state.external == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     }
-    DT_TRY(dt_graph_reach(g, loss, t->state.held));
+    DT_TRY(dt_graph_reach(g, loss, t->state.external));
     for (uint32_t i = 0; i < t->d.params->n; i++) {
-        n += t->state.held[i];
+        n += t->state.external[i];
     }
     if (n == 0) {
         return DT_FAIL(DT_ECONFIG, "loss %s depends on no parameter that is trained; freeze less", loss);
     }
-    dt_graph_hold(g, t->state.held);
-    dt_groups_hold(t, t->state.held);
+    dt_graph_hold(g, t->state.external);
+    dt_groups_exclude_params(t, t->state.external);
     return DT_OK;
 }
 
-dt_status dt_record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out)
+dt_status dt_record_training_graph(dt_trainer *t, const dt_samples *source, dt_compiled *out)
 {
-    DT_TRY(dt_record(t, source, DT_FOR_TRAINING, NULL, out));
+    DT_TRY(dt_record_graph(t, source, DT_FOR_TRAINING, NULL, out));
     DT_TRY(dt_groups_assign(t, out->graph));
-    DT_TRY(t->d.apart != NULL ? hold_apart(t, out->graph, t->d.apart) : DT_OK);
-    DT_TRY(t->mixed != NULL ? keep_what_trains(t, out->graph) : DT_OK);
+    DT_TRY(t->d.apart != NULL ? exclude_external(t, out->graph, t->d.apart) : DT_OK);
+    DT_TRY(t->mixed != NULL ? drop_unused_losses(t, out->graph) : DT_OK);
     return dt_groups_check(t, out->graph);
 }
 
-dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
+dt_status dt_compile_source(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out)
 {
-    DT_TRY(training ? dt_record_training(t, source, out) : dt_record(t, source, DT_FOR_EVALUATION, NULL, out));
+    DT_TRY(training ? dt_record_training_graph(t, source, out)
+                    : dt_record_graph(t, source, DT_FOR_EVALUATION, NULL, out));
     if (t->device != NULL && !training) {
         const dt_device_infer_desc d = {
-            .source = source, .graph = out->graph, .slices = DT_DEVICE_INFER_SLICES, .places = 2};
+            .source = source, .graph = out->graph, .slices = DT_DEVICE_INFER_MICRO_BATCHES, .places = 2};
         DT_TRY(dt_device_infer_create(t, &d, &out->device));
         out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
         return DT_OK;
     }
     const dt_plan_desc pd = {.training = training, .recompute = t->c.recompute, .cap = source->slice_cap};
-    return dt_compile_cpu(t, &pd, t->lanes.active, out);
+    return dt_compile_for_cpu(t, &pd, t->workers.active, out);
 }
 
 void dt_compiled_fini(dt_compiled *c)

@@ -14,10 +14,10 @@
 
 enum { ALIGN = 64 };
 
-typedef struct found { /* an output of the slice that is shown */
+typedef struct received_output { /* an output of the slice that is shown */
     const char *name;
     dt_view view;
-} found;
+} received_output;
 
 struct dt_exchange {
     dt_comm *comm;
@@ -28,8 +28,8 @@ struct dt_exchange {
     char *mine, *all;
     size_t mine_cap, all_cap;
     dt_exchange_from names; /* whose outputs are called as everybody's */
-    found *found;
-    uint32_t n_found, found_cap;
+    received_output *output;
+    uint32_t n_outputs, outputs_cap;
 };
 
 static size_t align(size_t n)
@@ -70,11 +70,11 @@ void dt_exchange_destroy(dt_exchange *x)
     dt_free(x->in);
     dt_free(x->mine);
     dt_free(x->all);
-    dt_free(x->found);
+    dt_free(x->output);
     dt_free(x);
 }
 
-static dt_status want(char **p, size_t *cap, size_t bytes)
+static dt_status reserve(char **p, size_t *cap, size_t bytes)
 {
     if (bytes > *cap) {
         dt_free(*p);
@@ -103,7 +103,7 @@ static bool data_bytes(const dt_view *v, size_t *out_p)
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* Writes the outputs of n slices one after the other, or, without a place, says how long they are. */
-static size_t put(const dt_exchange_from *from, uint32_t n, char *to)
+static size_t serialize(const dt_exchange_from *from, uint32_t n, char *to)
 {
     size_t at = 0;
     const char *name = NULL;
@@ -135,7 +135,7 @@ static dt_status place_messages(dt_exchange *x)
         total += (size_t)x->bytes[k];
         x->end[k] = total;
     }
-    DT_TRY(want(&x->all, &x->all_cap, total + 1));
+    DT_TRY(reserve(&x->all, &x->all_cap, total + 1));
     for (uint32_t k = 0; k < ranks; k++) {
         x->in[k] = (dt_comm_in){x->all + x->at[k], (size_t)x->bytes[k]};
         x->out[k] = (dt_comm_out){x->mine, (size_t)x->bytes[me]};
@@ -148,11 +148,11 @@ dt_status dt_exchange_run(dt_exchange *x, const dt_exchange_from *from, uint32_t
     uint64_t bytes = 0;
     x->names = *from;
     if (mine == DT_OK) {
-        bytes = put(from, n, NULL);
-        mine = want(&x->mine, &x->mine_cap, (size_t)bytes + 1);
+        bytes = serialize(from, n, NULL);
+        mine = reserve(&x->mine, &x->mine_cap, (size_t)bytes + 1);
     }
     DT_TRY(dt_comm_agree(x->comm, mine));
-    put(from, n, x->mine);
+    serialize(from, n, x->mine);
     DT_TRY(dt_comm_all_gather(x->comm, &bytes, sizeof(bytes), x->bytes));
     const dt_status placed = place_messages(x);
     DT_TRY(dt_comm_agree(x->comm, placed));
@@ -161,7 +161,7 @@ dt_status dt_exchange_run(dt_exchange *x, const dt_exchange_from *from, uint32_t
 
 /* ---- showing ----------------------------------------------------------------------------------------------------- */
 
-static dt_status take(dt_exchange *x, uint32_t rank, found *f)
+static dt_status deserialize(dt_exchange *x, uint32_t rank, received_output *f)
 {
     const size_t left = x->end[rank] - x->at[rank];
     size_t bytes = 0;
@@ -181,26 +181,26 @@ static dt_status take(dt_exchange *x, uint32_t rank, found *f)
 dt_status dt_exchange_next(dt_exchange *x, uint32_t rank)
 {
     const char *name = NULL;
-    for (x->n_found = 0; x->names.output(x->names.self, 0, x->n_found, &name) != NULL; x->n_found++) {
-        if (x->n_found == x->found_cap) {
-            found *grown = dt_realloc(x->found, (x->found_cap + 16) * sizeof(*grown));
+    for (x->n_outputs = 0; x->names.output(x->names.self, 0, x->n_outputs, &name) != NULL; x->n_outputs++) {
+        if (x->n_outputs == x->outputs_cap) {
+            received_output *grown = dt_realloc(x->output, (x->outputs_cap + 16) * sizeof(*grown));
             if (grown == NULL) {
                 return DT_FAIL(DT_ENOMEM, "out of memory for what ranks exchange");
             }
-            x->found = grown;
-            x->found_cap += 16;
+            x->output = grown;
+            x->outputs_cap += 16;
         }
-        x->found[x->n_found].name = name;
-        DT_TRY(take(x, rank, &x->found[x->n_found]));
+        x->output[x->n_outputs].name = name;
+        DT_TRY(deserialize(x, rank, &x->output[x->n_outputs]));
     }
     return DT_OK;
 }
 
 const dt_view *dt_exchange_output(const dt_exchange *x, const char *name)
 {
-    for (uint32_t i = 0; i < x->n_found; i++) {
-        if (strcmp(x->found[i].name, name) == 0) {
-            return &x->found[i].view;
+    for (uint32_t i = 0; i < x->n_outputs; i++) {
+        if (strcmp(x->output[i].name, name) == 0) {
+            return &x->output[i].view;
         }
     }
     return NULL;

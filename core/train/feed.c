@@ -24,8 +24,8 @@ typedef struct place { /* a sample and the key of its use */
 struct dt_feed_reader {
     const dt_feed_desc *d;
     dt_feed_desc own;
-    dt_feed_leaf leaf;
-    dt_feed_slice *slice; /* [samples] at most one slice per sample */
+    dt_feed_shard leaf;
+    dt_micro_batch *slice; /* [samples] at most one slice per sample */
     uint64_t *index, *key;
     place *place;     /* [samples] where slices keep to one part of the source; NULL: they do not */
     uint32_t samples; /* most in a leaf */
@@ -44,9 +44,9 @@ struct dt_feed {
     dt_feed_desc d;
     slot *slot;
     pthread_t *thread; /* [n_threads] */
-    uint32_t n_threads, n_named, n_resting;
+    uint32_t n_threads, n_named, n_idle;
     pthread_mutex_t lock;
-    pthread_cond_t ready, freed, rested;
+    pthread_cond_t ready, freed, idle;
     uint64_t next; /* leaf to read */
     bool quit, is_paused;
 };
@@ -62,9 +62,9 @@ static void reader_fini(dt_feed_reader *r)
     dt_arena_unmap(r->arena, r->arena_bytes);
 }
 
-size_t dt_feed_arena_bytes(const dt_samples *s, uint64_t leaf_samples)
+size_t dt_feed_arena_bytes(const dt_samples *s, uint64_t shard_samples)
 {
-    return dt_samples_bytes_max(s, leaf_samples) + 4096;
+    return dt_samples_bytes_max(s, shard_samples) + 4096;
 }
 
 static dt_status reader_init(dt_feed_reader *r, const dt_feed_desc *d)
@@ -102,13 +102,13 @@ static void sort_places(dt_feed_reader *r, uint32_t n)
 }
 
 /* Which samples the leaf has, and their keys. */
-static uint32_t find_samples(dt_feed_reader *r, uint64_t step, uint32_t leaf, const uint64_t *sample)
+static uint32_t list_samples(dt_feed_reader *r, uint64_t step, uint32_t leaf, const uint64_t *sample)
 {
     const dt_feed_desc *d = r->d;
     const uint64_t per_epoch = dt_sampler_steps(d->sampler), batch = dt_sampler_batch(d->sampler, step);
     const uint64_t base = step % per_epoch * d->sampler->batch;
-    const uint64_t begin = dt_leaf_begin(batch, d->leaves, leaf);
-    const uint32_t n = (uint32_t)(dt_leaf_begin(batch, d->leaves, leaf + 1) - begin);
+    const uint64_t begin = dt_shard_begin(batch, d->leaves, leaf);
+    const uint32_t n = (uint32_t)(dt_shard_begin(batch, d->leaves, leaf + 1) - begin);
     dt_sampler_epoch order;
     dt_sampler_begin(&order, d->sampler, d->seed, d->phase, step / per_epoch);
     if (sample != NULL) {
@@ -126,14 +126,14 @@ static uint32_t find_samples(dt_feed_reader *r, uint64_t step, uint32_t leaf, co
 }
 
 dt_status dt_feed_read(dt_feed_reader *r, uint64_t step, uint32_t leaf, const uint64_t *sample,
-                       const dt_feed_leaf **out_p)
+                       const dt_feed_shard **out_p)
 {
     const dt_samples *source = r->d->source;
-    const uint32_t n = find_samples(r, step, leaf, sample);
+    const uint32_t n = list_samples(r, step, leaf, sample);
     size_t at = 0;
     uint32_t n_slices = 0;
     for (uint32_t i = 0; i < n;) {
-        dt_feed_slice *sl = &r->slice[n_slices];
+        dt_micro_batch *sl = &r->slice[n_slices];
         uint32_t take = 0;
         size_t used = 0;
         DT_TRY(dt_samples_cut(source, r->index + i, n - i, &take, sl->size));
@@ -178,17 +178,17 @@ void dt_feed_reader_destroy(dt_feed_reader *r)
 
 static dt_status read_number(dt_feed *f, uint64_t number, slot *s)
 {
-    const uint32_t per_step = f->d.leaf_end - f->d.leaf_begin;
+    const uint32_t per_step = f->d.shard_end - f->d.shard_begin;
     const uint64_t step = f->d.first_step + number / per_step;
-    const uint32_t leaf = f->d.leaf_begin + (uint32_t)(number % per_step);
-    const dt_feed_leaf *unused = NULL;
+    const uint32_t leaf = f->d.shard_begin + (uint32_t)(number % per_step);
+    const dt_feed_shard *unused = NULL;
     DT_TRACE_N("data", "read shard", "step", step + 1);
     return dt_feed_read(&s->reader, step, leaf, NULL, &unused);
 }
 
-static bool may_read(const dt_feed *f)
+static bool can_read(const dt_feed *f)
 {
-    const uint64_t total = (f->d.last_step - f->d.first_step) * (f->d.leaf_end - f->d.leaf_begin);
+    const uint64_t total = (f->d.last_step - f->d.first_step) * (f->d.shard_end - f->d.shard_begin);
     return !f->is_paused && f->next < total && f->slot[f->next % f->d.slots].state == SLOT_FREE;
 }
 
@@ -201,11 +201,11 @@ static void *feed_main(void *arg)
     dt_trace_thread("reader", number_of_thread);
     pthread_mutex_lock(&f->lock);
     for (;;) {
-        while (!f->quit && !may_read(f)) {
-            f->n_resting++;
-            pthread_cond_signal(&f->rested);
+        while (!f->quit && !can_read(f)) {
+            f->n_idle++;
+            pthread_cond_signal(&f->idle);
             pthread_cond_wait(&f->freed, &f->lock);
-            f->n_resting--;
+            f->n_idle--;
         }
         if (f->quit) {
             break;
@@ -230,8 +230,8 @@ void dt_feed_pause(dt_feed *f)
     pthread_mutex_lock(&f->lock);
     f->is_paused = true;
     pthread_cond_broadcast(&f->freed);
-    while (f->n_resting < f->n_threads) {
-        pthread_cond_wait(&f->rested, &f->lock);
+    while (f->n_idle < f->n_threads) {
+        pthread_cond_wait(&f->idle, &f->lock);
     }
     for (uint32_t i = 0; i < f->d.slots; i++) {
         f->slot[i].state = SLOT_FREE;
@@ -260,7 +260,7 @@ dt_status dt_feed_start(const dt_feed_desc *d, dt_feed **out_p)
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->ready, NULL);
     pthread_cond_init(&f->freed, NULL);
-    pthread_cond_init(&f->rested, NULL);
+    pthread_cond_init(&f->idle, NULL);
     dt_status st = DT_OK;
     f->slot = dt_alloc_n(d->slots, sizeof(*f->slot));
     f->thread = dt_alloc_n(d->threads, sizeof(*f->thread));
@@ -307,13 +307,13 @@ void dt_feed_stop(dt_feed *f)
     pthread_mutex_destroy(&f->lock);
     pthread_cond_destroy(&f->ready);
     pthread_cond_destroy(&f->freed);
-    pthread_cond_destroy(&f->rested);
+    pthread_cond_destroy(&f->idle);
     dt_free(f->slot);
     dt_free(f->thread);
     dt_free(f);
 }
 
-dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_leaf **out_p, double *waited_s)
+dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_shard **out_p, double *waited_s)
 {
     slot *s = &f->slot[n % f->d.slots];
     const double begin = dt_clock_s();

@@ -18,7 +18,7 @@ enum { NO_GROUP = UINT8_MAX };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static bool is_of(const dt_trainer_group *g, const dt_param *p)
+static bool has_role(const dt_trainer_group *g, const dt_param *p)
 {
     for (uint32_t i = 0; i < g->n_roles; i++) {
         const size_t n = strlen(g->role[i]);
@@ -35,14 +35,14 @@ static uint8_t find_group(const dt_trainer *t, const dt_param *p)
         return NO_GROUP;
     }
     for (uint32_t g = 0; g < t->d.n_groups; g++) {
-        if (is_of(&t->d.group[g], p)) {
+        if (has_role(&t->d.group[g], p)) {
             return (uint8_t)g;
         }
     }
     return t->d.n_groups == 0 ? 0 : NO_GROUP;
 }
 
-dt_status dt_groups_make(dt_trainer *t)
+dt_status dt_groups_create(dt_trainer *t)
 {
     dt_train_state *s = &t->state;
     if (t->d.n_groups > DT_TRAIN_MAX_GROUPS) {
@@ -57,12 +57,12 @@ dt_status dt_groups_make(dt_trainer *t)
         s->group_of[i] = find_group(t, &t->d.params->param[i]);
     }
     for (uint32_t i = 0; i < DT_TRAIN_MAX_SHADOWS; i++) {
-        s->shadow_group[i] = NO_GROUP;
+        s->target_group[i] = NO_GROUP;
     }
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         const dt_param *p = &t->d.params->param[i];
         if (p->is_shadow && s->group_of[p->of] != NO_GROUP) {
-            s->shadow_group[p->shadow] = s->group_of[p->of];
+            s->target_group[p->shadow] = s->group_of[p->of];
         }
     }
     s->group[0].gradient_clip = t->c.gradient_clip;
@@ -77,7 +77,7 @@ dt_status dt_groups_make(dt_trainer *t)
     return DT_OK;
 }
 
-void dt_groups_drop(dt_trainer *t)
+void dt_groups_destroy(dt_trainer *t)
 {
     for (uint32_t g = 0; g < t->state.n_groups; g++) {
         dt_free(t->state.group[g].name);
@@ -87,7 +87,7 @@ void dt_groups_drop(dt_trainer *t)
 
 /* ---- in the graph of steps --------------------------------------------------------------------------------------- */
 
-static bool lists(const dt_trainer_group *g, const char *loss)
+static bool lists_loss(const dt_trainer_group *g, const char *loss)
 {
     for (uint32_t i = 0; i < g->n_losses; i++) {
         if (strcmp(g->loss[i], loss) == 0) {
@@ -101,7 +101,7 @@ static dt_status find_group_of_loss(const dt_trainer *t, const char *loss, uint3
 {
     uint32_t n = 0;
     for (uint32_t g = 0; g < t->d.n_groups; g++) {
-        if (lists(&t->d.group[g], loss)) {
+        if (lists_loss(&t->d.group[g], loss)) {
             if (n++ > 0) {
                 return DT_FAIL(DT_EPLUGIN, "loss %s is in two groups, %s and %s", loss, t->d.group[*group_p].name,
                                t->d.group[g].name);
@@ -153,7 +153,7 @@ dt_status dt_groups_assign(const dt_trainer *t, dt_graph *g)
     return DT_OK;
 }
 
-static dt_status reaches(const dt_trainer *t, const dt_graph *g, uint32_t group, bool *is_reached, bool *any_p)
+static dt_status reaches_params(const dt_trainer *t, const dt_graph *g, uint32_t group, bool *is_reached, bool *any_p)
 {
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(g, &loss);
@@ -175,7 +175,7 @@ dt_status dt_groups_check(const dt_trainer *t, const dt_graph *g)
     dt_status st = is_reached != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     for (uint32_t i = 0; i < t->d.n_groups && st == DT_OK; i++) {
         bool any = false;
-        st = reaches(t, g, i, is_reached, &any);
+        st = reaches_params(t, g, i, is_reached, &any);
         if (st == DT_OK && !any) {
             st = DT_FAIL(DT_ECONFIG,
                          "group %s updates nothing: its losses depend on no parameter of its roles that is trained; "
@@ -187,7 +187,7 @@ dt_status dt_groups_check(const dt_trainer *t, const dt_graph *g)
     return st;
 }
 
-void dt_groups_hold(dt_trainer *t, const bool *param)
+void dt_groups_exclude_params(dt_trainer *t, const bool *param)
 {
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         t->state.group_of[i] = param[i] ? NO_GROUP : t->state.group_of[i];
@@ -196,7 +196,7 @@ void dt_groups_hold(dt_trainer *t, const bool *param)
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-dt_status dt_groups_take(dt_trainer *t, uint32_t groups)
+dt_status dt_groups_select(dt_trainer *t, uint32_t groups)
 {
     const uint32_t all = UINT32_MAX >> (32 - t->state.n_groups);
     if (groups == 0 || (groups & ~all) != 0) {
@@ -207,7 +207,7 @@ dt_status dt_groups_take(dt_trainer *t, uint32_t groups)
     return DT_OK;
 }
 
-double dt_group_rate(const dt_trainer *t, uint32_t group, uint64_t update)
+double dt_group_learning_rate(const dt_trainer *t, uint32_t group, uint64_t update)
 {
     const double own = t->state.group[group].learning_rate;
     dt_schedule s = t->c.schedule;
@@ -215,10 +215,10 @@ double dt_group_rate(const dt_trainer *t, uint32_t group, uint64_t update)
         s.eta_min *= s.lr > 0 ? own / s.lr : 1; /* what is scheduled is the share of the rate */
         s.lr = own;
     }
-    return dt_schedule_rate(&s, (double)(update + t->state.passed) / (double)t->state.steps_per_epoch);
+    return dt_schedule_rate(&s, (double)(update + t->state.bypassed) / (double)t->state.steps_per_epoch);
 }
 
-void dt_groups_count(dt_trainer *t, uint64_t updates)
+void dt_groups_set_updates(dt_trainer *t, uint64_t updates)
 {
     t->state.updates = updates;
     for (uint32_t g = 0; g < t->state.n_groups; g++) {
@@ -234,7 +234,7 @@ uint32_t dt_trainer_groups(const dt_trainer *t, const dt_group_state **out_p)
     return t->state.group[0].name != NULL ? t->state.n_groups : 0;
 }
 
-uint32_t dt_trainer_told_groups(const dt_trainer *t)
+uint32_t dt_trainer_reported_groups(const dt_trainer *t)
 {
-    return t->scratch.told;
+    return t->scratch.reported;
 }

@@ -19,10 +19,10 @@
 typedef struct infer_round { /* what one round of workers does */
     dt_trainer *t;
     dt_compiled *c;
-    dt_feed_slice *slice; /* [slots] of this rank */
-    uint64_t **index;     /* [slots][capacity] */
-    uint64_t *key;        /* zeros: nothing is augmented */
-    char **arena;         /* [slots] */
+    dt_micro_batch *slice; /* [slots] of this rank */
+    uint64_t **index;      /* [slots][capacity] */
+    uint64_t *key;         /* zeros: nothing is augmented */
+    char **arena;          /* [slots] */
     size_t arena_bytes;
     uint32_t n;                   /* slices in this round, of this rank */
     uint32_t place;               /* on a device */
@@ -31,18 +31,18 @@ typedef struct infer_round { /* what one round of workers does */
 
 static dt_status read_slice(const infer_round *r, uint32_t i)
 {
-    dt_feed_slice *s = &r->slice[i];
+    dt_micro_batch *s = &r->slice[i];
     const uint32_t n = (uint32_t)s->size[r->c->source->n_symbols];
     size_t used = 0;
     return dt_samples_read(r->c->source, s->index, r->key, n, s->size, r->arena[i], r->arena_bytes, s->field, &used);
 }
 
-static dt_status read_job(void *user, uint32_t worker)
+static dt_status read_inputs_job(void *user, uint32_t worker)
 {
     const infer_round *r = user;
     for (uint32_t i = worker; i < r->n; i += r->t->c.threads) {
         DT_TRY(read_slice(r, i));
-        DT_TRY(dt_device_infer_put(r->c->device, r->place, i, r->n, &r->slice[i]));
+        DT_TRY(dt_device_infer_write_input(r->c->device, r->place, i, r->n, &r->slice[i]));
     }
     return DT_OK;
 }
@@ -53,7 +53,7 @@ static dt_status infer_job(void *user, uint32_t worker)
     if (worker >= r->n) {
         return DT_OK;
     }
-    const dt_feed_slice *s = &r->slice[worker];
+    const dt_micro_batch *s = &r->slice[worker];
     DT_TRY(read_slice(r, worker));
     const dt_kernel_run run = {.seed = r->t->c.seed, .step = r->t->state.step, .phase = r->t->c.phase, .training = 0};
     double seed[DT_GRAPH_MAX_LOSSES] = {0};
@@ -83,7 +83,7 @@ static dt_status find_compiled(dt_trainer *t, const dt_samples *d, dt_compiled *
     }
     t->infer = grown;
     dt_compiled *c = &t->infer[t->n_infer];
-    dt_status st = dt_compile(t, d, false, c);
+    dt_status st = dt_compile_source(t, d, false, c);
     if (st < 0) {
         dt_compiled_fini(c);
         return st;
@@ -94,23 +94,23 @@ static dt_status find_compiled(dt_trainer *t, const dt_samples *d, dt_compiled *
 }
 
 /* A device is still at it when this returns. */
-static dt_status begin_round(infer_round *r)
+static dt_status start_round(infer_round *r)
 {
     DT_TRACE("evaluation", "samples");
     if (r->c->device == NULL) {
-        return dt_pool_run(r->t->lanes.pool, infer_job, r);
+        return dt_pool_run(r->t->workers.pool, infer_job, r);
     }
-    DT_TRY(dt_pool_run(r->t->lanes.pool, read_job, r));
-    return dt_device_infer_begin(r->c->device, r->place, r->n, r->t->state.step, r->c->step_input);
+    DT_TRY(dt_pool_run(r->t->workers.pool, read_inputs_job, r));
+    return dt_device_infer_start(r->c->device, r->place, r->n, r->t->state.step, r->c->step_input);
 }
 
-static dt_status end_round(const infer_round *r)
+static dt_status wait_round(const infer_round *r)
 {
-    return r->c->device != NULL ? dt_device_infer_end(r->c->device, r->place) : DT_OK;
+    return r->c->device != NULL ? dt_device_infer_wait(r->c->device, r->place) : DT_OK;
 }
 
 /* The next slice of the data, from sample *next_p on. */
-static dt_status cut_slice(const infer_round *r, uint32_t cap, uint64_t *next_p, uint64_t *index, dt_feed_slice *s)
+static dt_status cut_slice(const infer_round *r, uint32_t cap, uint64_t *next_p, uint64_t *index, dt_micro_batch *s)
 {
     const dt_samples *d = r->c->source;
     const uint64_t left = d->count - *next_p;
@@ -125,13 +125,13 @@ static dt_status cut_slice(const infer_round *r, uint32_t cap, uint64_t *next_p,
     return DT_OK;
 }
 
-typedef struct eyes { /* who looks */
+typedef struct consumer { /* who looks */
     void *user;
     dt_status (*each)(void *user, const dt_rows *rows);
-} eyes;
+} consumer;
 
 /* Slices of this rank, in order. */
-static dt_status show_own(infer_round *r, const eyes *e)
+static dt_status deliver_own(infer_round *r, const consumer *e)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         const dt_rows rows = {.t = r->t,
@@ -146,17 +146,18 @@ static dt_status show_own(infer_round *r, const eyes *e)
 }
 
 /* Slices of a rank, in order: another one's are read here once more, one at a time, and come with what it found. */
-static dt_status show_rank(infer_round *r, uint32_t rank, uint32_t slots, uint32_t cap, uint64_t *next_p, const eyes *e)
+static dt_status deliver_rank(infer_round *r, uint32_t rank, uint32_t slots, uint32_t cap, uint64_t *next_p,
+                              const consumer *e)
 {
     const dt_samples *d = r->c->source;
     if (rank == dt_comm_rank(r->t->d.comm)) {
         for (uint32_t i = 0; i < r->n; i++) {
             *next_p += (uint64_t)r->slice[i].size[d->n_symbols];
         }
-        return show_own(r, e);
+        return deliver_own(r, e);
     }
     for (uint32_t i = 0; i < slots && *next_p < d->count; i++) {
-        dt_feed_slice s;
+        dt_micro_batch s;
         size_t used = 0;
         DT_TRY(cut_slice(r, cap, next_p, r->index[slots], &s));
         DT_TRY(dt_samples_read(d, s.index, r->key, (uint32_t)s.size[d->n_symbols], s.size, r->arena[slots],
@@ -169,21 +170,21 @@ static dt_status show_rank(infer_round *r, uint32_t rank, uint32_t slots, uint32
 }
 
 /* A round of all ranks: each cuts the same slices, and runs those that are its own. */
-static dt_status run_own(infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
+static dt_status start_own(infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
 {
     const uint32_t ranks = dt_comm_size(r->t->d.comm), me = dt_comm_rank(r->t->d.comm);
     r->n = 0;
     for (uint32_t k = 0; k < slots * ranks && next < r->c->source->count; k++) {
         const bool is_own = k / slots == me;
-        dt_feed_slice passed;
+        dt_micro_batch passed;
         DT_TRY(cut_slice(r, cap, &next, r->index[is_own ? r->n : slots], is_own ? &r->slice[r->n] : &passed));
         r->n += is_own;
     }
-    return r->n > 0 ? begin_round(r) : DT_OK;
+    return r->n > 0 ? start_round(r) : DT_OK;
 }
 
 /* All ranks show all slices of a round. */
-static dt_status bring_round(const infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
+static dt_status fetch_round(const infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
 {
     const dt_samples *d = r->c->source;
     const uint64_t first = next;
@@ -191,10 +192,10 @@ static dt_status bring_round(const infer_round *r, uint32_t slots, uint32_t cap,
         return DT_OK;
     }
     for (uint32_t k = 0; k < slots * dt_comm_size(r->t->d.comm) && next < d->count; k++) {
-        dt_feed_slice passed;
+        dt_micro_batch passed;
         DT_TRY(cut_slice(r, cap, &next, r->index[slots], &passed));
     }
-    return dt_bring_all(r->t, d, first, next - first);
+    return dt_fetch_range(r->t, d, first, next - first);
 }
 
 static const dt_view *output_of_exec(const void *self, uint32_t i, uint32_t k, const char **name_p)
@@ -207,19 +208,19 @@ static const dt_view *output_of_device(const void *self, uint32_t i, uint32_t k,
     return dt_device_infer_output_at(((const dt_compiled *)self)->device, 0, i, k, name_p);
 }
 
-static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, const eyes *e)
+static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, const consumer *e)
 {
     const uint32_t ranks = dt_comm_size(r->t->d.comm);
     const dt_exchange_from from = {r->c, r->c->device == NULL ? output_of_exec : output_of_device};
     uint64_t next = 0;
     while (next < r->c->source->count) {
-        DT_TRY(bring_round(r, slots, cap, next));
-        dt_status mine = run_own(r, slots, cap, next);
-        mine = mine == DT_OK ? end_round(r) : mine;
+        DT_TRY(fetch_round(r, slots, cap, next));
+        dt_status mine = start_own(r, slots, cap, next);
+        mine = mine == DT_OK ? wait_round(r) : mine;
         DT_TRY(ranks > 1 ? dt_exchange_run(r->exchange, &from, r->n, mine) : mine);
         dt_status st = DT_OK;
         for (uint32_t k = 0; k < ranks && st == DT_OK; k++) {
-            st = show_rank(r, k, slots, cap, &next, e);
+            st = deliver_rank(r, k, slots, cap, &next, e);
         }
         DT_TRY(ranks > 1 ? dt_comm_agree(r->t->d.comm, st) : st);
     }
@@ -228,18 +229,18 @@ static dt_status run_rounds(infer_round *r, uint32_t slots, uint32_t cap, const 
 
 /* On a device, of one rank: a round is read and packed while the one before is computed, and looked at while the next
  * one is. */
-static dt_status run_in_turns(infer_round *round, uint32_t slots, uint32_t cap, const eyes *e)
+static dt_status run_pipelined(infer_round *round, uint32_t slots, uint32_t cap, const consumer *e)
 {
     const uint64_t count = round->c->source->count;
     uint64_t next = 0;
     for (uint32_t k = 0; next < count || round[(k + 1) % 2].n > 0; k++) {
         infer_round *now = &round[k % 2], *before = &round[(k + 1) % 2];
-        DT_TRY(run_own(now, slots, cap, next));
+        DT_TRY(start_own(now, slots, cap, next));
         for (uint32_t i = 0; i < now->n; i++) {
             next += (uint64_t)now->slice[i].size[now->c->source->n_symbols];
         }
-        DT_TRY(end_round(before));
-        DT_TRY(show_own(before, e));
+        DT_TRY(wait_round(before));
+        DT_TRY(deliver_own(before, e));
         before->n = 0;
     }
     return DT_OK;
@@ -261,14 +262,14 @@ static dt_status agree_slots(const dt_trainer *t, uint32_t *n_p)
     return st;
 }
 
-dt_status dt_trainer_prepare(dt_trainer *t, const dt_samples *d)
+dt_status dt_trainer_compile_evaluation(dt_trainer *t, const dt_samples *d)
 {
     dt_compiled *c = NULL;
     return find_compiled(t, d, &c);
 }
 
 /* Room of a round: for each slot of this rank, and one more for slices of others. */
-static dt_status make_room(infer_round *r, uint32_t n, uint32_t cap)
+static dt_status create_buffers(infer_round *r, uint32_t n, uint32_t cap)
 {
     r->slice = dt_alloc_n(n, sizeof(*r->slice));
     r->index = dt_alloc_n(n + (size_t)1, sizeof(*r->index));
@@ -290,7 +291,7 @@ static dt_status make_room(infer_round *r, uint32_t n, uint32_t cap)
     return ranks > 1 ? dt_exchange_create(r->t->d.comm, &r->exchange) : DT_OK;
 }
 
-static void drop_room(infer_round *r, uint32_t n)
+static void destroy_buffers(infer_round *r, uint32_t n)
 {
     for (uint32_t i = 0; i <= n; i++) {
         dt_arena_unmap(r->arena != NULL ? r->arena[i] : NULL, r->arena_bytes);
@@ -303,31 +304,31 @@ static void drop_room(infer_round *r, uint32_t n)
     dt_free(r->key);
 }
 
-static dt_status make_ready(dt_trainer *t, const dt_samples *d, dt_compiled **out)
+static dt_status prepare(dt_trainer *t, const dt_samples *d, dt_compiled **out)
 {
     DT_TRY(find_compiled(t, d, out));
     return dt_bind_step_inputs(t, *out);
 }
 
 /* Rounds side by side: on a device of one rank two. */
-static dt_status run_all(infer_round *round, uint32_t n_rounds, uint32_t slots, uint32_t cap, const eyes *e)
+static dt_status run_evaluation(infer_round *round, uint32_t n_rounds, uint32_t slots, uint32_t cap, const consumer *e)
 {
     const uint32_t ranks = dt_comm_size(round->t->d.comm);
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < n_rounds && st == DT_OK; i++) {
-        st = make_room(&round[i], slots, cap);
+        st = create_buffers(&round[i], slots, cap);
     }
     st = ranks > 1 ? dt_comm_agree(round->t->d.comm, st) : st;
     if (st == DT_OK) {
-        st = n_rounds > 1 ? run_in_turns(round, slots, cap, e) : run_rounds(round, slots, cap, e);
+        st = n_rounds > 1 ? run_pipelined(round, slots, cap, e) : run_rounds(round, slots, cap, e);
     }
     dt_error reason;
     dt_error_take(&reason, st);
     for (uint32_t i = 0; i < n_rounds; i++) { /* nothing is under way when we leave */
-        if (end_round(&round[i]) < 0) {
+        if (wait_round(&round[i]) < 0) {
             dt_error_clear();
         }
-        drop_room(&round[i], slots);
+        destroy_buffers(&round[i], slots);
     }
     return st < 0 ? dt_error_put(&reason) : st;
 }
@@ -336,18 +337,18 @@ dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,
                               dt_status (*each)(void *user, const dt_rows *r))
 {
     dt_compiled *c = NULL;
-    const eyes e = {.user = user, .each = each};
+    const consumer e = {.user = user, .each = each};
     const uint32_t ranks = dt_comm_size(t->d.comm);
     t->state.params_version++;
-    dt_status st = make_ready(t, d, &c);
+    dt_status st = prepare(t, d, &c);
     DT_TRY(ranks > 1 ? dt_comm_agree(t->d.comm, st) : st);
-    uint32_t n = c->device != NULL ? dt_device_infer_slices(c->device) : t->lanes.active;
+    uint32_t n = c->device != NULL ? dt_device_infer_max_micro_batches(c->device) : t->workers.active;
     DT_TRY(ranks > 1 ? agree_slots(t, &n) : DT_OK);
     const uint32_t cap = (uint32_t)d->slice_cap[d->n_symbols];
     const infer_round one = {.t = t, .c = c, .arena_bytes = dt_samples_bytes_max(d, cap)};
     infer_round round[2] = {one, one};
     round[1].place = 1;
-    return run_all(round, c->device != NULL && ranks == 1 ? 2 : 1, n, cap, &e);
+    return run_evaluation(round, c->device != NULL && ranks == 1 ? 2 : 1, n, cap, &e);
 }
 
 const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank)

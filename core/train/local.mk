@@ -9,7 +9,7 @@ core_libdtcore_la_SOURCES += \
 	core/train/device/shadows.c \
 	core/train/device/slots.c \
 	core/train/device/step.c \
-	core/train/device/wires.c core/train/device/wires.h \
+	core/train/device/link.c core/train/device/link.h \
 	core/train/exchange.c core/train/exchange.h \
 	core/train/feed.c core/train/feed.h \
 	core/train/groups.c \

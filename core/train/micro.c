@@ -11,13 +11,15 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-uint32_t dt_trainer_micro(const dt_trainer *t)
+uint32_t dt_trainer_concurrent_shards(const dt_trainer *t)
 {
-    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
-    return t->device != NULL ? dt_train_device_group(t->device) : t->lanes.active < own ? t->lanes.active : own;
+    const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
+    return t->device != NULL         ? dt_train_device_launch_shards(t->device)
+           : t->workers.active < own ? t->workers.active
+                                     : own;
 }
 
-static void drop_execs(dt_compiled *c, uint32_t from)
+static void destroy_execs(dt_compiled *c, uint32_t from)
 {
     for (uint32_t i = from; i < c->n_exec; i++) {
         dt_exec_destroy(c->exec[i]);
@@ -27,64 +29,64 @@ static void drop_execs(dt_compiled *c, uint32_t from)
 
 /* Workers from n on run no leaves any more, and what they held goes. Between steps; what the feed read ahead is
  * forgotten. */
-void dt_trainer_narrow(dt_trainer *t, uint32_t n)
+void dt_trainer_limit_workers(dt_trainer *t, uint32_t n)
 {
-    dt_feed_stop(t->lanes.feed);
-    t->lanes.feed = NULL;
-    t->lanes.feed_is_paused = false;
-    drop_execs(&t->train, n);
+    dt_feed_stop(t->workers.feed);
+    t->workers.feed = NULL;
+    t->workers.feed_is_paused = false;
+    destroy_execs(&t->train, n);
     for (uint32_t i = 0; i < t->n_infer; i++) {
-        drop_execs(&t->infer[i], n);
+        destroy_execs(&t->infer[i], n);
     }
-    if (t->lanes.reader != NULL) {
-        for (uint32_t i = n; i < t->lanes.active; i++) {
-            dt_feed_reader_destroy(t->lanes.reader[i]);
-            t->lanes.reader[i] = NULL;
+    if (t->workers.reader != NULL) {
+        for (uint32_t i = n; i < t->workers.active; i++) {
+            dt_feed_reader_destroy(t->workers.reader[i]);
+            t->workers.reader[i] = NULL;
         }
     }
-    t->lanes.active = n;
-    if (t->lanes.n_grads > 0) {
-        dt_grads_drop(t, dt_grads_needed(t));
+    t->workers.active = n;
+    if (t->workers.n_grads > 0) {
+        dt_grads_destroy(t, dt_count_live_grads(t));
     }
     t->scratch.gradient = NULL;
 }
 
-bool dt_trainer_shrink(dt_trainer *t)
+bool dt_trainer_release_memory(dt_trainer *t)
 {
     if (t->device != NULL) {
         return false; /* the host holds what is on its way, no more */
     }
-    if (t->c.prefetch > 0 && t->lanes.reader == NULL) {
+    if (t->c.prefetch > 0 && t->workers.reader == NULL) {
         t->c.prefetch = 0;
-        dt_trainer_narrow(t, t->lanes.active);
+        dt_trainer_limit_workers(t, t->workers.active);
         return true;
     }
-    if (dt_trainer_micro(t) < 2) {
+    if (dt_trainer_concurrent_shards(t) < 2) {
         return false;
     }
-    dt_trainer_narrow(t, dt_trainer_micro(t) / 2);
+    dt_trainer_limit_workers(t, dt_trainer_concurrent_shards(t) / 2);
     return true;
 }
 
-void dt_trainer_say_smaller(const dt_trainer *t, uint32_t before)
+void dt_trainer_log_smaller_batch(const dt_trainer *t, uint32_t before)
 {
     if (dt_comm_rank(t->d.comm) == 0) {
         dt_log(DT_LOG_WARN, "%s; trying %u shard%s at a time instead of %u, nothing ahead; the result is the same",
-               dt_error_text(), t->lanes.active, t->lanes.active == 1 ? "" : "s", before);
+               dt_error_text(), t->workers.active, t->workers.active == 1 ? "" : "s", before);
     }
     dt_error_clear();
 }
 
-bool dt_trainer_shrink_after(dt_trainer *t, dt_status st)
+bool dt_trainer_shrink_on_enomem(dt_trainer *t, dt_status st)
 {
-    if (st != DT_ENOMEM || t->lanes.was_short || t->device != NULL) {
+    if (st != DT_ENOMEM || t->workers.ran_out || t->device != NULL) {
         return false;
     }
-    const uint32_t before = dt_trainer_micro(t);
-    t->lanes.was_short = true;
+    const uint32_t before = dt_trainer_concurrent_shards(t);
+    t->workers.ran_out = true;
     t->c.prefetch = 0;
-    dt_trainer_narrow(t, before > 1 ? before / 2 : 1);
-    dt_trainer_say_smaller(t, before);
+    dt_trainer_limit_workers(t, before > 1 ? before / 2 : 1);
+    dt_trainer_log_smaller_batch(t, before);
     return true;
 }
 
@@ -95,5 +97,5 @@ dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st)
                : DT_CONTEXT(st,
                             "out of memory with %u shard%s of a batch at a time; raise data.shards, set "
                             "engine.recompute = true, or take smaller models",
-                            dt_trainer_micro(t), dt_trainer_micro(t) == 1 ? "" : "s");
+                            dt_trainer_concurrent_shards(t), dt_trainer_concurrent_shards(t) == 1 ? "" : "s");
 }

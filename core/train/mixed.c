@@ -89,32 +89,32 @@ static dt_status name_all(dt_mixed *m)
 
 /* ---- as data ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t first_of(const dt_mixed *m, uint64_t live)
+static uint64_t first_stored(const dt_mixed *m, uint64_t live)
 {
     return live * m->n / m->live->count;
 }
 
-static const dt_port *fields(const void *self, uint32_t *n_p)
+static const dt_port *set_fields(const void *self, uint32_t *n_p)
 {
     const dt_mixed *m = self;
     *n_p = m->live->n_fields + m->stored->n_fields;
     return m->field;
 }
 
-static const char *const *symbols(const void *self, uint32_t *n_p)
+static const char *const *set_symbols(const void *self, uint32_t *n_p)
 {
     const dt_mixed *m = self;
     *n_p = m->live->n_symbols + m->stored->n_symbols;
     return m->symbol;
 }
 
-static dt_status count(const void *self, uint64_t *n_p)
+static dt_status set_count(const void *self, uint64_t *n_p)
 {
     *n_p = ((const dt_mixed *)self)->live->count;
     return DT_OK;
 }
 
-static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
+static dt_status read_sizes(const void *self, const uint64_t *index, uint32_t n, int64_t *size)
 {
     const dt_mixed *m = self;
     const dt_samples *a = m->live, *b = m->stored;
@@ -122,7 +122,7 @@ static dt_status sizes(const void *self, const uint64_t *index, uint32_t n, int6
     DT_TRY(a->ops->sizes(a->self, index, n, size));
     memset(total, 0, b->n_symbols * sizeof(*total));
     for (uint32_t i = 0; i < n; i++) {
-        const uint64_t from = first_of(m, index[i]), to = first_of(m, index[i] + 1);
+        const uint64_t from = first_stored(m, index[i]), to = first_stored(m, index[i] + 1);
         int64_t some[DT_SAMPLES_MAX_SYMBOLS] = {0};
         if (to > from) {
             DT_TRY(b->ops->sizes(b->self, m->sample + from, (uint32_t)(to - from), some));
@@ -140,14 +140,14 @@ static dt_status read_stored(const dt_mixed *m, const uint64_t *index, const uin
     const dt_samples *b = m->stored;
     uint64_t own[2 * FEW] = {0}, taken = 0, most = 0;
     for (uint32_t i = 0; i < n; i++) {
-        most += first_of(m, index[i] + 1) - first_of(m, index[i]);
+        most += first_stored(m, index[i] + 1) - first_stored(m, index[i]);
     }
     uint64_t *list = most <= FEW ? own : dt_alloc_n(2 * most, sizeof(*list)), *use = list + most;
     if (list == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %llu stored samples", (unsigned long long)most);
     }
     for (uint32_t i = 0; i < n; i++) {
-        const uint64_t from = first_of(m, index[i]), to = first_of(m, index[i] + 1);
+        const uint64_t from = first_stored(m, index[i]), to = first_stored(m, index[i] + 1);
         for (uint64_t j = from; j < to; j++) {
             list[taken] = m->sample[j];
             use[taken++] = key == NULL || key[i] == 0 ? 0 : key[i] + 2 * (j - from); /* odd, and so never 0 */
@@ -158,7 +158,7 @@ static dt_status read_stored(const dt_mixed *m, const uint64_t *index, const uin
     return st;
 }
 
-static dt_status read(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
+static dt_status read_samples(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out)
 {
     const dt_mixed *m = self;
     const dt_samples *a = m->live;
@@ -166,22 +166,22 @@ static dt_status read(void *self, const uint64_t *index, const uint64_t *key, ui
     return out[a->n_fields] != NULL ? read_stored(m, index, key, n, out + a->n_fields) : DT_OK;
 }
 
-static dt_status bring(void *self, uint64_t skipped, const dt_samples_part *part)
+static dt_status fetch(void *self, uint64_t skipped, const dt_samples_part *part)
 {
     const dt_samples *live = ((const dt_mixed *)self)->live;
     return live->bring(live->self, skipped, part); /* its fields come first */
 }
 
 static const dt_data_ops ops = {.struct_size = sizeof(dt_data_ops),
-                                .fields = fields,
-                                .symbols = symbols,
-                                .count = count,
-                                .sizes = sizes,
-                                .read = read};
+                                .fields = set_fields,
+                                .symbols = set_symbols,
+                                .count = set_count,
+                                .sizes = read_sizes,
+                                .read = read_samples};
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static dt_status check(const dt_mixed *m)
+static dt_status check_sources(const dt_mixed *m)
 {
     const dt_samples *a = m->live, *b = m->stored;
     if (!a->is_live) {
@@ -222,7 +222,7 @@ static void set_capacities(dt_mixed *m)
 
 static dt_status build(dt_mixed *m)
 {
-    DT_TRY(check(m));
+    DT_TRY(check_sources(m));
     DT_TRY(name_all(m));
     m->sample = dt_alloc_n(m->n, sizeof(*m->sample));
     if (m->sample == NULL) {
@@ -230,7 +230,7 @@ static dt_status build(dt_mixed *m)
     }
     DT_TRY(dt_samples_open_mixed(&m->samples, &ops, m, m->stored->n_fields));
     m->samples.keyed = m->live->keyed;
-    m->samples.bring = m->live->bring != NULL ? bring : NULL;
+    m->samples.bring = m->live->bring != NULL ? fetch : NULL;
     set_capacities(m);
     return DT_OK;
 }

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-uint32_t dt_trainer_moments(const dt_trainer *t)
+uint32_t dt_trainer_n_moments(const dt_trainer *t)
 {
     return t->c.optim.kind != DT_OPTIMIZER_SGD ? 2 : 1;
 }
@@ -27,11 +27,11 @@ float *dt_trainer_moment(dt_trainer *t, uint32_t which)
     return dt_comm_size(t->d.comm) == 1 ? t->state.moment[which] : t->state.whole[which];
 }
 
-dt_status dt_moments_make(dt_trainer *t)
+dt_status dt_moments_create(dt_trainer *t)
 {
     const int64_t n = dt_comm_size(t->d.comm) == 1 ? t->d.params->base_total : t->reduce.n_own;
     t->state.moment_bytes = (size_t)(n > 0 ? n : 1) * sizeof(float);
-    for (uint32_t i = 0; i < dt_trainer_moments(t); i++) {
+    for (uint32_t i = 0; i < dt_trainer_n_moments(t); i++) {
         void *p = NULL;
         DT_TRY(dt_arena_map(t->state.moment_bytes, &p));
         t->state.moment[i] = p;
@@ -39,20 +39,20 @@ dt_status dt_moments_make(dt_trainer *t)
     return DT_OK;
 }
 
-static void drop_whole(dt_trainer *t)
+static void release_whole(dt_trainer *t)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        if (t->state.whole_is_mapped[i]) {
+        if (t->state.is_whole_mapped[i]) {
             dt_arena_unmap(t->state.whole[i], t->state.grad_bytes);
         }
         t->state.whole[i] = NULL;
-        t->state.whole_is_mapped[i] = false;
+        t->state.is_whole_mapped[i] = false;
     }
 }
 
-void dt_moments_drop(dt_trainer *t)
+void dt_moments_destroy(dt_trainer *t)
 {
-    drop_whole(t);
+    release_whole(t);
     for (uint32_t i = 0; i < 2; i++) {
         dt_arena_unmap(t->state.moment[i], t->state.moment_bytes);
         t->state.moment[i] = NULL;
@@ -61,27 +61,27 @@ void dt_moments_drop(dt_trainer *t)
 
 /* ---- whole ------------------------------------------------------------------------------------------------------- */
 
-static dt_status make_whole(dt_trainer *t)
+static dt_status allocate_whole(dt_trainer *t)
 {
-    DT_TRY(dt_trainer_hold(t));
-    drop_whole(t);
+    DT_TRY(dt_trainer_synchronize(t));
+    release_whole(t);
     t->scratch.gradient = NULL; /* its buffer is used */
-    for (uint32_t i = 0; i < dt_trainer_moments(t); i++) {
-        if (i < t->lanes.n_grads) {
-            t->state.whole[i] = t->lanes.grad[i].data;
+    for (uint32_t i = 0; i < dt_trainer_n_moments(t); i++) {
+        if (i < t->workers.n_grads) {
+            t->state.whole[i] = t->workers.grad[i].data;
             continue;
         }
-        DT_TRY(dt_map_arena(t->state.grad_bytes, &t->state.whole[i]));
-        t->state.whole_is_mapped[i] = true;
+        DT_TRY(dt_map_float_arena(t->state.grad_bytes, &t->state.whole[i]));
+        t->state.is_whole_mapped[i] = true;
     }
-    for (uint32_t i = 0; i < dt_trainer_moments(t); i++) {
+    for (uint32_t i = 0; i < dt_trainer_n_moments(t); i++) {
         memset(t->state.whole[i], 0, t->state.grad_bytes);
     }
     return DT_OK;
 }
 
 /* This rank's slices, from one into the other. */
-static void copy_own(dt_trainer *t, uint32_t which, bool to_whole)
+static void copy_own_slices(dt_trainer *t, uint32_t which, bool to_whole)
 {
     for (uint32_t i = 0; i < t->reduce.n_pieces; i++) {
         const dt_piece *p = &t->reduce.piece[i];
@@ -95,14 +95,14 @@ dt_status dt_trainer_open_moments(dt_trainer *t, bool is_gathered)
     if (dt_comm_size(t->d.comm) == 1) {
         return DT_OK;
     }
-    const dt_status st = make_whole(t);
+    const dt_status st = allocate_whole(t);
     if (!is_gathered) {
         return st;
     }
     DT_TRY(dt_comm_agree(t->d.comm, st));
-    for (uint32_t i = 0; i < dt_trainer_moments(t); i++) {
-        copy_own(t, i, true);
-        DT_TRY(dt_reduce_share(t, t->state.whole[i], true));
+    for (uint32_t i = 0; i < dt_trainer_n_moments(t); i++) {
+        copy_own_slices(t, i, true);
+        DT_TRY(dt_reduce_all_gather(t, t->state.whole[i], true));
     }
     return DT_OK;
 }
@@ -112,8 +112,8 @@ void dt_trainer_close_moments(dt_trainer *t, bool is_changed)
     if (dt_comm_size(t->d.comm) == 1 || t->state.whole[0] == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < dt_trainer_moments(t) && is_changed; i++) {
-        copy_own(t, i, false);
+    for (uint32_t i = 0; i < dt_trainer_n_moments(t) && is_changed; i++) {
+        copy_own_slices(t, i, false);
     }
-    drop_whole(t);
+    release_whole(t);
 }

@@ -10,43 +10,43 @@
 #define PASTE(a, b) a##b
 #define RUN_OF(isa) PASTE(dt_order_run_, isa)
 
-enum { TOGETHER = 32, AT_ONCE = 128 };
+enum { BATCH = 32, CHUNK = 128 };
 
 /* A round of the cipher waits for the one before it, but numbers do not for each other: so they go through it
  * together. */
-static void encrypt(const dt_permutation *p, uint64_t x[TOGETHER])
+static void encrypt(const dt_permutation *p, uint64_t x[BATCH])
 {
     const uint32_t mask = (uint32_t)(((uint64_t)1 << p->half) - 1);
-    uint32_t left[TOGETHER], right[TOGETHER];
-    for (int k = 0; k < TOGETHER; k++) {
+    uint32_t left[BATCH], right[BATCH];
+    for (int k = 0; k < BATCH; k++) {
         left[k] = (uint32_t)(x[k] >> p->half) & mask;
         right[k] = (uint32_t)x[k] & mask;
     }
     for (int round = 0; round < DT_PERMUTATION_ROUNDS; round++) {
         const uint32_t key = p->keys[round];
-        for (int k = 0; k < TOGETHER; k++) {
+        for (int k = 0; k < BATCH; k++) {
             const uint32_t next = left[k] ^ (dt_permutation_mix(right[k], key) & mask);
             left[k] = right[k];
             right[k] = next;
         }
     }
-    for (int k = 0; k < TOGETHER; k++) {
+    for (int k = 0; k < BATCH; k++) {
         x[k] = ((uint64_t)left[k] << p->half) | right[k];
     }
 }
 
 /* At most AT_ONCE positions: each until it falls below n. */
-static void walk(const dt_permutation *p, uint64_t first, uint32_t n, uint64_t *index)
+static void permute_chunk(const dt_permutation *p, uint64_t first, uint32_t n, uint64_t *index)
 {
-    uint64_t x[AT_ONCE + TOGETHER] = {0};
-    uint32_t of[AT_ONCE], left = n; /* numbers under way, and their positions */
+    uint64_t x[CHUNK + BATCH] = {0};
+    uint32_t of[CHUNK], left = n; /* numbers under way, and their positions */
     for (uint32_t i = 0; i < n; i++) {
         x[i] = first + i;
         of[i] = i;
     }
     while (left > 0) {
         uint32_t kept = 0;
-        for (uint32_t i = 0; i < left; i += TOGETHER) {
+        for (uint32_t i = 0; i < left; i += BATCH) {
             encrypt(p, x + i);
         }
         for (uint32_t i = 0; i < left; i++) {
@@ -59,7 +59,7 @@ static void walk(const dt_permutation *p, uint64_t first, uint32_t n, uint64_t *
     }
 }
 
-static void run(const dt_permutation *p, uint64_t first, uint64_t n, uint64_t *index)
+static void permute(const dt_permutation *p, uint64_t first, uint64_t n, uint64_t *index)
 {
     if (p->n <= 1) {
         for (uint64_t i = 0; i < n; i++) {
@@ -67,9 +67,9 @@ static void run(const dt_permutation *p, uint64_t first, uint64_t n, uint64_t *i
         }
         return;
     }
-    for (uint64_t i = 0; i < n; i += AT_ONCE) {
-        walk(p, first + i, (uint32_t)(n - i < AT_ONCE ? n - i : AT_ONCE), index + i);
+    for (uint64_t i = 0; i < n; i += CHUNK) {
+        permute_chunk(p, first + i, (uint32_t)(n - i < CHUNK ? n - i : CHUNK), index + i);
     }
 }
 
-dt_order_run *const RUN_OF(DT_ISA) = run;
+dt_order_run *const RUN_OF(DT_ISA) = permute;

@@ -27,14 +27,14 @@ struct dt_policy {
     dt_compiled c;
     uint64_t step, version; /* of the trainer, and of the values of its parameters, when a run was begun */
     const float *params;    /* the trainer's, or held */
-    float *held, *inputs;   /* room for all parameters, for step inputs one after another */
-    size_t held_bytes;
+    float *frozen, *inputs; /* room for all parameters, for step inputs one after another */
+    size_t frozen_bytes;
     uint64_t n_inputs; /* floats */
     chosen *chosen;    /* [places]; of a device the first one holds for all */
 };
 
 /* Of what the phase records, and what is kept; NULL: all. */
-static const char *const *names_of(const dt_policy_desc *d, const char **name)
+static const char *const *list_output_names(const dt_policy_desc *d, const char **name)
 {
     uint32_t n = 0;
     for (const char *const *o = d->outputs; o != NULL && *o != NULL && n < MAX_OUTPUTS; o++) {
@@ -51,8 +51,8 @@ static dt_status compile(dt_policy *p, const dt_policy_desc *d)
 {
     dt_trainer *t = p->t;
     const char *name[MAX_OUTPUTS + 1];
-    const char *const *outputs = names_of(d, name);
-    DT_TRY(dt_record(t, &p->source, DT_FOR_ACTING, d->keep, &p->c));
+    const char *const *outputs = list_output_names(d, name);
+    DT_TRY(dt_record_graph(t, &p->source, DT_FOR_ACTING, d->keep, &p->c));
     if (t->device != NULL) {
         const dt_device_infer_desc id = {.source = &p->source,
                                          .graph = p->c.graph,
@@ -68,7 +68,7 @@ static dt_status compile(dt_policy *p, const dt_policy_desc *d)
     }
     const dt_plan_desc pd = {
         .outputs_only = true, .pictures = d->pictures, .outputs = outputs, .cap = p->source.slice_cap};
-    return dt_compile_cpu(t, &pd, d->places, &p->c);
+    return dt_compile_for_cpu(t, &pd, d->places, &p->c);
 }
 
 dt_status dt_policy_create(dt_trainer *t, const dt_policy_desc *d, dt_policy **out_p)
@@ -81,7 +81,7 @@ dt_status dt_policy_create(dt_trainer *t, const dt_policy_desc *d, dt_policy **o
     p->source = *d->source;
     memcpy(p->source.slice_cap, d->cap, (d->source->n_symbols + 1) * sizeof(*d->cap));
     dt_status st = compile(p, d);
-    p->chosen = st == DT_OK ? dt_alloc_n(dt_policy_places(p), sizeof(*p->chosen)) : NULL;
+    p->chosen = st == DT_OK ? dt_alloc_n(dt_policy_n_places(p), sizeof(*p->chosen)) : NULL;
     if (st == DT_OK && p->chosen == NULL) {
         st = DT_FAIL(DT_ENOMEM, "out of memory for the policy");
     }
@@ -97,19 +97,19 @@ void dt_policy_destroy(dt_policy *p)
 {
     if (p != NULL) {
         dt_compiled_fini(&p->c);
-        dt_arena_unmap(p->held, p->held_bytes);
+        dt_arena_unmap(p->frozen, p->frozen_bytes);
         dt_free(p->inputs);
         dt_free(p->chosen);
         dt_free(p);
     }
 }
 
-uint32_t dt_policy_places(const dt_policy *p)
+uint32_t dt_policy_n_places(const dt_policy *p)
 {
-    return p->c.device != NULL ? dt_device_infer_places(p->c.device) : p->c.n_exec;
+    return p->c.device != NULL ? dt_device_infer_n_places(p->c.device) : p->c.n_exec;
 }
 
-bool dt_policy_is_asked(const dt_policy *p)
+bool dt_policy_is_async(const dt_policy *p)
 {
     return p->c.device != NULL;
 }
@@ -117,16 +117,16 @@ bool dt_policy_is_asked(const dt_policy *p)
 void dt_policy_arenas_get(const dt_policy *p, const double *mean, uint64_t n, uint64_t *mapped, uint64_t *resident)
 {
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-    *mapped = *resident = p->held != NULL ? dt_arena_bytes(p->held_bytes) : 0;
+    *mapped = *resident = p->frozen != NULL ? dt_arena_bytes(p->frozen_bytes) : 0;
     if (p->c.device == NULL) {
         const dt_plan_info *info = dt_plan_info_get(p->c.plan);
-        dt_trainer_slice(&p->source, mean, n, size);
+        dt_trainer_typical_sizes(&p->source, mean, n, size);
         *mapped += (dt_arena_bytes(info->arena_bytes) + dt_arena_bytes(info->kept_bytes)) * p->c.n_exec;
         *resident += dt_plan_touched_bytes(p->c.plan, size) * p->c.n_exec;
     }
 }
 
-bool dt_policy_call(const dt_policy *p, uint32_t call, const int64_t *size, dt_call_cost *out_p)
+bool dt_policy_call_cost(const dt_policy *p, uint32_t call, const int64_t *size, dt_call_cost *out_p)
 {
     if (call >= dt_plan_info_get(p->c.plan)->n_calls) {
         return false;
@@ -135,7 +135,7 @@ bool dt_policy_call(const dt_policy *p, uint32_t call, const int64_t *size, dt_c
     return true;
 }
 
-bool dt_policy_reads(const dt_policy *p, const char *field)
+bool dt_policy_reads_field(const dt_policy *p, const char *field)
 {
     return dt_plan_field(p->c.plan, field) >= 0;
 }
@@ -146,21 +146,21 @@ const dt_view *dt_policy_output(const dt_policy *p, uint32_t place, const char *
                                : dt_exec_output(p->c.exec[place], name);
 }
 
-dt_status dt_policy_begin(dt_policy *p)
+dt_status dt_policy_use_current_params(dt_policy *p)
 {
     p->version = ++p->t->state.params_version;
     p->step = p->t->state.step;
     p->params = p->t->state.params;
-    memset(p->chosen, 0, dt_policy_places(p) * sizeof(*p->chosen));
+    memset(p->chosen, 0, dt_policy_n_places(p) * sizeof(*p->chosen));
     if (p->c.device != NULL) {
-        dt_device_infer_let_go(p->c.device);
+        dt_device_infer_unfreeze_params(p->c.device);
     }
     return dt_bind_step_inputs(p->t, &p->c);
 }
 
 /* ---- parameters that stay ---------------------------------------------------------------------------------------- */
 
-dt_status dt_policy_make_room(dt_policy *p)
+dt_status dt_policy_allocate_frozen(dt_policy *p)
 {
     const char *const *name = NULL;
     const int64_t *count = NULL;
@@ -173,24 +173,24 @@ dt_status dt_policy_make_room(dt_policy *p)
     if (p->inputs == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for step inputs");
     }
-    DT_TRY(dt_map_arena(p->t->state.arena_bytes, &p->held));
-    p->held_bytes = p->t->state.arena_bytes;
-    return p->c.device != NULL ? dt_device_infer_make_room(p->c.device) : DT_OK;
+    DT_TRY(dt_map_float_arena(p->t->state.arena_bytes, &p->frozen));
+    p->frozen_bytes = p->t->state.arena_bytes;
+    return p->c.device != NULL ? dt_device_infer_allocate_frozen(p->c.device) : DT_OK;
 }
 
-dt_status dt_policy_hold(dt_policy *p)
+dt_status dt_policy_freeze(dt_policy *p)
 {
     const char *const *name = NULL;
     const int64_t *count = NULL;
     const uint32_t n = dt_plan_step_inputs(p->c.plan, &name, &count);
     float *at = p->inputs;
-    DT_TRY(dt_policy_begin(p));
+    DT_TRY(dt_policy_use_current_params(p));
     if (p->c.device != NULL) {
-        DT_TRY(dt_device_infer_hold(p->c.device));
+        DT_TRY(dt_device_infer_freeze_params(p->c.device));
     } else {
-        memcpy(p->held, p->t->state.params, p->held_bytes);
+        memcpy(p->frozen, p->t->state.params, p->frozen_bytes);
     }
-    p->params = p->held;
+    p->params = p->frozen;
     for (uint32_t i = 0; i < n; i++) {
         memcpy(at, p->c.step_input[i], (size_t)count[i] * sizeof(*at));
         p->c.step_input[i] = at;
@@ -200,17 +200,17 @@ dt_status dt_policy_hold(dt_policy *p)
 }
 
 /* Does training change it? */
-static bool changes(const dt_param *p)
+static bool is_trained_or_target(const dt_param *p)
 {
     return !p->frozen || p->is_shadow;
 }
 
-static uint64_t n_trained(const dt_policy *p)
+static uint64_t count_saved_params(const dt_policy *p)
 {
     const dt_param_table *all = p->t->d.params;
     uint64_t n = 0;
     for (uint32_t i = 0; i < all->n; i++) {
-        if (changes(&all->param[i])) {
+        if (is_trained_or_target(&all->param[i])) {
             n += (uint64_t)all->param[i].count;
         }
     }
@@ -221,13 +221,13 @@ static uint64_t n_trained(const dt_policy *p)
 dt_status dt_policy_save(const dt_policy *p, dt_str *out)
 {
     const dt_param_table *all = p->t->d.params;
-    const uint64_t head[] = {p->step, p->n_inputs, n_trained(p)};
-    DT_TRY(p->c.device != NULL ? dt_device_infer_held_get(p->c.device, p->held) : DT_OK);
+    const uint64_t head[] = {p->step, p->n_inputs, count_saved_params(p)};
+    DT_TRY(p->c.device != NULL ? dt_device_infer_frozen_get(p->c.device, p->frozen) : DT_OK);
     dt_str_add_n(out, (const char *)head, sizeof(head));
     dt_str_add_n(out, (const char *)p->inputs, p->n_inputs * sizeof(float));
     for (uint32_t i = 0; i < all->n; i++) {
-        if (changes(&all->param[i])) {
-            const float *value = p->held + all->param[i].offset;
+        if (is_trained_or_target(&all->param[i])) {
+            const float *value = p->frozen + all->param[i].offset;
             dt_str_add_n(out, (const char *)value, (size_t)all->param[i].count * sizeof(*value));
         }
     }
@@ -239,7 +239,7 @@ dt_status dt_policy_load(dt_policy *p, const void *data, size_t size)
     const dt_param_table *all = p->t->d.params;
     const char *at = data;
     uint64_t head[3] = {0};
-    const uint64_t n = n_trained(p), bytes = sizeof(head) + (p->n_inputs + n) * sizeof(float);
+    const uint64_t n = count_saved_params(p), bytes = sizeof(head) + (p->n_inputs + n) * sizeof(float);
     memcpy(head, data, size < sizeof(head) ? size : sizeof(head));
     if (size != bytes || head[1] != p->n_inputs || head[2] != n) {
         return DT_FAIL(DT_EDATA,
@@ -248,51 +248,51 @@ dt_status dt_policy_load(dt_policy *p, const void *data, size_t size)
                        (unsigned long long)head[2], (unsigned long long)head[1], size, (unsigned long long)n,
                        (unsigned long long)p->n_inputs, (unsigned long long)bytes);
     }
-    DT_TRY(dt_policy_hold(p));
-    DT_TRY(p->c.device != NULL ? dt_device_infer_held_get(p->c.device, p->held) : DT_OK);
+    DT_TRY(dt_policy_freeze(p));
+    DT_TRY(p->c.device != NULL ? dt_device_infer_frozen_get(p->c.device, p->frozen) : DT_OK);
     p->step = head[0];
     at += sizeof(head);
     memcpy(p->inputs, at, p->n_inputs * sizeof(float));
     at += p->n_inputs * sizeof(float);
     for (uint32_t i = 0; i < all->n; i++) {
         const size_t some = (size_t)all->param[i].count * sizeof(float);
-        if (changes(&all->param[i])) {
-            memcpy(p->held + all->param[i].offset, at, some);
+        if (is_trained_or_target(&all->param[i])) {
+            memcpy(p->frozen + all->param[i].offset, at, some);
             at += some;
         }
     }
-    return p->c.device != NULL ? dt_device_infer_held_set(p->c.device, p->held) : DT_OK;
+    return p->c.device != NULL ? dt_device_infer_frozen_set(p->c.device, p->frozen) : DT_OK;
 }
 
-size_t dt_policy_params(const dt_policy *p)
+size_t dt_policy_n_params(const dt_policy *p)
 {
     return p->t->state.arena_bytes / sizeof(float);
 }
 
-static dt_status values_of_now(const dt_policy *p, float *to)
+static dt_status copy_current_params(const dt_policy *p, float *to)
 {
-    const bool is_held = p->params != NULL && p->params != p->t->state.params;
-    if (p->c.device != NULL && is_held) {
-        return dt_device_infer_held_get(p->c.device, to);
+    const bool is_frozen = p->params != NULL && p->params != p->t->state.params;
+    if (p->c.device != NULL && is_frozen) {
+        return dt_device_infer_frozen_get(p->c.device, to);
     }
-    DT_TRY(is_held ? DT_OK : dt_trainer_hold(p->t));
-    memcpy(to, is_held ? p->params : p->t->state.params, p->t->state.arena_bytes);
+    DT_TRY(is_frozen ? DT_OK : dt_trainer_synchronize(p->t));
+    memcpy(to, is_frozen ? p->params : p->t->state.params, p->t->state.arena_bytes);
     return DT_OK;
 }
 
-static bool holds_controller(const dt_param_shadow *s)
+static bool has_controller(const dt_param_shadow *s)
 {
     return strcmp(s->role, "controller") == 0;
 }
 
 /* It holds nothing that chooses actions: with it the policy would meet itself. */
-static dt_status refuse_shadow(const dt_param_table *all, const char *shadow)
+static dt_status fail_unknown_target(const dt_param_table *all, const char *shadow)
 {
     bool is_there = false;
     dt_str can = {0};
     for (uint32_t k = 0; k < all->n_shadows; k++) {
         is_there = is_there || strcmp(all->shadow[k].name, shadow) == 0;
-        if (holds_controller(&all->shadow[k])) {
+        if (has_controller(&all->shadow[k])) {
             dt_str_addf(&can, "%s\"%s\"", can.bytes > 0 ? " or " : "", all->shadow[k].name);
         }
     }
@@ -306,24 +306,24 @@ static dt_status refuse_shadow(const dt_param_table *all, const char *shadow)
     return st;
 }
 
-dt_status dt_policy_check_shadow(const dt_policy *p, const char *shadow)
+dt_status dt_policy_check_target(const dt_policy *p, const char *shadow)
 {
     const dt_param_table *all = p->t->d.params;
     for (uint32_t i = 0; i < all->n; i++) {
         const dt_param *x = &all->param[i];
         if (x->is_shadow && strcmp(all->shadow[x->shadow].name, shadow) == 0 &&
-            holds_controller(&all->shadow[x->shadow])) {
+            has_controller(&all->shadow[x->shadow])) {
             return DT_OK;
         }
     }
-    return refuse_shadow(all, shadow);
+    return fail_unknown_target(all, shadow);
 }
 
-dt_status dt_policy_values(const dt_policy *p, const char *shadow, float *to)
+dt_status dt_policy_copy_params(const dt_policy *p, const char *shadow, float *to)
 {
     const dt_param_table *all = p->t->d.params;
-    DT_TRY(shadow != NULL ? dt_policy_check_shadow(p, shadow) : DT_OK);
-    DT_TRY(values_of_now(p, to));
+    DT_TRY(shadow != NULL ? dt_policy_check_target(p, shadow) : DT_OK);
+    DT_TRY(copy_current_params(p, to));
     for (uint32_t i = 0; i < all->n && shadow != NULL; i++) {
         const dt_param *x = &all->param[i];
         if (x->is_shadow && strcmp(all->shadow[x->shadow].name, shadow) == 0) {
@@ -333,7 +333,7 @@ dt_status dt_policy_values(const dt_policy *p, const char *shadow, float *to)
     return DT_OK;
 }
 
-uint64_t dt_policy_trained(const dt_policy *p)
+uint64_t dt_policy_n_trained(const dt_policy *p)
 {
     const dt_param_table *all = p->t->d.params;
     uint64_t n = 0;
@@ -369,12 +369,12 @@ const char *dt_policy_unpack(const dt_policy *p, const char *at, float *to)
     return at;
 }
 
-dt_status dt_policy_choose(dt_policy *p, uint32_t place, const float *values, uint64_t version)
+dt_status dt_policy_override_params(dt_policy *p, uint32_t place, const float *values, uint64_t version)
 {
     chosen *c = &p->chosen[p->c.device != NULL ? 0 : place];
     const bool is_new = c->version != version;
     *c = (chosen){values, version};
-    return is_new && p->c.device != NULL ? dt_device_infer_held_set(p->c.device, values) : DT_OK;
+    return is_new && p->c.device != NULL ? dt_device_infer_frozen_set(p->c.device, values) : DT_OK;
 }
 
 /* ---- acting ------------------------------------------------------------------------------------------------------ */
@@ -383,9 +383,9 @@ dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void 
 {
     DT_TRACE_N("policy", "policy", "rows", size[0]);
     if (p->c.device != NULL) {
-        DT_TRY(dt_policy_put(p, place, 0, 1, size, field));
-        DT_TRY(dt_policy_ask(p, place, 1));
-        return dt_policy_answer(p, place);
+        DT_TRY(dt_policy_write_input(p, place, 0, 1, size, field));
+        DT_TRY(dt_policy_submit(p, place, 1));
+        return dt_policy_wait(p, place);
     }
     const dt_kernel_run run = {.seed = p->t->c.seed, .step = p->step, .phase = p->t->c.phase, .training = 0};
     const chosen *c = &p->chosen[place];
@@ -398,26 +398,27 @@ dt_status dt_policy_run(dt_policy *p, uint32_t place, const int64_t *size, void 
     return dt_exec_run(p->c.exec[place], &feed);
 }
 
-void dt_policy_room(dt_policy *p, uint32_t place, uint32_t i, uint32_t n, void **field)
+void dt_policy_input_buffers(dt_policy *p, uint32_t place, uint32_t i, uint32_t n, void **field)
 {
-    dt_device_infer_room(p->c.device, place, i, n, field);
+    dt_device_infer_input_buffers(p->c.device, place, i, n, field);
 }
 
-dt_status dt_policy_put(dt_policy *p, uint32_t place, uint32_t i, uint32_t n, const int64_t *size, void *const *field)
+dt_status dt_policy_write_input(dt_policy *p, uint32_t place, uint32_t i, uint32_t n, const int64_t *size,
+                                void *const *field)
 {
-    dt_feed_slice s;
+    dt_micro_batch s;
     memcpy(s.size, size, (p->source.n_symbols + 1) * sizeof(*size));
     memcpy(s.field, field, p->source.n_fields * sizeof(*field));
-    return dt_device_infer_put(p->c.device, place, i, n, &s);
+    return dt_device_infer_write_input(p->c.device, place, i, n, &s);
 }
 
-dt_status dt_policy_ask(dt_policy *p, uint32_t place, uint32_t n)
+dt_status dt_policy_submit(dt_policy *p, uint32_t place, uint32_t n)
 {
     DT_TRACE_N("policy", "ask", "pieces", n);
-    return dt_device_infer_begin(p->c.device, place, n, p->step, p->c.step_input);
+    return dt_device_infer_start(p->c.device, place, n, p->step, p->c.step_input);
 }
 
-dt_status dt_policy_answer(dt_policy *p, uint32_t place)
+dt_status dt_policy_wait(dt_policy *p, uint32_t place)
 {
-    return dt_device_infer_end(p->c.device, place);
+    return dt_device_infer_wait(p->c.device, place);
 }

@@ -18,7 +18,7 @@
  * takes as long again. Longer than this nobody waits awake: a busy neighbour on the machine needs the core. */
 #define AWAKE_S 200e-6
 
-static void rest(void)
+static void pause_cpu(void)
 {
 #if defined(__SSE2__)
     __builtin_ia32_pause();
@@ -28,7 +28,7 @@ static void rest(void)
 }
 
 /* Waits awake, for a while, until *value is `target`, or is not. */
-static void watch(atomic_uint *value, unsigned target, bool is_equal)
+static void spin_until(atomic_uint *value, unsigned target, bool is_equal)
 {
     enum { LOOKS = 32 };
     const double begin = dt_clock_s();
@@ -37,7 +37,7 @@ static void watch(atomic_uint *value, unsigned target, bool is_equal)
             if ((atomic_load_explicit(value, memory_order_acquire) == target) == is_equal) {
                 return;
             }
-            rest();
+            pause_cpu();
         }
     } while (dt_clock_s() - begin < AWAKE_S);
 }
@@ -61,7 +61,7 @@ struct dt_pool {
     void *user;
 };
 
-static void run_one(worker *w)
+static void run_job(worker *w)
 {
     dt_error_clear();
     dt_error_take(&w->error, w->pool->job(w->pool->user, w->id));
@@ -74,7 +74,7 @@ static void *worker_main(void *arg)
     unsigned seen = 0;
     dt_trace_thread("worker", w->id);
     for (;;) {
-        watch(&p->round, seen, false);
+        spin_until(&p->round, seen, false);
         if (atomic_load_explicit(&p->round, memory_order_acquire) == seen) {
             pthread_mutex_lock(&p->lock);
             while (atomic_load(&p->round) == seen) {
@@ -86,7 +86,7 @@ static void *worker_main(void *arg)
         if (atomic_load(&p->quit)) {
             return NULL;
         }
-        run_one(w);
+        run_job(w);
         if (atomic_fetch_sub(&p->running, 1) == 1) {
             pthread_mutex_lock(&p->lock);
             pthread_cond_signal(&p->done);
@@ -163,8 +163,8 @@ dt_status dt_pool_run(dt_pool *p, dt_pool_job *job, void *user)
     if (p->n > 1) {
         start_round(p);
     }
-    run_one(&p->w[0]);
-    watch(&p->running, 0, true);
+    run_job(&p->w[0]);
+    spin_until(&p->running, 0, true);
     if (atomic_load(&p->running) > 0) {
         pthread_mutex_lock(&p->lock);
         while (atomic_load(&p->running) > 0) {

@@ -24,25 +24,25 @@ enum {
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-dt_grad *dt_grad_take(dt_trainer *t)
+dt_grad *dt_grad_acquire(dt_trainer *t)
 {
-    pthread_mutex_lock(&t->lanes.lock);
-    dt_grad *g = t->lanes.n_grad_free > 0 ? t->lanes.grad_free[--t->lanes.n_grad_free] : NULL;
-    pthread_mutex_unlock(&t->lanes.lock);
+    pthread_mutex_lock(&t->workers.lock);
+    dt_grad *g = t->workers.n_grad_free > 0 ? t->workers.grad_free[--t->workers.n_grad_free] : NULL;
+    pthread_mutex_unlock(&t->workers.lock);
     if (g != NULL) {
         atomic_store(&g->n_alive, t->reduce.n_due);
     }
     return g;
 }
 
-void dt_grad_give(dt_trainer *t, dt_grad *g)
+void dt_grad_release(dt_trainer *t, dt_grad *g)
 {
-    pthread_mutex_lock(&t->lanes.lock);
-    t->lanes.grad_free[t->lanes.n_grad_free++] = g;
-    pthread_mutex_unlock(&t->lanes.lock);
+    pthread_mutex_lock(&t->workers.lock);
+    t->workers.grad_free[t->workers.n_grad_free++] = g;
+    pthread_mutex_unlock(&t->workers.lock);
 }
 
-static void choose_buckets(dt_reduction *r, uint32_t groups)
+static void select_buckets(dt_reduction *r, uint32_t groups)
 {
     r->n_due = 0;
     for (uint32_t n = 0; n < r->n_buckets; n++) {
@@ -52,88 +52,88 @@ static void choose_buckets(dt_reduction *r, uint32_t groups)
     }
 }
 
-dt_status dt_grads_begin(dt_trainer *t, bool has_gradient, uint32_t half, uint32_t groups)
+dt_status dt_grads_reset(dt_trainer *t, bool has_gradient, uint32_t half, uint32_t groups)
 {
     if (has_gradient) {
-        DT_TRY(dt_grads_make(t));
+        DT_TRY(dt_grads_create(t));
     }
-    t->lanes.n_grad_free = 0;
-    for (uint32_t i = 0; i < t->lanes.n_grads; i++) {
-        t->lanes.grad_free[t->lanes.n_grad_free++] = &t->lanes.grad[i];
+    t->workers.n_grad_free = 0;
+    for (uint32_t i = 0; i < t->workers.n_grads; i++) {
+        t->workers.grad_free[t->workers.n_grad_free++] = &t->workers.grad[i];
     }
     dt_tree_reset(t->tree);
-    choose_buckets(&t->reduce, groups);
+    select_buckets(&t->reduce, groups);
     t->reduce.n_begun = t->reduce.n_ended = 0;
     t->reduce.failed = DT_OK;
     t->reduce.half = half;
     for (uint32_t i = 0; i < t->reduce.n_sums; i++) {
         dt_tree_sum_half_set(t->reduce.sum[i], half);
     }
-    atomic_store(&t->scratch.next_leaf, 0);
+    atomic_store(&t->scratch.next_shard, 0);
     atomic_store(&t->scratch.failed, false);
     return DT_OK;
 }
 
 /* ---- this rank's leaves ------------------------------------------------------------------------------------------ */
 
-static void sum_bucket(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t bucket)
+static void reduce_bucket(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t bucket)
 {
     const dt_range at = t->reduce.bucket[bucket];
     dt_tree_node node = {.height = 0, .index = leaf, .value = g};
     dt_tree_merge m;
-    dt_tree_leaf(&t->shape, t->reduce.half, g->data, at);
-    while (dt_tree_offer(t->tree, bucket, &node, &m)) {
+    dt_tree_round_leaf(&t->shape, t->reduce.half, g->data, at);
+    while (dt_tree_insert(t->tree, bucket, &node, &m)) {
         dt_grad *right = m.right;
         dt_tree_add(&t->shape, t->reduce.half, m.parent.height, ((dt_grad *)m.left)->data, right->data, at);
         if (atomic_fetch_sub(&right->n_alive, 1) == 1) {
-            dt_grad_give(t, right);
+            dt_grad_release(t, right);
         }
         node = m.parent;
     }
 }
 
-void dt_grad_sum(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n)
+void dt_grad_reduce(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n)
 {
     DT_TRACE("step", "sum gradients");
     if (t->reduce.n_due == 0) {
-        dt_grad_give(t, g);
+        dt_grad_release(t, g);
     }
     for (; n < t->reduce.n_due; n++) {
-        sum_bucket(t, leaf, g, t->reduce.due[n]);
+        reduce_bucket(t, leaf, g, t->reduce.due[n]);
     }
 }
 
-uint32_t dt_grad_sum_after(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n, int64_t call)
+uint32_t dt_grad_reduce_after_call(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n, int64_t call)
 {
     for (; n < t->reduce.n_due && t->reduce.last[t->reduce.due[n]] <= call; n++) {
-        sum_bucket(t, leaf, g, t->reduce.due[n]);
+        reduce_bucket(t, leaf, g, t->reduce.due[n]);
     }
     return n;
 }
 
 /* ---- across ranks ------------------------------------------------------------------------------------------------ */
 
-static dt_tree_sum *sum_of(const dt_reduction *r, uint32_t n)
+static dt_tree_sum *find_sum(const dt_reduction *r, uint32_t n)
 {
     return r->sum[n % r->n_sums];
 }
 
 /* Bucket number n of those that are due. */
-static dt_status begin_bucket(dt_trainer *t, uint32_t n, bool is_failed)
+static dt_status start_bucket(dt_trainer *t, uint32_t n, bool is_failed)
 {
     dt_tree_node node[DT_TREE_MAX_NODES];
     const uint32_t bucket = t->reduce.due[n];
     if (is_failed) {
-        return dt_tree_sum_join(sum_of(&t->reduce, n), t->d.comm, t->state.params, t->reduce.bucket[bucket]);
+        return dt_tree_sum_participate(find_sum(&t->reduce, n), t->d.comm, t->state.params, t->reduce.bucket[bucket]);
     }
     const uint32_t n_nodes = dt_tree_nodes(t->tree, bucket, node);
     for (uint32_t i = 0; i < n_nodes; i++) {
         node[i].value = ((dt_grad *)node[i].value)->data;
     }
-    return dt_tree_sum_start(sum_of(&t->reduce, n), t->d.comm, node, n_nodes, t->reduce.bucket[bucket]);
+    return dt_tree_sum_start(find_sum(&t->reduce, n), t->d.comm, node, n_nodes, t->reduce.bucket[bucket]);
 }
 
-static void keep_failure(dt_reduction *r, dt_status st)
+static void record_failure(dt_reduction *r, dt_status st)
 {
     if (st < 0 && r->failed == DT_OK) {
         r->failed = st;
@@ -141,15 +141,15 @@ static void keep_failure(dt_reduction *r, dt_status st)
     }
 }
 
-static void end_arrived(dt_reduction *r)
+static void finish_arrived(dt_reduction *r)
 {
     bool is_done = true;
     while (r->n_ended < r->n_begun && is_done && r->failed == DT_OK) {
-        dt_status st = dt_tree_sum_test(sum_of(r, r->n_ended), &is_done);
+        dt_status st = dt_tree_sum_test(find_sum(r, r->n_ended), &is_done);
         if (st == DT_OK && is_done) {
-            st = dt_tree_sum_finish(sum_of(r, r->n_ended++));
+            st = dt_tree_sum_finish(find_sum(r, r->n_ended++));
         }
-        keep_failure(r, st);
+        record_failure(r, st);
     }
 }
 
@@ -157,18 +157,18 @@ void dt_reduce_progress(dt_trainer *t)
 {
     dt_reduction *r = &t->reduce;
     if (r->n_begun > r->n_ended) {
-        end_arrived(r);
+        finish_arrived(r);
     }
     while (r->n_begun < r->n_due && r->n_begun - r->n_ended < r->n_sums && r->failed == DT_OK &&
            dt_tree_is_complete(t->tree, r->due[r->n_begun])) {
-        keep_failure(r, begin_bucket(t, r->n_begun++, false));
+        record_failure(r, start_bucket(t, r->n_begun++, false));
     }
 }
 
-static dt_status end_oldest(dt_reduction *r, bool is_failed)
+static dt_status finish_oldest(dt_reduction *r, bool is_failed)
 {
-    dt_tree_sum *s = sum_of(r, r->n_ended++);
-    return is_failed ? dt_tree_sum_drop(s) : dt_tree_sum_finish(s);
+    dt_tree_sum *s = find_sum(r, r->n_ended++);
+    return is_failed ? dt_tree_sum_discard(s) : dt_tree_sum_finish(s);
 }
 
 dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed)
@@ -181,34 +181,34 @@ dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed)
     }
     while (r->n_ended < r->n_due) {
         const bool is_full = r->n_begun == r->n_due || r->n_begun - r->n_ended == r->n_sums;
-        DT_TRY(is_full ? end_oldest(r, is_failed) : begin_bucket(t, r->n_begun++, is_failed));
+        DT_TRY(is_full ? finish_oldest(r, is_failed) : start_bucket(t, r->n_begun++, is_failed));
     }
     const bool is_there = r->n_due > 0 && !is_failed && dt_tree_nodes(t->tree, r->due[0], node) > 0;
-    t->scratch.gradient = is_there               ? ((dt_grad *)node[0].value)->data
-                          : t->lanes.n_grads > 0 ? t->lanes.grad[0].data
-                                                 : NULL;
+    t->scratch.gradient = is_there                 ? ((dt_grad *)node[0].value)->data
+                          : t->workers.n_grads > 0 ? t->workers.grad[0].data
+                                                   : NULL;
     t->scratch.has_whole = dt_comm_size(t->d.comm) == 1;
     return DT_OK;
 }
 
-dt_status dt_reduce_share(dt_trainer *t, float *vector, bool is_all)
+dt_status dt_reduce_all_gather(dt_trainer *t, float *vector, bool is_all)
 {
     dt_reduction *r = &t->reduce;
     const uint32_t *bucket = is_all ? r->order : r->due, n = is_all ? r->n_buckets : r->n_due;
     DT_TRACE("step", "share slices");
     for (uint32_t i = 0; i < n + r->n_sums; i++) {
         if (i >= r->n_sums) {
-            DT_TRY(dt_tree_sum_drop(sum_of(r, i)));
+            DT_TRY(dt_tree_sum_discard(find_sum(r, i)));
         }
         if (i < n) {
-            DT_TRY(dt_tree_sum_share(sum_of(r, i), t->d.comm, vector, r->bucket[bucket[i]]));
+            DT_TRY(dt_tree_sum_all_gather(find_sum(r, i), t->d.comm, vector, r->bucket[bucket[i]]));
         }
     }
     return DT_OK;
 }
 
 /* A rank that gave memory back has lost its slices: then nobody gets the whole. */
-dt_status dt_trainer_whole_gradient(dt_trainer *t)
+dt_status dt_trainer_gather_gradient(dt_trainer *t)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);
     uint8_t is_there = t->scratch.gradient != NULL;
@@ -229,7 +229,7 @@ dt_status dt_trainer_whole_gradient(dt_trainer *t)
         return st;
     }
     t->scratch.has_whole = true;
-    return dt_reduce_share(t, t->scratch.gradient, true);
+    return dt_reduce_all_gather(t, t->scratch.gradient, true);
 }
 
 const float *dt_trainer_last_gradient(const dt_trainer *t)
@@ -239,16 +239,16 @@ const float *dt_trainer_last_gradient(const dt_trainer *t)
 
 dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total)
 {
-    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
+    const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
     for (uint32_t i = 0; i < own; i++) {
-        memcpy(&t->reduce.packed[(size_t)i * n], t->scratch.leaf_loss[i], n * sizeof(double));
+        memcpy(&t->reduce.packed[(size_t)i * n], t->scratch.shard_loss[i], n * sizeof(double));
     }
     return dt_tree_sum_f64(t->d.comm, &t->shape, t->reduce.packed, n, t->reduce.room, total);
 }
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t units_of(dt_range r)
+static uint32_t count_range_units(dt_range r)
 {
     const int64_t first = r.begin / DT_SLICE_UNIT;
     return r.end > r.begin ? (uint32_t)((r.end + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT - first) : 0;
@@ -269,7 +269,7 @@ static dt_status add_bucket(dt_reduction *r, dt_range at, uint8_t group)
 }
 
 /* A run of a group's tensors, in buckets of at most so many elements, cut where slices are. */
-static dt_status cut_run(dt_reduction *r, dt_range run, uint8_t group, int64_t most)
+static dt_status split_run(dt_reduction *r, dt_range run, uint8_t group, int64_t most)
 {
     const int64_t units = most / DT_SLICE_UNIT > 0 ? most / DT_SLICE_UNIT : 1;
     while (run.begin < run.end) {
@@ -280,7 +280,7 @@ static dt_status cut_run(dt_reduction *r, dt_range run, uint8_t group, int64_t m
     return DT_OK;
 }
 
-static dt_status make_buckets(dt_trainer *t)
+static dt_status create_buckets(dt_trainer *t)
 {
     const dt_param_table *table = t->d.params;
     const int64_t most = (int64_t)(t->c.bucket_bytes / sizeof(float));
@@ -294,14 +294,14 @@ static dt_status make_buckets(dt_trainer *t)
             continue;
         }
         if ((p->offset - run.end > GAP || own != group) && run.end > run.begin) {
-            DT_TRY(cut_run(&t->reduce, run, group, most));
+            DT_TRY(split_run(&t->reduce, run, group, most));
             run.begin = run.end;
         }
         group = own;
         run.begin = run.end == run.begin ? p->offset : run.begin;
         run.end = p->offset + p->count;
     }
-    return cut_run(&t->reduce, run, group, most);
+    return split_run(&t->reduce, run, group, most);
 }
 
 /* The slices of a rank in pieces for workers: with place, they are written down; returns how many elements. */
@@ -311,7 +311,7 @@ static int64_t list_pieces(const dt_reduction *r, uint32_t ranks, uint32_t rank,
     int64_t packed = 0;
     *n_p = 0;
     for (uint32_t b = 0; b < r->n_buckets; b++) {
-        const dt_range bucket = r->bucket[b], slice = dt_slice_of(bucket, ranks, rank);
+        const dt_range bucket = r->bucket[b], slice = dt_rank_slice(bucket, ranks, rank);
         for (int64_t at = slice.begin; at < slice.end;) {
             const int64_t cut = (at / PIECE + 1) * PIECE, end = cut < slice.end ? cut : slice.end;
             if (place != NULL) {
@@ -334,13 +334,13 @@ static dt_status count_units(dt_reduction *r)
         return DT_FAIL(DT_ENOMEM, "out of memory for buckets of gradients");
     }
     for (uint32_t b = 0; b < r->n_buckets; b++) {
-        r->unit[b + 1] = r->unit[b] + units_of(r->bucket[b]);
+        r->unit[b + 1] = r->unit[b] + count_range_units(r->bucket[b]);
     }
     r->n_units = r->unit[r->n_buckets];
     return DT_OK;
 }
 
-static dt_status make_pieces(dt_trainer *t)
+static dt_status create_pieces(dt_trainer *t)
 {
     dt_reduction *r = &t->reduce;
     const uint32_t ranks = dt_comm_size(t->d.comm), rank = dt_comm_rank(t->d.comm);
@@ -355,10 +355,10 @@ static dt_status make_pieces(dt_trainer *t)
     return DT_OK;
 }
 
-static dt_status make_sums(dt_trainer *t, int64_t longest)
+static dt_status create_sums(dt_trainer *t, int64_t longest)
 {
     dt_reduction *r = &t->reduce;
-    const uint32_t possible = (DT_COMM_IN_FLIGHT - OTHERS) / dt_tree_most_nodes(&t->shape); /* a call for each node */
+    const uint32_t possible = (DT_COMM_IN_FLIGHT - OTHERS) / dt_tree_max_nodes(&t->shape); /* a call for each node */
     const uint32_t most = possible < SUMS ? possible : SUMS;
     const uint32_t n = r->n_buckets < 1 ? 1 : r->n_buckets < most ? r->n_buckets : most;
     const dt_tree_sum_desc d = {.shape = t->shape, .most = longest, .is_fast = t->c.fast_sums, .half = t->c.half};
@@ -379,7 +379,7 @@ static dt_status make_sums(dt_trainer *t, int64_t longest)
 }
 
 /* Few buckets: an insertion sort. Of those that end together the last one of the arena is first, as on the way back. */
-void dt_reduce_plan(dt_trainer *t)
+void dt_reduce_order_buckets(dt_trainer *t)
 {
     dt_reduction *r = &t->reduce;
     for (uint32_t b = 0; b < r->n_buckets; b++) {
@@ -392,22 +392,22 @@ void dt_reduce_plan(dt_trainer *t)
     }
 }
 
-dt_status dt_reduce_make(dt_trainer *t)
+dt_status dt_reduce_create(dt_trainer *t)
 {
     dt_reduction *r = &t->reduce;
     const uint32_t ranks = t->shape.ranks;
-    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
+    const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
     int64_t longest = 0;
-    DT_TRY(make_buckets(t));
+    DT_TRY(create_buckets(t));
     DT_TRY(count_units(r));
-    DT_TRY(make_pieces(t));
+    DT_TRY(create_pieces(t));
     for (uint32_t b = 0; b < r->n_buckets; b++) {
         const int64_t n = r->bucket[b].end - r->bucket[b].begin;
         longest = n > longest ? n : longest;
     }
-    DT_TRY(make_sums(t, longest));
+    DT_TRY(create_sums(t, longest));
     r->packed = dt_alloc_n((size_t)own * DT_GRAPH_MAX_LOSSES, sizeof(double));
-    r->room = dt_alloc_n(dt_tree_sum_f64_room(&t->shape, DT_GRAPH_MAX_LOSSES), sizeof(double));
+    r->room = dt_alloc_n(dt_tree_sum_f64_workspace(&t->shape, DT_GRAPH_MAX_LOSSES), sizeof(double));
     r->out = dt_alloc_n(ranks, sizeof(*r->out));
     r->in = dt_alloc_n(ranks, sizeof(*r->in));
     if (r->packed == NULL || r->room == NULL || r->out == NULL || r->in == NULL) {
@@ -416,7 +416,7 @@ dt_status dt_reduce_make(dt_trainer *t)
     return dt_tree_create(&t->shape, r->n_buckets > 0 ? r->n_buckets : 1, &t->tree);
 }
 
-void dt_reduce_drop(dt_trainer *t)
+void dt_reduce_destroy(dt_trainer *t)
 {
     dt_reduction *r = &t->reduce;
     dt_tree_destroy(t->tree);
@@ -446,12 +446,12 @@ uint64_t dt_trainer_sent_bytes(const dt_trainer *t)
     const dt_reduction *r = &t->reduce;
     uint64_t sent = 0;
     for (uint32_t b = 0; b < r->n_buckets; b++) {
-        sent += dt_tree_sum_sent(r->sum[0], r->bucket[b]) + dt_tree_share_sent(r->sum[0], r->bucket[b]);
+        sent += dt_tree_sum_sent(r->sum[0], r->bucket[b]) + dt_tree_all_gather_sent(r->sum[0], r->bucket[b]);
     }
     return sent;
 }
 
 uint64_t dt_reduce_bytes(const dt_trainer *t)
 {
-    return t->reduce.n_sums > 0 ? dt_tree_sum_bytes(t->reduce.sum[0]) * t->reduce.n_sums : 0;
+    return t->reduce.n_sums > 0 ? dt_tree_sum_buffer_bytes(t->reduce.sum[0]) * t->reduce.n_sums : 0;
 }

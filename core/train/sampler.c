@@ -27,7 +27,7 @@ static dt_status check_weight(double w, uint64_t sample)
 }
 
 /* Running sums, so that a uniform number finds its sample by bisection. */
-static dt_status add_up(dt_sampler *p, const dt_samples *s)
+static dt_status accumulate_weights(dt_sampler *p, const dt_samples *s)
 {
     if (s->ops->weights == NULL) {
         return DT_FAIL(DT_ECONFIG, "data.sampling = \"weighted\", but the data component has no weights for its "
@@ -61,7 +61,7 @@ dt_status dt_sampler_init(dt_sampler *p, const dt_samples *s, uint64_t batch, dt
         return DT_FAIL(DT_ECONFIG, "data.sampling = \"weighted\" draws by the weights of all samples, and data.stream "
                                    "has no end; use \"shuffled\" or \"sequential\"");
     }
-    return kind == DT_SAMPLING_WEIGHTED ? add_up(p, s) : DT_OK;
+    return kind == DT_SAMPLING_WEIGHTED ? accumulate_weights(p, s) : DT_OK;
 }
 
 void dt_sampler_fini(dt_sampler *p)
@@ -84,17 +84,17 @@ uint64_t dt_sampler_batch(const dt_sampler *p, uint64_t step)
 void dt_sampler_begin(dt_sampler_epoch *e, const dt_sampler *p, uint64_t seed, uint32_t phase, uint64_t epoch)
 {
     const dt_rng_key order = {.seed = seed, .phase = phase, .op = STREAM_ORDER, .step = epoch};
-    const dt_rng_key draw = {.seed = seed, .phase = phase, .op = STREAM_DRAW, .step = epoch};
+    const dt_rng_key draw_weighted = {.seed = seed, .phase = phase, .op = STREAM_DRAW, .step = epoch};
     const dt_rng_key key = {.seed = seed, .phase = phase, .op = STREAM_KEY, .step = epoch};
     e->sampler = p;
     e->base = p->is_streamed ? epoch * p->count : 0;
     dt_permutation_init(&e->order, p->count, &order);
-    dt_rng_stream_init(&e->draw, &draw);
+    dt_rng_stream_init(&e->draw, &draw_weighted);
     dt_rng_stream_init(&e->key, &key);
 }
 
 /* The first sample whose running sum is above u of the whole: one of weight 0 never is. */
-static uint64_t draw(const dt_sampler_epoch *e, uint64_t position)
+static uint64_t draw_weighted(const dt_sampler_epoch *e, uint64_t position)
 {
     const dt_sampler *p = e->sampler;
     uint32_t r[4];
@@ -118,13 +118,13 @@ uint64_t dt_sampler_at(const dt_sampler_epoch *e, uint64_t position)
     case DT_SAMPLING_SEQUENTIAL:
         return e->base + position;
     case DT_SAMPLING_WEIGHTED:
-        return draw(e, position);
+        return draw_weighted(e, position);
     default:
         return e->base + dt_permutation_at(&e->order, position);
     }
 }
 
-static dt_order_run *find_run(void)
+static dt_order_run *map_stream_run(void)
 {
     switch (dt_cpu_isa_index()) {
 #ifdef DT_HAVE_CPU_AVX512
@@ -145,7 +145,7 @@ static dt_order_run *find_run(void)
 void dt_sampler_run(const dt_sampler_epoch *e, uint64_t first, uint64_t n, uint64_t *sample)
 {
     if (e->sampler->kind == DT_SAMPLING_SHUFFLED) {
-        find_run()(&e->order, first, n, sample);
+        map_stream_run()(&e->order, first, n, sample);
         for (uint64_t i = 0; i < n && e->base > 0; i++) {
             sample[i] += e->base;
         }

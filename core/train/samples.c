@@ -78,7 +78,7 @@ static dt_status parse_port(const dt_samples *s, const dt_port *p, dt_field_shap
 
 /* Largest sample, mean size and its deviation per symbol; capacities follow from the first two, so that a slice of
  * slice_rows rows of the first symbol rarely hits another capacity first. */
-static dt_status scan(dt_samples *s, int64_t slice_rows)
+static dt_status scan_sizes(dt_samples *s, int64_t slice_rows)
 {
     double total[DT_SAMPLES_MAX_SYMBOLS] = {0}, squares[DT_SAMPLES_MAX_SYMBOLS] = {0};
     for (uint64_t i = 0; i < s->count; i++) {
@@ -108,7 +108,7 @@ static dt_status scan(dt_samples *s, int64_t slice_rows)
 }
 
 /* Which fields and symbols there are, and how many samples. */
-static dt_status read_faces(dt_samples *s, const dt_data_ops *ops, void *self)
+static dt_status read_ports(dt_samples *s, const dt_data_ops *ops, void *self)
 {
     memset(s, 0, sizeof(*s));
     s->ops = ops;
@@ -135,8 +135,8 @@ static dt_status read_faces(dt_samples *s, const dt_data_ops *ops, void *self)
 
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows)
 {
-    DT_TRY(read_faces(s, ops, self));
-    return s->count <= DT_SAMPLES_MOST ? scan(s, slice_rows)
+    DT_TRY(read_ports(s, ops, self));
+    return s->count <= DT_SAMPLES_MOST ? scan_sizes(s, slice_rows)
                                        : DT_FAIL(DT_EPLUGIN, "the source counts %llu samples, expected at most 2^40",
                                                  (unsigned long long)s->count);
 }
@@ -146,7 +146,7 @@ dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int
 dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self, const int64_t *largest,
                                int64_t slice_rows, const char *keyed)
 {
-    DT_TRY(read_faces(s, ops, self));
+    DT_TRY(read_ports(s, ops, self));
     int64_t rows = 1;
     s->is_live = true;
     s->keyed = -1;
@@ -168,14 +168,14 @@ dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self
 
 dt_status dt_samples_open_mixed(dt_samples *s, const dt_data_ops *ops, void *self, uint32_t n_whole)
 {
-    DT_TRY(read_faces(s, ops, self));
+    DT_TRY(read_ports(s, ops, self));
     s->is_live = true;
     s->keyed = -1;
     s->n_whole = n_whole;
     return DT_OK;
 }
 
-dt_status dt_samples_bring(const dt_samples *s, const dt_samples_part *part)
+dt_status dt_samples_fetch(const dt_samples *s, const dt_samples_part *part)
 {
     return s->bring != NULL ? s->bring(s->self, s->skipped, part) : DT_OK;
 }
@@ -200,7 +200,7 @@ size_t dt_samples_field_bytes(const dt_samples *s, uint32_t f, const int64_t *si
 }
 
 /* All n at once, when even the largest samples would fit. */
-static bool surely_fit(const dt_samples *s, uint32_t n)
+static bool always_fit(const dt_samples *s, uint32_t n)
 {
     bool fit = n <= s->slice_cap[s->n_symbols];
     for (uint32_t k = 0; k < s->n_symbols; k++) {
@@ -210,7 +210,7 @@ static bool surely_fit(const dt_samples *s, uint32_t n)
 }
 
 /* So many of the first of n samples are of one part. */
-static uint32_t of_one_part(const dt_samples *s, const uint64_t *index, uint32_t n)
+static uint32_t count_in_part(const dt_samples *s, const uint64_t *index, uint32_t n)
 {
     uint32_t same = n > 0;
     if (s->part == NULL) {
@@ -225,9 +225,9 @@ static uint32_t of_one_part(const dt_samples *s, const uint64_t *index, uint32_t
 dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n, uint32_t *take_p, int64_t *size)
 {
     uint32_t take = 0;
-    n = of_one_part(s, index, n);
+    n = count_in_part(s, index, n);
     memset(size, 0, (s->n_symbols + 1) * sizeof(*size));
-    if (n > 0 && surely_fit(s, n)) {
+    if (n > 0 && always_fit(s, n)) {
         take = n;
         DT_TRY(s->ops->sizes(s->self, index, n, size));
     }

@@ -46,7 +46,7 @@ typedef struct dt_samples {
     int32_t keyed;    /* live: the one field that depends on keys, -1: none */
     uint32_t n_whole; /* live: so many last fields are read all or none */
     uint64_t skipped; /* live: bit f: field f is not read, its address is NULL */
-    /* live: see dt_samples_bring; NULL: every rank can read every sample at any time */
+    /* live: see dt_samples_fetch; NULL: every rank can read every sample at any time */
     dt_status (*bring)(void *self, uint64_t skipped, const dt_samples_part *part);
     /* streamed: samples are numbered on without an end, and an epoch is a window of count of them. turn: [collective]
      * those of this window can be read from now on, and no others; nobody reads meanwhile, and windows come in order.
@@ -73,7 +73,7 @@ dt_status dt_samples_open_mixed(dt_samples *s, const dt_data_ops *ops, void *sel
 
 /* [collective] part[ranks]: what each rank reads next, until this is called again; all ranks know all parts. Nobody
  * writes meanwhile. Fails on all ranks or on none. */
-dt_status dt_samples_bring(const dt_samples *s, const dt_samples_part *part) DT_NODISCARD;
+dt_status dt_samples_fetch(const dt_samples *s, const dt_samples_part *part) DT_NODISCARD;
 
 /* Live dims of field f. */
 void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size, int64_t dim[DT_MAX_DIMS]);

@@ -15,13 +15,13 @@ enum { PIECE = 65536 }; /* elements that a worker takes at once */
 
 static bool is_due(const dt_trainer *t, uint32_t shadow)
 {
-    const uint64_t every = t->state.shadow[shadow].every;
-    const uint8_t group = t->state.shadow_group[shadow];
-    return every > 0 && dt_is_moved(t, group) && t->state.group[group].updates % every == 0;
+    const uint64_t every = t->state.target[shadow].every;
+    const uint8_t group = t->state.target_group[shadow];
+    return every > 0 && dt_group_is_updated(t, group) && t->state.group[group].updates % every == 0;
 }
 
 /* What lies in [begin, end) of the arena, of shadows that are due. */
-static void move_range(dt_trainer *t, int64_t begin, int64_t end)
+static void update_range(dt_trainer *t, int64_t begin, int64_t end)
 {
     const dt_param_table *table = t->d.params;
     for (uint32_t i = 0; i < table->n; i++) {
@@ -30,12 +30,12 @@ static void move_range(dt_trainer *t, int64_t begin, int64_t end)
         const int64_t to = p->offset + p->count < end ? p->offset + p->count : end;
         if (p->is_shadow && is_due(t, p->shadow) && from < to) {
             const int64_t source = table->param[p->of].offset + from - p->offset;
-            dt_optim_blend(t->state.params + from, t->state.params + source, t->state.shadow[p->shadow].tau, to - from);
+            dt_optim_blend(t->state.params + from, t->state.params + source, t->state.target[p->shadow].tau, to - from);
         }
     }
 }
 
-static dt_status move_job(void *user, uint32_t worker)
+static dt_status update_job(void *user, uint32_t worker)
 {
     (void)worker;
     dt_trainer *t = user;
@@ -46,11 +46,11 @@ static dt_status move_job(void *user, uint32_t worker)
         if (begin >= end) {
             return DT_OK;
         }
-        move_range(t, begin, begin + PIECE < end ? begin + PIECE : end);
+        update_range(t, begin, begin + PIECE < end ? begin + PIECE : end);
     }
 }
 
-dt_status dt_shadows_move(dt_trainer *t)
+dt_status dt_targets_update(dt_trainer *t)
 {
     bool any = false;
     for (uint32_t i = 0; i < t->d.params->n_shadows; i++) {
@@ -61,5 +61,5 @@ dt_status dt_shadows_move(dt_trainer *t)
     }
     atomic_store(&t->scratch.next_piece, 0);
     const bool is_small = t->d.params->total - t->d.params->base_total <= PIECE;
-    return is_small ? move_job(t, 0) : dt_pool_run(t->lanes.pool, move_job, t);
+    return is_small ? update_job(t, 0) : dt_pool_run(t->workers.pool, update_job, t);
 }

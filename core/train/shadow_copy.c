@@ -27,13 +27,13 @@ static dt_status check_name(const dt_param_table *table, const char *name)
     return st;
 }
 
-dt_status dt_trainer_shadow_copy(dt_trainer *t, const char *name)
+dt_status dt_trainer_copy_to_targets(dt_trainer *t, const char *name)
 {
     DT_TRY(name != NULL ? check_name(t->d.params, name) : DT_OK);
     if (t->d.params->n_shadows == 0) {
         return DT_OK;
     }
-    DT_TRY(dt_trainer_hold(t));
+    DT_TRY(dt_trainer_synchronize(t));
     dt_param_table_copy_shadows(t->d.params, name, t->state.params);
     t->state.params_version++;
     return DT_OK;

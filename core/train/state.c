@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-static const dt_step_value *find_value(const dt_trainer *t, const char *name)
+static const dt_step_value *find_step_input(const dt_trainer *t, const char *name)
 {
     for (uint32_t i = 0; i < t->state.n_values; i++) {
         if (strcmp(t->state.value[i].name, name) == 0) {
@@ -33,7 +33,7 @@ dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c)
                        DT_TRAIN_MAX_STEP_INPUTS);
     }
     for (uint32_t i = 0; i < n; i++) {
-        const dt_step_value *v = find_value(t, name[i]);
+        const dt_step_value *v = find_step_input(t, name[i]);
         if (v == NULL) {
             return DT_FAIL(DT_EPLUGIN, "the phase records step input %s but never set it", name[i]);
         }
@@ -46,9 +46,9 @@ dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c)
     return DT_OK;
 }
 
-dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, uint32_t n)
+dt_status dt_trainer_step_input_set(dt_trainer *t, const char *name, const float *value, uint32_t n)
 {
-    dt_step_value *v = (dt_step_value *)find_value(t, name);
+    dt_step_value *v = (dt_step_value *)find_step_input(t, name);
     if (v == NULL) {
         dt_step_value *grown = dt_realloc(t->state.value, (t->state.n_values + 1) * sizeof(*grown));
         if (grown == NULL) {
@@ -74,14 +74,14 @@ dt_status dt_trainer_set(dt_trainer *t, const char *name, const float *value, ui
     return DT_OK;
 }
 
-const float *dt_trainer_get(const dt_trainer *t, const char *name, uint32_t *n_p)
+const float *dt_trainer_step_input_get(const dt_trainer *t, const char *name, uint32_t *n_p)
 {
-    const dt_step_value *v = find_value(t, name);
+    const dt_step_value *v = find_step_input(t, name);
     *n_p = v != NULL ? v->n : 0;
     return v != NULL ? v->value : NULL;
 }
 
-dt_status dt_map_arena(size_t bytes, float **out)
+dt_status dt_map_float_arena(size_t bytes, float **out)
 {
     void *p = NULL;
     DT_TRY(dt_arena_map(bytes, &p));
@@ -91,46 +91,46 @@ dt_status dt_map_arena(size_t bytes, float **out)
 
 /* As many gradient buffers as can be alive at once: one per worker in work, and pending nodes, which are siblings of
  * nodes on the path of an unfinished leaf: those in work and the next one. */
-uint32_t dt_grads_needed(const dt_trainer *t)
+uint32_t dt_count_live_grads(const dt_trainer *t)
 {
-    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
+    const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
     uint32_t levels = 0;
     while ((1u << levels) < own) {
         levels++;
     }
-    const uint32_t n = t->lanes.active + (t->lanes.active + 1) * levels;
+    const uint32_t n = t->workers.active + (t->workers.active + 1) * levels;
     return n < own ? n : own;
 }
 
-dt_status dt_grads_make(dt_trainer *t)
+dt_status dt_grads_create(dt_trainer *t)
 {
-    if (t->lanes.n_grads > 0) {
+    if (t->workers.n_grads > 0) {
         return DT_OK;
     }
-    const uint32_t n = dt_grads_needed(t);
-    t->lanes.grad = dt_alloc_n(n, sizeof(*t->lanes.grad));
-    t->lanes.grad_free = dt_alloc_n(n, sizeof(*t->lanes.grad_free));
-    if (t->lanes.grad == NULL || t->lanes.grad_free == NULL) {
+    const uint32_t n = dt_count_live_grads(t);
+    t->workers.grad = dt_alloc_n(n, sizeof(*t->workers.grad));
+    t->workers.grad_free = dt_alloc_n(n, sizeof(*t->workers.grad_free));
+    if (t->workers.grad == NULL || t->workers.grad_free == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a list of %u buffers of gradients", n);
     }
-    for (t->lanes.n_grads = 0; t->lanes.n_grads < n; t->lanes.n_grads++) {
-        DT_TRY(dt_map_arena(t->state.grad_bytes, &t->lanes.grad[t->lanes.n_grads].data));
+    for (t->workers.n_grads = 0; t->workers.n_grads < n; t->workers.n_grads++) {
+        DT_TRY(dt_map_float_arena(t->state.grad_bytes, &t->workers.grad[t->workers.n_grads].data));
     }
     return DT_OK;
 }
 
-void dt_grads_drop(dt_trainer *t, uint32_t from)
+void dt_grads_destroy(dt_trainer *t, uint32_t from)
 {
-    for (uint32_t i = from; i < t->lanes.n_grads; i++) {
-        dt_arena_unmap(t->lanes.grad[i].data, t->state.grad_bytes);
-        t->lanes.grad[i].data = NULL;
+    for (uint32_t i = from; i < t->workers.n_grads; i++) {
+        dt_arena_unmap(t->workers.grad[i].data, t->state.grad_bytes);
+        t->workers.grad[i].data = NULL;
     }
-    t->lanes.n_grads = t->lanes.n_grads < from ? t->lanes.n_grads : from;
+    t->workers.n_grads = t->workers.n_grads < from ? t->workers.n_grads : from;
     if (from == 0) {
-        dt_free(t->lanes.grad);
-        dt_free(t->lanes.grad_free);
-        t->lanes.grad = NULL;
-        t->lanes.grad_free = NULL;
+        dt_free(t->workers.grad);
+        dt_free(t->workers.grad_free);
+        t->workers.grad = NULL;
+        t->workers.grad_free = NULL;
     }
 }
 
@@ -139,7 +139,7 @@ uint64_t dt_trainer_steps(const dt_trainer *t)
     return t->c.epochs * t->state.steps_per_epoch;
 }
 
-void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, int64_t *size)
+void dt_trainer_typical_sizes(const dt_samples *s, const double *mean, uint64_t most, int64_t *size)
 {
     double n = (double)most < (double)s->slice_cap[s->n_symbols] ? (double)most : (double)s->slice_cap[s->n_symbols];
     for (uint32_t k = 0; k < s->n_symbols; k++) {
@@ -151,7 +151,7 @@ void dt_trainer_slice(const dt_samples *s, const double *mean, uint64_t most, in
     size[s->n_symbols] = (int64_t)n;
 }
 
-uint64_t dt_input_bytes(const dt_samples *s, const double *mean, uint64_t n)
+uint64_t dt_compute_input_bytes(const dt_samples *s, const double *mean, uint64_t n)
 {
     uint64_t bytes = 0;
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
@@ -167,44 +167,45 @@ uint64_t dt_input_bytes(const dt_samples *s, const double *mean, uint64_t n)
     return bytes;
 }
 
-void dt_activations_of(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped, uint64_t *resident)
+void dt_compute_activation_bytes(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped,
+                                 uint64_t *resident)
 {
     const dt_plan_info *info = dt_plan_info_get(c->plan);
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-    dt_trainer_slice(c->source, mean, most, size);
+    dt_trainer_typical_sizes(c->source, mean, most, size);
     *mapped = dt_arena_bytes(info->arena_bytes) + dt_arena_bytes(info->kept_bytes);
     *resident = dt_plan_touched_bytes(c->plan, size);
 }
 
-bool dt_trainer_is_half(const dt_trainer *t)
+bool dt_trainer_is_mixed_precision(const dt_trainer *t)
 {
     return t->c.math >= DT_DEVICE_MATH_BF16 || t->c.scaling.kind != DT_SCALING_NONE;
 }
 
-uint32_t dt_trainer_leaves(const dt_trainer *t, uint32_t rank)
+uint32_t dt_trainer_shards(const dt_trainer *t, uint32_t rank)
 {
     return dt_tree_leaf_begin(&t->shape, rank + 1) - dt_tree_leaf_begin(&t->shape, rank);
 }
 
-uint32_t dt_trainer_half(const dt_trainer *t)
+uint32_t dt_trainer_wire_type(const dt_trainer *t)
 {
     return t->c.half;
 }
 
-bool dt_trainer_is_fast(const dt_trainer *t)
+bool dt_trainer_has_fast_sums(const dt_trainer *t)
 {
     return t->c.fast_sums;
 }
 
-uint32_t dt_trainer_slots(const dt_trainer *t)
+uint32_t dt_trainer_feed_slots(const dt_trainer *t)
 {
     if (t->device != NULL) {
-        return 2 * (t->lanes.leaf_end - t->lanes.leaf_begin);
+        return 2 * (t->workers.shard_end - t->workers.shard_begin);
     }
-    return t->d.source->is_live ? t->lanes.active : t->lanes.active + t->c.prefetch;
+    return t->d.source->is_live ? t->workers.active : t->workers.active + t->c.prefetch;
 }
 
-void dt_skip_unread(dt_samples *s, const dt_plan *p)
+void dt_mark_unread_fields(dt_samples *s, const dt_plan *p)
 {
     bool is_whole = false; /* is any of the last ones read? */
     for (uint32_t f = 0; f < s->n_fields; f++) {

@@ -21,30 +21,30 @@
 /* ---- leaves ------------------------------------------------------------------------------------------------------ */
 
 /* The last slice of a leaf: what backward ends with is summed while it goes on. */
-typedef struct leaf_end {
+typedef struct shard_progress {
     dt_trainer *t;
     uint32_t worker, leaf;
     dt_grad *grad;
     uint32_t n_summed; /* buckets, in their order */
-} leaf_end;
+} shard_progress;
 
 static void after_call(void *user, uint32_t call)
 {
-    leaf_end *e = user;
-    e->n_summed = dt_grad_sum_after(e->t, e->leaf, e->grad, e->n_summed, call);
+    shard_progress *e = user;
+    e->n_summed = dt_grad_reduce_after_call(e->t, e->leaf, e->grad, e->n_summed, call);
     if (e->worker == 0) {
         dt_reduce_progress(e->t);
     }
 }
 
-static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const dt_feed_leaf *in, dt_grad *grad)
+static dt_status run_shard(dt_trainer *t, uint32_t worker, uint32_t leaf, const dt_feed_shard *in, dt_grad *grad)
 {
     const dt_kernel_run run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1};
     const bool is_alone = dt_comm_size(t->d.comm) == 1; /* nothing to send meanwhile */
-    double *loss = t->scratch.leaf_loss[leaf - t->lanes.leaf_begin];
-    leaf_end end = {.t = t, .worker = worker, .leaf = leaf, .grad = grad};
+    double *loss = t->scratch.shard_loss[leaf - t->workers.shard_begin];
+    shard_progress end = {.t = t, .worker = worker, .leaf = leaf, .grad = grad};
     DT_TRACE_N("step", "leaf", "leaf", leaf);
-    memset(loss, 0, sizeof(t->scratch.leaf_loss[0]));
+    memset(loss, 0, sizeof(t->scratch.shard_loss[0]));
     memset(grad->data, 0, t->state.grad_bytes);
     for (uint32_t i = 0; i < in->n_slices; i++) {
         const dt_exec_feed feed = {.size = in->slice[i].size,
@@ -61,40 +61,40 @@ static dt_status run_leaf(dt_trainer *t, uint32_t worker, uint32_t leaf, const d
                                    .params_version = t->state.params_version};
         DT_TRY(dt_exec_run(t->train.exec[worker], &feed));
     }
-    dt_grad_sum(t, leaf, grad, end.n_summed);
+    dt_grad_reduce(t, leaf, grad, end.n_summed);
     return DT_OK;
 }
 
-static dt_status get_leaf(dt_trainer *t, uint32_t worker, uint32_t i, uint64_t number, const dt_feed_leaf **out_p)
+static dt_status acquire_shard(dt_trainer *t, uint32_t worker, uint32_t i, uint64_t number, const dt_feed_shard **out_p)
 {
-    DT_TRACE_N("data", t->lanes.reader != NULL ? "read shard" : "data wait", "leaf", t->lanes.leaf_begin + i);
-    return t->lanes.reader != NULL ? dt_feed_read(t->lanes.reader[worker], t->state.step, t->lanes.leaf_begin + i,
-                                                  t->scratch.batch_index, out_p)
-                                   : dt_feed_wait(t->lanes.feed, number, out_p, &t->lanes.waited[worker]);
+    DT_TRACE_N("data", t->workers.reader != NULL ? "read shard" : "data wait", "leaf", t->workers.shard_begin + i);
+    return t->workers.reader != NULL ? dt_feed_read(t->workers.reader[worker], t->state.step,
+                                                    t->workers.shard_begin + i, t->scratch.batch_index, out_p)
+                                     : dt_feed_wait(t->workers.feed, number, out_p, &t->workers.waited[worker]);
 }
 
-static dt_status leaves_job(void *user, uint32_t worker)
+static dt_status shards_job(void *user, uint32_t worker)
 {
     dt_trainer *t = user;
-    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
-    t->lanes.waited[worker] = 0;
-    if (worker >= t->lanes.active) {
+    const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
+    t->workers.waited[worker] = 0;
+    if (worker >= t->workers.active) {
         return DT_OK;
     }
     for (;;) {
-        const uint32_t i = atomic_fetch_add(&t->scratch.next_leaf, 1);
+        const uint32_t i = atomic_fetch_add(&t->scratch.next_shard, 1);
         if (i >= own || atomic_load(&t->scratch.failed)) {
             return DT_OK;
         }
-        dt_grad *grad = dt_grad_take(t); /* grads_needed made enough of them for every schedule */
-        const uint64_t number = (t->state.step - t->lanes.feed_first) * own + i;
-        const dt_feed_leaf *in = NULL;
-        dt_status st = get_leaf(t, worker, i, number, &in);
+        dt_grad *grad = dt_grad_acquire(t); /* grads_needed made enough of them for every schedule */
+        const uint64_t number = (t->state.step - t->workers.feed_first) * own + i;
+        const dt_feed_shard *in = NULL;
+        dt_status st = acquire_shard(t, worker, i, number, &in);
         if (st == DT_OK) {
-            st = run_leaf(t, worker, t->lanes.leaf_begin + i, in, grad);
+            st = run_shard(t, worker, t->workers.shard_begin + i, in, grad);
         }
-        if (t->lanes.reader == NULL) {
-            dt_feed_release(t->lanes.feed, number);
+        if (t->workers.reader == NULL) {
+            dt_feed_release(t->workers.feed, number);
         }
         if (st < 0) {
             atomic_store(&t->scratch.failed, true);
@@ -106,11 +106,11 @@ static dt_status leaves_job(void *user, uint32_t worker)
 /* Nothing is read ahead beyond a window of a stream. */
 static uint64_t last_step(const dt_trainer *t)
 {
-    const uint64_t all = dt_trainer_steps(t), window = (t->lanes.window + 1) * t->state.steps_per_epoch;
-    return t->lanes.has_window && window < all ? window : all;
+    const uint64_t all = dt_trainer_steps(t), window = (t->workers.window + 1) * t->state.steps_per_epoch;
+    return t->workers.has_window && window < all ? window : all;
 }
 
-static dt_feed_desc feed_desc(const dt_trainer *t)
+static dt_feed_desc make_feed_desc(const dt_trainer *t)
 {
     return (dt_feed_desc){.source = t->device != NULL ? &t->device->source : t->d.source,
                           .seed = t->c.seed,
@@ -119,64 +119,64 @@ static dt_feed_desc feed_desc(const dt_trainer *t)
                           .last_step = last_step(t),
                           .phase = t->c.phase,
                           .leaves = t->c.leaves,
-                          .leaf_begin = t->lanes.leaf_begin,
-                          .leaf_end = t->lanes.leaf_end,
-                          .slots = dt_trainer_slots(t),
+                          .shard_begin = t->workers.shard_begin,
+                          .shard_end = t->workers.shard_end,
+                          .slots = dt_trainer_feed_slots(t),
                           .threads = t->c.readers > 0 ? t->c.readers : 1,
                           .augment = 1};
 }
 
-dt_status dt_make_readers(dt_trainer *t)
+dt_status dt_create_readers(dt_trainer *t)
 {
-    dt_feed_desc d = feed_desc(t);
-    t->lanes.live = *t->d.source;
-    dt_skip_unread(&t->lanes.live, t->train.plan);
-    d.source = &t->lanes.live;
-    d.augment = t->lanes.live.n_whole > 0 ||
-                (t->lanes.live.keyed >= 0 && (t->lanes.live.skipped >> t->lanes.live.keyed & 1) == 0);
-    t->lanes.reader = dt_alloc_n(t->lanes.active, sizeof(dt_feed_reader *));
-    if (t->lanes.reader == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->lanes.active);
+    dt_feed_desc d = make_feed_desc(t);
+    t->workers.live = *t->d.source;
+    dt_mark_unread_fields(&t->workers.live, t->train.plan);
+    d.source = &t->workers.live;
+    d.augment = t->workers.live.n_whole > 0 ||
+                (t->workers.live.keyed >= 0 && (t->workers.live.skipped >> t->workers.live.keyed & 1) == 0);
+    t->workers.reader = dt_alloc_n(t->workers.active, sizeof(dt_feed_reader *));
+    if (t->workers.reader == NULL) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u readers", t->workers.active);
     }
-    for (uint32_t i = 0; i < t->lanes.active; i++) {
-        DT_TRY(dt_feed_reader_create(&d, &t->lanes.reader[i]));
+    for (uint32_t i = 0; i < t->workers.active; i++) {
+        DT_TRY(dt_feed_reader_create(&d, &t->workers.reader[i]));
     }
     return DT_OK;
 }
 
-dt_status dt_start_feed(dt_trainer *t)
+dt_status dt_feed_start_or_resume(dt_trainer *t)
 {
-    if (t->lanes.reader != NULL || (t->lanes.feed != NULL && !t->lanes.feed_is_paused)) {
+    if (t->workers.reader != NULL || (t->workers.feed != NULL && !t->workers.feed_is_paused)) {
         return DT_OK;
     }
     /* a device is fed ahead of steps, with whichever samples come */
-    DT_TRY(t->device != NULL ? dt_bring_all(t, t->d.source, 0, t->d.source->count) : DT_OK);
-    t->lanes.feed_first = t->state.step;
-    t->lanes.feed_is_paused = false;
-    if (t->lanes.feed != NULL) {
-        dt_feed_resume(t->lanes.feed, t->state.step, last_step(t));
+    DT_TRY(t->device != NULL ? dt_fetch_range(t, t->d.source, 0, t->d.source->count) : DT_OK);
+    t->workers.feed_first = t->state.step;
+    t->workers.feed_is_paused = false;
+    if (t->workers.feed != NULL) {
+        dt_feed_resume(t->workers.feed, t->state.step, last_step(t));
         return DT_OK;
     }
-    const dt_feed_desc d = feed_desc(t);
-    return dt_feed_start(&d, &t->lanes.feed);
+    const dt_feed_desc d = make_feed_desc(t);
+    return dt_feed_start(&d, &t->workers.feed);
 }
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-static dt_status run_leaves(dt_trainer *t)
+static dt_status run_shards(dt_trainer *t)
 {
     DT_TRACE("step", "leaves");
-    DT_TRY(dt_grads_begin(t, true, t->c.half, t->scratch.groups));
-    return dt_pool_run(t->lanes.pool, leaves_job, t);
+    DT_TRY(dt_grads_reset(t, true, t->c.half, t->scratch.groups));
+    return dt_pool_run(t->workers.pool, shards_job, t);
 }
 
-void dt_tell_losses(dt_trainer *t, uint32_t groups, const double *total, const double *norm, dt_step_report *out)
+void dt_report_losses(dt_trainer *t, uint32_t groups, const double *total, const double *norm, dt_step_report *out)
 {
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
     out->n_losses = 0;
     out->loss = 0;
-    t->scratch.told = groups;
+    t->scratch.reported = groups;
     for (uint32_t i = 0; i < n; i++) {
         if ((groups >> loss[i].group & 1) == 0) {
             continue; /* what was told of it last stays */
@@ -191,10 +191,10 @@ void dt_tell_losses(dt_trainer *t, uint32_t groups, const double *total, const d
 }
 
 /* A rank that failed takes part in the sums that others may have begun, and says so before anything is made of them. */
-static dt_status run_leaves_of_all(dt_trainer *t)
+static dt_status run_and_reduce_shards(dt_trainer *t)
 {
     dt_error why;
-    const dt_status mine = run_leaves(t);
+    const dt_status mine = run_shards(t);
     const double begin = dt_clock_s();
     dt_error_take(&why, mine);
     t->times.buckets = t->reduce.n_due;
@@ -212,24 +212,24 @@ static dt_status reduce_losses(dt_trainer *t, const double *norm, dt_step_report
     double total[DT_GRAPH_MAX_LOSSES];
     const dt_graph_loss *loss = NULL;
     DT_TRY(dt_reduce_losses(t, dt_graph_losses(t->train.graph, &loss), total));
-    dt_tell_losses(t, t->scratch.groups, total, norm, out);
+    dt_report_losses(t, t->scratch.groups, total, norm, out);
     return DT_OK;
 }
 
-dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out)
+dt_status dt_cpu_step(dt_trainer *t, dt_step_report *out)
 {
-    DT_TRY(t->lanes.reader != NULL ? dt_bring_batch(t, &t->lanes.live) : DT_OK);
+    DT_TRY(t->workers.reader != NULL ? dt_fetch_batch(t, &t->workers.live) : DT_OK);
     for (uint32_t i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
         t->scratch.loss_seed[i] *= t->state.scaler.scale;
     }
-    dt_status st = run_leaves_of_all(t);
-    if (dt_trainer_shrink_after(t, st)) { /* all ranks do, or none */
-        DT_TRY(dt_start_feed(t));
-        st = run_leaves_of_all(t);
+    dt_status st = run_and_reduce_shards(t);
+    if (dt_trainer_shrink_on_enomem(t, st)) { /* all ranks do, or none */
+        DT_TRY(dt_feed_start_or_resume(t));
+        st = run_and_reduce_shards(t);
     }
     DT_TRY(dt_trainer_explain_memory(t, st));
     DT_TRY(reduce_losses(t, t->scratch.norm, out));
-    DT_TRY(dt_update(t, out));
+    DT_TRY(dt_apply_update(t, out));
     t->state.step++;
     return DT_OK;
 }

@@ -20,23 +20,23 @@
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static dt_status make_arenas(dt_trainer *t)
+static dt_status create_arenas(dt_trainer *t)
 {
     const dt_param_table *p = t->d.params;
     t->state.arena_bytes = (size_t)(p->total > 0 ? p->total : 1) * sizeof(float);
     t->state.grad_bytes = (size_t)(p->base_total > 0 ? p->base_total : 1) * sizeof(float);
-    DT_TRY(dt_map_arena(t->state.arena_bytes, &t->state.params));
-    DT_TRY(dt_reduce_make(t));
-    DT_TRY(dt_moments_make(t));
+    DT_TRY(dt_map_float_arena(t->state.arena_bytes, &t->state.params));
+    DT_TRY(dt_reduce_create(t));
+    DT_TRY(dt_moments_create(t));
     if (t->d.device_ops == NULL) { /* a device keeps its own */
-        DT_TRY(dt_grads_make(t));
+        DT_TRY(dt_grads_create(t));
     }
     DT_TRY(dt_param_table_init(t->d.params, t->c.seed, t->state.params));
-    t->scratch.leaf_loss = dt_alloc_n(t->lanes.leaf_end - t->lanes.leaf_begin, sizeof(*t->scratch.leaf_loss));
-    t->lanes.waited = dt_alloc_n(t->c.threads, sizeof(double));
+    t->scratch.shard_loss = dt_alloc_n(t->workers.shard_end - t->workers.shard_begin, sizeof(*t->scratch.shard_loss));
+    t->workers.waited = dt_alloc_n(t->c.threads, sizeof(double));
     t->scratch.batch_index = dt_alloc_n(t->c.batch, sizeof(uint64_t));
     t->scratch.part = dt_alloc_n(dt_comm_size(t->d.comm), sizeof(*t->scratch.part));
-    if (t->scratch.leaf_loss == NULL || t->lanes.waited == NULL || t->scratch.batch_index == NULL ||
+    if (t->scratch.shard_loss == NULL || t->workers.waited == NULL || t->scratch.batch_index == NULL ||
         t->scratch.part == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     }
@@ -44,7 +44,7 @@ static dt_status make_arenas(dt_trainer *t)
 }
 
 /* Less than a batch is what is left of an epoch, too: all of it is one. */
-static void take_what_there_is(dt_trainer *t)
+static void shrink_batch_to_data(dt_trainer *t)
 {
     const uint64_t count = t->d.source->count;
     if (t->d.source->is_live || t->d.source->turn != NULL || !t->c.keep_last || count == 0 || count >= t->c.batch) {
@@ -58,7 +58,7 @@ static void take_what_there_is(dt_trainer *t)
     t->c.batch = count;
 }
 
-static dt_status check(const dt_trainer *t)
+static dt_status check_desc(const dt_trainer *t)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);
     if (t->d.source->count < t->c.batch) {
@@ -101,22 +101,22 @@ static dt_status check(const dt_trainer *t)
 /* ---- the micro-batch --------------------------------------------------------------------------------------------- */
 
 /* Fewer leaves at once until what is likely to be touched keeps to the budget. */
-static void keep_to_budget(dt_trainer *t)
+static void fit_budget(dt_trainer *t)
 {
-    const uint32_t before = dt_trainer_micro(t);
+    const uint32_t before = dt_trainer_concurrent_shards(t);
     uint64_t wanted = 0;
     while (t->c.budget > 0) {
         dt_trainer_memory unused, m;
         dt_trainer_arenas_get(t, NULL, &unused, &m);
         wanted = m.params + m.grads + m.moments + m.activations + m.feed;
-        if (wanted <= t->c.budget || dt_trainer_micro(t) < 2) {
+        if (wanted <= t->c.budget || dt_trainer_concurrent_shards(t) < 2) {
             break;
         }
-        dt_trainer_narrow(t, dt_trainer_micro(t) / 2);
+        dt_trainer_limit_workers(t, dt_trainer_concurrent_shards(t) / 2);
     }
-    if (dt_comm_rank(t->d.comm) == 0 && dt_trainer_micro(t) < before) {
+    if (dt_comm_rank(t->d.comm) == 0 && dt_trainer_concurrent_shards(t) < before) {
         dt_log(DT_LOG_INFO, "micro-batch: %u of %u shards at a time, for memory.target_gb; the result is the same",
-               dt_trainer_micro(t), t->lanes.leaf_end - t->lanes.leaf_begin);
+               dt_trainer_concurrent_shards(t), t->workers.shard_end - t->workers.shard_begin);
     }
     if (dt_comm_rank(t->d.comm) == 0 && wanted > t->c.budget) {
         dt_log(DT_LOG_WARN,
@@ -128,56 +128,56 @@ static void keep_to_budget(dt_trainer *t)
 
 static dt_status allocate_cpu(dt_trainer *t)
 {
-    DT_TRY(make_arenas(t));
-    DT_TRY(dt_compile(t, t->d.source, true, &t->train));
-    dt_reduce_plan(t);
-    return t->d.source->is_live ? dt_make_readers(t) : DT_OK;
+    DT_TRY(create_arenas(t));
+    DT_TRY(dt_compile_source(t, t->d.source, true, &t->train));
+    dt_reduce_order_buckets(t);
+    return t->d.source->is_live ? dt_create_readers(t) : DT_OK;
 }
 
-static void drop_memory(dt_trainer *t)
+static void release_memory(dt_trainer *t)
 {
-    if (t->lanes.reader != NULL) {
-        for (uint32_t i = 0; i < t->lanes.active; i++) {
-            dt_feed_reader_destroy(t->lanes.reader[i]);
+    if (t->workers.reader != NULL) {
+        for (uint32_t i = 0; i < t->workers.active; i++) {
+            dt_feed_reader_destroy(t->workers.reader[i]);
         }
     }
-    dt_free(t->lanes.reader);
-    t->lanes.reader = NULL;
+    dt_free(t->workers.reader);
+    t->workers.reader = NULL;
     dt_compiled_fini(&t->train);
     dt_arena_unmap(t->state.params, t->state.arena_bytes);
     t->state.params = NULL;
-    dt_moments_drop(t);
-    dt_grads_drop(t, 0);
-    dt_reduce_drop(t);
-    dt_free(t->scratch.leaf_loss);
-    dt_free(t->lanes.waited);
+    dt_moments_destroy(t);
+    dt_grads_destroy(t, 0);
+    dt_reduce_destroy(t);
+    dt_free(t->scratch.shard_loss);
+    dt_free(t->workers.waited);
     dt_free(t->scratch.batch_index);
     dt_free(t->scratch.part);
     t->scratch.part = NULL;
-    t->lanes.waited = NULL;
-    t->scratch.leaf_loss = NULL;
+    t->workers.waited = NULL;
+    t->scratch.shard_loss = NULL;
     t->scratch.batch_index = NULL;
 }
 
 /* Out of memory is answered by the smaller micro-batch, once. */
-static dt_status build_cpu(dt_trainer *t)
+static dt_status create_cpu(dt_trainer *t)
 {
     dt_status st = allocate_cpu(t);
-    const uint32_t before = dt_trainer_micro(t);
+    const uint32_t before = dt_trainer_concurrent_shards(t);
     if (st == DT_ENOMEM && before > 1) {
-        drop_memory(t);
-        t->lanes.was_short = true;
-        t->lanes.active = before / 2;
+        release_memory(t);
+        t->workers.ran_out = true;
+        t->workers.active = before / 2;
         t->c.prefetch = 0;
-        dt_trainer_say_smaller(t, before);
+        dt_trainer_log_smaller_batch(t, before);
         st = allocate_cpu(t);
     }
     DT_TRY(dt_trainer_explain_memory(t, st));
-    keep_to_budget(t);
+    fit_budget(t);
     return DT_OK;
 }
 
-static dt_status deal_leaves(dt_trainer *t)
+static dt_status partition_shards(dt_trainer *t)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);
     const uint32_t *weight = t->c.shard_weights;
@@ -186,16 +186,16 @@ static dt_status deal_leaves(dt_trainer *t)
     if (weight == NULL) {
         return DT_OK;
     }
-    t->first_leaf = dt_alloc_n(ranks + (size_t)1, sizeof(*t->first_leaf));
-    if (t->first_leaf == NULL) {
+    t->first_shard = dt_alloc_n(ranks + (size_t)1, sizeof(*t->first_shard));
+    if (t->first_shard == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the shards of %u ranks", ranks);
     }
-    t->shape.begin = t->first_leaf;
-    return dt_tree_weigh(t->c.leaves, ranks, weight, t->first_leaf);
+    t->shape.begin = t->first_shard;
+    return dt_tree_partition(t->c.leaves, ranks, weight, t->first_shard);
 }
 
 /* A source that changes is drawn in rounds of whole batches. */
-static dt_status make_sampler(dt_trainer *t)
+static dt_status create_sampler(dt_trainer *t)
 {
     const bool is_live = t->d.source->is_live;
     DT_TRY(dt_sampler_init(&t->state.sampler, t->d.source, t->c.batch, is_live ? DT_SAMPLING_SHUFFLED : t->c.sampling,
@@ -204,28 +204,28 @@ static dt_status make_sampler(dt_trainer *t)
     return DT_OK;
 }
 
-static dt_status build(dt_trainer *t)
+static dt_status create_parts(dt_trainer *t)
 {
-    take_what_there_is(t);
-    DT_TRY(check(t));
-    DT_TRY(dt_groups_make(t));
-    DT_TRY(deal_leaves(t));
+    shrink_batch_to_data(t);
+    DT_TRY(check_desc(t));
+    DT_TRY(dt_groups_create(t));
+    DT_TRY(partition_shards(t));
     const uint32_t rank = t->shape.rank;
-    DT_TRY(make_sampler(t));
-    t->lanes.leaf_begin = dt_tree_leaf_begin(&t->shape, rank);
-    t->lanes.leaf_end = dt_tree_leaf_begin(&t->shape, rank + 1);
-    t->lanes.active = t->c.threads;
-    if (t->d.device_ops == NULL && t->c.micro_leaves > 0 && t->c.micro_leaves < t->lanes.active) {
-        t->lanes.active = t->c.micro_leaves;
+    DT_TRY(create_sampler(t));
+    t->workers.shard_begin = dt_tree_leaf_begin(&t->shape, rank);
+    t->workers.shard_end = dt_tree_leaf_begin(&t->shape, rank + 1);
+    t->workers.active = t->c.threads;
+    if (t->d.device_ops == NULL && t->c.micro_shards > 0 && t->c.micro_shards < t->workers.active) {
+        t->workers.active = t->c.micro_shards;
     }
     if (t->d.device_ops != NULL) {
-        DT_TRY(make_arenas(t));
-        DT_TRY(dt_record_training(t, t->d.source, &t->train));
+        DT_TRY(create_arenas(t));
+        DT_TRY(dt_record_training_graph(t, t->d.source, &t->train));
         DT_TRY(dt_train_device_create(t, &t->device));
     } else {
-        DT_TRY(build_cpu(t));
+        DT_TRY(create_cpu(t));
     }
-    return dt_pool_start(t->c.threads, &t->lanes.pool);
+    return dt_pool_start(t->c.threads, &t->workers.pool);
 }
 
 dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
@@ -237,18 +237,18 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
     t->d = *d;
     t->c = *d->config;
     if (d->shadow != NULL) {
-        memcpy(t->state.shadow, d->shadow, d->params->n_shadows * sizeof(*d->shadow));
+        memcpy(t->state.target, d->shadow, d->params->n_shadows * sizeof(*d->shadow));
     }
     t->d.shadow = NULL; /* the caller's */
     dt_scaler_init(&t->state.scaler, &t->c.scaling);
-    pthread_mutex_init(&t->lanes.lock, NULL);
+    pthread_mutex_init(&t->workers.lock, NULL);
     dt_status st = DT_OK;
     if (d->stored != NULL) {
         st = dt_mixed_create(d->source, d->stored, d->n_stored, &t->mixed);
         t->d.source = st == DT_OK ? dt_mixed_samples(t->mixed) : d->source;
     }
     if (st == DT_OK) {
-        st = build(t);
+        st = create_parts(t);
     }
     t->d.group = NULL; /* the caller's */
     if (st < 0) {
@@ -264,8 +264,8 @@ void dt_trainer_destroy(dt_trainer *t)
     if (t == NULL) {
         return;
     }
-    dt_feed_stop(t->lanes.feed);
-    dt_pool_stop(t->lanes.pool);
+    dt_feed_stop(t->workers.feed);
+    dt_pool_stop(t->workers.pool);
     for (uint32_t i = 0; i < t->n_infer; i++) {
         dt_compiled_fini(&t->infer[i]);
     }
@@ -273,41 +273,41 @@ void dt_trainer_destroy(dt_trainer *t)
     dt_compiled_fini(&t->acting);
     dt_passes_destroy(t->passes);
     dt_mixed_destroy(t->mixed);
-    dt_groups_drop(t);
+    dt_groups_destroy(t);
     dt_sampler_fini(&t->state.sampler);
-    dt_free(t->state.held);
-    dt_free(t->first_leaf);
+    dt_free(t->state.external);
+    dt_free(t->first_shard);
     if (t->device != NULL) {
         t->train.plan = NULL; /* one of the device's */
         dt_train_device_destroy(t, t->device);
     }
-    drop_memory(t);
+    release_memory(t);
     for (uint32_t i = 0; i < t->state.n_values; i++) {
         dt_free(t->state.value[i].name);
         dt_free(t->state.value[i].value);
     }
     dt_free(t->state.value);
-    pthread_mutex_destroy(&t->lanes.lock);
+    pthread_mutex_destroy(&t->workers.lock);
     dt_free(t);
 }
 
-dt_status dt_trainer_share(dt_trainer *t, dt_status (*job)(void *user, uint32_t worker), void *user)
+dt_status dt_trainer_run_on_workers(dt_trainer *t, dt_status (*job)(void *user, uint32_t worker), void *user)
 {
-    return dt_pool_run(t->lanes.pool, job, user);
+    return dt_pool_run(t->workers.pool, job, user);
 }
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
-static dt_status pass_to(dt_trainer *t, uint64_t step)
+static dt_status bypass_to(dt_trainer *t, uint64_t step)
 {
-    DT_TRY(dt_trainer_hold(t)); /* the device forgets which of its buffers held which step */
-    dt_trainer_refill(t);
-    t->state.passed += step - t->state.step;
+    DT_TRY(dt_trainer_synchronize(t)); /* the device forgets which of its buffers held which step */
+    dt_trainer_discard_prefetched(t);
+    t->state.bypassed += step - t->state.step;
     t->state.step = step;
     return DT_OK;
 }
 
-static void tell_place(const dt_trainer *t, dt_step_report *out)
+static void report_position(const dt_trainer *t, dt_step_report *out)
 {
     out->step = t->state.step;
     out->steps = dt_trainer_steps(t);
@@ -317,11 +317,11 @@ static void tell_place(const dt_trainer *t, dt_step_report *out)
 }
 
 /* Nothing is learnt from no row: moments and weight decay would move the parameters all the same. */
-static dt_status pass_empty(dt_trainer *t, dt_step_report *out)
+static dt_status bypass_empty_step(dt_trainer *t, dt_step_report *out)
 {
-    DT_TRY(pass_to(t, t->state.step + 1));
-    t->state.empty++;
-    tell_place(t, out);
+    DT_TRY(bypass_to(t, t->state.step + 1));
+    t->state.empty_steps++;
+    report_position(t, out);
     out->samples = 0;
     out->n_losses = 0;
     out->loss = out->grad_norm = out->learning_rate = (double)NAN;
@@ -337,31 +337,31 @@ dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report 
 {
     const double begin = dt_clock_s();
     DT_TRACE_N("step", "training step", "step", t->state.step + 1);
-    DT_TRY(dt_groups_take(t, groups));
+    DT_TRY(dt_groups_select(t, groups));
     if (t->state.step >= dt_trainer_steps(t)) {
         return DT_DONE;
     }
-    const dt_status turned = dt_turn_window(t);
+    const dt_status turned = dt_advance_window(t);
     if (turned != DT_OK) {
         return turned;
     }
     t->state.params_version++; /* somebody may have set them since */
     DT_TRY(dt_bind_step_inputs(t, &t->train));
     bool is_empty = false;
-    DT_TRY(dt_batch_begin(t, &is_empty));
+    DT_TRY(dt_prepare_batch(t, &is_empty));
     if (is_empty) {
-        return pass_empty(t, out);
+        return bypass_empty_step(t, out);
     }
-    dt_status st = dt_start_feed(t);
-    st = dt_trainer_shrink_after(t, st) ? dt_start_feed(t) : st;
+    dt_status st = dt_feed_start_or_resume(t);
+    st = dt_trainer_shrink_on_enomem(t, st) ? dt_feed_start_or_resume(t) : st;
     DT_TRY(dt_trainer_explain_memory(t, st));
-    DT_TRY(t->device != NULL ? dt_train_device_step(t, out) : dt_step_on_cpu(t, out));
+    DT_TRY(t->device != NULL ? dt_train_device_step(t, out) : dt_cpu_step(t, out));
     t->state.params_version++;
-    tell_place(t, out);
+    report_position(t, out);
     out->samples = dt_sampler_batch(&t->state.sampler, t->state.step - 1);
     t->times.data_wait = 0;
     for (uint32_t i = 0; i < t->c.threads; i++) {
-        t->times.data_wait += t->lanes.waited[i] / t->c.threads;
+        t->times.data_wait += t->workers.waited[i] / t->c.threads;
     }
     t->times.step = dt_clock_s() - begin;
     return DT_OK;
@@ -379,29 +379,29 @@ uint64_t dt_trainer_step_number(const dt_trainer *t)
     return t->state.step;
 }
 
-void dt_trainer_step_set(dt_trainer *t, uint64_t step)
+void dt_trainer_step_number_set(dt_trainer *t, uint64_t step)
 {
-    dt_feed_stop(t->lanes.feed); /* it may have read ahead of the old place */
-    t->lanes.feed = NULL;
-    t->lanes.feed_is_paused = false;
-    t->lanes.has_window = false;
+    dt_feed_stop(t->workers.feed); /* it may have read ahead of the old place */
+    t->workers.feed = NULL;
+    t->workers.feed_is_paused = false;
+    t->workers.has_window = false;
     t->state.step = step;
-    dt_groups_count(t, step);
-    t->state.passed = 0;
+    dt_groups_set_updates(t, step);
+    t->state.bypassed = 0;
     dt_scaler_init(&t->state.scaler, &t->c.scaling);
     if (t->device != NULL) {
-        dt_train_device_restart(t);
+        dt_train_device_invalidate(t);
     }
 }
 
-uint64_t dt_trainer_moves(const dt_trainer *t)
+uint64_t dt_trainer_vector_updates(const dt_trainer *t)
 {
-    return t->state.moves;
+    return t->state.vector_updates;
 }
 
-dt_status dt_trainer_pass(dt_trainer *t)
+dt_status dt_trainer_bypass_step(dt_trainer *t)
 {
-    return pass_to(t, t->state.step + 1);
+    return bypass_to(t, t->state.step + 1);
 }
 
 dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
@@ -411,7 +411,7 @@ dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
                        (unsigned long long)step, (unsigned long long)t->state.step,
                        (unsigned long long)dt_trainer_steps(t));
     }
-    return step > t->state.step ? pass_to(t, step) : DT_OK;
+    return step > t->state.step ? bypass_to(t, step) : DT_OK;
 }
 
 uint64_t dt_trainer_updates(const dt_trainer *t)
@@ -419,19 +419,19 @@ uint64_t dt_trainer_updates(const dt_trainer *t)
     return t->state.updates;
 }
 
-uint64_t dt_trainer_passed(const dt_trainer *t)
+uint64_t dt_trainer_bypassed_steps(const dt_trainer *t)
 {
-    return t->state.passed;
+    return t->state.bypassed;
 }
 
-uint64_t dt_trainer_empty(const dt_trainer *t)
+uint64_t dt_trainer_empty_steps(const dt_trainer *t)
 {
-    return t->state.empty;
+    return t->state.empty_steps;
 }
 
-void dt_trainer_passed_set(dt_trainer *t, uint64_t n)
+void dt_trainer_bypassed_steps_set(dt_trainer *t, uint64_t n)
 {
-    t->state.passed = n;
+    t->state.bypassed = n;
 }
 
 const dt_scaler *dt_trainer_scaler(const dt_trainer *t)
@@ -443,11 +443,11 @@ const dt_scaler *dt_trainer_scaler(const dt_trainer *t)
 void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s)
 {
     const double scale = t->c.scaling.kind == DT_SCALING_DYNAMIC ? s->scale : t->state.scaler.scale;
-    dt_groups_count(t, updates);
+    dt_groups_set_updates(t, updates);
     t->state.scaler = *s;
     t->state.scaler.scale = scale;
     if (t->device != NULL) {
-        dt_train_device_restart(t);
+        dt_train_device_invalidate(t);
     }
 }
 
@@ -455,7 +455,7 @@ void dt_trainer_group_updates_set(dt_trainer *t, uint32_t group, uint64_t update
 {
     t->state.group[group].updates = updates;
     if (t->device != NULL) {
-        dt_train_device_restart(t);
+        dt_train_device_invalidate(t);
     }
 }
 
@@ -484,12 +484,12 @@ const dt_samples *dt_trainer_source(const dt_trainer *t)
     return t->d.source;
 }
 
-const dt_samples *dt_trainer_live(const dt_trainer *t)
+const dt_samples *dt_trainer_live_samples(const dt_trainer *t)
 {
     return t->mixed != NULL ? dt_mixed_live(t->mixed) : t->d.source;
 }
 
-bool dt_trainer_learns_from(const dt_trainer *t, const dt_samples *s)
+bool dt_trainer_trains_on(const dt_trainer *t, const dt_samples *s)
 {
     return s == t->d.source || s == t->d.stored;
 }
@@ -499,7 +499,7 @@ const double *dt_trainer_step_losses(const dt_trainer *t)
     return t->scratch.step_loss;
 }
 
-const dt_param_table *dt_trainer_table(const dt_trainer *t)
+const dt_param_table *dt_trainer_param_table(const dt_trainer *t)
 {
     return t->d.params;
 }
@@ -515,7 +515,7 @@ void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
 }
 
 /* A sample's share of the largest of many leaves of n samples: three deviations of the leaves above the mean. */
-static void large_share(const dt_samples *s, const double *mean, uint64_t n, double *share)
+static void estimate_large_sample(const dt_samples *s, const double *mean, uint64_t n, double *share)
 {
     for (uint32_t k = 0; k < s->n_symbols; k++) {
         const double high = mean[k] + 3 * s->sample_std[k] / sqrt((double)(n > 0 ? n : 1));
@@ -526,8 +526,8 @@ static void large_share(const dt_samples *s, const double *mean, uint64_t n, dou
 void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
                            dt_trainer_memory *resident)
 {
-    const dt_samples *s = t->lanes.reader != NULL ? &t->lanes.live : t->d.source;
-    const uint32_t own = t->lanes.leaf_end - t->lanes.leaf_begin;
+    const dt_samples *s = t->workers.reader != NULL ? &t->workers.live : t->d.source;
+    const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
     const uint64_t leaf = (t->c.batch + t->c.leaves - 1) / t->c.leaves, grad = dt_arena_bytes(t->state.grad_bytes);
     uint64_t most = 0, likely = 0;
     double all[DT_SAMPLES_MAX_SYMBOLS];
@@ -539,51 +539,52 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     memset(mapped, 0, sizeof(*mapped));
     memset(resident, 0, sizeof(*resident));
     mapped->params = resident->params = dt_arena_bytes(t->state.arena_bytes);
-    mapped->moments = resident->moments = dt_arena_bytes(t->state.moment_bytes) * dt_trainer_moments(t);
-    if (t->lanes.n_grads > 0) {
+    mapped->moments = resident->moments = dt_arena_bytes(t->state.moment_bytes) * dt_trainer_n_moments(t);
+    if (t->workers.n_grads > 0) {
         /* buffers are taken again in the order in which they come back, so the last ones are rarely needed */
         uint32_t levels = 0;
         while ((1u << levels) < own) {
             levels++;
         }
-        const uint32_t used = t->lanes.active + levels;
-        mapped->grads = grad * t->lanes.n_grads + dt_reduce_bytes(t);
-        resident->grads = grad * (used < t->lanes.n_grads ? used : t->lanes.n_grads) + dt_reduce_bytes(t);
+        const uint32_t used = t->workers.active + levels;
+        mapped->grads = grad * t->workers.n_grads + dt_reduce_bytes(t);
+        resident->grads = grad * (used < t->workers.n_grads ? used : t->workers.n_grads) + dt_reduce_bytes(t);
     }
     if (t->device == NULL) {
-        const uint32_t workers = t->lanes.active < own ? t->lanes.active : own;
-        dt_activations_of(&t->train, mean, leaf, &most, &likely);
-        mapped->activations = most * t->lanes.active;
+        const uint32_t workers = t->workers.active < own ? t->workers.active : own;
+        dt_compute_activation_bytes(&t->train, mean, leaf, &most, &likely);
+        mapped->activations = most * t->workers.active;
         resident->activations = likely * workers;
     }
-    const uint32_t slots = dt_trainer_slots(t);
+    const uint32_t slots = dt_trainer_feed_slots(t);
     const size_t slot = dt_feed_arena_bytes(s, leaf);
     double share[DT_SAMPLES_MAX_SYMBOLS];
-    large_share(s, mean, leaf, share);
+    estimate_large_sample(s, mean, leaf, share);
     mapped->feed = dt_arena_bytes(slot) * slots;
-    resident->feed = dt_arena_touched(slot, dt_input_bytes(s, share, leaf)) * slots;
+    resident->feed = dt_arena_touched(slot, dt_compute_input_bytes(s, share, leaf)) * slots;
     for (uint32_t i = 0; i < t->n_infer; i++) {
         const dt_compiled *c = &t->infer[i];
         const uint64_t cap = (uint64_t)c->source->slice_cap[c->source->n_symbols];
-        const uint32_t n =
-            c->device != NULL ? dt_device_infer_slices(c->device) * dt_device_infer_places(c->device) : t->lanes.active;
+        const uint32_t n = c->device != NULL
+                               ? dt_device_infer_max_micro_batches(c->device) * dt_device_infer_n_places(c->device)
+                               : t->workers.active;
         const uint64_t most_inputs = dt_samples_bytes_max(c->source, cap), bytes = dt_arena_bytes(most_inputs) * n;
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-        dt_trainer_slice(c->source, c->source->sample_mean, c->source->count, size);
+        dt_trainer_typical_sizes(c->source, c->source->sample_mean, c->source->count, size);
         mapped->inputs = bytes > mapped->inputs ? bytes : mapped->inputs; /* one after another */
         const uint64_t samples = (uint64_t)size[c->source->n_symbols];
         resident->inputs =
-            dt_arena_touched(most_inputs, dt_input_bytes(c->source, c->source->sample_mean, samples)) * n;
+            dt_arena_touched(most_inputs, dt_compute_input_bytes(c->source, c->source->sample_mean, samples)) * n;
         if (c->device == NULL) {
-            dt_activations_of(c, c->source->sample_mean, c->source->count, &most, &likely);
-            mapped->evaluation += most * t->lanes.active;
-            resident->evaluation += likely * t->lanes.active;
+            dt_compute_activation_bytes(c, c->source->sample_mean, c->source->count, &most, &likely);
+            mapped->evaluation += most * t->workers.active;
+            resident->evaluation += likely * t->workers.active;
         }
     }
     dt_passes_arenas_get(t, mean, mapped, resident);
 }
 
-static void batch_size(const dt_trainer *t, int64_t *size)
+static void compute_mean_batch(const dt_trainer *t, int64_t *size)
 {
     const dt_samples *s = t->d.source;
     for (uint32_t k = 0; k < s->n_symbols; k++) {
@@ -592,20 +593,20 @@ static void batch_size(const dt_trainer *t, int64_t *size)
     size[s->n_symbols] = t->c.batch;
 }
 
-dt_plan_cost dt_trainer_cost(const dt_trainer *t)
+dt_plan_cost dt_trainer_step_cost(const dt_trainer *t)
 {
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-    batch_size(t, size);
+    compute_mean_batch(t, size);
     return dt_plan_cost_get(t->train.plan, size);
 }
 
-uint64_t dt_trainer_sum_bytes(const dt_trainer *t)
+uint64_t dt_trainer_reduction_bytes(const dt_trainer *t)
 {
     return t->device != NULL ? dt_train_device_sum_bytes(t) : 0;
 }
 
-dt_status dt_trainer_device_calls(const dt_trainer *t, uint32_t half, void *user,
-                                  void (*each)(void *user, const dt_call_cost *c))
+dt_status dt_trainer_list_device_calls(const dt_trainer *t, uint32_t half, void *user,
+                                       void (*each)(void *user, const dt_call_cost *c))
 {
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
     dt_plan *p = NULL;
@@ -617,7 +618,7 @@ dt_status dt_trainer_device_calls(const dt_trainer *t, uint32_t half, void *user
                              .cap = t->d.source->slice_cap,
                              .half = half};
     DT_TRY(dt_plan_compile(t->train.graph, &pd, &p));
-    batch_size(t, size);
+    compute_mean_batch(t, size);
     for (uint32_t i = 0; i < dt_plan_info_get(p)->n_calls; i++) {
         const dt_call_cost c = dt_plan_call_cost(p, i, size);
         each(user, &c);
@@ -644,7 +645,7 @@ const dt_plan *dt_trainer_plan(const dt_trainer *t)
 dt_status dt_trainer_acting_graph(dt_trainer *t, const dt_graph **out_p)
 {
     if (t->acting.graph == NULL) {
-        const dt_status st = dt_record(t, t->d.source, DT_FOR_ACTING, NULL, &t->acting);
+        const dt_status st = dt_record_graph(t, t->d.source, DT_FOR_ACTING, NULL, &t->acting);
         if (st < 0) {
             dt_compiled_fini(&t->acting);
             return st;

@@ -38,9 +38,9 @@ typedef struct dt_compiled { /* a plan with everything needed to run it */
 typedef struct dt_train_state {
     uint64_t step, updates, steps_per_epoch;
     dt_sampler sampler;      /* of the training data */
-    uint64_t passed;         /* steps passed over by seek; the schedule counts them */
-    uint64_t empty;          /* of this process: steps passed over because their batch had no row */
-    uint64_t moves;          /* of params as a vector, by the phase */
+    uint64_t bypassed;       /* steps bypassed by seek; the schedule counts them */
+    uint64_t empty_steps;    /* of this process: steps bypassed because their batch had no row */
+    uint64_t vector_updates; /* of params as a vector, by the phase */
     uint64_t params_version; /* of the values of params, between steps and other uses */
     float *params;
     size_t arena_bytes; /* [table total] floats */
@@ -48,15 +48,15 @@ typedef struct dt_train_state {
     float *moment[2];   /* as params on one rank, of several this rank's slices; see moments.c */
     size_t moment_bytes;
     float *whole[2]; /* while they are open */
-    bool whole_is_mapped[2];
+    bool is_whole_mapped[2];
     dt_group_state group[DT_TRAIN_MAX_GROUPS];
     uint32_t n_groups;                          /* at least one */
     uint8_t *group_of;                          /* per parameter: whose steps move it; UINT8_MAX: nobody's */
-    uint8_t shadow_group[DT_TRAIN_MAX_SHADOWS]; /* of what it is a copy of */
-    bool *held; /* per parameter: step leaves it alone; NULL: none of those that are not frozen */
+    uint8_t target_group[DT_TRAIN_MAX_SHADOWS]; /* of what it is a copy of */
+    bool *external; /* per parameter: the phase updates it, not step; NULL: step updates all that are not frozen */
     dt_scaler scaler;
     dt_amp_monitor monitor;
-    dt_shadow_rule shadow[DT_TRAIN_MAX_SHADOWS];
+    dt_target_rule target[DT_TRAIN_MAX_SHADOWS];
     dt_step_value *value;
     uint32_t n_values;
 } dt_train_state;
@@ -67,11 +67,11 @@ typedef struct dt_grad { /* gradients of a leaf, later of a node: buckets of it 
 } dt_grad;
 
 /* What workers need to run leaves. */
-typedef struct dt_train_lanes {
+typedef struct dt_train_workers {
     dt_pool *pool;
-    uint32_t leaf_begin, leaf_end; /* of this rank */
-    uint32_t active;               /* workers that run leaves: the CPU's micro-batch */
-    bool was_short;                /* memory ran out once, and the micro-batch became smaller */
+    uint32_t shard_begin, shard_end; /* of this rank */
+    uint32_t active;                 /* workers that run leaves: the CPU's micro-batch */
+    bool ran_out;                    /* memory ran out once, and the micro-batch became smaller */
     dt_feed *feed;
     uint64_t feed_first; /* step at which the feed began, or went on */
     bool feed_is_paused;
@@ -84,7 +84,7 @@ typedef struct dt_train_lanes {
     uint32_t n_grads, n_grad_free;
     pthread_mutex_t lock; /* grad_free */
     double *waited;       /* [threads] */
-} dt_train_lanes;
+} dt_train_workers;
 
 typedef struct dt_piece { /* of this rank's slices, for one worker at a time */
     dt_range at;
@@ -119,17 +119,17 @@ typedef struct dt_reduction {
 
 /* What lives for one step. */
 typedef struct dt_train_scratch {
-    atomic_uint next_leaf;
+    atomic_uint next_shard;
     atomic_bool failed;
     double loss_seed[DT_GRAPH_MAX_LOSSES];
-    double (*leaf_loss)[DT_GRAPH_MAX_LOSSES]; /* [leaves of this rank] */
-    double step_loss[DT_GRAPH_MAX_LOSSES];    /* told */
-    double norm[DT_GRAPH_MAX_LOSSES];         /* of the batch: what losses are divided by */
+    double (*shard_loss)[DT_GRAPH_MAX_LOSSES]; /* [leaves of this rank] */
+    double step_loss[DT_GRAPH_MAX_LOSSES];     /* told */
+    double norm[DT_GRAPH_MAX_LOSSES];          /* of the batch: what losses are divided by */
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1], largest[DT_SAMPLES_MAX_SYMBOLS + 1]; /* of it; of its largest leaf */
     float *gradient; /* the sum: this rank's slices of it, or all */
     bool has_whole;
     atomic_uint next_piece;
-    uint32_t groups, told; /* bits: that the step moves; of which losses and norms were told last */
+    uint32_t groups, reported;                   /* bits: groups that the step updates; groups of the last report */
     dt_optim_consts consts[DT_TRAIN_MAX_GROUPS]; /* of the update of each group that is moved */
     uint64_t *batch_index;                       /* samples of the global batch, for normalisers */
     dt_samples_part *part;                       /* [ranks] what each reads next of a live source */
@@ -145,12 +145,12 @@ struct dt_trainer {
     dt_compiled acting; /* recorded alone, once it was asked for */
     dt_compiled *infer; /* one per data set evaluated so far */
     uint32_t n_infer;
-    dt_tree_shape shape;  /* of the leaves over ranks */
-    uint32_t *first_leaf; /* [ranks + 1] the shape's, where leaves are dealt by weights */
+    dt_tree_shape shape;   /* of the leaves over ranks */
+    uint32_t *first_shard; /* [ranks + 1] the shape's, where leaves are dealt by weights */
     dt_tree *tree;
 
     dt_train_state state;
-    dt_train_lanes lanes;
+    dt_train_workers workers;
     dt_reduction reduce;
     dt_train_scratch scratch;
 
@@ -162,7 +162,7 @@ struct dt_trainer {
 struct dt_rows {
     const dt_trainer *t;
     const dt_compiled *c;
-    const dt_feed_slice *slice;
+    const dt_micro_batch *slice;
     const dt_exec *exec;              /* NULL on a device, and of slices of other ranks */
     const struct dt_exchange *theirs; /* what the rank that ran the slice found; NULL: it was this one */
     uint32_t at;                      /* slice of the round */
@@ -170,116 +170,119 @@ struct dt_rows {
 };
 
 /* compile.c. Records alone; purpose, keep: as dt_graph_desc. */
-dt_status dt_record(dt_trainer *t, const dt_samples *source, uint32_t purpose, const char *const *keep,
-                    dt_compiled *out);
+dt_status dt_record_graph(dt_trainer *t, const dt_samples *source, uint32_t purpose, const char *const *keep,
+                          dt_compiled *out);
 /* The graph of steps, recorded alone, without losses of stored data that reach nothing they may move. */
-dt_status dt_record_training(dt_trainer *t, const dt_samples *source, dt_compiled *out);
+dt_status dt_record_training_graph(dt_trainer *t, const dt_samples *source, dt_compiled *out);
 /* Records, compiles and makes one exec per worker. training: with losses and derivative. */
-dt_status dt_compile(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out);
+dt_status dt_compile_source(dt_trainer *t, const dt_samples *source, bool training, dt_compiled *out);
 /* The CPU's plan of what was recorded, and n execs. */
-dt_status dt_compile_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out);
-dt_status dt_compile_lane(const dt_plan_desc *d, uint32_t n, dt_compiled *out); /* in the lane and modes of d */
+dt_status dt_compile_for_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out);
+dt_status dt_compile_plan(const dt_plan_desc *d, uint32_t n, dt_compiled *out); /* in the lane and modes of d */
 void dt_compiled_fini(dt_compiled *c);
 /* Sizes of step's batch per symbol ("B" last), over all ranks: the largest of its leaves, and the sum of all. */
-dt_status dt_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest, int64_t *total);
+dt_status dt_compute_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest, int64_t *total);
 /* The batch of the current step: scratch.size, largest, norm and loss_seed. is_empty_p: no loss of the groups that the
  * step moves has a row in it. */
-dt_status dt_batch_begin(dt_trainer *t, bool *is_empty_p);
+dt_status dt_prepare_batch(dt_trainer *t, bool *is_empty_p);
 /* [collective] What a live source of several ranks has to bring. Samples of the batch whose sizes were asked for last;
  * each rank's leaves of all samples, in their order; all of [first, first + n) to all ranks. */
-dt_status dt_bring_batch(dt_trainer *t, const dt_samples *s);
-dt_status dt_bring_leaves(dt_trainer *t, const dt_samples *s);
-dt_status dt_bring_all(dt_trainer *t, const dt_samples *s, uint64_t first, uint64_t n);
+dt_status dt_fetch_batch(dt_trainer *t, const dt_samples *s);
+dt_status dt_fetch_shards(dt_trainer *t, const dt_samples *s);
+dt_status dt_fetch_range(dt_trainer *t, const dt_samples *s, uint64_t first, uint64_t n);
 /* Once for step number `step`, when t->state.scaler knows about it: warns, and gives up when it is time. bad: the first
  * element of the gradient that is not finite, -1: none. */
-dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad);
+dt_status dt_trainer_check_divergence(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r,
+                                      int64_t bad);
 /* The losses of a step of these groups, told: total[i] / norm[i]; in the report those it has room for. */
-void dt_tell_losses(dt_trainer *t, uint32_t groups, const double *total, const double *norm, dt_step_report *out);
+void dt_report_losses(dt_trainer *t, uint32_t groups, const double *total, const double *norm, dt_step_report *out);
 /* Marks fields of a live source that a plan does not read. */
-void dt_skip_unread(dt_samples *s, const dt_plan *p);
+void dt_mark_unread_fields(dt_samples *s, const dt_plan *p);
 /* What start_feed does once for a live source. */
-dt_status dt_make_readers(dt_trainer *t);
+dt_status dt_create_readers(dt_trainer *t);
 /* Gradient buffers, where there are none yet. */
-dt_status dt_grads_make(dt_trainer *t);
-void dt_grads_drop(dt_trainer *t, uint32_t from); /* all from this one on */
+dt_status dt_grads_create(dt_trainer *t);
+void dt_grads_destroy(dt_trainer *t, uint32_t from); /* all from this one on */
 /* reduce.c. Buckets, the tree, and what sums need; the leaves of this rank are known. */
-dt_status dt_reduce_make(dt_trainer *t);
-void dt_reduce_drop(dt_trainer *t);
+dt_status dt_reduce_create(dt_trainer *t);
+void dt_reduce_destroy(dt_trainer *t);
 uint64_t dt_reduce_bytes(const dt_trainer *t); /* mapped for nodes of other ranks */
 /* Before leaves are run: all of their buffers are free, the tree is empty. has_gradient: there must be buffers. half:
  * how their gradients are sent, DT_HALF_NONE or the configured one. groups: bits; buckets of others are not summed. */
-dt_status dt_grads_begin(dt_trainer *t, bool has_gradient, uint32_t half, uint32_t groups);
-dt_grad *dt_grad_take(dt_trainer *t);
-void dt_grad_give(dt_trainer *t, dt_grad *g);
+dt_status dt_grads_reset(dt_trainer *t, bool has_gradient, uint32_t half, uint32_t groups);
+dt_grad *dt_grad_acquire(dt_trainer *t);
+void dt_grad_release(dt_trainer *t, dt_grad *g);
 /* Offers the leaf to the tree and does every addition that becomes due: buckets from the n-th of the order on. */
-void dt_grad_sum(dt_trainer *t, uint32_t leaf, dt_grad *grad, uint32_t n);
+void dt_grad_reduce(dt_trainer *t, uint32_t leaf, dt_grad *grad, uint32_t n);
 /* The next of the order, n, as the plan's calls end with them; returns how many are offered by now. */
-uint32_t dt_grad_sum_after(dt_trainer *t, uint32_t leaf, dt_grad *grad, uint32_t n, int64_t call);
+uint32_t dt_grad_reduce_after_call(dt_trainer *t, uint32_t leaf, dt_grad *grad, uint32_t n, int64_t call);
 /* The order of buckets, once the plan of steps is there. */
-void dt_reduce_plan(dt_trainer *t);
+void dt_reduce_order_buckets(dt_trainer *t);
 /* [main] While leaves run: begins to sum buckets that this rank is done with, and ends what has arrived. */
 void dt_reduce_progress(dt_trainer *t);
 /* [collective] After all leaves: scratch.gradient holds this rank's slices of the sum. A rank whose leaves failed takes
  * part, so that nobody waits for it, and sums nothing. */
 dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed);
 /* [collective] Everybody's slices to everybody; is_all: not of the buckets alone that were summed last. */
-dt_status dt_reduce_share(dt_trainer *t, float *vector, bool is_all);
-/* [collective] Sums of n losses over all leaves, of scratch.leaf_loss. */
+dt_status dt_reduce_all_gather(dt_trainer *t, float *vector, bool is_all);
+/* [collective] Sums of n losses over all leaves, of scratch.shard_loss. */
 dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total);
 /* groups.c. Who moves which parameter, by roles. */
-dt_status dt_groups_make(dt_trainer *t);
-void dt_groups_drop(dt_trainer *t);
+dt_status dt_groups_create(dt_trainer *t);
+void dt_groups_destroy(dt_trainer *t);
 /* The graph of steps: losses and parameters into their groups; and, once it has the losses that it will have, whether
  * each group moves something. Errors: DT_EPLUGIN (a loss in none, or two; one that is not recorded), DT_ECONFIG. */
 dt_status dt_groups_assign(const dt_trainer *t, dt_graph *g);
 dt_status dt_groups_check(const dt_trainer *t, const dt_graph *g);
-void dt_groups_hold(dt_trainer *t, const bool *param);                      /* these are no group's */
-dt_status dt_groups_take(dt_trainer *t, uint32_t groups);                   /* for the step that comes */
-double dt_group_rate(const dt_trainer *t, uint32_t group, uint64_t update); /* of its update number 1, 2, ... */
-void dt_groups_count(dt_trainer *t, uint64_t updates);                      /* so many of all */
-static inline bool dt_is_moved(const dt_trainer *t, uint32_t group)         /* by this step */
+void dt_groups_exclude_params(dt_trainer *t, const bool *param); /* these are no group's */
+dt_status dt_groups_select(dt_trainer *t, uint32_t groups);      /* for the step that comes */
+double dt_group_learning_rate(const dt_trainer *t, uint32_t group,
+                              uint64_t update);                             /* of its update number 1, 2, ... */
+void dt_groups_set_updates(dt_trainer *t, uint64_t updates);                /* so many of all */
+static inline bool dt_group_is_updated(const dt_trainer *t, uint32_t group) /* by this step */
 {
     return group < t->state.n_groups && (t->scratch.groups >> group & 1) != 0;
 }
 /* moments.c */
-dt_status dt_moments_make(dt_trainer *t);
-void dt_moments_drop(dt_trainer *t);
+dt_status dt_moments_create(dt_trainer *t);
+void dt_moments_destroy(dt_trainer *t);
 /* shadow.c: [main] after an update of parameters that are whole on this rank. */
-dt_status dt_shadows_move(dt_trainer *t);
+dt_status dt_targets_update(dt_trainer *t);
 /* update.c. [collective] Norm, decision, update, and the parameters of all. */
-dt_status dt_update(dt_trainer *t, dt_step_report *out);
+dt_status dt_apply_update(dt_trainer *t, dt_step_report *out);
 /* [collective] Sums of squares of this rank's units, in reduce.unit_sum, to all ranks. */
-dt_status dt_share_units(dt_trainer *t);
+dt_status dt_all_gather_square_sums(dt_trainer *t);
 /* [collective] The first element of scratch.gradient that is not finite, in slices of any rank; -1: there is none. */
-dt_status dt_first_not_finite(dt_trainer *t, int64_t *bad_p);
+dt_status dt_find_first_not_finite(dt_trainer *t, int64_t *bad_p);
 /* What each loss of the graph is divided by, for these live sizes ("B" last). */
-void dt_loss_norms(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm);
+void dt_compute_loss_divisors(const dt_samples *s, const dt_compiled *c, const int64_t *size, double *norm);
 /* vector.c */
 void dt_passes_destroy(struct dt_passes *p);
 /* Adds what runs over all samples map, and what of it is likely to become resident. */
 void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
                           dt_trainer_memory *resident);
 /* state.c: of one exec, for slices of at most so many samples; and inputs of so many samples of this mean. */
-void dt_activations_of(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped, uint64_t *resident);
-uint64_t dt_input_bytes(const dt_samples *s, const double *mean, uint64_t n);
+void dt_compute_activation_bytes(const dt_compiled *c, const double *mean, uint64_t most, uint64_t *mapped,
+                                 uint64_t *resident);
+uint64_t dt_compute_input_bytes(const dt_samples *s, const double *mean, uint64_t n);
 /* Memory ran out during a step: the smaller micro-batch, once, said with the reason. False: it was tried before. */
-bool dt_trainer_shrink_after(dt_trainer *t, dt_status st);
+bool dt_trainer_shrink_on_enomem(dt_trainer *t, dt_status st);
 /* Adds to DT_ENOMEM what to do. */
 dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st);
 /* Leaves of input that are held at once. */
-uint32_t dt_trainer_slots(const dt_trainer *t);
+uint32_t dt_trainer_feed_slots(const dt_trainer *t);
 /* state.c: an arena; how many gradient buffers can be alive at once. */
-dt_status dt_map_arena(size_t bytes, float **out);
-uint32_t dt_grads_needed(const dt_trainer *t);
+dt_status dt_map_float_arena(size_t bytes, float **out);
+uint32_t dt_count_live_grads(const dt_trainer *t);
 /* micro.c: workers from n on run no leaves any more. Between steps; what the feed read ahead is forgotten. */
-void dt_trainer_narrow(dt_trainer *t, uint32_t n);
+void dt_trainer_limit_workers(dt_trainer *t, uint32_t n);
 /* That memory ran out with `before` leaves at once, and fewer are tried; takes the error back. */
-void dt_trainer_say_smaller(const dt_trainer *t, uint32_t before);
+void dt_trainer_log_smaller_batch(const dt_trainer *t, uint32_t before);
 /* window.c. [collective] The window of a stream that the step is in can be read. DT_DONE: the stream has ended. */
-dt_status dt_turn_window(dt_trainer *t);
+dt_status dt_advance_window(dt_trainer *t);
 /* step.c */
-dt_status dt_start_feed(dt_trainer *t);
-dt_status dt_step_on_cpu(dt_trainer *t, dt_step_report *out);
+dt_status dt_feed_start_or_resume(dt_trainer *t);
+dt_status dt_cpu_step(dt_trainer *t, dt_step_report *out);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
 

@@ -62,7 +62,7 @@ static dt_status update_job(void *user, uint32_t worker)
             const int64_t from = p->offset > k->at.begin ? p->offset : k->at.begin;
             const int64_t to = p->offset + p->count < k->at.end ? p->offset + p->count : k->at.end;
             const uint8_t group = t->state.group_of[i];
-            if (!p->frozen && dt_is_moved(t, group) && from < to) {
+            if (!p->frozen && dt_group_is_updated(t, group) && from < to) {
                 update_range(t, &t->scratch.consts[group], (dt_range){from, to}, k->moment + from - k->at.begin);
             }
         }
@@ -73,24 +73,24 @@ static dt_status update_job(void *user, uint32_t worker)
 static dt_status run_pieces(dt_trainer *t, dt_pool_job *job)
 {
     atomic_store(&t->scratch.next_piece, 0);
-    return t->reduce.n_pieces > 1 ? dt_pool_run(t->lanes.pool, job, t) : job(t, 0);
+    return t->reduce.n_pieces > 1 ? dt_pool_run(t->workers.pool, job, t) : job(t, 0);
 }
 
 /* ---- the norm ---------------------------------------------------------------------------------------------------- */
 
-static uint32_t units_of_slice(dt_range s)
+static uint32_t count_slice_units(dt_range s)
 {
     return s.end > s.begin ? (uint32_t)((s.end + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT - s.begin / DT_SLICE_UNIT) : 0;
 }
 
 /* A rank's units, one bucket after the other, from where all of them stand into a row or back. Returns how many. */
-static uint32_t pack_units(dt_trainer *t, uint32_t rank, double *row, bool is_out)
+static uint32_t copy_square_sums(dt_trainer *t, uint32_t rank, double *row, bool is_out)
 {
     const dt_reduction *r = &t->reduce;
     uint32_t n = 0;
     for (uint32_t b = 0; b < r->n_buckets; b++) {
-        const dt_range slice = dt_slice_of(r->bucket[b], dt_comm_size(t->d.comm), rank);
-        const uint32_t count = units_of_slice(slice);
+        const dt_range slice = dt_rank_slice(r->bucket[b], dt_comm_size(t->d.comm), rank);
+        const uint32_t count = count_slice_units(slice);
         double *at = &r->unit_sum[r->unit[b] + slice.begin / DT_SLICE_UNIT - r->bucket[b].begin / DT_SLICE_UNIT];
         if (row != NULL && count > 0) {
             memcpy(is_out ? &row[n] : at, is_out ? at : &row[n], count * sizeof(*row));
@@ -100,7 +100,7 @@ static uint32_t pack_units(dt_trainer *t, uint32_t rank, double *row, bool is_ou
     return n;
 }
 
-dt_status dt_share_units(dt_trainer *t)
+dt_status dt_all_gather_square_sums(dt_trainer *t)
 {
     dt_reduction *r = &t->reduce;
     const uint32_t ranks = dt_comm_size(t->d.comm), me = dt_comm_rank(t->d.comm);
@@ -109,28 +109,28 @@ dt_status dt_share_units(dt_trainer *t)
         return DT_OK;
     }
     for (uint32_t k = 0; k < ranks; k++) {
-        const uint32_t n = pack_units(t, k, NULL, false);
+        const uint32_t n = copy_square_sums(t, k, NULL, false);
         mine = k == me ? at : mine;
         r->in[k] = (dt_comm_in){at, n * sizeof(double)};
         at += n;
     }
-    const uint32_t n_mine = pack_units(t, me, mine, true);
+    const uint32_t n_mine = copy_square_sums(t, me, mine, true);
     for (uint32_t k = 0; k < ranks; k++) {
         r->out[k] = (dt_comm_out){mine, n_mine * sizeof(double)};
     }
     DT_TRY(dt_comm_all_to_all(t->d.comm, r->out, r->in));
     for (uint32_t k = 0; k < ranks; k++) {
-        pack_units(t, k, r->in[k].data, false);
+        copy_square_sums(t, k, r->in[k].data, false);
     }
     return DT_OK;
 }
 
 /* Of all, and of each group: buckets are of one. */
-static dt_status norm_of_gradient(dt_trainer *t, double *sum_p, double *of_group)
+static dt_status compute_norms(dt_trainer *t, double *sum_p, double *of_group)
 {
     const dt_reduction *r = &t->reduce;
     DT_TRY(run_pieces(t, norm_job));
-    DT_TRY(dt_share_units(t));
+    DT_TRY(dt_all_gather_square_sums(t));
     *sum_p = 0;
     memset(of_group, 0, t->state.n_groups * sizeof(*of_group));
     for (uint32_t b = 0; b < r->n_buckets; b++) {
@@ -145,7 +145,7 @@ static dt_status norm_of_gradient(dt_trainer *t, double *sum_p, double *of_group
 /* ---- the decision ------------------------------------------------------------------------------------------------ */
 
 /* Names the first parameter whose gradient is not finite; bad: its element of the arena, -1: none. */
-static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_report *r, int64_t bad)
+static dt_status fail_diverged(const dt_trainer *t, uint64_t step, const dt_step_report *r, int64_t bad)
 {
     char when[128];
     snprintf(when, sizeof(when), "training diverged at step %llu", (unsigned long long)step);
@@ -169,7 +169,7 @@ static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_repo
     const dt_graph_loss *loss = NULL;
     const uint32_t n = dt_graph_losses(t->train.graph, &loss);
     for (uint32_t i = 0; i < n; i++) {
-        if ((t->scratch.told >> loss[i].group & 1) != 0 && !isfinite(t->scratch.step_loss[i])) {
+        if ((t->scratch.reported >> loss[i].group & 1) != 0 && !isfinite(t->scratch.step_loss[i])) {
             return DT_FAIL(DT_EDIVERGED, "%s: loss %s is %g while all gradients are finite", when, loss[i].name,
                            t->scratch.step_loss[i]);
         }
@@ -177,19 +177,20 @@ static dt_status diverged(const dt_trainer *t, uint64_t step, const dt_step_repo
     return DT_FAIL(DT_EDIVERGED, "%s: the gradient norm overflows", when);
 }
 
-dt_status dt_trainer_judge(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r, int64_t bad)
+dt_status dt_trainer_check_divergence(dt_trainer *t, uint64_t step, bool is_finite, const dt_step_report *r,
+                                      int64_t bad)
 {
     char text[512];
     const dt_scaler_config *c = &t->c.scaling;
-    if (dt_trainer_is_half(t) &&
+    if (dt_trainer_is_mixed_precision(t) &&
         dt_amp_monitor_step(&t->state.monitor, c, t->state.scaler.scale, is_finite, r->grad_norm, text, sizeof(text)) &&
         dt_comm_rank(t->d.comm) == 0) {
         dt_log(DT_LOG_WARN, "mixed precision: %s", text);
     }
-    return dt_scaler_gives_up(&t->state.scaler, c) ? diverged(t, step, r, bad) : DT_OK;
+    return dt_scaler_gives_up(&t->state.scaler, c) ? fail_diverged(t, step, r, bad) : DT_OK;
 }
 
-dt_status dt_first_not_finite(dt_trainer *t, int64_t *bad_p)
+dt_status dt_find_first_not_finite(dt_trainer *t, int64_t *bad_p)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);
     int64_t bad = INT64_MAX;
@@ -214,14 +215,14 @@ dt_status dt_first_not_finite(dt_trainer *t, int64_t *bad_p)
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
 
-static void tell_groups(dt_trainer *t, const double *of_group, double scale, dt_step_report *out)
+static void report_groups(dt_trainer *t, const double *of_group, double scale, dt_step_report *out)
 {
     bool is_first = true;
     for (uint32_t g = 0; g < t->state.n_groups; g++) {
         dt_group_state *s = &t->state.group[g];
-        if (dt_is_moved(t, g)) {
+        if (dt_group_is_updated(t, g)) {
             s->norm = sqrt(of_group[g]) / scale;
-            s->rate = dt_group_rate(t, g, s->updates + 1);
+            s->rate = dt_group_learning_rate(t, g, s->updates + 1);
             out->learning_rate = is_first ? s->rate : out->learning_rate;
             is_first = false;
         }
@@ -229,12 +230,12 @@ static void tell_groups(dt_trainer *t, const double *of_group, double scale, dt_
 }
 
 /* One update more of each group that is moved, with the numbers that were told. */
-static void set_updates(dt_trainer *t, double scale)
+static void prepare_updates(dt_trainer *t, double scale)
 {
     t->state.updates++;
     for (uint32_t g = 0; g < t->state.n_groups; g++) {
         dt_group_state *s = &t->state.group[g];
-        if (!dt_is_moved(t, g)) {
+        if (!dt_group_is_updated(t, g)) {
             continue;
         }
         s->updates++;
@@ -250,26 +251,26 @@ static void set_updates(dt_trainer *t, double scale)
 }
 
 /* Every rank has the same norm, so all of them skip or none. */
-dt_status dt_update(dt_trainer *t, dt_step_report *out)
+dt_status dt_apply_update(dt_trainer *t, dt_step_report *out)
 {
     double sum = 0, of_group[DT_TRAIN_MAX_GROUPS];
     int64_t bad = -1;
     DT_TRACE("step", "optimizer");
-    DT_TRY(norm_of_gradient(t, &sum, of_group));
+    DT_TRY(compute_norms(t, &sum, of_group));
     const double scale = t->state.scaler.scale;
     const bool is_finite = isfinite(sum) && isfinite(out->loss);
     out->grad_norm = sqrt(sum) / scale;
-    tell_groups(t, of_group, scale, out);
+    report_groups(t, of_group, scale, out);
     dt_scaler_update(&t->state.scaler, &t->c.scaling, is_finite);
-    DT_TRY(is_finite ? DT_OK : dt_first_not_finite(t, &bad));
-    DT_TRY(dt_trainer_judge(t, t->state.step + 1, is_finite, out, bad));
+    DT_TRY(is_finite ? DT_OK : dt_find_first_not_finite(t, &bad));
+    DT_TRY(dt_trainer_check_divergence(t, t->state.step + 1, is_finite, out, bad));
     if (!is_finite) {
         return DT_OK; /* skipped */
     }
-    set_updates(t, scale);
+    prepare_updates(t, scale);
     DT_TRY(run_pieces(t, update_job));
     const double begin = dt_clock_s();
-    DT_TRY(dt_reduce_share(t, t->state.params, false));
+    DT_TRY(dt_reduce_all_gather(t, t->state.params, false));
     t->times.share = dt_clock_s() - begin;
-    return dt_shadows_move(t);
+    return dt_targets_update(t);
 }

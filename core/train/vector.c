@@ -41,7 +41,7 @@ struct dt_passes {
 
 static bool is_in_vector(const dt_trainer *t, uint32_t i)
 {
-    return t->state.held != NULL ? t->state.held[i] : !t->d.params->param[i].frozen;
+    return t->state.external != NULL ? t->state.external[i] : !t->d.params->param[i].frozen;
 }
 
 uint64_t dt_trainer_vector_size(const dt_trainer *t)
@@ -55,7 +55,7 @@ uint64_t dt_trainer_vector_size(const dt_trainer *t)
     return n;
 }
 
-uint64_t dt_trainer_vector_place(const dt_trainer *t, uint32_t i)
+uint64_t dt_trainer_vector_offset(const dt_trainer *t, uint32_t i)
 {
     uint64_t at = 0;
     for (uint32_t k = 0; k < i; k++) {
@@ -66,7 +66,7 @@ uint64_t dt_trainer_vector_place(const dt_trainer *t, uint32_t i)
     return is_in_vector(t, i) ? at : UINT64_MAX;
 }
 
-static void gather(const dt_trainer *t, const float *arena, float *out)
+static void gather_params(const dt_trainer *t, const float *arena, float *out)
 {
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         const dt_param *p = &t->d.params->param[i];
@@ -79,14 +79,14 @@ static void gather(const dt_trainer *t, const float *arena, float *out)
 
 dt_status dt_trainer_vector_get(dt_trainer *t, float *out)
 {
-    DT_TRY(dt_trainer_hold(t));
-    gather(t, t->state.params, out);
+    DT_TRY(dt_trainer_synchronize(t));
+    gather_params(t, t->state.params, out);
     return DT_OK;
 }
 
 dt_status dt_trainer_vector_set(dt_trainer *t, const float *in)
 {
-    DT_TRY(dt_trainer_hold(t));
+    DT_TRY(dt_trainer_synchronize(t));
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         const dt_param *p = &t->d.params->param[i];
         if (is_in_vector(t, i)) {
@@ -95,14 +95,14 @@ dt_status dt_trainer_vector_set(dt_trainer *t, const float *in)
         }
     }
     t->state.params_version++;
-    t->state.moves++;
+    t->state.vector_updates++;
     return DT_OK;
 }
 
 dt_status dt_trainer_constant_get(dt_trainer *t, uint32_t i, float *out)
 {
     const dt_param *p = &t->d.params->param[i];
-    DT_TRY(dt_trainer_hold(t));
+    DT_TRY(dt_trainer_synchronize(t));
     memcpy(out, t->state.params + p->offset, (size_t)p->count * sizeof(*out));
     return DT_OK;
 }
@@ -110,7 +110,7 @@ dt_status dt_trainer_constant_get(dt_trainer *t, uint32_t i, float *out)
 dt_status dt_trainer_constant_set(dt_trainer *t, uint32_t i, const float *in)
 {
     const dt_param *p = &t->d.params->param[i];
-    DT_TRY(dt_trainer_hold(t));
+    DT_TRY(dt_trainer_synchronize(t));
     memcpy(t->state.params + p->offset, in, (size_t)p->count * sizeof(*in));
     t->state.params_version++;
     return DT_OK;
@@ -147,7 +147,7 @@ void dt_passes_destroy(struct dt_passes *p)
     dt_free(p);
 }
 
-static dt_status make_places(const dt_trainer *t, struct dt_passes *p)
+static dt_status create_places(const dt_trainer *t, struct dt_passes *p)
 {
     const dt_samples *s = t->d.source;
     const uint64_t cap = (uint64_t)s->slice_cap[s->n_symbols];
@@ -170,14 +170,14 @@ static dt_status make_places(const dt_trainer *t, struct dt_passes *p)
     return DT_OK;
 }
 
-static dt_status passes_of(dt_trainer *t, struct dt_passes **out_p)
+static dt_status get_passes(dt_trainer *t, struct dt_passes **out_p)
 {
     if (t->passes == NULL) {
         struct dt_passes *p = dt_alloc(sizeof(*p));
         if (p == NULL) {
             return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
         }
-        const dt_status st = make_places(t, p);
+        const dt_status st = create_places(t, p);
         if (st < 0) {
             dt_passes_destroy(p);
             return st;
@@ -191,7 +191,7 @@ static dt_status passes_of(dt_trainer *t, struct dt_passes **out_p)
 static dt_status compile(dt_trainer *t, const char *const *loss, uint32_t n, struct dt_pass *p)
 {
     p->source = *t->d.source;
-    DT_TRY(dt_record(t, &p->source, DT_FOR_EVALUATION, NULL, &p->c));
+    DT_TRY(dt_record_graph(t, &p->source, DT_FOR_EVALUATION, NULL, &p->c));
     DT_TRY(dt_graph_pick(p->c.graph, loss, n));
     const dt_plan_desc d = {.lane = DT_LANE_CPU,
                             .training = p->has_gradient,
@@ -200,14 +200,14 @@ static dt_status compile(dt_trainer *t, const char *const *loss, uint32_t n, str
                             .fuse = t->c.fuse,
                             .recompute = t->c.recompute,
                             .cap = p->source.slice_cap};
-    DT_TRY(dt_compile_lane(&d, t->c.threads, &p->c));
+    DT_TRY(dt_compile_plan(&d, t->c.threads, &p->c));
     if (p->source.is_live) {
-        dt_skip_unread(&p->source, p->c.plan);
+        dt_mark_unread_fields(&p->source, p->c.plan);
     }
     return DT_OK;
 }
 
-static char *join(const char *const *loss, uint32_t n)
+static char *join_names(const char *const *loss, uint32_t n)
 {
     dt_str s = {0};
     for (uint32_t i = 0; i < n; i++) {
@@ -244,8 +244,8 @@ static dt_status add_pass(dt_trainer *t, struct dt_passes *all, const char *cons
 static dt_status find_pass(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient, struct dt_pass **out)
 {
     struct dt_passes *all = NULL;
-    DT_TRY(passes_of(t, &all));
-    char *names = join(loss, n);
+    DT_TRY(get_passes(t, &all));
+    char *names = join_names(loss, n);
     if (names == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for runs over all samples");
     }
@@ -270,20 +270,20 @@ typedef struct run {
     uint32_t n_losses;
 } run;
 
-static dt_status run_leaf(const run *r, uint32_t worker, uint32_t leaf, float *grad)
+static dt_status run_shard(const run *r, uint32_t worker, uint32_t leaf, float *grad)
 {
     dt_trainer *t = r->t;
     const struct dt_pass *p = r->pass;
     const place *at = &t->passes->place[worker];
-    const uint64_t end = dt_leaf_begin(p->source.count, t->c.leaves, leaf + 1);
+    const uint64_t end = dt_shard_begin(p->source.count, t->c.leaves, leaf + 1);
     const dt_kernel_run how = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 0};
-    double *loss = t->scratch.leaf_loss[leaf - t->lanes.leaf_begin];
-    memset(loss, 0, sizeof(t->scratch.leaf_loss[0]));
+    double *loss = t->scratch.shard_loss[leaf - t->workers.shard_begin];
+    memset(loss, 0, sizeof(t->scratch.shard_loss[0]));
     if (grad != NULL) {
         memset(grad, 0, t->state.grad_bytes);
     }
-    for (uint64_t i = dt_leaf_begin(p->source.count, t->c.leaves, leaf); i < end;) {
-        dt_feed_slice s = {.index = at->index};
+    for (uint64_t i = dt_shard_begin(p->source.count, t->c.leaves, leaf); i < end;) {
+        dt_micro_batch s = {.index = at->index};
         const uint64_t cap = (uint64_t)p->source.slice_cap[p->source.n_symbols];
         const uint32_t most = (uint32_t)(end - i < cap ? end - i : cap);
         uint32_t take = 0;
@@ -309,32 +309,32 @@ static dt_status run_leaf(const run *r, uint32_t worker, uint32_t leaf, float *g
     return DT_OK;
 }
 
-static dt_status leaves_job(void *user, uint32_t worker)
+static dt_status shards_job(void *user, uint32_t worker)
 {
     const run *r = user;
     dt_trainer *t = r->t;
-    if (worker >= t->lanes.active) {
+    if (worker >= t->workers.active) {
         return DT_OK;
     }
     for (;;) {
-        const uint32_t i = atomic_fetch_add(&t->scratch.next_leaf, 1);
-        if (i >= t->lanes.leaf_end - t->lanes.leaf_begin || atomic_load(&t->scratch.failed)) {
+        const uint32_t i = atomic_fetch_add(&t->scratch.next_shard, 1);
+        if (i >= t->workers.shard_end - t->workers.shard_begin || atomic_load(&t->scratch.failed)) {
             return DT_OK;
         }
-        dt_grad *grad = r->pass->has_gradient ? dt_grad_take(t) : NULL;
-        const dt_status st = run_leaf(r, worker, t->lanes.leaf_begin + i, grad != NULL ? grad->data : NULL);
+        dt_grad *grad = r->pass->has_gradient ? dt_grad_acquire(t) : NULL;
+        const dt_status st = run_shard(r, worker, t->workers.shard_begin + i, grad != NULL ? grad->data : NULL);
         if (st < 0) {
             atomic_store(&t->scratch.failed, true);
             return st;
         }
         if (grad != NULL) {
-            dt_grad_sum(t, t->lanes.leaf_begin + i, grad, 0);
+            dt_grad_reduce(t, t->workers.shard_begin + i, grad, 0);
         }
     }
 }
 
 /* What each loss is divided by: the live size of its symbol in all samples together. */
-static dt_status normalisers(const dt_trainer *t, const struct dt_pass *p, double *norm)
+static dt_status compute_divisors(const dt_trainer *t, const struct dt_pass *p, double *norm)
 {
     const dt_samples *s = &p->source;
     const uint64_t cap = (uint64_t)s->slice_cap[s->n_symbols];
@@ -352,7 +352,7 @@ static dt_status normalisers(const dt_trainer *t, const struct dt_pass *p, doubl
         }
     }
     total[s->n_symbols] = (int64_t)s->count;
-    dt_loss_norms(s, &p->c, total, norm);
+    dt_compute_loss_divisors(s, &p->c, total, norm);
     return DT_OK;
 }
 
@@ -363,30 +363,30 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
     run r = {.t = t, .pass = p};
     double norm[DT_GRAPH_MAX_LOSSES];
     r.n_losses = dt_graph_losses(p->c.graph, &loss);
-    DT_TRY(dt_trainer_hold(t));
+    DT_TRY(dt_trainer_synchronize(t));
     DT_TRY(dt_bind_step_inputs(t, &p->c));
-    DT_TRY(normalisers(t, p, norm));
+    DT_TRY(compute_divisors(t, p, norm));
     for (uint32_t i = 0; i < r.n_losses; i++) {
         r.seed[i] = 1 / norm[i];
     }
     t->state.params_version++; /* somebody may have set them since */
-    DT_TRY(dt_grads_begin(t, p->has_gradient, DT_HALF_NONE, UINT32_MAX));
-    DT_TRY(dt_bring_leaves(t, &p->source));
+    DT_TRY(dt_grads_reset(t, p->has_gradient, DT_HALF_NONE, UINT32_MAX));
+    DT_TRY(dt_fetch_shards(t, &p->source));
     /* a rank that failed must say so before the others wait for its sums */
-    const dt_status mine = dt_pool_run(t->lanes.pool, leaves_job, &r);
+    const dt_status mine = dt_pool_run(t->workers.pool, shards_job, &r);
     DT_TRY(dt_comm_agree(t->d.comm, mine));
     DT_TRY(dt_reduce_losses(t, r.n_losses, value));
     for (uint32_t i = 0; i < r.n_losses; i++) {
         value[i] /= norm[i];
     }
     DT_TRY(p->has_gradient ? dt_reduce_gradient(t, false) : DT_OK);
-    return p->has_gradient ? dt_trainer_whole_gradient(t) : DT_OK;
+    return p->has_gradient ? dt_trainer_gather_gradient(t) : DT_OK;
 }
 
-dt_status dt_trainer_prepare_losses(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient)
+dt_status dt_trainer_compile_losses(dt_trainer *t, const char *const *loss, uint32_t n, bool has_gradient)
 {
     struct dt_pass *unused = NULL;
-    DT_TRY(has_gradient ? dt_grads_make(t) : DT_OK);
+    DT_TRY(has_gradient ? dt_grads_create(t) : DT_OK);
     return find_pass(t, loss, n, has_gradient, &unused);
 }
 
@@ -398,18 +398,18 @@ void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_me
         for (uint32_t i = 0; i < all->n; i++) {
             const struct dt_pass *p = all->pass[i];
             uint64_t most = 0, likely = 0;
-            dt_activations_of(&p->c, mean, p->source.count / t->c.leaves + 1, &most, &likely);
+            dt_compute_activation_bytes(&p->c, mean, p->source.count / t->c.leaves + 1, &most, &likely);
             mapped->evaluation += most * p->c.n_exec;
-            resident->evaluation += likely * (t->lanes.active < p->c.n_exec ? t->lanes.active : p->c.n_exec);
+            resident->evaluation += likely * (t->workers.active < p->c.n_exec ? t->workers.active : p->c.n_exec);
         }
     }
     if (all != NULL) {
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-        dt_trainer_slice(t->d.source, mean, t->d.source->count / t->c.leaves + 1, size);
+        dt_trainer_typical_sizes(t->d.source, mean, t->d.source->count / t->c.leaves + 1, size);
         mapped->inputs += dt_arena_bytes(all->arena_bytes) * all->n_places;
         const uint64_t samples = (uint64_t)size[t->d.source->n_symbols];
         resident->inputs +=
-            dt_arena_touched(all->arena_bytes, dt_input_bytes(t->d.source, mean, samples)) * t->lanes.active;
+            dt_arena_touched(all->arena_bytes, dt_compute_input_bytes(t->d.source, mean, samples)) * t->workers.active;
     }
 }
 
@@ -419,7 +419,7 @@ dt_status dt_trainer_gradient(dt_trainer *t, const char *loss, float *out, doubl
     double value[DT_GRAPH_MAX_LOSSES];
     DT_TRY(find_pass(t, &loss, 1, true, &p));
     DT_TRY(run_pass(t, p, value));
-    gather(t, t->scratch.gradient, out);
+    gather_params(t, t->scratch.gradient, out);
     *value_p = value[0];
     return DT_OK;
 }

@@ -220,7 +220,7 @@ static const dt_range part_of_vector[PARTS] = {{0, COUNT / 3}, {COUNT / 3, COUNT
 /* The slice that this rank owns. */
 static dt_status update_part(dt_comm *c, trained *t, const float *sum, uint32_t part)
 {
-    const dt_range own = dt_slice_of(part_of_vector[part], dt_comm_size(c), dt_comm_rank(c));
+    const dt_range own = dt_rank_slice(part_of_vector[part], dt_comm_size(c), dt_comm_rank(c));
     DT_TRY(dt_tree_sum_finish(t->sum[part]));
     update(t->weight, sum, own.begin, own.end);
     return DT_OK;
@@ -244,7 +244,7 @@ static dt_status train_step(dt_comm *c, trained *t, uint32_t step)
         }
         dt_tree_node node = {.index = leaf, .value = value};
         dt_tree_merge m;
-        while (dt_tree_offer(t->tree, 0, &node, &m)) {
+        while (dt_tree_insert(t->tree, 0, &node, &m)) {
             add(m.left, m.right);
             node = m.parent;
         }
@@ -258,10 +258,10 @@ static dt_status train_step(dt_comm *c, trained *t, uint32_t step)
         DT_TRY(update_part(c, t, mine[0].value, k));
     }
     for (uint32_t k = 0; k < PARTS; k++) {
-        DT_TRY(dt_tree_sum_share(t->sum[k], c, t->weight, part_of_vector[k]));
+        DT_TRY(dt_tree_sum_all_gather(t->sum[k], c, t->weight, part_of_vector[k]));
     }
     for (uint32_t k = 0; k < PARTS; k++) {
-        DT_TRY(dt_tree_sum_drop(t->sum[k]));
+        DT_TRY(dt_tree_sum_discard(t->sum[k]));
     }
     return dt_comm_agree(c, DT_OK);
 }

@@ -108,7 +108,7 @@ static void carry_ring(dt_links *l, const uint32_t *floats, uint64_t each)
     }
 }
 
-static void carry_swaps(dt_links *l, const dt_meeting *m)
+static void carry_swaps(dt_links *l, const dt_rendezvous *m)
 {
     for (uint32_t k = 1; k < l->size; k++) {
         for (uint32_t r = 0; r < l->size; r++) {
@@ -141,7 +141,7 @@ static void carry_everywhere(dt_links *l)
     }
 }
 
-void dt_links_carry(dt_links *l, const dt_meeting *m, const double *begin, double *done)
+void dt_links_carry(dt_links *l, const dt_rendezvous *m, const double *begin, double *done)
 {
     const dt_comm_call *k = m->call[0];
     memcpy(l->now, begin, l->size * sizeof(double));

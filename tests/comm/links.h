@@ -9,7 +9,7 @@
 #ifndef DTRAIN_CORE_COLLECTIVE_LINKS_H
 #define DTRAIN_CORE_COLLECTIVE_LINKS_H
 
-#include "comm/meeting.h"
+#include "comm/rendezvous.h"
 
 typedef struct dt_links_desc {
     double latency_s;   /* of a message; at least 0 */
@@ -34,6 +34,6 @@ void dt_links_fini(dt_links *l);
 /* A number in [0, 1) from the seed. */
 double dt_links_draw(dt_links *l);
 /* begin[r]: when rank r began; done[r]: when it is done, INFINITY for never. */
-void dt_links_carry(dt_links *l, const dt_meeting *m, const double *begin, double *done);
+void dt_links_carry(dt_links *l, const dt_rendezvous *m, const double *begin, double *done);
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 dt_tests += tests/comm/test_board tests/comm/test_comm tests/comm/test_cost \
-	tests/comm/test_peers tests/comm/test_stood tests/comm/test_tree \
+	tests/comm/test_peers tests/comm/test_suspension tests/comm/test_tree \
 	tests/comm/test_tree_shape tests/comm/test_world
 # a simulated world of ranks: clock, links, losses and failures
 world_sources = tests/comm/world.c tests/comm/world.h tests/comm/links.c tests/comm/links.h

@@ -54,7 +54,7 @@ static dt_status sum_leaves(dt_comm *c, dt_tree *t, dt_tree_sum *sum, float *buf
         }
         dt_tree_node node = {.index = leaf, .value = mine};
         dt_tree_merge m;
-        while (dt_tree_offer(t, 0, &node, &m)) {
+        while (dt_tree_insert(t, 0, &node, &m)) {
             float *left = m.left;
             const float *right = m.right;
             for (size_t i = 0; i < COUNT; i++) {
@@ -68,8 +68,8 @@ static dt_status sum_leaves(dt_comm *c, dt_tree *t, dt_tree_sum *sum, float *buf
     const uint32_t n = dt_tree_nodes(t, 0, mine);
     DT_TRY(dt_tree_sum_start(sum, c, mine, n, range));
     DT_TRY(dt_tree_sum_finish(sum));
-    DT_TRY(dt_tree_sum_share(sum, c, mine[0].value, range));
-    DT_TRY(dt_tree_sum_drop(sum));
+    DT_TRY(dt_tree_sum_all_gather(sum, c, mine[0].value, range));
+    DT_TRY(dt_tree_sum_discard(sum));
     const float *out = mine[0].value;
     for (size_t i = 0; i < COUNT; i++) {
         const float want = plain_sum(0, LEAVES, i);
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 {
     dt_launch launch;
     dt_comm *c = NULL;
-    if (!dt_launched(&launch)) {
+    if (!dt_launch_detect(&launch)) {
         printf("not launched\n");
         return 2;
     }
@@ -142,6 +142,6 @@ int main(int argc, char **argv)
     if (st < 0) {
         dt_comm_abandon(c, dt_error_text());
     }
-    dt_processes_leave(c, dt_exit_code(st));
+    dt_processes_finalize(c, dt_exit_code(st));
     return dt_exit_code(st);
 }

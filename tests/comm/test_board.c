@@ -31,14 +31,14 @@ enum { RANKS = 3 };
 static dt_board *make(void)
 {
     dt_board *b = NULL;
-    assert_int_equal(dt_board_make(RANKS, &b), DT_OK);
+    assert_int_equal(dt_board_create(RANKS, &b), DT_OK);
     return b;
 }
 
 static dt_board_rank seen(const dt_board *b, uint32_t rank)
 {
     dt_board_rank out;
-    dt_board_see(b, rank, &out);
+    dt_board_read_rank(b, rank, &out);
     return out;
 }
 
@@ -50,7 +50,7 @@ static pid_t child_as(dt_board *b, uint32_t rank)
     assert_int_equal(pipe(joined), 0);
     const pid_t child = fork();
     if (child == 0) {
-        dt_board_join(b, rank);
+        dt_board_mark_joined(b, rank);
         if (write(joined[1], "j", 1) == 1) {
             pause();
         }
@@ -89,26 +89,26 @@ static void test_what_one_writes_the_other_sees(void **state)
     assert_int_equal(dt_board_open(dt_board_path(b), &other), DT_OK);
     assert_int_equal(dt_board_ranks(other), RANKS);
     assert_int_equal(seen(other, 1).state, DT_BOARD_NEVER);
-    assert_string_equal(dt_board_run(other), "");
-    dt_board_join(b, 1);
-    dt_board_tell_run(b, "runs/first");
+    assert_string_equal(dt_board_run_dir(other), "");
+    dt_board_mark_joined(b, 1);
+    dt_board_run_dir_set(b, "runs/first");
     dt_board_rank r = seen(other, 1);
     assert_true(r.state == DT_BOARD_HERE && r.process == (int)getpid() && !r.is_stopped && !r.has_called);
-    assert_string_equal(dt_board_run(other), "runs/first");
-    dt_board_begin(b, 1, &(dt_board_call){.number = 1, .bytes = 8, .op = "broadcast", .root = 2});
+    assert_string_equal(dt_board_run_dir(other), "runs/first");
+    dt_board_call_begin(b, 1, &(dt_board_call){.number = 1, .bytes = 8, .op = "broadcast", .root = 2});
     r = seen(other, 1);
     assert_true(r.has_called && r.last.number == 1 && r.last.begin_s > 0 && r.last.end_s == 0 && r.last.root == 2);
-    dt_board_end(b, 1, 1);
+    dt_board_call_end(b, 1, 1);
     r = seen(other, 1);
     assert_true(r.last.end_s >= r.last.begin_s);
-    dt_board_leave(b, 1, 7);
+    dt_board_mark_left(b, 1, 7);
     r = seen(other, 1);
     assert_true(r.state == DT_BOARD_LEFT && r.code == 7);
     dt_board_clear(b);
     assert_int_equal(seen(other, 1).state, DT_BOARD_NEVER);
-    assert_string_equal(dt_board_run(other), "");
+    assert_string_equal(dt_board_run_dir(other), "");
     dt_board_call call;
-    assert_int_equal(dt_board_calls(other, 1, 1, &call), 0);
+    assert_int_equal(dt_board_list_calls(other, 1, 1, &call), 0);
     dt_board_close(other);
     dt_board_close(b);
     dt_board_close(NULL);
@@ -119,20 +119,20 @@ static void test_a_rank_beyond_is_nobody(void **state)
     (void)state;
     dt_board *b = make();
     dt_board_call call = {.number = 1};
-    dt_board_join(b, RANKS);
-    dt_board_begin(b, RANKS, &call);
-    dt_board_end(b, RANKS, 1);
-    dt_board_leave(b, RANKS, 0);
+    dt_board_mark_joined(b, RANKS);
+    dt_board_call_begin(b, RANKS, &call);
+    dt_board_call_end(b, RANKS, 1);
+    dt_board_mark_left(b, RANKS, 0);
     assert_int_equal(seen(b, RANKS).state, DT_BOARD_NEVER);
-    assert_int_equal(dt_board_calls(b, RANKS, 1, &call), 0);
+    assert_int_equal(dt_board_list_calls(b, RANKS, 1, &call), 0);
     for (uint32_t r = 0; r < RANKS; r++) {
         assert_int_equal(seen(b, r).state, DT_BOARD_NEVER);
     }
-    dt_board_join(NULL, 0); /* without shared memory nobody is told anything */
-    dt_board_begin(NULL, 0, &call);
-    dt_board_end(NULL, 0, 1);
-    dt_board_leave(NULL, 0, 0);
-    dt_board_tell_run(NULL, "runs/first");
+    dt_board_mark_joined(NULL, 0); /* without shared memory nobody is told anything */
+    dt_board_call_begin(NULL, 0, &call);
+    dt_board_call_end(NULL, 0, 1);
+    dt_board_mark_left(NULL, 0, 0);
+    dt_board_run_dir_set(NULL, "runs/first");
     dt_board_close(b);
 }
 
@@ -143,15 +143,15 @@ static void test_the_newest_calls_stay(void **state)
     static dt_board_call out[DT_BOARD_CALLS];
     dt_board *b = make();
     for (uint64_t i = 1; i <= CALLS; i++) {
-        dt_board_begin(b, 0, &(dt_board_call){.number = i, .op = "barrier", .root = UINT32_MAX});
+        dt_board_call_begin(b, 0, &(dt_board_call){.number = i, .op = "barrier", .root = UINT32_MAX});
     }
-    assert_int_equal(dt_board_calls(b, 0, 3, out), 3);
+    assert_int_equal(dt_board_list_calls(b, 0, 3, out), 3);
     assert_true(out[0].number == CALLS - 2 && out[2].number == CALLS);
-    assert_int_equal(dt_board_calls(b, 0, UINT32_MAX, out), DT_BOARD_CALLS);
+    assert_int_equal(dt_board_list_calls(b, 0, UINT32_MAX, out), DT_BOARD_CALLS);
     assert_true(out[0].number == CALLS - DT_BOARD_CALLS + 1 && out[DT_BOARD_CALLS - 1].number == CALLS);
-    dt_board_end(b, 0, 10); /* its place is another call's by now */
-    dt_board_end(b, 0, 0);
-    assert_int_equal(dt_board_calls(b, 0, UINT32_MAX, out), DT_BOARD_CALLS);
+    dt_board_call_end(b, 0, 10); /* its place is another call's by now */
+    dt_board_call_end(b, 0, 0);
+    assert_int_equal(dt_board_list_calls(b, 0, UINT32_MAX, out), DT_BOARD_CALLS);
     for (uint32_t i = 0; i < DT_BOARD_CALLS; i++) {
         assert_true(out[i].end_s == 0);
     }
@@ -196,7 +196,7 @@ static void test_what_is_left_is_ended(void **state)
     (void)state;
     dt_board *b = make();
     const pid_t one = child_as(b, 0), two = child_as(b, 2);
-    dt_board_leave(b, 2, 0); /* it said so, and did not end */
+    dt_board_mark_left(b, 2, 0); /* it said so, and did not end */
     int how = 0;
     assert_int_equal(dt_board_kill(b), 2);
     assert_int_equal(waitpid(one, &how, 0), one);
@@ -264,7 +264,7 @@ static void test_a_system_without_shared_memory(void **state)
     none = before;
     none.rlim_cur = 0;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    const dt_status st = dt_board_make(RANKS, &b);
+    const dt_status st = dt_board_create(RANKS, &b);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(st, DT_EUNSUPPORTED);
     assert_non_null(strstr(dt_error_text(), "cannot make shared memory for 3 ranks: "));
@@ -275,10 +275,10 @@ static void test_too_little_memory(void **state)
 {
     (void)state;
     dt_board *b = NULL, *good = make();
-    assert_int_equal(dt_board_make(UINT32_MAX, &b), DT_ENOMEM); /* more than addresses there are */
+    assert_int_equal(dt_board_create(UINT32_MAX, &b), DT_ENOMEM); /* more than addresses there are */
     assert_non_null(strstr(dt_error_text(), "cannot map "));
     dt_fault_reset("alloc:1");
-    assert_int_equal(dt_board_make(RANKS, &b), DT_ENOMEM);
+    assert_int_equal(dt_board_create(RANKS, &b), DT_ENOMEM);
     dt_fault_reset("alloc:1");
     assert_int_equal(dt_board_open(dt_board_path(good), &b), DT_ENOMEM);
     dt_fault_reset(NULL);
@@ -297,7 +297,7 @@ static void test_nothing_stays_open(void **state)
         assert_int_equal(dt_board_open(dt_board_path(b), &other), DT_OK);
         dt_board_close(b);
         assert_int_equal(dt_board_ranks(other), RANKS); /* whoever has it keeps it */
-        dt_board_join(other, 0);
+        dt_board_mark_joined(other, 0);
         assert_int_equal(seen(other, 0).state, DT_BOARD_HERE);
         dt_board_close(other);
     }

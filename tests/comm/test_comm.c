@@ -98,12 +98,12 @@ static void test_imagined_ranks_meet_nobody(void **state)
 {
     (void)state;
     dt_comm *c = NULL;
-    assert_int_equal(dt_comm_imagined(1, 1, 1, &c), DT_OK);
+    assert_int_equal(dt_comm_planned(1, 1, 1, &c), DT_OK);
     assert_true(dt_comm_size(c) == 1 && dt_comm_barrier(c) == DT_OK);
     dt_comm_destroy(c);
-    assert_int_equal(dt_comm_imagined(6, 1, 3, &c), DT_OK);
+    assert_int_equal(dt_comm_planned(6, 1, 3, &c), DT_OK);
     assert_true(dt_comm_size(c) == 6 && dt_comm_rank(c) == 0);
-    assert_true(dt_comm_in_process(c) == 1 && dt_comm_local_size(c) == 3);
+    assert_true(dt_comm_process_size(c) == 1 && dt_comm_local_size(c) == 3);
     assert_int_equal(dt_comm_barrier(c), DT_ECOMM);
     assert_non_null(strstr(dt_error_text(), "barrier of 6 ranks on a communicator that only plans"));
     dt_comm_abort(c, NULL);

@@ -43,15 +43,15 @@ static void test_the_formulas(void **state)
     const dt_cost_model quick = {.parameters = 1e6, .step_s = 0.0012, .bucket_bytes = 1e6, .leaves = 8};
     dt_cost_predict(&l, &quick, 4, &p);
     assert_true(fabs(p.hidden_s - 1e-4) < 1e-12);
-    assert_int_equal(dt_cost_pays_until(&l, &quick), 1);
+    assert_int_equal(dt_cost_useful_ranks(&l, &quick), 1);
     /* two ranks: 0.5 of the step and 4 ms of exchange, which is 0.45 of it: 0.95, not worth a second one */
     const dt_cost_links wide = {.latency_s = 0, .bytes_per_s = 1e9};
     const dt_cost_model barely = {.parameters = 1e6, .step_s = 0.004 / 0.45, .bucket_bytes = 1e6, .leaves = 8};
     dt_cost_predict(&wide, &barely, 2, &p);
     assert_true(fabs(p.step_s - 0.95 * barely.step_s) < 1e-9);
-    assert_int_equal(dt_cost_pays_until(&wide, &barely), 1);
+    assert_int_equal(dt_cost_useful_ranks(&wide, &barely), 1);
     const dt_cost_model slow = {.parameters = 1e4, .step_s = 100, .bucket_bytes = 1e6, .leaves = 8};
-    assert_in_range(dt_cost_pays_until(&l, &slow), 256, 4096);
+    assert_in_range(dt_cost_useful_ranks(&l, &slow), 256, 4096);
 }
 
 /* ---- a world with the same links ---- */
@@ -85,8 +85,8 @@ static dt_status sum_and_share(dt_comm *c, const dt_cost_model *m, dt_tree_sum *
     }
     for (int64_t at = 0; at < n; at += bucket) {
         const dt_range range = {at, at + bucket < n ? at + bucket : n};
-        DT_TRY(dt_tree_sum_share(sum, c, node[0].value, range));
-        DT_TRY(dt_tree_sum_drop(sum));
+        DT_TRY(dt_tree_sum_all_gather(sum, c, node[0].value, range));
+        DT_TRY(dt_tree_sum_discard(sum));
     }
     return DT_OK;
 }
@@ -161,11 +161,11 @@ static dt_status measure_body(dt_comm *c, void *user)
     double seconds = -1;
     const dt_cost_model model = {.parameters = 20000, .step_s = 1, .bucket_bytes = 16384, .leaves = 2};
     if (dt_comm_size(c) == 1) {
-        return dt_cost_measure(c, &m) == DT_EINVAL && dt_cost_exchange(c, &model, &seconds) == DT_EINVAL
+        return dt_cost_measure(c, &m) == DT_EINVAL && dt_cost_measure_exchange(c, &model, &seconds) == DT_EINVAL
                    ? DT_OK
                    : DT_FAIL(DT_EDATA, "one rank measures");
     }
-    DT_TRY(dt_cost_exchange(c, &model, &seconds));
+    DT_TRY(dt_cost_measure_exchange(c, &model, &seconds));
     return seconds >= 0 ? DT_OK : DT_FAIL(DT_EDATA, "no time");
 }
 

@@ -88,7 +88,7 @@ static dt_peers *peers_of(uint32_t rank, uint32_t size, dt_board *board)
 static void *meet(void *arg)
 {
     const meeting *m = arg;
-    m->all->st[m->rank] = dt_peers_meet(m->all->peers[m->rank], m->all->comm[m->rank]);
+    m->all->st[m->rank] = dt_peers_exchange_hosts(m->all->peers[m->rank], m->all->comm[m->rank]);
     return NULL;
 }
 
@@ -112,7 +112,7 @@ static void pair_meet(pair *a)
 static void pair_part(pair *a)
 {
     for (uint32_t r = 0; r < RANKS; r++) {
-        dt_peers_free(a->peers[r]);
+        dt_peers_destroy(a->peers[r]);
         dt_comm_destroy(a->comm[r]);
     }
 }
@@ -136,8 +136,8 @@ static void says(const char *text)
 
 static void begin(const pair *a, uint32_t rank, uint64_t number)
 {
-    dt_board_begin(dt_peers_board(a->peers[rank]), rank,
-                   &(dt_board_call){.number = number, .op = "barrier", .root = UINT32_MAX});
+    dt_board_call_begin(dt_peers_board(a->peers[rank]), rank,
+                        &(dt_board_call){.number = number, .op = "barrier", .root = UINT32_MAX});
 }
 
 static void test_ranks_of_a_machine_share_a_board(void **state)
@@ -146,16 +146,16 @@ static void test_ranks_of_a_machine_share_a_board(void **state)
     const uint64_t live = dt_alloc_live_bytes();
     pair a;
     pair_meet(&a);
-    assert_int_equal(dt_peers_hosts(a.peers[0]), 1);
-    assert_int_equal(dt_peers_hosts(a.peers[1]), 1);
+    assert_int_equal(dt_peers_n_hosts(a.peers[0]), 1);
+    assert_int_equal(dt_peers_n_hosts(a.peers[1]), 1);
     assert_string_equal(dt_board_path(dt_peers_board(a.peers[1])), dt_board_path(dt_peers_board(a.peers[0])));
     dt_board_rank seen;
-    dt_board_see(dt_peers_board(a.peers[0]), 1, &seen);
+    dt_board_read_rank(dt_peers_board(a.peers[0]), 1, &seen);
     assert_true(seen.state == DT_BOARD_HERE && seen.process == (int)getpid());
-    assert_int_equal(dt_peers_look(a.peers[0]), DT_OK);
-    assert_int_equal(dt_peers_listen(a.peers[0]), DT_OK);
+    assert_int_equal(dt_peers_check_local(a.peers[0]), DT_OK);
+    assert_int_equal(dt_peers_poll(a.peers[0]), DT_OK);
     pair_part(&a);
-    dt_peers_free(NULL);
+    dt_peers_destroy(NULL);
     assert_true(dt_alloc_live_bytes() == live);
 }
 
@@ -166,13 +166,13 @@ static void test_who_leaves_says_why_once(void **state)
     (void)state;
     words_reset();
     dt_peers *p = peers_of(0, 3, NULL);
-    assert_false(dt_peers_has_left(p));
-    dt_peers_leave(p, "the loss is not finite");
-    dt_peers_leave(p, "and again");
-    assert_true(dt_peers_has_left(p));
+    assert_false(dt_peers_has_exited(p));
+    dt_peers_announce_exit(p, "the loss is not finite");
+    dt_peers_announce_exit(p, "and again");
+    assert_true(dt_peers_has_exited(p));
     assert_int_equal(n_told, 1);
     assert_string_equal(told[0], "!the loss is not finite");
-    dt_peers_free(p);
+    dt_peers_destroy(p);
 }
 
 static void test_who_hears_that_a_rank_left_says_so(void **state)
@@ -188,16 +188,16 @@ static void test_who_hears_that_a_rank_left_says_so(void **state)
         words_reset();
         dt_peers *p = peers_of(0, 3, NULL);
         will_hear(2, cases[i].word);
-        assert_int_equal(dt_peers_listen(p), DT_EPEER);
+        assert_int_equal(dt_peers_poll(p), DT_EPEER);
         assert_string_equal(dt_error_text(), cases[i].want);
-        assert_int_equal(dt_peers_listen(p), DT_OK); /* nothing more came */
-        dt_peers_free(p);
+        assert_int_equal(dt_peers_poll(p), DT_OK); /* nothing more came */
+        dt_peers_destroy(p);
     }
     words_reset();
     dt_peers *p = peers_of(0, 3, NULL);
     will_hear(3, "!a rank that is none");
-    assert_int_equal(dt_peers_listen(p), DT_OK);
-    dt_peers_free(p);
+    assert_int_equal(dt_peers_poll(p), DT_OK);
+    dt_peers_destroy(p);
 }
 
 static void test_who_is_asked_answers_once(void **state)
@@ -209,18 +209,18 @@ static void test_who_is_asked_answers_once(void **state)
     will_hear(2, "?");
     will_hear(2, ".");
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(dt_peers_listen(p), DT_OK);
+        assert_int_equal(dt_peers_poll(p), DT_OK);
     }
     assert_int_equal(n_told, 1);
     assert_string_equal(told[0], ".");
-    dt_peers_free(p);
+    dt_peers_destroy(p);
     words_reset();
     p = peers_of(0, 3, NULL);
-    dt_peers_leave(p, "enough");
+    dt_peers_announce_exit(p, "enough");
     will_hear(1, "?");
-    assert_int_equal(dt_peers_listen(p), DT_OK);
+    assert_int_equal(dt_peers_poll(p), DT_OK);
     assert_int_equal(n_told, 1); /* who has left answers nothing */
-    dt_peers_free(p);
+    dt_peers_destroy(p);
 }
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
@@ -231,7 +231,7 @@ static void lose_rank_1(const pair *a)
     int how = 0;
     const pid_t child = fork();
     if (child == 0) {
-        dt_board_join(dt_peers_board(a->peers[1]), 1);
+        dt_board_mark_joined(dt_peers_board(a->peers[1]), 1);
         begin(a, 1, 5);
         _exit(0);
     }
@@ -245,12 +245,12 @@ static void test_a_process_that_is_gone_is_named(void **state)
     pair a;
     pair_meet(&a);
     lose_rank_1(&a);
-    assert_int_equal(dt_peers_look(a.peers[0]), DT_EPEER);
+    assert_int_equal(dt_peers_check_local(a.peers[0]), DT_EPEER);
     says(name_of(1));
     says(" is gone; it is in collective 5 (barrier), begun ");
-    assert_int_equal(dt_peers_look(a.peers[1]), DT_OK); /* nobody misses itself */
-    dt_board_leave(dt_peers_board(a.peers[1]), 1, 0);
-    assert_int_equal(dt_peers_look(a.peers[0]), DT_OK); /* it left in order */
+    assert_int_equal(dt_peers_check_local(a.peers[1]), DT_OK); /* nobody misses itself */
+    dt_board_mark_left(dt_peers_board(a.peers[1]), 1, 0);
+    assert_int_equal(dt_peers_check_local(a.peers[0]), DT_OK); /* it left in order */
     pair_part(&a);
 }
 
@@ -263,16 +263,16 @@ static void test_a_rank_that_has_not_come_is_blamed(void **state)
     pair_meet(&a);
     begin(&a, 0, 7);
     begin(&a, 1, 6);
-    dt_board_end(dt_peers_board(a.peers[1]), 1, 6);
-    assert_int_equal(dt_peers_blame(a.peers[0], 7, "rank 0 called barrier", 0.5), DT_ECOMM);
+    dt_board_call_end(dt_peers_board(a.peers[1]), 1, 6);
+    assert_int_equal(dt_peers_diagnose_timeout(a.peers[0], 7, "rank 0 called barrier", 0.5), DT_ECOMM);
     says("collective 7: rank 0 called barrier and timed out after 0.5 s waiting for ");
     says(name_of(1));
     says("; its last was collective 6 (barrier), which ended ");
-    assert_true(dt_peers_has_left(a.peers[0]));
+    assert_true(dt_peers_has_exited(a.peers[0]));
     assert_int_equal(n_told, 2);
     assert_string_equal(told[0], "?");
     assert_true(strncmp(told[1], "#collective 7: rank 0 called barrier", 36) == 0);
-    dt_peers_leave(a.peers[0], "it has told by now");
+    dt_peers_announce_exit(a.peers[0], "it has told by now");
     assert_int_equal(n_told, 2);
     pair_part(&a);
 }
@@ -283,21 +283,21 @@ static void test_a_gone_or_held_rank_is_blamed(void **state)
     pair a;
     pair_meet(&a);
     lose_rank_1(&a);
-    assert_int_equal(dt_peers_blame(a.peers[0], 5, "rank 0 called barrier", 2), DT_ECOMM);
+    assert_int_equal(dt_peers_diagnose_timeout(a.peers[0], 5, "rank 0 called barrier", 2), DT_ECOMM);
     says("timed out after 2 s waiting for rank 1");
     pair_part(&a);
     pair_meet(&a);
     int how = 0;
     const pid_t child = fork();
     if (child == 0) {
-        dt_board_join(dt_peers_board(a.peers[1]), 1);
+        dt_board_mark_joined(dt_peers_board(a.peers[1]), 1);
         begin(&a, 1, 5);
         raise(SIGSTOP);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &how, WUNTRACED), child);
     assert_true(WIFSTOPPED(how));
-    assert_int_equal(dt_peers_blame(a.peers[0], 5, "rank 0 called barrier", 2), DT_ECOMM);
+    assert_int_equal(dt_peers_diagnose_timeout(a.peers[0], 5, "rank 0 called barrier", 2), DT_ECOMM);
     says(", which is stopped by a signal; it is in collective 5 (barrier), begun ");
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, &how, 0), child);
@@ -312,7 +312,7 @@ static void test_where_all_are_there_nothing_arrives(void **state)
     begin(&a, 0, 7);
     begin(&a, 1, 7);
     will_hear(1, ".");
-    assert_int_equal(dt_peers_blame(a.peers[0], 7, "rank 0 called barrier", 120), DT_ECOMM);
+    assert_int_equal(dt_peers_diagnose_timeout(a.peers[0], 7, "rank 0 called barrier", 120), DT_ECOMM);
     says("timed out after 120 s, although every rank is present: messages do not arrive");
     pair_part(&a);
 }
@@ -325,12 +325,13 @@ static void test_who_left_meanwhile_is_told_instead(void **state)
     begin(&a, 1, 7);
     will_hear(1, "#it asked, too"); /* who asks for itself knows no more than this rank */
     will_hear(1, "!the disk is full");
-    assert_int_equal(dt_peers_blame(a.peers[0], 8, "rank 0 called barrier", 1), DT_ECOMM); /* it is behind anyhow */
+    assert_int_equal(dt_peers_diagnose_timeout(a.peers[0], 8, "rank 0 called barrier", 1),
+                     DT_ECOMM); /* it is behind anyhow */
     pair_part(&a);
     pair_meet(&a);
     begin(&a, 1, 7);
     will_hear(1, "!the disk is full");
-    assert_int_equal(dt_peers_blame(a.peers[0], 7, "rank 0 called barrier", 1), DT_EPEER);
+    assert_int_equal(dt_peers_diagnose_timeout(a.peers[0], 7, "rank 0 called barrier", 1), DT_EPEER);
     says("rank 1 left: the disk is full");
     pair_part(&a);
 }
@@ -342,9 +343,9 @@ static void test_ranks_that_are_not_seen(void **state)
     words_reset();
     dt_peers *p = peers_of(0, 5, NULL);
     will_hear(3, ".");
-    assert_int_equal(dt_peers_blame(p, 1, "rank 0 called all_gather of 8 bytes", 3), DT_ECOMM);
+    assert_int_equal(dt_peers_diagnose_timeout(p, 1, "rank 0 called all_gather of 8 bytes", 3), DT_ECOMM);
     says("rank 0 called all_gather of 8 bytes and timed out after 3 s waiting for rank 1; rank 2; and 1 more");
-    dt_peers_free(p);
+    dt_peers_destroy(p);
 }
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
@@ -357,7 +358,7 @@ static void test_too_little_memory(void **state)
     dt_peers *p = NULL;
     for (int k = 1; k <= 2; k++) {
         dt_board *board = NULL;
-        assert_int_equal(dt_board_make(1, &board), DT_OK);
+        assert_int_equal(dt_board_create(1, &board), DT_OK);
         dt_fault_reset(k == 1 ? "alloc:1" : "alloc:2");
         assert_int_equal(dt_peers_create(&words, &info, board, &p), DT_ENOMEM); /* and the board is closed */
         dt_fault_reset(NULL);
@@ -368,10 +369,10 @@ static void test_too_little_memory(void **state)
     assert_int_equal(dt_comm_null(&c), DT_OK);
     p = peers_of(0, 1, NULL);
     dt_fault_reset("alloc:1");
-    assert_int_equal(dt_peers_meet(p, c), DT_ENOMEM);
+    assert_int_equal(dt_peers_exchange_hosts(p, c), DT_ENOMEM);
     says("out of memory for the names of 1 ranks");
     dt_fault_reset(NULL);
-    dt_peers_free(p);
+    dt_peers_destroy(p);
     dt_comm_destroy(c);
     assert_true(dt_alloc_live_bytes() == live);
 }
@@ -383,10 +384,10 @@ static void test_a_meeting_that_fails(void **state)
     assert_int_equal(dt_comm_sim(RANKS, 10, c), DT_OK);
     dt_comm_abandon(c[1], "it never came");
     dt_peers *p = peers_of(0, RANKS, NULL);
-    assert_int_equal(dt_peers_meet(p, c[0]), DT_EPEER);
+    assert_int_equal(dt_peers_exchange_hosts(p, c[0]), DT_EPEER);
     says("it never came");
-    assert_int_equal(dt_peers_hosts(p), 0); /* nobody is known */
-    dt_peers_free(p);
+    assert_int_equal(dt_peers_n_hosts(p), 0); /* nobody is known */
+    dt_peers_destroy(p);
     dt_comm_destroy(c[0]);
     dt_comm_destroy(c[1]);
 }
@@ -399,12 +400,12 @@ static void test_without_shared_memory(void **state)
     words_reset();
     dt_peers *p = peers_of(0, 1, NULL);
     dt_fault_reset("alloc:2"); /* the board's; names come first */
-    assert_int_equal(dt_peers_meet(p, c), DT_OK);
+    assert_int_equal(dt_peers_exchange_hosts(p, c), DT_OK);
     dt_fault_reset(NULL);
     assert_null(dt_peers_board(p));
-    assert_int_equal(dt_peers_look(p), DT_OK);
-    assert_int_equal(dt_peers_hosts(p), 1);
-    dt_peers_free(p);
+    assert_int_equal(dt_peers_check_local(p), DT_OK);
+    assert_int_equal(dt_peers_n_hosts(p), 1);
+    dt_peers_destroy(p);
     dt_comm_destroy(c);
 }
 

@@ -93,8 +93,8 @@ static void offer_leaf(dt_tree *t, const dt_tree_shape *s, uint32_t half, uint32
     const dt_range at = {.begin = 0, .end = (int64_t)count};
     dt_tree_node node = {.height = 0, .index = leaf, .value = buffer};
     dt_tree_merge merge;
-    dt_tree_leaf(s, half, buffer, at);
-    while (dt_tree_offer(t, 0, &node, &merge)) {
+    dt_tree_round_leaf(s, half, buffer, at);
+    while (dt_tree_insert(t, 0, &node, &merge)) {
         dt_tree_add(s, half, merge.parent.height, merge.left, merge.right, at);
         node = merge.parent;
     }
@@ -111,8 +111,8 @@ static dt_status sum_of_all(dt_tree_sum *s, dt_tree *t, dt_comm *c, size_t count
     DT_TRY(dt_tree_sum_start(s, c, node, n, range));
     DT_TRY(dt_tree_sum_finish(s));
     *out_p = node[0].value;
-    DT_TRY(dt_tree_sum_share(s, c, *out_p, range));
-    return dt_tree_sum_drop(s);
+    DT_TRY(dt_tree_sum_all_gather(s, c, *out_p, range));
+    return dt_tree_sum_discard(s);
 }
 
 typedef struct world {
@@ -147,7 +147,7 @@ static dt_status reduce_as_rank(rank_job *job)
     dt_tree *t = NULL;
     dt_tree_sum *sum = NULL;
     double room[(MAX_RANKS + 2) * MAX_LEAVES * N_SCALARS];
-    assert_true(dt_tree_sum_f64_room(&shape, N_SCALARS) <= sizeof(room) / sizeof(*room));
+    assert_true(dt_tree_sum_f64_workspace(&shape, N_SCALARS) <= sizeof(room) / sizeof(*room));
     DT_TRY(dt_tree_create(&shape, 1, &t));
     const dt_tree_sum_desc d = {.shape = shape, .most = (int64_t)w->count, .is_fast = w->is_fast, .half = w->half};
     const dt_range range = {.begin = 0, .end = (int64_t)w->count};
@@ -171,7 +171,7 @@ static dt_status reduce_as_rank(rank_job *job)
         st = sum_of_all(sum, t, job->comm, w->count, &out);
         job->sent = dt_comm_sent(job->comm) - job->sent;
     }
-    job->told = dt_tree_sum_sent(sum, range) + dt_tree_share_sent(sum, range);
+    job->told = dt_tree_sum_sent(sum, range) + dt_tree_all_gather_sent(sum, range);
     if (st == DT_OK) {
         memcpy(job->result, out, w->count * sizeof(float));
         st = dt_tree_sum_f64(job->comm, &shape, &leaf_scalars[begin][0], N_SCALARS, room, job->scalars);
@@ -503,10 +503,10 @@ static void *join_as_rank(void *arg)
     dt_tree_sum *sum = NULL;
     dt_status st = dt_tree_sum_create(&d, &sum);
     if (st == DT_OK) {
-        st = dt_tree_sum_join(sum, job->comm, job->result, (dt_range){.begin = 0, .end = (int64_t)w->count});
+        st = dt_tree_sum_participate(sum, job->comm, job->result, (dt_range){.begin = 0, .end = (int64_t)w->count});
     }
     if (st == DT_OK) {
-        st = dt_tree_sum_drop(sum);
+        st = dt_tree_sum_discard(sum);
     }
     dt_error_take(&job->end, st);
     dt_tree_sum_destroy(sum);
@@ -618,7 +618,7 @@ static void test_leaves_in_order_keep_few_buffers(void **state)
         dt_tree_node node = {.index = leaf, .value = &value[leaf]};
         dt_tree_merge merge;
         most = ++held > most ? held : most;
-        while (dt_tree_offer(t, 0, &node, &merge)) {
+        while (dt_tree_insert(t, 0, &node, &merge)) {
             held--;
             node = merge.parent;
         }
@@ -638,18 +638,18 @@ static void test_parts_are_sums_of_their_own(void **state)
     dt_tree_merge m;
     dt_tree_node node[DT_TREE_MAX_NODES];
     assert_int_equal(create(4, 1, 0, 2, &t), DT_OK);
-    assert_false(dt_tree_offer(t, 0, &(dt_tree_node){.index = 0, .value = &value[0]}, &m));
+    assert_false(dt_tree_insert(t, 0, &(dt_tree_node){.index = 0, .value = &value[0]}, &m));
     assert_false(
-        dt_tree_offer(t, 1, &(dt_tree_node){.index = 1, .value = &value[1]}, &m)); /* its sibling is part 0's */
-    assert_true(dt_tree_offer(t, 0, &(dt_tree_node){.index = 1, .value = &value[1]}, &m));
+        dt_tree_insert(t, 1, &(dt_tree_node){.index = 1, .value = &value[1]}, &m)); /* its sibling is part 0's */
+    assert_true(dt_tree_insert(t, 0, &(dt_tree_node){.index = 1, .value = &value[1]}, &m));
     assert_ptr_equal(m.left, &value[0]);
     assert_ptr_equal(m.right, &value[1]);
-    assert_false(dt_tree_offer(t, 0, &m.parent, &m));
+    assert_false(dt_tree_insert(t, 0, &m.parent, &m));
     assert_false(dt_tree_is_complete(t, 0));
-    assert_false(dt_tree_offer(t, 0, &(dt_tree_node){.index = 2, .value = &value[2]}, &m));
-    assert_true(dt_tree_offer(t, 0, &(dt_tree_node){.index = 3, .value = &value[3]}, &m));
-    assert_true(dt_tree_offer(t, 0, &m.parent, &m));
-    assert_false(dt_tree_offer(t, 0, &m.parent, &m));
+    assert_false(dt_tree_insert(t, 0, &(dt_tree_node){.index = 2, .value = &value[2]}, &m));
+    assert_true(dt_tree_insert(t, 0, &(dt_tree_node){.index = 3, .value = &value[3]}, &m));
+    assert_true(dt_tree_insert(t, 0, &m.parent, &m));
+    assert_false(dt_tree_insert(t, 0, &m.parent, &m));
     assert_true(dt_tree_is_complete(t, 0));
     assert_false(dt_tree_is_complete(t, 1));
     assert_int_equal(dt_tree_nodes(t, 0, node), 1);
@@ -680,7 +680,7 @@ static void test_weights_change_no_bit(void **state)
             for (uint32_t r = 0; r < R; r++) {
                 weight[r] = 2 + (uint32_t)(5 * dt_rng_uniform(&key, r));
             }
-            assert_int_equal(dt_tree_weigh(S, R, weight, begin), DT_OK);
+            assert_int_equal(dt_tree_partition(S, R, weight, begin), DT_OK);
             shuffle(order, S, k);
             check_world(
                 &(world){.leaves = S, .ranks = R, .begin = begin, .half = half, .order = order, .count = 4 * COUNT},
@@ -716,7 +716,7 @@ static void test_refusals(void **state)
     assert_int_equal(dt_comm_sim(2, 5, pair), DT_OK);
     assert_int_equal(create(2, 1, 0, 1, &t), DT_OK);
     assert_int_equal(create_sum(2, 1, 0, 1, &sum), DT_OK);
-    assert_false(dt_tree_offer(t, 0, &(dt_tree_node){.index = 1, .value = &value}, NULL));
+    assert_false(dt_tree_insert(t, 0, &(dt_tree_node){.index = 1, .value = &value}, NULL));
     assert_false(dt_tree_is_complete(t, 0));
     assert_int_equal(sum_of_all(sum, t, c, 1, &out), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "before all shards have arrived"));

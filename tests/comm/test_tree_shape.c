@@ -24,7 +24,7 @@ static void test_slices_cover_a_range_in_units(void **state)
         for (uint32_t R = 1; R <= 7; R++) {
             int64_t at = ranges[i].begin, least = INT64_MAX, most = 0;
             for (uint32_t r = 0; r < R; r++) {
-                const dt_range s = dt_slice_of(ranges[i], R, r);
+                const dt_range s = dt_rank_slice(ranges[i], R, r);
                 assert_true(s.end == s.begin || s.begin == at);
                 assert_true(s.end == s.begin || s.end == ranges[i].end || s.end % DT_SLICE_UNIT == 0);
                 least = s.end - s.begin < least ? s.end - s.begin : least;
@@ -40,7 +40,7 @@ static void test_slices_cover_a_range_in_units(void **state)
 static void deal(uint32_t leaves, uint32_t ranks, const uint32_t *weight, const uint32_t *want)
 {
     uint32_t begin[MAX_RANKS + 1], at = 0;
-    assert_int_equal(dt_tree_weigh(leaves, ranks, weight, begin), DT_OK);
+    assert_int_equal(dt_tree_partition(leaves, ranks, weight, begin), DT_OK);
     for (uint32_t r = 0; r < ranks; r++) {
         assert_int_equal(begin[r], at);
         at += want[r];
@@ -60,15 +60,15 @@ static void test_weights_deal_leaves_by_largest_remainders(void **state)
     deal(8, 1, (uint32_t[]){7}, (uint32_t[]){8});
     deal(4, 4, (uint32_t[]){3, 3, 3, 3}, (uint32_t[]){1, 1, 1, 1});
     uint32_t begin[MAX_RANKS + 1];
-    assert_int_equal(dt_tree_weigh(8, 2, (uint32_t[]){1, 0}, begin), DT_EINVAL);
+    assert_int_equal(dt_tree_partition(8, 2, (uint32_t[]){1, 0}, begin), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "rank 1 has the weight 0; must be 1 to 1000000"));
-    assert_int_equal(dt_tree_weigh(8, 2, (uint32_t[]){1000001, 1}, begin), DT_EINVAL);
-    assert_int_equal(dt_tree_weigh(4096, 2, (uint32_t[]){1000000, 1}, begin), DT_EINVAL); /* 0.004 of a leaf */
-    assert_int_equal(dt_tree_weigh(8, 3, (uint32_t[]){100, 100, 1}, begin), DT_EINVAL);
+    assert_int_equal(dt_tree_partition(8, 2, (uint32_t[]){1000001, 1}, begin), DT_EINVAL);
+    assert_int_equal(dt_tree_partition(4096, 2, (uint32_t[]){1000000, 1}, begin), DT_EINVAL); /* 0.004 of a leaf */
+    assert_int_equal(dt_tree_partition(8, 3, (uint32_t[]){100, 100, 1}, begin), DT_EINVAL);
     assert_non_null(strstr(dt_error_text(), "rank 2 with the weight 1 of 201 gets none of 8 shards"));
-    assert_int_equal(dt_tree_weigh(2, 3, (uint32_t[]){1, 1, 1}, begin), DT_EINVAL);
-    assert_int_equal(dt_tree_weigh(8192, 1, (uint32_t[]){1}, begin), DT_EINVAL);
-    assert_int_equal(dt_tree_weigh(8, 0, NULL, begin), DT_EINVAL);
+    assert_int_equal(dt_tree_partition(2, 3, (uint32_t[]){1, 1, 1}, begin), DT_EINVAL);
+    assert_int_equal(dt_tree_partition(8192, 1, (uint32_t[]){1}, begin), DT_EINVAL);
+    assert_int_equal(dt_tree_partition(8, 0, NULL, begin), DT_EINVAL);
 }
 
 static void test_the_most_nodes_of_a_rank(void **state)
@@ -76,12 +76,12 @@ static void test_the_most_nodes_of_a_rank(void **state)
     (void)state;
     const uint32_t begin[] = {0, 1, 4095, 4096};
     dt_tree_shape shape = {.leaves = 4096, .ranks = 3};
-    assert_int_equal(dt_tree_most_nodes(&shape), 11);
+    assert_int_equal(dt_tree_max_nodes(&shape), 11);
     shape.begin = begin;
-    assert_int_equal(dt_tree_most_nodes(&shape), 22); /* two of each height but the highest two */
-    assert_true(dt_tree_most_nodes(&shape) <= DT_TREE_MAX_NODES);
+    assert_int_equal(dt_tree_max_nodes(&shape), 22); /* two of each height but the highest two */
+    assert_true(dt_tree_max_nodes(&shape) <= DT_TREE_MAX_NODES);
     shape = (dt_tree_shape){.leaves = 64, .ranks = 8};
-    assert_int_equal(dt_tree_most_nodes(&shape), 1);
+    assert_int_equal(dt_tree_max_nodes(&shape), 1);
 }
 
 int main(void)

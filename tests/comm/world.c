@@ -305,16 +305,16 @@ static dt_status visit(world_rank *r, uint32_t slot, phase at)
 static void take_place(world *w, uint64_t sequence)
 {
     const uint32_t size = w->d->ranks;
-    char why[DT_MEETING_TEXT];
+    char why[DT_RENDEZVOUS_TEXT];
     for (uint32_t q = 0; q < size; q++) {
         const uint32_t k = w->rank[q].ahead[sequence % DT_COMM_IN_FLIGHT];
         w->calls[q] = &w->rank[q].common.slot[k].call;
         w->begin[q] = w->rank[q].begun_at[k];
     }
-    const dt_meeting m = {.sequence = sequence, .size = size, .call = w->calls};
-    const bool matches = dt_meeting_matches(&m, why);
+    const dt_rendezvous m = {.sequence = sequence, .size = size, .call = w->calls};
+    const bool matches = dt_rendezvous_check(&m, why);
     if (matches) {
-        dt_meeting_move(&m);
+        dt_rendezvous_execute(&m);
         dt_links_carry(&w->links, &m, w->begin, w->done);
     }
     w->is_broken = !matches;

@@ -204,12 +204,12 @@ static dt_status losses(dt_train *t, const char *const *name, uint32_t n, double
 
 static dt_status expect(dt_train *t, const char *const *name, uint32_t n, uint8_t has_gradient)
 {
-    return dt_trainer_prepare_losses(trainer_of(t), name, n, has_gradient != 0);
+    return dt_trainer_compile_losses(trainer_of(t), name, n, has_gradient != 0);
 }
 
 static dt_status set(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    return dt_trainer_set(trainer_of(t), name, value, n);
+    return dt_trainer_step_input_set(trainer_of(t), name, value, n);
 }
 
 static const dt_train_api api = {.struct_size = sizeof(dt_train_api),

@@ -11,9 +11,9 @@
 #define dt_trainer_step_number     fake_step_number
 #define dt_trainer_steps_per_epoch fake_steps_per_epoch
 #define dt_trainer_steps           fake_steps
-#define dt_trainer_cost            fake_cost
+#define dt_trainer_step_cost       fake_cost
 #define dt_limits_cores            fake_cores
-#define dt_comm_in_process         fake_in_process
+#define dt_comm_process_size       fake_in_process
 #define dt_comm_size               fake_size
 #define dt_config_evaluation       fake_evaluation
 #define dt_stage_iterate           fake_iterate

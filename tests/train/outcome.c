@@ -51,7 +51,7 @@ void outcome_run(toy *t, outcome *o, int from, int to)
 
 void outcome_keep(toy *t, outcome *o)
 {
-    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t->trainer), DT_OK);
     assert_int_equal(dt_trainer_open_moments(t->trainer, true), DT_OK);
     o->bytes = (size_t)t->params.total * sizeof(float);
     for (int i = 0; i < 3; i++) {
@@ -79,7 +79,7 @@ void outcome_drop(outcome *o)
 
 void outcome_restore(toy *t, const outcome *half, int step)
 {
-    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t->trainer), DT_OK);
     assert_int_equal(dt_trainer_open_moments(t->trainer, false), DT_OK);
     for (int i = 0; i < 3; i++) {
         if (arena(t, i) != NULL) {
@@ -87,7 +87,7 @@ void outcome_restore(toy *t, const outcome *half, int step)
         }
     }
     dt_trainer_close_moments(t->trainer, true);
-    dt_trainer_step_set(t->trainer, (uint64_t)step);
+    dt_trainer_step_number_set(t->trainer, (uint64_t)step);
     dt_trainer_scaler_set(t->trainer, half->updates, &half->scaler);
     const dt_group_state *unused = NULL;
     for (uint32_t g = 0; g < dt_trainer_groups(t->trainer, &unused); g++) {

@@ -69,7 +69,7 @@ static void run(bool on_device, uint32_t threads, int set_at, outcome *o)
     toy_start(&t);
     assert_is(&t, 1, 0);
     assert_int_equal(dt_trainer_vector_size(t.trainer), t.params.count - n_numbers(&t));
-    assert_true(dt_trainer_vector_place(t.trainer, 0) == UINT64_MAX);
+    assert_true(dt_trainer_vector_offset(t.trainer, 0) == UINT64_MAX);
     outcome_run(&t, o, 0, SET_AT);
     if (set_at == SET_AT) {
         set(&t, 0.5F);

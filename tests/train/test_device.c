@@ -69,7 +69,7 @@ static void test_equals_the_cpu(void **state)
             init(&t, true);
             t.config.synchronous = true;
             t.config.graphs = graphs != 0;
-            t.config.micro_leaves = group;
+            t.config.micro_shards = group;
             toy_start(&t);
             finish(&t, &device);
             outcome_same_state(&cpu, &device);
@@ -96,9 +96,9 @@ static void test_mixed_data_equals_the_cpu(void **state)
         t.stored = &stored;
         t.n_stored = 60;
         toy_start(&t);
-        dt_trainer_refill(t.trainer);
+        dt_trainer_discard_prefetched(t.trainer);
         outcome_run(&t, &o[on_device], 0, HALF);
-        dt_trainer_refill(t.trainer);
+        dt_trainer_discard_prefetched(t.trainer);
         outcome_run(&t, &o[on_device], HALF, STEPS);
         outcome_keep(&t, &o[on_device]);
         toy_fini(&t);
@@ -340,12 +340,12 @@ static void test_sums_that_are_kept(void **state)
         init(&t, true);
         t.config.leaves = kept[k].leaves;
         t.config.batch = kept[k].leaves > 16 ? kept[k].leaves : t.config.batch;
-        t.config.micro_leaves = kept[k].group;
+        t.config.micro_shards = kept[k].group;
         toy_start(&t);
         dt_trainer_memory_get(t.trainer, &m);
-        assert_int_equal(dt_trainer_micro(t.trainer), kept[k].group);
+        assert_int_equal(dt_trainer_concurrent_shards(t.trainer), kept[k].group);
         assert_int_equal(m.grads, kept[k].arenas * m.params);
-        assert_true(dt_trainer_sum_bytes(t.trainer) >=
+        assert_true(dt_trainer_reduction_bytes(t.trainer) >=
                     (2 * kept[k].leaves + 1) * sizeof(float) * t.params.trained_count);
         dt_step_report r = {.struct_size = sizeof(r)};
         assert_int_equal(toy_step(&t, &r), DT_OK);
@@ -369,7 +369,7 @@ static void test_out_of_memory(void **state)
         if (st == DT_OK) {
             const float scale[2] = {1, 1};
             host_device_fail_alloc(0);
-            assert_int_equal(dt_trainer_set(t.trainer, "scale", scale, 2), DT_OK);
+            assert_int_equal(dt_trainer_step_input_set(t.trainer, "scale", scale, 2), DT_OK);
             finish(&t, &device);
             outcome_same_state(&cpu, &device);
             outcome_drop(&device);
@@ -433,9 +433,9 @@ static void test_evaluation(void **state)
         assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, &o[0], look), DT_OK); /* before any step */
         outcome_run(&t, &unused, 0, 6);
         assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, &o[1], look), DT_OK); /* a step is in flight */
-        assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+        assert_int_equal(dt_trainer_synchronize(t.trainer), DT_OK);
         outcome_run(&t, &unused, 6, STEPS);
-        assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+        assert_int_equal(dt_trainer_synchronize(t.trainer), DT_OK);
         assert_int_equal(dt_trainer_evaluate(t.trainer, &t.source, &o[2], look), DT_OK); /* after a checkpoint */
         toy_fini(&t);
     }
@@ -460,7 +460,7 @@ static void on_device(toy *t)
 static void on_device_in_groups(toy *t)
 {
     on_device(t);
-    t->config.micro_leaves = 2; /* of 3 leaves: one at a time */
+    t->config.micro_shards = 2; /* of 3 leaves: one at a time */
     t->config.graphs = false;
 }
 
@@ -485,7 +485,7 @@ static void on_cpu_alike(toy_change *change, outcome *o)
     change(&t);
     t.device_ops = NULL;
     t.device = NULL;
-    t.config.micro_leaves = 0;
+    t.config.micro_shards = 0;
     toy_start(&t);
     finish(&t, o);
 }
@@ -642,7 +642,7 @@ static void test_divergence_is_named(void **state)
         says("the gradient of net.");
         says("is not finite");
         /* the update was not made */
-        assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+        assert_int_equal(dt_trainer_synchronize(t.trainer), DT_OK);
         for (int64_t i = 0; i < t.params.total; i++) {
             assert_true(isfinite(dt_trainer_params(t.trainer)[i]));
         }

@@ -26,9 +26,9 @@ static void as_pair(toy *t)
     static const uint32_t turns[] = {CRITIC, BOTH, ACTOR, CRITIC, CRITIC};
     t->is_pair = t->is_grouped = true;
     t->config.slice_rows = 64; /* a leaf is one slice on the CPU too */
-    t->shadow[0] = (dt_shadow_rule){.tau = 0.1, .every = 1};
-    t->shadow[1] = (dt_shadow_rule){.tau = 0.3, .every = 2};
-    t->shadow[2] = (dt_shadow_rule){.tau = 1, .every = 3};
+    t->shadow[0] = (dt_target_rule){.tau = 0.1, .every = 1};
+    t->shadow[1] = (dt_target_rule){.tau = 0.3, .every = 2};
+    t->shadow[2] = (dt_target_rule){.tau = 1, .every = 3};
     t->turn = turns;
     t->n_turns = 5;
     t->group[0].gradient_clip = 0.3;
@@ -81,7 +81,7 @@ static void on_device_uncaptured(toy *t)
 {
     on_device(t);
     t->config.graphs = false;
-    t->config.micro_leaves = 2;
+    t->config.micro_shards = 2;
 }
 
 static void on_device_behind(toy *t)
@@ -190,7 +190,7 @@ static void test_a_copy_is_exact(void **state)
         }
         toy_start(&t);
         outcome_run(&t, &o[there], 0, 5);
-        assert_int_equal(dt_trainer_shadow_copy(t.trainer, "past"), DT_OK);
+        assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "past"), DT_OK);
         outcome_run(&t, &o[there], 5, STEPS);
         outcome_keep(&t, &o[there]);
         toy_fini(&t);

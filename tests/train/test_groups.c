@@ -30,8 +30,8 @@ static void says(const char *part)
 static void as_groups(toy *t)
 {
     t->is_pair = t->is_grouped = true;
-    t->shadow[0] = (dt_shadow_rule){.tau = 0.1, .every = 1};
-    t->shadow[1] = (dt_shadow_rule){.tau = 0.1, .every = 1};
+    t->shadow[0] = (dt_target_rule){.tau = 0.1, .every = 1};
+    t->shadow[1] = (dt_target_rule){.tau = 0.1, .every = 1};
 }
 
 /* The critic in every step, the actor in every second one. */
@@ -50,7 +50,7 @@ static dt_status step_of(toy *t, uint32_t groups, dt_step_report *r)
 {
     *r = (dt_step_report){.struct_size = sizeof(*r)};
     const dt_status st = dt_trainer_step_groups(t->trainer, groups, r);
-    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t->trainer), DT_OK);
     return st;
 }
 
@@ -247,7 +247,7 @@ static void test_each_counts_its_own(void **state)
     for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
         dt_step_report r;
         assert_int_equal(step_of(&t, turns[i], &r), DT_OK);
-        assert_int_equal(dt_trainer_told_groups(t.trainer), turns[i]);
+        assert_int_equal(dt_trainer_reported_groups(t.trainer), turns[i]);
         for (uint32_t g = 0; g < 2; g++) {
             updates[g] += turns[i] >> g & 1;
             assert_int_equal(group[g].updates, updates[g]);

@@ -253,11 +253,11 @@ static void test_losses(void **state)
     assert_true(r.loss_value[1] == dt_trainer_step_losses(t.trainer)[1] && r.loss_value[1] > 0);
     assert_float_equal(r.loss, r.loss_value[0] + 0.5 * r.loss_value[1], 1e-12);
     assert_int_equal(dt_trainer_losses(t.trainer, name, 2, before), DT_OK);
-    assert_true(dt_trainer_learns_from(t.trainer, &t.stored->source));
+    assert_true(dt_trainer_trains_on(t.trainer, &t.stored->source));
     outcome_run(&t, &o, 1, STEPS);
     assert_int_equal(dt_trainer_losses(t.trainer, name, 2, after), DT_OK);
     assert_true(after[0] < before[0] && after[1] < before[1]);
-    dt_trainer_refill(t.trainer); /* other stored samples */
+    dt_trainer_discard_prefetched(t.trainer); /* other stored samples */
     assert_int_equal(dt_trainer_losses(t.trainer, name, 2, before), DT_OK);
     assert_true(before[0] != after[0] && before[1] == after[1]);
     /* who asks for no loss of theirs does not read them */
@@ -288,7 +288,7 @@ static void test_evaluation(void **state)
     toy_init(&held);
     held.count = 20;
     assert_int_equal(dt_samples_open(&held.source, &held.ops, &held, 9), DT_OK);
-    assert_false(dt_trainer_learns_from(t.trainer, &held.source));
+    assert_false(dt_trainer_trains_on(t.trainer, &held.source));
     for (uint64_t i = 0; i < held.count; i++) {
         int64_t size = 0;
         assert_int_equal(held.ops.sizes(&held, &i, 1, &size), DT_OK);

@@ -32,16 +32,16 @@ static void says(const char *part)
 static void as_pair(toy *t)
 {
     t->is_pair = true;
-    t->shadow[0] = (dt_shadow_rule){.tau = 0.1, .every = 1};
-    t->shadow[1] = (dt_shadow_rule){.tau = 1, .every = EVERY};
-    t->shadow[2] = (dt_shadow_rule){.tau = 1, .every = 0};
+    t->shadow[0] = (dt_target_rule){.tau = 0.1, .every = 1};
+    t->shadow[1] = (dt_target_rule){.tau = 1, .every = EVERY};
+    t->shadow[2] = (dt_target_rule){.tau = 1, .every = 0};
 }
 
 static dt_status step(toy *t)
 {
     dt_step_report r = {.struct_size = sizeof(r)};
     const dt_status st = toy_step(t, &r);
-    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t->trainer), DT_OK);
     return st;
 }
 
@@ -159,20 +159,20 @@ static void test_a_copy_is_exact(void **state)
     toy_start(&t);
     assert_int_equal(step(&t), DT_OK);
     float *before = copy_of(&t);
-    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "past"), DT_OK);
+    assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "past"), DT_OK);
     dt_param_table_copy_shadows(&t.params, "past", before);
     same_shadows(&t, before);
     assert_int_equal(changed(&t, "a", before) + changed(&t, "c", before), 0); /* nothing else */
-    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "target"), DT_OK);
+    assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "target"), DT_OK);
     dt_param_table_copy_shadows(&t.params, "target", before); /* of both models */
     same_shadows(&t, before);
-    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "ghost"), DT_EINVAL);
+    assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "ghost"), DT_EINVAL);
     says("there is no target network \"ghost\"; there are target, target, past");
     free(before);
     toy_fini(&t);
     toy_init(&t);
     toy_start(&t);
-    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "past"), DT_EINVAL);
+    assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "past"), DT_EINVAL);
     says("there is none");
     toy_fini(&t);
 }
@@ -297,7 +297,7 @@ static void test_they_act(void **state)
     assert_int_equal(n_differ(&t), 0);
     assert_int_equal(step(&t), DT_OK);
     assert_true(n_differ(&t) > 100);
-    assert_int_equal(dt_trainer_shadow_copy(t.trainer, "past"), DT_OK);
+    assert_int_equal(dt_trainer_copy_to_targets(t.trainer, "past"), DT_OK);
     assert_int_equal(n_differ(&t), 0);
     toy_fini(&t);
 }
@@ -335,10 +335,10 @@ static void test_a_policy_holds_them(void **state)
         toy_start(both[i]);
         const dt_policy_desc d = {.source = &both[i]->source, .cap = cap, .pieces = 1, .places = 1};
         assert_int_equal(dt_policy_create(both[i]->trainer, &d, &p[i]), DT_OK);
-        assert_int_equal(dt_policy_make_room(p[i]), DT_OK);
+        assert_int_equal(dt_policy_allocate_frozen(p[i]), DT_OK);
     }
     assert_int_equal(step(&t), DT_OK);
-    assert_int_equal(dt_policy_hold(p[0]), DT_OK);
+    assert_int_equal(dt_policy_freeze(p[0]), DT_OK);
     act_of_past(p[0], held);
     assert_int_equal(step(&t), DT_OK); /* the shadow goes on */
     act_of_past(p[0], later);
@@ -347,7 +347,7 @@ static void test_a_policy_holds_them(void **state)
     assert_int_equal(dt_policy_load(p[1], dt_str_text(&saved), saved.bytes), DT_OK);
     act_of_past(p[1], loaded);
     assert_memory_equal(held, loaded, sizeof(held));
-    assert_int_equal(dt_policy_begin(p[0]), DT_OK);
+    assert_int_equal(dt_policy_use_current_params(p[0]), DT_OK);
     act_of_past(p[0], later);
     assert_true(memcmp(held, later, sizeof(held)) != 0);
     dt_str_fini(&saved);

@@ -315,7 +315,7 @@ static uint64_t exchange_of(const toy *t, uint32_t ranks, uint32_t rank)
     uint64_t sent = 0;
     for (int64_t at = 0; at < count_of(t); at += most) {
         const dt_range bucket = {at, at + most < count_of(t) ? at + most : count_of(t)};
-        const dt_range slice = dt_slice_of(bucket, ranks, rank);
+        const dt_range slice = dt_rank_slice(bucket, ranks, rank);
         const uint64_t own = (uint64_t)(slice.end - slice.begin), all = (uint64_t)(bucket.end - bucket.begin);
         sent += (all - own) * each * n_nodes + own * 4 * (ranks - 1);
     }
@@ -331,7 +331,7 @@ static uint64_t rest_of(const toy *t, uint32_t ranks, uint32_t rank)
     uint64_t units = 0;
     for (int64_t at = 0; at < count_of(t); at += most) {
         const dt_range bucket = {at, at + most < count_of(t) ? at + most : count_of(t)};
-        const dt_range slice = dt_slice_of(bucket, ranks, rank);
+        const dt_range slice = dt_rank_slice(bucket, ranks, rank);
         units += (uint64_t)(slice.end - slice.begin + DT_SLICE_UNIT - 1) / DT_SLICE_UNIT;
     }
     return (units * sizeof(double) + leaves * sizeof(double) + 512) * (ranks - 1);

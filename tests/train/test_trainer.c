@@ -520,7 +520,7 @@ static void test_wrong_sizes_are_refused(void **state)
     toy_init(&t);
     toy_start(&t);
     const float one = 1;
-    assert_int_equal(dt_trainer_set(t.trainer, "scale", &one, 1), DT_ESHAPE);
+    assert_int_equal(dt_trainer_step_input_set(t.trainer, "scale", &one, 1), DT_ESHAPE);
     toy_fini(&t);
 }
 
@@ -566,7 +566,7 @@ static void test_refill(void **state)
     toy_init(&t);
     toy_start(&t);
     for (int i = 0; i < STEPS; i++) {
-        dt_trainer_refill(t.trainer);
+        dt_trainer_discard_prefetched(t.trainer);
         outcome_run(&t, &refilled, i, i + 1);
     }
     outcome_keep(&t, &refilled);
@@ -601,7 +601,7 @@ static void test_seek(void **state)
     assert_int_equal(r.step, 11);
     assert_true(r.learning_rate == rate);
     assert_int_equal(dt_trainer_updates(t.trainer), 4);
-    assert_int_equal(dt_trainer_passed(t.trainer), 7);
+    assert_int_equal(dt_trainer_bypassed_steps(t.trainer), 7);
     assert_int_equal(dt_trainer_seek(t.trainer, dt_trainer_steps(t.trainer)), DT_OK);
     assert_int_equal(toy_step(&t, &r), DT_DONE);
     toy_fini(&t);

@@ -260,7 +260,8 @@ void toy_init(toy *t)
     t->n_groups = 2;
     t->config.optim =
         (dt_optim_step){.kind = DT_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-4};
-    t->config.schedule = (dt_schedule){.kind = DT_SCHEDULE_COSINE, .lr = 2e-2, .eta_min = 1e-4, .warmup = 1, .t_max = 30};
+    t->config.schedule =
+        (dt_schedule){.kind = DT_SCHEDULE_COSINE, .lr = 2e-2, .eta_min = 1e-4, .warmup = 1, .t_max = 30};
 }
 
 static void net_params(toy *t)
@@ -327,7 +328,7 @@ void toy_start(toy *t)
         print_message("%s\n", dt_error_text());
     }
     assert_int_equal(st, DT_OK);
-    assert_int_equal(dt_trainer_set(t->trainer, "scale", scale, OUT), DT_OK); /* the pair reads none */
+    assert_int_equal(dt_trainer_step_input_set(t->trainer, "scale", scale, OUT), DT_OK); /* the pair reads none */
 }
 
 void toy_fini(toy *t)

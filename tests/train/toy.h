@@ -36,7 +36,7 @@ typedef struct toy {
     uint64_t n_stored;
     bool is_pair;              /* an actor and a critic */
     int64_t pair_hidden;       /* units of the critic's hidden layer: 12, or more where parameters are to be many */
-    dt_shadow_rule shadow[3];  /* of a pair: target of the actor, of the critic, past of the actor */
+    dt_target_rule shadow[3];  /* of a pair: target of the actor, of the critic, past of the actor */
     bool is_grouped;           /* a pair's losses move their own role alone: groups critic and actor */
     dt_trainer_group group[2]; /* these, as toy_init made them, or changed */
     uint32_t n_groups;

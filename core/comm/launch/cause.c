@@ -92,13 +92,13 @@ void dt_cause_look(dt_cause *c, const dt_board *b)
         return;
     }
     for (uint32_t r = 0; r < c->n; r++) {
-        dt_board_see(b, r, &c->was[r]);
+        dt_board_read_rank(b, r, &c->was[r]);
         n_gone += c->was[r].state == DT_BOARD_GONE;
     }
     for (uint32_t r = c->n; r-- > 0;) {
         dt_board_rank *w = &c->was[r];
         if (n_gone > 0 && w->state == DT_BOARD_HERE) { /* it was looked at before that one */
-            dt_board_see(b, r, w);
+            dt_board_read_rank(b, r, w);
             n_gone += w->state == DT_BOARD_GONE;
         }
         waited_in_vain = waited_in_vain || (w->state == DT_BOARD_LEFT && w->code == DT_EXIT_PEER);
@@ -147,7 +147,7 @@ void dt_cause_lost(dt_cause *c, const dt_board *b, const char *node)
            node);
     snprintf(c->node, sizeof(c->node), "%s", node);
     for (uint32_t r = 0; r < c->n && !c->is_known && !c->is_open; r++) {
-        dt_board_see(b, r, &c->was[r]);
+        dt_board_read_rank(b, r, &c->was[r]);
     }
     c->seen_s = c->is_known || c->is_open ? c->seen_s : dt_clock_s();
     c->is_known = true;

@@ -226,7 +226,7 @@ static dt_status start(job *j, int *err_p)
 /* Has rank 0 its run directory? Before, mpirun may not hand on a signal yet, and there is nothing to save. */
 static bool is_up(const job *j)
 {
-    return dt_board_run(j->board)[0] != '\0';
+    return dt_board_run_dir(j->board)[0] != '\0';
 }
 
 /* Of the folder that run.lock lies in: that one is held by rank 0, and for a while longer than a launcher that was
@@ -266,7 +266,7 @@ static dt_status refuse_held(const dt_launch_desc *d)
 
 static void find_run(job *j)
 {
-    const char *run = dt_board_run(j->board);
+    const char *run = dt_board_run_dir(j->board);
     if (run[0] != '\0' && (j->run == NULL || strcmp(j->run, run) != 0)) {
         dt_free(j->run);
         j->run = dt_strdup(run);
@@ -376,7 +376,7 @@ static void clear_away(job *j)
         is_any = false;
         for (uint32_t r = 0; r < j->d->n; r++) {
             dt_board_rank seen;
-            dt_board_see(j->board, r, &seen);
+            dt_board_read_rank(j->board, r, &seen);
             is_any = is_any || (seen.state == DT_BOARD_HERE && !seen.is_stopped);
         }
         const struct timespec nap = {.tv_nsec = 20000000};
@@ -487,7 +487,7 @@ static dt_status live(job *j, int *code_p)
     look_at_ranks(j);
     dt_cause_settle(&j->cause, j->heard.rank, j->d->hostfile == NULL);
     clear_away(j);
-    dt_board_see(j->board, 0, &first);
+    dt_board_read_rank(j->board, 0, &first);
     if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
         *code_p = first.code; /* mpirun has a number of its own, where it was the one to be told */
     }
@@ -573,7 +573,7 @@ static dt_status run_lives(job *j, int *code_p)
 static dt_status run_job(job *j, int *code_p)
 {
     DT_TRY(dt_cause_make(j->d->n, &j->cause));
-    DT_TRY(dt_board_make(j->d->n, &j->board));
+    DT_TRY(dt_board_create(j->d->n, &j->board));
     DT_TRY(set_environment(j));
     return run_lives(j, code_p);
 }

@@ -41,7 +41,7 @@ static dt_status fail(int code, const char *what)
     return FAIL("MPI: %s failed: %s", what, text);
 }
 
-static dt_status begun(int code, const char *what, MPI_Request r, uint64_t bytes, dt_transport_request *out_p)
+static dt_status make_request(int code, const char *what, MPI_Request r, uint64_t bytes, dt_transport_request *out_p)
 {
     request_word w = {.word = 0};
     if (code != MPI_SUCCESS) {
@@ -101,14 +101,14 @@ static dt_status send(uint32_t to, const void *data, uint64_t bytes, uint32_t ta
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Isend(data, (int)bytes, MPI_BYTE, (int)to, (int)tag, messages, &r);
-    return begun(code, "a send", r, UINT64_MAX, out_p);
+    return make_request(code, "a send", r, UINT64_MAX, out_p);
 }
 
 static dt_status receive(uint32_t from, void *data, uint64_t bytes, uint32_t tag, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, (int)tag, messages, &r);
-    return begun(code, "a receive", r, bytes, out_p);
+    return make_request(code, "a receive", r, bytes, out_p);
 }
 
 static dt_status all_gather(const void *mine, uint64_t bytes, void *all, dt_transport_request *out_p)
@@ -117,41 +117,41 @@ static dt_status all_gather(const void *mine, uint64_t bytes, void *all, dt_tran
     const bool is_there = mine == (const char *)all + (uint64_t)own_rank * bytes;
     const int code = MPI_Iallgather(is_there ? MPI_IN_PLACE : mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
                                     collectives, &r);
-    return begun(code, "all_gather", r, UINT64_MAX, out_p);
+    return make_request(code, "all_gather", r, UINT64_MAX, out_p);
 }
 
 static dt_status broadcast(uint32_t root, void *data, uint64_t bytes, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Ibcast(data, (int)bytes, MPI_BYTE, (int)root, collectives, &r);
-    return begun(code, "broadcast", r, UINT64_MAX, out_p);
+    return make_request(code, "broadcast", r, UINT64_MAX, out_p);
 }
 
 static dt_status barrier(dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
-    return begun(MPI_Ibarrier(collectives, &r), "barrier", r, UINT64_MAX, out_p);
+    return make_request(MPI_Ibarrier(collectives, &r), "barrier", r, UINT64_MAX, out_p);
 }
 
 static dt_status all_reduce(float *data, uint64_t n, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Iallreduce(MPI_IN_PLACE, data, (int)n, MPI_FLOAT, MPI_SUM, collectives, &r);
-    return begun(code, "all_reduce", r, UINT64_MAX, out_p);
+    return make_request(code, "all_reduce", r, UINT64_MAX, out_p);
 }
 
 static dt_status reduce_scatter(const float *all, const uint32_t *n, float *mine, dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Ireduce_scatter(all, mine, (const int *)n, MPI_FLOAT, MPI_SUM, collectives, &r);
-    return begun(code, "reduce_scatter", r, UINT64_MAX, out_p);
+    return make_request(code, "reduce_scatter", r, UINT64_MAX, out_p);
 }
 
 static dt_status largest(uint64_t word[2], dt_transport_request *out_p)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     const int code = MPI_Iallreduce(MPI_IN_PLACE, word, 2, MPI_UINT64_T, MPI_MAX, comparisons, &r);
-    return begun(code, "a comparison", r, UINT64_MAX, out_p);
+    return make_request(code, "a comparison", r, UINT64_MAX, out_p);
 }
 
 static dt_status test(dt_transport_request *request, uint32_t n, bool *done_p)

@@ -49,8 +49,8 @@ typedef struct dt_nccl_library { /* comm: ncclComm_t; stream: cudaStream_t; type
     int (*reduce_scatter)(const void *from, void *to, size_t n, int type, int op, void *comm, void *stream);
     int (*all_gather)(const void *from, void *to, size_t n, int type, void *comm, void *stream);
     /* NULL where the version has none */
-    int (*enlist)(void *comm, void *buffer, size_t bytes, void **handle);
-    int (*delist)(void *comm, void *handle);
+    int (*register_buffer)(void *comm, void *buffer, size_t bytes, void **handle);
+    int (*deregister_buffer)(void *comm, void *handle);
     const char *(*last_error)(void *comm);
 } dt_nccl_library;
 

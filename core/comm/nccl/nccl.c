@@ -61,8 +61,8 @@ static const struct symbol {
     {"ncclReduce", offsetof(library, reduce), true},
     {"ncclReduceScatter", offsetof(library, reduce_scatter), true},
     {"ncclAllGather", offsetof(library, all_gather), true},
-    {"ncclCommRegister", offsetof(library, enlist), false},
-    {"ncclCommDeregister", offsetof(library, delist), false},
+    {"ncclCommRegister", offsetof(library, register_buffer), false},
+    {"ncclCommDeregister", offsetof(library, deregister_buffer), false},
     {"ncclGetLastError", offsetof(library, last_error), false},
 };
 
@@ -97,7 +97,7 @@ static dt_status open_library(const library **out_p)
     return DT_OK;
 }
 
-dt_status dt_nccl_find(uint32_t *version_p)
+dt_status dt_nccl_query_version(uint32_t *version_p)
 {
     const library *lib = NULL;
     int version = 0;
@@ -113,7 +113,7 @@ dt_status dt_nccl_find(uint32_t *version_p)
 /* ---- failure ----------------------------------------------------------------------------------------------------- */
 
 /* Work that is under way ends, whatever the others do. */
-static void give_up(dt_nccl *n)
+static void abort_handle(dt_nccl *n)
 {
     if (n->handle != NULL) {
         (void)n->lib->abort(n->handle);
@@ -130,12 +130,12 @@ static dt_status fail(dt_nccl *n, int e, const char *call)
                                  more != NULL && more[0] != '\0' ? ": " : "", more != NULL ? more : "");
     dt_error why;
     dt_error_take(&why, st);
-    give_up(n);
+    abort_handle(n);
     dt_comm_abort(n->comm, why.text);
     return dt_error_put(&why);
 }
 
-dt_status dt_nccl_look(dt_nccl *n, double since_s)
+dt_status dt_nccl_poll(dt_nccl *n, double since_s)
 {
     int e = SUCCESS;
     if (n->handle == NULL) {
@@ -145,18 +145,18 @@ dt_status dt_nccl_look(dt_nccl *n, double since_s)
     if (asked != SUCCESS || (e != SUCCESS && e != IN_PROGRESS)) {
         return fail(n, asked != SUCCESS ? asked : e, "while it worked");
     }
-    const dt_status st = dt_comm_watch(n->comm, "moved data between GPUs by NCCL", since_s);
+    const dt_status st = dt_comm_check_peers(n->comm, "moved data between GPUs by NCCL", since_s);
     if (st < 0) {
         dt_error why;
         dt_error_take(&why, st);
-        give_up(n);
+        abort_handle(n);
         return dt_error_put(&why);
     }
     return DT_OK;
 }
 
 /* A call that may have begun something: until the library is ready for the next one. */
-static dt_status settle(dt_nccl *n, int e, const char *call)
+static dt_status wait_until_ready(dt_nccl *n, int e, const char *call)
 {
     const double begin = dt_clock_s();
     const struct timespec nap = {.tv_nsec = 50000};
@@ -171,7 +171,7 @@ static dt_status settle(dt_nccl *n, int e, const char *call)
         }
         e = now;
         if (e == IN_PROGRESS) {
-            DT_TRY(dt_nccl_look(n, begin));
+            DT_TRY(dt_nccl_poll(n, begin));
             nanosleep(&nap, NULL);
         }
     }
@@ -180,13 +180,13 @@ static dt_status settle(dt_nccl *n, int e, const char *call)
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static dt_status make_id(const library *lib, dt_nccl_id *id)
+static dt_status create_id(const library *lib, dt_nccl_id *id)
 {
     const int e = lib->get_unique_id(id);
     return e == SUCCESS ? DT_OK : DT_FAIL(DT_ECOMM, "NCCL, ncclGetUniqueId: %s", lib->error_string(e));
 }
 
-static dt_status meet(dt_nccl *n, dt_nccl_id id)
+static dt_status init_handle(dt_nccl *n, dt_nccl_id id)
 {
     dt_nccl_config c = {.size = sizeof(c),
                         .magic = DT_NCCL_MAGIC,
@@ -200,10 +200,10 @@ static dt_status meet(dt_nccl *n, dt_nccl_id id)
     if (n->handle == NULL) {
         return fail(n, e, "ncclCommInitRankConfig");
     }
-    return settle(n, e, "ncclCommInitRankConfig");
+    return wait_until_ready(n, e, "ncclCommInitRankConfig");
 }
 
-static dt_status make(dt_comm *c, dt_nccl **out_p, dt_nccl_id *id)
+static dt_status create_parts(dt_comm *c, dt_nccl **out_p, dt_nccl_id *id)
 {
     const library *lib = NULL;
     dt_nccl *n = dt_alloc(sizeof(*n));
@@ -214,24 +214,24 @@ static dt_status make(dt_comm *c, dt_nccl **out_p, dt_nccl_id *id)
     DT_TRY(open_library(&lib));
     n->lib = lib;
     n->comm = c;
-    DT_TRY(dt_nccl_find(&n->version));
-    return dt_comm_rank(c) == 0 ? make_id(lib, id) : DT_OK;
+    DT_TRY(dt_nccl_query_version(&n->version));
+    return dt_comm_rank(c) == 0 ? create_id(lib, id) : DT_OK;
 }
 
-static dt_status bring_together(dt_nccl *n, dt_nccl_id *id)
+static dt_status connect_ranks(dt_nccl *n, dt_nccl_id *id)
 {
     DT_TRY(dt_comm_broadcast(n->comm, 0, id, sizeof(*id)));
-    return meet(n, *id);
+    return init_handle(n, *id);
 }
 
 dt_status dt_nccl_create(dt_comm *c, dt_nccl **out_p)
 {
     dt_nccl_id id = {{0}};
     dt_nccl *n = NULL;
-    const dt_status made = make(c, &n, &id);
+    const dt_status made = create_parts(c, &n, &id);
     dt_status st = dt_comm_agree(c, made);
     if (st == DT_OK) {
-        st = bring_together(n, &id);
+        st = connect_ranks(n, &id);
     }
     if (st < 0) {
         dt_nccl_destroy(n);
@@ -248,14 +248,15 @@ void dt_nccl_destroy(dt_nccl *n)
         return;
     }
     for (uint32_t i = 0; n->handle != NULL && i < n->n_registered; i++) {
-        (void)n->lib->delist(n->handle, n->registered[i]);
+        (void)n->lib->deregister_buffer(n->handle, n->registered[i]);
     }
-    if (n->handle != NULL && !n->is_failed && settle(n, n->lib->finalize(n->handle), "ncclCommFinalize") == DT_OK) {
+    if (n->handle != NULL && !n->is_failed &&
+        wait_until_ready(n, n->lib->finalize(n->handle), "ncclCommFinalize") == DT_OK) {
         (void)n->lib->destroy(n->handle);
         n->handle = NULL;
     }
     if (n->handle != NULL) {
-        give_up(n);
+        abort_handle(n);
     }
     dt_free(n);
 }
@@ -267,11 +268,12 @@ uint32_t dt_nccl_version(const dt_nccl *n)
 
 dt_status dt_nccl_register(dt_nccl *n, void *device, size_t bytes)
 {
-    if (n->lib->enlist == NULL || n->lib->delist == NULL || n->n_registered == MOST_REGISTERED || bytes == 0) {
+    if (n->lib->register_buffer == NULL || n->lib->deregister_buffer == NULL || n->n_registered == MOST_REGISTERED ||
+        bytes == 0) {
         return DT_OK;
     }
     void *handle = NULL;
-    DT_TRY(settle(n, n->lib->enlist(n->handle, device, bytes, &handle), "ncclCommRegister"));
+    DT_TRY(wait_until_ready(n, n->lib->register_buffer(n->handle, device, bytes, &handle), "ncclCommRegister"));
     if (handle != NULL) {
         n->registered[n->n_registered++] = handle;
     }
@@ -285,7 +287,7 @@ static dt_status end_group(dt_nccl *n, int e, const char *call)
 {
     const int end = n->lib->group_end();
     const bool is_bad = e != SUCCESS && e != IN_PROGRESS;
-    return settle(n, is_bad ? e : end, is_bad ? call : "ncclGroupEnd");
+    return wait_until_ready(n, is_bad ? e : end, is_bad ? call : "ncclGroupEnd");
 }
 
 static dt_status begin_group(dt_nccl *n)

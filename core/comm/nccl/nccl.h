@@ -18,7 +18,7 @@ typedef struct dt_nccl dt_nccl;
 
 /* Is there a libnccl.so.2 with all that is wanted of it? Errors: DT_EUNSUPPORTED, with what the system says and what to
  * do. version_p: 22107 is 2.21.7. */
-dt_status dt_nccl_find(uint32_t *version_p) DT_NODISCARD;
+dt_status dt_nccl_query_version(uint32_t *version_p) DT_NODISCARD;
 
 /* [collective] The ranks of c meet in NCCL, each on the device that is current in this thread. c outlives it, and is
  * what notices that others leave or do not come. Errors: DT_EUNSUPPORTED (a rank has no library), DT_ECOMM (NCCL's
@@ -43,6 +43,6 @@ dt_status dt_nccl_all_gather(dt_nccl *n, float *vector, const int64_t *at, void 
 
 /* While this rank waits for what was begun: is all well? n is aborted when it is not, so that the stream's work ends.
  * since_s: when the wait began. Errors: DT_ECOMM (NCCL's words; nobody came in time), DT_EPEER. */
-dt_status dt_nccl_look(dt_nccl *n, double since_s) DT_NODISCARD;
+dt_status dt_nccl_poll(dt_nccl *n, double since_s) DT_NODISCARD;
 
 #endif

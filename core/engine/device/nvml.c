@@ -111,7 +111,7 @@ static dt_status find_calls(dt_nvml *n, const char *path)
 }
 
 /* "MIG-..." where the variable names slices: CUDA counts them in this order, and says no more of them. */
-static bool slice_of(const dt_device_info *info, char name[NAME_BYTES])
+static bool parse_mig_slice(const dt_device_info *info, char name[NAME_BYTES])
 {
     const char *at = getenv("CUDA_VISIBLE_DEVICES");
     for (uint32_t i = 0; at != NULL && i < info->index; i++) {
@@ -131,7 +131,7 @@ static dt_status find_device(dt_nvml *n, const dt_device_info *info)
 {
     char name[NAME_BYTES];
     int code = SUCCESS;
-    if (slice_of(info, name)) {
+    if (parse_mig_slice(info, name)) {
         code = n->call.by_uuid(name, &n->device);
         return code == SUCCESS ? DT_OK
                                : DT_FAIL(DT_EUNSUPPORTED, "NVML does not recognise %s: %s", name, n->call.error(code));
@@ -208,7 +208,7 @@ static bool read_processes(const dt_nvml *n, process_info list[DT_NVML_MAX_PROGR
 }
 
 /* By process number. In a container NVML counts processes as the machine does: there, one alone is this one. */
-static double reserved(const dt_nvml *n)
+static double sum_own_memory(const dt_nvml *n)
 {
     process_info list[DT_NVML_MAX_PROGRAMS];
     unsigned count = 0;
@@ -222,13 +222,13 @@ static double reserved(const dt_nvml *n)
     return own != NULL && own->used != ~0ULL ? (double)own->used : (double)NAN;
 }
 
-void dt_nvml_read(const dt_nvml *n, dt_nvml_sample *out)
+void dt_nvml_read_sample(const dt_nvml *n, dt_nvml_sample *out)
 {
     memory_info m;
     rates r;
     unsigned degrees = 0;
     const double nothing = (double)NAN;
-    *out = (dt_nvml_sample){nothing, nothing, reserved(n), nothing, nothing};
+    *out = (dt_nvml_sample){nothing, nothing, sum_own_memory(n), nothing, nothing};
     if (n->call.memory(n->device, &m) == SUCCESS) {
         out->used = (double)m.used;
         out->total = (double)m.total;
@@ -244,7 +244,7 @@ void dt_nvml_read(const dt_nvml *n, dt_nvml_sample *out)
 /* ---- the state of the GPU ---------------------------------------------------------------------------------------- */
 
 /* Text of the library: as it may not end, and may hold anything, one line that can be shown. */
-static void finish_text(char *text, size_t bytes, int code)
+static void mask_text(char *text, size_t bytes, int code)
 {
     text[code == SUCCESS ? bytes - 1 : 0] = '\0';
     dt_mask(text, true);
@@ -258,7 +258,7 @@ static double read_clock(int (*call)(void *device, int kind, unsigned *mhz), voi
 }
 
 /* This process is one of them, under its own number or, in a container, another. */
-static void examine_programs(const dt_nvml *n, dt_nvml_state *out)
+static void read_programs(const dt_nvml *n, dt_nvml_state *out)
 {
     process_info list[DT_NVML_MAX_PROGRAMS];
     unsigned count = 0;
@@ -275,19 +275,19 @@ static void examine_programs(const dt_nvml *n, dt_nvml_state *out)
         p->pid = list[i].pid;
         p->used = list[i].used <= (1ULL << 50) ? (double)list[i].used : (double)NAN;
         const int code = n->call.name != NULL ? n->call.name(p->pid, p->name, sizeof(p->name)) : INSUFFICIENT_SIZE;
-        finish_text(p->name, sizeof(p->name), code);
+        mask_text(p->name, sizeof(p->name), code);
     }
 }
 
-void dt_nvml_examine(const dt_nvml *n, dt_nvml_state *out)
+void dt_nvml_read_state(const dt_nvml *n, dt_nvml_state *out)
 {
     static const int kind[DT_NVML_CLOCK_END] = {[DT_NVML_CLOCK_SM] = CLOCK_SM, [DT_NVML_CLOCK_MEMORY] = CLOCK_MEMORY};
     const calls *c = &n->call;
     unsigned long long bits = 0, errors = 0;
     int after = 0;
     memset(out, 0, sizeof(*out));
-    finish_text(out->driver, sizeof(out->driver),
-                c->driver != NULL ? c->driver(out->driver, sizeof(out->driver)) : INSUFFICIENT_SIZE);
+    mask_text(out->driver, sizeof(out->driver),
+              c->driver != NULL ? c->driver(out->driver, sizeof(out->driver)) : INSUFFICIENT_SIZE);
     for (int i = 0; i < DT_NVML_CLOCK_END; i++) {
         out->mhz[i] = read_clock(c->clock, n->device, kind[i]);
         out->max_mhz[i] = read_clock(c->max_clock, n->device, kind[i]);
@@ -303,5 +303,5 @@ void dt_nvml_examine(const dt_nvml *n, dt_nvml_state *out)
                             c->ecc_errors(n->device, ECC_UNCORRECTED, ECC_VOLATILE, &errors) == SUCCESS &&
                             errors <= MAX_ERRORS;
     out->ecc_errors = has_errors ? (double)errors : (double)NAN;
-    examine_programs(n, out);
+    read_programs(n, out);
 }

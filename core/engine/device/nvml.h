@@ -59,8 +59,8 @@ typedef struct dt_nvml_state { /* what does not change from step to step; texts 
  * CUDA_VISIBLE_DEVICES gives it; else by bus address. Errors: DT_EUNSUPPORTED with the reason (no library, one without
  * what is needed, no such GPU). */
 dt_status dt_nvml_open(const char *library, const dt_device_info *info, dt_nvml **out_p) DT_NODISCARD;
-void dt_nvml_read(const dt_nvml *n, dt_nvml_sample *out);
-void dt_nvml_examine(const dt_nvml *n, dt_nvml_state *out); /* numbers that cannot be are not told */
-void dt_nvml_close(dt_nvml *n);                             /* NULL is fine */
+void dt_nvml_read_sample(const dt_nvml *n, dt_nvml_sample *out);
+void dt_nvml_read_state(const dt_nvml *n, dt_nvml_state *out); /* numbers that cannot be are not told */
+void dt_nvml_close(dt_nvml *n);                                /* NULL is fine */
 
 #endif

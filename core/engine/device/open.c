@@ -18,9 +18,9 @@
 
 /* ---- what was asked for ------------------------------------------------------------------------------------------ */
 
-dt_status dt_device_wish_parse(const char *text, dt_device_wish *out_p)
+dt_status dt_device_selector_parse(const char *text, dt_device_selector *out_p)
 {
-    dt_device_wish w = {.kind = DT_DEVICE_CUDA, .index = -1};
+    dt_device_selector w = {.kind = DT_DEVICE_CUDA, .index = -1};
     int64_t index = 0;
     if (strcmp(text, "auto") == 0 || strcmp(text, "cpu") == 0) {
         w.kind = text[0] == 'a' ? DT_DEVICE_AUTO : DT_DEVICE_CPU;
@@ -43,7 +43,7 @@ static const dt_device_host host_table = {.struct_size = sizeof(host_table), .fa
 enum { NAME_BYTES = 64 };
 
 /* file and build: room for its names. */
-static dt_module_desc module_of(const char *name, char file[NAME_BYTES], char build[NAME_BYTES])
+static dt_module_desc describe_module(const char *name, char file[NAME_BYTES], char build[NAME_BYTES])
 {
     snprintf(file, NAME_BYTES, "backend_%s.so", name);
     snprintf(build, NAME_BYTES, "core/engine/backend/%s", name);
@@ -56,17 +56,17 @@ static dt_module_desc module_of(const char *name, char file[NAME_BYTES], char bu
         .if_wrong = "make the libraries of the CUDA toolkit known (LD_LIBRARY_PATH, or ldconfig), or use --device cpu"};
 }
 
-bool dt_device_module_is_there(const char *name)
+bool dt_device_module_exists(const char *name)
 {
     char file[NAME_BYTES], build[NAME_BYTES];
-    const dt_module_desc d = module_of(name, file, build);
+    const dt_module_desc d = describe_module(name, file, build);
     return dt_module_is_there(&d);
 }
 
 dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p)
 {
     char file[NAME_BYTES], build[NAME_BYTES];
-    const dt_module_desc d = module_of(name, file, build);
+    const dt_module_desc d = describe_module(name, file, build);
     dt_device_module_fn *entry = NULL;
     DT_TRY(dt_module_open(&d, (void **)(void *)&entry));
     const dt_device_ops *ops = entry(&host_table);
@@ -80,7 +80,7 @@ dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p)
 
 /* ---- this process ------------------------------------------------------------------------------------------------ */
 
-bool dt_device_driver_is_there(void)
+bool dt_device_driver_exists(void)
 {
     return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
@@ -107,7 +107,7 @@ void dt_device_info_text(const dt_device_info *i, dt_str *out)
                 i->uuid);
 }
 
-static dt_status no_such_uuid(const dt_device_ops *ops, const char *uuid, uint32_t n)
+static dt_status fail_unknown_uuid(const dt_device_ops *ops, const char *uuid, uint32_t n)
 {
     dt_str have = {0};
     for (uint32_t i = 0; i < n; i++) {
@@ -121,7 +121,8 @@ static dt_status no_such_uuid(const dt_device_ops *ops, const char *uuid, uint32
     return st;
 }
 
-dt_status dt_device_choose(const dt_device_ops *ops, const dt_device_wish *w, uint32_t local_rank, uint32_t *index_p)
+dt_status dt_device_select(const dt_device_ops *ops, const dt_device_selector *w, uint32_t local_rank,
+                           uint32_t *index_p)
 {
     uint32_t n = 0;
     DT_TRY(ops->count(&n));
@@ -134,7 +135,7 @@ dt_status dt_device_choose(const dt_device_ops *ops, const dt_device_wish *w, ui
                 return DT_OK;
             }
         }
-        return no_such_uuid(ops, w->uuid, n);
+        return fail_unknown_uuid(ops, w->uuid, n);
     }
     if (w->index >= 0 && (uint32_t)w->index >= n) {
         return DT_FAIL(DT_EUNSUPPORTED, "there is no GPU %d: this process sees %u, numbered from 0", w->index, n);

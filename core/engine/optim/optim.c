@@ -52,7 +52,8 @@ dt_optim_consts dt_optim_consts_of(const dt_optim_step *s)
     return k;
 }
 
-void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n)
+void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v,
+                    int64_t n)
 {
     if (kind == DT_OPTIMIZER_SGD) {
         loops()->sgd(k, p, g, m, n);

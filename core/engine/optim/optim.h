@@ -31,7 +31,8 @@ dt_optim_consts dt_optim_consts_of(const dt_optim_step *s);
  * below the smallest normal float are taken, and left behind, as 0. */
 void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end);
 /* The same of n elements, by numbers that were made before. */
-void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v, int64_t n);
+void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v,
+                    int64_t n);
 /* Sum of squares of one unit [begin, end) in double, fixed order. */
 double dt_optim_sum_squares(const float *g, int64_t begin, int64_t end);
 /* dst += src over [begin, end): a merge of the fixed reduction tree. */

@@ -293,7 +293,7 @@ void dt_doctor_cuda(dt_doctor *d)
     dt_error_clear();
     const dt_status st = dt_device_module_open("cuda", &ops);
     if (!has_driver) {
-        dt_doctor_no_driver(d, ops, st != DT_OK && dt_device_module_is_there("cuda") ? dt_error_text() : NULL);
+        dt_doctor_no_driver(d, ops, st != DT_OK && dt_device_module_exists("cuda") ? dt_error_text() : NULL);
     } else if (st != DT_OK) {
         dt_doctor_say(d, DT_VERDICT_WARN, "GPU", "until then --device auto and cpu train on the CPU", "%s",
                       dt_error_text());

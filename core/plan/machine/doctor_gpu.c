@@ -261,8 +261,8 @@ void dt_doctor_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info)
                       "%s", dt_error_text());
         return;
     }
-    dt_nvml_read(n, &sample);
-    dt_nvml_examine(n, &state);
+    dt_nvml_read_sample(n, &sample);
+    dt_nvml_read_state(n, &state);
     dt_nvml_close(n);
     check_sample(d, &sample, state.driver);
     check_clocks(d, gpu, &state);

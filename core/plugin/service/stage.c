@@ -87,15 +87,15 @@ static void clear_progress(dt_progress *p)
 dt_status dt_stage_iterate(dt_stage *s, dt_progress *out)
 {
     const uint64_t step = s->trainer != NULL ? dt_trainer_step_number(s->trainer) : 0;
-    const uint64_t moves = s->trainer != NULL ? dt_trainer_moves(s->trainer) : 0;
+    const uint64_t moves = s->trainer != NULL ? dt_trainer_vector_updates(s->trainer) : 0;
     clear_progress(out);
     const dt_status st = s->d.phase->ops.phase.iterate(s->self, out);
-    if (st < 0 || s->trainer == NULL || dt_trainer_moves(s->trainer) == moves ||
+    if (st < 0 || s->trainer == NULL || dt_trainer_vector_updates(s->trainer) == moves ||
         dt_trainer_step_number(s->trainer) > step) {
         return st;
     }
     /* parameters moved by hand alone: a step of the run all the same, or its checkpoints would have one name */
-    DT_TRY(dt_trainer_pass(s->trainer));
+    DT_TRY(dt_trainer_bypass_step(s->trainer));
     out->step = out->step > step ? out->step : step + 1;
     return st;
 }

@@ -99,7 +99,7 @@ static dt_status add_shadow(dt_stage *s, const dt_train_shadow *w)
     return st < 0 ? DT_CONTEXT(st, "%s", s->d.phase->desc.id) : DT_OK;
 }
 
-static dt_status add_shadows(dt_stage *s, dt_shadow_rule *rule)
+static dt_status add_shadows(dt_stage *s, dt_target_rule *rule)
 {
     enum { SMALLEST = 40 }; /* bytes of the first header that had them */
     const dt_train_desc *d = &s->train;
@@ -114,7 +114,7 @@ static dt_status add_shadows(dt_stage *s, dt_shadow_rule *rule)
     for (uint32_t i = 0; i < d->n_shadows; i++) {
         const dt_train_shadow w = shadow_at(d, i);
         DT_TRY(add_shadow(s, &w));
-        rule[i] = (dt_shadow_rule){.tau = w.tau, .every = w.every};
+        rule[i] = (dt_target_rule){.tau = w.tau, .every = w.every};
     }
     return DT_OK;
 }
@@ -337,7 +337,7 @@ static uint64_t budget(const dt_stage *s, double target_gb)
 {
     const uint64_t target = (uint64_t)(target_gb * 1e9), taken = dt_rss_bytes();
     const uint64_t left = target > taken ? target - taken : 1;
-    return target == 0 ? 0 : left / dt_comm_in_process(s->d.comm) + 1;
+    return target == 0 ? 0 : left / dt_comm_process_size(s->d.comm) + 1;
 }
 
 /* Arenas of parameters, gradients and moments, before they are filled. Errors: DT_ECONFIG. */
@@ -349,7 +349,7 @@ static dt_status check_room(const dt_stage *s, uint64_t bytes)
         return DT_OK;
     }
     DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
-    const uint64_t all = bytes * dt_comm_in_process(s->d.comm), held = dt_rss_bytes();
+    const uint64_t all = bytes * dt_comm_process_size(s->d.comm), held = dt_rss_bytes();
     const char *what = "parameters, gradients and moments of the models take";
     if (m.target_gb > 0 && (double)(all + held) > m.target_gb * 1e9) {
         return DT_FAIL(DT_ECONFIG, "%s %.4g GB, with the program %.4g GB, and memory.target_gb = %g allows less", what,
@@ -422,7 +422,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                              .synchronous = e.synchronous != 0,
                              .math = e.tf32 ? DT_DEVICE_MATH_TF32 : DT_DEVICE_MATH_F32,
                              .device_budget = (uint64_t)(m.vram_gb * 1e9),
-                             .micro_leaves = (uint32_t)e.micro_shards,
+                             .micro_shards = (uint32_t)e.micro_shards,
                              .budget = budget(s, m.target_gb),
                              .bucket_bytes = (uint64_t)(comm.bucket_mb * 1e6),
                              .half = comm.wire,
@@ -473,7 +473,7 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     DT_TRY(check_stored(s));
     DT_TRY(register_models(s, desc));
     dt_trainer_config c;
-    dt_shadow_rule shadow[DT_TRAIN_MAX_SHADOWS];
+    dt_target_rule shadow[DT_TRAIN_MAX_SHADOWS];
     dt_trainer_group group[DT_TRAIN_MAX_GROUPS];
     DT_TRY(add_groups(s, group));
     DT_TRY(add_shadows(s, shadow));
@@ -518,13 +518,13 @@ static void train_destroy(dt_train *t)
 
 static dt_status train_set(dt_train *t, const char *name, const float *value, uint32_t n)
 {
-    return dt_trainer_set(stage_of(t)->trainer, name, value, n);
+    return dt_trainer_step_input_set(stage_of(t)->trainer, name, value, n);
 }
 
 static void record_groups(const dt_stage *s)
 {
     const dt_group_state *group = NULL;
-    const uint32_t n = dt_trainer_groups(s->trainer, &group), told = dt_trainer_told_groups(s->trainer);
+    const uint32_t n = dt_trainer_groups(s->trainer, &group), told = dt_trainer_reported_groups(s->trainer);
     char name[64];
     for (uint32_t g = 0; g < n; g++) {
         if ((told >> g & 1) != 0) {
@@ -549,13 +549,13 @@ static dt_status end_step(dt_stage *s, dt_status st, const dt_step_report *out)
     const uint32_t n = dt_graph_losses(dt_trainer_graph(s->trainer), &loss);
     for (uint32_t i = 0; st == DT_OK && i < n; i++) {
         char name[96];
-        if ((dt_trainer_told_groups(s->trainer) >> loss[i].group & 1) == 0) {
+        if ((dt_trainer_reported_groups(s->trainer) >> loss[i].group & 1) == 0) {
             continue;
         }
         snprintf(name, sizeof(name), "losses/%s", loss[i].name);
         dt_metrics_scalar(s->d.metrics, name, dt_trainer_step_losses(s->trainer)[i]);
     }
-    if (st == DT_OK && dt_trainer_is_half(s->trainer)) {
+    if (st == DT_OK && dt_trainer_is_mixed_precision(s->trainer)) {
         dt_metrics_scalar(s->d.metrics, "amp/loss_scale", dt_trainer_scaler(s->trainer)->scale);
         dt_metrics_scalar(s->d.metrics, "amp/overflow_rate", dt_trainer_overflow_rate(s->trainer));
     }
@@ -645,7 +645,7 @@ static dt_status train_losses(dt_train *t, const char *const *loss, uint32_t n, 
 
 static dt_status train_expect(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient)
 {
-    return dt_trainer_prepare_losses(stage_of(t)->trainer, loss, n, has_gradient != 0);
+    return dt_trainer_compile_losses(stage_of(t)->trainer, loss, n, has_gradient != 0);
 }
 
 static dt_status train_shadow_copy(dt_train *t, const char *name)
@@ -653,7 +653,7 @@ static dt_status train_shadow_copy(dt_train *t, const char *name)
     if (name == NULL) {
         return DT_FAIL(DT_EINVAL, "shadow_copy expects the name of a target network");
     }
-    return dt_trainer_shadow_copy(stage_of(t)->trainer, name);
+    return dt_trainer_copy_to_targets(stage_of(t)->trainer, name);
 }
 
 static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *out)
@@ -667,7 +667,7 @@ static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *
     dt_train_param is = {.struct_size = out->struct_size, .n_dims = p->n_dims, .name = p->name};
     memcpy(is.dim, p->dim, p->n_dims * sizeof(is.dim[0]));
     is.count = (uint64_t)p->count;
-    is.at = dt_trainer_vector_place(s->trainer, (uint32_t)i);
+    is.at = dt_trainer_vector_offset(s->trainer, (uint32_t)i);
     is.is_trained = !p->frozen && !p->is_shadow;
     is.is_shadow = p->is_shadow;
     is.is_constant = p->is_constant && !p->is_shadow;
@@ -711,7 +711,7 @@ static dt_status train_constant_set(dt_train *t, const char *name, const float *
 
 static dt_status train_refill(dt_train *t, dt_status (*change)(void *user), void *user)
 {
-    dt_trainer_refill(stage_of(t)->trainer);
+    dt_trainer_discard_prefetched(stage_of(t)->trainer);
     return change != NULL ? change(user) : DT_OK;
 }
 

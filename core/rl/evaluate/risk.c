@@ -56,7 +56,7 @@ static dt_status prepare(dt_risk *s, const dt_rollout *r, const int64_t *cap)
                        r->env->comp->desc.id);
     }
     for (uint32_t f = 0; f < r->buffer.n_fields; f++) {
-        s->want |= dt_policy_reads(s->policy, r->buffer.field[f].name) ? UINT64_C(1) << f : 0;
+        s->want |= dt_policy_reads_field(s->policy, r->buffer.field[f].name) ? UINT64_C(1) << f : 0;
     }
     if (r->env->layout.lists[1 + s->symbol] > 0) {
         return DT_FAIL(DT_EUNSUPPORTED,
@@ -142,7 +142,7 @@ dt_status dt_risk_predict(dt_risk *s, const dt_buffer *b, uint64_t index, const 
         return DT_OK;
     }
     dt_buffer_pack(b, DT_ROW_SEEN, &index, NULL, 1, s->want, s->field);
-    DT_TRY(dt_policy_begin(s->policy));
+    DT_TRY(dt_policy_use_current_params(s->policy));
     DT_TRY(dt_policy_run(s->policy, 0, size, s->field));
     const float *logit = s->output->data;
     for (int64_t i = 0; i < size[1 + s->symbol]; i++) {

@@ -287,5 +287,5 @@ bool dt_rollout_call(const dt_rollout *r, const double *mean, double n, uint32_t
         size[k] = (int64_t)ceil(mean[k] * n);
     }
     size[1 + n_symbols] = (int64_t)ceil(n);
-    return dt_policy_call(r->acting.policy, call, size, out_p);
+    return dt_policy_call_cost(r->acting.policy, call, size, out_p);
 }

@@ -297,7 +297,7 @@ dt_data *dt_replay_data(dt_replay *p)
 static void refill(const dt_replay *p)
 {
     if (p->r->stage->trainer != NULL) {
-        dt_trainer_refill(p->r->stage->trainer);
+        dt_trainer_discard_prefetched(p->r->stage->trainer);
     }
 }
 

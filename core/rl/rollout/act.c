@@ -102,7 +102,7 @@ dt_status dt_acting_run_round(dt_rollout *r, dt_trainer *t, dt_pool *pool)
         b->is_filled = true;
         return DT_OK;
     }
-    DT_TRY(pool != NULL ? dt_pool_run(pool, run_track, r) : dt_trainer_share(t, run_track, r));
+    DT_TRY(pool != NULL ? dt_pool_run(pool, run_track, r) : dt_trainer_run_on_workers(t, run_track, r));
     for (uint32_t i = 0; i < x->n_tracks; i++) {
         const dt_track *k = &x->track[i];
         if (k->error.status < 0 && (failed == NULL || k->collector.step < failed->collector.step)) {

@@ -55,7 +55,7 @@ static dt_status check_fields(const dt_rollout *r, uint64_t *want_p)
 {
     for (uint32_t f = 0; f < r->buffer.n_fields; f++) {
         const char *name = r->buffer.field[f].name;
-        if (!dt_policy_reads(r->acting.policy, name)) {
+        if (!dt_policy_reads_field(r->acting.policy, name)) {
             continue;
         }
         if (!dt_buffer_is_known(&r->buffer, f)) {
@@ -141,8 +141,8 @@ static void make_actor(dt_track *t, dt_policy *policy, uint64_t want, uint32_t u
     a->field = t->field;
     a->room = t->room;
     a->want = want;
-    if (dt_policy_is_asked(policy)) {
-        a->places = dt_policy_places(policy);
+    if (dt_policy_is_async(policy)) {
+        a->places = dt_policy_n_places(policy);
         a->unit = unit;
     }
     a->log_std_row = log_std != NULL && log_std->rank == 2 ? t->r->env->layout.spec.n_continuous : 0;
@@ -231,8 +231,8 @@ dt_status dt_acting_create_policy(dt_rollout *r, dt_trainer *t)
     DT_TRY(choose_kept(r, t));
     DT_TRY(dt_exchange_prepare(&r->exchange, t));
     DT_TRY(create_policy(r, t, &acting, unit, cap, false, &r->acting.policy));
-    const uint32_t places = dt_policy_places(r->acting.policy),
-                   tracks = dt_policy_is_asked(r->acting.policy) ? 1 : places;
+    const uint32_t places = dt_policy_n_places(r->acting.policy),
+                   tracks = dt_policy_is_async(r->acting.policy) ? 1 : places;
     r->acting.track = dt_alloc_n(tracks, sizeof(*r->acting.track));
     if (r->acting.track == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a rollout of %u instances", r->split.instances);

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-_Static_assert((int)DT_POLICY_MAX_ASKED == (int)DT_ACTOR_PLACES, "places of a policy, and of its caller");
+_Static_assert((int)DT_POLICY_MAX_PLACES == (int)DT_ACTOR_PLACES, "places of a policy, and of its caller");
 
 const char *const dt_rollout_output[DT_ROLLOUT_OUTPUTS + 1] = {
     [DT_OUT_LOGITS] = "logits",         [DT_OUT_MEAN] = "mean", [DT_OUT_LOG_STD] = "log_std", [DT_OUT_VALUE] = "value",
@@ -51,7 +51,7 @@ dt_status dt_actor_run(dt_actor *a, const int64_t *size)
 
 void *const *dt_actor_piece(dt_actor *a, uint32_t place, uint32_t i, uint32_t n)
 {
-    dt_policy_room(a->policy, place, i, n, a->room);
+    dt_policy_input_buffers(a->policy, place, i, n, a->room);
     for (uint32_t f = 0; f < DT_BUFFER_MAX_FIELDS; f++) {
         a->room[f] = a->room[f] != NULL ? a->room[f] : a->field[f];
     }
@@ -60,17 +60,17 @@ void *const *dt_actor_piece(dt_actor *a, uint32_t place, uint32_t i, uint32_t n)
 
 dt_status dt_actor_put(dt_actor *a, uint32_t place, uint32_t i, uint32_t n, const int64_t *size)
 {
-    return dt_policy_put(a->policy, place, i, n, size, a->room);
+    return dt_policy_write_input(a->policy, place, i, n, size, a->room);
 }
 
 dt_status dt_actor_ask(dt_actor *a, uint32_t place, uint32_t n)
 {
-    return dt_policy_ask(a->policy, place, n);
+    return dt_policy_submit(a->policy, place, n);
 }
 
 dt_status dt_actor_take_answer(dt_actor *a, uint32_t place)
 {
-    DT_TRY(dt_policy_answer(a->policy, place));
+    DT_TRY(dt_policy_wait(a->policy, place));
     set_outputs(a, &a->answer[place]);
     return DT_OK;
 }

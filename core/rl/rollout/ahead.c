@@ -18,7 +18,7 @@
 
 dt_status dt_round_ahead_prepare(dt_rollout *r)
 {
-    DT_TRY(dt_policy_make_room(r->acting.policy));
+    DT_TRY(dt_policy_allocate_frozen(r->acting.policy));
     return r->acting.n_tracks > 1 ? dt_pool_start(r->acting.n_tracks, &r->ahead.pool) : DT_OK;
 }
 
@@ -36,7 +36,7 @@ static void *ahead_main(void *arg)
     const double from = dt_clock_s();
     char prefix[32] = "";
     dt_trace_thread("collector", rank);
-    if (dt_comm_in_process(r->stage->d.comm) > 1) {
+    if (dt_comm_process_size(r->stage->d.comm) > 1) {
         snprintf(prefix, sizeof(prefix), "rank %u", rank);
         dt_log_prefix_set(prefix);
     }
@@ -49,7 +49,7 @@ static void *ahead_main(void *arg)
 /* A device is asked by the thread that learns, between steps; others step environments. */
 static bool is_in_turns(const dt_rollout *r)
 {
-    return dt_policy_is_asked(r->acting.policy);
+    return dt_policy_is_async(r->acting.policy);
 }
 
 static void take_turns(dt_rollout *r, uint64_t n)
@@ -87,7 +87,7 @@ static dt_status begin_ahead(dt_rollout *r)
                        r->ahead.is_begun ? "while one is in progress; collect it first" : "before the first collect");
     }
     dt_obs_stats_apply(&r->stats);
-    DT_TRY(dt_policy_hold(r->acting.policy));
+    DT_TRY(dt_policy_freeze(r->acting.policy));
     DT_TRY(r->opponents != NULL ? dt_opponents_begin(r->opponents) : DT_OK);
     dt_acting_begin_round(r, &r->next, stops_ahead, r);
     if (is_in_turns(r)) {

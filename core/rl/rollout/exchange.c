@@ -257,7 +257,7 @@ static uint64_t most_sent(const dt_exchange *x, uint64_t n)
 
 dt_status dt_exchange_prepare(dt_exchange *x, const dt_trainer *t)
 {
-    const uint64_t n = dt_trainer_brought(t), ranks = dt_comm_size(x->split->comm);
+    const uint64_t n = dt_trainer_max_fetched(t), ranks = dt_comm_size(x->split->comm);
     x->agreed = x->agreed_sent = 0;
     return ranks > 1 ? make_room(x, n, most_sent(x, n * ranks)) : DT_OK;
 }

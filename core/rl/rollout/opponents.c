@@ -126,7 +126,7 @@ static dt_status choose(void *user, uint32_t k)
 {
     const dt_track *t = user;
     const dt_opponents *o = of_track(t);
-    return dt_policy_choose(o->policy, t->number, o->values[k], o->version[k]);
+    return dt_policy_override_params(o->policy, t->number, o->values[k], o->version[k]);
 }
 
 static uint32_t earlier(const dt_opponents *o)
@@ -162,7 +162,7 @@ static uint32_t latest_of(void *user, const dt_instance *x)
 dt_status dt_opponents_prepare(dt_opponents *o)
 {
     const uint32_t n = 1 + (o->opts.shadow[0] != '\0' ? 1 : (uint32_t)o->opts.pool);
-    o->values_bytes = dt_policy_params(o->policy) * sizeof(float);
+    o->values_bytes = dt_policy_n_params(o->policy) * sizeof(float);
     o->values = dt_alloc_n(n, sizeof(*o->values));
     o->version = dt_alloc_n(n, sizeof(*o->version));
     if (o->values == NULL || o->version == NULL) {
@@ -173,8 +173,8 @@ dt_status dt_opponents_prepare(dt_opponents *o)
         DT_TRY(dt_arena_map(o->values_bytes, &arena));
         o->values[o->n] = arena;
     }
-    DT_TRY(o->opts.shadow[0] != '\0' ? dt_policy_check_shadow(o->policy, o->opts.shadow) : DT_OK);
-    DT_TRY(dt_policy_make_room(o->policy));
+    DT_TRY(o->opts.shadow[0] != '\0' ? dt_policy_check_target(o->policy, o->opts.shadow) : DT_OK);
+    DT_TRY(dt_policy_allocate_frozen(o->policy));
     for (uint32_t i = 0; i < o->r->acting.n_tracks; i++) {
         dt_track *t = &o->r->acting.track[i];
         t->opponents =
@@ -192,7 +192,7 @@ uint32_t dt_opponents_snapshots(const dt_opponents *o)
 
 static dt_status take_values(dt_opponents *o, uint32_t k, const char *shadow)
 {
-    DT_TRY(dt_policy_values(o->r->acting.policy, shadow, o->values[k]));
+    DT_TRY(dt_policy_copy_params(o->r->acting.policy, shadow, o->values[k]));
     o->version[k] = ++o->versions;
     return DT_OK;
 }
@@ -210,7 +210,7 @@ static void add_snapshot(dt_opponents *o)
 dt_status dt_opponents_begin(dt_opponents *o)
 {
     const uint64_t round = o->r->collects;
-    DT_TRY(dt_policy_hold(o->policy));
+    DT_TRY(dt_policy_freeze(o->policy));
     DT_TRY(take_values(o, LATEST, NULL));
     if (o->opts.shadow[0] != '\0') {
         return take_values(o, 1, o->opts.shadow);
@@ -225,6 +225,6 @@ dt_status dt_opponents_judge(dt_opponents *o, dt_collect_opponents *with)
 {
     *with = o->r->acting.track[0].opponents;
     with->of = latest_of;
-    DT_TRY(dt_policy_hold(o->policy));
+    DT_TRY(dt_policy_freeze(o->policy));
     return take_values(o, LATEST, NULL);
 }

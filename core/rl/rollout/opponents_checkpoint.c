@@ -24,7 +24,7 @@ bool dt_rollout_has_pool(const dt_rollout *r)
 dt_status dt_rollout_save_pool(const dt_rollout *r, dt_str *out)
 {
     const dt_opponents *o = r->opponents;
-    const head h = {(uint64_t)o->opts.pool, o->added, o->round, dt_policy_trained(o->policy)};
+    const head h = {(uint64_t)o->opts.pool, o->added, o->round, dt_policy_n_trained(o->policy)};
     dt_str_add_n(out, (const char *)&h, sizeof(h));
     for (uint32_t k = 1; k <= dt_opponents_snapshots(o); k++) {
         dt_policy_pack(o->policy, o->values[k], out);
@@ -34,7 +34,7 @@ dt_status dt_rollout_save_pool(const dt_rollout *r, dt_str *out)
 
 static dt_status read_pool(dt_opponents *o, const head *h, const char *at, size_t left)
 {
-    const uint64_t n = h->added < h->pool ? h->added : h->pool, trained = dt_policy_trained(o->policy);
+    const uint64_t n = h->added < h->pool ? h->added : h->pool, trained = dt_policy_n_trained(o->policy);
     if (h->n_values != trained || left != n * trained * sizeof(float)) {
         return DT_FAIL(DT_EDATA,
                        "the checkpoint's pool of opponents has %llu snapshots of %llu parameters in %zu bytes; this "
@@ -42,7 +42,7 @@ static dt_status read_pool(dt_opponents *o, const head *h, const char *at, size_
                        (unsigned long long)n, (unsigned long long)h->n_values, left, (unsigned long long)trained);
     }
     for (uint32_t k = 1; k <= n; k++) {
-        DT_TRY(dt_policy_values(o->r->acting.policy, NULL, o->values[k])); /* what is frozen */
+        DT_TRY(dt_policy_copy_params(o->r->acting.policy, NULL, o->values[k])); /* what is frozen */
         at = dt_policy_unpack(o->policy, at, o->values[k]);
         o->version[k] = ++o->versions;
     }

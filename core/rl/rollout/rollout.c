@@ -269,7 +269,7 @@ dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t)
 {
     DT_TRY(dt_rollout_prepare(r, t));
     dt_obs_stats_apply(&r->stats);
-    return dt_policy_begin(r->acting.policy);
+    return dt_policy_use_current_params(r->acting.policy);
 }
 
 void dt_rollout_settle(dt_rollout *r)
@@ -321,7 +321,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     const double from = dt_clock_s();
     DT_TRACE_N("rollout", "collect", "round", r->collects + 1);
     const bool is_ahead = r->ahead.is_begun;
-    dt_trainer_refill(trainer); /* nothing reads while we write */
+    dt_trainer_discard_prefetched(trainer); /* nothing reads while we write */
     dt_exchange_invalidate(&r->exchange);
     const dt_status acted = is_ahead ? dt_round_ahead_wait(r) : collect_now(r, trainer);
     DT_TRY(dt_comm_agree(r->split.comm, acted));

@@ -367,7 +367,7 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
 static dt_status load_shadows(const dt_handover *h, dt_stage *s, uint32_t want, dt_ckpt_tensor *t)
 {
     char role[128];
-    DT_TRY(dt_trainer_shadow_copy(s->trainer, NULL));
+    DT_TRY(dt_trainer_copy_to_targets(s->trainer, NULL));
     for (uint32_t i = 0; i < s->params.n_shadows && want == DT_HANDOVER_WHOLE; i++) {
         snprintf(role, sizeof(role), "%s@%s", s->params.shadow[i].role, s->params.shadow[i].name);
         const uint32_t n = collect(s, role, t);
@@ -424,7 +424,8 @@ dt_status dt_handover_load(const dt_handover *h, dt_stage *s, const char *const 
     }
     DT_TRY(check_fresh(s, fresh));
     dt_ckpt_tensor *t = dt_alloc_n(s->params.n > 0 ? s->params.n : 1, sizeof(*t));
-    dt_status st = t != NULL ? dt_trainer_hold(s->trainer) : DT_FAIL(DT_ENOMEM, "out of memory for loading weights");
+    dt_status st =
+        t != NULL ? dt_trainer_synchronize(s->trainer) : DT_FAIL(DT_ENOMEM, "out of memory for loading weights");
     if (st == DT_OK) {
         st = load_roles(h, s, fresh, want, t, &n);
     }

@@ -199,7 +199,7 @@ static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
     if (!dt_fs_is_dir(d->run_dir)) { /* a new folder would have no configuration */
         return DT_FAIL(DT_EIO, "the folder %s no longer exists", d->run_dir);
     }
-    DT_TRY(dt_trainer_hold(s->trainer)); /* steps of a device are counted when they are read */
+    DT_TRY(dt_trainer_synchronize(s->trainer)); /* steps of a device are counted when they are read */
     DT_TRY(d->backup == NULL ? write_backup(s, &p->now) : DT_OK);
     DT_TRY(has_replay(s) && d->ranks == 1 ? dt_rollout_open_replay(s->rollout) : DT_OK);
     DT_TRY(dt_blobs_write(s, DT_BLOBS_OTHER, &p->now));

@@ -195,7 +195,7 @@ static void collect(const dt_stage *s, const dt_snapshot_desc *d, const dt_snaps
                     .step = (int64_t)dt_trainer_step_number(s->trainer),
                     .base_step = (int64_t)d->base_step,
                     .updates = (int64_t)dt_trainer_updates(s->trainer),
-                    .passed = (int64_t)dt_trainer_passed(s->trainer),
+                    .passed = (int64_t)dt_trainer_bypassed_steps(s->trainer),
                     .loss_scale = backup->scaler.scale,
                     .good_steps = backup->scaler.good,
                     .tolerance = backup->scaler.tolerance,
@@ -328,7 +328,7 @@ static void apply_scaler(const dt_state *v, dt_stage *s)
     scaler.skips = (uint64_t)or_else(v->skips, (int64_t)scaler.skips);
     scaler.overflows = (uint64_t)or_else(v->overflows, (int64_t)scaler.overflows);
     dt_trainer_scaler_set(s->trainer, (uint64_t)v->updates, &scaler);
-    dt_trainer_passed_set(s->trainer, (uint64_t)or_else(v->passed, 0));
+    dt_trainer_bypassed_steps_set(s->trainer, (uint64_t)or_else(v->passed, 0));
 }
 
 /* The saved number of updates of a group; -1: there is none. */
@@ -371,7 +371,7 @@ static dt_status check_position(const dt_state *v, const dt_ckpt_info *info)
 dt_status dt_state_apply(const dt_state *v, const dt_ckpt *c, dt_stage *s)
 {
     DT_TRY(check_position(v, dt_ckpt_info_get(c)));
-    dt_trainer_step_set(s->trainer, (uint64_t)v->step);
+    dt_trainer_step_number_set(s->trainer, (uint64_t)v->step);
     DT_TRY(apply_stores(v, c, s));
     DT_TRY(s->stream != NULL ? dt_stream_load(s->stream, dt_str_text(&v->stream.lines), (uint64_t)v->step,
                                               dt_trainer_steps_per_epoch(s->trainer))

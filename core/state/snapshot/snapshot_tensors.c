@@ -55,14 +55,14 @@ static dt_status list_init(dt_tensor_list *l, uint32_t cap)
 dt_status dt_tensors_of_model(dt_stage *s, dt_tensor_list *l)
 {
     DT_TRY(list_init(l, s->params.n));
-    DT_TRY(dt_trainer_hold(s->trainer));
+    DT_TRY(dt_trainer_synchronize(s->trainer));
     return add_arena(l, &s->params, "", dt_trainer_params(s->trainer));
 }
 
 dt_status dt_tensors_of_optim(dt_stage *s, dt_tensor_list *l)
 {
     DT_TRY(list_init(l, 2 * s->params.n));
-    DT_TRY(dt_trainer_hold(s->trainer));
+    DT_TRY(dt_trainer_synchronize(s->trainer));
     DT_TRY(add_arena(l, &s->params, "m.", dt_trainer_moment(s->trainer, 0)));
     return add_arena(l, &s->params, "v.", dt_trainer_moment(s->trainer, 1));
 }

@@ -268,7 +268,7 @@ void dt_event_files_models(const dt_stage *s, dt_metrics *m, uint64_t step)
     if (e == NULL) {
         return;
     }
-    dt_status st = dt_trainer_hold(s->trainer);
+    dt_status st = dt_trainer_synchronize(s->trainer);
     for (uint32_t i = 0; i < s->n_models && st == DT_OK; i++) {
         st = put_model(s, e, step, s->model[i].role);
     }

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/device/held.h"
+#include "engine/device/memory.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,26 +19,26 @@ enum { ROUND = 16 };
 /* ---- shape classes ----------------------------------------------------------------------------------------------- */
 
 /* Class c of a symbol that never exceeds `top`: a power of 2^(1/4) below it, rounded up to ROUND. */
-static int64_t cap_of(int64_t top, int c)
+static int64_t compute_capacity(int64_t top, int c)
 {
     const double exact = (double)top * pow(2.0, (c - (DT_DEVICE_CLASSES - 1)) / 4.0);
     const int64_t cap = ((int64_t)ceil(exact) + ROUND - 1) / ROUND * ROUND;
     return cap > ROUND ? cap : ROUND;
 }
 
-static void set_classes(dt_train_device *d, uint64_t leaf_samples)
+static void set_classes(dt_train_device *d, uint64_t shard_samples)
 {
     dt_samples *s = &d->source;
     for (int c = 0; c < DT_DEVICE_CLASSES; c++) {
         for (uint32_t k = 0; k < s->n_symbols; k++) {
-            d->class[c].cap[k] = cap_of(s->sample_max[k] * (int64_t)leaf_samples, c);
+            d->class[c].cap[k] = compute_capacity(s->sample_max[k] * (int64_t)shard_samples, c);
         }
-        d->class[c].cap[s->n_symbols] = (int64_t)leaf_samples;
+        d->class[c].cap[s->n_symbols] = (int64_t)shard_samples;
     }
     memcpy(s->slice_cap, d->class[DT_DEVICE_CLASSES - 1].cap, sizeof(s->slice_cap));
 }
 
-size_t dt_device_class_of(const dt_train_device *d, const int64_t *size)
+size_t dt_device_find_class(const dt_train_device *d, const int64_t *size)
 {
     for (size_t c = 0; c < DT_DEVICE_CLASSES; c++) {
         bool fits = true;
@@ -54,7 +54,7 @@ size_t dt_device_class_of(const dt_train_device *d, const int64_t *size)
 
 /* Of samples that have not come: how large a shard is likely to be at most, where they are like those that its source
  * has seen, times the room that it has for larger ones. What is larger still makes memory grow. */
-static size_t likely_class(const dt_trainer *t, const dt_train_device *d)
+static size_t estimate_class(const dt_trainer *t, const dt_train_device *d)
 {
     enum { DEVIATIONS = 4 }; /* of the sum of a shard's samples: one shard of 30000 is larger, if sizes are normal */
     const dt_samples *s = &d->source;
@@ -66,29 +66,29 @@ static size_t likely_class(const dt_trainer *t, const dt_train_device *d)
         size[k] = (int64_t)(sum < most ? sum : most);
     }
     size[s->n_symbols] = (int64_t)n;
-    return dt_device_class_of(d, size);
+    return dt_device_find_class(d, size);
 }
 
 /* The class of the largest batch of the first epoch, so that its memory can be told before the run. */
-static dt_status largest_class(dt_trainer *t, const dt_train_device *d, size_t *out_p)
+static dt_status find_largest_class(dt_trainer *t, const dt_train_device *d, size_t *out_p)
 {
     size_t largest = 0;
     if (d->source.turn != NULL) {
-        *out_p = likely_class(t, d);
+        *out_p = estimate_class(t, d);
         return DT_OK;
     }
     for (uint64_t step = 0; step < t->state.steps_per_epoch && step < dt_trainer_steps(t); step++) {
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1], unused[DT_SAMPLES_MAX_SYMBOLS + 1];
-        DT_TRY(dt_batch_sizes(t, step, size, unused));
-        const size_t c = dt_device_class_of(d, size);
+        DT_TRY(dt_compute_batch_sizes(t, step, size, unused));
+        const size_t c = dt_device_find_class(d, size);
         largest = c > largest ? c : largest;
     }
     *out_p = largest;
     return DT_OK;
 }
 
-dt_status dt_device_lay_out(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
-                            dt_device_input *out_p)
+dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
+                                 dt_device_input *out_p)
 {
     dt_device_input in = {.live = dt_device_align(sizeof(dt_device_control))};
     const char *const *name = NULL;
@@ -121,12 +121,12 @@ static dt_status compile(dt_trainer *t, dt_train_device *d, dt_device_class *k)
                              .fuse = t->c.fuse,
                              .recompute = t->c.recompute,
                              .cap = k->cap,
-                             .half = dt_device_half(t)};
+                             .half = dt_device_storage_type(t)};
     DT_TRY(dt_plan_compile(t->train.graph, &pd, &k->plan));
-    return dt_device_lay_out(k->plan, &d->source, k->cap, d->leaves, &k->input);
+    return dt_device_layout_input(k->plan, &d->source, k->cap, d->leaves, &k->input);
 }
 
-static dt_status make_exec(dt_trainer *t, dt_train_device *d, dt_device_class *k)
+static dt_status create_exec(dt_trainer *t, dt_train_device *d, dt_device_class *k)
 {
     const dt_device_exec_desc ed = {.plan = k->plan,
                                     .ops = d->ops,
@@ -141,7 +141,7 @@ static dt_status make_exec(dt_trainer *t, dt_train_device *d, dt_device_class *k
 
 /* ---- memory that follows the class ------------------------------------------------------------------------------- */
 
-static void drop_graphs(dt_train_device *d)
+static void destroy_graphs(dt_train_device *d)
 {
     for (int c = 0; c < DT_DEVICE_CLASSES; c++) {
         for (uint32_t r = 0; r < d->class[c].n_replays; r++) {
@@ -153,41 +153,41 @@ static void drop_graphs(dt_train_device *d)
     }
 }
 
-static void drop_buffers(dt_train_device *d)
+static void destroy_buffers(dt_train_device *d)
 {
     for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
-        dt_device_give(d->ops, d->device, d->buffer[b].device);
+        dt_device_free(d->ops, d->device, d->buffer[b].device);
         d->ops->unpin(d->device, d->buffer[b].pinned);
         d->buffer[b].device = d->buffer[b].pinned = NULL;
     }
     d->buffer_bytes = 0;
 }
 
-dt_status dt_device_wait(dt_train_device *d)
+dt_status dt_device_synchronize(dt_train_device *d)
 {
     DT_TRY(d->ops->stream_sync(d->device, d->copy));
     return d->ops->stream_sync(d->device, d->compute);
 }
 
 /* Captured graphs know addresses: they go when memory moves. */
-static dt_status grow(dt_train_device *d, size_t arena_bytes, size_t buffer_bytes)
+static dt_status grow_memory(dt_train_device *d, size_t arena_bytes, size_t buffer_bytes)
 {
-    DT_TRY(dt_device_wait(d));
-    drop_graphs(d);
+    DT_TRY(dt_device_synchronize(d));
+    destroy_graphs(d);
     if (arena_bytes > d->arena_bytes) {
         void *p = NULL;
-        dt_device_give(d->ops, d->device, d->arena);
+        dt_device_free(d->ops, d->device, d->arena);
         d->arena = NULL;
         d->arena_bytes = 0;
-        DT_TRY(dt_device_take(d->ops, d->device, arena_bytes, &p));
+        DT_TRY(dt_device_allocate(d->ops, d->device, arena_bytes, &p));
         d->arena = p;
         d->arena_bytes = arena_bytes;
     }
     if (buffer_bytes > d->buffer_bytes) {
-        drop_buffers(d);
+        destroy_buffers(d);
         for (int b = 0; b < DT_DEVICE_BUFFERS; b++) {
             void *p = NULL;
-            DT_TRY(dt_device_take(d->ops, d->device, buffer_bytes, &p));
+            DT_TRY(dt_device_allocate(d->ops, d->device, buffer_bytes, &p));
             d->buffer[b].device = p;
             DT_TRY(d->ops->pin(d->device, buffer_bytes, &p));
             d->buffer[b].pinned = p;
@@ -197,33 +197,33 @@ static dt_status grow(dt_train_device *d, size_t arena_bytes, size_t buffer_byte
     return DT_OK;
 }
 
-dt_status dt_device_class_use(dt_trainer *t, dt_train_device *d, size_t c)
+dt_status dt_device_prepare_class(dt_trainer *t, dt_train_device *d, size_t c)
 {
     dt_device_class *k = &d->class[c];
     if (k->plan == NULL) {
         DT_TRY(compile(t, d, k));
     }
     if (k->exec == NULL) {
-        DT_TRY(make_exec(t, d, k));
+        DT_TRY(create_exec(t, d, k));
     }
     const size_t bytes = dt_device_exec_bytes(k->exec);
-    return bytes > d->arena_bytes || k->input.bytes > d->buffer_bytes ? grow(d, bytes, k->input.bytes) : DT_OK;
+    return bytes > d->arena_bytes || k->input.bytes > d->buffer_bytes ? grow_memory(d, bytes, k->input.bytes) : DT_OK;
 }
 
 /* ---- memory that stays ------------------------------------------------------------------------------------------- */
 
-static dt_status take(dt_train_device *d, size_t bytes, void *out_p)
+static dt_status allocate(dt_train_device *d, size_t bytes, void *out_p)
 {
     void *p = NULL;
-    DT_TRY(dt_device_take(d->ops, d->device, bytes, &p));
+    DT_TRY(dt_device_allocate(d->ops, d->device, bytes, &p));
     memcpy(out_p, &p, sizeof(p));
     return DT_OK;
 }
 
 /* From the host, once. */
-static dt_status put(dt_train_device *d, const uint8_t *from, size_t n, uint8_t **out_p)
+static dt_status upload_once(dt_train_device *d, const uint8_t *from, size_t n, uint8_t **out_p)
 {
-    DT_TRY(take(d, n, out_p));
+    DT_TRY(allocate(d, n, out_p));
     DT_TRY(d->ops->copy(d->device, *out_p, from, n, DT_DEVICE_TO_DEVICE, d->compute));
     return d->ops->stream_sync(d->device, d->compute);
 }
@@ -250,7 +250,7 @@ static dt_status mark_blocks(const dt_trainer *t, dt_train_device *d)
         }
     }
     if (st == DT_OK) {
-        st = put(d, mark, n, &d->block_group);
+        st = upload_once(d, mark, n, &d->block_group);
     }
     dt_free(mark);
     return st;
@@ -273,12 +273,12 @@ static dt_status mark_trained(const dt_trainer *t, dt_train_device *d)
             }
         }
     }
-    dt_status st = put(d, mark, n, &d->trained);
+    dt_status st = upload_once(d, mark, n, &d->trained);
     dt_free(mark);
     return st == DT_OK && t->state.n_groups > 1 ? mark_blocks(t, d) : st;
 }
 
-static dt_status make_streams(dt_train_device *d)
+static dt_status create_streams(dt_train_device *d)
 {
     DT_TRY(d->ops->stream_create(d->device, &d->compute));
     DT_TRY(d->ops->stream_create(d->device, &d->copy));
@@ -307,42 +307,42 @@ static size_t half_bytes(const dt_train_device *d)
     return params_bytes(d) / 2;
 }
 
-static dt_status make_arenas(dt_trainer *t, dt_train_device *d)
+static dt_status create_arenas(dt_trainer *t, dt_train_device *d)
 {
     const size_t bytes = arena_bytes(d);
-    DT_TRY(take(d, params_bytes(d), &d->params));
-    if (dt_device_half(t) != 0) {
+    DT_TRY(allocate(d, params_bytes(d), &d->params));
+    if (dt_device_storage_type(t) != 0) {
         if (d->ops->narrow == NULL) {
             return DT_FAIL(DT_EUNSUPPORTED, "device %s computes only in fp32; set amp.enabled=false", d->ops->name);
         }
-        DT_TRY(take(d, half_bytes(d), &d->params_half));
+        DT_TRY(allocate(d, half_bytes(d), &d->params_half));
     }
     d->moment_bytes = t->shape.ranks > 1 ? t->state.moment_bytes : bytes; /* as the host keeps them */
-    DT_TRY(take(d, d->moment_bytes, &d->moment[0]));
+    DT_TRY(allocate(d, d->moment_bytes, &d->moment[0]));
     if (t->state.moment[1] != NULL) {
-        DT_TRY(take(d, d->moment_bytes, &d->moment[1]));
+        DT_TRY(allocate(d, d->moment_bytes, &d->moment[1]));
     }
     DT_TRY(mark_trained(t, d));
-    DT_TRY(take(d, ((size_t)(d->total / DT_DEVICE_BLOCK) + 1) * sizeof(double), &d->block_sum));
-    DT_TRY(take(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &d->seed));
+    DT_TRY(allocate(d, ((size_t)(d->total / DT_DEVICE_BLOCK) + 1) * sizeof(double), &d->block_sum));
+    DT_TRY(allocate(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &d->seed));
     for (int i = 0; i < DT_DEVICE_MAX_LOSSES; i++) {
-        DT_TRY(take(d, d->leaves * sizeof(double), &d->loss[i]));
+        DT_TRY(allocate(d, d->leaves * sizeof(double), &d->loss[i]));
     }
-    DT_TRY(take(d, sizeof(dt_device_state), &d->state));
-    return take(d, sizeof(dt_device_result), &d->result);
+    DT_TRY(allocate(d, sizeof(dt_device_state), &d->state));
+    return allocate(d, sizeof(dt_device_result), &d->result);
 }
 
 /* ---- how many leaves at once ------------------------------------------------------------------------------------- */
 
 /* That depends on the group. */
-static size_t bytes_of(const dt_trainer *t, const dt_train_device *d, const dt_device_class *k)
+static size_t planned_bytes(const dt_trainer *t, const dt_train_device *d, const dt_device_class *k)
 {
     return dt_device_exec_bytes(k->exec) + DT_DEVICE_BUFFERS * k->input.bytes +
-           arena_bytes(d) * dt_device_slots(t, d->leaves, d->group);
+           arena_bytes(d) * dt_device_count_slots(t, d->leaves, d->group);
 }
 
 /* The largest group of at most so many leaves by which this rank's can be divided. */
-static uint32_t group_of(const dt_train_device *d, uint32_t most)
+static uint32_t divide_shards(const dt_train_device *d, uint32_t most)
 {
     uint32_t n = most < d->leaves ? most : d->leaves;
     while (n > 1 && d->leaves % n != 0) {
@@ -352,29 +352,29 @@ static uint32_t group_of(const dt_train_device *d, uint32_t most)
 }
 
 /* Makes the group smaller until the planned memory fits; the result does not depend on it. */
-static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
+static dt_status choose_launch_shards(dt_trainer *t, dt_train_device *d, size_t c)
 {
     dt_device_class *k = &d->class[c];
     uint64_t left = 0, total = 0;
     DT_TRY(d->ops->memory(d->device, &left, &total));
     uint64_t usable = left - left / 20; /* the driver wants some for captured graphs and libraries */
     usable = t->c.device_budget > 0 && t->c.device_budget < usable ? t->c.device_budget : usable;
-    d->group = group_of(d, t->c.micro_leaves > 0 ? t->c.micro_leaves : d->leaves);
+    d->group = divide_shards(d, t->c.micro_shards > 0 ? t->c.micro_shards : d->leaves);
     for (;;) {
-        DT_TRY(make_exec(t, d, k));
-        if (bytes_of(t, d, k) <= usable) {
+        DT_TRY(create_exec(t, d, k));
+        if (planned_bytes(t, d, k) <= usable) {
             break;
         }
         if (d->group == 1) {
             return DT_FAIL(DT_ENOMEM,
                            "one shard of a batch needs %.1f MiB for activations, gradients and inputs, %.1f MiB of the "
                            "device may be used%s; raise data.shards, lower data.batch, or set engine.recompute",
-                           (double)bytes_of(t, d, k) / 1048576.0, (double)usable / 1048576.0,
+                           (double)planned_bytes(t, d, k) / 1048576.0, (double)usable / 1048576.0,
                            usable == t->c.device_budget ? " (memory.vram_gb)" : "");
         }
         dt_device_exec_destroy(k->exec);
         k->exec = NULL;
-        d->group = group_of(d, d->group / 2);
+        d->group = divide_shards(d, d->group / 2);
     }
     if (d->group < d->leaves) {
         dt_log(DT_LOG_INFO, "micro-batch: %u of %u shards at a time; the result is the same", d->group, d->leaves);
@@ -383,18 +383,18 @@ static dt_status choose_group(dt_trainer *t, dt_train_device *d, size_t c)
 }
 
 /* What is not written to stays zero: the gradients of what is frozen, and gaps behind a tensor. */
-static dt_status make_slots(const dt_trainer *t, dt_train_device *d)
+static dt_status create_slots(const dt_trainer *t, dt_train_device *d)
 {
-    dt_device_give(d->ops, d->device, d->grad);
+    dt_device_free(d->ops, d->device, d->grad);
     d->grad = NULL;
-    d->slots = dt_device_slots(t, d->leaves, d->group);
-    return take(d, arena_bytes(d) * d->slots, &d->grad);
+    d->slots = dt_device_count_slots(t, d->leaves, d->group);
+    return allocate(d, arena_bytes(d) * d->slots, &d->grad);
 }
 
 static dt_status allocate_group(dt_trainer *t, dt_train_device *d, size_t c)
 {
-    DT_TRY(make_slots(t, d));
-    return dt_device_class_use(t, d, c);
+    DT_TRY(create_slots(t, d));
+    return dt_device_prepare_class(t, d, c);
 }
 
 /* The plan was wrong about what is free: once the smaller group, then a clear stop. */
@@ -404,9 +404,9 @@ static dt_status allocate_class(dt_trainer *t, dt_train_device *d, size_t c)
     if (st != DT_ENOMEM || d->group == 1) {
         return st;
     }
-    const uint32_t less = group_of(d, d->group / 2);
+    const uint32_t less = divide_shards(d, d->group / 2);
     dt_log(DT_LOG_WARN, "%s; trying %u shards at a time instead of %u", dt_error_text(), less, d->group);
-    drop_buffers(d);
+    destroy_buffers(d);
     dt_device_exec_destroy(d->class[c].exec);
     d->class[c].exec = NULL;
     d->group = less;
@@ -416,7 +416,7 @@ static dt_status allocate_class(dt_trainer *t, dt_train_device *d, size_t c)
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 /* Which leaves this rank sums, and which elements of the sum it owns. */
-static dt_status find_part(const dt_trainer *t, dt_train_device *d)
+static dt_status assign_slices(const dt_trainer *t, dt_train_device *d)
 {
     const dt_reduction *r = &t->reduce;
     const uint32_t ranks = t->shape.ranks;
@@ -429,7 +429,7 @@ static dt_status find_part(const dt_trainer *t, dt_train_device *d)
     d->slice[0] = (dt_device_slice){.begin = 0, .end = d->total};
     int64_t moment = 0;
     for (uint32_t b = 0; b < r->n_buckets && ranks > 1; b++) {
-        const dt_range own = dt_slice_of(r->bucket[b], ranks, t->shape.rank);
+        const dt_range own = dt_rank_slice(r->bucket[b], ranks, t->shape.rank);
         d->slice[b] = (dt_device_slice){.begin = own.begin, .end = own.end, .moment = moment};
         moment += own.end - own.begin;
     }
@@ -438,10 +438,10 @@ static dt_status find_part(const dt_trainer *t, dt_train_device *d)
 
 /* The order in which backward ends with buckets, which is that of every class; where they may go to other ranks at
  * once, their gradients are summed at once. */
-static dt_status plan_buckets(dt_trainer *t, dt_train_device *d)
+static dt_status order_buckets(dt_trainer *t, dt_train_device *d)
 {
     const dt_reduction *r = &t->reduce;
-    dt_reduce_plan(t);
+    dt_reduce_order_buckets(t);
     if (t->shape.ranks == 1 || t->c.nccl == DT_TRAIN_NCCL_NEVER) {
         return DT_OK;
     }
@@ -457,26 +457,26 @@ static dt_status plan_buckets(dt_trainer *t, dt_train_device *d)
     return DT_OK;
 }
 
-static dt_status build(dt_trainer *t, dt_train_device *d)
+static dt_status create_parts(dt_trainer *t, dt_train_device *d)
 {
-    const uint64_t leaf_samples = (t->c.batch + t->c.leaves - 1) / t->c.leaves;
+    const uint64_t shard_samples = (t->c.batch + t->c.leaves - 1) / t->c.leaves;
     size_t c = 0;
     uint64_t before = 0, after = 0, total = 0;
     dt_trainer_memory m;
     DT_TRY(d->ops->memory(d->device, &before, &total));
-    d->leaves = t->lanes.leaf_end - t->lanes.leaf_begin;
+    d->leaves = t->workers.shard_end - t->workers.shard_begin;
     d->total = (t->d.params->base_total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
     d->all = (t->d.params->total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
-    DT_TRY(find_part(t, d));
-    set_classes(d, leaf_samples);
-    DT_TRY(make_streams(d));
-    DT_TRY(make_arenas(t, d));
+    DT_TRY(assign_slices(t, d));
+    set_classes(d, shard_samples);
+    DT_TRY(create_streams(d));
+    DT_TRY(create_arenas(t, d));
     DT_TRY(t->shape.ranks > 1 ? dt_device_ranks_create(t, d) : DT_OK);
-    DT_TRY(largest_class(t, d, &c));
+    DT_TRY(find_largest_class(t, d, &c));
     DT_TRY(compile(t, d, &d->class[c]));
     t->train.plan = d->class[c].plan;
-    DT_TRY(plan_buckets(t, d));
-    DT_TRY(choose_group(t, d, c));
+    DT_TRY(order_buckets(t, d));
+    DT_TRY(choose_launch_shards(t, d, c));
     DT_TRY(allocate_class(t, d, c));
     DT_TRY(d->ops->memory(d->device, &after, &total));
     dt_train_device_memory(d, &m);
@@ -486,7 +486,7 @@ static dt_status build(dt_trainer *t, dt_train_device *d)
     return DT_OK;
 }
 
-static dt_device_state state_of(const dt_trainer *t)
+static dt_device_state make_state(const dt_trainer *t)
 {
     dt_device_state s = {.updates = t->state.updates,
                          .loss_scale = t->state.scaler.scale,
@@ -508,9 +508,9 @@ dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
     d->ops = t->d.device_ops;
     d->device = t->d.device;
     d->source = *t->d.source;
-    d->host_has_it = true;
-    d->host_state = state_of(t);
-    const dt_status st = build(t, d);
+    d->is_on_host = true;
+    d->host_state = make_state(t);
+    const dt_status st = create_parts(t, d);
     if (st < 0) {
         t->train.plan = NULL;
         dt_train_device_destroy(t, d);
@@ -532,15 +532,15 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
     if (d == NULL) {
         return;
     }
-    dt_device_ranks_leave(t, d);
+    dt_device_ranks_disconnect(t, d);
     if (d->compute != NULL && d->copy != NULL) {
-        (void)dt_device_wait(d);
+        (void)dt_device_synchronize(d);
     }
-    drop_graphs(d);
+    destroy_graphs(d);
     for (int c = 0; c < DT_DEVICE_CLASSES; c++) {
         destroy_class(&d->class[c]);
     }
-    drop_buffers(d);
+    destroy_buffers(d);
     dt_device_ranks_destroy(d);
     dt_free(d->slice);
     dt_free(d->due);
@@ -552,10 +552,10 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
     void *const memory[] = {d->arena,   d->params,    d->params_half, d->moment[0], d->moment[1], d->grad,
                             d->trained, d->block_sum, d->seed,        d->state,     d->result,    d->block_group};
     for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
-        dt_device_give(d->ops, d->device, memory[i]);
+        dt_device_free(d->ops, d->device, memory[i]);
     }
     for (int i = 0; i < DT_DEVICE_MAX_LOSSES; i++) {
-        dt_device_give(d->ops, d->device, d->loss[i]);
+        dt_device_free(d->ops, d->device, d->loss[i]);
     }
     d->ops->stream_destroy(d->device, d->copy);
     d->ops->stream_destroy(d->device, d->compute);
@@ -571,12 +571,12 @@ size_t dt_device_shared_bytes(const dt_trainer *t, int arena)
            sizeof(float);
 }
 
-dt_status dt_train_device_push(dt_trainer *t)
+dt_status dt_train_device_upload(dt_trainer *t)
 {
     dt_train_device *d = t->device;
     float *const from[] = {t->state.params, t->state.moment[0], t->state.moment[1]};
     float *const to[] = {d->params, d->moment[0], d->moment[1]};
-    if (!d->host_has_it) {
+    if (!d->is_on_host) {
         return DT_OK;
     }
     for (int i = 0; i < 3; i++) {
@@ -587,24 +587,24 @@ dt_status dt_train_device_push(dt_trainer *t)
     }
     DT_TRY(d->ops->copy(d->device, d->state, &d->host_state, sizeof(d->host_state), DT_DEVICE_TO_DEVICE, d->compute));
     DT_TRY(dt_device_narrow_params(t, d));
-    DT_TRY(dt_device_wait(d));
+    DT_TRY(dt_device_synchronize(d));
     memcpy(d->updates, d->host_state.group_updates, sizeof(d->updates));
     d->read = 0;
     for (int i = 0; i < DT_DEVICE_BUFFERS; i++) {
         d->buffer[i].step = 0;
     }
-    d->host_has_it = false;
+    d->is_on_host = false;
     return DT_OK;
 }
 
-void dt_train_device_restart(dt_trainer *t)
+void dt_train_device_invalidate(dt_trainer *t)
 {
     dt_train_device *d = t->device;
-    d->host_state = state_of(t);
-    d->host_has_it = true;
+    d->host_state = make_state(t);
+    d->is_on_host = true;
 }
 
-uint32_t dt_train_device_group(const dt_train_device *d)
+uint32_t dt_train_device_launch_shards(const dt_train_device *d)
 {
     return d->group;
 }

@@ -15,7 +15,7 @@
  * (reduce.c), in the same tree; each rank updates its slices on its device, and all get the parameters of all
  * (ranks.c). The same bits on any number of ranks.
  *
- * State: arenas live on the device. dt_train_device_pull brings them to the host's arenas; the next step takes them
+ * State: arenas live on the device. dt_train_device_download brings them to the host's arenas; the next step takes them
  * back in case they were changed. Threads: [main], packing on the workers.
  */
 #ifndef DTRAIN_CORE_TRAIN_DEVICE_DEVICE_H
@@ -33,10 +33,10 @@ void dt_train_device_destroy(dt_trainer *t, dt_train_device *d);
 dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
 /* Waits for what was launched, reads what steps found, and copies parameters and moments to the host's arenas. Errors:
  * also those of a step whose result was not read so far. */
-dt_status dt_train_device_pull(dt_trainer *t) DT_NODISCARD;
+dt_status dt_train_device_download(dt_trainer *t) DT_NODISCARD;
 /* The step number was set: arenas come from the host, and as many updates as steps were made. */
-void dt_train_device_restart(dt_trainer *t);
-uint32_t dt_train_device_group(const dt_train_device *d); /* leaves of one launch */
+void dt_train_device_invalidate(dt_trainer *t);
+uint32_t dt_train_device_launch_shards(const dt_train_device *d); /* leaves of one launch */
 void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out);
 /* What the gradients of leaves and their sums move through the device's memory in a step. */
 uint64_t dt_train_device_sum_bytes(const dt_trainer *t);

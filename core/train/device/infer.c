@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "engine/device/held.h"
+#include "engine/device/memory.h"
 #include "engine/graph/plan_impl.h"
 #include "engine/tensor/dtype.h"
 
@@ -41,23 +41,23 @@ typedef struct infer_place {
 struct dt_device_infer {
     dt_trainer *t;
     const dt_train_device *d;
-    dt_device_infer_desc want;
+    dt_device_infer_desc desc;
     dt_samples source; /* capacities rounded as classes are */
     dt_plan *plan;
     infer_class class[MAX_CLASSES];
     uint32_t n_classes, n_outputs;
     size_t output_bytes; /* of a run, at capacity */
     char *arena;         /* activations: runs follow each other on one stream */
-    float *held;         /* device: parameters; NULL: no room was made */
-    void *held_half;     /* the same rounded, where values are stored in half */
-    bool is_held;        /* runs read them */
+    float *frozen;       /* device: parameters; NULL: no room was made */
+    void *frozen_half;   /* the same rounded, where values are stored in half */
+    bool is_frozen;      /* runs read them */
     infer_place place[DT_DEVICE_INFER_PLACES];
     bool was_begun;
 };
 
 /* ---- create ------------------------------------------------------------------------------------------------------ */
 
-static const dt_view *capacity_of(const dt_device_infer *x, uint32_t o)
+static const dt_view *output_capacity(const dt_device_infer *x, uint32_t o)
 {
     return &x->plan->view[x->plan->output_view + o];
 }
@@ -68,17 +68,17 @@ static size_t packed_bytes(const dt_view *v)
 }
 
 /* of all slices of a run, packed at capacity */
-static size_t room_bytes(const dt_device_infer *x, uint32_t o)
+static size_t output_room(const dt_device_infer *x, uint32_t o)
 {
-    return dt_device_align(packed_bytes(capacity_of(x, o)) * x->want.slices);
+    return dt_device_align(packed_bytes(output_capacity(x, o)) * x->desc.slices);
 }
 
-static dt_status make_class(dt_device_infer *x, uint32_t leaves)
+static dt_status create_class(dt_device_infer *x, uint32_t leaves)
 {
     const dt_trainer *t = x->t;
     infer_class *k = &x->class[x->n_classes++];
     k->leaves = leaves;
-    DT_TRY(dt_device_lay_out(x->plan, &x->source, x->source.slice_cap, leaves, &k->input));
+    DT_TRY(dt_device_layout_input(x->plan, &x->source, x->source.slice_cap, leaves, &k->input));
     const dt_device_exec_desc ed = {.plan = x->plan,
                                     .ops = x->d->ops,
                                     .device = x->d->device,
@@ -93,26 +93,26 @@ static dt_status compile(dt_device_infer *x)
     const dt_plan_desc pd = {.lane = DT_LANE_DEVICE,
                              .reuse = x->t->c.reuse,
                              .fuse = x->t->c.fuse,
-                             .outputs_only = x->want.outputs_only,
-                             .pictures = x->want.pictures,
-                             .outputs = x->want.outputs,
+                             .outputs_only = x->desc.outputs_only,
+                             .pictures = x->desc.pictures,
+                             .outputs = x->desc.outputs,
                              .cap = x->source.slice_cap,
-                             .half = dt_device_half(x->t)};
-    DT_TRY(dt_plan_compile(x->want.graph, &pd, &x->plan));
+                             .half = dt_device_storage_type(x->t)};
+    DT_TRY(dt_plan_compile(x->desc.graph, &pd, &x->plan));
     x->n_outputs = x->plan->ir.n_outputs;
     for (uint32_t o = 0; o < x->n_outputs; o++) {
-        x->output_bytes += room_bytes(x, o);
+        x->output_bytes += output_room(x, o);
     }
-    for (uint32_t leaves = 1; x->n_classes + 1 < MAX_CLASSES && leaves < x->want.slices; leaves *= 2) {
-        DT_TRY(make_class(x, leaves));
+    for (uint32_t leaves = 1; x->n_classes + 1 < MAX_CLASSES && leaves < x->desc.slices; leaves *= 2) {
+        DT_TRY(create_class(x, leaves));
     }
-    return make_class(x, x->want.slices);
+    return create_class(x, x->desc.slices);
 }
 
-static dt_status take(const dt_device_infer *x, size_t bytes, char **out_p)
+static dt_status allocate(const dt_device_infer *x, size_t bytes, char **out_p)
 {
     void *p = NULL;
-    DT_TRY(dt_device_take(x->d->ops, x->d->device, bytes, &p));
+    DT_TRY(dt_device_allocate(x->d->ops, x->d->device, bytes, &p));
     *out_p = p;
     return DT_OK;
 }
@@ -125,42 +125,42 @@ static dt_status pin(const dt_device_infer *x, size_t bytes, char **out_p)
     return DT_OK;
 }
 
-static uint32_t views_of(const dt_device_infer *x)
+static uint32_t count_views(const dt_device_infer *x)
 {
-    return x->want.is_joined ? 1 : x->want.slices;
+    return x->desc.is_joined ? 1 : x->desc.slices;
 }
 
 /* Before anything ran an output has the shape of its capacity, as on the CPU: who feeds on it looks at that. */
-static dt_status make_views(const dt_device_infer *x, infer_place *p)
+static dt_status create_views(const dt_device_infer *x, infer_place *p)
 {
-    p->size = dt_alloc_n(x->want.slices, sizeof(*p->size));
-    p->view = dt_alloc_n((size_t)x->n_outputs * views_of(x), sizeof(*p->view));
-    p->joined = x->want.is_joined ? dt_alloc(x->output_bytes + 1) : NULL;
-    if (p->size == NULL || p->view == NULL || (x->want.is_joined && p->joined == NULL)) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for %u shards on a device", x->want.slices);
+    p->size = dt_alloc_n(x->desc.slices, sizeof(*p->size));
+    p->view = dt_alloc_n((size_t)x->n_outputs * count_views(x), sizeof(*p->view));
+    p->joined = x->desc.is_joined ? dt_alloc(x->output_bytes + 1) : NULL;
+    if (p->size == NULL || p->view == NULL || (x->desc.is_joined && p->joined == NULL)) {
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u shards on a device", x->desc.slices);
     }
-    for (uint32_t i = 0; i < views_of(x); i++) {
-        memcpy(p->view + (size_t)i * x->n_outputs, capacity_of(x, 0), x->n_outputs * sizeof(*p->view));
+    for (uint32_t i = 0; i < count_views(x); i++) {
+        memcpy(p->view + (size_t)i * x->n_outputs, output_capacity(x, 0), x->n_outputs * sizeof(*p->view));
     }
     return DT_OK;
 }
 
-static dt_status make_place(const dt_device_infer *x, size_t input_bytes, infer_place *p)
+static dt_status create_place(const dt_device_infer *x, size_t input_bytes, infer_place *p)
 {
-    DT_TRY(make_views(x, p));
-    DT_TRY(take(x, input_bytes, &p->device));
+    DT_TRY(create_views(x, p));
+    DT_TRY(allocate(x, input_bytes, &p->device));
     DT_TRY(pin(x, input_bytes, &p->pinned));
     DT_TRY(pin(x, x->output_bytes, &p->back));
     DT_TRY(x->d->ops->event_create(x->d->device, 0, &p->copied));
     return x->d->ops->event_create(x->d->device, 0, &p->done);
 }
 
-static dt_status build(dt_device_infer *x)
+static dt_status create_parts(dt_device_infer *x)
 {
     size_t arena = 0, input = 0;
-    if (x->want.slices < 1 || x->want.places < 1 || x->want.places > DT_DEVICE_INFER_PLACES) {
+    if (x->desc.slices < 1 || x->desc.places < 1 || x->desc.places > DT_DEVICE_INFER_PLACES) {
         return DT_FAIL(DT_EINVAL, "inference on a device of %u shards in %u places; expected at least one, in 1 to %d",
-                       x->want.slices, x->want.places, DT_DEVICE_INFER_PLACES);
+                       x->desc.slices, x->desc.places, DT_DEVICE_INFER_PLACES);
     }
     DT_TRY(compile(x));
     for (uint32_t c = 0; c < x->n_classes; c++) {
@@ -168,9 +168,9 @@ static dt_status build(dt_device_infer *x)
         arena = bytes > arena ? bytes : arena;
         input = x->class[c].input.bytes > input ? x->class[c].input.bytes : input;
     }
-    DT_TRY(take(x, arena, &x->arena));
-    for (uint32_t i = 0; i < x->want.places; i++) {
-        DT_TRY(make_place(x, input, &x->place[i]));
+    DT_TRY(allocate(x, arena, &x->arena));
+    for (uint32_t i = 0; i < x->desc.places; i++) {
+        DT_TRY(create_place(x, input, &x->place[i]));
     }
     return DT_OK;
 }
@@ -183,9 +183,9 @@ dt_status dt_device_infer_create(dt_trainer *t, const dt_device_infer_desc *d, d
     }
     x->t = t;
     x->d = t->device;
-    x->want = *d;
+    x->desc = *d;
     x->source = *d->source;
-    const dt_status st = build(x);
+    const dt_status st = create_parts(x);
     if (st < 0) {
         dt_device_infer_destroy(x);
         return st;
@@ -194,14 +194,14 @@ dt_status dt_device_infer_create(dt_trainer *t, const dt_device_infer_desc *d, d
     return DT_OK;
 }
 
-static void drop_place(const dt_device_infer *x, infer_place *p)
+static void destroy_place(const dt_device_infer *x, infer_place *p)
 {
     const dt_device_ops *ops = x->d->ops;
     ops->event_destroy(x->d->device, p->copied);
     ops->event_destroy(x->d->device, p->done);
     ops->unpin(x->d->device, p->back);
     ops->unpin(x->d->device, p->pinned);
-    dt_device_give(ops, x->d->device, p->device);
+    dt_device_free(ops, x->d->device, p->device);
     dt_free(p->joined);
     dt_free(p->view);
     dt_free(p->size);
@@ -231,11 +231,11 @@ void dt_device_infer_destroy(dt_device_infer *x)
         dt_device_exec_destroy(x->class[c].exec);
     }
     for (uint32_t i = 0; i < DT_DEVICE_INFER_PLACES; i++) {
-        drop_place(x, &x->place[i]);
+        destroy_place(x, &x->place[i]);
     }
-    dt_device_give(x->d->ops, x->d->device, x->held);
-    dt_device_give(x->d->ops, x->d->device, x->held_half);
-    dt_device_give(x->d->ops, x->d->device, x->arena);
+    dt_device_free(x->d->ops, x->d->device, x->frozen);
+    dt_device_free(x->d->ops, x->d->device, x->frozen_half);
+    dt_device_free(x->d->ops, x->d->device, x->arena);
     dt_plan_destroy(x->plan);
     dt_free(x);
 }
@@ -245,19 +245,19 @@ const dt_plan *dt_device_infer_plan(const dt_device_infer *x)
     return x->plan;
 }
 
-uint32_t dt_device_infer_slices(const dt_device_infer *x)
+uint32_t dt_device_infer_max_micro_batches(const dt_device_infer *x)
 {
-    return x->want.slices;
+    return x->desc.slices;
 }
 
-uint32_t dt_device_infer_places(const dt_device_infer *x)
+uint32_t dt_device_infer_n_places(const dt_device_infer *x)
 {
-    return x->want.places;
+    return x->desc.places;
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
-static infer_class *class_of(dt_device_infer *x, uint32_t n)
+static infer_class *find_class(dt_device_infer *x, uint32_t n)
 {
     uint32_t c = 0;
     while (c + 1 < x->n_classes && x->class[c].leaves < n) {
@@ -266,24 +266,25 @@ static infer_class *class_of(dt_device_infer *x, uint32_t n)
     return &x->class[c];
 }
 
-void dt_device_infer_room(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n, void **field)
+void dt_device_infer_input_buffers(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n, void **field)
 {
-    const dt_device_input *in = &class_of(x, n)->input;
+    const dt_device_input *in = &find_class(x, n)->input;
     for (uint32_t f = 0; f < x->source.n_fields; f++) {
         char *at = x->place[place].pinned + in->field[f] + in->field_bytes[f] * i;
-        field[f] = in->field_bytes[f] > 0 && dt_device_packs_in_place(&x->source, f) ? at : NULL;
+        field[f] = in->field_bytes[f] > 0 && dt_device_can_pack_in_place(&x->source, f) ? at : NULL;
     }
 }
 
-dt_status dt_device_infer_put(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n, const dt_feed_slice *slice)
+dt_status dt_device_infer_write_input(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n,
+                                      const dt_micro_batch *slice)
 {
     infer_place *p = &x->place[place];
     memcpy(p->size[i], slice->size, (x->source.n_symbols + 1) * sizeof(p->size[i][0]));
-    return dt_device_pack(&x->source, &class_of(x, n)->input, x->source.slice_cap, slice, i, p->pinned);
+    return dt_device_pack_micro_batch(&x->source, &find_class(x, n)->input, x->source.slice_cap, slice, i, p->pinned);
 }
 
-static void write_head(const dt_device_infer *x, const infer_class *k, char *pinned, uint64_t step,
-                       const float *const *step_input)
+static void write_control(const dt_device_infer *x, const infer_class *k, char *pinned, uint64_t step,
+                          const float *const *step_input)
 {
     dt_device_control *control = (dt_device_control *)(void *)pinned;
     const char *const *name = NULL;
@@ -297,9 +298,9 @@ static void write_head(const dt_device_infer *x, const infer_class *k, char *pin
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-static const float *params_of(const dt_device_infer *x)
+static const float *current_params(const dt_device_infer *x)
 {
-    return x->is_held ? x->held : x->d->params;
+    return x->is_frozen ? x->frozen : x->d->params;
 }
 
 static size_t params_bytes(const dt_device_infer *x)
@@ -307,56 +308,56 @@ static size_t params_bytes(const dt_device_infer *x)
     return (size_t)x->t->d.params->total * sizeof(float);
 }
 
-dt_status dt_device_infer_make_room(dt_device_infer *x)
+dt_status dt_device_infer_allocate_frozen(dt_device_infer *x)
 {
     void *p = NULL;
-    DT_TRY(dt_device_take(x->d->ops, x->d->device, params_bytes(x), &p));
-    x->held = p;
+    DT_TRY(dt_device_allocate(x->d->ops, x->d->device, params_bytes(x), &p));
+    x->frozen = p;
     if (x->d->params_half != NULL) {
-        DT_TRY(dt_device_take(x->d->ops, x->d->device, params_bytes(x) / 2, &p));
-        x->held_half = p;
+        DT_TRY(dt_device_allocate(x->d->ops, x->d->device, params_bytes(x) / 2, &p));
+        x->frozen_half = p;
     }
     return DT_OK;
 }
 
-static dt_status narrow_held(const dt_device_infer *x)
+static dt_status narrow_frozen(const dt_device_infer *x)
 {
-    return x->held_half == NULL ? DT_OK
-                                : x->d->ops->narrow(x->d->device, x->held_half, x->held, x->t->d.params->total,
-                                                    dt_device_half(x->t), x->d->compute);
+    return x->frozen_half == NULL ? DT_OK
+                                  : x->d->ops->narrow(x->d->device, x->frozen_half, x->frozen, x->t->d.params->total,
+                                                      dt_device_storage_type(x->t), x->d->compute);
 }
 
 /* Behind the steps that were launched, before those that will be. */
-dt_status dt_device_infer_hold(dt_device_infer *x)
+dt_status dt_device_infer_freeze_params(dt_device_infer *x)
 {
-    DT_TRY(dt_train_device_push(x->t));
-    DT_TRY(x->d->ops->copy(x->d->device, x->held, x->d->params, params_bytes(x), DT_DEVICE_WITHIN, x->d->compute));
-    DT_TRY(narrow_held(x));
-    x->is_held = true;
+    DT_TRY(dt_train_device_upload(x->t));
+    DT_TRY(x->d->ops->copy(x->d->device, x->frozen, x->d->params, params_bytes(x), DT_DEVICE_WITHIN, x->d->compute));
+    DT_TRY(narrow_frozen(x));
+    x->is_frozen = true;
     return DT_OK;
 }
 
-void dt_device_infer_let_go(dt_device_infer *x)
+void dt_device_infer_unfreeze_params(dt_device_infer *x)
 {
-    x->is_held = false;
+    x->is_frozen = false;
 }
 
-dt_status dt_device_infer_held_get(const dt_device_infer *x, float *to)
+dt_status dt_device_infer_frozen_get(const dt_device_infer *x, float *to)
 {
-    DT_TRY(x->d->ops->copy(x->d->device, to, x->held, params_bytes(x), DT_DEVICE_TO_HOST, x->d->compute));
+    DT_TRY(x->d->ops->copy(x->d->device, to, x->frozen, params_bytes(x), DT_DEVICE_TO_HOST, x->d->compute));
     return x->d->ops->stream_sync(x->d->device, x->d->compute);
 }
 
-dt_status dt_device_infer_held_set(dt_device_infer *x, const float *from)
+dt_status dt_device_infer_frozen_set(dt_device_infer *x, const float *from)
 {
-    DT_TRY(x->d->ops->copy(x->d->device, x->held, from, params_bytes(x), DT_DEVICE_TO_DEVICE, x->d->compute));
-    DT_TRY(narrow_held(x));
+    DT_TRY(x->d->ops->copy(x->d->device, x->frozen, from, params_bytes(x), DT_DEVICE_TO_DEVICE, x->d->compute));
+    DT_TRY(narrow_frozen(x));
     return x->d->ops->stream_sync(x->d->device, x->d->compute);
 }
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
-static dt_status bind(dt_device_infer *x, const infer_class *k, const infer_place *p)
+static dt_status bind_inputs(dt_device_infer *x, const infer_class *k, const infer_place *p)
 {
     void *field[DT_SAMPLES_MAX_FIELDS];
     const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
@@ -371,15 +372,15 @@ static dt_status bind(dt_device_infer *x, const infer_class *k, const infer_plac
                                  .run = &((const dt_device_control *)(const void *)p->device)->run,
                                  .field = field,
                                  .step_input = step_input,
-                                 .params = params_of(x),
-                                 .params_half = x->is_held ? x->held_half : x->d->params_half};
+                                 .params = current_params(x),
+                                 .params_half = x->is_frozen ? x->frozen_half : x->d->params_half};
     return dt_device_exec_bind(k->exec, &feed);
 }
 
 static dt_status copy_output(const dt_device_infer *x, const infer_class *k, uint32_t o, char *to)
 {
     const dt_device_view *v = dt_device_exec_output(k->exec, o);
-    const size_t packed = packed_bytes(capacity_of(x, o));
+    const size_t packed = packed_bytes(output_capacity(x, o));
     const size_t stride = (size_t)v->leaf_stride * dt_dtype_bytes((uint32_t)v->dtype);
     const uint32_t copies = stride == packed ? 1 : k->leaves; /* what all leaves share lies there once */
     for (uint32_t i = 0; i < copies; i++) {
@@ -390,14 +391,14 @@ static dt_status copy_output(const dt_device_infer *x, const infer_class *k, uin
 }
 
 /* Everything between the inputs' arrival and the outputs' return. */
-static dt_status run_all(dt_device_infer *x, const infer_class *k, const infer_place *p)
+static dt_status launch_all(dt_device_infer *x, const infer_class *k, const infer_place *p)
 {
     char *to = p->back;
-    DT_TRY(bind(x, k, p));
+    DT_TRY(bind_inputs(x, k, p));
     DT_TRY(dt_device_exec_launch(k->exec, x->d->compute));
     for (uint32_t o = 0; o < x->n_outputs; o++) {
         DT_TRY(copy_output(x, k, o, to));
-        to += room_bytes(x, o);
+        to += output_room(x, o);
     }
     return DT_OK;
 }
@@ -405,13 +406,13 @@ static dt_status run_all(dt_device_infer *x, const infer_class *k, const infer_p
 static dt_status capture(dt_device_infer *x, infer_class *k, uint32_t place)
 {
     const dt_device_ops *ops = x->d->ops;
-    dt_device_graph *g = NULL, **graph = &k->graph[x->is_held][place];
+    dt_device_graph *g = NULL, **graph = &k->graph[x->is_frozen][place];
     dt_error reason;
     DT_TRACE("device", "capture");
     ops->graph_destroy(x->d->device, *graph);
     *graph = NULL;
     DT_TRY(ops->capture_begin(x->d->device, x->d->compute));
-    const dt_status st = run_all(x, k, &x->place[place]);
+    const dt_status st = launch_all(x, k, &x->place[place]);
     dt_error_take(&reason, st);
     const dt_status end = ops->capture_end(x->d->device, x->d->compute, &g);
     if (st < 0) {
@@ -422,43 +423,43 @@ static dt_status capture(dt_device_infer *x, infer_class *k, uint32_t place)
         return DT_CONTEXT(end, "capturing what infers; --no-graphs avoids it");
     }
     *graph = g;
-    k->params[x->is_held][place] = params_of(x);
+    k->params[x->is_frozen][place] = current_params(x);
     return DT_OK;
 }
 
-static dt_status launch(dt_device_infer *x, infer_class *k, uint32_t place)
+static dt_status launch_or_replay(dt_device_infer *x, infer_class *k, uint32_t place)
 {
     if (!x->t->c.graphs || !k->is_warm) {
-        DT_TRY(run_all(x, k, &x->place[place]));
+        DT_TRY(launch_all(x, k, &x->place[place]));
         k->is_warm = true;
         return DT_OK;
     }
     /* values of parameters may change under a graph, their address may not */
-    if (k->graph[x->is_held][place] == NULL || k->params[x->is_held][place] != params_of(x)) {
+    if (k->graph[x->is_frozen][place] == NULL || k->params[x->is_frozen][place] != current_params(x)) {
         DT_TRY(capture(x, k, place));
     }
-    return x->d->ops->graph_launch(x->d->device, k->graph[x->is_held][place], x->d->compute);
+    return x->d->ops->graph_launch(x->d->device, k->graph[x->is_frozen][place], x->d->compute);
 }
 
-dt_status dt_device_infer_begin(dt_device_infer *x, uint32_t place, uint32_t n, uint64_t step,
+dt_status dt_device_infer_start(dt_device_infer *x, uint32_t place, uint32_t n, uint64_t step,
                                 const float *const *step_input)
 {
     const dt_device_ops *ops = x->d->ops;
     infer_place *p = &x->place[place];
-    infer_class *k = class_of(x, n);
+    infer_class *k = find_class(x, n);
     DT_TRACE_N("device", "infer", "slices", n);
-    write_head(x, k, p->pinned, step, step_input);
+    write_control(x, k, p->pinned, step, step_input);
     for (uint32_t i = n; i < k->leaves; i++) {
-        DT_TRY(dt_device_pack(&x->source, &k->input, x->source.slice_cap, NULL, i, p->pinned));
+        DT_TRY(dt_device_pack_micro_batch(&x->source, &k->input, x->source.slice_cap, NULL, i, p->pinned));
     }
-    DT_TRY(x->is_held ? DT_OK : dt_train_device_push(x->t));
+    DT_TRY(x->is_frozen ? DT_OK : dt_train_device_upload(x->t));
     p->class = k;
     p->n = n;
     x->was_begun = true;
     DT_TRY(ops->copy(x->d->device, p->device, p->pinned, k->input.bytes, DT_DEVICE_TO_DEVICE, x->d->copy));
     DT_TRY(ops->event_record(x->d->device, p->copied, x->d->copy));
     DT_TRY(ops->event_wait(x->d->device, p->copied, x->d->compute));
-    DT_TRY(launch(x, k, place));
+    DT_TRY(launch_or_replay(x, k, place));
     return ops->event_record(x->d->device, p->done, x->d->compute);
 }
 
@@ -469,7 +470,7 @@ typedef struct blocks { /* an output of a slice: outer blocks of `live` items, i
     int32_t ragged; /* its dimension, -1: none */
 } blocks;
 
-static blocks blocks_of(const dt_view *v, const dt_device_view *shape, const int64_t *size)
+static blocks measure_blocks(const dt_view *v, const dt_device_view *shape, const int64_t *size)
 {
     blocks b = {.outer = 1, .live = 1, .cap = 1, .inner = dt_dtype_bytes((uint32_t)v->dtype), .ragged = shape->ragged};
     for (int32_t k = 0; k < v->rank; k++) {
@@ -488,8 +489,8 @@ static blocks blocks_of(const dt_view *v, const dt_device_view *shape, const int
 /* The outputs of slice i lie at capacity; move the live parts together, front to back. */
 static void pack_output(const dt_device_infer *x, infer_place *p, uint32_t o, uint32_t i, char *at)
 {
-    const dt_view *cap = capacity_of(x, o);
-    const blocks b = blocks_of(cap, dt_device_exec_output(p->class->exec, o), p->size[i]);
+    const dt_view *cap = output_capacity(x, o);
+    const blocks b = measure_blocks(cap, dt_device_exec_output(p->class->exec, o), p->size[i]);
     dt_view *v = &p->view[(size_t)i * x->n_outputs + o];
     *v = *cap;
     v->data = at;
@@ -504,16 +505,16 @@ static void pack_output(const dt_device_infer *x, infer_place *p, uint32_t o, ui
 /* The live parts of all slices one after another; of what is not ragged all have the same. */
 static void join_output(const dt_device_infer *x, infer_place *p, uint32_t o, const char *from, char *to)
 {
-    const dt_view *cap = capacity_of(x, o);
+    const dt_view *cap = output_capacity(x, o);
     const dt_device_view *shape = dt_device_exec_output(p->class->exec, o);
     dt_view *v = &p->view[o];
     *v = *cap;
     v->data = to;
     const uint32_t n = shape->ragged >= 0 ? p->n : 1;
-    blocks b = blocks_of(cap, shape, p->size[0]);
+    blocks b = measure_blocks(cap, shape, p->size[0]);
     for (size_t k = 0; k < b.outer; k++) {
         for (uint32_t i = 0; i < n; i++) {
-            b = blocks_of(cap, shape, p->size[i]);
+            b = measure_blocks(cap, shape, p->size[i]);
             memcpy(to, from + i * packed_bytes(cap) + k * b.cap * b.inner, b.live * b.inner);
             to += b.live * b.inner;
         }
@@ -521,27 +522,27 @@ static void join_output(const dt_device_infer *x, infer_place *p, uint32_t o, co
     if (b.ragged >= 0) {
         v->dim[b.ragged] = 0;
         for (uint32_t i = 0; i < n; i++) {
-            v->dim[b.ragged] += (int64_t)blocks_of(cap, shape, p->size[i]).live;
+            v->dim[b.ragged] += (int64_t)measure_blocks(cap, shape, p->size[i]).live;
         }
     }
 }
 
-static void hand_out(const dt_device_infer *x, infer_place *p)
+static void unpack_outputs(const dt_device_infer *x, infer_place *p)
 {
     char *at = p->back, *joined = p->joined;
     for (uint32_t o = 0; o < x->n_outputs; o++) {
-        for (uint32_t i = 0; i < p->n && !x->want.is_joined; i++) {
-            pack_output(x, p, o, i, at + i * packed_bytes(capacity_of(x, o)));
+        for (uint32_t i = 0; i < p->n && !x->desc.is_joined; i++) {
+            pack_output(x, p, o, i, at + i * packed_bytes(output_capacity(x, o)));
         }
-        if (x->want.is_joined) {
+        if (x->desc.is_joined) {
             join_output(x, p, o, at, joined);
-            joined += room_bytes(x, o);
+            joined += output_room(x, o);
         }
-        at += room_bytes(x, o);
+        at += output_room(x, o);
     }
 }
 
-dt_status dt_device_infer_end(dt_device_infer *x, uint32_t place)
+dt_status dt_device_infer_wait(dt_device_infer *x, uint32_t place)
 {
     infer_place *p = &x->place[place];
     if (p->class == NULL) {
@@ -549,7 +550,7 @@ dt_status dt_device_infer_end(dt_device_infer *x, uint32_t place)
     }
     DT_TRACE("device", "wait for outputs");
     DT_TRY(x->d->ops->event_sync(x->d->device, p->done));
-    hand_out(x, p);
+    unpack_outputs(x, p);
     p->class = NULL;
     return DT_OK;
 }

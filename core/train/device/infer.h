@@ -15,7 +15,7 @@
 
 #include "train/device/internal.h"
 
-enum { DT_DEVICE_INFER_SLICES = 8, DT_DEVICE_INFER_PLACES = 8 };
+enum { DT_DEVICE_INFER_MICRO_BATCHES = 8, DT_DEVICE_INFER_PLACES = 8 };
 
 typedef struct dt_device_infer dt_device_infer;
 
@@ -33,27 +33,27 @@ dt_status dt_device_infer_create(dt_trainer *t, const dt_device_infer_desc *d, d
 void dt_device_infer_destroy(dt_device_infer *x);
 const dt_plan *dt_device_infer_plan(const dt_device_infer *x);
 /* Slices that one run takes, and runs that may be under way. */
-uint32_t dt_device_infer_slices(const dt_device_infer *x);
-uint32_t dt_device_infer_places(const dt_device_infer *x);
+uint32_t dt_device_infer_max_micro_batches(const dt_device_infer *x);
+uint32_t dt_device_infer_n_places(const dt_device_infer *x);
 
 /* Where the fields of slice i of n may be written, so that put copies nothing; field[n_fields], NULL where it must. */
-void dt_device_infer_room(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n, void **field);
+void dt_device_infer_input_buffers(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n, void **field);
 /* Slice i of n, for the run that is begun next; the place has none under way. */
-dt_status dt_device_infer_put(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n, const dt_feed_slice *slice)
-    DT_NODISCARD;
+dt_status dt_device_infer_write_input(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n,
+                                      const dt_micro_batch *slice) DT_NODISCARD;
 /* Runs the n slices that were put; step: of the trainer; step_input as the plan wants them. Returns while the device is
  * at it. */
-dt_status dt_device_infer_begin(dt_device_infer *x, uint32_t place, uint32_t n, uint64_t step,
+dt_status dt_device_infer_start(dt_device_infer *x, uint32_t place, uint32_t n, uint64_t step,
                                 const float *const *step_input) DT_NODISCARD;
 /* Waits for the place's run; nothing when there is none. Its outputs stay until the next begin there. */
-dt_status dt_device_infer_end(dt_device_infer *x, uint32_t place) DT_NODISCARD;
+dt_status dt_device_infer_wait(dt_device_infer *x, uint32_t place) DT_NODISCARD;
 /* Runs read the trainer's parameters; after hold, until let_go, the values that these have now, or that are set.
  * make_room before, once; get, set: between the host and what is held, waiting. */
-dt_status dt_device_infer_make_room(dt_device_infer *x) DT_NODISCARD;
-dt_status dt_device_infer_hold(dt_device_infer *x) DT_NODISCARD;
-void dt_device_infer_let_go(dt_device_infer *x);
-dt_status dt_device_infer_held_get(const dt_device_infer *x, float *to) DT_NODISCARD;
-dt_status dt_device_infer_held_set(dt_device_infer *x, const float *from) DT_NODISCARD;
+dt_status dt_device_infer_allocate_frozen(dt_device_infer *x) DT_NODISCARD;
+dt_status dt_device_infer_freeze_params(dt_device_infer *x) DT_NODISCARD;
+void dt_device_infer_unfreeze_params(dt_device_infer *x);
+dt_status dt_device_infer_frozen_get(const dt_device_infer *x, float *to) DT_NODISCARD;
+dt_status dt_device_infer_frozen_set(dt_device_infer *x, const float *from) DT_NODISCARD;
 /* A named output of slice i (joined: 0) of the place's last run, NULL when there is none. */
 const dt_view *dt_device_infer_output(const dt_device_infer *x, uint32_t place, uint32_t i, const char *name);
 /* Its output number k, NULL when there are fewer. */

@@ -49,14 +49,14 @@ typedef struct dt_device_buffer { /* one of the two inputs in flight */
 
 /* The host's side of one of several ranks: what goes to others and comes from them passes through it. Pinned. */
 typedef struct dt_device_ranks {
-    dt_grad *node;       /* [n_nodes] sums of this rank's nodes, then of all */
-    float *params;       /* apart from these: a step's leave for the device while the next ones come from there */
-    double *loss;        /* [DT_DEVICE_MAX_LOSSES, leaves] */
-    double *block_sum;   /* of all ranks */
-    double *total;       /* [DT_DEVICE_MAX_LOSSES] losses of all leaves */
-    double *total_there; /* the same on the device */
-    struct dt_device_wires *wires; /* NULL: by the hosts */
-    bool has_asked;                /* whether there are any */
+    dt_grad *node;        /* [n_nodes] sums of this rank's nodes, then of all */
+    float *params;        /* apart from these: a step's leave for the device while the next ones come from there */
+    double *loss;         /* [DT_DEVICE_MAX_LOSSES, leaves] */
+    double *block_sum;    /* of all ranks */
+    double *total;        /* [DT_DEVICE_MAX_LOSSES] losses of all leaves */
+    double *device_total; /* the same on the device */
+    struct dt_device_link *link; /* NULL: by the hosts */
+    bool is_negotiated;          /* whether there are any */
 } dt_device_ranks;
 
 struct dt_train_device {
@@ -92,7 +92,7 @@ struct dt_train_device {
     uint32_t n_due;
 
     dt_device_state host_state; /* what the host has of the state; the arenas are the trainer's */
-    bool host_has_it;           /* the host's arenas hold the state, perhaps changed: upload before the next step */
+    bool is_on_host;            /* the host's arenas hold the state, perhaps changed: upload before the next step */
     uint64_t updates[DT_TRAIN_MAX_GROUPS]; /* applied, as far as the host has read */
     uint64_t read; /* step whose result was read last, counted from 1; 0: none since the upload */
 
@@ -107,7 +107,7 @@ static inline size_t dt_device_align(size_t n)
 }
 
 /* In what values between ops are stored: DT_BF16 or DT_F16, 0: f32. */
-static inline uint32_t dt_device_half(const dt_trainer *t)
+static inline uint32_t dt_device_storage_type(const dt_trainer *t)
 {
     return t->c.math == DT_DEVICE_MATH_BF16 ? DT_BF16 : t->c.math == DT_DEVICE_MATH_F16 ? DT_F16 : 0;
 }
@@ -117,21 +117,22 @@ DT_NODISCARD static inline dt_status dt_device_narrow_params(const dt_trainer *t
 {
     return d->params_half == NULL
                ? DT_OK
-               : d->ops->narrow(d->device, d->params_half, d->params, d->all, dt_device_half(t), d->compute);
+               : d->ops->narrow(d->device, d->params_half, d->params, d->all, dt_device_storage_type(t), d->compute);
 }
 
 /* shadows.c: of groups that f moves, behind the parameters of all ranks. */
-dt_status dt_device_move_shadows(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
+dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
 /* device.c */
-dt_status dt_device_lay_out(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
-                            dt_device_input *out_p) DT_NODISCARD;
-size_t dt_device_class_of(const dt_train_device *d, const int64_t *size); /* DT_DEVICE_CLASSES: none is large enough */
-dt_status dt_device_class_use(dt_trainer *t, dt_train_device *d, size_t c) DT_NODISCARD;
-dt_status dt_device_wait(dt_train_device *d); /* for all that was asked for */
+dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
+                                 dt_device_input *out_p) DT_NODISCARD;
+size_t dt_device_find_class(const dt_train_device *d,
+                            const int64_t *size); /* DT_DEVICE_CLASSES: none is large enough */
+dt_status dt_device_prepare_class(dt_trainer *t, dt_train_device *d, size_t c) DT_NODISCARD;
+dt_status dt_device_synchronize(dt_train_device *d); /* for all that was asked for */
 /* What both sides have of an arena, 0: the parameters'; the host's is never empty, the device's is rounded up. */
 size_t dt_device_shared_bytes(const dt_trainer *t, int arena);
 /* The host's arenas to the device, if they hold the state. */
-dt_status dt_train_device_push(dt_trainer *t) DT_NODISCARD;
+dt_status dt_train_device_upload(dt_trainer *t) DT_NODISCARD;
 
 /* results.c: what step b->step found; waits for it. Errors: DT_EDIVERGED. */
 dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_report *out) DT_NODISCARD;
@@ -139,30 +140,30 @@ dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_ste
 /* slots.c: a rank's leaves are summed launch by launch, as a stack: a sum whose sibling is not there yet waits in the
  * next slot. Leaves [first, first + n) of this rank's, of one launch, and how they meet what waits. Returns how many
  * nodes. */
-uint32_t dt_device_nodes(const dt_trainer *t, uint32_t first, uint32_t n, dt_device_node out[DT_DEVICE_MAX_NODES]);
-uint32_t dt_device_slots(const dt_trainer *t, uint32_t leaves, uint32_t group); /* as many as wait at once */
+uint32_t dt_device_list_nodes(const dt_trainer *t, uint32_t first, uint32_t n, dt_device_node out[DT_DEVICE_MAX_NODES]);
+uint32_t dt_device_count_slots(const dt_trainer *t, uint32_t leaves, uint32_t group); /* as many as wait at once */
 
 /* ranks.c */
 /* [collective] Before the first step: how gradients will travel. */
-dt_status dt_device_ranks_meet(dt_trainer *t) DT_NODISCARD;
+dt_status dt_device_ranks_connect(dt_trainer *t) DT_NODISCARD;
 dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d) DT_NODISCARD;
 /* Before anything is waited for: what other ranks may never do is given up. */
-void dt_device_ranks_leave(dt_trainer *t, dt_train_device *d);
+void dt_device_ranks_disconnect(dt_trainer *t, dt_train_device *d);
 void dt_device_ranks_destroy(dt_train_device *d);
 /* The gradients that calls of the plan up to this one have completed are summed: their buckets may go to others. n_p:
  * buckets that were ready before. May be captured. */
-dt_status dt_device_ranks_ready(const dt_trainer *t, int64_t call, uint32_t *n_p) DT_NODISCARD;
+dt_status dt_device_ranks_mark_ready(const dt_trainer *t, int64_t call, uint32_t *n_p) DT_NODISCARD;
 /* Behind the sum of this rank's leaves: its nodes and losses go to the host. May be captured. */
-dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish *f) DT_NODISCARD;
+dt_status dt_device_ranks_download(const dt_train_device *d, const dt_device_finish *f) DT_NODISCARD;
 /* [collective] The rest of a step that was launched from b: sum, norm, update of this rank's slices, and everybody's
  * parameters. mine: how it went so far; the worst of all ranks comes back on all of them. */
-dt_status dt_device_ranks_finish(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b, dt_status mine)
-    DT_NODISCARD;
+dt_status dt_device_ranks_reduce_and_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b,
+                                            dt_status mine) DT_NODISCARD;
 
 /* step.c: one slice (NULL: nothing is live) into place i of an input at base. A field may already lie where it goes, if
  * its live part lies first there. */
-bool dt_device_packs_in_place(const dt_samples *s, uint32_t f);
-dt_status dt_device_pack(const dt_samples *s, const dt_device_input *in, const int64_t *cap, const dt_feed_slice *slice,
-                         uint32_t i, char *base) DT_NODISCARD;
+bool dt_device_can_pack_in_place(const dt_samples *s, uint32_t f);
+dt_status dt_device_pack_micro_batch(const dt_samples *s, const dt_device_input *in, const int64_t *cap,
+                                     const dt_micro_batch *slice, uint32_t i, char *base) DT_NODISCARD;
 
 #endif

@@ -2,19 +2,19 @@
  *
  * The end of a step where several ranks have a device each. The sums of this rank's nodes come to the host and are
  * summed with those of others as a CPU's are (reduce.c), and this rank's slices of the sum go back to the device; or
- * all of that happens between devices (wires.h). The device measures its slices; every rank gets the sums of squares of
+ * all of that happens between devices (link.h). The device measures its slices; every rank gets the sums of squares of
  * all blocks and the losses of all leaves, decides alike, and updates its slices; their parameters take the same way to
  * all. See device.h.
  */
 #include <config.h>
 
-#include "train/device/wires.h"
+#include "train/device/link.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "engine/device/held.h"
+#include "engine/device/memory.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,7 @@ _Static_assert((int)DT_DEVICE_MAX_LOSSES >= (int)DT_GRAPH_MAX_LOSSES, "there is 
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static int64_t blocks_of(const dt_train_device *d)
+static int64_t count_blocks(const dt_train_device *d)
 {
     return (d->total + DT_DEVICE_BLOCK - 1) / DT_DEVICE_BLOCK;
 }
@@ -55,29 +55,29 @@ dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d)
     }
     DT_TRY(pin(d, (size_t)d->total * sizeof(float), &r->params));
     DT_TRY(pin(d, DT_DEVICE_MAX_LOSSES * d->leaves * sizeof(double), &r->loss));
-    DT_TRY(pin(d, (size_t)(blocks_of(d) + 1) * sizeof(double), &r->block_sum));
+    DT_TRY(pin(d, (size_t)(count_blocks(d) + 1) * sizeof(double), &r->block_sum));
     DT_TRY(pin(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &r->total));
-    DT_TRY(dt_device_take(d->ops, d->device, DT_DEVICE_MAX_LOSSES * sizeof(double), &there));
-    r->total_there = there;
+    DT_TRY(dt_device_allocate(d->ops, d->device, DT_DEVICE_MAX_LOSSES * sizeof(double), &there));
+    r->device_total = there;
     return DT_OK;
 }
 
-dt_status dt_device_ranks_meet(dt_trainer *t)
+dt_status dt_device_ranks_connect(dt_trainer *t)
 {
     dt_device_ranks *r = t->device->ranks;
-    if (r->has_asked) {
+    if (r->is_negotiated) {
         return DT_OK;
     }
-    DT_TRY(dt_device_wires_create(t, &r->wires));
-    r->has_asked = true;
+    DT_TRY(dt_device_link_create(t, &r->link));
+    r->is_negotiated = true;
     return DT_OK;
 }
 
-void dt_device_ranks_leave(dt_trainer *t, dt_train_device *d)
+void dt_device_ranks_disconnect(dt_trainer *t, dt_train_device *d)
 {
     if (d->ranks != NULL) {
-        dt_device_wires_destroy(t, d->ranks->wires);
-        d->ranks->wires = NULL;
+        dt_device_link_destroy(t, d->ranks->link);
+        d->ranks->link = NULL;
     }
 }
 
@@ -94,7 +94,7 @@ void dt_device_ranks_destroy(dt_train_device *d)
     d->ops->unpin(d->device, r->loss);
     d->ops->unpin(d->device, r->block_sum);
     d->ops->unpin(d->device, r->total);
-    dt_device_give(d->ops, d->device, r->total_there);
+    dt_device_free(d->ops, d->device, r->device_total);
     dt_free(r->node);
     dt_free(r);
     d->ranks = NULL;
@@ -102,34 +102,34 @@ void dt_device_ranks_destroy(dt_train_device *d)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-static dt_status to_host(const dt_train_device *d, void *to, const void *from, size_t bytes)
+static dt_status copy_to_host(const dt_train_device *d, void *to, const void *from, size_t bytes)
 {
     return bytes > 0 ? d->ops->copy(d->device, to, from, bytes, DT_DEVICE_TO_HOST, d->compute) : DT_OK;
 }
 
-static dt_status to_device(const dt_train_device *d, void *to, const void *from, size_t bytes)
+static dt_status copy_to_device(const dt_train_device *d, void *to, const void *from, size_t bytes)
 {
     return bytes > 0 ? d->ops->copy(d->device, to, from, bytes, DT_DEVICE_TO_DEVICE, d->compute) : DT_OK;
 }
 
-dt_status dt_device_ranks_ready(const dt_trainer *t, int64_t call, uint32_t *n_p)
+dt_status dt_device_ranks_mark_ready(const dt_trainer *t, int64_t call, uint32_t *n_p)
 {
     const dt_reduction *r = &t->reduce;
-    struct dt_device_wires *w = t->device->ranks->wires;
+    struct dt_device_link *w = t->device->ranks->link;
     for (; w != NULL && *n_p < r->n_buckets && r->last[r->order[*n_p]] <= call; (*n_p)++) {
-        DT_TRY(dt_device_wires_ready(t, w, r->order[*n_p]));
+        DT_TRY(dt_device_link_ready(t, w, r->order[*n_p]));
     }
     return DT_OK;
 }
 
-dt_status dt_device_ranks_fetch(const dt_train_device *d, const dt_device_finish *f)
+dt_status dt_device_ranks_download(const dt_train_device *d, const dt_device_finish *f)
 {
     const dt_device_ranks *r = d->ranks;
-    for (uint32_t k = 0; k < d->n_nodes && r->wires == NULL; k++) {
-        DT_TRY(to_host(d, r->node[k].data, d->grad + k * d->total, (size_t)d->total * sizeof(float)));
+    for (uint32_t k = 0; k < d->n_nodes && r->link == NULL; k++) {
+        DT_TRY(copy_to_host(d, r->node[k].data, d->grad + k * d->total, (size_t)d->total * sizeof(float)));
     }
     for (uint32_t i = 0; i < f->n_losses; i++) {
-        DT_TRY(to_host(d, r->loss + (size_t)i * d->leaves, d->loss[i], d->leaves * sizeof(double)));
+        DT_TRY(copy_to_host(d, r->loss + (size_t)i * d->leaves, d->loss[i], d->leaves * sizeof(double)));
     }
     return DT_OK;
 }
@@ -140,15 +140,15 @@ static dt_status copy_slices(const dt_train_device *d, float *there, float *here
     for (uint32_t k = 0; k < d->n_slices; k++) {
         const dt_device_slice *s = &d->slice[k];
         const size_t bytes = (size_t)(s->end - s->begin) * sizeof(float);
-        DT_TRY(is_to_host ? to_host(d, here + s->begin, there + s->begin, bytes)
-                          : to_device(d, there + s->begin, here + s->begin, bytes));
+        DT_TRY(is_to_host ? copy_to_host(d, here + s->begin, there + s->begin, bytes)
+                          : copy_to_device(d, there + s->begin, here + s->begin, bytes));
     }
     return DT_OK;
 }
 
 /* ---- the sum ----------------------------------------------------------------------------------------------------- */
 
-static dt_status offer_nodes(dt_trainer *t)
+static dt_status insert_nodes(dt_trainer *t)
 {
     dt_train_device *d = t->device;
     DT_TRACE("device", "wait for gradients");
@@ -159,7 +159,7 @@ static dt_status offer_nodes(dt_trainer *t)
             dt_tree_node node = d->cover[k];
             dt_tree_merge unused; /* they are the fewest that cover the leaves: no two of them are siblings */
             node.value = &d->ranks->node[k];
-            (void)dt_tree_offer(t->tree, b, &node, &unused);
+            (void)dt_tree_insert(t->tree, b, &node, &unused);
         }
     }
     return DT_OK;
@@ -167,12 +167,12 @@ static dt_status offer_nodes(dt_trainer *t)
 
 /* Of what these groups move. A rank that failed takes part, so that nobody waits for it, and says so before anything is
  * made of the sum. */
-static dt_status sum_of_ranks(dt_trainer *t, dt_status mine, uint32_t groups)
+static dt_status reduce_on_hosts(dt_trainer *t, dt_status mine, uint32_t groups)
 {
     dt_error why;
-    DT_TRY(dt_grads_begin(t, false, DT_HALF_NONE, groups)); /* with no buffers to make it cannot fail */
+    DT_TRY(dt_grads_reset(t, false, DT_HALF_NONE, groups)); /* with no buffers to make it cannot fail */
     if (mine == DT_OK) {
-        mine = offer_nodes(t);
+        mine = insert_nodes(t);
     }
     dt_error_take(&why, mine);
     const double begin = dt_clock_s();
@@ -187,24 +187,24 @@ static dt_status sum_of_ranks(dt_trainer *t, dt_status mine, uint32_t groups)
 }
 
 /* Nothing is queued for others before all know that all will. */
-static dt_status sum_between_devices(dt_trainer *t, dt_status mine, uint32_t groups)
+static dt_status reduce_on_devices(dt_trainer *t, dt_status mine, uint32_t groups)
 {
     DT_TRY(dt_comm_agree(t->d.comm, mine));
-    return dt_device_wires_sum(t, t->device->ranks->wires, groups);
+    return dt_device_link_sum(t, t->device->ranks->link, groups);
 }
 
 /* Until the device has done what it was asked for. */
-static dt_status wait(dt_trainer *t)
+static dt_status wait_for_device(dt_trainer *t)
 {
     const dt_train_device *d = t->device;
-    return d->ranks->wires != NULL ? dt_device_wires_wait(t, d->ranks->wires)
-                                   : d->ops->stream_sync(d->device, d->compute);
+    return d->ranks->link != NULL ? dt_device_link_wait(t, d->ranks->link) : d->ops->stream_sync(d->device, d->compute);
 }
 
 /* ---- the norm ---------------------------------------------------------------------------------------------------- */
 
 /* A bucket's blocks, or this rank's of them: where they are among all of the arena, and among those of buckets. */
-static size_t blocks_at(const dt_trainer *t, uint32_t b, int64_t begin, int64_t end, int64_t *block_p, int64_t *unit_p)
+static size_t locate_blocks(const dt_trainer *t, uint32_t b, int64_t begin, int64_t end, int64_t *block_p,
+                            int64_t *unit_p)
 {
     *block_p = begin / DT_DEVICE_BLOCK;
     *unit_p = t->reduce.unit[b] + *block_p - t->reduce.bucket[b].begin / DT_DEVICE_BLOCK;
@@ -212,105 +212,106 @@ static size_t blocks_at(const dt_trainer *t, uint32_t b, int64_t begin, int64_t 
 }
 
 /* Sums of squares of all blocks, on the host; outside of buckets they are zero. */
-static dt_status measure(dt_trainer *t, const dt_device_finish *f, bool *is_finite_p)
+static dt_status measure_and_share(dt_trainer *t, const dt_device_finish *f, bool *is_finite_p)
 {
     dt_train_device *d = t->device;
     dt_reduction *r = &t->reduce;
     double *sum = d->ranks->block_sum;
     int64_t block = 0, unit = 0;
-    const size_t bytes = (size_t)blocks_of(d) * sizeof(double);
-    DT_TRY(d->ranks->wires != NULL ? DT_OK : copy_slices(d, d->grad, d->ranks->node[0].data, false));
+    const size_t bytes = (size_t)count_blocks(d) * sizeof(double);
+    DT_TRY(d->ranks->link != NULL ? DT_OK : copy_slices(d, d->grad, d->ranks->node[0].data, false));
     DT_TRY(d->ops->measure(d->device, f, d->compute));
-    DT_TRY(to_host(d, sum, d->block_sum, bytes));
-    DT_TRY(wait(t));
+    DT_TRY(copy_to_host(d, sum, d->block_sum, bytes));
+    DT_TRY(wait_for_device(t));
     for (uint32_t b = 0; b < r->n_buckets; b++) {
-        const size_t n = blocks_at(t, b, d->slice[b].begin, d->slice[b].end, &block, &unit);
+        const size_t n = locate_blocks(t, b, d->slice[b].begin, d->slice[b].end, &block, &unit);
         memcpy(r->unit_sum + unit, sum + block, n * sizeof(*sum));
     }
-    DT_TRY(dt_share_units(t));
+    DT_TRY(dt_all_gather_square_sums(t));
     memset(sum, 0, bytes);
     *is_finite_p = true;
     for (uint32_t b = 0; b < r->n_buckets; b++) {
-        const size_t n = blocks_at(t, b, r->bucket[b].begin, r->bucket[b].end, &block, &unit);
+        const size_t n = locate_blocks(t, b, r->bucket[b].begin, r->bucket[b].end, &block, &unit);
         memcpy(sum + block, r->unit_sum + unit, n * sizeof(*sum));
     }
     for (uint32_t i = 0; i < r->n_units; i++) {
         *is_finite_p = *is_finite_p && isfinite(r->unit_sum[i]);
     }
-    return to_device(d, d->block_sum, sum, bytes);
+    return copy_to_device(d, d->block_sum, sum, bytes);
 }
 
-/* Sums between devices are brought to the host only now. */
-static dt_status find_bad(dt_trainer *t, int64_t *bad_p)
+/* Sums between devices are fetched to the host only now. */
+static dt_status find_not_finite(dt_trainer *t, int64_t *bad_p)
 {
     const dt_train_device *d = t->device;
-    if (d->ranks->wires != NULL) {
+    if (d->ranks->link != NULL) {
         t->scratch.gradient = d->ranks->node[0].data;
         DT_TRY(copy_slices(d, d->grad, t->scratch.gradient, true));
-        DT_TRY(wait(t));
+        DT_TRY(wait_for_device(t));
     }
-    return dt_first_not_finite(t, bad_p);
+    return dt_find_first_not_finite(t, bad_p);
 }
 
-static dt_status share_losses(dt_trainer *t, uint32_t n)
+static dt_status reduce_losses(dt_trainer *t, uint32_t n)
 {
     const dt_train_device *d = t->device;
     for (uint32_t l = 0; l < d->leaves; l++) {
         for (uint32_t i = 0; i < n; i++) {
-            t->scratch.leaf_loss[l][i] = d->ranks->loss[(size_t)i * d->leaves + l];
+            t->scratch.shard_loss[l][i] = d->ranks->loss[(size_t)i * d->leaves + l];
         }
     }
     DT_TRY(dt_reduce_losses(t, n, d->ranks->total));
-    return to_device(d, d->ranks->total_there, d->ranks->total, n * sizeof(double));
+    return copy_to_device(d, d->ranks->device_total, d->ranks->total, n * sizeof(double));
 }
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
 
-static dt_status share_params(dt_trainer *t, const dt_device_finish *f)
+static dt_status all_gather_params(dt_trainer *t, const dt_device_finish *f)
 {
     dt_train_device *d = t->device;
     float *params = d->ranks->params;
     const double begin = dt_clock_s();
-    if (d->ranks->wires != NULL) {
-        DT_TRY(dt_device_wires_share(t, d->ranks->wires, f->groups));
-        DT_TRY(
-            wait(t)); /* here, where somebody looks; whoever waits for the stream from now on does not wait in vain */
+    if (d->ranks->link != NULL) {
+        DT_TRY(dt_device_link_share(t, d->ranks->link, f->groups));
+        DT_TRY(wait_for_device(
+            t)); /* here, where somebody looks; whoever waits for the stream from now on does not wait in vain */
         t->times.share = dt_clock_s() - begin;
-        DT_TRY(dt_device_move_shadows(t, f));
+        DT_TRY(dt_device_update_targets(t, f));
         return dt_device_narrow_params(t, d);
     }
-    DT_TRY(dt_reduce_share(t, params, false));
+    DT_TRY(dt_reduce_all_gather(t, params, false));
     t->times.share = dt_clock_s() - begin;
     for (uint32_t i = 0; i < t->reduce.n_due; i++) {
         const dt_range at = t->reduce.bucket[t->reduce.due[i]];
-        DT_TRY(to_device(d, d->params + at.begin, params + at.begin, (size_t)(at.end - at.begin) * sizeof(float)));
+        DT_TRY(copy_to_device(d, d->params + at.begin, params + at.begin, (size_t)(at.end - at.begin) * sizeof(float)));
     }
-    DT_TRY(dt_device_move_shadows(t, f));
+    DT_TRY(dt_device_update_targets(t, f));
     return dt_device_narrow_params(t, d);
 }
 
 /* All ranks have the same block sums and losses, so all of them skip or none. */
-static dt_status update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b, int64_t bad)
+static dt_status apply_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b, int64_t bad)
 {
     dt_train_device *d = t->device;
     DT_TRY(d->ops->apply(d->device, f, d->compute));
-    DT_TRY(d->ranks->wires != NULL ? DT_OK : copy_slices(d, d->params, d->ranks->params, true));
-    DT_TRY(to_host(d, b->result, d->result, sizeof(*b->result)));
-    DT_TRY(wait(t));
+    DT_TRY(d->ranks->link != NULL ? DT_OK : copy_slices(d, d->params, d->ranks->params, true));
+    DT_TRY(copy_to_host(d, b->result, d->result, sizeof(*b->result)));
+    DT_TRY(wait_for_device(t));
     b->result->bad = bad;
-    return b->result->applied ? share_params(t, f) : DT_OK;
+    return b->result->applied ? all_gather_params(t, f) : DT_OK;
 }
 
-dt_status dt_device_ranks_finish(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b, dt_status mine)
+dt_status dt_device_ranks_reduce_and_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b,
+                                            dt_status mine)
 {
     const dt_train_device *d = t->device;
     bool is_finite = false;
     int64_t bad = -1;
-    DT_TRY(d->ranks->wires != NULL ? sum_between_devices(t, mine, f->groups) : sum_of_ranks(t, mine, f->groups));
-    DT_TRY(measure(t, f, &is_finite));
-    DT_TRY(is_finite ? DT_OK : find_bad(t, &bad));
-    DT_TRY(share_losses(t, f->n_losses));
+    DT_TRY(d->ranks->link != NULL ? reduce_on_devices(t, mine, f->groups) : reduce_on_hosts(t, mine, f->groups));
+    DT_TRY(measure_and_share(t, f, &is_finite));
+    DT_TRY(is_finite ? DT_OK : find_not_finite(t, &bad));
+    DT_TRY(reduce_losses(t, f->n_losses));
     t->scratch.gradient = NULL; /* its buffer is the next step's */
-    DT_TRY(update(t, f, b, bad));
+    DT_TRY(apply_update(t, f, b, bad));
     return d->ops->event_record(d->device, b->done, d->compute);
 }

@@ -9,7 +9,7 @@
 
 #include "base/trace.h"
 
-static void tell_groups(dt_trainer *t, uint32_t groups, const dt_device_result *r, dt_step_report *out)
+static void report_groups(dt_trainer *t, uint32_t groups, const dt_device_result *r, dt_step_report *out)
 {
     bool is_first = true;
     t->state.updates = r->updates;
@@ -18,7 +18,7 @@ static void tell_groups(dt_trainer *t, uint32_t groups, const dt_device_result *
         t->device->updates[g] = s->updates = r->group_updates[g];
         if ((groups >> g & 1) != 0) {
             s->norm = r->group_norm[g];
-            s->rate = dt_group_rate(t, g, s->updates);
+            s->rate = dt_group_learning_rate(t, g, s->updates);
             out->learning_rate = is_first ? s->rate : out->learning_rate;
             is_first = false;
         }
@@ -31,9 +31,9 @@ dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_ste
     DT_TRACE("device", "wait for result");
     DT_TRY(d->ops->event_sync(d->device, b->done));
     const dt_device_result *r = b->result;
-    dt_tell_losses(t, b->groups, r->loss, b->norm, out);
+    dt_report_losses(t, b->groups, r->loss, b->norm, out);
     out->grad_norm = r->norm;
-    tell_groups(t, b->groups, r, out);
+    report_groups(t, b->groups, r, out);
     if (b->step <= d->read) {
         return DT_OK; /* told before */
     }
@@ -43,10 +43,10 @@ dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_ste
     if (!r->applied) {
         t->state.scaler.overflows++;
     }
-    return dt_trainer_judge(t, b->step, r->applied != 0, out, r->bad);
+    return dt_trainer_check_divergence(t, b->step, r->applied != 0, out, r->bad);
 }
 
-static dt_status read_rest(dt_trainer *t)
+static dt_status read_pending(dt_trainer *t)
 {
     const dt_train_device *d = t->device;
     for (uint32_t i = 0; i < DT_DEVICE_BUFFERS; i++) { /* from the one that the next step takes, which is the oldest */
@@ -57,14 +57,14 @@ static dt_status read_rest(dt_trainer *t)
     return DT_OK;
 }
 
-dt_status dt_train_device_pull(dt_trainer *t)
+dt_status dt_train_device_download(dt_trainer *t)
 {
     dt_train_device *d = t->device;
     float *const to[] = {t->state.params, t->state.moment[0], t->state.moment[1]};
     float *const from[] = {d->params, d->moment[0], d->moment[1]};
-    if (!d->host_has_it) {
-        DT_TRY(dt_device_wait(d));
-        DT_TRY(read_rest(t));
+    if (!d->is_on_host) {
+        DT_TRY(dt_device_synchronize(d));
+        DT_TRY(read_pending(t));
         for (int i = 0; i < 3; i++) {
             if (from[i] != NULL) {
                 DT_TRY(d->ops->copy(d->device, to[i], from[i], dt_device_shared_bytes(t, i), DT_DEVICE_TO_HOST,
@@ -82,6 +82,6 @@ dt_status dt_train_device_pull(dt_trainer *t)
         t->state.scaler.tolerance = d->host_state.tolerance;
         t->state.scaler.skips = d->host_state.skipped;
     }
-    d->host_has_it = true;
+    d->is_on_host = true;
     return DT_OK;
 }

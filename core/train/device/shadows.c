@@ -10,14 +10,14 @@
 #include "base/err.h"
 
 /* A shadow that is to follow its model, or not: where its elements lie as the model's do, they go at once. */
-static dt_status move_shadow(const dt_trainer *t, const dt_device_finish *f, uint32_t shadow)
+static dt_status update_target(const dt_trainer *t, const dt_device_finish *f, uint32_t shadow)
 {
     const dt_train_device *d = t->device;
     const dt_param_table *table = t->d.params;
     dt_device_blend b = {.result = d->result,
-                         .every = t->state.shadow[shadow].every,
-                         .group = t->state.shadow_group[shadow],
-                         .tau = (float)t->state.shadow[shadow].tau};
+                         .every = t->state.target[shadow].every,
+                         .group = t->state.target_group[shadow],
+                         .tau = (float)t->state.target[shadow].tau};
     if (b.every == 0 || b.group >= t->state.n_groups || (f->groups >> b.group & 1) == 0) {
         return DT_OK;
     }
@@ -39,10 +39,10 @@ static dt_status move_shadow(const dt_trainer *t, const dt_device_finish *f, uin
     return b.n > 0 ? d->ops->blend(d->device, &b, d->compute) : DT_OK;
 }
 
-dt_status dt_device_move_shadows(const dt_trainer *t, const dt_device_finish *f)
+dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f)
 {
     for (uint32_t i = 0; i < t->d.params->n_shadows; i++) {
-        DT_TRY(move_shadow(t, f, i));
+        DT_TRY(update_target(t, f, i));
     }
     return DT_OK;
 }

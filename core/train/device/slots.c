@@ -13,7 +13,7 @@ typedef struct stack { /* of nodes that wait: no two of them are siblings */
 } stack;
 
 /* Leaves [leaf, leaf + 2^height) of all. Returns how many it met. */
-static uint32_t push(stack *s, uint32_t leaf, uint32_t height)
+static uint32_t push_node(stack *s, uint32_t leaf, uint32_t height)
 {
     uint32_t index = leaf >> height, n_met = 0;
     while (s->n > 0 && s->height[s->n - 1] == height && index % 2 == 1) {
@@ -28,7 +28,7 @@ static uint32_t push(stack *s, uint32_t leaf, uint32_t height)
 }
 
 /* The largest node that begins with this leaf, has at most n of them, and fits one sum. */
-static uint32_t height_of(uint32_t leaf, uint32_t n)
+static uint32_t node_height(uint32_t leaf, uint32_t n)
 {
     uint32_t height = 0;
     while ((2u << height) <= n && (2u << height) <= DT_DEVICE_NODE_LEAVES && leaf % (2u << height) == 0) {
@@ -42,8 +42,8 @@ static uint32_t push_launch(const dt_trainer *t, stack *s, uint32_t first, uint3
 {
     uint32_t n_nodes = 0;
     for (uint32_t at = 0; at < n;) {
-        const uint32_t leaf = t->lanes.leaf_begin + first + at, height = height_of(leaf, n - at);
-        const uint32_t n_before = push(s, leaf, height);
+        const uint32_t leaf = t->workers.shard_begin + first + at, height = node_height(leaf, n - at);
+        const uint32_t n_before = push_node(s, leaf, height);
         if (out != NULL) {
             out[n_nodes] = (dt_device_node){.first = at, .n = 1u << height, .slot = s->n - 1, .n_before = n_before};
         }
@@ -53,14 +53,14 @@ static uint32_t push_launch(const dt_trainer *t, stack *s, uint32_t first, uint3
     return n_nodes;
 }
 
-uint32_t dt_device_nodes(const dt_trainer *t, uint32_t first, uint32_t n, dt_device_node out[DT_DEVICE_MAX_NODES])
+uint32_t dt_device_list_nodes(const dt_trainer *t, uint32_t first, uint32_t n, dt_device_node out[DT_DEVICE_MAX_NODES])
 {
     stack s = {0};
     (void)push_launch(t, &s, 0, first, NULL);
     return push_launch(t, &s, first, n, out);
 }
 
-uint32_t dt_device_slots(const dt_trainer *t, uint32_t leaves, uint32_t group)
+uint32_t dt_device_count_slots(const dt_trainer *t, uint32_t leaves, uint32_t group)
 {
     stack s = {0};
     for (uint32_t first = 0; first < leaves; first += group) {
@@ -80,7 +80,7 @@ uint64_t dt_train_device_sum_bytes(const dt_trainer *t)
         }
     }
     for (uint32_t first = 0; first < d->leaves; first += d->group) {
-        const uint32_t n = dt_device_nodes(t, first, d->group, node);
+        const uint32_t n = dt_device_list_nodes(t, first, d->group, node);
         for (uint32_t k = 0; k < n; k++) {
             passes += 2 * node[k].n + node[k].n_before + 1; /* leaves are written and read, what waits is read */
         }

@@ -52,7 +52,7 @@ static void pack_field(const dt_samples *s, uint32_t f, const int64_t *size, con
     }
 }
 
-bool dt_device_packs_in_place(const dt_samples *s, uint32_t f)
+bool dt_device_can_pack_in_place(const dt_samples *s, uint32_t f)
 {
     const dt_field_shape *p = &s->shape[f];
     for (uint32_t i = 0; i < p->rank && p->symbol[i] < 0; i++) {
@@ -63,8 +63,8 @@ bool dt_device_packs_in_place(const dt_samples *s, uint32_t f)
     return true;
 }
 
-dt_status dt_device_pack(const dt_samples *s, const dt_device_input *in, const int64_t *cap, const dt_feed_slice *slice,
-                         uint32_t i, char *base)
+dt_status dt_device_pack_micro_batch(const dt_samples *s, const dt_device_input *in, const int64_t *cap,
+                                     const dt_micro_batch *slice, uint32_t i, char *base)
 {
     int32_t *live = (int32_t *)(void *)(base + in->live) + (size_t)i * (s->n_symbols + 1);
     for (uint32_t k = 0; k <= s->n_symbols; k++) {
@@ -84,32 +84,32 @@ dt_status dt_device_pack(const dt_samples *s, const dt_device_input *in, const i
     return DT_OK;
 }
 
-static dt_status pack_leaf(const dt_train_device *d, uint32_t i, const dt_feed_leaf *leaf)
+static dt_status pack_shard(const dt_train_device *d, uint32_t i, const dt_feed_shard *leaf)
 {
     if (leaf->n_slices > 1) {
         return DT_FAIL(DT_EPLUGIN, "the data's samples grew: a shard of the batch no longer fits its largest size");
     }
-    return dt_device_pack(&d->source, &d->staging->input, d->staging->cap, leaf->n_slices > 0 ? leaf->slice : NULL, i,
-                          d->staging_at);
+    return dt_device_pack_micro_batch(&d->source, &d->staging->input, d->staging->cap,
+                                      leaf->n_slices > 0 ? leaf->slice : NULL, i, d->staging_at);
 }
 
 static dt_status pack_job(void *user, uint32_t worker)
 {
     dt_trainer *t = user;
     const uint32_t own = t->device->leaves;
-    t->lanes.waited[worker] = 0;
+    t->workers.waited[worker] = 0;
     for (;;) {
-        const uint32_t i = atomic_fetch_add(&t->scratch.next_leaf, 1);
+        const uint32_t i = atomic_fetch_add(&t->scratch.next_shard, 1);
         if (i >= own || atomic_load(&t->scratch.failed)) {
             return DT_OK;
         }
-        const uint64_t number = (t->state.step - t->lanes.feed_first) * own + i;
-        const dt_feed_leaf *leaf = NULL;
-        dt_status st = dt_feed_wait(t->lanes.feed, number, &leaf, &t->lanes.waited[worker]);
+        const uint64_t number = (t->state.step - t->workers.feed_first) * own + i;
+        const dt_feed_shard *leaf = NULL;
+        dt_status st = dt_feed_wait(t->workers.feed, number, &leaf, &t->workers.waited[worker]);
         if (st == DT_OK) {
-            st = pack_leaf(t->device, i, leaf);
+            st = pack_shard(t->device, i, leaf);
         }
-        dt_feed_release(t->lanes.feed, number);
+        dt_feed_release(t->workers.feed, number);
         if (st < 0) {
             atomic_store(&t->scratch.failed, true);
             return st;
@@ -119,11 +119,11 @@ static dt_status pack_job(void *user, uint32_t worker)
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
 
-static dt_device_consts consts_of(const dt_trainer *t, uint32_t group, uint64_t update)
+static dt_device_consts make_consts(const dt_trainer *t, uint32_t group, uint64_t update)
 {
     dt_optim_step s = t->c.optim;
     s.step = update;
-    s.lr = dt_group_rate(t, group, update);
+    s.lr = dt_group_learning_rate(t, group, update);
     s.grad_scale = 1;
     const dt_optim_consts k = dt_optim_consts_of(&s);
     return (dt_device_consts){.l2 = k.l2,
@@ -146,14 +146,14 @@ static void write_control(const dt_trainer *t, dt_device_control *c)
     for (uint32_t g = 0; g < t->state.n_groups; g++) {
         const double clip = t->state.group[g].gradient_clip;
         c->first[g] = d->updates[g] + 1;
-        c->consts[g][0] = consts_of(t, g, d->updates[g] + 1);
-        c->consts[g][1] = consts_of(t, g, d->updates[g] + 2);
+        c->consts[g][0] = make_consts(t, g, d->updates[g] + 1);
+        c->consts[g][1] = make_consts(t, g, d->updates[g] + 2);
         c->gradient_clip[g] = clip > 0 ? clip : 0;
     }
     memcpy(c->loss_seed, t->scratch.loss_seed, sizeof(c->loss_seed));
 }
 
-static dt_status stage(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
+static dt_status upload_inputs(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 {
     dt_train_device *d = t->device;
     DT_TRACE("device", "inputs");
@@ -169,9 +169,9 @@ static dt_status stage(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
     for (uint32_t i = 0; i < n; i++) {
         memcpy(b->pinned + k->input.step[i], t->train.step_input[i], (size_t)count[i] * sizeof(float));
     }
-    atomic_store(&t->scratch.next_leaf, 0);
+    atomic_store(&t->scratch.next_shard, 0);
     atomic_store(&t->scratch.failed, false);
-    DT_TRY(dt_pool_run(t->lanes.pool, pack_job, t));
+    DT_TRY(dt_pool_run(t->workers.pool, pack_job, t));
     if (b->step != 0) {
         DT_TRY(d->ops->event_wait(d->device, b->done, d->copy));
     }
@@ -182,7 +182,7 @@ static dt_status stage(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 
 /* ---- launching --------------------------------------------------------------------------------------------------- */
 
-static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b)
+static dt_device_finish make_finish(const dt_trainer *t, const dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
     const dt_scaler_config *k = &t->c.scaling;
@@ -216,7 +216,7 @@ static dt_device_finish finish_of(const dt_trainer *t, const dt_device_buffer *b
     f.n_losses = dt_graph_losses(t->train.graph, &loss);
     for (uint32_t i = 0; i < f.n_losses; i++) {
         if ((b->groups >> loss[i].group & 1) != 0) {
-            f.loss[i] = d->ranks != NULL ? d->ranks->total_there + i : d->loss[i];
+            f.loss[i] = d->ranks != NULL ? d->ranks->device_total + i : d->loss[i];
         }
     }
     return f;
@@ -227,14 +227,14 @@ typedef struct readiness { /* of buckets, while the last of a rank's leaves run 
     uint32_t n;
 } readiness;
 
-static dt_status summed(void *user, uint32_t call)
+static dt_status mark_summed(void *user, uint32_t call)
 {
     readiness *r = user;
-    return dt_device_ranks_ready(r->t, call, &r->n);
+    return dt_device_ranks_mark_ready(r->t, call, &r->n);
 }
 
-static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b, uint32_t first,
-                           const dt_device_finish *f)
+static dt_status launch_shards(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b, uint32_t first,
+                               const dt_device_finish *f)
 {
     readiness ready = {.t = t};
     const dt_train_device *d = t->device;
@@ -259,14 +259,14 @@ static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const 
                                  .sums = d->grad,
                                  .total = d->total,
                                  .node = node,
-                                 .n_nodes = dt_device_nodes(t, first, d->group, node),
+                                 .n_nodes = dt_device_list_nodes(t, first, d->group, node),
                                  .loss_seed = d->seed,
                                  .groups = b->groups,
-                                 .summed = is_last ? summed : NULL,
+                                 .summed = is_last ? mark_summed : NULL,
                                  .user = &ready};
     DT_TRY(dt_device_exec_bind(k->exec, &feed));
     DT_TRY(dt_device_exec_launch(k->exec, d->compute));
-    DT_TRY(is_last ? dt_device_ranks_ready(t, INT64_MAX, &ready.n) : DT_OK);
+    DT_TRY(is_last ? dt_device_ranks_mark_ready(t, INT64_MAX, &ready.n) : DT_OK);
     for (uint32_t i = 0; i < f->n_losses; i++) {
         if (f->loss[i] == NULL) {
             continue;
@@ -279,7 +279,7 @@ static dt_status run_group(const dt_trainer *t, const dt_device_class *k, const 
 }
 
 /* What the step does not move has no gradient: those of an earlier step would count in norms, and be sent. */
-static dt_status clear_others(const dt_trainer *t, uint32_t groups)
+static dt_status clear_other_groups(const dt_trainer *t, uint32_t groups)
 {
     const dt_train_device *d = t->device;
     const dt_reduction *r = &t->reduce;
@@ -293,21 +293,21 @@ static dt_status clear_others(const dt_trainer *t, uint32_t groups)
 }
 
 /* Everything between the inputs' arrival and the result's return; of several ranks, up to what they tell each other. */
-static dt_status run_all(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b)
+static dt_status launch_all(const dt_trainer *t, const dt_device_class *k, const dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
-    const dt_device_finish f = finish_of(t, b);
+    const dt_device_finish f = make_finish(t, b);
     DT_TRY(d->ops->begin(d->device, &f, d->compute));
-    DT_TRY(clear_others(t, b->groups));
+    DT_TRY(clear_other_groups(t, b->groups));
     for (uint32_t first = 0; first < d->leaves; first += d->group) {
-        DT_TRY(run_group(t, k, b, first, &f));
+        DT_TRY(launch_shards(t, k, b, first, &f));
     }
     if (d->ranks != NULL) {
-        return dt_device_ranks_fetch(d, &f);
+        return dt_device_ranks_download(d, &f);
     }
     DT_TRY(d->ops->measure(d->device, &f, d->compute));
     DT_TRY(d->ops->apply(d->device, &f, d->compute));
-    DT_TRY(dt_device_move_shadows(t, &f));
+    DT_TRY(dt_device_update_targets(t, &f));
     DT_TRY(dt_device_narrow_params(t, d));
     return d->ops->copy(d->device, b->result, d->result, sizeof(*b->result), DT_DEVICE_TO_HOST, d->compute);
 }
@@ -318,7 +318,7 @@ static dt_status capture(const dt_trainer *t, dt_device_class *k, dt_device_buff
     dt_device_graph *g = NULL;
     DT_TRACE("device", "capture");
     DT_TRY(d->ops->capture_begin(d->device, d->compute));
-    const dt_status st = run_all(t, k, b);
+    const dt_status st = launch_all(t, k, b);
     dt_error reason;
     dt_error_take(&reason, st);
     const dt_status end = d->ops->capture_end(d->device, d->compute, &g);
@@ -355,13 +355,13 @@ static dt_status add_replay(dt_device_class *k, uint32_t groups)
     return DT_OK;
 }
 
-static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
+static dt_status launch_or_replay(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
     DT_TRACE("device", "launch");
     dt_device_replay *r = find_replay(k, b->groups);
     if (!t->c.graphs || r == NULL) {
-        DT_TRY(run_all(t, k, b));
+        DT_TRY(launch_all(t, k, b));
         DT_TRY(r == NULL ? add_replay(k, b->groups) : DT_OK);
     } else {
         dt_device_graph **graph = &r->graph[b - d->buffer];
@@ -375,18 +375,18 @@ static dt_status launch(dt_trainer *t, dt_device_class *k, dt_device_buffer *b)
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-static dt_status run_leaves(dt_trainer *t, dt_device_buffer *b)
+static dt_status launch_step(dt_trainer *t, dt_device_buffer *b)
 {
     dt_train_device *d = t->device;
-    DT_TRY(dt_train_device_push(t));
+    DT_TRY(dt_train_device_upload(t));
     memcpy(b->norm, t->scratch.norm, sizeof(b->norm));
-    const size_t c = dt_device_class_of(d, t->scratch.largest);
+    const size_t c = dt_device_find_class(d, t->scratch.largest);
     if (c == DT_DEVICE_CLASSES) {
         return DT_FAIL(DT_EPLUGIN, "the data's samples grew: a shard of the batch no longer fits its largest size");
     }
-    DT_TRY(dt_device_class_use(t, d, c));
-    DT_TRY(stage(t, &d->class[c], b));
-    return launch(t, &d->class[c], b);
+    DT_TRY(dt_device_prepare_class(t, d, c));
+    DT_TRY(upload_inputs(t, &d->class[c], b));
+    return launch_or_replay(t, &d->class[c], b);
 }
 
 dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
@@ -395,11 +395,11 @@ dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
     dt_device_buffer *b = &d->buffer[t->state.step % DT_DEVICE_BUFFERS];
     const dt_device_buffer *before = &d->buffer[(t->state.step + 1) % DT_DEVICE_BUFFERS];
     b->groups = t->scratch.groups;
-    DT_TRY(d->ranks != NULL ? dt_device_ranks_meet(t) : DT_OK);
-    dt_status st = run_leaves(t, b);
+    DT_TRY(d->ranks != NULL ? dt_device_ranks_connect(t) : DT_OK);
+    dt_status st = launch_step(t, b);
     if (d->ranks != NULL) {
-        const dt_device_finish f = finish_of(t, b);
-        st = dt_device_ranks_finish(t, &f, b, st);
+        const dt_device_finish f = make_finish(t, b);
+        st = dt_device_ranks_reduce_and_update(t, &f, b, st);
     }
     DT_TRY(st);
     t->state.step++;

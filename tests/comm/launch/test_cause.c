@@ -44,7 +44,7 @@ static int begin(void **state)
     memset(pid, 0, sizeof(pid));
     dt_log_sink_set(hear, NULL);
     assert_int_equal(dt_cause_make(N, &cause), DT_OK);
-    return dt_board_make(N, &board) == DT_OK ? 0 : 1;
+    return dt_board_create(N, &board) == DT_OK ? 0 : 1;
 }
 
 static void join(uint32_t rank)
@@ -54,7 +54,7 @@ static void join(uint32_t rank)
     assert_int_equal(pipe(ready), 0);
     pid[rank] = fork();
     if (pid[rank] == 0) {
-        dt_board_join(board, rank);
+        dt_board_mark_joined(board, rank);
         (void)!write(ready[1], "x", 1);
         for (;;) {
             pause();
@@ -148,9 +148,10 @@ static void test_one_never_joined(void **state)
 static void call(uint32_t r, uint64_t ended, bool waits)
 {
     for (uint64_t k = 1; k <= ended + waits; k++) {
-        dt_board_begin(board, r, &(dt_board_call){.number = k, .bytes = 8, .op = "all_reduce", .root = UINT32_MAX});
+        dt_board_call_begin(board, r,
+                            &(dt_board_call){.number = k, .bytes = 8, .op = "all_reduce", .root = UINT32_MAX});
         if (k <= ended) {
-            dt_board_end(board, r, k);
+            dt_board_call_end(board, r, k);
         }
     }
 }
@@ -172,10 +173,10 @@ static void test_one_does_not_come(void **state)
     }
     dt_cause_look(&cause, board);
     assert_false(cause.is_known); /* nobody has waited in vain yet */
-    dt_board_leave(board, 0, DT_EXIT_INTERRUPTED);
+    dt_board_mark_left(board, 0, DT_EXIT_INTERRUPTED);
     dt_cause_look(&cause, board);
     assert_false(cause.is_known); /* it left for another reason */
-    dt_board_leave(board, 0, DT_EXIT_PEER);
+    dt_board_mark_left(board, 0, DT_EXIT_PEER);
     expect_absent(1);
     assert_non_null(strstr(said, "rank 1 (process "));
     assert_non_null(strstr(said, "its last was collective 2"));
@@ -189,7 +190,7 @@ static void test_one_has_called_nothing(void **state)
         join(r);
         call(r, 0, r != 2);
     }
-    dt_board_leave(board, 1, DT_EXIT_PEER);
+    dt_board_mark_left(board, 1, DT_EXIT_PEER);
     expect_absent(2);
     assert_non_null(strstr(said, "called no collective yet"));
 }
@@ -205,7 +206,7 @@ static void test_one_is_stopped(void **state)
     assert_int_equal(kill(pid[0], SIGSTOP), 0);
     int how = 0;
     assert_int_equal(waitpid(pid[0], &how, WUNTRACED), pid[0]);
-    dt_board_leave(board, 2, DT_EXIT_PEER);
+    dt_board_mark_left(board, 2, DT_EXIT_PEER);
     expect_absent(0);
     assert_non_null(strstr(said, "SIGSTOP"));
 }
@@ -218,7 +219,7 @@ static void test_none_is_behind(void **state)
         join(r);
         call(r, 4, true);
     }
-    dt_board_leave(board, 0, DT_EXIT_PEER);
+    dt_board_mark_left(board, 0, DT_EXIT_PEER);
     dt_cause_look(&cause, board);
     assert_false(cause.is_known || cause.is_open);
 }

@@ -133,14 +133,14 @@ finds "difference\|nan\|nobody wrote" env DT_CASE="lstm 64" tests/engine/cuda/te
 
 # Two processes by NCCL's stand-in with the program changed, and one without: other bits are what is found.
 begin "a bucket goes to other ranks before its gradients are summed"
-sed '/event_wait(d->device, w->ready\[b\]/d' "$source/core/train/device/wires.c" >$mutant/wires.c
-if cmp -s $mutant/wires.c "$source/core/train/device/wires.c"; then
-    echo "mutations: wires.c has no wait for a bucket"
+sed '/event_wait(d->device, w->ready\[b\]/d' "$source/core/train/device/link.c" >$mutant/link.c
+if cmp -s $mutant/link.c "$source/core/train/device/link.c"; then
+    echo "mutations: link.c has no wait for a bucket"
     exit 1
 fi
 # shellcheck disable=SC2086
-$DTRAIN_COMPILE -c -o $mutant/wires.o $mutant/wires.c &&
-    $DTRAIN_LINK -o dtrain-mutant core/cli/main.o $mutant/wires.o core/libdtcore.la -lm || exit 1
+$DTRAIN_COMPILE -c -o $mutant/link.o $mutant/link.c &&
+    $DTRAIN_LINK -o dtrain-mutant core/cli/main.o $mutant/link.o core/libdtcore.la -lm || exit 1
 cat >$mutant/pair <<'EOF'
 here=$(pwd)
 DTRAIN_PLUGIN_PATH=$here/tests/engine/cuda/emulated:$here/phases/.libs:$here/models/.libs:$here/plugins/.libs

@@ -358,7 +358,7 @@ static void cut(part *p, int64_t total)
                                {total / 2 / DT_SLICE_UNIT * DT_SLICE_UNIT, total}};
     int64_t moment = 0;
     for (int k = 0; k < 2; k++) {
-        const dt_range r = dt_slice_of(bucket[k], p->shape.ranks, p->shape.rank);
+        const dt_range r = dt_rank_slice(bucket[k], p->shape.ranks, p->shape.rank);
         p->slice[k] = (dt_device_slice){.begin = r.begin, .end = r.end, .moment = moment};
         moment += r.end - r.begin;
     }

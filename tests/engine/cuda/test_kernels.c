@@ -180,14 +180,14 @@ static void fill_leaf(batch *b, int leaf, const tensor *live)
     }
 }
 
-static dt_device_view view_of(const batch *b, int first_leaf)
+static dt_device_view view_of(const batch *b, int first_shard)
 {
     const tensor *t = &b->shape;
     dt_device_view v = {.rank = t->rank, .dtype = t->dtype, .ragged = t->ragged, .leaf_stride = b->stride};
     memcpy(v.dim, t->dim, sizeof(v.dim));
     v.symbol = t->ragged < 0 ? 0 : t->symbol;
     v.plus = t->plus;
-    v.data = (char *)b->dev + (size_t)(GUARD + first_leaf * b->stride) * element_bytes(t->dtype);
+    v.data = (char *)b->dev + (size_t)(GUARD + first_shard * b->stride) * element_bytes(t->dtype);
     return v;
 }
 
@@ -238,7 +238,7 @@ static void round_inputs(const call *c)
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 typedef struct options {
-    int first_leaf, n_leaves;
+    int first_shard, n_leaves;
     bool accum, in_place, is_reverse;
     uint32_t null_out;
 } options;
@@ -261,7 +261,7 @@ static void launch(const call *capacity, const call *calls, const int32_t live[L
             fill_leaf(&in[i], l, calls[l].in[i]);
         }
         in[i].dev = to_device(in[i].host, in[i].bytes);
-        in_view[i] = view_of(&in[i], o.first_leaf);
+        in_view[i] = view_of(&in[i], o.first_shard);
         in_view[i].data = capacity->shape_only[i] ? NULL : in_view[i].data;
     }
     for (uint32_t i = 0; i < capacity->n_out; i++) {
@@ -281,7 +281,7 @@ static void launch(const call *capacity, const call *calls, const int32_t live[L
             }
         }
         out[i].dev = to_device(out[i].host, out[i].bytes);
-        out_view[i] = view_of(&out[i], o.first_leaf);
+        out_view[i] = view_of(&out[i], o.first_shard);
         out_view[i].accum = adds;
         if ((o.null_out >> i & 1) != 0) {
             out_view[i].data = NULL;
@@ -301,7 +301,7 @@ static void launch(const call *capacity, const call *calls, const int32_t live[L
                            .n_out = capacity->n_out,
                            .leaves = (uint32_t)o.n_leaves,
                            .n_symbols = N_SYMBOLS,
-                           .live = live_dev + o.first_leaf * N_SYMBOLS,
+                           .live = live_dev + o.first_shard * N_SYMBOLS,
                            .run = run_dev,
                            .device = device,
                            .stream = stream,
@@ -356,7 +356,7 @@ static void nothing_else_is_written(const batch *b, options o, const char *what)
     const size_t size = element_bytes(b->shape.dtype);
     const unsigned char *p = (const unsigned char *)b->host;
     for (int l = -1; l <= LEAVES; l++) { /* the guard before the first leaf, what follows each leaf */
-        const bool is_written = l >= o.first_leaf && l < o.first_leaf + o.n_leaves;
+        const bool is_written = l >= o.first_shard && l < o.first_shard + o.n_leaves;
         const size_t from = l < 0 ? 0 : (size_t)(GUARD + l * b->stride + (is_written ? b->shape.n : 0)) * size;
         const size_t to = l < 0 ? GUARD * size : l == LEAVES ? b->bytes : (size_t)(GUARD + (l + 1) * b->stride) * size;
         for (size_t i = from; i < to; i++) {
@@ -479,7 +479,7 @@ static void check_call(const call *capacity, const call *calls, const int32_t li
         free_batches(whole, capacity->n_out);
         return;
     }
-    const options alone = {.first_leaf = 1, .n_leaves = 1};
+    const options alone = {.first_shard = 1, .n_leaves = 1};
     launch(capacity, calls, live, alone, other, what);
     for (uint32_t k = 0; k < capacity->n_out; k++) {
         nothing_else_is_written(&other[k], alone, what);

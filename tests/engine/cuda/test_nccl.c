@@ -60,7 +60,7 @@ static void test_version(void **state)
 {
     (void)state;
     uint32_t version = 0;
-    assert_int_equal(dt_nccl_find(&version), DT_OK);
+    assert_int_equal(dt_nccl_query_version(&version), DT_OK);
     assert_true(version >= OLDEST);
     dt_nccl *n = meet();
     assert_int_equal(dt_nccl_version(n), version);
@@ -76,12 +76,12 @@ static void test_sum_and_share(void **state)
     assert_int_equal(dt_nccl_register(n, vector, N * sizeof(float)), DT_OK);
     put();
     assert_int_equal(dt_nccl_reduce_scatter(n, vector, at, stream), DT_OK);
-    assert_int_equal(dt_nccl_look(n, begin), DT_OK);
+    assert_int_equal(dt_nccl_poll(n, begin), DT_OK);
     check_bits();
     put();
     assert_int_equal(dt_nccl_all_gather(n, vector, at, stream), DT_OK);
     check_bits();
-    assert_int_equal(dt_nccl_look(n, begin), DT_OK);
+    assert_int_equal(dt_nccl_poll(n, begin), DT_OK);
     dt_nccl_destroy(n);
 }
 
@@ -95,7 +95,7 @@ static void test_pieces(void **state)
     put();
     assert_int_equal(dt_nccl_all_to_all(n, &out, &in, 1, stream), DT_OK);
     check_bits();
-    assert_int_equal(dt_nccl_look(n, dt_clock_s()), DT_OK);
+    assert_int_equal(dt_nccl_poll(n, dt_clock_s()), DT_OK);
     dt_nccl_destroy(n);
 }
 
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     if (code != 0) {
         return code;
     }
-    if (dt_nccl_find(&version) != DT_OK) {
+    if (dt_nccl_query_version(&version) != DT_OK) {
         printf("skipped: %s\n", dt_error_text());
         return cuda_is_emulated() ? 1 : 77;
     }

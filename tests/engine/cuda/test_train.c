@@ -42,13 +42,13 @@ static void run_steps(toy *t, outcome *o, int from, int to)
         }
         o->loss[i] = r.loss;
     }
-    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t->trainer), DT_OK);
     o->bytes = (size_t)t->params.total * sizeof(float);
     o->params = malloc(o->bytes);
     memcpy(o->params, dt_trainer_params(t->trainer), o->bytes);
 }
 
-static void start(toy *t, bool on_device, bool graphs, uint32_t micro_leaves)
+static void start(toy *t, bool on_device, bool graphs, uint32_t micro_shards)
 {
     static const uint32_t turns[] = {1, 3, 2};
     toy_init(t);
@@ -56,12 +56,12 @@ static void start(toy *t, bool on_device, bool graphs, uint32_t micro_leaves)
     t->turn = is_pair ? turns : NULL;
     t->n_turns = 3;
     for (int i = 0; i < 3; i++) {
-        t->shadow[i] = (dt_shadow_rule){.tau = i == 2 ? 1 : 0.1, .every = 1 + (uint64_t)i};
+        t->shadow[i] = (dt_target_rule){.tau = i == 2 ? 1 : 0.1, .every = 1 + (uint64_t)i};
     }
     t->config.slice_rows = 64;
     t->config.synchronous = true; /* every report is of its own step */
     t->config.graphs = graphs;
-    t->config.micro_leaves = micro_leaves;
+    t->config.micro_shards = micro_shards;
     if (on_device) {
         t->device_ops = ops;
         t->device = device;
@@ -81,10 +81,10 @@ static void start(toy *t, bool on_device, bool graphs, uint32_t micro_leaves)
     toy_start(t);
 }
 
-static void train(outcome *o, bool on_device, bool graphs, uint32_t micro_leaves)
+static void train(outcome *o, bool on_device, bool graphs, uint32_t micro_shards)
 {
     toy t;
-    start(&t, on_device, graphs, micro_leaves);
+    start(&t, on_device, graphs, micro_shards);
     run_steps(&t, o, 0, STEPS);
     toy_fini(&t);
 }
@@ -180,13 +180,13 @@ static void test_resume_equals_no_interruption(void **state)
     toy_fini(&t);
 
     start(&t, true, true, 0);
-    assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t.trainer), DT_OK);
     memcpy(dt_trainer_params(t.trainer), half.params, half.bytes);
     for (uint32_t i = 0; i < 2; i++) {
         memcpy(dt_trainer_moment(t.trainer, i), moment[i], half.bytes);
         free(moment[i]);
     }
-    dt_trainer_step_set(t.trainer, STEPS / 2);
+    dt_trainer_step_number_set(t.trainer, STEPS / 2);
     memcpy(rest.loss, half.loss, sizeof(rest.loss));
     run_steps(&t, &rest, STEPS / 2, STEPS);
     toy_fini(&t);
@@ -210,7 +210,7 @@ static void test_all_of_it_stored_in_half(void **state)
 
 static void scale_params(toy *t, float by)
 {
-    assert_int_equal(dt_trainer_hold(t->trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t->trainer), DT_OK);
     for (int64_t i = 0; i < t->params.total; i++) {
         dt_trainer_params(t->trainer)[i] *= by;
     }
@@ -227,13 +227,13 @@ static void test_activations_that_fp16_cannot_hold(void **state)
     start(&t, true, true, 0);
     scale_params(&t, 0x1p20f);
     assert_int_equal(toy_step(&t, &r), DT_OK);
-    assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t.trainer), DT_OK);
     assert_true(dt_trainer_scaler(t.trainer)->scale == 512);
     assert_int_equal(dt_trainer_scaler(t.trainer)->overflows, 1);
     assert_int_equal(dt_trainer_updates(t.trainer), 0);
     scale_params(&t, 0x1p-20f);
     assert_int_equal(toy_step(&t, &r), DT_OK);
-    assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t.trainer), DT_OK);
     assert_true(dt_trainer_scaler(t.trainer)->scale == 512);
     assert_int_equal(dt_trainer_updates(t.trainer), 1);
     toy_fini(&t);
@@ -242,7 +242,7 @@ static void test_activations_that_fp16_cannot_hold(void **state)
     start(&t, true, true, 0);
     scale_params(&t, 0x1p20f);
     assert_int_equal(toy_step(&t, &r), DT_OK);
-    assert_int_equal(dt_trainer_hold(t.trainer), DT_OK);
+    assert_int_equal(dt_trainer_synchronize(t.trainer), DT_OK);
     assert_int_equal(dt_trainer_updates(t.trainer), 1);
     toy_fini(&t);
     math = DT_DEVICE_MATH_F32;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What NVML tells (core/engine/device/nvml.h), by stand-ins: whole, old, useless, failing; of several GPUs and of a
- * slice; and what the host holds of a device (core/engine/device/held.h).
+ * slice; and what the host holds of a device (core/engine/device/memory.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/device/held.h"
+#include "engine/device/memory.h"
 #include "engine/device/host_device.h"
 #include "engine/device/nvml.h"
 
@@ -66,7 +66,7 @@ static dt_nvml_sample look(const char *from, const dt_device_info *info)
         fail_msg("%s", dt_error_text());
     }
     const uint64_t before = dt_alloc_count();
-    dt_nvml_read(n, &s);
+    dt_nvml_read_sample(n, &s);
     assert_int_equal(dt_alloc_count(), before);
     dt_nvml_close(n);
     return s;
@@ -156,19 +156,19 @@ static void test_held(void **state)
     dt_device *d = NULL;
     void *a = NULL, *b = NULL, *c = NULL;
     assert_int_equal(ops->open(0, &d), DT_OK);
-    assert_int_equal(dt_device_held_bytes(), 0);
-    assert_int_equal(dt_device_take(ops, d, 1000, &a), DT_OK);
-    assert_int_equal(dt_device_take(ops, d, 24, &b), DT_OK);
-    assert_int_equal(dt_device_held_bytes(), 1024);
+    assert_int_equal(dt_device_allocated_bytes(), 0);
+    assert_int_equal(dt_device_allocate(ops, d, 1000, &a), DT_OK);
+    assert_int_equal(dt_device_allocate(ops, d, 24, &b), DT_OK);
+    assert_int_equal(dt_device_allocated_bytes(), 1024);
     host_device_fail_alloc(1);
-    assert_true(dt_device_take(ops, d, 99, &c) < 0);
+    assert_true(dt_device_allocate(ops, d, 99, &c) < 0);
     host_device_fail_alloc(0);
     assert_null(c);
-    dt_device_give(ops, d, a);
-    dt_device_give(ops, d, NULL);
-    assert_int_equal(dt_device_held_bytes(), 24);
-    dt_device_give(ops, d, b);
-    assert_int_equal(dt_device_held_bytes(), 0);
+    dt_device_free(ops, d, a);
+    dt_device_free(ops, d, NULL);
+    assert_int_equal(dt_device_allocated_bytes(), 24);
+    dt_device_free(ops, d, b);
+    assert_int_equal(dt_device_allocated_bytes(), 0);
     assert_int_equal(host_device_read().live_bytes, 0);
     ops->close(d);
 }

@@ -28,22 +28,22 @@ static void says(const char *part)
 static void test_wish(void **state)
 {
     (void)state;
-    dt_device_wish w;
-    assert_int_equal(dt_device_wish_parse("auto", &w), DT_OK);
+    dt_device_selector w;
+    assert_int_equal(dt_device_selector_parse("auto", &w), DT_OK);
     assert_int_equal(w.kind, DT_DEVICE_AUTO);
-    assert_int_equal(dt_device_wish_parse("cpu", &w), DT_OK);
+    assert_int_equal(dt_device_selector_parse("cpu", &w), DT_OK);
     assert_int_equal(w.kind, DT_DEVICE_CPU);
-    assert_int_equal(dt_device_wish_parse("cuda", &w), DT_OK);
+    assert_int_equal(dt_device_selector_parse("cuda", &w), DT_OK);
     assert_int_equal(w.kind, DT_DEVICE_CUDA);
     assert_int_equal(w.index, -1);
-    assert_int_equal(dt_device_wish_parse("cuda:3", &w), DT_OK);
+    assert_int_equal(dt_device_selector_parse("cuda:3", &w), DT_OK);
     assert_int_equal(w.index, 3);
-    assert_int_equal(dt_device_wish_parse("cuda:GPU-0102", &w), DT_OK);
+    assert_int_equal(dt_device_selector_parse("cuda:GPU-0102", &w), DT_OK);
     assert_string_equal(w.uuid, "GPU-0102");
     assert_int_equal(w.index, -1);
     static const char *const bad[] = {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1024", "CPU"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_int_equal(dt_device_wish_parse(bad[i], &w), DT_ECONFIG);
+        assert_int_equal(dt_device_selector_parse(bad[i], &w), DT_ECONFIG);
         says("use auto, cpu, cuda, cuda:N");
     }
 }
@@ -67,23 +67,23 @@ static void test_choose(void **state)
 {
     (void)state;
     const dt_device_ops ops = {.count = two, .describe = invented};
-    dt_device_wish w = {.kind = DT_DEVICE_CUDA, .index = -1};
+    dt_device_selector w = {.kind = DT_DEVICE_CUDA, .index = -1};
     uint32_t at = 9;
-    assert_int_equal(dt_device_choose(&ops, &w, 0, &at), DT_OK);
+    assert_int_equal(dt_device_select(&ops, &w, 0, &at), DT_OK);
     assert_int_equal(at, 0);
-    assert_int_equal(dt_device_choose(&ops, &w, 3, &at), DT_OK);
+    assert_int_equal(dt_device_select(&ops, &w, 3, &at), DT_OK);
     assert_int_equal(at, 1);
     w.index = 1;
-    assert_int_equal(dt_device_choose(&ops, &w, 0, &at), DT_OK);
+    assert_int_equal(dt_device_select(&ops, &w, 0, &at), DT_OK);
     assert_int_equal(at, 1);
     w.index = 2;
-    assert_int_equal(dt_device_choose(&ops, &w, 0, &at), DT_EUNSUPPORTED);
+    assert_int_equal(dt_device_select(&ops, &w, 0, &at), DT_EUNSUPPORTED);
     says("no GPU 2: this process sees 2");
-    w = (dt_device_wish){.kind = DT_DEVICE_CUDA, .index = -1, .uuid = "GPU-2"};
-    assert_int_equal(dt_device_choose(&ops, &w, 0, &at), DT_OK);
+    w = (dt_device_selector){.kind = DT_DEVICE_CUDA, .index = -1, .uuid = "GPU-2"};
+    assert_int_equal(dt_device_select(&ops, &w, 0, &at), DT_OK);
     assert_int_equal(at, 1);
     w.uuid[4] = '7';
-    assert_int_equal(dt_device_choose(&ops, &w, 0, &at), DT_EUNSUPPORTED);
+    assert_int_equal(dt_device_select(&ops, &w, 0, &at), DT_EUNSUPPORTED);
     says("begins with GPU-7; there are GPU-10000000-0000, GPU-20000000-0000");
 
     dt_device_info info;

@@ -84,7 +84,7 @@ static void act(const char *env, const way *how, seen *out)
     for (int i = 0; i < ROUNDS; i++) {
         assert_done(world_iterate(&w));
     }
-    assert_done(dt_trainer_hold(w.stage->trainer));
+    assert_done(dt_trainer_synchronize(w.stage->trainer));
     world_keep(&w, out->params, &out->report);
     world_close(&w);
     assert_int_equal(host_device_read().live_bytes, 0);

@@ -558,7 +558,7 @@ static void keep_outcome(const world *w, outcome *o)
     dt_rollout_report r;
     sample x;
     world_keep(w, o->params, &r);
-    assert_done(dt_samples_bring(s, part));
+    assert_done(dt_samples_fetch(s, part));
     for (uint64_t i = 0; i < DRAW; i++) {
         index[i] = i;
     }

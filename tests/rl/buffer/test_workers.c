@@ -69,7 +69,7 @@ static void look(const world *w, outcome *o)
     int64_t size[8] = {0};
     assert_true(s->count <= 512);
     const dt_samples_part all = {.n = s->count}, part[RANKS] = {all, all, all, all};
-    assert_done(dt_samples_bring(s, part));
+    assert_done(dt_samples_fetch(s, part));
     for (uint64_t i = 0; i < s->count; i++) {
         index[i] = i;
     }

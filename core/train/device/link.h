@@ -12,20 +12,20 @@
 
 #include "train/device/internal.h"
 
-typedef struct dt_device_wires dt_device_wires;
+typedef struct dt_device_link dt_device_link;
 
 /* Where the configuration wants NCCL (dt_trainer_config.nccl) and all ranks have it; NULL: by the hosts. Errors:
  * DT_EUNSUPPORTED (a rank has none and it has to be), DT_ECONFIG (other versions), those of NCCL. */
-dt_status dt_device_wires_create(dt_trainer *t, dt_device_wires **out_p) DT_NODISCARD;
-void dt_device_wires_destroy(dt_trainer *t, dt_device_wires *w); /* NULL is fine */
+dt_status dt_device_link_create(dt_trainer *t, dt_device_link **out_p) DT_NODISCARD;
+void dt_device_link_destroy(dt_trainer *t, dt_device_link *w); /* NULL is fine */
 /* A bucket's nodes are complete when the device has done what it was asked for by now. May be captured. */
-dt_status dt_device_wires_ready(const dt_trainer *t, const dt_device_wires *w, uint32_t bucket) DT_NODISCARD;
+dt_status dt_device_link_ready(const dt_trainer *t, const dt_device_link *w, uint32_t bucket) DT_NODISCARD;
 /* The sums of the buckets of these groups (bits), each behind its being ready; what follows where the device computes
  * waits for them. The slices of this rank lie in the first slot of gradients then. */
-dt_status dt_device_wires_sum(dt_trainer *t, dt_device_wires *w, uint32_t groups) DT_NODISCARD;
+dt_status dt_device_link_sum(dt_trainer *t, dt_device_link *w, uint32_t groups) DT_NODISCARD;
 /* The parameters of this rank's slices of them to all, likewise. */
-dt_status dt_device_wires_share(dt_trainer *t, dt_device_wires *w, uint32_t groups) DT_NODISCARD;
+dt_status dt_device_link_share(dt_trainer *t, dt_device_link *w, uint32_t groups) DT_NODISCARD;
 /* Until the device has done all that it was asked for: instead of waiting for its stream, which may be in vain. */
-dt_status dt_device_wires_wait(dt_trainer *t, dt_device_wires *w) DT_NODISCARD;
+dt_status dt_device_link_wait(dt_trainer *t, dt_device_link *w) DT_NODISCARD;
 
 #endif

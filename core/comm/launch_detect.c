@@ -17,7 +17,7 @@
 
 enum { MOST_PROCESSES = 1 << 20 };
 
-static bool number_of(const char *name, uint32_t *out_p)
+static bool read_number(const char *name, uint32_t *out_p)
 {
     const char *text = getenv(name);
     int64_t v = 0;
@@ -28,7 +28,7 @@ static bool number_of(const char *name, uint32_t *out_p)
     return true;
 }
 
-bool dt_launched(dt_launch *out)
+bool dt_launch_detect(dt_launch *out)
 {
     static const struct {
         const char *size, *rank, *by;
@@ -38,13 +38,13 @@ bool dt_launched(dt_launch *out)
     *out = (dt_launch){.size = 1};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         uint32_t size = 0;
-        if (number_of(known[i].size, &size) && size > 1) {
+        if (read_number(known[i].size, &size) && size > 1) {
             out->size = size;
             out->by = known[i].by;
-            (void)number_of(known[i].rank, &out->rank);
+            (void)read_number(known[i].rank, &out->rank);
             out->local_rank = out->rank;
-            if (i == 0 && number_of("OMPI_COMM_WORLD_LOCAL_SIZE", &out->n_local)) {
-                (void)number_of("OMPI_COMM_WORLD_LOCAL_RANK", &out->local_rank);
+            if (i == 0 && read_number("OMPI_COMM_WORLD_LOCAL_SIZE", &out->n_local)) {
+                (void)read_number("OMPI_COMM_WORLD_LOCAL_RANK", &out->local_rank);
             }
             return true;
         }
@@ -73,5 +73,5 @@ dt_status dt_processes_join(const dt_launch *l, dt_comm **out_p)
         return DT_FAIL(DT_EUNSUPPORTED, "%s belongs to another build of dtrain (version %u, this program expects %d)",
                        d.file, t != NULL ? t->version : 0, DT_TRANSPORT_VERSION);
     }
-    return dt_processes_over(t, l, out_p);
+    return dt_processes_create(t, l, out_p);
 }

@@ -8,16 +8,16 @@
 
 #include "comm/comm_impl.h"
 
-typedef struct dt_meeting {
+typedef struct dt_rendezvous {
     uint64_t sequence;               /* for messages */
     uint32_t size;                   /* ranks */
     const dt_comm_call *const *call; /* [size] */
-} dt_meeting;
+} dt_rendezvous;
 
-enum { DT_MEETING_TEXT = 256 };
+enum { DT_RENDEZVOUS_TEXT = 256 };
 /* False, and why names two of them, where calls differ. */
-bool dt_meeting_matches(const dt_meeting *m, char why[DT_MEETING_TEXT]);
+bool dt_rendezvous_check(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT]);
 /* Every rank's buffers get what they are to get; sums are taken in rank order. */
-void dt_meeting_move(const dt_meeting *m);
+void dt_rendezvous_execute(const dt_rendezvous *m);
 
 #endif

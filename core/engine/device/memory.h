@@ -8,8 +8,8 @@
 #include "engine/device/device.h"
 
 /* As the table's alloc and release (device.h). */
-dt_status dt_device_take(const dt_device_ops *ops, dt_device *d, size_t bytes, void **device_p) DT_NODISCARD;
-void dt_device_give(const dt_device_ops *ops, dt_device *d, void *device); /* NULL is fine */
-uint64_t dt_device_held_bytes(void);                                       /* taken and not given back */
+dt_status dt_device_allocate(const dt_device_ops *ops, dt_device *d, size_t bytes, void **device_p) DT_NODISCARD;
+void dt_device_free(const dt_device_ops *ops, dt_device *d, void *device); /* NULL is fine */
+uint64_t dt_device_allocated_bytes(void);                                  /* taken and not given back */
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See stood.h.
+ * See suspension.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
-#include "comm/stood.h"
+#include "comm/suspension.h"
 
 #include "base/signals.h"
 
@@ -14,7 +14,7 @@
 
 static const double LEAST_S = 1; /* less is no reason for anything, and Slurm sends SIGCONT to whom it never stopped */
 
-double dt_stood_look(dt_stood *s, double now)
+double dt_suspension_check(dt_suspension *s, double now)
 {
     const double went_on = dt_signals_continued_s(), since = s->seen_s;
     s->seen_s = now;
@@ -26,16 +26,16 @@ double dt_stood_look(dt_stood *s, double now)
     return went_on - since;
 }
 
-void dt_stood_forget(dt_stood *s)
+void dt_suspension_reset(dt_suspension *s)
 {
     s->for_s = s->until_s = 0;
 }
 
-void dt_stood_text(const dt_stood *s, double now, char out[DT_STOOD_TEXT_BYTES])
+void dt_suspension_text(const dt_suspension *s, double now, char out[DT_SUSPENSION_TEXT_BYTES])
 {
     out[0] = '\0';
     if (s->until_s > 0) {
-        snprintf(out, DT_STOOD_TEXT_BYTES,
+        snprintf(out, DT_SUSPENSION_TEXT_BYTES,
                  "; this rank itself was stopped by a signal (SIGSTOP) for up to %.0f s, until %.1f s ago", s->for_s,
                  now - s->until_s);
     }

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See meeting.h.
+ * See rendezvous.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
-#include "comm/meeting.h"
+#include "comm/rendezvous.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static bool is_same_call(const dt_meeting *m, const dt_comm_call *x, const dt_comm_call *y)
+static bool is_same_call(const dt_rendezvous *m, const dt_comm_call *x, const dt_comm_call *y)
 {
     return x->op == y->op && x->bytes == y->bytes && x->root == y->root &&
            (x->op != DT_COMM_REDUCE_SCATTER || memcmp(x->n, y->n, m->size * sizeof(*x->n)) == 0);
 }
 
 /* Every rank is sent as many bytes as it waits for. */
-static bool do_pieces_match(const dt_meeting *m, char why[DT_MEETING_TEXT])
+static bool do_pieces_match(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT])
 {
     for (uint32_t to = 0; to < m->size; to++) {
         for (uint32_t from = 0; from < m->size; from++) {
             const size_t sent = m->call[from]->out[to].bytes, wanted = m->call[to]->in[from].bytes;
             if (sent != wanted) {
-                snprintf(why, DT_MEETING_TEXT,
+                snprintf(why, DT_RENDEZVOUS_TEXT,
                          "collective %llu does not match: rank %u sends rank %u %zu bytes, which expects %zu",
                          (unsigned long long)m->sequence, from, to, sent, wanted);
                 return false;
@@ -34,15 +34,16 @@ static bool do_pieces_match(const dt_meeting *m, char why[DT_MEETING_TEXT])
     return true;
 }
 
-bool dt_meeting_matches(const dt_meeting *m, char why[DT_MEETING_TEXT])
+bool dt_rendezvous_check(const dt_rendezvous *m, char why[DT_RENDEZVOUS_TEXT])
 {
     for (uint32_t r = 1; r < m->size; r++) {
         if (!is_same_call(m, m->call[r], m->call[0])) {
             char a[DT_COMM_CALL_BYTES], b[DT_COMM_CALL_BYTES];
             dt_comm_describe(0, m->call[0], a);
             dt_comm_describe(r, m->call[r], b);
-            snprintf(why, DT_MEETING_TEXT, "collective %llu does not match: %s, %s%s", (unsigned long long)m->sequence,
-                     a, b, strcmp(strchr(a, 'c'), strchr(b, 'c')) == 0 ? ", cut differently" : "");
+            snprintf(why, DT_RENDEZVOUS_TEXT, "collective %llu does not match: %s, %s%s",
+                     (unsigned long long)m->sequence, a, b,
+                     strcmp(strchr(a, 'c'), strchr(b, 'c')) == 0 ? ", cut differently" : "");
             return false;
         }
     }
@@ -64,7 +65,7 @@ static void add(float *sum, const float *x, size_t n)
 }
 
 /* The sum over all ranks of n floats from at on, in rank order. */
-static void sum_ranks(const dt_meeting *m, size_t at, size_t n, float *sum)
+static void sum_ranks(const dt_rendezvous *m, size_t at, size_t n, float *sum)
 {
     for (uint32_t r = 0; r < m->size; r++) {
         const dt_comm_call *k = m->call[r];
@@ -77,7 +78,7 @@ static void sum_ranks(const dt_meeting *m, size_t at, size_t n, float *sum)
     }
 }
 
-static void move_all_reduce(const dt_meeting *m)
+static void execute_all_reduce(const dt_rendezvous *m)
 {
     float sum[1024];
     const size_t count = m->call[0]->bytes / sizeof(*sum), most = sizeof(sum) / sizeof(*sum);
@@ -90,7 +91,7 @@ static void move_all_reduce(const dt_meeting *m)
     }
 }
 
-static void move_to(const dt_meeting *m, uint32_t rank)
+static void deliver_to(const dt_rendezvous *m, uint32_t rank)
 {
     const dt_comm_call *k = m->call[rank];
     size_t at = 0;
@@ -121,13 +122,13 @@ static void move_to(const dt_meeting *m, uint32_t rank)
     }
 }
 
-void dt_meeting_move(const dt_meeting *m)
+void dt_rendezvous_execute(const dt_rendezvous *m)
 {
     if (m->call[0]->op == DT_COMM_ALL_REDUCE) {
-        move_all_reduce(m);
+        execute_all_reduce(m);
         return;
     }
     for (uint32_t r = 0; r < m->size; r++) {
-        move_to(m, r);
+        deliver_to(m, r);
     }
 }

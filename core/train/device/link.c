@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See wires.h.
+ * See link.h.
  */
 #include <config.h>
 
-#include "train/device/wires.h"
+#include "train/device/link.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "comm/nccl/nccl.h"
-#include "engine/device/held.h"
+#include "engine/device/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ typedef struct part { /* a node on the way up: its numbers over this rank's slic
     float *value;
 } part;
 
-struct dt_device_wires {
+struct dt_device_link {
     dt_nccl *nccl;
     dt_device_stream *stream;
     dt_device_event *begun, *ended, *done; /* of the device's work; of a stream's; of all */
@@ -41,15 +41,15 @@ struct dt_device_wires {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-typedef struct told { /* what a rank has */
-    uint32_t version; /* 0: none */
+typedef struct peer_library { /* what a rank has */
+    uint32_t version;         /* 0: none */
     char why[300];
-} told;
+} peer_library;
 
 /* What this rank has to all. */
-static dt_status tell_all(const dt_trainer *t, told *mine, told *all)
+static dt_status gather_versions(const dt_trainer *t, peer_library *mine, peer_library *all)
 {
-    if (dt_nccl_find(&mine->version) < 0) {
+    if (dt_nccl_query_version(&mine->version) < 0) {
         snprintf(mine->why, sizeof(mine->why), "%s", dt_error_text());
         dt_error_clear();
     }
@@ -57,7 +57,7 @@ static dt_status tell_all(const dt_trainer *t, told *mine, told *all)
 }
 
 /* All ranks have it, in one version, or none uses it. */
-static dt_status compare(const dt_trainer *t, told *all, bool *is_there_p)
+static dt_status compare_versions(const dt_trainer *t, peer_library *all, bool *is_there_p)
 {
     for (uint32_t r = 0; r < dt_comm_size(t->d.comm); r++) {
         all[r].why[sizeof(all[r].why) - 1] = '\0';
@@ -84,31 +84,31 @@ static dt_status compare(const dt_trainer *t, told *all, bool *is_there_p)
     return DT_OK;
 }
 
-static dt_status is_wanted(const dt_trainer *t, bool *is_wanted_p)
+static dt_status negotiate(const dt_trainer *t, bool *is_wanted_p)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);
     *is_wanted_p = false;
     if (t->c.nccl == DT_TRAIN_NCCL_NEVER) {
         return DT_OK;
     }
-    told *all = dt_alloc_n(ranks + (size_t)1, sizeof(*all));
+    peer_library *all = dt_alloc_n(ranks + (size_t)1, sizeof(*all));
     dt_status st = all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", ranks);
     st = dt_comm_agree(t->d.comm, st);
     if (st == DT_OK) {
-        st = tell_all(t, all + ranks, all);
+        st = gather_versions(t, all + ranks, all);
     }
     if (st == DT_OK) {
-        st = compare(t, all, is_wanted_p);
+        st = compare_versions(t, all, is_wanted_p);
     }
     dt_free(all);
     return st;
 }
 
-static dt_status list_nodes(const dt_trainer *t, dt_device_wires *w)
+static dt_status list_nodes(const dt_trainer *t, dt_device_link *w)
 {
     const uint32_t ranks = t->shape.ranks;
     dt_tree_node cover[DT_TREE_MAX_NODES];
-    w->n_most = dt_tree_most_nodes(&t->shape);
+    w->n_most = dt_tree_max_nodes(&t->shape);
     const size_t lists = (size_t)w->n_most * ranks;
     w->first = dt_alloc_n(ranks + (size_t)1, sizeof(*w->first));
     w->node = dt_alloc_n(lists, sizeof(*w->node));
@@ -130,7 +130,7 @@ static dt_status list_nodes(const dt_trainer *t, dt_device_wires *w)
 }
 
 /* Room for this rank's longest slice of every other rank's nodes. */
-static dt_status take_room(dt_trainer *t, dt_device_wires *w)
+static dt_status allocate_receive_buffer(dt_trainer *t, dt_device_link *w)
 {
     const dt_train_device *d = t->device;
     size_t longest = 1, bytes = 0;
@@ -142,7 +142,7 @@ static dt_status take_room(dt_trainer *t, dt_device_wires *w)
     if (!dt_mul_size(longest * sizeof(float), t->c.fast_sums ? 1 : w->n_nodes - d->n_nodes + 1, &bytes)) {
         return DT_FAIL(DT_ENOMEM, "shards of %u nodes do not fit in memory", w->n_nodes);
     }
-    DT_TRY(dt_device_take(d->ops, d->device, bytes, &p));
+    DT_TRY(dt_device_allocate(d->ops, d->device, bytes, &p));
     w->theirs = p;
     DT_TRY(d->ops->stream_create(d->device, &w->stream));
     DT_TRY(d->ops->event_create(d->device, 0, &w->begun));
@@ -150,7 +150,7 @@ static dt_status take_room(dt_trainer *t, dt_device_wires *w)
     return d->ops->event_create(d->device, 0, &w->done);
 }
 
-static dt_status make_events(const dt_trainer *t, dt_device_wires *w)
+static dt_status create_events(const dt_trainer *t, dt_device_link *w)
 {
     const dt_train_device *d = t->device;
     w->ready = dt_alloc_n(t->reduce.n_buckets + (size_t)1, sizeof(dt_device_event *));
@@ -163,37 +163,37 @@ static dt_status make_events(const dt_trainer *t, dt_device_wires *w)
     return DT_OK;
 }
 
-static dt_status prepare(dt_trainer *t, dt_device_wires *w)
+static dt_status allocate_parts(dt_trainer *t, dt_device_link *w)
 {
     if (w == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for NCCL");
     }
     DT_TRY(list_nodes(t, w));
-    DT_TRY(make_events(t, w));
-    return take_room(t, w);
+    DT_TRY(create_events(t, w));
+    return allocate_receive_buffer(t, w);
 }
 
-static dt_status make(dt_trainer *t, dt_device_wires *w)
+static dt_status connect(dt_trainer *t, dt_device_link *w)
 {
     const dt_train_device *d = t->device;
-    DT_TRY(dt_comm_agree(t->d.comm, prepare(t, w)));
+    DT_TRY(dt_comm_agree(t->d.comm, allocate_parts(t, w)));
     DT_TRY(dt_nccl_create(t->d.comm, &w->nccl));
     DT_TRY(dt_nccl_register(w->nccl, d->grad, (size_t)d->total * d->slots * sizeof(float)));
     return dt_nccl_register(w->nccl, d->params, (size_t)d->total * sizeof(float));
 }
 
-dt_status dt_device_wires_create(dt_trainer *t, dt_device_wires **out_p)
+dt_status dt_device_link_create(dt_trainer *t, dt_device_link **out_p)
 {
     bool is_there = false;
-    DT_TRY(is_wanted(t, &is_there));
+    DT_TRY(negotiate(t, &is_there));
     if (!is_there) {
         *out_p = NULL;
         return DT_OK;
     }
-    dt_device_wires *w = dt_alloc(sizeof(*w));
-    const dt_status st = make(t, w);
+    dt_device_link *w = dt_alloc(sizeof(*w));
+    const dt_status st = connect(t, w);
     if (st < 0) {
-        dt_device_wires_destroy(t, w);
+        dt_device_link_destroy(t, w);
         return st;
     }
     if (dt_comm_rank(t->d.comm) == 0) {
@@ -204,7 +204,7 @@ dt_status dt_device_wires_create(dt_trainer *t, dt_device_wires **out_p)
     return DT_OK;
 }
 
-void dt_device_wires_destroy(dt_trainer *t, dt_device_wires *w)
+void dt_device_link_destroy(dt_trainer *t, dt_device_link *w)
 {
     const dt_train_device *d = t->device;
     if (w == NULL) {
@@ -214,7 +214,7 @@ void dt_device_wires_destroy(dt_trainer *t, dt_device_wires *w)
     if (w->stream != NULL) {
         (void)d->ops->stream_sync(d->device, w->stream);
     }
-    dt_device_give(d->ops, d->device, w->theirs);
+    dt_device_free(d->ops, d->device, w->theirs);
     d->ops->event_destroy(d->device, w->begun);
     d->ops->event_destroy(d->device, w->ended);
     d->ops->event_destroy(d->device, w->done);
@@ -235,14 +235,14 @@ void dt_device_wires_destroy(dt_trainer *t, dt_device_wires *w)
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
 /* `later` goes on when `earlier` has done what it was asked for by now. */
-static dt_status follow(const dt_train_device *d, dt_device_event *e, dt_device_stream *earlier,
-                        dt_device_stream *later)
+static dt_status order_streams(const dt_train_device *d, dt_device_event *e, dt_device_stream *earlier,
+                               dt_device_stream *later)
 {
     DT_TRY(d->ops->event_record(d->device, e, earlier));
     return d->ops->event_wait(d->device, e, later);
 }
 
-dt_status dt_device_wires_wait(dt_trainer *t, dt_device_wires *w)
+dt_status dt_device_link_wait(dt_trainer *t, dt_device_link *w)
 {
     const dt_train_device *d = t->device;
     const struct timespec nap = {.tv_nsec = 20000};
@@ -255,7 +255,7 @@ dt_status dt_device_wires_wait(dt_trainer *t, dt_device_wires *w)
         if (is_done) {
             return DT_OK;
         }
-        DT_TRY(dt_nccl_look(w->nccl, begin));
+        DT_TRY(dt_nccl_poll(w->nccl, begin));
         if (dt_clock_s() - begin > 2e-3) { /* most waits are short */
             nanosleep(&nap, NULL);
         }
@@ -275,14 +275,14 @@ static size_t bytes_of(dt_range r)
 }
 
 /* What goes out and comes in of a bucket: each other rank's slice of this one's nodes, this one's of all others'. */
-static void list_slices(const dt_trainer *t, dt_device_wires *w, dt_range bucket)
+static void list_slices(const dt_trainer *t, dt_device_link *w, dt_range bucket)
 {
     const dt_train_device *d = t->device;
     const uint32_t ranks = t->shape.ranks, me = t->shape.rank;
-    const dt_range own = dt_slice_of(bucket, ranks, me);
+    const dt_range own = dt_rank_slice(bucket, ranks, me);
     float *come = w->theirs;
     for (uint32_t r = 0; r < ranks; r++) {
-        const dt_range theirs = dt_slice_of(bucket, ranks, r);
+        const dt_range theirs = dt_rank_slice(bucket, ranks, r);
         for (uint32_t k = 0; k < w->n_most; k++) {
             const bool has_it = w->first[r] + k < w->first[r + 1];
             const size_t i = (size_t)k * ranks + r;
@@ -305,7 +305,7 @@ static void list_slices(const dt_trainer *t, dt_device_wires *w, dt_range bucket
 }
 
 /* As dt_tree_sum_finish: nodes left to right, siblings are added as they meet. */
-static dt_status add_parts(const dt_train_device *d, dt_device_wires *w, dt_range own)
+static dt_status add_parts(const dt_train_device *d, dt_device_link *w, dt_range own)
 {
     const int64_t n = own.end - own.begin;
     part *parts = w->parts;
@@ -325,15 +325,15 @@ static dt_status add_parts(const dt_train_device *d, dt_device_wires *w, dt_rang
                : d->ops->copy(d->device, mine, parts[0].value, bytes_of(own), DT_DEVICE_WITHIN, w->stream);
 }
 
-static void list_bounds(const dt_trainer *t, dt_device_wires *w, dt_range bucket)
+static void list_bounds(const dt_trainer *t, dt_device_link *w, dt_range bucket)
 {
     for (uint32_t r = 0; r < t->shape.ranks; r++) {
-        w->at[r] = dt_slice_of(bucket, t->shape.ranks, r).begin;
+        w->at[r] = dt_rank_slice(bucket, t->shape.ranks, r).begin;
     }
     w->at[t->shape.ranks] = bucket.end;
 }
 
-static dt_status sum_fast(dt_trainer *t, dt_device_wires *w, dt_range bucket)
+static dt_status sum_fast(dt_trainer *t, dt_device_link *w, dt_range bucket)
 {
     const dt_train_device *d = t->device;
     for (uint32_t k = 1; k < d->n_nodes; k++) {
@@ -344,21 +344,21 @@ static dt_status sum_fast(dt_trainer *t, dt_device_wires *w, dt_range bucket)
     return dt_nccl_reduce_scatter(w->nccl, own_node(d, 0), w->at, w->stream);
 }
 
-static dt_status sum_exact(dt_trainer *t, dt_device_wires *w, dt_range bucket)
+static dt_status sum_exact(dt_trainer *t, dt_device_link *w, dt_range bucket)
 {
-    const dt_range own = dt_slice_of(bucket, t->shape.ranks, t->shape.rank);
+    const dt_range own = dt_rank_slice(bucket, t->shape.ranks, t->shape.rank);
     list_slices(t, w, bucket);
     DT_TRY(dt_nccl_all_to_all(w->nccl, w->out, w->in, w->n_most, w->stream));
     return own.end > own.begin ? add_parts(t->device, w, own) : DT_OK;
 }
 
-dt_status dt_device_wires_ready(const dt_trainer *t, const dt_device_wires *w, uint32_t bucket)
+dt_status dt_device_link_ready(const dt_trainer *t, const dt_device_link *w, uint32_t bucket)
 {
     const dt_train_device *d = t->device;
     return d->ops->event_record(d->device, w->ready[bucket], d->compute);
 }
 
-static bool is_of(const dt_trainer *t, uint32_t bucket, uint32_t groups)
+static bool is_in_groups(const dt_trainer *t, uint32_t bucket, uint32_t groups)
 {
     return (groups >> t->reduce.group[bucket] & 1) != 0;
 }
@@ -371,30 +371,30 @@ static bool is_of(const dt_trainer *t, uint32_t bucket, uint32_t groups)
  * called, and the next launch comes after w->stream was waited for. Waiting before the launch would be for the step
  * before, or for nothing.
  */
-dt_status dt_device_wires_sum(dt_trainer *t, dt_device_wires *w, uint32_t groups)
+dt_status dt_device_link_sum(dt_trainer *t, dt_device_link *w, uint32_t groups)
 {
     const dt_train_device *d = t->device;
     for (uint32_t n = 0; n < t->reduce.n_buckets; n++) {
         const uint32_t b = t->reduce.order[n];
-        if (!is_of(t, b, groups)) {
+        if (!is_in_groups(t, b, groups)) {
             continue;
         }
         DT_TRY(d->ops->event_wait(d->device, w->ready[b], w->stream));
         DT_TRY(t->c.fast_sums ? sum_fast(t, w, t->reduce.bucket[b]) : sum_exact(t, w, t->reduce.bucket[b]));
     }
-    return follow(d, w->ended, w->stream, d->compute);
+    return order_streams(d, w->ended, w->stream, d->compute);
 }
 
-dt_status dt_device_wires_share(dt_trainer *t, dt_device_wires *w, uint32_t groups)
+dt_status dt_device_link_share(dt_trainer *t, dt_device_link *w, uint32_t groups)
 {
     const dt_train_device *d = t->device;
-    DT_TRY(follow(d, w->begun, d->compute, w->stream));
+    DT_TRY(order_streams(d, w->begun, d->compute, w->stream));
     for (uint32_t b = 0; b < t->reduce.n_buckets; b++) {
-        if (!is_of(t, b, groups)) {
+        if (!is_in_groups(t, b, groups)) {
             continue;
         }
         list_bounds(t, w, t->reduce.bucket[b]);
         DT_TRY(dt_nccl_all_gather(w->nccl, d->params, w->at, w->stream));
     }
-    return follow(d, w->ended, w->stream, d->compute);
+    return order_streams(d, w->ended, w->stream, d->compute);
 }

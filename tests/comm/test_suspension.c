@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/comm/stood.c: a process that is stopped and goes on knows it, for how long, and since when.
+ * Tests of core/comm/suspension.c: a process that is stopped and goes on knows it, for how long, and since when.
  */
 #include <stdbool.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
-#include "comm/stood.h"
+#include "comm/suspension.h"
 
 static void nap(long ms)
 {
@@ -27,24 +27,24 @@ static void nap(long ms)
 }
 
 /* In a child that is stopped for so long: what it says then. */
-static void stop_child(long ms, bool has_looked, char out[2][DT_STOOD_TEXT_BYTES])
+static void stop_child(long ms, bool has_looked, char out[2][DT_SUSPENSION_TEXT_BYTES])
 {
     int end[2];
     assert_int_equal(pipe(end), 0);
     const pid_t child = fork();
     if (child == 0) {
-        dt_stood s = {0};
-        char text[2][DT_STOOD_TEXT_BYTES];
+        dt_suspension s = {0};
+        char text[2][DT_SUSPENSION_TEXT_BYTES];
         dt_signals_install();
-        (void)(has_looked && dt_stood_look(&s, dt_clock_s()) > 0);
+        (void)(has_looked && dt_suspension_check(&s, dt_clock_s()) > 0);
         raise(SIGSTOP);
-        const double now = dt_clock_s(), stood = dt_stood_look(&s, now);
-        dt_stood_text(&s, now, text[0]);
-        (void)!write(end[1], (stood > 0) == (text[0][0] != '\0') ? text[0] : "?", DT_STOOD_TEXT_BYTES);
-        (void)dt_stood_look(&s, dt_clock_s()); /* once is enough */
-        dt_stood_forget(&s);
-        dt_stood_text(&s, now, text[1]);
-        (void)!write(end[1], text[1], DT_STOOD_TEXT_BYTES);
+        const double now = dt_clock_s(), stood = dt_suspension_check(&s, now);
+        dt_suspension_text(&s, now, text[0]);
+        (void)!write(end[1], (stood > 0) == (text[0][0] != '\0') ? text[0] : "?", DT_SUSPENSION_TEXT_BYTES);
+        (void)dt_suspension_check(&s, dt_clock_s()); /* once is enough */
+        dt_suspension_reset(&s);
+        dt_suspension_text(&s, now, text[1]);
+        (void)!write(end[1], text[1], DT_SUSPENSION_TEXT_BYTES);
         _exit(0);
     }
     int status = 0;
@@ -53,7 +53,7 @@ static void stop_child(long ms, bool has_looked, char out[2][DT_STOOD_TEXT_BYTES
     nap(ms);
     kill(child, SIGCONT);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(read(end[0], out[i], DT_STOOD_TEXT_BYTES), DT_STOOD_TEXT_BYTES);
+        assert_int_equal(read(end[0], out[i], DT_SUSPENSION_TEXT_BYTES), DT_SUSPENSION_TEXT_BYTES);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     close(end[0]);
@@ -62,7 +62,7 @@ static void stop_child(long ms, bool has_looked, char out[2][DT_STOOD_TEXT_BYTES
 
 static void test_knows(void **state)
 {
-    char text[2][DT_STOOD_TEXT_BYTES];
+    char text[2][DT_SUSPENSION_TEXT_BYTES];
     double s = 0, ago = 0;
     (void)state;
     stop_child(1300, true, text);
@@ -76,14 +76,14 @@ static void test_knows(void **state)
 
 static void test_says_nothing_else(void **state)
 {
-    char text[2][DT_STOOD_TEXT_BYTES];
-    dt_stood s = {0};
+    char text[2][DT_SUSPENSION_TEXT_BYTES];
+    dt_suspension s = {0};
     (void)state;
     stop_child(1300, false, text); /* who never looked does not know since when */
     assert_string_equal(text[0], "");
-    assert_true(dt_stood_look(&s, dt_clock_s()) == 0);
-    assert_true(dt_stood_look(&s, dt_clock_s() + 100) == 0); /* it only took long */
-    dt_stood_text(&s, dt_clock_s(), text[0]);
+    assert_true(dt_suspension_check(&s, dt_clock_s()) == 0);
+    assert_true(dt_suspension_check(&s, dt_clock_s() + 100) == 0); /* it only took long */
+    dt_suspension_text(&s, dt_clock_s(), text[0]);
     assert_string_equal(text[0], "");
 }
 
@@ -91,19 +91,19 @@ static void test_says_nothing_else(void **state)
 static void test_adds_up(void **state)
 {
     (void)state;
-    char text[DT_STOOD_TEXT_BYTES];
+    char text[DT_SUSPENSION_TEXT_BYTES];
     double whole = 0, ago = 0;
-    dt_stood s = {0};
+    dt_suspension s = {0};
     dt_signals_install();
     static const double held[] = {5, 0.9, 3};
     for (int i = 0; i < 3; i++) {
         s.seen_s = dt_clock_s() - held[i];
         raise(SIGCONT);
-        const double stood = dt_stood_look(&s, dt_clock_s());
+        const double stood = dt_suspension_check(&s, dt_clock_s());
         assert_true(held[i] < 1 ? stood == 0 : stood >= held[i] && stood < held[i] + 1);
     }
     assert_true(s.for_s >= 8 && s.for_s < 10);
-    dt_stood_text(&s, s.until_s + 4, text);
+    dt_suspension_text(&s, s.until_s + 4, text);
     assert_int_equal(sscanf(text,
                             "; this rank itself was stopped by a signal (SIGSTOP) for up to %lf s, until %lf s ago",
                             &whole, &ago),

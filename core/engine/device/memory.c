@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See held.h. A few dozen blocks at most: a list will do.
+ * See memory.h. A few dozen blocks at most: a list will do.
  */
 #include <config.h>
 
-#include "engine/device/held.h"
+#include "engine/device/memory.h"
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -21,7 +21,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static block *blocks;
 static uint64_t held;
 
-dt_status dt_device_take(const dt_device_ops *ops, dt_device *d, size_t bytes, void **device_p)
+dt_status dt_device_allocate(const dt_device_ops *ops, dt_device *d, size_t bytes, void **device_p)
 {
     block *b = dt_alloc(sizeof(*b));
     if (b == NULL) {
@@ -42,7 +42,7 @@ dt_status dt_device_take(const dt_device_ops *ops, dt_device *d, size_t bytes, v
     return st;
 }
 
-void dt_device_give(const dt_device_ops *ops, dt_device *d, void *device)
+void dt_device_free(const dt_device_ops *ops, dt_device *d, void *device)
 {
     block *found = NULL;
     pthread_mutex_lock(&lock);
@@ -61,7 +61,7 @@ void dt_device_give(const dt_device_ops *ops, dt_device *d, void *device)
     ops->release(d, device);
 }
 
-uint64_t dt_device_held_bytes(void)
+uint64_t dt_device_allocated_bytes(void)
 {
     pthread_mutex_lock(&lock);
     const uint64_t bytes = held;

@@ -9,19 +9,19 @@
 
 #include <stdbool.h>
 
-typedef struct dt_stood {
+typedef struct dt_suspension {
     double seen_s;         /* dt_clock_s of the last look, 0: none */
     double for_s, until_s; /* at most so long, and when it went on; 0: it did not stand still */
-} dt_stood;
+} dt_suspension;
 
-enum { DT_STOOD_TEXT_BYTES = 112 };
+enum { DT_SUSPENSION_TEXT_BYTES = 112 };
 
 /* Looks, as often as one likes. Seconds (at most) for which it stood still since the look before; 0: it did not, or for
  * less than a second. */
-double dt_stood_look(dt_stood *s, double now);
+double dt_suspension_check(dt_suspension *s, double now);
 /* Nothing came of it: the collective ended. */
-void dt_stood_forget(dt_stood *s);
+void dt_suspension_reset(dt_suspension *s);
 /* "; this rank itself was held by a signal (SIGSTOP) for up to 12 s, until 0.1 s ago"; "" where it was not. */
-void dt_stood_text(const dt_stood *s, double now, char out[DT_STOOD_TEXT_BYTES]);
+void dt_suspension_text(const dt_suspension *s, double now, char out[DT_SUSPENSION_TEXT_BYTES]);
 
 #endif
