@@ -59,6 +59,7 @@ include tests/plugins/local.mk
 include tests/config/port/local.mk
 include tests/telemetry/report/local.mk
 include tests/rl/buffer/local.mk
+include tests/state/snapshot/local.mk
 include tests/comm/launch/local.mk
 include tests/run/local.mk
 include tests/plugin/service/local.mk

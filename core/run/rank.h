@@ -147,8 +147,7 @@ const char *dt_rank_best_result_name(const dt_rank *k);
  * that the last evaluation found above their limits are warnings. */
 dt_status dt_rank_finish(dt_rank *k);
 
-/* ---- rank_record.c ------------------------------------------------------------------------------------------------
- * */
+/* ---- rank_record.c ----------------------------------------------------------------------------------------------- */
 
 dt_status dt_rank_log_plan(dt_rank *k);
 dt_status dt_rank_write_progress(const dt_rank *k, int64_t index);

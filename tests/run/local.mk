@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-dt_tests += tests/run/test_expect tests/run/test_folders tests/run/test_roofline tests/run/test_rank_load tests/run/test_fit tests/run/test_memory_watch tests/run/test_result_text
+dt_tests += tests/run/test_expect tests/run/test_folders tests/run/test_roofline tests/run/test_rank_load tests/run/test_rank_rules tests/run/test_run_start tests/run/test_fit tests/run/test_memory_watch tests/run/test_result_text
 tests_run_test_rank_load_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
 dt_scripts += tests/run/diskfull.sh tests/run/faults.sh tests/run/foreign.sh \
 	tests/run/import.sh tests/run/judged.sh tests/run/kills.sh tests/run/logs.sh tests/run/mismatch.sh \

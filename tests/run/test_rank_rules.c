@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rules of the training loop, on ranks made by hand: when a phase ends (rank_loop.c), when a checkpoint is due
+ * (rank_requests.c), how much is done and how a trend changes (rank_record.c).
+ */
+#include "run/rank.h"
+
+#define dt_clock_s      fake_clock_s
+#define dt_rank_phase_s fake_phase_s
+static double fake_clock_s(void);
+static double fake_phase_s(const dt_rank *k);
+#include "../../core/run/rank_loop.c"
+#include "../../core/run/rank_record.c"
+#include "../../core/run/rank_requests.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static double now_s, phase_s;
+static dt_rank k;
+static dt_run_desc desc;
+static dt_run_context context;
+
+static double fake_clock_s(void)
+{
+    return now_s;
+}
+
+static double fake_phase_s(const dt_rank *rank)
+{
+    (void)rank;
+    return phase_s;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(&k, 0, sizeof(k));
+    memset(&desc, 0, sizeof(desc));
+    context = (dt_run_context){.d = &desc};
+    k.r = &context;
+    now_s = phase_s = 0;
+    return 0;
+}
+
+/* ---- the end of a phase ------------------------------------------------------------------------------------------ */
+
+static iteration after(uint64_t step, uint64_t iterations, uint32_t requests, uint64_t stop_step)
+{
+    iteration it = {.p = {.step = step, .iterations = iterations}, .requests = requests};
+    apply_stop_rules(&k, &it, stop_step);
+    return it;
+}
+
+static void test_stop_rules(void **state)
+{
+    (void)state;
+    assert_false(after(1000, 1000, DT_REQUEST_SAVE | DT_REQUEST_STOP | DT_REQUEST_GRADIENT, 0).ends);
+    assert_true(after(1, 1, DT_REQUEST_END, 0).ends);
+    k.stop.steps = 10;
+    assert_false(after(9, 1, 0, 0).ends);
+    assert_true(after(10, 1, 0, 0).ends);
+    k.stop.steps = 0;
+    k.stop.iterations = 4;
+    assert_false(after(99, 3, 0, 0).ends);
+    assert_true(after(99, 4, 0, 0).ends);
+    assert_int_equal(k.iterations, 4);
+    k.iterations = 2; /* a phase that does not count them */
+    assert_false(after(99, 0, 0, 0).ends);
+    assert_int_equal(k.iterations, 3);
+    assert_true(after(99, 0, 0, 0).ends);
+    k.stop.iterations = 0;
+    assert_false(after(8, 1, 0, 0).stops);
+    assert_false(after(8, 1, 0, 9).stops);
+    assert_true(after(9, 1, 0, 9).stops);
+    iteration it = {.ends = true};
+    apply_stop_rules(&k, &it, 0);
+    assert_true(it.ends);
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+static bool is_due(uint64_t step, uint64_t epoch, bool epoch_end)
+{
+    const dt_progress p = {.step = step, .epoch = epoch, .epoch_end = epoch_end};
+    return is_checkpoint_due(&k, &p);
+}
+
+static void test_checkpoint_due(void **state)
+{
+    (void)state;
+    now_s = 100;
+    k.last_save_s = 90;
+    assert_false(is_due(10, 9, true));
+    k.checkpoint.every_steps = 5;
+    assert_true(is_due(10, 0, false));
+    assert_false(is_due(11, 0, false));
+    k.checkpoint.every_steps = 0;
+    k.checkpoint.every_seconds = 10;
+    assert_true(is_due(11, 0, false));
+    k.last_save_s = 90.5;
+    assert_false(is_due(11, 0, false));
+    k.checkpoint.every_seconds = 0;
+    k.training.save_interval = 3;
+    assert_true(is_due(11, 2, true));
+    assert_false(is_due(11, 2, false));
+    assert_false(is_due(11, 3, true));
+    k.n_failed_saves = 1; /* again, later */
+    k.save_again_s = 101;
+    assert_false(is_due(11, 2, true));
+    now_s = 101;
+    assert_true(is_due(11, 3, false));
+}
+
+/* ---- progress ---------------------------------------------------------------------------------------------------- */
+
+static void test_part_done(void **state)
+{
+    dt_progress p = {.step = 25};
+    (void)state;
+    assert_true(isnan(part_done(&k, &p)));
+    p.steps = 100;
+    assert_float_equal(part_done(&k, &p), 0.25, 0);
+    k.stop.steps = 50;
+    assert_float_equal(part_done(&k, &p), 0.5, 0);
+    desc.max_steps = 40;
+    assert_float_equal(part_done(&k, &p), 0.625, 0);
+    k.stop.iterations = 8;
+    p.iterations = 6;
+    assert_float_equal(part_done(&k, &p), 0.75, 0);
+    k.stop.time = 10;
+    phase_s = 9;
+    assert_float_equal(part_done(&k, &p), 0.9, 0);
+    phase_s = 11;
+    assert_float_equal(part_done(&k, &p), 1, 0);
+}
+
+static void test_trend(void **state)
+{
+    dt_trend t = {.n = 0};
+    (void)state;
+    assert_true(isnan(trend_last(&t)));
+    for (int i = 1; i <= 3; i++) {
+        trend_add(&t, i);
+        trend_add(&t, NAN); /* a round without an episode */
+        assert_true(isnan(trend_change(&t)));
+    }
+    assert_float_equal(trend_last(&t), 3, 0);
+    trend_add(&t, 10);
+    assert_float_equal(trend_change(&t), (10 + 3 - 2 - 1) / 2.0, 1e-12);
+    for (int i = 0; i < 10; i++) {
+        trend_add(&t, i * i);
+    }
+    assert_float_equal(trend_change(&t), (81 + 64 + 49 + 36 + 25 - 16 - 9 - 4 - 1 - 0) / 5.0, 1e-12);
+    assert_float_equal(trend_last(&t), 81, 0);
+}
+
+static bool is_histogram_due(uint64_t epoch, bool epoch_end, uint64_t step)
+{
+    const dt_progress p = {.epoch = epoch, .epoch_end = epoch_end, .step = step, .steps = 50};
+    return dt_rank_histograms_due(&k, &p);
+}
+
+static void test_histograms_due(void **state)
+{
+    static dt_stage stage;
+    (void)state;
+    stage.trainer = (dt_trainer *)(void *)&stage; /* any */
+    k.stage = &stage;
+    assert_false(is_histogram_due(0, true, 1));
+    k.histogram_every = 4;
+    assert_true(is_histogram_due(0, true, 1));
+    assert_false(is_histogram_due(0, false, 1));
+    assert_false(is_histogram_due(1, true, 1));
+    assert_true(is_histogram_due(3, true, 1));
+    assert_false(is_histogram_due(4, true, 1));
+    assert_true(is_histogram_due(4, true, 50)); /* the last one */
+    stage.trainer = NULL;
+    assert_false(is_histogram_due(0, true, 1));
+}
+
+#define OF(test) cmocka_unit_test_setup(test, begin)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {OF(test_stop_rules), OF(test_checkpoint_due), OF(test_part_done), OF(test_trend),
+                                       OF(test_histograms_due)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

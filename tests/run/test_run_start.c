@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * core/run/run_start.c: where a run continues, by the checkpoint that it finds; core/run/layers.c: which layer of a
+ * configuration overrides which.
+ */
+#include "run/layers.h"
+#include "run/run_start.h"
+
+#include "base/fs.h"
+#include "engine/backend/kernel.h"
+#include "state/snapshot/snapshot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char top[64];
+static dt_session s;
+static dt_loaded phase[3];
+
+static const char *at(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof(path), "%s/%s", top, name);
+    return path;
+}
+
+static void put(const char *name, const char *text)
+{
+    assert_int_equal(dt_fs_write_atomic(at(name), text, strlen(text)), DT_OK);
+}
+
+static int begin(void **state)
+{
+    static const char *const id[] = {"one", "two", "three"};
+    (void)state;
+    snprintf(top, sizeof(top), "test_run_start.%ld.tmp", (long)getpid());
+    if (dt_fs_mkdirs(top) != DT_OK || dt_fs_mkdirs(at("evaluation")) != DT_OK) {
+        return -1;
+    }
+    put("three.cfg", "phases = ({plugin=\"one\";}, {plugin=\"two\";}, {plugin=\"three\";});\n");
+    s = (dt_session){.n_phases = 3, .last = 3, .ranks = 1, .n_processes = 1};
+    for (int i = 0; i < 3; i++) {
+        phase[i].desc.id = id[i];
+        s.phase[i] = &phase[i];
+    }
+    return dt_config_create(&s.config) != DT_OK ||
+           dt_config_read_file(s.config, DT_FROM_FILE, at("three.cfg")) != DT_OK;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dt_config_destroy(s.config);
+    return dt_fs_remove_tree(top) != DT_OK;
+}
+
+/* A checkpoint of phase two at its step 7, the 107th of the run; changed by the caller before it is saved. */
+static dt_ckpt_save_desc d;
+static char state_json[128];
+static dt_ckpt_info *describe(const char *pending)
+{
+    static float value = 1;
+    static const int64_t dim[1] = {1};
+    static dt_ckpt_tensor t;
+    t = (dt_ckpt_tensor){.name = "world.w", .dim = dim, .n_dims = 1, .data = &value};
+    snprintf(state_json, sizeof(state_json), "{\"step\":7,\"base_step\":100%s}", pending);
+    d = (dt_ckpt_save_desc){.run_dir = top, .model = &t, .n_model = 1, .state_json = state_json};
+    d.info = (dt_ckpt_info){.phase = "two", .phase_index = 1, .step = 107, .phase_ms = 1500, .ranks = 1, .leaves = 4};
+    assert_int_equal(dt_snapshot_cpu_class(s.config, 1, d.info.cpu, sizeof(d.info.cpu)), DT_OK);
+    assert_int_equal(dt_config_hash(s.config, d.info.config_hash), DT_OK);
+    assert_int_equal(dt_config_hash_phase(s.config, 1, d.info.phase_hash), DT_OK);
+    return &d.info;
+}
+
+static dt_run_start resume(void)
+{
+    dt_run_start r;
+    assert_int_equal(dt_ckpt_save(&d, NULL), DT_OK);
+    assert_int_equal(dt_run_start_resume(&s, top, false, &r), DT_OK);
+    return r;
+}
+
+static void assert_refused(void)
+{
+    dt_run_start r;
+    assert_int_equal(dt_ckpt_save(&d, NULL), DT_OK);
+    assert_int_equal(dt_run_start_resume(&s, top, false, &r), DT_ECONFIG);
+}
+
+static void test_fresh(void **state)
+{
+    dt_run_start r;
+    (void)state;
+    s.first = 1;
+    assert_int_equal(dt_run_start_find(&s, NULL, false, &r), DT_OK);
+    assert_int_equal(r.begin, 1);
+    assert_null(r.resume);
+    assert_int_equal(dt_run_start_resume(&s, top, false, &r), DT_ENOTFOUND);
+    assert_int_equal(dt_run_start_find(&s, top, false, &r), DT_ECONFIG);
+}
+
+static void test_within_phase(void **state)
+{
+    (void)state;
+    describe(",\"owed\":1");
+    dt_run_start r = resume();
+    assert_non_null(r.resume);
+    assert_int_equal(r.begin, 1);
+    assert_int_equal(r.base_step, 100);
+    assert_int_equal(r.spent_ms, 1500);
+    assert_int_equal(r.pending, DT_PENDING_EVALUATION);
+    assert_false(r.is_other_cpu || r.is_other_sum);
+    dt_run_start_fini(&r);
+    assert_null(r.resume);
+}
+
+static void test_end_of_phase(void **state)
+{
+    (void)state;
+    describe("")->phase_end = true;
+    dt_run_start r = resume(); /* the next one starts */
+    assert_null(r.resume);
+    assert_int_equal(r.begin, 2);
+    assert_int_equal(r.base_step, 107);
+    assert_int_equal(r.spent_ms, 0);
+    s.last = 2;
+    r = resume(); /* nothing is left */
+    assert_int_equal(r.begin, 2);
+    s.last = 3;
+    s.first = 2;
+    r = resume();
+    assert_int_equal(r.begin, 2);
+    s.first = 0;
+    snprintf(describe("")->phase_hash, 8, "other"); /* its configuration changed: it continues */
+    d.info.phase_end = true;
+    r = resume();
+    assert_non_null(r.resume);
+    assert_int_equal(r.begin, 1);
+    assert_int_equal(r.base_step, 100);
+    dt_run_start_fini(&r);
+    s.first = 2; /* --phase 3 says that it is over */
+    r = resume();
+    assert_null(r.resume);
+    assert_int_equal(r.begin, 2);
+}
+
+static void test_baselines_are_pending(void **state)
+{
+    (void)state;
+    describe("")->phase_end = true;
+    put("evaluation/2-two.baselines.owed", "");
+    dt_run_start r = resume();
+    assert_non_null(r.resume);
+    assert_int_equal(r.begin, 1);
+    assert_int_equal(r.pending, DT_PENDING_END);
+    dt_run_start_fini(&r);
+    s.first = 2; /* of a phase that is not trained here */
+    r = resume();
+    assert_null(r.resume);
+}
+
+static void test_refusals(void **state)
+{
+    dt_run_start r;
+    (void)state;
+    describe("");
+    s.first = 2; /* not over yet */
+    assert_refused();
+    s.first = 0;
+    s.last = 1; /* after the last one */
+    assert_refused();
+    s.last = 3;
+    snprintf(describe("")->phase, 8, "three");
+    assert_refused();
+    describe("")->phase_index = 3;
+    assert_refused();
+    describe("");
+    d.state_json = "{\"step\":7}"; /* no base_step */
+    assert_int_equal(dt_ckpt_save(&d, NULL), DT_OK);
+    assert_int_equal(dt_run_start_resume(&s, top, false, &r), DT_EDATA);
+}
+
+static void test_reproducible(void **state)
+{
+    (void)state;
+    snprintf(describe("")->cpu, 16, "abacus");
+    dt_run_start r = resume();
+    assert_true(r.is_other_cpu);
+    dt_run_start_fini(&r);
+    describe("")->cpu[0] = '\0'; /* of an older program */
+    r = resume();
+    assert_false(r.is_other_cpu);
+    dt_run_start_fini(&r);
+    describe("")->ranks = 2; /* exact sums do not depend on ranks */
+    r = resume();
+    assert_false(r.is_other_sum);
+    dt_run_start_fini(&r);
+    assert_int_equal(dt_config_set(s.config, "engine.reduction=fast"), DT_OK);
+    describe("")->ranks = 2;
+    r = resume();
+    assert_true(r.is_other_sum);
+    dt_run_start_fini(&r);
+    s.ranks = 2;
+    r = resume();
+    assert_false(r.is_other_sum);
+    dt_run_start_fini(&r);
+    s.n_processes = 3;
+    r = resume();
+    assert_true(r.is_other_sum);
+    dt_run_start_fini(&r);
+}
+
+static void test_retryable(void **state)
+{
+    static const dt_status yes[] = {DT_ENOMEM, DT_EIO, DT_EPLUGIN, DT_ECOMM, DT_EPEER, DT_EDIVERGED};
+    static const dt_status no[] = {DT_OK,   DT_EINVAL, DT_ECONFIG,      DT_ESHAPE,      DT_ENOTFOUND,
+                                   DT_EABI, DT_EDATA,  DT_EUNSUPPORTED, DT_EINTERRUPTED};
+    (void)state;
+    for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
+        assert_true(dt_status_is_retryable(yes[i]));
+    }
+    for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
+        assert_false(dt_status_is_retryable(no[i]));
+    }
+}
+
+/* ---- layers ------------------------------------------------------------------------------------------------------ */
+
+static void assert_value(const dt_args *a, const char *resumed, const char *key, const char *expected, dt_layer layer)
+{
+    dt_config *c = NULL;
+    const char *value = NULL;
+    dt_origin origin;
+    assert_int_equal(dt_config_create(&c), DT_OK);
+    assert_int_equal(dt_layers_read(a, resumed, c), DT_OK);
+    assert_int_equal(dt_config_get(c, -1, key, &value, &origin), DT_OK);
+    assert_string_equal(value, expected);
+    assert_int_equal(origin.layer, layer);
+    dt_config_destroy(c);
+}
+
+static void test_layers(void **state)
+{
+    static dt_args a;
+    char profile[256], run[256], file[256], other[256], in_env[256];
+    (void)state;
+    memset(&a, 0, sizeof(a));
+    put("p.cfg", "seed = 1;\n");
+    put("r.cfg", "seed = 2;\n");
+    put("f.cfg", "seed = 3;\n");
+    put("g.cfg", "seed = 4;\n");
+    put("e.cfg", "seed = 5;\n");
+    snprintf(profile, sizeof(profile), "%s", at("p.cfg"));
+    snprintf(run, sizeof(run), "%s", at("r.cfg"));
+    snprintf(file, sizeof(file), "%s", at("f.cfg"));
+    snprintf(other, sizeof(other), "%s", at("g.cfg"));
+    snprintf(in_env, sizeof(in_env), "%s", at("e.cfg"));
+    a.profile = profile;
+    assert_value(&a, NULL, "seed", "1", DT_FROM_PROFILE);
+    assert_value(&a, run, "seed", "2", DT_FROM_RUN);
+    setenv("DTRAIN_CONFIG", in_env, 1);
+    assert_value(&a, NULL, "seed", "5", DT_FROM_FILE);
+    assert_value(&a, run, "seed", "2", DT_FROM_RUN); /* a resumed run has its configuration */
+    a.config[a.n_config++] = file;
+    assert_value(&a, NULL, "seed", "3", DT_FROM_FILE);
+    a.config[a.n_config++] = other;
+    assert_value(&a, run, "seed", "4", DT_FROM_FILE);
+    setenv("DTRAIN_CONFIG", "", 1);
+    a.n_config = 0;
+    assert_value(&a, run, "seed", "2", DT_FROM_RUN);
+    setenv("DTRAIN__SEED", "6", 1);
+    a.n_config = 2;
+    assert_value(&a, run, "seed", "6", DT_FROM_ENV);
+    a.set[a.n_set++] = "seed=7";
+    a.set[a.n_set++] = "seed=8";
+    assert_value(&a, run, "seed", "8", DT_FROM_SET);
+    a.seed = "9";
+    assert_value(&a, run, "seed", "9", DT_FROM_SET);
+    unsetenv("DTRAIN__SEED");
+    unsetenv("DTRAIN_CONFIG");
+    a.profile = "none/such.cfg";
+    dt_config *c = NULL;
+    assert_int_equal(dt_config_create(&c), DT_OK);
+    assert_true(dt_layers_read(&a, NULL, c) < 0);
+    dt_config_destroy(c);
+}
+
+static void test_short_options(void **state)
+{
+    static dt_args a;
+    (void)state;
+    memset(&a, 0, sizeof(a));
+    assert_value(&a, NULL, "engine.graphs", "true", DT_FROM_BUILTIN);
+    a.env = "cartpole";
+    a.episodes = "11";
+    a.seeds = "12";
+    a.check_sync = "13";
+    a.threads = "14";
+    a.device = "cuda:1";
+    a.no_graphs = true;
+    a.plugin = "phase_x";
+    assert_value(&a, NULL, "env.id", "cartpole", DT_FROM_SET);
+    assert_value(&a, NULL, "evaluation.episodes", "11", DT_FROM_SET);
+    assert_value(&a, NULL, "evaluation.seeds", "12", DT_FROM_SET);
+    assert_value(&a, NULL, "comm.check_every", "13", DT_FROM_SET);
+    assert_value(&a, NULL, "engine.threads", "14", DT_FROM_SET);
+    assert_value(&a, NULL, "engine.device", "cuda:1", DT_FROM_SET);
+    assert_value(&a, NULL, "engine.graphs", "false", DT_FROM_SET);
+    dt_config *c = NULL;
+    assert_int_equal(dt_config_create(&c), DT_OK);
+    assert_int_equal(dt_layers_read(&a, NULL, c), DT_OK);
+    assert_int_equal(dt_config_n_phases(c), 1);
+    assert_string_equal(dt_config_plugin(c, 0), "phase_x");
+    dt_config_destroy(c);
+}
+
+#define OF(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        OF(test_fresh),        OF(test_within_phase), OF(test_end_of_phase), OF(test_baselines_are_pending),
+        OF(test_refusals),     OF(test_reproducible), OF(test_retryable),    OF(test_layers),
+        OF(test_short_options)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
