@@ -60,6 +60,8 @@ include tests/config/port/local.mk
 include tests/telemetry/report/local.mk
 include tests/rl/buffer/local.mk
 include tests/state/snapshot/local.mk
+include tests/rl/offline/local.mk
+include tests/rl/rollout/local.mk
 include tests/comm/launch/local.mk
 include tests/run/local.mk
 include tests/plugin/service/local.mk
