@@ -48,6 +48,27 @@ static void use_tables(bool with_plugins)
     }
 }
 
+void dt_cli_words(const char *of, void (*fn)(void *user, const char *word), void *user)
+{
+    use_tables(true);
+    const int v = of != NULL ? find_verb(of) : -1;
+    for (int i = 0; i < n_verbs && of == NULL; i++) {
+        fn(user, verbs[i].name);
+    }
+    for (int f = 0; f < n_forms && v >= 0; f++) {
+        if (forms[f].verb == v && forms[f].name[0] != '\0') {
+            fn(user, forms[f].name);
+        }
+    }
+    for (int k = 0; k < n_options && v >= 0; k++) {
+        char name[64];
+        snprintf(name, sizeof(name), "--%s", options[k].name);
+        if ((options[k].forms & forms_of(v)) != 0) {
+            fn(user, name);
+        }
+    }
+}
+
 /* ---- help -------------------------------------------------------------------------------------------------------- */
 
 enum { HELP_COLUMNS = 100, HELP_LEFT = 30 };

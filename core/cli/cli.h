@@ -16,6 +16,8 @@ void dt_cli_help(const char *verb);
 /* Does this verb belong to later work? Its text or NULL. */
 const char *dt_cli_later(const char *verb);
 bool dt_cli_is_verb(const char *word);
+/* Calls fn with each verb, those of plugins among them (verb NULL), or with each form and option of a verb. */
+void dt_cli_words(const char *verb, void (*fn)(void *user, const char *word), void *user);
 /* A file that --out names: its folder is there, and it takes the place of none. Before the work whose result it is. */
 dt_status dt_cli_check_out(const char *path) DT_NODISCARD;
 /* Of the verb that was parsed: do all of several processes run it; may a plugin end it? */
@@ -68,7 +70,7 @@ dt_status dt_cli_call(const dt_args *a, int *code_p);
 DT_CLI_VERBS(DT_CLI_DECLARE_)
 
 /* complete.c: what a shell offers for a word that begins so, a line each; kinds: ids, phases, envs, profiles, runs, set
- * (KEY= or KEY=VALUE). */
+ * (KEY= or KEY=VALUE), verbs, and verb:NAME (its forms and options). */
 dt_status dt_cli_complete(const char *kind, const char *prefix);
 
 #endif

@@ -252,7 +252,7 @@ static void bash(void)
     for (int v = 0; v < n_verbs; v++) {
         printf("        %s) verb='%s' ;;\n", verbs[v].name, verbs[v].name);
     }
-    puts("    esac\n    case $verb in");
+    puts("        ''|-*) ;;\n        *) verb=other ;; # of a plugin\n    esac\n    case $verb in");
     for (int v = 0; v < n_verbs; v++) {
         printf("        %s) words='", verbs[v].name);
         for (int k = 0; k < n_options; k++) {
@@ -262,11 +262,9 @@ static void bash(void)
         }
         puts("' ;;");
     }
-    printf("    esac\n    if [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then\n        words='");
-    for (int v = 0; v < n_verbs; v++) {
-        printf("%s ", verbs[v].name);
-    }
-    puts("'\n        _dtrain_words \"$words\" \"$cur\"\n        return\n    fi\n"
+    puts("    esac\n    if [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then\n        _dtrain_ask verbs \"$cur\"\n"
+         "        return\n    fi\n    if [[ $verb == other ]]; then\n"
+         "        _dtrain_ask \"verb:${COMP_WORDS[1]}\" \"$cur\"\n        return\n    fi\n"
          "    # the option whose value is typed: before the word, or before '=' and what was cut there\n"
          "    option=${COMP_WORDS[COMP_CWORD - 1]}\n"
          "    if [[ $cur == = ]]; then\n        cur=''\n"
@@ -391,7 +389,12 @@ static void zsh(void)
         puts("'");
     }
     puts("    )\n    if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n        _describe -t verbs verb verbs\n"
-         "        return\n    fi\n    if [[ -n ${verbs[(r)$words[2]:*]} ]]; then\n        verb=$words[2]\n    fi\n"
+         "        local -a found\n        found=(${(f)\"$($words[1] --complete verbs \"$PREFIX\" 2>/dev/null)\"})\n"
+         "        local name\n        for name in $found; do # of plugins\n"
+         "            [[ -n ${verbs[(r)$name:*]} ]] || compadd -- $name\n        done\n        return\n    fi\n"
+         "    if [[ -n ${verbs[(r)$words[2]:*]} ]]; then\n        verb=$words[2]\n"
+         "    elif [[ -n $words[2] && $words[2] != -* ]]; then\n        _dtrain_ask verb:$words[2]\n        return\n   "
+         " fi\n"
          "    case $verb in");
     for (int v = 0; v < n_verbs; v++) {
         printf("        %s)\n            _arguments -s \\\n", verbs[v].name);
@@ -492,7 +495,8 @@ static void fish(void)
     for (int v = 0; v < n_verbs; v++) {
         printf(" %s", verbs[v].name);
     }
-    puts("\n        set verb $words[2]\n    end\n    contains -- $verb $argv\nend\n"
+    puts("\n        set verb $words[2]\n    else if set -q words[2]; and not string match -q -- '-*' $words[2]\n"
+         "        set verb other # of a plugin\n    end\n    contains -- $verb $argv\nend\n"
          "# is the next word the form of this verb; or is this its form\nfunction __dtrain_form_is\n"
          "    set -l words (commandline -opc)\n"
          "    test (count $words) -ge 2; and test \"$words[2]\" = $argv[1]; or return 1\n"
@@ -503,6 +507,8 @@ static void fish(void)
         fish_text(verbs[v].summary);
         putchar('\n');
     }
+    puts("complete -c dtrain -n 'test (count (commandline -opc)) -eq 1' -f -a '(__dtrain_ask verbs)'\n"
+         "complete -c dtrain -n '__dtrain_verb_is other' -f -a '(__dtrain_ask verb:(commandline -opc)[2])'");
     for (int f = 0; f < n_forms; f++) {
         fish_form(&forms[f]);
     }

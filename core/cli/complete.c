@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `dtrain --complete KIND PREFIX`, which the completions of shells call: ids, keys, values, profiles and runs, a line
- * each. Keys come in two steps: sections, and the keys of the one that was typed.
+ * `dtrain --complete KIND PREFIX`, which the completions of shells call: ids, keys, values, profiles, runs and verbs, a
+ * line each. Keys come in two steps: sections, and the keys of the one that was typed.
  */
 #include <config.h>
 
@@ -205,48 +205,85 @@ static dt_status add_runs(offer *o)
     return DT_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
-static dt_status offer_of_plugins(const char *kind, dt_loader *l, offer *o)
+static void add_word(void *user, const char *word)
 {
-    dt_str refused = {0};
-    dt_status st = dt_loader_scan(l, &refused);
-    dt_str_fini(&refused);
-    if (st < 0) {
-        return st;
-    }
-    if (strcmp(kind, "set") == 0) {
-        return add_set(l, o);
-    }
-    add_ids(l, strcmp(kind, "phases") == 0 ? DT_KIND_PHASE : strcmp(kind, "envs") == 0 ? DT_KIND_ENV : 0, NULL, "", o);
+    add(user, "", word, "");
+}
+
+static dt_status add_verbs(offer *o)
+{
+    dt_cli_words(NULL, add_word, o);
     return DT_OK;
 }
 
-static bool is_of_plugins(const char *kind)
+static dt_status add_all_ids(dt_loader *l, offer *o)
 {
-    return strcmp(kind, "set") == 0 || strcmp(kind, "phases") == 0 || strcmp(kind, "envs") == 0 ||
-           strcmp(kind, "ids") == 0;
+    add_ids(l, 0, NULL, "", o);
+    return DT_OK;
+}
+
+static dt_status add_phases(dt_loader *l, offer *o)
+{
+    add_ids(l, DT_KIND_PHASE, NULL, "", o);
+    return DT_OK;
+}
+
+static dt_status add_envs(dt_loader *l, offer *o)
+{
+    add_ids(l, DT_KIND_ENV, NULL, "", o);
+    return DT_OK;
+}
+
+typedef struct offered_kind {
+    const char *name;
+    dt_status (*add)(offer *o);
+    dt_status (*add_of_plugins)(dt_loader *l, offer *o); /* with all plugins opened */
+} offered_kind;
+
+static const offered_kind kinds[] = {{"ids", NULL, add_all_ids}, {"phases", NULL, add_phases},
+                                     {"envs", NULL, add_envs},   {"profiles", add_profiles, NULL},
+                                     {"runs", add_runs, NULL},   {"set", NULL, add_set},
+                                     {"verbs", add_verbs, NULL}};
+
+static dt_status add_with_plugins(const offered_kind *k, offer *o)
+{
+    dt_session s;
+    dt_str refused = {0};
+    dt_status st = dt_session_open_loader(&s);
+    if (st >= 0) {
+        st = dt_loader_scan(s.loader, &refused);
+    }
+    if (st >= 0) {
+        st = k->add_of_plugins(s.loader, o);
+    }
+    dt_str_fini(&refused);
+    dt_session_close(&s);
+    return st;
+}
+
+static dt_status add_kind(const char *name, offer *o)
+{
+    static const char of_verb[] = "verb:";
+    if (begins(name, of_verb)) {
+        dt_cli_words(name + sizeof(of_verb) - 1, add_word, o);
+        return DT_OK;
+    }
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(kinds[i].name, name) == 0) {
+            return kinds[i].add != NULL ? kinds[i].add(o) : add_with_plugins(&kinds[i], o);
+        }
+    }
+    return DT_FAIL(DT_ECONFIG, "--complete %s: expected ids, phases, envs, profiles, runs, set, verbs or verb:NAME",
+                   name);
 }
 
 dt_status dt_cli_complete(const char *kind, const char *prefix)
 {
     offer o = {.prefix = prefix};
-    dt_session s;
-    dt_status st = DT_OK;
     dt_log_mute(true);
-    if (is_of_plugins(kind)) {
-        st = dt_session_open_loader(&s);
-        if (st == DT_OK) {
-            st = offer_of_plugins(kind, s.loader, &o);
-        }
-        dt_session_close(&s);
-    } else if (strcmp(kind, "profiles") == 0) {
-        st = add_profiles(&o);
-    } else if (strcmp(kind, "runs") == 0) {
-        st = add_runs(&o);
-    } else {
-        st = DT_FAIL(DT_ECONFIG, "--complete %s: expected ids, phases, envs, profiles, runs or set", kind);
-    }
+    dt_status st = add_kind(kind, &o);
     dt_log_mute(false);
     if (st == DT_OK) {
         st = dt_str_status(&o.out);

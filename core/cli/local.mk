@@ -3,10 +3,8 @@ core_libdtcore_la_SOURCES += \
 	core/cli/cli.c core/cli/cli.h \
 	core/cli/cli_table.h \
 	core/cli/complete.c \
-	core/cli/dry_run.c core/cli/dry_run.h core/cli/rehearse.c core/cli/rehearse.h \
 	core/cli/out_file.c \
 	core/cli/plugin_verbs.c core/cli/plugin_verbs.h \
-	core/cli/processes.c core/cli/processes.h \
 	core/cli/template_text.h \
 	core/cli/tools.h \
 	core/cli/verb_bench.c \

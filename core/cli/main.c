@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
@@ -61,7 +62,7 @@ static int finish(dt_status st, int code)
 }
 
 /* A stream that the caller closed would be the first file that is opened, and be written to. */
-static void hold_streams(void)
+static void open_missing_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) < 0) {
@@ -89,25 +90,66 @@ static dt_status close_output(bool is_training)
                    errno != 0 ? strerror(errno) : "the last output is lost");
 }
 
-static int command(int argc, char **argv)
+static int print_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    dt_print("dtrain %s\n", PACKAGE_VERSION);
+    return 0;
+}
+
+static int print_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    dt_cli_help(NULL);
+    return 0;
+}
+
+static int print_verb_help(int argc, char **argv)
+{
+    (void)argc;
+    if (!dt_cli_is_verb(argv[2])) {
+        return -1;
+    }
+    dt_cli_help(argv[2]);
+    return 0;
+}
+
+static int complete_word(int argc, char **argv) /* what completions of shells call */
+{
+    return finish(dt_cli_complete(argv[2], argc == 4 ? argv[3] : ""), 0);
+}
+
+/* First words that are no verbs, with as many arguments as they take. -1: none of them. */
+static int call_special(int argc, char **argv)
+{
+    static const struct {
+        const char *word;
+        int least, most;
+        int (*call)(int argc, char **argv);
+    } special[] = {{"--version", 2, 2, print_version}, {"--help", 2, INT_MAX, print_help},
+                   {"-h", 2, INT_MAX, print_help},     {"help", 2, 2, print_help},
+                   {"help", 3, 3, print_verb_help},    {"--complete", 3, 4, complete_word}};
+    for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
+        if (argc >= special[i].least && argc <= special[i].most && strcmp(argv[1], special[i].word) == 0) {
+            return special[i].call(argc, argv);
+        }
+    }
+    return -1;
+}
+
+static int run_command(int argc, char **argv)
 {
     dt_args a;
     int code = 0;
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        dt_print("dtrain %s\n", PACKAGE_VERSION);
-        return 0;
-    }
-    if (argc == 1 || (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) ||
-        (argc == 2 && strcmp(argv[1], "help") == 0)) {
+    if (argc == 1) {
         dt_cli_help(NULL);
-        return argc == 1 ? DT_EXIT_USAGE : 0;
+        return DT_EXIT_USAGE;
     }
-    if (argc == 3 && strcmp(argv[1], "help") == 0 && dt_cli_is_verb(argv[2])) {
-        dt_cli_help(argv[2]);
-        return 0;
-    }
-    if (argc >= 3 && argc <= 4 && strcmp(argv[1], "--complete") == 0) { /* what completions of shells call */
-        return finish(dt_cli_complete(argv[2], argc == 4 ? argv[3] : ""), 0);
+    const int special = call_special(argc, argv);
+    if (special >= 0) {
+        return special;
     }
     dt_status st = dt_cli_parse(argc, argv, &a);
     if (st < 0) {
@@ -135,7 +177,7 @@ static int command(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    hold_streams();
+    open_missing_streams();
     setlocale(LC_ALL, "C");
     dt_mapping_guard();
     if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) {
@@ -147,7 +189,7 @@ int main(int argc, char **argv)
         signal(SIGPIPE, SIG_IGN);
     }
     dt_exit_guard_up();
-    const int code = command(argc, argv);
+    const int code = run_command(argc, argv);
     dt_plugin_verbs_close();
     dt_exit_guard_down();
     const dt_status st = close_output(is_training);

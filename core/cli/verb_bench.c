@@ -7,7 +7,7 @@
 #include <config.h>
 
 #include "cli/cli.h"
-#include "cli/processes.h"
+#include "run/rank_processes.h"
 
 #include "base/err.h"
 #include "base/json.h"

@@ -5,9 +5,9 @@
 #include <config.h>
 
 #include "cli/cli.h"
-#include "cli/dry_run.h"
-#include "cli/processes.h"
-#include "cli/rehearse.h"
+#include "run/dry_run.h"
+#include "run/rank_processes.h"
+#include "run/later_phases.h"
 
 #include "base/err.h"
 #include "base/beneath.h"
@@ -197,7 +197,7 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
     const char *init_from = a->init_from != NULL ? realpath(a->init_from, init_path) : NULL;
     const bool is_first = c == NULL || dt_comm_rank(c) == 0;
     dt_rundir *dir = NULL;
-    dt_status st = is_first ? dt_rehearse(a, s, dir_of(a, r->run), r->from) : DT_OK;
+    dt_status st = is_first ? dt_later_phases_check(a, s, dir_of(a, r->run), r->from) : DT_OK;
     if (st == DT_OK && is_first) {
         st = open_dir(a, s, r, init_from, &dir);
     }

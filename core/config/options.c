@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,14 +55,27 @@ const char *dt_option_type_name(const dt_option *o)
     }
 }
 
+enum { LIMIT_BYTES = 40 };
+
+static const char *limit_text(double v, char out[LIMIT_BYTES])
+{
+    snprintf(out, LIMIT_BYTES, "%.10g", v);
+    if (fabs(v) <= 9007199254740992.0 && v == trunc(v) &&
+        strtod(out, NULL) != v) { /* 2^53: in full, as it can be given */
+        snprintf(out, LIMIT_BYTES, "%.0f", v);
+    }
+    return out;
+}
+
 static void add_range(const dt_option *o, dt_str *out)
 {
+    char low[LIMIT_BYTES], high[LIMIT_BYTES];
     if (isfinite(o->min) && isfinite(o->max)) {
-        dt_str_addf(out, " in [%.10g, %.10g]", o->min, o->max);
+        dt_str_addf(out, " in [%s, %s]", limit_text(o->min, low), limit_text(o->max, high));
     } else if (isfinite(o->min)) {
-        dt_str_addf(out, " of at least %.10g", o->min);
+        dt_str_addf(out, " of at least %s", limit_text(o->min, low));
     } else if (isfinite(o->max)) {
-        dt_str_addf(out, " of at most %.10g", o->max);
+        dt_str_addf(out, " of at most %s", limit_text(o->max, high));
     }
 }
 

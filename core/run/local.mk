@@ -3,9 +3,11 @@ core_libdtcore_la_SOURCES += \
 	core/run/args.h \
 	core/run/baselines.c core/run/baselines.h \
 	core/run/batch_auto.c core/run/batch_auto.h core/run/batch_recall.c \
+	core/run/dry_run.c core/run/dry_run.h \
 	core/run/evaluate.c core/run/evaluate.h \
 	core/run/initial_weights.c core/run/initial_weights.h \
 	core/run/layers.c core/run/layers.h \
+	core/run/later_phases.c core/run/later_phases.h \
 	core/run/profile_steps.c core/run/profile_steps.h \
 	core/run/profiles.c core/run/profiles.h \
 	core/run/rank.c core/run/rank.h \
@@ -15,6 +17,7 @@ core_libdtcore_la_SOURCES += \
 	core/run/rank_loop.c \
 	core/run/rank_requests.c \
 	core/run/rank_phase.c \
+	core/run/rank_processes.c core/run/rank_processes.h \
 	core/run/rank_save.c \
 	core/run/rank_sync.c \
 	core/run/rank_record.c \

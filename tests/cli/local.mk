@@ -24,4 +24,4 @@ tests_cli_extra_la_SOURCES = tests/cli/extra.c
 tests_cli_extra_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=extra
 tests_cli_extra_la_CFLAGS = $(PLUGIN_CFLAGS)
 tests_cli_extra_la_LDFLAGS = $(PLUGIN_LINK) -rpath /nowhere
-tests/cli/plugin_verbs.log: dtrain $(plugin_LTLIBRARIES) tests/cli/extra.la
+tests/cli/manual.log tests/cli/plugin_verbs.log: dtrain $(plugin_LTLIBRARIES) tests/cli/extra.la

@@ -22,7 +22,7 @@ for verb in $verbs; do
         grep -q "^.*\\\\fB\\\\-\\\\-$roff\\\\fR" "$page" || fail "dtrain.1 has no --$name"
         grep -q "^ *$verb) words='.*--$name " "$completion" || fail "the completion of $verb has no --$name"
     done
-    grep -q "^        words='.*\b$verb " "$completion" || fail "the completion has no verb $verb"
+    grep -q "^        $verb) verb='$verb' ;;" "$completion" || fail "the completion has no verb $verb"
 done
 "$dtrain" runs --help | grep -q -e --set -e --config && fail "runs --help has options that it ignores"
 "$dtrain" data --help | grep -q '^  -o --out FILE.svg  *inspect: ' || fail "data --help does not say which form takes --out"
@@ -54,6 +54,13 @@ if command -v bash >/dev/null 2>&1; then
     completes "safetensors onnx" export --format ""
     completes "cpu cuda" --device c
     work=$(mktemp -d ./test-manual-XXXXXX)
+    mkdir "$work/plugins" && cp "${DT_BUILDDIR:-.}/tests/cli/.libs/extra.so" "$work/plugins/" || exit 1
+    DTRAIN_PLUGIN_PATH=$work/plugins
+    export DTRAIN_PLUGIN_PATH
+    completes "count" cou
+    completes "words" count w
+    completes "--from" count words --fr
+    unset DTRAIN_PLUGIN_PATH
     mkdir -p "$work/first" "$work/other"
     touch "$work/first/meta.json" "$work/first/config.cfg" "$work/first/config.origin.json"
     DTRAIN_RUN_DIR=$work

@@ -81,6 +81,10 @@ expect 0 show counting
 has "what each word counts for"
 expect 0 --complete set counting.
 says "counting.step="
+expect 0 --complete verbs cou
+says count
+expect 0 --complete verb:count ref
+says refuse
 expect 0 doctor
 has "fingers: ten"
 has "grow some"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See rehearse.h.
+ * See later_phases.h.
  */
 #include <config.h>
 
-#include "cli/rehearse.h"
+#include "run/later_phases.h"
 
 #include "base/err.h"
 #include "base/exit.h"
@@ -18,14 +18,14 @@
 
 #include <string.h>
 
-typedef struct rehearsal {
+typedef struct later_check {
     const dt_args *args;
     const dt_session *session;
     const char *run_dir;
     dt_run_start start;
     dt_planned_shapes *planned; /* NULL: where the run begins is not known */
     dt_comm *comm;
-} rehearsal;
+} later_check;
 
 /* One on a device is planned when it is due: what it would take there may still be in use by then. */
 static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
@@ -45,7 +45,7 @@ static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
 }
 
 /* The phase that begins is the run's to try; here it is made for the shapes that it hands on. */
-static dt_status try_phase(rehearsal *r, const dt_initial_weights_desc *first, dt_initial_weights *f, dt_stage_desc *d,
+static dt_status try_phase(later_check *r, const dt_initial_weights_desc *first, dt_initial_weights *f, dt_stage_desc *d,
                            dt_stage **stage_p, bool *is_beyond_p)
 {
     const bool is_begin = d->index <= r->start.begin;
@@ -61,7 +61,7 @@ static dt_status try_phase(rehearsal *r, const dt_initial_weights_desc *first, d
     return DT_OK;
 }
 
-static dt_status rehearse_phase(rehearsal *r, int64_t index)
+static dt_status check_phase(later_check *r, int64_t index)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     dt_engine_opts engine;
@@ -88,18 +88,18 @@ static dt_status rehearse_phase(rehearsal *r, int64_t index)
     return is_beyond || st == DT_ENOMEM ? dt_fit_advise(&d, st) : st;
 }
 
-static dt_status rehearse_all(rehearsal *r)
+static dt_status check_all(later_check *r)
 {
     const dt_session *s = r->session;
     dt_status st = DT_OK;
-    if (r->planned != NULL && r->start.begin + 1 < s->last && rehearse_phase(r, r->start.begin) < 0) {
+    if (r->planned != NULL && r->start.begin + 1 < s->last && check_phase(r, r->start.begin) < 0) {
         dt_error_clear(); /* the run reports it */
     }
     for (int64_t i = s->first + 1; i < s->last && st == DT_OK; i++) {
         if (r->planned != NULL && i <= r->start.begin) {
             continue;
         }
-        st = rehearse_phase(r, i);
+        st = check_phase(r, i);
         if (st < 0 && dt_exit_code(st) != DT_EXIT_USAGE) {
             dt_log(DT_LOG_WARN, "phase %lld could not begin now: %s", (long long)i + 1, dt_error_text());
             dt_error_clear();
@@ -112,9 +112,9 @@ static dt_status rehearse_all(rehearsal *r)
     return st;
 }
 
-dt_status dt_rehearse(const dt_args *a, const dt_session *s, const char *run_dir, const char *resume)
+dt_status dt_later_phases_check(const dt_args *a, const dt_session *s, const char *run_dir, const char *resume)
 {
-    rehearsal r = {.args = a, .session = s, .run_dir = run_dir};
+    later_check r = {.args = a, .session = s, .run_dir = run_dir};
     if (s->last - s->first < 2) {
         return DT_OK;
     }
@@ -129,7 +129,7 @@ dt_status dt_rehearse(const dt_args *a, const dt_session *s, const char *run_dir
         st = DT_OK;
     }
     if (st == DT_OK) {
-        st = rehearse_all(&r);
+        st = check_all(&r);
     }
     dt_planned_shapes_destroy(r.planned);
     dt_run_start_fini(&r.start);

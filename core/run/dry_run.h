@@ -2,8 +2,8 @@
  *
  * The plan of a run, printed without training: --dry-run of `dtrain run`, and `dtrain bench gpu`. Threads: [main].
  */
-#ifndef DTRAIN_CORE_CLI_DRY_RUN_H
-#define DTRAIN_CORE_CLI_DRY_RUN_H
+#ifndef DTRAIN_CORE_RUN_DRY_RUN_H
+#define DTRAIN_CORE_RUN_DRY_RUN_H
 
 #include "run/rundir.h"
 #include "run/session.h"

@@ -3,8 +3,8 @@
  * A run of several processes, as the command line sees it: the launcher's part (--nproc), and a process that mpirun or
  * srun started. Only rank 0 speaks; the others write their own logs. Threads: [main].
  */
-#ifndef DTRAIN_CORE_CLI_PROCESSES_H
-#define DTRAIN_CORE_CLI_PROCESSES_H
+#ifndef DTRAIN_CORE_RUN_RANK_PROCESSES_H
+#define DTRAIN_CORE_RUN_RANK_PROCESSES_H
 
 #include "comm/processes.h"
 #include "run/args.h"

@@ -6,7 +6,7 @@
  */
 #include <config.h>
 
-#include "cli/dry_run.h"
+#include "run/dry_run.h"
 
 #include "base/err.h"
 #include "base/json.h"

@@ -4,7 +4,7 @@
  */
 #include <config.h>
 
-#include "cli/processes.h"
+#include "run/rank_processes.h"
 
 #include "engine/backend/kernel.h"
 #include "base/clock.h"
