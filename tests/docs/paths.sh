@@ -29,11 +29,13 @@ function matches(glob, whole, path) { # the end of a path unless whole
     for (path in full) if (path ~ glob) return 1
     return 0
 }
-function check(word, whole) {
+function check(word, whole, is_folder, part) {
+    split(word, part, "/")
+    is_folder = word ~ /[a-z]\/[a-z_]+\/$/ && ("core/" part[1]) in full
     sub(/[.\/-]+$/, "", word)
     if (word ~ /[A-Z][A-Z]|[$<>]|^[.\/-]|(^|\/).[.][a-z]+$|[.](la|libs)$/ || word in ours || index(foreign, " " word " ")) return
     whole = word ~ /^(core|include|phases|models|plugins|tests|bench|docs|examples)\//
-    if (!whole && word !~ /[.](c|h|cu|def|sh|py|mk|inc|md)$/) return
+    if (!whole && !is_folder && word !~ /[.](c|h|cu|def|sh|py|mk|inc|md)$/) return
     if (word ~ /[*]/ ? matches(word, whole) : whole ? word in full || word ".c" in full : word in known) {
         ours[word] = 1
     } else {

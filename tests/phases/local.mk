@@ -36,6 +36,8 @@ tests_phases_test_radii_CPPFLAGS = $(phases_test_cppflags)
 dt_tests += tests/phases/test_phase2_ppo
 tests_phases_test_phase2_ppo_SOURCES = tests/phases/test_phase2_ppo.c phases/ppo/ppo.c phases/ppo/ppo_loss.c \
 	phases/ppo/imagine.c
+tests_phases_test_phase2_ppo_CPPFLAGS = $(phases_test_cppflags)
+tests_phases_test_phase2_ppo_LDADD = $(phases_test_ldadd)
 EXTRA_DIST += tests/phases/shapes.inc
 dt_longer_tests += tests/phases/coma.sh tests/phases/phase_ddpg.sh tests/phases/phase_sac.sh tests/phases/shapes_sumo.sh
 
@@ -52,6 +54,8 @@ tests_phases_test_phase3_CPPFLAGS = $(phases_test_cppflags) -DDT_PLUGIN_NAME=pha
 tests_phases_test_phase3_LDADD = $(phases_test_ldadd)
 dt_tests += tests/phases/test_limits
 tests_phases_test_limits_SOURCES = tests/phases/test_limits.c phases/constraints/limits.c
+tests_phases_test_limits_CPPFLAGS = $(phases_test_cppflags)
+tests_phases_test_limits_LDADD = $(phases_test_ldadd)
 dt_tests += tests/phases/test_multiplier
 tests_phases_test_multiplier_SOURCES = tests/phases/test_multiplier.c phases/constraints/multiplier.c
 

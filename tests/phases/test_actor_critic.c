@@ -251,6 +251,48 @@ static void shielded(const char *lacks)
     assert_true(n_moved > 10);
 }
 
+/* The gradient passes a shield as if there were none. */
+static void test_gradient_of_a_shield(void **state)
+{
+    (void)state;
+    static const float low[MOVES] = {-1, -1, -1, -1, -1, -1, -1, -1, -1}, high[MOVES] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    static const dt_wiring_api wiring = {.struct_size = sizeof(wiring), .record_model = record_shield};
+    static const dt_bind_api bind = {.struct_size = sizeof(bind), .model_output = shield_output};
+    static const int64_t live[] = {1, ROWS}, dim[] = {MOVES};
+    const dt_policy_tensors says = {.struct_size = sizeof(says)};
+    dt_wiring w = {.api = &wiring, .shield = shield};
+    float params[MOVES] = {0}, grads[MOVES] = {0};
+    const double seed[] = {1};
+    double loss[1];
+    dt_plan *p = NULL;
+    dt_exec *e = NULL;
+    rig r;
+    left_out = NULL;
+    rig_open(&r, low, high);
+    r.models.wiring = &w;
+    r.models.bind = &bind;
+    assert_int_equal(dt_param_table_add(&r.table, "net", "b", dim, 1, DT_INIT_ZERO, 0), DT_OK);
+    dt_graph_scope(r.g, "net");
+    dt_tensor *move = dt_add(r.g, r.g->api->input(r.g, "executed"), r.g->api->param(r.g, "b"));
+    assert_int_equal(actor_critic_apply_shield(&r.models, r.g, "next_", &says, &move), DT_OK);
+    dt_tensor *rows = dt_merge(r.g, dt_reduce_columns(r.g, DT_REDUCE_SUM, move));
+    assert_int_equal(r.g->api->loss(r.g, "sum", dt_sum(r.g, rows), 1, "A"), DT_OK);
+    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .training = true, .reuse = true, .cap = live};
+    assert_int_equal(dt_plan_compile(r.g, &pd, &p), DT_OK);
+    assert_int_equal(dt_exec_create(p, &e), DT_OK);
+    const dt_kernel_run run = {.training = 1};
+    const dt_exec_feed feed = {
+        .size = live, .field = field, .params = params, .grads = grads, .loss_seed = seed, .loss = loss, .run = &run};
+    assert_int_equal(dt_exec_run(e, &feed), DT_OK);
+    for (int i = 0; i < MOVES; i++) {
+        near((double)grads[i], ROWS);
+    }
+    dt_exec_destroy(e);
+    dt_plan_destroy(p);
+    dt_graph_destroy(r.g);
+    dt_param_table_fini(&r.table);
+}
+
 static void test_shield(void **state)
 {
     (void)state;
@@ -274,8 +316,9 @@ static void test_least(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_was_done), cmocka_unit_test(test_units), cmocka_unit_test(test_probabilities),
-        cmocka_unit_test(test_shield),        cmocka_unit_test(test_least),
+        cmocka_unit_test(test_what_was_done),        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_probabilities),        cmocka_unit_test(test_shield),
+        cmocka_unit_test(test_gradient_of_a_shield), cmocka_unit_test(test_least),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

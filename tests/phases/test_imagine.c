@@ -272,8 +272,9 @@ static void test_refused(void **test)
     chooses.choices = lanes;
     slow.step_s = 0.3;
     const dt_wiring good = {.env_id = "e", .spec = &sees, .own = &own, .F = F, .dt_ms = 200};
-    dt_wiring blind = good, far = good, lane = good, odd = good;
+    dt_wiring blind = good, far = good, lane = good, odd = good, near = good;
     blind.F = 0;
+    near.F = F - 1;
     far.own = &other;
     lane.spec = &chooses;
     odd.spec = &slow;
@@ -289,6 +290,7 @@ static void test_refused(void **test)
                {&on, &far, DT_ESHAPE, "those of e see \"obs\" [A 4] and have 1 continuous and 0 discrete actions"},
                {&on, &lane, DT_ESHAPE, "have 1 continuous and 1 discrete actions"},
                {&on, &odd, DT_ECONFIG, "4 actions of 0.3 s must end within the horizon of 20 steps of 200 ms"},
+               {&on, &near, DT_ECONFIG, "p.imagine_steps = 4"},
                {&late, &good, DT_ECONFIG, "p.imagine_steps = 5: 5 actions of 1 s must end within"}};
     assert_int_equal(imagine_check(&host.host, &off, &blind, "p"), DT_OK);
     assert_int_equal(imagine_check(&host.host, &on, &good, "p"), DT_OK);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which cost is the furthest above its limit, by how much per row, and rounds in a row above a limit: numbers by hand.
+ * Limits as text, the cost that is the furthest above its limit and by how much per row, and rounds in a row above a
+ * limit: numbers by hand.
  */
+#include "mock/mock.h"
 #include "../../phases/constraints/limits.h"
 
 #include <math.h>
+#include <string.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +24,44 @@ static void near(double a, double b)
 
 /* Limits 10, 2, 1 and one that is not set; half of each is the aim. */
 static const limits three = {.has = {1, 1, 1, 0}, .at = {10, 2, 1, 0}};
+
+static void test_text(void **state)
+{
+    (void)state;
+    static const char *const costs[] = {"a", "ab", "b"};
+    static const dt_env_spec spec = {.n_costs = 3, .costs = costs};
+    static const dt_wiring w = {.spec = &spec, .env_id = "e"};
+    static const struct {
+        const char *text;
+        const char *named; /* by the message; NULL: accepted */
+        uint8_t has[3];
+        double at[3];
+    } row[] = {{"ab:0.5", NULL, {0, 1, 0}, {0, 0.5, 0}},
+               {" b:0,a:1e3 ", NULL, {1, 0, 1}, {1000, 0, 0}},
+               {"a:-1", "a:-1", {0}, {0}},
+               {"a:nan", "a:nan", {0}, {0}},
+               {"a:inf", "a:inf", {0}, {0}},
+               {"a:1x", "a:1x", {0}, {0}},
+               {"a:", "a:", {0}, {0}},
+               {"a", "a", {0}, {0}},
+               {"b:1,c:2", "c:2", {0}, {0}},
+               {"a:1,ab:2,a:3", "a:3", {0}, {0}},
+               {" , ", " , ", {0}, {0}},
+               {"a:00000000000000000000000000000000000000000000000000000000000000001", "a:000", {0}, {0}}};
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        mock_host h;
+        limits l = {.has = {0}};
+        mock_host_init(&h);
+        assert_int_equal(limits_parse(&l, &h.host, "p", &w, row[i].text), row[i].named == NULL ? DT_OK : DT_ECONFIG);
+        if (row[i].named != NULL) {
+            assert_non_null(strstr(h.message, "p.limits"));
+            assert_non_null(strstr(h.message, row[i].named));
+            continue;
+        }
+        assert_memory_equal(l.has, row[i].has, sizeof(row[i].has));
+        assert_memory_equal(l.at, row[i].at, sizeof(row[i].at));
+    }
+}
 
 static void test_excess(void **state)
 {
@@ -77,7 +118,7 @@ static void test_rounds(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_excess), cmocka_unit_test(test_without_episodes),
-                                       cmocka_unit_test(test_rounds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_excess),
+                                       cmocka_unit_test(test_without_episodes), cmocka_unit_test(test_rounds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

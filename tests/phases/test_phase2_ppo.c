@@ -5,6 +5,7 @@
  * continuous actions, two costs, every kind of value clipping, entropy and KL terms, advantages alone and mixed. And
  * how coefficients change from round to round.
  */
+#include "mock/mock.h"
 #include "../../phases/ppo/ppo.h"
 
 #include <math.h>
@@ -112,9 +113,9 @@ static double loss_of_rows(const ppo_loss_config *c, const double *w, sums *s)
         double log_prob, entropy;
         log_prob_of(w, i, &log_prob, &entropy);
         const double r = exp(log_prob - (double)old[i]), a = advantage_of(c, i);
-        s->policy -= fmin(r * a, fmin(fmax(r, 1 - c->clip), 1 + c->clip) * a);
+        s->policy -= c->is_apart ? r * a : fmin(r * a, fmin(fmax(r, 1 - c->clip), 1 + c->clip) * a);
         s->kl += r - 1 - log(r);
-        s->clipped += fabs(r - 1) > c->clip;
+        s->clipped += !c->is_apart && fabs(r - 1) > c->clip;
         s->entropy += entropy;
         s->value += value_row(c->value_clip_mode, c->value_clip, output(w, i, CHOICES + 2 * P), (double)value[i],
                               (double)target[i]);
@@ -123,7 +124,8 @@ static double loss_of_rows(const ppo_loss_config *c, const double *w, sums *s)
                                        (double)cost_value[i][k], (double)cost_target[i][k]);
         }
     }
-    return (s->policy + value_coef * s->value + cost_coef * s->cost_value - entropy_now * s->entropy + kl_now * s->kl) /
+    return ((c->is_apart ? 0 : s->policy) + value_coef * s->value + cost_coef * s->cost_value -
+            entropy_now * s->entropy + kl_now * s->kl) /
            ROWS;
 }
 
@@ -272,7 +274,7 @@ static void fill(double *w)
     }
 }
 
-static void check_mode(uint32_t mode, double clip, bool has_mix)
+static void check_mode(uint32_t mode, double clip, bool has_mix, bool is_apart)
 {
     static const dt_port own = {"obs", "A 3", DT_F32, 0};
     static const dt_env_spec spec = {.struct_size = sizeof(spec),
@@ -292,12 +294,13 @@ static void check_mode(uint32_t mode, double clip, bool has_mix)
                                .cost_value_coef = cost_coef,
                                .has_entropy = true,
                                .has_kl = true,
-                               .has_mix = has_mix};
+                               .has_mix = has_mix,
+                               .is_apart = is_apart};
     double w[PARAMS], grad[PARAMS], single[PARAMS];
     fill(w);
     sums want, got, rough;
     const double total = loss_of_rows(&c, w, &want);
-    assert_true(want.clipped > 3 && want.clipped < ROWS - 3); /* both branches are taken */
+    assert_true(is_apart || (want.clipped > 3 && want.clipped < ROWS - 3)); /* both branches are taken */
     assert_true(fabs(run_graph(&wiring.face, &c, w, DT_LANE_REF64, grad, &got) - total) <
                 1e-7); /* coefficients are floats */
     assert_true(fabs(got.policy - want.policy) < 1e-12 * ROWS);
@@ -326,25 +329,32 @@ static void check_mode(uint32_t mode, double clip, bool has_mix)
 static void test_plain_values(void **unused)
 {
     (void)unused;
-    check_mode(DT_VALUE_PLAIN, 0.3, false);
+    check_mode(DT_VALUE_PLAIN, 0.3, false, false);
 }
 
 static void test_values_clipped_by_their_step(void **unused)
 {
     (void)unused;
-    check_mode(DT_VALUE_CLIP_STEP, 0.3, false);
+    check_mode(DT_VALUE_CLIP_STEP, 0.3, false, false);
 }
 
 static void test_values_clipped_by_their_error(void **unused)
 {
     (void)unused;
-    check_mode(DT_VALUE_CLIP_ERROR, 0.3, false);
+    check_mode(DT_VALUE_CLIP_ERROR, 0.3, false, false);
 }
 
 static void test_mixed_advantages(void **unused)
 {
     (void)unused;
-    check_mode(DT_VALUE_PLAIN, 0.3, true);
+    check_mode(DT_VALUE_PLAIN, 0.3, true, false);
+}
+
+/* A phase that updates the policy itself: policy_loss is not clipped, and no gradient is of it. */
+static void test_policy_apart(void **unused)
+{
+    (void)unused;
+    check_mode(DT_VALUE_PLAIN, 0.3, true, true);
 }
 
 /* ---- coefficients from round to round ---------------------------------------------------------------------------- */
@@ -403,6 +413,37 @@ static void test_coefficients_of_a_round(void **unused)
     expect_set("advantage_unit", 1);
 }
 
+static dt_status create_wiring(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out_p)
+{
+    static dt_wiring wiring;
+    (void)h;
+    wiring.F = d->flags; /* for the test to see */
+    *out_p = &wiring;
+    return DT_OK;
+}
+
+static void test_create(void **unused)
+{
+    (void)unused;
+    static const dt_metrics_api metrics = {.struct_size = sizeof(metrics)};
+    static const dt_wiring_api wiring = {.struct_size = sizeof(wiring), .create = create_wiring};
+    const dt_wiring_config w = {.foresight = 0};
+    const dt_rounds_config rounds = {.normalise_advantage = 1};
+    for (int has_target = 0; has_target < 2; has_target++) {
+        const ppo_config c = {.clip = 0.25, .kl_target = has_target * 0.01, .kl_coef = 0.5, .entropy_coef_end = 0.1};
+        mock_host h;
+        ppo k = {.kl_coef = 7};
+        mock_host_init(&h);
+        mock_host_serve(&h, DT_SVC_METRICS, &metrics);
+        mock_host_serve(&h, DT_SVC_WIRING, &wiring);
+        assert_int_equal(ppo_create(&k, &h.host, "p", &c, &w, &rounds), DT_OK);
+        assert_true(k.kl_coef == (has_target ? 0.5 : 0)); /* initial weight of the penalty */
+        assert_int_equal(k.loss.has_kl, has_target);
+        assert_true(k.loss.has_entropy && k.loss.clip == 0.25 && k.is_normalised && !k.loss.is_apart);
+        assert_int_equal(k.wiring->F, 0); /* no imagined branches: any observation */
+    }
+}
+
 static dt_status after(ppo *k, uint64_t pass, double kl)
 {
     const char *const name[] = {"policy_loss", "approx_kl"};
@@ -447,6 +488,8 @@ int main(void)
         cmocka_unit_test(test_values_clipped_by_their_step),
         cmocka_unit_test(test_values_clipped_by_their_error),
         cmocka_unit_test(test_mixed_advantages),
+        cmocka_unit_test(test_policy_apart),
+        cmocka_unit_test(test_create),
         cmocka_unit_test(test_coefficients_of_a_round),
         cmocka_unit_test(test_penalty_and_stop),
     };

@@ -566,6 +566,24 @@ static void test_conjugate_gradients_of_a_narrow_policy(void **state)
     close_rig(&r);
 }
 
+/* Above its limit a cost that pays is lowered, though the reward falls with it. */
+static void test_a_step_towards_the_limit_may_lose(void **state)
+{
+    (void)state;
+    rig r;
+    trust_region_report got;
+    double x[N], c = 0;
+    open_rig(&r, -0.5, 1e-3, 3 * N);
+    for (int i = 0; i < ROWS; i++) {
+        cost_advantage[i][0] = advantage[i] + 0.2F * cost_advantage[i][0];
+    }
+    const trust_region_solution want = dense(0.9, 1e-3, &c, x);
+    assert_true(want.kind == TRUST_REGION_BOUND && want.gain < 0);
+    assert_int_equal(trust_region_step(&r.region, (const double[K]){c, NAN}, 0, &got), DT_OK);
+    assert_true(got.share > 0 && got.gain < 0);
+    close_rig(&r);
+}
+
 static void test_no_cost_yet(void **state)
 {
     (void)state;
@@ -603,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_step_keeps_the_divergence),
         cmocka_unit_test(test_step_gains),
         cmocka_unit_test(test_conjugate_gradients_of_a_narrow_policy),
+        cmocka_unit_test(test_a_step_towards_the_limit_may_lose),
         cmocka_unit_test(test_no_cost_yet),
         cmocka_unit_test(test_out_of_memory),
     };

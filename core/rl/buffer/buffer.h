@@ -9,7 +9,7 @@
  * steps (what the last step left behind). Sample n of the data is slot(0, 0) + n, n < steps * instances.
  *
  * Of several ranks each has a buffer of its own instances; one without what is wide, of all instances; and one of the
- * samples that it learns from next, each as an instance (rl/rollout/share.c). Wide is what grows with the
+ * samples that it learns from next, each as an instance (rl/rollout/exchange.c). Wide is what grows with the
  * observation: observations, masks, and what acting computed.
  * Threads: written by [main]; read by [worker] while nobody writes.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/telemetry/report/street.c: what comes from a file may hold any number, and what is written holds finite
+ * Tests of core/telemetry/report/film.c: what comes from a file may hold any number, and what is written holds finite
  * ones.
  */
 #include <setjmp.h>
