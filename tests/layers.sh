@@ -44,16 +44,30 @@ run: base config engine/tensor engine/backend engine/graph engine/device comm co
 plugin/trial: base config engine/tensor engine/graph rl/env rl/buffer plugin/loader plugin/service
 cli: *
 '
+# the same of the folders of plugins/traffic
+traffic='
+text:
+features:
+map: text features
+store: text features map
+hdf5: store
+inspect: features map store import
+import: text features map store hdf5 inspect
+export: store hdf5
+foresight:
+panels:
+verbs: store import export inspect
+'
 # foreign headers and the only places that may see them
 foreign='
 libconfig.h core/config/
 ltdl.h core/plugin/loader/
 dnnl core/engine/backend/cpu/
-zlib.h plugins/traffic/|core/telemetry/metrics/png|plugins/env_traffic/xml
-expat.h plugins/traffic/import/xml_in|plugins/env_traffic/xml
-lzma.h plugins/traffic/
+zlib.h plugins/traffic/text/source|core/telemetry/metrics/png|plugins/env_traffic/xml
+expat.h plugins/traffic/text/xml_reader|plugins/env_traffic/xml
+lzma.h plugins/traffic/text/source
 zstd.h plugins/traffic/store/blocks
-hdf5.h plugins/traffic/export/hdf5/
+hdf5.h plugins/traffic/hdf5/
 yaml.h core/config/port/yaml
 mpi.h core/comm/mpi
 nccl core/comm/nccl
@@ -66,13 +80,19 @@ check() { # tree
     (cd "$1" && find core phases models plugins include/dtrain -type f \
         \( -name '*.c' -o -name '*.h' -o -name '*.def' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort |
         xargs grep -HnE '^[[:space:]]*#[[:space:]]*include' 2>/dev/null || true) |
-    awk -v table="$table" -v foreign="$foreign" '
+    awk -v table="$table" -v traffic="$traffic" -v foreign="$foreign" '
     BEGIN {
         shared_by_phases = " ppo offpolicy constraints scenes common "
         n = split(table, line, "\n")
         for (i = 1; i <= n; i++) {
             if (split(line[i], half, ":") == 2) {
                 may[half[1]] = " " half[2] " "
+            }
+        }
+        n = split(traffic, line, "\n")
+        for (i = 1; i <= n; i++) {
+            if (split(line[i], half, ":") == 2) {
+                folder_may[half[1]] = " " half[2] " "
             }
         }
         n_foreign = split(foreign, line, "\n")
@@ -126,6 +146,9 @@ check() { # tree
         } else if (dir[1] == "plugins" && dir[2] == "traffic") { # linked into the program
             if (quoted && name != "config.h" && name !~ /^(dtrain|traffic|base|plugin\/loader|telemetry\/report)\//) {
                 bad("plugins/traffic may include dtrain/, traffic/, base/, plugin/loader/ and telemetry/report/ alone")
+            } else if (to[1] == "traffic" && n_part == 3 && dir[4] != "" && to[2] != dir[3] &&
+                       index(folder_may[dir[3]], " " to[2] " ") == 0) {
+                bad("traffic/" dir[3] " may not look into traffic/" to[2])
             }
         } else if (dir[1] == "include") {
             if (quoted && to[1] != "dtrain") {
@@ -175,6 +198,7 @@ refuse core/engine/optim/x.c '#include "train/train.h"' 'optim may not look into
 refuse core/engine/optim/x.c '#include "store.h"' 'write it as'
 refuse core/plugin/service/x.c '#include "traffic/store/store.h"' 'write it as'
 refuse plugins/traffic/x.c '#include "engine/graph/graph.h"' 'plugins/traffic may include'
+refuse plugins/traffic/store/x.c '#include "traffic/import/rows.h"' 'traffic/store may not look into traffic/import'
 refuse core/engine/tensor/x.c '#include <engine/backend/backend.h>' 'engine/tensor may not look into engine/backend'
 mkdir -p "$tmp/new/core/elsewhere"
 echo '#include <stdio.h>' >"$tmp/new/core/elsewhere/x.c"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is a number in an attribute of XML, and what is none: the same to imports (plugins/traffic/import/xml_in.h) and
- * to plugins/env_traffic/xml.h, of which each has its test.
+ * What is a number in an attribute of XML, and what is none: the same to imports (plugins/traffic/text/xml_reader.h)
+ * and to plugins/env_traffic/xml.h, of which each has its test.
  */
 #ifndef DTRAIN_TESTS_NUMBERS_H
 #define DTRAIN_TESTS_NUMBERS_H

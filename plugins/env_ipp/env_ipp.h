@@ -93,7 +93,7 @@ int64_t ipp_obs_columns(const ipp *s);
 int64_t ipp_state_columns(const ipp *s);
 void ipp_observe(ipp *s, const dt_env_io *io, bool is_alive);
 
-/* look.c */
+/* scene.c */
 extern const dt_scene_api ipp_scene;
 /* rule.c: controllers that read the port moves */
 extern const dt_component ipp_greedy, ipp_random;

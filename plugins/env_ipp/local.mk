@@ -8,7 +8,7 @@ ipp_place_sources = plugins/env_ipp/place.c plugins/env_ipp/env_ipp.h
 ipp_cflags = -O3
 
 plugins_env_ipp_la_SOURCES = $(ipp_map_sources) $(ipp_place_sources) plugins/env_ipp/env_ipp.c \
-	plugins/env_ipp/look.c plugins/env_ipp/observe.c plugins/env_ipp/rule.c
+	plugins/env_ipp/scene.c plugins/env_ipp/observe.c plugins/env_ipp/rule.c
 plugins_env_ipp_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) -DDT_PLUGIN_NAME=env_ipp
 plugins_env_ipp_la_CFLAGS = $(PLUGIN_CFLAGS) $(ipp_cflags)
 plugins_env_ipp_la_LDFLAGS = $(PLUGIN_LINK)

@@ -43,7 +43,7 @@ static dt_status create_past(state *s)
 {
     drivers *d = &s->drivers;
     const int64_t T = llround(s->config.history_s * s->config.history_hz);
-    DT_TRY_H(trail_init(&d->trail, s->h, T, 1 / s->config.history_hz, s->net->step_s));
+    DT_TRY_H(history_init(&d->history, s->h, T, 1 / s->config.history_hz, s->net->step_s));
     if (T == 0) {
         return DT_OK;
     }
@@ -87,7 +87,7 @@ void drivers_spec(state *s, dt_env_spec *out)
                                                       [COST_GREENS] = "conflicting_greens",
                                                       [COST_STARVED] = "starvation"};
     out->n_agents = s->drivers.n;
-    out->n_symbols = s->drivers.trail.T > 0 ? 3 : 2;
+    out->n_symbols = s->drivers.history.T > 0 ? 3 : 2;
     out->choices = &sides;
     out->n_heads = s->config.lane_actions;
     out->low = &s->drivers.low;
@@ -105,7 +105,7 @@ void drivers_destroy(state *s)
     s->h->release(s->h, s->drivers.place_of);
     s->h->release(s->h, s->drivers.shown);
     s->h->release(s->h, s->drivers.node_of);
-    trail_fini(&s->drivers.trail);
+    history_fini(&s->drivers.history);
     s->drivers = (drivers){0};
 }
 
@@ -232,26 +232,26 @@ static dt_vehicle node_of(const state *s, const sumo_vehicle *v, bool is_agent)
                         .controlled = is_agent};
 }
 
-static trail_state state_of(const state *s, const sumo_vehicle *v)
+static history_state state_of(const state *s, const sumo_vehicle *v)
 {
     const dt_vehicle n = node_of(s, v, false);
-    return (trail_state){.number = v->number,
-                         .pose = {.x = n.x, .y = n.y, .heading = n.heading, .v = n.speed, .a = n.accel}};
+    return (history_state){.number = v->number,
+                           .pose = {.x = n.x, .y = n.y, .heading = n.heading, .v = n.speed, .a = n.accel}};
 }
 
 /* Keeps where everybody is; who has just left, where it was seen last. */
 static dt_status keep(state *s)
 {
     drivers *d = &s->drivers;
-    trail_state *frame = NULL;
+    history_state *frame = NULL;
     int64_t n = s->n_vehicles;
-    if (d->trail.T == 0) {
+    if (d->history.T == 0) {
         return DT_OK;
     }
     for (uint32_t k = 0; k < d->n; k++) {
         n += d->place[k].state == PLACE_ENDED;
     }
-    DT_TRY_H(trail_open(&d->trail, n, &frame));
+    DT_TRY_H(history_begin_step(&d->history, n, &frame));
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         *frame++ = state_of(s, &s->vehicle[i]);
     }
@@ -260,7 +260,7 @@ static dt_status keep(state *s)
             *frame++ = state_of(s, &d->place[k].last);
         }
     }
-    trail_close(&d->trail);
+    history_end_step(&d->history);
     return DT_OK;
 }
 
@@ -302,7 +302,7 @@ static int32_t show(state *s, const dt_env_io *io, int64_t number, uint32_t n_no
     }
     d->shown[*n_p] = number;
     node[*n_p] = at;
-    trail_show(&d->trail, number, row + *n_p * d->trail.T * DT_MOTION_COLUMNS);
+    history_write(&d->history, number, row + *n_p * d->history.T * DT_MOTION_COLUMNS);
     return (int32_t)(*n_p)++;
 }
 
@@ -311,7 +311,7 @@ static dt_status write_past(state *s, const dt_env_io *io, uint32_t n)
 {
     drivers *d = &s->drivers;
     int64_t n_shown = 0;
-    if (d->trail.T == 0) {
+    if (d->history.T == 0) {
         return DT_OK;
     }
     int32_t *who = io->obs[d->past_port + 2];
@@ -453,7 +453,7 @@ dt_status drivers_reset(state *s, const dt_env_io *io, uint64_t seed)
     d->seed = seed;
     d->next = 0;
     s->totals.conflict_s = s->totals.longest_s = NAN; /* of signals that are agents */
-    trail_reset(&d->trail);
+    history_reset(&d->history);
     DT_TRY_H(find(s));
     DT_TRY_H(keep(s));
     return observe(s, io);

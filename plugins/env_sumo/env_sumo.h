@@ -11,7 +11,7 @@
 #include "formula.h"
 #include "signal.h"
 #include "sumo.h"
-#include "trail.h"
+#include "history.h"
 
 #include <stdbool.h>
 
@@ -106,7 +106,7 @@ typedef struct drivers { /* agents that are vehicles */
     uint64_t seed;                         /* of the episode */
     uint32_t *place_of;                    /* [place_of_cap] by number of a vehicle: its place + 1, 0: none */
     int64_t place_of_cap, frame_cap, next; /* next: number of the next vehicle to come */
-    trail trail;                           /* where history_s is set: what follows, too */
+    history history;                       /* where history_s is set: what follows, too */
     int64_t *shown;                        /* [2 n] numbers of the sequences shown */
     int32_t *node_of;                      /* [node_of_cap] by number: node, where frame has it there */
     int64_t node_of_cap;

@@ -12,7 +12,7 @@ plugins_env_sumo_la_SOURCES = \
 	plugins/env_sumo/scene.c plugins/env_sumo/scene.h \
 	plugins/env_sumo/signal.c plugins/env_sumo/signal.h \
 	plugins/env_sumo/sumo.h \
-	plugins/env_sumo/trail.c plugins/env_sumo/trail.h \
+	plugins/env_sumo/history.c plugins/env_sumo/history.h \
 	$(signals_sources)
 plugins_env_sumo_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(signals_cppflags) -D_GNU_SOURCE -DDT_PLUGIN_NAME=env_sumo -DMODULEDIR='"$(plugindir)/sumo"'
 plugins_env_sumo_la_CFLAGS = $(PLUGIN_CFLAGS)

@@ -25,11 +25,11 @@
  * An episode lasts episode_s and is then truncated. An agent's vehicle that leaves the network is truncated too; one
  * that collides is terminated, and the episode ends unless end_at_collision is off.
  */
-#include "look.h"
+#include "scene.h"
 #include "observe.h"
 #include "change.h"
 #include "measure.h"
-#include "past.h"
+#include "history.h"
 #include "signal.h"
 
 #include "dtrain/traffic/labels.h"
@@ -219,7 +219,7 @@ typedef struct state {
     sim sim;
     dt_vehicle *frame; /* [max_vehicles + n_places] */
     uint32_t n_frame;  /* in the last observation */
-    past past;         /* with history_s */
+    history history;   /* with history_s */
     int32_t *node_of;  /* [max_vehicles], with history_s */
     dt_dim symbol[3];
     uint32_t n_symbols;
@@ -328,7 +328,7 @@ static dt_status create_past(state *s)
 {
     const int64_t T = lround(s->config.history_s * s->config.history_hz);
     const int64_t most = PAST_WHO * (int64_t)s->sim.n_places;
-    DT_TRY_H(past_init(&s->past, &s->sim, T, 1 / s->config.history_hz));
+    DT_TRY_H(history_init(&s->history, &s->sim, T, 1 / s->config.history_hz));
     s->node_of = s->h->alloc(s->h, (uint64_t)s->sim.max_vehicles * sizeof(*s->node_of));
     if (s->node_of == NULL) {
         return DT_FAIL_H(s->h, DT_ENOMEM, "no memory to find %d vehicles", (int)s->sim.max_vehicles);
@@ -537,9 +537,9 @@ static void observe_past(state *s, const dt_env_io *io)
     for (size_t k = 0; k < PAST_WHO * (size_t)s->n_signals; k++) {
         who[k] = NET_NONE;
     }
-    const past_view view = {
+    const history_view view = {
         .row = obs[PORT_PAST], .node = obs[PORT_SEQ_NODE], .who = who + PAST_WHO * (size_t)s->n_signals};
-    io->size[2] = past_show(&s->past, &s->sim, s->node_of, &view);
+    io->size[2] = history_write(&s->history, &s->sim, s->node_of, &view);
 }
 
 /* Rows of vehicles begin after those of signals. */
@@ -600,8 +600,8 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
     state *s = self;
     sim_reset(&s->sim, seed);
     if (s->config.history_s > 0) {
-        past_reset(&s->past);
-        past_keep(&s->past, &s->sim);
+        history_reset(&s->history);
+        history_record(&s->history, &s->sim);
     }
     if (s->measure.signal != NULL) {
         measure_decide(&s->measure, &s->sim, NULL);
@@ -773,7 +773,7 @@ static dt_status step(void *self, const dt_env_io *io)
     for (uint32_t i = 0; i < s->substeps; i++) {
         sim_step(m);
         if (s->config.history_s > 0) {
-            past_keep(&s->past, m);
+            history_record(&s->history, m);
         }
         if (s->measure.signal != NULL) {
             measure_advance(&s->measure, m);
@@ -816,7 +816,7 @@ static void destroy(void *self)
         }
         s->h->release(s->h, s->frame);
         s->h->release(s->h, s->node_of);
-        past_fini(&s->past);
+        history_fini(&s->history);
         measure_fini(&s->measure);
         formulas_fini(&s->reward);
         formulas_fini(&s->row);
@@ -826,13 +826,13 @@ static void destroy(void *self)
 
 static void roads(const void *self, dt_scene_roads *out)
 {
-    look_roads(&((const state *)self)->sim, out);
+    scene_roads(&((const state *)self)->sim, out);
 }
 
 static void look(const void *self, dt_scene *out)
 {
     const state *s = self;
-    look_now(&s->sim, (int32_t)s->n_signals, s->frame, s->n_frame, out);
+    scene_now(&s->sim, (int32_t)s->n_signals, s->frame, s->n_frame, out);
 }
 
 static void watch(void *self, void (*each)(void *user), void *user)

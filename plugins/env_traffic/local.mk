@@ -10,12 +10,12 @@ plugins_env_traffic_libtraffic_la_SOURCES = \
 	plugins/env_traffic/follow.h \
 	plugins/env_traffic/junction.c plugins/env_traffic/junction.h \
 	plugins/env_traffic/move.c \
-	plugins/env_traffic/past.c plugins/env_traffic/past.h \
+	plugins/env_traffic/history.c plugins/env_traffic/history.h \
 	plugins/env_traffic/net.c plugins/env_traffic/net.h \
 	plugins/env_traffic/netfile.c plugins/env_traffic/netfile.h \
 	plugins/env_traffic/place.c \
 	plugins/env_traffic/plan.c plugins/env_traffic/plan.h plugins/env_traffic/plan_file.h \
-	plugins/env_traffic/plan_kept.c plugins/env_traffic/plan_route.c plugins/env_traffic/plan_type.c \
+	plugins/env_traffic/plan_deferred.c plugins/env_traffic/plan_route.c plugins/env_traffic/plan_type.c \
 	plugins/env_traffic/plan_vehicle.c \
 	plugins/env_traffic/route.c plugins/env_traffic/route.h \
 	plugins/env_traffic/scenario.c plugins/env_traffic/scenario_grid.c plugins/env_traffic/scenario_net.c \
@@ -31,7 +31,7 @@ plugins_env_traffic_libtraffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(traffic_cppfla
 plugins_env_traffic_libtraffic_la_CFLAGS = $(PLUGIN_CFLAGS) $(traffic_cflags)
 
 plugins_env_traffic_la_SOURCES = plugins/env_traffic/env_traffic.c \
-	plugins/env_traffic/look.c plugins/env_traffic/look.h \
+	plugins/env_traffic/scene.c plugins/env_traffic/scene.h \
 	plugins/env_traffic/measure.c plugins/env_traffic/measure.h \
 	plugins/env_traffic/observe.c plugins/env_traffic/observe.h $(signals_sources)
 plugins_env_traffic_la_CPPFLAGS = $(PLUGIN_CPPFLAGS) $(traffic_cppflags) -DDT_PLUGIN_NAME=env_traffic

@@ -86,7 +86,8 @@ typedef struct planfile {
 /* Where cars cannot drive: an error of a passenger car's way, a reason to leave another vehicle out. */
 #define NO_WAY(r, ...) ((r)->may_leave_out ? DT_DONE : DT_FAIL_H((r)->h, DT_EDATA, __VA_ARGS__))
 
-/* ---- plan_kept.c: elements as they are written, checked once a vehicle needs them -------------------------------- */
+/* ---- plan_deferred.c: elements as they are written, checked once a vehicle needs them
+ * -------------------------------- */
 
 dt_status plan_keep(planfile *r, const xml *x, named *out);
 /* The element again; valid until another one is opened or kept. */

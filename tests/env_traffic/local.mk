@@ -52,10 +52,10 @@ EXTRA_DIST += tests/fixtures/sumo/allway.net.xml tests/fixtures/sumo/cross.net.x
 	tests/fixtures/sumo/tee.net.xml
 EXTRA_DIST += tests/env_traffic/flows.py tests/fixtures/sumo/flows.txt
 dt_whole_run_scripts += tests/env_traffic/flows.sh
-dt_tests += tests/env_traffic/test_past
-tests_env_traffic_test_past_SOURCES = tests/env_traffic/test_past.c tests/env_traffic/rig.h
-tests_env_traffic_test_past_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
-tests_env_traffic_test_past_LDADD = $(traffic_la) $(mock_la) $(CMOCKA_LIBS) $(traffic_libs) -ldl
+dt_tests += tests/env_traffic/test_history
+tests_env_traffic_test_history_SOURCES = tests/env_traffic/test_history.c tests/env_traffic/rig.h
+tests_env_traffic_test_history_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(traffic_cppflags)
+tests_env_traffic_test_history_LDADD = $(traffic_la) $(mock_la) $(CMOCKA_LIBS) $(traffic_libs) -ldl
 dt_tests += tests/env_traffic/test_pairs
 tests_env_traffic_test_pairs_SOURCES = tests/env_traffic/test_pairs.c tests/env_traffic/rig.h \
 	plugins/env_traffic/observe.c $(signals_sources)

@@ -8,9 +8,9 @@
 #include "fuzz/fuzz.h"
 
 #include "base/err.h"
-#include "traffic/import/csv.h"
+#include "traffic/text/csv.h"
 #include "traffic/import/import.h"
-#include "traffic/map/lane_markings.h"
+#include "traffic/import/lane_markings.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "fuzz/fuzz.h"
 
 #include "base/err.h"
-#include "traffic/map/map_in.h"
+#include "traffic/map/map_reader.h"
 
 DT_FUZZ(map)
 {

@@ -10,8 +10,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "traffic/import/import.h"
-#include "traffic/map/on_lanes.h"
-#include "traffic/store/survey.h"
+#include "traffic/inspect/inspect.h"
+#include "traffic/inspect/on_lanes.h"
+#include "traffic/inspect/survey.h"
 
 #include <math.h>
 #include <stdlib.h>

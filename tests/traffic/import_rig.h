@@ -8,6 +8,7 @@
 #include "fixture.h"
 
 #include "traffic/import/import.h"
+#include "traffic/inspect/inspect.h"
 
 #define COMMONROAD "scenario,frame,vehicle_id,type,length_m,width_m,x_m,y_m,heading_rad,speed_mps,accel_mps2\n"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of plugins/traffic/import/csv.c and source.c: cells and line numbers, packed and plain, and streams that are
+ * Tests of plugins/traffic/text/csv.c and source.c: cells and line numbers, packed and plain, and streams that are
  * cut or damaged.
  */
 #include "fixture.h"
@@ -9,8 +9,8 @@
 #include <zlib.h>
 
 #include "base/fault.h"
-#include "traffic/import/csv.h"
-#include "traffic/import/source.h"
+#include "traffic/text/csv.h"
+#include "traffic/text/source.h"
 
 /* All lines as "number:cell|cell;" and the last status. ahead_from: lines before a thread reads on; -1: none does. */
 static dt_status flatten_by(const char *name, int ahead_from, dt_str *out)

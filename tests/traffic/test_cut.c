@@ -6,9 +6,10 @@
 #include "town.h"
 
 #include "traffic/export/export_table.h"
-#include "traffic/export/hdf5_store.h"
+#include "traffic/export/export_hdf5.h"
 #include "traffic/import/import.h"
-#include "traffic/store/parts.h"
+#include "traffic/inspect/inspect.h"
+#include "traffic/store/merge_split.h"
 #include "traffic/store/regions.h"
 
 static dt_str notes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plugins/traffic/foresight/foresight.c: steps and columns, what the world model is bound with, and what is recorded of its
- * predictions, run in double and compared with the same written out.
+ * plugins/traffic/foresight/foresight.c: steps and columns, what the world model is bound with, and what is recorded of
+ * its predictions, run in double and compared with the same written out.
  */
 #include "../../plugins/traffic/foresight/foresight.c"
 

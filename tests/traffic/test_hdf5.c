@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of plugins/traffic/export/hdf5_store.c and plugins/traffic/export/hdf5/module.c: a store goes out and comes in
+ * Tests of plugins/traffic/export/export_hdf5.c and plugins/traffic/hdf5/module.c: a store goes out and comes in
  * as it was, however it is kept and packed, and damaged files are refused or are sound. Skipped where the module was
  * not built.
  */
 #include "fixture.h"
 
-#include "traffic/export/hdf5_file.h"
-#include "traffic/export/hdf5_store.h"
-#include "traffic/store/parts.h"
+#include "traffic/hdf5/hdf5_file.h"
+#include "traffic/export/export_hdf5.h"
+#include "traffic/import/import_hdf5.h"
+#include "traffic/store/merge_split.h"
 #include "base/module.h"
 
 #include <signal.h>
@@ -73,7 +74,7 @@ static const dt_hdf5_ops *module(void)
 {
     static const dt_hdf5_host host = {.struct_size = sizeof(host), .fail = dt_fail};
     const dt_module_desc d = {.file = "data_hdf5.so",
-                              .build = "plugins/traffic/export/hdf5",
+                              .build = "plugins/traffic/hdf5",
                               .entry = DT_HDF5_ENTRY,
                               .what = "HDF5",
                               .if_none = "",

@@ -6,7 +6,8 @@
  */
 #include "documented.h"
 
-#include "traffic/export/hdf5_store.h"
+#include "traffic/export/export_hdf5.h"
+#include "traffic/import/import_hdf5.h"
 
 #include <hdf5.h>
 #include <sys/resource.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of plugins/traffic/import/import_fcd.c and xml_in.c: floating-car output of SUMO, and bad XML with its place
- * and reason.
+ * Tests of plugins/traffic/import/import_fcd.c and xml_reader.c: floating-car output of SUMO, and bad XML with its
+ * place and reason.
  */
 #include "fixture.h"
 
 #include "traffic/import/import.h"
-#include "traffic/import/xml_in.h"
+#include "traffic/text/xml_reader.h"
 
 #include <zlib.h>
 

@@ -6,7 +6,7 @@
 #include "import_rig.h"
 
 #include "base/log.h"
-#include "traffic/import/values.h"
+#include "traffic/text/values.h"
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 

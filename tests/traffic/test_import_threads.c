@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of what several threads do for one recording (plugins/traffic/import/ahead.c and whoever reads a table): the
+ * Tests of what several threads do for one recording (plugins/traffic/store/batches.c and whoever reads a table): the
  * bytes of a store, the messages and what is left behind are those of one thread.
  */
 #include "import_rig.h"

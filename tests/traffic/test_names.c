@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of names.c, live.c and repeats.c of plugins/traffic.
+ * Tests of names.c, tracker.c and repeats.c of plugins/traffic.
  */
 #include "fixture.h"
 
-#include "traffic/import/names.h"
-#include "traffic/store/live.h"
+#include "traffic/text/names.h"
+#include "traffic/store/tracker.h"
 #include "traffic/store/repeats.h"
 
 #include <time.h>
@@ -72,19 +72,19 @@ static void test_vehicles_flood(void **state)
 {
     (void)state;
     enum { N = 200000 };
-    dt_live live;
-    dt_live_vehicle *v = NULL;
+    dt_tracker live;
+    dt_tracked_vehicle *v = NULL;
     bool is_new = false;
     const clock_t from = clock();
-    dt_live_init(&live, 10);
+    dt_tracker_init(&live, 10);
     for (int64_t i = 0; i < N; i++) {
-        assert_ok(dt_live_get(&live, i << 44, 0, &v, &is_new));
+        assert_ok(dt_tracker_get(&live, i << 44, 0, &v, &is_new));
         assert_true(is_new && v->id == i << 44);
     }
     assert_int_equal(live.n, N);
-    assert_ok(dt_live_get(&live, INT64_C(77) << 44, 0, &v, &is_new));
+    assert_ok(dt_tracker_get(&live, INT64_C(77) << 44, 0, &v, &is_new));
     assert_false(is_new);
-    dt_live_fini(&live);
+    dt_tracker_fini(&live);
     assert_true((double)(clock() - from) / CLOCKS_PER_SEC < 2);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of plugins/traffic/store/normalisation.c: a store of two vehicles, whose numbers are known by hand, and one of
- * nothing.
+ * Tests of plugins/traffic/inspect/normalisation.c: a store of two vehicles, whose numbers are known by hand, and one
+ * of nothing.
  */
 #include "fixture.h"
 
 #include "traffic/import/import.h"
-#include "traffic/store/normalisation.h"
+#include "traffic/inspect/inspect.h"
+#include "traffic/inspect/normalisation.h"
 
 /* One behind the other on a road along x, 40 m apart, 10 and 20 m/s, both 4 m long; n of them. */
 static void write_pair(const char *name, uint32_t n)

@@ -6,7 +6,7 @@
 #include "fixture.h"
 
 #include "traffic/store/npy.h"
-#include "traffic/store/parts.h"
+#include "traffic/store/merge_split.h"
 
 #include <pthread.h>
 

@@ -6,7 +6,8 @@
 #include "damage.h"
 
 #include "traffic/import/import.h"
-#include "traffic/store/parts.h"
+#include "traffic/inspect/inspect.h"
+#include "traffic/store/merge_split.h"
 
 static int32_t lane(dt_roads *r, int64_t id, int32_t kind, double x, double y)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of plugins/traffic/import/smooth.c and of stores whose accelerations are smoothed: against sums written out,
+ * Tests of plugins/traffic/store/smooth.c and of stores whose accelerations are smoothed: against sums written out,
  * nothing of the future in what models see, noise is no danger and hard braking is.
  */
 #include "fixture.h"
 
-#include "traffic/import/smooth.h"
+#include "traffic/store/smooth.h"
 #include "traffic/store/store.h"
 
 enum { FRAMES = 60 };

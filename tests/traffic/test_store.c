@@ -5,7 +5,7 @@
  */
 #include "damage.h"
 
-#include "traffic/store/live.h"
+#include "traffic/store/tracker.h"
 
 #include <sys/stat.h>
 
@@ -222,23 +222,23 @@ static void test_holes(void **state)
 static void test_many_in_sight(void **state)
 {
     (void)state;
-    dt_live t;
-    dt_live_init(&t, 10);
-    dt_live_vehicle *l = NULL;
+    dt_tracker t;
+    dt_tracker_init(&t, 10);
+    dt_tracked_vehicle *l = NULL;
     bool is_new = false;
     for (int64_t frame = 0; frame < 400; frame++) { /* 5 new vehicles a frame, each seen in 3 frames */
         for (int64_t id = 5 * (frame - 2); id < 5 * (frame + 1); id++) {
-            assert_ok(dt_live_get(&t, id * 1000003, frame, &l, &is_new));
+            assert_ok(dt_tracker_get(&t, id * 1000003, frame, &l, &is_new));
             assert_int_equal(is_new, id >= 5 * frame || frame == 0 || l->frame == frame);
             assert_int_equal(l->id, id * 1000003);
             l->frame = frame;
         }
     }
     assert_true(t.cap <= 1024); /* memory follows those in sight, not the 2000 that came by */
-    dt_live_clear(&t);
-    assert_ok(dt_live_get(&t, 5, 400, &l, &is_new));
+    dt_tracker_clear(&t);
+    assert_ok(dt_tracker_get(&t, 5, 400, &l, &is_new));
     assert_true(is_new);
-    dt_live_fini(&t);
+    dt_tracker_fini(&t);
 }
 
 static void test_writer_refusals(void **state)

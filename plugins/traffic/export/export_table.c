@@ -7,7 +7,7 @@
 #endif
 
 #include "traffic/export/export_table.h"
-#include "traffic/store/aside.h"
+#include "traffic/store/staging.h"
 #include "traffic/store/cut.h"
 #include "traffic/store/store.h"
 #include "base/err.h"
@@ -126,27 +126,27 @@ static dt_status put_rows(table *t)
     return flush(t);
 }
 
-static dt_status write_table(table *t, dt_aside *aside)
+static dt_status write_table(table *t, dt_staging *aside)
 {
-    t->path = dt_aside_path(aside);
+    t->path = dt_staging_path(aside);
     DT_TRY(dt_fs_create(t->path, &t->fd));
     const dt_status st = put_rows(t);
     const dt_status closed = dt_fs_sync_close(t->fd, t->path);
     DT_TRY(st);
     DT_TRY(closed);
-    return dt_aside_commit(aside);
+    return dt_staging_commit(aside);
 }
 
 dt_status dt_data_export(const char *store, const char *file, dt_str *notes)
 {
     dt_store *s = NULL;
-    dt_aside *aside = NULL;
-    DT_TRY(dt_aside_check(file, DT_ASIDE_FILE));
+    dt_staging *aside = NULL;
+    DT_TRY(dt_staging_check(file, DT_STAGING_FILE));
     DT_TRY(dt_store_open(store, &s));
     table t = {.s = s, .v = dt_store_view_of(s), .track_id = dt_store_track_ids(s)};
     dt_status st = dt_cut_check_whole(s, "export");
     if (st == DT_OK) {
-        st = dt_aside_open(file, DT_ASIDE_FILE, &aside);
+        st = dt_staging_open(file, DT_STAGING_FILE, &aside);
     }
     if (st == DT_OK) {
         st = write_table(&t, aside);
@@ -155,7 +155,7 @@ dt_status dt_data_export(const char *store, const char *file, dt_str *notes)
         dt_str_addf(notes, "%s: %" PRId64 " scenes, %" PRId64 " frames at %g Hz, %" PRId64 " rows\n", file,
                     t.v->n_scenes, t.v->n_frames, t.v->frame_rate_hz, t.v->n_rows);
     }
-    dt_aside_close(aside);
+    dt_staging_close(aside);
     dt_str_fini(&t.text);
     dt_store_close(s);
     return st;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Foresight in traffic (dtrain/ext/foresight.h). Perception sees the graph of vehicles scaled as recordings are, so that
- * it and the world model may come from phase 1. The world model predicts agents and the vehicles ahead of them; ports:
- * dtrain/traffic/ports.h. Threads: [main].
+ * Foresight in traffic (dtrain/ext/foresight.h). Perception sees the graph of vehicles scaled as recordings are, so
+ * that it and the world model may come from phase 1. The world model predicts agents and the vehicles ahead of them;
+ * ports: dtrain/traffic/ports.h. Threads: [main].
  */
 #ifndef DTRAIN_TRAFFIC_FORESIGHT_FORESIGHT_H
 #define DTRAIN_TRAFFIC_FORESIGHT_FORESIGHT_H

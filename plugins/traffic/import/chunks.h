@@ -7,9 +7,9 @@
 #define DTRAIN_PLUGINS_TRAFFIC_CHUNKS_H
 
 #include "traffic/import/import.h"
-#include "traffic/import/json_in.h"
+#include "traffic/text/json_reader.h"
 #include "traffic/import/motion_check.h"
-#include "traffic/import/source.h"
+#include "traffic/text/source.h"
 
 enum { DT_CHUNKS_NAME_BYTES = 200, DT_CHUNKS_PATH_BYTES = 1024 };
 
@@ -76,8 +76,8 @@ dt_status dt_chunks_open(const char *path, dt_chunks_document *d) DT_NODISCARD;
 void dt_chunks_close(dt_chunks_document *d);
 /* FOLDER/name. Errors: DT_EDATA: it is too long. */
 dt_status dt_chunks_path(const dt_chunks *c, const char *name, char out[DT_CHUNKS_PATH_BYTES]) DT_NODISCARD;
-/* Every member of an open document's top object that is among keys (as dt_in_known_key), then its end. Errors: those of
- * member, DT_EDATA, DT_EIO. */
+/* Every member of an open document's top object that is among keys (as dt_expect_known_key), then its end. Errors:
+ * those of member, DT_EDATA, DT_EIO. */
 dt_status dt_chunks_members(dt_json *j, const char *what, const char *const *keys,
                             dt_status (*member)(dt_json *, int, dt_chunks *), dt_chunks *c) DT_NODISCARD;
 

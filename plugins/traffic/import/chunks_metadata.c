@@ -54,11 +54,11 @@ dt_status dt_chunks_members(dt_json *j, const char *what, const char *const *key
     uint32_t seen = 0;
     int which = 0;
     dt_status st;
-    DT_TRY(dt_in_object(j, what));
-    while ((st = dt_in_known_key(j, keys, &seen, &which)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, what));
+    while ((st = dt_expect_known_key(j, keys, &seen, &which)) == DT_OK) {
         DT_TRY(member(j, which, c));
     }
-    return st == DT_DONE ? dt_in_end(j) : st;
+    return st == DT_DONE ? dt_expect_end(j) : st;
 }
 
 /* ---- metadata.json ----------------------------------------------------------------------------------------------- */
@@ -87,15 +87,15 @@ static dt_status add_file(dt_chunks *c, const char *name, int64_t announced)
 static dt_status read_chunk_list(dt_json *j, dt_chunks *c)
 {
     dt_status st;
-    DT_TRY(dt_in_array(j, "chunks"));
-    while ((st = dt_in_next_object(j, "a chunk")) == DT_OK) {
+    DT_TRY(dt_expect_array(j, "chunks"));
+    while ((st = dt_expect_next_object(j, "a chunk")) == DT_OK) {
         static const char *const keys[] = {"file", "samples", NULL};
         char file[DT_CHUNKS_PATH_BYTES] = "";
         int64_t samples = -1;
         uint32_t seen = 0;
         int which = 0;
-        while ((st = dt_in_known_key(j, keys, &seen, &which)) == DT_OK) {
-            DT_TRY(which == 0 ? dt_in_str(j, keys[0], file, sizeof(file)) : dt_in_i64(j, keys[1], &samples));
+        while ((st = dt_expect_known_key(j, keys, &seen, &which)) == DT_OK) {
+            DT_TRY(which == 0 ? dt_expect_str(j, keys[0], file, sizeof(file)) : dt_expect_i64(j, keys[1], &samples));
         }
         DT_TRY_DONE(st);
         if (file[0] == '\0' || file[0] == '/' || strstr(file, "..") != NULL) {
@@ -111,8 +111,8 @@ static dt_status read_sites(dt_json *j, dt_chunks *c)
 {
     char name[DT_CHUNKS_NAME_BYTES];
     dt_status st;
-    DT_TRY(dt_in_array(j, "sites"));
-    while ((st = dt_in_next_str(j, "a site", name, sizeof(name))) == DT_OK) {
+    DT_TRY(dt_expect_array(j, "sites"));
+    while ((st = dt_expect_next_str(j, "a site", name, sizeof(name))) == DT_OK) {
         if (c->n_sites == c->sites_cap) {
             if (c->n_sites == SITES_MAX) {
                 return dt_json_fail(j, "more than %d sites", SITES_MAX);
@@ -138,13 +138,13 @@ static dt_status read_units(dt_json *j)
     static const char *const unit[][2] = {{"length", "m"}, {"speed", "m/s"}, {"angle", "rad"}};
     char key[DT_IN_KEY_BYTES], text[DT_CHUNKS_NAME_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, "units"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "units"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         size_t i = 0;
         while (i < 3 && strcmp(key, unit[i][0]) != 0) {
             i++;
         }
-        DT_TRY(dt_in_str(j, key, text, sizeof(text)));
+        DT_TRY(dt_expect_str(j, key, text, sizeof(text)));
         if (i < 3 && strcmp(text, unit[i][1]) != 0) {
             return dt_json_fail(j, "the unit of %s is \"%s\", this layout supports only \"%s\"", key, text, unit[i][1]);
         }
@@ -160,13 +160,13 @@ static dt_status read_metadata_member(dt_json *j, int which, dt_chunks *c)
     const char *key = metadata_keys[which];
     switch (which) {
     case KEY_FORMAT:
-        return dt_in_str(j, key, c->format, sizeof(c->format));
+        return dt_expect_str(j, key, c->format, sizeof(c->format));
     case KEY_VERSION:
-        DT_TRY(dt_in_i64(j, key, &c->version));
+        DT_TRY(dt_expect_i64(j, key, &c->version));
         return c->version == 1 ? DT_OK
                                : dt_json_fail(j, "version %" PRId64 ", this program reads version 1", c->version);
     case KEY_RATE:
-        DT_TRY(dt_in_f64(j, key, &c->rate_hz, NULL));
+        DT_TRY(dt_expect_f64(j, key, &c->rate_hz, NULL));
         c->has_rate = true;
         return c->rate_hz >= DT_RATE_MIN_HZ && c->rate_hz <= DT_RATE_MAX_HZ
                    ? DT_OK

@@ -70,20 +70,20 @@ static dt_status read_statistics_member(dt_json *j, const char *feature, dt_chun
     double population = s->n > 0 ? sqrt(s->m2 / n) : 0, sample = s->n > 1 ? sqrt(s->m2 / (n - 1)) : population;
     char key[DT_IN_KEY_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, feature));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, feature));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         double x = 0;
         bool is_null = false;
         if (strcmp(key, "count") == 0) {
             int64_t count = 0;
-            DT_TRY(dt_in_i64(j, key, &count));
+            DT_TRY(dt_expect_i64(j, key, &count));
             if (count != s->n) {
                 return dt_json_fail(j, "count of %s is %" PRId64 ", but the chunks hold %" PRId64 " values", feature,
                                     count, s->n);
             }
             continue;
         }
-        DT_TRY(dt_in_f64(j, key, &x, s->n == 0 ? &is_null : NULL));
+        DT_TRY(dt_expect_f64(j, key, &x, s->n == 0 ? &is_null : NULL));
         if (is_null || s->n == 0) {
             continue;
         }
@@ -105,11 +105,11 @@ static dt_status read_statistics(dt_json *j, dt_chunks *c)
 {
     char key[DT_IN_KEY_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, "statistics.json"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "statistics.json"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         DT_TRY(read_statistics_member(j, key, c));
     }
-    return st == DT_DONE ? dt_in_end(j) : st;
+    return st == DT_DONE ? dt_expect_end(j) : st;
 }
 
 static void tell_unchecked(const dt_chunks *c, dt_str *notes)

@@ -7,8 +7,8 @@
 #define DTRAIN_PLUGINS_TRAFFIC_COLUMNS_H
 
 #include "base/str.h"
-#include "traffic/import/csv.h"
-#include "traffic/import/values.h"
+#include "traffic/text/csv.h"
+#include "traffic/text/values.h"
 
 #define DT_RATE_MIN_HZ 0.1 /* frame rates that a store keeps */
 #define DT_RATE_MAX_HZ 1000.0

@@ -63,7 +63,7 @@ typedef struct dt_import_options {
     double frame_rate_hz; /* of a table without a known one; 0: the preset's, its column's or metadata.json's. Never
                            * resampled */
     const char *site;     /* for tables without a site column; NULL or "": "unknown" */
-    const char *map;      /* file with the roads of all scenes (map_in.h), or a folder with one for each
+    const char *map;      /* file with the roads of all scenes (map_reader.h), or a folder with one for each
                            * (dt_map_find); NULL or "": none but a source's own */
     const char *map_origin; /* where positions are counted from, for a map in degrees: dt_map_origin_parse; NULL or "":
                              * as the recording says, else (0, 0) */
@@ -92,9 +92,6 @@ typedef struct dt_import_options {
  * DT_EIO, DT_ENOMEM. */
 dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out, const dt_import_options *opt,
                          dt_str *notes) DT_NODISCARD;
-
-/* Describe a store, for people or as one JSON object. */
-dt_status dt_data_inspect(const char *store, bool json, dt_str *out) DT_NODISCARD;
 
 /* ---- for tests that read millions of them ------------------------------------------------------------------------ */
 

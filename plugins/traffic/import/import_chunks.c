@@ -9,7 +9,7 @@
 #endif
 
 #include "traffic/import/chunks.h"
-#include "traffic/map/map_in.h"
+#include "traffic/map/map_reader.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
@@ -61,14 +61,14 @@ static dt_status read_vehicle(dt_json *j, dt_chunks *c)
     for (i = 0; i < DT_CHUNKS_N_NUMBERS; i++) {
         number[i] = NAN;
     }
-    while ((st = dt_in_known_key(j, vehicle_keys, &seen, &i)) == DT_OK) {
+    while ((st = dt_expect_known_key(j, vehicle_keys, &seen, &i)) == DT_OK) {
         if (i == CONTROLLED) {
-            DT_TRY(dt_in_bool(j, vehicle_keys[i], &controlled));
+            DT_TRY(dt_expect_bool(j, vehicle_keys[i], &controlled));
         } else if (i == ID) {
-            DT_TRY(dt_in_id(j, vehicle_keys[i], &c->ids, &id));
+            DT_TRY(dt_expect_id(j, vehicle_keys[i], &c->ids, &id));
         } else {
             bool is_null = false;
-            DT_TRY(dt_in_f64(j, vehicle_keys[i], &number[i], numbers[i].may_be_missing ? &is_null : NULL));
+            DT_TRY(dt_expect_f64(j, vehicle_keys[i], &number[i], numbers[i].may_be_missing ? &is_null : NULL));
             if (!is_null && !(number[i] >= numbers[i].lo && number[i] <= numbers[i].hi)) {
                 return dt_json_fail(j, "%s %g is outside [%g, %g]", vehicle_keys[i], number[i], numbers[i].lo,
                                     numbers[i].hi);
@@ -103,9 +103,9 @@ static dt_status read_vehicle(dt_json *j, dt_chunks *c)
 static dt_status read_vehicles(dt_json *j, dt_chunks *c)
 {
     dt_status st;
-    DT_TRY(dt_in_array(j, "vehicles"));
+    DT_TRY(dt_expect_array(j, "vehicles"));
     c->n = 0;
-    while ((st = dt_in_next_object(j, "a vehicle")) == DT_OK) {
+    while ((st = dt_expect_next_object(j, "a vehicle")) == DT_OK) {
         if (c->n == c->cap) {
             uint32_t cap = c->cap == 0 ? 64 : 2 * c->cap;
             if (cap > VEHICLES_MAX) {
@@ -155,9 +155,9 @@ static dt_status read_frame(dt_json *j, dt_chunks *c)
     double t = 0;
     int64_t frame = 0;
     dt_status st;
-    while ((st = dt_in_known_key(j, keys, &seen, &which)) == DT_OK) {
+    while ((st = dt_expect_known_key(j, keys, &seen, &which)) == DT_OK) {
         if (which == T) {
-            DT_TRY(dt_in_f64(j, keys[T], &t, NULL));
+            DT_TRY(dt_expect_f64(j, keys[T], &t, NULL));
             DT_TRY(frame_number(j, c, t, &frame));
         } else {
             DT_TRY(read_vehicles(j, c));
@@ -183,8 +183,8 @@ static dt_status read_frame(dt_json *j, dt_chunks *c)
 static dt_status read_frames(dt_json *j, dt_chunks *c)
 {
     dt_status st;
-    DT_TRY(dt_in_array(j, "frames"));
-    while ((st = dt_in_next_object(j, "a frame")) == DT_OK) {
+    DT_TRY(dt_expect_array(j, "frames"));
+    while ((st = dt_expect_next_object(j, "a frame")) == DT_OK) {
         DT_TRY(read_frame(j, c));
     }
     return st == DT_DONE ? DT_OK : st;
@@ -214,8 +214,8 @@ static dt_status read_sample(dt_json *j, dt_chunks *c)
         DT_TRY(dt_store_scene_begin(c->writer));
         DT_TRY(dt_store_scene_map(c->writer, c->map));
     }
-    while ((st = dt_in_known_key(j, keys, &seen, &which)) == DT_OK) {
-        DT_TRY(which == FRAMES ? read_frames(j, c) : dt_in_str(j, keys[which], text[which], sizeof(text[which])));
+    while ((st = dt_expect_known_key(j, keys, &seen, &which)) == DT_OK) {
+        DT_TRY(which == FRAMES ? read_frames(j, c) : dt_expect_str(j, keys[which], text[which], sizeof(text[which])));
         DT_TRY(which == SITE ? check_site(j, c, text[SITE]) : DT_OK);
     }
     DT_TRY_DONE(st);
@@ -243,8 +243,8 @@ static dt_status read_samples(dt_json *j, int which, dt_chunks *c)
 {
     dt_status st;
     (void)which; /* there is no other key */
-    DT_TRY(dt_in_array(j, "samples"));
-    while ((st = dt_in_next_object(j, "a sample")) == DT_OK) {
+    DT_TRY(dt_expect_array(j, "samples"));
+    while ((st = dt_expect_next_object(j, "a sample")) == DT_OK) {
         DT_TRY(read_sample(j, c));
     }
     return st == DT_DONE ? DT_OK : st;

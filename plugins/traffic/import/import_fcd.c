@@ -10,10 +10,10 @@
 
 #include "traffic/features/features.h"
 #include "traffic/import/import.h"
-#include "traffic/import/names.h"
+#include "traffic/text/names.h"
 #include "traffic/import/rows.h"
-#include "traffic/import/values.h"
-#include "traffic/import/xml_in.h"
+#include "traffic/text/values.h"
+#include "traffic/text/xml_reader.h"
 #include "base/err.h"
 #include "base/mem.h"
 

@@ -8,8 +8,8 @@
 
 #include "traffic/import/import.h"
 #include "traffic/import/rows.h"
-#include "traffic/import/source.h"
-#include "traffic/import/xml_in.h"
+#include "traffic/text/source.h"
+#include "traffic/text/xml_reader.h"
 #include "base/err.h"
 #include "base/text.h"
 

@@ -8,7 +8,7 @@
 
 #include "traffic/import/import_jobs.h"
 #include "traffic/import/import_part.h"
-#include "traffic/import/source.h"
+#include "traffic/text/source.h"
 #include "base/beneath.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -44,8 +44,8 @@ struct jobs {
     const dt_import_options *opt;
     const dt_import_plan *plan;
     dt_str folder;
-    int lock;        /* -1: none */
-    dt_aside *aside; /* the store's, until it is begun */
+    int lock;          /* -1: none */
+    dt_staging *aside; /* the store's, until it is begun */
     part *part;
     uint32_t n_jobs, n_before;
     uint32_t threads;      /* of each job */
@@ -110,7 +110,7 @@ static void note_progress(void *user, const dt_import_progress *now)
     }
 }
 
-static dt_status fill_part(part *p, const dt_import_options *opt, dt_rows *rows, dt_rows_told *told, dt_str *notes)
+static dt_status fill_part(part *p, const dt_import_options *opt, dt_rows *rows, dt_rows_report *told, dt_str *notes)
 {
     const char *folder = dt_str_text(&p->folder);
     dt_rows_as_part(rows);
@@ -132,7 +132,7 @@ static dt_status make_part(part *p)
     const size_t bytes = (j->opt->memory_bytes > 0 ? j->opt->memory_bytes : sort_bytes) / j->n_jobs;
     dt_import_options opt = *j->opt;
     dt_rows *rows = NULL;
-    dt_rows_told told = {0};
+    dt_rows_report told = {0};
     dt_str notes = {0};
     opt.memory_bytes = bytes > LEAST_SORT_BYTES ? bytes : LEAST_SORT_BYTES;
     opt.jobs = j->threads;
@@ -225,7 +225,7 @@ typedef struct join {
     dt_names scenes;
     const char **path; /* [paths_cap] of the file of each scene */
     int32_t paths_cap;
-    dt_rows_told told;
+    dt_rows_report told;
     dt_str *notes;
 } join;
 
@@ -241,7 +241,7 @@ static dt_status begin_store(join *c, const dt_part_record *first)
                                 .packing = opt->packing,
                                 .source = slash == NULL ? c->all->src[0] : slash + 1,
                                 .options = first->layout};
-    dt_aside *aside = c->all->aside;
+    dt_staging *aside = c->all->aside;
     c->rate_hz = first->rate_hz;
     c->all->aside = NULL; /* the writer's from here on */
     return dt_store_create_in(aside, &meta, &c->writer);
@@ -293,7 +293,7 @@ static dt_status add_part(join *c, const part *p)
     if (st == DT_OK && r.rows > 0) {
         st = dt_store_append(c->writer, folder);
     }
-    dt_rows_told_add(&c->told, &r.told);
+    dt_rows_report_add(&c->told, &r.told);
     dt_part_record_fini(&r);
     return st;
 }
@@ -313,7 +313,7 @@ static dt_status join_parts(jobs *j, dt_str *notes)
     }
     if (st == DT_OK) {
         tell(j);
-        dt_rows_tell(&c.told, notes);
+        dt_rows_report_print(&c.told, notes);
         st = dt_str_status(notes); /* before the store is there */
     }
     if (st == DT_OK) {
@@ -446,7 +446,7 @@ static dt_status take_folder(jobs *j)
     DT_TRY(dt_store_check_out(j->out));
     DT_TRY(look_at_folder(j));
     DT_TRY(lock_parts(j));
-    return dt_aside_open(j->out, DT_ASIDE_FOLDER, &j->aside);
+    return dt_staging_open(j->out, DT_STAGING_FOLDER, &j->aside);
 }
 
 static dt_status name_parts(jobs *j)
@@ -547,7 +547,7 @@ dt_status dt_import_jobs(const dt_import_plan *plan, const char *const *src, con
     for (uint32_t i = 0; i < plan->n; i++) {
         dt_str_fini(&j.part[i].folder);
     }
-    dt_aside_close(j.aside);
+    dt_staging_close(j.aside);
     dt_lock_release(j.lock);
     pthread_cond_destroy(&j.changed);
     pthread_mutex_destroy(&j.mutex);

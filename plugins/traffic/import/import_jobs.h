@@ -7,7 +7,7 @@
  *
  * What ends an import (a signal, a full disk, a wrong value, kill -9) leaves finished parts in that folder. The next
  * import to the same place goes on with those whose key and digest fit, and removes the others; a finished one removes
- * them all. While a process writes parts it holds OUT.parts/lock, and OUT itself (aside.h).
+ * them all. While a process writes parts it holds OUT.parts/lock, and OUT itself (staging.h).
  *
  * Memory: of each job as of an import alone, with its share of the sort buffer. Of two files that are wrong the first
  * one in their order is told, however many jobs there are. Threads: one import, one thread, which starts the others.

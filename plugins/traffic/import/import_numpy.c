@@ -215,10 +215,10 @@ static dt_status read_rows(numpy *p, dt_str *notes)
     }
     dt_str_addf(notes, "arrays of numpy: %" PRId64 " rows at %g Hz; edges are recomputed\n", p->node.rows,
                 p->opt->frame_rate_hz);
-    dt_rows_told told = {0};
+    dt_rows_report told = {0};
     dt_status st = dt_rows_finish(p->rows, &told);
     if (st == DT_OK) {
-        dt_rows_tell(&told, notes);
+        dt_rows_report_print(&told, notes);
         st = dt_str_status(notes); /* before the store is there */
     }
     dt_str_fini(&told.warnings);

@@ -8,7 +8,7 @@
 
 #include "traffic/import/import_part.h"
 #include "traffic/import/columns.h"
-#include "traffic/import/json_in.h"
+#include "traffic/text/json_reader.h"
 #include "traffic/import/recording_meta.h"
 #include "base/beneath.h"
 #include "base/err.h"
@@ -228,7 +228,7 @@ static dt_status write_text(const char *folder, const char *name, const dt_str *
 static const char *const checked_key[DT_UNITS_N] = {"checked_speed", "checked_heading", "checked_accel"},
                          *const off_key[DT_UNITS_N] = {"off_speed", "off_heading", "off_accel"};
 
-static void record(const dt_rows *rows, const dt_rows_told *told, dt_str *text)
+static void record(const dt_rows *rows, const dt_rows_report *told, dt_str *text)
 {
     dt_json_out o = {.s = text};
     dt_json_obj(&o, NULL);
@@ -265,7 +265,7 @@ static void record(const dt_rows *rows, const dt_rows_told *told, dt_str *text)
     dt_str_add(text, "\n");
 }
 
-dt_status dt_part_seal(const char *folder, const char *key, const dt_rows *rows, const dt_rows_told *told,
+dt_status dt_part_seal(const char *folder, const char *key, const dt_rows *rows, const dt_rows_report *told,
                        const dt_str *notes)
 {
     dt_str text = {0}, line = {0};
@@ -315,8 +315,8 @@ static dt_status add_scene(dt_json *j, dt_part_record *p)
     int32_t number = 0;
     bool is_new = false;
     dt_status st;
-    while ((st = dt_in_key(j, key)) == DT_OK) {
-        DT_TRY(strcmp(key, "name") == 0 ? dt_in_str(j, key, name, sizeof(name)) : dt_in_i64(j, key, &file));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
+        DT_TRY(strcmp(key, "name") == 0 ? dt_expect_str(j, key, name, sizeof(name)) : dt_expect_i64(j, key, &file));
     }
     DT_TRY_DONE(st);
     if (p->scenes.n == p->files_cap) {
@@ -351,33 +351,33 @@ static dt_status read_member(dt_json *j, const char *key, dt_part_record *p)
                   {"fronts", &p->told.fronts}};
     for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
         if (strcmp(key, number[i].name) == 0) {
-            return dt_in_i64(j, key, number[i].to);
+            return dt_expect_i64(j, key, number[i].to);
         }
     }
     for (int q = 0; q < DT_UNITS_N; q++) {
         if (strcmp(key, checked_key[q]) == 0 || strcmp(key, off_key[q]) == 0) {
-            return dt_in_i64(j, key, key[0] == 'c' ? &p->told.checked[q] : &p->told.off[q]);
+            return dt_expect_i64(j, key, key[0] == 'c' ? &p->told.checked[q] : &p->told.off[q]);
         }
     }
     if (strcmp(key, "rate_hz") == 0) {
-        return dt_in_f64(j, key, &p->rate_hz, NULL);
+        return dt_expect_f64(j, key, &p->rate_hz, NULL);
     }
     if (strcmp(key, "heading_off") == 0) {
         p->told.has_heading_off = true;
-        return dt_in_f64(j, key, &p->told.heading_off, NULL);
+        return dt_expect_f64(j, key, &p->told.heading_off, NULL);
     }
     if (strcmp(key, "layout") == 0) {
-        return dt_in_str(j, key, p->layout, sizeof(p->layout));
+        return dt_expect_str(j, key, p->layout, sizeof(p->layout));
     }
     if (strcmp(key, "is_heading_fixed") == 0) {
-        return dt_in_bool(j, key, &p->told.is_heading_fixed);
+        return dt_expect_bool(j, key, &p->told.is_heading_fixed);
     }
     if (strcmp(key, "scenes") != 0) {
         return dt_json_fail(j, "a part has no \"%s\"", key);
     }
     dt_status st;
-    DT_TRY(dt_in_array(j, key));
-    while ((st = dt_in_next_object(j, "a scene")) == DT_OK) {
+    DT_TRY(dt_expect_array(j, key));
+    while ((st = dt_expect_next_object(j, "a scene")) == DT_OK) {
         DT_TRY(add_scene(j, p));
     }
     return st == DT_DONE ? DT_OK : st;
@@ -387,11 +387,11 @@ static dt_status parse(dt_json *j, dt_part_record *out)
 {
     char key[DT_IN_KEY_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, "part.json"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "part.json"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         DT_TRY(read_member(j, key, out));
     }
-    return st == DT_DONE ? dt_in_end(j) : st;
+    return st == DT_DONE ? dt_expect_end(j) : st;
 }
 
 dt_status dt_part_read(const char *folder, dt_part_record *out, dt_str *notes)

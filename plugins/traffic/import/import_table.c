@@ -8,9 +8,9 @@
 #endif
 
 #include "traffic/import/columns.h"
-#include "traffic/import/csv.h"
+#include "traffic/text/csv.h"
 #include "traffic/import/import.h"
-#include "traffic/map/lane_markings.h"
+#include "traffic/import/lane_markings.h"
 #include "traffic/import/recording_meta.h"
 #include "traffic/import/rows.h"
 #include "base/err.h"

@@ -14,12 +14,12 @@
 void dt_motion_check_init(dt_motion_check *m, double rate_hz)
 {
     m->rate_hz = rate_hz;
-    dt_live_init(&m->live, rate_hz);
+    dt_tracker_init(&m->live, rate_hz);
 }
 
 void dt_motion_check_scene(dt_motion_check *m)
 {
-    dt_live_clear(&m->live);
+    dt_tracker_clear(&m->live);
 }
 
 static dt_table_row row_of(const dt_vehicle *v)
@@ -36,7 +36,7 @@ static dt_table_row row_of(const dt_vehicle *v)
                           .stop_distance = v->stop_distance};
 }
 
-static void count_unknown(dt_rows_told *t, const dt_vehicle *v)
+static void count_unknown(dt_rows_report *t, const dt_vehicle *v)
 {
     t->no_length += isnan(v->length);
     t->no_width += isnan(v->width);
@@ -47,9 +47,9 @@ static void count_unknown(dt_rows_told *t, const dt_vehicle *v)
 dt_status dt_motion_check_frame(dt_motion_check *m, int64_t frame, const dt_vehicle *v, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        dt_live_vehicle *l = NULL;
+        dt_tracked_vehicle *l = NULL;
         bool is_new = false;
-        DT_TRY(dt_live_get(&m->live, v[i].id, frame, &l, &is_new));
+        DT_TRY(dt_tracker_get(&m->live, v[i].id, frame, &l, &is_new));
         const dt_table_row row = row_of(&v[i]);
         const double before_s = is_new ? 0 : (double)(frame - l->frame) / m->rate_hz;
         dt_units_add(&m->units, &l->window, &row, before_s, l->last_x, l->last_y);
@@ -64,14 +64,14 @@ dt_status dt_motion_check_frame(dt_motion_check *m, int64_t frame, const dt_vehi
 
 dt_status dt_motion_check_report(dt_motion_check *m, const char *path, dt_str *notes)
 {
-    dt_rows_told_units(&m->told, &m->units, path, NULL);
+    dt_rows_report_units(&m->told, &m->units, path, NULL);
     DT_TRY(dt_str_status(&m->told.warnings));
-    dt_rows_tell(&m->told, notes);
+    dt_rows_report_print(&m->told, notes);
     return dt_str_status(notes);
 }
 
 void dt_motion_check_fini(dt_motion_check *m)
 {
-    dt_live_fini(&m->live);
+    dt_tracker_fini(&m->live);
     dt_str_fini(&m->told.warnings);
 }

@@ -8,13 +8,13 @@
 #define DTRAIN_PLUGINS_TRAFFIC_MOTION_CHECK_H
 
 #include "traffic/import/rows.h"
-#include "traffic/store/live.h"
+#include "traffic/store/tracker.h"
 
 typedef struct dt_motion_check {
-    dt_live live;
+    dt_tracker live;
     dt_units units;
     double rate_hz;
-    dt_rows_told told;
+    dt_rows_report told;
 } dt_motion_check;
 
 void dt_motion_check_init(dt_motion_check *m, double rate_hz);

@@ -8,7 +8,7 @@
 
 #include "traffic/import/recording_meta.h"
 #include "traffic/import/columns.h"
-#include "traffic/import/csv.h"
+#include "traffic/text/csv.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"

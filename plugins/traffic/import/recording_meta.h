@@ -7,7 +7,7 @@
 #define DTRAIN_PLUGINS_TRAFFIC_RECORDING_META_H
 
 #include "base/str.h"
-#include "traffic/import/values.h"
+#include "traffic/text/values.h"
 
 enum { DT_MARKINGS_MOST = 32 };
 

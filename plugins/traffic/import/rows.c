@@ -7,9 +7,9 @@
 #endif
 
 #include "traffic/import/rows.h"
-#include "traffic/store/live.h"
-#include "traffic/map/map_in.h"
-#include "traffic/import/names.h"
+#include "traffic/store/tracker.h"
+#include "traffic/map/map_reader.h"
+#include "traffic/text/names.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
@@ -57,9 +57,9 @@ struct dt_rows {
     bool is_part;          /* the store is one */
     dt_units units;        /* of the file that is stored, `doubted`; -1: none */
     int32_t doubted;
-    dt_rows_told said;  /* of the files before */
-    int32_t map;        /* of the file that has begun, by the options; -1: none */
-    bool map_is_folder; /* of maps, one of each scene */
+    dt_rows_report said; /* of the files before */
+    int32_t map;         /* of the file that has begun, by the options; -1: none */
+    bool map_is_folder;  /* of maps, one of each scene */
     dt_map_origin map_origin;
 };
 
@@ -331,7 +331,7 @@ dt_status dt_rows_add(dt_rows *r, const dt_table_row *row)
 /* ---- sorted rows into frames ------------------------------------------------------------------------------------- */
 
 typedef struct feed {
-    dt_live live;
+    dt_tracker live;
     dt_vehicle *vehicle;
     uint32_t n, cap;
     int32_t scene;      /* of the open frame, -1 before the first */
@@ -397,7 +397,7 @@ static dt_status begin_frame(dt_rows *r, feed *f, const dt_table_row *row)
         DT_TRY(dt_store_scene_begin(r->writer));
         DT_TRY(dt_store_scene_map(r->writer, r->scene[row->scene].map));
         f->is_open = true;
-        dt_live_clear(&f->live);
+        dt_tracker_clear(&f->live);
     }
     f->frame = row->frame;
     return DT_OK;
@@ -411,7 +411,7 @@ static bool is_a_metre(double dx, double dy)
 }
 
 /* Direction of travel over at least the last metre: causal, steady where a vehicle stands. NAN: unknown. */
-static double heading_of(const file *from, bool has_axis, dt_live_vehicle *l, const dt_table_row *row, bool is_new)
+static double heading_of(const file *from, bool has_axis, dt_tracked_vehicle *l, const dt_table_row *row, bool is_new)
 {
     if (is_new) {
         l->heading = has_axis ? from->axis_heading : NAN;
@@ -432,7 +432,7 @@ static double heading_of(const file *from, bool has_axis, dt_live_vehicle *l, co
     return l->heading;
 }
 
-static dt_status check_order(const dt_rows *r, const dt_live_vehicle *l, const dt_table_row *row, int64_t begin,
+static dt_status check_order(const dt_rows *r, const dt_tracked_vehicle *l, const dt_table_row *row, int64_t begin,
                              bool is_new)
 {
     const char *path = file_of(r, row->scene)->path;
@@ -462,7 +462,7 @@ static void doubt_units(dt_rows *r)
         return;
     }
     const file *f = &r->file[r->doubted];
-    dt_rows_told_units(&r->said, &r->units, f->path, f->has_columns ? &f->columns : NULL);
+    dt_rows_report_units(&r->said, &r->units, f->path, f->has_columns ? &f->columns : NULL);
     r->units = (dt_units){.n_windows = 0};
 }
 
@@ -482,10 +482,10 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
         f->vehicle = grown;
         f->cap = cap;
     }
-    dt_live_vehicle *l = NULL;
+    dt_tracked_vehicle *l = NULL;
     bool is_new = false;
-    const int64_t frame = row->frame - f->begin; /* of the scene that is stored: from 0, as dt_live has them */
-    DT_TRY(dt_live_get(&f->live, row->id, frame, &l, &is_new));
+    const int64_t frame = row->frame - f->begin; /* of the scene that is stored: from 0, as dt_tracker has them */
+    DT_TRY(dt_tracker_get(&f->live, row->id, frame, &l, &is_new));
     DT_TRY(check_order(r, l, row, f->begin, is_new));
     const double heading = heading_of(from, !r->scene[row->scene].has_no_axis, l, row, is_new);
     r->said.unknown_heading += isnan(heading);
@@ -537,7 +537,7 @@ static dt_status feed_store(dt_rows *r)
     dt_table_row last = {.scene = -1};
     const dt_table_row *row = NULL;
     int64_t n = 0;
-    dt_live_init(&f.live, r->rate_hz);
+    dt_tracker_init(&f.live, r->rate_hz);
     dt_status st;
     while ((st = dt_sort_next(r->sort, &row)) == DT_OK) {
         if (++n % TELL_ROWS == 0) {
@@ -568,14 +568,14 @@ static dt_status feed_store(dt_rows *r)
     if (st == DT_OK) {
         st = end_scene(r, &f);
     }
-    dt_live_fini(&f.live);
+    dt_tracker_fini(&f.live);
     dt_free(f.vehicle);
     return st;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told)
+dt_status dt_rows_finish(dt_rows *r, dt_rows_report *told)
 {
     DT_TRY(feed_store(r));
     doubt_units(r);
@@ -585,7 +585,7 @@ dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told)
     r->said.no_length = r->n_no_length;
     r->said.no_heading = r->n_no_heading;
     r->said.is_heading_fixed = r->is_heading_fixed;
-    dt_rows_told_add(told, &r->said);
+    dt_rows_report_add(told, &r->said);
     return dt_str_status(&told->warnings);
 }
 

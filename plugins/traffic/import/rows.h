@@ -52,7 +52,7 @@ void dt_rows_file_end(dt_rows *r, uint64_t bytes);
 /* Of all files of the import together. */
 void dt_rows_expect(dt_rows *r, uint64_t bytes);
 /* What an import says at its end: numbers of rows, and doubts of units, a line each. */
-typedef struct dt_rows_told { /* zeroed is empty */
+typedef struct dt_rows_report { /* zeroed is empty */
     int64_t runs, repeats, no_length, no_width, no_heading, no_accel;
     int64_t unknown_heading, axis_heading; /* rows of vehicles that have none and have not moved yet */
     int64_t fronts;                        /* of the former those of fronts, kept in place of centres */
@@ -61,16 +61,17 @@ typedef struct dt_rows_told { /* zeroed is empty */
     bool has_heading_off;
     double heading_off; /* degrees, the largest median of a file */
     dt_str warnings;
-} dt_rows_told;
-void dt_rows_told_add(dt_rows_told *to, const dt_rows_told *from);
+} dt_rows_report;
+void dt_rows_report_add(dt_rows_report *to, const dt_rows_report *from);
 /* Of one file, or of a source that is one: shares of inconsistent rows, and doubts that begin with its path. c: as of
  * dt_units_doubt. */
-void dt_rows_told_units(dt_rows_told *to, const dt_units *u, const char *path, const dt_columns *c);
-void dt_rows_tell(const dt_rows_told *t, dt_str *notes); /* doubts as warnings of the log, the rest to notes */
+void dt_rows_report_units(dt_rows_report *to, const dt_units *u, const char *path, const dt_columns *c);
+void dt_rows_report_print(const dt_rows_report *t,
+                          dt_str *notes); /* doubts as warnings of the log, the rest to notes */
 
 /* Everything into the store, which appears by a commit after it; told accumulates. Errors: DT_EDATA with file and line,
  * DT_EINTERRUPTED (the options' stops), DT_EIO, DT_ENOMEM. */
-dt_status dt_rows_finish(dt_rows *r, dt_rows_told *told) DT_NODISCARD;
+dt_status dt_rows_finish(dt_rows *r, dt_rows_report *told) DT_NODISCARD;
 dt_status dt_rows_commit(dt_rows *r) DT_NODISCARD; /* DT_EIO, DT_ENOMEM */
 
 /* Of an import in parts: the store is a part (store.h), by a call right after create; and what is known once its files

@@ -12,20 +12,10 @@
 #include "traffic/import/columns.h"
 #include "traffic/import/sort.h"
 #include "traffic/store/store.h"
+#include "traffic/store/tracker.h"
 
 enum { DT_UNITS_SPEED, DT_UNITS_HEADING, DT_UNITS_ACCEL, DT_UNITS_N };
 enum { DT_UNITS_TURNS = 16, DT_UNITS_BINS = 1600, DT_UNITS_DEGREES = 360, DT_UNITS_PAIRED = 64 };
-
-/* A window of one vehicle. */
-typedef struct dt_units_window { /* zeroed: none is open */
-    bool is_open, has_heading, has_accel;
-    int32_t rows;
-    double s;                                                  /* its length so far */
-    double x, y, heading, speed;                               /* where it began */
-    double last_speed, last_accel;                             /* of the row before */
-    double path, change;                                       /* m, m/s: integrals of |speed| and of acceleration */
-    double speed_range[2], magnitude_range[2], accel_range[2]; /* least and most */
-} dt_units_window;
 
 typedef struct dt_units {                         /* of one file, or of a store; zeroed at first */
     int64_t checked[DT_UNITS_N], off[DT_UNITS_N]; /* rows: compared, and inconsistent */

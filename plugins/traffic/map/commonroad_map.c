@@ -44,7 +44,7 @@ typedef struct sign_ref {
 typedef enum part { OUTSIDE, LANELET, SIGN, INTERSECTION } part;
 
 struct dt_commonroad_map {
-    dt_lane_book book;
+    dt_lane_builder book;
     bool is_2018;
     part part;    /* that is open */
     int64_t line; /* where it begins */
@@ -95,7 +95,7 @@ static void read_limit(dt_commonroad_map *m, const dt_xml *x, double *out_p)
     if (!x->is_cut && dt_parse_f64(x->text, &limit) && limit >= 0 && limit <= DT_LANE_LIMIT_MAX) {
         *out_p = limit;
     } else {
-        dt_book_odd_limit(&m->book, x->text);
+        dt_lane_builder_odd_limit(&m->book, x->text);
     }
 }
 
@@ -132,7 +132,7 @@ static dt_status refer(dt_commonroad_map *m, const dt_xml *x, dt_lane_ref role)
 {
     char id[ID_BYTES];
     DT_TRY(read_id(x, "ref", id));
-    return dt_book_refer(&m->book, x->line, this_lane(m), role, id);
+    return dt_lane_builder_refer(&m->book, x->line, this_lane(m), role, id);
 }
 
 static dt_status refer_beside(dt_commonroad_map *m, const dt_xml *x, dt_lane_ref role)
@@ -284,7 +284,7 @@ static dt_status end_lanelet(dt_commonroad_map *m)
                                .xy = m->centre.xy,
                                .width = m->width,
                                .n = m->centre.n};
-    return dt_book_lane(&m->book, m->line, m->id, &lane);
+    return dt_lane_builder_add(&m->book, m->line, m->id, &lane);
 }
 
 static dt_status end_sign(dt_commonroad_map *m, const dt_xml *x)
@@ -365,7 +365,7 @@ static dt_status name_crossings(dt_commonroad_map *m)
 
 void dt_commonroad_map_tell(const dt_commonroad_map *m, dt_str *notes)
 {
-    dt_book_tell(&m->book, notes);
+    dt_lane_builder_tell(&m->book, notes);
 }
 
 dt_status dt_commonroad_map_close(dt_commonroad_map *m, const dt_roads **roads_p)
@@ -374,7 +374,7 @@ dt_status dt_commonroad_map_close(dt_commonroad_map *m, const dt_roads **roads_p
     if (m->book.roads.n_lanes > 0) {
         DT_TRY(obey_signs(m));
         DT_TRY(name_crossings(m));
-        DT_TRY(dt_book_close(&m->book));
+        DT_TRY(dt_lane_builder_close(&m->book));
         *roads_p = &m->book.roads;
     }
     return DT_OK;
@@ -385,7 +385,7 @@ void dt_commonroad_map_destroy(dt_commonroad_map *m)
     if (m == NULL) {
         return;
     }
-    dt_book_fini(&m->book);
+    dt_lane_builder_fini(&m->book);
     dt_polyline_fini(&m->bound[0]);
     dt_polyline_fini(&m->bound[1]);
     dt_polyline_fini(&m->centre);

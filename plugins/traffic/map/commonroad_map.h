@@ -6,8 +6,8 @@
 #ifndef DTRAIN_PLUGINS_TRAFFIC_COMMONROAD_MAP_H
 #define DTRAIN_PLUGINS_TRAFFIC_COMMONROAD_MAP_H
 
-#include "traffic/map/lane_book.h"
-#include "traffic/import/xml_in.h"
+#include "traffic/map/lane_builder.h"
+#include "traffic/text/xml_reader.h"
 
 typedef struct dt_commonroad_map dt_commonroad_map;
 

@@ -6,9 +6,9 @@
 #ifndef DTRAIN_PLUGINS_TRAFFIC_LANELET2_H
 #define DTRAIN_PLUGINS_TRAFFIC_LANELET2_H
 
-#include "traffic/map/lane_book.h"
-#include "traffic/map/map_in.h"
-#include "traffic/import/names.h"
+#include "traffic/map/lane_builder.h"
+#include "traffic/map/map_reader.h"
+#include "traffic/text/names.h"
 
 enum { DT_OSM_ID_BYTES = 32, DT_LEFT = 0, DT_RIGHT = 1 };
 enum { DT_OSM_LATITUDE, DT_OSM_LONGITUDE, DT_OSM_X, DT_OSM_Y, DT_OSM_N_COORDINATES };
@@ -59,7 +59,7 @@ typedef struct dt_lanelet2 {
     char type[32], subtype[32];
     char sign[64]; /* of a rule */
     bool has_turn;
-    dt_lane_book book;
+    dt_lane_builder book;
 } dt_lanelet2;
 
 #define DT_OSM_AT(p, T, i) (((T *)(p).data)[i])

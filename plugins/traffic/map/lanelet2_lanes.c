@@ -218,7 +218,7 @@ static dt_status make_lane(dt_lanelet2 *m, dt_lanelet *l, lines *r)
     DT_TRY(obey_rules(m, l));
     const dt_road_lane lane = {
         .id = l->id, .kind = l->kind, .limit = l->limit, .xy = r->centre.xy, .width = r->width, .n = r->centre.n};
-    return dt_book_lane(&m->book, l->line, id, &lane);
+    return dt_lane_builder_add(&m->book, l->line, id, &lane);
 }
 
 static dt_status make_lanes(dt_lanelet2 *m)

@@ -11,9 +11,9 @@
 #endif
 
 #include "traffic/features/features.h"
-#include "traffic/import/json_in.h"
-#include "traffic/map/lane_book.h"
-#include "traffic/map/map_in.h"
+#include "traffic/text/json_reader.h"
+#include "traffic/map/lane_builder.h"
+#include "traffic/map/map_reader.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -27,7 +27,7 @@ enum { ID_BYTES = 32, LEFT = 0, RIGHT = 1, CENTRE = 2 };
 
 typedef struct archive {
     dt_json *j;
-    dt_lane_book book;
+    dt_lane_builder book;
     dt_polyline line[3], middle; /* of the lane that is open: boundaries and centre line as they are given */
     double *width;
     char type[32];
@@ -42,8 +42,8 @@ static dt_status read_point(archive *a, dt_polyline *out)
     uint32_t seen = 0;
     int d = 0;
     dt_status st;
-    while ((st = dt_in_known_key(a->j, keys, &seen, &d)) == DT_OK) {
-        DT_TRY(dt_in_f64(a->j, keys[d], &xy[d], NULL));
+    while ((st = dt_expect_known_key(a->j, keys, &seen, &d)) == DT_OK) {
+        DT_TRY(dt_expect_f64(a->j, keys[d], &xy[d], NULL));
     }
     if (st != DT_DONE) {
         return st;
@@ -57,8 +57,8 @@ static dt_status read_point(archive *a, dt_polyline *out)
 static dt_status read_line(archive *a, const char *what, dt_polyline *out)
 {
     dt_status st;
-    DT_TRY(dt_in_array(a->j, what));
-    while ((st = dt_in_next_object(a->j, what)) == DT_OK) {
+    DT_TRY(dt_expect_array(a->j, what));
+    while ((st = dt_expect_next_object(a->j, what)) == DT_OK) {
         DT_TRY(read_point(a, out));
     }
     return st == DT_DONE ? DT_OK : st;
@@ -68,16 +68,16 @@ static dt_status refer(archive *a, const dt_json_token *t, dt_lane_ref role)
 {
     char id[ID_BYTES];
     if (t->kind != DT_JSON_NUMBER || !t->is_integer) {
-        return dt_json_fail(a->j, "a lane segment is referred to by %s, not by an integer", dt_in_kind(t->kind));
+        return dt_json_fail(a->j, "a lane segment is referred to by %s, not by an integer", dt_expect_kind(t->kind));
     }
     snprintf(id, sizeof(id), "%" PRId64, t->integer);
-    return dt_book_refer(&a->book, t->line, (int32_t)a->book.roads.n_lanes, role, id);
+    return dt_lane_builder_refer(&a->book, t->line, (int32_t)a->book.roads.n_lanes, role, id);
 }
 
 static dt_status refer_to_all(archive *a, const char *key, dt_lane_ref role)
 {
     dt_json_token t;
-    DT_TRY(dt_in_array(a->j, key));
+    DT_TRY(dt_expect_array(a->j, key));
     for (;;) {
         DT_TRY(dt_json_next(a->j, &t));
         if (t.kind == DT_JSON_ARRAY_END) {
@@ -112,9 +112,9 @@ static dt_status read_member(archive *a, int which)
     const char *key = lane_keys[which];
     switch (which) {
     case CROSSING:
-        return dt_in_bool(a->j, key, &a->is_crossing);
+        return dt_expect_bool(a->j, key, &a->is_crossing);
     case TYPE:
-        return dt_in_str(a->j, key, a->type, sizeof(a->type));
+        return dt_expect_str(a->j, key, a->type, sizeof(a->type));
     case NEXT:
         return refer_to_all(a, key, DT_REF_NEXT);
     case BEFORE:
@@ -158,7 +158,7 @@ static dt_status end_lane(archive *a, const char *id, int64_t line)
     }
     const dt_road_lane lane = {
         .id = number, .kind = kind_of(a), .xy = xy->xy, .width = has_bounds ? a->width : NULL, .n = xy->n};
-    return dt_book_lane(&a->book, line, id, &lane);
+    return dt_lane_builder_add(&a->book, line, id, &lane);
 }
 
 static dt_status read_lane(archive *a, const char *id, int64_t line)
@@ -171,8 +171,8 @@ static dt_status read_lane(archive *a, const char *id, int64_t line)
     }
     a->type[0] = '\0';
     a->is_crossing = false;
-    DT_TRY(dt_in_object(a->j, "a lane segment"));
-    while ((st = dt_in_known_key(a->j, lane_keys, &seen, &which)) == DT_OK) {
+    DT_TRY(dt_expect_object(a->j, "a lane segment"));
+    while ((st = dt_expect_known_key(a->j, lane_keys, &seen, &which)) == DT_OK) {
         DT_TRY(read_member(a, which));
     }
     return st == DT_DONE ? end_lane(a, id, line) : st;
@@ -181,7 +181,7 @@ static dt_status read_lane(archive *a, const char *id, int64_t line)
 static dt_status read_lanes(archive *a)
 {
     a->has_lanes = true;
-    DT_TRY(dt_in_object(a->j, "lane_segments"));
+    DT_TRY(dt_expect_object(a->j, "lane_segments"));
     for (;;) {
         dt_json_token t;
         char id[ID_BYTES];
@@ -203,11 +203,11 @@ static dt_status read_archive(archive *a)
     uint32_t seen = 0;
     int which = 0;
     dt_status st;
-    DT_TRY(dt_in_object(a->j, "the map"));
-    while ((st = dt_in_known_key(a->j, keys, &seen, &which)) == DT_OK) {
+    DT_TRY(dt_expect_object(a->j, "the map"));
+    while ((st = dt_expect_known_key(a->j, keys, &seen, &which)) == DT_OK) {
         DT_TRY(read_lanes(a));
     }
-    return st == DT_DONE ? dt_in_end(a->j) : st;
+    return st == DT_DONE ? dt_expect_end(a->j) : st;
 }
 
 /* From the first point of a lane to its last. */
@@ -237,7 +237,7 @@ static dt_status finish(archive *a, dt_str *notes)
         return DT_FAIL(DT_EDATA, "%s has no %s: no map of Argoverse 2", a->book.path,
                        a->has_lanes ? "lane segment" : "lane_segments");
     }
-    DT_TRY(dt_book_close(&a->book));
+    DT_TRY(dt_lane_builder_close(&a->book));
     keep_same_direction(&a->book.roads, a->book.roads.left);
     keep_same_direction(&a->book.roads, a->book.roads.right);
     dt_str_addf(notes, "%s: %" PRId64 " lane segments of Argoverse 2, %" PRId64 " references to lanes outside\n",
@@ -265,7 +265,7 @@ dt_status dt_map_argoverse(dt_source *source, const char *path, const dt_map_ori
         a.book.roads = (dt_roads){.n_lanes = 0};
     }
     dt_json_close(a.j);
-    dt_book_fini(&a.book);
+    dt_lane_builder_fini(&a.book);
     for (int i = 0; i < 3; i++) {
         dt_polyline_fini(&a.line[i]);
     }

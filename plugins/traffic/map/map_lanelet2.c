@@ -11,7 +11,7 @@
 #include "traffic/features/features.h"
 #include "traffic/map/lanelet2.h"
 #include "traffic/map/utm.h"
-#include "traffic/import/xml_in.h"
+#include "traffic/text/xml_reader.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -210,7 +210,7 @@ static void limit_to(dt_lanelet2 *m, const char *text, double *limit)
     if (read_speed(text, &speed)) {
         *limit = *limit > 0 ? fmin(*limit, speed) : speed;
     } else {
-        dt_book_odd_limit(&m->book, text);
+        dt_lane_builder_odd_limit(&m->book, text);
     }
 }
 
@@ -328,9 +328,9 @@ static dt_status finish(dt_lanelet2 *m, dt_str *notes)
         return DT_FAIL(DT_EDATA, "%s has no relation of type lanelet: no map of lanelet2", m->path);
     }
     DT_TRY(dt_lanelet2_lanes(m));
-    DT_TRY(dt_book_close(&m->book));
+    DT_TRY(dt_lane_builder_close(&m->book));
     dt_str_addf(notes, "%s: %" PRId64 " lanelets of lanelet2\n", m->path, m->lanelet.n);
-    dt_book_tell(&m->book, notes);
+    dt_lane_builder_tell(&m->book, notes);
     return DT_OK;
 }
 
@@ -347,7 +347,7 @@ dt_status dt_map_lanelet2(dt_source *source, const char *path, const dt_map_orig
         *out_p = m.book.roads;
         m.book.roads = (dt_roads){.n_lanes = 0};
     }
-    dt_book_fini(&m.book);
+    dt_lane_builder_fini(&m.book);
     dt_names_fini(&m.nodes);
     dt_names_fini(&m.ways);
     dt_names_fini(&m.rules);

@@ -12,10 +12,10 @@
 #endif
 
 #include "traffic/features/features.h"
-#include "traffic/map/lane_book.h"
-#include "traffic/map/map_in.h"
-#include "traffic/import/values.h"
-#include "traffic/import/xml_in.h"
+#include "traffic/map/lane_builder.h"
+#include "traffic/map/map_reader.h"
+#include "traffic/text/values.h"
+#include "traffic/text/xml_reader.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -53,7 +53,7 @@ typedef struct net {
     int64_t n_into, into_cap;
     dt_polyline shape;
     double *width;
-    dt_lane_book book;
+    dt_lane_builder book;
 } net;
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ static dt_status add_lane(net *n, const dt_xml *x, const char *id)
     DT_TRY(dt_xml_need(x, "shape", &shape));
     DT_TRY(dt_xml_need_number(x, "speed", 0, DBL_MAX, &limit));
     if (limit > DT_LANE_LIMIT_MAX) { /* as of lanes without any */
-        dt_book_odd_limit(&n->book, dt_xml_get(x, "speed"));
+        dt_lane_builder_odd_limit(&n->book, dt_xml_get(x, "speed"));
         limit = 0;
     }
     DT_TRY(width != NULL ? dt_xml_number(x, "width", width, 0, DT_LANE_WIDTH_MAX_M, &width_m) : DT_OK);
@@ -208,7 +208,7 @@ static dt_status add_lane(net *n, const dt_xml *x, const char *id)
                                .xy = n->shape.xy,
                                .width = widths,
                                .n = n->shape.n};
-    return dt_book_lane(&n->book, x->line, id, &lane);
+    return dt_lane_builder_add(&n->book, x->line, id, &lane);
 }
 
 /* The lane that came last and the one before it. */
@@ -295,7 +295,7 @@ static dt_status pass_places(net *n)
                                n->path, c->line, PLACES_MOST);
             }
         }
-        DT_TRY(next != NULL ? dt_book_refer(&n->book, c->line, c->lane, DT_REF_NEXT, next) : DT_OK);
+        DT_TRY(next != NULL ? dt_lane_builder_refer(&n->book, c->line, c->lane, DT_REF_NEXT, next) : DT_OK);
     }
     return DT_OK;
 }
@@ -320,7 +320,7 @@ static dt_status begin_connection(net *n, const dt_xml *x)
                        from);
     }
     return to_place >= 0 ? go_into_place(n, x, number, to_place)
-                         : dt_book_refer(&n->book, x->line, number, DT_REF_NEXT, next);
+                         : dt_lane_builder_refer(&n->book, x->line, number, DT_REF_NEXT, next);
 }
 
 static dt_status begin(dt_xml *x)
@@ -357,18 +357,18 @@ dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *
         st = pass_places(&n);
     }
     if (st == DT_OK) {
-        st = dt_book_close(&n.book);
+        st = dt_lane_builder_close(&n.book);
     }
     if (st == DT_OK) {
         dt_str_addf(notes, "%s: %" PRId64 " lanes of SUMO\n", path, n.book.roads.n_lanes);
-        dt_book_tell(&n.book, notes);
+        dt_lane_builder_tell(&n.book, notes);
         if (n.places.n > 0) {
             dt_str_addf(notes, "%" PRId32 " lanes that are one place: left out\n", n.places.n);
         }
         *out_p = n.book.roads;
         n.book.roads = (dt_roads){.n_lanes = 0};
     }
-    dt_book_fini(&n.book);
+    dt_lane_builder_fini(&n.book);
     for (int32_t i = 0; i < n.places.n && n.next != NULL; i++) {
         dt_free(n.next[i]);
     }

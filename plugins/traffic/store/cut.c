@@ -8,7 +8,7 @@
 
 #include "traffic/store/cut.h"
 #include "traffic/map/bounds.h"
-#include "traffic/import/names.h"
+#include "traffic/text/names.h"
 #include "traffic/store/regions.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -7,7 +7,7 @@
 #endif
 
 #include "traffic/store/packed.h"
-#include "traffic/import/json_in.h"
+#include "traffic/text/json_reader.h"
 #include "traffic/store/npy.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -166,7 +166,7 @@ void dt_packed_describe(dt_json_out *o, const dt_packing *how, const dt_packed_e
 static dt_status read_word(dt_json *j, const char *key, const char *const *words, uint32_t *out_p)
 {
     char word[NAME_BYTES];
-    DT_TRY(dt_in_str(j, key, word, sizeof(word)));
+    DT_TRY(dt_expect_str(j, key, word, sizeof(word)));
     for (uint32_t i = 0; words[i] != NULL; i++) {
         if (strcmp(word, words[i]) == 0) {
             *out_p = i;
@@ -181,8 +181,8 @@ static dt_status read_errors_of(dt_json *j, const char *what, double *out, int n
     dt_status st;
     double x = 0;
     int i = 0;
-    DT_TRY(dt_in_array(j, what));
-    for (; (st = dt_in_next_f64(j, what, &x)) == DT_OK; i++) {
+    DT_TRY(dt_expect_array(j, what));
+    for (; (st = dt_expect_next_f64(j, what, &x)) == DT_OK; i++) {
         if (i == n || !(x >= 0)) {
             return dt_json_fail(j, "errors.%s: %g at %d is not an error of %d features", what, x, i, n);
         }
@@ -196,8 +196,8 @@ static dt_status read_errors(dt_json *j, dt_packed_errors *e)
 {
     char key[DT_IN_KEY_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, "errors"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "errors"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         if (strcmp(key, "node") == 0) {
             DT_TRY(read_errors_of(j, key, e->node, DT_NODE_FEATURES));
         } else if (strcmp(key, "edge") == 0) {

@@ -6,7 +6,7 @@
 #ifndef DTRAIN_PLUGINS_TRAFFIC_REPEATS_H
 #define DTRAIN_PLUGINS_TRAFFIC_REPEATS_H
 
-#include "traffic/import/names.h"
+#include "traffic/text/names.h"
 
 #include <stdint.h>
 

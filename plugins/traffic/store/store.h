@@ -38,7 +38,7 @@
  * Features of them: a length of 4.5 m, a width of 1.8 m, an acceleration of 0, and features.h for headings.
  * Edge statistics leave out the edges of vehicles to themselves, which are zeros.
  *
- * Written aside (aside.h) and renamed when complete: an interrupted import leaves nothing that looks like a store.
+ * Written aside (staging.h) and renamed when complete: an interrupted import leaves nothing that looks like a store.
  * Memory: one frame, the vehicles in sight, and the names of the scenes. Threads: one writer, one thread; an open store
  * may be read by any.
  */
@@ -46,7 +46,7 @@
 #define DTRAIN_PLUGINS_TRAFFIC_STORE_H
 
 #include "base/str.h"
-#include "traffic/store/aside.h"
+#include "traffic/store/staging.h"
 #include "traffic/features/features.h"
 #include "traffic/store/packed.h"
 #include "traffic/store/repeats.h"
@@ -85,13 +85,13 @@ typedef struct dt_store_meta {
     double map_near_m;    /* positions of a scene with a map reach so near to its lanes; 0: they may lie anywhere */
 } dt_store_meta;
 
-/* Whether a store could be written there, before any work: as dt_aside_check, and not within another store. */
+/* Whether a store could be written there, before any work: as dt_staging_check, and not within another store. */
 dt_status dt_store_check_out(const char *path) DT_NODISCARD;
-/* path must not exist, and not within another store. DT_EINVAL, DT_EIO, DT_ENOMEM, what dt_aside_open says. */
+/* path must not exist, and not within another store. DT_EINVAL, DT_EIO, DT_ENOMEM, what dt_staging_open says. */
 dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
-/* The same in an aside that was taken before (aside.h), a folder, which is closed with the writer, or at once where it
- * fails. */
-dt_status dt_store_create_in(dt_aside *aside, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
+/* The same in an aside that was taken before (staging.h), a folder, which is closed with the writer, or at once where
+ * it fails. */
+dt_status dt_store_create_in(dt_staging *aside, const dt_store_meta *meta, dt_store_writer **out_p) DT_NODISCARD;
 dt_status dt_store_scene_begin(dt_store_writer *w) DT_NODISCARD;
 /* frame: number within the scene at the store's rate, larger than the one before; holes become empty frames. time_s is
  * the time of this frame. Accelerations that are NAN are made from the speed before; a vehicle's first stays unknown,

@@ -6,9 +6,9 @@
 #    include "config.h"
 #endif
 
-#include "traffic/import/json_in.h"
-#include "traffic/import/names.h"
-#include "traffic/import/smooth.h"
+#include "traffic/text/json_reader.h"
+#include "traffic/text/names.h"
+#include "traffic/store/smooth.h"
 #include "traffic/store/store_opened.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -44,9 +44,9 @@ static dt_status add_name(char ***list_p, int64_t *n_p, int64_t *cap_p, const ch
 static dt_status read_names(dt_json *j, const char *what, char ***list_p, int64_t *n_p, int64_t *cap_p)
 {
     char name[NAME_BYTES];
-    DT_TRY(dt_in_array(j, what));
+    DT_TRY(dt_expect_array(j, what));
     dt_status st;
-    while ((st = dt_in_next_str(j, what, name, sizeof(name))) == DT_OK) {
+    while ((st = dt_expect_next_str(j, what, name, sizeof(name))) == DT_OK) {
         DT_TRY(add_name(list_p, n_p, cap_p, name));
     }
     return st == DT_DONE ? DT_OK : st;
@@ -54,12 +54,12 @@ static dt_status read_names(dt_json *j, const char *what, char ***list_p, int64_
 
 static dt_status read_scenes(dt_json *j, dt_store *s)
 {
-    DT_TRY(dt_in_array(j, "scenes"));
+    DT_TRY(dt_expect_array(j, "scenes"));
     dt_status st;
-    while ((st = dt_in_next_object(j, "a scene")) == DT_OK) {
+    while ((st = dt_expect_next_object(j, "a scene")) == DT_OK) {
         char key[DT_IN_KEY_BYTES], name[NAME_BYTES] = "";
-        while ((st = dt_in_key(j, key)) == DT_OK) {
-            DT_TRY(strcmp(key, "name") == 0 ? dt_in_str(j, key, name, sizeof(name)) : dt_json_skip(j));
+        while ((st = dt_expect_key(j, key)) == DT_OK) {
+            DT_TRY(strcmp(key, "name") == 0 ? dt_expect_str(j, key, name, sizeof(name)) : dt_json_skip(j));
         }
         DT_TRY_DONE(st);
         DT_TRY(add_name(&s->scene, &s->n_scenes, &s->scenes_cap, name));
@@ -72,14 +72,14 @@ static dt_status read_options(dt_json *j, dt_store *s)
 {
     char key[DT_IN_KEY_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, "options"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "options"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         if (strcmp(key, "smooth_s") == 0) {
-            DT_TRY(dt_in_f64(j, key, &s->smooth_s, NULL));
+            DT_TRY(dt_expect_f64(j, key, &s->smooth_s, NULL));
         } else if (strcmp(key, "radius_m") == 0) {
-            DT_TRY(dt_in_f64(j, key, &s->radius_m, NULL));
+            DT_TRY(dt_expect_f64(j, key, &s->radius_m, NULL));
         } else {
-            DT_TRY(strcmp(key, "neighbours") == 0 ? dt_in_i64(j, key, &s->neighbours) : dt_json_skip(j));
+            DT_TRY(strcmp(key, "neighbours") == 0 ? dt_expect_i64(j, key, &s->neighbours) : dt_json_skip(j));
         }
     }
     return st == DT_DONE ? DT_OK : st;
@@ -89,12 +89,12 @@ static dt_status read_regions(dt_json *j, dt_store *s)
 {
     char key[DT_IN_KEY_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, "regions"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "regions"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         double *value = strcmp(key, "halo_m") == 0   ? &s->view.halo_m
                         : strcmp(key, "halo_s") == 0 ? &s->view.halo_s
                                                      : NULL;
-        DT_TRY(value != NULL ? dt_in_f64(j, key, value, NULL) : dt_json_skip(j));
+        DT_TRY(value != NULL ? dt_expect_f64(j, key, value, NULL) : dt_json_skip(j));
     }
     s->seen |= SAW_REGIONS;
     return st == DT_DONE ? DT_OK : st;
@@ -117,13 +117,13 @@ static dt_status read_counts(dt_json *j, dt_store *s)
                  {"lane_links", &s->count.lane_links}};
     char key[DT_IN_KEY_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, "counts"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "counts"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         size_t i = 0;
         while (i < sizeof(field) / sizeof(field[0]) && strcmp(key, field[i].name) != 0) {
             i++;
         }
-        DT_TRY(i < sizeof(field) / sizeof(field[0]) ? dt_in_i64(j, key, field[i].value) : dt_json_skip(j));
+        DT_TRY(i < sizeof(field) / sizeof(field[0]) ? dt_expect_i64(j, key, field[i].value) : dt_json_skip(j));
     }
     s->seen |= SAW_COUNTS;
     return st == DT_DONE ? DT_OK : st;
@@ -134,13 +134,13 @@ static dt_status read_risk(dt_json *j, dt_store *s)
     static const char *const name[4] = {"negative", "positive", "now", "unknown"};
     char key[DT_IN_KEY_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, "risk"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "risk"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         int i = 0;
         while (i < 4 && strcmp(key, name[i]) != 0) {
             i++;
         }
-        DT_TRY(i < 4 ? dt_in_i64(j, key, &s->count.risk[i]) : dt_json_skip(j));
+        DT_TRY(i < 4 ? dt_expect_i64(j, key, &s->count.risk[i]) : dt_json_skip(j));
     }
     return st == DT_DONE ? DT_OK : st;
 }
@@ -149,13 +149,13 @@ static dt_status read_unknown(dt_json *j, dt_store *s)
 {
     char key[DT_IN_KEY_BYTES];
     dt_status st;
-    DT_TRY(dt_in_object(j, "unknown"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "unknown"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         int k = 0;
         while (k < DT_N_UNKNOWN && strcmp(key, dt_unknown_name[k]) != 0) {
             k++;
         }
-        DT_TRY(k < DT_N_UNKNOWN ? dt_in_i64(j, key, &s->count.unknown[k]) : dt_json_skip(j));
+        DT_TRY(k < DT_N_UNKNOWN ? dt_expect_i64(j, key, &s->count.unknown[k]) : dt_json_skip(j));
     }
     return st == DT_DONE ? DT_OK : st;
 }
@@ -164,22 +164,22 @@ static dt_status read_stat_list(dt_json *j, const char *what, dt_feature_stat *o
 {
     dt_status st;
     int i = 0;
-    DT_TRY(dt_in_array(j, what));
-    for (; (st = dt_in_next_object(j, what)) == DT_OK; i++) {
+    DT_TRY(dt_expect_array(j, what));
+    for (; (st = dt_expect_next_object(j, what)) == DT_OK; i++) {
         char key[DT_IN_KEY_BYTES], name[NAME_BYTES] = "";
         if (i == n) {
             return dt_json_fail(j, "statistics.%s has more than %d features", what, n);
         }
-        while ((st = dt_in_key(j, key)) == DT_OK) {
+        while ((st = dt_expect_key(j, key)) == DT_OK) {
             double *value = strcmp(key, "min") == 0    ? &out[i].min
                             : strcmp(key, "max") == 0  ? &out[i].max
                             : strcmp(key, "mean") == 0 ? &out[i].mean
                             : strcmp(key, "std") == 0  ? &out[i].std
                                                        : NULL;
             if (value != NULL) {
-                DT_TRY(dt_in_f64(j, key, value, NULL));
+                DT_TRY(dt_expect_f64(j, key, value, NULL));
             } else {
-                DT_TRY(strcmp(key, "name") == 0 ? dt_in_str(j, key, name, sizeof(name)) : dt_json_skip(j));
+                DT_TRY(strcmp(key, "name") == 0 ? dt_expect_str(j, key, name, sizeof(name)) : dt_json_skip(j));
             }
         }
         DT_TRY_DONE(st);
@@ -196,8 +196,8 @@ static dt_status read_statistics(dt_json *j, dt_store *s)
     char key[DT_IN_KEY_BYTES];
     dt_status st;
     int seen = 0;
-    DT_TRY(dt_in_object(j, "statistics"));
-    while ((st = dt_in_key(j, key)) == DT_OK) {
+    DT_TRY(dt_expect_object(j, "statistics"));
+    while ((st = dt_expect_key(j, key)) == DT_OK) {
         if (strcmp(key, "node") == 0) {
             DT_TRY(read_stat_list(j, "node", s->node_stat, dt_node_feature_name, DT_NODE_FEATURES));
             seen |= 1;
@@ -215,10 +215,10 @@ static dt_status read_statistics(dt_json *j, dt_store *s)
 static dt_status read_member(dt_json *j, const char *key, dt_store *s)
 {
     if (strcmp(key, "format") == 0) {
-        return dt_in_str(j, key, s->format, sizeof(s->format));
+        return dt_expect_str(j, key, s->format, sizeof(s->format));
     }
     if (strcmp(key, "version") == 0) {
-        DT_TRY(dt_in_i64(j, key, &s->version));
+        DT_TRY(dt_expect_i64(j, key, &s->version));
         if (s->version != DT_STORE_VERSION) { /* what follows may look different */
             return dt_json_fail(j, "store of version %" PRId64 ", this program reads version %d: import it again",
                                 s->version, DT_STORE_VERSION);
@@ -227,10 +227,10 @@ static dt_status read_member(dt_json *j, const char *key, dt_store *s)
     }
     if (strcmp(key, "frame_rate_hz") == 0) {
         s->seen |= SAW_RATE;
-        return dt_in_f64(j, key, &s->view.frame_rate_hz, NULL);
+        return dt_expect_f64(j, key, &s->view.frame_rate_hz, NULL);
     }
     if (strcmp(key, "source") == 0) {
-        return dt_in_str(j, key, s->source, sizeof(s->source));
+        return dt_expect_str(j, key, s->source, sizeof(s->source));
     }
     if (strcmp(key, "sites") == 0) {
         s->seen |= SAW_SITES;
@@ -313,12 +313,12 @@ static dt_status read_description(dt_store *s, const char *text, size_t bytes, c
     dt_json *j = NULL;
     char key[DT_IN_KEY_BYTES];
     DT_TRY(dt_json_open_mem(text, bytes, name, &j));
-    dt_status st = dt_in_object(j, "store.json");
-    while (st == DT_OK && (st = dt_in_key(j, key)) == DT_OK) {
+    dt_status st = dt_expect_object(j, "store.json");
+    while (st == DT_OK && (st = dt_expect_key(j, key)) == DT_OK) {
         st = read_member(j, key, s);
     }
     if (st == DT_DONE) {
-        st = dt_in_end(j);
+        st = dt_expect_end(j);
     }
     dt_json_close(j);
     DT_TRY(st);

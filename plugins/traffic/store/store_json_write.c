@@ -121,7 +121,7 @@ dt_status dt_store_json_write(dt_store_writer *w)
     dt_str text = {0}, path = {0};
     dt_json_end(&w->scenes_out, ']');
     describe(w, &text);
-    dt_str_addf(&path, "%s/store.json", dt_aside_path(w->aside));
+    dt_str_addf(&path, "%s/store.json", dt_staging_path(w->aside));
     const dt_status st = dt_fs_write_text(&path, &text);
     dt_str_fini(&text);
     dt_str_fini(&path);

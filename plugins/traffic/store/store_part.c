@@ -13,7 +13,7 @@
 static dt_status open_extra(dt_store_writer *w, const char *name, uint32_t dtype, int64_t width, dt_npy_writer **out_p)
 {
     dt_str path = {0};
-    dt_str_addf(&path, "%s/%s.npy", dt_aside_path(w->aside), name);
+    dt_str_addf(&path, "%s/%s.npy", dt_staging_path(w->aside), name);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
         st = dt_npy_create(dt_str_text(&path), dtype, width, out_p);

@@ -7,7 +7,7 @@
 #define DTRAIN_PLUGINS_TRAFFIC_STORE_ROADS_H
 
 #include "traffic/map/bounds.h"
-#include "traffic/import/names.h"
+#include "traffic/text/names.h"
 #include "traffic/store/npy.h"
 #include "traffic/store/store.h"
 #include "base/json.h"

@@ -8,7 +8,7 @@
 
 #include "traffic/store/store_tracks.h"
 #include "traffic/store/npy.h"
-#include "traffic/import/smooth.h"
+#include "traffic/store/smooth.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"

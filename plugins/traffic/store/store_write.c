@@ -41,7 +41,7 @@ static bool is_road(int a)
 static dt_status open_array(dt_store_writer *w, int a)
 {
     dt_str path = {0};
-    dt_str_addf(&path, "%s/%s.npy", dt_aside_path(w->aside), specs[a].name);
+    dt_str_addf(&path, "%s/%s.npy", dt_staging_path(w->aside), specs[a].name);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
         st = dt_npy_create(dt_str_text(&path), specs[a].dtype, specs[a].width, &w->array[a]);
@@ -96,7 +96,7 @@ static dt_status check_outside(const char *path)
 
 dt_status dt_store_check_out(const char *path)
 {
-    DT_TRY(dt_aside_check(path, DT_ASIDE_FOLDER));
+    DT_TRY(dt_staging_check(path, DT_STAGING_FOLDER));
     return check_outside(path);
 }
 
@@ -111,7 +111,7 @@ static dt_status check_meta(const dt_store_meta *meta)
     return dt_packing_check(&meta->packing);
 }
 
-static dt_status writer_begin(dt_store_writer *w, const dt_store_meta *meta, dt_aside *aside)
+static dt_status writer_begin(dt_store_writer *w, const dt_store_meta *meta, dt_staging *aside)
 {
     w->aside = aside;
     w->meta = *meta;
@@ -119,25 +119,26 @@ static dt_status writer_begin(dt_store_writer *w, const dt_store_meta *meta, dt_
     w->meta.k_max = meta->k_max > 0 ? meta->k_max : DT_NEIGHBOURS;
     w->meta.source = dt_strdup(meta->source == NULL ? "" : meta->source);
     w->meta.options = dt_strdup(meta->options == NULL ? "" : meta->options);
-    dt_live_init(&w->live, meta->frame_rate_hz);
+    dt_tracker_init(&w->live, meta->frame_rate_hz);
     w->scenes_out = (dt_json_out){.s = &w->scenes};
     dt_json_arr(&w->scenes_out, NULL);
     DT_TRY(check_meta(meta));
     if (w->meta.source == NULL || w->meta.options == NULL) {
-        return DT_FAIL(DT_ENOMEM, "no memory to write %s", dt_aside_out(aside));
+        return DT_FAIL(DT_ENOMEM, "no memory to write %s", dt_staging_out(aside));
     }
     DT_TRY(open_arrays(w, false));
     DT_TRY(w->meta.role == DT_STORE_PART ? dt_store_part_open(w) : DT_OK);
-    return w->meta.role == DT_STORE_JOINED ? DT_OK
-                                           : dt_ahead_create(w->meta.radius_m, w->meta.k_max, w->meta.jobs, &w->ahead);
+    return w->meta.role == DT_STORE_JOINED
+               ? DT_OK
+               : dt_batches_create(w->meta.radius_m, w->meta.k_max, w->meta.jobs, &w->ahead);
 }
 
-dt_status dt_store_create_in(dt_aside *aside, const dt_store_meta *meta, dt_store_writer **out_p)
+dt_status dt_store_create_in(dt_staging *aside, const dt_store_meta *meta, dt_store_writer **out_p)
 {
     dt_store_writer *w = dt_alloc(sizeof(*w));
     if (w == NULL) {
-        const dt_status none = DT_FAIL(DT_ENOMEM, "no memory to write %s", dt_aside_out(aside));
-        dt_aside_close(aside);
+        const dt_status none = DT_FAIL(DT_ENOMEM, "no memory to write %s", dt_staging_out(aside));
+        dt_staging_close(aside);
         return none;
     }
     const dt_status st = writer_begin(w, meta, aside);
@@ -151,10 +152,10 @@ dt_status dt_store_create_in(dt_aside *aside, const dt_store_meta *meta, dt_stor
 
 dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_writer **out_p)
 {
-    dt_aside *aside = NULL;
+    dt_staging *aside = NULL;
     DT_TRY(check_meta(meta));
     DT_TRY(dt_store_check_out(path));
-    DT_TRY(dt_aside_open(path, DT_ASIDE_FOLDER, &aside));
+    DT_TRY(dt_staging_open(path, DT_STAGING_FOLDER, &aside));
     return dt_store_create_in(aside, meta, out_p);
 }
 
@@ -165,9 +166,9 @@ dt_status dt_store_create(const char *path, const dt_store_meta *meta, dt_store_
 static dt_status track_of(dt_store_writer *w, int64_t frame, dt_vehicle *v, int32_t *track_p, double *fed_p)
 {
     double fed = 0.0;
-    dt_live_vehicle *l = NULL;
+    dt_tracked_vehicle *l = NULL;
     bool is_new = false;
-    DT_TRY(dt_live_get(&w->live, v->id, frame, &l, &is_new));
+    DT_TRY(dt_tracker_get(&w->live, v->id, frame, &l, &is_new));
     if (!is_new && l->frame == frame) {
         return DT_FAIL(DT_EDATA, "vehicle %" PRId64 " is in the frame twice", v->id);
     }
@@ -236,7 +237,7 @@ dt_status dt_store_scene_begin(dt_store_writer *w)
     w->scene_hash = 0;
     w->scene_extent = (dt_bounds){.has_any = false};
     memset(&w->scene_stat, 0, sizeof(w->scene_stat));
-    dt_live_clear(&w->live);
+    dt_tracker_clear(&w->live);
     note_begin(w);
     return dt_npy_append(w->array[A_scene_frame], &w->count.frames, 1);
 }
@@ -351,14 +352,14 @@ static dt_status write_made(dt_store_writer *w, bool is_all)
     dt_batch *b = NULL;
     bool waits = true;
     for (;;) {
-        DT_TRY(dt_ahead_take(w->ahead, waits, &b));
+        DT_TRY(dt_batches_take(w->ahead, waits, &b));
         if (b == NULL) {
             return DT_OK;
         }
         for (uint32_t k = 0; k < b->n_frames; k++) {
             DT_TRY(write_frame(w, b, k));
         }
-        dt_ahead_give_back(w->ahead);
+        dt_batches_release(w->ahead);
         waits = is_all;
     }
 }
@@ -369,7 +370,7 @@ static dt_status write_rest(dt_store_writer *w)
     if (w->ahead == NULL) {
         return DT_OK;
     }
-    dt_ahead_close_batch(w->ahead);
+    dt_batches_close(w->ahead);
     return write_made(w, true);
 }
 
@@ -380,10 +381,10 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
                        w->given_frame - 1);
     }
     dt_batch *b = NULL;
-    DT_TRY(dt_ahead_room(w->ahead, n, &b));
+    DT_TRY(dt_batches_reserve(w->ahead, n, &b));
     while (b == NULL) {
         DT_TRY(write_made(w, false));
-        DT_TRY(dt_ahead_room(w->ahead, n, &b));
+        DT_TRY(dt_batches_reserve(w->ahead, n, &b));
     }
     dt_vehicle *to = b->vehicle + b->n;
     if (n > 0) {
@@ -498,7 +499,7 @@ static dt_status pack_arrays(dt_store_writer *w)
     for (int d = 0; d < DT_EDGE_FEATURES; d++) {
         edge[d] = (dt_packed_range){fmin(0, w->stat.edge[d].min), fmax(0, w->stat.edge[d].max)};
     }
-    return dt_packed_write(dt_aside_path(w->aside), &w->meta.packing, node, edge, &w->errors);
+    return dt_packed_write(dt_staging_path(w->aside), &w->meta.packing, node, edge, &w->errors);
 }
 
 dt_status dt_store_commit(dt_store_writer *w)
@@ -526,13 +527,13 @@ dt_status dt_store_commit(dt_store_writer *w)
         dt_log(DT_LOG_WARN, "%" PRId64 " scenes repeat others", w->n_repeats);
     }
     if (w->meta.role != DT_STORE_JOINED) {
-        DT_TRY(dt_store_tracks_write(dt_aside_path(w->aside), w->meta.frame_rate_hz, w->meta.smooth_s,
+        DT_TRY(dt_store_tracks_write(dt_staging_path(w->aside), w->meta.frame_rate_hz, w->meta.smooth_s,
                                      w->meta.role != DT_STORE_PART, &w->count));
     }
     DT_TRY(pack_arrays(w));
     DT_TRY(dt_store_json_write(w));
-    DT_TRY(dt_fs_sync_dir(dt_aside_path(w->aside)));
-    DT_TRY(dt_aside_commit(w->aside));
+    DT_TRY(dt_fs_sync_dir(dt_staging_path(w->aside)));
+    DT_TRY(dt_staging_commit(w->aside));
     w->is_committed = true;
     return DT_OK;
 }
@@ -552,15 +553,15 @@ void dt_store_destroy(dt_store_writer *w)
     }
     dt_npy_abandon(w->part_hash);
     dt_npy_abandon(w->part_stat);
-    dt_aside_close(w->aside);
+    dt_staging_close(w->aside);
     for (int32_t i = 0; i < w->n_sites; i++) {
         dt_free(w->site[i]);
     }
     dt_str_fini(&w->scenes);
     dt_roads_writer_fini(&w->roads);
-    dt_ahead_destroy(w->ahead);
+    dt_batches_destroy(w->ahead);
     dt_repeats_fini(&w->repeats);
-    dt_live_fini(&w->live);
+    dt_tracker_fini(&w->live);
     dt_free((char *)(uintptr_t)w->meta.source);
     dt_free((char *)(uintptr_t)w->meta.options);
     dt_free(w);

@@ -6,9 +6,9 @@
 #ifndef DTRAIN_PLUGINS_TRAFFIC_STORE_WRITER_H
 #define DTRAIN_PLUGINS_TRAFFIC_STORE_WRITER_H
 
-#include "traffic/import/ahead.h"
+#include "traffic/store/batches.h"
 #include "traffic/store/feature_stats.h"
-#include "traffic/store/live.h"
+#include "traffic/store/tracker.h"
 #include "traffic/store/npy.h"
 #include "traffic/store/store.h"
 #include "traffic/store/store_arrays.h"
@@ -24,7 +24,7 @@ typedef struct dt_store_point {
 } dt_store_point;
 
 struct dt_store_writer {
-    dt_aside *aside;
+    dt_staging *aside;
     dt_store_meta meta;
     dt_npy_writer *array[N_ARRAYS];
     dt_store_counts count;
@@ -34,7 +34,7 @@ struct dt_store_writer {
     int32_t scene_map;              /* -1: none */
     dt_bounds scene_extent;         /* of its positions */
     dt_roads_writer roads;
-    dt_live live;                         /* the vehicles in sight */
+    dt_tracker live;                      /* the vehicles in sight */
     dt_feature_stats stat, scene_stat;    /* of the scenes before, of this one */
     dt_npy_writer *part_hash, *part_stat; /* of a part: scene_hash and scene_stat of each scene */
     dt_packed_errors errors;
@@ -46,7 +46,7 @@ struct dt_store_writer {
     dt_json_out scenes_out;
     char *site[DT_STORE_SITES_MAX];
     int32_t n_sites;
-    dt_ahead *ahead;     /* of frames that are given and not written yet; NULL: of a joined store */
+    dt_batches *ahead;   /* of frames that are given and not written yet; NULL: of a joined store */
     int64_t given_frame; /* in this scene: one more than the last that was given */
 };
 

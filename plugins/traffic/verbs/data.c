@@ -12,11 +12,12 @@
 #include "base/str.h"
 #include "dtrain/helpers.h"
 #include "traffic/export/export_table.h"
-#include "traffic/export/hdf5_store.h"
+#include "traffic/export/export_hdf5.h"
 #include "traffic/import/import.h"
-#include "traffic/import/smooth.h"
+#include "traffic/inspect/inspect.h"
+#include "traffic/store/smooth.h"
 #include "traffic/store/cut.h"
-#include "traffic/store/parts.h"
+#include "traffic/store/merge_split.h"
 #include "traffic/verbs/draw_scene.h"
 
 #include <inttypes.h>

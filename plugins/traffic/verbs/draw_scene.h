@@ -3,8 +3,8 @@
  * A moment of a store as a picture: the frame with the most vehicles, on the lanes of its map, or where there is none
  * on the paths that vehicles took in that scene. Colours are those of a run's report; risk is the label. Threads: any.
  */
-#ifndef DTRAIN_CORE_CLI_DRAW_SCENE_H
-#define DTRAIN_CORE_CLI_DRAW_SCENE_H
+#ifndef DTRAIN_PLUGINS_TRAFFIC_DRAW_SCENE_H
+#define DTRAIN_PLUGINS_TRAFFIC_DRAW_SCENE_H
 
 #include "base/str.h"
 
