@@ -101,7 +101,7 @@ dt_status dt_prepare_batch(dt_trainer *t, bool *is_empty_p)
 static dt_status fetch(dt_trainer *t, const dt_samples *s)
 {
     dt_samples all = *s;
-    if (t->device == NULL || s->bring == NULL) {
+    if (!t->backend->is_fed_ahead || s->bring == NULL) {
         return dt_samples_fetch(s, t->scratch.part);
     }
     all.skipped = 0;
@@ -164,7 +164,7 @@ uint64_t dt_trainer_max_fetched(const dt_trainer *t)
 {
     const uint64_t samples = t->passes != NULL ? t->d.source->count : t->c.batch;
     uint64_t most = max_fetched_by_evaluation(t);
-    if (t->device != NULL) {
+    if (t->backend->is_fed_ahead) {
         return t->d.source->count;
     }
     for (uint32_t k = 0; k < t->shape.ranks; k++) {

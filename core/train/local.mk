@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
+	core/train/backend.h \
 	core/train/batch.c \
 	core/train/compile.c \
+	core/train/cpu.c \
 	core/train/device/device.c core/train/device/device.h core/train/device/internal.h \
 	core/train/device/infer.c core/train/device/infer.h \
 	core/train/device/ranks.c \
 	core/train/device/results.c \
-	core/train/device/shadows.c \
+	core/train/device/targets.c \
 	core/train/device/slots.c \
 	core/train/device/step.c \
 	core/train/device/link.c core/train/device/link.h \
 	core/train/exchange.c core/train/exchange.h \
 	core/train/feed.c core/train/feed.h \
 	core/train/groups.c \
-	core/train/hold.c \
 	core/train/infer.c \
 	core/train/join.c core/train/join.h \
 	core/train/micro.c \
@@ -24,12 +25,10 @@ core_libdtcore_la_SOURCES += \
 	core/train/reduce.c \
 	core/train/sampler.c core/train/sampler.h \
 	core/train/samples.c core/train/samples.h \
-	core/train/shadow.c \
-	core/train/shadow_copy.c \
 	core/train/state.c \
 	core/train/step.c \
+	core/train/target.c \
 	core/train/trainer.c core/train/trainer.h core/train/trainer_internal.h \
 	core/train/update.c \
-	core/train/vector.c \
-	core/train/window.c
+	core/train/vector.c
 cpu_isa_sources += core/train/order.c core/train/order.h

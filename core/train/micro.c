@@ -4,7 +4,6 @@
  */
 #include <config.h>
 
-#include "train/device/device.h"
 #include "train/trainer_internal.h"
 
 #include "base/err.h"
@@ -13,10 +12,7 @@
 
 uint32_t dt_trainer_concurrent_shards(const dt_trainer *t)
 {
-    const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
-    return t->device != NULL         ? dt_train_device_launch_shards(t->device)
-           : t->workers.active < own ? t->workers.active
-                                     : own;
+    return t->backend->concurrent_shards(t);
 }
 
 static void destroy_execs(dt_compiled *c, uint32_t from)
@@ -53,7 +49,7 @@ void dt_trainer_limit_workers(dt_trainer *t, uint32_t n)
 
 bool dt_trainer_release_memory(dt_trainer *t)
 {
-    if (t->device != NULL) {
+    if (!t->backend->can_shrink) {
         return false; /* the host holds what is on its way, no more */
     }
     if (t->c.prefetch > 0 && t->workers.reader == NULL) {
@@ -79,7 +75,7 @@ void dt_trainer_log_smaller_batch(const dt_trainer *t, uint32_t before)
 
 bool dt_trainer_shrink_on_enomem(dt_trainer *t, dt_status st)
 {
-    if (st != DT_ENOMEM || t->workers.ran_out || t->device != NULL) {
+    if (st != DT_ENOMEM || t->workers.ran_out || !t->backend->can_shrink) {
         return false;
     }
     const uint32_t before = dt_trainer_concurrent_shards(t);
@@ -92,10 +88,15 @@ bool dt_trainer_shrink_on_enomem(dt_trainer *t, dt_status st)
 
 dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st)
 {
-    return st != DT_ENOMEM || t->device != NULL
+    return st != DT_ENOMEM || !t->backend->can_shrink
                ? st
                : DT_CONTEXT(st,
                             "out of memory with %u shard%s of a batch at a time; raise data.shards, set "
                             "engine.recompute = true, or take smaller models",
                             dt_trainer_concurrent_shards(t), dt_trainer_concurrent_shards(t) == 1 ? "" : "s");
+}
+
+dt_status dt_trainer_synchronize(dt_trainer *t)
+{
+    return t->backend->synchronize(t);
 }

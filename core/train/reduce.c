@@ -9,6 +9,7 @@
 
 #include "train/trainer_internal.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/trace.h"
@@ -69,8 +70,6 @@ dt_status dt_grads_reset(dt_trainer *t, bool has_gradient, uint32_t half, uint32
     for (uint32_t i = 0; i < t->reduce.n_sums; i++) {
         dt_tree_sum_half_set(t->reduce.sum[i], half);
     }
-    atomic_store(&t->scratch.next_shard, 0);
-    atomic_store(&t->scratch.failed, false);
     return DT_OK;
 }
 
@@ -189,6 +188,23 @@ dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed)
                                                    : NULL;
     t->scratch.has_whole = dt_comm_size(t->d.comm) == 1;
     return DT_OK;
+}
+
+/* A rank that failed takes part in the sums that others may have begun, and reports it before anything is made of them.
+ * */
+dt_status dt_reduce_over_ranks(dt_trainer *t, dt_status mine)
+{
+    dt_error why;
+    const double begin = dt_clock_s();
+    dt_error_take(&why, mine);
+    t->times.buckets = t->reduce.n_due;
+    t->times.early = t->reduce.n_begun;
+    const dt_status st = dt_reduce_gradient(t, mine < 0);
+    t->times.reduce = dt_clock_s() - begin;
+    if (st < 0) {
+        return mine < 0 ? dt_error_put(&why) : st;
+    }
+    return dt_comm_agree(t->d.comm, dt_error_put(&why));
 }
 
 dt_status dt_reduce_all_gather(dt_trainer *t, float *vector, bool is_all)

@@ -197,14 +197,6 @@ bool dt_trainer_has_fast_sums(const dt_trainer *t)
     return t->c.fast_sums;
 }
 
-uint32_t dt_trainer_feed_slots(const dt_trainer *t)
-{
-    if (t->device != NULL) {
-        return 2 * (t->workers.shard_end - t->workers.shard_begin);
-    }
-    return t->d.source->is_live ? t->workers.active : t->workers.active + t->c.prefetch;
-}
-
 void dt_mark_unread_fields(dt_samples *s, const dt_plan *p)
 {
     bool is_whole = false; /* is any of the last ones read? */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One optimizer step; see trainer.h.
+ * One optimizer step, by whichever backend: the feed of shards, their distribution to workers, and what a step reports.
  */
 #include <config.h>
 
@@ -8,99 +8,54 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "train/device/device.h"
-#include "train/device/internal.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-/* ---- leaves ------------------------------------------------------------------------------------------------------ */
+/* ---- shards to workers ------------------------------------------------------------------------------------------- */
 
-/* The last slice of a leaf: what backward ends with is summed while it goes on. */
-typedef struct shard_progress {
+typedef struct shard_loop {
     dt_trainer *t;
-    uint32_t worker, leaf;
-    dt_grad *grad;
-    uint32_t n_summed; /* buckets, in their order */
-} shard_progress;
+    uint32_t workers;
+    dt_status (*run)(void *user, uint32_t worker, uint32_t i);
+    void *user;
+} shard_loop;
 
-static void after_call(void *user, uint32_t call)
+static dt_status shard_loop_job(void *user, uint32_t worker)
 {
-    shard_progress *e = user;
-    e->n_summed = dt_grad_reduce_after_call(e->t, e->leaf, e->grad, e->n_summed, call);
-    if (e->worker == 0) {
-        dt_reduce_progress(e->t);
-    }
-}
-
-static dt_status run_shard(dt_trainer *t, uint32_t worker, uint32_t leaf, const dt_feed_shard *in, dt_grad *grad)
-{
-    const dt_kernel_run run = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 1};
-    const bool is_alone = dt_comm_size(t->d.comm) == 1; /* nothing to send meanwhile */
-    double *loss = t->scratch.shard_loss[leaf - t->workers.shard_begin];
-    shard_progress end = {.t = t, .worker = worker, .leaf = leaf, .grad = grad};
-    DT_TRACE_N("step", "leaf", "leaf", leaf);
-    memset(loss, 0, sizeof(t->scratch.shard_loss[0]));
-    memset(grad->data, 0, t->state.grad_bytes);
-    for (uint32_t i = 0; i < in->n_slices; i++) {
-        const dt_exec_feed feed = {.size = in->slice[i].size,
-                                   .field = in->slice[i].field,
-                                   .step_input = t->train.step_input,
-                                   .params = t->state.params,
-                                   .grads = grad->data,
-                                   .loss_seed = t->scratch.loss_seed,
-                                   .loss = loss,
-                                   .run = &run,
-                                   .after = !is_alone && i + 1 == in->n_slices ? after_call : NULL,
-                                   .after_user = &end,
-                                   .groups = t->scratch.groups,
-                                   .params_version = t->state.params_version};
-        DT_TRY(dt_exec_run(t->train.exec[worker], &feed));
-    }
-    dt_grad_reduce(t, leaf, grad, end.n_summed);
-    return DT_OK;
-}
-
-static dt_status acquire_shard(dt_trainer *t, uint32_t worker, uint32_t i, uint64_t number, const dt_feed_shard **out_p)
-{
-    DT_TRACE_N("data", t->workers.reader != NULL ? "read shard" : "data wait", "leaf", t->workers.shard_begin + i);
-    return t->workers.reader != NULL ? dt_feed_read(t->workers.reader[worker], t->state.step,
-                                                    t->workers.shard_begin + i, t->scratch.batch_index, out_p)
-                                     : dt_feed_wait(t->workers.feed, number, out_p, &t->workers.waited[worker]);
-}
-
-static dt_status shards_job(void *user, uint32_t worker)
-{
-    dt_trainer *t = user;
+    const shard_loop *l = user;
+    dt_trainer *t = l->t;
     const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
     t->workers.waited[worker] = 0;
-    if (worker >= t->workers.active) {
-        return DT_OK;
-    }
-    for (;;) {
+    while (worker < l->workers) {
         const uint32_t i = atomic_fetch_add(&t->scratch.next_shard, 1);
         if (i >= own || atomic_load(&t->scratch.failed)) {
-            return DT_OK;
+            break;
         }
-        dt_grad *grad = dt_grad_acquire(t); /* grads_needed made enough of them for every schedule */
-        const uint64_t number = (t->state.step - t->workers.feed_first) * own + i;
-        const dt_feed_shard *in = NULL;
-        dt_status st = acquire_shard(t, worker, i, number, &in);
-        if (st == DT_OK) {
-            st = run_shard(t, worker, t->workers.shard_begin + i, in, grad);
-        }
-        if (t->workers.reader == NULL) {
-            dt_feed_release(t->workers.feed, number);
-        }
+        const dt_status st = l->run(l->user, worker, i);
         if (st < 0) {
             atomic_store(&t->scratch.failed, true);
             return st;
         }
     }
+    return DT_OK;
+}
+
+dt_status dt_run_shards(dt_trainer *t, uint32_t workers, dt_status (*run)(void *user, uint32_t worker, uint32_t i),
+                        void *user)
+{
+    shard_loop l = {.t = t, .workers = workers, .run = run, .user = user};
+    atomic_store(&t->scratch.next_shard, 0);
+    atomic_store(&t->scratch.failed, false);
+    return dt_pool_run(t->workers.pool, shard_loop_job, &l);
+}
+
+/* ---- the feed ---------------------------------------------------------------------------------------------------- */
+
+uint64_t dt_feed_number(const dt_trainer *t, uint32_t i)
+{
+    return (t->state.step - t->workers.feed_first) * (t->workers.shard_end - t->workers.shard_begin) + i;
 }
 
 /* Nothing is read ahead beyond a window of a stream. */
@@ -112,7 +67,7 @@ static uint64_t last_step(const dt_trainer *t)
 
 static dt_feed_desc make_feed_desc(const dt_trainer *t)
 {
-    return (dt_feed_desc){.source = t->device != NULL ? &t->device->source : t->d.source,
+    return (dt_feed_desc){.source = t->backend->feed_source(t),
                           .seed = t->c.seed,
                           .first_step = t->state.step,
                           .sampler = &t->state.sampler,
@@ -121,7 +76,7 @@ static dt_feed_desc make_feed_desc(const dt_trainer *t)
                           .leaves = t->c.leaves,
                           .shard_begin = t->workers.shard_begin,
                           .shard_end = t->workers.shard_end,
-                          .slots = dt_trainer_feed_slots(t),
+                          .slots = t->backend->feed_slots(t),
                           .threads = t->c.readers > 0 ? t->c.readers : 1,
                           .augment = 1};
 }
@@ -150,7 +105,7 @@ dt_status dt_feed_start_or_resume(dt_trainer *t)
         return DT_OK;
     }
     /* a device is fed ahead of steps, with whichever samples come */
-    DT_TRY(t->device != NULL ? dt_fetch_range(t, t->d.source, 0, t->d.source->count) : DT_OK);
+    DT_TRY(t->backend->is_fed_ahead ? dt_fetch_range(t, t->d.source, 0, t->d.source->count) : DT_OK);
     t->workers.feed_first = t->state.step;
     t->workers.feed_is_paused = false;
     if (t->workers.feed != NULL) {
@@ -161,14 +116,33 @@ dt_status dt_feed_start_or_resume(dt_trainer *t)
     return dt_feed_start(&d, &t->workers.feed);
 }
 
-/* ---- the step ---------------------------------------------------------------------------------------------------- */
-
-static dt_status run_shards(dt_trainer *t)
+void dt_trainer_discard_prefetched(dt_trainer *t)
 {
-    DT_TRACE("step", "leaves");
-    DT_TRY(dt_grads_reset(t, true, t->c.half, t->scratch.groups));
-    return dt_pool_run(t->workers.pool, shards_job, t);
+    if (t->workers.feed != NULL && !t->workers.feed_is_paused) {
+        dt_feed_pause(t->workers.feed);
+        t->workers.feed_is_paused = true;
+    }
+    if (t->mixed != NULL) {
+        dt_mixed_draw(t->mixed, t->c.seed, t->c.phase, t->state.step / t->state.steps_per_epoch);
+    }
 }
+
+dt_status dt_advance_window(dt_trainer *t)
+{
+    const dt_samples *s = t->d.source;
+    const uint64_t window = t->state.step / t->state.steps_per_epoch;
+    if (s->turn == NULL || (t->workers.has_window && t->workers.window == window)) {
+        return DT_OK;
+    }
+    dt_trainer_discard_prefetched(t);
+    t->workers.has_window = false;
+    const dt_status st = s->turn(s->self, window);
+    t->workers.has_window = st == DT_OK;
+    t->workers.window = window;
+    return st;
+}
+
+/* ---- the step ---------------------------------------------------------------------------------------------------- */
 
 void dt_report_losses(dt_trainer *t, uint32_t groups, const double *total, const double *norm, dt_step_report *out)
 {
@@ -190,46 +164,105 @@ void dt_report_losses(dt_trainer *t, uint32_t groups, const double *total, const
     }
 }
 
-/* A rank that failed takes part in the sums that others may have begun, and says so before anything is made of them. */
-static dt_status run_and_reduce_shards(dt_trainer *t)
+static dt_status bypass_to(dt_trainer *t, uint64_t step)
 {
-    dt_error why;
-    const dt_status mine = run_shards(t);
-    const double begin = dt_clock_s();
-    dt_error_take(&why, mine);
-    t->times.buckets = t->reduce.n_due;
-    t->times.early = t->reduce.n_begun;
-    const dt_status st = dt_reduce_gradient(t, mine < 0);
-    t->times.reduce = dt_clock_s() - begin;
-    if (st < 0) {
-        return mine < 0 ? dt_error_put(&why) : st;
-    }
-    return dt_comm_agree(t->d.comm, dt_error_put(&why));
-}
-
-static dt_status reduce_losses(dt_trainer *t, const double *norm, dt_step_report *out)
-{
-    double total[DT_GRAPH_MAX_LOSSES];
-    const dt_graph_loss *loss = NULL;
-    DT_TRY(dt_reduce_losses(t, dt_graph_losses(t->train.graph, &loss), total));
-    dt_report_losses(t, t->scratch.groups, total, norm, out);
+    DT_TRY(dt_trainer_synchronize(t)); /* the device forgets which of its buffers held which step */
+    dt_trainer_discard_prefetched(t);
+    t->state.bypassed += step - t->state.step;
+    t->state.step = step;
     return DT_OK;
 }
 
-dt_status dt_cpu_step(dt_trainer *t, dt_step_report *out)
+static void report_position(const dt_trainer *t, dt_step_report *out)
 {
-    DT_TRY(t->workers.reader != NULL ? dt_fetch_batch(t, &t->workers.live) : DT_OK);
-    for (uint32_t i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
-        t->scratch.loss_seed[i] *= t->state.scaler.scale;
-    }
-    dt_status st = run_and_reduce_shards(t);
+    out->step = t->state.step;
+    out->steps = dt_trainer_steps(t);
+    out->epoch = (t->state.step - 1) / t->state.steps_per_epoch;
+    out->epochs = t->c.epochs;
+    out->epoch_end = t->state.step % t->state.steps_per_epoch == 0;
+}
+
+/* Nothing is learnt from no row: moments and weight decay would move the parameters all the same. */
+static dt_status bypass_empty_step(dt_trainer *t, dt_step_report *out)
+{
+    DT_TRY(bypass_to(t, t->state.step + 1));
+    t->state.empty_steps++;
+    report_position(t, out);
+    out->samples = 0;
+    out->n_losses = 0;
+    out->loss = out->grad_norm = out->learning_rate = (double)NAN;
+    return DT_OK;
+}
+
+static dt_status run_and_reduce(dt_trainer *t)
+{
+    return t->backend->reduce(t, t->backend->run_shards(t));
+}
+
+static dt_status compute_step(dt_trainer *t, dt_step_report *out)
+{
+    DT_TRY(t->backend->begin(t));
+    dt_status st = run_and_reduce(t);
     if (dt_trainer_shrink_on_enomem(t, st)) { /* all ranks do, or none */
         DT_TRY(dt_feed_start_or_resume(t));
-        st = run_and_reduce_shards(t);
+        st = run_and_reduce(t);
     }
     DT_TRY(dt_trainer_explain_memory(t, st));
-    DT_TRY(reduce_losses(t, t->scratch.norm, out));
-    DT_TRY(dt_apply_update(t, out));
+    DT_TRY(t->backend->update(t, out));
     t->state.step++;
+    return t->backend->read_result(t, out);
+}
+
+dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
+{
+    return dt_trainer_step_groups(t, UINT32_MAX >> (32 - t->state.n_groups), out);
+}
+
+dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report *out)
+{
+    const double begin = dt_clock_s();
+    DT_TRACE_N("step", "training step", "step", t->state.step + 1);
+    DT_TRY(dt_groups_select(t, groups));
+    if (t->state.step >= dt_trainer_steps(t)) {
+        return DT_DONE;
+    }
+    const dt_status turned = dt_advance_window(t);
+    if (turned != DT_OK) {
+        return turned;
+    }
+    t->state.params_version++; /* somebody may have set them since */
+    DT_TRY(dt_bind_step_inputs(t, &t->train));
+    bool is_empty = false;
+    DT_TRY(dt_prepare_batch(t, &is_empty));
+    if (is_empty) {
+        return bypass_empty_step(t, out);
+    }
+    dt_status st = dt_feed_start_or_resume(t);
+    st = dt_trainer_shrink_on_enomem(t, st) ? dt_feed_start_or_resume(t) : st;
+    DT_TRY(dt_trainer_explain_memory(t, st));
+    DT_TRY(compute_step(t, out));
+    t->state.params_version++;
+    report_position(t, out);
+    out->samples = dt_sampler_batch(&t->state.sampler, t->state.step - 1);
+    t->times.data_wait = 0;
+    for (uint32_t i = 0; i < t->c.threads; i++) {
+        t->times.data_wait += t->workers.waited[i] / t->c.threads;
+    }
+    t->times.step = dt_clock_s() - begin;
     return DT_OK;
+}
+
+dt_status dt_trainer_bypass_step(dt_trainer *t)
+{
+    return bypass_to(t, t->state.step + 1);
+}
+
+dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
+{
+    if (step < t->state.step || step > dt_trainer_steps(t)) {
+        return DT_FAIL(DT_EINVAL, "cannot continue at step %llu: it is outside %llu (now) .. %llu (the last one)",
+                       (unsigned long long)step, (unsigned long long)t->state.step,
+                       (unsigned long long)dt_trainer_steps(t));
+    }
+    return step > t->state.step ? bypass_to(t, step) : DT_OK;
 }

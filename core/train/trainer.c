@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See trainer.h: life, memory told, and the step by whichever lane. state.c holds what training is, compile.c makes
- * graphs, step.c steps on the CPU, on_device/ on a device, infer.c runs inference.
+ * See trainer.h: the life of a trainer, its state and its memory. state.c holds what training is, compile.c makes
+ * graphs, step.c makes steps by a backend (backend.h), infer.c runs inference.
  */
 #include <config.h>
 
@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trace.h"
-#include "train/device/device.h"
 #include "train/device/infer.h"
 
 #include <math.h>
@@ -20,7 +19,7 @@
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static dt_status create_arenas(dt_trainer *t)
+dt_status dt_trainer_create_arenas(dt_trainer *t)
 {
     const dt_param_table *p = t->d.params;
     t->state.arena_bytes = (size_t)(p->total > 0 ? p->total : 1) * sizeof(float);
@@ -28,9 +27,6 @@ static dt_status create_arenas(dt_trainer *t)
     DT_TRY(dt_map_float_arena(t->state.arena_bytes, &t->state.params));
     DT_TRY(dt_reduce_create(t));
     DT_TRY(dt_moments_create(t));
-    if (t->d.device_ops == NULL) { /* a device keeps its own */
-        DT_TRY(dt_grads_create(t));
-    }
     DT_TRY(dt_param_table_init(t->d.params, t->c.seed, t->state.params));
     t->scratch.shard_loss = dt_alloc_n(t->workers.shard_end - t->workers.shard_begin, sizeof(*t->scratch.shard_loss));
     t->workers.waited = dt_alloc_n(t->c.threads, sizeof(double));
@@ -76,20 +72,7 @@ static dt_status check_desc(const dt_trainer *t)
         return DT_FAIL(DT_ECONFIG, "%u ranks share data.shards = %u shards; every rank needs at least one", ranks,
                        t->c.leaves);
     }
-    if (t->c.half != DT_HALF_NONE && t->d.device_ops != NULL) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "comm.wire = \"%s\" rounds gradients where the CPU adds them, and a GPU computes here; set "
-                       "comm.wire = \"fp32\", or engine.device = \"cpu\"",
-                       t->c.half == DT_HALF_BF16 ? "bf16" : "fp16");
-    }
-    if (t->d.source->part != NULL && t->d.device_ops != NULL) {
-        return DT_FAIL(
-            DT_EUNSUPPORTED,
-            "a GPU reads a shard of a batch as a whole, but cannot join the field %s of samples of different "
-            "stores: its port must declare which rows it counts (DT_PORT_INDEX or DT_PORT_PLAIN, "
-            "dtrain/plugin.h); or set engine.device = \"cpu\"",
-            t->d.source->apart);
-    }
+    DT_TRY(t->backend->check(t));
     if (t->d.apart != NULL && t->d.n_groups > 0) {
         return DT_FAIL(DT_EPLUGIN,
                        "loss %s is in no group, but groups are used; a role that is in no group is never updated",
@@ -98,43 +81,7 @@ static dt_status check_desc(const dt_trainer *t)
     return DT_OK;
 }
 
-/* ---- the micro-batch --------------------------------------------------------------------------------------------- */
-
-/* Fewer leaves at once until what is likely to be touched keeps to the budget. */
-static void fit_budget(dt_trainer *t)
-{
-    const uint32_t before = dt_trainer_concurrent_shards(t);
-    uint64_t wanted = 0;
-    while (t->c.budget > 0) {
-        dt_trainer_memory unused, m;
-        dt_trainer_arenas_get(t, NULL, &unused, &m);
-        wanted = m.params + m.grads + m.moments + m.activations + m.feed;
-        if (wanted <= t->c.budget || dt_trainer_concurrent_shards(t) < 2) {
-            break;
-        }
-        dt_trainer_limit_workers(t, dt_trainer_concurrent_shards(t) / 2);
-    }
-    if (dt_comm_rank(t->d.comm) == 0 && dt_trainer_concurrent_shards(t) < before) {
-        dt_log(DT_LOG_INFO, "micro-batch: %u of %u shards at a time, for memory.target_gb; the result is the same",
-               dt_trainer_concurrent_shards(t), t->workers.shard_end - t->workers.shard_begin);
-    }
-    if (dt_comm_rank(t->d.comm) == 0 && wanted > t->c.budget) {
-        dt_log(DT_LOG_WARN,
-               "training is likely to take %.1f MB and memory.target_gb leaves %.1f MB for it; set engine.recompute = "
-               "true, raise data.shards, or take smaller models",
-               (double)wanted / 1e6, (double)t->c.budget / 1e6);
-    }
-}
-
-static dt_status allocate_cpu(dt_trainer *t)
-{
-    DT_TRY(create_arenas(t));
-    DT_TRY(dt_compile_source(t, t->d.source, true, &t->train));
-    dt_reduce_order_buckets(t);
-    return t->d.source->is_live ? dt_create_readers(t) : DT_OK;
-}
-
-static void release_memory(dt_trainer *t)
+void dt_trainer_destroy_arenas(dt_trainer *t)
 {
     if (t->workers.reader != NULL) {
         for (uint32_t i = 0; i < t->workers.active; i++) {
@@ -157,24 +104,6 @@ static void release_memory(dt_trainer *t)
     t->workers.waited = NULL;
     t->scratch.shard_loss = NULL;
     t->scratch.batch_index = NULL;
-}
-
-/* Out of memory is answered by the smaller micro-batch, once. */
-static dt_status create_cpu(dt_trainer *t)
-{
-    dt_status st = allocate_cpu(t);
-    const uint32_t before = dt_trainer_concurrent_shards(t);
-    if (st == DT_ENOMEM && before > 1) {
-        release_memory(t);
-        t->workers.ran_out = true;
-        t->workers.active = before / 2;
-        t->c.prefetch = 0;
-        dt_trainer_log_smaller_batch(t, before);
-        st = allocate_cpu(t);
-    }
-    DT_TRY(dt_trainer_explain_memory(t, st));
-    fit_budget(t);
-    return DT_OK;
 }
 
 static dt_status partition_shards(dt_trainer *t)
@@ -215,16 +144,7 @@ static dt_status create_parts(dt_trainer *t)
     t->workers.shard_begin = dt_tree_leaf_begin(&t->shape, rank);
     t->workers.shard_end = dt_tree_leaf_begin(&t->shape, rank + 1);
     t->workers.active = t->c.threads;
-    if (t->d.device_ops == NULL && t->c.micro_shards > 0 && t->c.micro_shards < t->workers.active) {
-        t->workers.active = t->c.micro_shards;
-    }
-    if (t->d.device_ops != NULL) {
-        DT_TRY(create_arenas(t));
-        DT_TRY(dt_record_training_graph(t, t->d.source, &t->train));
-        DT_TRY(dt_train_device_create(t, &t->device));
-    } else {
-        DT_TRY(create_cpu(t));
-    }
+    DT_TRY(t->backend->create(t));
     return dt_pool_start(t->c.threads, &t->workers.pool);
 }
 
@@ -236,6 +156,7 @@ dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p)
     }
     t->d = *d;
     t->c = *d->config;
+    t->backend = d->device_ops != NULL ? &dt_device_backend : &dt_cpu_backend;
     if (d->shadow != NULL) {
         memcpy(t->state.target, d->shadow, d->params->n_shadows * sizeof(*d->shadow));
     }
@@ -277,11 +198,8 @@ void dt_trainer_destroy(dt_trainer *t)
     dt_sampler_fini(&t->state.sampler);
     dt_free(t->state.external);
     dt_free(t->first_shard);
-    if (t->device != NULL) {
-        t->train.plan = NULL; /* one of the device's */
-        dt_train_device_destroy(t, t->device);
-    }
-    release_memory(t);
+    t->backend->destroy(t);
+    dt_trainer_destroy_arenas(t);
     for (uint32_t i = 0; i < t->state.n_values; i++) {
         dt_free(t->state.value[i].name);
         dt_free(t->state.value[i].value);
@@ -294,77 +212,6 @@ void dt_trainer_destroy(dt_trainer *t)
 dt_status dt_trainer_run_on_workers(dt_trainer *t, dt_status (*job)(void *user, uint32_t worker), void *user)
 {
     return dt_pool_run(t->workers.pool, job, user);
-}
-
-/* ---- a step ------------------------------------------------------------------------------------------------------ */
-
-static dt_status bypass_to(dt_trainer *t, uint64_t step)
-{
-    DT_TRY(dt_trainer_synchronize(t)); /* the device forgets which of its buffers held which step */
-    dt_trainer_discard_prefetched(t);
-    t->state.bypassed += step - t->state.step;
-    t->state.step = step;
-    return DT_OK;
-}
-
-static void report_position(const dt_trainer *t, dt_step_report *out)
-{
-    out->step = t->state.step;
-    out->steps = dt_trainer_steps(t);
-    out->epoch = (t->state.step - 1) / t->state.steps_per_epoch;
-    out->epochs = t->c.epochs;
-    out->epoch_end = t->state.step % t->state.steps_per_epoch == 0;
-}
-
-/* Nothing is learnt from no row: moments and weight decay would move the parameters all the same. */
-static dt_status bypass_empty_step(dt_trainer *t, dt_step_report *out)
-{
-    DT_TRY(bypass_to(t, t->state.step + 1));
-    t->state.empty_steps++;
-    report_position(t, out);
-    out->samples = 0;
-    out->n_losses = 0;
-    out->loss = out->grad_norm = out->learning_rate = (double)NAN;
-    return DT_OK;
-}
-
-dt_status dt_trainer_step(dt_trainer *t, dt_step_report *out)
-{
-    return dt_trainer_step_groups(t, UINT32_MAX >> (32 - t->state.n_groups), out);
-}
-
-dt_status dt_trainer_step_groups(dt_trainer *t, uint32_t groups, dt_step_report *out)
-{
-    const double begin = dt_clock_s();
-    DT_TRACE_N("step", "training step", "step", t->state.step + 1);
-    DT_TRY(dt_groups_select(t, groups));
-    if (t->state.step >= dt_trainer_steps(t)) {
-        return DT_DONE;
-    }
-    const dt_status turned = dt_advance_window(t);
-    if (turned != DT_OK) {
-        return turned;
-    }
-    t->state.params_version++; /* somebody may have set them since */
-    DT_TRY(dt_bind_step_inputs(t, &t->train));
-    bool is_empty = false;
-    DT_TRY(dt_prepare_batch(t, &is_empty));
-    if (is_empty) {
-        return bypass_empty_step(t, out);
-    }
-    dt_status st = dt_feed_start_or_resume(t);
-    st = dt_trainer_shrink_on_enomem(t, st) ? dt_feed_start_or_resume(t) : st;
-    DT_TRY(dt_trainer_explain_memory(t, st));
-    DT_TRY(t->device != NULL ? dt_train_device_step(t, out) : dt_cpu_step(t, out));
-    t->state.params_version++;
-    report_position(t, out);
-    out->samples = dt_sampler_batch(&t->state.sampler, t->state.step - 1);
-    t->times.data_wait = 0;
-    for (uint32_t i = 0; i < t->c.threads; i++) {
-        t->times.data_wait += t->workers.waited[i] / t->c.threads;
-    }
-    t->times.step = dt_clock_s() - begin;
-    return DT_OK;
 }
 
 /* ---- state ------------------------------------------------------------------------------------------------------- */
@@ -389,29 +236,12 @@ void dt_trainer_step_number_set(dt_trainer *t, uint64_t step)
     dt_groups_set_updates(t, step);
     t->state.bypassed = 0;
     dt_scaler_init(&t->state.scaler, &t->c.scaling);
-    if (t->device != NULL) {
-        dt_train_device_invalidate(t);
-    }
+    t->backend->invalidate(t);
 }
 
 uint64_t dt_trainer_vector_updates(const dt_trainer *t)
 {
     return t->state.vector_updates;
-}
-
-dt_status dt_trainer_bypass_step(dt_trainer *t)
-{
-    return bypass_to(t, t->state.step + 1);
-}
-
-dt_status dt_trainer_seek(dt_trainer *t, uint64_t step)
-{
-    if (step < t->state.step || step > dt_trainer_steps(t)) {
-        return DT_FAIL(DT_EINVAL, "cannot continue at step %llu: it is outside %llu (now) .. %llu (the last one)",
-                       (unsigned long long)step, (unsigned long long)t->state.step,
-                       (unsigned long long)dt_trainer_steps(t));
-    }
-    return step > t->state.step ? bypass_to(t, step) : DT_OK;
 }
 
 uint64_t dt_trainer_updates(const dt_trainer *t)
@@ -446,17 +276,13 @@ void dt_trainer_scaler_set(dt_trainer *t, uint64_t updates, const dt_scaler *s)
     dt_groups_set_updates(t, updates);
     t->state.scaler = *s;
     t->state.scaler.scale = scale;
-    if (t->device != NULL) {
-        dt_train_device_invalidate(t);
-    }
+    t->backend->invalidate(t);
 }
 
 void dt_trainer_group_updates_set(dt_trainer *t, uint32_t group, uint64_t updates)
 {
     t->state.group[group].updates = updates;
-    if (t->device != NULL) {
-        dt_train_device_invalidate(t);
-    }
+    t->backend->invalidate(t);
 }
 
 uint64_t dt_trainer_samples(const dt_trainer *t)
@@ -506,12 +332,7 @@ const dt_param_table *dt_trainer_param_table(const dt_trainer *t)
 
 void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
 {
-    if (t->device != NULL) {
-        dt_train_device_memory(t->device, out);
-        return;
-    }
-    dt_trainer_memory resident;
-    dt_trainer_arenas_get(t, NULL, out, &resident);
+    t->backend->memory_get(t, out);
 }
 
 /* A sample's share of the largest of many leaves of n samples: three deviations of the leaves above the mean. */
@@ -550,13 +371,13 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
         mapped->grads = grad * t->workers.n_grads + dt_reduce_bytes(t);
         resident->grads = grad * (used < t->workers.n_grads ? used : t->workers.n_grads) + dt_reduce_bytes(t);
     }
-    if (t->device == NULL) {
+    if (t->train.n_exec > 0) {
         const uint32_t workers = t->workers.active < own ? t->workers.active : own;
         dt_compute_activation_bytes(&t->train, mean, leaf, &most, &likely);
         mapped->activations = most * t->workers.active;
         resident->activations = likely * workers;
     }
-    const uint32_t slots = dt_trainer_feed_slots(t);
+    const uint32_t slots = t->backend->feed_slots(t);
     const size_t slot = dt_feed_arena_bytes(s, leaf);
     double share[DT_SAMPLES_MAX_SYMBOLS];
     estimate_large_sample(s, mean, leaf, share);
@@ -602,7 +423,7 @@ dt_plan_cost dt_trainer_step_cost(const dt_trainer *t)
 
 uint64_t dt_trainer_reduction_bytes(const dt_trainer *t)
 {
-    return t->device != NULL ? dt_train_device_sum_bytes(t) : 0;
+    return t->backend->reduction_bytes(t);
 }
 
 dt_status dt_trainer_list_device_calls(const dt_trainer *t, uint32_t half, void *user,

@@ -10,6 +10,7 @@
 #include "train/feed.h"
 #include "train/mixed.h"
 #include "train/pool.h"
+#include "train/backend.h"
 #include "train/trainer.h"
 
 #include <pthread.h>
@@ -154,7 +155,8 @@ struct dt_trainer {
     dt_reduction reduce;
     dt_train_scratch scratch;
 
-    struct dt_train_device *device; /* NULL: the CPU computes */
+    const dt_train_backend *backend;
+    struct dt_train_device *device; /* the device backend's; NULL: the CPU computes */
     struct dt_passes *passes;       /* vector.c: runs over all samples; NULL: none so far */
     dt_trainer_times times;
 };
@@ -223,6 +225,8 @@ void dt_reduce_progress(dt_trainer *t);
 /* [collective] After all leaves: scratch.gradient holds this rank's slices of the sum. A rank whose leaves failed takes
  * part, so that nobody waits for it, and sums nothing. */
 dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed);
+/* [collective] The same, timed, and what all ranks agree on. mine: how this rank's shards went. */
+dt_status dt_reduce_over_ranks(dt_trainer *t, dt_status mine);
 /* [collective] Everybody's slices to everybody; is_all: not of the buckets alone that were summed last. */
 dt_status dt_reduce_all_gather(dt_trainer *t, float *vector, bool is_all);
 /* [collective] Sums of n losses over all leaves, of scratch.shard_loss. */
@@ -246,7 +250,7 @@ static inline bool dt_group_is_updated(const dt_trainer *t, uint32_t group) /* b
 /* moments.c */
 dt_status dt_moments_create(dt_trainer *t);
 void dt_moments_destroy(dt_trainer *t);
-/* shadow.c: [main] after an update of parameters that are whole on this rank. */
+/* target.c: [main] after an update of parameters that are whole on this rank. */
 dt_status dt_targets_update(dt_trainer *t);
 /* update.c. [collective] Norm, decision, update, and the parameters of all. */
 dt_status dt_apply_update(dt_trainer *t, dt_step_report *out);
@@ -269,8 +273,6 @@ uint64_t dt_compute_input_bytes(const dt_samples *s, const double *mean, uint64_
 bool dt_trainer_shrink_on_enomem(dt_trainer *t, dt_status st);
 /* Adds to DT_ENOMEM what to do. */
 dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st);
-/* Leaves of input that are held at once. */
-uint32_t dt_trainer_feed_slots(const dt_trainer *t);
 /* state.c: an arena; how many gradient buffers can be alive at once. */
 dt_status dt_map_float_arena(size_t bytes, float **out);
 uint32_t dt_count_live_grads(const dt_trainer *t);
@@ -278,11 +280,17 @@ uint32_t dt_count_live_grads(const dt_trainer *t);
 void dt_trainer_limit_workers(dt_trainer *t, uint32_t n);
 /* That memory ran out with `before` leaves at once, and fewer are tried; takes the error back. */
 void dt_trainer_log_smaller_batch(const dt_trainer *t, uint32_t before);
-/* window.c. [collective] The window of a stream that the step is in can be read. DT_DONE: the stream has ended. */
+/* step.c. [collective] The window of a stream that the step is in can be read. DT_DONE: the stream has ended. */
 dt_status dt_advance_window(dt_trainer *t);
 /* step.c */
 dt_status dt_feed_start_or_resume(dt_trainer *t);
-dt_status dt_cpu_step(dt_trainer *t, dt_step_report *out);
+/* run for each shard of this rank, i counting from its first, by so many of the workers; the first failure ends it. */
+dt_status dt_run_shards(dt_trainer *t, uint32_t workers, dt_status (*run)(void *user, uint32_t worker, uint32_t i),
+                        void *user);
+uint64_t dt_feed_number(const dt_trainer *t, uint32_t i); /* of shard i of this rank in the current step */
+/* trainer.c: parameters, gradients, moments and lists of the host. */
+dt_status dt_trainer_create_arenas(dt_trainer *t);
+void dt_trainer_destroy_arenas(dt_trainer *t);
 /* Step inputs as the plan wants them. DT_ECONFIG names one that was never set. */
 dt_status dt_bind_step_inputs(dt_trainer *t, dt_compiled *c);
 

@@ -309,28 +309,16 @@ static dt_status run_shard(const run *r, uint32_t worker, uint32_t leaf, float *
     return DT_OK;
 }
 
-static dt_status shards_job(void *user, uint32_t worker)
+static dt_status run_and_sum_shard(void *user, uint32_t worker, uint32_t i)
 {
     const run *r = user;
     dt_trainer *t = r->t;
-    if (worker >= t->workers.active) {
-        return DT_OK;
+    dt_grad *grad = r->pass->has_gradient ? dt_grad_acquire(t) : NULL;
+    DT_TRY(run_shard(r, worker, t->workers.shard_begin + i, grad != NULL ? grad->data : NULL));
+    if (grad != NULL) {
+        dt_grad_reduce(t, t->workers.shard_begin + i, grad, 0);
     }
-    for (;;) {
-        const uint32_t i = atomic_fetch_add(&t->scratch.next_shard, 1);
-        if (i >= t->workers.shard_end - t->workers.shard_begin || atomic_load(&t->scratch.failed)) {
-            return DT_OK;
-        }
-        dt_grad *grad = r->pass->has_gradient ? dt_grad_acquire(t) : NULL;
-        const dt_status st = run_shard(r, worker, t->workers.shard_begin + i, grad != NULL ? grad->data : NULL);
-        if (st < 0) {
-            atomic_store(&t->scratch.failed, true);
-            return st;
-        }
-        if (grad != NULL) {
-            dt_grad_reduce(t, t->workers.shard_begin + i, grad, 0);
-        }
-    }
+    return DT_OK;
 }
 
 /* What each loss is divided by: the live size of its symbol in all samples together. */
@@ -373,7 +361,7 @@ static dt_status run_pass(dt_trainer *t, struct dt_pass *p, double *value)
     DT_TRY(dt_grads_reset(t, p->has_gradient, DT_HALF_NONE, UINT32_MAX));
     DT_TRY(dt_fetch_shards(t, &p->source));
     /* a rank that failed must say so before the others wait for its sums */
-    const dt_status mine = dt_pool_run(t->workers.pool, shards_job, &r);
+    const dt_status mine = dt_run_shards(t, t->workers.active, run_and_sum_shard, &r);
     DT_TRY(dt_comm_agree(t->d.comm, mine));
     DT_TRY(dt_reduce_losses(t, r.n_losses, value));
     for (uint32_t i = 0; i < r.n_losses; i++) {

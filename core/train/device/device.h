@@ -26,18 +26,9 @@
 
 typedef struct dt_train_device dt_train_device;
 
-/* Errors: DT_EUNSUPPORTED (ops without a kernel), DT_ENOMEM (no group of leaves fits). */
-dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p) DT_NODISCARD;
-void dt_train_device_destroy(dt_trainer *t, dt_train_device *d);
-/* See dt_trainer_step. */
-dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
 /* Waits for what was launched, reads what steps found, and copies parameters and moments to the host's arenas. Errors:
  * also those of a step whose result was not read so far. */
 dt_status dt_train_device_download(dt_trainer *t) DT_NODISCARD;
-/* The step number was set: arenas come from the host, and as many updates as steps were made. */
-void dt_train_device_invalidate(dt_trainer *t);
-uint32_t dt_train_device_launch_shards(const dt_train_device *d); /* leaves of one launch */
-void dt_train_device_memory(const dt_train_device *d, dt_trainer_memory *out);
 /* What the gradients of leaves and their sums move through the device's memory in a step. */
 uint64_t dt_train_device_sum_bytes(const dt_trainer *t);
 

@@ -120,7 +120,7 @@ DT_NODISCARD static inline dt_status dt_device_narrow_params(const dt_trainer *t
                : d->ops->narrow(d->device, d->params_half, d->params, d->all, dt_device_storage_type(t), d->compute);
 }
 
-/* shadows.c: of groups that f moves, behind the parameters of all ranks. */
+/* targets.c: of groups that f updates, behind the parameters of all ranks. */
 dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
 /* device.c */
 dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
@@ -155,12 +155,18 @@ void dt_device_ranks_destroy(dt_train_device *d);
 dt_status dt_device_ranks_mark_ready(const dt_trainer *t, int64_t call, uint32_t *n_p) DT_NODISCARD;
 /* Behind the sum of this rank's leaves: its nodes and losses go to the host. May be captured. */
 dt_status dt_device_ranks_download(const dt_train_device *d, const dt_device_finish *f) DT_NODISCARD;
-/* [collective] The rest of a step that was launched from b: sum, norm, update of this rank's slices, and everybody's
- * parameters. mine: how it went so far; the worst of all ranks comes back on all of them. */
-dt_status dt_device_ranks_reduce_and_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b,
-                                            dt_status mine) DT_NODISCARD;
+/* [collective] The sum over ranks of what these groups update. mine: as dt_train_backend.reduce. */
+dt_status dt_device_ranks_reduce(dt_trainer *t, uint32_t groups, dt_status mine) DT_NODISCARD;
+/* [collective] The rest of a step that was launched from b: norm, update of this rank's slices, parameters of all. */
+dt_status dt_device_ranks_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b) DT_NODISCARD;
 
-/* step.c: one slice (NULL: nothing is live) into place i of an input at base. A field may already lie where it goes, if
+/* step.c: parts of a step, see backend.h */
+dt_status dt_device_begin_step(dt_trainer *t) DT_NODISCARD;
+dt_status dt_device_run_shards(dt_trainer *t) DT_NODISCARD;
+dt_status dt_device_reduce(dt_trainer *t, dt_status mine) DT_NODISCARD;
+dt_status dt_device_update(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
+dt_status dt_device_read_step(dt_trainer *t, dt_step_report *out) DT_NODISCARD;
+/* One slice (NULL: nothing is live) into place i of an input at base. A field may already lie where it goes, if
  * its live part lies first there. */
 bool dt_device_can_pack_in_place(const dt_samples *s, uint32_t f);
 dt_status dt_device_pack_micro_batch(const dt_samples *s, const dt_device_input *in, const int64_t *cap,

@@ -165,25 +165,11 @@ static dt_status insert_nodes(dt_trainer *t)
     return DT_OK;
 }
 
-/* Of what these groups move. A rank that failed takes part, so that nobody waits for it, and says so before anything is
- * made of the sum. */
+/* Of what these groups update. */
 static dt_status reduce_on_hosts(dt_trainer *t, dt_status mine, uint32_t groups)
 {
-    dt_error why;
     DT_TRY(dt_grads_reset(t, false, DT_HALF_NONE, groups)); /* with no buffers to make it cannot fail */
-    if (mine == DT_OK) {
-        mine = insert_nodes(t);
-    }
-    dt_error_take(&why, mine);
-    const double begin = dt_clock_s();
-    const dt_status st = dt_reduce_gradient(t, mine < 0);
-    t->times.reduce = dt_clock_s() - begin;
-    t->times.buckets = t->reduce.n_due;
-    t->times.early = 0;
-    if (st < 0) {
-        return mine < 0 ? dt_error_put(&why) : st;
-    }
-    return dt_comm_agree(t->d.comm, dt_error_put(&why));
+    return dt_reduce_over_ranks(t, mine == DT_OK ? insert_nodes(t) : mine);
 }
 
 /* Nothing is queued for others before all know that all will. */
@@ -266,22 +252,22 @@ static dt_status reduce_losses(dt_trainer *t, uint32_t n)
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
 
+/* It waits here, where failures of others are noticed: who waits for the stream from now on does not wait in vain. */
+static dt_status all_gather_by_link(dt_trainer *t, uint32_t groups)
+{
+    DT_TRY(dt_device_link_share(t, t->device->ranks->link, groups));
+    return wait_for_device(t);
+}
+
 static dt_status all_gather_params(dt_trainer *t, const dt_device_finish *f)
 {
-    dt_train_device *d = t->device;
-    float *params = d->ranks->params;
+    const dt_train_device *d = t->device;
+    const bool is_linked = d->ranks->link != NULL;
+    const float *params = d->ranks->params;
     const double begin = dt_clock_s();
-    if (d->ranks->link != NULL) {
-        DT_TRY(dt_device_link_share(t, d->ranks->link, f->groups));
-        DT_TRY(wait_for_device(
-            t)); /* here, where somebody looks; whoever waits for the stream from now on does not wait in vain */
-        t->times.share = dt_clock_s() - begin;
-        DT_TRY(dt_device_update_targets(t, f));
-        return dt_device_narrow_params(t, d);
-    }
-    DT_TRY(dt_reduce_all_gather(t, params, false));
+    DT_TRY(is_linked ? all_gather_by_link(t, f->groups) : dt_reduce_all_gather(t, d->ranks->params, false));
     t->times.share = dt_clock_s() - begin;
-    for (uint32_t i = 0; i < t->reduce.n_due; i++) {
+    for (uint32_t i = 0; i < t->reduce.n_due && !is_linked; i++) {
         const dt_range at = t->reduce.bucket[t->reduce.due[i]];
         DT_TRY(copy_to_device(d, d->params + at.begin, params + at.begin, (size_t)(at.end - at.begin) * sizeof(float)));
     }
@@ -301,13 +287,16 @@ static dt_status apply_update(dt_trainer *t, const dt_device_finish *f, dt_devic
     return b->result->applied ? all_gather_params(t, f) : DT_OK;
 }
 
-dt_status dt_device_ranks_reduce_and_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b,
-                                            dt_status mine)
+dt_status dt_device_ranks_reduce(dt_trainer *t, uint32_t groups, dt_status mine)
+{
+    return t->device->ranks->link != NULL ? reduce_on_devices(t, mine, groups) : reduce_on_hosts(t, mine, groups);
+}
+
+dt_status dt_device_ranks_update(dt_trainer *t, const dt_device_finish *f, dt_device_buffer *b)
 {
     const dt_train_device *d = t->device;
     bool is_finite = false;
     int64_t bad = -1;
-    DT_TRY(d->ranks->link != NULL ? reduce_on_devices(t, mine, f->groups) : reduce_on_hosts(t, mine, f->groups));
     DT_TRY(measure_and_share(t, f, &is_finite));
     DT_TRY(is_finite ? DT_OK : find_not_finite(t, &bad));
     DT_TRY(reduce_losses(t, f->n_losses));

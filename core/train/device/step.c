@@ -93,28 +93,17 @@ static dt_status pack_shard(const dt_train_device *d, uint32_t i, const dt_feed_
                                       leaf->n_slices > 0 ? leaf->slice : NULL, i, d->staging_at);
 }
 
-static dt_status pack_job(void *user, uint32_t worker)
+static dt_status read_and_pack_shard(void *user, uint32_t worker, uint32_t i)
 {
     dt_trainer *t = user;
-    const uint32_t own = t->device->leaves;
-    t->workers.waited[worker] = 0;
-    for (;;) {
-        const uint32_t i = atomic_fetch_add(&t->scratch.next_shard, 1);
-        if (i >= own || atomic_load(&t->scratch.failed)) {
-            return DT_OK;
-        }
-        const uint64_t number = (t->state.step - t->workers.feed_first) * own + i;
-        const dt_feed_shard *leaf = NULL;
-        dt_status st = dt_feed_wait(t->workers.feed, number, &leaf, &t->workers.waited[worker]);
-        if (st == DT_OK) {
-            st = pack_shard(t->device, i, leaf);
-        }
-        dt_feed_release(t->workers.feed, number);
-        if (st < 0) {
-            atomic_store(&t->scratch.failed, true);
-            return st;
-        }
+    const uint64_t number = dt_feed_number(t, i);
+    const dt_feed_shard *shard = NULL;
+    dt_status st = dt_feed_wait(t->workers.feed, number, &shard, &t->workers.waited[worker]);
+    if (st == DT_OK) {
+        st = pack_shard(t->device, i, shard);
     }
+    dt_feed_release(t->workers.feed, number);
+    return st;
 }
 
 /* ---- control ----------------------------------------------------------------------------------------------------- */
@@ -169,9 +158,7 @@ static dt_status upload_inputs(dt_trainer *t, dt_device_class *k, dt_device_buff
     for (uint32_t i = 0; i < n; i++) {
         memcpy(b->pinned + k->input.step[i], t->train.step_input[i], (size_t)count[i] * sizeof(float));
     }
-    atomic_store(&t->scratch.next_shard, 0);
-    atomic_store(&t->scratch.failed, false);
-    DT_TRY(dt_pool_run(t->workers.pool, pack_job, t));
+    DT_TRY(dt_run_shards(t, t->c.threads, read_and_pack_shard, t));
     if (b->step != 0) {
         DT_TRY(d->ops->event_wait(d->device, b->done, d->copy));
     }
@@ -389,20 +376,46 @@ static dt_status launch_step(dt_trainer *t, dt_device_buffer *b)
     return launch_or_replay(t, &d->class[c], b);
 }
 
-dt_status dt_train_device_step(dt_trainer *t, dt_step_report *out)
+/* The buffer of the step that t->state.step counts next. */
+static dt_device_buffer *next_buffer(const dt_trainer *t)
+{
+    return &t->device->buffer[t->state.step % DT_DEVICE_BUFFERS];
+}
+
+dt_status dt_device_begin_step(dt_trainer *t)
+{
+    next_buffer(t)->groups = t->scratch.groups;
+    return t->device->ranks != NULL ? dt_device_ranks_connect(t) : DT_OK;
+}
+
+/* Of one rank: with norm, update and result, in the same launch. */
+dt_status dt_device_run_shards(dt_trainer *t)
+{
+    return launch_step(t, next_buffer(t));
+}
+
+dt_status dt_device_reduce(dt_trainer *t, dt_status mine)
+{
+    return t->device->ranks != NULL ? dt_device_ranks_reduce(t, next_buffer(t)->groups, mine) : mine;
+}
+
+dt_status dt_device_update(dt_trainer *t, dt_step_report *out)
+{
+    (void)out;
+    dt_device_buffer *b = next_buffer(t);
+    if (t->device->ranks == NULL) {
+        return DT_OK;
+    }
+    const dt_device_finish f = make_finish(t, b);
+    return dt_device_ranks_update(t, &f, b);
+}
+
+/* A step late, where nothing has to be known at once. */
+dt_status dt_device_read_step(dt_trainer *t, dt_step_report *out)
 {
     dt_train_device *d = t->device;
-    dt_device_buffer *b = &d->buffer[t->state.step % DT_DEVICE_BUFFERS];
-    const dt_device_buffer *before = &d->buffer[(t->state.step + 1) % DT_DEVICE_BUFFERS];
-    b->groups = t->scratch.groups;
-    DT_TRY(d->ranks != NULL ? dt_device_ranks_connect(t) : DT_OK);
-    dt_status st = launch_step(t, b);
-    if (d->ranks != NULL) {
-        const dt_device_finish f = make_finish(t, b);
-        st = dt_device_ranks_reduce_and_update(t, &f, b, st);
-    }
-    DT_TRY(st);
-    t->state.step++;
+    const dt_device_buffer *before = next_buffer(t);
+    dt_device_buffer *b = &d->buffer[(t->state.step - 1) % DT_DEVICE_BUFFERS];
     b->step = t->state.step;
     if (before->step > d->read) {
         DT_TRY(dt_device_read_result(t, before, out));

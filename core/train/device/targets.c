@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shadows on a device: launches behind the update, which ask its result whether it was applied, so that nobody waits;
- * see internal.h, and train/shadow.c for the CPU.
+ * see internal.h, and train/target.c for the CPU.
  */
 #include <config.h>
 
