@@ -63,7 +63,7 @@ static void test_fields(void **state)
     const dt_scaler scaler = {.scale = 1024, .good = 5, .tolerance = 2, .skips = 3, .overflows = 6};
     const uint64_t updates = dt_trainer_updates(w.stage->trainer), step = dt_trainer_step_number(w.stage->trainer);
     dt_trainer_scaler_set(w.stage->trainer, updates, &scaler);
-    dt_trainer_passed_set(w.stage->trainer, 4);
+    dt_trainer_bypassed_steps_set(w.stage->trainer, 4);
     dt_snapshot_backup backup = {.is_valid = false};
     dt_snapshot_back_up(w.stage, &backup);
     backup.scaler.scale = 1024; /* without mixed precision the trainer's own stays 1 */
@@ -119,7 +119,7 @@ static void test_fields(void **state)
     assert_done(dt_snapshot_load(w.stage, c));
     assert_int_equal(dt_trainer_step_number(w.stage->trainer), step);
     assert_int_equal(dt_trainer_updates(w.stage->trainer), updates);
-    assert_int_equal(dt_trainer_passed(w.stage->trainer), 4);
+    assert_int_equal(dt_trainer_bypassed_steps(w.stage->trainer), 4);
     const dt_scaler *loaded = dt_trainer_scaler(w.stage->trainer);
     assert_int_equal(loaded->good, 5);
     assert_int_equal(loaded->tolerance, 2);
