@@ -21,22 +21,22 @@ static const double try_s = 0.3, try_process_s = 3;           /* at most */
 static const double try_trainer_s = 0.5;                      /* after it no further step begins */
 static const double most_flops = 1e11, most_resident = 2.0e9; /* of what a plan tries: a step of a few seconds */
 
-static uint64_t smaller(uint64_t a, uint64_t limit)
+static uint64_t min_limit(uint64_t a, uint64_t limit)
 {
     return limit > 0 && (a == 0 || limit < a) ? limit : a;
 }
 
 /* Steps of the trainer that are left, 0: open. */
-static uint64_t steps_left(const dt_stage *s, const dt_forecast *f, uint64_t max_steps)
+static uint64_t remaining_steps(const dt_stage *s, const dt_forecast *f, uint64_t max_steps)
 {
     const uint64_t begin = dt_trainer_step_number(s->trainer), each = dt_trainer_steps_per_epoch(s->trainer);
-    uint64_t steps = smaller(dt_trainer_steps(s->trainer), (uint64_t)f->stop.steps);
-    steps = smaller(steps, max_steps);
-    steps = smaller(steps, (uint64_t)f->stop.epochs * each);
+    uint64_t steps = min_limit(dt_trainer_steps(s->trainer), (uint64_t)f->stop.steps);
+    steps = min_limit(steps, max_steps);
+    steps = min_limit(steps, (uint64_t)f->stop.epochs * each);
     return steps > begin ? steps - begin : 0;
 }
 
-static uint32_t at_a_time(const dt_stage *s, const dt_forecast *f)
+static uint32_t parallel_evaluations(const dt_stage *s, const dt_forecast *f)
 {
     const uint32_t threads = f->rollout.processes > 0 ? dt_limits_cores("") : f->rollout.threads;
     const uint32_t n = f->rollout.instances < threads ? f->rollout.instances : threads;
@@ -84,14 +84,14 @@ static void try_trainer(dt_stage *s, dt_expected *out)
 
 void dt_expect_measure(dt_stage *s, const dt_forecast *f, uint64_t max_steps, bool is_plan, dt_expected *out)
 {
-    const uint64_t left = steps_left(s, f, max_steps), all = dt_trainer_steps(s->trainer);
+    const uint64_t left = remaining_steps(s, f, max_steps), all = dt_trainer_steps(s->trainer);
     *out = (dt_expected){.step_s = NAN, .all_s = NAN, .evaluation_s = NAN, .rounds = NAN, .acts = s->rollout != NULL};
     if (out->acts) {
         const bool in_process = f->rollout.processes > 0;
         const double most =
             f->stop.iterations > 0 ? fmin((double)f->iterations, (double)f->stop.iterations) : (double)f->iterations;
         out->rounds = all > 0 ? fmin(most, ceil((double)f->iterations * (double)left / (double)all)) : most;
-        out->parallel = at_a_time(s, f);
+        out->parallel = parallel_evaluations(s, f);
         if (f->round > 0 && out->rounds > 0 && (is_plan || !in_process)) {
             pthread_mutex_lock(s->d.config_lock);
             out->step_s = dt_rollout_try_speed(s->rollout, in_process ? try_process_s : try_s, &out->n_tried);
@@ -107,7 +107,7 @@ void dt_expect_measure(dt_stage *s, const dt_forecast *f, uint64_t max_steps, bo
     }
 }
 
-static const char *about(double s, char out[DT_NUMBER_BYTES])
+static const char *round_duration(double s, char out[DT_NUMBER_BYTES])
 {
     static const double least_s = 0.1; /* below it a duration has no meaning for a plan */
     return s < least_s ? "less than 0.1 s" : dt_duration_text(s, out);
@@ -125,13 +125,13 @@ void dt_expect_text(const dt_expected *e, dt_str *out)
         dt_str_addf(out,
                     "%s of training, by estimate from %u step%s tried here (%.3g %s each); evaluations are "
                     "not in it",
-                    about(e->all_s, all), e->n_tried, e->n_tried == 1 ? "" : "s",
+                    round_duration(e->all_s, all), e->n_tried, e->n_tried == 1 ? "" : "s",
                     e->step_s < 1 ? 1e3 * e->step_s : e->step_s, e->step_s < 1 ? "ms" : "s");
         return;
     }
-    dt_str_addf(out, "%s for environments in %.4g rounds", about(e->all_s, all), e->rounds);
+    dt_str_addf(out, "%s for environments in %.4g rounds", round_duration(e->all_s, all), e->rounds);
     if (!isnan(e->evaluation_s)) {
-        dt_str_addf(out, ", up to %s in each evaluation", about(e->evaluation_s, one));
+        dt_str_addf(out, ", up to %s in each evaluation", round_duration(e->evaluation_s, one));
     }
     dt_str_addf(out,
                 ", by estimate from %u steps tried here (%.3g %s each, %u at a time); acting and learning are not "

@@ -19,20 +19,20 @@ static const double near_full = 0.9; /* of what there is: a plan is right to a t
 
 static const double target_room = 0.12; /* of an advised memory.target_gb: what is not in the plan */
 
-static double gb(uint64_t bytes)
+static double gigabytes(uint64_t bytes)
 {
     return (double)bytes / 1e9;
 }
 
-static uint64_t beyond(uint64_t a, uint64_t b)
+static uint64_t excess(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
 
 /* That the system cannot take back. */
-static uint64_t needed(const dt_forecast *f)
+static uint64_t unreclaimable(const dt_forecast *f)
 {
-    return beyond(f->resident, f->recordings) + f->processes;
+    return excess(f->resident, f->recordings) + f->processes;
 }
 
 dt_status dt_fit_look(const dt_stage *s, const dt_forecast *f, dt_fit *out)
@@ -50,12 +50,12 @@ dt_status dt_fit_look(const dt_stage *s, const dt_forecast *f, dt_fit *out)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static const char *share_text(const dt_forecast *f, uint64_t here, char text[SHARE_BYTES])
+static const char *append_share(const dt_forecast *f, uint64_t here, char text[SHARE_BYTES])
 {
     text[0] = '\0';
     if (f->processes > 0) {
-        snprintf(text, SHARE_BYTES, " (%.4g in this process, %.4g in processes of environments)", gb(here),
-                 gb(f->processes));
+        snprintf(text, SHARE_BYTES, " (%.4g in this process, %.4g in processes of environments)", gigabytes(here),
+                 gigabytes(f->processes));
     }
     return text;
 }
@@ -74,20 +74,21 @@ static dt_status check_target(const dt_fit *fit, const dt_forecast *f, bool spea
     if (!is_above_target(fit, f)) {
         if (speaks) {
             dt_log(DT_LOG_WARN, "%.2f GB are planned, close to memory.target_gb = %g; plans are accurate to 10 %%",
-                   gb(all), fit->target_gb);
+                   gigabytes(all), fit->target_gb);
         }
         return DT_OK;
     }
     char share[SHARE_BYTES];
-    return DT_FAIL(
-        DT_ECONFIG, "the plan takes %.4g GB%s, and memory.target_gb = %g allows less; raise memory.target_gb to %.2f",
-        gb(all), share_text(f, f->resident, share), fit->target_gb, ceil(gb(all) * (1 + target_room) * 100) / 100);
+    return DT_FAIL(DT_ECONFIG,
+                   "the plan takes %.4g GB%s, and memory.target_gb = %g allows less; raise memory.target_gb to %.2f",
+                   gigabytes(all), append_share(f, f->resident, share), fit->target_gb,
+                   ceil(gigabytes(all) * (1 + target_room) * 100) / 100);
 }
 
 static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool speaks)
 {
     const dt_limits *r = &fit->room;
-    const uint64_t n = fit->alike > 1 ? fit->alike : 1, need = needed(f) * n, more = beyond(need, fit->held * n);
+    const uint64_t n = fit->alike > 1 ? fit->alike : 1, need = unreclaimable(f) * n, more = excess(need, fit->held * n);
     if (!fit->is_known || (double)more <= near_full * (double)r->memory) {
         return DT_OK;
     }
@@ -97,18 +98,18 @@ static dt_status check_memory(const dt_fit *fit, const dt_forecast *f, bool spea
             snprintf(of, sizeof(of), " of %llu processes", (unsigned long long)n);
         }
         if (r->swap > 0) {
-            snprintf(swap, sizeof(swap), " and %.4g GB of swap", gb(r->swap));
+            snprintf(swap, sizeof(swap), " and %.4g GB of swap", gigabytes(r->swap));
         }
         return DT_FAIL(DT_ECONFIG, "the plan%s takes %.4g GB%s, but %s has %.4g GB, of which %.4g GB%s are free", of,
-                       gb(need), n > 1 ? "" : share_text(f, beyond(f->resident, f->recordings), share), r->by,
-                       gb(r->total), gb(r->memory), swap);
+                       gigabytes(need), n > 1 ? "" : append_share(f, excess(f->resident, f->recordings), share), r->by,
+                       gigabytes(r->total), gigabytes(r->memory), swap);
     }
     if (speaks && more > r->memory) {
         dt_log(DT_LOG_WARN, "the plan takes %.4g GB more than the %.4g GB that are free: the rest is swapped, and slow",
-               gb(more - r->memory), gb(r->memory));
+               gigabytes(more - r->memory), gigabytes(r->memory));
     } else if (speaks) {
         dt_log(DT_LOG_WARN, "the plan takes %.4g GB of %.4g GB that are free (%s); plans are accurate to 10 %%",
-               gb(more), gb(r->memory), r->by);
+               gigabytes(more), gigabytes(r->memory), r->by);
     }
     return DT_OK;
 }
@@ -119,7 +120,7 @@ static dt_status check_processes(const dt_fit *fit, const dt_forecast *f, bool s
 {
     const dt_limits *r = &fit->room;
     const uint64_t n = f->rollout.processes > 0 ? (uint64_t)f->rollout.processes + f->rollout.evaluated : 0;
-    const uint64_t more = beyond(n, 1); /* the first one is there */
+    const uint64_t more = excess(n, 1); /* the first one is there */
     if (more * FILES_A_PROCESS > r->files) {
         return DT_FAIL(DT_ECONFIG,
                        "%llu environments in processes of their own, %u of them while it evaluates, need %llu open "
@@ -150,7 +151,7 @@ dt_status dt_fit_check(const dt_fit *fit, const dt_forecast *f, bool speaks)
 
 /* The trainer's own budget counts what training touches; the plan counts the whole process. So that a larger target is
  * never refused where a smaller one is kept to, what the trainer can do without goes before anything is refused. */
-static dt_status keep_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *f, dt_fit *fit, bool speaks)
+static dt_status reduce_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *f, dt_fit *fit, bool speaks)
 {
     bool is_smaller = false;
     while (is_above_target(fit, f) && s->trainer != NULL && dt_trainer_release_memory(s->trainer)) {
@@ -172,7 +173,7 @@ dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool spe
 {
     dt_fit fit;
     DT_TRY(dt_fit_look(s, f, &fit));
-    DT_TRY(keep_to_target(s, max_steps, f, &fit, speaks));
+    DT_TRY(reduce_to_target(s, max_steps, f, &fit, speaks));
     dt_status st = dt_fit_check(&fit, f, speaks);
     if (st < 0 && f->rollout.processes > 0 && !s->tries_processes) {
         s->tries_processes = true;

@@ -26,7 +26,7 @@ enum { RUN_BYTES = 400 * 1000, RESULT_BYTES = 1200 * 1000, FILM_BYTES = 400 * 10
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static void add(const dt_stage *s, dt_forecast *f, const char *name, uint64_t mapped, uint64_t resident)
+static void add_part(const dt_stage *s, dt_forecast *f, const char *name, uint64_t mapped, uint64_t resident)
 {
     const uint32_t ranks = dt_comm_process_size(s->d.comm);
     if (mapped > 0 && f->n_parts < DT_FORECAST_PARTS) {
@@ -64,9 +64,9 @@ static void add_rollout(const dt_stage *s, dt_forecast *f)
 {
     const dt_rollout_need *n = &f->rollout;
     const uint32_t ranks = dt_comm_process_size(s->d.comm);
-    add(s, f, "acting", n->policy, n->policy_resident);
-    add(s, f, "rollouts", n->buffer, n->buffer_resident);
-    add(s, f, "evaluation_episodes", n->evaluation, n->evaluation_resident);
+    add_part(s, f, "acting", n->policy, n->policy_resident);
+    add_part(s, f, "rollouts", n->buffer, n->buffer_resident);
+    add_part(s, f, "evaluation_episodes", n->evaluation, n->evaluation_resident);
     /* the first instance is there already */
     const uint64_t all = n->instance * (n->instances + n->evaluated) * ranks;
     f->processes = n->processes > 0 ? all + n->shared : 0;
@@ -75,7 +75,7 @@ static void add_rollout(const dt_stage *s, dt_forecast *f)
 }
 
 /* A run that --max-steps ends before its first evaluation touches nothing of what is ready for it. */
-static bool evaluates(const dt_stage *s, const dt_forecast *f, uint64_t max_steps)
+static bool will_evaluate(const dt_stage *s, const dt_forecast *f, uint64_t max_steps)
 {
     const uint64_t first = (uint64_t)f->eval_interval * dt_trainer_steps_per_epoch(s->trainer);
     const uint64_t begin = dt_trainer_step_number(s->trainer);
@@ -99,14 +99,14 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
     dt_trainer_memory mapped, resident;
     const double *mean = s->rollout != NULL ? f->rollout.mean : NULL;
     dt_trainer_arenas_get(s->trainer, mean, &mapped, &resident);
-    add(s, f, "parameters", mapped.params, resident.params);
-    add(s, f, "gradients", mapped.grads, resident.grads);
-    add(s, f, "moments", mapped.moments, resident.moments);
-    add(s, f, "activations", mapped.activations, resident.activations);
-    add(s, f, "batches", mapped.feed, resident.feed);
-    const bool is_evaluated = evaluates(s, f, max_steps);
-    add(s, f, "evaluation", mapped.evaluation, is_evaluated ? resident.evaluation : 0);
-    add(s, f, "evaluation_inputs", mapped.inputs, is_evaluated ? resident.inputs : 0);
+    add_part(s, f, "parameters", mapped.params, resident.params);
+    add_part(s, f, "gradients", mapped.grads, resident.grads);
+    add_part(s, f, "moments", mapped.moments, resident.moments);
+    add_part(s, f, "activations", mapped.activations, resident.activations);
+    add_part(s, f, "batches", mapped.feed, resident.feed);
+    const bool is_evaluated = will_evaluate(s, f, max_steps);
+    add_part(s, f, "evaluation", mapped.evaluation, is_evaluated ? resident.evaluation : 0);
+    add_part(s, f, "evaluation_inputs", mapped.inputs, is_evaluated ? resident.inputs : 0);
     if (s->rollout != NULL) {
         add_rollout(s, f);
     }
@@ -217,7 +217,7 @@ dt_status dt_forecast_make(dt_stage *s, uint64_t max_steps, dt_forecast *out)
 
 /* ---- told -------------------------------------------------------------------------------------------------------- */
 
-static double mb(uint64_t bytes)
+static double megabytes(uint64_t bytes)
 {
     return (double)bytes / 1e6;
 }
@@ -239,7 +239,7 @@ static void count_role(const dt_stage *s, const char *role, int64_t *all, int64_
     }
 }
 
-static void text_of_shadows(const dt_stage *s, dt_str *out)
+static void append_target_networks(const dt_stage *s, dt_str *out)
 {
     int64_t n = 0;
     for (uint32_t k = 0; k < s->params.n; k++) {
@@ -256,7 +256,7 @@ static void text_of_shadows(const dt_stage *s, dt_str *out)
     }
 }
 
-static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
+static void append_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
 {
     const dt_trainer *t = s->trainer;
     const uint64_t per_pass = dt_trainer_steps_per_epoch(t), samples = dt_trainer_samples(t);
@@ -300,7 +300,7 @@ static void text_of_time(const dt_stage *s, const dt_forecast *f, dt_str *out)
     dt_str_add(out, "\n");
 }
 
-static const char *text_of_sums(const dt_stage *s)
+static const char *sums_text(const dt_stage *s)
 {
     static const char *const exact[] = {
         [DT_HALF_NONE] = "summed in one fixed tree: results are the same on any number of ranks",
@@ -319,32 +319,33 @@ static const char *name_of_wire(const dt_stage *s)
     return names[dt_trainer_wire_type(s->trainer)];
 }
 
-static bool ends_none(const dt_forecast *f) /* an episode of the phase, if they are as long as they may be */
+static bool has_no_full_episode(const dt_forecast *f) /* an episode of the phase, if they are as long as they may be */
 {
     return f->phase_steps > 0 && f->phase_steps < f->episode_steps;
 }
 
-static void text_of_episodes(const dt_forecast *f, dt_str *out)
+static void append_episodes(const dt_forecast *f, dt_str *out)
 {
     if (f->episode_steps == 0) {
         return;
     }
     dt_str_addf(out,
                 "an episode has up to %llu steps, and %s %llu of each instance: ", (unsigned long long)f->episode_steps,
-                ends_none(f) ? "the whole phase" : "a round",
-                (unsigned long long)(ends_none(f) ? f->phase_steps : f->round_steps));
-    dt_str_add(out, ends_none(f) ? "no episode may end in training, and then no return, cost or limit is ever known"
-                                 : "in some rounds no episode may end, and then no return, cost or limit is known");
+                has_no_full_episode(f) ? "the whole phase" : "a round",
+                (unsigned long long)(has_no_full_episode(f) ? f->phase_steps : f->round_steps));
+    dt_str_add(out, has_no_full_episode(f)
+                        ? "no episode may end in training, and then no return, cost or limit is ever known"
+                        : "in some rounds no episode may end, and then no return, cost or limit is known");
 }
 
 void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
 {
     const uint32_t ranks = dt_comm_process_size(s->d.comm);
     const dt_rollout_need *n = &f->rollout;
-    text_of_time(s, f, out);
+    append_time(s, f, out);
     if (f->episode_steps > 0) {
         dt_str_add(out, "  warning      ");
-        text_of_episodes(f, out);
+        append_episodes(f, out);
         dt_str_add(out, "\n");
     }
     for (uint32_t i = 0; i < s->n_models; i++) {
@@ -359,7 +360,7 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     }
     dt_str_addf(out, "  parameters   %lld, of which trained %lld\n", (long long)s->params.count,
                 (long long)s->params.trained_count);
-    text_of_shadows(s, out);
+    append_target_networks(s, out);
     dt_str_addf(out, "  threads      %u on %s%u rank%s", s->d.threads, ranks == 1 ? "" : "each of ", ranks,
                 ranks == 1 ? "" : "s");
     if (n->instances > 0) {
@@ -370,32 +371,34 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
         dt_str_add(out, "\n  mix          ");
         dt_env_tell_mix(&s->env, out);
     }
-    dt_str_addf(out, "\n  gradients    %s", text_of_sums(s));
+    dt_str_addf(out, "\n  gradients    %s", sums_text(s));
     if (dt_comm_size(s->d.comm) > 1) {
         dt_str_addf(out, "; rank 0 has %u shards, and sends %.3g MB of gradients and parameters a step",
                     dt_trainer_shards(s->trainer, 0), (double)dt_trainer_sent_bytes(s->trainer) / 1e6);
     }
     dt_str_add(out, "\n  memory, MB   at most / likely:\n");
     for (uint32_t i = 0; i < f->n_parts; i++) {
-        dt_str_addf(out, "    %-22s %9.1f / %.1f\n", f->part[i].name, mb(f->part[i].mapped), mb(f->part[i].resident));
+        dt_str_addf(out, "    %-22s %9.1f / %.1f\n", f->part[i].name, megabytes(f->part[i].mapped),
+                    megabytes(f->part[i].resident));
     }
     if (f->environments > 0) {
-        dt_str_addf(out, "    %-22s           %.1f (%.2f each)\n", "environments", mb(f->environments),
-                    mb(n->instance));
+        dt_str_addf(out, "    %-22s           %.1f (%.2f each)\n", "environments", megabytes(f->environments),
+                    megabytes(n->instance));
     }
     if (f->recordings > 0) {
-        dt_str_addf(out, "    %-22s           %.1f\n", "recordings", mb(f->recordings));
+        dt_str_addf(out, "    %-22s           %.1f\n", "recordings", megabytes(f->recordings));
     }
     if (f->plugins > 0) {
-        dt_str_addf(out, "    %-22s           %.1f\n", "plugins, not yet used", mb(f->plugins));
+        dt_str_addf(out, "    %-22s           %.1f\n", "plugins, not yet used", megabytes(f->plugins));
     }
-    dt_str_addf(out, "    %-22s           %.1f\n", "program and the rest", mb(f->base));
-    dt_str_addf(out, "  planned peak %.1f MB resident; arenas %.1f MB at most", mb(f->resident), mb(f->arenas));
+    dt_str_addf(out, "    %-22s           %.1f\n", "program and the rest", megabytes(f->base));
+    dt_str_addf(out, "  planned peak %.1f MB resident; arenas %.1f MB at most", megabytes(f->resident),
+                megabytes(f->arenas));
     if (f->processes > 0) {
-        dt_str_addf(out, "; %u processes with %.1f MB", n->processes * ranks, mb(f->processes));
+        dt_str_addf(out, "; %u processes with %.1f MB", n->processes * ranks, megabytes(f->processes));
     }
     if (f->device > 0) {
-        dt_str_addf(out, "; %.1f MB of the device", mb(f->device));
+        dt_str_addf(out, "; %.1f MB of the device", megabytes(f->device));
     }
     const dt_plan_cost cost = dt_trainer_step_cost(s->trainer);
     dt_str_addf(out, "\n  work         %.3g GFLOP a step, %.3g GB between ops", cost.flops / 1e9, cost.bytes / 1e9);
@@ -405,32 +408,32 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     dt_str_add(out, "\n");
     if (f->replay.samples > 0) {
         dt_str_addf(out, "  replay       %llu samples of up to %llu bytes, %.1f MB %s\n",
-                    (unsigned long long)f->replay.samples, (unsigned long long)f->replay.each, mb(f->replay.bytes),
-                    f->replay.is_in_file ? "of the run directory's disk" : "of memory");
+                    (unsigned long long)f->replay.samples, (unsigned long long)f->replay.each,
+                    megabytes(f->replay.bytes), f->replay.is_in_file ? "of the run directory's disk" : "of memory");
     }
     dt_str_addf(out, "  disk         %.1f MB for checkpoints: %u of %.1f MB are kept, one more while it is written\n",
-                mb(f->disk), f->kept, mb(f->checkpoint));
+                megabytes(f->disk), f->kept, megabytes(f->checkpoint));
 }
 
 void dt_forecast_log(const dt_forecast *f)
 {
     dt_str text = {0};
     for (uint32_t i = 0; i < f->n_parts; i++) {
-        dt_str_addf(&text, "%s%s %.1f", i > 0 ? ", " : "", f->part[i].name, mb(f->part[i].mapped));
+        dt_str_addf(&text, "%s%s %.1f", i > 0 ? ", " : "", f->part[i].name, megabytes(f->part[i].mapped));
     }
-    dt_log(DT_LOG_INFO, "planned peak %.1f MB resident; arenas at most %.1f MB: %s", mb(f->resident), mb(f->arenas),
-           dt_str_text(&text));
+    dt_log(DT_LOG_INFO, "planned peak %.1f MB resident; arenas at most %.1f MB: %s", megabytes(f->resident),
+           megabytes(f->arenas), dt_str_text(&text));
     dt_str_clear(&text);
-    text_of_episodes(f, &text);
+    append_episodes(f, &text);
     if (text.bytes > 0) {
-        dt_log(ends_none(f) ? DT_LOG_WARN : DT_LOG_INFO, "%s", dt_str_text(&text));
+        dt_log(has_no_full_episode(f) ? DT_LOG_WARN : DT_LOG_INFO, "%s", dt_str_text(&text));
     }
     dt_str_fini(&text);
     if (f->device > 0) {
-        dt_log(DT_LOG_INFO, "planned peak %.1f MB of the device", mb(f->device));
+        dt_log(DT_LOG_INFO, "planned peak %.1f MB of the device", megabytes(f->device));
     }
     if (f->processes > 0) {
-        dt_log(DT_LOG_INFO, "planned peak %.1f MB in %u processes of environments", mb(f->processes),
+        dt_log(DT_LOG_INFO, "planned peak %.1f MB in %u processes of environments", megabytes(f->processes),
                f->rollout.processes);
     }
 }
@@ -444,7 +447,7 @@ void dt_forecast_warn_disk(const dt_forecast *f, const char *run_dir)
     }
 }
 
-static void json_of_models(const dt_stage *s, dt_json_out *o)
+static void write_models(const dt_stage *s, dt_json_out *o)
 {
     dt_json_obj(o, "models");
     for (uint32_t i = 0; i < s->n_models; i++) {
@@ -461,7 +464,7 @@ static void json_of_models(const dt_stage *s, dt_json_out *o)
     dt_json_i64(o, "parameters_trained", s->params.trained_count);
 }
 
-static void json_of_memory(const dt_forecast *f, dt_json_out *o)
+static void write_memory(const dt_forecast *f, dt_json_out *o)
 {
     dt_json_obj(o, "bytes"); /* at most */
     for (uint32_t i = 0; i < f->n_parts; i++) {
@@ -495,7 +498,7 @@ static void json_of_memory(const dt_forecast *f, dt_json_out *o)
 void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
 {
     dt_json_str(o, "phase", s->d.phase->desc.id);
-    json_of_models(s, o);
+    write_models(s, o);
     dt_json_i64(o, "steps", (int64_t)dt_trainer_steps(s->trainer));
     dt_json_i64(o, "steps_per_epoch", (int64_t)dt_trainer_steps_per_epoch(s->trainer));
     dt_json_i64(o, "samples", (int64_t)dt_trainer_samples(s->trainer));
@@ -522,7 +525,7 @@ void dt_forecast_json(const dt_stage *s, const dt_forecast *f, dt_json_out *o)
     dt_json_i64(o, "steps", f->stop.steps);
     dt_json_f64(o, "time_s", f->stop.time);
     dt_json_end(o, '}');
-    json_of_memory(f, o);
+    write_memory(f, o);
     dt_json_obj(o, "work");
     dt_json_i64(o, "ranks", dt_comm_size(s->d.comm));
     dt_json_i64(o, "threads", s->d.threads);

@@ -24,7 +24,7 @@ void dt_memory_watch_init(dt_memory_watch *w, const dt_memory_opts *o, bool spea
     *w = (dt_memory_watch){.o = *o, .root = "", .speaks = speaks};
 }
 
-static void say(const dt_memory_watch *w, const char *what)
+static void warn(const dt_memory_watch *w, const char *what)
 {
     if (!w->speaks) {
         return;
@@ -45,7 +45,7 @@ static void say(const dt_memory_watch *w, const char *what)
 }
 
 /* One piece a look: what it fetched is seen at the next one. */
-static void shed(dt_memory_watch *w, dt_trainer *trainer)
+static void release_memory(dt_memory_watch *w, dt_trainer *trainer)
 {
     char text[128];
     if (!w->is_trimmed) {
@@ -53,17 +53,17 @@ static void shed(dt_memory_watch *w, dt_trainer *trainer)
 #ifdef __GLIBC__
         (void)malloc_trim(0);
 #endif
-        say(w, "returned freed blocks to the system");
+        warn(w, "returned freed blocks to the system");
     } else if (trainer != NULL && dt_trainer_release_memory(trainer)) {
         const uint32_t n = dt_trainer_concurrent_shards(trainer);
         snprintf(text, sizeof(text),
                  "from now on %u shard%s of a batch at a time, without prefetching; results are unchanged", n,
                  n == 1 ? "" : "s");
-        say(w, text);
+        warn(w, text);
     } else if (!w->is_exhausted) {
         w->is_exhausted = true;
-        say(w, "nothing is left to release; end other programs, or take --profile memory, fewer environments or "
-               "smaller models");
+        warn(w, "nothing is left to release; end other programs, or take --profile memory, fewer environments or "
+                "smaller models");
     }
 }
 
@@ -86,11 +86,11 @@ void dt_memory_watch_update(dt_memory_watch *w, double now_s, dt_trainer *traine
     }
     const double share = (double)w->used / (double)w->limit;
     if (w->o.shed_fraction > 0 && share > w->o.shed_fraction) {
-        shed(w, trainer);
+        release_memory(w, trainer);
         w->has_warned = true;
     } else if (w->o.warn_fraction > 0 && share > w->o.warn_fraction && !w->has_warned) {
         w->has_warned = true;
-        say(w, "memory is released above memory.shed_fraction");
+        warn(w, "memory is released above memory.shed_fraction");
     } else if (share < w->o.warn_fraction) {
         w->has_warned = w->is_trimmed = w->is_exhausted = false;
     }

@@ -77,7 +77,7 @@ static row *row_of(table *t, const char *name)
     return i < t->n ? &t->row[i] : NULL;
 }
 
-static void add_to(row *r, const dt_plan_cost *c, double s, bound by)
+static void add_cost(row *r, const dt_plan_cost *c, double s, bound by)
 {
     r->calls++;
     r->flops += c->flops;
@@ -86,7 +86,7 @@ static void add_to(row *r, const dt_plan_cost *c, double s, bound by)
     r->of[by] += s;
 }
 
-static double time_of(const table *t, const dt_gpu_peak *g, bool is_product, dt_plan_cost c, bound *by_p)
+static double call_time(const table *t, const dt_gpu_peak *g, bool is_product, dt_plan_cost c, bound *by_p)
 {
     const double compute = c.flops / (is_product ? t->product : g->fp32), move = c.bytes / g->bandwidth;
     const double most = compute > move ? compute : move;
@@ -97,12 +97,12 @@ static double time_of(const table *t, const dt_gpu_peak *g, bool is_product, dt_
 static void add_call(table *t, const dt_gpu_peak *g, const char *name, bool is_product, dt_plan_cost c)
 {
     bound by = BY_LAUNCH;
-    const double s = time_of(t, g, is_product, c, &by);
+    const double s = call_time(t, g, is_product, c, &by);
     row *r = row_of(t, name);
     if (r != NULL) {
-        add_to(r, &c, s, by);
+        add_cost(r, &c, s, by);
     }
-    add_to(&t->all, &c, s, by);
+    add_cost(&t->all, &c, s, by);
 }
 
 typedef struct adding {
@@ -145,8 +145,8 @@ static dt_status add_acting(const dt_stage *s, const dt_gpu_peak *g, const dt_en
     t->acting.name = "a batch of acting";
     for (uint32_t i = 0; dt_rollout_call(s->rollout, need.mean, t->instances, i, &call); i++) {
         bound by = BY_LAUNCH;
-        const double took = time_of(t, g, call.is_product, call.cost, &by);
-        add_to(&t->acting, &call.cost, took, by);
+        const double took = call_time(t, g, call.is_product, call.cost, &by);
+        add_cost(&t->acting, &call.cost, took, by);
     }
     return DT_OK;
 }
@@ -160,7 +160,7 @@ static int compare_rows(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static dt_status make(const dt_stage *s, const dt_gpu_peak *g, table *t)
+static dt_status make_table(const dt_stage *s, const dt_gpu_peak *g, table *t)
 {
     dt_amp_opts amp;
     dt_engine_opts engine;
@@ -191,7 +191,7 @@ static dt_status make(const dt_stage *s, const dt_gpu_peak *g, table *t)
 
 /* ---- said -------------------------------------------------------------------------------------------------------- */
 
-static const char *bound_of(const row *r)
+static const char *bound_text(const row *r)
 {
     bound most = BY_LAUNCH;
     for (bound i = BY_MEMORY; i < N_BOUNDS; i++) {
@@ -200,17 +200,17 @@ static const char *bound_of(const row *r)
     return bound_names[most];
 }
 
-static void say_row(const row *r, double whole_s, dt_str *out)
+static void append_row(const row *r, double whole_s, dt_str *out)
 {
     dt_str_addf(out, "  %-20s %6u %9.3f %9.4f %9.4f %5.1f %%  %s\n", r->name, r->calls, r->flops / 1e9, r->bytes / 1e9,
-                r->s * 1e3, 100 * r->s / whole_s, bound_of(r));
+                r->s * 1e3, 100 * r->s / whole_s, bound_text(r));
 }
 
-static void say_acting(const table *t, dt_str *out)
+static void append_acting(const table *t, dt_str *out)
 {
     const row *r = &t->acting;
     if (t->batches > 0) {
-        say_row(r, r->s, out);
+        append_row(r, r->s, out);
         dt_str_addf(out, "  a round is %.0f batches, each of %g instances with %.3g agents in the mean: %.3f ms\n",
                     t->batches, t->instances, t->agents, t->batches * r->s * 1e3);
     }
@@ -220,7 +220,7 @@ dt_status dt_roofline_text(const dt_stage *s, const dt_gpu_peak *g, dt_str *out)
 {
     table t;
     dt_data_opts data;
-    DT_TRY(make(s, g, &t));
+    DT_TRY(make_table(s, g, &t));
     DT_TRY(dt_config_data(s->d.config, s->d.index, &data));
     dt_str_addf(out,
                 "phase %s on %s, products in %s: by calculation, no step is faster than %.3f ms (%.0f samples/s)\n",
@@ -229,10 +229,10 @@ dt_status dt_roofline_text(const dt_stage *s, const dt_gpu_peak *g, dt_str *out)
                 t.product / 1e12, g->bandwidth / 1e9, launch_s * 1e6);
     dt_str_add(out, "  operation             calls     GFLOP        GB        ms    share  bounded by\n");
     for (uint32_t i = 0; i < t.n; i++) {
-        say_row(&t.row[i], t.all.s, out);
+        append_row(&t.row[i], t.all.s, out);
     }
-    say_row(&t.all, t.all.s, out);
-    say_acting(&t, out);
+    append_row(&t.all, t.all.s, out);
+    append_acting(&t, out);
     dt_str_add(out, "  all shards simultaneously; recurrent steps that wait for each other, reading data and "
                     "environments are not included\n");
     return dt_str_status(out);
@@ -246,14 +246,14 @@ static void json_row(const row *r, dt_json_out *o)
     dt_json_f64(o, "flops", r->flops);
     dt_json_f64(o, "bytes", r->bytes);
     dt_json_f64(o, "s", r->s);
-    dt_json_str(o, "bounded_by", bound_of(r));
+    dt_json_str(o, "bounded_by", bound_text(r));
     dt_json_end(o, '}');
 }
 
 dt_status dt_roofline_json(const dt_stage *s, const dt_gpu_peak *g, dt_json_out *o)
 {
     table t;
-    DT_TRY(make(s, g, &t));
+    DT_TRY(make_table(s, g, &t));
     dt_json_obj(o, NULL);
     dt_json_str(o, "phase", s->d.phase->desc.id);
     dt_json_str(o, "gpu", g->model);
@@ -272,7 +272,7 @@ dt_status dt_roofline_json(const dt_stage *s, const dt_gpu_peak *g, dt_json_out 
         dt_json_f64(o, "flops", t.acting.flops);
         dt_json_f64(o, "bytes", t.acting.bytes);
         dt_json_f64(o, "batch_s", t.acting.s);
-        dt_json_str(o, "bounded_by", bound_of(&t.acting));
+        dt_json_str(o, "bounded_by", bound_text(&t.acting));
         dt_json_f64(o, "batches", t.batches);
         dt_json_f64(o, "round_s", t.batches * t.acting.s);
         dt_json_end(o, '}');

@@ -44,7 +44,7 @@ static dt_status add_name(dt_config *c, dt_loader *l, const char *id, size_t byt
 }
 
 /* Those that the environment names; a controller that is not installed is none of them. */
-static dt_status add_usual(dt_config *c, dt_loader *l, int64_t phase, dt_baseline_names *out)
+static dt_status add_environment_baselines(dt_config *c, dt_loader *l, int64_t phase, dt_baseline_names *out)
 {
     const char *env = NULL;
     const dt_loaded *found = NULL;
@@ -72,7 +72,7 @@ dt_status dt_baseline_names_get(dt_config *c, dt_loader *l, int64_t phase, dt_ba
     *out = (dt_baseline_names){0};
     DT_TRY(dt_config_get(c, phase, "evaluation.baselines", &text, &unused));
     out->is_auto = strcmp(text, "auto") == 0;
-    dt_status st = out->is_auto ? add_usual(c, l, phase, out) : DT_OK;
+    dt_status st = out->is_auto ? add_environment_baselines(c, l, phase, out) : DT_OK;
     for (const char *at = text; st == DT_OK && !out->is_auto && *at != '\0';) {
         at += strspn(at, ", ");
         const size_t bytes = strcspn(at, ", ");
@@ -185,7 +185,7 @@ static const char *short_name(const char *id)
 }
 
 /* A line a number that somebody measured, a column a controller. title: of the policy's column */
-static void table(const results *r, const char *title, dt_str *out)
+static void format_table(const results *r, const char *title, dt_str *out)
 {
     dt_str line = {0};
     dt_str_addf(&line, "  %-30s %16s", "", title);
@@ -217,10 +217,10 @@ static void table(const results *r, const char *title, dt_str *out)
     dt_str_fini(&line);
 }
 
-static void tell(const results *r)
+static void log_table(const results *r)
 {
     dt_str text = {0};
-    table(r, "learnt", &text);
+    format_table(r, "learnt", &text);
     dt_log_lines(DT_LOG_INFO, dt_str_text(&text));
     dt_str_fini(&text);
 }
@@ -260,14 +260,14 @@ static dt_status write_file(const results *r, const dt_stage_desc *d, const char
 }
 
 /* All ranks go on, or none. */
-static dt_status agree_to_go_on(const dt_stage_desc *d)
+static dt_status agree_to_continue(const dt_stage_desc *d)
 {
     uint32_t go = d->stops == NULL || !d->stops(d->stops_user);
     DT_TRY(dt_comm_broadcast(d->comm, 0, &go, sizeof(go)));
     return go != 0 ? DT_OK : DT_FAIL(DT_EINTERRUPTED, "asked to stop before a baseline");
 }
 
-static void owed_path(const char *run_dir, int64_t index, const char *phase, dt_str *out)
+static void pending_path(const char *run_dir, int64_t index, const char *phase, dt_str *out)
 {
     dt_str_addf(out, "%s/evaluation/%lld-%s.baselines.owed", run_dir, (long long)index + 1, phase);
 }
@@ -275,13 +275,13 @@ static void owed_path(const char *run_dir, int64_t index, const char *phase, dt_
 bool dt_baselines_are_pending(const char *run_dir, int64_t index, const char *phase)
 {
     dt_str path = {0};
-    owed_path(run_dir, index, phase, &path);
+    pending_path(run_dir, index, phase, &path);
     const bool is_there = dt_str_status(&path) == DT_OK && dt_fs_is_file(dt_str_text(&path));
     dt_str_fini(&path);
     return is_there;
 }
 
-static dt_status write_owed(const dt_str *folder, const dt_str *path, bool is_owed)
+static dt_status write_pending(const dt_str *folder, const dt_str *path, bool is_owed)
 {
     DT_TRY(dt_str_status(path));
     DT_TRY(dt_str_status(folder));
@@ -294,15 +294,15 @@ static dt_status write_owed(const dt_str *folder, const dt_str *path, bool is_ow
 }
 
 /* A resume finds it. Without it they are left out then, which is no reason to leave them out now. */
-static void note_owed(const dt_stage_desc *d, const char *run_dir, bool is_owed)
+static void set_pending(const dt_stage_desc *d, const char *run_dir, bool is_owed)
 {
     dt_str path = {0}, folder = {0};
     if (run_dir == NULL) {
         return;
     }
-    owed_path(run_dir, d->index, d->phase->desc.id, &path);
+    pending_path(run_dir, d->index, d->phase->desc.id, &path);
     dt_str_addf(&folder, "%s/evaluation", run_dir);
-    if (write_owed(&folder, &path, is_owed) < 0) {
+    if (write_pending(&folder, &path, is_owed) < 0) {
         dt_log(DT_LOG_WARN, "%s", dt_error_text());
         dt_error_clear();
     }
@@ -310,7 +310,7 @@ static void note_owed(const dt_stage_desc *d, const char *run_dir, bool is_owed)
     dt_str_fini(&path);
 }
 
-static dt_status run_all(const dt_stage_desc *d, const dt_baseline_names *names, bool speaks, results *r)
+static dt_status evaluate_all(const dt_stage_desc *d, const dt_baseline_names *names, bool speaks, results *r)
 {
     for (uint32_t i = 0; i < names->n; i++) {
         dt_stage_desc other = *d;
@@ -320,7 +320,7 @@ static dt_status run_all(const dt_stage_desc *d, const dt_baseline_names *names,
         if (strcmp(names->id[i], r->policy->controller) == 0) {
             continue;
         }
-        DT_TRY(agree_to_go_on(d));
+        DT_TRY(agree_to_continue(d));
         const dt_status st = evaluate(&other, &r->of[r->n]);
         if (st == DT_EPEER || st == DT_ECOMM || st == DT_EINTERRUPTED) {
             return st;
@@ -346,13 +346,13 @@ dt_status dt_baselines_run(const dt_stage_desc *d, const dt_policy_result *polic
     dt_status st = dt_baseline_names_get(d->config, d->loader, d->index, &names);
     pthread_mutex_unlock(d->config_lock);
     DT_TRY(dt_comm_agree(d->comm, st));
-    note_owed(d, run_dir, names.n > 0);
-    st = run_all(d, &names, run_dir != NULL, &r);
+    set_pending(d, run_dir, names.n > 0);
+    st = evaluate_all(d, &names, run_dir != NULL, &r);
     if (st == DT_OK) {
-        note_owed(d, run_dir, false);
+        set_pending(d, run_dir, false);
     }
     if (st == DT_OK && r.n > 0 && run_dir != NULL) {
-        tell(&r);
+        log_table(&r);
         if (write_file(&r, d, run_dir) < 0) {
             dt_log(DT_LOG_WARN, "the results of baselines are not kept: %s", dt_error_text());
             dt_error_clear();
@@ -370,14 +370,14 @@ dt_status dt_baselines_compare(const dt_stage_desc *d, const dt_policy_result *p
     results r = {.policy = policy};
     dt_baseline_names names;
     DT_TRY(dt_baseline_names_get(d->config, d->loader, d->index, &names));
-    dt_status st = run_all(d, &names, true, &r);
+    dt_status st = evaluate_all(d, &names, true, &r);
     if (st == DT_OK && is_json) {
         dt_json_out o = {.s = out};
         dt_json_arr(&o, NULL);
         results_json(&r, 1, &o);
         dt_json_end(&o, ']');
     } else if (st == DT_OK && r.n > 0) {
-        table(&r, short_name(policy->controller), out);
+        format_table(&r, short_name(policy->controller), out);
     }
     for (uint32_t i = 0; i < r.n; i++) {
         dt_policy_result_free(r.of[i]);

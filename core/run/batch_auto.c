@@ -36,12 +36,12 @@ typedef struct rooms {
     allowance device;
 } rooms;
 
-static uint64_t part(double bytes)
+static uint64_t usable_part(double bytes)
 {
     return (uint64_t)(share * bytes);
 }
 
-static dt_status look(const dt_session *s, int64_t phase, rooms *out)
+static dt_status measure_room(const dt_session *s, int64_t phase, rooms *out)
 {
     dt_memory_opts m;
     dt_limits r;
@@ -49,12 +49,12 @@ static dt_status look(const dt_session *s, int64_t phase, rooms *out)
     memset(out, 0, sizeof(*out)); /* it is sent */
     out->target.bytes = out->machine.bytes = out->address.bytes = out->device.bytes = UINT64_MAX;
     if (m.target_gb > 0) {
-        out->target.bytes = part(m.target_gb * 1e9);
+        out->target.bytes = usable_part(m.target_gb * 1e9);
         snprintf(out->target.by, sizeof(out->target.by), "memory.target_gb = %g", m.target_gb);
     }
     if (dt_limits_get("", &r)) {
         const uint64_t n = s->n_local > 1 ? s->n_local : 1;
-        out->machine.bytes = dt_rss_bytes() + part((double)r.memory / (double)n);
+        out->machine.bytes = dt_rss_bytes() + usable_part((double)r.memory / (double)n);
         if (n > 1) {
             snprintf(out->machine.by, sizeof(out->machine.by), "%.4g GB free (%s) for %u processes",
                      (double)r.memory / 1e9, r.by, s->n_local);
@@ -63,20 +63,20 @@ static dt_status look(const dt_session *s, int64_t phase, rooms *out)
         }
     }
     if (r.address != UINT64_MAX) {
-        out->address.bytes = part((double)r.address);
+        out->address.bytes = usable_part((double)r.address);
         snprintf(out->address.by, sizeof(out->address.by), "%.4g GB to map (%s)", (double)r.address / 1e9,
                  r.address_by);
     }
     if (s->device.handle != NULL) {
         uint64_t left = 0, total = 0;
         DT_TRY(s->device.ops->memory(s->device.handle, &left, &total));
-        out->device.bytes = part((double)left);
+        out->device.bytes = usable_part((double)left);
         snprintf(out->device.by, sizeof(out->device.by), "%.4g GB free on the device", (double)left / 1e9);
     }
     return DT_OK;
 }
 
-static void take_less(allowance *a, const allowance *b)
+static void take_minimum(allowance *a, const allowance *b)
 {
     if (b->bytes < a->bytes) {
         *a = *b;
@@ -84,7 +84,7 @@ static void take_less(allowance *a, const allowance *b)
 }
 
 /* The least of all ranks, the same on each of them. */
-static dt_status share_rooms(dt_comm *c, rooms *mine)
+static dt_status reduce_rooms(dt_comm *c, rooms *mine)
 {
     const uint32_t n = dt_comm_size(c);
     rooms *all = dt_alloc_n(n, sizeof(*all));
@@ -94,10 +94,10 @@ static dt_status share_rooms(dt_comm *c, rooms *mine)
         st = dt_comm_all_gather(c, mine, sizeof(*mine), all);
     }
     for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-        take_less(&mine->target, &all[i].target);
-        take_less(&mine->machine, &all[i].machine);
-        take_less(&mine->address, &all[i].address);
-        take_less(&mine->device, &all[i].device);
+        take_minimum(&mine->target, &all[i].target);
+        take_minimum(&mine->machine, &all[i].machine);
+        take_minimum(&mine->address, &all[i].address);
+        take_minimum(&mine->device, &all[i].device);
     }
     dt_free(all);
     return st;
@@ -131,14 +131,14 @@ typedef struct seeker {
 } seeker;
 
 /* Of a device all shards of a batch are wanted at once, but where the configuration says how many. */
-static bool is_cut(const seeker *k, const dt_stage *stage)
+static bool is_split_on_device(const seeker *k, const dt_stage *stage)
 {
     const dt_trainer *t = stage->trainer;
     return stage->d.device_ops != NULL && k->engine.micro_shards == 0 &&
            dt_trainer_concurrent_shards(t) < dt_trainer_shards(t, dt_comm_rank(stage->d.comm));
 }
 
-static void weigh(const seeker *k, const dt_stage *stage, const dt_forecast *f, trial *t)
+static void compare_with_room(const seeker *k, const dt_stage *stage, const dt_forecast *f, trial *t)
 {
     const uint64_t all = f->resident + f->processes;
     const struct {
@@ -158,7 +158,7 @@ static void weigh(const seeker *k, const dt_stage *stage, const dt_forecast *f, 
         }
     }
     t->is_on_device = t->of == &k->room->device;
-    t->is_cut = is_cut(k, stage);
+    t->is_cut = is_split_on_device(k, stage);
     t->is_beyond = fullest > 1 || t->is_cut;
     t->verdict = t->is_beyond ? TOO_MUCH : FITS;
 }
@@ -174,7 +174,7 @@ static void count_steps(const seeker *k, const dt_stage *stage, const dt_forecas
     }
 }
 
-static dt_status plan(const seeker *k, dt_stage *stage, trial *t)
+static dt_status plan_batch(const seeker *k, dt_stage *stage, trial *t)
 {
     dt_forecast f;
     DT_TRY(dt_stage_start(stage));
@@ -182,7 +182,7 @@ static dt_status plan(const seeker *k, dt_stage *stage, trial *t)
         return DT_FAIL(DT_EPLUGIN, "phase %s created no trainer when it was started", stage->d.phase->desc.id);
     }
     DT_TRY(dt_forecast_make(stage, k->max_steps, &f));
-    weigh(k, stage, &f, t);
+    compare_with_room(k, stage, &f, t);
     count_steps(k, stage, &f, t);
     return DT_OK;
 }
@@ -200,7 +200,7 @@ static dt_status try_batch(seeker *k, int64_t batch, trial *t)
     dt_log_mute(true);
     dt_status st = dt_stage_create(&d, &stage);
     if (st == DT_OK) {
-        st = plan(k, stage, t);
+        st = plan_batch(k, stage, t);
     }
     dt_stage_destroy(stage);
     dt_log_mute(false);
@@ -225,7 +225,7 @@ static int64_t power_of_two(uint64_t most)
 }
 
 /* What is said of the largest batch and of the smallest in the same words is not of the batch. */
-static dt_status too_little(const seeker *k, int64_t least, const trial *t, uint64_t first_why, dt_status st)
+static dt_status fail_smallest(const seeker *k, int64_t least, const trial *t, uint64_t first_why, dt_status st)
 {
     if (t->verdict == REFUSED && t->why == first_why && k->data.batch_max >= 2 * least) {
         return st;
@@ -257,7 +257,7 @@ static dt_status too_little(const seeker *k, int64_t least, const trial *t, uint
 }
 
 /* What a sample takes, on the way from the smallest batch to this one. 0: not known. */
-static dt_status measure(seeker *k, const trial *best, dt_batch_choice *out)
+static dt_status measure_sample(seeker *k, const trial *best, dt_batch_choice *out)
 {
     trial small;
     const int64_t least = k->data.shards, more = out->batch - least;
@@ -273,7 +273,7 @@ static dt_status measure(seeker *k, const trial *best, dt_batch_choice *out)
 }
 
 /* Why a batch is too large. */
-static const char *limit_of(const trial *t)
+static const char *limit_text(const trial *t)
 {
     static const char *const why[] = {[FITS] = "data.batch_max",
                                       [TOO_MUCH] = "memory",
@@ -283,7 +283,7 @@ static const char *limit_of(const trial *t)
     return t->verdict == TOO_MUCH && is_only_cut ? "all shards simultaneously on the device" : why[t->verdict];
 }
 
-static dt_status keep(seeker *k, int64_t batch, const trial *best, const char *limit, dt_batch_choice *out)
+static dt_status set_choice(seeker *k, int64_t batch, const trial *best, const char *limit, dt_batch_choice *out)
 {
     dt_error_clear(); /* of larger ones */
     *out = (dt_batch_choice){.batch = batch, .planned = best->need, .is_on_device = best->is_on_device};
@@ -292,15 +292,15 @@ static dt_status keep(seeker *k, int64_t batch, const trial *best, const char *l
         out->budget = best->of->bytes;
         snprintf(out->budget_by, sizeof(out->budget_by), "%s", best->of->by);
     }
-    return measure(k, best, out);
+    return measure_sample(k, best, out);
 }
 
-static dt_status seek(seeker *k, dt_batch_choice *out)
+static dt_status find_largest(seeker *k, dt_batch_choice *out)
 {
     const int64_t least = k->data.shards;
     uint64_t first_why = 0;
     int64_t batch = power_of_two((uint64_t)k->data.batch_max);
-    const char *limit = limit_of(&(trial){.verdict = FITS});
+    const char *limit = limit_text(&(trial){.verdict = FITS});
     if (batch < least) {
         return DT_FAIL(DT_ECONFIG,
                        "data.batch = \"auto\" takes at least a sample a shard: data.batch_max = %lld is less than "
@@ -312,12 +312,12 @@ static dt_status seek(seeker *k, dt_batch_choice *out)
         DT_TRY(try_batch(k, batch, &t));
         first_why = first_why == 0 ? t.why : first_why;
         if (t.verdict == FITS || (t.verdict == TOO_FEW_STEPS && batch == least && !t.is_beyond)) {
-            return keep(k, batch, &t, limit, out);
+            return set_choice(k, batch, &t, limit, out);
         }
         if (batch == least) {
-            return too_little(k, least, &t, first_why, DT_ECONFIG);
+            return fail_smallest(k, least, &t, first_why, DT_ECONFIG);
         }
-        limit = limit_of(&t);
+        limit = limit_text(&t);
         batch /= 2;
         if (t.verdict == TOO_FEW_STEPS && (uint64_t)batch > t.most) {
             batch = power_of_two(t.most) > least ? power_of_two(t.most) : least;
@@ -342,15 +342,15 @@ static dt_status choose_here(dt_session *s, int64_t phase, const rooms *room, co
     }
     DT_TRY(dt_comm_planned(is_virtual ? s->ranks : s->n_processes, is_virtual ? s->ranks : 1,
                            is_virtual ? s->ranks : s->n_local, &k.comm));
-    const dt_status st = seek(&k, out);
+    const dt_status st = find_largest(&k, out);
     dt_comm_destroy(k.comm);
     return st < 0 ? DT_CONTEXT(st, "phase %lld (%s)", (long long)phase + 1, s->phase[phase]->desc.id) : DT_OK;
 }
 
-static dt_status enter_and_look(dt_session *s, int64_t phase, rooms *out)
+static dt_status enter_and_measure(dt_session *s, int64_t phase, rooms *out)
 {
     DT_TRY(dt_session_enter_phase(s, phase));
-    return look(s, phase, out);
+    return measure_room(s, phase, out);
 }
 
 static dt_status choose_phase(dt_session *s, int64_t phase, dt_comm *c, const char *run_dir, uint64_t max_steps)
@@ -358,9 +358,9 @@ static dt_status choose_phase(dt_session *s, int64_t phase, dt_comm *c, const ch
     rooms room;
     dt_batch_choice *out = &s->batch[phase];
     const bool is_first = c == NULL || dt_comm_rank(c) == 0;
-    dt_status st = enter_and_look(s, phase, &room);
+    dt_status st = enter_and_measure(s, phase, &room);
     DT_TRY(c != NULL ? dt_comm_agree(c, st) : st);
-    DT_TRY(c != NULL ? share_rooms(c, &room) : DT_OK);
+    DT_TRY(c != NULL ? reduce_rooms(c, &room) : DT_OK);
     st = is_first ? choose_here(s, phase, &room, run_dir, max_steps, out) : DT_OK;
     DT_TRY(c != NULL ? dt_comm_agree(c, st) : st);
     DT_TRY(c != NULL ? dt_comm_broadcast(c, 0, out, sizeof(*out)) : DT_OK);

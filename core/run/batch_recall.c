@@ -28,7 +28,7 @@ dt_status dt_batch_set(dt_session *s, int64_t phase, int64_t batch, const char *
     return dt_config_data(s->config, phase, &data); /* reading makes a number of the text */
 }
 
-static dt_status recall_phase(dt_session *s, int64_t phase, const dt_config *run)
+static dt_status restore_phase(dt_session *s, int64_t phase, const dt_config *run)
 {
     bool is_auto = false;
     int64_t batch = 0;
@@ -43,7 +43,7 @@ static dt_status recall_phase(dt_session *s, int64_t phase, const dt_config *run
     return dt_batch_set(s, phase, batch, "auto, as the run began");
 }
 
-static dt_status is_any_open(dt_session *s, bool *is_p)
+static dt_status is_any_auto(dt_session *s, bool *is_p)
 {
     *is_p = false;
     for (int64_t i = 0; i < s->n_phases && !*is_p; i++) {
@@ -56,14 +56,14 @@ dt_status dt_batch_restore(dt_session *s, const char *recorded)
 {
     dt_config *run = NULL;
     bool is_any = false;
-    DT_TRY(is_any_open(s, &is_any));
+    DT_TRY(is_any_auto(s, &is_any));
     if (!is_any || recorded == NULL) {
         return DT_OK;
     }
     DT_TRY(dt_config_create(&run));
     dt_status st = dt_config_read_file(run, DT_FROM_RUN, recorded);
     for (int64_t i = 0; i < s->n_phases && st == DT_OK; i++) {
-        st = recall_phase(s, i, run);
+        st = restore_phase(s, i, run);
     }
     dt_config_destroy(run);
     return st;

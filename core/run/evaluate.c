@@ -37,7 +37,7 @@ static bool is_same(const char *a, const char *b)
 }
 
 /* Options of the phase that whoever evaluates gave otherwise than it was trained with: results are of those. */
-static void tell_others(const dt_session *s, int64_t phase, const dt_config *trained)
+static void log_other_options(const dt_session *s, int64_t phase, const dt_config *trained)
 {
     const dt_component *c = &s->phase[phase]->desc;
     for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
@@ -58,13 +58,13 @@ static void tell_others(const dt_session *s, int64_t phase, const dt_config *tra
     dt_error_clear(); /* of what the older one has not */
 }
 
-static dt_status tell_of_settings(const dt_session *s, const char *recorded)
+static dt_status warn_of_settings(const dt_session *s, const char *recorded)
 {
     dt_config *trained = NULL;
     DT_TRY(dt_config_create(&trained));
     const dt_status st = dt_config_read_file(trained, DT_FROM_RUN, recorded);
     for (int64_t i = s->first; i < s->last && st == DT_OK; i++) {
-        tell_others(s, i, trained);
+        log_other_options(s, i, trained);
     }
     dt_config_destroy(trained);
     return st;
@@ -81,7 +81,7 @@ dt_status dt_eval_open(const dt_args *a, dt_session *s)
     if (st == DT_OK) {
         st = dt_session_open(a, config.bytes > 0 ? dt_str_text(&config) : NULL, NULL, s);
         if (st == DT_OK && config.bytes > 0) {
-            st = tell_of_settings(s, dt_str_text(&config));
+            st = warn_of_settings(s, dt_str_text(&config));
             if (st == DT_OK) {
                 st = dt_session_limit_counts(s);
             }
@@ -111,7 +111,7 @@ dt_status dt_eval_find_phase(const dt_session *s, const char *checkpoint, int64_
     return DT_FAIL(DT_ECONFIG, "the configuration has %lld phases; choose one with --phase", (long long)s->n_phases);
 }
 
-static dt_status load(dt_stage *stage, const dt_handover *from)
+static dt_status load_weights(dt_stage *stage, const dt_handover *from)
 {
     DT_TRY(dt_handover_load(from, stage, NULL, DT_HANDOVER_WHOLE));
     /* what is frozen was decided before, and nothing is trained here: it says what was taught */
@@ -123,7 +123,7 @@ dt_status dt_eval_load_weights(dt_stage *stage, const char *path, dt_ckpt_info *
     dt_handover *from = NULL;
     dt_status st = dt_handover_open(path, stage->d.phase->desc.id, &from);
     if (st == DT_OK) {
-        st = load(stage, from);
+        st = load_weights(stage, from);
     }
     if (st == DT_OK && taken != NULL && dt_handover_checkpoint(from) != NULL) {
         *taken = *dt_handover_checkpoint(from);
@@ -132,13 +132,13 @@ dt_status dt_eval_load_weights(dt_stage *stage, const char *path, dt_ckpt_info *
     return st;
 }
 
-static dt_status run(dt_stage_desc *d, const dt_handover *from, dt_eval *e)
+static dt_status create_and_evaluate(dt_stage_desc *d, const dt_handover *from, dt_eval *e)
 {
     dt_progress p;
     DT_TRY(dt_stage_create(d, &e->stage));
     DT_TRY(dt_stage_start(e->stage));
     if (from != NULL && e->stage->params.n > 0) {
-        DT_TRY(load(e->stage, from));
+        DT_TRY(load_weights(e->stage, from));
     }
     return dt_stage_evaluate(e->stage, &p);
 }
@@ -162,7 +162,7 @@ dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint
         e->trained_on.stores = dt_str_text(&e->stores);
     }
     if (st == DT_OK) {
-        st = run(&d, from, e);
+        st = create_and_evaluate(&d, from, e);
     }
     dt_handover_close(from);
     return st;

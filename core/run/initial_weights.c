@@ -41,7 +41,7 @@ static bool is_of_role(const char *tensor, const char *role)
     return strncmp(tensor, role, n) == 0 && tensor[n] == '.';
 }
 
-static bool holds(const dt_planned_shapes *p, const char *role)
+static bool has_role(const dt_planned_shapes *p, const char *role)
 {
     for (uint32_t i = 0; p != NULL && i < p->n; i++) {
         if (is_of_role(p->at[i].name, role)) {
@@ -51,7 +51,7 @@ static bool holds(const dt_planned_shapes *p, const char *role)
     return false;
 }
 
-static const shape *find(const dt_planned_shapes *p, const char *name)
+static const shape *find_shape(const dt_planned_shapes *p, const char *name)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         if (strcmp(p->at[i].name, name) == 0) {
@@ -62,7 +62,7 @@ static const shape *find(const dt_planned_shapes *p, const char *name)
 }
 
 /* A role is taken whole from the newest phase that has it. */
-static void forget(dt_planned_shapes *p, const char *role)
+static void remove_role(dt_planned_shapes *p, const char *role)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -78,7 +78,7 @@ static void forget(dt_planned_shapes *p, const char *role)
 void dt_planned_shapes_remove(dt_planned_shapes *p, const dt_stage *s)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
-        forget(p, s->model[i].role);
+        remove_role(p, s->model[i].role);
     }
 }
 
@@ -162,7 +162,7 @@ static dt_status refuse_shape(const dt_stage *s, const dt_model *m, const dt_par
     return st;
 }
 
-static int64_t phase_of(const dt_planned_shapes *p, const char *role)
+static int64_t find_phase_of_role(const dt_planned_shapes *p, const char *role)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         if (is_of_role(p->at[i].name, role)) {
@@ -191,21 +191,21 @@ static dt_status compare_shapes(const dt_planned_shapes *p, const dt_stage *s, c
         if (here->is_shadow || !is_of_role(here->name, role)) {
             continue;
         }
-        const shape *there = find(p, here->name);
+        const shape *there = find_shape(p, here->name);
         const bool is_same = there != NULL && there->n_dims == here->n_dims &&
                              memcmp(there->dim, here->dim, here->n_dims * sizeof(*here->dim)) == 0;
         if (!is_same) {
-            return refuse_shape(s, m, here, there, phase_of(p, role));
+            return refuse_shape(s, m, here, there, find_phase_of_role(p, role));
         }
     }
     return DT_OK;
 }
 
-static dt_status compare_planned(const dt_planned_shapes *p, const dt_initial_weights *f, const dt_stage *s)
+static dt_status compare_with_plan(const dt_planned_shapes *p, const dt_initial_weights *f, const dt_stage *s)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
         const char *role = s->model[i].role;
-        if (holds(p, role) && !is_listed(f->fresh, role)) {
+        if (has_role(p, role) && !is_listed(f->fresh, role)) {
             DT_TRY(compare_shapes(p, s, &s->model[i]));
         }
     }
@@ -263,7 +263,7 @@ dt_status dt_initial_weights_find(const dt_initial_weights_desc *d, int64_t inde
     const uint32_t n = dt_config_roles(d->session->config, role);
     pthread_mutex_unlock(d->lock);
     for (uint32_t i = 0; i < n && st == DT_OK; i++) {
-        const bool is_there = dt_handover_has(out->from, role[i]) || (out->is_after && holds(d->planned, role[i]));
+        const bool is_there = dt_handover_has(out->from, role[i]) || (out->is_after && has_role(d->planned, role[i]));
         st = is_there ? dt_roles_add(roles_p, role[i]) : DT_OK;
     }
     for (const char *const *fresh = out->fresh; fresh != NULL && *fresh != NULL; fresh++) {
@@ -275,7 +275,7 @@ dt_status dt_initial_weights_find(const dt_initial_weights_desc *d, int64_t inde
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* Of a run that continues, the roles that no phase of the plan will hand on. */
-static dt_status load_others(const dt_planned_shapes *p, const dt_initial_weights *f, dt_stage *s)
+static dt_status load_unplanned(const dt_planned_shapes *p, const dt_initial_weights *f, dt_stage *s)
 {
     const char *fresh[DT_ROLES_MAX + DT_STAGE_MAX_MODELS + 1];
     uint32_t n = 0;
@@ -283,7 +283,7 @@ static dt_status load_others(const dt_planned_shapes *p, const dt_initial_weight
         fresh[n] = f->fresh[n];
     }
     for (uint32_t i = 0; i < s->n_models; i++) {
-        if (holds(p, s->model[i].role)) {
+        if (has_role(p, s->model[i].role)) {
             fresh[n++] = s->model[i].role;
         }
     }
@@ -294,7 +294,7 @@ static dt_status load_others(const dt_planned_shapes *p, const dt_initial_weight
 dt_status dt_initial_weights_check_shapes(const dt_initial_weights_desc *d, const dt_initial_weights *f,
                                           const dt_stage *s)
 {
-    return f->is_after && d->planned != NULL ? compare_planned(d->planned, f, s) : DT_OK;
+    return f->is_after && d->planned != NULL ? compare_with_plan(d->planned, f, s) : DT_OK;
 }
 
 dt_status dt_initial_weights_load(const dt_initial_weights_desc *d, const dt_initial_weights *f, dt_stage *s)
@@ -306,7 +306,7 @@ dt_status dt_initial_weights_load(const dt_initial_weights_desc *d, const dt_ini
     if (dt_handover_is_empty(f->from)) {
         return DT_OK;
     }
-    return f->is_after && d->planned != NULL ? load_others(d->planned, f, s)
+    return f->is_after && d->planned != NULL ? load_unplanned(d->planned, f, s)
                                              : dt_handover_load(f->from, s, f->fresh, f->want);
 }
 

@@ -40,7 +40,7 @@ dt_status dt_profile_steps_parse(const char *text, dt_profile_steps *out)
     return DT_OK;
 }
 
-static void gauge(void)
+static void measure_clock(void)
 {
     dt_trace_counter("resident memory MB", (double)dt_rss_bytes() / 1e6);
     dt_trace_counter("heap MB", (double)dt_alloc_live_bytes() / 1e6);
@@ -53,14 +53,14 @@ void dt_profile_steps_before(dt_profile_steps *p, uint64_t step)
     }
     p->is_on = true;
     dt_trace_start();
-    gauge();
+    measure_clock();
 }
 
 void dt_profile_steps_after(dt_profile_steps *p, uint64_t step, uint64_t made)
 {
     p->made = made;
     if (p->is_on) {
-        gauge();
+        measure_clock();
         if (step >= p->last) {
             dt_profile_steps_end(p, true);
         }
@@ -102,8 +102,8 @@ static dt_status write_part(const dt_profile_steps *p, uint64_t *n_p, uint64_t *
 }
 
 /* Rank 0's, with the parts of the others; one that is not there is told, and left out. */
-static dt_status write_whole(const dt_profile_steps *p, const char *path, bool takes_parts, uint64_t *n_p,
-                             uint64_t *dropped_p)
+static dt_status write_merged(const dt_profile_steps *p, const char *path, bool takes_parts, uint64_t *n_p,
+                              uint64_t *dropped_p)
 {
     const uint32_t n = takes_parts ? ranks_of(p) : 1;
     char **part = dt_alloc_n(n, sizeof(*part));
@@ -129,7 +129,7 @@ static dt_status write_whole(const dt_profile_steps *p, const char *path, bool t
     return st;
 }
 
-static void tell(const char *path, dt_status st, uint64_t n, uint64_t dropped)
+static void log_written(const char *path, dt_status st, uint64_t n, uint64_t dropped)
 {
     if (st < 0) {
         dt_log(DT_LOG_WARN, "no trace: %s", dt_error_text());
@@ -158,7 +158,7 @@ void dt_profile_steps_end(dt_profile_steps *p, bool is_agreed)
     p->is_over = true;
     dt_trace_stop();
     if (!is_first(p)) {
-        tell("", is_agreed ? write_part(p, &n, &dropped) : DT_OK, n, dropped);
+        log_written("", is_agreed ? write_part(p, &n, &dropped) : DT_OK, n, dropped);
     }
     if (is_agreed && ranks_of(p) > 1 && dt_comm_barrier(p->ranks) < 0) { /* now all parts are there */
         dt_log(DT_LOG_WARN, "the trace has only rank 0: %s", dt_error_text());
@@ -171,8 +171,8 @@ void dt_profile_steps_end(dt_profile_steps *p, bool is_agreed)
     dt_str_addf(&path, "%s/trace.json", p->run_dir);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
-        st = write_whole(p, dt_str_text(&path), is_agreed, &n, &dropped);
+        st = write_merged(p, dt_str_text(&path), is_agreed, &n, &dropped);
     }
-    tell(dt_str_text(&path), st, n, dropped);
+    log_written(dt_str_text(&path), st, n, dropped);
     dt_str_fini(&path);
 }

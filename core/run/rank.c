@@ -24,14 +24,14 @@ uint64_t dt_rank_global_step(const dt_rank *k)
     return k->r->base_step + dt_trainer_step_number(k->stage->trainer);
 }
 
-static bool is_late(const dt_run_context *r)
+static bool is_time_up(const dt_run_context *r)
 {
     return r->d->max_time_s > 0 && dt_clock_s() - r->start_s >= r->d->max_time_s;
 }
 
 bool dt_run_is_stopping(void *user)
 {
-    return dt_signals_stop() != 0 || is_late(user);
+    return dt_signals_stop() != 0 || is_time_up(user);
 }
 
 double dt_rank_phase_s(const dt_rank *k)

@@ -69,7 +69,7 @@ bool dt_rank_evaluation_due(const dt_rank *k, const dt_progress *p, bool ends)
            (ends || (p->epoch_end && (p->epoch + 1) % (uint64_t)every == 0));
 }
 
-static const char *nearest(const dt_stage *s, const char *name)
+static const char *find_similar_result(const dt_stage *s, const char *name)
 {
     const char *names[DT_STAGE_MAX_RESULTS + 1] = {NULL};
     const dt_result *report = NULL;
@@ -87,7 +87,7 @@ static dt_status find_result(const dt_stage *stage, const char *option, const ch
     if (value == NULL) {
         dt_str known = {0};
         dt_stage_result_names(stage, &known);
-        const char *near = nearest(stage, name);
+        const char *near = find_similar_result(stage, name);
         const dt_status st =
             DT_FAIL(DT_ECONFIG, "%s = \"%s\" is not a result of the evaluation of %s%s%s%s; it reports %s", option,
                     name, stage->d.phase->desc.id, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
@@ -100,7 +100,7 @@ static dt_status find_result(const dt_stage *stage, const char *option, const ch
 }
 
 /* Rank 0 has the results; met_p: whether they end the phase. */
-static dt_status meet_target(dt_rank *k, bool *met_p)
+static dt_status check_stop_target(dt_rank *k, bool *met_p)
 {
     const dt_stop_opts *o = &k->stop;
     double value = NAN;
@@ -134,8 +134,8 @@ const char *dt_rank_best_result_name(const dt_rank *k)
 /* Is a best_by that this phase does not report a mistake? Not where other phases share it and may report it; it is
  * where it is this phase's own, where no other phase is evaluated, or none of the others reported it, and where a
  * result here has nearly that name. */
-static dt_status is_meant_here(const dt_session *s, const dt_stage *stage, const char *best_by, int64_t n_without_best,
-                               bool *is_p)
+static dt_status is_best_by_mistake(const dt_session *s, const dt_stage *stage, const char *best_by,
+                                    int64_t n_without_best, bool *is_p)
 {
     dt_checkpoint_opts shared;
     int64_t n = 0, last = 0;
@@ -148,8 +148,8 @@ static dt_status is_meant_here(const dt_session *s, const dt_stage *stage, const
     }
     DT_TRY(dt_config_checkpoint(s->config, -1, &shared));
     const bool is_last_chance = stage->d.index == last && n_without_best == n - 1;
-    *is_p =
-        n <= 1 || is_last_chance || strcmp(shared.best_by, best_by) != 0 || nearest(stage, best_name(best_by)) != NULL;
+    *is_p = n <= 1 || is_last_chance || strcmp(shared.best_by, best_by) != 0 ||
+            find_similar_result(stage, best_name(best_by)) != NULL;
     return DT_OK;
 }
 
@@ -164,12 +164,12 @@ dt_status dt_results_check(const dt_session *s, const dt_stage *stage, const cha
     if (best_by[0] == '\0' || dt_stage_result(stage, best_name(best_by)) != NULL) {
         return DT_OK;
     }
-    DT_TRY(is_meant_here(s, stage, best_by, n_without_best, &is_meant));
+    DT_TRY(is_best_by_mistake(s, stage, best_by, n_without_best, &is_meant));
     return is_meant ? find_result(stage, "checkpoint.best_by", best_name(best_by), &unused) : DT_OK;
 }
 
 /* A name that a phase does not report marks nothing as its best. Said once: other phases may report it. */
-static void check_best(dt_rank *k)
+static void record_best(dt_rank *k)
 {
     const char *name = dt_rank_best_result_name(k);
     double value = 0;
@@ -189,8 +189,8 @@ dt_status dt_rank_evaluate(dt_rank *k, bool *met_p)
     const dt_status mine = evaluate(k);
     DT_TRY(dt_comm_agree(k->comm, mine));
     k->n_evaluations++;
-    check_best(k);
-    return meet_target(k, met_p);
+    record_best(k);
+    return check_stop_target(k, met_p);
 }
 
 dt_status dt_rank_check_results(dt_rank *k)
@@ -207,7 +207,7 @@ dt_status dt_rank_check_results(dt_rank *k)
         st = dt_results_check(k->r->d->session, k->stage, k->stop.metric, k->checkpoint.best_by, k->r->n_without_best);
     }
     if (st == DT_OK) {
-        check_best(k);
+        record_best(k);
     }
     dt_stage_results_clear(k->stage);
     return dt_comm_agree(k->comm, st);

@@ -57,7 +57,7 @@ static dt_status check_updates(dt_rank *k)
 }
 
 /* Of a resumed run, what earlier processes evaluated is not known. */
-static dt_status check_known(const dt_rank *k, const char *option, const char *name, uint32_t n_known)
+static dt_status check_was_number(const dt_rank *k, const char *option, const char *name, uint32_t n_known)
 {
     static const char text[] = "%s = \"%s\" was not a number in any of %u evaluations of phase %s, so that it had no "
                                "effect; name a result that each evaluation has";
@@ -78,8 +78,9 @@ static dt_status check_names(const dt_rank *k)
     if (!dt_rank_is_first(k)) {
         return DT_OK;
     }
-    DT_TRY(check_known(k, "stop.metric", k->stop.metric, k->n_target_known));
-    return check_known(k, "checkpoint.best_by", dt_stage_result(k->stage, best) != NULL ? best : "", k->n_best_known);
+    DT_TRY(check_was_number(k, "stop.metric", k->stop.metric, k->n_target_known));
+    return check_was_number(k, "checkpoint.best_by", dt_stage_result(k->stage, best) != NULL ? best : "",
+                            k->n_best_known);
 }
 
 dt_status dt_rank_finish(dt_rank *k)

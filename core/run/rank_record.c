@@ -38,7 +38,7 @@ static double part_done(const dt_rank *k, const dt_progress *p)
 }
 
 /* What the watch saw last, and the two levels above which it acts. */
-static void show_watch(const dt_memory_watch *w, dt_metrics *m)
+static void record_watch(const dt_memory_watch *w, dt_metrics *m)
 {
     if (w->limit == 0) {
         return;
@@ -146,7 +146,7 @@ void dt_rank_begin_progress(dt_rank *k)
 }
 
 /* The first measurement of the whole: a round, or steps of a few seconds. */
-static void show_measured(dt_rank *k, bool acts, double took_s, double left_s)
+static void log_measured_time(dt_rank *k, bool acts, double took_s, double left_s)
 {
     enum { ENOUGH_S = 3 };
     char left[DT_NUMBER_BYTES], took[DT_NUMBER_BYTES];
@@ -172,7 +172,7 @@ void dt_rank_report_iteration(dt_rank *k, const dt_progress *p, bool force)
     }
     const double part = part_done(k, p), made = part - k->from_part;
     const double left = made > 0 ? (1 - part) * (now - k->from_s) / made : -1; /* made may be NAN */
-    show_measured(k, k->stage->rollout != NULL, now - k->from_s, left);
+    log_measured_time(k, k->stage->rollout != NULL, now - k->from_s, left);
     if (isnan(k->from_part)) { /* resumed: this process knows from here on */
         k->from_part = part;
         k->from_s = now;
@@ -204,7 +204,7 @@ void dt_rank_report_iteration(dt_rank *k, const dt_progress *p, bool force)
     dt_metrics_scalar(r->metrics, "mem/rss", v.rss_bytes > 0 ? (double)v.rss_bytes : (double)NAN);
     dt_metrics_scalar(r->metrics, "mem/peak", (double)(k->has_peak ? dt_rss_peak_bytes() : v.rss_bytes));
     dt_metrics_scalar(r->metrics, "mem/planned", (double)k->forecast.resident);
-    show_watch(&k->watch, r->metrics);
+    record_watch(&k->watch, r->metrics);
     if (k->stage->env.in_process) {
         dt_metrics_scalar(r->metrics, "mem/workers", (double)k->watch.workers);
         dt_metrics_scalar(r->metrics, "mem/workers_planned", (double)k->forecast.processes);
@@ -266,7 +266,7 @@ dt_status dt_rank_write_progress(const dt_rank *k, int64_t index)
 }
 
 /* Against the machine, before the first step. */
-static dt_status hold_plan(dt_rank *k)
+static dt_status check_plan(dt_rank *k)
 {
     bool is_beyond = false;
     const dt_status st = dt_fit_stage(k->stage, k->r->d->max_steps, &k->forecast, true, &is_beyond);
@@ -278,7 +278,7 @@ static dt_status hold_plan(dt_rank *k)
 }
 
 /* Which rank has how much of a batch, where that is not as even as can be. */
-static void tell_weights(const dt_rank *k)
+static void log_shards(const dt_rank *k)
 {
     dt_str each = {0};
     uint32_t least = UINT32_MAX, most = 0;
@@ -294,7 +294,7 @@ static void tell_weights(const dt_rank *k)
     dt_str_fini(&each);
 }
 
-static void show_environment(const dt_rank *k)
+static void log_environment(const dt_rank *k)
 {
     dt_str text = {0};
     dt_forecast_env_text(k->stage, &k->forecast, "", &text);
@@ -302,7 +302,7 @@ static void show_environment(const dt_rank *k)
     dt_str_fini(&text);
 }
 
-static void show_expected(const dt_rank *k)
+static void log_expected_time(const dt_rank *k)
 {
     dt_str text = {0};
     dt_expected e;
@@ -312,7 +312,7 @@ static void show_expected(const dt_rank *k)
     dt_str_fini(&text);
 }
 
-static void tell_batch(const dt_rank *k)
+static void log_batch_choice(const dt_rank *k)
 {
     dt_str text = {0};
     dt_batch_text(k->r->d->session, k->stage->d.index, &text);
@@ -336,15 +336,15 @@ dt_status dt_rank_log_plan(dt_rank *k)
            (unsigned long long)dt_trainer_steps(t), k->stage->d.threads, k->stage->d.threads == 1 ? "" : "s",
            dt_comm_size(k->comm), dt_comm_size(k->comm) == 1 ? "" : "s", dt_cpu_isa());
     DT_TRY(dt_forecast_make(k->stage, k->r->d->max_steps, &k->forecast));
-    DT_TRY(hold_plan(k));
-    show_environment(k);
-    show_expected(k);
-    tell_batch(k);
+    DT_TRY(check_plan(k));
+    log_environment(k);
+    log_expected_time(k);
+    log_batch_choice(k);
     dt_forecast_log(&k->forecast);
     dt_forecast_warn_disk(&k->forecast, dt_rundir_path(k->r->d->dir));
     dt_arena_peak_reset();
     k->has_peak = dt_rss_peak_reset();
-    tell_weights(k);
+    log_shards(k);
     if (dt_comm_size(k->comm) > 1) {
         dt_log(DT_LOG_INFO, "a step of rank 0 sends %.3g MB of gradients and parameters",
                (double)dt_trainer_sent_bytes(t) / 1e6);

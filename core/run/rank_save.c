@@ -61,7 +61,7 @@ static dt_status write_checkpoint(dt_rank *k, const dt_snapshot_desc *d)
 }
 
 /* Before the next try after n failed ones in a row. */
-static double pause_s(uint32_t n, double most)
+static double retry_delay_s(uint32_t n, double most)
 {
     const double s = 0.5 * (double)(1u << (n < 16 ? n - 1 : 15));
     return s < most ? s : most;
@@ -88,7 +88,7 @@ static dt_status try_save(dt_rank *k, bool phase_end)
 }
 
 /* The last error, and what helps against it. */
-static void say_failed(const char *what)
+static void warn_failed(const char *what)
 {
     const char *remedy = dt_fs_remedy(dt_error_text());
     dt_log(DT_LOG_WARN, "%s: %s%s%s", what, dt_error_text(), remedy != NULL ? "; " : "", remedy != NULL ? remedy : "");
@@ -96,13 +96,13 @@ static void say_failed(const char *what)
 }
 
 /* Whatever a save met: is the run directory there? */
-static bool is_gone(const dt_rank *k)
+static bool is_run_dir_missing(const dt_rank *k)
 {
     return !dt_fs_is_dir(dt_rundir_path(k->r->d->dir));
 }
 
 /* So is all that another try could begin with. */
-static dt_status tell_gone(dt_rank *k)
+static dt_status fail_run_dir_missing(dt_rank *k)
 {
     k->r->cannot_save = true;
     return DT_FAIL(DT_EIO,
@@ -111,19 +111,19 @@ static dt_status tell_gone(dt_rank *k)
 }
 
 /* In the middle of a phase: the step is left unsaved. */
-static dt_status go_on_unsaved(dt_rank *k, dt_status st)
+static dt_status continue_unsaved(dt_rank *k, dt_status st)
 {
-    const double s = pause_s(k->n_failed_saves, 60);
+    const double s = retry_delay_s(k->n_failed_saves, 60);
     if (st == DT_EDIVERGED) {
         return st;
     }
-    if (is_gone(k)) {
-        return tell_gone(k);
+    if (is_run_dir_missing(k)) {
+        return fail_run_dir_missing(k);
     }
     k->save_again_s = dt_clock_s() + s;
     char what[96];
     snprintf(what, sizeof(what), "checkpoint failed, training continues and saves again in %g s", s);
-    say_failed(what);
+    warn_failed(what);
     return DT_OK;
 }
 
@@ -135,14 +135,14 @@ static bool wait_for_disk(dt_rank *k, double begin_s, uint32_t n, dt_status st)
     const double now = dt_clock_s();
     double wait_s = (double)k->checkpoint.wait_s;
     wait_s = dt_run_is_stopping(k->r) && wait_s > STOPPING_S ? STOPPING_S : wait_s;
-    const double left = begin_s + wait_s - now, s = pause_s(n, left < MOST_S ? left : MOST_S);
-    if (st != DT_EIO || left <= 0 || is_gone(k)) {
+    const double left = begin_s + wait_s - now, s = retry_delay_s(n, left < MOST_S ? left : MOST_S);
+    if (st != DT_EIO || left <= 0 || is_run_dir_missing(k)) {
         k->r->cannot_save = st == DT_EIO;
         return false;
     }
     char what[96];
     snprintf(what, sizeof(what), "the state cannot be saved, trying again in %.1f s, for %.0f s more", s, left);
-    say_failed(what);
+    warn_failed(what);
     while (dt_clock_s() < now + s && (dt_signals_stop() == 0 || left <= STOPPING_S)) {
         const struct timespec tenth = {0, 100000000};
         nanosleep(&tenth, NULL);
@@ -156,10 +156,10 @@ static bool has_checkpoint(const char *run)
     return dt_ckpt_count(run, &n, &damaged) == DT_OK && n > 0;
 }
 
-static dt_status tell_last(dt_rank *k, dt_status st)
+static dt_status fail_unsaved(dt_rank *k, dt_status st)
 {
-    if (st == DT_EIO && is_gone(k)) {
-        return tell_gone(k);
+    if (st == DT_EIO && is_run_dir_missing(k)) {
+        return fail_run_dir_missing(k);
     }
     if (st != DT_EIO) {
         return st;
@@ -175,7 +175,7 @@ static dt_status tell_last(dt_rank *k, dt_status st)
 }
 
 /* Ranks have lost each other: nothing that they do together helps. */
-static bool is_of_ranks(const dt_rank *k, dt_status st)
+static bool is_communication_failure(const dt_rank *k, dt_status st)
 {
     return dt_comm_size(k->comm) > 1 && (st == DT_EPEER || st == DT_ECOMM);
 }
@@ -187,14 +187,14 @@ static dt_status save_until_done(dt_rank *k, bool phase_end, bool must, bool is_
     for (uint32_t n = 1;; n++) {
         dt_status st = is_due ? try_save(k, phase_end) : DT_OK;
         uint32_t again = 0;
-        if (st < 0 && (!dt_rank_is_first(k) || is_of_ranks(k, st))) {
+        if (st < 0 && (!dt_rank_is_first(k) || is_communication_failure(k, st))) {
             return st;
         }
         if (st < 0 && !must) {
-            st = go_on_unsaved(k, st);
+            st = continue_unsaved(k, st);
         } else if (st < 0) {
             again = wait_for_disk(k, begin_s, n, st);
-            st = again ? DT_OK : tell_last(k, st);
+            st = again ? DT_OK : fail_unsaved(k, st);
         }
         if (must) {
             dt_error why;
@@ -242,7 +242,7 @@ dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must)
     return st;
 }
 
-static void rescue(dt_rank *k, const dt_snapshot_backup *backup)
+static void save_good_state(dt_rank *k, const dt_snapshot_backup *backup)
 {
     const uint64_t step = dt_rank_global_step(k);
     dt_snapshot_desc d = describe_snapshot(k);
@@ -275,7 +275,7 @@ dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot
     /* where the communicator itself failed nothing can be brought together any more */
     const bool is_whole = open_state(k, &is_due) == DT_OK;
     if (is_due && is_whole) {
-        rescue(k, backup);
+        save_good_state(k, backup);
     }
     close_state(k);
     st = dt_error_put(reason);

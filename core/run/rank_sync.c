@@ -13,7 +13,7 @@
 #include "base/mem.h"
 
 /* One hash a tensor, and one of how far training is. */
-static void take_hashes(const dt_rank *k, uint64_t *out)
+static void compute_hashes(const dt_rank *k, uint64_t *out)
 {
     const dt_trainer *t = k->stage->trainer;
     const dt_param_table *table = dt_trainer_param_table(t);
@@ -38,7 +38,7 @@ static void take_hashes(const dt_rank *k, uint64_t *out)
 }
 
 /* The first tensor that is another one on some rank than on rank 0. */
-static dt_status compare(const dt_rank *k, const uint64_t *all)
+static dt_status compare_hashes(const dt_rank *k, const uint64_t *all)
 {
     const dt_param_table *table = dt_trainer_param_table(k->stage->trainer);
     const uint32_t n = table->n + 1;
@@ -73,11 +73,11 @@ dt_status dt_rank_compare_parameters(dt_rank *k, uint64_t before)
     dt_status st = mine != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory to compare %u ranks", ranks);
     st = dt_comm_agree(k->comm, st);
     if (st == DT_OK) {
-        take_hashes(k, mine);
+        compute_hashes(k, mine);
         st = dt_comm_all_gather(k->comm, mine, n * sizeof(*mine), mine + n);
     }
     if (st == DT_OK) {
-        st = compare(k, mine + n);
+        st = compare_hashes(k, mine + n);
     }
     dt_free(mine);
     return st;

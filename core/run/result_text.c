@@ -22,7 +22,7 @@ enum { KEY_COLUMNS = 26 };
 #define COUNT_MAX 1e9 /* more digits than a column has */
 
 /* Bytes of what "what/mean" and "what/std" are of, where r and the result after it are such a pair; else 0. */
-static size_t spread_of(const dt_result *r, const dt_result *end)
+static size_t find_deviation(const dt_result *r, const dt_result *end)
 {
     const char *slash = strrchr(r->key, '/');
     const size_t n = slash != NULL ? (size_t)(slash - r->key) : 0;
@@ -60,7 +60,7 @@ static const char *model_of(const dt_stage *s, const char *role)
 }
 
 /* Rows about a shield that the phase has not. */
-static bool is_of_none(const dt_stage *s, const dt_result *r)
+static bool is_of_missing_model(const dt_stage *s, const dt_result *r)
 {
     return strncmp(r->key, "shield/", 7) == 0 && model_of(s, "shield") == NULL;
 }
@@ -92,10 +92,10 @@ static void env_json(const dt_stage *s, dt_json_out *o)
 }
 
 /* A line without its end; false: nothing to say. i_p: the result after it. */
-static bool row_text(const dt_result *r, uint32_t n, uint32_t *i_p, const char *name, int columns, dt_str *out)
+static bool format_row(const dt_result *r, uint32_t n, uint32_t *i_p, const char *name, int columns, dt_str *out)
 {
     const dt_result *one = &r[*i_p];
-    const size_t what = spread_of(one, r + n);
+    const size_t what = find_deviation(one, r + n);
     const double *deviation = what > 0 ? one[1].value : NULL;
     const size_t skipped = (size_t)(name - one->key);
     *i_p += 1 + (what > 0); /* a line for both, none for what was not measured */
@@ -122,9 +122,9 @@ void dt_result_text(const dt_stage *s, dt_str *out)
     const uint32_t n = dt_stage_results(s, &r);
     env_text(s, out);
     for (uint32_t i = 0; i < n;) {
-        if (is_of_none(s, &r[i])) {
+        if (is_of_missing_model(s, &r[i])) {
             i++;
-        } else if (row_text(r, n, &i, r[i].key, KEY_COLUMNS, out)) {
+        } else if (format_row(r, n, &i, r[i].key, KEY_COLUMNS, out)) {
             dt_str_add(out, "\n");
         }
     }
@@ -177,7 +177,7 @@ static const char *const *rows_of(const dt_loaded *c)
 }
 
 /* What a key is by the tables of the phase, the environment and the host: each field by the first that says it. */
-static void explain(const dt_stage *s, const char *key, row *out)
+static void find_meaning(const dt_stage *s, const char *key, row *out)
 {
     const char *const *const tables[] = {rows_of(s->d.phase), rows_of(s->env.comp), host_rows};
     memset(out, 0, sizeof(*out));
@@ -194,9 +194,9 @@ static void explain(const dt_stage *s, const char *key, row *out)
 }
 
 /* "sites/0/rmse_m/mean": where the name after its folder begins. */
-static const char *name_of(const char *key, const dt_result *r, const dt_result *end)
+static const char *split_name(const char *key, const dt_result *r, const dt_result *end)
 {
-    const size_t what = spread_of(r, end);
+    const size_t what = find_deviation(r, end);
     const char *name = key;
     for (const char *c = key; *c != '\0' && (what == 0 || c < key + what); c++) {
         name = *c == '/' ? c + 1 : name;
@@ -205,7 +205,7 @@ static const char *name_of(const char *key, const dt_result *r, const dt_result 
 }
 
 /* "m, lower is better: text" */
-static void about(const row *w, dt_str *out)
+static void append_meaning(const row *w, dt_str *out)
 {
     const char *unit = w->field[ROW_UNIT], *better = w->field[ROW_BETTER], *text = w->field[ROW_TEXT];
     dt_str_add(out, unit);
@@ -219,12 +219,12 @@ static void about(const row *w, dt_str *out)
 
 enum { GROUP_BYTES = 160, NAME_COLUMNS = 22, TEXT_AT = 48, WIDE = 112 };
 
-static void group_of(const dt_stage *s, const dt_result *r, const dt_result *end, row *w, char group[GROUP_BYTES])
+static void find_group(const dt_stage *s, const dt_result *r, const dt_result *end, row *w, char group[GROUP_BYTES])
 {
-    const size_t what = spread_of(r, end), bytes = (size_t)(name_of(r->key, r, end) - r->key);
+    const size_t what = find_deviation(r, end), bytes = (size_t)(split_name(r->key, r, end) - r->key);
     char plain[GROUP_BYTES];
     snprintf(plain, sizeof(plain), "%.*s", what > 0 ? (int)what : INT_MAX, r->key);
-    explain(s, plain, w);
+    find_meaning(s, plain, w);
     if (w->field[ROW_GROUP][0] != '\0') {
         snprintf(group, GROUP_BYTES, "%s", w->field[ROW_GROUP]);
     } else {
@@ -236,7 +236,7 @@ static void group_of(const dt_stage *s, const dt_result *r, const dt_result *end
 static void explained_row(const row *w, const dt_str *line, int indent, dt_str *out)
 {
     dt_str text = {0};
-    about(w, &text);
+    append_meaning(w, &text);
     const size_t used = line->bytes + (size_t)indent, at = used + 2 > TEXT_AT ? used + 2 : TEXT_AT;
     dt_str_addf(out, "%*s%s", indent, "", dt_str_text(line));
     if (text.bytes > 0 && at + text.bytes <= WIDE) {
@@ -256,10 +256,10 @@ static void explained_group(const dt_stage *s, const dt_result *r, uint32_t n, c
         char its[GROUP_BYTES];
         row w;
         dt_str line = {0};
-        const char *name = name_of(r[i].key, &r[i], r + n);
-        group_of(s, &r[i], r + n, &w, its);
-        const bool is_shown = !is_of_none(s, &r[i]);
-        const bool is_row = row_text(r, n, &i, name, NAME_COLUMNS, &line) && is_shown && strcmp(its, group) == 0;
+        const char *name = split_name(r[i].key, &r[i], r + n);
+        find_group(s, &r[i], r + n, &w, its);
+        const bool is_shown = !is_of_missing_model(s, &r[i]);
+        const bool is_row = format_row(r, n, &i, name, NAME_COLUMNS, &line) && is_shown && strcmp(its, group) == 0;
         if (is_row && !has_title) {
             dt_str_addf(out, "\n  %s\n", group);
             has_title = true;
@@ -288,10 +288,10 @@ void dt_result_text_grouped(const dt_stage *s, dt_str *out)
     for (uint32_t i = 0; i < n; i++) {
         char group[GROUP_BYTES], other[GROUP_BYTES];
         row unused;
-        group_of(s, &r[i], r + n, &unused, group);
+        find_group(s, &r[i], r + n, &unused, group);
         bool is_done = group[0] == '\0';
         for (uint32_t k = 0; k < i && !is_done; k++) {
-            group_of(s, &r[k], r + n, &unused, other);
+            find_group(s, &r[k], r + n, &unused, other);
             is_done = strcmp(group, other) == 0;
         }
         if (!is_done) {
@@ -300,7 +300,7 @@ void dt_result_text_grouped(const dt_stage *s, dt_str *out)
     }
 }
 
-static void write_one(dt_json_out *o, const char *key, const dt_result *r)
+static void write_result(dt_json_out *o, const char *key, const dt_result *r)
 {
     if (!r->is_list) {
         const double v = r->value[0];
@@ -325,7 +325,7 @@ static void write_one(dt_json_out *o, const char *key, const dt_result *r)
 }
 
 /* Bytes of path that key shares with it: whole words with their '/'. */
-static size_t shared(const char *path, const char *key)
+static size_t common_prefix(const char *path, const char *key)
 {
     size_t n = 0;
     for (size_t i = 0; path[i] != '\0' && path[i] == key[i]; i++) {
@@ -339,7 +339,7 @@ static void write_nested(dt_json_out *o, const dt_result *r, uint32_t n)
 {
     char open[128] = ""; /* objects that are open, each with its '/' */
     for (uint32_t i = 0; i < n; i++) {
-        size_t at = shared(open, r[i].key);
+        size_t at = common_prefix(open, r[i].key);
         for (const char *c = open + at; *c != '\0'; c++) {
             if (*c == '/') {
                 dt_json_end(o, '}');
@@ -353,7 +353,7 @@ static void write_nested(dt_json_out *o, const dt_result *r, uint32_t n)
             at = (size_t)(slash - r[i].key) + 1;
         }
         snprintf(open, sizeof(open), "%.*s", (int)at, r[i].key);
-        write_one(o, r[i].key + at, &r[i]);
+        write_result(o, r[i].key + at, &r[i]);
     }
     for (const char *c = open; *c != '\0'; c++) {
         if (*c == '/') {

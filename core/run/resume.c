@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* The folder above it; false at the root. */
-static bool go_up(char *path)
+static bool cut_last_folder(char *path)
 {
     char *slash = strrchr(path, '/');
     if (slash == NULL || slash == path) {
@@ -43,7 +43,7 @@ dt_status dt_resume_find_run(const char *resume, char **out)
             *out = dt_strdup(full);
             return *out != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory");
         }
-        is_there = go_up(full);
+        is_there = cut_last_folder(full);
     }
     DT_TRY(dt_fs_check_reach(resume));
     return DT_FAIL(DT_ECONFIG, "--resume %s: no run is there (a run directory holds meta.json)", resume);
@@ -65,7 +65,7 @@ static dt_status find_auto(const dt_args *a, char **what_p)
     return DT_OK;
 }
 
-static dt_status find_what(const dt_args *a, char **what_p)
+static dt_status find_named(const dt_args *a, char **what_p)
 {
     if (a->resume != NULL && strcmp(a->resume, "auto") == 0) {
         return find_auto(a, what_p);
@@ -79,7 +79,7 @@ static dt_status find_what(const dt_args *a, char **what_p)
 }
 
 /* Where there is no checkpoint, what the run began with takes its place. */
-static dt_status look_for_checkpoints(char *what, dt_resume *r)
+static dt_status find_checkpoint(char *what, dt_resume *r)
 {
     uint32_t steps = 0, damaged = 0;
     DT_TRY(dt_ckpt_count(r->run, &steps, &damaged));
@@ -96,11 +96,11 @@ static dt_status look_for_checkpoints(char *what, dt_resume *r)
     return dt_rundir_read_beginning(r->run, &r->phase, &r->init_from);
 }
 
-static dt_status look_into(char *what, dt_resume *out)
+static dt_status read_run(char *what, dt_resume *out)
 {
     DT_TRY(dt_resume_find_run(what, &out->run));
     DT_TRY(dt_beneath_begin(out->run)); /* before anything in it is read */
-    return look_for_checkpoints(what, out);
+    return find_checkpoint(what, out);
 }
 
 dt_status dt_resume_find(const dt_args *a, dt_resume *out)
@@ -110,9 +110,9 @@ dt_status dt_resume_find(const dt_args *a, dt_resume *out)
     if (!a->has_resume) {
         return DT_OK;
     }
-    dt_status st = find_what(a, &what);
+    dt_status st = find_named(a, &what);
     if (st == DT_OK && what != NULL) {
-        st = look_into(what, out);
+        st = read_run(what, out);
     }
     dt_free(what);
     if (st < 0) {

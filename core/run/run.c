@@ -113,7 +113,7 @@ static dt_status run_ranks(dt_run_context *r)
     return st;
 }
 
-static dt_status set_start(dt_run_context *r)
+static dt_status find_start(dt_run_context *r)
 {
     dt_comm *c = r->d->processes;
     const dt_status st =
@@ -127,16 +127,16 @@ static dt_status set_start(dt_run_context *r)
 }
 
 /* Back to the newest checkpoint of the run; without one, to where it began. */
-static dt_status go_back(dt_run_context *r)
+static dt_status return_to_checkpoint(dt_run_context *r)
 {
     dt_run_start_fini(&r->start);
     const dt_status st = dt_run_start_resume(r->d->session, dt_rundir_path(r->d->dir), false, &r->start);
-    return st == DT_ENOTFOUND ? set_start(r) : st;
+    return st == DT_ENOTFOUND ? find_start(r) : st;
 }
 
 /* May the phase that failed with st be tried again? Several processes are started again by whoever started them: a
  * message-passing library does not begin twice in a process. */
-static bool is_worth_it(dt_run_context *r, dt_status st, uint32_t *retries_p)
+static bool can_retry(dt_run_context *r, dt_status st, uint32_t *retries_p)
 {
     dt_training_opts o;
     if (r->d->processes != NULL || !r->is_phase_ready || r->cannot_save || !dt_status_is_retryable(st) ||
@@ -162,7 +162,7 @@ static dt_status run_with_retries(dt_run_context *r)
         r->base_step = r->start.base_step;
         r->is_phase_ready = false;
         const dt_status st = run_ranks(r);
-        if (st >= 0 || !is_worth_it(r, st, &retries)) {
+        if (st >= 0 || !can_retry(r, st, &retries)) {
             if (st < 0 && r->retries > 0) {
                 dt_log(DT_LOG_WARN, "phase %lld (%s) failed %u times, the run ends", (long long)r->phase + 1,
                        r->d->session->phase[r->phase]->desc.id, r->retries + 1);
@@ -173,7 +173,7 @@ static dt_status run_with_retries(dt_run_context *r)
         dt_log(DT_LOG_WARN, "phase %lld (%s) failed and continues from the last checkpoint, retry %u of %u: %s",
                (long long)r->phase + 1, r->d->session->phase[r->phase]->desc.id, r->retries, retries, dt_error_text());
         dt_error_clear();
-        DT_TRY(go_back(r));
+        DT_TRY(return_to_checkpoint(r));
     }
 }
 
@@ -194,7 +194,7 @@ dt_status dt_run(const dt_run_desc *d)
         st = dt_metrics_open(dt_str_text(&path), &r.metrics);
     }
     if (st == DT_OK) {
-        st = set_start(&r);
+        st = find_start(&r);
     }
     if (st == DT_OK) {
         dt_error reason;

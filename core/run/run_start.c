@@ -80,7 +80,7 @@ static dt_status check_range(const dt_session *s, const dt_ckpt_info *info, cons
 }
 
 /* A phase that is over is left behind: what comes next begins with what it handed on. */
-static void leave_behind(const dt_session *s, const dt_ckpt_info *info, dt_run_start *c)
+static void skip_finished_phase(const dt_session *s, const dt_ckpt_info *info, dt_run_start *c)
 {
     const int64_t next = c->begin + 1 > s->first ? c->begin + 1 : s->first;
     if (next < s->last) {
@@ -139,7 +139,7 @@ static dt_status check_ranks(const dt_session *s, const dt_ckpt_info *info, dt_r
 }
 
 /* Did the run stop while the phase that this checkpoint ends was compared with others? */
-static bool owes_baselines(const dt_ckpt_info *info)
+static bool has_pending_baselines(const dt_ckpt_info *info)
 {
     dt_str run = {0};
     size_t n = strlen(info->path);
@@ -156,7 +156,7 @@ static bool owes_baselines(const dt_ckpt_info *info)
     return owes;
 }
 
-static dt_status go_on(const dt_session *s, dt_run_start *c)
+static dt_status continue_from_checkpoint(const dt_session *s, dt_run_start *c)
 {
     const dt_ckpt_info *info = dt_ckpt_info_get(c->resume);
     dt_snapshot_place at;
@@ -170,14 +170,14 @@ static dt_status go_on(const dt_session *s, dt_run_start *c)
     DT_TRY(check_ranks(s, info, c));
     bool ends = false;
     DT_TRY(is_over(s, info, c, &ends));
-    if (ends && c->begin >= s->first && owes_baselines(info)) {
+    if (ends && c->begin >= s->first && has_pending_baselines(info)) {
         dt_log(DT_LOG_INFO, "the baselines of phase %lld (%s) are pending: it is evaluated again, and they with it",
                (long long)c->begin + 1, info->phase);
         c->pending = DT_PENDING_END;
         return DT_OK;
     }
     if (ends) {
-        leave_behind(s, info, c);
+        skip_finished_phase(s, info, c);
         return DT_OK;
     }
     c->spent_ms = info->phase_ms;
@@ -206,7 +206,7 @@ dt_status dt_run_start_resume(const dt_session *s, const char *path, bool is_pla
     }
     dt_str_fini(&skipped);
     if (st == DT_OK) {
-        st = go_on(s, &c);
+        st = continue_from_checkpoint(s, &c);
     }
     if (st < 0) {
         dt_run_start_fini(&c);

@@ -47,7 +47,7 @@ struct dt_rundir {
     bool is_new;                   /* the folder was made by this process */
 };
 
-static void sink(void *user, int level, const char *line)
+static void write_log_line(void *user, int level, const char *line)
 {
     const dt_rundir *r = user;
     dt_logfile_line(r->train_log, line);
@@ -110,7 +110,7 @@ static dt_status open_log(const dt_rundir *r, const char *name, const dt_logfile
 }
 
 /* What a run recorded that begins again; its logs stay, to tell what happened. */
-static dt_status clear(const char *path)
+static dt_status remove_records(const char *path)
 {
     static const char *const names[] = {"metrics.jsonl", "progress.json", "tensorboard",
                                         "evaluation",    "report.html",   "trace.json"};
@@ -304,7 +304,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = dt_rundir_check_mixing(r->path, d->resume, &state);
     }
     if (st == DT_OK && state == DT_FOLDER_BEGUN) { /* no process trains there any more */
-        st = clear(r->path);
+        st = remove_records(r->path);
     }
     if (st == DT_OK && r->lock >= 0) {
         st = dt_rundir_remove_temporary(r->path);
@@ -321,7 +321,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         dt_rundir_close(r);
         return st;
     }
-    dt_log_sink_set(sink, r);
+    dt_log_sink_set(write_log_line, r);
     dt_logfile_hears_crash(r->train_log);
     if (state == DT_FOLDER_BEGUN) {
         dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it starts again", r->path);
@@ -349,7 +349,7 @@ dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts 
         dt_rundir_close(r);
         return st;
     }
-    dt_log_sink_set(sink, r);
+    dt_log_sink_set(write_log_line, r);
     dt_logfile_hears_crash(r->train_log);
     *out_p = r;
     return DT_OK;
@@ -491,7 +491,7 @@ dt_status dt_rundir_write_start(dt_rundir *r, const dt_session *session)
 }
 
 /* The end is what meta.json closes with (dt_rundir_write_meta). */
-static dt_status without_end(const char *meta, dt_str *out)
+static dt_status copy_without_end(const char *meta, dt_str *out)
 {
     static const char begin[] = ",\"end\":\"";
     char *text = NULL;
@@ -516,7 +516,7 @@ dt_status dt_rundir_clear_end(const char *run)
     dt_str_addf(&path, "%s/meta.json", run);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
-        st = without_end(dt_str_text(&path), &text);
+        st = copy_without_end(dt_str_text(&path), &text);
     }
     if (st == DT_OK && text.bytes > 0) {
         st = dt_fs_write_text(&path, &text);
@@ -549,7 +549,7 @@ dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
 }
 
 /* Not when it happens: a log line cannot log. The log itself says so at once. */
-static void tell_lost_log(const dt_rundir *r, const dt_logfile *log, const char *name)
+static void warn_lost_log(const dt_rundir *r, const dt_logfile *log, const char *name)
 {
     if (dt_logfile_was_lost(log)) {
         dt_log(DT_LOG_WARN,
@@ -560,8 +560,8 @@ static void tell_lost_log(const dt_rundir *r, const dt_logfile *log, const char 
 
 static void close_logs(dt_rundir *r)
 {
-    tell_lost_log(r, r->train_log, "train.log");
-    tell_lost_log(r, r->error_log, "error.log");
+    warn_lost_log(r, r->train_log, "train.log");
+    warn_lost_log(r, r->error_log, "error.log");
     dt_log_sink_set(NULL, NULL);
     dt_logfile_close(r->train_log);
     dt_logfile_close(r->error_log);
@@ -611,7 +611,7 @@ static dt_status copy_text(const dt_flat *meta, const char *path, char **out_p)
     return item == NULL || *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
 }
 
-static dt_status copy_beginning(const dt_str *name, dt_flat *meta, char **phase_p, char **init_from_p)
+static dt_status copy_start_options(const dt_str *name, dt_flat *meta, char **phase_p, char **init_from_p)
 {
     DT_TRY(dt_str_status(name));
     DT_TRY(dt_flat_read(dt_str_text(name), meta));
@@ -624,7 +624,7 @@ dt_status dt_rundir_read_beginning(const char *path, char **phase_p, char **init
     dt_str name = {0};
     dt_flat meta = {0};
     dt_str_addf(&name, "%s/meta.json", path);
-    const dt_status st = copy_beginning(&name, &meta, phase_p, init_from_p);
+    const dt_status st = copy_start_options(&name, &meta, phase_p, init_from_p);
     dt_flat_fini(&meta);
     dt_str_fini(&name);
     return st;

@@ -19,7 +19,7 @@
 enum { SMALL_FILES = 128 * 1024 }; /* bytes: config.cfg, config.origin.json, meta.json, logs of a run that begins */
 
 /* Does it hold what a run leaves, or foreign files of the same names? */
-static bool holds_results(const char *path)
+static bool has_results(const char *path)
 {
     dt_str p = {0};
     struct stat s;
@@ -52,7 +52,7 @@ static dt_status classify(const char *path, dt_folder_state *out_p)
     if (steps + damaged == 0 && dt_rundir_is_run(path)) {
         *out_p = DT_FOLDER_BEGUN;
     } else {
-        *out_p = holds_results(path) ? DT_FOLDER_TAKEN : DT_FOLDER_FREE;
+        *out_p = has_results(path) ? DT_FOLDER_TAKEN : DT_FOLDER_FREE;
     }
     return DT_OK;
 }

@@ -43,7 +43,7 @@ static dt_status declare(dt_config *c, const dt_loaded *l)
     return l->desc.options != NULL ? dt_config_declare(c, l->desc.id, l->desc.options, l->plugin->desc.name) : DT_OK;
 }
 
-static const char *const *known_ids(void *user)
+static const char *const *list_ids(void *user)
 {
     const dt_session *s = user;
     return dt_loader_ids(s->loader);
@@ -67,7 +67,7 @@ static dt_status plugin_status(dt_status st)
 }
 
 /* A component that is not there is refused where a phase asks for it, with more to say; memory is not forgiven. */
-static dt_status declare_wired(dt_session *s, uint32_t kind, const char *id)
+static dt_status declare_component(dt_session *s, uint32_t kind, const char *id)
 {
     const dt_loaded *l = NULL;
     dt_status st = dt_loader_find(s->loader, kind, id, &l);
@@ -79,7 +79,7 @@ static dt_status declare_wired(dt_session *s, uint32_t kind, const char *id)
 
 /* A run names its plugins by ids, which are looked for where the user keeps plugins. A path in it is opened only where
  * it leads to one of those: whoever sends a run would choose the code that runs here. */
-static dt_status refuse_foreign(const dt_session *s, int64_t phase, const char *plugin)
+static dt_status reject_foreign_plugin(const dt_session *s, int64_t phase, const char *plugin)
 {
     dt_str where = {0};
     if (strchr(plugin, '/') == NULL || !dt_config_plugin_is_foreign(s->config, phase, &where) ||
@@ -110,7 +110,7 @@ static dt_status load_phases(dt_session *s)
         if (*plugin == '\0') {
             continue; /* the check tells it, with all that is wrong elsewhere */
         }
-        DT_TRY(refuse_foreign(s, i, plugin));
+        DT_TRY(reject_foreign_plugin(s, i, plugin));
         dt_status st = dt_loader_find_phase(s->loader, plugin, &s->phase[i]);
         if (st < 0) {
             return plugin_status(st);
@@ -130,20 +130,20 @@ static dt_status load_phases(dt_session *s)
         for (uint32_t r = 0; r < n_roles; r++) {
             const char *id = dt_config_model(s->config, i, role[r]);
             if (id != NULL && id[0] != '\0') {
-                DT_TRY(declare_wired(s, DT_KIND_MODEL, id));
+                DT_TRY(declare_component(s, DT_KIND_MODEL, id));
             }
         }
         const char *source = NULL;
         dt_origin set_by;
         if (dt_config_get(s->config, i, "data.source", &source, &set_by) == DT_OK && *source != '\0') {
-            DT_TRY(declare_wired(s, DT_KIND_DATA, source));
+            DT_TRY(declare_component(s, DT_KIND_DATA, source));
         }
         const char *env = NULL;
         if (dt_config_get(s->config, i, "env.id", &env, &set_by) == DT_OK && *env != '\0') {
-            DT_TRY(declare_wired(s, DT_KIND_ENV, env));
+            DT_TRY(declare_component(s, DT_KIND_ENV, env));
         }
         for (uint32_t k = 0; (env = dt_config_mix_id(s->config, i, k)) != NULL; k++) {
-            DT_TRY(declare_wired(s, DT_KIND_ENV, env));
+            DT_TRY(declare_component(s, DT_KIND_ENV, env));
         }
         dt_baseline_names baselines;
         DT_TRY(dt_baseline_names_get(s->config, s->loader, i, &baselines));
@@ -288,7 +288,7 @@ static bool find_idle_env(const dt_session *s, const char *sections, char *out, 
 }
 
 /* A profile that has nothing for a phase changes nothing of it, which its name does not say. */
-static void tell_idle_profile(const dt_args *a, const dt_session *s)
+static void warn_idle_profile(const dt_args *a, const dt_session *s)
 {
     dt_str idle = {0};
     char env[80];
@@ -321,7 +321,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
     out->n_local = processes != NULL ? dt_comm_local_size(processes) : 1;
     dt_status st = load_phases(out);
     if (st == DT_OK) {
-        const dt_config_lookup lookup = {.component = lookup_component, .ids = known_ids, .user = out};
+        const dt_config_lookup lookup = {.component = lookup_component, .ids = list_ids, .user = out};
         st = dt_config_check(out->config, &lookup);
     }
     if (st == DT_OK) {
@@ -331,7 +331,7 @@ dt_status dt_session_open(const dt_args *a, const char *resumed_config, const dt
         st = choose_phases(out, a->phase);
     }
     if (st == DT_OK) {
-        tell_idle_profile(a, out);
+        warn_idle_profile(a, out);
         st = read_resources(out);
     }
     if (st == DT_OK) {

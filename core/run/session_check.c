@@ -51,7 +51,7 @@ static dt_status check_shards(const dt_session *s, int64_t phase, uint32_t ranks
                    ranks, (long long)data.shards, (long long)phase + 1, (long long)data.shards);
 }
 
-static dt_status check_wire(int64_t phase, const dt_comm_opts *comm, const dt_engine_opts *engine)
+static dt_status check_half_sums(int64_t phase, const dt_comm_opts *comm, const dt_engine_opts *engine)
 {
     if (comm->wire == DT_HALF_NONE || engine->reduction == DT_REDUCTION_EXACT) {
         return DT_OK;
@@ -97,7 +97,7 @@ dt_status dt_session_check(const dt_session *s, bool needs_several)
         DT_TRY(check_backend(s, i, comm.backend, needs_several));
         DT_TRY(check_shards(s, i, s->n_processes > s->ranks ? s->n_processes : s->ranks));
         DT_TRY(dt_config_engine(s->config, i, &engine));
-        DT_TRY(check_wire(i, &comm, &engine));
+        DT_TRY(check_half_sums(i, &comm, &engine));
         DT_TRY(dt_config_env(s->config, i, &env));
         DT_TRY(check_count(s, i, "engine.threads", engine.threads, &has_warned));
         DT_TRY(check_count(s, i, "env.workers", env.workers, &has_warned));
@@ -285,7 +285,7 @@ static const struct {
 } counts[] = {
     {"evaluation.episodes", 1000}, {"evaluation.max_steps", 1000000}, {"env.instances", 1024}, {"env.workers", 64}};
 
-static dt_status bound_count(const dt_session *s, int64_t phase, const char *key, int64_t most)
+static dt_status limit_count(const dt_session *s, int64_t phase, const char *key, int64_t most)
 {
     const char *text = NULL;
     dt_origin origin;
@@ -309,7 +309,7 @@ dt_status dt_session_limit_counts(const dt_session *s)
 {
     for (int64_t i = s->first; i < s->last; i++) {
         for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
-            DT_TRY(bound_count(s, i, counts[k].key, counts[k].most));
+            DT_TRY(limit_count(s, i, counts[k].key, counts[k].most));
         }
     }
     return DT_OK;

@@ -54,7 +54,7 @@ dt_status dt_session_check_devices(const dt_session *s)
     return DT_OK;
 }
 
-static dt_status take_device(dt_session *s, const dt_device_selector *w)
+static dt_status open_selected_device(dt_session *s, const dt_device_selector *w)
 {
     const dt_device_ops *ops = NULL;
     uint32_t index = 0;
@@ -85,7 +85,7 @@ static dt_status open_device(dt_session *s, const char *wish)
                        s->ranks, s->ranks);
     }
     if (w.kind == DT_DEVICE_CUDA) {
-        return take_device(s, &w);
+        return open_selected_device(s, &w);
     }
     const char *why = NULL;
     if (s->ranks > 1) {
@@ -94,7 +94,7 @@ static dt_status open_device(dt_session *s, const char *wish)
         why = "several processes run there, unless engine.device=cuda gives each a GPU of its own";
     } else if (!dt_device_driver_exists()) {
         why = "no NVIDIA driver on this machine";
-    } else if (take_device(s, &w) < 0) {
+    } else if (open_selected_device(s, &w) < 0) {
         why = dt_error_text();
     }
     if (why != NULL) {

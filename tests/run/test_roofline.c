@@ -127,8 +127,8 @@ static void assert_row(const table *t, const char *name, uint32_t n, double flop
     const row *r = find_row(t, name);
     assert_non_null(r);
     if (r->calls != n || fabs(r->flops - flops) > 1 || fabs(r->bytes - bytes) > 1 || fabs(r->s - s) > 1e-12 ||
-        strcmp(bound_of(r), by) != 0) {
-        fail_msg("%s: %u calls, %g FLOP, %g bytes, %g s, %s", name, r->calls, r->flops, r->bytes, r->s, bound_of(r));
+        strcmp(bound_text(r), by) != 0) {
+        fail_msg("%s: %u calls, %g FLOP, %g bytes, %g s, %s", name, r->calls, r->flops, r->bytes, r->s, bound_text(r));
     }
 }
 
@@ -138,7 +138,7 @@ static void test_step(void **state)
     static dt_stage s;
     table t;
     begin(&s);
-    assert_int_equal(make(&s, &gpu, &t), DT_OK);
+    assert_int_equal(make_table(&s, &gpu, &t), DT_OK);
     assert_string_equal(t.precision, "fp32");
     assert_row(&t, "linear", 2, 8.4e9, 3e8, 8e-3 + 2e-3, "arithmetic");
     assert_row(&t, "unary", 2, 3e9 + 1e3, 2e8 + 1e4, 3e-3 + 2e-6, "arithmetic");
@@ -150,7 +150,7 @@ static void test_step(void **state)
     engine.tf32 = true;
     data.shards = 8;
     moments = 1;
-    assert_int_equal(make(&s, &gpu, &t), DT_OK);
+    assert_int_equal(make_table(&s, &gpu, &t), DT_OK);
     assert_string_equal(t.precision, "TF32");
     assert_row(&t, "linear", 2, 8.4e9, 3e8, 2e-3 + 2e-3, "memory"); /* of both as much */
     assert_row(&t, "update", 1, 7 * 4e6, 20 * 4e6, 20 * 4e6 / 1e11, "memory");
@@ -158,17 +158,17 @@ static void test_step(void **state)
     assert_int_equal(t.n, 4);
 
     amp = (dt_amp_opts){.enabled = true, .dtype = DT_AMP_BF16}; /* half comes before TF32 */
-    assert_int_equal(make(&s, &gpu, &t), DT_OK);
+    assert_int_equal(make_table(&s, &gpu, &t), DT_OK);
     assert_string_equal(t.precision, "bf16");
     assert_int_equal(half_asked, DT_BF16);
     assert_row(&t, "linear", 2, 8.4e9, 3e8, 1e-3 + 2e-3, "memory");
     assert_row(&t, "parameters in half", 1, 0, 6 * 5e6, 6 * 5e6 / 1e11, "memory");
     amp.dtype = DT_AMP_FP16;
-    assert_int_equal(make(&s, &gpu, &t), DT_OK);
+    assert_int_equal(make_table(&s, &gpu, &t), DT_OK);
     assert_string_equal(t.precision, "fp16");
     assert_int_equal(half_asked, DT_F16);
     st_of_calls = DT_ENOMEM;
-    assert_int_equal(make(&s, &gpu, &t), DT_ENOMEM);
+    assert_int_equal(make_table(&s, &gpu, &t), DT_ENOMEM);
 }
 
 /* In each of the steps, and after the last, all instances are asked about, in as many batches as are in flight. */
@@ -182,7 +182,7 @@ static void test_acting(void **state)
     s.rollout = &r;
     r.d.steps = 9;
     need = (dt_rollout_need){.instances = 8, .mean = {1.5}};
-    assert_int_equal(make(&s, &gpu, &t), DT_OK);
+    assert_int_equal(make_table(&s, &gpu, &t), DT_OK);
     assert_true(t.batches == 20 && t.instances == 4 && t.agents == 6);
     assert_true(t.acting.calls == 2 && t.acting.flops == 1e9 && t.acting.bytes == 1e6 + 1e3);
     assert_true(fabs(t.acting.s - (1e-3 + 2e-6)) < 1e-12);
@@ -190,7 +190,7 @@ static void test_acting(void **state)
     need.instances = 2;
     need.mean[0] = 3;
     s.rollout = NULL;
-    assert_int_equal(make(&s, &gpu, &t), DT_OK);
+    assert_int_equal(make_table(&s, &gpu, &t), DT_OK);
     assert_true(t.batches == 0);
 }
 

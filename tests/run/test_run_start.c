@@ -128,8 +128,15 @@ static void test_end_of_phase(void **state)
     assert_int_equal(r.begin, 2);
     assert_int_equal(r.base_step, 107);
     assert_int_equal(r.spent_ms, 0);
+    describe("")->phase_end = true;
+    d.info.phase_index = 2;
+    snprintf(d.info.phase, sizeof(d.info.phase), "three");
+    assert_int_equal(dt_config_hash_phase(s.config, 2, d.info.phase_hash), DT_OK);
+    r = resume(); /* the last one: nothing is left */
+    assert_int_equal(r.begin, 3);
+    describe("")->phase_end = true;
     s.last = 2;
-    r = resume(); /* nothing is left */
+    r = resume(); /* the same by --phase */
     assert_int_equal(r.begin, 2);
     s.last = 3;
     s.first = 2;

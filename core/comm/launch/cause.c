@@ -39,7 +39,7 @@ void dt_cause_clear(dt_cause *c)
     c->node[0] = '\0';
 }
 
-static void doing(const dt_board_rank *r, double now, char *out, size_t bytes)
+static void describe_call(const dt_board_rank *r, double now, char *out, size_t bytes)
 {
     char call[80];
     if (!r->has_called) {
@@ -72,12 +72,12 @@ static bool find_absent(const dt_cause *c, uint32_t *rank_p)
     return least < most;
 }
 
-static void tell_gone(const dt_cause *c)
+static void log_gone(const dt_cause *c)
 {
     char text[192];
     const dt_board_rank *w = &c->was[c->rank];
     if (w->state == DT_BOARD_GONE) {
-        doing(w, c->seen_s, text, sizeof(text));
+        describe_call(w, c->seen_s, text, sizeof(text));
         dt_log(DT_LOG_ERROR, "rank %u (process %d) is gone; %s", c->rank, w->process, text);
     } else if (w->state == DT_BOARD_NEVER) {
         dt_log(DT_LOG_ERROR, "rank %u is gone; it had not joined the others yet", c->rank);
@@ -110,7 +110,7 @@ void dt_cause_look(dt_cause *c, const dt_board *b)
         c->is_known = n_gone == 1 && n_never == 0;
         c->is_open = !c->is_known;
         if (c->is_known) {
-            tell_gone(c);
+            log_gone(c);
         }
     } else if (waited_in_vain && find_absent(c, &c->rank)) {
         c->is_known = true;
@@ -135,7 +135,7 @@ void dt_cause_settle(dt_cause *c, int heard, bool has_all)
     }
     c->is_open = false;
     c->is_known = true;
-    tell_gone(c);
+    log_gone(c);
 }
 
 void dt_cause_lost(dt_cause *c, const dt_board *b, const char *node)
@@ -154,7 +154,7 @@ void dt_cause_lost(dt_cause *c, const dt_board *b, const char *node)
     c->is_open = false;
 }
 
-static void tell_lines(const char *name, char *text, size_t bytes)
+static void log_last_lines(const char *name, char *text, size_t bytes)
 {
     size_t at = bytes;
     for (int lines = 0; at > 0 && lines <= LAST_LINES; at--) {
@@ -175,7 +175,7 @@ static void tell_lines(const char *name, char *text, size_t bytes)
 }
 
 /* The end of the rank's log. */
-static void tell_log(uint32_t rank, const char *run)
+static void log_tail(uint32_t rank, const char *run)
 {
     dt_str path = {0};
     int fd = -1;
@@ -191,7 +191,7 @@ static void tell_log(uint32_t rank, const char *run)
         const off_t from = st.st_size > LAST_BYTES ? st.st_size - LAST_BYTES : 0;
         const ssize_t n = pread(fd, text, LAST_BYTES, from);
         text[n > 0 ? n : 0] = '\0';
-        tell_lines(dt_str_text(&path), text, strlen(text));
+        log_last_lines(dt_str_text(&path), text, strlen(text));
     }
     if (fd >= 0) {
         close(fd);
@@ -211,7 +211,7 @@ void dt_cause_tell(const dt_cause *c, const char *run)
     const bool is_rank = c->node[0] == '\0';
     const dt_board_rank *first = &c->was[c->rank];
     if (is_rank && first->state == DT_BOARD_HERE) {
-        doing(first, c->seen_s, text, sizeof(text));
+        describe_call(first, c->seen_s, text, sizeof(text));
         dt_log(DT_LOG_ERROR, "rank %u (process %d) %s; %s", c->rank, first->process,
                first->is_stopped ? "was stopped by a signal (SIGSTOP)" : "did not come", text);
     }
@@ -220,13 +220,13 @@ void dt_cause_tell(const dt_cause *c, const char *run)
         if ((is_rank && r == c->rank) || w->state == DT_BOARD_NEVER || told++ >= MOST_TOLD) {
             continue;
         }
-        doing(w, c->seen_s, text, sizeof(text));
+        describe_call(w, c->seen_s, text, sizeof(text));
         dt_log(DT_LOG_ERROR, "rank %u (process %d): %s", r, w->process, text);
     }
     if (told > MOST_TOLD) {
         dt_log(DT_LOG_ERROR, "and %u more ranks", told - MOST_TOLD);
     }
     if (is_rank && run[0] != '\0') {
-        tell_log(c->rank, run);
+        log_tail(c->rank, run);
     }
 }

@@ -122,7 +122,7 @@ static dt_status set_environment(const job *j)
 
 /* ---- one life of the job ----------------------------------------------------------------------------------------- */
 
-static void add(const char **word, uint32_t *n, const char *text)
+static void append_word(const char **word, uint32_t *n, const char *text)
 {
     word[(*n)++] = text;
 }
@@ -133,25 +133,25 @@ static uint32_t launcher_words(const job *j, char count[16], const char **word)
 {
     uint32_t n = 0;
     snprintf(count, 16, "%u", j->d->n);
-    add(word, &n, "mpirun");
-    add(word, &n, "-n");
-    add(word, &n, count);
-    add(word, &n, "--bind-to");
-    add(word, &n, "none");
+    append_word(word, &n, "mpirun");
+    append_word(word, &n, "-n");
+    append_word(word, &n, count);
+    append_word(word, &n, "--bind-to");
+    append_word(word, &n, "none");
     if (geteuid() == 0) {
-        add(word, &n, "--allow-run-as-root");
+        append_word(word, &n, "--allow-run-as-root");
     }
     if (j->d->hostfile != NULL) {
-        add(word, &n, "--hostfile");
-        add(word, &n, j->d->hostfile);
-        add(word, &n, "-x");
-        add(word, &n, DT_BOARD_ENV);
-        add(word, &n, "-x");
-        add(word, &n, DT_LAUNCH_WORDS);
+        append_word(word, &n, "--hostfile");
+        append_word(word, &n, j->d->hostfile);
+        append_word(word, &n, "-x");
+        append_word(word, &n, DT_BOARD_ENV);
+        append_word(word, &n, "-x");
+        append_word(word, &n, DT_LAUNCH_WORDS);
     } else {
-        add(word, &n, "--oversubscribe");
+        append_word(word, &n, "--oversubscribe");
     }
-    add(word, &n, j->d->program);
+    append_word(word, &n, j->d->program);
     return n;
 }
 
@@ -164,12 +164,12 @@ static dt_status make_words(const job *j, char count[16], const char ***out_p)
     }
     uint32_t n = launcher_words(j, count, word);
     for (uint32_t i = 0; i < d->n_arg; i++) {
-        add(word, &n, d->arg[i]);
+        append_word(word, &n, d->arg[i]);
     }
     if (j->run != NULL || d->resume != NULL) {
-        add(word, &n, "--resume");
+        append_word(word, &n, "--resume");
         if (j->run != NULL || d->resume[0] != '\0') {
-            add(word, &n, j->run != NULL ? j->run : d->resume);
+            append_word(word, &n, j->run != NULL ? j->run : d->resume);
         }
     }
     *out_p = word;
@@ -177,7 +177,7 @@ static dt_status make_words(const job *j, char count[16], const char ***out_p)
 }
 
 /* In the new process: a group of its own, so that the terminal's ^C comes to the launcher alone, and an end with it. */
-static void become(const char **word, int err, pid_t launcher)
+static void exec_mpirun(const char **word, int err, pid_t launcher)
 {
     static const int usual[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ};
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
@@ -197,7 +197,7 @@ static void become(const char **word, int err, pid_t launcher)
     _exit(127);
 }
 
-static dt_status start(job *j, int *err_p)
+static dt_status start_mpirun(job *j, int *err_p)
 {
     const char **word = NULL;
     char count[16];
@@ -211,7 +211,7 @@ static dt_status start(job *j, int *err_p)
     const pid_t launcher = getpid();
     j->pid = fork();
     if (j->pid == 0) {
-        become(word, end[1], launcher);
+        exec_mpirun(word, end[1], launcher);
     }
     close(end[1]);
     dt_free(word);
@@ -224,7 +224,7 @@ static dt_status start(job *j, int *err_p)
 }
 
 /* Has rank 0 its run directory? Before, mpirun may not hand on a signal yet, and there is nothing to save. */
-static bool is_up(const job *j)
+static bool has_run_dir(const job *j)
 {
     return dt_board_run_dir(j->board)[0] != '\0';
 }
@@ -244,7 +244,7 @@ static dt_status lock_run(const char *run, int *fd_p)
 }
 
 /* Where another launcher trains, nothing has to be started to know it. */
-static dt_status refuse_held(const dt_launch_desc *d)
+static dt_status check_unlocked(const dt_launch_desc *d)
 {
     const char *run =
         d->resume != NULL && d->resume[0] != '\0' && strcmp(d->resume, "auto") != 0 ? d->resume : d->run_dir;
@@ -281,21 +281,21 @@ static void find_run(job *j)
 
 /* The first signal to stop becomes SIGUSR2, which mpirun hands to every process, and which stops a run as SIGTERM does:
  * mpirun's own answer to SIGTERM leaves them a second. Another one is that, and one that comes before the run is up. */
-static void hand_on_signals(job *j)
+static void forward_signals(job *j)
 {
     const int asked = dt_signals_stops();
     if (dt_signals_save()) {
         kill(j->pid, SIGUSR1);
     }
     for (; j->stop_sent < asked && j->stop_sent < 2; j->stop_sent++) {
-        const bool ends = j->stop_sent > 0 || !is_up(j);
+        const bool ends = j->stop_sent > 0 || !has_run_dir(j);
         j->was_ended = j->was_ended || ends;
         kill(j->pid, ends ? SIGTERM : SIGUSR2);
     }
 }
 
 /* How the ranks of this machine are: who is lost, and has one failed? */
-static void look_at_ranks(job *j)
+static void update_ranks(job *j)
 {
     dt_cause_look(&j->cause, j->board);
     find_run(j);
@@ -308,7 +308,7 @@ static void look_at_ranks(job *j)
     }
 }
 
-static void look_at_machines(job *j)
+static void update_machines(job *j)
 {
     if (j->heard.node[0] != '\0') {
         dt_cause_lost(&j->cause, j->board, j->heard.node);
@@ -317,7 +317,7 @@ static void look_at_machines(job *j)
 }
 
 /* mpirun waits for processes of machines that it cannot reach any more. */
-static void hurry(job *j)
+static void end_stuck_job(job *j)
 {
     const double since = j->failed_s > 0 ? dt_clock_s() - j->failed_s : 0;
     j->was_hurried = since > TOLD_S;
@@ -327,7 +327,7 @@ static void hurry(job *j)
 }
 
 /* Until mpirun has ended, and nobody holds its standard error. */
-static int watch(job *j, int err)
+static int wait_for_mpirun(job *j, int err)
 {
     int status = 0;
     bool has_ended = false;
@@ -335,17 +335,17 @@ static int watch(job *j, int err)
     char bytes[4096];
     double looked = 0;
     while (!has_ended || p.fd >= 0) {
-        hand_on_signals(j);
+        forward_signals(j);
         if (dt_clock_s() - looked > 0.05) {
-            look_at_ranks(j);
-            hurry(j);
+            update_ranks(j);
+            end_stuck_job(j);
             looked = dt_clock_s();
         }
         if (p.fd >= 0 && poll(&p, 1, has_ended ? 1000 : 50) > 0) {
             const ssize_t n = read(p.fd, bytes, sizeof(bytes));
             if (n > 0) {
                 dt_listen_bytes(&j->heard, bytes, (size_t)n);
-                look_at_machines(j);
+                update_machines(j);
             } else if (n == 0 || errno != EINTR) {
                 p.fd = -1;
             }
@@ -362,13 +362,13 @@ static int watch(job *j, int err)
     }
     close(err);
     dt_listen_end(&j->heard);
-    look_at_machines(j);
+    update_machines(j);
     j->killed_by = WIFSIGNALED(status) && !j->was_hurried && j->stop_sent == 0 ? WTERMSIG(status) : 0;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 /* What mpirun left behind, as when it was killed: each was told by the system to stop and save, and gets the time. */
-static void clear_away(job *j)
+static void end_remaining_processes(job *j)
 {
     const double begin = dt_clock_s();
     bool is_any = true;
@@ -400,13 +400,13 @@ static bool was_lost_early(const job *j, int code)
 }
 
 /* A run's own codes tell what another life would not mend; a lost or killed process is worth another one. */
-static bool is_worth_it(const job *j, int code)
+static bool can_restart(const job *j, int code)
 {
     return code == DT_EXIT_PEER || dt_exit_find(code) == NULL || was_lost_early(j, code);
 }
 
 /* A process was told twice to end, and left at once (signals.c), not by a fault: that is for all of them. */
-static bool was_told_twice(const job *j, int code)
+static bool was_stopped_twice(const job *j, int code)
 {
     static const int stops[] = {SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGTERM};
     bool is_stop = false;
@@ -422,7 +422,7 @@ static bool was_killed(const job *j)
     return j->killed_by > 0 || j->heard.signal == SIGKILL;
 }
 
-static void tell_lost(const job *j, int code)
+static void log_lost(const job *j, int code)
 {
     char who[96] = "a process";
     if (j->killed_by > 0) {
@@ -457,7 +457,7 @@ static bool has_started_nothing(const job *j, int code)
 }
 
 /* So the reason is mpirun's. */
-static void tell_nothing(const job *j, int code)
+static void log_nothing_started(const job *j, int code)
 {
     if (j->heard.n_kept > 0) {
         dt_log_lines(DT_LOG_ERROR, j->heard.kept);
@@ -472,7 +472,7 @@ static void tell_nothing(const job *j, int code)
     }
 }
 
-static dt_status live(job *j, int *code_p)
+static dt_status run_attempt(job *j, int *code_p)
 {
     int err = -1;
     dt_board_rank first;
@@ -482,17 +482,17 @@ static dt_status live(job *j, int *code_p)
     j->failed_s = 0;
     dt_cause_clear(&j->cause);
     dt_board_clear(j->board);
-    DT_TRY(start(j, &err));
-    *code_p = watch(j, err);
-    look_at_ranks(j);
+    DT_TRY(start_mpirun(j, &err));
+    *code_p = wait_for_mpirun(j, err);
+    update_ranks(j);
     dt_cause_settle(&j->cause, j->heard.rank, j->d->hostfile == NULL);
-    clear_away(j);
+    end_remaining_processes(j);
     dt_board_read_rank(j->board, 0, &first);
     if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
         *code_p = first.code; /* mpirun has a number of its own, where it was the one to be told */
     }
     if (has_started_nothing(j, *code_p)) {
-        tell_nothing(j, *code_p);
+        log_nothing_started(j, *code_p);
         *code_p = DT_EXIT_DEVICE;
     }
     return DT_OK;
@@ -500,7 +500,7 @@ static dt_status live(job *j, int *code_p)
 
 /* Asked to stop: where nothing could be saved, the processes name the signal that reached them. A run that was to go
  * on, and is told once, stands as it stood. */
-static int stopped_code(const job *j, int code)
+static int exit_code_of_stop(const job *j, int code)
 {
     const bool has_saved = !j->was_ended && dt_exit_find(code) != NULL;
     if (!has_saved && j->stop_sent == 1 && j->d->stands != NULL) {
@@ -513,7 +513,7 @@ static int stopped_code(const job *j, int code)
 }
 
 /* Between two lives there is nobody to hand a signal on to: the last checkpoint stands. */
-static bool was_stopped_meanwhile(job *j, int *code_p)
+static bool was_stopped_between(job *j, int *code_p)
 {
     const struct timespec second = {.tv_sec = 1};
     nanosleep(&second, NULL);
@@ -527,24 +527,24 @@ static bool was_stopped_meanwhile(job *j, int *code_p)
     return true;
 }
 
-static dt_status run_lives(job *j, int *code_p)
+static dt_status run_attempts(job *j, int *code_p)
 {
     for (uint64_t n = 0;; n++) {
-        DT_TRY(live(j, code_p));
+        DT_TRY(run_attempt(j, code_p));
         if (j->stop_sent > 0) {
-            *code_p = stopped_code(j, *code_p);
-            j->was_left = n > 0 && !is_up(j);
+            *code_p = exit_code_of_stop(j, *code_p);
+            j->was_left = n > 0 && !has_run_dir(j);
             return DT_OK;
         }
-        if (!is_worth_it(j, *code_p)) {
+        if (!can_restart(j, *code_p)) {
             return DT_OK;
         }
-        if (was_told_twice(j, *code_p)) {
+        if (was_stopped_twice(j, *code_p)) {
             dt_log(DT_LOG_WARN, "a process was asked twice to end (signal %d): the last checkpoint is intact%s%s",
                    *code_p - 128, j->run != NULL ? ", continue with --resume " : "", j->run != NULL ? j->run : "");
             return DT_OK;
         }
-        tell_lost(j, *code_p);
+        log_lost(j, *code_p);
         *code_p = DT_EXIT_PEER; /* what mpirun ends with then is one of its own numbers */
         if (j->run == NULL && !j->had_ranks && !was_killed(j)) {
             return DT_OK; /* nothing ran: it would fail alike */
@@ -564,7 +564,7 @@ static dt_status run_lives(job *j, int *code_p)
         dt_log(DT_LOG_WARN, "restarting the %u processes%s%s, restart %llu of %llu", j->d->n,
                j->run != NULL ? " from the last checkpoint of " : "", j->run != NULL ? j->run : "",
                (unsigned long long)n + 1, (unsigned long long)j->d->max_restarts);
-        if (was_stopped_meanwhile(j, code_p)) {
+        if (was_stopped_between(j, code_p)) {
             return DT_OK;
         }
     }
@@ -575,7 +575,7 @@ static dt_status run_job(job *j, int *code_p)
     DT_TRY(dt_cause_make(j->d->n, &j->cause));
     DT_TRY(dt_board_create(j->d->n, &j->board));
     DT_TRY(set_environment(j));
-    return run_lives(j, code_p);
+    return run_attempts(j, code_p);
 }
 
 dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p)
@@ -590,7 +590,7 @@ dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p)
     }
     DT_TRY(dt_hostfile_check(d->hostfile));
     DT_TRY(check_tmpdir());
-    DT_TRY(refuse_held(d));
+    DT_TRY(check_unlocked(d));
     dt_signals_install();
     dt_signals_hand_on();
     dt_launch_notes_begin(&j.notes);

@@ -13,16 +13,16 @@
 
 enum { DASHES = 40 };
 
-static void tell_also(const dt_listen *l, const char *bytes, size_t n)
+static void copy_to_user(const dt_listen *l, const char *bytes, size_t n)
 {
     if (l->also != NULL) {
         l->also(l->user, bytes, n);
     }
 }
 
-static void pass(const dt_listen *l, const char *bytes, size_t n)
+static void forward(const dt_listen *l, const char *bytes, size_t n)
 {
-    tell_also(l, bytes, n);
+    copy_to_user(l, bytes, n);
     while (n > 0) {
         const ssize_t k = write(STDERR_FILENO, bytes, n);
         if (k <= 0) {
@@ -73,24 +73,24 @@ static bool is_of_mpirun(const dt_listen *l)
            strstr(l->block, "lost communication with a remote daemon") != NULL;
 }
 
-static void keep_back(dt_listen *l)
+static void hold_block(dt_listen *l)
 {
     const size_t room = sizeof(l->kept) - 1 - l->n_kept, n = l->n_block < room ? l->n_block : room;
-    tell_also(l, l->block, l->n_block);
+    copy_to_user(l, l->block, l->n_block);
     memcpy(l->kept + l->n_kept, l->block, n);
     l->n_kept += n;
     l->kept[l->n_kept] = '\0';
 }
 
 /* What mpirun says of each signal that it is told to hand on. */
-static bool is_chatter(const char *line)
+static bool is_forwarding_notice(const char *line)
 {
     static const char text[] = "mpirun: Forwarding signal ";
     return strncmp(line, text, sizeof(text) - 1) == 0;
 }
 
 /* Of a line without an end: may it still become what is kept back? */
-static bool may_be_kept(const dt_listen *l)
+static bool may_be_held(const dt_listen *l)
 {
     static const char mpirun[] = "mpirun: ";
     const size_t n = l->n < sizeof(mpirun) - 1 ? l->n : sizeof(mpirun) - 1;
@@ -103,9 +103,9 @@ static void end_block(dt_listen *l)
     read_block(l);
     read_node(l);
     if (!is_of_mpirun(l)) { /* as what it says before anything runs: why it cannot */
-        pass(l, l->block, l->n_block);
+        forward(l, l->block, l->n_block);
     } else {
-        keep_back(l);
+        hold_block(l);
     }
     l->n_block = 0;
 }
@@ -122,8 +122,8 @@ static void end_line(dt_listen *l)
         const size_t room = sizeof(l->block) - 1 - l->n_block, n = l->n < room ? l->n : room;
         memcpy(l->block + l->n_block, l->line, n);
         l->n_block += n;
-    } else if (!is_chatter(l->line)) {
-        pass(l, l->line, l->n);
+    } else if (!is_forwarding_notice(l->line)) {
+        forward(l, l->line, l->n);
     }
     l->n = 0;
 }
@@ -136,8 +136,8 @@ void dt_listen_bytes(dt_listen *l, const char *bytes, size_t n)
             end_line(l);
         }
     }
-    if (!l->is_inside && l->n > 0 && !may_be_kept(l)) { /* a line that is drawn again and again has no end */
-        pass(l, l->line, l->n);
+    if (!l->is_inside && l->n > 0 && !may_be_held(l)) { /* a line that is drawn again and again has no end */
+        forward(l, l->line, l->n);
         l->n = 0;
     }
 }

@@ -25,7 +25,7 @@ static void add_line(dt_launch_notes *n, char *line)
     }
 }
 
-static void sink(void *user, int level, const char *line)
+static void write_log_line(void *user, int level, const char *line)
 {
     dt_str copy = {0};
     (void)level;
@@ -53,7 +53,7 @@ void dt_launch_notes_bytes(void *user, const char *bytes, size_t count)
 
 void dt_launch_notes_begin(dt_launch_notes *n)
 {
-    dt_log_sink_set(sink, n);
+    dt_log_sink_set(write_log_line, n);
 }
 
 static dt_status open_file(const dt_str *path, const char *run, dt_logfile **out_p)

@@ -26,7 +26,7 @@ static const double test_s = 0.03;     /* time given to the speed */
 static const double tolerance = 1e-5;  /* largest error over largest value, for sums of SIDE products in f32 */
 static const double few_free = 0x1p30; /* bytes of a GPU below which little fits */
 
-static void product(const dt_lane lane, void *const data[4], void *scratch)
+static void multiply(const dt_lane lane, void *const data[4], void *scratch)
 {
     dt_view in[3] = {0}, out[1] = {0};
     for (int i = 0; i < 2; i++) {
@@ -69,8 +69,8 @@ static dt_status compare_lanes(double *error_p, double *gflops_p)
                 ((double *)exact[i])[k] = ((float *)fast[i])[k];
             }
         }
-        product(DT_LANE_REF64, exact, scratch);
-        product(DT_LANE_CPU, fast, scratch);
+        multiply(DT_LANE_REF64, exact, scratch);
+        multiply(DT_LANE_CPU, fast, scratch);
         double error = 0, largest = 0;
         for (size_t k = 0; k < N; k++) {
             error = fmax(error, fabs(((float *)fast[3])[k] - ((double *)exact[3])[k]));
@@ -81,7 +81,7 @@ static dt_status compare_lanes(double *error_p, double *gflops_p)
         double took = 0;
         uint32_t n = 0;
         for (; took < test_s; n++) {
-            product(DT_LANE_CPU, fast, scratch);
+            multiply(DT_LANE_CPU, fast, scratch);
             took = dt_clock_s() - before;
         }
         *gflops_p = 2.0 * N * SIDE * n / took / 1e9;
@@ -112,7 +112,8 @@ void dt_doctor_cpu(dt_doctor *d)
 /* ---- GPUs -------------------------------------------------------------------------------------------------------- */
 
 /* y = 2 x + 1 for whole numbers, in which no rounding can hide. zeros: a control block that nothing here needs. */
-static dt_status launch(const dt_device_ops *ops, dt_device *d, dt_device_stream *s, void *x, void *y, void *zeros)
+static dt_status launch_kernel(const dt_device_ops *ops, dt_device *d, dt_device_stream *s, void *x, void *y,
+                               void *zeros)
 {
     static const dt_attr attr = {.f = {2.0, 1.0}}; /* launches run later */
     const dt_device_kernel *kernel = ops->kernel(DT_OPX_AFFINE);
@@ -170,14 +171,14 @@ static void trip_fini(trip *t)
     }
 }
 
-static dt_status there_and_back(trip *t)
+static dt_status run_round_trip(trip *t)
 {
     DT_TRY(trip_init(t));
     for (int k = 0; k < GPU_FLOATS; k++) {
         ((float *)t->here[0])[k] = (float)k;
     }
     DT_TRY(t->ops->copy(t->d, t->there[0], t->here[0], TRIP_BYTES, DT_DEVICE_TO_DEVICE, t->s));
-    DT_TRY(launch(t->ops, t->d, t->s, t->there[0], t->there[1], t->there[2]));
+    DT_TRY(launch_kernel(t->ops, t->d, t->s, t->there[0], t->there[1], t->there[2]));
     DT_TRY(t->ops->copy(t->d, t->here[1], t->there[1], TRIP_BYTES, DT_DEVICE_TO_HOST, t->s));
     DT_TRY(t->ops->stream_sync(t->d, t->s));
     for (int k = 0; k < GPU_FLOATS; k++) {
@@ -193,7 +194,7 @@ static dt_status there_and_back(trip *t)
 static dt_status round_trip(const dt_device_ops *ops, dt_device *d)
 {
     trip t = {.ops = ops, .d = d};
-    const dt_status st = there_and_back(&t);
+    const dt_status st = run_round_trip(&t);
     trip_fini(&t);
     return st;
 }

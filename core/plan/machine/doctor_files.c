@@ -57,7 +57,7 @@ static const kind kinds[] = {
     {(long)0xfe534d42, "SMB", copy},
 };
 
-static const kind *kind_of(long magic)
+static const kind *find_kind(long magic)
 {
     static const kind other = {0, "another file system", NULL};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -71,7 +71,7 @@ static const kind *kind_of(long magic)
 /* ---- where runs are written -------------------------------------------------------------------------------------- */
 
 /* The folder at path, or the nearest above it that exists. */
-static void existing(const char *path, dt_str *out)
+static void nearest_existing(const char *path, dt_str *out)
 {
     dt_str_clear(out);
     dt_str_add(out, path);
@@ -90,7 +90,7 @@ static void existing(const char *path, dt_str *out)
 }
 
 /* How long 1 MiB takes to the disk; negative: it did not get there. */
-static double write_time(const char *dir)
+static double measure_write_time(const char *dir)
 {
     dt_str file = {0};
     char *block = dt_alloc(MIB);
@@ -113,14 +113,14 @@ void dt_doctor_disk(dt_doctor *d, const char *path)
     dt_str dir = {0};
     struct statvfs room;
     struct statfs fs;
-    existing(path, &dir);
+    nearest_existing(path, &dir);
     if (statvfs(dt_str_text(&dir), &room) != 0 || statfs(dt_str_text(&dir), &fs) != 0) {
         dt_doctor_say(d, DT_VERDICT_FAIL, "disk", remedy, "%s: %s", dt_str_text(&dir), strerror(errno));
         dt_str_fini(&dir);
         return;
     }
-    const double left = (double)room.f_bavail * (double)room.f_frsize, took = write_time(dt_str_text(&dir));
-    const kind *k = kind_of((long)fs.f_type);
+    const double left = (double)room.f_bavail * (double)room.f_frsize, took = measure_write_time(dt_str_text(&dir));
+    const kind *k = find_kind((long)fs.f_type);
     if (took < 0) {
         dt_doctor_say(d, DT_VERDICT_FAIL, "disk", remedy, "%s", dt_error_text());
     } else {
@@ -143,7 +143,7 @@ void dt_doctor_disk(dt_doctor *d, const char *path)
 /* ---- where recordings are read ----------------------------------------------------------------------------------- */
 
 /* 0: no file, or not to be opened. */
-static uint64_t size_of(const char *path)
+static uint64_t file_size(const char *path)
 {
     int fd = -1;
     struct stat st;
@@ -170,7 +170,7 @@ static uint64_t largest_file(const char *dir, dt_str *out)
     for (size_t i = 0; i < n; i++) {
         dt_str_clear(&path);
         dt_str_addf(&path, "%s/%s", dir, names[i]);
-        const uint64_t bytes = dt_str_status(&path) == DT_OK ? size_of(dt_str_text(&path)) : 0;
+        const uint64_t bytes = dt_str_status(&path) == DT_OK ? file_size(dt_str_text(&path)) : 0;
         if (bytes > most) {
             most = bytes;
             dt_str_clear(out);
@@ -183,7 +183,7 @@ static uint64_t largest_file(const char *dir, dt_str *out)
 }
 
 /* MB/s of a file that the page cache was asked to forget, 0: it cannot be read. */
-static double read_rate(const char *path, uint64_t *bytes_p)
+static double measure_read_rate(const char *path, uint64_t *bytes_p)
 {
     int fd = -1;
     uint64_t bytes = 0;
@@ -218,8 +218,8 @@ void dt_doctor_reading(dt_doctor *d, const char *path)
         dt_str_fini(&file);
         return;
     }
-    const kind *k = kind_of((long)fs.f_type);
-    const double rate = read_rate(dt_str_text(&file), &bytes);
+    const kind *k = find_kind((long)fs.f_type);
+    const double rate = measure_read_rate(dt_str_text(&file), &bytes);
     if (rate == 0) {
         dt_doctor_say(d, DT_VERDICT_FAIL, "reading", "check its permissions", "%s cannot be read", dt_str_text(&file));
     } else {

@@ -123,8 +123,8 @@ void dt_doctor_nccl(dt_doctor *d, uint32_t n_gpus)
 
 /* ---- one GPU ----------------------------------------------------------------------------------------------------- */
 
-static void say_of(dt_doctor *d, dt_verdict v, const char *gpu, const char *what, const char *remedy,
-                   const dt_str *text)
+static void say_gpu(dt_doctor *d, dt_verdict v, const char *gpu, const char *what, const char *remedy,
+                    const dt_str *text)
 {
     char check[48];
     snprintf(check, sizeof(check), "%s %s", gpu, what);
@@ -169,7 +169,7 @@ static void check_clocks(dt_doctor *d, const char *gpu, const dt_nvml_state *s)
             remedy = *remedy == '\0' ? reason[i].remedy : remedy;
         }
     }
-    say_of(d, *remedy != '\0' ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "clocks", remedy, &text);
+    say_gpu(d, *remedy != '\0' ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "clocks", remedy, &text);
     dt_str_fini(&text);
 }
 
@@ -184,9 +184,9 @@ static void check_memory_errors(dt_doctor *d, const char *gpu, const dt_nvml_sta
         dt_str_addf(&text, isnan(s->ecc_errors) ? ", errors not reported" : ", %.0f errors that could not be corrected",
                     s->ecc_errors);
     }
-    say_of(d, is_bad ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "ECC",
-           is_bad ? "restart the GPU (nvidia-smi -r) or the machine; if they come again, have the GPU replaced" : "",
-           &text);
+    say_gpu(d, is_bad ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "ECC",
+            is_bad ? "restart the GPU (nvidia-smi -r) or the machine; if they come again, have the GPU replaced" : "",
+            &text);
     dt_str_fini(&text);
 }
 
@@ -224,9 +224,9 @@ static void check_programs(dt_doctor *d, const char *gpu, const dt_nvml_state *s
         dt_str_add(&text, s->n_told > s->n_programs ? "; one of these is this program" : "");
     }
     const bool is_shared = s->knows_programs && s->n_programs > 0;
-    say_of(d, is_shared ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "programs",
-           is_shared ? "end them, or take another GPU (CUDA_VISIBLE_DEVICES): they share its time and memory" : "",
-           &text);
+    say_gpu(d, is_shared ? DT_VERDICT_WARN : DT_VERDICT_PASS, gpu, "programs",
+            is_shared ? "end them, or take another GPU (CUDA_VISIBLE_DEVICES): they share its time and memory" : "",
+            &text);
     dt_str_fini(&text);
 }
 
@@ -306,7 +306,7 @@ void dt_doctor_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n)
 /* ---- no driver --------------------------------------------------------------------------------------------------- */
 
 /* Does /sys/bus/pci/devices/<device>/<name> begin with these letters? */
-static bool pci_says(const dt_doctor *d, const char *device, const char *name, const char *letters)
+static bool pci_begins_with(const dt_doctor *d, const char *device, const char *name, const char *letters)
 {
     dt_str path = {0};
     char *bytes = NULL;
@@ -329,7 +329,7 @@ static void find_controller(const dt_doctor *d, char *text, size_t bytes)
     dt_str_addf(&path, "%s/sys/bus/pci/devices", d->root);
     if (dt_fs_list(dt_str_text(&path), &names, &n) == DT_OK) {
         for (size_t i = 0; i < n && text[0] == '\0'; i++) {
-            if (pci_says(d, names[i], "vendor", "0x10de") && pci_says(d, names[i], "class", "0x03")) {
+            if (pci_begins_with(d, names[i], "vendor", "0x10de") && pci_begins_with(d, names[i], "class", "0x03")) {
                 snprintf(text, bytes, "%s", names[i]);
             }
         }

@@ -32,7 +32,7 @@ enum { FILE_BYTES = 1 << 20, LINE_BYTES = 256, MIB = 1 << 20 };
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* A file below the root as text, "" when it cannot be read; free with dt_free. Files of /proc have no size. */
-static char *slurp(const dt_doctor *d, const char *path)
+static char *read_text(const dt_doctor *d, const char *path)
 {
     dt_str full = {0};
     dt_str_addf(&full, "%s%s", d->root, path);
@@ -84,7 +84,7 @@ static bool has_word(const char *text, const char *key, const char *word)
 static void check_cpu(dt_doctor *d)
 {
     char name[LINE_BYTES] = "unknown processor";
-    char *info = slurp(d, "/proc/cpuinfo");
+    char *info = read_text(d, "/proc/cpuinfo");
     if (info == NULL) {
         return;
     }
@@ -111,13 +111,13 @@ static void check_cpu(dt_doctor *d)
 }
 
 /* A file of this process's control group: below its own folder (version 2), else at the top. */
-static char *slurp_group(const dt_doctor *d, const char *file)
+static char *read_group_text(const dt_doctor *d, const char *file)
 {
     char path[LINE_BYTES + 64], own[LINE_BYTES] = "";
-    char *groups = slurp(d, "/proc/self/cgroup");
+    char *groups = read_text(d, "/proc/self/cgroup");
     if (groups != NULL && value_of(groups, "0", own)) {
         snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", own, file);
-        char *text = slurp(d, path);
+        char *text = read_text(d, path);
         if (text != NULL && *text != '\0') {
             dt_free(groups);
             return text;
@@ -126,14 +126,14 @@ static char *slurp_group(const dt_doctor *d, const char *file)
     }
     dt_free(groups);
     snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", file);
-    return slurp(d, path);
+    return read_text(d, path);
 }
 
 static void check_cores(dt_doctor *d)
 {
     cpu_set_t set;
     const int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    char *max = slurp_group(d, "cpu.max");
+    char *max = read_group_text(d, "cpu.max");
     long long quota = 0, period = 0;
     double load = 0;
     if (max != NULL && sscanf(max, "%lld %lld", &quota, &period) == 2 && period > 0 && quota < n * period) {
@@ -146,7 +146,7 @@ static void check_cores(dt_doctor *d)
         dt_doctor_say(d, DT_VERDICT_PASS, "cores", "", "%d", n);
     }
     dt_free(max);
-    char *text = slurp(d, "/proc/loadavg");
+    char *text = read_text(d, "/proc/loadavg");
     if (text != NULL && sscanf(text, "%lf", &load) == 1) {
         const bool is_busy = load > n;
         dt_doctor_say(d, is_busy ? DT_VERDICT_WARN : DT_VERDICT_PASS, "load",

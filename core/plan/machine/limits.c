@@ -19,7 +19,7 @@ enum { TEXT_BYTES = 8192, PATH_BYTES = 1024 };
 
 /* ---- what the system says ---------------------------------------------------------------------------------------- */
 
-static bool slurp(const char *path, char text[TEXT_BYTES])
+static bool read_text(const char *path, char text[TEXT_BYTES])
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd >= 0 ? read(fd, text, TEXT_BYTES - 1) : -1;
@@ -31,7 +31,7 @@ static bool slurp(const char *path, char text[TEXT_BYTES])
 }
 
 /* The number behind a word at the begin of a line; false where there is none. */
-static bool number_of(const char *text, const char *word, uint64_t *out)
+static bool find_number(const char *text, const char *word, uint64_t *out)
 {
     const size_t n = strlen(word);
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
@@ -45,11 +45,11 @@ static bool number_of(const char *text, const char *word, uint64_t *out)
     return false;
 }
 
-static bool number_in(const char *dir, const char *file, uint64_t *out)
+static bool read_number(const char *dir, const char *file, uint64_t *out)
 {
     char path[PATH_BYTES], text[TEXT_BYTES];
     snprintf(path, sizeof(path), "%s/%s", dir, file);
-    if (!slurp(path, text) || text[0] < '0' || text[0] > '9') {
+    if (!read_text(path, text) || text[0] < '0' || text[0] > '9') {
         return false; /* "max" */
     }
     *out = strtoull(text, NULL, 10);
@@ -68,7 +68,7 @@ static const group_files kinds[] = {{"memory.max", "memory.current", "inactive_f
 typedef void group_look(const char *dir, bool is_v2, void *user);
 
 /* A group and those above it. */
-static void look_at_groups(const char *base, const char *own, bool is_v2, group_look *look, void *user)
+static void visit_groups(const char *base, const char *own, bool is_v2, group_look *look, void *user)
 {
     char dir[PATH_BYTES];
     snprintf(dir, sizeof(dir), "%s%s", base, own);
@@ -94,20 +94,20 @@ static void group_path(const char *groups, const char *what, char path[PATH_BYTE
 }
 
 /* controller: of the older kind, "memory". */
-static void look_at_all_groups(const char *root, const char *controller, group_look *look, void *user)
+static void visit_all_groups(const char *root, const char *controller, group_look *look, void *user)
 {
     char path[PATH_BYTES], own[PATH_BYTES], text[TEXT_BYTES], line[32];
     snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
-    if (!slurp(path, text)) {
+    if (!read_text(path, text)) {
         return;
     }
     group_path(text, "0::", own);
     snprintf(path, sizeof(path), "%s/sys/fs/cgroup", root);
-    look_at_groups(path, own, true, look, user);
+    visit_groups(path, own, true, look, user);
     snprintf(line, sizeof(line), ":%s:", controller);
     group_path(text, line, own);
     snprintf(path, sizeof(path), "%s/sys/fs/cgroup/%s", root, controller);
-    look_at_groups(path, own, false, look, user);
+    visit_groups(path, own, false, look, user);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -119,17 +119,17 @@ typedef struct memory_look { /* who has the lowest limit, and who leaves least *
 } memory_look;
 
 /* What could be dropped at any time - file pages nobody used lately - is not in use. */
-static void look_at_memory(const char *dir, bool is_v2, void *user)
+static void read_group_memory(const char *dir, bool is_v2, void *user)
 {
     const group_files *f = &kinds[is_v2 ? 0 : 1];
     memory_look *m = user;
     char path[PATH_BYTES + 16], text[TEXT_BYTES];
     uint64_t limit = 0, used = 0, idle = 0;
-    if (!number_in(dir, f->most, &limit) || !number_in(dir, f->now, &used) || limit == 0) {
+    if (!read_number(dir, f->most, &limit) || !read_number(dir, f->now, &used) || limit == 0) {
         return;
     }
     snprintf(path, sizeof(path), "%s/memory.stat", dir);
-    if (slurp(path, text) && number_of(text, f->inactive, &idle) && idle < used) {
+    if (read_text(path, text) && find_number(text, f->inactive, &idle) && idle < used) {
         used -= idle;
     }
     if (limit < m->limit) {
@@ -144,24 +144,24 @@ static void look_at_memory(const char *dir, bool is_v2, void *user)
     }
 }
 
-static bool look_at_machine(const char *root, memory_look *m, uint64_t *swap_p)
+static bool read_machine_memory(const char *root, memory_look *m, uint64_t *swap_p)
 {
     char path[PATH_BYTES], text[TEXT_BYTES];
     uint64_t total = 0, available = 0;
     *swap_p = 0;
     snprintf(path, sizeof(path), "%s/proc/meminfo", root);
-    const bool is_known = slurp(path, text) && number_of(text, "MemTotal", &total) &&
-                          number_of(text, "MemAvailable", &available) && total > 0;
+    const bool is_known = read_text(path, text) && find_number(text, "MemTotal", &total) &&
+                          find_number(text, "MemAvailable", &available) && total > 0;
     *m = (memory_look){.limit = UINT64_MAX, .left = UINT64_MAX};
     if (is_known) {
-        (void)number_of(text, "SwapFree", swap_p);
+        (void)find_number(text, "SwapFree", swap_p);
         *swap_p *= 1024;
         *m = (memory_look){.used = (total > available ? total - available : 0) * 1024,
                            .limit = total * 1024,
                            .left = available * 1024,
                            .left_of = total * 1024};
     }
-    look_at_all_groups(root, "memory", look_at_memory, m);
+    visit_all_groups(root, "memory", read_group_memory, m);
     return is_known || m->is_group;
 }
 
@@ -169,7 +169,7 @@ bool dt_memory_use(const char *root, uint64_t *used_p, uint64_t *limit_p)
 {
     memory_look m;
     uint64_t swap = 0;
-    if (!look_at_machine(root, &m, &swap)) {
+    if (!read_machine_memory(root, &m, &swap)) {
         return false;
     }
     *used_p = m.used;
@@ -179,7 +179,7 @@ bool dt_memory_use(const char *root, uint64_t *used_p, uint64_t *limit_p)
 
 /* ---- address space ----------------------------------------------------------------------------------------------- */
 
-static void take_least(dt_limits *r, uint64_t left, const char *by)
+static void lower_address_limit(dt_limits *r, uint64_t left, const char *by)
 {
     if (left < r->address) {
         r->address = left;
@@ -187,35 +187,35 @@ static void take_least(dt_limits *r, uint64_t left, const char *by)
     }
 }
 
-static uint64_t left_of(uint64_t limit, uint64_t used)
+static uint64_t remaining(uint64_t limit, uint64_t used)
 {
     return limit > used ? limit - used : 0;
 }
 
-static void look_at_address_space(const char *root, dt_limits *r)
+static void read_address_space(const char *root, dt_limits *r)
 {
     char path[PATH_BYTES], text[TEXT_BYTES];
     uint64_t used = 0, limit = 0, mode = 0;
     struct rlimit l;
     r->address = UINT64_MAX;
     r->address_by = "";
-    const bool is_known = slurp("/proc/self/status", text);
+    const bool is_known = read_text("/proc/self/status", text);
     if (getrlimit(RLIMIT_AS, &l) == 0 && l.rlim_cur != RLIM_INFINITY) {
         used = 0;
-        (void)(is_known && number_of(text, "VmSize", &used));
-        take_least(r, left_of(l.rlim_cur, used * 1024), "ulimit -v");
+        (void)(is_known && find_number(text, "VmSize", &used));
+        lower_address_limit(r, remaining(l.rlim_cur, used * 1024), "ulimit -v");
     }
     if (getrlimit(RLIMIT_DATA, &l) == 0 && l.rlim_cur != RLIM_INFINITY) {
         used = 0;
-        (void)(is_known && number_of(text, "VmData", &used));
-        take_least(r, left_of(l.rlim_cur, used * 1024), "ulimit -d");
+        (void)(is_known && find_number(text, "VmData", &used));
+        lower_address_limit(r, remaining(l.rlim_cur, used * 1024), "ulimit -d");
     }
     snprintf(path, sizeof(path), "%s/proc/sys/vm", root);
-    const bool is_strict = number_in(path, "overcommit_memory", &mode) && mode == 2;
+    const bool is_strict = read_number(path, "overcommit_memory", &mode) && mode == 2;
     snprintf(path, sizeof(path), "%s/proc/meminfo", root);
-    if (is_strict && slurp(path, text) && number_of(text, "CommitLimit", &limit) &&
-        number_of(text, "Committed_AS", &used)) {
-        take_least(r, left_of(limit, used) * 1024, "vm.overcommit_memory = 2");
+    if (is_strict && read_text(path, text) && find_number(text, "CommitLimit", &limit) &&
+        find_number(text, "Committed_AS", &used)) {
+        lower_address_limit(r, remaining(limit, used) * 1024, "vm.overcommit_memory = 2");
     }
 }
 
@@ -234,19 +234,19 @@ static uint64_t open_files(void)
     return n;
 }
 
-static void look_at_processes(const char *dir, bool is_v2, void *user)
+static void read_group_processes(const char *dir, bool is_v2, void *user)
 {
     dt_limits *r = user;
     uint64_t most = 0, now = 0;
     (void)is_v2; /* the files are the same */
-    if (number_in(dir, "pids.max", &most) && number_in(dir, "pids.current", &now)) {
-        const uint64_t left = left_of(most, now);
+    if (read_number(dir, "pids.max", &most) && read_number(dir, "pids.current", &now)) {
+        const uint64_t left = remaining(most, now);
         r->processes = left < r->processes ? left : r->processes;
     }
 }
 
 /* Time of so many cores, rounded up. */
-static void look_at_time(const char *dir, bool is_v2, void *user)
+static void read_group_cpu_time(const char *dir, bool is_v2, void *user)
 {
     uint32_t *cores = user;
     char path[PATH_BYTES + 16], text[TEXT_BYTES];
@@ -255,11 +255,11 @@ static void look_at_time(const char *dir, bool is_v2, void *user)
     if (is_v2) {
         long long a = 0, b = 0;
         snprintf(path, sizeof(path), "%s/cpu.max", dir);
-        is_known = slurp(path, text) && sscanf(text, "%lld %lld", &a, &b) == 2 && a > 0 && b > 0;
+        is_known = read_text(path, text) && sscanf(text, "%lld %lld", &a, &b) == 2 && a > 0 && b > 0;
         quota = (uint64_t)a;
         period = (uint64_t)b;
     } else {
-        is_known = number_in(dir, "cpu.cfs_quota_us", &quota) && number_in(dir, "cpu.cfs_period_us", &period) &&
+        is_known = read_number(dir, "cpu.cfs_quota_us", &quota) && read_number(dir, "cpu.cfs_period_us", &period) &&
                    quota > 0 && period > 0;
     }
     const uint64_t n = is_known ? (quota + period - 1) / period : *cores;
@@ -271,7 +271,7 @@ uint32_t dt_limits_cores(const char *root)
     cpu_set_t set;
     const bool is_known = sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0;
     uint32_t cores = is_known ? (uint32_t)CPU_COUNT(&set) : 1;
-    look_at_all_groups(root, "cpu", look_at_time, &cores);
+    visit_all_groups(root, "cpu", read_group_cpu_time, &cores);
     return cores > 0 ? cores : 1;
 }
 
@@ -281,19 +281,19 @@ bool dt_limits_get(const char *root, dt_limits *out)
     memory_look m = {0};
     uint64_t swap = 0;
     *out = (dt_limits){.by = "the machine", .files = UINT64_MAX, .processes = UINT64_MAX};
-    const bool is_known = look_at_machine(root, &m, &swap);
+    const bool is_known = read_machine_memory(root, &m, &swap);
     out->memory = m.left;
     out->total = m.left_of;
     out->swap = m.is_group ? 0 : swap;
     out->by = m.is_group ? "the control group" : "the machine";
-    look_at_address_space(root, out);
+    read_address_space(root, out);
     if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur != RLIM_INFINITY) {
-        out->files = left_of(l.rlim_cur, open_files());
+        out->files = remaining(l.rlim_cur, open_files());
     }
     if (geteuid() != 0 && getrlimit(RLIMIT_NPROC, &l) == 0 && l.rlim_cur != RLIM_INFINITY) {
         out->processes = l.rlim_cur; /* of the user: how many there are already is not worth a look at all of /proc */
     }
-    look_at_all_groups(root, "pids", look_at_processes, out);
+    visit_all_groups(root, "pids", read_group_processes, out);
     out->cores = dt_limits_cores(root);
     return is_known;
 }

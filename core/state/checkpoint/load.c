@@ -59,19 +59,19 @@ static void base_name(const char *path, char *out, size_t bytes)
 }
 
 /* A file inside a folder; false when the path is too long. */
-static bool join(const char *folder, const char *name, char out[DT_CKPT_PATH_BYTES])
+static bool join_path(const char *folder, const char *name, char out[DT_CKPT_PATH_BYTES])
 {
     return snprintf(out, DT_CKPT_PATH_BYTES, "%s/%s", folder, name) < DT_CKPT_PATH_BYTES;
 }
 
-static dt_status too_long(const char *folder)
+static dt_status fail_too_long(const char *folder)
 {
     return DT_FAIL(DT_EINVAL, "a path in %.64s... is longer than the limit of %d bytes", folder,
                    DT_CKPT_PATH_BYTES - 1);
 }
 
 /* A file that the layout demands is damage when it is missing. */
-static dt_status damage(dt_status st)
+static dt_status as_damage(dt_status st)
 {
     return st == DT_ENOTFOUND ? DT_CONTEXT(DT_EDATA, "incomplete") : st;
 }
@@ -82,8 +82,8 @@ static dt_status check_commit(const char *dir, const char *text, size_t bytes)
 {
     char path[DT_CKPT_PATH_BYTES], *commit = NULL;
     size_t commit_bytes = 0;
-    if (!join(dir, "COMMIT", path)) {
-        return too_long(dir);
+    if (!join_path(dir, "COMMIT", path)) {
+        return fail_too_long(dir);
     }
     dt_status st = dt_fs_read_all(path, 32, &commit, &commit_bytes);
     if (st == DT_ENOTFOUND) {
@@ -114,8 +114,8 @@ static dt_status check_sizes(const char *dir, const dt_manifest *m)
     for (uint32_t i = 0; i < m->n_files; i++) {
         char path[DT_CKPT_PATH_BYTES];
         struct stat info;
-        if (!join(dir, m->file[i].name, path)) {
-            return too_long(dir);
+        if (!join_path(dir, m->file[i].name, path)) {
+            return fail_too_long(dir);
         }
         if (dt_beneath_stat(path, &info) != 0) {
             return DT_FAIL(DT_EDATA, "%s is missing", path);
@@ -136,10 +136,10 @@ static dt_status read_manifest(const char *dir, dt_manifest *m)
 {
     char path[DT_CKPT_PATH_BYTES], name[32], want[32], *text = NULL;
     size_t bytes = 0;
-    if (!join(dir, "MANIFEST.json", path)) {
-        return too_long(dir);
+    if (!join_path(dir, "MANIFEST.json", path)) {
+        return fail_too_long(dir);
     }
-    DT_TRY(damage(dt_fs_read_all(path, DT_MANIFEST_MAX_BYTES, &text, &bytes)));
+    DT_TRY(as_damage(dt_fs_read_all(path, DT_MANIFEST_MAX_BYTES, &text, &bytes)));
     dt_status st = check_commit(dir, text, bytes);
     if (st == DT_OK) {
         st = dt_manifest_parse(text, bytes, path, m);
@@ -168,11 +168,11 @@ static dt_status read_manifest(const char *dir, dt_manifest *m)
 static dt_status verify_file(const char *dir, const dt_manifest_file *f, mapped *map)
 {
     char path[DT_CKPT_PATH_BYTES], hex[65];
-    if (!join(dir, f->name, path)) {
-        return too_long(dir);
+    if (!join_path(dir, f->name, path)) {
+        return fail_too_long(dir);
     }
     if (f->bytes > 0) {
-        DT_TRY(damage(dt_fs_map(path, &map->bytes, &map->n)));
+        DT_TRY(as_damage(dt_fs_map(path, &map->bytes, &map->n)));
     }
     if (map->n != f->bytes) {
         return DT_FAIL(DT_EDATA, "%s has %zu bytes, its manifest has %llu", path, map->n, (unsigned long long)f->bytes);
@@ -194,7 +194,7 @@ static dt_status verify_file(const char *dir, const dt_manifest_file *f, mapped 
     return strcmp(hex, f->sha256) == 0 ? DT_OK : DT_FAIL(DT_EDATA, "%s is damaged (sha256)", path);
 }
 
-static const mapped *map_of(const dt_ckpt *c, const char *name)
+static const mapped *find_mapped(const dt_ckpt *c, const char *name)
 {
     const dt_manifest_file *f = dt_manifest_find(&c->m, name);
     return f != NULL ? &c->map[f - c->m.file] : NULL;
@@ -203,10 +203,10 @@ static const mapped *map_of(const dt_ckpt *c, const char *name)
 static dt_status open_tensors(const dt_ckpt *c, const char *name, dt_safetensors **out_p)
 {
     char path[DT_CKPT_PATH_BYTES];
-    if (!join(c->m.info.path, name, path)) {
-        return too_long(c->m.info.path);
+    if (!join_path(c->m.info.path, name, path)) {
+        return fail_too_long(c->m.info.path);
     }
-    const mapped *map = map_of(c, name);
+    const mapped *map = find_mapped(c, name);
     return dt_safetensors_open_mem(map->bytes, map->n, path, out_p);
 }
 
@@ -220,8 +220,8 @@ static dt_status open_shards(dt_ckpt *c, uint32_t n)
         st = open_tensors(c, name, &part[i]);
     }
     char path[DT_CKPT_PATH_BYTES];
-    if (st == DT_OK && !join(c->m.info.path, "optim-*.safetensors", path)) {
-        st = too_long(c->m.info.path);
+    if (st == DT_OK && !join_path(c->m.info.path, "optim-*.safetensors", path)) {
+        st = fail_too_long(c->m.info.path);
     }
     if (st == DT_OK) {
         st = dt_safetensors_join(part, n, path, &c->optim);
@@ -269,7 +269,7 @@ static bool is_of_blob(const char *file, const char *blob)
     return strcmp(rest, ".bin") == 0 || dt_glob_match("-*-of-*.bin", rest);
 }
 
-static use use_of(const dt_manifest *m, const char *file)
+static use file_use(const dt_manifest *m, const char *file)
 {
     if (strcmp(file, "model.safetensors") == 0 || strcmp(file, "state.json") == 0 || strcmp(file, "config.cfg") == 0) {
         return FOR_WEIGHTS;
@@ -290,7 +290,7 @@ static dt_status verify_files(dt_ckpt *c, const char *dir, use wanted)
 {
     uint32_t n_unknown = 0;
     for (uint32_t i = 0; i < c->m.n_files; i++) {
-        const use is = use_of(&c->m, c->m.file[i].name);
+        const use is = file_use(&c->m, c->m.file[i].name);
         n_unknown += is == FOR_NOTHING;
         DT_TRY(is <= wanted ? verify_file(dir, &c->m.file[i], &c->map[i]) : DT_OK);
     }
@@ -344,11 +344,11 @@ void dt_ckpt_close(dt_ckpt *c)
 static bool has_file(const char *dir, const char *name)
 {
     char path[DT_CKPT_PATH_BYTES];
-    return join(dir, name, path) && dt_fs_is_file(path);
+    return join_path(dir, name, path) && dt_fs_is_file(path);
 }
 
 /* What path is: a step folder, or the folder of checkpoints in out. */
-static dt_status resolve(const char *path, bool *is_step_p, char out[DT_CKPT_PATH_BYTES])
+static dt_status resolve_path(const char *path, bool *is_step_p, char out[DT_CKPT_PATH_BYTES])
 {
     char name[32];
     struct stat info;
@@ -359,8 +359,8 @@ static dt_status resolve(const char *path, bool *is_step_p, char out[DT_CKPT_PAT
     DT_TRY(dt_beneath_begin(path)); /* for good: it may be somebody else's */
     base_name(path, name, sizeof(name));
     *is_step_p = is_step_name(name) || has_file(path, "MANIFEST.json");
-    if (!join(path, "checkpoints", out)) {
-        return too_long(path);
+    if (!join_path(path, "checkpoints", out)) {
+        return fail_too_long(path);
     }
     if (!*is_step_p && dt_beneath_stat(out, &info) == 0 && S_ISLNK(info.st_mode)) {
         return DT_FAIL(DT_EDATA, "%s: %s", out, dt_beneath_reason(ELOOP));
@@ -395,10 +395,10 @@ static dt_status move_aside(const char *folder, const char *name, const char *be
     char from[DT_CKPT_PATH_BYTES], to[DT_CKPT_PATH_BYTES], aside[DT_CKPT_PATH_BYTES];
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (!join(folder, name, from) || !join(folder, below, aside) ||
+    if (!join_path(folder, name, from) || !join_path(folder, below, aside) ||
         snprintf(to, sizeof(to), "%s/%s.%lld", aside, name, (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000) >=
             (int)sizeof(to)) {
-        return too_long(folder);
+        return fail_too_long(folder);
     }
     DT_TRY(dt_fs_mkdirs(aside));
     DT_TRY(dt_fs_rename(from, to));
@@ -421,12 +421,12 @@ static dt_status count_names(const char *folder, bool is_steps, uint32_t *n_p)
 }
 
 /* Nothing to open in a folder: there never was, or what was there turned out to be damaged. */
-static dt_status nothing_in(const char *folder)
+static dt_status fail_nothing_found(const char *folder)
 {
     char aside[DT_CKPT_PATH_BYTES];
     uint32_t n = 0;
-    if (!join(folder, "quarantine", aside)) {
-        return too_long(folder);
+    if (!join_path(folder, "quarantine", aside)) {
+        return fail_too_long(folder);
     }
     DT_TRY(count_names(aside, false, &n));
     return n == 0 ? DT_FAIL(DT_ENOTFOUND, "no checkpoint in %s", folder)
@@ -441,7 +441,7 @@ static dt_status open_newest(const char *folder, use wanted, bool quarantine, dt
     DT_TRY(list_steps(folder, &names, &n));
     dt_status st = DT_ENOTFOUND;
     for (size_t i = n; i-- > 0;) {
-        st = join(folder, names[i], dir) ? open_step(dir, wanted, out_p) : too_long(folder);
+        st = join_path(folder, names[i], dir) ? open_step(dir, wanted, out_p) : fail_too_long(folder);
         if (st != DT_EDATA && st != DT_EIO) {
             break;
         }
@@ -464,7 +464,7 @@ static dt_status open_newest(const char *folder, use wanted, bool quarantine, dt
     }
     dt_fs_list_free(names, n);
     if (n == 0) {
-        return nothing_in(folder);
+        return fail_nothing_found(folder);
     }
     if (st == DT_EDATA || st == DT_EIO) {
         return DT_FAIL(DT_EDATA, "none of the %zu checkpoints in %s is valid: %s", n, folder, first);
@@ -476,7 +476,7 @@ static dt_status open_any(const char *path, use wanted, bool quarantine, dt_str 
 {
     bool is_step = false;
     char folder[DT_CKPT_PATH_BYTES];
-    DT_TRY(resolve(path, &is_step, folder));
+    DT_TRY(resolve_path(path, &is_step, folder));
     return is_step ? open_step(folder, wanted, out_p) : open_newest(folder, wanted, quarantine, skipped, out_p);
 }
 
@@ -495,8 +495,8 @@ dt_status dt_ckpt_supersede(const char *run_dir, uint64_t step, uint32_t *n_p)
     char folder[DT_CKPT_PATH_BYTES], **names = NULL;
     size_t n = 0;
     *n_p = 0;
-    if (!join(run_dir, "checkpoints", folder)) {
-        return too_long(run_dir);
+    if (!join_path(run_dir, "checkpoints", folder)) {
+        return fail_too_long(run_dir);
     }
     if (!dt_fs_is_dir(folder)) {
         return DT_OK;
@@ -540,24 +540,24 @@ dt_status dt_ckpt_load_optim(const dt_ckpt *c, const dt_ckpt_tensor *want, uint3
     return dt_safetensors_load(c->optim, want, n, flags, NULL);
 }
 
-static const char *text_of(const dt_ckpt *c, const char *name, size_t *bytes_p)
+static const char *file_text(const dt_ckpt *c, const char *name, size_t *bytes_p)
 {
-    const mapped *map = map_of(c, name);
+    const mapped *map = find_mapped(c, name);
     *bytes_p = map != NULL ? map->n : 0;
     return map == NULL ? NULL : map->bytes != NULL ? map->bytes : "";
 }
 
 const char *dt_ckpt_state(const dt_ckpt *c, size_t *bytes_p)
 {
-    return text_of(c, "state.json", bytes_p);
+    return file_text(c, "state.json", bytes_p);
 }
 
 const char *dt_ckpt_config(const dt_ckpt *c, size_t *bytes_p)
 {
-    return text_of(c, "config.cfg", bytes_p);
+    return file_text(c, "config.cfg", bytes_p);
 }
 
-static uint64_t little(const uint8_t *p, int n)
+static uint64_t read_little_endian(const uint8_t *p, int n)
 {
     uint64_t v = 0;
     for (int i = n - 1; i >= 0; i--) {
@@ -572,17 +572,17 @@ bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p)
     if (snprintf(file, sizeof(file), "plugin-%s.bin", name) >= (int)sizeof(file)) {
         return false;
     }
-    const mapped *map = map_of(c, file);
+    const mapped *map = find_mapped(c, file);
     if (map == NULL || map->n < 24 || memcmp(map->bytes, "dtblob1\n", 8) != 0) {
         return false;
     }
     const uint8_t *p = map->bytes;
-    if (little(p + 16, 8) != map->n - 24) {
+    if (read_little_endian(p + 16, 8) != map->n - 24) {
         return false;
     }
     const dt_manifest_file *f = dt_manifest_find(&c->m, file);
-    *out_p =
-        (dt_ckpt_blob){.name = f->name, .version = (uint32_t)little(p + 8, 4), .data = p + 24, .bytes = map->n - 24};
+    *out_p = (dt_ckpt_blob){
+        .name = f->name, .version = (uint32_t)read_little_endian(p + 8, 4), .data = p + 24, .bytes = map->n - 24};
     return true;
 }
 
@@ -612,7 +612,7 @@ uint32_t dt_ckpt_parts_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *ou
 /* ---- looking ---- */
 
 /* The manifest's info, or why there is none. Only a lack of memory is an error here. */
-static dt_status look(const char *dir, dt_ckpt_info *out_p)
+static dt_status read_info(const char *dir, dt_ckpt_info *out_p)
 {
     dt_manifest *m = dt_alloc(sizeof(*m));
     if (m == NULL) {
@@ -639,8 +639,8 @@ static dt_status look(const char *dir, dt_ckpt_info *out_p)
 dt_status dt_ckpt_count(const char *run_dir, uint32_t *steps_p, uint32_t *damaged_p)
 {
     char folder[DT_CKPT_PATH_BYTES], aside[DT_CKPT_PATH_BYTES];
-    if (!join(run_dir, "checkpoints", folder) || !join(folder, "quarantine", aside)) {
-        return too_long(run_dir);
+    if (!join_path(run_dir, "checkpoints", folder) || !join_path(folder, "quarantine", aside)) {
+        return fail_too_long(run_dir);
     }
     DT_TRY(count_names(folder, true, steps_p));
     return count_names(aside, false, damaged_p);
@@ -651,7 +651,7 @@ dt_status dt_ckpt_list(const char *path, dt_ckpt_info **out_p, uint32_t *n_p)
     bool is_step = false;
     char folder[DT_CKPT_PATH_BYTES], dir[DT_CKPT_PATH_BYTES], **names = NULL;
     size_t n = 1;
-    DT_TRY(resolve(path, &is_step, folder));
+    DT_TRY(resolve_path(path, &is_step, folder));
     if (!is_step) {
         DT_TRY(list_steps(folder, &names, &n));
     }
@@ -662,9 +662,9 @@ dt_status dt_ckpt_list(const char *path, dt_ckpt_info **out_p, uint32_t *n_p)
     }
     for (size_t i = 0; i < n && st == DT_OK; i++) {
         if (is_step) {
-            st = look(folder, &list[i]);
+            st = read_info(folder, &list[i]);
         } else {
-            st = join(folder, names[i], dir) ? look(dir, &list[i]) : too_long(folder);
+            st = join_path(folder, names[i], dir) ? read_info(dir, &list[i]) : fail_too_long(folder);
         }
     }
     if (!is_step) {
@@ -685,9 +685,9 @@ dt_status dt_ckpt_inspect(const char *path, dt_ckpt_info *out_p)
     uint32_t n = 0;
     bool is_step = false;
     char folder[DT_CKPT_PATH_BYTES];
-    DT_TRY(resolve(path, &is_step, folder));
+    DT_TRY(resolve_path(path, &is_step, folder));
     DT_TRY(dt_ckpt_list(path, &list, &n));
-    dt_status st = n == 0 ? nothing_in(folder) : DT_EDATA;
+    dt_status st = n == 0 ? fail_nothing_found(folder) : DT_EDATA;
     for (uint32_t i = n; i-- > 0;) {
         if (list[i].valid) {
             *out_p = list[i];

@@ -204,7 +204,7 @@ static dt_status read_entry(dt_json *j, entry *e)
 }
 
 /* The array with room for one more element of size bytes; NULL leaves it as it was. */
-static void *grow(void *array, uint32_t n, uint32_t *cap, size_t size)
+static void *reserve_one(void *array, uint32_t n, uint32_t *cap, size_t size)
 {
     if (n < *cap) {
         return array;
@@ -230,7 +230,7 @@ static dt_status read_metadata(dt_safetensors *s, dt_json *j)
         if (s->n_pairs == MAX_PAIRS) {
             return dt_json_fail(j, "__metadata__ has more than %d keys", MAX_PAIRS);
         }
-        pair *pairs = grow(s->pair, s->n_pairs, &s->cap_pairs, sizeof(*s->pair));
+        pair *pairs = reserve_one(s->pair, s->n_pairs, &s->cap_pairs, sizeof(*s->pair));
         if (pairs == NULL) {
             return out_of_memory(s);
         }
@@ -317,7 +317,7 @@ static dt_status read_header(dt_safetensors *s, dt_json *j)
         if (t.bytes > MAX_NAME_BYTES || s->n == MAX_TENSORS) {
             return dt_json_fail(j, "a name of more than %d bytes or more than %d tensors", MAX_NAME_BYTES, MAX_TENSORS);
         }
-        dt_st_tensor *tensors = grow(s->tensor, s->n, &s->cap, sizeof(*s->tensor));
+        dt_st_tensor *tensors = reserve_one(s->tensor, s->n, &s->cap, sizeof(*s->tensor));
         char *name = dt_strdup(t.text);
         s->tensor = tensors != NULL ? tensors : s->tensor;
         if (tensors == NULL || name == NULL) {
@@ -426,7 +426,7 @@ dt_status dt_safetensors_open(const char *path, dt_safetensors **out_p)
     return DT_OK;
 }
 
-static dt_status take_parts(dt_safetensors *s, dt_safetensors *const *part, uint32_t n, const char *name)
+static dt_status join_tensors(dt_safetensors *s, dt_safetensors *const *part, uint32_t n, const char *name)
 {
     size_t n_tensors = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -461,7 +461,7 @@ dt_status dt_safetensors_join(dt_safetensors *const *part, uint32_t n, const cha
     memcpy(own, part, n * sizeof(dt_safetensors *));
     s->part = own;
     s->n_parts = n;
-    const dt_status st = take_parts(s, part, n, name);
+    const dt_status st = join_tensors(s, part, n, name);
     if (st != DT_OK) {
         dt_safetensors_close(s);
         return st;
@@ -538,7 +538,7 @@ typedef struct complaints {
     uint32_t n;
 } complaints;
 
-static bool may_complain(complaints *c)
+static bool has_room_to_report(complaints *c)
 {
     if (c->n++ >= 4) {
         return false;
@@ -556,7 +556,7 @@ static void compare_tensor(complaints *c, const dt_ckpt_tensor *want, const dt_s
     if (is_same && have->dtype == DT_ST_F32) {
         return;
     }
-    if (!may_complain(c)) {
+    if (!has_room_to_report(c)) {
         return;
     }
     dt_str_addf(&c->text, "%s is ", want->name);
@@ -575,7 +575,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* What the file holds and nobody wants. */
-static dt_status complain_of_extras(const dt_safetensors *s, const dt_ckpt_tensor *want, uint32_t n, complaints *c)
+static dt_status report_extras(const dt_safetensors *s, const dt_ckpt_tensor *want, uint32_t n, complaints *c)
 {
     const char **names = dt_alloc_n(n + (size_t)1, sizeof(*names));
     if (names == NULL) {
@@ -587,7 +587,7 @@ static dt_status complain_of_extras(const dt_safetensors *s, const dt_ckpt_tenso
     qsort(names, n, sizeof(*names), compare_names);
     for (uint32_t i = 0; i < s->n; i++) {
         const char *name = s->tensor[i].name;
-        if (bsearch(&name, names, n, sizeof(*names), compare_names) == NULL && may_complain(c)) {
+        if (bsearch(&name, names, n, sizeof(*names), compare_names) == NULL && has_room_to_report(c)) {
             dt_str_addf(&c->text, "%s ", name);
             add_shape(&c->text, s->tensor[i].dim, s->tensor[i].n_dims);
             dt_str_add(&c->text, " is in the file, the model has no such tensor");
@@ -605,7 +605,7 @@ dt_status dt_safetensors_load(const dt_safetensors *s, const dt_ckpt_tensor *wan
         const dt_st_tensor *have = dt_safetensors_find(s, want[i].name);
         if (have != NULL) {
             compare_tensor(&c, &want[i], have);
-        } else if ((flags & DT_LOAD_MISSING_OK) == 0 && may_complain(&c)) {
+        } else if ((flags & DT_LOAD_MISSING_OK) == 0 && has_room_to_report(&c)) {
             dt_str_addf(&c.text, "%s ", want[i].name);
             add_shape(&c.text, want[i].dim, want[i].n_dims);
             dt_str_add(&c.text, " is not in the file");
@@ -613,7 +613,7 @@ dt_status dt_safetensors_load(const dt_safetensors *s, const dt_ckpt_tensor *wan
     }
     dt_status st = DT_OK;
     if ((flags & DT_LOAD_EXTRA_OK) == 0) {
-        st = complain_of_extras(s, want, n, &c);
+        st = report_extras(s, want, n, &c);
     }
     if (st == DT_OK && c.n > 0) {
         if (c.n > 4) {

@@ -274,7 +274,7 @@ static dt_status write_manifest(dt_ckpt_saver *s)
 }
 
 /* Rename into place; a folder of the same step comes out under the temporary name. */
-static dt_status publish(dt_ckpt_saver *s)
+static dt_status rename_into_place(dt_ckpt_saver *s)
 {
     DT_TRY(dt_fs_sync_dir(s->temp.text));
     if (dt_fs_is_dir(s->target.text)) {
@@ -321,7 +321,7 @@ static dt_status name_folders(dt_ckpt_saver *s)
     return DT_OK;
 }
 
-static dt_status begin(dt_ckpt_saver *s)
+static dt_status begin_folder(dt_ckpt_saver *s)
 {
     dt_ckpt_info *info = &s->m->info;
     *info = s->d->info;
@@ -336,7 +336,7 @@ static dt_status begin(dt_ckpt_saver *s)
     return dt_fs_mkdir(s->temp.text);
 }
 
-static void destroy(dt_ckpt_saver *s)
+static void destroy_saver(dt_ckpt_saver *s)
 {
     dt_shard_map_fini(&s->map);
     if (s->m != NULL) {
@@ -361,10 +361,10 @@ void dt_ckpt_save_abandon(dt_ckpt_saver *s)
         (void)!dt_fs_remove_tree(s->temp.text); /* what stays goes with the next pruning */
     }
     (void)!dt_error_put(&why);
-    destroy(s);
+    destroy_saver(s);
 }
 
-static dt_status explain(dt_status st, const dt_ckpt_save_desc *d)
+static dt_status add_context(dt_status st, const dt_ckpt_save_desc *d)
 {
     return st < 0 ? DT_CONTEXT(st, "saving step %llu", (unsigned long long)d->info.step) : st;
 }
@@ -378,10 +378,10 @@ dt_status dt_ckpt_save_begin(const dt_ckpt_save_desc *d, dt_ckpt_saver **out_p)
     }
     s->d = d;
     s->m = dt_alloc(sizeof(*s->m));
-    const dt_status st = s->m != NULL ? begin(s) : DT_FAIL(DT_ENOMEM, "out of memory for a manifest");
+    const dt_status st = s->m != NULL ? begin_folder(s) : DT_FAIL(DT_ENOMEM, "out of memory for a manifest");
     if (st != DT_OK) {
         dt_ckpt_save_abandon(s);
-        return explain(st, d);
+        return add_context(st, d);
     }
     *out_p = s;
     return DT_OK;
@@ -422,10 +422,10 @@ static dt_status save_part(const dt_ckpt_save_desc *d, const char *folder, uint3
 }
 
 /* A file in the folder that another process has begun. */
-static dt_status save_beside(const dt_ckpt_save_desc *d, const char *name, uint32_t shard,
-                             dt_status (*save)(const dt_ckpt_save_desc *d, const char *folder, uint32_t shard,
-                                               dt_sealed *file, dt_manifest_file *out),
-                             dt_ckpt_shard *out)
+static dt_status save_other_file(const dt_ckpt_save_desc *d, const char *name, uint32_t shard,
+                                 dt_status (*save)(const dt_ckpt_save_desc *d, const char *folder, uint32_t shard,
+                                                   dt_sealed *file, dt_manifest_file *out),
+                                 dt_ckpt_shard *out)
 {
     dt_str folder = {0};
     dt_sealed file;
@@ -440,7 +440,7 @@ static dt_status save_beside(const dt_ckpt_save_desc *d, const char *name, uint3
     memcpy(out->sha256, told.sha256, sizeof(out->sha256));
     dt_sealed_fini(&file);
     dt_str_fini(&folder);
-    return explain(st, d);
+    return add_context(st, d);
 }
 
 dt_status dt_ckpt_save_shard(const dt_ckpt_save_desc *d, const char *name, uint32_t shard, dt_ckpt_shard *out)
@@ -449,7 +449,7 @@ dt_status dt_ckpt_save_shard(const dt_ckpt_save_desc *d, const char *name, uint3
     if (!is_temp_name(name) || shard >= d->n_shards) {
         return DT_FAIL(DT_EINVAL, "no checkpoint is written to \"%.64s\" in %u shards", name, d->n_shards);
     }
-    return save_beside(d, name, shard, save_shard, out);
+    return save_other_file(d, name, shard, save_shard, out);
 }
 
 dt_status dt_ckpt_save_part(const dt_ckpt_save_desc *d, const char *name, dt_ckpt_shard *out)
@@ -458,11 +458,11 @@ dt_status dt_ckpt_save_part(const dt_ckpt_save_desc *d, const char *name, dt_ckp
     if (!is_temp_name(name) || d->part.name == NULL) {
         return DT_FAIL(DT_EINVAL, "no checkpoint is written to \"%.64s\" in parts", name);
     }
-    return save_beside(d, name, d->part.index, save_part, out);
+    return save_other_file(d, name, d->part.index, save_part, out);
 }
 
 /* What another process wrote, into the manifest. */
-static void take_file(dt_ckpt_saver *s, const char *name, dt_ckpt_shard *from)
+static void add_file_of_process(dt_ckpt_saver *s, const char *name, dt_ckpt_shard *from)
 {
     dt_manifest_file *f = next_file(s);
     *f = (dt_manifest_file){.bytes = from->bytes, .crc = from->crc, .n_crc = from->n_crc, .cap_crc = from->n_crc};
@@ -476,7 +476,7 @@ void dt_ckpt_save_take_parts(dt_ckpt_saver *s, dt_ckpt_shard *others)
     dt_part_name name;
     for (uint32_t i = 1; i < s->d->part.n; i++) {
         dt_part_name_get(s->d->part.name, i, s->d->part.n, name);
-        take_file(s, name, &others[i - 1]);
+        add_file_of_process(s, name, &others[i - 1]);
     }
 }
 
@@ -486,25 +486,25 @@ dt_status dt_ckpt_save_end(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info
     dt_shard_name name;
     for (uint32_t i = 1; i < s->map.n; i++) {
         dt_shard_name_get(i, s->map.n, name);
-        take_file(s, name, &others[i - 1]);
+        add_file_of_process(s, name, &others[i - 1]);
     }
     for (uint32_t i = 0; i < s->m->n_files; i++) {
         s->m->info.bytes += s->m->file[i].bytes;
     }
     dt_status st = write_manifest(s);
     if (st == DT_OK) {
-        st = publish(s);
+        st = rename_into_place(s);
     }
     if (st != DT_OK) {
         dt_ckpt_save_abandon(s);
-        return explain(st, d);
+        return add_context(st, d);
     }
     s->m->info.valid = true;
     write_hint(s);
     if (info_p != NULL) {
         *info_p = s->m->info;
     }
-    destroy(s);
+    destroy_saver(s);
     return DT_OK;
 }
 
@@ -518,7 +518,7 @@ dt_status dt_ckpt_save(const dt_ckpt_save_desc *d, dt_ckpt_info *info_p)
         st = dt_ckpt_save_begin(d, &s);
     }
     if (st == DT_OK) {
-        st = explain(dt_ckpt_save_files(s), d);
+        st = add_context(dt_ckpt_save_files(s), d);
     }
     for (uint32_t i = 1; i < n && st == DT_OK; i++) {
         st = dt_ckpt_save_shard(d, dt_ckpt_save_name(s), i, &others[i - 1]);

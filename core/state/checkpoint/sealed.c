@@ -73,7 +73,7 @@ static dt_status add_bytes(void *user, const void *p, size_t bytes)
     return DT_OK;
 }
 
-static dt_status begin(dt_sealed *s, const char *folder, const char *name, dt_manifest_file *out)
+static dt_status begin_file(dt_sealed *s, const char *folder, const char *name, dt_manifest_file *out)
 {
     dt_str_clear(&s->path);
     dt_str_addf(&s->path, "%s/%s", folder, name);
@@ -88,7 +88,7 @@ static dt_status begin(dt_sealed *s, const char *folder, const char *name, dt_ma
 }
 
 /* Flush and close what begin opened; st is how writing it went. */
-static dt_status end(dt_sealed *s, dt_status st)
+static dt_status end_file(dt_sealed *s, dt_status st)
 {
     if (st == DT_OK) {
         st = flush_chunk(s);
@@ -108,11 +108,11 @@ static dt_status end(dt_sealed *s, dt_status st)
 dt_status dt_sealed_bytes(dt_sealed *s, const char *folder, const char *name, const void *p, size_t bytes,
                           dt_manifest_file *out)
 {
-    DT_TRY(begin(s, folder, name, out));
-    return end(s, add_bytes(s, p, bytes));
+    DT_TRY(begin_file(s, folder, name, out));
+    return end_file(s, add_bytes(s, p, bytes));
 }
 
-static dt_status put_tensors(dt_sealed *s, const dt_ckpt_tensor *const *t, uint32_t n)
+static dt_status write_tensors(dt_sealed *s, const dt_ckpt_tensor *const *t, uint32_t n)
 {
     dt_st_tensor *list = dt_alloc_n(n + (size_t)1, sizeof(*list));
     if (list == NULL) {
@@ -133,12 +133,12 @@ static dt_status put_tensors(dt_sealed *s, const dt_ckpt_tensor *const *t, uint3
 dt_status dt_sealed_tensors(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_tensor *const *t,
                             uint32_t n, dt_manifest_file *out)
 {
-    DT_TRY(begin(s, folder, name, out));
-    return end(s, put_tensors(s, t, n));
+    DT_TRY(begin_file(s, folder, name, out));
+    return end_file(s, write_tensors(s, t, n));
 }
 
 /* "dtblob1\n", u32 version, u32 zero, u64 bytes, all little endian, then the bytes */
-static dt_status put_head(dt_sealed *s, uint32_t version, uint64_t bytes)
+static dt_status write_head(dt_sealed *s, uint32_t version, uint64_t bytes)
 {
     uint8_t head[24] = "dtblob1\n";
     for (int i = 0; i < 4; i++) {
@@ -150,15 +150,15 @@ static dt_status put_head(dt_sealed *s, uint32_t version, uint64_t bytes)
     return add_bytes(s, head, sizeof(head));
 }
 
-static dt_status put_blob(dt_sealed *s, const dt_ckpt_blob *b)
+static dt_status write_blob(dt_sealed *s, const dt_ckpt_blob *b)
 {
-    DT_TRY(put_head(s, b->version, b->bytes));
+    DT_TRY(write_head(s, b->version, b->bytes));
     return add_bytes(s, b->data, b->bytes);
 }
 
-static dt_status put_part(dt_sealed *s, const dt_ckpt_part *p)
+static dt_status write_part(dt_sealed *s, const dt_ckpt_part *p)
 {
-    DT_TRY(put_head(s, p->version, p->bytes));
+    DT_TRY(write_head(s, p->version, p->bytes));
     const uint64_t head = s->file->bytes;
     DT_TRY(p->write(p->user, add_bytes, s));
     return s->file->bytes - head == p->bytes
@@ -170,13 +170,13 @@ static dt_status put_part(dt_sealed *s, const dt_ckpt_part *p)
 dt_status dt_sealed_part(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_part *p,
                          dt_manifest_file *out)
 {
-    DT_TRY(begin(s, folder, name, out));
-    return end(s, put_part(s, p));
+    DT_TRY(begin_file(s, folder, name, out));
+    return end_file(s, write_part(s, p));
 }
 
 dt_status dt_sealed_blob(dt_sealed *s, const char *folder, const char *name, const dt_ckpt_blob *b,
                          dt_manifest_file *out)
 {
-    DT_TRY(begin(s, folder, name, out));
-    return end(s, put_blob(s, b));
+    DT_TRY(begin_file(s, folder, name, out));
+    return end_file(s, write_blob(s, b));
 }

@@ -82,7 +82,7 @@ static uint64_t bytes_of(const dt_ckpt_tensor *t, uint32_t n)
     return sum;
 }
 
-static uint32_t least_of(const uint64_t *load, uint32_t n)
+static uint32_t find_least(const uint64_t *load, uint32_t n)
 {
     uint32_t least = 0;
     for (uint32_t i = 1; i < n; i++) {
@@ -110,7 +110,7 @@ dt_status dt_shard_map_make(const dt_ckpt_save_desc *d, dt_shard_map *out)
         qsort(order, d->n_optim, sizeof(*order), compare_sizes);
     }
     for (uint32_t i = 0; i < d->n_optim; i++) {
-        const uint32_t shard = least_of(load, out->n);
+        const uint32_t shard = find_least(load, out->n);
         out->shard[order[i].at] = shard;
         load[shard] += order[i].bytes;
     }

@@ -54,7 +54,7 @@ static dt_status add_checkpoint(dt_handover *h, const char *path, const char *ki
 
 /* The checkpoint that a phase hands on, -1: none. sign: +1 where the largest metric is the best, -1 the smallest, 0
  * where the phase's end is wanted. A phase that was not finished hands on nothing. */
-static int64_t choose(const dt_ckpt_info *list, uint32_t n, int64_t phase, int sign)
+static int64_t choose_checkpoint(const dt_ckpt_info *list, uint32_t n, int64_t phase, int sign)
 {
     int64_t end = -1, best = -1;
     for (uint32_t i = 0; i < n; i++) { /* oldest first: of equals the newest */
@@ -80,7 +80,7 @@ static dt_status add_earlier(dt_handover *h, const char *folder, dt_config *c, i
         dt_checkpoint_opts o = {.hand_on = DT_HAND_ON_LAST};
         st = c != NULL ? dt_config_checkpoint(c, i, &o) : DT_OK;
         const int sign = o.hand_on == DT_HAND_ON_LAST ? 0 : strncmp(o.best_by, "min:", 4) == 0 ? -1 : 1;
-        const int64_t at = st == DT_OK ? choose(list, n, i, sign) : -1;
+        const int64_t at = st == DT_OK ? choose_checkpoint(list, n, i, sign) : -1;
         if (at >= 0) {
             const bool is_best = sign != 0 && isfinite(list[at].metric);
             if (sign != 0 && !is_best) {
@@ -95,7 +95,7 @@ static dt_status add_earlier(dt_handover *h, const char *folder, dt_config *c, i
     return st;
 }
 
-static dt_status finish(dt_handover *h, dt_status st, dt_handover **out_p)
+static dt_status return_handover(dt_handover *h, dt_status st, dt_handover **out_p)
 {
     if (st < 0) {
         dt_handover_close(h);
@@ -111,7 +111,7 @@ dt_status dt_handover_previous(const char *run_dir, dt_config *c, int64_t index,
     if (h == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the weights of the phases before");
     }
-    return finish(h, add_earlier(h, run_dir, c, index), out_p);
+    return return_handover(h, add_earlier(h, run_dir, c, index), out_p);
 }
 
 /* The newest checkpoint of phase `id` in a run that opens. DT_ENOTFOUND: the run has none of this phase. */
@@ -198,7 +198,7 @@ dt_status dt_handover_open(const char *path, const char *id, dt_handover **out_p
         h->from[0].path = dt_str_text(&h->path);
         h->n = h->from[0].file != NULL; /* what close gives back, also where its seal is wrong */
     }
-    return finish(h, st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st, out_p);
+    return return_handover(h, st < 0 ? DT_CONTEXT(st, "initialising from %s", path) : st, out_p);
 }
 
 void dt_handover_close(dt_handover *h)
@@ -232,7 +232,7 @@ static bool is_of_role(const char *tensor, const char *role)
     return strncmp(tensor, role, n) == 0 && tensor[n] == '.';
 }
 
-static bool holds(const source *s, const char *role)
+static bool has_role(const source *s, const char *role)
 {
     const dt_safetensors *f = tensors_of(s);
     for (uint32_t i = 0; i < dt_safetensors_count(f); i++) {
@@ -243,10 +243,10 @@ static bool holds(const source *s, const char *role)
     return false;
 }
 
-static const source *source_of(const dt_handover *h, const char *role)
+static const source *find_source(const dt_handover *h, const char *role)
 {
     for (uint32_t i = 0; i < h->n; i++) {
-        if (holds(&h->from[i], role)) {
+        if (has_role(&h->from[i], role)) {
             return &h->from[i];
         }
     }
@@ -255,7 +255,7 @@ static const source *source_of(const dt_handover *h, const char *role)
 
 bool dt_handover_has(const dt_handover *h, const char *role)
 {
-    return h != NULL && source_of(h, role) != NULL;
+    return h != NULL && find_source(h, role) != NULL;
 }
 
 dt_status dt_handover_loaded_roles(const dt_handover *h, dt_roles *roles_p)
@@ -327,7 +327,7 @@ static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, u
 }
 
 /* The role's tensors in the stage; returns how many. */
-static uint32_t collect(dt_stage *s, const char *role, dt_ckpt_tensor *t)
+static uint32_t collect_tensors(dt_stage *s, const char *role, dt_ckpt_tensor *t)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->params.n; i++) {
@@ -345,9 +345,9 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
         const dt_model *m = &s->model[i];
-        const uint32_t n = collect(s, m->role, t);
+        const uint32_t n = collect_tensors(s, m->role, t);
         const bool is_fresh = is_listed(fresh, m->role);
-        const source *from = n > 0 && !is_fresh ? source_of(h, m->role) : NULL;
+        const source *from = n > 0 && !is_fresh ? find_source(h, m->role) : NULL;
         if (from != NULL) {
             DT_TRY(load_role(s, m, from, want, t, n));
             *n_loaded_p += n;
@@ -364,21 +364,21 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
 }
 
 /* Shadows begin as their models; what is judged whole has those that were saved with it. */
-static dt_status load_shadows(const dt_handover *h, dt_stage *s, uint32_t want, dt_ckpt_tensor *t)
+static dt_status load_target_networks(const dt_handover *h, dt_stage *s, uint32_t want, dt_ckpt_tensor *t)
 {
     char role[128];
     DT_TRY(dt_trainer_copy_to_targets(s->trainer, NULL));
     for (uint32_t i = 0; i < s->params.n_shadows && want == DT_HANDOVER_WHOLE; i++) {
         snprintf(role, sizeof(role), "%s@%s", s->params.shadow[i].role, s->params.shadow[i].name);
-        const uint32_t n = collect(s, role, t);
-        const source *from = n > 0 ? source_of(h, role) : NULL;
+        const uint32_t n = collect_tensors(s, role, t);
+        const source *from = n > 0 ? find_source(h, role) : NULL;
         DT_TRY(from != NULL ? dt_safetensors_load(tensors_of(from), t, n, DT_LOAD_EXTRA_OK, NULL) : DT_OK);
     }
     return DT_OK;
 }
 
 /* A file of its own has means and scales for who acts, and not of how many observations: nothing goes on with those. */
-static void tell_of_statistics(const dt_stage *s, const source *from)
+static void warn_of_statistics(const dt_stage *s, const source *from)
 {
     static const char prefix[] = "normaliser.";
     const dt_safetensors *f = tensors_of(from);
@@ -401,13 +401,14 @@ static dt_status load_normaliser(const dt_handover *h, dt_stage *s, const char *
     for (uint32_t i = 0; i < h->n; i++) {
         bool is_used = false;
         for (uint32_t k = 0; k < s->n_models; k++) {
-            is_used = is_used || (!is_listed(fresh, s->model[k].role) && source_of(h, s->model[k].role) == &h->from[i]);
+            is_used =
+                is_used || (!is_listed(fresh, s->model[k].role) && find_source(h, s->model[k].role) == &h->from[i]);
         }
         bool is_there = false;
         if (is_used && h->from[i].ckpt != NULL) {
             DT_TRY(dt_snapshot_load_normaliser(s, h->from[i].ckpt, &is_there));
         } else if (is_used) {
-            tell_of_statistics(s, &h->from[i]);
+            warn_of_statistics(s, &h->from[i]);
         }
         if (is_there) {
             return DT_OK;
@@ -434,7 +435,7 @@ dt_status dt_handover_load(const dt_handover *h, dt_stage *s, const char *const 
                      h->n > 0 ? h->from[0].path : "what was passed on", s->params.n, s->params.param[0].name);
     }
     if (st == DT_OK) {
-        st = load_shadows(h, s, want, t);
+        st = load_target_networks(h, s, want, t);
     }
     if (st == DT_OK) {
         st = load_normaliser(h, s, fresh);

@@ -24,7 +24,7 @@ typedef struct sides { /* a phase here, and the one that was trained */
     int64_t phase, trained;
 } sides;
 
-static bool is_same(const char *a, const char *b)
+static bool is_same_value(const char *a, const char *b)
 {
     double x = 0, y = 0;
     return strcmp(a, b) == 0 || (dt_parse_f64(a, &x) && dt_parse_f64(b, &y) && x == y);
@@ -46,7 +46,7 @@ static void compare_section(const sides *b, const dt_component *c, dt_str *out)
         snprintf(path, sizeof(path), "%s.%s", c->id, o->name);
         if (o->type != DT_OPT_F64 && o->type != DT_OPT_PATH &&
             dt_config_get(b->now, b->phase, path, &now, &origin) == DT_OK &&
-            dt_config_get(b->then, b->trained, path, &then, &origin) == DT_OK && !is_same(now, then)) {
+            dt_config_get(b->then, b->trained, path, &then, &origin) == DT_OK && !is_same_value(now, then)) {
             add_other(out, path, now, then);
         }
     }
@@ -75,7 +75,8 @@ static void compare_store(const sides *b, dt_config *now, dt_str *out)
     }
 }
 
-static void compare(const dt_stage *s, const dt_model *m, int64_t trained, const dt_config *then, dt_mismatch *out)
+static void compare_options(const dt_stage *s, const dt_model *m, int64_t trained, const dt_config *then,
+                            dt_mismatch *out)
 {
     const sides b = {.now = s->d.config, .then = then, .phase = s->d.index, .trained = trained};
     if (b.trained < 0 || b.trained >= dt_config_n_phases(then)) {
@@ -106,7 +107,7 @@ void dt_mismatch_find(const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt,
     dt_ckpt_run_config(dt_ckpt_info_get(ckpt)->path, &recorded);
     if (recorded.bytes > 0 && dt_config_create(&then) == DT_OK &&
         dt_config_read_file(then, DT_FROM_RUN, dt_str_text(&recorded)) == DT_OK) {
-        compare(s, m, dt_ckpt_info_get(ckpt)->phase_index, then, out);
+        compare_options(s, m, dt_ckpt_info_get(ckpt)->phase_index, then, out);
     }
     if (then != NULL) {
         dt_config_destroy(then);
@@ -123,7 +124,7 @@ void dt_mismatch_between(const dt_stage *s, const dt_model *m, int64_t phase, dt
     *out = (dt_mismatch){0};
     dt_error_take(&before, dt_error_status());
     pthread_mutex_lock(s->d.config_lock);
-    compare(s, m, phase, s->d.config, out);
+    compare_options(s, m, phase, s->d.config, out);
     pthread_mutex_unlock(s->d.config_lock);
     dt_error_clear();
     (void)dt_error_put(&before);
@@ -190,7 +191,7 @@ static bool has_param(const dt_stage *s, const char *name)
     return false;
 }
 
-static dt_status refuse_constant(const dt_stage *s, const dt_model *m, const char *path, const dt_ckpt *ckpt,
+static dt_status reject_constant(const dt_stage *s, const dt_model *m, const char *path, const dt_ckpt *ckpt,
                                  const char *name, bool is_in_file, const char *otherwise)
 {
     dt_mismatch why;
@@ -215,14 +216,14 @@ dt_status dt_mismatch_constants(const dt_stage *s, const dt_model *m, const dt_s
     for (uint32_t i = 0; i < dt_safetensors_count(f); i++) {
         const char *name = dt_safetensors_at(f, i)->name;
         if (strncmp(name, begin, strlen(begin)) == 0 && !has_param(s, name)) {
-            return refuse_constant(s, m, path, ckpt, name, true, otherwise);
+            return reject_constant(s, m, path, ckpt, name, true, otherwise);
         }
     }
     for (uint32_t i = 0; i < s->params.n; i++) {
         const dt_param *p = &s->params.param[i];
         if (p->is_constant && !p->is_shadow && is_of_role(p->name, m->role) &&
             dt_safetensors_find(f, p->name) == NULL) {
-            return refuse_constant(s, m, path, ckpt, p->name, false, otherwise);
+            return reject_constant(s, m, path, ckpt, p->name, false, otherwise);
         }
     }
     return DT_OK;

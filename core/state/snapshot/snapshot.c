@@ -158,7 +158,7 @@ typedef struct package { /* what a checkpoint is made of */
     dt_ckpt_save_desc save;
 } package;
 
-static dt_status gather(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, package *p)
+static dt_status fill_package(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, package *p)
 {
     DT_TRY(fill_info(s, d, &p->save.info));
     DT_TRY(dt_tensors_of_model(s, &p->model));
@@ -170,7 +170,7 @@ static dt_status gather(dt_stage *s, const dt_snapshot_desc *d, const dt_snapsho
     return dt_str_status(&p->state);
 }
 
-static void describe(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, package *p)
+static void fill_save_desc(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, package *p)
 {
     dt_ckpt_save_desc *save = &p->save;
     save->n_blobs = dt_blobs_list(s, backup, &p->now, p->blobs);
@@ -203,8 +203,8 @@ static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
     DT_TRY(d->backup == NULL ? write_backup(s, &p->now) : DT_OK);
     DT_TRY(has_replay(s) && d->ranks == 1 ? dt_rollout_open_replay(s->rollout) : DT_OK);
     DT_TRY(dt_blobs_write(s, DT_BLOBS_OTHER, &p->now));
-    DT_TRY(gather(s, d, backup, p));
-    describe(s, d, backup, p);
+    DT_TRY(fill_package(s, d, backup, p));
+    fill_save_desc(s, d, backup, p);
     return DT_OK;
 }
 

@@ -60,8 +60,8 @@ static dt_status make_room(const exchange *x, dt_ckpt_shard *others, uint32_t n_
 
 /* All shards are on the disk: what they are, to rank 0. own: of this rank, NULL at rank 0 and where it wrote none;
  * others: at rank 0 [n_shards - 1]. */
-static dt_status tell_shards(dt_comm *c, exchange *x, const dt_ckpt_shard *own, dt_ckpt_shard *others,
-                             uint32_t n_shards)
+static dt_status gather_shards(dt_comm *c, exchange *x, const dt_ckpt_shard *own, dt_ckpt_shard *others,
+                               uint32_t n_shards)
 {
     told mine = {.bytes = 0};
     if (own != NULL) {
@@ -76,7 +76,8 @@ static dt_status tell_shards(dt_comm *c, exchange *x, const dt_ckpt_shard *own, 
 }
 
 /* st: how this rank's writing went. On all ranks the same status. */
-static dt_status collect(dt_comm *c, dt_status st, const dt_ckpt_shard *own, dt_ckpt_shard *others, uint32_t n_shards)
+static dt_status collect_shards(dt_comm *c, dt_status st, const dt_ckpt_shard *own, dt_ckpt_shard *others,
+                                uint32_t n_shards)
 {
     exchange x = {.all = NULL};
     if (st == DT_OK) {
@@ -84,13 +85,13 @@ static dt_status collect(dt_comm *c, dt_status st, const dt_ckpt_shard *own, dt_
     }
     st = dt_comm_agree(c, st);
     if (st == DT_OK) {
-        st = tell_shards(c, &x, own, others, n_shards);
+        st = gather_shards(c, &x, own, others, n_shards);
     }
     exchange_fini(&x);
     return st;
 }
 
-static dt_status tell_name(dt_comm *c, const char *from, char name[DT_CKPT_NAME_BYTES])
+static dt_status broadcast_name(dt_comm *c, const char *from, char name[DT_CKPT_NAME_BYTES])
 {
     memset(name, 0, DT_CKPT_NAME_BYTES);
     snprintf(name, DT_CKPT_NAME_BYTES, "%s", from);
@@ -113,8 +114,8 @@ static dt_status write_and_commit(dt_comm *c, dt_ckpt_saver *saver, const dt_ckp
     dt_status st = shards != NULL && parts != NULL
                        ? dt_ckpt_save_files(saver)
                        : DT_FAIL(DT_ENOMEM, "out of memory for %u shards and %u parts", n_shards, n_parts);
-    st = collect(c, st, NULL, shards, n_shards);
-    st = collect(c, st, NULL, parts, n_parts);
+    st = collect_shards(c, st, NULL, shards, n_shards);
+    st = collect_shards(c, st, NULL, parts, n_parts);
     if (st == DT_OK) {
         dt_ckpt_save_take_parts(saver, parts);
         st = dt_ckpt_save_end(saver, shards, info_p);
@@ -135,7 +136,7 @@ dt_status dt_shards_lead(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d, d
         st = dt_ckpt_save_begin(d, &saver);
     }
     dt_error_take(&why, st);
-    const dt_status told_st = tell_name(c, st == DT_OK ? dt_ckpt_save_name(saver) : "", name);
+    const dt_status told_st = broadcast_name(c, st == DT_OK ? dt_ckpt_save_name(saver) : "", name);
     if (st < 0) {
         return dt_error_put(&why);
     }
@@ -152,7 +153,7 @@ dt_status dt_shards_follow(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d)
     dt_ckpt_shard own = {.bytes = 0}, part = {.bytes = 0};
     dt_error why;
     dt_error_take(&why, st);
-    DT_TRY(tell_name(c, "", name));
+    DT_TRY(broadcast_name(c, "", name));
     name[DT_CKPT_NAME_BYTES - 1] = '\0';
     if (name[0] == '\0') {
         return DT_OK;
@@ -166,8 +167,8 @@ dt_status dt_shards_follow(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d)
     if (st == DT_OK && has_part) {
         st = dt_ckpt_save_part(d, name, &part);
     }
-    st = collect(c, st, has_shard ? &own : NULL, NULL, 0);
-    st = collect(c, st, has_part ? &part : NULL, NULL, 0);
+    st = collect_shards(c, st, has_shard ? &own : NULL, NULL, 0);
+    st = collect_shards(c, st, has_part ? &part : NULL, NULL, 0);
     dt_free(own.crc);
     dt_free(part.crc);
     return st == DT_EPEER || st == DT_ECOMM ? st : DT_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See snapshot_state.h. A new field is a member of dt_state, a row of `fields`, its value in collect() or a function
- * that writes its list, and its use in dt_state_apply. Fields keep their order: their bytes are part of state_hash.
+ * See snapshot_state.h. A new field is a member of dt_state, a row of `fields`, its value in collect_values() or a
+ * function that writes its list, and its use in dt_state_apply. Fields keep their order: their bytes are part of
+ * state_hash.
  */
 #include <config.h>
 
@@ -187,7 +188,7 @@ static void read_field(dt_state *v, const field *f, const dt_json_token *t)
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
-static void collect(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, dt_state *v)
+static void collect_values(const dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, dt_state *v)
 {
     const bool has_env_steps = backup->env_steps != DT_ENV_STEPS_UNKNOWN;
     *v = (dt_state){.phase = s->d.phase->desc.id,
@@ -211,7 +212,7 @@ void dt_state_write(const dt_stage *s, const dt_snapshot_desc *d, const dt_snaps
 {
     dt_state v;
     dt_json_out o = {.s = out};
-    collect(s, d, backup, &v);
+    collect_values(s, d, backup, &v);
     dt_json_obj(&o, NULL);
     for (size_t i = 0; i < N_FIELDS; i++) {
         write_field(&v, &fields[i], s, &o);

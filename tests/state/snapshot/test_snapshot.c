@@ -363,7 +363,7 @@ static void test_wanted_roles(void **state)
     world_close(&w);
 }
 
-/* ---- options that differ ------------------------------------------------------------------------------------------ */
+/* ---- options that differ ----------------------------------------------------------------------------------------- */
 
 static void test_mismatch(void **state)
 {
