@@ -30,7 +30,7 @@ core/comm/launch/launch.c: mpirun on the PATH, /dev/null, is TMPDIR there
 core/plugin/loader/loader.c: plugins, which the user names
 core/plugin/loader/search.c: plugins
 plugins/traffic/import/sort.c: a file without a name
-core/run/session.c: the real path of what the user names
+core/run/layers.c: the real path of what the user names
 core/run/session_check.c: asks whether a path of the user is there
 core/cli/verb_new.c: a project of the user
 core/cli/verb_run.c: the real path of what the user names
