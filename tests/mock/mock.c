@@ -352,6 +352,21 @@ static const dt_graph_api graph_api = {.struct_size = sizeof(dt_graph_api),
                                        .model_as = graph_model_as,
                                        .purpose = graph_purpose};
 
+bool mock_names(const char *text, const char *words)
+{
+    char word[MOCK_NAME];
+    for (; *words != '\0'; words += strspn(words, " ")) {
+        const size_t n = strcspn(words, " ");
+        snprintf(word, sizeof(word), "%.*s", (int)n, words);
+        if (strstr(text, word) == NULL) {
+            fprintf(stderr, "\"%s\" is not in \"%s\"\n", word, text);
+            return false;
+        }
+        words += n;
+    }
+    return true;
+}
+
 void mock_graph_init(mock_graph *g, mock_params *params)
 {
     memset(g, 0, sizeof(*g));

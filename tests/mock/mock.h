@@ -26,6 +26,8 @@ typedef struct mock_host {
 } mock_host;
 
 void mock_host_init(mock_host *m);
+/* The text has each of these words, which blanks separate: keys and values of a message, whatever its wording. */
+bool mock_names(const char *text, const char *words);
 void mock_host_serve(mock_host *m, const char *id, const void *service);
 
 /* The component id of <folder>/.libs/<file>.so, NULL with a line on standard error when it cannot be had. */

@@ -59,11 +59,11 @@ train imagined --set models.world=world_constant_velocity --set phase2_ppo.imagi
 train imagined_anew --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5 \
     --set phase2_ppo.keep_foresight=false
 [ "$(state_hash "$work/imagined_anew")" = "$(state_hash "$work/imagines")" ] || fail "imagined, not kept: other bits"
-refused 2 "needs input .* does not offer: it has obs, ego" --set models.controller=controller_influence \
+refused 2 "obs ego" --set models.controller=controller_influence \
     --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5
-refused 2 "branches use the predictions of a world model" --set phase2_ppo.foresight=false \
+refused 2 "imagine_weight" --set phase2_ppo.foresight=false \
     --set phase2_ppo.imagine_weight=0.5
-refused 2 "1 actions of 0.5 s must end within" --set env_traffic.action_s=0.5 --set phase2_ppo.imagine_weight=0.5 \
+refused 2 "imagine_steps 1 0.5" --set env_traffic.action_s=0.5 --set phase2_ppo.imagine_weight=0.5 \
     --set models.world=world_constant_velocity
 
 # phase 3 has the same
@@ -73,14 +73,14 @@ cases=$((cases + 1))
     --set phase3_constrained.train_batch=200 --set phase3_constrained.fragment=50 --set env_traffic.episode_s=40 --run-dir "$work/third" \
     >/dev/null 2>"$work/err" || fail "phase 3 left with $?"
 
-refused 2 "set models.perception\|come from models.perception" --set models.world=world_lstm --set models.perception=
-refused 2 "needs a model in the role world" --set models.world=
-refused 2 "needs input history .* does not offer" --set models.perception=risk_gnn --set models.world=world_lstm \
+refused 2 "models.perception" --set models.world=world_lstm --set models.perception=
+refused 2 "world" --set models.world=
+refused 2 "history" --set models.perception=risk_gnn --set models.world=world_lstm \
     --set world_lstm.narrow=8
-refused 2 "no option history_s" --set env.id=cartpole --set models.shield= --set models.world=world_constant_velocity
-refused 2 "no vehicle is an agent" --set env_traffic.scenario=grid --set env_traffic.control=signals \
+refused 2 "history_s" --set env.id=cartpole --set models.shield= --set models.world=world_constant_velocity
+refused 2 "vehicle agent" --set env_traffic.scenario=grid --set env_traffic.control=signals \
     --set models.shield= --set models.world=world_constant_velocity
-refused 2 "all must be whole numbers" --set phase2_ppo.rate_hz=3 --set phase2_ppo.history_s=0.5 \
+refused 2 "whole" --set phase2_ppo.rate_hz=3 --set phase2_ppo.history_s=0.5 \
     --set models.world=world_constant_velocity
 
 echo "$cases cases, $failed failed"

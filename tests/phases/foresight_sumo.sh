@@ -38,7 +38,7 @@ train threads $both --set shield_barrier.look_ahead_mps2=1.5 --threads 3
 same threads "3 threads instead of 1"
 train imagines $both --set phase2_ppo.imagine_weight=0.5 --set phase2_ppo.imagine_steps=2
 train constant --set models.world=world_constant_velocity --set phase2_ppo.imagine_weight=0.5
-refused 2 "no vehicle is an agent" --set env_sumo.control=signals --set models.world=world_constant_velocity
+refused 2 "vehicle agent" --set env_sumo.control=signals --set models.world=world_constant_velocity
 
 echo "$cases cases, $failed failed"
 [ "$failed" -eq 0 ]

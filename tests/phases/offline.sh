@@ -56,7 +56,7 @@ resume() { # DIR [options]
     resume killed
     same_files killed "killed and resumed"
     same killed "killed and resumed"
-    refused 2 "rollouts.keep = 200 samples is less than one round" --set rollouts.keep=200
+    refused 2 "rollouts.keep 200" --set rollouts.keep=200
 }
 
 # what is ragged, several places, costs and a shield
@@ -148,7 +148,7 @@ put() {
     printf "$2" | dd of="$bad" bs=1 seek="$(at "$1")" conv=notrunc 2>/dev/null
 }
 is_bad() { # PIECE
-    refused 4 "bad.safetensors.*$1" --set phase_offline.rollouts="$bad"
+    refused 4 "bad.safetensors $1" --set phase_offline.rollouts="$bad"
 }
 is_good() { # [SETTINGS]
     cases=$((cases + 1))
@@ -242,30 +242,30 @@ mkdir "$work/twice"
 cp "$file" "$work/twice/a.safetensors"
 for how in "cp" "ln" "ln -s"; do
     $how "$(pwd)/$file" "$work/twice/b.safetensors"
-    refused 4 "b.safetensors: it is round 1 and repeats the samples of .*a.safetensors" \
+    refused 4 "b.safetensors 1 a.safetensors" \
         --set phase_offline.rollouts="$work/twice"
     rm "$work/twice/b.safetensors"
 done
 # said WORDS: with these options of the environment they are said, once; with its own ones nothing is
 said() {
     is_good "$2"
-    grep -q "$1" "$work/err" || fail "$2: nothing of '$1' was said"
+    names "$work/err" "$1"
 }
 cp "$file" "$bad"
-said 'bad.safetensors: its rollouts are of env_cartpole with max_steps = "500" (here "9")' env_cartpole.max_steps=9
-said 'with max_steps = "500" (here "9"), start = "0.05" (here "0.1")' \
+said 'bad.safetensors env_cartpole max_steps "500" "9"' env_cartpole.max_steps=9
+said 'max_steps "500" "9" start "0.05" "0.1"' \
     "env_cartpole.max_steps=9 --set env_cartpole.start=0.1"
 is_good seed=3
-grep -q "its rollouts are of" "$work/err" && fail "options that are equal are called others"
+grep -q "max_steps" "$work/err" && fail "options that are equal are called others"
 LC_ALL=C sed 's/"option.start"/"optiom.start"/' "$file" >"$bad"
-said 'its metadata lack the start of env_cartpole' seed=3
+said 'start env_cartpole' seed=3
 mkdir "$work/empty"
-refused 4 "has no sample of stored rollouts" --set phase_offline.rollouts="$work/empty"
+refused 4 "rollouts" --set phase_offline.rollouts="$work/empty"
 collect of-pendulum-2 pendulum
 unseal "$rollouts/round-000000000001.safetensors"
 head_bytes=$(od -An -tu8 -N8 "$file" | tr -d ' ')
 put executed '\000\000\240\100'
-refused 4 "executed is outside the bounds" --set env.id=pendulum --set phase_offline.rollouts="$bad"
+refused 4 "executed bounds" --set env.id=pendulum --set phase_offline.rollouts="$bad"
 # whatever byte is another, it is refused or learnt from
 for i in 3 9 14 31 60 97 130 171 240 333 410 523 611 700 801 950 1024 2000 4001 9000 20011 40009; do
     cases=$((cases + 1))
@@ -277,24 +277,24 @@ for i in 3 9 14 31 60 97 130 171 240 333 410 523 611 700 801 950 1024 2000 4001 
     [ "$code" -eq 0 ] || [ "$code" -eq 4 ] || fail "byte $i is another: left with $code"
     rm -rf "$work/mutant"
 done
-refused 2 "phase_offline.rollouts is not set" --set phase_offline.rollouts=
-refused 2 "has no effect with algorithm = .clone." --set phase_offline.algorithm=clone \
+refused 2 "phase_offline.rollouts" --set phase_offline.rollouts=
+refused 2 "phase_offline.limits clone" --set phase_offline.algorithm=clone \
     --set phase_offline.limits=price:1
 # what would be taken and do nothing
 limited="--set env.id=env_constrained --set phase_offline.limits=price:1"
-refused 2 "clone_rounds = 4 of iterations = 4 rounds clone" $limited --set phase_offline.clone_rounds=4
-refused 2 "margin = 1 reduces every limit to 0" $limited --set phase_offline.margin=1
-refused 2 "multiplier_max = 0 keeps every multiplier at 0" $limited --set phase_offline.multiplier_max=0
-refused 2 "start, kp, ki and kd are all 0" $limited --set phase_offline.start=0 --set phase_offline.kp=0 \
+refused 2 "clone_rounds 4" $limited --set phase_offline.clone_rounds=4
+refused 2 "phase_offline.margin 1" $limited --set phase_offline.margin=1
+refused 2 "multiplier_max 0" $limited --set phase_offline.multiplier_max=0
+refused 2 "start kp ki kd 0" $limited --set phase_offline.start=0 --set phase_offline.kp=0 \
     --set phase_offline.ki=0 --set phase_offline.kd=0
-refused 2 "start = 3 is above multiplier_max = 2" $limited --set phase_offline.start=3 \
+refused 2 "start 3 multiplier_max 2" $limited --set phase_offline.start=3 \
     --set phase_offline.multiplier_max=2
 
 # what would say nothing
-refused 2 "phase_offline.tau = 0.2 has no effect with algorithm = .clone." --set phase_offline.algorithm=clone \
+refused 2 "phase_offline.tau 0.2 clone" --set phase_offline.algorithm=clone \
     --set phase_offline.clone_rounds=10 --set phase_offline.tau=0.2
-refused 2 "phase_offline.kp = 3 has no effect without limits" --set phase_offline.kp=3
-refused 2 "phase_offline.clip_obs = 3 has no effect without normalise_obs" --set phase_offline.clip_obs=3 \
+refused 2 "phase_offline.kp 3" --set phase_offline.kp=3
+refused 2 "phase_offline.clip_obs 3 normalise_obs" --set phase_offline.clip_obs=3 \
     --set phase_offline.normalise_obs=false
 
 # ---- what is known exactly
@@ -327,8 +327,7 @@ train held --set phase_offline.limits=price:0.6 --set phase_offline.margin=0
 play held
 near "under a limit: value" "$(mean return)" 0.825 0.845
 near "under a limit: cost" "$(mean price)" 0.58 0.61
-grep -q "price of an episode is estimated at [0-9.]*, [0-9.]* to [0-9.]* at 95 %, and its limit is 0.6" \
-    "$work/held/train.log" || fail "nothing was said of a limit that is held"
+names "$work/held/train.log" "price 95 0.6"
 # a queue, whose states the policy changes: 59.6 of reward at 200 of waiting in 200 steps (env_constrained.c). What is
 # held is an estimate over states of the data
 collect queue env_constrained --set env_constrained.problem=queue
@@ -343,8 +342,7 @@ base="$base --set phase_offline.rollouts=$rollouts --set env_constrained.problem
       --set data.shards=4"
 rm -rf "$work/whole" "$work/ranks" "$work/stopped"
 train whole
-grep -q "the rollouts do not prove that waiting stays below its limit, 20: of an episode it is estimated at [0-9.]*, " \
-    "$work/err" || fail "nothing was said of a limit that is not held"
+names "$work/err" "waiting 20 95"
 # once HOW: a warning at the beginning of a run
 once() {
     cases=$((cases + 1))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A fake host for phase1_world_model: models, data, a trainer and metrics that write down what they are asked for, and
- * four vehicles whose figures are known by hand.
+ * four vehicles whose metrics are computed by hand.
  */
 #ifndef DTRAIN_TESTS_PHASES_PHASE1_HOST_H
 #define DTRAIN_TESTS_PHASES_PHASE1_HOST_H
@@ -12,14 +12,7 @@
 #include "dtrain/svc/metrics.h"
 #include "dtrain/svc/train.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 /* The opaque things of the services: one of each. */
 struct dt_data {

@@ -80,8 +80,8 @@ cases=$((cases + 1))
 # shellcheck disable=SC2086
 exact signals $traffic --set env_traffic.scenario=grid --set env_traffic.control=signals --set phase_ddpg.intensity=4
 
-refused 2 "shield_barrier needs an environment of vehicles" --set models.shield=shield_barrier
-refused 2 "phase_ddpg.learning_starts = 2000, samples collected before training starts, is above" \
+refused 2 "shield_barrier" --set models.shield=shield_barrier
+refused 2 "phase_ddpg.learning_starts 2000" \
     --set phase_ddpg.learning_starts=2000
 refused 2 "epsilon" --set phase_ddpg.epsilon=1.5
 refused 2 "noise_speed" --set phase_ddpg.noise_speed=1.5

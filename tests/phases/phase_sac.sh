@@ -45,7 +45,7 @@ cases=$((cases + 1))
 {
     exact graphs $vehicles --set phase_sac.intensity=4 --set phase_sac.iterations=24
     train still $vehicles --set phase_sac.intensity=4 --set phase_sac.iterations=24 --set training.freeze=perception
-    refused 2 "phase_sac.n_step = 2 adds up steps, and a model of this phase reads a graph.*set phase_sac.n_step = 1" \
+    refused 2 "phase_sac.n_step 2 1" \
         $vehicles --set phase_sac.n_step=2
 }
 for what in perception.layer.0.w controller.policy.bias.0; do
@@ -56,14 +56,14 @@ done
 cases=$((cases + 1))
 "$dtrain" export --checkpoint "$work/whole" --out "$work/driver" >/dev/null 2>"$work/err" || fail "export left with $?"
 
-refused 2 "shield_barrier needs an environment of vehicles" --set models.shield=shield_barrier
-refused 2 "phase_sac.learning_starts = 2000, samples collected before training starts, is above" \
+refused 2 "shield_barrier" --set models.shield=shield_barrier
+refused 2 "phase_sac.learning_starts 2000" \
     --set phase_sac.learning_starts=2000
-refused 2 "is less than a round, env.instances \* phase_sac.collect_steps = 16 samples" \
+refused 2 "env.instances phase_sac.collect_steps 16" \
     --set phase_sac.buffer_size=10 --set phase_sac.learning_starts=1
-refused 2 "2 discrete\|1 discrete and 0 continuous actions; phase_sac supports only continuous ones" --set env.id=cartpole
+refused 2 "phase_sac 0" --set env.id=cartpole
 refused 2 "bounds" --set env.id=lqr
-refused 2 "a replay of 1000000000000 samples of up to [0-9]* bytes each takes .*: lower its capacity to" \
+refused 2 "1000000000000" \
     --set phase_sac.buffer_size=1000000000000
 refused 2 "critics" --set phase_sac.critics=9
 refused 2 "tau" --set phase_sac.tau=0

@@ -7,14 +7,7 @@
 #include "mock/mock.h"
 #include "../../phases/offpolicy/actor_critic.h"
 
-#include <math.h>
-#include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/err.h"
 #include "engine/graph/plan.h"

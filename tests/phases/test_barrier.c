@@ -5,15 +5,7 @@
  */
 #include "../../phases/phase3_constrained/barrier.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/err.h"
 #include "base/mem.h"

@@ -2,19 +2,12 @@
  *
  * phase_coma's losses against problems that are solved elsewhere: the gradient that they have on the climbing game, in
  * expectation over what the agents draw, is that of the expected payoff, to rounding; one draw of it varies less than
- * with a value as baseline, and that less than without a baseline; following it ends where it has to (all figures are
+ * with a value as baseline, and that less than without a baseline; following it ends where it has to (all numbers are
  * of an independent computation). And against a second computation, in double, with masks, chance and clipping.
  */
 #include "../../phases/phase_coma/coma_loss.h"
 
-#include <math.h>
-#include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/err.h"
 #include "base/mem.h"

@@ -6,14 +6,7 @@
 #include "mock/mock.h"
 #include "../../phases/constraints/limits.h"
 
-#include <math.h>
-#include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { N = 4 };
 

@@ -4,14 +4,7 @@
  */
 #include "scenes/metrics.h"
 
-#include <math.h>
-#include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { F = 4, K = 3 };
 

@@ -6,13 +6,7 @@
  */
 #include "../../phases/constraints/multiplier.h"
 
-#include <math.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static const double limit = 0.3;
 

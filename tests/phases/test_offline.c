@@ -6,23 +6,11 @@
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 #include "../../phases/phase_offline/phase_offline.c"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/err.h"
 #include "engine/graph/plan.h"
 #include "mock/recorded.h"
-
-static void is_near(const char *what, double is, double want)
-{
-    if (!(fabs(is - want) <= 1e-6 * (1 + fabs(want)))) {
-        fail_msg("%s: %.12g is not %.12g", what, is, want);
-    }
-}
 
 /* ---- what is recorded -------------------------------------------------------------------------------------------- */
 

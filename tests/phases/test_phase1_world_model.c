@@ -87,7 +87,7 @@ static void test_horizon_grows_and_weights_sum_to_one(void **test)
     w->reports[0] = '\0';
     assert_float_equal(w->horizon[0], 1.0, 1e-6); /* epoch 0: the first second alone */
     assert_float_equal(w->horizon[1], 0.0, 1e-6);
-    assert_non_null(strstr(w->host.log, "the horizon grows from 1 s to 5 s in 4 epochs (curriculum)"));
+    assert_true(mock_names(w->host.log, "1 5 4"));
     w->host.log[0] = '\0';
     w->step = 15; /* epoch 1.5 of 4: 1 + 4 * 1.5 / 4 = 2.5 s */
     assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
@@ -121,9 +121,8 @@ static void test_horizon_that_stays_short_is_reported(void **test)
         assert_int_equal(p.ops->start(p.self), DT_OK);
         dt_progress out = {.struct_size = sizeof(out)};
         assert_int_equal(p.ops->iterate(p.self, &out), DT_OK);
-        const char *told = strstr(w->host.log, "ends after 10 epochs with a horizon of 3 s of 5 s");
-        assert_true((told != NULL) == is_slow &&
-                    (told == NULL || strstr(told, "horizon_epochs to at most 10") != NULL));
+        const char *told = strstr(w->host.log, "phase1_world_model.horizon_epochs");
+        assert_true((told != NULL) == is_slow && (told == NULL || mock_names(w->host.log, "10 3 5")));
         phase_close(&p);
     }
 }
@@ -232,7 +231,7 @@ static void test_figures_of_several_futures(void **test)
     set_futures();
     w->futures_dims = "S 3 4 2";
     assert_int_equal(phase_open(&p, at_1_hz), DT_ESHAPE);
-    assert_non_null(strstr(w->host.message, "output futures is [S 3 4 2]; phase1_world_model takes 2 to 8 futures"));
+    assert_true(mock_names(w->host.message, "futures 3 phase1_world_model 8"));
     phase_close(&p);
 
     world_init();
@@ -241,7 +240,7 @@ static void test_figures_of_several_futures(void **test)
     w->has_futures = false; /* the graph has them, the rows do not */
     assert_int_equal(p.ops->start(p.self), DT_OK);
     assert_int_equal(p.ops->evaluate(p.self, &out), DT_EPLUGIN);
-    assert_non_null(strstr(w->host.message, "no values named futures"));
+    assert_true(mock_names(w->host.message, "futures"));
     phase_close(&p);
 }
 
@@ -296,7 +295,7 @@ static void test_evaluation_without_windows_says_so(void **test)
     dt_progress out = {.struct_size = sizeof(out)};
     assert_int_equal(p.ops->evaluate(p.self, &out), DT_OK);
     assert_true(isnan(w->value[1][0]) && isnan(w->value[6][0]));
-    assert_non_null(strstr(w->host.log, "no complete window of 2 s history and 5 s future"));
+    assert_true(mock_names(w->host.log, "2 5"));
     phase_close(&p);
 }
 
@@ -310,7 +309,7 @@ static void test_evaluation_refuses_what_is_not_finite(void **test)
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
     assert_int_equal(p.ops->start(p.self), DT_OK);
     assert_int_equal(p.ops->evaluate(p.self, &out), DT_EDIVERGED);
-    assert_non_null(strstr(w->host.message, "positions at 5 s are not finite"));
+    assert_true(mock_names(w->host.message, "5 finite"));
     phase_close(&p);
 
     world_init();
@@ -318,7 +317,7 @@ static void test_evaluation_refuses_what_is_not_finite(void **test)
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
     assert_int_equal(p.ops->start(p.self), DT_OK);
     assert_int_equal(p.ops->evaluate(p.self, &out), DT_EDIVERGED);
-    assert_non_null(strstr(w->host.message, "risk of a vehicle is inf"));
+    assert_true(mock_names(w->host.message, "risk inf"));
     phase_close(&p);
 
     world_init();
@@ -326,7 +325,7 @@ static void test_evaluation_refuses_what_is_not_finite(void **test)
     assert_int_equal(phase_open(&p, at_1_hz), DT_OK);
     assert_int_equal(p.ops->start(p.self), DT_OK);
     assert_int_equal(p.ops->evaluate(p.self, &out), DT_EPLUGIN);
-    assert_non_null(strstr(w->host.message, "no values named spread"));
+    assert_true(mock_names(w->host.message, "spread"));
     phase_close(&p);
 }
 
@@ -339,16 +338,16 @@ static void test_refusals_before_training(void **test)
         uint64_t n_samples;
         dt_status st;
     } bad[] = {
-        {{"rate_hz=3", NULL}, NULL, "rate_hz 3: a step of 333.333 ms", 7, DT_ECONFIG},
-        {{"rate_hz=1", "history_s=0.1", NULL}, NULL, "history_s 0.1 and horizon_s 5", 7, DT_ECONFIG},
-        {{"nll_weight=0", "position_weight=0", "risk_weight=0", NULL}, NULL, "nothing to train", 7, DT_ECONFIG},
-        {{"rate_hz=1", "history_s=3", NULL},
+        {{"rate_hz=3", NULL}, NULL, "rate_hz 3 333.333", 7, DT_ECONFIG},
+        {{"rate_hz=1", "history_s=0.1", NULL}, NULL, "history_s 0.1 horizon_s 5", 7, DT_ECONFIG},
+        {{"nll_weight=0", "position_weight=0", "risk_weight=0", NULL},
          NULL,
-         "windows of 2 + 5 steps, phase1_world_model requested 3 + 5",
+         "nll_weight position_weight distance_weight risk_weight",
          7,
-         DT_ESHAPE},
-        {{"rate_hz=1", "history_s=2", NULL}, "target_weight", "no field target_weight", 7, DT_ESHAPE},
-        {{"rate_hz=1", "history_s=2", NULL}, NULL, "split train of the data has no samples", 0, DT_EDATA},
+         DT_ECONFIG},
+        {{"rate_hz=1", "history_s=3", NULL}, NULL, "2 3 5 phase1_world_model", 7, DT_ESHAPE},
+        {{"rate_hz=1", "history_s=2", NULL}, "target_weight", "target_weight", 7, DT_ESHAPE},
+        {{"rate_hz=1", "history_s=2", NULL}, NULL, "train", 0, DT_EDATA},
     };
     for (uint32_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         phase p;
@@ -356,9 +355,7 @@ static void test_refusals_before_training(void **test)
         w->missing = bad[i].missing;
         w->n_samples = bad[i].n_samples;
         assert_int_equal(phase_open(&p, bad[i].set), bad[i].st);
-        if (strstr(w->host.message, bad[i].text) == NULL) {
-            fail_msg("case %u: \"%s\" lacks \"%s\"", i, w->host.message, bad[i].text);
-        }
+        assert_true(mock_names(w->host.message, bad[i].text));
         phase_close(&p);
     }
 }
@@ -382,7 +379,7 @@ static void test_every_failed_allocation_leaves_nothing_behind(void **test)
         const dt_status st = open_and_evaluate(&p);
         failed = w->host.fail_alloc == 0;
         assert_int_equal(st, failed ? DT_ENOMEM : DT_OK);
-        assert_true(!failed || strstr(w->host.message, "no memory for") != NULL);
+        assert_true(!failed || strstr(w->host.message, "memory") != NULL);
         phase_close(&p);
     }
 }
@@ -423,7 +420,7 @@ static void test_temperature_is_fitted(void **test)
     phase p;
     dt_progress out = {.struct_size = sizeof(out)};
     assert_int_equal(phase_open(&p, set), DT_ECONFIG);
-    assert_non_null(strstr(w->host.message, "the world model has no temperature to fit"));
+    assert_true(mock_names(w->host.message, "temperature calibration_folds 4"));
     phase_close(&p);
 
     world_init();
@@ -467,7 +464,7 @@ static void test_radii_are_fitted(void **test)
     w->has_temperature = true;
     w->regions_dims = "149";
     assert_int_equal(phase_open(&p, set), DT_ESHAPE);
-    assert_non_null(strstr(w->host.message, "output regions is [149]; phase1_world_model takes [150]"));
+    assert_true(mock_names(w->host.message, "regions [149] [150]"));
     phase_close(&p);
 
     world_init();

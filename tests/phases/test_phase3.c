@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What phase3_constrained makes of a round: the mix of advantages, costs seen and surrogate_loss, multipliers,
+ * What phase3_constrained makes of a round: the mix of advantages, observed costs and surrogates, multipliers,
  * violations in a row, and which costs mark a state as unsafe; numbers by hand, the trainer a fake.
  */
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
@@ -8,23 +8,11 @@
 #include "../../phases/phase3_constrained/phase3_constrained.c"
 #include "mock/recorded.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { K = 3 };
 static float mix[1 + K];  /* as it was set last */
 static double surrogates; /* what "policy_loss" is said to be */
-
-static void is_near(const char *what, double is, double want)
-{
-    if (!(fabs(is - want) <= 1e-6 * (1 + fabs(want)))) {
-        fail_msg("%s: %.12g is not %.12g", what, is, want);
-    }
-}
 
 static dt_status fake_set(dt_train *t, const char *name, const float *x, uint32_t n)
 {

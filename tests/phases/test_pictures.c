@@ -6,14 +6,7 @@
 #include "mock/mock.h" /* before cmocka.h, which has a macro fail() */
 #include "../../phases/scenes/pictures.h"
 
-#include <math.h>
-#include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { T = 2, F = 2, K = 2, P = 2, MOST = 70, MOTION_COLUMNS = 6 };
 

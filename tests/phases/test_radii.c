@@ -5,13 +5,7 @@
  */
 #include "scenes/radii.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { FITTED = 4000, JUDGED = 20000 };
 

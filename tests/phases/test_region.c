@@ -4,12 +4,7 @@
  */
 #include "scenes/region.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static void test_one_is_an_ellipse(void **test)
 {

@@ -5,14 +5,7 @@
  */
 #include "../../phases/phase3_constrained/trust_region.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 /* maximise x1 + x2/2 where 0.6 x1 + x2 <= 0.05, x'Hx/2 <= 0.02 */
 static const double H[2][2] = {{2, 0.3}, {0.3, 1}}, g[2] = {1, 0.5}, b[2] = {0.6, 1};
