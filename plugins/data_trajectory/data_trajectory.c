@@ -250,7 +250,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     if (s->has_pairs) {
         DT_TRY_H(danger_init(&s->danger, &s->slices, &how));
     }
-    s->has_lanes = c->lanes && lanes_are_known(s->v);
+    s->has_lanes = c->lanes && lanes_available(s->v);
     if (c->lanes && !s->has_lanes && c->split != SPLIT_EVAL) {
         dt_logf(h, 2, "%s has no roads: no lanes are provided", c->store);
     }

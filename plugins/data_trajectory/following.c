@@ -84,7 +84,7 @@ static double delay(const following *f, int64_t i, double gap)
     return tau > MOST_TAU_S ? -1 : fmax(tau, LEAST_TAU_S);
 }
 
-double following_way(const following *f, const follower *chain, int n, double t)
+double following_distance(const following *f, const follower *chain, int n, double t)
 {
     double way = 0;
     for (int i = 0; i + 1 < n; i++) {

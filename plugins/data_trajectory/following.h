@@ -35,6 +35,6 @@ typedef struct follower { /* the ones ahead of a vehicle, itself first */
 } follower;
 
 /* m that chain[0] gets in t seconds; n at least 1, gap of the last is not read. */
-double following_way(const following *f, const follower *chain, int n, double t);
+double following_distance(const following *f, const follower *chain, int n, double t);
 
 #endif

@@ -23,7 +23,7 @@ enum { NODE_ACCEL = 3, MAX_LANES_OF_PATH = 256, N_AHEAD_TOLD = 5, CHAIN = 8 /* v
 
 static const int told_m[N_AHEAD_TOLD] = {4, 8, 20, 32, 48}; /* where the path's direction is told */
 
-bool lanes_are_known(const dt_store_view *v)
+bool lanes_available(const dt_store_view *v)
 {
     return v->n_lanes > 0;
 }
@@ -49,7 +49,7 @@ static void measure(lanes *l, int64_t lane)
 dt_status lanes_init(lanes *l, const dt_host *h, const dt_store_view *v, int64_t past)
 {
     *l = (lanes){.h = h, .v = v, .past = past};
-    if (!lanes_are_known(v)) {
+    if (!lanes_available(v)) {
         return DT_OK;
     }
     l->n_into = h->alloc(h, (uint64_t)v->n_lanes * sizeof(*l->n_into));
@@ -386,7 +386,7 @@ static void write_following(const moment *m, const slot *ahead, int64_t i, doubl
         chain[n++] = (follower){ahead[k].row - m->from, next - ahead[k].gap - ahead[k].length, ahead[k].speed};
     }
     for (int t = 1; t <= LANES_FOLLOWED_S; t++) {
-        out[t - 1] = (float)((following_way(m->past, chain, n, t) - speed * t) / 10);
+        out[t - 1] = (float)((following_distance(m->past, chain, n, t) - speed * t) / 10);
     }
 }
 
@@ -434,7 +434,7 @@ dt_status lanes_read(const lanes *l, int64_t scene, int64_t frame_idx, const flo
                      float *path_out)
 {
     const dt_store_view *v = l->v;
-    const int64_t map = lanes_are_known(v) ? v->scene_map[scene] : -1;
+    const int64_t map = lanes_available(v) ? v->scene_map[scene] : -1;
     const int64_t from = v->frame_row[frame_idx], to = v->frame_row[frame_idx + 1];
     following past;
     const moment m = {v, &past, node, from, to};

@@ -44,7 +44,7 @@ typedef struct lanes {
 } lanes;
 
 /* Has the store roads? */
-bool lanes_are_known(const dt_store_view *v);
+bool lanes_available(const dt_store_view *v);
 /* Errors: DT_ENOMEM. A store without roads is fine: all paths are straight then. */
 dt_status lanes_init(lanes *l, const dt_host *h, const dt_store_view *v, int64_t past);
 void lanes_fini(lanes *l); /* zeros are fine */

@@ -282,7 +282,7 @@ static void move_all(ipp *s, const dt_env_io *io)
     for (uint32_t i = 0; i < ipp_n(s); i++) {
         ipp_place to;
         (void)ipp_target(s, &s->place[i], io->act_i[i], &to);
-        const uint32_t other = ipp_who(s, i, &to);
+        const uint32_t other = ipp_occupant(s, i, &to);
         if (other < ipp_n(s)) {
             io->cost[i] += 1;
             io->cost[other] += 1;
@@ -309,14 +309,14 @@ static void place_all(ipp *s)
             at.x = (int32_t)dt_random_below(&r, (uint32_t)s->points);
             at.y = (int32_t)dt_random_below(&r, (uint32_t)s->points);
             at.level = FIELD_LEVELS - 1;
-        } while (ipp_who(s, i, &at) < ipp_n(s));
+        } while (ipp_occupant(s, i, &at) < ipp_n(s));
         s->place[i] = at;
     }
 }
 
 /* ---- measurements ------------------------------------------------------------------------------------------------ */
 
-static void tell(ipp *s, uint32_t to, uint32_t from)
+static void share_measurements(ipp *s, uint32_t to, uint32_t from)
 {
     belief_add(&s->belief[to], &s->tables, &s->view[from]);
 }
@@ -334,7 +334,7 @@ static double measure(ipp *s)
     for (uint32_t from = 0; from < ipp_n(s); from++) {
         for (uint32_t to = 0; to < s->n_beliefs; to++) {
             if (to == s->everybody || ipp_hears(s, to, from)) {
-                tell(s, to, from);
+                share_measurements(s, to, from);
             }
         }
     }
@@ -379,14 +379,14 @@ static void note(ipp *s)
 {
     for (int k = 0; k < IPP_THIRDS; k++) {
         if (s->step == ((k + 1) * s->moves + IPP_THIRDS - 1) / IPP_THIRDS) {
-            const field_score f = field_judge(&s->field);
+            const field_score f = field_score_of(&s->field);
             s->episode.entropy[k] = (double)f.H / FIELD_ONE / (double)s->field.n_target;
             s->episode.f1[k] = 2 * (double)f.n_found / (double)(s->field.n_target + f.n_claimed);
         }
     }
 }
 
-static void tell_metrics(const ipp *s, double *metric)
+static void write_metrics(const ipp *s, double *metric)
 {
     const ipp_episode *e = &s->episode;
     for (int k = 0; k < IPP_THIRDS; k++) {
@@ -436,7 +436,7 @@ static dt_status step(void *self, const dt_env_io *io)
     if (!is_over) {
         return DT_OK;
     }
-    tell_metrics(s, io->metric);
+    write_metrics(s, io->metric);
     return DT_DONE;
 }
 

@@ -75,7 +75,7 @@ typedef struct ipp {
 /* place.c. Where a move leads; false where that is outside. */
 bool ipp_target(const ipp *s, const ipp_place *from, int32_t move, ipp_place *to_p);
 /* Who else than UAV i is there; as many as there are: nobody. */
-uint32_t ipp_who(const ipp *s, uint32_t i, const ipp_place *at);
+uint32_t ipp_occupant(const ipp *s, uint32_t i, const ipp_place *at);
 bool ipp_hears(const ipp *s, uint32_t i, uint32_t j);
 field_rect ipp_footprint(const ipp *s, const ipp_place *at);
 /* The belief of UAV i. */

@@ -313,7 +313,7 @@ IN_BOTH int16_t weigh(int16_t odds, int16_t unsure)
 
 /* One by one: gathering is slower, by compilers or by processors. */
 #if HAS_WIDE
-static void look_up(const int16_t *entropy, const int16_t *odds, int16_t *h, int32_t n)
+static void look_up_entropy(const int16_t *entropy, const int16_t *odds, int16_t *h, int32_t n)
 {
     for (int32_t x = 0; x < n; x += 8, odds += 8) {
         __m128i v = _mm_cvtsi32_si128((uint16_t)entropy[odds[0]]);
@@ -328,7 +328,7 @@ static void look_up(const int16_t *entropy, const int16_t *odds, int16_t *h, int
     }
 }
 #else
-static void look_up(const int16_t *entropy, const int16_t *odds, int16_t *h, int32_t n)
+static void look_up_entropy(const int16_t *entropy, const int16_t *odds, int16_t *h, int32_t n)
 {
     for (int32_t x = 0; x < n; x++) {
         h[x] = entropy[odds[x]];
@@ -429,7 +429,7 @@ IN_BOTH void measure(field *f, field_view *view, uint32_t n, const field_level *
             }
         }
         for (uint32_t k = 0; k < n_runs; k++) {
-            look_up(f->entropy + f->limit, odds + run[k][0], row.h + run[k][0], whole(run[k][1] - run[k][0]));
+            look_up_entropy(f->entropy + f->limit, odds + run[k][0], row.h + run[k][0], whole(run[k][1] - run[k][0]));
         }
         draw_ahead(view, n, y + 1, &row);
         fetch_ahead(f, view, n, y + 2);
@@ -455,7 +455,7 @@ void field_measure(field *f, field_view *view, uint32_t n, const field_level *le
     }
 }
 
-field_score field_judge(const field *f)
+field_score field_score_of(const field *f)
 {
     return f->score;
 }

@@ -91,7 +91,7 @@ field_rect field_footprint(const field *f, int32_t x, int32_t y, int32_t half);
 void field_measure(field *f, field_view *view, uint32_t n, const field_level *level, field_worth *worth_p);
 
 /* Of the whole field. */
-field_score field_judge(const field *f);
+field_score field_score_of(const field *f);
 
 /* L of a probability in (0,1), rounded, and back. */
 int32_t field_odds(double p);

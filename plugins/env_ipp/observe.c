@@ -94,7 +94,7 @@ static void write_moves(ipp *s, uint32_t i, uint8_t *mask, float *moves)
     for (int32_t m = 0; m < IPP_MOVES; m++) {
         ipp_place to;
         inside[m] = ipp_target(s, &s->place[i], m, &to);
-        mask[m] = inside[m] && ipp_who(s, i, &to) == ipp_n(s);
+        mask[m] = inside[m] && ipp_occupant(s, i, &to) == ipp_n(s);
         any = any || mask[m];
         moves[m * IPP_COLUMNS + IPP_CHANCE] = (float)dt_random_uniform(&s->chance);
         if (inside[m]) {

@@ -12,7 +12,7 @@ bool ipp_target(const ipp *s, const ipp_place *from, int32_t move, ipp_place *to
            to_p->level < FIELD_LEVELS;
 }
 
-uint32_t ipp_who(const ipp *s, uint32_t i, const ipp_place *at)
+uint32_t ipp_occupant(const ipp *s, uint32_t i, const ipp_place *at)
 {
     uint32_t j = 0;
     while (j < ipp_n(s) &&

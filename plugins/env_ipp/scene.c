@@ -41,7 +41,7 @@ static uint32_t state_of(const ipp *s, int32_t x, int32_t y)
                                               : DT_SCENE_YELLOW;
 }
 
-static void look(const void *self, dt_scene *out)
+static void draw_scene(const void *self, dt_scene *out)
 {
     const ipp *s = self;
     const float step = (float)s->config.step_m;
@@ -74,4 +74,4 @@ static void look(const void *self, dt_scene *out)
     }
 }
 
-const dt_scene_api ipp_scene = {.struct_size = sizeof(dt_scene_api), .roads = roads, .look = look};
+const dt_scene_api ipp_scene = {.struct_size = sizeof(dt_scene_api), .roads = roads, .look = draw_scene};

@@ -77,7 +77,7 @@ void board_begin(board *b, uint64_t seed)
 /* ---- coming back ------------------------------------------------------------------------------------------------- */
 
 /* Free neighbours of c other than `without`, in the order of the search; at most two of them count. */
-static uint32_t look_around(const cells *room, uint32_t c, uint32_t without, uint32_t out[2])
+static uint32_t find_exits(const cells *room, uint32_t c, uint32_t without, uint32_t out[2])
 {
     static const uint8_t order[] = {CELLS_RIGHT, CELLS_DOWN, CELLS_UP, CELLS_LEFT};
     uint32_t n = 0;
@@ -95,8 +95,8 @@ static bool find_three(const cells *room, uint32_t c, uint32_t out[BOARD_LENGTH]
 {
     uint32_t beyond[2];
     out[0] = c;
-    const uint32_t n = look_around(room, c, c, out + 1);
-    if (n == 1 && look_around(room, out[1], c, beyond) > 0) {
+    const uint32_t n = find_exits(room, c, c, out + 1);
+    if (n == 1 && find_exits(room, out[1], c, beyond) > 0) {
         out[2] = beyond[0];
         return true;
     }
@@ -210,7 +210,7 @@ static void earn(board *b, uint32_t snake, uint32_t length)
 }
 
 /* Bodies of the dead go, heads of the living come. */
-static void settle(board *b)
+static void finish_step(board *b)
 {
     uint32_t total = BOARD_BEANS;
     for (uint32_t i = 0; i < BOARD_SNAKES; i++) {
@@ -245,7 +245,7 @@ void board_step(board *b, const uint8_t *action, const board_fate *fate)
         move(b, i, direction[i]);
     }
     collide(b);
-    settle(b);
+    finish_step(b);
     lay_beans(b, fate);
     b->step++;
 }

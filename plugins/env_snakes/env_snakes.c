@@ -322,13 +322,13 @@ static dt_status step(void *self, const dt_env_io *io)
 
 /* ---- the plugin -------------------------------------------------------------------------------------------------- */
 
-static void look(const void *self, dt_scene *out)
+static void draw_scene(const void *self, dt_scene *out)
 {
     const state *s = self;
-    scene_look(&s->board, s->team, out);
+    scene_draw(&s->board, s->team, out);
 }
 
-static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads = scene_roads, .look = look};
+static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads = scene_roads, .look = draw_scene};
 
 static const char *const results[] = {"metrics/score||pieces|higher|growth of the team",
                                       "metrics/rival_score||pieces|lower|growth of the other team",

@@ -31,7 +31,7 @@ typedef struct view { /* what a snake looks at */
     uint32_t n_blocked, length;
 } view;
 
-static view look(const board *b, uint32_t snake, uint32_t bean)
+static view view_cells(const board *b, uint32_t snake, uint32_t bean)
 {
     const board_snake *s = &b->snake[snake];
     view v = {.length = s->length};
@@ -148,7 +148,7 @@ void rival_act(uint32_t rule, const board *b, uint32_t team, dt_random *r, uint8
             continue;
         }
         const uint32_t k = nearest(board_head(&b->snake[snake]), bean, n);
-        const view v = look(b, snake, bean[k]);
+        const view v = view_cells(b, snake, bean[k]);
         action[i] = act_by(rule, b, &v);
         if (rule == RIVAL_L2) { /* its bean is its own */
             n--;

@@ -50,7 +50,7 @@ static float risk_of(const board *b, uint32_t head)
     return blocked / CELLS_DIRECTIONS;
 }
 
-void scene_look(const board *b, uint32_t team, dt_scene *out)
+void scene_draw(const board *b, uint32_t team, dt_scene *out)
 {
     out->time_s = b->step;
     out->n_vehicles = out->n_signals = 0;

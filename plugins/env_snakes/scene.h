@@ -12,6 +12,6 @@
 
 void scene_roads(const void *self, dt_scene_roads *out);
 /* team: that of the agents. */
-void scene_look(const board *b, uint32_t team, dt_scene *out);
+void scene_draw(const board *b, uint32_t team, dt_scene *out);
 
 #endif

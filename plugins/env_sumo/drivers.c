@@ -240,7 +240,7 @@ static history_state state_of(const state *s, const sumo_vehicle *v)
 }
 
 /* Keeps where everybody is; who has just left, where it was seen last. */
-static dt_status keep(state *s)
+static dt_status record_history(state *s)
 {
     drivers *d = &s->drivers;
     history_state *frame = NULL;
@@ -406,7 +406,7 @@ static void write_ahead(const state *s, const place *w, float *out)
     write_pair(s, NOTHING_M, 0, 0, v, own, out + (size_t)2 * PAIR_FEATURES);
 }
 
-static void write_beside(const state *s, const place *w, float *out)
+static void write_neighbours(const state *s, const place *w, float *out)
 {
     const double v = w->last.speed, own = -s->config.low_mps2;
     for (int i = 0; i < 2; i++, out += (size_t)2 * PAIR_FEATURES) {
@@ -431,7 +431,7 @@ static dt_status observe(state *s, const dt_env_io *io)
         write_ego(w, ego + (size_t)k * EGO_FEATURES);
         write_ahead(s, w, ahead + (size_t)k * AHEAD_ROWS * PAIR_FEATURES);
         if (beside != NULL) {
-            write_beside(s, w, beside + (size_t)k * BESIDE_ROWS * PAIR_FEATURES);
+            write_neighbours(s, w, beside + (size_t)k * BESIDE_ROWS * PAIR_FEATURES);
             for (int i = 0; i < 2; i++) {
                 const bool is_free = w->seen.side[i].ahead.gap > 0 && w->seen.side[i].behind.gap > 0;
                 io->mask[k * N_SIDES + LEFT + i] = w->seen.side[i].exists != 0 && is_free;
@@ -455,7 +455,7 @@ dt_status drivers_reset(state *s, const dt_env_io *io, uint64_t seed)
     s->totals.conflict_s = s->totals.longest_s = NAN; /* of signals that are agents */
     history_reset(&d->history);
     DT_TRY_H(find(s));
-    DT_TRY_H(keep(s));
+    DT_TRY_H(record_history(s));
     return observe(s, io);
 }
 
@@ -558,7 +558,7 @@ dt_status drivers_step(state *s, const dt_env_io *io, double step_s)
         DT_TRY_H(note_collisions(s));
         DT_TRY_H(find(s));
         scene_tell(s);
-        DT_TRY_H(keep(s));
+        DT_TRY_H(record_history(s));
         all += pace(s);
         n_done++;
         add_danger(s, 1.0 / (double)n_steps, io->cost);

@@ -531,7 +531,7 @@ static dt_status write_metrics(state *s, const dt_env_io *io)
 {
     sumo_result r;
     measures m;
-    DT_TRY_H(scene_keep(s));
+    DT_TRY_H(scene_record(s));
     s->has_episode = false;
     if (s->api->finish(&r) != 0) {
         return env_fail(s, DT_EIO, "the results were not read");

@@ -521,7 +521,7 @@ dt_status lights_reset(state *s, const dt_env_io *io)
     for (uint32_t k = s->n_agents; k < places(s); k++) {
         io->alive[k] = 0;
     }
-    DT_TRY_H(look(s));
+    DT_TRY_H(read_traffic(s));
     measure_signals(s, 0, NULL);
     write_masks(s, io);
     return observe(s, io);
@@ -555,7 +555,7 @@ static dt_status write_costs(state *s, const dt_env_io *io)
 dt_status lights_step(state *s, const dt_env_io *io, double step_s)
 {
     DT_TRY_H(s->config.control == CONTROL_PROGRAM ? advance(s, step_s) : control_signals(s, io->act_i, step_s));
-    DT_TRY_H(look(s));
+    DT_TRY_H(read_traffic(s));
     if (s->reward != REWARD_FORMULA) {
         reward_agents(s, step_s, io->reward);
     }

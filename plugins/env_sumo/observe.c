@@ -138,7 +138,7 @@ static void count_red(state *s, agent *a)
     }
 }
 
-dt_status look(state *s)
+dt_status read_traffic(state *s)
 {
     if (s->api->vehicles(&s->vehicle, &s->n_vehicles) != 0 || s->api->pending(s->pending) != 0) {
         return DT_FAIL_H(s->h, DT_EIO, "SUMO: %s", s->api->error());

@@ -27,7 +27,7 @@
 #include "env_sumo.h"
 
 /* Looks at the simulation; what it finds stays in s until the next look. Errors: DT_EIO (SUMO), DT_ENOMEM. */
-dt_status look(state *s);
+dt_status read_traffic(state *s);
 /* What each agent's traffic has suffered in the step that ends here, in vehicle-seconds, as rewards. */
 void reward_agents(state *s, double step_s, float *reward);
 /* Quantities of each agent for the user's formulas, after look and costs. cost: of the step; NULL after reset, when

@@ -78,7 +78,7 @@ static float risk_of(const state *s, const sumo_vehicle *v)
     return !is_read ? NAN : isfinite(ahead.gap) ? dt_scene_risk(ahead.gap, v->speed - ahead.speed) : 0;
 }
 
-static void look_at_vehicles(state *s, dt_scene *out)
+static void draw_vehicles(state *s, dt_scene *out)
 {
     out->n_vehicles = 0;
     if (s->api->vehicles(&s->vehicle, &s->n_vehicles) != 0) {
@@ -127,7 +127,7 @@ static bool is_first_of_lane(const sumo_signal *g, uint32_t link)
     return g->from[link] != SUMO_NONE;
 }
 
-static void look_at_signal(const state *s, uint32_t number, const sumo_line *line, dt_scene *out)
+static void draw_signal(const state *s, uint32_t number, const sumo_line *line, dt_scene *out)
 {
     const sumo_signal *g = &s->net->signal[number];
     if (s->api->get_state(number, s->picture.letters) != 0) {
@@ -166,10 +166,10 @@ static void look_now(state *s, dt_scene *out)
     sumo_roads r;
     out->time_s = s->time_s - s->begin_s;
     out->n_signals = 0;
-    look_at_vehicles(s, out);
+    draw_vehicles(s, out);
     if (has_letters(s) && s->api->roads(&r) == 0) {
         for (uint32_t i = 0; i < s->net->n_signals; i++) {
-            look_at_signal(s, i, r.line, out);
+            draw_signal(s, i, r.line, out);
         }
     }
 }
@@ -188,7 +188,7 @@ static void copy_last(const state *s, dt_scene *out)
     }
 }
 
-static void look(const void *self, dt_scene *out)
+static void draw_scene(const void *self, dt_scene *out)
 {
     state *s = (state *)(uintptr_t)self;
     s->picture.is_drawn = true;
@@ -215,7 +215,7 @@ static void forget_last(state *s)
     s->picture.last = (dt_scene){.struct_size = sizeof(dt_scene)};
 }
 
-dt_status scene_keep(state *s)
+dt_status scene_record(state *s)
 {
     dt_scene *last = &s->picture.last;
     if (!s->picture.is_drawn) {
@@ -238,5 +238,8 @@ void scene_forget(state *s)
     s->picture.letters = NULL;
 }
 
-const dt_scene_api scene_api = {
-    .struct_size = sizeof(dt_scene_api), .roads = roads, .look = look, .watch = watch, .labels = &dt_traffic_labels};
+const dt_scene_api scene_api = {.struct_size = sizeof(dt_scene_api),
+                                .roads = roads,
+                                .look = draw_scene,
+                                .watch = watch,
+                                .labels = &dt_traffic_labels};

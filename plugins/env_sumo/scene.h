@@ -19,7 +19,7 @@ static inline void scene_tell(const state *s)
     }
 }
 /* Before SUMO is closed at the end of an episode: keeps the last moment, where somebody looks. DT_ENOMEM. */
-dt_status scene_keep(state *s);
+dt_status scene_record(state *s);
 /* What belongs to a scenario goes; the watcher stays. */
 void scene_forget(state *s);
 

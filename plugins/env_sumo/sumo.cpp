@@ -202,7 +202,7 @@ class quiet
 };
 
 /* Lines of SUMO's, joined, without what they begin with in vain. */
-string one_line(const string &text)
+string join_lines(const string &text)
 {
     string out;
     std::istringstream lines(text);
@@ -265,7 +265,7 @@ template <typename F> int caught(F f)
         }
         return 0;
     } catch (const std::exception &e) {
-        const string printed = with_names(s, one_line(quiet::text())), thrown = with_names(s, one_line(e.what()));
+        const string printed = with_names(s, join_lines(quiet::text())), thrown = with_names(s, join_lines(e.what()));
         s.error = thrown;
         if (!printed.empty() && printed.find(thrown) == string::npos) {
             s.error = thrown.empty() || thrown == "Process Error" ? printed : thrown + "; " + printed;
@@ -676,7 +676,7 @@ bool may_drive_on(const string &lane, const string &vehicle_class)
     return allowed.empty() || std::find(allowed.begin(), allowed.end(), vehicle_class) != allowed.end();
 }
 
-void look_aside(const simulation &s, const string &id, sumo_driver &out)
+void find_lane_neighbours(const simulation &s, const string &id, sumo_driver &out)
 {
     using libsumo::Vehicle;
     const string edge = Vehicle::getRoadID(id), vehicle_class = Vehicle::getVehicleClass(id);
@@ -698,7 +698,7 @@ void look_aside(const simulation &s, const string &id, sumo_driver &out)
 }
 
 /* Where it must stop: a red light, a yellow one that it can stop at, the end of a lane that is not on its route. */
-double way_to_stop(simulation &s, const string &id, double speed, double sight_m)
+double distance_to_stop(simulation &s, const string &id, double speed, double sight_m)
 {
     using libsumo::Vehicle;
     double way = INFINITY;
@@ -718,7 +718,7 @@ double way_to_stop(simulation &s, const string &id, double speed, double sight_m
     return way < sight_m ? way : INFINITY;
 }
 
-void look_around(simulation &s, const string &id, double sight_m, sumo_driver &out)
+void find_neighbours(simulation &s, const string &id, double sight_m, sumo_driver &out)
 {
     using libsumo::Vehicle;
     const double speed = Vehicle::getSpeed(id), dt = Simulation::getDeltaT();
@@ -726,8 +726,8 @@ void look_around(simulation &s, const string &id, double sight_m, sumo_driver &o
     out.ahead = near_of(s, leader.first, leader.second, Vehicle::getMinGap(id));
     out.behind =
         near_of(s, follower.first, follower.second, follower.first.empty() ? 0 : Vehicle::getMinGap(follower.first));
-    look_aside(s, id, out);
-    out.stop_gap = way_to_stop(s, id, speed, sight_m);
+    find_lane_neighbours(s, id, out);
+    out.stop_gap = distance_to_stop(s, id, speed, sight_m);
     double next = std::min(Vehicle::getAllowedSpeed(id), speed + Vehicle::getAccel(id) * dt);
     if (!leader.first.empty()) {
         next = std::min(next, Vehicle::getFollowSpeed(id, speed, leader.second, out.ahead.speed,
@@ -968,7 +968,7 @@ int shim_vehicles(const sumo_vehicle **out, uint32_t *n)
 
 int shim_driver(int64_t number, double sight_m, sumo_driver *out)
 {
-    return guarded([&](simulation &s) { look_around(s, id_of(s, number), sight_m, *out); });
+    return guarded([&](simulation &s) { find_neighbours(s, id_of(s, number), sight_m, *out); });
 }
 
 int shim_take(int64_t number, int32_t speed_mode, int32_t lane_mode)
@@ -1013,7 +1013,7 @@ int shim_events(sumo_events *out)
         braking = s.braking;
         collided = s.collided;
         s.collided.clear();
-        s.events_warnings = one_line(s.warnings);
+        s.events_warnings = join_lines(s.warnings);
         *out = s.events;
         out->collision = collision.data();
         out->braking = braking.data();

@@ -17,7 +17,7 @@ typedef struct gap {
 } gap;
 
 /* Who comes to the start of a lane over a junction, in a network from a file: the nearest one. x: of a rear on it. */
-static void look_upstream(const sim *s, int32_t to, double x, gap *g)
+static void find_follower_upstream(const sim *s, int32_t to, double x, gap *g)
 {
     const int32_t edge = s->net.lane[to].edge;
     for (int32_t i = s->search.first[edge]; i < s->search.first[edge + 1]; i++) {
@@ -42,7 +42,7 @@ static void look_upstream(const sim *s, int32_t to, double x, gap *g)
 }
 
 /* j: vehicles of lane `to` that are ahead of x. 0 when what is behind cannot be seen. */
-static int look_aside(const sim *s, const vehicle *w, int32_t to, int32_t j, double x, double length, gap *g)
+static int find_adjacent_gap(const sim *s, const vehicle *w, int32_t to, int32_t j, double x, double length, gap *g)
 {
     const lane_state *l = &s->lane[to];
     const double rest = s->net.lane[to].length - x;
@@ -51,8 +51,8 @@ static int look_aside(const sim *s, const vehicle *w, int32_t to, int32_t j, dou
         g->ahead = s->x[g->q - 1] - s->length[g->q - 1] - x;
         g->ahead_v = s->v[g->q - 1];
     } else {
-        const int32_t way = place_way(s, w, to, 0);
-        g->ahead = move_look(s, w, to, way, rest, &g->ahead_v);
+        const int32_t way = place_next_lane(s, w, to, 0);
+        g->ahead = move_find_leader(s, w, to, way, rest, &g->ahead_v);
         if (way == NET_NONE && rest < g->ahead) {
             g->ahead = rest;
             g->ahead_v = 0;
@@ -68,7 +68,7 @@ static int look_aside(const sim *s, const vehicle *w, int32_t to, int32_t j, dou
     }
     const int32_t before = s->net.lane[to].before;
     if (before == NET_NONE && s->search.first != NULL) {
-        look_upstream(s, to, x - length, g);
+        find_follower_upstream(s, to, x - length, g);
         return 1;
     }
     if (before == NET_NONE) {
@@ -108,7 +108,7 @@ static int wants(const sim *s, int32_t lane, int32_t p, const gap *g, int must)
         return 1;
     }
     double ahead_v;
-    const double ahead = sim_ahead(s, lane, p, &ahead_v), a_old = follow_slot(s, p, ahead, ahead_v);
+    const double ahead = sim_gap_ahead(s, lane, p, &ahead_v), a_old = follow_slot(s, p, ahead, ahead_v);
     double others = 0;
     if (g->follower != NET_NONE) {
         const double whole = g->behind + s->length[p] + g->ahead;
@@ -141,11 +141,11 @@ static int try_side(sim *s, int32_t lane, int32_t p, int32_t to, int32_t *j_p)
     if (is_steered(s, w)) {
         return 0;
     }
-    if ((!must && (w->need != 0 || rested < REST_S || place_way(s, w, to, 0) == NET_NONE)) || rested < EVERY_S) {
+    if ((!must && (w->need != 0 || rested < REST_S || place_next_lane(s, w, to, 0) == NET_NONE)) || rested < EVERY_S) {
         return 0;
     }
     gap g;
-    if (!look_aside(s, w, to, *j_p, s->x[p], s->length[p], &g) || !wants(s, lane, p, &g, must)) {
+    if (!find_adjacent_gap(s, w, to, *j_p, s->x[p], s->length[p], &g) || !wants(s, lane, p, &g, must)) {
         return 0;
     }
     const int32_t vid = s->who[p];
@@ -201,7 +201,7 @@ static int find_gap(const sim *s, int32_t vid, int side, int32_t *to_p, gap *g)
         j++;
     }
     *to_p = to;
-    return look_aside(s, w, to, j, s->x[p], s->length[p], g) && has_room(s, g);
+    return find_adjacent_gap(s, w, to, j, s->x[p], s->length[p], g) && has_room(s, g);
 }
 
 int change_is_possible(const sim *s, int32_t vid, int side)
@@ -211,7 +211,7 @@ int change_is_possible(const sim *s, int32_t vid, int side)
     return find_gap(s, vid, side, &to, &g);
 }
 
-int change_look(const sim *s, int32_t vid, int side, change_view *out)
+int change_evaluate(const sim *s, int32_t vid, int side, change_view *out)
 {
     gap g;
     int32_t to;
@@ -228,7 +228,7 @@ static int is_taken(const sim *s, int32_t vid, int32_t to, const gap *g)
     double rest = s->net.lane[to].length - s->x[sim_slot_of(s, vid)];
     const int is_first = g->q == slot_front(&s->lane[to]);
     const vehicle *w = &s->vehicle[vid];
-    const int32_t ahead = is_first ? move_first(s, w, place_way(s, w, to, 0), &rest) : g->q - 1;
+    const int32_t ahead = is_first ? move_first(s, w, place_next_lane(s, w, to, 0), &rest) : g->q - 1;
     return (ahead != NET_NONE && s->vehicle[s->who[ahead]].last == s->elapsed_s) ||
            (g->follower != NET_NONE && s->vehicle[s->who[g->follower]].last == s->elapsed_s);
 }
@@ -269,7 +269,7 @@ void change_cooperate(sim *s)
             j++;
         }
         gap g;
-        if (!look_aside(s, w, to, j, s->x[p], s->length[p], &g)) {
+        if (!find_adjacent_gap(s, w, to, j, s->x[p], s->length[p], &g)) {
             continue;
         }
         if (j > 0 && g.ahead > -s->length[p]) {

@@ -23,7 +23,7 @@ int change_is_possible(const sim *s, int32_t vehicle, int side);
 typedef struct change_view {
     double ahead, ahead_v, behind, behind_v;
 } change_view;
-int change_look(const sim *s, int32_t vehicle, int side, change_view *out);
+int change_evaluate(const sim *s, int32_t vehicle, int side, change_view *out);
 /* Does it; 0 where it is not possible, or where another one came beside it in this step. Not while lanes are walked. */
 int change_to(sim *s, int32_t vehicle, int side);
 /* After the accelerations of the models: gaps are made. */

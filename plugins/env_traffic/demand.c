@@ -284,7 +284,7 @@ static vehicle vehicle_of(const sim *s, const newcomer *c, int32_t lane)
 }
 
 /* Can it stop at a line ahead that it must not pass? Becomes as slow as needed where its speed is not exact. */
-static int heeds_line(const sim *s, const newcomer *c, int32_t lane, entry *out)
+static int can_stop_at_line(const sim *s, const newcomer *c, int32_t lane, entry *out)
 {
     if (c->trip == NULL) {
         return 1; /* scenarios built by code begin far from junctions */
@@ -309,7 +309,7 @@ static double gap_ahead(const sim *s, const newcomer *c, int32_t lane, int32_t b
         return FREE_GAP;
     }
     const vehicle w = vehicle_of(s, c, lane);
-    return move_look(s, &w, lane, place_way(s, &w, lane, 0), s->net.lane[lane].length - x, speed_p);
+    return move_find_leader(s, &w, lane, place_next_lane(s, &w, lane, 0), s->net.lane[lane].length - x, speed_p);
 }
 
 /* May it begin with its front bumper at out->x? Fills in the rest. */
@@ -337,7 +337,7 @@ static int can_enter(const sim *s, const newcomer *c, int32_t lane, entry *out)
             out->v = slow;
         }
     }
-    if (!heeds_line(s, c, lane, out)) {
+    if (!can_stop_at_line(s, c, lane, out)) {
         return 0;
     }
     if (behind <= slot_back(l)) {

@@ -567,7 +567,7 @@ static dt_status observe_places(state *s, const dt_env_io *io)
     observe_ego(m, (float *)io->obs[PORT_EGO] + first * EGO_FEATURES);
     observe_ahead(m, (float *)io->obs[PORT_AHEAD] + first * AHEAD_ROWS * PAIR_FEATURES);
     if (m->c->lane_actions) {
-        observe_beside(m, (float *)io->obs[PORT_BESIDE] + first * BESIDE_ROWS * PAIR_FEATURES);
+        observe_neighbours(m, (float *)io->obs[PORT_BESIDE] + first * BESIDE_ROWS * PAIR_FEATURES);
     }
     for (int32_t k = 0; k < m->n_places; k++) {
         const place *w = &m->place[k];
@@ -610,7 +610,7 @@ static dt_status reset(void *self, const dt_env_io *io, uint64_t seed)
 }
 
 /* The acceleration that the agent of place k asks for. */
-static double asked_for(const state *s, const dt_env_io *io, int32_t k)
+static double action_value(const state *s, const dt_env_io *io, int32_t k)
 {
     if (!has_signals(s)) {
         return io->act_f[k];
@@ -631,7 +631,7 @@ static void take_actions(state *s, const dt_env_io *io)
         if (w->state == PLACE_NEW) {
             w->state = PLACE_ACTING;
         }
-        w->accel = asked_for(s, io, k);
+        w->accel = action_value(s, io, k);
         w->collided = 0;
         if (w->state != PLACE_ACTING || !m->c->lane_actions || m->c->baseline) {
             continue;
@@ -644,7 +644,7 @@ static void take_actions(state *s, const dt_env_io *io)
     if (!m->c->baseline) {
         for (uint32_t k = 0; k < s->n_signals; k++) {
             const int32_t phase = io->act_i[(size_t)k * s->n_heads + (size_t)s->head[HEAD_PHASE]];
-            (void)signal_ask(m, (int32_t)k, phase); /* what the mask forbids changes nothing */
+            (void)signal_request(m, (int32_t)k, phase); /* what the mask forbids changes nothing */
         }
     }
 }
@@ -659,7 +659,7 @@ static void add_danger(const sim *m, double share, float *cost)
         }
         const int32_t lane = m->vehicle[w->vehicle].lane, p = sim_slot_of(m, w->vehicle);
         double ahead;
-        const double gap = sim_ahead(m, lane, p, &ahead);
+        const double gap = sim_gap_ahead(m, lane, p, &ahead);
         float *row = cost + (size_t)k * SIM_COSTS;
         if (gap < m->c->ttc_s * (m->v[p] - ahead)) {
             row[COST_TTC] += (float)share;
@@ -829,7 +829,7 @@ static void roads(const void *self, dt_scene_roads *out)
     scene_roads(&((const state *)self)->sim, out);
 }
 
-static void look(const void *self, dt_scene *out)
+static void draw_scene(const void *self, dt_scene *out)
 {
     const state *s = self;
     scene_now(&s->sim, (int32_t)s->n_signals, s->frame, s->n_frame, out);
@@ -842,8 +842,11 @@ static void watch(void *self, void (*each)(void *user), void *user)
     s->each_user = user;
 }
 
-static const dt_scene_api scene = {
-    .struct_size = sizeof(dt_scene_api), .roads = roads, .look = look, .watch = watch, .labels = &dt_traffic_labels};
+static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api),
+                                   .roads = roads,
+                                   .look = draw_scene,
+                                   .watch = watch,
+                                   .labels = &dt_traffic_labels};
 
 static const char *const results[] = {"metrics/strict_delay_s||s|lower|time lost per vehicle, with those not inserted",
                                       "metrics/trip_time_s||s|lower|of vehicles that arrived",

@@ -120,7 +120,7 @@ static int is_too_near(const sim *s, const crossing *c, const net_link *other)
 }
 
 /* Is a vehicle on a path that meets that of c, and not yet past the common area? */
-static int has_foe_ahead(const sim *s, const crossing *c)
+static int has_conflict_ahead(const sim *s, const crossing *c)
 {
     const net_links *crosses = &c->j->crosses[c->link->bit];
     for (int32_t f = net_next(crosses, 0); f != NET_NONE; f = net_next(crosses, f + 1)) {
@@ -148,7 +148,7 @@ static void set_passage(const sim *s, crossing *c)
     const driver *d = &s->driver;
     const double next = most(c->by.v, least(c->by.v + d->a * d->dt, c->by.want));
     c->time = time_passage(s, c->link, &c->by, c->rest, s->net.lane[c->link->via].length - c->link->hold, next,
-                           has_foe_ahead(s, c) ? next : FREE_GAP);
+                           has_conflict_ahead(s, c) ? next : FREE_GAP);
 }
 
 /* Is somebody on the path of link f where it meets c's, and still when c gets there? */
@@ -229,7 +229,7 @@ static double next_speed(const sim *s, int32_t p, double rest)
     if (v > MOVING_MPS) {
         return p == slot_front(&s->lane[lane]) ? most(v, least(v + s->driver.a * s->driver.dt, s->want[p])) : v;
     }
-    const double gap = sim_ahead(s, lane, p, &leader);
+    const double gap = sim_gap_ahead(s, lane, p, &leader);
     if (leader < HALTING_MPS && gap - s->driver.s0 < rest) {
         return 0;
     }
@@ -316,7 +316,7 @@ static int must_yield_further(const sim *s, const crossing *c, int32_t f)
                 if (s->v[p] < MOVING_MPS) {
                     break; /* who starts there will see c */
                 }
-                if ((k == 0 || w->next == l->via) && place_way(s, w, other->from, 1) == other->via) {
+                if ((k == 0 || w->next == l->via) && place_next_lane(s, w, other->from, 1) == other->via) {
                     if (comes_first(s, c, f, p, end - s->x[p])) {
                         return 1;
                     }
@@ -412,7 +412,7 @@ static int is_free(const sim *s, crossing *c, net_links first)
 }
 
 /* Is a vehicle on a path that meets the way of c before the place where it yields? */
-static int is_held_before(const sim *s, const crossing *c)
+static int must_stop_before(const sim *s, const crossing *c)
 {
     const net_links *crosses = &c->j->crosses[c->link->bit];
     for (int32_t f = net_next(crosses, 0); f != NET_NONE; f = net_next(crosses, f + 1)) {
@@ -424,7 +424,7 @@ static int is_held_before(const sim *s, const crossing *c)
 }
 
 /* May c pass the place inside the junction where it yields? */
-static int may_go_on(const sim *s, crossing *c)
+static int may_continue(const sim *s, crossing *c)
 {
     const double need = braking_in_steps(&s->driver, c->by.v, c->rest);
     if (c->rest > c->link->visible) {
@@ -459,10 +459,10 @@ double junction_stop(const sim *s, const net_link *link, const comer *by)
         }
     }
     if (link->hold > 0) {
-        if (by->rest >= 0 && need <= COMMITTED && is_held_before(s, &c)) {
+        if (by->rest >= 0 && need <= COMMITTED && must_stop_before(s, &c)) {
             return line;
         }
-        return may_go_on(s, &c) ? FREE_GAP : c.rest - YIELD_MARGIN_M;
+        return may_continue(s, &c) ? FREE_GAP : c.rest - YIELD_MARGIN_M;
     }
     if (j->n_phases == 0 && net_has(&j->stops, link->bit) && !has_halted(s, &c)) {
         return need > BRAKE_MAX ? FREE_GAP : line;
@@ -626,7 +626,7 @@ static int is_inside(const sim *s, const net_junction *j, int32_t a, int32_t b)
     return 0;
 }
 
-double junction_held(const sim *s, int32_t lane, int32_t p)
+double junction_stop_distance(const sim *s, int32_t lane, int32_t p)
 {
     const net_lane *here = &s->net.lane[lane];
     const int32_t next = s->vehicle[s->who[p]].next;

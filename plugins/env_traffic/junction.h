@@ -36,7 +36,7 @@ int junction_may_pass(const sim *s, const net_link *link, const comer *by);
 int junction_lets_pass(const sim *s, int32_t lane, int32_t p);
 /* Way of the first vehicle of a lane to the next place, within SIGHT_M, where another one is on a path that crosses its
  * own; FREE_GAP where there is none. Places that it has reached itself do not count. */
-double junction_held(const sim *s, int32_t lane, int32_t p);
+double junction_stop_distance(const sim *s, int32_t lane, int32_t p);
 /* Vehicles whose paths cross and that overlap: counts each meeting once, as a collision. */
 void junction_check(sim *s);
 

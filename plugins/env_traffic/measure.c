@@ -81,7 +81,7 @@ void measure_advance(measure *m, const sim *s)
 }
 
 /* Vehicles on the lanes that lead to junction k; returns how many were there at the decision before. */
-static int32_t look_at_arms(measure *m, const sim *s, int32_t k, double *q, int32_t *heading_p)
+static int32_t measure_arms(measure *m, const sim *s, int32_t k, double *q, int32_t *heading_p)
 {
     const net_junction *j = &s->net.junction[k];
     int32_t heading = 0, stayed = 0;
@@ -144,7 +144,7 @@ void measure_decide(measure *m, const sim *s, const float *cost)
         double *q = g->now.signal;
         int32_t heading = 0;
         memset(q, 0, sizeof(g->now.signal));
-        const int32_t stayed = look_at_arms(m, s, k, q, &heading);
+        const int32_t stayed = measure_arms(m, s, k, q, &heading);
         const double n = q[SIGNAL_VEHICLES];
         q[SIGNAL_SPEED] /= n > 0 ? n : 1;
         q[SIGNAL_RELATIVE_SPEED] = n > 0 ? q[SIGNAL_RELATIVE_SPEED] / n : 1;

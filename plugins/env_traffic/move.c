@@ -29,7 +29,7 @@ int32_t move_first(const sim *s, const vehicle *w, int32_t next, double *rest_p)
         const net_lane *n = &s->net.lane[lane];
         if (w->trip != NET_NONE) {
             edges += n->via_of == NET_NONE;
-            lane = place_way(s, w, lane, edges);
+            lane = place_next_lane(s, w, lane, edges);
         } else {
             lane = n->via_of != NET_NONE ? s->net.link[n->via_of].to
                    : n->n_links == 1     ? s->net.link[n->link].via == NET_NONE ? s->net.link[n->link].to : NET_NONE
@@ -39,7 +39,7 @@ int32_t move_first(const sim *s, const vehicle *w, int32_t next, double *rest_p)
     return NET_NONE;
 }
 
-double move_look(const sim *s, const vehicle *w, int32_t from, int32_t next, double rest, double *speed_p)
+double move_find_leader(const sim *s, const vehicle *w, int32_t from, int32_t next, double rest, double *speed_p)
 {
     double gap = FREE_GAP, way = rest;
     const int32_t first = move_first(s, w, next, &way);
@@ -69,7 +69,7 @@ double move_look(const sim *s, const vehicle *w, int32_t from, int32_t next, dou
 }
 
 /* On its way over a junction a vehicle follows those on other paths into the same lane that are nearer to it. */
-static double look_at_merge(const sim *s, int32_t lane, double rest, double gap, double *speed_p)
+static double leader_at_merge(const sim *s, int32_t lane, double rest, double gap, double *speed_p)
 {
     const net_link *own = &s->net.link[s->net.lane[lane].via_of];
     if (own->junction == NET_NONE) {
@@ -100,10 +100,10 @@ static double ahead_of_first(const sim *s, int32_t lane, int32_t p, double *spee
 {
     const vehicle *w = &s->vehicle[s->who[p]];
     const double rest = s->net.lane[lane].length - s->x[p];
-    return move_look(s, w, lane, w->next, rest, speed_p);
+    return move_find_leader(s, w, lane, w->next, rest, speed_p);
 }
 
-double sim_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p)
+double sim_gap_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p)
 {
     if (p > slot_front(&s->lane[lane])) {
         *speed_p = s->v[p - 1];
@@ -112,7 +112,7 @@ double sim_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p)
     return ahead_of_first(s, lane, p, speed_p);
 }
 
-double sim_behind(const sim *s, int32_t lane, int32_t p, double *speed_p)
+double sim_gap_behind(const sim *s, int32_t lane, int32_t p, double *speed_p)
 {
     const double rear = s->x[p] - s->length[p];
     if (p < slot_back(&s->lane[lane])) {
@@ -158,7 +158,7 @@ static int is_yield(const sim *s, const net_link *l)
 }
 
 /* What the place inside the junction where its link holds it allows a vehicle on the path of that link. */
-static double limit_of_hold(const sim *s, int32_t lane, int32_t p)
+static double limit_at_stop_line(const sim *s, int32_t lane, int32_t p)
 {
     const net_link *l = &s->net.link[s->net.lane[lane].via_of];
     if (l->hold <= s->x[p]) {
@@ -184,7 +184,7 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
                 .want = s->want[p],
                 .length = s->length[p],
                 .is_first = p == slot_front(&s->lane[lane])};
-    double limit = s->net.lane[lane].via_of != NET_NONE ? limit_of_hold(s, lane, p) : FREE_GAP;
+    double limit = s->net.lane[lane].via_of != NET_NONE ? limit_at_stop_line(s, lane, p) : FREE_GAP;
     int32_t next = w->next;
     if (by.rest > SIGHT_M) {
         return FREE_GAP;
@@ -211,7 +211,7 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
         lane = next;
         by.is_first = 0;
         edges += s->net.lane[lane].via_of == NET_NONE;
-        next = place_way(s, w, lane, edges);
+        next = place_next_lane(s, w, lane, edges);
         next = next == NET_NONE ? NET_EXIT : next; /* where to change there is seen there */
     }
     return limit;
@@ -219,7 +219,7 @@ static double limit_of_end(const sim *s, int32_t lane, int32_t p)
 
 double move_entry_speed(const sim *s, const vehicle *w, const comer *by)
 {
-    const int32_t next = place_way(s, w, w->lane, 0);
+    const int32_t next = place_next_lane(s, w, w->lane, 0);
     const int is_line = next >= 0 && s->net.lane[next].via_of != NET_NONE;
     if (next == NET_EXIT || (next != NET_NONE && !is_line) || by->rest > SIGHT_M) {
         return by->v;
@@ -245,10 +245,10 @@ static double accelerate_first(const sim *s, int32_t lane, int32_t p)
     const double rest = s->net.lane[lane].length - s->x[p];
     const int32_t next = s->vehicle[s->who[p]].next;
     if (s->net.lane[lane].via_of != NET_NONE) {
-        gap = look_at_merge(s, lane, rest, gap, &leader);
+        gap = leader_at_merge(s, lane, rest, gap, &leader);
     } else if (next >= 0 && rest < far_enough(&s->driver, s->v[p]) && s->net.lane[next].via_of != NET_NONE &&
                s->net.link[s->net.lane[next].via_of].junction >= s->net.n_signals) {
-        gap = look_at_merge(s, next, rest + s->net.lane[next].length, gap, &leader);
+        gap = leader_at_merge(s, next, rest + s->net.lane[next].length, gap, &leader);
     }
     return least(follow(&s->driver, s->v[p], s->want[p], gap, leader), limit_of_end(s, lane, p));
 }
@@ -264,16 +264,16 @@ static int nears_junction(const sim *s, int32_t lane, int32_t p)
 
 /* Does a follower look at the junction, too? Behind one that goes on it may have to yield itself, and as the first it
  * would find out too late. */
-static int heeds(const sim *s, int32_t lane, int32_t p)
+static int must_watch_junction(const sim *s, int32_t lane, int32_t p)
 {
     return s->vehicle[s->who[p]].next >= 0 && nears_junction(s, lane, p);
 }
 
-static void heed_junction(sim *s, int32_t lane)
+static void brake_for_junction(sim *s, int32_t lane)
 {
     for (int32_t p = slot_front(&s->lane[lane]) + 1; p <= slot_back(&s->lane[lane]) && nears_junction(s, lane, p);
          p++) {
-        s->a[p] = heeds(s, lane, p) ? least(s->a[p], limit_of_end(s, lane, p)) : s->a[p];
+        s->a[p] = must_watch_junction(s, lane, p) ? least(s->a[p], limit_of_end(s, lane, p)) : s->a[p];
     }
 }
 
@@ -283,8 +283,8 @@ double move_model(const sim *s, int32_t lane, int32_t p)
         return accelerate_first(s, lane, p);
     }
     double leader;
-    const double gap = sim_ahead(s, lane, p, &leader), a = follow(&s->driver, s->v[p], s->want[p], gap, leader);
-    return heeds(s, lane, p) ? least(a, limit_of_end(s, lane, p)) : a;
+    const double gap = sim_gap_ahead(s, lane, p, &leader), a = follow(&s->driver, s->v[p], s->want[p], gap, leader);
+    return must_watch_junction(s, lane, p) ? least(a, limit_of_end(s, lane, p)) : a;
 }
 
 static void follow_lane(const driver *d, int32_t n, const double *restrict x, const double *restrict v,
@@ -320,7 +320,7 @@ static void steer(sim *s)
         }
         const int32_t lane = s->vehicle[w->vehicle].lane, p = sim_slot_of(s, w->vehicle);
         double a = w->accel;
-        if (p == slot_front(&s->lane[lane]) || heeds(s, lane, p)) {
+        if (p == slot_front(&s->lane[lane]) || must_watch_junction(s, lane, p)) {
             a = least(a, limit_of_end(s, lane, p));
         }
         s->a[p] = least(a, (s->want[p] - s->v[p]) / s->c->dt_s);
@@ -338,7 +338,7 @@ void move_accelerate(sim *s)
         const int32_t p = slot_front(l);
         follow_lane(&s->driver, l->n, s->x + p, s->v + p, s->length + p, s->want + p, s->a + p);
         s->a[p] = accelerate_first(s, lane, p);
-        heed_junction(s, lane);
+        brake_for_junction(s, lane);
     }
     change_cooperate(s);
     if (s->driver.model == MODEL_KRAUSS && s->sigma > 0) {

@@ -16,7 +16,7 @@
 #define POINTS_MAX   512
 #define WALKS_MAX    2048 /* the same of the path that is walked: longer ones in longer steps */
 
-int net_fits(const net_size *size, size_t *bytes_p)
+int net_size_bytes(const net_size *size, size_t *bytes_p)
 {
     *bytes_p = 0;
     return dt_grow_size(bytes_p, (size_t)size->lanes, sizeof(net_lane)) &&

@@ -219,7 +219,7 @@ typedef struct net_size {
 
 /* What net_init asks for, the areas left aside; false where that is more than NET_BYTES_MOST. */
 #define NET_BYTES_MOST ((size_t)1 << 30)
-int net_fits(const net_size *size, size_t *bytes_p);
+int net_size_bytes(const net_size *size, size_t *bytes_p);
 /* Room for so many of each. The arrays belong to the net; net_fini frees them. Errors: DT_ENOMEM. */
 dt_status net_init(net *n, const dt_host *h, net_size size);
 void net_fini(net *n, const dt_host *h);

@@ -41,7 +41,7 @@ dt_status file_leave_out(list *notes, const xml *x, const char *what)
     return DT_OK;
 }
 
-void file_say_notes(const dt_host *h, const list *notes)
+void file_report_notes(const dt_host *h, const list *notes)
 {
     const file_note *all = notes->items;
     for (int32_t k = 0; k < notes->n; k++) {
@@ -491,7 +491,7 @@ dt_status netfile_read(netfile *f, const dt_host *h, const xml_text *text)
     static const xml_calls calls = {.begin = begin, .end = end};
     *f = (netfile){.h = h, .path = text->path, .program = NET_NONE, .junction = NET_NONE};
     DT_TRY_H(xml_read(h, text, &calls, f));
-    file_say_notes(h, &f->notes);
+    file_report_notes(h, &f->notes);
     return DT_OK;
 }
 

@@ -88,7 +88,7 @@ void netfile_fini(netfile *f);
 /* Counts an element that is left out; `what` is a sentence's end and lives on. Few kinds are told apart. */
 dt_status file_leave_out(list *notes, const xml *x, const char *what);
 /* Says what was left out. */
-void file_say_notes(const dt_host *h, const list *notes);
+void file_report_notes(const dt_host *h, const list *notes);
 /* May cars go where these attributes are? */
 int file_is_for_cars(const xml *x);
 

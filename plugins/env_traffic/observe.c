@@ -109,7 +109,7 @@ void observe_ego(const sim *s, float *ego)
         }
         const int32_t lane = s->vehicle[w->vehicle].lane, p = sim_slot_of(s, w->vehicle);
         double ahead, behind;
-        const double gap = sim_ahead(s, lane, p, &ahead), back = sim_behind(s, lane, p, &behind);
+        const double gap = sim_gap_ahead(s, lane, p, &ahead), back = sim_gap_behind(s, lane, p, &behind);
         const double way = way_to_line(s, lane, s->x[p]);
         const double seen[EGO_FEATURES] = {s->v[p],
                                            least(gap, FAR_M),
@@ -141,7 +141,7 @@ static void write_pair(const sim *s, const pair *x, float *out)
 }
 
 /* To the line or the end of the lane, where the vehicle must stop; FREE_GAP where it need not. */
-static double way_to_stop(const sim *s, int32_t lane, int32_t p)
+static double distance_to_stop(const sim *s, int32_t lane, int32_t p)
 {
     const double rest = s->net.lane[lane].length - s->x[p];
     const int must = s->vehicle[s->who[p]].next == NET_NONE || !junction_lets_pass(s, lane, p);
@@ -162,9 +162,9 @@ void observe_ahead(const sim *s, float *ahead)
         }
         if (w->vehicle != NET_NONE) {
             const int32_t lane = s->vehicle[w->vehicle].lane, p = sim_slot_of(s, w->vehicle);
-            row[0].gap = sim_ahead(s, lane, p, &row[0].speed);
-            row[1].gap = way_to_stop(s, lane, p);
-            row[2].gap = p == slot_front(&s->lane[lane]) ? junction_held(s, lane, p) : NOTHING_M;
+            row[0].gap = sim_gap_ahead(s, lane, p, &row[0].speed);
+            row[1].gap = distance_to_stop(s, lane, p);
+            row[2].gap = p == slot_front(&s->lane[lane]) ? junction_stop_distance(s, lane, p) : NOTHING_M;
             row[0].follower = row[1].follower = row[2].follower = s->v[p];
         }
         for (int i = 0; i < AHEAD_ROWS; i++) {
@@ -173,7 +173,7 @@ void observe_ahead(const sim *s, float *ahead)
     }
 }
 
-void observe_beside(const sim *s, float *beside)
+void observe_neighbours(const sim *s, float *beside)
 {
     const double own = -s->c->low_mps2;
     for (int32_t k = 0; k < s->n_places; k++) {
@@ -184,7 +184,7 @@ void observe_beside(const sim *s, float *beside)
         const double v = w->vehicle == NET_NONE ? w->speed : s->v[sim_slot_of(s, w->vehicle)];
         for (int side = 0; side < 2; side++) {
             change_view c = {0}; /* where it cannot be done there is no gap */
-            const int is_possible = w->vehicle != NET_NONE && change_look(s, w->vehicle, side == 0 ? 1 : -1, &c);
+            const int is_possible = w->vehicle != NET_NONE && change_evaluate(s, w->vehicle, side == 0 ? 1 : -1, &c);
             const pair before = {c.ahead, c.ahead_v, BRAKE_MAX, v, own};
             const pair after = {c.behind, v, own, is_possible ? c.behind_v : 0, BRAKE_MAX};
             float *out = beside + ((size_t)k * BESIDE_ROWS + (size_t)(2 * side)) * PAIR_FEATURES;

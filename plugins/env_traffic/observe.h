@@ -64,7 +64,7 @@ typedef struct graph_view { /* where the graph goes; size: live N and E */
 dt_status observe_graph(const sim *s, const dt_features_api *f, dt_vehicle *frame, const graph_view *out);
 void observe_ego(const sim *s, float *ego);
 void observe_ahead(const sim *s, float *ahead);
-void observe_beside(const sim *s, float *beside);
+void observe_neighbours(const sim *s, float *beside);
 int32_t observe_signal_width(const net *n); /* D */
 /* signal NULL: the row is made by formulas */
 void observe_signals(const sim *s, float *signal, float *phases, int32_t *neighbour);

@@ -48,7 +48,7 @@ typedef struct mover {
     int32_t who;
 } mover;
 
-static mover take_slot(const sim *s, int32_t p)
+static mover copy_slot(const sim *s, int32_t p)
 {
     return (mover){s->x[p], s->v[p], s->a[p], s->length[p], s->want[p], s->who[p]};
 }
@@ -80,7 +80,7 @@ static int append(sim *s, int32_t lane, const mover *m)
 }
 
 /* The speed that a vehicle wants on a lane. */
-static double wish(const sim *s, int32_t vid, int32_t lane)
+static double desired_speed(const sim *s, int32_t vid, int32_t lane)
 {
     const vehicle *w = &s->vehicle[vid];
     return least(s->net.lane[lane].limit * w->factor, w->top);
@@ -90,11 +90,11 @@ int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q)
 {
     lane_state *lf = &s->lane[from], *lt = &s->lane[to];
     const int32_t at = q - slot_front(lt);
-    mover m = take_slot(s, p);
+    mover m = copy_slot(s, p);
     if (!make_room(s, lt)) {
         return 0;
     }
-    m.want = wish(s, m.who, to);
+    m.want = desired_speed(s, m.who, to);
     q = slot_front(lt) + at;
     slots_move(s, q + 1, q, lt->n - at);
     put_slot(s, q, &m);
@@ -186,7 +186,7 @@ static int32_t best_link(const sim *s, const vehicle *w, int32_t lane, int32_t k
     return best;
 }
 
-int32_t place_way(const sim *s, const vehicle *w, int32_t lane, int32_t k)
+int32_t place_next_lane(const sim *s, const vehicle *w, int32_t lane, int32_t k)
 {
     if (s->net.lane[lane].via_of != NET_NONE) {
         return s->net.link[s->net.lane[lane].via_of].to;
@@ -206,7 +206,7 @@ void place_choose_way(sim *s, int32_t vid)
     vehicle *w = &s->vehicle[vid];
     const net_lane *l = &s->net.lane[w->lane];
     w->need = w->is_pressed = 0;
-    w->next = place_way(s, w, w->lane, 0);
+    w->next = place_next_lane(s, w, w->lane, 0);
     if (l->via_of != NET_NONE || w->target == NET_EXIT) {
         return;
     }
@@ -274,7 +274,7 @@ static void set_lane(sim *s, mover *m, int32_t lane)
 {
     vehicle *w = &s->vehicle[m->who];
     const net_lane *l = &s->net.lane[lane];
-    m->want = wish(s, m->who, lane);
+    m->want = desired_speed(s, m->who, lane);
     w->lane = lane;
     if (l->edge != NET_NONE) {
         enter_edge(s, m->who, l->edge);
@@ -344,7 +344,7 @@ int32_t place_insert(sim *s, int32_t lane, double x, double v, double due, int32
 }
 
 /* The vehicle of a lane's first slot has left the network. */
-static void leave(sim *s, int32_t lane, const mover *m)
+static void remove_vehicle(sim *s, int32_t lane, const mover *m)
 {
     vehicle *w = &s->vehicle[m->who];
     if (w->place != NET_NONE) {
@@ -384,7 +384,7 @@ static void turn_elsewhere(sim *s, int32_t k, int32_t vid)
 }
 
 /* Does a vehicle of another length fit where slot p stands? */
-static int fits(const sim *s, int32_t lane, int32_t p, double length)
+static int fits_gap(const sim *s, int32_t lane, int32_t p, double length)
 {
     return length <= s->length[p] || p == slot_back(&s->lane[lane]) || s->x[p] - length >= s->x[p + 1] + SWAP_GAP_M;
 }
@@ -399,16 +399,16 @@ static void swap_stuck(sim *s, int32_t lane)
     }
     const int32_t p = slot_front(&s->lane[lane]), q = slot_front(&s->lane[left]);
     vehicle *a = &s->vehicle[s->who[p]], *b = &s->vehicle[s->who[q]];
-    if (a->next != NET_NONE || b->next != NET_NONE || a->need <= 0 || b->need >= 0 || !fits(s, lane, p, s->length[q]) ||
-        !fits(s, left, q, s->length[p])) {
+    if (a->next != NET_NONE || b->next != NET_NONE || a->need <= 0 || b->need >= 0 ||
+        !fits_gap(s, lane, p, s->length[q]) || !fits_gap(s, left, q, s->length[p])) {
         return;
     }
-    mover m = take_slot(s, p), n = take_slot(s, q);
+    mover m = copy_slot(s, p), n = copy_slot(s, q);
     const double x = m.x;
     m.x = n.x;
     n.x = x;
-    m.want = wish(s, m.who, left);
-    n.want = wish(s, n.who, lane);
+    m.want = desired_speed(s, m.who, left);
+    n.want = desired_speed(s, n.who, lane);
     put_slot(s, p, &n);
     put_slot(s, q, &m);
     a->lane = left;
@@ -417,7 +417,7 @@ static void swap_stuck(sim *s, int32_t lane)
     place_choose_way(s, n.who);
 }
 
-void place_give_up(sim *s)
+void place_reroute(sim *s)
 {
     for (int32_t k = 0; k < s->net.n_lanes; k++) {
         const lane_state *l = &s->lane[k];
@@ -441,7 +441,7 @@ void place_move_on(sim *s)
         const double end = s->net.lane[lane].length;
         while (l->n > 0 && s->x[slot_front(l)] >= end) {
             const int32_t p = slot_front(l), next = s->vehicle[s->who[p]].next;
-            mover m = take_slot(s, p);
+            mover m = copy_slot(s, p);
             const lane_state *to = next >= 0 ? &s->lane[next] : NULL;
             if (next == NET_NONE || (to != NULL && to->n == to->cap && next != lane)) {
                 s->x[p] = end; /* no way on from here */
@@ -451,7 +451,7 @@ void place_move_on(sim *s)
             l->head++;
             l->n--;
             if (next == NET_EXIT) {
-                leave(s, lane, &m);
+                remove_vehicle(s, lane, &m);
                 continue;
             }
             m.x -= end;

@@ -135,7 +135,7 @@ static dt_status read_all(planfile *r, const xml_text *text)
     }
     DT_TRY_H(plan_add_own_types(r));
     DT_TRY_H(xml_read(r->h, text, &calls, r));
-    file_say_notes(r->h, &r->notes);
+    file_report_notes(r->h, &r->notes);
     if (r->p->flows.n == 0) {
         return DT_FAIL_H(r->h, DT_ECONFIG,
                          "%s: no vehicle is due from %g s (begin_s) to %g s (begin_s + episode_s): change begin_s or "

@@ -274,7 +274,7 @@ static dt_status go_to(planfile *r, const xml *x, option *way, const char *name,
     return DT_OK;
 }
 
-static dt_status look_for_way(planfile *r, const xml *x, option *out)
+static dt_status search_route(planfile *r, const xml *x, option *out)
 {
     const way_end from = end_of(x, 0), to = end_of(x, 1);
     const char *via = xml_get(x, "via"), *at = via != NULL ? via : "", *word;
@@ -313,7 +313,7 @@ dt_status plan_find_way(planfile *r, const xml *x)
         return plan_add_option(r, x, &r->routes, way.at, way.n_edges, 1);
     }
     const int32_t before = r->p->edges.n;
-    const dt_status st = look_for_way(r, x, &way);
+    const dt_status st = search_route(r, x, &way);
     if (st != DT_OK) {
         r->p->edges.n = before;
         return st;

@@ -312,7 +312,7 @@ static dt_status find_way_at_end(planfile *r, const xml *end)
     return plan_find_way(r, &x);
 }
 
-static dt_status leave_out_done(planfile *r, const xml *x, dt_status st)
+static dt_status skip_if_done(planfile *r, const xml *x, dt_status st)
 {
     return st == DT_DONE ? skip_vehicle(r, x, "is left out: not a passenger car, and drives where cars may not") : st;
 }
@@ -335,7 +335,7 @@ static dt_status read_own_route(planfile *r, xml *x)
 
 dt_status plan_open_own_route(planfile *r, xml *x)
 {
-    return leave_out_done(r, x, read_own_route(r, x));
+    return skip_if_done(r, x, read_own_route(r, x));
 }
 
 dt_status plan_open_vehicle(planfile *r, xml *x)
@@ -370,7 +370,7 @@ dt_status plan_open_vehicle(planfile *r, xml *x)
     DT_TRY_H(find_options(r, x, NAMES_TYPES, type, 1, 0));
     r->may_leave_out = !is_plain(r);
     DT_TRY_H(read_begin(r, x));
-    return leave_out_done(r, x, find_routes(r, x));
+    return skip_if_done(r, x, find_routes(r, x));
 }
 
 /* A lane of an edge as its file counts them, as the network does: those for cars. */
@@ -503,7 +503,7 @@ dt_status plan_close_vehicle(planfile *r, const xml *x)
 {
     r->is_open = 0;
     if (!r->is_skipped && r->routes.n == 0 && r->may_seek) {
-        DT_TRY_H(leave_out_done(r, x, find_way_at_end(r, x)));
+        DT_TRY_H(skip_if_done(r, x, find_way_at_end(r, x)));
     }
     if (r->may_seek) {
         r->text.n = r->seeker.text; /* nothing was kept since */
@@ -528,7 +528,7 @@ dt_status plan_close_vehicle(planfile *r, const xml *x)
     if (st != DT_OK) {
         r->p->trips.n = w.trip;
         const xml here = {.h = r->h, .path = x->path, .line = r->line, .element = x->element};
-        return leave_out_done(r, &here, st);
+        return skip_if_done(r, &here, st);
     }
     w.n_trips = r->p->trips.n - w.trip;
     DT_TRY_H(list_add(r->h, &r->p->flows, sizeof(*flow), &flow));

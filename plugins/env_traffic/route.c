@@ -63,7 +63,7 @@ static void rise(route_search *r, int32_t at)
     put(r, at, edge);
 }
 
-static int32_t take_least(route_search *r)
+static int32_t pop_nearest(route_search *r)
 {
     const int32_t least = r->heap[0], last = r->heap[--r->n_heap];
     r->place[least] = NET_NONE;
@@ -111,7 +111,7 @@ void route_find_any(route_search *r, const net *n, const int32_t *targets, int32
         }
     }
     while (r->n_heap > 0) {
-        const int32_t e = take_least(r);
+        const int32_t e = pop_nearest(r);
         r->n_steps += r->first[e + 1] - r->first[e];
         for (int32_t k = r->first[e]; k < r->first[e + 1]; k++) {
             const net_link *l = &n->link[r->into[k]];

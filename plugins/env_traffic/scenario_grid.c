@@ -32,7 +32,7 @@ static int is_inside(const grid *g, int32_t row, int32_t col)
 }
 
 /* The junction where traffic of heading k goes to, or came from where back is set; NET_NONE outside. */
-static int32_t beside(const grid *g, int32_t junction, int k, int back)
+static int32_t neighbour_of(const grid *g, int32_t junction, int k, int back)
 {
     static const int step[ARMS][2] = {{0, 1}, {1, 0}, {0, -1}, {-1, 0}};
     const int sign = back ? -1 : 1;
@@ -89,7 +89,7 @@ static void add_junction(const grid *g, int32_t junction, const int32_t out[ARMS
     for (int k = 0; k < ARMS; k++) {
         const int32_t e = j->arm[k] = in_edge(junction, k);
         j->slot[k] = k * SCENARIO_MAX_LANES;
-        j->neighbour[k] = beside(g, junction, k, 1);
+        j->neighbour[k] = neighbour_of(g, junction, k, 1);
         net_add_way(n, e, out[k], 1 - g->c->left_share - g->c->right_share);
         net_add_way(n, e, out[(k + 1) % ARMS], g->c->left_share);
         net_add_way(n, e, out[(k + 3) % ARMS], g->c->right_share);
@@ -134,7 +134,7 @@ dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols)
     for (int32_t j = 0; j < n; j++) {
         for (int k = 0; k < ARMS; k++) {
             const int32_t e = add_street(&g, j, k, -g.half - c->length_m);
-            if (beside(&g, j, k, 1) == NET_NONE) {
+            if (neighbour_of(&g, j, k, 1) == NET_NONE) {
                 s->source[s->n_sources++] = (source){.edge = e, .rate = c->flow_vph / 3600};
             }
         }
@@ -142,7 +142,7 @@ dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols)
     int32_t exits = n * ARMS;
     for (int32_t j = 0; j < n; j++) {
         for (int k = 0; k < ARMS; k++) {
-            if (beside(&g, j, k, 0) == NET_NONE) {
+            if (neighbour_of(&g, j, k, 0) == NET_NONE) {
                 add_street(&g, j, k, g.half);
             }
         }
@@ -150,7 +150,7 @@ dt_status scenario_build_grid(sim *s, int32_t rows, int32_t cols)
     for (int32_t j = 0; j < n; j++) {
         int32_t out[ARMS];
         for (int k = 0; k < ARMS; k++) {
-            const int32_t next = beside(&g, j, k, 0);
+            const int32_t next = neighbour_of(&g, j, k, 0);
             out[k] = next == NET_NONE ? exits++ : in_edge(next, k);
         }
         add_junction(&g, j, out);

@@ -461,7 +461,7 @@ typedef struct upstream {
 } upstream;
 
 /* Of all edges; the caller frees it. */
-static upstream *look_upstream(const net *n, const dt_host *h)
+static upstream *list_upstream(const net *n, const dt_host *h)
 {
     upstream *of = h->alloc(h, (uint64_t)n->n_edges * sizeof(*of));
     if (of != NULL) {
@@ -504,7 +504,7 @@ static dt_status add_signals(const builder *b)
             DT_TRY_H(add_program(b, g));
         }
     }
-    upstream *of = look_upstream(n, b->f->h);
+    upstream *of = list_upstream(n, b->f->h);
     if (of == NULL) {
         return DT_FAIL_H(b->f->h, DT_ENOMEM, "no memory for the edges that lead to %d edges", (int)n->n_edges);
     }
@@ -556,7 +556,7 @@ static dt_status make_room(const builder *b)
                            .pieces = (int32_t)pieces,
                            .steps = f->steps.n};
     size_t bytes;
-    if (!net_fits(&size, &bytes)) {
+    if (!net_size_bytes(&size, &bytes)) {
         return DT_FAIL_H(f->h, DT_EDATA,
                          "%s: %d lanes, %d connections, %d junctions and %d steps of signals need %zu MB, at most %zu "
                          "are given: cut the network to the part in use",

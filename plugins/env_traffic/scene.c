@@ -38,7 +38,7 @@ void scene_roads(const sim *s, dt_scene_roads *out)
 static float risk_of(const sim *s, int32_t lane, int32_t p)
 {
     double ahead = 0;
-    const double gap = sim_ahead(s, lane, p, &ahead);
+    const double gap = sim_gap_ahead(s, lane, p, &ahead);
     return gap >= FREE_GAP ? 0 : dt_scene_risk(gap, s->v[p] - ahead);
 }
 
@@ -57,7 +57,7 @@ static uint32_t node_of(const seen *g, int64_t id)
     return 0;
 }
 
-static void look_at_lane(const sim *s, int32_t lane, int32_t first_place, const seen *g, dt_scene *out)
+static void draw_lane(const sim *s, int32_t lane, int32_t first_place, const seen *g, dt_scene *out)
 {
     const lane_state *l = &s->lane[lane];
     for (int32_t p = slot_front(l); p < slot_front(l) + l->n; p++, out->n_vehicles++) {
@@ -99,7 +99,7 @@ static uint32_t state_of(const net *n, const signal_state *k, const net_lane *l)
     return state;
 }
 
-static void look_at_signal(const sim *s, int32_t k, int is_agent, dt_scene *out)
+static void draw_signal(const sim *s, int32_t k, int is_agent, dt_scene *out)
 {
     const net_junction *j = &s->net.junction[k];
     for (int32_t a = 0; a < j->n_arms; a++) {
@@ -131,9 +131,9 @@ void scene_now(const sim *s, int32_t first_place, const dt_vehicle *frame, uint3
     }
     out->n_vehicles = out->n_signals = 0;
     for (int32_t lane = 0; lane < s->net.n_lanes; lane++) {
-        look_at_lane(s, lane, first_place, &g, out);
+        draw_lane(s, lane, first_place, &g, out);
     }
     for (int32_t k = 0; k < s->net.n_signals; k++) {
-        look_at_signal(s, k, first_place > 0, out);
+        draw_signal(s, k, first_place > 0, out);
     }
 }

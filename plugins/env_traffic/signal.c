@@ -54,7 +54,7 @@ static void start_green(sim *s, signal_state *g)
     g->served_s[g->phase] = 0;
 }
 
-int signal_ask(sim *s, int32_t junction, int32_t p)
+int signal_request(sim *s, int32_t junction, int32_t p)
 {
     signal_state *g = &s->signal[junction];
     if (!signal_is_legal(s, junction, p)) {
@@ -199,7 +199,7 @@ void signal_step(sim *s)
         signal_state *g = &s->signal[k];
         const int is_fixed = s->c->control == CONTROL_VEHICLES || s->c->baseline;
         if (is_fixed && j->n_steps == 0) {
-            (void)signal_ask(s, k, signal_program(s, k));
+            (void)signal_request(s, k, signal_program(s, k));
         }
         const net_links open = net_union(g->show.green, g->show.yellow);
         if (!net_equal(g->counted, open)) {

@@ -13,7 +13,7 @@ void signal_reset(sim *s);
 /* May phase p be asked for now: the one shown before max_green, others after min_green, in a transition its target. */
 int signal_is_legal(const sim *s, int32_t junction, int32_t p);
 /* Asks; what is not legal is refused (0) and changes nothing. */
-int signal_ask(sim *s, int32_t junction, int32_t p);
+int signal_request(sim *s, int32_t junction, int32_t p);
 /* What the fixed program wants now. */
 int32_t signal_program(const sim *s, int32_t junction);
 /* Time passes by one step; counts conflicting greens, how long queues wait, and how long for which green. */

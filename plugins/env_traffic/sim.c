@@ -138,7 +138,7 @@ void sim_step(sim *s)
 {
     demand_step(s);
     change_step(s);
-    place_give_up(s);
+    place_reroute(s);
     move_accelerate(s);
     move_advance(s);
     place_move_on(s);

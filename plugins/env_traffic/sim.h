@@ -214,8 +214,8 @@ void sim_reset(sim *s, uint64_t seed);
 void sim_step(sim *s);
 int32_t sim_slot_of(const sim *s, int32_t vehicle);
 /* Gap and speed of what is ahead of slot p on its way, FREE_GAP where nothing is in sight. */
-double sim_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p);
-double sim_behind(const sim *s, int32_t lane, int32_t p, double *speed_p);
+double sim_gap_ahead(const sim *s, int32_t lane, int32_t p, double *speed_p);
+double sim_gap_behind(const sim *s, int32_t lane, int32_t p, double *speed_p);
 int64_t sim_waiting(const sim *s); /* vehicles that are due and could not be inserted */
 /* Delay of the whole demand up to now, s: time loss, depart delay, and the wait of those who never entered. */
 double sim_delay(const sim *s);
@@ -227,8 +227,8 @@ void place_choose_way(sim *s, int32_t vehicle); /* next and need, from its lane 
 /* The edge that w goes to k edges after this one: 0 is its target; NET_EXIT, NET_NONE where that is not known yet. */
 int32_t place_target(const sim *s, const vehicle *w, int32_t k);
 /* Where w gets from a lane, of the edge that it is on (k 0) or of the k-th after it: as vehicle.next. */
-int32_t place_way(const sim *s, const vehicle *w, int32_t lane, int32_t k);
-void place_give_up(sim *s); /* who cannot get to its lane turns elsewhere */
+int32_t place_next_lane(const sim *s, const vehicle *w, int32_t lane, int32_t k);
+void place_reroute(sim *s); /* who cannot get to its lane turns elsewhere */
 void place_move_on(sim *s); /* who passed the end of a lane */
 /* Takes slot p out of a lane, puts a vehicle into another one before slot q; keeps the order. */
 int place_shift(sim *s, int32_t from, int32_t p, int32_t to, int32_t q);
@@ -240,7 +240,7 @@ void move_advance(sim *s);
  * the way to the start of that lane, grows to that of its lane. */
 int32_t move_first(const sim *s, const vehicle *w, int32_t next, double *rest_p);
 /* Nearest vehicle after lane `from` on the way `next` of w, rest m before its end. */
-double move_look(const sim *s, const vehicle *w, int32_t from, int32_t next, double rest, double *speed_p);
+double move_find_leader(const sim *s, const vehicle *w, int32_t from, int32_t next, double rest, double *speed_p);
 /* The speed, by->v at most, at which a vehicle w that is about to be inserted can still stop at the line ahead where it
  * must; w needs its lane, target, trip and hop. */
 struct comer;

@@ -172,7 +172,7 @@ static void range_of(uint32_t what, operand a, operand b, operand *out)
 
 /* ---- the tree ---------------------------------------------------------------------------------------------------- */
 
-static dt_status make(parser *p, formula_node node, operand *out)
+static dt_status make_node(parser *p, formula_node node, operand *out)
 {
     formulas *f = p->f;
     if (f->n_nodes == MOST_NODES) {
@@ -192,7 +192,7 @@ static dt_status join(parser *p, uint32_t what, const char *at, operand a, opera
             b.high);
     }
     const bool is_over_all = what == SUM_ALL || what == MEAN_ALL || what == MIN_ALL || what == MAX_ALL;
-    DT_TRY_H(make(p, (formula_node){.what = (uint16_t)what, .a = a.node, .b = b.node}, out));
+    DT_TRY_H(make_node(p, (formula_node){.what = (uint16_t)what, .a = a.node, .b = b.node}, out));
     range_of(what, a, b, out);
     if (!(out->low < INFINITY && out->high > -INFINITY)) {
         return refuse(p, at, false, "the value is too large for a number");
@@ -239,7 +239,7 @@ static dt_status read_number(parser *p, operand *out)
         return refuse(p, from, false, "the number %g is above %g", x, MOST_NUMBER);
     }
     *out = (operand){.low = x, .high = x};
-    return make(p, (formula_node){.what = NUMBER, .number = x}, out);
+    return make_node(p, (formula_node){.what = NUMBER, .number = x}, out);
 }
 
 static bool is_called(const char *name, const char *text, size_t bytes)
@@ -318,7 +318,7 @@ static dt_status read_name(parser *p, operand *out)
     for (uint32_t i = 0; i < n_all; i++) {
         if (is_called(all[i].name, from + (is_column ? prefix : 0), n - (is_column ? prefix : 0))) {
             *out = (operand){.low = all[i].low, .high = all[i].high, .is_by_phase = is_column};
-            return make(p, (formula_node){.what = is_column ? COLUMN : QUANTITY, .index = (uint16_t)i}, out);
+            return make_node(p, (formula_node){.what = is_column ? COLUMN : QUANTITY, .index = (uint16_t)i}, out);
         }
     }
     const char *close = nearest(all, n_all, from + (is_column ? prefix : 0), n - (is_column ? prefix : 0));
@@ -360,7 +360,7 @@ static dt_status read_factor(parser *p, operand *out)
         operand x, zero = {0};
         DT_TRY_H(read_factor(p, &x));
         if (*from == '-') {
-            DT_TRY_H(make(p, (formula_node){.what = NUMBER}, &zero));
+            DT_TRY_H(make_node(p, (formula_node){.what = NUMBER}, &zero));
             DT_TRY_H(join(p, SUBTRACT, from, zero, x, out));
         } else {
             *out = x;

@@ -52,7 +52,7 @@ static void add(opened *o)
     pthread_mutex_unlock(&lock);
 }
 
-static void take_out(const opened *o)
+static void unlink_store(const opened *o)
 {
     pthread_mutex_lock(&lock);
     opened **at = &all;
@@ -148,7 +148,7 @@ static void close_view(const dt_host *h, const dt_store_view *v)
     if (DT_HAS(host, closed)) {
         host->closed(h, o->store);
     }
-    take_out(o);
+    unlink_store(o);
     dt_store_close(o->store);
     dt_free(o);
 }

@@ -372,9 +372,9 @@ static void test_net_is_bounded(void **test)
     size_t bytes;
     const net_size large = {.lanes = 1000, .edges = 500, .links = 300000, .junctions = 300000};
     const net_size city = {.lanes = 100000, .edges = 50000, .links = 100000, .junctions = 20000, .pieces = 1000000};
-    assert_false(net_fits(&large, &bytes));
+    assert_false(net_size_bytes(&large, &bytes));
     assert_true(bytes > NET_BYTES_MOST);
-    assert_true(net_fits(&city, &bytes));
+    assert_true(net_size_bytes(&city, &bytes));
 }
 
 /* Flows that would never end, or that ask for more vehicles than can be counted. */

@@ -364,7 +364,7 @@ static void test_stages(void **state)
     }
     rig_near(g->stage_s, 50, 1e-9);
     const net_links before = j->phase[p].green, after = j->phase[q].green;
-    assert_int_equal(signal_ask(s, 0, q), 1);
+    assert_int_equal(signal_request(s, 0, q), 1);
     for (int i = 0; i < 8; i++) { /* 3 s yellow, 1 s red */
         assert_true(net_equal(g->show.green, net_common(before, after)));
         assert_true(net_equal(g->show.stop, first)); /* goes on; the second has to stop for good */
@@ -390,25 +390,25 @@ static void test_leader_across(void **state)
     double speed = 0;
     const int32_t own = put_before(s, WEST + STRAIGHT, 30, 10), lane = link_of(s, WEST + STRAIGHT)->from;
     const int32_t p = sim_slot_of(s, own);
-    assert_true(sim_ahead(s, lane, p, &speed) >= FREE_GAP);
+    assert_true(sim_gap_ahead(s, lane, p, &speed) >= FREE_GAP);
     /* one that turns off stands in the way until its rear is 1 m past the line */
     const int32_t other = put_on(s, WEST + RIGHT, LENGTH + 0.9, 3);
-    rig_near(sim_ahead(s, lane, p, &speed), 30.9, 1e-9);
+    rig_near(sim_gap_ahead(s, lane, p, &speed), 30.9, 1e-9);
     rig_near(speed, 3, 0);
     s->x[sim_slot_of(s, other)] = LENGTH + 1.1;
-    assert_true(sim_ahead(s, lane, p, &speed) >= FREE_GAP);
+    assert_true(sim_gap_ahead(s, lane, p, &speed) >= FREE_GAP);
     s->x[sim_slot_of(s, other)] = LENGTH - 2; /* its rear is 2 m before the line */
-    rig_near(sim_ahead(s, lane, p, &speed), 28, 1e-9);
+    rig_near(sim_gap_ahead(s, lane, p, &speed), 28, 1e-9);
     /* the nearer of two: on its own path */
     put_on(s, WEST + STRAIGHT, LENGTH - 4, 2);
-    rig_near(sim_ahead(s, lane, p, &speed), 26, 1e-9);
+    rig_near(sim_gap_ahead(s, lane, p, &speed), 26, 1e-9);
     rig_near(speed, 2, 0);
     /* over the whole junction: rest + via + x - length */
     empty(s);
     put(s, link_of(s, WEST + STRAIGHT)->to, WEST + STRAIGHT, 40, 7);
     s->lane[lane].n = 1;
     const double via = s->net.lane[link_of(s, WEST + STRAIGHT)->via].length;
-    rig_near(sim_ahead(s, lane, p, &speed), 30 + via + 40 - LENGTH, 1e-9);
+    rig_near(sim_gap_ahead(s, lane, p, &speed), 30 + via + 40 - LENGTH, 1e-9);
     rig_near(speed, 7, 0);
     rig_close(&r);
 }

@@ -138,8 +138,8 @@ static void test_sequences_are_what_was(void **test)
             n_part += n < STEPS;
             double speed;
             const int32_t lane = r.sim.vehicle[w->vehicle].lane, slot = sim_slot_of(&r.sim, w->vehicle);
-            const double gap = sim_ahead(&r.sim, lane, slot, &speed);
-            if (ahead >= 0) { /* the vehicle that sim_ahead speaks of */
+            const double gap = sim_gap_ahead(&r.sim, lane, slot, &speed);
+            if (ahead >= 0) { /* the vehicle that sim_gap_ahead speaks of */
                 const int32_t q = now.node[ahead] - 1000;
                 check_sequence(&r.sim, q, (const float(*)[DT_MOTION_COLUMNS])now.row[ahead]);
                 assert_true((double)now.row[ahead][STEPS - 1][4] == (double)(float)speed);

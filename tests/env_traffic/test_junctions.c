@@ -99,7 +99,7 @@ static void test_signals_by_construction(void **test)
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
             const int32_t p = (int32_t)(x >> 40) % (j->n_phases + 1) - (i % 7 == 0);
             const int legal = signal_is_legal(s, 0, p);
-            assert_int_equal(signal_ask(s, 0, p), legal);
+            assert_int_equal(signal_request(s, 0, p), legal);
             assert_true(p >= 0 && p < j->n_phases ? 1 : !legal);
             sim_step(s);
             assert_int_equal(g->n_conflicts, 0);

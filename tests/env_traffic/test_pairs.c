@@ -46,7 +46,7 @@ static void compare(const sim *s, counts *c)
     const dt_pair_desc how = {.action_s = s->c->action_s, .brake = -s->c->low_mps2, .other_brake = BRAKE_MAX};
     assert_int_equal(observe_graph(s, &f, frame, &view), DT_OK);
     observe_ahead(s, &ahead[0][0][0]);
-    observe_beside(s, &beside[0][0][0]);
+    observe_neighbours(s, &beside[0][0][0]);
     for (int32_t k = 0; k < s->n_places; k++) {
         float plain[DT_AHEAD_PAIRS][PAIR_FEATURES], side[DT_BESIDE_PAIRS][PAIR_FEATURES];
         const place *w = &s->place[k];

@@ -292,7 +292,7 @@ static void test_a_collision_is_counted(void **test)
     assert_int_equal(s->place[0].collided, 1);
     const int32_t p = sim_slot_of(s, s->place[0].vehicle);
     double ahead;
-    assert_true(sim_ahead(s, 0, p, &ahead) >= -1e-9); /* they touch, no more */
+    assert_true(sim_gap_ahead(s, 0, p, &ahead) >= -1e-9); /* they touch, no more */
     assert_true(s->v[p] <= ahead);
     rig_close(&r);
 }

@@ -82,7 +82,7 @@ static void recount(void)
         n_claimed += r.f.odds[i] > 0;
     }
     assert_int_equal(r.f.weighted, weighted);
-    const field_score score = field_judge(&r.f);
+    const field_score score = field_score_of(&r.f);
     assert_int_equal(score.H, target_H);
     assert_int_equal(r.f.n_target, n_target);
     assert_int_equal(score.n_found, n_found);
@@ -271,7 +271,7 @@ static void test_widths(void **state)
             }
             field_measure(&r.f, r.view, 3, level, &worth[is_wide]);
         }
-        score[is_wide] = field_judge(&r.f);
+        score[is_wide] = field_score_of(&r.f);
         recount();
         if (is_wide) {
             memcpy(odds, r.f.odds, sizeof(odds));

@@ -175,14 +175,14 @@ static void test_following_repeats_what_the_one_ahead_did(void **state)
     assert_int_equal(following_init(&f, &host.host, &v, 0, F - 1, 20), DT_OK);
     const follower chain[2] = {{0, 12.5, 10}, {1, 0, 0}};
     /* it was 10 m ahead 2 s ago, but for the half frame in which it stopped: so that is how long it takes */
-    assert_true(fabs(following_way(&f, chain, 2, 0.5) - 5) < 1e-9);
-    assert_true(fabs(following_way(&f, chain, 2, 1) - 9.5) < 0.51);
-    assert_true(fabs(following_way(&f, chain, 2, 3) - 10) < 1e-9);
+    assert_true(fabs(following_distance(&f, chain, 2, 0.5) - 5) < 1e-9);
+    assert_true(fabs(following_distance(&f, chain, 2, 1) - 9.5) < 0.51);
+    assert_true(fabs(following_distance(&f, chain, 2, 3) - 10) < 1e-9);
     const follower alone[1] = {{0, INFINITY, 10}}, near[2] = {{0, 1, 10}, {1, 0, 0}};
     const follower away[2] = {{0, 90, 10}, {1, 0, 0}};
-    assert_true(fabs(following_way(&f, alone, 1, 3) - 30) < 1e-9);
-    assert_true(fabs(following_way(&f, near, 2, 3)) < 1e-9);      /* it stands as the other one does */
-    assert_true(fabs(following_way(&f, away, 2, 3) - 30) < 1e-9); /* too far to follow */
+    assert_true(fabs(following_distance(&f, alone, 1, 3) - 30) < 1e-9);
+    assert_true(fabs(following_distance(&f, near, 2, 3)) < 1e-9);      /* it stands as the other one does */
+    assert_true(fabs(following_distance(&f, away, 2, 3) - 30) < 1e-9); /* too far to follow */
     following_fini(&f);
     for (int n = 1; n <= 2; n++) {
         host.fail_alloc = n;
@@ -219,8 +219,8 @@ static void test_roads_that_are_not_known(void **state)
     (void)state;
     dt_store_view without = view;
     without.n_lanes = 0;
-    assert_false(lanes_are_known(&without));
-    assert_true(lanes_are_known(&view));
+    assert_false(lanes_available(&without));
+    assert_true(lanes_available(&view));
     lay(1, 0, 0, 0);
     scene_map[0] = -1;
     start();

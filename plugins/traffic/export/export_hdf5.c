@@ -40,7 +40,7 @@ typedef struct array {
     const void *data;
 } array;
 
-static dt_status put_array(const writing *w, const array *a)
+static dt_status write_array(const writing *w, const array *a)
 {
     const int64_t chunk = a->rows == dt_store_view_of(w->s)->n_rows ? w->row_chunk : SMALL_CHUNK;
     DT_TRY(w->ops->make(w->file, a->name, a->dtype, a->width, a->rows, chunk, w->gzip));
@@ -50,8 +50,8 @@ static dt_status put_array(const writing *w, const array *a)
 }
 
 /* One of the arrays that may be packed. */
-static dt_status put_slices(const writing *w, uint32_t which, const char *name, uint32_t dtype, int64_t width,
-                            int64_t rows, int64_t chunk)
+static dt_status write_slices(const writing *w, uint32_t which, const char *name, uint32_t dtype, int64_t width,
+                              int64_t rows, int64_t chunk)
 {
     const int64_t piece = chunk < PIECE_ROWS ? PIECE_ROWS / chunk * chunk : PIECE_ROWS;
     DT_TRY(w->ops->make(w->file, name, dtype, width, rows, chunk, w->gzip));
@@ -65,7 +65,7 @@ static dt_status put_slices(const writing *w, uint32_t which, const char *name, 
 }
 
 /* What features say of a recording beside pose and motion. */
-static dt_status put_said(const writing *w, float *stop, unsigned char *controlled, float *node)
+static dt_status write_recorded(const writing *w, float *stop, unsigned char *controlled, float *node)
 {
     const int64_t rows = dt_store_view_of(w->s)->n_rows;
     const float *exact = dt_store_stop_distance(w->s);
@@ -77,11 +77,11 @@ static dt_status put_said(const writing *w, float *stop, unsigned char *controll
             controlled[r + i] = node[i * DT_NODE_FEATURES + CONTROLLED] != 0;
         }
     }
-    DT_TRY(put_array(w, &(array){"stop_distance", DT_F32, 0, rows, stop}));
-    return put_array(w, &(array){"controlled", DT_U8, 0, rows, controlled});
+    DT_TRY(write_array(w, &(array){"stop_distance", DT_F32, 0, rows, stop}));
+    return write_array(w, &(array){"controlled", DT_U8, 0, rows, controlled});
 }
 
-static dt_status put_arrays(const writing *w)
+static dt_status write_arrays(const writing *w)
 {
     const dt_store_view *v = dt_store_view_of(w->s);
     const array plain[] = {{"scene_frame", DT_I64, 0, v->n_scenes + 1, v->scene_frame},
@@ -99,33 +99,33 @@ static dt_status put_arrays(const writing *w)
                            {"accel_centred", DT_F32, 0, v->n_rows, v->accel_centred}};
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
         if (plain[i].data != NULL) {
-            DT_TRY(put_array(w, &plain[i]));
+            DT_TRY(write_array(w, &plain[i]));
         }
     }
     const dt_packed_errors *e = &dt_store_packed(w->s)->errors; /* zeros of what is kept as it is */
-    DT_TRY(put_array(w, &(array){"node_error", DT_F64, 0, DT_NODE_FEATURES, e->node}));
-    DT_TRY(put_array(w, &(array){"edge_error", DT_F64, 0, DT_EDGE_FEATURES, e->edge}));
-    DT_TRY(dt_hdf5_roads_put(w->ops, w->file, v, SMALL_CHUNK, w->gzip));
-    DT_TRY(put_slices(w, DT_STORE_NODE, "node", DT_F32, DT_NODE_FEATURES, v->n_rows, w->row_chunk));
-    DT_TRY(put_slices(w, DT_STORE_EDGE, "edge", DT_F32, DT_EDGE_FEATURES, v->n_edges, w->edge_chunk));
-    DT_TRY(put_slices(w, DT_STORE_EDGE_SRC, "edge_src", DT_I32, 0, v->n_edges, w->edge_chunk));
+    DT_TRY(write_array(w, &(array){"node_error", DT_F64, 0, DT_NODE_FEATURES, e->node}));
+    DT_TRY(write_array(w, &(array){"edge_error", DT_F64, 0, DT_EDGE_FEATURES, e->edge}));
+    DT_TRY(dt_hdf5_roads_write(w->ops, w->file, v, SMALL_CHUNK, w->gzip));
+    DT_TRY(write_slices(w, DT_STORE_NODE, "node", DT_F32, DT_NODE_FEATURES, v->n_rows, w->row_chunk));
+    DT_TRY(write_slices(w, DT_STORE_EDGE, "edge", DT_F32, DT_EDGE_FEATURES, v->n_edges, w->edge_chunk));
+    DT_TRY(write_slices(w, DT_STORE_EDGE_SRC, "edge_src", DT_I32, 0, v->n_edges, w->edge_chunk));
     DT_TRY(w->ops->put_texts(w->file, "scene", v->scene, v->n_scenes));
     DT_TRY(w->ops->put_texts(w->file, "site", v->site, v->n_sites));
     DT_TRY(w->ops->put_number(w->file, "format", DT_HDF5_VERSION));
     return w->ops->put_number(w->file, "frame_rate_hz", v->frame_rate_hz);
 }
 
-static dt_status put_all(writing *w)
+static dt_status write_all(writing *w)
 {
     const int64_t rows = dt_store_view_of(w->s)->n_rows;
     float *stop = dt_alloc_n((size_t)rows, sizeof(*stop));
     unsigned char *controlled = dt_alloc_n((size_t)rows, 1);
     w->room = dt_alloc_n(PIECE_ROWS, DT_NODE_FEATURES * sizeof(float));
     dt_status st = stop != NULL && controlled != NULL && w->room != NULL
-                       ? put_arrays(w)
+                       ? write_arrays(w)
                        : DT_FAIL(DT_ENOMEM, "no memory to write %" PRId64 " rows", rows);
     if (st == DT_OK) {
-        st = put_said(w, stop, controlled, (float *)(void *)w->room);
+        st = write_recorded(w, stop, controlled, (float *)(void *)w->room);
     }
     dt_free(stop);
     dt_free(controlled);
@@ -164,14 +164,14 @@ static dt_status flush(const char *file, struct stat *out)
     return is_known ? DT_OK : DT_FAIL(DT_EIO, "cannot examine %s", file);
 }
 
-static dt_status write_aside(writing *w, dt_staging *to, dt_str *notes)
+static dt_status write_staged(writing *w, dt_staging *to, dt_str *notes)
 {
     const char *aside = dt_staging_path(to);
     double ms = 0;
     struct stat sb;
     const double begin = dt_clock_s();
     DT_TRY(w->ops->create(aside, &w->file));
-    dt_status st = put_all(w);
+    dt_status st = write_all(w);
     const dt_status closed = w->ops->close(w->file);
     DT_TRY(st);
     DT_TRY(closed);
@@ -216,7 +216,7 @@ dt_status dt_hdf5_export(const char *store, const char *file, const dt_hdf5_opti
         st = dt_staging_open(file, DT_STAGING_FILE, &aside);
     }
     if (st == DT_OK) {
-        st = write_aside(&w, aside, notes);
+        st = write_staged(&w, aside, notes);
     }
     dt_staging_close(aside);
     dt_store_close(s);

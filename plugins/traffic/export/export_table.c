@@ -58,7 +58,7 @@ static void put_float(dt_str *out, float x)
 }
 
 /* A name as a cell: in quotes where it needs them. */
-static void put_name(dt_str *out, const char *name)
+static void write_name(dt_str *out, const char *name)
 {
     if (strpbrk(name, ",\"") == NULL) {
         dt_str_add(out, name);
@@ -88,9 +88,9 @@ static dt_status put_row(table *t, int64_t scene, int64_t frame, int64_t row)
     const double *pose = v->pose + 3 * row;
     const float *motion = v->motion + 4 * row;
     DT_TRY(dt_store_read(t->s, DT_STORE_NODE, row, 1, node));
-    put_name(&t->text, v->scene[scene]);
+    write_name(&t->text, v->scene[scene]);
     dt_str_add(&t->text, ",");
-    put_name(&t->text, v->site[v->scene_site[scene]]);
+    write_name(&t->text, v->site[v->scene_site[scene]]);
     dt_str_addf(&t->text, ",%" PRId64, frame - v->scene_frame[scene]);
     put_number(&t->text, v->frame_time[frame]);
     dt_str_addf(&t->text, ",%" PRId64, t->track_id[v->row_track[row]]);

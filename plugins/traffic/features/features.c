@@ -92,8 +92,8 @@ static bool has_unknown(const dt_vehicle *v, uint32_t n)
     return false;
 }
 
-static void frame_of_known(dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max, float *node,
-                           int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
+static void features_of_known_headings(dt_nearby *g, const dt_vehicle *v, uint32_t n, double radius_m, uint32_t k_max,
+                                       float *node, int32_t *rowptr, int32_t *col, float *edge, float *path_ittc)
 {
     for (uint32_t i = 0; i < n; i++) {
         const bool is_known = g->unknown == NULL || g->unknown[i] == DT_HEADING_KNOWN;
@@ -121,7 +121,7 @@ static dt_status frame_of_unknown(dt_nearby *g, const dt_vehicle *v, uint32_t n,
     }
     if (has_room) {
         g->unknown = unknown;
-        frame_of_known(g, copy, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
+        features_of_known_headings(g, copy, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
         g->unknown = NULL;
     }
     for (uint32_t i = 0; i < n && has_room; i++) {
@@ -142,7 +142,7 @@ static dt_status frame_features(dt_nearby *g, const dt_vehicle *v, uint32_t n, d
     if (has_unknown(v, n)) {
         return frame_of_unknown(g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
     }
-    frame_of_known(g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
+    features_of_known_headings(g, v, n, radius_m, k_max, node, rowptr, col, edge, path_ittc);
     return DT_OK;
 }
 

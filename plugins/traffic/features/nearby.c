@@ -16,7 +16,7 @@ enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
 /* ---- room -------------------------------------------------------------------------------------------------------- */
 
 /* The next array of a room. Those of 8-byte values come first. */
-static void *take(unsigned char **at, size_t n, size_t size)
+static void *allocate_from(unsigned char **at, size_t n, size_t size)
 {
     void *place = *at;
     *at += n * size;
@@ -27,18 +27,18 @@ void dt_nearby_init(dt_nearby *g, uint32_t cap, void *room)
 {
     const size_t padded = (size_t)cap + DT_NEARBY_PAD;
     unsigned char *at = room;
-    g->key = take(&at, cap, sizeof(*g->key));
-    g->x = take(&at, padded, sizeof(*g->x));
-    g->y = take(&at, padded, sizeof(*g->y));
-    g->width = take(&at, padded, sizeof(*g->width));
-    g->sin_h = take(&at, cap, sizeof(*g->sin_h));
-    g->cos_h = take(&at, cap, sizeof(*g->cos_h));
-    g->d2 = take(&at, padded, sizeof(*g->d2));
-    g->cell = take(&at, cap, sizeof(*g->cell));
-    g->order = take(&at, cap, sizeof(*g->order));
-    g->spare = take(&at, cap, sizeof(*g->spare));
-    g->place = take(&at, cap, sizeof(*g->place));
-    g->ahead = take(&at, cap, sizeof(*g->ahead));
+    g->key = allocate_from(&at, cap, sizeof(*g->key));
+    g->x = allocate_from(&at, padded, sizeof(*g->x));
+    g->y = allocate_from(&at, padded, sizeof(*g->y));
+    g->width = allocate_from(&at, padded, sizeof(*g->width));
+    g->sin_h = allocate_from(&at, cap, sizeof(*g->sin_h));
+    g->cos_h = allocate_from(&at, cap, sizeof(*g->cos_h));
+    g->d2 = allocate_from(&at, padded, sizeof(*g->d2));
+    g->cell = allocate_from(&at, cap, sizeof(*g->cell));
+    g->order = allocate_from(&at, cap, sizeof(*g->order));
+    g->spare = allocate_from(&at, cap, sizeof(*g->spare));
+    g->place = allocate_from(&at, cap, sizeof(*g->place));
+    g->ahead = allocate_from(&at, cap, sizeof(*g->ahead));
     g->unknown = NULL;
     g->cap = cap;
     g->room = room;

@@ -53,7 +53,7 @@ static const void *data_of(const dt_store_view *v, int a)
     return data[a];
 }
 
-dt_status dt_hdf5_roads_put(const dt_hdf5_ops *ops, dt_hdf5 *f, const dt_store_view *v, int64_t chunk_rows, int gzip)
+dt_status dt_hdf5_roads_write(const dt_hdf5_ops *ops, dt_hdf5 *f, const dt_store_view *v, int64_t chunk_rows, int gzip)
 {
     const dt_store_counts n = counts_of(v);
     if (v->n_maps == 0) {

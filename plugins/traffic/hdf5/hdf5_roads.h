@@ -10,7 +10,7 @@
 #include "traffic/store/store.h"
 #include "traffic/store/store_arrays.h"
 
-dt_status dt_hdf5_roads_put(const dt_hdf5_ops *ops, dt_hdf5 *f, const dt_store_view *v, int64_t chunk_rows, int gzip)
+dt_status dt_hdf5_roads_write(const dt_hdf5_ops *ops, dt_hdf5 *f, const dt_store_view *v, int64_t chunk_rows, int gzip)
     DT_NODISCARD; /* DT_EIO */
 
 typedef struct dt_hdf5_roads {

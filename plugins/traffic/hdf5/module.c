@@ -62,7 +62,7 @@ static dt_status open_file(const char *path, dt_hdf5 **out_p)
 }
 
 /* Closing an array writes what the library still holds of it. */
-static void leave(dt_hdf5 *f)
+static void free_file(dt_hdf5 *f)
 {
     if (f->set >= 0 && !f->is_broken) {
         f->is_broken = H5Dclose(f->set) < 0 && f->is_new;
@@ -75,7 +75,7 @@ static void leave(dt_hdf5 *f)
  * file is left open, for the few moments until the program ends (see the end of this file). */
 static dt_status close_file(dt_hdf5 *f)
 {
-    leave(f);
+    free_file(f);
     if (f->is_new && !f->is_broken) {
         f->is_broken = H5Fflush(f->file, H5F_SCOPE_GLOBAL) < 0;
     }
@@ -97,7 +97,7 @@ static dt_status make_set(dt_hdf5 *f, const char *name, hid_t type, int64_t widt
     const hsize_t dims[2] = {(hsize_t)rows, (hsize_t)width};
     const hsize_t chunk[2] = {(hsize_t)(chunk_rows < rows ? chunk_rows : rows), (hsize_t)width};
     const int n_dims = width == 0 ? 1 : 2;
-    leave(f);
+    free_file(f);
     if (f->is_broken) {
         return FAIL(DT_EIO, "cannot write %s: the disk is full, or a limit is reached", f->path);
     }
@@ -120,8 +120,8 @@ static dt_status make_set(dt_hdf5 *f, const char *name, hid_t type, int64_t widt
     return DT_OK;
 }
 
-static dt_status make(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t width, int64_t rows, int64_t chunk_rows,
-                      int gzip)
+static dt_status make_array(dt_hdf5 *f, const char *name, uint32_t dtype, int64_t width, int64_t rows,
+                            int64_t chunk_rows, int gzip)
 {
     return make_set(f, name, type_of(dtype), width, rows, chunk_rows, gzip);
 }
@@ -250,7 +250,7 @@ static dt_status enter(dt_hdf5 *f, const char *name)
     if (strcmp(f->name, name) == 0) {
         return DT_OK;
     }
-    leave(f);
+    free_file(f);
     if (!has(f, name)) {
         return FAIL(DT_EDATA, "%s has no array %s", f->path, name);
     }
@@ -264,7 +264,7 @@ static dt_status enter(dt_hdf5 *f, const char *name)
     }
     const dt_status st = check_layout(f, name);
     if (st < 0) {
-        leave(f);
+        free_file(f);
         return st;
     }
     strncpy(f->name, name, sizeof(f->name) - 1);
@@ -353,7 +353,7 @@ static dt_status number(dt_hdf5 *f, const char *name, double *out_p)
 static const dt_hdf5_ops ops = {.version = DT_HDF5_VERSION,
                                 .struct_size = sizeof(ops),
                                 .create = create,
-                                .make = make,
+                                .make = make_array,
                                 .write = write_rows,
                                 .put_texts = put_texts,
                                 .put_number = put_number,

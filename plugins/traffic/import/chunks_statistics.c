@@ -112,7 +112,7 @@ static dt_status read_statistics(dt_json *j, dt_chunks *c)
     return st == DT_DONE ? dt_expect_end(j) : st;
 }
 
-static void tell_unchecked(const dt_chunks *c, dt_str *notes)
+static void report_unchecked(const dt_chunks *c, dt_str *notes)
 {
     const char *before = "statistics.json has no entry for ";
     for (int i = 0; i < DT_CHUNKS_N_STATS; i++) {
@@ -143,7 +143,7 @@ dt_status dt_chunks_statistics(dt_chunks *c, dt_str *notes)
     dt_status st = read_statistics(d.json, c);
     dt_chunks_close(&d);
     if (st == DT_OK) {
-        tell_unchecked(c, notes);
+        report_unchecked(c, notes);
     }
     return st;
 }

@@ -677,7 +677,7 @@ void dt_columns_add_notes(dt_str *notes, const char *lines)
     }
 }
 
-dt_status dt_columns_tell(const dt_columns *c, dt_str *notes)
+dt_status dt_columns_report(const dt_columns *c, dt_str *notes)
 {
     const char separator = dt_csv_separator(c->csv);
     dt_str lines = {0};

@@ -108,13 +108,13 @@ static dt_status begin_scenario(const dt_xml *x, scenario *s)
     if (!dt_xml_is(x, "commonRoad")) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "is not commonRoad: not a scenario of CommonRoad", DT_XML_HERE(x));
     }
-    DT_TRY(dt_xml_need(x, "commonRoadVersion", &version));
+    DT_TRY(dt_xml_require(x, "commonRoadVersion", &version));
     if (strcmp(version, "2018b") != 0 && strcmp(version, "2020a") != 0) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "is of version \"%.60s\"; 2018b and 2020a are read", DT_XML_HERE(x),
                        version);
     }
     snprintf(s->version, sizeof(s->version), "%s", version);
-    DT_TRY(dt_xml_need_number(x, "timeStepSize", 1 / DT_RATE_MAX_HZ, 1 / DT_RATE_MIN_HZ, &step_s));
+    DT_TRY(dt_xml_require_number(x, "timeStepSize", 1 / DT_RATE_MAX_HZ, 1 / DT_RATE_MIN_HZ, &step_s));
     const double rate = 1 / step_s;
     s->rate_hz = fabs(rate - rint(rate)) < 1e-6 ? rint(rate) : rate;
     if (s->opt->frame_rate_hz > 0 && fabs(s->opt->frame_rate_hz - s->rate_hz) > 1e-9) {
@@ -167,7 +167,7 @@ static dt_status begin_obstacle(const dt_xml *x, scenario *s)
     if (!is_old && !dt_xml_is(x, "dynamicObstacle")) {
         return DT_OK;
     }
-    DT_TRY(dt_xml_need(x, "id", &id));
+    DT_TRY(dt_xml_require(x, "id", &id));
     if (!dt_value_id(id, &number)) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "id is \"%.60s\", not an integer of 64 bits", DT_XML_HERE(x), id);
     }
@@ -197,7 +197,7 @@ static bool is_state(const scenario *s)
     return strcmp(s->below, "initialState") == 0 || strcmp(s->below, "trajectory/state") == 0;
 }
 
-static dt_status go_below(const dt_xml *x, scenario *s)
+static dt_status enter_element(const dt_xml *x, scenario *s)
 {
     const size_t n = strlen(x->element);
     if (s->n_below + n + 2 > sizeof(s->below)) {
@@ -215,7 +215,7 @@ static dt_status go_below(const dt_xml *x, scenario *s)
     return DT_OK;
 }
 
-static void go_up(scenario *s)
+static void leave_element(scenario *s)
 {
     char *slash = strrchr(s->below, '/');
     s->n_below = slash == NULL ? 0 : (size_t)(slash - s->below);
@@ -229,7 +229,7 @@ static dt_status begin(dt_xml *x)
         return begin_scenario(x, s);
     }
     if (s->now.is_open) {
-        return go_below(x, s);
+        return enter_element(x, s);
     }
     DT_TRY(x->depth == 1 ? begin_obstacle(x, s) : DT_OK);
     return s->now.is_open ? DT_OK : dt_commonroad_map_begin(s->map, x);
@@ -465,7 +465,7 @@ static dt_status end(dt_xml *x)
     }
     if (x->depth > 1) {
         const dt_status st = end_below(x, s);
-        go_up(s);
+        leave_element(s);
         return st;
     }
     s->n_static += !o->is_dynamic;
@@ -496,14 +496,14 @@ static dt_status keep_map(scenario *s)
     return DT_OK;
 }
 
-static void tell(const scenario *s, dt_str *notes)
+static void report(const scenario *s, dt_str *notes)
 {
     dt_str_addf(notes, "CommonRoad %s, %g Hz, %d obstacles, %" PRId64 " states\n", s->version, s->rate_hz, s->ids.n,
                 s->n_rows);
     if (s->n_static > 0) {
         dt_str_addf(notes, "%" PRId64 " static obstacles: left out\n", s->n_static);
     }
-    dt_users_tell(&s->users, "", notes);
+    dt_users_report(&s->users, "", notes);
     if (s->n_repeats > 0) {
         dt_str_addf(notes, "%" PRId64 " states that repeat the one before: left out\n", s->n_repeats);
     }
@@ -528,7 +528,7 @@ static void tell(const scenario *s, dt_str *notes)
         dt_str_addf(notes, "%" PRId64 " states without a velocity, and none before them to compute it from: left out\n",
                     s->n_speedless);
     }
-    dt_commonroad_map_tell(s->map, notes);
+    dt_commonroad_map_report(s->map, notes);
     if (s->n_lanelets > 0) {
         dt_str_addf(notes, "%" PRId64 " lanelets: map %s\n", s->n_lanelets, s->map_name);
     }
@@ -552,7 +552,7 @@ static dt_status import_scenario(const void *bytes, size_t n_bytes, const char *
         st = keep_map(&s);
     }
     if (st == DT_OK) {
-        tell(&s, notes);
+        report(&s, notes);
     }
     dt_source_close(source);
     dt_names_fini(&s.ids);

@@ -117,7 +117,7 @@ static dt_status begin_type(dt_xml *x)
     if (!dt_xml_is(x, "vType")) {
         return DT_OK;
     }
-    DT_TRY(dt_xml_need(x, "id", &id));
+    DT_TRY(dt_xml_require(x, "id", &id));
     size s = classes[0].size;
     size_t i = 0;
     const size_t n = sizeof(classes) / sizeof(classes[0]);
@@ -186,7 +186,7 @@ static size size_of(fcd *f, const char *name)
 
 /* ---- steps and vehicles ------------------------------------------------------------------------------------------ */
 
-static dt_status need_root(const dt_xml *x)
+static dt_status check_root(const dt_xml *x)
 {
     return dt_xml_is(x, "fcd-export")
                ? DT_OK
@@ -194,10 +194,10 @@ static dt_status need_root(const dt_xml *x)
 }
 
 /* Seconds, or as --human-readable-time writes them. */
-static dt_status need_time(const dt_xml *x, double *out_p)
+static dt_status read_time(const dt_xml *x, double *out_p)
 {
     const char *text = NULL;
-    DT_TRY(dt_xml_need(x, "time", &text));
+    DT_TRY(dt_xml_require(x, "time", &text));
     if (strchr(text, ':') == NULL) {
         return dt_xml_number(x, "time", text, -TIME_MAX_S, TIME_MAX_S, out_p);
     }
@@ -208,17 +208,17 @@ static dt_status need_time(const dt_xml *x, double *out_p)
 }
 
 /* Times of the first two steps, which are all that the first reading is for. */
-static dt_status begin_peek(dt_xml *x)
+static dt_status begin_element_of_rate(dt_xml *x)
 {
     fcd *f = x->user;
     double time = 0;
     if (x->depth == 0) {
-        return need_root(x);
+        return check_root(x);
     }
     if (x->depth != 1 || !dt_xml_is(x, "timestep")) {
         return DT_OK;
     }
-    DT_TRY(need_time(x, &time));
+    DT_TRY(read_time(x, &time));
     if (f->n_steps++ == 0) {
         f->time0 = time;
         return DT_OK;
@@ -232,7 +232,7 @@ static dt_status begin_peek(dt_xml *x)
 static dt_status begin_step(dt_xml *x, fcd *f)
 {
     double time = 0;
-    DT_TRY(need_time(x, &time));
+    DT_TRY(read_time(x, &time));
     if (f->n_steps++ > 0 && !(time > f->time)) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "time runs backwards: %g s after %g s", DT_XML_HERE(x), time, f->time);
     }
@@ -248,7 +248,7 @@ static dt_status begin_step(dt_xml *x, fcd *f)
     return DT_OK;
 }
 
-static dt_status need_vehicle(fcd *f, const dt_xml *x, const char *id, const dt_table_row *row, int32_t *number_p,
+static dt_status find_vehicle(fcd *f, const dt_xml *x, const char *id, const dt_table_row *row, int32_t *number_p,
                               bool *is_new_p)
 {
     DT_TRY(dt_names_add(&f->names, id, number_p, is_new_p));
@@ -281,13 +281,13 @@ static dt_status begin_vehicle(dt_xml *x, fcd *f)
     if (!dt_road_user_is_read(user)) {
         return DT_OK;
     }
-    DT_TRY(dt_xml_need(x, "id", &id));
-    DT_TRY(dt_xml_need_number(x, "x", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, &row.x));
-    DT_TRY(dt_xml_need_number(x, "y", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, &row.y));
+    DT_TRY(dt_xml_require(x, "id", &id));
+    DT_TRY(dt_xml_require_number(x, "x", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, &row.x));
+    DT_TRY(dt_xml_require_number(x, "y", -DT_POSITION_MAX_M, DT_POSITION_MAX_M, &row.y));
     DT_TRY(angle_text != NULL ? dt_xml_number(x, "angle", angle_text, -360, 360, &angle) : DT_OK);
-    DT_TRY(dt_xml_need_number(x, "speed", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, &row.speed));
+    DT_TRY(dt_xml_require_number(x, "speed", -DT_SPEED_MAX_MPS, DT_SPEED_MAX_MPS, &row.speed));
     DT_TRY(accel != NULL ? dt_xml_number(x, "acceleration", accel, -1e3, 1e3, &row.accel) : DT_OK);
-    DT_TRY(need_vehicle(f, x, id, &row, &number, &is_new));
+    DT_TRY(find_vehicle(f, x, id, &row, &number, &is_new));
     vehicle *v = &f->vehicle[number];
     if (!is_new && v->frame == f->frame - 1) {
         f->by_position += hypot(row.x - v->x, row.y - v->y);
@@ -306,7 +306,7 @@ static dt_status begin(dt_xml *x)
 {
     fcd *f = x->user;
     if (x->depth == 0) {
-        return need_root(x);
+        return check_root(x);
     }
     if (x->depth == 1 && dt_xml_is(x, "timestep")) {
         return begin_step(x, f);
@@ -363,7 +363,7 @@ static dt_status begin_file(fcd *f, const char *path)
 
 static dt_status read_file(fcd *f, const void *bytes, size_t n_bytes, const char *path)
 {
-    static const dt_xml_calls peek = {.begin = begin_peek}, all = {.begin = begin};
+    static const dt_xml_calls peek = {.begin = begin_element_of_rate}, all = {.begin = begin};
     dt_status st = read_by(&peek, bytes, n_bytes, path, f);
     DT_TRY_DONE(st); /* of the second step */
     DT_TRY(find_rate(f, path));
@@ -381,13 +381,13 @@ static dt_status read_file(fcd *f, const void *bytes, size_t n_bytes, const char
     return DT_OK;
 }
 
-static void tell(const fcd *f, dt_str *notes)
+static void report(const fcd *f, dt_str *notes)
 {
     dt_str_addf(notes, "floating cars of SUMO, %g Hz, %" PRId64 " time steps\n", f->rate_hz, f->n_steps);
     if (f->n_others > 0) {
         dt_str_addf(notes, "%" PRId64 " rows of persons and containers: left out\n", f->n_others);
     }
-    dt_users_tell(&f->users, "rows of ", notes);
+    dt_users_report(&f->users, "rows of ", notes);
     if (f->n_unsized > 0) {
         dt_str_addf(notes,
                     "%" PRId64 " rows of types whose size is not known, as \"%s\": import.types names the file of "
@@ -405,7 +405,7 @@ static dt_status import_fcd(const void *bytes, size_t n_bytes, const char *path,
         st = read_file(&f, bytes, n_bytes, path);
     }
     if (st == DT_OK) {
-        tell(&f, notes);
+        report(&f, notes);
     }
     dt_names_fini(&f.types.names);
     dt_names_fini(&f.names);

@@ -179,7 +179,7 @@ static void *work(void *user)
 /* ---- those who watch --------------------------------------------------------------------------------------------- */
 
 /* Bytes count half when they are read, and whole when their rows are stored. */
-static void tell(const jobs *j)
+static void report_progress(const jobs *j)
 {
     dt_import_progress now = {.is_parts = true, .n_parts = j->plan->n, .total = j->plan->bytes};
     for (uint32_t i = 0; i < j->plan->n && j->opt->progress != NULL; i++) {
@@ -209,7 +209,7 @@ static dt_status wait_for(jobs *j, const part *p)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         (void)pthread_cond_timedwait(&j->changed, &j->mutex, &until);
-        tell(j);
+        report_progress(j);
     }
     const bool is_finished = p->is_finished;
     pthread_mutex_unlock(&j->mutex);
@@ -312,7 +312,7 @@ static dt_status join_parts(jobs *j, dt_str *notes)
         }
     }
     if (st == DT_OK) {
-        tell(j);
+        report_progress(j);
         dt_rows_report_print(&c.told, notes);
         st = dt_str_status(notes); /* before the store is there */
     }
@@ -375,7 +375,7 @@ static bool is_wanted(const jobs *j, const char *name)
     return strcmp(name, "lock") == 0;
 }
 
-static dt_status look_at_folder(const jobs *j)
+static dt_status examine_folder(const jobs *j)
 {
     const char *folder = dt_str_text(&j->folder);
     const dt_fs_kind kind = dt_fs_look(folder);
@@ -439,12 +439,12 @@ static dt_status lock_parts(jobs *j)
 }
 
 /* The folder of the parts and the place of the store, both before any work. */
-static dt_status take_folder(jobs *j)
+static dt_status claim_folder(jobs *j)
 {
     dt_str_addf(&j->folder, "%s.parts", j->out);
     DT_TRY(dt_str_status(&j->folder));
     DT_TRY(dt_store_check_out(j->out));
-    DT_TRY(look_at_folder(j));
+    DT_TRY(examine_folder(j));
     DT_TRY(lock_parts(j));
     return dt_staging_open(j->out, DT_STAGING_FOLDER, &j->aside);
 }
@@ -508,7 +508,7 @@ static dt_status end(const jobs *j, dt_status st)
 
 static dt_status import_parts(jobs *j, dt_str *notes)
 {
-    DT_TRY(take_folder(j));
+    DT_TRY(claim_folder(j));
     DT_TRY(dt_beneath_begin(dt_str_text(&j->folder)));
     dt_status st = name_parts(j);
     if (st == DT_OK) {

@@ -433,7 +433,7 @@ static dt_status begin_file(table *t, char *const **cell_p, int *n_p)
     DT_TRY(c->rate_hz == 0 ? find_rate(t) : DT_OK);
     DT_TRY(find_site(t, has_meta ? meta : NULL));
     DT_TRY(find_stem(t));
-    DT_TRY(dt_columns_tell(c, t->notes));
+    DT_TRY(dt_columns_report(c, t->notes));
     char layout[256];
     snprintf(layout, sizeof(layout), "%.200s", c->is_mapped ? t->opt->columns : c->layout.name);
     return dt_rows_file_begin(t->rows, &(dt_rows_file){.path = dt_csv_path(t->csv),
@@ -483,9 +483,9 @@ static dt_status keep_markings(table *t)
     return st;
 }
 
-static void tell_users(const table *t)
+static void report_users(const table *t)
 {
-    dt_users_tell(&t->users, "rows of ", t->notes);
+    dt_users_report(&t->users, "rows of ", t->notes);
     if (t->n_comments > 0) {
         dt_str_addf(t->notes, "%" PRId64 " lines that begin with '#': left out\n", t->n_comments);
     }
@@ -524,7 +524,7 @@ static dt_status read_rows(table *t)
         }
     }
     if (st == DT_DONE) {
-        tell_users(t);
+        report_users(t);
     }
     return st == DT_DONE ? keep_markings(t) : st;
 }

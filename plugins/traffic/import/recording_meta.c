@@ -165,7 +165,7 @@ static const char *find_word(const char *tracks)
     return strstr(slash == NULL ? tracks : slash, "_tracks.");
 }
 
-static dt_status path_beside(const char *tracks, const char *word, dt_str *out)
+static dt_status path_of_table(const char *tracks, const char *word, dt_str *out)
 {
     const char *from = find_word(tracks);
     if (from == NULL) {
@@ -179,7 +179,7 @@ static dt_status path_beside(const char *tracks, const char *word, dt_str *out)
 
 dt_status dt_recording_meta_path(const char *tracks, dt_str *out)
 {
-    return path_beside(tracks, "_recordingMeta", out);
+    return path_of_table(tracks, "_recordingMeta", out);
 }
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
@@ -242,7 +242,7 @@ dt_status dt_recording_users_read(const char *tracks, dt_recording_users *out)
     if (find_word(tracks) == NULL) {
         return DT_OK;
     }
-    dt_status st = path_beside(tracks, "_tracksMeta", &path);
+    dt_status st = path_of_table(tracks, "_tracksMeta", &path);
     if (st == DT_OK && dt_fs_is_file(dt_str_text(&path))) {
         st = dt_csv_open(dt_str_text(&path), &csv);
         if (st == DT_OK) {

@@ -300,7 +300,7 @@ void dt_rows_progress(const dt_rows *r, uint64_t taken)
     }
 }
 
-static void tell_stored(const dt_rows *r, int64_t n)
+static void report_stored(const dt_rows *r, int64_t n)
 {
     if (r->opt->progress != NULL) {
         const dt_import_progress p = {.is_storing = true, .done = (uint64_t)n, .total = (uint64_t)r->n_rows};
@@ -456,7 +456,7 @@ static dt_status check_order(const dt_rows *r, const dt_tracked_vehicle *l, cons
 }
 
 /* Of the file whose rows were all stored: scenes of a file follow each other. */
-static void doubt_units(dt_rows *r)
+static void report_units(dt_rows *r)
 {
     if (r->doubted < 0) {
         return;
@@ -493,7 +493,7 @@ static dt_status add_vehicle(dt_rows *r, feed *f, const dt_table_row *row)
     r->said.fronts += isnan(heading) && from->is_front;
     const double before_s = is_new ? 0 : (double)(frame - l->frame) / r->rate_hz;
     if (r->doubted != r->scene[row->scene].file) {
-        doubt_units(r);
+        report_units(r);
         r->doubted = r->scene[row->scene].file;
     }
     dt_units_add(&r->units, &l->window, row, before_s, l->last_x, l->last_y);
@@ -541,7 +541,7 @@ static dt_status feed_store(dt_rows *r)
     dt_status st;
     while ((st = dt_sort_next(r->sort, &row)) == DT_OK) {
         if (++n % TELL_ROWS == 0) {
-            tell_stored(r, n);
+            report_stored(r, n);
             if ((st = check_stop(r)) != DT_OK) {
                 break;
             }
@@ -562,7 +562,7 @@ static dt_status feed_store(dt_rows *r)
         }
     }
     if (st == DT_DONE) {
-        tell_stored(r, n);
+        report_stored(r, n);
         st = end_frame(r, &f);
     }
     if (st == DT_OK) {
@@ -578,7 +578,7 @@ static dt_status feed_store(dt_rows *r)
 dt_status dt_rows_finish(dt_rows *r, dt_rows_report *told)
 {
     DT_TRY(feed_store(r));
-    doubt_units(r);
+    report_units(r);
     DT_TRY(dt_str_status(&r->said.warnings));
     r->said.runs = dt_sort_runs(r->sort);
     r->said.repeats = r->n_repeats;

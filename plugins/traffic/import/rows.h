@@ -64,7 +64,7 @@ typedef struct dt_rows_report { /* zeroed is empty */
 } dt_rows_report;
 void dt_rows_report_add(dt_rows_report *to, const dt_rows_report *from);
 /* Of one file, or of a source that is one: shares of inconsistent rows, and doubts that begin with its path. c: as of
- * dt_units_doubt. */
+ * dt_units_report. */
 void dt_rows_report_units(dt_rows_report *to, const dt_units *u, const char *path, const dt_columns *c);
 void dt_rows_report_print(const dt_rows_report *t,
                           dt_str *notes); /* doubts as warnings of the log, the rest to notes */

@@ -41,7 +41,7 @@ void dt_rows_report_units(dt_rows_report *to, const dt_units *u, const char *pat
 {
     char begin[BEGIN_BYTES];
     snprintf(begin, sizeof(begin), "%s: ", path);
-    dt_units_doubt(u, begin, c, &to->warnings);
+    dt_units_report(u, begin, c, &to->warnings);
     for (int q = 0; q < DT_UNITS_N; q++) {
         to->checked[q] += u->checked[q];
         to->off[q] += u->off[q];

@@ -604,7 +604,7 @@ void dt_units_shares(const int64_t checked[DT_UNITS_N], const int64_t off[DT_UNI
     dt_str_add(out, is_first ? "" : "\n");
 }
 
-static void tell_shares(const dt_units *u, const char *begin, dt_str *out)
+static void report_shares(const dt_units *u, const char *begin, dt_str *out)
 {
     for (int q = 0; q < DT_UNITS_N; q++) {
         const double share = u->checked[q] > 0 ? (double)u->off[q] / (double)u->checked[q] : 0;
@@ -626,7 +626,7 @@ static void doubt_jumps(const dt_units *u, const char *begin, dt_str *out)
 }
 
 /* The whole map, so that it can be used as it stands. */
-static void tell_map(const dt_columns *c, const doubts *d, dt_str *out)
+static void suggest_columns(const dt_columns *c, const doubts *d, dt_str *out)
 {
     dt_str map = {0};
     for (int r = 0; r < DT_N_ROLES; r++) {
@@ -646,7 +646,7 @@ static void tell_map(const dt_columns *c, const doubts *d, dt_str *out)
     dt_str_fini(&map);
 }
 
-void dt_units_doubt(const dt_units *u, const char *begin, const dt_columns *c, dt_str *out)
+void dt_units_report(const dt_units *u, const char *begin, const dt_columns *c, dt_str *out)
 {
     doubts d = {.is_any = false};
     doubt_speeds(u, begin, c, &d, out);
@@ -655,8 +655,8 @@ void dt_units_doubt(const dt_units *u, const char *begin, const dt_columns *c, d
     doubt_rotation(u, begin, c, &d, out);
     doubt_accels(u, begin, &d, out);
     doubt_jumps(u, begin, out);
-    tell_shares(u, begin, out);
+    report_shares(u, begin, out);
     if (d.is_any && c != NULL) {
-        tell_map(c, &d, out);
+        suggest_columns(c, &d, out);
     }
 }

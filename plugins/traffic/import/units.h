@@ -47,7 +47,7 @@ void dt_units_frame(dt_units *u, double rate_hz, int64_t frame, const dt_vehicle
 /* The median angle from headings to directions of travel, degrees; NAN: too few. */
 double dt_units_heading_off(const dt_units *u);
 /* What is in doubt, a line each, each begun by `begin`. c NULL: there is no table whose columns could be converted. */
-void dt_units_doubt(const dt_units *u, const char *begin, const dt_columns *c, dt_str *out);
+void dt_units_report(const dt_units *u, const char *begin, const dt_columns *c, dt_str *out);
 
 extern const char *const dt_units_quantity[DT_UNITS_N]; /* "speed", "heading", "acceleration" */
 extern const char *const dt_units_limit[DT_UNITS_N];    /* what a row may be off by, for people */

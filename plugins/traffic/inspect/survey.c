@@ -225,7 +225,7 @@ static void draw_bins(dt_str *out, const char *name, const dt_feature_stat *s, c
     dt_str_addf(out, "| %.4g\n", s->max);
 }
 
-static void tell_packing(const dt_store *s, dt_str *out)
+static void write_packing(const dt_store *s, dt_str *out)
 {
     const dt_packed *p = dt_store_packed(s);
     dt_str_addf(out, "version %" PRId64 "; features %s, %s\n", dt_store_version(s),
@@ -242,7 +242,7 @@ static void tell_packing(const dt_store *s, dt_str *out)
 void dt_survey_text(const dt_survey *u, const dt_store *s, dt_str *out)
 {
     const dt_store_view *v = dt_store_view_of(s);
-    tell_packing(s, out);
+    write_packing(s, out);
     dt_str_addf(out, "distributions, from the smallest to the largest value (signs by the root of the share)\n");
     for (int d = 0; d < DT_NODE_FEATURES; d++) {
         draw_bins(out, dt_node_feature_name[d], &dt_store_node_stat(s)[d], u->node[d]);
@@ -259,7 +259,7 @@ void dt_survey_text(const dt_survey *u, const dt_store *s, dt_str *out)
         dt_str_addf(out, "  %s is %s\n", v->scene[u->repeat[i][0]], v->scene[u->repeat[i][1]]);
     }
     const size_t before = out->bytes;
-    dt_units_doubt(&u->units, "units: ", NULL, out);
+    dt_units_report(&u->units, "units: ", NULL, out);
     dt_str_add(out, out->bytes == before ? "units: consistent with m, m/s and rad\n" : "");
     dt_units_shares(u->units.checked, u->units.off, dt_units_heading_off(&u->units), out);
 }
@@ -313,7 +313,7 @@ void dt_survey_json(const dt_survey *u, const dt_store *s, dt_json_out *o)
         dt_json_end(o, '}');
     }
     dt_json_end(o, '}');
-    dt_units_doubt(&u->units, "", NULL, &text);
+    dt_units_report(&u->units, "", NULL, &text);
     for (size_t i = 0; i < text.bytes; i++) {
         text.text[i] = text.text[i] == '\n' ? ';' : text.text[i];
     }

@@ -84,7 +84,7 @@ dt_status dt_commonroad_map_create(const char *path, bool is_2018, dt_commonroad
 static dt_status read_id(const dt_xml *x, const char *attribute, char id[ID_BYTES])
 {
     const char *text = NULL;
-    DT_TRY(dt_xml_need(x, attribute, &text));
+    DT_TRY(dt_xml_require(x, attribute, &text));
     return dt_xml_id(x, attribute, text, id, ID_BYTES);
 }
 
@@ -95,7 +95,7 @@ static void read_limit(dt_commonroad_map *m, const dt_xml *x, double *out_p)
     if (!x->is_cut && dt_parse_f64(x->text, &limit) && limit >= 0 && limit <= DT_LANE_LIMIT_MAX) {
         *out_p = limit;
     } else {
-        dt_lane_builder_odd_limit(&m->book, x->text);
+        dt_lane_builder_count_bad_limit(&m->book, x->text);
     }
 }
 
@@ -135,10 +135,10 @@ static dt_status refer(dt_commonroad_map *m, const dt_xml *x, dt_lane_ref role)
     return dt_lane_builder_refer(&m->book, x->line, this_lane(m), role, id);
 }
 
-static dt_status refer_beside(dt_commonroad_map *m, const dt_xml *x, dt_lane_ref role)
+static dt_status refer_to_neighbour(dt_commonroad_map *m, const dt_xml *x, dt_lane_ref role)
 {
     const char *direction = NULL;
-    DT_TRY(dt_xml_need(x, "drivingDir", &direction));
+    DT_TRY(dt_xml_require(x, "drivingDir", &direction));
     const bool is_same = strcmp(direction, "same") == 0;
     if (!is_same && strcmp(direction, "opposite") != 0) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "drivingDir is \"%.60s\", neither same nor opposite", DT_XML_HERE(x),
@@ -189,10 +189,10 @@ static dt_status begin_in_lanelet(dt_commonroad_map *m, const dt_xml *x)
         return refer(m, x, DT_REF_NEXT);
     }
     if (dt_xml_is(x, "adjacentLeft")) {
-        return refer_beside(m, x, DT_REF_LEFT);
+        return refer_to_neighbour(m, x, DT_REF_LEFT);
     }
     if (dt_xml_is(x, "adjacentRight")) {
-        return refer_beside(m, x, DT_REF_RIGHT);
+        return refer_to_neighbour(m, x, DT_REF_RIGHT);
     }
     return dt_xml_is(x, "trafficSignRef") ? refer_to_sign(m, x) : DT_OK;
 }
@@ -363,9 +363,9 @@ static dt_status name_crossings(dt_commonroad_map *m)
     return DT_OK;
 }
 
-void dt_commonroad_map_tell(const dt_commonroad_map *m, dt_str *notes)
+void dt_commonroad_map_report(const dt_commonroad_map *m, dt_str *notes)
 {
-    dt_lane_builder_tell(&m->book, notes);
+    dt_lane_builder_report(&m->book, notes);
 }
 
 dt_status dt_commonroad_map_close(dt_commonroad_map *m, const dt_roads **roads_p)

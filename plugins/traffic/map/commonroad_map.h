@@ -19,7 +19,7 @@ dt_status dt_commonroad_map_end(dt_commonroad_map *m, const dt_xml *x) DT_NODISC
 /* All is read. *roads_p: the map, sealed, m's; NULL: the scenario has no lanelet. Errors: DT_EDATA, DT_ENOMEM. */
 dt_status dt_commonroad_map_close(dt_commonroad_map *m, const dt_roads **roads_p) DT_NODISCARD;
 /* What is worth knowing of it, a line each. */
-void dt_commonroad_map_tell(const dt_commonroad_map *m, dt_str *notes);
+void dt_commonroad_map_report(const dt_commonroad_map *m, dt_str *notes);
 void dt_commonroad_map_destroy(dt_commonroad_map *m); /* NULL is fine */
 
 #endif

@@ -230,14 +230,14 @@ static dt_status resolve(dt_lane_builder *b, const dt_lane_ref_entry *r)
     return DT_OK;
 }
 
-void dt_lane_builder_odd_limit(dt_lane_builder *b, const char *text)
+void dt_lane_builder_count_bad_limit(dt_lane_builder *b, const char *text)
 {
     if (b->n_odd_limits++ == 0) {
         snprintf(b->odd_limit, sizeof(b->odd_limit), "%.60s", text);
     }
 }
 
-void dt_lane_builder_tell(const dt_lane_builder *b, dt_str *notes)
+void dt_lane_builder_report(const dt_lane_builder *b, dt_str *notes)
 {
     if (b->n_odd_limits > 0) {
         dt_str_addf(notes, "%" PRId64 " limits of speed that are not understood (\"%s\"): left out\n", b->n_odd_limits,

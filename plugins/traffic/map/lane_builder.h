@@ -53,8 +53,8 @@ dt_status dt_lane_builder_add(dt_lane_builder *b, int64_t line, const char *name
 dt_status dt_lane_builder_refer(dt_lane_builder *b, int64_t line, int32_t from, dt_lane_ref role, const char *name)
     DT_NODISCARD;
 /* A limit of speed that is not understood or outside (0, DT_LANE_LIMIT_MAX] stays unknown, is counted and reported. */
-void dt_lane_builder_odd_limit(dt_lane_builder *b, const char *text);
-void dt_lane_builder_tell(const dt_lane_builder *b, dt_str *notes);
+void dt_lane_builder_count_bad_limit(dt_lane_builder *b, const char *text);
+void dt_lane_builder_report(const dt_lane_builder *b, dt_str *notes);
 /* Everything is there: b->roads is sealed. Errors: DT_EDATA (a lane that is not there and must be, two neighbours on
  * one side, a lane beside itself), DT_ENOMEM. */
 dt_status dt_lane_builder_close(dt_lane_builder *b) DT_NODISCARD;

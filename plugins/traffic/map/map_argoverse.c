@@ -87,7 +87,7 @@ static dt_status refer_to_all(archive *a, const char *key, dt_lane_ref role)
     }
 }
 
-static dt_status refer_beside(archive *a, dt_lane_ref role)
+static dt_status refer_to_neighbour(archive *a, dt_lane_ref role)
 {
     dt_json_token t;
     DT_TRY(dt_json_next(a->j, &t));
@@ -120,9 +120,9 @@ static dt_status read_member(archive *a, int which)
     case BEFORE:
         return refer_to_all(a, key, DT_REF_BEFORE);
     case LEFT_LANE:
-        return refer_beside(a, DT_REF_LEFT);
+        return refer_to_neighbour(a, DT_REF_LEFT);
     case RIGHT_LANE:
-        return refer_beside(a, DT_REF_RIGHT);
+        return refer_to_neighbour(a, DT_REF_RIGHT);
     default:
         return read_line(a, key, &a->line[which]);
     }

@@ -41,7 +41,7 @@ static dt_status reserve(dt_osm_pool *p, size_t size)
 static dt_status read_id(const dt_xml *x, const char *attribute, char id[DT_OSM_ID_BYTES])
 {
     const char *text = NULL;
-    DT_TRY(dt_xml_need(x, attribute, &text));
+    DT_TRY(dt_xml_require(x, attribute, &text));
     return dt_xml_id(x, attribute, text, id, DT_OSM_ID_BYTES);
 }
 
@@ -210,15 +210,15 @@ static void limit_to(dt_lanelet2 *m, const char *text, double *limit)
     if (read_speed(text, &speed)) {
         *limit = *limit > 0 ? fmin(*limit, speed) : speed;
     } else {
-        dt_lane_builder_odd_limit(&m->book, text);
+        dt_lane_builder_count_bad_limit(&m->book, text);
     }
 }
 
 static dt_status add_tag(dt_lanelet2 *m, const dt_xml *x)
 {
     const char *key = NULL, *value = NULL;
-    DT_TRY(dt_xml_need(x, "k", &key));
-    DT_TRY(dt_xml_need(x, "v", &value));
+    DT_TRY(dt_xml_require(x, "k", &key));
+    DT_TRY(dt_xml_require(x, "v", &value));
     if (m->part == DT_OSM_NODE && (strcmp(key, "local_x") == 0 || strcmp(key, "local_y") == 0)) {
         return dt_xml_number(
             x, key, value, -DT_POSITION_MAX_M, DT_POSITION_MAX_M,
@@ -330,7 +330,7 @@ static dt_status finish(dt_lanelet2 *m, dt_str *notes)
     DT_TRY(dt_lanelet2_lanes(m));
     DT_TRY(dt_lane_builder_close(&m->book));
     dt_str_addf(notes, "%s: %" PRId64 " lanelets of lanelet2\n", m->path, m->lanelet.n);
-    dt_lane_builder_tell(&m->book, notes);
+    dt_lane_builder_report(&m->book, notes);
     return DT_OK;
 }
 

@@ -68,7 +68,7 @@ static int32_t kind_of_type(const char *type)
 static dt_status begin_edge(net *n, const dt_xml *x)
 {
     const char *id = NULL, *what = dt_xml_get(x, "function"), *type = dt_xml_get(x, "type");
-    DT_TRY(dt_xml_need(x, "id", &id));
+    DT_TRY(dt_xml_require(x, "id", &id));
     what = what == NULL ? "" : what;
     n->is_open = true;
     n->last = -1;
@@ -184,10 +184,10 @@ static dt_status add_lane(net *n, const dt_xml *x, const char *id)
 {
     const char *shape = NULL, *width = dt_xml_get(x, "width");
     double limit = 0, width_m = WIDTH_M;
-    DT_TRY(dt_xml_need(x, "shape", &shape));
-    DT_TRY(dt_xml_need_number(x, "speed", 0, DBL_MAX, &limit));
+    DT_TRY(dt_xml_require(x, "shape", &shape));
+    DT_TRY(dt_xml_require_number(x, "speed", 0, DBL_MAX, &limit));
     if (limit > DT_LANE_LIMIT_MAX) { /* as of lanes without any */
-        dt_lane_builder_odd_limit(&n->book, dt_xml_get(x, "speed"));
+        dt_lane_builder_count_bad_limit(&n->book, dt_xml_get(x, "speed"));
         limit = 0;
     }
     DT_TRY(width != NULL ? dt_xml_number(x, "width", width, 0, DT_LANE_WIDTH_MAX_M, &width_m) : DT_OK);
@@ -229,7 +229,7 @@ static dt_status begin_lane(net *n, const dt_xml *x)
     const char *id = NULL;
     int32_t number = 0;
     bool is_new = false;
-    DT_TRY(dt_xml_need(x, "id", &id));
+    DT_TRY(dt_xml_require(x, "id", &id));
     if (n->function == WALKING) {
         return dt_names_add(&n->walking, id, &number, &is_new);
     }
@@ -248,15 +248,15 @@ static dt_status begin_lane(net *n, const dt_xml *x)
 static dt_status lane_name(const dt_xml *x, const char *edge, const char *index, char name[NAME_BYTES])
 {
     const char *id = NULL, *number = NULL;
-    DT_TRY(dt_xml_need(x, edge, &id));
-    DT_TRY(dt_xml_need(x, index, &number));
+    DT_TRY(dt_xml_require(x, edge, &id));
+    DT_TRY(dt_xml_require(x, index, &number));
     const int bytes = snprintf(name, NAME_BYTES, "%s_%s", id, number);
     return bytes < NAME_BYTES
                ? DT_OK
                : DT_FAIL(DT_EDATA, DT_XML_AT "%s has more than %d bytes", DT_XML_HERE(x), edge, NAME_BYTES);
 }
 
-static dt_status go_into_place(net *n, const dt_xml *x, int32_t lane, int32_t place)
+static dt_status enter_element(net *n, const dt_xml *x, int32_t lane, int32_t place)
 {
     if (n->n_into == n->into_cap) {
         const int64_t cap = n->into_cap == 0 ? 16 : 2 * n->into_cap;
@@ -272,7 +272,7 @@ static dt_status go_into_place(net *n, const dt_xml *x, int32_t lane, int32_t pl
 }
 
 /* A lane inside a junction leads to one other. */
-static dt_status leave_place(net *n, int32_t place, const char *next)
+static dt_status leave_element(net *n, int32_t place, const char *next)
 {
     if (n->next[place] != NULL) {
         return DT_OK;
@@ -312,14 +312,14 @@ static dt_status begin_connection(net *n, const dt_xml *x)
     const char *next = via != NULL ? via : to;
     const int32_t from_place = dt_names_find(&n->places, from), to_place = dt_names_find(&n->places, next);
     if (from_place >= 0) {
-        return leave_place(n, from_place, next);
+        return leave_element(n, from_place, next);
     }
     const int32_t number = dt_names_find(&n->book.names, from);
     if (number < 0) {
         return DT_FAIL(DT_EDATA, DT_XML_AT "begins at lane %.100s, which is not defined before it", DT_XML_HERE(x),
                        from);
     }
-    return to_place >= 0 ? go_into_place(n, x, number, to_place)
+    return to_place >= 0 ? enter_element(n, x, number, to_place)
                          : dt_lane_builder_refer(&n->book, x->line, number, DT_REF_NEXT, next);
 }
 
@@ -361,7 +361,7 @@ dt_status dt_map_sumo(dt_source *source, const char *path, const dt_map_origin *
     }
     if (st == DT_OK) {
         dt_str_addf(notes, "%s: %" PRId64 " lanes of SUMO\n", path, n.book.roads.n_lanes);
-        dt_lane_builder_tell(&n.book, notes);
+        dt_lane_builder_report(&n.book, notes);
         if (n.places.n > 0) {
             dt_str_addf(notes, "%" PRId32 " lanes that are one place: left out\n", n.places.n);
         }

@@ -165,7 +165,7 @@ static int32_t *head_of(const halo *h, int32_t x, int32_t y)
 }
 
 /* Bits of row i by the rows of the grid around it. */
-static int look_around(const halo *h, int64_t first, int64_t i)
+static int find_neighbours(const halo *h, int64_t first, int64_t i)
 {
     const double *pose = h->v->pose + 3 * (h->begin + i);
     const int32_t x = cell_of(h, pose, 0), y = cell_of(h, pose, 1);
@@ -199,7 +199,7 @@ static void mark_frame(halo *h, int64_t first, int64_t end)
     }
     for (int64_t i = first; i < end && has_any; i++) {
         if (!(h->why[i] & IS_CORE)) {
-            h->why[i] |= (uint8_t)look_around(h, first, i);
+            h->why[i] |= (uint8_t)find_neighbours(h, first, i);
         }
     }
     for (int64_t i = first; i < end && has_any; i++) {

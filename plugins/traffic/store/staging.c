@@ -145,7 +145,7 @@ static dt_status check_all(const dt_staging *a)
     return st == DT_ENOTFOUND ? DT_OK : st;
 }
 
-static dt_status fail_held(const dt_staging *a)
+static dt_status fail_in_use(const dt_staging *a)
 {
     return DT_CONTEXT(DT_EINVAL, "%s is being written by another process, wait until it ends or choose another name",
                       dt_str_text(&a->out));
@@ -162,7 +162,7 @@ dt_status dt_staging_check(const char *out, dt_staging_kind kind)
         st = dt_lock_check(dt_str_text(&a.lock_path));
     }
     if (st == DT_AGAIN) {
-        st = fail_held(&a);
+        st = fail_in_use(&a);
     }
     free_names(&a);
     return st;
@@ -178,7 +178,7 @@ static bool is_in_place(const dt_staging *a)
            held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
-static void let_go(dt_staging *a)
+static void release_lock(dt_staging *a)
 {
     dt_lock_release(a->lock);
     a->lock = -1;
@@ -196,7 +196,7 @@ static dt_status lock_folder(dt_staging *a)
     a->is_guarded = true;
     const dt_status st = dt_lock_acquire(dt_str_text(&a->lock_path), &a->lock);
     if (st != DT_OK) {
-        return st == DT_AGAIN ? fail_held(a) : st;
+        return st == DT_AGAIN ? fail_in_use(a) : st;
     }
     return is_in_place(a) ? DT_OK : DT_AGAIN;
 }
@@ -210,13 +210,13 @@ static dt_status try_lock(dt_staging *a, dt_staging_kind kind)
         st = lock_folder(a);
     }
     if (st != DT_OK) {
-        let_go(a);
+        release_lock(a);
         dt_fs_discard_folder(folder); /* an empty one: it may be the one made above */
     }
     return st == DT_ENOTFOUND ? DT_AGAIN : st;
 }
 
-static dt_status take(dt_staging *a, dt_staging_kind kind)
+static dt_status claim_folder(dt_staging *a, dt_staging_kind kind)
 {
     dt_status st = DT_AGAIN;
     for (int i = 0; i < TRIES && st == DT_AGAIN; i++) {
@@ -248,7 +248,7 @@ dt_status dt_staging_open(const char *out, dt_staging_kind kind, dt_staging **ou
     a->lock = -1;
     dt_status st = make_names(out, kind, a);
     if (st == DT_OK) {
-        st = take(a, kind);
+        st = claim_folder(a, kind);
     }
     if (st == DT_OK) {
         st = clear(a, kind);
@@ -303,7 +303,7 @@ void dt_staging_close(dt_staging *a)
     if (a->lock >= 0 && is_in_place(a)) {
         remove_folder(a);
     }
-    let_go(a);
+    release_lock(a);
     free_names(a);
     dt_free(a);
 }

@@ -347,7 +347,7 @@ static dt_status write_frame(dt_store_writer *w, const dt_batch *b, uint32_t k)
 }
 
 /* The batches that are made: all there are, or the oldest and what happens to be ready behind it. */
-static dt_status write_made(dt_store_writer *w, bool is_all)
+static dt_status write_finished_batches(dt_store_writer *w, bool is_all)
 {
     dt_batch *b = NULL;
     bool waits = true;
@@ -365,13 +365,13 @@ static dt_status write_made(dt_store_writer *w, bool is_all)
 }
 
 /* What was given of the scene is written. */
-static dt_status write_rest(dt_store_writer *w)
+static dt_status write_remaining(dt_store_writer *w)
 {
     if (w->ahead == NULL) {
         return DT_OK;
     }
     dt_batches_close(w->ahead);
-    return write_made(w, true);
+    return write_finished_batches(w, true);
 }
 
 dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const dt_vehicle *v, uint32_t n)
@@ -383,7 +383,7 @@ dt_status dt_store_frame(dt_store_writer *w, int64_t frame, double time_s, const
     dt_batch *b = NULL;
     DT_TRY(dt_batches_reserve(w->ahead, n, &b));
     while (b == NULL) {
-        DT_TRY(write_made(w, false));
+        DT_TRY(write_finished_batches(w, false));
         DT_TRY(dt_batches_reserve(w->ahead, n, &b));
     }
     dt_vehicle *to = b->vehicle + b->n;
@@ -456,7 +456,7 @@ dt_status dt_store_scene_end(dt_store_writer *w, const char *name, const char *s
     if (!w->is_in_scene || strlen(name) > NAME_MAX_BYTES || strlen(site) > NAME_MAX_BYTES) {
         return DT_FAIL(DT_EINVAL, "the end of a scene without its begin, or a name above %d bytes", NAME_MAX_BYTES);
     }
-    DT_TRY(write_rest(w));
+    DT_TRY(write_remaining(w));
     if (dt_has_control(name) || dt_has_control(site)) { /* what opening refuses is never written */
         return DT_FAIL(DT_EDATA, "the name of scene \"%.200s\" or of its site \"%.200s\" has control characters", name,
                        site);

@@ -287,7 +287,7 @@ void dt_users_add(dt_users *u, dt_road_user user, const char *name)
     u->n[user]++;
 }
 
-void dt_users_tell(const dt_users *u, const char *what, dt_str *notes)
+void dt_users_report(const dt_users *u, const char *what, dt_str *notes)
 {
     const int64_t persons = u->n[DT_USER_PEDESTRIAN] + u->n[DT_USER_BICYCLE];
     if (persons > 0) {

@@ -56,7 +56,7 @@ typedef struct dt_users { /* zeroed is empty */
 } dt_users;
 void dt_users_add(dt_users *u, dt_road_user user, const char *name);
 /* A line for each kind that was left out, and one for what has no known class; what: "rows of ", "". */
-void dt_users_tell(const dt_users *u, const char *what, dt_str *notes);
+void dt_users_report(const dt_users *u, const char *what, dt_str *notes);
 /* Models of vehicles take vehicles, and what is of no known class. */
 bool dt_road_user_is_read(dt_road_user user);
 

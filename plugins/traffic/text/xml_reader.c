@@ -180,7 +180,7 @@ const char *dt_xml_get(const dt_xml *x, const char *attribute)
     return NULL;
 }
 
-dt_status dt_xml_need(const dt_xml *x, const char *attribute, const char **text_p)
+dt_status dt_xml_require(const dt_xml *x, const char *attribute, const char **text_p)
 {
     *text_p = dt_xml_get(x, attribute);
     return *text_p != NULL ? DT_OK : DT_FAIL(DT_EDATA, DT_XML_AT "has no %s", DT_XML_HERE(x), attribute);
@@ -238,9 +238,9 @@ dt_status dt_xml_id(const dt_xml *x, const char *what, const char *text, char *o
     return DT_OK;
 }
 
-dt_status dt_xml_need_number(const dt_xml *x, const char *attribute, double lo, double hi, double *out_p)
+dt_status dt_xml_require_number(const dt_xml *x, const char *attribute, double lo, double hi, double *out_p)
 {
     const char *number = NULL;
-    DT_TRY(dt_xml_need(x, attribute, &number));
+    DT_TRY(dt_xml_require(x, attribute, &number));
     return dt_xml_number(x, attribute, number, lo, hi, out_p);
 }

@@ -41,8 +41,8 @@ dt_status dt_xml_read(dt_source *source, const char *path, const dt_xml_calls *c
 #define DT_XML_HERE(x) (x)->path, (x)->line, (x)->column, (x)->element
 
 bool dt_xml_is(const dt_xml *x, const char *element);
-const char *dt_xml_get(const dt_xml *x, const char *attribute);                                  /* NULL: not there */
-dt_status dt_xml_need(const dt_xml *x, const char *attribute, const char **text_p) DT_NODISCARD; /* DT_EDATA */
+const char *dt_xml_get(const dt_xml *x, const char *attribute); /* NULL: not there */
+dt_status dt_xml_require(const dt_xml *x, const char *attribute, const char **text_p) DT_NODISCARD; /* DT_EDATA */
 /* A text as a finite number in [lo, hi], with blanks around it or without; what: its name in messages. The one reader
  * of numbers in XML: tests/numbers.h has what is one. DT_EDATA. */
 dt_status dt_xml_number(const dt_xml *x, const char *what, const char *text, double lo, double hi, double *out_p)
@@ -53,6 +53,7 @@ dt_status dt_xml_text_number(const dt_xml *x, const char *what, double lo, doubl
 /* A text as an integer of 64 bits, written the way integers are: 5 for 05. DT_EDATA. */
 dt_status dt_xml_id(const dt_xml *x, const char *what, const char *text, char *out, size_t bytes) DT_NODISCARD;
 /* The same of an attribute that must be there. */
-dt_status dt_xml_need_number(const dt_xml *x, const char *attribute, double lo, double hi, double *out_p) DT_NODISCARD;
+dt_status dt_xml_require_number(const dt_xml *x, const char *attribute, double lo, double hi, double *out_p)
+    DT_NODISCARD;
 
 #endif

@@ -185,7 +185,7 @@ static dt_status out_of(const dt_verb_call *c, dt_str *plain)
 }
 
 /* What there is to tell of a store that was written. */
-static dt_status tell(const dt_verb_call *c, dt_status st, dt_str *notes)
+static dt_status print_notes(const dt_verb_call *c, dt_status st, dt_str *notes)
 {
     if (st == DT_OK && !c->quiet) {
         c->print(c, dt_str_text(notes));
@@ -236,7 +236,7 @@ static void show_import(void *user, const dt_import_progress *p)
     w->call->progress(w->call, text, left_s);
 }
 
-static bool is_asked_to_stop(void *call)
+static bool stop_requested(void *call)
 {
     const dt_verb_call *c = call;
     return c->stop(c) != 0;
@@ -247,7 +247,7 @@ static dt_status import_watched(const dt_verb_call *c, const char *out, dt_impor
     watch w = {.call = c, .begin_s = dt_clock_s(), .stage_s = dt_clock_s()};
     io->progress = show_import;
     io->progress_user = &w;
-    io->stops = is_asked_to_stop;
+    io->stops = stop_requested;
     io->stops_user = (void *)(uintptr_t)c;
     c->stoppable(c, 0); /* until parts are made, which are kept */
     const dt_status st = dt_data_import(c->word, c->n_words, out, io, notes);
@@ -301,7 +301,7 @@ static dt_status import_store(const dt_host *h, const dt_verb_call *c)
         st = import_watched(c, dt_str_text(&out), &io, &notes);
     }
     dt_str_fini(&out);
-    return tell(c, st, &notes);
+    return print_notes(c, st, &notes);
 }
 
 static dt_status inspect_store(const dt_host *h, const dt_verb_call *c)
@@ -363,7 +363,7 @@ static dt_status export_store(const dt_host *h, const dt_verb_call *c)
     (void)h;
     DT_TRY(check_ending(file));
     const bool is_hdf5 = ends_with(file, ".h5") || ends_with(file, ".hdf5");
-    return tell(c, is_hdf5 ? export_hdf5(c, &notes) : dt_data_export(c->word[0], file, &notes), &notes);
+    return print_notes(c, is_hdf5 ? export_hdf5(c, &notes) : dt_data_export(c->word[0], file, &notes), &notes);
 }
 
 /* ---- merge, split, sample, cut ----------------------------------------------------------------------------------- */
@@ -413,7 +413,7 @@ static dt_status write_store(const dt_verb_call *c, dt_status (*to)(const dt_ver
         st = to(c, dt_str_text(&out), &notes);
     }
     dt_str_fini(&out);
-    return tell(c, st, &notes);
+    return print_notes(c, st, &notes);
 }
 
 static dt_status merge_stores(const dt_host *h, const dt_verb_call *c)
