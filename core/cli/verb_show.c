@@ -258,7 +258,7 @@ static void show_columns(const dt_column *column, uint32_t n, const char *port, 
 static void show_places(const dt_env_spec *s, dt_str *out)
 {
     enum { MOST = 16 };
-    const uint32_t n_choices = dt_described_choices(s);
+    const uint32_t n_choices = dt_count_choices(s);
     for (uint32_t k = 0; s->places != NULL && k < s->n_agents && k < MOST; k++) {
         dt_str_addf(out, "  agent    %u %s", k, s->places[k]);
         for (uint32_t c = 0; s->choices_shown != NULL && c < n_choices; c++) {
@@ -294,7 +294,7 @@ static void show_other_columns(const dt_loaded *comp, const dt_env_spec *s, dt_j
     }
     if (json != NULL) {
         if (s == NULL) {
-            dt_described_columns(column, n, NULL, json);
+            dt_describe_columns(column, n, NULL, json);
         }
         return;
     }
@@ -317,8 +317,8 @@ static void show_spec(const dt_loaded *comp, const void *config, dt_json_out *js
             dt_json_i64(json, "agents", s->n_agents);
             dt_json_i64(json, "max_steps", s->max_steps);
             show_port_list("observations", s->obs, s->n_obs, json, out);
-            dt_described_columns(s->columns, s->n_columns, NULL, json);
-            dt_described_places(s, json);
+            dt_describe_columns(s->columns, s->n_columns, NULL, json);
+            dt_describe_places(s, json);
         } else {
             dt_str_addf(out, "world (with these options): %u place%s for agents", s->n_agents,
                         s->n_agents == 1 ? "" : "s");

@@ -213,7 +213,7 @@ static void describe_input(const dt_stage *s, const dt_stage_export *t, const dt
     /* true: the file itself subtracts means and divides by deviations, and takes values as they are */
     dt_json_bool(o, "normalised_inside", f < source->n_fields && t->how[f].mean != NULL);
     if (spec != NULL) {
-        dt_described_columns(spec->columns, spec->n_columns, x->name, o);
+        dt_describe_columns(spec->columns, spec->n_columns, x->name, o);
     }
     dt_json_end(o, '}');
 }
@@ -238,7 +238,7 @@ static void describe_actions(const dt_env_spec *spec, const dt_bundle_actions *a
     }
     dt_json_end(o, ']');
     if (spec != NULL) {
-        dt_described_places(spec, o);
+        dt_describe_places(spec, o);
         if (spec->step_s > 0) {
             dt_json_f64(o, "step_s", spec->step_s);
         }

@@ -94,7 +94,7 @@ void dt_expect_measure(dt_stage *s, const dt_forecast *f, uint64_t max_steps, bo
         out->parallel = parallel_evaluations(s, f);
         if (f->round > 0 && out->rounds > 0 && (is_plan || !in_process)) {
             pthread_mutex_lock(s->d.config_lock);
-            out->step_s = dt_rollout_try_speed(s->rollout, in_process ? try_process_s : try_s, &out->n_tried);
+            out->step_s = dt_rollout_measure_speed(s->rollout, in_process ? try_process_s : try_s, &out->n_tried);
             pthread_mutex_unlock(s->d.config_lock);
             expect_environments(s, f, out);
         }

@@ -206,7 +206,7 @@ dt_status dt_forecast_make(dt_stage *s, uint64_t max_steps, dt_forecast *out)
     pthread_mutex_lock(s->d.config_lock);
     dt_status st = add_limits(s, out);
     if (st == DT_OK && s->rollout != NULL) {
-        st = dt_rollout_need_get(s->rollout, s->trainer, &out->rollout);
+        st = dt_rollout_measure_need(s->rollout, s->trainer, &out->rollout);
     }
     pthread_mutex_unlock(s->d.config_lock);
     DT_TRY(st);

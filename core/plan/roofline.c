@@ -137,13 +137,13 @@ static dt_status add_acting(const dt_stage *s, const dt_gpu_peak *g, const dt_en
     if (s->rollout == NULL) {
         return DT_OK;
     }
-    DT_TRY(dt_rollout_need_get(s->rollout, s->trainer, &need));
+    DT_TRY(dt_rollout_measure_need(s->rollout, s->trainer, &need));
     const double groups = engine->in_flight < need.instances ? (double)engine->in_flight : need.instances;
     t->batches = (s->rollout->d.steps + 1.0) * groups;
     t->instances = need.instances / groups;
     t->agents = need.mean[0] * t->instances;
     t->acting.name = "a batch of acting";
-    for (uint32_t i = 0; dt_rollout_call(s->rollout, need.mean, t->instances, i, &call); i++) {
+    for (uint32_t i = 0; dt_rollout_call_cost(s->rollout, need.mean, t->instances, i, &call); i++) {
         bound by = BY_LAUNCH;
         const double took = call_time(t, g, call.is_product, call.cost, &by);
         add_cost(&t->acting, &call.cost, took, by);

@@ -136,7 +136,7 @@ static dt_status set_up_with(dt_rank *k, int64_t index, const dt_initial_weights
     DT_TRY(dt_comm_agree(k->comm, started));
     const dt_status found_room = dt_rollout_check_room(k->stage->rollout);
     DT_TRY(dt_comm_agree(k->comm, found_room));
-    const dt_status taken = dt_rollout_take_room(k->stage->rollout);
+    const dt_status taken = dt_rollout_allocate_replay(k->stage->rollout);
     DT_TRY(dt_comm_agree(k->comm, taken));
     const dt_status initialised = dt_initial_weights_load(d, first, k->stage);
     return dt_comm_agree(k->comm, initialised);

@@ -219,7 +219,7 @@ static dt_status open_state(dt_rank *k, uint32_t *is_due_p)
         return DT_OK;
     }
     if (k->stage->rollout != NULL && dt_comm_size(k->comm) > 1) {
-        DT_TRY(dt_rollout_open_replay(k->stage->rollout));
+        DT_TRY(dt_rollout_prepare_replay(k->stage->rollout));
     }
     return dt_trainer_open_moments(k->stage->trainer, true);
 }

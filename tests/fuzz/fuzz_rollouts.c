@@ -135,7 +135,7 @@ static void make_file(const dt_replay *p, dt_str *out)
     dt_st_tensor t[DT_BUFFER_MAX_FIELDS + 3];
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_fields; i++) {
-        if (dt_stored_has(p, i)) {
+        if (dt_stored_is_in_files(p, i)) {
             t[n] = make_tensor(p, i, &data[n]);
             n++;
         }
@@ -270,7 +270,7 @@ static void use(dt_replay *p)
         p->weight[i] = 1;
         memcpy(p->size + i * p->n_sizes, p->stored_size + i * p->n_sizes, p->n_sizes * sizeof(*p->size));
     }
-    dt_replay_find(p);
+    dt_replay_find_records(p);
     p->is_drawn = true;
     read_slice(p, 0, n);
     for (uint32_t j = 0; j < n; j++) {

@@ -17,7 +17,7 @@
 #define dt_comm_size               fake_size
 #define dt_config_evaluation       fake_evaluation
 #define dt_stage_iterate           fake_iterate
-#define dt_rollout_try_speed       fake_try_speed
+#define dt_rollout_measure_speed   fake_try_speed
 #define dt_clock_s                 fake_clock_s
 static uint64_t fake_step_number(const dt_trainer *t);
 static uint64_t fake_steps_per_epoch(const dt_trainer *t);

@@ -12,8 +12,8 @@
 #define dt_config_data               fake_data
 #define dt_trainer_list_device_calls fake_calls
 #define dt_trainer_n_moments         fake_moments
-#define dt_rollout_need_get          fake_need
-#define dt_rollout_call              fake_rollout_call
+#define dt_rollout_measure_need      fake_need
+#define dt_rollout_call_cost         fake_rollout_call
 static dt_status fake_amp(dt_config *c, int64_t phase, dt_amp_opts *out);
 static dt_status fake_engine(dt_config *c, int64_t phase, dt_engine_opts *out);
 static dt_status fake_data(dt_config *c, int64_t phase, dt_data_opts *out);

@@ -94,8 +94,8 @@ static dt_status judge_spec(dt_env *e, const dt_env_spec *spec)
     if (e->n_mix > 0 && !e->has_options_judged) {
         DT_TRY(dt_env_mix_compare_judged(e, spec));
     }
-    const dt_status st =
-        e->has_layout_judged ? dt_layout_differ(&e->layout_judged, spec) : dt_layout_differ_part(&e->layout, spec);
+    const dt_status st = e->has_layout_judged ? dt_layout_compare_env(&e->layout_judged, spec)
+                                              : dt_layout_compare_fewer_places(&e->layout, spec);
     if (st < 0) {
         return DT_CONTEXT(DT_ECONFIG, "evaluation.env must leave what a policy sees and does as it is");
     }
@@ -131,7 +131,7 @@ static dt_status finish(const maker *m, void *self)
     const dt_env_ops *ops = e->in_process ? &dt_process_ops : &m->comp->ops.env;
     dt_env_spec spec = {.struct_size = sizeof(spec)};
     if (e->in_process) {
-        DT_TRY(dt_process_meet(self));
+        DT_TRY(dt_process_receive_spec(self));
     }
     DT_TRY_PLUGIN(ops->spec(self, &spec), "spec");
     m->with->max_steps = spec.max_steps;
@@ -160,7 +160,7 @@ void dt_env_drop(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void
     if (e->in_process) {
         for (uint32_t i = 0; i < n; i++) {
             if (self[i] != NULL) {
-                dt_process_leave(self[i]);
+                dt_process_begin_end(self[i]);
             }
         }
     }

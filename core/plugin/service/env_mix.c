@@ -78,7 +78,7 @@ dt_status dt_env_mix_options(const dt_env *e, uint32_t i, const dt_setting *set,
 static dt_status differ(const dt_env *e, const dt_env_spec *spec)
 {
     const double was = e->layout.spec.step_s, is = spec->step_s;
-    DT_TRY(dt_layout_differ(&e->layout, spec));
+    DT_TRY(dt_layout_compare_env(&e->layout, spec));
     return memcmp(&was, &is, sizeof(was)) == 0 ? DT_OK : DT_FAIL(DT_ECONFIG, "a step of %g s instead of %g s", is, was);
 }
 

@@ -93,7 +93,7 @@ static void tell(void *user, void *self, uint32_t what, dt_str *out)
     const void *(*extension)(const char *id) = m->comp->desc.extension;
     const dt_scene_api *scene = extension != NULL ? extension(DT_EXT_SCENE) : NULL;
     if (scene != NULL) {
-        dt_process_scene_tell(scene, self, what, out);
+        dt_process_scene_write(scene, self, what, out);
     }
 }
 

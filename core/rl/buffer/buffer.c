@@ -38,7 +38,7 @@ static dt_status add_field(dt_buffer *b, uint32_t kind, uint32_t port, uint32_t 
     return DT_OK;
 }
 
-static dt_status add_sized(dt_buffer *b, uint32_t kind, uint32_t dtype, const char *name, uint32_t n)
+static dt_status add_field_of_columns(dt_buffer *b, uint32_t kind, uint32_t dtype, const char *name, uint32_t n)
 {
     char dims[64];
     snprintf(dims, sizeof(dims), "A %u", n);
@@ -88,21 +88,22 @@ static dt_status add_next(dt_buffer *b)
         }
     }
     DT_TRY(add_field(b, FIELD_NEXT_PRESENT, 0, DT_F32, "next_present", "A"));
-    return add_sized(b, FIELD_COST_IN, DT_F32, "cost_in", b->l->spec.n_costs);
+    return add_field_of_columns(b, FIELD_COST_IN, DT_F32, "cost_in", b->l->spec.n_costs);
 }
 
-static dt_status add_more(dt_buffer *b)
+static dt_status add_transition_fields(dt_buffer *b)
 {
     const dt_env_spec *s = &b->l->spec;
     DT_TRY(add_field(b, FIELD_REWARD, 0, DT_F32, "reward", "A"));
-    DT_TRY(add_sized(b, FIELD_COST, DT_F32, "cost", s->n_costs));
+    DT_TRY(add_field_of_columns(b, FIELD_COST, DT_F32, "cost", s->n_costs));
     DT_TRY(add_field(b, FIELD_TERMINATED, 0, DT_F32, "terminated", "A"));
     DT_TRY(add_field(b, FIELD_TRUNCATED, 0, DT_F32, "truncated", "A"));
-    DT_TRY(add_sized(b, FIELD_EXECUTED, DT_F32, "executed", s->n_continuous));
+    DT_TRY(add_field_of_columns(b, FIELD_EXECUTED, DT_F32, "executed", s->n_continuous));
     DT_TRY(add_field(b, FIELD_PLACE, 0, DT_I32, "place", "A"));
-    DT_TRY(add_sized(b, FIELD_NEXT_MASK, DT_F32, "next_mask", b->l->n_choices));
-    DT_TRY(s->n_heads == 1 ? add_sized(b, FIELD_OTHERS, DT_F32, "others", s->n_agents * b->l->n_choices) : DT_OK);
-    DT_TRY(add_sized(b, FIELD_OTHERS_F, DT_F32, "others_f", s->n_agents * s->n_continuous));
+    DT_TRY(add_field_of_columns(b, FIELD_NEXT_MASK, DT_F32, "next_mask", b->l->n_choices));
+    DT_TRY(s->n_heads == 1 ? add_field_of_columns(b, FIELD_OTHERS, DT_F32, "others", s->n_agents * b->l->n_choices)
+                           : DT_OK);
+    DT_TRY(add_field_of_columns(b, FIELD_OTHERS_F, DT_F32, "others_f", s->n_agents * s->n_continuous));
     DT_TRY(add_field(b, FIELD_DISCOUNT, 0, DT_F32, "discount", "A"));
     return add_field(b, FIELD_WEIGHT, 0, DT_F32, "weight", "A");
 }
@@ -148,19 +149,19 @@ static dt_status add_fields(dt_buffer *b)
     if (b->d.window > 1) {
         DT_TRY(add_history(b));
     }
-    DT_TRY(add_sized(b, FIELD_ACTION_I, DT_I32, "action_i", s->n_heads));
-    DT_TRY(add_sized(b, FIELD_MASK, DT_F32, "mask", b->l->n_choices));
-    DT_TRY(add_sized(b, FIELD_ACTION_F, DT_F32, "action_f", s->n_continuous));
+    DT_TRY(add_field_of_columns(b, FIELD_ACTION_I, DT_I32, "action_i", s->n_heads));
+    DT_TRY(add_field_of_columns(b, FIELD_MASK, DT_F32, "mask", b->l->n_choices));
+    DT_TRY(add_field_of_columns(b, FIELD_ACTION_F, DT_F32, "action_f", s->n_continuous));
     DT_TRY(add_field(b, FIELD_LOG_PROB, 0, DT_F32, "log_prob", "A"));
     DT_TRY(add_field(b, FIELD_VALUE, 0, DT_F32, "value", "A"));
     DT_TRY(add_field(b, FIELD_ADVANTAGE, 0, DT_F32, "advantage", "A"));
     DT_TRY(add_field(b, FIELD_TARGET, 0, DT_F32, "target", "A"));
-    DT_TRY(add_sized(b, FIELD_COST_VALUE, DT_F32, "cost_value", s->n_costs));
-    DT_TRY(add_sized(b, FIELD_COST_ADVANTAGE, DT_F32, "cost_advantage", s->n_costs));
-    DT_TRY(add_sized(b, FIELD_COST_TARGET, DT_F32, "cost_target", s->n_costs));
+    DT_TRY(add_field_of_columns(b, FIELD_COST_VALUE, DT_F32, "cost_value", s->n_costs));
+    DT_TRY(add_field_of_columns(b, FIELD_COST_ADVANTAGE, DT_F32, "cost_advantage", s->n_costs));
+    DT_TRY(add_field_of_columns(b, FIELD_COST_TARGET, DT_F32, "cost_target", s->n_costs));
     DT_TRY(add_field(b, FIELD_ROW_KEY, 0, DT_I64, "row_key", "A"));
     DT_TRY(b->d.transitions > 0 ? add_next(b) : DT_OK);
-    DT_TRY(b->d.transitions > 1 ? add_more(b) : DT_OK);
+    DT_TRY(b->d.transitions > 1 ? add_transition_fields(b) : DT_OK);
     DT_TRY(add_annotations(b));
     return add_kept(b); /* last, with what is annotated: an evaluation's buffer has all but these */
 }
@@ -222,7 +223,7 @@ static void lay_out(dt_buffer *b)
     b->episode = (void *)take(b, slots, b->episode_items * sizeof(double));
 }
 
-static dt_status map_all(dt_buffer *b)
+static dt_status map_memory(dt_buffer *b)
 {
     size_t bytes = 0;
     void *map = NULL;
@@ -262,16 +263,16 @@ dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d)
     }
     for (int32_t k = 0; k <= (int32_t)b->l->spec.n_symbols; k++) {
         b->symbol[k] = dt_layout_symbol(b->l, k);
-        if (dt_buffer_most(b, k) > INT32_MAX) {
+        if (dt_buffer_max_rows(b, k) > INT32_MAX) {
             return DT_FAIL(DT_ECONFIG, "a sample with the step after it may have %lld rows of %s; at most %d can be",
-                           (long long)dt_buffer_most(b, k), b->symbol[k], INT32_MAX);
+                           (long long)dt_buffer_max_rows(b, k), b->symbol[k], INT32_MAX);
         }
     }
     DT_TRY(add_fields(b));
-    return map_all(b);
+    return map_memory(b);
 }
 
-dt_status dt_buffer_keep(dt_buffer *b, uint32_t k)
+dt_status dt_buffer_allocate_kept(dt_buffer *b, uint32_t k)
 {
     size_t bytes = 0;
     void *rows = NULL;
@@ -297,7 +298,7 @@ void dt_buffer_fini(dt_buffer *b)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-void dt_buffer_begin(dt_buffer *b, const dt_buffer *last)
+void dt_buffer_begin_round(dt_buffer *b, const dt_buffer *last)
 {
     const size_t from = (size_t)b->d.steps * b->d.instances; /* slots */
     const size_t n = (size_t)b->d.window * b->d.instances, A = b->l->spec.n_agents;
@@ -313,7 +314,7 @@ void dt_buffer_begin(dt_buffer *b, const dt_buffer *last)
     b->key_base = last->key_base + (uint64_t)b->d.steps * (b->d.all > 0 ? b->d.all : b->d.instances);
 }
 
-static void put_earned(dt_buffer *b, size_t slot, const char *record)
+static void store_rewards(dt_buffer *b, size_t slot, const char *record)
 {
     const dt_layout *l = b->l;
     const uint32_t A = l->spec.n_agents, K = l->spec.n_costs;
@@ -334,7 +335,7 @@ static void put_earned(dt_buffer *b, size_t slot, const char *record)
 }
 
 /* Who acts now, who is only seen, and since when they are there. */
-static void put_rows(dt_buffer *b, size_t slot, bool is_first, const uint8_t *alive)
+static void store_rows(dt_buffer *b, size_t slot, bool is_first, const uint8_t *alive)
 {
     const uint32_t A = b->l->spec.n_agents;
     int32_t acts = 0, seen = 0, opponents = 0;
@@ -360,7 +361,7 @@ static void put_rows(dt_buffer *b, size_t slot, bool is_first, const uint8_t *al
 }
 
 /* Rows of a ragged symbol, behind those of the slots before. */
-static void put_ragged(dt_buffer *b, size_t slot, uint32_t port, const char *record)
+static void store_ragged_rows(dt_buffer *b, size_t slot, uint32_t port, const char *record)
 {
     const dt_obs_port *o = &b->l->obs[port];
     const bool is_seen = b->n_seen[slot] > 0 || b->n_opponents[slot] > 0;
@@ -369,13 +370,13 @@ static void put_ragged(dt_buffer *b, size_t slot, uint32_t port, const char *rec
     b->at[port][slot] = b->used[port];
     b->used[port] += rows;
     if (b->length[o->symbol] != NULL) {
-        dt_lists_put_rows(b, slot, o, record, to);
+        dt_lists_store_rows(b, slot, o, record, to);
     } else {
         memcpy(to, record + o->offset, (size_t)rows * o->row_bytes);
     }
 }
 
-static void put_obs(dt_buffer *b, size_t slot, const char *record)
+static void store_observations(dt_buffer *b, size_t slot, const char *record)
 {
     const dt_layout *l = b->l;
     const int64_t *size = (const int64_t *)(const void *)(record + l->size);
@@ -383,26 +384,26 @@ static void put_obs(dt_buffer *b, size_t slot, const char *record)
     for (uint32_t k = 0; k < l->spec.n_symbols; k++) {
         b->size[slot * l->spec.n_symbols + k] = (int32_t)size[k];
     }
-    dt_lists_put(b, slot, record);
+    dt_lists_store(b, slot, record);
     for (uint32_t i = 0; i < l->spec.n_obs; i++) {
         const dt_obs_port *o = &l->obs[i];
         if (o->symbol > 0) {
-            put_ragged(b, slot, i, record);
+            store_ragged_rows(b, slot, i, record);
         } else if (!dt_obs_is_lists(o)) {
             memcpy(b->obs[i] + slot * A * o->row_bytes, record + o->offset, A * o->row_bytes);
         }
     }
 }
 
-void dt_buffer_put(dt_buffer *b, uint32_t t, uint32_t i, const char *record)
+void dt_buffer_store(dt_buffer *b, uint32_t t, uint32_t i, const char *record)
 {
     const dt_layout *l = b->l;
     const size_t slot = dt_buffer_slot(b, t, i), choices = (size_t)l->spec.n_agents * l->n_choices;
     if (t > 0) {
-        put_earned(b, slot - b->d.instances, record);
+        store_rewards(b, slot - b->d.instances, record);
     }
-    put_rows(b, slot, t == 0, (const uint8_t *)record + l->alive);
-    put_obs(b, slot, record);
+    store_rows(b, slot, t == 0, (const uint8_t *)record + l->alive);
+    store_observations(b, slot, record);
     memcpy(b->mask + slot * choices, record + l->mask, choices);
 }
 
@@ -440,7 +441,7 @@ uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out)
     return n;
 }
 
-uint32_t dt_buffer_made(const dt_buffer *b, dt_buffer_array *out)
+uint32_t dt_buffer_derived_arrays(const dt_buffer *b, dt_buffer_array *out)
 {
     const size_t f = b->l->spec.n_agents * sizeof(float);
     uint32_t n = 0;

@@ -95,7 +95,7 @@ typedef struct dt_buffer {
     size_t map_bytes;
     float *annotation[DT_ROLLOUT_MAX_ANNOTATIONS]; /* [places, columns] */
     size_t annotation_columns[DT_ROLLOUT_MAX_ANNOTATIONS];
-    float *kept[DT_ROLLOUT_MAX_KEPT]; /* [places, columns]; NULL until dt_buffer_keep */
+    float *kept[DT_ROLLOUT_MAX_KEPT]; /* [places, columns]; NULL until dt_buffer_allocate_kept */
     size_t kept_columns[DT_ROLLOUT_MAX_KEPT];
     void *arena[DT_ENV_MAX_OBS];
     size_t arena_bytes[DT_ENV_MAX_OBS];
@@ -107,15 +107,15 @@ enum { DT_REPORT_CHANGED = 1u, DT_REPORT_INFEASIBLE = 2u, DT_REPORT_OPEN = 4u };
  * are not "A D" f32). */
 dt_status dt_buffer_init(dt_buffer *b, const dt_buffer_desc *d) DT_NODISCARD;
 /* Room for desc.kept[k]; until then its rows read as zeros. Errors: DT_ENOMEM. */
-dt_status dt_buffer_keep(dt_buffer *b, uint32_t k) DT_NODISCARD;
+dt_status dt_buffer_allocate_kept(dt_buffer *b, uint32_t k) DT_NODISCARD;
 void dt_buffer_fini(dt_buffer *b);
 
 /* A new round: what the last step of the round in `last` left becomes the first, with its history. last may be b, or a
  * buffer of the same desc. */
-void dt_buffer_begin(dt_buffer *b, const dt_buffer *last);
+void dt_buffer_begin_round(dt_buffer *b, const dt_buffer *last);
 /* Takes slot (t, i) from an instance's record: its observation, who acts, the mask; and, for t > 0, what the step
  * before earned and whom it ended. */
-void dt_buffer_put(dt_buffer *b, uint32_t t, uint32_t i, const char *record);
+void dt_buffer_store(dt_buffer *b, uint32_t t, uint32_t i, const char *record);
 static inline size_t dt_buffer_slot(const dt_buffer *b, uint32_t t, uint32_t i)
 {
     return (size_t)(t + b->d.window - 1) * b->d.instances + i;
@@ -127,7 +127,7 @@ static inline bool dt_buffer_is_joined(const dt_buffer *b)
     return b->d.transitions > 2;
 }
 /* Most rows of a symbol (0: "A") that a sample of the data has. */
-static inline int64_t dt_buffer_most(const dt_buffer *b, int32_t symbol)
+static inline int64_t dt_buffer_max_rows(const dt_buffer *b, int32_t symbol)
 {
     return dt_layout_cap(b->l, symbol) * (dt_buffer_is_joined(b) && symbol > 0 ? 2 : 1);
 }
@@ -140,15 +140,15 @@ void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, c
 /* Rows [rows, D] of a plain port as they are read. */
 void dt_buffer_scale_rows(const dt_buffer_scale *s, float *x, int64_t rows, int64_t D);
 /* Is field f known when an action is chosen? */
-bool dt_buffer_is_known(const dt_buffer *b, uint32_t f);
+bool dt_buffer_is_observed(const dt_buffer *b, uint32_t f);
 extern const dt_data_ops dt_buffer_data; /* self is the buffer */
 
 /* What acting leaves of a slot, without what is wide. */
 enum { DT_BUFFER_MAX_ARRAYS = 16 + DT_ENV_MAX_SYMBOLS + 2 * DT_ENV_MAX_COSTS };
 uint32_t dt_buffer_arrays(const dt_buffer *b, dt_buffer_array *out);
 /* What is made of it afterwards: advantages, targets, steps to a cost, annotations. */
-enum { DT_BUFFER_MAX_MADE = 2 + 3 * DT_ENV_MAX_COSTS + DT_ROLLOUT_MAX_ANNOTATIONS };
-uint32_t dt_buffer_made(const dt_buffer *b, dt_buffer_array *out);
+enum { DT_BUFFER_MAX_DERIVED = 2 + 3 * DT_ENV_MAX_COSTS + DT_ROLLOUT_MAX_ANNOTATIONS };
+uint32_t dt_buffer_derived_arrays(const dt_buffer *b, dt_buffer_array *out);
 /* What is wide of a slot: a row per place, or packed ones. */
 typedef struct dt_buffer_wide {
     char *data;

@@ -71,45 +71,45 @@ static inline bool dt_reader_is_joined(const dt_buffer_reader *r)
 
 /* buffer_rows.c: rows of symbol k that the list at a place (slot * agents + a) has, or that of the same agent in the
  * step after; those of all lists of a slot. */
-int64_t dt_reader_length(const dt_buffer_reader *r, uint32_t k, size_t at, bool is_after);
-int64_t dt_reader_lists(const dt_buffer_reader *r, size_t slot, uint32_t k, bool is_after);
+int64_t dt_reader_list_length(const dt_buffer_reader *r, uint32_t k, size_t at, bool is_after);
+int64_t dt_reader_list_rows(const dt_buffer_reader *r, size_t slot, uint32_t k, bool is_after);
 
 /* Rows of ragged symbol k (1..) that a slot with somebody in it has. */
-static inline int64_t dt_reader_own(const dt_buffer_reader *r, size_t slot, uint32_t k)
+static inline int64_t dt_reader_own_rows(const dt_buffer_reader *r, size_t slot, uint32_t k)
 {
     const dt_buffer *b = r->b;
-    return b->length[k] != NULL ? dt_reader_lists(r, slot, k, false) : b->size[slot * b->l->spec.n_symbols + k - 1];
+    return b->length[k] != NULL ? dt_reader_list_rows(r, slot, k, false) : b->size[slot * b->l->spec.n_symbols + k - 1];
 }
 
 /* Of the step after it; none where the sample is its own step alone, or nobody sees them. */
-static inline int64_t dt_reader_after(const dt_buffer_reader *r, size_t slot, uint32_t k)
+static inline int64_t dt_reader_next_rows(const dt_buffer_reader *r, size_t slot, uint32_t k)
 {
     const dt_buffer *b = r->b;
     const size_t after = slot + b->d.instances;
     if (!dt_reader_is_joined(r) || b->n_seen[after] == 0) {
         return 0;
     }
-    return b->length[k] != NULL ? dt_reader_lists(r, slot, k, true) : b->size[after * b->l->spec.n_symbols + k - 1];
+    return b->length[k] != NULL ? dt_reader_list_rows(r, slot, k, true) : b->size[after * b->l->spec.n_symbols + k - 1];
 }
 
 /* The same of all symbols, to before[k]. */
 static inline void dt_reader_add_own(const dt_buffer_reader *r, size_t slot, int64_t *before)
 {
     for (uint32_t k = 1; k <= r->b->l->spec.n_symbols; k++) {
-        before[k] += dt_reader_own(r, slot, k);
+        before[k] += dt_reader_own_rows(r, slot, k);
     }
 }
 
-static inline void dt_reader_add_after(const dt_buffer_reader *r, size_t slot, int64_t *before)
+static inline void dt_reader_add_next(const dt_buffer_reader *r, size_t slot, int64_t *before)
 {
     for (uint32_t k = 1; k <= r->b->l->spec.n_symbols; k++) {
-        before[k] += dt_reader_after(r, slot, k);
+        before[k] += dt_reader_next_rows(r, slot, k);
     }
 }
 
 /* Indices count rows within the instance; the slice holds those of the samples before, too. */
-void dt_reader_shift(const dt_buffer_reader *r, size_t slot, int32_t symbol, const int64_t *before, void *rows,
-                     int64_t n);
+void dt_reader_shift_indices(const dt_buffer_reader *r, size_t slot, int32_t symbol, const int64_t *before, void *rows,
+                             int64_t n);
 /* Rows from `first` on, step by step: those of a step are `stride` bytes behind those of the step
  * before. */
 char *dt_reader_copy_steps(const dt_buffer_reader *r, const dt_obs_port *o, uint32_t port, size_t first, int64_t rows,
@@ -120,8 +120,8 @@ void dt_lists_read(const dt_buffer_reader *r, uint32_t port, char *out);
 /* The port "A+1" itself: where the lists begin in what dt_lists_read gives. */
 void dt_lists_read_pointers(const dt_buffer_reader *r, uint32_t port, bool is_after, int32_t *out);
 /* Takes the lists of everybody who is there out of a record; after the slot's rows are known. */
-void dt_lists_put(dt_buffer *b, size_t slot, const char *record);
+void dt_lists_store(dt_buffer *b, size_t slot, const char *record);
 /* Rows of port o, whose symbol has lists, to where the buffer keeps them. */
-void dt_lists_put_rows(const dt_buffer *b, size_t slot, const dt_obs_port *o, const char *record, char *to);
+void dt_lists_store_rows(const dt_buffer *b, size_t slot, const dt_obs_port *o, const char *record, char *to);
 
 #endif

@@ -17,7 +17,7 @@ static const int32_t *pointers_of(const dt_buffer *b, uint32_t k, const char *re
     return (const int32_t *)(const void *)(record + b->l->obs[b->l->lists[k] - 1].offset);
 }
 
-void dt_lists_put(dt_buffer *b, size_t slot, const char *record)
+void dt_lists_store(dt_buffer *b, size_t slot, const char *record)
 {
     const size_t A = b->l->spec.n_agents, S = b->l->spec.n_symbols;
     for (uint32_t k = 1; k <= S; k++) {
@@ -34,7 +34,7 @@ void dt_lists_put(dt_buffer *b, size_t slot, const char *record)
     }
 }
 
-void dt_lists_put_rows(const dt_buffer *b, size_t slot, const dt_obs_port *o, const char *record, char *to)
+void dt_lists_store_rows(const dt_buffer *b, size_t slot, const dt_obs_port *o, const char *record, char *to)
 {
     const uint32_t k = (uint32_t)o->symbol;
     const size_t A = b->l->spec.n_agents;
@@ -59,7 +59,7 @@ static char *copy_lists(const dt_buffer_reader *r, uint32_t port, size_t slot, b
     size_t row = (size_t)b->at[port][from];
     char *const begin = out;
     for (size_t a = 0; a < A; a++) {
-        const int64_t n = dt_reader_length(r, k, slot * A + a, is_after);
+        const int64_t n = dt_reader_list_length(r, k, slot * A + a, is_after);
         if (n > 0 && o->steps > 0) {
             out = dt_reader_copy_steps(r, o, port, row, n, stride, out);
         } else if (n > 0) {
@@ -69,7 +69,7 @@ static char *copy_lists(const dt_buffer_reader *r, uint32_t port, size_t slot, b
         row += (size_t)b->length[k][from * A + a];
     }
     if (o->index_of >= 0) {
-        dt_reader_shift(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
+        dt_reader_shift_indices(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
     }
     return out;
 }
@@ -86,7 +86,7 @@ static char *copy_all(const dt_buffer_reader *r, uint32_t port, bool is_after, s
         out = is_after ? out : copy_lists(r, port, slot, false, before, stride, out);
         dt_reader_add_own(r, slot, before);
         out = is_after ? copy_lists(r, port, slot, true, before, stride, out) : out;
-        dt_reader_add_after(r, slot, before);
+        dt_reader_add_next(r, slot, before);
         before[0] += places;
     }
     return out;
@@ -114,14 +114,14 @@ void dt_lists_read_pointers(const dt_buffer_reader *r, uint32_t port, bool is_af
     const size_t A = b->l->spec.n_agents;
     int64_t first = 0;
     for (uint32_t j = 0; j < r->n && is_after; j++) {
-        first += dt_reader_lists(r, dt_reader_slot(r, j), k, false);
+        first += dt_reader_list_rows(r, dt_reader_slot(r, j), k, false);
     }
     for (uint32_t j = 0; j < r->n; j++) {
         const size_t slot = dt_reader_slot(r, j);
         for (size_t at = slot * A; at < (slot + 1) * A; at++) {
             if ((b->row[at] & r->which) != 0) {
                 *out++ = (int32_t)first;
-                first += dt_reader_length(r, k, at, is_after);
+                first += dt_reader_list_length(r, k, at, is_after);
             }
         }
     }

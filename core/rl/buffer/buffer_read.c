@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Of the slots of all ranks' instances. */
-static uint64_t slot_of_all(const dt_buffer_reader *r, uint32_t j)
+static uint64_t global_slot(const dt_buffer_reader *r, uint32_t j)
 {
     const dt_buffer_desc *d = &r->b->d;
     const uint64_t M = d->all > 0 ? d->all : d->instances, n = r->index[j];
@@ -62,7 +62,7 @@ static char *copy_ragged(const dt_buffer_reader *r, const dt_obs_port *o, uint32
     const size_t bytes = (size_t)b->size[at * b->l->spec.n_symbols + (uint32_t)o->symbol - 1] * o->row_bytes;
     memcpy(out, b->obs[port] + (size_t)b->at[port][at] * o->row_bytes, bytes);
     if (o->index_of >= 0) {
-        dt_reader_shift(r, slot, o->index_of, before, out, (int64_t)(bytes / sizeof(int32_t)));
+        dt_reader_shift_indices(r, slot, o->index_of, before, out, (int64_t)(bytes / sizeof(int32_t)));
     }
     return out + bytes;
 }
@@ -83,16 +83,16 @@ static void read_obs(const dt_buffer_reader *r, uint32_t port, char *out)
             char *const begin = out;
             out = copy_places(r, slot, b->obs[port], o->row_bytes, out);
             if (o->index_of >= 0) {
-                dt_reader_shift(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
+                dt_reader_shift_indices(r, slot, o->index_of, before, begin, (out - begin) / (int64_t)sizeof(int32_t));
             }
         } else {
             out = copy_ragged(r, o, port, slot, slot, before, out);
         }
         dt_reader_add_own(r, slot, before);
-        if (o->symbol > 0 && dt_reader_after(r, slot, (uint32_t)o->symbol) > 0) {
+        if (o->symbol > 0 && dt_reader_next_rows(r, slot, (uint32_t)o->symbol) > 0) {
             out = copy_ragged(r, o, port, slot, slot + b->d.instances, before, out);
         }
-        dt_reader_add_after(r, slot, before);
+        dt_reader_add_next(r, slot, before);
         before[0] += places;
     }
     if (o->plus) {
@@ -120,9 +120,9 @@ static void read_steps(const dt_buffer_reader *r, uint32_t port, char *out)
         } else if (dt_reader_places(r, slot) > 0) {
             const uint32_t k = (uint32_t)o->symbol;
             out = dt_reader_copy_steps(r, o, port, (size_t)b->at[port][slot], b->size[slot * S + k - 1], stride, out);
-            if (dt_reader_after(r, slot, k) > 0) {
-                out = dt_reader_copy_steps(r, o, port, (size_t)b->at[port][after], dt_reader_after(r, slot, k), stride,
-                                           out);
+            if (dt_reader_next_rows(r, slot, k) > 0) {
+                out = dt_reader_copy_steps(r, o, port, (size_t)b->at[port][after], dt_reader_next_rows(r, slot, k),
+                                           stride, out);
             }
         }
     }
@@ -210,13 +210,13 @@ static void read_next_index(const dt_buffer_reader *r, uint32_t port, int32_t *o
             }
             if ((b->flag[at] & DT_STEP_ACTED) != 0 && (b->flag[at] & DT_STEP_TERMINATED) == 0) {
                 memcpy(out, b->obs[port] + (at + b->d.instances * A) * o->row_bytes, o->row_bytes);
-                dt_reader_shift(r, slot, o->index_of, before, out, (int64_t)n);
+                dt_reader_shift_indices(r, slot, o->index_of, before, out, (int64_t)n);
             } else {
                 memset(out, 0xff, o->row_bytes); /* -1 */
             }
             out += n;
         }
-        dt_reader_add_after(r, slot, before);
+        dt_reader_add_next(r, slot, before);
         before[0] += places;
     }
 }
@@ -267,7 +267,7 @@ static void read_mask(const dt_buffer_reader *r, float *out)
     }
 }
 
-static bool allows(const uint8_t *mask, size_t n)
+static bool is_allowed(const uint8_t *mask, size_t n)
 {
     for (size_t c = 0; c < n; c++) {
         if (mask[c] != 0) {
@@ -290,7 +290,7 @@ static void read_next_mask(const dt_buffer_reader *r, float *out)
             const uint8_t *mask = b->mask + (at + b->d.instances * A) * n;
             for (uint32_t h = 0; h < s->n_heads && (b->row[at] & r->which) != 0; h++) {
                 const size_t C = (size_t)s->choices[h];
-                const bool is_open = (b->flag[at] & DT_STEP_TERMINATED) != 0 || !allows(mask, C);
+                const bool is_open = (b->flag[at] & DT_STEP_TERMINATED) != 0 || !is_allowed(mask, C);
                 for (size_t c = 0; c < C; c++) {
                     *out++ = is_open || mask[c] != 0;
                 }
@@ -407,7 +407,7 @@ static void read_keys(const dt_buffer_reader *r, int64_t *out)
     for (uint32_t j = 0; j < r->n; j++) {
         const size_t slot = dt_reader_slot(r, j);
         const bool is_used = r->key != NULL && r->key[j] != 0;
-        const uint64_t base = is_used ? r->key[j] : (b->key_base + slot_of_all(r, j)) * A;
+        const uint64_t base = is_used ? r->key[j] : (b->key_base + global_slot(r, j)) * A;
         for (uint32_t a = 0; a < A; a++) {
             if ((b->row[slot * A + a] & r->which) != 0) {
                 *out++ = (int64_t)((base + a) & INT64_MAX);
@@ -526,7 +526,7 @@ void dt_buffer_pack(const dt_buffer *b, uint32_t which, const uint64_t *index, c
     }
 }
 
-bool dt_buffer_is_known(const dt_buffer *b, uint32_t f)
+bool dt_buffer_is_observed(const dt_buffer *b, uint32_t f)
 {
     switch (b->field[f].kind) {
     case FIELD_OBS:
@@ -574,7 +574,7 @@ static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n,
         return DT_OK;
     }
     for (int32_t k = 0; k <= (int32_t)b->l->spec.n_symbols; k++) {
-        size[k] = dt_buffer_most(b, k) * n;
+        size[k] = dt_buffer_max_rows(b, k) * n;
     }
     return DT_OK;
 }

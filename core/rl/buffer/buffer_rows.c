@@ -11,7 +11,7 @@
 /* ---- how many ---------------------------------------------------------------------------------------------------- */
 
 /* Who was terminated has none in the step after. */
-int64_t dt_reader_length(const dt_buffer_reader *r, uint32_t k, size_t at, bool is_after)
+int64_t dt_reader_list_length(const dt_buffer_reader *r, uint32_t k, size_t at, bool is_after)
 {
     const dt_buffer *b = r->b;
     if ((b->row[at] & r->which) == 0) {
@@ -24,12 +24,12 @@ int64_t dt_reader_length(const dt_buffer_reader *r, uint32_t k, size_t at, bool 
     return goes_on ? b->length[k][at + (size_t)b->d.instances * b->l->spec.n_agents] : 0;
 }
 
-int64_t dt_reader_lists(const dt_buffer_reader *r, size_t slot, uint32_t k, bool is_after)
+int64_t dt_reader_list_rows(const dt_buffer_reader *r, size_t slot, uint32_t k, bool is_after)
 {
     const size_t A = r->b->l->spec.n_agents;
     int64_t rows = 0;
     for (size_t at = slot * A; at < (slot + 1) * A; at++) {
-        rows += dt_reader_length(r, k, at, is_after);
+        rows += dt_reader_list_length(r, k, at, is_after);
     }
     return rows;
 }
@@ -44,7 +44,7 @@ void dt_buffer_sizes(const dt_buffer *b, uint32_t which, const uint64_t *index, 
         size[0] += places;
         if (places > 0) {
             dt_reader_add_own(&r, slot, size);
-            dt_reader_add_after(&r, slot, size);
+            dt_reader_add_next(&r, slot, size);
         }
     }
 }
@@ -74,8 +74,8 @@ static void place_rows(const dt_buffer_reader *r, size_t slot, int32_t before, i
     }
 }
 
-void dt_reader_shift(const dt_buffer_reader *r, size_t slot, int32_t symbol, const int64_t *before, void *rows,
-                     int64_t n)
+void dt_reader_shift_indices(const dt_buffer_reader *r, size_t slot, int32_t symbol, const int64_t *before, void *rows,
+                             int64_t n)
 {
     int32_t *v = rows;
     if (symbol == 0) {

@@ -12,7 +12,7 @@
 enum { BLOCK_NORMALS = 64 }; /* blocks of the stream: two heads each from 0 on, two normals each from here on */
 
 /* [0,1) from the upper 53 of 64 bits */
-static double unit(const uint32_t r[2])
+static double uniform_of_bits(const uint32_t r[2])
 {
     return (double)(((uint64_t)r[0] << 32 | r[1]) >> 11) * 0x1p-53;
 }
@@ -20,7 +20,7 @@ static double unit(const uint32_t r[2])
 /* ---- discrete ---------------------------------------------------------------------------------------------------- */
 
 /* Join the shield to the mask of one head; where nothing is permitted what it gives the most is left. */
-static void join(const float *allow, uint8_t *mask, int32_t n, dt_dist_result *out)
+static void intersect_masks(const float *allow, uint8_t *mask, int32_t n, dt_dist_result *out)
 {
     int32_t n_mask = 0, n_kept = 0;
     float most = -INFINITY; /* NaN is less than all */
@@ -89,12 +89,13 @@ static void draw_heads(const dt_dist *d, const dt_rng_stream *stream, uint64_t s
     for (uint32_t h = 0; h < d->n_heads; h++) {
         const int32_t n = d->choices[h];
         if (row->allow != NULL) {
-            join(row->allow + at, row->mask + at, n, out);
+            intersect_masks(row->allow + at, row->mask + at, n, out);
         }
         if (h % 2 == 0 && !greedy) {
             dt_rng_stream_block(stream, sample, h / 2, r);
         }
-        row->drawn_i[h] = draw_choice(row->logits + at, row->mask + at, n, unit(r + h % 2 * 2), greedy, &out->log_prob);
+        row->drawn_i[h] =
+            draw_choice(row->logits + at, row->mask + at, n, uniform_of_bits(r + h % 2 * 2), greedy, &out->log_prob);
         at += (size_t)n;
     }
 }
@@ -102,13 +103,13 @@ static void draw_heads(const dt_dist *d, const dt_rng_stream *stream, uint64_t s
 /* ---- continuous -------------------------------------------------------------------------------------------------- */
 
 /* Two of mean 0 and deviation 1 (Box & Muller 1958). */
-static void normals(const dt_rng_stream *stream, uint64_t sample, uint64_t block, double z[2])
+static void draw_normals(const dt_rng_stream *stream, uint64_t sample, uint64_t block, double z[2])
 {
     static const double two_pi = 6.283185307179586;
     uint32_t r[4];
     dt_rng_stream_block(stream, sample, block, r);
-    const double radius = sqrt(-2 * log(1 - unit(r)));
-    const double angle = two_pi * unit(r + 2);
+    const double radius = sqrt(-2 * log(1 - uniform_of_bits(r)));
+    const double angle = two_pi * uniform_of_bits(r + 2);
     z[0] = radius * cos(angle);
     z[1] = radius * sin(angle);
 }
@@ -119,7 +120,7 @@ static float clamp(float x, float low, float high)
 }
 
 /* What was drawn as a number for the environment, bounds aside. */
-static float meant(const dt_dist *d, uint32_t i, float drawn)
+static float to_env_action(const dt_dist *d, uint32_t i, float drawn)
 {
     const double middle = ((double)d->low[i] + (double)d->high[i]) / 2;
     return d->is_squashed ? (float)(middle + ((double)d->high[i] - middle) * tanh((double)drawn)) : drawn;
@@ -134,9 +135,9 @@ static double log_slope(double u)
 }
 
 /* What is executed: within what the shield permits, where that is something, and always within the bounds. */
-static float permitted(const dt_dist *d, const dt_dist_row *row, uint32_t i, dt_dist_result *out)
+static float clip_to_shield(const dt_dist *d, const dt_dist_row *row, uint32_t i, dt_dist_result *out)
 {
-    const float wanted = meant(d, i, row->drawn_f[i]);
+    const float wanted = to_env_action(d, i, row->drawn_f[i]);
     const float plain = clamp(wanted, d->low[i], d->high[i]);
     const float low = row->low != NULL ? row->low[i] : d->low[i];
     const float high = row->high != NULL ? row->high[i] : d->high[i];
@@ -161,7 +162,7 @@ static void draw_gaussians(const dt_dist *d, const dt_rng_stream *stream, uint64
     double log_prob = 0, pair[2] = {0};
     for (uint32_t i = 0; i < d->n_continuous; i++) {
         if (i % 2 == 0 && !greedy) {
-            normals(stream, sample, BLOCK_NORMALS + i / 2, pair);
+            draw_normals(stream, sample, BLOCK_NORMALS + i / 2, pair);
         }
         const double std = exp((double)row->log_std[i]);
         row->drawn_f[i] = (float)((double)row->mean[i] + (greedy ? 0 : std * pair[i % 2]));
@@ -170,7 +171,7 @@ static void draw_gaussians(const dt_dist *d, const dt_rng_stream *stream, uint64
         if (d->is_squashed) {
             log_prob -= log_slope((double)row->drawn_f[i]);
         }
-        row->executed_f[i] = permitted(d, row, i, out);
+        row->executed_f[i] = clip_to_shield(d, row, i, out);
     }
     out->log_prob += (float)log_prob;
 }

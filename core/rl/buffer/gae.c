@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-void dt_gae_run(const dt_gae *g, double *carry, float *advantage)
+void dt_gae_estimate(const dt_gae *g, double *carry, float *advantage)
 {
     memset(carry, 0, g->places * sizeof(*carry));
     for (size_t t = g->steps; t-- > 0;) {
@@ -66,7 +66,7 @@ void dt_gae_centre(const uint8_t *flag, size_t n, float *reward)
     }
 }
 
-double dt_gae_explained(const uint8_t *flag, size_t n, const float *target, const float *value)
+double dt_gae_explained_variance(const uint8_t *flag, size_t n, const float *target, const float *value)
 {
     double rows = 0, sum = 0, left_sum = 0, squares = 0, left_squares = 0;
     for (size_t i = 0; i < n; i++) {

@@ -26,7 +26,7 @@ typedef struct dt_gae {
 
 /* advantage: [steps, places], written whole, 0 where nobody acted; carry: [places] of scratch.
  *   delta_t = r_t + gamma V_{t+1} (not terminated) - V_t,   A_t = delta_t + gamma lambda A_{t+1} (not ended) */
-void dt_gae_run(const dt_gae *g, double *carry, float *advantage);
+void dt_gae_estimate(const dt_gae *g, double *carry, float *advantage);
 
 /* Mean and deviation over the rows where somebody acted; one row: deviation 0. */
 double dt_gae_deviation(const uint8_t *flag, size_t n, const float *advantage, double *mean_p);
@@ -39,6 +39,6 @@ double dt_gae_normalise(const uint8_t *flag, size_t n, double given, float *adva
 void dt_gae_centre(const uint8_t *flag, size_t n, float *reward);
 
 /* 1 - var(target - value) / var(target) over the rows where somebody acted; NAN when targets do not vary. */
-double dt_gae_explained(const uint8_t *flag, size_t n, const float *target, const float *value);
+double dt_gae_explained_variance(const uint8_t *flag, size_t n, const float *target, const float *value);
 
 #endif

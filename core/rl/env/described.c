@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-void dt_described_columns(const dt_column *c, uint32_t n, const char *port, dt_json_out *out)
+void dt_describe_columns(const dt_column *c, uint32_t n, const char *port, dt_json_out *out)
 {
     dt_json_arr(out, "columns");
     for (uint32_t i = 0; i < n; i++) {
@@ -30,7 +30,7 @@ void dt_described_columns(const dt_column *c, uint32_t n, const char *port, dt_j
     dt_json_end(out, ']');
 }
 
-uint32_t dt_described_choices(const dt_env_spec *s)
+uint32_t dt_count_choices(const dt_env_spec *s)
 {
     uint32_t n = 0;
     for (uint32_t h = 0; h < s->n_heads; h++) {
@@ -39,9 +39,9 @@ uint32_t dt_described_choices(const dt_env_spec *s)
     return n;
 }
 
-void dt_described_places(const dt_env_spec *s, dt_json_out *out)
+void dt_describe_places(const dt_env_spec *s, dt_json_out *out)
 {
-    const uint32_t n_choices = s->choices_shown != NULL ? dt_described_choices(s) : 0;
+    const uint32_t n_choices = s->choices_shown != NULL ? dt_count_choices(s) : 0;
     if (s->places == NULL) {
         return;
     }

@@ -13,9 +13,9 @@
 
 /* Member "columns": [ {"port", "first", "n", "stride", "name", "unit", "low", "high", "meaning"}, ... ] of a port;
  * NULL: of all. Bounds that are open are null. */
-void dt_described_columns(const dt_column *c, uint32_t n, const char *port, dt_json_out *out);
+void dt_describe_columns(const dt_column *c, uint32_t n, const char *port, dt_json_out *out);
 /* Member "places": [ {"name", "choices": [...]}, ... ], where the spec says them. */
-void dt_described_places(const dt_env_spec *s, dt_json_out *out);
-uint32_t dt_described_choices(const dt_env_spec *s); /* of all heads */
+void dt_describe_places(const dt_env_spec *s, dt_json_out *out);
+uint32_t dt_count_choices(const dt_env_spec *s); /* of all heads */
 
 #endif

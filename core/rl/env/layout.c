@@ -545,7 +545,7 @@ static dt_status compare_names(const char *what, const char *const *was, const c
     return DT_OK;
 }
 
-dt_status dt_layout_differ(const dt_layout *l, const dt_env_spec *spec)
+dt_status dt_layout_compare_env(const dt_layout *l, const dt_env_spec *spec)
 {
     const dt_env_spec *a = &l->spec;
     const struct {
@@ -581,12 +581,12 @@ dt_status dt_layout_differ(const dt_layout *l, const dt_env_spec *spec)
 
 dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec)
 {
-    const dt_status st = dt_layout_differ(l, spec);
+    const dt_status st = dt_layout_compare_env(l, spec);
     return st < 0 ? DT_CONTEXT(st, "its spec has changed") : DT_OK;
 }
 
 /* Places and their teams are as l has them for the comparison. */
-dt_status dt_layout_differ_part(const dt_layout *l, const dt_env_spec *spec)
+dt_status dt_layout_compare_fewer_places(const dt_layout *l, const dt_env_spec *spec)
 {
     dt_env_spec part = *spec;
     if (spec->n_agents > l->spec.n_agents) {
@@ -600,7 +600,7 @@ dt_status dt_layout_differ_part(const dt_layout *l, const dt_env_spec *spec)
     }
     part.n_agents = l->spec.n_agents;
     part.team = l->spec.team;
-    return dt_layout_differ(l, &part);
+    return dt_layout_compare_env(l, &part);
 }
 
 void dt_layout_io(const dt_layout *l, char *record, void **obs, dt_env_io *io)

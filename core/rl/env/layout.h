@@ -42,9 +42,9 @@ void dt_layout_fini(dt_layout *l);
 /* Is another instance's spec, or the same one's after a reset, this one? Errors: DT_EPLUGIN names what differs. */
 dt_status dt_layout_compare(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
 /* The same of another environment, whose difference is said bare: "2 metrics instead of 1". */
-dt_status dt_layout_differ(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
+dt_status dt_layout_compare_env(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
 /* The same, but for places behind the last one that spec has. */
-dt_status dt_layout_differ_part(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
+dt_status dt_layout_compare_fewer_places(const dt_layout *l, const dt_env_spec *spec) DT_NODISCARD;
 /* Does a port hold row pointers "A+1", of a list that each place has of its own? */
 static inline bool dt_obs_is_lists(const dt_obs_port *o)
 {

@@ -63,7 +63,7 @@ struct dt_process {
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static dt_process *list;
 
-static void enlist(dt_process *p)
+static void register_process(dt_process *p)
 {
     pthread_mutex_lock(&list_lock);
     p->next = list;
@@ -71,7 +71,7 @@ static void enlist(dt_process *p)
     pthread_mutex_unlock(&list_lock);
 }
 
-static void delist(dt_process *p)
+static void unregister_process(dt_process *p)
 {
     pthread_mutex_lock(&list_lock);
     dt_process **at = &list;
@@ -196,7 +196,7 @@ static dt_status spawn(dt_process *p, int theirs, int output)
 }
 
 /* Everything a worker inherits lies above the numbers it gets there. */
-static int above(int fd)
+static int max_of(int fd)
 {
     const int up = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 16) : -1;
     if (fd >= 0) {
@@ -210,10 +210,10 @@ static dt_status open_worker(dt_process *p)
     int pair[2] = {-1, -1}, out[2] = {-1, -1};
     const bool is_open =
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 && pipe2(out, O_CLOEXEC | O_NONBLOCK) == 0;
-    p->memory = above(memfd_create("dtrain-env", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    p->socket = above(pair[0]);
-    p->output = above(out[0]);
-    int theirs = above(pair[1]), output = above(out[1]);
+    p->memory = max_of(memfd_create("dtrain-env", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    p->socket = max_of(pair[0]);
+    p->output = max_of(out[0]);
+    int theirs = max_of(pair[1]), output = max_of(out[1]);
     p->calls = 0;
     p->left_s = 0;
     dt_status st = is_open && p->memory >= 0 && p->socket >= 0 && p->output >= 0 && theirs >= 0 && output >= 0
@@ -226,7 +226,7 @@ static dt_status open_worker(dt_process *p)
 }
 
 /* Why the worker is no more, with what it wrote last. */
-static dt_status lost(dt_process *p, const char *how)
+static dt_status report_lost_worker(dt_process *p, const char *how)
 {
     read_output(p);
     return DT_FAIL(DT_EIO, "its process %s%s%s", how, p->tail_bytes > 0 ? "; it wrote: " : "", p->tail);
@@ -252,7 +252,7 @@ static dt_status worker_died(dt_process *p)
             snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
         }
     }
-    return lost(p, how);
+    return report_lost_worker(p, how);
 }
 
 static dt_status interrupted(dt_process *p)
@@ -268,13 +268,13 @@ static bool goes_on(void *user)
     return p->d.stops == NULL || !p->d.stops(p->d.stops_user);
 }
 
-static dt_wire_patience patience_of(dt_process *p)
+static dt_wire_patience deadline_of(dt_process *p)
 {
     return (dt_wire_patience){.deadline = dt_clock_s() + p->d.timeout_s, .user = p, .goes_on = goes_on};
 }
 
 /* What it means that a message did not come, or go, whole: the worker is of no use any more. */
-static dt_status no_message(dt_process *p, dt_wire_result r, const char *what)
+static dt_status report_missing_message(dt_process *p, dt_wire_result r, const char *what)
 {
     char how[96];
     switch (r) {
@@ -285,18 +285,18 @@ static dt_status no_message(dt_process *p, dt_wire_result r, const char *what)
         return DT_FAIL(DT_ENOMEM, "out of memory for the output of the process of environment %s", p->d.id);
     case DT_WIRE_NONSENSE:
         kill_worker(p);
-        return lost(p, "wrote over the connection that it has to the host");
+        return report_lost_worker(p, "wrote over the connection that it has to the host");
     case DT_WIRE_LATE:
         kill_worker(p);
         snprintf(how, sizeof(how), "did not %s within %g s (env.timeout_s)", what, p->d.timeout_s);
-        return lost(p, how);
+        return report_lost_worker(p, how);
     default:
         return worker_died(p);
     }
 }
 
 /* What a worker may say that it failed of; what else there is is the host's own. */
-static dt_status believe(int32_t status)
+static dt_status check_answer(int32_t status)
 {
     const bool is_possible = (status >= DT_EDATA && status <= DT_EINVAL) || status == DT_ENOMEM || status == DT_EIO ||
                              status == DT_EUNSUPPORTED || status >= 0;
@@ -305,27 +305,27 @@ static dt_status believe(int32_t status)
 
 static dt_status send_request(dt_process *p)
 {
-    const dt_wire_patience patience = patience_of(p);
+    const dt_wire_patience patience = deadline_of(p);
     const dt_wire_result r = dt_wire_send_message(p->socket, p->d.request, p->d.request_bytes, &patience);
-    return r == DT_WIRE_OK ? DT_OK : no_message(p, r, "listen");
+    return r == DT_WIRE_OK ? DT_OK : report_missing_message(p, r, "listen");
 }
 
 /* The answer to the request: a spec, or why there is none. */
 static dt_status receive_spec(dt_process *p)
 {
-    const dt_wire_patience patience = patience_of(p);
+    const dt_wire_patience patience = deadline_of(p);
     uint64_t bytes = 0;
     int32_t status = 0;
     dt_wire_result r = dt_wire_receive(p->socket, &status, sizeof(status), &patience);
     r = r == DT_WIRE_OK ? dt_wire_receive_message(p->socket, &p->spec, &bytes, &patience) : r;
     if (r != DT_WIRE_OK) {
-        return no_message(p, r, "describe itself");
+        return report_missing_message(p, r, "describe itself");
     }
     read_output(p);
     if (status < 0) {
-        return DT_FAIL(believe(status), "%s", p->spec);
+        return DT_FAIL(check_answer(status), "%s", p->spec);
     }
-    return dt_spec_get(p->spec, bytes, &p->env_spec, &p->spec_memory);
+    return dt_spec_read(p->spec, bytes, &p->env_spec, &p->spec_memory);
 }
 
 dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p)
@@ -345,12 +345,12 @@ dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p)
         dt_free(p);
         return DT_CONTEXT(st, "creating %s in a process", d->id);
     }
-    enlist(p);
+    register_process(p);
     *out_p = p;
     return DT_OK;
 }
 
-dt_status dt_process_meet(dt_process *p)
+dt_status dt_process_receive_spec(dt_process *p)
 {
     const dt_status st = receive_spec(p);
     return st < 0 ? DT_CONTEXT(st, "creating %s in a process", p->d.id) : DT_OK;
@@ -374,9 +374,9 @@ dt_status dt_process_attach(dt_process *p, const dt_layout *l)
     }
     p->map = map;
     p->map_bytes = bytes;
-    const dt_wire_patience patience = patience_of(p);
+    const dt_wire_patience patience = deadline_of(p);
     const dt_wire_result r = dt_wire_send_message(p->socket, &bytes, sizeof(bytes), &patience);
-    return r == DT_WIRE_OK ? DT_OK : no_message(p, r, "listen");
+    return r == DT_WIRE_OK ? DT_OK : report_missing_message(p, r, "listen");
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -386,7 +386,7 @@ static char *record_of(const dt_process *p, uint32_t which)
     return (char *)p->map + DT_WIRE_CONTROL_BYTES + which * p->l->record_bytes;
 }
 
-static void post(dt_process *p, uint32_t what, uint64_t seed)
+static void post_call(dt_process *p, uint32_t what, uint64_t seed)
 {
     dt_wire_control *c = p->map;
     c->call = what;
@@ -401,7 +401,7 @@ static void post(dt_process *p, uint32_t what, uint64_t seed)
 static dt_status wait_for_answer(dt_process *p)
 {
     dt_wire_control *c = p->map;
-    const dt_wire_patience patience = patience_of(p);
+    const dt_wire_patience patience = deadline_of(p);
     for (;;) {
         unsigned answered = atomic_load(&c->answered);
         if (answered == p->calls) {
@@ -409,7 +409,7 @@ static dt_status wait_for_answer(dt_process *p)
         }
         if (answered != p->calls - 1) {
             kill_worker(p);
-            return lost(p, "wrote over the memory that it shares with the host");
+            return report_lost_worker(p, "wrote over the memory that it shares with the host");
         }
         dt_wire_sleep(&c->answered, answered, 0.05);
         if (atomic_load(&c->answered) != answered) {
@@ -422,37 +422,37 @@ static dt_status wait_for_answer(dt_process *p)
             return worker_died(p);
         }
         if (dt_clock_s() > patience.deadline) {
-            return no_message(p, DT_WIRE_LATE, "answer");
+            return report_missing_message(p, DT_WIRE_LATE, "answer");
         }
     }
 }
 
 /* One call; DT_EIO when the worker is lost. */
-static dt_status call(dt_process *p, uint32_t what, uint64_t seed)
+static dt_status call_worker(dt_process *p, uint32_t what, uint64_t seed)
 {
     const dt_wire_control *c = p->map;
     if (p->pid == 0) { /* lost before */
         return worker_died(p);
     }
-    post(p, what, seed);
+    post_call(p, what, seed);
     DT_TRY(wait_for_answer(p));
     const int32_t status = *(const volatile int32_t *)&c->status; /* once: it may change */
     if (status < 0) {
         char text[DT_WIRE_ERROR_BYTES];
         memcpy(text, c->error, sizeof(text));
         text[sizeof(text) - 1] = '\0';
-        return DT_FAIL(status == DT_EIO ? DT_EPLUGIN : believe(status), "%s", text);
+        return DT_FAIL(status == DT_EIO ? DT_EPLUGIN : check_answer(status), "%s", text);
     }
     return (dt_status)status;
 }
 
-dt_status dt_process_ask(dt_process *p, uint32_t what, char **answer_p, uint64_t *bytes_p)
+dt_status dt_process_query(dt_process *p, uint32_t what, char **answer_p, uint64_t *bytes_p)
 {
-    DT_TRY(call(p, DT_CALL_ASK, what));
-    const dt_wire_patience patience = patience_of(p);
+    DT_TRY(call_worker(p, DT_CALL_ASK, what));
+    const dt_wire_patience patience = deadline_of(p);
     const dt_wire_result r = dt_wire_receive_message(p->socket, answer_p, bytes_p, &patience);
     if (r != DT_WIRE_OK) {
-        const dt_status st = no_message(p, r, "answer a request");
+        const dt_status st = report_missing_message(p, r, "answer a request");
         kill_worker(p); /* the rest of an answer would be taken for the next one */
         return st;
     }
@@ -503,7 +503,7 @@ static dt_status process_reset(void *self, const dt_env_io *io, uint64_t seed)
     p->episode = io->episode;
     for (;;) {
         p->turn ^= 1;
-        dt_status st = call(p, DT_CALL_RESET, seed);
+        dt_status st = call_worker(p, DT_CALL_RESET, seed);
         if (st == DT_OK) {
             st = take_record(p, io, NULL, false);
         }
@@ -537,7 +537,7 @@ static dt_status process_step(void *self, const dt_env_io *io)
     char *record = record_of(p, p->turn);
     memcpy(record + l->act_i, io->act_i, l->act_f - l->act_i);
     memcpy(record + l->act_f, io->act_f, l->record_bytes - l->act_f);
-    const dt_status st = call(p, DT_CALL_STEP, 0);
+    const dt_status st = call_worker(p, DT_CALL_STEP, 0);
     const dt_status right = st >= 0 ? take_record(p, io, (const uint8_t *)p->kept + l->alive, st == DT_DONE) : st;
     if (right >= 0 || (st < 0 && st != DT_EIO)) {
         return st;
@@ -553,18 +553,18 @@ static dt_status process_spec(const void *self, dt_env_spec *out)
     return DT_OK;
 }
 
-void dt_process_leave(dt_process *p)
+void dt_process_begin_end(dt_process *p)
 {
     if (p->map != NULL && p->pid > 0 && p->left_s == 0) {
         p->left_s = dt_clock_s();
-        post(p, DT_CALL_END, 0);
+        post_call(p, DT_CALL_END, 0);
     }
 }
 
 static void process_destroy(void *self)
 {
     dt_process *p = self;
-    dt_process_leave(p);
+    dt_process_begin_end(p);
     if (p->left_s > 0) { /* let it clean up, but do not wait for long */
         dt_wire_control *c = p->map;
         for (double left = end_s; left > 0 && atomic_load(&c->answered) == p->calls - 1 && !has_ended(p);
@@ -572,7 +572,7 @@ static void process_destroy(void *self)
             dt_wire_sleep(&c->answered, p->calls - 1, left < 0.05 ? left : 0.05);
         }
     }
-    delist(p);
+    unregister_process(p);
     end_worker(p);
     dt_free(p->kept);
     dt_free(p);

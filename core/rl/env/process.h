@@ -42,12 +42,12 @@ typedef struct dt_process dt_process;
 dt_status dt_process_start(const dt_process_desc *d, dt_process **out_p) DT_NODISCARD;
 /* Waits for its environment's spec; timeout_s counts from here. Errors: what creating the environment says there,
  * DT_EIO (the worker died, or said nothing in time). */
-dt_status dt_process_meet(dt_process *p) DT_NODISCARD;
+dt_status dt_process_receive_spec(dt_process *p) DT_NODISCARD;
 /* The layout made from its spec; before the first reset. */
 dt_status dt_process_attach(dt_process *p, const dt_layout *l) DT_NODISCARD;
 /* Asks for what neither reset nor step tell; answer_p: bytes of the caller's, to dt_free. Errors: DT_EIO (the worker is
  * lost: the next step or reset begins another), DT_ENOMEM. */
-dt_status dt_process_ask(dt_process *p, uint32_t what, char **answer_p, uint64_t *bytes_p) DT_NODISCARD;
+dt_status dt_process_query(dt_process *p, uint32_t what, char **answer_p, uint64_t *bytes_p) DT_NODISCARD;
 /* Resident memory of the worker alone, and what it shares with other processes: program, libraries, files. 0 when
  * unknown. */
 uint64_t dt_process_bytes(const dt_process *p, uint64_t *shared_p);
@@ -55,7 +55,7 @@ uint64_t dt_process_bytes(const dt_process *p, uint64_t *shared_p);
  */
 uint64_t dt_process_all_bytes(uint32_t *n_p);
 /* Begins to end it. Of several, all are told before the first is destroyed: then they end side by side. */
-void dt_process_leave(dt_process *p);
+void dt_process_begin_end(dt_process *p);
 extern const dt_env_ops dt_process_ops; /* self: a dt_process; no create. Gives up with DT_EIO */
 
 /* The worker's side: what main does with the verb. make creates the environment that request describes; tell, which

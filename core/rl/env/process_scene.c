@@ -21,14 +21,14 @@ typedef struct head {
 
 /* ---- the worker -------------------------------------------------------------------------------------------------- */
 
-static void put(dt_str *out, const void *rows, size_t bytes)
+static void write_bytes(dt_str *out, const void *rows, size_t bytes)
 {
     if (bytes > 0) {
         dt_str_add_n(out, rows, bytes);
     }
 }
 
-static void tell_roads(const dt_scene_api *api, const void *self, dt_str *out)
+static void write_roads(const dt_scene_api *api, const void *self, dt_str *out)
 {
     dt_scene_roads r = {.struct_size = sizeof(r)};
     api->roads(self, &r);
@@ -37,13 +37,13 @@ static void tell_roads(const dt_scene_api *api, const void *self, dt_str *out)
     if (r.point != NULL) {
         api->roads(self, &r);
         const head h = {.n = r.n < r.cap ? r.n : r.cap};
-        put(out, &h, sizeof(h));
-        put(out, r.point, h.n * sizeof(*r.point));
+        write_bytes(out, &h, sizeof(h));
+        write_bytes(out, r.point, h.n * sizeof(*r.point));
     }
     dt_free(r.point);
 }
 
-static void tell_look(const dt_scene_api *api, const void *self, dt_str *out)
+static void write_scene(const dt_scene_api *api, const void *self, dt_str *out)
 {
     dt_scene s = {.struct_size = sizeof(s), .delay_s = NAN};
     api->look(self, &s);
@@ -57,31 +57,31 @@ static void tell_look(const dt_scene_api *api, const void *self, dt_str *out)
                         .delay_s = s.delay_s,
                         .n = s.n_vehicles < s.cap_vehicles ? s.n_vehicles : s.cap_vehicles,
                         .n_signals = s.n_signals < s.cap_signals ? s.n_signals : s.cap_signals};
-        put(out, &h, sizeof(h));
-        put(out, s.vehicle, h.n * sizeof(*s.vehicle));
-        put(out, s.signal, h.n_signals * sizeof(*s.signal));
+        write_bytes(out, &h, sizeof(h));
+        write_bytes(out, s.vehicle, h.n * sizeof(*s.vehicle));
+        write_bytes(out, s.signal, h.n_signals * sizeof(*s.signal));
     }
     dt_free(s.vehicle);
     dt_free(s.signal);
 }
 
-void dt_process_scene_tell(const dt_scene_api *api, const void *self, uint32_t what, dt_str *out)
+void dt_process_scene_write(const dt_scene_api *api, const void *self, uint32_t what, dt_str *out)
 {
     if (what == ASK_ROADS) {
-        tell_roads(api, self, out);
+        write_roads(api, self, out);
     } else if (what == ASK_LOOK) {
-        tell_look(api, self, out);
+        write_scene(api, self, out);
     }
 }
 
 /* ---- the host ---------------------------------------------------------------------------------------------------- */
 
 /* NULL: there is nothing to see. */
-static char *ask(const void *self, uint32_t what, size_t row, size_t signal_row, head *h)
+static char *query_worker(const void *self, uint32_t what, size_t row, size_t signal_row, head *h)
 {
     char *answer = NULL;
     uint64_t bytes = 0;
-    if (dt_process_ask((dt_process *)(uintptr_t)self, what, &answer, &bytes) < 0) {
+    if (dt_process_query((dt_process *)(uintptr_t)self, what, &answer, &bytes) < 0) {
         dt_error_clear();
         return NULL;
     }
@@ -95,7 +95,7 @@ static char *ask(const void *self, uint32_t what, size_t row, size_t signal_row,
     return answer;
 }
 
-static void take(void *to, uint32_t cap, const char *from, uint32_t n, size_t row)
+static void read_bytes(void *to, uint32_t cap, const char *from, uint32_t n, size_t row)
 {
     const size_t rows = n < cap ? n : cap;
     if (rows > 0) {
@@ -103,22 +103,22 @@ static void take(void *to, uint32_t cap, const char *from, uint32_t n, size_t ro
     }
 }
 
-static void roads(const void *self, dt_scene_roads *out)
+static void read_roads(const void *self, dt_scene_roads *out)
 {
     head h = {.n = 0};
-    char *answer = ask(self, ASK_ROADS, sizeof(*out->point), 0, &h);
+    char *answer = query_worker(self, ASK_ROADS, sizeof(*out->point), 0, &h);
     out->n = 0;
     if (answer != NULL) {
         out->n = h.n;
-        take(out->point, out->cap, answer + sizeof(h), h.n, sizeof(*out->point));
+        read_bytes(out->point, out->cap, answer + sizeof(h), h.n, sizeof(*out->point));
     }
     dt_free(answer);
 }
 
-static void look(const void *self, dt_scene *out)
+static void read_scene(const void *self, dt_scene *out)
 {
     head h = {.n = 0};
-    char *answer = ask(self, ASK_LOOK, sizeof(*out->vehicle), sizeof(*out->signal), &h);
+    char *answer = query_worker(self, ASK_LOOK, sizeof(*out->vehicle), sizeof(*out->signal), &h);
     out->n_vehicles = out->n_signals = 0;
     if (answer != NULL) {
         const char *at = answer + sizeof(h);
@@ -126,10 +126,10 @@ static void look(const void *self, dt_scene *out)
         out->delay_s = h.delay_s;
         out->n_vehicles = h.n;
         out->n_signals = h.n_signals;
-        take(out->vehicle, out->cap_vehicles, at, h.n, sizeof(*out->vehicle));
-        take(out->signal, out->cap_signals, at + h.n * sizeof(*out->vehicle), h.n_signals, sizeof(*out->signal));
+        read_bytes(out->vehicle, out->cap_vehicles, at, h.n, sizeof(*out->vehicle));
+        read_bytes(out->signal, out->cap_signals, at + h.n * sizeof(*out->vehicle), h.n_signals, sizeof(*out->signal));
     }
     dt_free(answer);
 }
 
-const dt_scene_api dt_process_scene = {.struct_size = sizeof(dt_scene_api), .roads = roads, .look = look};
+const dt_scene_api dt_process_scene = {.struct_size = sizeof(dt_scene_api), .roads = read_roads, .look = read_scene};

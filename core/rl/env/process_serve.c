@@ -97,10 +97,10 @@ static dt_status describe(server *s, dt_str *out)
     dt_env_spec spec = {.struct_size = sizeof(spec)};
     DT_TRY_PLUGIN(s->ops->spec(s->self, &spec), "spec");
     DT_TRY(dt_layout_init(&s->l, "the environment", &spec));
-    return dt_spec_put(&spec, out);
+    return dt_spec_write(&spec, out);
 }
 
-static dt_status introduce(server *s, const dt_process_worker *w, dt_str *out)
+static dt_status send_spec(server *s, const dt_process_worker *w, dt_str *out)
 {
     uint64_t bytes = 0;
     char *request = NULL;
@@ -120,7 +120,7 @@ static dt_status introduce(server *s, const dt_process_worker *w, dt_str *out)
     return st;
 }
 
-static bool share(server *s)
+static bool map_shared_memory(server *s)
 {
     uint64_t bytes = 0;
     char *message = NULL;
@@ -140,7 +140,7 @@ static bool share(server *s)
     return map != MAP_FAILED;
 }
 
-static dt_status answer(server *s, const dt_wire_control *c)
+static dt_status run_call(server *s, const dt_wire_control *c)
 {
     dt_env_io io = s->io[c->record & 1];
     char *record = io.obs[0];
@@ -159,7 +159,7 @@ static dt_status answer(server *s, const dt_wire_control *c)
     return dt_layout_compare(&s->l, &spec);
 }
 
-static bool tell(server *s, uint32_t what)
+static bool answer_query(server *s, uint32_t what)
 {
     dt_str out = {0};
     if (s->w->tell != NULL) {
@@ -195,14 +195,14 @@ static bool answer_calls(server *s)
         if (called == DT_CALL_ASK) {
             c->status = DT_OK;
         } else if (called != DT_CALL_END) {
-            c->status = (int32_t)answer(s, c);
+            c->status = (int32_t)run_call(s, c);
             snprintf(c->error, sizeof(c->error), "%s", dt_error_text()[0] != '\0' ? dt_error_text() : "it failed");
         } else {
             s->ops->destroy(s->self);
         }
         atomic_store(&c->answered, n);
         dt_wire_wake(&c->answered);
-        if (called == DT_CALL_END || (called == DT_CALL_ASK && !tell(s, what))) {
+        if (called == DT_CALL_END || (called == DT_CALL_ASK && !answer_query(s, what))) {
             return true;
         }
     }
@@ -212,12 +212,12 @@ int dt_process_serve(const dt_process_worker *w)
 {
     server s = {.w = w};
     dt_str spec = {0};
-    const int32_t st = (int32_t)introduce(&s, w, &spec);
+    const int32_t st = (int32_t)send_spec(&s, w, &spec);
     const char *text = st < 0 ? dt_error_text() : dt_str_text(&spec);
     const size_t bytes = st < 0 ? strlen(text) + 1 : spec.bytes;
     const bool is_told = dt_wire_send(DT_WIRE_SOCKET, &st, sizeof(st), NULL) == DT_WIRE_OK &&
                          dt_wire_send_message(DT_WIRE_SOCKET, text, bytes, NULL) == DT_WIRE_OK;
-    const bool is_well = !is_told || st < 0 || !share(&s) || answer_calls(&s);
+    const bool is_well = !is_told || st < 0 || !map_shared_memory(&s) || answer_calls(&s);
     dt_str_fini(&spec);
     dt_layout_fini(&s.l);
     while (is_watched && is_well) { /* whoever ends us ends what we started, too: the host, or who watches it */

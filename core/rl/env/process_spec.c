@@ -14,16 +14,16 @@
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void put(dt_str *out, const void *p, size_t bytes)
+static void write_bytes(dt_str *out, const void *p, size_t bytes)
 {
     static const char zeros[8];
     dt_str_add_n(out, p != NULL ? p : zeros, p != NULL ? bytes : 0);
     dt_str_add_n(out, zeros, (8 - bytes % 8) % 8);
 }
 
-static void put_text(dt_str *out, const char *s)
+static void write_text(dt_str *out, const char *s)
 {
-    put(out, s, strlen(s) + 1);
+    write_bytes(out, s, strlen(s) + 1);
 }
 
 static size_t count_choices(const dt_env_spec *s)
@@ -35,44 +35,44 @@ static size_t count_choices(const dt_env_spec *s)
     return n;
 }
 
-dt_status dt_spec_put(const dt_env_spec *s, dt_str *out)
+dt_status dt_spec_write(const dt_env_spec *s, dt_str *out)
 {
     dt_layout l;
     const dt_status st = dt_layout_init(&l, "the environment", s);
     dt_layout_fini(&l);
     DT_TRY(st);
-    put(out, s, sizeof(*s));
+    write_bytes(out, s, sizeof(*s));
     for (uint32_t i = 0; i < s->n_obs; i++) {
-        put(out, &s->obs[i], sizeof(s->obs[i]));
-        put_text(out, s->obs[i].name);
-        put_text(out, s->obs[i].dims);
+        write_bytes(out, &s->obs[i], sizeof(s->obs[i]));
+        write_text(out, s->obs[i].name);
+        write_text(out, s->obs[i].dims);
     }
     for (uint32_t k = 0; k < s->n_symbols; k++) {
-        put(out, &s->symbols[k], sizeof(s->symbols[k]));
-        put_text(out, s->symbols[k].name);
+        write_bytes(out, &s->symbols[k], sizeof(s->symbols[k]));
+        write_text(out, s->symbols[k].name);
     }
-    put(out, s->choices, s->n_heads * sizeof(*s->choices));
-    put(out, s->low, s->n_continuous * sizeof(*s->low));
-    put(out, s->high, s->n_continuous * sizeof(*s->high));
-    put(out, s->team, s->team != NULL ? s->n_agents * sizeof(*s->team) : 0);
+    write_bytes(out, s->choices, s->n_heads * sizeof(*s->choices));
+    write_bytes(out, s->low, s->n_continuous * sizeof(*s->low));
+    write_bytes(out, s->high, s->n_continuous * sizeof(*s->high));
+    write_bytes(out, s->team, s->team != NULL ? s->n_agents * sizeof(*s->team) : 0);
     for (uint32_t k = 0; k < s->n_costs; k++) {
-        put_text(out, s->costs[k]);
+        write_text(out, s->costs[k]);
     }
     for (uint32_t k = 0; k < s->n_metrics; k++) {
-        put_text(out, s->metrics[k]);
+        write_text(out, s->metrics[k]);
     }
     for (uint32_t i = 0; i < s->n_columns; i++) {
-        put(out, &s->columns[i], sizeof(s->columns[i]));
-        put_text(out, s->columns[i].port);
-        put_text(out, s->columns[i].name);
-        put_text(out, s->columns[i].unit);
-        put_text(out, s->columns[i].meaning);
+        write_bytes(out, &s->columns[i], sizeof(s->columns[i]));
+        write_text(out, s->columns[i].port);
+        write_text(out, s->columns[i].name);
+        write_text(out, s->columns[i].unit);
+        write_text(out, s->columns[i].meaning);
     }
     for (uint32_t k = 0; s->places != NULL && k < s->n_agents; k++) {
-        put_text(out, s->places[k]);
+        write_text(out, s->places[k]);
     }
     for (size_t k = 0; s->choices_shown != NULL && k < (size_t)s->n_agents * count_choices(s); k++) {
-        put_text(out, s->choices_shown[k]);
+        write_text(out, s->choices_shown[k]);
     }
     return dt_str_status(out);
 }
@@ -85,7 +85,7 @@ typedef struct cursor {
 } cursor;
 
 /* NULL: there is not so much, or there was not before. */
-static const void *get(cursor *c, size_t bytes)
+static const void *read_bytes(cursor *c, size_t bytes)
 {
     const size_t left = (size_t)(c->end - c->at), padding = (8 - bytes % 8) % 8;
     if (c->is_short || bytes > left || padding > left - bytes) {
@@ -97,16 +97,16 @@ static const void *get(cursor *c, size_t bytes)
     return p;
 }
 
-static const char *get_text(cursor *c)
+static const char *read_text(cursor *c)
 {
     const size_t left = (size_t)(c->end - c->at), bytes = c->is_short ? 0 : strnlen(c->at, left);
-    const char *text = get(c, bytes + 1); /* the zero is part of it: where there is none, there is not so much */
+    const char *text = read_bytes(c, bytes + 1); /* the zero is part of it: where there is none, there is not so much */
     return text != NULL ? text : "";
 }
 
-static void get_struct(cursor *c, void *to, size_t bytes)
+static void read_struct(cursor *c, void *to, size_t bytes)
 {
-    const void *from = get(c, bytes);
+    const void *from = read_bytes(c, bytes);
     if (from != NULL) {
         memcpy(to, from, bytes);
     }
@@ -117,7 +117,7 @@ static const char *const *get_texts(cursor *c, const char ***room_p, size_t n)
 {
     const char **text = *room_p;
     for (size_t i = 0; i < n; i++) {
-        text[i] = get_text(c);
+        text[i] = read_text(c);
     }
     *room_p += n;
     return text;
@@ -141,11 +141,11 @@ static dt_status check_counts(const dt_env_spec *s)
     return DT_OK;
 }
 
-dt_status dt_spec_get(const char *bytes, size_t n, dt_env_spec *out, void **memory_p)
+dt_status dt_spec_read(const char *bytes, size_t n, dt_env_spec *out, void **memory_p)
 {
     cursor c = {.at = bytes, .end = bytes + n};
     dt_env_spec *s = out;
-    get_struct(&c, s, sizeof(*s));
+    read_struct(&c, s, sizeof(*s));
     s->struct_size = sizeof(*s);
     DT_TRY(c.is_short ? DT_OK : check_counts(s));
     const bool has_places = s->places != NULL, shows = s->choices_shown != NULL; /* as sent: present or absent */
@@ -165,28 +165,29 @@ dt_status dt_spec_get(const char *bytes, size_t n, dt_env_spec *out, void **memo
     dt_column *column = (dt_column *)(void *)(symbol + s->n_symbols);
     const char **name = (const char **)(void *)(column + s->n_columns);
     for (uint32_t i = 0; i < s->n_obs; i++) {
-        get_struct(&c, &port[i], sizeof(dt_port));
-        port[i].name = get_text(&c);
-        port[i].dims = get_text(&c);
+        read_struct(&c, &port[i], sizeof(dt_port));
+        port[i].name = read_text(&c);
+        port[i].dims = read_text(&c);
     }
     for (uint32_t k = 0; k < s->n_symbols; k++) {
-        get_struct(&c, &symbol[k], sizeof(dt_dim));
-        symbol[k].name = get_text(&c);
+        read_struct(&c, &symbol[k], sizeof(dt_dim));
+        symbol[k].name = read_text(&c);
     }
     s->obs = port;
     s->symbols = symbol;
-    s->choices = get(&c, s->n_heads * sizeof(*s->choices));
-    s->low = get(&c, s->n_continuous * sizeof(*s->low));
-    s->high = get(&c, s->n_continuous * sizeof(*s->high));
-    s->team = s->team != NULL ? get(&c, s->n_agents * sizeof(*s->team)) : NULL; /* as it was told: is there one? */
+    s->choices = read_bytes(&c, s->n_heads * sizeof(*s->choices));
+    s->low = read_bytes(&c, s->n_continuous * sizeof(*s->low));
+    s->high = read_bytes(&c, s->n_continuous * sizeof(*s->high));
+    s->team =
+        s->team != NULL ? read_bytes(&c, s->n_agents * sizeof(*s->team)) : NULL; /* as it was told: is there one? */
     s->costs = get_texts(&c, &name, s->n_costs);
     s->metrics = get_texts(&c, &name, s->n_metrics);
     for (uint32_t i = 0; i < s->n_columns; i++) {
-        get_struct(&c, &column[i], sizeof(dt_column));
-        column[i].port = get_text(&c);
-        column[i].name = get_text(&c);
-        column[i].unit = get_text(&c);
-        column[i].meaning = get_text(&c);
+        read_struct(&c, &column[i], sizeof(dt_column));
+        column[i].port = read_text(&c);
+        column[i].name = read_text(&c);
+        column[i].unit = read_text(&c);
+        column[i].meaning = read_text(&c);
     }
     s->columns = column;
     s->places = has_places ? get_texts(&c, &name, s->n_agents) : NULL;

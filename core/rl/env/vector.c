@@ -160,7 +160,7 @@ uint32_t dt_vector_size(const dt_vector *v)
     return v->d.n;
 }
 
-dt_instance *dt_vector_at(dt_vector *v, uint32_t i)
+dt_instance *dt_vector_instance(dt_vector *v, uint32_t i)
 {
     return &v->instance[i];
 }
@@ -209,7 +209,7 @@ static dt_status reset(dt_vector *v, dt_instance *x)
     return DT_OK;
 }
 
-static void add_up(const dt_vector *v, dt_instance *x, const uint8_t *acted)
+static void add_earned(const dt_vector *v, dt_instance *x, const uint8_t *acted)
 {
     const dt_env_spec *s = &v->d.layout->spec;
     x->earned[1] += 1;
@@ -228,7 +228,7 @@ static void add_up(const dt_vector *v, dt_instance *x, const uint8_t *acted)
 }
 
 /* The episode ends here, whatever the environment thinks of it: as if time were over. */
-static void cut(const dt_vector *v, dt_instance *x, const uint8_t *acted)
+static void cut_episode(const dt_vector *v, dt_instance *x, const uint8_t *acted)
 {
     const dt_env_spec *s = &v->d.layout->spec;
     for (uint32_t a = 0; a < s->n_agents; a++) {
@@ -260,13 +260,13 @@ static dt_status step(dt_vector *v, dt_instance *x, uint8_t *acted)
     x->has_ended = x->is_over;
     DT_TRY(dt_check_record(v->d.layout, x->record, acted, x->is_over));
     if (!x->is_over && x->kind->max_steps > 0 && x->episode_step >= x->kind->max_steps) {
-        cut(v, x, acted);
+        cut_episode(v, x, acted);
     }
-    add_up(v, x, acted);
+    add_earned(v, x, acted);
     return DT_OK;
 }
 
-dt_status dt_vector_advance(dt_vector *v, uint32_t i)
+dt_status dt_vector_step_instance(dt_vector *v, uint32_t i)
 {
     dt_instance *x = &v->instance[i];
     const bool is_reset = x->is_over;
@@ -288,7 +288,7 @@ dt_status dt_vector_advance(dt_vector *v, uint32_t i)
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-static void keep_error(dt_vector *v, group *g, uint32_t i, dt_status st)
+static void record_error(dt_vector *v, group *g, uint32_t i, dt_status st)
 {
     pthread_mutex_lock(&v->lock);
     if (i < g->failed_at) {
@@ -299,7 +299,7 @@ static void keep_error(dt_vector *v, group *g, uint32_t i, dt_status st)
 }
 
 /* Steps some instances of a group; false when none are left to take. */
-static bool work(dt_vector *v, group *g)
+static bool step_chunk(dt_vector *v, group *g)
 {
     if (atomic_load_explicit(&g->next, memory_order_relaxed) >= g->end) {
         return false;
@@ -312,9 +312,9 @@ static bool work(dt_vector *v, group *g)
     DT_TRACE_N("env", "environments", "instances", end - begin);
     const double from = dt_clock_s();
     for (uint32_t i = begin; i < end; i++) {
-        const dt_status st = dt_vector_advance(v, i);
+        const dt_status st = dt_vector_step_instance(v, i);
         if (st < 0) {
-            keep_error(v, g, i, st);
+            record_error(v, g, i, st);
         }
     }
     v->instance[begin].env_s += dt_clock_s() - from;
@@ -326,17 +326,17 @@ static bool work(dt_vector *v, group *g)
     return true;
 }
 
-static bool work_on_any(dt_vector *v)
+static bool step_any_group(dt_vector *v)
 {
     for (uint32_t g = 0; g < v->n_groups; g++) {
-        if (work(v, &v->group[g])) {
+        if (step_chunk(v, &v->group[g])) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_work_there(const dt_vector *v)
+static bool has_work(const dt_vector *v)
 {
     for (uint32_t g = 0; g < v->n_groups; g++) {
         if (atomic_load(&v->group[g].next) < v->group[g].end) {
@@ -351,14 +351,14 @@ static void *worker_main(void *arg)
     dt_vector *v = arg;
     dt_trace_thread("environments", 0);
     while (!atomic_load(&v->quit)) {
-        bool found = work_on_any(v);
+        bool found = step_any_group(v);
         for (int i = 0; i < SPINS && !found; i++) {
-            found = is_work_there(v);
+            found = has_work(v);
         }
         if (!found) {
             pthread_mutex_lock(&v->lock);
             v->n_sleeping++;
-            while (!is_work_there(v)) {
+            while (!has_work(v)) {
                 pthread_cond_wait(&v->go, &v->lock);
             }
             v->n_sleeping--;
@@ -387,7 +387,7 @@ void dt_vector_post(dt_vector *v, uint32_t g)
 dt_status dt_vector_wait(dt_vector *v, uint32_t g)
 {
     group *p = &v->group[g];
-    while (work(v, p)) {
+    while (step_chunk(v, p)) {
     }
     for (int i = 0; i < SPINS && atomic_load(&p->left) > 0; i++) {
     }

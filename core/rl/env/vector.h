@@ -68,7 +68,7 @@ typedef struct dt_vector_desc {
 dt_status dt_vector_create(const dt_vector_desc *d, dt_vector **out_p) DT_NODISCARD;
 void dt_vector_destroy(dt_vector *v); /* nothing may be posted */
 uint32_t dt_vector_size(const dt_vector *v);
-dt_instance *dt_vector_at(dt_vector *v, uint32_t i);
+dt_instance *dt_vector_instance(dt_vector *v, uint32_t i);
 /* Group g holds instances [begin, end). */
 uint32_t dt_vector_groups(const dt_vector *v);
 void dt_vector_range(const dt_vector *v, uint32_t g, uint32_t *begin_p, uint32_t *end_p);
@@ -83,6 +83,6 @@ void dt_vector_drain(dt_vector *v, uint32_t begin, uint32_t end);
 /* A round of all groups. */
 dt_status dt_vector_step(dt_vector *v) DT_NODISCARD;
 /* One instance alone, on the calling thread. */
-dt_status dt_vector_advance(dt_vector *v, uint32_t i) DT_NODISCARD;
+dt_status dt_vector_step_instance(dt_vector *v, uint32_t i) DT_NODISCARD;
 
 #endif

@@ -58,7 +58,7 @@ static uint64_t episode_seed(void *user, uint32_t number, uint64_t episode)
     return job % e->episodes == 0 ? seed : (uint64_t)w[0] << 32 | w[1];
 }
 
-static void key_of(void *user, const dt_instance *x, dt_rng_key *key)
+static void set_action_key(void *user, const dt_instance *x, dt_rng_key *key)
 {
     const evaluation *e = user;
     const uint32_t job = job_of(e, x);
@@ -66,10 +66,10 @@ static void key_of(void *user, const dt_instance *x, dt_rng_key *key)
     key->sample = job % e->episodes;
 }
 
-static void take_step(evaluation *e, uint32_t i)
+static void add_step(evaluation *e, uint32_t i)
 {
     const dt_buffer *b = &e->buffer;
-    dt_instance *x = dt_vector_at(e->vector, i);
+    dt_instance *x = dt_vector_instance(e->vector, i);
     double *out = e->result + (size_t)job_of(e, x) * e->items;
     const size_t slot = dt_buffer_slot(b, 0, i), A = b->l->spec.n_agents;
     for (size_t at = slot * A; at < (slot + 1) * A; at++) {
@@ -87,14 +87,14 @@ static void take_step(evaluation *e, uint32_t i)
 }
 
 /* Does the instance, whose episode is over, have another job? */
-static bool rests(const evaluation *e, const dt_instance *x)
+static bool has_no_more_jobs(const evaluation *e, const dt_instance *x)
 {
     return x->is_over && x->has_ended && job_of(e, x) + e->n >= e->end;
 }
 
 static dt_status record_frame(evaluation *e)
 {
-    const dt_instance *x = dt_vector_at(e->vector, 0);
+    const dt_instance *x = dt_vector_instance(e->vector, 0);
     if (e->frames == NULL || e->is_recorded) {
         return DT_OK;
     }
@@ -103,7 +103,7 @@ static dt_status record_frame(evaluation *e)
     return e->is_recorded ? dt_frames_end(e->frames, &e->r->stage->host) : DT_OK;
 }
 
-static dt_status play(evaluation *e, bool greedy)
+static dt_status play_episodes(evaluation *e, bool greedy)
 {
     dt_rollout *r = e->r;
     dt_collector c = {.stops = r->stage->d.stops,
@@ -112,13 +112,13 @@ static dt_status play(evaluation *e, bool greedy)
                       .buffer = &e->buffer,
                       .actor = &r->acting.track[0].own,
                       .index = r->acting.track[0].index,
-                      .key_of = key_of,
+                      .key_of = set_action_key,
                       .user = e,
                       .greedy = greedy,
                       .is_squashed = r->acting.is_squashed};
     dt_collect_opponents opponents;
     if (r->opponents != NULL) {
-        DT_TRY(dt_opponents_judge(r->opponents, &opponents));
+        DT_TRY(dt_opponents_begin_evaluation(r->opponents, &opponents));
         c.opponents = &opponents;
     }
     DT_TRY(dt_vector_step(e->vector)); /* the first resets */
@@ -131,13 +131,13 @@ static dt_status play(evaluation *e, bool greedy)
         DT_TRY(dt_collect_run(&c, 0));
         DT_TRY(record_frame(e));
         for (uint32_t i = 0; i < e->n; i++) {
-            dt_instance *x = dt_vector_at(e->vector, i);
+            dt_instance *x = dt_vector_instance(e->vector, i);
             if (x->is_idle) {
                 continue;
             }
-            take_step(e, i);
+            add_step(e, i);
             over += x->is_over && x->has_ended;
-            if (rests(e, x)) {
+            if (has_no_more_jobs(e, x)) {
                 x->is_idle = true;
                 left--;
             }
@@ -148,7 +148,7 @@ static dt_status play(evaluation *e, bool greedy)
     return DT_OK;
 }
 
-static bool is_apart(const dt_env *e)
+static bool has_other_options(const dt_env *e)
 {
     return e->judged != &e->training;
 }
@@ -160,14 +160,14 @@ static dt_status make_instances(evaluation *e)
     const bool is_alone = (r->env->comp->desc.flags & DT_COMP_PROCESS) != 0 && !r->env->in_process;
     if (is_alone && r->acting.vector == NULL && e->n == 1) {
         e->is_first = true;
-        DT_TRY(is_apart(r->env) ? dt_env_remake(r->env, r->env->judged, 0) : DT_OK);
+        DT_TRY(has_other_options(r->env) ? dt_env_remake(r->env, r->env->judged, 0) : DT_OK);
         e->self[0] = r->env->self;
         return DT_OK;
     }
     return dt_env_make(r->env, r->env->judged, 0, e->n, e->self);
 }
 
-static dt_status prepare(evaluation *e)
+static dt_status create_vector(evaluation *e)
 {
     dt_rollout *r = e->r;
     const dt_layout *l = dt_env_layout(r->env, r->env->judged);
@@ -230,19 +230,19 @@ static void summarise_seed(const evaluation *e, const double *result, dt_rollout
 }
 
 /* Every rank's jobs on all ranks; they own as many each, the last one maybe fewer. */
-static dt_status gather(const evaluation *e, uint32_t per_rank, double *all)
+static dt_status gather_results(const evaluation *e, uint32_t per_rank, double *all)
 {
     const size_t bytes = (size_t)per_rank * e->items * sizeof(double);
     return dt_comm_all_gather(e->r->stage->d.comm, e->result + (size_t)e->begin * e->items, bytes, all);
 }
 
-static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
+static dt_status run_jobs(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
 {
     dt_rollout *r = e->r;
     dt_round_ahead_finish(r); /* its policy acts here; its error is reported by the next collect */
     DT_TRY(r->opponents != NULL ? dt_opponents_check_evaluation(r->opponents) : DT_OK);
     e->n = e->end - e->begin < r->split.last - r->split.first ? e->end - e->begin : r->split.last - r->split.first;
-    DT_TRY(dt_rollout_policy(r, ((dt_stage *)(void *)t)->trainer));
+    DT_TRY(dt_rollout_begin_policy(r, ((dt_stage *)(void *)t)->trainer));
     if (e->n == 0) {
         return DT_OK; /* more ranks than jobs */
     }
@@ -250,13 +250,13 @@ static dt_status run(evaluation *e, uint32_t jobs, bool greedy, dt_train *t)
     if (e->self == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for %u episodes", jobs);
     }
-    DT_TRY(prepare(e));
+    DT_TRY(create_vector(e));
     if (e->has_pictures && e->begin == 0) {
         const bool is_taught = dt_roles_have(&r->stage->d.loaded, "perception");
         DT_TRY(dt_risk_open(r, ((dt_stage *)(void *)t)->trainer, &e->risk_model));
         DT_TRY(dt_frames_open(r->env, r->stage->d.frames_every_s, e->risk_model, is_taught, &e->frames));
     }
-    return play(e, greedy);
+    return play_episodes(e, greedy);
 }
 
 static dt_status evaluate(evaluation *e, dt_train *t, uint32_t n_seeds, bool greedy, dt_rollout_report *out)
@@ -276,11 +276,11 @@ static dt_status evaluate(evaluation *e, dt_train *t, uint32_t n_seeds, bool gre
     e->result =
         dt_alloc_n((size_t)per_rank * (ranks + 1), e->items * sizeof(double)); /* the last rank's may overhang */
     double *all = dt_alloc_n((size_t)per_rank * ranks, e->items * sizeof(double));
-    dt_status st = e->result != NULL && all != NULL ? run(e, jobs, greedy, t)
+    dt_status st = e->result != NULL && all != NULL ? run_jobs(e, jobs, greedy, t)
                                                     : DT_FAIL(DT_ENOMEM, "out of memory for %u episodes", jobs);
     st = dt_comm_agree(comm, st);
     if (st == DT_OK) {
-        st = gather(e, per_rank, all);
+        st = gather_results(e, per_rank, all);
     }
     for (uint32_t i = 0; i < n_seeds && st == DT_OK; i++) {
         summarise_seed(e, all + (size_t)i * episodes * e->items, &out[i]);
@@ -291,7 +291,7 @@ static dt_status evaluate(evaluation *e, dt_train *t, uint32_t n_seeds, bool gre
     dt_vector_destroy(e->vector);
     if (e->self != NULL && !e->is_first) {
         dt_env_drop(r->env, r->env->judged, 0, e->n, e->self);
-    } else if (e->is_first && is_apart(r->env) && r->stage->d.judged == NULL && st == DT_OK) {
+    } else if (e->is_first && has_other_options(r->env) && r->stage->d.judged == NULL && st == DT_OK) {
         st = dt_env_remake(r->env, &r->env->training, 0); /* which goes on */
     }
     dt_buffer_fini(&e->buffer);
@@ -326,8 +326,8 @@ dt_status dt_rollout_report_evaluation(dt_rollout *r, dt_train *t)
     evaluation e = {.r = r, .seed = o.seed, .episodes = (uint32_t)o.episodes, .has_pictures = s->d.controller == NULL};
     st = evaluate(&e, t, o.n_seeds, o.greedy != 0, of_seed);
     if (st == DT_OK) {
-        dt_evaluation_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
-                              of_seed, o.n_seeds);
+        dt_evaluation_report_results(&s->host, s->host.service(&s->host, DT_SVC_METRICS), &r->env->layout.spec, o.seed,
+                                     of_seed, o.n_seeds);
     }
     dt_free(of_seed);
     return st;

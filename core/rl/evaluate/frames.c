@@ -63,7 +63,7 @@ static const dt_scene_api *api_of(const dt_env *e)
     return e->in_process ? &dt_process_scene : api;
 }
 
-static dt_status no_memory(void)
+static dt_status fail_no_memory(void)
 {
     return DT_FAIL(DT_ENOMEM, "out of memory for pictures of an episode");
 }
@@ -77,7 +77,7 @@ dt_status dt_frames_open(const dt_env *e, double every_s, dt_risk *risk_model, b
     }
     dt_frames *f = dt_alloc(sizeof(*f));
     if (f == NULL) {
-        return no_memory();
+        return fail_no_memory();
     }
     f->api = api;
     f->is_film = every_s == 0;
@@ -133,7 +133,7 @@ static float risk_of_row(const dt_frames *f, uint32_t row)
 }
 
 /* By what perception says, where that is wanted. */
-static void color(dt_frames *f)
+static void set_predicted_risk(dt_frames *f)
 {
     if (f->risk_model != NULL) {
         for (uint32_t i = 0; i < f->now.n_vehicles; i++) {
@@ -142,14 +142,14 @@ static void color(dt_frames *f)
     }
 }
 
-static dt_status look(dt_frames *f)
+static dt_status read_scene(dt_frames *f)
 {
     dt_scene *s = &f->now;
     for (;;) {
         s->delay_s = NAN;
         f->api->look(f->self, s);
         if (s->n_vehicles <= s->cap_vehicles && s->n_signals <= s->cap_signals) {
-            color(f);
+            set_predicted_risk(f);
             return DT_OK;
         }
         const uint32_t vehicles = 2 * s->n_vehicles + 16, signals = 2 * s->n_signals + 16;
@@ -157,7 +157,7 @@ static dt_status look(dt_frames *f)
         s->vehicle = grown != NULL ? grown : s->vehicle;
         void *more = grown != NULL ? dt_realloc(s->signal, signals * sizeof(*s->signal)) : NULL;
         if (more == NULL) {
-            return no_memory();
+            return fail_no_memory();
         }
         s->signal = more;
         s->cap_vehicles = vehicles;
@@ -200,7 +200,7 @@ static double score_of(const dt_frames *f)
     return score;
 }
 
-static dt_status keep(const dt_frames *f, frame *m)
+static dt_status copy_frame(const dt_frames *f, frame *m)
 {
     const dt_scene *s = &f->now;
     const frame copy = {.time_s = s->time_s,
@@ -213,7 +213,7 @@ static dt_status keep(const dt_frames *f, frame *m)
     free_frame(m);
     *m = copy;
     if (copy.vehicle == NULL || copy.signal == NULL) {
-        return no_memory();
+        return fail_no_memory();
     }
     for (uint32_t i = 0; i < s->n_vehicles; i++) {
         const dt_scene_vehicle *v = &s->vehicle[i];
@@ -261,7 +261,7 @@ static bool is_part_complete(const dt_frames *f)
 }
 
 /* Every second picture is kept, from the first. */
-static void thin(dt_frames *f)
+static void drop_every_second(dt_frames *f)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->n_frames; i++) {
@@ -287,18 +287,18 @@ static dt_status add_frame(dt_frames *f)
         const uint32_t cap = f->cap > 0 ? 2 * f->cap : 64;
         frame *grown = dt_realloc(f->frame, cap * sizeof(*grown));
         if (grown == NULL) {
-            return no_memory();
+            return fail_no_memory();
         }
         f->frame = grown;
         f->cap = cap;
     }
     f->frame[f->n_frames] = (frame){0};
-    return keep(f, &f->frame[f->n_frames++]);
+    return copy_frame(f, &f->frame[f->n_frames++]);
 }
 
 /* What perception predicts from the observation at step t of the buffer: the one before the step under way, or the one
  * after it. */
-static dt_status sense(dt_frames *f, uint32_t t)
+static dt_status predict_risk(dt_frames *f, uint32_t t)
 {
     if (f->risk_model == NULL) {
         return DT_OK;
@@ -315,30 +315,30 @@ static dt_status sense(dt_frames *f, uint32_t t)
 }
 
 /* Called by the environment while it steps, or by us. */
-static void each(void *user)
+static void record_moment(void *user)
 {
     dt_frames *f = user;
     if (f->status < 0) {
         return;
     }
-    f->status = f->has_risk || f->n_frames == 0 ? DT_OK : sense(f, 0);
-    f->status = f->status == DT_OK ? look(f) : f->status;
+    f->status = f->has_risk || f->n_frames == 0 ? DT_OK : predict_risk(f, 0);
+    f->status = f->status == DT_OK ? read_scene(f) : f->status;
     if (f->status == DT_OK && f->now.time_s >= f->next_s - 1e-6) {
         if (f->thins && f->n_frames == DT_FRAMES_MAX_FRAMES) {
-            thin(f);
+            drop_every_second(f);
         }
         f->next_s += f->every_s * (1 + floor((f->now.time_s - f->next_s + 1e-6) / f->every_s));
         f->status = add_frame(f);
     }
 }
 
-static dt_status learn_roads(dt_frames *f)
+static dt_status read_roads(dt_frames *f)
 {
     dt_scene_roads *r = &f->road;
     f->api->roads(f->self, r);
     r->point = dt_alloc_n((size_t)r->n + 1, sizeof(*r->point));
     if (r->point == NULL) {
-        return no_memory();
+        return fail_no_memory();
     }
     r->cap = r->n;
     f->api->roads(f->self, r);
@@ -346,7 +346,7 @@ static dt_status learn_roads(dt_frames *f)
     return DT_OK;
 }
 
-static dt_status keep_rows(dt_frames *f)
+static dt_status record_first_rows(dt_frames *f)
 {
     f->first_row = dt_alloc_n((size_t)f->now.n_vehicles + 1, sizeof(*f->first_row));
     if (f->first_row != NULL) {
@@ -354,7 +354,7 @@ static dt_status keep_rows(dt_frames *f)
             f->first_row[i] = f->now.vehicle[i].node;
         }
     }
-    return f->first_row != NULL ? DT_OK : no_memory();
+    return f->first_row != NULL ? DT_OK : fail_no_memory();
 }
 
 dt_status dt_frames_begin(dt_frames *f, void *self, const dt_buffer *b, uint32_t number)
@@ -362,33 +362,33 @@ dt_status dt_frames_begin(dt_frames *f, void *self, const dt_buffer *b, uint32_t
     f->self = self;
     f->buffer = b;
     f->number = number;
-    DT_TRY(learn_roads(f));
+    DT_TRY(read_roads(f));
     /* a film is made while training goes on, where workers step: no model is run in them */
     if (DT_HAS(f->api, watch) && (!f->is_film || f->risk_model == NULL)) {
-        f->api->watch(self, each, f);
+        f->api->watch(self, record_moment, f);
     }
-    each(f);
-    return f->status == DT_OK ? keep_rows(f) : f->status;
+    record_moment(f);
+    return f->status == DT_OK ? record_first_rows(f) : f->status;
 }
 
 dt_status dt_frames_step(dt_frames *f)
 {
     DT_TRY(f->status);
     if (!f->has_risk) {
-        DT_TRY(sense(f, 0)); /* the first frame's */
+        DT_TRY(predict_risk(f, 0)); /* the first frame's */
     }
-    DT_TRY(sense(f, 1));
-    each(f); /* where the environment does not call itself, or not at the very end */
+    DT_TRY(predict_risk(f, 1));
+    record_moment(f); /* where the environment does not call itself, or not at the very end */
     const bool is_now = f->status == DT_OK && f->frame[f->n_frames - 1].time_s >= f->now.time_s;
-    return is_now ? keep(f, &f->frame[f->n_frames - 1]) : f->status; /* taken before it was observed */
+    return is_now ? copy_frame(f, &f->frame[f->n_frames - 1]) : f->status; /* taken before it was observed */
 }
 
-static dt_status tell_roads(const dt_frames *f, const dt_host *h, const dt_metrics_api *m)
+static dt_status report_roads(const dt_frames *f, const dt_host *h, const dt_metrics_api *m)
 {
     const uint32_t n = f->road.n;
     float *row = dt_alloc_n((size_t)n * ROAD_COLUMNS + 1, sizeof(*row));
     if (row == NULL) {
-        return no_memory();
+        return fail_no_memory();
     }
     for (uint32_t i = 0; i < n; i++) {
         const dt_scene_point *p = &f->road.point[i];
@@ -400,7 +400,7 @@ static dt_status tell_roads(const dt_frames *f, const dt_host *h, const dt_metri
     return DT_OK;
 }
 
-static void tell_frame(const dt_host *h, const dt_metrics_api *m, uint32_t i, const frame *k)
+static void report_frame(const dt_host *h, const dt_metrics_api *m, uint32_t i, const frame *k)
 {
     const float time_s = (float)k->time_s;
     char key[64];
@@ -432,7 +432,7 @@ dt_status dt_frames_end(dt_frames *f, const dt_host *h)
         dt_log(DT_LOG_WARN, "the recording ends at %g s of %g s, after %d pictures; use a longer interval (--every)",
                f->frame[f->n_frames - 1].time_s, f->now.time_s, DT_FRAMES_MAX_FRAMES);
     }
-    DT_TRY(tell_roads(f, h, m));
+    DT_TRY(report_roads(f, h, m));
     const float colours = (float)f->colours;
     m->picture(h, "traffic/colours", &colours, 0, 1);
     if (f->is_film && (f->best == NULL || is_part_complete(f))) { /* one that is cut short by the end counts alone */
@@ -440,7 +440,7 @@ dt_status dt_frames_end(dt_frames *f, const dt_host *h)
     }
     const uint32_t n = f->is_film ? f->n_best : f->n_frames;
     for (uint32_t i = 0; i < n; i++) {
-        tell_frame(h, m, i, f->is_film ? &f->best[i] : &f->frame[i]);
+        report_frame(h, m, i, f->is_film ? &f->best[i] : &f->frame[i]);
     }
     return DT_OK;
 }

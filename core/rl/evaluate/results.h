@@ -10,7 +10,7 @@
 #include "dtrain/svc/rollout.h"
 
 /* One of r per seed; what is NAN in one of them is left out of its mean. */
-void dt_evaluation_results(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec, const uint64_t *seed,
-                           const dt_rollout_report *r, uint32_t n);
+void dt_evaluation_report_results(const dt_host *h, const dt_metrics_api *m, const dt_env_spec *spec,
+                                  const uint64_t *seed, const dt_rollout_report *r, uint32_t n);
 
 #endif

@@ -44,7 +44,7 @@ static dt_status map_fields(dt_risk *s, const dt_samples *source, const int64_t 
     return DT_OK;
 }
 
-static dt_status prepare(dt_risk *s, const dt_rollout *r, const int64_t *cap)
+static dt_status check_output(dt_risk *s, const dt_rollout *r, const int64_t *cap)
 {
     const dt_env_spec *spec = &r->env->layout.spec;
     while (s->symbol < spec->n_symbols && strcmp(spec->symbols[s->symbol].name, "N") != 0) {
@@ -106,7 +106,7 @@ dt_status dt_risk_open(dt_rollout *r, dt_trainer *t, dt_risk **out_p)
         double mean[1 + DT_ENV_MAX_SYMBOLS] = {0};
         dt_policy_arenas_get(s->policy, mean, 1, &mapped, &resident);
         s->policy_bytes = mapped;
-        st = prepare(s, r, cap);
+        st = check_output(s, r, cap);
     }
     if (st < 0 || s->output == NULL) {
         dt_risk_close(s);

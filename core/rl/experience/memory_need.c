@@ -40,7 +40,7 @@ static uint64_t trial_seed(void *user, uint32_t number, uint64_t episode)
 }
 
 /* An allowed action of each head, and numbers about rest, drawn: as a policy acts that has not learnt yet. */
-static void act(const dt_layout *l, uint32_t step, char *record)
+static void draw_actions(const dt_layout *l, uint32_t step, char *record)
 {
     const dt_rng_key key = {.op = STREAM_TRIAL, .step = step};
     uint64_t drawn = 0;
@@ -63,7 +63,7 @@ static void act(const dt_layout *l, uint32_t step, char *record)
     }
 }
 
-static dt_status play(dt_rollout *r, uint32_t number, void **self, dt_rollout_need *out)
+static dt_status play_trial(dt_rollout *r, uint32_t number, void **self, dt_rollout_need *out)
 {
     const dt_layout *l = &r->env->layout;
     dt_vector_kind kind = r->env->kind[number];
@@ -76,7 +76,7 @@ static dt_status play(dt_rollout *r, uint32_t number, void **self, dt_rollout_ne
     dt_status st = DT_OK;
     for (uint32_t t = 0; t < TRIAL_STEPS && st == DT_OK; t++) {
         st = dt_vector_step(v);
-        const char *record = dt_vector_at(v, 0)->record;
+        const char *record = dt_vector_instance(v, 0)->record;
         if (st == DT_OK && t >= TRIAL_STEPS / 2) {
             seen++;
             for (uint32_t a = 0; a < l->spec.n_agents; a++) {
@@ -88,7 +88,7 @@ static dt_status play(dt_rollout *r, uint32_t number, void **self, dt_rollout_ne
                 sum[1 + k] += (double)size;
             }
         }
-        act(l, t, dt_vector_at(v, 0)->record);
+        draw_actions(l, t, dt_vector_instance(v, 0)->record);
     }
     for (uint32_t k = 0; k <= l->spec.n_symbols && seen > 0; k++) {
         out->mean[k] = sum[k] / seen;
@@ -105,7 +105,7 @@ static void try_instance(dt_rollout *r, uint32_t number, dt_rollout_need *out)
     const uint64_t before = heap_bytes();
     dt_status st = dt_env_make(r->env, &r->env->training, number, 1, &self);
     if (st == DT_OK) {
-        st = play(r, number, &self, out);
+        st = play_trial(r, number, &self, out);
     }
     const uint64_t after = heap_bytes();
     if (st == DT_OK && r->env->in_process) {
@@ -117,7 +117,7 @@ static void try_instance(dt_rollout *r, uint32_t number, dt_rollout_need *out)
     dt_error_clear();
 }
 
-double dt_rollout_try_speed(dt_rollout *r, double most_s, uint32_t *n_p)
+double dt_rollout_measure_speed(dt_rollout *r, double most_s, uint32_t *n_p)
 {
     dt_vector *v = NULL;
     void *self = NULL;
@@ -136,7 +136,7 @@ double dt_rollout_try_speed(dt_rollout *r, double most_s, uint32_t *n_p)
     }
     const double begin_s = dt_clock_s();
     for (uint32_t t = 0; t < TRIAL_STEPS && st == DT_OK && dt_clock_s() - begin_s < most_s; t++) {
-        act(&r->env->layout, t, dt_vector_at(v, 0)->record);
+        draw_actions(&r->env->layout, t, dt_vector_instance(v, 0)->record);
         st = dt_vector_step(v);
         *n_p = t + 1;
     }
@@ -212,7 +212,7 @@ static void add_opponents(const dt_rollout *r, uint64_t instances, dt_rollout_ne
     out->policy_resident += resident + o->n * (uint64_t)o->values_bytes;
 }
 
-static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
+static dt_status add_evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
     dt_evaluation_opts o;
     DT_TRY(dt_config_evaluation(r->stage->d.config, r->stage->d.index, &o));
@@ -241,7 +241,7 @@ static dt_status evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
     return DT_OK;
 }
 
-dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
+dt_status dt_rollout_measure_need(dt_rollout *r, dt_trainer *t, dt_rollout_need *out)
 {
     const dt_layout *l = &r->env->layout;
     const uint32_t own = r->split.last - r->split.first;
@@ -276,10 +276,10 @@ dt_status dt_rollout_need_get(dt_rollout *r, dt_trainer *t, dt_rollout_need *out
     out->buffer_resident += own * l->record_bytes;
     dt_rollout_replay_need(r, out->mean, &out->buffer, &out->buffer_resident);
     add_shared(r, out);
-    return evaluation(r, t, out);
+    return add_evaluation(r, t, out);
 }
 
-bool dt_rollout_call(const dt_rollout *r, const double *mean, double n, uint32_t call, dt_call_cost *out_p)
+bool dt_rollout_call_cost(const dt_rollout *r, const double *mean, double n, uint32_t call, dt_call_cost *out_p)
 {
     int64_t size[2 + DT_ENV_MAX_SYMBOLS];
     const uint32_t n_symbols = r->env->layout.spec.n_symbols;

@@ -11,12 +11,12 @@
 #include "rl/offline/stored.h"
 #include "rl/policy/wiring.h"
 
-/* Errors: those of dt_rollout_create and dt_keep_create. */
+/* Errors: those of dt_rollout_create and dt_round_writer_create. */
 static dt_status create_rollout(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out)
 {
     dt_rollout *r = NULL;
     DT_TRY(dt_rollout_create(h, env, d, &r));
-    const dt_status st = dt_keep_create(r);
+    const dt_status st = dt_round_writer_create(r);
     if (st < 0) {
         dt_stage_of(h)->rollout = NULL;
         dt_rollout_destroy(r);
@@ -48,14 +48,14 @@ static const dt_replay_api replay_service = {.struct_size = sizeof(dt_replay_api
                                              .draw = dt_replay_draw,
                                              .count = dt_replay_count,
                                              .draws = dt_replay_draws,
-                                             .drawn = dt_replay_drawn,
-                                             .told = dt_replay_tell,
-                                             .priority = dt_replay_priority};
+                                             .drawn = dt_replay_draw_size,
+                                             .told = dt_replay_describe,
+                                             .priority = dt_replay_set_priorities};
 
 const dt_stage_rollouts dt_experience = {.service = &service,
                                          .replay = &replay_service,
                                          .beside = dt_round_ahead_continue,
-                                         .settle = dt_rollout_settle,
+                                         .settle = dt_rollout_release_trainer,
                                          .destroy = dt_rollout_destroy,
                                          .wiring = &dt_wiring_service,
                                          .rounds = &dt_rounds_service};

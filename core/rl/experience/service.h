@@ -24,10 +24,10 @@ typedef struct dt_rollout_need {
     uint32_t threads;                         /* that step environments and do nothing else */
     double mean[1 + DT_ENV_MAX_SYMBOLS];      /* live size of a sample: agents that act, then ragged symbols */
 } dt_rollout_need;
-dt_status dt_rollout_need_get(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
+dt_status dt_rollout_measure_need(struct dt_rollout *r, dt_trainer *t, dt_rollout_need *out) DT_NODISCARD;
 /* Seconds that a step of one instance takes, made for it and played with drawn actions: the mean of *n_p steps, for at
  * most so long. NAN: it fails, which says nothing here. */
-double dt_rollout_try_speed(struct dt_rollout *r, double most_s, uint32_t *n_p);
+double dt_rollout_measure_speed(struct dt_rollout *r, double most_s, uint32_t *n_p);
 /* After that: one of the policy's calls on n instances of this mean; false: there are no more. */
-bool dt_rollout_call(const struct dt_rollout *r, const double *mean, double n, uint32_t call, dt_call_cost *out_p);
+bool dt_rollout_call_cost(const struct dt_rollout *r, const double *mean, double n, uint32_t call, dt_call_cost *out_p);
 #endif

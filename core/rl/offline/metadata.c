@@ -184,7 +184,7 @@ dt_status dt_stored_head_read(const dt_rollout *r, const dt_safetensors *s, cons
     return DT_OK;
 }
 
-static bool is_equal(const char *a, const char *b)
+static bool are_equal_values(const char *a, const char *b)
 {
     double x = 0, y = 0;
     return strcmp(a, b) == 0 || (dt_parse_f64(a, &x) && dt_parse_f64(b, &y) && x == y);
@@ -200,7 +200,7 @@ static const char *metadata_of(const dt_safetensors *s, const char *option)
 }
 
 /* The options that are others, then those that the file does not say. */
-static void list_others(const dt_rollout *r, const dt_safetensors *s, dt_str *others, dt_str *unsaid)
+static void list_differences(const dt_rollout *r, const dt_safetensors *s, dt_str *others, dt_str *unsaid)
 {
     dt_option_view v;
     for (uint32_t i = 0; option_at(r, i, &v) == DT_OK; i++) {
@@ -210,19 +210,19 @@ static void list_others(const dt_rollout *r, const dt_safetensors *s, dt_str *ot
         }
         if (has == NULL) {
             dt_str_addf(unsaid, "%s%s", unsaid->bytes > 0 ? ", " : "", v.option->name);
-        } else if (!is_equal(has, value)) {
+        } else if (!are_equal_values(has, value)) {
             dt_str_addf(others, "%s%s = \"%s\" (here \"%s\")", others->bytes > 0 ? ", " : "", v.option->name, has,
                         value);
         }
     }
 }
 
-bool dt_stored_head_warn(const dt_rollout *r, const dt_safetensors *s, const char *path)
+bool dt_stored_warn_of_options(const dt_rollout *r, const dt_safetensors *s, const char *path)
 {
     const bool tells = dt_comm_rank(r->stage->d.comm) == 0;
     const char *id = dt_bind_env_id(r->env), *mix = dt_safetensors_metadata(s, "mix");
     dt_str others = {0}, unsaid = {0};
-    list_others(r, s, &others, &unsaid);
+    list_differences(r, s, &others, &unsaid);
     const bool has_others = others.bytes > 0, has_unsaid = unsaid.bytes > 0;
     if (has_others && tells) {
         dt_log(DT_LOG_WARN,

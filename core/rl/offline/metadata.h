@@ -36,6 +36,6 @@ dt_status dt_stored_head_read(const dt_rollout *r, const struct dt_safetensors *
                               dt_stored_head *out) DT_NODISCARD;
 /* Options of the environment that the file has others of than this run, or does not say: one warning names them all.
  * False: there are none. */
-bool dt_stored_head_warn(const dt_rollout *r, const struct dt_safetensors *s, const char *path);
+bool dt_stored_warn_of_options(const dt_rollout *r, const struct dt_safetensors *s, const char *path);
 
 #endif

@@ -29,14 +29,14 @@ typedef struct file {
     dt_stored_head head;
 } file;
 
-static dt_status is_wrong(const file *f, const char *what, const char *why)
+static dt_status fail_file(const file *f, const char *what, const char *why)
 {
     return DT_FAIL(DT_EDATA, "%s: %s %s", f->path, what, why);
 }
 
 /* ---- what files have --------------------------------------------------------------------------------------------- */
 
-bool dt_stored_has(const dt_replay *p, uint32_t i)
+bool dt_stored_is_in_files(const dt_replay *p, uint32_t i)
 {
     const dt_replay_kind kind = p->field[i].kind;
     return kind != DT_REPLAY_KEY && kind != DT_REPLAY_DISCOUNT && kind != DT_REPLAY_WEIGHT;
@@ -79,8 +79,8 @@ static void add_dims(dt_str *to, const int64_t *dim, uint32_t n)
     dt_str_add(to, "]");
 }
 
-static dt_status is_other(const file *f, const char *name, const dt_st_tensor *t, dt_st_dtype dtype, const int64_t *dim,
-                          uint32_t n)
+static dt_status fail_shape(const file *f, const char *name, const dt_st_tensor *t, dt_st_dtype dtype,
+                            const int64_t *dim, uint32_t n)
 {
     dt_str has = {0}, wanted = {0};
     dt_str_addf(&has, "%s [rows", dt_st_dtype_name(t->dtype));
@@ -95,15 +95,15 @@ static dt_status is_other(const file *f, const char *name, const dt_st_tensor *t
 }
 
 /* The tensor of this name, if its rows are like that. */
-static dt_status find(const file *f, const char *name, dt_st_dtype dtype, const int64_t *dim, uint32_t n,
-                      const dt_st_tensor **out_p)
+static dt_status find_tensor(const file *f, const char *name, dt_st_dtype dtype, const int64_t *dim, uint32_t n,
+                             const dt_st_tensor **out_p)
 {
     const dt_st_tensor *t = dt_safetensors_find(f->s, name);
     if (t == NULL) {
-        return is_wrong(f, name, "is not in it, and the environment has it");
+        return fail_file(f, name, "is not in it, and the environment has it");
     }
     if (t->dtype != dtype || t->n_dims != n + 1 || (n > 0 && memcmp(t->dim + 1, dim, n * sizeof(*dim)) != 0)) {
-        return is_other(f, name, t, dtype, dim, n);
+        return fail_shape(f, name, t, dtype, dim, n);
     }
     *out_p = t;
     return DT_OK;
@@ -114,7 +114,7 @@ static bool is_expected(const dt_replay *p, const char *name)
     bool is = strcmp(name, DT_STORED_SIZES) == 0 || strcmp(name, DT_STORED_STEP) == 0 ||
               strcmp(name, DT_STORED_INSTANCE) == 0;
     for (uint32_t i = 0; i < p->n_fields; i++) {
-        is = is || (dt_stored_has(p, i) && strcmp(name, p->port[i].name) == 0);
+        is = is || (dt_stored_is_in_files(p, i) && strcmp(name, p->port[i].name) == 0);
     }
     return is;
 }
@@ -122,28 +122,29 @@ static bool is_expected(const dt_replay *p, const char *name)
 static dt_status find_tensors(const dt_replay *p, file *f)
 {
     int64_t dim[DT_MAX_DIMS] = {p->n_sizes};
-    DT_TRY(find(f, DT_STORED_SIZES, DT_ST_I32, dim, 1, &f->sizes));
-    DT_TRY(find(f, DT_STORED_STEP, DT_ST_I32, NULL, 0, &f->step));
-    DT_TRY(find(f, DT_STORED_INSTANCE, DT_ST_I32, NULL, 0, &f->instance));
+    DT_TRY(find_tensor(f, DT_STORED_SIZES, DT_ST_I32, dim, 1, &f->sizes));
+    DT_TRY(find_tensor(f, DT_STORED_STEP, DT_ST_I32, NULL, 0, &f->step));
+    DT_TRY(find_tensor(f, DT_STORED_INSTANCE, DT_ST_I32, NULL, 0, &f->instance));
     for (uint32_t i = 0; i < p->n_fields; i++) {
-        if (dt_stored_has(p, i)) {
+        if (dt_stored_is_in_files(p, i)) {
             const uint32_t n = dt_stored_dims(p, i, dim);
-            DT_TRY(find(f, p->port[i].name, dt_stored_dtype(p, i), dim, n, &f->column[i]));
+            DT_TRY(find_tensor(f, p->port[i].name, dt_stored_dtype(p, i), dim, n, &f->column[i]));
         }
     }
     for (uint32_t i = 0; i < dt_safetensors_count(f->s); i++) {
         const char *name = dt_safetensors_at(f->s, i)->name;
         if (!is_expected(p, name)) {
-            return is_wrong(f, name, "is in it, and the environment does not have it");
+            return fail_file(f, name, "is in it, and the environment does not have it");
         }
     }
     f->samples = (uint64_t)f->sizes->dim[0];
     return f->step->dim[0] == f->sizes->dim[0] && f->instance->dim[0] == f->sizes->dim[0]
                ? DT_OK
-               : is_wrong(f, DT_STORED_STEP " or " DT_STORED_INSTANCE, "is not of as many samples as " DT_STORED_SIZES);
+               : fail_file(f, DT_STORED_STEP " or " DT_STORED_INSTANCE,
+                           "is not of as many samples as " DT_STORED_SIZES);
 }
 
-static int32_t number(const dt_st_tensor *t, uint64_t i)
+static int32_t read_number(const dt_st_tensor *t, uint64_t i)
 {
     int32_t x;
     memcpy(&x, (const char *)t->data + i * sizeof(x), sizeof(x));
@@ -155,7 +156,7 @@ static dt_status check_order(const file *f)
 {
     int64_t step = -1, instance = -1;
     for (uint64_t i = 0; i < f->samples; i++) {
-        const int64_t s = number(f->step, i), k = number(f->instance, i);
+        const int64_t s = read_number(f->step, i), k = read_number(f->instance, i);
         if (s < 0 || k < 0 || s < step || (s == step && k <= instance)) {
             return DT_FAIL(
                 DT_EDATA, "%s, sample %llu: it is of step %lld and instance %lld, after step %lld and instance %lld",
@@ -198,7 +199,7 @@ static dt_status check_sizes(dt_replay *p, const file *f)
         }
     }
     for (uint32_t k = 0; k < p->n_fields; k++) {
-        if (dt_stored_has(p, k) && rows[k] != (uint64_t)f->column[k]->dim[0]) {
+        if (dt_stored_is_in_files(p, k) && rows[k] != (uint64_t)f->column[k]->dim[0]) {
             return DT_FAIL(DT_EDATA, "%s: %s has %lld rows, and by " DT_STORED_SIZES " its samples have %llu", f->path,
                            p->port[k].name, (long long)f->column[k]->dim[0], (unsigned long long)rows[k]);
         }
@@ -211,8 +212,8 @@ static dt_status check_seal(const file *f)
     bool has_seal = false;
     DT_TRY(dt_safetensors_check_seal(f->s, &has_seal));
     return has_seal || !f->head.is_sealed ? DT_OK
-                                          : is_wrong(f, "its metadata " DT_ST_SEAL,
-                                                     "is missing, and a file of version " DT_STORED_VERSION " has it");
+                                          : fail_file(f, "its metadata " DT_ST_SEAL,
+                                                      "is missing, and a file of version " DT_STORED_VERSION " has it");
 }
 
 static dt_status open_file(dt_replay *p, const char *path, file *f)
@@ -256,7 +257,7 @@ static void find_fields(const dt_replay *p, const size_t *at, sample *x)
 }
 
 /* What a record has beside fields of files: keys, discounts, and where nothing follows. */
-static void fill_made(const dt_replay *p, const size_t *at, const sample *x)
+static void fill_derived(const dt_replay *p, const size_t *at, const sample *x)
 {
     dt_replay_note *note = (dt_replay_note *)(void *)(x->record + p->n_sizes * sizeof(int32_t));
     for (uint32_t i = 0; i < p->n_fields; i++) {
@@ -280,7 +281,7 @@ static void copy_fields(const dt_replay *p, const size_t *at, const sample *x, u
 {
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
-        if (dt_stored_has(p, i)) {
+        if (dt_stored_is_in_files(p, i)) {
             const uint64_t n = rows_of(f, x->size);
             memcpy(x->record + at[i], (const char *)x->f->column[i]->data + row[i] * f->row_bytes, n * f->row_bytes);
             row[i] += n;
@@ -290,7 +291,7 @@ static void copy_fields(const dt_replay *p, const size_t *at, const sample *x, u
 
 /* ---- what all of it is ------------------------------------------------------------------------------------------- */
 
-static void sum_up(dt_replay *p, const sample *x, const size_t *at)
+static void add_sums(dt_replay *p, const sample *x, const size_t *at)
 {
     const size_t rows = (size_t)x->size[0], K = p->r->all->l->spec.n_costs;
     for (uint32_t i = 0; i < p->n_fields; i++) {
@@ -312,7 +313,7 @@ static void sum_up(dt_replay *p, const sample *x, const size_t *at)
 }
 
 /* Observations are normalised by the statistics of all that there are. */
-static void learn_observations(const dt_replay *p, const sample *x, const size_t *at, const uint8_t *every)
+static void add_observations(const dt_replay *p, const sample *x, const size_t *at, const uint8_t *every)
 {
     for (uint32_t i = 0; i < p->n_fields; i++) {
         dt_moments *m = &p->r->stats.port[p->field[i].port];
@@ -331,10 +332,11 @@ static dt_status read_sample(dt_replay *p, sample *x, uint64_t *row, const uint8
     memcpy(x->record, x->size, p->n_sizes * sizeof(*x->size));
     find_fields(p, at, x);
     copy_fields(p, at, x, row);
-    fill_made(p, at, x);
-    DT_TRY(dt_stored_check(p, x->number, x->record, (uint64_t)number(x->f->step, x->number) + 1 == x->f->head.steps));
-    sum_up(p, x, at);
-    learn_observations(p, x, at, every);
+    fill_derived(p, at, x);
+    DT_TRY(dt_stored_check_sample(p, x->number, x->record,
+                                  (uint64_t)read_number(x->f->step, x->number) + 1 == x->f->head.steps));
+    add_sums(p, x, at);
+    add_observations(p, x, at, every);
     memcpy(p->stored_size + slot * p->n_sizes, x->size, p->n_sizes * sizeof(*x->size));
     p->digest += dt_replay_digest(slot, x->record, bytes);
     if (dt_replay_owner(p, slot) == p->rank) {
@@ -353,7 +355,7 @@ static dt_status read_samples(dt_replay *p, const file *f, const uint8_t *every)
     uint64_t row[DT_BUFFER_MAX_FIELDS] = {0};
     sample x = {.f = f, .record = p->scratch};
     if (f->samples > p->d.capacity - p->added) {
-        return is_wrong(f, "it", "has more samples than when it was counted");
+        return fail_file(f, "it", "has more samples than when it was counted");
     }
     for (x.number = 0; x.number < f->samples; x.number++) {
         sizes_of(p, f, x.number, x.size);
@@ -367,7 +369,7 @@ static dt_status read_samples(dt_replay *p, const file *f, const uint8_t *every)
 
 typedef dt_status each_file(dt_replay *p, const file *f, void *user);
 
-static dt_status with_file(dt_replay *p, const char *path, each_file *each, void *user)
+static dt_status visit_file(dt_replay *p, const char *path, each_file *each, void *user)
 {
     file f;
     dt_status st = open_file(p, path, &f);
@@ -379,13 +381,13 @@ static dt_status with_file(dt_replay *p, const char *path, each_file *each, void
     return st;
 }
 
-static dt_status with_named(dt_replay *p, const char *folder, const char *name, each_file *each, void *user)
+static dt_status visit_named(dt_replay *p, const char *folder, const char *name, each_file *each, void *user)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s/%s", folder, name);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
-        st = with_file(p, dt_str_text(&path), each, user);
+        st = visit_file(p, dt_str_text(&path), each, user);
     }
     dt_str_fini(&path);
     return st;
@@ -398,17 +400,17 @@ static bool is_round(const char *name)
 }
 
 /* The file, or those of the folder by name. */
-static dt_status with_all(dt_replay *p, const char *path, each_file *each, void *user)
+static dt_status visit_all(dt_replay *p, const char *path, each_file *each, void *user)
 {
     char **name = NULL;
     size_t n = 0;
     if (!dt_fs_is_dir(path)) {
-        return with_file(p, path, each, user);
+        return visit_file(p, path, each, user);
     }
     DT_TRY(dt_fs_list(path, &name, &n));
     dt_status st = DT_OK;
     for (size_t i = 0; i < n && st == DT_OK; i++) {
-        st = is_round(name[i]) ? with_named(p, path, name[i], each, user) : DT_OK;
+        st = is_round(name[i]) ? visit_named(p, path, name[i], each, user) : DT_OK;
     }
     dt_fs_list_free(name, n);
     return st;
@@ -425,7 +427,7 @@ typedef struct counted {
     bool has_warned;
 } counted;
 
-static void drop_counted(counted *c)
+static void free_counted(counted *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         dt_free(c->path[i]);
@@ -434,7 +436,7 @@ static void drop_counted(counted *c)
     dt_free(c->round);
 }
 
-static dt_status grow(counted *c)
+static dt_status reserve_path(counted *c)
 {
     const size_t cap = c->cap > 0 ? 2 * c->cap : 16;
     if (c->n < c->cap) {
@@ -490,11 +492,11 @@ static dt_status check_once(const file *f, const counted *c)
     return DT_OK;
 }
 
-static dt_status count_one(dt_replay *p, const file *f, void *user)
+static dt_status count_file(dt_replay *p, const file *f, void *user)
 {
     counted *c = user;
     DT_TRY(check_once(f, c));
-    DT_TRY(grow(c));
+    DT_TRY(reserve_path(c));
     c->path[c->n] = dt_strdup(f->path);
     if (c->path[c->n] == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the names of stored rollouts");
@@ -502,16 +504,16 @@ static dt_status count_one(dt_replay *p, const file *f, void *user)
     c->round[c->n++] = f->head.round;
     c->n_unsealed += !f->head.is_sealed && dt_safetensors_metadata(f->s, DT_ST_SEAL) == NULL;
     c->samples += f->samples; /* of fewer than 2^31 rows in a file each */
-    c->has_warned = c->has_warned || dt_stored_head_warn(p->r, f->s, f->path);
+    c->has_warned = c->has_warned || dt_stored_warn_of_options(p->r, f->s, f->path);
     return DT_OK;
 }
 
 static dt_status count_samples(dt_replay *p, const char *path, uint64_t *samples_p)
 {
     counted c = {0};
-    const dt_status st = with_all(p, path, count_one, &c);
+    const dt_status st = visit_all(p, path, count_file, &c);
     c.n_files = c.n;
-    drop_counted(&c);
+    free_counted(&c);
     DT_TRY(st);
     if (c.samples == 0) {
         return DT_FAIL(DT_EDATA,
@@ -528,7 +530,7 @@ static dt_status count_samples(dt_replay *p, const char *path, uint64_t *samples
     return DT_OK;
 }
 
-static dt_status read_one(dt_replay *p, const file *f, void *user)
+static dt_status read_file(dt_replay *p, const file *f, void *user)
 {
     return read_samples(p, f, user);
 }
@@ -543,7 +545,7 @@ static dt_status read_rounds(dt_replay *p, const char *path)
     dt_status st = p->stored_size != NULL && every != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
     if (st == DT_OK) {
         memset(every, 1, agents);
-        st = with_all(p, path, read_one, every);
+        st = visit_all(p, path, read_file, every);
     }
     dt_free(every);
     if (st == DT_OK && p->added != p->d.capacity) {

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct dt_keep {
+typedef struct dt_round_writer {
     dt_replay p;           /* its plan alone: which fields, and a sample as bytes */
     uint64_t rounds;       /* that are kept */
     uint64_t *sample;      /* [samples of a round] those in which somebody acted */
@@ -28,11 +28,11 @@ typedef struct dt_keep {
     dt_str sizes, step, instance;
     dt_stored_metadata metadata;
     bool is_begun; /* files of rounds to come, of a run that was cut off, are gone */
-} dt_keep;
+} dt_round_writer;
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static dt_status check(const dt_rollout *r, int64_t keep)
+static dt_status check_keep(const dt_rollout *r, int64_t keep)
 {
     const uint64_t round = (uint64_t)r->d.steps * r->split.instances;
     if (dt_buffer_is_joined(r->all)) {
@@ -50,19 +50,19 @@ static dt_status check(const dt_rollout *r, int64_t keep)
                          (unsigned long long)round);
 }
 
-static dt_status name_folder(dt_keep *k)
+static dt_status name_folder(dt_round_writer *k)
 {
     const dt_stage_desc *s = &k->p.r->stage->d;
     dt_str_addf(&k->folder, "%s/rollouts/%s-%lld", s->run_dir, s->phase->desc.id, (long long)s->index + 1);
     return dt_str_status(&k->folder);
 }
 
-static dt_status build(dt_keep *k, int64_t keep)
+static dt_status init_writer(dt_round_writer *k, int64_t keep)
 {
     dt_rollout *r = k->p.r;
     const uint64_t samples = (uint64_t)r->d.steps * r->split.instances;
     const dt_replay_desc plan = {.n_step = 1, .gamma = r->d.gamma};
-    DT_TRY(check(r, keep));
+    DT_TRY(check_keep(r, keep));
     k->rounds = (uint64_t)keep / samples;
     k->p.is_stored = true;
     k->p.d = plan;
@@ -77,10 +77,10 @@ static dt_status build(dt_keep *k, int64_t keep)
     return name_folder(k);
 }
 
-static void destroy(void *self);
-static dt_status keep_round(void *self);
+static void destroy_writer(void *self);
+static dt_status write_collected_round(void *self);
 
-dt_status dt_keep_create(dt_rollout *r)
+dt_status dt_round_writer_create(dt_rollout *r)
 {
     const dt_stage_desc *s = &r->stage->d;
     dt_rollouts_opts opts;
@@ -88,25 +88,25 @@ dt_status dt_keep_create(dt_rollout *r)
     if (opts.keep == 0 || s->run_dir == NULL || s->judged != NULL) {
         return DT_OK;
     }
-    dt_keep *k = dt_alloc(sizeof(*k));
+    dt_round_writer *k = dt_alloc(sizeof(*k));
     if (k == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the rounds that are kept (rollouts.keep)");
     }
     k->p.r = r;
     k->p.ranks = dt_comm_size(s->comm);
     k->p.rank = dt_comm_rank(s->comm);
-    const dt_status st = build(k, opts.keep);
+    const dt_status st = init_writer(k, opts.keep);
     if (st < 0) {
-        destroy(k);
+        destroy_writer(k);
         return st;
     }
-    r->listener = (dt_round_listener){.self = k, .collected = keep_round, .destroy = destroy};
+    r->listener = (dt_round_listener){.self = k, .collected = write_collected_round, .destroy = destroy_writer};
     return DT_OK;
 }
 
-static void destroy(void *self)
+static void destroy_writer(void *self)
 {
-    dt_keep *k = self;
+    dt_round_writer *k = self;
     for (uint32_t i = 0; i < DT_BUFFER_MAX_FIELDS; i++) {
         dt_str_fini(&k->column[i]);
     }
@@ -124,7 +124,7 @@ static void destroy(void *self)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static const char *path_of(dt_keep *k, uint64_t round)
+static const char *path_of(dt_round_writer *k, uint64_t round)
 {
     dt_str_clear(&k->path);
     dt_str_addf(&k->path, "%s/round-%012" PRIu64 DT_STORED_SUFFIX, dt_str_text(&k->folder), round);
@@ -145,7 +145,7 @@ static uint64_t round_of(const char *name)
 
 /* Before the first file: rounds behind this one, which a run played that is gone on with from before them, and those
  * that are too old. */
-static dt_status begin(dt_keep *k, uint64_t round)
+static dt_status remove_other_rounds(dt_round_writer *k, uint64_t round)
 {
     char **name = NULL;
     size_t n = 0;
@@ -164,13 +164,13 @@ static dt_status begin(dt_keep *k, uint64_t round)
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-static void put_i32(dt_str *to, uint64_t x)
+static void add_i32(dt_str *to, uint64_t x)
 {
     const int32_t v = (int32_t)x;
     dt_str_add_n(to, (const char *)&v, sizeof(v));
 }
 
-static dt_status put_sample(dt_keep *k, uint64_t sample)
+static dt_status add_sample(dt_round_writer *k, uint64_t sample)
 {
     const dt_replay *p = &k->p;
     size_t at[DT_BUFFER_MAX_FIELDS];
@@ -179,18 +179,18 @@ static dt_status put_sample(dt_keep *k, uint64_t sample)
     (void)dt_replay_bytes(p, size, at);
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
-        if (dt_stored_has(p, i)) {
+        if (dt_stored_is_in_files(p, i)) {
             const size_t rows = f->lead * ((size_t)size[f->symbol] + f->plus);
             dt_str_add_n(&k->column[i], p->scratch + at[i], rows * f->row_bytes);
         }
     }
     dt_str_add_n(&k->sizes, (const char *)size, p->n_sizes * sizeof(*size));
-    put_i32(&k->step, sample / p->r->split.instances);
-    put_i32(&k->instance, sample % p->r->split.instances);
+    add_i32(&k->step, sample / p->r->split.instances);
+    add_i32(&k->instance, sample % p->r->split.instances);
     return DT_OK;
 }
 
-static void clear(dt_keep *k)
+static void clear_columns(dt_round_writer *k)
 {
     for (uint32_t i = 0; i < k->p.n_fields; i++) {
         dt_str_clear(&k->column[i]);
@@ -200,12 +200,12 @@ static void clear(dt_keep *k)
     dt_str_clear(&k->instance);
 }
 
-static dt_status put_samples(dt_keep *k, uint64_t n)
+static dt_status add_samples(dt_round_writer *k, uint64_t n)
 {
     dt_status st = DT_OK;
-    clear(k);
+    clear_columns(k);
     for (uint64_t i = 0; i < n && st == DT_OK; i++) {
-        st = put_sample(k, k->sample[i]);
+        st = add_sample(k, k->sample[i]);
     }
     DT_TRY(st);
     for (uint32_t i = 0; i < k->p.n_fields; i++) {
@@ -216,37 +216,37 @@ static dt_status put_samples(dt_keep *k, uint64_t n)
     return dt_str_status(&k->instance);
 }
 
-static dt_st_tensor tensor(const char *name, const dt_str *data)
+static dt_st_tensor describe_tensor(const char *name, const dt_str *data)
 {
     return (dt_st_tensor){
         .name = name, .dtype = DT_ST_I32, .n_dims = 1, .data = data->bytes > 0 ? dt_str_text(data) : ""};
 }
 
-static uint32_t list_tensors(const dt_keep *k, uint64_t n, dt_st_tensor *t)
+static uint32_t list_tensors(const dt_round_writer *k, uint64_t n, dt_st_tensor *t)
 {
     const dt_replay *p = &k->p;
     uint32_t m = 0;
     for (uint32_t i = 0; i < p->n_fields; i++) {
-        if (dt_stored_has(p, i)) {
-            t[m] = tensor(p->port[i].name, &k->column[i]);
+        if (dt_stored_is_in_files(p, i)) {
+            t[m] = describe_tensor(p->port[i].name, &k->column[i]);
             t[m].dtype = dt_stored_dtype(p, i);
             t[m].dim[0] = (int64_t)(k->column[i].bytes / p->field[i].row_bytes);
             t[m].n_dims = 1 + dt_stored_dims(p, i, t[m].dim + 1);
             m++;
         }
     }
-    t[m] = tensor(DT_STORED_SIZES, &k->sizes);
+    t[m] = describe_tensor(DT_STORED_SIZES, &k->sizes);
     t[m].dim[0] = (int64_t)n;
     t[m].dim[1] = (int64_t)p->n_sizes;
     t[m++].n_dims = 2;
-    t[m] = tensor(DT_STORED_STEP, &k->step);
+    t[m] = describe_tensor(DT_STORED_STEP, &k->step);
     t[m++].dim[0] = (int64_t)n;
-    t[m] = tensor(DT_STORED_INSTANCE, &k->instance);
+    t[m] = describe_tensor(DT_STORED_INSTANCE, &k->instance);
     t[m++].dim[0] = (int64_t)n;
     return m;
 }
 
-static dt_status write_file(dt_keep *k, uint64_t n)
+static dt_status write_file(dt_round_writer *k, uint64_t n)
 {
     const dt_rollout *r = k->p.r;
     const dt_stored_head h = {.round = r->collects,
@@ -259,11 +259,11 @@ static dt_status write_file(dt_keep *k, uint64_t n)
     return dt_safetensors_write_sealed(path_of(k, r->collects), t, m, k->metadata.pair, k->metadata.n_pairs);
 }
 
-static dt_status write_round(dt_keep *k, uint64_t n)
+static dt_status write_round(dt_round_writer *k, uint64_t n)
 {
     const uint64_t round = k->p.r->collects;
-    DT_TRY(put_samples(k, n));
-    DT_TRY(k->is_begun ? DT_OK : begin(k, round));
+    DT_TRY(add_samples(k, n));
+    DT_TRY(k->is_begun ? DT_OK : remove_other_rounds(k, round));
     DT_TRY(write_file(k, n));
     if (round > k->rounds) {
         dt_fs_discard(path_of(k, round - k->rounds));
@@ -272,7 +272,7 @@ static dt_status write_round(dt_keep *k, uint64_t n)
 }
 
 /* Observations as they were seen, not as the policy normalises them. */
-static dt_status bring_and_write(dt_keep *k, uint64_t n)
+static dt_status gather_and_write(dt_round_writer *k, uint64_t n)
 {
     dt_rollout *r = k->p.r;
     for (uint32_t i = 0; i < k->p.ranks; i++) {
@@ -282,15 +282,15 @@ static dt_status bring_and_write(dt_keep *k, uint64_t n)
     return k->p.rank == 0 ? write_round(k, n) : DT_OK;
 }
 
-static dt_status keep_round(void *self)
+static dt_status write_collected_round(void *self)
 {
-    dt_keep *k = self;
+    dt_round_writer *k = self;
     dt_rollout *r = k->p.r;
     dt_buffer_scale scale[DT_ENV_MAX_OBS];
     DT_TRACE_N("rollout", "keep the round", "round", r->collects);
     dt_exchange_begin_raw(&r->exchange, scale);
-    const dt_status st = bring_and_write(k, dt_round_list_acted(r->all, k->sample));
+    const dt_status st = gather_and_write(k, dt_round_list_acted(r->all, k->sample));
     dt_exchange_end_raw(&r->exchange, scale);
-    clear(k);
+    clear_columns(k);
     return dt_comm_agree(r->stage->d.comm, st);
 }

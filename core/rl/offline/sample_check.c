@@ -47,9 +47,9 @@ static void find_fields(const dt_replay *p, const char *record, fields *x)
 }
 
 /* "FILE, sample 3, row 1: terminated is ..." */
-#define WRONG(x, row, ...) wrong(x, row, DT_FAIL(DT_EDATA, __VA_ARGS__))
+#define WRONG(x, row, ...) add_place(x, row, DT_FAIL(DT_EDATA, __VA_ARGS__))
 
-static dt_status wrong(const fields *x, size_t row, dt_status st)
+static dt_status add_place(const fields *x, size_t row, dt_status st)
 {
     return DT_CONTEXT(st, "%s, sample %llu, row %zu", x->p->origin, (unsigned long long)x->number, row);
 }
@@ -161,7 +161,7 @@ static dt_status check_place(const fields *x, size_t row)
                : WRONG(x, row, "place does not rise from row to row: %d after %d", place[row], place[row - 1]);
 }
 
-dt_status dt_stored_check(const dt_replay *p, uint64_t number, const char *record, bool is_last)
+dt_status dt_stored_check_sample(const dt_replay *p, uint64_t number, const char *record, bool is_last)
 {
     fields x = {.p = p, .number = number};
     DT_TRY(dt_replay_check(p, number, record));

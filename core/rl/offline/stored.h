@@ -27,16 +27,16 @@
 #define DT_STORED_INSTANCE "sample/instance" /* [samples] i32 */
 
 /* round_writer.c: writes rounds of r where rollouts.keep says so; destroyed with r. Errors: DT_ECONFIG, DT_ENOMEM. */
-dt_status dt_keep_create(dt_rollout *r) DT_NODISCARD;
+dt_status dt_round_writer_create(dt_rollout *r) DT_NODISCARD;
 
 /* round_reader.c: count returns the capacity of a replay, read fills it. Errors: DT_ENOTFOUND, DT_EIO, DT_EDATA naming
  * the file, the sample and what is wrong. */
 extern const dt_replay_store dt_stored_store;
 /* sample_check.c: a record that was filled from sample `number` of the file p->origin, of the last step of its round or
  * not. DT_EDATA names the file, the sample, the row, the field, its value and what is possible. */
-dt_status dt_stored_check(const dt_replay *p, uint64_t number, const char *record, bool is_last) DT_NODISCARD;
+dt_status dt_stored_check_sample(const dt_replay *p, uint64_t number, const char *record, bool is_last) DT_NODISCARD;
 /* Is kept field i of a replay in files? */
-bool dt_stored_has(const dt_replay *p, uint32_t i);
+bool dt_stored_is_in_files(const dt_replay *p, uint32_t i);
 dt_st_dtype dt_stored_dtype(const dt_replay *p, uint32_t i);
 /* Dims of its rows, behind the first, which counts rows; how many there are. */
 uint32_t dt_stored_dims(const dt_replay *p, uint32_t i, int64_t *dim);

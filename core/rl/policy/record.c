@@ -41,7 +41,7 @@ static bool is_of_rows(const dt_wiring_view *view)
     return prefix_of(view)[0] == '\0';
 }
 
-static dt_tensor *field(dt_graph *g, const dt_wiring_view *view, const char *name)
+static dt_tensor *input_of_view(dt_graph *g, const dt_wiring_view *view, const char *name)
 {
     char text[TEXT];
     snprintf(text, TEXT, "%s%s", prefix_of(view), name);
@@ -56,12 +56,12 @@ static bool is_shown(const dt_wiring_view *view, const dt_port *p)
 
 static void feed_observations(const dt_wiring *w, dt_graph *g, const dt_wiring_view *view, inputs *x)
 {
-    feed(x, "obs", field(g, view, w->own->name));
+    feed(x, "obs", input_of_view(g, view, w->own->name));
     for (uint32_t i = 0; i < w->spec->n_obs; i++) {
         const dt_port *p = &w->spec->obs[i];
         if (strcmp(p->name, "obs") != 0 && is_shown(view, p)) {
             const bool is_ragged = !dt_wiring_is_of_agents(p); /* has both steps under one name */
-            feed(x, p->name, is_ragged ? g->api->input(g, p->name) : field(g, view, p->name));
+            feed(x, p->name, is_ragged ? g->api->input(g, p->name) : input_of_view(g, view, p->name));
         }
     }
 }
@@ -209,7 +209,7 @@ dt_status dt_wiring_record_model(dt_wiring *w, dt_graph *g, const dt_wiring_view
     return g->api->model_as(g, m, shadow_of(view), x.in, x.n, out, n_out);
 }
 
-static void add(dt_graph *g, dt_tensor **sum, dt_tensor *x)
+static void add_tensor(dt_graph *g, dt_tensor **sum, dt_tensor *x)
 {
     *sum = *sum == NULL ? x : dt_add(g, *sum, x);
 }
@@ -226,14 +226,14 @@ dt_status dt_wiring_drawn(const dt_wiring *w, dt_graph *g, const dt_policy_tenso
         dt_tensor *logits = is_only ? p->logits : dt_slice(g, p->logits, at, n);
         dt_tensor *mask = is_only ? api->input(g, "mask") : dt_slice(g, api->input(g, "mask"), at, n);
         dt_tensor *h = NULL;
-        add(g, &log_prob, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &h));
-        add(g, &entropy, h);
+        add_tensor(g, &log_prob, dt_categorical(g, logits, api->input(g, "action_i"), i, mask, &h));
+        add_tensor(g, &entropy, h);
         at += n;
     }
     if (w->spec->n_continuous > 0) {
         dt_tensor *h = NULL;
-        add(g, &log_prob, dt_gaussian(g, p->mean, p->log_std, api->input(g, "action_f"), &h));
-        add(g, &entropy, h);
+        add_tensor(g, &log_prob, dt_gaussian(g, p->mean, p->log_std, api->input(g, "action_f"), &h));
+        add_tensor(g, &entropy, h);
     }
     *log_prob_p = log_prob;
     if (entropy_p != NULL) {

@@ -49,7 +49,7 @@ static dt_status check_idle(const rounds *r)
                                                     "it bounds normalised rewards, and normalise_reward is false");
 }
 
-static dt_status check(const rounds *r)
+static dt_status check_config(const rounds *r)
 {
     const dt_rounds_config *c = &r->config;
     if (c->fragment < 1 || c->train_batch < 1 || c->iterations < 1 || c->sgd_epochs < 1) {
@@ -116,14 +116,14 @@ static void destroy(void *p)
     dt_free(r);
 }
 
-static dt_status make(rounds *r)
+static dt_status bind_services(rounds *r)
 {
     r->face.rollout = r->h->service(r->h, DT_SVC_ROLLOUT);
     r->metrics = r->h->service(r->h, DT_SVC_METRICS);
     if (r->face.rollout == NULL || r->metrics == NULL) {
         return DT_FAIL(DT_EUNSUPPORTED, "%s has no environments to act in here", r->d.phase);
     }
-    DT_TRY(check(r));
+    DT_TRY(check_config(r));
     return create_experience(r);
 }
 
@@ -164,7 +164,7 @@ static dt_status rounds_create(const dt_host *h, const dt_rounds_desc *d, dt_rou
         dt_free(r);
         return st;
     }
-    st = make(r);
+    st = bind_services(r);
     if (st == DT_OK) {
         *out_p = &r->face;
     }
@@ -185,7 +185,7 @@ static dt_status record_stored(void *user, dt_graph *g)
     return r->d.record_stored(r->d.user, g);
 }
 
-static dt_status begin(const rounds *r, uint64_t round)
+static dt_status begin_round(const rounds *r, uint64_t round)
 {
     return r->d.begin != NULL ? r->d.begin(r->d.user, round) : DT_OK;
 }
@@ -210,7 +210,7 @@ static dt_status rounds_start(dt_rounds *face)
                                 .group = r->d.group,
                                 .n_groups = r->d.n_groups};
     DT_TRY(face->train->create(r->h, &desc, &face->trainer));
-    return begin(r, 0); /* evaluation alone wants its step inputs too */
+    return begin_round(r, 0); /* evaluation alone wants its step inputs too */
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
@@ -237,7 +237,7 @@ static void add_losses(pass_means *m, const dt_step_report *r)
 
 /* One pass over the collected samples. What it learns from is added to *samples_p: a pass leaves out what is less than
  * a minibatch. DT_DONE: the phase wants no more. */
-static dt_status pass(rounds *r, uint64_t number, uint64_t steps, dt_step_report *last, uint64_t *samples_p)
+static dt_status run_pass(rounds *r, uint64_t number, uint64_t steps, dt_step_report *last, uint64_t *samples_p)
 {
     pass_means m = {.n = 0};
     DT_TRY(r->d.before_pass != NULL ? r->d.before_pass(r->d.user, number) : DT_OK);
@@ -267,7 +267,7 @@ static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_s
     const uint64_t passes = (uint64_t)r->config.sgd_epochs;
     for (uint64_t e = 0; e < passes; e++) {
         dt_activity_set(DT_ACTIVITY_LEARN, e, passes);
-        const dt_status st = pass(r, e, steps_per_epoch, last, samples_p);
+        const dt_status st = run_pass(r, e, steps_per_epoch, last, samples_p);
         DT_TRY_DONE(st);
         if (st == DT_DONE) {
             DT_TRY(r->face.train->seek(r->face.trainer, (round + 1) * passes * steps_per_epoch));
@@ -278,7 +278,7 @@ static dt_status learn(rounds *r, uint64_t round, uint64_t steps_per_epoch, dt_s
 }
 
 /* A round in which no agent acted: nothing is learnt from it, and the phase is not called. */
-static dt_status pass_over(rounds *r, uint64_t round, uint64_t steps_per_epoch)
+static dt_status skip_round(rounds *r, uint64_t round, uint64_t steps_per_epoch)
 {
     r->metrics->scalar(r->h, "charts/rounds_without_samples", (double)++r->n_empty);
     if (r->n_empty == 1 && dt_stage_of(r->h)->d.metrics != NULL) { /* rank 0's */
@@ -290,14 +290,14 @@ static dt_status pass_over(rounds *r, uint64_t round, uint64_t steps_per_epoch)
     return r->face.train->seek(r->face.trainer, (round + 1) * (uint64_t)r->config.sgd_epochs * steps_per_epoch);
 }
 
-static void tell_named(const rounds *r, const char *group, const char *name, double value)
+static void report_scalar(const rounds *r, const char *group, const char *name, double value)
 {
     char text[TEXT];
     snprintf(text, sizeof(text), "%s/%s", group, name);
     r->metrics->scalar(r->h, text, value);
 }
 
-static void tell(const rounds *r, const dt_rollout_report *c, uint64_t samples, double learn_s)
+static void report_round(const rounds *r, const dt_rollout_report *c, uint64_t samples, double learn_s)
 {
     const dt_metrics_api *m = r->metrics;
     const dt_env_spec *spec = r->face.wiring->spec;
@@ -305,10 +305,10 @@ static void tell(const rounds *r, const dt_rollout_report *c, uint64_t samples, 
         m->scalar(r->h, "charts/episodic_return", c->episode_return);
         m->scalar(r->h, "charts/episodic_length", c->episode_length);
         for (uint32_t i = 0; i < spec->n_costs; i++) {
-            tell_named(r, "costs", spec->costs[i], c->episode_cost[i]);
+            report_scalar(r, "costs", spec->costs[i], c->episode_cost[i]);
         }
         for (uint32_t i = 0; i < spec->n_metrics; i++) {
-            tell_named(r, "env", spec->metrics[i], c->metric[i]);
+            report_scalar(r, "env", spec->metrics[i], c->metric[i]);
         }
     }
     m->scalar(r->h, "charts/episodes", (double)c->episodes);
@@ -327,7 +327,7 @@ static void tell(const rounds *r, const dt_rollout_report *c, uint64_t samples, 
 static dt_status collect(rounds *r, uint64_t round, dt_rollout_report *out)
 {
     dt_rounds *face = &r->face;
-    DT_TRY(begin(r, round));
+    DT_TRY(begin_round(r, round));
     DT_TRY(face->rollout->collect(face->experience, face->trainer, out));
     const bool has_samples = out->agent_steps > 0;
     DT_TRY(r->d.collected != NULL && has_samples ? r->d.collected(r->d.user, round, out) : DT_OK);
@@ -352,9 +352,9 @@ static dt_status rounds_iterate(dt_rounds *face, dt_progress *out)
     if (collected.agent_steps > 0) {
         DT_TRY(learn(r, round, steps_per_epoch, &last, &samples));
     } else {
-        DT_TRY(pass_over(r, round, steps_per_epoch));
+        DT_TRY(skip_round(r, round, steps_per_epoch));
     }
-    tell(r, &collected, samples, dt_clock_s() - begun);
+    report_round(r, &collected, samples, dt_clock_s() - begun);
     DT_TRY(face->train->position(face->trainer, &step, &steps, &steps_per_epoch));
     out->step = step;
     out->steps = steps;

@@ -20,7 +20,7 @@ enum { MAX_OFFERS = DT_ENV_MAX_OBS + 7 + MAX_WANTED, MAX_DIMS = DT_ENV_MAX_OBS +
 
 /* What each agent observes of itself: the port "obs", else the first of dims "A D". It is offered as "obs", and like
  * all others under its own name. */
-static dt_status find_own(dt_wiring *w)
+static dt_status find_own_port(dt_wiring *w)
 {
     for (uint32_t i = 0; i < w->spec->n_obs; i++) {
         const dt_port *p = &w->spec->obs[i];
@@ -40,7 +40,7 @@ static dt_status find_own(dt_wiring *w)
 }
 
 /* Last number of dims, 0 where there is none. */
-static int64_t columns(const dt_port *p)
+static int64_t count_columns(const dt_port *p)
 {
     int64_t last = 0;
     for (uint32_t i = 0, n = 0; p->dims[n] != '\0'; i++) {
@@ -71,12 +71,12 @@ static void offer_dim(offer *o, const char *name, int64_t size)
 }
 
 /* The environment as it is, and, but for perception itself, as perception sees it. */
-static void offer_world(const dt_wired *w, offer *o)
+static void offer_observations(const dt_wired *w, offer *o)
 {
     const dt_wiring *face = &w->face;
     const dt_env_spec *e = face->spec;
     offer_port(o, "obs", face->own->dims, DT_F32);
-    offer_dim(o, "D", columns(face->own));
+    offer_dim(o, "D", count_columns(face->own));
     offer_dim(o, "choices", face->n_choices);
     offer_dim(o, "continuous", e->n_continuous);
     offer_dim(o, "K", e->n_costs);
@@ -84,7 +84,7 @@ static void offer_world(const dt_wired *w, offer *o)
         const bool is_offered = (w->flags & DT_WIRING_ROWS) == 0 || dt_wiring_is_row(&e->obs[i]);
         if (strcmp(e->obs[i].name, "obs") != 0 && is_offered) {
             o->port[o->n_ports++] = e->obs[i]; /* with its flags: rows with steps are no rows of agents */
-            offer_dim(o, e->obs[i].name, columns(&e->obs[i]));
+            offer_dim(o, e->obs[i].name, count_columns(&e->obs[i]));
         }
     }
     if (face->perception != NULL) {
@@ -112,7 +112,7 @@ static void offer_history(const dt_wiring *w, offer *o)
 {
     offer_dim(o, "W", w->window);
     if (w->window > 1) {
-        snprintf(o->history, TEXT, "%lld A %lld", (long long)w->window, (long long)columns(w->own));
+        snprintf(o->history, TEXT, "%lld A %lld", (long long)w->window, (long long)count_columns(w->own));
         snprintf(o->present, TEXT, "%lld A", (long long)w->window);
         offer_port(o, "obs_history", o->history, DT_F32);
         offer_port(o, "present", o->present, DT_F32);
@@ -122,7 +122,7 @@ static void offer_history(const dt_wiring *w, offer *o)
 /* What an imagined state has: what the agent sees of itself. */
 static void offer_obs_alone(const dt_wired *w, offer *o)
 {
-    offer_world(w, o); /* for the sizes */
+    offer_observations(w, o); /* for the sizes */
     o->n_ports = 0;
     offer_port(o, "obs", w->face.own->dims, DT_F32);
     offer_port(o, w->face.own->name, w->face.own->dims, DT_F32);
@@ -134,7 +134,7 @@ static void offer_all(const dt_wired *w, offer *o)
         offer_obs_alone(w, o);
         return;
     }
-    offer_world(w, o);
+    offer_observations(w, o);
     offer_history(&w->face, o);
     offer_foresight(w, o, "foresight");
 }
@@ -150,7 +150,7 @@ static bool has_bounds(const dt_env_spec *e)
 }
 
 /* What a controller is told of what the phase asks it for. */
-static void offer_wishes(const dt_wired *w, offer *o)
+static void offer_requests(const dt_wired *w, offer *o)
 {
     if ((w->flags & DT_WIRING_NO_VALUE) != 0) {
         offer_dim(o, "values", 0);
@@ -205,7 +205,7 @@ static dt_status bind_perception(dt_wired *w)
 {
     static const dt_port needs[] = {{"embedding", "N H", DT_F32, 0}, {"risk", "N", DT_F32, 0}};
     offer o = {.n_ports = 0};
-    offer_world(w, &o);
+    offer_observations(w, &o);
     return bind_role(w, "perception", &o, needs, 2, DT_WANT_OPTIONAL, &w->face.perception);
 }
 
@@ -236,7 +236,7 @@ static dt_status bind_controller(dt_wired *w)
     }
     offer o = {.n_ports = 0};
     offer_all(w, &o);
-    offer_wishes(w, &o);
+    offer_requests(w, &o);
     return bind_role(w, "controller", &o, needs, n, 0, &w->face.controller);
 }
 
@@ -250,7 +250,7 @@ static dt_status bind_shield(dt_wired *w)
                              {"high", bounds, DT_F32, DT_PORT_OPTIONAL},
                              {"allow", allow, DT_F32, DT_PORT_OPTIONAL}};
     offer o = {.n_ports = 0};
-    offer_world(w, &o);
+    offer_observations(w, &o);
     offer_foresight(w, &o, "foreseen");
     DT_TRY(bind_role(w, "shield", &o, needs, 3, DT_WANT_OPTIONAL, &face->shield));
     if (face->shield == NULL) {
@@ -327,7 +327,7 @@ static dt_status bind_all(dt_wired *w, const dt_wiring_desc *d)
     for (uint32_t i = 0; i < face->spec->n_heads; i++) {
         face->n_choices += (uint32_t)face->spec->choices[i];
     }
-    DT_TRY(find_own(face));
+    DT_TRY(find_own_port(face));
     DT_TRY(bind_perception(w));
     DT_TRY(bind_foresight(w));
     DT_TRY(bind_controller(w));
@@ -368,7 +368,7 @@ static dt_status wiring_create(const dt_host *h, const dt_wiring_desc *given, dt
     return st;
 }
 
-static dt_status has_room(const dt_wired *w, const char *role)
+static dt_status check_room(const dt_wired *w, const char *role)
 {
     return w->n_others < DT_WIRING_MAX_MODELS
                ? DT_OK
@@ -381,7 +381,7 @@ static dt_status wiring_bind(dt_wiring *face, const dt_model_want *want, dt_mode
     dt_wired *w = dt_wired_of(face);
     offer o = {.n_ports = 0};
     *out_p = NULL;
-    DT_TRY(has_room(w, want->role));
+    DT_TRY(check_room(w, want->role));
     if (want->n_offers > MAX_WANTED || want->n_dims > MAX_WANTED) {
         return DT_FAIL(DT_EINVAL, "role %s has %u ports and %u sizes, at most %d of each are possible", want->role,
                        want->n_offers, want->n_dims, MAX_WANTED);
@@ -429,7 +429,7 @@ static dt_status wiring_adopt(dt_wiring *face, dt_model *m)
         face->world = m;
         return DT_OK;
     }
-    DT_TRY(has_room(w, m->role));
+    DT_TRY(check_room(w, m->role));
     w->other[w->n_others++] = m;
     return DT_OK;
 }

@@ -58,7 +58,7 @@ static const int32_t *sizes_of(const char *record)
 /* Those that a checkpoint has; stored ones are where they were. */
 static uint64_t own_slots(const dt_replay *p)
 {
-    return p->is_stored ? 0 : slots_of(p, dt_replay_held(p), p->rank);
+    return p->is_stored ? 0 : slots_of(p, dt_replay_size(p), p->rank);
 }
 
 uint64_t dt_replay_own_bytes(const dt_replay *p)
@@ -89,7 +89,7 @@ uint64_t dt_replay_digest(uint64_t slot, const char *record, size_t bytes)
 
 static uint64_t own_digest(const dt_replay *p)
 {
-    const uint64_t n = slots_of(p, dt_replay_held(p), p->rank);
+    const uint64_t n = slots_of(p, dt_replay_size(p), p->rank);
     uint64_t sum = 0;
     for (uint64_t i = 0; i < n; i++) {
         const char *record = p->ring + i * p->stride;
@@ -100,14 +100,14 @@ static uint64_t own_digest(const dt_replay *p)
 
 static dt_status check_own(const dt_replay *p)
 {
-    const uint64_t n = slots_of(p, dt_replay_held(p), p->rank);
+    const uint64_t n = slots_of(p, dt_replay_size(p), p->rank);
     for (uint64_t i = 0; i < n; i++) {
         DT_TRY(dt_replay_check_seal(p, i * p->ranks + p->rank));
     }
     return DT_OK;
 }
 
-dt_status dt_replay_open(dt_replay *p)
+dt_status dt_replay_prepare_checkpoint(dt_replay *p)
 {
     if (p->is_stored) { /* known since they were read */
         return DT_OK;
@@ -135,7 +135,7 @@ dt_status dt_replay_open(dt_replay *p)
     return st;
 }
 
-static void put(dt_str *out, const void *data, size_t bytes)
+static void write_bytes(dt_str *out, const void *data, size_t bytes)
 {
     dt_str_add_n(out, data, bytes);
 }
@@ -149,21 +149,21 @@ dt_status dt_replay_save(const dt_replay *p, dt_str *out)
                     .draws = p->draws,
                     .draw = p->d.draw,
                     .is_drawn = p->is_drawn,
-                    .n_leaves = p->d.alpha > 0 ? dt_replay_held(p) : 0,
+                    .n_leaves = p->d.alpha > 0 ? dt_replay_size(p) : 0,
                     .is_held = p->is_held,
                     .most = p->most,
                     .digest = p->digest};
-    put(out, &h, sizeof(h));
+    write_bytes(out, &h, sizeof(h));
     if (p->is_drawn) {
-        put(out, p->slot, (size_t)p->d.draw * sizeof(*p->slot));
-        put(out, p->weight, (size_t)p->d.draw * sizeof(*p->weight));
+        write_bytes(out, p->slot, (size_t)p->d.draw * sizeof(*p->slot));
+        write_bytes(out, p->weight, (size_t)p->d.draw * sizeof(*p->weight));
     }
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
-        put(out, p->held[i], 2 * p->r->stats.port[i].columns * sizeof(float));
+        write_bytes(out, p->held[i], 2 * p->r->stats.port[i].columns * sizeof(float));
     }
     for (uint64_t i = 0; i < h.n_leaves; i++) {
         const double leaf = dt_sum_tree_get(&p->tree, i);
-        put(out, &leaf, sizeof(leaf));
+        write_bytes(out, &leaf, sizeof(leaf));
     }
     return dt_str_status(out);
 }
@@ -175,7 +175,7 @@ typedef struct cursor {
     size_t left;
 } cursor;
 
-static dt_status take(cursor *c, void *to, size_t bytes)
+static dt_status read_bytes(cursor *c, void *to, size_t bytes)
 {
     if (bytes > c->left) {
         return DT_FAIL(DT_EDATA, "the checkpoint's state of the replay ends %zu bytes early", bytes - c->left);
@@ -211,8 +211,8 @@ static dt_status load_drawn(dt_replay *p, const head *h, uint64_t held, cursor *
         c->left -= bytes;
         return DT_OK;
     }
-    DT_TRY(take(c, p->slot, (size_t)p->d.draw * sizeof(*p->slot)));
-    DT_TRY(take(c, p->weight, (size_t)p->d.draw * sizeof(*p->weight)));
+    DT_TRY(read_bytes(c, p->slot, (size_t)p->d.draw * sizeof(*p->slot)));
+    DT_TRY(read_bytes(c, p->weight, (size_t)p->d.draw * sizeof(*p->weight)));
     for (uint64_t i = 0; i < p->d.draw; i++) {
         if (p->slot[i] >= held || !(p->weight[i] >= 0 && p->weight[i] <= 1)) {
             return DT_FAIL(DT_EDATA, "the checkpoint's replay drew slot %llu of %llu with weight %g",
@@ -226,7 +226,7 @@ static dt_status load_scale(dt_replay *p, const head *h, cursor *c)
 {
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         const size_t n = 2 * p->r->stats.port[i].columns;
-        DT_TRY(take(c, p->held[i], n * sizeof(float)));
+        DT_TRY(read_bytes(c, p->held[i], n * sizeof(float)));
         for (size_t k = 0; k < n; k++) {
             if (!isfinite(p->held[i][k])) {
                 return DT_FAIL(DT_EDATA, "the checkpoint's replay has statistics that are not finite");
@@ -242,7 +242,7 @@ static dt_status load_leaves(dt_replay *p, const head *h, uint64_t held, cursor 
 {
     for (uint64_t i = 0; i < held && p->d.alpha > 0; i++) {
         double leaf = h->most;
-        DT_TRY(h->n_leaves > 0 ? take(c, &leaf, sizeof(leaf)) : DT_OK);
+        DT_TRY(h->n_leaves > 0 ? read_bytes(c, &leaf, sizeof(leaf)) : DT_OK);
         if (!(leaf > 0) || isinf(leaf)) {
             return DT_FAIL(DT_EDATA, "the checkpoint's replay has the priority %g in slot %llu", leaf,
                            (unsigned long long)i);
@@ -262,7 +262,7 @@ static size_t left_of(const cursor *part, uint32_t n)
     return left;
 }
 
-static dt_status ends_early(uint64_t slot, uint64_t held)
+static dt_status fail_truncated(uint64_t slot, uint64_t held)
 {
     return DT_FAIL(DT_EDATA, "the checkpoint's replay ends at slot %llu of %llu", (unsigned long long)slot,
                    (unsigned long long)held);
@@ -278,13 +278,13 @@ static dt_status find_records(const dt_replay *p, uint64_t held, cursor *part, u
         cursor *c = &part[slot % n];
         record[slot] = c->at;
         if (p->n_sizes * sizeof(*size) > c->left) {
-            return ends_early(slot, held);
+            return fail_truncated(slot, held);
         }
         memcpy(size, c->at, p->n_sizes * sizeof(*size));
         DT_TRY(dt_replay_check_sizes(p, slot, size));
         const size_t bytes = dt_replay_bytes(p, size, NULL);
         if (bytes > c->left) {
-            return ends_early(slot, held);
+            return fail_truncated(slot, held);
         }
         DT_TRY(dt_replay_check(p, slot, c->at));
         *digest_p += dt_replay_digest(slot, c->at, bytes);
@@ -319,10 +319,10 @@ static void take_records(dt_replay *p, uint64_t held, const char *const *record,
     p->added = h->added;
     p->rounds = h->rounds;
     p->draws = h->draws;
-    dt_replay_find(p);
+    dt_replay_find_records(p);
 }
 
-static dt_status load(dt_replay *p, const head *h, cursor *state, cursor *part, uint32_t n)
+static dt_status load_records(dt_replay *p, const head *h, cursor *state, cursor *part, uint32_t n)
 {
     const uint64_t held = h->added < h->capacity ? h->added : h->capacity;
     uint64_t digest = 0;
@@ -352,7 +352,7 @@ static dt_status load(dt_replay *p, const head *h, cursor *state, cursor *part, 
 /* What was drawn of the files that this run has read. */
 static dt_status load_stored(dt_replay *p, const head *h, cursor *state)
 {
-    const uint64_t held = dt_replay_held(p);
+    const uint64_t held = dt_replay_size(p);
     if (h->capacity != p->d.capacity || h->layout != layout_of(p) || h->digest != p->digest || h->added != p->added) {
         return DT_FAIL(DT_EDATA,
                        "the checkpoint was trained on other stored rollouts, %llu samples, than these of %llu; "
@@ -368,7 +368,7 @@ static dt_status load_stored(dt_replay *p, const head *h, cursor *state)
     for (uint64_t i = 0; i < p->d.draw && p->is_drawn; i++) {
         memcpy(p->size + i * p->n_sizes, p->stored_size + p->slot[i] * p->n_sizes, p->n_sizes * sizeof(*p->size));
     }
-    dt_replay_find(p);
+    dt_replay_find_records(p);
     return DT_OK;
 }
 
@@ -381,7 +381,7 @@ static dt_status load_parts(dt_replay *p, const head *h, cursor *state, const dt
     for (uint32_t i = 0; i < n; i++) {
         part[i] = (cursor){.at = records[i].data, .left = records[i].bytes};
     }
-    const dt_status st = load(p, h, state, part, n);
+    const dt_status st = load_records(p, h, state, part, n);
     dt_free(part);
     return st;
 }
@@ -398,7 +398,7 @@ dt_status dt_replay_load(dt_replay *p, uint32_t version, const dt_rollout_bytes 
             "from its weights with --init-from",
             version, n_records, DT_ROLLOUT_REPLAY_VERSION);
     }
-    DT_TRY(take(&c, &h, sizeof(h)));
+    DT_TRY(read_bytes(&c, &h, sizeof(h)));
     if (p->is_stored) {
         return load_stored(p, &h, &c);
     }

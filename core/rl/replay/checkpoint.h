@@ -25,10 +25,10 @@ void dt_rollout_replay_plan(const struct dt_rollout *r, const double *mean, dt_r
 /* A run that is about to begin: is there room for what lies in files; taken once all ranks have found so. r may be
  * NULL. Errors: DT_ECONFIG; DT_EIO. */
 dt_status dt_rollout_check_room(const struct dt_rollout *r) DT_NODISCARD;
-dt_status dt_rollout_take_room(struct dt_rollout *r) DT_NODISCARD;
+dt_status dt_rollout_allocate_replay(struct dt_rollout *r) DT_NODISCARD;
 bool dt_rollout_has_replay(const struct dt_rollout *r);
-bool dt_rollout_has_room(const struct dt_rollout *r); /* for its records: it has taken it, or needs none */
-dt_status dt_rollout_open_replay(struct dt_rollout *r) DT_NODISCARD;
+bool dt_rollout_has_replay_memory(const struct dt_rollout *r); /* for its records: it has taken it, or needs none */
+dt_status dt_rollout_prepare_replay(struct dt_rollout *r) DT_NODISCARD;
 dt_status dt_rollout_save_replay(const struct dt_rollout *r, dt_str *state) DT_NODISCARD;
 uint64_t dt_rollout_replay_bytes(const struct dt_rollout *r);
 dt_status dt_rollout_write_replay(const struct dt_rollout *r, dt_status (*put)(void *to, const void *p, size_t bytes),

@@ -14,13 +14,13 @@
 
 #include <string.h>
 
-dt_status dt_replay_share_init(dt_replay *p)
+dt_status dt_replay_exchange_init(dt_replay *p)
 {
     if (p->ranks == 1) {
         return DT_OK;
     }
     const size_t samples = (size_t)p->r->d.steps * p->r->split.instances;
-    p->data.source.bring = dt_replay_bring;
+    p->data.source.bring = dt_replay_exchange;
     p->wanted = dt_alloc_n(samples * p->ranks, sizeof(*p->wanted));
     p->mark = dt_alloc_n(samples, sizeof(*p->mark));
     p->to = dt_alloc_n(p->ranks, sizeof(*p->to));
@@ -33,7 +33,7 @@ dt_status dt_replay_share_init(dt_replay *p)
                : DT_FAIL(DT_ENOMEM, "out of memory for the replay of %u ranks", p->ranks);
 }
 
-void dt_replay_share_fini(dt_replay *p)
+void dt_replay_exchange_fini(dt_replay *p)
 {
     dt_arena_unmap(p->in, p->in_bytes);
     dt_arena_unmap(p->out, p->out_bytes);
@@ -47,7 +47,7 @@ void dt_replay_share_fini(dt_replay *p)
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t want(dt_replay *p, uint32_t rank, uint64_t sample, uint64_t *list, uint64_t n)
+static uint64_t request_sample(dt_replay *p, uint32_t rank, uint64_t sample, uint64_t *list, uint64_t n)
 {
     if (p->mark[sample] == rank + 1) {
         return n;
@@ -58,20 +58,21 @@ static uint64_t want(dt_replay *p, uint32_t rank, uint64_t sample, uint64_t *lis
 }
 
 /* A sample and those in which its agents' steps end. */
-static uint64_t want_all(dt_replay *p, uint32_t rank, uint64_t sample, uint64_t *list, uint64_t n)
+static uint64_t request_steps(dt_replay *p, uint32_t rank, uint64_t sample, uint64_t *list, uint64_t n)
 {
     const dt_buffer *b = p->r->all;
     const size_t A = b->l->spec.n_agents, slot = dt_buffer_slot(b, 0, 0) + sample;
-    n = want(p, rank, sample, list, n);
+    n = request_sample(p, rank, sample, list, n);
     for (size_t a = 0; a < A && p->d.n_step > 1; a++) {
         if ((b->row[slot * A + a] & DT_ROW_ACTS) != 0) {
-            n = want(p, rank, sample + (dt_replay_steps(p, slot, a) - 1) * (uint64_t)b->d.instances, list, n);
+            n = request_sample(p, rank, sample + (dt_replay_count_steps(p, slot, a) - 1) * (uint64_t)b->d.instances,
+                               list, n);
         }
     }
     return n;
 }
 
-dt_status dt_replay_bring_round(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n)
+dt_status dt_replay_exchange_round(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n)
 {
     const size_t samples = (size_t)p->r->d.steps * p->r->split.instances;
     memset(p->mark, 0, samples * sizeof(*p->mark));
@@ -80,7 +81,7 @@ dt_status dt_replay_bring_round(dt_replay *p, uint64_t number, const uint64_t *s
         uint64_t some = 0;
         for (uint64_t i = 0; i < n; i++) {
             if (dt_replay_owner(p, (number + i) % p->d.capacity) == k) {
-                some = want_all(p, k, sample[i], list, some);
+                some = request_steps(p, k, sample[i], list, some);
             }
         }
         p->part[k] = (dt_samples_part){.index = list, .n = some};
@@ -90,7 +91,7 @@ dt_status dt_replay_bring_round(dt_replay *p, uint64_t number, const uint64_t *s
 
 /* ---- what was drawn ---------------------------------------------------------------------------------------------- */
 
-void dt_replay_find(dt_replay *p)
+void dt_replay_find_records(dt_replay *p)
 {
     for (uint64_t i = 0; i < p->d.draw; i++) {
         const bool is_own = dt_replay_owner(p, p->slot[i]) == p->rank;
@@ -101,7 +102,7 @@ void dt_replay_find(dt_replay *p)
     }
 }
 
-dt_status dt_replay_share_sizes(dt_replay *p)
+dt_status dt_replay_exchange_sizes(dt_replay *p)
 {
     const size_t n = (size_t)p->d.draw * p->n_sizes;
     DT_TRY(dt_comm_all_gather(p->r->stage->d.comm, p->size, n * sizeof(*p->size), p->sizes_of_ranks));
@@ -123,7 +124,7 @@ static size_t bytes_of(const dt_replay *p, uint64_t sample)
     return dt_replay_bytes(p, p->size + sample * p->n_sizes, NULL);
 }
 
-static dt_status make_room(char **p, size_t *has, size_t bytes)
+static dt_status reserve_bytes(char **p, size_t *has, size_t bytes)
 {
     void *room = NULL;
     if (bytes <= *has) {
@@ -138,10 +139,10 @@ static dt_status make_room(char **p, size_t *has, size_t bytes)
     return DT_OK;
 }
 
-static dt_status make_both(dt_replay *p, size_t in, size_t out)
+static dt_status reserve_buffers(dt_replay *p, size_t in, size_t out)
 {
-    DT_TRY(make_room(&p->out, &p->out_bytes, out));
-    return make_room(&p->in, &p->in_bytes, in);
+    DT_TRY(reserve_bytes(&p->out, &p->out_bytes, out));
+    return reserve_bytes(&p->in, &p->in_bytes, in);
 }
 
 /* Bytes that go out for all parts, and that come in for this rank's. */
@@ -183,7 +184,7 @@ static void pack(dt_replay *p, const dt_samples_part *part)
 static void lay_out(dt_replay *p, const dt_samples_part *mine)
 {
     char *at = p->in;
-    dt_replay_find(p);
+    dt_replay_find_records(p);
     for (uint32_t k = 0; k < p->ranks; k++) {
         p->from[k] = (dt_comm_in){.data = at};
         for (uint64_t j = 0; j < mine->n && k != p->rank; j++) {
@@ -197,7 +198,7 @@ static void lay_out(dt_replay *p, const dt_samples_part *mine)
     }
 }
 
-dt_status dt_replay_bring(void *self, uint64_t skipped, const dt_samples_part *part)
+dt_status dt_replay_exchange(void *self, uint64_t skipped, const dt_samples_part *part)
 {
     dt_replay *p = self;
     dt_comm *comm = p->r->stage->d.comm;
@@ -208,7 +209,7 @@ dt_status dt_replay_bring(void *self, uint64_t skipped, const dt_samples_part *p
     }
     DT_TRACE_N("rollout", "bring samples", "samples", part[p->rank].n);
     count_bytes(p, part, &out, &in);
-    DT_TRY(dt_comm_agree(comm, make_both(p, in, out)));
+    DT_TRY(dt_comm_agree(comm, reserve_buffers(p, in, out)));
     pack(p, part);
     lay_out(p, &part[p->rank]);
     return dt_comm_all_to_all(comm, p->to, p->from);

@@ -26,7 +26,7 @@ typedef struct reader { /* one read */
 } reader;
 
 /* Numbers of the rows of field f, behind those of the samples before. */
-static void scale(const reader *x, const dt_replay_field *f, size_t step, char *to)
+static void scale_rows(const reader *x, const dt_replay_field *f, size_t step, char *to)
 {
     const dt_replay *p = x->p;
     const size_t D = f->row_bytes / sizeof(float);
@@ -68,7 +68,7 @@ static void copy_rows(const reader *x, const dt_replay_field *f, const char *fro
         char *const to = out + first * f->row_bytes;
         copy_bytes(to, from + step * bytes, bytes);
         if (is_normalised) {
-            scale(x, f, step, to);
+            scale_rows(x, f, step, to);
         }
     }
 }
@@ -87,12 +87,12 @@ static void copy_indices(const reader *x, const dt_replay_field *f, const char *
 }
 
 /* Where the rows of this sample's step after begin: behind the own ones of all samples. */
-static int64_t after_before(const reader *x, int32_t k)
+static int64_t next_rows_before(const reader *x, int32_t k)
 {
     return x->own_total[k] + x->before[k] - x->own_before[k];
 }
 
-static void add_to(char *rows, size_t n, int64_t before)
+static void shift_indices(char *rows, size_t n, int64_t before)
 {
     for (size_t i = 0; i < n; i++) {
         int32_t v;
@@ -105,18 +105,18 @@ static void add_to(char *rows, size_t n, int64_t before)
 }
 
 /* Rows of lists: those of the sample's own step, and those of the step after, each among their like. */
-static void copy_parted(const reader *x, const dt_replay_field *f, const char *from, char *out)
+static void copy_list_rows(const reader *x, const dt_replay_field *f, const char *from, char *out)
 {
     const int32_t k = f->symbol, of = x->p->r->all->l->obs[f->port].index_of;
     const size_t rows = (size_t)x->size[k], own = (size_t)x->own[k], bytes = f->row_bytes;
     for (size_t step = 0; step < f->lead; step++, from += rows * bytes, out += (size_t)x->total[k] * bytes) {
         char *const first = out + (size_t)x->own_before[k] * bytes, *const second =
-                                                                        out + (size_t)after_before(x, k) * bytes;
+                                                                        out + (size_t)next_rows_before(x, k) * bytes;
         memcpy(first, from, own * bytes);
         memcpy(second, from + own * bytes, (rows - own) * bytes);
         if (f->kind == DT_REPLAY_INDEX) {
-            add_to(first, own * bytes / sizeof(int32_t), x->before[of]);
-            add_to(second, (rows - own) * bytes / sizeof(int32_t), x->before[of]);
+            shift_indices(first, own * bytes / sizeof(int32_t), x->before[of]);
+            shift_indices(second, (rows - own) * bytes / sizeof(int32_t), x->before[of]);
         }
     }
 }
@@ -128,7 +128,7 @@ static void copy_lists(const reader *x, const dt_replay_field *f, const char *fr
     const size_t n = (size_t)x->size[0] + 1;
     char *const to = out + (size_t)x->before[0] * sizeof(int32_t);
     memcpy(to, from, n * sizeof(int32_t));
-    add_to(to, n, f->kind == DT_REPLAY_LISTS ? x->own_before[of] : after_before(x, of) - x->own[of]);
+    shift_indices(to, n, f->kind == DT_REPLAY_LISTS ? x->own_before[of] : next_rows_before(x, of) - x->own[of]);
 }
 
 static void copy_keys(const reader *x, const char *from, char *out)
@@ -150,7 +150,7 @@ static void copy_weights(const reader *x, char *out)
     }
 }
 
-static void lay_out(reader *x)
+static void compute_offsets(reader *x)
 {
     if (memcmp(x->laid_out, x->size, x->p->n_sizes * sizeof(*x->size)) != 0) {
         memcpy(x->laid_out, x->size, x->p->n_sizes * sizeof(*x->size));
@@ -159,7 +159,7 @@ static void lay_out(reader *x)
 }
 
 /* Where the lists of the sample's own step end. */
-static void part(reader *x)
+static void find_own_rows(reader *x)
 {
     for (uint32_t k = 1; k < x->p->n_sizes; k++) {
         x->own[k] = x->p->lists[k] > 0 ? dt_replay_own_rows(x->p, x->record, x->at, (int32_t)k) : 0;
@@ -171,7 +171,7 @@ static void copy_field(const reader *x, uint32_t i, char *out)
     const dt_replay_field *f = &x->p->field[i];
     const char *from = x->record + x->at[i];
     if (x->p->lists[f->symbol] > 0) {
-        copy_parted(x, f, from, out);
+        copy_list_rows(x, f, from, out);
         return;
     }
     switch (f->kind) {
@@ -196,8 +196,8 @@ static void copy_field(const reader *x, uint32_t i, char *out)
 
 static void copy_sample(reader *x, void *const *out)
 {
-    lay_out(x);
-    part(x);
+    compute_offsets(x);
+    find_own_rows(x);
     for (uint32_t i = 0; i < x->p->n_fields; i++) {
         if (out[i] != NULL) {
             copy_field(x, i, out[i]);
@@ -262,7 +262,7 @@ static void read_alike(reader *x, const uint64_t *index, const uint64_t *key, ui
 {
     const dt_replay *p = x->p;
     x->size = dt_replay_sizes(p->record[index[0]]);
-    lay_out(x);
+    compute_offsets(x);
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const dt_replay_field *f = &p->field[i];
         if (out[i] != NULL && is_copied(p, f)) {
@@ -306,7 +306,7 @@ static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n,
 {
     const dt_replay *p = self;
     for (uint32_t k = 0; k < p->n_sizes; k++) {
-        size[k] = p->is_drawn ? 0 : dt_buffer_most(p->r->all, (int32_t)k) * n;
+        size[k] = p->is_drawn ? 0 : dt_buffer_max_rows(p->r->all, (int32_t)k) * n;
     }
     for (uint32_t j = 0; j < n && p->is_drawn; j++) {
         for (uint32_t k = 0; k < p->n_sizes; k++) {
@@ -316,7 +316,7 @@ static dt_status data_sizes(const void *self, const uint64_t *index, uint32_t n,
     return DT_OK;
 }
 
-static bool is_parted(const dt_replay *p)
+static bool has_lists(const dt_replay *p)
 {
     bool is = false;
     for (uint32_t k = 1; k < p->n_sizes; k++) {
@@ -328,14 +328,14 @@ static bool is_parted(const dt_replay *p)
 /* Rows of lists that are of the samples' own steps come before all those of the steps after. */
 static void count_own(reader *x, const uint64_t *index, uint32_t n)
 {
-    for (uint32_t j = 0; j < n && is_parted(x->p); j++) {
+    for (uint32_t j = 0; j < n && has_lists(x->p); j++) {
         x->record = x->p->record[index[j]];
         if (x->record == NULL) {
             return; /* it is refused when it is read */
         }
         x->size = dt_replay_sizes(x->record);
-        lay_out(x);
-        part(x);
+        compute_offsets(x);
+        find_own_rows(x);
         for (uint32_t k = 1; k < x->p->n_sizes; k++) {
             x->own_total[k] += x->own[k];
         }
@@ -351,7 +351,7 @@ static dt_status data_read(void *self, const uint64_t *index, const uint64_t *ke
     }
     DT_TRY(data_sizes(self, index, n, x.total));
     count_own(&x, index, n);
-    if (n > 0 && !is_parted(p) && are_alike(p, index, n)) {
+    if (n > 0 && !has_lists(p) && are_alike(p, index, n)) {
         read_alike(&x, index, key, n, out);
         return DT_OK;
     }

@@ -20,7 +20,7 @@ enum { ALIGN = 8 }; /* of records */
 /* ---- what a record is made of ------------------------------------------------------------------------------------ */
 
 /* By itself, or an observation by what it was in the steps before. */
-static bool is_named(const dt_replay_desc *d, const dt_buffer *b, uint32_t f)
+static bool is_requested(const dt_replay_desc *d, const dt_buffer *b, uint32_t f)
 {
     bool is = d->n_fields == 0;
     for (uint32_t i = 0; i < d->n_fields; i++) {
@@ -86,7 +86,7 @@ static dt_replay_kind kind_of(const dt_buffer *b, uint32_t f)
 }
 
 /* Is it what happened, and not what somebody made of it? Who the others were is told by their own rows. */
-static bool is_fact(const dt_buffer *b, uint32_t f)
+static bool is_recorded(const dt_buffer *b, uint32_t f)
 {
     switch (b->field[f].kind) {
     case FIELD_OBS:
@@ -121,7 +121,7 @@ static void choose_fields(dt_replay *p, const dt_replay_desc *d)
     for (uint32_t f = 0; f < b->n_fields; f++) {
         const dt_replay_kind kind = kind_of(b, f);
         const bool is_made = kind == DT_REPLAY_WEIGHT || kind == DT_REPLAY_DISCOUNT;
-        const bool is_wanted = p->is_stored ? is_fact(b, f) : is_named(d, b, f);
+        const bool is_wanted = p->is_stored ? is_recorded(b, f) : is_requested(d, b, f);
         const bool is_read = kind == DT_REPLAY_KEY || kind == DT_REPLAY_LISTS; /* here, if by nobody else */
         const bool is_kept = is_wanted || is_made || is_read;
         p->unread |= is_kept && !is_made ? 0 : UINT64_C(1) << f;
@@ -164,7 +164,7 @@ dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_op
     p->n_sizes = 1 + l->spec.n_symbols;
     for (uint32_t k = 0; k < p->n_sizes; k++) {
         p->symbol[k] = p->r->all->symbol[k];
-        largest[k] = dt_buffer_most(p->r->all, (int32_t)k);
+        largest[k] = dt_buffer_max_rows(p->r->all, (int32_t)k);
         size[k] = (int32_t)largest[k];
     }
     DT_TRY(dt_config_engine(p->r->stage->d.config, p->r->stage->d.index, &engine));
@@ -212,7 +212,7 @@ static dt_replay_note *notes_of(const dt_replay *p, char *record)
 
 /* ---- a sample into a record -------------------------------------------------------------------------------------- */
 
-uint32_t dt_replay_steps(const dt_replay *p, size_t slot, size_t place)
+uint32_t dt_replay_count_steps(const dt_replay *p, size_t slot, size_t place)
 {
     const dt_buffer *b = p->r->all;
     const size_t M = b->d.instances, A = b->l->spec.n_agents;
@@ -255,7 +255,7 @@ static dt_status read_sample(const dt_replay *p, uint64_t sample, bool next_alon
 }
 
 /* Sums of gamma^i times what step i earned, of k numbers of a row, in planes. */
-static void add_up(const dt_replay *p, const float *plane, uint32_t planes, size_t at, uint32_t steps, float *out)
+static void sum_steps(const dt_replay *p, const float *plane, uint32_t planes, size_t at, uint32_t steps, float *out)
 {
     const dt_buffer *b = p->r->all;
     const size_t each = b->d.instances * (size_t)b->l->spec.n_agents;
@@ -291,9 +291,9 @@ static void write_row(dt_replay *p, char *record, uint32_t row, size_t slot, siz
         } else if (steps > 1 && is_of_next(f->kind)) {
             memcpy(mine, last + from[i] + last_row * f->row_bytes, f->row_bytes);
         } else if (steps > 1 && f->kind == DT_REPLAY_REWARD) {
-            add_up(p, b->reward, 1, at, steps, (float *)(void *)mine);
+            sum_steps(p, b->reward, 1, at, steps, (float *)(void *)mine);
         } else if (steps > 1 && f->kind == DT_REPLAY_COST) {
-            add_up(p, b->cost, b->l->spec.n_costs, at, steps, (float *)(void *)mine);
+            sum_steps(p, b->cost, b->l->spec.n_costs, at, steps, (float *)(void *)mine);
         }
     }
 }
@@ -311,7 +311,7 @@ static dt_status write_rows(dt_replay *p, uint64_t sample, char *record, uint32_
         if ((b->row[slot * A + a] & DT_ROW_ACTS) == 0) {
             continue;
         }
-        if (dt_replay_steps(p, slot, a) == steps) {
+        if (dt_replay_count_steps(p, slot, a) == steps) {
             DT_TRY(is_read ? DT_OK : read_sample(p, last, true, (int32_t *)(void *)p->scratch, p->scratch));
             is_read = true;
             write_row(p, record, row, slot, a, steps, steps > 1 ? p->scratch : record, row_of(b, last_slot, a));
@@ -335,7 +335,7 @@ dt_status dt_replay_write(dt_replay *p, uint64_t sample, char *record)
 
 /* ---- records from elsewhere -------------------------------------------------------------------------------------- */
 
-static dt_status is_wrong(const dt_replay *p, uint64_t slot, const char *name, const char *why)
+static dt_status fail_record(const dt_replay *p, uint64_t slot, const char *name, const char *why)
 {
     return p->origin != NULL
                ? DT_FAIL(DT_EDATA, "%s, sample %llu: %s %s", p->origin, (unsigned long long)slot, name, why)
@@ -355,7 +355,7 @@ static float not_finite(const char *data, size_t bytes)
     return 0;
 }
 
-static const char *name_of(float x)
+static const char *describe_non_finite(float x)
 {
     return isnan(x) ? "is not finite (nan)" : x > 0 ? "is not finite (inf)" : "is not finite (-inf)";
 }
@@ -444,11 +444,11 @@ static bool are_keys(const dt_replay *p, const char *data, size_t rows)
 dt_status dt_replay_check_sizes(const dt_replay *p, uint64_t slot, const int32_t *size)
 {
     for (uint32_t k = 0; k < p->n_sizes; k++) {
-        const int64_t most = dt_buffer_most(p->r->all, (int32_t)k);
+        const int64_t most = dt_buffer_max_rows(p->r->all, (int32_t)k);
         if (size[k] < (k == 0) || size[k] > most) {
             char why[96];
             snprintf(why, sizeof(why), "has %d rows, and there can be %d to %lld", size[k], k == 0, (long long)most);
-            return is_wrong(p, slot, p->symbol[k], why);
+            return fail_record(p, slot, p->symbol[k], why);
         }
     }
     return DT_OK;
@@ -469,13 +469,13 @@ dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
         }
         const float odd = p->port[i].dtype == DT_F32 ? not_finite(data, bytes) : 0;
         if (odd != 0) {
-            return is_wrong(p, slot, p->port[i].name, name_of(odd));
+            return fail_record(p, slot, p->port[i].name, describe_non_finite(odd));
         }
         if (p->port[i].dtype == DT_I32 && !is_index_right(p, i, size, record, at)) {
-            return is_wrong(p, slot, p->port[i].name, "points to a missing row");
+            return fail_record(p, slot, p->port[i].name, "points to a missing row");
         }
         if (f->kind == DT_REPLAY_KEY && !are_keys(p, data, (size_t)size[0])) {
-            return is_wrong(p, slot, p->port[i].name, "names missing or duplicate places");
+            return fail_record(p, slot, p->port[i].name, "names missing or duplicate places");
         }
     }
     return DT_OK;

@@ -84,7 +84,7 @@ static dt_status check_desc(dt_replay *p)
                      (unsigned long long)p->d.draw, (unsigned long long)step);
 }
 
-static dt_status wants_file(const dt_replay *p, bool *is_p)
+static dt_status needs_file(const dt_replay *p, bool *is_p)
 {
     const dt_stage_desc *s = &p->r->stage->d;
     dt_data_opts data;
@@ -107,7 +107,7 @@ static dt_status map_file(const dt_replay *p, void **out)
 }
 
 /* What a rank keeps of it: how many bytes can be addressed, and what there is room for. */
-static dt_status measure(dt_replay *p)
+static dt_status compute_ring_bytes(dt_replay *p)
 {
     const uint64_t own = (p->d.capacity + p->ranks - 1) / p->ranks;
     const bool fits = own <= SIZE_MAX && dt_mul_size((size_t)own, p->stride, &p->ring_bytes);
@@ -146,13 +146,13 @@ dt_status dt_replay_check_room(const dt_replay *p)
 static dt_status map_ring(dt_replay *p)
 {
     void *ring = NULL;
-    DT_TRY(wants_file(p, &p->is_in_file));
+    DT_TRY(needs_file(p, &p->is_in_file));
     DT_TRY(p->is_in_file ? DT_OK : dt_arena_map(p->ring_bytes, &ring));
     p->ring = ring;
     return DT_OK;
 }
 
-dt_status dt_replay_take_room(dt_replay *p)
+dt_status dt_replay_allocate_file(dt_replay *p)
 {
     void *ring = NULL;
     if (!p->is_in_file) {
@@ -173,7 +173,7 @@ static void unmap_ring(dt_replay *p)
     }
 }
 
-static dt_status hold_room(dt_replay *p)
+static dt_status allocate_scale(dt_replay *p)
 {
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         const size_t columns = p->r->stats.port[i].columns;
@@ -207,16 +207,16 @@ static bool reads_stored(const dt_replay *p)
     return p->is_stored && p->r->stage->d.judged == NULL;
 }
 
-static dt_status build(dt_replay *p, const dt_replay_desc *d, const dt_replay_store *store)
+static dt_status init_replay(dt_replay *p, const dt_replay_desc *d, const dt_replay_store *store)
 {
     DT_TRY(d->stored != NULL ? check_stored(p) : DT_OK);
     DT_TRY(check_desc(p));
     const size_t draw = (size_t)p->d.draw, samples = (size_t)p->r->d.steps * p->r->split.instances;
     DT_TRY(dt_replay_plan(p, d, &dt_replay_data_ops));
     DT_TRY(reads_stored(p) ? store->count(p, d->stored, &p->d.capacity) : DT_OK);
-    DT_TRY(measure(p));
+    DT_TRY(compute_ring_bytes(p));
     DT_TRY(map_ring(p));
-    DT_TRY(hold_room(p));
+    DT_TRY(allocate_scale(p));
     p->slot = dt_alloc_n(draw, sizeof(*p->slot));
     p->size = dt_alloc_n(draw, p->n_sizes * sizeof(*p->size));
     p->weight = dt_alloc_n(draw, sizeof(*p->weight));
@@ -230,7 +230,7 @@ static dt_status build(dt_replay *p, const dt_replay_desc *d, const dt_replay_st
     }
     p->most = 1;
     DT_TRY(p->d.alpha > 0 ? dt_sum_tree_init(&p->tree, p->d.capacity) : DT_OK);
-    DT_TRY(dt_replay_share_init(p));
+    DT_TRY(dt_replay_exchange_init(p));
     return reads_stored(p) ? store->read(p, d->stored) : DT_OK;
 }
 
@@ -242,7 +242,7 @@ void dt_replay_destroy(dt_replay *p)
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
         dt_free(p->held[i]);
     }
-    dt_replay_share_fini(p);
+    dt_replay_exchange_fini(p);
     dt_sum_tree_fini(&p->tree);
     unmap_ring(p);
     dt_free(p->slot);
@@ -273,7 +273,7 @@ dt_status dt_replay_create(const dt_host *h, dt_rollout *r, const dt_replay_desc
     p->rank = dt_comm_rank(s->d.comm);
     memcpy(&p->d, d, d->struct_size < sizeof(*d) ? d->struct_size : sizeof(*d));
     p->d.n_step = p->d.n_step > 0 ? p->d.n_step : 1;
-    const dt_status st = build(p, &p->d, store);
+    const dt_status st = init_replay(p, &p->d, store);
     p->d.field = NULL; /* the caller's */
     p->d.stored = NULL;
     if (st < 0) {
@@ -294,7 +294,7 @@ dt_data *dt_replay_data(dt_replay *p)
 /* ---- add --------------------------------------------------------------------------------------------------------- */
 
 /* Nobody reads while we write. */
-static void refill(const dt_replay *p)
+static void refill_trainer(const dt_replay *p)
 {
     if (p->r->stage->trainer != NULL) {
         dt_trainer_discard_prefetched(p->r->stage->trainer);
@@ -317,9 +317,9 @@ static dt_status write_samples(dt_replay *p, uint64_t number, const uint64_t *sa
     return DT_OK;
 }
 
-static dt_status bring_and_write(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n)
+static dt_status gather_and_write(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n)
 {
-    DT_TRY(p->ranks > 1 ? dt_replay_bring_round(p, number, sample, n) : DT_OK);
+    DT_TRY(p->ranks > 1 ? dt_replay_exchange_round(p, number, sample, n) : DT_OK);
     return write_samples(p, number, sample, n);
 }
 
@@ -329,12 +329,12 @@ static dt_status write_raw(dt_replay *p, uint64_t number, const uint64_t *sample
     dt_rollout *r = p->r;
     dt_buffer_scale scale[DT_ENV_MAX_OBS];
     dt_exchange_begin_raw(&r->exchange, scale);
-    const dt_status st = bring_and_write(p, number, sample, n);
+    const dt_status st = gather_and_write(p, number, sample, n);
     dt_exchange_end_raw(&r->exchange, scale);
     return st;
 }
 
-static dt_status add(dt_replay *p)
+static dt_status add_round(dt_replay *p)
 {
     const dt_rollout *r = p->r;
     if (p->is_stored) {
@@ -345,7 +345,7 @@ static dt_status add(dt_replay *p)
                        r->all->is_filled ? "that it has; collect the next one first" : "before one was collected");
     }
     DT_TRACE_N("rollout", "add to the replay", "round", r->collects);
-    refill(p);
+    refill_trainer(p);
     p->is_drawn = false;
     const uint64_t all = dt_round_list_acted(r->all, p->sample);
     const uint64_t n = all < p->d.capacity ? all : p->d.capacity; /* the last ones, as many as there is room for */
@@ -357,7 +357,7 @@ static dt_status add(dt_replay *p)
 
 dt_status dt_replay_add(dt_replay *p)
 {
-    return dt_comm_agree(p->r->stage->d.comm, add(p));
+    return dt_comm_agree(p->r->stage->d.comm, add_round(p));
 }
 
 /* ---- draw -------------------------------------------------------------------------------------------------------- */
@@ -367,7 +367,7 @@ static uint64_t upper_product(uint64_t a, uint64_t b)
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
-static uint64_t bits_of(const dt_rng_stream *stream, uint64_t i)
+static uint64_t random_bits(const dt_rng_stream *stream, uint64_t i)
 {
     uint32_t w[4];
     dt_rng_stream_block(stream, i, 0, w);
@@ -376,9 +376,9 @@ static uint64_t bits_of(const dt_rng_stream *stream, uint64_t i)
 
 static void draw_uniformly(dt_replay *p, const dt_rng_stream *stream)
 {
-    const uint64_t n = dt_replay_held(p), first = p->added - n;
+    const uint64_t n = dt_replay_size(p), first = p->added - n;
     for (uint64_t i = 0; i < p->d.draw; i++) {
-        p->slot[i] = (first + upper_product(bits_of(stream, i), n)) % p->d.capacity;
+        p->slot[i] = (first + upper_product(random_bits(stream, i), n)) % p->d.capacity;
         p->weight[i] = 1;
     }
 }
@@ -387,10 +387,10 @@ static void draw_uniformly(dt_replay *p, const dt_rng_stream *stream)
  * the greatest (section 3.4). */
 static void draw_by_priority(dt_replay *p, const dt_rng_stream *stream)
 {
-    const double all = dt_sum_tree_all(&p->tree), part = all / (double)p->d.draw, n = (double)dt_replay_held(p);
+    const double all = dt_sum_tree_all(&p->tree), part = all / (double)p->d.draw, n = (double)dt_replay_size(p);
     double most = 0;
     for (uint64_t i = 0; i < p->d.draw; i++) {
-        const double u = (double)(bits_of(stream, i) >> 11) * 0x1p-53, at = ((double)i + u) * part;
+        const double u = (double)(random_bits(stream, i) >> 11) * 0x1p-53, at = ((double)i + u) * part;
         p->below[i] = at < all ? at : nextafter(all, 0);
     }
     dt_sum_tree_find(&p->tree, p->below, p->d.draw, p->slot);
@@ -412,9 +412,9 @@ dt_status dt_replay_check_drawn(const dt_replay *p)
     return DT_OK;
 }
 
-static dt_status look(dt_replay *p)
+static dt_status read_sizes(dt_replay *p)
 {
-    dt_replay_find(p);
+    dt_replay_find_records(p);
     const dt_status whole = dt_replay_check_drawn(p);
     DT_TRY(p->is_in_file && p->ranks > 1 ? dt_comm_agree(p->r->stage->d.comm, whole) : whole);
     for (uint64_t i = 0; i < p->d.draw && p->is_stored; i++) {
@@ -429,11 +429,11 @@ static dt_status look(dt_replay *p)
             memcpy(p->size + i * p->n_sizes, p->record[i], p->n_sizes * sizeof(*p->size));
         }
     }
-    return p->ranks > 1 ? dt_replay_share_sizes(p) : DT_OK;
+    return p->ranks > 1 ? dt_replay_exchange_sizes(p) : DT_OK;
 }
 
 /* Statistics as they are now, until the next draw. */
-static void hold_scale(dt_replay *p)
+static void fix_scale(dt_replay *p)
 {
     p->is_held = false;
     for (uint32_t i = 0; i < DT_ENV_MAX_OBS; i++) {
@@ -455,7 +455,7 @@ dt_status dt_replay_draw(dt_replay *p)
         return DT_FAIL(DT_EPLUGIN, "a replay cannot draw before anything was added");
     }
     DT_TRACE_N("rollout", "draw from the replay", "draw", p->draws + 1);
-    refill(p);
+    refill_trainer(p);
     const dt_rng_key key = {.seed = s->seed, .phase = (uint32_t)s->index, .op = STREAM_DRAW, .step = p->draws};
     dt_rng_stream_init(&stream, &key);
     if (p->d.alpha > 0) {
@@ -464,8 +464,8 @@ dt_status dt_replay_draw(dt_replay *p)
         draw_uniformly(p, &stream);
     }
     p->draws++;
-    hold_scale(p);
-    DT_TRY(look(p));
+    fix_scale(p);
+    DT_TRY(read_sizes(p));
     p->is_drawn = true;
     return DT_OK;
 }
@@ -496,7 +496,7 @@ static dt_status check_errors(const dt_replay *p, const float *error, uint64_t n
     return DT_OK;
 }
 
-dt_status dt_replay_priority(dt_replay *p, const float *error, uint64_t n)
+dt_status dt_replay_set_priorities(dt_replay *p, const float *error, uint64_t n)
 {
     DT_TRY(check_errors(p, error, n));
     for (uint64_t i = 0; i < p->d.draw; i++) {
@@ -515,15 +515,15 @@ dt_status dt_replay_priority(dt_replay *p, const float *error, uint64_t n)
 
 uint64_t dt_replay_count(const dt_replay *p)
 {
-    return dt_replay_held(p);
+    return dt_replay_size(p);
 }
 
-uint64_t dt_replay_drawn(const dt_replay *p)
+uint64_t dt_replay_draw_size(const dt_replay *p)
 {
     return p->d.draw;
 }
 
-dt_status dt_replay_tell(const dt_replay *p, dt_replay_told *out)
+dt_status dt_replay_describe(const dt_replay *p, dt_replay_told *out)
 {
     const uint32_t bytes = out->struct_size < sizeof(*out) ? out->struct_size : sizeof(*out);
     if (!p->is_stored) {
@@ -590,9 +590,9 @@ dt_status dt_rollout_check_room(const dt_rollout *r)
     return r != NULL && r->replay != NULL ? dt_replay_check_room(r->replay) : DT_OK;
 }
 
-dt_status dt_rollout_take_room(dt_rollout *r)
+dt_status dt_rollout_allocate_replay(dt_rollout *r)
 {
-    return r != NULL && r->replay != NULL ? dt_replay_take_room(r->replay) : DT_OK;
+    return r != NULL && r->replay != NULL ? dt_replay_allocate_file(r->replay) : DT_OK;
 }
 
 bool dt_rollout_has_replay(const dt_rollout *r)
@@ -600,14 +600,14 @@ bool dt_rollout_has_replay(const dt_rollout *r)
     return r->replay != NULL;
 }
 
-bool dt_rollout_has_room(const dt_rollout *r)
+bool dt_rollout_has_replay_memory(const dt_rollout *r)
 {
     return r->replay != NULL && (r->replay->ring != NULL || r->replay->is_stored);
 }
 
-dt_status dt_rollout_open_replay(dt_rollout *r)
+dt_status dt_rollout_prepare_replay(dt_rollout *r)
 {
-    return r->replay != NULL ? dt_replay_open(r->replay) : DT_OK;
+    return r->replay != NULL ? dt_replay_prepare_checkpoint(r->replay) : DT_OK;
 }
 
 dt_status dt_rollout_save_replay(const dt_rollout *r, dt_str *state)

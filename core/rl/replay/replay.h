@@ -107,7 +107,7 @@ static inline const int32_t *dt_replay_sizes(const char *record) /* [n_sizes] it
 {
     return (const void *)record;
 }
-static inline uint64_t dt_replay_held(const dt_replay *p) /* samples in it */
+static inline uint64_t dt_replay_size(const dt_replay *p) /* samples in it */
 {
     return p->added < p->d.capacity ? p->added : p->d.capacity;
 }
@@ -135,7 +135,7 @@ dt_status dt_replay_create(const dt_host *h, dt_rollout *r, const dt_replay_desc
 /* Where it lies in a file: is there room for those of all ranks of the machine; and, once all ranks have looked, the
  * file. Errors: DT_ECONFIG; DT_EIO. */
 dt_status dt_replay_check_room(const dt_replay *p) DT_NODISCARD;
-dt_status dt_replay_take_room(dt_replay *p) DT_NODISCARD;
+dt_status dt_replay_allocate_file(dt_replay *p) DT_NODISCARD;
 /* After a record was written to a slot of this rank, and before it is read: what lies in a file is what was written.
  * Errors: DT_EDATA. */
 void dt_replay_seal(dt_replay *p, uint64_t slot);
@@ -144,18 +144,18 @@ dt_status dt_replay_check_drawn(const dt_replay *p) DT_NODISCARD; /* of all that
 dt_data *dt_replay_data(dt_replay *p);
 dt_status dt_replay_add(dt_replay *p);
 dt_status dt_replay_draw(dt_replay *p);
-dt_status dt_replay_priority(dt_replay *p, const float *error, uint64_t n);
+dt_status dt_replay_set_priorities(dt_replay *p, const float *error, uint64_t n);
 uint64_t dt_replay_count(const dt_replay *p);
 uint64_t dt_replay_draws(const dt_replay *p);
-uint64_t dt_replay_drawn(const dt_replay *p);
-dt_status dt_replay_tell(const dt_replay *p, dt_replay_told *out);
+uint64_t dt_replay_draw_size(const dt_replay *p);
+dt_status dt_replay_describe(const dt_replay *p, dt_replay_told *out);
 /* record.c: what a record is made of; stride is what it takes at most; ops: how it is read. */
 dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_ops *ops) DT_NODISCARD;
 /* Bytes of a record of these sizes; where its fields begin goes to at, or NULL. */
 size_t dt_replay_bytes(const dt_replay *p, const int32_t *size, size_t *at);
 /* Sample of the round, whose wide rows are here, into a record. */
 dt_status dt_replay_write(dt_replay *p, uint64_t sample, char *record) DT_NODISCARD;
-uint32_t dt_replay_steps(const dt_replay *p, size_t slot, size_t place); /* that a row adds up */
+uint32_t dt_replay_count_steps(const dt_replay *p, size_t slot, size_t place); /* that a row adds up */
 /* Rows of symbol k, of those that have lists, that are of the sample's own step; at: where its fields begin. */
 int32_t dt_replay_own_rows(const dt_replay *p, const char *record, const size_t *at, int32_t k);
 /* Is a record from elsewhere one? Errors: DT_EDATA. */
@@ -164,17 +164,17 @@ dt_status dt_replay_check(const dt_replay *p, uint64_t slot, const char *record)
 /* read.c */
 extern const dt_data_ops dt_replay_data_ops; /* self is the replay */
 /* exchange.c */
-dt_status dt_replay_share_init(dt_replay *p) DT_NODISCARD;
-void dt_replay_share_fini(dt_replay *p);
-void dt_replay_find(dt_replay *p); /* the records that this rank has of what was drawn */
-dt_status dt_replay_bring(void *self, uint64_t skipped, const dt_samples_part *part) DT_NODISCARD;
-dt_status dt_replay_share_sizes(dt_replay *p) DT_NODISCARD; /* [collective] of what was drawn, to all */
+dt_status dt_replay_exchange_init(dt_replay *p) DT_NODISCARD;
+void dt_replay_exchange_fini(dt_replay *p);
+void dt_replay_find_records(dt_replay *p); /* the records that this rank has of what was drawn */
+dt_status dt_replay_exchange(void *self, uint64_t skipped, const dt_samples_part *part) DT_NODISCARD;
+dt_status dt_replay_exchange_sizes(dt_replay *p) DT_NODISCARD; /* [collective] of what was drawn, to all */
 /* [collective] Samples of the round, numbered from `number` on, to where they will be, with those that their agents'
  * steps end in. */
-dt_status dt_replay_bring_round(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n) DT_NODISCARD;
+dt_status dt_replay_exchange_round(dt_replay *p, uint64_t number, const uint64_t *sample, uint64_t n) DT_NODISCARD;
 uint64_t dt_replay_digest(uint64_t slot, const char *record, size_t bytes); /* of a record */
 /* checkpoint.c; open: [collective] before a checkpoint is written. */
-dt_status dt_replay_open(dt_replay *p) DT_NODISCARD;
+dt_status dt_replay_prepare_checkpoint(dt_replay *p) DT_NODISCARD;
 dt_status dt_replay_save(const dt_replay *p, dt_str *out) DT_NODISCARD;
 uint64_t dt_replay_own_bytes(const dt_replay *p);
 dt_status dt_replay_write_own(const dt_replay *p, dt_status (*put)(void *to, const void *bytes, size_t n), void *to)

@@ -79,7 +79,7 @@ void dt_acting_begin_round(dt_rollout *r, dt_buffer *b, bool (*stops)(void *user
         c->stops = stops;
         c->stops_user = stops_user;
     }
-    dt_buffer_begin(b, &r->buffer);
+    dt_buffer_begin_round(b, &r->buffer);
 }
 
 static dt_status run_track(void *user, uint32_t worker)

@@ -58,7 +58,7 @@ static dt_status check_fields(const dt_rollout *r, uint64_t *want_p)
         if (!dt_policy_reads_field(r->acting.policy, name)) {
             continue;
         }
-        if (!dt_buffer_is_known(&r->buffer, f)) {
+        if (!dt_buffer_is_observed(&r->buffer, f)) {
             return DT_FAIL(DT_EPLUGIN,
                            "an output of the phase that acting needs is computed from the field %s, which is "
                            "not known yet when an action is chosen",
@@ -98,8 +98,8 @@ static dt_status choose_kept(dt_rollout *r, const dt_trainer *t)
     uint32_t n = 0;
     for (uint32_t k = 0; k < r->d.n_kept; k++) {
         if (dt_graph_reads(dt_trainer_graph(t), r->ports.kept[k].name)) {
-            DT_TRY(dt_buffer_keep(&r->buffer, k));
-            DT_TRY(r->d.has_ahead ? dt_buffer_keep(&r->next, k) : DT_OK);
+            DT_TRY(dt_buffer_allocate_kept(&r->buffer, k));
+            DT_TRY(r->d.has_ahead ? dt_buffer_allocate_kept(&r->next, k) : DT_OK);
             at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", n > 0 ? ", " : "", r->ports.kept[k].name);
             bytes += r->buffer.n_places * r->buffer.kept_columns[k] * sizeof(float);
             r->ports.read[n++] = r->ports.kept[k].name;
@@ -164,7 +164,7 @@ static dt_status make_track(dt_rollout *r, const int64_t *cap, uint64_t want, ui
 /* Threads that act, each with its own instances from the first step to the last: no step waits for another thread.
  * Where that cannot be - one place for the rows of all instances, processes or threads of their own for environments -
  * one thread acts for all. */
-static uint32_t tracks_of(const dt_rollout *r)
+static uint32_t count_tracks(const dt_rollout *r)
 {
     const uint32_t own = r->split.last - r->split.first, threads = r->stage->d.threads;
     const bool is_apart = r->env->layout.spec.n_symbols == 0 && r->acting.workers == 0 && !r->env->in_process;
@@ -182,7 +182,7 @@ uint32_t dt_acting_groups(const dt_rollout *r, uint32_t n)
 
 /* Instances of a piece. What a row comes out as may depend on the capacity of its piece, so that it follows from the
  * environment and the number of all instances alone, and not from who acts on which of them. */
-static uint32_t unit_of(const dt_rollout *r)
+static uint32_t piece_instances(const dt_rollout *r)
 {
     const uint32_t agents = r->env->layout.spec.n_agents, unit = agents < ROWS_OF_PIECE ? ROWS_OF_PIECE / agents : 1;
     return unit < r->split.instances ? unit : r->split.instances;
@@ -201,7 +201,7 @@ static dt_status create_policy(const dt_rollout *r, dt_trainer *t, const dt_samp
     const dt_policy_desc d = {.source = acting,
                               .cap = cap,
                               .pieces = r->acting.in_flight > 0 ? (most + unit - 1) / unit : 1,
-                              .places = r->acting.in_flight == 0 ? tracks_of(r)
+                              .places = r->acting.in_flight == 0 ? count_tracks(r)
                                         : is_opponent            ? 1
                                                                  : r->acting.in_flight,
                               .outputs = dt_rollout_output,
@@ -227,7 +227,7 @@ dt_status dt_acting_create_policy(dt_rollout *r, dt_trainer *t)
     dt_samples acting = r->data.source;
     acting.n_fields -= r->d.n_kept; /* the last ones: what acting is about to compute */
     uint64_t want = 0;
-    const uint32_t unit = r->acting.in_flight > 0 ? unit_of(r) : r->split.last - r->split.first;
+    const uint32_t unit = r->acting.in_flight > 0 ? piece_instances(r) : r->split.last - r->split.first;
     DT_TRY(choose_kept(r, t));
     DT_TRY(dt_exchange_prepare(&r->exchange, t));
     DT_TRY(create_policy(r, t, &acting, unit, cap, false, &r->acting.policy));
@@ -262,7 +262,7 @@ void dt_acting_destroy_policy(dt_rollout *r)
     r->acting.track = NULL;
     r->acting.n_tracks = 0;
     if (r->opponents != NULL) {
-        dt_opponents_drop(r->opponents);
+        dt_opponents_destroy_policy(r->opponents);
     }
     dt_policy_destroy(r->acting.policy);
     r->acting.policy = NULL;

@@ -22,7 +22,7 @@ dt_status dt_round_ahead_prepare(dt_rollout *r)
     return r->acting.n_tracks > 1 ? dt_pool_start(r->acting.n_tracks, &r->ahead.pool) : DT_OK;
 }
 
-static bool stops_ahead(void *user)
+static bool is_stopped(void *user)
 {
     const dt_rollout *r = user;
     const dt_stage_desc *d = &r->stage->d;
@@ -47,17 +47,17 @@ static void *ahead_main(void *arg)
 }
 
 /* A device is asked by the thread that learns, between steps; others step environments. */
-static bool is_in_turns(const dt_rollout *r)
+static bool runs_in_turns(const dt_rollout *r)
 {
     return dt_policy_is_async(r->acting.policy);
 }
 
-static void take_turns(dt_rollout *r, uint64_t n)
+static void run_turns(dt_rollout *r, uint64_t n)
 {
     dt_collector *c = &r->acting.track[0].collector;
     const double from = dt_clock_s();
     DT_TRACE_N("rollout", "act ahead", "round", r->collects + 1);
-    const dt_status st = dt_collect_turns(c, n);
+    const dt_status st = dt_collect_run_turns(c, n);
     r->ahead.hidden_s += dt_clock_s() - from;
     if (st == DT_OK) {
         return; /* there are more */
@@ -70,10 +70,10 @@ static void take_turns(dt_rollout *r, uint64_t n)
 /* As many as make a round in an epoch of learning. */
 void dt_round_ahead_continue(dt_rollout *r)
 {
-    if (r->ahead.is_running && is_in_turns(r)) {
+    if (r->ahead.is_running && runs_in_turns(r)) {
         const dt_collector *c = &r->acting.track[0].collector;
         const uint64_t steps = dt_trainer_steps_per_epoch(r->stage->trainer);
-        take_turns(r, c->turns / (steps > 0 ? steps : 1) + 1);
+        run_turns(r, c->turns / (steps > 0 ? steps : 1) + 1);
     }
 }
 
@@ -89,9 +89,10 @@ static dt_status begin_ahead(dt_rollout *r)
     dt_obs_stats_apply(&r->stats);
     DT_TRY(dt_policy_freeze(r->acting.policy));
     DT_TRY(r->opponents != NULL ? dt_opponents_begin(r->opponents) : DT_OK);
-    dt_acting_begin_round(r, &r->next, stops_ahead, r);
-    if (is_in_turns(r)) {
-        dt_collect_open(&r->acting.track[0].collector, r->collects * r->d.steps, 0, dt_vector_groups(r->acting.vector));
+    dt_acting_begin_round(r, &r->next, is_stopped, r);
+    if (runs_in_turns(r)) {
+        dt_collect_begin(&r->acting.track[0].collector, r->collects * r->d.steps, 0,
+                         dt_vector_groups(r->acting.vector));
         r->ahead.hidden_s = 0;
         r->ahead.is_begun = r->ahead.is_running = true;
         return DT_OK;
@@ -111,9 +112,9 @@ dt_status dt_round_ahead_begin(dt_rollout *r, dt_train *t)
 
 void dt_round_ahead_finish(dt_rollout *r)
 {
-    if (r->ahead.is_running && is_in_turns(r)) {
+    if (r->ahead.is_running && runs_in_turns(r)) {
         const double hidden = r->ahead.hidden_s;
-        take_turns(r, UINT64_MAX);
+        run_turns(r, UINT64_MAX);
         r->ahead.hidden_s = hidden; /* the rest is waited for */
     } else if (r->ahead.is_running) {
         const double from = dt_clock_s();
@@ -130,7 +131,7 @@ dt_status dt_round_ahead_wait(dt_rollout *r)
     return r->ahead.is_begun ? dt_error_put(&r->ahead.error) : DT_OK;
 }
 
-void dt_round_ahead_take(dt_rollout *r)
+void dt_round_ahead_swap(dt_rollout *r)
 {
     if (r->ahead.is_begun) {
         const dt_buffer taken = r->next;
@@ -142,7 +143,7 @@ void dt_round_ahead_take(dt_rollout *r)
     r->ahead.restored = NULL;
 }
 
-void dt_round_ahead_drop(dt_rollout *r)
+void dt_round_ahead_cancel(dt_rollout *r)
 {
     atomic_store(&r->ahead.is_dropped, true);
     dt_round_ahead_finish(r);
@@ -150,7 +151,7 @@ void dt_round_ahead_drop(dt_rollout *r)
 
 void dt_round_ahead_fini(dt_rollout *r)
 {
-    dt_round_ahead_drop(r);
+    dt_round_ahead_cancel(r);
     dt_pool_stop(r->ahead.pool);
     dt_free(r->ahead.restored);
 }

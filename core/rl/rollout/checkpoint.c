@@ -21,33 +21,33 @@
 
 /* ---- the blobs --------------------------------------------------------------------------------------------------- */
 
-static void put_u64(dt_str *out, uint64_t v)
+static void write_u64(dt_str *out, uint64_t v)
 {
     dt_str_add_n(out, (const char *)&v, sizeof(v));
 }
 
-static void put_bytes(dt_str *out, const void *p, size_t bytes)
+static void write_bytes(dt_str *out, const void *p, size_t bytes)
 {
     dt_str_add_n(out, p, bytes);
 }
 
 dt_status dt_rollout_save(const dt_rollout *r, dt_str *out)
 {
-    put_u64(out, r->collects);
-    put_u64(out, r->split.instances);
-    put_u64(out, r->env->layout.spec.n_agents);
-    put_u64(out, r->episodes.action_bytes);
-    put_bytes(out, r->returns.running,
-              (size_t)r->split.instances * r->env->layout.spec.n_agents * sizeof(*r->returns.running));
+    write_u64(out, r->collects);
+    write_u64(out, r->split.instances);
+    write_u64(out, r->env->layout.spec.n_agents);
+    write_u64(out, r->episodes.action_bytes);
+    write_bytes(out, r->returns.running,
+                (size_t)r->split.instances * r->env->layout.spec.n_agents * sizeof(*r->returns.running));
     for (uint32_t i = 0; i < r->split.instances; i++) {
         const dt_episode_log *l = &r->episodes.log[i];
-        put_u64(out, l->episode);
-        put_u64(out, l->steps);
-        put_u64(out, l->is_over);
-        put_bytes(out, l->action, l->steps * r->episodes.action_bytes);
+        write_u64(out, l->episode);
+        write_u64(out, l->steps);
+        write_u64(out, l->is_over);
+        write_bytes(out, l->action, l->steps * r->episodes.action_bytes);
     }
     if (r->ahead.restored != NULL) {
-        put_bytes(out, r->ahead.restored, r->ahead.restored_bytes);
+        write_bytes(out, r->ahead.restored, r->ahead.restored_bytes);
     } else if (r->ahead.is_begun) {
         DT_TRY(dt_policy_save(r->acting.policy, out));
     }
@@ -58,11 +58,11 @@ static void save_moments(const dt_moments *m, const char *name, dt_str *out)
 {
     char text[48] = "";
     snprintf(text, sizeof(text), "%s", name);
-    put_bytes(out, text, sizeof(text));
-    put_u64(out, m->columns);
-    put_bytes(out, &m->n, sizeof(m->n));
-    put_bytes(out, m->mean, m->columns * sizeof(double));
-    put_bytes(out, m->m2, m->columns * sizeof(double));
+    write_bytes(out, text, sizeof(text));
+    write_u64(out, m->columns);
+    write_bytes(out, &m->n, sizeof(m->n));
+    write_bytes(out, m->mean, m->columns * sizeof(double));
+    write_bytes(out, m->m2, m->columns * sizeof(double));
 }
 
 dt_status dt_rollout_save_normaliser(const dt_rollout *r, dt_str *out)
@@ -81,7 +81,7 @@ typedef struct cursor {
     size_t left;
 } cursor;
 
-static dt_status take(cursor *c, void *to, size_t bytes)
+static dt_status read_bytes(cursor *c, void *to, size_t bytes)
 {
     if (bytes > c->left) {
         return DT_FAIL(DT_EDATA, "the checkpoint's state of the rollout ends %zu bytes early", bytes - c->left);
@@ -108,7 +108,7 @@ static dt_status load_episode(dt_rollout *r, cursor *c, dt_episode_log *l)
 {
     uint64_t v[3];
     size_t bytes = 0;
-    DT_TRY(take(c, v, sizeof(v)));
+    DT_TRY(read_bytes(c, v, sizeof(v)));
     if (!dt_mul_size(v[1], r->episodes.action_bytes, &bytes) || bytes > c->left) {
         return DT_FAIL(DT_EDATA,
                        "the checkpoint's state of the rollout records an episode of %llu steps, which it lacks",
@@ -126,7 +126,7 @@ static dt_status load_episode(dt_rollout *r, cursor *c, dt_episode_log *l)
     l->episode = v[0];
     l->steps = v[1];
     l->is_over = v[2] != 0;
-    return take(c, l->action, bytes);
+    return read_bytes(c, l->action, bytes);
 }
 
 static dt_status load_ahead(dt_rollout *r, cursor *c)
@@ -144,7 +144,7 @@ static dt_status load_ahead(dt_rollout *r, cursor *c)
     if (r->ahead.restored == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the parameters of the round under way");
     }
-    return take(c, r->ahead.restored, c->left);
+    return read_bytes(c, r->ahead.restored, c->left);
 }
 
 dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
@@ -152,7 +152,7 @@ dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
     cursor c = {.at = data, .left = size};
     uint64_t v[4];
     const uint64_t A = r->env->layout.spec.n_agents;
-    DT_TRY(take(&c, v, sizeof(v)));
+    DT_TRY(read_bytes(&c, v, sizeof(v)));
     r->collects = v[0];
     r->buffer.key_base = r->collects * r->d.steps * r->split.instances;
     if (v[1] != r->split.instances || v[2] != A || v[3] != r->episodes.action_bytes) {
@@ -161,7 +161,7 @@ dt_status dt_rollout_load(dt_rollout *r, const void *data, size_t size)
                (unsigned long long)v[1], (unsigned long long)v[2], r->split.instances, (unsigned long long)A);
         return DT_OK;
     }
-    DT_TRY(take(&c, r->returns.running, r->split.instances * A * sizeof(*r->returns.running)));
+    DT_TRY(read_bytes(&c, r->returns.running, r->split.instances * A * sizeof(*r->returns.running)));
     DT_TRY(check_finite(r->returns.running, r->split.instances * A, "a running return"));
     for (uint32_t i = 0; i < r->split.instances; i++) {
         DT_TRY(load_episode(r, &c, &r->episodes.log[i]));
@@ -203,10 +203,10 @@ dt_status dt_rollout_load_normaliser(dt_rollout *r, const void *data, size_t siz
         char name[48];
         uint64_t columns = 0;
         double n = 0;
-        DT_TRY(take(&c, name, sizeof(name)));
+        DT_TRY(read_bytes(&c, name, sizeof(name)));
         name[sizeof(name) - 1] = '\0';
-        DT_TRY(take(&c, &columns, sizeof(columns)));
-        DT_TRY(take(&c, &n, sizeof(n)));
+        DT_TRY(read_bytes(&c, &columns, sizeof(columns)));
+        DT_TRY(read_bytes(&c, &n, sizeof(n)));
         size_t bytes = 0;
         if (!dt_mul_size(columns, sizeof(double), &bytes) || bytes > c.left / 2) {
             return DT_FAIL(DT_EDATA, "the checkpoint's statistics of %s are truncated", name);
@@ -221,8 +221,8 @@ dt_status dt_rollout_load_normaliser(dt_rollout *r, const void *data, size_t siz
             continue;
         }
         m->n = n;
-        DT_TRY(take(&c, m->mean, bytes));
-        DT_TRY(take(&c, m->m2, bytes));
+        DT_TRY(read_bytes(&c, m->mean, bytes));
+        DT_TRY(read_bytes(&c, m->m2, bytes));
         DT_TRY(check_moments(m, name));
     }
     return DT_OK;

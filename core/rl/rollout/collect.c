@@ -24,7 +24,7 @@ typedef struct draw { /* of one step */
 
 static uint32_t number_of(const dt_collector *c, uint32_t i)
 {
-    return dt_vector_at(c->vector, i)->number - c->buffer->d.first;
+    return dt_vector_instance(c->vector, i)->number - c->buffer->d.first;
 }
 
 static const float *row_of(const float *p, size_t row, size_t items)
@@ -33,7 +33,7 @@ static const float *row_of(const float *p, size_t row, size_t items)
 }
 
 /* Draws for one agent and puts down what it does, for the data and for the environment. */
-static dt_status act(const draw *d, const dt_actor *p, dt_instance *x, size_t at, uint32_t a, size_t row)
+static dt_status draw_action(const draw *d, const dt_actor *p, dt_instance *x, size_t at, uint32_t a, size_t row)
 {
     const dt_collector *c = d->c;
     dt_buffer *b = c->buffer;
@@ -65,7 +65,7 @@ static dt_status act(const draw *d, const dt_actor *p, dt_instance *x, size_t at
 }
 
 /* Random numbers of an instance's actions. */
-static void name_numbers(draw *d, const dt_instance *x, size_t slot)
+static void set_random_stream(draw *d, const dt_instance *x, size_t slot)
 {
     const dt_buffer *b = d->c->buffer;
     d->sample = x->number;
@@ -78,15 +78,15 @@ static void name_numbers(draw *d, const dt_instance *x, size_t slot)
 }
 
 /* Values of the rows of one instance, and actions where it goes on. row_p: rows used so far. */
-static dt_status take_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
+static dt_status draw_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
 {
     const dt_actor *p = d->c->actor;
     dt_buffer *b = d->c->buffer;
     const dt_env_spec *s = &b->l->spec;
-    dt_instance *x = dt_vector_at(d->c->vector, i);
+    dt_instance *x = dt_vector_instance(d->c->vector, i);
     const size_t slot = dt_buffer_slot(b, d->t, number_of(d->c, i));
     memset(x->record + b->l->act_i, 0, b->l->record_bytes - b->l->act_i); /* places without an agent */
-    name_numbers(d, x, slot);
+    set_random_stream(d, x, slot);
     for (uint32_t a = 0; a < s->n_agents; a++) {
         const size_t at = slot * s->n_agents + a;
         if ((b->row[at] & DT_ROW_SEEN) == 0) {
@@ -102,7 +102,7 @@ static dt_status take_rows(draw *d, uint32_t i, bool acts, size_t *row_p)
             memcpy(b->kept[k] + at * columns, p->kept[k] + row * columns, columns * sizeof(float));
         }
         if (acts && (b->row[at] & DT_ROW_ACTS) != 0) {
-            DT_TRY(act(d, p, x, at, a, row));
+            DT_TRY(draw_action(d, p, x, at, a, row));
         }
     }
     return DT_OK;
@@ -114,7 +114,7 @@ static uint64_t sample_of(const dt_collector *c, uint32_t t, uint32_t i)
 }
 
 /* Rows of instances [begin, end) at step t; sizes to size. */
-static void choose_rows(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end, int64_t *size)
+static void select_rows(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end, int64_t *size)
 {
     const dt_buffer *b = c->buffer;
     for (uint32_t i = begin; i < end; i++) {
@@ -124,11 +124,11 @@ static void choose_rows(const dt_collector *c, uint32_t t, uint32_t begin, uint3
     size[1 + b->l->spec.n_symbols] = end - begin;
 }
 
-static dt_status run(const dt_collector *c, const dt_turn *x)
+static dt_status run_policy(const dt_collector *c, const dt_turn *x)
 {
     dt_actor *p = c->actor;
     int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
-    choose_rows(c, x->t, x->begin, x->end, size);
+    select_rows(c, x->t, x->begin, x->end, size);
     if (size[0] == 0) {
         return DT_OK;
     }
@@ -136,7 +136,7 @@ static dt_status run(const dt_collector *c, const dt_turn *x)
     return dt_actor_run(p, size);
 }
 
-static dt_status ask_for(const dt_collector *c, dt_turn *x)
+static dt_status request_policy(const dt_collector *c, dt_turn *x)
 {
     dt_actor *p = c->actor;
     const uint32_t n = (x->end - x->begin + p->unit - 1) / p->unit;
@@ -144,7 +144,7 @@ static dt_status ask_for(const dt_collector *c, dt_turn *x)
     for (uint32_t i = 0; i < n; i++) {
         int64_t size[2 + DT_ENV_MAX_SYMBOLS] = {0};
         const uint32_t begin = x->begin + i * p->unit, end = x->end - begin < p->unit ? x->end : begin + p->unit;
-        choose_rows(c, x->t, begin, end, size);
+        select_rows(c, x->t, begin, end, size);
         rows += size[0];
         dt_buffer_pack(c->buffer, DT_ROW_SEEN, c->index, NULL, end - begin, p->want, dt_actor_piece(p, x->place, i, n));
         DT_TRY(dt_actor_put(p, x->place, i, n, size));
@@ -177,35 +177,35 @@ static dt_status run_opponents(const dt_collector *c, const uint64_t *index, uin
     return dt_actor_take_answer(p, 0);
 }
 
-static dt_status take_opponents(draw *d, uint32_t i, size_t *row_p)
+static dt_status draw_opponents(draw *d, uint32_t i, size_t *row_p)
 {
     const dt_collector *c = d->c;
     const dt_buffer *b = c->buffer;
-    dt_instance *x = dt_vector_at(c->vector, i);
+    dt_instance *x = dt_vector_instance(c->vector, i);
     const size_t slot = dt_buffer_slot(b, d->t, number_of(c, i)), A = b->l->spec.n_agents;
-    name_numbers(d, x, slot);
+    set_random_stream(d, x, slot);
     for (uint32_t a = 0; a < A; a++) {
         if ((b->row[slot * A + a] & DT_ROW_OPPONENT) != 0) {
-            DT_TRY(act(d, c->opponents->actor, x, slot * A + a, a, (*row_p)++));
+            DT_TRY(draw_action(d, c->opponents->actor, x, slot * A + a, a, (*row_p)++));
         }
     }
     return DT_OK;
 }
 
 /* Instances of a turn in which this policy plays. */
-static bool plays(const dt_collector *c, const dt_turn *x, uint32_t policy, uint32_t i)
+static bool is_played_by(const dt_collector *c, const dt_turn *x, uint32_t policy, uint32_t i)
 {
     return c->buffer->n_opponents[dt_buffer_slot(c->buffer, x->t, number_of(c, i))] > 0 &&
-           dt_vector_at(c->vector, i)->opponent == policy;
+           dt_vector_instance(c->vector, i)->opponent == policy;
 }
 
-static dt_status act_as(draw *d, const dt_turn *x, uint32_t policy)
+static dt_status act_as_policy(draw *d, const dt_turn *x, uint32_t policy)
 {
     const dt_collector *c = d->c;
     uint32_t n = 0;
     size_t row = 0;
     for (uint32_t i = x->begin; i < x->end; i++) {
-        if (plays(c, x, policy, i)) {
+        if (is_played_by(c, x, policy, i)) {
             c->index[n++] = sample_of(c, x->t, i);
         }
     }
@@ -215,7 +215,7 @@ static dt_status act_as(draw *d, const dt_turn *x, uint32_t policy)
     DT_TRY(c->opponents->choose(c->opponents->user, policy));
     DT_TRY(run_opponents(c, c->index, n));
     for (uint32_t i = x->begin; i < x->end; i++) {
-        DT_TRY(plays(c, x, policy, i) ? take_opponents(d, i, &row) : DT_OK);
+        DT_TRY(is_played_by(c, x, policy, i) ? draw_opponents(d, i, &row) : DT_OK);
     }
     return DT_OK;
 }
@@ -225,18 +225,18 @@ static dt_status act_for_opponents(draw *d, const dt_turn *x)
     DT_TRACE_N("policy", "opponents", "group", x->group);
     const dt_collect_opponents *o = d->c->opponents;
     for (uint32_t i = x->begin; i < x->end; i++) {
-        dt_instance *instance = dt_vector_at(d->c->vector, i);
+        dt_instance *instance = dt_vector_instance(d->c->vector, i);
         instance->opponent = o->of(o->user, instance);
     }
     for (uint32_t k = 0; k < o->n; k++) {
-        DT_TRY(act_as(d, x, k));
+        DT_TRY(act_as_policy(d, x, k));
     }
     return DT_OK;
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
-static uint8_t done_of(const dt_buffer *b, const dt_instance *x)
+static uint8_t end_flags(const dt_buffer *b, const dt_instance *x)
 {
     if (!x->has_ended) {
         return 0;
@@ -246,16 +246,16 @@ static uint8_t done_of(const dt_buffer *b, const dt_instance *x)
 }
 
 /* What the step just made left behind: slot t; and of t - 1 whether it ended an episode. */
-static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
+static void store_slots(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
 {
     dt_buffer *b = c->buffer;
     for (uint32_t i = begin; i < end; i++) {
-        const dt_instance *x = dt_vector_at(c->vector, i);
+        const dt_instance *x = dt_vector_instance(c->vector, i);
         const uint32_t number = number_of(c, i);
-        dt_buffer_put(b, t, number, x->record);
+        dt_buffer_store(b, t, number, x->record);
         if (t > 0) {
             const size_t before = dt_buffer_slot(b, t - 1, number);
-            b->done[before] = done_of(b, x);
+            b->done[before] = end_flags(b, x);
             if (x->has_ended) {
                 memcpy(b->episode + before * b->episode_items, x->earned, b->episode_items * sizeof(double));
             }
@@ -264,14 +264,14 @@ static void put(const dt_collector *c, uint32_t t, uint32_t begin, uint32_t end)
 }
 
 /* Seconds since the last lap. */
-static double lap(dt_collector *c)
+static double lap_time(dt_collector *c)
 {
     const double before = c->now;
     c->now = dt_clock_s();
     return c->now - before;
 }
 
-static dt_status ask(const dt_collector *c)
+static dt_status check_stop(const dt_collector *c)
 {
     return c->stops != NULL && (dt_fault("run.stop") || c->stops(c->stops_user))
                ? DT_FAIL(DT_EINTERRUPTED, "asked to stop at step %u of a round", c->step)
@@ -285,26 +285,26 @@ static dt_status wait_for(const dt_collector *c, uint32_t g)
 }
 
 /* Looks at what the last round of a group left, and hands it to the policy. */
-static dt_status look(dt_collector *c, dt_turn *x)
+static dt_status observe_group(dt_collector *c, dt_turn *x)
 {
     const bool is_last = x->t == c->buffer->d.steps;
     dt_vector_range(c->vector, x->group, &x->begin, &x->end);
     if (x->t > 0) {
         DT_TRY(wait_for(c, x->group));
-        c->wait_s += lap(c);
+        c->wait_s += lap_time(c);
     }
-    put(c, x->t, x->begin, x->end);
+    store_slots(c, x->t, x->begin, x->end);
     x->infers = !is_last || c->bootstraps;
     if (x->infers) {
         DT_TRACE_N("policy", "look", "group", x->group);
-        DT_TRY(c->actor->places > 0 ? ask_for(c, x) : run(c, x));
+        DT_TRY(c->actor->places > 0 ? request_policy(c, x) : run_policy(c, x));
     }
-    c->policy_s += lap(c);
+    c->policy_s += lap_time(c);
     return DT_OK;
 }
 
 /* Acts on it, and begins the group's next round. */
-static dt_status act_on(draw *d, dt_turn *x)
+static dt_status apply_answer(draw *d, dt_turn *x)
 {
     dt_collector *c = d->c;
     const bool is_last = x->t == c->buffer->d.steps;
@@ -318,12 +318,12 @@ static dt_status act_on(draw *d, dt_turn *x)
         DT_TRY(dt_actor_take_answer(c->actor, x->place));
     }
     for (uint32_t i = x->begin; i < x->end && x->infers; i++) {
-        DT_TRY(take_rows(d, i, !is_last, &row));
+        DT_TRY(draw_rows(d, i, !is_last, &row));
     }
     if (d->c->opponents != NULL && !is_last) {
         DT_TRY(act_for_opponents(d, x));
     }
-    c->policy_s += lap(c);
+    c->policy_s += lap_time(c);
     if (!is_last) {
         dt_vector_post(c->vector, x->group);
     }
@@ -331,7 +331,7 @@ static dt_status act_on(draw *d, dt_turn *x)
 }
 
 /* Nothing may be under way when we leave; what was wrong is told first. */
-static dt_status leave(dt_collector *c, dt_status st)
+static dt_status abort_round(dt_collector *c, dt_status st)
 {
     dt_actor *p = c->actor;
     dt_error reason;
@@ -345,7 +345,7 @@ static dt_status leave(dt_collector *c, dt_status st)
     return dt_error_put(&reason);
 }
 
-void dt_collect_open(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)
+void dt_collect_begin(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)
 {
     const uint32_t n = end - begin, wished = c->actor->places > 0 ? c->actor->places : 1;
     memset(c->turn, 0, sizeof(c->turn));
@@ -361,22 +361,22 @@ void dt_collect_open(dt_collector *c, uint64_t first_step, uint32_t begin, uint3
 /* Turns are numbered step by step, in each group by group. With one place a group acts at once; with more, a turn's
  * actions are taken when its place is wanted for the turn that many later. No group is behind itself: there are at
  * least as many as places in use. */
-static dt_status take_turn(draw *d, uint64_t k)
+static dt_status run_turn(draw *d, uint64_t k)
 {
     dt_collector *c = d->c;
     dt_turn *x = &c->turn[k % c->places];
-    DT_TRY(k >= c->places ? act_on(d, x) : DT_OK);
+    DT_TRY(k >= c->places ? apply_answer(d, x) : DT_OK);
     if (k >= c->turns) {
         return DT_OK;
     }
     *x = (dt_turn){.t = (uint32_t)(k / c->groups), .place = (uint32_t)(k % c->places)};
     x->group = c->begin + (uint32_t)(k % c->groups);
     c->step = x->t;
-    DT_TRY(k % c->groups == 0 ? ask(c) : DT_OK);
-    return look(c, x);
+    DT_TRY(k % c->groups == 0 ? check_stop(c) : DT_OK);
+    return observe_group(c, x);
 }
 
-dt_status dt_collect_turns(dt_collector *c, uint64_t n)
+dt_status dt_collect_run_turns(dt_collector *c, uint64_t n)
 {
     const dt_env_spec *s = &c->buffer->l->spec;
     draw d = {.c = c, .dist = {.choices = s->choices, .low = s->low, .high = s->high}};
@@ -388,9 +388,9 @@ dt_status dt_collect_turns(dt_collector *c, uint64_t n)
         if (c->reports_activity && c->at % c->groups == 0) {
             dt_activity_set(DT_ACTIVITY_COLLECT, c->at, c->turns);
         }
-        const dt_status st = take_turn(&d, c->at++);
+        const dt_status st = run_turn(&d, c->at++);
         if (st < 0) {
-            return leave(c, st);
+            return abort_round(c, st);
         }
     }
     return c->at < c->turns + c->places ? DT_OK : DT_DONE;
@@ -398,14 +398,14 @@ dt_status dt_collect_turns(dt_collector *c, uint64_t n)
 
 dt_status dt_collect_groups(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)
 {
-    dt_collect_open(c, first_step, begin, end);
-    const dt_status st = dt_collect_turns(c, UINT64_MAX);
+    dt_collect_begin(c, first_step, begin, end);
+    const dt_status st = dt_collect_run_turns(c, UINT64_MAX);
     return st < 0 ? st : DT_OK;
 }
 
 dt_status dt_collect_run(dt_collector *c, uint64_t first_step)
 {
-    dt_buffer_begin(c->buffer, c->buffer);
+    dt_buffer_begin_round(c->buffer, c->buffer);
     DT_TRY(dt_collect_groups(c, first_step, 0, dt_vector_groups(c->vector)));
     c->buffer->is_filled = true;
     return DT_OK;

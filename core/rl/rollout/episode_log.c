@@ -103,7 +103,7 @@ static void shift_history(dt_buffer *b, uint32_t i, const char *record)
         }
     }
     memset(b->used, 0, sizeof(b->used)); /* what is ragged has no history */
-    dt_buffer_put(b, b->d.steps, i, record);
+    dt_buffer_store(b, b->d.steps, i, record);
 }
 
 /* What a checkpoint says an agent did: nothing but what it could have done goes to the environment. Places where nobody
@@ -158,7 +158,7 @@ static dt_status play(const dt_episode_logs *logs, dt_vector *v, uint32_t i, dt_
 {
     const dt_layout *layout = b->l;
     const dt_env_spec *s = &layout->spec;
-    dt_instance *x = dt_vector_at(v, i);
+    dt_instance *x = dt_vector_instance(v, i);
     const dt_episode_log *l = &logs->log[x->number];
     const size_t H = s->n_agents * s->n_heads * sizeof(int32_t);
     x->episodes = l->episode + (l->is_over ? 1 : 0);
@@ -172,7 +172,7 @@ static dt_status play(const dt_episode_logs *logs, dt_vector *v, uint32_t i, dt_
             memcpy(x->record + layout->act_i, action, H);
             memcpy(x->record + layout->act_f, action + H, logs->action_bytes - H);
         }
-        DT_TRY(dt_vector_advance(v, i));
+        DT_TRY(dt_vector_step_instance(v, i));
         if (x->is_over) {
             return DT_FAIL(DT_EPLUGIN,
                            "environment %s, instance %u: episode %llu ended at step %llu when it was played again, and "

@@ -32,7 +32,7 @@ typedef struct layout { /* what is sent of each */
 } layout;
 
 /* Arrays that nobody reads are left out. */
-static void choose(const dt_exchange *x, uint64_t skipped, layout *l)
+static void choose_arrays(const dt_exchange *x, uint64_t skipped, layout *l)
 {
     dt_buffer_wide own[DT_BUFFER_MAX_WIDE], batch[DT_BUFFER_MAX_WIDE];
     const uint32_t n = dt_buffer_wide_arrays(x->own, own);
@@ -110,7 +110,7 @@ static char *copy_places(const dt_exchange *x, const dt_buffer *b, const dt_buff
     return read->after != 0 ? copy_rows(x, w, sample_slot, at + M, bytes, is_out) : bytes;
 }
 
-static char *put_ragged(const dt_buffer_wide *w, size_t slot, size_t bytes, char *out)
+static char *pack_ragged(const dt_buffer_wide *w, size_t slot, size_t bytes, char *out)
 {
     if (bytes > 0) {
         memcpy(out, w->data + (size_t)w->at[slot] * w->row_bytes, bytes);
@@ -129,15 +129,15 @@ static char *pack(const dt_exchange *x, const layout *l, uint64_t sample, char *
             out = copy_places(x, x->own, w, w, slot, at, out, true);
         } else {
             const size_t own = ragged_bytes(x, w, slot), after = ragged_after(x, w, slot);
-            out = put_ragged(w, at, own, out);
-            out = put_ragged(w, at + x->own->d.instances, after, out);
+            out = pack_ragged(w, at, own, out);
+            out = pack_ragged(w, at + x->own->d.instances, after, out);
         }
     }
     return out;
 }
 
 /* Bytes of a slot's rows to where the array has `used` of them so far. */
-static char *take_ragged(const dt_buffer_wide *w, size_t slot, size_t bytes, int64_t *used, char *in)
+static char *unpack_ragged(const dt_buffer_wide *w, size_t slot, size_t bytes, int64_t *used, char *in)
 {
     w->at[slot] = *used;
     if (bytes > 0) {
@@ -155,9 +155,9 @@ static char *unpack(const dt_exchange *x, const layout *l, uint64_t sample, uint
         if (w->symbol == 0) {
             in = copy_places(x, &x->batch, w, &l->own[k], slot, at, in, false);
         } else {
-            in = take_ragged(w, at, ragged_bytes(x, w, slot), &used[k], in);
+            in = unpack_ragged(w, at, ragged_bytes(x, w, slot), &used[k], in);
             if (dt_buffer_is_joined(&x->batch)) {
-                in = take_ragged(w, at + x->batch.d.instances, ragged_after(x, w, slot), &used[k], in);
+                in = unpack_ragged(w, at + x->batch.d.instances, ragged_after(x, w, slot), &used[k], in);
             }
         }
     }
@@ -167,13 +167,13 @@ static char *unpack(const dt_exchange *x, const layout *l, uint64_t sample, uint
 /* ---- room -------------------------------------------------------------------------------------------------------- */
 
 /* Bytes of a sample at most. */
-static size_t largest(const dt_exchange *x)
+static size_t max_sample_bytes(const dt_exchange *x)
 {
     dt_buffer_wide w[DT_BUFFER_MAX_WIDE];
     const uint32_t n = dt_buffer_wide_arrays(x->own, w);
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const size_t rows = w[i].symbol > 0 ? (size_t)dt_buffer_most(x->own, w[i].symbol)
+        const size_t rows = w[i].symbol > 0 ? (size_t)dt_buffer_max_rows(x->own, w[i].symbol)
                                             : slots_of(x, &w[i]) * x->own->l->spec.n_agents;
         bytes += rows * w[i].row_bytes;
     }
@@ -219,7 +219,7 @@ static dt_status make_lists(dt_exchange *x)
 }
 
 /* Room for n samples that come, and for `sent` that go. */
-static dt_status make_room(dt_exchange *x, uint64_t n, uint64_t sent)
+static dt_status allocate_batch(dt_exchange *x, uint64_t n, uint64_t sent)
 {
     const dt_buffer_desc *d = &x->own->d;
     const dt_buffer_desc bd = {.layout = d->layout,
@@ -239,17 +239,17 @@ static dt_status make_room(dt_exchange *x, uint64_t n, uint64_t sent)
     DT_TRY(make_lists(x));
     DT_TRY(dt_buffer_init(&x->batch, &bd));
     for (uint32_t k = 0; k < d->n_kept; k++) {
-        DT_TRY(x->own->kept[k] != NULL ? dt_buffer_keep(&x->batch, k) : DT_OK);
+        DT_TRY(x->own->kept[k] != NULL ? dt_buffer_allocate_kept(&x->batch, k) : DT_OK);
     }
     x->batch.place = x->place;
-    DT_TRY(map_bytes(x, largest(x), n, sent));
+    DT_TRY(map_bytes(x, max_sample_bytes(x), n, sent));
     x->room = n;
     x->sent = sent;
     return DT_OK;
 }
 
 /* Of samples that are sent, each once, no more can be than a rank has. */
-static uint64_t most_sent(const dt_exchange *x, uint64_t n)
+static uint64_t max_sent(const dt_exchange *x, uint64_t n)
 {
     const uint64_t own = (uint64_t)dt_partition_largest(x->split) * x->own->d.steps;
     return n < own ? n : own;
@@ -259,7 +259,7 @@ dt_status dt_exchange_prepare(dt_exchange *x, const dt_trainer *t)
 {
     const uint64_t n = dt_trainer_max_fetched(t), ranks = dt_comm_size(x->split->comm);
     x->agreed = x->agreed_sent = 0;
-    return ranks > 1 ? make_room(x, n, most_sent(x, n * ranks)) : DT_OK;
+    return ranks > 1 ? allocate_batch(x, n, max_sent(x, n * ranks)) : DT_OK;
 }
 
 void dt_exchange_fini(dt_exchange *x)
@@ -282,7 +282,7 @@ static bool is_same(const dt_samples_part *a, const dt_samples_part *b)
 }
 
 /* Parts that go through the samples in order may be asked for again and again. */
-static bool is_there(const dt_exchange *x, uint64_t skipped, const dt_samples_part *part)
+static bool is_current(const dt_exchange *x, uint64_t skipped, const dt_samples_part *part)
 {
     bool is = x->has_last && x->last_skipped == skipped;
     for (uint32_t k = 0; k < dt_comm_size(x->split->comm) && is; k++) {
@@ -301,13 +301,13 @@ static dt_status reserve(dt_exchange *x, const dt_samples_part *part)
         n = part[k].n > n ? part[k].n : n;
         sum += part[k].n;
     }
-    const uint64_t sent = most_sent(x, sum);
+    const uint64_t sent = max_sent(x, sum);
     if (n <= x->agreed && sent <= x->agreed_sent) {
         return DT_OK;
     }
     const bool fits = n <= x->room && sent <= x->sent;
     const uint64_t room = n > x->room ? n : x->room;
-    DT_TRY(dt_comm_agree(x->split->comm, fits ? DT_OK : make_room(x, room, sent > x->sent ? sent : x->sent)));
+    DT_TRY(dt_comm_agree(x->split->comm, fits ? DT_OK : allocate_batch(x, room, sent > x->sent ? sent : x->sent)));
     x->agreed = n > x->agreed ? n : x->agreed;
     x->agreed_sent = sent > x->agreed_sent ? sent : x->agreed_sent;
     return DT_OK;
@@ -353,13 +353,14 @@ static void lay_out_parts(dt_exchange *x, const layout *l, const dt_samples_part
 }
 
 /* What all ranks have of every row. */
-static void copy_small(dt_exchange *x, const dt_samples_part *mine)
+static void copy_narrow(dt_exchange *x, const dt_samples_part *mine)
 {
-    dt_buffer_array from[DT_BUFFER_MAX_ARRAYS + DT_BUFFER_MAX_MADE], to[DT_BUFFER_MAX_ARRAYS + DT_BUFFER_MAX_MADE];
+    dt_buffer_array from[DT_BUFFER_MAX_ARRAYS + DT_BUFFER_MAX_DERIVED],
+        to[DT_BUFFER_MAX_ARRAYS + DT_BUFFER_MAX_DERIVED];
     uint32_t n = dt_buffer_arrays(x->rows, from);
     dt_buffer_arrays(&x->batch, to);
-    dt_buffer_made(&x->batch, to + n);
-    n += dt_buffer_made(x->rows, from + n);
+    dt_buffer_derived_arrays(&x->batch, to + n);
+    n += dt_buffer_derived_arrays(x->rows, from + n);
     const size_t first = dt_buffer_slot(x->rows, 0, 0), at = dt_buffer_slot(&x->batch, 0, 0);
     for (uint32_t i = 0; i < n; i++) {
         const size_t bytes = from[i].slot_bytes;
@@ -371,7 +372,7 @@ static void copy_small(dt_exchange *x, const dt_samples_part *mine)
 }
 
 /* How large the step after a sample is, where samples have both. */
-static void copy_after(dt_exchange *x, const dt_samples_part *mine)
+static void copy_next_sizes(dt_exchange *x, const dt_samples_part *mine)
 {
     const size_t S = x->rows->l->spec.n_symbols, A = x->rows->l->spec.n_agents, first = dt_buffer_slot(x->rows, 1, 0);
     const size_t at = dt_buffer_slot(&x->batch, 1, 0);
@@ -388,7 +389,7 @@ static void copy_after(dt_exchange *x, const dt_samples_part *mine)
 }
 
 /* Samples [0, n) of what lies there now are nowhere, or those of the part are there. */
-static void note_places(dt_exchange *x, const dt_samples_part *mine)
+static void set_places(dt_exchange *x, const dt_samples_part *mine)
 {
     memset(x->place, 0xff, (size_t)x->own->d.steps * x->split->instances * sizeof(*x->place));
     for (uint64_t j = 0; j < mine->n; j++) {
@@ -412,24 +413,24 @@ dt_status dt_exchange_bring(void *self, uint64_t skipped, const dt_samples_part 
     const uint32_t ranks = dt_comm_size(x->split->comm);
     const dt_samples_part *mine = &part[dt_comm_rank(x->split->comm)];
     layout l;
-    if (is_there(x, skipped, part)) {
+    if (is_current(x, skipped, part)) {
         return DT_OK;
     }
     DT_TRACE_N("rollout", "bring samples", "samples", mine->n);
     x->has_last = false;
     DT_TRY(reserve(x, part));
-    choose(x, skipped, &l);
+    choose_arrays(x, skipped, &l);
     pack_parts(x, &l, part);
     lay_out_parts(x, &l, mine);
     DT_TRY(dt_comm_all_to_all(x->split->comm, x->to, x->from));
     memcpy(x->batch.scale, x->own->scale, sizeof(x->batch.scale));
     x->batch.key_base = x->own->key_base;
     x->batch.is_filled = true;
-    copy_small(x, mine);
+    copy_narrow(x, mine);
     if (dt_buffer_is_joined(&x->batch)) {
-        copy_after(x, mine);
+        copy_next_sizes(x, mine);
     }
-    note_places(x, mine);
+    set_places(x, mine);
     unpack_part(x, &l, mine);
     memcpy(x->last, part, ranks * sizeof(*part));
     x->last_skipped = skipped;

@@ -58,7 +58,7 @@ static dt_status check_evaluations(const dt_opponents *o)
     return evaluates ? dt_opponents_check_evaluation(o) : DT_OK;
 }
 
-static dt_status make(dt_rollout *r, dt_opponents *o, uint32_t *n_p)
+static dt_status init_opponents(dt_rollout *r, dt_opponents *o, uint32_t *n_p)
 {
     o->r = r;
     o->is_opponent = dt_alloc_n(r->env->layout.spec.n_agents, sizeof(*o->is_opponent));
@@ -83,7 +83,7 @@ dt_status dt_opponents_create(dt_rollout *r, dt_opponents **out_p)
         return DT_FAIL(DT_ENOMEM, "out of memory for opponents");
     }
     o->opts = opts;
-    const dt_status st = make(r, o, &n);
+    const dt_status st = init_opponents(r, o, &n);
     if (st < 0 || n == 0) {
         dt_opponents_destroy(o);
         return st;
@@ -95,13 +95,13 @@ dt_status dt_opponents_create(dt_rollout *r, dt_opponents **out_p)
 void dt_opponents_destroy(dt_opponents *o)
 {
     if (o != NULL) {
-        dt_opponents_drop(o);
+        dt_opponents_destroy_policy(o);
         dt_free(o->is_opponent);
         dt_free(o);
     }
 }
 
-void dt_opponents_drop(dt_opponents *o)
+void dt_opponents_destroy_policy(dt_opponents *o)
 {
     for (uint32_t k = 0; k < o->n && o->values != NULL; k++) {
         dt_arena_unmap(o->values[k], o->values_bytes);
@@ -122,19 +122,19 @@ static dt_opponents *of_track(const dt_track *t)
     return t->r->opponents;
 }
 
-static dt_status choose(void *user, uint32_t k)
+static dt_status load_opponent(void *user, uint32_t k)
 {
     const dt_track *t = user;
     const dt_opponents *o = of_track(t);
     return dt_policy_override_params(o->policy, t->number, o->values[k], o->version[k]);
 }
 
-static uint32_t earlier(const dt_opponents *o)
+static uint32_t count_earlier(const dt_opponents *o)
 {
     return o->opts.shadow[0] != '\0' ? 1 : dt_opponents_snapshots(o);
 }
 
-static uint32_t drawn(void *user, const dt_instance *x)
+static uint32_t draw_opponent(void *user, const dt_instance *x)
 {
     const dt_track *t = user;
     const dt_opponents *o = of_track(t);
@@ -144,7 +144,7 @@ static uint32_t drawn(void *user, const dt_instance *x)
                             .step = x->episode,
                             .sample = x->number};
     const double u = dt_rng_uniform(&key, 0), latest = o->opts.latest;
-    const uint32_t n = earlier(o);
+    const uint32_t n = count_earlier(o);
     if (u < latest) {
         return LATEST;
     }
@@ -152,7 +152,7 @@ static uint32_t drawn(void *user, const dt_instance *x)
     return 1 + (k < n ? k : n - 1);
 }
 
-static uint32_t latest_of(void *user, const dt_instance *x)
+static uint32_t choose_latest(void *user, const dt_instance *x)
 {
     (void)user;
     (void)x;
@@ -177,8 +177,8 @@ dt_status dt_opponents_prepare(dt_opponents *o)
     DT_TRY(dt_policy_allocate_frozen(o->policy));
     for (uint32_t i = 0; i < o->r->acting.n_tracks; i++) {
         dt_track *t = &o->r->acting.track[i];
-        t->opponents =
-            (dt_collect_opponents){.user = t, .n = o->n, .of = drawn, .choose = choose, .actor = &t->opponent};
+        t->opponents = (dt_collect_opponents){
+            .user = t, .n = o->n, .of = draw_opponent, .choose = load_opponent, .actor = &t->opponent};
     }
     return DT_OK;
 }
@@ -190,7 +190,7 @@ uint32_t dt_opponents_snapshots(const dt_opponents *o)
     return (uint32_t)(o->added < (uint64_t)o->opts.pool ? o->added : (uint64_t)o->opts.pool);
 }
 
-static dt_status take_values(dt_opponents *o, uint32_t k, const char *shadow)
+static dt_status copy_values(dt_opponents *o, uint32_t k, const char *shadow)
 {
     DT_TRY(dt_policy_copy_params(o->r->acting.policy, shadow, o->values[k]));
     o->version[k] = ++o->versions;
@@ -211,9 +211,9 @@ dt_status dt_opponents_begin(dt_opponents *o)
 {
     const uint64_t round = o->r->collects;
     DT_TRY(dt_policy_freeze(o->policy));
-    DT_TRY(take_values(o, LATEST, NULL));
+    DT_TRY(copy_values(o, LATEST, NULL));
     if (o->opts.shadow[0] != '\0') {
-        return take_values(o, 1, o->opts.shadow);
+        return copy_values(o, 1, o->opts.shadow);
     }
     if (o->added == 0 || (round % (uint64_t)o->opts.every == 0 && round != o->round)) {
         add_snapshot(o);
@@ -221,10 +221,10 @@ dt_status dt_opponents_begin(dt_opponents *o)
     return DT_OK;
 }
 
-dt_status dt_opponents_judge(dt_opponents *o, dt_collect_opponents *with)
+dt_status dt_opponents_begin_evaluation(dt_opponents *o, dt_collect_opponents *with)
 {
     *with = o->r->acting.track[0].opponents;
-    with->of = latest_of;
+    with->of = choose_latest;
     DT_TRY(dt_policy_freeze(o->policy));
-    return take_values(o, LATEST, NULL);
+    return copy_values(o, LATEST, NULL);
 }

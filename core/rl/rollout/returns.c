@@ -78,7 +78,7 @@ void dt_returns_estimate(dt_returns *x, const dt_rollout_desc *d, dt_buffer *b)
         if (d->centre) {
             dt_gae_centre(g.flag, n, (k > 0 ? b->cost : b->reward) + plane);
         }
-        dt_gae_run(&g, x->scratch, advantage);
+        dt_gae_estimate(&g, x->scratch, advantage);
         for (size_t i = 0; i < n; i++) {
             target[i] = advantage[i] + g.value[i];
         }

@@ -83,7 +83,7 @@ static dt_status open_data(dt_rollout *r)
     int64_t largest[1 + DT_ENV_MAX_SYMBOLS];
     DT_TRY(dt_config_engine(r->stage->d.config, r->stage->d.index, &engine));
     for (int32_t k = 0; k <= (int32_t)r->env->layout.spec.n_symbols; k++) {
-        largest[k] = dt_buffer_most(&r->buffer, k);
+        largest[k] = dt_buffer_max_rows(&r->buffer, k);
     }
     r->data.self = &r->exchange;
     DT_TRY(dt_samples_open_live(&r->data.source, &dt_exchange_data_ops, &r->exchange, largest,
@@ -92,7 +92,7 @@ static dt_status open_data(dt_rollout *r)
     return DT_OK;
 }
 
-static dt_status build(dt_rollout *r)
+static dt_status init_parts(dt_rollout *r)
 {
     const dt_layout *l = &r->env->layout;
     dt_buffer_desc bd = {.layout = l,
@@ -221,7 +221,7 @@ dt_status dt_rollout_create(const dt_host *h, dt_env *env, const dt_rollout_desc
         st = dt_partition_init(&r->split, s->d.comm, (uint32_t)env->opts.instances);
     }
     if (st == DT_OK) {
-        st = build(r);
+        st = init_parts(r);
     }
     if (st < 0) {
         dt_rollout_destroy(r);
@@ -265,22 +265,22 @@ dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t)
     return r->d.has_ahead ? dt_round_ahead_prepare(r) : DT_OK;
 }
 
-dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t)
+dt_status dt_rollout_begin_policy(dt_rollout *r, dt_trainer *t)
 {
     DT_TRY(dt_rollout_prepare(r, t));
     dt_obs_stats_apply(&r->stats);
     return dt_policy_use_current_params(r->acting.policy);
 }
 
-void dt_rollout_settle(dt_rollout *r)
+void dt_rollout_release_trainer(dt_rollout *r)
 {
-    dt_round_ahead_drop(r);
+    dt_round_ahead_cancel(r);
     dt_acting_destroy_policy(r);
 }
 
 static dt_status collect_now(dt_rollout *r, dt_trainer *t)
 {
-    DT_TRY(dt_rollout_policy(r, t));
+    DT_TRY(dt_rollout_begin_policy(r, t));
     return dt_acting_collect(r, t);
 }
 
@@ -292,8 +292,8 @@ static void report_times(dt_rollout *r, dt_rollout_report *out)
         out->wait_s += x->track[i].collector.wait_s / x->n_tracks;
     }
     for (uint32_t i = 0; i < dt_partition_own(&r->split); i++) {
-        out->env_s += dt_vector_at(x->vector, i)->env_s;
-        dt_vector_at(x->vector, i)->env_s = 0;
+        out->env_s += dt_vector_instance(x->vector, i)->env_s;
+        dt_vector_instance(x->vector, i)->env_s = 0;
     }
 }
 
@@ -315,7 +315,7 @@ static void report_metrics(dt_rollout *r)
 
 /* The path of a round: acted, gathered from all ranks, logged, handed to its listener, added to statistics, and
  * completed with returns. */
-static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
+static dt_status collect_round(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
     dt_trainer *trainer = ((dt_stage *)(void *)t)->trainer;
     const double from = dt_clock_s();
@@ -325,7 +325,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
     dt_exchange_invalidate(&r->exchange);
     const dt_status acted = is_ahead ? dt_round_ahead_wait(r) : collect_now(r, trainer);
     DT_TRY(dt_comm_agree(r->split.comm, acted));
-    dt_round_ahead_take(r);
+    dt_round_ahead_swap(r);
     r->collects++;
     DT_TRY(r->all == &r->rows ? dt_gather_rows(&r->split, &r->buffer, &r->rows) : DT_OK);
     if (r->env_steps != DT_ENV_STEPS_UNKNOWN) {
@@ -349,7 +349,7 @@ static dt_status collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 
 dt_status dt_rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out)
 {
-    const dt_status mine = collect(r, t, out);
+    const dt_status mine = collect_round(r, t, out);
     return dt_comm_agree(r->stage->d.comm, mine);
 }
 

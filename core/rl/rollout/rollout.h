@@ -109,8 +109,9 @@ void dt_rollout_destroy(dt_rollout *r);
 dt_data *dt_rollout_data(dt_rollout *r);
 dt_status dt_rollout_collect(dt_rollout *r, dt_train *t, dt_rollout_report *out);
 dt_status dt_rollout_prepare(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* records the policy */
-dt_status dt_rollout_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD; /* ready to act with the trainer's parameters */
-void dt_rollout_settle(dt_rollout *r); /* no round is acted any more, and the trainer is not needed */
+dt_status dt_rollout_begin_policy(dt_rollout *r, dt_trainer *t)
+    DT_NODISCARD;                               /* ready to act with the trainer's parameters */
+void dt_rollout_release_trainer(dt_rollout *r); /* no round is acted any more, and the trainer is not needed */
 /* acting.c */
 dt_status dt_acting_create_policy(dt_rollout *r, dt_trainer *t) DT_NODISCARD;
 void dt_acting_destroy_policy(dt_rollout *r);
@@ -128,8 +129,8 @@ dt_status dt_round_ahead_begin(dt_rollout *r, dt_train *t);
 void dt_round_ahead_continue(dt_rollout *r); /* after a step of learning: on a device some turns */
 void dt_round_ahead_finish(dt_rollout *r);
 dt_status dt_round_ahead_wait(dt_rollout *r) DT_NODISCARD;
-void dt_round_ahead_take(dt_rollout *r);
-void dt_round_ahead_drop(dt_rollout *r);
+void dt_round_ahead_swap(dt_rollout *r);
+void dt_round_ahead_cancel(dt_rollout *r);
 void dt_round_ahead_fini(dt_rollout *r);
 /* annotate.c */
 dt_status dt_rollout_annotate(dt_rollout *r, const char *name, const float *rows, uint64_t n_rows);

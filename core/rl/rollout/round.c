@@ -128,6 +128,6 @@ void dt_round_summarise(const dt_buffer *b, const dt_returns *x, dt_rollout_repo
         all.metric[m] = dt_episode_mean(episode + 2 + s->n_costs + m, stride, slots, done, &all.metric_std[m]);
     }
     all.advantage_std = x->deviation[0];
-    all.explained_variance = dt_gae_explained(b->flag + at, n, b->target + at, b->value + at);
+    all.explained_variance = dt_gae_explained_variance(b->flag + at, n, b->target + at, b->value + at);
     memcpy(out, &all, out->struct_size < sizeof(all) ? out->struct_size : sizeof(all));
 }

@@ -201,7 +201,7 @@ static dt_status prepare(dt_stage *s, const dt_snapshot_desc *d, package *p)
     }
     DT_TRY(dt_trainer_synchronize(s->trainer)); /* steps of a device are counted when they are read */
     DT_TRY(d->backup == NULL ? write_backup(s, &p->now) : DT_OK);
-    DT_TRY(has_replay(s) && d->ranks == 1 ? dt_rollout_open_replay(s->rollout) : DT_OK);
+    DT_TRY(has_replay(s) && d->ranks == 1 ? dt_rollout_prepare_replay(s->rollout) : DT_OK);
     DT_TRY(dt_blobs_write(s, DT_BLOBS_OTHER, &p->now));
     DT_TRY(fill_package(s, d, backup, p));
     fill_save_desc(s, d, backup, p);

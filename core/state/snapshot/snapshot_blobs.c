@@ -101,7 +101,7 @@ static dt_status load_replay(dt_stage *s, const dt_ckpt *c, const dt_ckpt_blob *
 {
     dt_ckpt_blob part[DT_CKPT_MAX_SHARDS];
     dt_rollout_bytes records[DT_CKPT_MAX_SHARDS];
-    if (s->rollout == NULL || !dt_rollout_has_room(s->rollout)) { /* a plan takes no room on the disk */
+    if (s->rollout == NULL || !dt_rollout_has_replay_memory(s->rollout)) { /* a plan takes no room on the disk */
         return DT_OK;
     }
     const uint32_t n = dt_ckpt_parts_find(c, dt_ckpt_blob_name(DT_BLOB_RECORDS), part);

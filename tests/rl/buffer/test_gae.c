@@ -28,7 +28,7 @@ static void run(const uint8_t *flags, float *out)
     double carry[1];
     const dt_gae g = {
         .reward = reward, .value = value, .flag = flags, .gamma = 0.99, .lambda = 0.95, .steps = STEPS, .places = 1};
-    dt_gae_run(&g, carry, out);
+    dt_gae_estimate(&g, carry, out);
 }
 
 static void test_advantages(void **state)
@@ -68,7 +68,7 @@ static void test_ends_cut_the_sum(void **state)
         float a[2];
         double carry[1];
         const dt_gae g = {.reward = r, .value = v, .flag = f, .gamma = 0.9, .lambda = 0.8, .steps = 2, .places = 1};
-        dt_gae_run(&g, carry, a);
+        dt_gae_estimate(&g, carry, a);
         assert_true(fabs((double)a[1] - later) < 1e-5);
         assert_true(fabs((double)a[0] - (1 + next - 0.5 + (end[k] == 0 ? 0.9 * 0.8 * later : 0))) < 1e-5);
     }
@@ -94,7 +94,7 @@ static void test_places_are_apart(void **state)
     }
     const dt_gae g = {
         .reward = r, .value = v, .flag = f, .gamma = 0.99, .lambda = 0.95, .steps = STEPS, .places = PLACES};
-    dt_gae_run(&g, carry, a);
+    dt_gae_estimate(&g, carry, a);
     for (int t = 0; t < STEPS; t++) {
         assert_memory_equal(&a[t * PLACES + 2], &alone[t], sizeof(float));
     }
@@ -144,9 +144,9 @@ static void test_explained_variance(void **state)
     (void)state;
     const uint8_t f[] = {1, 1, 0, 1, 1};
     const float target[] = {1, 2, 99, 3, 4}, exact[] = {0, 1, -7, 2, 3}, flat[] = {5, 5, 1, 5, 5};
-    assert_true(fabs(dt_gae_explained(f, 5, target, exact) - 1) < 1e-12); /* off by a constant */
-    assert_true(fabs(dt_gae_explained(f, 5, target, flat)) < 1e-12);
-    assert_true(isnan(dt_gae_explained(f, 5, flat, target)));
+    assert_true(fabs(dt_gae_explained_variance(f, 5, target, exact) - 1) < 1e-12); /* off by a constant */
+    assert_true(fabs(dt_gae_explained_variance(f, 5, target, flat)) < 1e-12);
+    assert_true(isnan(dt_gae_explained_variance(f, 5, flat, target)));
 }
 
 int main(void)

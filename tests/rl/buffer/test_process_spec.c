@@ -62,7 +62,7 @@ static dt_status read_spec(const char *bytes, size_t n)
     dt_layout l;
     void *memory = NULL;
     memcpy(own, bytes, n);
-    dt_status st = dt_spec_get(own, n, &spec, &memory);
+    dt_status st = dt_spec_read(own, n, &spec, &memory);
     if (st == DT_OK) {
         st = dt_layout_init(&l, "it", &spec); /* reads all of it */
         dt_layout_fini(&l);
@@ -79,8 +79,8 @@ static void test_whole(void **state)
     dt_layout l;
     dt_env_spec spec;
     void *memory = NULL;
-    assert_int_equal(dt_spec_put(&given, &out), DT_OK);
-    assert_int_equal(dt_spec_get(dt_str_text(&out), out.bytes, &spec, &memory), DT_OK);
+    assert_int_equal(dt_spec_write(&given, &out), DT_OK);
+    assert_int_equal(dt_spec_read(dt_str_text(&out), out.bytes, &spec, &memory), DT_OK);
     assert_int_equal(dt_layout_init(&l, "it", &given), DT_OK);
     assert_int_equal(dt_layout_compare(&l, &spec), DT_OK);
     assert_int_equal(spec.max_steps, 77);
@@ -101,7 +101,7 @@ static void test_cut_off(void **state)
 {
     (void)state;
     dt_str out = {0};
-    assert_int_equal(dt_spec_put(&given, &out), DT_OK);
+    assert_int_equal(dt_spec_write(&given, &out), DT_OK);
     for (size_t n = 0; n < out.bytes; n++) {
         assert_int_equal(read_spec(dt_str_text(&out), n), DT_EPLUGIN);
     }
@@ -112,7 +112,7 @@ static void test_damaged(void **state)
 {
     (void)state;
     dt_str out = {0};
-    assert_int_equal(dt_spec_put(&given, &out), DT_OK);
+    assert_int_equal(dt_spec_write(&given, &out), DT_OK);
     char *bytes = malloc(out.bytes);
     for (uint32_t i = 0; i < 20000; i++) {
         uint32_t w[4];

@@ -289,7 +289,7 @@ static void test_in_a_file(void **state)
         assert_int_equal(n, 0);
         dt_fs_list_free(names, n);
         dt_replay *p = w.stage->rollout->replay;
-        for (uint64_t slot = 0; slot < dt_replay_held(p) && k == 1; slot++) { /* the disk damages all of it */
+        for (uint64_t slot = 0; slot < dt_replay_size(p) && k == 1; slot++) { /* the disk damages all of it */
             dt_replay_at(p, slot)[p->stride / 2] ^= 1;
         }
         assert_int_equal(world_iterate(&w), k == 1 ? DT_EDATA : DT_OK);
@@ -613,7 +613,7 @@ static void save(const job *j, int here)
     if (here != j->stop || j->is_resumed) {
         return;
     }
-    assert_done(dt_rollout_open_replay(j->w.stage->rollout));
+    assert_done(dt_rollout_prepare_replay(j->w.stage->rollout));
     assert_done(dt_trainer_open_moments(j->w.stage->trainer, true));
     assert_int_equal(dt_snapshot_is_shared(j->w.stage, &d), ranks > 1);
     if (dt_comm_rank(j->w.comm) == 0) {

@@ -120,7 +120,7 @@ static void take_blobs(blobs *b)
     world_collect(&w);
     assert_done(w.phase->replay->add(w.phase->p));
     assert_done(w.phase->replay->draw(w.phase->p));
-    assert_done(dt_rollout_open_replay(w.stage->rollout));
+    assert_done(dt_rollout_prepare_replay(w.stage->rollout));
     assert_done(dt_rollout_save_replay(w.stage->rollout, &b->state));
     b->records = malloc(dt_rollout_replay_bytes(w.stage->rollout) + 64);
     assert_done(dt_rollout_write_replay(w.stage->rollout, put_bytes, b));

@@ -99,7 +99,7 @@ dt_status world_create(world *w)
     DT_TRY(dt_stage_create(&d, &w->stage));
     w->phase = w->stage->self;
     DT_TRY(dt_stage_start(w->stage));
-    return dt_rollout_take_room(w->stage->rollout);
+    return dt_rollout_allocate_replay(w->stage->rollout);
 }
 
 void world_start(world *w)

@@ -45,7 +45,7 @@ static void test_numbers_over_seeds(void **state)
         r[i].metric[1] = NAN;
     }
     said[0] = '\0';
-    dt_evaluation_results(NULL, &metrics, &spec, seed, r, 3);
+    dt_evaluation_report_results(NULL, &metrics, &spec, seed, r, 3);
     assert_string_equal(said, "seeds 4 5 6\nreturn/mean 3\nreturn/std 2.64575\nreturn/values 1 2 6\n"
                               "length/mean 10\nlength/std 0\nlength/values 10 10 10\n"
                               "costs/crash/mean 2\ncosts/crash/std 2.82843\ncosts/crash/values 0 nan 4\n"
@@ -61,7 +61,7 @@ static void test_one_seed_has_no_deviation(void **state)
     const uint64_t seed = 9;
     const dt_rollout_report r = {.episode_return = -3, .episode_length = 2};
     said[0] = '\0';
-    dt_evaluation_results(NULL, &metrics, &spec, &seed, &r, 1);
+    dt_evaluation_report_results(NULL, &metrics, &spec, &seed, &r, 1);
     assert_string_equal(said, "seeds 9\nreturn/mean -3\nreturn/std nan\nreturn/values -3\n"
                               "length/mean 2\nlength/std nan\nlength/values 2\n"
                               "shield/interventions nan\nshield/infeasible_rate nan\n"); /* of no step of an agent */

@@ -79,7 +79,7 @@ static void test_rounds_are_kept(void **state)
         fail_msg("%s", dt_error_text());
     }
     assert_int_equal(dt_replay_count(p), acted[1] + acted[2]); /* one agent: a sample is a row */
-    assert_int_equal(dt_replay_tell(p, &told), DT_OK);
+    assert_int_equal(dt_replay_describe(p, &told), DT_OK);
     assert_true(told.samples == acted[1] + acted[2] && told.rows == told.samples && told.n_costs == 1);
     drop_replay(&w);
 
@@ -97,7 +97,7 @@ static void test_rounds_are_kept(void **state)
         }
     }
     told = (dt_replay_told){.struct_size = sizeof(told)};
-    assert_int_equal(dt_replay_tell(p, &told), DT_OK);
+    assert_int_equal(dt_replay_describe(p, &told), DT_OK);
     assert_true(told.rows == rows && told.reward == reward && told.reward_squares == square && told.cost[0] == cost);
     assert_int_equal(told.episodes, dt_round_count_episodes(b));
     uint64_t ended = 0;
