@@ -3,14 +3,7 @@
 # What a plugin adds to the command line: a verb with forms, options and a section of the configuration, in help,
 # `dtrain show` and completion; and a check of `dtrain doctor`. Whatever is wrong ends with the host's codes.
 set -u
-dtrain=${DT_BUILDDIR:-.}/dtrain
-work=$(mktemp -d "$PWD/test-plugin-verbs-XXXXXX") || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
-fail() {
-    echo "FAIL: $*"
-    failed=$((failed + 1))
-}
+. "${DT_SRCDIR:-.}/tests/check.inc"
 mkdir "$work/plugins"
 cp "${DT_BUILDDIR:-.}/tests/cli/.libs/extra.so" "$work/plugins/" || exit 1
 
@@ -109,5 +102,4 @@ expect 0 report "$work/run"
 grep -qE '<p class="extra">[1-9][0-9]* losses, the last at step [1-9][0-9]*; return [0-9.]+; &lt;extra&gt;</p>' "$work/run/report.html" ||
     fail "the report has no panel of the plugin"
 
-[ $failed -eq 0 ] || exit 1
-echo "plugin verbs: ok"
+finish "plugin verbs"

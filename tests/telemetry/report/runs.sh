@@ -5,19 +5,12 @@
 # the folder of a run that is alive.
 set -u
 
-dtrain=${DT_BUILDDIR:-.}/dtrain
-work=$(mktemp -d ./test-runs-XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT INT TERM
-failed=0
+. "${DT_SRCDIR:-.}/tests/check.inc"
 mkdir "$work/runs"
 run="$dtrain --plugin phase1_world_model --set risk_gnn.hidden=8 --set risk_gnn.heads=1 --set risk_gnn.layers=1
      --set world_lstm.hidden=8 --set world_lstm.layers=1 --set data.batch=8 --set training.eval_interval=0
      --set checkpoint.every_seconds=0 --set training.save_interval=0 --threads 1 -q"
 
-fail() {
-    echo "FAIL: $*"
-    failed=$((failed + 1))
-}
 # says NAME STATE: the line of the table, and the object of the JSON
 says() {
     "$dtrain" runs "$work/runs" >"$work/table" 2>"$work/err" || fail "runs: $(cat "$work/err")"
