@@ -24,7 +24,7 @@ static const char *kind_of(int complete)
 }
 
 /* "safetensors|onnx": each of them, and a blank. "cuda[:i]" is offered as cuda. */
-static void put_choices(const char *value)
+static void print_choices(const char *value)
 {
     while (*value != '\0') {
         const size_t all = strcspn(value, "|"), bytes = strcspn(value, "|[");
@@ -172,7 +172,7 @@ static void bash_complete(int complete, const char *value)
         printf("_dtrain_ask %s \"$cur\"", kind_of(complete));
     } else if (complete == C_CHOICE) {
         printf("_dtrain_words '");
-        put_choices(value);
+        print_choices(value);
         printf("' \"$cur\"");
     } else if (complete == C_FOLDER) {
         printf("_dtrain_folders \"$cur\"");
@@ -309,7 +309,7 @@ static void zsh_action(int complete, const char *value)
         printf("_dtrain_ask %s", kind_of(complete));
     } else if (complete == C_CHOICE) {
         putchar('(');
-        put_choices(value);
+        print_choices(value);
         putchar(')');
     } else if (complete == C_FOLDER) {
         fputs("_files -/", stdout);
@@ -428,7 +428,7 @@ static void fish_values(int complete, const char *value)
         printf(" -a '(__dtrain_ask %s)'", kind_of(complete));
     } else if (complete == C_CHOICE) {
         printf(" -a '");
-        put_choices(value);
+        print_choices(value);
         putchar('\'');
     } else if (complete == C_FOLDER) {
         printf(" -a '(__fish_complete_directories)'");

@@ -27,7 +27,7 @@ typedef struct offer {
     dt_str out;
 } offer;
 
-static bool begins(const char *text, const char *prefix)
+static bool has_prefix(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
@@ -36,7 +36,7 @@ static void add(offer *o, const char *before, const char *text, const char *afte
 {
     dt_str whole = {0};
     dt_str_addf(&whole, "%s%s%s", before, text, after);
-    if (begins(dt_str_text(&whole), o->prefix)) {
+    if (has_prefix(dt_str_text(&whole), o->prefix)) {
         dt_str_addf(&o->out, "%s\n", dt_str_text(&whole));
     }
     dt_str_fini(&whole);
@@ -266,7 +266,7 @@ static dt_status add_with_plugins(const offered_kind *k, offer *o)
 static dt_status add_kind(const char *name, offer *o)
 {
     static const char of_verb[] = "verb:";
-    if (begins(name, of_verb)) {
+    if (has_prefix(name, of_verb)) {
         dt_cli_words(name + sizeof(of_verb) - 1, add_word, o);
         return DT_OK;
     }

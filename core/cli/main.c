@@ -71,7 +71,7 @@ static void open_missing_streams(void)
     }
 }
 
-static bool reader_left(void)
+static bool has_reader_closed(void)
 {
     struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return poll(&p, 1, 0) > 0 && (p.revents & POLLERR) != 0;
@@ -81,7 +81,7 @@ static bool reader_left(void)
  * output: a reader that leaves (| head) ends nothing. Other verbs end by SIGPIPE then, as usual. */
 static dt_status close_output(bool is_training)
 {
-    const bool has_failed = ferror(stdout) != 0, is_left = is_training && reader_left();
+    const bool has_failed = ferror(stdout) != 0, is_left = is_training && has_reader_closed();
     errno = 0;
     if ((fclose(stdout) == 0 && !has_failed) || is_left) {
         return DT_OK;

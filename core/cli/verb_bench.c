@@ -45,7 +45,7 @@ static dt_status parse_amount(const char *option, const char *text, double most,
 
 /* ---- what is said ------------------------------------------------------------------------------------------------ */
 
-static void say_measured(const answer *a, dt_str *s)
+static void print_measured(const answer *a, dt_str *s)
 {
     const dt_cost_measured *m = &a->measured;
     dt_str_addf(s, "%u ranks, %u of them on this machine, %s\n\n", a->ranks, a->local, a->library);
@@ -62,7 +62,7 @@ static void say_measured(const answer *a, dt_str *s)
                 a->here.exchange_s * 1e3, a->half_s * 1e3, a->here_half.exchange_s * 1e3);
 }
 
-static void say_predicted(const answer *a, dt_str *s)
+static void print_predicted(const answer *a, dt_str *s)
 {
     dt_str_addf(s,
                 "a step that computes %g s on one rank (--step-time), %.2f million parameters (--parameters), "
@@ -95,7 +95,7 @@ static void json_step(dt_json_out *o, uint32_t ranks, const dt_cost_step *p)
     dt_json_end(o, '}');
 }
 
-static void say_json(const answer *a, dt_json_out *o)
+static void print_json(const answer *a, dt_json_out *o)
 {
     dt_json_obj(o, NULL);
     dt_json_str(o, "library", a->library);
@@ -133,16 +133,16 @@ static void say_json(const answer *a, dt_json_out *o)
     dt_json_end(o, '}');
 }
 
-static dt_status say(const answer *a, bool is_json)
+static dt_status print_result(const answer *a, bool is_json)
 {
     dt_str s = {0};
     dt_json_out json = {.s = &s};
     if (is_json) {
-        say_json(a, &json);
+        print_json(a, &json);
         dt_str_add(&s, "\n");
     } else {
-        say_measured(a, &s);
-        say_predicted(a, &s);
+        print_measured(a, &s);
+        print_predicted(a, &s);
     }
     const dt_status st = dt_str_status(&s);
     dt_print_text(dt_str_text(&s));
@@ -169,7 +169,7 @@ static dt_status measure_all(dt_comm *c, bool is_json, answer *a)
         dt_cost_predict(&a->measured.links, &half, predicted[i], &a->half[i]);
     }
     a->pays_until = dt_cost_useful_ranks(&a->measured.links, &a->model);
-    return dt_comm_rank(c) == 0 ? say(a, is_json) : DT_OK;
+    return dt_comm_rank(c) == 0 ? print_result(a, is_json) : DT_OK;
 }
 
 static dt_status bench_comm(const dt_args *a, int *code_p)

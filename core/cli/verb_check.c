@@ -45,7 +45,7 @@ static dt_status read_blob(dt_reader *r, void *p, uint64_t bytes)
     return DT_OK;
 }
 
-static dt_status save_to(const dt_stage *stage, blob *b)
+static dt_status set_save_path(const dt_stage *stage, blob *b)
 {
     dt_writer w = {.struct_size = sizeof(w), .priv = b, .write = write_blob};
     const dt_status st = stage->d.phase->ops.phase.save(stage->self, &w);
@@ -63,7 +63,7 @@ static dt_status load_from(const dt_stage *stage, blob *b)
                        (unsigned long long)r.bytes_left, b->bytes.bytes);
     }
     blob again = {.at = 0};
-    dt_status st = save_to(stage, &again);
+    dt_status st = set_save_path(stage, &again);
     if (st == DT_OK && (again.bytes.bytes != b->bytes.bytes ||
                         memcmp(dt_str_text(&again.bytes), dt_str_text(&b->bytes), b->bytes.bytes) != 0)) {
         st = DT_FAIL(DT_EPLUGIN, "after load, save writes other bytes than those that were loaded; a resumed run would "
@@ -85,7 +85,7 @@ static dt_status save_and_load(const dt_stage *stage, dt_trial *t, dt_str *note_
     dt_status st = DT_OK;
     bool is_saved = false;
     if (ops->save != NULL && dt_trial_step(t, "save")) {
-        st = save_to(stage, &b);
+        st = set_save_path(stage, &b);
         is_saved = st == DT_OK;
     }
     if (is_saved && ops->load != NULL && dt_trial_step(t, "load")) {
@@ -99,7 +99,7 @@ static dt_status save_and_load(const dt_stage *stage, dt_trial *t, dt_str *note_
 }
 
 /* Everything behind create, on small batches: two iterations, a short evaluation. */
-static dt_status work(dt_stage *stage, dt_trial *t, dt_str *note_p)
+static dt_status run_check(dt_stage *stage, dt_trial *t, dt_str *note_p)
 {
     enum { ITERATIONS = 2 };
     dt_progress p = {.struct_size = sizeof(p)};
@@ -142,7 +142,7 @@ static dt_status run_stage(const dt_session *s, dt_trial *t, dt_str *note_p)
         return st;
     }
     note(note_p, "created");
-    st = work(stage, t, note_p);
+    st = run_check(stage, t, note_p);
     if (dt_trial_step(t, "stop")) {
         dt_stage_stop(stage);
         note(note_p, "stopped");
@@ -188,7 +188,7 @@ static dt_status run_phase(void *user, const dt_loaded *phase, dt_trial *t, dt_s
 }
 
 /* Its folder in front of those that are searched, in this process, which is a copy on trial. */
-static dt_status search_beside(const dt_loaded *model)
+static dt_status search_own_folder(const dt_loaded *model)
 {
     const char *path = model->plugin->path, *slash = strrchr(path, '/'), *old = getenv("DTRAIN_PLUGIN_PATH");
     dt_str folders = {0};
@@ -212,7 +212,7 @@ static dt_status run_model(void *user, const dt_loaded *model, dt_trial *t, dt_s
     dt_args a = *given->args;
     dt_session s;
     char role[128], env[128];
-    DT_TRY(search_beside(model));
+    DT_TRY(search_own_folder(model));
     snprintf(role, sizeof(role), "models.%s=%s", model->desc.role, model->desc.id);
     snprintf(env, sizeof(env), "env.id=%s", a.env);
     const char *const set[] = {role,
@@ -278,7 +278,7 @@ static dt_status check_config(void *user, const dt_loaded_plugin *p)
 }
 
 /* At once: what comes next may take long. */
-static void tell(void *user, const char *line)
+static void print_verdict(void *user, const char *line)
 {
     answer *w = user;
     if (w->args->json) {
@@ -333,7 +333,7 @@ dt_status dt_verb_check(const dt_args *a, int *code_p)
                              .run_phase = run_phase,
                              .run_model = a->env != NULL ? run_model : NULL,
                              .check_config = check_config,
-                             .tell = tell,
+                             .tell = print_verdict,
                              .user = &w};
     const dt_loaded *env_found = NULL;
     if (a->env != NULL && dt_loader_find(s.loader, DT_KIND_ENV, a->env, &env_found) < 0) {

@@ -143,7 +143,7 @@ static void list_one(const dt_ckpt_info *i)
              i->phase_end ? "  end" : "");
 }
 
-static dt_status list(const char *path, bool json)
+static dt_status list_checkpoints(const char *path, bool json)
 {
     dt_ckpt_info *info = NULL;
     uint32_t n = 0;
@@ -217,7 +217,7 @@ static dt_status print_verdicts(const char *path, const dt_ckpt_info *info, uint
     return st;
 }
 
-static dt_status verify(const char *path, bool json)
+static dt_status verify_checkpoints(const char *path, bool json)
 {
     dt_ckpt_info *info = NULL;
     uint32_t n = 0, n_damaged = 0;
@@ -254,7 +254,7 @@ dt_status dt_verb_ckpt(const dt_args *a, int *code_p)
     }
     dt_status st = DT_OK;
     if (a->form == DT_FORM_CKPT_LIST) {
-        st = list(a->word[1], a->json);
+        st = list_checkpoints(a->word[1], a->json);
     } else if (a->form == DT_FORM_CKPT_INSPECT) {
         int64_t parameters = 0;
         st = inspect(a->word[1], info, &parameters);
@@ -262,7 +262,7 @@ dt_status dt_verb_ckpt(const dt_args *a, int *code_p)
             st = print_one(info, parameters, a->json);
         }
     } else {
-        st = verify(a->word[1], a->json);
+        st = verify_checkpoints(a->word[1], a->json);
     }
     dt_free(info);
     return st;

@@ -21,7 +21,7 @@
 #include <string.h>
 
 /* To standard output, or into a file that is not there yet: what somebody wrote by hand is not replaced. */
-static dt_status put(const dt_args *a, const dt_str *text)
+static dt_status print_or_write(const dt_args *a, const dt_str *text)
 {
     if (a->out == NULL) {
         dt_print_text(dt_str_text(text));
@@ -74,7 +74,7 @@ static dt_status declare_targets(dt_session *s)
     return DT_OK;
 }
 
-static dt_status import_with(const dt_args *a, dt_session *s, int phase)
+static dt_status import_with_plugins(const dt_args *a, dt_session *s, int phase)
 {
     dt_str out = {0};
     dt_ported n = {0};
@@ -83,7 +83,7 @@ static dt_status import_with(const dt_args *a, dt_session *s, int phase)
     DT_TRY(declare_targets(s));
     dt_status st = dt_porting_import(a->word[1], phase, s->config, &out, &n);
     if (st == DT_OK) {
-        st = put(a, &out);
+        st = print_or_write(a, &out);
     }
     if (st == DT_OK) {
         dt_log(n.unknown > 0 ? DT_LOG_WARN : DT_LOG_INFO,
@@ -104,7 +104,7 @@ static dt_status import_file(const dt_args *a)
     if (a->n_config > 0 || a->n_set > 0 || a->json) {
         return DT_FAIL(DT_ECONFIG, "dtrain config import takes no --config, --set or --json; it reads one YAML file");
     }
-    const dt_status st = import_with(a, &s, (int)phase);
+    const dt_status st = import_with_plugins(a, &s, (int)phase);
     dt_session_close(&s);
     return st;
 }
@@ -209,7 +209,7 @@ static dt_status write_of_all(dt_session *s, dt_str *out)
     return DT_OK;
 }
 
-static dt_status template(const dt_args *a)
+static dt_status write_template(const dt_args *a)
 {
     dt_session s = {0};
     dt_str out = {0};
@@ -222,7 +222,7 @@ static dt_status template(const dt_args *a)
         st = dt_str_status(&out);
     }
     if (st == DT_OK) {
-        st = put(a, &out);
+        st = print_or_write(a, &out);
     }
     dt_str_fini(&out);
     dt_session_close(&s);
@@ -239,7 +239,7 @@ static dt_status keys(const dt_args *a)
     }
     dt_status st = dt_porting_keys(a->json, &out);
     if (st == DT_OK) {
-        st = put(a, &out);
+        st = print_or_write(a, &out);
     }
     dt_str_fini(&out);
     return st;
@@ -248,6 +248,6 @@ static dt_status keys(const dt_args *a)
 dt_status dt_verb_config(const dt_args *a, int *code_p)
 {
     return a->form == DT_FORM_CONFIG_IMPORT     ? import_file(a)
-           : a->form == DT_FORM_CONFIG_TEMPLATE ? template(a)
+           : a->form == DT_FORM_CONFIG_TEMPLATE ? write_template(a)
                                                 : keys(a);
 }

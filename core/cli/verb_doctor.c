@@ -69,8 +69,8 @@ static void check_recording(dt_doctor *d, const dt_loader *l, const dt_host *hos
     dt_doctor_say(d, DT_VERDICT_PASS, "recording", "", "the one that comes with dtrain, in %s", path);
 }
 
-static void say_for_component(const dt_doctor_report *r, uint32_t verdict, const char *check, const char *finding,
-                              const char *remedy)
+static void report_for_component(const dt_doctor_report *r, uint32_t verdict, const char *check, const char *finding,
+                                 const char *remedy)
 {
     dt_doctor_say(r->priv, verdict <= DT_DOCTOR_FAIL ? (dt_verdict)verdict : DT_VERDICT_FAIL, check, remedy, "%s",
                   finding);
@@ -91,11 +91,11 @@ static void examine_plugin(void *user, const void *table, const dt_loaded_plugin
         own->examine(p->host, &(dt_doctor_report){.struct_size = sizeof(dt_doctor_report),
                                                   .priv = p->doctor,
                                                   .plugin_path = plugin->path,
-                                                  .say = say_for_component});
+                                                  .say = report_for_component});
     }
 }
 
-static void examine(dt_doctor *d, dt_session *s, const dt_args *a)
+static void examine_machine(dt_doctor *d, dt_session *s, const dt_args *a)
 {
     const char *run_dir = a->run_dir;
     const char *base = getenv("DTRAIN_RUN_DIR");
@@ -133,7 +133,7 @@ dt_status dt_verb_doctor(const dt_args *a, int *code_p)
         dt_json_str(&json, "version", PACKAGE_VERSION);
         dt_json_arr(&json, "checks");
     }
-    examine(&d, &s, a);
+    examine_machine(&d, &s, a);
     const uint32_t n_pass = d.n[DT_VERDICT_PASS], n_warn = d.n[DT_VERDICT_WARN], n_fail = d.n[DT_VERDICT_FAIL];
     if (a->json) {
         dt_json_end(&json, ']');

@@ -81,7 +81,7 @@ static dt_status evaluate(const dt_args *a, dt_session *s)
 }
 
 /* Weights of one phase judged as another: that may fit, but where it does not, it is the first thing to know. */
-static dt_status told_of_phase(const dt_args *a, const dt_session *s, dt_status st)
+static dt_status warn_of_phase(const dt_args *a, const dt_session *s, dt_status st)
 {
     dt_ckpt_info info;
     dt_error reason;
@@ -102,7 +102,7 @@ dt_status dt_verb_eval(const dt_args *a, int *code_p)
     DT_TRY(dt_eval_open(a, &s));
     dt_status st = evaluate(a, &s);
     if (st < 0) {
-        st = told_of_phase(a, &s, st);
+        st = warn_of_phase(a, &s, st);
     }
     dt_session_close(&s);
     return st;

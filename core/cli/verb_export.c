@@ -52,7 +52,8 @@ static void list_json(dt_json_out *o, const char *key, const dt_bundle *b, bool 
     dt_json_end(o, ']');
 }
 
-static dt_status tell(const dt_args *a, const format *f, const char *path, const dt_stage *s, const dt_bundle *b)
+static dt_status print_result(const dt_args *a, const format *f, const char *path, const dt_stage *s,
+                              const dt_bundle *b)
 {
     struct stat file = {.st_size = 0};
     dt_str text = {0};
@@ -134,7 +135,7 @@ static dt_status write_stage(const dt_args *a, const format *f, dt_stage *s, dt_
         st = write_interface(out, &t.interface);
     }
     if (st == DT_OK) {
-        st = tell(a, f, out, s, &t.bundle);
+        st = print_result(a, f, out, s, &t.bundle);
     }
     dt_stage_export_fini(&t);
     return st;

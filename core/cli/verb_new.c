@@ -47,7 +47,7 @@ static dt_status check_name(const char *name)
 }
 
 /* text with name for every "template" */
-static void fill(const char *text, const char *name, dt_str *out)
+static void fill_template(const char *text, const char *name, dt_str *out)
 {
     static const char word[] = "template";
     for (const char *hit = strstr(text, word); hit != NULL; hit = strstr(text, word)) {
@@ -62,7 +62,7 @@ static void fill(const char *text, const char *name, dt_str *out)
 static dt_status write_file(const char *dir, const char *name, const char *suffix, const char *from, const char *as)
 {
     dt_str text = {0}, path = {0};
-    fill(from, as, &text);
+    fill_template(from, as, &text);
     dt_str_addf(&path, "%s/%s%s", dir, name, suffix);
     const dt_status st = dt_fs_write_text(&path, &text);
     dt_str_fini(&text);

@@ -29,7 +29,7 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* Without --out: render.html beside what is shown. */
-static void place_of(const dt_args *a, dt_str *out)
+static void output_path(const dt_args *a, dt_str *out)
 {
     if (a->out != NULL) {
         dt_str_add(out, a->out);
@@ -40,7 +40,7 @@ static void place_of(const dt_args *a, dt_str *out)
 }
 
 /* One episode of one seed, on an instance that lives in this process, where it can be looked at. */
-static dt_status complete(const dt_args *a, dt_args *out, double *every_p)
+static dt_status complete_args(const dt_args *a, dt_args *out, double *every_p)
 {
     static const char *const set[] = {"env.isolation=thread", "env.instances=1", "env.workers=0",
                                       "evaluation.episodes=1"};
@@ -76,7 +76,7 @@ static dt_status choose_phase(const dt_session *s, int64_t *index_p)
     return DT_FAIL(DT_ECONFIG, "no phase here acts in an environment: there is no episode to show");
 }
 
-static dt_status collect(const dt_stage *stage, dt_film *film)
+static dt_status collect_frames(const dt_stage *stage, dt_film *film)
 {
     for (uint32_t i = 0; i < stage->results.n_pictures; i++) {
         const dt_result *r = &stage->results.picture[i];
@@ -139,7 +139,7 @@ static dt_status write_series(const dt_film *film, const char *folder)
     return st;
 }
 
-static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_film *film, const char *path)
+static dt_status print_result(const dt_args *a, const dt_stage *stage, const dt_film *film, const char *path)
 {
     dt_str text = {0};
     dt_json_out o = {.s = &text};
@@ -164,26 +164,26 @@ static dt_status tell(const dt_args *a, const dt_stage *stage, const dt_film *fi
     return st;
 }
 
-static dt_status draw(const dt_args *a, dt_stage *stage, const dt_str *path, dt_film *film)
+static dt_status draw_episode(const dt_args *a, dt_stage *stage, const dt_str *path, dt_film *film)
 {
     const char *to = dt_str_text(path);
     DT_TRY(dt_str_status(path));
-    DT_TRY(collect(stage, film));
+    DT_TRY(collect_frames(stage, film));
     DT_TRY(ends_with(to, ".html") ? write_html(a, stage, film, to) : write_series(film, to));
-    return tell(a, stage, film, to);
+    return print_result(a, stage, film, to);
 }
 
-static dt_status render(const dt_args *a, const dt_session *s, double every_s)
+static dt_status render_episode(const dt_args *a, const dt_session *s, double every_s)
 {
     dt_eval e;
     dt_film film = {0};
     dt_str path = {0};
     int64_t index = 0;
     DT_TRY(choose_phase(s, &index));
-    place_of(a, &path);
+    output_path(a, &path);
     dt_status st = dt_eval_run(s, index, a->word[0], every_s, &e);
     if (st == DT_OK) {
-        st = draw(a, e.stage, &path, &film);
+        st = draw_episode(a, e.stage, &path, &film);
     }
     dt_film_fini(&film);
     dt_eval_close(&e);
@@ -201,7 +201,7 @@ dt_status dt_verb_render(const dt_args *a, int *code_p)
         return DT_FAIL(DT_ECONFIG, "--out %s: an episode becomes FILE.html, or a folder of SVG files", a->out);
     }
     DT_TRY(a->out != NULL && ends_with(a->out, ".html") ? dt_cli_check_out(a->out) : DT_OK);
-    DT_TRY(complete(a, &full, &every_s));
+    DT_TRY(complete_args(a, &full, &every_s));
     dt_ckpt_run_config(a->word[0], &config);
     if (config.bytes == 0) {
         dt_str_fini(&config);
@@ -213,7 +213,7 @@ dt_status dt_verb_render(const dt_args *a, int *code_p)
     DT_TRY(st);
     st = dt_session_limit_counts(&s);
     if (st == DT_OK) {
-        st = render(&full, &s, every_s);
+        st = render_episode(&full, &s, every_s);
     }
     dt_session_close(&s);
     return st;

@@ -76,7 +76,7 @@ static dt_status parse_time(const char *text, double *out)
 
 /* A run that ends leaves a picture of itself; one without a step has nothing to show. What goes wrong here costs no
  * result and is a warning. */
-static void leave_report(dt_session *s, const char *run)
+static void write_report(dt_session *s, const char *run)
 {
     dt_report_opts o;
     dt_str path = {0};
@@ -165,7 +165,7 @@ static dt_status share_dir(const dt_session *s, dt_comm *c, dt_rundir **dir_p)
 }
 
 /* What a run's end means for the exit code, told to whoever started it. */
-static dt_status tell_end(const dt_args *a, const dt_run_desc *d, dt_status st, int *code_p)
+static dt_status report_end(const dt_args *a, const dt_run_desc *d, dt_status st, int *code_p)
 {
     const dt_rundir *dir = d->dir;
     char before[48], behind[512];
@@ -190,7 +190,7 @@ static dt_status tell_end(const dt_args *a, const dt_run_desc *d, dt_status st, 
     return DT_OK; /* said, and in the run's own logs */
 }
 
-static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run_desc *d, int *code_p)
+static dt_status run_phases(const dt_args *a, dt_session *s, const dt_resume *r, dt_run_desc *d, int *code_p)
 {
     dt_comm *c = d->processes;
     char init_path[PATH_MAX];
@@ -224,14 +224,14 @@ static dt_status run(const dt_args *a, dt_session *s, const dt_resume *r, dt_run
     d->stopped_p = &has_stopped;
     dt_signals_install();
     st = dt_run(d);
-    st = tell_end(a, d, st, code_p);
+    st = report_end(a, d, st, code_p);
     const bool is_refused = dt_exit_is_rejection(*code_p) && c == NULL;
     if (is_refused && dt_rundir_remove_unused(dir)) {
         has_begun = false;
     }
     if (has_begun && is_first) {
         dt_rundir_update_meta(dir, s, *code_p);
-        leave_report(s, dt_rundir_path(dir));
+        write_report(s, dt_rundir_path(dir));
     }
     dt_rundir_close(dir);
     return st;
@@ -284,7 +284,7 @@ static dt_status check_name(const char *name)
 
 /* A job whose launcher was killed takes a while to end, and a process that was killed a moment; who starts it again
  * does so at once. Then only is it looked at what there is to go on from, by all of its processes. */
-static dt_status await_end(const dt_args *a, dt_comm *c)
+static dt_status wait_for_end(const dt_args *a, dt_comm *c)
 {
     const bool is_named = a->resume != NULL && strcmp(a->resume, "auto") != 0;
     const char *path = is_named ? a->resume : a->run_dir;
@@ -322,7 +322,7 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
     dt_str config = {0};
     struct stat info;
     dt_comm *c = d->processes;
-    DT_TRY(await_end(a, c));
+    DT_TRY(wait_for_end(a, c));
     dt_status found = dt_resume_find(a, &r);
     if (c != NULL) {
         found = dt_comm_agree(c, found);
@@ -352,7 +352,7 @@ static dt_status open_and_run(const dt_args *a, dt_run_desc *d, int *code_p)
         st = dt_batch_choose(&s, c, dir_of(&b, r.run), d->max_steps);
     }
     if (st == DT_OK && !b.dry_run) {
-        st = run(&b, &s, &r, d, code_p);
+        st = run_phases(&b, &s, &r, d, code_p);
     } else if (st == DT_OK && (c == NULL || dt_comm_rank(c) == 0)) {
         st = plan(&b, &s, &r, d->max_steps);
     }

@@ -46,7 +46,7 @@ static void list_fini(list *l)
 }
 
 /* An interrupted run that --resume cannot go on with says so. */
-static void tell_damage(row *r)
+static void warn_of_damage(row *r)
 {
     uint32_t n = 0, damaged = 0;
     if (r->state.condition != DT_RUN_INTERRUPTED) {
@@ -85,7 +85,7 @@ static dt_status add(list *l, const char *path, const char *name)
     }
     r->state = s.state;
     dt_logbook_close(&s);
-    tell_damage(r);
+    warn_of_damage(r);
     return DT_OK;
 }
 
@@ -267,7 +267,7 @@ static bool has_ranks(const list *l)
 }
 
 /* Places that UTF-8 text takes on a terminal, a letter each. */
-static int places(const char *text)
+static int search_folders(const char *text)
 {
     int n = 0;
     for (; *text != '\0'; text++) {
@@ -284,7 +284,7 @@ static void print_table(const list *l)
     for (uint32_t i = 0; i < l->n; i++) {
         dt_mask(l->row[i].name, true); /* a line end in a folder's name would make up a row */
         dt_mask(l->row[i].state.error, true);
-        const int n = places(l->row[i].name);
+        const int n = search_folders(l->row[i].name);
         name = n > name ? n : name;
         describe_phase(&l->row[i].state, text, sizeof(text));
         phase = (int)strlen(text) > phase ? (int)strlen(text) : phase;
@@ -297,7 +297,7 @@ static void print_table(const list *l)
         const row *r = &l->row[i];
         const dt_run_state *s = &r->state;
         describe_state(s, text, sizeof(text));
-        dt_print("%s%*s  %-11s", r->name, name - places(r->name), "", text);
+        dt_print("%s%*s  %-11s", r->name, name - search_folders(r->name), "", text);
         if (r->why != NULL) {
             dt_print("  %s\n", r->why);
             continue;

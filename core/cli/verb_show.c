@@ -227,7 +227,7 @@ static void show_actions(const dt_env_spec *s, dt_json_out *json, dt_str *out)
 }
 
 /* Where n columns are: "5", "0-3", or "5, 13, ... 45". */
-static void place_text(const dt_column *c, char text[64])
+static void agents_text(const dt_column *c, char text[64])
 {
     const uint64_t last = c->first + (uint64_t)(c->n - 1) * c->stride;
     if (c->n == 1) {
@@ -248,7 +248,7 @@ static void show_columns(const dt_column *column, uint32_t n, const char *port, 
         if (strcmp(c->port, port) != 0) {
             continue;
         }
-        place_text(c, place);
+        agents_text(c, place);
         snprintf(range, sizeof(range), "%g to %g", c->low, c->high);
         dt_str_addf(out, "           %-14s %-19s %-9s %-11s %s\n", place, c->name, c->unit, range, c->meaning);
     }
@@ -484,7 +484,7 @@ static void find_section(void *user, const dt_verb_section *s)
     w->is_there = w->is_there || strcmp(s->name, w->name) == 0;
 }
 
-static dt_status show(const dt_args *a, dt_session *s, dt_str *out)
+static dt_status show_name(const dt_args *a, dt_session *s, dt_str *out)
 {
     DT_TRY(dt_session_open_config(a, s));
     dt_option_view v;
@@ -503,7 +503,7 @@ dt_status dt_verb_show(const dt_args *a, int *code_p)
 {
     dt_session s = {0};
     dt_str out = {0};
-    const dt_status st = show(a, &s, &out);
+    const dt_status st = show_name(a, &s, &out);
     if (st == DT_OK) {
         dt_print_text(dt_str_text(&out));
     }

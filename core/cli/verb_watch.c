@@ -21,7 +21,7 @@
 
 static const long EVERY_NS = 500000000L;
 
-static dt_watch_opts terminal(void)
+static dt_watch_opts open_terminal(void)
 {
     struct winsize w;
     const char *no_color = getenv("NO_COLOR");
@@ -71,10 +71,10 @@ static dt_status print_json(const dt_logbook *l)
 }
 
 /* Over what was drawn before: up as many lines as that had, and everything below away. */
-static dt_status draw(const dt_logbook *l, uint32_t *n_lines_p)
+static dt_status draw_screen(const dt_logbook *l, uint32_t *n_lines_p)
 {
     dt_str text = {0};
-    const dt_watch_opts o = terminal();
+    const dt_watch_opts o = open_terminal();
     dt_watch_text(l, &o, &text);
     const dt_status st = dt_str_status(&text);
     if (st == DT_OK) {
@@ -97,14 +97,14 @@ dt_status dt_verb_watch(const dt_args *a, int *code_p)
     dt_logbook l;
     uint32_t n_lines = 0;
     DT_TRY(dt_logbook_open(a->word[0], &l));
-    dt_status st = a->json ? print_json(&l) : draw(&l, &n_lines);
+    dt_status st = a->json ? print_json(&l) : draw_screen(&l, &n_lines);
     const bool is_live = !a->json && isatty(STDOUT_FILENO);
     while (st >= 0 && is_live && l.state.condition == DT_RUN_RUNNING) {
         const struct timespec pause = {.tv_nsec = EVERY_NS};
         nanosleep(&pause, NULL);
         st = dt_logbook_poll(&l);
         if (st == DT_OK) {
-            st = draw(&l, &n_lines);
+            st = draw_screen(&l, &n_lines);
         }
     }
     dt_logbook_close(&l);

@@ -33,7 +33,7 @@ static bool is_dropout(const dt_node *n)
 }
 
 /* Outputs alone, and which values they are made of. Dropout is the identity here, and its keys are not read. */
-static dt_status prune(maker *m)
+static dt_status prune_graph(maker *m)
 {
     m->old.n_losses = 0;
     dt_ir_keep_outputs(&m->old, false, m->d->outputs);
@@ -263,12 +263,12 @@ static dt_status add_nodes(maker *m)
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static dt_status make(maker *m)
+static dt_status make_bundle_graph(maker *m)
 {
     dt_bundle *b = m->b;
     const dt_bundle_desc *d = m->d;
     DT_TRY(dt_ir_copy(dt_ir_of(d->graph), &m->old));
-    DT_TRY(prune(m));
+    DT_TRY(prune_graph(m));
     b->ir.n_symbols = m->old.n_symbols;
     for (uint32_t i = 0; i < b->ir.n_symbols; i++) {
         b->ir.symbol[i] = dt_ir_string(&b->ir, m->old.symbol[i]);
@@ -289,7 +289,7 @@ dt_status dt_bundle_make(const dt_bundle_desc *d, dt_bundle *out_p)
 {
     dt_bundle b = {.n_inputs = 0};
     maker m = {.d = d, .b = &b};
-    const dt_status st = make(&m);
+    const dt_status st = make_bundle_graph(&m);
     dt_ir_fini(&m.old);
     dt_free(m.is_read);
     dt_free(m.now);

@@ -272,7 +272,7 @@ static void write_interface(const dt_stage *s, const dt_stage_export *t, dt_str 
     dt_json_end(&o, '}');
 }
 
-static void say(dt_stage_export *t, const char *key, const char *text)
+static void describe_failure(dt_stage_export *t, const char *key, const char *text)
 {
     if (text[0] != '\0') {
         t->pair[t->n_pairs][0] = key;
@@ -310,16 +310,16 @@ dt_status dt_export_from_stage(dt_stage *s, const dt_ckpt_info *info, dt_stage_e
         return st;
     }
     *out_p = t;
-    say(out_p, "producer", "dtrain " PACKAGE_VERSION);
-    say(out_p, DT_POLICY_FILE_PHASE, s->d.phase->desc.id);
-    say(out_p, DT_POLICY_FILE_ENVIRONMENT, s->env.comp != NULL ? s->env.comp->desc.id : "");
-    say(out_p, "models", dt_str_text(&out_p->models));
-    say(out_p, "interface", dt_str_text(&out_p->interface));
-    say(out_p, DT_POLICY_FILE_SETTINGS, dt_str_text(&out_p->settings));
+    describe_failure(out_p, "producer", "dtrain " PACKAGE_VERSION);
+    describe_failure(out_p, DT_POLICY_FILE_PHASE, s->d.phase->desc.id);
+    describe_failure(out_p, DT_POLICY_FILE_ENVIRONMENT, s->env.comp != NULL ? s->env.comp->desc.id : "");
+    describe_failure(out_p, "models", dt_str_text(&out_p->models));
+    describe_failure(out_p, "interface", dt_str_text(&out_p->interface));
+    describe_failure(out_p, DT_POLICY_FILE_SETTINGS, dt_str_text(&out_p->settings));
     if (info != NULL) {
         snprintf(out_p->step, sizeof(out_p->step), "%llu", (unsigned long long)info->step);
-        say(out_p, "step", out_p->step);
-        say(out_p, "weights_hash", info->weights_hash);
+        describe_failure(out_p, "step", out_p->step);
+        describe_failure(out_p, "weights_hash", info->weights_hash);
     }
     out_p->bundle.metadata = (const char *const(*)[2])out_p->pair;
     out_p->bundle.n_metadata = out_p->n_pairs;

@@ -354,7 +354,7 @@ static const char *spell_graph_qk(const speller *s)
 /* ---- recurrent layers -------------------------------------------------------------------------------------------- */
 
 /* x [S, n H] into n parts */
-static void parts(const speller *s, const char *x, uint32_t n, const char **out)
+static void split_parts(const speller *s, const char *x, uint32_t n, const char **out)
 {
     dt_onnx_int(s->o, "axis", -1);
     dt_onnx_int(s->o, "num_outputs", n);
@@ -395,7 +395,7 @@ static const char *spell_lstm(const speller *s)
     for (int64_t t = 0; t < extent(shape(s, 0), 0); t++) {
         const char *gate[GATES], *x = at(s, s->in[0], t);
         const char *present = present_at(s, s->n->n_in > 2 ? s->in[2] : NULL, t);
-        parts(s, h != NULL ? recur(s, h, s->in[1], x) : x, GATES, gate);
+        split_parts(s, h != NULL ? recur(s, h, s->in[1], x) : x, GATES, gate);
         const char *now = two(s, "Mul", one(s, "Sigmoid", gate[I]), one(s, "Tanh", gate[G]));
         if (c != NULL) {
             now = two(s, "Add", now, two(s, "Mul", one(s, "Sigmoid", gate[F]), c));
@@ -415,8 +415,8 @@ static const char *spell_gru(const speller *s)
     for (int64_t t = 0; t < extent(shape(s, 0), 0); t++) {
         const char *x[GATES], *u[GATES];
         const char *present = present_at(s, s->n->n_in > 3 ? s->in[3] : NULL, t);
-        parts(s, at(s, s->in[0], t), GATES, x);
-        parts(s, h != NULL ? recur(s, h, s->in[1], s->in[2]) : s->in[2], GATES, u);
+        split_parts(s, at(s, s->in[0], t), GATES, x);
+        split_parts(s, h != NULL ? recur(s, h, s->in[1], s->in[2]) : s->in[2], GATES, u);
         const char *r = one(s, "Sigmoid", two(s, "Add", x[R], u[R]));
         const char *z = one(s, "Sigmoid", two(s, "Add", x[Z], u[Z]));
         const char *n = one(s, "Tanh", two(s, "Add", x[N], two(s, "Mul", r, u[N])));

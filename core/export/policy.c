@@ -108,7 +108,7 @@ static void describe(dt_policy *p)
 }
 
 /* n * bytes fits: of inputs and places dt_policy_check has seen to that, the rest is bounded */
-static char *take(dt_policy *p, size_t *at, size_t n, size_t bytes)
+static char *read_inputs(dt_policy *p, size_t *at, size_t n, size_t bytes)
 {
     char *start = p->memory != NULL ? p->memory + *at : NULL;
     *at += (n * bytes + 63) / 64 * 64;
@@ -116,22 +116,22 @@ static char *take(dt_policy *p, size_t *at, size_t n, size_t bytes)
 }
 
 /* Twice: to count, and to hand out. */
-static dt_status lay_out(dt_policy *p)
+static dt_status lay_out_memory(dt_policy *p)
 {
     const dt_policy_info *x = &p->info;
     size_t at = 0;
     for (int pass = 0; pass < 2; pass++) {
         at = 0;
-        p->row = (int32_t *)(void *)take(p, &at, x->places, sizeof(*p->row));
-        p->age = (uint32_t *)(void *)take(p, &at, x->places, sizeof(*p->age));
-        p->acted = (uint8_t *)take(p, &at, x->places, 1);
-        p->mask = (uint8_t *)take(p, &at, x->n_choices, 1);
-        p->act_i = (int32_t *)(void *)take(p, &at, x->n_heads, sizeof(*p->act_i));
-        p->act_f = (float *)(void *)take(p, &at, 2 * (size_t)x->n_continuous, sizeof(*p->act_f));
+        p->row = (int32_t *)(void *)read_inputs(p, &at, x->places, sizeof(*p->row));
+        p->age = (uint32_t *)(void *)read_inputs(p, &at, x->places, sizeof(*p->age));
+        p->acted = (uint8_t *)read_inputs(p, &at, x->places, 1);
+        p->mask = (uint8_t *)read_inputs(p, &at, x->n_choices, 1);
+        p->act_i = (int32_t *)(void *)read_inputs(p, &at, x->n_heads, sizeof(*p->act_i));
+        p->act_f = (float *)(void *)read_inputs(p, &at, 2 * (size_t)x->n_continuous, sizeof(*p->act_f));
         for (uint32_t i = 0; i < p->f.n_inputs; i++) {
             const dt_policy_input *d = &p->facts.input[i];
-            p->feed[i].room = d->room_bytes > 0 ? take(p, &at, d->room_bytes, 1) : NULL;
-            p->feed[i].memory = d->memory_bytes > 0 ? (float *)(void *)take(p, &at, d->memory_bytes, 1) : NULL;
+            p->feed[i].room = d->room_bytes > 0 ? read_inputs(p, &at, d->room_bytes, 1) : NULL;
+            p->feed[i].memory = d->memory_bytes > 0 ? (float *)(void *)read_inputs(p, &at, d->memory_bytes, 1) : NULL;
         }
         if (pass == 0) {
             p->memory = dt_alloc(at);
@@ -143,7 +143,7 @@ static dt_status lay_out(dt_policy *p)
     return DT_OK;
 }
 
-static dt_status compile(dt_policy *p)
+static dt_status compile_plan(dt_policy *p)
 {
     const dt_plan_desc d = {.lane = DT_LANE_CPU, .reuse = true, .fuse = true, .outputs_only = true, .cap = p->f.most};
     DT_TRY(dt_plan_compile(p->f.graph, &d, &p->plan));
@@ -167,11 +167,11 @@ static dt_status prepare(dt_policy *p)
 {
     DT_TRY(dt_policy_check(&p->f, &p->facts));
     describe(p);
-    DT_TRY(lay_out(p));
-    return compile(p);
+    DT_TRY(lay_out_memory(p));
+    return compile_plan(p);
 }
 
-static dt_status tell(dt_status st, char *message, size_t bytes)
+static dt_status copy_error(dt_status st, char *message, size_t bytes)
 {
     if (message != NULL && bytes > 0) {
         snprintf(message, bytes, "%s", dt_error_text());
@@ -204,14 +204,14 @@ static dt_status load(const void *bytes, size_t n_bytes, const char *name, dt_po
 dt_status dt_policy_load(const char *path, dt_policy **out_p, char *message, size_t message_bytes)
 {
     const dt_status st = load(NULL, 0, path, out_p);
-    return st < 0 ? tell(st, message, message_bytes) : DT_OK;
+    return st < 0 ? copy_error(st, message, message_bytes) : DT_OK;
 }
 
 dt_status dt_policy_load_bytes(const void *bytes, size_t n_bytes, const char *name, dt_policy **out_p, char *message,
                                size_t message_bytes)
 {
     const dt_status st = load(bytes, n_bytes, name, out_p);
-    return st < 0 ? tell(st, message, message_bytes) : DT_OK;
+    return st < 0 ? copy_error(st, message, message_bytes) : DT_OK;
 }
 
 void dt_policy_free(dt_policy *p)
@@ -242,7 +242,7 @@ static bool is_seen(const dt_policy_io *io, uint32_t a)
     return io->alive == NULL || io->alive[a] != 0 || (io->truncated != NULL && io->truncated[a] != 0);
 }
 
-static bool acts(const dt_policy_io *io, uint32_t a)
+static bool is_actor(const dt_policy_io *io, uint32_t a)
 {
     return io->alive == NULL || io->alive[a] != 0;
 }
@@ -318,7 +318,7 @@ static dt_status check_index(const dt_policy *p, const dt_policy_io *io, uint32_
 }
 
 /* Rows of places that are seen, together; indices of places become those of rows. */
-static void *put_rows(const dt_policy *p, const dt_policy_io *io, uint32_t input)
+static void *write_rows(const dt_policy *p, const dt_policy_io *io, uint32_t input)
 {
     const dt_policy_input *d = &p->facts.input[input];
     char *room = p->feed[input].room;
@@ -346,7 +346,7 @@ static void *put_rows(const dt_policy *p, const dt_policy_io *io, uint32_t input
 }
 
 /* [T,rows,...] of rows that are [T,...] */
-static void *put_steps(const dt_policy *p, const dt_policy_io *io, uint32_t input)
+static void *write_steps(const dt_policy *p, const dt_policy_io *io, uint32_t input)
 {
     const dt_policy_input *d = &p->facts.input[input];
     char *room = p->feed[input].room;
@@ -368,7 +368,7 @@ static void *put_steps(const dt_policy *p, const dt_policy_io *io, uint32_t inpu
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static void remember(dt_policy *p, const dt_policy_io *io)
+static void keep_history(dt_policy *p, const dt_policy_io *io)
 {
     const uint32_t W = p->info.window, places = p->info.places;
     const size_t now = p->steps % W;
@@ -385,15 +385,15 @@ static void remember(dt_policy *p, const dt_policy_io *io)
     p->steps++;
 }
 
-static void forget_absent(dt_policy *p, const dt_policy_io *io)
+static void reset_absent(dt_policy *p, const dt_policy_io *io)
 {
     for (uint32_t a = 0; a < p->info.places; a++) {
-        p->acted[a] = a < io->n_places && acts(io, a);
+        p->acted[a] = a < io->n_places && is_actor(io, a);
     }
 }
 
 /* [W,A,D], or [W,A] of ones where d has no memory; oldest first, zeros before the agent came */
-static void *put_history(const dt_policy *p, const dt_policy_io *io, uint32_t input)
+static void *write_history(const dt_policy *p, const dt_policy_io *io, uint32_t input)
 {
     const feed *d = &p->feed[input];
     const size_t row_bytes = p->facts.input[input].row_bytes;
@@ -420,7 +420,7 @@ static void *put_history(const dt_policy *p, const dt_policy_io *io, uint32_t in
     return d->room;
 }
 
-static void *put_mask(const dt_policy *p, const dt_policy_io *io, const feed *d)
+static void *write_mask(const dt_policy *p, const dt_policy_io *io, const feed *d)
 {
     const size_t M = p->info.n_choices;
     float *out = (float *)(void *)d->room;
@@ -436,23 +436,23 @@ static void *put_mask(const dt_policy *p, const dt_policy_io *io, const feed *d)
 
 /* ---- act --------------------------------------------------------------------------------------------------------- */
 
-static dt_status run(dt_policy *p, const dt_policy_io *io)
+static dt_status run_plan(dt_policy *p, const dt_policy_io *io)
 {
     static const dt_kernel_run how = {.training = 0};
     for (uint32_t i = 0; i < p->f.n_inputs; i++) {
         switch (p->f.input[i].kind) {
         case DT_BUNDLE_HISTORY:
         case DT_BUNDLE_PRESENT:
-            p->field[i] = put_history(p, io, i);
+            p->field[i] = write_history(p, io, i);
             break;
         case DT_BUNDLE_STEPS:
-            p->field[i] = put_steps(p, io, i);
+            p->field[i] = write_steps(p, io, i);
             break;
         case DT_BUNDLE_MASK:
-            p->field[i] = put_mask(p, io, &p->feed[i]);
+            p->field[i] = write_mask(p, io, &p->feed[i]);
             break;
         default:
-            p->field[i] = put_rows(p, io, i);
+            p->field[i] = write_rows(p, io, i);
             break;
         }
     }
@@ -467,7 +467,7 @@ static const float *row_of(const dt_policy *p, int o, size_t row, size_t items)
     return v == NULL ? NULL : (const float *)v->data + (v->rank == 1 ? 0 : row * items);
 }
 
-static dt_status choose(dt_policy *p, const dt_policy_io *io, uint32_t a)
+static dt_status choose_actions(dt_policy *p, const dt_policy_io *io, uint32_t a)
 {
     const dt_policy_info *x = &p->info;
     const size_t row = (size_t)p->row[a], H = x->n_heads, C = x->n_continuous, M = x->n_choices;
@@ -510,7 +510,7 @@ static dt_status choose(dt_policy *p, const dt_policy_io *io, uint32_t a)
     return DT_OK;
 }
 
-static dt_status act(dt_policy *p, const dt_policy_io *io)
+static dt_status act_once(dt_policy *p, const dt_policy_io *io)
 {
     const dt_policy_info *x = &p->info;
     DT_TRY(check_sizes(p, io));
@@ -523,8 +523,8 @@ static dt_status act(dt_policy *p, const dt_policy_io *io)
         }
     }
     if (x->window > 1) {
-        remember(p, io);
-        forget_absent(p, io);
+        keep_history(p, io);
+        reset_absent(p, io);
     }
     if (x->n_heads > 0) {
         memset(io->act_i, 0, (size_t)io->n_places * x->n_heads * sizeof(*io->act_i));
@@ -535,17 +535,17 @@ static dt_status act(dt_policy *p, const dt_policy_io *io)
     if (io->report != NULL) {
         memset(io->report, 0, io->n_places);
     }
-    DT_TRY(p->n_rows > 0 ? run(p, io) : DT_OK);
+    DT_TRY(p->n_rows > 0 ? run_plan(p, io) : DT_OK);
     for (uint32_t a = 0; a < io->n_places; a++) {
-        DT_TRY(acts(io, a) ? choose(p, io, a) : DT_OK);
+        DT_TRY(is_actor(io, a) ? choose_actions(p, io, a) : DT_OK);
     }
     return DT_OK;
 }
 
 dt_status dt_policy_act(dt_policy *p, const dt_policy_io *io, char *message, size_t message_bytes)
 {
-    const dt_status st = act(p, io);
-    return st < 0 ? tell(st, message, message_bytes) : DT_OK;
+    const dt_status st = act_once(p, io);
+    return st < 0 ? copy_error(st, message, message_bytes) : DT_OK;
 }
 
 const float *dt_policy_output(const dt_policy *p, const char *name, int64_t *dim, uint32_t *rank_p)

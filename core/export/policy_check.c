@@ -165,7 +165,7 @@ static dt_status check_made(const checker *c, uint32_t i, const dt_shape *s)
 }
 
 /* Room for its rows, where they are put together or change; what a step keeps of them. */
-static dt_status count_room(checker *c, uint32_t i)
+static dt_status count_arena(checker *c, uint32_t i)
 {
     const dt_bundle_input *x = &c->f->input[i];
     dt_policy_input *d = &c->out->input[i];
@@ -198,7 +198,7 @@ static dt_status check_inputs(checker *c)
     }
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         DT_TRY(check_made(c, i, &shape[i]));
-        DT_TRY(count_room(c, i));
+        DT_TRY(count_arena(c, i));
     }
     return DT_OK;
 }

@@ -133,7 +133,7 @@ static void write_export(const dt_bundle *b, dt_str *out)
     dt_json_end(&o, '}');
 }
 
-static void put_tensor(dt_st_tensor *t, const char *name, const int64_t *dim, uint32_t n_dims, const float *data)
+static void write_tensor(dt_st_tensor *t, const char *name, const int64_t *dim, uint32_t n_dims, const float *data)
 {
     *t = (dt_st_tensor){.name = name, .dtype = DT_ST_F32, .n_dims = n_dims, .data = data};
     memcpy(t->dim, dim, n_dims * sizeof(*dim));
@@ -151,11 +151,11 @@ static dt_status write_file(const dt_bundle *b, const char *text, const char *pa
         return DT_FAIL(DT_ENOMEM, "out of memory to write %s", path);
     }
     for (; n < b->n_tensors; n++) {
-        put_tensor(&t[n], b->tensor[n].name, b->tensor[n].dim, b->tensor[n].n_dims, b->tensor[n].data);
+        write_tensor(&t[n], b->tensor[n].name, b->tensor[n].dim, b->tensor[n].n_dims, b->tensor[n].data);
     }
     if (C > 0) {
-        put_tensor(&t[n++], "actions.low", &C, 1, b->actions.low);
-        put_tensor(&t[n++], "actions.high", &C, 1, b->actions.high);
+        write_tensor(&t[n++], "actions.low", &C, 1, b->actions.low);
+        write_tensor(&t[n++], "actions.high", &C, 1, b->actions.high);
     }
     for (uint32_t i = 0; i < b->n_metadata; i++) {
         pair[i][0] = b->metadata[i][0];

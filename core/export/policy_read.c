@@ -46,7 +46,7 @@ static const char *keep(dt_policy_file *f, const char *text)
     return copy;
 }
 
-static dt_status keep_text(dt_policy_file *f, const char *text, const char **out_p)
+static dt_status copy_text(dt_policy_file *f, const char *text, const char **out_p)
 {
     *out_p = keep(f, text);
     return *out_p != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the text \"%s\"", text);
@@ -54,27 +54,27 @@ static dt_status keep_text(dt_policy_file *f, const char *text, const char **out
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
-static dt_status expect(reader *r, const dt_json_token *t, dt_json_kind kind, const char *what)
+static dt_status expect_token(reader *r, const dt_json_token *t, dt_json_kind kind, const char *what)
 {
     return t->kind == kind ? DT_OK : dt_json_fail(r->j, "expected %s", what);
 }
 
-static dt_status next(reader *r, dt_json_kind kind, const char *what, dt_json_token *t)
+static dt_status next_token(reader *r, dt_json_kind kind, const char *what, dt_json_token *t)
 {
     DT_TRY(dt_json_next(r->j, t));
-    return expect(r, t, kind, what);
+    return expect_token(r, t, kind, what);
 }
 
-static dt_status take_text(reader *r, const char **out_p)
+static dt_status read_text(reader *r, const char **out_p)
 {
     dt_json_token t;
-    DT_TRY(next(r, DT_JSON_STRING, "a text", &t));
-    return keep_text(r->f, t.text, out_p);
+    DT_TRY(next_token(r, DT_JSON_STRING, "a text", &t));
+    return copy_text(r->f, t.text, out_p);
 }
 
 static dt_status integer(reader *r, const dt_json_token *t, int64_t low, int64_t high, int64_t *out_p)
 {
-    DT_TRY(expect(r, t, DT_JSON_NUMBER, "a whole number"));
+    DT_TRY(expect_token(r, t, DT_JSON_NUMBER, "a whole number"));
     if (!t->is_integer || t->integer < low || t->integer > high) {
         return dt_json_fail(r->j, "%s is not a whole number in [%lld, %lld]", t->text, (long long)low, (long long)high);
     }
@@ -82,14 +82,14 @@ static dt_status integer(reader *r, const dt_json_token *t, int64_t low, int64_t
     return DT_OK;
 }
 
-static dt_status take_integer(reader *r, int64_t low, int64_t high, int64_t *out_p)
+static dt_status read_integer(reader *r, int64_t low, int64_t high, int64_t *out_p)
 {
     dt_json_token t;
     DT_TRY(dt_json_next(r->j, &t));
     return integer(r, &t, low, high, out_p);
 }
 
-static dt_status take_bool(reader *r, bool *out_p)
+static dt_status read_bool(reader *r, bool *out_p)
 {
     dt_json_token t;
     DT_TRY(dt_json_next(r->j, &t));
@@ -110,16 +110,16 @@ static dt_status next_key(reader *r, char *key, size_t n)
 }
 
 /* What a room below refuses is refused as a part of the file, at this place of it. */
-static dt_status damaged(reader *r, dt_status st)
+static dt_status fail_damaged(reader *r, dt_status st)
 {
     return st < 0 && st != DT_ENOMEM ? dt_json_fail(r->j, "%s", dt_error_text()) : st;
 }
 
 /* A list: take gets the first token of each element. */
-static dt_status each(reader *r, dt_status (*take)(reader *r, const dt_json_token *first))
+static dt_status read_each(reader *r, dt_status (*take)(reader *r, const dt_json_token *first))
 {
     dt_json_token t;
-    DT_TRY(next(r, DT_JSON_ARRAY, "a list", &t));
+    DT_TRY(next_token(r, DT_JSON_ARRAY, "a list", &t));
     for (;;) {
         DT_TRY(dt_json_next(r->j, &t));
         if (t.kind == DT_JSON_ARRAY_END) {
@@ -141,11 +141,11 @@ static int32_t find_symbol(const dt_policy_file *f, const char *name)
     return -1;
 }
 
-static dt_status take_symbol(reader *r, const dt_json_token *first)
+static dt_status read_symbol(reader *r, const dt_json_token *first)
 {
     dt_policy_file *f = r->f;
     char key[32];
-    DT_TRY(expect(r, first, DT_JSON_OBJECT, "an object"));
+    DT_TRY(expect_token(r, first, DT_JSON_OBJECT, "an object"));
     if (f->n_symbols == DT_GRAPH_MAX_SYMBOLS) {
         return dt_json_fail(r->j, "more than %d symbols", DT_GRAPH_MAX_SYMBOLS);
     }
@@ -154,9 +154,9 @@ static dt_status take_symbol(reader *r, const dt_json_token *first)
     DT_TRY(next_key(r, key, sizeof(key)));
     while (key[0] != '\0') {
         if (strcmp(key, "name") == 0) {
-            DT_TRY(take_text(r, name));
+            DT_TRY(read_text(r, name));
         } else if (strcmp(key, "most") == 0) {
-            DT_TRY(take_integer(r, 0, INT32_MAX, most));
+            DT_TRY(read_integer(r, 0, INT32_MAX, most));
         } else {
             DT_TRY(dt_json_skip(r->j));
         }
@@ -169,7 +169,7 @@ static dt_status take_symbol(reader *r, const dt_json_token *first)
     return DT_OK;
 }
 
-static dt_status take_kind(reader *r, dt_bundle_kind *out_p)
+static dt_status read_kind(reader *r, dt_bundle_kind *out_p)
 {
     static const char *const name[] = {[DT_BUNDLE_GIVEN] = "given",
                                        [DT_BUNDLE_HISTORY] = "history",
@@ -177,7 +177,7 @@ static dt_status take_kind(reader *r, dt_bundle_kind *out_p)
                                        [DT_BUNDLE_MASK] = "mask",
                                        [DT_BUNDLE_STEPS] = "steps"};
     dt_json_token t;
-    DT_TRY(next(r, DT_JSON_STRING, "a kind", &t));
+    DT_TRY(next_token(r, DT_JSON_STRING, "a kind", &t));
     for (int k = DT_BUNDLE_GIVEN; k <= DT_BUNDLE_STEPS; k++) {
         if (strcmp(t.text, name[k]) == 0) {
             *out_p = (dt_bundle_kind)k;
@@ -187,10 +187,10 @@ static dt_status take_kind(reader *r, dt_bundle_kind *out_p)
     return dt_json_fail(r->j, "kind \"%s\" is not one of given, history, present, mask, steps", t.text);
 }
 
-static dt_status take_dtype(reader *r, uint32_t *out_p)
+static dt_status read_dtype(reader *r, uint32_t *out_p)
 {
     dt_json_token t;
-    DT_TRY(next(r, DT_JSON_STRING, "a dtype", &t));
+    DT_TRY(next_token(r, DT_JSON_STRING, "a dtype", &t));
     for (uint32_t d = DT_F32; d <= DT_U8; d++) {
         if (strcmp(t.text, dt_dtype_name(d)) == 0) {
             *out_p = d;
@@ -200,10 +200,10 @@ static dt_status take_dtype(reader *r, uint32_t *out_p)
     return dt_json_fail(r->j, "dtype \"%s\" is unknown", t.text);
 }
 
-static dt_status take_of(reader *r, int32_t *out_p)
+static dt_status read_of(reader *r, int32_t *out_p)
 {
     dt_json_token t;
-    DT_TRY(next(r, DT_JSON_STRING, "the name of an input", &t));
+    DT_TRY(next_token(r, DT_JSON_STRING, "the name of an input", &t));
     for (uint32_t i = 0; i < r->f->n_inputs; i++) {
         if (strcmp(r->f->input[i].name, t.text) == 0) {
             *out_p = (int32_t)i;
@@ -213,11 +213,11 @@ static dt_status take_of(reader *r, int32_t *out_p)
     return dt_json_fail(r->j, "there is no input \"%s\" before this one", t.text);
 }
 
-static dt_status take_input(reader *r, const dt_json_token *first)
+static dt_status read_input(reader *r, const dt_json_token *first)
 {
     dt_policy_file *f = r->f;
     char key[32];
-    DT_TRY(expect(r, first, DT_JSON_OBJECT, "an object"));
+    DT_TRY(expect_token(r, first, DT_JSON_OBJECT, "an object"));
     if (f->n_inputs == DT_BUNDLE_MAX_INPUTS) {
         return dt_json_fail(r->j, "more than %d inputs", DT_BUNDLE_MAX_INPUTS);
     }
@@ -225,20 +225,20 @@ static dt_status take_input(reader *r, const dt_json_token *first)
     DT_TRY(next_key(r, key, sizeof(key)));
     while (key[0] != '\0') {
         if (strcmp(key, "name") == 0) {
-            DT_TRY(take_text(r, &x.name));
+            DT_TRY(read_text(r, &x.name));
         } else if (strcmp(key, "dims") == 0) {
-            DT_TRY(take_text(r, &x.dims));
+            DT_TRY(read_text(r, &x.dims));
         } else if (strcmp(key, "dtype") == 0) {
-            DT_TRY(take_dtype(r, &x.dtype));
+            DT_TRY(read_dtype(r, &x.dtype));
         } else if (strcmp(key, "kind") == 0) {
-            DT_TRY(take_kind(r, &x.kind));
+            DT_TRY(read_kind(r, &x.kind));
         } else if (strcmp(key, "read") == 0) {
-            DT_TRY(take_bool(r, &x.is_read));
+            DT_TRY(read_bool(r, &x.is_read));
         } else if (strcmp(key, "of") == 0) {
-            DT_TRY(take_of(r, &x.of));
+            DT_TRY(read_of(r, &x.of));
         } else if (strcmp(key, "counts") == 0) {
             const char *symbol = NULL;
-            DT_TRY(take_text(r, &symbol));
+            DT_TRY(read_text(r, &symbol));
             x.index_of = find_symbol(f, symbol);
             if (x.index_of < 0) {
                 return dt_json_fail(r->j, "it counts rows of \"%s\", which is not a symbol before it", symbol);
@@ -256,7 +256,7 @@ static dt_status take_input(reader *r, const dt_json_token *first)
     return DT_OK;
 }
 
-static dt_status take_head(reader *r, const dt_json_token *first)
+static dt_status read_head(reader *r, const dt_json_token *first)
 {
     int64_t n = 0;
     DT_TRY(integer(r, first, 1, INT32_MAX, &n));
@@ -268,10 +268,10 @@ static dt_status take_head(reader *r, const dt_json_token *first)
 }
 
 /* "<role>.<name>", which the table wants in two parts */
-static dt_status take_tensor(reader *r, const dt_json_token *first)
+static dt_status read_tensor(reader *r, const dt_json_token *first)
 {
     char role[64];
-    DT_TRY(expect(r, first, DT_JSON_STRING, "the name of a tensor"));
+    DT_TRY(expect_token(r, first, DT_JSON_STRING, "the name of a tensor"));
     const dt_st_tensor *s = dt_safetensors_find(r->file, first->text);
     const size_t n = strcspn(first->text, ".");
     if (s == NULL || s->dtype != DT_ST_F32 || s->n_dims < 1 || s->n_dims > 4 || first->text[n] == '\0' ||
@@ -283,7 +283,8 @@ static dt_status take_tensor(reader *r, const dt_json_token *first)
         return dt_json_fail(r->j, "more than %d tensors", MAX_TENSORS);
     }
     snprintf(role, sizeof(role), "%.*s", (int)n, first->text);
-    return damaged(r, dt_param_table_add(&r->f->params, role, first->text + n + 1, s->dim, s->n_dims, DT_INIT_ZERO, 0));
+    return fail_damaged(
+        r, dt_param_table_add(&r->f->params, role, first->text + n + 1, s->dim, s->n_dims, DT_INIT_ZERO, 0));
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
@@ -315,7 +316,7 @@ static dt_status begin_graph(reader *r)
                              .n_fields = f->n_inputs,
                              .field = f->port,
                              .params = &f->params};
-    DT_TRY(damaged(r, dt_graph_create(&d, &f->graph)));
+    DT_TRY(fail_damaged(r, dt_graph_create(&d, &f->graph)));
     const dt_graph_api *api = f->graph->api;
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         DT_TRY(add_value(r, api->input(f->graph, f->input[i].name)));
@@ -324,7 +325,7 @@ static dt_status begin_graph(reader *r)
         DT_TRY(add_value(r, api->param(f->graph, f->params.param[i].name)));
     }
     r->has_graph = true;
-    return damaged(r, api->status(f->graph));
+    return fail_damaged(r, api->status(f->graph));
 }
 
 typedef struct node {
@@ -333,10 +334,10 @@ typedef struct node {
     dt_attr attr;
 } node;
 
-static dt_status take_op(reader *r, node *n)
+static dt_status read_op(reader *r, node *n)
 {
     dt_json_token t;
-    DT_TRY(next(r, DT_JSON_STRING, "the name of an op", &t));
+    DT_TRY(next_token(r, DT_JSON_STRING, "the name of an op", &t));
     for (n->op = 1; n->op < DT_OP_PUBLIC_END; n->op++) {
         if (strcmp(dt_op_name(n->op), t.text) == 0) {
             return DT_OK;
@@ -353,10 +354,10 @@ static dt_status value_at(reader *r, const dt_json_token *t, dt_tensor **out_p)
     return *out_p != NULL ? DT_OK : dt_json_fail(r->j, "value %lld is private to the node that makes it", (long long)v);
 }
 
-static dt_status take_operands(reader *r, node *n)
+static dt_status read_operands(reader *r, node *n)
 {
     dt_json_token t;
-    DT_TRY(next(r, DT_JSON_ARRAY, "a list", &t));
+    DT_TRY(next_token(r, DT_JSON_ARRAY, "a list", &t));
     for (;;) {
         DT_TRY(dt_json_next(r->j, &t));
         if (t.kind == DT_JSON_ARRAY_END) {
@@ -372,11 +373,11 @@ static dt_status take_operands(reader *r, node *n)
     }
 }
 
-static dt_status take_attributes(reader *r, node *n, bool is_integer)
+static dt_status read_attributes(reader *r, node *n, bool is_integer)
 {
     enum { MOST = 4 };
     dt_json_token t;
-    DT_TRY(next(r, DT_JSON_ARRAY, "a list", &t));
+    DT_TRY(next_token(r, DT_JSON_ARRAY, "a list", &t));
     for (uint32_t k = 0;; k++) {
         DT_TRY(dt_json_next(r->j, &t));
         if (t.kind == DT_JSON_ARRAY_END) {
@@ -390,7 +391,7 @@ static dt_status take_attributes(reader *r, node *n, bool is_integer)
         } else if (t.kind == DT_JSON_STRING && (strcmp(t.text, "inf") == 0 || strcmp(t.text, "-inf") == 0)) {
             n->attr.f[k] = t.text[0] == '-' ? -INFINITY : INFINITY;
         } else {
-            DT_TRY(expect(r, &t, DT_JSON_NUMBER, "a number"));
+            DT_TRY(expect_token(r, &t, DT_JSON_NUMBER, "a number"));
             n->attr.f[k] = t.number;
         }
     }
@@ -411,19 +412,19 @@ static dt_status record_node(reader *r, const node *n)
     return api->status(g);
 }
 
-static dt_status take_node(reader *r, const dt_json_token *first)
+static dt_status read_node(reader *r, const dt_json_token *first)
 {
     node n = {.op = 0};
     char key[32];
-    DT_TRY(expect(r, first, DT_JSON_OBJECT, "an object"));
+    DT_TRY(expect_token(r, first, DT_JSON_OBJECT, "an object"));
     DT_TRY(next_key(r, key, sizeof(key)));
     while (key[0] != '\0') {
         if (strcmp(key, "op") == 0) {
-            DT_TRY(take_op(r, &n));
+            DT_TRY(read_op(r, &n));
         } else if (strcmp(key, "in") == 0) {
-            DT_TRY(take_operands(r, &n));
+            DT_TRY(read_operands(r, &n));
         } else if (strcmp(key, "i") == 0 || strcmp(key, "f") == 0) {
-            DT_TRY(take_attributes(r, &n, key[0] == 'i'));
+            DT_TRY(read_attributes(r, &n, key[0] == 'i'));
         } else {
             return dt_json_fail(r->j, "a node has no \"%s\"", key);
         }
@@ -438,16 +439,16 @@ static dt_status take_node(reader *r, const dt_json_token *first)
                : st;
 }
 
-static dt_status take_output(reader *r, const dt_json_token *first)
+static dt_status read_output(reader *r, const dt_json_token *first)
 {
     char key[32];
     const char *name = NULL;
     dt_tensor *value = NULL;
-    DT_TRY(expect(r, first, DT_JSON_OBJECT, "an object"));
+    DT_TRY(expect_token(r, first, DT_JSON_OBJECT, "an object"));
     DT_TRY(next_key(r, key, sizeof(key)));
     while (key[0] != '\0') {
         if (strcmp(key, "name") == 0) {
-            DT_TRY(take_text(r, &name));
+            DT_TRY(read_text(r, &name));
         } else if (strcmp(key, "value") == 0) {
             dt_json_token t;
             DT_TRY(dt_json_next(r->j, &t));
@@ -463,29 +464,29 @@ static dt_status take_output(reader *r, const dt_json_token *first)
     if (dt_ir_of(r->f->graph)->n_outputs == MAX_OUTPUTS) {
         return dt_json_fail(r->j, "more than %d outputs", MAX_OUTPUTS);
     }
-    return damaged(r, r->f->graph->api->output(r->f->graph, name, value));
+    return fail_damaged(r, r->f->graph->api->output(r->f->graph, name, value));
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static dt_status take_version(reader *r)
+static dt_status read_version(reader *r)
 {
     int64_t version = 0;
-    DT_TRY(take_integer(r, 1, INT32_MAX, &version));
+    DT_TRY(read_integer(r, 1, INT32_MAX, &version));
     return version <= 2 ? DT_OK
                         : dt_json_fail(r->j, "version %lld of the format; this library reads versions 1 and 2",
                                        (long long)version);
 }
 
-static dt_status take_number(reader *r, int64_t high, uint32_t *out_p)
+static dt_status read_number(reader *r, int64_t high, uint32_t *out_p)
 {
     int64_t n = 0;
-    DT_TRY(take_integer(r, 0, high, &n));
+    DT_TRY(read_integer(r, 0, high, &n));
     *out_p = (uint32_t)n;
     return DT_OK;
 }
 
-static dt_status take_member(reader *r, const char *key)
+static dt_status read_member(reader *r, const char *key)
 {
     enum { MOST_WINDOW = 4096, MOST_CONTINUOUS = 1 << 16 };
     const bool of_graph = strcmp(key, "nodes") == 0 || strcmp(key, "outputs") == 0;
@@ -495,25 +496,25 @@ static dt_status take_member(reader *r, const char *key)
         return dt_json_fail(r->j, "\"%s\" comes after the nodes", key);
     }
     if (strcmp(key, "version") == 0) {
-        return take_version(r);
+        return read_version(r);
     }
     if (strcmp(key, "window") == 0) {
-        return take_number(r, MOST_WINDOW, &r->f->window);
+        return read_number(r, MOST_WINDOW, &r->f->window);
     }
     if (strcmp(key, "continuous") == 0) {
-        return take_number(r, MOST_CONTINUOUS, &r->f->n_continuous);
+        return read_number(r, MOST_CONTINUOUS, &r->f->n_continuous);
     }
     if (strcmp(key, "squash") == 0) {
-        return take_bool(r, &r->f->is_squashed);
+        return read_bool(r, &r->f->is_squashed);
     }
     static const struct {
         const char *key;
         dt_status (*take)(reader *r, const dt_json_token *first);
-    } list[] = {{"symbols", take_symbol}, {"inputs", take_input}, {"heads", take_head},
-                {"tensors", take_tensor}, {"nodes", take_node},   {"outputs", take_output}};
+    } list[] = {{"symbols", read_symbol}, {"inputs", read_input}, {"heads", read_head},
+                {"tensors", read_tensor}, {"nodes", read_node},   {"outputs", read_output}};
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
         if (strcmp(key, list[i].key) == 0) {
-            return each(r, list[i].take);
+            return read_each(r, list[i].take);
         }
     }
     return dt_json_skip(r->j);
@@ -523,10 +524,10 @@ static dt_status read_export(reader *r)
 {
     dt_json_token t;
     char key[32];
-    DT_TRY(next(r, DT_JSON_OBJECT, "an object", &t));
+    DT_TRY(next_token(r, DT_JSON_OBJECT, "an object", &t));
     DT_TRY(next_key(r, key, sizeof(key)));
     while (key[0] != '\0') {
-        DT_TRY(take_member(r, key));
+        DT_TRY(read_member(r, key));
         DT_TRY(next_key(r, key, sizeof(key)));
     }
     if (!r->has_graph || dt_ir_of(r->f->graph)->n_outputs == 0) {
@@ -539,15 +540,15 @@ static dt_status read_settings(reader *r)
 {
     dt_policy_file *f = r->f;
     dt_json_token t;
-    DT_TRY(next(r, DT_JSON_OBJECT, "an object", &t));
+    DT_TRY(next_token(r, DT_JSON_OBJECT, "an object", &t));
     for (;;) {
         dt_setting s;
         DT_TRY(dt_json_next(r->j, &t));
         if (t.kind == DT_JSON_OBJECT_END) {
             return DT_OK;
         }
-        DT_TRY(keep_text(f, t.text, &s.key));
-        DT_TRY(take_text(r, &s.value));
+        DT_TRY(copy_text(f, t.text, &s.key));
+        DT_TRY(read_text(r, &s.value));
         dt_setting *grown = dt_realloc(f->setting, (f->n_settings + 1) * sizeof(*grown));
         if (grown == NULL) {
             return DT_FAIL(DT_ENOMEM, "out of memory for %u settings", f->n_settings + 1);
@@ -618,8 +619,8 @@ static dt_status read_file(reader *r)
     DT_TRY(read_values(r));
     const char *phase = dt_safetensors_metadata(r->file, DT_POLICY_FILE_PHASE);
     const char *environment = dt_safetensors_metadata(r->file, DT_POLICY_FILE_ENVIRONMENT);
-    DT_TRY(keep_text(f, phase != NULL ? phase : "", &f->phase));
-    DT_TRY(keep_text(f, environment != NULL ? environment : "", &f->environment));
+    DT_TRY(copy_text(f, phase != NULL ? phase : "", &f->phase));
+    DT_TRY(copy_text(f, environment != NULL ? environment : "", &f->environment));
     bool has_seal = false; /* older files have none */
     return dt_safetensors_check_seal(r->file, &has_seal);
 }

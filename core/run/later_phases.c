@@ -45,8 +45,8 @@ static dt_status plan_later(dt_stage *stage, bool *is_beyond_p)
 }
 
 /* The phase that begins is the run's to try; here it is made for the shapes that it hands on. */
-static dt_status try_phase(later_check *r, const dt_initial_weights_desc *first, dt_initial_weights *f, dt_stage_desc *d,
-                           dt_stage **stage_p, bool *is_beyond_p)
+static dt_status try_phase(later_check *r, const dt_initial_weights_desc *first, dt_initial_weights *f,
+                           dt_stage_desc *d, dt_stage **stage_p, bool *is_beyond_p)
 {
     const bool is_begin = d->index <= r->start.begin;
     DT_TRY(r->planned != NULL && !is_begin ? dt_initial_weights_find(first, d->index, f, &d->loaded) : DT_OK);

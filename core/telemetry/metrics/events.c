@@ -151,7 +151,7 @@ static dt_status write_head(dt_events *e, uint64_t first_step)
 
 /* Takes the end of a session off a file, where it is always the last record. What a killed process left half written
  * is none. */
-static dt_status take_end_off(const char *path)
+static dt_status trim_end(const char *path)
 {
     enum { HEAD = 12, TAIL = 4, END_MOST = 256 }; /* bytes: length and its checksum, checksum of the data */
     unsigned char head[HEAD];
@@ -176,7 +176,7 @@ static dt_status take_end_off(const char *path)
 }
 
 /* A session that is gone on with is not over, whatever its earlier files say. */
-static dt_status go_on_with(const char *dir)
+static dt_status continue_record(const char *dir)
 {
     char **name = NULL;
     size_t n = 0;
@@ -188,7 +188,7 @@ static dt_status go_on_with(const char *dir)
             dt_str_addf(&path, "%s/%s", dir, name[i]);
             st = dt_str_status(&path);
             if (st == DT_OK) {
-                st = take_end_off(dt_str_text(&path));
+                st = trim_end(dt_str_text(&path));
             }
         }
     }
@@ -208,7 +208,7 @@ dt_status dt_events_open(const char *dir, uint64_t first_step, dt_events **out_p
     uname(&host);
     dt_status st = dt_fs_mkdirs(dir);
     if (st == DT_OK) {
-        st = go_on_with(dir);
+        st = continue_record(dir);
     }
     for (uint32_t n = 0; st == DT_OK && e->file == NULL; n++) { /* phases may begin within one second */
         dt_str_clear(&path);
@@ -286,7 +286,7 @@ dt_status dt_events_end(dt_events *e)
 }
 
 /* TensorBoard shows Markdown: lines that are indented by four spaces stay as they are. */
-static void put_indented(dt_str *out, const char *text)
+static void write_indented(dt_str *out, const char *text)
 {
     while (*text != '\0') {
         const size_t n = strcspn(text, "\n");
@@ -298,7 +298,7 @@ static void put_indented(dt_str *out, const char *text)
 }
 
 /* One value alone in a record; what says it is in field of it. */
-static dt_status put_alone(dt_events *e, uint64_t step, const char *tag, uint32_t field, const dt_str *what)
+static dt_status write_single_event(dt_events *e, uint64_t step, const char *tag, uint32_t field, const dt_str *what)
 {
     dt_str_clear(&e->value);
     dt_str_clear(&e->summary);
@@ -310,8 +310,8 @@ static dt_status put_alone(dt_events *e, uint64_t step, const char *tag, uint32_
 }
 
 /* A tensor, and which plugin shows it. */
-static dt_status put_tensor(dt_events *e, uint64_t step, const char *tag, const char *plugin, const dt_str *content,
-                            const dt_str *tensor)
+static dt_status write_tensor(dt_events *e, uint64_t step, const char *tag, const char *plugin, const dt_str *content,
+                              const dt_str *tensor)
 {
     dt_str data = {0}, metadata = {0};
     dt_pb_text(&data, PLUGIN_NAME, plugin);
@@ -337,11 +337,11 @@ dt_status dt_events_text(dt_events *e, uint64_t step, const char *tag, const cha
     dt_str dim = {0}, shape = {0}, words = {0}, tensor = {0};
     dt_pb_int(&dim, DIM_SIZE, 1);
     dt_pb_str(&shape, SHAPE_DIM, &dim);
-    put_indented(&words, text);
+    write_indented(&words, text);
     dt_pb_int(&tensor, TENSOR_DTYPE, DTYPE_STRING);
     dt_pb_str(&tensor, TENSOR_SHAPE, &shape);
     dt_pb_str(&tensor, TENSOR_STRING, &words);
-    const dt_status st = put_tensor(e, step, tag, "text", NULL, &tensor);
+    const dt_status st = write_tensor(e, step, tag, "text", NULL, &tensor);
     dt_str *const used[] = {&dim, &shape, &words, &tensor};
     for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
         dt_str_fini(used[i]);
@@ -401,7 +401,7 @@ dt_status dt_events_histogram(dt_events *e, uint64_t step, const char *tag, cons
     dt_pb_double(&message, HISTOGRAM_SQUARES, h->squares);
     dt_pb_str(&message, HISTOGRAM_LIMITS, &limits);
     dt_pb_str(&message, HISTOGRAM_COUNTS, &counts);
-    const dt_status st = put_alone(e, step, tag, VALUE_HISTOGRAM, &message);
+    const dt_status st = write_single_event(e, step, tag, VALUE_HISTOGRAM, &message);
     dt_str_fini(&message);
     dt_str_fini(&limits);
     dt_str_fini(&counts);
@@ -416,14 +416,14 @@ dt_status dt_events_image(dt_events *e, uint64_t step, const char *tag, uint32_t
     dt_pb_int(&message, IMAGE_WIDTH, width);
     dt_pb_int(&message, IMAGE_COLORS, 3);
     dt_pb_str(&message, IMAGE_FILE, png);
-    const dt_status st = put_alone(e, step, tag, VALUE_IMAGE, &message);
+    const dt_status st = write_single_event(e, step, tag, VALUE_IMAGE, &message);
     dt_str_fini(&message);
     return st;
 }
 
 /* ---- hyper-parameters -------------------------------------------------------------------------------------------- */
 
-static void put_hparam(dt_events *e, const char *name, const dt_str *any)
+static void write_hparam(dt_events *e, const char *name, const dt_str *any)
 {
     dt_str entry = {0};
     dt_pb_text(&entry, ENTRY_KEY, name);
@@ -436,7 +436,7 @@ void dt_events_hparam_number(dt_events *e, const char *name, double value)
 {
     dt_str any = {0};
     dt_pb_double(&any, ANY_NUMBER, value);
-    put_hparam(e, name, &any);
+    write_hparam(e, name, &any);
     dt_str_fini(&any);
 }
 
@@ -444,7 +444,7 @@ void dt_events_hparam_bool(dt_events *e, const char *name, bool value)
 {
     dt_str any = {0};
     dt_pb_int(&any, ANY_BOOL, value);
-    put_hparam(e, name, &any);
+    write_hparam(e, name, &any);
     dt_str_fini(&any);
 }
 
@@ -452,12 +452,12 @@ void dt_events_hparam_text(dt_events *e, const char *name, const char *value)
 {
     dt_str any = {0};
     dt_pb_text(&any, ANY_TEXT, value);
-    put_hparam(e, name, &any);
+    write_hparam(e, name, &any);
     dt_str_fini(&any);
 }
 
 /* As the plugin's own writer does: an empty tensor that carries the message as its metadata. */
-static dt_status put_session(dt_events *e, const char *tag, uint32_t field, const dt_str *info)
+static dt_status write_session(dt_events *e, const char *tag, uint32_t field, const dt_str *info)
 {
     dt_str content = {0}, dim = {0}, shape = {0}, tensor = {0};
     dt_pb_str(&content, field, info);
@@ -465,7 +465,7 @@ static dt_status put_session(dt_events *e, const char *tag, uint32_t field, cons
     dt_pb_str(&shape, SHAPE_DIM, &dim);
     dt_pb_int(&tensor, TENSOR_DTYPE, DTYPE_FLOAT);
     dt_pb_str(&tensor, TENSOR_SHAPE, &shape);
-    const dt_status st = put_tensor(e, 0, tag, "hparams", &content, &tensor);
+    const dt_status st = write_tensor(e, 0, tag, "hparams", &content, &tensor);
     dt_str *const used[] = {&content, &dim, &shape, &tensor};
     for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
         dt_str_fini(used[i]);
@@ -477,7 +477,7 @@ dt_status dt_events_hparams(dt_events *e, const char *group)
 {
     dt_pb_text(&e->session, START_GROUP, group);
     dt_pb_double(&e->session, START_TIME, wall_time());
-    const dt_status st = put_session(e, "_hparams_/session_start_info", HPARAMS_START, &e->session);
+    const dt_status st = write_session(e, "_hparams_/session_start_info", HPARAMS_START, &e->session);
     dt_str_clear(&e->session);
     return st;
 }
@@ -491,7 +491,7 @@ dt_status dt_events_session_end(dt_events *e, bool is_success)
     e->is_over = true;
     dt_pb_int(&info, END_STATUS, is_success ? END_SUCCESS : END_FAILURE);
     dt_pb_double(&info, END_TIME, wall_time());
-    const dt_status st = put_session(e, SESSION_END, HPARAMS_END, &info);
+    const dt_status st = write_session(e, SESSION_END, HPARAMS_END, &info);
     dt_str_fini(&info);
     return st;
 }

@@ -67,19 +67,19 @@ void dt_canvas_line(dt_canvas *c, double x0, double y0, double x1, double y1, do
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static void put_u32(dt_str *out, uint32_t v)
+static void write_u32(dt_str *out, uint32_t v)
 {
     const char byte[] = {(char)(v >> 24), (char)(v >> 16), (char)(v >> 8), (char)v};
     dt_str_add_n(out, byte, sizeof(byte));
 }
 
-static void put_chunk(dt_str *out, const char *type, const void *data, size_t bytes)
+static void write_chunk(dt_str *out, const char *type, const void *data, size_t bytes)
 {
-    put_u32(out, (uint32_t)bytes);
+    write_u32(out, (uint32_t)bytes);
     dt_str_add_n(out, type, 4);
     dt_str_add_n(out, data, bytes);
     const uLong crc = crc32(crc32(0, (const Bytef *)type, 4), data, (uInt)bytes);
-    put_u32(out, (uint32_t)(bytes > 0 ? crc : crc32(0, (const Bytef *)type, 4)));
+    write_u32(out, (uint32_t)(bytes > 0 ? crc : crc32(0, (const Bytef *)type, 4)));
 }
 
 dt_status dt_canvas_png(const dt_canvas *c, dt_str *out)
@@ -97,14 +97,14 @@ dt_status dt_canvas_png(const dt_canvas *c, dt_str *out)
     }
     if (st == DT_OK) {
         dt_str head = {0};
-        put_u32(&head, c->width);
-        put_u32(&head, c->height);
+        write_u32(&head, c->width);
+        write_u32(&head, c->height);
         dt_str_add_n(&head, (const char[]){DEPTH, PALETTE, 0, 0, 0}, 5);
         dt_str_add_n(out, "\x89PNG\r\n\x1a\n", 8);
-        put_chunk(out, "IHDR", dt_str_text(&head), head.bytes);
-        put_chunk(out, "PLTE", c->color, sizeof(c->color));
-        put_chunk(out, "IDAT", packed, bytes);
-        put_chunk(out, "IEND", "", 0);
+        write_chunk(out, "IHDR", dt_str_text(&head), head.bytes);
+        write_chunk(out, "PLTE", c->color, sizeof(c->color));
+        write_chunk(out, "IDAT", packed, bytes);
+        write_chunk(out, "IEND", "", 0);
         out->failed = out->failed || head.failed;
         dt_str_fini(&head);
         st = dt_str_status(out);

@@ -111,7 +111,7 @@ static void add_count(char *out, size_t bytes, const char *name, uint64_t at, ui
 }
 
 /* In the first round nothing has ended that a pace could be taken from but the round's own steps. */
-static double left_by_activity(const dt_progress_view *v, const dt_activity *a, double elapsed_s)
+static double remaining_by_activity(const dt_progress_view *v, const dt_activity *a, double elapsed_s)
 {
     if (a->kind != DT_ACTIVITY_COLLECT || v->at != 1 || v->of == 0 || a->done == 0 || a->total == 0) {
         return -1;
@@ -120,7 +120,7 @@ static double left_by_activity(const dt_progress_view *v, const dt_activity *a, 
 }
 
 /* Length of the first n parts with gaps between them. */
-static size_t joined(char (*part)[PART_BYTES], uint32_t n, size_t gap)
+static size_t append_field(char (*part)[PART_BYTES], uint32_t n, size_t gap)
 {
     size_t all = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -136,7 +136,7 @@ static void text(const dt_progress_view *v, const dt_activity *a, double elapsed
     char part[N_PARTS][PART_BYTES];
     char left_about[PART_BYTES], rate[PART_BYTES];
     uint32_t n = 0;
-    const double guess_s = isfinite(v->left_s) && v->left_s >= 0 ? -1 : left_by_activity(v, a, elapsed_s);
+    const double guess_s = isfinite(v->left_s) && v->left_s >= 0 ? -1 : remaining_by_activity(v, a, elapsed_s);
     add_time(left_about, sizeof(left_about), guess_s >= 0 ? "~" : "", guess_s >= 0 ? guess_s : v->left_s);
     snprintf(part[n++], PART_BYTES, "%.40s", v->phase);
     add_count(part[n++], PART_BYTES, v->unit, v->at, v->of);
@@ -157,13 +157,14 @@ static void text(const dt_progress_view *v, const dt_activity *a, double elapsed
     add_number(part[n++], PART_BYTES, "scale %g", v->loss_scale != 1 ? v->loss_scale : NAN);
 
     const size_t room = columns > 0 ? (size_t)columns : 0;
-    if (joined(part, N_HEAD, 2) > room) { /* the numbers are worth more than their trends, and than the phase's name */
+    if (append_field(part, N_HEAD, 2) >
+        room) { /* the numbers are worth more than their trends, and than the phase's name */
         add_named(part[4], PART_BYTES, "return", v->episode_return, NAN);
         add_named(part[5], PART_BYTES, v->headline_name != NULL ? v->headline_name : "",
                   v->headline_name != NULL ? v->headline : NAN, NAN);
     }
-    const char *gap = joined(part, N_HEAD, 2) > room ? " " : "  ";
-    if (joined(part, N_HEAD, 1) > room && columns >= 40) {
+    const char *gap = append_field(part, N_HEAD, 2) > room ? " " : "  ";
+    if (append_field(part, N_HEAD, 1) > room && columns >= 40) {
         part[0][0] = '\0';
     }
     size_t used = 0;
@@ -195,7 +196,7 @@ static int columns(void)
 
 /* The cursor stays at the begin of the line: a terminal that breaks the line when it gets narrower keeps the cursor
  * there, and all rows of the line are erased from it. */
-static void wipe(void *user)
+static void erase_line(void *user)
 {
     dt_screen *s = user;
     pthread_mutex_lock(&s->lock);
@@ -205,7 +206,7 @@ static void wipe(void *user)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void redraw(void *user)
+static void redraw_line(void *user)
 {
     dt_screen *s = user;
     pthread_mutex_lock(&s->lock);
@@ -230,7 +231,7 @@ static void format(dt_screen *s)
     text(&v, &a, now - s->begun_s, s->live ? columns() - 1 : PLAIN_COLUMNS, s->line, sizeof(s->line));
 }
 
-static void put_line(dt_screen *s, const char *line)
+static void write_line(dt_screen *s, const char *line)
 {
     if (s->live) {
         dt_log_screen_redraw();
@@ -259,7 +260,7 @@ static void *tick(void *user)
         s->drawn = s->live;
         memcpy(line, s->line, sizeof(line));
         pthread_mutex_unlock(&s->lock);
-        put_line(s, line);
+        write_line(s, line);
         pthread_mutex_lock(&s->lock);
     }
     pthread_mutex_unlock(&s->lock);
@@ -295,7 +296,7 @@ dt_status dt_screen_open(bool quiet, dt_screen **out_p)
     pthread_cond_init(&s->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
     if (s->live) {
-        dt_log_screen_set(wipe, redraw, s);
+        dt_log_screen_set(erase_line, redraw_line, s);
     }
     if (!quiet) {
         start_ticker(s);
@@ -337,7 +338,7 @@ static bool is_due(dt_screen *s, bool force)
 }
 
 /* Under the lock. */
-static void keep_view(dt_screen *s, const dt_progress_view *v)
+static void copy_view(dt_screen *s, const dt_progress_view *v)
 {
     s->view = *v;
     s->view_s = dt_clock_s();
@@ -351,7 +352,7 @@ static void keep_view(dt_screen *s, const dt_progress_view *v)
 void dt_screen_begin(dt_screen *s, const dt_progress_view *v)
 {
     pthread_mutex_lock(&s->lock);
-    keep_view(s, v);
+    copy_view(s, v);
     s->begun_s = s->view_s;
     if (s->live) { /* elsewhere the log says that it begins */
         format(s);
@@ -366,7 +367,7 @@ void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force)
 {
     char line[LINE_BYTES];
     pthread_mutex_lock(&s->lock);
-    keep_view(s, v);
+    copy_view(s, v);
     const bool shows = is_due(s, force);
     if (shows) {
         format(s);
@@ -375,7 +376,7 @@ void dt_screen_show(dt_screen *s, const dt_progress_view *v, bool force)
     }
     pthread_mutex_unlock(&s->lock);
     if (shows) {
-        put_line(s, line);
+        write_line(s, line);
     }
 }
 
@@ -392,7 +393,7 @@ void dt_screen_say(dt_screen *s, const char *what, double left_s)
     }
     pthread_mutex_unlock(&s->lock);
     if (shows) {
-        put_line(s, line);
+        write_line(s, line);
     }
 }
 

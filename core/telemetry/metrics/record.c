@@ -75,7 +75,7 @@ dt_status dt_metrics_open(const char *path, dt_metrics **out_p)
 }
 
 /* Another program removed, replaced or cut the file: records go on in a new one, or after the last whole one. */
-static void look_after(dt_metrics *m)
+static void watch_file(dt_metrics *m)
 {
     FILE *again = NULL;
     const dt_fs_fate fate = dt_fs_fate_of(fileno(m->file), m->path, m->bytes);
@@ -100,9 +100,9 @@ static void look_after(dt_metrics *m)
 }
 
 /* What waits goes first; records are never torn, and none of them ends a run. */
-static void write_waiting(dt_metrics *m)
+static void write_pending(dt_metrics *m)
 {
-    look_after(m);
+    watch_file(m);
     if (!dt_fs_append(fileno(m->file), &m->bytes, dt_str_text(&m->waiting), m->waiting.bytes)) {
         return;
     }
@@ -122,7 +122,7 @@ static void add_record(dt_metrics *m)
         dt_str_add_n(&m->waiting, dt_str_text(&m->line), m->line.bytes);
         m->n_waiting++;
     }
-    write_waiting(m);
+    write_pending(m);
     if (m->n_waiting == 1) { /* once for each time that the disk is full */
         const char *reason = strerror(errno), *remedy = dt_fs_remedy(reason);
         dt_log(DT_LOG_WARN, "cannot write %s: %s; training continues, its records are kept in memory%s%s", m->path,
@@ -136,7 +136,7 @@ void dt_metrics_close(dt_metrics *m)
         return;
     }
     if (m->file != NULL && m->n_waiting > 0) {
-        write_waiting(m);
+        write_pending(m);
     }
     if (m->file != NULL) {
         fclose(m->file);
@@ -253,7 +253,7 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
 }
 
 /* NULL when out of memory. */
-static scalar *find(dt_metrics *m, const char *name)
+static scalar *find_metric(dt_metrics *m, const char *name)
 {
     for (uint32_t i = 0; i < m->n; i++) {
         const uint32_t at = (m->next + i) % m->n;
@@ -285,7 +285,7 @@ void dt_metrics_scalar(dt_metrics *m, const char *name, double value)
     if (m == NULL) {
         return;
     }
-    scalar *s = find(m, name);
+    scalar *s = find_metric(m, name);
     if (s == NULL) {
         m->is_short_of_memory = true; /* said when the record is flushed */
         return;
@@ -356,7 +356,7 @@ static dt_status collect_last(dt_metrics *m, double *wall_s_p)
         } else if (strcmp(dt_str_text(&key), "wall_s") == 0) {
             *wall_s_p = value;
         } else if ((t.kind == DT_JSON_NUMBER || t.kind == DT_JSON_NULL) && strcmp(dt_str_text(&key), "step") != 0) {
-            scalar *s = find(m, dt_str_text(&key));
+            scalar *s = find_metric(m, dt_str_text(&key));
             st = s != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the metrics of a step");
             if (s != NULL && s->n == 0) {
                 *s = (scalar){.name = s->name, .sum = value, .n = 1};

@@ -48,7 +48,7 @@ static bool has_label(const dt_chart *c, uint32_t curve)
     return has;
 }
 
-static int right_of(const dt_chart *c)
+static int right_edge(const dt_chart *c)
 {
     size_t longest = 0;
     for (uint32_t i = 0; i < c->n_curves; i++) {
@@ -90,7 +90,7 @@ static dt_status fit(const dt_chart *c, frame *f, bool *is_empty_p)
     f->y = dt_scale_fit(all, n, c->may_log, &f->n_outside);
     f->y.from = BOTTOM;
     f->y.to = TOP;
-    f->right = right_of(c);
+    f->right = right_edge(c);
     f->x = dt_scale_over(low, high, LEFT, f->right);
     dt_free(all);
     return DT_OK;

@@ -19,7 +19,7 @@ typedef struct axis {
 } axis;
 
 /* Records are asked for in their order. One without the number, of an evaluation made later, is where the last was. */
-static double place_of(axis *a, uint32_t record)
+static double piece_of_x(axis *a, uint32_t record)
 {
     if (a->over == NULL) {
         return (double)a->r->step[record];
@@ -77,9 +77,9 @@ static void add_extremes(dt_curve *c, axis *a, const dt_series *s, uint32_t firs
         return;
     }
     const uint32_t one = low < high ? low : high, other = low < high ? high : low;
-    add(c, place_of(a, s->at[one]), s->value[one]);
+    add(c, piece_of_x(a, s->at[one]), s->value[one]);
     if (other != one) {
-        add(c, place_of(a, s->at[other]), s->value[other]);
+        add(c, piece_of_x(a, s->at[other]), s->value[other]);
     }
 }
 
@@ -98,7 +98,7 @@ static void smooth(dt_curve *c, axis *a, const dt_series *s)
             }
         }
         if (weight > 0) {
-            c->smooth_x[c->n_smooth] = place_of(a, s->at[end - 1]);
+            c->smooth_x[c->n_smooth] = piece_of_x(a, s->at[end - 1]);
             c->smooth_y[c->n_smooth++] = mean / weight;
         }
     }
@@ -112,7 +112,7 @@ void dt_curve_of(const dt_records *r, const dt_series *s, const dt_series *over,
     if (s->n <= DT_CURVE_MAX_POINTS) {
         for (uint32_t i = 0; i < s->n; i++) {
             if (isfinite(s->value[i])) {
-                add(out, place_of(&a, s->at[i]), s->value[i]);
+                add(out, piece_of_x(&a, s->at[i]), s->value[i]);
             }
         }
     } else {

@@ -32,7 +32,7 @@ static const double RISK_STEP[DT_FILM_RISKS][3] = {[DT_FILM_RISK_COMPUTED] = {0.
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static dt_status put(dt_film_rows *r, uint32_t columns, uint32_t row, uint32_t column, double value)
+static dt_status set_cell(dt_film_rows *r, uint32_t columns, uint32_t row, uint32_t column, double value)
 {
     if (row >= MAX_ROWS) {
         return DT_FAIL(DT_EDATA, "a picture of an episode has more than %d rows", MAX_ROWS);
@@ -80,13 +80,13 @@ static dt_status add_frame(dt_film *s, uint32_t i, dt_film_frame **out_p)
 }
 
 /* "traffic/moment/3/vehicle/12/1" and the like. */
-static dt_status take(dt_film *s, const char *path, double value)
+static dt_status read_value(dt_film *s, const char *path, double value)
 {
     uint32_t i = 0, row = 0, column = 0;
     int bytes = 0;
     dt_film_frame *m = NULL;
     if (sscanf(path, "traffic/road/%u/%u", &row, &column) == 2) {
-        return put(&s->line, DT_FILM_LINE, row, column, value);
+        return set_cell(&s->line, DT_FILM_LINE, row, column, value);
     }
     if (strncmp(path, "traffic/colours/", 16) == 0) {
         s->risk_source = value >= 0 && value < DT_FILM_RISKS ? (uint32_t)value : DT_FILM_RISK_COMPUTED;
@@ -97,10 +97,10 @@ static dt_status take(dt_film *s, const char *path, double value)
     }
     DT_TRY(add_frame(s, i, &m));
     if (sscanf(path + bytes, "vehicle/%u/%u", &row, &column) == 2) {
-        return put(&m->body, DT_FILM_BODY, row, column, value);
+        return set_cell(&m->body, DT_FILM_BODY, row, column, value);
     }
     if (sscanf(path + bytes, "signal/%u/%u", &row, &column) == 2) {
-        return put(&m->mark, DT_FILM_MARK, row, column, value);
+        return set_cell(&m->mark, DT_FILM_MARK, row, column, value);
     }
     m->time_s = strncmp(path + bytes, "time/", 5) == 0 ? value : m->time_s;
     m->delay_s = strncmp(path + bytes, "delay/", 6) == 0 && fabs(value) <= LARGEST_NUMBER ? value : m->delay_s;
@@ -117,13 +117,13 @@ dt_status dt_film_add(dt_film *s, const char *key, const double *value, uint32_t
         } else {
             snprintf(path, sizeof(path), "%s/%u", key, i);
         }
-        DT_TRY(take(s, path, value[i]));
+        DT_TRY(read_value(s, path, value[i]));
     }
     return DT_OK;
 }
 
 /* What is no number, or none that f32 could hold, cannot be drawn, nor can what comes of it; a risk may be unknown. */
-static void keep_numbers(dt_film_rows *r, uint32_t columns)
+static void remove_invalid_rows(dt_film_rows *r, uint32_t columns)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -141,10 +141,10 @@ static void keep_numbers(dt_film_rows *r, uint32_t columns)
 
 void dt_film_finish(dt_film *s)
 {
-    keep_numbers(&s->line, DT_FILM_LINE);
+    remove_invalid_rows(&s->line, DT_FILM_LINE);
     for (uint32_t i = 0; i < s->n_frames; i++) {
-        keep_numbers(&s->frame[i].body, DT_FILM_BODY);
-        keep_numbers(&s->frame[i].mark, DT_FILM_MARK);
+        remove_invalid_rows(&s->frame[i].body, DT_FILM_BODY);
+        remove_invalid_rows(&s->frame[i].mark, DT_FILM_MARK);
     }
     for (int a = 0; a < 2; a++) {
         s->low[a] = INFINITY;
@@ -167,7 +167,7 @@ dt_status dt_film_read(const dt_flat *f, dt_film *out)
     *out = (dt_film){.n_frames = 0};
     for (uint32_t i = 0; i < f->n; i++) {
         if (strncmp(f->item[i].path, "traffic/", 8) == 0) {
-            const dt_status st = take(out, f->item[i].path, f->item[i].number);
+            const dt_status st = read_value(out, f->item[i].path, f->item[i].number);
             if (st < 0) {
                 dt_film_fini(out);
                 return st;
@@ -271,7 +271,7 @@ static bar bar_of(const dt_film *s, const dt_film_rows *mark, uint32_t i)
     return b;
 }
 
-static double grown(const bar *b, int end, int axis, double larger)
+static double enlarged_end(const bar *b, int end, int axis, double larger)
 {
     return b->middle[axis] + (b->end[end][axis] - b->middle[axis]) * larger;
 }
@@ -289,8 +289,8 @@ static void write_marks(const dt_film *s, const dt_film_rows *mark, double large
                 is_open = true;
             }
             const bar b = bar_of(s, mark, i);
-            dt_str_addf(out, "M%.1f %.1fL%.1f %.1f", grown(&b, 0, 0, larger), grown(&b, 0, 1, larger),
-                        grown(&b, 1, 0, larger), grown(&b, 1, 1, larger));
+            dt_str_addf(out, "M%.1f %.1fL%.1f %.1f", enlarged_end(&b, 0, 0, larger), enlarged_end(&b, 0, 1, larger),
+                        enlarged_end(&b, 1, 0, larger), enlarged_end(&b, 1, 1, larger));
         }
         dt_str_add(out, is_open ? "\"/>" : "");
     }
@@ -322,7 +322,7 @@ static void write_ring(const dt_film *s, double x, double y, double radius, dt_s
 }
 
 /* Vehicles as large as it takes to see them. */
-static double enlarged(const dt_film *s, double wide_px)
+static double body_scale(const dt_film *s, double wide_px)
 {
     return fmin(LARGEST, fmax(1, LEAST_PX / 5 * (s->high[0] - s->low[0]) / wide_px));
 }
@@ -368,7 +368,7 @@ void dt_film_svg(const dt_film *s, uint32_t frame, double wide_px, const char *s
 {
     const dt_film_frame *m = &s->frame[frame];
     const double w = s->high[0] - s->low[0], h = s->high[1] - s->low[1];
-    const double larger = enlarged(s, wide_px);
+    const double larger = body_scale(s, wide_px);
     dt_str_add(out, "<svg");
     if (style != NULL) {
         dt_str_addf(out, " xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\"", wide_px,

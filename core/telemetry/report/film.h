@@ -44,8 +44,8 @@ dt_status dt_film_read(const dt_flat *f, dt_film *out) DT_NODISCARD;
 dt_status dt_film_add(dt_film *s, const char *key, const double *value, uint32_t n, uint32_t columns) DT_NODISCARD;
 void dt_film_finish(dt_film *s);
 void dt_film_fini(dt_film *s);
-/* A frame as an <svg>; wide_px: the width it is shown with, so that bodies are large enough to see. style: of a separate
- * file; NULL: within a page. */
+/* A frame as an <svg>; wide_px: the width it is shown with, so that bodies are large enough to see. style: of a
+ * separate file; NULL: within a page. */
 void dt_film_svg(const dt_film *s, uint32_t frame, double wide_px, const char *style, dt_str *out);
 void dt_film_legend(const dt_film *s, dt_str *out);
 /* All frames for film.js, in their real size: the player enlarges them. */

@@ -66,7 +66,7 @@ static void name(reader *r, const char *key)
     }
 }
 
-static dt_status take(reader *r, const dt_json_token *t)
+static dt_status read_token(reader *r, const dt_json_token *t)
 {
     const bool is_end = t->kind == DT_JSON_OBJECT_END || t->kind == DT_JSON_ARRAY_END;
     const bool is_element = !is_end && t->kind != DT_JSON_KEY && r->depth > 0 && r->index[r->depth] >= 0;
@@ -99,7 +99,7 @@ dt_status dt_flat_read(const char *path, dt_flat *out)
     DT_TRY(dt_fs_read_all(path, MAX_BYTES, &text, &bytes));
     dt_status st = dt_json_open_mem(text, bytes, path, &r.json);
     while (st == DT_OK && (st = dt_json_next(r.json, &t)) == DT_OK && t.kind != DT_JSON_END) {
-        st = take(&r, &t);
+        st = read_token(&r, &t);
         if (st == DT_OK) {
             st = dt_str_status(&r.path);
         }

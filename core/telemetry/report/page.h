@@ -10,8 +10,9 @@
 
 typedef struct dt_plugin_panels dt_plugin_panels; /* plugin_panels.h */
 
-/* The page of the runs in these directories; plugins draw parts of it, NULL: none. Errors: DT_ENOTFOUND (no such run), DT_EDATA (a damaged
- * file, or a run that made no step), DT_EINVAL (none, or more than DT_PAGE_MAX_RUNS), DT_EIO, DT_ENOMEM. */
+/* The page of the runs in these directories; plugins draw parts of it, NULL: none. Errors: DT_ENOTFOUND (no such run),
+ * DT_EDATA (a damaged file, or a run that made no step), DT_EINVAL (none, or more than DT_PAGE_MAX_RUNS), DT_EIO,
+ * DT_ENOMEM. */
 dt_status dt_page_build(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, dt_str *out) DT_NODISCARD;
 /* The same into a file: whole, or not at all. Lines of metrics.jsonl that could not be read are told as a warning. */
 dt_status dt_page_write(const char *const *dir, uint32_t n, const dt_plugin_panels *plugins, const char *path)

@@ -42,7 +42,7 @@ dt_panel dt_panel_machine; /* version, plugins, host */
 /* Policies compared with baselines, with intervals; n phases */
 dt_status dt_panel_summary(const dt_page *p, const dt_page_phase *phase, uint32_t n) DT_NODISCARD;
 
-dt_phase_panel dt_panel_film;    /* frames of an evaluated episode, from above */
+dt_phase_panel dt_panel_film;       /* frames of an evaluated episode, from above */
 dt_phase_panel dt_panel_evaluation; /* results of evaluations, with their history */
 dt_phase_panel dt_panel_baselines;  /* the policy beside controllers that learnt nothing */
 dt_phase_panel dt_panel_costs;      /* costs beside their limits */

@@ -45,7 +45,7 @@ static bool add_key(keys *k, const char *path, size_t bytes)
     return true;
 }
 
-static dt_status collect(const dt_page *p, keys *k)
+static dt_status collect_values(const dt_page *p, keys *k)
 {
     for (uint32_t i = 0; i < p->n_runs; i++) {
         const dt_flat *f = &p->run[i].config;
@@ -212,7 +212,7 @@ dt_status dt_panel_config(const dt_page *p)
 {
     keys k = {0};
     uint32_t n = 0;
-    dt_status st = collect(p, &k);
+    dt_status st = collect_values(p, &k);
     if (st == DT_OK && k.n > 0) {
         dt_str_addf(p->out, "<section id=\"configuration\"><h2>Configuration%s</h2>\n",
                     p->n_groups > 1 ? "<small>what differs</small>" : "");

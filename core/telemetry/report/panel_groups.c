@@ -31,7 +31,7 @@ static void add(metrics *m, const char *name)
 }
 
 /* The environment's first metric and the return; of predictions the error at the last horizon; else what is learnt. */
-static void choose(const dt_records *r, uint32_t phase, metrics *m)
+static void choose_metrics(const dt_records *r, uint32_t phase, metrics *m)
 {
     const uint32_t evaluated = dt_records_evaluated(r, phase);
     const char *measured = NULL, *rmse = NULL;
@@ -117,7 +117,7 @@ static void write_phase(const dt_page *p, uint32_t phase, const dt_records *firs
 {
     const char *id = first->phase[phase].id;
     metrics m;
-    choose(first, phase, &m);
+    choose_metrics(first, phase, &m);
     dt_str_add(p->out, "<div class=\"scroll\"><table class=\"achieved groups\"><thead><tr><th>");
     dt_html_text(p->out, id);
     dt_str_add(p->out, "</th>");

@@ -34,7 +34,7 @@ static double greatest(const dt_records *r, const char *name)
     return most;
 }
 
-static void collect(const dt_logbook *l, fact f[N_FACTS])
+static void collect_facts(const dt_logbook *l, fact f[N_FACTS])
 {
     const dt_run_state *s = &l->state;
     char number[DT_NUMBER_BYTES], time[DT_NUMBER_BYTES];
@@ -83,7 +83,7 @@ static void collect(const dt_logbook *l, fact f[N_FACTS])
 static void write_tiles(const dt_page *p)
 {
     fact f[N_FACTS];
-    collect(&p->run[0], f);
+    collect_facts(&p->run[0], f);
     dt_str_add(p->out, "<dl class=\"tiles\">");
     for (int i = 0; i < N_FACTS; i++) {
         dt_str_addf(p->out, "<div><dt>%s</dt><dd%s>", f[i].name, i == 0 ? " class=\"word\"" : "");
@@ -102,7 +102,7 @@ static void write_table(const dt_page *p)
                        "<th class=\"l\">Best by</th><th>Best</th><th>At step</th><th>Last</th><th>Training time</th>"
                        "<th>Memory</th><th>Parameters</th></tr></thead><tbody>");
     for (uint32_t i = 0; i < p->n_runs; i++) {
-        collect(&p->run[i], f);
+        collect_facts(&p->run[i], f);
         dt_str_add(p->out, "<tr><th>");
         dt_page_run(p, i);
         dt_str_addf(p->out, "</th><td>%s</td><td>%s</td><td class=\"l soft\">", f[0].text, f[1].text);

@@ -62,8 +62,8 @@ static uint8_t is_first_of_group(const dt_panel_view *p, uint32_t run)
     return run < p->n_runs && dt_page_leads(of(p)->page, run);
 }
 
-static uint32_t series(const dt_panel_view *p, uint32_t run, const char *metric, const double **value,
-                       const uint64_t **step)
+static uint32_t read_series(const dt_panel_view *p, uint32_t run, const char *metric, const double **value,
+                            const uint64_t **step)
 {
     drawing *d = of(p);
     const dt_series *s = run < p->n_runs ? dt_page_series(d->page, d->phase, run, metric) : NULL;
@@ -83,15 +83,15 @@ static uint32_t series(const dt_panel_view *p, uint32_t run, const char *metric,
     return s->n;
 }
 
-static double evaluated(const dt_panel_view *p, uint32_t run, const char *result)
+static double read_result(const dt_panel_view *p, uint32_t run, const char *result)
 {
     char name[256];
     snprintf(name, sizeof(name), "eval/%s", result);
     return run < p->n_runs ? dt_page_evaluated(of(p)->page, of(p)->phase, run, name) : (double)NAN;
 }
 
-static dt_status pictures(const dt_panel_view *p, uint32_t run, const char *prefix,
-                          void (*each)(void *user, const char *path, double value), void *user)
+static dt_status read_pictures(const dt_panel_view *p, uint32_t run, const char *prefix,
+                               void (*each)(void *user, const char *path, double value), void *user)
 {
     drawing *d = of(p);
     if (run >= p->n_runs || d->phase->at[run] < 0) {
@@ -110,23 +110,23 @@ static dt_status pictures(const dt_panel_view *p, uint32_t run, const char *pref
     return DT_OK;
 }
 
-static void text(const dt_panel_view *p, const char *words)
+static void write_text(const dt_panel_view *p, const char *words)
 {
     dt_html_text(of(p)->page->out, words);
 }
 
-static void html(const dt_panel_view *p, const char *elements)
+static void write_html(const dt_panel_view *p, const char *elements)
 {
     dt_str_add(of(p)->page->out, elements);
 }
 
-static dt_status chart(const dt_panel_view *p, const char *metric)
+static dt_status write_chart(const dt_panel_view *p, const char *metric)
 {
     return dt_page_chart(of(p)->page, of(p)->phase, metric);
 }
 
-static dt_status curves(const dt_panel_view *p, const char *title, const char *unit, const char *x_name,
-                        const dt_panel_curve *curve, uint32_t n)
+static dt_status write_curves(const dt_panel_view *p, const char *title, const char *unit, const char *x_name,
+                              const dt_panel_curve *curve, uint32_t n)
 {
     const dt_page *page = of(p)->page;
     if (n > DT_CHART_MAX_CURVES) {
@@ -185,13 +185,13 @@ static void call_one(const request *r, const dt_panels_api *api, const char *nam
                              .run_name = run_name,
                              .run_label = run_label,
                              .is_first_of_group = is_first_of_group,
-                             .series = series,
-                             .evaluated = evaluated,
-                             .pictures = pictures,
-                             .text = text,
-                             .html = html,
-                             .chart = chart,
-                             .curves = curves};
+                             .series = read_series,
+                             .evaluated = read_result,
+                             .pictures = read_pictures,
+                             .text = write_text,
+                             .html = write_html,
+                             .chart = write_chart,
+                             .curves = write_curves};
     dt_status st = call_plugin(r, api, &d.view);
     if (st >= 0) {
         st = dt_str_status(&own);

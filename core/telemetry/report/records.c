@@ -42,7 +42,7 @@ static dt_status no_memory(const dt_records_reader *r)
     return DT_FAIL(DT_ENOMEM, "out of memory for the %u records of %s", r->r.n, r->path);
 }
 
-static void forget(dt_records *r)
+static void clear_records(dt_records *r)
 {
     for (uint32_t i = 0; i < r->n_phases; i++) {
         dt_free(r->phase[i].id);
@@ -100,7 +100,7 @@ void dt_records_close(dt_records_reader *r)
     if (r->file != NULL) {
         fclose(r->file);
     }
-    forget(&r->r);
+    clear_records(&r->r);
     dt_free(r->line.text);
     dt_free(r->path);
     dt_free(r);
@@ -255,7 +255,7 @@ static bool add_record(dt_records_reader *r, const char *phase, uint64_t step, d
 }
 
 /* {"step":n,"phase":"...","wall_s":x, then names and numbers}: the three in front of the others, as record.c writes. */
-static dt_status take_line(dt_records_reader *r, dt_json *j)
+static dt_status read_line(dt_records_reader *r, dt_json *j)
 {
     dt_json_token t;
     char *key = NULL;
@@ -296,7 +296,7 @@ static dt_status take_line(dt_records_reader *r, dt_json *j)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static dt_status pass_over(dt_records_reader *r) /* a line that no record is as long as */
+static dt_status skip_value(dt_records_reader *r) /* a line that no record is as long as */
 {
     r->n_lines++;
     r->r.first_bad = r->r.n_bad++ == 0 ? r->n_lines : r->r.first_bad;
@@ -308,7 +308,7 @@ static dt_status parse(dt_records_reader *r, const char *line, size_t bytes)
     dt_json *j = NULL;
     r->n_lines++;
     DT_TRY(dt_json_open_mem(line, bytes, r->path, &j));
-    const dt_status st = take_line(r, j);
+    const dt_status st = read_line(r, j);
     dt_json_close(j);
     if (st == DT_EDATA) { /* one damaged line does not take the others with it */
         r->r.first_bad = r->r.n_bad++ == 0 ? r->n_lines : r->r.first_bad;
@@ -318,9 +318,9 @@ static dt_status parse(dt_records_reader *r, const char *line, size_t bytes)
     return st;
 }
 
-static dt_status start_anew(dt_records_reader *r)
+static dt_status restart_file(dt_records_reader *r)
 {
-    forget(&r->r);
+    clear_records(&r->r);
     fclose(r->file);
     r->file = NULL;
     r->end = 0;
@@ -349,7 +349,7 @@ dt_status dt_records_poll(dt_records_reader *r)
         if (r->file == NULL) {
             DT_TRY(open_file(r));
         } else {
-            DT_TRY(start_anew(r));
+            DT_TRY(restart_file(r));
         }
     }
     clearerr(r->file);
@@ -365,7 +365,7 @@ dt_status dt_records_poll(dt_records_reader *r)
         }
         r->end += (off_t)r->line.bytes;
         is_new = true;
-        DT_TRY(r->line.is_whole ? parse(r, r->line.text, r->line.kept) : pass_over(r));
+        DT_TRY(r->line.is_whole ? parse(r, r->line.text, r->line.kept) : skip_value(r));
     }
     if (ferror(r->file)) {
         return DT_FAIL(DT_EIO, "cannot read %s: %s", r->path, strerror(errno));

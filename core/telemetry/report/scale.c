@@ -22,14 +22,14 @@ static const double FINEST = 1e-12;    /* of its numbers: a shorter axis has no 
 static const double FAR = 1000;        /* axes away, a place is as good as any other outside */
 static const double ZERO_SHARE = 0.35; /* smallest over largest below which an axis begins at 0 */
 
-static double within(double value)
+static double is_within(double value)
 {
     return fmin(LARGEST, fmax(-LARGEST, value));
 }
 
 double dt_scale_place(const dt_scale *s, double value)
 {
-    const double v = within(value);
+    const double v = is_within(value);
     const double part = s->is_log ? log(v / s->low) / log(s->high / s->low) : (v - s->low) / (s->high - s->low);
     return s->from + fmin(FAR, fmax(-FAR, part)) * (s->to - s->from);
 }
@@ -45,7 +45,7 @@ static void lengthen(dt_scale *s)
 
 dt_scale dt_scale_over(double low, double high, double from, double to)
 {
-    dt_scale s = {.low = within(low), .high = within(high > low ? high : low + 1), .from = from, .to = to};
+    dt_scale s = {.low = is_within(low), .high = is_within(high > low ? high : low + 1), .from = from, .to = to};
     lengthen(&s);
     return s;
 }
@@ -82,7 +82,7 @@ static void write_tick(double value, double step, double largest, char out[DT_TI
     snprintf(out, DT_TICK_BYTES, "%s%.*f%s", sign, digits, size / unit, suffix);
 }
 
-static double round_step(double range, uint32_t most)
+static double rounded_step(double range, uint32_t most)
 {
     const double least = range / most;
     const double power = pow(10, floor(log10(least)));
@@ -115,7 +115,7 @@ uint32_t dt_scale_ticks(const dt_scale *s, uint32_t most, dt_tick tick[DT_SCALE_
     if (s->is_log) {
         return log_ticks(s, most, tick);
     }
-    const double step = round_step(s->high - s->low, most);
+    const double step = rounded_step(s->high - s->low, most);
     const double first = ceil(s->low / step - 1e-9);
     uint32_t n = 0;
     const double largest = fmax(fabs(first * step), fabs(floor(s->high / step + 1e-9) * step));
@@ -148,7 +148,7 @@ dt_scale dt_scale_fit(double *values, size_t n, bool may_log, size_t *n_outside_
         return s;
     }
     for (size_t i = 0; i < finite; i++) {
-        values[i] = within(values[i]);
+        values[i] = is_within(values[i]);
     }
     qsort(values, finite, sizeof(*values), by_value);
     const size_t wild = (size_t)(WILD * (double)finite);

@@ -79,7 +79,7 @@ static const dt_series *judged_by(const dt_flat *config, const dt_records *r, bo
     return NULL;
 }
 
-static void judge(const dt_flat *config, const dt_records *r, dt_run_state *out)
+static void set_condition(const dt_flat *config, const dt_records *r, dt_run_state *out)
 {
     const dt_series *s = judged_by(config, r, &out->best_is_min);
     out->best = out->last = NAN;
@@ -200,5 +200,5 @@ void dt_run_state_get(const char *dir, const dt_flat *meta, const dt_flat *confi
     if (out->condition == DT_RUN_FAILED) {
         last_line(dir, "error.log", out->error, sizeof(out->error));
     }
-    judge(config, records, out);
+    set_condition(config, records, out);
 }

@@ -18,7 +18,7 @@
 enum { MAX_HISTOGRAMS = 32, MAX_PARTS = 16 }; /* of a model; of a parameter's name */
 
 /* Without them training goes on as well. */
-static void give_up(dt_metrics *m, const char *what)
+static void disable_files(dt_metrics *m, const char *what)
 {
     dt_log(DT_LOG_WARN, "no %s for TensorBoard: %s", what, dt_error_text());
     dt_error_clear();
@@ -100,7 +100,7 @@ static dt_status add_hparams(const dt_stage *s, dt_events *e, const dt_str *orig
     return st;
 }
 
-static dt_status put_hparams(const dt_event_files_desc *d, dt_events *e)
+static dt_status write_hparams(const dt_event_files_desc *d, dt_events *e)
 {
     dt_str origin = {0};
     char prefix[32];
@@ -140,11 +140,11 @@ void dt_event_files_begin(const dt_event_files_desc *d, dt_metrics *m)
         st = dt_events_text(e, d->first_step, "configuration", dt_str_text(&config));
     }
     if (st == DT_OK) {
-        st = put_hparams(d, e);
+        st = write_hparams(d, e);
     }
     dt_metrics_events_set(m, e);
     if (st < 0) {
-        give_up(m, "files");
+        disable_files(m, "files");
     }
     dt_str_fini(&config);
     dt_str_fini(&dir);
@@ -154,7 +154,7 @@ void dt_event_files_end(dt_metrics *m, bool is_success)
 {
     dt_events *e = dt_metrics_events(m);
     if (e != NULL && dt_events_session_end(e, is_success) < 0) {
-        give_up(m, "end of the phase");
+        disable_files(m, "end of the phase");
     }
 }
 
@@ -167,7 +167,7 @@ static bool is_of_role(const dt_param *p, const char *role)
 }
 
 /* Bytes of a name's first `parts` parts: "world.head.0" of world.head.0.w are three. */
-static size_t stem_of(const char *name, int parts)
+static size_t common_stem(const char *name, int parts)
 {
     size_t n = 0;
     for (; name[n] != '\0'; n++) {
@@ -180,8 +180,8 @@ static size_t stem_of(const char *name, int parts)
 
 static bool is_same_stem(const char *a, const char *b, int parts)
 {
-    const size_t n = stem_of(a, parts);
-    return n == stem_of(b, parts) && strncmp(a, b, n) == 0;
+    const size_t n = common_stem(a, parts);
+    return n == common_stem(b, parts) && strncmp(a, b, n) == 0;
 }
 
 /* Is it the first tensor of its stem? */
@@ -212,8 +212,8 @@ static int parts_of(const dt_stage *s, const char *role)
 }
 
 /* All tensors of one stem in an arena; of frozen ones only where they are asked for. */
-static dt_status put_histogram(const dt_stage *s, dt_events *e, uint64_t step, const char *kind, uint32_t first,
-                               int parts, const float *arena, bool frozen_too)
+static dt_status write_histogram(const dt_stage *s, dt_events *e, uint64_t step, const char *kind, uint32_t first,
+                                 int parts, const float *arena, bool frozen_too)
 {
     dt_histogram h;
     char tag[192];
@@ -229,7 +229,7 @@ static dt_status put_histogram(const dt_stage *s, dt_events *e, uint64_t step, c
             }
         }
     }
-    snprintf(tag, sizeof(tag), "%s/%.*s", kind, (int)stem_of(name, parts), name);
+    snprintf(tag, sizeof(tag), "%s/%.*s", kind, (int)common_stem(name, parts), name);
     return is_empty ? DT_OK : dt_events_histogram(e, step, tag, &h);
 }
 
@@ -245,7 +245,7 @@ static const dt_param *largest_matrix(const dt_stage *s, const char *role)
     return best;
 }
 
-static dt_status put_model(const dt_stage *s, dt_events *e, uint64_t step, const char *role)
+static dt_status write_model(const dt_stage *s, dt_events *e, uint64_t step, const char *role)
 {
     const float *params = dt_trainer_params(s->trainer), *gradient = dt_trainer_last_gradient(s->trainer);
     const dt_param *matrix = largest_matrix(s, role);
@@ -254,9 +254,9 @@ static dt_status put_model(const dt_stage *s, dt_events *e, uint64_t step, const
         if (!is_of_role(&s->params.param[i], role) || !begins_stem(s, i, parts)) {
             continue;
         }
-        DT_TRY(put_histogram(s, e, step, "parameters", i, parts, params, true));
+        DT_TRY(write_histogram(s, e, step, "parameters", i, parts, params, true));
         if (gradient != NULL) {
-            DT_TRY(put_histogram(s, e, step, "gradients", i, parts, gradient, false));
+            DT_TRY(write_histogram(s, e, step, "gradients", i, parts, gradient, false));
         }
     }
     return matrix == NULL ? DT_OK : dt_event_matrix(e, step, matrix, params + matrix->offset);
@@ -270,10 +270,10 @@ void dt_event_files_models(const dt_stage *s, dt_metrics *m, uint64_t step)
     }
     dt_status st = dt_trainer_synchronize(s->trainer);
     for (uint32_t i = 0; i < s->n_models && st == DT_OK; i++) {
-        st = put_model(s, e, step, s->model[i].role);
+        st = write_model(s, e, step, s->model[i].role);
     }
     if (st < 0) {
-        give_up(m, "more models");
+        disable_files(m, "more models");
     }
 }
 
@@ -288,9 +288,9 @@ void dt_event_files_evaluation(const dt_stage *s, dt_metrics *m, uint64_t step, 
         st = dt_event_trajectories(e, step, s->results.picture, s->results.n_pictures);
     }
     if (st == DT_OK) {
-        st = dt_event_traffic(e, step, s->results.picture, s->results.n_pictures);
+        st = dt_event_film(e, step, s->results.picture, s->results.n_pictures);
     }
     if (st < 0) {
-        give_up(m, "more evaluations");
+        disable_files(m, "more evaluations");
     }
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dt_status put(dt_events *e, uint64_t step, const char *tag, const dt_canvas *c)
+static dt_status set_pixel(dt_events *e, uint64_t step, const char *tag, const dt_canvas *c)
 {
     dt_str png = {0};
     dt_status st = dt_canvas_png(c, &png);
@@ -75,7 +75,7 @@ dt_status dt_event_matrix(dt_events *e, uint64_t step, const dt_param *p, const 
         }
     }
     snprintf(tag, sizeof(tag), "weights/%.180s", p->name);
-    const dt_status st = put(e, step, tag, &c);
+    const dt_status st = set_pixel(e, step, tag, &c);
     dt_canvas_fini(&c);
     return st;
 }
@@ -90,12 +90,12 @@ typedef struct view {
     dt_canvas c;
 } view;
 
-static double px(const view *v, double x)
+static double pixel_x(const view *v, double x)
 {
     return MARGIN + (x - v->left) * v->scale;
 }
 
-static double py(const view *v, double y)
+static double pixel_y(const view *v, double y)
 {
     return MARGIN + (v->top - y) * v->scale;
 }
@@ -105,7 +105,7 @@ static void begin_view(view *v)
     *v = (view){.left = INFINITY, .right = -INFINITY, .top = -INFINITY, .bottom = INFINITY};
 }
 
-static void widen(view *v, double x, double y)
+static void extend_view(view *v, double x, double y)
 {
     v->left = fmin(v->left, x);
     v->right = fmax(v->right, x);
@@ -120,8 +120,8 @@ static dt_status open_view(view *v, const uint8_t (*color)[3], size_t n_colors)
         return DT_DONE;
     }
     const double wide = fmax(0, LEAST_M - (v->right - v->left)) / 2, high = fmax(0, LEAST_M - (v->top - v->bottom)) / 2;
-    widen(v, v->left - wide, v->bottom - high); /* what is narrow stands in the middle */
-    widen(v, v->right + wide, v->top + high);
+    extend_view(v, v->left - wide, v->bottom - high); /* what is narrow stands in the middle */
+    extend_view(v, v->right + wide, v->top + high);
     v->scale = (SIZE - 2 * MARGIN) / fmax(v->right - v->left, v->top - v->bottom);
     DT_TRY(dt_canvas_init(&v->c, 2 * MARGIN + (uint32_t)(v->scale * (v->right - v->left)),
                           2 * MARGIN + (uint32_t)(v->scale * (v->top - v->bottom))));
@@ -133,7 +133,8 @@ static dt_status open_view(view *v, const uint8_t (*color)[3], size_t n_colors)
 static void draw_bar(view *v, double x, double y, double heading, double length, double radius, uint8_t color)
 {
     const double dx = length / 2 * cos(heading), dy = length / 2 * sin(heading);
-    dt_canvas_line(&v->c, px(v, x - dx), py(v, y - dy), px(v, x + dx), py(v, y + dy), radius, color);
+    dt_canvas_line(&v->c, pixel_x(v, x - dx), pixel_y(v, y - dy), pixel_x(v, x + dx), pixel_y(v, y + dy), radius,
+                   color);
 }
 
 /* ---- trajectories ------------------------------------------------------------------------------------------------ */
@@ -183,7 +184,7 @@ static void fit(view *v, const dt_result *r, uint32_t n, long scene)
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t items = kind_of(&r[i]) >= 0 ? r[i].n : is_pose(&r[i]) ? 2 : 0;
         for (uint32_t k = 0; scene_of(&r[i]) == scene && k + 1 < items; k += 2) {
-            widen(v, r[i].value[k], r[i].value[k + 1]);
+            extend_view(v, r[i].value[k], r[i].value[k + 1]);
         }
     }
 }
@@ -191,11 +192,11 @@ static void fit(view *v, const dt_result *r, uint32_t n, long scene)
 static void draw_trajectory(view *v, const dt_result *r, uint8_t color)
 {
     for (uint32_t k = 0; k + 1 < r->n; k += 2) {
-        const double x = px(v, r->value[k]), y = py(v, r->value[k + 1]);
+        const double x = pixel_x(v, r->value[k]), y = pixel_y(v, r->value[k + 1]);
         if (color == CONSTANT || k == 0) {
             dt_canvas_disc(&v->c, x, y, 1, color);
         } else {
-            dt_canvas_line(&v->c, px(v, r->value[k - 2]), py(v, r->value[k - 1]), x, y, 1.2, color);
+            dt_canvas_line(&v->c, pixel_x(v, r->value[k - 2]), pixel_y(v, r->value[k - 1]), x, y, 1.2, color);
         }
     }
 }
@@ -234,22 +235,22 @@ dt_status dt_event_trajectories(dt_events *e, uint64_t step, const dt_result *pi
             }
         }
         snprintf(tag, sizeof(tag), "trajectories/%ld", scene + 1);
-        st = put(e, step, tag, &v.c);
+        st = set_pixel(e, step, tag, &v.c);
         dt_canvas_fini(&v.c);
     }
     return st;
 }
 
-/* ---- traffic ----------------------------------------------------------------------------------------------------- */
+/* ---- episodes ---------------------------------------------------------------------------------------------------- */
 
 enum { RISKS = 32 };
-enum { ROAD = 1, RED, YELLOW, GREEN, UNKNOWN, CALM, N_TRAFFIC = CALM + RISKS };
-enum { OF_ROAD = 4, OF_VEHICLE = 9, OF_SIGNAL = 7 }; /* columns (svc/metrics.h) */
+enum { LINE = 1, RED, YELLOW, GREEN, UNKNOWN, CALM, N_FILM = CALM + RISKS };
+enum { OF_LINE = 4, OF_BODY = 9, OF_MARK = 7 }; /* columns (svc/metrics.h) */
 
-static void color_traffic(uint8_t (*color)[3])
+static void set_film_colors(uint8_t (*color)[3])
 {
     static const uint8_t fixed[CALM][3] = {
-        {255, 255, 255},           [ROAD] = {226, 228, 232}, [RED] = {215, 40, 40},
+        {255, 255, 255},           [LINE] = {226, 228, 232}, [RED] = {215, 40, 40},
         [YELLOW] = {235, 185, 30}, [GREEN] = {40, 165, 75},  [UNKNOWN] = {90, 95, 105}};
     memcpy(color, fixed, sizeof(fixed));
     for (int i = 0; i < RISKS; i++) { /* from blue by orange to red */
@@ -260,20 +261,20 @@ static void color_traffic(uint8_t (*color)[3])
     }
 }
 
-static void draw_road(view *v, const dt_result *r)
+static void draw_lines(view *v, const dt_result *r)
 {
-    for (uint32_t k = OF_ROAD; k + OF_ROAD <= r->n; k += OF_ROAD) {
-        const double *to = &r->value[k], *from = to - OF_ROAD; /* lane, x, y, width */
+    for (uint32_t k = OF_LINE; k + OF_LINE <= r->n; k += OF_LINE) {
+        const double *to = &r->value[k], *from = to - OF_LINE; /* lane, x, y, width */
         if (from[0] == to[0]) {
-            dt_canvas_line(&v->c, px(v, from[1]), py(v, from[2]), px(v, to[1]), py(v, to[2]),
-                           fmax(1, to[3] / 2 * v->scale), ROAD);
+            dt_canvas_line(&v->c, pixel_x(v, from[1]), pixel_y(v, from[2]), pixel_x(v, to[1]), pixel_y(v, to[2]),
+                           fmax(1, to[3] / 2 * v->scale), LINE);
         }
     }
 }
 
-static void draw_vehicles(view *v, const dt_result *r)
+static void draw_bodies(view *v, const dt_result *r)
 {
-    for (uint32_t k = 0; k + OF_VEHICLE <= r->n; k += OF_VEHICLE) {
+    for (uint32_t k = 0; k + OF_BODY <= r->n; k += OF_BODY) {
         const double *c = &r->value[k]; /* id, x, y, heading, length, width, speed, risk, mark */
         const double risk = fmin(1, fmax(0, c[7]));
         const int color = isnan(c[7]) ? UNKNOWN : CALM + (int)lround(risk * (RISKS - 1));
@@ -282,10 +283,10 @@ static void draw_vehicles(view *v, const dt_result *r)
     }
 }
 
-static void draw_signals(view *v, const dt_result *r)
+static void draw_marks(view *v, const dt_result *r)
 {
     static const uint8_t color[] = {RED, YELLOW, GREEN, GREEN}; /* DT_SCENE_* */
-    for (uint32_t k = 0; k + OF_SIGNAL <= r->n; k += OF_SIGNAL) {
+    for (uint32_t k = 0; k + OF_MARK <= r->n; k += OF_MARK) {
         const double *c = &r->value[k]; /* x, y, heading, width, state, mark, agent */
         const bool is_known = c[4] >= 0 && c[4] < sizeof(color);
         draw_bar(v, c[0], c[1], c[2] + M_PI_2, c[3], 1.5, is_known ? color[(int)c[4]] : UNKNOWN);
@@ -326,44 +327,44 @@ static uint32_t moments_of(const dt_result *picture, uint32_t n)
     return moments;
 }
 
-dt_status dt_event_traffic(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n)
+dt_status dt_event_film(dt_events *e, uint64_t step, const dt_result *picture, uint32_t n)
 {
     const uint32_t moments = moments_of(picture, n);
     uint32_t n_shown = 0;
-    uint8_t color[N_TRAFFIC][3];
+    uint8_t color[N_FILM][3];
     dt_status st = DT_OK;
-    const dt_result *road = find(picture, n, OF_ROAD, "traffic/road"), *vehicles = NULL;
-    color_traffic(color);
-    for (uint32_t i = 0; st == DT_OK && road != NULL && i < moments; i++) {
+    const dt_result *line = find(picture, n, OF_LINE, "traffic/road"), *bodies = NULL;
+    set_film_colors(color);
+    for (uint32_t i = 0; st == DT_OK && line != NULL && i < moments; i++) {
         view v;
         char key[64], tag[48];
         if (!is_shown(i, moments)) {
             continue;
         }
         snprintf(key, sizeof(key), "traffic/moment/%u/vehicle", i);
-        vehicles = find(picture, n, OF_VEHICLE, key);
+        bodies = find(picture, n, OF_BODY, key);
         snprintf(key, sizeof(key), "traffic/moment/%u/signal", i);
-        const dt_result *signals = find(picture, n, OF_SIGNAL, key);
-        if (vehicles == NULL && signals == NULL) {
+        const dt_result *marks = find(picture, n, OF_MARK, key);
+        if (bodies == NULL && marks == NULL) {
             continue;
         }
         begin_view(&v);
-        for (uint32_t k = 0; k + OF_ROAD <= road->n; k += OF_ROAD) {
-            widen(&v, road->value[k + 1], road->value[k + 2]);
+        for (uint32_t k = 0; k + OF_LINE <= line->n; k += OF_LINE) {
+            extend_view(&v, line->value[k + 1], line->value[k + 2]);
         }
-        st = open_view(&v, (const uint8_t(*)[3])color, N_TRAFFIC);
+        st = open_view(&v, (const uint8_t(*)[3])color, N_FILM);
         if (st != DT_OK) {
             return st == DT_DONE ? DT_OK : st;
         }
-        draw_road(&v, road);
-        if (signals != NULL) {
-            draw_signals(&v, signals);
+        draw_lines(&v, line);
+        if (marks != NULL) {
+            draw_marks(&v, marks);
         }
-        if (vehicles != NULL) {
-            draw_vehicles(&v, vehicles);
+        if (bodies != NULL) {
+            draw_bodies(&v, bodies);
         }
         snprintf(tag, sizeof(tag), "traffic/%u", ++n_shown);
-        st = put(e, step, tag, &v.c);
+        st = set_pixel(e, step, tag, &v.c);
         dt_canvas_fini(&v.c);
     }
     return st;
