@@ -42,13 +42,13 @@ void dt_device_watch_update(dt_device_watch *w, double now_s, dt_metrics *m)
     const struct {
         const char *name;
         double value;
-    } told[] = {{"gpu/mem_reserved", s.reserved},
-                {"gpu/mem_used", s.used},
-                {"gpu/utilisation", s.utilisation},
-                {"gpu/temperature", s.temperature}};
-    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-        if (!isnan(told[i].value)) {
-            dt_metrics_scalar(m, told[i].name, told[i].value);
+    } gauge[] = {{"gpu/mem_reserved", s.reserved},
+                 {"gpu/mem_used", s.used},
+                 {"gpu/utilisation", s.utilisation},
+                 {"gpu/temperature", s.temperature}};
+    for (size_t i = 0; i < sizeof(gauge) / sizeof(gauge[0]); i++) {
+        if (!isnan(gauge[i].value)) {
+            dt_metrics_scalar(m, gauge[i].name, gauge[i].value);
         }
     }
 }

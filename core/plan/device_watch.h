@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The device while a phase runs, for its records: gpu/mem_allocated, what the host holds there, with gpu/mem_planned at
- * every record; and what NVML tells (engine/device/nvml.h) every so many seconds, metrics.device_every_s:
+ * every record; and what NVML reports (engine/device/nvml.h) every so many seconds, metrics.device_every_s:
  * gpu/mem_reserved, gpu/mem_used, gpu/utilisation, gpu/temperature. Allocates nothing once begun. Threads: [main] of
  * rank 0.
  */

@@ -82,7 +82,7 @@ static void try_trainer(dt_stage *s, dt_expected *out)
     out->step_s = out->n_tried > 0 ? (end_s - begin_s) / out->n_tried : (double)NAN;
 }
 
-void dt_expect_measure(dt_stage *s, const dt_forecast *f, uint64_t max_steps, bool is_plan, dt_expected *out)
+void dt_expect_estimate(dt_stage *s, const dt_forecast *f, uint64_t max_steps, bool is_plan, dt_expected *out)
 {
     const uint64_t left = remaining_steps(s, f, max_steps), all = dt_trainer_steps(s->trainer);
     *out = (dt_expected){.step_s = NAN, .all_s = NAN, .evaluation_s = NAN, .rounds = NAN, .acts = s->rollout != NULL};

@@ -35,7 +35,7 @@ static uint64_t unreclaimable(const dt_forecast *f)
     return excess(f->resident, f->recordings) + f->processes;
 }
 
-dt_status dt_fit_look(const dt_stage *s, const dt_forecast *f, dt_fit *out)
+dt_status dt_fit_measure(const dt_stage *s, const dt_forecast *f, dt_fit *out)
 {
     dt_memory_opts m;
     pthread_mutex_lock(s->d.config_lock);
@@ -157,7 +157,7 @@ static dt_status reduce_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *
     while (is_above_target(fit, f) && s->trainer != NULL && dt_trainer_release_memory(s->trainer)) {
         is_smaller = true;
         DT_TRY(dt_forecast_make(s, max_steps, f));
-        DT_TRY(dt_fit_look(s, f, fit));
+        DT_TRY(dt_fit_measure(s, f, fit));
     }
     if (is_smaller && speaks) {
         dt_log(DT_LOG_INFO,
@@ -172,14 +172,14 @@ static dt_status reduce_to_target(dt_stage *s, uint64_t max_steps, dt_forecast *
 dt_status dt_fit_stage(dt_stage *s, uint64_t max_steps, dt_forecast *f, bool speaks, bool *is_beyond_p)
 {
     dt_fit fit;
-    DT_TRY(dt_fit_look(s, f, &fit));
+    DT_TRY(dt_fit_measure(s, f, &fit));
     DT_TRY(reduce_to_target(s, max_steps, f, &fit, speaks));
     dt_status st = dt_fit_check(&fit, f, speaks);
     if (st < 0 && f->rollout.processes > 0 && !s->tries_processes) {
         s->tries_processes = true;
         dt_error_clear();
         DT_TRY(dt_forecast_make(s, max_steps, f));
-        DT_TRY(dt_fit_look(s, f, &fit));
+        DT_TRY(dt_fit_measure(s, f, &fit));
         st = dt_fit_check(&fit, f, speaks);
     }
     *is_beyond_p = st < 0;
@@ -236,7 +236,7 @@ dt_status dt_fit_advise(const dt_stage_desc *d, dt_status st)
     return st;
 }
 
-/* ---- told -------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 void dt_fit_text(const dt_fit *fit, const dt_forecast *f, dt_str *out)
 {

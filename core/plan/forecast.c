@@ -111,7 +111,7 @@ static void add_memory(dt_stage *s, uint64_t max_steps, dt_forecast *f)
         add_rollout(s, f);
     }
     add_recordings(s, f);
-    /* parameters are resident by now, and so are the moments of a run that goes on */
+    /* parameters are resident by now, and so are the moments of a resumed run */
     const bool goes_on = dt_trainer_step_number(s->trainer) > 0;
     const uint64_t counted = (resident.params + (goes_on ? resident.moments : 0)) * dt_comm_process_size(s->d.comm);
     const uint64_t now = dt_rss_bytes();
@@ -215,7 +215,7 @@ dt_status dt_forecast_make(dt_stage *s, uint64_t max_steps, dt_forecast *out)
     return DT_OK;
 }
 
-/* ---- told -------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static double megabytes(uint64_t bytes)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a phase will take, told before its first step: memory by what it is for, time, processes, disk and files. The
- * host's arenas are known exactly: no run maps more. Resident memory is a forecast: what is resident already, and what
- * the run will touch of its arenas and recordings, with the sizes that the data has, or that an environment on trial
- * showed.
+ * What a phase will take, predicted before its first step: memory by what it is for, time, processes, disk and files.
+ * The host's arenas are known exactly: no run maps more. Resident memory is a forecast: what is resident already, and
+ * what the run will touch of its arenas and recordings, with the sizes that the data has, or that an environment on
+ * trial showed.
  * Threads: [main].
  */
 #ifndef DTRAIN_CORE_PLAN_FORECAST_H

@@ -80,7 +80,7 @@ void dt_memory_watch_update(dt_memory_watch *w, double now_s, dt_trainer *traine
     if (w->o.target_gb > 0) {
         w->used = w->own + w->workers;
         w->limit = (uint64_t)(w->o.target_gb * 1e9);
-    } else if (!dt_memory_use(w->root, &w->used, &w->limit)) {
+    } else if (!dt_limits_memory_use(w->root, &w->used, &w->limit)) {
         w->limit = 0;
         return;
     }

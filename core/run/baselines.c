@@ -149,8 +149,8 @@ static dt_status make_and_evaluate(const dt_stage_desc *d, dt_stage **stage_p, d
     DT_TRY(dt_comm_agree(d->comm, made));
     const dt_status started = dt_stage_start(*stage_p);
     DT_TRY(dt_comm_agree(d->comm, started));
-    const dt_status judged = dt_stage_evaluate(*stage_p, &p);
-    DT_TRY(dt_comm_agree(d->comm, judged));
+    const dt_status evaluated = dt_stage_evaluate(*stage_p, &p);
+    DT_TRY(dt_comm_agree(d->comm, evaluated));
     const dt_status taken = dt_policy_result_take(*stage_p, out_p);
     return dt_comm_agree(d->comm, taken);
 }
@@ -184,7 +184,7 @@ static const char *short_name(const char *id)
     return strncmp(id, "controller_", 11) == 0 ? id + 11 : id;
 }
 
-/* A line a number that somebody measured, a column a controller. title: of the policy's column */
+/* A row for each measured number, a column for each controller. title: of the policy's column */
 static void format_table(const results *r, const char *title, dt_str *out)
 {
     dt_str line = {0};
@@ -259,7 +259,7 @@ static dt_status write_file(const results *r, const dt_stage_desc *d, const char
     return st;
 }
 
-/* All ranks go on, or none. */
+/* All ranks continue, or none. */
 static dt_status agree_to_continue(const dt_stage_desc *d)
 {
     uint32_t go = d->stops == NULL || !d->stops(d->stops_user);

@@ -381,7 +381,7 @@ dt_status dt_batch_choose(dt_session *s, dt_comm *c, const char *run_dir, uint64
     return c != NULL && has_entered ? dt_comm_agree(c, st) : st;
 }
 
-/* ---- told -------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 void dt_batch_text(const dt_session *s, int64_t phase, dt_str *out)
 {

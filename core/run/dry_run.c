@@ -71,7 +71,7 @@ static dt_status tell_plan(const dt_session *s, const dt_stage *stage, const dt_
 {
     dt_fit fit;
     dt_str text = {0};
-    DT_TRY(dt_fit_look(stage, f, &fit));
+    DT_TRY(dt_fit_measure(stage, f, &fit));
     if (json != NULL) {
         dt_json_obj(json, NULL);
         dt_forecast_json(stage, f, json);
@@ -146,7 +146,7 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
     } else {
         dt_expected e = {.step_s = NAN, .all_s = NAN, .evaluation_s = NAN, .acts = stage->rollout != NULL};
         if (st == DT_OK) {
-            dt_expect_measure(stage, &f, p->d->max_steps, true, &e);
+            dt_expect_estimate(stage, &f, p->d->max_steps, true, &e);
         }
         DT_TRY(tell_plan(p->d->session, stage, &f, &e, p->json));
     }

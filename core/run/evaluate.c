@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A folder without a configuration beside it may still be a checkpoint; what is damaged is told as that. */
+/* A folder without a configuration beside it may still be a checkpoint; a damaged one is reported as damaged. */
 static dt_status refuse_missing(const char *path, bool has_config)
 {
     dt_ckpt_info info;
@@ -36,7 +36,7 @@ static bool is_same(const char *a, const char *b)
     return strcmp(a, b) == 0 || (dt_parse_f64(a, &x) && dt_parse_f64(b, &y) && x == y);
 }
 
-/* Options of the phase that whoever evaluates gave otherwise than it was trained with: results are of those. */
+/* Options of the phase that differ from those of training: the evaluation uses them. */
 static void log_other_options(const dt_session *s, int64_t phase, const dt_config *trained)
 {
     const dt_component *c = &s->phase[phase]->desc;
@@ -157,7 +157,7 @@ dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint
         e->trained_on.is_trained = true;
         st = dt_handover_open(checkpoint, d.phase->desc.id, &from);
         if (st == DT_OK) {
-            st = dt_handover_stores(from, &e->stores, &e->trained_on.is_known);
+            st = dt_handover_list_stores(from, &e->stores, &e->trained_on.is_known);
         }
         e->trained_on.stores = dt_str_text(&e->stores);
     }

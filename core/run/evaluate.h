@@ -16,8 +16,8 @@ typedef struct dt_eval {
     dt_stage *stage; /* with what its evaluation reported and left for pictures */
 } dt_eval;
 
-/* The session of a->checkpoint: with the configuration that lies beside it, below what a says. Errors: DT_ECONFIG
- * where no checkpoint is there, or nothing says what to run; those of sessions. */
+/* The session of a->checkpoint: with the configuration next to it, which options of the command line override. Errors:
+ * DT_ECONFIG where no checkpoint is there, or nothing says what to run; those of sessions. */
 dt_status dt_eval_open(const dt_args *a, dt_session *s) DT_NODISCARD;
 /* The phase that a checkpoint is of, or the newest one of a run, where the session has several; the session's own where
  * it has one. Errors: DT_ECONFIG, where nothing says which. */

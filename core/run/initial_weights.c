@@ -142,7 +142,7 @@ static dt_status refuse_shape(const dt_stage *s, const dt_model *m, const dt_par
     dt_mismatch options;
     dt_str mine = {0}, theirs = {0}, why = {0};
     dt_mismatch_between(s, m, phase, &options);
-    dt_mismatch_add(&options, &why);
+    dt_mismatch_append(&options, &why);
     dt_mismatch_fini(&options);
     dims_text(here->dim, here->n_dims, &mine);
     if (there != NULL) {
@@ -219,7 +219,7 @@ static bool is_resumed(const dt_initial_weights_desc *d, int64_t index)
     return d->start->resume != NULL && index == d->start->begin;
 }
 
-/* A phase goes on from those before it where it says nothing else; then they may have nothing in common. */
+/* By default a phase continues from those before it; then they may share no role. */
 static dt_status open_weights(const dt_initial_weights_desc *d, int64_t index, dt_initial_weights *f)
 {
     dt_config *c = d->session->config;
@@ -239,7 +239,7 @@ static dt_status open_weights(const dt_initial_weights_desc *d, int64_t index, d
     f->is_after = true;
     f->want = p.init[0] == '\0' || (d->planned != NULL && d->planned->n > 0) ? DT_HANDOVER_ANY : DT_HANDOVER_SOME;
     if (d->planned == NULL || dt_fs_is_dir(d->run_dir)) {
-        DT_TRY(dt_handover_previous(d->run_dir, c, index, &f->from));
+        DT_TRY(dt_handover_open_previous(d->run_dir, c, index, &f->from));
     }
     const bool is_first = dt_handover_is_empty(f->from) && (d->planned == NULL || d->planned->n == 0);
     if (is_first && p.init[0] != '\0') {

@@ -101,7 +101,7 @@ static dt_status write_part(const dt_profile_steps *p, uint64_t *n_p, uint64_t *
     return st;
 }
 
-/* Rank 0's, with the parts of the others; one that is not there is told, and left out. */
+/* Rank 0's, with the parts of the others; a missing part is left out with a warning. */
 static dt_status write_merged(const dt_profile_steps *p, const char *path, bool takes_parts, uint64_t *n_p,
                               uint64_t *dropped_p)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One rank of a run, as the files rank*.c and run.c share it; the loop of a phase is in rank_loop.c. Ranks do the same
- * things in the same order; what only one can know, rank 0 tells the others. Threads: each rank has its own.
+ * things in the same order; rank 0 sends the others what only it knows. Threads: each rank has its own.
  */
 #ifndef DTRAIN_CORE_RUN_RANK_H
 #define DTRAIN_CORE_RUN_RANK_H
@@ -111,7 +111,7 @@ double dt_rank_phase_s(const dt_rank *k);
 /* ---- rank_save.c ------------------------------------------------------------------------------------------------ */
 
 /* Rank 0 writes; the others wait for its word. A save that the disk refuses is tried again, later and later while
- * training goes on; where nothing goes on without it (must) it is waited for, checkpoint.wait_s, and then an error.
+ * training continues; where nothing continues without it (must) it is waited for, checkpoint.wait_s, and then an error.
  * What is not finite is never saved, and an error. */
 dt_status dt_rank_save(dt_rank *k, bool phase_end, bool must);
 /* The phase fails with st, which all ranks know. Where nothing was learnt since the last good iteration its state is

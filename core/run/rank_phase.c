@@ -157,7 +157,7 @@ static dt_status rewind_run(dt_rank *k, uint64_t begin)
     dt_run_context *r = k->r;
     uint32_t n = 0;
     dt_rundir_rewind(r->d->dir, r->base_step + begin);
-    DT_TRY(dt_ckpt_supersede(dt_rundir_path(r->d->dir), r->base_step + begin, &n));
+    DT_TRY(dt_ckpt_supersede_later(dt_rundir_path(r->d->dir), r->base_step + begin, &n));
     if (n > 0) {
         dt_log(DT_LOG_WARN,
                "%u checkpoint%s after step %llu moved to checkpoints/superseded: the run continues from here", n,

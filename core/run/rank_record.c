@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run tells of its phase, to people and to files; see rank.h.
+ * What a run logs, shows and records of its phase; see rank.h.
  */
 #include <config.h>
 
@@ -306,7 +306,7 @@ static void log_expected_time(const dt_rank *k)
 {
     dt_str text = {0};
     dt_expected e;
-    dt_expect_measure(k->stage, &k->forecast, k->r->d->max_steps, false, &e);
+    dt_expect_estimate(k->stage, &k->forecast, k->r->d->max_steps, false, &e);
     dt_expect_text(&e, &text);
     dt_log(DT_LOG_INFO, "expected wall time: %s", dt_str_text(&text));
     dt_str_fini(&text);

@@ -67,7 +67,7 @@ static double retry_delay_s(uint32_t n, double most)
     return s < most ? s : most;
 }
 
-/* One try. What fails because of the disk is remembered: it is tried again while training goes on. */
+/* One try. What fails because of the disk is remembered: it is tried again while training continues. */
 static dt_status try_save(dt_rank *k, bool phase_end)
 {
     const uint64_t step = dt_rank_global_step(k);
@@ -127,7 +127,7 @@ static dt_status continue_unsaved(dt_rank *k, dt_status st)
     return DT_OK;
 }
 
-/* At the end of a phase or run nothing goes on without its checkpoint. Waits a while and says whether to try again;
+/* At the end of a phase or run nothing continues without its checkpoint. Waits and returns whether to try again;
  * short enough for other ranks. */
 static bool wait_for_disk(dt_rank *k, double begin_s, uint32_t n, dt_status st)
 {
@@ -280,5 +280,5 @@ dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot
     close_state(k);
     st = dt_error_put(reason);
     dt_free(reason);
-    return is_alone || !is_whole ? st : dt_comm_agree(k->comm, st); /* nobody waits for anybody after this */
+    return is_alone || !is_whole ? st : dt_comm_agree(k->comm, st); /* no rank waits for another after this */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What --resume names: a run that goes on, one that begins again because it ended before its first checkpoint, or, for
- * `--resume auto`, one that begins. Threads: [main].
+ * What --resume names: a run that continues, one that begins again because it ended before its first checkpoint, or,
+ * for `--resume auto`, one that begins. Threads: [main].
  */
 #ifndef DTRAIN_CORE_RUN_RESUME_H
 #define DTRAIN_CORE_RUN_RESUME_H
@@ -11,7 +11,7 @@
 
 typedef struct dt_resume {
     char *run;               /* its folder; NULL: there is none, a run begins */
-    char *from;              /* run or checkpoint to go on from; NULL: the run begins, in its folder if any */
+    char *from;              /* run or checkpoint to continue from; NULL: the run begins, in its folder if any */
     char *phase, *init_from; /* --phase and --init-from that it began with, where it begins again; NULL: none */
 } dt_resume;
 

@@ -134,7 +134,7 @@ static dt_status return_to_checkpoint(dt_run_context *r)
     return st == DT_ENOTFOUND ? find_start(r) : st;
 }
 
-/* May the phase that failed with st be tried again? Several processes are started again by whoever started them: a
+/* May the phase that failed with st be tried again? Several processes are restarted by their launcher: a
  * message-passing library does not begin twice in a process. */
 static bool can_retry(dt_run_context *r, dt_status st, uint32_t *retries_p)
 {
@@ -154,7 +154,7 @@ static bool can_retry(dt_run_context *r, dt_status st, uint32_t *retries_p)
     return r->retries < *retries_p;
 }
 
-/* A phase that fails goes on from the run's last checkpoint, as often as training.retries allows. */
+/* A phase that fails continues from the run's last checkpoint, as often as training.retries allows. */
 static dt_status run_with_retries(dt_run_context *r)
 {
     for (;;) {

@@ -15,7 +15,7 @@ typedef struct dt_run_desc {
     dt_session *session;
     dt_rundir *dir;        /* NULL: nothing is written (dry run) */
     dt_comm *processes;    /* of several processes, a rank each; NULL: this one, with virtual ranks if any */
-    const char *resume;    /* run or checkpoint to go on from; NULL */
+    const char *resume;    /* run or checkpoint to continue from; NULL */
     const char *init_from; /* weights to begin with; NULL */
     uint64_t max_steps;    /* 0: open */
     double max_time_s;     /* 0: open */

@@ -96,7 +96,7 @@ static void skip_finished_phase(const dt_session *s, const dt_ckpt_info *info, d
     dt_run_start_fini(c);
 }
 
-/* Over for good: entered again it would end at once, or whoever asks for later phases alone says so. */
+/* Entered again it would end immediately, or --phase asks for later phases only. */
 static dt_status is_over(const dt_session *s, const dt_ckpt_info *info, const dt_run_start *c, bool *out_p)
 {
     char hash[65];
@@ -105,7 +105,7 @@ static dt_status is_over(const dt_session *s, const dt_ckpt_info *info, const dt
     return DT_OK;
 }
 
-/* Another arithmetic goes on from the same state to other bits. */
+/* Another arithmetic class continues with results that differ in the last bits. */
 static dt_status check_cpu(const dt_session *s, const dt_ckpt_info *info, dt_run_start *c)
 {
     char cpu[sizeof(info->cpu)];

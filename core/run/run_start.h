@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a run begins or goes on: with the first weights of a phase, or inside one from a checkpoint. Resuming and going
- * on after a failure are the same thing: everything a run needs is in its newest checkpoint. Threads: [main].
+ * Where a run begins or continues: with the initial weights of a phase, or inside one from a checkpoint. Resuming and
+ * going on after a failure are the same thing: everything a run needs is in its newest checkpoint. Threads: [main].
  */
 #ifndef DTRAIN_CORE_RUN_RUN_START_H
 #define DTRAIN_CORE_RUN_RUN_START_H

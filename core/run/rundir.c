@@ -295,12 +295,12 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = r->path != NULL ? dt_fs_mkdirs(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     }
     if (st == DT_OK) {
-        st = dt_beneath_begin(r->path); /* for good: who goes on with a run may not have made it */
+        st = dt_beneath_begin(r->path); /* for good: a resumed run may have another author */
     }
     if (st == DT_OK) {
         st = lock(r);
     }
-    if (st == DT_OK) { /* somebody may have trained there since it was looked at */
+    if (st == DT_OK) { /* another process may have trained there since the check */
         st = dt_rundir_check_mixing(r->path, d->resume, &state);
     }
     if (st == DT_OK && state == DT_FOLDER_BEGUN) { /* no process trains there any more */

@@ -14,10 +14,10 @@
 
 typedef struct dt_rundir dt_rundir;
 
-/* Until nobody trains in that folder, before it is looked at whether there is something to go on from: 2 s of a process
+/* Waits until no process trains in that folder, before its checkpoints are searched: 2 s for a process
  * that was killed and holds its lock until the kernel has taken it apart, 10 s of several, which notice only then that
  * their launcher was killed. is_job: what a folder is taken for that does not say how many trained in it. A folder that
- * is not there, or where nobody trains, is not waited for; one that is still held afterwards is open's to refuse. */
+ * is missing or unlocked is not waited for; dt_rundir_open rejects one that is still locked afterwards. */
 void dt_rundir_wait_unlocked(const char *path, bool is_job);
 
 typedef struct dt_rundir_desc {
@@ -63,11 +63,11 @@ void dt_rundir_update_meta(dt_rundir *r, const dt_session *session, int exit_cod
  * so that it counts as interrupted. Errors: DT_EIO, DT_ENOMEM. */
 dt_status dt_rundir_clear_end(const char *path) DT_NODISCARD;
 /* From this step of the run on it cannot be repeated bit by bit, as after a lost worker: meta.json says so from the
- * next time it is written. The first mark counts; one that lies in a resumed run's folder stays. */
+ * next time it is written. The first mark counts; that of a resumed run stays. */
 void dt_rundir_mark_irreproducible(dt_rundir *r, uint64_t step);
-/* The run goes on from a checkpoint of this step: marks of what came after it are gone. */
+/* The run continues from a checkpoint of this step: later marks are removed. */
 void dt_rundir_rewind(dt_rundir *r, uint64_t step);
-/* progress.json, when a phase begins: with the last record of metrics.jsonl it tells how far the run is. */
+/* progress.json, when a phase begins: with the last record of metrics.jsonl it shows how far the run is. */
 dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p) DT_NODISCARD;
 /* Files NAME.tmp.PID that a killed process left in a run, for the process that has the folder to itself; those of
  * checkpoints go when these are pruned. Errors: DT_EIO, DT_ENOMEM: a folder cannot be listed. */

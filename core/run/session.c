@@ -78,7 +78,7 @@ static dt_status declare_component(dt_session *s, uint32_t kind, const char *id)
 }
 
 /* A run names its plugins by ids, which are looked for where the user keeps plugins. A path in it is opened only where
- * it leads to one of those: whoever sends a run would choose the code that runs here. */
+ * it leads to one of those: the author of a run would choose the code that runs here. */
 static dt_status reject_foreign_plugin(const dt_session *s, int64_t phase, const char *plugin)
 {
     dt_str where = {0};
@@ -108,7 +108,7 @@ static dt_status load_phases(dt_session *s)
     for (int64_t i = 0; i < s->n_phases; i++) {
         const char *plugin = dt_config_plugin(s->config, i);
         if (*plugin == '\0') {
-            continue; /* the check tells it, with all that is wrong elsewhere */
+            continue; /* the check reports it with all other errors */
         }
         DT_TRY(reject_foreign_plugin(s, i, plugin));
         dt_status st = dt_loader_find_phase(s->loader, plugin, &s->phase[i]);

@@ -148,7 +148,7 @@ dt_status dt_session_check_shard_weights(const dt_session *s)
     return DT_OK;
 }
 
-/* A component that somebody named, beyond what plugins prefer. */
+/* A component that the user named, not a default of a plugin. */
 static dt_status check_name(const dt_session *s, int64_t phase, uint32_t kind, const char *key, const char *role)
 {
     const char *id = NULL;

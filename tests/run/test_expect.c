@@ -146,18 +146,18 @@ static void test_trainer(void **state)
     dt_expected e;
     dt_forecast f = {.resident = 1000};
     dt_stage s = stage_of(false);
-    dt_expect_measure(&s, &f, 0, true, &e);
+    dt_expect_estimate(&s, &f, 0, true, &e);
     assert_true(e.n_tried == 3 && iterated == 4 && !e.acts);
     assert_near(e.step_s, 0.125);
     assert_near(e.all_s, 125);
     s = stage_of(false);
     each_s = 0.25; /* the second one is the last that begins within half a second */
-    dt_expect_measure(&s, &f, 0, true, &e);
+    dt_expect_estimate(&s, &f, 0, true, &e);
     assert_true(e.n_tried == 2 && iterated == 3);
     assert_near(e.all_s, 250);
     s = stage_of(false);
     each_s = 7;
-    dt_expect_measure(&s, &f, 0, true, &e);
+    dt_expect_estimate(&s, &f, 0, true, &e);
     assert_true(e.n_tried == 1 && iterated == 2);
     assert_near(e.all_s, 7000);
     assert_true(isnan(e.evaluation_s) && isnan(e.rounds));
@@ -172,7 +172,7 @@ static void test_trainer(void **state)
         step = c[i].step;
         steps = c[i].steps;
         f.stop = (dt_stop_opts){.steps = (int64_t)c[i].stop_steps, .epochs = (int64_t)c[i].stop_epochs};
-        dt_expect_measure(&s, &f, c[i].max_steps, true, &e);
+        dt_expect_estimate(&s, &f, c[i].max_steps, true, &e);
         assert_near(e.all_s, 0.125 * c[i].left);
     }
     f.stop = (dt_stop_opts){0};
@@ -184,18 +184,18 @@ static void test_trainer(void **state)
         steps = i == 3 ? 3 : 4;
         s.d.device_ops = i == 4 ? device : NULL;
         ranks = i == 5 ? 2 : 1;
-        dt_expect_measure(&s, &f, 0, i != 6, &e);
+        dt_expect_estimate(&s, &f, 0, i != 6, &e);
         assert_int_equal(iterated, i == 0 ? 4 : 0);
         assert_int_equal(isnan(e.all_s) != 0, i != 0);
     }
     s = stage_of(false);
     fails_at = 3; /* one step was timed before */
-    dt_expect_measure(&s, &f, 0, true, &e);
+    dt_expect_estimate(&s, &f, 0, true, &e);
     assert_int_equal(e.n_tried, 1);
     assert_near(e.step_s, 0.125); /* without the time of the one that failed */
     s = stage_of(false);
     fails_at = 1;
-    dt_expect_measure(&s, &f, 0, true, &e);
+    dt_expect_estimate(&s, &f, 0, true, &e);
     assert_true(e.n_tried == 0 && isnan(e.step_s) && isnan(e.all_s));
 }
 
@@ -205,7 +205,7 @@ static void test_environments(void **state)
     dt_expected e;
     dt_stage s = stage_of(true);
     dt_forecast f = {.iterations = 20, .round = 800, .rollout = {.instances = 8, .threads = 4}};
-    dt_expect_measure(&s, &f, 0, false, &e);
+    dt_expect_estimate(&s, &f, 0, false, &e);
     assert_true(e.acts && e.parallel == 4 && e.n_tried == 40 && tried_s == 0.3);
     assert_near(e.rounds, 20);
     assert_near(e.step_s, 0.002);
@@ -215,7 +215,7 @@ static void test_environments(void **state)
     f.rollout.instances = 2;
     f.iterations = 7;
     step = 500; /* half of the steps: four rounds */
-    dt_expect_measure(&s, &f, 0, false, &e);
+    dt_expect_estimate(&s, &f, 0, false, &e);
     assert_int_equal(e.parallel, 2);
     assert_near(e.rounds, 4);
     assert_near(e.evaluation_s, 50 * 0.002 * 5);
@@ -223,12 +223,12 @@ static void test_environments(void **state)
     step = 0;
     ranks_here = 2;
     f.rollout.instances = 0;
-    dt_expect_measure(&s, &f, 0, false, &e);
+    dt_expect_estimate(&s, &f, 0, false, &e);
     assert_near(e.rounds, 3);
     assert_int_equal(e.parallel, 1);
     f.rollout.instances = 4;
     steps = 0; /* open: what stops it counts */
-    dt_expect_measure(&s, &f, 0, false, &e);
+    dt_expect_estimate(&s, &f, 0, false, &e);
     assert_near(e.rounds, 3);
     assert_int_equal(e.parallel, 8);
 }
@@ -239,19 +239,19 @@ static void test_environments_that_are_not_tried(void **state)
     dt_expected e;
     dt_stage s = stage_of(true);
     dt_forecast f = {.iterations = 20, .round = 800, .rollout = {.instances = 8, .threads = 4, .processes = 8}};
-    dt_expect_measure(&s, &f, 0, false, &e); /* in processes, before a run */
+    dt_expect_estimate(&s, &f, 0, false, &e); /* in processes, before a run */
     assert_true(n_speeds == 0 && isnan(e.all_s) && isnan(e.step_s));
-    dt_expect_measure(&s, &f, 0, true, &e);
+    dt_expect_estimate(&s, &f, 0, true, &e);
     assert_true(n_speeds == 1 && tried_s == 3 && e.parallel == 3); /* as many as cores */
     f.rollout.processes = 1;
-    dt_expect_measure(&s, &f, 0, true, &e);
+    dt_expect_estimate(&s, &f, 0, true, &e);
     assert_true(n_speeds == 2 && tried_s == 3 && e.parallel == 3);
     f.round = 0;
-    dt_expect_measure(&s, &f, 0, true, &e);
+    dt_expect_estimate(&s, &f, 0, true, &e);
     assert_int_equal(n_speeds, 2);
     f.round = 800;
     f.iterations = 0; /* open */
-    dt_expect_measure(&s, &f, 0, true, &e);
+    dt_expect_estimate(&s, &f, 0, true, &e);
     assert_int_equal(n_speeds, 2);
     f.iterations = 5;
     for (int i = 0; i < 3; i++) {
@@ -259,7 +259,7 @@ static void test_environments_that_are_not_tried(void **state)
         s.env.layout.spec.max_steps = i == 0 ? 0 : 50; /* of episodes without a longest length */
         phase.ops.phase.evaluate = i == 1 ? NULL : evaluates;
         st_of_evaluation = i == 2 ? DT_ECONFIG : DT_OK;
-        dt_expect_measure(&s, &f, 0, true, &e);
+        dt_expect_estimate(&s, &f, 0, true, &e);
         assert_true(isnan(e.evaluation_s) && !isnan(e.all_s));
     }
 }

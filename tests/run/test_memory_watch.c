@@ -56,7 +56,7 @@ static int end(void **state)
 static void uses(uint64_t used, uint64_t limit)
 {
     uint64_t is_used = 0, is_limit = 0;
-    assert_true(dt_memory_use(top, &is_used, &is_limit));
+    assert_true(dt_limits_memory_use(top, &is_used, &is_limit));
     assert_int_equal(is_used, used);
     assert_int_equal(is_limit, limit);
 }
@@ -65,7 +65,7 @@ static void test_system(void **state)
 {
     (void)state;
     uint64_t used = 0, limit = 0;
-    assert_false(dt_memory_use(top, &used, &limit));
+    assert_false(dt_limits_memory_use(top, &used, &limit));
     put("proc/meminfo", "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n");
     uses(600 * 1024, 1000 * 1024);
     /* a group without a limit, one with, and one above it that has less */

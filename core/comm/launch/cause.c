@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LAST_LINES = 50, LAST_BYTES = 32768, MOST_TOLD = 8 };
+enum { LAST_LINES = 50, LAST_BYTES = 32768, MAX_LOGGED = 8 };
 
 dt_status dt_cause_make(uint32_t n, dt_cause *out)
 {
@@ -84,7 +84,7 @@ static void log_gone(const dt_cause *c)
     }
 }
 
-void dt_cause_look(dt_cause *c, const dt_board *b)
+void dt_cause_update(dt_cause *c, const dt_board *b)
 {
     bool waited_in_vain = false;
     uint32_t n_gone = 0, n_never = 0;
@@ -118,7 +118,7 @@ void dt_cause_look(dt_cause *c, const dt_board *b)
     }
 }
 
-void dt_cause_settle(dt_cause *c, int heard, bool has_all)
+void dt_cause_decide(dt_cause *c, int heard, bool has_all)
 {
     uint32_t n_never = 0, never = 0;
     if (!c->is_open) {
@@ -138,7 +138,7 @@ void dt_cause_settle(dt_cause *c, int heard, bool has_all)
     log_gone(c);
 }
 
-void dt_cause_lost(dt_cause *c, const dt_board *b, const char *node)
+void dt_cause_set_lost_machine(dt_cause *c, const dt_board *b, const char *node)
 {
     if (c->node[0] != '\0') {
         return;
@@ -201,10 +201,10 @@ static void log_tail(uint32_t rank, const char *run)
     dt_str_fini(&path);
 }
 
-void dt_cause_tell(const dt_cause *c, const char *run)
+void dt_cause_log(const dt_cause *c, const char *run)
 {
     char text[192];
-    uint32_t told = 0;
+    uint32_t n_logged = 0;
     if (!c->is_known) {
         return;
     }
@@ -217,14 +217,14 @@ void dt_cause_tell(const dt_cause *c, const char *run)
     }
     for (uint32_t r = 0; r < c->n; r++) {
         const dt_board_rank *w = &c->was[r];
-        if ((is_rank && r == c->rank) || w->state == DT_BOARD_NEVER || told++ >= MOST_TOLD) {
+        if ((is_rank && r == c->rank) || w->state == DT_BOARD_NEVER || n_logged++ >= MAX_LOGGED) {
             continue;
         }
         describe_call(w, c->seen_s, text, sizeof(text));
         dt_log(DT_LOG_ERROR, "rank %u (process %d): %s", r, w->process, text);
     }
-    if (told > MOST_TOLD) {
-        dt_log(DT_LOG_ERROR, "and %u more ranks", told - MOST_TOLD);
+    if (n_logged > MAX_LOGGED) {
+        dt_log(DT_LOG_ERROR, "and %u more ranks", n_logged - MAX_LOGGED);
     }
     if (is_rank && run[0] != '\0') {
         log_tail(c->rank, run);

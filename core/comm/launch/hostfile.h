@@ -8,7 +8,7 @@
 
 #include "dtrain/status.h"
 
-/* NULL is fine. Errors: DT_ECONFIG with the line (it cannot be read, names nobody, holds what no line of it does). */
+/* NULL is fine. Errors: DT_ECONFIG with the line (it cannot be read, names no host, holds what no line of it does). */
 dt_status dt_hostfile_check(const char *path) DT_NODISCARD;
 
 #endif

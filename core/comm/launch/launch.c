@@ -36,7 +36,7 @@
 #include <unistd.h>
 
 enum { MOST_WORDS = 64 }; /* of the launcher's own */
-/* After the first rank was lost or failed: when mpirun is told to end the others, and when it is ended. Processes that
+/* After the first rank was lost or failed: when mpirun is asked to end the others, and when it is ended. Processes that
  * stay behind a launcher that is no longer there: how long they may save. */
 static const double TOLD_S = 15, ENDED_S = 20, SAVING_S = 20;
 
@@ -48,9 +48,9 @@ typedef struct job {
     int stop_sent;    /* signals to stop that were handed on */
     bool was_ended;   /* one of them as SIGTERM, which mpirun answers by ending all */
     bool had_ranks;   /* in this life */
-    bool was_left;    /* told to stop before this life had begun */
+    bool was_left;    /* asked to stop before this attempt began */
     double failed_s;  /* since when a rank has left with an error, 0: none has */
-    bool was_hurried; /* mpirun was told by the launcher to end then */
+    bool was_hurried; /* the launcher asked mpirun to end then */
     int killed_by;    /* a signal that ended mpirun itself, and was not the launcher's; 0: none */
     dt_listen heard;  /* what mpirun said of this life */
     dt_cause cause;
@@ -102,7 +102,7 @@ static bool watch_machines(void)
     return is_set;
 }
 
-/* What a user would say to have the run go on: in the words of the processes, too. */
+/* The command that continues the run: the processes print it, too. */
 static dt_status set_environment(const job *j)
 {
     dt_str words = {0};
@@ -297,7 +297,7 @@ static void forward_signals(job *j)
 /* How the ranks of this machine are: who is lost, and has one failed? */
 static void update_ranks(job *j)
 {
-    dt_cause_look(&j->cause, j->board);
+    dt_cause_update(&j->cause, j->board);
     find_run(j);
     for (uint32_t r = 0; r < j->d->n; r++) {
         const dt_board_rank *w = &j->cause.was[r];
@@ -311,7 +311,7 @@ static void update_ranks(job *j)
 static void update_machines(job *j)
 {
     if (j->heard.node[0] != '\0') {
-        dt_cause_lost(&j->cause, j->board, j->heard.node);
+        dt_cause_set_lost_machine(&j->cause, j->board, j->heard.node);
         j->failed_s = j->failed_s == 0 ? dt_clock_s() : j->failed_s;
     }
 }
@@ -326,7 +326,7 @@ static void end_stuck_job(job *j)
     }
 }
 
-/* Until mpirun has ended, and nobody holds its standard error. */
+/* Until mpirun has ended, and its standard error is closed. */
 static int wait_for_mpirun(job *j, int err)
 {
     int status = 0;
@@ -344,7 +344,7 @@ static int wait_for_mpirun(job *j, int err)
         if (p.fd >= 0 && poll(&p, 1, has_ended ? 1000 : 50) > 0) {
             const ssize_t n = read(p.fd, bytes, sizeof(bytes));
             if (n > 0) {
-                dt_listen_bytes(&j->heard, bytes, (size_t)n);
+                dt_listen_add(&j->heard, bytes, (size_t)n);
                 update_machines(j);
             } else if (n == 0 || errno != EINTR) {
                 p.fd = -1;
@@ -367,7 +367,7 @@ static int wait_for_mpirun(job *j, int err)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* What mpirun left behind, as when it was killed: each was told by the system to stop and save, and gets the time. */
+/* What mpirun left behind, as when it was killed: the system asked each to stop and save; they get the time for it. */
 static void end_remaining_processes(job *j)
 {
     const double begin = dt_clock_s();
@@ -388,7 +388,7 @@ static void end_remaining_processes(job *j)
     }
 }
 
-/* ---- lives ------------------------------------------------------------------------------------------------------- */
+/* ---- attempts ---------------------------------------------------------------------------------------------------- */
 
 /* If a process is lost while it connects to mpirun, mpirun ends with a 1 of its own and names the signal or nothing. */
 static bool was_lost_early(const job *j, int code)
@@ -405,7 +405,7 @@ static bool can_restart(const job *j, int code)
     return code == DT_EXIT_PEER || dt_exit_find(code) == NULL || was_lost_early(j, code);
 }
 
-/* A process was told twice to end, and left at once (signals.c), not by a fault: that is for all of them. */
+/* A process was asked twice to end, and exited at once (signals.c), not by a fault: so do all of them. */
 static bool was_stopped_twice(const job *j, int code)
 {
     static const int stops[] = {SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGTERM};
@@ -433,7 +433,7 @@ static void log_lost(const job *j, int code)
         return; /* no rank was lost before */
     }
     if (j->cause.node[0] != '\0') {
-        dt_cause_tell(&j->cause, "");
+        dt_cause_log(&j->cause, "");
         return;
     }
     const int rank = j->heard.rank >= 0 ? j->heard.rank : j->cause.is_known ? (int)j->cause.rank : -1;
@@ -446,7 +446,7 @@ static void log_lost(const job *j, int code)
     } else if (!was_here && !was_lost_early(j, code)) {
         dt_log(DT_LOG_ERROR, "%s ended with code %d", who, code);
     }
-    dt_cause_tell(&j->cause, j->run != NULL ? j->run : "");
+    dt_cause_log(&j->cause, j->run != NULL ? j->run : "");
 }
 
 /* Of a process that failed, mpirun names the rank. */
@@ -476,7 +476,7 @@ static dt_status run_attempt(job *j, int *code_p)
 {
     int err = -1;
     dt_board_rank first;
-    j->heard = (dt_listen){.rank = -1, .also = dt_launch_notes_bytes, .user = &j->notes};
+    j->heard = (dt_listen){.rank = -1, .also = dt_launch_notes_add, .user = &j->notes};
     j->had_ranks = false;
     j->was_hurried = false;
     j->failed_s = 0;
@@ -485,11 +485,11 @@ static dt_status run_attempt(job *j, int *code_p)
     DT_TRY(start_mpirun(j, &err));
     *code_p = wait_for_mpirun(j, err);
     update_ranks(j);
-    dt_cause_settle(&j->cause, j->heard.rank, j->d->hostfile == NULL);
+    dt_cause_decide(&j->cause, j->heard.rank, j->d->hostfile == NULL);
     end_remaining_processes(j);
     dt_board_read_rank(j->board, 0, &first);
     if (first.state == DT_BOARD_LEFT && first.code == DT_EXIT_INTERRUPTED && j->killed_by == 0) {
-        *code_p = first.code; /* mpirun has a number of its own, where it was the one to be told */
+        *code_p = first.code; /* mpirun has a number of its own, where the signal came to it */
     }
     if (has_started_nothing(j, *code_p)) {
         log_nothing_started(j, *code_p);
@@ -512,7 +512,7 @@ static int exit_code_of_stop(const job *j, int code)
     return has_saved ? code : 128 + dt_signals_stop();
 }
 
-/* Between two lives there is nobody to hand a signal on to: the last checkpoint stands. */
+/* Between two attempts no process receives a signal: the last checkpoint is intact. */
 static bool was_stopped_between(job *j, int *code_p)
 {
     const struct timespec second = {.tv_sec = 1};

@@ -22,15 +22,15 @@ typedef struct dt_launch_desc {
     uint32_t n_arg;
     const char *run_dir; /* what --run-dir said; NULL */
     const char *resume;  /* what --resume said; NULL: the run begins; "": the newest */
-    const char *stands;  /* the run that goes on, where it has a checkpoint; NULL: none */
+    const char *stands;  /* the run that continues, where it has a checkpoint; NULL: none */
 } dt_launch_desc;
 
-/* Until the run is over; code_p: what its processes ended with. left_p: the run that was told to stop between two of
- * its lives, and has noted how the first one ended; else NULL; freed with dt_free. Errors: DT_EUNSUPPORTED (no mpirun),
- * DT_ECONFIG (a hostfile that cannot be read or names nobody), DT_EIO, DT_ENOMEM. */
+/* Until the run is over; code_p: what its processes ended with. left_p: the run that was asked to stop between two of
+ * its attempts, and has recorded how the first one ended; else NULL; freed with dt_free. Errors: DT_EUNSUPPORTED (no
+ * mpirun), DT_ECONFIG (a hostfile that cannot be read or names no host), DT_EIO, DT_ENOMEM. */
 dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p) DT_NODISCARD;
 
-/* In a process that was started by it: the options behind which the same number goes on, " --nproc 4". */
+/* In a process that was started by it: the options that continue with the same number, " --nproc 4". */
 #define DT_LAUNCH_WORDS "DTRAIN_LAUNCH_WORDS"
 
 #endif

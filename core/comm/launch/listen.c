@@ -26,7 +26,7 @@ static void forward(const dt_listen *l, const char *bytes, size_t n)
     while (n > 0) {
         const ssize_t k = write(STDERR_FILENO, bytes, n);
         if (k <= 0) {
-            return; /* nobody reads it */
+            return; /* the reader is gone */
         }
         bytes += k;
         n -= (size_t)k;
@@ -82,7 +82,7 @@ static void hold_block(dt_listen *l)
     l->kept[l->n_kept] = '\0';
 }
 
-/* What mpirun says of each signal that it is told to hand on. */
+/* What mpirun says of each signal that it forwards. */
 static bool is_forwarding_notice(const char *line)
 {
     static const char text[] = "mpirun: Forwarding signal ";
@@ -128,7 +128,7 @@ static void end_line(dt_listen *l)
     l->n = 0;
 }
 
-void dt_listen_bytes(dt_listen *l, const char *bytes, size_t n)
+void dt_listen_add(dt_listen *l, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         l->line[l->n++] = bytes[i];

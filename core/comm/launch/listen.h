@@ -18,11 +18,11 @@ typedef struct dt_listen {
     size_t n_block;
     char kept[4096]; /* the first of what was kept back */
     size_t n_kept;
-    void (*also)(void *user, const char *bytes, size_t n); /* hears all of it, NULL: nobody */
+    void (*also)(void *user, const char *bytes, size_t n); /* receives all of it; NULL: none */
     void *user;
 } dt_listen;
 
-void dt_listen_bytes(dt_listen *l, const char *bytes, size_t n);
+void dt_listen_add(dt_listen *l, const char *bytes, size_t n);
 /* No more comes: what began without an end is passed on. */
 void dt_listen_end(dt_listen *l);
 

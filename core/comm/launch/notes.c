@@ -36,7 +36,7 @@ static void write_log_line(void *user, int level, const char *line)
     dt_str_fini(&copy);
 }
 
-void dt_launch_notes_bytes(void *user, const char *bytes, size_t count)
+void dt_launch_notes_add(void *user, const char *bytes, size_t count)
 {
     dt_launch_notes *n = user;
     for (size_t i = 0; i < count; i++) {

@@ -18,7 +18,7 @@ typedef struct dt_launch_notes {
 /* From now on lines of the log come here, too. */
 void dt_launch_notes_begin(dt_launch_notes *n);
 void dt_launch_notes_end(dt_launch_notes *n);
-void dt_launch_notes_open(dt_launch_notes *n, const char *run);       /* once; a folder that takes none is a warning */
-void dt_launch_notes_bytes(void *n, const char *bytes, size_t count); /* dt_listen's */
+void dt_launch_notes_open(dt_launch_notes *n, const char *run);     /* once; a folder that takes none is a warning */
+void dt_launch_notes_add(void *n, const char *bytes, size_t count); /* dt_listen's */
 
 #endif

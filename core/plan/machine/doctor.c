@@ -11,7 +11,7 @@
 static const char *const verdict_name[DT_VERDICT_END] = {
     [DT_VERDICT_PASS] = "PASS", [DT_VERDICT_WARN] = "WARN", [DT_VERDICT_FAIL] = "FAIL"};
 
-void dt_doctor_say(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
+void dt_doctor_add(dt_doctor *d, dt_verdict v, const char *check, const char *remedy, const char *fmt, ...)
 {
     dt_str text = {0};
     va_list ap;

@@ -98,13 +98,13 @@ void dt_doctor_cpu(dt_doctor *d)
 {
     double error = 0, gflops = 0;
     if (compare_lanes(&error, &gflops) != DT_OK) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "kernels", "free some memory", "%s", dt_error_text());
+        dt_doctor_add(d, DT_VERDICT_FAIL, "kernels", "free some memory", "%s", dt_error_text());
     } else if (!(error < tolerance)) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "kernels",
+        dt_doctor_add(d, DT_VERDICT_FAIL, "kernels",
                       "run make check; DTRAIN_CPU_ISA=avx2 or base takes simpler kernels; it may be the machine",
                       "a matrix product has a relative error of %.2g, at most %.0e is rounding", error, tolerance);
     } else {
-        dt_doctor_say(d, DT_VERDICT_PASS, "kernels", "",
+        dt_doctor_add(d, DT_VERDICT_PASS, "kernels", "",
                       "agree with the reference; products at %.0f GFLOP/s on one core", gflops);
     }
 }
@@ -222,12 +222,12 @@ static void check_code(dt_doctor *d, const char *gpu, const dt_device_info *info
         return;
     }
     if (code / 10 == info->major) {
-        dt_doctor_say(d, DT_VERDICT_PASS, check, "", "compiled for sm_%u", code);
+        dt_doctor_add(d, DT_VERDICT_PASS, check, "", "compiled for sm_%u", code);
         return;
     }
     snprintf(remedy, sizeof(remedy), "build with --with-nvcc-gencode=-gencode=arch=compute_%u%u,code=sm_%u%u",
              info->major, info->minor, info->major, info->minor);
-    dt_doctor_say(
+    dt_doctor_add(
         d, DT_VERDICT_WARN, check, remedy,
         "compiled for compute capability %u.%u and translated by the driver: the first start takes longer, and "
         "what only later GPUs can do is left out",
@@ -251,11 +251,11 @@ static void check_device(dt_doctor *d, const dt_device_ops *ops, uint32_t index)
         ops->close(device);
     }
     if (st < 0) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, check, "see nvidia-smi; leave it out by CUDA_VISIBLE_DEVICES, or restart it",
+        dt_doctor_add(d, DT_VERDICT_FAIL, check, "see nvidia-smi; leave it out by CUDA_VISIBLE_DEVICES, or restart it",
                       "%s%s%s", dt_str_text(&text), text.bytes > 0 ? ": " : "", dt_error_text());
     } else {
         const bool is_full = (double)t.room < few_free;
-        dt_doctor_say(d, is_full ? DT_VERDICT_WARN : DT_VERDICT_PASS, check,
+        dt_doctor_add(d, is_full ? DT_VERDICT_WARN : DT_VERDICT_PASS, check,
                       is_full ? "end other programs on it (nvidia-smi lists them)" : "",
                       "%s; %.1f GiB free; memory and kernels work", dt_str_text(&text), (double)t.room / 0x1p30);
         check_code(d, check, &info, t.code);
@@ -269,11 +269,11 @@ void dt_doctor_devices(dt_doctor *d, const dt_device_ops *ops)
     uint32_t n = 0;
     dt_doctor_libraries(d, ops);
     if (ops->count(&n) < 0) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "GPU",
+        dt_doctor_add(d, DT_VERDICT_FAIL, "GPU",
                       "install or update the NVIDIA driver; CUDA_VISIBLE_DEVICES may hide GPUs", "%s", dt_error_text());
         n = 0;
     } else if (n > MAX_GPUS) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "GPU", "see nvidia-smi; use --device cpu until results are correct",
+        dt_doctor_add(d, DT_VERDICT_FAIL, "GPU", "see nvidia-smi; use --device cpu until results are correct",
                       "the driver reports %u GPUs, at most %d are supported", n, MAX_GPUS);
         n = 0;
     }
@@ -296,7 +296,7 @@ void dt_doctor_cuda(dt_doctor *d)
     if (!has_driver) {
         dt_doctor_no_driver(d, ops, st != DT_OK && dt_device_module_exists("cuda") ? dt_error_text() : NULL);
     } else if (st != DT_OK) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "GPU", "until then --device auto and cpu train on the CPU", "%s",
+        dt_doctor_add(d, DT_VERDICT_WARN, "GPU", "until then --device auto and cpu train on the CPU", "%s",
                       dt_error_text());
     } else {
         dt_doctor_devices(d, ops);

@@ -115,17 +115,17 @@ void dt_doctor_disk(dt_doctor *d, const char *path)
     struct statfs fs;
     nearest_existing(path, &dir);
     if (statvfs(dt_str_text(&dir), &room) != 0 || statfs(dt_str_text(&dir), &fs) != 0) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "disk", remedy, "%s: %s", dt_str_text(&dir), strerror(errno));
+        dt_doctor_add(d, DT_VERDICT_FAIL, "disk", remedy, "%s: %s", dt_str_text(&dir), strerror(errno));
         dt_str_fini(&dir);
         return;
     }
     const double left = (double)room.f_bavail * (double)room.f_frsize, took = measure_write_time(dt_str_text(&dir));
     const kind *k = find_kind((long)fs.f_type);
     if (took < 0) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "disk", remedy, "%s", dt_error_text());
+        dt_doctor_add(d, DT_VERDICT_FAIL, "disk", remedy, "%s", dt_error_text());
     } else {
         const bool is_small = left<DISK_WARN, is_slow = took> SLOW_WRITE_S;
-        dt_doctor_say(d,
+        dt_doctor_add(d,
                       left < DISK_FAIL                           ? DT_VERDICT_FAIL
                       : is_small || is_slow || k->remedy != NULL ? DT_VERDICT_WARN
                                                                  : DT_VERDICT_PASS,
@@ -213,7 +213,7 @@ void dt_doctor_reading(dt_doctor *d, const char *path)
     struct statfs fs;
     uint64_t bytes = 0;
     if (statfs(path, &fs) != 0 || largest_file(path, &file) == 0) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "reading", "name the folder of a store: dtrain doctor STORE",
+        dt_doctor_add(d, DT_VERDICT_FAIL, "reading", "name the folder of a store: dtrain doctor STORE",
                       "%s: not a folder with files in it", path);
         dt_str_fini(&file);
         return;
@@ -221,10 +221,10 @@ void dt_doctor_reading(dt_doctor *d, const char *path)
     const kind *k = find_kind((long)fs.f_type);
     const double rate = measure_read_rate(dt_str_text(&file), &bytes);
     if (rate == 0) {
-        dt_doctor_say(d, DT_VERDICT_FAIL, "reading", "check its permissions", "%s cannot be read", dt_str_text(&file));
+        dt_doctor_add(d, DT_VERDICT_FAIL, "reading", "check its permissions", "%s cannot be read", dt_str_text(&file));
     } else {
         const bool is_slow = rate < SLOW_READ && bytes >= MIB; /* of less, only opening it is measured */
-        dt_doctor_say(d, is_slow || k->remedy != NULL ? DT_VERDICT_WARN : DT_VERDICT_PASS, "reading",
+        dt_doctor_add(d, is_slow || k->remedy != NULL ? DT_VERDICT_WARN : DT_VERDICT_PASS, "reading",
                       k->remedy != NULL ? k->remedy
                       : is_slow         ? copy
                                         : "",

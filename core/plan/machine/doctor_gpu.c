@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor asks about GPUs beside their kernels: driver and libraries, clocks, memory errors, other programs on
- * them, and whether they reach each other. See doctor.h.
+ * What doctor checks of GPUs in addition to their kernels: driver and libraries, clocks, memory errors, other programs
+ * on them, and whether they reach each other. See doctor.h.
  */
 #include <config.h>
 
@@ -80,7 +80,7 @@ void dt_doctor_libraries(dt_doctor *d, const dt_device_ops *ops)
         dt_str_addf(&remedy, "update the NVIDIA driver to %s or later: this one is too old for the CUDA runtime",
                     oldest_driver(runtime));
     }
-    dt_doctor_say(d, is_old ? DT_VERDICT_WARN : DT_VERDICT_PASS, "driver", dt_str_text(&remedy), "%s",
+    dt_doctor_add(d, is_old ? DT_VERDICT_WARN : DT_VERDICT_PASS, "driver", dt_str_text(&remedy), "%s",
                   dt_str_text(&text));
     dt_str_fini(&remedy);
     dt_str_fini(&text);
@@ -110,14 +110,14 @@ void dt_doctor_nccl(dt_doctor *d, uint32_t n_gpus)
                                       "(LD_LIBRARY_PATH)"
                                     : "";
     if (!nccl_version(d->nccl != NULL ? d->nccl : "libnccl.so.2", &v)) {
-        dt_doctor_say(d, lacking, "NCCL", remedy, "no usable libnccl.so.2; %s",
+        dt_doctor_add(d, lacking, "NCCL", remedy, "no usable libnccl.so.2; %s",
                       n_gpus > 1 ? "runs on several GPUs require it" : "one GPU needs none");
     } else if (v <= 0 || v > NCCL_LAST) {
-        dt_doctor_say(d, lacking, "NCCL", remedy, "its library reports version %d, which is invalid", v);
+        dt_doctor_add(d, lacking, "NCCL", remedy, "its library reports version %d, which is invalid", v);
     } else if (v < NCCL_LEAST) {
-        dt_doctor_say(d, lacking, "NCCL", remedy, "version %d, older than 2.19", v);
+        dt_doctor_add(d, lacking, "NCCL", remedy, "version %d, older than 2.19", v);
     } else {
-        dt_doctor_say(d, DT_VERDICT_PASS, "NCCL", "", "%d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
+        dt_doctor_add(d, DT_VERDICT_PASS, "NCCL", "", "%d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
     }
 }
 
@@ -128,7 +128,7 @@ static void say_gpu(dt_doctor *d, dt_verdict v, const char *gpu, const char *wha
 {
     char check[48];
     snprintf(check, sizeof(check), "%s %s", gpu, what);
-    dt_doctor_say(d, v, check, remedy, "%s", dt_str_text(text));
+    dt_doctor_add(d, v, check, remedy, "%s", dt_str_text(text));
 }
 
 static void add_clock(dt_str *out, const char *name, double mhz, double max_mhz)
@@ -198,7 +198,7 @@ static void check_persistence(dt_doctor *d, const char *gpu, const dt_nvml_state
     const bool is_on = s->persistence > 0;
     char check[48];
     snprintf(check, sizeof(check), "%s driver", gpu);
-    dt_doctor_say(d, is_on ? DT_VERDICT_PASS : DT_VERDICT_WARN, check,
+    dt_doctor_add(d, is_on ? DT_VERDICT_PASS : DT_VERDICT_WARN, check,
                   is_on ? "" : "nvidia-smi -pm 1, or start nvidia-persistenced",
                   is_on ? "stays loaded between programs (persistence mode)"
                         : "may be reloaded by each program, which takes seconds: persistence mode is off");
@@ -236,17 +236,17 @@ static void check_sample(dt_doctor *d, const dt_nvml_sample *s, const char *driv
     const struct {
         double value, unit;
         const char *name;
-    } told[] = {
+    } gauge[] = {
         {s->used, 0x1p30, "GiB in use"}, {s->utilisation, 1, "% at work"}, {s->temperature, 1, "degrees Celsius"}};
-    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-        if (isnan(told[i].value)) {
-            dt_str_addf(&text, "%sno %s", i > 0 ? ", " : "", told[i].name);
+    for (size_t i = 0; i < sizeof(gauge) / sizeof(gauge[0]); i++) {
+        if (isnan(gauge[i].value)) {
+            dt_str_addf(&text, "%sno %s", i > 0 ? ", " : "", gauge[i].name);
         } else {
-            dt_str_addf(&text, "%s%.*f %s", i > 0 ? ", " : "", i == 0, told[i].value / told[i].unit, told[i].name);
+            dt_str_addf(&text, "%s%.*f %s", i > 0 ? ", " : "", i == 0, gauge[i].value / gauge[i].unit, gauge[i].name);
         }
     }
     dt_str_addf(&text, *driver != '\0' ? ", driver %s" : ", driver of unknown version", driver);
-    dt_doctor_say(d, DT_VERDICT_PASS, "NVML", "", "%s", dt_str_text(&text));
+    dt_doctor_add(d, DT_VERDICT_PASS, "NVML", "", "%s", dt_str_text(&text));
     dt_str_fini(&text);
 }
 
@@ -256,7 +256,7 @@ void dt_doctor_nvml(dt_doctor *d, const char *gpu, const dt_device_info *info)
     dt_nvml_sample sample;
     dt_nvml_state state;
     if (dt_nvml_open(d->nvml, info, &n) < 0) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "NVML",
+        dt_doctor_add(d, DT_VERDICT_WARN, "NVML",
                       "make libnvidia-ml.so.1 known; until then runs record no memory in use, utilisation, temperature",
                       "%s", dt_error_text());
         return;
@@ -291,9 +291,9 @@ void dt_doctor_peers(dt_doctor *d, const dt_device_ops *ops, uint32_t n)
     }
     dt_error_clear();
     if (n_pairs > 0 && n_apart == 0) {
-        dt_doctor_say(d, DT_VERDICT_PASS, "GPU pairs", "", "%u of %u reach each other's memory", n_pairs, n_pairs);
+        dt_doctor_add(d, DT_VERDICT_PASS, "GPU pairs", "", "%u of %u reach each other's memory", n_pairs, n_pairs);
     } else if (n_pairs > 0) {
-        dt_doctor_say(
+        dt_doctor_add(
             d, DT_VERDICT_WARN, "GPU pairs",
             "see nvidia-smi topo -p2p r; a virtual machine, an IOMMU or PCIe access control (ACS) forbids it; "
             "give a run GPUs that do (CUDA_VISIBLE_DEVICES)",
@@ -358,13 +358,13 @@ void dt_doctor_no_driver(dt_doctor *d, const dt_device_ops *ops, const char *ref
     }
     find_controller(d, controller, sizeof(controller));
     if (controller[0] != '\0') {
-        dt_doctor_say(
+        dt_doctor_add(
             d, DT_VERDICT_WARN, "GPU",
             "install the NVIDIA driver (nvidia-smi must list the GPU); start a container with --gpus all",
             "no NVIDIA driver here (no /dev/nvidiactl), though there is a GPU at %s; %s; training runs on the CPU",
             controller, dt_str_text(&module));
     } else {
-        dt_doctor_say(d, DT_VERDICT_PASS, "GPU", "",
+        dt_doctor_add(d, DT_VERDICT_PASS, "GPU", "",
                       "no NVIDIA GPU here and no driver (no /dev/nvidiactl); %s; training runs on the CPU",
                       dt_str_text(&module));
     }

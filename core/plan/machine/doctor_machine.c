@@ -105,7 +105,7 @@ static void check_cpu(dt_doctor *d)
     } else {
         v = DT_VERDICT_PASS;
     }
-    dt_doctor_say(d, v, "processor", remedy, "%s; kernels for %s; %s%s", name, dt_cpu_isa(),
+    dt_doctor_add(d, v, "processor", remedy, "%s; kernels for %s; %s%s", name, dt_cpu_isa(),
                   bf16 != NULL ? "bf16 by " : "no bf16", bf16 != NULL ? bf16 : " instructions");
     dt_free(info);
 }
@@ -140,16 +140,16 @@ static void check_cores(dt_doctor *d)
         const int fit = quota >= period ? (int)(quota / period) : 1;
         char remedy[LINE_BYTES];
         snprintf(remedy, sizeof(remedy), "use --threads %d, or raise the limit of the container", fit);
-        dt_doctor_say(d, DT_VERDICT_WARN, "cores", remedy, "%d, but the control group limits them to the time of %.2f",
+        dt_doctor_add(d, DT_VERDICT_WARN, "cores", remedy, "%d, but the control group limits them to the time of %.2f",
                       n, (double)quota / (double)period);
     } else {
-        dt_doctor_say(d, DT_VERDICT_PASS, "cores", "", "%d", n);
+        dt_doctor_add(d, DT_VERDICT_PASS, "cores", "", "%d", n);
     }
     dt_free(max);
     char *text = read_text(d, "/proc/loadavg");
     if (text != NULL && sscanf(text, "%lf", &load) == 1) {
         const bool is_busy = load > n;
-        dt_doctor_say(d, is_busy ? DT_VERDICT_WARN : DT_VERDICT_PASS, "load",
+        dt_doctor_add(d, is_busy ? DT_VERDICT_WARN : DT_VERDICT_PASS, "load",
                       is_busy ? "wait for other work to end, or use fewer --threads; results do not depend on it" : "",
                       "%.2f in the last minute, on %d core%s", load, n, n == 1 ? "" : "s");
     }
@@ -162,13 +162,13 @@ static void check_memory(dt_doctor *d)
 {
     dt_limits r;
     if (!dt_limits_get(d->root, &r)) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "memory", "mount /proc", "the system does not report free memory");
+        dt_doctor_add(d, DT_VERDICT_WARN, "memory", "mount /proc", "the system does not report free memory");
         return;
     }
     const bool is_mapped = r.address < r.memory;
     const double room = (double)(is_mapped ? r.address : r.memory);
     const dt_verdict v = room < MEMORY_FAIL ? DT_VERDICT_FAIL : room < MEMORY_WARN ? DT_VERDICT_WARN : DT_VERDICT_PASS;
-    dt_doctor_say(
+    dt_doctor_add(
         d, v, "memory",
         v == DT_VERDICT_PASS ? "" : "free some, or take a smaller model (--profile memory); --dry-run prints the need",
         "%.1f GiB free, as %s allows", room / 0x1p30, is_mapped ? r.address_by : r.by);
@@ -182,13 +182,13 @@ static void check_limits(dt_doctor *d)
     dt_str path = {0};
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         const bool is_few = files.rlim_cur != RLIM_INFINITY && files.rlim_cur < FEW_FILES;
-        dt_doctor_say(d, is_few ? DT_VERDICT_WARN : DT_VERDICT_PASS, "open files", is_few ? "ulimit -n 1024" : "",
+        dt_doctor_add(d, is_few ? DT_VERDICT_WARN : DT_VERDICT_PASS, "open files", is_few ? "ulimit -n 1024" : "",
                       "%llu allowed", (unsigned long long)files.rlim_cur);
     }
     dt_str_addf(&path, "%s/dev/shm", d->root);
     const bool is_there = statvfs(dt_str_text(&path), &shm) == 0;
     const double room = is_there ? (double)shm.f_bavail * (double)shm.f_frsize : 0;
-    dt_doctor_say(
+    dt_doctor_add(
         d, room < SHM_WARN ? DT_VERDICT_WARN : DT_VERDICT_PASS, "shared memory",
         room < SHM_WARN ? "mount a larger /dev/shm (docker run --shm-size=1g); processes communicate through it" : "",
         "%.0f MiB in /dev/shm", room / MIB);
@@ -199,12 +199,12 @@ static void check_variables(dt_doctor *d)
 {
     const char *faults = getenv("DTRAIN_FAULT"), *config = getenv("DTRAIN_CONFIG");
     if (faults != NULL && *faults != '\0') {
-        dt_doctor_say(d, DT_VERDICT_WARN, "DTRAIN_FAULT", "unset DTRAIN_FAULT", "is \"%s\": faults are injected",
+        dt_doctor_add(d, DT_VERDICT_WARN, "DTRAIN_FAULT", "unset DTRAIN_FAULT", "is \"%s\": faults are injected",
                       faults);
     }
     if (config != NULL && *config != '\0') {
         const bool is_there = dt_fs_is_file(config);
-        dt_doctor_say(d, is_there ? DT_VERDICT_PASS : DT_VERDICT_FAIL, "DTRAIN_CONFIG",
+        dt_doctor_add(d, is_there ? DT_VERDICT_PASS : DT_VERDICT_FAIL, "DTRAIN_CONFIG",
                       is_there ? "" : "unset DTRAIN_CONFIG, or name a file", "%s%s", config,
                       is_there ? "" : " does not exist");
     }
@@ -247,9 +247,9 @@ void dt_doctor_tools(dt_doctor *d)
 {
     char line[LINE_BYTES];
     if (!version_of("mpirun", line)) {
-        dt_doctor_say(d, DT_VERDICT_WARN, "MPI", "apt-get install openmpi-bin, to train with several processes",
+        dt_doctor_add(d, DT_VERDICT_WARN, "MPI", "apt-get install openmpi-bin, to train with several processes",
                       "no mpirun in PATH; one process trains without it");
     } else {
-        dt_doctor_say(d, DT_VERDICT_PASS, "MPI", "", "%s", line);
+        dt_doctor_add(d, DT_VERDICT_PASS, "MPI", "", "%s", line);
     }
 }

@@ -118,7 +118,7 @@ typedef struct memory_look { /* who has the lowest limit, and who leaves least *
     bool is_group;
 } memory_look;
 
-/* What could be dropped at any time - file pages nobody used lately - is not in use. */
+/* What could be dropped at any time - file pages that were not used lately - is not in use. */
 static void read_group_memory(const char *dir, bool is_v2, void *user)
 {
     const group_files *f = &kinds[is_v2 ? 0 : 1];
@@ -165,7 +165,7 @@ static bool read_machine_memory(const char *root, memory_look *m, uint64_t *swap
     return is_known || m->is_group;
 }
 
-bool dt_memory_use(const char *root, uint64_t *used_p, uint64_t *limit_p)
+bool dt_limits_memory_use(const char *root, uint64_t *used_p, uint64_t *limit_p)
 {
     memory_look m;
     uint64_t swap = 0;

@@ -12,7 +12,7 @@
 
 typedef struct dt_limits {
     uint64_t memory; /* bytes that may still become resident */
-    uint64_t total;  /* of so many, by whoever allows that */
+    uint64_t total;  /* of so many, by the same limit */
     uint64_t swap;   /* free, where the machine itself is what leaves least memory: it works, slowly */
     const char *by;  /* "the machine", "the control group" */
     /* Bytes that may still be mapped, touched or not; UINT64_MAX: as many as one likes */
@@ -27,6 +27,6 @@ typedef struct dt_limits {
 bool dt_limits_get(const char *root, dt_limits *out);
 uint32_t dt_limits_cores(const char *root);
 /* Memory that is in use and cannot be reclaimed, of how much. False where the system does not say. */
-bool dt_memory_use(const char *root, uint64_t *used_p, uint64_t *limit_p);
+bool dt_limits_memory_use(const char *root, uint64_t *used_p, uint64_t *limit_p);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checkpoints: committed folders that hold everything a run needs to go on.
+ * Checkpoints: committed folders that hold everything a run needs to continue.
  *
  *   <run>/checkpoints/step-000000000123/
  *       model.safetensors  optim.safetensors  state.json  plugin-<name>.bin...  config.cfg
@@ -125,19 +125,19 @@ typedef struct dt_ckpt_shard { /* of a shard that was written */
     uint32_t *crc; /* [n_crc], one per MiB; dt_free */
 } dt_ckpt_shard;
 typedef struct dt_ckpt_saver dt_ckpt_saver;
-dt_status dt_ckpt_save_begin(const dt_ckpt_save_desc *d, dt_ckpt_saver **out_p) DT_NODISCARD; /* d stays as it is */
-const char *dt_ckpt_save_name(const dt_ckpt_saver *s); /* less than DT_CKPT_NAME_BYTES */
-dt_status dt_ckpt_save_files(dt_ckpt_saver *s) DT_NODISCARD;
-/* Of d: run_dir, step, the tensors and n_shards. name: as another process was told it. Fault point ckpt.shard. */
+dt_status dt_ckpt_saver_create(const dt_ckpt_save_desc *d, dt_ckpt_saver **out_p) DT_NODISCARD; /* d stays as it is */
+const char *dt_ckpt_saver_folder_name(const dt_ckpt_saver *s); /* less than DT_CKPT_NAME_BYTES */
+dt_status dt_ckpt_saver_write_files(dt_ckpt_saver *s) DT_NODISCARD;
+/* Of d: run_dir, step, the tensors and n_shards. name: as the first process broadcast it. Fault point ckpt.shard. */
 dt_status dt_ckpt_save_shard(const dt_ckpt_save_desc *d, const char *name, uint32_t shard, dt_ckpt_shard *out)
     DT_NODISCARD;
 /* This process's part, where d has one of several; of the first save_files writes it. As save_shard. */
 dt_status dt_ckpt_save_part(const dt_ckpt_save_desc *d, const char *name, dt_ckpt_shard *out) DT_NODISCARD;
 /* Before save_end: those of other processes, [part.n - 1] from the second on; what they own is taken. */
-void dt_ckpt_save_take_parts(dt_ckpt_saver *s, dt_ckpt_shard *others);
+void dt_ckpt_save_add_parts(dt_ckpt_saver *s, dt_ckpt_shard *others);
 /* others: [n_shards - 1] from the second on; what they own is taken. s is gone afterwards. */
-dt_status dt_ckpt_save_end(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info *info_p) DT_NODISCARD;
-void dt_ckpt_save_abandon(dt_ckpt_saver *s); /* instead: nothing of it is left, nor is s; NULL is fine */
+dt_status dt_ckpt_saver_commit(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info *info_p) DT_NODISCARD;
+void dt_ckpt_saver_abandon(dt_ckpt_saver *s); /* instead: nothing of it is left, nor is s; NULL is fine */
 
 typedef struct dt_ckpt_keep {
     uint32_t last; /* newest ones to keep, at least 1 */
@@ -179,9 +179,9 @@ bool dt_ckpt_blob_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out_p);
 /* All parts of a blob, in order, into out [DT_CKPT_MAX_SHARDS]; hands back their number, 0: it lacks one of them. */
 uint32_t dt_ckpt_parts_find(const dt_ckpt *c, const char *name, dt_ckpt_blob *out);
 
-/* The run goes on from this step: later checkpoints do not belong to it any more and move to superseded/. n_p: how
+/* The run continues from this step: later checkpoints do not belong to it any more and move to superseded/. n_p: how
  * many. Errors: DT_EIO, DT_ENOMEM. */
-dt_status dt_ckpt_supersede(const char *run_dir, uint64_t step, uint32_t *n_p) DT_NODISCARD;
+dt_status dt_ckpt_supersede_later(const char *run_dir, uint64_t step, uint32_t *n_p) DT_NODISCARD;
 
 /* ---- looking ---- */
 

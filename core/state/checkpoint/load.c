@@ -108,7 +108,7 @@ static dt_status check_sizes(const char *dir, const dt_manifest *m)
             return DT_FAIL(DT_EDATA, "%s: its manifest lacks %s", dir, required_files[i]);
         }
     }
-    if (dt_shards_of(m) == 0) {
+    if (dt_manifest_count_shards(m) == 0) {
         return DT_FAIL(DT_EDATA, "%s: its manifest lacks optim.safetensors, or some of its shards", dir);
     }
     for (uint32_t i = 0; i < m->n_files; i++) {
@@ -236,7 +236,7 @@ static dt_status open_shards(dt_ckpt *c, uint32_t n)
 
 static dt_status open_optim(dt_ckpt *c)
 {
-    const uint32_t n = dt_shards_of(&c->m);
+    const uint32_t n = dt_manifest_count_shards(&c->m);
     return n == 1 ? open_tensors(c, "optim.safetensors", &c->optim) : open_shards(c, n);
 }
 
@@ -356,7 +356,7 @@ static dt_status resolve_path(const char *path, bool *is_step_p, char out[DT_CKP
         DT_TRY(dt_fs_check_reach(path));
         return DT_FAIL(DT_ENOTFOUND, "no run or checkpoint at %s", path);
     }
-    DT_TRY(dt_beneath_begin(path)); /* for good: it may be somebody else's */
+    DT_TRY(dt_beneath_begin(path)); /* for good: it may have another author */
     base_name(path, name, sizeof(name));
     *is_step_p = is_step_name(name) || has_file(path, "MANIFEST.json");
     if (!join_path(path, "checkpoints", out)) {
@@ -490,7 +490,7 @@ dt_status dt_ckpt_open_weights(const char *path, dt_str *skipped, dt_ckpt **out_
     return open_any(path, FOR_WEIGHTS, false, skipped, out_p);
 }
 
-dt_status dt_ckpt_supersede(const char *run_dir, uint64_t step, uint32_t *n_p)
+dt_status dt_ckpt_supersede_later(const char *run_dir, uint64_t step, uint32_t *n_p)
 {
     char folder[DT_CKPT_PATH_BYTES], **names = NULL;
     size_t n = 0;

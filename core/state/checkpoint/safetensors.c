@@ -574,7 +574,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* What the file holds and nobody wants. */
+/* Tensors of the file that the caller does not want. */
 static dt_status report_extras(const dt_safetensors *s, const dt_ckpt_tensor *want, uint32_t n, complaints *c)
 {
     const char **names = dt_alloc_n(n + (size_t)1, sizeof(*names));

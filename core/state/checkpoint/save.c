@@ -154,7 +154,7 @@ dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes)
     return DT_OK;
 }
 
-/* A disk that is too full is told before anything is written. */
+/* A full disk is reported before anything is written. */
 static dt_status check_space(const dt_ckpt_save_desc *d, const char *folder)
 {
     uint64_t need = 0;
@@ -224,7 +224,7 @@ static dt_status write_index(dt_ckpt_saver *s)
     return st;
 }
 
-dt_status dt_ckpt_save_files(dt_ckpt_saver *s)
+dt_status dt_ckpt_saver_write_files(dt_ckpt_saver *s)
 {
     const dt_ckpt_save_desc *d = s->d;
     const char *folder = s->temp.text;
@@ -350,7 +350,7 @@ static void destroy_saver(dt_ckpt_saver *s)
     dt_free(s);
 }
 
-void dt_ckpt_save_abandon(dt_ckpt_saver *s)
+void dt_ckpt_saver_abandon(dt_ckpt_saver *s)
 {
     dt_error why;
     if (s == NULL) {
@@ -369,7 +369,7 @@ static dt_status add_context(dt_status st, const dt_ckpt_save_desc *d)
     return st < 0 ? DT_CONTEXT(st, "saving step %llu", (unsigned long long)d->info.step) : st;
 }
 
-dt_status dt_ckpt_save_begin(const dt_ckpt_save_desc *d, dt_ckpt_saver **out_p)
+dt_status dt_ckpt_saver_create(const dt_ckpt_save_desc *d, dt_ckpt_saver **out_p)
 {
     DT_TRY(check_desc(d));
     dt_ckpt_saver *s = dt_alloc(sizeof(*s));
@@ -380,14 +380,14 @@ dt_status dt_ckpt_save_begin(const dt_ckpt_save_desc *d, dt_ckpt_saver **out_p)
     s->m = dt_alloc(sizeof(*s->m));
     const dt_status st = s->m != NULL ? begin_folder(s) : DT_FAIL(DT_ENOMEM, "out of memory for a manifest");
     if (st != DT_OK) {
-        dt_ckpt_save_abandon(s);
+        dt_ckpt_saver_abandon(s);
         return add_context(st, d);
     }
     *out_p = s;
     return DT_OK;
 }
 
-const char *dt_ckpt_save_name(const dt_ckpt_saver *s)
+const char *dt_ckpt_saver_folder_name(const dt_ckpt_saver *s)
 {
     return strrchr(s->temp.text, '/') + 1;
 }
@@ -429,15 +429,15 @@ static dt_status save_other_file(const dt_ckpt_save_desc *d, const char *name, u
 {
     dt_str folder = {0};
     dt_sealed file;
-    dt_manifest_file told = {.bytes = 0};
+    dt_manifest_file written = {.bytes = 0};
     DT_TRY(dt_sealed_init(&file));
     dt_str_addf(&folder, "%s/checkpoints/%s", d->run_dir, name);
     dt_status st = dt_str_status(&folder);
     if (st == DT_OK) {
-        st = save(d, folder.text, shard, &file, &told);
+        st = save(d, folder.text, shard, &file, &written);
     }
-    *out = (dt_ckpt_shard){.bytes = told.bytes, .n_crc = told.n_crc, .crc = told.crc};
-    memcpy(out->sha256, told.sha256, sizeof(out->sha256));
+    *out = (dt_ckpt_shard){.bytes = written.bytes, .n_crc = written.n_crc, .crc = written.crc};
+    memcpy(out->sha256, written.sha256, sizeof(out->sha256));
     dt_sealed_fini(&file);
     dt_str_fini(&folder);
     return add_context(st, d);
@@ -471,7 +471,7 @@ static void add_file_of_process(dt_ckpt_saver *s, const char *name, dt_ckpt_shar
     from->crc = NULL;
 }
 
-void dt_ckpt_save_take_parts(dt_ckpt_saver *s, dt_ckpt_shard *others)
+void dt_ckpt_save_add_parts(dt_ckpt_saver *s, dt_ckpt_shard *others)
 {
     dt_part_name name;
     for (uint32_t i = 1; i < s->d->part.n; i++) {
@@ -480,7 +480,7 @@ void dt_ckpt_save_take_parts(dt_ckpt_saver *s, dt_ckpt_shard *others)
     }
 }
 
-dt_status dt_ckpt_save_end(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info *info_p)
+dt_status dt_ckpt_saver_commit(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info *info_p)
 {
     const dt_ckpt_save_desc *d = s->d;
     dt_shard_name name;
@@ -496,7 +496,7 @@ dt_status dt_ckpt_save_end(dt_ckpt_saver *s, dt_ckpt_shard *others, dt_ckpt_info
         st = rename_into_place(s);
     }
     if (st != DT_OK) {
-        dt_ckpt_save_abandon(s);
+        dt_ckpt_saver_abandon(s);
         return add_context(st, d);
     }
     s->m->info.valid = true;
@@ -515,18 +515,18 @@ dt_status dt_ckpt_save(const dt_ckpt_save_desc *d, dt_ckpt_info *info_p)
     dt_ckpt_shard *others = dt_alloc_n(n, sizeof(*others));
     dt_status st = others != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u shards", n);
     if (st == DT_OK) {
-        st = dt_ckpt_save_begin(d, &s);
+        st = dt_ckpt_saver_create(d, &s);
     }
     if (st == DT_OK) {
-        st = add_context(dt_ckpt_save_files(s), d);
+        st = add_context(dt_ckpt_saver_write_files(s), d);
     }
     for (uint32_t i = 1; i < n && st == DT_OK; i++) {
-        st = dt_ckpt_save_shard(d, dt_ckpt_save_name(s), i, &others[i - 1]);
+        st = dt_ckpt_save_shard(d, dt_ckpt_saver_folder_name(s), i, &others[i - 1]);
     }
     if (st == DT_OK) {
-        st = dt_ckpt_save_end(s, others, info_p);
+        st = dt_ckpt_saver_commit(s, others, info_p);
     } else {
-        dt_ckpt_save_abandon(s);
+        dt_ckpt_saver_abandon(s);
     }
     for (uint32_t i = 1; i < n && others != NULL; i++) {
         dt_free(others[i - 1].crc);

@@ -34,7 +34,7 @@ void dt_part_name_get(const char *blob, uint32_t i, uint32_t n, dt_part_name out
     }
 }
 
-uint32_t dt_shards_of(const dt_manifest *m)
+uint32_t dt_manifest_count_shards(const dt_manifest *m)
 {
     dt_shard_name name;
     uint32_t n = 0;

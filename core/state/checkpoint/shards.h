@@ -18,7 +18,7 @@ void dt_shard_name_get(uint32_t i, uint32_t n, dt_shard_name out);
 typedef char dt_part_name[DT_CKPT_NAME_BYTES + 40];
 void dt_part_name_get(const char *blob, uint32_t i, uint32_t n, dt_part_name out);
 /* How many a manifest lists; 0: it lacks one, or lists those of two numbers. */
-uint32_t dt_shards_of(const dt_manifest *m);
+uint32_t dt_manifest_count_shards(const dt_manifest *m);
 
 typedef struct dt_shard_map { /* dt_shard_map_fini */
     uint32_t *shard;          /* [n_optim] of each tensor */

@@ -70,7 +70,7 @@ static int64_t choose_checkpoint(const dt_ckpt_info *list, uint32_t n, int64_t p
 }
 
 /* What phases before `index` left in a run or its folder of checkpoints, newest first. c: says of each whether its end
- * or its best goes on; NULL: the end. */
+ * or its best is handed over; NULL: the end. */
 static dt_status add_earlier(dt_handover *h, const char *folder, dt_config *c, int64_t index)
 {
     dt_ckpt_info *list = NULL;
@@ -105,7 +105,7 @@ static dt_status return_handover(dt_handover *h, dt_status st, dt_handover **out
     return DT_OK;
 }
 
-dt_status dt_handover_previous(const char *run_dir, dt_config *c, int64_t index, dt_handover **out_p)
+dt_status dt_handover_open_previous(const char *run_dir, dt_config *c, int64_t index, dt_handover **out_p)
 {
     dt_handover *h = dt_alloc(sizeof(*h));
     if (h == NULL) {
@@ -144,7 +144,7 @@ static dt_status add_newest_of(dt_handover *h, const char *path, const char *id,
     return st;
 }
 
-/* Of a run: the newest of phase `id`, or of any where it has none of that; damaged ones are told. */
+/* Of a run: the newest of phase `id`, or of any where it has none of that; warns of damaged ones. */
 static dt_status add_newest(dt_handover *h, const char *path, const char *id)
 {
     dt_str skipped = {0};
@@ -264,13 +264,13 @@ dt_status dt_handover_loaded_roles(const dt_handover *h, dt_roles *roles_p)
     return h->n > 0 && h->from[0].ckpt != NULL ? dt_snapshot_loaded_roles(h->from[0].ckpt, roles_p) : DT_OK;
 }
 
-dt_status dt_handover_stores(const dt_handover *h, dt_str *out, bool *known_p)
+dt_status dt_handover_list_stores(const dt_handover *h, dt_str *out, bool *known_p)
 {
     *known_p = h->n > 0;
     for (uint32_t i = 0; i < h->n; i++) {
         bool is_known = false;
         if (h->from[i].ckpt != NULL) {
-            DT_TRY(dt_snapshot_stores(h->from[i].ckpt, out, &is_known));
+            DT_TRY(dt_snapshot_list_stores(h->from[i].ckpt, out, &is_known));
         }
         *known_p = *known_p && is_known;
     }
@@ -311,13 +311,13 @@ static dt_status load_role(dt_stage *s, const dt_model *m, const source *from, u
     const char *otherwise = want == DT_HANDOVER_WHOLE ? "" : ", or start it from random weights (fresh)";
     const dt_safetensors *f = tensors_of(from);
     dt_str note = {0};
-    DT_TRY(dt_mismatch_constants(s, m, f, from->path, from->ckpt, otherwise));
+    DT_TRY(dt_mismatch_check_constants(s, m, f, from->path, from->ckpt, otherwise));
     dt_status st = dt_safetensors_load(f, t, n, DT_LOAD_EXTRA_OK, NULL);
     if (st < 0) {
         st = dt_mismatch_context(st, s, m, from->ckpt);
         return DT_CONTEXT(st, "%s of this phase is %s (%s)", m->role, m->comp->desc.id, m->comp->plugin->path);
     }
-    st = dt_mismatch_extras(s, m, f, from->path, from->ckpt, otherwise, &note);
+    st = dt_mismatch_check_unused(s, m, f, from->path, from->ckpt, otherwise, &note);
     if (st == DT_OK && dt_comm_rank(s->d.comm) == 0) {
         dt_log(DT_LOG_INFO, "%-10s %u tensors from %s%s%s%s", m->role, n, from->path, from->note[0] != '\0' ? ", " : "",
                from->note, dt_str_text(&note));
@@ -363,7 +363,7 @@ static dt_status load_roles(const dt_handover *h, dt_stage *s, const char *const
     return DT_OK;
 }
 
-/* Shadows begin as their models; what is judged whole has those that were saved with it. */
+/* Target networks start as copies of their models; a whole evaluation loads those that were saved. */
 static dt_status load_target_networks(const dt_handover *h, dt_stage *s, uint32_t want, dt_ckpt_tensor *t)
 {
     char role[128];
@@ -377,7 +377,7 @@ static dt_status load_target_networks(const dt_handover *h, dt_stage *s, uint32_
     return DT_OK;
 }
 
-/* A file of its own has means and scales for who acts, and not of how many observations: nothing goes on with those. */
+/* A .safetensors file has means and scales for acting, but not their counts, so that training cannot continue them. */
 static void warn_of_statistics(const dt_stage *s, const source *from)
 {
     static const char prefix[] = "normaliser.";

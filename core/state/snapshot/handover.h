@@ -2,8 +2,8 @@
  *
  * Where the first weights of a phase come from: files in order of preference, each the checkpoint of a phase or a
  * .safetensors file. A role takes all its tensors from the first file that holds any of them, or none: nothing is ever
- * half-loaded. Random numbers of a phase, its optimizer and its schedule begin anew; what observations are normalised
- * by comes with the weights. Threads: [main] of each rank.
+ * half-loaded. Random numbers of a phase, its optimizer and its schedule start from scratch; what observations are
+ * normalised by comes with the weights. Threads: [main] of each rank.
  */
 #ifndef DTRAIN_CORE_STATE_SNAPSHOT_HANDOVER_H
 #define DTRAIN_CORE_STATE_SNAPSHOT_HANDOVER_H
@@ -15,8 +15,8 @@ typedef struct dt_handover dt_handover;
 
 /* What the phases before `index` handed on in this run: of each its end, or its best checkpoint where its
  * checkpoint.hand_on says so; the newest phase first. May be empty. Errors: DT_EDATA where one is damaged. */
-dt_status dt_handover_previous(const char *run_dir, dt_config *c, int64_t index, dt_handover **out_p) DT_NODISCARD;
-/* What somebody named: a .safetensors file, a checkpoint, or a run. Of a run the newest checkpoint, or of phase `id`
+dt_status dt_handover_open_previous(const char *run_dir, dt_config *c, int64_t index, dt_handover **out_p) DT_NODISCARD;
+/* What the user named: a .safetensors file, a checkpoint, or a run. Of a run the newest checkpoint, or of phase `id`
  * the newest where that is not NULL and has one; damaged ones are passed over with a warning; then the ends of the
  * phases before it. Errors: DT_ENOTFOUND, DT_EDATA,
  * DT_EIO. */
@@ -34,7 +34,7 @@ dt_status dt_handover_loaded_roles(const dt_handover *h, dt_roles *roles_p) DT_N
 
 /* Digests of the stores that its checkpoints were trained with, a line each; known_p: false where one of them does not
  * say. Errors: DT_EDATA. */
-dt_status dt_handover_stores(const dt_handover *h, dt_str *out, bool *known_p) DT_NODISCARD;
+dt_status dt_handover_list_stores(const dt_handover *h, dt_str *out, bool *known_p) DT_NODISCARD;
 
 enum {
     DT_HANDOVER_ANY = 0, /* roles that no file holds begin at random */

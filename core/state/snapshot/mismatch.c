@@ -136,7 +136,7 @@ void dt_mismatch_fini(dt_mismatch *m)
     dt_str_fini(&m->data);
 }
 
-void dt_mismatch_add(const dt_mismatch *m, dt_str *out)
+void dt_mismatch_append(const dt_mismatch *m, dt_str *out)
 {
     const bool both = m->model.bytes > 0 && m->data.bytes > 0;
     if (m->model.bytes > 0 || m->data.bytes > 0) {
@@ -152,7 +152,7 @@ dt_status dt_mismatch_context(dt_status st, const dt_stage *s, const dt_model *m
         return st;
     }
     dt_mismatch_find(s, m, ckpt, &why);
-    dt_mismatch_add(&why, &text);
+    dt_mismatch_append(&why, &text);
     st = DT_CONTEXT(st, "%s, and the options of its data%s", what_to_do, dt_str_text(&text));
     dt_str_fini(&text);
     dt_mismatch_fini(&why);
@@ -208,8 +208,8 @@ static dt_status reject_constant(const dt_stage *s, const dt_model *m, const cha
     return st;
 }
 
-dt_status dt_mismatch_constants(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
-                                const dt_ckpt *ckpt, const char *otherwise)
+dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
+                                      const dt_ckpt *ckpt, const char *otherwise)
 {
     char begin[96];
     snprintf(begin, sizeof(begin), "%s." DT_PARAM_CONSTANT, m->role);
@@ -246,8 +246,8 @@ static uint32_t count_extras(const dt_stage *s, const dt_model *m, const dt_safe
     return n;
 }
 
-dt_status dt_mismatch_extras(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
-                             const dt_ckpt *ckpt, const char *otherwise, dt_str *note)
+dt_status dt_mismatch_check_unused(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
+                                   const dt_ckpt *ckpt, const char *otherwise, dt_str *note)
 {
     dt_str names = {0}, text = {0};
     dt_mismatch why;
@@ -259,7 +259,7 @@ dt_status dt_mismatch_extras(const dt_stage *s, const dt_model *m, const dt_safe
     const bool is_same_phase = ckpt != NULL && strcmp(dt_ckpt_info_get(ckpt)->phase, s->d.phase->desc.id) == 0;
     const bool is_known = why.model.bytes > 0 || why.data.bytes > 0;
     dt_status st = DT_OK;
-    dt_mismatch_add(&why, &text);
+    dt_mismatch_append(&why, &text);
     if (is_same_phase && why.model.bytes > 0 && why.data.bytes == 0) {
         /* the same phase is shown the same data: what is missing is missing by the model's own options */
         st = DT_FAIL(DT_ESHAPE, "%s has %u tensor%s of %s that %s has not as it is configured here, such as %s: %s%s%s",

@@ -18,22 +18,22 @@ void dt_mismatch_find(const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt,
 /* The same where the weights are of another phase of this configuration. */
 void dt_mismatch_between(const dt_stage *s, const dt_model *m, int64_t phase, dt_mismatch *out);
 void dt_mismatch_fini(dt_mismatch *m);
-void dt_mismatch_add(const dt_mismatch *m, dt_str *out); /* " (both lists)", or nothing */
+void dt_mismatch_append(const dt_mismatch *m, dt_str *out); /* " (both lists)", or nothing */
 
 /* st with what to do about it, where it says that tensors are those of another model. */
 dt_status dt_mismatch_context(dt_status st, const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt);
 /* The same of all models together: the first whose options differ. */
 dt_status dt_mismatch_explain(dt_status st, const dt_stage *s, const dt_ckpt *ckpt);
 
-/* Weights mean nothing without the constants that they were trained behind, nor beside others: are the same ones in
+/* Weights are only valid with the constants that they were trained with: are the same ones in
  * file and model? Shapes are compared elsewhere. otherwise: what else can be done, "" or ", or ...". DT_ESHAPE. */
-dt_status dt_mismatch_constants(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
-                                const dt_ckpt *ckpt, const char *otherwise) DT_NODISCARD;
+dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
+                                      const dt_ckpt *ckpt, const char *otherwise) DT_NODISCARD;
 
 /* What the file has of a role beyond the tensors of the model: a warning, or where the phase is another one and no
  * option explains it, as of perception that is shown no roads there, text for the line about the role, appended to
  * note. Refused where nothing but an option of the model explains it. DT_ESHAPE. */
-dt_status dt_mismatch_extras(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
-                             const dt_ckpt *ckpt, const char *otherwise, dt_str *note) DT_NODISCARD;
+dt_status dt_mismatch_check_unused(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
+                                   const dt_ckpt *ckpt, const char *otherwise, dt_str *note) DT_NODISCARD;
 
 #endif

@@ -161,10 +161,10 @@ typedef struct package { /* what a checkpoint is made of */
 static dt_status fill_package(dt_stage *s, const dt_snapshot_desc *d, const dt_snapshot_backup *backup, package *p)
 {
     DT_TRY(fill_info(s, d, &p->save.info));
-    DT_TRY(dt_tensors_of_model(s, &p->model));
-    DT_TRY(dt_tensors_of_optim(s, &p->optim));
-    DT_TRY(dt_tensors_check(&p->model));
-    DT_TRY(dt_tensors_check(&p->optim));
+    DT_TRY(dt_tensors_list_model(s, &p->model));
+    DT_TRY(dt_tensors_list_optim(s, &p->optim));
+    DT_TRY(dt_tensors_check_finite(&p->model));
+    DT_TRY(dt_tensors_check_finite(&p->optim));
     DT_TRY(dt_config_write(s->d.config, &p->config));
     dt_state_write(s, d, backup, &p->state);
     return dt_str_status(&p->state);
@@ -228,7 +228,7 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
     package *p = dt_alloc(sizeof(*p));
     dt_status st = p != NULL ? prepare(s, d, p) : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint");
     if (dt_snapshot_is_shared(s, d)) {
-        st = dt_shards_lead(d->comm, st, p != NULL ? &p->save : NULL, info_p);
+        st = dt_shards_save_first(d->comm, st, p != NULL ? &p->save : NULL, info_p);
     } else if (st == DT_OK) {
         st = dt_ckpt_save(&p->save, info_p);
     }
@@ -238,8 +238,8 @@ dt_status dt_snapshot_save(dt_stage *s, const dt_snapshot_desc *d, dt_ckpt_info 
 
 static dt_status list_all(dt_stage *s, dt_tensor_list *model, dt_tensor_list *optim)
 {
-    DT_TRY(dt_tensors_of_model(s, model));
-    return dt_tensors_of_optim(s, optim);
+    DT_TRY(dt_tensors_list_model(s, model));
+    return dt_tensors_list_optim(s, optim);
 }
 
 dt_status dt_snapshot_save_shard(dt_stage *s, const dt_snapshot_desc *d)
@@ -259,7 +259,7 @@ dt_status dt_snapshot_save_shard(dt_stage *s, const dt_snapshot_desc *d)
             save->part = part_of(s, d);
         }
     }
-    st = dt_shards_follow(d->comm, st, save);
+    st = dt_shards_save_other(d->comm, st, save);
     dt_tensor_list_fini(&model);
     dt_tensor_list_fini(&optim);
     dt_free(save);

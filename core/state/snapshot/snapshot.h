@@ -66,7 +66,7 @@ dt_status dt_snapshot_load_normaliser(dt_stage *s, const dt_ckpt *c, bool *is_th
 /* Roles whose first weights the phase of a checkpoint loaded (dt_stage_desc.loaded). */
 dt_status dt_snapshot_loaded_roles(const dt_ckpt *c, dt_roles *roles_p) DT_NODISCARD;
 /* Digests of the stores that its phase had open (store.h), a line each, appended; known_p: it says so at all. */
-dt_status dt_snapshot_stores(const dt_ckpt *c, dt_str *out, bool *known_p) DT_NODISCARD;
+dt_status dt_snapshot_list_stores(const dt_ckpt *c, dt_str *out, bool *known_p) DT_NODISCARD;
 dt_status dt_snapshot_position(const dt_ckpt *c, dt_snapshot_place *out) DT_NODISCARD;
 
 /* The arithmetic class that a phase computes with here (dt_cpu_class, "+" and the kernels of products in bf16 where it

@@ -17,7 +17,7 @@
 static dt_status load_model(dt_stage *s, const dt_ckpt *c, const dt_tensor_list *l)
 {
     for (uint32_t i = 0; i < s->n_models; i++) {
-        DT_TRY(dt_mismatch_constants(s, &s->model[i], dt_ckpt_model(c), dt_ckpt_info_get(c)->path, c, ""));
+        DT_TRY(dt_mismatch_check_constants(s, &s->model[i], dt_ckpt_model(c), dt_ckpt_info_get(c)->path, c, ""));
     }
     const dt_status st = dt_ckpt_load_model(c, l->t, l->n, DT_LOAD_EXACT);
     return dt_mismatch_explain(st, s, c);
@@ -28,10 +28,10 @@ static dt_status load_tensors(dt_stage *s, const dt_ckpt *c)
     dt_tensor_list model = {0}, optim = {0};
     dt_status st = dt_trainer_open_moments(s->trainer, false);
     if (st == DT_OK) {
-        st = dt_tensors_of_model(s, &model);
+        st = dt_tensors_list_model(s, &model);
     }
     if (st == DT_OK) {
-        st = dt_tensors_of_optim(s, &optim);
+        st = dt_tensors_list_optim(s, &optim);
     }
     if (st == DT_OK) {
         st = load_model(s, c, &model);

@@ -112,42 +112,42 @@ static dt_status write_and_commit(dt_comm *c, dt_ckpt_saver *saver, const dt_ckp
     const uint32_t n_shards = d->n_shards > 1 ? d->n_shards : 1, n_parts = d->part.n > 1 ? d->part.n : 1;
     dt_ckpt_shard *shards = dt_alloc_n(n_shards, sizeof(*shards)), *parts = dt_alloc_n(n_parts, sizeof(*parts));
     dt_status st = shards != NULL && parts != NULL
-                       ? dt_ckpt_save_files(saver)
+                       ? dt_ckpt_saver_write_files(saver)
                        : DT_FAIL(DT_ENOMEM, "out of memory for %u shards and %u parts", n_shards, n_parts);
     st = collect_shards(c, st, NULL, shards, n_shards);
     st = collect_shards(c, st, NULL, parts, n_parts);
     if (st == DT_OK) {
-        dt_ckpt_save_take_parts(saver, parts);
-        st = dt_ckpt_save_end(saver, shards, info_p);
+        dt_ckpt_save_add_parts(saver, parts);
+        st = dt_ckpt_saver_commit(saver, shards, info_p);
     } else {
-        dt_ckpt_save_abandon(saver);
+        dt_ckpt_saver_abandon(saver);
     }
     drop_shards(shards, n_shards);
     drop_shards(parts, n_parts);
     return st;
 }
 
-dt_status dt_shards_lead(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d, dt_ckpt_info *info_p)
+dt_status dt_shards_save_first(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d, dt_ckpt_info *info_p)
 {
     char name[DT_CKPT_NAME_BYTES];
     dt_ckpt_saver *saver = NULL;
     dt_error why;
     if (st == DT_OK) {
-        st = dt_ckpt_save_begin(d, &saver);
+        st = dt_ckpt_saver_create(d, &saver);
     }
     dt_error_take(&why, st);
-    const dt_status told_st = broadcast_name(c, st == DT_OK ? dt_ckpt_save_name(saver) : "", name);
+    const dt_status told_st = broadcast_name(c, st == DT_OK ? dt_ckpt_saver_folder_name(saver) : "", name);
     if (st < 0) {
         return dt_error_put(&why);
     }
     if (told_st < 0) {
-        dt_ckpt_save_abandon(saver);
+        dt_ckpt_saver_abandon(saver);
         return told_st;
     }
     return write_and_commit(c, saver, d, info_p);
 }
 
-dt_status dt_shards_follow(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d)
+dt_status dt_shards_save_other(dt_comm *c, dt_status st, const dt_ckpt_save_desc *d)
 {
     char name[DT_CKPT_NAME_BYTES];
     dt_ckpt_shard own = {.bytes = 0}, part = {.bytes = 0};

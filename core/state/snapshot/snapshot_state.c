@@ -421,7 +421,7 @@ dt_status dt_snapshot_loaded_roles(const dt_ckpt *c, dt_roles *roles_p)
     return st;
 }
 
-dt_status dt_snapshot_stores(const dt_ckpt *c, dt_str *out, bool *known_p)
+dt_status dt_snapshot_list_stores(const dt_ckpt *c, dt_str *out, bool *known_p)
 {
     dt_state v;
     dt_status st = dt_state_read(c, &v);

@@ -52,14 +52,14 @@ static dt_status list_init(dt_tensor_list *l, uint32_t cap)
     return l->t != NULL && l->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for a checkpoint's tensors");
 }
 
-dt_status dt_tensors_of_model(dt_stage *s, dt_tensor_list *l)
+dt_status dt_tensors_list_model(dt_stage *s, dt_tensor_list *l)
 {
     DT_TRY(list_init(l, s->params.n));
     DT_TRY(dt_trainer_synchronize(s->trainer));
     return add_arena(l, &s->params, "", dt_trainer_params(s->trainer));
 }
 
-dt_status dt_tensors_of_optim(dt_stage *s, dt_tensor_list *l)
+dt_status dt_tensors_list_optim(dt_stage *s, dt_tensor_list *l)
 {
     DT_TRY(list_init(l, 2 * s->params.n));
     DT_TRY(dt_trainer_synchronize(s->trainer));
@@ -67,7 +67,7 @@ dt_status dt_tensors_of_optim(dt_stage *s, dt_tensor_list *l)
     return add_arena(l, &s->params, "v.", dt_trainer_moment(s->trainer, 1));
 }
 
-dt_status dt_tensors_check(const dt_tensor_list *l)
+dt_status dt_tensors_check_finite(const dt_tensor_list *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         int64_t count = 1;

@@ -17,9 +17,9 @@ typedef struct dt_tensor_list { /* dt_tensor_list_fini, whatever became of it */
 
 void dt_tensor_list_fini(dt_tensor_list *l);
 /* Errors: DT_ENOMEM, those of the device that has them. */
-dt_status dt_tensors_of_model(dt_stage *s, dt_tensor_list *l) DT_NODISCARD;
-dt_status dt_tensors_of_optim(dt_stage *s, dt_tensor_list *l) DT_NODISCARD;
+dt_status dt_tensors_list_model(dt_stage *s, dt_tensor_list *l) DT_NODISCARD;
+dt_status dt_tensors_list_optim(dt_stage *s, dt_tensor_list *l) DT_NODISCARD;
 /* DT_EDIVERGED: a value is not finite. */
-dt_status dt_tensors_check(const dt_tensor_list *l) DT_NODISCARD;
+dt_status dt_tensors_check_finite(const dt_tensor_list *l) DT_NODISCARD;
 
 #endif

@@ -92,15 +92,15 @@ static void test_one_is_gone(void **state)
     for (uint32_t r = 0; r < N; r++) {
         join(r);
     }
-    dt_cause_look(&cause, board);
+    dt_cause_update(&cause, board);
     assert_false(cause.is_known || cause.is_open);
     lose(1);
-    dt_cause_look(&cause, board);
+    dt_cause_update(&cause, board);
     assert_true(cause.is_known && cause.rank == 1);
     assert_non_null(strstr(said, "rank 1 (process "));
     lose(0);
-    dt_cause_look(&cause, board);
-    dt_cause_settle(&cause, 0, true);
+    dt_cause_update(&cause, board);
+    dt_cause_decide(&cause, 0, true);
     assert_int_equal(cause.rank, 1);
 }
 
@@ -114,10 +114,10 @@ static void test_all_are_gone(void **state)
     for (uint32_t r = 0; r < N; r++) {
         lose(r);
     }
-    dt_cause_look(&cause, board);
+    dt_cause_update(&cause, board);
     assert_true(cause.is_open && !cause.is_known);
     assert_string_equal(said, "");
-    dt_cause_settle(&cause, 2, true);
+    dt_cause_decide(&cause, 2, true);
     assert_true(cause.is_known && cause.rank == 2);
     assert_non_null(strstr(said, "rank 2 (process "));
     assert_null(strstr(said, "rank 0"));
@@ -129,14 +129,14 @@ static void test_one_never_joined(void **state)
     (void)state;
     join(0);
     join(2);
-    dt_cause_look(&cause, board);
+    dt_cause_update(&cause, board);
     assert_false(cause.is_known || cause.is_open);
     lose(0);
-    dt_cause_look(&cause, board);
+    dt_cause_update(&cause, board);
     assert_string_equal(said, ""); /* rank 0 was not the first */
     lose(2);
-    dt_cause_look(&cause, board);
-    dt_cause_settle(&cause, -1, true);
+    dt_cause_update(&cause, board);
+    dt_cause_decide(&cause, -1, true);
     assert_true(cause.is_known && cause.rank == 1);
     assert_non_null(strstr(said, "rank 1 is gone"));
     assert_null(strstr(said, "rank 0"));
@@ -158,10 +158,10 @@ static void call(uint32_t r, uint64_t ended, bool waits)
 
 static void expect_absent(uint32_t rank)
 {
-    dt_cause_look(&cause, board);
+    dt_cause_update(&cause, board);
     assert_true(cause.is_known);
     assert_int_equal(cause.rank, rank);
-    dt_cause_tell(&cause, "");
+    dt_cause_log(&cause, "");
 }
 
 static void test_one_does_not_come(void **state)
@@ -171,10 +171,10 @@ static void test_one_does_not_come(void **state)
         join(r);
         call(r, r == 1 ? 2 : 3, r != 1); /* rank 1 has ended two, the others are in their fourth */
     }
-    dt_cause_look(&cause, board);
+    dt_cause_update(&cause, board);
     assert_false(cause.is_known); /* nobody has waited in vain yet */
     dt_board_mark_left(board, 0, DT_EXIT_INTERRUPTED);
-    dt_cause_look(&cause, board);
+    dt_cause_update(&cause, board);
     assert_false(cause.is_known); /* it left for another reason */
     dt_board_mark_left(board, 0, DT_EXIT_PEER);
     expect_absent(1);
@@ -220,7 +220,7 @@ static void test_none_is_behind(void **state)
         call(r, 4, true);
     }
     dt_board_mark_left(board, 0, DT_EXIT_PEER);
-    dt_cause_look(&cause, board);
+    dt_cause_update(&cause, board);
     assert_false(cause.is_known || cause.is_open);
 }
 
@@ -242,8 +242,8 @@ static void test_last_lines(void **state)
         join(r);
     }
     lose(1);
-    dt_cause_look(&cause, board);
-    dt_cause_tell(&cause, folder);
+    dt_cause_update(&cause, board);
+    dt_cause_log(&cause, folder);
     for (int i = 1; i <= WRITTEN; i++) {
         char line[16];
         snprintf(line, sizeof(line), "| <%d>\n", i);
@@ -271,7 +271,7 @@ static void test_what_is_said(void **state)
         (dt_board_call){.number = 4, .bytes = 64, .begin_s = 90, .end_s = 97.5, .op = "sum", .root = UINT32_MAX};
     was[1].last = (dt_board_call){.number = 5, .begin_s = 98, .op = "barrier", .root = UINT32_MAX};
     was[3].last = (dt_board_call){.number = 5, .begin_s = 99, .op = "broadcast", .bytes = 8, .root = 1};
-    dt_cause_tell(&c, ""); /* nothing is known */
+    dt_cause_log(&c, ""); /* nothing is known */
     assert_string_equal(said, "");
     c.is_known = true;
     assert_non_null(mkdtemp(folder));
@@ -279,7 +279,7 @@ static void test_what_is_said(void **state)
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fclose(f);
-    dt_cause_tell(&c, folder);
+    dt_cause_log(&c, folder);
     static const char others[] =
         "rank 1 (process 1001): it was in collective 5 (barrier), begun 2.0 s before\n"
         "rank 3 (process 1003): it was in collective 5 (broadcast of 8 bytes from rank 1), begun "
@@ -311,7 +311,7 @@ static void test_what_is_said(void **state)
         was[r].state = DT_BOARD_NEVER;
     }
     was[11].state = DT_BOARD_LEFT;
-    dt_cause_tell(&c, folder);
+    dt_cause_log(&c, folder);
     assert_non_null(strstr(said, "rank 0 (process 1000) was stopped by a signal (SIGSTOP); its last was"));
     assert_non_null(strstr(said, "rank 11 (process 1011)"));
     assert_null(strstr(said, "more ranks"));
@@ -320,7 +320,7 @@ static void test_what_is_said(void **state)
 
     said[0] = '\0'; /* a machine is gone: of no rank it is known that it was the first */
     snprintf(c.node, sizeof(c.node), "m1");
-    dt_cause_tell(&c, folder);
+    dt_cause_log(&c, folder);
     assert_null(strstr(said, "log"));
     assert_non_null(strstr(said, "rank 0 (process 1000): its last was"));
     dt_cause_clear(&c);

@@ -28,7 +28,7 @@ static void listen_to(dt_listen *l, const char *text, size_t piece)
     dup2(fileno(file), STDERR_FILENO);
     *l = (dt_listen){.rank = -1};
     for (size_t at = 0, n = strlen(text); at < n; at += piece) {
-        dt_listen_bytes(l, text + at, n - at < piece ? n - at : piece);
+        dt_listen_add(l, text + at, n - at < piece ? n - at : piece);
     }
     dt_listen_end(l);
     dup2(saved, STDERR_FILENO);

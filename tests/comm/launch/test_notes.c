@@ -59,7 +59,7 @@ static const char *noted(void)
 
 static void give(dt_launch_notes *n, const char *bytes)
 {
-    dt_launch_notes_bytes(n, bytes, strlen(bytes));
+    dt_launch_notes_add(n, bytes, strlen(bytes));
 }
 
 static void test_lines_wait(void **state)

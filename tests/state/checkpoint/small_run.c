@@ -89,17 +89,17 @@ dt_status small_run_save_apart(uint64_t step, uint32_t failing, dt_ckpt_info *in
     dt_ckpt_shard shard[MOST] = {{.bytes = 0}};
     dt_ckpt_saver *saver = NULL;
     assert_true(d->n_shards <= MOST);
-    dt_status st = dt_ckpt_save_begin(d, &saver);
+    dt_status st = dt_ckpt_saver_create(d, &saver);
     assert_int_equal(st, DT_OK);
     for (uint32_t i = d->n_shards - 1; i > 0 && st == DT_OK; i--) { /* the others may be faster than the first */
         dt_fault_reset(i == failing ? "ckpt.shard:1" : NULL);
-        st = dt_ckpt_save_shard(d, dt_ckpt_save_name(saver), i, &shard[i - 1]);
+        st = dt_ckpt_save_shard(d, dt_ckpt_saver_folder_name(saver), i, &shard[i - 1]);
     }
     if (st == DT_OK) {
-        assert_int_equal(dt_ckpt_save_files(saver), DT_OK);
-        st = dt_ckpt_save_end(saver, shard, info_p);
+        assert_int_equal(dt_ckpt_saver_write_files(saver), DT_OK);
+        st = dt_ckpt_saver_commit(saver, shard, info_p);
     } else {
-        dt_ckpt_save_abandon(saver);
+        dt_ckpt_saver_abandon(saver);
     }
     for (uint32_t i = 0; i < MOST; i++) {
         dt_free(shard[i].crc);

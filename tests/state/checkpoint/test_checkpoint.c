@@ -376,9 +376,9 @@ static void test_manifests_of_wrong_shards(void **state)
         for (; m->n_files < 3; m->n_files++) {
             snprintf(m->file[m->n_files].name, sizeof(m->file[0].name), "%s", lists[i][m->n_files]);
         }
-        assert_int_equal(dt_shards_of(m), 0);
+        assert_int_equal(dt_manifest_count_shards(m), 0);
         snprintf(m->file[0].name, sizeof(m->file[0].name), "optim.safetensors");
-        assert_int_equal(dt_shards_of(m), 1);
+        assert_int_equal(dt_manifest_count_shards(m), 1);
         dt_free(m);
     }
     run.n_shards = DT_CKPT_MAX_SHARDS + 1;

@@ -189,7 +189,7 @@ static void test_older_and_damaged(void **state)
     dt_ckpt_save_desc d = by_hand("{\"step\":5,\"base_step\":0,\"stores\":[\"0123456789abcdef\",\"short\","
                                   "\"0123456789abcdef0\",7]}");
     dt_ckpt *c = save_by_hand(&d);
-    assert_done(dt_snapshot_stores(c, &stores, &is_known));
+    assert_done(dt_snapshot_list_stores(c, &stores, &is_known));
     assert_true(is_known);
     assert_string_equal(dt_str_text(&stores), "0123456789abcdef\n");
     dt_ckpt_close(c);
@@ -197,13 +197,13 @@ static void test_older_and_damaged(void **state)
     is_known = false;
     d = by_hand("{\"step\":5,\"base_step\":0,\"stores\":[]}");
     c = save_by_hand(&d);
-    assert_done(dt_snapshot_stores(c, &stores, &is_known));
+    assert_done(dt_snapshot_list_stores(c, &stores, &is_known));
     assert_true(is_known && stores.bytes == 0);
     dt_ckpt_close(c);
     is_known = false;
     d = by_hand("{\"step\":5,\"base_step\":0}");
     c = save_by_hand(&d);
-    assert_done(dt_snapshot_stores(c, &stores, &is_known));
+    assert_done(dt_snapshot_list_stores(c, &stores, &is_known));
     assert_false(is_known);
     dt_ckpt_close(c);
     dt_str_fini(&stores);
@@ -288,7 +288,7 @@ static void save_step(uint64_t step, uint32_t phase, bool is_end, double metric)
 static uint64_t handed_over(dt_config *c, int64_t index)
 {
     dt_handover *h = NULL;
-    assert_done(dt_handover_previous(dir, c, index, &h));
+    assert_done(dt_handover_open_previous(dir, c, index, &h));
     const uint64_t step = dt_handover_is_empty(h) ? 0 : dt_handover_checkpoint(h)->step;
     assert_int_equal(dt_handover_has(h, "world"), step > 0);
     assert_false(dt_handover_has(h, "worl"));
@@ -356,7 +356,7 @@ static void test_wanted_roles(void **state)
     assert_int_equal(dt_trainer_step_number(w.stage->trainer), 0); /* weights alone */
     assert_done(dt_handover_loaded_roles(h, &roles));
     assert_int_equal(roles.n, 0);
-    assert_done(dt_handover_stores(h, &stores, &is_known));
+    assert_done(dt_handover_list_stores(h, &stores, &is_known));
     assert_true(is_known && stores.bytes == 0);
     dt_handover_close(h);
     assert_int_equal(dt_handover_open("test_snapshot.none", NULL, &h), DT_ENOTFOUND);
@@ -379,12 +379,12 @@ static void test_mismatch(void **state)
     assert_true(m.model.bytes == 0 && m.data.bytes == 0);
     dt_mismatch_find(w.stage, &w.stage->model[0], c, &m);
     assert_true(m.model.bytes == 0 && m.data.bytes == 0);
-    dt_mismatch_add(&m, &text);
+    dt_mismatch_append(&m, &text);
     assert_int_equal(text.bytes, 0);
     assert_done(dt_config_set(w.config, "models.controller=herd_net"));
     dt_mismatch_find(w.stage, &w.stage->model[0], c, &m);
     assert_non_null(strstr(dt_str_text(&m.model), "models.controller is herd_net here and was tiny_net"));
-    dt_mismatch_add(&m, &text);
+    dt_mismatch_append(&m, &text);
     assert_int_equal(text.bytes, m.model.bytes + 3); /* in brackets */
     dt_mismatch_fini(&m);
     assert_int_equal(dt_mismatch_explain(DT_EIO, w.stage, c), DT_EIO);
