@@ -92,7 +92,7 @@ static dt_status start(void *self)
                                 .user = s,
                                 .record = record,
                                 .data = s->train_data,
-                                .apart = s->prediction.calibrates ? "temperature" : NULL,
+                                .manual_loss = s->prediction.calibrates ? "temperature" : NULL,
                                 .models = models};
     return s->train->create(s->h, &desc, &s->trainer);
 }

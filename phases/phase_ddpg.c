@@ -214,7 +214,7 @@ static dt_status start(void *self)
     dt_model *const model[GROUPS] = {r->wiring->controller, r->critic};
     const uint64_t every[GROUPS] = {1, (uint64_t)c->policy_delay}; /* both with the actor (TD3) */
     dt_train_group group[GROUPS];
-    dt_train_shadow target[GROUPS];
+    dt_train_target target[GROUPS];
     for (int i = 0; i < GROUPS; i++) {
         group[i] = (dt_train_group){.struct_size = sizeof(group[i]),
                                     .n_roles = i == ACTOR && r->wiring->perception != NULL ? 2 : 1,
@@ -224,7 +224,7 @@ static dt_status start(void *self)
                                     .loss = loss[i],
                                     .learning_rate = rate[i],
                                     .gradient_clip = clip[i]};
-        target[i] = (dt_train_shadow){
+        target[i] = (dt_train_target){
             .struct_size = sizeof(target[i]), .name = "target", .model = model[i], .tau = c->tau, .every = every[i]};
     }
     s->learner.critic = 1u << CRITIC;

@@ -41,7 +41,7 @@ static dt_status check(const dt_host *h, const void *cfg)
 static dt_status bind_temperature(state *s)
 {
     const dt_port needs[] = {{"log_alpha", "1", DT_F32, 0}};
-    const dt_model_want want = {.struct_size = sizeof(want), .role = "temperature", .needs = needs, .n_needs = 1};
+    const dt_model_request want = {.struct_size = sizeof(want), .role = "temperature", .needs = needs, .n_needs = 1};
     dt_wiring *w = s->learner.models.wiring;
     return w->api->bind(w, &want, &s->temperature);
 }
@@ -148,7 +148,7 @@ static dt_status start(void *self)
     const offpolicy_config *c = &s->config.learn;
     const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate, s->config.temperature_learning_rate};
     const double clip[GROUPS] = {c->actor_clip, c->critic_clip, -1};
-    const dt_train_shadow target = {
+    const dt_train_target target = {
         .struct_size = sizeof(target), .name = "target", .model = s->learner.models.critic, .tau = c->tau, .every = 1};
     dt_train_group group[GROUPS];
     for (int i = 0; i < GROUPS; i++) {

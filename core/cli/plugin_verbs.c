@@ -242,7 +242,7 @@ dt_status dt_plugin_verb_call(const dt_args *a, const dt_verb_form *f, int *code
                             .section = section_of,
                             .print = print,
                             .progress = show_progress,
-                            .stoppable = stoppable,
+                            .catch_signals = stoppable,
                             .stop = stop};
     dt_status st = read_config(&c);
     if (st == DT_OK) {

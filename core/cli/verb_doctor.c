@@ -87,11 +87,11 @@ static void examine_plugin(void *user, const void *table, const dt_loaded_plugin
     const patient *p = user;
     const dt_doctor_api *own = table;
     (void)component;
-    if (DT_HAS(own, examine)) {
-        own->examine(p->host, &(dt_doctor_report){.struct_size = sizeof(dt_doctor_report),
+    if (DT_HAS(own, check)) {
+        own->check(p->host, &(dt_doctor_report){.struct_size = sizeof(dt_doctor_report),
                                                   .priv = p->doctor,
                                                   .plugin_path = plugin->path,
-                                                  .say = report_for_component});
+                                                  .add_finding = report_for_component});
     }
 }
 

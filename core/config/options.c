@@ -31,6 +31,14 @@ const dt_option *dt_option_find(const dt_option *table, const char *name)
     return NULL;
 }
 
+const dt_option *dt_option_find_flag(const dt_option *table, uint32_t flag)
+{
+    while (table != NULL && table->name != NULL && (table->flags & flag) == 0) {
+        table++;
+    }
+    return table != NULL && table->name != NULL ? table : NULL;
+}
+
 /* ---- words about options ----------------------------------------------------------------------------------------- */
 
 const char *dt_option_type_name(const dt_option *o)
@@ -427,6 +435,10 @@ static dt_status check_option(const dt_option *table, const dt_option *o, uint64
     if ((o->type == DT_OPT_I64 || o->type == DT_OPT_F64) && !(o->min <= o->max)) {
         return DT_FAIL(DT_EPLUGIN, "option %s has the range [%g, %g]; the lower bound must not exceed the upper",
                        o->name, o->min, o->max);
+    }
+    const dt_option *needed = o->needs != NULL ? dt_option_find(table, o->needs) : NULL;
+    if (o->needs != NULL && (needed == NULL || needed->type != DT_OPT_BOOL)) {
+        return DT_FAIL(DT_EPLUGIN, "option %s needs %s, which is no bool option of this table", o->name, o->needs);
     }
     if (o->dfl == NULL) {
         return o->flags & DT_OPT_REQUIRED

@@ -19,8 +19,11 @@ enum {
     DT_OPT_AUTO = 1u << 17     /* flag of an integer: the word auto is taken, too, and is 0 in the struct */
 };
 
+const dt_option *dt_option_find(const dt_option *table, const char *name);   /* NULL when there is none */
+const dt_option *dt_option_find_flag(const dt_option *table, uint32_t flag); /* the first one with it, or NULL */
+
 /* Is this table sound: names legal and unique, types known, sizes fit, members inside config_bytes, bounds ordered,
- * choices present, every default parses and lies in its range. table may be NULL (no options).
+ * choices present, every default parses and lies in its range, needs names a bool. table may be NULL (no options).
  * Errors: DT_EPLUGIN, naming the option. */
 dt_status dt_option_table_check(const dt_option *table, uint64_t config_bytes) DT_NODISCARD;
 

@@ -38,7 +38,7 @@ static const char *const isolations[] = {"auto", "thread", "process", NULL};
 /* clang-format off */
 #define ROW(T, member, type, flags, dfl, unit, min, max, choices, help)                                               \
     { #member, dfl, unit, help, choices, min, max, DT_OPT_##type, flags, (uint32_t)offsetof(T, member),               \
-      (uint32_t)sizeof(((T *)0)->member) }
+      (uint32_t)sizeof(((T *)0)->member), NULL }
 
 static const dt_option root_table[] = {
     ROW(dt_root_opts, seed, I64, 0, "42", "1", 0, 9007199254740992.0, NULL, "seed of every random number of the run"),

@@ -68,7 +68,6 @@ dt_status dt_node_place(dt_node *parent, dt_node *child, const char *path) DT_NO
 dt_status dt_config_place(dt_config *c, const char *path, dt_node *leaf) DT_NODISCARD;
 
 bool dt_same_plugin(const char *a, const char *b); /* whatever their folders, with .so or without */
-const dt_option *dt_option_find(const dt_option *table, const char *name); /* NULL when there is none */
 dt_section *dt_section_find(const dt_config *c, const char *name);
 dt_node *dt_config_phase_node(const dt_config *c, int64_t phase); /* NULL when there is none */
 

@@ -86,8 +86,8 @@ static bool will_evaluate(const dt_stage *s, const dt_forecast *f, uint64_t max_
 static void add_recordings(const dt_stage *s, dt_forecast *f)
 {
     for (uint32_t i = 0; i < s->n_datasets; i++) {
-        if (s->dataset[i].forget != NULL) {
-            s->dataset[i].forget(s->dataset[i].self);
+        if (s->dataset[i].release_pages != NULL) {
+            s->dataset[i].release_pages(s->dataset[i].self);
         }
         f->recordings += s->dataset[i].bytes * dt_comm_process_size(s->d.comm);
     }

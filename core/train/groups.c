@@ -56,7 +56,7 @@ dt_status dt_groups_create(dt_trainer *t)
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         s->group_of[i] = find_group(t, &t->d.params->param[i]);
     }
-    for (uint32_t i = 0; i < DT_TRAIN_MAX_SHADOWS; i++) {
+    for (uint32_t i = 0; i < DT_TRAIN_MAX_TARGETS; i++) {
         s->target_group[i] = NO_GROUP;
     }
     for (uint32_t i = 0; i < t->d.params->n; i++) {

@@ -53,11 +53,11 @@ typedef struct dt_train_state {
     dt_group_state group[DT_TRAIN_MAX_GROUPS];
     uint32_t n_groups;                          /* at least one */
     uint8_t *group_of;                          /* per parameter: whose steps move it; UINT8_MAX: nobody's */
-    uint8_t target_group[DT_TRAIN_MAX_SHADOWS]; /* of what it is a copy of */
+    uint8_t target_group[DT_TRAIN_MAX_TARGETS]; /* of what it is a copy of */
     bool *external; /* per parameter: the phase updates it, not step; NULL: step updates all that are not frozen */
     dt_scaler scaler;
     dt_amp_monitor monitor;
-    dt_target_rule target[DT_TRAIN_MAX_SHADOWS];
+    dt_target_rule target[DT_TRAIN_MAX_TARGETS];
     dt_step_value *value;
     uint32_t n_values;
 } dt_train_state;

@@ -27,7 +27,7 @@ extern "C" {
 #define DT_ABI_MINOR    0 /* members appended, service or extension ids added */
 #define DT_PLUGIN_MAGIC UINT32_C(0x4e525444)
 #define DT_MAX_DIMS     8
-#define DT_LAYOUT       "lp64le;dims8" /* what would break silently between builds */
+#define DT_LAYOUT       "lp64le;dims8" /* properties that would otherwise break silently between builds */
 
 /* ---- values ------------------------------------------------------------------------------------------------- */
 
@@ -78,13 +78,20 @@ typedef struct dt_setting {
 enum { DT_OPT_BOOL = 1, DT_OPT_I64, DT_OPT_F64, DT_OPT_STR, DT_OPT_ENUM, DT_OPT_PATH };
 /* Member types behind them: bool as uint8_t, int64_t, double, const char * (never NULL), uint32_t (index into
  * choices), const char * (made absolute against the file that set it). */
-enum { DT_OPT_REQUIRED = 1u, DT_OPT_PER_RANK = 2u, DT_OPT_RUNTIME = 4u, DT_OPT_DEPRECATED = 8u };
-/* Its value makes code be loaded or run, or files be written, as a module or a command line does: the host takes it
- * from the user, and from the configuration that lies in a run only where the user trusts that run. */
+/* Flags. PER_RANK: may differ between ranks and does not change results. RUNTIME: does not change what an environment
+ * simulates; stored rollouts do not record it. */
+enum { DT_OPT_REQUIRED = 1u, DT_OPT_PER_RANK = 2u, DT_OPT_RUNTIME = 4u };
+/* The value causes code to be loaded or run, or files to be written, such as a module or a command line. The host takes
+ * it from the user, and from the configuration saved in a run only if the user trusts that run. */
 enum { DT_OPT_CODE = 16u };
-/* Of environments: its value helps training (or spares it something) and changes what an episode measures, as moving
- * vehicles on that block each other does. Evaluations have the default, unless evaluation.env says otherwise. */
+/* Of environments: a training aid that changes what an episode measures, such as removing stuck objects. Evaluations
+ * use the default unless evaluation.env sets it. */
 enum { DT_OPT_TRAINING = 32u };
+/* Of data, at most one option each. The host sets STORE to the path of data.store, and FOLDS to "held" or "all" when it
+ * evaluates without training. A phase sets SPLIT to the part that it binds: "train", which data.stream replaces,
+ * "eval", or "calibration", a part of the training data that a stream does not keep. WEIGHTS changes what weights
+ * returns: a value that the user sets is rejected unless data.sampling is "weighted". */
+enum { DT_OPT_STORE = 64u, DT_OPT_FOLDS = 128u, DT_OPT_SPLIT = 256u, DT_OPT_WEIGHTS = 512u };
 
 typedef struct dt_option {
     const char *name;           /* [a-z][a-z0-9_]*; "clip_eps": config key, --set phase2_ppo.clip_eps=0.1 */
@@ -93,29 +100,35 @@ typedef struct dt_option {
     const char *const *choices; /* DT_OPT_ENUM: ends with NULL */
     double min, max;            /* inclusive; -INFINITY / INFINITY when open */
     uint32_t type, flags, offset, size;
+    /* NULL, or a bool option of the same table: where it is false this option has no effect, and the host rejects a
+     * value that the user sets (DT_ECONFIG). */
+    const char *needs;
 } dt_option;
 
-/* A row: DT_OPTION(cfg, hidden, DT_OPT_I64, "256", "1", 1, 8192, NULL, "hidden width"). */
+/* A row: DT_OPTION(cfg, hidden, DT_OPT_I64, "256", "1", 1, 8192, NULL, "hidden width"). The second form has flags
+ * (DT_OPT_*) and needs too. */
 /* clang-format off */
 #define DT_OPTION(T, member, type, dfl, unit, min, max, choices, help)                                                 \
+    DT_OPTION_WITH(T, member, type, dfl, unit, min, max, choices, help, 0, NULL)
+#define DT_OPTION_WITH(T, member, type, dfl, unit, min, max, choices, help, flags, needs)                              \
     {                                                                                                                  \
-        #member, dfl, unit, help, choices, min, max, type, 0, (uint32_t)offsetof(T, member),                           \
-            (uint32_t)sizeof(((T *)0)->member)                                                                         \
+        #member, dfl, unit, help, choices, min, max, type, flags, (uint32_t)offsetof(T, member),                       \
+            (uint32_t)sizeof(((T *)0)->member), needs                                                                  \
     }
 #define DT_OPTION_END                                                                                                  \
     {                                                                                                                  \
-        NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0                                                                 \
+        NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL                                                           \
     }
 /* clang-format on */
 
-/* ---- what the host gives --------------------------------------------------------------------------------------- */
+/* ---- the host's table ------------------------------------------------------------------------------------------ */
 
 typedef struct dt_host dt_host;
 struct dt_host {
     uint32_t struct_size;
     uint16_t abi_major, abi_minor;
     void *priv;
-    /* [any] record the reason of an error, returns st; where is "file:line" or NULL */
+    /* [any] records the reason of an error and returns st; where: "file:line" or NULL */
     dt_status (*fail)(const dt_host *h, dt_status st, const char *where, const char *msg);
     void (*log)(const dt_host *h, int32_t level, const char *msg); /* [any] 0 error 1 warning 2 info 3 debug */
     void *(*alloc)(const dt_host *h, uint64_t bytes);              /* [any] zeroed, 64-byte aligned, NULL when out */
@@ -169,9 +182,8 @@ typedef struct dt_phase_ops { /* the host owns the loop; the phase is stepped */
     void (*destroy)(void *self);                         /* [main] once per create, even a failed one */
     dt_status (*save)(void *self, dt_writer *w);         /* [main] optional */
     dt_status (*load)(void *self, dt_reader *r, uint32_t version); /* [main] optional; after start */
-    /* optional [main][collective]: the phase is over, by DT_DONE or by a rule of section stop. An error
-     * fails the run, whose state is saved: DT_ECONFIG where what the phase was to hold, as a limit, was never
-     * evaluated. */
+    /* optional [main][collective]: the phase is over, by DT_DONE or by a rule of section stop. An error fails the run,
+     * whose state is saved: DT_ECONFIG if a required property, such as a limit, was never evaluated. */
     dt_status (*finish)(void *self);
 } dt_phase_ops;
 
@@ -198,12 +210,12 @@ enum {
     DT_INIT_FAN_IN,  /* U(-l, l), l = a / sqrt(fan_in), PyTorch's Linear and LSTM default with a = 1; shape [out, in] */
     DT_INIT_EYE,     /* a where row and column agree, 0 elsewhere; a matrix, square or not */
     DT_INIT_ORTHO,   /* a times a matrix whose shorter side is orthonormal, Saxe et al. 2014 */
-    /* Beside one of these: a constant of the model. It is part of checkpoints and of what is exported as any
-     * other parameter is, but no step trains it: no gradient is computed, nothing decays. A phase may set it
-     * (svc/train.h: constant_set). Its name begins with "constant.", as no other's should: so files tell it. */
+    /* Flag: a constant of the model. It is saved in checkpoints and exports like other parameters, but no step
+     * trains it: no gradient, no weight decay. A phase may set it (svc/train.h: constant_set). Its name begins
+     * with "constant."; no other name does. */
     DT_INIT_CONSTANT = 256
 };
-/* fan_in of a vector (bias) is not known from its shape: use DT_INIT_UNIFORM. Values depend on (seed, name) alone. */
+/* The shape of a vector (bias) has no fan_in: use DT_INIT_UNIFORM. Values depend on (seed, name) only. */
 struct dt_params {
     uint32_t struct_size, reserved;
     void *priv;
@@ -213,9 +225,9 @@ struct dt_params {
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
 
-typedef struct dt_field_stat { /* a column of a field, over n values; of none all is 0 */
+typedef struct dt_field_stat { /* of a column of a field over n values; all 0 if n is 0 */
     double n, min, max, mean;
-    double std; /* of the values themselves: divided by n */
+    double std; /* population deviation: divided by n */
 } dt_field_stat;
 
 /* Samples are ragged: symbols names what varies ("N", "E", "S"), sizes says how much of each a set of samples takes
@@ -231,12 +243,12 @@ typedef struct dt_data_ops {
      * each sample (epoch and position), the seed of augmentation; 0 = do not augment. */
     dt_status (*read)(void *self, const uint64_t *index, const uint64_t *key, uint32_t n, void *const *out);
     void (*destroy)(void *self);
-    /* [main] How often each of n = count samples is drawn for training, relative to the others, where data.sampling is
-     * "weighted": not negative, finite, not all 0. NULL: there are no weights, and asking for them is an error. */
+    /* [main] Optional. Relative frequencies of the n = count samples if data.sampling is "weighted": not negative,
+     * finite, not all 0. */
     dt_status (*weights)(void *self, double *out, uint64_t n);
-    /* [main] Of each of the n columns (last number of dims) of a field of f32: all that the samples show, as read
-     * writes it, nothing augmented, what several samples share counted once. NULL: of no field. DT_EUNSUPPORTED: not of
-     * this one. */
+    /* [main] Optional. Statistics of each of the n columns (last number of dims) of an f32 field over all samples, as
+     * read writes them without augmentation; values shared by several samples count once. DT_EUNSUPPORTED: not of this
+     * field. */
     dt_status (*statistics)(void *self, const char *field, dt_field_stat *out, uint32_t n);
 } dt_data_ops;
 
@@ -279,11 +291,11 @@ typedef struct dt_env_spec {        /* what an instance has; pointers live as lo
     double step_s;        /* simulated time of a step, s; 0: none */
     const uint32_t *team; /* [n_agents] number of the team that each place is of, below DT_ENV_MAX_TEAMS; NULL: all are
                            * of one. One team learns, and opponents play the others (section opponents). */
-    /* All optional, and nothing is computed by them */
-    const dt_column *columns;         /* [n_columns] those that are described */
-    const char *const *places;        /* [n_agents] what each place is, as the id of a signal; "": not known */
-    const char *const *choices_shown; /* [n_agents, sum of choices] what a choice does there, as the letters of a phase;
-                                       * "": not known. At most DT_ENV_MAX_CHOICES_SHOWN of them */
+    /* Descriptions, all optional */
+    const dt_column *columns;         /* [n_columns] described columns */
+    const char *const *places;        /* [n_agents] name of each place; "": unknown */
+    const char *const *choices_shown; /* [n_agents, sum of choices] meaning of a choice there;
+                                       * "": unknown. At most DT_ENV_MAX_CHOICES_SHOWN of them */
     uint32_t n_columns, reserved2;
 } dt_env_spec;
 enum {
@@ -309,8 +321,8 @@ typedef struct dt_env_io { /* rows of host-owned arrays; "out" ones are zeroed b
     float *cost;          /* out [n_agents, n_costs], the safety signal, at least 0, never folded into reward */
     uint8_t *terminated, *truncated; /* out [n_agents] */
     double *metric;                  /* out [n_metrics], read when step returns DT_DONE; NAN: none this time */
-    uint64_t episode; /* in, of reset: how many the instance had before in this phase, also in the runs that this one
-                       * goes on from; 0 in evaluations. */
+    uint64_t episode; /* in, of reset: number of earlier episodes of the instance in this phase, including those before
+                       * a resume; 0 in evaluations */
 } dt_env_io;
 
 typedef struct dt_env_ops {

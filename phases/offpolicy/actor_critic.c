@@ -56,14 +56,14 @@ dt_status actor_critic_bind_critic(actor_critic *r)
     snprintf(q, ACTOR_CRITIC_TEXT, "A %lld", (long long)r->n_critics);
     const dt_port offer = {"action", action, DT_F32, 0}, need = {"q", q, DT_F32, 0};
     const dt_dim dims[] = {{"P", r->n_actions}, {"Q", r->n_critics}};
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = 2,
-                                .role = "critic",
-                                .dims = dims,
-                                .offers = &offer,
-                                .needs = &need,
-                                .n_offers = 1,
-                                .n_needs = 1};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .n_dims = 2,
+                                   .role = "critic",
+                                   .dims = dims,
+                                   .offers = &offer,
+                                   .needs = &need,
+                                   .n_offers = 1,
+                                   .n_needs = 1};
     return r->wiring->api->bind(r->wiring, &want, &r->critic);
 }
 
@@ -84,7 +84,7 @@ static dt_wiring_view make_view(const actor_critic *r, const char *prefix, const
 {
     const dt_wiring *w = r->wiring;
     return (dt_wiring_view){
-        .struct_size = sizeof(dt_wiring_view), .has_all = w->has_graph, .prefix = prefix, .shadow = shadow};
+        .struct_size = sizeof(dt_wiring_view), .has_all = w->has_graph, .prefix = prefix, .target = shadow};
 }
 
 dt_status actor_critic_record_policy(const actor_critic *r, dt_graph *g, dt_policy_tensors *out)

@@ -30,7 +30,7 @@ static int64_t samples_per_round(const offpolicy_learner *l)
 
 static dt_status allocate_td_errors(offpolicy_learner *l)
 {
-    l->most_errors = l->replay->drawn(l->memory) * l->models.spec->n_agents;
+    l->most_errors = l->replay->draw_size(l->memory) * l->models.spec->n_agents;
     l->error =
         l->most_errors <= SIZE_MAX / sizeof(*l->error) ? l->h->alloc(l->h, l->most_errors * sizeof(*l->error)) : NULL;
     return l->error != NULL ? DT_OK
@@ -59,7 +59,7 @@ static dt_status create_replay(offpolicy_learner *l)
     if (!(c->priority > 0)) {
         return DT_OK;
     }
-    const uint64_t batch = l->replay->drawn(l->memory);
+    const uint64_t batch = l->replay->draw_size(l->memory);
     l->updates = (samples + batch - 1) / batch;
     return allocate_td_errors(l);
 }
@@ -68,7 +68,7 @@ static dt_status create_replay(offpolicy_learner *l)
 static dt_status bind_models(offpolicy_learner *l, const dt_wiring_api *wiring, uint32_t head)
 {
     const offpolicy_config *c = &l->config;
-    DT_TRY_H(actor_critic_bind(&l->models, wiring, DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | head));
+    DT_TRY_H(actor_critic_bind(&l->models, wiring, DT_WIRING_NO_VALUE | DT_WIRING_NO_OUTPUTS | head));
     if (c->n_step > 1 && l->models.wiring->has_graph) {
         return DT_FAIL_H(l->h, DT_ECONFIG,
                          "%s.n_step = %lld adds up steps, and a model of this phase reads a graph, which is available "
@@ -93,7 +93,7 @@ dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *p
     DT_SERVICE_H(h, l->replay, DT_SVC_REPLAY, phase);
     DT_SERVICE_H(h, wiring, DT_SVC_WIRING, phase);
     l->models = (actor_critic){.h = h, .bind = l->bind, .phase = phase, .n_critics = c->critics};
-    const uint32_t head = squash ? DT_WIRING_SPREAD : DT_WIRING_NO_SPREAD | DT_WIRING_SQUASHED;
+    const uint32_t head = squash ? DT_WIRING_STATE_LOG_STD : DT_WIRING_NO_LOG_STD | DT_WIRING_SQUASHED;
     DT_TRY_H(bind_models(l, wiring, head));
     const dt_rollout_desc d = {.struct_size = sizeof(d),
                                .steps = (uint32_t)c->collect_steps,
@@ -105,7 +105,7 @@ dt_status offpolicy_create(offpolicy_learner *l, const dt_host *h, const char *p
 }
 
 dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learner, dt_graph *g),
-                          const dt_train_group *group, uint32_t n_groups, const dt_train_shadow *shadow,
+                          const dt_train_group *group, uint32_t n_groups, const dt_train_target *shadow,
                           uint32_t n_shadows)
 {
     const dt_wiring *w = l->models.wiring;
@@ -119,8 +119,8 @@ dt_status offpolicy_start(offpolicy_learner *l, dt_status (*record)(void *learne
                                 .epochs = (uint64_t)l->config.iterations * (l->updates > 0 ? l->updates : 1),
                                 .group = group,
                                 .n_groups = n_groups,
-                                .shadow = shadow,
-                                .n_shadows = n_shadows};
+                                .target = shadow,
+                                .n_targets = n_shadows};
     l->groups = (1u << n_groups) - 1;
     DT_TRY_H(l->train->create(l->h, &desc, &l->trainer));
     DT_TRY_H(actor_critic_set_identity(&l->models, l->train, l->trainer));

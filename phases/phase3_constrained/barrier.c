@@ -153,7 +153,7 @@ dt_status barrier_start(const barrier *b, const ppo *l)
     for (int i = 0; i < n_sources(b); i++) {
         DT_TRY_H(set_loss_weights(l, i, (const float[PARTS]){0}));
     }
-    return l->rounds->train->expect(l->rounds->trainer, measured, (uint32_t)n_sources(b), 0);
+    return l->rounds->train->plan_losses(l->rounds->trainer, measured, (uint32_t)n_sources(b), 0);
 }
 
 /* The mean of every part over all rows of the round, for each source. */

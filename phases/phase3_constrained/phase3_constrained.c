@@ -380,11 +380,11 @@ static dt_status create_rounds(state *s, const config *c)
                               .collected = after_collect,
                               .before_pass = follows ? update_multipliers_in_round : NULL,
                               .after_pass = after_pass,
-                              .apart = s->is_cpo ? "policy_loss" : NULL,
+                              .manual_loss = s->is_cpo ? "policy_loss" : NULL,
                               .stored = s->stored.mixed,
                               .record_stored = record_stored,
                               .n_stored = s->stored.n,
-                              .normalise = s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE,
+                              .normalise = s->is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_BY_REWARD,
                               .transitions = s->barrier.is_on};
     s->follows = follows;
     DT_SERVICE_H(s->ppo.h, rounds, DT_SVC_ROUNDS, ID);
@@ -440,7 +440,7 @@ static dt_status start(void *self)
         DT_TRY_H(barrier_start(&s->barrier, &s->ppo));
     }
     if (s->follows) {
-        DT_TRY_H(r->train->expect(r->trainer, surrogate_loss, 1, 0));
+        DT_TRY_H(r->train->plan_losses(r->trainer, surrogate_loss, 1, 0));
     }
     return s->is_cpo ? trust_region_init(&s->region, s->ppo.h, r->train, r->trainer, &s->region_config,
                                          r->wiring->spec->n_costs)

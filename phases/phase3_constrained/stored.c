@@ -122,8 +122,8 @@ dt_status stored_create(stored *s, const stored_config *c, const dt_wiring_confi
     p->perception = wired->perception;
     p->world = wired->world;
     if (p->world == NULL && p->perception != NULL) {
-        DT_TRY_H(prediction_bind_world(p, DT_WANT_OPTIONAL));
-        DT_TRY_H(p->world != NULL ? wired->api->adopt(wired, p->world) : DT_OK); /* its predictions are not used */
+        DT_TRY_H(prediction_bind_world(p, DT_MODEL_OPTIONAL));
+        DT_TRY_H(p->world != NULL ? wired->api->add_model(wired, p->world) : DT_OK); /* its predictions are not used */
     }
     s->n = (uint64_t)c->samples;
     DT_TRY_H(bind_stored_data(s, c, l, b));

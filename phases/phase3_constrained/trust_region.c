@@ -50,10 +50,10 @@ dt_status trust_region_init(trust_region *t, const dt_host *h, const dt_train_ap
     if (!is_complete) {
         return DT_FAIL_H(h, DT_ENOMEM, "out of memory for a trust region of %llu parameters", (unsigned long long)t->n);
     }
-    DT_TRY_H(train->expect(trainer, loss_names, 1, 1));
-    DT_TRY_H(train->expect(trainer, loss_names + 1, 1, 1));
-    DT_TRY_H(train->expect(trainer, loss_names, 1, 0));
-    return train->expect(trainer, loss_names, 2, 0);
+    DT_TRY_H(train->plan_losses(trainer, loss_names, 1, 1));
+    DT_TRY_H(train->plan_losses(trainer, loss_names + 1, 1, 1));
+    DT_TRY_H(train->plan_losses(trainer, loss_names, 1, 0));
+    return train->plan_losses(trainer, loss_names, 2, 0);
 }
 
 void trust_region_fini(trust_region *t)

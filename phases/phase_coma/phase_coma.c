@@ -192,14 +192,14 @@ static dt_status bind_critic(state *s)
     snprintf(q, TEXT, "A %u", w->n_choices);
     const dt_port offer = {"others", others, DT_F32, 0}, need = {"q", q, DT_F32, 0};
     const dt_dim dim = {"others", (int64_t)w->n_choices * w->spec->n_agents};
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = 1,
-                                .role = "critic",
-                                .dims = &dim,
-                                .offers = &offer,
-                                .needs = &need,
-                                .n_offers = 1,
-                                .n_needs = 1};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .n_dims = 1,
+                                   .role = "critic",
+                                   .dims = &dim,
+                                   .offers = &offer,
+                                   .needs = &need,
+                                   .n_offers = 1,
+                                   .n_needs = 1};
     return w->api->bind(s->wiring, &want, &s->critic);
 }
 
@@ -242,7 +242,7 @@ static dt_status record(void *user, dt_graph *g)
     const state *s = user;
     const config *c = &s->config;
     const coma_loss_config loss = {.clip = c->clip, .entropy_coef = c->entropy_coef, .baseline = c->baseline};
-    const dt_wiring_view late = {.struct_size = sizeof(late), .has_all = 1, .prefix = "", .shadow = TARGET};
+    const dt_wiring_view late = {.struct_size = sizeof(late), .has_all = 1, .prefix = "", .target = TARGET};
     dt_named logits = {"logits", NULL};
     dt_tensor *q = NULL, *target = NULL;
     DT_TRY_H(s->wiring->api->record_model(s->wiring, g, NULL, s->wiring->controller, NULL, 0, &logits, 1));
@@ -308,7 +308,7 @@ static dt_status start(void *self)
                                            .role = critic,
                                            .loss = critic_loss,
                                            .learning_rate = c->critic_learning_rate}};
-    const dt_train_shadow shadow = {.struct_size = sizeof(shadow),
+    const dt_train_target shadow = {.struct_size = sizeof(shadow),
                                     .name = TARGET,
                                     .model = s->critic,
                                     .tau = c->target_tau,
@@ -323,8 +323,8 @@ static dt_status start(void *self)
                                 .epochs = s->updates * passes_per_round(c),
                                 .group = group,
                                 .n_groups = GROUPS,
-                                .n_shadows = 1,
-                                .shadow = &shadow};
+                                .n_targets = 1,
+                                .target = &shadow};
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
     DT_TRY_H(set_epsilon(s, 0)); /* for evaluations */
     return warn_minibatches(s);

@@ -56,7 +56,7 @@ static dt_status add_estimates(void *user, const dt_rows *r)
 /* As many rows as there are, at most those of a round. */
 static dt_status evaluate_draws(offline_state *s, seen *x)
 {
-    const uint64_t draw = s->replay->drawn(s->memory), all = (s->told.samples + draw - 1) / draw;
+    const uint64_t draw = s->replay->draw_size(s->memory), all = (s->told.samples + draw - 1) / draw;
     const uint64_t n = all < (uint64_t)s->config.updates ? all : (uint64_t)s->config.updates;
     for (uint64_t i = 0; i < n; i++) {
         DT_TRY_H(s->replay->draw(s->memory));

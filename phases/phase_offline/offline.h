@@ -43,7 +43,7 @@ typedef struct offline_state {
     dt_rollout *experience;
     dt_replay *memory;
     dt_train *trainer;
-    dt_replay_told told;
+    dt_replay_stats told;
     limits limits;
     multiplier_rule rule;
     uint32_t n_heads;                    /* the reward, then every cost with a limit */

@@ -72,7 +72,7 @@ static dt_status bind_models(offline_state *s)
     actor_critic *r = &s->models;
     DT_SERVICE_H(s->h, wiring, DT_SVC_WIRING, ID);
     *r = (actor_critic){.h = s->h, .bind = s->bind, .phase = ID};
-    DT_TRY_H(actor_critic_bind(r, wiring, offline_is_clone(s) ? DT_WIRING_NO_VALUE : DT_WIRING_ROWS));
+    DT_TRY_H(actor_critic_bind(r, wiring, offline_is_clone(s) ? DT_WIRING_NO_VALUE : DT_WIRING_AGENT_ROWS));
     DT_TRY_H(read_limits(s));
     r->n_critics = s->config.critics + s->n_heads - 1;
     return offline_is_clone(s) ? DT_OK : actor_critic_bind_critic(r);
@@ -91,7 +91,7 @@ static dt_status open_rollouts(offline_state *s)
     s->told.struct_size = sizeof(s->told);
     DT_TRY_H(s->rollout->create(s->h, s->models.wiring->env, &d, &s->experience));
     DT_TRY_H(s->replay->create(s->h, s->experience, &memory, &s->memory));
-    return s->replay->told(s->memory, &s->told);
+    return s->replay->stats(s->memory, &s->told);
 }
 
 static double scale_from_squares(const offline_state *s, double squares)
@@ -288,7 +288,7 @@ static dt_status start(void *self)
     const dt_wiring *w = s->models.wiring;
     const double rate[GROUPS] = {c->actor_learning_rate, c->critic_learning_rate};
     const double clip[GROUPS] = {c->actor_clip, c->critic_clip};
-    const dt_train_shadow target = {
+    const dt_train_target target = {
         .struct_size = sizeof(target), .name = "target", .model = s->models.critic, .tau = c->tau, .every = 1};
     dt_train_group group[GROUPS];
     dt_model *models[2 * DT_WIRING_MAX_MODELS];
@@ -311,8 +311,8 @@ static dt_status start(void *self)
                                 .epochs = (uint64_t)(c->iterations * c->updates),
                                 .group = group,
                                 .n_groups = offline_is_clone(s) ? 1 : GROUPS,
-                                .shadow = &target,
-                                .n_shadows = offline_is_clone(s) ? 0 : 1};
+                                .target = &target,
+                                .n_targets = offline_is_clone(s) ? 0 : 1};
     DT_TRY_H(s->train->create(s->h, &desc, &s->trainer));
     if (offline_is_clone(s)) {
         return DT_OK;

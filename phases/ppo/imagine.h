@@ -35,7 +35,7 @@ typedef struct imagine_config {
 /* Errors: DT_ECONFIG, DT_ESHAPE: branches cannot be simulated with this configuration or environment. */
 dt_status imagine_check(const dt_host *h, const imagine_config *c, const dt_wiring *w, const char *phase);
 /* A as above from `real` [A], the advantage of the reward. Step input advantage_unit: 1 / deviation. The controller may
- * read obs and ego alone (DT_WIRING_OBS_ALONE). Errors: those of the controller. */
+ * read obs and ego alone (DT_WIRING_OBS_ONLY). Errors: those of the controller. */
 dt_status imagine_record(const imagine_config *c, const dt_wiring *w, dt_graph *g, const dt_policy_tensors *p,
                          dt_tensor *real, dt_tensor **out_p);
 

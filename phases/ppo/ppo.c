@@ -23,7 +23,7 @@ dt_status ppo_create(ppo *k, const dt_host *h, const char *phase, const ppo_conf
                               .config_size = sizeof(*wiring),
                               .phase = phase,
                               .config = wiring,
-                              .flags = c->imagine_weight > 0 ? DT_WIRING_OBS_ALONE : 0};
+                              .flags = c->imagine_weight > 0 ? DT_WIRING_OBS_ONLY : 0};
     k->h = h;
     k->phase = phase;
     k->config = *c;

@@ -57,7 +57,7 @@ dt_status ppo_record_losses(dt_wiring *w, const ppo_loss_config *c, dt_graph *g,
 {
     const dt_graph_api *api = g->api;
     dt_tensor *log_prob = NULL, *entropy = NULL, *kl = NULL, *clipped = NULL;
-    DT_TRY_H(w->api->drawn(w, g, p, &log_prob, &entropy));
+    DT_TRY_H(w->api->action_log_prob(w, g, p, &log_prob, &entropy));
     const double low = c->is_apart ? NO_CLIP_LOW : c->clip, high = c->is_apart ? NO_CLIP_HIGH : c->clip;
     dt_tensor *advantage = NULL;
     DT_TRY_H(record_advantage(w, c, g, p, &advantage));

@@ -122,12 +122,12 @@ dt_status prediction_bind_perception(prediction *p)
                                      {"edges", "E 4", DT_F32, 0},
                                      {"row_key", "N", DT_I64, 0}};
     static const dt_port needs[] = {{"embedding", "N H", DT_F32, 0}, {"risk", "N", DT_F32, 0}};
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .role = "perception",
-                                .offers = offers,
-                                .n_offers = 5,
-                                .needs = needs,
-                                .n_needs = 2};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .role = "perception",
+                                   .offers = offers,
+                                   .n_offers = 5,
+                                   .needs = needs,
+                                   .n_needs = 2};
     return p->bind->model(p->h, &want, &p->perception);
 }
 
@@ -195,15 +195,15 @@ dt_status prediction_bind_world(prediction *p, uint32_t flags)
                               {"lane", text[5], DT_F32, 0},    {"path", text[6], DT_F32, 0}};
     const uint32_t n_roads = p->R > 0 ? 2 : 0;
     const dt_port needs[] = {{"future", text[2], DT_F32, 0}, {"spread", text[2], DT_F32, 0}};
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = 4 + n_roads,
-                                .role = "world",
-                                .dims = dims,
-                                .offers = H > 0 ? offers : offers + 2,
-                                .needs = needs,
-                                .n_offers = (H > 0 ? 5 : 3) + n_roads,
-                                .n_needs = 2,
-                                .flags = flags};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .n_dims = 4 + n_roads,
+                                   .role = "world",
+                                   .dims = dims,
+                                   .offers = H > 0 ? offers : offers + 2,
+                                   .needs = needs,
+                                   .n_offers = (H > 0 ? 5 : 3) + n_roads,
+                                   .n_needs = 2,
+                                   .flags = flags};
     DT_TRY_H(p->bind->model(p->h, &want, &p->world));
     p->has_roads = n_roads > 0; /* the data was bound before it */
     return find_futures(p);

@@ -59,7 +59,7 @@ void prediction_fini(prediction *p);
 /* The data of one split, cut into these windows, more [n] options of it set. Errors: those of bind, DT_ESHAPE,
  * DT_EDATA. */
 dt_status prediction_bind_data(prediction *p, const char *split, const dt_setting *more, uint32_t n, dt_data **out_p);
-/* The models that the configuration names. flags: DT_WANT_* of the world model. Errors: those of bind. */
+/* The models that the configuration names. flags: DT_MODEL_* of the world model. Errors: those of bind. */
 dt_status prediction_bind_perception(prediction *p);
 dt_status prediction_bind_world(prediction *p, uint32_t flags);
 /* Errors: those of the models. */

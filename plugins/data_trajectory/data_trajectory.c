@@ -33,12 +33,15 @@ static const char *const purposes[] = {"training", "held", "all", NULL};
 static const char *const balances[] = {"none", "site", "scene", "risk", NULL};
 
 static const dt_option options[] = {
-    DT_OPTION(windows_config, store, DT_OPT_PATH, "", "", 0, 0, NULL,
-              "store made by dtrain data import; set by data.store"),
-    DT_OPTION(windows_config, split, DT_OPT_ENUM, "all", "", 0, 0, splits, "split of scenes; the phase sets it"),
-    DT_OPTION(windows_config, judged, DT_OPT_ENUM, "training", "", 0, 0, purposes,
-              "scenes of eval: training: those that train holds out; held, all: the same or the whole store, without "
-              "training; dtrain eval sets it by evaluation.folds"),
+    DT_OPTION_WITH(windows_config, store, DT_OPT_PATH, "", "", 0, 0, NULL,
+                   "store made by dtrain data import; set by data.store", DT_OPT_STORE, NULL),
+    DT_OPTION_WITH(windows_config, split, DT_OPT_ENUM, "all", "", 0, 0, splits, "split of scenes; the phase sets it",
+                   DT_OPT_SPLIT, NULL),
+    DT_OPTION_WITH(
+        windows_config, judged, DT_OPT_ENUM, "training", "", 0, 0, purposes,
+        "scenes of eval: training: those that train holds out; held, all: the same or the whole store, without "
+        "training; dtrain eval sets it by evaluation.folds",
+        DT_OPT_FOLDS, NULL),
     DT_OPTION(windows_config, history_s, DT_OPT_F64, "3", "s", 0, 60, NULL, "history in a window, the anchor included"),
     DT_OPTION(windows_config, horizon_s, DT_OPT_F64, "5", "s", 0, 60, NULL, "future in a window"),
     DT_OPTION(windows_config, rate_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL,
@@ -70,9 +73,11 @@ static const dt_option options[] = {
               "training: share of edges between vehicles that models do not see"),
     DT_OPTION(windows_config, hide_nodes, DT_OPT_F64, "0", "1", 0, 1, NULL,
               "training: share of vehicles whose features perception does not see in a frame"),
-    DT_OPTION(windows_config, balance, DT_OPT_ENUM, "none", "", 0, 0, balances,
-              "with data.sampling = weighted: groups drawn with equal frequency: sites, scenes, or samples with and "
-              "without a vehicle in danger; none: no weights"),
+    DT_OPTION_WITH(
+        windows_config, balance, DT_OPT_ENUM, "none", "", 0, 0, balances,
+        "with data.sampling = weighted: groups drawn with equal frequency: sites, scenes, or samples with and "
+        "without a vehicle in danger; none: no weights",
+        DT_OPT_WEIGHTS, NULL),
     DT_OPTION(windows_config, cache_mb, DT_OPT_I64, "64", "MiB", 1, 1048576, NULL,
               "cache of decompressed pieces of a compressed store, at most"),
     DT_OPTION(windows_config, lanes, DT_OPT_BOOL, "false", "", 0, 0, NULL,
@@ -81,18 +86,18 @@ static const dt_option options[] = {
     DT_OPTION(windows_config, pairs, DT_OPT_BOOL, "false", "", 0, 0, NULL,
               "provide the inputs of shields for each vehicle and the steps until danger; set by phases that train a "
               "barrier"),
-    DT_OPTION(windows_config, action_s, DT_OPT_F64, "1", "s", 0.01, 60, NULL,
-              "pairs: time between two actions of an agent"),
-    DT_OPTION(windows_config, brake_mps2, DT_OPT_F64, "3", "m/s^2", 0.1, 20, NULL,
-              "pairs: hardest braking of an agent"),
-    DT_OPTION(windows_config, hazard_ttc_s, DT_OPT_F64, "1.5", "s", 0, 60, NULL,
-              "pairs: a time to collision below this is dangerous; 0: off"),
-    DT_OPTION(windows_config, hazard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 20, NULL,
-              "pairs: harder braking is dangerous; 0: off"),
-    DT_OPTION(windows_config, hazard_collisions, DT_OPT_BOOL, "true", "", 0, 0, NULL,
-              "pairs: overlapping another vehicle is dangerous"),
-    DT_OPTION(windows_config, hazard_steps, DT_OPT_I64, "11", "actions", 1, 1e4, NULL,
-              "pairs: number of future actions searched for danger"),
+    DT_OPTION_WITH(windows_config, action_s, DT_OPT_F64, "1", "s", 0.01, 60, NULL,
+                   "pairs: time between two actions of an agent", 0, "pairs"),
+    DT_OPTION_WITH(windows_config, brake_mps2, DT_OPT_F64, "3", "m/s^2", 0.1, 20, NULL,
+                   "pairs: hardest braking of an agent", 0, "pairs"),
+    DT_OPTION_WITH(windows_config, hazard_ttc_s, DT_OPT_F64, "1.5", "s", 0, 60, NULL,
+                   "pairs: a time to collision below this is dangerous; 0: off", 0, "pairs"),
+    DT_OPTION_WITH(windows_config, hazard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 20, NULL,
+                   "pairs: harder braking is dangerous; 0: off", 0, "pairs"),
+    DT_OPTION_WITH(windows_config, hazard_collisions, DT_OPT_BOOL, "true", "", 0, 0, NULL,
+                   "pairs: overlapping another vehicle is dangerous", 0, "pairs"),
+    DT_OPTION_WITH(windows_config, hazard_steps, DT_OPT_I64, "11", "actions", 1, 1e4, NULL,
+                   "pairs: number of future actions searched for danger", 0, "pairs"),
     DT_OPTION_END};
 
 static const char *const symbols[N_SYMBOLS] = {"N", "E", "S"};

@@ -74,4 +74,4 @@ static void draw_scene(const void *self, dt_scene *out)
     }
 }
 
-const dt_scene_api ipp_scene = {.struct_size = sizeof(dt_scene_api), .roads = roads, .look = draw_scene};
+const dt_scene_api ipp_scene = {.struct_size = sizeof(dt_scene_api), .roads = roads, .capture = draw_scene};

@@ -69,23 +69,23 @@ static const dt_option options[] = {
     DT_OPTION(config, opponent, DT_OPT_ENUM, "l2", NULL, 0, 0, rules,
               "rule that plays the other team; l2 is the greedy one of the original and the strongest"),
     /* evaluations have the opponent that was asked for */
-    {"schedule", "fixed", NULL,
-     "training: the opponent by the episodes that an instance had (fixed: opponent; linear, exponential: levels "
-     "random, "
-     "l1, l2, l3, l4; curriculum: random, l1, l3, l4, evasion, l2, by strength)",
-     schedules, 0, 0, DT_OPT_ENUM, DT_OPT_TRAINING, (uint32_t)offsetof(config, schedule),
-     (uint32_t)sizeof(((config *)0)->schedule)},
+    DT_OPTION_WITH(
+        config, schedule, DT_OPT_ENUM, "fixed", NULL, 0, 0, schedules,
+        "training: the opponent by the episodes that an instance had (fixed: opponent; linear, exponential: levels "
+        "random, "
+        "l1, l2, l3, l4; curriculum: random, l1, l3, l4, evasion, l2, by strength)",
+        DT_OPT_TRAINING, NULL),
     DT_OPTION(config, schedule_episodes, DT_OPT_I64, "100", "episodes", 1, 1e12, NULL,
               "episodes of an instance until the schedule has its last opponent"),
-    {"evasion_from", "-1", "episodes",
-     "training: the opponent is evasion from this episode of an instance on (original: 40000 of 50000); -1: never",
-     NULL, -1, 1e12, DT_OPT_I64, DT_OPT_TRAINING, (uint32_t)offsetof(config, evasion_from),
-     (uint32_t)sizeof(((config *)0)->evasion_from)},
-    {"self_play", "0", "1",
-     "training: share of games in which the other team is also played by agents: by the policy and its snapshots, see "
-     "section opponents",
-     NULL, 0, 1, DT_OPT_F64, DT_OPT_TRAINING, (uint32_t)offsetof(config, self_play),
-     (uint32_t)sizeof(((config *)0)->self_play)},
+    DT_OPTION_WITH(
+        config, evasion_from, DT_OPT_I64, "-1", "episodes", -1, 1e12, NULL,
+        "training: the opponent is evasion from this episode of an instance on (original: 40000 of 50000); -1: never",
+        DT_OPT_TRAINING, NULL),
+    DT_OPTION_WITH(config, self_play, DT_OPT_F64, "0", "1", 0, 1, NULL,
+                   "training: share of games in which the other team is also played by agents: by the policy and its "
+                   "snapshots, see "
+                   "section opponents",
+                   DT_OPT_TRAINING, NULL),
     DT_OPTION(config, side, DT_OPT_ENUM, "first", NULL, 0, 0, sides,
               "team of the agents: the first moves before the second and so wins ties at beans; random: by the seed"),
     DT_OPTION(config, max_steps, DT_OPT_I64, "200", "env steps", 1, 1000000, NULL, "length of a game (original: 200)"),
@@ -328,7 +328,7 @@ static void draw_scene(const void *self, dt_scene *out)
     scene_draw(&s->board, s->team, out);
 }
 
-static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads = scene_roads, .look = draw_scene};
+static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads = scene_roads, .capture = draw_scene};
 
 static const char *const results[] = {"metrics/score||pieces|higher|growth of the team",
                                       "metrics/rival_score||pieces|lower|growth of the other team",

@@ -29,10 +29,11 @@ static void examine(const dt_host *h, const dt_doctor_report *report)
     own.priv = &why;
     own.fail = keep_reason;
     if (module_open(&own, "", &sumo) == DT_OK) {
-        report->say(report, DT_DOCTOR_PASS, "SUMO", sumo->version(), "");
+        report->add_finding(report, DT_DOCTOR_PASS, "SUMO", sumo->version(), "");
     } else {
-        report->say(report, DT_DOCTOR_WARN, "SUMO", why.text, "needed by env_sumo only; other phases train without it");
+        report->add_finding(report, DT_DOCTOR_WARN, "SUMO", why.text,
+                            "needed by env_sumo only; other phases train without it");
     }
 }
 
-const dt_doctor_api sumo_doctor = {.struct_size = sizeof(dt_doctor_api), .examine = examine};
+const dt_doctor_api sumo_doctor = {.struct_size = sizeof(dt_doctor_api), .check = examine};

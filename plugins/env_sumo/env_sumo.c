@@ -71,8 +71,8 @@ static const char *const features[] = {"signals", "graph", NULL};
 static const char *const rewards[] = {"delay", "queue", "pressure", NULL}; /* by REWARD_*; else a formula */
 
 static const dt_option options[] = {
-    {"sumocfg", NULL, "1", "SUMO's configuration of the scenario: net, routes, begin, end", NULL, 0, 0, DT_OPT_PATH,
-     DT_OPT_REQUIRED, (uint32_t)offsetof(config, sumocfg), (uint32_t)sizeof(((config *)0)->sumocfg)},
+    DT_OPTION_WITH(config, sumocfg, DT_OPT_PATH, NULL, "1", 0, 0, NULL,
+                   "SUMO's configuration of the scenario: net, routes, begin, end", DT_OPT_REQUIRED, NULL),
     DT_OPTION(config, also, DT_OPT_STR, "", "1", 0, 0, NULL,
               "more scenarios, separated by commas: an episode uses scenario number seed modulo their number"),
     DT_OPTION(config, control, DT_OPT_ENUM, "signals", "1", 0, 0, controls,
@@ -100,11 +100,11 @@ static const dt_option options[] = {
     DT_OPTION(config, begin_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "begin of the episode; -1: that of sumocfg"),
     DT_OPTION(config, end_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL, "end of the episode; -1: that of sumocfg"),
     DT_OPTION(config, step_s, DT_OPT_F64, "0", "s", 0, 10, NULL, "SUMO's time step; 0: that of sumocfg, or 1"),
-    {"teleport_s", "-1", "s",
-     "SUMO teleports vehicles that are stuck for this long; -1: never. Training only: evaluations use -1, unless "
-     "evaluation.env sets it",
-     NULL, -1, 1e9, DT_OPT_F64, DT_OPT_TRAINING, (uint32_t)offsetof(config, teleport_s),
-     (uint32_t)sizeof(((config *)0)->teleport_s)},
+    DT_OPTION_WITH(
+        config, teleport_s, DT_OPT_F64, "-1", "s", -1, 1e9, NULL,
+        "SUMO teleports vehicles that are stuck for this long; -1: never. Training only: evaluations use -1, unless "
+        "evaluation.env sets it",
+        DT_OPT_TRAINING, NULL),
     DT_OPTION(config, detection_m, DT_OPT_F64, "200", "m", 1, 1e4, NULL, "how far signals see vehicles (RESCO: 200)"),
     DT_OPTION(config, near_m, DT_OPT_F64, "50", "m", 1, 1e4, NULL, "range of the counts of near vehicles"),
     DT_OPTION(config, starve_s, DT_OPT_F64, "180", "s", 1, 1e6, NULL, "longest wait for green that costs nothing"),
@@ -141,17 +141,17 @@ static const dt_option options[] = {
         config, history_s, DT_OPT_F64, "0", "s", 0, 60, NULL,
         "vehicles: history of agents and of the vehicles ahead of them, for world models; 0: none; the phase sets it"),
     DT_OPTION(config, history_hz, DT_OPT_F64, "5", "1/s", 0.1, 100, NULL, "rate of that history"),
-    {"sumo_options", "", "1",
-     "more options for SUMO, separated by spaces, e.g. \"--scale 1.2\"; files that they name for output are written",
-     NULL, 0, 0, DT_OPT_STR, DT_OPT_CODE, (uint32_t)offsetof(config, sumo_options),
-     (uint32_t)sizeof(((config *)0)->sumo_options)},
-    {"outputs", "false", "",
-     "SUMO writes the files that sumocfg, its additional files and its demand name for output, one instance at a time; "
-     "false: they are left out",
-     NULL, 0, 0, DT_OPT_BOOL, DT_OPT_CODE, (uint32_t)offsetof(config, outputs),
-     (uint32_t)sizeof(((config *)0)->outputs)},
-    {"module", "", "1", "file of the SUMO module; empty: the installed one", NULL, 0, 0, DT_OPT_STR, DT_OPT_CODE,
-     (uint32_t)offsetof(config, module), (uint32_t)sizeof(((config *)0)->module)},
+    DT_OPTION_WITH(
+        config, sumo_options, DT_OPT_STR, "", "1", 0, 0, NULL,
+        "more options for SUMO, separated by spaces, e.g. \"--scale 1.2\"; files that they name for output are written",
+        DT_OPT_CODE, NULL),
+    DT_OPTION_WITH(config, outputs, DT_OPT_BOOL, "false", "", 0, 0, NULL,
+                   "SUMO writes the files that sumocfg, its additional files and its demand name for output, one "
+                   "instance at a time; "
+                   "false: they are left out",
+                   DT_OPT_CODE, NULL),
+    DT_OPTION_WITH(config, module, DT_OPT_STR, "", "1", 0, 0, NULL, "file of the SUMO module; empty: the installed one",
+                   DT_OPT_CODE, NULL),
     DT_OPTION_END};
 
 dt_status env_fail(const state *s, dt_status st, const char *what)

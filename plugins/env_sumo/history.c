@@ -112,7 +112,7 @@ static bool pose_at(const history *t, int64_t number, double ago_s, dt_motion_po
     }
     const dt_motion_pose *older = find(t, number, (int64_t)whole + 1);
     if (older != NULL) {
-        dt_motion_back(out, older, share);
+        dt_motion_interpolate(out, older, share);
     }
     return older != NULL;
 }

@@ -240,6 +240,6 @@ void scene_forget(state *s)
 
 const dt_scene_api scene_api = {.struct_size = sizeof(dt_scene_api),
                                 .roads = roads,
-                                .look = draw_scene,
-                                .watch = watch,
+                                .capture = draw_scene,
+                                .set_observer = watch,
                                 .labels = &dt_traffic_labels};

@@ -844,8 +844,8 @@ static void watch(void *self, void (*each)(void *user), void *user)
 
 static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api),
                                    .roads = roads,
-                                   .look = draw_scene,
-                                   .watch = watch,
+                                   .capture = draw_scene,
+                                   .set_observer = watch,
                                    .labels = &dt_traffic_labels};
 
 static const char *const results[] = {"metrics/strict_delay_s||s|lower|time lost per vehicle, with those not inserted",

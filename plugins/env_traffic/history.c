@@ -83,7 +83,7 @@ static int pose_at(const history *p, const sim *s, int32_t w, double ago_s, dt_m
     if (!state_of(p, s, w, (uint64_t)whole + 1, &older)) {
         return 0;
     }
-    dt_motion_back(out, &older, share);
+    dt_motion_interpolate(out, &older, share);
     return 1;
 }
 

@@ -35,7 +35,8 @@ static const dt_option options[] = {
     DT_OPTION(template_config, horizon_s, DT_OPT_F64, "0.5", "s", 0, 60, NULL, "how far after the last sighting"),
     DT_OPTION(template_config, noise, DT_OPT_F64, "0.01", "rad", 0, 10, NULL,
               "of every use of a sighting, if augmented"),
-    DT_OPTION(template_config, split, DT_OPT_ENUM, "train", NULL, 0, 0, splits, "split of samples; the phase sets it"),
+    DT_OPTION_WITH(template_config, split, DT_OPT_ENUM, "train", NULL, 0, 0, splits,
+                   "split of samples; the phase sets it", DT_OPT_SPLIT, NULL),
     DT_OPTION_END};
 
 DT_STATE_DEFINE(state, template_config); /* the host allocates it, zeroed */

@@ -25,7 +25,8 @@ static const char *const splits[] = {"train", "eval", NULL};
 static const dt_option data_options[] = {
     DT_OPTION(data_config, samples, DT_OPT_I64, "2048", "1", 1, 1e9, NULL, "split of the samples"),
     DT_OPTION(data_config, frequency, DT_OPT_F64, "3", "rad", 0, 100, NULL, "how often the curve turns"),
-    DT_OPTION(data_config, split, DT_OPT_ENUM, "train", NULL, 0, 0, splits, "split of samples; the phase sets it"),
+    DT_OPTION_WITH(data_config, split, DT_OPT_ENUM, "train", NULL, 0, 0, splits, "split of samples; the phase sets it",
+                   DT_OPT_SPLIT, NULL),
     DT_OPTION_END};
 
 DT_STATE_DEFINE(data_state, data_config); /* the host allocates it, zeroed */
@@ -127,7 +128,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     const dt_setting train[] = {{"split", "train"}}, eval[] = {{"split", "eval"}};
     DT_TRY_H(s->bind->data(h, train, 1, &s->train_data));
     DT_TRY_H(s->bind->data(h, eval, 1, &s->eval_data));
-    const dt_model_want want = DT_MODEL_WANT("curve", model_inputs_ports, model_outputs_ports);
+    const dt_model_request want = DT_MODEL_REQUEST("curve", model_inputs_ports, model_outputs_ports);
     return s->bind->model(h, &want, &s->model);
 }
 

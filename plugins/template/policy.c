@@ -46,7 +46,7 @@ static dt_status record(void *user, dt_graph *g, const dt_policy_tensors *p)
     const state *s = (const state *)user;
     const dt_graph_api *api = g->api;
     dt_tensor *log_prob = NULL, *entropy = NULL;
-    DT_TRY_H(s->wiring->api->drawn(s->wiring, g, p, &log_prob, &entropy));
+    DT_TRY_H(s->wiring->api->action_log_prob(s->wiring, g, p, &log_prob, &entropy));
     dt_tensor *gain = dt_mul(g, log_prob, api->input(g, "advantage"));
     dt_tensor *error = dt_value_loss(g, p->value, api->input(g, "target"), NULL, DT_VALUE_PLAIN, 0);
     dt_tensor *bonus = dt_mul(g, dt_split(g, entropy, 0), api->step_input(g, "entropy_coef", 1));

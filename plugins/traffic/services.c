@@ -106,8 +106,8 @@ static dt_status report(const dt_host *h, dt_store *store)
                                          .mark = mark,
                                          .bytes = dt_store_bytes(store),
                                          .self = store,
-                                         .scatter = scatter,
-                                         .forget = forget});
+                                         .prepare_random_reads = scatter,
+                                         .release_pages = forget});
 }
 
 static dt_status open_store(const dt_host *h, const char *path, uint64_t cache_bytes, const dt_store_view **out)

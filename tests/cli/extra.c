@@ -88,9 +88,9 @@ static const dt_verb *const verbs[] = {&count, &run, NULL};
 
 static void examine(const dt_host *h, const dt_doctor_report *r)
 {
-    r->say(r, DT_DOCTOR_WARN, "counting", "fingers: ten", "grow some");
+    r->add_finding(r, DT_DOCTOR_WARN, "counting", "fingers: ten", "grow some");
 }
-static const dt_doctor_api doctor = {.struct_size = sizeof(dt_doctor_api), .examine = examine};
+static const dt_doctor_api doctor = {.struct_size = sizeof(dt_doctor_api), .check = examine};
 
 /* ---- report ------------------------------------------------------------------------------------------------------ */
 

@@ -407,7 +407,7 @@ static void test_scene(void **state)
     assert_int_equal(roads.n, 20); /* more than fit: it says how many */
     rig_reset(&r, 3);
     dt_scene s = {.struct_size = sizeof(s), .cap_vehicles = 64, .vehicle = vehicle};
-    api->look(r.self, &s);
+    api->capture(r.self, &s);
     assert_int_equal(s.n_vehicles, 6 * 3 + 5);
     uint32_t agents = 0, rivals = 0;
     for (uint32_t i = 0; i < s.n_vehicles; i++) {
@@ -420,7 +420,7 @@ static void test_scene(void **state)
     assert_int_equal(rivals, 9);
     s.cap_vehicles = 2;
     vehicle[2].id = -7;
-    api->look(r.self, &s);
+    api->capture(r.self, &s);
     assert_int_equal(s.n_vehicles, 23);
     assert_int_equal(vehicle[2].id, -7);
     rig_close(&r);

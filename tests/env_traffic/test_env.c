@@ -776,7 +776,7 @@ static void test_how_it_looks(void **state)
     rig_reset(&r, 3);
     const dt_component *c = mock_load("plugins", "env_traffic", "env_traffic");
     const dt_scene_api *api = c->extension(DT_EXT_SCENE);
-    assert_true(DT_HAS(api, roads) && DT_HAS(api, look) && DT_HAS(api, watch));
+    assert_true(DT_HAS(api, roads) && DT_HAS(api, capture) && DT_HAS(api, set_observer));
     assert_null(c->extension("dtrain.nothing/1"));
 
     dt_scene_point point[512];
@@ -797,10 +797,10 @@ static void test_how_it_looks(void **state)
 
     dt_scene_vehicle seen[32];
     dt_scene now = {.struct_size = sizeof(now), .cap_vehicles = 1, .vehicle = seen};
-    api->look(r.self, &now);
+    api->capture(r.self, &now);
     assert_int_equal(now.n_vehicles, 22);
     now.cap_vehicles = 32;
-    api->look(r.self, &now);
+    api->capture(r.self, &now);
     assert_int_equal(now.n_vehicles, 22);
     assert_int_equal(now.n_signals, 0);
     assert_true(now.time_s == 0);
@@ -819,13 +819,13 @@ static void test_how_it_looks(void **state)
     assert_int_equal(n_agents, 10);
 
     int calls = 0;
-    api->watch(r.self, count_call, &calls);
+    api->set_observer(r.self, count_call, &calls);
     rig_step(&r);
     assert_int_equal(calls, 4); /* action_s / dt_s */
-    api->watch(r.self, NULL, NULL);
+    api->set_observer(r.self, NULL, NULL);
     rig_step(&r);
     assert_int_equal(calls, 4);
-    api->look(r.self, &now);
+    api->capture(r.self, &now);
     assert_true(now.time_s == 2);
     assert_true(now.delay_s > 0 && now.delay_s <= 2); /* time lost by each, of 2 s */
     rig_close(&r);

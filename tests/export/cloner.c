@@ -173,12 +173,12 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     }
     const dt_setting split[] = {{"split", "train"}};
     DT_TRY_H(s->bind->data(h, split, 1, &s->data));
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .role = "controller",
-                                .offers = model_in,
-                                .n_offers = 1,
-                                .needs = model_out,
-                                .n_needs = 2};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .role = "controller",
+                                   .offers = model_in,
+                                   .n_offers = 1,
+                                   .needs = model_out,
+                                   .n_needs = 2};
     DT_TRY_H(s->bind->model(h, &want, &s->model));
     DT_TRY_H(s->bind->env(h, NULL, 0, &s->env));
     const dt_rollout_desc d = {

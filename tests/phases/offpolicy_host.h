@@ -31,7 +31,7 @@ static struct {
     /* what was said in start */
     dt_train_desc train;
     dt_train_group group[8];
-    dt_train_shadow shadow[8];
+    dt_train_target shadow[8];
     uint32_t n_destroyed;
     char set_name[32];
     float set_value[HOST_MOST];
@@ -80,7 +80,7 @@ static inline dt_status host_wire(const dt_host *h, const dt_wiring_desc *d, dt_
     return host_turn(DT_OK);
 }
 
-static inline dt_status host_bind(dt_wiring *w, const dt_model_want *want, dt_model **out)
+static inline dt_status host_bind(dt_wiring *w, const dt_model_request *want, dt_model **out)
 {
     char *text = fake.bound[fake.n_bound];
     const size_t room = sizeof(fake.bound[0]);
@@ -206,7 +206,7 @@ static inline dt_status host_train(const dt_host *h, const dt_train_desc *d, dt_
     (void)h;
     fake.train = *d;
     memcpy(fake.group, d->group, d->n_groups * sizeof(fake.group[0]));
-    memcpy(fake.shadow, d->shadow, d->n_shadows * sizeof(fake.shadow[0]));
+    memcpy(fake.shadow, d->target, d->n_targets * sizeof(fake.shadow[0]));
     *out = (dt_train *)(void *)&fake.train;
     return host_turn(DT_OK);
 }
@@ -302,7 +302,7 @@ static inline void host_open(void)
                                          .draw = host_draw,
                                          .count = host_kept,
                                          .priority = host_priority,
-                                         .drawn = host_drawn};
+                                         .draw_size = host_drawn};
     memset(&fake, 0, sizeof(fake));
     n_recorded = 0;
     mock_host_init(&fake.host);

@@ -71,9 +71,9 @@ static inline dt_tensor *rig_input(dt_graph *g, int view, const char *name)
 
 static inline int rig_view(const dt_wiring_view *view)
 {
-    const bool is_next = strcmp(view->prefix, "next_") == 0, is_target = view->shadow != NULL;
+    const bool is_next = strcmp(view->prefix, "next_") == 0, is_target = view->target != NULL;
     assert_true(is_next || view->prefix[0] == '\0');
-    assert_true(!is_target || strcmp(view->shadow, "target") == 0);
+    assert_true(!is_target || strcmp(view->target, "target") == 0);
     return is_target ? (is_next ? TARGET_NEXT : TARGET) : is_next ? NEXT : NOW;
 }
 
@@ -102,7 +102,7 @@ static inline dt_status rig_record_model(dt_wiring *w, dt_graph *g, const dt_wir
         q[k] = dt_reduce_columns(g, DT_REDUCE_SUM, dt_mul(g, more[0].tensor, rig_input(g, v, name[k])));
     }
     out[0].tensor = dt_concat(g, q, CRITICS);
-    if (view->shadow != NULL) {
+    if (view->target != NULL) {
         assert_int_equal(v, TARGET_NEXT); /* what is learnt towards is the target network's, at the next step */
         return g->api->output(g, "next_action", more[0].tensor);
     }

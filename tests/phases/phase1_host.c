@@ -18,7 +18,7 @@ static void append(char text[MOCK_TEXT], const char *fmt, ...)
 
 /* ---- fake services ----------------------------------------------------------------------------------------------- */
 
-static dt_status bind_model(const dt_host *h, const dt_model_want *want, dt_model **out)
+static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_model **out)
 {
     (void)h;
     append(w->wants, "%s:", want->role);
@@ -191,7 +191,7 @@ static dt_status train_position(const dt_train *t, uint64_t *step, uint64_t *ste
 
 static uint64_t train_vector_size(const dt_train *t)
 {
-    assert_string_equal(t->desc.apart, "temperature");
+    assert_string_equal(t->desc.manual_loss, "temperature");
     return F * 2 + (w->regions_dims != NULL ? 150 : 0);
 }
 

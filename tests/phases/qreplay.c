@@ -124,12 +124,12 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_SERVICE_H(h, s->rollout, DT_SVC_ROLLOUT, "qreplay");
     DT_SERVICE_H(h, s->replay, DT_SVC_REPLAY, "qreplay");
     DT_SERVICE_H(h, s->metrics, DT_SVC_METRICS, "qreplay");
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .role = "controller",
-                                .offers = net_in,
-                                .n_offers = 1,
-                                .needs = net_out,
-                                .n_needs = 1};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .role = "controller",
+                                   .offers = net_in,
+                                   .n_offers = 1,
+                                   .needs = net_out,
+                                   .n_needs = 1};
     DT_TRY_H(s->bind->env(h, NULL, 0, &s->env));
     DT_TRY_H(s->bind->model(h, &want, &s->net));
     const config *c = &s->config;
@@ -175,7 +175,7 @@ static dt_status record(void *user, dt_graph *g)
 static dt_status start(void *self)
 {
     state *s = self;
-    const dt_train_shadow old = {.struct_size = sizeof(old), .name = "old", .model = s->net, .tau = 1, .every = 20};
+    const dt_train_target old = {.struct_size = sizeof(old), .name = "old", .model = s->net, .tau = 1, .every = 20};
     const dt_train_desc d = {.struct_size = sizeof(d),
                              .n_models = 1,
                              .user = s,
@@ -183,8 +183,8 @@ static dt_status start(void *self)
                              .data = s->replay->data(s->memory),
                              .models = &s->net,
                              .epochs = (uint64_t)(s->config.iterations * s->config.draws),
-                             .shadow = &old,
-                             .n_shadows = 1};
+                             .target = &old,
+                             .n_targets = 1};
     return s->train->create(s->h, &d, &s->trainer);
 }
 

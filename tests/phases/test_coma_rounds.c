@@ -19,7 +19,7 @@ static uint32_t masks[16];
 static dt_rollout_report collected;
 static dt_train_desc made;
 static dt_train_group made_group[GROUPS];
-static dt_train_shadow made_shadow;
+static dt_train_target made_shadow;
 static const char *missing; /* a field that rows lack */
 static uint32_t n_reports, n_destroyed, n_learners, wired_flags;
 static dt_rollout_desc planned;
@@ -95,7 +95,7 @@ static dt_status fake_create(const dt_host *h, const dt_train_desc *d, dt_train 
     (void)h;
     made = *d;
     memcpy(made_group, d->group, sizeof(made_group));
-    made_shadow = *d->shadow;
+    made_shadow = *d->target;
     *out = (dt_train *)(void *)&now;
     return turn();
 }
@@ -184,7 +184,7 @@ static dt_status fake_wire(const dt_host *h, const dt_wiring_desc *d, dt_wiring 
     return turn();
 }
 
-static dt_status fake_bind(dt_wiring *w, const dt_model_want *want, dt_model **out)
+static dt_status fake_bind(dt_wiring *w, const dt_model_request *want, dt_model **out)
 {
     assert_true(w == to_wire && want->n_dims == 1 && want->n_offers == 1 && want->n_needs == 1);
     snprintf(bound, sizeof(bound), "%s: %s=%lld %s[%s] -> %s[%s]", want->role, want->dims[0].name,
@@ -207,7 +207,7 @@ static dt_status fake_record(dt_wiring *w, dt_graph *g, const dt_wiring_view *vi
     assert_ptr_equal(m, bound);
     assert_true(n_more == 1 && strcmp(more[0].name, "others") == 0 && strcmp(out[0].name, "q") == 0);
     const bool is_target = view != NULL;
-    assert_true(!is_target || (view->has_all == 1 && view->prefix[0] == '\0' && strcmp(view->shadow, "target") == 0));
+    assert_true(!is_target || (view->has_all == 1 && view->prefix[0] == '\0' && strcmp(view->target, "target") == 0));
     shown[is_target] = more[0].tensor;
     out[0].tensor = g->api->input(g, is_target ? "q_target" : "q_now");
     return DT_OK;
@@ -445,7 +445,7 @@ static void test_start(void **state_p)
     assert_int_equal(made_group[CRITIC].n_losses, 1);
     assert_string_equal(made_group[ACTOR].loss[1], "approx_kl");
     assert_string_equal(made_group[ACTOR].loss[2], "entropy");
-    assert_true(made.n_models == 1 && made.n_shadows == 1 && made.user == &r.s && made.record == record);
+    assert_true(made.n_models == 1 && made.n_targets == 1 && made.user == &r.s && made.record == record);
     assert_string_equal(made_shadow.name, "target");
     assert_ptr_equal(made_shadow.model, r.s.critic);
     assert_string_equal(r.host.log, ""); /* batches are as asked for */

@@ -250,7 +250,7 @@ static void test_start(void **unused)
     assert_string_equal(critic->loss[1], "q");
     assert_true(actor->learning_rate == 0.25 && critic->learning_rate == 0.5);
     assert_true(actor->gradient_clip == 3 && critic->gradient_clip == 4);
-    assert_int_equal(fake.train.n_shadows, 2);
+    assert_int_equal(fake.train.n_targets, 2);
     assert_ptr_equal(fake.shadow[0].model, fake.wiring.controller);
     assert_ptr_equal(fake.shadow[1].model, fake.model[0]);
     /* both targets move when the actor does, after every second update of the critic */

@@ -54,7 +54,7 @@ static void test_create(void **unused)
     host_open();
     assert_int_equal(create(&l, &c, true), DT_OK);
     assert_string_equal(fake.phase, "phase_x");
-    assert_int_equal(fake.flags, DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | DT_WIRING_SPREAD);
+    assert_int_equal(fake.flags, DT_WIRING_NO_VALUE | DT_WIRING_NO_OUTPUTS | DT_WIRING_STATE_LOG_STD);
     assert_string_equal(fake.bound[0], "critic: P=2 Q=2 action[A 2] -> q[A 2]");
     assert_int_equal(fake.n_bound, 1);
     assert_ptr_equal(l.models.critic, fake.model[0]);
@@ -73,7 +73,7 @@ static void test_create(void **unused)
     c.priority = 0.5;
     l = (offpolicy_learner){0};
     assert_int_equal(create(&l, &c, false), DT_OK);
-    assert_int_equal(fake.flags, DT_WIRING_NO_VALUE | DT_WIRING_UNNAMED | DT_WIRING_NO_SPREAD | DT_WIRING_SQUASHED);
+    assert_int_equal(fake.flags, DT_WIRING_NO_VALUE | DT_WIRING_NO_OUTPUTS | DT_WIRING_NO_LOG_STD | DT_WIRING_SQUASHED);
     assert_true(fake.rollout.transitions == 3 && fake.rollout.squash == 0);
     assert_true(fake.replay.draw == 0 && fake.replay.alpha == 0.5);
     assert_int_equal(l.updates, 10); /* 48 samples in batches of 5 */
@@ -187,7 +187,7 @@ static dt_status record(void *self, dt_graph *g)
 static dt_status start(offpolicy_learner *l, uint32_t n_groups)
 {
     static const dt_train_group group[3] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
-    static const dt_train_shadow shadow[2] = {{.name = "x"}, {.name = "y"}};
+    static const dt_train_target shadow[2] = {{.name = "x"}, {.name = "y"}};
     return offpolicy_start(l, record, group, n_groups, shadow, 2);
 }
 
@@ -203,7 +203,7 @@ static void test_start(void **unused)
     assert_int_equal(start(&l, 2), DT_OK);
     assert_int_equal(l.groups, 1 | 2);
     assert_int_equal(fake.train.epochs, 3);
-    assert_true(fake.train.n_groups == 2 && fake.train.n_shadows == 2 && fake.train.n_models == 3);
+    assert_true(fake.train.n_groups == 2 && fake.train.n_targets == 2 && fake.train.n_models == 3);
     assert_string_equal(fake.group[1].name, "b");
     assert_string_equal(fake.shadow[1].name, "y");
     assert_ptr_equal(fake.train.data, &fake.replay);

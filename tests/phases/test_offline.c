@@ -82,7 +82,7 @@ static dt_status record_model(dt_wiring *w, dt_graph *g, const dt_wiring_view *v
     (void)w, (void)n_more, (void)n_out;
     assert_ptr_equal(m, &the_critic);
     assert_string_equal(more[0].name, "action");
-    const bool is_target = view != NULL && view->shadow != NULL;
+    const bool is_target = view != NULL && view->target != NULL;
     out[0].tensor = is_target ? api->input(g, "target_q") : dt_add(g, api->input(g, "q"), api->param(g, "critic"));
     return api->status(g);
 }
@@ -335,7 +335,7 @@ static dt_data *fake_data(dt_replay *p)
 static uint64_t now_step, n_steps;
 static dt_train_desc made;
 static dt_train_group made_group[GROUPS];
-static dt_train_shadow made_shadow;
+static dt_train_target made_shadow;
 
 static dt_status fake_position(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *per_epoch)
 {
@@ -360,7 +360,7 @@ static dt_status fake_create(const dt_host *h, const dt_train_desc *d, dt_train 
     (void)h;
     made = *d;
     memcpy(made_group, d->group, d->n_groups * sizeof(*d->group));
-    made_shadow = *d->shadow;
+    made_shadow = *d->target;
     *out = (dt_train *)(void *)&the_critic;
     return DT_OK;
 }
@@ -383,7 +383,7 @@ static void open_state(offline_state *s, mock_host *h)
                                        .step = fake_step,
                                        .create = fake_create};
     static const dt_replay_api replay = {
-        .struct_size = sizeof(replay), .draw = fake_draw, .drawn = fake_drawn, .data = fake_data};
+        .struct_size = sizeof(replay), .draw = fake_draw, .draw_size = fake_drawn, .data = fake_data};
     static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = record_scalar};
     static const char *const costs[] = {"first", "second"};
     static const dt_env_spec spec = {.n_costs = COSTS, .costs = costs};
@@ -403,14 +403,14 @@ static void open_state(offline_state *s, mock_host *h)
                                  .margin = 0.25,
                                  .limits = "second:8",
                                  .rollouts = "folder"};
-    s->told = (dt_replay_told){.samples = 300,
-                               .rows = 200,
-                               .episodes = 10,
-                               .terminated = 10,
-                               .reward = -400,
-                               .reward_squares = 200 * 16,
-                               .cost = {7, 100},
-                               .cost_squares = {1e9, 200 * 0.25}};
+    s->told = (dt_replay_stats){.samples = 300,
+                                .rows = 200,
+                                .episodes = 10,
+                                .terminated = 10,
+                                .reward = -400,
+                                .reward_squares = 200 * 16,
+                                .cost = {7, 100},
+                                .cost_squares = {1e9, 200 * 0.25}};
     s->n_heads = HEADS;
     s->cost_of[1] = LIMITED;
     s->limits = (limits){.has = {0, 1}, .at = {0, 8}};
@@ -672,7 +672,7 @@ static void test_start(void **state)
     assert_int_equal(start(&s), DT_OK);
     assert_int_equal(made.epochs, 10 * 100);
     assert_int_equal(made.n_groups, 2);
-    assert_int_equal(made.n_shadows, 1);
+    assert_int_equal(made.n_targets, 1);
     assert_true(made_shadow.tau == 0.25 && made_shadow.every == 1);
     assert_string_equal(made_shadow.name, "target");
     assert_true(made_group[0].learning_rate == 1e-3 && made_group[0].gradient_clip == 3);
@@ -689,7 +689,7 @@ static void test_start(void **state)
     n_set = 0;
     assert_int_equal(start(&s), DT_OK);
     assert_int_equal(made.n_groups, 1);
-    assert_int_equal(made.n_shadows, 0);
+    assert_int_equal(made.n_targets, 0);
     assert_int_equal(made_group[0].n_losses, 1);
     assert_int_equal(n_set, 0);
 }

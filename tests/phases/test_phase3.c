@@ -433,8 +433,8 @@ static void test_phase3(void **unused)
         assert_int_equal(made.before_pass != NULL, c[i].follows);
         assert_int_equal(s.follows, c[i].follows);
         assert_int_equal(s.is_cpo, c[i].is_cpo);
-        assert_int_equal(made.normalise, c[i].is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_ALIKE);
-        assert_int_equal(made.apart != NULL, c[i].is_cpo);
+        assert_int_equal(made.normalise, c[i].is_cpo ? DT_NORMALISE_MEAN : DT_NORMALISE_BY_REWARD);
+        assert_int_equal(made.manual_loss != NULL, c[i].is_cpo);
         assert_stops(0.02);
         is_near("aim", s.aim, 0.75);
         is_near("limit", s.limits.at[0], 3);

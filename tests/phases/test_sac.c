@@ -194,7 +194,7 @@ static void test_start(void **unused)
     host_open();
     assert_int_equal(create(&s, &fake.host.host, &c), DT_OK);
     assert_string_equal(fake.phase, "phase_sac");
-    assert_true((fake.flags & DT_WIRING_SPREAD) != 0 && fake.rollout.squash == 1);
+    assert_true((fake.flags & DT_WIRING_STATE_LOG_STD) != 0 && fake.rollout.squash == 1);
     assert_string_equal(fake.bound[0], "critic: P=2 Q=2 action[A 2] -> q[A 2]");
     assert_string_equal(fake.bound[1], "temperature: -> log_alpha[1]");
     assert_int_equal(fake.n_bound, 2);
@@ -207,7 +207,7 @@ static void test_start(void **unused)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(fake.group[i].n_roles, 1);
     }
-    assert_int_equal(fake.train.n_shadows, 1);
+    assert_int_equal(fake.train.n_targets, 1);
     assert_string_equal(fake.shadow[0].name, "target");
     assert_ptr_equal(fake.shadow[0].model, fake.model[0]);
     assert_true(fake.shadow[0].tau == 0.125 && fake.shadow[0].every == 1);

@@ -541,13 +541,13 @@ static void test_scene(void **state)
     (void)play(2, IPP_GAIN);
     api->roads(r.self, &roads);
     assert_int_equal(roads.n, 5);
-    api->look(r.self, &s); /* no room yet */
+    api->capture(r.self, &s); /* no room yet */
     assert_true(s.n_vehicles == 4 && s.n_signals == 121 && s.time_s == 15);
     s.cap_vehicles = 8;
     s.cap_signals = 200;
     s.vehicle = vehicle;
     s.signal = signal;
-    api->look(r.self, &s);
+    api->capture(r.self, &s);
     int n_red = 0, n_green = 0;
     for (uint32_t i = 0; i < s.n_signals; i++) {
         n_red += signal[i].state == DT_SCENE_RED;

@@ -108,7 +108,7 @@ static void take_picture(void *user)
                               .vehicle = f->vehicle[f->n],
                               .cap_signals = LIGHTS,
                               .signal = f->signal[f->n]};
-    f->api->look(f->self, &f->now[f->n]);
+    f->api->capture(f->self, &f->now[f->n]);
     assert_true(f->now[f->n].n_vehicles <= SEEN && f->now[f->n].n_signals <= LIGHTS);
     f->n++;
 }
@@ -307,11 +307,11 @@ static void test_scene_as_sumo_logs_it(void **state)
     rig_open(&r, logged);
     f->api = r.component->extension(DT_EXT_SCENE);
     f->self = r.self;
-    assert_true(DT_HAS(f->api, roads) && DT_HAS(f->api, look) && DT_HAS(f->api, watch));
+    assert_true(DT_HAS(f->api, roads) && DT_HAS(f->api, capture) && DT_HAS(f->api, set_observer));
     f->api->roads(r.self, &before); /* no episode yet; there are more than fit */
     assert_in_range(before.n, 100, 2048);
     const uint64_t unseen = play(&r, 3, 3, &n_steps);
-    f->api->watch(r.self, take_picture, f);
+    f->api->set_observer(r.self, take_picture, f);
     const uint64_t seen = play(&r, 3, 3, &n_steps);
     assert_true(unseen == seen);
     assert_int_equal(f->n, MOMENTS);
@@ -321,7 +321,7 @@ static void test_scene_as_sumo_logs_it(void **state)
     dt_scene end = {
         .struct_size = sizeof(end), .cap_vehicles = SEEN, .vehicle = vehicle, .cap_signals = LIGHTS, .signal = signal};
     const dt_scene *last = &f->now[MOMENTS - 1];
-    f->api->look(r.self, &end); /* the episode is over: still its last moment */
+    f->api->capture(r.self, &end); /* the episode is over: still its last moment */
     assert_true(end.time_s == last->time_s && end.n_vehicles == last->n_vehicles && end.n_signals == last->n_signals);
     assert_memory_equal(vehicle, last->vehicle, end.n_vehicles * sizeof(*vehicle));
     assert_memory_equal(signal, last->signal, end.n_signals * sizeof(*signal));
@@ -332,7 +332,7 @@ static void test_scene_as_sumo_logs_it(void **state)
     check_vehicles(f);
     check_lights(f);
 
-    f->api->watch(r.self, NULL, NULL);
+    f->api->set_observer(r.self, NULL, NULL);
     rig_reset(&r, 4);
     (void)rig_step(&r, 0, 0);
     assert_int_equal(f->n, MOMENTS); /* nobody is told any more */

@@ -250,7 +250,7 @@ static void check_scene(const rig *r, bool is_over)
     dt_scene_vehicle seen[NODES];
     dt_scene now = {.struct_size = sizeof(now), .cap_vehicles = NODES, .vehicle = seen};
     int n_agents = 0, n_alive = 0;
-    api->look(r->self, &now);
+    api->capture(r->self, &now);
     assert_true(now.n_vehicles <= NODES);
     for (uint32_t i = 0; i < now.n_vehicles; i++) {
         const dt_scene_vehicle *v = &seen[i];

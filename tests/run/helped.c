@@ -19,10 +19,8 @@ typedef struct state {
 
 static const dt_option options[] = {
     DT_OPTION(config, scale, DT_OPT_F64, "1", "1", 0, 100, NULL, "of a step"),
-    {"help", "0", "1", "added to it in training", NULL, 0, 100, DT_OPT_F64, DT_OPT_TRAINING,
-     (uint32_t)offsetof(config, help), (uint32_t)sizeof(((config *)0)->help)},
-    DT_OPTION(config, steps, DT_OPT_I64, "8", "env steps", 1, 1000, NULL, "of an episode"),
-    DT_OPTION_END};
+    DT_OPTION_WITH(config, help, DT_OPT_F64, "0", "1", 0, 100, NULL, "added to it in training", DT_OPT_TRAINING, NULL),
+    DT_OPTION(config, steps, DT_OPT_I64, "8", "env steps", 1, 1000, NULL, "of an episode"), DT_OPTION_END};
 
 static dt_status create(void *self, const dt_host *h, const void *cfg)
 {

@@ -220,7 +220,7 @@ code $? 0 "data.stream has no effect in phase2_ppo, which learns from its own ro
 train weighted whole --threads 1 --set data.sampling=weighted
 code $? 2 'data.sampling = "weighted" draws by the weights of all samples, and data.stream has no end'
 train calibrated whole --threads 1 --set world_lstm.calibrated=true --set phase1_world_model.calibration_folds=4
-code $? 2 "calibrated on a part of what it trains on, which data.stream does not keep; set .*calibration_folds = 0"
+code $? 2 "part calibration .*data.stream does not keep; set .*calibration_folds = 0"
 train nothing whole --threads 1 --set data.store=
 code $? 2 "data.stream needs data.store"
 train less whole --threads 1 --set data.window=8

@@ -187,14 +187,14 @@ static dt_status bind_net(const state *s, const char *role, dt_model **out)
     snprintf(q, TEXT, "A %lld", (long long)s->choices);
     const dt_dim dims[] = {{"D", s->memory.D}, {"choices", s->choices}};
     const dt_port offers[] = {{"obs", s->obs, DT_F32, 0}}, needs[] = {{"logits", q, DT_F32, 0}};
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = 2,
-                                .role = role,
-                                .dims = dims,
-                                .offers = offers,
-                                .needs = needs,
-                                .n_offers = 1,
-                                .n_needs = 1};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .n_dims = 2,
+                                   .role = role,
+                                   .dims = dims,
+                                   .offers = offers,
+                                   .needs = needs,
+                                   .n_offers = 1,
+                                   .n_needs = 1};
     return s->bind->model(s->h, &want, out);
 }
 

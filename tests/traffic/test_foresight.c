@@ -17,7 +17,7 @@
 static char asked[512];
 static dt_status st_of_bind;
 
-static dt_status fake_model(const dt_host *h, const dt_model_want *want, dt_model **out)
+static dt_status fake_model(const dt_host *h, const dt_model_request *want, dt_model **out)
 {
     int n = snprintf(asked, sizeof(asked), "%s:", want->role);
     (void)h;

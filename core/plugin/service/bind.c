@@ -111,7 +111,7 @@ static dt_status check_texts(const char *id, const char *side, const dt_port *p,
     return DT_OK;
 }
 
-static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_model_want *want)
+static dt_status check_ports(const dt_stage *s, const dt_model *m, const dt_model_request *want)
 {
     const char *phase = s->d.phase->desc.id;
     const char *id = m->comp->desc.id;
@@ -155,13 +155,13 @@ static const char *wired(const dt_stage *s, const char *role)
     return strcmp(role, "controller") == 0 ? s->d.controller : NULL;
 }
 
-static dt_status bind_model(const dt_host *h, const dt_model_want *want, dt_model **out)
+static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_model **out)
 {
     dt_stage *s = dt_stage_of(h);
     const char *id = wired(s, want->role);
     *out = NULL;
     if (id == NULL || id[0] == '\0') {
-        if ((want->flags & DT_WANT_OPTIONAL) != 0) {
+        if ((want->flags & DT_MODEL_OPTIONAL) != 0) {
             return DT_OK;
         }
         return DT_FAIL(DT_ECONFIG, "%s needs a model in the role %s, but models.%s is empty", s->d.phase->desc.id,
@@ -252,16 +252,6 @@ dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
 
-static bool has_option(const dt_data *d, const char *name)
-{
-    for (const dt_option *o = d->comp->desc.options; o != NULL && o->name != NULL; o++) {
-        if (strcmp(o->name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* How much of a store is judged where nothing is trained; told once. */
 static dt_status choose_judged(const dt_stage *s, const dt_data *d, const char *store, bool is_first, const char **out)
 {
@@ -290,6 +280,20 @@ static dt_status choose_judged(const dt_stage *s, const dt_data *d, const char *
     return DT_OK;
 }
 
+/* The option of the phase that asks for such a part, by its name: "calibration" by calibration_folds. */
+static dt_status reject_split(const dt_stage *s, const char *split)
+{
+    const dt_loaded *phase = s->d.phase;
+    const dt_option *o = phase->desc.options;
+    while (o != NULL && o->name != NULL && strncmp(o->name, split, strlen(split)) != 0) {
+        o++;
+    }
+    const bool is_found = o != NULL && o->name != NULL;
+    return DT_FAIL(DT_ECONFIG, "%s uses the part %s of its training data, which data.stream does not keep%s%s%s%s%s",
+                   phase->desc.id, split, is_found ? "; set " : "", is_found ? phase->desc.id : "", is_found ? "." : "",
+                   is_found ? o->name : "", is_found ? " = 0" : "");
+}
+
 /* Is it what the phase trains on, and does that come as a stream? A phase binds the rest of its data with another split
  * than "train". */
 static dt_status find_streamed(const dt_stage *s, const dt_data *d, const dt_data_opts *o, const dt_setting *over,
@@ -303,20 +307,16 @@ static dt_status find_streamed(const dt_stage *s, const dt_data *d, const dt_dat
     if (o->store[0] == '\0') {
         return DT_FAIL(DT_ECONFIG, "data.stream needs data.store for evaluations and for the memory plan");
     }
-    if (!has_option(d, "store")) {
-        return DT_FAIL(DT_ECONFIG, "data.stream is of stores, and %s has no option store", d->comp->desc.id);
+    if (dt_option_find_flag(d->comp->desc.options, DT_OPT_STORE) == NULL) {
+        return DT_FAIL(DT_ECONFIG, "data.stream needs a data source that reads stores, and %s does not",
+                       d->comp->desc.id);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        split = strcmp(over[i].key, "split") == 0 ? over[i].value : split;
-    }
-    if (strcmp(split, "calibration") == 0) {
-        return DT_FAIL(DT_ECONFIG,
-                       "%s is calibrated on a part of what it trains on, which data.stream does not keep; set "
-                       "%s.calibration_folds = 0",
-                       s->d.phase->desc.id, s->d.phase->desc.id);
+    const dt_option *parts = dt_option_find_flag(d->comp->desc.options, DT_OPT_SPLIT);
+    for (uint32_t i = 0; parts != NULL && i < n; i++) {
+        split = strcmp(over[i].key, parts->name) == 0 ? over[i].value : split;
     }
     *is_streamed_p = strcmp(split, "train") == 0;
-    return DT_OK;
+    return strcmp(split, "calibration") == 0 ? reject_split(s, split) : DT_OK;
 }
 
 static int64_t slice_rows_of(const dt_engine_opts *e)
@@ -338,28 +338,31 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     memset(d, 0, sizeof(*d));
     DT_TRY(dt_loader_find(s->d.loader, DT_KIND_DATA, opts.source, &d->comp));
     s->n_data++;
-    /* data.store reaches the component as its option "store" */
+    /* the component gets data.store by its option with DT_OPT_STORE */
     dt_setting over[16];
     uint32_t n_over = 0;
     const char *store = opts.store[0] != '\0' ? opts.store : s->d.demo_store, *judged = NULL;
-    if (has_option(d, "store")) {
-        over[n_over++] = (dt_setting){"store", store};
+    const dt_option *of_store = dt_option_find_flag(d->comp->desc.options, DT_OPT_STORE);
+    const dt_option *held = dt_option_find_flag(d->comp->desc.options, DT_OPT_FOLDS);
+    if (of_store != NULL) {
+        over[n_over++] = (dt_setting){of_store->name, store};
     }
-    if (s->d.judged != NULL && has_option(d, "store") && has_option(d, "judged")) {
+    if (s->d.judged != NULL && of_store != NULL && held != NULL) {
         dt_status st = choose_judged(s, d, store, s->n_data == 1, &judged);
         DT_TRY(st == DT_ENOTFOUND ? DT_EDATA : st);
-        over[n_over++] = (dt_setting){"judged", judged};
+        over[n_over++] = (dt_setting){held->name, judged};
     }
     bool is_streamed = false;
-    DT_TRY(dt_told_check_stream(s, &opts));
+    DT_TRY(dt_reject_stream_options(s, &opts));
     DT_TRY(find_streamed(s, d, &opts, overrides, n, &is_streamed));
-    if (opts.stream[0] != '\0' && s->d.judged == NULL && has_option(d, "judged")) {
-        over[n_over++] = (dt_setting){"judged", "all"}; /* nothing of the store is trained on, and all of a stream is */
+    if (opts.stream[0] != '\0' && s->d.judged == NULL && held != NULL) {
+        over[n_over++] =
+            (dt_setting){held->name, "all"}; /* nothing of the store is trained on, and all of a stream is */
     }
     for (uint32_t i = 0; i < n; i++) {
         over[n_over++] = overrides[i];
     }
-    DT_TRY(dt_told_check(s, d->comp, over, n_over));
+    DT_TRY(dt_reject_overridden_options(s, d->comp, over, n_over));
     DT_TRY(dt_bind_config(s, d->comp, over, n_over, &d->config, &d->self));
     d->created = true;
     dt_status st = d->comp->ops.data.create(d->self, h, d->config);

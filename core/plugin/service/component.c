@@ -19,6 +19,7 @@ dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over
     }
     if (c->desc.options != NULL) {
         DT_TRY(dt_config_section(s->d.config, s->d.index, c->desc.id, over, n_over, *config, c->desc.config_size));
+        DT_TRY(dt_reject_disabled_options(s, c, *config));
     }
     if (c->desc.check != NULL) {
         dt_status st = c->desc.check(&s->host, *config);

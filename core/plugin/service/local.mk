@@ -8,10 +8,10 @@ core_libdtcore_la_SOURCES += \
 	core/plugin/service/env_request.c \
 	core/plugin/service/env_worker.c core/plugin/service/env_worker.h \
 	core/plugin/service/host_table.c \
+	core/plugin/service/idle_options.c \
 	core/plugin/service/plugin_memory.c core/plugin/service/plugin_memory.h \
 	core/plugin/service/roles.c core/plugin/service/roles.h \
 	core/plugin/service/services.c \
 	core/plugin/service/stage.c core/plugin/service/stage.h \
 	core/plugin/service/stream.c core/plugin/service/stream.h \
-	core/plugin/service/told.c \
 	core/plugin/service/train.c

@@ -22,6 +22,7 @@ static dt_status create_phase(dt_stage *s)
     }
     if (p->desc.options != NULL) {
         DT_TRY(dt_config_section(s->d.config, s->d.index, p->desc.id, NULL, 0, s->config, p->desc.config_size));
+        DT_TRY(dt_reject_disabled_options(s, p, s->config));
     }
     if (p->desc.check != NULL) {
         DT_TRY_PLUGIN(p->desc.check(&s->host, s->config), "check");
@@ -69,8 +70,8 @@ dt_status dt_stage_start(dt_stage *s)
 {
     s->started = true;
     for (uint32_t i = 0; i < s->n_datasets; i++) {
-        if (s->dataset[i].scatter != NULL) {
-            s->dataset[i].scatter(s->dataset[i].self);
+        if (s->dataset[i].prepare_random_reads != NULL) {
+            s->dataset[i].prepare_random_reads(s->dataset[i].self);
         }
     }
     dt_status st = s->d.phase->ops.phase.start(s->self);

@@ -206,14 +206,13 @@ dt_status dt_bind_check_stat(const char *who, const char *field, uint32_t column
 /* component.c: configuration section of a component, checked, and zeroed state of a first instance. */
 dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
                          void **self) DT_NODISCARD;
-/* told.c: refuses what somebody set and what would say nothing, by name: DT_ECONFIG. over: what the host and the phase
- * set; data: what is trained on. */
-dt_status dt_told_check(const dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over) DT_NODISCARD;
-/* An option of a component that says nothing here; one that it does not have is fine. */
-dt_status dt_told_check_idle(const dt_stage *s, const dt_loaded *c, const char *option, const char *why) DT_NODISCARD;
-/* Options of streams where there is none. */
-dt_status dt_told_check_stream(const dt_stage *s, const dt_data_opts *d) DT_NODISCARD;
-dt_status dt_told_check_drawing(const dt_stage *s, const dt_data *data, const dt_data_opts *d) DT_NODISCARD;
+/* idle_options.c: DT_ECONFIG for options that the user set and that have no effect. */
+dt_status dt_reject_disabled_options(const dt_stage *s, const dt_loaded *c, const void *config) DT_NODISCARD;
+/* over: values that the host and the phase set. */
+dt_status dt_reject_overridden_options(const dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over)
+    DT_NODISCARD;
+dt_status dt_reject_stream_options(const dt_stage *s, const dt_data_opts *d) DT_NODISCARD;
+dt_status dt_reject_sampling_options(const dt_stage *s, const dt_data *data, const dt_data_opts *d) DT_NODISCARD;
 /* bind_env.c */
 dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
 const dt_env_spec *dt_bind_env_spec(const dt_env *e);

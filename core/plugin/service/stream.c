@@ -498,7 +498,7 @@ static dt_status copy_settings(dt_stream *m, const dt_setting *over, uint32_t n)
             return DT_FAIL(DT_ENOMEM, "no memory for the settings of a stream");
         }
     }
-    m->over[m->n_over] = (dt_setting){"store", ""};
+    m->over[m->n_over] = (dt_setting){dt_option_find_flag(m->comp->desc.options, DT_OPT_STORE)->name, ""};
     return DT_OK;
 }
 

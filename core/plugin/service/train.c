@@ -77,15 +77,15 @@ static bool is_of(const dt_train_desc *d, const dt_model *m)
 }
 
 /* The i-th shadow as the phase's header has them: what an older one has not is 0. */
-static dt_train_shadow shadow_at(const dt_train_desc *d, uint32_t i)
+static dt_train_target shadow_at(const dt_train_desc *d, uint32_t i)
 {
-    const size_t bytes = d->shadow->struct_size;
-    dt_train_shadow s = {0};
-    memcpy(&s, (const char *)d->shadow + i * bytes, bytes < sizeof(s) ? bytes : sizeof(s));
+    const size_t bytes = d->target->struct_size;
+    dt_train_target s = {0};
+    memcpy(&s, (const char *)d->target + i * bytes, bytes < sizeof(s) ? bytes : sizeof(s));
     return s;
 }
 
-static dt_status add_shadow(dt_stage *s, const dt_train_shadow *w)
+static dt_status add_shadow(dt_stage *s, const dt_train_target *w)
 {
     if (w->name == NULL || !is_of(&s->train, w->model)) {
         return DT_FAIL(DT_EPLUGIN, "%s gives its trainer a target network %s", s->d.phase->desc.id,
@@ -103,16 +103,16 @@ static dt_status add_shadows(dt_stage *s, dt_target_rule *rule)
 {
     enum { SMALLEST = 40 }; /* bytes of the first header that had them */
     const dt_train_desc *d = &s->train;
-    if (d->n_shadows > DT_TRAIN_MAX_SHADOWS) {
+    if (d->n_targets > DT_TRAIN_MAX_TARGETS) {
         return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u target networks; at most %d are possible",
-                       s->d.phase->desc.id, d->n_shadows, DT_TRAIN_MAX_SHADOWS);
+                       s->d.phase->desc.id, d->n_targets, DT_TRAIN_MAX_TARGETS);
     }
-    if (d->n_shadows > 0 && (d->shadow == NULL || d->shadow->struct_size < SMALLEST)) {
-        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u target networks %s", s->d.phase->desc.id, d->n_shadows,
-                       d->shadow == NULL ? "and no list of them" : "without their struct_size");
+    if (d->n_targets > 0 && (d->target == NULL || d->target->struct_size < SMALLEST)) {
+        return DT_FAIL(DT_EPLUGIN, "%s gives its trainer %u target networks %s", s->d.phase->desc.id, d->n_targets,
+                       d->target == NULL ? "and no list of them" : "without their struct_size");
     }
-    for (uint32_t i = 0; i < d->n_shadows; i++) {
-        const dt_train_shadow w = shadow_at(d, i);
+    for (uint32_t i = 0; i < d->n_targets; i++) {
+        const dt_train_target w = shadow_at(d, i);
         DT_TRY(add_shadow(s, &w));
         rule[i] = (dt_target_rule){.tau = w.tau, .every = w.every};
     }
@@ -394,7 +394,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     DT_TRY(dt_config_engine(s->d.config, s->d.index, &e));
     DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
     DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
-    DT_TRY(dt_told_check_drawing(s, s->train.data, &d));
+    DT_TRY(dt_reject_sampling_options(s, s->train.data, &d));
     DT_TRY(check_roles(s, e.recompute_roles, "engine.recompute_roles"));
     DT_TRY(freeze(s, t.freeze, "training.freeze"));
     DT_TRY(freeze(s, p.freeze, "freeze of the phase"));
@@ -473,7 +473,7 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     DT_TRY(check_stored(s));
     DT_TRY(register_models(s, desc));
     dt_trainer_config c;
-    dt_target_rule shadow[DT_TRAIN_MAX_SHADOWS];
+    dt_target_rule shadow[DT_TRAIN_MAX_TARGETS];
     dt_trainer_group group[DT_TRAIN_MAX_GROUPS];
     DT_TRY(add_groups(s, group));
     DT_TRY(add_shadows(s, shadow));
@@ -493,7 +493,7 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
                                 .record = desc->record,
                                 .record_stored = s->train.record_stored,
                                 .model = dt_bind_forward,
-                                .apart = s->train.apart,
+                                .apart = s->train.manual_loss,
                                 .group = group,
                                 .n_groups = s->train.n_groups,
                                 .shadow = shadow};
@@ -669,7 +669,7 @@ static dt_status train_parameter(const dt_train *t, uint64_t i, dt_train_param *
     is.count = (uint64_t)p->count;
     is.at = dt_trainer_vector_offset(s->trainer, (uint32_t)i);
     is.is_trained = !p->frozen && !p->is_shadow;
-    is.is_shadow = p->is_shadow;
+    is.is_target = p->is_shadow;
     is.is_constant = p->is_constant && !p->is_shadow;
     memcpy(out, &is, bytes);
     return DT_OK;
@@ -730,8 +730,8 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .vector_set = train_vector_set,
                                        .gradient = train_gradient,
                                        .losses = train_losses,
-                                       .expect = train_expect,
-                                       .shadow_copy = train_shadow_copy,
+                                       .plan_losses = train_expect,
+                                       .target_copy = train_shadow_copy,
                                        .step_groups = train_step_groups,
                                        .parameter = train_parameter,
                                        .refill = train_refill,

@@ -52,16 +52,6 @@ static void check_words(dt_checker *k, const dt_component *c)
     dt_check_pass(k, c, "%s; %u options, every default parses", c->summary, n);
 }
 
-static bool has_option(const dt_component *c, const char *name)
-{
-    for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
-        if (strcmp(o->name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void filled_fini(filled *f)
 {
     dt_free(f->config);
@@ -217,9 +207,8 @@ static void check_component(dt_checker *k, const dt_loaded *comp)
     const uint32_t before = n_threads();
     filled f;
     check_words(k, c);
-    /* as in a run, data.store reaches a source as its option "store" */
-    const bool has_store = c->kind == DT_KIND_DATA && k->desc->store != NULL && has_option(c, "store");
-    dt_status st = filled_init(&f, k, c, has_store ? "store" : NULL, k->desc->store);
+    const dt_option *store = k->desc->store != NULL ? dt_option_find_flag(c->options, DT_OPT_STORE) : NULL;
+    dt_status st = filled_init(&f, k, c, store != NULL ? store->name : NULL, k->desc->store);
     if (st == DT_ECONFIG) {
         dt_check_skip(k, c, "life cycle: %s", dt_error_text()); /* a required option */
         return;

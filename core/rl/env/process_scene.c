@@ -46,13 +46,13 @@ static void write_roads(const dt_scene_api *api, const void *self, dt_str *out)
 static void write_scene(const dt_scene_api *api, const void *self, dt_str *out)
 {
     dt_scene s = {.struct_size = sizeof(s), .delay_s = NAN};
-    api->look(self, &s);
+    api->capture(self, &s);
     s.cap_vehicles = s.n_vehicles;
     s.cap_signals = s.n_signals;
     s.vehicle = dt_alloc_n(s.cap_vehicles + 1, sizeof(*s.vehicle));
     s.signal = dt_alloc_n(s.cap_signals + 1, sizeof(*s.signal));
     if (s.vehicle != NULL && s.signal != NULL) {
-        api->look(self, &s);
+        api->capture(self, &s);
         const head h = {.time_s = s.time_s,
                         .delay_s = s.delay_s,
                         .n = s.n_vehicles < s.cap_vehicles ? s.n_vehicles : s.cap_vehicles,
@@ -132,4 +132,4 @@ static void read_scene(const void *self, dt_scene *out)
     dt_free(answer);
 }
 
-const dt_scene_api dt_process_scene = {.struct_size = sizeof(dt_scene_api), .roads = read_roads, .look = read_scene};
+const dt_scene_api dt_process_scene = {.struct_size = sizeof(dt_scene_api), .roads = read_roads, .capture = read_scene};

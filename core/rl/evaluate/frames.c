@@ -57,7 +57,7 @@ static const dt_scene_api *api_of(const dt_env *e)
 {
     const void *(*extension)(const char *id) = e->comp->desc.extension;
     const dt_scene_api *api = extension != NULL ? extension(DT_EXT_SCENE) : NULL;
-    if (!DT_HAS(api, roads) || !DT_HAS(api, look)) {
+    if (!DT_HAS(api, roads) || !DT_HAS(api, capture)) {
         return NULL;
     }
     return e->in_process ? &dt_process_scene : api;
@@ -113,8 +113,8 @@ void dt_frames_close(dt_frames *f)
     if (f == NULL) {
         return;
     }
-    if (f->self != NULL && DT_HAS(f->api, watch)) {
-        f->api->watch(f->self, NULL, NULL);
+    if (f->self != NULL && DT_HAS(f->api, set_observer)) {
+        f->api->set_observer(f->self, NULL, NULL);
     }
     free_frames(f->frame, f->n_frames);
     free_frames(f->best, f->n_best);
@@ -147,7 +147,7 @@ static dt_status read_scene(dt_frames *f)
     dt_scene *s = &f->now;
     for (;;) {
         s->delay_s = NAN;
-        f->api->look(f->self, s);
+        f->api->capture(f->self, s);
         if (s->n_vehicles <= s->cap_vehicles && s->n_signals <= s->cap_signals) {
             set_predicted_risk(f);
             return DT_OK;
@@ -364,8 +364,8 @@ dt_status dt_frames_begin(dt_frames *f, void *self, const dt_buffer *b, uint32_t
     f->number = number;
     DT_TRY(read_roads(f));
     /* a film is made while training goes on, where workers step: no model is run in them */
-    if (DT_HAS(f->api, watch) && (!f->is_film || f->risk_model == NULL)) {
-        f->api->watch(self, record_moment, f);
+    if (DT_HAS(f->api, set_observer) && (!f->is_film || f->risk_model == NULL)) {
+        f->api->set_observer(self, record_moment, f);
     }
     record_moment(f);
     return f->status == DT_OK ? record_first_rows(f) : f->status;
@@ -425,8 +425,8 @@ dt_status dt_frames_end(dt_frames *f, const dt_host *h)
 {
     const dt_metrics_api *m = h->service(h, DT_SVC_METRICS);
     DT_TRY(f->status);
-    if (DT_HAS(f->api, watch)) { /* what the instance plays next is not recorded */
-        f->api->watch(f->self, NULL, NULL);
+    if (DT_HAS(f->api, set_observer)) { /* what the instance plays next is not recorded */
+        f->api->set_observer(f->self, NULL, NULL);
     }
     if (!f->is_film && !f->thins && f->n_frames == DT_FRAMES_MAX_FRAMES) {
         dt_log(DT_LOG_WARN, "the recording ends at %g s of %g s, after %d pictures; use a longer interval (--every)",

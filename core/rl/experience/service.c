@@ -37,7 +37,7 @@ static const dt_rollout_api service = {.struct_size = sizeof(dt_rollout_api),
                                        .collect = dt_rollout_collect,
                                        .evaluate = dt_rollout_evaluate,
                                        .report = dt_rollout_report_evaluation,
-                                       .ahead = dt_round_ahead_begin,
+                                       .collect_ahead = dt_round_ahead_begin,
                                        .annotate = dt_rollout_annotate,
                                        .returns = dt_rollout_returns};
 
@@ -48,8 +48,8 @@ static const dt_replay_api replay_service = {.struct_size = sizeof(dt_replay_api
                                              .draw = dt_replay_draw,
                                              .count = dt_replay_count,
                                              .draws = dt_replay_draws,
-                                             .drawn = dt_replay_draw_size,
-                                             .told = dt_replay_describe,
+                                             .draw_size = dt_replay_draw_size,
+                                             .stats = dt_replay_describe,
                                              .priority = dt_replay_set_priorities};
 
 const dt_stage_rollouts dt_experience = {.service = &service,

@@ -539,7 +539,7 @@ static dt_status read_rounds(dt_replay *p, const char *path)
 {
     const size_t agents = (size_t)p->r->all->l->spec.n_agents;
     DT_TRACE("rollout", "read stored rollouts");
-    p->told = (dt_replay_told){.n_costs = p->r->all->l->spec.n_costs};
+    p->told = (dt_replay_stats){.n_costs = p->r->all->l->spec.n_costs};
     p->stored_size = dt_alloc_n((size_t)p->d.capacity, p->n_sizes * sizeof(*p->stored_size));
     uint8_t *every = dt_alloc_n(agents, 1);
     dt_status st = p->stored_size != NULL && every != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);

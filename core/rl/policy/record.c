@@ -33,7 +33,7 @@ static const char *prefix_of(const dt_wiring_view *view)
 
 static const char *shadow_of(const dt_wiring_view *view)
 {
-    return view != NULL ? view->shadow : NULL;
+    return view != NULL ? view->target : NULL;
 }
 
 static bool is_of_rows(const dt_wiring_view *view)
@@ -118,7 +118,7 @@ static dt_status record_controller(const dt_wired *w, dt_graph *g, const dt_wiri
 {
     const dt_wiring *face = &w->face;
     const bool has_value = (w->flags & DT_WIRING_NO_VALUE) == 0;
-    const bool is_named = is_of_rows(view) && (w->flags & DT_WIRING_UNNAMED) == 0;
+    const bool is_named = is_of_rows(view) && (w->flags & DT_WIRING_NO_OUTPUTS) == 0;
     const struct {
         const char *name;
         dt_tensor **place;

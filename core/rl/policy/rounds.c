@@ -36,19 +36,6 @@ static rounds *rounds_of(dt_rounds *r)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-/* Bounds of what is not normalised. */
-static dt_status check_idle(const rounds *r)
-{
-    const dt_stage *s = dt_stage_of(r->h);
-    const dt_rounds_config *c = &r->config;
-    DT_TRY(c->normalise_obs ? DT_OK
-                            : dt_told_check_idle(s, s->d.phase, "clip_obs",
-                                                 "it bounds normalised observations, and normalise_obs is false"));
-    return c->normalise_reward ? DT_OK
-                               : dt_told_check_idle(s, s->d.phase, "clip_reward",
-                                                    "it bounds normalised rewards, and normalise_reward is false");
-}
-
 static dt_status check_config(const rounds *r)
 {
     const dt_rounds_config *c = &r->config;
@@ -66,7 +53,7 @@ static dt_status check_config(const rounds *r)
             "lower the first or raise the second",
             r->d.phase, (long long)c->fragment, r->d.phase, (long long)c->train_batch);
     }
-    return check_idle(r);
+    return DT_OK;
 }
 
 static uint8_t normalise_of(const rounds *r)
@@ -201,12 +188,12 @@ static dt_status rounds_start(dt_rounds *face)
                                 .data = face->rollout->data(face->experience),
                                 .models = models,
                                 .epochs = (uint64_t)(r->config.iterations * r->config.sgd_epochs),
-                                .apart = r->d.apart,
+                                .manual_loss = r->d.manual_loss,
                                 .stored = r->d.stored,
                                 .record_stored = r->d.stored != NULL ? record_stored : NULL,
                                 .n_stored = r->d.n_stored,
-                                .shadow = r->d.shadow,
-                                .n_shadows = r->d.n_shadows,
+                                .target = r->d.target,
+                                .n_targets = r->d.n_targets,
                                 .group = r->d.group,
                                 .n_groups = r->d.n_groups};
     DT_TRY(face->train->create(r->h, &desc, &face->trainer));
@@ -332,7 +319,7 @@ static dt_status collect(rounds *r, uint64_t round, dt_rollout_report *out)
     const bool has_samples = out->agent_steps > 0;
     DT_TRY(r->d.collected != NULL && has_samples ? r->d.collected(r->d.user, round, out) : DT_OK);
     const bool follows = r->config.overlap != 0 && round + 1 < face->n_rounds;
-    return follows ? face->rollout->ahead(face->experience, face->trainer) : DT_OK;
+    return follows ? face->rollout->collect_ahead(face->experience, face->trainer) : DT_OK;
 }
 
 static dt_status rounds_iterate(dt_rounds *face, dt_progress *out)

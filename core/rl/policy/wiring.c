@@ -81,7 +81,7 @@ static void offer_observations(const dt_wired *w, offer *o)
     offer_dim(o, "continuous", e->n_continuous);
     offer_dim(o, "K", e->n_costs);
     for (uint32_t i = 0; i < e->n_obs; i++) {
-        const bool is_offered = (w->flags & DT_WIRING_ROWS) == 0 || dt_wiring_is_row(&e->obs[i]);
+        const bool is_offered = (w->flags & DT_WIRING_AGENT_ROWS) == 0 || dt_wiring_is_row(&e->obs[i]);
         if (strcmp(e->obs[i].name, "obs") != 0 && is_offered) {
             o->port[o->n_ports++] = e->obs[i]; /* with its flags: rows with steps are no rows of agents */
             offer_dim(o, e->obs[i].name, count_columns(&e->obs[i]));
@@ -130,7 +130,7 @@ static void offer_obs_alone(const dt_wired *w, offer *o)
 
 static void offer_all(const dt_wired *w, offer *o)
 {
-    if ((w->flags & DT_WIRING_OBS_ALONE) != 0) {
+    if ((w->flags & DT_WIRING_OBS_ONLY) != 0) {
         offer_obs_alone(w, o);
         return;
     }
@@ -158,7 +158,7 @@ static void offer_requests(const dt_wired *w, offer *o)
             o->dim[i].size = strcmp(o->dim[i].name, "K") == 0 ? 0 : o->dim[i].size;
         }
     }
-    if ((w->flags & DT_WIRING_SPREAD) != 0) {
+    if ((w->flags & DT_WIRING_STATE_LOG_STD) != 0) {
         offer_dim(o, "spread", 1);
     }
     if ((w->flags & DT_WIRING_SQUASHED) != 0 && has_bounds(w->face.spec)) {
@@ -185,15 +185,15 @@ static bool reads_graph(const dt_model *m, const offer *o)
 static dt_status bind_role(dt_wired *w, const char *role, const offer *o, const dt_port *needs, uint32_t n_needs,
                            uint32_t flags, dt_model **out_p)
 {
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = o->n_dims,
-                                .role = role,
-                                .dims = o->dim,
-                                .offers = o->port,
-                                .needs = needs,
-                                .n_offers = o->n_ports,
-                                .n_needs = n_needs,
-                                .flags = flags};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .n_dims = o->n_dims,
+                                   .role = role,
+                                   .dims = o->dim,
+                                   .offers = o->port,
+                                   .needs = needs,
+                                   .n_offers = o->n_ports,
+                                   .n_needs = n_needs,
+                                   .flags = flags};
     DT_TRY(dt_bind_service.model(w->h, &want, out_p));
     if (*out_p != NULL && reads_graph(*out_p, o)) {
         w->face.has_graph = 1;
@@ -206,7 +206,7 @@ static dt_status bind_perception(dt_wired *w)
     static const dt_port needs[] = {{"embedding", "N H", DT_F32, 0}, {"risk", "N", DT_F32, 0}};
     offer o = {.n_ports = 0};
     offer_observations(w, &o);
-    return bind_role(w, "perception", &o, needs, 2, DT_WANT_OPTIONAL, &w->face.perception);
+    return bind_role(w, "perception", &o, needs, 2, DT_MODEL_OPTIONAL, &w->face.perception);
 }
 
 static dt_status bind_controller(dt_wired *w)
@@ -252,7 +252,7 @@ static dt_status bind_shield(dt_wired *w)
     offer o = {.n_ports = 0};
     offer_observations(w, &o);
     offer_foresight(w, &o, "foreseen");
-    DT_TRY(bind_role(w, "shield", &o, needs, 3, DT_WANT_OPTIONAL, &face->shield));
+    DT_TRY(bind_role(w, "shield", &o, needs, 3, DT_MODEL_OPTIONAL, &face->shield));
     if (face->shield == NULL) {
         return DT_OK;
     }
@@ -376,7 +376,7 @@ static dt_status check_room(const dt_wired *w, const char *role)
                          DT_WIRING_MAX_MODELS);
 }
 
-static dt_status wiring_bind(dt_wiring *face, const dt_model_want *want, dt_model **out_p)
+static dt_status wiring_bind(dt_wiring *face, const dt_model_request *want, dt_model **out_p)
 {
     dt_wired *w = dt_wired_of(face);
     offer o = {.n_ports = 0};
@@ -437,8 +437,8 @@ static dt_status wiring_adopt(dt_wiring *face, dt_model *m)
 const dt_wiring_api dt_wiring_service = {.struct_size = sizeof(dt_wiring_api),
                                          .create = wiring_create,
                                          .bind = wiring_bind,
-                                         .adopt = wiring_adopt,
+                                         .add_model = wiring_adopt,
                                          .models = wiring_models,
                                          .record = dt_wiring_record,
                                          .record_model = dt_wiring_record_model,
-                                         .drawn = dt_wiring_drawn};
+                                         .action_log_prob = dt_wiring_drawn};

@@ -42,7 +42,7 @@ static inline const dt_wired *dt_wired_of_const(const dt_wiring *w)
 /* Is the controller asked for log_std? */
 static inline bool dt_wired_has_spread(const dt_wired *w)
 {
-    return w->face.spec->n_continuous > 0 && (w->flags & DT_WIRING_NO_SPREAD) == 0;
+    return w->face.spec->n_continuous > 0 && (w->flags & DT_WIRING_NO_LOG_STD) == 0;
 }
 
 /* A row of each agent's own, or its list: what it observes of the step after has a name of its own (svc/rollout.h,

@@ -523,7 +523,7 @@ uint64_t dt_replay_draw_size(const dt_replay *p)
     return p->d.draw;
 }
 
-dt_status dt_replay_describe(const dt_replay *p, dt_replay_told *out)
+dt_status dt_replay_describe(const dt_replay *p, dt_replay_stats *out)
 {
     const uint32_t bytes = out->struct_size < sizeof(*out) ? out->struct_size : sizeof(*out);
     if (!p->is_stored) {

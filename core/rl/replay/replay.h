@@ -66,7 +66,7 @@ struct dt_replay {
     uint64_t unread; /* fields of the rollout that are not kept, as bits */
     bool is_stored;  /* its samples are those of stored rollouts (stored.h): fields that these have, and no others */
     int32_t *stored_size;                /* [capacity, n_sizes] of those, on every rank */
-    dt_replay_told told;                 /* of those */
+    dt_replay_stats told;                /* of those */
     const char *origin;                  /* where records that are checked come from; NULL: the checkpoint */
     uint32_t lists[DT_REPLAY_MAX_SIZES]; /* by symbol: 1 + the field DT_REPLAY_LISTS of its rows; 0: there is none */
     const char *symbol[DT_REPLAY_MAX_SIZES];
@@ -148,7 +148,7 @@ dt_status dt_replay_set_priorities(dt_replay *p, const float *error, uint64_t n)
 uint64_t dt_replay_count(const dt_replay *p);
 uint64_t dt_replay_draws(const dt_replay *p);
 uint64_t dt_replay_draw_size(const dt_replay *p);
-dt_status dt_replay_describe(const dt_replay *p, dt_replay_told *out);
+dt_status dt_replay_describe(const dt_replay *p, dt_replay_stats *out);
 /* record.c: what a record is made of; stride is what it takes at most; ops: how it is read. */
 dt_status dt_replay_plan(dt_replay *p, const dt_replay_desc *d, const dt_data_ops *ops) DT_NODISCARD;
 /* Bytes of a record of these sizes; where its fields begin goes to at, or NULL. */

@@ -85,7 +85,7 @@ void dt_returns_estimate(dt_returns *x, const dt_rollout_desc *d, dt_buffer *b)
         double mean = 0;
         x->deviation[k] = dt_gae_deviation(g.flag, n, advantage, &mean);
         if (d->normalise_advantage != DT_NORMALISE_NONE) {
-            const bool is_alike = k > 0 && d->normalise_advantage == DT_NORMALISE_ALIKE;
+            const bool is_alike = k > 0 && d->normalise_advantage == DT_NORMALISE_BY_REWARD;
             const double given = d->normalise_advantage == DT_NORMALISE_MEAN ? 1 : is_alike ? reward_scale : 0;
             const double used = dt_gae_normalise(g.flag, n, given, advantage);
             reward_scale = k > 0 ? reward_scale : used;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extension "dtrain.dataset/1" of a data source with the option "store": what lies at a path, before it is opened for
- * training. Threads: [main].
+ * Extension "dtrain.dataset/1" of a data source with the option "store": identifies the data at a path without opening
+ * it for training. Threads: [main].
  */
 #ifndef DTRAIN_EXT_DATASET_H
 #define DTRAIN_EXT_DATASET_H

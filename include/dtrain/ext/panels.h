@@ -39,14 +39,16 @@ struct dt_panel_view {
                        const uint64_t **step);
     /* A result of the last evaluation ("metrics/delay_s/mean"); NAN: it did not report it. */
     double (*evaluated)(const dt_panel_view *p, uint32_t run, const char *result);
-    /* What the last evaluation left by dt_metrics_api.picture: calls each number whose path ("paths/0/3/1": row 3,
-     * column 1 of table "paths/0") begins with prefix, in the order of the file. DT_EDATA: the file is damaged. */
+    /* Tables of the last evaluation (dt_metrics_api.picture): calls each for every number whose path ("paths/0/3/1":
+     * row 3, column 1 of table "paths/0") begins with prefix, in the order of the file. DT_EDATA: the file is damaged.
+     * */
     dt_status (*pictures)(const dt_panel_view *p, uint32_t run, const char *prefix,
                           void (*each)(void *user, const char *path, double value), void *user);
     /* ---- writing ---- */
     void (*text)(const dt_panel_view *p, const char *text); /* escaped */
-    void (*html)(const dt_panel_view *p, const char *html); /* as it is: balanced XHTML elements, nothing fetched */
-    /* A chart of a metric, a curve for each run that has it; nothing where none has. */
+    void (*html)(const dt_panel_view *p,
+                 const char *html); /* not escaped: balanced XHTML elements without external resources */
+    /* A chart of a metric with a curve per run that has it; nothing if no run has it. */
     dt_status (*chart)(const dt_panel_view *p, const char *metric);
     /* A chart of curves; nothing where none has a point. Errors: DT_EINVAL (more than 33 curves). */
     dt_status (*curves)(const dt_panel_view *p, const char *title, const char *unit, const char *x_name,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extension "dtrain.scene/1" of an environment: how its traffic looks, for reports and `dtrain render`.
+ * Extension "dtrain.scene/1" of an environment: geometry of the current state, for reports and `dtrain render`.
  *
- * Lengths in m, x to the east and y to the north, angles in rad counter-clockwise from +x. Room belongs to the host:
- * the environment writes as much as fits and says how much there is; the host asks again with more room. Nothing that
- * is told here may change what happens. Threads: [worker], one instance never in two at once.
+ * Lengths in m, x to the east and y to the north, angles in rad counter-clockwise from +x. Arrays belong to the host:
+ * the environment writes at most cap elements and sets n to the total; the host calls again with larger arrays. These
+ * functions must not change the simulation. Threads: [worker], one instance never in two at once.
  */
 #ifndef DTRAIN_EXT_SCENE_H
 #define DTRAIN_EXT_SCENE_H
@@ -25,18 +25,18 @@ typedef struct dt_scene_point { /* of a lane's centre line; neighbours with the 
 typedef struct dt_scene_vehicle {
     float x, y, heading;        /* middle of its front */
     float length, width, speed; /* m, m, m/s */
-    float risk;                 /* 0 none to 1, such as dt_scene_risk says; NAN: not known */
-    int32_t id;                 /* its own as long as the episode lasts */
-    int32_t agent;              /* place that steers it, -1: none */
-    uint32_t node;              /* 1 + its row of symbol N in the last observation, 0: it is in none */
+    float risk;                 /* 0 to 1, such as dt_scene_risk; NAN: unknown */
+    int32_t id;                 /* unique within the episode */
+    int32_t agent;              /* place that controls it, -1: none */
+    uint32_t node;              /* 1 + its row of symbol N in the last observation, 0: not observed */
 } dt_scene_vehicle;
 
 enum { DT_SCENE_RED, DT_SCENE_YELLOW, DT_SCENE_GREEN, DT_SCENE_YIELD /* green that gives way to others */ };
 
-typedef struct dt_scene_signal { /* at the end of a lane, for those who come along `heading` */
+typedef struct dt_scene_signal { /* at the end of a lane, for vehicles that approach along `heading` */
     float x, y, heading, width;
     uint32_t state; /* DT_SCENE_* */
-    int32_t agent;  /* place that steers it, -1: none */
+    int32_t agent;  /* place that controls it, -1: none */
 } dt_scene_signal;
 
 typedef struct dt_scene_roads {
@@ -64,9 +64,9 @@ typedef struct dt_scene_labels { /* of legends, plain text */
 typedef struct dt_scene_api {
     uint32_t struct_size, reserved;
     void (*roads)(const void *self, dt_scene_roads *out); /* after create */
-    void (*look)(const void *self, dt_scene *out);        /* after reset and step, and within each */
-    /* Optional: from now on call each whenever simulated time has passed within a step; NULL: no more. */
-    void (*watch)(void *self, void (*each)(void *user), void *user);
+    void (*capture)(const void *self, dt_scene *out);     /* after reset and step, and within each */
+    /* Optional: call each after every simulated time step within a step from now on; NULL: stop calling. */
+    void (*set_observer)(void *self, void (*each)(void *user), void *user);
     const dt_scene_labels *labels; /* optional */
 } dt_scene_api;
 

@@ -19,7 +19,7 @@ extern "C" {
 
 typedef struct dt_verb_call dt_verb_call;
 
-/* What a shell offers for a value or a word. */
+/* Shell completion of a value or a word. */
 enum { DT_COMPLETE_NONE, DT_COMPLETE_FILE, DT_COMPLETE_FOLDER, DT_COMPLETE_CHOICE /* of a value "A|B" */ };
 
 /* An option of the command line. The table ends with name == NULL. */
@@ -64,7 +64,7 @@ typedef struct dt_verb {
     const dt_verb_section *sections; /* NULL: none */
 } dt_verb;
 
-/* What a form is called with. Everything lives until run returns. */
+/* Arguments of a form. Everything is valid until run returns. */
 struct dt_verb_call {
     uint32_t struct_size, n_words;
     void *priv;
@@ -83,8 +83,8 @@ struct dt_verb_call {
     /* is_on 1: from now on the first SIGINT or SIGTERM only asks to stop, and stop tells its number; a second one ends
      * the program. 0, as at the beginning: the first one does. The exit code is 128 + number, or 75 when run returns
      * DT_EINTERRUPTED: what was done is saved, and the same command continues. */
-    void (*stoppable)(const dt_verb_call *c, uint8_t is_on);
-    int32_t (*stop)(const dt_verb_call *c); /* [any] 0: no signal came */
+    void (*catch_signals)(const dt_verb_call *c, uint8_t is_on);
+    int32_t (*stop)(const dt_verb_call *c); /* [any] number of the received signal; 0: none */
 };
 
 #ifdef __cplusplus

@@ -2,9 +2,10 @@
  *
  * Service "dtrain.bind/1": the models, data and environment that the configuration wires to this phase.
  *
- * A phase asks for a role ("perception") and says what it can feed and what it needs; the host creates the component
- * that models.<role> names, compares ports, and refuses a wrong swap here, by name and shape, before anything is
- * allocated. Handles live until the phase is destroyed; the host owns them. Threads: [main], in create.
+ * A phase requests a role ("perception") with the inputs that it offers and the outputs that it needs; the host creates
+ * the component that models.<role> names, compares ports, and rejects a model that does not fit here, by port name and
+ * shape, before anything is allocated. Handles live until the phase is destroyed; the host owns them. Threads: [main],
+ * in create.
  */
 #ifndef DTRAIN_SVC_BIND_H
 #define DTRAIN_SVC_BIND_H
@@ -21,28 +22,28 @@ extern "C" {
 typedef struct dt_data dt_data; /* bound data */
 typedef struct dt_env dt_env;   /* a bound environment: all its instances */
 
-/* Of dt_model_want: a role without a model under models.<role> is no error, *out is then NULL. */
-enum { DT_WANT_OPTIONAL = 1u };
+/* Flag of dt_model_request: models.<role> may be empty; *out is then NULL. */
+enum { DT_MODEL_OPTIONAL = 1u };
 
-typedef struct dt_model_want {
+typedef struct dt_model_request {
     uint32_t struct_size, n_dims;
     const char *role;
     const dt_dim *dims;    /* sizes fixed by the phase, passed to the model's create */
-    const dt_port *offers; /* inputs the phase can feed */
-    const dt_port *needs;  /* outputs the phase must get; a number in dims must match, a letter matches anything */
+    const dt_port *offers; /* inputs that the phase offers */
+    const dt_port *needs;  /* outputs that the phase requires; a number in dims must match, a symbol matches any size */
     uint32_t n_offers, n_needs;
-    uint32_t flags, reserved; /* DT_WANT_* */
-} dt_model_want;
-/* The usual one; offers and needs are arrays: const dt_model_want want = DT_MODEL_WANT("world", in, out); */
-#define DT_MODEL_WANT(ROLE, OFFERS, NEEDS)                                                                             \
-    DT_DESC_(dt_model_want, DT_OPS(DT_SET(role, ROLE), DT_SET(offers, OFFERS), DT_SET(needs, NEEDS),                   \
-                                   DT_SET(n_offers, (uint32_t)(sizeof(OFFERS) / sizeof((OFFERS)[0]))),                 \
-                                   DT_SET(n_needs, (uint32_t)(sizeof(NEEDS) / sizeof((NEEDS)[0])))))
+    uint32_t flags, reserved; /* DT_MODEL_* */
+} dt_model_request;
+/* The usual one; offers and needs are arrays: const dt_model_request want = DT_MODEL_REQUEST("world", in, out); */
+#define DT_MODEL_REQUEST(ROLE, OFFERS, NEEDS)                                                                          \
+    DT_DESC_(dt_model_request, DT_OPS(DT_SET(role, ROLE), DT_SET(offers, OFFERS), DT_SET(needs, NEEDS),                \
+                                      DT_SET(n_offers, (uint32_t)(sizeof(OFFERS) / sizeof((OFFERS)[0]))),              \
+                                      DT_SET(n_needs, (uint32_t)(sizeof(NEEDS) / sizeof((NEEDS)[0])))))
 
 typedef struct dt_bind_api {
     uint32_t struct_size, reserved;
     /* Errors: DT_ECONFIG (no component under models.<role>), DT_ESHAPE (ports do not fit). */
-    dt_status (*model)(const dt_host *h, const dt_model_want *want, dt_model **out);
+    dt_status (*model)(const dt_host *h, const dt_model_request *want, dt_model **out);
     /* Port of a bound model by name, NULL when it has none. */
     const dt_port *(*model_output)(const dt_model *m, const char *name);
     const char *(*model_id)(const dt_model *m);
@@ -53,26 +54,24 @@ typedef struct dt_bind_api {
     dt_status (*data)(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_data **out);
     const dt_port *(*data_field)(const dt_data *d, const char *name);
     uint64_t (*data_count)(const dt_data *d);
-    /* the environment under env.id, with one instance made to know its spec. At most one per phase. Errors:
-     * DT_ECONFIG, DT_ENOTFOUND, what the environment says. */
+    /* The environment under env.id; one instance is created for its spec. At most one per phase. Errors: DT_ECONFIG,
+     * DT_ENOTFOUND, those of the environment. */
     dt_status (*env)(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
     const dt_env_spec *(*env_spec)(const dt_env *e);
     const char *(*env_id)(const dt_env *e);
     uint32_t (*env_instances)(const dt_env *e); /* of all ranks together */
-    /* samples that the phase makes itself, read through ops (create and destroy are not called; fields,
-     * symbols, count, sizes and read have to be there). They are looked at here, once: how many there are stays, and
-     * none becomes larger than the largest one is now. read is called by threads of the host, up to data.prefetch
-     * batches ahead of the step that learns from them: to change what samples hold, refill (svc/train.h). Every rank
-     * has all samples, and a phase that is resumed makes them again. Errors: DT_EPLUGIN (a function or a port that is
-     * wrong), what ops say. */
+    /* Samples that the phase generates, read through ops (create and destroy are not called; fields, symbols, count,
+     * sizes and read are required). count and the largest sizes are read here, once, and must not grow later. Threads
+     * of the host call read up to data.prefetch batches ahead of the step that uses them; to change the content of
+     * samples, use refill (svc/train.h). Every rank has all samples, and a resumed phase generates them again. Errors:
+     * DT_EPLUGIN (an invalid function or port), those of ops. */
     dt_status (*own_data)(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out);
-    /* the places whose agents are rows of a rollout: of the team that learns, where the configuration has
-     * opponents for the others (section opponents), else all. */
+    /* Number of places whose agents are rows of a rollout: those of the learning team if the configuration has
+     * opponents (section opponents), else all. */
     uint32_t (*env_learners)(const dt_env *e);
-    /* of the n columns of a field, what the component says of all that its samples show (statistics of
-     * dt_data_ops); of a stream, whose samples come later, what data.store shows. DT_ENOTFOUND (no such field),
-     * DT_ESHAPE (it has not n columns), DT_EUNSUPPORTED (the component has none of it), DT_EPLUGIN (they cannot be
-     * so), what the component says. */
+    /* Statistics of the n columns of a field over all samples (dt_data_ops.statistics); for a stream, those of
+     * data.store. Errors: DT_ENOTFOUND (no such field), DT_ESHAPE (not n columns), DT_EUNSUPPORTED (the component has
+     * none), DT_EPLUGIN (inconsistent values), those of the component. */
     dt_status (*data_statistics)(const dt_data *d, const char *field, dt_field_stat *out, uint32_t n);
 } dt_bind_api;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.datasets/1": what a data source (or a service that it opens files through) tells the host of the
- * recordings that it has open. The host records in checkpoints what was trained on, warns when a run goes on with other
- * recordings, counts them in the memory plan, and streams need it. Threads: [main], of one phase in a row.
+ * Service "dtrain.datasets/1": registers the data sets that a data source (or a service that it reads files through)
+ * has open. The host records them in checkpoints, warns when a run resumes with other data, and counts them in the
+ * memory plan; streams require them. Threads: [main].
  */
 #ifndef DTRAIN_SVC_DATASETS_H
 #define DTRAIN_SVC_DATASETS_H
@@ -17,13 +17,13 @@ extern "C" {
 
 typedef struct dt_dataset {
     uint32_t struct_size, reserved;
-    const char *path; /* as it was opened; lives until closed, as self does */
-    uint64_t digest;  /* of what was recorded: equal wherever the files lie and whatever options derived features */
-    uint64_t mark;    /* the same of all that it says of itself as well, such as statistics */
-    uint64_t bytes;   /* mapped or held while it is open */
+    const char *path; /* as opened; valid until closed, like self */
+    uint64_t digest;  /* of the recorded content: independent of file locations and of options of derived features */
+    uint64_t mark;    /* of the content and of all metadata, such as statistics */
+    uint64_t bytes;   /* mapped or allocated while it is open */
     void *self;
-    void (*scatter)(void *self); /* training is about to read here and there; NULL: nothing to prepare */
-    void (*forget)(void *self);  /* pages read so far may go back to the page cache; NULL */
+    void (*prepare_random_reads)(void *self); /* optional: training begins to read at random positions */
+    void (*release_pages)(void *self);        /* optional: pages read so far may be released to the page cache */
 } dt_dataset;
 
 typedef struct dt_datasets_api {

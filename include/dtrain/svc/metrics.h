@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.metrics/1": numbers for people and scripts. Rank 0 writes them; other ranks' calls are ignored.
- * scalar goes to metrics.jsonl with the current step, as the mean where a name is given several times in an iteration;
- * report* make the JSON object of `dtrain eval` and are also logged. Names are "GROUP/NAME" ("losses/nll",
+ * Service "dtrain.metrics/1": scalars and results of evaluations. Rank 0 writes them; calls of other ranks are ignored.
+ * scalar writes to metrics.jsonl with the current step; several values of a name in one iteration are averaged.
+ * report adds to the JSON object of `dtrain eval` and to the log. Names are "GROUP/NAME" ("losses/nll",
  * "eval/rmse_5s"). Threads: [main].
  */
 #ifndef DTRAIN_SVC_METRICS_H
@@ -19,12 +19,12 @@ extern "C" {
 typedef struct dt_metrics_api {
     uint32_t struct_size, reserved;
     void (*scalar)(const dt_host *h, const char *name, double value);
-    /* Parts of an evaluation's result, in the order given: a list of numbers, or one number (n = 0 means one).
-     * Words of key separated by / make nested objects: "return/mean" is mean in return. */
+    /* A part of an evaluation's result, in the order of calls: a list of n numbers, or one number (n = 0). Slashes in
+     * key create nested objects: "return/mean" is member mean of return. */
     void (*report)(const dt_host *h, const char *key, const double *value, uint32_t n);
-    /* of an evaluation, [rows, columns] numbers that a picture is drawn from; rows 0: one list of `columns`.
-     * Keys nest as above. The last evaluation's are kept in the run directory, evaluation/<n>-<phase>.pictures.json; a
-     * report draws what it knows (svc/metrics.h, end) and leaves the rest to whoever reads the file. */
+    /* A table [rows, columns] of an evaluation for pictures; rows 0: one list of `columns` numbers. Keys nest as above.
+     * The last evaluation's tables are in evaluation/<n>-<phase>.pictures.json of the run directory; reports draw the
+     * keys listed at the end of this file. */
     void (*picture)(const dt_host *h, const char *key, const float *value, uint32_t rows, uint32_t columns);
 } dt_metrics_api;
 

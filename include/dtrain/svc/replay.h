@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.replay/1": a memory of what rollouts collected, for learning off policy. The samples of
- * many rounds stay in it, the oldest leave first, and the trainer learns from some that are drawn.
+ * Service "dtrain.replay/1": a replay buffer for off-policy training. It keeps the samples of many rounds of a
+ * rollout, drops the oldest first, and the trainer reads those that were drawn last.
  *
  *   create     rollout->create(h, env, &{ .transitions = 2, ... }, &r);   replay->create(h, r, &desc, &p);
  *   start      train->create(h, &{ .data = replay->data(p), ... }, &t);
@@ -58,13 +58,13 @@ typedef struct dt_replay_desc {
     const char *stored;
 } dt_replay_desc;
 
-typedef struct dt_replay_told { /* of stored samples, all together */
+typedef struct dt_replay_stats { /* totals over all stored samples */
     uint32_t struct_size, n_costs;
     uint64_t samples, rows, episodes; /* episodes that ended in them */
     uint64_t terminated;              /* rows */
     /* sums over rows, in the environment's units, and of squares */
     double reward, reward_squares, cost[DT_ENV_MAX_COSTS], cost_squares[DT_ENV_MAX_COSTS];
-} dt_replay_told;
+} dt_replay_stats;
 
 typedef struct dt_replay_api {
     uint32_t struct_size, reserved;
@@ -75,22 +75,21 @@ typedef struct dt_replay_api {
     dt_status (*create)(const dt_host *h, dt_rollout *r, const dt_replay_desc *d, dt_replay **out);
     /* What draw fills: for dt_train_desc.data. */
     dt_data *(*data)(dt_replay *p);
-    /* [collective] The round that was collected last, once. What was drawn before is not there any more. Errors:
-     * DT_EPLUGIN (there is none, or it was added before). */
+    /* [collective] Adds the last collected round, once; invalidates the previous draw. Errors: DT_EPLUGIN (no round, or
+     * already added). */
     dt_status (*add)(dt_replay *p);
-    /* [collective] Other samples; the trainer's next steps read them. Errors: DT_EPLUGIN (nothing was added). */
+    /* [collective] Draws desc.draw samples for the trainer's next steps. Errors: DT_EPLUGIN (nothing was added). */
     dt_status (*draw)(dt_replay *p);
-    uint64_t (*count)(const dt_replay *p); /* samples that it holds */
-    uint64_t (*draws)(const dt_replay *p); /* made so far, those before a resume too */
-    /* [collective] With alpha > 0: other priorities of the samples that were drawn last, from errors of their rows
-     * [n_rows], in the order of an evaluation over the data; every rank gives all of them. A sample's is its greatest
-     * |error| + 1e-6, to the power of alpha; one that comes in has the greatest so far (section 3.3, algorithm 1).
-     * Errors: DT_EINVAL (not as many rows as were drawn), DT_EDIVERGED (not finite), DT_EPLUGIN (alpha is 0, or nothing
-     * is drawn). */
+    uint64_t (*count)(const dt_replay *p); /* samples in the buffer */
+    uint64_t (*draws)(const dt_replay *p); /* number of draws, including those before a resume */
+    /* [collective] With alpha > 0: updates the priorities of the last draw from TD errors of its rows [n_rows], in the
+     * order of an evaluation over the data; every rank passes all of them. The priority of a sample is (largest |error|
+     * + 1e-6)^alpha; a new sample has the largest one so far (section 3.3, algorithm 1). Errors: DT_EINVAL (not as many
+     * rows as were drawn), DT_EDIVERGED (not finite), DT_EPLUGIN (alpha is 0, or no draw). */
     dt_status (*priority)(dt_replay *p, const float *error, uint64_t n_rows);
-    uint64_t (*drawn)(const dt_replay *p); /* samples of a draw */
-    /* with desc.stored; out->struct_size is set. DT_EPLUGIN: without. */
-    dt_status (*told)(const dt_replay *p, dt_replay_told *out);
+    uint64_t (*draw_size)(const dt_replay *p); /* samples of a draw */
+    /* With desc.stored; the caller sets out->struct_size. Errors: DT_EPLUGIN (no desc.stored). */
+    dt_status (*stats)(const dt_replay *p, dt_replay_stats *out);
 } dt_replay_api;
 
 #ifdef __cplusplus

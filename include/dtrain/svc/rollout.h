@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.rollout/1": experience. The host steps all instances of the bound environment under the policy that
- * the phase's trainer holds, and keeps what happened as a data set that the trainer then learns from.
+ * Service "dtrain.rollout/1": collects experience. The host steps all instances of the bound environment with the
+ * policy of the phase's trainer, and stores the transitions as a data set for the trainer.
  *
- * A sample is one instance at one step; its agents that were alive are its rows of symbol "A", so that a step without
- * agents is an empty sample. There are instances * steps samples, in the order step * instances + instance. Fields:
+ * A sample is one step of one instance. Its rows of symbol "A" are the agents that were alive; a step without agents is
+ * an empty sample. There are instances * steps samples, with index step * instances + instance. Fields:
  *   the environment's observation ports, ragged symbols packed, indices counted over the slice,
  *   rows with steps (DT_PORT_STEPS) step by step; of lists that each agent has of its own ("A+1") row
  *   pointers of the rows of "A" that there are, and the rows of their lists alone: dt_segment_mean of svc/graph.h
@@ -27,20 +27,21 @@
  *   cost_in       "A costs" f32  steps until the same agent's first step with this cost: 0 is this one;
  *                         DT_ROLLOUT_NEVER where it was terminated before; -n where all that is known are n steps
  *                         without the cost, this one included: then the round ended, or the agent was truncated
- * and with transitions = 2 what learning off policy, and among several agents, asks for:
- *   reward        "A"     f32  of this step, as it is learnt from: normalised and centred where that is wanted
+ * and with transitions = 2, for off-policy and multi-agent training:
+ *   reward        "A"     f32  of this step, normalised and centred if desc says so
  *   cost          "A costs" f32  the same
- *   terminated    "A"     f32  1: nothing follows, and it is worth 0
+ *   terminated    "A"     f32  1: no next step; its value is 0
  *   truncated     "A"     f32  1: the agent goes on beyond what is known, and next_P is what a value bootstraps from:
  *                         the episode was cut, the agent left, or the round ended with this step
  *   executed      "A continuous" f32  what the environment executed: squashed, within the bounds and the shield
  *   place         "A"     i32  the agent's, 0 .. places - 1; known when an action is chosen
- *   next_mask     "A choices" f32  of the next step, as mask; ones where nobody says that anything is allowed. The one
- *                         behind a round's last step is the environment's alone, without what a shield may cut
+ *   next_mask     "A choices" f32  of the next step, as mask; ones if the environment sets no mask. After a round's
+ *   last
+ *                         step it is the mask of the environment alone, without the shield
  *   others        "A places*choices" f32  what the other places drew in this step, one-hot; zeros at the agent's own
  *                         place and where nobody acts  (where the environment has one discrete action)
  *   others_f      "A places*continuous" f32  what was executed of theirs, the same
- *   discount      "A"     f32  gamma, and 0 of who was terminated: what the value of next_P counts
+ *   discount      "A"     f32  gamma, 0 where the agent was terminated: the factor of the value of next_P
  *   weight        "A"     f32  1
  * next_P is then also what an agent saw last that this step truncated, and zeros of who was terminated alone;
  * next_present stays as it is.
@@ -80,10 +81,11 @@
  * dt_squashed_gaussian of svc/graph.h), and the most likely action is that of u = mean. Bounds have to be finite. In an
  * evaluation of a controller that learns nothing, as baselines are, mean is the action itself.
  *
- * Observations are normalised by the statistics of the rounds before, held still during a round and the learning from
- * it; the first round sees them as they are. Rewards are normalised after a round, by all rounds with it.
- * A checkpoint keeps the statistics and what it takes to go on with the episodes being played; save between rounds.
- * Results depend on seed, configuration and parameters, not on workers, threads or ranks. Threads: [main].
+ * Observations are normalised by the statistics of earlier rounds, which are constant during a round and the training
+ * on it; the first round is not normalised. Rewards are normalised after a round, by all rounds including it. A
+ * checkpoint has the statistics and what is needed to continue the current episodes; save between rounds.
+ * Results depend on seed, configuration and parameters, not on the number of workers, threads or ranks. Threads:
+ * [main].
  */
 #ifndef DTRAIN_SVC_ROLLOUT_H
 #define DTRAIN_SVC_ROLLOUT_H
@@ -100,10 +102,9 @@ extern "C" {
 
 typedef struct dt_rollout dt_rollout;
 
-/* Advantages to mean 0 and deviation 1: reward and costs each for itself, or those of costs by the reward's
- * deviation, so that weights between them keep their meaning; a single row is nothing to measure by: all 0.
- * also to mean 0 alone, in their own units. */
-enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_ALIKE, DT_NORMALISE_MEAN };
+/* Normalisation of advantages. EACH: reward and every cost to mean 0 and deviation 1; BY_REWARD: costs are divided by
+ * the deviation of the reward's advantages, which keeps their ratio. A single row: 0. MEAN: to mean 0 only. */
+enum { DT_NORMALISE_NONE = 0, DT_NORMALISE_EACH, DT_NORMALISE_BY_REWARD, DT_NORMALISE_MEAN };
 
 #define DT_ROLLOUT_NEVER 1e6f /* of cost_in */
 enum { DT_ROLLOUT_MAX_KEPT = 4, DT_ROLLOUT_MAX_ANNOTATIONS = 8 };
@@ -154,10 +155,10 @@ typedef struct dt_rollout_api {
     uint32_t struct_size, reserved;
     /* In create. The host destroys it with the phase. Errors: DT_ECONFIG, DT_ENOMEM. */
     dt_status (*create)(const dt_host *h, dt_env *env, const dt_rollout_desc *d, dt_rollout **out);
-    /* What collect fills: for dt_train_desc.data. */
+    /* The data set that collect fills, for dt_train_desc.data. */
     dt_data *(*data)(dt_rollout *r);
     /* [collective] One round of experience with the trainer's parameters; the trainer's next step reads it. Errors:
-     * DT_EPLUGIN (an environment answered nonsense), what environments say. */
+     * DT_EPLUGIN (an environment broke its contract), those of environments. */
     dt_status (*collect)(dt_rollout *r, dt_train *t, dt_rollout_report *out);
     /* [collective] `episodes` whole episodes per seed, the first one reset with the seed itself, on instances of their
      * own, actions drawn or the most likely ones; leaves collected data and running statistics as they are.
@@ -172,7 +173,7 @@ typedef struct dt_rollout_api {
      * value and kept are those of the parameters that acted. A checkpoint in between keeps these, and the round is
      * played again. Errors: DT_EPLUGIN, DT_EUNSUPPORTED (no
      * thread). */
-    dt_status (*ahead)(dt_rollout *r, dt_train *t);
+    dt_status (*collect_ahead)(dt_rollout *r, dt_train *t);
     /* [collective] after a collect: the rows of desc.annotation called name, [n_rows, D]; the trainer's next
      * steps read them. Rows come in the order in which an evaluation over the data shows them, samples in order and
      * their agents by place; every rank gives all of them. Errors: DT_ENOTFOUND (no such annotation), DT_EINVAL (not as

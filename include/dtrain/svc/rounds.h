@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "dtrain.rounds/1": learning a policy on what it has just done, round after round. A round collects
+ * Service "dtrain.rounds/1": on-policy training in rounds. A round collects
  * train_batch samples with the policy as it is (svc/rollout.h) and makes sgd_epochs passes of minibatches (data.batch)
- * over them. The phase says what is learnt, a loss, and how that changes, a schedule:
+ * over them. The phase provides the losses and their schedule:
  *
  *   create    wiring->create(h, &wd, &s->w); rounds->create(h, &rd, &s->rounds);
  *   start     s->rounds->api->start(s->rounds);
  *   iterate   s->rounds->api->iterate(s->rounds, out);
  *   evaluate  s->rounds->api->evaluate(s->rounds, out);
  *
- * with rd.record for the losses and rd.begin for what a step input is in a round. Everything else is a member of
- * dt_rounds_desc that may be left out. What a round was like is reported under the names that users know
- * (charts/episodic_return, costs/..., losses/explained_variance, time/...), and where training stands is the
- * trainer's: a checkpoint between two rounds has it all.
+ * with rd.record for the losses and rd.begin for step inputs of a round; all other members of dt_rounds_desc are
+ * optional. The host records metrics of every round (charts/episodic_return, costs/..., losses/explained_variance,
+ * time/...). The position of training is the trainer's: a checkpoint between two rounds is complete.
  *
- * A round depends on parameters, seed and configuration alone: threads, ranks and a resume change no bit.
+ * A round depends on parameters, seed and configuration only: results are bit-identical on any number of threads and
+ * ranks and after a resume.
  * Threads: [main].
  */
 #ifndef DTRAIN_SVC_ROUNDS_H
@@ -35,11 +35,11 @@ typedef struct dt_rounds dt_rounds;
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* What users say of it, in the section of the phase: a member of its configuration, and DT_ROUNDS_OPTIONS in its option
- * table. Its defaults ("dtrain.defaults/1") may say another default: "my_phase.sgd_epochs=1". */
+/* Options in the section of the phase: a member of its configuration, and DT_ROUNDS_OPTIONS in its option table.
+ * Extension "dtrain.defaults/1" may change a default: "my_phase.sgd_epochs=1". */
 typedef struct dt_rounds_config {
     int64_t iterations, train_batch, fragment, sgd_epochs;
-    int64_t overlap; /* 1: the next round is collected beside learning, by the policy of before it. 0 where a phase
+    int64_t overlap; /* 1: the next round is collected during training, by the policy of before it. 0 if the phase
                       * has no such option */
     double gamma, lambda, cost_gamma, cost_lambda;
     double clip_obs, clip_reward;
@@ -73,8 +73,10 @@ typedef struct dt_rounds_config {
         "scale rewards by the running deviation of the discounted return"),                                            \
     DT_ROUNDS_OPTION_(T, PART, centre, DT_OPT_BOOL, "false", NULL, 0, 0,                                               \
         "subtract the mean per step from rewards and costs: for tasks that never end, with gamma up to 1"),            \
-    DT_ROUNDS_OPTION_(T, PART, clip_obs, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised observations; 0: none"),  \
-    DT_ROUNDS_OPTION_(T, PART, clip_reward, DT_OPT_F64, "10", "1", 0, 1e9, "bound of normalised rewards; 0: none")
+    DT_OPTION_OF_WITH(T, PART, dt_rounds_config, clip_obs, DT_OPT_F64, "10", "1", 0, 1e9, NULL,                        \
+        "bound of normalised observations; 0: none", "normalise_obs"),                                                 \
+    DT_OPTION_OF_WITH(T, PART, dt_rounds_config, clip_reward, DT_OPT_F64, "10", "1", 0, 1e9, NULL,                     \
+        "bound of normalised rewards; 0: none", "normalise_reward")
 /* One more row, for phases whose loss knows log_prob of the policy that acted, one update ago. */
 #define DT_ROUNDS_OPTION_OVERLAP(T, PART)                                                                              \
     DT_ROUNDS_OPTION_(T, PART, overlap, DT_OPT_I64, "0", "rounds", 0, 1,                                               \
@@ -97,25 +99,25 @@ typedef struct dt_rounds_desc {
     const dt_rounds_config *config;    /* copied */
     dt_wiring *wiring;
     void *user; /* of the functions below, which are [main] */
-    /* The losses, from what the models say; the models are recorded by now. Called as dt_train_desc.record is. Fields:
-     * svc/rollout.h. */
+    /* Records the losses from the outputs of the models, which are recorded already. Called like dt_train_desc.record.
+     * Fields: svc/rollout.h. */
     dt_status (*record)(void *user, dt_graph *g, const dt_policy_tensors *p);
     /* Optional [collective], before a round is collected, and by start with the first: sets step inputs. */
     dt_status (*begin)(void *user, uint64_t round);
-    /* Optional [collective], after it was collected and before it is learnt from. */
+    /* Optional [collective], after a round was collected and before training on it. */
     dt_status (*collected)(void *user, uint64_t round, const dt_rollout_report *r);
     /* Optional [collective], before a pass over its samples, from 0. */
     dt_status (*before_pass)(void *user, uint64_t pass);
     /* Optional [collective], after it; DT_DONE: it was the last one of this round. */
     dt_status (*after_pass)(void *user, const dt_pass_report *r);
-    /* Optional, of dt_train_desc: a loss whose parameters the phase moves itself; stored data beside the samples. */
-    const char *apart;
+    /* Optional members of dt_train_desc. */
+    const char *manual_loss;
     dt_data *stored;
     dt_status (*record_stored)(void *user, dt_graph *g);
     uint64_t n_stored;
-    const dt_train_shadow *shadow; /* [n_shadows] of dt_train_desc; lives until start */
+    const dt_train_target *target; /* [n_targets] of dt_train_desc; lives until start */
     const dt_train_group *group;   /* [n_groups] the same */
-    uint32_t n_shadows, n_groups;
+    uint32_t n_targets, n_groups;
     uint8_t normalise;   /* DT_NORMALISE_*: how, where the option normalise_advantage is set; 0: EACH */
     uint8_t transitions; /* of dt_rollout_desc: 1, 2: fields of what comes after a row */
     uint8_t reserved[6];
@@ -141,7 +143,7 @@ typedef struct dt_rounds_api {
     dt_status (*evaluate)(dt_rounds *r, dt_progress *out);
 } dt_rounds_api;
 
-struct dt_rounds { /* the host's rounds begin with this; to be read */
+struct dt_rounds { /* first member of the host's object; read-only */
     const dt_rounds_api *api;
     uint32_t struct_size, reserved;
     dt_wiring *wiring;

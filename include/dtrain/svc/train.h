@@ -22,12 +22,12 @@ extern "C" {
 #define DT_SVC_TRAIN "dtrain.train/1"
 
 typedef struct dt_train dt_train;
-typedef struct dt_rows dt_rows; /* what evaluate hands out: one slice's fields and outputs */
+typedef struct dt_rows dt_rows; /* fields and outputs of one slice, passed by evaluate */
 
-enum { DT_TRAIN_MAX_GROUPS = 8, DT_TRAIN_MAX_SHADOWS = 8 };
-/* losses that move parameters of their own. A loss moves the parameters of its group's roles alone, though
- * gradients flow through those of others: a deterministic policy gradient goes through the critic and leaves it as it
- * is. Where there are groups every recorded loss is in one, and a role that is in none is as if it were frozen. */
+enum { DT_TRAIN_MAX_GROUPS = 8, DT_TRAIN_MAX_TARGETS = 8 };
+/* Parameter group: its losses update the parameters of its roles only, while gradients flow through other models: a
+ * deterministic policy gradient flows through the critic without updating it. If there are groups, every recorded loss
+ * is in one, and roles in no group are frozen. */
 typedef struct dt_train_group {
     uint32_t struct_size, n_roles, n_losses, reserved;
     const char *name;        /* [a-z][a-z0-9_]*; in records: grad_norm/<name>, learning_rate/<name> */
@@ -37,19 +37,19 @@ typedef struct dt_train_group {
     double gradient_clip;    /* of the group's own norm; 0: training.gradient_clip, negative: none */
 } dt_train_group;
 
-/* a copy of a model's parameters that no step trains: a target network, an opponent of earlier days. It is
- * recorded by model_as (svc/graph.h), in losses and for acting. It begins as what the model begins as, first weights of
- * a checkpoint included; it is part of checkpoints, under <role>@<name>.<parameter>. */
-typedef struct dt_train_shadow {
+/* Target network: a copy of a model's parameters that no step trains, also used for earlier policies as opponents.
+ * model_as (svc/graph.h) records it, in losses and for acting. It starts with the model's initial weights, including
+ * those loaded from a checkpoint, and is saved in checkpoints as <role>@<name>.<parameter>. */
+typedef struct dt_train_target {
     uint32_t struct_size, reserved;
-    const char *name; /* [a-z][a-z0-9_]*; a model has one of a name */
+    const char *name; /* [a-z][a-z0-9_]*; unique per model */
     dt_model *model;  /* one of desc.models */
-    /* shadow += tau (model - shadow), tau in (0, 1], after every `every`-th step that moved the model's group; 1: a
-     * copy. Steps that were skipped for a gradient that was not finite do not count, nor does vector_set. every 0: only
-     * shadow_copy moves it */
+    /* target += tau (model - target), tau in (0, 1], after every `every`-th step that updated the model's group; tau 1:
+     * a copy. Steps skipped because of a gradient that was not finite and vector_set do not count. every 0: only
+     * target_copy updates it. */
     double tau;
     uint64_t every;
-} dt_train_shadow;
+} dt_train_target;
 
 typedef struct dt_train_desc {
     uint32_t struct_size, n_models;
@@ -59,21 +59,22 @@ typedef struct dt_train_desc {
     dt_data *data;           /* what step reads */
     dt_model *const *models; /* whose parameters exist in this phase; frozen ones by configuration */
     uint64_t epochs;         /* passes over the data in this phase; 0: as configured */
-    /* the name of a recorded loss, or NULL. What it depends on is the phase's to move: step leaves those
-     * parameters alone, as if they were frozen. */
-    const char *apart;
-    /* stored data beside the samples of data, which a rollout fills then (NULL: none). n_stored of its
-     * samples are drawn whenever the rollout has collected, without replacement until all were drawn, and spread evenly
-     * over the rollout's: a batch has its share of them. record_stored records what they train, in the same graph as
-     * record; in it input() and the symbols of loss() are those of the stored data. Evaluation over data that no
-     * rollout fills records it alone, with its outputs. Errors of create: DT_ECONFIG (all that it trains is frozen). */
+    /* Name of a recorded loss, or NULL. The phase updates the parameters that this loss depends on (vector_set); step
+     * treats them as frozen. */
+    const char *manual_loss;
+    /* Stored data in addition to the samples of a rollout (NULL: none). After every collect n_stored of its samples are
+     * drawn, without replacement until all were drawn, and distributed evenly over the rollout's batches. record_stored
+     * records what they train, in the same graph as record; in it input() and the symbols of loss() are those of the
+     * stored data. Evaluation over data that no rollout fills records it alone, with its outputs. Errors of create:
+     * DT_ECONFIG (all that it trains is frozen). */
     dt_data *stored;
     dt_status (*record_stored)(void *user, dt_graph *g);
     uint64_t n_stored;
-    const dt_train_shadow *shadow; /* [n_shadows], read by create. DT_EPLUGIN says what is wrong with them */
-    uint32_t n_shadows;
-    uint32_t n_groups;           /* 0: all losses move all parameters */
-    const dt_train_group *group; /* [n_groups], read by create, not beside apart. Errors: DT_EPLUGIN says what is wrong
+    const dt_train_target *target; /* [n_targets], read by create. DT_EPLUGIN says what is wrong with them */
+    uint32_t n_targets;
+    uint32_t n_groups; /* 0: all losses move all parameters */
+    const dt_train_group
+        *group; /* [n_groups], read by create, not together with manual_loss. Errors: DT_EPLUGIN says what is wrong
                                   * with them, DT_ECONFIG (one of them moves nothing: all is frozen) */
 } dt_train_desc;
 /* The usual one: const dt_train_desc desc = DT_TRAIN_DESC(self, record, data, models, n_models); */
@@ -81,7 +82,7 @@ typedef struct dt_train_desc {
     DT_DESC_(dt_train_desc, DT_OPS(DT_SET(n_models, N_MODELS), DT_SET(user, USER), DT_SET(record, RECORD),             \
                                    DT_SET(data, DATA), DT_SET(models, MODELS)))
 
-enum { DT_STEP_MAX_LOSSES = 8 }; /* what a report tells: the first recorded; the host's records have all */
+enum { DT_STEP_MAX_LOSSES = 8 }; /* of a report: the first recorded ones; metrics have all */
 typedef struct dt_step_report {
     uint32_t struct_size, n_losses;
     const char *loss_name[DT_STEP_MAX_LOSSES];
@@ -95,11 +96,11 @@ typedef struct dt_step_report {
 
 typedef struct dt_train_param {
     uint32_t struct_size, n_dims;
-    const char *name; /* "<role>.<name>", of a shadow "<role>@<shadow>.<name>"; lives as long as the trainer */
+    const char *name; /* "<role>.<name>", of a target network "<role>@<target>.<name>"; lives as long as the trainer */
     int64_t dim[DT_MAX_DIMS];
-    uint64_t count; /* numbers in it */
-    uint64_t at;    /* place of its first number in the vector of vector_get; DT_NOT_IN_VECTOR: it is not there */
-    uint8_t is_trained, is_shadow, is_constant, reserved[5];
+    uint64_t count; /* number of elements */
+    uint64_t at;    /* offset of its first element in the vector of vector_get, or DT_NOT_IN_VECTOR */
+    uint8_t is_trained, is_target, is_constant, reserved[5];
 } dt_train_param;
 #define DT_NOT_IN_VECTOR UINT64_MAX
 
@@ -119,51 +120,50 @@ typedef struct dt_train_api {
     const void *(*rows)(const dt_rows *r, const char *name, int64_t dim[DT_MAX_DIMS], uint32_t *rank);
     /* In each: which samples the slice holds. */
     const uint64_t *(*samples)(const dt_rows *r, uint32_t *n);
-    /* Where training stands before the next step: samples per epoch, steps per epoch, steps planned, step. */
+    /* The next step, the planned steps, and the steps per epoch. */
     dt_status (*position)(const dt_train *t, uint64_t *step, uint64_t *steps, uint64_t *steps_per_epoch);
-    /* go on at a later step, as if those between had been done: epochs, the learning rate and position move
-     * on, samples between are not drawn, parameters stay. A checkpoint has the step. The last one may be sought, and
-     * then there is none left. DT_EINVAL for an earlier one. */
+    /* Skips to a later step as if the steps between had been made: epochs, learning rate and position advance, their
+     * samples are not drawn, parameters are unchanged. Checkpoints store the step. Seeking to `steps` leaves no step.
+     * Errors: DT_EINVAL (an earlier step). */
     dt_status (*seek)(dt_train *t, uint64_t step);
-    /* parameters as one vector, for phases that move them themselves: those that desc.apart depends on, all
-     * trained ones where it is NULL, in the order of their registration, each in C order. An iteration that sets it and
-     * makes no step counts as one. */
+    /* Parameters as one vector, for phases that update them: those that desc.manual_loss depends on, or all trained
+     * ones if it is NULL, in registration order, each in C order. An iteration that sets the vector without a step
+     * counts as a step. */
     uint64_t (*vector_size)(const dt_train *t);
     dt_status (*vector_get)(dt_train *t, float *out);
     dt_status (*vector_set)(dt_train *t, const float *in);
-    /* losses as functions of the parameters: means over all samples of the data, unweighted, in f32 on the
-     * CPU, nothing augmented or dropped out; no step is made. Sums are those of step's leaves and tree: threads and
-     * ranks change no bit. gradient: of one loss by the vector, [vector_size]. A Hessian times v, where the gradient is
+    /* Losses as functions of the parameters: unweighted means over all samples of the data, in f32 on the CPU, without
+     * augmentation or dropout; no step is made. Sums are in the fixed order of step: bit-identical on any number of
+     * threads and ranks. gradient: of one loss by the vector, [vector_size]. A Hessian times v, where the gradient is
      * 0 as that of a KL divergence from here, is (g(x + e v) - g(x - e v)) / 2e to about 3 digits, if e v changes log
      * probabilities by 0.01 to 0.1. Errors: DT_EINVAL (no such loss). */
     dt_status (*gradient)(dt_train *t, const char *loss, float *out, double *value);
     dt_status (*losses)(dt_train *t, const char *const *loss, uint32_t n, double *out);
-    /* these will be asked for together, by gradient where has_gradient is set (n = 1): what that takes is
-     * made now, and is part of the memory that is told before the run. In start. Errors: as gradient. */
-    dt_status (*expect)(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient);
-    /* every shadow of this name becomes its model as it is now, exactly. Errors: DT_EINVAL (no such one). */
-    dt_status (*shadow_copy)(dt_train *t, const char *name);
-    /* as step, of the groups whose bit is set (bit i: group i; step: all): neither forward nor backward of
-     * what only other groups' losses need is computed, and nothing of theirs moves, moments and decay included. A group
-     * counts its own updates: bias correction and schedule go by these. Of the report, loss, losses and grad_norm are
-     * of these groups, learning_rate is the first one's. Errors: DT_EINVAL (no such group). */
+    /* In start: plans memory for calls of losses with these names, or of gradient if has_gradient is set (n = 1), so
+     * that the forecast of memory includes it. Errors: as gradient. */
+    dt_status (*plan_losses)(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient);
+    /* Copies the current parameters to every target network of this name. Errors: DT_EINVAL (no such one). */
+    dt_status (*target_copy)(dt_train *t, const char *name);
+    /* step for the groups whose bit is set (bit i: group i): computations that only other groups' losses need are
+     * omitted, and other groups are unchanged, including moments and weight decay. A group counts its own updates for
+     * bias correction and schedule. The report covers these groups; learning_rate is that of the first. Errors:
+     * DT_EINVAL (no such group). */
     dt_status (*step_groups)(dt_train *t, uint32_t groups, dt_step_report *out);
-    /* parameter i of all, shadows included, in the order of their registration; out->struct_size is set.
-     * DT_ENOTFOUND behind the last. */
+    /* Parameter i in registration order, target networks included; the caller sets out->struct_size. DT_ENOTFOUND after
+     * the last. */
     dt_status (*parameter)(const dt_train *t, uint64_t i, dt_train_param *out);
-    /* between two steps, of own_data (svc/bind.h): nothing is read from here on until change is done, and
-     * what was read ahead is forgotten; the next step reads what samples hold then. change: called at once, NULL: they
-     * have not changed, read them again all the same. Its status is passed on. */
+    /* Between two steps, for own_data (svc/bind.h): waits for readers, calls change (NULL: nothing to change), and
+     * discards prefetched samples, so that the next step reads the new content. Returns the status of change. */
     dt_status (*refill)(dt_train *t, dt_status (*change)(void *user), void *user);
-    /* a constant (DT_INIT_CONSTANT) by its name, "<role>.constant.<name>", its n numbers. Set alike on
-     * every rank, between two steps: the next step, evaluation and checkpoint have it. A shadow follows as it follows
-     * the rest of its model. Errors: DT_ENOTFOUND (no constant is called so), DT_ESHAPE (it has not n numbers),
-     * DT_EINVAL (a number is not finite). */
+    /* The n elements of a constant (DT_INIT_CONSTANT) by its name "<role>.constant.<name>". Set it between two steps,
+     * with equal values on every rank; steps, evaluations and checkpoints use it from then on. Target networks follow
+     * as for other parameters. Errors: DT_ENOTFOUND (no such constant), DT_ESHAPE (not n elements), DT_EINVAL (not
+     * finite). */
     dt_status (*constant_get)(dt_train *t, const char *name, float *out, uint64_t n);
     dt_status (*constant_set)(dt_train *t, const char *name, const float *value, uint64_t n);
 } dt_train_api;
 
-/* One optimizer step, and what a phase tells whose iteration is one. */
+/* One optimizer step and its dt_progress, for phases whose iteration is one step. */
 static inline dt_status dt_train_iterate(const dt_train_api *api, dt_train *t, dt_progress *out)
 {
     dt_step_report r;

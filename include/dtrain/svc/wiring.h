@@ -13,7 +13,7 @@
  *
  *   create    wiring->create(h, &desc, &w);
  *   start     models of dt_train_desc: w->api->models(w, model, DT_WIRING_MAX_MODELS)
- *   record    w->api->record(w, g, NULL, &p); w->api->drawn(w, g, &p, &log_prob, &entropy); and its losses
+ *   record    w->api->record(w, g, NULL, &p); w->api->action_log_prob(w, g, &p, &log_prob, &entropy); and its losses
  *
  * and learns from whatever data has the fields of a rollout (svc/rollout.h). Phases that collect and learn in turn have
  * svc/rounds.h on top. A critic, or another network of the phase's own, is a role that bind adds; it is fed by
@@ -39,8 +39,7 @@ enum { DT_WIRING_MAX_MODELS = 8 };
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* What users say of it, in the section of the phase: a member of its configuration, and DT_WIRING_OPTIONS in its
- * option table. */
+/* Options in the section of the phase: a member of its configuration, and DT_WIRING_OPTIONS in its option table. */
 typedef struct dt_wiring_config {
     double history_s, horizon_s, rate_hz; /* of foresight: past and future of the world model, steps a second */
     int64_t window;                       /* observations that a controller with memory sees; 0 or 1: no memory */
@@ -52,9 +51,11 @@ typedef struct dt_wiring_config {
 /* A row of an option table for member FIELD of the PART_T that is member PART of configuration T; the key is FIELD. */
 /* clang-format off */
 #define DT_OPTION_OF(T, PART, PART_T, FIELD, type, dfl, unit, min, max, choices, help)                                 \
+    DT_OPTION_OF_WITH(T, PART, PART_T, FIELD, type, dfl, unit, min, max, choices, help, NULL)
+#define DT_OPTION_OF_WITH(T, PART, PART_T, FIELD, type, dfl, unit, min, max, choices, help, needs)                     \
     {                                                                                                                  \
         #FIELD, dfl, unit, help, choices, min, max, type, 0,                                                           \
-            (uint32_t)(offsetof(T, PART) + offsetof(PART_T, FIELD)), (uint32_t)sizeof(((PART_T *)0)->FIELD)            \
+            (uint32_t)(offsetof(T, PART) + offsetof(PART_T, FIELD)), (uint32_t)sizeof(((PART_T *)0)->FIELD), needs     \
     }
 /* Rows for a configuration T with a member PART of type dt_wiring_config. */
 #define DT_WIRING_OPTIONS(T, PART)                                                                                     \
@@ -75,21 +76,22 @@ typedef struct dt_wiring_config {
 /* ---- wiring ------------------------------------------------------------------------------------------------------ */
 
 enum {
-    /* The controller is asked for no value: neither value nor cost_value is needed or recorded, and it is told so by
-     * the sizes values 0 and K 0. For phases whose critic is a role of its own. */
+    /* The controller has no value outputs: value and cost_value are neither required nor recorded; its sizes "values"
+     * and K are 0. For phases with a critic in another role. */
     DT_WIRING_NO_VALUE = 1u,
-    /* The controller is offered obs, under both of its names, and nothing else: what an imagined state has. */
-    DT_WIRING_OBS_ALONE = 2u,
-    /* log_std is to depend on what is seen; the controller is told by the size spread 1. */
-    DT_WIRING_SPREAD = 4u,
-    /* The controller is asked for no log_std. For phases that know themselves how far actions spread. */
-    DT_WIRING_NO_SPREAD = 8u,
-    /* The phase puts a tanh over means of actions with bounds; the controller is told by the size squashed 1. */
+    /* The controller is offered only obs, under both of its names, as imagined states have nothing else. */
+    DT_WIRING_OBS_ONLY = 2u,
+    /* log_std depends on the observation; the controller gets the size "spread" = 1. */
+    DT_WIRING_STATE_LOG_STD = 4u,
+    /* The controller has no log_std output. For phases that set the spread of actions themselves. */
+    DT_WIRING_NO_LOG_STD = 8u,
+    /* The phase applies tanh to the means of bounded actions; the controller gets the size "squashed" = 1. */
     DT_WIRING_SQUASHED = 16u,
-    /* What the controller says is no output of the graph: the host acts by what the phase makes of it, and names. */
-    DT_WIRING_UNNAMED = 32u,
-    /* Models are offered f32 rows of agents alone: what transitions know of the step after (svc/rollout.h). */
-    DT_WIRING_ROWS = 64u
+    /* The controller's outputs are no graph outputs: the phase records graph outputs itself, and the host acts by
+     * those. */
+    DT_WIRING_NO_OUTPUTS = 32u,
+    /* Models are offered only f32 rows of agents, which is what transitions have of the next step (svc/rollout.h). */
+    DT_WIRING_AGENT_ROWS = 64u
 };
 
 typedef struct dt_wiring_desc {
@@ -104,7 +106,7 @@ typedef struct dt_wiring_desc {
     DT_DESC_(dt_wiring_desc, DT_OPS(DT_SET(config_size, (uint32_t)sizeof(dt_wiring_config)), DT_SET(phase, PHASE),     \
                                     DT_SET(config, CONFIG)))
 
-/* What the models say, as handles in one graph; NULL where there is no such thing. A: rows of agents. */
+/* Outputs of the models in one graph; NULL if absent. A: rows of agents. */
 typedef struct dt_policy_tensors {
     uint32_t struct_size, reserved;
     dt_tensor *logits;               /* [A,choices] of all discrete actions one after another */
@@ -115,15 +117,15 @@ typedef struct dt_policy_tensors {
     dt_tensor *foresight, *foreseen; /* [A,Z], [A,2F] of the world model, as controllers and shields get them */
 } dt_policy_tensors;
 
-/* Of what, and how; NULL in place of it: of all that rows observe, by the models themselves. */
+/* Which fields and parameters to record with; NULL in place of a view: all observations, the models' parameters. */
 typedef struct dt_wiring_view {
     uint32_t struct_size;
     uint32_t has_all;   /* 1: every observation, ragged ones too (of "next_" with transitions = 3); 0: f32 rows of
                          * agents, as transitions have them */
     const char *prefix; /* of the fields' names, "next_": of the rows after them; "": of the rows themselves */
-    /* a shadow (svc/train.h) of the controller, and in record_model of the model, that is recorded in its place, for
-     * target networks; NULL: none */
-    const char *shadow;
+    /* name of a target network (svc/train.h) that is recorded in place of the controller, or of the model of
+     * record_model; NULL: none */
+    const char *target;
 } dt_wiring_view;
 
 typedef struct dt_wiring_api {
@@ -134,13 +136,13 @@ typedef struct dt_wiring_api {
     dt_status (*create)(const dt_host *h, const dt_wiring_desc *d, dt_wiring **out_p);
     /* In create. One more role of the same environment. want: as for bind->model; offers and dims of want come on top
      * of what controllers are offered: dims D, W, choices, continuous, K and columns of every observation, ports of
-     * dtrain/roles.h. *out_p: NULL where want says DT_WANT_OPTIONAL and the configuration names none. */
-    dt_status (*bind)(dt_wiring *w, const dt_model_want *want, dt_model **out_p);
-    /* In create. Counts a model that the phase bound by itself among models; in the role world, where there is none,
-     * also as w->world. DT_EINVAL where it is among them, or there is no room. */
-    dt_status (*adopt)(dt_wiring *w, dt_model *m);
-    /* All of them, for dt_train_desc: perception, world, controller, shield, then others as they were bound. Hands back
-     * their number; out [capacity] gets as many as it has room for. */
+     * dtrain/roles.h. *out_p: NULL where want says DT_MODEL_OPTIONAL and the configuration names none. */
+    dt_status (*bind)(dt_wiring *w, const dt_model_request *want, dt_model **out_p);
+    /* In create. Adds a model that the phase bound to models; one of the role world also becomes w->world if there is
+     * none. Errors: DT_EINVAL (already added, or too many). */
+    dt_status (*add_model)(dt_wiring *w, dt_model *m);
+    /* All models, for dt_train_desc: perception, world, controller, shield, then others in binding order. Returns their
+     * number; writes at most capacity of them to out. */
     uint32_t (*models)(const dt_wiring *w, dt_model **out, uint32_t capacity);
     /* In record of dt_train_desc. Records all of them, with the outputs that the host acts by; with a view whose prefix
      * is not "" perception, world and controller alone, and no outputs: what the policy makes of other rows. out:
@@ -149,16 +151,16 @@ typedef struct dt_wiring_api {
      * DT_EINVAL (history or kept rows under a prefix). */
     dt_status (*record)(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_policy_tensors *out);
     /* Records any bound model of what rows observe, and of more: a critic of observations and action. Inputs that the
-     * model does not have are passed over. out [n_out] by name, as for dt_graph_api.model. */
+     * model does not have are ignored. out [n_out] by name, as for dt_graph_api.model. */
     dt_status (*record_model)(dt_wiring *w, dt_graph *g, const dt_wiring_view *view, dt_model *m, const dt_named *more,
                               uint32_t n_more, dt_named *out, uint32_t n_out);
     /* log p(a|s) of the drawn action (fields action_i, mask, action_f) and the entropy of p(.|s), [A] each: sums over
      * its independent parts. Errors: those of the graph. */
-    dt_status (*drawn)(const dt_wiring *w, dt_graph *g, const dt_policy_tensors *p, dt_tensor **log_prob_p,
-                       dt_tensor **entropy_p);
+    dt_status (*action_log_prob)(const dt_wiring *w, dt_graph *g, const dt_policy_tensors *p, dt_tensor **log_prob_p,
+                                 dt_tensor **entropy_p);
 } dt_wiring_api;
 
-struct dt_wiring { /* the host's wiring begins with this; to be read */
+struct dt_wiring { /* first member of the host's wiring; read-only */
     const dt_wiring_api *api;
     uint32_t struct_size;
     uint32_t n_choices; /* of all discrete actions together */
@@ -166,7 +168,7 @@ struct dt_wiring { /* the host's wiring begins with this; to be read */
     const char *env_id;
     const dt_env_spec *spec;
     const dt_port *own; /* each agent's observation of itself: port "obs", else the first of dims "A D" */
-    dt_model *perception, *world, *controller, *shield; /* NULL where the configuration names none */
+    dt_model *perception, *world, *controller, *shield; /* NULL if not configured */
     int64_t window;                                     /* at least 1 */
     int64_t F, dt_ms;                                   /* with foresight: its steps and the time between two, else 0 */
     uint32_t has_graph, reserved; /* 1: a model that is bound so far may read more than f32 rows of agents */

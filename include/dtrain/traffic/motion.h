@@ -29,7 +29,7 @@ static inline int64_t dt_motion_frames(int64_t T, double every_s, double dt_s)
 }
 
 /* p becomes the pose that is `share` of the way back to the older one; its acceleration stays. */
-static inline void dt_motion_back(dt_motion_pose *p, const dt_motion_pose *older, double share)
+static inline void dt_motion_interpolate(dt_motion_pose *p, const dt_motion_pose *older, double share)
 {
     p->x += share * (older->x - p->x);
     p->y += share * (older->y - p->y);

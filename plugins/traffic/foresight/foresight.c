@@ -103,14 +103,14 @@ static dt_status bind(const dt_host *h, dt_foresight *f, const dt_env_spec *spec
     const dt_port offers[] = {
         {"motion", motion, DT_F32, 0}, {"present", present, DT_F32, 0}, {"latest", latest, DT_F32, 0}};
     const dt_port needs[] = {{"future", future, DT_F32, 0}, {"spread", future, DT_F32, 0}};
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .n_dims = 4,
-                                .role = "world",
-                                .dims = dims,
-                                .offers = offers,
-                                .needs = needs,
-                                .n_offers = H > 0 ? 3 : 2,
-                                .n_needs = 2};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .n_dims = 4,
+                                   .role = "world",
+                                   .dims = dims,
+                                   .offers = offers,
+                                   .needs = needs,
+                                   .n_offers = H > 0 ? 3 : 2,
+                                   .n_needs = 2};
     return api->model(h, &want, &f->world);
 }
 

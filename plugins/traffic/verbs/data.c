@@ -249,7 +249,7 @@ static dt_status import_watched(const dt_verb_call *c, const char *out, dt_impor
     io->progress_user = &w;
     io->stops = stop_requested;
     io->stops_user = (void *)(uintptr_t)c;
-    c->stoppable(c, 0); /* until parts are made, which are kept */
+    c->catch_signals(c, 0); /* until parts are made, which are kept */
     const dt_status st = dt_data_import(c->word, c->n_words, out, io, notes);
     const double s = dt_clock_s() - w.begin_s;
     c->progress(c, NULL, 0);

@@ -219,8 +219,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
         return DT_FAIL_H(h, DT_EUNSUPPORTED, "duel needs bind, train and metrics");
     }
     const dt_setting split[] = {{"split", "train"}};
-    const dt_model_want actor = DT_MODEL_WANT("actor", actor_in, actor_out);
-    const dt_model_want critic = DT_MODEL_WANT("critic", critic_in, critic_out);
+    const dt_model_request actor = DT_MODEL_REQUEST("actor", actor_in, actor_out);
+    const dt_model_request critic = DT_MODEL_REQUEST("critic", critic_in, critic_out);
     DT_TRY_H(bind->data(h, split, 1, &s->data));
     DT_TRY_H(bind->model(h, &actor, &s->model[0]));
     return bind->model(h, &critic, &s->model[1]);
@@ -294,9 +294,9 @@ static dt_status start(void *self)
 {
     state *s = self;
     dt_train_group group[MOST];
-    dt_train_shadow shadow[DT_TRAIN_MAX_SHADOWS + 1];
-    for (uint32_t i = 0; i < DT_TRAIN_MAX_SHADOWS + 1; i++) {
-        shadow[i] = (dt_train_shadow){.struct_size = sizeof(shadow[0]),
+    dt_train_target shadow[DT_TRAIN_MAX_TARGETS + 1];
+    for (uint32_t i = 0; i < DT_TRAIN_MAX_TARGETS + 1; i++) {
+        shadow[i] = (dt_train_target){.struct_size = sizeof(shadow[0]),
                                       .name = i < 2 ? "target" : "past",
                                       .model = s->model[i % 2],
                                       .tau = i < 2 ? s->config.tau : 1,
@@ -306,9 +306,9 @@ static dt_status start(void *self)
     if (s->config.delay > 0) {
         set_groups(s, group, &desc);
     }
-    desc.apart = is_wrong(s, "apart") ? "actor" : NULL;
-    desc.n_shadows = is_wrong(s, "many shadows") ? DT_TRAIN_MAX_SHADOWS + 1 : is_wrong(s, "two of a name") ? 5 : 3;
-    desc.shadow = is_wrong(s, "no list") ? NULL : shadow;
+    desc.manual_loss = is_wrong(s, "apart") ? "actor" : NULL;
+    desc.n_targets = is_wrong(s, "many shadows") ? DT_TRAIN_MAX_TARGETS + 1 : is_wrong(s, "two of a name") ? 5 : 3;
+    desc.target = is_wrong(s, "no list") ? NULL : shadow;
     desc.n_models = is_wrong(s, "foreign model") ? 1 : 2;
     shadow[0].struct_size = is_wrong(s, "no size") ? 0 : shadow[0].struct_size;
     shadow[2].name = is_wrong(s, "no name") ? NULL : is_wrong(s, "bad name") ? "the past" : shadow[2].name;
@@ -335,7 +335,7 @@ static dt_status iterate(void *self, dt_progress *out)
     out->learning_rate = r.learning_rate;
     out->epoch_end = r.epoch_end;
     if (st >= 0 && out->step % (uint64_t)s->config.past == 0) {
-        DT_TRY_H(s->train->shadow_copy(s->trainer, is_wrong(s, "unknown copy") ? "ghost" : "past"));
+        DT_TRY_H(s->train->target_copy(s->trainer, is_wrong(s, "unknown copy") ? "ghost" : "past"));
     }
     return st;
 }

@@ -184,7 +184,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     }
     ops.read = is_wrong(s, "no read") ? NULL : ops.read;
     ops.struct_size = is_wrong(s, "small") ? 16 : ops.struct_size;
-    const dt_model_want net = DT_MODEL_WANT("net", in, out_ports);
+    const dt_model_request net = DT_MODEL_REQUEST("net", in, out_ports);
     DT_TRY_H(bind->own_data(h, &ops, s, &s->data));
     if (bind->data_count(s->data) != SAMPLES || bind->data_field(s->data, "y") == NULL) {
         return DT_FAIL_H(h, DT_EPLUGIN, "the host sees other samples");
@@ -211,7 +211,7 @@ static dt_status check_parameters(const state *s)
     for (uint64_t i = 0; i < 3; i++) {
         DT_TRY_H(s->train->parameter(s->trainer, i, &p));
         if (strcmp(p.name, name[i]) != 0 || p.count != numbers[i] || p.at != at[i] || p.is_trained != (i < 2) ||
-            p.is_constant != (i == 2) || p.is_shadow) {
+            p.is_constant != (i == 2) || p.is_target) {
             return DT_FAIL_H(s->h, DT_EPLUGIN, "parameter %u is %s, %u numbers", (unsigned)i, p.name,
                              (unsigned)p.count);
         }

@@ -274,7 +274,7 @@ static void counter_scene(const void *self, dt_scene *out)
 
 static const void *counter_extension(const char *id)
 {
-    static const dt_scene_api scene = {.struct_size = sizeof(scene), .roads = counter_roads, .look = counter_scene};
+    static const dt_scene_api scene = {.struct_size = sizeof(scene), .roads = counter_roads, .capture = counter_scene};
     return strcmp(id, DT_EXT_SCENE) == 0 ? &scene : NULL;
 }
 

@@ -181,7 +181,7 @@ static void crowd_scene(const void *self, dt_scene *out)
 
 static const void *crowd_extension(const char *id)
 {
-    static const dt_scene_api scene = {.struct_size = sizeof(scene), .roads = counter_roads, .look = crowd_scene};
+    static const dt_scene_api scene = {.struct_size = sizeof(scene), .roads = counter_roads, .capture = crowd_scene};
     return strcmp(id, DT_EXT_SCENE) == 0 ? &scene : NULL;
 }
 

@@ -438,7 +438,7 @@ static void test_of_a_step(void **state)
     world w;
     world_begin(&w, settings);
     const dt_samples *s = world_source(&w);
-    assert_int_equal(w.phase->replay->drawn(w.phase->p), 24);
+    assert_int_equal(w.phase->replay->draw_size(w.phase->p), 24);
     assert_done(s->ops->count(s->self, &n));
     assert_int_equal(n, 24);
     world_close(&w);

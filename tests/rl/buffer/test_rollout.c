@@ -786,7 +786,8 @@ static void test_foreign_actions(void **state)
             begin(&w, env[k], "tiny.steps=2"); /* an episode has three at least */
             assert_done(world_iterate(&w));
             assert_done(dt_rollout_save(w.stage->rollout, &saved));
-            const size_t at = HEAD + w.stage->rollout->split.instances * sizeof(double) + 3 * 8; /* of the first action */
+            const size_t at =
+                HEAD + w.stage->rollout->split.instances * sizeof(double) + 3 * 8; /* of the first action */
             world_close(&w);
             if (i < 3) {
                 memcpy(saved.text + at, k == 0 ? (const void *)&wrong[i] : (const void *)&beyond[i], 4);
@@ -915,12 +916,12 @@ static void test_ahead(void **state)
         world w;
         world_open(&w, k == 0 ? in_turn : ahead, NULL);
         world_start(&w);
-        assert_int_equal(w.phase->rollout->ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
+        assert_int_equal(w.phase->rollout->collect_ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
         assert_non_null(strstr(dt_error_text(), k == 0 ? "without has_ahead" : "before the first collect"));
         assert_done(world_iterate(&w));
         world_keep(&w, before[k], &first[k]);
         if (k == 1) {
-            assert_int_equal(w.phase->rollout->ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
+            assert_int_equal(w.phase->rollout->collect_ahead(w.phase->r, w.phase->t), DT_EPLUGIN);
             assert_non_null(strstr(dt_error_text(), "while one is in progress; collect it first"));
         }
         assert_done(world_iterate(&w));

@@ -178,12 +178,12 @@ static dt_status tiny_create(void *self, const dt_host *h, const void *config)
                            {"C", spec->n_continuous},
                            {"K", spec->n_costs}};
     const dt_port offers[] = {{"x", "A D", DT_F32, 0}, {"near", "K 2", DT_F32, 0}, {"near_ptr", "A+1", DT_I32, 0}};
-    const dt_model_want want = {.struct_size = sizeof(want),
-                                .role = "controller",
-                                .dims = dims,
-                                .n_dims = 4,
-                                .offers = offers,
-                                .n_offers = is_herd(s) ? 3 : 1};
+    const dt_model_request want = {.struct_size = sizeof(want),
+                                   .role = "controller",
+                                   .dims = dims,
+                                   .n_dims = 4,
+                                   .offers = offers,
+                                   .n_offers = is_herd(s) ? 3 : 1};
     DT_TRY(s->bind->model(h, &want, &s->net));
     const dt_port kept[] = {{"twice", c->kept, DT_F32, 0}, {"learnt", "A 1", DT_F32, 0}};
     const dt_port note = {"note", c->annotation, DT_F32, 0};
@@ -384,7 +384,7 @@ static dt_status tiny_iterate(void *self, dt_progress *out)
     DT_TRY(s->rollout->collect(s->r, s->t, &s->report));
     DT_TRY(config_of(s)->annotation[0] != '\0' ? tiny_annotate(s) : DT_OK);
     if (config_of(s)->ahead) {
-        DT_TRY(s->rollout->ahead(s->r, s->t));
+        DT_TRY(s->rollout->collect_ahead(s->r, s->t));
     }
     DT_TRY(s->p != NULL ? s->replay->add(s->p) : DT_OK);
     for (uint64_t i = 0; i < (uint64_t)s->epochs * per_epoch; i++) {

@@ -64,7 +64,7 @@ static void test_rounds_are_kept(void **state)
     world w;
     dt_replay *p = NULL;
     uint64_t acted[3], rows = 0;
-    dt_replay_told told = {.struct_size = sizeof(told)};
+    dt_replay_stats told = {.struct_size = sizeof(told)};
     open_world(&w, "32"); /* two rounds */
     for (int i = 0; i < 3; i++) {
         world_collect(&w);
@@ -96,7 +96,7 @@ static void test_rounds_are_kept(void **state)
             rows++;
         }
     }
-    told = (dt_replay_told){.struct_size = sizeof(told)};
+    told = (dt_replay_stats){.struct_size = sizeof(told)};
     assert_int_equal(dt_replay_describe(p, &told), DT_OK);
     assert_true(told.rows == rows && told.reward == reward && told.reward_squares == square && told.cost[0] == cost);
     assert_int_equal(told.episodes, dt_round_count_episodes(b));

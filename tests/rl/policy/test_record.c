@@ -168,8 +168,8 @@ static void test_controller(void **unused)
     } c[] = {{0, 1, 0, 0, "value mean log_std"},
              {1, 0, 0, 0, "value logits"},
              {1, 1, 2, DT_WIRING_NO_VALUE, "logits mean log_std"},
-             {0, 1, 0, DT_WIRING_NO_SPREAD, "value mean"},
-             {1, 1, 1, DT_WIRING_UNNAMED, ""}};
+             {0, 1, 0, DT_WIRING_NO_LOG_STD, "value mean"},
+             {1, 1, 1, DT_WIRING_NO_OUTPUTS, ""}};
     for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
         begin(&r, c[i].heads, c[i].continuous, c[i].costs);
         r.w.flags = c[i].flags;
@@ -195,7 +195,7 @@ static void test_views(void **unused)
 {
     (void)unused;
     static rig r;
-    dt_wiring_view view = {.struct_size = sizeof(view), .prefix = "next_", .shadow = "slow"};
+    dt_wiring_view view = {.struct_size = sizeof(view), .prefix = "next_", .target = "slow"};
     begin(&r, 1, 0, 0);
     assert_int_equal(record_it(&r, &view), DT_OK);
     assert_string_equal(said, "controller@slow(obs=next_self self=next_self) value logits\n");
@@ -312,7 +312,7 @@ static void test_other_models(void **unused)
     (void)unused;
     static rig r;
     dt_named more[MAX_MORE + 1] = {{"action", NULL}, {"embedding", NULL}}, q = {"q", NULL};
-    const dt_wiring_view view = {.struct_size = sizeof(view), .prefix = "next_", .shadow = "target"};
+    const dt_wiring_view view = {.struct_size = sizeof(view), .prefix = "next_", .target = "target"};
     begin(&r, 1, 0, 0);
     more[0].tensor = mock_graph_tensor(&r.g, "drawn");
     assert_int_equal(dt_wiring_record_model(&r.w.face, &r.g.graph, &view, &critic, more, 2, &q, 1), DT_OK);

@@ -53,7 +53,7 @@ static size_t add_text(char *text, size_t n, const char *format, ...)
     return n + (size_t)more;
 }
 
-static dt_status fake_model(const dt_host *h, const dt_model_want *want, dt_model **out)
+static dt_status fake_model(const dt_host *h, const dt_model_request *want, dt_model **out)
 {
     char *text = fake.asked[fake.n_asked];
     size_t n = add_text(text, 0, "%s:", want->role);
@@ -247,7 +247,7 @@ static void test_controller_is_offered(void **unused)
                                        " ->embedding[N H] ->risk[N]");
     assert_string_equal(fake.asked[2], "shield: D=5 choices=7 continuous=2 K=3" SIZES " obs[A 5]" WORLD
                                        " ->low[A 2]? ->high[A 2]? ->allow[A 7]?");
-    assert_true(fake.flags[0] == DT_WANT_OPTIONAL && fake.flags[1] == 0 && fake.flags[2] == DT_WANT_OPTIONAL);
+    assert_true(fake.flags[0] == DT_MODEL_OPTIONAL && fake.flags[1] == 0 && fake.flags[2] == DT_MODEL_OPTIONAL);
     assert_true(w->n_choices == 7 && w->window == 1 && w->F == 0 && w->dt_ms == 0 && w->has_graph == 0);
     assert_true(w->own == &observations[0] && w->controller == &models[0]);
     assert_true(w->perception == NULL && w->shield == NULL && w->world == NULL);
@@ -277,16 +277,16 @@ static void test_flags(void **unused)
     } c[] = {
         {DT_WIRING_NO_VALUE, 2, low, high, " K=0 ", "K=3", " ->logits[A 7] ->mean[A 2] ->log_std[A 2]"},
         {DT_WIRING_NO_VALUE, 2, low, high, " values=0 ", "spread", NULL},
-        {DT_WIRING_SPREAD, 2, low, high, " spread=1 ", "values", NULL},
-        {DT_WIRING_NO_SPREAD, 2, low, high, " K=3 ", "squashed",
+        {DT_WIRING_STATE_LOG_STD, 2, low, high, " spread=1 ", "values", NULL},
+        {DT_WIRING_NO_LOG_STD, 2, low, high, " K=3 ", "squashed",
          " ->value[A] ->logits[A 7] ->mean[A 2] ->cost_value[A 3]"},
         {DT_WIRING_SQUASHED, 2, low, high, " squashed=1 ", "values", NULL},
         {DT_WIRING_SQUASHED, 2, low, open_high, " K=3 ", "squashed", NULL}, /* there are no bounds to reach */
         {DT_WIRING_SQUASHED, 2, open_low, high, " K=3 ", "squashed", NULL},
         {DT_WIRING_SQUASHED, 0, low, high, " K=3 ", "squashed", NULL},
-        {DT_WIRING_ROWS, 2, low, high, " self[A 5] stack[A 2 4] ->", "kind", NULL},
-        {DT_WIRING_ROWS, 2, low, high, " self=5 stack=4 W=1 ", "steps", NULL},
-        {DT_WIRING_OBS_ALONE, 2, low, high, " nodes=9 ring=0 obs[A 5] self[A 5] ->", "kind[", NULL},
+        {DT_WIRING_AGENT_ROWS, 2, low, high, " self[A 5] stack[A 2 4] ->", "kind", NULL},
+        {DT_WIRING_AGENT_ROWS, 2, low, high, " self=5 stack=4 W=1 ", "steps", NULL},
+        {DT_WIRING_OBS_ONLY, 2, low, high, " nodes=9 ring=0 obs[A 5] self[A 5] ->", "kind[", NULL},
     };
     for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
         begin(2, c[i].continuous, 3);
@@ -450,7 +450,7 @@ static void test_other_roles(void **unused)
     static dt_port offers[MAX_WANTED + 1] = {{"action", "A 2", DT_F32, 0}};
     static dt_dim dims[MAX_WANTED + 1] = {{"P", 2}};
     const dt_port needs[] = {{"q", "A 1", DT_F32, 0}};
-    dt_model_want want = DT_MODEL_WANT("critic", offers, needs);
+    dt_model_request want = DT_MODEL_REQUEST("critic", offers, needs);
     dt_model *m = NULL, *all[16] = {0};
     want.n_offers = 1;
     want.dims = dims;
@@ -467,10 +467,10 @@ static void test_other_roles(void **unused)
     assert_true(all[0] == &models[0] && all[1] == NULL);
     assert_int_equal(wiring_models(w, all, 16), 2);
     assert_true(all[0] == w->controller && all[1] == m);
-    want.flags = DT_WANT_OPTIONAL;
+    want.flags = DT_MODEL_OPTIONAL;
     fake.absent = "critic";
     assert_int_equal(wiring_bind(w, &want, &m), DT_OK);
-    assert_true(m == NULL && fake.flags[4] == DT_WANT_OPTIONAL);
+    assert_true(m == NULL && fake.flags[4] == DT_MODEL_OPTIONAL);
     assert_int_equal(wiring_models(w, all, 16), 2);
     want.n_offers = MAX_WANTED + 1;
     assert_int_equal(wiring_bind(w, &want, &m), DT_EINVAL);
@@ -505,7 +505,7 @@ static void test_adopted(void **unused)
         assert_int_equal(wiring_adopt(w, &other[i]), i < DT_WIRING_MAX_MODELS - 1 ? DT_OK : DT_EINVAL);
     }
     assert_int_equal(wiring_adopt(w, &other[3]), DT_EINVAL);
-    const dt_model_want want = {.struct_size = sizeof(want), .role = "late"};
+    const dt_model_request want = {.struct_size = sizeof(want), .role = "late"};
     dt_model *m = NULL;
     assert_int_equal(wiring_bind(w, &want, &m), DT_EINVAL);
     /* perception, world, controller, shield, then others */

@@ -25,7 +25,7 @@ typedef struct state {
     dt_wiring *wiring;
     dt_rounds *rounds;
     dt_model *critic;
-    dt_train_shadow shadow;
+    dt_train_target shadow;
     dt_train_group group[2];
     uint64_t n_collected, n_passes; /* of this process */
 } state;
@@ -56,11 +56,11 @@ static dt_status record(void *user, dt_graph *g, const dt_policy_tensors *p)
     if (p->value != NULL || p->cost_value != NULL || p->mean == NULL || p->logits != NULL) {
         return DT_FAIL_H(s->h, DT_EPLUGIN, "a controller without values has them, or no mean");
     }
-    const dt_wiring_view after = {.struct_size = sizeof(after), .prefix = "next_", .shadow = "slow"};
+    const dt_wiring_view after = {.struct_size = sizeof(after), .prefix = "next_", .target = "slow"};
     const dt_wiring_view next = {.struct_size = sizeof(next), .prefix = "next_"};
     dt_policy_tensors then = {.struct_size = sizeof(then)};
     DT_TRY_H(s->wiring->api->record(s->wiring, g, &next, &then));
-    DT_TRY_H(s->wiring->api->drawn(s->wiring, g, p, &log_prob, NULL));
+    DT_TRY_H(s->wiring->api->action_log_prob(s->wiring, g, p, &log_prob, NULL));
     DT_TRY_H(record_q(s, g, NULL, api->input(g, "action_f"), &q));
     DT_TRY_H(record_q(s, g, &after, dt_stop(g, then.mean), &q_after));
     dt_tensor *worth = dt_mul(g, dt_merge(g, q_after), api->input(g, "discount"));
@@ -104,7 +104,7 @@ static dt_status bind_critic(state *s, uint32_t n_offers, dt_model **out_p)
     const dt_port offers[20] = {{"action", "A 1", DT_F32, 0}};
     const dt_port needs[] = {{"q", "A 1", DT_F32, 0}};
     const dt_dim dims[] = {{"P", 1}, {"Q", 1}};
-    dt_model_want want = DT_MODEL_WANT("critic", offers, needs);
+    dt_model_request want = DT_MODEL_REQUEST("critic", offers, needs);
     want.n_offers = n_offers;
     want.dims = dims;
     want.n_dims = 2;
@@ -116,7 +116,7 @@ static dt_status create_wiring(state *s)
     const dt_wiring_api *wiring = NULL;
     dt_wiring_desc d = DT_WIRING_DESC("wired", &s->config.wiring);
     const dt_setting set[] = {{"max_steps", "50"}};
-    d.flags = DT_WIRING_NO_VALUE | DT_WIRING_SPREAD;
+    d.flags = DT_WIRING_NO_VALUE | DT_WIRING_STATE_LOG_STD;
     d.settings = set;
     d.n_settings = 1;
     DT_SERVICE_H(s->h, wiring, DT_SVC_WIRING, "wired");
@@ -141,7 +141,7 @@ static dt_status make_fault(state *s)
 {
     dt_model *other = NULL;
     if (s->config.fault == ADOPT) {
-        return s->wiring->api->adopt(s->wiring, s->wiring->controller);
+        return s->wiring->api->add_model(s->wiring, s->wiring->controller);
     }
     for (int i = 0; s->config.fault == CROWD && i < 20; i++) {
         DT_TRY_H(bind_critic(s, 1, &other));
@@ -162,7 +162,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     DT_TRY_H(bind_critic(s, 1, &s->critic));
     DT_TRY_H(check_models(s));
     DT_TRY_H(make_fault(s));
-    s->shadow = (dt_train_shadow){
+    s->shadow = (dt_train_target){
         .struct_size = sizeof(s->shadow), .name = "slow", .model = s->critic, .tau = 0.05, .every = 1};
     for (int i = 0; i < 2; i++) {
         s->group[i] = (dt_train_group){.struct_size = sizeof(s->group[i]),
@@ -178,8 +178,8 @@ static dt_status create(void *self, const dt_host *h, const void *cfg)
     d.before_pass = before_pass;
     d.after_pass = after_pass;
     d.transitions = 2;
-    d.shadow = &s->shadow;
-    d.n_shadows = 1;
+    d.target = &s->shadow;
+    d.n_targets = 1;
     d.group = s->group;
     d.n_groups = 2;
     d.record = s->config.fault == SILENT ? NULL : record;

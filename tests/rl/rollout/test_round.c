@@ -310,7 +310,7 @@ static void test_estimates(void **state)
     assert_near(deviation, sqrt(square / 7));
     /* costs by the deviation of the reward's advantages */
     const double cost_before = (double)ca[4], cost_deviation = x.deviation[1];
-    d.normalise_advantage = DT_NORMALISE_ALIKE;
+    d.normalise_advantage = DT_NORMALISE_BY_REWARD;
     dt_returns_estimate(&x, &d, &r.b);
     assert_near(x.deviation[0], deviation);
     assert_near(x.deviation[1], cost_deviation);
