@@ -57,11 +57,12 @@ DT_ROUNDS_OPS_DEFINE(run, state);
 static const dt_option options[] = {DT_ROUNDS_OPTIONS(config, rounds, "200"), DT_WIRING_OPTIONS(config, wiring),
                                     PPO_OPTIONS(config, ppo), DT_ROUNDS_OPTION_OVERLAP(config, rounds), DT_OPTION_END};
 
-DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "env.id=cartpole",
-                   "data.batch=128", "data.shards=4", "training.learning_rate=3e-4", "training.weight_decay=0",
-                   "training.freeze_loaded=perception,world,shield", "training.optimizer=adam", "training.eps=1e-5",
-                   "training.gradient_clip=0.5", "training.scheduler=constant", "training.warmup_epochs=0",
-                   "training.eval_interval=10", "training.save_interval=10", "checkpoint.best_by=return/mean");
+DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.world=world_lstm", "models.controller=controller_mlp",
+                   "env.id=cartpole", "data.batch=128", "data.shards=4", "training.learning_rate=3e-4",
+                   "training.weight_decay=0", "training.freeze_loaded=perception,world,shield",
+                   "training.optimizer=adam", "training.eps=1e-5", "training.gradient_clip=0.5",
+                   "training.scheduler=constant", "training.warmup_epochs=0", "training.eval_interval=10",
+                   "training.save_interval=10", "checkpoint.best_by=return/mean");
 
 DT_PHASE_DEFINE(component, ID, "proximal policy optimisation of a controller in an environment",
                 "Schulman et al. 2017, arXiv 1707.06347", config, state, options,

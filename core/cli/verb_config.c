@@ -41,6 +41,17 @@ static dt_status declare(dt_config *c, const dt_loaded *l)
                                     : dt_config_declare(c, d->id, d->options, l->plugin->desc.name);
 }
 
+/* Loader, empty configuration, and the table of other programs' keys; s is to be closed in any case. */
+static dt_status open_keys(dt_session *s, const dt_keys_ext **keys_p)
+{
+    DT_TRY(dt_session_open_loader(s));
+    DT_TRY(dt_session_empty_config(s));
+    *keys_p = dt_config_keys(s->config);
+    return *keys_p != NULL ? DT_OK
+                           : DT_FAIL(DT_EUNSUPPORTED, "no plugin of this program lists keys of other programs (%s)",
+                                     DT_EXT_KEYS);
+}
+
 /* ---- import ---------------------------------------------------------------------------------------------------- */
 
 /* The section of a target, if it is a component's: its options. One that is not there leaves its values unchecked, and
@@ -58,14 +69,14 @@ static dt_status declare_target(dt_session *s, const char *target)
     return st == DT_OK ? declare(s->config, l) : st == DT_ENOMEM ? st : DT_OK;
 }
 
-static dt_status declare_targets(dt_session *s)
+static dt_status declare_targets(dt_session *s, const dt_keys_ext *keys)
 {
-    for (int i = 0; i < DT_PORTING_PHASES; i++) {
+    for (int i = 0; i < DT_KEYS_PHASES; i++) {
         char target[64];
-        snprintf(target, sizeof(target), "%s.x", dt_porting_plugin[i]);
+        snprintf(target, sizeof(target), "%s.x", keys->phase[i]);
         DT_TRY(declare_target(s, target));
     }
-    for (const dt_guide *g = dt_guide_table; g->key != NULL; g++) {
+    for (const dt_key_row *g = keys->rows; g->key != NULL; g++) {
         for (const char *at = g->target; *at != '\0'; at += strspn(at, " ")) {
             DT_TRY(declare_target(s, at));
             at += strcspn(at, " ");
@@ -78,10 +89,10 @@ static dt_status import_with_plugins(const dt_args *a, dt_session *s, int phase)
 {
     dt_str out = {0};
     dt_ported n = {0};
-    DT_TRY(dt_session_open_loader(s));
-    DT_TRY(dt_config_create(&s->config));
-    DT_TRY(declare_targets(s));
-    dt_status st = dt_porting_import(a->word[1], phase, s->config, &out, &n);
+    const dt_keys_ext *known = NULL;
+    DT_TRY(open_keys(s, &known));
+    DT_TRY(declare_targets(s, known));
+    dt_status st = dt_porting_import(a->word[1], phase, known, s->config, &out, &n);
     if (st == DT_OK) {
         st = print_or_write(a, &out);
     }
@@ -98,7 +109,7 @@ static dt_status import_file(const dt_args *a)
 {
     dt_session s = {0};
     int64_t phase = 0;
-    if (a->phase != NULL && (!dt_parse_i64(a->phase, &phase) || phase < 1 || phase > DT_PORTING_PHASES)) {
+    if (a->phase != NULL && (!dt_parse_i64(a->phase, &phase) || phase < 1 || phase > DT_KEYS_PHASES)) {
         return DT_FAIL(DT_ECONFIG, "--phase %s: expected 1, 2 or 3, which the file is read as", a->phase);
     }
     if (a->n_config > 0 || a->n_set > 0 || a->json) {
@@ -169,8 +180,9 @@ static dt_status write_of_phase(dt_session *s, const char *word, dt_str *out)
 {
     const dt_loaded *l = NULL;
     int64_t number = 0;
-    const bool is_number = dt_parse_i64(word, &number) && number >= 1 && number <= DT_PORTING_PHASES;
-    DT_TRY(dt_loader_find_phase(s->loader, is_number ? dt_porting_plugin[number - 1] : word, &l));
+    const dt_keys_ext *keys_of = dt_config_keys(s->config);
+    const bool is_number = dt_parse_i64(word, &number) && number >= 1 && number <= DT_KEYS_PHASES && keys_of != NULL;
+    DT_TRY(dt_loader_find_phase(s->loader, is_number ? keys_of->phase[number - 1] : word, &l));
     DT_TRY(dt_tools_enter_phase(s->config, l));
     dt_str of = {0};
     dt_str_addf(&of, "of a phase of %s", l->desc.id);
@@ -201,7 +213,8 @@ static dt_status write_of_all(dt_session *s, dt_str *out)
     dt_str_fini(&refused);
     write_head("there is", out);
     DT_TRY(dt_template_section(s->config, -1, "", out));
-    write_phases(dt_porting_plugin[0], out);
+    const dt_keys_ext *keys_of = dt_config_keys(s->config);
+    write_phases(keys_of != NULL ? keys_of->phase[0] : "", out);
     DT_TRY(write_host(s->config, -1, out));
     for (uint32_t i = 0; i < dt_loader_n(s->loader); i++) {
         DT_TRY(write_component(s->config, -1, dt_loader_at(s->loader, i), out));
@@ -233,15 +246,21 @@ static dt_status write_template(const dt_args *a)
 
 static dt_status keys(const dt_args *a)
 {
+    dt_session s = {0};
+    const dt_keys_ext *known = NULL;
     dt_str out = {0};
     if (!a->json) {
         dt_str_add(&out, "| key of the guides | phases | here | |\n|---|---|---|---|\n");
     }
-    dt_status st = dt_porting_keys(a->json, &out);
+    dt_status st = open_keys(&s, &known);
+    if (st == DT_OK) {
+        st = dt_porting_keys(known, a->json, &out);
+    }
     if (st == DT_OK) {
         st = print_or_write(a, &out);
     }
     dt_str_fini(&out);
+    dt_session_close(&s);
     return st;
 }
 

@@ -44,6 +44,16 @@ dt_status dt_config_create(dt_config **out_p)
     return DT_OK;
 }
 
+void dt_config_set_keys(dt_config *c, const dt_keys_ext *keys)
+{
+    c->keys = c->keys != NULL ? c->keys : keys;
+}
+
+const dt_keys_ext *dt_config_keys(const dt_config *c)
+{
+    return c->keys;
+}
+
 void dt_config_destroy(dt_config *c)
 {
     if (c == NULL) {
@@ -462,7 +472,7 @@ static const char *const *known_names(dt_config *c, const dt_config_lookup *look
 }
 
 /* rllib = { lr = 0.1; }: what its keys are called here, or all that the section may hold where it says none of them. */
-static dt_status guides_section(const dt_node *n, const char *path)
+static dt_status reject_guide_section(const dt_config *c, const dt_node *n, const char *path)
 {
     dt_str text = {0};
     int told = 0;
@@ -471,7 +481,7 @@ static dt_status guides_section(const dt_node *n, const char *path)
         snprintf(key, sizeof(key), "%s.%s", n->key, child->key != NULL ? child->key : "");
         const size_t before = text.bytes;
         dt_str_addf(&text, "; %s: ", key);
-        if (dt_guide_tell(key, &text)) {
+        if (dt_guide_explain(c->keys, key, &text)) {
             told++;
         } else if (text.text != NULL) {
             text.bytes = before;
@@ -480,7 +490,7 @@ static dt_status guides_section(const dt_node *n, const char *path)
     }
     if (told == 0) {
         dt_str_add(&text, "; ");
-        (void)dt_guide_tell(n->key, &text);
+        (void)dt_guide_explain(c->keys, n->key, &text);
     }
     const dt_status st = dt_node_fail(n, path,
                                       "neither a section nor the id of a component%s. dtrain config import translates "
@@ -496,8 +506,8 @@ static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, c
     if (dt_config_has_enough(c)) {
         return dt_node_fail(n, path, "neither a section nor the id of a component");
     }
-    if (n->key != NULL && dt_guide_is_group(n->key)) {
-        return guides_section(n, path);
+    if (n->key != NULL && dt_guide_is_group(c->keys, n->key)) {
+        return reject_guide_section(c, n, path);
     }
     const char *const *names = known_names(c, lookup, more);
     const char *near = names != NULL ? dt_did_you_mean(n->key, names) : NULL;

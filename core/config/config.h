@@ -55,6 +55,10 @@ typedef struct dt_config dt_config;
 
 dt_status dt_config_create(dt_config **out_p) DT_NODISCARD; /* with the host's sections and their defaults */
 void dt_config_destroy(dt_config *c);
+/* The table of other programs' keys (dtrain/ext/keys.h) for messages about unknown keys; the first one counts. */
+struct dt_keys_ext;
+void dt_config_set_keys(dt_config *c, const struct dt_keys_ext *keys);
+const struct dt_keys_ext *dt_config_keys(const dt_config *c); /* NULL: none */
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 

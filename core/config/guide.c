@@ -9,15 +9,15 @@
 #include <stddef.h>
 #include <string.h>
 
-const dt_guide dt_guide_table[] = {
-#define GUIDE(key, phases, act, target, words, note) {key, phases, DT_GUIDE_##act, target, words, note},
-#include "config/guide.def"
-#undef GUIDE
-    {NULL, NULL, DT_GUIDE_NONE, NULL, NULL, NULL}};
-
-const dt_guide *dt_guide_find(const char *key, int phase)
+static const dt_key_row *first_row(const dt_keys_ext *keys)
 {
-    for (const dt_guide *g = dt_guide_table; g->key != NULL; g++) {
+    static const dt_key_row none = {0};
+    return keys != NULL ? keys->rows : &none;
+}
+
+const dt_key_row *dt_guide_find(const dt_keys_ext *keys, const char *key, int phase)
+{
+    for (const dt_key_row *g = first_row(keys); g->key != NULL; g++) {
         if (strcmp(g->key, key) == 0 && (phase < 0 || strchr(g->phases, '0' + phase) != NULL)) {
             return g;
         }
@@ -25,10 +25,10 @@ const dt_guide *dt_guide_find(const char *key, int phase)
     return NULL;
 }
 
-bool dt_guide_is_group(const char *key)
+bool dt_guide_is_group(const dt_keys_ext *keys, const char *key)
 {
     const size_t bytes = strlen(key);
-    for (const dt_guide *g = dt_guide_table; g->key != NULL; g++) {
+    for (const dt_key_row *g = first_row(keys); g->key != NULL; g++) {
         if (strncmp(g->key, key, bytes) == 0 && g->key[bytes] == '.') {
             return true;
         }
@@ -37,23 +37,22 @@ bool dt_guide_is_group(const char *key)
 }
 
 /* What a target is called: "@" is the section of a phase's plugin. */
-static void add_target(const dt_guide *g, const char *target, dt_str *out)
+static void add_target(const dt_keys_ext *keys, const dt_key_row *g, const char *target, dt_str *out)
 {
     const int bytes = (int)strcspn(target, " =");
-    const char *plugin = strcmp(g->phases, "3") == 0 ? "phase3_constrained" : "phase2_ppo";
     if (target[0] == '@') {
-        dt_str_addf(out, "%s%.*s", plugin, bytes - 1, target + 1);
+        dt_str_addf(out, "%s%.*s", dt_guide_plugin(keys, g), bytes - 1, target + 1);
     } else {
         dt_str_addf(out, "%.*s", bytes, target);
     }
 }
 
 /* Every target of a row that is not in the list yet. */
-static void add_targets(const dt_guide *g, dt_str *list)
+static void add_targets(const dt_keys_ext *keys, const dt_key_row *g, dt_str *list)
 {
     for (const char *at = g->target; *at != '\0'; at += strspn(at, " ")) {
         dt_str one = {0};
-        add_target(g, at, &one);
+        add_target(keys, g, at, &one);
         dt_str_add(&one, ", ");
         if (strstr(dt_str_text(list), dt_str_text(&one)) == NULL) {
             dt_str_add(list, dt_str_text(&one));
@@ -64,13 +63,13 @@ static void add_targets(const dt_guide *g, dt_str *list)
     }
 }
 
-static void tell_group(const char *group, dt_str *out)
+static void explain_group(const dt_keys_ext *keys, const char *group, dt_str *out)
 {
     const size_t bytes = strlen(group);
     dt_str list = {0};
-    for (const dt_guide *g = dt_guide_table; g->key != NULL; g++) {
+    for (const dt_key_row *g = first_row(keys); g->key != NULL; g++) {
         if (strncmp(g->key, group, bytes) == 0 && g->key[bytes] == '.') {
-            add_targets(g, &list);
+            add_targets(keys, g, &list);
         }
     }
     if (list.bytes == 0) {
@@ -82,17 +81,17 @@ static void tell_group(const char *group, dt_str *out)
     dt_str_fini(&list);
 }
 
-bool dt_guide_tell(const char *key, dt_str *out)
+bool dt_guide_explain(const dt_keys_ext *keys, const char *key, dt_str *out)
 {
-    const dt_guide *g = dt_guide_find(key, -1);
-    if (g == NULL && !dt_guide_is_group(key)) {
+    const dt_key_row *g = dt_guide_find(keys, key, -1);
+    if (g == NULL && !dt_guide_is_group(keys, key)) {
         return false;
     }
     if (g == NULL) {
-        tell_group(key, out);
+        explain_group(keys, key, out);
     } else if (g->target[0] != '\0') {
         dt_str_add(out, "a key of the guides; here it is ");
-        add_target(g, g->target, out);
+        add_target(keys, g, g->target, out);
     } else {
         dt_str_addf(out, "a key of the guides without a counterpart here%s%s", g->note[0] != '\0' ? ": " : "", g->note);
     }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
 	core/config/config.c core/config/config.h \
-	core/config/guide.c core/config/guide.def core/config/guide.h \
+	core/config/guide.c core/config/guide.h \
 	core/config/differ.c core/config/errors.c core/config/judged.c core/config/judged.h \
 	core/config/layers.c \
 	core/config/mix.c core/config/mix.h \

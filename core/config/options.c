@@ -324,7 +324,7 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
     }
     dt_str known = {0}, theirs = {0}, meant = {0};
     dt_str_addf(&known, "%s.%s", s->name, n->key);
-    const bool is_theirs = dt_guide_tell(dt_str_text(&known), &theirs);
+    const bool is_theirs = dt_guide_explain(c->keys, dt_str_text(&known), &theirs);
     dt_str_fini(&known);
     if (is_theirs) {
         const dt_status st = dt_node_fail(n, path, "unknown key; %s", dt_str_text(&theirs));

@@ -45,9 +45,9 @@ static const dt_option root_table[] = {
     DT_OPTION_END};
 
 static const dt_option models_table[] = {
-    ROW(models_opts, perception, STR, 0, "risk_gnn", NULL, 0, 0, NULL,
-        "model that turns vehicle graphs into embeddings and risk"),
-    ROW(models_opts, world, STR, 0, "world_lstm", NULL, 0, 0, NULL, "model that predicts where vehicles go"),
+    ROW(models_opts, perception, STR, 0, "", NULL, 0, 0, NULL,
+        "model that turns observations into embeddings; empty = none"),
+    ROW(models_opts, world, STR, 0, "", NULL, 0, 0, NULL, "model that predicts future states; empty = none"),
     ROW(models_opts, controller, STR, 0, "", NULL, 0, 0, NULL, "model that proposes actions; empty = none"),
     ROW(models_opts, shield, STR, 0, "", NULL, 0, 0, NULL, "model that keeps actions safe; empty = none"),
     DT_OPTION_END};
@@ -55,7 +55,7 @@ static const dt_option models_table[] = {
 static const dt_option data_table[] = {
     ROW(dt_data_opts, store, PATH, 0, "", NULL, 0, 0, NULL,
         "store made by `dtrain data import`; empty = the recording that comes with dtrain"),
-    ROW(dt_data_opts, source, STR, 0, "data_trajectory", NULL, 0, 0, NULL,
+    ROW(dt_data_opts, source, STR, 0, "", NULL, 0, 0, NULL,
         "id of the data component that reads the store"),
     ROW(dt_data_opts, batch, I64, DT_OPT_AUTO, "64", "samples", 1, 1048576, NULL,
         "global batch of one optimizer step, all ranks together; auto = what fits into memory when the run begins, a "

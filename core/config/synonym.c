@@ -82,29 +82,9 @@ static const struct {
     {"num_learners", "comm.ranks"},
     {"vf_clip_param", "value_clip"},
     {"random_seed", "seed"},
-    {"sumo_seed", "seed"},
     {"stop_iters", "iterations"},
     {"training_iteration", "iterations"},
     {"weight_decay_rate", "training.weight_decay"},
-    /* sumo-rl */
-    {"net_file", "env_sumo.sumocfg"},
-    {"route_file", "env_sumo.sumocfg"},
-    {"cfg_file", "env_sumo.sumocfg"},
-    {"num_seconds", "env_sumo.end_s"},
-    {"begin_time", "env_sumo.begin_s"},
-    {"delta_time", "env_sumo.decision_s"},
-    {"yellow_time", "env_sumo.yellow_s"},
-    {"min_green", "env_sumo.min_green_s"},
-    {"max_green", "shield_barrier.starvation_s"},
-    {"max_green_s", "shield_barrier.starvation_s"},
-    {"max_green_time", "shield_barrier.starvation_s"},
-    {"reward_fn", "env_sumo.reward"},
-    {"reward_weights", "env_sumo.reward"},
-    {"observation_class", "env_sumo.observation"},
-    {"fixed_ts", "models.controller"},
-    {"time_to_teleport", "env_sumo.teleport_s"},
-    {"max_depart_delay", "env_sumo.teleport_s"},
-    {"additional_sumo_cmd", "env_sumo.sumo_options"},
 };
 
 static bool has_key(const dt_section *s, const char *key)
@@ -139,19 +119,30 @@ static void add_holders(const dt_config *c, const dt_section *section, const cha
     }
 }
 
+/* The counterpart of a key in the table above or in that of a plugin, or NULL. */
+static const char *find_counterpart(const dt_config *c, const char *key)
+{
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
+        if (strcasecmp(synonyms[i].theirs, key) == 0) {
+            return synonyms[i].ours;
+        }
+    }
+    const size_t bytes = strlen(key);
+    for (const char *const *s = c->keys != NULL ? c->keys->synonyms : NULL; s != NULL && *s != NULL; s++) {
+        if (strncasecmp(*s, key, bytes) == 0 && (*s)[bytes] == '=') {
+            return *s + bytes + 1;
+        }
+    }
+    return NULL;
+}
+
 void dt_synonym_suggest(const dt_config *c, const dt_section *section, const char *key, dt_str *out)
 {
     uint32_t n = 0;
-    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
-        if (strcasecmp(synonyms[i].theirs, key) == 0) {
-            const char *dot = strchr(synonyms[i].ours, '.');
-            if (dot != NULL) {
-                dt_str_add(out, synonyms[i].ours);
-                return;
-            }
-            add_holders(c, section, synonyms[i].ours, out, &n);
-            return;
-        }
+    const char *ours = find_counterpart(c, key);
+    if (ours != NULL && strchr(ours, '.') != NULL) {
+        dt_str_add(out, ours);
+    } else {
+        add_holders(c, section, ours != NULL ? ours : key, out, &n);
     }
-    add_holders(c, section, key, out, &n);
 }

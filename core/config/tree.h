@@ -8,6 +8,7 @@
 #define DTRAIN_CORE_CONFIG_TREE_H
 
 #include "config/config.h"
+#include "dtrain/ext/keys.h"
 #include "dtrain/plugin.h"
 
 typedef enum dt_node_kind {
@@ -47,6 +48,7 @@ struct dt_config {
     bool is_trusted;                        /* dt_config_trust */
     const char *wired[DT_CONFIG_MAX_ROLES]; /* beyond those of the section; in the pool or static */
     uint32_t n_wired;
+    const dt_keys_ext *keys; /* of other programs; NULL: none */
 };
 
 void *dt_pool_alloc(dt_config *c, size_t bytes); /* zeroed; NULL when out of memory */

@@ -8,6 +8,7 @@
 #include "run/session_parts.h"
 
 #include "base/err.h"
+#include "dtrain/ext/keys.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/mix.h"
@@ -228,10 +229,24 @@ dt_status dt_session_open_loader(dt_session *s)
     return dt_loader_create(&d, &s->loader);
 }
 
+static void use_keys(void *user, const void *table, const dt_loaded_plugin *plugin, const dt_loaded *component)
+{
+    (void)plugin;
+    (void)component;
+    dt_config_set_keys(user, table);
+}
+
+dt_status dt_session_empty_config(dt_session *s)
+{
+    DT_TRY(dt_config_create(&s->config));
+    dt_loader_extensions(s->loader, DT_EXT_KEYS, use_keys, s->config);
+    return DT_OK;
+}
+
 static dt_status begin_config(const dt_args *a, const char *resumed, dt_session *out)
 {
     DT_TRY(dt_session_open_loader(out));
-    DT_TRY(dt_config_create(&out->config));
+    DT_TRY(dt_session_empty_config(out));
     return dt_layers_read(a, resumed, out->config);
 }
 

@@ -60,6 +60,8 @@ dt_stage_desc dt_session_describe_stage(const dt_session *s, int64_t phase, dt_c
 dt_status dt_session_open_config(const dt_args *a, dt_session *out) DT_NODISCARD;
 /* Loader and embedded recording without configuration, for list and doctor; to be closed even when it fails. */
 dt_status dt_session_open_loader(dt_session *s) DT_NODISCARD;
+/* Creates s->config, which knows the keys of other programs that plugins of the loader list. */
+dt_status dt_session_empty_config(dt_session *s) DT_NODISCARD;
 /* Does the user name a result in checkpoint.best_by of a phase, other than the phase's own default? */
 bool dt_session_has_best_by(const dt_session *s, int64_t phase);
 /* Before a run's configuration is evaluated, exported or drawn: counts that it alone says, as evaluation.episodes, are

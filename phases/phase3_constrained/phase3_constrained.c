@@ -553,8 +553,9 @@ static const dt_option options[] = {
     ROW(stored_hard_mps2, DT_OPT_F64, "3", "m/s^2", 0, 20, "braking harder than this counts, as in the environment"),
     DT_OPTION_END};
 
-DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.controller=controller_mlp", "env.id=env_traffic",
-                   "data.batch=96", "data.shards=4", "training.learning_rate=1e-4", "training.weight_decay=1e-4",
+DT_DEFAULTS_DEFINE(extension, "models.perception=", "models.world=world_lstm", "data.source=data_trajectory",
+                   "models.controller=controller_mlp", "env.id=env_traffic", "data.batch=96", "data.shards=4",
+                   "training.learning_rate=1e-4", "training.weight_decay=1e-4",
                    "training.freeze_loaded=perception,world", "training.optimizer=adam", "training.eps=1e-8",
                    "training.gradient_clip=0.5", "training.scheduler=cosine",
                    "training.warmup_epochs=100", /* 10 rounds of 10 passes */

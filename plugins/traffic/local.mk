@@ -60,4 +60,5 @@ plugins_traffic_libdttraffic_la_SOURCES = \
 	plugins/traffic/panels/panels.h plugins/traffic/panels/trajectories.c \
 	plugins/traffic/verbs/data.c plugins/traffic/verbs/data.h plugins/traffic/verbs/draw_scene.c \
 	plugins/traffic/verbs/draw_scene.h \
+	plugins/traffic/guide_keys.c plugins/traffic/guide_keys.def plugins/traffic/guide_keys.h \
 	plugins/traffic/services.c plugins/traffic/services.h

@@ -400,7 +400,7 @@ static void test_components(void **state)
                    "models has the keys perception, world, controller, shield");
     dt_config_destroy(c);
     c = fresh();
-    origin_is(c, -1, "models.world", "world_lstm", "built-in");
+    origin_is(c, -1, "models.world", "", "built-in");
     const char *text = NULL;
     dt_origin where;
     assert_refused(dt_config_get(c, -1, "models.nothing", &text, &where), DT_ENOTFOUND, "no value models.nothing");

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "config/port/porting.h"
+#include "traffic/guide_keys.h"
 
 #include <string.h>
 
@@ -31,7 +32,7 @@ static void import(const dt_config *known, int phase, const uint8_t *bytes, size
     dt_ported ported = {0};
     fuzz_no_files();
     fuzz_file("/run/guide.yaml", bytes, n);
-    const dt_status st = dt_porting_import("/run/guide.yaml", phase, known, &out, &ported);
+    const dt_status st = dt_porting_import("/run/guide.yaml", phase, &dt_guide_keys, known, &out, &ported);
     fuzz_hold(st == DT_OK || *dt_error_text() != '\0');
     if (st == DT_OK) {
         fuzz_touch_text(dt_str_text(&out));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See porting.h: from a tree of YAML to settings and remarks, by the rows of guide.def. Every leaf of the file ends in
+ * See porting.h: from a tree of YAML to settings and remarks, by the rows of dtrain/ext/keys.h. Every leaf of the file ends in
  * one of them.
  */
 #include <config.h>
@@ -49,20 +49,20 @@ static dt_status collect(dt_porting *p, const dt_yaml *map, const char *path)
             return dt_yaml_fail(p->d, n, "the keys down to here have more than %d bytes", KEY_BYTES - 1);
         }
         if (n->kind == DT_YAML_MAP) {
-            if (dt_guide_find(key, -1) != NULL && !dt_guide_is_group(key)) {
+            if (dt_guide_find(p->keys, key, -1) != NULL && !dt_guide_is_group(p->keys, key)) {
                 return dt_yaml_fail(p->d, n, "%s is one value, but the file has a mapping", key);
             }
             DT_TRY(collect(p, n, key));
             continue;
         }
-        if (dt_guide_is_group(key) && dt_guide_find(key, -1) == NULL) {
+        if (dt_guide_is_group(p->keys, key) && dt_guide_find(p->keys, key, -1) == NULL) {
             return dt_yaml_fail(p->d, n, "%s is a group of keys, but the file has a %s", key,
                                 n->kind == DT_YAML_LIST ? "list" : "value");
         }
-        if (*path == '\0' && dt_guide_find(key, p->phase) == NULL) { /* phase1: { num_epochs: 50 } */
+        if (*path == '\0' && dt_guide_find(p->keys, key, p->phase) == NULL) { /* phase1: { num_epochs: 50 } */
             char own[KEY_BYTES + 8];
             snprintf(own, sizeof(own), "phase.%s", key);
-            DT_TRY(add_leaf(p, dt_guide_find(own, p->phase) != NULL ? own : key, n));
+            DT_TRY(add_leaf(p, dt_guide_find(p->keys, own, p->phase) != NULL ? own : key, n));
             continue;
         }
         DT_TRY(add_leaf(p, key, n));
@@ -143,7 +143,7 @@ static dt_status translate(const dt_porting *p, const char *words, const char *t
 
 /* A word of theirs for one of ours. is_known_p: false and a remark where any text may stand and this one means
  * nothing here. */
-static dt_status reword(dt_porting *p, const dt_guide *g, const dt_leaf *l, const char **text_p, bool *is_known_p)
+static dt_status reword(dt_porting *p, const dt_key_row *g, const dt_leaf *l, const char **text_p, bool *is_known_p)
 {
     const char *ours = NULL;
     dt_str list = {0};
@@ -163,7 +163,7 @@ static dt_status reword(dt_porting *p, const dt_guide *g, const dt_leaf *l, cons
 }
 
 /* "a b=1 c": set a and c to the value, b to 1. */
-static dt_status set_all(dt_porting *p, const dt_guide *g, const dt_leaf *l, const char *const *text, int step)
+static dt_status set_all(dt_porting *p, const dt_key_row *g, const dt_leaf *l, const char *const *text, int step)
 {
     for (const char *at = g->target; *at != '\0'; text += step) {
         char target[KEY_BYTES];
@@ -179,7 +179,7 @@ static dt_status set_all(dt_porting *p, const dt_guide *g, const dt_leaf *l, con
     return DT_OK;
 }
 
-static dt_status take(dt_porting *p, const dt_guide *g, const dt_leaf *l)
+static dt_status take(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *text = NULL;
     bool is_known = true;
@@ -190,7 +190,7 @@ static dt_status take(dt_porting *p, const dt_guide *g, const dt_leaf *l)
     return is_known ? set_all(p, g, l, &text, 0) : DT_OK;
 }
 
-static dt_status take_each(dt_porting *p, const dt_guide *g, const dt_leaf *l)
+static dt_status take_each(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *word[MAX_WORDS] = {NULL};
     int n = 0, n_targets = 1;
@@ -202,7 +202,7 @@ static dt_status take_each(dt_porting *p, const dt_guide *g, const dt_leaf *l)
                           : dt_yaml_fail(p->d, l->node, "%s: expected %d values, found %d", l->key, n_targets, n);
 }
 
-static dt_status take_layers(dt_porting *p, const dt_guide *g, const dt_leaf *l)
+static dt_status take_layers(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *word[MAX_WORDS] = {NULL}, *both[2] = {NULL, NULL};
     char count[16];
@@ -220,11 +220,8 @@ static dt_status take_layers(dt_porting *p, const dt_guide *g, const dt_leaf *l)
     return n > 0 ? set_all(p, g, l, both, 1) : dt_porting_remark(p, DT_REMARK_NONE, l, "a list without a layer");
 }
 
-static dt_status take_roles(dt_porting *p, const dt_guide *g, const dt_leaf *l)
+static dt_status take_roles(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
-    static const char names[] = "risk_gnn=perception gnn=perception perception=perception world_model=world "
-                                "progressive_world_model=world world_lstm=world world=world controller=controller "
-                                "influence_driven_controller=controller safety_shield=shield shield=shield";
     const char *word[MAX_WORDS] = {NULL};
     int n = 0;
     dt_str roles = {0};
@@ -233,7 +230,7 @@ static dt_status take_roles(dt_porting *p, const dt_guide *g, const dt_leaf *l)
     for (int i = 0; i < n && st == DT_OK; i++) {
         const char *role = NULL;
         dt_str known = {0};
-        st = translate(p, names, word[i], &role, &known);
+        st = translate(p, p->keys->roles, word[i], &role, &known);
         if (st == DT_OK && role == NULL) {
             const char *shown = dt_leaf_text(p, l);
             st = dt_yaml_fail(p->d, l->node, "%s = %s: expected names of models: %s", l->key,
@@ -251,7 +248,7 @@ static dt_status take_roles(dt_porting *p, const dt_guide *g, const dt_leaf *l)
 }
 
 /* Rounds have several passes over their samples, and rates of learning follow passes. */
-static dt_status take_passes(dt_porting *p, const dt_guide *g, const dt_leaf *l)
+static dt_status take_passes(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const dt_leaf *of_file = dt_leaf_find(p, "rllib.num_sgd_iter");
     const dt_option *o = dt_porting_option(p, "@.sgd_epochs");
@@ -271,12 +268,12 @@ static dt_status take_passes(dt_porting *p, const dt_guide *g, const dt_leaf *l)
     }
     snprintf(product, sizeof(product), "%" PRId64, n * passes);
     snprintf(note, sizeof(note), "in passes: %" PRId64 " rounds of %" PRId64, n, passes);
-    const dt_guide noted = {.key = g->key, .target = g->target, .note = dt_yaml_keep(p->d, note)};
+    const dt_key_row noted = {.key = g->key, .target = g->target, .note = dt_yaml_keep(p->d, note)};
     const char *value = product;
     return noted.note != NULL ? set_all(p, &noted, l, &value, 0) : out_of_memory();
 }
 
-static dt_status take_set(dt_porting *p, const dt_guide *g, const dt_leaf *l)
+static dt_status take_set(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *text = NULL;
     DT_TRY(plain(p, l, &text));
@@ -285,33 +282,36 @@ static dt_status take_set(dt_porting *p, const dt_guide *g, const dt_leaf *l)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static dt_status apply(dt_porting *p, const dt_guide *g, const dt_leaf *l)
+static dt_status apply(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     if (dt_leaf_is_none(l)) {
         return dt_porting_remark(p, DT_REMARK_NONE, l, "it has no value: the default applies");
     }
     switch (g->act) {
-    case DT_GUIDE_TAKE:
+    case DT_KEYS_TAKE:
         return take(p, g, l);
-    case DT_GUIDE_EACH:
+    case DT_KEYS_EACH:
         return take_each(p, g, l);
-    case DT_GUIDE_LAYERS:
+    case DT_KEYS_LAYERS:
         return take_layers(p, g, l);
-    case DT_GUIDE_ROLES:
+    case DT_KEYS_ROLES:
         return take_roles(p, g, l);
-    case DT_GUIDE_PASSES:
+    case DT_KEYS_PASSES:
         return take_passes(p, g, l);
-    case DT_GUIDE_SET:
+    case DT_KEYS_SET:
         return take_set(p, g, l);
-    case DT_GUIDE_BATCH: /* those that became values, or contradict them, are told already */
-    case DT_GUIDE_ENVS:
-    case DT_GUIDE_ROUND:
-    case DT_GUIDE_ABOUT:
-    case DT_GUIDE_SAME:
+    case DT_KEYS_IMPLY:
+        return DT_OK; /* set before the other rows */
+    case DT_KEYS_BATCH: /* those that became values, or contradict them, are told already */
+    case DT_KEYS_ENVS:
+    case DT_KEYS_ENVS_LIMIT:
+    case DT_KEYS_ROUND:
+    case DT_KEYS_ABOUT:
+    case DT_KEYS_SAME:
         return dt_porting_remark(p, DT_REMARK_SAME, l, g->note);
-    case DT_GUIDE_NONE:
+    case DT_KEYS_NONE:
         return dt_porting_remark(p, DT_REMARK_NONE, l, g->note);
-    case DT_GUIDE_WRONG:
+    case DT_KEYS_WRONG:
         return dt_porting_remark(p, DT_REMARK_WRONG, l, g->note);
     }
     return DT_OK;
@@ -339,13 +339,13 @@ static dt_status unknown(dt_porting *p, const dt_leaf *l)
     const char *note = "the guides have no such key";
     const char *near[512];
     size_t n = 0;
-    if (dt_guide_find(l->key, -1) != NULL) {
+    if (dt_guide_find(p->keys, l->key, -1) != NULL) {
         return dt_porting_remark(p, DT_REMARK_NONE, l,
                                  p->phase > 0 ? "this phase has no counterpart"
                                               : "in a file of several phases it belongs in one of them");
     }
     p->ported.unknown++;
-    for (const dt_guide *g = dt_guide_table; g->key != NULL && n + 1 < sizeof(near) / sizeof(near[0]); g++) {
+    for (const dt_key_row *g = p->keys->rows; g->key != NULL && n + 1 < sizeof(near) / sizeof(near[0]); g++) {
         near[n++] = g->key;
     }
     near[n] = NULL;
@@ -365,10 +365,11 @@ static dt_status import_phase(dt_porting *p, int phase, const dt_yaml *map)
     p->n_leaves = 0;
     DT_TRY(collect(p, map, ""));
     DT_TRY(dt_porting_joint(p));
-    for (const dt_guide *g = dt_guide_table; g->key != NULL; g++) {
+    for (const dt_key_row *g = p->keys->rows; g->key != NULL; g++) {
         for (int i = 0; i < p->n_leaves && strchr(g->phases, '0' + phase) != NULL; i++) {
             if (strcmp(p->leaf[i].key, g->key) == 0) {
-                const bool is_joint = g->act == DT_GUIDE_BATCH || g->act == DT_GUIDE_ENVS || g->act == DT_GUIDE_ROUND;
+                const bool is_joint = g->act == DT_KEYS_BATCH || g->act == DT_KEYS_ENVS ||
+                                      g->act == DT_KEYS_ENVS_LIMIT || g->act == DT_KEYS_ROUND;
                 p->leaf[i].is_done = true;
                 DT_TRY(is_joint && is_told(p, &p->leaf[i]) ? DT_OK : apply(p, g, &p->leaf[i]));
             }
@@ -405,10 +406,18 @@ static dt_status find_phase(dt_porting *p, const dt_yaml *root, int *phase_p)
         *phase_p = is_one ? said->text[0] - '0' : 0;
         return is_one ? DT_OK : dt_yaml_fail(p->d, said, "data.phase: expected 1, 2 or 3");
     }
-    const bool has_ppo = child(root, "rllib") != NULL || child(root, "ray") != NULL || child(root, "sumo") != NULL;
-    const bool has_limits = child(root, "constraints") != NULL;
-    *phase_p = has_limits ? 3 : has_ppo ? 2 : 1;
-    p->is_guessed = !has_limits && !has_ppo;
+    *phase_p = 1;
+    p->is_guessed = true;
+    for (const char *at = p->keys->groups; *at != '\0' && p->is_guessed; at += strspn(at, " ")) {
+        char group[KEY_BYTES];
+        const size_t bytes = strcspn(at, "=");
+        snprintf(group, sizeof(group), "%.*s", (int)bytes, at);
+        if (child(root, group) != NULL) {
+            *phase_p = at[bytes + 1] - '0';
+            p->is_guessed = false;
+        }
+        at += strcspn(at, " ");
+    }
     return DT_OK;
 }
 
@@ -421,15 +430,15 @@ static bool is_enabled(const dt_yaml *phase)
 /* A file of several phases. */
 static dt_status import_several(dt_porting *p, const dt_yaml *root, int only)
 {
-    static const char *const names[DT_PORTING_PHASES] = {"phase1", "phase2", "phase3"};
+    static const char *const names[DT_KEYS_PHASES] = {"phase1", "phase2", "phase3"};
     dt_yaml beside = {.kind = DT_YAML_MAP, .line = 1, .column = 1};
-    const dt_yaml *of[DT_PORTING_PHASES] = {NULL, NULL, NULL};
+    const dt_yaml *of[DT_KEYS_PHASES] = {NULL, NULL, NULL};
     for (const dt_yaml *n = root->first; n != NULL; n = n->next) {
         int i = 0;
-        while (i < DT_PORTING_PHASES && strcmp(n->key, names[i]) != 0) {
+        while (i < DT_KEYS_PHASES && strcmp(n->key, names[i]) != 0) {
             i++;
         }
-        if (i == DT_PORTING_PHASES) {
+        if (i == DT_KEYS_PHASES) {
             dt_yaml *copy = dt_yaml_alloc(p->d, sizeof(*copy));
             if (copy == NULL) {
                 return out_of_memory();
@@ -450,7 +459,7 @@ static dt_status import_several(dt_porting *p, const dt_yaml *root, int only)
         }
     }
     DT_TRY(import_phase(p, 0, &beside));
-    for (int i = 0; i < DT_PORTING_PHASES; i++) {
+    for (int i = 0; i < DT_KEYS_PHASES; i++) {
         if (of[i] != NULL && (only == 0 || only == i + 1)) {
             DT_TRY(import_phase(p, i + 1, of[i]));
             p->listed[p->n_listed] = i + 1;
@@ -488,9 +497,10 @@ static void count(dt_porting *p)
     }
 }
 
-dt_status dt_porting_import(const char *path, int phase, const dt_config *known, dt_str *out, dt_ported *ported_p)
+dt_status dt_porting_import(const char *path, int phase, const dt_keys_ext *keys, const dt_config *known, dt_str *out,
+                            dt_ported *ported_p)
 {
-    dt_porting p = {.known = known};
+    dt_porting p = {.keys = keys, .known = known};
     DT_TRY(dt_yaml_read(path, &p.d));
     p.settings_end = &p.settings;
     p.remarks_end = &p.remarks;

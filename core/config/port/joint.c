@@ -158,12 +158,10 @@ static dt_status set_batch(dt_porting *p)
 /* instances_p: 0 where nothing is said. */
 static dt_status set_instances(dt_porting *p, int64_t *instances_p)
 {
-    const dt_leaf *workers = NULL, *each = NULL, *limits[2] = {NULL, NULL};
-    int64_t n_workers = 0, n_each = 0, limit[2] = {0, 0};
+    const dt_leaf *workers = NULL, *each = NULL, *unused = NULL;
+    int64_t n_workers = 0, n_each = 0;
     DT_TRY(number(p, "rllib.num_workers", 0, &workers, &n_workers));
     DT_TRY(number(p, "rllib.num_envs_per_worker", 1, &each, &n_each));
-    DT_TRY(number(p, "sumo.max_concurrent_envs", 1, &limits[0], &limit[0]));
-    DT_TRY(number(p, "memory.max_concurrent_envs", 1, &limits[1], &limit[1]));
     if (workers == NULL && each == NULL) {
         return DT_OK;
     }
@@ -171,32 +169,52 @@ static dt_status set_instances(dt_porting *p, int64_t *instances_p)
     n_each = n_each > 0 ? n_each : 1;
     *instances_p = n_workers * n_each;
     const dt_leaf *from = workers != NULL ? workers : each;
-    for (int i = 0; i < 2; i++) {
-        if (limits[i] != NULL && *instances_p > limit[i]) {
+    for (const dt_key_row *g = p->keys->rows; g->key != NULL; g++) {
+        int64_t limit = 0;
+        DT_TRY(g->act == DT_KEYS_ENVS_LIMIT ? number(p, g->key, 1, &unused, &limit) : DT_OK);
+        if (limit > 0 && *instances_p > limit) {
             DT_TRY(dt_porting_remark(p, DT_REMARK_WRONG, from,
                                      keep(p, "%lld workers of %lld environments are more than the %lld there may be",
-                                          n_workers, n_each, limit[i])));
-            *instances_p = limit[i];
+                                          n_workers, n_each, limit)));
+            *instances_p = limit;
         }
     }
     return set_number(p, "env.instances", *instances_p, from,
                       keep(p, "%lld workers of %lld environments", n_workers, n_each, 0));
 }
 
-/* A file of SUMO's means SUMO, whatever class of theirs it names; sumo_ray moves vehicles. */
-static dt_status set_environment(dt_porting *p)
+static bool is_set(const dt_porting *p, const char *target)
 {
-    const dt_leaf *sumo = dt_leaf_find(p, "sumo.sumocfg_file");
+    char key[128];
     for (const dt_setting_in *s = p->settings; s != NULL; s = s->next) {
-        if (s->phase == p->phase && strcmp(s->section, "env") == 0 && strcmp(s->name, "id") == 0) {
-            return DT_OK;
+        snprintf(key, sizeof(key), "%s.%s=", s->section, s->name);
+        if (s->phase == p->phase && strncmp(target, key, strlen(key)) == 0) {
+            return true;
         }
     }
-    if (sumo == NULL) {
-        return DT_OK;
+    return false;
+}
+
+/* Rows that imply settings by their presence, such as the environment that a file of its own belongs to. */
+static dt_status set_implied(dt_porting *p)
+{
+    for (const dt_key_row *g = p->keys->rows; g->key != NULL; g++) {
+        const dt_leaf *l = g->act == DT_KEYS_IMPLY ? dt_leaf_find(p, g->key) : NULL;
+        if (l == NULL || strchr(g->phases, '0' + p->phase) == NULL || is_set(p, g->target)) {
+            continue;
+        }
+        const char *note = g->note;
+        for (const char *at = g->target; *at != '\0'; at += strspn(at, " "), note = "") {
+            char target[128];
+            const size_t bytes = strcspn(at, " ");
+            snprintf(target, sizeof(target), "%.*s", (int)bytes, at);
+            char *value = strchr(target, '=');
+            *value++ = '\0';
+            DT_TRY(dt_porting_set(p, target, value, l, note));
+            at += bytes;
+        }
     }
-    DT_TRY(dt_porting_set(p, "env.id", "env_sumo", sumo, "a file of SUMO's"));
-    return dt_porting_set(p, "env_sumo.control", "vehicles", sumo, "");
+    return DT_OK;
 }
 
 /* A round is made of whole fragments of all instances: they become shorter, so that it has the samples that are meant
@@ -239,7 +257,7 @@ dt_status dt_porting_joint(dt_porting *p)
     if (p->phase == 1) {
         return set_batch(p);
     }
-    DT_TRY(set_environment(p));
+    DT_TRY(set_implied(p));
     DT_TRY(set_instances(p, &instances));
     DT_TRY(set_round(p, instances));
     return p->phase == 3 ? set_batch(p) : DT_OK;

@@ -8,9 +8,7 @@
 #define DTRAIN_CORE_CONFIG_PORT_PORTING_H
 
 #include "config/options.h"
-
-enum { DT_PORTING_PHASES = 3 };
-extern const char *const dt_porting_plugin[DT_PORTING_PHASES]; /* of phases 1, 2 and 3 */
+#include "dtrain/ext/keys.h"
 
 /* What became of the keys of a file. */
 typedef struct dt_ported {
@@ -18,14 +16,15 @@ typedef struct dt_ported {
 } dt_ported;
 
 /* path: the YAML file. phase: 1, 2 or 3; 0: the file says. known: a configuration in which every section is declared
- * that targets of guide.def name; values are checked by its options, and taken as they stand where one is missing.
+ * that targets of keys name; values are checked by its options, and taken as they stand where one is missing.
  * out: libconfig's language; every key of the file is in it, as a value or in a comment that says why not. A file is
  * somebody else's: what is wrong with it is DT_ECONFIG "FILE:LINE:COLUMN: why". As dt_yaml_read otherwise. */
-dt_status dt_porting_import(const char *path, int phase, const dt_config *known, dt_str *out, dt_ported *ported_p)
+dt_status dt_porting_import(const char *path, int phase, const dt_keys_ext *keys, const dt_config *known, dt_str *out,
+                            dt_ported *ported_p)
     DT_NODISCARD;
 
 /* The table of keys, for docs/reference/guide-keys.md: rows of Markdown; or one JSON array. */
-dt_status dt_porting_keys(bool json, dt_str *out) DT_NODISCARD;
+dt_status dt_porting_keys(const dt_keys_ext *keys, bool json, dt_str *out) DT_NODISCARD;
 
 /* Sections of a template. c: declared, its values are those that a phase (-1: none) has. Every key stands in a comment
  * that begins with # and no blank, below its help. */

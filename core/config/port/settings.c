@@ -13,8 +13,6 @@
 
 enum { SHOWN = 60, TARGET_BYTES = 128 };
 
-const char *const dt_porting_plugin[DT_PORTING_PHASES] = {"phase1_world_model", "phase2_ppo", "phase3_constrained"};
-
 static dt_status out_of_memory(void)
 {
     return DT_FAIL(DT_ENOMEM, "out of memory for what is imported");
@@ -81,7 +79,7 @@ static void split(const dt_porting *p, const char *target, char section[TARGET_B
     const char *dot = strrchr(target, '.');
     *name_p = dot != NULL ? dot + 1 : target;
     if (target[0] == '@' && p->phase > 0) {
-        snprintf(section, TARGET_BYTES, "%s", dt_porting_plugin[p->phase - 1]);
+        snprintf(section, TARGET_BYTES, "%s", p->keys->phase[p->phase - 1]);
     } else {
         snprintf(section, TARGET_BYTES, "%.*s", dot != NULL ? (int)(dot - target) : 0, target);
     }

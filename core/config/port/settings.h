@@ -39,13 +39,14 @@ typedef struct dt_leaf { /* a value of theirs, in the phase that is being read *
 
 typedef struct dt_porting {
     dt_yaml_doc *d;
+    const dt_keys_ext *keys;
     const dt_config *known;
     dt_setting_in *settings, **settings_end;
     dt_remark *remarks, **remarks_end;
     int phase; /* of leaf; 0: beside the phases */
     dt_leaf *leaf;
     int n_leaves, cap_leaves, n_unknown;
-    int listed[DT_PORTING_PHASES], n_listed; /* entries of phases */
+    int listed[DT_KEYS_PHASES], n_listed; /* entries of phases */
     bool is_guessed;                         /* nothing in the file says which phase it is of */
     dt_ported ported;
 } dt_porting;

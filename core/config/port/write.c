@@ -142,13 +142,13 @@ dt_status dt_porting_write(const dt_porting *p, const char *path, dt_str *out)
     write_sections(p, 0, "", 0, out);
     dt_str_add(out, "phases = (");
     for (int i = 0; i < p->n_listed; i++) {
-        dt_str_addf(out, "%s { plugin = \"%s\"; }", i > 0 ? "," : "", dt_porting_plugin[p->listed[i] - 1]);
+        dt_str_addf(out, "%s { plugin = \"%s\"; }", i > 0 ? "," : "", p->keys->phase[p->listed[i] - 1]);
     }
     dt_str_add(out, " );\n");
-    for (int phase = 1; phase <= DT_PORTING_PHASES; phase++) {
+    for (int phase = 1; phase <= DT_KEYS_PHASES; phase++) {
         if (has_settings(p, phase)) {
-            dt_str_addf(out, "%s = {\n", dt_porting_plugin[phase - 1]);
-            write_sections(p, phase, dt_porting_plugin[phase - 1], 4, out);
+            dt_str_addf(out, "%s = {\n", p->keys->phase[phase - 1]);
+            write_sections(p, phase, p->keys->phase[phase - 1], 4, out);
             dt_str_add(out, "};\n");
         }
     }
@@ -160,15 +160,15 @@ dt_status dt_porting_write(const dt_porting *p, const char *path, dt_str *out)
 
 /* ---- the table of keys ----------------------------------------------------------------------------------------- */
 
-static const char *act_text(dt_guide_act act)
+static const char *act_text(uint32_t act)
 {
-    return act == DT_GUIDE_SAME ? "implied" : act == DT_GUIDE_WRONG ? "wrong" : "none";
+    return act == DT_KEYS_SAME ? "implied" : act == DT_KEYS_WRONG ? "wrong" : "none";
 }
 
-/* "`training.epochs`, `log.every`"; "@" is phase2_ppo or phase3_constrained. */
-static void add_targets(const dt_guide *g, dt_str *out)
+/* "`training.epochs`, `log.every`"; "@" is the plugin of the phase. */
+static void add_targets(const dt_keys_ext *keys, const dt_key_row *g, dt_str *out)
 {
-    const char *plugin = strcmp(g->phases, "3") == 0 ? "phase3_constrained" : "phase2_ppo";
+    const char *plugin = dt_guide_plugin(keys, g);
     for (const char *at = g->target; *at != '\0';) {
         const size_t bytes = strcspn(at, " ");
         dt_str_addf(out, "%s`%s%.*s`", at == g->target ? "" : ", ", *at == '@' ? plugin : "", (int)bytes - (*at == '@'),
@@ -177,30 +177,33 @@ static void add_targets(const dt_guide *g, dt_str *out)
     }
 }
 
-static void add_row(const dt_guide *g, dt_str *out)
+static void add_row(const dt_keys_ext *keys, const dt_key_row *g, dt_str *out)
 {
-    const bool is_value = g->act != DT_GUIDE_SAME && g->act != DT_GUIDE_NONE && g->act != DT_GUIDE_WRONG;
+    const bool is_value = g->act != DT_KEYS_SAME && g->act != DT_KEYS_NONE && g->act != DT_KEYS_WRONG;
     dt_str_addf(out, "| `%s` | %s | ", g->key, strcmp(g->phases, "0") == 0 ? "all" : g->phases);
     if (is_value && g->target[0] != '\0') {
-        add_targets(g, out);
+        add_targets(keys, g, out);
     } else {
         dt_str_add(out, is_value ? "combined" : act_text(g->act));
     }
     dt_str_addf(out, " | %s |\n", g->note);
 }
 
-dt_status dt_porting_keys(bool json, dt_str *out)
+dt_status dt_porting_keys(const dt_keys_ext *keys, bool json, dt_str *out)
 {
     dt_json_out o = {.s = out};
     if (json) {
         dt_json_arr(&o, NULL);
     }
-    for (const dt_guide *g = dt_guide_table; g->key != NULL; g++) {
-        if (!json) {
-            add_row(g, out);
+    for (const dt_key_row *g = keys->rows; g->key != NULL; g++) {
+        if (g->act == DT_KEYS_IMPLY) {
             continue;
         }
-        const bool is_value = g->act != DT_GUIDE_SAME && g->act != DT_GUIDE_NONE && g->act != DT_GUIDE_WRONG;
+        if (!json) {
+            add_row(keys, g, out);
+            continue;
+        }
+        const bool is_value = g->act != DT_KEYS_SAME && g->act != DT_KEYS_NONE && g->act != DT_KEYS_WRONG;
         dt_json_obj(&o, NULL);
         dt_json_str(&o, "key", g->key);
         dt_json_str(&o, "phases", g->phases);

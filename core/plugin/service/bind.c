@@ -334,6 +334,10 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     if (s->n_data == DT_STAGE_MAX_DATA || n > 13) {
         return DT_FAIL(DT_EPLUGIN, "%s binds more than %d data sets", s->d.phase->desc.id, DT_STAGE_MAX_DATA);
     }
+    if (opts.source[0] == '\0') {
+        return DT_FAIL(DT_ECONFIG, "%s reads data, but data.source is empty; set it to the id of a data component",
+                       s->d.phase->desc.id);
+    }
     dt_data *d = &s->data[s->n_data];
     memset(d, 0, sizeof(*d));
     DT_TRY(dt_loader_find(s->d.loader, DT_KIND_DATA, opts.source, &d->comp));

@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "config/port/porting.h"
 #include "config/port/yaml.h"
+#include "traffic/guide_keys.h"
 
 static char path[64];
 
@@ -58,7 +59,7 @@ static void test_memory(void **state)
         dt_ported n;
         snprintf(spec, sizeof(spec), "alloc:%d", i);
         dt_fault_reset(spec);
-        const dt_status st = dt_porting_import(path, 0, known, &out, &n);
+        const dt_status st = dt_porting_import(path, 0, &dt_guide_keys, known, &out, &n);
         const bool is_over = dt_fault_fired() == 0;
         dt_fault_reset(NULL);
         dt_str_fini(&out);
@@ -78,7 +79,7 @@ static void test_undeclared(void **state)
     (void)state;
     dt_str out = {0};
     dt_ported n;
-    assert_int_equal(dt_porting_import(path, 0, NULL, &out, &n), DT_OK);
+    assert_int_equal(dt_porting_import(path, 0, &dt_guide_keys, NULL, &out, &n), DT_OK);
     assert_non_null(strstr(dt_str_text(&out), "hidden = 32;    # model.gnn.hidden_dim, line 7\n"));
     assert_non_null(strstr(dt_str_text(&out), "learning_rate = 0.10000000000000001;"));
     assert_non_null(strstr(dt_str_text(&out), "optimizer = \"adam\";"));
