@@ -167,6 +167,30 @@ check() { # tree
     END { exit n_bad > 0 }'
 }
 
+# Core is for any environment and data: words of traffic belong in plugins, except NVML's POWER_BRAKE. Files of core that
+# still have some; the list may only become shorter. Lanes and signals also have other meanings and are not checked.
+traffic="(^|[^[:alnum:]])(vehicles?|sumo|traffic|headways?|ttc|brak(e|es|ing)|junctions?|intersections?|pedestrians?|roads?|\
+streets?|cars?)([^[:alnum:]]|\$)"
+still='
+cli/cfg_doc.c cli/cli_table.h cli/verb_render.c export/policy_file.h plugin/service/stream.c
+rl/env/process_scene.c rl/experience/evaluate.c rl/experience/frames.c rl/experience/frames.h
+rl/experience/risk.c rl/experience/risk.h rl/policy/foresight.c rl/policy/foresight.h rl/policy/record.c
+rl/policy/wiring.c run/baselines.c state/snapshot/mismatch.h telemetry/report/film_page.c
+telemetry/report/film_page.h telemetry/report/page.c telemetry/report/page.h telemetry/report/panel.h
+telemetry/report/panel_futures.c telemetry/report/panel_traffic.c telemetry/report/panel_trajectories.c
+telemetry/report/street.c telemetry/report/street.h telemetry/tensorboard/event_files.c
+telemetry/tensorboard/event_pictures.c telemetry/tensorboard/event_pictures.h
+'
+check_traffic() { # tree, files that may have such words
+    (cd "$1" && find core -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.cu' -o -name '*.cuh' \) \
+        -exec grep -iHE "$traffic" /dev/null {} + | grep -v POWER_BRAKE | cut -d: -f1 | LC_ALL=C sort -u) >"$tmp/found" || true
+    printf '%s\n' "$2" | tr ' ' '\n' | sed -n 's|^.|core/&|p' | LC_ALL=C sort >"$tmp/listed"
+    LC_ALL=C comm -13 "$tmp/found" "$tmp/listed" | sed 's/$/: no word of traffic is left; drop it from the list in tests\/layers.sh/'
+    LC_ALL=C comm -23 "$tmp/found" "$tmp/listed" | sed 's/$/: words of traffic belong in plugins/' >"$tmp/more"
+    cat "$tmp/more"
+    test ! -s "$tmp/more"
+}
+
 if [ $# -gt 0 ]; then
     check "$1"
     exit
@@ -217,4 +241,14 @@ refuse phases/ppo/x.c '#include "scenes/metrics.h"' 'shared code of phases'
 refuse models/m/x.c '#include "../../core/base/str.h"' 'models may include'
 refuse plugins/p/x.c '#include <config.h>' 'plugins may include'
 
+# words of traffic in core, and others that look like them
+for line in 'int n_vehicles;' '/* Cars brake. */' 'int cart, carry, broad, roadmap; DT_NVML_POWER_BRAKE'; do
+    mkdir -p "$tmp/words/core/base"
+    printf '%s\n' "$line" >"$tmp/words/core/base/x.c"
+    case $line in *cart*) want=0 ;; *) want=1 ;; esac
+    code=0
+    check_traffic "$tmp/words" '' >"$tmp/out" || code=$?
+    [ $code -eq $want ] || { echo "layers: code $code for the words of: $line"; exit 1; }
+done
 check "${DT_SRCDIR:-$(dirname "$0")/..}"
+check_traffic "${DT_SRCDIR:-$(dirname "$0")/..}" "$still"
