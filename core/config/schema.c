@@ -654,30 +654,36 @@ dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_
     return read_stop(c, group, phase, stop_p);
 }
 
+dt_status dt_config_sections(dt_config *c, int64_t phase, dt_sections *out_p)
+{
+    DT_TRY(dt_config_data(c, phase, &out_p->data));
+    DT_TRY(dt_config_training(c, phase, &out_p->training));
+    DT_TRY(dt_config_amp(c, phase, &out_p->amp));
+    DT_TRY(dt_config_engine(c, phase, &out_p->engine));
+    DT_TRY(dt_config_memory(c, phase, &out_p->memory));
+    DT_TRY(dt_config_comm(c, phase, &out_p->comm));
+    DT_TRY(dt_config_env(c, phase, &out_p->env));
+    DT_TRY(dt_config_opponents(c, phase, &out_p->opponents));
+    DT_TRY(dt_config_rollouts(c, phase, &out_p->rollouts));
+    DT_TRY(dt_config_evaluation(c, phase, &out_p->evaluation));
+    DT_TRY(dt_config_checkpoint(c, phase, &out_p->checkpoint));
+    return dt_config_phase(c, phase, &out_p->phase, &out_p->stop);
+}
+
 dt_status dt_schema_check(dt_config *c, int64_t phase)
 {
     const dt_node *group = phase >= 0 ? dt_config_phase_node(c, phase) : NULL;
-    dt_data_opts data;
-    dt_training_opts training;
-    dt_amp_opts amp;
-    dt_engine_opts engine;
-    dt_memory_opts memory;
-    dt_comm_opts comm;
-    dt_checkpoint_opts checkpoint;
-    dt_evaluation_opts evaluation;
-    dt_env_opts env;
-    dt_opponents_opts opponents;
-    dt_rollouts_opts rollouts;
-    DT_TRY(dt_config_keep(c, dt_config_data(c, phase, &data)));
-    DT_TRY(dt_config_keep(c, dt_config_training(c, phase, &training)));
-    DT_TRY(dt_config_keep(c, dt_config_amp(c, phase, &amp)));
-    DT_TRY(dt_config_keep(c, dt_config_engine(c, phase, &engine)));
-    DT_TRY(dt_config_keep(c, dt_config_memory(c, phase, &memory)));
-    DT_TRY(dt_config_keep(c, dt_config_comm(c, phase, &comm)));
-    DT_TRY(dt_config_keep(c, dt_config_checkpoint(c, phase, &checkpoint)));
+    dt_sections o; /* read for their errors */
+    DT_TRY(dt_config_keep(c, dt_config_data(c, phase, &o.data)));
+    DT_TRY(dt_config_keep(c, dt_config_training(c, phase, &o.training)));
+    DT_TRY(dt_config_keep(c, dt_config_amp(c, phase, &o.amp)));
+    DT_TRY(dt_config_keep(c, dt_config_engine(c, phase, &o.engine)));
+    DT_TRY(dt_config_keep(c, dt_config_memory(c, phase, &o.memory)));
+    DT_TRY(dt_config_keep(c, dt_config_comm(c, phase, &o.comm)));
+    DT_TRY(dt_config_keep(c, dt_config_checkpoint(c, phase, &o.checkpoint)));
     DT_TRY(group != NULL ? check_entry(c, group, phase) : DT_OK);
-    DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &evaluation)));
-    DT_TRY(dt_config_keep(c, dt_config_opponents(c, phase, &opponents)));
-    DT_TRY(dt_config_keep(c, dt_config_rollouts(c, phase, &rollouts)));
-    return dt_config_keep(c, dt_config_env(c, phase, &env));
+    DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &o.evaluation)));
+    DT_TRY(dt_config_keep(c, dt_config_opponents(c, phase, &o.opponents)));
+    DT_TRY(dt_config_keep(c, dt_config_rollouts(c, phase, &o.rollouts)));
+    return dt_config_keep(c, dt_config_env(c, phase, &o.env));
 }

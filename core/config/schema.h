@@ -157,6 +157,22 @@ typedef struct dt_stop_opts { /* its stop group; 0 = no limit */
     bool has_above, has_below;
 } dt_stop_opts;
 
+typedef struct dt_sections { /* the host's sections as a phase sees them */
+    dt_data_opts data;
+    dt_training_opts training;
+    dt_amp_opts amp;
+    dt_engine_opts engine;
+    dt_memory_opts memory;
+    dt_comm_opts comm;
+    dt_env_opts env;
+    dt_opponents_opts opponents;
+    dt_rollouts_opts rollouts;
+    dt_evaluation_opts evaluation;
+    dt_checkpoint_opts checkpoint;
+    dt_phase_opts phase;
+    dt_stop_opts stop;
+} dt_sections;
+
 bool dt_config_is_host_section(const char *name); /* also "phases" and keys outside any section: no id of a component */
 
 const char *dt_config_host_section(uint32_t i); /* its name, in the order of schema.c; NULL after the last one */
@@ -178,5 +194,7 @@ dt_status dt_config_log(dt_config *c, dt_log_opts *out_p) DT_NODISCARD;
 dt_status dt_config_report(dt_config *c, dt_report_opts *out_p) DT_NODISCARD;
 dt_status dt_config_env(dt_config *c, int64_t phase, dt_env_opts *out_p) DT_NODISCARD;
 dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p) DT_NODISCARD;
+/* All of them, for an entry of phases. */
+dt_status dt_config_sections(dt_config *c, int64_t phase, dt_sections *out_p) DT_NODISCARD;
 
 #endif

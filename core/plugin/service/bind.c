@@ -256,19 +256,18 @@ dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *
 static dt_status choose_judged(const dt_stage *s, const dt_data *d, const char *store, bool is_first, const char **out)
 {
     const dt_trained_on *t = s->d.judged;
-    dt_evaluation_opts o;
+    const uint32_t folds = s->opts.evaluation.folds;
     const dt_dataset_ext *of = d->comp->desc.extension != NULL ? d->comp->desc.extension(DT_EXT_DATASET) : NULL;
     uint64_t value = 0;
     char digest[17] = "?";
-    DT_TRY(dt_config_evaluation(s->d.config, s->d.index, &o));
     bool is_other = false;
-    if (o.folds == DT_FOLDS_AUTO && t->is_trained && t->is_known && DT_HAS(of, digest)) {
+    if (folds == DT_FOLDS_AUTO && t->is_trained && t->is_known && DT_HAS(of, digest)) {
         DT_TRY_PLUGIN(of->digest(&s->host, store, &value), "digest");
         snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)value);
         is_other = strstr(t->stores, digest) == NULL;
     }
-    *out = o.folds == DT_FOLDS_ALL || is_other ? "all" : "held";
-    if (is_first && o.folds == DT_FOLDS_AUTO && t->is_trained && !t->is_known) {
+    *out = folds == DT_FOLDS_ALL || is_other ? "all" : "held";
+    if (is_first && folds == DT_FOLDS_AUTO && t->is_trained && !t->is_known) {
         dt_log(DT_LOG_WARN,
                "the checkpoint does not record its training data: evaluated on the part of %s that training holds out; "
                "evaluation.folds = \"all\" takes all of it",
@@ -327,25 +326,22 @@ static int64_t slice_rows_of(const dt_engine_opts *e)
 static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_data **out)
 {
     dt_stage *s = dt_stage_of(h);
-    dt_data_opts opts;
-    dt_engine_opts engine;
-    DT_TRY(dt_config_data(s->d.config, s->d.index, &opts));
-    DT_TRY(dt_config_engine(s->d.config, s->d.index, &engine));
+    const dt_data_opts *opts = &s->opts.data;
     if (s->n_data == DT_STAGE_MAX_DATA || n > 13) {
         return DT_FAIL(DT_EPLUGIN, "%s binds more than %d data sets", s->d.phase->desc.id, DT_STAGE_MAX_DATA);
     }
-    if (opts.source[0] == '\0') {
+    if (opts->source[0] == '\0') {
         return DT_FAIL(DT_ECONFIG, "%s reads data, but data.source is empty; set it to the id of a data component",
                        s->d.phase->desc.id);
     }
     dt_data *d = &s->data[s->n_data];
     memset(d, 0, sizeof(*d));
-    DT_TRY(dt_loader_find(s->d.loader, DT_KIND_DATA, opts.source, &d->comp));
+    DT_TRY(dt_loader_find(s->d.loader, DT_KIND_DATA, opts->source, &d->comp));
     s->n_data++;
     /* the component gets data.store by its option with DT_OPT_STORE */
     dt_setting over[16];
     uint32_t n_over = 0;
-    const char *store = opts.store[0] != '\0' ? opts.store : s->d.demo_store, *judged = NULL;
+    const char *store = opts->store[0] != '\0' ? opts->store : s->d.demo_store, *judged = NULL;
     const dt_option *of_store = dt_option_find_flag(d->comp->desc.options, DT_OPT_STORE);
     const dt_option *held = dt_option_find_flag(d->comp->desc.options, DT_OPT_FOLDS);
     if (of_store != NULL) {
@@ -357,9 +353,9 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
         over[n_over++] = (dt_setting){held->name, judged};
     }
     bool is_streamed = false;
-    DT_TRY(dt_reject_stream_options(s, &opts));
-    DT_TRY(find_streamed(s, d, &opts, overrides, n, &is_streamed));
-    if (opts.stream[0] != '\0' && s->d.judged == NULL && held != NULL) {
+    DT_TRY(dt_reject_stream_options(s, opts));
+    DT_TRY(find_streamed(s, d, opts, overrides, n, &is_streamed));
+    if (opts->stream[0] != '\0' && s->d.judged == NULL && held != NULL) {
         over[n_over++] =
             (dt_setting){held->name, "all"}; /* nothing of the store is trained on, and all of a stream is */
     }
@@ -371,7 +367,7 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     d->created = true;
     dt_status st = d->comp->ops.data.create(d->self, h, d->config);
     if (st >= 0) {
-        st = dt_samples_open(&d->source, &d->comp->ops.data, d->self, slice_rows_of(&engine));
+        st = dt_samples_open(&d->source, &d->comp->ops.data, d->self, slice_rows_of(&s->opts.engine));
     }
     if (st < 0) {
         return DT_CONTEXT(st == DT_ENOTFOUND ? DT_EDATA : st, "opening %s", d->comp->desc.id);
@@ -379,7 +375,7 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
     if (is_streamed && s->stream != NULL) {
         return DT_FAIL(DT_EUNSUPPORTED, "%s trains on two sets of data, and data.stream is one", s->d.phase->desc.id);
     }
-    DT_TRY(is_streamed ? dt_stream_create(s, d, over, n_over, &opts, &s->stream) : DT_OK);
+    DT_TRY(is_streamed ? dt_stream_create(s, d, over, n_over, opts, &s->stream) : DT_OK);
     *out = d;
     return DT_OK;
 }
@@ -388,8 +384,6 @@ static dt_status bind_data(const dt_host *h, const dt_setting *overrides, uint32
 static dt_status bind_own_data(const dt_host *h, const dt_data_ops *ops, void *self, dt_data **out)
 {
     dt_stage *s = dt_stage_of(h);
-    dt_engine_opts engine;
-    DT_TRY(dt_config_engine(s->d.config, s->d.index, &engine));
     if (s->n_data == DT_STAGE_MAX_DATA) {
         return DT_FAIL(DT_EPLUGIN, "%s binds more than %d data sets", s->d.phase->desc.id, DT_STAGE_MAX_DATA);
     }
@@ -401,7 +395,7 @@ static dt_status bind_own_data(const dt_host *h, const dt_data_ops *ops, void *s
         return DT_FAIL(DT_EPLUGIN, "%s: data of its own requires fields, symbols, count, sizes and read",
                        s->d.phase->desc.id);
     }
-    const dt_status st = dt_samples_open(&d->source, &d->own, self, slice_rows_of(&engine));
+    const dt_status st = dt_samples_open(&d->source, &d->own, self, slice_rows_of(&s->opts.engine));
     if (st < 0) {
         return DT_CONTEXT(st, "data that %s makes", s->d.phase->desc.id);
     }

@@ -328,13 +328,11 @@ static dt_status make_first(dt_env *e)
 }
 
 /* Self-play: the others have opponents. */
-static dt_status find_learner(dt_env *e)
+static void find_learner(dt_env *e)
 {
-    dt_opponents_opts o;
-    DT_TRY(dt_config_opponents(e->stage->d.config, e->stage->d.index, &o));
-    const bool has_opponents = o.pool > 0 || o.shadow[0] != '\0';
-    e->learner = e->layout.spec.team != NULL && has_opponents ? o.learner : -1;
-    return DT_OK;
+    const dt_opponents_opts *o = &e->stage->opts.opponents;
+    const bool has_opponents = o->pool > 0 || o->shadow[0] != '\0';
+    e->learner = e->layout.spec.team != NULL && has_opponents ? o->learner : -1;
 }
 
 dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out)
@@ -345,7 +343,7 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
     if (e->comp != NULL) {
         return DT_FAIL(DT_EPLUGIN, "%s binds a second environment; one per phase is possible", s->d.phase->desc.id);
     }
-    DT_TRY(dt_config_env(s->d.config, s->d.index, &e->opts));
+    e->opts = s->opts.env;
     if (e->opts.id[0] == '\0') {
         return DT_FAIL(DT_ECONFIG, "%s needs an environment, but env.id is empty; set env.id, such as \"cartpole\"",
                        s->d.phase->desc.id);
@@ -366,7 +364,7 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
     DT_TRY(set_up_mix(e, &set));
     DT_TRY(make_first(e));
     DT_TRY(list_kinds(e));
-    DT_TRY(find_learner(e));
+    find_learner(e);
     *out = e;
     return DT_OK;
 }

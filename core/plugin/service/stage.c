@@ -31,21 +31,14 @@ static dt_status create_phase(dt_stage *s)
     return p->ops.phase.create(s->self, &s->host, s->config);
 }
 
-/* Only a run chooses, and it does so before its phases are made. */
-static dt_status check_batch(const dt_stage_desc *d)
-{
-    dt_data_opts data;
-    DT_TRY(dt_config_data(d->config, d->index, &data));
-    return data.batch != DT_BATCH_AUTO
-               ? DT_OK
-               : DT_FAIL(DT_ECONFIG,
-                         "data.batch = \"auto\" becomes a number when a run begins, and this is not a run: set "
-                         "data.batch to one, as in --set data.batch=64");
-}
-
 static dt_status make(dt_stage *s)
 {
-    DT_TRY(check_batch(&s->d));
+    DT_TRY(dt_config_sections(s->d.config, s->d.index, &s->opts));
+    if (s->opts.data.batch == DT_BATCH_AUTO) { /* a run replaces it before its stages are created */
+        return DT_FAIL(DT_ECONFIG,
+                       "data.batch = \"auto\" becomes a number when a run begins, and this is not a run: set "
+                       "data.batch to one, as in --set data.batch=64");
+    }
     return create_phase(s);
 }
 

@@ -142,6 +142,7 @@ typedef struct dt_stage_desc {
 
 typedef struct dt_stage {
     dt_stage_desc d;
+    dt_sections opts; /* of the phase, read by dt_stage_create */
     dt_host host;
     void *self, *config;
     bool created, started;

@@ -297,8 +297,7 @@ static dt_status freeze_loaded(dt_stage *s, const char *const *role)
 static dt_status precision(const dt_stage *s, dt_trainer_config *c)
 {
     static const dt_scaling kind[] = {DT_SCALING_NONE, DT_SCALING_NONE, DT_SCALING_STATIC, DT_SCALING_DYNAMIC};
-    dt_amp_opts a;
-    DT_TRY(dt_config_amp(s->d.config, s->d.index, &a));
+    const dt_amp_opts a = s->opts.amp;
     if (!a.enabled) {
         return DT_OK;
     }
@@ -343,12 +342,11 @@ static uint64_t budget(const dt_stage *s, double target_gb)
 /* Arenas of parameters, gradients and moments, before they are filled. Errors: DT_ECONFIG. */
 static dt_status check_room(const dt_stage *s, uint64_t bytes)
 {
-    dt_memory_opts m;
+    const dt_memory_opts m = s->opts.memory;
     dt_limits r;
     if (bytes < LITTLE) {
         return DT_OK;
     }
-    DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
     const uint64_t all = bytes * dt_comm_process_size(s->d.comm), held = dt_rss_bytes();
     const char *what = "parameters, gradients and moments of the models take";
     if (m.target_gb > 0 && (double)(all + held) > m.target_gb * 1e9) {
@@ -381,25 +379,17 @@ static dt_status weights(const dt_stage *s, const dt_comm_opts *comm, dt_trainer
 
 static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
 {
-    dt_training_opts t;
-    dt_data_opts d;
-    dt_engine_opts e;
-    dt_phase_opts p;
-    dt_stop_opts stop;
-    dt_memory_opts m;
-    dt_comm_opts comm;
-    DT_TRY(dt_config_comm(s->d.config, s->d.index, &comm));
-    DT_TRY(dt_config_training(s->d.config, s->d.index, &t));
-    DT_TRY(dt_config_data(s->d.config, s->d.index, &d));
-    DT_TRY(dt_config_engine(s->d.config, s->d.index, &e));
-    DT_TRY(dt_config_phase(s->d.config, s->d.index, &p, &stop));
-    DT_TRY(dt_config_memory(s->d.config, s->d.index, &m));
+    const dt_training_opts t = s->opts.training;
+    const dt_data_opts d = s->opts.data;
+    const dt_engine_opts e = s->opts.engine;
+    const dt_memory_opts m = s->opts.memory;
+    const dt_comm_opts comm = s->opts.comm;
     DT_TRY(dt_reject_sampling_options(s, s->train.data, &d));
     DT_TRY(check_roles(s, e.recompute_roles, "engine.recompute_roles"));
     DT_TRY(freeze(s, t.freeze, "training.freeze"));
-    DT_TRY(freeze(s, p.freeze, "freeze of the phase"));
+    DT_TRY(freeze(s, s->opts.phase.freeze, "freeze of the phase"));
     DT_TRY(freeze_loaded(s, t.freeze_loaded));
-    const uint64_t configured = (uint64_t)(stop.epochs > 0 ? stop.epochs : t.epochs);
+    const uint64_t configured = (uint64_t)(s->opts.stop.epochs > 0 ? s->opts.stop.epochs : t.epochs);
     const uint64_t epochs = s->train.epochs > 0 ? s->train.epochs : configured;
     *c = (dt_trainer_config){.seed = s->d.seed,
                              .phase = (uint32_t)s->d.index,
