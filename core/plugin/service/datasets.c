@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "dtrain.datasets/1": the data sets that sources have open.
+ */
+#include <config.h>
+
+#include "plugin/service/stage.h"
+
+#include "base/err.h"
+#include "dtrain/svc/datasets.h"
+
+static dt_status dataset_opened(const dt_host *h, const dt_dataset *d)
+{
+    dt_stage *s = dt_stage_of(h);
+    if (s->n_datasets == DT_STAGE_MAX_DATASETS) {
+        return DT_FAIL(DT_EPLUGIN, "more than %d data sets are open", DT_STAGE_MAX_DATASETS);
+    }
+    s->dataset[s->n_datasets++] = *d;
+    return DT_OK;
+}
+
+static void dataset_closed(const dt_host *h, const void *self)
+{
+    dt_stage *s = dt_stage_of(h);
+    for (uint32_t i = 0; i < s->n_datasets; i++) {
+        if (s->dataset[i].self == self) {
+            s->dataset[i] = s->dataset[--s->n_datasets];
+            return;
+        }
+    }
+}
+
+const dt_datasets_api dt_datasets_service = {
+    .struct_size = sizeof(dt_datasets_api), .opened = dataset_opened, .closed = dataset_closed};
