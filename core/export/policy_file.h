@@ -40,7 +40,7 @@ typedef struct dt_policy_file { /* as read: nothing of the file stays open */
     float *low, *high; /* [n_continuous] */
     bool is_squashed;
     const char *phase, *environment;
-    dt_setting *setting; /* options of what it was trained with: "env_traffic.scenario", "grid" */
+    dt_setting *setting; /* options of what it was trained with: "cartpole.max_steps", "500" */
     uint32_t n_settings;
     char **string; /* behind all texts */
     uint32_t n_strings, cap_strings;

@@ -329,7 +329,7 @@ static dt_status evaluate_all(const dt_stage_desc *d, const dt_baseline_names *n
             r->n += r->of[r->n] != NULL;
             continue;
         }
-        if (speaks) { /* a rule for signals does not steer vehicles: nothing to tell, unless it was asked for */
+        if (speaks) { /* a rule for other actions is skipped silently unless the user named it */
             const bool is_usual = names->is_auto && (st == DT_ESHAPE || st == DT_ECONFIG);
             dt_log(is_usual ? DT_LOG_DEBUG : DT_LOG_WARN, "baseline %s left out: %s", names->id[i], dt_error_text());
         }

@@ -110,7 +110,7 @@ static dt_status check_cpu(const dt_session *s, const dt_ckpt_info *info, dt_run
 {
     char cpu[sizeof(info->cpu)];
     DT_TRY(dt_snapshot_cpu_class(s->config, c->begin, cpu, sizeof(cpu)));
-    c->is_other_cpu = info->cpu[0] != '\0' && strcmp(cpu, info->cpu) != 0;
+    c->is_other_cpu = strcmp(cpu, info->cpu) != 0;
     if (c->is_other_cpu) {
         dt_log(DT_LOG_WARN,
                "%s was computed in the arithmetic class %s, here it is %s: results will differ in the last digits from "

@@ -24,6 +24,7 @@
 #include "dtrain/ext/dataset.h"
 #include "dtrain/ext/doctor.h"
 #include "dtrain/ext/foresight.h"
+#include "dtrain/ext/keys.h"
 #include "dtrain/ext/panels.h"
 #include "dtrain/ext/scene.h"
 #include "dtrain/ext/verbs.h"
@@ -79,6 +80,7 @@ static void list(dt_str *out)
     C(DT_SCENE_RED) C(DT_SCENE_YELLOW) C(DT_SCENE_GREEN) C(DT_SCENE_YIELD)
     C(DT_NODE_FEATURES) C(DT_EDGE_FEATURES) C(DT_NEIGHBOURS) C(DT_STEP_MAX_LOSSES)
     C(DT_FEATURE_AS_IS) C(DT_FEATURE_POSITION) C(DT_FEATURE_MEASURE) C(DT_FEATURE_ACCELERATION)
+    C(DT_KEYS_PHASES) C(DT_KEYS_TAKE) C(DT_KEYS_WRONG)
     C(DT_TRAIN_MAX_GROUPS) C(DT_TRAIN_MAX_TARGETS)
     C(DT_WIRING_MAX_MODELS) C(DT_WIRING_NO_VALUE) C(DT_WIRING_OBS_ONLY) C(DT_WIRING_STATE_LOG_STD)
     C(DT_WIRING_NO_LOG_STD) C(DT_WIRING_SQUASHED) C(DT_WIRING_NO_OUTPUTS) C(DT_WIRING_AGENT_ROWS)

@@ -142,7 +142,7 @@ static void make_file(const char *text, dt_str *out)
                               {.name = "graph.from", .dtype = DT_ST_F32, .n_dims = 1, .dim = {2}, .data = from},
                               {.name = "actions.low", .dtype = DT_ST_F32, .n_dims = 1, .dim = {1}, .data = low},
                               {.name = "actions.high", .dtype = DT_ST_F32, .n_dims = 1, .dim = {1}, .data = high}};
-    fuzz_hold(dt_safetensors_write_to(t, sizeof(t) / sizeof(t[0]), pair, 1, take, out) == DT_OK);
+    fuzz_hold(dt_safetensors_write_sealed_to(t, sizeof(t) / sizeof(t[0]), pair, 1, take, out) == DT_OK);
 }
 
 DT_FUZZ(policy)

@@ -123,8 +123,8 @@ static dt_status check_faces(const dt_stream *m, const char *path, const part *p
     }
     return is_same ? DT_OK
                    : DT_FAIL(DT_EDATA,
-                             "%s gives other fields than data.store = %s, for example if one has roads and the other "
-                             "does not; all stores of a stream are of one kind",
+                             "%s gives other fields than data.store = %s; all stores of a stream must have the same "
+                             "fields",
                              path, m->store);
 }
 

@@ -71,8 +71,8 @@ typedef struct dt_ckpt_info {
     char phase[DT_CKPT_NAME_BYTES];       /* plugin id of the phase */
     char config_hash[72], phase_hash[72]; /* of the whole configuration, of what the phase sees of it */
     char build[64];
-    char cpu[48];                         /* the arithmetic class that computed it; "" in older ones */
-    char reduction[16];                   /* engine.reduction; "" in older ones, which were exact */
+    char cpu[48];                         /* the arithmetic class that computed it */
+    char reduction[16];                   /* engine.reduction */
     char metric_name[DT_CKPT_NAME_BYTES]; /* "" when there is none */
     double metric;                        /* for keeping the best; NAN when there is none */
     uint64_t step, epoch;

@@ -796,14 +796,14 @@ static void end_seal(dt_sha256 *sha, char out[SEAL_DIGITS + 1])
     dt_hex(digest, sizeof(digest), out);
 }
 
-dt_status dt_safetensors_write_sealed(const char *path, const dt_st_tensor *t, uint32_t n,
-                                      const char *const (*metadata)[2], uint32_t n_pairs)
+/* metadata and the seal of the file that they describe, in an array of the caller's to free. */
+static dt_status add_seal(const dt_st_tensor *t, uint32_t n, const char *const (*metadata)[2], uint32_t n_pairs,
+                          char seal[SEAL_DIGITS + 1], const char *(**out_p)[2])
 {
-    char seal[SEAL_DIGITS + 1];
     dt_sha256 sha;
     const char *(*all)[2] = dt_alloc_n((size_t)n_pairs + 1, sizeof(*all));
     if (all == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the metadata of %s", path);
+        return DT_FAIL(DT_ENOMEM, "out of memory for the metadata of a file");
     }
     for (uint32_t i = 0; i < n_pairs; i++) {
         all[i][0] = metadata[i][0];
@@ -812,12 +812,35 @@ dt_status dt_safetensors_write_sealed(const char *path, const dt_st_tensor *t, u
     all[n_pairs][0] = DT_ST_SEAL;
     all[n_pairs][1] = no_seal;
     dt_sha256_init(&sha);
-    dt_status st = dt_safetensors_write_to(t, n, (const char *const(*)[2])all, n_pairs + 1, hash_piece, &sha);
-    if (st == DT_OK) {
-        end_seal(&sha, seal);
-        all[n_pairs][1] = seal;
-        st = dt_safetensors_write(path, t, n, (const char *const(*)[2])all, n_pairs + 1);
+    const dt_status st = dt_safetensors_write_to(t, n, (const char *const(*)[2])all, n_pairs + 1, hash_piece, &sha);
+    if (st != DT_OK) {
+        dt_free(all);
+        return st;
     }
+    end_seal(&sha, seal);
+    all[n_pairs][1] = seal;
+    *out_p = all;
+    return DT_OK;
+}
+
+dt_status dt_safetensors_write_sealed_to(const dt_st_tensor *t, uint32_t n, const char *const (*metadata)[2],
+                                         uint32_t n_pairs, dt_st_sink *sink, void *user)
+{
+    char seal[SEAL_DIGITS + 1];
+    const char *(*all)[2] = NULL;
+    DT_TRY(add_seal(t, n, metadata, n_pairs, seal, &all));
+    const dt_status st = dt_safetensors_write_to(t, n, (const char *const(*)[2])all, n_pairs + 1, sink, user);
+    dt_free(all);
+    return st;
+}
+
+dt_status dt_safetensors_write_sealed(const char *path, const dt_st_tensor *t, uint32_t n,
+                                      const char *const (*metadata)[2], uint32_t n_pairs)
+{
+    char seal[SEAL_DIGITS + 1];
+    const char *(*all)[2] = NULL;
+    DT_TRY(add_seal(t, n, metadata, n_pairs, seal, &all));
+    const dt_status st = dt_safetensors_write(path, t, n, (const char *const(*)[2])all, n_pairs + 1);
     dt_free(all);
     return st;
 }

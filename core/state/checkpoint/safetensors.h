@@ -98,6 +98,8 @@ dt_status dt_safetensors_write(const char *path, const dt_st_tensor *t, uint32_t
 #define DT_ST_SEAL "sha256"
 dt_status dt_safetensors_write_sealed(const char *path, const dt_st_tensor *t, uint32_t n,
                                       const char *const (*metadata)[2], uint32_t n_pairs) DT_NODISCARD;
+dt_status dt_safetensors_write_sealed_to(const dt_st_tensor *t, uint32_t n, const char *const (*metadata)[2],
+                                         uint32_t n_pairs, dt_st_sink *sink, void *user) DT_NODISCARD;
 /* Every byte of a file that was opened, by its seal. has_seal_p: false, and nothing is checked, where it has none.
  * Errors: DT_EDATA: it is damaged, or its seal is none. */
 dt_status dt_safetensors_check_seal(const dt_safetensors *s, bool *has_seal_p) DT_NODISCARD;

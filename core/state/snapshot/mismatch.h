@@ -31,7 +31,7 @@ dt_status dt_mismatch_check_constants(const dt_stage *s, const dt_model *m, cons
                                       const dt_ckpt *ckpt, const char *otherwise) DT_NODISCARD;
 
 /* What the file has of a role beyond the tensors of the model: a warning, or where the phase is another one and no
- * option explains it, as of perception that is shown no roads there, text for the line about the role, appended to
+ * option explains it, such as a model that reads fewer inputs there, text for the line about the role, appended to
  * note. Refused where nothing but an option of the model explains it. DT_ESHAPE. */
 dt_status dt_mismatch_check_unused(const dt_stage *s, const dt_model *m, const dt_safetensors *f, const char *path,
                                    const dt_ckpt *ckpt, const char *otherwise, dt_str *note) DT_NODISCARD;
