@@ -169,16 +169,15 @@ check() { # tree
 
 # Core is for any environment and data: words of traffic belong in plugins, except NVML's POWER_BRAKE. Names of files
 # of core that still have some; the list may only become shorter. Lanes and signals also have other meanings and are not checked.
-traffic="(^|[^[:alnum:]])(vehicles?|sumo|traffic|headways?|ttc|brak(e|es|ing)|junctions?|intersections?|pedestrians?|roads?|\
+words_of_traffic="(^|[^[:alnum:]])(vehicles?|sumo|traffic|headways?|ttc|brak(e|es|ing)|junctions?|intersections?|pedestrians?|roads?|\
 streets?|cars?)([^[:alnum:]]|\$)"
-still='
+files_with_words='
 cfg_doc.c cli_table.h evaluate.c event_files.c event_pictures.c event_pictures.h film.c film.h
-foresight.c foresight.h frames.c frames.h process_scene.c risk.c risk.h
-wiring.c
+frames.c frames.h process_scene.c risk.c risk.h
 '
 check_traffic() { # tree, names of files that may have such words
     (cd "$1" && find core -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.cu' -o -name '*.cuh' \) \
-        -exec grep -iHE "$traffic" /dev/null {} + | grep -v POWER_BRAKE | cut -d: -f1 | sort -u) >"$tmp/found" || true
+        -exec grep -iHE "$words_of_traffic" /dev/null {} + | grep -v POWER_BRAKE | cut -d: -f1 | sort -u) >"$tmp/found" || true
     awk -v list="$2" '
     BEGIN { n = split(list, name); for (i = 1; i <= n; i++) may[name[i]] = 1 }
     { base = $0; sub(/.*\//, "", base); seen[base] = 1 }
@@ -249,4 +248,4 @@ for line in 'int n_vehicles;' '/* Cars brake. */' 'int cart, carry, broad, roadm
     [ $code -eq $want ] || { echo "layers: code $code for the words of: $line"; exit 1; }
 done
 check "${DT_SRCDIR:-$(dirname "$0")/..}"
-check_traffic "${DT_SRCDIR:-$(dirname "$0")/..}" "$still"
+check_traffic "${DT_SRCDIR:-$(dirname "$0")/..}" "$files_with_words"

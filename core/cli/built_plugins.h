@@ -16,7 +16,7 @@ static inline dt_status dt_load_built(dt_host *host, dt_loader **l_p)
 {
     dt_str rejected = {0};
     *l_p = NULL;
-    dt_services_bare(host);
+    dt_host_init(host);
     const dt_loader_desc desc = {.host = host, .plugin_dir = "."}; /* not what an older dtrain has installed */
     DT_TRY(dt_loader_create(&desc, l_p));
     dt_status st = dt_loader_scan(*l_p, &rejected);

@@ -34,7 +34,7 @@ static dt_status compare(dt_session *s, int64_t index, dt_stage *stage, bool is_
                        stage->d.phase->desc.id);
     }
     dt_stage_desc d = stage->d;
-    d.judged = NULL;
+    d.trained_on = NULL;
     dt_status st = dt_policy_result_take(stage, &policy);
     if (st == DT_OK) {
         st = dt_baselines_compare(&d, policy, is_json, out);

@@ -108,9 +108,9 @@ static dt_status write_html(const dt_args *a, const dt_stage *stage, const dt_fi
     for (uint32_t i = 0; i < stage->n_models; i++) {
         dt_str_addf(&note, ", %s %s", stage->model[i].role, stage->model[i].comp->desc.id);
     }
-    if (stage->env.n_told > 0) {
+    if (stage->env.n_differing > 0) {
         dt_str_add(&note, ", ");
-        dt_env_tell(&stage->env, &note);
+        dt_env_describe_evaluation(&stage->env, &note);
     }
     const dt_film_page p = {.title = dt_str_text(&title), .note = dt_str_text(&note), .film = film};
     dt_status st = dt_film_page_build(&p, &page);

@@ -403,7 +403,7 @@ dt_status dt_tools_enter_phase(dt_config *c, const dt_loaded *comp)
     DT_TRY(dt_config_declare_phase(c, d->id, d->options, comp->plugin->desc.name));
     DT_TRY(dt_config_use_plugin(c, d->id, "dtrain show"));
     DT_TRY(dt_config_add_defaults(c, 0, d->id, defaults));
-    return dt_config_spread(c, 0, d->id);
+    return dt_config_distribute_groups(c, 0, d->id);
 }
 
 static dt_status show_component(dt_config *c, int64_t phase, const dt_loaded *comp, dt_json_out *json, dt_str *out)

@@ -72,13 +72,13 @@ void dt_config_trust(dt_config *c)
 }
 
 /* A phase's plugin by its path is looked for from the file that names it, as all paths are. */
-static dt_status settle_plugins(dt_config *c, const dt_node *fresh)
+static dt_status resolve_plugins(dt_config *c, const dt_node *fresh)
 {
     const dt_node *phases = dt_node_find(fresh, "phases");
     for (const dt_node *p = phases != NULL ? phases->first : NULL; p != NULL; p = p->next) {
         dt_node *n = p->kind == DT_NODE_GROUP ? dt_node_find(p, "plugin") : NULL;
         if (n != NULL && n->text != NULL && strchr(n->text, '/') != NULL) {
-            DT_TRY(dt_node_settle_path(c, n));
+            DT_TRY(dt_node_resolve_path(c, n));
         }
     }
     return DT_OK;
@@ -88,7 +88,7 @@ dt_status dt_config_read_file(dt_config *c, dt_layer layer, const char *path)
 {
     dt_node fresh = {.kind = DT_NODE_GROUP};
     DT_TRY(dt_reader_file(c, layer, path, &fresh));
-    DT_TRY(layer == DT_FROM_FILE ? settle_plugins(c, &fresh) : DT_OK);
+    DT_TRY(layer == DT_FROM_FILE ? resolve_plugins(c, &fresh) : DT_OK);
     for (dt_node *n = fresh.first, *next = NULL; n != NULL; n = next) {
         next = n->next;
         DT_TRY(dt_node_place(&c->root, n, ""));
@@ -248,17 +248,17 @@ dt_status dt_config_add_defaults(dt_config *c, int64_t phase, const char *plugin
 }
 
 /* The values below n that somebody gave are refused: `--plugin` would drop them with their entry, unseen. */
-static dt_status refuse_dropped(dt_config *c, const dt_node *n, const char *path, dt_layer from, const char *why)
+static dt_status reject_dropped(dt_config *c, const dt_node *n, const char *path, dt_layer from, const char *why)
 {
     if (n->kind != DT_NODE_GROUP) {
-        return n->origin.layer < from ? DT_OK : dt_config_keep(c, dt_node_fail(n, path, "%s", why));
+        return n->origin.layer < from ? DT_OK : dt_config_collect_error(c, dt_node_fail(n, path, "%s", why));
     }
     for (const dt_node *child = n->first; child != NULL; child = child->next) {
         char own[PATH_BYTES];
         snprintf(own, sizeof(own), "%s.%s", path, child->key);
         /* a file's plugin alone gives way to --plugin: that is what it is for */
         if (strcmp(child->key, "plugin") != 0 || child->origin.layer > DT_FROM_FILE) {
-            DT_TRY(refuse_dropped(c, child, own, from, why));
+            DT_TRY(reject_dropped(c, child, own, from, why));
         }
     }
     return DT_OK;
@@ -266,7 +266,7 @@ static dt_status refuse_dropped(dt_config *c, const dt_node *n, const char *path
 
 /* What a file says of other phases than the one that is wanted waits for a run of them all; what is given by hand, or
  * for no phase that runs, is meant for this run. */
-static dt_status refuse_others(dt_config *c, const dt_node *phases, const dt_node *kept, const char *plugin,
+static dt_status reject_others(dt_config *c, const dt_node *phases, const dt_node *kept, const char *plugin,
                                const char *option)
 {
     const dt_node *names = dt_node_find(kept, "plugin");
@@ -286,7 +286,7 @@ static dt_status refuse_others(dt_config *c, const dt_node *phases, const dt_nod
     for (const dt_node *n = phases->first; n != NULL && st == DT_OK; n = n->next, i++) {
         char path[32];
         snprintf(path, sizeof(path), "phases.%lld", (long long)i);
-        st = n != kept ? refuse_dropped(c, n, path, from, dt_str_text(&why)) : DT_OK;
+        st = n != kept ? reject_dropped(c, n, path, from, dt_str_text(&why)) : DT_OK;
     }
     dt_str_fini(&why);
     return st;
@@ -317,7 +317,7 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
     DT_TRY(dt_node_new(c, DT_NODE_TEXT, "plugin", plugin, &origin, &value));
     if (phases != NULL && phases->kind == DT_NODE_LIST) {
         kept = entry_of(phases, plugin);
-        DT_TRY(refuse_others(c, phases, kept, plugin, option));
+        DT_TRY(reject_others(c, phases, kept, plugin, option));
     } else if (phases != NULL) {
         return dt_node_fail(phases->first != NULL ? phases->first : phases, "phases",
                             "expected a list; for the one phase of %s set phases.0.stop.steps=3", option);
@@ -359,7 +359,7 @@ static dt_status spread(dt_config *c, const dt_node *from, dt_node *into)
     return DT_OK;
 }
 
-dt_status dt_config_spread(dt_config *c, int64_t phase, const char *id)
+dt_status dt_config_distribute_groups(dt_config *c, int64_t phase, const char *id)
 {
     dt_node *own = dt_config_phase_node(c, phase), *group = dt_node_find(&c->root, id);
     dt_section *s = dt_section_find(c, id);
@@ -426,7 +426,8 @@ const char *dt_config_model(const dt_config *c, int64_t phase, const char *role)
 dt_status dt_config_get(const dt_config *c, int64_t phase, const char *path, const char **value_p, dt_origin *origin_p)
 {
     dt_node *group = dt_config_phase_node(c, phase);
-    const dt_node *n = dt_node_stronger(below((dt_node *)&c->root, path), group != NULL ? below(group, path) : NULL);
+    const dt_node *n =
+        dt_node_select_stronger(below((dt_node *)&c->root, path), group != NULL ? below(group, path) : NULL);
     if (n == NULL || n->text == NULL) {
         return DT_FAIL(DT_ENOTFOUND, "the configuration has no value %s", path);
     }
@@ -503,7 +504,7 @@ static dt_status reject_guide_section(const dt_config *c, const dt_node *n, cons
 static dt_status unknown_section(dt_config *c, const dt_config_lookup *lookup, const dt_node *n, const char *path)
 {
     static const char *const more[] = {"phases", "seed", NULL};
-    if (dt_config_has_enough(c)) {
+    if (dt_config_has_max_errors(c)) {
         return dt_node_fail(n, path, "neither a section nor the id of a component");
     }
     if (n->key != NULL && dt_guide_is_group(c->keys, n->key)) {
@@ -546,7 +547,7 @@ static dt_status check_stop(dt_config *c, dt_node *n, const char *path)
     static const dt_section stop = {.name = "stop", .table = dt_schema_stop};
     return n->kind == DT_NODE_GROUP
                ? check_values(c, &stop, n, path)
-               : dt_config_keep(c, dt_node_fail(n, path, "expected a group: stop = { epochs = 50; }"));
+               : dt_config_collect_error(c, dt_node_fail(n, path, "expected a group: stop = { epochs = 50; }"));
 }
 
 /* The groups below a phase's plugin; those of a phase that runs are checked there. */
@@ -558,7 +559,7 @@ static dt_status check_groups(dt_config *c, const dt_config_lookup *lookup, cons
         if (n->kind == DT_NODE_GROUP && strcmp(n->key, "stop") == 0) {
             DT_TRY(check_stop(c, n, path));
         } else if (n->kind == DT_NODE_GROUP) {
-            DT_TRY(dt_config_keep(c, check_section(c, lookup, n, path)));
+            DT_TRY(dt_config_collect_error(c, check_section(c, lookup, n, path)));
         }
     }
     return DT_OK;
@@ -570,7 +571,7 @@ static dt_status check_values(dt_config *c, const dt_section *s, dt_node *group,
     for (dt_node *n = group->first; n != NULL; n = n->next) {
         const bool is_apart = s->is_phase && n->kind == DT_NODE_GROUP && strcmp(path, s->name) == 0;
         if (!is_apart) {
-            DT_TRY(dt_config_keep(c, dt_section_settle_one(c, s, n, path)));
+            DT_TRY(dt_config_collect_error(c, dt_section_normalise_one(c, s, n, path)));
         }
     }
     return DT_OK;
@@ -582,12 +583,12 @@ static dt_status check_role(dt_config *c, const dt_config_lookup *lookup, const 
 {
     const char *role = NULL;
     if (dt_option_find(s->table, m->key) != NULL || m->text == NULL || lookup == NULL) {
-        return dt_section_settle_one(c, s, m, path);
+        return dt_section_normalise_one(c, s, m, path);
     }
     const bool is_empty = *m->text == '\0';
     dt_status st = is_empty ? DT_ENOTFOUND : lookup->component(lookup->user, c, m->text, &role);
     if (st == DT_ENOTFOUND && !is_wired(c, m->key)) {
-        return dt_section_settle_one(c, s, m, path); /* the role is unknown, as far as anybody can tell */
+        return dt_section_normalise_one(c, s, m, path); /* the role is unknown, as far as anybody can tell */
     }
     if (st == DT_OK && (role == NULL || strcmp(role, m->key) != 0)) {
         char own[PATH_BYTES];
@@ -624,7 +625,7 @@ static dt_status check_section(dt_config *c, const dt_config_lookup *lookup, dt_
         return check_values(c, s, n, path);
     }
     for (dt_node *m = n->first; m != NULL; m = m->next) {
-        DT_TRY(dt_config_keep(c, check_role(c, lookup, s, m, path)));
+        DT_TRY(dt_config_collect_error(c, check_role(c, lookup, s, m, path)));
     }
     return DT_OK;
 }
@@ -638,18 +639,18 @@ static dt_status check_phase(dt_config *c, const dt_config_lookup *lookup, dt_no
         return dt_node_fail(phase, path, "expected a group: { plugin = \"phase1_world_model\"; }");
     }
     if (dt_node_find(phase, "plugin") == NULL || *dt_config_plugin(c, i) == '\0') {
-        DT_TRY(dt_config_keep(
+        DT_TRY(dt_config_collect_error(
             c, dt_node_fail(phase, path, "a phase needs its plugin: { plugin = \"phase1_world_model\"; }")));
     }
     for (dt_node *n = phase->first; n != NULL; n = n->next) {
         snprintf(path, sizeof(path), "phases.%lld", (long long)i);
         bool is_stop = strcmp(n->key, "stop") == 0;
         if (!is_stop && (n->kind != DT_NODE_GROUP || dt_option_find(dt_schema_phase, n->key) != NULL)) {
-            DT_TRY(dt_config_keep(c, dt_section_settle_one(c, &keys, n, path)));
+            DT_TRY(dt_config_collect_error(c, dt_section_normalise_one(c, &keys, n, path)));
             continue;
         }
         snprintf(path, sizeof(path), "phases.%lld.%s", (long long)i, n->key);
-        DT_TRY(is_stop ? check_stop(c, n, path) : dt_config_keep(c, check_section(c, lookup, n, path)));
+        DT_TRY(is_stop ? check_stop(c, n, path) : dt_config_collect_error(c, check_section(c, lookup, n, path)));
     }
     return DT_OK;
 }
@@ -662,7 +663,7 @@ static void prune(const dt_config *c, dt_node *phase)
         for (dt_node *n = common != NULL ? group->first : NULL, *next = NULL; n != NULL; n = next) {
             next = n->next;
             dt_node *for_all = dt_node_find(common, n->key);
-            if (dt_node_stronger(for_all, n) == for_all) {
+            if (dt_node_select_stronger(for_all, n) == for_all) {
                 dt_node_remove(group, n);
             }
         }
@@ -689,23 +690,23 @@ dt_status dt_config_check(dt_config *c, const dt_config_lookup *lookup)
     dt_status st = DT_OK;
     for (dt_node *n = c->root.first; n != NULL; n = n->next) {
         if (dt_option_find(top->table, n->key) != NULL) {
-            DT_TRY(dt_config_keep(c, dt_section_settle_one(c, top, n, "")));
+            DT_TRY(dt_config_collect_error(c, dt_section_normalise_one(c, top, n, "")));
         } else if (strcmp(n->key, "phases") != 0) {
-            DT_TRY(dt_config_keep(c, check_section(c, lookup, n, n->key)));
+            DT_TRY(dt_config_collect_error(c, check_section(c, lookup, n, n->key)));
         } else if (n->kind != DT_NODE_LIST) {
             st = dt_node_fail(n, "phases", "expected a list: phases = ( { plugin = \"phase1_world_model\"; } )");
-            DT_TRY(dt_config_keep(c, st));
+            DT_TRY(dt_config_collect_error(c, st));
         }
     }
     DT_TRY(dt_schema_check(c, -1));
     for (int64_t i = 0; i < dt_config_n_phases(c); i++) {
         dt_node *phase = dt_config_phase_node(c, i);
-        DT_TRY(dt_config_keep(c, check_phase(c, lookup, phase, i)));
+        DT_TRY(dt_config_collect_error(c, check_phase(c, lookup, phase, i)));
         if (phase->kind == DT_NODE_GROUP) { /* what lies in a list has no key */
             prune(c, phase);
         }
         DT_TRY(dt_schema_check(c, i));
     }
     drop_groups(c);
-    return dt_config_verdict(c);
+    return dt_config_check_errors(c);
 }

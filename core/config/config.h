@@ -92,7 +92,7 @@ dt_status dt_config_use_plugin(dt_config *c, const char *plugin, const char *opt
 
 /* The groups below a phase's plugin become that phase's own sections, where it has no stronger value; id: of the
  * plugin, declared (options.h). Once per phase, after the layers that hold them. */
-dt_status dt_config_spread(dt_config *c, int64_t phase, const char *id) DT_NODISCARD;
+dt_status dt_config_distribute_groups(dt_config *c, int64_t phase, const char *id) DT_NODISCARD;
 
 /* ---- checking -------------------------------------------------------------------------------------------------- */
 
@@ -106,9 +106,9 @@ typedef struct dt_config_lookup {
 } dt_config_lookup;
 
 /* DT_ECONFIG becomes DT_OK, and its text is kept for check to tell; any other status passes. */
-dt_status dt_config_keep(dt_config *c, dt_status st) DT_NODISCARD;
+dt_status dt_config_collect_error(dt_config *c, dt_status st) DT_NODISCARD;
 /* What is kept so far as one error, for who does not check; nothing is kept any more. */
-dt_status dt_config_verdict(dt_config *c) DT_NODISCARD;
+dt_status dt_config_check_errors(dt_config *c) DT_NODISCARD;
 
 /* Everything at once, after all layers: unknown sections and keys, types, ranges, what this version cannot honour. All
  * errors become one, a line each, after those that were kept; of more than 20 the rest is counted.

@@ -91,7 +91,7 @@ static const dt_node *earlier_value(dt_config *c, dt_node *was, const char *path
         dt_node_new(c, DT_NODE_PLAIN, o->name, o->dfl, &origin, &was) < 0) {
         was = NULL;
     }
-    if (was != NULL && o != NULL && dt_option_settle(c, o, path, was) < 0) {
+    if (was != NULL && o != NULL && dt_option_normalise(c, o, path, was) < 0) {
         was = NULL;
     }
     return was;

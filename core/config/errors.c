@@ -25,12 +25,12 @@ static bool is_kept(const dt_str *errors, const char *text)
     return false;
 }
 
-bool dt_config_has_enough(const dt_config *c)
+bool dt_config_has_max_errors(const dt_config *c)
 {
     return c->n_errors >= MAX_ERRORS;
 }
 
-dt_status dt_config_keep(dt_config *c, dt_status st)
+dt_status dt_config_collect_error(dt_config *c, dt_status st)
 {
     if (st != DT_ECONFIG) {
         return st;
@@ -45,7 +45,7 @@ dt_status dt_config_keep(dt_config *c, dt_status st)
     return DT_OK;
 }
 
-dt_status dt_config_verdict(dt_config *c)
+dt_status dt_config_check_errors(dt_config *c)
 {
     const uint32_t n = c->n_errors;
     dt_status st = dt_str_status(&c->errors);

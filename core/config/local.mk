@@ -2,7 +2,7 @@
 core_libdtcore_la_SOURCES += \
 	core/config/config.c core/config/config.h \
 	core/config/guide.c core/config/guide.h \
-	core/config/differ.c core/config/errors.c core/config/judged.c core/config/judged.h \
+	core/config/differ.c core/config/errors.c core/config/evaluation_env.c core/config/evaluation_env.h \
 	core/config/layers.c \
 	core/config/mix.c core/config/mix.h \
 	core/config/options.c core/config/options.h \

@@ -17,7 +17,7 @@ static const char key_path[] = "env.mix";
 static const dt_node *list_of(dt_config *c, int64_t phase)
 {
     dt_node *list = dt_config_effective(c, phase, "env", "mix");
-    if (list != NULL && dt_section_settle_one(c, dt_section_find(c, "env"), list, "env") < 0) {
+    if (list != NULL && dt_section_normalise_one(c, dt_section_find(c, "env"), list, "env") < 0) {
         dt_error_clear();
         return NULL;
     }
@@ -55,7 +55,7 @@ static dt_status read_one(dt_config *c, const dt_section *s, const dt_node *list
     }
     DT_TRY(dt_node_new(c, DT_NODE_PLAIN, key, value, &list->origin, out_p));
     (*out_p)->key = key;
-    return dt_section_settle_one(c, s, *out_p, key_path);
+    return dt_section_normalise_one(c, s, *out_p, key_path);
 }
 
 dt_status dt_config_mix_options(dt_config *c, int64_t phase, uint32_t i, const char *section,

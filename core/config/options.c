@@ -122,7 +122,7 @@ void dt_option_accepts(const dt_option *o, dt_str *out)
 
 /* ---- settling -------------------------------------------------------------------------------------------------- */
 
-static dt_status refuse(const dt_option *o, const char *path, const dt_node *n)
+static dt_status reject(const dt_option *o, const char *path, const dt_node *n)
 {
     dt_str want = {0};
     dt_option_accepts(o, &want);
@@ -153,7 +153,7 @@ static dt_status become(dt_config *c, dt_node *n, dt_node_kind kind, const char 
     return DT_OK;
 }
 
-dt_status dt_node_settle_path(dt_config *c, dt_node *n)
+dt_status dt_node_resolve_path(dt_config *c, dt_node *n)
 {
     if (*n->text == '\0' || *n->text == '/') {
         return become(c, n, DT_NODE_TEXT, n->text);
@@ -185,14 +185,14 @@ dt_status dt_node_settle_path(dt_config *c, dt_node *n)
 }
 
 /* "a, b" becomes a list; a list may hold words only. Its text stays, or becomes, the words with commas. */
-static dt_status settle_words(dt_config *c, const dt_option *o, const char *path, dt_node *n)
+static dt_status normalise_words(dt_config *c, const dt_option *o, const char *path, dt_node *n)
 {
     dt_str text = {0};
     if (n->kind == DT_NODE_LIST) {
         for (dt_node *word = n->first; word != NULL; word = word->next) {
             if (word->kind != DT_NODE_TEXT) {
                 dt_str_fini(&text);
-                return refuse(o, path, n);
+                return reject(o, path, n);
             }
             dt_str_addf(&text, "%s%s", word == n->first ? "" : ", ", word->text);
         }
@@ -202,7 +202,7 @@ static dt_status settle_words(dt_config *c, const dt_option *o, const char *path
         return joined != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory while checking the configuration");
     }
     if (n->kind != DT_NODE_PLAIN && n->kind != DT_NODE_TEXT) {
-        return refuse(o, path, n);
+        return reject(o, path, n);
     }
     n->kind = DT_NODE_LIST;
     for (const char *p = n->text; *p != '\0';) {
@@ -242,7 +242,7 @@ static bool is_auto(const dt_option *o, const dt_node *n)
            strcmp(n->text, "auto") == 0;
 }
 
-static dt_status settle_number(dt_config *c, const dt_option *o, const char *path, dt_node *n)
+static dt_status normalise_number(dt_config *c, const dt_option *o, const char *path, dt_node *n)
 {
     char text[32];
     double value = 0;
@@ -253,47 +253,47 @@ static dt_status settle_number(dt_config *c, const dt_option *o, const char *pat
         int64_t i = 0;
         if ((n->kind != DT_NODE_INT && n->kind != DT_NODE_FLOAT && n->kind != DT_NODE_PLAIN) ||
             !dt_parse_whole(n->text, &i)) {
-            return refuse(o, path, n);
+            return reject(o, path, n);
         }
         snprintf(text, sizeof(text), "%" PRId64, i);
         value = (double)i;
     } else {
         if ((n->kind != DT_NODE_INT && n->kind != DT_NODE_FLOAT && n->kind != DT_NODE_PLAIN) ||
             !dt_parse_f64(n->text, &value)) {
-            return refuse(o, path, n);
+            return reject(o, path, n);
         }
         dt_format_f64(value, text);
     }
     if (!(value >= o->min && value <= o->max)) {
-        return refuse(o, path, n);
+        return reject(o, path, n);
     }
     return become(c, n, o->type == DT_OPT_I64 ? DT_NODE_INT : DT_NODE_FLOAT, text);
 }
 
-dt_status dt_option_settle(dt_config *c, const dt_option *o, const char *path, dt_node *n)
+dt_status dt_option_normalise(dt_config *c, const dt_option *o, const char *path, dt_node *n)
 {
     if (o->type == DT_OPT_WORDS) {
-        return settle_words(c, o, path, n);
+        return normalise_words(c, o, path, n);
     }
     if (n->kind == DT_NODE_GROUP || n->kind == DT_NODE_LIST) {
-        return refuse(o, path, n);
+        return reject(o, path, n);
     }
     switch (o->type) {
     case DT_OPT_BOOL: {
         int is_true = n->kind == DT_NODE_BOOL || n->kind == DT_NODE_PLAIN ? parse_bool(n->text) : -1;
-        return is_true < 0 ? refuse(o, path, n) : become(c, n, DT_NODE_BOOL, is_true ? "true" : "false");
+        return is_true < 0 ? reject(o, path, n) : become(c, n, DT_NODE_BOOL, is_true ? "true" : "false");
     }
     case DT_OPT_I64:
     case DT_OPT_F64:
-        return settle_number(c, o, path, n);
+        return normalise_number(c, o, path, n);
     default:
         break;
     }
     if (n->kind != DT_NODE_TEXT && n->kind != DT_NODE_PLAIN) {
-        return refuse(o, path, n);
+        return reject(o, path, n);
     }
     if (o->type == DT_OPT_PATH) {
-        return dt_node_settle_path(c, n);
+        return dt_node_resolve_path(c, n);
     }
     if (o->type == DT_OPT_ENUM) {
         const char *const *choice = o->choices;
@@ -301,7 +301,7 @@ dt_status dt_option_settle(dt_config *c, const dt_option *o, const char *path, d
             choice++;
         }
         if (*choice == NULL) {
-            return refuse(o, path, n);
+            return reject(o, path, n);
         }
     }
     return become(c, n, DT_NODE_TEXT, n->text);
@@ -311,7 +311,7 @@ dt_status dt_option_settle(dt_config *c, const dt_option *o, const char *path, d
 static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n, const char *path)
 {
     size_t n_names = 0;
-    if (dt_config_has_enough(c)) {
+    if (dt_config_has_max_errors(c)) {
         return dt_node_fail(n, path, "unknown key");
     }
     for (const dt_option *o = s->table; o != NULL && o->name != NULL; o++) {
@@ -349,7 +349,7 @@ static dt_status unknown_key(dt_config *c, const dt_section *s, const dt_node *n
 }
 
 /* Whoever sends a run must not choose what is executed here. */
-static dt_status refuse_code(const dt_config *c, const dt_option *o, const dt_node *n, const char *path)
+static dt_status reject_code(const dt_config *c, const dt_option *o, const dt_node *n, const char *path)
 {
     if ((o->flags & DT_OPT_CODE) == 0 || n->origin.layer != DT_FROM_RUN || c->is_trusted || n->text == NULL ||
         strcmp(n->text, o->dfl != NULL ? o->dfl : "") == 0) {
@@ -361,20 +361,20 @@ static dt_status refuse_code(const dt_config *c, const dt_option *o, const dt_no
     return DT_EABI;
 }
 
-dt_status dt_section_settle_one(dt_config *c, const dt_section *s, dt_node *value, const char *path)
+dt_status dt_section_normalise_one(dt_config *c, const dt_section *s, dt_node *value, const char *path)
 {
     char own[PATH_BYTES];
     snprintf(own, sizeof(own), "%s%s%s", path, *path != '\0' ? "." : "", value->key);
     const dt_option *o = dt_option_find(s->table, value->key);
-    DT_TRY(o != NULL ? refuse_code(c, o, value, own) : DT_OK);
-    return o != NULL ? dt_option_settle(c, o, own, value) : unknown_key(c, s, value, own);
+    DT_TRY(o != NULL ? reject_code(c, o, value, own) : DT_OK);
+    return o != NULL ? dt_option_normalise(c, o, own, value) : unknown_key(c, s, value, own);
 }
 
-dt_status dt_section_settle(dt_config *c, const dt_section *s, dt_node *group, const char *path)
+dt_status dt_section_normalise(dt_config *c, const dt_section *s, dt_node *group, const char *path)
 {
     for (dt_node *n = group != NULL ? group->first : NULL; n != NULL; n = n->next) {
         if (!s->is_phase || n->kind != DT_NODE_GROUP) {
-            DT_TRY(dt_section_settle_one(c, s, n, path));
+            DT_TRY(dt_section_normalise_one(c, s, n, path));
         }
     }
     return DT_OK;
@@ -447,7 +447,7 @@ static dt_status check_option(const dt_option *table, const dt_option *o, uint64
     }
     dt_config scratch = {0};
     dt_node value = {.kind = DT_NODE_PLAIN, .text = o->dfl};
-    dt_status st = dt_option_settle(&scratch, o, o->name, &value);
+    dt_status st = dt_option_normalise(&scratch, o, o->name, &value);
     dt_pool_fini(&scratch);
     if (st == DT_ECONFIG) {
         dt_str want = {0};
@@ -494,7 +494,7 @@ dt_status dt_config_declare(dt_config *c, const char *section, const dt_option *
         snprintf(path, sizeof(path), "%s%s%s", section, *section != '\0' ? "." : "", o->name);
         dt_node *value = NULL;
         DT_TRY(dt_node_new(c, DT_NODE_PLAIN, NULL, o->dfl, &origin, &value));
-        DT_TRY(dt_option_settle(c, o, path, value));
+        DT_TRY(dt_option_normalise(c, o, path, value));
         if (dt_config_effective(c, -1, section, o->name) == NULL) {
             DT_TRY(dt_config_place(c, path, value));
         }
@@ -572,7 +572,7 @@ static dt_status default_of(dt_config *c, const dt_option *o, const char *sectio
         return missing(o, section);
     }
     DT_TRY(dt_node_new(c, DT_NODE_PLAIN, o->name, o->dfl, &built_in, out_p));
-    return dt_option_settle(c, o, o->name, *out_p);
+    return dt_option_normalise(c, o, o->name, *out_p);
 }
 
 dt_status dt_group_read(dt_config *c, const dt_option *table, const dt_node *group, const char *path, void *out,
@@ -586,7 +586,7 @@ dt_status dt_group_read(dt_config *c, const dt_option *table, const dt_node *gro
         } else {
             char own[PATH_BYTES];
             snprintf(own, sizeof(own), "%s.%s", path, o->name);
-            DT_TRY(dt_option_settle(c, o, own, n));
+            DT_TRY(dt_option_normalise(c, o, own, n));
         }
         DT_TRY(store(c, o, n, out));
     }
@@ -603,7 +603,7 @@ static dt_status value_of(dt_config *c, int64_t phase, const dt_section *s, cons
             char path[PATH_BYTES];
             snprintf(path, sizeof(path), "%s.%s", s->name, o->name);
             DT_TRY(dt_node_new(c, DT_NODE_PLAIN, o->name, over[i].value, &by_caller, out_p));
-            return dt_option_settle(c, o, path, *out_p);
+            return dt_option_normalise(c, o, path, *out_p);
         }
     }
     *out_p = dt_config_effective(c, phase, s->name, o->name);
@@ -622,13 +622,13 @@ dt_status dt_config_section(dt_config *c, int64_t phase, const char *section, co
         for (const dt_option *o = s->table; o->name != NULL; o++) {
             dt_node *n = dt_node_find(&c->root, o->name);
             if (n != NULL) {
-                DT_TRY(dt_section_settle_one(c, s, n, ""));
+                DT_TRY(dt_section_normalise_one(c, s, n, ""));
             }
         }
     } else {
-        DT_TRY(dt_section_settle(c, s, dt_node_find(&c->root, section), section));
+        DT_TRY(dt_section_normalise(c, s, dt_node_find(&c->root, section), section));
         snprintf(path, sizeof(path), "phases.%lld.%s", (long long)phase, section);
-        DT_TRY(dt_section_settle(c, s, dt_node_find(dt_config_phase_node(c, phase), section), path));
+        DT_TRY(dt_section_normalise(c, s, dt_node_find(dt_config_phase_node(c, phase), section), path));
     }
     for (uint32_t i = 0; i < n_over; i++) {
         if (dt_option_find(s->table, over[i].key) == NULL) {

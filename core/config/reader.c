@@ -306,7 +306,7 @@ static dt_status from_setting(const reader *r, const dt_origin *fixed, config_se
 }
 
 /* Line i (from 1) of the text is refused: where it came from, why, and the line itself. */
-static dt_status refuse(const reader *r, int i, const char *what, const char *why)
+static dt_status reject(const reader *r, int i, const char *what, const char *why)
 {
     enum { SHOWN = 120 };
     const char *begin = dt_str_text(&r->text);
@@ -327,16 +327,16 @@ static dt_status parse(const reader *r, config_t *lib)
     dt_str why = {0};
     int line = 1;
     dt_status st = DT_OK;
-    if (dt_syntax_refuses(dt_str_text(&r->text), &line, &why)) {
+    if (dt_syntax_find_error(dt_str_text(&r->text), &line, &why)) {
         st = dt_str_status(&why);
         if (st == DT_OK) {
-            st = refuse(r, line, "syntax error: ", dt_str_text(&why));
+            st = reject(r, line, "syntax error: ", dt_str_text(&why));
         }
     }
     dt_str_fini(&why);
     if (st == DT_OK && !config_read_string(lib, dt_str_text(&r->text))) {
         const char *text = config_error_text(lib);
-        st = refuse(r, config_error_line(lib), "",
+        st = reject(r, config_error_line(lib), "",
                     strcmp(text, "duplicate setting name") == 0
                         ? "duplicate setting name: the group has this key already"
                         : text);
@@ -345,7 +345,7 @@ static dt_status parse(const reader *r, config_t *lib)
 }
 
 /* What was not spliced in is in a string or a comment; libconfig, should it see that otherwise, would open files. */
-static dt_status refuse_left_includes(const reader *r)
+static dt_status reject_left_includes(const reader *r)
 {
     unsigned line = 1;
     for (const char *p = dt_str_text(&r->text); *p != '\0'; line++) {
@@ -370,7 +370,7 @@ dt_status dt_reader_file(dt_config *c, dt_layer layer, const char *path, dt_node
         st = dt_str_status(&r.text);
     }
     if (st == DT_OK && layer == DT_FROM_RUN) {
-        st = refuse_left_includes(&r);
+        st = reject_left_includes(&r);
     }
     if (st == DT_OK) {
         st = parse(&r, &lib);
@@ -393,7 +393,7 @@ dt_status dt_reader_value(dt_config *c, const char *text, const char *path, cons
     int where = 1;
     dt_str_addf(&line, "v = %s;", text);
     dt_status st = dt_str_status(&line);
-    const bool is_refused = st == DT_OK && dt_syntax_refuses(dt_str_text(&line), &where, &why);
+    const bool is_refused = st == DT_OK && dt_syntax_find_error(dt_str_text(&line), &where, &why);
     if (is_refused || (st == DT_OK && !config_read_string(&lib, dt_str_text(&line)))) {
         st = DT_FAIL(DT_ECONFIG, "%s = %.80s from %s: %s; a list is ( 1, 2 ) or [ \"a\", \"b\" ], a group { key = 1; }",
                      path, text, origin->name, is_refused ? dt_str_text(&why) : config_error_text(&lib));

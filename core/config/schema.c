@@ -396,7 +396,7 @@ const char *dt_config_host_section(uint32_t i)
 }
 
 /* Refuse the value of a key for a reason that its range cannot tell. */
-static dt_status refuse(const dt_config *c, int64_t phase, const char *section, const char *key, const char *why)
+static dt_status reject(const dt_config *c, int64_t phase, const char *section, const char *key, const char *why)
 {
     dt_str path = {0};
     dt_str_addf(&path, "%s.%s", section, key);
@@ -414,7 +414,7 @@ dt_status dt_config_data(dt_config *c, int64_t phase, dt_data_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "data", NULL, 0, out_p, sizeof(*out_p)));
     if ((out_p->shards & (out_p->shards - 1)) != 0) {
-        return refuse(c, phase, "data", "shards", "expected a power of two: 1, 2, 4, 8, ... 4096");
+        return reject(c, phase, "data", "shards", "expected a power of two: 1, 2, 4, 8, ... 4096");
     }
     return DT_OK;
 }
@@ -425,7 +425,7 @@ dt_status dt_config_training(dt_config *c, int64_t phase, dt_training_opts *out_
     const bool is_falling = out_p->scheduler == DT_SCHEDULE_COSINE || out_p->scheduler == DT_SCHEDULE_LINEAR;
     /* by default or not: a configuration that was written gives every value */
     if (is_falling && out_p->eta_min > out_p->learning_rate) {
-        return refuse(c, phase, "training", "eta_min",
+        return reject(c, phase, "training", "eta_min",
                       "the rate cannot fall to more than training.learning_rate; lower it, or choose the scheduler "
                       "constant");
     }
@@ -445,18 +445,18 @@ dt_status dt_config_amp(dt_config *c, int64_t phase, dt_amp_opts *out_p)
     for (size_t i = 0; i < sizeof(power) / sizeof(power[0]); i++) {
         int exponent = 0;
         if (frexp(power[i].value, &exponent) != 0.5) {
-            return refuse(c, phase, "amp", power[i].key,
+            return reject(c, phase, "amp", power[i].key,
                           "expected a power of two (0.5, 2, 8192, ...): dividing by any other number loses precision");
         }
     }
     if (o->initial_scale < o->min_scale || o->initial_scale > o->max_scale) {
-        return refuse(c, phase, "amp", "initial_scale", "is outside amp.min_scale .. amp.max_scale");
+        return reject(c, phase, "amp", "initial_scale", "is outside amp.min_scale .. amp.max_scale");
     }
     if (o->growth_factor < 2) {
-        return refuse(c, phase, "amp", "growth_factor", "must be above 1");
+        return reject(c, phase, "amp", "growth_factor", "must be above 1");
     }
     if (o->backoff_factor > 0.5) {
-        return refuse(c, phase, "amp", "backoff_factor", "must be below 1");
+        return reject(c, phase, "amp", "backoff_factor", "must be below 1");
     }
     if (o->scaling == DT_AMP_SCALING_AUTO) {
         out_p->scaling = o->dtype == DT_AMP_FP16 ? DT_AMP_SCALING_DYNAMIC : DT_AMP_SCALING_NONE;
@@ -468,7 +468,7 @@ dt_status dt_config_checkpoint(dt_config *c, int64_t phase, dt_checkpoint_opts *
 {
     DT_TRY(dt_config_section(c, phase, "checkpoint", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->hand_on == DT_HAND_ON_BEST && out_p->best_by[0] == '\0') {
-        return refuse(c, phase, "checkpoint", "hand_on", "checkpoint.best_by selects the best checkpoint; set it");
+        return reject(c, phase, "checkpoint", "hand_on", "checkpoint.best_by selects the best checkpoint; set it");
     }
     return DT_OK;
 }
@@ -477,7 +477,7 @@ dt_status dt_config_engine(dt_config *c, int64_t phase, dt_engine_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "engine", NULL, 0, out_p, sizeof(*out_p)));
     if ((out_p->micro_shards & (out_p->micro_shards - 1)) != 0) {
-        return refuse(c, phase, "engine", "micro_shards", "expected 0 or a power of two: 1, 2, 4, 8, ... 4096");
+        return reject(c, phase, "engine", "micro_shards", "expected 0 or a power of two: 1, 2, 4, 8, ... 4096");
     }
     return DT_OK;
 }
@@ -486,7 +486,7 @@ dt_status dt_config_memory(dt_config *c, int64_t phase, dt_memory_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "memory", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->warn_fraction > 0 && out_p->shed_fraction > 0 && out_p->warn_fraction > out_p->shed_fraction) {
-        return refuse(c, phase, "memory", "warn_fraction", "must be below memory.shed_fraction");
+        return reject(c, phase, "memory", "warn_fraction", "must be below memory.shed_fraction");
     }
     return DT_OK;
 }
@@ -513,7 +513,7 @@ dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
 {
     DT_TRY(dt_config_section(c, phase, "comm", NULL, 0, out_p, sizeof(*out_p)));
     if (out_p->backend != DT_COMM_SIM && out_p->ranks != 1) {
-        return refuse(c, phase, "comm", "ranks",
+        return reject(c, phase, "comm", "ranks",
                       "virtual ranks need comm.backend = \"sim\"; processes are started by --nproc, mpirun or srun");
     }
     for (uint32_t weight = 0; out_p->shard_weights[out_p->n_weights] != NULL; out_p->n_weights++) {
@@ -521,7 +521,7 @@ dt_status dt_config_comm(dt_config *c, int64_t phase, dt_comm_opts *out_p)
             char why[128];
             snprintf(why, sizeof(why), "\"%.20s\": expected whole numbers from 1 to 1000000, one per rank",
                      out_p->shard_weights[out_p->n_weights]);
-            return refuse(c, phase, "comm", "shard_weights", why);
+            return reject(c, phase, "comm", "shard_weights", why);
         }
     }
     return DT_OK;
@@ -553,7 +553,7 @@ dt_status dt_config_evaluation(dt_config *c, int64_t phase, dt_evaluation_opts *
         char text[96];
         snprintf(text, sizeof(text), "expected up to %d whole numbers with commas between, such as \"1,2,3\"",
                  DT_EVALUATION_MAX_SEEDS);
-        return refuse(c, phase, "evaluation", "seeds", text);
+        return reject(c, phase, "evaluation", "seeds", text);
     }
     return DT_OK;
 }
@@ -632,14 +632,14 @@ static dt_status check_entry(dt_config *c, const dt_node *phase, int64_t number)
 {
     dt_phase_opts p;
     dt_stop_opts stop;
-    DT_TRY(dt_config_keep(c, read_stop(c, phase, number, &stop)));
+    DT_TRY(dt_config_collect_error(c, read_stop(c, phase, number, &stop)));
     if (dt_node_find(phase, "fresh") == NULL || dt_node_find(phase, "plugin") == NULL) {
         return DT_OK; /* an entry without a plugin is told elsewhere */
     }
     char path[64];
     snprintf(path, sizeof(path), "phases.%lld", (long long)number);
     const dt_status st = dt_group_read(c, dt_schema_phase, phase, path, &p, sizeof(p));
-    return dt_config_keep(c, st == DT_OK ? check_fresh(c, phase, number, p.fresh) : st);
+    return dt_config_collect_error(c, st == DT_OK ? check_fresh(c, phase, number, p.fresh) : st);
 }
 
 dt_status dt_config_phase(dt_config *c, int64_t phase, dt_phase_opts *out_p, dt_stop_opts *stop_p)
@@ -674,16 +674,16 @@ dt_status dt_schema_check(dt_config *c, int64_t phase)
 {
     const dt_node *group = phase >= 0 ? dt_config_phase_node(c, phase) : NULL;
     dt_sections o; /* read for their errors */
-    DT_TRY(dt_config_keep(c, dt_config_data(c, phase, &o.data)));
-    DT_TRY(dt_config_keep(c, dt_config_training(c, phase, &o.training)));
-    DT_TRY(dt_config_keep(c, dt_config_amp(c, phase, &o.amp)));
-    DT_TRY(dt_config_keep(c, dt_config_engine(c, phase, &o.engine)));
-    DT_TRY(dt_config_keep(c, dt_config_memory(c, phase, &o.memory)));
-    DT_TRY(dt_config_keep(c, dt_config_comm(c, phase, &o.comm)));
-    DT_TRY(dt_config_keep(c, dt_config_checkpoint(c, phase, &o.checkpoint)));
+    DT_TRY(dt_config_collect_error(c, dt_config_data(c, phase, &o.data)));
+    DT_TRY(dt_config_collect_error(c, dt_config_training(c, phase, &o.training)));
+    DT_TRY(dt_config_collect_error(c, dt_config_amp(c, phase, &o.amp)));
+    DT_TRY(dt_config_collect_error(c, dt_config_engine(c, phase, &o.engine)));
+    DT_TRY(dt_config_collect_error(c, dt_config_memory(c, phase, &o.memory)));
+    DT_TRY(dt_config_collect_error(c, dt_config_comm(c, phase, &o.comm)));
+    DT_TRY(dt_config_collect_error(c, dt_config_checkpoint(c, phase, &o.checkpoint)));
     DT_TRY(group != NULL ? check_entry(c, group, phase) : DT_OK);
-    DT_TRY(dt_config_keep(c, dt_config_evaluation(c, phase, &o.evaluation)));
-    DT_TRY(dt_config_keep(c, dt_config_opponents(c, phase, &o.opponents)));
-    DT_TRY(dt_config_keep(c, dt_config_rollouts(c, phase, &o.rollouts)));
-    return dt_config_keep(c, dt_config_env(c, phase, &o.env));
+    DT_TRY(dt_config_collect_error(c, dt_config_evaluation(c, phase, &o.evaluation)));
+    DT_TRY(dt_config_collect_error(c, dt_config_opponents(c, phase, &o.opponents)));
+    DT_TRY(dt_config_collect_error(c, dt_config_rollouts(c, phase, &o.rollouts)));
+    return dt_config_collect_error(c, dt_config_env(c, phase, &o.env));
 }

@@ -136,7 +136,7 @@ typedef struct dt_evaluation_opts { /* of a policy in its environment */
     int64_t max_steps;              /* of an episode in an environment without an end of its own */
     uint8_t greedy;
     const char *baselines;  /* "auto", or ids with commas between */
-    const char *const *env; /* judged.h */
+    const char *const *env; /* evaluation_env.h */
     uint32_t folds;         /* DT_FOLDS_* */
     uint32_t n_seeds;       /* seeds, read */
     uint64_t seed[DT_EVALUATION_MAX_SEEDS];

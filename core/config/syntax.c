@@ -175,7 +175,7 @@ static scalar scalar_of(const token *t)
     return *end == '\0' && end != text ? IS_FLOAT : IS_NONE;
 }
 
-static bool no_value(parser *q, const char *behind, int behind_bytes)
+static bool reject_value(parser *q, const char *behind, int behind_bytes)
 {
     if (q->now.kind == WORD && *q->now.at == '\'') {
         return fail(q, q->now.line, "strings need double quotes, not single ones: %.*s", FOUND(q));
@@ -262,7 +262,7 @@ static bool parse_value(parser *q, const char *behind, int behind_bytes)
         return true;
     }
     if (!is_sign(q, "{([")) {
-        return no_value(q, behind, behind_bytes);
+        return reject_value(q, behind, behind_bytes);
     }
     if (q->depth == MAX_DEPTH) {
         return fail(q, q->now.line, "groups and lists nest deeper than %d", MAX_DEPTH);
@@ -338,7 +338,7 @@ static bool parse_settings(parser *q, const token *opener)
     }
 }
 
-bool dt_syntax_refuses(const char *text, int *line_p, dt_str *why)
+bool dt_syntax_find_error(const char *text, int *line_p, dt_str *why)
 {
     parser q = {.p = text, .line = 1, .line_p = line_p, .why = why};
     next(&q);

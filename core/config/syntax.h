@@ -13,6 +13,6 @@
 
 /* Adds the reason to why and says the line (from 1) it is about. False, and nothing added: nothing was found wrong.
  * True with why->failed: out of memory. */
-bool dt_syntax_refuses(const char *text, int *line_p, dt_str *why);
+bool dt_syntax_find_error(const char *text, int *line_p, dt_str *why);
 
 #endif

@@ -333,7 +333,7 @@ dt_node *dt_config_phase_node(const dt_config *c, int64_t phase)
     return dt_node_at(dt_node_find(&c->root, "phases"), phase);
 }
 
-dt_node *dt_node_stronger(dt_node *common, dt_node *own)
+dt_node *dt_node_select_stronger(dt_node *common, dt_node *own)
 {
     return own == NULL || (common != NULL && common->origin.layer > own->origin.layer) ? common : own;
 }
@@ -344,7 +344,7 @@ dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *sect
         return dt_node_find(&c->root, key);
     }
     dt_node *own = dt_node_find(dt_config_phase_node(c, phase), section);
-    return dt_node_stronger(dt_node_find(dt_node_find(&c->root, section), key), dt_node_find(own, key));
+    return dt_node_select_stronger(dt_node_find(dt_node_find(&c->root, section), key), dt_node_find(own, key));
 }
 
 void dt_origin_text(const dt_origin *o, dt_str *out)

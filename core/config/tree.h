@@ -59,7 +59,7 @@ dt_status dt_node_new(dt_config *c, dt_node_kind kind, const char *key, const ch
                       dt_node **out_p) DT_NODISCARD; /* copies key and text, not the origin's name */
 void dt_node_append(dt_node *parent, dt_node *child);
 void dt_node_remove(dt_node *parent, const dt_node *child);
-dt_status dt_node_settle_path(dt_config *c, dt_node *n) DT_NODISCARD; /* absolute, from where it was set */
+dt_status dt_node_resolve_path(dt_config *c, dt_node *n) DT_NODISCARD; /* absolute, from where it was set */
 int64_t dt_node_count(const dt_node *parent);
 dt_node *dt_node_find(const dt_node *parent, const char *key); /* parent may be NULL */
 dt_node *dt_node_at(const dt_node *parent, int64_t i);
@@ -79,10 +79,10 @@ dt_status dt_reader_value(dt_config *c, const char *text, const char *path, cons
     DT_NODISCARD;
 
 /* Check a value against its option and bring it to its canonical form (typed, path absolute). Twice is fine. */
-dt_status dt_option_settle(dt_config *c, const dt_option *o, const char *path, dt_node *value) DT_NODISCARD;
+dt_status dt_option_normalise(dt_config *c, const dt_option *o, const char *path, dt_node *value) DT_NODISCARD;
 /* One value of a section, or all of a group (or NULL); what its table lacks is refused. path: the group's. */
-dt_status dt_section_settle_one(dt_config *c, const dt_section *s, dt_node *value, const char *path) DT_NODISCARD;
-dt_status dt_section_settle(dt_config *c, const dt_section *s, dt_node *group, const char *path) DT_NODISCARD;
+dt_status dt_section_normalise_one(dt_config *c, const dt_section *s, dt_node *value, const char *path) DT_NODISCARD;
+dt_status dt_section_normalise(dt_config *c, const dt_section *s, dt_node *group, const char *path) DT_NODISCARD;
 
 /* A group that is no section (an entry of phases, its stop) into a struct; group may be NULL: all defaults. */
 dt_status dt_group_read(dt_config *c, const dt_option *table, const dt_node *group, const char *path, void *out,
@@ -94,7 +94,7 @@ dt_status dt_schema_check(dt_config *c, int64_t phase) DT_NODISCARD; /* keeps it
 extern const dt_option dt_schema_phase[], dt_schema_stop[];          /* an entry of phases, and its stop group */
 
 /* Of the value for all phases and a phase's own, either may be NULL: the one that holds. */
-dt_node *dt_node_stronger(dt_node *common, dt_node *own);
+dt_node *dt_node_select_stronger(dt_node *common, dt_node *own);
 /* The value that holds in a phase: the stronger of the one for all phases and the phase's own; NULL when none. */
 dt_node *dt_config_effective(const dt_config *c, int64_t phase, const char *section, const char *key);
 
@@ -107,7 +107,7 @@ typedef void dt_config_visit(void *user, const char *path, const dt_node *n, con
 void dt_config_each_result(const dt_config *c, dt_config_visit *fn, void *user);
 
 /* What is refused now is only counted: its message needs no names that are near, nor what else would be right. */
-bool dt_config_has_enough(const dt_config *c);
+bool dt_config_has_max_errors(const dt_config *c);
 
 /* DT_ECONFIG with "<key path> = <value> <origin>: <fmt>". */
 dt_status dt_node_fail(const dt_node *n, const char *path, const char *fmt, ...) DT_PRINTF(3, 4);

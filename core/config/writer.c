@@ -87,7 +87,7 @@ dt_status dt_option_write(const dt_option *o, const char *text, dt_str *out)
     }
     dt_config scratch = {0};
     dt_node value = {.kind = DT_NODE_PLAIN, .text = text};
-    dt_status st = dt_option_settle(&scratch, o, o->name, &value);
+    dt_status st = dt_option_normalise(&scratch, o, o->name, &value);
     if (st == DT_OK) {
         write_node(&value, 0, out);
         st = dt_str_status(out);

@@ -369,7 +369,7 @@ void dt_forecast_text(const dt_stage *s, const dt_forecast *f, dt_str *out)
     }
     if (s->env.n_mix > 0) {
         dt_str_add(out, "\n  mix          ");
-        dt_env_tell_mix(&s->env, out);
+        dt_env_describe_mix(&s->env, out);
     }
     dt_str_addf(out, "\n  gradients    %s", sums_text(s));
     if (dt_comm_size(s->d.comm) > 1) {

@@ -151,7 +151,7 @@ dt_status dt_eval_run(const dt_session *s, int64_t index, const char *checkpoint
     DT_TRY(dt_comm_null(&e->comm));
     dt_stage_desc d = dt_session_describe_stage(s, index, e->comm, &e->lock);
     d.frames_every_s = frames_every_s;
-    d.judged = &e->trained_on;
+    d.trained_on = &e->trained_on;
     dt_status st = DT_OK;
     if (checkpoint != NULL) {
         e->trained_on.is_trained = true;

@@ -267,7 +267,7 @@ dt_status dt_initial_weights_find(const dt_initial_weights_desc *d, int64_t inde
         st = is_there ? dt_roles_add(roles_p, role[i]) : DT_OK;
     }
     for (const char *const *fresh = out->fresh; fresh != NULL && *fresh != NULL; fresh++) {
-        dt_roles_drop(roles_p, *fresh);
+        dt_roles_remove(roles_p, *fresh);
     }
     return st;
 }

@@ -54,13 +54,13 @@ static dt_status read_files(const sources *from, dt_config *c)
 static dt_status read_environment(const sources *from, dt_config *c)
 {
     (void)from;
-    return dt_config_keep(c, dt_config_read_env(c, environ));
+    return dt_config_collect_error(c, dt_config_read_env(c, environ));
 }
 
 static dt_status read_set_options(const sources *from, dt_config *c)
 {
     for (uint32_t i = 0; i < from->args->n_set; i++) {
-        DT_TRY(dt_config_keep(c, dt_config_set(c, from->args->set[i])));
+        DT_TRY(dt_config_collect_error(c, dt_config_set(c, from->args->set[i])));
     }
     return DT_OK;
 }
@@ -81,7 +81,7 @@ static dt_status read_short_options(const sources *from, dt_config *c)
                {"--no-graphs", "engine.graphs", a->no_graphs ? "false" : NULL}};
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         if (row[i].value != NULL) {
-            DT_TRY(dt_config_keep(c, dt_config_set_option(c, row[i].key, row[i].value, row[i].option)));
+            DT_TRY(dt_config_collect_error(c, dt_config_set_option(c, row[i].key, row[i].value, row[i].option)));
         }
     }
     return DT_OK;

@@ -10,7 +10,7 @@
 #include "run/args.h"
 
 /* resumed_config: config.cfg of the run that is resumed; NULL: none. Values that are wrong are collected, for
- * dt_config_check or dt_config_verdict. Errors: files that cannot be read. */
+ * dt_config_check or dt_config_check_errors. Errors: files that cannot be read. */
 dt_status dt_layers_read(const dt_args *a, const char *resumed_config, dt_config *c) DT_NODISCARD;
 
 #endif

@@ -67,9 +67,9 @@ static bool is_of_missing_model(const dt_stage *s, const dt_result *r)
 
 static void env_text(const dt_stage *s, dt_str *out)
 {
-    if (s->env.comp != NULL && s->env.n_told > 0) {
+    if (s->env.comp != NULL && s->env.n_differing > 0) {
         dt_str_addf(out, "  in %s with ", s->env.comp->desc.id);
-        dt_env_tell(&s->env, out);
+        dt_env_describe_evaluation(&s->env, out);
         dt_str_add(out, "\n");
     }
 }
@@ -77,12 +77,12 @@ static void env_text(const dt_stage *s, dt_str *out)
 static void env_json(const dt_stage *s, dt_json_out *o)
 {
     dt_json_str(o, "env", s->env.comp->desc.id);
-    if (s->env.n_told == 0) {
+    if (s->env.n_differing == 0) {
         return;
     }
     dt_json_obj(o, "env_options");
-    for (uint32_t i = 0; i < s->env.n_told; i++) {
-        const dt_env_told *t = &s->env.told[i];
+    for (uint32_t i = 0; i < s->env.n_differing; i++) {
+        const dt_env_evaluation_option *t = &s->env.differing[i];
         dt_json_obj(o, t->option->name);
         dt_option_json(t->option, t->value, "value", o);
         dt_option_json(t->option, t->trained, "training", o);

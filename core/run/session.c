@@ -122,7 +122,7 @@ static dt_status load_phases(dt_session *s)
         if (defaults != NULL) {
             DT_TRY(dt_config_add_defaults(s->config, i, desc->id, defaults));
         }
-        DT_TRY(dt_config_spread(s->config, i, desc->id));
+        DT_TRY(dt_config_distribute_groups(s->config, i, desc->id));
     }
     /* components that are wired but have no section of their own still need their tables */
     for (int64_t i = 0; i < s->n_phases; i++) {
@@ -223,7 +223,7 @@ static dt_status read_resources(dt_session *s)
 dt_status dt_session_open_loader(dt_session *s)
 {
     memset(s, 0, sizeof(*s));
-    dt_services_bare(&s->host);
+    dt_host_init(&s->host);
     const dt_loader_desc d = {.host = &s->host, .plugin_path = getenv("DTRAIN_PLUGIN_PATH")};
     DT_TRY(find_demo(&s->demo_store));
     return dt_loader_create(&d, &s->loader);
@@ -279,7 +279,7 @@ dt_stage_desc dt_session_describe_stage(const dt_session *s, int64_t phase, dt_c
 dt_status dt_session_open_config(const dt_args *a, dt_session *out)
 {
     DT_TRY(read_config(a, NULL, out));
-    dt_status st = dt_config_verdict(out->config);
+    dt_status st = dt_config_check_errors(out->config);
     if (st < 0) {
         dt_session_close(out);
     }

@@ -34,7 +34,7 @@ static int begin(void **state)
     snprintf(fixtures, sizeof(fixtures), "%s/tests/plugin/loader/.libs", build != NULL ? build : ".");
     snprintf(top, sizeof(top), "test_tools.%ld.tmp", (long)getpid());
     bytes_before = dt_alloc_live_bytes();
-    dt_services_bare(&host);
+    dt_host_init(&host);
     out = (dt_str){0};
     const dt_loader_desc desc = {
         .host = &host, .plugin_path = fixtures, .program_dir = "/no/build", .plugin_dir = "/no/where"};

@@ -66,7 +66,7 @@ static void test_phases(void **state)
     assert_int_equal(dt_config_training(c, 1, &t), DT_OK);
     assert_int_equal(t.epochs, 3);
     assert_string_equal(dt_config_model(c, 1, "world"), "world_gru");
-    assert_string_equal(dt_config_model(c, 0, "world"), "world_lstm");
+    assert_string_equal(dt_config_model(c, 0, "world"), "");
     assert_string_equal(dt_config_model(c, 0, "controller"), "");
     assert_int_equal(dt_config_phase(c, 1, &p, &stop), DT_OK);
     assert_string_equal(p.init, "");
@@ -86,8 +86,9 @@ static void test_phases(void **state)
     assert_string_equal(p.plugin, "./second");
     assert_int_equal(dt_config_use_plugin(c, "third.so", "--plugin"), DT_OK);
     assert_int_equal(dt_config_n_phases(c), 1);
-    assert_string_equal(dt_config_model(c, 0, "world"), "world_lstm");
-    assert_refused(dt_config_verdict(c), DT_ECONFIG, "phases has no entry of third.so"); /* the file's goes, told */
+    assert_string_equal(dt_config_model(c, 0, "world"), "");
+    assert_refused(dt_config_check_errors(c), DT_ECONFIG,
+                   "phases has no entry of third.so"); /* the file's goes, told */
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
     dt_config_destroy(c);
 
@@ -227,7 +228,8 @@ static void test_all_errors(void **state)
                         "data = { shards = 6; };\n"
                         "phases = ( { init = 5; stop = { epoch = 1; steps = -1; }; data = { batch = 0; }; },\n"
                         "           { plugin = \"p\"; stop = 3; }, 7 );");
-    assert_int_equal(dt_config_keep(c, dt_config_set(c, "training")), DT_OK); /* told with the others, before them */
+    assert_int_equal(dt_config_collect_error(c, dt_config_set(c, "training")),
+                     DT_OK); /* told with the others, before them */
     static const char *const lines[] = {"13 errors in the configuration",
                                         "--set training: expected section.key=value",
                                         "training.epochs = 0 at ",
@@ -271,7 +273,7 @@ static void test_all_errors(void **state)
 
     /* a status that is no error of the configuration passes */
     c = fresh();
-    assert_int_equal(dt_config_keep(c, DT_FAIL(DT_ENOMEM, "out of memory")), DT_ENOMEM);
+    assert_int_equal(dt_config_collect_error(c, DT_FAIL(DT_ENOMEM, "out of memory")), DT_ENOMEM);
     assert_int_equal(dt_config_check(c, NULL), DT_OK);
     dt_config_destroy(c);
 }
@@ -454,12 +456,13 @@ static void test_groups_of_a_phase(void **state)
     assert_int_equal(dt_config_read_file(c, DT_FROM_PROFILE, at("profile.cfg")), DT_OK);
     assert_int_equal(dt_config_read_file(c, DT_FROM_FILE, at("run.cfg")), DT_OK);
     assert_int_equal(dt_config_set(c, "solver.training.warmup_epochs=1"), DT_OK);
-    assert_refused(dt_config_spread(c, 0, "solver"), DT_EINVAL, "solver is not a declared plugin of phase 0");
+    assert_refused(dt_config_distribute_groups(c, 0, "solver"), DT_EINVAL,
+                   "solver is not a declared plugin of phase 0");
     assert_int_equal(dt_config_declare_phase(c, "solver", solver_table, "libsolver"), DT_OK);
     const char *const defaults[] = {"data.batch=64", "data.shards=16", "training.epochs=70", NULL};
     for (int64_t i = 0; i < 2; i++) {
         assert_int_equal(dt_config_add_defaults(c, i, "solver", defaults), DT_OK);
-        assert_int_equal(dt_config_spread(c, i, "solver"), DT_OK);
+        assert_int_equal(dt_config_distribute_groups(c, i, "solver"), DT_OK);
     }
     assert_int_equal(dt_config_check(c, &lookup), DT_OK);
     char where[600];
@@ -509,7 +512,7 @@ static void test_groups_of_a_phase(void **state)
         snprintf(running, sizeof(running), "%s phases = ( { plugin = \"solver\"; } );", wrong[i]);
         c = from(running);
         assert_int_equal(dt_config_declare_phase(c, "solver", solver_table, "libsolver"), DT_OK);
-        assert_int_equal(dt_config_spread(c, 0, "solver"), DT_OK);
+        assert_int_equal(dt_config_distribute_groups(c, 0, "solver"), DT_OK);
         assert_refused(dt_config_check(c, &lookup), DT_ECONFIG, wrong[i + 1]);
         assert_null(strchr(dt_error_text(), '\n'));
         dt_config_destroy(c);

@@ -271,7 +271,7 @@ static void open_rig(rig *r, double log_std, double max_kl, int64_t cg_iteration
                                .source = &r->source,
                                .comm = r->comm,
                                .record = record,
-                               .manual_loss = "policy_loss"};
+                               .apart = "policy_loss"};
     assert_int_equal(dt_trainer_create(&d, &r->trainer), DT_OK);
     dt_train *t = (dt_train *)(void *)r->trainer;
     assert_int_equal(vector_set(t, r->start), DT_OK);

@@ -190,7 +190,7 @@ static dt_status take(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
     return is_known ? set_all(p, g, l, &text, 0) : DT_OK;
 }
 
-static dt_status take_each(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
+static dt_status import_list(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *word[MAX_WORDS] = {NULL};
     int n = 0, n_targets = 1;
@@ -202,7 +202,7 @@ static dt_status take_each(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
                           : dt_yaml_fail(p->d, l->node, "%s: expected %d values, found %d", l->key, n_targets, n);
 }
 
-static dt_status take_layers(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
+static dt_status import_layers(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *word[MAX_WORDS] = {NULL}, *both[2] = {NULL, NULL};
     char count[16];
@@ -220,7 +220,7 @@ static dt_status take_layers(dt_porting *p, const dt_key_row *g, const dt_leaf *
     return n > 0 ? set_all(p, g, l, both, 1) : dt_porting_remark(p, DT_REMARK_NONE, l, "a list without a layer");
 }
 
-static dt_status take_roles(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
+static dt_status import_roles(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *word[MAX_WORDS] = {NULL};
     int n = 0;
@@ -248,7 +248,7 @@ static dt_status take_roles(dt_porting *p, const dt_key_row *g, const dt_leaf *l
 }
 
 /* Rounds have several passes over their samples, and rates of learning follow passes. */
-static dt_status take_passes(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
+static dt_status import_passes(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const dt_leaf *of_file = dt_leaf_find(p, "rllib.num_sgd_iter");
     const dt_option *o = dt_porting_option(p, "@.sgd_epochs");
@@ -273,7 +273,7 @@ static dt_status take_passes(dt_porting *p, const dt_key_row *g, const dt_leaf *
     return noted.note != NULL ? set_all(p, &noted, l, &value, 0) : out_of_memory();
 }
 
-static dt_status take_set(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
+static dt_status import_assignment(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 {
     const char *text = NULL;
     DT_TRY(plain(p, l, &text));
@@ -291,17 +291,17 @@ static dt_status apply(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
     case DT_KEYS_TAKE:
         return take(p, g, l);
     case DT_KEYS_EACH:
-        return take_each(p, g, l);
+        return import_list(p, g, l);
     case DT_KEYS_LAYERS:
-        return take_layers(p, g, l);
+        return import_layers(p, g, l);
     case DT_KEYS_ROLES:
-        return take_roles(p, g, l);
+        return import_roles(p, g, l);
     case DT_KEYS_PASSES:
-        return take_passes(p, g, l);
+        return import_passes(p, g, l);
     case DT_KEYS_SET:
-        return take_set(p, g, l);
+        return import_assignment(p, g, l);
     case DT_KEYS_IMPLY:
-        return DT_OK; /* set before the other rows */
+        return DT_OK;   /* set before the other rows */
     case DT_KEYS_BATCH: /* those that became values, or contradict them, are told already */
     case DT_KEYS_ENVS:
     case DT_KEYS_ENVS_LIMIT:
@@ -318,7 +318,7 @@ static dt_status apply(dt_porting *p, const dt_key_row *g, const dt_leaf *l)
 }
 
 /* Did a value or a remark come of it? */
-static bool is_told(const dt_porting *p, const dt_leaf *l)
+static bool has_outcome(const dt_porting *p, const dt_leaf *l)
 {
     for (const dt_setting_in *s = p->settings; s != NULL; s = s->next) {
         if (s->from == l->key) {
@@ -371,7 +371,7 @@ static dt_status import_phase(dt_porting *p, int phase, const dt_yaml *map)
                 const bool is_joint = g->act == DT_KEYS_BATCH || g->act == DT_KEYS_ENVS ||
                                       g->act == DT_KEYS_ENVS_LIMIT || g->act == DT_KEYS_ROUND;
                 p->leaf[i].is_done = true;
-                DT_TRY(is_joint && is_told(p, &p->leaf[i]) ? DT_OK : apply(p, g, &p->leaf[i]));
+                DT_TRY(is_joint && has_outcome(p, &p->leaf[i]) ? DT_OK : apply(p, g, &p->leaf[i]));
             }
         }
     }

@@ -37,7 +37,7 @@ static dt_status number(const dt_porting *p, const char *key, int64_t least, con
 }
 
 /* false where a key is not there. leaf_p: NULL then. */
-static dt_status yes_or_no(const dt_porting *p, const char *key, const dt_leaf **leaf_p, bool *out_p)
+static dt_status read_bool(const dt_porting *p, const char *key, const dt_leaf **leaf_p, bool *out_p)
 {
     const dt_leaf *l = *leaf_p = dt_leaf_find(p, key);
     *out_p = false;
@@ -80,7 +80,7 @@ static dt_status read_batch(const dt_porting *p, batch *b)
 {
     static const char *const worlds[] = {"distributed.world_size", "distributed.nproc_per_node",
                                          "distributed_sampler.num_replicas"};
-    DT_TRY(yes_or_no(p, "batch_size.auto", &b->automatic, &b->is_auto));
+    DT_TRY(read_bool(p, "batch_size.auto", &b->automatic, &b->is_auto));
     DT_TRY(number(p, "batch_size.per_gpu", 1, &b->per, &b->n_per));
     DT_TRY(number(p, "batch_size.effective", 1, &b->all, &b->n_all));
     DT_TRY(number(p, "batch_size.accumulation_steps", 1, &b->steps, &b->n_steps));

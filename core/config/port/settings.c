@@ -161,7 +161,7 @@ static dt_status value_of(const dt_porting *p, const char *section, const char *
     return st;
 }
 
-static dt_status said_before(dt_porting *p, const dt_setting_in *s, const char *value, const dt_leaf *from)
+static dt_status remark_repeated(dt_porting *p, const dt_setting_in *s, const char *value, const dt_leaf *from)
 {
     const bool is_same = strcmp(s->value, value) == 0;
     dt_str note = {0};
@@ -181,7 +181,7 @@ dt_status dt_porting_set(dt_porting *p, const char *target, const char *text, co
     DT_TRY(value_of(p, section, name, text, from, &value));
     for (const dt_setting_in *s = p->settings; s != NULL; s = s->next) {
         if (s->phase == phase && strcmp(s->section, section) == 0 && strcmp(s->name, name) == 0) {
-            return s->from == from->key && strcmp(s->value, value) == 0 ? DT_OK : said_before(p, s, value, from);
+            return s->from == from->key && strcmp(s->value, value) == 0 ? DT_OK : remark_repeated(p, s, value, from);
         }
     }
     dt_setting_in *s = dt_yaml_alloc(p->d, sizeof(*s));

@@ -124,8 +124,8 @@ static dt_status out_of_memory(const reader *r)
     return DT_FAIL(DT_ENOMEM, "out of memory while reading %s", r->d->path);
 }
 
-static dt_status refuse(const reader *r, const yaml_mark_t *at, const char *fmt, ...) DT_PRINTF(3, 4);
-static dt_status refuse(const reader *r, const yaml_mark_t *at, const char *fmt, ...)
+static dt_status reject(const reader *r, const yaml_mark_t *at, const char *fmt, ...) DT_PRINTF(3, 4);
+static dt_status reject(const reader *r, const yaml_mark_t *at, const char *fmt, ...)
 {
     char why[512];
     va_list ap;
@@ -146,14 +146,14 @@ static dt_status next(reader *r, yaml_event_t *e)
         return out_of_memory(r);
     }
     const yaml_mark_t *at = p->error == YAML_READER_ERROR ? &p->mark : &p->problem_mark;
-    return refuse(r, at, "no YAML: %s%s%s", p->problem != NULL ? p->problem : "it cannot be read",
+    return reject(r, at, "no YAML: %s%s%s", p->problem != NULL ? p->problem : "it cannot be read",
                   p->context != NULL ? ", " : "", p->context != NULL ? p->context : "");
 }
 
 static dt_status new_node(reader *r, const yaml_event_t *e, dt_yaml_kind kind, dt_yaml **out_p)
 {
     if (++r->n_nodes > MAX_NODES) {
-        return refuse(r, &e->start_mark, "more than %d values, those of aliases counted", MAX_NODES);
+        return reject(r, &e->start_mark, "more than %d values, those of aliases counted", MAX_NODES);
     }
     dt_yaml *n = dt_yaml_alloc(r->d, sizeof(*n));
     if (n == NULL) {
@@ -200,7 +200,7 @@ static dt_status check_tag(const reader *r, const yaml_event_t *e, const yaml_ch
             return DT_OK;
         }
     }
-    return refuse(r, &e->start_mark, "the tag %.*s is not read; plain values, lists and mappings are", SHOWN, text);
+    return reject(r, &e->start_mark, "the tag %.*s is not read; plain values, lists and mappings are", SHOWN, text);
 }
 
 /* Before its value is read: index_p, -1 where it has none. */
@@ -211,7 +211,7 @@ static dt_status begin_anchor(reader *r, const yaml_event_t *e, const yaml_char_
         return DT_OK;
     }
     if (r->n_anchors == MAX_ANCHORS) {
-        return refuse(r, &e->start_mark, "more than %d anchors", MAX_ANCHORS);
+        return reject(r, &e->start_mark, "more than %d anchors", MAX_ANCHORS);
     }
     const char *copy = dt_yaml_keep(r->d, (const char *)name);
     if (copy == NULL) {
@@ -247,20 +247,20 @@ static dt_status read_alias(reader *r, const yaml_event_t *e, dt_yaml **out_p)
             continue;
         }
         if (r->anchors[i].node == NULL) {
-            return refuse(r, &e->start_mark, "*%.*s is inside the node that it names", SHOWN, name);
+            return reject(r, &e->start_mark, "*%.*s is inside the node that it names", SHOWN, name);
         }
         DT_TRY(copy_node(r, e, r->anchors[i].node, out_p));
         (*out_p)->key = NULL;
         return DT_OK;
     }
-    return refuse(r, &e->start_mark, "*%.*s has no anchor before it", SHOWN, name);
+    return reject(r, &e->start_mark, "*%.*s has no anchor before it", SHOWN, name);
 }
 
 static dt_status read_text(const reader *r, const yaml_event_t *e, const char **out_p)
 {
     const char *text = (const char *)e->data.scalar.value;
     if (strlen(text) != e->data.scalar.length) {
-        return refuse(r, &e->start_mark, "a string that contains a NUL byte");
+        return reject(r, &e->start_mark, "a string that contains a NUL byte");
     }
     *out_p = dt_yaml_keep(r->d, text);
     return *out_p != NULL ? DT_OK : out_of_memory(r);
@@ -305,7 +305,7 @@ static dt_status repair(reader *r, dt_yaml *map, const char *key, const dt_yaml 
 static dt_status merge(reader *r, const yaml_event_t *e, dt_yaml *map, const dt_yaml *base)
 {
     if (base->kind != DT_YAML_MAP) {
-        return refuse(r, &e->start_mark, "<< takes a mapping, as in <<: *base");
+        return reject(r, &e->start_mark, "<< takes a mapping, as in <<: *base");
     }
     for (const dt_yaml *n = base->first; n != NULL; n = n->next) {
         dt_yaml *copy = NULL;
@@ -324,13 +324,13 @@ static dt_status read_pair(reader *r, const yaml_event_t *e, dt_yaml *map, int n
     dt_yaml *value = NULL;
     bool is_repaired = false;
     if (e->type != YAML_SCALAR_EVENT || e->data.scalar.anchor != NULL) {
-        return refuse(r, &e->start_mark, "a key is a plain word here");
+        return reject(r, &e->start_mark, "a key is a plain word here");
     }
     if (n_keys > MAX_KEYS) {
-        return refuse(r, &e->start_mark, "more than %d keys in one mapping", MAX_KEYS);
+        return reject(r, &e->start_mark, "more than %d keys in one mapping", MAX_KEYS);
     }
     if (e->data.scalar.length > MAX_KEY_BYTES) {
-        return refuse(r, &e->start_mark, "a key of %zu bytes, at most %d are read", e->data.scalar.length,
+        return reject(r, &e->start_mark, "a key of %zu bytes, at most %d are read", e->data.scalar.length,
                       MAX_KEY_BYTES);
     }
     DT_TRY(check_tag(r, e, e->data.scalar.tag));
@@ -345,7 +345,7 @@ static dt_status read_pair(reader *r, const yaml_event_t *e, dt_yaml *map, int n
         return DT_OK;
     }
     if (find(map, key) != NULL) {
-        return refuse(r, &e->start_mark, "%.*s appears twice in one mapping, first in line %d", SHOWN, key,
+        return reject(r, &e->start_mark, "%.*s appears twice in one mapping, first in line %d", SHOWN, key,
                       find(map, key)->line);
     }
     value->key = key;
@@ -408,7 +408,7 @@ static dt_status read_node(reader *r, const yaml_event_t *e, dt_yaml **out_p)
     case YAML_SEQUENCE_START_EVENT:
     case YAML_MAPPING_START_EVENT:
         if (r->depth == MAX_DEPTH) {
-            return refuse(r, &e->start_mark, "nested deeper than %d", MAX_DEPTH);
+            return reject(r, &e->start_mark, "nested deeper than %d", MAX_DEPTH);
         }
         r->depth++;
         if (e->type == YAML_SEQUENCE_START_EVENT) {
@@ -425,7 +425,7 @@ static dt_status read_node(reader *r, const yaml_event_t *e, dt_yaml **out_p)
         r->depth--;
         break;
     default:
-        return refuse(r, &e->start_mark, "expected a value");
+        return reject(r, &e->start_mark, "expected a value");
     }
     if (st == DT_OK && at >= 0) {
         r->anchors[at].node = *out_p;
@@ -443,7 +443,7 @@ static dt_status read_document(reader *r)
         const yaml_event_type_t type = e.type;
         dt_status st = DT_OK;
         if (type == YAML_DOCUMENT_START_EVENT && has_document) {
-            st = refuse(r, &e.start_mark, "a second document; one file is one configuration");
+            st = reject(r, &e.start_mark, "a second document; one file is one configuration");
         } else if (type == YAML_DOCUMENT_START_EVENT) {
             has_document = true;
             st = read_next(r, &r->d->root);

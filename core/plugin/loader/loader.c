@@ -70,7 +70,7 @@ dt_status dt_loader_create(const dt_loader_desc *desc, dt_loader **out_p)
     return DT_OK;
 }
 
-void dt_loader_leave(dt_loader *l, const dt_loaded_plugin *p)
+void dt_loader_skip_fini(dt_loader *l, const dt_loaded_plugin *p)
 {
     for (uint32_t i = 0; i < l->n_plugins; i++) {
         if (l->plugins[i] == p) {
@@ -79,13 +79,13 @@ void dt_loader_leave(dt_loader *l, const dt_loaded_plugin *p)
     }
 }
 
-void dt_loader_watch(dt_loader *l, void (*next)(void *user, const char *what), void *user)
+void dt_loader_set_observer(dt_loader *l, void (*next)(void *user, const char *what), void *user)
 {
     l->next = next;
     l->next_user = user;
 }
 
-static void tell_next(const dt_loader *l, const char *what)
+static void report_next(const dt_loader *l, const char *what)
 {
     if (l->next != NULL) {
         l->next(l->next_user, what);
@@ -199,7 +199,7 @@ static dt_status register_plugin(dt_loader *l, dt_loaded_plugin *p)
     }
     if (st == DT_OK && p->desc.init != NULL) {
         dt_error_clear();
-        tell_next(l, "init");
+        report_next(l, "init");
         st = p->desc.init(l->host);
         if (st < 0) {
             st = DT_CONTEXT(DT_EPLUGIN, "%s: its init failed with %s", p->path, dt_status_name(st));
@@ -381,7 +381,7 @@ static dt_status open_file(dt_loader *l, const char *path, const char *name, dt_
         st = DT_CONTEXT(st, "%s", path);
     }
     if (st == DT_OK) {
-        tell_next(l, "its constructors");
+        report_next(l, "its constructors");
         st = preflight(path);
     }
     if (st == DT_OK) {
@@ -389,7 +389,7 @@ static dt_status open_file(dt_loader *l, const char *path, const char *name, dt_
     }
     dt_fs_unmap(bytes, n_bytes);
     if (st == DT_OK) {
-        tell_next(l, "its entry point");
+        report_next(l, "its entry point");
         st = dt_plugin_check(entry(), path, name, &p->desc);
     }
     return st == DT_OK ? register_plugin(l, p) : st;

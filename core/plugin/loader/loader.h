@@ -48,10 +48,10 @@ dt_status dt_loader_create(const dt_loader_desc *desc, dt_loader **out_p) DT_NOD
 void dt_loader_destroy(dt_loader *l); /* calls fini in reverse order; the files stay mapped */
 
 /* Its fini will not be called: it does not return. */
-void dt_loader_leave(dt_loader *l, const dt_loaded_plugin *p);
+void dt_loader_skip_fini(dt_loader *l, const dt_loaded_plugin *p);
 
 /* Tells next, as long as there is one, which code of a plugin runs now: its constructors, its entry point, or init. */
-void dt_loader_watch(dt_loader *l, void (*next)(void *user, const char *what), void *user);
+void dt_loader_set_observer(dt_loader *l, void (*next)(void *user, const char *what), void *user);
 
 /* A plugin that is linked into the program (tests, static builds): the same checks except those about a file. */
 dt_status dt_loader_add(dt_loader *l, const dt_plugin *desc) DT_NODISCARD;

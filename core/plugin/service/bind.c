@@ -174,7 +174,7 @@ static dt_status bind_model(const dt_host *h, const dt_model_request *want, dt_m
     }
     s->n_models++; /* from here on the stage frees it */
     m->role = m->comp->desc.role;
-    DT_TRY(dt_bind_config(s, m->comp, NULL, 0, &m->config, &m->self));
+    DT_TRY(dt_component_configure(s, m->comp, NULL, 0, &m->config, &m->self));
     m->created = true; /* destroy is called once per create, even a failed one */
     dt_status st = m->comp->ops.model.create(m->self, h, m->config, want->dims, want->n_dims);
     if (st < 0) {

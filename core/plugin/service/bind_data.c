@@ -19,10 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How much of a store is judged where nothing is trained; told once. */
-static dt_status choose_judged(const dt_stage *s, const dt_data *d, const char *store, bool is_first, const char **out)
+/* Which part of a store an evaluation without training uses; logged once. */
+static dt_status choose_evaluated_part(const dt_stage *s, const dt_data *d, const char *store, bool is_first,
+                                       const char **out)
 {
-    const dt_trained_on *t = s->d.judged;
+    const dt_trained_on *t = s->d.trained_on;
     const uint32_t folds = s->opts.evaluation.folds;
     const dt_dataset_ext *of = d->comp->desc.extension != NULL ? d->comp->desc.extension(DT_EXT_DATASET) : NULL;
     uint64_t value = 0;
@@ -67,7 +68,7 @@ static dt_status find_streamed(const dt_stage *s, const dt_data *d, const dt_dat
 {
     const char *split = "train";
     *is_streamed_p = false;
-    if (o->stream[0] == '\0' || s->d.judged != NULL) {
+    if (o->stream[0] == '\0' || s->d.trained_on != NULL) {
         return DT_OK;
     }
     if (o->store[0] == '\0') {
@@ -108,21 +109,21 @@ dt_status dt_bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n
     /* the component gets data.store by its option with DT_OPT_STORE */
     dt_setting over[16];
     uint32_t n_over = 0;
-    const char *store = opts->store[0] != '\0' ? opts->store : s->d.demo_store, *judged = NULL;
+    const char *store = opts->store[0] != '\0' ? opts->store : s->d.demo_store, *part = NULL;
     const dt_option *of_store = dt_option_find_flag(d->comp->desc.options, DT_OPT_STORE);
     const dt_option *held = dt_option_find_flag(d->comp->desc.options, DT_OPT_FOLDS);
     if (of_store != NULL) {
         over[n_over++] = (dt_setting){of_store->name, store};
     }
-    if (s->d.judged != NULL && of_store != NULL && held != NULL) {
-        dt_status st = choose_judged(s, d, store, s->n_data == 1, &judged);
+    if (s->d.trained_on != NULL && of_store != NULL && held != NULL) {
+        dt_status st = choose_evaluated_part(s, d, store, s->n_data == 1, &part);
         DT_TRY(st == DT_ENOTFOUND ? DT_EDATA : st);
-        over[n_over++] = (dt_setting){held->name, judged};
+        over[n_over++] = (dt_setting){held->name, part};
     }
     bool is_streamed = false;
     DT_TRY(dt_reject_stream_options(s, opts));
     DT_TRY(find_streamed(s, d, opts, overrides, n, &is_streamed));
-    if (opts->stream[0] != '\0' && s->d.judged == NULL && held != NULL) {
+    if (opts->stream[0] != '\0' && s->d.trained_on == NULL && held != NULL) {
         over[n_over++] =
             (dt_setting){held->name, "all"}; /* nothing of the store is trained on, and all of a stream is */
     }
@@ -130,7 +131,7 @@ dt_status dt_bind_data(const dt_host *h, const dt_setting *overrides, uint32_t n
         over[n_over++] = overrides[i];
     }
     DT_TRY(dt_reject_overridden_options(s, d->comp, over, n_over));
-    DT_TRY(dt_bind_config(s, d->comp, over, n_over, &d->config, &d->self));
+    DT_TRY(dt_component_configure(s, d->comp, over, n_over, &d->config, &d->self));
     d->created = true;
     dt_status st = d->comp->ops.data.create(d->self, h, d->config);
     if (st >= 0) {

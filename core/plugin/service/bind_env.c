@@ -4,7 +4,7 @@
  */
 #include <config.h>
 
-#include "plugin/service/env_judge.h"
+#include "plugin/service/env_evaluation.h"
 #include "plugin/service/env_mix.h"
 #include "plugin/service/env_worker.h"
 
@@ -89,21 +89,21 @@ static dt_status begin(const maker *m, void **self_p)
 }
 
 /* What each agent sees and does in training. There may be fewer of them: opponents that are part of the environment. */
-static dt_status judge_spec(dt_env *e, const dt_env_spec *spec)
+static dt_status check_evaluation_spec(dt_env *e, const dt_env_spec *spec)
 {
-    if (e->n_mix > 0 && !e->has_options_judged) {
-        DT_TRY(dt_env_mix_compare_judged(e, spec));
+    if (e->n_mix > 0 && !e->has_evaluation_options) {
+        DT_TRY(dt_env_mix_compare_evaluation(e, spec));
     }
-    const dt_status st = e->has_layout_judged ? dt_layout_compare_env(&e->layout_judged, spec)
+    const dt_status st = e->has_evaluation_layout ? dt_layout_compare_env(&e->evaluation_layout, spec)
                                               : dt_layout_compare_fewer_places(&e->layout, spec);
     if (st < 0) {
         return DT_CONTEXT(DT_ECONFIG, "evaluation.env must leave what a policy sees and does as it is");
     }
-    if (e->has_layout_judged) {
+    if (e->has_evaluation_layout) {
         return DT_OK;
     }
-    e->has_layout_judged = true;
-    return dt_layout_init(&e->layout_judged, e->comp->desc.id, spec);
+    e->has_evaluation_layout = true;
+    return dt_layout_init(&e->evaluation_layout, e->comp->desc.id, spec);
 }
 
 static dt_status check_spec(const maker *m, const dt_env_spec *spec)
@@ -114,14 +114,14 @@ static dt_status check_spec(const maker *m, const dt_env_spec *spec)
         return dt_layout_init(&e->layout, m->comp->desc.id, spec);
     }
     if (m->is_judged) {
-        return judge_spec(e, spec);
+        return check_evaluation_spec(e, spec);
     }
     return e->n_mix > 0 ? dt_env_mix_compare(e, m->number, spec) : dt_layout_compare(&e->layout, spec);
 }
 
 const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of)
 {
-    return of == &e->evaluation ? &e->layout_judged : &e->layout;
+    return of == &e->evaluation ? &e->evaluation_layout : &e->layout;
 }
 
 /* It is what the others are. */
@@ -136,10 +136,10 @@ static dt_status finish(const maker *m, void *self)
     DT_TRY_PLUGIN(ops->spec(self, &spec), "spec");
     m->with->max_steps = spec.max_steps;
     DT_TRY(check_spec(m, &spec));
-    return e->in_process ? dt_process_attach(self, m->is_judged ? &e->layout_judged : &e->layout) : DT_OK;
+    return e->in_process ? dt_process_attach(self, m->is_judged ? &e->evaluation_layout : &e->layout) : DT_OK;
 }
 
-dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self)
+dt_status dt_env_create_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self)
 {
     dt_status st = DT_OK;
     uint32_t i = 0;
@@ -155,7 +155,7 @@ dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n,
     return st < 0 && first + n > 1 ? DT_CONTEXT(st, "instance %u", first + i - 1) : st;
 }
 
-void dt_env_drop(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void *const *self)
+void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void *const *self)
 {
     if (e->in_process) {
         for (uint32_t i = 0; i < n; i++) {
@@ -174,12 +174,12 @@ void dt_env_drop(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void
     }
 }
 
-dt_status dt_env_remake(dt_env *e, dt_env_setup *with, uint32_t number)
+dt_status dt_env_recreate_first(dt_env *e, dt_env_setup *with, uint32_t number)
 {
-    dt_env_drop(e, &e->training, e->number, 1, &e->self); /* with a mix it is never one of an evaluation */
+    dt_env_destroy_instances(e, &e->training, e->number, 1, &e->self); /* with a mix it is never one of an evaluation */
     e->self = NULL;
     e->number = number;
-    return dt_env_make(e, with, number, 1, &e->self);
+    return dt_env_create_instances(e, with, number, 1, &e->self);
 }
 
 /* What comes with dtrain is trusted not to bring the run down, unless it says itself that it needs a process. */
@@ -233,32 +233,32 @@ static dt_status add_program(const dt_stage *s, const dt_loaded *env, settings *
     return DT_OK;
 }
 
-static dt_status set_up(dt_env *e, const dt_loaded *comp, const dt_setting *set, uint32_t n, dt_env_setup *out)
+static dt_status create_training(dt_env *e, const dt_loaded *comp, const dt_setting *set, uint32_t n, dt_env_setup *out)
 {
     void *unused = NULL;
-    const dt_status st = dt_bind_config(e->stage, comp, set, n, &out->config, &unused);
+    const dt_status st = dt_component_configure(e->stage, comp, set, n, &out->config, &unused);
     dt_free(unused);
     DT_TRY(st);
     return e->in_process ? dt_env_request(e, comp, set, n, &out->request) : DT_OK;
 }
 
 /* Evaluations are in env.id, with options of their own or not. */
-static dt_status set_up_both(dt_env *e, const settings *set)
+static dt_status create_both(dt_env *e, const settings *set)
 {
-    dt_setting judged[SETTINGS_MAX + DT_JUDGED_MAX];
+    dt_setting judged[SETTINGS_MAX + DT_EVALUATION_OPTIONS_MAX];
     uint32_t n_judged = 0;
-    DT_TRY(set_up(e, e->comp, set->at, set->n, &e->training));
-    DT_TRY(dt_env_judge(e, set->at, set->n_phase, set->n, judged, &n_judged));
-    e->has_options_judged = n_judged > 0;
-    e->judged = n_judged > 0 || e->n_mix > 0 ? &e->evaluation : &e->training;
-    if (e->judged == &e->training) {
+    DT_TRY(create_training(e, e->comp, set->at, set->n, &e->training));
+    DT_TRY(dt_env_set_evaluation_options(e, set->at, set->n_phase, set->n, judged, &n_judged));
+    e->has_evaluation_options = n_judged > 0;
+    e->evaluated = n_judged > 0 || e->n_mix > 0 ? &e->evaluation : &e->training;
+    if (e->evaluated == &e->training) {
         return DT_OK;
     }
-    return n_judged > 0 ? set_up(e, e->comp, judged, n_judged, &e->evaluation)
-                        : set_up(e, e->comp, set->at, set->n, &e->evaluation);
+    return n_judged > 0 ? create_training(e, e->comp, judged, n_judged, &e->evaluation)
+                        : create_training(e, e->comp, set->at, set->n, &e->evaluation);
 }
 
-static dt_status set_up_mix(dt_env *e, const settings *of_phase)
+static dt_status create_mix(dt_env *e, const settings *of_phase)
 {
     for (uint32_t i = 0; i < e->n_mix; i++) {
         dt_env_entry *x = &e->mix[i];
@@ -267,7 +267,7 @@ static dt_status set_up_mix(dt_env *e, const settings *of_phase)
         memcpy(set.at, of_phase->at, set.n * sizeof(set.at[0]));
         DT_TRY(add_program(e->stage, x->comp, &set));
         DT_TRY(dt_env_mix_options(e, i, set.at, set.n_phase, set.at + set.n, &n_own));
-        const dt_status st = set_up(e, x->comp, set.at, set.n + n_own, &x->setup);
+        const dt_status st = create_training(e, x->comp, set.at, set.n + n_own, &x->setup);
         if (st < 0) {
             return DT_CONTEXT(st, "env.mix, entry %u, \"%s\"", i + 1, x->text);
         }
@@ -302,8 +302,8 @@ static dt_status try_entry(dt_env *e, uint32_t i)
             return DT_OK;
         }
     }
-    const dt_status st = dt_env_make(e, &e->training, i, 1, &tried);
-    dt_env_drop(e, &e->training, i, 1, &tried);
+    const dt_status st = dt_env_create_instances(e, &e->training, i, 1, &tried);
+    dt_env_destroy_instances(e, &e->training, i, 1, &tried);
     return st;
 }
 
@@ -311,19 +311,19 @@ static dt_status try_entry(dt_env *e, uint32_t i)
 static dt_status make_first(dt_env *e)
 {
     void *tried = NULL;
-    DT_TRY(dt_env_make(e, &e->training, 0, 1, &e->self));
+    DT_TRY(dt_env_create_instances(e, &e->training, 0, 1, &e->self));
     for (uint32_t i = 1; i < e->n_mix; i++) {
         DT_TRY(try_entry(e, i));
     }
-    if (e->judged == &e->training) {
+    if (e->evaluated == &e->training) {
         return DT_OK;
     }
     if ((e->comp->desc.flags & DT_COMP_PROCESS) != 0 && !e->in_process) {
-        DT_TRY(dt_env_remake(e, &e->evaluation, 0));
-        return dt_env_remake(e, &e->training, 0);
+        DT_TRY(dt_env_recreate_first(e, &e->evaluation, 0));
+        return dt_env_recreate_first(e, &e->training, 0);
     }
-    const dt_status st = dt_env_make(e, &e->evaluation, 0, 1, &tried);
-    dt_env_drop(e, &e->evaluation, 0, 1, &tried);
+    const dt_status st = dt_env_create_instances(e, &e->evaluation, 0, 1, &tried);
+    dt_env_destroy_instances(e, &e->evaluation, 0, 1, &tried);
     return st < 0 ? DT_CONTEXT(st, "an instance for evaluations") : DT_OK;
 }
 
@@ -360,8 +360,8 @@ dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n,
     DT_TRY(add_program(s, e->comp, &set));
     DT_TRY(dt_env_mix_find(e));
     DT_TRY(choose_isolation(e));
-    DT_TRY(set_up_both(e, &set));
-    DT_TRY(set_up_mix(e, &set));
+    DT_TRY(create_both(e, &set));
+    DT_TRY(create_mix(e, &set));
     DT_TRY(make_first(e));
     DT_TRY(list_kinds(e));
     find_learner(e);
@@ -384,7 +384,7 @@ uint32_t dt_bind_env_instances(const dt_env *e)
     return (uint32_t)e->opts.instances;
 }
 
-bool dt_env_learns(const dt_env *e, uint32_t place)
+bool dt_env_is_learner(const dt_env *e, uint32_t place)
 {
     return e->learner < 0 || dt_layout_team(&e->layout, place) == (uint64_t)e->learner;
 }
@@ -393,7 +393,7 @@ uint32_t dt_bind_env_learners(const dt_env *e)
 {
     uint32_t n = 0;
     for (uint32_t a = 0; a < e->layout.spec.n_agents; a++) {
-        n += dt_env_learns(e, a);
+        n += dt_env_is_learner(e, a);
     }
     return n;
 }
@@ -402,10 +402,10 @@ void dt_bind_env_fini(dt_stage *s)
 {
     dt_env *e = &s->env;
     if (e->comp != NULL) {
-        dt_env_drop(e, &e->training, e->number, 1, &e->self);
+        dt_env_destroy_instances(e, &e->training, e->number, 1, &e->self);
         dt_env_mix_fini(e);
         dt_layout_fini(&e->layout);
-        dt_layout_fini(&e->layout_judged);
+        dt_layout_fini(&e->evaluation_layout);
         dt_str_fini(&e->training.request);
         dt_free(e->training.config);
         dt_str_fini(&e->evaluation.request);

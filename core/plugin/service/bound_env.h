@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The environment that a stage has bound: instances, options of training and evaluations, layout. bind_env.c,
- * env_mix.c, env_judge.c. Threads: [main].
+ * env_mix.c, env_evaluation.c. Threads: [main].
  */
 #ifndef DTRAIN_CORE_PLUGIN_SERVICE_BOUND_ENV_H
 #define DTRAIN_CORE_PLUGIN_SERVICE_BOUND_ENV_H
 
-#include "config/judged.h"
+#include "config/evaluation_env.h"
 #include "config/schema.h"
 #include "dtrain/svc/bind.h"
 #include "plugin/loader/loader.h"
@@ -28,32 +28,32 @@ typedef struct dt_env_entry { /* of env.mix */
     dt_env_setup setup;
 } dt_env_entry;
 
-typedef struct dt_env_told { /* an option that training and evaluations need not have in common */
+typedef struct dt_env_evaluation_option { /* an option that training and evaluations need not have in common */
     const dt_option *option;
     const char *value, *trained;
-} dt_env_told;
+} dt_env_evaluation_option;
 
 struct dt_env { /* a bound environment */
     struct dt_stage *stage;
     const dt_loaded *comp;
     dt_env_setup training, evaluation; /* evaluation: where those have other options, or training a mix */
-    dt_env_setup *judged;              /* of evaluations: one of the two */
+    dt_env_setup *evaluated;           /* of evaluations: one of the two */
     dt_env_entry *mix;                 /* [n_mix] instance i of training is of entry i modulo n_mix; none: of comp */
     dt_vector_kind *kind;              /* [n_kinds] the same for vectors: one where there is no mix */
     uint32_t n_mix, n_kinds;
-    dt_env_told told[DT_JUDGED_MAX];
-    uint32_t n_told;
+    dt_env_evaluation_option differing[DT_EVALUATION_OPTIONS_MAX];
+    uint32_t n_differing;
     void *self;             /* the first instance, of training */
     uint32_t number;        /* of it in the run */
     const dt_env_ops *ops;  /* of comp */
     bool in_process;        /* instances run in worker processes */
     atomic_uint n_restarts; /* of workers */
     atomic_uint n_cut;      /* episodes that went on behind the last step that the spec allows, or an evaluation */
-    dt_layout layout, layout_judged; /* of evaluations: where their options leave teams out, with fewer places */
+    dt_layout layout, evaluation_layout; /* of evaluations: where their options leave teams out, with fewer places */
     dt_env_opts opts;
     int64_t learner; /* the team that learns; -1: all, or there is one */
-    bool has_layout, has_layout_judged;
-    bool has_options_judged; /* evaluations have options of their own */
+    bool has_layout, has_evaluation_layout;
+    bool has_evaluation_options; /* evaluations have options of their own */
 };
 
 dt_status dt_bind_env(const dt_host *h, const dt_setting *overrides, uint32_t n, dt_env **out);
@@ -61,19 +61,20 @@ const dt_env_spec *dt_bind_env_spec(const dt_env *e);
 const char *dt_bind_env_id(const dt_env *e);
 uint32_t dt_bind_env_instances(const dt_env *e);
 uint32_t dt_bind_env_learners(const dt_env *e); /* 0: no place is of the team that is to learn */
-bool dt_env_learns(const dt_env *e, uint32_t place);
+bool dt_env_is_learner(const dt_env *e, uint32_t place);
 /* n more instances, from number first of the run on, each with state of its own; those in processes begin side by side.
- * On failure those that were made stay in self [n, zeroed before], for dt_env_drop; the reason names the instance. */
-dt_status dt_env_make(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self) DT_NODISCARD;
-void dt_env_drop(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void *const *self); /* NULL ones: none */
-const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of);                        /* once one was made */
+ * On failure those that were made stay in self [n, zeroed before], for dt_env_destroy_instances; the reason names the instance. */
+dt_status dt_env_create_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n, void **self) DT_NODISCARD;
+void dt_env_destroy_instances(dt_env *e, dt_env_setup *with, uint32_t first, uint32_t n,
+                              void *const *self);                        /* NULL ones: none */
+const dt_layout *dt_env_layout(const dt_env *e, const dt_env_setup *of); /* once one was made */
 /* The first instance, which nobody plays with, made again: where a process can have one alone, or as one of another
  * number. */
-dt_status dt_env_remake(dt_env *e, dt_env_setup *with, uint32_t number) DT_NODISCARD;
+dt_status dt_env_recreate_first(dt_env *e, dt_env_setup *with, uint32_t number) DT_NODISCARD;
 /* env_mix.c: "3 of cartpole, 3 of snakes:opponent=l2", of all instances of the run; nothing where there is no mix. */
-void dt_env_tell_mix(const dt_env *e, dt_str *out);
-/* env_judge.c: "teleport_s = -1 (training: 300)", of every option told, ", " between. */
-void dt_env_tell(const dt_env *e, dt_str *out);
+void dt_env_describe_mix(const dt_env *e, dt_str *out);
+/* env_evaluation.c: "teleport_s = -1 (training: 300)", of every option told, ", " between. */
+void dt_env_describe_evaluation(const dt_env *e, dt_str *out);
 void dt_bind_env_fini(struct dt_stage *s);
 
 #endif

@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
-                         void **self)
+dt_status dt_component_configure(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over,
+                                 void **config, void **self)
 {
     *config = dt_alloc(c->desc.config_size > 0 ? c->desc.config_size : 1);
     *self = dt_alloc(c->desc.state_size > 0 ? c->desc.state_size : 1);

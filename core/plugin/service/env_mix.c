@@ -15,7 +15,7 @@ dt_status dt_env_mix_find(dt_env *e)
 {
     const dt_stage *s = e->stage;
     uint32_t n = 0;
-    while (s->d.judged == NULL && e->opts.mix[n] != NULL) {
+    while (s->d.trained_on == NULL && e->opts.mix[n] != NULL) {
         n++;
     }
     if (n > (uint64_t)e->opts.instances) {
@@ -89,7 +89,7 @@ dt_status dt_env_mix_compare(const dt_env *e, uint32_t number, const dt_env_spec
                                : DT_OK;
 }
 
-dt_status dt_env_mix_compare_judged(const dt_env *e, const dt_env_spec *spec)
+dt_status dt_env_mix_compare_evaluation(const dt_env *e, const dt_env_spec *spec)
 {
     return differ(e, spec) < 0
                ? DT_CONTEXT(DT_ECONFIG, "env.id = %s, which evaluations are in, must match %s of env.mix",
@@ -97,7 +97,7 @@ dt_status dt_env_mix_compare_judged(const dt_env *e, const dt_env_spec *spec)
                : DT_OK;
 }
 
-void dt_env_tell_mix(const dt_env *e, dt_str *out)
+void dt_env_describe_mix(const dt_env *e, dt_str *out)
 {
     const uint32_t all = (uint32_t)e->opts.instances;
     for (uint32_t i = 0; i < e->n_mix; i++) {

@@ -19,6 +19,6 @@ dt_status dt_env_mix_options(const dt_env *e, uint32_t i, const dt_setting *set,
 /* Is this spec of instance `number` the one of the first entry? Errors: DT_ECONFIG names both, and what differs. */
 dt_status dt_env_mix_compare(const dt_env *e, uint32_t number, const dt_env_spec *spec) DT_NODISCARD;
 /* The same of env.id, which evaluations are in. */
-dt_status dt_env_mix_compare_judged(const dt_env *e, const dt_env_spec *spec) DT_NODISCARD;
+dt_status dt_env_mix_compare_evaluation(const dt_env *e, const dt_env_spec *spec) DT_NODISCARD;
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put_text(dt_str *out, const char *s)
+static void append_text(dt_str *out, const char *s)
 {
     dt_str_add_n(out, s, strlen(s) + 1);
 }
@@ -23,12 +23,12 @@ dt_status dt_env_request(const dt_env *e, const dt_loaded *comp, const dt_settin
     const dt_stage *s = e->stage;
     const dt_component *c = &comp->desc;
     char number[32], key[160];
-    put_text(out, comp->plugin->path[0] == '/' ? comp->plugin->path : "");
-    put_text(out, c->id);
+    append_text(out, comp->plugin->path[0] == '/' ? comp->plugin->path : "");
+    append_text(out, c->id);
     snprintf(number, sizeof(number), "%llu", (unsigned long long)s->d.seed);
-    put_text(out, number);
+    append_text(out, number);
     snprintf(number, sizeof(number), "%lld", (long long)s->d.index);
-    put_text(out, number);
+    append_text(out, number);
     for (const dt_option *o = c->options; o != NULL && o->name != NULL; o++) {
         const char *value = NULL;
         dt_origin origin;
@@ -40,8 +40,8 @@ dt_status dt_env_request(const dt_env *e, const dt_loaded *comp, const dt_settin
             value = strcmp(overrides[i].key, o->name) == 0 ? overrides[i].value : value;
         }
         if (value != NULL) {
-            put_text(out, key);
-            put_text(out, value);
+            append_text(out, key);
+            append_text(out, value);
         }
     }
     dt_error_clear();

@@ -108,7 +108,7 @@ int dt_env_worker(const dt_plugin *extra)
         signal(ignored[i], SIG_IGN);
     }
     m.extra = extra;
-    dt_services_bare(&m.bare);
+    dt_host_init(&m.bare);
     dt_services_init(&m.stage);
     return dt_process_serve(&w);
 }

@@ -58,7 +58,7 @@ static const void *plugin_service(const dt_host *h, const char *id)
     return dt_loader_service(NULL, id);
 }
 
-void dt_services_bare(dt_host *h)
+void dt_host_init(dt_host *h)
 {
     *h = (dt_host){.struct_size = sizeof(dt_host),
                    .abi_major = DT_ABI_MAJOR,

@@ -6,7 +6,7 @@ core_libdtcore_la_SOURCES += \
 	core/plugin/service/comm.c \
 	core/plugin/service/component.c \
 	core/plugin/service/datasets.c \
-	core/plugin/service/env_judge.c core/plugin/service/env_judge.h \
+	core/plugin/service/env_evaluation.c core/plugin/service/env_evaluation.h \
 	core/plugin/service/env_mix.c core/plugin/service/env_mix.h \
 	core/plugin/service/env_request.c \
 	core/plugin/service/env_worker.c core/plugin/service/env_worker.h \

@@ -35,7 +35,7 @@ dt_status dt_roles_add(dt_roles *r, const char *name)
     return DT_OK;
 }
 
-void dt_roles_drop(dt_roles *r, const char *name)
+void dt_roles_remove(dt_roles *r, const char *name)
 {
     const uint32_t i = find(r, name);
     if (i < r->n) {
@@ -43,7 +43,7 @@ void dt_roles_drop(dt_roles *r, const char *name)
     }
 }
 
-bool dt_roles_have(const dt_roles *r, const char *name)
+bool dt_roles_contain(const dt_roles *r, const char *name)
 {
     return find(r, name) < r->n;
 }

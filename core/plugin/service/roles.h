@@ -19,7 +19,7 @@ typedef struct dt_roles { /* copied as it is */
 
 /* Each is there once. Errors: DT_EDATA, too many, or too long a name. */
 dt_status dt_roles_add(dt_roles *r, const char *name) DT_NODISCARD;
-void dt_roles_drop(dt_roles *r, const char *name);
-bool dt_roles_have(const dt_roles *r, const char *name);
+void dt_roles_remove(dt_roles *r, const char *name);
+bool dt_roles_contain(const dt_roles *r, const char *name);
 
 #endif

@@ -48,7 +48,7 @@ static const void *host_service(const dt_host *h, const char *id)
 
 void dt_services_init(dt_stage *s)
 {
-    dt_services_bare(&s->host);
+    dt_host_init(&s->host);
     s->host.priv = s;
     s->host.service = host_service;
 }

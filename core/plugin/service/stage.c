@@ -115,7 +115,7 @@ dt_status dt_stage_finish(dt_stage *s)
                              s->d.phase->desc.id, (int)st);
 }
 
-dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p))
+dt_status dt_stage_take_ownership(dt_stage *s, void *p, void (*destroy)(void *p))
 {
     if (s->n_owned == DT_STAGE_MAX_OWNED) {
         return DT_FAIL(DT_EINVAL, "%s makes more than %d of its wirings and rounds; one of each is possible",

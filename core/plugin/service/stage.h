@@ -78,8 +78,8 @@ typedef struct dt_stage_desc {
     const dt_stage_rollouts *rollouts; /* NULL: the phase has no environments */
     const dt_device_ops *device_ops;   /* NULL: the CPU computes */
     dt_device *device;
-    const dt_trained_on *judged; /* an evaluation apart from training: what was trained on; NULL: it trains */
-    bool (*stops)(void *user);   /* [any] should what takes long and can be done again stop now? NULL: never */
+    const dt_trained_on *trained_on; /* an evaluation apart from training: what was trained on; NULL: it trains */
+    bool (*stops)(void *user);       /* [any] should what takes long and can be done again stop now? NULL: never */
     void *stops_user;
     pthread_mutex_t *config_lock; /* the configuration is used by one rank at a time; held during create */
 } dt_stage_desc;
@@ -120,7 +120,7 @@ void dt_stage_stop(dt_stage *s); /* phase stop, where it was started; dt_stage_d
 void dt_stage_destroy(dt_stage *s);
 /* p goes with the stage: after the phase was destroyed, the last one first, before experience, trainer and what is
  * bound. Errors: DT_EINVAL, and then it does not. */
-dt_status dt_stage_own(dt_stage *s, void *p, void (*destroy)(void *p)) DT_NODISCARD;
+dt_status dt_stage_take_ownership(dt_stage *s, void *p, void (*destroy)(void *p)) DT_NODISCARD;
 static inline dt_stage *dt_stage_of(const dt_host *h)
 {
     return h->priv;
@@ -136,7 +136,7 @@ extern const struct dt_train_api dt_train_service;
 /* services.c */
 void dt_services_init(dt_stage *s);
 /* host_table.c */
-void dt_services_bare(dt_host *h); /* errors, log and memory only: for plugins' init and for checks */
+void dt_host_init(dt_host *h); /* errors, log and memory only: for plugins' init and for checks */
 /* bind.c */
 void dt_bind_fini(dt_stage *s);
 const dt_port *dt_port_find(const dt_port *p, uint32_t n, const char *name); /* NULL when there is none */
@@ -151,8 +151,8 @@ dt_status dt_bind_data_statistics(const dt_data *d, const char *field, dt_field_
 /* Could a component's statistics of a column be so? who: the component, for the message. DT_EPLUGIN. */
 dt_status dt_bind_check_stat(const char *who, const char *field, uint32_t column, const dt_field_stat *s) DT_NODISCARD;
 /* component.c: configuration section of a component, checked, and zeroed state of a first instance. */
-dt_status dt_bind_config(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over, void **config,
-                         void **self) DT_NODISCARD;
+dt_status dt_component_configure(dt_stage *s, const dt_loaded *c, const dt_setting *over, uint32_t n_over,
+                                 void **config, void **self) DT_NODISCARD;
 /* idle_options.c: DT_ECONFIG for options that the user set and that have no effect. */
 dt_status dt_reject_disabled_options(const dt_stage *s, const dt_loaded *c, const void *config) DT_NODISCARD;
 /* over: values that the host and the phase set. */

@@ -151,7 +151,7 @@ static dt_status make_part(dt_stream *m, const char *path, part *p)
 {
     m->over[m->n_over].value = path;
     pthread_mutex_lock(m->s->d.config_lock);
-    const dt_status st = dt_bind_config(m->s, m->comp, m->over, m->n_over + 1, &p->config, &p->self);
+    const dt_status st = dt_component_configure(m->s, m->comp, m->over, m->n_over + 1, &p->config, &p->self);
     pthread_mutex_unlock(m->s->d.config_lock);
     m->over[m->n_over].value = "";
     DT_TRY(st);
@@ -279,7 +279,7 @@ static dt_status agree(dt_stream *m, const word *mine, finding *found_p)
 }
 
 /* Rank 0 says that it waits, at once and then every minute, and knows when it is late. */
-static finding wait_a_while(const dt_stream *m, uint64_t to, double begin_s, double *told_s)
+static finding sleep_briefly(const dt_stream *m, uint64_t to, double begin_s, double *told_s)
 {
     const struct timespec while_ = {0, (long)(poll_s * 1e9)};
     const double now = dt_clock_s();
@@ -297,7 +297,7 @@ static finding wait_a_while(const dt_stream *m, uint64_t to, double begin_s, dou
     return WAITS;
 }
 
-static dt_status tell_end(const dt_stream *m, uint64_t from)
+static dt_status report_end(const dt_stream *m, uint64_t from)
 {
     if (from == 0) {
         return DT_FAIL(DT_EDATA,
@@ -314,7 +314,7 @@ static dt_status tell_end(const dt_stream *m, uint64_t from)
     return DT_DONE;
 }
 
-static dt_status tell_late(const dt_stream *m)
+static dt_status report_late(const dt_stream *m)
 {
     return DT_FAIL(DT_EDATA,
                    "%s/%06" PRIu64
@@ -346,7 +346,7 @@ static dt_status await(dt_stream *m, uint64_t to, finding *found_p)
         if (*found_p != WAITS) {
             return DT_OK;
         }
-        late = wait_a_while(m, to, begin_s, &told_s);
+        late = sleep_briefly(m, to, begin_s, &told_s);
     }
 }
 
@@ -365,9 +365,9 @@ static dt_status turn(void *self, uint64_t window)
         m->to = from + m->window;
         return DT_OK;
     case ENDED:
-        return tell_end(m, from);
+        return report_end(m, from);
     case LATE:
-        return tell_late(m);
+        return report_late(m);
     default:
         return DT_FAIL(DT_EINTERRUPTED, "asked to stop before %s/%06" PRIu64 " arrived", m->folder, m->next_number);
     }

@@ -77,7 +77,7 @@ static bool is_of(const dt_train_desc *d, const dt_model *m)
 }
 
 /* The i-th shadow as the phase's header has them: what an older one has not is 0. */
-static dt_train_target shadow_at(const dt_train_desc *d, uint32_t i)
+static dt_train_target target_at(const dt_train_desc *d, uint32_t i)
 {
     const size_t bytes = d->target->struct_size;
     dt_train_target s = {0};
@@ -85,7 +85,7 @@ static dt_train_target shadow_at(const dt_train_desc *d, uint32_t i)
     return s;
 }
 
-static dt_status add_shadow(dt_stage *s, const dt_train_target *w)
+static dt_status add_target_network(dt_stage *s, const dt_train_target *w)
 {
     if (w->name == NULL || !is_of(&s->train, w->model)) {
         return DT_FAIL(DT_EPLUGIN, "%s gives its trainer a target network %s", s->d.phase->desc.id,
@@ -99,7 +99,7 @@ static dt_status add_shadow(dt_stage *s, const dt_train_target *w)
     return st < 0 ? DT_CONTEXT(st, "%s", s->d.phase->desc.id) : DT_OK;
 }
 
-static dt_status add_shadows(dt_stage *s, dt_target_rule *rule)
+static dt_status add_target_networks(dt_stage *s, dt_target_rule *rule)
 {
     enum { SMALLEST = 40 }; /* bytes of the first header that had them */
     const dt_train_desc *d = &s->train;
@@ -112,8 +112,8 @@ static dt_status add_shadows(dt_stage *s, dt_target_rule *rule)
                        d->target == NULL ? "and no list of them" : "without their struct_size");
     }
     for (uint32_t i = 0; i < d->n_targets; i++) {
-        const dt_train_target w = shadow_at(d, i);
-        DT_TRY(add_shadow(s, &w));
+        const dt_train_target w = target_at(d, i);
+        DT_TRY(add_target_network(s, &w));
         rule[i] = (dt_target_rule){.tau = w.tau, .every = w.every};
     }
     return DT_OK;
@@ -243,7 +243,7 @@ static dt_status add_groups(dt_stage *s, dt_trainer_group *group)
 
 /* ---- configuration ----------------------------------------------------------------------------------------------- */
 
-static dt_status no_role(const dt_stage *s, const char *key, const char *word, const char *more)
+static dt_status reject_role(const dt_stage *s, const char *key, const char *word, const char *more)
 {
     dt_str roles = {0};
     dt_config_role_names(s->d.config, &roles);
@@ -261,7 +261,7 @@ static dt_status freeze(dt_stage *s, const char *const *pattern, const char *key
         uint32_t n = 0;
         DT_TRY(dt_param_table_freeze(&s->params, *pattern, &n));
         if (n == 0 && !dt_config_has_role(s->d.config, *pattern)) {
-            return no_role(s, key, *pattern, s->params.n > 0 ? s->params.param[0].name : "(this phase has none)");
+            return reject_role(s, key, *pattern, s->params.n > 0 ? s->params.param[0].name : "(this phase has none)");
         }
         if (n > 0) {
             dt_log(DT_LOG_INFO, "frozen: %s (%u tensors)", *pattern, n);
@@ -274,7 +274,7 @@ static dt_status check_roles(const dt_stage *s, const char *const *role, const c
 {
     for (; role != NULL && *role != NULL; role++) {
         if (!dt_config_has_role(s->d.config, *role)) {
-            return no_role(s, key, *role, "");
+            return reject_role(s, key, *role, "");
         }
     }
     return DT_OK;
@@ -286,7 +286,7 @@ static dt_status freeze_loaded(dt_stage *s, const char *const *role)
     static const char key[] = "training.freeze_loaded";
     DT_TRY(check_roles(s, role, key));
     for (; role != NULL && *role != NULL; role++) {
-        if (dt_roles_have(&s->d.loaded, *role)) {
+        if (dt_roles_contain(&s->d.loaded, *role)) {
             DT_TRY(freeze(s, (const char *const[]){*role, NULL}, key));
         }
     }
@@ -466,7 +466,7 @@ static dt_status train_create(const dt_host *h, const dt_train_desc *desc, dt_tr
     dt_target_rule shadow[DT_TRAIN_MAX_TARGETS];
     dt_trainer_group group[DT_TRAIN_MAX_GROUPS];
     DT_TRY(add_groups(s, group));
-    DT_TRY(add_shadows(s, shadow));
+    DT_TRY(add_target_networks(s, shadow));
     pthread_mutex_lock(s->d.config_lock);
     dt_status st = trainer_config(s, &c);
     pthread_mutex_unlock(s->d.config_lock);
@@ -573,7 +573,7 @@ typedef struct judge { /* who looks at each batch of an evaluation */
     dt_status (*each)(void *user, const dt_rows *r);
 } judge;
 
-static dt_status judge_rows(void *user, const dt_rows *r)
+static dt_status check_rows(void *user, const dt_rows *r)
 {
     const judge *j = user;
     const dt_stage_desc *d = &j->stage->d;
@@ -590,7 +590,7 @@ static dt_status train_evaluate(dt_train *t, dt_data *d, void *user, dt_status (
         return DT_FAIL(DT_EUNSUPPORTED, "%s evaluates what it trains on, and data.stream has no end",
                        j.stage->d.phase->desc.id);
     }
-    const dt_status mine = dt_trainer_evaluate(stage_of(t)->trainer, &d->source, &j, judge_rows);
+    const dt_status mine = dt_trainer_evaluate(stage_of(t)->trainer, &d->source, &j, check_rows);
     return dt_comm_agree(j.stage->d.comm, mine);
 }
 
@@ -633,15 +633,15 @@ static dt_status train_losses(dt_train *t, const char *const *loss, uint32_t n, 
     return dt_trainer_losses(stage_of(t)->trainer, loss, n, out);
 }
 
-static dt_status train_expect(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient)
+static dt_status train_plan_losses(dt_train *t, const char *const *loss, uint32_t n, uint8_t has_gradient)
 {
     return dt_trainer_compile_losses(stage_of(t)->trainer, loss, n, has_gradient != 0);
 }
 
-static dt_status train_shadow_copy(dt_train *t, const char *name)
+static dt_status train_target_copy(dt_train *t, const char *name)
 {
     if (name == NULL) {
-        return DT_FAIL(DT_EINVAL, "shadow_copy expects the name of a target network");
+        return DT_FAIL(DT_EINVAL, "target_copy expects the name of a target network");
     }
     return dt_trainer_copy_to_targets(stage_of(t)->trainer, name);
 }
@@ -720,8 +720,8 @@ const dt_train_api dt_train_service = {.struct_size = sizeof(dt_train_api),
                                        .vector_set = train_vector_set,
                                        .gradient = train_gradient,
                                        .losses = train_losses,
-                                       .plan_losses = train_expect,
-                                       .target_copy = train_shadow_copy,
+                                       .plan_losses = train_plan_losses,
+                                       .target_copy = train_target_copy,
                                        .step_groups = train_step_groups,
                                        .parameter = train_parameter,
                                        .refill = train_refill,

@@ -83,7 +83,8 @@ static dt_status filled_init(filled *f, const dt_checker *k, const dt_component 
 }
 
 /* check() of one option at a value, or of all as they are; not where it never answered before. */
-static dt_status ask_check(dt_checker *k, const dt_component *c, const void *config, const char *key, const char *value)
+static dt_status call_check(dt_checker *k, const dt_component *c, const void *config, const char *key,
+                            const char *value)
 {
     dt_error_clear();
     if (c->check == NULL || !dt_trial_step(k->trial, "check")) {
@@ -102,7 +103,7 @@ static bool accepts_or_explains(dt_checker *k, const dt_component *c, const dt_o
     if (filled_init(&f, k, c, o->name, value) != DT_OK) {
         return dt_check_fail(k, c, "option %s: %s", o->name, dt_error_text());
     }
-    const dt_status st = ask_check(k, c, f.config, o->name, value);
+    const dt_status st = call_check(k, c, f.config, o->name, value);
     filled_fini(&f);
     if (st < 0 && *dt_error_text() == '\0') {
         return dt_check_fail(k, c, "check rejects %s = %s with %s and gives no reason; use DT_FAIL_H", o->name, value,
@@ -144,7 +145,7 @@ static void try_bounds(dt_checker *k, const dt_component *c)
 
 static bool check_default(dt_checker *k, const dt_component *c, const filled *f)
 {
-    const dt_status st = ask_check(k, c, f->config, NULL, NULL);
+    const dt_status st = call_check(k, c, f->config, NULL, NULL);
     return st >= 0 || dt_check_fail_status(k, c, "check rejects the defaults", st);
 }
 
@@ -247,7 +248,7 @@ static void hear(void *user, const char *text, size_t bytes)
 {
     const component_trial *c = user;
     dt_str_add_n(&c->k->out, text, bytes);
-    dt_check_tell(c->k);
+    dt_check_print(c->k);
 }
 
 static double timeout_of(const dt_checker *k)
@@ -256,7 +257,7 @@ static double timeout_of(const dt_checker *k)
 }
 
 /* "playing: it was killed by signal 11, Segmentation fault (in step)" */
-static void tell_end(dt_checker *k, const dt_loaded *comp, const dt_trial_result *r)
+static void report_end(dt_checker *k, const dt_loaded *comp, const dt_trial_result *r)
 {
     const bool has_call = r->call[0] != '\0' && strcmp(r->call, r->step) != 0;
     (void)dt_check_fail(k, &comp->desc, "%s: %s%s%s%s%s", r->step[0] != '\0' ? r->step : "its trial", dt_error_text(),
@@ -265,7 +266,7 @@ static void tell_end(dt_checker *k, const dt_loaded *comp, const dt_trial_result
 }
 
 /* In a process, and in another one without the step that ended it, until one lives to the end. */
-static void check_apart(dt_checker *k, const dt_loaded *comp)
+static void check_manual_loss(dt_checker *k, const dt_loaded *comp)
 {
     enum { MOST = 32 }; /* far more than there are steps */
     component_trial c = {.k = k, .comp = comp};
@@ -273,11 +274,11 @@ static void check_apart(dt_checker *k, const dt_loaded *comp)
     dt_trial_result r;
     k->told = &told;
     for (int n = 0; n < MOST; n++) {
-        const dt_status st = dt_trial_do(try_component, hear, &c, timeout_of(k), &r);
+        const dt_status st = dt_trial_execute(try_component, hear, &c, timeout_of(k), &r);
         if (st >= 0) {
             break;
         }
-        tell_end(k, comp, &r);
+        report_end(k, comp, &r);
         if (st != DT_EIO || r.step[0] == '\0' || dt_str_status(&c.broken) != DT_OK) {
             break;
         }
@@ -305,7 +306,7 @@ static void try_open(void *user, dt_trial *t)
     open_trial *o = user;
     const dt_loaded_plugin *p = NULL;
     o->trial = t;
-    dt_loader_watch(o->loader, on_next, o);
+    dt_loader_set_observer(o->loader, on_next, o);
     (void)!dt_loader_open(o->loader, o->file, &p); /* what it refuses is told when it is opened here */
 }
 
@@ -314,7 +315,7 @@ static dt_status open_plugin(const dt_checker *k, const char *file, const dt_loa
 {
     open_trial o = {k->desc->loader, file, NULL};
     dt_trial_result r;
-    const dt_status st = dt_trial_do(try_open, NULL, &o, timeout_of(k), &r);
+    const dt_status st = dt_trial_execute(try_open, NULL, &o, timeout_of(k), &r);
     if (st < 0 && r.call[0] != '\0') {
         return DT_CONTEXT(DT_EPLUGIN, "%s: opening it, in %s", file, r.call);
     }
@@ -349,24 +350,24 @@ static void check_fini(dt_checker *k, const dt_loaded_plugin *p)
     if (p->desc.fini == NULL) {
         return;
     }
-    const dt_status st = dt_trial_do(try_fini, NULL, (void *)p, timeout_of(k), &r);
+    const dt_status st = dt_trial_execute(try_fini, NULL, (void *)p, timeout_of(k), &r);
     if (st < 0) {
-        dt_loader_leave(k->desc->loader, p);
+        dt_loader_skip_fini(k->desc->loader, p);
     }
     dt_str_addf(&k->out, "%s %s: fini%s%s\n", st >= 0 ? "PASS" : "FAIL", p->desc.name, st >= 0 ? " returns" : ": ",
                 st >= 0 ? "" : dt_error_text());
-    dt_check_tell(k);
+    dt_check_print(k);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------- */
 
-static void tell_plugin(dt_checker *k, const dt_loaded_plugin *p)
+static void report_plugin(dt_checker *k, const dt_loaded_plugin *p)
 {
     dt_str_addf(&k->out, "PASS %s: %s %s by %s (%s), ABI %u.%u, %u component%s\n", p->path, p->desc.name,
                 has_text(p->desc.version) ? p->desc.version : "?", has_text(p->desc.vendor) ? p->desc.vendor : "?",
                 has_text(p->desc.license) ? p->desc.license : "no licence", p->desc.abi_major, p->desc.abi_minor,
                 p->desc.n_components, p->desc.n_components == 1 ? "" : "s");
-    dt_check_tell(k);
+    dt_check_print(k);
 }
 
 static dt_status check_plugin(dt_checker *k, const char *file)
@@ -377,10 +378,10 @@ static dt_status check_plugin(dt_checker *k, const char *file)
     const dt_status st = open_plugin(k, file, &p);
     if (st != DT_OK) {
         dt_str_addf(&k->out, "FAIL %s\n", dt_error_text());
-        dt_check_tell(k);
+        dt_check_print(k);
         return st;
     }
-    tell_plugin(k, p);
+    report_plugin(k, p);
     DT_TRY(k->desc->check_config != NULL ? k->desc->check_config(k->desc->user, p) : DT_OK);
     /* looking for other components moves the list, so take ours first */
     const dt_loaded *ours[MOST];
@@ -393,17 +394,17 @@ static dt_status check_plugin(dt_checker *k, const char *file)
     }
     for (uint32_t i = 0; i < n; i++) {
         n_acting += dt_check_acts(k, &ours[i]->desc);
-        check_apart(k, ours[i]);
+        check_manual_loss(k, ours[i]);
     }
     check_fini(k, p);
     if (k->desc->run_model != NULL && n_acting == 0) {
         dt_str_addf(&k->out, "FAIL %s: it has no controller or shield to try in an environment\n", p->desc.name);
-        dt_check_tell(k);
+        dt_check_print(k);
     }
     const uint32_t n_fail = k->n_fail;
     dt_str_addf(&k->out, "%s %s: %u passed, %u failed, %u skipped\n", n_fail == 0 ? "PASS" : "FAIL", p->desc.name,
                 k->n_pass, n_fail, k->n_skip);
-    dt_check_tell(k);
+    dt_check_print(k);
     DT_TRY(dt_str_status(&k->out));
     return n_fail == 0 ? DT_OK : DT_FAIL(DT_EPLUGIN, "%s: breaks its contract in %u cases", p->path, n_fail);
 }

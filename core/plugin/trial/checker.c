@@ -31,7 +31,7 @@ static bool is_known(dt_str *told, const char *line)
     return false;
 }
 
-void dt_check_tell(dt_checker *k)
+void dt_check_print(dt_checker *k)
 {
     char *line = k->out.text, *end = NULL;
     while (line != NULL && (end = strchr(line, '\n')) != NULL) {
@@ -54,10 +54,10 @@ static void verdict(dt_checker *k, const char *word, const dt_component *c, cons
     dt_str_addv(&k->out, fmt, ap);
     dt_str_add(&k->out, "\n");
     if (k->trial == NULL) {
-        dt_check_tell(k);
+        dt_check_print(k);
         return;
     }
-    dt_trial_say(k->trial, dt_str_text(&k->out), k->out.bytes); /* at once: it may be the last */
+    dt_trial_report(k->trial, dt_str_text(&k->out), k->out.bytes); /* at once: it may be the last */
     dt_str_clear(&k->out);
 }
 

@@ -27,7 +27,7 @@ bool dt_check_fail(dt_checker *k, const dt_component *c, const char *fmt, ...) D
 /* "shapes do not fit" of the step named, with the reason recorded */
 bool dt_check_fail_status(dt_checker *k, const dt_component *c, const char *step, dt_status st);
 /* Tells the lines of out that have their end by now. */
-void dt_check_tell(dt_checker *k);
+void dt_check_print(dt_checker *k);
 
 /* May the component be asked this now? Not where it never answered before, which was told then; nor without what it
  * needs, which is told here. */

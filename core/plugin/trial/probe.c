@@ -50,7 +50,7 @@ static void probe_release(const dt_host *h, void *p)
 
 void dt_probe_host_init(dt_probe_host *p)
 {
-    dt_services_bare(&p->host);
+    dt_host_init(&p->host);
     p->host.log = probe_log;
     p->host.alloc = probe_alloc;
     p->host.release = probe_release;

@@ -164,10 +164,10 @@ static dt_status read_into(const dt_probe_data *p, const reading *r, uint8_t fil
     dt_trial_call(p->trial, "read");
     const dt_status st = p->data->ops.data.read(p->state, r->index, r->key, r->n, out);
     DT_TRY(st);
-    DT_TRY(dt_guard_look(block, r->at[0], "read", NULL, p->field[0].name));
+    DT_TRY(dt_guard_check(block, r->at[0], "read", NULL, p->field[0].name));
     for (uint32_t i = 0; i < p->n_fields; i++) {
         const char *next = i + 1 < p->n_fields ? p->field[i + 1].name : NULL;
-        DT_TRY(dt_guard_look(block + r->end[i], r->at[i + 1] - r->end[i], "read", p->field[i].name, next));
+        DT_TRY(dt_guard_check(block + r->end[i], r->at[i + 1] - r->end[i], "read", p->field[i].name, next));
     }
     return DT_OK;
 }
@@ -279,7 +279,7 @@ dt_status dt_probe_data_read(dt_probe_data *p)
 /* ---- statistics ------------------------------------------------------------------------------------------------ */
 
 /* Of one field, asked twice: [2, n]. */
-static dt_status ask_statistics(const dt_probe_data *p, const dt_port *f, uint32_t n, dt_field_stat *said, bool *has_p)
+static dt_status call_statistics(const dt_probe_data *p, const dt_port *f, uint32_t n, dt_field_stat *said, bool *has_p)
 {
     for (int turn = 0; turn < 2; turn++) {
         dt_trial_call(p->trial, "statistics");
@@ -312,7 +312,7 @@ dt_status dt_probe_data_statistics(dt_probe_data *p, uint32_t *n_p)
         }
         const uint32_t n = (uint32_t)last->size;
         dt_field_stat *said = dt_alloc_n(2 * (size_t)n, sizeof(*said));
-        const dt_status st = said != NULL ? ask_statistics(p, f, n, said, &has)
+        const dt_status st = said != NULL ? call_statistics(p, f, n, said, &has)
                                           : DT_FAIL(DT_ENOMEM, "no memory for statistics of %u columns", n);
         dt_free(said);
         DT_TRY(st);

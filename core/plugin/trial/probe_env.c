@@ -205,11 +205,11 @@ static dt_status collect(game *g, const char *call)
         return DT_FAIL(DT_EPLUGIN, "%s writes into a buffer of an earlier call; no pointer to buffers may be kept",
                        call);
     }
-    DT_TRY(dt_guard_look(block, g->array[0].at, call, NULL, g->array[0].name));
+    DT_TRY(dt_guard_check(block, g->array[0].at, call, NULL, g->array[0].name));
     for (uint32_t i = 0; i < g->n_arrays; i++) {
         const array *a = &g->array[i], *next = i + 1 < g->n_arrays ? a + 1 : NULL;
         const size_t end = a->at + a->bytes, until = next != NULL ? next->at : g->block_bytes;
-        DT_TRY(dt_guard_look(block + end, until - end, call, a->name, next != NULL ? next->name : NULL));
+        DT_TRY(dt_guard_check(block + end, until - end, call, a->name, next != NULL ? next->name : NULL));
         memcpy(g->record + a->record, block + a->at, a->bytes);
     }
     if (memcmp(block + g->fixed[ACT_I].at, g->drawn_i, g->fixed[ACT_I].bytes) != 0 ||

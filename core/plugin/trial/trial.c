@@ -36,7 +36,7 @@ static void on_broken_fence(const char *what)
 }
 
 /* A fork that comes back from a plugin is the program a second time, and all that it does is done twice. */
-static void look_who_it_is(const dt_trial *t)
+static void identify_writer(const dt_trial *t)
 {
     if (t == current && getpid() != t->pid) {
         snprintf(current->forked, sizeof(current->forked), "%s", own_step);
@@ -45,9 +45,9 @@ static void look_who_it_is(const dt_trial *t)
     }
 }
 
-void dt_trial_say(dt_trial *t, const char *text, size_t bytes)
+void dt_trial_report(dt_trial *t, const char *text, size_t bytes)
 {
-    look_who_it_is(t);
+    identify_writer(t);
     while (bytes > 0) {
         const ssize_t n = write(t->fd, text, bytes);
         if (n < 0 && errno != EINTR) {
@@ -62,10 +62,10 @@ void dt_trial_say(dt_trial *t, const char *text, size_t bytes)
 }
 
 /* Descriptors are numbers, and who closes one that is not its own closes somebody's. */
-static void look_at_files(const dt_trial *t)
+static void check_files(const dt_trial *t)
 {
     struct stat st;
-    look_who_it_is(t);
+    identify_writer(t);
     if (t == current && (fstat(t->fd, &st) != 0 || st.st_ino != t->fd_ino)) {
         on_broken_fence("it closed a file of the program, whose number it did not get from open");
     }
@@ -84,10 +84,10 @@ static bool is_broken(const dt_trial *t, const char *step)
 
 bool dt_trial_step(dt_trial *t, const char *step)
 {
-    look_who_it_is(t);
+    identify_writer(t);
     t->call[0] = '\0'; /* which of the calls it was does not show any more */
     dt_fence_look();   /* what was written by the step that ends */
-    look_at_files(t);
+    check_files(t);
     if (is_broken(t, step)) {
         t->step[0] = '\0'; /* what comes until the next one is no part of the one before */
         return false;
@@ -104,7 +104,7 @@ void dt_trial_call(dt_trial *t, const char *fmt, ...)
     if (t == NULL) {
         return;
     }
-    look_at_files(t);
+    check_files(t);
     va_start(ap, fmt);
     vsnprintf(t->call, sizeof(t->call), fmt, ap);
     va_end(ap);
@@ -125,10 +125,10 @@ static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial 
     dt_exit_guard_down(); /* the other side sees how this one ends */
     dt_fence_raise(on_broken_fence);
     work(user, t);
-    look_who_it_is(t);
+    identify_writer(t);
     t->call[0] = '\0';
     dt_fence_look();
-    look_at_files(t);
+    check_files(t);
     atomic_store(&t->is_done, true);
     _exit(0);
 }
@@ -144,8 +144,8 @@ static bool has_ended(pid_t pid)
 
 /* Takes what comes until the other side has ended (true), or has shown no life for timeout_s. A pipe that was closed
  * says nothing: who closed it may go on. */
-static bool listen_to(const dt_trial *t, pid_t pid, int fd, double timeout_s,
-                      void (*hear)(void *user, const char *text, size_t bytes), void *user, uint64_t *heard_p)
+static bool read_reports(const dt_trial *t, pid_t pid, int fd, double timeout_s,
+                         void (*hear)(void *user, const char *text, size_t bytes), void *user, uint64_t *heard_p)
 {
     unsigned beat = atomic_load(&t->beat);
     double since = dt_clock_s();
@@ -213,8 +213,9 @@ static dt_status end_of(pid_t pid, const dt_trial *t, bool is_over, double timeo
     return DT_OK;
 }
 
-dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *user, const char *text, size_t bytes),
-                      void *user, double timeout_s, dt_trial_result *result_p)
+dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
+                           void (*hear)(void *user, const char *text, size_t bytes), void *user, double timeout_s,
+                           dt_trial_result *result_p)
 {
     int pair[2] = {-1, -1};
     dt_trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -237,7 +238,7 @@ dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *
     if (pid > 0) {
         setpgid(pid, pid); /* whoever comes first */
         uint64_t heard = 0;
-        const bool is_over = listen_to(t, pid, pair[0], timeout_s, hear, user, &heard);
+        const bool is_over = read_reports(t, pid, pair[0], timeout_s, hear, user, &heard);
         st = end_of(pid, t, is_over, timeout_s, heard);
         memcpy(result_p->step, t->step, sizeof(t->step));
         memcpy(result_p->call, t->call, sizeof(t->call));

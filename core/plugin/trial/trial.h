@@ -37,10 +37,11 @@ typedef struct dt_trial_result {
 /* Does work in the copy; here, hear is given what that says as it comes, in pieces of any size (NULL: nobody listens).
  * *result_p is written whole. Errors: DT_EIO when it did not return, which dt_error_text() tells as in "it was killed
  * by signal 11, Segmentation fault"; DT_EUNSUPPORTED when there is no second process to be had. */
-dt_status dt_trial_do(void (*work)(void *user, dt_trial *t), void (*hear)(void *user, const char *text, size_t bytes),
-                      void *user, double timeout_s, dt_trial_result *result_p) DT_NODISCARD;
+dt_status dt_trial_execute(void (*work)(void *user, dt_trial *t),
+                           void (*hear)(void *user, const char *text, size_t bytes), void *user, double timeout_s,
+                           dt_trial_result *result_p) DT_NODISCARD;
 /* In the copy: text for hear. */
-void dt_trial_say(dt_trial *t, const char *text, size_t bytes);
+void dt_trial_report(dt_trial *t, const char *text, size_t bytes);
 /* What comes next, a beat; false, and none, where it is to be left out. */
 bool dt_trial_step(dt_trial *t, const char *step);
 /* A call of that step, a beat; without a trial (NULL) nothing. */

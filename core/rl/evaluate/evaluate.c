@@ -150,7 +150,7 @@ static dt_status play_episodes(evaluation *e, bool greedy)
 
 static bool has_other_options(const dt_env *e)
 {
-    return e->judged != &e->training;
+    return e->evaluated != &e->training;
 }
 
 /* Instances made for it; where a process can have one alone, the first, which nobody plays with yet. */
@@ -160,17 +160,17 @@ static dt_status make_instances(evaluation *e)
     const bool is_alone = (r->env->comp->desc.flags & DT_COMP_PROCESS) != 0 && !r->env->in_process;
     if (is_alone && r->acting.vector == NULL && e->n == 1) {
         e->is_first = true;
-        DT_TRY(has_other_options(r->env) ? dt_env_remake(r->env, r->env->judged, 0) : DT_OK);
+        DT_TRY(has_other_options(r->env) ? dt_env_recreate_first(r->env, r->env->evaluated, 0) : DT_OK);
         e->self[0] = r->env->self;
         return DT_OK;
     }
-    return dt_env_make(r->env, r->env->judged, 0, e->n, e->self);
+    return dt_env_create_instances(r->env, r->env->evaluated, 0, e->n, e->self);
 }
 
 static dt_status create_vector(evaluation *e)
 {
     dt_rollout *r = e->r;
-    const dt_layout *l = dt_env_layout(r->env, r->env->judged);
+    const dt_layout *l = dt_env_layout(r->env, r->env->evaluated);
     const uint8_t *is_opponent = r->opponents != NULL ? r->opponents->is_opponent : NULL;
     const dt_buffer_desc bd = {.layout = l,
                                .steps = 1,
@@ -181,7 +181,7 @@ static dt_status create_vector(evaluation *e)
     DT_TRY(dt_buffer_init(&e->buffer, &bd));
     dt_obs_stats_set_scale(&r->stats, &e->buffer);
     DT_TRY(make_instances(e));
-    const uint32_t own = r->env->judged->max_steps;
+    const uint32_t own = r->env->evaluated->max_steps;
     e->kind = (dt_vector_kind){r->env->comp->desc.id, r->env->ops, own > 0 ? own : r->evaluation_steps};
     const dt_vector_desc d = {.kind = &e->kind,
                               .n_kinds = 1,
@@ -252,7 +252,7 @@ static dt_status run_jobs(evaluation *e, uint32_t jobs, bool greedy, dt_train *t
     }
     DT_TRY(create_vector(e));
     if (e->has_pictures && e->begin == 0) {
-        const bool is_taught = dt_roles_have(&r->stage->d.loaded, "perception");
+        const bool is_taught = dt_roles_contain(&r->stage->d.loaded, "perception");
         DT_TRY(dt_risk_open(r, ((dt_stage *)(void *)t)->trainer, &e->risk_model));
         DT_TRY(dt_frames_open(r->env, r->stage->d.frames_every_s, e->risk_model, is_taught, &e->frames));
     }
@@ -290,9 +290,9 @@ static dt_status evaluate(evaluation *e, dt_train *t, uint32_t n_seeds, bool gre
     dt_risk_close(e->risk_model);
     dt_vector_destroy(e->vector);
     if (e->self != NULL && !e->is_first) {
-        dt_env_drop(r->env, r->env->judged, 0, e->n, e->self);
-    } else if (e->is_first && has_other_options(r->env) && r->stage->d.judged == NULL && st == DT_OK) {
-        st = dt_env_remake(r->env, &r->env->training, 0); /* which goes on */
+        dt_env_destroy_instances(r->env, r->env->evaluated, 0, e->n, e->self);
+    } else if (e->is_first && has_other_options(r->env) && r->stage->d.trained_on == NULL && st == DT_OK) {
+        st = dt_env_recreate_first(r->env, &r->env->training, 0); /* which goes on */
     }
     dt_buffer_fini(&e->buffer);
     dt_free(e->self);

@@ -103,7 +103,7 @@ static void try_instance(dt_rollout *r, uint32_t number, dt_rollout_need *out)
 {
     void *self = NULL;
     const uint64_t before = heap_bytes();
-    dt_status st = dt_env_make(r->env, &r->env->training, number, 1, &self);
+    dt_status st = dt_env_create_instances(r->env, &r->env->training, number, 1, &self);
     if (st == DT_OK) {
         st = play_trial(r, number, &self, out);
     }
@@ -113,7 +113,7 @@ static void try_instance(dt_rollout *r, uint32_t number, dt_rollout_need *out)
     } else {
         out->instance = st == DT_OK && after > before ? after - before : 0;
     }
-    dt_env_drop(r->env, &r->env->training, number, 1, &self);
+    dt_env_destroy_instances(r->env, &r->env->training, number, 1, &self);
     dt_error_clear();
 }
 
@@ -125,7 +125,7 @@ double dt_rollout_measure_speed(dt_rollout *r, double most_s, uint32_t *n_p)
     dt_vector_kind kind = r->env->kind[0]; /* read by v until it is destroyed */
     kind.max_steps = 0;
     *n_p = 0;
-    dt_status st = dt_env_make(r->env, &r->env->training, 0, 1, &self);
+    dt_status st = dt_env_create_instances(r->env, &r->env->training, 0, 1, &self);
     if (st == DT_OK) {
         const dt_vector_desc d = {
             .kind = &kind, .n_kinds = 1, .layout = &r->env->layout, .self = &self, .n = 1, .seed = trial_seed};
@@ -142,7 +142,7 @@ double dt_rollout_measure_speed(dt_rollout *r, double most_s, uint32_t *n_p)
     }
     took_s = st == DT_OK && *n_p > 0 ? (dt_clock_s() - begin_s) / *n_p : (double)NAN;
     dt_vector_destroy(v);
-    dt_env_drop(r->env, &r->env->training, 0, 1, &self);
+    dt_env_destroy_instances(r->env, &r->env->training, 0, 1, &self);
     dt_error_clear();
     return took_s;
 }
@@ -219,7 +219,7 @@ static dt_status add_evaluation(dt_rollout *r, dt_trainer *t, dt_rollout_need *o
     const uint64_t ranks = dt_comm_size(r->stage->d.comm), own = r->split.last - r->split.first;
     const uint64_t jobs = ((uint64_t)o.n_seeds * (uint64_t)o.episodes + ranks - 1) / ranks;
     out->evaluated = (uint32_t)(jobs < own ? jobs : own);
-    const dt_layout *l = dt_env_layout(r->env, r->env->judged);
+    const dt_layout *l = dt_env_layout(r->env, r->env->evaluated);
     const dt_buffer_desc bd = {.layout = l,
                                .steps = 1,
                                .instances = out->evaluated > 0 ? out->evaluated : 1,

@@ -85,7 +85,7 @@ dt_status dt_round_writer_create(dt_rollout *r)
     const dt_stage_desc *s = &r->stage->d;
     dt_rollouts_opts opts;
     DT_TRY(dt_config_rollouts(s->config, s->index, &opts));
-    if (opts.keep == 0 || s->run_dir == NULL || s->judged != NULL) {
+    if (opts.keep == 0 || s->run_dir == NULL || s->trained_on != NULL) {
         return DT_OK;
     }
     dt_round_writer *k = dt_alloc(sizeof(*k));

@@ -146,7 +146,7 @@ static dt_status rounds_create(const dt_host *h, const dt_rounds_desc *d, dt_rou
                           .wiring = r->d.wiring,
                           .train = &dt_train_service,
                           .n_rounds = (uint64_t)r->config.iterations};
-    st = dt_stage_own(dt_stage_of(h), r, destroy); /* also when it fails half-way */
+    st = dt_stage_take_ownership(dt_stage_of(h), r, destroy); /* also when it fails half-way */
     if (st < 0) {
         dt_free(r);
         return st;

@@ -356,7 +356,7 @@ static dt_status wiring_create(const dt_host *h, const dt_wiring_desc *given, dt
         memcpy(&w->config, d.config, d.config_size < sizeof(w->config) ? d.config_size : sizeof(w->config));
     }
     w->face.window = w->config.window > 1 ? w->config.window : 1;
-    dt_status st = dt_stage_own(dt_stage_of(h), w, dt_free); /* also when it fails half-way */
+    dt_status st = dt_stage_take_ownership(dt_stage_of(h), w, dt_free); /* also when it fails half-way */
     if (st < 0) {
         dt_free(w);
         return st;

@@ -72,7 +72,7 @@ static dt_status check_desc(dt_replay *p)
     DT_TRY(dt_config_training(r->stage->d.config, r->stage->d.index, &training));
     const uint64_t step = (uint64_t)data.batch * (uint64_t)training.accumulation;
     p->d.draw = p->d.draw > 0 ? p->d.draw : step;
-    if (r->stage->d.judged != NULL) { /* nothing is learnt, on other instances than in training */
+    if (r->stage->d.trained_on != NULL) { /* nothing is learnt, on other instances than in training */
         p->d.draw = (p->d.draw + step - 1) / step * step;
     }
     return p->d.draw % step == 0
@@ -204,7 +204,7 @@ static dt_status check_stored(dt_replay *p)
 /* An evaluation plays, and learns from nothing. */
 static bool reads_stored(const dt_replay *p)
 {
-    return p->is_stored && p->r->stage->d.judged == NULL;
+    return p->is_stored && p->r->stage->d.trained_on == NULL;
 }
 
 static dt_status init_replay(dt_replay *p, const dt_replay_desc *d, const dt_replay_store *store)

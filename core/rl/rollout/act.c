@@ -35,11 +35,11 @@ static uint64_t seed_of(void *user, uint32_t number, uint64_t episode)
 dt_status dt_acting_make_instances(dt_rollout *r)
 {
     if (r->env->n_mix > 0 && r->split.first % r->env->n_mix != r->env->number) {
-        DT_TRY(dt_env_remake(r->env, &r->env->training, r->split.first));
+        DT_TRY(dt_env_recreate_first(r->env, &r->env->training, r->split.first));
     }
     r->acting.self[0] = r->env->self;
-    DT_TRY(dt_env_make(r->env, &r->env->training, r->split.first + 1, r->split.last - r->split.first - 1,
-                       r->acting.self + 1));
+    DT_TRY(dt_env_create_instances(r->env, &r->env->training, r->split.first + 1, r->split.last - r->split.first - 1,
+                                   r->acting.self + 1));
     const dt_vector_desc d = {.kind = r->env->kind,
                               .n_kinds = r->env->n_kinds,
                               .layout = &r->env->layout,

@@ -23,7 +23,7 @@ static dt_status mark_places(dt_opponents *o, uint32_t *n_p)
     uint32_t teams = 0;
     for (uint32_t a = 0; a < l->spec.n_agents; a++) {
         const uint32_t team = dt_layout_team(l, a);
-        o->is_opponent[a] = !dt_env_learns(o->r->env, a);
+        o->is_opponent[a] = !dt_env_is_learner(o->r->env, a);
         teams = team + 1 > teams ? team + 1 : teams;
     }
     *n_p = l->spec.n_agents - ours;
@@ -35,7 +35,7 @@ static dt_status mark_places(dt_opponents *o, uint32_t *n_p)
 dt_status dt_opponents_check_evaluation(const dt_opponents *o)
 {
     const dt_env *e = o->r->env;
-    const dt_layout *l = dt_env_layout(e, e->judged);
+    const dt_layout *l = dt_env_layout(e, e->evaluated);
     for (uint32_t a = 0; a < l->spec.n_agents; a++) {
         if (o->is_opponent[a] == 0) {
             return DT_OK;

@@ -144,7 +144,8 @@ void dt_rollout_destroy(dt_rollout *r)
     dt_round_ahead_fini(r);
     dt_vector_destroy(r->acting.vector);
     if (r->acting.self != NULL) { /* the first one is the environment's */
-        dt_env_drop(r->env, &r->env->training, r->split.first + 1, dt_partition_own(&r->split) - 1, r->acting.self + 1);
+        dt_env_destroy_instances(r->env, &r->env->training, r->split.first + 1, dt_partition_own(&r->split) - 1,
+                                 r->acting.self + 1);
     }
     dt_acting_destroy_policy(r);
     dt_opponents_destroy(r->opponents);

@@ -27,7 +27,7 @@ static volatile int zero;                      /* what a compiler does not see t
 static void expect_end(void (*work)(void *user, dt_trial *t), double timeout_s, const char *step, const char *words)
 {
     dt_trial_result r;
-    assert_int_equal(dt_trial_do(work, NULL, NULL, timeout_s, &r), DT_EIO);
+    assert_int_equal(dt_trial_execute(work, NULL, NULL, timeout_s, &r), DT_EIO);
     if (strstr(dt_error_text(), words) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", dt_error_text(), words);
     }
@@ -49,8 +49,8 @@ static void hear(void *user, const char *text, size_t bytes)
 static void works(void *user, dt_trial *t)
 {
     ((both *)user)->number = 5; /* in the copy alone */
-    dt_trial_say(t, "one ", 4);
-    dt_trial_say(t, "two", 3);
+    dt_trial_report(t, "one ", 4);
+    dt_trial_report(t, "two", 3);
     char *block = dt_alloc(100);
     memset(block, 1, 100);
     block = dt_realloc(block, 5000);
@@ -64,7 +64,7 @@ static void test_what_returns(void **state)
     dt_trial_result r;
     both b = {.number = 3};
     (void)state;
-    assert_int_equal(dt_trial_do(works, hear, &b, LONG_S, &r), DT_OK);
+    assert_int_equal(dt_trial_execute(works, hear, &b, LONG_S, &r), DT_OK);
     assert_string_equal(dt_str_text(&b.heard), "one two");
     assert_int_equal(b.number, 3);
     assert_string_equal(r.step, "");
@@ -162,10 +162,10 @@ static void test_steps_and_calls(void **state)
 {
     dt_trial_result r;
     (void)state;
-    assert_int_equal(dt_trial_do(goes_on, NULL, NULL, LONG_S, &r), DT_OK);
+    assert_int_equal(dt_trial_execute(goes_on, NULL, NULL, LONG_S, &r), DT_OK);
     assert_string_equal(r.step, "stop");
     assert_string_equal(r.call, "");
-    assert_int_equal(dt_trial_do(crashes_in_a_call, NULL, NULL, LONG_S, &r), DT_EIO);
+    assert_int_equal(dt_trial_execute(crashes_in_a_call, NULL, NULL, LONG_S, &r), DT_EIO);
     assert_string_equal(r.step, "play");
     assert_string_equal(r.call, "step 7");
 }
@@ -178,7 +178,7 @@ static void starts_another(void *user, dt_trial *t)
     while (pid == 0) {
         pause();
     }
-    dt_trial_say(t, (const char *)&pid, sizeof(pid));
+    dt_trial_report(t, (const char *)&pid, sizeof(pid));
     raise(SIGABRT);
 }
 
@@ -189,7 +189,7 @@ static void test_nothing_is_left_behind(void **state)
     pid_t pid = 0;
     (void)state;
     /* the other one holds the pipe open, so this ends by the clock */
-    assert_int_equal(dt_trial_do(starts_another, hear, &b, SHORT_S, &r), DT_EIO);
+    assert_int_equal(dt_trial_execute(starts_another, hear, &b, SHORT_S, &r), DT_EIO);
     assert_int_equal(b.heard.bytes, sizeof(pid));
     memcpy(&pid, dt_str_text(&b.heard), sizeof(pid));
     int tries = 0;

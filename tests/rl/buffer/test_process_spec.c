@@ -260,7 +260,7 @@ static void test_message_that_is_missing(void **state)
 {
     (void)state;
     dt_host h;
-    dt_services_bare(&h);
+    dt_host_init(&h);
     assert_int_equal((h.fail)(&h, DT_ENOTFOUND, NULL, NULL), DT_ENOTFOUND);
     assert_string_equal(dt_error_text(), "");
     h.log(&h, 2, NULL);

@@ -56,7 +56,7 @@ void world_open(world *w, const char *const *settings, dt_comm *comm)
                                            "training.warmup_epochs=0",
                                            NULL};
     memset(w, 0, sizeof(*w));
-    dt_services_bare(&w->host);
+    dt_host_init(&w->host);
     pthread_mutex_init(&w->lock, NULL);
     const dt_loader_desc ld = {.host = &w->host, .program_dir = "/no/build", .plugin_dir = "/no/where"};
     assert_ok(dt_loader_create(&ld, &w->loader));

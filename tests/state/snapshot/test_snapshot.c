@@ -108,7 +108,7 @@ static void test_fields(void **state)
     assert_true(place.phase_end);
     assert_done(dt_snapshot_loaded_roles(c, &roles));
     assert_int_equal(roles.n, 2);
-    assert_true(dt_roles_have(&roles, "controller") && dt_roles_have(&roles, "world"));
+    assert_true(dt_roles_contain(&roles, "controller") && dt_roles_contain(&roles, "world"));
     const uint64_t env_steps = dt_rollout_env_steps(w.stage->rollout);
     static float params[2048];
     dt_rollout_report report;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See judged.h.
+ * See evaluation_env.h.
  */
 #include <config.h>
 
-#include "config/judged.h"
+#include "config/evaluation_env.h"
 
 #include "base/err.h"
 #include "config/tree.h"
@@ -30,7 +30,7 @@ static dt_status read_one(dt_config *c, const dt_section *s, const dt_node *list
     const char *value = equals + 1 + strspn(equals + 1, " ");
     DT_TRY(dt_node_new(c, DT_NODE_PLAIN, key, value, &list->origin, out_p));
     (*out_p)->key = key;
-    return dt_section_settle_one(c, s, *out_p, key_path);
+    return dt_section_normalise_one(c, s, *out_p, key_path);
 }
 
 /* What the list says of each option of the table: said [n_options]. */
@@ -54,13 +54,13 @@ static dt_status default_of(dt_config *c, const dt_section *s, const dt_option *
     const dt_origin origin = {DT_FROM_PLUGIN, s->plugin, 0};
     dt_node *value = NULL;
     DT_TRY(dt_node_new(c, DT_NODE_PLAIN, o->name, o->dfl, &origin, &value));
-    DT_TRY(dt_option_settle(c, o, o->name, value));
+    DT_TRY(dt_option_normalise(c, o, o->name, value));
     *out_p = value;
     return DT_OK;
 }
 
-dt_status dt_config_judged(dt_config *c, int64_t phase, const char *section, dt_judged_option out[DT_JUDGED_MAX],
-                           uint32_t *n_p)
+dt_status dt_config_evaluation_env(dt_config *c, int64_t phase, const char *section,
+                                   dt_evaluation_option out[DT_EVALUATION_OPTIONS_MAX], uint32_t *n_p)
 {
     dt_evaluation_opts checked;
     DT_TRY(dt_config_evaluation(c, phase, &checked)); /* the list is one from here on */
@@ -83,12 +83,12 @@ dt_status dt_config_judged(dt_config *c, int64_t phase, const char *section, dt_
         if (value == NULL && (o->flags & DT_OPT_TRAINING) != 0 && o->dfl != NULL) {
             DT_TRY(default_of(c, s, o, &value));
         }
-        if (value != NULL && *n_p == DT_JUDGED_MAX) {
+        if (value != NULL && *n_p == DT_EVALUATION_OPTIONS_MAX) {
             return DT_FAIL(DT_ECONFIG, "%s: more than %d options of %s have values of their own in evaluations",
-                           key_path, DT_JUDGED_MAX, section);
+                           key_path, DT_EVALUATION_OPTIONS_MAX, section);
         }
         if (value != NULL) {
-            out[(*n_p)++] = (dt_judged_option){o, value->text, value->origin, said[i] != NULL};
+            out[(*n_p)++] = (dt_evaluation_option){o, value->text, value->origin, said[i] != NULL};
         }
     }
     return DT_OK;

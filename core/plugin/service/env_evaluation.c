@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See env_judge.h.
+ * See env_evaluation.h.
  */
 #include <config.h>
 
-#include "plugin/service/env_judge.h"
+#include "plugin/service/env_evaluation.h"
 
 #include "base/err.h"
 
@@ -22,7 +22,7 @@ static const char *set_to(const dt_setting *set, uint32_t n, const char *key)
     return NULL;
 }
 
-static dt_status refuse(const dt_env *e, const dt_judged_option *o)
+static dt_status reject(const dt_env *e, const dt_evaluation_option *o)
 {
     dt_str from = {0};
     dt_origin_text(&o->origin, &from);
@@ -41,24 +41,24 @@ static dt_status trained_value(const dt_env *e, const char *name, const char **o
     return dt_config_get(e->stage->d.config, e->stage->d.index, key, out, &unused);
 }
 
-dt_status dt_env_judge(dt_env *e, const dt_setting *set, uint32_t n_phase, uint32_t n, dt_setting *out,
-                       uint32_t *n_out_p)
+dt_status dt_env_set_evaluation_options(dt_env *e, const dt_setting *set, uint32_t n_phase, uint32_t n, dt_setting *out,
+                                        uint32_t *n_out_p)
 {
-    dt_judged_option judged[DT_JUDGED_MAX];
+    dt_evaluation_option judged[DT_EVALUATION_OPTIONS_MAX];
     uint32_t n_judged = 0, n_out = 0;
     bool differs = false;
-    DT_TRY(dt_config_judged(e->stage->d.config, e->stage->d.index, e->comp->desc.id, judged, &n_judged));
+    DT_TRY(dt_config_evaluation_env(e->stage->d.config, e->stage->d.index, e->comp->desc.id, judged, &n_judged));
     for (uint32_t i = 0; i < n_judged; i++) {
-        const dt_judged_option *o = &judged[i];
+        const dt_evaluation_option *o = &judged[i];
         const char *name = o->option->name;
         if (o->is_said && set_to(set, n_phase, name) != NULL) {
-            return refuse(e, o);
+            return reject(e, o);
         }
         if (set_to(set, n, name) != NULL) {
             continue; /* the same in both, and nobody's choice */
         }
-        dt_env_told *t = &e->told[e->n_told++];
-        *t = (dt_env_told){.option = o->option, .value = o->value};
+        dt_env_evaluation_option *t = &e->differing[e->n_differing++];
+        *t = (dt_env_evaluation_option){.option = o->option, .value = o->value};
         DT_TRY(trained_value(e, name, &t->trained));
         differs = differs || strcmp(t->value, t->trained) != 0;
         out[n_out++] = (dt_setting){name, o->value};
@@ -68,10 +68,10 @@ dt_status dt_env_judge(dt_env *e, const dt_setting *set, uint32_t n_phase, uint3
     return DT_OK;
 }
 
-void dt_env_tell(const dt_env *e, dt_str *out)
+void dt_env_describe_evaluation(const dt_env *e, dt_str *out)
 {
-    for (uint32_t i = 0; i < e->n_told; i++) {
-        const dt_env_told *t = &e->told[i];
+    for (uint32_t i = 0; i < e->n_differing; i++) {
+        const dt_env_evaluation_option *t = &e->differing[i];
         dt_str_addf(out, "%s%s = %s", i > 0 ? ", " : "", t->option->name, t->value);
         if (strcmp(t->value, t->trained) != 0) {
             dt_str_addf(out, " (training: %s)", t->trained);

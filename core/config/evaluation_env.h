@@ -4,23 +4,23 @@
  * defaults again, and evaluation.env = "option=value, ..." stands above the environment's own section. Each value is
  * checked as if it stood in that section, with the origin of the list. Threads: [main].
  */
-#ifndef DTRAIN_CORE_CONFIG_JUDGED_H
-#define DTRAIN_CORE_CONFIG_JUDGED_H
+#ifndef DTRAIN_CORE_CONFIG_EVALUATION_ENV_H
+#define DTRAIN_CORE_CONFIG_EVALUATION_ENV_H
 
 #include "config/schema.h"
 
-enum { DT_JUDGED_MAX = 64 };
+enum { DT_EVALUATION_OPTIONS_MAX = 64 };
 
-typedef struct dt_judged_option {
+typedef struct dt_evaluation_option {
     const dt_option *option;
     const char *value; /* canonical; lives as long as the configuration */
     dt_origin origin;
     bool is_said; /* by evaluation.env; else it is the default of an option for training */
-} dt_judged_option;
+} dt_evaluation_option;
 
 /* Of a declared section of an environment, as a phase sees it; no option twice, in the order of its table. Errors:
  * DT_ECONFIG, DT_EABI: an option that runs code, which only the configuration of a run says. */
-dt_status dt_config_judged(dt_config *c, int64_t phase, const char *section, dt_judged_option out[DT_JUDGED_MAX],
-                           uint32_t *n_p) DT_NODISCARD;
+dt_status dt_config_evaluation_env(dt_config *c, int64_t phase, const char *section,
+                                   dt_evaluation_option out[DT_EVALUATION_OPTIONS_MAX], uint32_t *n_p) DT_NODISCARD;
 
 #endif
