@@ -6,6 +6,7 @@ core_libdtcore_la_SOURCES += \
 	core/comm/launch_detect.c \
 	core/comm/rendezvous.c core/comm/rendezvous.h \
 	core/comm/nccl/abi.h core/comm/nccl/nccl.c core/comm/nccl/nccl.h \
+	core/comm/negotiate.c \
 	core/comm/peers.c core/comm/peers.h \
 	core/comm/processes.c core/comm/processes.h \
 	core/comm/sim.c \

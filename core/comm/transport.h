@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a communicator of processes asks a message-passing library to do, through a module of its own (mpi/module.c):
- * the host knows no header of MPI. Everything begins and returns; test says whether it is done, so that the host can
- * give up in time. Collectives are begun in the same order on all ranks, and many may be under way. Threads: the one
- * that opened it.
+ * Transports: what the host asks libraries to move between ranks. dt_transport_ops is for host memory, implemented by a
+ * module (mpi/module.c); dt_device_transport_ops for device memory, implemented by nccl/nccl.c. The host knows no
+ * header of either library. Every call starts an operation and returns; test or poll reports whether it is done or has
+ * failed, so that the host can give up in time. Collectives start in the same order on all ranks, and many may be in
+ * flight. Threads: the one that opened it.
  */
 #ifndef DTRAIN_CORE_COMM_TRANSPORT_H
 #define DTRAIN_CORE_COMM_TRANSPORT_H
 
+#include "comm/comm.h"
 #include "dtrain/status.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,6 +57,42 @@ typedef struct dt_transport_ops {
     bool (*heard)(uint32_t *from_p, char *text, size_t bytes);
     void (*close)(void); /* waits for all ranks */
 } dt_transport_ops;
+
+/* ---- device memory ---- */
+
+/* The ranks of a communicator, each with a device. The communicator outlives it, carries what is small, and notices
+ * that ranks leave or do not come. Calls queue work into a stream of the device (dt_device_stream) and return; nothing
+ * waits for the device. Lists are read before a call returns. Data is f32. */
+typedef struct dt_device_transport dt_device_transport;
+
+typedef struct dt_device_transport_ops {
+    const char *name; /* "NCCL" */
+    /* Is the library here? version_p: 22107 is 2.21.7. Errors: DT_EUNSUPPORTED, with the reason and a remedy. */
+    dt_status (*query_version)(uint32_t *version_p);
+    /* [collective] Each rank on the device that is current in this thread. Errors: DT_EUNSUPPORTED (a rank has no
+     * library), DT_ECOMM (the library's), those of c. All ranks get the same. */
+    dt_status (*create)(dt_comm *c, dt_device_transport **out_p);
+    void (*destroy)(dt_device_transport *t); /* NULL is fine; what failed, or is in flight, is aborted */
+    /* A buffer that is used for long: the library may move it without copies. Nothing where the version cannot. */
+    dt_status (*register_buffer)(dt_device_transport *t, void *device, size_t bytes);
+    /* As dt_comm_all_to_all, but for pieces of this rank itself, which are left alone. n_lists lists, one after the
+     * other, of one entry a rank, which travel together. */
+    dt_status (*all_to_all)(dt_device_transport *t, const dt_comm_out *out, const dt_comm_in *in, uint32_t n_lists,
+                            void *stream);
+    /* at [size + 1]: rank r has the elements [at[r], at[r + 1]) of vector. reduce_scatter: its part of the sum of all
+     * ranks' lands in them, in the library's order of summation, and the rest is undefined. all_gather: its part goes
+     * to all. */
+    dt_status (*reduce_scatter)(dt_device_transport *t, float *vector, const int64_t *at, void *stream);
+    dt_status (*all_gather)(dt_device_transport *t, float *vector, const int64_t *at, void *stream);
+    /* While this rank waits since since_s: is all well? It is aborted when it is not, so that the stream's work ends.
+     * Errors: DT_ECOMM (the library's; the time limit), DT_EPEER. */
+    dt_status (*poll)(dt_device_transport *t, double since_s);
+} dt_device_transport_ops;
+
+/* [collective] Do all ranks have this library, in one version? is_required: a rank without it is an error; else it is
+ * logged, and no rank uses it. Errors: DT_EUNSUPPORTED, DT_ECONFIG (other versions). */
+dt_status dt_device_transport_negotiate(const dt_device_transport_ops *ops, dt_comm *c, bool is_required,
+                                        bool *is_available_p, uint32_t *version_p) DT_NODISCARD;
 
 typedef const dt_transport_ops *dt_transport_module_fn(const dt_transport_host *host);
 

@@ -29,13 +29,14 @@ enum {
 
 typedef dt_nccl_library library;
 
-struct dt_nccl {
+typedef struct dt_device_transport dt_nccl;
+
+struct dt_device_transport {
     const library *lib;
     dt_comm *comm;
     void *handle; /* NULL: not made, or aborted */
     void *registered[MOST_REGISTERED];
     uint32_t n_registered;
-    uint32_t version;
     bool is_failed;
 };
 
@@ -97,7 +98,7 @@ static dt_status open_library(const library **out_p)
     return DT_OK;
 }
 
-dt_status dt_nccl_query_version(uint32_t *version_p)
+static dt_status query_version(uint32_t *version_p)
 {
     const library *lib = NULL;
     int version = 0;
@@ -135,7 +136,7 @@ static dt_status fail(dt_nccl *n, int e, const char *call)
     return dt_error_put(&why);
 }
 
-dt_status dt_nccl_poll(dt_nccl *n, double since_s)
+static dt_status poll_errors(dt_nccl *n, double since_s)
 {
     int e = SUCCESS;
     if (n->handle == NULL) {
@@ -171,12 +172,14 @@ static dt_status wait_until_ready(dt_nccl *n, int e, const char *call)
         }
         e = now;
         if (e == IN_PROGRESS) {
-            DT_TRY(dt_nccl_poll(n, begin));
+            DT_TRY(poll_errors(n, begin));
             nanosleep(&nap, NULL);
         }
     }
     return DT_OK;
 }
+
+static void destroy(dt_nccl *n);
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
@@ -214,7 +217,6 @@ static dt_status create_parts(dt_comm *c, dt_nccl **out_p, dt_nccl_id *id)
     DT_TRY(open_library(&lib));
     n->lib = lib;
     n->comm = c;
-    DT_TRY(dt_nccl_query_version(&n->version));
     return dt_comm_rank(c) == 0 ? create_id(lib, id) : DT_OK;
 }
 
@@ -224,7 +226,7 @@ static dt_status connect_ranks(dt_nccl *n, dt_nccl_id *id)
     return init_handle(n, *id);
 }
 
-dt_status dt_nccl_create(dt_comm *c, dt_nccl **out_p)
+static dt_status create(dt_comm *c, dt_nccl **out_p)
 {
     dt_nccl_id id = {{0}};
     dt_nccl *n = NULL;
@@ -234,7 +236,7 @@ dt_status dt_nccl_create(dt_comm *c, dt_nccl **out_p)
         st = connect_ranks(n, &id);
     }
     if (st < 0) {
-        dt_nccl_destroy(n);
+        destroy(n);
         return st;
     }
     *out_p = n;
@@ -242,7 +244,7 @@ dt_status dt_nccl_create(dt_comm *c, dt_nccl **out_p)
 }
 
 /* What is under way was waited for by now, where all went well. */
-void dt_nccl_destroy(dt_nccl *n)
+static void destroy(dt_nccl *n)
 {
     if (n == NULL) {
         return;
@@ -261,12 +263,7 @@ void dt_nccl_destroy(dt_nccl *n)
     dt_free(n);
 }
 
-uint32_t dt_nccl_version(const dt_nccl *n)
-{
-    return n->version;
-}
-
-dt_status dt_nccl_register(dt_nccl *n, void *device, size_t bytes)
+static dt_status register_memory(dt_nccl *n, void *device, size_t bytes)
 {
     if (n->lib->register_buffer == NULL || n->lib->deregister_buffer == NULL || n->n_registered == MOST_REGISTERED ||
         bytes == 0) {
@@ -299,7 +296,7 @@ static dt_status begin_group(dt_nccl *n)
     return e == SUCCESS ? DT_OK : fail(n, e, "ncclGroupStart");
 }
 
-dt_status dt_nccl_all_to_all(dt_nccl *n, const dt_comm_out *out, const dt_comm_in *in, uint32_t k, void *stream)
+static dt_status all_to_all(dt_nccl *n, const dt_comm_out *out, const dt_comm_in *in, uint32_t k, void *stream)
 {
     const uint32_t ranks = dt_comm_size(n->comm), me = dt_comm_rank(n->comm);
     int e = SUCCESS;
@@ -326,7 +323,7 @@ static bool are_equal(const int64_t *at, uint32_t ranks)
     return is_equal;
 }
 
-dt_status dt_nccl_reduce_scatter(dt_nccl *n, float *vector, const int64_t *at, void *stream)
+static dt_status reduce_scatter(dt_nccl *n, float *vector, const int64_t *at, void *stream)
 {
     const uint32_t ranks = dt_comm_size(n->comm), me = dt_comm_rank(n->comm);
     int e = SUCCESS;
@@ -345,7 +342,7 @@ dt_status dt_nccl_reduce_scatter(dt_nccl *n, float *vector, const int64_t *at, v
     return end_group(n, e, "ncclReduce");
 }
 
-dt_status dt_nccl_all_gather(dt_nccl *n, float *vector, const int64_t *at, void *stream)
+static dt_status all_gather(dt_nccl *n, float *vector, const int64_t *at, void *stream)
 {
     const uint32_t ranks = dt_comm_size(n->comm), me = dt_comm_rank(n->comm);
     const int64_t own = at[me + 1] - at[me];
@@ -366,3 +363,13 @@ dt_status dt_nccl_all_gather(dt_nccl *n, float *vector, const int64_t *at, void 
     }
     return end_group(n, e, "ncclSend, ncclRecv");
 }
+
+const dt_device_transport_ops dt_nccl_transport = {.name = "NCCL",
+                                                   .query_version = query_version,
+                                                   .create = create,
+                                                   .destroy = destroy,
+                                                   .register_buffer = register_memory,
+                                                   .all_to_all = all_to_all,
+                                                   .reduce_scatter = reduce_scatter,
+                                                   .all_gather = all_gather,
+                                                   .poll = poll_errors};

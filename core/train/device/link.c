@@ -14,7 +14,6 @@
 #include "comm/nccl/nccl.h"
 #include "engine/device/memory.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -24,7 +23,8 @@ typedef struct part { /* a node on the way up: its numbers over this rank's slic
 } part;
 
 struct dt_device_link {
-    dt_nccl *nccl;
+    const dt_device_transport_ops *ops;
+    dt_device_transport *transport;
     dt_device_stream *stream;
     dt_device_event *begun, *ended, *done; /* of the device's work; of a stream's; of all */
     dt_device_event **ready;               /* [buckets] */
@@ -40,69 +40,6 @@ struct dt_device_link {
 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
-
-typedef struct peer_library { /* what a rank has */
-    uint32_t version;         /* 0: none */
-    char why[300];
-} peer_library;
-
-/* What this rank has to all. */
-static dt_status gather_versions(const dt_trainer *t, peer_library *mine, peer_library *all)
-{
-    if (dt_nccl_query_version(&mine->version) < 0) {
-        snprintf(mine->why, sizeof(mine->why), "%s", dt_error_text());
-        dt_error_clear();
-    }
-    return dt_comm_all_gather(t->d.comm, mine, sizeof(*mine), all);
-}
-
-/* All ranks have it, in one version, or none uses it. */
-static dt_status compare_versions(const dt_trainer *t, peer_library *all, bool *is_there_p)
-{
-    for (uint32_t r = 0; r < dt_comm_size(t->d.comm); r++) {
-        all[r].why[sizeof(all[r].why) - 1] = '\0';
-        if (all[r].version == 0 && t->c.nccl == DT_TRAIN_NCCL_ALWAYS) {
-            return DT_FAIL(DT_EUNSUPPORTED, "comm.backend = \"nccl\", and rank %u has none: %s", r, all[r].why);
-        }
-        if (all[r].version == 0) {
-            *is_there_p = false;
-            if (dt_comm_rank(t->d.comm) == 0) {
-                dt_log(DT_LOG_WARN,
-                       "gradients go through the hosts, which is slower; results are unchanged: rank %u: %s", r,
-                       all[r].why);
-            }
-            return DT_OK;
-        }
-        if (all[r].version != all[0].version) {
-            return DT_FAIL(DT_ECONFIG,
-                           "rank %u has NCCL %u, rank 0 %u: install one version on all machines, or set comm.backend = "
-                           "\"mpi\"",
-                           r, all[r].version, all[0].version);
-        }
-    }
-    *is_there_p = true;
-    return DT_OK;
-}
-
-static dt_status negotiate(const dt_trainer *t, bool *is_wanted_p)
-{
-    const uint32_t ranks = dt_comm_size(t->d.comm);
-    *is_wanted_p = false;
-    if (t->c.nccl == DT_TRAIN_NCCL_NEVER) {
-        return DT_OK;
-    }
-    peer_library *all = dt_alloc_n(ranks + (size_t)1, sizeof(*all));
-    dt_status st = all != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %u ranks", ranks);
-    st = dt_comm_agree(t->d.comm, st);
-    if (st == DT_OK) {
-        st = gather_versions(t, all + ranks, all);
-    }
-    if (st == DT_OK) {
-        st = compare_versions(t, all, is_wanted_p);
-    }
-    dt_free(all);
-    return st;
-}
 
 static dt_status list_nodes(const dt_trainer *t, dt_device_link *w)
 {
@@ -177,28 +114,36 @@ static dt_status connect(dt_trainer *t, dt_device_link *w)
 {
     const dt_train_device *d = t->device;
     DT_TRY(dt_comm_agree(t->d.comm, allocate_parts(t, w)));
-    DT_TRY(dt_nccl_create(t->d.comm, &w->nccl));
-    DT_TRY(dt_nccl_register(w->nccl, d->grad, (size_t)d->total * d->slots * sizeof(float)));
-    return dt_nccl_register(w->nccl, d->params, (size_t)d->total * sizeof(float));
+    DT_TRY(w->ops->create(t->d.comm, &w->transport));
+    DT_TRY(w->ops->register_buffer(w->transport, d->grad, (size_t)d->total * d->slots * sizeof(float)));
+    return w->ops->register_buffer(w->transport, d->params, (size_t)d->total * sizeof(float));
 }
 
 dt_status dt_device_link_create(dt_trainer *t, dt_device_link **out_p)
 {
-    bool is_there = false;
-    DT_TRY(negotiate(t, &is_there));
-    if (!is_there) {
+    const dt_device_transport_ops *ops = &dt_nccl_transport;
+    bool is_available = false;
+    uint32_t version = 0;
+    if (t->c.nccl != DT_TRAIN_NCCL_NEVER) {
+        DT_TRY(
+            dt_device_transport_negotiate(ops, t->d.comm, t->c.nccl == DT_TRAIN_NCCL_ALWAYS, &is_available, &version));
+    }
+    if (!is_available) {
         *out_p = NULL;
         return DT_OK;
     }
     dt_device_link *w = dt_alloc(sizeof(*w));
+    if (w != NULL) {
+        w->ops = ops;
+    }
     const dt_status st = connect(t, w);
     if (st < 0) {
         dt_device_link_destroy(t, w);
         return st;
     }
     if (dt_comm_rank(t->d.comm) == 0) {
-        const uint32_t v = dt_nccl_version(w->nccl);
-        dt_log(DT_LOG_INFO, "gradients go from GPU to GPU by NCCL %u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+        dt_log(DT_LOG_INFO, "gradients go from GPU to GPU by %s %u.%u.%u", ops->name, version / 10000,
+               version / 100 % 100, version % 100);
     }
     *out_p = w;
     return DT_OK;
@@ -210,7 +155,7 @@ void dt_device_link_destroy(dt_trainer *t, dt_device_link *w)
     if (w == NULL) {
         return;
     }
-    dt_nccl_destroy(w->nccl); /* first: what it has in the stream ends */
+    w->ops->destroy(w->transport); /* first: what it has in the stream ends */
     if (w->stream != NULL) {
         (void)d->ops->stream_sync(d->device, w->stream);
     }
@@ -255,7 +200,7 @@ dt_status dt_device_link_wait(dt_trainer *t, dt_device_link *w)
         if (is_done) {
             return DT_OK;
         }
-        DT_TRY(dt_nccl_poll(w->nccl, begin));
+        DT_TRY(w->ops->poll(w->transport, begin));
         if (dt_clock_s() - begin > 2e-3) { /* most waits are short */
             nanosleep(&nap, NULL);
         }
@@ -341,14 +286,14 @@ static dt_status sum_fast(dt_trainer *t, dt_device_link *w, dt_range bucket)
                            bucket.end - bucket.begin, w->stream));
     }
     list_bounds(t, w, bucket);
-    return dt_nccl_reduce_scatter(w->nccl, own_node(d, 0), w->at, w->stream);
+    return w->ops->reduce_scatter(w->transport, own_node(d, 0), w->at, w->stream);
 }
 
 static dt_status sum_exact(dt_trainer *t, dt_device_link *w, dt_range bucket)
 {
     const dt_range own = dt_rank_slice(bucket, t->shape.ranks, t->shape.rank);
     list_slices(t, w, bucket);
-    DT_TRY(dt_nccl_all_to_all(w->nccl, w->out, w->in, w->n_most, w->stream));
+    DT_TRY(w->ops->all_to_all(w->transport, w->out, w->in, w->n_most, w->stream));
     return own.end > own.begin ? add_parts(t->device, w, own) : DT_OK;
 }
 
@@ -394,7 +339,7 @@ dt_status dt_device_link_share(dt_trainer *t, dt_device_link *w, uint32_t groups
             continue;
         }
         list_bounds(t, w, t->reduce.bucket[b]);
-        DT_TRY(dt_nccl_all_gather(w->nccl, d->params, w->at, w->stream));
+        DT_TRY(w->ops->all_gather(w->transport, d->params, w->at, w->stream));
     }
     return order_streams(d, w->ended, w->stream, d->compute);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients and parameters from device to device, by NCCL (comm/nccl/nccl.h): instead of the way through the
- * hosts (ranks.c), and with its bits. Of each bucket a rank sends the others their slices of its nodes, gets its slice
- * of all nodes, and adds them on its device in the order of the fixed tree (comm/tree_sum.h); where sums are fast
+ * Gradients and parameters from device to device, by a transport (comm/transport.h: NCCL) instead of the way through
+ * the hosts (ranks.c), and with its bits. Of each bucket a rank sends the others their slices of its nodes, gets its
+ * slice of all nodes, and adds them on its device in the order of the fixed tree (comm/tree_sum.h); where sums are fast
  * it adds its own nodes up and the library sums those of all ranks. Everything is queued into a stream of its own, a
  * bucket behind the sums of its own leaves, while backward goes on with others; the host looks after it meanwhile.
  * Threads: [main][collective].

@@ -46,10 +46,10 @@ static void check_bits(void)
     assert_memory_equal(after, before, sizeof(after));
 }
 
-static dt_nccl *meet(void)
+static dt_device_transport *meet(void)
 {
-    dt_nccl *n = NULL;
-    const dt_status st = dt_nccl_create(alone, &n);
+    dt_device_transport *n = NULL;
+    const dt_status st = dt_nccl_transport.create(alone, &n);
     if (st != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
@@ -60,11 +60,10 @@ static void test_version(void **state)
 {
     (void)state;
     uint32_t version = 0;
-    assert_int_equal(dt_nccl_query_version(&version), DT_OK);
+    assert_int_equal(dt_nccl_transport.query_version(&version), DT_OK);
     assert_true(version >= OLDEST);
-    dt_nccl *n = meet();
-    assert_int_equal(dt_nccl_version(n), version);
-    dt_nccl_destroy(n);
+    dt_device_transport *n = meet();
+    dt_nccl_transport.destroy(n);
 }
 
 static void test_sum_and_share(void **state)
@@ -72,31 +71,31 @@ static void test_sum_and_share(void **state)
     (void)state;
     const int64_t at[2] = {0, N};
     const double begin = dt_clock_s();
-    dt_nccl *n = meet();
-    assert_int_equal(dt_nccl_register(n, vector, N * sizeof(float)), DT_OK);
+    dt_device_transport *n = meet();
+    assert_int_equal(dt_nccl_transport.register_buffer(n, vector, N * sizeof(float)), DT_OK);
     put();
-    assert_int_equal(dt_nccl_reduce_scatter(n, vector, at, stream), DT_OK);
-    assert_int_equal(dt_nccl_poll(n, begin), DT_OK);
+    assert_int_equal(dt_nccl_transport.reduce_scatter(n, vector, at, stream), DT_OK);
+    assert_int_equal(dt_nccl_transport.poll(n, begin), DT_OK);
     check_bits();
     put();
-    assert_int_equal(dt_nccl_all_gather(n, vector, at, stream), DT_OK);
+    assert_int_equal(dt_nccl_transport.all_gather(n, vector, at, stream), DT_OK);
     check_bits();
-    assert_int_equal(dt_nccl_poll(n, begin), DT_OK);
-    dt_nccl_destroy(n);
+    assert_int_equal(dt_nccl_transport.poll(n, begin), DT_OK);
+    dt_nccl_transport.destroy(n);
 }
 
 /* A rank sends itself nothing. */
 static void test_pieces(void **state)
 {
     (void)state;
-    dt_nccl *n = meet();
+    dt_device_transport *n = meet();
     const dt_comm_out out = {vector, N / 2 * sizeof(float)};
     const dt_comm_in in = {vector + N / 2, N / 2 * sizeof(float)};
     put();
-    assert_int_equal(dt_nccl_all_to_all(n, &out, &in, 1, stream), DT_OK);
+    assert_int_equal(dt_nccl_transport.all_to_all(n, &out, &in, 1, stream), DT_OK);
     check_bits();
-    assert_int_equal(dt_nccl_poll(n, dt_clock_s()), DT_OK);
-    dt_nccl_destroy(n);
+    assert_int_equal(dt_nccl_transport.poll(n, dt_clock_s()), DT_OK);
+    dt_nccl_transport.destroy(n);
 }
 
 /* One after another, each given back when its work is done. */
@@ -105,11 +104,11 @@ static void test_again(void **state)
     (void)state;
     const int64_t at[2] = {0, N};
     for (int i = 0; i < 3; i++) {
-        dt_nccl *n = meet();
+        dt_device_transport *n = meet();
         put();
-        assert_int_equal(dt_nccl_all_gather(n, vector, at, stream), DT_OK);
+        assert_int_equal(dt_nccl_transport.all_gather(n, vector, at, stream), DT_OK);
         check_bits();
-        dt_nccl_destroy(n);
+        dt_nccl_transport.destroy(n);
     }
 }
 
@@ -139,7 +138,7 @@ int main(int argc, char **argv)
     if (code != 0) {
         return code;
     }
-    if (dt_nccl_query_version(&version) != DT_OK) {
+    if (dt_nccl_transport.query_version(&version) != DT_OK) {
         printf("skipped: %s\n", dt_error_text());
         return cuda_is_emulated() ? 1 : 77;
     }
