@@ -97,15 +97,15 @@ static double processor_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Every leaf is waited for, touched and given back, as a worker of the trainer does it. */
+/* Every shard is waited for, touched and given back, as a worker of the trainer does it. */
 static dt_status take_leaves(dt_feed *f, uint64_t n, int64_t *rows_p)
 {
-    const dt_feed_shard *leaf = NULL;
+    const dt_feed_shard *shard = NULL;
     double waited_s = 0;
     for (uint64_t i = 0; i < n; i++) {
-        DT_TRY(dt_feed_wait(f, i, &leaf, &waited_s));
-        for (uint32_t k = 0; k < leaf->n_slices; k++) {
-            *rows_p += leaf->slice[k].size[0];
+        DT_TRY(dt_feed_wait(f, i, &shard, &waited_s));
+        for (uint32_t k = 0; k < shard->n_micro_batches; k++) {
+            *rows_p += shard->micro_batch[k].size[0];
         }
         dt_feed_release(f, i);
     }
@@ -123,7 +123,7 @@ static dt_status answer_epochs(const side *s, uint64_t epochs)
                             .sampler = &sampler,
                             .seed = s->seed,
                             .last_step = steps,
-                            .leaves = (uint32_t)s->data.shards,
+                            .shards = (uint32_t)s->data.shards,
                             .shard_end = (uint32_t)s->data.shards,
                             .slots = s->slots,
                             .threads = s->workers,

@@ -72,9 +72,9 @@ dt_status dt_compute_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest,
     memset(total, 0, (s->n_symbols + 1) * sizeof(*total));
     dt_sampler_epoch order;
     dt_sampler_begin(&order, &t->state.sampler, t->c.seed, t->c.phase, epoch);
-    for (uint32_t leaf = 0; leaf < t->c.leaves; leaf++) {
-        const uint64_t begin = dt_shard_begin(batch, t->c.leaves, leaf);
-        const uint64_t end = dt_shard_begin(batch, t->c.leaves, leaf + 1);
+    for (uint32_t shard = 0; shard < t->c.shards; shard++) {
+        const uint64_t begin = dt_shard_begin(batch, t->c.shards, shard);
+        const uint64_t end = dt_shard_begin(batch, t->c.shards, shard + 1);
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
         dt_sampler_run(&order, base + begin, end - begin, t->scratch.batch_index + begin);
         DT_TRY(s->ops->sizes(s->self, t->scratch.batch_index + begin, (uint32_t)(end - begin), size));
@@ -111,13 +111,13 @@ static dt_status fetch(dt_trainer *t, const dt_samples *s)
     return dt_samples_fetch(&all, t->scratch.part);
 }
 
-/* The first of so many samples in the leaves of a rank. */
+/* The first of so many samples in the shards of a rank. */
 static uint64_t first_sample_of_rank(const dt_trainer *t, uint64_t samples, uint32_t rank)
 {
-    return dt_shard_begin(samples, t->c.leaves, dt_tree_leaf_begin(&t->shape, rank));
+    return dt_shard_begin(samples, t->c.shards, dt_tree_leaf_begin(&t->shape, rank));
 }
 
-/* The leaves of each rank, cut out of so many samples. */
+/* The shards of each rank, cut out of so many samples. */
 static void list_shard_parts(dt_trainer *t, uint64_t samples, const uint64_t *index)
 {
     for (uint32_t k = 0; k < t->shape.ranks; k++) {
@@ -147,14 +147,14 @@ dt_status dt_fetch_range(dt_trainer *t, const dt_samples *s, uint64_t first, uin
     return fetch(t, s);
 }
 
-/* A round of an evaluation over the samples shows all ranks the slices of all. */
+/* A round of an evaluation over the samples shows all ranks the micro-batches of all. */
 static uint64_t max_fetched_by_evaluation(const dt_trainer *t)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < t->n_infer; i++) {
         const dt_samples *d = t->infer[i].source;
-        const uint64_t slices = (uint64_t)t->workers.active * dt_comm_size(t->d.comm);
-        const uint64_t n = d->bring != NULL ? slices * (uint64_t)d->slice_cap[d->n_symbols] : 0;
+        const uint64_t micro_batches = (uint64_t)t->workers.active * dt_comm_size(t->d.comm);
+        const uint64_t n = d->bring != NULL ? micro_batches * (uint64_t)d->slice_cap[d->n_symbols] : 0;
         most = n > most ? n : most;
     }
     return most < t->d.source->count ? most : t->d.source->count;

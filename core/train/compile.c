@@ -142,7 +142,7 @@ dt_status dt_compile_source(dt_trainer *t, const dt_samples *source, bool traini
                     : dt_record_graph(t, source, DT_FOR_EVALUATION, NULL, out));
     if (t->device != NULL && !training) {
         const dt_device_infer_desc d = {
-            .source = source, .graph = out->graph, .slices = DT_DEVICE_INFER_MICRO_BATCHES, .places = 2};
+            .source = source, .graph = out->graph, .micro_batches = DT_DEVICE_INFER_MICRO_BATCHES, .places = 2};
         DT_TRY(dt_device_infer_create(t, &d, &out->device));
         out->plan = (dt_plan *)(uintptr_t)dt_device_infer_plan(out->device);
         return DT_OK;

@@ -112,16 +112,16 @@ static dt_status run_shard(dt_trainer *t, uint32_t worker, uint32_t shard, const
     DT_TRACE_N("step", "leaf", "leaf", shard);
     memset(loss, 0, sizeof(t->scratch.shard_loss[0]));
     memset(grad->data, 0, t->state.grad_bytes);
-    for (uint32_t i = 0; i < in->n_slices; i++) {
-        const dt_exec_feed feed = {.size = in->slice[i].size,
-                                   .field = in->slice[i].field,
+    for (uint32_t i = 0; i < in->n_micro_batches; i++) {
+        const dt_exec_feed feed = {.size = in->micro_batch[i].size,
+                                   .field = in->micro_batch[i].field,
                                    .step_input = t->train.step_input,
                                    .params = t->state.params,
                                    .grads = grad->data,
                                    .loss_seed = t->scratch.loss_seed,
                                    .loss = loss,
                                    .run = &run,
-                                   .after = !is_alone && i + 1 == in->n_slices ? after_call : NULL,
+                                   .after = !is_alone && i + 1 == in->n_micro_batches ? after_call : NULL,
                                    .after_user = &end,
                                    .groups = t->scratch.groups,
                                    .params_version = t->state.params_version};

@@ -14,7 +14,7 @@
 
 enum { ALIGN = 64 };
 
-typedef struct received_output { /* an output of the slice that is shown */
+typedef struct received_output { /* an output of the micro-batch that is shown */
     const char *name;
     dt_view view;
 } received_output;
@@ -102,7 +102,7 @@ static bool data_bytes(const dt_view *v, size_t *out_p)
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-/* Writes the outputs of n slices one after the other, or, without a place, says how long they are. */
+/* Writes the outputs of n micro-batches one after the other, or, without a place, says how long they are. */
 static size_t serialize(const dt_exchange_from *from, uint32_t n, char *to)
 {
     size_t at = 0;

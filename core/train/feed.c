@@ -24,11 +24,11 @@ typedef struct place { /* a sample and the key of its use */
 struct dt_feed_reader {
     const dt_feed_desc *d;
     dt_feed_desc own;
-    dt_feed_shard leaf;
-    dt_micro_batch *slice; /* [samples] at most one slice per sample */
+    dt_feed_shard shard;
+    dt_micro_batch *micro_batch; /* [samples] at most one micro-batch per sample */
     uint64_t *index, *key;
-    place *place;     /* [samples] where slices keep to one part of the source; NULL: they do not */
-    uint32_t samples; /* most in a leaf */
+    place *place;     /* [samples] where micro-batches keep to one part of the source; NULL: they do not */
+    uint32_t samples; /* most in a shard */
     size_t arena_bytes;
     void *arena;
 };
@@ -47,15 +47,16 @@ struct dt_feed {
     uint32_t n_threads, n_named, n_idle;
     pthread_mutex_t lock;
     pthread_cond_t ready, freed, idle;
-    uint64_t next; /* leaf to read */
+    uint64_t next; /* shard to read */
     bool quit, is_paused;
 };
 
-/* ---- one leaf ---------------------------------------------------------------------------------------------------- */
+/* ---- one shard ----------------------------------------------------------------------------------------------------
+ * */
 
 static void reader_fini(dt_feed_reader *r)
 {
-    dt_free(r->slice);
+    dt_free(r->micro_batch);
     dt_free(r->index);
     dt_free(r->key);
     dt_free(r->place);
@@ -70,13 +71,13 @@ size_t dt_feed_arena_bytes(const dt_samples *s, uint64_t shard_samples)
 static dt_status reader_init(dt_feed_reader *r, const dt_feed_desc *d)
 {
     r->d = d;
-    r->samples = (uint32_t)((d->sampler->batch + d->leaves - 1) / d->leaves);
+    r->samples = (uint32_t)((d->sampler->batch + d->shards - 1) / d->shards);
     r->arena_bytes = dt_feed_arena_bytes(d->source, r->samples);
-    r->slice = dt_alloc_n(r->samples, sizeof(*r->slice));
+    r->micro_batch = dt_alloc_n(r->samples, sizeof(*r->micro_batch));
     r->index = dt_alloc_n(r->samples, sizeof(*r->index));
     r->key = dt_alloc_n(r->samples, sizeof(*r->key));
     r->place = d->source->part != NULL ? dt_alloc_n(r->samples, sizeof(*r->place)) : NULL;
-    if (r->slice == NULL || r->index == NULL || r->key == NULL || (d->source->part != NULL && r->place == NULL)) {
+    if (r->micro_batch == NULL || r->index == NULL || r->key == NULL || (d->source->part != NULL && r->place == NULL)) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a shard of a batch");
     }
     return dt_arena_map(r->arena_bytes, &r->arena);
@@ -101,14 +102,14 @@ static void sort_places(dt_feed_reader *r, uint32_t n)
     }
 }
 
-/* Which samples the leaf has, and their keys. */
-static uint32_t list_samples(dt_feed_reader *r, uint64_t step, uint32_t leaf, const uint64_t *sample)
+/* Which samples the shard has, and their keys. */
+static uint32_t list_samples(dt_feed_reader *r, uint64_t step, uint32_t shard, const uint64_t *sample)
 {
     const dt_feed_desc *d = r->d;
     const uint64_t per_epoch = dt_sampler_steps(d->sampler), batch = dt_sampler_batch(d->sampler, step);
     const uint64_t base = step % per_epoch * d->sampler->batch;
-    const uint64_t begin = dt_shard_begin(batch, d->leaves, leaf);
-    const uint32_t n = (uint32_t)(dt_shard_begin(batch, d->leaves, leaf + 1) - begin);
+    const uint64_t begin = dt_shard_begin(batch, d->shards, shard);
+    const uint32_t n = (uint32_t)(dt_shard_begin(batch, d->shards, shard + 1) - begin);
     dt_sampler_epoch order;
     dt_sampler_begin(&order, d->sampler, d->seed, d->phase, step / per_epoch);
     if (sample != NULL) {
@@ -125,15 +126,15 @@ static uint32_t list_samples(dt_feed_reader *r, uint64_t step, uint32_t leaf, co
     return n;
 }
 
-dt_status dt_feed_read(dt_feed_reader *r, uint64_t step, uint32_t leaf, const uint64_t *sample,
+dt_status dt_feed_read(dt_feed_reader *r, uint64_t step, uint32_t shard, const uint64_t *sample,
                        const dt_feed_shard **out_p)
 {
     const dt_samples *source = r->d->source;
-    const uint32_t n = list_samples(r, step, leaf, sample);
+    const uint32_t n = list_samples(r, step, shard, sample);
     size_t at = 0;
-    uint32_t n_slices = 0;
+    uint32_t n_micro_batches = 0;
     for (uint32_t i = 0; i < n;) {
-        dt_micro_batch *sl = &r->slice[n_slices];
+        dt_micro_batch *sl = &r->micro_batch[n_micro_batches];
         uint32_t take = 0;
         size_t used = 0;
         DT_TRY(dt_samples_cut(source, r->index + i, n - i, &take, sl->size));
@@ -142,11 +143,11 @@ dt_status dt_feed_read(dt_feed_reader *r, uint64_t step, uint32_t leaf, const ui
         sl->index = r->index + i;
         at += used;
         i += take;
-        n_slices++;
+        n_micro_batches++;
     }
-    r->leaf.slice = r->slice;
-    r->leaf.n_slices = n_slices;
-    *out_p = &r->leaf;
+    r->shard.micro_batch = r->micro_batch;
+    r->shard.n_micro_batches = n_micro_batches;
+    *out_p = &r->shard;
     return DT_OK;
 }
 
@@ -180,10 +181,10 @@ static dt_status read_number(dt_feed *f, uint64_t number, slot *s)
 {
     const uint32_t per_step = f->d.shard_end - f->d.shard_begin;
     const uint64_t step = f->d.first_step + number / per_step;
-    const uint32_t leaf = f->d.shard_begin + (uint32_t)(number % per_step);
+    const uint32_t shard = f->d.shard_begin + (uint32_t)(number % per_step);
     const dt_feed_shard *unused = NULL;
     DT_TRACE_N("data", "read shard", "step", step + 1);
-    return dt_feed_read(&s->reader, step, leaf, NULL, &unused);
+    return dt_feed_read(&s->reader, step, shard, NULL, &unused);
 }
 
 static bool can_read(const dt_feed *f)
@@ -326,7 +327,7 @@ dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_shard **out_p, doub
     if (s->error.status < 0) {
         return dt_error_put(&s->error);
     }
-    *out_p = &s->reader.leaf;
+    *out_p = &s->reader.shard;
     return DT_OK;
 }
 

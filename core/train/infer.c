@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inference over a data set: slices of consecutive samples, one per worker at a time (on a device: a few per launch),
- * handed out in order. Of several ranks each runs as many slices of a round and sends what came out to the others
- * (exchange.c), so that every rank hands out all of them, in order.
+ * Inference over a data set: micro-batches of consecutive samples, one per worker at a time (on a device: a few per
+ * launch), handed out in order. Of several ranks each runs as many micro-batches of a round and sends what came out to
+ * the others (exchange.c), so that every rank hands out all of them, in order.
  */
 #include <config.h>
 
@@ -19,19 +19,19 @@
 typedef struct infer_round { /* what one round of workers does */
     dt_trainer *t;
     dt_compiled *c;
-    dt_micro_batch *slice; /* [slots] of this rank */
-    uint64_t **index;      /* [slots][capacity] */
-    uint64_t *key;         /* zeros: nothing is augmented */
-    char **arena;          /* [slots] */
+    dt_micro_batch *micro_batch; /* [slots] of this rank */
+    uint64_t **index;            /* [slots][capacity] */
+    uint64_t *key;               /* zeros: nothing is augmented */
+    char **arena;                /* [slots] */
     size_t arena_bytes;
-    uint32_t n;                   /* slices in this round, of this rank */
+    uint32_t n;                   /* micro-batches in this round, of this rank */
     uint32_t place;               /* on a device */
     struct dt_exchange *exchange; /* NULL: one rank */
 } infer_round;
 
-static dt_status read_slice(const infer_round *r, uint32_t i)
+static dt_status read_micro_batch(const infer_round *r, uint32_t i)
 {
-    dt_micro_batch *s = &r->slice[i];
+    dt_micro_batch *s = &r->micro_batch[i];
     const uint32_t n = (uint32_t)s->size[r->c->source->n_symbols];
     size_t used = 0;
     return dt_samples_read(r->c->source, s->index, r->key, n, s->size, r->arena[i], r->arena_bytes, s->field, &used);
@@ -41,8 +41,8 @@ static dt_status read_inputs_job(void *user, uint32_t worker)
 {
     const infer_round *r = user;
     for (uint32_t i = worker; i < r->n; i += r->t->c.threads) {
-        DT_TRY(read_slice(r, i));
-        DT_TRY(dt_device_infer_write_input(r->c->device, r->place, i, r->n, &r->slice[i]));
+        DT_TRY(read_micro_batch(r, i));
+        DT_TRY(dt_device_infer_write_input(r->c->device, r->place, i, r->n, &r->micro_batch[i]));
     }
     return DT_OK;
 }
@@ -53,8 +53,8 @@ static dt_status infer_job(void *user, uint32_t worker)
     if (worker >= r->n) {
         return DT_OK;
     }
-    const dt_micro_batch *s = &r->slice[worker];
-    DT_TRY(read_slice(r, worker));
+    const dt_micro_batch *s = &r->micro_batch[worker];
+    DT_TRY(read_micro_batch(r, worker));
     const dt_kernel_run run = {.seed = r->t->c.seed, .step = r->t->state.step, .phase = r->t->c.phase, .training = 0};
     double seed[DT_GRAPH_MAX_LOSSES] = {0};
     double loss[DT_GRAPH_MAX_LOSSES] = {0};
@@ -109,8 +109,9 @@ static dt_status wait_round(const infer_round *r)
     return r->c->device != NULL ? dt_device_infer_wait(r->c->device, r->place) : DT_OK;
 }
 
-/* The next slice of the data, from sample *next_p on. */
-static dt_status cut_slice(const infer_round *r, uint32_t cap, uint64_t *next_p, uint64_t *index, dt_micro_batch *s)
+/* The next micro-batch of the data, from sample *next_p on. */
+static dt_status cut_micro_batch(const infer_round *r, uint32_t cap, uint64_t *next_p, uint64_t *index,
+                                 dt_micro_batch *s)
 {
     const dt_samples *d = r->c->source;
     const uint64_t left = d->count - *next_p;
@@ -130,13 +131,13 @@ typedef struct consumer { /* who looks */
     dt_status (*each)(void *user, const dt_rows *rows);
 } consumer;
 
-/* Slices of this rank, in order. */
+/* Micro-batches of this rank, in order. */
 static dt_status deliver_own(infer_round *r, const consumer *e)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         const dt_rows rows = {.t = r->t,
                               .c = r->c,
-                              .slice = &r->slice[i],
+                              .micro_batch = &r->micro_batch[i],
                               .exec = r->c->device == NULL ? r->c->exec[i] : NULL,
                               .at = i,
                               .place = r->place};
@@ -145,31 +146,32 @@ static dt_status deliver_own(infer_round *r, const consumer *e)
     return DT_OK;
 }
 
-/* Slices of a rank, in order: another one's are read here once more, one at a time, and come with what it found. */
+/* Micro-batches of a rank, in order: another one's are read here once more, one at a time, and come with what it found.
+ * */
 static dt_status deliver_rank(infer_round *r, uint32_t rank, uint32_t slots, uint32_t cap, uint64_t *next_p,
                               const consumer *e)
 {
     const dt_samples *d = r->c->source;
     if (rank == dt_comm_rank(r->t->d.comm)) {
         for (uint32_t i = 0; i < r->n; i++) {
-            *next_p += (uint64_t)r->slice[i].size[d->n_symbols];
+            *next_p += (uint64_t)r->micro_batch[i].size[d->n_symbols];
         }
         return deliver_own(r, e);
     }
     for (uint32_t i = 0; i < slots && *next_p < d->count; i++) {
         dt_micro_batch s;
         size_t used = 0;
-        DT_TRY(cut_slice(r, cap, next_p, r->index[slots], &s));
+        DT_TRY(cut_micro_batch(r, cap, next_p, r->index[slots], &s));
         DT_TRY(dt_samples_read(d, s.index, r->key, (uint32_t)s.size[d->n_symbols], s.size, r->arena[slots],
                                r->arena_bytes, s.field, &used));
-        dt_rows rows = {.t = r->t, .c = r->c, .slice = &s, .theirs = r->exchange};
+        dt_rows rows = {.t = r->t, .c = r->c, .micro_batch = &s, .theirs = r->exchange};
         DT_TRY(dt_exchange_next(r->exchange, rank));
         DT_TRY(e->each(e->user, &rows));
     }
     return DT_OK;
 }
 
-/* A round of all ranks: each cuts the same slices, and runs those that are its own. */
+/* A round of all ranks: each cuts the same micro-batches, and runs those that are its own. */
 static dt_status start_own(infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
 {
     const uint32_t ranks = dt_comm_size(r->t->d.comm), me = dt_comm_rank(r->t->d.comm);
@@ -177,13 +179,14 @@ static dt_status start_own(infer_round *r, uint32_t slots, uint32_t cap, uint64_
     for (uint32_t k = 0; k < slots * ranks && next < r->c->source->count; k++) {
         const bool is_own = k / slots == me;
         dt_micro_batch passed;
-        DT_TRY(cut_slice(r, cap, &next, r->index[is_own ? r->n : slots], is_own ? &r->slice[r->n] : &passed));
+        DT_TRY(
+            cut_micro_batch(r, cap, &next, r->index[is_own ? r->n : slots], is_own ? &r->micro_batch[r->n] : &passed));
         r->n += is_own;
     }
     return r->n > 0 ? start_round(r) : DT_OK;
 }
 
-/* All ranks show all slices of a round. */
+/* All ranks show all micro-batches of a round. */
 static dt_status fetch_round(const infer_round *r, uint32_t slots, uint32_t cap, uint64_t next)
 {
     const dt_samples *d = r->c->source;
@@ -193,7 +196,7 @@ static dt_status fetch_round(const infer_round *r, uint32_t slots, uint32_t cap,
     }
     for (uint32_t k = 0; k < slots * dt_comm_size(r->t->d.comm) && next < d->count; k++) {
         dt_micro_batch passed;
-        DT_TRY(cut_slice(r, cap, &next, r->index[slots], &passed));
+        DT_TRY(cut_micro_batch(r, cap, &next, r->index[slots], &passed));
     }
     return dt_fetch_range(r->t, d, first, next - first);
 }
@@ -237,7 +240,7 @@ static dt_status run_pipelined(infer_round *round, uint32_t slots, uint32_t cap,
         infer_round *now = &round[k % 2], *before = &round[(k + 1) % 2];
         DT_TRY(start_own(now, slots, cap, next));
         for (uint32_t i = 0; i < now->n; i++) {
-            next += (uint64_t)now->slice[i].size[now->c->source->n_symbols];
+            next += (uint64_t)now->micro_batch[i].size[now->c->source->n_symbols];
         }
         DT_TRY(wait_round(before));
         DT_TRY(deliver_own(before, e));
@@ -246,7 +249,7 @@ static dt_status run_pipelined(infer_round *round, uint32_t slots, uint32_t cap,
     return DT_OK;
 }
 
-/* As many slices of a round as the rank with the fewest workers has. */
+/* As many micro-batches of a round as the rank with the fewest workers has. */
 static dt_status agree_slots(const dt_trainer *t, uint32_t *n_p)
 {
     const uint32_t ranks = dt_comm_size(t->d.comm);
@@ -268,14 +271,14 @@ dt_status dt_trainer_compile_evaluation(dt_trainer *t, const dt_samples *d)
     return find_compiled(t, d, &c);
 }
 
-/* Room of a round: for each slot of this rank, and one more for slices of others. */
+/* Room of a round: for each slot of this rank, and one more for micro-batches of others. */
 static dt_status create_buffers(infer_round *r, uint32_t n, uint32_t cap)
 {
-    r->slice = dt_alloc_n(n, sizeof(*r->slice));
+    r->micro_batch = dt_alloc_n(n, sizeof(*r->micro_batch));
     r->index = dt_alloc_n(n + (size_t)1, sizeof(*r->index));
     r->arena = dt_alloc_n(n + (size_t)1, sizeof(*r->arena));
     r->key = dt_alloc_n(cap, sizeof(*r->key));
-    if (r->slice == NULL || r->index == NULL || r->arena == NULL || r->key == NULL) {
+    if (r->micro_batch == NULL || r->index == NULL || r->arena == NULL || r->key == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for evaluation");
     }
     const uint32_t ranks = dt_comm_size(r->t->d.comm);
@@ -298,7 +301,7 @@ static void destroy_buffers(infer_round *r, uint32_t n)
         dt_free(r->index != NULL ? r->index[i] : NULL);
     }
     dt_exchange_destroy(r->exchange);
-    dt_free(r->slice);
+    dt_free(r->micro_batch);
     dt_free(r->index);
     dt_free(r->arena);
     dt_free(r->key);
@@ -356,9 +359,9 @@ const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_D
     const dt_samples *s = r->c->source;
     for (uint32_t f = 0; f < s->n_fields; f++) {
         if (strcmp(s->field[f].name, name) == 0) {
-            dt_samples_field_dims(s, f, r->slice->size, dim);
+            dt_samples_field_dims(s, f, r->micro_batch->size, dim);
             *rank = s->shape[f].rank;
-            return r->slice->field[f];
+            return r->micro_batch->field[f];
         }
     }
     const dt_view *v = r->theirs != NULL ? dt_exchange_output(r->theirs, name)
@@ -374,6 +377,6 @@ const void *dt_rows_get(const dt_rows *r, const char *name, int64_t dim[DT_MAX_D
 
 const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n)
 {
-    *n = (uint32_t)r->slice->size[r->c->source->n_symbols];
-    return r->slice->index;
+    *n = (uint32_t)r->micro_batch->size[r->c->source->n_symbols];
+    return r->micro_batch->index;
 }

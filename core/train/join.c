@@ -56,7 +56,7 @@ static bool is_joinable(const dt_samples *s, uint32_t f)
     if (ragged != 1 || index_symbol(p) > (int64_t)s->n_symbols || (index_symbol(p) >= 0 && p->dtype != DT_I32)) {
         return false;
     }
-    if (has_pointers) { /* a vector: blocks of them would each begin anew */
+    if (has_pointers) { /* a vector: blocks of them would each begin again */
         return index_symbol(p) >= 0 && s->shape[f].rank == 1;
     }
     return p->dtype != DT_I32 || index_symbol(p) >= 0 || (p->flags & DT_PORT_PLAIN) != 0;

@@ -13,7 +13,7 @@
  * symbol in dims; NULL: reads of this source can be joined. */
 const char *dt_join_obstacle(const dt_samples *s);
 
-typedef struct dt_join {    /* reads into one slice */
+typedef struct dt_join {    /* reads into one micro-batch */
     const dt_samples *like; /* the caller's: fields and symbols of all reads */
     int64_t total[DT_SAMPLES_MAX_SYMBOLS + 1], before[DT_SAMPLES_MAX_SYMBOLS + 1]; /* live sizes, "B" last */
     void *room;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The micro-batch: how many leaves are computed at once, and fewer of them when memory runs short; see trainer.h.
+ * The micro-batch: how many shards are computed at once, and fewer of them when memory runs short; see trainer.h.
  */
 #include <config.h>
 
@@ -23,7 +23,7 @@ static void destroy_execs(dt_compiled *c, uint32_t from)
     c->n_exec = c->n_exec < from ? c->n_exec : from;
 }
 
-/* Workers from n on run no leaves any more, and what they held goes. Between steps; what the feed read ahead is
+/* Workers from n on run no shards any more, and what they held goes. Between steps; what the feed read ahead is
  * forgotten. */
 void dt_trainer_limit_workers(dt_trainer *t, uint32_t n)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { NAME_BYTES = 64, DIMS_BYTES = 160, SYMBOL_BYTES = 24 };
-enum { FEW = 128 }; /* stored samples of a slice: more of them want memory */
+enum { FEW = 128 }; /* stored samples of a micro-batch: more of them want memory */
 
 typedef struct text {
     char name[NAME_BYTES], dims[DIMS_BYTES];
@@ -201,7 +201,8 @@ static dt_status check_sources(const dt_mixed *m)
     return DT_OK;
 }
 
-/* A slice takes live samples as before; of stored ones what their own slices would hold, or what falls to a sample. */
+/* A micro-batch takes live samples as before; of stored ones what their own micro-batches would hold, or what falls to
+ * a sample. */
 static void set_capacities(dt_mixed *m)
 {
     const dt_samples *a = m->live, *b = m->stored;

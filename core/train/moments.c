@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The optimizer's moments. One rank has them with the table's offsets, as the parameters, up to the shadows, which have
- * none. One of several ranks has its
+ * The optimizer's moments. One rank has them with the table's offsets, as the parameters, up to the target networks,
+ * which have none. One of several ranks has its
  * slices alone, one after the other; to be saved or loaded they are opened: whole, in buffers of gradients, which hold
  * nothing between steps.
  */

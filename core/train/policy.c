@@ -56,7 +56,7 @@ static dt_status compile(dt_policy *p, const dt_policy_desc *d)
     if (t->device != NULL) {
         const dt_device_infer_desc id = {.source = &p->source,
                                          .graph = p->c.graph,
-                                         .slices = d->pieces,
+                                         .micro_batches = d->pieces,
                                          .places = d->places,
                                          .outputs_only = true,
                                          .pictures = d->pictures,

@@ -2,7 +2,7 @@
  *
  * Acting: the forward part of what a phase records, without its losses, run on rows that the caller packs, with the
  * trainer's parameters as they are now, or as they were when they were held. It allocates nothing; a row of an output
- * does not depend on the rows beside it.
+ * does not depend on the rows next to it.
  *
  * On the CPU a run is made by the calling thread. A device is asked, and answers later: runs of several places may be
  * under way, and rows are packed for one meanwhile. What it is asked comes in pieces of equal capacity, which alone
@@ -55,12 +55,12 @@ dt_status dt_policy_save(const dt_policy *p, dt_str *out) DT_NODISCARD;
 dt_status dt_policy_load(dt_policy *p, const void *data, size_t size) DT_NODISCARD;
 /* The values that runs read now, of all parameters: [floats of dt_policy_n_params]. */
 size_t dt_policy_n_params(const dt_policy *p);
-/* shadow: with its values in the place of those of the models that it follows; NULL: none. Errors: DT_ECONFIG (there is
- * no such shadow, or it does not hold the controller). */
+/* target network: with its values in the place of those of the models that it follows; NULL: none. Errors: DT_ECONFIG
+ * (there is no such target network, or it does not hold the controller). */
 dt_status dt_policy_copy_params(const dt_policy *p, const char *shadow, float *to) DT_NODISCARD;
 dt_status dt_policy_check_target(const dt_policy *p, const char *shadow) DT_NODISCARD; /* the same errors */
-/* Of such values what training changes, but for shadows: their number, appended to out, and back from as many. Hands
- * back where these end. */
+/* Of such values what training changes, but for target networks: their number, appended to out, and back from as many.
+ * Hands back where these end. */
 uint64_t dt_policy_n_trained(const dt_policy *p);
 void dt_policy_pack(const dt_policy *p, const float *values, dt_str *out);
 const char *dt_policy_unpack(const dt_policy *p, const char *at, float *to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients of leaves, and their sums: over the leaves of this rank, then over ranks. What is trained is cut into
+ * Gradients of shards, and their sums: over the shards of this rank, then over ranks. What is trained is cut into
  * buckets, ranges of the arenas that are summed one by one; of each bucket every rank ends with a slice of the sum,
  * and it is that slice that it updates (ZeRO stage 1, Rajbhandari et al. 2020): a rank keeps moments of its slices
  * alone, and each step ends with everybody sharing parameters instead of gradients. Frozen tensors stay outside.
@@ -20,7 +20,7 @@ enum {
     GAP = 4096,    /* elements of frozen tensors that do not end a bucket: they are zero and cost less than a message */
     PIECE = 65536, /* elements that a worker takes at once */
     SUMS = 4,      /* buckets on their way at a time: their memory, against time on a slow link */
-    OTHERS = 4     /* collectives beside them at most */
+    OTHERS = 4     /* collectives next to them at most */
 };
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
@@ -73,12 +73,12 @@ dt_status dt_grads_reset(dt_trainer *t, bool has_gradient, uint32_t half, uint32
     return DT_OK;
 }
 
-/* ---- this rank's leaves ------------------------------------------------------------------------------------------ */
+/* ---- this rank's shards ------------------------------------------------------------------------------------------ */
 
-static void reduce_bucket(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t bucket)
+static void reduce_bucket(dt_trainer *t, uint32_t shard, dt_grad *g, uint32_t bucket)
 {
     const dt_range at = t->reduce.bucket[bucket];
-    dt_tree_node node = {.height = 0, .index = leaf, .value = g};
+    dt_tree_node node = {.height = 0, .index = shard, .value = g};
     dt_tree_merge m;
     dt_tree_round_leaf(&t->shape, t->reduce.half, g->data, at);
     while (dt_tree_insert(t->tree, bucket, &node, &m)) {
@@ -91,21 +91,21 @@ static void reduce_bucket(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t buc
     }
 }
 
-void dt_grad_reduce(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n)
+void dt_grad_reduce(dt_trainer *t, uint32_t shard, dt_grad *g, uint32_t n)
 {
     DT_TRACE("step", "sum gradients");
     if (t->reduce.n_due == 0) {
         dt_grad_release(t, g);
     }
     for (; n < t->reduce.n_due; n++) {
-        reduce_bucket(t, leaf, g, t->reduce.due[n]);
+        reduce_bucket(t, shard, g, t->reduce.due[n]);
     }
 }
 
-uint32_t dt_grad_reduce_after_call(dt_trainer *t, uint32_t leaf, dt_grad *g, uint32_t n, int64_t call)
+uint32_t dt_grad_reduce_after_call(dt_trainer *t, uint32_t shard, dt_grad *g, uint32_t n, int64_t call)
 {
     for (; n < t->reduce.n_due && t->reduce.last[t->reduce.due[n]] <= call; n++) {
-        reduce_bucket(t, leaf, g, t->reduce.due[n]);
+        reduce_bucket(t, shard, g, t->reduce.due[n]);
     }
     return n;
 }
@@ -427,7 +427,7 @@ dt_status dt_reduce_create(dt_trainer *t)
     r->out = dt_alloc_n(ranks, sizeof(*r->out));
     r->in = dt_alloc_n(ranks, sizeof(*r->in));
     if (r->packed == NULL || r->room == NULL || r->out == NULL || r->in == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for losses of %u shards", t->c.leaves);
+        return DT_FAIL(DT_ENOMEM, "out of memory for losses of %u shards", t->c.shards);
     }
     return dt_tree_create(&t->shape, r->n_buckets > 0 ? r->n_buckets : 1, &t->tree);
 }

@@ -76,8 +76,8 @@ static dt_status parse_port(const dt_samples *s, const dt_port *p, dt_field_shap
     return DT_OK;
 }
 
-/* Largest sample, mean size and its deviation per symbol; capacities follow from the first two, so that a slice of
- * slice_rows rows of the first symbol rarely hits another capacity first. */
+/* Largest sample, mean size and its deviation per symbol; capacities follow from the first two, so that a micro-batch
+ * of slice_rows rows of the first symbol rarely hits another capacity first. */
 static dt_status scan_sizes(dt_samples *s, int64_t slice_rows)
 {
     double total[DT_SAMPLES_MAX_SYMBOLS] = {0}, squares[DT_SAMPLES_MAX_SYMBOLS] = {0};
@@ -141,7 +141,7 @@ dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int
                                                  (unsigned long long)s->count);
 }
 
-/* A slice has room for as many of the largest samples as give about slice_rows rows of any one of the first two
+/* A micro-batch has room for as many of the largest samples as give about slice_rows rows of any one of the first two
  * symbols; of smaller samples it takes more. */
 dt_status dt_samples_open_live(dt_samples *s, const dt_data_ops *ops, void *self, const int64_t *largest,
                                int64_t slice_rows, const char *keyed)
@@ -277,7 +277,7 @@ size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples)
         size[k] = s->sample_max[k] * (int64_t)n_samples;
     }
     size[s->n_symbols] = (int64_t)n_samples;
-    /* one slice per sample is the worst case of alignment and of row pointers (SYMBOL+1) */
+    /* one micro-batch per sample is the worst case of alignment and of row pointers (SYMBOL+1) */
     for (uint32_t f = 0; f < s->n_fields; f++) {
         bytes += align_up(dt_samples_field_bytes(s, f, size)) + n_samples * 2 * ALIGN;
     }

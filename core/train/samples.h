@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bound data component as the trainer sees it, and the cutting of batches: which samples belong to which leaf, and
- * which samples of a leaf run together as one slice. Everything here depends on data and configuration alone.
+ * A bound data component as the trainer sees it, and the cutting of batches: which samples belong to which shard, and
+ * which samples of a shard run together as one micro-batch. Everything here depends on data and configuration alone.
  *
  *   batch t of epoch e  positions [t*B, (t+1)*B) of the epoch's order (sampler.h)
- *   leaf s of S         positions [s*B/S, (s+1)*B/S) of the batch
- *   slice               consecutive samples of a leaf whose sizes stay within the slice capacities, at least one; of a
- *                       source of parts that cannot be read together a leaf is put in their order before, and no slice
- *                       leaves one of them
+ *   shard s of S         positions [s*B/S, (s+1)*B/S) of the batch
+ *   micro-batch               consecutive samples of a shard whose sizes stay within the micro-batch capacities, at
+ *   least one; of a
+ *                       source of parts that cannot be read together a shard is put in their order before, and no
+ *                       micro-batch leaves one of them
  * Why: docs/explanation/ranks.md. Threads: [any] after open.
  */
 #ifndef DTRAIN_CORE_TRAIN_SAMPLES_H
@@ -40,7 +41,7 @@ typedef struct dt_samples {
     int64_t sample_max[DT_SAMPLES_MAX_SYMBOLS]; /* largest single sample per symbol */
     double sample_mean[DT_SAMPLES_MAX_SYMBOLS];
     double sample_std[DT_SAMPLES_MAX_SYMBOLS];     /* zeros where samples are live */
-    int64_t slice_cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* capacity of a slice per symbol, "B" last */
+    int64_t slice_cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* capacity of a micro-batch per symbol, "B" last */
     dt_field_shape shape[DT_SAMPLES_MAX_FIELDS];
     bool is_live;     /* samples change, and are read from memory: not ahead, and no field in vain */
     int32_t keyed;    /* live: the one field that depends on keys, -1: none */
@@ -54,11 +55,11 @@ typedef struct dt_samples {
     dt_status (*turn)(void *self, uint64_t window);
     double room; /* streamed: how many times as large as those that were seen samples may be */
     uint64_t (*part)(const void *self, uint64_t index); /* what a sample is read with; NULL: all are read together */
-    const char *apart;                                  /* beside part: the field that makes it so */
+    const char *apart;                                  /* next to part: the field that makes it so */
 } dt_samples;
 
-/* Reads the component's faces, scans all samples' sizes, and sets capacities for slices of about slice_rows of the
- * first symbol. Errors: DT_EPLUGIN (a port that cannot be understood), DT_EDATA. */
+/* Reads the component's faces, scans all samples' sizes, and sets capacities for micro-batches of about slice_rows of
+ * the first symbol. Errors: DT_EPLUGIN (a port that cannot be understood), DT_EDATA. */
 /* At most DT_SAMPLES_MOST of them: more is a mistake of the source, and each is asked for its size here. */
 #define DT_SAMPLES_MOST (UINT64_C(1) << 40)
 dt_status dt_samples_open(dt_samples *s, const dt_data_ops *ops, void *self, int64_t slice_rows) DT_NODISCARD;
@@ -80,16 +81,17 @@ void dt_samples_field_dims(const dt_samples *s, uint32_t f, const int64_t *size,
 /* Bytes of field f for these live sizes. */
 size_t dt_samples_field_bytes(const dt_samples *s, uint32_t f, const int64_t *size);
 
-/* How many samples of index[0..n) make the next slice; their sizes go to size[n_symbols], "B" at [n_symbols]. */
+/* How many samples of index[0..n) make the next micro-batch; their sizes go to size[n_symbols], "B" at [n_symbols]. */
 dt_status dt_samples_cut(const dt_samples *s, const uint64_t *index, uint32_t n, uint32_t *take_p, int64_t *size);
 
-/* Reads one slice into arena (64-byte aligned pieces); field pointers go to field[n_fields]; used_p gets the bytes. */
+/* Reads one micro-batch into arena (64-byte aligned pieces); field pointers go to field[n_fields]; used_p gets the
+ * bytes. */
 dt_status dt_samples_read(const dt_samples *s, const uint64_t *index, const uint64_t *key, uint32_t n,
                           const int64_t *size, char *arena, size_t arena_bytes, void **field, size_t *used_p);
 
-/* Bytes that any slice of n samples needs at most in dt_samples_read. */
+/* Bytes that any micro-batch of n samples needs at most in dt_samples_read. */
 size_t dt_samples_bytes_max(const dt_samples *s, uint64_t n_samples);
-/* The same of one slice alone, which keeps to the capacities. */
+/* The same of one micro-batch alone, which keeps to the capacities. */
 size_t dt_samples_slice_bytes(const dt_samples *s);
 
 #endif

@@ -90,7 +90,7 @@ dt_status dt_map_float_arena(size_t bytes, float **out)
 }
 
 /* As many gradient buffers as can be alive at once: one per worker in work, and pending nodes, which are siblings of
- * nodes on the path of an unfinished leaf: those in work and the next one. */
+ * nodes on the path of an unfinished shard: those in work and the next one. */
 uint32_t dt_count_live_grads(const dt_trainer *t)
 {
     const uint32_t own = t->workers.shard_end - t->workers.shard_begin;

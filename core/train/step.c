@@ -73,7 +73,7 @@ static dt_feed_desc make_feed_desc(const dt_trainer *t)
                           .sampler = &t->state.sampler,
                           .last_step = last_step(t),
                           .phase = t->c.phase,
-                          .leaves = t->c.leaves,
+                          .shards = t->c.shards,
                           .shard_begin = t->workers.shard_begin,
                           .shard_end = t->workers.shard_end,
                           .slots = t->backend->feed_slots(t),

@@ -68,9 +68,9 @@ static dt_status check_desc(const dt_trainer *t)
                            ? "import more scenes"
                            : "import more scenes, or set data.drop_last = false, which trains on what is there");
     }
-    if (ranks > t->c.leaves) {
+    if (ranks > t->c.shards) {
         return DT_FAIL(DT_ECONFIG, "%u ranks share data.shards = %u shards; every rank needs at least one", ranks,
-                       t->c.leaves);
+                       t->c.shards);
     }
     DT_TRY(t->backend->check(t));
     if (t->d.apart != NULL && t->d.n_groups > 0) {
@@ -111,7 +111,7 @@ static dt_status partition_shards(dt_trainer *t)
     const uint32_t ranks = dt_comm_size(t->d.comm);
     const uint32_t *weight = t->c.shard_weights;
     t->c.shard_weights = NULL; /* the caller's */
-    t->shape = (dt_tree_shape){.leaves = t->c.leaves, .ranks = ranks, .rank = dt_comm_rank(t->d.comm)};
+    t->shape = (dt_tree_shape){.leaves = t->c.shards, .ranks = ranks, .rank = dt_comm_rank(t->d.comm)};
     if (weight == NULL) {
         return DT_OK;
     }
@@ -120,7 +120,7 @@ static dt_status partition_shards(dt_trainer *t)
         return DT_FAIL(DT_ENOMEM, "out of memory for the shards of %u ranks", ranks);
     }
     t->shape.begin = t->first_shard;
-    return dt_tree_partition(t->c.leaves, ranks, weight, t->first_shard);
+    return dt_tree_partition(t->c.shards, ranks, weight, t->first_shard);
 }
 
 /* A source that changes is drawn in rounds of whole batches. */
@@ -335,7 +335,7 @@ void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
     t->backend->memory_get(t, out);
 }
 
-/* A sample's share of the largest of many leaves of n samples: three deviations of the leaves above the mean. */
+/* A sample's share of the largest of many shards of n samples: three deviations of the shards above the mean. */
 static void estimate_large_sample(const dt_samples *s, const double *mean, uint64_t n, double *share)
 {
     for (uint32_t k = 0; k < s->n_symbols; k++) {
@@ -349,7 +349,7 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
 {
     const dt_samples *s = t->workers.reader != NULL ? &t->workers.live : t->d.source;
     const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
-    const uint64_t leaf = (t->c.batch + t->c.leaves - 1) / t->c.leaves, grad = dt_arena_bytes(t->state.grad_bytes);
+    const uint64_t shard = (t->c.batch + t->c.shards - 1) / t->c.shards, grad = dt_arena_bytes(t->state.grad_bytes);
     uint64_t most = 0, likely = 0;
     double all[DT_SAMPLES_MAX_SYMBOLS];
     memcpy(all, s->sample_mean, sizeof(all));
@@ -373,16 +373,16 @@ void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_m
     }
     if (t->train.n_exec > 0) {
         const uint32_t workers = t->workers.active < own ? t->workers.active : own;
-        dt_compute_activation_bytes(&t->train, mean, leaf, &most, &likely);
+        dt_compute_activation_bytes(&t->train, mean, shard, &most, &likely);
         mapped->activations = most * t->workers.active;
         resident->activations = likely * workers;
     }
     const uint32_t slots = t->backend->feed_slots(t);
-    const size_t slot = dt_feed_arena_bytes(s, leaf);
+    const size_t slot = dt_feed_arena_bytes(s, shard);
     double share[DT_SAMPLES_MAX_SYMBOLS];
-    estimate_large_sample(s, mean, leaf, share);
+    estimate_large_sample(s, mean, shard, share);
     mapped->feed = dt_arena_bytes(slot) * slots;
-    resident->feed = dt_arena_touched(slot, dt_compute_input_bytes(s, share, leaf)) * slots;
+    resident->feed = dt_arena_touched(slot, dt_compute_input_bytes(s, share, shard)) * slots;
     for (uint32_t i = 0; i < t->n_infer; i++) {
         const dt_compiled *c = &t->infer[i];
         const uint64_t cap = (uint64_t)c->source->slice_cap[c->source->n_symbols];

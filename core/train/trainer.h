@@ -3,9 +3,9 @@
  * The trainer: one optimizer step over one global batch, and inference over a data set. It owns the flat arenas, the
  * workers, the feed and the plans of one phase on one rank; phases reach it through svc/train.h.
  *
- * A step: leaves of this rank are dealt to workers from a counter; a worker runs the whole plan, forward and backward,
- * slice by slice, into a leaf's own gradient buffer; finished leaves are summed in the fixed tree (comm/tree.h),
- * first here, then across ranks; then norm, clip and update are single passes over the arenas. Slices, leaves and the
+ * A step: shards of this rank are dealt to workers from a counter; a worker runs the whole plan, forward and backward,
+ * slice by slice, into a shard's own gradient buffer; finished shards are summed in the fixed tree (comm/tree.h),
+ * first here, then across ranks; then norm, clip and update are single passes over the arenas. Slices, shards and the
  * tree depend on data and configuration alone: threads and ranks change no bit, but where ranks' sums are fast.
  * Threads: [main][collective], except what pool.h runs.
  */
@@ -28,7 +28,7 @@ typedef enum dt_train_nccl { DT_TRAIN_NCCL_NEVER = 0, DT_TRAIN_NCCL_AUTO, DT_TRA
 typedef struct dt_trainer_config {
     uint64_t seed;
     uint32_t phase;                     /* index of the phase: part of every random key */
-    uint32_t threads, leaves, prefetch; /* workers; S; leaves read ahead beyond one per worker */
+    uint32_t threads, shards, prefetch; /* workers; S; shards read ahead beyond one per worker */
     uint32_t readers;                   /* threads that read ahead; 0: one */
     dt_sampling sampling;               /* of stored data */
     bool keep_last;                     /* of stored data: what is left of an epoch, or all there is, is a smaller
@@ -49,17 +49,18 @@ typedef struct dt_trainer_config {
     uint64_t device_budget; /* bytes for activations and inputs; 0: what is free */
     uint32_t nccl;          /* dt_train_nccl; changes no bit of exact sums */
     /* everywhere: */
-    uint32_t micro_shards; /* leaves at once; 0: as many as fit, on the CPU one per worker */
+    uint32_t micro_shards; /* shards at once; 0: as many as fit, on the CPU one per worker */
     uint64_t budget;       /* bytes of the host that the trainer should keep to; 0: open */
     uint64_t bucket_bytes; /* of gradients that ranks sum at a time; changes no bit of exact sums */
     uint32_t half;         /* DT_HALF_*: in which values of the tree are sent, to which they are rounded on any ranks */
     const uint32_t
-        *shard_weights; /* [ranks] by which leaves are dealt to ranks (dt_tree_partition), NULL: evenly; changes
+        *shard_weights; /* [ranks] by which shards are dealt to ranks (dt_tree_partition), NULL: evenly; changes
                                     * no bit of exact sums; read when the trainer is made */
     bool fast_sums;     /* ranks' gradients are summed by their library: other bits on another number of ranks */
 } dt_trainer_config;
 
-typedef struct dt_target_rule { /* shadow += tau (model - shadow) after every `every`-th update; 0: never */
+typedef struct
+    dt_target_rule { /* target network += tau (model - target network) after every `every`-th update; 0: never */
     double tau;
     uint64_t every;
 } dt_target_rule;
@@ -86,10 +87,11 @@ typedef struct dt_trainer_desc {
     dt_comm *comm;
     const dt_device_ops *device_ops; /* NULL: the CPU computes */
     dt_device *device;               /* outlives the trainer */
-    const char *apart; /* a loss: step leaves the parameters alone that it depends on; NULL: all are step's */
-    const dt_trainer_group *group; /* [n_groups], read when the trainer is made; not beside apart */
+    const char *apart; /* a loss: step shards the parameters alone that it depends on; NULL: all are step's */
+    const dt_trainer_group *group; /* [n_groups], read when the trainer is made; not next to apart */
     uint32_t n_groups;             /* 0: all losses move all parameters */
-    const dt_target_rule *shadow;  /* [shadows of params], NULL: none moves by itself; read when the trainer is made */
+    const dt_target_rule
+        *shadow; /* [target networks of params], NULL: none moves by itself; read when the trainer is made */
     /* Mixed into source, which is live then: n_stored samples of stored each time it was refilled. NULL: none */
     const dt_samples *stored;
     uint64_t n_stored;
@@ -107,13 +109,13 @@ typedef struct dt_trainer_memory { /* bytes on this rank */
 
 typedef struct dt_trainer_times { /* of the last step, s */
     double step, data_wait;
-    double reduce, share;    /* waiting for sums across ranks after the leaves, and for parameters; on the CPU */
-    uint32_t buckets, early; /* buckets of gradients; of these under way before the leaves were done */
+    double reduce, share;    /* waiting for sums across ranks after the shards, and for parameters; on the CPU */
+    uint32_t buckets, early; /* buckets of gradients; of these under way before the shards were done */
 } dt_trainer_times;
 
-/* Errors: DT_EUNSUPPORTED (halves on a device), DT_ECONFIG (batch larger than the data, more ranks than leaves, nothing
- * for stored data to train), DT_EINVAL (weights that leave a rank without a leaf), what mixing, recording and compiling
- * report. */
+/* Errors: DT_EUNSUPPORTED (halves on a device), DT_ECONFIG (batch larger than the data, more ranks than shards, nothing
+ * for stored data to train), DT_EINVAL (weights that leave a rank without a shard), what mixing, recording and
+ * compiling report. */
 dt_status dt_trainer_create(const dt_trainer_desc *d, dt_trainer **out_p) DT_NODISCARD;
 void dt_trainer_destroy(dt_trainer *t);
 dt_status dt_trainer_step_input_set(dt_trainer *t, const char *name, const float *value, uint32_t n);
@@ -158,8 +160,8 @@ const uint64_t *dt_rows_samples(const dt_rows *r, uint32_t *n);
  * next step takes them back. */
 dt_status dt_trainer_synchronize(dt_trainer *t) DT_NODISCARD;
 float *dt_trainer_params(dt_trainer *t);
-/* Shadows become what they are copies of: name: those called so alone, NULL: all, where training begins. Errors:
- * DT_EINVAL (there is none of the name). */
+/* Target networks become what they are copies of: name: those called so alone, NULL: all, where training begins.
+ * Errors: DT_EINVAL (there is none of the name). */
 dt_status dt_trainer_copy_to_targets(dt_trainer *t, const char *name) DT_NODISCARD;
 /* Of the last step, summed; NULL: none yet, a device's, or of several ranks before this one was called. */
 const float *dt_trainer_last_gradient(const dt_trainer *t);
@@ -198,8 +200,8 @@ void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out);
  * of a sample per symbol, NULL = as the source says. */
 void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
                            dt_trainer_memory *resident);
-/* The micro-batch: leaves computed at once. Fewer of them take less memory and more time, and change no bit. shrink
- * gives memory back between steps: what is read ahead, then half of the leaves; false: nothing is left to give. */
+/* The micro-batch: shards computed at once. Fewer of them take less memory and more time, and change no bit. shrink
+ * gives memory back between steps: what is read ahead, then half of the shards; false: nothing is left to give. */
 uint32_t dt_trainer_concurrent_shards(const dt_trainer *t);
 bool dt_trainer_release_memory(dt_trainer *t);
 /* Compiles inference over d, which evaluate would do at its first call, so that its memory is known. */
@@ -210,7 +212,7 @@ uint64_t dt_trainer_max_fetched(const dt_trainer *t);
 void dt_trainer_typical_sizes(const dt_samples *s, const double *mean, uint64_t most, int64_t *size);
 /* Forward and backward of a whole batch of mean samples, as if it were one slice. */
 dt_plan_cost dt_trainer_step_cost(const dt_trainer *t);
-/* What a device moves in a step for gradients of leaves and their sums; 0 where the CPU computes. */
+/* What a device moves in a step for gradients of shards and their sums; 0 where the CPU computes. */
 uint64_t dt_trainer_reduction_bytes(const dt_trainer *t);
 /* The same as cost, call by call, as a device has it that stores in half (DT_BF16, DT_F16, or 0 for f32), wherever this
  * trainer computes. */

@@ -45,7 +45,7 @@ typedef struct dt_train_state {
     uint64_t params_version; /* of the values of params, between steps and other uses */
     float *params;
     size_t arena_bytes; /* [table total] floats */
-    size_t grad_bytes;  /* [table base_total] floats: what has gradients ends before the shadows */
+    size_t grad_bytes;  /* [table base_total] floats: what has gradients ends before the target networks */
     float *moment[2];   /* as params on one rank, of several this rank's slices; see moments.c */
     size_t moment_bytes;
     float *whole[2]; /* while they are open */
@@ -62,16 +62,16 @@ typedef struct dt_train_state {
     uint32_t n_values;
 } dt_train_state;
 
-typedef struct dt_grad { /* gradients of a leaf, later of a node: buckets of it are added elsewhere one by one */
+typedef struct dt_grad { /* gradients of a shard, later of a node: buckets of it are added elsewhere one by one */
     float *data;
     atomic_uint n_alive; /* buckets that were not */
 } dt_grad;
 
-/* What workers need to run leaves. */
+/* What workers need to run shards. */
 typedef struct dt_train_workers {
     dt_pool *pool;
     uint32_t shard_begin, shard_end; /* of this rank */
-    uint32_t active;                 /* workers that run leaves: the CPU's micro-batch */
+    uint32_t active;                 /* workers that run shards: the CPU's micro-batch */
     bool ran_out;                    /* memory ran out once, and the micro-batch became smaller */
     dt_feed *feed;
     uint64_t feed_first; /* step at which the feed began, or went on */
@@ -123,10 +123,10 @@ typedef struct dt_train_scratch {
     atomic_uint next_shard;
     atomic_bool failed;
     double loss_seed[DT_GRAPH_MAX_LOSSES];
-    double (*shard_loss)[DT_GRAPH_MAX_LOSSES]; /* [leaves of this rank] */
+    double (*shard_loss)[DT_GRAPH_MAX_LOSSES]; /* [shards of this rank] */
     double step_loss[DT_GRAPH_MAX_LOSSES];     /* told */
     double norm[DT_GRAPH_MAX_LOSSES];          /* of the batch: what losses are divided by */
-    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1], largest[DT_SAMPLES_MAX_SYMBOLS + 1]; /* of it; of its largest leaf */
+    int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1], largest[DT_SAMPLES_MAX_SYMBOLS + 1]; /* of it; of its largest shard */
     float *gradient; /* the sum: this rank's slices of it, or all */
     bool has_whole;
     atomic_uint next_piece;
@@ -146,8 +146,8 @@ struct dt_trainer {
     dt_compiled acting; /* recorded alone, once it was asked for */
     dt_compiled *infer; /* one per data set evaluated so far */
     uint32_t n_infer;
-    dt_tree_shape shape;   /* of the leaves over ranks */
-    uint32_t *first_shard; /* [ranks + 1] the shape's, where leaves are dealt by weights */
+    dt_tree_shape shape;   /* of the shards over ranks */
+    uint32_t *first_shard; /* [ranks + 1] the shape's, where shards are dealt by weights */
     dt_tree *tree;
 
     dt_train_state state;
@@ -164,7 +164,7 @@ struct dt_trainer {
 struct dt_rows {
     const dt_trainer *t;
     const dt_compiled *c;
-    const dt_micro_batch *slice;
+    const dt_micro_batch *micro_batch;
     const dt_exec *exec;              /* NULL on a device, and of slices of other ranks */
     const struct dt_exchange *theirs; /* what the rank that ran the slice found; NULL: it was this one */
     uint32_t at;                      /* slice of the round */
@@ -182,13 +182,13 @@ dt_status dt_compile_source(dt_trainer *t, const dt_samples *source, bool traini
 dt_status dt_compile_for_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out);
 dt_status dt_compile_plan(const dt_plan_desc *d, uint32_t n, dt_compiled *out); /* in the lane and modes of d */
 void dt_compiled_fini(dt_compiled *c);
-/* Sizes of step's batch per symbol ("B" last), over all ranks: the largest of its leaves, and the sum of all. */
+/* Sizes of step's batch per symbol ("B" last), over all ranks: the largest of its shards, and the sum of all. */
 dt_status dt_compute_batch_sizes(dt_trainer *t, uint64_t step, int64_t *largest, int64_t *total);
 /* The batch of the current step: scratch.size, largest, norm and loss_seed. is_empty_p: no loss of the groups that the
  * step moves has a row in it. */
 dt_status dt_prepare_batch(dt_trainer *t, bool *is_empty_p);
 /* [collective] What a live source of several ranks has to bring. Samples of the batch whose sizes were asked for last;
- * each rank's leaves of all samples, in their order; all of [first, first + n) to all ranks. */
+ * each rank's shards of all samples, in their order; all of [first, first + n) to all ranks. */
 dt_status dt_fetch_batch(dt_trainer *t, const dt_samples *s);
 dt_status dt_fetch_shards(dt_trainer *t, const dt_samples *s);
 dt_status dt_fetch_range(dt_trainer *t, const dt_samples *s, uint64_t first, uint64_t n);
@@ -205,31 +205,31 @@ dt_status dt_create_readers(dt_trainer *t);
 /* Gradient buffers, where there are none yet. */
 dt_status dt_grads_create(dt_trainer *t);
 void dt_grads_destroy(dt_trainer *t, uint32_t from); /* all from this one on */
-/* reduce.c. Buckets, the tree, and what sums need; the leaves of this rank are known. */
+/* reduce.c. Buckets, the tree, and what sums need; the shards of this rank are known. */
 dt_status dt_reduce_create(dt_trainer *t);
 void dt_reduce_destroy(dt_trainer *t);
 uint64_t dt_reduce_bytes(const dt_trainer *t); /* mapped for nodes of other ranks */
-/* Before leaves are run: all of their buffers are free, the tree is empty. has_gradient: there must be buffers. half:
+/* Before shards are run: all of their buffers are free, the tree is empty. has_gradient: there must be buffers. half:
  * how their gradients are sent, DT_HALF_NONE or the configured one. groups: bits; buckets of others are not summed. */
 dt_status dt_grads_reset(dt_trainer *t, bool has_gradient, uint32_t half, uint32_t groups);
 dt_grad *dt_grad_acquire(dt_trainer *t);
 void dt_grad_release(dt_trainer *t, dt_grad *g);
-/* Offers the leaf to the tree and does every addition that becomes due: buckets from the n-th of the order on. */
-void dt_grad_reduce(dt_trainer *t, uint32_t leaf, dt_grad *grad, uint32_t n);
+/* Offers the shard to the tree and does every addition that becomes due: buckets from the n-th of the order on. */
+void dt_grad_reduce(dt_trainer *t, uint32_t shard, dt_grad *grad, uint32_t n);
 /* The next of the order, n, as the plan's calls end with them; returns how many are offered by now. */
-uint32_t dt_grad_reduce_after_call(dt_trainer *t, uint32_t leaf, dt_grad *grad, uint32_t n, int64_t call);
+uint32_t dt_grad_reduce_after_call(dt_trainer *t, uint32_t shard, dt_grad *grad, uint32_t n, int64_t call);
 /* The order of buckets, once the plan of steps is there. */
 void dt_reduce_order_buckets(dt_trainer *t);
-/* [main] While leaves run: begins to sum buckets that this rank is done with, and ends what has arrived. */
+/* [main] While shards run: begins to sum buckets that this rank is done with, and ends what has arrived. */
 void dt_reduce_progress(dt_trainer *t);
-/* [collective] After all leaves: scratch.gradient holds this rank's slices of the sum. A rank whose leaves failed takes
+/* [collective] After all shards: scratch.gradient holds this rank's slices of the sum. A rank whose shards failed takes
  * part, so that nobody waits for it, and sums nothing. */
 dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed);
 /* [collective] The same, timed, and what all ranks agree on. mine: how this rank's shards went. */
 dt_status dt_reduce_over_ranks(dt_trainer *t, dt_status mine);
 /* [collective] Everybody's slices to everybody; is_all: not of the buckets alone that were summed last. */
 dt_status dt_reduce_all_gather(dt_trainer *t, float *vector, bool is_all);
-/* [collective] Sums of n losses over all leaves, of scratch.shard_loss. */
+/* [collective] Sums of n losses over all shards, of scratch.shard_loss. */
 dt_status dt_reduce_losses(dt_trainer *t, uint32_t n, double *total);
 /* groups.c. Who moves which parameter, by roles. */
 dt_status dt_groups_create(dt_trainer *t);
@@ -276,9 +276,9 @@ dt_status dt_trainer_explain_memory(const dt_trainer *t, dt_status st);
 /* state.c: an arena; how many gradient buffers can be alive at once. */
 dt_status dt_map_float_arena(size_t bytes, float **out);
 uint32_t dt_count_live_grads(const dt_trainer *t);
-/* micro.c: workers from n on run no leaves any more. Between steps; what the feed read ahead is forgotten. */
+/* micro.c: workers from n on run no shards any more. Between steps; what the feed read ahead is forgotten. */
 void dt_trainer_limit_workers(dt_trainer *t, uint32_t n);
-/* That memory ran out with `before` leaves at once, and fewer are tried; takes the error back. */
+/* That memory ran out with `before` shards at once, and fewer are tried; takes the error back. */
 void dt_trainer_log_smaller_batch(const dt_trainer *t, uint32_t before);
 /* step.c. [collective] The window of a stream that the step is in can be read. DT_DONE: the stream has ended. */
 dt_status dt_advance_window(dt_trainer *t);

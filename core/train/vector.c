@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Parameters as one vector, and losses over all samples: what a phase needs that moves parameters itself. The samples
- * are cut into the leaves of a batch that holds all of them, in their order, and summed in the same tree as a step's.
+ * are cut into the shards of a batch that holds all of them, in their order, and summed in the same tree as a step's.
  * On the CPU in f32, also where steps run on a device, in half precision or send halves: differences of gradients want
  * the digits.
  */
@@ -24,7 +24,7 @@ struct dt_pass {
     bool has_gradient;
 };
 
-typedef struct place { /* where a worker reads a slice */
+typedef struct place { /* where a worker reads a micro-batch */
     uint64_t *index, *key;
     char *arena;
 } place;
@@ -270,19 +270,19 @@ typedef struct run {
     uint32_t n_losses;
 } run;
 
-static dt_status run_shard(const run *r, uint32_t worker, uint32_t leaf, float *grad)
+static dt_status run_shard(const run *r, uint32_t worker, uint32_t shard, float *grad)
 {
     dt_trainer *t = r->t;
     const struct dt_pass *p = r->pass;
     const place *at = &t->passes->place[worker];
-    const uint64_t end = dt_shard_begin(p->source.count, t->c.leaves, leaf + 1);
+    const uint64_t end = dt_shard_begin(p->source.count, t->c.shards, shard + 1);
     const dt_kernel_run how = {.seed = t->c.seed, .step = t->state.step, .phase = t->c.phase, .training = 0};
-    double *loss = t->scratch.shard_loss[leaf - t->workers.shard_begin];
+    double *loss = t->scratch.shard_loss[shard - t->workers.shard_begin];
     memset(loss, 0, sizeof(t->scratch.shard_loss[0]));
     if (grad != NULL) {
         memset(grad, 0, t->state.grad_bytes);
     }
-    for (uint64_t i = dt_shard_begin(p->source.count, t->c.leaves, leaf); i < end;) {
+    for (uint64_t i = dt_shard_begin(p->source.count, t->c.shards, shard); i < end;) {
         dt_micro_batch s = {.index = at->index};
         const uint64_t cap = (uint64_t)p->source.slice_cap[p->source.n_symbols];
         const uint32_t most = (uint32_t)(end - i < cap ? end - i : cap);
@@ -386,14 +386,14 @@ void dt_passes_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_me
         for (uint32_t i = 0; i < all->n; i++) {
             const struct dt_pass *p = all->pass[i];
             uint64_t most = 0, likely = 0;
-            dt_compute_activation_bytes(&p->c, mean, p->source.count / t->c.leaves + 1, &most, &likely);
+            dt_compute_activation_bytes(&p->c, mean, p->source.count / t->c.shards + 1, &most, &likely);
             mapped->evaluation += most * p->c.n_exec;
             resident->evaluation += likely * (t->workers.active < p->c.n_exec ? t->workers.active : p->c.n_exec);
         }
     }
     if (all != NULL) {
         int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-        dt_trainer_typical_sizes(t->d.source, mean, t->d.source->count / t->c.leaves + 1, size);
+        dt_trainer_typical_sizes(t->d.source, mean, t->d.source->count / t->c.shards + 1, size);
         mapped->inputs += dt_arena_bytes(all->arena_bytes) * all->n_places;
         const uint64_t samples = (uint64_t)size[t->d.source->n_symbols];
         resident->inputs +=

@@ -249,7 +249,7 @@ typedef struct rig {
 static void open_rig(rig *r, double log_std, double max_kl, int64_t cg_iterations)
 {
     static const int64_t w[] = {CHOICES + 1, D}, b[] = {CHOICES + 1}, one[] = {1};
-    const dt_trainer_config config = {.seed = 3, .threads = 2, .leaves = 4, .batch = 100, .epochs = 1, .reuse = true};
+    const dt_trainer_config config = {.seed = 3, .threads = 2, .shards = 4, .batch = 100, .epochs = 1, .reuse = true};
     const trust_region_config c = {.max_kl = max_kl,
                                    .damping = damping,
                                    .backtrack = 0.8,

@@ -197,7 +197,7 @@ void outcome_on_ranks(toy_change *change, int steps, uint32_t n, const outcome *
     outcome_of_ranks(change, NULL, 0, steps, n, o);
     for (uint32_t i = 0; i < n; i++) {
         outcome_same(one, &o[i]);
-        if (i % 2 == 0 && n > 1 && t.config.leaves == 8) { /* one thread, and its last leaf is not empty */
+        if (i % 2 == 0 && n > 1 && t.config.shards == 8) { /* one thread, and its last leaf is not empty */
             assert_true(o[i].early > 0);
         }
         outcome_drop(&o[i]);

@@ -286,7 +286,7 @@ static void test_memory_grows(void **state)
     for (int on_device = 0; on_device < 2; on_device++) {
         init(&t, on_device != 0);
         t.count = 37; /* one step an epoch; the others come in another order */
-        t.config.leaves = 4;
+        t.config.shards = 4;
         t.config.batch = 24;
         t.config.synchronous = true;
         toy_start(&t);
@@ -338,7 +338,7 @@ static void test_sums_that_are_kept(void **state)
         toy t;
         dt_trainer_memory m;
         init(&t, true);
-        t.config.leaves = kept[k].leaves;
+        t.config.shards = kept[k].leaves;
         t.config.batch = kept[k].leaves > 16 ? kept[k].leaves : t.config.batch;
         t.config.micro_shards = kept[k].group;
         toy_start(&t);

@@ -112,19 +112,19 @@ static void fp16(toy *t)
 static void bf16_of_two_leaves(toy *t)
 {
     bf16(t);
-    t->config.leaves = 2;
+    t->config.shards = 2;
 }
 
 static void whole_of_one_leaf(toy *t)
 {
     large(t);
-    t->config.leaves = 1;
+    t->config.shards = 1;
 }
 
 static void bf16_of_one_leaf(toy *t)
 {
     bf16(t);
-    t->config.leaves = 1;
+    t->config.shards = 1;
 }
 
 static void test_halves_end_in_the_same_bits_on_any_ranks(void **state)
@@ -248,13 +248,13 @@ static void weighed_bf16(toy *t)
 static void weighed_many(toy *t) /* nodes of many heights: fewer sums fit among the calls that may be under way */
 {
     weighed(t);
-    t->config.leaves = 256;
+    t->config.shards = 256;
 }
 
 static void many(toy *t)
 {
     large(t);
-    t->config.leaves = 256;
+    t->config.shards = 256;
 }
 
 static void test_weights_change_no_bit(void **state)
@@ -308,7 +308,7 @@ static int64_t count_of(const toy *t)
 static uint64_t exchange_of(const toy *t, uint32_t ranks, uint32_t rank)
 {
     const int64_t most = (int64_t)(t->config.bucket_bytes / sizeof(float));
-    const dt_tree_shape shape = {.leaves = t->config.leaves, .ranks = ranks, .rank = rank};
+    const dt_tree_shape shape = {.leaves = t->config.shards, .ranks = ranks, .rank = rank};
     const uint64_t each = t->config.half != DT_HALF_NONE ? 2 : 4;
     dt_tree_node node[DT_TREE_MAX_NODES];
     const uint64_t n_nodes = t->config.fast_sums ? 1 : dt_tree_cover(&shape, rank, node);
@@ -327,7 +327,7 @@ static uint64_t exchange_of(const toy *t, uint32_t ranks, uint32_t rank)
 static uint64_t rest_of(const toy *t, uint32_t ranks, uint32_t rank)
 {
     const int64_t most = (int64_t)(t->config.bucket_bytes / sizeof(float));
-    const uint64_t leaves = (t->config.leaves + ranks - 1) / ranks;
+    const uint64_t leaves = (t->config.shards + ranks - 1) / ranks;
     uint64_t units = 0;
     for (int64_t at = 0; at < count_of(t); at += most) {
         const dt_range bucket = {at, at + most < count_of(t) ? at + most : count_of(t)};

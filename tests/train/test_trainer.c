@@ -130,7 +130,7 @@ static void on_two_threads(toy *t)
 /* More leaves than there are samples of a batch: most hold one or none. */
 static void of_many_leaves(toy *t)
 {
-    t->config.leaves = 256;
+    t->config.shards = 256;
     t->config.bucket_bytes = 1;
 }
 
@@ -178,7 +178,7 @@ static void of_what_is_left_in_order(toy *t)
 static void of_too_few(toy *t)
 {
     of_what_is_left(t);
-    t->config.leaves = 4;
+    t->config.shards = 4;
     t->count = 3;
 }
 
@@ -514,7 +514,7 @@ static void test_wrong_sizes_are_refused(void **state)
     assert_non_null(strstr(dt_error_text(), "151"));
     toy_fini(&t);
     toy_init(&t);
-    t.config.leaves = 6;
+    t.config.shards = 6;
     assert_int_equal(toy_try_start(&t), DT_EINVAL);
     toy_fini(&t);
     toy_init(&t);

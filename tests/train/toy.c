@@ -243,7 +243,7 @@ void toy_init(toy *t)
     t->pair_hidden = 12;
     t->config = (dt_trainer_config){.seed = 3,
                                     .threads = 2,
-                                    .leaves = 8,
+                                    .shards = 8,
                                     .bucket_bytes = 4096,
                                     .prefetch = 1,
                                     .batch = 32,

@@ -394,7 +394,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
     *c = (dt_trainer_config){.seed = s->d.seed,
                              .phase = (uint32_t)s->d.index,
                              .threads = s->d.threads,
-                             .leaves = (uint32_t)d.shards,
+                             .shards = (uint32_t)d.shards,
                              .prefetch = (uint32_t)d.prefetch,
                              .readers = (uint32_t)d.workers,
                              .sampling = (dt_sampling)d.sampling,

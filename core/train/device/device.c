@@ -58,7 +58,7 @@ static size_t estimate_class(const dt_trainer *t, const dt_train_device *d)
 {
     enum { DEVIATIONS = 4 }; /* of the sum of a shard's samples: one shard of 30000 is larger, if sizes are normal */
     const dt_samples *s = &d->source;
-    const double n = (double)((t->c.batch + t->c.leaves - 1) / t->c.leaves);
+    const double n = (double)((t->c.batch + t->c.shards - 1) / t->c.shards);
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1] = {0};
     for (uint32_t k = 0; k < s->n_symbols; k++) {
         const double sum = s->room * (n * s->sample_mean[k] + DEVIATIONS * sqrt(n) * s->sample_std[k]);
@@ -87,7 +87,7 @@ static dt_status find_largest_class(dt_trainer *t, const dt_train_device *d, siz
     return DT_OK;
 }
 
-dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
+dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t shards,
                                  dt_device_input *out_p)
 {
     dt_device_input in = {.live = dt_device_align(sizeof(dt_device_control))};
@@ -98,7 +98,7 @@ dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const in
         return DT_FAIL(DT_EPLUGIN, "the phase records %u step inputs, at most %d are possible", n,
                        DT_TRAIN_MAX_STEP_INPUTS);
     }
-    size_t at = in.live + dt_device_align((size_t)leaves * (s->n_symbols + 1) * sizeof(int32_t));
+    size_t at = in.live + dt_device_align((size_t)shards * (s->n_symbols + 1) * sizeof(int32_t));
     for (uint32_t i = 0; i < n; i++) {
         in.step[i] = at;
         at += dt_device_align((size_t)count[i] * sizeof(float));
@@ -106,7 +106,7 @@ dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const in
     for (uint32_t f = 0; f < s->n_fields; f++) {
         in.field[f] = at;
         in.field_bytes[f] = dt_plan_field(p, s->field[f].name) >= 0 ? dt_samples_field_bytes(s, f, cap) : 0;
-        at += dt_device_align(in.field_bytes[f] * leaves);
+        at += dt_device_align(in.field_bytes[f] * shards);
     }
     in.bytes = at;
     *out_p = in;
@@ -123,7 +123,7 @@ static dt_status compile(dt_trainer *t, dt_train_device *d, dt_device_class *k)
                              .cap = k->cap,
                              .half = dt_device_storage_type(t)};
     DT_TRY(dt_plan_compile(t->train.graph, &pd, &k->plan));
-    return dt_device_layout_input(k->plan, &d->source, k->cap, d->leaves, &k->input);
+    return dt_device_layout_input(k->plan, &d->source, k->cap, d->shards, &k->input);
 }
 
 static dt_status create_exec(dt_trainer *t, dt_train_device *d, dt_device_class *k)
@@ -131,7 +131,7 @@ static dt_status create_exec(dt_trainer *t, dt_train_device *d, dt_device_class 
     const dt_device_exec_desc ed = {.plan = k->plan,
                                     .ops = d->ops,
                                     .device = d->device,
-                                    .leaves = d->group,
+                                    .leaves = d->launch_shards,
                                     .math = t->c.math,
                                     .synchronous = t->c.synchronous && !t->c.graphs, /* no waiting while capturing */
                                     .due = d->due,
@@ -326,26 +326,26 @@ static dt_status create_arenas(dt_trainer *t, dt_train_device *d)
     DT_TRY(allocate(d, ((size_t)(d->total / DT_DEVICE_BLOCK) + 1) * sizeof(double), &d->block_sum));
     DT_TRY(allocate(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &d->seed));
     for (int i = 0; i < DT_DEVICE_MAX_LOSSES; i++) {
-        DT_TRY(allocate(d, d->leaves * sizeof(double), &d->loss[i]));
+        DT_TRY(allocate(d, d->shards * sizeof(double), &d->loss[i]));
     }
     DT_TRY(allocate(d, sizeof(dt_device_state), &d->state));
     return allocate(d, sizeof(dt_device_result), &d->result);
 }
 
-/* ---- how many leaves at once ------------------------------------------------------------------------------------- */
+/* ---- how many shards at once ------------------------------------------------------------------------------------- */
 
 /* That depends on the group. */
 static size_t planned_bytes(const dt_trainer *t, const dt_train_device *d, const dt_device_class *k)
 {
     return dt_device_exec_bytes(k->exec) + DT_DEVICE_BUFFERS * k->input.bytes +
-           arena_bytes(d) * dt_device_count_slots(t, d->leaves, d->group);
+           arena_bytes(d) * dt_device_count_slots(t, d->shards, d->launch_shards);
 }
 
-/* The largest group of at most so many leaves by which this rank's can be divided. */
+/* The largest group of at most so many shards by which this rank's can be divided. */
 static uint32_t divide_shards(const dt_train_device *d, uint32_t most)
 {
-    uint32_t n = most < d->leaves ? most : d->leaves;
-    while (n > 1 && d->leaves % n != 0) {
+    uint32_t n = most < d->shards ? most : d->shards;
+    while (n > 1 && d->shards % n != 0) {
         n--;
     }
     return n;
@@ -359,13 +359,13 @@ static dt_status choose_launch_shards(dt_trainer *t, dt_train_device *d, size_t 
     DT_TRY(d->ops->memory(d->device, &left, &total));
     uint64_t usable = left - left / 20; /* the driver wants some for captured graphs and libraries */
     usable = t->c.device_budget > 0 && t->c.device_budget < usable ? t->c.device_budget : usable;
-    d->group = divide_shards(d, t->c.micro_shards > 0 ? t->c.micro_shards : d->leaves);
+    d->launch_shards = divide_shards(d, t->c.micro_shards > 0 ? t->c.micro_shards : d->shards);
     for (;;) {
         DT_TRY(create_exec(t, d, k));
         if (planned_bytes(t, d, k) <= usable) {
             break;
         }
-        if (d->group == 1) {
+        if (d->launch_shards == 1) {
             return DT_FAIL(DT_ENOMEM,
                            "one shard of a batch needs %.1f MiB for activations, gradients and inputs, %.1f MiB of the "
                            "device may be used%s; raise data.shards, lower data.batch, or set engine.recompute",
@@ -374,10 +374,11 @@ static dt_status choose_launch_shards(dt_trainer *t, dt_train_device *d, size_t 
         }
         dt_device_exec_destroy(k->exec);
         k->exec = NULL;
-        d->group = divide_shards(d, d->group / 2);
+        d->launch_shards = divide_shards(d, d->launch_shards / 2);
     }
-    if (d->group < d->leaves) {
-        dt_log(DT_LOG_INFO, "micro-batch: %u of %u shards at a time; the result is the same", d->group, d->leaves);
+    if (d->launch_shards < d->shards) {
+        dt_log(DT_LOG_INFO, "micro-batch: %u of %u shards at a time; the result is the same", d->launch_shards,
+               d->shards);
     }
     return DT_OK;
 }
@@ -387,7 +388,7 @@ static dt_status create_slots(const dt_trainer *t, dt_train_device *d)
 {
     dt_device_free(d->ops, d->device, d->grad);
     d->grad = NULL;
-    d->slots = dt_device_count_slots(t, d->leaves, d->group);
+    d->slots = dt_device_count_slots(t, d->shards, d->launch_shards);
     return allocate(d, arena_bytes(d) * d->slots, &d->grad);
 }
 
@@ -401,21 +402,21 @@ static dt_status allocate_group(dt_trainer *t, dt_train_device *d, size_t c)
 static dt_status allocate_class(dt_trainer *t, dt_train_device *d, size_t c)
 {
     dt_status st = allocate_group(t, d, c);
-    if (st != DT_ENOMEM || d->group == 1) {
+    if (st != DT_ENOMEM || d->launch_shards == 1) {
         return st;
     }
-    const uint32_t less = divide_shards(d, d->group / 2);
-    dt_log(DT_LOG_WARN, "%s; trying %u shards at a time instead of %u", dt_error_text(), less, d->group);
+    const uint32_t less = divide_shards(d, d->launch_shards / 2);
+    dt_log(DT_LOG_WARN, "%s; trying %u shards at a time instead of %u", dt_error_text(), less, d->launch_shards);
     destroy_buffers(d);
     dt_device_exec_destroy(d->class[c].exec);
     d->class[c].exec = NULL;
-    d->group = less;
+    d->launch_shards = less;
     return allocate_group(t, d, c);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-/* Which leaves this rank sums, and which elements of the sum it owns. */
+/* Which shards this rank sums, and which elements of the sum it owns. */
 static dt_status assign_slices(const dt_trainer *t, dt_train_device *d)
 {
     const dt_reduction *r = &t->reduce;
@@ -468,12 +469,12 @@ static void get_memory(const dt_train_device *d, dt_trainer_memory *out)
 
 static dt_status create_parts(dt_trainer *t, dt_train_device *d)
 {
-    const uint64_t shard_samples = (t->c.batch + t->c.leaves - 1) / t->c.leaves;
+    const uint64_t shard_samples = (t->c.batch + t->c.shards - 1) / t->c.shards;
     size_t c = 0;
     uint64_t before = 0, after = 0, total = 0;
     dt_trainer_memory m;
     DT_TRY(d->ops->memory(d->device, &before, &total));
-    d->leaves = t->workers.shard_end - t->workers.shard_begin;
+    d->shards = t->workers.shard_end - t->workers.shard_begin;
     d->total = (t->d.params->base_total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
     d->all = (t->d.params->total + DT_DEVICE_GRANULE - 1) / DT_DEVICE_GRANULE * DT_DEVICE_GRANULE;
     DT_TRY(assign_slices(t, d));
@@ -656,12 +657,12 @@ static const dt_samples *device_feed_source(const dt_trainer *t)
 
 static uint32_t device_feed_slots(const dt_trainer *t)
 {
-    return 2 * t->device->leaves;
+    return 2 * t->device->shards;
 }
 
 static uint32_t device_concurrent_shards(const dt_trainer *t)
 {
-    return t->device->group;
+    return t->device->launch_shards;
 }
 
 static void device_memory_get(const dt_trainer *t, dt_trainer_memory *out)

@@ -17,8 +17,8 @@
 
 enum { MAX_CLASSES = 16 };
 
-typedef struct infer_class { /* of runs with as many slices, or fewer */
-    uint32_t leaves;
+typedef struct infer_class { /* of runs with as many micro-batches, or fewer */
+    uint32_t shards;
     dt_device_exec *exec;
     dt_device_input input;
     bool is_warm; /* it ran once without a graph */
@@ -33,9 +33,9 @@ typedef struct infer_place {
     char *joined;
     dt_device_event *copied, *done;
     const infer_class *class;                    /* of the run that is under way; NULL: none is */
-    uint32_t n;                                  /* its slices */
-    int64_t (*size)[DT_SAMPLES_MAX_SYMBOLS + 1]; /* [slices] put so far */
-    dt_view *view;                               /* [slices (joined: 1), outputs] */
+    uint32_t n;                                  /* its micro-batches */
+    int64_t (*size)[DT_SAMPLES_MAX_SYMBOLS + 1]; /* [micro-batches] put so far */
+    dt_view *view;                               /* [micro-batches (joined: 1), outputs] */
 } infer_place;
 
 struct dt_device_infer {
@@ -67,22 +67,22 @@ static size_t packed_bytes(const dt_view *v)
     return (size_t)dt_view_count(v) * dt_dtype_bytes((uint32_t)v->dtype);
 }
 
-/* of all slices of a run, packed at capacity */
+/* of all micro-batches of a run, packed at capacity */
 static size_t output_room(const dt_device_infer *x, uint32_t o)
 {
-    return dt_device_align(packed_bytes(output_capacity(x, o)) * x->desc.slices);
+    return dt_device_align(packed_bytes(output_capacity(x, o)) * x->desc.micro_batches);
 }
 
-static dt_status create_class(dt_device_infer *x, uint32_t leaves)
+static dt_status create_class(dt_device_infer *x, uint32_t shards)
 {
     const dt_trainer *t = x->t;
     infer_class *k = &x->class[x->n_classes++];
-    k->leaves = leaves;
-    DT_TRY(dt_device_layout_input(x->plan, &x->source, x->source.slice_cap, leaves, &k->input));
+    k->shards = shards;
+    DT_TRY(dt_device_layout_input(x->plan, &x->source, x->source.slice_cap, shards, &k->input));
     const dt_device_exec_desc ed = {.plan = x->plan,
                                     .ops = x->d->ops,
                                     .device = x->d->device,
-                                    .leaves = leaves,
+                                    .leaves = shards,
                                     .math = t->c.math,
                                     .synchronous = t->c.synchronous && !t->c.graphs}; /* no waiting while capturing */
     return dt_device_exec_create(&ed, &k->exec);
@@ -103,10 +103,10 @@ static dt_status compile(dt_device_infer *x)
     for (uint32_t o = 0; o < x->n_outputs; o++) {
         x->output_bytes += output_room(x, o);
     }
-    for (uint32_t leaves = 1; x->n_classes + 1 < MAX_CLASSES && leaves < x->desc.slices; leaves *= 2) {
-        DT_TRY(create_class(x, leaves));
+    for (uint32_t shards = 1; x->n_classes + 1 < MAX_CLASSES && shards < x->desc.micro_batches; shards *= 2) {
+        DT_TRY(create_class(x, shards));
     }
-    return create_class(x, x->desc.slices);
+    return create_class(x, x->desc.micro_batches);
 }
 
 static dt_status allocate(const dt_device_infer *x, size_t bytes, char **out_p)
@@ -127,17 +127,17 @@ static dt_status pin(const dt_device_infer *x, size_t bytes, char **out_p)
 
 static uint32_t count_views(const dt_device_infer *x)
 {
-    return x->desc.is_joined ? 1 : x->desc.slices;
+    return x->desc.is_joined ? 1 : x->desc.micro_batches;
 }
 
 /* Before anything ran an output has the shape of its capacity, as on the CPU: who feeds on it looks at that. */
 static dt_status create_views(const dt_device_infer *x, infer_place *p)
 {
-    p->size = dt_alloc_n(x->desc.slices, sizeof(*p->size));
+    p->size = dt_alloc_n(x->desc.micro_batches, sizeof(*p->size));
     p->view = dt_alloc_n((size_t)x->n_outputs * count_views(x), sizeof(*p->view));
     p->joined = x->desc.is_joined ? dt_alloc(x->output_bytes + 1) : NULL;
     if (p->size == NULL || p->view == NULL || (x->desc.is_joined && p->joined == NULL)) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for %u shards on a device", x->desc.slices);
+        return DT_FAIL(DT_ENOMEM, "out of memory for %u shards on a device", x->desc.micro_batches);
     }
     for (uint32_t i = 0; i < count_views(x); i++) {
         memcpy(p->view + (size_t)i * x->n_outputs, output_capacity(x, 0), x->n_outputs * sizeof(*p->view));
@@ -158,9 +158,9 @@ static dt_status create_place(const dt_device_infer *x, size_t input_bytes, infe
 static dt_status create_parts(dt_device_infer *x)
 {
     size_t arena = 0, input = 0;
-    if (x->desc.slices < 1 || x->desc.places < 1 || x->desc.places > DT_DEVICE_INFER_PLACES) {
+    if (x->desc.micro_batches < 1 || x->desc.places < 1 || x->desc.places > DT_DEVICE_INFER_PLACES) {
         return DT_FAIL(DT_EINVAL, "inference on a device of %u shards in %u places; expected at least one, in 1 to %d",
-                       x->desc.slices, x->desc.places, DT_DEVICE_INFER_PLACES);
+                       x->desc.micro_batches, x->desc.places, DT_DEVICE_INFER_PLACES);
     }
     DT_TRY(compile(x));
     for (uint32_t c = 0; c < x->n_classes; c++) {
@@ -247,7 +247,7 @@ const dt_plan *dt_device_infer_plan(const dt_device_infer *x)
 
 uint32_t dt_device_infer_max_micro_batches(const dt_device_infer *x)
 {
-    return x->desc.slices;
+    return x->desc.micro_batches;
 }
 
 uint32_t dt_device_infer_n_places(const dt_device_infer *x)
@@ -260,7 +260,7 @@ uint32_t dt_device_infer_n_places(const dt_device_infer *x)
 static infer_class *find_class(dt_device_infer *x, uint32_t n)
 {
     uint32_t c = 0;
-    while (c + 1 < x->n_classes && x->class[c].leaves < n) {
+    while (c + 1 < x->n_classes && x->class[c].shards < n) {
         c++;
     }
     return &x->class[c];
@@ -276,11 +276,12 @@ void dt_device_infer_input_buffers(dt_device_infer *x, uint32_t place, uint32_t 
 }
 
 dt_status dt_device_infer_write_input(dt_device_infer *x, uint32_t place, uint32_t i, uint32_t n,
-                                      const dt_micro_batch *slice)
+                                      const dt_micro_batch *micro_batch)
 {
     infer_place *p = &x->place[place];
-    memcpy(p->size[i], slice->size, (x->source.n_symbols + 1) * sizeof(p->size[i][0]));
-    return dt_device_pack_micro_batch(&x->source, &find_class(x, n)->input, x->source.slice_cap, slice, i, p->pinned);
+    memcpy(p->size[i], micro_batch->size, (x->source.n_symbols + 1) * sizeof(p->size[i][0]));
+    return dt_device_pack_micro_batch(&x->source, &find_class(x, n)->input, x->source.slice_cap, micro_batch, i,
+                                      p->pinned);
 }
 
 static void write_control(const dt_device_infer *x, const infer_class *k, char *pinned, uint64_t step,
@@ -382,10 +383,10 @@ static dt_status copy_output(const dt_device_infer *x, const infer_class *k, uin
     const dt_device_view *v = dt_device_exec_output(k->exec, o);
     const size_t packed = packed_bytes(output_capacity(x, o));
     const size_t stride = (size_t)v->leaf_stride * dt_dtype_bytes((uint32_t)v->dtype);
-    const uint32_t copies = stride == packed ? 1 : k->leaves; /* what all leaves share lies there once */
+    const uint32_t copies = stride == packed ? 1 : k->shards; /* what all shards share lies there once */
     for (uint32_t i = 0; i < copies; i++) {
         DT_TRY(x->d->ops->copy(x->d->device, to + i * packed, (const char *)v->data + i * stride,
-                               packed * (k->leaves / copies), DT_DEVICE_TO_HOST, x->d->compute));
+                               packed * (k->shards / copies), DT_DEVICE_TO_HOST, x->d->compute));
     }
     return DT_OK;
 }
@@ -449,7 +450,7 @@ dt_status dt_device_infer_start(dt_device_infer *x, uint32_t place, uint32_t n, 
     infer_class *k = find_class(x, n);
     DT_TRACE_N("device", "infer", "slices", n);
     write_control(x, k, p->pinned, step, step_input);
-    for (uint32_t i = n; i < k->leaves; i++) {
+    for (uint32_t i = n; i < k->shards; i++) {
         DT_TRY(dt_device_pack_micro_batch(&x->source, &k->input, x->source.slice_cap, NULL, i, p->pinned));
     }
     DT_TRY(x->is_frozen ? DT_OK : dt_train_device_upload(x->t));
@@ -465,7 +466,7 @@ dt_status dt_device_infer_start(dt_device_infer *x, uint32_t place, uint32_t n, 
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
-typedef struct blocks { /* an output of a slice: outer blocks of `live` items, in room for `cap` of them */
+typedef struct blocks { /* an output of a micro-batch: outer blocks of `live` items, in room for `cap` of them */
     size_t outer, live, cap, inner;
     int32_t ragged; /* its dimension, -1: none */
 } blocks;
@@ -486,7 +487,7 @@ static blocks measure_blocks(const dt_view *v, const dt_device_view *shape, cons
     return b;
 }
 
-/* The outputs of slice i lie at capacity; move the live parts together, front to back. */
+/* The outputs of micro-batch i lie at capacity; move the live parts together, front to back. */
 static void pack_output(const dt_device_infer *x, infer_place *p, uint32_t o, uint32_t i, char *at)
 {
     const dt_view *cap = output_capacity(x, o);
@@ -502,7 +503,7 @@ static void pack_output(const dt_device_infer *x, infer_place *p, uint32_t o, ui
     }
 }
 
-/* The live parts of all slices one after another; of what is not ragged all have the same. */
+/* The live parts of all micro-batches one after another; of what is not ragged all have the same. */
 static void join_output(const dt_device_infer *x, infer_place *p, uint32_t o, const char *from, char *to)
 {
     const dt_view *cap = output_capacity(x, o);

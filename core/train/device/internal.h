@@ -21,7 +21,7 @@ _Static_assert((int)DT_DEVICE_MAX_GROUPS >= (int)DT_TRAIN_MAX_GROUPS, "there is 
 /* Where the parts of a step's input lie in its buffer: control first, then live sizes, step inputs, fields. */
 typedef struct dt_device_input {
     size_t live, step[DT_TRAIN_MAX_STEP_INPUTS], field[DT_SAMPLES_MAX_FIELDS], bytes;
-    size_t field_bytes[DT_SAMPLES_MAX_FIELDS]; /* of one leaf */
+    size_t field_bytes[DT_SAMPLES_MAX_FIELDS]; /* of one shard */
 } dt_device_input;
 
 typedef struct dt_device_replay { /* they ran once without a graph */
@@ -30,7 +30,7 @@ typedef struct dt_device_replay { /* they ran once without a graph */
 } dt_device_replay;
 
 typedef struct dt_device_class {
-    int64_t cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* of a leaf */
+    int64_t cap[DT_SAMPLES_MAX_SYMBOLS + 1]; /* of a shard */
     dt_plan *plan;                           /* NULL: not met so far */
     dt_device_exec *exec;
     dt_device_input input;
@@ -51,9 +51,9 @@ typedef struct dt_device_buffer { /* one of the two inputs in flight */
 typedef struct dt_device_ranks {
     dt_grad *node;        /* [n_nodes] sums of this rank's nodes, then of all */
     float *params;        /* apart from these: a step's leave for the device while the next ones come from there */
-    double *loss;         /* [DT_DEVICE_MAX_LOSSES, leaves] */
+    double *loss;         /* [DT_DEVICE_MAX_LOSSES, shards] */
     double *block_sum;    /* of all ranks */
-    double *total;        /* [DT_DEVICE_MAX_LOSSES] losses of all leaves */
+    double *total;        /* [DT_DEVICE_MAX_LOSSES] losses of all shards */
     double *device_total; /* the same on the device */
     struct dt_device_link *link; /* NULL: by the hosts */
     bool is_negotiated;          /* whether there are any */
@@ -62,8 +62,8 @@ typedef struct dt_device_ranks {
 struct dt_train_device {
     const dt_device_ops *ops;
     dt_device *device;
-    dt_samples source;      /* the trainer's, cut so that a leaf is one slice */
-    uint32_t leaves, group; /* of this rank; of one launch */
+    dt_samples source;              /* the trainer's, cut so that a shard is one slice */
+    uint32_t shards, launch_shards; /* of this rank; computed by one launch */
     dt_device_class class[DT_DEVICE_CLASSES];
     dt_device_stream *compute, *copy;
     dt_device_buffer buffer[DT_DEVICE_BUFFERS];
@@ -76,14 +76,14 @@ struct dt_train_device {
     uint32_t slots;    /* as many as wait at once */
     void *params_half; /* [total] params rounded to half, as soon as they change; NULL: nothing is stored in half */
     uint8_t *trained, *block_group;                        /* block_group NULL: one group */
-    double *block_sum, *seed, *loss[DT_DEVICE_MAX_LOSSES]; /* loss: [leaves] each */
+    double *block_sum, *seed, *loss[DT_DEVICE_MAX_LOSSES]; /* loss: [shards] each */
     dt_device_state *state;
     dt_device_result *result;
     int64_t total;       /* elements of an arena of gradients, rounded up to granules */
-    int64_t all;         /* of parameters: shadows too */
+    int64_t all;         /* of parameters: target networks too */
     size_t moment_bytes; /* of one of them: one rank has all, one of several those of its slices */
 
-    dt_tree_node cover[DT_TREE_MAX_NODES]; /* the fewest nodes of the tree that hold this rank's leaves */
+    dt_tree_node cover[DT_TREE_MAX_NODES]; /* the fewest nodes of the tree that hold this rank's shards */
     uint32_t n_nodes;
     dt_device_slice *slice; /* [n_slices] of the sum: those of the buckets, in their order; one rank: all of it */
     uint32_t n_slices;
@@ -123,7 +123,7 @@ DT_NODISCARD static inline dt_status dt_device_narrow_params(const dt_trainer *t
 /* targets.c: of groups that f updates, behind the parameters of all ranks. */
 dt_status dt_device_update_targets(const dt_trainer *t, const dt_device_finish *f) DT_NODISCARD;
 /* device.c */
-dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t leaves,
+dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const int64_t *cap, uint32_t shards,
                                  dt_device_input *out_p) DT_NODISCARD;
 size_t dt_device_find_class(const dt_train_device *d,
                             const int64_t *size); /* DT_DEVICE_CLASSES: none is large enough */
@@ -137,11 +137,11 @@ dt_status dt_train_device_upload(dt_trainer *t) DT_NODISCARD;
 /* results.c: what step b->step found; waits for it. Errors: DT_EDIVERGED. */
 dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_report *out) DT_NODISCARD;
 
-/* slots.c: a rank's leaves are summed launch by launch, as a stack: a sum whose sibling is not there yet waits in the
- * next slot. Leaves [first, first + n) of this rank's, of one launch, and how they meet what waits. Returns how many
+/* slots.c: a rank's shards are summed launch by launch, as a stack: a sum whose sibling is not there yet waits in the
+ * next slot. Shards [first, first + n) of this rank's, of one launch, and how they meet what waits. Returns how many
  * nodes. */
 uint32_t dt_device_list_nodes(const dt_trainer *t, uint32_t first, uint32_t n, dt_device_node out[DT_DEVICE_MAX_NODES]);
-uint32_t dt_device_count_slots(const dt_trainer *t, uint32_t leaves, uint32_t group); /* as many as wait at once */
+uint32_t dt_device_count_slots(const dt_trainer *t, uint32_t shards, uint32_t group); /* as many as wait at once */
 
 /* ranks.c */
 /* [collective] Before the first step: how gradients will travel. */
@@ -153,7 +153,7 @@ void dt_device_ranks_destroy(dt_train_device *d);
 /* The gradients that calls of the plan up to this one have completed are summed: their buckets may go to others. n_p:
  * buckets that were ready before. May be captured. */
 dt_status dt_device_ranks_mark_ready(const dt_trainer *t, int64_t call, uint32_t *n_p) DT_NODISCARD;
-/* Behind the sum of this rank's leaves: its nodes and losses go to the host. May be captured. */
+/* Behind the sum of this rank's shards: its nodes and losses go to the host. May be captured. */
 dt_status dt_device_ranks_download(const dt_train_device *d, const dt_device_finish *f) DT_NODISCARD;
 /* [collective] The sum over ranks of what these groups update. mine: as dt_train_backend.reduce. */
 dt_status dt_device_ranks_reduce(dt_trainer *t, uint32_t groups, dt_status mine) DT_NODISCARD;

@@ -4,7 +4,7 @@
  * the hosts (ranks.c), and with its bits. Of each bucket a rank sends the others their slices of its nodes, gets its
  * slice of all nodes, and adds them on its device in the order of the fixed tree (comm/tree_sum.h); where sums are fast
  * it adds its own nodes up and the library sums those of all ranks. Everything is queued into a stream of its own, a
- * bucket behind the sums of its own leaves, while backward goes on with others; the host looks after it meanwhile.
+ * bucket behind the sums of its own shards, while backward goes on with others; the host looks after it meanwhile.
  * Threads: [main][collective].
  */
 #ifndef DTRAIN_CORE_TRAIN_DEVICE_WIRES_H

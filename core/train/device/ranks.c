@@ -3,7 +3,7 @@
  * The end of a step where several ranks have a device each. The sums of this rank's nodes come to the host and are
  * summed with those of others as a CPU's are (reduce.c), and this rank's slices of the sum go back to the device; or
  * all of that happens between devices (link.h). The device measures its slices; every rank gets the sums of squares of
- * all blocks and the losses of all leaves, decides alike, and updates its slices; their parameters take the same way to
+ * all blocks and the losses of all shards, decides alike, and updates its slices; their parameters take the same way to
  * all. See device.h.
  */
 #include <config.h>
@@ -54,7 +54,7 @@ dt_status dt_device_ranks_create(dt_trainer *t, dt_train_device *d)
         DT_TRY(pin(d, (size_t)d->total * sizeof(float), &r->node[k].data));
     }
     DT_TRY(pin(d, (size_t)d->total * sizeof(float), &r->params));
-    DT_TRY(pin(d, DT_DEVICE_MAX_LOSSES * d->leaves * sizeof(double), &r->loss));
+    DT_TRY(pin(d, DT_DEVICE_MAX_LOSSES * d->shards * sizeof(double), &r->loss));
     DT_TRY(pin(d, (size_t)(count_blocks(d) + 1) * sizeof(double), &r->block_sum));
     DT_TRY(pin(d, DT_DEVICE_MAX_LOSSES * sizeof(double), &r->total));
     DT_TRY(dt_device_allocate(d->ops, d->device, DT_DEVICE_MAX_LOSSES * sizeof(double), &there));
@@ -129,7 +129,7 @@ dt_status dt_device_ranks_download(const dt_train_device *d, const dt_device_fin
         DT_TRY(copy_to_host(d, r->node[k].data, d->grad + k * d->total, (size_t)d->total * sizeof(float)));
     }
     for (uint32_t i = 0; i < f->n_losses; i++) {
-        DT_TRY(copy_to_host(d, r->loss + (size_t)i * d->leaves, d->loss[i], d->leaves * sizeof(double)));
+        DT_TRY(copy_to_host(d, r->loss + (size_t)i * d->shards, d->loss[i], d->shards * sizeof(double)));
     }
     return DT_OK;
 }
@@ -157,7 +157,7 @@ static dt_status insert_nodes(dt_trainer *t)
         const uint32_t b = t->reduce.due[i];
         for (uint32_t k = 0; k < d->n_nodes; k++) {
             dt_tree_node node = d->cover[k];
-            dt_tree_merge unused; /* they are the fewest that cover the leaves: no two of them are siblings */
+            dt_tree_merge unused; /* they are the fewest that cover the shards: no two of them are siblings */
             node.value = &d->ranks->node[k];
             (void)dt_tree_insert(t->tree, b, &node, &unused);
         }
@@ -241,9 +241,9 @@ static dt_status find_not_finite(dt_trainer *t, int64_t *bad_p)
 static dt_status reduce_losses(dt_trainer *t, uint32_t n)
 {
     const dt_train_device *d = t->device;
-    for (uint32_t l = 0; l < d->leaves; l++) {
+    for (uint32_t l = 0; l < d->shards; l++) {
         for (uint32_t i = 0; i < n; i++) {
-            t->scratch.shard_loss[l][i] = d->ranks->loss[(size_t)i * d->leaves + l];
+            t->scratch.shard_loss[l][i] = d->ranks->loss[(size_t)i * d->shards + l];
         }
     }
     DT_TRY(dt_reduce_losses(t, n, d->ranks->total));

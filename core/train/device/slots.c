@@ -12,10 +12,10 @@ typedef struct stack { /* of nodes that wait: no two of them are siblings */
     uint32_t n, most;
 } stack;
 
-/* Leaves [leaf, leaf + 2^height) of all. Returns how many it met. */
-static uint32_t push_node(stack *s, uint32_t leaf, uint32_t height)
+/* Shards [shard, shard + 2^height) of all. Returns how many it met. */
+static uint32_t push_node(stack *s, uint32_t shard, uint32_t height)
 {
-    uint32_t index = leaf >> height, n_met = 0;
+    uint32_t index = shard >> height, n_met = 0;
     while (s->n > 0 && s->height[s->n - 1] == height && index % 2 == 1) {
         index /= 2;
         height++;
@@ -27,23 +27,23 @@ static uint32_t push_node(stack *s, uint32_t leaf, uint32_t height)
     return n_met;
 }
 
-/* The largest node that begins with this leaf, has at most n of them, and fits one sum. */
-static uint32_t node_height(uint32_t leaf, uint32_t n)
+/* The largest node that begins with this shard, has at most n of them, and fits one sum. */
+static uint32_t node_height(uint32_t shard, uint32_t n)
 {
     uint32_t height = 0;
-    while ((2u << height) <= n && (2u << height) <= DT_DEVICE_NODE_LEAVES && leaf % (2u << height) == 0) {
+    while ((2u << height) <= n && (2u << height) <= DT_DEVICE_NODE_LEAVES && shard % (2u << height) == 0) {
         height++;
     }
     return height;
 }
 
-/* Leaves [first, first + n) of this rank's behind what s has. */
+/* Shards [first, first + n) of this rank's behind what s has. */
 static uint32_t push_launch(const dt_trainer *t, stack *s, uint32_t first, uint32_t n, dt_device_node *out)
 {
     uint32_t n_nodes = 0;
     for (uint32_t at = 0; at < n;) {
-        const uint32_t leaf = t->workers.shard_begin + first + at, height = node_height(leaf, n - at);
-        const uint32_t n_before = push_node(s, leaf, height);
+        const uint32_t shard = t->workers.shard_begin + first + at, height = node_height(shard, n - at);
+        const uint32_t n_before = push_node(s, shard, height);
         if (out != NULL) {
             out[n_nodes] = (dt_device_node){.first = at, .n = 1u << height, .slot = s->n - 1, .n_before = n_before};
         }
@@ -60,10 +60,10 @@ uint32_t dt_device_list_nodes(const dt_trainer *t, uint32_t first, uint32_t n, d
     return push_launch(t, &s, first, n, out);
 }
 
-uint32_t dt_device_count_slots(const dt_trainer *t, uint32_t leaves, uint32_t group)
+uint32_t dt_device_count_slots(const dt_trainer *t, uint32_t shards, uint32_t group)
 {
     stack s = {0};
-    for (uint32_t first = 0; first < leaves; first += group) {
+    for (uint32_t first = 0; first < shards; first += group) {
         (void)push_launch(t, &s, first, group, NULL);
     }
     return s.most;
@@ -79,10 +79,10 @@ uint64_t dt_train_device_sum_bytes(const dt_trainer *t)
             elements += (uint64_t)t->d.params->param[i].count;
         }
     }
-    for (uint32_t first = 0; first < d->leaves; first += d->group) {
-        const uint32_t n = dt_device_list_nodes(t, first, d->group, node);
+    for (uint32_t first = 0; first < d->shards; first += d->launch_shards) {
+        const uint32_t n = dt_device_list_nodes(t, first, d->launch_shards, node);
         for (uint32_t k = 0; k < n; k++) {
-            passes += 2 * node[k].n + node[k].n_before + 1; /* leaves are written and read, what waits is read */
+            passes += 2 * node[k].n + node[k].n_before + 1; /* shards are written and read, what waits is read */
         }
     }
     return passes * elements * sizeof(float);

@@ -15,7 +15,7 @@
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-/* A field of one leaf from its live size to capacity: outer blocks of `live` items of inner bytes become blocks of
+/* A field of one shard from its live size to capacity: outer blocks of `live` items of inner bytes become blocks of
  * `room` items; what is beyond is zero, or repeats the last row pointer. */
 static void pack_field(const dt_samples *s, uint32_t f, const int64_t *size, const int64_t *cap, const char *from,
                        char *to)
@@ -84,13 +84,13 @@ dt_status dt_device_pack_micro_batch(const dt_samples *s, const dt_device_input 
     return DT_OK;
 }
 
-static dt_status pack_shard(const dt_train_device *d, uint32_t i, const dt_feed_shard *leaf)
+static dt_status pack_shard(const dt_train_device *d, uint32_t i, const dt_feed_shard *shard)
 {
-    if (leaf->n_slices > 1) {
+    if (shard->n_micro_batches > 1) {
         return DT_FAIL(DT_EPLUGIN, "the data's samples grew: a shard of the batch no longer fits its largest size");
     }
     return dt_device_pack_micro_batch(&d->source, &d->staging->input, d->staging->cap,
-                                      leaf->n_slices > 0 ? leaf->slice : NULL, i, d->staging_at);
+                                      shard->n_micro_batches > 0 ? shard->micro_batch : NULL, i, d->staging_at);
 }
 
 static dt_status read_and_pack_shard(void *user, uint32_t worker, uint32_t i)
@@ -194,7 +194,7 @@ static dt_device_finish make_finish(const dt_trainer *t, const dt_device_buffer 
                                      .refill = k->refill},
                           .slice = d->slice,
                           .total = d->total,
-                          .loss_leaves = d->ranks != NULL ? 1 : d->leaves,
+                          .loss_leaves = d->ranks != NULL ? 1 : d->shards,
                           .n_slices = d->n_slices,
                           .is_part = d->ranks != NULL,
                           .n_groups = t->state.n_groups,
@@ -209,7 +209,7 @@ static dt_device_finish make_finish(const dt_trainer *t, const dt_device_buffer 
     return f;
 }
 
-typedef struct readiness { /* of buckets, while the last of a rank's leaves run */
+typedef struct readiness { /* of buckets, while the last of a rank's shards run */
     const dt_trainer *t;
     uint32_t n;
 } readiness;
@@ -228,7 +228,7 @@ static dt_status launch_shards(const dt_trainer *t, const dt_device_class *k, co
     void *field[DT_SAMPLES_MAX_FIELDS];
     const float *step_input[DT_TRAIN_MAX_STEP_INPUTS];
     dt_device_node node[DT_DEVICE_MAX_NODES];
-    const bool is_last = d->ranks != NULL && first + d->group == d->leaves;
+    const bool is_last = d->ranks != NULL && first + d->launch_shards == d->shards;
     for (uint32_t i = 0; i < d->source.n_fields; i++) {
         field[i] = b->device + k->input.field[i] + k->input.field_bytes[i] * first;
     }
@@ -246,7 +246,7 @@ static dt_status launch_shards(const dt_trainer *t, const dt_device_class *k, co
                                  .sums = d->grad,
                                  .total = d->total,
                                  .node = node,
-                                 .n_nodes = dt_device_list_nodes(t, first, d->group, node),
+                                 .n_nodes = dt_device_list_nodes(t, first, d->launch_shards, node),
                                  .loss_seed = d->seed,
                                  .groups = b->groups,
                                  .summed = is_last ? mark_summed : NULL,
@@ -259,8 +259,8 @@ static dt_status launch_shards(const dt_trainer *t, const dt_device_class *k, co
             continue;
         }
         const void *from = dt_device_exec_loss(k->exec, i)->data;
-        DT_TRY(
-            d->ops->copy(d->device, d->loss[i] + first, from, d->group * sizeof(double), DT_DEVICE_WITHIN, d->compute));
+        DT_TRY(d->ops->copy(d->device, d->loss[i] + first, from, d->launch_shards * sizeof(double), DT_DEVICE_WITHIN,
+                            d->compute));
     }
     return DT_OK;
 }
@@ -286,7 +286,7 @@ static dt_status launch_all(const dt_trainer *t, const dt_device_class *k, const
     const dt_device_finish f = make_finish(t, b);
     DT_TRY(d->ops->begin(d->device, &f, d->compute));
     DT_TRY(clear_other_groups(t, b->groups));
-    for (uint32_t first = 0; first < d->leaves; first += d->group) {
+    for (uint32_t first = 0; first < d->shards; first += d->launch_shards) {
         DT_TRY(launch_shards(t, k, b, first, &f));
     }
     if (d->ranks != NULL) {

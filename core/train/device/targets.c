@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shadows on a device: launches behind the update, which ask its result whether it was applied, so that nobody waits;
- * see internal.h, and train/target.c for the CPU.
+ * Target networks on a device: launches behind the update, which ask its result whether it was applied, so that nobody
+ * waits; see internal.h, and train/target.c for the CPU.
  */
 #include <config.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-/* A shadow that is to follow its model, or not: where its elements lie as the model's do, they go at once. */
+/* A target network that is to follow its model, or not: where its elements lie as the model's do, they go at once. */
 static dt_status update_target(const dt_trainer *t, const dt_device_finish *f, uint32_t shadow)
 {
     const dt_train_device *d = t->device;
