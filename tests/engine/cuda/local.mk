@@ -64,7 +64,7 @@ EXTRA_tests_engine_cuda_test_doctor_DEPENDENCIES = tests/engine/cuda/emulated/ba
 
 EMULATED_FLAGS = -std=c++17 -O2 -g -fPIC -ffp-contract=off -fvisibility=hidden -fno-exceptions -Wall -Wextra \
 	-Wno-unused-parameter -Wno-unused-function -Wno-unknown-pragmas \
-	-Itests/cuda/emulated/include -I$(top_srcdir)/tests/engine/cuda/emulate -I$(top_srcdir)/include -I$(top_srcdir)/core
+	-Itests/engine/cuda/emulated/include -I$(top_srcdir)/tests/engine/cuda/emulate -I$(top_srcdir)/include -I$(top_srcdir)/core
 # Each load and store of the module's own code is a call of emulate/memory.cc.
 EMULATED_CHECKS = $(EMULATION_CHECKS) -fsanitize=alignment
 emulated_objects = $(cuda_sources:core/engine/backend/cuda/%.cu=tests/engine/cuda/emulated/%.o) \
