@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules of the training loop, on ranks made by hand: when a phase ends (rank_loop.c), when a checkpoint is due
- * (rank_requests.c), how much is done and how a trend changes (rank_record.c).
+ * Rules of the training loop, on ranks made by hand: when a phase ends (rank_loop.c, rank_evaluate.c), when a checkpoint
+ * is due (rank_requests.c) or tried again (rank_save.c), how much is done and how a trend changes (rank_record.c).
  */
 #include "run/rank.h"
 
@@ -9,9 +9,11 @@
 #define dt_rank_phase_s fake_phase_s
 static double fake_clock_s(void);
 static double fake_phase_s(const dt_rank *k);
+#include "../../core/run/rank_evaluate.c"
 #include "../../core/run/rank_loop.c"
 #include "../../core/run/rank_record.c"
 #include "../../core/run/rank_requests.c"
+#include "../../core/run/rank_save.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,6 +42,7 @@ static int begin(void **state)
 {
     (void)state;
     memset(&k, 0, sizeof(k));
+    k.stop.metric = "";
     memset(&desc, 0, sizeof(desc));
     context = (dt_run_context){.d = &desc};
     k.r = &context;
@@ -116,6 +119,55 @@ static void test_checkpoint_due(void **state)
     assert_true(is_due(11, 3, false));
 }
 
+static void test_retry_delay(void **state)
+{
+    (void)state;
+    assert_float_equal(retry_delay_s(1, 60), 0.5, 0);
+    assert_float_equal(retry_delay_s(2, 60), 1, 0);
+    assert_float_equal(retry_delay_s(7, 60), 32, 0);
+    assert_float_equal(retry_delay_s(8, 60), 60, 0);
+    assert_float_equal(retry_delay_s(16, 1e6), 16384, 0);
+    assert_float_equal(retry_delay_s(1000, 1e6), 16384, 0);
+}
+
+/* ---- stop.metric ------------------------------------------------------------------------------------------------- */
+
+static bool is_target_met(double value)
+{
+    static dt_stage stage;
+    static dt_comm *alone;
+    char key[] = "score";
+    bool is_met = false;
+    if (alone == NULL) {
+        assert_int_equal(dt_comm_null(&alone), DT_OK);
+    }
+    memset(&stage, 0, sizeof(stage));
+    stage.results.n = 1;
+    stage.results.at[0] = (dt_result){.key = key, .value = &value, .n = 1};
+    k.stage = &stage;
+    k.comm = alone;
+    assert_int_equal(check_stop_target(&k, &is_met), DT_OK);
+    return is_met;
+}
+
+static void test_stop_target(void **state)
+{
+    (void)state;
+    assert_false(is_target_met(1));
+    k.stop.metric = "score";
+    k.stop.has_above = true;
+    k.stop.above = 3;
+    assert_false(is_target_met(2.5));
+    assert_true(is_target_met(3));
+    assert_false(is_target_met(NAN));
+    assert_int_equal(k.n_target_known, 2);
+    k.stop.has_above = false;
+    k.stop.has_below = true;
+    k.stop.below = 1;
+    assert_true(is_target_met(1));
+    assert_false(is_target_met(1.5));
+}
+
 /* ---- progress ---------------------------------------------------------------------------------------------------- */
 
 static void test_part_done(void **state)
@@ -187,7 +239,8 @@ static void test_histograms_due(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {OF(test_stop_rules), OF(test_checkpoint_due), OF(test_part_done), OF(test_trend),
+    const struct CMUnitTest tests[] = {OF(test_stop_rules),    OF(test_checkpoint_due), OF(test_retry_delay),
+                                       OF(test_stop_target),   OF(test_part_done),      OF(test_trend),
                                        OF(test_histograms_due)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * core/run/run_start.c: where a run continues, by the checkpoint that it finds; core/run/layers.c: which layer of a
- * configuration overrides which.
+ * configuration overrides which; core/run/session.c: phases that --phase selects.
  */
-#include "run/layers.h"
+#include "../../core/run/session.c"
 #include "run/run_start.h"
 
 #include "base/fs.h"
@@ -236,6 +236,35 @@ static void test_retryable(void **state)
     }
 }
 
+/* ---- --phase ----------------------------------------------------------------------------------------------------- */
+
+static void assert_phases(const char *wanted, int64_t first, int64_t last)
+{
+    assert_int_equal(choose_phases(&s, wanted), DT_OK);
+    assert_int_equal(s.first, first);
+    assert_int_equal(s.last, last);
+}
+
+static void test_choice_of_phases(void **state)
+{
+    static const char *const bad[] = {"0", "4", "3-2", "-", "", "two-one", "four", "1-4"};
+    (void)state;
+    assert_phases(NULL, 0, 3);
+    assert_phases("all", 0, 3);
+    assert_phases("1", 0, 1);
+    assert_phases("3", 2, 3);
+    assert_phases("two", 1, 2);
+    assert_phases("2-", 1, 3);
+    assert_phases("-2", 0, 2);
+    assert_phases("2-2", 1, 2);
+    assert_phases("one-two", 0, 2);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(choose_phases(&s, bad[i]), DT_ECONFIG);
+    }
+    s.n_phases = 0;
+    assert_int_equal(choose_phases(&s, NULL), DT_ECONFIG);
+}
+
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
 static void assert_value(const dt_args *a, const char *resumed, const char *key, const char *expected, dt_layer layer)
@@ -331,8 +360,8 @@ static void test_short_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        OF(test_fresh),        OF(test_within_phase), OF(test_end_of_phase), OF(test_baselines_are_pending),
-        OF(test_refusals),     OF(test_reproducible), OF(test_retryable),    OF(test_layers),
-        OF(test_short_options)};
+        OF(test_fresh),         OF(test_within_phase),    OF(test_end_of_phase), OF(test_baselines_are_pending),
+        OF(test_refusals),      OF(test_reproducible),    OF(test_retryable),    OF(test_layers),
+        OF(test_short_options), OF(test_choice_of_phases)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
