@@ -99,6 +99,7 @@ static void test_cells(void **state)
     expect("a,b\n\"x\ny\",2\n3,\"\r\n\n\"\n5,6", "1:a|b;2:x\ny|2;4:3|\r\n\n;7:5|6;");
     expect("\"a\n,\"\"\n\";b\n 1 ; \" \n\"\n\n2;3\n", "1:a\n,\"\n|b;4:1| \n;7:2|3;");
     expect("# \"one\na,b\nc\"c,d\"\n1,2\n", "2:a|b;3:c\"c|d\";4:1|2;"); /* quotes that begin no cell */
+    expect("#,\"one\na,b\n1,2\n", "2:a|b;3:1|2;");
 }
 
 static void test_long_input(void **state)

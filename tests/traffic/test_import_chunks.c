@@ -221,6 +221,23 @@ static void test_motion(void **state)
     }
 }
 
+/* A vehicle's motion ends with its scene: elsewhere in the next one, it has not jumped there. */
+static void test_motion_of_scenes(void **state)
+{
+    (void)state;
+    dt_str chunk = {0};
+    dt_str_add(&chunk, "{\"samples\":[" SAMPLE("s1", FRAME("0", VEHICLE("1", "0"))) ",");
+    dt_str_add(&chunk, "{\"id\":\"s2\",\"frames\":[" FRAME("0", VEHICLE("2", "0")));
+    for (int f = 1; f < 40; f++) {
+        dt_str_addf(&chunk, "," FRAME("%g", VEHICLE("1", "%g")), 0.2 * f, 1000 + 1.6 * f);
+    }
+    dt_str_add(&chunk, "]}]}");
+    put_folder(METADATA("{\"file\":\"chunks/chunk_000.json\"}"), dt_str_text(&chunk), NULL);
+    dt_str_fini(&chunk);
+    assert_int_equal(import("r", NULL)->n_rows, 41);
+    assert_true(share_off(&report, "speed") == 0);
+}
+
 static void test_statistics(void **state)
 {
     (void)state;
@@ -300,6 +317,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_metadata, begin, finish),
         cmocka_unit_test_setup_teardown(test_checks, begin, finish),
         cmocka_unit_test_setup_teardown(test_motion, begin, finish),
+        cmocka_unit_test_setup_teardown(test_motion_of_scenes, begin, finish),
         cmocka_unit_test_setup_teardown(test_statistics, begin, finish),
         cmocka_unit_test_setup_teardown(test_inspect, begin, finish),
         cmocka_unit_test_setup_teardown(test_interruptions, begin, finish),

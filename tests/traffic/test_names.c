@@ -88,6 +88,26 @@ static void test_vehicles_flood(void **state)
     assert_true((double)(clock() - from) / CLOCKS_PER_SEC < 2);
 }
 
+/* A vehicle that is out of sight for a second and a frame is another one. */
+static void test_out_of_sight(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t frame;
+        bool is_new;
+    } seen[] = {{0, true}, {10, false}, {21, true}, {22, false}};
+    dt_tracker t;
+    dt_tracked_vehicle *v = NULL;
+    bool is_new = false;
+    dt_tracker_init(&t, 10);
+    for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++) {
+        assert_ok(dt_tracker_get(&t, 7, seen[i].frame, &v, &is_new));
+        assert_int_equal(is_new, seen[i].is_new);
+        v->frame = seen[i].frame;
+    }
+    dt_tracker_fini(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +115,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_memory, begin, end),
         cmocka_unit_test_setup_teardown(test_repeats, begin, end),
         cmocka_unit_test_setup_teardown(test_vehicles_flood, begin, end),
+        cmocka_unit_test_setup_teardown(test_out_of_sight, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
