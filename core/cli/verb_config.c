@@ -47,9 +47,9 @@ static dt_status open_keys(dt_session *s, const dt_keys_ext **keys_p)
     DT_TRY(dt_session_open_loader(s));
     DT_TRY(dt_session_empty_config(s));
     *keys_p = dt_config_keys(s->config);
-    return *keys_p != NULL ? DT_OK
-                           : DT_FAIL(DT_EUNSUPPORTED, "no plugin of this program lists keys of other programs (%s)",
-                                     DT_EXT_KEYS);
+    return *keys_p != NULL
+               ? DT_OK
+               : DT_FAIL(DT_EUNSUPPORTED, "no plugin of this program lists keys of other programs (%s)", DT_EXT_KEYS);
 }
 
 /* ---- import ---------------------------------------------------------------------------------------------------- */

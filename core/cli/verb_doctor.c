@@ -89,9 +89,9 @@ static void examine_plugin(void *user, const void *table, const dt_loaded_plugin
     (void)component;
     if (DT_HAS(own, check)) {
         own->check(p->host, &(dt_doctor_report){.struct_size = sizeof(dt_doctor_report),
-                                                  .priv = p->doctor,
-                                                  .plugin_path = plugin->path,
-                                                  .add_finding = report_for_component});
+                                                .priv = p->doctor,
+                                                .plugin_path = plugin->path,
+                                                .add_finding = report_for_component});
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Look-up in the tables of other programs' keys that a plugin provides (dtrain/ext/keys.h), for imports and for messages
- * about unknown keys. keys may be NULL: an empty table. Threads: any.
+ * Look-up in the tables of other programs' keys that a plugin provides (dtrain/ext/keys.h), for imports and for
+ * messages about unknown keys. keys may be NULL: an empty table. Threads: any.
  */
 #ifndef DTRAIN_CORE_CONFIG_GUIDE_H
 #define DTRAIN_CORE_CONFIG_GUIDE_H

@@ -438,7 +438,7 @@ static dt_status check_option(const dt_option *table, const dt_option *o, uint64
     }
     const dt_option *needed = o->needs != NULL ? dt_option_find(table, o->needs) : NULL;
     if (o->needs != NULL && (needed == NULL || needed->type != DT_OPT_BOOL)) {
-        return DT_FAIL(DT_EPLUGIN, "option %s needs %s, which is no bool option of this table", o->name, o->needs);
+        return DT_FAIL(DT_EPLUGIN, "option %s needs %s; expected a bool option of this table", o->name, o->needs);
     }
     if (o->dfl == NULL) {
         return o->flags & DT_OPT_REQUIRED

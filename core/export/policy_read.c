@@ -623,8 +623,9 @@ static dt_status read_file(reader *r)
     DT_TRY(copy_text(f, environment != NULL ? environment : "", &f->environment));
     bool has_seal = false;
     DT_TRY(dt_safetensors_check_seal(r->file, &has_seal));
-    return has_seal ? DT_OK
-                    : DT_FAIL(DT_EDATA, "its metadata has no " DT_ST_SEAL ", the checksum of an export; export it again");
+    return has_seal
+               ? DT_OK
+               : DT_FAIL(DT_EDATA, "its metadata has no " DT_ST_SEAL ", the checksum of an export; export it again");
 }
 
 static dt_status read_from(const dt_safetensors *file, const char *name, dt_policy_file *out_p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See porting.h: from a tree of YAML to settings and remarks, by the rows of dtrain/ext/keys.h. Every leaf of the file ends in
- * one of them.
+ * See porting.h: from a tree of YAML to settings and remarks, by the rows of dtrain/ext/keys.h. Every leaf of the file
+ * ends in one of them.
  */
 #include <config.h>
 

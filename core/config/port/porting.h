@@ -20,8 +20,7 @@ typedef struct dt_ported {
  * out: libconfig's language; every key of the file is in it, as a value or in a comment that says why not. A file is
  * somebody else's: what is wrong with it is DT_ECONFIG "FILE:LINE:COLUMN: why". As dt_yaml_read otherwise. */
 dt_status dt_porting_import(const char *path, int phase, const dt_keys_ext *keys, const dt_config *known, dt_str *out,
-                            dt_ported *ported_p)
-    DT_NODISCARD;
+                            dt_ported *ported_p) DT_NODISCARD;
 
 /* The table of keys, for docs/reference/guide-keys.md: rows of Markdown; or one JSON array. */
 dt_status dt_porting_keys(const dt_keys_ext *keys, bool json, dt_str *out) DT_NODISCARD;

@@ -47,7 +47,7 @@ typedef struct dt_porting {
     dt_leaf *leaf;
     int n_leaves, cap_leaves, n_unknown;
     int listed[DT_KEYS_PHASES], n_listed; /* entries of phases */
-    bool is_guessed;                         /* nothing in the file says which phase it is of */
+    bool is_guessed;                      /* nothing in the file says which phase it is of */
     dt_ported ported;
 } dt_porting;
 

@@ -95,7 +95,7 @@ static dt_status check_evaluation_spec(dt_env *e, const dt_env_spec *spec)
         DT_TRY(dt_env_mix_compare_evaluation(e, spec));
     }
     const dt_status st = e->has_evaluation_layout ? dt_layout_compare_env(&e->evaluation_layout, spec)
-                                              : dt_layout_compare_fewer_places(&e->layout, spec);
+                                                  : dt_layout_compare_fewer_places(&e->layout, spec);
     if (st < 0) {
         return DT_CONTEXT(DT_ECONFIG, "evaluation.env must leave what a policy sees and does as it is");
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The services of a stage by id. Each is in the file of its name: metrics.c, comm.c, rng.c, datasets.c, bind.c, train.c;
- * those of environments are in rl/experience and rl/policy.
+ * The services of a stage by id. Each is in the file of its name: metrics.c, comm.c, rng.c, datasets.c, bind.c,
+ * train.c; those of environments are in rl/experience and rl/policy.
  */
 #include <config.h>
 

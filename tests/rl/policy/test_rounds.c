@@ -106,7 +106,8 @@ static dt_status on_after(void *user, const dt_pass_report *r)
 
 static const dt_train_api train = {
     .struct_size = sizeof(train), .position = fake_position, .step = fake_step, .seek = fake_seek};
-static const dt_rollout_api rollout = {.struct_size = sizeof(rollout), .collect = fake_collect, .collect_ahead = fake_ahead};
+static const dt_rollout_api rollout = {
+    .struct_size = sizeof(rollout), .collect = fake_collect, .collect_ahead = fake_ahead};
 static const dt_metrics_api metrics = {.struct_size = sizeof(metrics), .scalar = record_scalar};
 
 typedef struct rig {
