@@ -214,15 +214,15 @@ static const dt_scene_labels *labels_of(const dt_film *s)
 
 static void write_lines(const dt_film *s, dt_str *out)
 {
-    double lane = NAN;
+    double line = NAN;
     for (int k = 0; k < 2; k++) { /* as wide as it is, and never thinner than a hair */
         dt_str_addf(out, "<path class=\"%s\" stroke-width=\"%.1f\" d=\"", k == 0 ? "hair" : "track",
                     k == 0 ? 1.0 : s->line.value[3]);
         for (uint32_t i = 0; i < s->line.n; i++) {
             const double *row = s->line.value + (size_t)i * DT_FILM_LINE;
-            dt_str_addf(out, "%c%.1f %.1f", i == 0 || row[0] != lane ? 'M' : 'L', row[1] - s->low[0],
+            dt_str_addf(out, "%c%.1f %.1f", i == 0 || row[0] != line ? 'M' : 'L', row[1] - s->low[0],
                         s->high[1] - row[2]);
-            lane = row[0];
+            line = row[0];
         }
         dt_str_add(out, "\"/>");
     }
@@ -321,7 +321,7 @@ static void write_ring(const dt_film *s, double x, double y, double radius, dt_s
                 radius);
 }
 
-/* Vehicles as large as it takes to see them. */
+/* Scale that makes bodies visible. */
 static double body_scale(const dt_film *s, double wide_px)
 {
     return fmin(LARGEST, fmax(1, LEAST_PX / 5 * (s->high[0] - s->low[0]) / wide_px));

@@ -33,7 +33,7 @@ typedef struct dt_film {
     dt_film_frame *frame;
     uint32_t n_frames, cap_frames;
     double low[2], high[2]; /* of the lines with a margin */
-    uint32_t risk_source;   /* DT_STREET_BY_* */
+    uint32_t risk_source;   /* DT_FILM_RISK_* */
 } dt_film;
 
 /* Labels of an environment's dt_scene_api (or NULL); NULL: it has none, or not all of them. */
