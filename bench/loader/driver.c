@@ -131,7 +131,7 @@ static dt_status answer_epochs(const side *s, uint64_t epochs)
     int64_t rows = 0;
     dt_status st = dt_feed_start(&d, &feed);
     if (st == DT_OK) {
-        st = take_leaves(feed, steps * d.leaves, &rows);
+        st = take_leaves(feed, steps * d.shards, &rows);
     }
     dt_feed_stop(feed);
     dt_sampler_fini(&sampler);
