@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules of the training loop, on ranks made by hand: when a phase ends (rank_loop.c, rank_evaluate.c), when a checkpoint
- * is due (rank_requests.c) or tried again (rank_save.c), how much is done and how a trend changes (rank_record.c).
+ * Rules of the training loop, on ranks made by hand: when a phase ends (rank_loop.c, rank_evaluate.c), when a
+ * checkpoint is due (rank_requests.c) or tried again (rank_save.c), how much is done and how a trend changes
+ * (rank_record.c).
  */
 #include "run/rank.h"
 
