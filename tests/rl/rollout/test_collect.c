@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounds as they are collected, in tiny worlds: what the state after the last step is worth, which random numbers rounds
- * draw, steps and priorities over several rounds, what a saved rollout says of its episodes; and one instance's numbers.
+ * Rounds as they are collected, in tiny worlds: what the state after the last step is worth, which random numbers
+ * rounds draw, steps and priorities over several rounds, what a saved rollout says of its episodes; and one instance's
+ * numbers.
  */
 #include <config.h>
 
@@ -9,7 +10,7 @@
 
 #include "rl/buffer/buffer_internal.h"
 #include "rl/replay/replay.h"
-#include "rl/rollout/rollout.h"
+#include "rl/rollout/opponents.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,6 +79,31 @@ static void test_saved_episodes(void **state)
     world_close(&w);
 }
 
+/* A saved episode is at most as long as those of the environment: 7 steps of the counter. */
+static void test_saved_episode_is_too_long(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"env.id=counter", NULL};
+    static const char actions[4096] = {0};
+    world w;
+    world_begin(&w, settings);
+    dt_rollout *r = w.phase->r;
+    for (uint64_t steps = 7; steps <= 8; steps++) {
+        const uint64_t head[4] = {1, M, 1, r->episodes.action_bytes}, empty[3] = {0}, first[3] = {0, steps, 0};
+        dt_str saved = {0};
+        dt_str_add_n(&saved, (const char *)head, sizeof(head));
+        dt_str_add_n(&saved, actions, M * sizeof(double)); /* returns so far */
+        dt_str_add_n(&saved, (const char *)first, sizeof(first));
+        dt_str_add_n(&saved, actions, steps * r->episodes.action_bytes);
+        for (uint32_t i = 1; i < M; i++) {
+            dt_str_add_n(&saved, (const char *)empty, sizeof(empty));
+        }
+        assert_int_equal(dt_rollout_load(r, dt_str_text(&saved), saved.bytes), steps > 7 ? DT_EDATA : DT_OK);
+        dt_str_fini(&saved);
+    }
+    world_close(&w);
+}
+
 static void test_priorities_of_new_samples(void **state)
 {
     (void)state;
@@ -99,6 +125,37 @@ static void test_priorities_of_new_samples(void **state)
         assert_int_equal(note.age, 0);
     }
     world_close(&w);
+}
+
+/* How many instances play against the policy itself (0) with this share of it; a round that is acted again, after a
+ * resume, takes no second snapshot. */
+static void check_opponents(const char *latest, uint32_t want_latest)
+{
+    const char *const settings[] = {
+        "env.id=relay", "relay.teams=two", "opponents.learner=1", "opponents.every=1", latest, NULL};
+    uint32_t n = 0;
+    world w;
+    world_begin(&w, settings);
+    const dt_rollout *r = w.phase->r;
+    world_collect(&w);
+    world_collect(&w);
+    for (uint32_t i = 0; i < M; i++) {
+        n += dt_vector_instance(r->acting.vector, i)->opponent == 0;
+    }
+    assert_int_equal(n, want_latest);
+    assert_int_equal(r->opponents->added, 2);
+    assert_done(dt_opponents_begin(r->opponents));
+    assert_int_equal(r->opponents->added, 3);
+    assert_done(dt_opponents_begin(r->opponents));
+    assert_int_equal(r->opponents->added, 3);
+    world_close(&w);
+}
+
+static void test_opponents(void **state)
+{
+    (void)state;
+    check_opponents("opponents.latest=1", M);
+    check_opponents("opponents.latest=0", 0);
 }
 
 /* ---- an instance ------------------------------------------------------------------------------------------------- */
@@ -202,7 +259,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_saved_episodes),
+        cmocka_unit_test(test_saved_episode_is_too_long),
         cmocka_unit_test(test_priorities_of_new_samples),
+        cmocka_unit_test(test_opponents),
         cmocka_unit_test(test_numbers_of_an_episode),
         cmocka_unit_test(test_lists_of_the_step_after),
     };
