@@ -3,10 +3,10 @@
  * Does a plugin keep its promises? One line each. See check.h; verb_check.c is the command.
  *
  * The loader's own rules come first (a file that breaks them is refused). Then, per component: words for people,
- * options (the component's check at the default and at both ends of every range), and a life (lives.c). Opening the
- * plugin, and each of its components, is tried in a process of its own whose memory is fenced: it may crash, exit,
- * hang, or write where it should not, and check says what it was asked when it did. Then another process tries what is
- * left, as far as that can be without what never returned.
+ * options (the component's check at the default and at both ends of every range), and a lifecycle (lifecycle.c).
+ * Opening the plugin, and each of its components, is tried in a process of its own whose memory is fenced: it may
+ * crash, exit, hang, or write where it should not, and check says what it was asked when it did. Then another process
+ * tries what is left, as far as that can be without what never returned.
  */
 #include <config.h>
 
