@@ -98,12 +98,12 @@ static void bench_free(bench *b)
 }
 
 /* ns per call */
-static double time_lane(uint32_t op, dt_lane lane, bench *b)
+static double time_kernel(uint32_t op, dt_kernel_set set, bench *b)
 {
     static const dt_kernel_run run = {.seed = 1, .training = 1};
-    dt_kernel *kernel = dt_kernel_find(op, lane);
+    dt_kernel *kernel = dt_kernel_find(op, set);
     dt_kernel_args a = {&b->attr, &run, b->in, b->out, b->n_in, b->n_out, NULL, NULL};
-    a.scratch = dt_alloc(dt_kernel_scratch(op, DT_LANE_CPU, &b->attr, b->in, b->n_in, b->out, b->n_out) + 64);
+    a.scratch = dt_alloc(dt_kernel_scratch_bytes(op, DT_KERNELS_CPU, &b->attr, b->in, b->out) + 64);
     double t[REPEATS], one = 0;
     int64_t n = 1;
     for (int i = 0; i < REPEATS; i++) {
@@ -123,7 +123,7 @@ static double time_lane(uint32_t op, dt_lane lane, bench *b)
 
 static double time_kernel(uint32_t op, bench *b)
 {
-    return time_lane(op, DT_LANE_CPU, b);
+    return time_kernel(op, DT_KERNELS_CPU, b);
 }
 
 /* ---- the library beside us: oneDNN's matmul primitive, made for exactly these sizes ------------------------------ */
@@ -202,8 +202,8 @@ static void *halves(bench *b, const dt_view *v)
     return p;
 }
 
-/* forward, dx, dw of x[R,K] w[M,K] -> y[R,M]: the op in a lane, and the library beside it */
-static void product(int64_t R, int64_t K, int64_t M, dt_lane lane)
+/* forward, dx, dw of x[R,K] w[M,K] -> y[R,M]: the op in a kernel set, and the library beside it */
+static void product(int64_t R, int64_t K, int64_t M, dt_kernel_set set)
 {
     const double flops = 2.0 * (double)(R * K * M);
     bench f = {0}, x = {0}, w = {0};
@@ -218,9 +218,9 @@ static void product(int64_t R, int64_t K, int64_t M, dt_lane lane)
     in(&w, 2, R, M, 0);
     out(&w, 2, M, K, 0);
     w.out[0].accum = 1;
-    const double t[3] = {time_lane(DT_OPX_LINEAR, lane, &f), time_lane(DT_OPX_LINEAR_DX, lane, &x),
-                         time_lane(DT_OPX_LINEAR_DW, lane, &w)};
-    const bool half = lane == DT_LANE_CPU_BF16;
+    const double t[3] = {time_kernel(DT_OPX_LINEAR, set, &f), time_kernel(DT_OPX_LINEAR_DX, set, &x),
+                         time_kernel(DT_OPX_LINEAR_DW, set, &w)};
+    const bool half = set == DT_KERNELS_CPU_BF16;
     const dnnl_data_type_t type = half ? dnnl_bf16 : dnnl_f32;
     void *left[3] = {f.in[0].data, x.in[0].data, w.in[1].data}, *right[3] = {f.in[1].data, x.in[1].data, w.in[0].data};
     if (half) {
@@ -260,9 +260,9 @@ static void products(const char *filter)
         if (strstr("products", filter) == NULL && strstr(name, filter) == NULL) {
             continue;
         }
-        product(s[0], s[1], s[2], DT_LANE_CPU);
+        product(s[0], s[1], s[2], DT_KERNELS_CPU);
         if (has_bf16) {
-            product(s[0], s[1], s[2], DT_LANE_CPU_BF16);
+            product(s[0], s[1], s[2], DT_KERNELS_CPU_BF16);
         }
     }
 }

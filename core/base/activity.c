@@ -14,7 +14,7 @@
 static _Atomic uint64_t current;
 static _Thread_local bool reports;
 
-void dt_activity_report_here(bool is_here)
+void dt_activity_set_reporter(bool is_here)
 {
     reports = is_here;
     if (!is_here) {

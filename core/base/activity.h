@@ -23,7 +23,7 @@ typedef struct dt_activity {
     uint32_t done, total; /* total 0: unknown */
 } dt_activity;
 
-void dt_activity_report_here(bool is_here); /* of the calling thread */
+void dt_activity_set_reporter(bool is_here); /* of the calling thread */
 /* done and total are capped at 2^28 - 1. */
 void dt_activity_set(dt_activity_kind kind, uint64_t done, uint64_t total);
 dt_activity dt_activity_get(void);

@@ -41,7 +41,7 @@ static size_t trimmed(const char *folder)
     return n;
 }
 
-static guard **find(const char *folder, size_t bytes)
+static guard **find_guarded(const char *folder, size_t bytes)
 {
     guard **at = &guarded;
     while (*at != NULL && ((*at)->bytes != bytes || memcmp((*at)->folder, folder, bytes) != 0)) {
@@ -50,7 +50,7 @@ static guard **find(const char *folder, size_t bytes)
     return at;
 }
 
-dt_status dt_beneath_begin(const char *folder)
+dt_status dt_beneath_guard(const char *folder)
 {
     const size_t bytes = trimmed(folder);
     if (bytes >= PATH_MAX) {
@@ -58,7 +58,7 @@ dt_status dt_beneath_begin(const char *folder)
     }
     dt_status st = DT_OK;
     pthread_mutex_lock(&lock);
-    guard **at = find(folder, bytes);
+    guard **at = find_guarded(folder, bytes);
     if (*at == NULL) {
         guard *f = calloc(1, sizeof(*f) + bytes + 1); /* may stay for good: no leak of the caller's */
         if (f != NULL) {
@@ -75,10 +75,10 @@ dt_status dt_beneath_begin(const char *folder)
     return st;
 }
 
-void dt_beneath_end(const char *folder)
+void dt_beneath_unguard(const char *folder)
 {
     pthread_mutex_lock(&lock);
-    guard **at = find(folder, trimmed(folder)), *f = *at;
+    guard **at = find_guarded(folder, trimmed(folder)), *f = *at;
     if (f != NULL && --f->n == 0) {
         *at = f->next;
         free(f);
@@ -107,7 +107,7 @@ static const char *below_guarded(const char *path, char root[PATH_MAX])
     return *rest != '\0' ? rest : NULL; /* the folder itself is outside */
 }
 
-static bool climbs(const char *path)
+static bool has_parent_part(const char *path)
 {
     for (const char *p = path; *p != '\0'; p += strspn(p, "/")) {
         const size_t n = strcspn(p, "/");
@@ -120,7 +120,7 @@ static bool climbs(const char *path)
 }
 
 /* Part by part; each is a folder and no link. */
-static int walk(int at, char *path)
+static int open_part_by_part(int at, char *path)
 {
     int fd = dup(at);
     for (char *part = strtok_r(path, "/", &path); part != NULL && fd >= 0; part = strtok_r(NULL, "/", &path)) {
@@ -151,10 +151,10 @@ static int open_folder_below(int at, char *path)
         }
     }
 #endif
-    return walk(at, path);
+    return open_part_by_part(at, path);
 }
 
-int dt_beneath_enter(const char *path, const char **name_p)
+int dt_beneath_open_parent(const char *path, const char **name_p)
 {
     char root[PATH_MAX], folder[PATH_MAX];
     const char *rest = strlen(path) < PATH_MAX ? below_guarded(path, root) : NULL;
@@ -162,7 +162,7 @@ int dt_beneath_enter(const char *path, const char **name_p)
     if (rest == NULL) {
         return AT_FDCWD;
     }
-    if (climbs(rest)) {
+    if (has_parent_part(rest)) {
         errno = EXDEV;
         return -1;
     }
@@ -184,7 +184,7 @@ int dt_beneath_enter(const char *path, const char **name_p)
     return fd;
 }
 
-void dt_beneath_leave(int dir_fd)
+void dt_beneath_close_parent(int dir_fd)
 {
     const int reason = errno;
     if (dir_fd >= 0) {
@@ -222,7 +222,7 @@ static int check_kind(int fd, int flags)
 int dt_beneath_open(const char *path, int flags, mode_t mode)
 {
     const char *name = NULL;
-    const int dir = dt_beneath_enter(path, &name);
+    const int dir = dt_beneath_open_parent(path, &name);
     if (dir == AT_FDCWD) {
         return open(path, flags | O_CLOEXEC, mode);
     }
@@ -237,7 +237,7 @@ int dt_beneath_open(const char *path, int flags, mode_t mode)
     if (fd < 0 && reason == ENOTDIR && fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode)) {
         reason = ELOOP;
     }
-    dt_beneath_leave(dir);
+    dt_beneath_close_parent(dir);
     errno = reason == ENXIO ? EMEDIUMTYPE : reason; /* a socket, or a pipe that nobody reads */
     return fd >= 0 ? check_kind(fd, flags) : -1;
 }
@@ -255,7 +255,7 @@ int dt_beneath_open_plain(const char *path)
 int dt_beneath_stat(const char *path, struct stat *out)
 {
     const char *name = NULL;
-    const int dir = dt_beneath_enter(path, &name);
+    const int dir = dt_beneath_open_parent(path, &name);
     if (dir == AT_FDCWD) {
         return stat(path, out);
     }
@@ -263,16 +263,16 @@ int dt_beneath_stat(const char *path, struct stat *out)
         return -1;
     }
     const int failed = fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW);
-    dt_beneath_leave(dir);
+    dt_beneath_close_parent(dir);
     return failed;
 }
 
-bool dt_beneath_refused(int reason)
+bool dt_beneath_is_refusal(int reason)
 {
     return reason == ELOOP || reason == EXDEV || reason == EMEDIUMTYPE || reason == EMLINK;
 }
 
-const char *dt_beneath_reason(int reason)
+const char *dt_beneath_strerror(int reason)
 {
     switch (reason) {
     case ELOOP:

@@ -28,7 +28,7 @@ static const char *(*changed_file)(void);
 static char stack[STACK_BYTES]; /* of the handler on the main thread, whose own may have run over */
 
 /* strsignal may allocate. */
-static const char *name_of(int number)
+static const char *signal_name(int number)
 {
     switch (number) {
     case SIGSEGV:
@@ -44,46 +44,47 @@ static const char *name_of(int number)
     }
 }
 
-static void put(int fd, const char *text)
+static void append_text(int fd, const char *text)
 {
     const ssize_t ignored = write(fd, text, strlen(text));
     (void)ignored;
 }
 
-static void tell_to(int fd, int number)
+static void report_to(int fd, int number)
 {
-    put(fd, "crash: ended by ");
-    put(fd, name_of(number));
-    put(fd, "\n");
+    append_text(fd, "crash: ended by ");
+    append_text(fd, signal_name(number));
+    append_text(fd, "\n");
 #ifdef HAVE_EXECINFO_H
     void *frame[MOST_FRAMES];
     const int n = backtrace(frame, MOST_FRAMES);
-    put(fd, n > OWN_FRAMES ? "crash: backtrace, most recent call first:\n" : "");
+    append_text(fd, n > OWN_FRAMES ? "crash: backtrace, most recent call first:\n" : "");
     if (n > OWN_FRAMES) {
         backtrace_symbols_fd(frame + OWN_FRAMES, n - OWN_FRAMES, fd);
     }
 #endif
 }
 
-void dt_crash_tell(int number)
+void dt_crash_report(int number)
 {
     const int kept = errno;
     if (!atomic_exchange(&has_told, true)) {
         const int fd = atomic_load(&log_fd);
-        tell_to(STDERR_FILENO, number);
+        report_to(STDERR_FILENO, number);
         if (fd >= 0) {
-            tell_to(fd, number);
+            report_to(fd, number);
         }
     }
     errno = kept;
 }
 
 /* As the log writes an error. */
-static void tell_file(int fd, const char *path)
+static void report_changed_file(int fd, const char *path)
 {
-    put(fd, "error ");
-    put(fd, path);
-    put(fd, " was changed while in use, and the program crashed reading it; restore the complete file and resume from "
+    append_text(fd, "error ");
+    append_text(fd, path);
+    append_text(
+        fd, " was changed while in use, and the program crashed reading it; restore the complete file and resume from "
             "the last checkpoint (--resume)\n");
 }
 
@@ -93,22 +94,22 @@ static void on_crash(int number)
     const char *path = changed_file != NULL ? changed_file() : NULL;
     if (path != NULL) {
         const int fd = atomic_load(&log_fd);
-        tell_file(STDERR_FILENO, path);
+        report_changed_file(STDERR_FILENO, path);
         if (fd >= 0) {
-            tell_file(fd, path);
+            report_changed_file(fd, path);
         }
         _exit(DT_EXIT_DATA);
     }
-    dt_crash_tell(number);
+    dt_crash_report(number);
     raise(number);
 }
 
-void dt_crash_file_set(const char *(*changed)(void))
+void dt_crash_set_changed_file(const char *(*changed)(void))
 {
     changed_file = changed;
 }
 
-void dt_crash_log_set(int fd)
+void dt_crash_set_log(int fd)
 {
     atomic_store(&log_fd, fd);
 }

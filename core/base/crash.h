@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a process that dies of its own fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) still says: the signal, and the
- * calls that led there, on standard error and in its log. Then the signal ends it as ever. Addresses of functions that
- * are not exported are told as FILE(+OFFSET), which addr2line reads. Where the C library has no backtrace (execinfo.h),
- * the signal alone. Threads: install and log_set [main]; the rest is for signal handlers.
+ * Report of a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT): the signal and the backtrace, on standard error and in
+ * the log. Then the signal ends the process as usual. Functions that are not exported appear as FILE(+OFFSET), as
+ * addr2line expects. Without backtrace (execinfo.h) only the signal is reported. Threads: install and set_log [main];
+ * the rest is for signal handlers.
  */
 #ifndef DTRAIN_CORE_BASE_CRASH_H
 #define DTRAIN_CORE_BASE_CRASH_H
 
-/* Signals that somebody else handles, such as a sanitizer, stay theirs. Before a library takes them (MPI). */
+/* Signals that already have a handler, such as a sanitizer's, keep it. Call it before a library installs its own
+ * (MPI). */
 void dt_crash_install(void);
-/* The file that hears it, too, open for appending as long as it is set; -1: none. */
-void dt_crash_log_set(int fd);
-/* Asked in the handler, async-signal-safe: a file that was changed under the program and explains the crash, or NULL.
- * Such a crash ends the program by the exit code of data (4). */
-void dt_crash_file_set(const char *(*changed)(void));
-/* For a handler that finds out that the signal was not for it. Async-signal-safe; once in a process. */
-void dt_crash_tell(int number);
+/* A log that also receives the report, open for appending as long as it is set; -1: none. */
+void dt_crash_set_log(int fd);
+/* Called in the handler, async-signal-safe: a mapped file whose change explains the crash, or NULL. Such a crash ends
+ * the program with the exit code of data (4). */
+void dt_crash_set_changed_file(const char *(*changed)(void));
+/* For a handler of a signal that it does not handle after all. Async-signal-safe; once per process. */
+void dt_crash_report(int number);
 
 #endif

@@ -132,13 +132,13 @@ void dt_error_clear(void)
     record.where[0] = '\0';
 }
 
-void dt_error_take(dt_error *out_p, dt_status st)
+void dt_error_save(dt_error *out_p, dt_status st)
 {
     *out_p = record;
     out_p->status = st;
 }
 
-dt_status dt_error_put(const dt_error *e)
+dt_status dt_error_restore(const dt_error *e)
 {
     record = *e;
     return e->status;

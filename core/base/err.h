@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Error record: the reason behind a dt_status, one per thread.
+ * Error record: the reason of a dt_status, one per thread.
  *
  * The first place that knows the reason writes it with DT_FAIL; callers pass the status up and may add
  * a line with DT_CONTEXT ("loading phase x"); only core/cli/main.c prints. A record lives until the next
- * dt_error_clear or DT_FAIL on the same thread. Workers hand theirs to the caller with dt_error_take/put.
- * Threads: any (thread-local).
+ * dt_error_clear or DT_FAIL on the same thread. Workers pass theirs to the caller with dt_error_save and
+ * dt_error_restore. Threads: any (thread-local).
  */
 #ifndef DTRAIN_CORE_BASE_ERR_H
 #define DTRAIN_CORE_BASE_ERR_H
@@ -38,8 +38,8 @@ typedef struct dt_error {
     char text[DT_ERROR_TEXT_BYTES];
     char where[128];
 } dt_error;
-void dt_error_take(dt_error *out_p, dt_status st); /* copies this thread's record */
-dt_status dt_error_put(const dt_error *e);         /* makes it this thread's record, returns e->status */
+void dt_error_save(dt_error *out_p, dt_status st); /* copies this thread's record */
+dt_status dt_error_restore(const dt_error *e);     /* makes it this thread's record, returns e->status */
 
 const char *dt_status_name(dt_status st); /* "DT_ECONFIG"; "DT_?" when unknown */
 const char *dt_status_text(dt_status st); /* "configuration or command line" */

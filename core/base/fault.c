@@ -97,7 +97,7 @@ static const char *load(const char *spec)
 }
 
 /* Not by the log, which has fault points itself. */
-static void tell(const char *bad)
+static void report_malformed(const char *bad)
 {
     char text[FILE_BYTES];
     snprintf(text, sizeof(text), "%s", bad);
@@ -109,7 +109,7 @@ static void tell(const char *bad)
 }
 
 /* Where a test waits for us, and we for it. */
-static void meet(const char *file)
+static void wait_at_file(const char *file)
 {
     const int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0) {
@@ -120,7 +120,7 @@ static void meet(const char *file)
     }
 }
 
-static bool visit(const char *point)
+static bool count_visit(const char *point)
 {
     bool is_fault = false, is_kill = false;
     char file[FILE_BYTES] = "";
@@ -145,10 +145,10 @@ static bool visit(const char *point)
     n_fired += is_fault;
     pthread_mutex_unlock(&lock);
     if (bad != NULL) {
-        tell(bad);
+        report_malformed(bad);
     }
     if (file[0] != '\0') {
-        meet(file);
+        wait_at_file(file);
     }
     if (is_kill) {
         kill(getpid(), SIGKILL);
@@ -161,7 +161,7 @@ bool dt_fault(const char *point)
     if (__builtin_expect(atomic_load_explicit(&state, memory_order_relaxed) == QUIET, 1)) {
         return false;
     }
-    return visit(point);
+    return count_visit(point);
 }
 
 bool dt_fault_reset(const char *spec)
@@ -170,12 +170,12 @@ bool dt_fault_reset(const char *spec)
     const char *bad = load(spec);
     pthread_mutex_unlock(&lock);
     if (bad != NULL) {
-        tell(bad);
+        report_malformed(bad);
     }
     return bad == NULL;
 }
 
-uint64_t dt_fault_fired(void)
+uint64_t dt_fault_count(void)
 {
     pthread_mutex_lock(&lock);
     uint64_t n = n_fired;

@@ -83,7 +83,7 @@ static bool is_pattern(const uint8_t *from, const uint8_t *to)
     return from >= to;
 }
 
-static void look(const fenced *b)
+static void check_block(const fenced *b)
 {
     if (!is_pattern(b->map + page, b->user - b->head_bytes)) {
         tell(b, "it wrote before the start of");
@@ -93,16 +93,16 @@ static void look(const fenced *b)
     }
 }
 
-void dt_fence_look(void)
+void dt_fence_check(void)
 {
     for (uint32_t i = 0; i < n_used(); i++) {
         if (block[i].user != NULL && !atomic_load(&block[i].is_freed)) {
-            look(&block[i]);
+            check_block(&block[i]);
         }
     }
 }
 
-static fenced *find(const void *at)
+static fenced *find_block(const void *at)
 {
     for (uint32_t i = 0; i < n_used(); i++) {
         const fenced *b = &block[i];
@@ -115,11 +115,11 @@ static fenced *find(const void *at)
 
 static void fence_release(void *user)
 {
-    fenced *b = find(user);
+    fenced *b = find_block(user);
     if (b == NULL) {
         return;
     }
-    look(b);
+    check_block(b);
     atomic_store(&b->is_freed, true);
     /* a new mapping in its place: its memory goes back, its addresses do not */
     (void)!mmap(b->map, b->map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -127,7 +127,7 @@ static void fence_release(void *user)
 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
-    const fenced *b = find(info->si_addr);
+    const fenced *b = find_block(info->si_addr);
     (void)number;
     (void)context;
     if (b != NULL) {
@@ -140,7 +140,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 static const dt_alloc_source source = {fence_alloc, fence_release};
 
-void dt_fence_raise(void (*broken)(const char *what))
+void dt_fence_install(void (*broken)(const char *what))
 {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
     page = (size_t)sysconf(_SC_PAGESIZE);

@@ -7,11 +7,11 @@
 #endif
 
 #include "base/fs.h"
+#include "base/fs_internal.h"
 #include "base/hash.h"
 #include "base/err.h"
 #include "base/fault.h"
 #include "base/beneath.h"
-#include "base/mapping.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -22,13 +22,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-/* True when a test wants this call refused; errno is then what the system would have said. */
-static bool refused(const char *point, int reason)
+bool dt_fs_inject_fault(const char *point, int reason)
 {
     if (!dt_fault(point)) {
         return false;
@@ -40,7 +37,7 @@ static bool refused(const char *point, int reason)
 static dt_fs_tracer *tracer; /* set by tests before they start, so it needs no lock */
 static void *tracer_user;
 
-void dt_fs_trace_set(dt_fs_tracer *new_tracer, void *user)
+void dt_fs_set_tracer(dt_fs_tracer *new_tracer, void *user)
 {
     tracer = new_tracer;
     tracer_user = user;
@@ -53,7 +50,7 @@ static void trace(dt_fs_change what, const char *path, const char *to, const voi
     }
 }
 
-const char *dt_fs_remedy(const char *message)
+const char *dt_fs_write_advice(const char *message)
 {
     static const struct {
         int reason;
@@ -76,25 +73,24 @@ const char *dt_fs_remedy(const char *message)
     return NULL;
 }
 
-static dt_status fail_missing(const char *what, const char *path)
+dt_status dt_fs_fail_missing(const char *what, const char *path)
 {
     int reason = errno;
     bool is_missing = reason == ENOENT || reason == ENOTDIR;
-    const dt_status st = is_missing ? DT_ENOTFOUND : dt_beneath_refused(reason) ? DT_EDATA : DT_EIO;
-    return DT_FAIL(st, "cannot %s %s: %s", what, path, dt_beneath_reason(reason));
+    const dt_status st = is_missing ? DT_ENOTFOUND : dt_beneath_is_refusal(reason) ? DT_EDATA : DT_EIO;
+    return DT_FAIL(st, "cannot %s %s: %s", what, path, dt_beneath_strerror(reason));
 }
 
-static dt_status fail_io(const char *what, const char *path)
+dt_status dt_fs_fail_io(const char *what, const char *path)
 {
     const int reason = errno;
-    const dt_status st = DT_FAIL(dt_beneath_refused(reason) ? DT_EDATA : DT_EIO, "cannot %s %s: %s", what, path,
-                                 dt_beneath_reason(reason));
+    const dt_status st = DT_FAIL(dt_beneath_is_refusal(reason) ? DT_EDATA : DT_EIO, "cannot %s %s: %s", what, path,
+                                 dt_beneath_strerror(reason));
     errno = reason; /* for dt_lock_acquire */
     return st;
 }
 
-/* The folder that holds path, in out. */
-static dt_status parent_of(const char *path, char out[PATH_MAX])
+dt_status dt_fs_parent_of(const char *path, char out[PATH_MAX])
 {
     size_t n = strlen(path);
     if (n >= PATH_MAX) {
@@ -124,10 +120,10 @@ enum { MKDIR_TRIES = 100 };
 static int make_folder(const char *path)
 {
     const char *name = NULL;
-    const int dir = dt_beneath_enter(path, &name);
-    const bool is_made = dir != -1 && !refused("fs.mkdir", ENOSPC) && mkdirat(dir, name, 0777) == 0;
+    const int dir = dt_beneath_open_parent(path, &name);
+    const bool is_made = dir != -1 && !dt_fs_inject_fault("fs.mkdir", ENOSPC) && mkdirat(dir, name, 0777) == 0;
     const int reason = errno;
-    dt_beneath_leave(dir);
+    dt_beneath_close_parent(dir);
     if (is_made) {
         trace(DT_FS_MKDIR, path, NULL, NULL, 0);
         return 0;
@@ -136,7 +132,7 @@ static int make_folder(const char *path)
     if (reason != EEXIST || dt_fs_is_dir(path)) {
         return reason != EEXIST ? reason : 0;
     }
-    if (dt_fs_look(path) == DT_FS_NOTHING) {
+    if (dt_fs_kind_of(path) == DT_FS_NOTHING) {
         return EAGAIN;
     }
     return dt_beneath_stat(path, &info) == 0 && S_ISLNK(info.st_mode) ? ELOOP : EEXIST;
@@ -149,7 +145,7 @@ dt_status dt_fs_mkdir(const char *path)
         reason = make_folder(path);
     }
     errno = reason;
-    return reason == 0 ? DT_OK : fail_io("make folder", path);
+    return reason == 0 ? DT_OK : dt_fs_fail_io("make folder", path);
 }
 
 dt_status dt_fs_mkdirs(const char *path)
@@ -179,13 +175,13 @@ dt_status dt_fs_mkdirs(const char *path)
 dt_status dt_fs_create(const char *path, int *out_fd)
 {
     int fd = -1;
-    if (!refused("fs.open", ENOSPC)) {
+    if (!dt_fs_inject_fault("fs.open", ENOSPC)) {
         fd = dt_beneath_open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
     }
     if (fd < 0) {
         int reason = errno;
-        const dt_status st = reason == EEXIST ? DT_EINVAL : dt_beneath_refused(reason) ? DT_EDATA : DT_EIO;
-        return DT_FAIL(st, "cannot create %s: %s", path, dt_beneath_reason(reason));
+        const dt_status st = reason == EEXIST ? DT_EINVAL : dt_beneath_is_refusal(reason) ? DT_EDATA : DT_EIO;
+        return DT_FAIL(st, "cannot create %s: %s", path, dt_beneath_strerror(reason));
     }
     trace(DT_FS_CREATE, path, NULL, NULL, 0);
     *out_fd = fd;
@@ -204,14 +200,14 @@ dt_status dt_fs_write(int fd, const char *path, const void *p, size_t bytes)
         }
         if (n <= 0) {
             errno = n == 0 ? ENOSPC : errno;
-            return fail_io("write to", path);
+            return dt_fs_fail_io("write to", path);
         }
         at += n;
         left -= (size_t)n;
     }
     if (is_torn) {
         errno = ENOSPC;
-        return fail_io("write to", path);
+        return dt_fs_fail_io("write to", path);
     }
     trace(DT_FS_WRITE, path, NULL, p, bytes);
     return DT_OK;
@@ -248,7 +244,7 @@ bool dt_fs_append(int fd, uint64_t *size_p, const void *p, size_t bytes)
     return true;
 }
 
-dt_fs_fate dt_fs_fate_of(int fd, const char *path, uint64_t bytes)
+dt_fs_fate dt_fs_check_appended(int fd, const char *path, uint64_t bytes)
 {
     struct stat open, there;
     if (fstat(fd, &open) != 0) {
@@ -261,7 +257,7 @@ dt_fs_fate dt_fs_fate_of(int fd, const char *path, uint64_t bytes)
     return (uint64_t)open.st_size < bytes ? DT_FS_CUT : DT_FS_KEPT;
 }
 
-uint64_t dt_fs_whole_lines(int fd)
+uint64_t dt_fs_whole_lines_bytes(int fd)
 {
     char part[4096];
     struct stat s;
@@ -285,7 +281,7 @@ uint64_t dt_fs_whole_lines(int fd)
 
 static bool is_flush_real = true;
 
-void dt_fs_flush_set(bool is_real)
+void dt_fs_set_flush(bool is_real)
 {
     is_flush_real = is_real;
 }
@@ -293,17 +289,17 @@ void dt_fs_flush_set(bool is_real)
 dt_status dt_fs_sync_close(int fd, const char *path)
 {
     dt_status st = DT_OK;
-    if (refused("fs.fsync", EIO) || (is_flush_real && fsync(fd) != 0)) {
-        st = fail_io("flush to disk", path); /* never retried: the kernel may have dropped the dirty pages */
+    if (dt_fs_inject_fault("fs.fsync", EIO) || (is_flush_real && fsync(fd) != 0)) {
+        st = dt_fs_fail_io("flush to disk", path); /* never retried: the kernel may have dropped the dirty pages */
     } else {
         trace(DT_FS_FLUSH, path, NULL, NULL, 0);
     }
-    bool is_refused = refused("fs.close", EIO);
+    bool is_refused = dt_fs_inject_fault("fs.close", EIO);
     int reason = errno;
     if (close(fd) != 0 || is_refused) {
         errno = is_refused ? reason : errno;
         if (st == DT_OK) {
-            st = fail_io("close", path);
+            st = dt_fs_fail_io("close", path);
         }
     }
     return st;
@@ -312,11 +308,11 @@ dt_status dt_fs_sync_close(int fd, const char *path)
 dt_status dt_fs_sync_dir(const char *path)
 {
     int fd = -1;
-    if (!refused("fs.open", EIO)) {
+    if (!dt_fs_inject_fault("fs.open", EIO)) {
         fd = dt_beneath_open(path, O_RDONLY | O_DIRECTORY, 0);
     }
     if (fd < 0) {
-        return fail_missing("open folder", path);
+        return dt_fs_fail_missing("open folder", path);
     }
     return dt_fs_sync_close(fd, path);
 }
@@ -325,13 +321,13 @@ dt_status dt_fs_sync_dir(const char *path)
 static bool rename_between(const char *from, const char *to, unsigned flags)
 {
     const char *from_name = NULL, *to_name = NULL;
-    const int from_dir = dt_beneath_enter(from, &from_name);
-    const int to_dir = from_dir != -1 ? dt_beneath_enter(to, &to_name) : -1;
-    const bool is_done = from_dir != -1 && to_dir != -1 && !refused("fs.rename", EIO) &&
+    const int from_dir = dt_beneath_open_parent(from, &from_name);
+    const int to_dir = from_dir != -1 ? dt_beneath_open_parent(to, &to_name) : -1;
+    const bool is_done = from_dir != -1 && to_dir != -1 && !dt_fs_inject_fault("fs.rename", EIO) &&
                          (flags == 0 ? renameat(from_dir, from_name, to_dir, to_name)
                                      : renameat2(from_dir, from_name, to_dir, to_name, flags)) == 0;
-    dt_beneath_leave(from_dir);
-    dt_beneath_leave(to_dir);
+    dt_beneath_close_parent(from_dir);
+    dt_beneath_close_parent(to_dir);
     return is_done;
 }
 
@@ -340,12 +336,12 @@ static dt_status check_target(const char *to)
 {
     const char *name = NULL;
     struct stat st;
-    const int dir = dt_beneath_enter(to, &name);
+    const int dir = dt_beneath_open_parent(to, &name);
     if (dir == -1) {
         return DT_OK; /* the rename says why */
     }
     const bool is_there = fstatat(dir, name, &st, 0) == 0;
-    dt_beneath_leave(dir);
+    dt_beneath_close_parent(dir);
     if (is_there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
         return DT_FAIL(DT_ECONFIG, "%s is a %s and would be replaced by a file; name a file", to,
                        S_ISFIFO(st.st_mode)   ? "pipe"
@@ -360,7 +356,7 @@ dt_status dt_fs_rename(const char *from, const char *to)
     DT_TRY(check_target(to));
     if (!rename_between(from, to, 0)) {
         int reason = errno;
-        return DT_FAIL(DT_EIO, "cannot rename %s to %s: %s", from, to, dt_beneath_reason(reason));
+        return DT_FAIL(DT_EIO, "cannot rename %s to %s: %s", from, to, dt_beneath_strerror(reason));
     }
     trace(DT_FS_RENAME, from, to, NULL, 0);
     return DT_OK;
@@ -370,7 +366,7 @@ dt_status dt_fs_swap(const char *a, const char *b)
 {
     if (!rename_between(a, b, RENAME_EXCHANGE)) {
         int reason = errno;
-        return DT_FAIL(DT_EIO, "cannot exchange %s and %s: %s", a, b, dt_beneath_reason(reason));
+        return DT_FAIL(DT_EIO, "cannot exchange %s and %s: %s", a, b, dt_beneath_strerror(reason));
     }
     trace(DT_FS_SWAP, a, b, NULL, 0);
     return DT_OK;
@@ -380,25 +376,25 @@ static void discard(const char *path, int flags)
 {
     const int reason = errno;
     const char *name = NULL;
-    const int dir = dt_beneath_enter(path, &name);
+    const int dir = dt_beneath_open_parent(path, &name);
     if (dir != -1) {
         (void)unlinkat(dir, name, flags);
     }
-    dt_beneath_leave(dir);
+    dt_beneath_close_parent(dir);
     errno = reason;
 }
 
-void dt_fs_discard(const char *path)
+void dt_fs_try_remove(const char *path)
 {
     discard(path, 0);
 }
 
-void dt_fs_discard_folder(const char *path)
+void dt_fs_try_remove_folder(const char *path)
 {
     discard(path, AT_REMOVEDIR);
 }
 
-void dt_fs_move(const char *from, const char *to)
+void dt_fs_try_move(const char *from, const char *to)
 {
     const int reason = errno;
     (void)rename_between(from, to, 0);
@@ -408,11 +404,11 @@ void dt_fs_move(const char *from, const char *to)
 dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes)
 {
     char temp[PATH_MAX], parent[PATH_MAX];
-    DT_TRY(parent_of(path, parent));
+    DT_TRY(dt_fs_parent_of(path, parent));
     if (snprintf(temp, sizeof(temp), "%s.tmp.%ld", path, (long)getpid()) >= (int)sizeof(temp)) {
         return DT_FAIL(DT_EINVAL, "path %s is too long (limit %d bytes)", path, PATH_MAX - 1);
     }
-    dt_fs_discard(temp); /* left by a process of the same number that died here */
+    dt_fs_try_remove(temp); /* left by a process of the same number that died here */
     int fd = -1;
     DT_TRY(dt_fs_create(temp, &fd));
     dt_status st = dt_fs_write(fd, temp, p, bytes);
@@ -430,7 +426,7 @@ dt_status dt_fs_write_atomic(const char *path, const void *p, size_t bytes)
     }
     return dt_fs_sync_dir(parent);
 err_unlink:
-    dt_fs_discard(temp);
+    dt_fs_try_remove(temp);
     return st;
 }
 
@@ -444,331 +440,50 @@ dt_status dt_fs_write_text(const dt_str *path, const dt_str *text)
 dt_status dt_fs_open(const char *path, int flags, int *fd_p)
 {
     const bool reads = (flags & (O_ACCMODE | O_CREAT | O_DIRECTORY)) == O_RDONLY;
-    *fd_p = refused("fs.open", EIO) ? -1 : reads ? dt_beneath_open_plain(path) : dt_beneath_open(path, flags, 0666);
+    *fd_p = dt_fs_inject_fault("fs.open", EIO) ? -1
+            : reads                            ? dt_beneath_open_plain(path)
+                                               : dt_beneath_open(path, flags, 0666);
     if (*fd_p >= 0) {
         return DT_OK;
     }
     if (reads && errno == EISDIR) {
         return DT_FAIL(DT_EDATA, "%s is a folder, not a file", path);
     }
-    return (flags & O_CREAT) != 0 ? fail_io("open", path) : fail_missing("open", path);
+    return (flags & O_CREAT) != 0 ? dt_fs_fail_io("open", path) : dt_fs_fail_missing("open", path);
 }
 
-dt_status dt_fs_stream(const char *path, int flags, const char *mode, FILE **out_p)
+dt_status dt_fs_open_stream(const char *path, int flags, const char *mode, FILE **out_p)
 {
     int fd = -1;
     DT_TRY(dt_fs_open(path, flags, &fd));
     *out_p = fdopen(fd, mode);
     if (*out_p == NULL) {
-        const dt_status st = fail_io("open", path);
+        const dt_status st = dt_fs_fail_io("open", path);
         close(fd);
         return st;
     }
     return DT_OK;
-}
-
-static dt_status keep_byte(dt_fs_line *l, char c)
-{
-    if (l->kept + 1 >= l->cap) {
-        const size_t cap = l->cap > 0 ? 2 * l->cap : 512;
-        char *grown = dt_realloc(l->text, cap);
-        if (grown == NULL) {
-            return DT_FAIL(DT_ENOMEM, "out of memory for a line of %zu bytes", l->kept);
-        }
-        l->text = grown;
-        l->cap = cap;
-    }
-    l->text[l->kept++] = c;
-    l->text[l->kept] = '\0';
-    return DT_OK;
-}
-
-/* Past what is kept of a line, a NUL may be the first byte of a hole of terabytes: continues at the next byte that was
- * written, or at the end of the file. */
-static void pass_over_hole(FILE *f, dt_fs_line *l)
-{
-#ifdef SEEK_DATA
-    const int fd = fileno(f);
-    const off_t at = ftello(f), before = lseek(fd, 0, SEEK_CUR);
-    if (at < 0 || before < 0) {
-        return; /* a pipe */
-    }
-    off_t next = lseek(fd, at, SEEK_DATA);
-    if (next < 0 && errno == ENXIO) {
-        next = lseek(fd, 0, SEEK_END);
-    }
-    if (lseek(fd, before, SEEK_SET) == before && next > at && fseeko(f, next, SEEK_SET) == 0) {
-        l->bytes += (uint64_t)(next - at);
-    }
-#else
-    (void)f;
-    (void)l;
-#endif
-}
-
-dt_status dt_fs_line_read(FILE *f, size_t max, dt_fs_line *l)
-{
-    enum { LOOK = 1 << 16 }; /* bytes between two looks for a hole */
-    dt_status st = DT_OK;
-    l->kept = 0;
-    l->bytes = 0;
-    l->has_end = false;
-    flockfile(f);
-    for (int c = 0; st == DT_OK && !l->has_end && (c = getc_unlocked(f)) != EOF;) {
-        l->has_end = c == '\n';
-        l->bytes++;
-        st = l->kept < max ? keep_byte(l, (char)c) : DT_OK;
-        if (c == '\0' && l->kept == max && l->bytes % LOOK == 0) {
-            pass_over_hole(f, l);
-        }
-    }
-    funlockfile(f);
-    l->is_whole = l->has_end && l->kept == l->bytes;
-    return st;
-}
-
-/* A plain file; or, as the user may name one, a pipe or a device, which is waited for. */
-static dt_status open_for_read(const char *path, bool is_any, int *out_fd, struct stat *info)
-{
-    int fd = -1;
-    if (!refused("fs.open", EIO)) {
-        fd = is_any ? dt_beneath_open(path, O_RDONLY, 0) : dt_beneath_open_plain(path);
-    }
-    if (fd < 0) {
-        return errno == EISDIR ? DT_FAIL(DT_EDATA, "%s is a folder, not a file", path) : fail_missing("open", path);
-    }
-    if (fstat(fd, info) != 0) {
-        dt_status st = fail_io("examine", path);
-        close(fd);
-        return st;
-    }
-    if (S_ISDIR(info->st_mode)) {
-        close(fd);
-        return DT_FAIL(DT_EDATA, "%s is a folder, not a file", path);
-    }
-    *out_fd = fd;
-    return DT_OK;
-}
-
-static dt_status read_all(const char *path, bool is_any, size_t max_bytes, char **out_p, size_t *bytes_p)
-{
-    int fd = -1;
-    struct stat info;
-    DT_TRY(open_for_read(path, is_any, &fd, &info));
-    dt_status st = DT_OK;
-    size_t used = 0;
-    size_t cap = S_ISREG(info.st_mode) && (uint64_t)info.st_size < max_bytes ? (size_t)info.st_size : max_bytes;
-    cap = cap < 4096 ? 4096 : cap;
-    cap = S_ISREG(info.st_mode) || cap < 65536 ? cap : 65536; /* a pipe or /proc file does not tell its size */
-    char *text = NULL;
-    if ((uint64_t)info.st_size > max_bytes) {
-        st = DT_FAIL(DT_EDATA, "%s has %lld bytes, the limit is %zu", path, (long long)info.st_size, max_bytes);
-        goto err_close;
-    }
-    text = dt_alloc(cap + 2);
-    if (text == NULL) {
-        st = DT_FAIL(DT_ENOMEM, "no memory for %zu bytes of %s", cap, path);
-        goto err_close;
-    }
-    for (;;) {
-        if (used > cap) {
-            char *grown = dt_realloc(text, cap * 2 + 2);
-            if (grown == NULL) {
-                st = DT_FAIL(DT_ENOMEM, "no memory for %zu bytes of %s", cap * 2, path);
-                goto err_free;
-            }
-            text = grown;
-            cap *= 2;
-        }
-        ssize_t n =
-            refused("fs.read", EIO) ? -1 : read(fd, text + used, cap + 1 - used); /* one byte over tells the end */
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            st = fail_io("read", path);
-            goto err_free;
-        }
-        if (n == 0) {
-            break;
-        }
-        used += (size_t)n;
-        if (used > max_bytes) {
-            st = DT_FAIL(DT_EDATA, "%s has more bytes than the limit of %zu", path, max_bytes);
-            goto err_free;
-        }
-    }
-    close(fd);
-    text[used] = '\0';
-    *out_p = text;
-    *bytes_p = used;
-    return DT_OK;
-err_free:
-    dt_free(text);
-err_close:
-    close(fd);
-    return st;
-}
-
-dt_status dt_fs_read_all(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p)
-{
-    return read_all(path, false, max_bytes, out_p, bytes_p);
-}
-
-dt_status dt_fs_read_any(const char *path, size_t max_bytes, char **out_p, size_t *bytes_p)
-{
-    return read_all(path, true, max_bytes, out_p, bytes_p);
-}
-
-dt_status dt_fs_map(const char *path, const void **out_p, size_t *bytes_p)
-{
-    int fd = -1;
-    struct stat info;
-    DT_TRY(open_for_read(path, false, &fd, &info));
-    dt_status st = DT_OK;
-    void *p = MAP_FAILED;
-    if (!S_ISREG(info.st_mode) || info.st_size <= 0) {
-        st = DT_FAIL(DT_EDATA, "%s is empty or not a regular file", path);
-    } else if ((uint64_t)info.st_size > SIZE_MAX) {
-        st = DT_FAIL(DT_EUNSUPPORTED, "%s has %lld bytes, more than this machine can address", path,
-                     (long long)info.st_size);
-    } else {
-        if (!refused("fs.map", ENOMEM)) {
-            p = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        }
-        if (p == MAP_FAILED) {
-            st = fail_io("map", path);
-        }
-    }
-    if (st == DT_OK) {
-        st = dt_mapping_add(p, (size_t)info.st_size, path, &info, fd);
-        if (st < 0) {
-            munmap(p, (size_t)info.st_size);
-        }
-    }
-    close(fd);
-    if (st == DT_OK) {
-        *out_p = p;
-        *bytes_p = (size_t)info.st_size;
-    }
-    return st;
-}
-
-void dt_fs_unmap(const void *p, size_t bytes)
-{
-    if (p != NULL) {
-        dt_mapping_remove(p);
-        munmap((void *)(uintptr_t)p, bytes);
-    }
-}
-
-/* errno says why. */
-static void *map_room(int fd, size_t bytes)
-{
-    const int reason = bytes > INT64_MAX             ? EFBIG
-                       : refused("fs.write", ENOSPC) ? ENOSPC
-                                                     : posix_fallocate(fd, 0, (off_t)bytes);
-    if (reason != 0) {
-        errno = reason;
-        return MAP_FAILED;
-    }
-    return refused("fs.map", ENOMEM) ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-}
-
-/* Of the first folder on the way up that is there. */
-static bool stat_room(const char *folder, struct statvfs *out)
-{
-    char path[2][PATH_MAX];
-    while (statvfs(folder, out) != 0) {
-        char *above = path[folder == path[0]];
-        if (errno != ENOENT || parent_of(folder, above) < 0 || strcmp(above, folder) == 0) {
-            dt_error_clear();
-            return false;
-        }
-        folder = above;
-    }
-    return true;
-}
-
-uint64_t dt_fs_room(const char *folder)
-{
-    struct statvfs fs;
-    uint64_t bytes = 0;
-    const bool is_known = stat_room(folder, &fs) && fs.f_frsize > 0;
-    return is_known && !__builtin_mul_overflow((uint64_t)fs.f_bavail, (uint64_t)fs.f_frsize, &bytes) ? bytes
-                                                                                                     : UINT64_MAX;
-}
-
-dt_status dt_fs_map_room(const char *path, size_t bytes, void **out_p)
-{
-    int fd = -1;
-    DT_TRY(dt_fs_open(path, O_RDWR | O_CREAT | O_EXCL, &fd));
-    dt_fs_discard(path);
-    void *p = map_room(fd, bytes);
-    const int reason = errno;
-    close(fd);
-    if (p == MAP_FAILED) {
-        return DT_FAIL(DT_EIO, "cannot reserve %zu bytes in %s: %s", bytes, path, strerror(reason));
-    }
-    *out_p = p;
-    return DT_OK;
-}
-
-dt_status dt_fs_try_room(const char *folder, size_t bytes)
-{
-    char path[2][PATH_MAX];
-    struct stat info;
-    while (dt_beneath_stat(folder, &info) != 0) {
-        char *above = path[folder == path[0]];
-        if (errno != ENOENT || parent_of(folder, above) < 0 || strcmp(above, folder) == 0) {
-            return fail_io("make folder", folder);
-        }
-        folder = above;
-    }
-    int fd = -1;
-    dt_str name = {0};
-    dt_str_addf(&name, "%s/.dtrain-%ld", folder, (long)getpid());
-    dt_status st = dt_str_status(&name);
-    if (st == DT_OK) {
-        st = dt_fs_open(dt_str_text(&name), O_RDWR | O_CREAT | O_EXCL, &fd);
-    }
-    if (st == DT_OK) {
-        dt_fs_discard(dt_str_text(&name));
-        const int reason = posix_fallocate(fd, 0, (off_t)bytes);
-        close(fd);
-        st = reason == 0 ? DT_OK
-                         : DT_FAIL(DT_EIO, "cannot write %zu bytes below %s: %s", bytes, folder, strerror(reason));
-    }
-    dt_str_fini(&name);
-    return st;
-}
-
-void dt_fs_unmap_room(void *p, size_t bytes)
-{
-    if (p != NULL) {
-        munmap(p, bytes);
-    }
 }
 
 /* Remove name inside the open folder; path is for messages and grows with the depth. */
 static dt_status remove_at(int dir_fd, const char *name, const char *path)
 {
-    if (refused("fs.unlink", EIO)) {
-        return fail_io("remove", path);
+    if (dt_fs_inject_fault("fs.unlink", EIO)) {
+        return dt_fs_fail_io("remove", path);
     }
     if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT) {
         return DT_OK;
     }
     if (errno != EISDIR && errno != EPERM) {
-        return fail_io("remove", path);
+        return dt_fs_fail_io("remove", path);
     }
     int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        return fail_io("open folder", path);
+        return dt_fs_fail_io("open folder", path);
     }
     DIR *dir = fdopendir(fd);
     if (dir == NULL) {
-        dt_status st = fail_io("open folder", path);
+        dt_status st = dt_fs_fail_io("open folder", path);
         close(fd);
         return st;
     }
@@ -784,7 +499,7 @@ static dt_status remove_at(int dir_fd, const char *name, const char *path)
     }
     closedir(dir);
     if (st == DT_OK && unlinkat(dir_fd, name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
-        return fail_io("remove folder", path);
+        return dt_fs_fail_io("remove folder", path);
     }
     return st;
 }
@@ -792,12 +507,12 @@ static dt_status remove_at(int dir_fd, const char *name, const char *path)
 dt_status dt_fs_remove_tree(const char *path)
 {
     const char *name = NULL;
-    const int dir = dt_beneath_enter(path, &name);
+    const int dir = dt_beneath_open_parent(path, &name);
     if (dir == -1) {
-        return errno == ENOENT ? DT_OK : fail_io("remove", path);
+        return errno == ENOENT ? DT_OK : dt_fs_fail_io("remove", path);
     }
     const dt_status st = remove_at(dir, name, path);
-    dt_beneath_leave(dir);
+    dt_beneath_close_parent(dir);
     DT_TRY(st);
     trace(DT_FS_REMOVE, path, NULL, NULL, 0);
     return DT_OK;
@@ -809,10 +524,10 @@ bool dt_fs_is_dir(const char *path)
     return dt_beneath_stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-dt_status dt_fs_check_reach(const char *path)
+dt_status dt_fs_check_access(const char *path)
 {
     struct stat info;
-    return dt_beneath_stat(path, &info) == 0 || errno != EACCES ? DT_OK : fail_io("open", path);
+    return dt_beneath_stat(path, &info) == 0 || errno != EACCES ? DT_OK : dt_fs_fail_io("open", path);
 }
 
 bool dt_fs_is_file(const char *path)
@@ -821,13 +536,13 @@ bool dt_fs_is_file(const char *path)
     return dt_beneath_stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-dt_fs_kind dt_fs_look(const char *path)
+dt_fs_kind dt_fs_kind_of(const char *path)
 {
     struct stat info;
     const char *name = NULL;
-    const int dir = dt_beneath_enter(path, &name);
+    const int dir = dt_beneath_open_parent(path, &name);
     const bool is_there = dir != -1 && fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
-    dt_beneath_leave(dir);
+    dt_beneath_close_parent(dir);
     return !is_there               ? DT_FS_NOTHING
            : S_ISREG(info.st_mode) ? DT_FS_FILE
            : S_ISDIR(info.st_mode) ? DT_FS_FOLDER
@@ -861,10 +576,10 @@ static int compare_names(const void *a, const void *b)
 
 dt_status dt_fs_list(const char *path, char ***out_p, size_t *n_p)
 {
-    const int fd = refused("fs.list", EIO) ? -1 : dt_beneath_open(path, O_RDONLY | O_DIRECTORY, 0);
+    const int fd = dt_fs_inject_fault("fs.list", EIO) ? -1 : dt_beneath_open(path, O_RDONLY | O_DIRECTORY, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (dir == NULL) {
-        const dt_status why = fail_missing("open folder", path);
+        const dt_status why = dt_fs_fail_missing("open folder", path);
         if (fd >= 0) {
             close(fd);
         }
@@ -881,7 +596,7 @@ dt_status dt_fs_list(const char *path, char ***out_p, size_t *n_p)
         struct dirent *e = readdir(dir);
         if (e == NULL) {
             if (errno != 0) {
-                st = fail_io("read folder", path);
+                st = dt_fs_fail_io("read folder", path);
                 goto err_free;
             }
             break;
@@ -928,7 +643,7 @@ void dt_fs_list_free(char **names, size_t n)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-void dt_fs_name_of(const char *text, dt_str *out)
+void dt_fs_encode_name(const char *text, dt_str *out)
 {
     const size_t begin = out->bytes;
     for (const char *p = text; *p != '\0'; p++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SHA-256, CRC-32C, XXH64. See hash.h. Each of the first two has a plain lane and, on x86-64, a lane of processor
+ * SHA-256, CRC-32C, XXH64. See hash.h. Each of the first two has a portable version and, on x86-64, one of processor
  * instructions that is chosen at run time; both give the same bits, and the tests compare them.
  */
 #ifdef HAVE_CONFIG_H
@@ -67,7 +67,7 @@ static void prepare(void)
     detect();
 }
 
-void dt_hash_plain_set(bool is_plain)
+void dt_hash_set_portable(bool is_plain)
 {
     pthread_once(&once, prepare);
     has_sha = has_crc = false;

@@ -25,6 +25,6 @@ uint32_t dt_crc32c(uint32_t crc, const void *p, size_t bytes);  /* start with 0 
 uint64_t dt_hash64(const void *p, size_t bytes, uint64_t seed); /* of several pieces: the last hash is the next seed */
 
 /* Tests: true makes SHA-256 and CRC-32C use their plain code even where the processor has instructions for them. */
-void dt_hash_plain_set(bool is_plain);
+void dt_hash_set_portable(bool is_plain);
 
 #endif

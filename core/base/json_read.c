@@ -13,7 +13,7 @@
 
 #include "base/json.h"
 #include "base/err.h"
-#include "base/json_number.h"
+#include "base/number.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -405,10 +405,10 @@ static dt_status read_string(dt_json *j, dt_json_token *t)
 static dt_status read_number(dt_json *j, dt_json_token *t)
 {
     j->mark = j->pos;
-    dt_json_number n = dt_json_number_scan(j->buf + j->pos);
+    dt_number n = dt_number_scan(j->buf + j->pos);
     for (bool more = true; more && n.end == j->buf + j->end;) { /* it may go on behind the window */
         DT_TRY(refill(j, &more));
-        n = dt_json_number_scan(j->buf + j->pos);
+        n = dt_number_scan(j->buf + j->pos);
     }
     if (n.wanted != NULL) {
         return unexpected(j, (size_t)(n.end - j->buf), n.wanted);
@@ -422,10 +422,10 @@ static dt_status read_number(dt_json *j, dt_json_token *t)
     t->text = j->buf + j->mark;
     t->bytes = j->pos - j->mark;
 
-    if (!dt_json_number_f64(&n, t->text, &t->number)) {
+    if (!dt_number_f64(&n, t->text, &t->number)) {
         return broken(j, j->mark, "a number beyond the range of double");
     }
-    t->is_integer = dt_json_number_i64(&n, &t->integer);
+    t->is_integer = dt_number_i64(&n, &t->integer);
     return DT_OK;
 }
 
@@ -487,7 +487,7 @@ static dt_status read_key(dt_json *j, const char *wanted, dt_json_token *t)
     return read_string(j, t);
 }
 
-static void place(dt_json *j, dt_json_token *t)
+static void set_position(dt_json *j, dt_json_token *t)
 {
     t->line = j->token_line = j->line;
     t->column = j->token_column = column_of(j, j->pos);
@@ -554,12 +554,12 @@ dt_status dt_json_next(dt_json *j, dt_json_token *out_p)
     } else if (j->expect == EXPECT_COMMA_OR_END && j->buf[j->pos] == ',') {
         j->pos++;
         DT_TRY(skip_space(j));
-        place(j, &t);
+        set_position(j, &t);
         DT_TRY(in_object(j) ? read_key(j, "a key in quotes", &t) : read_value(j, &t));
         *out_p = t;
         return DT_OK;
     }
-    place(j, &t);
+    set_position(j, &t);
     const char c = j->buf[j->pos];
     dt_status st = DT_OK;
     switch (j->expect) {

@@ -13,10 +13,9 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 
-static void put_text(dt_str *s, const char *text)
+static void write_escaped(dt_str *s, const char *text)
 {
     dt_str_add_n(s, "\"", 1);
     const uint8_t *p = (const uint8_t *)text;
@@ -63,7 +62,7 @@ static void begin_value(dt_json_out *o, const char *key)
         dt_str_add_n(o->s, ",", 1);
     }
     if (key != NULL) {
-        put_text(o->s, key);
+        write_escaped(o->s, key);
         dt_str_add_n(o->s, ":", 1);
     }
     o->need_comma = true;
@@ -95,21 +94,13 @@ void dt_json_end(dt_json_out *o, char bracket)
 void dt_json_str(dt_json_out *o, const char *key, const char *text)
 {
     begin_value(o, key);
-    put_text(o->s, text);
+    write_escaped(o->s, text);
 }
 
 void dt_json_i64(dt_json_out *o, const char *key, int64_t v)
 {
     begin_value(o, key);
     dt_str_addf(o->s, "%lld", (long long)v);
-}
-
-static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
-static locale_t c_locale;
-
-static void make_c_locale(void)
-{
-    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
 void dt_json_f64(dt_json_out *o, const char *key, double v)
@@ -119,8 +110,7 @@ void dt_json_f64(dt_json_out *o, const char *key, double v)
         return;
     }
     begin_value(o, key);
-    pthread_once(&c_locale_once, make_c_locale);
-    locale_t before = c_locale != (locale_t)0 ? uselocale(c_locale) : (locale_t)0;
+    const locale_t c = dt_c_locale(), before = c != (locale_t)0 ? uselocale(c) : (locale_t)0;
     /* a normal double that has a text of 15 digits or fewer prints as it; subnormals have fewer digits to begin with */
     char text[40];
     double back = 0;

@@ -8,9 +8,9 @@ core_libdtcore_la_SOURCES += \
 	core/base/exit.h \
 	core/base/fault.c core/base/fault.h \
 	core/base/fence.c core/base/fence.h \
-	core/base/fs.c core/base/fs.h \
+	core/base/fs.c core/base/fs.h core/base/fs_internal.h core/base/fs_read.c core/base/fs_space.c \
 	core/base/hash.c core/base/hash.h \
-	core/base/json.h core/base/json_number.c core/base/json_number.h \
+	core/base/json.h core/base/number.c core/base/number.h \
 	core/base/json_read.c core/base/json_write.c \
 	core/base/lock.c core/base/lock.h \
 	core/base/log.c core/base/log.h \

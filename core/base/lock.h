@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A lock that is a file: held by one process, and gone with it however it ends, kill -9 included. Held by the open file
- * (fcntl, F_OFD_SETLK of Linux), so that no other descriptor of the process can give it up. Threads: any.
+ * Lock file: held by one process and released when it ends, also by kill -9. The open file holds the lock (fcntl,
+ * F_OFD_SETLK of Linux), so that closing another descriptor does not release it. Threads: any.
  */
 #ifndef DTRAIN_CORE_BASE_LOCK_H
 #define DTRAIN_CORE_BASE_LOCK_H
@@ -9,13 +9,13 @@
 #include "dtrain/status.h"
 #include <stdbool.h>
 
-/* Takes it, without waiting, and leaves who did in the file ("process 4711 on host"). DT_AGAIN: somebody holds it, who
- * is named in the error text. Errors: DT_ENOTFOUND: the folder it lies in is not there, or no longer; DT_EIO;
- * DT_EUNSUPPORTED where the file system has no locks. */
+/* Does not wait; writes the owner to the file ("process 4711 on host"). DT_AGAIN: the lock is held, by the owner named
+ * in the error text. Errors: DT_ENOTFOUND: its folder does not exist; DT_EIO; DT_EUNSUPPORTED: the file system has no
+ * locks. */
 dt_status dt_lock_acquire(const char *path, int *fd_p) DT_NODISCARD;
 void dt_lock_release(int fd); /* -1 is fine; the file stays */
 /* Takes nothing and changes nothing. DT_AGAIN: as above. No error where there is no such file. */
 dt_status dt_lock_check(const char *path) DT_NODISCARD;
-bool dt_lock_is_held(const char *path); /* by anybody, also by this process; false where there is no such file */
+bool dt_lock_is_held(const char *path); /* by any process, this one included; false without the file */
 
 #endif

@@ -49,7 +49,7 @@ dt_status dt_logfile_open(const char *path, const dt_logfile_opts *o, dt_logfile
     f->from = names + f->name_bytes;
     f->to = f->from + f->name_bytes;
     memcpy(f->path, path, bytes);
-    const dt_status st = dt_fs_stream(path, O_WRONLY | O_CREAT | O_APPEND, "a", &f->file);
+    const dt_status st = dt_fs_open_stream(path, O_WRONLY | O_CREAT | O_APPEND, "a", &f->file);
     if (st < 0) {
         dt_logfile_close(f);
         return st;
@@ -65,7 +65,7 @@ void dt_logfile_close(dt_logfile *f)
         return;
     }
     if (f->hears_crash) {
-        dt_crash_log_set(-1);
+        dt_crash_set_log(-1);
     }
     if (f->file != NULL) {
         fclose(f->file);
@@ -75,40 +75,40 @@ void dt_logfile_close(dt_logfile *f)
 }
 
 /* "FILE.i"; FILE itself for 0. */
-static const char *name_of(const dt_logfile *f, uint32_t i, char *out)
+static const char *numbered_name(const dt_logfile *f, uint32_t i, char *out)
 {
     snprintf(out, f->name_bytes, i > 0 ? "%s.%u" : "%s", f->path, i);
     return out;
 }
 
-static void tell_crash(const dt_logfile *f)
+static void set_crash_log(const dt_logfile *f)
 {
     if (f->hears_crash) {
-        dt_crash_log_set(f->file != NULL ? fileno(f->file) : -1);
+        dt_crash_set_log(f->file != NULL ? fileno(f->file) : -1);
     }
 }
 
-void dt_logfile_hears_crash(dt_logfile *f)
+void dt_logfile_log_crashes(dt_logfile *f)
 {
     f->hears_crash = true;
-    tell_crash(f);
+    set_crash_log(f);
 }
 
-static void turn_over(dt_logfile *f)
+static void rotate(dt_logfile *f)
 {
     if (f->hears_crash) {
-        dt_crash_log_set(-1);
+        dt_crash_set_log(-1);
     }
     if (f->file != NULL) {
         fclose(f->file);
     }
     for (uint32_t i = f->o.keep; i > 0; i--) { /* the oldest is written over */
-        dt_fs_move(name_of(f, i - 1, f->from), name_of(f, i, f->to));
+        dt_fs_try_move(numbered_name(f, i - 1, f->from), numbered_name(f, i, f->to));
     }
     struct stat s;
     const int fd = dt_beneath_open(f->path, O_WRONLY | O_CREAT | O_APPEND | (f->o.keep > 0 ? 0 : O_TRUNC), 0666);
     f->file = fd >= 0 ? fdopen(fd, "a") : NULL;
-    tell_crash(f);
+    set_crash_log(f);
     f->bytes = f->file != NULL && fstat(fileno(f->file), &s) == 0 ? (uint64_t)s.st_size : 0;
     if (f->bytes > 0) { /* it could not be renamed: not at every line again */
         f->o.max_bytes = 0;
@@ -116,7 +116,7 @@ static void turn_over(dt_logfile *f)
 }
 
 /* Lines that a full disk refuses are counted, and told once there is room again. */
-static void put(dt_logfile *f, const char *now, const char *line, size_t bytes)
+static void write_bytes(dt_logfile *f, const char *now, const char *line, size_t bytes)
 {
     char short_line[512], lost[128] = "";
     char *text = bytes < sizeof(short_line) ? short_line : malloc(bytes + 1); /* dt_alloc may log */
@@ -140,10 +140,10 @@ static void put(dt_logfile *f, const char *now, const char *line, size_t bytes)
 }
 
 /* Another program removed, replaced or cut it: lines go on in a new file, or at the end. */
-static void look_after(dt_logfile *f, const char *now)
+static void check_file(dt_logfile *f, const char *now)
 {
     struct stat s;
-    const dt_fs_fate fate = f->file != NULL ? dt_fs_fate_of(fileno(f->file), f->path, f->bytes) : DT_FS_KEPT;
+    const dt_fs_fate fate = f->file != NULL ? dt_fs_check_appended(fileno(f->file), f->path, f->bytes) : DT_FS_KEPT;
     if (fate == DT_FS_KEPT) {
         return;
     }
@@ -155,36 +155,36 @@ static void look_after(dt_logfile *f, const char *now)
             return;
         }
         if (f->hears_crash) {
-            dt_crash_log_set(-1);
+            dt_crash_set_log(-1);
         }
         fclose(f->file);
         f->file = again;
-        tell_crash(f);
+        set_crash_log(f);
     }
     f->bytes = fstat(fileno(f->file), &s) == 0 ? (uint64_t)s.st_size : 0;
     if (!f->was_lost) {
         static const char line[] = "warn  another program removed, replaced or cut this file; lines before are lost";
         f->was_lost = true;
-        put(f, now, line, strlen(now) + 1 + strlen(line) + 1);
+        write_bytes(f, now, line, strlen(now) + 1 + strlen(line) + 1);
     }
 }
 
-bool dt_logfile_was_lost(const dt_logfile *f)
+bool dt_logfile_is_recreated(const dt_logfile *f)
 {
     return f != NULL && f->was_lost;
 }
 
-void dt_logfile_line(dt_logfile *f, const char *line)
+void dt_logfile_write_line(dt_logfile *f, const char *line)
 {
     char now[32];
     if (f == NULL) {
         return;
     }
     dt_clock_utc(now, sizeof(now));
-    look_after(f, now);
+    check_file(f, now);
     const size_t bytes = strlen(now) + 1 + strlen(line) + 1;
     if (f->o.max_bytes > 0 && f->bytes > 0 && f->bytes + bytes > f->o.max_bytes) {
-        turn_over(f);
+        rotate(f);
     }
-    put(f, now, line, bytes);
+    write_bytes(f, now, line, bytes);
 }

@@ -56,7 +56,7 @@ static atomic_bool was_changed;  /* lost_path was overwritten, and not cut */
 static char lost_path[PATH_MAX]; /* written once, by the first handler, before state is LOST */
 
 /* Async-signal-safe. The first changed file is the one reported. */
-static void lose(const char *path, bool is_changed)
+static void record_loss(const char *path, bool is_changed)
 {
     int none = NOTHING;
     if (atomic_compare_exchange_strong(&state, &none, BEING_WRITTEN)) {
@@ -174,7 +174,7 @@ void dt_mapping_remove(const void *p)
     for (mapping *m = atomic_load(&mappings); m != NULL; m = m->next) {
         if (atomic_load(&m->begin) == (uintptr_t)p) {
             if (is_changed(m) && !is_only_touched(m)) {
-                lose(m->path, true);
+                record_loss(m->path, true);
             }
             hashed_bytes -= m->hashed;
             m->hashed = 0;
@@ -186,7 +186,7 @@ void dt_mapping_remove(const void *p)
 }
 
 /* Async-signal-safe: atomics, and one call of the system. */
-static void on_bus(int number, siginfo_t *info, void *context)
+static void on_sigbus(int number, siginfo_t *info, void *context)
 {
     const int kept = errno;
     const uintptr_t at = (uintptr_t)info->si_addr;
@@ -200,28 +200,28 @@ static void on_bus(int number, siginfo_t *info, void *context)
         if (mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
             break;
         }
-        lose(m->path, false);
+        record_loss(m->path, false);
         errno = kept;
         return;
     }
-    dt_crash_tell(number);
+    dt_crash_report(number);
     signal(number, SIG_DFL); /* nobody's file: it comes again, and ends the program */
     errno = kept;
 }
 
-void dt_mapping_guard(void)
+void dt_mapping_install_guard(void)
 {
     struct sigaction a;
     memset(&a, 0, sizeof(a));
     page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     sigemptyset(&a.sa_mask);
     a.sa_flags = SA_SIGINFO | SA_RESTART;
-    a.sa_sigaction = on_bus;
+    a.sa_sigaction = on_sigbus;
     sigaction(SIGBUS, &a, NULL);
-    dt_crash_file_set(changed_file);
+    dt_crash_set_changed_file(changed_file);
 }
 
-static void look(double every_s)
+static void check_files(double every_s)
 {
     static _Atomic double last_s;
     const double now = dt_clock_s();
@@ -232,15 +232,15 @@ static void look(double every_s)
     pthread_mutex_lock(&lock);
     for (mapping *m = atomic_load(&mappings); m != NULL; m = m->next) {
         if (atomic_load(&m->begin) != 0 && is_changed(m) && !is_only_touched(m)) {
-            lose(m->path, true);
+            record_loss(m->path, true);
         }
     }
     pthread_mutex_unlock(&lock);
 }
 
-dt_status dt_mapping_verdict(double every_s)
+dt_status dt_mapping_check(double every_s)
 {
-    look(every_s);
+    check_files(every_s);
     if (atomic_load(&state) == NOTHING) {
         return DT_OK;
     }

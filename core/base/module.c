@@ -40,7 +40,7 @@ static bool find_near(const dt_module_desc *d, const char *dir, char *path, dt_s
     return try_path(path, tried);
 }
 
-static bool find(const dt_module_desc *d, char *path, dt_str *tried)
+static bool find_file(const dt_module_desc *d, char *path, dt_str *tried)
 {
     const char *p = getenv("DTRAIN_PLUGIN_PATH");
     while (p != NULL && *p != '\0') {
@@ -65,11 +65,11 @@ static bool find(const dt_module_desc *d, char *path, dt_str *tried)
     return try_path(path, tried);
 }
 
-bool dt_module_is_there(const dt_module_desc *d)
+bool dt_module_exists(const dt_module_desc *d)
 {
     char path[PATH_BYTES];
     dt_str tried = {0};
-    const bool is_there = find(d, path, &tried);
+    const bool is_there = find_file(d, path, &tried);
     dt_str_fini(&tried);
     return is_there;
 }
@@ -78,7 +78,7 @@ dt_status dt_module_open(const dt_module_desc *d, void **entry_p)
 {
     char path[PATH_BYTES];
     dt_str tried = {0};
-    if (!find(d, path, &tried)) {
+    if (!find_file(d, path, &tried)) {
         const dt_status st = DT_FAIL(DT_EUNSUPPORTED, "this dtrain has no module for %s (no %s); %s", d->what,
                                      dt_str_text(&tried), d->if_none);
         dt_str_fini(&tried);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one way to a terminal for what may hold words of others: names of runs, tensors, sites, plugins, configuration
- * keys, files. Whatever could drive a terminal or reorder what stands there becomes '?': control characters but line
- * end and tab, DEL, C1 controls, marks of text direction, and bytes that are no UTF-8. Verbs print through here, log.h
- * masks every line of logs and errors by the same rule, json.h escapes the same characters. tests/raw_print.sh finds
- * verbs that print otherwise. Threads: any.
+ * Output of foreign text to a terminal: names of runs, tensors, sites, plugins, configuration keys, files. Characters
+ * that could control a terminal or reorder text become '?': control characters other than line end and tab, DEL, C1
+ * controls, marks of text direction, and bytes that are not UTF-8. Verbs print through here, log.h masks every line by
+ * the same rule, json.h escapes the same characters. tests/raw_print.sh reports verbs that print otherwise. Threads:
+ * any.
  */
 #ifndef DTRAIN_CORE_BASE_PRINT_H
 #define DTRAIN_CORE_BASE_PRINT_H

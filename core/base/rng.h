@@ -2,7 +2,7 @@
  *
  * Counter-based random numbers: Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3").
  * A number depends on its key and counter alone: (seed, phase, step, sample or environment, op), never on a rank,
- * a worker or how many were drawn before. The CUDA lane must give the same bits. Threads: any (no state).
+ * a worker or how many were drawn before. CUDA kernels give the same bits. Threads: any (no state).
  */
 #ifndef DTRAIN_CORE_BASE_RNG_H
 #define DTRAIN_CORE_BASE_RNG_H

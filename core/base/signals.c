@@ -94,23 +94,23 @@ void dt_signals_install(void)
     sigaction(SIGPIPE, &a, NULL);
 }
 
-void dt_signals_nothing_to_save(bool is_so)
+void dt_signals_set_nothing_to_save(bool is_so)
 {
     atomic_store(&leaves_at_once, is_so);
 }
 
-void dt_signals_state_stands(void)
+void dt_signals_mark_saved(void)
 {
     atomic_store(&stands, true);
 }
 
-void dt_signals_hand_on(void)
+void dt_signals_forward(void)
 {
     atomic_store(&hands_on, true);
     install_hangup(); /* whoever hands on outlives the terminal as long as the others need */
 }
 
-int dt_signals_stops(void)
+int dt_signals_stop_count(void)
 {
     return atomic_load(&n_stops);
 }
@@ -120,7 +120,7 @@ int dt_signals_stop(void)
     return atomic_load(&stop_signal);
 }
 
-bool dt_signals_save(void)
+bool dt_signals_take_save_request(void)
 {
     return atomic_exchange(&save_wanted, 0) != 0;
 }

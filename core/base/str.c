@@ -10,10 +10,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-#include <float.h>
-#include <locale.h>
-#include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,101 +200,4 @@ const char *dt_did_you_mean(const char *word, const char *const *candidates)
     }
     best = best != NULL ? best : ends_with(word, all);
     return best != NULL ? best : begins_with(word, all);
-}
-
-bool dt_parse_i64(const char *text, int64_t *out_p)
-{
-    bool is_negative = *text == '-';
-    text += *text == '-' || *text == '+';
-    uint64_t base = 10;
-    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
-        base = 16;
-        text += 2;
-    }
-    if (*text == '\0') {
-        return false;
-    }
-    uint64_t limit = (uint64_t)INT64_MAX + is_negative, value = 0;
-    for (; *text != '\0'; text++) {
-        uint64_t digit = 16;
-        if (*text >= '0' && *text <= '9') {
-            digit = (uint64_t)(*text - '0');
-        } else if (*text >= 'a' && *text <= 'f') {
-            digit = (uint64_t)(*text - 'a') + 10;
-        } else if (*text >= 'A' && *text <= 'F') {
-            digit = (uint64_t)(*text - 'A') + 10;
-        }
-        if (digit >= base || value > (limit - digit) / base) {
-            return false;
-        }
-        value = value * base + digit;
-    }
-    *out_p = is_negative ? (int64_t)(0 - value) : (int64_t)value;
-    return true;
-}
-
-static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
-static locale_t c_locale;
-
-static void make_c_locale(void)
-{
-    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
-/* "-12.375" and the like: a whole number up to 2^53 over a power of ten up to 10^22, both exact, so that the quotient
- * is rounded once, as strtod rounds it (Clinger 1990). false: another form, or larger, which may be a number too. */
-static bool parse_short(const char *text, double *out_p)
-{
-    static const double ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const char *p = text + (*text == '-');
-    uint64_t whole = 0;
-    int n_digits = 0, n_behind = 0;
-    for (; *p >= '0' && *p <= '9' && n_digits < 16; p++, n_digits++) {
-        whole = 10 * whole + (uint64_t)(*p - '0');
-    }
-    if (*p == '.') {
-        for (p++; *p >= '0' && *p <= '9' && n_digits < 16; p++, n_digits++, n_behind++) {
-            whole = 10 * whole + (uint64_t)(*p - '0');
-        }
-    }
-    if (*p != '\0' || n_digits == 0 || whole > UINT64_C(1) << 53 || FLT_EVAL_METHOD != 0) {
-        return false;
-    }
-    const double v = (double)whole / ten[n_behind];
-    *out_p = *text == '-' ? -v : v;
-    return true;
-}
-
-bool dt_parse_f64(const char *text, double *out_p)
-{
-    if (parse_short(text, out_p)) {
-        return true;
-    }
-    /* strtod would also take spaces, hexadecimal, infinities and not-a-numbers */
-    if (*text == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) {
-        return false;
-    }
-    pthread_once(&c_locale_once, make_c_locale);
-    char *end = NULL;
-    double v = c_locale != (locale_t)0 ? strtod_l(text, &end, c_locale) : strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(v)) {
-        return false;
-    }
-    *out_p = v;
-    return true;
-}
-
-bool dt_parse_whole(const char *text, int64_t *out_p)
-{
-    static const double exact = 0x1p53; /* above it a double is one of several integers */
-    double v = 0;
-    if (dt_parse_i64(text, out_p)) {
-        return true;
-    }
-    if (!dt_parse_f64(text, &v) || v != floor(v) || fabs(v) >= exact) {
-        return false;
-    }
-    *out_p = (int64_t)v;
-    return true;
 }

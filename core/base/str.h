@@ -5,7 +5,8 @@
 #ifndef DTRAIN_CORE_BASE_STR_H
 #define DTRAIN_CORE_BASE_STR_H
 
-#include "base/text.h" /* brings: characters and patterns */
+#include "base/number.h" /* brings: dt_parse_* */
+#include "base/text.h"   /* brings: characters and patterns */
 #include "dtrain/status.h"
 #include <stdarg.h>
 #include <stdbool.h>
@@ -29,9 +30,5 @@ dt_status dt_str_status(const dt_str *s); /* DT_OK or DT_ENOMEM (recorded) */
 int dt_edit_distance(const char *a, const char *b); /* Damerau-Levenshtein, for did-you-mean; capped at 64 */
 /* The candidate nearest to word (distance at most max(2, strlen/3), and under strlen), or NULL. NULL ends the list. */
 const char *dt_did_you_mean(const char *word, const char *const *candidates);
-bool dt_parse_i64(const char *text, int64_t *out_p); /* whole text, decimal or 0x; false on overflow or junk */
-/* The same, and what people write for it: 1e3, 2.5e4, 5.0; false unless it is a whole number below 2^53. */
-bool dt_parse_whole(const char *text, int64_t *out_p);
-bool dt_parse_f64(const char *text, double *out_p); /* whole text, C locale; "inf"/"nan" refused */
 
 #endif

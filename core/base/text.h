@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of text looked at where they lie, without memory and without errors: characters, patterns, and what may be
- * shown. Threads: any.
+ * Characters, patterns and printable text, in place: no allocation, no errors. Threads: any.
  */
 #ifndef DTRAIN_CORE_BASE_TEXT_H
 #define DTRAIN_CORE_BASE_TEXT_H

@@ -154,16 +154,16 @@ void dt_trace_fini(void)
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* Microseconds with nanoseconds behind the point: exact, so that what nested in time nests in the file. */
-static void put_time(FILE *f, const char *key, uint64_t ns)
+static void write_time(FILE *f, const char *key, uint64_t ns)
 {
     fprintf(f, ",\"%s\":%" PRIu64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));
 }
 
-static void put_record(FILE *f, uint32_t process, const buffer *b, const record *r)
+static void write_record(FILE *f, uint32_t process, const buffer *b, const record *r)
 {
     const uint64_t at = r->begin_ns > start_ns ? r->begin_ns - start_ns : 0;
     fprintf(f, ",\n{\"pid\":%u,\"tid\":%d,\"name\":\"%s\"", process, b->thread, r->name);
-    put_time(f, "ts", at);
+    write_time(f, "ts", at);
     if (r->category == NULL) {
         double value = 0;
         memcpy(&value, &r->end_ns, sizeof(value));
@@ -171,14 +171,14 @@ static void put_record(FILE *f, uint32_t process, const buffer *b, const record 
         return;
     }
     fprintf(f, ",\"ph\":\"X\",\"cat\":\"%s\"", r->category);
-    put_time(f, "dur", r->end_ns - r->begin_ns);
+    write_time(f, "dur", r->end_ns - r->begin_ns);
     if (r->key != NULL) {
         fprintf(f, ",\"args\":{\"%s\":%" PRId64 "}", r->key, r->value);
     }
     fputc('}', f);
 }
 
-static void put_thread(FILE *f, uint32_t process, const buffer *b)
+static void write_thread(FILE *f, uint32_t process, const buffer *b)
 {
     dt_str text = {0};
     dt_json_out o = {.s = &text};
@@ -194,17 +194,17 @@ typedef struct counts {
     uint64_t spans, dropped;
 } counts;
 
-static counts put_all(FILE *f, uint32_t process)
+static counts write_all(FILE *f, uint32_t process)
 {
     counts c = {0};
     pthread_mutex_lock(&lock);
     for (const buffer *b = buffers; b != NULL; b = b->next) {
         const unsigned n_spans = atomic_load_explicit(&b->n, memory_order_acquire);
         if (n_spans > 0) {
-            put_thread(f, process, b);
+            write_thread(f, process, b);
         }
         for (unsigned i = 0; i < n_spans; i++) {
-            put_record(f, process, b, &b->span[i]);
+            write_record(f, process, b, &b->span[i]);
         }
         c.spans += n_spans;
         c.dropped += atomic_load(&b->dropped);
@@ -213,12 +213,12 @@ static counts put_all(FILE *f, uint32_t process)
     return c;
 }
 
-static dt_status put_part(FILE *f, const char *path)
+static dt_status write_part(FILE *f, const char *path)
 {
     FILE *part = NULL;
     char bytes[16384];
     size_t n = 0;
-    DT_TRY(dt_fs_stream(path, O_RDONLY, "r", &part));
+    DT_TRY(dt_fs_open_stream(path, O_RDONLY, "r", &part));
     while ((n = fread(bytes, 1, sizeof(bytes), part)) > 0) {
         fwrite(bytes, 1, n, f);
     }
@@ -236,15 +236,15 @@ static dt_status end(FILE *f, const char *path)
 dt_status dt_trace_write(const char *path, char *const *part, uint32_t n_parts, uint64_t *n_p, uint64_t *dropped_p)
 {
     FILE *f = NULL;
-    DT_TRY(dt_fs_stream(path, O_WRONLY | O_CREAT | O_TRUNC, "w", &f));
+    DT_TRY(dt_fs_open_stream(path, O_WRONLY | O_CREAT | O_TRUNC, "w", &f));
     fprintf(f,
             "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"dtrain %s\",\"process\":\"%ld\"},"
             "\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"dtrain%s\"}}",
             PACKAGE_VERSION, (long)getpid(), n_parts > 0 ? " rank 0" : "");
-    const counts c = put_all(f, 1);
+    const counts c = write_all(f, 1);
     dt_status st = DT_OK;
     for (uint32_t i = 0; i < n_parts && st == DT_OK; i++) {
-        st = put_part(f, part[i]);
+        st = write_part(f, part[i]);
     }
     fputs("\n]}\n", f);
     const dt_status ended = end(f, path);
@@ -258,13 +258,13 @@ dt_status dt_trace_write(const char *path, char *const *part, uint32_t n_parts, 
 dt_status dt_trace_write_part(const char *path, uint32_t rank, uint64_t *n_p, uint64_t *dropped_p)
 {
     FILE *f = NULL;
-    DT_TRY(dt_fs_stream(path, O_WRONLY | O_CREAT | O_TRUNC, "w", &f));
+    DT_TRY(dt_fs_open_stream(path, O_WRONLY | O_CREAT | O_TRUNC, "w", &f));
     fprintf(f, ",\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"dtrain rank %u\"}}",
             rank + 1, rank);
-    const counts c = put_all(f, rank + 1);
+    const counts c = write_all(f, rank + 1);
     const dt_status st = end(f, path);
     if (st < 0) {
-        dt_fs_discard(path); /* half of it would spoil the whole trace */
+        dt_fs_try_remove(path); /* half of it would spoil the whole trace */
         return st;
     }
     *n_p = c.spans;

@@ -48,7 +48,7 @@ static void set_log_level(const dt_args *a)
 static int finish(dt_status st, int code)
 {
     if (code == 0) { /* whatever came of a file that was cut meanwhile */
-        const dt_status lost = dt_mapping_verdict(0);
+        const dt_status lost = dt_mapping_check(0);
         st = lost < 0 ? lost : st;
     }
     if (st < 0) {
@@ -179,7 +179,7 @@ int main(int argc, char **argv)
 {
     open_missing_streams();
     setlocale(LC_ALL, "C");
-    dt_mapping_guard();
+    dt_mapping_install_guard();
     if (argc == 2 && strcmp(argv[1], DT_PROCESS_VERB) == 0) {
         return dt_env_worker(NULL);
     }

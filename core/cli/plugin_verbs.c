@@ -185,7 +185,7 @@ static void show_progress(const dt_verb_call *c, const char *text, double left_s
 static void stoppable(const dt_verb_call *c, uint8_t is_on)
 {
     (void)c;
-    dt_signals_nothing_to_save(is_on == 0);
+    dt_signals_set_nothing_to_save(is_on == 0);
     dt_signals_install();
 }
 

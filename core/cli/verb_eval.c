@@ -88,9 +88,9 @@ static dt_status warn_of_phase(const dt_args *a, const dt_session *s, dt_status 
     if (a->checkpoint == NULL || a->plugin == NULL || s->n_phases != 1) {
         return st;
     }
-    dt_error_take(&reason, st);
+    dt_error_save(&reason, st);
     const bool is_known = dt_ckpt_inspect(a->checkpoint, &info) == DT_OK;
-    st = dt_error_put(&reason);
+    st = dt_error_restore(&reason);
     return is_known && strcmp(info.phase, s->phase[0]->desc.id) != 0
                ? DT_CONTEXT(st, "--plugin %s, but %s belongs to phase %s", a->plugin, a->checkpoint, info.phase)
                : st;

@@ -205,7 +205,7 @@ dt_status dt_verb_render(const dt_args *a, int *code_p)
     dt_ckpt_run_config(a->word[0], &config);
     if (config.bytes == 0) {
         dt_str_fini(&config);
-        DT_TRY(dt_fs_check_reach(a->word[0]));
+        DT_TRY(dt_fs_check_access(a->word[0]));
         return DT_FAIL(DT_ECONFIG, "%s is neither a run nor a checkpoint of one; %s", a->word[0], usage);
     }
     dt_status st = dt_session_open(&full, dt_str_text(&config), NULL, &s);

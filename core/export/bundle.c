@@ -38,7 +38,7 @@ static dt_status prune_graph(maker *m)
     m->old.n_losses = 0;
     dt_ir_keep_outputs(&m->old, false, m->d->outputs);
     dt_ir_index(&m->old);
-    DT_TRY(dt_pass_dead_shaped(&m->old)); /* add_node infers every shape again */
+    DT_TRY(dt_pass_drop_dead_keep_shapes(&m->old)); /* add_node infers every shape again */
     m->is_read = dt_alloc_n((size_t)m->old.n_values, sizeof(*m->is_read));
     m->now = dt_alloc_n((size_t)m->old.n_values, sizeof(*m->now));
     m->input = dt_alloc_n(m->d->n_fields, sizeof(*m->input));
@@ -87,16 +87,16 @@ static dt_status add_input(maker *m, uint32_t field, bool is_read)
     if (b->n_inputs == DT_BUNDLE_MAX_INPUTS) {
         return DT_FAIL(DT_EINVAL, "the graph reads more than %d inputs", DT_BUNDLE_MAX_INPUTS);
     }
-    dt_value v = {.kind = DT_VALUE_FIELD, .index = (int32_t)b->n_inputs, .name = dt_ir_string(&b->ir, p->name)};
+    dt_value v = {.kind = DT_VALUE_FIELD, .index = (int32_t)b->n_inputs, .name = dt_ir_copy_string(&b->ir, p->name)};
     DT_TRY(dt_shape_parse(p->dims, p->dtype, b->ir.symbol, b->ir.n_symbols, &v.shape));
     b->input[b->n_inputs++] = (dt_bundle_input){.name = v.name,
-                                                .dims = dt_ir_string(&b->ir, p->dims),
+                                                .dims = dt_ir_copy_string(&b->ir, p->dims),
                                                 .dtype = p->dtype,
                                                 .kind = m->d->how[field].kind,
                                                 .of = m->d->how[field].of,
                                                 .index_of = m->d->how[field].index_of,
                                                 .is_read = is_read};
-    m->input[field] = dt_ir_value(&b->ir, &v);
+    m->input[field] = dt_ir_add_value(&b->ir, &v);
     return b->ir.status;
 }
 
@@ -137,14 +137,14 @@ static int32_t add_tensor(maker *m, const char *name, const int64_t *dim, uint32
     enum { DIMS = 4 };
     dt_bundle *b = m->b;
     int64_t *own = b->dims + (size_t)b->n_tensors * DIMS;
-    dt_value v = {.kind = DT_VALUE_PARAM, .index = (int32_t)b->n_tensors, .name = dt_ir_string(&b->ir, name)};
+    dt_value v = {.kind = DT_VALUE_PARAM, .index = (int32_t)b->n_tensors, .name = dt_ir_copy_string(&b->ir, name)};
     v.shape = (dt_shape){.rank = n_dims, .dtype = DT_F32};
     for (uint32_t i = 0; i < n_dims; i++) {
         own[i] = dim[i];
         v.shape.dim[i] = dt_extent_number(dim[i]);
     }
     b->tensor[b->n_tensors++] = (dt_bundle_tensor){.name = v.name, .dim = own, .n_dims = n_dims, .data = data};
-    return dt_ir_value(&b->ir, &v);
+    return dt_ir_add_value(&b->ir, &v);
 }
 
 /* What it was set to, as a tensor of its own: what is exported depends on data alone. */
@@ -206,7 +206,7 @@ static dt_status add_tensors(maker *m)
 static int32_t emit(maker *m, uint32_t op, int32_t x, int32_t y, const dt_attr *attr)
 {
     const int32_t in[2] = {x, y};
-    return dt_ir_out(&m->b->ir, dt_ir_emit(&m->b->ir, op, in, y >= 0 ? 2 : 1, attr), 0);
+    return dt_ir_output_of(&m->b->ir, dt_ir_emit(&m->b->ir, op, in, y >= 0 ? 2 : 1, attr), 0);
 }
 
 /* What the host makes of rows before a policy reads them: y = (x - mean) * scale within +- clip; of history only where
@@ -240,7 +240,7 @@ static void add_node(maker *m, const dt_node *n)
     }
     const int32_t node = dt_ir_emit(&m->b->ir, n->op, in, n->n_in, &n->attr);
     for (uint32_t k = 0; k < n->n_out; k++) {
-        m->now[n->out[k]] = dt_ir_out(&m->b->ir, node, k);
+        m->now[n->out[k]] = dt_ir_output_of(&m->b->ir, node, k);
     }
 }
 
@@ -256,7 +256,7 @@ static dt_status add_nodes(maker *m)
         add_node(m, &m->old.node[i]);
     }
     for (uint32_t i = 0; i < m->old.n_outputs && m->b->ir.status == DT_OK; i++) {
-        DT_TRY(dt_ir_output_add(&m->b->ir, m->old.output[i].name, m->now[m->old.output[i].value]));
+        DT_TRY(dt_ir_add_output(&m->b->ir, m->old.output[i].name, m->now[m->old.output[i].value]));
     }
     return m->b->ir.status;
 }
@@ -267,11 +267,11 @@ static dt_status make_bundle_graph(maker *m)
 {
     dt_bundle *b = m->b;
     const dt_bundle_desc *d = m->d;
-    DT_TRY(dt_ir_copy(dt_ir_of(d->graph), &m->old));
+    DT_TRY(dt_ir_copy(dt_graph_ir(d->graph), &m->old));
     DT_TRY(prune_graph(m));
     b->ir.n_symbols = m->old.n_symbols;
     for (uint32_t i = 0; i < b->ir.n_symbols; i++) {
-        b->ir.symbol[i] = dt_ir_string(&b->ir, m->old.symbol[i]);
+        b->ir.symbol[i] = dt_ir_copy_string(&b->ir, m->old.symbol[i]);
         b->most[i] = d->most[i];
     }
     for (m->present = 0; m->present < d->n_fields && d->how[m->present].kind != DT_BUNDLE_PRESENT;) {

@@ -23,9 +23,9 @@ libdtrain_policy_la_SOURCES = \
 	core/base/clock.c \
 	core/base/err.c \
 	core/base/fault.c \
-	core/base/beneath.c core/base/crash.c core/base/fs.c core/base/mapping.c \
+	core/base/beneath.c core/base/crash.c core/base/fs.c core/base/fs_read.c core/base/mapping.c \
 	core/base/hash.c \
-	core/base/json_number.c \
+	core/base/number.c \
 	core/base/json_read.c \
 	core/base/json_write.c \
 	core/base/log.c \
@@ -39,14 +39,13 @@ libdtrain_policy_la_SOURCES = \
 	plugins/traffic/features/features.c \
 	plugins/traffic/features/features_graph.c plugins/traffic/features/nearby.c \
 	plugins/traffic/features/pairs.c \
-	core/engine/graph/dead.c \
 	core/engine/graph/derive.c \
 	core/engine/graph/exec.c \
-	core/engine/graph/fuse.c \
+	core/engine/graph/passes.c \
 	core/engine/graph/graph.c \
 	core/engine/graph/infer.c \
 	core/engine/graph/ir.c \
-	core/engine/graph/memory.c \
+	core/engine/graph/memory_plan.c \
 	core/engine/graph/op.c \
 	core/engine/graph/op_attention.c \
 	core/engine/graph/op_axis.c \
@@ -61,7 +60,7 @@ libdtrain_policy_la_SOURCES = \
 	core/engine/graph/plan.c \
 	core/engine/graph/print.c \
 	core/engine/graph/recompute.c \
-	core/engine/graph/store.c \
+	core/engine/graph/storage.c \
 	core/rl/buffer/dist.c \
 	core/engine/tensor/dtype.c \
 	core/engine/tensor/shape.c

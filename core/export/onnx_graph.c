@@ -39,7 +39,7 @@ static const char *fresh(dt_onnx *o)
 {
     char text[24];
     snprintf(text, sizeof(text), "t%u", o->n_names++);
-    return dt_ir_string(&o->names, text);
+    return dt_ir_copy_string(&o->names, text);
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */

@@ -145,7 +145,8 @@ static dt_status lay_out_memory(dt_policy *p)
 
 static dt_status compile_plan(dt_policy *p)
 {
-    const dt_plan_desc d = {.lane = DT_LANE_CPU, .reuse = true, .fuse = true, .outputs_only = true, .cap = p->f.most};
+    const dt_plan_desc d = {
+        .kernels = DT_KERNELS_CPU, .reuse = true, .fuse = true, .outputs_only = true, .cap = p->f.most};
     DT_TRY(dt_plan_compile(p->f.graph, &d, &p->plan));
     const dt_plan_info *x = dt_plan_info_get(p->plan);
     size_t bytes = p->facts.room_bytes;

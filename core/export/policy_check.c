@@ -359,7 +359,7 @@ static dt_status check_values(const checker *c)
 dt_status dt_policy_check(const dt_policy_file *f, dt_policy_facts *out_p)
 {
     dt_policy_facts x = {.A = -1};
-    checker c = {.f = f, .ir = dt_ir_of(f->graph), .out = &x};
+    checker c = {.f = f, .ir = dt_graph_ir(f->graph), .out = &x};
     DT_TRY(check_names(f));
     DT_TRY(check_symbols(&c));
     DT_TRY(check_actions(&c));

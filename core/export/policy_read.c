@@ -404,7 +404,7 @@ static dt_status record_node(reader *r, const node *n)
     const dt_graph_api *api = g->api;
     dt_tensor *first = api->op(g, n->op, n->in, n->n_in, &n->attr);
     DT_TRY(api->status(g));
-    const dt_ir *ir = dt_ir_of(g);
+    const dt_ir *ir = dt_graph_ir(g);
     const uint32_t n_out = ir->node[ir->n_nodes - 1].n_out;
     for (uint32_t k = 0; k < n_out; k++) {
         DT_TRY(add_value(r, k == 0 ? first : k < dt_op_results(n->op) ? api->result(g, first, k) : NULL));
@@ -435,7 +435,7 @@ static dt_status read_node(reader *r, const dt_json_token *first)
     }
     const dt_status st = record_node(r, &n);
     return st < 0 && st != DT_ENOMEM
-               ? dt_json_fail(r->j, "node %d: %s", dt_ir_of(r->f->graph)->n_nodes, dt_error_text())
+               ? dt_json_fail(r->j, "node %d: %s", dt_graph_ir(r->f->graph)->n_nodes, dt_error_text())
                : st;
 }
 
@@ -461,7 +461,7 @@ static dt_status read_output(reader *r, const dt_json_token *first)
     if (name == NULL || value == NULL) {
         return dt_json_fail(r->j, "an output without name or value");
     }
-    if (dt_ir_of(r->f->graph)->n_outputs == MAX_OUTPUTS) {
+    if (dt_graph_ir(r->f->graph)->n_outputs == MAX_OUTPUTS) {
         return dt_json_fail(r->j, "more than %d outputs", MAX_OUTPUTS);
     }
     return fail_damaged(r, r->f->graph->api->output(r->f->graph, name, value));
@@ -530,7 +530,7 @@ static dt_status read_export(reader *r)
         DT_TRY(read_member(r, key));
         DT_TRY(next_key(r, key, sizeof(key)));
     }
-    if (!r->has_graph || dt_ir_of(r->f->graph)->n_outputs == 0) {
+    if (!r->has_graph || dt_graph_ir(r->f->graph)->n_outputs == 0) {
         return dt_json_fail(r->j, "there is no graph with outputs");
     }
     return DT_OK;

@@ -216,7 +216,7 @@ dt_status dt_fit_advise(const dt_stage_desc *d, dt_status st)
     char batch[KEY_BYTES], limit[96] = "";
     dt_error reason;
     dt_str lower = {0};
-    dt_error_take(&reason, st);
+    dt_error_save(&reason, st);
     snprintf(batch, sizeof(batch), "%s.train_batch", d->phase->desc.id);
     const char *const keys[] = {"env.instances", batch, "data.batch", "engine.threads"};
     pthread_mutex_lock(d->config_lock);

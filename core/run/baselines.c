@@ -286,7 +286,7 @@ static dt_status write_pending(const dt_str *folder, const dt_str *path, bool is
     DT_TRY(dt_str_status(path));
     DT_TRY(dt_str_status(folder));
     if (!is_owed) {
-        dt_fs_discard(dt_str_text(path));
+        dt_fs_try_remove(dt_str_text(path));
         return DT_OK;
     }
     DT_TRY(dt_fs_mkdirs(dt_str_text(folder)));

@@ -138,7 +138,7 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
     dt_error refused;
     DT_TRY(dt_forecast_make(stage, p->d->max_steps, &f));
     const dt_status st = dt_fit_stage(stage, p->d->max_steps, &f, true, is_beyond_p);
-    dt_error_take(&refused, st);
+    dt_error_save(&refused, st);
     DT_TRY(st < 0 && !*is_beyond_p ? st : DT_OK);
     const dt_args *a = p->d->args;
     if (a->predict != NULL) {
@@ -153,7 +153,7 @@ static dt_status plan_phase(dry_plan *p, dt_stage *stage, bool *is_beyond_p)
     p->is_printed = true;
     DT_TRY(a->print_graph != NULL ? print_graph(stage) : DT_OK);
     dt_forecast_warn_disk(&f, stage->d.run_dir);
-    return st < 0 ? dt_error_put(&refused) : st;
+    return st < 0 ? dt_error_restore(&refused) : st;
 }
 
 /* A run evaluates before its first step where a result is named that has to exist. A plan does so where the user names
@@ -253,7 +253,7 @@ dt_status dt_dry_run_print(const dt_dry_run *d)
     dt_status st = plan_all(&p);
     dt_run_start_fini(&p.start);
     dt_planned_shapes_destroy(p.planned);
-    dt_error_take(&refused, st);
+    dt_error_save(&refused, st);
     if (!a->json && st == DT_OK && d->rundir != NULL) {
         files_text(d->rundir);
     }
@@ -269,5 +269,5 @@ dt_status dt_dry_run_print(const dt_dry_run *d)
         dt_print_line(dt_str_text(&text));
     }
     dt_str_fini(&text);
-    return refused.status < 0 ? dt_error_put(&refused) : st;
+    return refused.status < 0 ? dt_error_restore(&refused) : st;
 }

@@ -93,7 +93,7 @@ static dt_status write_part(const dt_profile_steps *p, uint64_t *n_p, uint64_t *
     const uint32_t rank = dt_comm_rank(p->ranks);
     char *path = part_path(p, rank);
     if (path != NULL) {
-        dt_fs_discard(path); /* of an earlier run */
+        dt_fs_try_remove(path); /* of an earlier run */
     }
     const dt_status st =
         path != NULL ? dt_trace_write_part(path, rank, n_p, dropped_p) : DT_FAIL(DT_ENOMEM, "out of memory for a path");
@@ -122,7 +122,7 @@ static dt_status write_merged(const dt_profile_steps *p, const char *path, bool 
     }
     const dt_status st = dt_trace_write(path, part, n_parts, n_p, dropped_p);
     for (uint32_t i = 0; i < n_parts; i++) {
-        dt_fs_discard(part[i]);
+        dt_fs_try_remove(part[i]);
         dt_free(part[i]);
     }
     dt_free(part);

@@ -42,7 +42,7 @@ static dt_status iterate(dt_rank *k, dt_progress *p)
     }
     DT_TRACE_N("run", "iteration", "first step", step + 1);
     const dt_status st = dt_stage_iterate(k->stage, p);
-    const dt_status changed = dt_mapping_verdict(st < 0 ? 0 : MAPPING_CHECK_S); /* the cause of what failed */
+    const dt_status changed = dt_mapping_check(st < 0 ? 0 : MAPPING_CHECK_S); /* the cause of what failed */
     return changed < 0 ? changed : st;
 }
 
@@ -79,7 +79,7 @@ static dt_status evaluate_if_due(dt_rank *k, iteration *it)
     }
     dt_status st = dt_rank_evaluate(k, &is_met);
     if (st >= 0) {
-        st = dt_mapping_verdict(0);
+        st = dt_mapping_check(0);
         st = dt_comm_agree(k->comm, st);
     }
     if (st < 0) {

@@ -289,9 +289,9 @@ static dt_status close_phase(dt_rank *k, dt_status st)
     }
     dt_error why;
     const dt_status finished = st == DT_DONE ? dt_rank_finish(k) : DT_OK;
-    dt_error_take(&why, finished);
+    dt_error_save(&why, finished);
     DT_TRY(dt_rank_save(k, st == DT_DONE && finished == DT_OK, true)); /* a resume fails the same way */
-    DT_TRY(dt_error_put(&why));
+    DT_TRY(dt_error_restore(&why));
     (void)(dt_rank_is_first(k) && dt_fault("run.end"));
     return st;
 }

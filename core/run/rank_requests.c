@@ -38,7 +38,7 @@ dt_status dt_rank_exchange_requests(dt_rank *k, const dt_progress *p, uint32_t *
     uint32_t requests = 0;
     if (k->is_first_here) {
         requests |= dt_fault("run.stop") || dt_run_is_stopping(k->r) ? DT_REQUEST_STOP : 0;
-        requests |= dt_signals_save() ? DT_REQUEST_SAVE : 0;
+        requests |= dt_signals_take_save_request() ? DT_REQUEST_SAVE : 0;
     }
     if (dt_rank_is_first(k)) {
         requests |= is_checkpoint_due(k, p) ? DT_REQUEST_SAVE : 0;

@@ -90,7 +90,7 @@ static dt_status try_save(dt_rank *k, bool phase_end)
 /* The last error, and what helps against it. */
 static void warn_failed(const char *what)
 {
-    const char *remedy = dt_fs_remedy(dt_error_text());
+    const char *remedy = dt_fs_write_advice(dt_error_text());
     dt_log(DT_LOG_WARN, "%s: %s%s%s", what, dt_error_text(), remedy != NULL ? "; " : "", remedy != NULL ? remedy : "");
     dt_error_clear();
 }
@@ -165,7 +165,7 @@ static dt_status fail_unsaved(dt_rank *k, dt_status st)
         return st;
     }
     const char *run = dt_rundir_path(k->r->d->dir);
-    const char *remedy = dt_fs_remedy(dt_error_text());
+    const char *remedy = dt_fs_write_advice(dt_error_text());
     char first[128];
     snprintf(first, sizeof(first), "%s, then ", remedy != NULL ? remedy : "once it can be written again");
     const bool has_any = has_checkpoint(run);
@@ -198,9 +198,9 @@ static dt_status save_until_done(dt_rank *k, bool phase_end, bool must, bool is_
         }
         if (must) {
             dt_error why;
-            dt_error_take(&why, st);
+            dt_error_save(&why, st);
             DT_TRY(dt_comm_broadcast(k->comm, 0, &again, sizeof(again)));
-            st = dt_error_put(&why);
+            st = dt_error_restore(&why);
         }
         if (again == 0) {
             return dt_comm_agree(k->comm, st);
@@ -270,7 +270,7 @@ dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot
     if (reason == NULL) {
         return st;
     }
-    dt_error_take(reason, st);
+    dt_error_save(reason, st);
     const bool is_alone = dt_comm_size(k->comm) == 1;
     /* where the communicator itself failed nothing can be brought together any more */
     const bool is_whole = open_state(k, &is_due) == DT_OK;
@@ -278,7 +278,7 @@ dt_status dt_rank_save_after_failure(dt_rank *k, dt_status st, const dt_snapshot
         save_good_state(k, backup);
     }
     close_state(k);
-    st = dt_error_put(reason);
+    st = dt_error_restore(reason);
     dt_free(reason);
     return is_alone || !is_whole ? st : dt_comm_agree(k->comm, st); /* no rank waits for another after this */
 }

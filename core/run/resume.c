@@ -45,7 +45,7 @@ dt_status dt_resume_find_run(const char *resume, char **out)
         }
         is_there = cut_last_folder(full);
     }
-    DT_TRY(dt_fs_check_reach(resume));
+    DT_TRY(dt_fs_check_access(resume));
     return DT_FAIL(DT_ECONFIG, "--resume %s: no run is there (a run directory holds meta.json)", resume);
 }
 
@@ -99,7 +99,7 @@ static dt_status find_checkpoint(char *what, dt_resume *r)
 static dt_status read_run(char *what, dt_resume *out)
 {
     DT_TRY(dt_resume_find_run(what, &out->run));
-    DT_TRY(dt_beneath_begin(out->run)); /* before anything in it is read */
+    DT_TRY(dt_beneath_guard(out->run)); /* before anything in it is read */
     return find_checkpoint(what, out);
 }
 

@@ -26,7 +26,7 @@ static void *rank_main(void *arg)
         dt_log_prefix_set(prefix);
     }
     const dt_status st = dt_rank_run_phases(k);
-    dt_error_take(&k->error, st);
+    dt_error_save(&k->error, st);
     if (st < 0) {
         dt_stage_destroy(k->stage);
         k->stage = NULL;
@@ -82,9 +82,9 @@ static dt_status run_ranks(dt_run_context *r)
             }
         }
         if (st == DT_OK) {
-            dt_activity_report_here(dt_rank_is_first(&k[0]));
+            dt_activity_set_reporter(dt_rank_is_first(&k[0]));
             rank_main(&k[0]);
-            dt_activity_report_here(false);
+            dt_activity_set_reporter(false);
         }
         for (uint32_t i = 1; i < started; i++) {
             pthread_join(k[i].thread, NULL);
@@ -93,12 +93,12 @@ static dt_status run_ranks(dt_run_context *r)
         /* the rank that knows why, before those that only heard of it */
         for (uint32_t i = 0; i < n && st == DT_OK; i++) {
             if (k[i].error.status < 0 && k[i].error.status != DT_EPEER) {
-                st = dt_error_put(&k[i].error);
+                st = dt_error_restore(&k[i].error);
             }
         }
         for (uint32_t i = 0; i < n && st == DT_OK; i++) {
             if (k[i].error.status < 0) {
-                st = dt_error_put(&k[i].error);
+                st = dt_error_restore(&k[i].error);
             }
         }
     }
@@ -121,7 +121,7 @@ static dt_status find_start(dt_run_context *r)
     DT_TRY(c != NULL ? dt_comm_agree(c, st) : st);
     DT_TRY(c != NULL ? dt_run_start_share(c, &r->start) : DT_OK);
     if (r->start.resume != NULL) {
-        dt_signals_state_stands();
+        dt_signals_mark_saved();
     }
     return DT_OK;
 }
@@ -147,9 +147,9 @@ static bool can_retry(dt_run_context *r, dt_status st, uint32_t *retries_p)
     if (reason == NULL) {
         return false;
     }
-    dt_error_take(reason, st);
+    dt_error_save(reason, st);
     *retries_p = dt_config_training(r->d->session->config, r->phase, &o) == DT_OK ? (uint32_t)o.retries : 0;
-    dt_error_put(reason);
+    dt_error_restore(reason);
     dt_free(reason);
     return r->retries < *retries_p;
 }
@@ -199,13 +199,13 @@ dt_status dt_run(const dt_run_desc *d)
     if (st == DT_OK) {
         dt_error reason;
         st = run_with_retries(&r);
-        dt_error_take(&reason, st);
+        dt_error_save(&reason, st);
         if (st < 0 && st != DT_EINTERRUPTED && is_first) {
             dt_event_files_end(r.metrics, false);
         }
         dt_profile_steps_end(&r.profile, st >= 0 || st == DT_EINTERRUPTED);
         dt_trace_fini();
-        st = dt_error_put(&reason);
+        st = dt_error_restore(&reason);
     }
     dt_run_start_fini(&r.start);
     dt_metrics_close(r.metrics);

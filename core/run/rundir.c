@@ -50,9 +50,9 @@ struct dt_rundir {
 static void write_log_line(void *user, int level, const char *line)
 {
     const dt_rundir *r = user;
-    dt_logfile_line(r->train_log, line);
+    dt_logfile_write_line(r->train_log, line);
     if (level <= DT_LOG_WARN) {
-        dt_logfile_line(r->error_log, line);
+        dt_logfile_write_line(r->error_log, line);
     }
 }
 
@@ -170,7 +170,7 @@ void dt_rundir_wait_unlocked(const char *path, bool is_job)
     const double begin = dt_clock_s();
     bool is_told = false;
     dt_str_addf(&file, "%s/run.lock", path);
-    if (dt_str_status(&file) != DT_OK || !dt_fs_is_dir(path) || dt_beneath_begin(path) != DT_OK ||
+    if (dt_str_status(&file) != DT_OK || !dt_fs_is_dir(path) || dt_beneath_guard(path) != DT_OK ||
         dt_beneath_stat(dt_str_text(&file), &info) != 0) {
         dt_error_clear();
         dt_str_fini(&file);
@@ -218,7 +218,7 @@ static dt_status remove_matches(const char *folder, const char *const *pattern)
         dt_str_clear(&file);
         dt_str_addf(&file, "%s/%s", folder, name[i]);
         if (is_one_of(name[i], pattern) && dt_str_status(&file) == DT_OK) {
-            dt_fs_discard(dt_str_text(&file));
+            dt_fs_try_remove(dt_str_text(&file));
         }
     }
     dt_str_fini(&file);
@@ -295,7 +295,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         st = r->path != NULL ? dt_fs_mkdirs(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     }
     if (st == DT_OK) {
-        st = dt_beneath_begin(r->path); /* for good: a resumed run may have another author */
+        st = dt_beneath_guard(r->path); /* for good: a resumed run may have another author */
     }
     if (st == DT_OK) {
         st = lock(r);
@@ -322,7 +322,7 @@ dt_status dt_rundir_open(const dt_rundir_desc *d, dt_rundir **out_p)
         return st;
     }
     dt_log_sink_set(write_log_line, r);
-    dt_logfile_hears_crash(r->train_log);
+    dt_logfile_log_crashes(r->train_log);
     if (state == DT_FOLDER_BEGUN) {
         dt_log(DT_LOG_WARN, "the run in %s ended before its first checkpoint: it starts again", r->path);
     }
@@ -340,7 +340,7 @@ dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts 
         r->lock = -1;
         r->mark = -1;
         r->path = dt_strdup(path);
-        st = r->path != NULL ? dt_beneath_begin(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
+        st = r->path != NULL ? dt_beneath_guard(r->path) : DT_FAIL(DT_ENOMEM, "out of memory for the run directory");
     }
     if (st == DT_OK) {
         st = open_log(r, name, log, &r->train_log);
@@ -350,7 +350,7 @@ dt_status dt_rundir_join(const char *path, uint32_t rank, const dt_logfile_opts 
         return st;
     }
     dt_log_sink_set(write_log_line, r);
-    dt_logfile_hears_crash(r->train_log);
+    dt_logfile_log_crashes(r->train_log);
     *out_p = r;
     return DT_OK;
 }
@@ -551,7 +551,7 @@ dt_status dt_rundir_write_progress(dt_rundir *r, const dt_rundir_phase *p)
 /* Not when it happens: a log line cannot log. The log itself says so at once. */
 static void warn_lost_log(const dt_rundir *r, const dt_logfile *log, const char *name)
 {
-    if (dt_logfile_was_lost(log)) {
+    if (dt_logfile_is_recreated(log)) {
         dt_log(DT_LOG_WARN,
                "%s/%s was removed, replaced or cut by another program during the run; lines before are lost", r->path,
                name);

@@ -83,7 +83,7 @@ static dt_status check_kind(const char *path)
                                        [DT_FS_FOLDER] = "not a folder",
                                        [DT_FS_LINK] = "a link that does not point to a folder",
                                        [DT_FS_OTHER] = "not a folder"};
-    const dt_fs_kind kind = dt_fs_look(path);
+    const dt_fs_kind kind = dt_fs_kind_of(path);
     return kind == DT_FS_NOTHING
                ? DT_OK
                : DT_FAIL(DT_ECONFIG, "--run-dir %s is %s; name a folder, or remove it", path, what[kind]);
@@ -147,10 +147,10 @@ dt_status dt_rundir_plan(const dt_rundir_desc *d)
 {
     DT_TRY(dt_rundir_check(d));
     if (d->dir != NULL && dt_fs_is_dir(d->dir)) {
-        DT_TRY(dt_beneath_begin(d->dir));
+        DT_TRY(dt_beneath_guard(d->dir));
         const dt_status st = check_files(d->dir);
-        dt_beneath_end(d->dir);
+        dt_beneath_unguard(d->dir);
         DT_TRY(st);
     }
-    return dt_fs_try_room(d->dir != NULL ? d->dir : d->base, SMALL_FILES);
+    return dt_fs_check_free(d->dir != NULL ? d->dir : d->base, SMALL_FILES);
 }

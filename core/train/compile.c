@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/graph/part.h"
+#include "engine/graph/select.h"
 #include "train/device/infer.h"
 
 #include <string.h>
@@ -25,9 +25,9 @@ static dt_status record_source(dt_trainer *t, const dt_samples *source, dt_graph
         return DT_OK;
     }
     t->n_of_source = dt_graph_losses(g, &unused);
-    dt_graph_source(g, DT_MIXED_PREFIX);
+    dt_graph_set_source(g, DT_MIXED_PREFIX);
     DT_TRY(t->d.record_stored(t->d.user, g));
-    dt_graph_source(g, "");
+    dt_graph_set_source(g, "");
     return DT_OK;
 }
 
@@ -58,7 +58,7 @@ dt_status dt_record_graph(dt_trainer *t, const dt_samples *source, uint32_t purp
 dt_status dt_compile_for_cpu(dt_trainer *t, const dt_plan_desc *d, uint32_t n, dt_compiled *out)
 {
     dt_plan_desc pd = *d;
-    pd.lane = t->c.math == DT_DEVICE_MATH_BF16 ? DT_LANE_CPU_BF16 : DT_LANE_CPU;
+    pd.kernels = t->c.math == DT_DEVICE_MATH_BF16 ? DT_KERNELS_CPU_BF16 : DT_KERNELS_CPU;
     pd.reuse = t->c.reuse;
     pd.poison = t->c.poison;
     pd.fuse = t->c.fuse;
@@ -87,12 +87,12 @@ static dt_status drop_unused_losses(const dt_trainer *t, dt_graph *g)
     dt_status st = is_reached != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     for (uint32_t i = t->n_of_source; st == DT_OK && i < dt_graph_losses(g, &loss);) {
         bool any = false;
-        st = dt_graph_reach(g, loss[i].name, is_reached);
+        st = dt_graph_params_of_loss(g, loss[i].name, is_reached);
         for (uint32_t p = 0; p < t->d.params->n; p++) {
             any = any || is_reached[p];
         }
         if (st == DT_OK && !any) {
-            dt_graph_drop(g, i);
+            dt_graph_remove_loss(g, i);
         }
         if (any) {
             i++;
@@ -115,14 +115,14 @@ static dt_status exclude_external(dt_trainer *t, dt_graph *g, const char *loss)
     if (t->state.external == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
     }
-    DT_TRY(dt_graph_reach(g, loss, t->state.external));
+    DT_TRY(dt_graph_params_of_loss(g, loss, t->state.external));
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         n += t->state.external[i];
     }
     if (n == 0) {
         return DT_FAIL(DT_ECONFIG, "loss %s depends on no parameter that is trained; freeze less", loss);
     }
-    dt_graph_hold(g, t->state.external);
+    dt_graph_freeze_params(g, t->state.external);
     dt_groups_exclude_params(t, t->state.external);
     return DT_OK;
 }

@@ -216,7 +216,7 @@ static void *feed_main(void *arg)
         s->state = SLOT_READING;
         pthread_mutex_unlock(&f->lock);
         dt_error_clear();
-        dt_error_take(&s->error, read_number(f, number, s));
+        dt_error_save(&s->error, read_number(f, number, s));
         pthread_mutex_lock(&f->lock);
         s->number = number;
         s->state = SLOT_READY;
@@ -325,7 +325,7 @@ dt_status dt_feed_wait(dt_feed *f, uint64_t n, const dt_feed_shard **out_p, doub
     pthread_mutex_unlock(&f->lock);
     *waited_s += dt_clock_s() - begin;
     if (s->error.status < 0) {
-        return dt_error_put(&s->error);
+        return dt_error_restore(&s->error);
     }
     *out_p = &s->reader.shard;
     return DT_OK;

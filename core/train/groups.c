@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "engine/graph/part.h"
+#include "engine/graph/select.h"
 
 #include <string.h>
 
@@ -148,7 +148,7 @@ dt_status dt_groups_assign(const dt_trainer *t, dt_graph *g)
     for (uint32_t i = 0; i < t->d.params->n; i++) {
         of_param[i] = t->state.group_of[i];
     }
-    dt_graph_group(g, t->d.n_groups, of_loss, of_param);
+    dt_graph_set_groups(g, t->d.n_groups, of_loss, of_param);
     dt_free(of_param);
     return DT_OK;
 }
@@ -160,7 +160,7 @@ static dt_status reaches_params(const dt_trainer *t, const dt_graph *g, uint32_t
     *any_p = false;
     for (uint32_t i = 0; i < n && !*any_p; i++) {
         if (loss[i].group == group) {
-            DT_TRY(dt_graph_reach(g, loss[i].name, is_reached));
+            DT_TRY(dt_graph_params_of_loss(g, loss[i].name, is_reached));
             for (uint32_t p = 0; p < t->d.params->n; p++) {
                 *any_p = *any_p || is_reached[p];
             }

@@ -326,14 +326,14 @@ static dt_status run_evaluation(infer_round *round, uint32_t n_rounds, uint32_t 
         st = n_rounds > 1 ? run_pipelined(round, slots, cap, e) : run_rounds(round, slots, cap, e);
     }
     dt_error reason;
-    dt_error_take(&reason, st);
+    dt_error_save(&reason, st);
     for (uint32_t i = 0; i < n_rounds; i++) { /* nothing is under way when we leave */
         if (wait_round(&round[i]) < 0) {
             dt_error_clear();
         }
         destroy_buffers(&round[i], slots);
     }
-    return st < 0 ? dt_error_put(&reason) : st;
+    return st < 0 ? dt_error_restore(&reason) : st;
 }
 
 dt_status dt_trainer_evaluate(dt_trainer *t, const dt_samples *d, void *user,

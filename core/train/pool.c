@@ -64,7 +64,7 @@ struct dt_pool {
 static void run_job(worker *w)
 {
     dt_error_clear();
-    dt_error_take(&w->error, w->pool->job(w->pool->user, w->id));
+    dt_error_save(&w->error, w->pool->job(w->pool->user, w->id));
 }
 
 static void *worker_main(void *arg)
@@ -174,7 +174,7 @@ dt_status dt_pool_run(dt_pool *p, dt_pool_job *job, void *user)
     }
     for (uint32_t i = 0; i < p->n; i++) {
         if (p->w[i].error.status < 0) {
-            return dt_error_put(&p->w[i].error);
+            return dt_error_restore(&p->w[i].error);
         }
     }
     return DT_OK;

@@ -136,7 +136,7 @@ static void record_failure(dt_reduction *r, dt_status st)
 {
     if (st < 0 && r->failed == DT_OK) {
         r->failed = st;
-        dt_error_take(&r->error, st);
+        dt_error_save(&r->error, st);
     }
 }
 
@@ -176,7 +176,7 @@ dt_status dt_reduce_gradient(dt_trainer *t, bool is_failed)
     dt_tree_node node[DT_TREE_MAX_NODES];
     DT_TRACE("step", "reduce");
     if (r->failed != DT_OK) {
-        return dt_error_put(&r->error);
+        return dt_error_restore(&r->error);
     }
     while (r->n_ended < r->n_due) {
         const bool is_full = r->n_begun == r->n_due || r->n_begun - r->n_ended == r->n_sums;
@@ -196,15 +196,15 @@ dt_status dt_reduce_over_ranks(dt_trainer *t, dt_status mine)
 {
     dt_error why;
     const double begin = dt_clock_s();
-    dt_error_take(&why, mine);
+    dt_error_save(&why, mine);
     t->times.buckets = t->reduce.n_due;
     t->times.early = t->reduce.n_begun;
     const dt_status st = dt_reduce_gradient(t, mine < 0);
     t->times.reduce = dt_clock_s() - begin;
     if (st < 0) {
-        return mine < 0 ? dt_error_put(&why) : st;
+        return mine < 0 ? dt_error_restore(&why) : st;
     }
-    return dt_comm_agree(t->d.comm, dt_error_put(&why));
+    return dt_comm_agree(t->d.comm, dt_error_restore(&why));
 }
 
 dt_status dt_reduce_all_gather(dt_trainer *t, float *vector, bool is_all)

@@ -431,7 +431,7 @@ dt_status dt_trainer_list_device_calls(const dt_trainer *t, uint32_t half, void 
 {
     int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
     dt_plan *p = NULL;
-    const dt_plan_desc pd = {.lane = DT_LANE_DEVICE,
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_DEVICE,
                              .training = true,
                              .reuse = t->c.reuse,
                              .fuse = t->c.fuse,

@@ -187,7 +187,7 @@ dt_status dt_trainer_check_divergence(dt_trainer *t, uint64_t step, bool is_fini
         dt_comm_rank(t->d.comm) == 0) {
         dt_log(DT_LOG_WARN, "mixed precision: %s", text);
     }
-    return dt_scaler_gives_up(&t->state.scaler, c) ? fail_diverged(t, step, r, bad) : DT_OK;
+    return dt_scaler_has_failed(&t->state.scaler, c) ? fail_diverged(t, step, r, bad) : DT_OK;
 }
 
 dt_status dt_find_first_not_finite(dt_trainer *t, int64_t *bad_p)
@@ -246,7 +246,7 @@ static void prepare_updates(dt_trainer *t, double scale)
         if (s->gradient_clip > 0 && s->norm > s->gradient_clip) {
             u.grad_scale *= s->gradient_clip / (s->norm + 1e-6); /* PyTorch's clip_grad_norm_ */
         }
-        t->scratch.consts[g] = dt_optim_consts_of(&u);
+        t->scratch.consts[g] = dt_optim_constants(&u);
     }
 }
 

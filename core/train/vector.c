@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "engine/graph/part.h"
+#include "engine/graph/select.h"
 
 #include <math.h>
 #include <string.h>
@@ -192,8 +192,8 @@ static dt_status compile(dt_trainer *t, const char *const *loss, uint32_t n, str
 {
     p->source = *t->d.source;
     DT_TRY(dt_record_graph(t, &p->source, DT_FOR_EVALUATION, NULL, &p->c));
-    DT_TRY(dt_graph_pick(p->c.graph, loss, n));
-    const dt_plan_desc d = {.lane = DT_LANE_CPU,
+    DT_TRY(dt_graph_select_losses(p->c.graph, loss, n));
+    const dt_plan_desc d = {.kernels = DT_KERNELS_CPU,
                             .training = p->has_gradient,
                             .reuse = t->c.reuse,
                             .poison = t->c.poison,

@@ -88,7 +88,7 @@ static dt_status trunk_params(const state *s, dt_params *reg, const char *trunk)
     return DT_OK;
 }
 
-static bool is_judge(const state *s) /* has it values at all? */
+static bool has_value(const state *s) /* has it values at all? */
 {
     return s->net.has_value || s->net.K > 0;
 }
@@ -98,7 +98,7 @@ static dt_status params(void *self, dt_params *reg)
     const state *s = self;
     const int64_t w[2] = {s->net.choices, columns(s)};
     DT_TRY_H(trunk_params(s, reg, "policy"));
-    DT_TRY_H(is_judge(s) ? trunk_params(s, reg, "critic") : DT_OK);
+    DT_TRY_H(has_value(s) ? trunk_params(s, reg, "critic") : DT_OK);
     DT_TRY_H(reg->add(reg, "potential.w", w, 2, DT_INIT_ZERO, 0.0));
     DT_TRY_H(reg->add(reg, "rule", w, 1, DT_INIT_CONST, s->config.rule));
     return controller_head_params(&s->net, reg, s->config.hidden, s->config.hidden);
@@ -128,7 +128,7 @@ static dt_status forward(void *self, dt_graph *g, dt_tensor *const *in, dt_tenso
         plane(s, g, in[0], OTHERS),           H,   dt_mul(g, p, H), p, dt_slice(g, in[0], ALTITUDE * s->n, 1),
         dt_slice(g, in[0], BUDGET * s->n, 1), gain};
     dt_tensor *x = dt_concat(g, part, sizeof(part) / sizeof(part[0]));
-    dt_tensor *act = trunk(s, g, x, "policy"), *judge = is_judge(s) ? trunk(s, g, x, "critic") : act;
+    dt_tensor *act = trunk(s, g, x, "policy"), *judge = has_value(s) ? trunk(s, g, x, "critic") : act;
     DT_TRY_H(controller_heads(&s->net, g, act, judge, out));
     dt_tensor *more =
         dt_add(g, dt_linear(g, x, g->api->param(g, "potential.w"), NULL), dt_mul(g, gain, g->api->param(g, "rule")));

@@ -73,7 +73,7 @@ const char *influence_name(char *text, const char *trunk, const char *name, int6
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
-static void need_signals(influence *s)
+static void require_signals(influence *s)
 {
     controller_net *n = &s->net;
     controller_input(n, "phases", "A %lld %lld", (long long)n->choices, (long long)s->columns);
@@ -85,7 +85,7 @@ static void need_signals(influence *s)
     }
 }
 
-static void need_vehicles(influence *s)
+static void require_vehicles(influence *s)
 {
     controller_net *n = &s->net;
     controller_input(n, "ego", "A %lld", (long long)s->columns);
@@ -116,11 +116,11 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
         if (s->config.row) {
             DT_TRY_H(controller_need_obs(&s->net, h));
         }
-        need_signals(s);
+        require_signals(s);
         return DT_OK;
     }
     if (s->has_vehicles && ego >= EGO && s->net.continuous > 0 && (s->has_embedding || s->source == NODE)) {
-        need_vehicles(s);
+        require_vehicles(s);
         return DT_OK;
     }
     return DT_FAIL_H(

@@ -79,14 +79,14 @@ static const dt_port *outputs(const void *self, uint32_t *n_p)
     return controller_outputs(&((const state *)self)->net, n_p);
 }
 
-static bool is_judge(const state *s) /* has it values at all? */
+static bool has_value(const state *s) /* has it values at all? */
 {
     return s->net.has_value || s->net.K > 0;
 }
 
 static int64_t critic_layers(const state *s)
 {
-    if (!is_judge(s)) {
+    if (!has_value(s)) {
         return 0;
     }
     return s->config.critic_layers < 0 ? s->config.layers : s->config.critic_layers;

@@ -130,7 +130,7 @@ static void add_output(state *s, const char *name, const char *dims)
 }
 
 /* Nothing to do where no world model is at work. Errors: DT_ESHAPE. */
-static dt_status look_ahead(state *s, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
+static dt_status use_foreseen(state *s, const dt_host *h, const dt_dim *dims, uint32_t n_dims)
 {
     const int64_t columns = controller_dim(dims, n_dims, "foreseen", 0), F = controller_dim(dims, n_dims, "F", 0);
     const int64_t dt_ms = controller_dim(dims, n_dims, "dt_ms", 0);
@@ -191,7 +191,7 @@ static dt_status create(void *self, const dt_host *h, const void *cfg, const dt_
         add_output(s, "allow", s->allow_dims);
     }
     add_output(s, "barrier", "A");
-    return s->has_vehicles && s->config.look_ahead_mps2 > 0 ? look_ahead(s, h, dims, n_dims) : DT_OK;
+    return s->has_vehicles && s->config.look_ahead_mps2 > 0 ? use_foreseen(s, h, dims, n_dims) : DT_OK;
 }
 
 static const dt_port *inputs(const void *self, uint32_t *n_p)

@@ -44,7 +44,7 @@ static dt_status make_folders(void)
     DT_TRY(dt_fs_mkdirs(outside("")));
     DT_TRY(dt_fs_write_atomic(outside("file"), "mine", 4));
     snprintf(path, sizeof(path), "%s/run", top);
-    return dt_beneath_begin(path);
+    return dt_beneath_guard(path);
 }
 
 static int begin(void **state)
@@ -66,7 +66,7 @@ static int end(void **state)
 {
     dt_fault_reset(NULL);
     snprintf(path, sizeof(path), "%s/run", top);
-    dt_beneath_end(path);
+    dt_beneath_unguard(path);
     return dt_fs_remove_tree(top) != DT_OK;
 }
 
@@ -136,11 +136,11 @@ static void test_writing(void **state)
     for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
         refused(dt_lock_acquire(at(links[i]), &fd), DT_EDATA, "it is a link");
         refused(dt_logfile_open(at(links[i]), &plain, &log), DT_EDATA, "it is a link");
-        refused(dt_fs_stream(at(links[i]), O_RDWR | O_CREAT | O_TRUNC, "w", &f), DT_EDATA, "it is a link");
+        refused(dt_fs_open_stream(at(links[i]), O_RDWR | O_CREAT | O_TRUNC, "w", &f), DT_EDATA, "it is a link");
         assert_untouched();
     }
     refused(dt_lock_acquire(at("hard"), &fd), DT_EDATA, "second name");
-    refused(dt_fs_stream(at("hard"), O_WRONLY | O_TRUNC, "w", &f), DT_EDATA, "second name");
+    refused(dt_fs_open_stream(at("hard"), O_WRONLY | O_TRUNC, "w", &f), DT_EDATA, "second name");
     refused(dt_lock_acquire(at("pipe"), &fd), DT_EDATA, "not a regular file");
     refused(dt_fs_mkdirs(at("to_folder/new")), DT_EDATA, "it is a link");
     refused(dt_fs_mkdirs(at("to_folder")), DT_EDATA, "it is a link");
@@ -149,10 +149,10 @@ static void test_writing(void **state)
     refused(dt_fs_remove_tree(at("to_folder/file")), DT_EDATA, "it is a link");
     refused(dt_fs_sync_dir(at("to_folder")), DT_EDATA, "it is a link");
     assert_int_not_equal(dt_fs_rename(at("to_folder/file"), outside("moved")), DT_OK);
-    dt_fs_discard(at("to_folder/file"));
+    dt_fs_try_remove(at("to_folder/file"));
     char from[512];
     snprintf(from, sizeof(from), "%s", at("to_folder/file"));
-    dt_fs_move(from, at("inner/file"));
+    dt_fs_try_move(from, at("inner/file"));
     assert_untouched();
     /* a link is replaced and removed as what it is */
     assert_int_equal(dt_fs_write_atomic(at("to_file"), "own", 3), DT_OK);
@@ -174,12 +174,12 @@ static void test_extent(void **state)
     size_t bytes = 0;
     char inner[512];
     snprintf(inner, sizeof(inner), "%s", at("inner/"));
-    assert_int_equal(dt_beneath_begin(inner), DT_OK);
+    assert_int_equal(dt_beneath_guard(inner), DT_OK);
     refused(dt_fs_read_all(at("to_inner/to_file"), 100, &text, &bytes), DT_EDATA, "it is a link");
-    dt_beneath_end(inner);
+    dt_beneath_unguard(inner);
     snprintf(path, sizeof(path), "%s/linked", top); /* the folder itself may be a link: the user said it */
     assert_int_equal(symlink("run", path), 0);
-    assert_int_equal(dt_beneath_begin(path), DT_OK);
+    assert_int_equal(dt_beneath_guard(path), DT_OK);
     assert_int_equal(dt_fs_write_atomic(at("inner/own"), "own", 3), DT_OK);
     snprintf(path, sizeof(path), "%s/linked/inner/own", top);
     assert_int_equal(dt_fs_read_all(path, 100, &text, &bytes), DT_OK);
@@ -187,7 +187,7 @@ static void test_extent(void **state)
     snprintf(path, sizeof(path), "%s/linked/to_file", top);
     refused(dt_fs_read_all(path, 100, &text, &bytes), DT_EDATA, "it is a link");
     snprintf(path, sizeof(path), "%s/linked", top);
-    dt_beneath_end(path);
+    dt_beneath_unguard(path);
     snprintf(path, sizeof(path), "%s/linked/to_file", top); /* what nobody guards is the user's, links and all */
     assert_int_equal(dt_fs_read_all(path, 100, &text, &bytes), DT_OK);
     dt_free(text);

@@ -43,7 +43,7 @@ static int crash(int number, bool is_taken, char out[2][8192])
         }
         signal(number, is_taken ? not_ours : SIG_DFL);
         dt_crash_install();
-        dt_crash_log_set(log);
+        dt_crash_set_log(log);
         raise(number);
         _exit(9);
     }

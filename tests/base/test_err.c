@@ -74,7 +74,7 @@ static void test_long_text_is_cut(void **state)
 static void *worker(void *arg)
 {
     dt_status st = DT_FAIL(DT_ENOMEM, "worker is out of memory");
-    dt_error_take(arg, st);
+    dt_error_save(arg, st);
     return NULL;
 }
 
@@ -87,7 +87,7 @@ static void test_records_are_per_thread_and_can_be_handed_over(void **state)
     assert_int_equal(pthread_create(&t, NULL, worker, &e), 0);
     pthread_join(t, NULL);
     assert_string_equal(dt_error_text(), "");
-    assert_int_equal(dt_error_put(&e), DT_ENOMEM);
+    assert_int_equal(dt_error_restore(&e), DT_ENOMEM);
     assert_string_equal(dt_error_text(), "worker is out of memory");
     assert_non_null(strstr(dt_error_where(), "test_err.c:"));
 }

@@ -80,7 +80,7 @@ static void test_write_atomic_replaces_or_keeps(void **state)
         snprintf(spec, sizeof(spec), "fs.*:%d", n);
         dt_fault_reset(spec);
         dt_status st = dt_fs_write_atomic(at("f"), "new text, longer", 16);
-        fired = dt_fault_fired();
+        fired = dt_fault_count();
         dt_fault_reset(NULL);
         assert_int_equal(st, fired != 0 ? DT_EIO : DT_OK);
         n_failed += st != DT_OK;
@@ -120,7 +120,7 @@ static void test_pipe_is_no_data(void **state)
         assert_non_null(strstr(dt_error_text(), "it is not a regular file, but a pipe, a socket or a device"));
         assert_int_equal(dt_fs_map(at(not_plain[i]), &p, &bytes), DT_EDATA);
         assert_int_equal(dt_fs_open(at(not_plain[i]), O_RDONLY, &fd), DT_EDATA);
-        assert_int_equal(dt_fs_stream(at(not_plain[i]), O_RDONLY, "r", &f), DT_EDATA);
+        assert_int_equal(dt_fs_open_stream(at(not_plain[i]), O_RDONLY, "r", &f), DT_EDATA);
         /* nor is it replaced by a file */
         assert_int_equal(dt_fs_write_atomic(at(not_plain[i]), "x", 1), DT_ECONFIG);
         assert_non_null(strstr(dt_error_text(), i == 0 ? "is a pipe and would be" : "is a device and would be"));
@@ -258,25 +258,25 @@ static void test_map_room(void **state)
     static const char *const points[] = {"fs.open:1", "fs.write:1", "fs.map:1"};
     static const char *const says[] = {"cannot open", "cannot reserve 100000 bytes in", "cannot reserve"};
     void *p = NULL;
-    assert_int_equal(dt_fs_map_room(at("room"), BYTES, &p), DT_OK);
+    assert_int_equal(dt_fs_map_scratch(at("room"), BYTES, &p), DT_OK);
     assert_false(dt_fs_is_file(at("room")));
     char *text = p;
     assert_true(text[0] == 0 && text[BYTES - 1] == 0);
     memset(text, 7, BYTES);
     assert_true(text[BYTES / 2] == 7);
-    dt_fs_unmap_room(p, BYTES);
-    dt_fs_unmap_room(NULL, 0);
-    assert_true(dt_fs_room(at("not/yet/there")) > BYTES); /* of the folder that is there */
-    assert_true(dt_fs_room(at("not/yet/there")) < UINT64_MAX);
+    dt_fs_unmap_scratch(p, BYTES);
+    dt_fs_unmap_scratch(NULL, 0);
+    assert_true(dt_fs_free_bytes(at("not/yet/there")) > BYTES); /* of the folder that is there */
+    assert_true(dt_fs_free_bytes(at("not/yet/there")) < UINT64_MAX);
     for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
         dt_fault_reset(points[i]);
-        assert_int_equal(dt_fs_map_room(at("room"), BYTES, &p), DT_EIO);
+        assert_int_equal(dt_fs_map_scratch(at("room"), BYTES, &p), DT_EIO);
         assert_non_null(strstr(dt_error_text(), says[i]));
         assert_false(dt_fs_is_file(at("room")));
     }
     dt_fault_reset(NULL);
     put("there", "x");
-    assert_int_equal(dt_fs_map_room(at("there"), BYTES, &p), DT_EIO); /* never over what is there */
+    assert_int_equal(dt_fs_map_scratch(at("there"), BYTES, &p), DT_EIO); /* never over what is there */
     assert_true(dt_fs_is_file(at("there")));
 }
 
@@ -367,7 +367,7 @@ static void test_names_of_texts(void **state)
     dt_str name = {0};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         dt_str_clear(&name);
-        dt_fs_name_of(texts[i][0], &name);
+        dt_fs_encode_name(texts[i][0], &name);
         assert_string_equal(dt_str_text(&name), texts[i][1]);
     }
     char text[2][1000], names[2][300];
@@ -376,7 +376,7 @@ static void test_names_of_texts(void **state)
         text[i][sizeof(text[i]) - 1] = '\0';
         text[i][900] = i == 0 ? 'a' : 'b';
         dt_str_clear(&name);
-        dt_fs_name_of(text[i], &name);
+        dt_fs_encode_name(text[i], &name);
         assert_int_equal(name.bytes, DT_FS_NAME_BYTES);
         snprintf(names[i], sizeof(names[i]), "%s", dt_str_text(&name));
     }
@@ -399,17 +399,17 @@ static void test_lines(void **state)
         fclose(f);
         skip();
     }
-    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_int_equal(dt_fs_read_line(f, KEPT, &l), DT_OK);
     assert_true(l.is_whole && l.bytes == 6);
     assert_memory_equal(l.text, "short\n", 7);
-    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_int_equal(dt_fs_read_line(f, KEPT, &l), DT_OK);
     assert_true(!l.is_whole && l.has_end && l.kept == KEPT && l.bytes == 17);
-    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_int_equal(dt_fs_read_line(f, KEPT, &l), DT_OK);
     assert_true(!l.is_whole && l.has_end && l.kept == KEPT && l.bytes == (uint64_t)hole + 2 - 23);
-    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_int_equal(dt_fs_read_line(f, KEPT, &l), DT_OK);
     assert_true(!l.has_end && l.bytes == 4);
     assert_memory_equal(l.text, "last", 5);
-    assert_int_equal(dt_fs_line_read(f, KEPT, &l), DT_OK);
+    assert_int_equal(dt_fs_read_line(f, KEPT, &l), DT_OK);
     assert_true(l.bytes == 0 && !l.has_end);
     dt_free(l.text);
     fclose(f);
@@ -427,7 +427,7 @@ static void test_remedies(void **state)
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         char message[128];
         snprintf(message, sizeof(message), "cannot write to x: %s", strerror(all[i].reason));
-        const char *remedy = dt_fs_remedy(message);
+        const char *remedy = dt_fs_write_advice(message);
         assert_true(all[i].words == NULL ? remedy == NULL : remedy != NULL && strstr(remedy, all[i].words) != NULL);
     }
 }
@@ -437,9 +437,9 @@ static void test_reach(void **state)
 {
     (void)state;
     put("plain", "x");
-    assert_int_equal(dt_fs_check_reach(at("plain")), DT_OK);
-    assert_int_equal(dt_fs_check_reach(at("missing")), DT_OK);
-    assert_int_equal(dt_fs_check_reach(at("plain/below")), DT_OK);
+    assert_int_equal(dt_fs_check_access(at("plain")), DT_OK);
+    assert_int_equal(dt_fs_check_access(at("missing")), DT_OK);
+    assert_int_equal(dt_fs_check_access(at("plain/below")), DT_OK);
     assert_int_equal(dt_fs_mkdirs(at("closed/in")), DT_OK);
     assert_int_equal(chmod(at("closed"), 0), 0);
     char path[512];
@@ -449,7 +449,7 @@ static void test_reach(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         const bool is_other = geteuid() != 0 || setuid(65534) == 0;
-        const bool is_told = dt_fs_check_reach(path) == DT_EIO && strstr(dt_error_text(), "Permission denied") != NULL;
+        const bool is_told = dt_fs_check_access(path) == DT_EIO && strstr(dt_error_text(), "Permission denied") != NULL;
         _exit(!is_other || is_told ? 0 : 1);
     }
     int end;

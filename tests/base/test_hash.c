@@ -18,14 +18,14 @@ static uint8_t buf[1001];
 static int plain(void **state)
 {
     (void)state;
-    dt_hash_plain_set(true);
+    dt_hash_set_portable(true);
     return 0;
 }
 
 static int fast(void **state)
 {
     (void)state;
-    dt_hash_plain_set(false);
+    dt_hash_set_portable(false);
     return 0;
 }
 

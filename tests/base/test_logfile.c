@@ -73,7 +73,7 @@ static void test_turns_over(void **state)
     dt_logfile *f = open_log(50, 2);
     static const char *const line[] = {"a", "b", "c", "d", "e", "f", "g"};
     for (size_t i = 0; i < 7; i++) {
-        dt_logfile_line(f, line[i]);
+        dt_logfile_write_line(f, line[i]);
     }
     assert_string_equal(lines(0), "g");
     assert_string_equal(lines(1), "e f");
@@ -82,9 +82,9 @@ static void test_turns_over(void **state)
     dt_logfile_close(f);
 
     f = open_log(50, 2); /* another process goes on with it, and with its size */
-    dt_logfile_line(f, "h");
-    dt_logfile_line(f, "i");
-    dt_logfile_line(f, "a line longer than a whole file is written all the same");
+    dt_logfile_write_line(f, "h");
+    dt_logfile_write_line(f, "i");
+    dt_logfile_write_line(f, "a line longer than a whole file is written all the same");
     assert_string_equal(lines(0), "a line longer than a whole file is written all the same");
     assert_string_equal(lines(1), "i");
     assert_string_equal(lines(2), "g h");
@@ -96,18 +96,18 @@ static void test_keeps_none_or_all(void **state)
     (void)state;
     dt_logfile *f = open_log(50, 0);
     for (int i = 0; i < 5; i++) {
-        dt_logfile_line(f, i % 2 == 0 ? "x" : "y");
+        dt_logfile_write_line(f, i % 2 == 0 ? "x" : "y");
     }
     assert_string_equal(lines(0), "x");
     assert_string_equal(lines(1), "");
     dt_logfile_close(f);
     f = open_log(0, 3);
     for (int i = 0; i < 5; i++) {
-        dt_logfile_line(f, "z");
+        dt_logfile_write_line(f, "z");
     }
     assert_string_equal(lines(0), "x z z z z z");
     dt_logfile_close(f);
-    dt_logfile_line(NULL, "none");
+    dt_logfile_write_line(NULL, "none");
 }
 
 static void test_no_place(void **state)
@@ -124,7 +124,7 @@ static void test_no_place(void **state)
     assert_int_equal(dt_fs_mkdirs(taken), DT_OK);
     f = open_log(50, 1);
     for (int i = 0; i < 5; i++) {
-        dt_logfile_line(f, "w");
+        dt_logfile_write_line(f, "w");
     }
     assert_string_equal(lines(0), "w w w w w");
     dt_logfile_close(f);
@@ -135,15 +135,15 @@ static void test_removed_meanwhile(void **state)
 {
     (void)state;
     dt_logfile *f = open_log(0, 0);
-    dt_logfile_line(f, "w");
-    assert_false(dt_logfile_was_lost(f));
+    dt_logfile_write_line(f, "w");
+    assert_false(dt_logfile_is_recreated(f));
     assert_int_equal(unlink(path), 0);
-    dt_logfile_line(f, "w");
-    dt_logfile_line(f, "w");
-    assert_true(dt_logfile_was_lost(f));
+    dt_logfile_write_line(f, "w");
+    dt_logfile_write_line(f, "w");
+    assert_true(dt_logfile_is_recreated(f));
     assert_non_null(strstr(lines(0), "w w"));
     assert_int_equal(truncate(path, 0), 0);
-    dt_logfile_line(f, "w");
+    dt_logfile_write_line(f, "w");
     assert_string_equal(lines(0), "w");
     dt_logfile_close(f);
 }

@@ -58,10 +58,10 @@ static int lose(bool is_guarded, bool is_ours)
     const void *p = NULL, *q = NULL;
     size_t n = 0;
     if (is_guarded) {
-        dt_mapping_guard();
+        dt_mapping_install_guard();
     }
     if (dt_fs_write_atomic(path, bytes, PAGES * page) != DT_OK || dt_fs_map(path, &p, &n) != DT_OK ||
-        dt_fs_map(path, &q, &n) != DT_OK || dt_mapping_verdict(0) != DT_OK) {
+        dt_fs_map(path, &q, &n) != DT_OK || dt_mapping_check(0) != DT_OK) {
         _exit(100);
     }
     dt_fs_unmap(q, n); /* its place is used again */
@@ -82,11 +82,11 @@ static int lose(bool is_guarded, bool is_ours)
             _exit(102);
         }
     }
-    if (dt_mapping_verdict(0) != DT_EDATA || strstr(dt_error_text(), path) == NULL) {
+    if (dt_mapping_check(0) != DT_EDATA || strstr(dt_error_text(), path) == NULL) {
         _exit(103);
     }
     dt_fs_unmap(p, n);
-    _exit(dt_mapping_verdict(0) == DT_EDATA ? 0 : 104); /* it stays on record */
+    _exit(dt_mapping_check(0) == DT_EDATA ? 0 : 104); /* it stays on record */
 }
 
 static void test_loss(void **state)
@@ -97,7 +97,7 @@ static void test_loss(void **state)
     const int alone = lose(false, true), foreign = lose(true, false);
     assert_true(WIFSIGNALED(alone) && WTERMSIG(alone) == SIGBUS); /* without the guard: what this is about */
     assert_true(WIFSIGNALED(foreign) && WTERMSIG(foreign) == SIGBUS);
-    assert_int_equal(dt_mapping_verdict(0), DT_OK);
+    assert_int_equal(dt_mapping_check(0), DT_OK);
     unlink(path);
 }
 
@@ -116,10 +116,10 @@ static int overwrite(bool in_place, bool crashes)
     uint8_t *bytes = calloc(1, page);
     const void *p = NULL;
     size_t n = 0;
-    dt_mapping_guard();
+    dt_mapping_install_guard();
     dt_crash_install();
     if (dt_fs_write_atomic(path, bytes, page) != DT_OK || dt_fs_map(path, &p, &n) != DT_OK ||
-        dt_mapping_verdict(0) != DT_OK) {
+        dt_mapping_check(0) != DT_OK) {
         _exit(100);
     }
     usleep(20000); /* more than the file system's clock ticks */
@@ -135,13 +135,13 @@ static int overwrite(bool in_place, bool crashes)
         raise(SIGSEGV);
         _exit(103);
     }
-    const dt_status st = dt_mapping_verdict(0);
+    const dt_status st = dt_mapping_check(0);
     if (st == DT_EDATA && strstr(dt_error_text(), path) == NULL) {
         _exit(104);
     }
     dt_fs_unmap(p, n);
     free(bytes);
-    _exit(st == DT_EDATA && dt_mapping_verdict(0) == DT_EDATA ? 1 : st == DT_OK ? 0 : 105);
+    _exit(st == DT_EDATA && dt_mapping_check(0) == DT_EDATA ? 1 : st == DT_OK ? 0 : 105);
 }
 
 static void test_overwritten(void **state)
@@ -176,19 +176,19 @@ static void test_touched(void **state)
             _exit(100);
         }
         usleep(20000);
-        if (utimensat(AT_FDCWD, path, NULL, 0) != 0 || dt_mapping_verdict(0) != DT_OK || /* touch */
-            utimensat(AT_FDCWD, path, other, 0) != 0 || dt_mapping_verdict(0) != DT_OK) {
+        if (utimensat(AT_FDCWD, path, NULL, 0) != 0 || dt_mapping_check(0) != DT_OK || /* touch */
+            utimensat(AT_FDCWD, path, other, 0) != 0 || dt_mapping_check(0) != DT_OK) {
             _exit(101);
         }
         usleep(20000);
-        if (!put_byte(0) || dt_mapping_verdict(0) != DT_OK) { /* what was there */
+        if (!put_byte(0) || dt_mapping_check(0) != DT_OK) { /* what was there */
             _exit(102);
         }
         usleep(120000); /* long enough that this time is known */
-        if (dt_mapping_verdict(0) != DT_OK || dt_mapping_verdict(0) != DT_OK) {
+        if (dt_mapping_check(0) != DT_OK || dt_mapping_check(0) != DT_OK) {
             _exit(103);
         }
-        const bool is_seen = put_byte(1) && dt_mapping_verdict(0) == DT_EDATA;
+        const bool is_seen = put_byte(1) && dt_mapping_check(0) == DT_EDATA;
         dt_fs_unmap(p, n);
         free(bytes);
         _exit(is_seen ? 0 : 104);

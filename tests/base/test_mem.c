@@ -161,15 +161,15 @@ static void test_fault_modes(void **state)
     assert_true(dt_fault("c"));
     assert_true(dt_fault("c"));
     assert_false(dt_fault("other"));
-    assert_int_equal(dt_fault_fired(), 3);
+    assert_int_equal(dt_fault_count(), 3);
     dt_fault_reset("fs.*:3");
     assert_false(dt_fault("fs.open"));
     assert_false(dt_fault("fs.write"));
     assert_false(dt_fault("alloc"));
     assert_true(dt_fault("fs.fsync"));
-    assert_int_equal(dt_fault_fired(), 1);
+    assert_int_equal(dt_fault_count(), 1);
     dt_fault_reset(NULL);
-    assert_int_equal(dt_fault_fired(), 0);
+    assert_int_equal(dt_fault_count(), 0);
     assert_false(dt_fault("fs.fsync"));
 }
 

@@ -34,7 +34,7 @@ static void *run_rank(void *arg)
     rank_job *job = arg;
     dt_error_clear();
     dt_status st = job->body(job->comm, job->user);
-    dt_error_take(&job->end, st);
+    dt_error_save(&job->end, st);
     if (st < 0) {
         dt_comm_abandon(job->comm, dt_error_text());
     }
@@ -286,7 +286,7 @@ static void test_creation(void **state)
         snprintf(spec, sizeof(spec), "alloc:%d", n);
         dt_fault_reset(spec);
         dt_status st = dt_comm_sim(3, 1, c);
-        fired = dt_fault_fired();
+        fired = dt_fault_count();
         assert_int_equal(st, fired != 0 ? DT_ENOMEM : DT_OK);
         for (int r = 0; st == DT_OK && r < 3; r++) {
             dt_comm_destroy(c[r]);

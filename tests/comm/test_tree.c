@@ -186,7 +186,7 @@ static void *run_rank(void *arg)
 {
     rank_job *job = arg;
     dt_status st = reduce_as_rank(job);
-    dt_error_take(&job->end, st);
+    dt_error_save(&job->end, st);
     if (st < 0) {
         dt_comm_abandon(job->comm, dt_error_text());
     }
@@ -460,7 +460,7 @@ static void *switch_as_rank(void *arg)
     if (st == DT_OK) {
         st = sum_twice(job, sum, mine);
     }
-    dt_error_take(&job->end, st);
+    dt_error_save(&job->end, st);
     dt_tree_sum_destroy(sum);
     dt_free(mine);
     return NULL;
@@ -508,7 +508,7 @@ static void *join_as_rank(void *arg)
     if (st == DT_OK) {
         st = dt_tree_sum_discard(sum);
     }
-    dt_error_take(&job->end, st);
+    dt_error_save(&job->end, st);
     dt_tree_sum_destroy(sum);
     return NULL;
 }

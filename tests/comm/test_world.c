@@ -236,7 +236,7 @@ static void test_refusals(void **state)
         snprintf(spec, sizeof(spec), "alloc:%d", n);
         dt_fault_reset(spec);
         const dt_status st = dt_world_run(&good, ten_barriers, NULL, &out);
-        fired = dt_fault_fired();
+        fired = dt_fault_count();
         assert_int_equal(st, fired != 0 ? DT_ENOMEM : DT_OK);
         assert_int_equal(dt_alloc_live_bytes(), live);
     }

@@ -480,7 +480,7 @@ static void *run_rank(void *user)
         dt_world_end *end = &w->out->end[r->common.rank];
         dt_error_clear();
         const dt_status st = w->body(&r->common, w->user);
-        dt_error_take(&end->error, st);
+        dt_error_save(&end->error, st);
         if (st < 0) {
             dt_comm_abandon(&r->common, dt_error_text());
         }

@@ -542,7 +542,7 @@ static void test_memory(void **state)
         dt_fault_reset(spec);
         dt_config *c = NULL;
         dt_status st = read_all(&c);
-        bool is_over = dt_fault_fired() == 0;
+        bool is_over = dt_fault_count() == 0;
         dt_fault_reset(NULL);
         dt_config_destroy(c);
         assert_int_equal(dt_alloc_live_bytes(), bytes_before);

@@ -84,7 +84,7 @@ static inline void bench_record(bench *b, const char *const *symbol, uint32_t n_
     const dt_graph_desc d = {
         .symbol = symbol, .n_symbols = n_symbols, .field = b->in, .n_fields = b->n_in, .params = &b->r.table};
     assert_int_equal(dt_graph_create(&d, &b->g), DT_OK);
-    dt_graph_scope(b->g, "m");
+    dt_graph_set_scope(b->g, "m");
     dt_tensor *from[16] = {NULL};
     for (uint32_t i = 0; i < b->n_in; i++) {
         from[i] = b->not_given >> i & 1 ? NULL : b->g->api->input(b->g, b->in[i].name);
@@ -92,7 +92,7 @@ static inline void bench_record(bench *b, const char *const *symbol, uint32_t n_
     if (b->ops->forward(b->self, b->g, from, b->to) != DT_OK) {
         fail_msg("%s: %s", b->c->id, dt_error_text());
     }
-    dt_graph_scope(b->g, "");
+    dt_graph_set_scope(b->g, "");
     for (uint32_t i = 0; i < b->n_out; i++) { /* every output has the shape its port promises */
         char want[MOCK_TEXT];
         dt_str got = {0};

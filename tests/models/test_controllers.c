@@ -17,7 +17,7 @@ typedef struct outputs {
 static void run(const bench *b, const void *const *field, outputs *out)
 {
     static const int64_t live[] = {1, AGENTS};
-    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
     const dt_kernel_run kernel = {0};
     const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = b->params, .run = &kernel};
     dt_plan *p = NULL;
@@ -191,7 +191,7 @@ static void test_no_value_and_a_spread(void **state)
     for (int i = 0; i < AGENTS * D; i++) {
         (&obs[0][0])[i] = (float)draw(i);
     }
-    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
     const dt_kernel_run kernel = {0};
     void *field[] = {obs};
     const dt_exec_feed feed = {.size = live, .field = field, .params = b.params, .run = &kernel};
@@ -346,7 +346,7 @@ static void run_rule(const char *id, const char *const *set, const dt_dim *dims,
     static const int64_t live[] = {1, AGENTS};
     bench_open(b, id, set, dims, 5);
     assert_int_equal(b->r.table.n, 0); /* nothing to train */
-    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
     const dt_kernel_run kernel = {0};
     const dt_exec_feed feed = {
         .size = live, .field = (void *const[]){(void *)(uintptr_t)field}, .params = b->params, .run = &kernel};

@@ -77,7 +77,7 @@ static double run(const bench *b, const void *const *field, const int64_t *live,
 {
     const bool learns = out == NULL;
     const dt_plan_desc pd = {
-        .lane = DT_LANE_REF64, .training = learns, .reuse = true, .poison = true, .fuse = true, .cap = live};
+        .kernels = DT_KERNELS_REF64, .training = learns, .reuse = true, .poison = true, .fuse = true, .cap = live};
     const dt_kernel_run kernel = {.training = learns};
     double seed[DT_GRAPH_MAX_LOSSES], loss[DT_GRAPH_MAX_LOSSES] = {0}, sum = 0;
     for (int i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {

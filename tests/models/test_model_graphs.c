@@ -64,7 +64,7 @@ static float *gradient(const bench *m, bool recompute, dt_plan_info *info_p)
     for (int i = 0; i < DT_GRAPH_MAX_LOSSES; i++) {
         seed[i] = 1;
     }
-    const dt_plan_desc pd = {.lane = DT_LANE_CPU,
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_CPU,
                              .training = true,
                              .reuse = true,
                              .poison = true,
@@ -184,7 +184,7 @@ static void run_world_on(const char *id, const char *const *set, float motion[ST
         field[2] = present;
         field[3] = key;
     }
-    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
     const dt_kernel_run run = {0};
     const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = params, .run = &run};
     dt_plan *p = NULL;

@@ -32,7 +32,7 @@ typedef struct seen {
 
 /* value: of the constants, NULL: as they begin. of_others not NULL: in place of outputs, sizes of the gradients of
  * their sum, of constants and of all else. */
-static seen look(const char *layer, bool has_pose, bool is_store, uint32_t lane, const scene *s,
+static seen look(const char *layer, bool has_pose, bool is_store, uint32_t kernels, const scene *s,
                  const float *const *value, double *of_constants, double *of_others)
 {
     static const int64_t live[N_SYMBOLS] = {ROWS, EDGES, 0, 0};
@@ -78,7 +78,7 @@ static seen look(const char *layer, bool has_pose, bool is_store, uint32_t lane,
         seed[i] = 1;
     }
     const void *field[4] = {s->node, rowptr, col, s->edge};
-    const dt_plan_desc pd = {.lane = lane, .training = is_training, .reuse = true, .fuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = kernels, .training = is_training, .reuse = true, .fuse = true, .cap = live};
     const dt_kernel_run run = {.training = is_training};
     const dt_exec_feed feed = {.size = live,
                                .field = (void *const *)field,
@@ -112,7 +112,7 @@ static seen look(const char *layer, bool has_pose, bool is_store, uint32_t lane,
 }
 
 static const char *const layers[] = {"layer=gat", "layer=transformer"};
-static const uint32_t lanes[] = {DT_LANE_REF32, DT_LANE_CPU};
+static const uint32_t sets[] = {DT_KERNELS_REF32, DT_KERNELS_CPU};
 
 static void assert_alike(const seen *a, const seen *b)
 {
@@ -126,20 +126,20 @@ static void test_constants_begin_as_nothing(void **state)
     for (int i = 0; i < 8; i++) {
         const bool has_pose = i % 2 == 0;
         const char *layer = layers[i / 2 % 2];
-        const uint32_t lane = lanes[i / 4];
+        const uint32_t kernels = sets[i / 4];
         scene s, held;
         draw(&s);
-        const seen fixed = look(layer, has_pose, false, lane, &s, NULL, NULL, NULL);
-        seen store = look(layer, has_pose, true, lane, &s, NULL, NULL, NULL);
+        const seen fixed = look(layer, has_pose, false, kernels, &s, NULL, NULL, NULL);
+        seen store = look(layer, has_pose, true, kernels, &s, NULL, NULL, NULL);
         assert_alike(&fixed, &store);
         s.node[0][ACCELERATION] = 4;
         s.node[1][ACCELERATION] = -2.51F;
         held = s;
         held.node[0][ACCELERATION] = 2.5F;
         held.node[1][ACCELERATION] = -2.5F;
-        const seen wild = look(layer, has_pose, false, lane, &s, NULL, NULL, NULL);
-        const seen calm = look(layer, has_pose, false, lane, &held, NULL, NULL, NULL);
-        store = look(layer, has_pose, true, lane, &s, NULL, NULL, NULL);
+        const seen wild = look(layer, has_pose, false, kernels, &s, NULL, NULL, NULL);
+        const seen calm = look(layer, has_pose, false, kernels, &held, NULL, NULL, NULL);
+        store = look(layer, has_pose, true, kernels, &s, NULL, NULL, NULL);
         assert_alike(&calm, &store);
         assert_memory_not_equal(&wild, &store, sizeof(store));
     }
@@ -157,7 +157,7 @@ static void test_features_are_shifted_and_scaled(void **state)
     for (int i = 0; i < 8; i++) {
         const bool has_pose = i % 2 == 0;
         const char *layer = layers[i / 2 % 2];
-        const uint32_t lane = lanes[i / 4];
+        const uint32_t kernels = sets[i / 4];
         scene s, done;
         draw(&s);
         done = s;
@@ -169,8 +169,8 @@ static void test_features_are_shifted_and_scaled(void **state)
         for (int e = 0; e < EDGES; e++) {
             done.edge[e][TTC] = (s.edge[e][TTC] + edge_shift[TTC]) * edge_scale[TTC];
         }
-        const seen fixed = look(layer, has_pose, false, lane, &done, NULL, NULL, NULL);
-        const seen store = look(layer, has_pose, true, lane, &s, value, NULL, NULL);
+        const seen fixed = look(layer, has_pose, false, kernels, &done, NULL, NULL, NULL);
+        const seen store = look(layer, has_pose, true, kernels, &s, value, NULL, NULL);
         assert_alike(&fixed, &store);
     }
 }
@@ -184,16 +184,16 @@ static void test_slots_stay_in_metres(void **state)
     static const float *const value[CONSTANTS] = {NULL, NULL, NULL, none};
     scene s, farther;
     draw(&s);
-    s.edge[1][0] = 0.5F; /* 10 m ahead in the same lane */
+    s.edge[1][0] = 0.5F; /* 10 m ahead in the same kernels */
     s.edge[1][1] = 0;
     farther = s;
     farther.edge[1][0] = 1.5F;
-    const seen near = look(layers[0], true, true, DT_LANE_CPU, &s, value, NULL, NULL);
-    const seen far = look(layers[0], true, true, DT_LANE_CPU, &farther, value, NULL, NULL);
+    const seen near = look(layers[0], true, true, DT_KERNELS_CPU, &s, value, NULL, NULL);
+    const seen far = look(layers[0], true, true, DT_KERNELS_CPU, &farther, value, NULL, NULL);
     assert_memory_not_equal(near.embedding[0], far.embedding[0], sizeof(near.embedding[0]));
     farther = s;
     farther.edge[1][TTC] = 0.9F; /* which no slot reads */
-    const seen same = look(layers[0], true, true, DT_LANE_CPU, &farther, value, NULL, NULL);
+    const seen same = look(layers[0], true, true, DT_KERNELS_CPU, &farther, value, NULL, NULL);
     assert_alike(&near, &same);
 }
 
@@ -204,7 +204,7 @@ static void test_constants_have_no_gradient(void **state)
         double of_constants = 0, of_others = 0;
         scene s;
         draw(&s);
-        (void)look(layers[i], true, true, DT_LANE_CPU, &s, NULL, &of_constants, &of_others);
+        (void)look(layers[i], true, true, DT_KERNELS_CPU, &s, NULL, &of_constants, &of_others);
         assert_true(of_constants == 0);
         assert_true(of_others > 0 && isfinite(of_others));
     }

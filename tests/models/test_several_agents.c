@@ -34,7 +34,7 @@ static void open_bench(bench *b, const char *id, const char *const *set)
 static void run(const bench *b, const void *const *field, const char *name, float *out, size_t n)
 {
     static const int64_t live[] = {1, AGENTS, WORLDS};
-    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
     const dt_kernel_run kernel = {0};
     const dt_exec_feed feed = {.size = live, .field = (void *const *)field, .params = b->params, .run = &kernel};
     dt_plan *p = NULL;

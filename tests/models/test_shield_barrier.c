@@ -31,7 +31,7 @@ typedef struct shield {
 static void shield_open(shield *s, const char *const *set, const dt_dim *dims, uint32_t n)
 {
     static const int64_t live[] = {1, AGENTS};
-    const dt_plan_desc pd = {.lane = DT_LANE_CPU, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_CPU, .reuse = true, .cap = live};
     bench_open(&s->b, "shield_barrier", set, dims, n);
     assert_int_equal(dt_plan_compile(s->b.g, &pd, &s->plan), DT_OK);
     assert_int_equal(dt_exec_create(s->plan, &s->exec), DT_OK);

@@ -90,7 +90,7 @@ static void check(const scene *s)
     assert_int_equal(g->api->output(g, "logits", logits), DT_OK);
     dt_tensor *nearest = slot_nearest(g, edges, logits, g->api->input(g, "rowptr"));
     assert_int_equal(g->api->output(g, "nearest", nearest), DT_OK);
-    const dt_plan_desc pd = {.lane = DT_LANE_REF64, .reuse = true, .poison = true, .fuse = true, .cap = cap};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF64, .reuse = true, .poison = true, .fuse = true, .cap = cap};
     const dt_kernel_run run = {0};
     const double zero = 0;
     double loss = 0;

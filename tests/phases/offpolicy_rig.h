@@ -201,7 +201,7 @@ static inline void rig_open(rig *r)
     const dt_graph_desc d = {
         .symbol = symbol, .n_symbols = 2, .field = r->port, .n_fields = r->n_fields, .params = &r->table};
     assert_int_equal(dt_graph_create(&d, &r->g), DT_OK);
-    dt_graph_scope(r->g, "m");
+    dt_graph_set_scope(r->g, "m");
     r->api = *r->g->api;
     r->api.model = rig_model;
     r->g->api = &r->api;
@@ -213,7 +213,7 @@ static inline void rig_open(rig *r)
 static inline void rig_exec(rig *r, bool is_training, const double *seed, double *grads, rig_result *out)
 {
     static const int64_t live[] = {1, ROWS};
-    const dt_plan_desc pd = {.lane = DT_LANE_REF64, .training = is_training, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF64, .training = is_training, .reuse = true, .cap = live};
     const dt_kernel_run how = {.seed = 5, .step = 3, .training = 1};
     double *const at[] = {r->params.actor, r->params.critic, &r->params.log_alpha};
     double params[ARENA] = {0};

@@ -86,7 +86,7 @@ static dt_status store_step_input(dt_train *to, const char *name, const float *v
 static void rig_run(rig *r, dt_tensor *y, float *out, int n)
 {
     static const int64_t live[] = {1, ROWS};
-    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .reuse = true, .cap = live};
     const dt_kernel_run kernel = {0};
     float eye[WIDEST * WIDEST];
     const float *const inputs[] = {eye};
@@ -265,12 +265,12 @@ static void test_gradient_of_a_shield(void **state)
     r.models.wiring = &w;
     r.models.bind = &bind;
     assert_int_equal(dt_param_table_add(&r.table, "net", "b", dim, 1, DT_INIT_ZERO, 0), DT_OK);
-    dt_graph_scope(r.g, "net");
+    dt_graph_set_scope(r.g, "net");
     dt_tensor *move = dt_add(r.g, r.g->api->input(r.g, "executed"), r.g->api->param(r.g, "b"));
     assert_int_equal(actor_critic_apply_shield(&r.models, r.g, "next_", &says, &move), DT_OK);
     dt_tensor *rows = dt_merge(r.g, dt_reduce_columns(r.g, DT_REDUCE_SUM, move));
     assert_int_equal(r.g->api->loss(r.g, "sum", dt_sum(r.g, rows), 1, "A"), DT_OK);
-    const dt_plan_desc pd = {.lane = DT_LANE_REF32, .training = true, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF32, .training = true, .reuse = true, .cap = live};
     assert_int_equal(dt_plan_compile(r.g, &pd, &p), DT_OK);
     assert_int_equal(dt_exec_create(p, &e), DT_OK);
     const dt_kernel_run run = {.training = 1};

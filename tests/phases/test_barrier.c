@@ -130,14 +130,14 @@ static double run(const double *w, const float *mix, double *grad)
     const dt_graph_desc d = {
         .symbol = symbol, .n_symbols = 3, .field = fields, .n_fields = 10, .params = &table, .model = forward};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
-    dt_graph_scope(g, "shield");
+    dt_graph_set_scope(g, "shield");
     const dt_policy_tensors policy = {.foreseen = NULL};
     if ((of_stored ? barrier_record_stored(&subject, &wiring.face, g)
                    : barrier_record(&subject, &wiring.face, g, &policy)) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
     const dt_plan_desc pd = {
-        .lane = DT_LANE_REF64, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = cap};
+        .kernels = DT_KERNELS_REF64, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = cap};
     if (dt_plan_compile(g, &pd, &plan) != DT_OK || dt_exec_create(plan, &e) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }

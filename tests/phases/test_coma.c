@@ -80,9 +80,9 @@ static void compile(const rig *r, dt_param_table *table, dt_graph **g, dt_plan *
     assert_int_equal(dt_param_table_add(table, "m", "q", dim, 2, DT_INIT_ZERO, 0), DT_OK);
     const dt_graph_desc d = {.symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = 5, .params = table};
     assert_int_equal(dt_graph_create(&d, g), DT_OK);
-    dt_graph_scope(*g, "m");
+    dt_graph_set_scope(*g, "m");
     const dt_plan_desc pd = {
-        .lane = DT_LANE_REF64, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = cap};
+        .kernels = DT_KERNELS_REF64, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = cap};
     if (record(r, *g) != DT_OK || dt_plan_compile(*g, &pd, plan) != DT_OK || dt_exec_create(*plan, e) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }

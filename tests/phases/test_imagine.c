@@ -148,7 +148,7 @@ static void run(const imagine_config *c, double step_s, const double *w, double 
     const dt_graph_desc d = {
         .symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = N_FIELDS, .params = &table, .model = forward};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
-    dt_graph_scope(g, "controller");
+    dt_graph_set_scope(g, "controller");
     dt_tensor *x = g->api->input(g, "ego"), *y = dt_linear(g, x, g->api->param(g, "w"), g->api->param(g, "b"));
     dt_policy_tensors p = {.mean = dt_slice(g, y, 1, 1), .foreseen = g->api->input(g, "foreseen")};
     p.log_std = dt_affine(g, p.mean, 0.0, 0.0);
@@ -160,7 +160,7 @@ static void run(const imagine_config *c, double step_s, const double *w, double 
     dt_tensor *log_prob = dt_gaussian(g, p.mean, p.log_std, g->api->input(g, "action_f"), &unused);
     dt_tensor *loss = dt_ppo_clip(g, log_prob, g->api->input(g, "log_prob"), a, 0.999999, 1e30, NULL, NULL);
     assert_int_equal(g->api->loss(g, "policy_loss", dt_sum(g, loss), 1.0, "A"), DT_OK);
-    const dt_plan_desc pd = {.lane = DT_LANE_REF64, .training = grad != NULL, .cap = cap};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF64, .training = grad != NULL, .cap = cap};
     if (dt_plan_compile(g, &pd, &plan) != DT_OK || dt_exec_create(plan, &e) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }

@@ -99,7 +99,7 @@ static void run(dt_graph *g, const dt_param_table *t, const char *of, result *ou
     const uint32_t n = dt_graph_losses(g, &loss);
     double seed[DT_GRAPH_MAX_LOSSES] = {0}, params[ARENA] = {0}, grads[ARENA] = {0};
     const float *step_input[8] = {0};
-    const dt_plan_desc pd = {.lane = DT_LANE_REF64, .training = true, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF64, .training = true, .reuse = true, .cap = live};
     const dt_kernel_run how = {.seed = 5, .step = 3, .training = 1};
     dt_plan *p = NULL;
     dt_exec *e = NULL;
@@ -189,7 +189,7 @@ static void check_record(uint32_t algorithm)
     }
     const dt_graph_desc d = {.symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = FIELDS, .params = &table};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
-    dt_graph_scope(g, "m");
+    dt_graph_set_scope(g, "m");
     if (offline_record(&s, g) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }

@@ -142,8 +142,8 @@ static dt_status forward(void *user, dt_graph *g, dt_model *m, const dt_named *i
     return g->api->status(g);
 }
 
-static double run_graph(dt_wiring *wiring, const ppo_loss_config *c, const double *w, dt_lane lane, double *grad,
-                        sums *sum)
+static double run_graph(dt_wiring *wiring, const ppo_loss_config *c, const double *w, dt_kernel_set kernels,
+                        double *grad, sums *sum)
 {
     static const char *const symbol[] = {"A", "B"};
     static const int64_t cap[] = {ROWS, ROWS};
@@ -157,12 +157,13 @@ static double run_graph(dt_wiring *wiring, const ppo_loss_config *c, const doubl
     const dt_graph_desc d = {
         .symbol = symbol, .n_symbols = 2, .field = fields, .n_fields = N_FIELDS, .params = &table, .model = forward};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
-    dt_graph_scope(g, "controller");
+    dt_graph_set_scope(g, "controller");
     dt_policy_tensors policy = {.struct_size = sizeof(policy)};
     if (wiring->api->record(wiring, g, NULL, &policy) != DT_OK || ppo_record_losses(wiring, c, g, &policy) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
-    const dt_plan_desc pd = {.lane = lane, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = cap};
+    const dt_plan_desc pd = {
+        .kernels = kernels, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = cap};
     if (dt_plan_compile(g, &pd, &plan) != DT_OK || dt_exec_create(plan, &e) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
@@ -183,7 +184,7 @@ static double run_graph(dt_wiring *wiring, const ppo_loss_config *c, const doubl
     for (uint32_t i = 0; i < n; i++) {
         seed[i] = loss[i].weight / ROWS;
     }
-    const bool wide = lane == DT_LANE_REF64;
+    const bool wide = kernels == DT_KERNELS_REF64;
     double *params = dt_alloc_n((size_t)table.total, sizeof(double));
     double *grads = dt_alloc_n((size_t)table.total, sizeof(double));
     for (int i = 0; i < PARAMS; i++) {
@@ -293,7 +294,7 @@ static void check_mode(uint32_t mode, double clip, bool has_mix, bool is_apart)
     sums want, got, rough;
     const double total = loss_of_rows(&c, w, &want);
     assert_true(is_apart || (want.clipped > 3 && want.clipped < ROWS - 3)); /* both branches are taken */
-    assert_true(fabs(run_graph(&wiring.face, &c, w, DT_LANE_REF64, grad, &got) - total) <
+    assert_true(fabs(run_graph(&wiring.face, &c, w, DT_KERNELS_REF64, grad, &got) - total) <
                 1e-7); /* coefficients are floats */
     assert_true(fabs(got.policy - want.policy) < 1e-12 * ROWS);
     assert_true(fabs(got.value - want.value) < 1e-12 * ROWS);
@@ -301,7 +302,7 @@ static void check_mode(uint32_t mode, double clip, bool has_mix, bool is_apart)
     assert_true(fabs(got.entropy - want.entropy) < 1e-12 * ROWS);
     assert_true(fabs(got.kl - want.kl) < 1e-12 * ROWS);
     assert_true(got.clipped == want.clipped);
-    assert_true(fabs(run_graph(&wiring.face, &c, w, DT_LANE_CPU, single, &rough) - total) < 1e-5);
+    assert_true(fabs(run_graph(&wiring.face, &c, w, DT_KERNELS_CPU, single, &rough) - total) < 1e-5);
     for (int i = 0; i < PARAMS; i++) {
         const double h = 1e-5, at = w[i];
         sums unused;

@@ -153,7 +153,7 @@ typedef struct result {
 static void run_plan(dt_graph *g, const dt_param_table *table, const double *seed, const double *const *at, result *out)
 {
     static const int64_t live[] = {S, N, 1, 1};
-    const dt_plan_desc pd = {.lane = DT_LANE_REF64, .training = true, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF64, .training = true, .reuse = true, .cap = live};
     const dt_kernel_run how = {.training = 1};
     const float *const inputs[] = {horizon};
     double params[ARENA] = {0}, grads[ARENA] = {0};
@@ -219,7 +219,7 @@ static void check(bool is_mixture, bool has_temperature, bool has_perception)
     }
     const dt_graph_desc d = {.symbol = symbol, .n_symbols = 4, .field = fields, .n_fields = N_FIELDS, .params = &table};
     assert_int_equal(dt_graph_create(&d, &g), DT_OK);
-    dt_graph_scope(g, "m");
+    dt_graph_set_scope(g, "m");
     dt_graph_api api = *g->api;
     api.model = model;
     g->api = &api;

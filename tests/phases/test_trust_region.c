@@ -144,10 +144,10 @@ static dt_status record(void *user, dt_graph *g)
     (void)user;
     const dt_graph_api *api = g->api;
     dt_tensor *kl = NULL, *parts[2], *sum = NULL;
-    dt_graph_scope(g, "net");
+    dt_graph_set_scope(g, "net");
     dt_tensor *y = dt_linear(g, api->input(g, "obs"), api->param(g, "w"), api->param(g, "b"));
     dt_tensor *log_std = api->param(g, "log_std");
-    dt_graph_scope(g, "");
+    dt_graph_set_scope(g, "");
     dt_tensor *discrete = dt_categorical(g, dt_slice(g, y, 0, CHOICES), api->input(g, "action_i"), 0, NULL, NULL);
     dt_tensor *continuous = dt_gaussian(g, dt_slice(g, y, CHOICES, 1), log_std, api->input(g, "action_f"), NULL);
     parts[0] = dt_split(g, api->input(g, "advantage"), 0);

@@ -267,7 +267,7 @@ static void check_record(double horizon_s, double rate_hz, bool has_embedding)
     assert_string_equal(kept_names, has_embedding ? "foresight foreseen " : "");
     assert_int_equal(api.output(g, "foresight", foresight), DT_OK);
     assert_int_equal(api.output(g, "foreseen", foreseen), DT_OK);
-    const dt_plan_desc pd = {.lane = DT_LANE_REF64, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF64, .reuse = true, .cap = live};
     const dt_kernel_run how = {.seed = 1};
     if (dt_plan_compile(g, &pd, &p) != DT_OK || dt_exec_create(p, &e) != DT_OK) {
         fail_msg("%s", dt_error_text());
@@ -356,7 +356,7 @@ static void test_scaled(void **unused)
     (void)g->api->output(g, "centred", seen[0].tensor);
     (void)g->api->output(g, "plain", plain[0].tensor);
     assert_int_equal(g->api->output(g, "edges", seen[1].tensor), DT_OK);
-    const dt_plan_desc pd = {.lane = DT_LANE_REF64, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF64, .reuse = true, .cap = live};
     const dt_kernel_run how = {.seed = 1};
     assert_int_equal(dt_plan_compile(g, &pd, &p), DT_OK);
     assert_int_equal(dt_exec_create(p, &e), DT_OK);

@@ -235,7 +235,7 @@ static void test_no_memory(void **state)
         snprintf(fault, sizeof(fault), "alloc:%d", n);
         dt_fault_reset(fault);
         const dt_status st = dt_data_import(&(const char *){at("t.xml")}, 1, at("s"), NULL, &report);
-        const bool is_over = dt_fault_fired() == 0;
+        const bool is_over = dt_fault_count() == 0;
         dt_fault_reset(NULL);
         close_all();
         assert_int_equal(dt_alloc_live_bytes(), live);

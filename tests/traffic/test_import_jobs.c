@@ -432,7 +432,7 @@ static void test_faults(void **state)
             snprintf(spec, sizeof(spec), "%s:%d", points[p], n);
             dt_fault_reset(spec);
             const dt_status st = dt_data_import(src, 2, at("s"), &opt, &report);
-            const bool is_over = dt_fault_fired() == 0;
+            const bool is_over = dt_fault_count() == 0;
             dt_fault_reset(NULL);
             dt_str_fini(&report);
             assert_int_equal(dt_alloc_live_bytes(), live);
@@ -462,6 +462,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refusals, begin, finish),
         cmocka_unit_test_setup_teardown(test_faults, begin, finish),
     };
-    dt_fs_flush_set(false);
+    dt_fs_set_flush(false);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,7 +163,7 @@ static void test_faults(void **state)
         snprintf(spec, sizeof(spec), "alloc:%d", n);
         dt_fault_reset(spec);
         const dt_status st = import_to("s", &opt);
-        const bool is_over = dt_fault_fired() == 0;
+        const bool is_over = dt_fault_count() == 0;
         dt_fault_reset(NULL);
         dt_str_fini(&report);
         assert_int_equal(dt_alloc_live_bytes(), live);
@@ -227,6 +227,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_faults, begin, finish),
         cmocka_unit_test_setup_teardown(test_first_damage, begin, finish),
     };
-    dt_fs_flush_set(false);
+    dt_fs_set_flush(false);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

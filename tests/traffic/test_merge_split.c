@@ -311,7 +311,7 @@ static void test_interruptions(void **state)
             snprintf(spec, sizeof(spec), "%s:%d", points[p], n);
             dt_fault_reset(spec);
             const dt_status st = dt_data_split(at("a"), at("p"), &(dt_split_options){.share = 0.5}, &notes);
-            const bool is_over = dt_fault_fired() == 0;
+            const bool is_over = dt_fault_count() == 0;
             dt_fault_reset(NULL);
             dt_str_fini(&notes);
             assert_int_equal(dt_alloc_live_bytes(), live);

@@ -382,7 +382,7 @@ static void test_interruptions(void **state)
 {
     (void)state;
     static const char *const point[] = {"alloc", "fs.*"};
-    dt_fs_flush_set(false);
+    dt_fs_set_flush(false);
     const uint64_t live = dt_alloc_live_bytes();
     for (size_t p = 0; p < 2; p++) {
         for (int n = 1;; n += p == 0 ? 1 : 5) {
@@ -391,7 +391,7 @@ static void test_interruptions(void **state)
             snprintf(spec, sizeof(spec), "%s:%d", point[p], n);
             dt_fault_reset(spec);
             const dt_status st = write_one(&w);
-            const bool is_over = dt_fault_fired() == 0;
+            const bool is_over = dt_fault_count() == 0;
             dt_fault_reset(NULL);
             dt_store_destroy(w);
             assert_int_equal(dt_alloc_live_bytes(), live);
@@ -404,7 +404,7 @@ static void test_interruptions(void **state)
             }
         }
     }
-    dt_fs_flush_set(true);
+    dt_fs_set_flush(true);
 }
 
 int main(void)

@@ -46,18 +46,18 @@ static void test_whole(void **state)
 {
     (void)state;
     dt_staging *a = take("below/s//");
-    assert_int_equal(dt_fs_look(at("below/s")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("below/s")), DT_FS_NOTHING);
     assert_true(strlen(dt_staging_out(a)) == strlen(at("below/s")));
     write_in(a, "whole");
     assert_ok(dt_staging_commit(a));
     dt_staging_close(a);
     assert_text("below/s/x", "whole");
-    assert_int_equal(dt_fs_look(at("below/s.partial")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("below/s.partial")), DT_FS_NOTHING);
     a = take("given_up");
     write_in(a, "half");
     dt_staging_close(a);
-    assert_int_equal(dt_fs_look(at("given_up")), DT_FS_NOTHING);
-    assert_int_equal(dt_fs_look(at("given_up.partial")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("given_up")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("given_up.partial")), DT_FS_NOTHING);
     dt_staging_close(NULL);
 }
 
@@ -68,14 +68,14 @@ static void test_file(void **state)
     int fd = -1;
     assert_fails(dt_staging_check(at("t.csv/"), DT_STAGING_FILE), DT_EINVAL, "leave out the slash");
     assert_fails(dt_staging_open(at("no/t.csv"), DT_STAGING_FILE, &a), DT_EIO, "no/t.csv.partial");
-    assert_int_equal(dt_fs_look(at("no")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("no")), DT_FS_NOTHING);
     assert_ok(dt_staging_open(at("t.csv"), DT_STAGING_FILE, &a));
     assert_ok(dt_fs_create(dt_staging_path(a), &fd));
     close(fd);
     assert_ok(dt_staging_commit(a));
     dt_staging_close(a);
-    assert_int_equal(dt_fs_look(at("t.csv")), DT_FS_FILE);
-    assert_int_equal(dt_fs_look(at("t.csv.partial")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("t.csv")), DT_FS_FILE);
+    assert_int_equal(dt_fs_kind_of(at("t.csv.partial")), DT_FS_NOTHING);
 }
 
 /* Two at once: the second is refused and nothing of the first is harmed, in this process and in another one. */
@@ -124,14 +124,14 @@ static void test_killed(void **state)
     assert_text("s.partial/out/x", "half");
     assert_ok(dt_staging_check(at("s"), DT_STAGING_FOLDER));
     dt_staging *a = take("s");
-    assert_int_equal(dt_fs_look(at("s.partial/out/x")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("s.partial/out/x")), DT_FS_NOTHING);
     dt_staging_close(a);
     assert_ok(dt_fs_mkdirs(at("s.partial"))); /* it died before it had the lock, */
     dt_staging_close(take("s"));
     assert_ok(dt_fs_mkdirs(at("s.partial")));
     put("s.partial/dtrain.lock", ""); /* before it had said its name */
     dt_staging_close(take("s"));
-    assert_int_equal(dt_fs_look(at("s.partial")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("s.partial")), DT_FS_NOTHING);
 }
 
 /* What the user has there stays, byte for byte. */
@@ -157,7 +157,7 @@ static void test_foreign(void **state)
     assert_refused("v", "it is a link");
     assert_int_equal(symlink("nowhere", at("w.partial")), 0);
     assert_refused("w", "it is a link");
-    assert_int_equal(dt_fs_look(at("nowhere")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("nowhere")), DT_FS_NOTHING);
     assert_ok(dt_fs_mkdirs(at("y.partial"))); /* a lock that is a link cuts nothing else */
     assert_int_equal(symlink("../u.partial", at("y.partial/dtrain.lock")), 0);
     assert_refused("y", "dtrain.lock is not a regular file");
@@ -191,7 +191,7 @@ static void test_meanwhile(void **state)
     assert_ok(dt_fs_mkdirs(at("s")));
     assert_fails(dt_staging_commit(a), DT_EINVAL, "s exists already");
     dt_staging_close(a);
-    assert_int_equal(dt_fs_look(at("s.partial")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("s.partial")), DT_FS_NOTHING);
     a = take("t");
     assert_ok(dt_fs_remove_tree(at("t.partial")));
     dt_staging *b = take("t");
@@ -253,7 +253,7 @@ static void test_races(void **state)
         assert_int_equal(waitpid(racer[i], &how, 0), racer[i]);
         assert_int_equal(how, 0);
     }
-    assert_int_equal(dt_fs_look(at("s.partial")), DT_FS_NOTHING);
+    assert_int_equal(dt_fs_kind_of(at("s.partial")), DT_FS_NOTHING);
 }
 
 static dt_status write_whole(const char *text)
@@ -279,16 +279,16 @@ static void test_failures(void **state)
             snprintf(spec, sizeof(spec), "%s:%d", points[p], n);
             dt_fault_reset(spec);
             const dt_status st = write_whole("one");
-            is_over = dt_fault_fired() == 0;
+            is_over = dt_fault_count() == 0;
             dt_fault_reset(NULL);
             assert_int_equal(dt_alloc_live_bytes(), live);
             assert_true(!is_over || (st == DT_OK && n > 2));
-            assert_int_equal(dt_fs_look(at("s")), st == DT_OK ? DT_FS_FOLDER : DT_FS_NOTHING);
+            assert_int_equal(dt_fs_kind_of(at("s")), st == DT_OK ? DT_FS_FOLDER : DT_FS_NOTHING);
             assert_ok(dt_fs_remove_tree(at("s")));
             assert_ok(write_whole("two"));
             assert_text("s/x", "two");
             assert_ok(dt_fs_remove_tree(at("s")));
-            assert_int_equal(dt_fs_look(at("s.partial")), DT_FS_NOTHING);
+            assert_int_equal(dt_fs_kind_of(at("s.partial")), DT_FS_NOTHING);
         }
     }
 }

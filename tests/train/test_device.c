@@ -562,7 +562,7 @@ static void *fail_on_rank(void *arg)
     for (int i = 0; i < 60 && f->st == DT_OK; i++) {
         f->st = toy_step(&f->t, &r);
     }
-    dt_error_take(&f->why, f->st);
+    dt_error_save(&f->why, f->st);
     return NULL;
 }
 
@@ -595,7 +595,7 @@ static void test_a_rank_that_fails_is_named(void **state)
     fail_on_ranks(f, RANKS, 3, -1);
     for (int i = 0; i < RANKS; i++) {
         assert_int_equal(f[i].st, DT_EDATA);
-        assert_int_equal(dt_error_put(&f[i].why), DT_EDATA);
+        assert_int_equal(dt_error_restore(&f[i].why), DT_EDATA);
         says("sample 3 cannot be read");
         toy_fini(&f[i].t);
     }
@@ -611,7 +611,7 @@ static void test_ranks_diverge_alike(void **state)
     char first[sizeof(f[0].why.text)];
     for (int i = 0; i < RANKS; i++) {
         assert_int_equal(f[i].st, DT_EDIVERGED);
-        assert_int_equal(dt_error_put(&f[i].why), DT_EDIVERGED);
+        assert_int_equal(dt_error_restore(&f[i].why), DT_EDIVERGED);
         says("the gradient of net.");
         says("is not finite");
         if (i > 0) {

@@ -112,7 +112,7 @@ static dt_status toy_record(void *user, dt_graph *g)
 {
     const toy *t = user;
     const dt_graph_api *api = g->api;
-    dt_graph_scope(g, "net");
+    dt_graph_set_scope(g, "net");
     dt_tensor *x = api->input(g, "x");
     x = t->has_constant ? dt_mul(g, x, api->param(g, "constant.unit")) : x;
     dt_tensor *h = dt_tanh(g, dt_linear(g, x, api->param(g, "w1"), api->param(g, "b1")));
@@ -120,7 +120,7 @@ static dt_status toy_record(void *user, dt_graph *g)
         h = dt_dropout(g, h, api->input(g, "key"), t->dropout);
     }
     dt_tensor *y = dt_linear(g, h, api->param(g, "w2"), api->param(g, "b2"));
-    dt_graph_scope(g, "");
+    dt_graph_set_scope(g, "");
     dt_tensor *scale = api->step_input(g, "scale", OUT);
     dt_tensor *loss = dt_mse(g, dt_mul(g, y, scale), api->input(g, "y"), api->input(g, "w"));
     api->loss(g, "mse", loss, 1.0, "N");
@@ -136,11 +136,11 @@ static dt_status toy_record_stored(void *user, dt_graph *g)
 {
     (void)user;
     const dt_graph_api *api = g->api;
-    dt_graph_scope(g, "net");
+    dt_graph_set_scope(g, "net");
     dt_tensor *h = dt_tanh(g, dt_linear(g, api->input(g, "x"), api->param(g, "w1"), api->param(g, "b1")));
     h = dt_dropout(g, h, api->input(g, "key"), 0.1);
     dt_tensor *y = dt_linear(g, h, api->param(g, "w2"), api->param(g, "b2"));
-    dt_graph_scope(g, "");
+    dt_graph_set_scope(g, "");
     dt_tensor *loss = dt_mse(g, y, api->input(g, "y"), api->input(g, "w"));
     api->loss(g, "stored_mse", loss, 0.5, "N");
     api->output(g, "y_hat", y);
@@ -158,7 +158,7 @@ static dt_status pair_model(void *user, dt_graph *g, dt_model *m, const dt_named
     (void)user;
     assert_int_equal(n_out, 1);
     assert_int_equal(n_in, (char *)m == actor ? 1 : 2);
-    dt_graph_scope(g, (char *)m);
+    dt_graph_set_scope(g, (char *)m);
     if ((char *)m == actor) {
         out[0].tensor = dt_tanh(g, dt_linear(g, in[0].tensor, api->param(g, "w"), api->param(g, "b")));
     } else {
@@ -166,7 +166,7 @@ static dt_status pair_model(void *user, dt_graph *g, dt_model *m, const dt_named
         dt_tensor *h = dt_linear(g, dt_concat(g, both, 2), api->param(g, "w1"), api->param(g, "b1"));
         out[0].tensor = dt_linear(g, dt_tanh(g, h), api->param(g, "w2"), api->param(g, "b2"));
     }
-    dt_graph_scope(g, "");
+    dt_graph_set_scope(g, "");
     return api->status(g);
 }
 

@@ -252,7 +252,7 @@ static dt_status check_unlocked(const dt_launch_desc *d)
     int fd = -1;
     dt_status st = DT_OK;
     dt_str_addf(&path, "%s/launch.lock", run != NULL ? run : "");
-    if (run != NULL && dt_fs_is_dir(run) && dt_beneath_begin(run) == DT_OK && dt_lock_is_held(dt_str_text(&path))) {
+    if (run != NULL && dt_fs_is_dir(run) && dt_beneath_guard(run) == DT_OK && dt_lock_is_held(dt_str_text(&path))) {
         st = lock_run(run, &fd);
         dt_lock_release(fd);
     }
@@ -283,8 +283,8 @@ static void find_run(job *j)
  * mpirun's own answer to SIGTERM leaves them a second. Another one is that, and one that comes before the run is up. */
 static void forward_signals(job *j)
 {
-    const int asked = dt_signals_stops();
-    if (dt_signals_save()) {
+    const int asked = dt_signals_stop_count();
+    if (dt_signals_take_save_request()) {
         kill(j->pid, SIGUSR1);
     }
     for (; j->stop_sent < asked && j->stop_sent < 2; j->stop_sent++) {
@@ -592,7 +592,7 @@ dt_status dt_launch_run(const dt_launch_desc *d, int *code_p, char **left_p)
     DT_TRY(check_tmpdir());
     DT_TRY(check_unlocked(d));
     dt_signals_install();
-    dt_signals_hand_on();
+    dt_signals_forward();
     dt_launch_notes_begin(&j.notes);
     const dt_status st = run_job(&j, code_p);
     dt_launch_notes_end(&j.notes);

@@ -19,7 +19,7 @@ static void add_line(dt_launch_notes *n, char *line)
 {
     dt_mask_message(line);
     if (n->file != NULL) {
-        dt_logfile_line(n->file, line);
+        dt_logfile_write_line(n->file, line);
     } else if (n->waiting.bytes < MOST_WAITING) {
         dt_str_addf(&n->waiting, "%s\n", line);
     }
@@ -60,7 +60,7 @@ static dt_status open_file(const dt_str *path, const char *run, dt_logfile **out
 {
     const dt_logfile_opts o = {.max_bytes = MOST_BYTES, .keep = 3};
     DT_TRY(dt_str_status(path));
-    DT_TRY(dt_beneath_begin(run));
+    DT_TRY(dt_beneath_guard(run));
     return dt_logfile_open(dt_str_text(path), &o, out_p);
 }
 
@@ -82,7 +82,7 @@ void dt_launch_notes_open(dt_launch_notes *n, const char *run)
     for (char *line = n->waiting.text; line != NULL && *line != '\0';) {
         char *end = strchr(line, '\n');
         *end = '\0';
-        dt_logfile_line(n->file, line);
+        dt_logfile_write_line(n->file, line);
         line = end + 1;
     }
     dt_str_clear(&n->waiting);

@@ -130,10 +130,10 @@ static dt_status fail(dt_nccl *n, int e, const char *call)
     const dt_status st = DT_FAIL(DT_ECOMM, "NCCL, %s: %s%s%.200s", call, n->lib->error_string(e),
                                  more != NULL && more[0] != '\0' ? ": " : "", more != NULL ? more : "");
     dt_error why;
-    dt_error_take(&why, st);
+    dt_error_save(&why, st);
     abort_handle(n);
     dt_comm_abort(n->comm, why.text);
-    return dt_error_put(&why);
+    return dt_error_restore(&why);
 }
 
 static dt_status poll_errors(dt_nccl *n, double since_s)
@@ -149,9 +149,9 @@ static dt_status poll_errors(dt_nccl *n, double since_s)
     const dt_status st = dt_comm_check_peers(n->comm, "moved data between GPUs by NCCL", since_s);
     if (st < 0) {
         dt_error why;
-        dt_error_take(&why, st);
+        dt_error_save(&why, st);
         abort_handle(n);
-        return dt_error_put(&why);
+        return dt_error_restore(&why);
     }
     return DT_OK;
 }

@@ -46,7 +46,7 @@ void dt_scaler_update(dt_scaler *s, const dt_scaler_config *c, bool is_finite)
     }
 }
 
-bool dt_scaler_gives_up(const dt_scaler *s, const dt_scaler_config *c)
+bool dt_scaler_has_failed(const dt_scaler *s, const dt_scaler_config *c)
 {
     return s->skips > 0 && (c->kind == DT_SCALING_NONE || s->skips >= c->max_skips);
 }

@@ -45,6 +45,6 @@ void dt_scaler_init(dt_scaler *s, const dt_scaler_config *c);
 /* After each step; without scaling the scale stays 1. */
 void dt_scaler_update(dt_scaler *s, const dt_scaler_config *c, bool is_finite);
 /* Is it time to give up? Without scaling the first step that is not finite ends the run. */
-bool dt_scaler_gives_up(const dt_scaler *s, const dt_scaler_config *c);
+bool dt_scaler_has_failed(const dt_scaler *s, const dt_scaler_config *c);
 
 #endif

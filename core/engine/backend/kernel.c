@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of kernels: one row per op of engine/backend/ops.def, one column per lane; and what each needs as scratch.
+ * The table of kernels: one row per op of engine/backend/ops.def, one column per kernel set; and what each needs as
+ * scratch.
  */
 #include <config.h>
 
@@ -79,28 +80,28 @@ dt_kernel *dt_kernel_find_cpu(uint32_t op, dt_cpu_isa_id isa)
     return r->cpu[isa < DT_CPU_ISA_AVX512 || r->is_product ? isa : DT_CPU_ISA_AVX512];
 }
 
-dt_kernel *dt_kernel_find(uint32_t op, dt_lane lane)
+dt_kernel *dt_kernel_find(uint32_t op, dt_kernel_set set)
 {
     const row *r = find_row(op);
     const dt_cpu_isa_id isa = dt_cpu_isa_index();
-    switch (lane) {
-    case DT_LANE_REF64:
+    switch (set) {
+    case DT_KERNELS_REF64:
         return r != NULL ? r->ref64 : NULL;
-    case DT_LANE_REF32:
+    case DT_KERNELS_REF32:
         return r != NULL ? r->ref32 : NULL;
-    case DT_LANE_CPU:
+    case DT_KERNELS_CPU:
         return dt_kernel_find_cpu(op, isa < DT_CPU_ISA_AVX512 ? isa : DT_CPU_ISA_AVX512);
-    case DT_LANE_CPU_BF16:
+    case DT_KERNELS_CPU_BF16:
         return isa > DT_CPU_ISA_AVX512 ? dt_kernel_find_cpu(op, isa) : NULL;
     default:
         return NULL;
     }
 }
 
-size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const dt_view *in, uint32_t n_in,
-                         const dt_view *out, uint32_t n_out)
+size_t dt_kernel_scratch_bytes(uint32_t op, dt_kernel_set set, const dt_attr *attr, const dt_view *in,
+                               const dt_view *out)
 {
-    const bool is_cpu = lane == DT_LANE_CPU || lane == DT_LANE_CPU_BF16;
+    const bool is_cpu = set == DT_KERNELS_CPU || set == DT_KERNELS_CPU_BF16;
     const size_t word = is_cpu ? sizeof(float) : sizeof(double); /* the reference carries sums in double */
     switch (op) {
     case DT_OPX_LINEAR: /* what a product packs of w^T, w, x */
@@ -145,10 +146,10 @@ size_t dt_kernel_scratch(uint32_t op, dt_lane lane, const dt_attr *attr, const d
 }
 
 /* A packed weight pays for itself where it is small and rows are few; large ones would take memory in every worker. */
-size_t dt_kernel_kept(uint32_t op, dt_lane lane, const dt_view *in, uint32_t params)
+size_t dt_kernel_kept_bytes(uint32_t op, dt_kernel_set set, const dt_view *in, uint32_t params)
 {
     enum { W = 1, LARGEST = 1 << 16 };
-    const bool is_cpu = lane == DT_LANE_CPU || lane == DT_LANE_CPU_BF16;
+    const bool is_cpu = set == DT_KERNELS_CPU || set == DT_KERNELS_CPU_BF16;
     if (!is_cpu || op != DT_OPX_LINEAR || (params >> W & 1) == 0 || dt_view_count(&in[W]) > LARGEST) {
         return 0;
     }

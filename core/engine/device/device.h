@@ -40,7 +40,7 @@ typedef struct dt_device_event dt_device_event;
 typedef struct dt_device_graph dt_device_graph; /* captured launches, ready to be replayed */
 
 /* How matrix products multiply. Sums are carried in f32. Tensors may be stored in bf16 or fp16 (a view's dtype), where
- * engine/graph/store.h says so, and only of the type that math names: products of such tensors multiply them as they
+ * engine/graph/storage.h says so, and only of the type that math names: products of such tensors multiply them as they
  * are. */
 typedef enum dt_device_math {
     DT_DEVICE_MATH_F32 = 0,

@@ -60,7 +60,7 @@ bool dt_device_module_exists(const char *name)
 {
     char file[NAME_BYTES], build[NAME_BYTES];
     const dt_module_desc d = describe_module(name, file, build);
-    return dt_module_is_there(&d);
+    return dt_module_exists(&d);
 }
 
 dt_status dt_device_module_open(const char *name, const dt_device_ops **out_p)

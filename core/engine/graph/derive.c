@@ -30,17 +30,17 @@ struct dt_derive {
 
 /* ---- what derivatives call --------------------------------------------------------------------------------------- */
 
-bool dt_derive_wants(const dt_derive *d, const dt_node *n, uint32_t k)
+bool dt_derive_needs_grad(const dt_derive *d, const dt_node *n, uint32_t k)
 {
     return n->in[k] >= 0 && d->needs[n->in[k]] && (dt_op_find(n->op)->grad_in & DT_BIT(k)) != 0;
 }
 
-int32_t dt_derive_grad(const dt_derive *d, const dt_node *n, uint32_t k)
+int32_t dt_derive_output_grad(const dt_derive *d, const dt_node *n, uint32_t k)
 {
     return d->grad[n->out[k]];
 }
 
-static void add_part(dt_derive *d, int32_t param, int32_t grad)
+static void record_contribution(dt_derive *d, int32_t param, int32_t grad)
 {
     if (d->n_parts == d->cap_parts) {
         uint32_t cap = d->cap_parts == 0 ? 64 : d->cap_parts * 2;
@@ -55,22 +55,22 @@ static void add_part(dt_derive *d, int32_t param, int32_t grad)
     d->part[d->n_parts++] = (contribution){.param = param, .grad = grad};
 }
 
-static int32_t add(dt_derive *d, int32_t a, int32_t b)
+static int32_t record_sum(dt_derive *d, int32_t a, int32_t b)
 {
     const dt_attr plus = {.i = {DT_BIN_ADD}};
     return DT_EMIT1(d, DT_OPX_BINARY, &plus, a, b);
 }
 
-void dt_derive_give(dt_derive *d, const dt_node *n, uint32_t k, int32_t grad)
+void dt_derive_add_grad(dt_derive *d, const dt_node *n, uint32_t k, int32_t grad)
 {
     int32_t v = n->in[k];
     if (d->ir->status != DT_OK) {
         return;
     }
     if (d->ir->value[v].kind == DT_VALUE_PARAM) {
-        add_part(d, v, grad);
+        record_contribution(d, v, grad);
     } else {
-        d->grad[v] = d->grad[v] < 0 ? grad : add(d, d->grad[v], grad);
+        d->grad[v] = d->grad[v] < 0 ? grad : record_sum(d, d->grad[v], grad);
     }
 }
 
@@ -79,9 +79,9 @@ int32_t dt_derive_emit(dt_derive *d, uint32_t op, const int32_t *in, uint32_t n_
     return dt_ir_emit(d->ir, op, in, n_in, attr);
 }
 
-int32_t dt_derive_out(const dt_derive *d, int32_t node, uint32_t k)
+int32_t dt_derive_output(const dt_derive *d, int32_t node, uint32_t k)
 {
-    return dt_ir_out(d->ir, node, k);
+    return dt_ir_output_of(d->ir, node, k);
 }
 
 const dt_shape *dt_derive_shape(const dt_derive *d, int32_t value)
@@ -98,7 +98,7 @@ void dt_derive_fail(dt_derive *d, const char *text)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static void mark_needs(dt_derive *d)
+static void mark_needed(dt_derive *d)
 {
     const dt_ir *ir = d->ir;
     for (int32_t v = 0; v < d->n_values; v++) {
@@ -109,7 +109,7 @@ static void mark_needs(dt_derive *d)
     for (int32_t i = 0; i < d->n_nodes; i++) {
         const dt_node *n = &ir->node[i];
         for (uint32_t k = 0; k < n->n_in; k++) {
-            if (dt_derive_wants(d, n, k)) {
+            if (dt_derive_needs_grad(d, n, k)) {
                 for (uint32_t j = 0; j < dt_op_results(n->op); j++) {
                     d->needs[n->out[j]] = true;
                 }
@@ -124,14 +124,14 @@ static void seed_losses(dt_derive *d)
     for (uint32_t i = 0; i < d->ir->n_losses; i++) {
         int32_t v = d->ir->loss[i].value;
         dt_value seed = {.kind = DT_VALUE_SEED, .index = (int32_t)i, .shape = d->ir->value[v].shape};
-        seed.name = dt_ir_string(d->ir, "seed");
+        seed.name = dt_ir_copy_string(d->ir, "seed");
         if (d->needs[v] && d->ir->loss[i].group == d->group) {
-            d->grad[v] = dt_ir_value(d->ir, &seed);
+            d->grad[v] = dt_ir_add_value(d->ir, &seed);
         }
     }
 }
 
-static void walk_back(dt_derive *d)
+static void derive_nodes(dt_derive *d)
 {
     for (int32_t i = d->n_nodes - 1; i >= 0 && d->ir->status == DT_OK; i--) {
         const dt_node n = d->ir->node[i]; /* a copy: emitting moves the array */
@@ -152,7 +152,7 @@ static void walk_back(dt_derive *d)
 }
 
 /* Turn a value into the gradient of a parameter, in the gradient arena. */
-static void place(dt_ir *ir, int32_t v, int32_t param, bool accum)
+static void assign_grad_storage(dt_ir *ir, int32_t v, int32_t param, bool accum)
 {
     const dt_value *p = &ir->value[param];
     ir->value[v].kind = DT_VALUE_GRAD;
@@ -200,17 +200,17 @@ static void place_parameter_gradients(dt_derive *d)
     for (uint32_t i = 0; i < d->n_parts && ir->status == DT_OK; i++) {
         const contribution c = d->part[i];
         if (direct[i]) {
-            place(ir, c.grad, c.param, true);
+            assign_grad_storage(ir, c.grad, c.param, true);
             continue;
         }
         dt_value sum = {.shape = ir->value[c.param].shape};
-        int32_t before = dt_ir_value(ir, &sum);
+        int32_t before = dt_ir_add_value(ir, &sum);
         if (before >= 0) {
-            place(ir, before, c.param, false);
+            assign_grad_storage(ir, before, c.param, false);
         }
-        int32_t after = add(d, before, c.grad);
+        int32_t after = record_sum(d, before, c.grad);
         if (after >= 0) {
-            place(ir, after, c.param, false);
+            assign_grad_storage(ir, after, c.param, false);
         }
     }
     dt_free(direct);
@@ -229,9 +229,9 @@ dt_status dt_derive_run(dt_ir *ir)
     } else {
         ir->is_backward = true;
         do {
-            mark_needs(&d);
+            mark_needed(&d);
             seed_losses(&d);
-            walk_back(&d);
+            derive_nodes(&d);
         } while (++d.group < ir->n_groups && ir->status == DT_OK);
     }
     if (ir->status == DT_OK) {

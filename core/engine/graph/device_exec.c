@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "engine/graph/leaf_grads.h"
 #include "engine/graph/op.h"
-#include "engine/graph/plan_impl.h"
+#include "engine/graph/plan_internal.h"
 
 #include <string.h>
 
@@ -153,7 +153,7 @@ static dt_status set_calls(dt_device_exec *e)
 static dt_status create(dt_device_exec *e)
 {
     const dt_plan *p = e->d.plan;
-    if (p->lane != DT_LANE_DEVICE || e->d.leaves < 1) {
+    if (p->kernels != DT_KERNELS_DEVICE || e->d.leaves < 1) {
         return DT_FAIL(DT_EINVAL, "running on a device requires a plan for devices and at least one shard");
     }
     e->view = dt_alloc_n(p->n_views, sizeof(*e->view));
@@ -214,7 +214,7 @@ size_t dt_device_exec_bytes(const dt_device_exec *e)
 
 /* ---- bind -------------------------------------------------------------------------------------------------------- */
 
-static char *base_of(const dt_device_feed *f, const dt_plan_data *d, bool is_half)
+static char *base_address(const dt_device_feed *f, const dt_plan_data *d, bool is_half)
 {
     switch (d->kind) {
     case DT_VALUE_PARAM:
@@ -229,7 +229,7 @@ static char *base_of(const dt_device_feed *f, const dt_plan_data *d, bool is_hal
 }
 
 /* Where the gradient of leaves begins. */
-static char *room_of(const dt_device_exec *e, const dt_leaf_grad *g)
+static char *grad_address(const dt_device_exec *e, const dt_leaf_grad *g)
 {
     return (char *)e->feed.arena + e->values_bytes + g->room * e->d.leaves;
 }
@@ -244,10 +244,10 @@ static dt_status bind_views(dt_device_exec *e, const dt_device_feed *f)
         const dt_plan_data *d = &p->data[i];
         const int32_t dtype = e->view[d->view].dtype;
         if (d->kind == DT_VALUE_GRAD && f->sums != NULL) {
-            e->view[d->view].data = room_of(e, grad_of(e, d));
+            e->view[d->view].data = grad_address(e, grad_of(e, d));
             continue;
         }
-        char *base = d->kind == DT_VALUE_GRAD ? NULL : base_of(f, d, dtype == DT_BF16 || dtype == DT_F16);
+        char *base = d->kind == DT_VALUE_GRAD ? NULL : base_address(f, d, dtype == DT_BF16 || dtype == DT_F16);
         if (base == NULL) {
             return DT_FAIL(DT_EINVAL, "the plan needs %s, which the feed does not supply",
                            d->kind == DT_VALUE_PARAM  ? "parameters"
@@ -292,7 +292,7 @@ dt_status dt_device_exec_bind(dt_device_exec *e, const dt_device_feed *f)
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
 
-static bool is_left_out(const dt_device_exec *e, uint32_t call)
+static bool is_skipped(const dt_device_exec *e, uint32_t call)
 {
     return (e->d.plan->call[call].groups & e->groups) == 0;
 }
@@ -303,7 +303,7 @@ static dt_status zero_gradients(dt_device_exec *e, uint32_t call, dt_device_stre
         const dt_leaf_grad *g = &e->grads.grad[i];
         if (g->first == call && g->is_read_first) {
             const size_t bytes = (size_t)g->stride * sizeof(float) * e->d.leaves;
-            DT_TRY(e->d.ops->zero(e->d.device, room_of(e, g), bytes, s));
+            DT_TRY(e->d.ops->zero(e->d.device, grad_address(e, g), bytes, s));
         }
     }
     return DT_OK;
@@ -320,8 +320,8 @@ static dt_status sum_some(dt_device_exec *e, uint32_t first, uint32_t call, dt_d
         if (g->summed != call) {
             break;
         }
-        if (!is_left_out(e, g->first)) { /* who writes it has it written whole */
-            piece[sums.n_pieces++] = (dt_device_piece){.from = (const float *)(const void *)room_of(e, g),
+        if (!is_skipped(e, g->first)) { /* who writes it has it written whole */
+            piece[sums.n_pieces++] = (dt_device_piece){.from = (const float *)(const void *)grad_address(e, g),
                                                        .leaf_stride = g->stride,
                                                        .n = g->count,
                                                        .to = g->at};
@@ -364,7 +364,7 @@ dt_status dt_device_exec_launch(dt_device_exec *e, dt_device_stream *s)
 {
     uint32_t next = 0;
     for (uint32_t c = 0; c < e->d.plan->n_calls; c++) {
-        DT_TRY(is_left_out(e, c) ? DT_OK : run_call(e, c, s));
+        DT_TRY(is_skipped(e, c) ? DT_OK : run_call(e, c, s));
         DT_TRY(sum_gradients(e, c, s, &next));
     }
     return DT_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plan on a device: the calls of a plan of lane DEVICE with device addresses, ready to be launched, step after step
- * or while a graph is captured. Several leaves run in one launch; when there is no room for all of them, the caller
- * binds one group of leaves after the other to the same activations.
+ * A plan on a device: the calls of a plan of kernel set DEVICE with device addresses, ready to be launched, step after
+ * step or while a graph is captured. Several leaves run in one launch; when there is no room for all of them, the
+ * caller binds one group of leaves after the other to the same activations.
  *
  * Activations: every block of the memory plan has room for `leaves` leaves. Inputs lie where the caller says, at
  * capacity, one leaf behind the other. Gradients of leaves are summed in the fixed tree as soon as backward has ended
@@ -17,7 +17,7 @@
 typedef struct dt_device_exec dt_device_exec;
 
 typedef struct dt_device_exec_desc {
-    const dt_plan *plan; /* of lane DEVICE; outlives the exec */
+    const dt_plan *plan; /* of kernel set DEVICE; outlives the exec */
     const dt_device_ops *ops;
     dt_device *device;
     uint32_t leaves;     /* of one launch */

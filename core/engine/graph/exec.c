@@ -7,7 +7,7 @@
 #endif
 
 #include "engine/graph/plan.h"
-#include "engine/graph/plan_impl.h"
+#include "engine/graph/plan_internal.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/trace.h"
@@ -117,8 +117,8 @@ static dt_status check_sizes(const dt_plan *p, const int64_t *size)
     return DT_OK;
 }
 
-/* The address of each field and step input that the plan reads; in the ref64 lane of its copy in double. */
-static dt_status take_sources(dt_exec *e, const dt_exec_feed *feed)
+/* The address of each field and step input that the plan reads; for kernel set ref64 of its copy in double. */
+static dt_status set_source_addresses(dt_exec *e, const dt_exec_feed *feed)
 {
     const dt_plan *p = e->plan;
     for (uint32_t i = 0; i < p->n_sources; i++) {
@@ -156,7 +156,7 @@ static dt_status take_sources(dt_exec *e, const dt_exec_feed *feed)
     return DT_OK;
 }
 
-static char *base_of(const dt_exec *e, const dt_exec_feed *feed, const dt_plan_data *d)
+static char *base_address(const dt_exec *e, const dt_exec_feed *feed, const dt_plan_data *d)
 {
     switch (d->kind) {
     case DT_VALUE_PARAM:
@@ -181,7 +181,7 @@ static dt_status patch_views(dt_exec *e, const dt_exec_feed *feed)
     }
     for (uint32_t i = 0; i < p->n_data; i++) {
         const dt_plan_data *d = &p->data[i];
-        char *base = base_of(e, feed, d);
+        char *base = base_address(e, feed, d);
         if (base == NULL) {
             return DT_FAIL(DT_EINVAL, "the plan needs %s, which the feed does not supply",
                            d->kind == DT_VALUE_PARAM  ? "parameters"
@@ -211,7 +211,7 @@ static void run_calls(dt_exec *e, const dt_exec_feed *feed)
     }
 }
 
-static uint32_t run_half(dt_exec *e, const dt_exec_feed *feed, uint32_t c)
+static uint32_t run_pass(dt_exec *e, const dt_exec_feed *feed, uint32_t c)
 {
     const dt_plan *p = e->plan;
     const bool is_backward = p->ir.node[p->call[c].node].is_backward;
@@ -227,7 +227,7 @@ static uint32_t run_half(dt_exec *e, const dt_exec_feed *feed, uint32_t c)
 static void run_traced(dt_exec *e, const dt_exec_feed *feed)
 {
     for (uint32_t c = 0; c < e->plan->n_calls;) {
-        c = run_half(e, feed, c);
+        c = run_pass(e, feed, c);
     }
 }
 
@@ -255,7 +255,7 @@ dt_status dt_exec_run(dt_exec *e, const dt_exec_feed *feed)
         return DT_FAIL(DT_EINVAL, "the plan needs %s, which the feed does not supply",
                        feed->run == NULL ? "run" : "a place for losses");
     }
-    DT_TRY(take_sources(e, feed));
+    DT_TRY(set_source_addresses(e, feed));
     DT_TRY(patch_views(e, feed));
     e->run = *feed->run;
     e->groups = feed->groups != 0 ? feed->groups : UINT32_MAX;

@@ -8,7 +8,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/graph/op.h"
-#include "engine/graph/record.h"
+#include "engine/graph/recorder.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static dt_status fail(dt_recorder *r, dt_status st)
         if (r->scope[0] != '\0') {
             st = DT_CONTEXT(st, "%s", r->scope);
         }
-        dt_error_take(&r->error, st);
+        dt_error_save(&r->error, st);
         r->ir.status = st;
     }
     return r->error.status;
@@ -92,8 +92,8 @@ static int32_t find_external(const dt_recorder *r, dt_value_kind kind, int32_t i
 
 static dt_tensor *add_external(dt_recorder *r, dt_value v, const char *name)
 {
-    v.name = dt_ir_string(&r->ir, name);
-    return tensor_of(r, dt_ir_value(&r->ir, &v));
+    v.name = dt_ir_copy_string(&r->ir, name);
+    return tensor_of(r, dt_ir_add_value(&r->ir, &v));
 }
 
 /* A tensor handed to output(), loss() or result(). */
@@ -108,7 +108,7 @@ static dt_status check_tensor(dt_recorder *r, const char *what, const char *name
 
 /* Columns of what was put beside each other, where they are those of one part: columns of that part. So parts that
  * nobody else reads, such as one critic of two, are dead code, and so are their derivatives. */
-static int32_t look_through(const dt_recorder *r, int32_t value, dt_attr *slice)
+static int32_t slice_of_part(const dt_recorder *r, int32_t value, dt_attr *slice)
 {
     const dt_value *v = value >= 0 ? &r->ir.value[value] : NULL;
     if (v == NULL || v->kind != DT_VALUE_NODE || r->ir.node[v->producer].op != DT_OP_CONCAT) {
@@ -129,7 +129,7 @@ static int32_t look_through(const dt_recorder *r, int32_t value, dt_attr *slice)
     return value;
 }
 
-static bool is_all(const dt_recorder *r, int32_t value, const dt_attr *slice)
+static bool is_whole(const dt_recorder *r, int32_t value, const dt_attr *slice)
 {
     const dt_shape *x = &r->ir.value[value].shape;
     return slice->i[0] == 0 && x->dim[x->rank - 1].size == slice->i[1];
@@ -169,14 +169,14 @@ static dt_tensor *graph_op(dt_graph *g, uint32_t op, dt_tensor *const *in, uint3
         a.i[0] = FIRST_DROPOUT_STREAM + r->n_dropouts++;
     }
     if (op == DT_OP_SLICE && n_in == 1) {
-        const int32_t through = look_through(r, value[0], &a);
-        if (through != value[0] && is_all(r, through, &a)) {
+        const int32_t through = slice_of_part(r, value[0], &a);
+        if (through != value[0] && is_whole(r, through, &a)) {
             return tensor_of(r, through);
         }
         value[0] = through;
     }
     int32_t node = dt_ir_emit(&r->ir, op, value, n_in, &a);
-    return tensor_of(r, dt_ir_out(&r->ir, node, 0));
+    return tensor_of(r, dt_ir_output_of(&r->ir, node, 0));
 }
 
 static dt_tensor *graph_result(dt_graph *g, dt_tensor *first, uint32_t k)
@@ -324,7 +324,7 @@ static dt_status graph_output(dt_graph *g, const char *name, dt_tensor *t)
         }
     }
     if (st == DT_OK) {
-        st = dt_ir_output_add(&r->ir, name, t->value);
+        st = dt_ir_add_output(&r->ir, name, t->value);
     }
     return st == DT_OK ? DT_OK : fail(r, st);
 }
@@ -395,8 +395,8 @@ static dt_status graph_loss(dt_graph *g, const char *name, dt_tensor *value, dou
         return fail(r, st);
     }
     dt_ir_loss l = {.value = value->value, .weight = weight};
-    l.name = dt_ir_string(&r->ir, name);
-    l.symbol = dt_ir_string(&r->ir, find_symbol(r, symbol));
+    l.name = dt_ir_copy_string(&r->ir, name);
+    l.symbol = dt_ir_copy_string(&r->ir, find_symbol(r, symbol));
     if (r->ir.status != DT_OK) {
         return fail(r, r->ir.status);
     }
@@ -543,7 +543,7 @@ static uint32_t graph_purpose(const dt_graph *g)
 static dt_status graph_status(const dt_graph *g)
 {
     const dt_recorder *r = recorder_of(g);
-    return has_failed(r) ? dt_error_put(&r->error) : DT_OK;
+    return has_failed(r) ? dt_error_restore(&r->error) : DT_OK;
 }
 
 static const dt_graph_api api = {
@@ -585,7 +585,7 @@ dt_status dt_graph_create(const dt_graph_desc *d, dt_graph **out_p)
     r->face.api = &api;
     r->desc = *d;
     for (uint32_t i = 0; i < d->n_symbols; i++) {
-        r->ir.symbol[i] = dt_ir_string(&r->ir, d->symbol[i]);
+        r->ir.symbol[i] = dt_ir_copy_string(&r->ir, d->symbol[i]);
     }
     r->ir.n_symbols = d->n_symbols;
     if (r->ir.status != DT_OK) {
@@ -621,7 +621,7 @@ static void list_shadows(const dt_param_table *t, const char *role, dt_str *out)
     }
 }
 
-void dt_graph_scope(dt_graph *g, const char *role)
+void dt_graph_set_scope(dt_graph *g, const char *role)
 {
     dt_recorder *r = recorder_of(g);
     const bool is_shadow = r->shadow != NULL && role[0] != '\0';
@@ -635,7 +635,7 @@ void dt_graph_scope(dt_graph *g, const char *role)
     snprintf(r->scope, sizeof(r->scope), "%s%s%s", role, is_shadow ? "@" : "", is_shadow ? r->shadow : "");
 }
 
-void dt_graph_source(dt_graph *g, const char *prefix)
+void dt_graph_set_source(dt_graph *g, const char *prefix)
 {
     recorder_of(g)->source = prefix[0] != '\0' ? prefix : NULL;
 }
@@ -650,7 +650,7 @@ void dt_graph_print(const dt_graph *g, dt_str *out)
     dt_ir_print(&recorder_of(g)->ir, out);
 }
 
-const dt_ir *dt_ir_of(const dt_graph *g)
+const dt_ir *dt_graph_ir(const dt_graph *g)
 {
     return &recorder_of(g)->ir;
 }

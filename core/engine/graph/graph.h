@@ -18,7 +18,8 @@ typedef struct dt_graph_desc {
     uint32_t n_symbols, n_fields;
     const dt_port *field; /* what input() can name; dims tokens: numbers, symbols, symbol+1 */
     const dt_param_table *params;
-    /* How model() reaches a bound model: calls its forward between dt_graph_scope(g, role) and dt_graph_scope(g, "").
+    /* How model() reaches a bound model: calls its forward between dt_graph_set_scope(g, role) and
+     * dt_graph_set_scope(g, "").
      *  */
     dt_status (*model)(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                        uint32_t n_out);
@@ -31,11 +32,11 @@ typedef struct dt_graph_desc {
 /* The desc's arrays must outlive the graph. */
 dt_status dt_graph_create(const dt_graph_desc *d, dt_graph **out_p) DT_NODISCARD;
 void dt_graph_destroy(dt_graph *g);
-const dt_graph_api *dt_graph_api_table(void);       /* service dtrain.graph/1; every graph has it */
-void dt_graph_scope(dt_graph *g, const char *role); /* prefix of param(): "<role>." */
+const dt_graph_api *dt_graph_api_table(void);           /* service dtrain.graph/1; every graph has it */
+void dt_graph_set_scope(dt_graph *g, const char *role); /* prefix of param(): "<role>." */
 /* Until set again: prefix of the names that input() takes and of the symbols that loss() takes; what output() names is
  * left out. "": none. prefix outlives the recording. */
-void dt_graph_source(dt_graph *g, const char *prefix);
+void dt_graph_set_source(dt_graph *g, const char *prefix);
 /* Shape of a recorded tensor as text, "N 256 f32", for messages. */
 void dt_graph_shape_text(const dt_tensor *t, dt_str *out);
 /* The graph as readable lines, one node each, for --print-graph and tests. */
@@ -44,7 +45,7 @@ void dt_graph_print(const dt_graph *g, dt_str *out);
 typedef struct dt_graph_loss {
     const char *name, *symbol; /* symbol "1": no division */
     double weight;
-    uint32_t group; /* part.h */
+    uint32_t group; /* select.h */
 } dt_graph_loss;
 uint32_t dt_graph_losses(const dt_graph *g, const dt_graph_loss **out_p);
 bool dt_graph_reads(const dt_graph *g, const char *field); /* was input(field) recorded? */

@@ -46,7 +46,7 @@ static bool grow(dt_ir *ir, void **array, int32_t n, int32_t *cap, size_t size)
     return true;
 }
 
-const char *dt_ir_string(dt_ir *ir, const char *text)
+const char *dt_ir_copy_string(dt_ir *ir, const char *text)
 {
     int32_t cap = (int32_t)ir->cap_strings;
     if (!grow(ir, (void **)&ir->string, (int32_t)ir->n_strings, &cap, sizeof(*ir->string))) {
@@ -66,23 +66,23 @@ dt_status dt_ir_copy(const dt_ir *src, dt_ir *dst)
 {
     dt_ir ir = {.n_symbols = src->n_symbols, .n_losses = src->n_losses, .n_groups = src->n_groups};
     for (uint32_t i = 0; i < src->n_symbols; i++) {
-        ir.symbol[i] = dt_ir_string(&ir, src->symbol[i]);
+        ir.symbol[i] = dt_ir_copy_string(&ir, src->symbol[i]);
     }
     for (int32_t i = 0; i < src->n_values; i++) {
         dt_value v = src->value[i];
-        v.name = v.name != NULL ? dt_ir_string(&ir, v.name) : NULL;
-        dt_ir_value(&ir, &v);
+        v.name = v.name != NULL ? dt_ir_copy_string(&ir, v.name) : NULL;
+        dt_ir_add_value(&ir, &v);
     }
     for (int32_t i = 0; i < src->n_nodes && grow(&ir, (void **)&ir.node, i, &ir.cap_nodes, sizeof(*ir.node)); i++) {
         ir.node[ir.n_nodes++] = src->node[i];
     }
     for (uint32_t i = 0; i < src->n_outputs; i++) {
-        (void)dt_ir_output_add(&ir, src->output[i].name, src->output[i].value);
+        (void)dt_ir_add_output(&ir, src->output[i].name, src->output[i].value);
     }
     for (uint32_t i = 0; i < src->n_losses; i++) {
         ir.loss[i] = src->loss[i];
-        ir.loss[i].name = dt_ir_string(&ir, src->loss[i].name);
-        ir.loss[i].symbol = dt_ir_string(&ir, src->loss[i].symbol);
+        ir.loss[i].name = dt_ir_copy_string(&ir, src->loss[i].name);
+        ir.loss[i].symbol = dt_ir_copy_string(&ir, src->loss[i].symbol);
     }
     if (ir.status != DT_OK) {
         dt_status st = ir.status;
@@ -93,7 +93,7 @@ dt_status dt_ir_copy(const dt_ir *src, dt_ir *dst)
     return DT_OK;
 }
 
-int32_t dt_ir_value(dt_ir *ir, const dt_value *v)
+int32_t dt_ir_add_value(dt_ir *ir, const dt_value *v)
 {
     if (!grow(ir, (void **)&ir->value, ir->n_values, &ir->cap_values, sizeof(*ir->value))) {
         return -1;
@@ -126,7 +126,7 @@ int32_t dt_ir_emit(dt_ir *ir, uint32_t op, const int32_t *in, uint32_t n_in, con
     n.n_out = q.n_out;
     for (uint32_t k = 0; k < n.n_out; k++) {
         dt_value v = {.shape = q.out[k], .kind = DT_VALUE_NODE, .producer = ir->n_nodes};
-        n.out[k] = dt_ir_value(ir, &v);
+        n.out[k] = dt_ir_add_value(ir, &v);
     }
     if (ir->status != DT_OK) {
         return -1;
@@ -135,24 +135,24 @@ int32_t dt_ir_emit(dt_ir *ir, uint32_t op, const int32_t *in, uint32_t n_in, con
     return ir->n_nodes++;
 }
 
-int32_t dt_ir_out(const dt_ir *ir, int32_t node, uint32_t k)
+int32_t dt_ir_output_of(const dt_ir *ir, int32_t node, uint32_t k)
 {
     return node < 0 ? -1 : ir->node[node].out[k];
 }
 
-dt_status dt_ir_output_add(dt_ir *ir, const char *name, int32_t value)
+dt_status dt_ir_add_output(dt_ir *ir, const char *name, int32_t value)
 {
     if (!grow(ir, (void **)&ir->output, (int32_t)ir->n_outputs, &ir->cap_outputs, sizeof(*ir->output))) {
         return ir->status;
     }
-    ir->output[ir->n_outputs] = (dt_ir_output){.name = dt_ir_string(ir, name), .value = value};
+    ir->output[ir->n_outputs] = (dt_ir_output){.name = dt_ir_copy_string(ir, name), .value = value};
     if (ir->status == DT_OK) {
         ir->n_outputs++;
     }
     return ir->status;
 }
 
-static bool is_named(const char *name, const char *const *names)
+static bool is_listed(const char *name, const char *const *names)
 {
     while (names != NULL && *names != NULL && strcmp(*names, name) != 0) {
         names++;
@@ -166,7 +166,7 @@ void dt_ir_keep_outputs(dt_ir *ir, bool pictures, const char *const *names)
     uint32_t n = 0;
     for (uint32_t i = 0; i < ir->n_outputs; i++) {
         const bool is_picture = strncmp(ir->output[i].name, begin, sizeof(begin) - 1) == 0;
-        if (is_picture == pictures && is_named(ir->output[i].name, names)) {
+        if (is_picture == pictures && is_listed(ir->output[i].name, names)) {
             ir->output[n++] = ir->output[i];
         }
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The graph as passes see it: values and nodes in two flat arrays. Nodes stand in execution order; an op reads and
- * writes values by index. The recorder appends, the passes append, rewrite and drop, the plan reads. Errors are sticky:
- * after the first one, dt_ir_emit returns -1 and status tells it, so passes may build straight through.
+ * The graph: values and nodes in two flat arrays. Nodes are in execution order; an op reads and writes values by index.
+ * The recorder appends, the passes append, rewrite and drop, the plan reads. Errors are sticky: after the first one,
+ * dt_ir_emit returns -1 and status has the error, so passes need not check every call.
  * Threads: one owner.
  */
 #ifndef DTRAIN_CORE_ENGINE_GRAPH_IR_H
@@ -12,7 +12,7 @@
 #include "engine/graph/graph.h"
 #include "engine/tensor/shape.h"
 
-/* Where a value lives. All but NODE are storage that the caller of a run supplies. */
+/* Storage of a value. All but NODE are supplied by the caller of a run. */
 typedef enum dt_value_kind {
     DT_VALUE_NODE,  /* written by a node, in the activation arena */
     DT_VALUE_PARAM, /* index of the parameter table */
@@ -28,10 +28,10 @@ typedef struct dt_value {
     int32_t index;
     int64_t offset;   /* PARAM and GRAD: element in the arena */
     const char *name; /* all but NODE, for printing; owned by the graph's or plan's table of strings */
-    uint32_t group;   /* PARAM and GRAD: whose losses move it */
+    uint32_t group;   /* PARAM and GRAD: whose losses update it */
     bool trained;     /* PARAM: not frozen */
     bool accum;       /* GRAD: the node adds to what is there; else it writes the sum itself */
-    bool is_half;     /* stored in the half of the graph (store.h) */
+    bool is_half;     /* stored in the half of the graph (storage.h) */
     /* filled by dt_ir_index */
     int32_t producer; /* node, -1 for external storage */
     uint32_t n_uses;  /* inputs that read the data, outputs and losses of the graph; shape-only inputs do not count */
@@ -51,7 +51,7 @@ typedef struct dt_node {
 typedef struct dt_ir_loss {
     const char *name, *symbol;
     int32_t value;
-    uint32_t group; /* it moves parameters of this one alone */
+    uint32_t group; /* it updates parameters of this group only */
     double weight;
 } dt_ir_loss;
 
@@ -82,15 +82,15 @@ typedef struct dt_ir {
 void dt_ir_fini(dt_ir *ir);
 /* A deep copy, independent of src. On failure dst is empty. */
 dt_status dt_ir_copy(const dt_ir *src, dt_ir *dst) DT_NODISCARD;
-const dt_ir *dt_ir_of(const dt_graph *g);              /* what was recorded, until more is */
-const char *dt_ir_string(dt_ir *ir, const char *text); /* owned copy; "" after an error */
+const dt_ir *dt_graph_ir(const dt_graph *g);                /* what was recorded, until more is */
+const char *dt_ir_copy_string(dt_ir *ir, const char *text); /* owned copy; "" after an error */
 
-int32_t dt_ir_value(dt_ir *ir, const dt_value *v); /* -1 after an error */
+int32_t dt_ir_add_value(dt_ir *ir, const dt_value *v); /* -1 after an error */
 /* Append a node; shapes of its outputs are inferred and checked. Returns the node, -1 after an error.
  * attr may be NULL. */
 int32_t dt_ir_emit(dt_ir *ir, uint32_t op, const int32_t *in, uint32_t n_in, const dt_attr *attr);
-int32_t dt_ir_out(const dt_ir *ir, int32_t node, uint32_t k); /* value of output k, -1 for node -1 */
-dt_status dt_ir_output_add(dt_ir *ir, const char *name, int32_t value);
+int32_t dt_ir_output_of(const dt_ir *ir, int32_t node, uint32_t k); /* value of output k, -1 for node -1 */
+dt_status dt_ir_add_output(dt_ir *ir, const char *name, int32_t value);
 /* Of outputs those for pictures alone (their names begin with picture/), or all others; where names is not NULL, of
  * these those named there (it ends with NULL). Before dt_ir_index. */
 void dt_ir_keep_outputs(dt_ir *ir, bool pictures, const char *const *names);

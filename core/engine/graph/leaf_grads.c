@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/device/device.h"
-#include "engine/graph/plan_impl.h"
+#include "engine/graph/plan_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static int64_t elements_of(const dt_view *v)
     return n;
 }
 
-static dt_leaf_grad *find(const dt_leaf_grads *g, int64_t at)
+static dt_leaf_grad *find_grad(const dt_leaf_grads *g, int64_t at)
 {
     for (uint32_t i = 0; i < g->n; i++) {
         if (g->grad[i].at == at) {
@@ -44,9 +44,9 @@ static dt_leaf_grad *find(const dt_leaf_grads *g, int64_t at)
 
 /* A call reads or writes a view that lies there: calls come in their order, and of each what it reads comes first. One
  * that writes two summands adds both. */
-static void note(dt_leaf_grads *g, const dt_view *v, int64_t at, uint32_t call, bool is_read)
+static void record_write(dt_leaf_grads *g, const dt_view *v, int64_t at, uint32_t call, bool is_read)
 {
-    dt_leaf_grad *x = find(g, at);
+    dt_leaf_grad *x = find_grad(g, at);
     if (x == NULL) {
         const int64_t unit = ALIGN / (int64_t)sizeof(float), count = elements_of(v);
         x = &g->grad[g->n++];
@@ -61,13 +61,13 @@ static void note(dt_leaf_grads *g, const dt_view *v, int64_t at, uint32_t call, 
     x->last = call;
 }
 
-static void note_call(const dt_plan *p, dt_leaf_grads *g, uint32_t call, uint32_t *data)
+static void record_writes_of_call(const dt_plan *p, dt_leaf_grads *g, uint32_t call, uint32_t *data)
 {
     const dt_plan_call *c = &p->call[call];
     for (; *data < p->n_data && p->data[*data].view < c->view + c->n_in + c->n_out; (*data)++) {
         const dt_plan_data *d = &p->data[*data];
         if (d->kind == DT_VALUE_GRAD) {
-            note(g, &p->view[d->view], (int64_t)(d->offset / sizeof(float)), call, d->view < c->view + c->n_in);
+            record_write(g, &p->view[d->view], (int64_t)(d->offset / sizeof(float)), call, d->view < c->view + c->n_in);
         }
     }
 }
@@ -141,7 +141,7 @@ static size_t lowest_gap(dt_leaf_grad *const *placed, uint32_t n, const dt_leaf_
 }
 
 /* The largest first. */
-static dt_status place(dt_leaf_grads *g)
+static dt_status assign_offsets(dt_leaf_grads *g)
 {
     dt_leaf_grad **order = dt_alloc_n(g->n + (size_t)1, sizeof(*order));
     if (order == NULL) {
@@ -175,10 +175,10 @@ dt_status dt_leaf_grads_plan(const dt_plan *p, const dt_leaf_grads_desc *d, dt_l
         return DT_FAIL(DT_ENOMEM, "out of memory for %u gradients of parameters", n);
     }
     for (uint32_t c = 0; c < p->n_calls; c++) {
-        note_call(p, &g, c, &data);
+        record_writes_of_call(p, &g, c, &data);
     }
     choose_sums(p, d, &g);
-    const dt_status st = place(&g);
+    const dt_status st = assign_offsets(&g);
     if (st < 0) {
         dt_leaf_grads_fini(&g);
         return st;
@@ -195,5 +195,5 @@ void dt_leaf_grads_fini(dt_leaf_grads *g)
 
 const dt_leaf_grad *dt_leaf_grads_find(const dt_leaf_grads *g, int64_t at)
 {
-    return find(g, at);
+    return find_grad(g, at);
 }

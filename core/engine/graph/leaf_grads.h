@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the gradients of leaves lie while a plan of lane DEVICE runs. The calls that make them know every leaf alone;
- * what is kept is their sum. So a parameter's gradient, of all leaves of a launch, has a place from the first call that
- * writes it until it is summed, soon behind the last one; then others lie there. Many small ones are summed together.
- * Threads: one owner.
+ * Where the gradients of leaves lie while a plan of kernel set DEVICE runs. The calls that make them know every leaf
+ * alone; what is kept is their sum. So a parameter's gradient, of all leaves of a launch, has a place from the first
+ * call that writes it until it is summed, soon behind the last one; then others lie there. Many small ones are summed
+ * together. Threads: one owner.
  */
 #ifndef DTRAIN_CORE_ENGINE_GRAPH_LEAF_GRADS_H
 #define DTRAIN_CORE_ENGINE_GRAPH_LEAF_GRADS_H

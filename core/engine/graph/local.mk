@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
-	core/engine/graph/dead.c \
 	core/engine/graph/derive.c core/engine/graph/derive.h \
 	core/engine/graph/device_exec.c core/engine/graph/device_exec.h \
 	core/engine/graph/exec.c \
-	core/engine/graph/fuse.c \
 	core/engine/graph/graph.c core/engine/graph/graph.h \
 	core/engine/graph/infer.c core/engine/graph/infer.h \
 	core/engine/graph/ir.c core/engine/graph/ir.h \
 	core/engine/graph/leaf_grads.c core/engine/graph/leaf_grads.h \
-	core/engine/graph/memory.c core/engine/graph/memory.h \
+	core/engine/graph/memory_plan.c core/engine/graph/memory_plan.h \
 	core/engine/graph/op.c core/engine/graph/op.h \
 	core/engine/graph/op_attention.c \
 	core/engine/graph/op_axis.c \
@@ -21,10 +19,10 @@ core_libdtcore_la_SOURCES += \
 	core/engine/graph/op_policy.c \
 	core/engine/graph/op_recurrent.c \
 	core/engine/graph/params.c core/engine/graph/params.h \
-	core/engine/graph/part.c core/engine/graph/part.h \
-	core/engine/graph/passes.h \
-	core/engine/graph/plan.c core/engine/graph/plan.h core/engine/graph/plan_impl.h \
+	core/engine/graph/select.c core/engine/graph/select.h \
+	core/engine/graph/passes.c core/engine/graph/passes.h \
+	core/engine/graph/plan.c core/engine/graph/plan.h core/engine/graph/plan_internal.h \
 	core/engine/graph/print.c \
 	core/engine/graph/recompute.c \
-	core/engine/graph/record.h \
-	core/engine/graph/store.c core/engine/graph/store.h
+	core/engine/graph/recorder.h \
+	core/engine/graph/storage.c core/engine/graph/storage.h

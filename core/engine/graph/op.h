@@ -10,7 +10,7 @@
 #include "engine/graph/infer.h"
 #include "engine/graph/ir.h"
 
-/* How a device in mixed precision stores inputs and outputs of an op (store.h). Bit k: input or output k. */
+/* How a device in mixed precision stores inputs and outputs of an op (storage.h). Bit k: input or output k. */
 typedef struct dt_op_storage {
     enum { DT_STORAGE_MISSING, DT_STORAGE_F32, DT_STORAGE_HALF } kind; /* F32: all in f32; HALF: as the rest says */
     uint32_t full_in, full_out;                                        /* f32 */

@@ -75,7 +75,7 @@ static void vjp_gat(dt_derive *d, const dt_node *n, int32_t dy)
     const int32_t *in = n->in;
     int32_t b = DT_EMIT(d, DT_OPX_GAT_BWD, &n->attr, dy, in[0], in[1], in[2], in[3], in[4], in[5], in[6], n->out[1]);
     for (uint32_t k = 0; k < 5; k++) {
-        DT_GIVE(d, n, k, dt_derive_out(d, b, k));
+        DT_ADD_GRAD(d, n, k, dt_derive_output(d, b, k));
     }
 }
 
@@ -130,7 +130,7 @@ static void vjp_graph_qk(dt_derive *d, const dt_node *n, int32_t dy)
     const int32_t *in = n->in;
     int32_t b = DT_EMIT(d, DT_OPX_GRAPH_QK_BWD, &n->attr, dy, in[0], in[1], in[2], in[3], in[4], in[5], n->out[1]);
     for (uint32_t k = 0; k < 4; k++) {
-        DT_GIVE(d, n, k, dt_derive_out(d, b, k));
+        DT_ADD_GRAD(d, n, k, dt_derive_output(d, b, k));
     }
 }
 

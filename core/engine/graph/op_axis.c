@@ -54,9 +54,9 @@ static void vjp_reduce(dt_derive *d, const dt_node *n, int32_t dy)
     const dt_shape *x = dt_derive_shape(d, n->in[0]);
     const dt_attr a = {.i = {n->attr.i[0], x->dim[x->rank - 2].size}};
     const bool is_max = n->attr.i[0] == DT_REDUCE_MAX;
-    DT_GIVE(d, n, 0,
-            is_max ? DT_EMIT1(d, DT_OPX_REDUCE_MAX_BWD, NULL, dy, n->in[0], n->out[0])
-                   : DT_EMIT1(d, DT_OPX_REDUCE_BWD, &a, dy));
+    DT_ADD_GRAD(d, n, 0,
+                is_max ? DT_EMIT1(d, DT_OPX_REDUCE_MAX_BWD, NULL, dy, n->in[0], n->out[0])
+                       : DT_EMIT1(d, DT_OPX_REDUCE_BWD, &a, dy));
 }
 
 const dt_op_info dt_op_reduce = {
@@ -96,7 +96,7 @@ static dt_status check_transpose(dt_infer *q)
 
 static void vjp_transpose(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_TRANSPOSE, NULL, dy));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_TRANSPOSE, NULL, dy));
 }
 
 const dt_op_info dt_op_transpose = {
@@ -148,8 +148,8 @@ static void vjp_matmul(dt_derive *d, const dt_node *n, int32_t dy)
     enum { LEFT, RIGHT };
     const int32_t a = n->in[LEFT], b = n->in[RIGHT];
     const int64_t ta = n->attr.i[0], tb = n->attr.i[1];
-    DT_GIVE(d, n, RIGHT, tb ? product(d, dy, 1, a, ta) : product(d, a, !ta, dy, 0));
-    DT_GIVE(d, n, LEFT, ta ? product(d, b, tb, dy, 1) : product(d, dy, 0, b, !tb));
+    DT_ADD_GRAD(d, n, RIGHT, tb ? product(d, dy, 1, a, ta) : product(d, a, !ta, dy, 0));
+    DT_ADD_GRAD(d, n, LEFT, ta ? product(d, b, tb, dy, 1) : product(d, dy, 0, b, !tb));
 }
 
 /* 2 M N K for each product */
@@ -190,7 +190,7 @@ static void vjp_pick(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const dt_shape *x = dt_derive_shape(d, n->in[0]);
     const dt_attr a = {.i = {n->attr.i[0], x->dim[x->rank - 1].size}};
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_PICK_BWD, &a, dy, n->in[1]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_PICK_BWD, &a, dy, n->in[1]));
 }
 
 const dt_op_info dt_op_pick = {
@@ -241,7 +241,7 @@ static dt_status check_unfold(dt_infer *q)
 
 static void vjp_unfold(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_UNFOLD_BWD, &n->attr, dy, n->in[0]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_UNFOLD_BWD, &n->attr, dy, n->in[0]));
 }
 
 const dt_op_info dt_op_unfold = {

@@ -28,7 +28,7 @@ static dt_status check_unary(dt_infer *q)
 static void vjp_unary(dt_derive *d, const dt_node *n, int32_t dy)
 {
     bool needs_x = n->attr.i[0] == DT_FN_GELU || n->attr.i[0] == DT_FN_LOG;
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_UNARY_BWD, &n->attr, dy, needs_x ? n->in[0] : n->out[0]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_UNARY_BWD, &n->attr, dy, needs_x ? n->in[0] : n->out[0]));
 }
 
 const dt_op_info dt_op_unary = {
@@ -50,22 +50,22 @@ const dt_op_info dt_op_unary_bwd = {
 
 /* ---- binary ------------------------------------------------------------------------------------------------------ */
 
-typedef enum spread { SPREAD_NONE, SPREAD_ROW, SPREAD_COLUMN } spread;
+typedef enum broadcast { BROADCAST_NONE, BROADCAST_ROW, BROADCAST_COLUMN } broadcast;
 
 /* How b[...] meets a[...]: same shape, [D], or [...,1]. False when it does not. */
-static bool spread_of(const dt_shape *a, const dt_shape *b, spread *out_p)
+static bool broadcast_of(const dt_shape *a, const dt_shape *b, broadcast *out_p)
 {
     if (dt_shape_equal(a, b)) {
-        *out_p = SPREAD_NONE;
+        *out_p = BROADCAST_NONE;
         return true;
     }
     if (b->rank == 1 && dt_extent_equal(b->dim[0], a->dim[a->rank - 1])) {
-        *out_p = SPREAD_ROW;
+        *out_p = BROADCAST_ROW;
         return true;
     }
     dt_shape column = *a;
     column.dim[a->rank - 1] = dt_extent_number(1);
-    *out_p = SPREAD_COLUMN;
+    *out_p = BROADCAST_COLUMN;
     return dt_shape_equal(&column, b);
 }
 
@@ -75,8 +75,8 @@ static dt_status check_binary(dt_infer *q)
         return dt_infer_fail(q, DT_EINVAL, "function %lld is not one of DT_BIN_* (%d to %d)", (long long)q->attr.i[0],
                              DT_BIN_ADD, DT_BIN_DIV);
     }
-    spread s;
-    if (!spread_of(q->in[0], q->in[1], &s)) {
+    broadcast s;
+    if (!broadcast_of(q->in[0], q->in[1], &s)) {
         dt_str t = {0};
         dt_infer_input_text(q, 0, &t);
         dt_str_add(&t, ", ");
@@ -89,15 +89,15 @@ static dt_status check_binary(dt_infer *q)
     return DT_OK;
 }
 
-/* The gradient of b is that of the spread b, summed over where it was spread. */
-static int32_t gather_spread(dt_derive *d, const dt_node *n, int32_t db)
+/* The gradient of b is that of the broadcast b, summed over where it was spread. */
+static int32_t sum_broadcast(dt_derive *d, const dt_node *n, int32_t db)
 {
-    spread s = SPREAD_NONE;
-    (void)spread_of(dt_derive_shape(d, n->in[0]), dt_derive_shape(d, n->in[1]), &s);
+    broadcast s = BROADCAST_NONE;
+    (void)broadcast_of(dt_derive_shape(d, n->in[0]), dt_derive_shape(d, n->in[1]), &s);
     switch (s) {
-    case SPREAD_ROW:
+    case BROADCAST_ROW:
         return DT_EMIT1(d, DT_OPX_COLSUM, NULL, db);
-    case SPREAD_COLUMN:
+    case BROADCAST_COLUMN:
         return DT_EMIT1(d, DT_OPX_ROWSUM, NULL, db);
     default:
         return db;
@@ -111,18 +111,18 @@ static void vjp_quotient(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const dt_attr div = {.i = {DT_BIN_DIV}}, mul = {.i = {DT_BIN_MUL}}, minus = {.f = {-1}};
     const int32_t da = DT_EMIT1(d, DT_OPX_BINARY, &div, dy, n->in[B]);
-    if (dt_derive_wants(d, n, B)) {
+    if (dt_derive_needs_grad(d, n, B)) {
         const int32_t db = DT_EMIT1(d, DT_OPX_BINARY, &mul, da, n->out[0]);
-        dt_derive_give(d, n, B, DT_EMIT1(d, DT_OPX_AFFINE, &minus, gather_spread(d, n, db)));
+        dt_derive_add_grad(d, n, B, DT_EMIT1(d, DT_OPX_AFFINE, &minus, sum_broadcast(d, n, db)));
     }
-    DT_GIVE(d, n, A, da);
+    DT_ADD_GRAD(d, n, A, da);
 }
 
 static void vjp_extreme(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const int32_t both = DT_EMIT(d, DT_OPX_EXTREME_BWD, &n->attr, dy, n->in[A], n->in[B]);
-    DT_GIVE(d, n, B, gather_spread(d, n, dt_derive_out(d, both, 1)));
-    DT_GIVE(d, n, A, dt_derive_out(d, both, 0));
+    DT_ADD_GRAD(d, n, B, sum_broadcast(d, n, dt_derive_output(d, both, 1)));
+    DT_ADD_GRAD(d, n, A, dt_derive_output(d, both, 0));
 }
 
 static void vjp_binary(dt_derive *d, const dt_node *n, int32_t dy)
@@ -130,16 +130,16 @@ static void vjp_binary(dt_derive *d, const dt_node *n, int32_t dy)
     const dt_attr mul = {.i = {DT_BIN_MUL}}, minus = {.f = {-1}};
     switch (n->attr.i[0]) {
     case DT_BIN_ADD:
-        DT_GIVE(d, n, B, gather_spread(d, n, dy));
-        DT_GIVE(d, n, A, dy);
+        DT_ADD_GRAD(d, n, B, sum_broadcast(d, n, dy));
+        DT_ADD_GRAD(d, n, A, dy);
         break;
     case DT_BIN_SUB:
-        DT_GIVE(d, n, B, DT_EMIT1(d, DT_OPX_AFFINE, &minus, gather_spread(d, n, dy)));
-        DT_GIVE(d, n, A, dy);
+        DT_ADD_GRAD(d, n, B, DT_EMIT1(d, DT_OPX_AFFINE, &minus, sum_broadcast(d, n, dy)));
+        DT_ADD_GRAD(d, n, A, dy);
         break;
     case DT_BIN_MUL:
-        DT_GIVE(d, n, B, gather_spread(d, n, DT_EMIT1(d, DT_OPX_BINARY, &mul, dy, n->in[A])));
-        DT_GIVE(d, n, A, DT_EMIT1(d, DT_OPX_BINARY, &mul, dy, n->in[B]));
+        DT_ADD_GRAD(d, n, B, sum_broadcast(d, n, DT_EMIT1(d, DT_OPX_BINARY, &mul, dy, n->in[A])));
+        DT_ADD_GRAD(d, n, A, DT_EMIT1(d, DT_OPX_BINARY, &mul, dy, n->in[B]));
         break;
     case DT_BIN_DIV:
         vjp_quotient(d, n, dy);
@@ -162,8 +162,8 @@ const dt_op_info dt_op_binary = {
 
 static dt_status check_extreme_bwd(dt_infer *q)
 {
-    spread s;
-    return (q->attr.i[0] == DT_BIN_MIN || q->attr.i[0] == DT_BIN_MAX) && spread_of(q->in[1], q->in[2], &s)
+    broadcast s;
+    return (q->attr.i[0] == DT_BIN_MIN || q->attr.i[0] == DT_BIN_MAX) && broadcast_of(q->in[1], q->in[2], &s)
                ? DT_OK
                : dt_infer_fail(q, DT_ESHAPE, "shapes of a and b do not match, or function %lld is neither min nor max",
                                (long long)q->attr.i[0]);
@@ -225,7 +225,7 @@ static dt_status check_affine(dt_infer *q)
 static void vjp_affine(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const dt_attr scale = {.f = {n->attr.f[0]}};
-    DT_GIVE(d, n, 0, n->attr.f[0] == 1.0 ? dy : DT_EMIT1(d, DT_OPX_AFFINE, &scale, dy));
+    DT_ADD_GRAD(d, n, 0, n->attr.f[0] == 1.0 ? dy : DT_EMIT1(d, DT_OPX_AFFINE, &scale, dy));
 }
 
 const dt_op_info dt_op_affine = {
@@ -248,7 +248,7 @@ static dt_status check_clamp(dt_infer *q)
 
 static void vjp_clamp(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_CLAMP_BWD, &n->attr, dy, n->in[0]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_CLAMP_BWD, &n->attr, dy, n->in[0]));
 }
 
 const dt_op_info dt_op_clamp = {
@@ -279,7 +279,7 @@ static dt_status check_dropout(dt_infer *q)
 /* The same key and stream draw the same mask. */
 static void vjp_dropout(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_DROPOUT, &n->attr, dy, n->in[1]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_DROPOUT, &n->attr, dy, n->in[1]));
 }
 
 const dt_op_info dt_op_dropout = {

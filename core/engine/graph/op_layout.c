@@ -9,7 +9,7 @@
 #include "engine/graph/op.h"
 
 /* "x is N 256 f32 but ..." for input 0 */
-static dt_status refuse(const dt_infer *q, const char *why)
+static dt_status fail_input(const dt_infer *q, const char *why)
 {
     dt_str t = {0};
     dt_infer_input_text(q, 0, &t);
@@ -30,7 +30,7 @@ static dt_status check_split(dt_infer *q)
         return DT_OK;
     }
     if (!dt_infer_number(q, "D", &D)) {
-        return refuse(q, "a ragged dimension cannot be split");
+        return fail_input(q, "a ragged dimension cannot be split");
     }
     if (A < 0 || D % A != 0) {
         dt_str t = {0};
@@ -47,7 +47,7 @@ static dt_status check_split(dt_infer *q)
 
 static void vjp_split(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_MERGE, NULL, dy));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_MERGE, NULL, dy));
 }
 
 const dt_op_info dt_op_split = {
@@ -70,7 +70,7 @@ static dt_status check_merge(dt_infer *q)
     } else if (is_fixed_a && A == 1) {
         dt_infer_set(q, "C", dt_infer_get(q, "B"));
     } else {
-        return refuse(q, "a ragged dimension can only be merged with 1");
+        return fail_input(q, "a ragged dimension can only be merged with 1");
     }
     return DT_OK;
 }
@@ -80,7 +80,7 @@ static void vjp_merge(dt_derive *d, const dt_node *n, int32_t dy)
     const dt_shape *x = dt_derive_shape(d, n->in[0]);
     dt_extent A = x->dim[x->rank - 2];
     const dt_attr split = {.i = {A.symbol < 0 ? A.size : 0}};
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_SPLIT, &split, dy));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_SPLIT, &split, dy));
 }
 
 const dt_op_info dt_op_merge = {
@@ -127,7 +127,7 @@ static void vjp_concat(dt_derive *d, const dt_node *n, int32_t dy)
         const dt_shape *x = dt_derive_shape(d, n->in[k]);
         const dt_attr slice = {.i = {from, x->dim[x->rank - 1].size}};
         from += slice.i[1];
-        DT_GIVE(d, n, k, DT_EMIT1(d, DT_OPX_SLICE, &slice, dy));
+        DT_ADD_GRAD(d, n, k, DT_EMIT1(d, DT_OPX_SLICE, &slice, dy));
     }
 }
 
@@ -144,7 +144,7 @@ static dt_status check_slice(dt_infer *q)
 {
     int64_t from = q->attr.i[0], n = q->attr.i[1], D = 0;
     if (!dt_infer_number(q, "D", &D)) {
-        return refuse(q, "a ragged dimension cannot be sliced");
+        return fail_input(q, "a ragged dimension cannot be sliced");
     }
     if (from < 0 || n < 1 || n > D || from > D - n) {
         const uint64_t last = (uint64_t)from + (uint64_t)n - 1; /* they may be any numbers */
@@ -158,7 +158,7 @@ static void vjp_slice(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const dt_shape *x = dt_derive_shape(d, n->in[0]);
     const dt_attr a = {.i = {n->attr.i[0], n->attr.i[1], x->dim[x->rank - 1].size}};
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_SLICE_BWD, &a, dy));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_SLICE_BWD, &a, dy));
 }
 
 const dt_op_info dt_op_slice = {
@@ -182,7 +182,7 @@ static dt_status check_step(dt_infer *q)
 {
     int64_t T = 0;
     if (!dt_infer_number(q, "T", &T)) {
-        return refuse(q, "its first dimension must be a number of steps, not ragged");
+        return fail_input(q, "its first dimension must be a number of steps, not ragged");
     }
     if (q->attr.i[0] < -T || q->attr.i[0] >= T) {
         return dt_infer_fail(q, DT_EINVAL, "step %lld is outside -%lld .. %lld", (long long)q->attr.i[0], (long long)T,
@@ -197,7 +197,7 @@ static dt_status check_step(dt_infer *q)
 static void vjp_step(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const dt_attr a = {.i = {n->attr.i[0], dt_derive_shape(d, n->in[0])->dim[0].size}};
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_STEP_BWD, &a, dy));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_STEP_BWD, &a, dy));
 }
 
 const dt_op_info dt_op_step = {
@@ -217,7 +217,7 @@ const dt_op_info dt_op_step_bwd = {
 
 static void vjp_gather(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_GATHER_BWD, NULL, dy, n->in[1], n->in[0]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_GATHER_BWD, NULL, dy, n->in[1], n->in[0]));
 }
 
 const dt_op_info dt_op_gather = {
@@ -239,7 +239,7 @@ const dt_op_info dt_op_gather_bwd = {
 
 static void vjp_cumsum(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_CUMSUM_BWD, NULL, dy));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_CUMSUM_BWD, NULL, dy));
 }
 
 const dt_op_info dt_op_cumsum = {
@@ -258,7 +258,7 @@ const dt_op_info dt_op_cumsum_bwd = {
 
 static void vjp_segment_mean(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_SEGMENT_MEAN_BWD, NULL, dy, n->in[1], n->in[0]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_SEGMENT_MEAN_BWD, NULL, dy, n->in[1], n->in[0]));
 }
 
 const dt_op_info dt_op_segment_mean = {

@@ -26,9 +26,9 @@ static double flops_linear_dw(const dt_view *in, const dt_view *out, const dt_at
 static void vjp_linear(dt_derive *d, const dt_node *n, int32_t dy)
 {
     enum { X, W, B };
-    DT_GIVE(d, n, W, DT_EMIT1(d, DT_OPX_LINEAR_DW, NULL, n->in[X], dy));
-    DT_GIVE(d, n, B, DT_EMIT1(d, DT_OPX_COLSUM, NULL, dy));
-    DT_GIVE(d, n, X, DT_EMIT1(d, DT_OPX_LINEAR_DX, NULL, dy, n->in[W]));
+    DT_ADD_GRAD(d, n, W, DT_EMIT1(d, DT_OPX_LINEAR_DW, NULL, n->in[X], dy));
+    DT_ADD_GRAD(d, n, B, DT_EMIT1(d, DT_OPX_COLSUM, NULL, dy));
+    DT_ADD_GRAD(d, n, X, DT_EMIT1(d, DT_OPX_LINEAR_DX, NULL, dy, n->in[W]));
 }
 
 const dt_op_info dt_op_linear = {

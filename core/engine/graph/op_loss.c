@@ -10,7 +10,7 @@
 
 static void vjp_sum(dt_derive *d, const dt_node *n, int32_t ds)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_SUM_BWD, NULL, ds, n->in[0]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_SUM_BWD, NULL, ds, n->in[0]));
 }
 
 const dt_op_info dt_op_sum = {
@@ -32,8 +32,8 @@ static void vjp_gaussian_nll(dt_derive *d, const dt_node *n, int32_t ds)
 {
     const int32_t *in = n->in;
     int32_t b = DT_EMIT(d, DT_OPX_GAUSSIAN_NLL_BWD, NULL, ds, in[0], in[1], in[2], in[3]);
-    DT_GIVE(d, n, 0, dt_derive_out(d, b, 0));
-    DT_GIVE(d, n, 1, dt_derive_out(d, b, 1));
+    DT_ADD_GRAD(d, n, 0, dt_derive_output(d, b, 0));
+    DT_ADD_GRAD(d, n, 1, dt_derive_output(d, b, 1));
 }
 
 const dt_op_info dt_op_gaussian_nll = {
@@ -56,14 +56,14 @@ const dt_op_info dt_op_gaussian_nll_bwd = {
 };
 
 /* The three below share one form: prediction, target, weight -> scalar; the gradient goes to the prediction. */
-static void give_prediction(dt_derive *d, const dt_node *n, int32_t ds, uint32_t op)
+static void add_prediction_grad(dt_derive *d, const dt_node *n, int32_t ds, uint32_t op)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, op, &n->attr, ds, n->in[0], n->in[1], n->in[2]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, op, &n->attr, ds, n->in[0], n->in[1], n->in[2]));
 }
 
 static void vjp_bce_logits(dt_derive *d, const dt_node *n, int32_t ds)
 {
-    give_prediction(d, n, ds, DT_OPX_BCE_LOGITS_BWD);
+    add_prediction_grad(d, n, ds, DT_OPX_BCE_LOGITS_BWD);
 }
 
 const dt_op_info dt_op_bce_logits = {
@@ -82,7 +82,7 @@ const dt_op_info dt_op_bce_logits_bwd = {
 
 static void vjp_mse(dt_derive *d, const dt_node *n, int32_t ds)
 {
-    give_prediction(d, n, ds, DT_OPX_MSE_BWD);
+    add_prediction_grad(d, n, ds, DT_OPX_MSE_BWD);
 }
 
 const dt_op_info dt_op_mse = {
@@ -109,7 +109,7 @@ static dt_status check_huber(dt_infer *q)
 
 static void vjp_huber(dt_derive *d, const dt_node *n, int32_t ds)
 {
-    give_prediction(d, n, ds, DT_OPX_HUBER_BWD);
+    add_prediction_grad(d, n, ds, DT_OPX_HUBER_BWD);
 }
 
 const dt_op_info dt_op_huber = {

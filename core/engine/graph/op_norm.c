@@ -32,10 +32,10 @@ static void vjp_layernorm(dt_derive *d, const dt_node *n, int32_t dy)
 {
     enum { X, GAMMA, BETA, R };
     int32_t b = DT_EMIT(d, DT_OPX_LAYERNORM_BWD, &n->attr, dy, n->in[X], n->in[GAMMA], n->in[R], n->out[1]);
-    DT_GIVE(d, n, GAMMA, dt_derive_out(d, b, 1));
-    DT_GIVE(d, n, BETA, dt_derive_out(d, b, 2));
-    DT_GIVE(d, n, R, dt_derive_out(d, b, 0));
-    DT_GIVE(d, n, X, dt_derive_out(d, b, 0));
+    DT_ADD_GRAD(d, n, GAMMA, dt_derive_output(d, b, 1));
+    DT_ADD_GRAD(d, n, BETA, dt_derive_output(d, b, 2));
+    DT_ADD_GRAD(d, n, R, dt_derive_output(d, b, 0));
+    DT_ADD_GRAD(d, n, X, dt_derive_output(d, b, 0));
 }
 
 const dt_op_info dt_op_layernorm = {
@@ -58,7 +58,7 @@ const dt_op_info dt_op_layernorm_bwd = {
 
 static void vjp_softmax(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_SOFTMAX_BWD, NULL, dy, n->out[0]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_SOFTMAX_BWD, NULL, dy, n->out[0]));
 }
 
 const dt_op_info dt_op_softmax = {

@@ -17,7 +17,7 @@ static double flops_bwd(const dt_view *in, const dt_view *out, const dt_attr *at
 }
 
 /* "logits is A 3 f32 but ..." for input k */
-static dt_status refuse(const dt_infer *q, uint32_t k, const char *why)
+static dt_status fail_input(const dt_infer *q, uint32_t k, const char *why)
 {
     dt_str t = {0};
     dt_infer_input_text(q, k, &t);
@@ -32,10 +32,10 @@ static dt_status check_categorical(dt_infer *q)
 {
     int64_t M = 0, K = 0;
     if (!dt_infer_number(q, "M", &M)) {
-        return refuse(q, 0, "choices cannot be ragged");
+        return fail_input(q, 0, "choices cannot be ragged");
     }
     if (!dt_infer_number(q, "K", &K)) {
-        return refuse(q, 1, "its columns cannot be ragged");
+        return fail_input(q, 1, "its columns cannot be ragged");
     }
     if (q->attr.i[0] < 0 || q->attr.i[0] >= K) {
         return dt_infer_fail(q, DT_EINVAL, "action has no column %lld, it has %lld", (long long)q->attr.i[0],
@@ -47,7 +47,8 @@ static dt_status check_categorical(dt_infer *q)
 static void vjp_categorical(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const int32_t *in = n->in;
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_CATEGORICAL_BWD, &n->attr, dy, dt_derive_grad(d, n, 1), in[0], in[1], in[2]));
+    DT_ADD_GRAD(d, n, 0,
+                DT_EMIT1(d, DT_OPX_CATEGORICAL_BWD, &n->attr, dy, dt_derive_output_grad(d, n, 1), in[0], in[1], in[2]));
 }
 
 const dt_op_info dt_op_categorical = {
@@ -73,10 +74,10 @@ static dt_status check_gaussian(dt_infer *q)
 {
     int64_t P = 0;
     if (!dt_infer_number(q, "P", &P)) {
-        return refuse(q, MEAN, "its last dimension cannot be ragged");
+        return fail_input(q, MEAN, "its last dimension cannot be ragged");
     }
     if (q->lead[1].rank > 0 && !dt_shape_equal(&q->lead[0], &q->lead[1])) {
-        return refuse(q, LOG_STD, "must have the shape of mean or be one row [P]");
+        return fail_input(q, LOG_STD, "must have the shape of mean or be one row [P]");
     }
     return DT_OK;
 }
@@ -85,13 +86,13 @@ static void vjp_gaussian(dt_derive *d, const dt_node *n, int32_t dy)
 {
     const int32_t *in = n->in;
     const int32_t b =
-        DT_EMIT(d, DT_OPX_GAUSSIAN_BWD, NULL, dy, dt_derive_grad(d, n, 1), in[MEAN], in[LOG_STD], in[ACTION]);
-    const int32_t rows = dt_derive_out(d, b, 1);
-    if (dt_derive_wants(d, n, LOG_STD)) {
+        DT_EMIT(d, DT_OPX_GAUSSIAN_BWD, NULL, dy, dt_derive_output_grad(d, n, 1), in[MEAN], in[LOG_STD], in[ACTION]);
+    const int32_t rows = dt_derive_output(d, b, 1);
+    if (dt_derive_needs_grad(d, n, LOG_STD)) {
         const bool is_shared = dt_derive_shape(d, in[LOG_STD])->rank < dt_derive_shape(d, in[MEAN])->rank;
-        dt_derive_give(d, n, LOG_STD, is_shared ? DT_EMIT1(d, DT_OPX_COLSUM, NULL, rows) : rows);
+        dt_derive_add_grad(d, n, LOG_STD, is_shared ? DT_EMIT1(d, DT_OPX_COLSUM, NULL, rows) : rows);
     }
-    DT_GIVE(d, n, MEAN, dt_derive_out(d, b, 0));
+    DT_ADD_GRAD(d, n, MEAN, dt_derive_output(d, b, 0));
 }
 
 const dt_op_info dt_op_gaussian = {
@@ -126,9 +127,9 @@ static dt_status check_ppo_clip(dt_infer *q)
 
 static void vjp_ppo_clip(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    const int32_t *in = n->in, dkl = dt_derive_grad(d, n, 1);
+    const int32_t *in = n->in, dkl = dt_derive_output_grad(d, n, 1);
     if (dy >= 0 || dkl >= 0) { /* clipped alone has none */
-        DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_PPO_CLIP_BWD, &n->attr, dy, dkl, in[0], in[1], in[2]));
+        DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_PPO_CLIP_BWD, &n->attr, dy, dkl, in[0], in[1], in[2]));
     }
 }
 
@@ -168,7 +169,7 @@ static dt_status check_value_loss(dt_infer *q)
 
 static void vjp_value_loss(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    DT_GIVE(d, n, 0, DT_EMIT1(d, DT_OPX_VALUE_LOSS_BWD, &n->attr, dy, n->in[0], n->in[1], n->in[2]));
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_VALUE_LOSS_BWD, &n->attr, dy, n->in[0], n->in[1], n->in[2]));
 }
 
 const dt_op_info dt_op_value_loss = {

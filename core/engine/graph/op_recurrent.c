@@ -47,8 +47,8 @@ static void vjp_lstm(dt_derive *d, const dt_node *n, int32_t dy)
     enum { XW, WH, PRESENT, H = 0, GATES, C };
     int32_t b =
         DT_EMIT(d, DT_OPX_LSTM_BWD, &n->attr, dy, n->out[H], n->out[GATES], n->out[C], n->in[WH], n->in[PRESENT]);
-    DT_GIVE(d, n, WH, dt_derive_out(d, b, 1));
-    DT_GIVE(d, n, XW, dt_derive_out(d, b, 0));
+    DT_ADD_GRAD(d, n, WH, dt_derive_output(d, b, 1));
+    DT_ADD_GRAD(d, n, XW, dt_derive_output(d, b, 0));
 }
 
 const dt_op_info dt_op_lstm = {
@@ -74,9 +74,9 @@ static void vjp_gru(dt_derive *d, const dt_node *n, int32_t dy)
 {
     enum { XW, WH, BH, PRESENT, H = 0, GATES };
     int32_t b = DT_EMIT(d, DT_OPX_GRU_BWD, &n->attr, dy, n->out[H], n->out[GATES], n->in[WH], n->in[PRESENT]);
-    DT_GIVE(d, n, WH, dt_derive_out(d, b, 1));
-    DT_GIVE(d, n, BH, dt_derive_out(d, b, 2));
-    DT_GIVE(d, n, XW, dt_derive_out(d, b, 0));
+    DT_ADD_GRAD(d, n, WH, dt_derive_output(d, b, 1));
+    DT_ADD_GRAD(d, n, BH, dt_derive_output(d, b, 2));
+    DT_ADD_GRAD(d, n, XW, dt_derive_output(d, b, 0));
 }
 
 const dt_op_info dt_op_gru = {

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    ALIGN_ELEMENTS = 64, /* 256 bytes of f32: a cache line multiple for every lane and for reduction buckets */
+    ALIGN_ELEMENTS = 64, /* 256 bytes of f32: a cache line multiple for every kernel set and for reduction buckets */
     MAX_ROLE = 64,
     INIT_STREAM = 1 /* dt_rng_key.op: keeps initial values apart from every other use of the seed */
 };

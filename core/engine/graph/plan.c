@@ -10,24 +10,24 @@
 #include "engine/graph/derive.h"
 #include "engine/graph/op.h"
 #include "engine/graph/passes.h"
-#include "engine/graph/plan_impl.h"
-#include "engine/graph/record.h"
-#include "engine/graph/store.h"
+#include "engine/graph/plan_internal.h"
+#include "engine/graph/recorder.h"
+#include "engine/graph/storage.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/tensor/dtype.h"
 
 #include <string.h>
 
-static const char *const lane_name[] = {[DT_LANE_REF64] = "ref64",
-                                        [DT_LANE_REF32] = "ref32",
-                                        [DT_LANE_CPU] = "cpu",
-                                        [DT_LANE_CPU_BF16] = "cpu_bf16",
-                                        [DT_LANE_DEVICE] = "device"};
+static const char *const set_name[] = {[DT_KERNELS_REF64] = "ref64",
+                                       [DT_KERNELS_REF32] = "ref32",
+                                       [DT_KERNELS_CPU] = "cpu",
+                                       [DT_KERNELS_CPU_BF16] = "cpu_bf16",
+                                       [DT_KERNELS_DEVICE] = "device"};
 
 size_t dt_plan_element_bytes(const dt_plan *p, uint32_t dtype)
 {
-    return dtype == DT_F32 && p->lane == DT_LANE_REF64 ? sizeof(double) : dt_dtype_bytes(dtype);
+    return dtype == DT_F32 && p->kernels == DT_KERNELS_REF64 ? sizeof(double) : dt_dtype_bytes(dtype);
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
@@ -42,16 +42,16 @@ static dt_status run_passes(dt_plan *p, const dt_plan_desc *d)
         dt_ir_keep_outputs(&p->ir, d->pictures, d->outputs);
         dt_ir_index(&p->ir);
     }
-    DT_TRY(dt_pass_dead(&p->ir));
+    DT_TRY(dt_pass_drop_dead(&p->ir));
     if (d->fuse) {
         dt_pass_fuse(&p->ir, &p->info.n_fused);
     }
     if (d->half != 0) { /* before recomputing, so that what is computed again is stored as it was */
-        DT_TRY(dt_pass_store(&p->ir, d->half));
+        DT_TRY(dt_pass_assign_storage(&p->ir, d->half));
     }
     if (d->training && d->recompute) {
         DT_TRY(dt_pass_recompute(&p->ir, &p->info.n_recomputed));
-        DT_TRY(dt_pass_dead(&p->ir));
+        DT_TRY(dt_pass_drop_dead(&p->ir));
     }
     return DT_OK;
 }
@@ -110,16 +110,16 @@ static dt_status add_call(dt_plan *p, int32_t node)
     const dt_node *n = &p->ir.node[node];
     dt_plan_call *c = &p->call[p->n_calls++];
     *c = (dt_plan_call){.node = node, .view = p->n_views, .n_in = n->n_in, .n_out = n->n_out};
-    c->kernel = dt_kernel_find(n->op, p->lane);
-    if (c->kernel == NULL && p->lane != DT_LANE_DEVICE) {
-        return DT_FAIL(DT_EUNSUPPORTED, "op %s has no kernel in the set %s", dt_op_name(n->op), lane_name[p->lane]);
+    c->kernel = dt_kernel_find(n->op, p->kernels);
+    if (c->kernel == NULL && p->kernels != DT_KERNELS_DEVICE) {
+        return DT_FAIL(DT_EUNSUPPORTED, "op %s has no kernel in the set %s", dt_op_name(n->op), set_name[p->kernels]);
     }
     for (uint32_t k = 0; k < n->n_in; k++) {
-        const uint32_t dtype = n->in[k] >= 0 ? dt_store_dtype_read(&p->ir, n, k) : 0;
+        const uint32_t dtype = n->in[k] >= 0 ? dt_storage_dtype_read(&p->ir, n, k) : 0;
         add_view(p, n->in[k], dtype, n->in[k] >= 0 && dt_ir_reads(n, k));
     }
     for (uint32_t k = 0; k < n->n_out; k++) {
-        add_view(p, n->out[k], dt_store_dtype(&p->ir, n->out[k]), true);
+        add_view(p, n->out[k], dt_storage_dtype(&p->ir, n->out[k]), true);
     }
     return DT_OK;
 }
@@ -129,7 +129,7 @@ static void size_scratch(dt_plan *p, const dt_plan_call *c)
 {
     dt_view views[DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT];
     uint32_t n = c->n_in + c->n_out;
-    if (p->lane == DT_LANE_DEVICE) {
+    if (p->kernels == DT_KERNELS_DEVICE) {
         return; /* the device says it itself (device_exec.h) */
     }
     memcpy(views, &p->view[c->view], n * sizeof(*views));
@@ -142,7 +142,7 @@ static void size_scratch(dt_plan *p, const dt_plan_call *c)
         }
     }
     const dt_node *node = &p->ir.node[c->node];
-    size_t bytes = dt_kernel_scratch(node->op, p->lane, &node->attr, views, c->n_in, views + c->n_in, c->n_out);
+    size_t bytes = dt_kernel_scratch_bytes(node->op, p->kernels, &node->attr, views, views + c->n_in);
     bytes = (bytes + 255) / 256 * 256;
     p->scratch_bytes = bytes > p->scratch_bytes ? bytes : p->scratch_bytes;
 }
@@ -155,7 +155,7 @@ static void place_kept(dt_plan *p, dt_plan_call *c)
     for (uint32_t k = 0; k < n->n_in; k++) {
         params |= n->in[k] >= 0 && p->ir.value[n->in[k]].kind == DT_VALUE_PARAM ? 1u << k : 0;
     }
-    const size_t bytes = dt_kernel_kept(n->op, p->lane, &p->view[c->view], params);
+    const size_t bytes = dt_kernel_kept_bytes(n->op, p->kernels, &p->view[c->view], params);
     c->kept = bytes > 0 ? p->kept_bytes : SIZE_MAX;
     p->kept_bytes += (bytes + 255) / 256 * 256;
 }
@@ -193,7 +193,7 @@ static dt_status allocate(dt_plan *p)
     return DT_OK;
 }
 
-/* Fields and step inputs that are read; in the ref64 lane f32 ones are copied to double first. */
+/* Fields and step inputs that are read; of kernel set ref64 f32 ones are copied to double first. */
 static dt_status find_sources(dt_plan *p)
 {
     for (int32_t i = 0; i < p->ir.n_values; i++) {
@@ -207,7 +207,7 @@ static dt_status find_sources(dt_plan *p)
         }
         dt_plan_source *s = &p->source[p->n_sources++];
         *s = (dt_plan_source){.value = i, .copy_offset = SIZE_MAX};
-        if (v->shape.dtype == DT_F32 && p->lane == DT_LANE_REF64) {
+        if (v->shape.dtype == DT_F32 && p->kernels == DT_KERNELS_REF64) {
             if (!dt_shape_count(&v->shape, p->cap, &s->copy_cap)) {
                 return DT_FAIL(DT_EINVAL, "field %s does not fit in memory at these capacities", v->name);
             }
@@ -245,11 +245,11 @@ static dt_status lower(dt_plan *p)
     }
     p->output_view = p->n_views;
     for (uint32_t i = 0; i < p->ir.n_outputs; i++) {
-        add_view(p, p->ir.output[i].value, dt_store_dtype(&p->ir, p->ir.output[i].value), true);
+        add_view(p, p->ir.output[i].value, dt_storage_dtype(&p->ir, p->ir.output[i].value), true);
     }
     p->loss_view = p->n_views;
     for (uint32_t i = 0; i < p->ir.n_losses; i++) {
-        add_view(p, p->ir.loss[i].value, dt_store_dtype(&p->ir, p->ir.loss[i].value), true);
+        add_view(p, p->ir.loss[i].value, dt_storage_dtype(&p->ir, p->ir.loss[i].value), true);
     }
     if (p->poison) {
         find_fills(p);
@@ -312,8 +312,8 @@ static dt_status compile(dt_plan *p, const dt_recorder *r, const dt_plan_desc *d
         }
         p->cap[i] = d->cap[i];
     }
-    if (d->half != 0 && p->lane != DT_LANE_DEVICE) {
-        return DT_FAIL(DT_EINVAL, "the kernel set %s stores only f32", lane_name[p->lane]);
+    if (d->half != 0 && p->kernels != DT_KERNELS_DEVICE) {
+        return DT_FAIL(DT_EINVAL, "the kernel set %s stores only f32", set_name[p->kernels]);
     }
     DT_TRY(run_passes(p, d));
     const dt_memory_desc m = {.cap = p->cap, .f32_bytes = dt_plan_element_bytes(p, DT_F32), .reuse = d->reuse};
@@ -333,7 +333,7 @@ dt_status dt_plan_compile(const dt_graph *g, const dt_plan_desc *d, dt_plan **ou
     if (p == NULL) {
         return DT_FAIL(DT_ENOMEM, "out of memory for a plan");
     }
-    p->lane = d->lane;
+    p->kernels = d->kernels;
     p->poison = d->poison;
     dt_status st = compile(p, (const dt_recorder *)g, d);
     if (st != DT_OK) {
@@ -489,7 +489,7 @@ dt_plan_cost dt_plan_cost_get(const dt_plan *p, const int64_t *size)
 void dt_plan_print(const dt_plan *p, dt_str *out)
 {
     dt_str_addf(out, "plan: %u calls, %u views, %u fused, %u recomputed, kernels %s\n", p->n_calls, p->info.n_views,
-                p->info.n_fused, p->info.n_recomputed, lane_name[p->lane]);
+                p->info.n_fused, p->info.n_recomputed, set_name[p->kernels]);
     dt_str_addf(out, "arena: %zu bytes of values (bound %zu), %zu of scratch\n", p->memory.bytes,
                 p->memory.lower_bound_bytes, p->scratch_bytes);
     for (int32_t i = 0; i < p->ir.n_nodes; i++) {

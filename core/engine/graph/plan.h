@@ -2,7 +2,7 @@
  *
  * Plan: a compiled graph. Passes run at compile time (derivative, dead code, fusion, recompute mark, memory plan); the
  * result is a flat, immutable array of kernel calls over one planned activation arena. dt_exec is one worker's
- * instance: its arena and its views. Many execs of one plan run at once on different slices. No allocation after
+ * instance: its arena and its views. Many execs of one plan run at once on different micro-batches. No allocation after
  * create.
  *
  * Memory plan: greedy by size over lifetime intervals of the joint forward-backward schedule (Pisarchyk & Lee 2020),
@@ -20,7 +20,7 @@ typedef struct dt_plan dt_plan;
 typedef struct dt_exec dt_exec;
 
 typedef struct dt_plan_desc {
-    dt_lane lane;
+    dt_kernel_set kernels;
     bool training;      /* derive and run backward; false: outputs and losses only */
     bool reuse, poison; /* memory plan modes */
     bool fuse;
@@ -29,7 +29,7 @@ typedef struct dt_plan_desc {
     bool pictures;     /* with outputs_only: outputs for pictures, which are left out otherwise, and no others */
     const char *const *outputs; /* with outputs_only: of these those named here, ends with NULL; NULL: all */
     const int64_t *cap;         /* largest live size per symbol of the graph */
-    uint32_t half;              /* lane DEVICE: DT_BF16 or DT_F16 to store in it what may be (store.h); 0: all in f32 */
+    uint32_t half; /* kernel set DEVICE: DT_BF16 or DT_F16 to store in it what may be (storage.h); 0: all in f32 */
 } dt_plan_desc;
 
 typedef struct dt_plan_info {
@@ -73,12 +73,12 @@ typedef struct dt_exec_feed {
     const void *params;             /* parameter arena (double in ref64) */
     void *grads;                    /* gradient arena, added to; NULL when the plan is not for training */
     const double *loss_seed;        /* per loss: weight / normaliser; the derivative starts from it */
-    double *loss;                   /* per loss: the slice's sum is ADDED here */
-    const dt_kernel_run *run;       /* is_kept is dt_exec_run's affair */
-    void (*after)(void *user, uint32_t call); /* after each call, counted from 0; NULL: nobody asks */
+    double *loss;                   /* per loss: the sum over the micro-batch is ADDED here */
+    const dt_kernel_run *run;       /* is_kept is set by dt_exec_run */
+    void (*after)(void *user, uint32_t call); /* after each call, counted from 0; NULL: none */
     void *after_user;
-    uint32_t groups;         /* bits of those whose losses and gradients are wanted; 0: all */
-    uint64_t params_version; /* as long as it stays the same, so do the parameters' values; 0: nobody knows */
+    uint32_t groups;         /* bits of those whose losses and gradients are needed; 0: all */
+    uint64_t params_version; /* as long as it stays the same, so do the parameters' values; 0: unknown */
 } dt_exec_feed;
 
 dt_status dt_exec_create(const dt_plan *p, dt_exec **out_p) DT_NODISCARD;

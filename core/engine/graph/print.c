@@ -8,7 +8,7 @@
 #endif
 
 #include "engine/graph/op.h"
-#include "engine/graph/store.h"
+#include "engine/graph/storage.h"
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ void dt_ir_print_node(const dt_ir *ir, const dt_node *n, dt_str *out)
         print_value(ir, n->out[k], out);
         dt_str_add(out, " ");
         dt_shape shape = v->shape;
-        shape.dtype = dt_store_dtype(ir, n->out[k]);
+        shape.dtype = dt_storage_dtype(ir, n->out[k]);
         dt_shape_text(&shape, ir->symbol, out);
     }
     dt_str_addf(out, " = %s", dt_op_name(n->op));

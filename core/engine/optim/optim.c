@@ -29,7 +29,7 @@ static const dt_optim_loops *loops(void)
     }
 }
 
-dt_optim_consts dt_optim_consts_of(const dt_optim_step *s)
+dt_optim_consts dt_optim_constants(const dt_optim_step *s)
 {
     dt_optim_consts k = {.grad_scale = (float)s->grad_scale, .rate = (float)s->lr, .keep = 1};
     if (s->kind == DT_OPTIMIZER_SGD) {
@@ -67,7 +67,7 @@ void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m,
     if (end <= begin) {
         return;
     }
-    const dt_optim_consts k = dt_optim_consts_of(s);
+    const dt_optim_consts k = dt_optim_constants(s);
     dt_optim_apply(s->kind, &k, p + begin, g + begin, m + begin, v != NULL ? v + begin : NULL, end - begin);
 }
 

@@ -25,7 +25,7 @@ typedef struct dt_optim_step {
 typedef struct dt_optim_consts { /* one update's numbers, rounded to float once */
     float grad_scale, l2, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inv_root, eps, keep;
 } dt_optim_consts;
-dt_optim_consts dt_optim_consts_of(const dt_optim_step *s);
+dt_optim_consts dt_optim_constants(const dt_optim_step *s);
 
 /* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. On x86-64 numbers
  * below the smallest normal float are taken, and left behind, as 0. */

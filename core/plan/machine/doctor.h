@@ -37,7 +37,7 @@ void dt_doctor_disk(dt_doctor *d, const char *path);
 void dt_doctor_reading(dt_doctor *d, const char *path);
 /* Programs that some runs start: MPI. */
 void dt_doctor_tools(dt_doctor *d);
-/* Kernels of the CPU lane against the reference, and their speed. */
+/* CPU kernels against the reference, and their speed. */
 void dt_doctor_cpu(dt_doctor *d);
 /* The module for NVIDIA GPUs, and what it finds. */
 void dt_doctor_cuda(dt_doctor *d);

@@ -26,7 +26,7 @@ static const double test_s = 0.03;     /* time given to the speed */
 static const double tolerance = 1e-5;  /* largest error over largest value, for sums of SIDE products in f32 */
 static const double few_free = 0x1p30; /* bytes of a GPU below which little fits */
 
-static void multiply(const dt_lane lane, void *const data[4], void *scratch)
+static void multiply(const dt_kernel_set set, void *const data[4], void *scratch)
 {
     dt_view in[3] = {0}, out[1] = {0};
     for (int i = 0; i < 2; i++) {
@@ -38,7 +38,7 @@ static void multiply(const dt_lane lane, void *const data[4], void *scratch)
     const dt_kernel_run run = {0};
     const dt_kernel_args a = {
         .attr = &attr, .run = &run, .in = in, .out = out, .n_in = 3, .n_out = 1, .scratch = scratch};
-    dt_kernel_find(DT_OPX_LINEAR, lane)(&a);
+    dt_kernel_find(DT_OPX_LINEAR, set)(&a);
 }
 
 static size_t product_scratch(void)
@@ -46,10 +46,10 @@ static size_t product_scratch(void)
     const dt_view square = {.dim = {SIDE, SIDE}, .rank = 2, .dtype = DT_F32};
     const dt_view in[3] = {square, square, {.dim = {SIDE}, .rank = 1, .dtype = DT_F32}};
     const dt_attr attr = {0};
-    return dt_kernel_scratch(DT_OPX_LINEAR, DT_LANE_CPU, &attr, in, 3, &square, 1);
+    return dt_kernel_scratch_bytes(DT_OPX_LINEAR, DT_KERNELS_CPU, &attr, in, &square);
 }
 
-/* x w^T + b in both lanes; error_p: largest difference over the largest value. */
+/* x w^T + b by both kernel sets; error_p: largest difference over the largest value. */
 static dt_status compare_lanes(double *error_p, double *gflops_p)
 {
     enum { N = SIDE * SIDE };
@@ -69,8 +69,8 @@ static dt_status compare_lanes(double *error_p, double *gflops_p)
                 ((double *)exact[i])[k] = ((float *)fast[i])[k];
             }
         }
-        multiply(DT_LANE_REF64, exact, scratch);
-        multiply(DT_LANE_CPU, fast, scratch);
+        multiply(DT_KERNELS_REF64, exact, scratch);
+        multiply(DT_KERNELS_CPU, fast, scratch);
         double error = 0, largest = 0;
         for (size_t k = 0; k < N; k++) {
             error = fmax(error, fabs(((float *)fast[3])[k] - ((double *)exact[3])[k]));
@@ -81,7 +81,7 @@ static dt_status compare_lanes(double *error_p, double *gflops_p)
         double took = 0;
         uint32_t n = 0;
         for (; took < test_s; n++) {
-            multiply(DT_LANE_CPU, fast, scratch);
+            multiply(DT_KERNELS_CPU, fast, scratch);
             took = dt_clock_s() - before;
         }
         *gflops_p = 2.0 * N * SIDE * n / took / 1e9;

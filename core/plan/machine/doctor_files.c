@@ -100,7 +100,7 @@ static double measure_write_time(const char *dir)
                              ? dt_fs_write_atomic(dt_str_text(&file), block, MIB)
                              : DT_FAIL(DT_ENOMEM, "no memory for a block of 1 MiB");
     const double took = dt_clock_s() - before;
-    dt_fs_discard(dt_str_text(&file));
+    dt_fs_try_remove(dt_str_text(&file));
     dt_free(block);
     dt_str_fini(&file);
     return st < 0 ? -1 : took;

@@ -669,10 +669,10 @@ dt_status dt_loader_find_phase(dt_loader *l, const char *file_or_id, const dt_lo
         return st;
     }
     dt_error why;
-    dt_error_take(&why, st);
+    dt_error_save(&why, st);
     st = dt_loader_find(l, DT_KIND_PHASE, file_or_id, out_p);
     if (st == DT_ENOTFOUND && near_id(l, DT_KIND_PHASE, file_or_id) == NULL) {
-        (void)dt_error_put(&why); /* the list of paths helps more than the list of folders */
+        (void)dt_error_restore(&why); /* the list of paths helps more than the list of folders */
         return DT_FAIL(why.status, "%s; `dtrain list` prints those available", dt_error_text());
     }
     return st;

@@ -222,9 +222,9 @@ dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *
             return DT_FAIL(DT_EPLUGIN, "%s is recorded without its input %s", m->comp->desc.id, pi[i].name);
         }
     }
-    dt_graph_scope(g, m->role);
+    dt_graph_set_scope(g, m->role);
     dt_status st = m->comp->ops.model.forward(m->self, g, ins, outs);
-    dt_graph_scope(g, "");
+    dt_graph_set_scope(g, "");
     if (st == DT_OK) {
         st = g->api->status(g);
     }

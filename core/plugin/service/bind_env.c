@@ -51,13 +51,13 @@ static dt_status create_here(const maker *m, void *self)
     const dt_stage_desc *d = &e->stage->d;
     const bool is_first = e->stage->rollout == NULL;
     dt_status st = DT_OK;
-    dt_signals_nothing_to_save(is_first);
+    dt_signals_set_nothing_to_save(is_first);
     if (is_first && d->stops != NULL && d->stops(d->stops_user)) {
         st = DT_FAIL(DT_EINTERRUPTED, "asked to stop before %s was created", m->comp->desc.id);
     } else {
         st = m->comp->ops.env.create(self, &e->stage->host, m->with->config);
     }
-    dt_signals_nothing_to_save(false);
+    dt_signals_set_nothing_to_save(false);
     return st;
 }
 

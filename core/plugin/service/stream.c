@@ -65,7 +65,7 @@ static void path_of(const dt_stream *m, uint64_t number, const char *behind, dt_
 
 static bool is_there(const char *path)
 {
-    return dt_fs_look(path) != DT_FS_NOTHING; /* whatever it is: opening it says what is wrong */
+    return dt_fs_kind_of(path) != DT_FS_NOTHING; /* whatever it is: opening it says what is wrong */
 }
 
 /* ---- a store ----------------------------------------------------------------------------------------------------- */
@@ -338,10 +338,10 @@ static dt_status await(dt_stream *m, uint64_t to, finding *found_p)
         mine.finding = st < 0 ? FAILED : here;
         mine.mark = mark_of_all(m);
         dt_error why;
-        dt_error_take(&why, st);
+        dt_error_save(&why, st);
         DT_TRY(agree(m, &mine, found_p));
         if (*found_p == FAILED) {
-            return dt_comm_agree(d->comm, dt_error_put(&why));
+            return dt_comm_agree(d->comm, dt_error_restore(&why));
         }
         if (*found_p != WAITS) {
             return DT_OK;

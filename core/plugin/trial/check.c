@@ -328,9 +328,9 @@ static dt_status open_plugin(const dt_checker *k, const char *file, const dt_loa
     }
     dt_error reason;
     const dt_loaded *comp = NULL;
-    dt_error_take(&reason, opened);
+    dt_error_save(&reason, opened);
     if (dt_loader_find(k->desc->loader, 0, file, &comp) != DT_OK) {
-        return dt_error_put(&reason);
+        return dt_error_restore(&reason);
     }
     *p_p = comp->plugin; /* of another name than its component */
     return DT_OK;

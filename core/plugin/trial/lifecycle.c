@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What each kind of component goes through when a plugin is checked (checker.h): a model is created twice, its ports
- * and parameters read, its graph recorded, run forward and backward on zeros in the reference lane with poisoned
+ * and parameters read, its graph recorded, run forward and backward on zeros by the reference kernels with poisoned
  * memory, and destroyed; a data source reads samples of the configured store, else of the embedded recording, twice
  * into guarded buffers; an environment is played under random actions, and again in another instance; a phase runs two
  * iterations.

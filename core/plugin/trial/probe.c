@@ -155,9 +155,9 @@ dt_status dt_probe_record(dt_probe *p)
         in[i] = api->input(p->graph, p->in[i].name);
     }
     DT_TRY(api->status(p->graph));
-    dt_graph_scope(p->graph, p->model->desc.role);
+    dt_graph_set_scope(p->graph, p->model->desc.role);
     dt_status st = p->model->ops.model.forward(p->state, p->graph, in, out);
-    dt_graph_scope(p->graph, "");
+    dt_graph_set_scope(p->graph, "");
     DT_TRY(st);
     DT_TRY(api->status(p->graph));
     for (uint32_t i = 0; i < p->n_out; i++) {
@@ -273,8 +273,12 @@ static dt_status run_slices(const dt_probe *p, const dt_plan *plan, const float 
 static dt_status run_plan(const dt_probe *p, const float *params, float *grads)
 {
     const int64_t cap[N_LETTERS] = {LARGE, LARGE, LARGE, LARGE, LARGE};
-    const dt_plan_desc desc = {
-        .lane = DT_LANE_REF32, .training = grads != NULL, .reuse = true, .poison = true, .fuse = true, .cap = cap};
+    const dt_plan_desc desc = {.kernels = DT_KERNELS_REF32,
+                               .training = grads != NULL,
+                               .reuse = true,
+                               .poison = true,
+                               .fuse = true,
+                               .cap = cap};
     dt_plan *plan = NULL;
     dt_exec *exec = NULL;
     dt_status st = dt_plan_compile(p->graph, &desc, &plan);

@@ -86,7 +86,7 @@ bool dt_trial_step(dt_trial *t, const char *step)
 {
     identify_writer(t);
     t->call[0] = '\0'; /* which of the calls it was does not show any more */
-    dt_fence_look();   /* what was written by the step that ends */
+    dt_fence_check();  /* what was written by the step that ends */
     check_files(t);
     if (is_broken(t, step)) {
         t->step[0] = '\0'; /* what comes until the next one is no part of the one before */
@@ -123,11 +123,11 @@ static void do_work(void (*work)(void *user, dt_trial *t), void *user, dt_trial 
     current = t;
     t->pid = getpid();
     dt_exit_guard_down(); /* the other side sees how this one ends */
-    dt_fence_raise(on_broken_fence);
+    dt_fence_install(on_broken_fence);
     work(user, t);
     identify_writer(t);
     t->call[0] = '\0';
-    dt_fence_look();
+    dt_fence_check();
     check_files(t);
     atomic_store(&t->is_done, true);
     _exit(0);

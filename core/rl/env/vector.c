@@ -293,7 +293,7 @@ static void record_error(dt_vector *v, group *g, uint32_t i, dt_status st)
     pthread_mutex_lock(&v->lock);
     if (i < g->failed_at) {
         g->failed_at = i;
-        dt_error_take(&g->error, st);
+        dt_error_save(&g->error, st);
     }
     pthread_mutex_unlock(&v->lock);
 }
@@ -398,7 +398,7 @@ dt_status dt_vector_wait(dt_vector *v, uint32_t g)
         }
         pthread_mutex_unlock(&v->lock);
     }
-    return p->failed_at < p->end ? dt_error_put(&p->error) : DT_OK;
+    return p->failed_at < p->end ? dt_error_restore(&p->error) : DT_OK;
 }
 
 void dt_vector_drain(dt_vector *v, uint32_t begin, uint32_t end)

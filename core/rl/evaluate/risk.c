@@ -71,7 +71,7 @@ static dt_status check_output(dt_risk *s, const dt_rollout *r, const int64_t *ca
 /* As the phase recorded it for learning, so that nothing is made where there is nothing to see. */
 static bool records_risk(const dt_trainer *t)
 {
-    const dt_ir *ir = dt_ir_of(dt_trainer_graph(t));
+    const dt_ir *ir = dt_graph_ir(dt_trainer_graph(t));
     for (uint32_t i = 0; i < ir->n_outputs; i++) {
         if (strcmp(ir->output[i].name, "picture/risk") == 0) {
             return true;

@@ -154,7 +154,7 @@ static dt_status remove_other_rounds(dt_round_writer *k, uint64_t round)
     for (size_t i = 0; i < n; i++) {
         const uint64_t number = round_of(name[i]);
         if (number > 0 && (number > round || number + k->rounds <= round)) {
-            dt_fs_discard(path_of(k, number));
+            dt_fs_try_remove(path_of(k, number));
         }
     }
     dt_fs_list_free(name, n);
@@ -266,7 +266,7 @@ static dt_status write_round(dt_round_writer *k, uint64_t n)
     DT_TRY(k->is_begun ? DT_OK : remove_other_rounds(k, round));
     DT_TRY(write_file(k, n));
     if (round > k->rounds) {
-        dt_fs_discard(path_of(k, round - k->rounds));
+        dt_fs_try_remove(path_of(k, round - k->rounds));
     }
     return DT_OK;
 }

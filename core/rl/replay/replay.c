@@ -100,7 +100,7 @@ static dt_status map_file(const dt_replay *p, void **out)
     dt_str_addf(&path, "%s/replay-%lld-%u.tmp", s->run_dir, (long long)s->index, p->rank);
     dt_status st = dt_str_status(&path);
     if (st == DT_OK) {
-        st = dt_fs_map_room(dt_str_text(&path), p->ring_bytes, out);
+        st = dt_fs_map_scratch(dt_str_text(&path), p->ring_bytes, out);
     }
     dt_str_fini(&path);
     return st < 0 ? DT_CONTEXT(st, "a replay of more than data.replay_mb; raise that, or take a smaller capacity") : st;
@@ -129,7 +129,7 @@ dt_status dt_replay_check_room(const dt_replay *p)
     if (!p->is_in_file) {
         return DT_OK;
     }
-    const uint64_t files = dt_comm_local_size(s->comm), room = dt_fs_room(s->run_dir);
+    const uint64_t files = dt_comm_local_size(s->comm), room = dt_fs_free_bytes(s->run_dir);
     const uint64_t own = (room > BESIDES ? room - BESIDES : 0) / files / PAGE * PAGE;
     if (p->ring_bytes <= own) {
         return DT_OK;
@@ -167,7 +167,7 @@ dt_status dt_replay_allocate_file(dt_replay *p)
 static void unmap_ring(dt_replay *p)
 {
     if (p->is_in_file) {
-        dt_fs_unmap_room(p->ring, p->ring_bytes);
+        dt_fs_unmap_scratch(p->ring, p->ring_bytes);
     } else {
         dt_arena_unmap(p->ring, p->ring_bytes);
     }

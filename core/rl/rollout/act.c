@@ -87,7 +87,7 @@ static dt_status run_track(void *user, uint32_t worker)
     dt_rollout *r = user;
     if (worker < r->acting.n_tracks) {
         dt_track *t = &r->acting.track[worker];
-        dt_error_take(&t->error, dt_collect_groups(&t->collector, r->collects * r->d.steps, worker, worker + 1));
+        dt_error_save(&t->error, dt_collect_groups(&t->collector, r->collects * r->d.steps, worker, worker + 1));
     }
     return DT_OK;
 }
@@ -109,7 +109,7 @@ dt_status dt_acting_run_round(dt_rollout *r, dt_trainer *t, dt_pool *pool)
             failed = k;
         }
     }
-    DT_TRY(failed != NULL ? dt_error_put(&failed->error) : DT_OK);
+    DT_TRY(failed != NULL ? dt_error_restore(&failed->error) : DT_OK);
     b->is_filled = true;
     return DT_OK;
 }

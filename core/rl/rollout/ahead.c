@@ -41,7 +41,7 @@ static void *ahead_main(void *arg)
         dt_log_prefix_set(prefix);
     }
     DT_TRACE_N("rollout", "act ahead", "round", r->collects + 1);
-    dt_error_take(&r->ahead.error, dt_acting_run_round(r, NULL, r->ahead.pool));
+    dt_error_save(&r->ahead.error, dt_acting_run_round(r, NULL, r->ahead.pool));
     r->ahead.hidden_s = dt_clock_s() - from;
     return NULL;
 }
@@ -62,7 +62,7 @@ static void run_turns(dt_rollout *r, uint64_t n)
     if (st == DT_OK) {
         return; /* there are more */
     }
-    dt_error_take(&r->ahead.error, st < 0 ? st : DT_OK);
+    dt_error_save(&r->ahead.error, st < 0 ? st : DT_OK);
     c->buffer->is_filled = st == DT_DONE;
     r->ahead.is_running = false;
 }
@@ -128,7 +128,7 @@ void dt_round_ahead_finish(dt_rollout *r)
 dt_status dt_round_ahead_wait(dt_rollout *r)
 {
     dt_round_ahead_finish(r);
-    return r->ahead.is_begun ? dt_error_put(&r->ahead.error) : DT_OK;
+    return r->ahead.is_begun ? dt_error_restore(&r->ahead.error) : DT_OK;
 }
 
 void dt_round_ahead_swap(dt_rollout *r)

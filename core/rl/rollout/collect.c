@@ -335,14 +335,14 @@ static dt_status abort_round(dt_collector *c, dt_status st)
 {
     dt_actor *p = c->actor;
     dt_error reason;
-    dt_error_take(&reason, st);
+    dt_error_save(&reason, st);
     for (uint32_t i = 0; i < p->places; i++) {
         if (c->turn[i].is_asked && dt_actor_take_answer(p, i) < 0) {
             dt_error_clear();
         }
     }
     dt_vector_drain(c->vector, c->begin, c->begin + c->groups);
-    return dt_error_put(&reason);
+    return dt_error_restore(&reason);
 }
 
 void dt_collect_begin(dt_collector *c, uint64_t first_step, uint32_t begin, uint32_t end)

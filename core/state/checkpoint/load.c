@@ -353,17 +353,17 @@ static dt_status resolve_path(const char *path, bool *is_step_p, char out[DT_CKP
     char name[32];
     struct stat info;
     if (!dt_fs_is_dir(path)) {
-        DT_TRY(dt_fs_check_reach(path));
+        DT_TRY(dt_fs_check_access(path));
         return DT_FAIL(DT_ENOTFOUND, "no run or checkpoint at %s", path);
     }
-    DT_TRY(dt_beneath_begin(path)); /* for good: it may have another author */
+    DT_TRY(dt_beneath_guard(path)); /* for good: it may have another author */
     base_name(path, name, sizeof(name));
     *is_step_p = is_step_name(name) || has_file(path, "MANIFEST.json");
     if (!join_path(path, "checkpoints", out)) {
         return fail_too_long(path);
     }
     if (!*is_step_p && dt_beneath_stat(out, &info) == 0 && S_ISLNK(info.st_mode)) {
-        return DT_FAIL(DT_EDATA, "%s: %s", out, dt_beneath_reason(ELOOP));
+        return DT_FAIL(DT_EDATA, "%s: %s", out, dt_beneath_strerror(ELOOP));
     }
     if (*is_step_p || !dt_fs_is_dir(out)) {
         snprintf(out, DT_CKPT_PATH_BYTES, "%s", path);

@@ -31,10 +31,10 @@ void dt_ckpt_run_config(const char *checkpoint, dt_str *out)
             dt_str_add(out, "/config.cfg");
             struct stat info;
             /* the file itself, or a link to one: that one is refused where it is read, not passed over here */
-            const bool is_there = folder != NULL && folder[0] != '\0' && dt_beneath_begin(folder) == DT_OK &&
+            const bool is_there = folder != NULL && folder[0] != '\0' && dt_beneath_guard(folder) == DT_OK &&
                                   dt_beneath_stat(dt_str_text(out), &info) == 0 && !S_ISDIR(info.st_mode);
             if (!is_there && folder != NULL) {
-                dt_beneath_end(folder);
+                dt_beneath_unguard(folder);
             }
             dt_free(folder);
             if (is_there) {

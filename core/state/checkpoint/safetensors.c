@@ -759,7 +759,7 @@ dt_status dt_safetensors_write(const char *path, const dt_st_tensor *t, uint32_t
              : slash == path ? 1
                              : (int)(slash - path),
              slash == NULL ? "." : path);
-    dt_fs_discard(temp);
+    dt_fs_try_remove(temp);
     file_sink f = {.path = temp};
     DT_TRY(dt_fs_create(temp, &f.fd));
     dt_status st = dt_safetensors_write_to(t, n, metadata, n_pairs, write_piece, &f);
@@ -772,7 +772,7 @@ dt_status dt_safetensors_write(const char *path, const dt_st_tensor *t, uint32_t
         st = dt_fs_rename(temp, path);
     }
     if (st != DT_OK) {
-        dt_fs_discard(temp);
+        dt_fs_try_remove(temp);
         return st;
     }
     return dt_fs_sync_dir(parent);

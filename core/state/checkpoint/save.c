@@ -144,7 +144,8 @@ dt_status dt_ckpt_check_space(const char *folder, uint64_t bytes)
 {
     /* configuration, records and the manifest grow meanwhile, with the size of the model */
     const uint64_t most = 4000000, share = 250000 + bytes / 4, beside = share < most ? share : most;
-    const uint64_t need = beside + bytes, room = dt_fs_room(folder); /* unknown is enough: every write is checked */
+    const uint64_t need = beside + bytes,
+                   room = dt_fs_free_bytes(folder); /* unknown is enough: every write is checked */
     if (room < need) {
         return DT_FAIL(DT_EIO,
                        "%s has %.1f MB free, and a checkpoint needs %.1f MB: %.1f of its own, %.1f for files written "
@@ -356,11 +357,11 @@ void dt_ckpt_saver_abandon(dt_ckpt_saver *s)
     if (s == NULL) {
         return;
     }
-    dt_error_take(&why, DT_OK);
+    dt_error_save(&why, DT_OK);
     if (s->temp.bytes > 0) {
         (void)!dt_fs_remove_tree(s->temp.text); /* what stays goes with the next pruning */
     }
-    (void)!dt_error_put(&why);
+    (void)!dt_error_restore(&why);
     destroy_saver(s);
 }
 

@@ -102,7 +102,7 @@ void dt_mismatch_find(const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt,
     if (ckpt == NULL) {
         return;
     }
-    dt_error_take(&before, dt_error_status());
+    dt_error_save(&before, dt_error_status());
     pthread_mutex_lock(s->d.config_lock);
     dt_ckpt_run_config(dt_ckpt_info_get(ckpt)->path, &recorded);
     if (recorded.bytes > 0 && dt_config_create(&then) == DT_OK &&
@@ -115,19 +115,19 @@ void dt_mismatch_find(const dt_stage *s, const dt_model *m, const dt_ckpt *ckpt,
     pthread_mutex_unlock(s->d.config_lock);
     dt_str_fini(&recorded);
     dt_error_clear();
-    (void)dt_error_put(&before);
+    (void)dt_error_restore(&before);
 }
 
 void dt_mismatch_between(const dt_stage *s, const dt_model *m, int64_t phase, dt_mismatch *out)
 {
     dt_error before;
     *out = (dt_mismatch){0};
-    dt_error_take(&before, dt_error_status());
+    dt_error_save(&before, dt_error_status());
     pthread_mutex_lock(s->d.config_lock);
     compare_options(s, m, phase, s->d.config, out);
     pthread_mutex_unlock(s->d.config_lock);
     dt_error_clear();
-    (void)dt_error_put(&before);
+    (void)dt_error_restore(&before);
 }
 
 void dt_mismatch_fini(dt_mismatch *m)

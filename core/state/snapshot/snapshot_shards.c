@@ -135,10 +135,10 @@ dt_status dt_shards_save_first(dt_comm *c, dt_status st, const dt_ckpt_save_desc
     if (st == DT_OK) {
         st = dt_ckpt_saver_create(d, &saver);
     }
-    dt_error_take(&why, st);
+    dt_error_save(&why, st);
     const dt_status told_st = broadcast_name(c, st == DT_OK ? dt_ckpt_saver_folder_name(saver) : "", name);
     if (st < 0) {
-        return dt_error_put(&why);
+        return dt_error_restore(&why);
     }
     if (told_st < 0) {
         dt_ckpt_saver_abandon(saver);
@@ -152,13 +152,13 @@ dt_status dt_shards_save_other(dt_comm *c, dt_status st, const dt_ckpt_save_desc
     char name[DT_CKPT_NAME_BYTES];
     dt_ckpt_shard own = {.bytes = 0}, part = {.bytes = 0};
     dt_error why;
-    dt_error_take(&why, st);
+    dt_error_save(&why, st);
     DT_TRY(broadcast_name(c, "", name));
     name[DT_CKPT_NAME_BYTES - 1] = '\0';
     if (name[0] == '\0') {
         return DT_OK;
     }
-    (void)!dt_error_put(&why);
+    (void)!dt_error_restore(&why);
     const uint32_t rank = dt_comm_rank(c);
     const bool has_shard = st == DT_OK && rank < d->n_shards, has_part = st == DT_OK && d->part.n > 1;
     if (has_shard) {

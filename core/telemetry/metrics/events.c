@@ -158,7 +158,7 @@ static dt_status trim_end(const char *path)
     char body[END_MOST];
     size_t n = 0;
     FILE *f = NULL;
-    DT_TRY(dt_fs_stream(path, O_RDWR, "r+b", &f));
+    DT_TRY(dt_fs_open_stream(path, O_RDWR, "r+b", &f));
     long last = 0, next = 0;
     while (fseek(f, next, SEEK_SET) == 0 && fread(head, 1, sizeof(head), f) == sizeof(head) && head[6] + head[7] == 0) {
         uint64_t bytes = 0;

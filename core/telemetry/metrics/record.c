@@ -61,7 +61,7 @@ dt_status dt_metrics_open(const char *path, dt_metrics **out_p)
         return DT_FAIL(DT_ENOMEM, "out of memory for the metrics of %s", path);
     }
     struct stat s;
-    dt_status st = dt_fs_stream(path, O_RDWR | O_CREAT | O_APPEND, "a+", &m->file);
+    dt_status st = dt_fs_open_stream(path, O_RDWR | O_CREAT | O_APPEND, "a+", &m->file);
     if (st == DT_OK && fstat(fileno(m->file), &s) != 0) {
         st = io_error(m, "open");
     }
@@ -78,19 +78,19 @@ dt_status dt_metrics_open(const char *path, dt_metrics **out_p)
 static void watch_file(dt_metrics *m)
 {
     FILE *again = NULL;
-    const dt_fs_fate fate = dt_fs_fate_of(fileno(m->file), m->path, m->bytes);
+    const dt_fs_fate fate = dt_fs_check_appended(fileno(m->file), m->path, m->bytes);
     if (fate == DT_FS_KEPT) {
         return;
     }
     if (fate == DT_FS_GONE) {
-        if (dt_fs_stream(m->path, O_RDWR | O_CREAT | O_APPEND, "a+", &again) < 0) {
+        if (dt_fs_open_stream(m->path, O_RDWR | O_CREAT | O_APPEND, "a+", &again) < 0) {
             dt_error_clear(); /* its folder is gone, too: the next save says so */
             return;
         }
         fclose(m->file);
         m->file = again;
     }
-    m->bytes = dt_fs_whole_lines(fileno(m->file));
+    m->bytes = dt_fs_whole_lines_bytes(fileno(m->file));
     if (!m->has_told) {
         dt_log(DT_LOG_WARN,
                "%s was %s by another program; records from now on are written to %s, those before are lost", m->path,
@@ -124,7 +124,7 @@ static void add_record(dt_metrics *m)
     }
     write_pending(m);
     if (m->n_waiting == 1) { /* once for each time that the disk is full */
-        const char *reason = strerror(errno), *remedy = dt_fs_remedy(reason);
+        const char *reason = strerror(errno), *remedy = dt_fs_write_advice(reason);
         dt_log(DT_LOG_WARN, "cannot write %s: %s; training continues, its records are kept in memory%s%s", m->path,
                reason, remedy != NULL ? ": " : "", remedy != NULL ? remedy : "");
     }
@@ -229,7 +229,7 @@ dt_status dt_metrics_rewind(dt_metrics *m, const char *phase, uint32_t nth, uint
     }
     rewind(all);
     dt_str_clear(&m->last);
-    while ((st = dt_fs_line_read(all, MAX_LINE, &line)) == DT_OK && line.is_whole &&
+    while ((st = dt_fs_read_line(all, MAX_LINE, &line)) == DT_OK && line.is_whole &&
            is_kept(line.text, line.kept, &at, nth, step)) {
         keep += (long)line.kept;
         dt_str_clear(&m->last);

@@ -67,14 +67,14 @@ dt_status dt_logbook_open(const char *path, dt_logbook *out)
 {
     *out = (dt_logbook){.records = &no_records};
     if (!dt_fs_is_dir(path)) {
-        DT_TRY(dt_fs_check_reach(path));
+        DT_TRY(dt_fs_check_access(path));
         return DT_FAIL(DT_ENOTFOUND, "%s: no such run directory; `dtrain runs` lists those there are", path);
     }
     out->path = dt_strdup(path);
     out->name = name_of(path);
     dt_status st = out->path != NULL && out->name != NULL ? DT_OK : DT_FAIL(DT_ENOMEM, "out of memory for %s", path);
     if (st == DT_OK) {
-        st = dt_beneath_begin(out->path);
+        st = dt_beneath_guard(out->path);
         out->is_guarded = st == DT_OK;
     }
     if (st == DT_OK) {
@@ -191,7 +191,7 @@ void dt_logbook_close(dt_logbook *s)
     dt_flat_fini(&s->config);
     dt_flat_fini(&s->progress);
     if (s->is_guarded) {
-        dt_beneath_end(s->path);
+        dt_beneath_unguard(s->path);
     }
     dt_free(s->path);
     dt_free(s->name);

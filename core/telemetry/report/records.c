@@ -63,7 +63,7 @@ static void clear_records(dt_records *r)
 static dt_status open_file(dt_records_reader *r)
 {
     struct stat s;
-    DT_TRY(dt_fs_stream(r->path, O_RDONLY, "r", &r->file));
+    DT_TRY(dt_fs_open_stream(r->path, O_RDONLY, "r", &r->file));
     r->inode = fstat(fileno(r->file), &s) == 0 ? s.st_ino : 0;
     return DT_OK;
 }
@@ -358,7 +358,7 @@ dt_status dt_records_poll(dt_records_reader *r)
     }
     r->r.is_cut = false;
     for (;;) {
-        DT_TRY(dt_fs_line_read(r->file, MAX_LINE, &r->line));
+        DT_TRY(dt_fs_read_line(r->file, MAX_LINE, &r->line));
         if (!r->line.has_end) {
             r->r.is_cut = r->line.bytes > 0;
             break;

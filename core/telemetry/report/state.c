@@ -123,7 +123,7 @@ static void find_process(const char *dir, dt_run_state *out)
     dt_str path = {0};
     dt_str_addf(&path, "%s/run.lock", dir);
     FILE *f = NULL;
-    if (dt_fs_stream(dt_str_text(&path), O_RDONLY, "r", &f) == DT_OK) {
+    if (dt_fs_open_stream(dt_str_text(&path), O_RDONLY, "r", &f) == DT_OK) {
         if (fscanf(f, "process %ld on %63s", &out->process, out->host) != 2) {
             out->process = 0;
             out->host[0] = '\0';
@@ -142,7 +142,7 @@ static void last_line(const char *dir, const char *file, char *out, size_t bytes
     dt_str path = {0};
     dt_str_addf(&path, "%s/%s", dir, file);
     FILE *f = NULL;
-    const dt_status st = dt_fs_stream(dt_str_text(&path), O_RDONLY, "r", &f);
+    const dt_status st = dt_fs_open_stream(dt_str_text(&path), O_RDONLY, "r", &f);
     dt_str_fini(&path);
     if (st < 0) {
         dt_error_clear();

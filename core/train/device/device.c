@@ -115,7 +115,7 @@ dt_status dt_device_layout_input(const dt_plan *p, const dt_samples *s, const in
 
 static dt_status compile(dt_trainer *t, dt_train_device *d, dt_device_class *k)
 {
-    const dt_plan_desc pd = {.lane = DT_LANE_DEVICE,
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_DEVICE,
                              .training = true,
                              .reuse = t->c.reuse,
                              .fuse = t->c.fuse,

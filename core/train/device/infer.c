@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/trace.h"
 #include "engine/device/memory.h"
-#include "engine/graph/plan_impl.h"
+#include "engine/graph/plan_internal.h"
 #include "engine/tensor/dtype.h"
 
 #include <string.h>
@@ -90,7 +90,7 @@ static dt_status create_class(dt_device_infer *x, uint32_t shards)
 
 static dt_status compile(dt_device_infer *x)
 {
-    const dt_plan_desc pd = {.lane = DT_LANE_DEVICE,
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_DEVICE,
                              .reuse = x->t->c.reuse,
                              .fuse = x->t->c.fuse,
                              .outputs_only = x->desc.outputs_only,
@@ -414,11 +414,11 @@ static dt_status capture(dt_device_infer *x, infer_class *k, uint32_t place)
     *graph = NULL;
     DT_TRY(ops->capture_begin(x->d->device, x->d->compute));
     const dt_status st = launch_all(x, k, &x->place[place]);
-    dt_error_take(&reason, st);
+    dt_error_save(&reason, st);
     const dt_status end = ops->capture_end(x->d->device, x->d->compute, &g);
     if (st < 0) {
         ops->graph_destroy(x->d->device, g);
-        return dt_error_put(&reason);
+        return dt_error_restore(&reason);
     }
     if (end < 0) {
         return DT_CONTEXT(end, "capturing what infers; --no-graphs avoids it");

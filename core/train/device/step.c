@@ -114,7 +114,7 @@ static dt_device_consts make_consts(const dt_trainer *t, uint32_t group, uint64_
     s.step = update;
     s.lr = dt_group_learning_rate(t, group, update);
     s.grad_scale = 1;
-    const dt_optim_consts k = dt_optim_consts_of(&s);
+    const dt_optim_consts k = dt_optim_constants(&s);
     return (dt_device_consts){.l2 = k.l2,
                               .beta1 = k.beta1,
                               .one_minus_beta1 = k.one_minus_beta1,
@@ -307,11 +307,11 @@ static dt_status capture(const dt_trainer *t, dt_device_class *k, dt_device_buff
     DT_TRY(d->ops->capture_begin(d->device, d->compute));
     const dt_status st = launch_all(t, k, b);
     dt_error reason;
-    dt_error_take(&reason, st);
+    dt_error_save(&reason, st);
     const dt_status end = d->ops->capture_end(d->device, d->compute, &g);
     if (st < 0) {
         d->ops->graph_destroy(d->device, g);
-        return dt_error_put(&reason);
+        return dt_error_restore(&reason);
     }
     if (end < 0) {
         return DT_CONTEXT(end, "capturing a training step; --no-graphs avoids it");

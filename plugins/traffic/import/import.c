@@ -106,7 +106,7 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
     for (uint32_t i = 0; i < n_src; i++) {
         const bool is_folder = dt_fs_is_dir(src[i]);
         if (!is_folder && !dt_fs_is_file(src[i])) {
-            DT_TRY(dt_fs_check_reach(src[i]));
+            DT_TRY(dt_fs_check_access(src[i]));
             return DT_FAIL(DT_ENOTFOUND,
                            "there is no recording at %s: give a table, or a folder with metadata.json or "
                            "node_features.npy",
@@ -122,9 +122,9 @@ dt_status dt_data_import(const char *const *src, uint32_t n_src, const char *out
         dt_data_summarise(out, opt->jobs, notes); /* opens it, so what is left behind has passed every check */
     if (st != DT_OK) {
         dt_error e;
-        dt_error_take(&e, st);
+        dt_error_save(&e, st);
         (void)!dt_fs_remove_tree(out);
-        return dt_error_put(&e);
+        return dt_error_restore(&e);
     }
     return DT_OK;
 }

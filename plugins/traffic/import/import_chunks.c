@@ -172,7 +172,7 @@ static dt_status read_frame(dt_json *j, dt_chunks *c)
     st = c->writer != NULL ? dt_store_frame(c->writer, frame, t, c->vehicle, c->n) : DT_OK; /* NULL: only looked at */
     if (st == DT_EDATA) {
         dt_error e;
-        dt_error_take(&e, st);
+        dt_error_save(&e, st);
         return dt_json_fail(j, "frame t %g: %s", t, e.text);
     }
     DT_TRY(st);
@@ -230,7 +230,7 @@ static dt_status read_sample(dt_json *j, dt_chunks *c)
     st = c->writer != NULL ? dt_store_scene_end(c->writer, name, text[SITE]) : DT_OK;
     if (st == DT_EDATA) {
         dt_error e;
-        dt_error_take(&e, st);
+        dt_error_save(&e, st);
         return dt_json_fail(j, "%s", e.text);
     }
     c->n_samples++;

@@ -27,7 +27,7 @@ bool dt_hdf5_is(const char *file)
 {
     char head[sizeof(signature)];
     FILE *f = NULL;
-    if (!dt_fs_is_file(file) || dt_fs_stream(file, O_RDONLY, "rb", &f) != DT_OK) {
+    if (!dt_fs_is_file(file) || dt_fs_open_stream(file, O_RDONLY, "rb", &f) != DT_OK) {
         dt_error_clear();
         return false;
     }
@@ -273,7 +273,7 @@ dt_status dt_hdf5_import(const char *file, const char *out, const dt_import_opti
     DT_TRY(r.ops->open(file, &r.file));
     const dt_status st = read_all(&r, out, notes);
     dt_error kept;
-    dt_error_take(&kept, st);
+    dt_error_save(&kept, st);
     (void)!r.ops->close(r.file);
     dt_store_destroy(r.writer);
     dt_hdf5_roads_fini(&r.roads);
@@ -287,5 +287,5 @@ dt_status dt_hdf5_import(const char *file, const char *out, const dt_import_opti
     dt_free(r.controlled);
     dt_free(r.track_id);
     dt_motion_check_fini(&r.check);
-    return st == DT_OK ? DT_OK : dt_error_put(&kept);
+    return st == DT_OK ? DT_OK : dt_error_restore(&kept);
 }

@@ -167,7 +167,7 @@ static void *work(void *user)
         pthread_mutex_lock(&j->mutex);
         p->is_finished = st == DT_OK;
         if (st != DT_OK && p->number < atomic_load(&j->failed)) {
-            dt_error_take(&j->error, st);
+            dt_error_save(&j->error, st);
             atomic_store(&j->failed, p->number);
         }
         pthread_cond_broadcast(&j->changed);
@@ -342,7 +342,7 @@ static dt_status run_jobs(jobs *j, dt_str *notes)
     dt_status st = n > 0 ? join_parts(j, notes) : DT_FAIL(DT_EIO, "cannot start a thread to import");
     if (st != DT_OK) {
         dt_error own;
-        dt_error_take(&own, st);
+        dt_error_save(&own, st);
         pthread_mutex_lock(&j->mutex);
         if (atomic_load(&j->failed) == j->plan->n) {
             j->error = own;
@@ -354,7 +354,7 @@ static dt_status run_jobs(jobs *j, dt_str *notes)
         pthread_join(thread[i], NULL);
     }
     dt_free(thread);
-    return st == DT_OK ? DT_OK : dt_error_put(&j->error);
+    return st == DT_OK ? DT_OK : dt_error_restore(&j->error);
 }
 
 /* ---- folder ------------------------------------------------------------------------------------------------------ */
@@ -378,7 +378,7 @@ static bool is_wanted(const jobs *j, const char *name)
 static dt_status examine_folder(const jobs *j)
 {
     const char *folder = dt_str_text(&j->folder);
-    const dt_fs_kind kind = dt_fs_look(folder);
+    const dt_fs_kind kind = dt_fs_kind_of(folder);
     char **names = NULL;
     size_t n = 0;
     if (kind != DT_FS_NOTHING && kind != DT_FS_FOLDER) {
@@ -499,17 +499,17 @@ static dt_status end(const jobs *j, dt_status st)
                           n, j->plan->n, dt_str_text(&j->folder));
     }
     dt_error kept;
-    dt_error_take(&kept, st);
+    dt_error_save(&kept, st);
     if (dt_fs_remove_tree(dt_str_text(&j->folder)) != DT_OK) {
         dt_log(DT_LOG_WARN, "%s stays: %s", dt_str_text(&j->folder), dt_error_text());
     }
-    return dt_error_put(&kept);
+    return dt_error_restore(&kept);
 }
 
 static dt_status import_parts(jobs *j, dt_str *notes)
 {
     DT_TRY(claim_folder(j));
-    DT_TRY(dt_beneath_begin(dt_str_text(&j->folder)));
+    DT_TRY(dt_beneath_guard(dt_str_text(&j->folder)));
     dt_status st = name_parts(j);
     if (st == DT_OK) {
         st = tidy(j);
@@ -519,7 +519,7 @@ static dt_status import_parts(jobs *j, dt_str *notes)
         st = run_jobs(j, notes);
     }
     st = end(j, st);
-    dt_beneath_end(dt_str_text(&j->folder));
+    dt_beneath_unguard(dt_str_text(&j->folder));
     return st;
 }
 
@@ -541,9 +541,9 @@ dt_status dt_import_jobs(const dt_import_plan *plan, const char *const *src, con
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&j.changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    dt_signals_nothing_to_save(false); /* finished parts are */
+    dt_signals_set_nothing_to_save(false); /* finished parts are */
     const dt_status st = import_parts(&j, notes);
-    dt_signals_nothing_to_save(true);
+    dt_signals_set_nothing_to_save(true);
     for (uint32_t i = 0; i < plan->n; i++) {
         dt_str_fini(&j.part[i].folder);
     }

@@ -255,7 +255,7 @@ dt_status dt_import_numpy(const char *src, const char *out, const dt_import_opti
         st = read_rows(&p, notes);
     }
     dt_error kept;
-    dt_error_take(&kept, st);
+    dt_error_save(&kept, st);
     dt_rows_destroy(p.rows);
     dt_npy_unmap(&p.node);
     for (int k = 0; k < IDS_MOST; k++) {
@@ -263,5 +263,5 @@ dt_status dt_import_numpy(const char *src, const char *out, const dt_import_opti
     }
     dt_str_fini(&p.path);
     dt_str_fini(&p.stem);
-    return st == DT_OK ? DT_OK : dt_error_put(&kept);
+    return st == DT_OK ? DT_OK : dt_error_restore(&kept);
 }

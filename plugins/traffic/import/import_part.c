@@ -195,7 +195,7 @@ bool dt_part_is_finished(const char *folder, const char *key)
     char *text = NULL;
     size_t bytes = 0;
     dt_error kept;
-    dt_error_take(&kept, DT_OK); /* why it is not finished is nobody's error */
+    dt_error_save(&kept, DT_OK); /* why it is not finished is nobody's error */
     dt_status st = path_in(folder, "digest", &path);
     if (st == DT_OK) {
         st = dt_fs_is_file(dt_str_text(&path)) ? dt_fs_read_all(dt_str_text(&path), NAME_BYTES, &text, &bytes)
@@ -205,7 +205,7 @@ bool dt_part_is_finished(const char *folder, const char *key)
         st = digest_of(folder, key, &line);
     }
     const bool is_so = st == DT_OK && strcmp(text, dt_str_text(&line)) == 0;
-    (void)!dt_error_put(&kept);
+    (void)!dt_error_restore(&kept);
     dt_free(text);
     dt_str_fini(&path);
     dt_str_fini(&line);

@@ -77,7 +77,7 @@ static void make_next(dt_batches *a, dt_features_work *work)
     }
     b->st = st;
     if (st != DT_OK) {
-        dt_error_take(&b->error, st);
+        dt_error_save(&b->error, st);
     }
     pthread_mutex_lock(&a->mutex);
     b->is_made = true;
@@ -227,7 +227,7 @@ dt_status dt_batches_take(dt_batches *a, bool waits, dt_batch **out_p)
     const bool is_made = b->is_made;
     pthread_mutex_unlock(&a->mutex);
     if (is_made && b->st != DT_OK) {
-        return dt_error_put(&b->error);
+        return dt_error_restore(&b->error);
     }
     *out_p = is_made ? b : NULL;
     return DT_OK;

@@ -337,7 +337,7 @@ static dt_status write_part(const dt_store *s, const char *folder, const char *o
     dt_str name = {0}, path = {0}, later = {0};
     copy c = {.writer = NULL};
     if (opt->by == DT_SPLIT_SITE) {
-        dt_fs_name_of(dt_store_view_of(s)->site[part], &name);
+        dt_fs_encode_name(dt_store_view_of(s)->site[part], &name);
     } else {
         dt_str_add(&name, part == 0 ? "first" : "second");
     }

@@ -335,7 +335,7 @@ static dt_status map_rw(const char *path, uint32_t dtype, int64_t width, dt_npy 
     int fd = dt_beneath_open(path, O_RDWR, 0);
     if (fd < 0 || fstat(fd, &sb) != 0 || sb.st_size < PREFIX_BYTES) {
         dt_status st =
-            DT_FAIL(DT_EIO, "cannot open %s: %s", path, fd < 0 ? dt_beneath_reason(errno) : "it is truncated");
+            DT_FAIL(DT_EIO, "cannot open %s: %s", path, fd < 0 ? dt_beneath_strerror(errno) : "it is truncated");
         if (fd >= 0) {
             close(fd);
         }

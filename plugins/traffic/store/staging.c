@@ -76,7 +76,7 @@ static void free_names(dt_staging *a)
 static dt_status check_free(const char *out)
 {
     struct stat info;
-    switch (dt_fs_look(out)) {
+    switch (dt_fs_kind_of(out)) {
     case DT_FS_NOTHING:
         return DT_OK;
     case DT_FS_LINK:
@@ -124,8 +124,8 @@ static dt_status check_names(const char *folder)
 static dt_status check_ours(const dt_staging *a)
 {
     const char *folder = dt_str_text(&a->folder);
-    const dt_fs_kind lock = dt_fs_look(dt_str_text(&a->lock_path));
-    switch (dt_fs_look(folder)) {
+    const dt_fs_kind lock = dt_fs_kind_of(dt_str_text(&a->lock_path));
+    switch (dt_fs_kind_of(folder)) {
     case DT_FS_NOTHING:
         return DT_OK;
     case DT_FS_FOLDER:
@@ -183,7 +183,7 @@ static void release_lock(dt_staging *a)
     dt_lock_release(a->lock);
     a->lock = -1;
     if (a->is_guarded) {
-        dt_beneath_end(dt_str_text(&a->folder));
+        dt_beneath_unguard(dt_str_text(&a->folder));
         a->is_guarded = false;
     }
 }
@@ -192,7 +192,7 @@ static void release_lock(dt_staging *a)
 static dt_status lock_folder(dt_staging *a)
 {
     const char *folder = dt_str_text(&a->folder);
-    DT_TRY(dt_beneath_begin(folder));
+    DT_TRY(dt_beneath_guard(folder));
     a->is_guarded = true;
     const dt_status st = dt_lock_acquire(dt_str_text(&a->lock_path), &a->lock);
     if (st != DT_OK) {
@@ -211,7 +211,7 @@ static dt_status try_lock(dt_staging *a, dt_staging_kind kind)
     }
     if (st != DT_OK) {
         release_lock(a);
-        dt_fs_discard_folder(folder); /* an empty one: it may be the one made above */
+        dt_fs_try_remove_folder(folder); /* an empty one: it may be the one made above */
     }
     return st == DT_ENOTFOUND ? DT_AGAIN : st;
 }
@@ -232,7 +232,7 @@ static dt_status clear(const dt_staging *a, dt_staging_kind kind)
 {
     const char *path = dt_str_text(&a->path);
     DT_TRY(check_free(dt_str_text(&a->out))); /* whoever held the lock may have come to an end */
-    if (dt_fs_look(path) != DT_FS_NOTHING) {
+    if (dt_fs_kind_of(path) != DT_FS_NOTHING) {
         dt_log(DT_LOG_INFO, "%s was left by a process that did not finish: starting over", dt_str_text(&a->folder));
         DT_TRY(dt_fs_remove_tree(path));
     }
@@ -287,12 +287,12 @@ dt_status dt_staging_commit(dt_staging *a)
 static void remove_folder(const dt_staging *a)
 {
     dt_error kept;
-    dt_error_take(&kept, DT_OK); /* the reason for giving up, not what cleaning up may say */
+    dt_error_save(&kept, DT_OK); /* the reason for giving up, not what cleaning up may say */
     if (dt_fs_remove_tree(dt_str_text(&a->path)) == DT_OK) {
-        dt_fs_discard(dt_str_text(&a->lock_path));
-        dt_fs_discard_folder(dt_str_text(&a->folder));
+        dt_fs_try_remove(dt_str_text(&a->lock_path));
+        dt_fs_try_remove_folder(dt_str_text(&a->folder));
     }
-    (void)!dt_error_put(&kept);
+    (void)!dt_error_restore(&kept);
 }
 
 void dt_staging_close(dt_staging *a)

@@ -242,7 +242,7 @@ static void *work(void *user)
         if (st != DT_OK && number < c->failed) {
             c->failed = number;
             c->st = st;
-            dt_error_take(&c->error, st);
+            dt_error_save(&c->error, st);
         }
     }
     pthread_mutex_unlock(&c->mutex);
@@ -261,5 +261,5 @@ dt_status dt_store_check(dt_store *s, uint32_t jobs)
         pthread_join(thread, NULL);
     }
     pthread_mutex_destroy(&c.mutex);
-    return c.st == DT_OK ? DT_OK : dt_error_put(&c.error);
+    return c.st == DT_OK ? DT_OK : dt_error_restore(&c.error);
 }

@@ -388,14 +388,14 @@ static dt_status not_yet(const char *path)
                            path, path, aside[i]);
         }
     }
-    DT_TRY(dt_fs_check_reach(path));
+    DT_TRY(dt_fs_check_access(path));
     return DT_FAIL(DT_ENOTFOUND, "there is no store at %s", path);
 }
 
 /* What lies there is no folder. */
 static dt_status not_a_folder(const char *path)
 {
-    switch (dt_fs_look(path)) {
+    switch (dt_fs_kind_of(path)) {
     case DT_FS_FILE:
         return DT_FAIL(DT_EDATA, "%s is a file, and a store is a folder (make one with dtrain data import)", path);
     case DT_FS_LINK:

@@ -152,7 +152,7 @@ static dt_status open_store(const char *path, uint64_t cache_bytes, uint32_t job
         dt_free(s);
         return DT_FAIL(DT_ENOMEM, "no memory to open %s", path);
     }
-    dt_status st = dt_beneath_begin(s->path);
+    dt_status st = dt_beneath_guard(s->path);
     if (st != DT_OK) {
         dt_free(s->path);
         dt_free(s);
@@ -215,7 +215,7 @@ void dt_store_close(dt_store *s)
     dt_free(s->site);
     dt_free(s->scene);
     dt_free(s->map);
-    dt_beneath_end(s->path);
+    dt_beneath_unguard(s->path);
     dt_free(s->path);
     dt_free(s);
 }

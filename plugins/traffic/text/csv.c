@@ -388,7 +388,7 @@ static void fill(dt_csv *c, block *b)
     b->end = c->record;
     b->taken = dt_source_taken(c->source);
     if (b->st != DT_OK && b->st != DT_DONE) {
-        dt_error_take(&b->error, b->st);
+        dt_error_save(&b->error, b->st);
     }
 }
 
@@ -482,7 +482,7 @@ static dt_status next_ahead(dt_csv *c, char *const **cells_p, int *n_p)
         c->handed_line = b->end;
         c->handed_taken = b->taken;
         if (b->st != DT_OK) { /* and so it stays: this block is not given back */
-            return b->st == DT_DONE ? DT_DONE : dt_error_put(&b->error);
+            return b->st == DT_DONE ? DT_DONE : dt_error_restore(&b->error);
         }
         pthread_mutex_lock(&c->mutex);
         c->n_taken++;

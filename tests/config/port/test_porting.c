@@ -60,7 +60,7 @@ static void test_memory(void **state)
         snprintf(spec, sizeof(spec), "alloc:%d", i);
         dt_fault_reset(spec);
         const dt_status st = dt_porting_import(path, 0, &dt_guide_keys, known, &out, &n);
-        const bool is_over = dt_fault_fired() == 0;
+        const bool is_over = dt_fault_count() == 0;
         dt_fault_reset(NULL);
         dt_str_fini(&out);
         assert_int_equal(dt_alloc_live_bytes(), before);

@@ -44,7 +44,7 @@ static int best_is_used(void)
 static int base_is_used(void)
 {
     return dt_cpu_check() == DT_OK && strcmp(dt_cpu_isa(), "base") == 0 &&
-                   dt_kernel_find(DT_OPX_LINEAR, DT_LANE_CPU) == dt_kernel_find_cpu(DT_OPX_LINEAR, DT_CPU_ISA_BASE)
+                   dt_kernel_find(DT_OPX_LINEAR, DT_KERNELS_CPU) == dt_kernel_find_cpu(DT_OPX_LINEAR, DT_CPU_ISA_BASE)
                ? 0
                : 1;
 }
@@ -63,7 +63,7 @@ static int bf16_is_refused(void)
 {
     return dt_cpu_bf16_check() == DT_EUNSUPPORTED && strcmp(dt_cpu_bf16_isa(), "none") == 0 &&
                    strstr(dt_error_text(), "DTRAIN_CPU_ISA allows base") != NULL &&
-                   dt_kernel_find(DT_OPX_LINEAR, DT_LANE_CPU_BF16) == NULL
+                   dt_kernel_find(DT_OPX_LINEAR, DT_KERNELS_CPU_BF16) == NULL
                ? 0
                : 1;
 }
@@ -72,9 +72,9 @@ static int vectors_are_used(void)
 {
     return dt_cpu_bf16_check() == DT_OK && strcmp(dt_cpu_bf16_isa(), "avx512_bf16") == 0 &&
                    strcmp(dt_cpu_isa(), "avx512") == 0 &&
-                   dt_kernel_find(DT_OPX_LINEAR, DT_LANE_CPU_BF16) ==
+                   dt_kernel_find(DT_OPX_LINEAR, DT_KERNELS_CPU_BF16) ==
                        dt_kernel_find_cpu(DT_OPX_LINEAR, DT_CPU_ISA_AVX512_BF16) &&
-                   dt_kernel_find(DT_OPX_LINEAR, DT_LANE_CPU) == dt_kernel_find_cpu(DT_OPX_LINEAR, DT_CPU_ISA_AVX512)
+                   dt_kernel_find(DT_OPX_LINEAR, DT_KERNELS_CPU) == dt_kernel_find_cpu(DT_OPX_LINEAR, DT_CPU_ISA_AVX512)
                ? 0
                : 1;
 }

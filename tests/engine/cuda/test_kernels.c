@@ -9,7 +9,7 @@
  *   order       threads and blocks run in reverse order give the same bits (emulated device only)
  *   NaN         what depends on NaN is NaN (engine/backend/kernel.h), and other leaves are not
  *   accum, absent outputs, in place
- * Tensors are stored in f32, then in bf16 and in fp16 where engine/graph/store.h allows it: all of them, and mixed.
+ * Tensors are stored in f32, then in bf16 and in fp16 where engine/graph/storage.h allows it: all of them, and mixed.
  * On the emulated device the mixed ones and fp16, whose kernels are the templates of bf16, are checked for parity
  * alone, and fp16 not mixed; DT_LONG=1 checks everything.
  * DT_CASE: only the rows of these names, which are separated by commas. DT_TEST: only the tests whose names match this
@@ -30,7 +30,7 @@
 #include "engine/cuda/half.h"
 #include "engine/cuda/open.h"
 #include "engine/graph/op.h"
-#include "engine/graph/store.h"
+#include "engine/graph/storage.h"
 #include "engine/ops/harness.h"
 
 #define PARITY_TOL 1e-5

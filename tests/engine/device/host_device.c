@@ -557,7 +557,7 @@ static const dt_device_kernel *kernel(uint32_t op)
 #include "engine/backend/ops.def"
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rows[i].op == op && dt_kernel_find(op, DT_LANE_CPU) != NULL) {
+        if (rows[i].op == op && dt_kernel_find(op, DT_KERNELS_CPU) != NULL) {
             return &rows[i];
         }
     }

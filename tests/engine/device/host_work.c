@@ -74,12 +74,12 @@ void host_run_leaf(const dt_device_args *a, uint32_t op, uint32_t leaf)
     for (uint32_t i = 0; i < n; i++) {
         part[i] = leaf_of(a, i < a->n_in ? &a->in[i] : &a->out[i - a->n_in], leaf, &view[i]);
     }
-    const size_t bytes = dt_kernel_scratch(op, DT_LANE_CPU, a->attr, view, a->n_in, view + a->n_in, a->n_out);
+    const size_t bytes = dt_kernel_scratch_bytes(op, DT_KERNELS_CPU, a->attr, view, view + a->n_in);
     void *scratch = aligned_alloc(64, (bytes + 127) / 64 * 64);
     const dt_kernel_run run = {
         .seed = a->run->seed, .step = a->run->step, .phase = a->run->phase, .training = a->run->training};
     const dt_kernel_args args = {a->attr, &run, view, view + a->n_in, a->n_in, a->n_out, scratch, NULL};
-    dt_kernel_find(op, DT_LANE_CPU)(&args);
+    dt_kernel_find(op, DT_KERNELS_CPU)(&args);
     for (uint32_t i = 0; i < n; i++) {
         if (i >= a->n_in && part[i].data != NULL) {
             unpack(&part[i]);

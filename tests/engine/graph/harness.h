@@ -22,7 +22,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/graph/plan.h"
-#include "engine/graph/record.h"
+#include "engine/graph/recorder.h"
 
 enum { SYM_N, SYM_E, SYM_S, SYM_B, N_SYMBOLS };
 enum { STEPS = 4, NODE_FEATURES = 5, EDGE_FEATURES = 3, FUTURE = 3 };
@@ -160,7 +160,7 @@ static inline void bench_graph(bench *b, const model *m)
     const dt_graph_desc d = {
         .symbol = symbols, .n_symbols = N_SYMBOLS, .field = fields, .n_fields = N_FIELDS, .params = &b->params};
     assert_int_equal(dt_graph_create(&d, &b->g), DT_OK);
-    dt_graph_scope(b->g, "m");
+    dt_graph_set_scope(b->g, "m");
     m->record(b->g);
     if (b->g->api->status(b->g) != DT_OK) {
         fail_msg("%s", dt_error_text());
@@ -223,11 +223,11 @@ typedef struct result {
 } result;
 
 static const dt_plan_desc plain = {
-    .lane = DT_LANE_REF64, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = capacity};
+    .kernels = DT_KERNELS_REF64, .training = true, .reuse = true, .poison = true, .fuse = true, .cap = capacity};
 
 static const float step_value[3] = {0.7f, -0.4f, 1.3f};
 
-/* What a trainer does with one slice; params and grads in the lane's own type. */
+/* What a trainer does with one slice; params and grads in the set's own type. */
 static inline dt_status run_exec(dt_exec *e, const slice *s, const void *params, void *grads, double *loss)
 {
     static const double seed[DT_GRAPH_MAX_LOSSES] = {0.25, 0.5, 2, 1, 1, 1, 1, 1};
@@ -254,7 +254,7 @@ static inline result run_slices(bench *b, const dt_plan_desc *d, const slice *s,
     if (dt_plan_compile(b->g, d, &p) != DT_OK || dt_exec_create(p, &e) != DT_OK) {
         fail_msg("%s", dt_error_text());
     }
-    bool is_double = d->lane == DT_LANE_REF64;
+    bool is_double = d->kernels == DT_KERNELS_REF64;
     size_t total = (size_t)b->params.total, element = is_double ? sizeof(double) : sizeof(float);
     char *params = dt_alloc_n(total, element), *grads = dt_alloc_n(total, element);
     for (size_t i = 0; i < total; i++) {

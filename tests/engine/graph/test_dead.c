@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/engine/graph/dead.c.
+ * Tests of core/engine/graph/passes.c.
  */
 #include "harness.h"
 
@@ -24,7 +24,7 @@ static void test_drops_what_nobody_reads(void **state)
     bench_open(&b, &m, 2, 1, 1);
     dt_ir ir = {0};
     bench_ir(&b, &ir);
-    assert_int_equal(dt_pass_dead(&ir), DT_OK);
+    assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
     assert_ir(&ir, "%2 N 3 f32 = linear x=nodes w=m.w\n"
                    "%5 N 3 f32 = affine x=%2 f0=2\n"
                    "%6 N 3 f32 = affine x=%2 f0=3\n"
@@ -32,7 +32,7 @@ static void test_drops_what_nobody_reads(void **state)
                    "loss sum = 1 * %7 / N\n"
                    "output y = %5\n");
     ir.n_outputs = 0;
-    assert_int_equal(dt_pass_dead(&ir), DT_OK);
+    assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
     assert_ir(&ir, "%2 N 3 f32 = linear x=nodes w=m.w\n"
                    "%6 N 3 f32 = affine x=%2 f0=3\n"
                    "%7 1 f64 = sum x=%6\n"
@@ -65,7 +65,7 @@ static void test_slices_of_parts(void **state)
     dt_ir ir = {0};
     bench_open(&b, &of_parts, 2, 1, 1);
     bench_ir(&b, &ir);
-    assert_int_equal(dt_pass_dead(&ir), DT_OK);
+    assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
     assert_ir(&ir, "%4 N 3 f32 = linear x=nodes w=m.v\n"
                    "%6 N 3 f32 = affine x=%4 f0=2\n"
                    "%7 N 2 f32 = slice x=%4 i0=1 i1=2\n"
@@ -75,7 +75,7 @@ static void test_slices_of_parts(void **state)
     bench_close(&b);
     bench_open(&b, &across, 2, 1, 1);
     bench_ir(&b, &ir);
-    assert_int_equal(dt_pass_dead(&ir), DT_OK);
+    assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
     assert_int_equal(ir.n_nodes, 4);
     dt_ir_fini(&ir);
     bench_close(&b);

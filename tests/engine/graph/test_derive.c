@@ -26,7 +26,7 @@ static void test_nodes(void **state)
     dt_ir ir = {0};
     bench_ir(&b, &ir);
     assert_int_equal(dt_derive_run(&ir), DT_OK);
-    assert_int_equal(dt_pass_dead(&ir), DT_OK);
+    assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
     assert_ir(&ir, "%3 N 3 f32 = linear x=nodes w=m.w0 b=m.b0\n"
                    "%4 N 3 f32 = unary x=%3 i0=1\n"
                    "%7 N 2 f32 = linear x=%4 w=m.w1 b=m.b1\n"
@@ -133,7 +133,7 @@ static void test_results(void **state)
     dt_ir ir = {0};
     bench_ir(&b, &ir);
     assert_int_equal(dt_derive_run(&ir), DT_OK);
-    assert_int_equal(dt_pass_dead(&ir), DT_OK);
+    assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
     assert_ir(&ir, "%2 N 3 f32 = linear x=nodes w=m.w\n"
                    "%4 N f32, %5 N f32 = categorical logits=%2 action=action i0=1\n"
                    "%8 N f32, -, %10 N f32 = ppo_clip log_prob=%4 old=label advantage=label_weight f0=0.2 f1=0.25\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/engine/graph/fuse.c: what is fused and what must not be. The numbers: test_plan.c.
+ * Tests of core/engine/graph/passes.c: what is fused and what must not be. The numbers: test_plan.c.
  */
 #include "harness.h"
 

@@ -10,7 +10,8 @@
 
 static dt_plan *compile(const bench *b)
 {
-    const dt_plan_desc d = {.lane = DT_LANE_DEVICE, .training = true, .reuse = true, .fuse = true, .cap = capacity};
+    const dt_plan_desc d = {
+        .kernels = DT_KERNELS_DEVICE, .training = true, .reuse = true, .fuse = true, .cap = capacity};
     dt_plan *p = NULL;
     assert_int_equal(dt_plan_compile(b->g, &d, &p), DT_OK);
     return p;
@@ -169,7 +170,7 @@ static void test_without_gradients(void **state)
     (void)state;
     bench b;
     bench_open(&b, models[0].m, 2, 1, 1);
-    const dt_plan_desc d = {.lane = DT_LANE_DEVICE, .reuse = true, .cap = capacity};
+    const dt_plan_desc d = {.kernels = DT_KERNELS_DEVICE, .reuse = true, .cap = capacity};
     dt_plan *p = NULL;
     assert_int_equal(dt_plan_compile(b.g, &d, &p), DT_OK);
     dt_leaf_grads g = plan(p, 8, NULL, 0);

@@ -102,20 +102,20 @@ static void assert_close(bench *b, const result *a, const result *c, double tole
     assert_true(fabs(a->total - c->total) < tolerance * fmax(1, fabs(a->total)));
 }
 
-/* Reuse of memory, poison and recomputing change no bit; fusion and lanes only round. */
+/* Reuse of memory, poison and recomputing change no bit; fusion and kernel sets only round. */
 static void test_modes(void **state)
 {
     (void)state;
-    static const dt_lane lanes[] = {DT_LANE_REF64, DT_LANE_REF32, DT_LANE_CPU};
+    static const dt_kernel_set sets[] = {DT_KERNELS_REF64, DT_KERNELS_REF32, DT_KERNELS_CPU};
     for (int k = 0; k < N_MODELS; k++) {
         bench b;
         bench_open(&b, models[k].m, 17, 7, 2);
         result exact = run(&b, &plain);
         for (int l = 0; l < 3; l++) {
             dt_plan_desc d = plain;
-            d.lane = lanes[l];
+            d.kernels = sets[l];
             result poisoned = run(&b, &d);
-            assert_close(&b, &exact, &poisoned, lanes[l] == DT_LANE_REF64 ? 1e-13 : 1e-4);
+            assert_close(&b, &exact, &poisoned, sets[l] == DT_KERNELS_REF64 ? 1e-13 : 1e-4);
             d.poison = false;
             result reused = run(&b, &d);
             assert_same_bits(&b, &poisoned, &reused);
@@ -133,7 +133,7 @@ static void test_modes(void **state)
             d.recompute = false;
             d.fuse = false;
             result unfused = run(&b, &d);
-            assert_close(&b, &poisoned, &unfused, lanes[l] == DT_LANE_REF64 ? 1e-12 : 1e-4);
+            assert_close(&b, &poisoned, &unfused, sets[l] == DT_KERNELS_REF64 ? 1e-12 : 1e-4);
             assert_true(unfused.info.n_fused == 0 && unfused.info.n_calls == reused.info.n_calls + reused.info.n_fused);
             result_fini(&poisoned);
             result_fini(&reused);
@@ -285,16 +285,16 @@ static void test_slices_add_up(void **state)
     }
 }
 
-/* Nothing at all: zero losses, zero gradients, in every lane. */
+/* Nothing at all: zero losses, zero gradients, in every kernel set. */
 static void test_empty_slice(void **state)
 {
     (void)state;
     for (int k = 0; k < N_MODELS; k++) {
-        for (int lane = DT_LANE_REF64; lane <= DT_LANE_CPU; lane++) {
+        for (int set = DT_KERNELS_REF64; set <= DT_KERNELS_CPU; set++) {
             bench b;
             bench_open(&b, models[k].m, 0, 0, 0);
             dt_plan_desc d = plain;
-            d.lane = (dt_lane)lane;
+            d.kernels = (dt_kernel_set)set;
             result r = run(&b, &d);
             assert_true(r.total == 0);
             for (int64_t i = 0; i < b.params.total; i++) {
@@ -446,7 +446,7 @@ static void test_versions_of_parameters(void **state)
     bench_open(&b, &m, 5, 1, 1);
     dt_plan_desc d = plain;
     d.training = false;
-    d.lane = DT_LANE_CPU;
+    d.kernels = DT_KERNELS_CPU;
     dt_plan *p = NULL;
     dt_exec *e = NULL;
     assert_int_equal(dt_plan_compile(b.g, &d, &p), DT_OK);
@@ -689,7 +689,7 @@ static void test_out_of_memory(void **state)
         if (st == DT_OK) {
             st = dt_exec_create(p, &e);
         }
-        fired = dt_fault_fired();
+        fired = dt_fault_count();
         dt_fault_reset(NULL);
         assert_int_equal(st, fired != 0 ? DT_ENOMEM : DT_OK);
         dt_exec_destroy(e);

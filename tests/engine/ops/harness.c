@@ -18,7 +18,7 @@
 
 enum { GUARD = 16 };
 
-const lane ref64 = {"ref64", true, false, 0, NULL};
+const kernel_set ref64 = {"ref64", true, false, 0, NULL};
 const dt_kernel_run op_run = {.seed = 1234, .step = 7, .phase = 1, .training = 1};
 uint64_t op_draw;
 
@@ -153,13 +153,13 @@ void tensor_free(tensor *t)
 
 /* ---- running a kernel on buffers with guards --------------------------------------------------------------------- */
 
-static size_t element_bytes(const lane *l, int32_t dtype)
+static size_t element_bytes(const kernel_set *l, int32_t dtype)
 {
     return dtype == DT_I32 || (dtype == DT_F32 && !l->is_double) ? 4 : 8;
 }
 
 /* Bytes of t with GUARD elements of NaN (0xff) on both sides. */
-static char *to_buffer(const lane *l, const tensor *t, bool with_values)
+static char *to_buffer(const kernel_set *l, const tensor *t, bool with_values)
 {
     const size_t size = element_bytes(l, t->dtype);
     char *p = zalloc(((size_t)t->n + 2 * GUARD) * size);
@@ -177,12 +177,12 @@ static char *to_buffer(const lane *l, const tensor *t, bool with_values)
     return p;
 }
 
-static void guards_are_whole(const lane *l, const tensor *t, const char *p, const char *what)
+static void guards_are_whole(const kernel_set *l, const tensor *t, const char *p, const char *what)
 {
     const size_t size = element_bytes(l, t->dtype), guard = GUARD * size;
     for (size_t i = 0; i < guard; i++) {
         if ((unsigned char)p[i] != 0xff || (unsigned char)p[guard + (size_t)t->n * size + i] != 0xff) {
-            fail_msg("%s, lane %s: written outside the output", what, l->name);
+            fail_msg("%s, set %s: written outside the output", what, l->name);
         }
     }
 }
@@ -196,10 +196,11 @@ static dt_view view_of(const tensor *t, void *data)
 
 /* With every input a parameter, and a place to keep forms of them: the same bits when they are made and when they are
  * used again. */
-static void keeping_changes_nothing(const lane *l, const call *c, dt_kernel *kernel, const dt_kernel_args *args)
+static void keeping_changes_nothing(const kernel_set *l, const call *c, dt_kernel *kernel, const dt_kernel_args *args)
 {
     dt_view *y = &args->out[0];
-    const size_t kept_bytes = dt_kernel_kept(c->op, l->is_cpu ? DT_LANE_CPU : DT_LANE_REF32, args->in, UINT32_MAX);
+    const size_t kept_bytes =
+        dt_kernel_kept_bytes(c->op, l->is_cpu ? DT_KERNELS_CPU : DT_KERNELS_REF32, args->in, UINT32_MAX);
     const size_t bytes = (size_t)dt_view_count(y) * sizeof(float);
     if (kept_bytes == 0) {
         return;
@@ -219,7 +220,7 @@ static void keeping_changes_nothing(const lane *l, const call *c, dt_kernel *ker
     free(want);
 }
 
-void run(const lane *l, const call *c, const char *what)
+void run(const kernel_set *l, const call *c, const char *what)
 {
     dt_view in[DT_KERNEL_MAX_IN] = {{0}}, out[DT_KERNEL_MAX_OUT] = {{0}};
     char *buffer[DT_KERNEL_MAX_IN + DT_KERNEL_MAX_OUT] = {NULL}, **out_buffer = buffer + c->n_in;
@@ -243,12 +244,12 @@ void run(const lane *l, const call *c, const char *what)
             out[i].data = out_buffer[i] + GUARD * element_bytes(l, t->dtype);
         }
     }
-    const dt_lane lane_id = l->is_cpu ? DT_LANE_CPU : l->is_double ? DT_LANE_REF64 : DT_LANE_REF32;
+    const dt_kernel_set set = l->is_cpu ? DT_KERNELS_CPU : l->is_double ? DT_KERNELS_REF64 : DT_KERNELS_REF32;
     dt_kernel *kernel = l->find != NULL ? l->find(c->op)
                         : l->is_cpu     ? dt_kernel_find_cpu(c->op, l->isa)
-                                        : dt_kernel_find(c->op, lane_id);
+                                        : dt_kernel_find(c->op, set);
     assert_non_null(kernel);
-    const size_t scratch_bytes = dt_kernel_scratch(c->op, lane_id, c->attr, in, c->n_in, out, c->n_out);
+    const size_t scratch_bytes = dt_kernel_scratch_bytes(c->op, set, c->attr, in, out);
     char *scratch = zalloc(scratch_bytes + 64);
     memset(scratch, 0xff, scratch_bytes + 64);
     const dt_kernel_args args = {c->attr, &op_run, in, out, c->n_in, c->n_out, scratch, NULL};
@@ -256,7 +257,7 @@ void run(const lane *l, const call *c, const char *what)
     keeping_changes_nothing(l, c, kernel, &args);
     for (size_t i = 0; i < 64; i++) {
         if ((unsigned char)scratch[scratch_bytes + i] != 0xff) {
-            fail_msg("%s, lane %s: used more than %zu bytes of scratch", what, l->name, scratch_bytes);
+            fail_msg("%s, set %s: used more than %zu bytes of scratch", what, l->name, scratch_bytes);
         }
     }
     for (uint32_t i = 0; i < c->n_out; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Harness of the op tests: one row per op and shape, run through every lane and every check. To test another shape,
- * add a row to cases.c. test_ops.c runs the lanes of the CPU, cuda/test_kernels.c those of a device.
+ * Harness of the op tests: one row per op and shape, run through every kernel set and every check. To test another
+ * shape, add a row to cases.c. test_ops.c runs those of the CPU, cuda/test_kernels.c those of a device.
  *
  * Inputs and outputs are written as text, a letter and dims: "x 5 7". A capital letter before a size names a symbol,
  * a dimension whose live size differs by leaf on a device: "x N5 7", and "+1" after it belongs to the size but not to
@@ -64,12 +64,12 @@ typedef struct call {
     uint32_t null_out; /* bits */
 } call;
 
-typedef struct lane {
+typedef struct kernel_set {
     const char *name;
     bool is_double, is_cpu;
     dt_cpu_isa_id isa;
     dt_kernel *(*find)(uint32_t op); /* a build of the test's own instead of isa's, or NULL */
-} lane;
+} kernel_set;
 
 typedef struct problem { /* a case with its values; out as ref64 has them */
     const op_case *row;
@@ -79,7 +79,7 @@ typedef struct problem { /* a case with its values; out as ref64 has them */
 
 enum { N_SYMBOLS = 26 };
 
-extern const lane ref64;
+extern const kernel_set ref64;
 extern const dt_kernel_run op_run;
 extern uint64_t op_draw; /* what is drawn next */
 
@@ -97,8 +97,8 @@ char *depends_on(const call *c, uint32_t in, int64_t at);
 char *depends_on_gradients(const call *c);
 /* Of output k of a call: the first element that must be NaN and is not, -1: none. */
 int64_t lost_nan(const call *c, const char *must, uint32_t k, const double *value);
-/* Runs a kernel of the CPU's lanes on buffers with guards. */
-void run(const lane *l, const call *c, const char *what);
+/* Runs a kernel of a CPU set on buffers with guards. */
+void run(const kernel_set *l, const call *c, const char *what);
 /* leaf: which values the tensors with a symbol have; the others have the same for every leaf */
 problem problem_of(const op_case *row, const int64_t *live, int leaf);
 void problem_free(problem *p);

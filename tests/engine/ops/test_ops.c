@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every op, every lane, every row of cases.c. The checks:
+ * Every op, every set, every row of cases.c. The checks:
  *   gradients   ref64 derivatives against central differences of the ref64 forward
  *   parity      ref32 and every CPU build this machine runs against ref64, forward and derivative
  *   memory      nothing written outside the outputs, NaN around the inputs and in rows of weight 0 does not spread
@@ -33,7 +33,7 @@ enum { MAX_GRADIENT_ELEMENTS = 64 };
 
 static double tol_scale = 1;
 
-static const lane lanes[] = {
+static const kernel_set sets[] = {
     {"ref64", true, false, 0, NULL},
     {"ref32", false, false, 0, NULL},
     {"cpu base", false, true, DT_CPU_ISA_BASE, NULL},
@@ -43,41 +43,41 @@ static const lane lanes[] = {
     {"cpu amx_bf16", false, true, DT_CPU_ISA_AMX_BF16, NULL},
 };
 
-static bool is_bf16(const lane *l)
+static bool is_bf16(const kernel_set *l)
 {
     return l->is_cpu && l->isa > DT_CPU_ISA_AVX512;
 }
 
-/* Not on this machine, or the same kernel as in the lane before. */
-static bool skips(const lane *l, uint32_t op)
+/* Not on this machine, or the same kernel as in the set before. */
+static bool skips(const kernel_set *l, uint32_t op)
 {
     return l->is_cpu && (l->isa > dt_cpu_isa_best() ||
                          (is_bf16(l) && dt_kernel_find_cpu(op, l->isa) == dt_kernel_find_cpu(op, DT_CPU_ISA_AVX512)));
 }
 
-/* Runs `check` on the forward call and on every derivative call of every case, in every lane but ref64. */
-typedef void check_fn(const lane *l, const call *c, double tol, const char *what);
+/* Runs `check` on the forward call and on every derivative call of every case, in every set but ref64. */
+typedef void check_fn(const kernel_set *l, const call *c, double tol, const char *what);
 
 static void for_every_call(check_fn *check)
 {
     for (int i = 0; i < n_op_cases; i++) {
         problem p = problem_of(&op_cases[i], NULL, 0);
         const double fp32_tol = PARITY_TOL * tol_scale * fmax(1, sqrt(op_cases[i].sum_length / 1024));
-        for (size_t k = 1; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
-            if (skips(&lanes[k], op_cases[i].op)) {
+        for (size_t k = 1; k < sizeof(sets) / sizeof(sets[0]); k++) {
+            if (skips(&sets[k], op_cases[i].op)) {
                 continue;
             }
-            const double tol = is_bf16(&lanes[k]) ? BF16_TOL * tol_scale : fp32_tol;
+            const double tol = is_bf16(&sets[k]) ? BF16_TOL * tol_scale : fp32_tol;
             char what[128];
             const call forward = forward_call(&p, p.out);
-            check(&lanes[k], &forward, tol, p.row->name);
+            check(&sets[k], &forward, tol, p.row->name);
             for (int d = 0; d < 3 && p.row->derivative[d].op != 0; d++) {
                 tensor grads[DT_KERNEL_MAX_OUT];
                 uint32_t of[DT_KERNEL_MAX_OUT];
                 const call c = derivative_call(&p, &p.row->derivative[d], grads, of);
                 run(&ref64, &c, p.row->name);
                 snprintf(what, sizeof(what), "%s, derivative %d", p.row->name, d);
-                check(&lanes[k], &c, tol, what);
+                check(&sets[k], &c, tol, what);
                 free_outputs(grads, c.n_out);
             }
         }
@@ -151,7 +151,7 @@ static void test_gradients_are_central_differences(void **state)
     }
 }
 
-static void check_parity(const lane *l, const call *c, double tol, const char *what)
+static void check_parity(const kernel_set *l, const call *c, double tol, const char *what)
 {
     tensor got[DT_KERNEL_MAX_OUT];
     call mine;
@@ -168,20 +168,20 @@ static void check_parity(const lane *l, const call *c, double tol, const char *w
         if (tol_scale == 0) {
             printf("parity    %-10s %-40s output %u  %.2e\n", l->name, what, k, residual);
         } else if (!(residual < tol)) {
-            fail_msg("%s, lane %s, output %u: |difference| / |reference| is %g, allowed %g", what, l->name, k, residual,
+            fail_msg("%s, set %s, output %u: |difference| / |reference| is %g, allowed %g", what, l->name, k, residual,
                      tol);
         }
     }
     free_outputs(got, c->n_out);
 }
 
-static void test_every_lane_agrees_with_ref64(void **state)
+static void test_every_kernel_set_agrees_with_ref64(void **state)
 {
     (void)state;
     for_every_call(check_parity);
 }
 
-static void check_accum(const lane *l, const call *c, double tol, const char *what)
+static void check_accum(const kernel_set *l, const call *c, double tol, const char *what)
 {
     tensor plain[DT_KERNEL_MAX_OUT], added[DT_KERNEL_MAX_OUT];
     call one, two;
@@ -199,7 +199,7 @@ static void check_accum(const lane *l, const call *c, double tol, const char *wh
         for (int64_t i = 0; i < added[k].n; i++) {
             const double want = plain[k].f[i] + (added[k].kind == 'a' ? (double)(i % 7 - 3) : 0);
             if (!(fabs(added[k].f[i] - want) <= tol * fmax(10, fabs(want)))) {
-                fail_msg("%s, lane %s, output %u at %lld: with accum %g, wanted %g", what, l->name, k, (long long)i,
+                fail_msg("%s, set %s, output %u at %lld: with accum %g, wanted %g", what, l->name, k, (long long)i,
                          added[k].f[i], want);
             }
         }
@@ -214,28 +214,28 @@ static void test_accum_adds_to_what_is_there(void **state)
     for_every_call(check_accum);
 }
 
-static void assert_same_bits(const lane *l, const call *a, const call *b, uint32_t skip, const char *what)
+static void assert_same_bits(const kernel_set *l, const call *a, const call *b, uint32_t skip, const char *what)
 {
     for (uint32_t k = 0; k < a->n_out; k++) {
         if ((skip >> k & 1) == 0 && memcmp(a->out[k]->f, b->out[k]->f, (size_t)a->out[k]->n * sizeof(double)) != 0) {
-            fail_msg("%s, lane %s, output %u: other bits", what, l->name, k);
+            fail_msg("%s, set %s, output %u: other bits", what, l->name, k);
         }
     }
 }
 
-static void assert_near(const lane *l, const call *a, const call *b, uint32_t skip, double tol, const char *what)
+static void assert_near(const kernel_set *l, const call *a, const call *b, uint32_t skip, double tol, const char *what)
 {
     for (uint32_t k = 0; k < a->n_out; k++) {
         for (int64_t i = 0; i < a->out[k]->n && (skip >> k & 1) == 0 && tol > 0; i++) {
             if (!(fabs(a->out[k]->f[i] - b->out[k]->f[i]) <= tol * fmax(1, fabs(a->out[k]->f[i])))) {
-                fail_msg("%s, lane %s, output %u at %lld: %g and %g", what, l->name, k, (long long)i, a->out[k]->f[i],
+                fail_msg("%s, set %s, output %u at %lld: %g and %g", what, l->name, k, (long long)i, a->out[k]->f[i],
                          b->out[k]->f[i]);
             }
         }
     }
 }
 
-static void check_absent_outputs(const lane *l, const call *c, double tol, const char *what)
+static void check_absent_outputs(const kernel_set *l, const call *c, double tol, const char *what)
 {
     tensor whole[DT_KERNEL_MAX_OUT], part[DT_KERNEL_MAX_OUT];
     call one, two;
@@ -273,7 +273,7 @@ static bool has_gradient(const call *c)
     return has;
 }
 
-static void assert_nan(const lane *l, const call *c, const char *must, uint32_t in, const char *what)
+static void assert_nan(const kernel_set *l, const call *c, const char *must, uint32_t in, const char *what)
 {
     tensor out[DT_KERNEL_MAX_OUT];
     call nan;
@@ -282,7 +282,7 @@ static void assert_nan(const lane *l, const call *c, const char *must, uint32_t 
     for (uint32_t k = 0; k < c->n_out; k++) {
         const int64_t i = lost_nan(c, must, k, out[k].f);
         if (i >= 0) {
-            fail_msg("%s, lane %s: NaN in input %u does not reach output %u at %lld, which is %g", what, l->name, in, k,
+            fail_msg("%s, set %s: NaN in input %u does not reach output %u at %lld, which is %g", what, l->name, in, k,
                      (long long)i, out[k].f[i]);
         }
     }
@@ -290,7 +290,7 @@ static void assert_nan(const lane *l, const call *c, const char *must, uint32_t 
 }
 
 /* One number of one input; of a derivative, one of a gradient. */
-static void check_nan_of_one(const lane *l, const call *c, const char *what)
+static void check_nan_of_one(const kernel_set *l, const call *c, const char *what)
 {
     const bool is_derivative = has_gradient(c);
     for (uint32_t i = 0; i < c->n_in; i++) {
@@ -310,7 +310,7 @@ static void check_nan_of_one(const lane *l, const call *c, const char *what)
 }
 
 /* All that a derivative reads: what passes a gradient on passes NaN on. */
-static void check_nan_of_all(const lane *l, const call *c, const char *what)
+static void check_nan_of_all(const kernel_set *l, const call *c, const char *what)
 {
     char *must = depends_on_gradients(c);
     double *kept[DT_KERNEL_MAX_IN] = {NULL};
@@ -340,15 +340,15 @@ static void check_nan_of_all(const lane *l, const call *c, const char *what)
     free(must);
 }
 
-static void check_nan(const lane *l, const call *c, double tol, const char *what)
+static void check_nan(const kernel_set *l, const call *c, double tol, const char *what)
 {
     (void)tol;
     check_nan_of_one(l, c, what);
     if (has_gradient(c)) {
         check_nan_of_all(l, c, what);
     }
-    if (l == &lanes[1]) {
-        check_nan(&lanes[0], c, tol, what);
+    if (l == &sets[1]) {
+        check_nan(&sets[0], c, tol, what);
     }
 }
 
@@ -359,7 +359,7 @@ static void test_nan_is_never_lost(void **state)
 }
 
 typedef struct thread_run {
-    const lane *l;
+    const kernel_set *l;
     const call *c;
     const char *what;
 } thread_run;
@@ -371,7 +371,7 @@ static void *thread_main(void *user)
     return NULL;
 }
 
-static void check_same_bits(const lane *l, const call *c, double tol, const char *what)
+static void check_same_bits(const kernel_set *l, const call *c, double tol, const char *what)
 {
     (void)tol;
     tensor first[DT_KERNEL_MAX_OUT], second[DT_KERNEL_MAX_OUT], third[DT_KERNEL_MAX_OUT];
@@ -405,8 +405,8 @@ static void test_in_place(void **state)
     (void)state;
     for (int i = 0; i < n_op_cases; i++) {
         problem p = problem_of(&op_cases[i], NULL, 0);
-        for (size_t k = 1; k < sizeof(lanes) / sizeof(lanes[0]) && p.row->in_place; k++) {
-            if (skips(&lanes[k], op_cases[i].op)) {
+        for (size_t k = 1; k < sizeof(sets) / sizeof(sets[0]) && p.row->in_place; k++) {
+            if (skips(&sets[k], op_cases[i].op)) {
                 continue;
             }
             const call forward = forward_call(&p, p.out);
@@ -414,10 +414,10 @@ static void test_in_place(void **state)
             tensor apart[3], within[3];
             clone_outputs(&forward, &one, apart);
             clone_outputs(&forward, &two, within);
-            run(&lanes[k], &one, p.row->name);
+            run(&sets[k], &one, p.row->name);
             two.in_place = true;
-            run(&lanes[k], &two, p.row->name);
-            assert_same_bits(&lanes[k], &one, &two, 0, p.row->name);
+            run(&sets[k], &two, p.row->name);
+            assert_same_bits(&sets[k], &one, &two, 0, p.row->name);
             free_outputs(apart, p.n_out);
             free_outputs(within, p.n_out);
         }
@@ -430,8 +430,8 @@ static void test_rows_of_linear_do_not_depend_on_the_number_of_rows(void **state
 {
     (void)state;
     static const int64_t counts[] = {1, 2, 5, 13, 14, 15, 28, 61};
-    for (size_t k = 2; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
-        if (skips(&lanes[k], DT_OP_LINEAR)) {
+    for (size_t k = 2; k < sizeof(sets) / sizeof(sets[0]); k++) {
+        if (skips(&sets[k], DT_OP_LINEAR)) {
             continue;
         }
         op_draw = 0;
@@ -439,7 +439,7 @@ static void test_rows_of_linear_do_not_depend_on_the_number_of_rows(void **state
         const dt_attr attr = {{0}, {0}};
         tensor absent = {.kind = '-'};
         call c = {.op = DT_OP_LINEAR, .attr = &attr, .in = {&x, &w, &absent}, .out = {&y}, .n_in = 3, .n_out = 1};
-        run(&lanes[k], &c, "linear");
+        run(&sets[k], &c, "linear");
         for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
             tensor part = tensor_of("f 61 71", NULL);
             tensor few = x;
@@ -449,7 +449,7 @@ static void test_rows_of_linear_do_not_depend_on_the_number_of_rows(void **state
             call d = c;
             d.in[0] = &few;
             d.out[0] = &part;
-            run(&lanes[k], &d, "linear");
+            run(&sets[k], &d, "linear");
             assert_memory_equal(part.f, y.f, (size_t)part.n * sizeof(double));
             tensor_free(&part);
         }
@@ -459,7 +459,7 @@ static void test_rows_of_linear_do_not_depend_on_the_number_of_rows(void **state
     }
 }
 
-/* Small whole numbers lose nothing in bf16 and their sums nothing in fp32: every lane has to find the same bits. */
+/* Small whole numbers lose nothing in bf16 and their sums nothing in fp32: every set has to find the same bits. */
 /* dy whose rows are 0 where is_left says so, in either sign */
 static tensor without_rows(const tensor *dy, bool (*is_left)(int64_t r))
 {
@@ -500,21 +500,21 @@ static void test_rows_without_gradient_are_zeros_and_change_no_other(void **stat
     (void)state;
     static bool (*const left_out[])(int64_t r) = {leaves_none,  leaves_third, leaves_most,
                                                   leaves_first, leaves_last,  leaves_all};
-    for (size_t k = 2; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
-        if (skips(&lanes[k], DT_OPX_LINEAR_DX)) {
+    for (size_t k = 2; k < sizeof(sets) / sizeof(sets[0]); k++) {
+        if (skips(&sets[k], DT_OPX_LINEAR_DX)) {
             continue;
         }
         op_draw = 0;
         tensor dy = tensor_of("x 61 71", NULL), w = tensor_of("x 71 67", NULL), all = tensor_of("f 61 67", NULL);
         const dt_attr attr = {{0}, {0}};
         call c = {.op = DT_OPX_LINEAR_DX, .attr = &attr, .in = {&dy, &w}, .out = {&all}, .n_in = 2, .n_out = 1};
-        run(&lanes[k], &c, "linear_dx");
+        run(&sets[k], &c, "linear_dx");
         for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++) {
             tensor part = without_rows(&dy, left_out[i]), dx = tensor_of("f 61 67", NULL);
             call d = c;
             d.in[0] = &part;
             d.out[0] = &dx;
-            run(&lanes[k], &d, "linear_dx");
+            run(&sets[k], &d, "linear_dx");
             for (int64_t at = 0; at < dx.n; at++) {
                 const double want = left_out[i](at / 67) ? 0.0 : all.f[at];
                 assert_memory_equal(&dx.f[at], &want, sizeof(want));
@@ -559,13 +559,13 @@ static void test_products_of_whole_numbers_are_exact(void **state)
                       .out = {&want},
                       .n_in = d == 0 ? 3 : 2,
                       .n_out = 1};
-            run(&lanes[0], &c, "product");
+            run(&sets[0], &c, "product");
             c.out[0] = &got;
-            for (size_t k = 1; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
-                if (!skips(&lanes[k], c.op)) {
-                    run(&lanes[k], &c, "product");
+            for (size_t k = 1; k < sizeof(sets) / sizeof(sets[0]); k++) {
+                if (!skips(&sets[k], c.op)) {
+                    run(&sets[k], &c, "product");
                     if (memcmp(got.f, want.f, (size_t)want.n * sizeof(double)) != 0) {
-                        fail_msg("%s x %s, product %d, lane %s", x_text, w_text, d, lanes[k].name);
+                        fail_msg("%s x %s, product %d, set %s", x_text, w_text, d, sets[k].name);
                     }
                 }
             }
@@ -585,9 +585,9 @@ static void test_bf16_rounds_to_nearest_even(void **state)
     static const double rows[][2] = {
         {1 + 0x1p-9, 1},          {1 + 0x1p-8, 1},    {1 + 0x3p-8, 1 + 0x2p-7}, {1 + 0x1p-8 + 0x1p-20, 1 + 0x1p-7},
         {-3.14159274, -3.140625}, {1e38, 0x1.2cp126}, {INFINITY, INFINITY}};
-    for (size_t k = 0; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
-        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && is_bf16(&lanes[k]); i++) {
-            if (skips(&lanes[k], DT_OP_LINEAR)) {
+    for (size_t k = 0; k < sizeof(sets) / sizeof(sets[0]); k++) {
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && is_bf16(&sets[k]); i++) {
+            if (skips(&sets[k], DT_OP_LINEAR)) {
                 continue;
             }
             tensor x = tensor_of("x 1 1", NULL), w = tensor_of("x 1 1", NULL), y = tensor_of("f 1 1", NULL),
@@ -596,9 +596,9 @@ static void test_bf16_rounds_to_nearest_even(void **state)
             call c = {.op = DT_OP_LINEAR, .attr = &attr, .in = {&x, &w, &absent}, .out = {&y}, .n_in = 3, .n_out = 1};
             x.f[0] = rows[i][0];
             w.f[0] = 1;
-            run(&lanes[k], &c, "linear");
+            run(&sets[k], &c, "linear");
             if (y.f[0] != rows[i][1]) {
-                fail_msg("%.9g, lane %s: %.9g, wanted %.9g", rows[i][0], lanes[k].name, y.f[0], rows[i][1]);
+                fail_msg("%.9g, set %s: %.9g, wanted %.9g", rows[i][0], sets[k].name, y.f[0], rows[i][1]);
             }
             tensor_free(&x);
             tensor_free(&w);
@@ -630,7 +630,7 @@ static void test_dropout_keeps_what_it_should(void **state)
     tensor_free(&y);
 }
 
-/* Closed forms, so that both lanes being wrong in the same way shows. */
+/* Closed forms, so that both sets being wrong in the same way shows. */
 static void test_known_values(void **state)
 {
     (void)state;
@@ -649,8 +649,8 @@ static void test_known_values(void **state)
         {DT_FN_EXP, 1, 2.7182818284590452},
         {DT_FN_LOG, 10, 2.3025850929940457},
     };
-    for (size_t k = 0; k < sizeof(lanes) / sizeof(lanes[0]); k++) {
-        if (skips(&lanes[k], DT_OP_UNARY)) {
+    for (size_t k = 0; k < sizeof(sets) / sizeof(sets[0]); k++) {
+        if (skips(&sets[k], DT_OP_UNARY)) {
             continue;
         }
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -658,9 +658,9 @@ static void test_known_values(void **state)
             x.f[0] = rows[i].x;
             const dt_attr attr = {{rows[i].fn}, {1}};
             call c = {.op = DT_OP_UNARY, .attr = &attr, .in = {&x}, .out = {&y}, .n_in = 1, .n_out = 1};
-            run(&lanes[k], &c, "unary");
-            if (!(fabs(y.f[0] - rows[i].want) <= (lanes[k].is_double ? 1e-12 : 3e-7) * fmax(1, fabs(rows[i].want)))) {
-                fail_msg("function %d of %g, lane %s: %.9g, wanted %.9g", (int)rows[i].fn, rows[i].x, lanes[k].name,
+            run(&sets[k], &c, "unary");
+            if (!(fabs(y.f[0] - rows[i].want) <= (sets[k].is_double ? 1e-12 : 3e-7) * fmax(1, fabs(rows[i].want)))) {
+                fail_msg("function %d of %g, set %s: %.9g, wanted %.9g", (int)rows[i].fn, rows[i].x, sets[k].name,
                          y.f[0], rows[i].want);
             }
             tensor_free(&x);
@@ -672,12 +672,12 @@ static void test_known_values(void **state)
 static void test_find(void **state)
 {
     (void)state;
-    for (int lane_id = DT_LANE_REF64; lane_id <= DT_LANE_CPU; lane_id++) {
+    for (int set = DT_KERNELS_REF64; set <= DT_KERNELS_CPU; set++) {
 #define DT_OP(ID, number, name)                                                                                        \
-    assert_int_equal(dt_kernel_find(number, (dt_lane)lane_id) == NULL, dt_op_is_view(number));
+    assert_int_equal(dt_kernel_find(number, (dt_kernel_set)set) == NULL, dt_op_is_view(number));
 #include "engine/backend/ops.def"
-        assert_null(dt_kernel_find(0, (dt_lane)lane_id));
-        assert_null(dt_kernel_find(999999, (dt_lane)lane_id));
+        assert_null(dt_kernel_find(0, (dt_kernel_set)set));
+        assert_null(dt_kernel_find(999999, (dt_kernel_set)set));
     }
 }
 
@@ -713,7 +713,7 @@ static void test_bf16_kernels_are_those_of_products(void **state)
         skip();
     }
 #define DT_OP(ID, number, name)                                                                                        \
-    assert_int_equal(dt_kernel_find(number, DT_LANE_CPU_BF16) != dt_kernel_find(number, DT_LANE_CPU),                  \
+    assert_int_equal(dt_kernel_find(number, DT_KERNELS_CPU_BF16) != dt_kernel_find(number, DT_KERNELS_CPU),            \
                      dt_op_is_product(number));
 #include "engine/backend/ops.def"
 }
@@ -727,7 +727,7 @@ int main(void)
         cmocka_unit_test(test_every_op_has_a_case),
         cmocka_unit_test(test_known_values),
         cmocka_unit_test(test_gradients_are_central_differences),
-        cmocka_unit_test(test_every_lane_agrees_with_ref64),
+        cmocka_unit_test(test_every_kernel_set_agrees_with_ref64),
         cmocka_unit_test(test_accum_adds_to_what_is_there),
         cmocka_unit_test(test_outputs_may_be_absent),
         cmocka_unit_test(test_same_bits_again_and_on_any_thread),

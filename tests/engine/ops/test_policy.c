@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CATEGORICAL, GAUSSIAN, PPO_CLIP and VALUE_LOSS against numbers computed elsewhere, and at their limits: what is
- * forbidden, too far or not a number. Every lane of the CPU. Shapes, parity and gradients: cases.c.
+ * forbidden, too far or not a number. Every set of the CPU. Shapes, parity and gradients: cases.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,14 +16,14 @@
 
 enum { MAX_ROWS = 40, MAX = 256, N_LANES = 4 };
 
-static const char *const lane_name[N_LANES] = {"ref32", "base", "avx2", "avx512"};
+static const char *const set_name[N_LANES] = {"ref32", "base", "avx2", "avx512"};
 
-static dt_kernel *kernel_of(int lane, uint32_t op)
+static dt_kernel *kernel_of(int set, uint32_t op)
 {
-    return lane == 0 ? dt_kernel_find(op, DT_LANE_REF32) : dt_kernel_find_cpu(op, (dt_cpu_isa_id)(lane - 1));
+    return set == 0 ? dt_kernel_find(op, DT_KERNELS_REF32) : dt_kernel_find_cpu(op, (dt_cpu_isa_id)(set - 1));
 }
 
-static int n_lanes(void)
+static int n_sets(void)
 {
     const int best = (int)dt_cpu_isa_best() + 2;
     return best < N_LANES ? best : N_LANES;
@@ -41,16 +41,16 @@ static dt_view view(const void *data, int64_t rows, int64_t n, int32_t dtype)
     return (dt_view){.data = (void *)(uintptr_t)data, .rank = n > 0 ? 2 : 1, .dim = {rows, n}, .dtype = dtype};
 }
 
-static void run(int lane, uint32_t id, op *o)
+static void run(int set, uint32_t id, op *o)
 {
     const dt_kernel_args args = {&o->attr, NULL, o->in, o->out, o->n_in, o->n_out, NULL, NULL};
-    kernel_of(lane, id)(&args);
+    kernel_of(set, id)(&args);
 }
 
-static void assert_near(int lane, const char *what, int64_t at, double got, double want, double tol)
+static void assert_near(int set, const char *what, int64_t at, double got, double want, double tol)
 {
     if (!(fabs(got - want) <= tol * fmax(1, fabs(want)))) {
-        fail_msg("%s, lane %s, element %d: %.9g, wanted %.9g", what, lane_name[lane], (int)at, got, want);
+        fail_msg("%s, set %s, element %d: %.9g, wanted %.9g", what, set_name[set], (int)at, got, want);
     }
 }
 
@@ -75,33 +75,33 @@ static void test_categorical(void **state)
     const float one[R] = {1, 1, 1, 1, 1, 1, 1, 1};
     const double p4[4] = {0.0320586032844, 0.0871443187420, 0.2368828180899, 0.6439142598879};
     const double p3[4] = {0.0900305731704, 0.2447284710548, 0.6652409557749, 0};
-    for (int lane = 0; lane < n_lanes(); lane++) {
+    for (int set = 0; set < n_sets(); set++) {
         float got[R], width[R], slope[R][4];
         op o = {.in = {view(logits, R, 4, DT_F32), view(action, R, 1, DT_I32), view(mask, R, 4, DT_F32)},
                 .out = {view(got, R, 0, DT_F32), view(width, R, 0, DT_F32)},
                 .n_in = 3,
                 .n_out = 2};
-        run(lane, DT_OPX_CATEGORICAL, &o);
+        run(set, DT_OPX_CATEGORICAL, &o);
         for (int r = 0; r < R; r++) {
-            assert_near(lane, "log_prob", r, got[r], log_prob[r], 1e-6);
-            assert_near(lane, "entropy", r, width[r], entropy[r], 1e-6);
+            assert_near(set, "log_prob", r, got[r], log_prob[r], 1e-6);
+            assert_near(set, "entropy", r, width[r], entropy[r], 1e-6);
         }
         op b = {.in = {view(one, R, 0, DT_F32), {.data = NULL}, o.in[0], o.in[1], o.in[2]},
                 .out = {view(slope, R, 4, DT_F32)},
                 .n_in = 5,
                 .n_out = 1};
-        run(lane, DT_OPX_CATEGORICAL_BWD, &b);
+        run(set, DT_OPX_CATEGORICAL_BWD, &b);
         for (int j = 0; j < 4; j++) {
-            assert_near(lane, "slope", j, slope[0][j], (j == 3) - p4[j], 1e-6);
-            assert_near(lane, "slope at 1000", j, slope[1][j], (j == 1) - p4[j], 1e-6);
-            assert_near(lane, "slope, masked", j, slope[2][j], (j == 2) - p3[j], 1e-6);
-            assert_near(lane, "slope, far apart", j, slope[7][j], j == 0 ? 1 : j == 2 ? -1 : 0, 1e-6);
+            assert_near(set, "slope", j, slope[0][j], (j == 3) - p4[j], 1e-6);
+            assert_near(set, "slope at 1000", j, slope[1][j], (j == 1) - p4[j], 1e-6);
+            assert_near(set, "slope, masked", j, slope[2][j], (j == 2) - p3[j], 1e-6);
+            assert_near(set, "slope, far apart", j, slope[7][j], j == 0 ? 1 : j == 2 ? -1 : 0, 1e-6);
             for (int r = 3; r < 7; r++) { /* constant, or one choice */
-                assert_near(lane, "slope of a constant", 4 * r + j, slope[r][j], 0, 0);
+                assert_near(set, "slope of a constant", 4 * r + j, slope[r][j], 0, 0);
             }
         }
         b.in[1] = b.in[0]; /* of both at once: the entropy's part stays finite in every row */
-        run(lane, DT_OPX_CATEGORICAL_BWD, &b);
+        run(set, DT_OPX_CATEGORICAL_BWD, &b);
         for (int i = 0; i < 4 * R; i++) {
             assert_true(isfinite(slope[i / 4][i % 4]));
         }
@@ -115,13 +115,13 @@ static void test_nan_spreads_to_its_row_alone(void **state)
     const float logits[3][2] = {{1, 2}, {NAN, 2}, {1, 2}}, one[3] = {1, 1, 1};
     const float bad[3] = {0, NAN, 0}, zero[3] = {0, 0, 0};
     const int32_t action[3] = {0, 1, 1};
-    for (int lane = 0; lane < n_lanes(); lane++) {
+    for (int set = 0; set < n_sets(); set++) {
         float first[3], second[3], third[3];
         op o = {.in = {view(logits, 3, 2, DT_F32), view(action, 3, 1, DT_I32)},
                 .out = {view(first, 3, 0, DT_F32), view(second, 3, 0, DT_F32)},
                 .n_in = 3,
                 .n_out = 2};
-        run(lane, DT_OPX_CATEGORICAL, &o);
+        run(set, DT_OPX_CATEGORICAL, &o);
         assert_true(isfinite(first[0]) && isnan(first[1]) && isfinite(first[2]));
         assert_true(isfinite(second[0]) && isnan(second[1]) && isfinite(second[2]));
         op c = {.attr = {{0}, {0.2, 0.2}},
@@ -129,7 +129,7 @@ static void test_nan_spreads_to_its_row_alone(void **state)
                 .out = {view(first, 3, 0, DT_F32), view(second, 3, 0, DT_F32), view(third, 3, 0, DT_F32)},
                 .n_in = 3,
                 .n_out = 3};
-        run(lane, DT_OPX_PPO_CLIP, &c);
+        run(set, DT_OPX_PPO_CLIP, &c);
         assert_true(isfinite(first[0]) && isnan(first[1]) && isfinite(first[2]));
         assert_true(isfinite(second[0]) && isnan(second[1]) && isfinite(second[2]));
         for (int how = DT_VALUE_PLAIN; how <= DT_VALUE_CLIP_ERROR; how++) {
@@ -138,7 +138,7 @@ static void test_nan_spreads_to_its_row_alone(void **state)
                     .out = {view(first, 3, 0, DT_F32)},
                     .n_in = 3,
                     .n_out = 1};
-            run(lane, DT_OPX_VALUE_LOSS, &v);
+            run(set, DT_OPX_VALUE_LOSS, &v);
             assert_true(isfinite(first[0]) && isnan(first[1]) && isfinite(first[2]));
         }
     }
@@ -155,31 +155,31 @@ static void test_gaussian(void **state)
     const float mean[R][2] = {{0, 2}, {0, 0}, {0, 0}, {0, 0}};
     const float log_std[R][2] = {{0, 1}, {-1000, 0}, {1000, 0}, {-20, 0}};
     const float action[R][2] = {{1, (float)(2 - M_E)}, {1, 0}, {1, 0}, {0, 0}}, one[R] = {1, 1, 1, 1};
-    for (int lane = 0; lane < n_lanes(); lane++) {
+    for (int set = 0; set < n_sets(); set++) {
         float log_prob[R], entropy[R], dmean[R][2], dwidth[R][2];
         op o = {.in = {view(mean, R, 2, DT_F32), view(log_std, R, 2, DT_F32), view(action, R, 2, DT_F32)},
                 .out = {view(log_prob, R, 0, DT_F32), view(entropy, R, 0, DT_F32)},
                 .n_in = 3,
                 .n_out = 2};
-        run(lane, DT_OPX_GAUSSIAN, &o);
-        assert_near(lane, "log_prob", 0, log_prob[0], -3.8378770664093453, 1e-6);
-        assert_near(lane, "entropy", 0, entropy[0], 3.8378770664093453, 1e-6);
-        assert_near(lane, "log_prob, narrow", 1, log_prob[1], -0.5 * exp(40), 1e-5);
-        assert_near(lane, "log_prob, wide", 2, log_prob[2], -20 - 1.8378770664093453, 1e-6);
-        assert_near(lane, "log_prob, -20", 3, log_prob[3], 20 - 1.8378770664093453, 1e-6);
+        run(set, DT_OPX_GAUSSIAN, &o);
+        assert_near(set, "log_prob", 0, log_prob[0], -3.8378770664093453, 1e-6);
+        assert_near(set, "entropy", 0, entropy[0], 3.8378770664093453, 1e-6);
+        assert_near(set, "log_prob, narrow", 1, log_prob[1], -0.5 * exp(40), 1e-5);
+        assert_near(set, "log_prob, wide", 2, log_prob[2], -20 - 1.8378770664093453, 1e-6);
+        assert_near(set, "log_prob, -20", 3, log_prob[3], 20 - 1.8378770664093453, 1e-6);
         op b = {.in = {view(one, R, 0, DT_F32), view(one, R, 0, DT_F32), o.in[0], o.in[1], o.in[2]},
                 .out = {view(dmean, R, 2, DT_F32), view(dwidth, R, 2, DT_F32)},
                 .n_in = 5,
                 .n_out = 2};
-        run(lane, DT_OPX_GAUSSIAN_BWD, &b);
-        assert_near(lane, "dmean", 0, dmean[0][0], 1, 1e-6);
-        assert_near(lane, "dmean", 1, dmean[0][1], -exp(-1), 1e-6);
-        assert_near(lane, "dlog_std", 0, dwidth[0][0], 1, 1e-6); /* 1 - 1 of the density, 1 of the entropy */
-        assert_near(lane, "dlog_std", 1, dwidth[0][1], 1, 1e-6);
-        assert_near(lane, "dmean, narrow", 2, dmean[1][0], exp(40), 1e-5);
-        assert_near(lane, "dlog_std, narrow", 2, dwidth[1][0], 0, 0);
-        assert_near(lane, "dlog_std, wide", 4, dwidth[2][0], 0, 0);
-        assert_near(lane, "dlog_std, -20", 6, dwidth[3][0], 0, 1e-6);
+        run(set, DT_OPX_GAUSSIAN_BWD, &b);
+        assert_near(set, "dmean", 0, dmean[0][0], 1, 1e-6);
+        assert_near(set, "dmean", 1, dmean[0][1], -exp(-1), 1e-6);
+        assert_near(set, "dlog_std", 0, dwidth[0][0], 1, 1e-6); /* 1 - 1 of the density, 1 of the entropy */
+        assert_near(set, "dlog_std", 1, dwidth[0][1], 1, 1e-6);
+        assert_near(set, "dmean, narrow", 2, dmean[1][0], exp(40), 1e-5);
+        assert_near(set, "dlog_std, narrow", 2, dwidth[1][0], 0, 0);
+        assert_near(set, "dlog_std, wide", 4, dwidth[2][0], 0, 0);
+        assert_near(set, "dlog_std, -20", 6, dwidth[3][0], 0, 1e-6);
     }
 }
 
@@ -192,7 +192,7 @@ static void test_ppo_clip(void **state)
     enum { R = 3 };
     const double was[R] = {0.5, 0.25, 0.1}, is[R] = {0.6, 0.2, 0.15};
     const float A[R] = {1, -1, 2}, one[R] = {1, 1, 1};
-    for (int lane = 0; lane < n_lanes(); lane++) {
+    for (int set = 0; set < n_sets(); set++) {
         float log_prob[R], old[R], loss[R], kl[R], clipped[R], slope[R];
         for (int r = 0; r < R; r++) {
             log_prob[r] = (float)log(is[r]);
@@ -203,20 +203,20 @@ static void test_ppo_clip(void **state)
                 .out = {view(loss, R, 0, DT_F32), view(kl, R, 0, DT_F32), view(clipped, R, 0, DT_F32)},
                 .n_in = 3,
                 .n_out = 3};
-        run(lane, DT_OPX_PPO_CLIP, &o);
-        assert_near(lane, "mean loss", 0, (loss[0] + loss[1] + loss[2]) / 3, -0.93333333, 1e-6);
-        assert_near(lane, "mean k3", 0, (kl[0] + kl[1] + kl[2]) / 3, 0.04511896, 1e-6);
-        assert_near(lane, "k3", 2, kl[2], 0.5 - log(1.5), 1e-6);
+        run(set, DT_OPX_PPO_CLIP, &o);
+        assert_near(set, "mean loss", 0, (loss[0] + loss[1] + loss[2]) / 3, -0.93333333, 1e-6);
+        assert_near(set, "mean k3", 0, (kl[0] + kl[1] + kl[2]) / 3, 0.04511896, 1e-6);
+        assert_near(set, "k3", 2, kl[2], 0.5 - log(1.5), 1e-6);
         assert_true(clipped[2] == 1);
         op b = {.attr = o.attr,
                 .in = {{.data = NULL}, view(one, R, 0, DT_F32), o.in[0], o.in[1], o.in[2]},
                 .out = {view(slope, R, 0, DT_F32)},
                 .n_in = 5,
                 .n_out = 1};
-        run(lane, DT_OPX_PPO_CLIP_BWD, &b);
-        assert_near(lane, "slope of k3", 0, slope[0], 0.2, 1e-6);
-        assert_near(lane, "slope of k3", 1, slope[1], -0.2, 1e-6);
-        assert_near(lane, "slope of k3", 2, slope[2], 0.5, 1e-6);
+        run(set, DT_OPX_PPO_CLIP_BWD, &b);
+        assert_near(set, "slope of k3", 0, slope[0], 0.2, 1e-6);
+        assert_near(set, "slope of k3", 1, slope[1], -0.2, 1e-6);
+        assert_near(set, "slope of k3", 2, slope[2], 0.5, 1e-6);
     }
 }
 
@@ -244,7 +244,7 @@ static void test_ppo_clip_bounds(void **state)
         {-INFINITY, -1, 0.2, 0.2, 0.8, 0, 1},
     };
     const float one = 1;
-    for (int lane = 0; lane < n_lanes(); lane++) {
+    for (int set = 0; set < n_sets(); set++) {
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
             const float log_prob = (float)rows[i].difference, old = 0, A = (float)rows[i].A;
             float loss = NAN, kl = NAN, clipped = NAN, slope = NAN;
@@ -253,18 +253,18 @@ static void test_ppo_clip_bounds(void **state)
                     .out = {view(&loss, 1, 0, DT_F32), view(&kl, 1, 0, DT_F32), view(&clipped, 1, 0, DT_F32)},
                     .n_in = 3,
                     .n_out = 3};
-            run(lane, DT_OPX_PPO_CLIP, &o);
+            run(set, DT_OPX_PPO_CLIP, &o);
             const double d = fmin(fmax(rows[i].difference, -20), 20);
-            assert_near(lane, "loss", (int64_t)i, loss, rows[i].loss, 1e-6);
-            assert_near(lane, "k3", (int64_t)i, kl, expm1(d) - d, 1e-6);
-            assert_near(lane, "clipped", (int64_t)i, clipped, rows[i].clipped, 0);
+            assert_near(set, "loss", (int64_t)i, loss, rows[i].loss, 1e-6);
+            assert_near(set, "k3", (int64_t)i, kl, expm1(d) - d, 1e-6);
+            assert_near(set, "clipped", (int64_t)i, clipped, rows[i].clipped, 0);
             op b = {.attr = o.attr,
                     .in = {view(&one, 1, 0, DT_F32), {.data = NULL}, o.in[0], o.in[1], o.in[2]},
                     .out = {view(&slope, 1, 0, DT_F32)},
                     .n_in = 5,
                     .n_out = 1};
-            run(lane, DT_OPX_PPO_CLIP_BWD, &b);
-            assert_near(lane, "slope", (int64_t)i, slope, rows[i].slope, 1e-6);
+            run(set, DT_OPX_PPO_CLIP_BWD, &b);
+            assert_near(set, "slope", (int64_t)i, slope, rows[i].slope, 1e-6);
         }
     }
 }
@@ -287,7 +287,7 @@ static void test_value_loss(void **state)
         {DT_VALUE_CLIP_ERROR, 3, 3, 1, 0, 3, 0},
         {DT_VALUE_CLIP_ERROR, 3, 1, 3, 0, 3, 0},
     };
-    for (int lane = 0; lane < n_lanes(); lane++) {
+    for (int set = 0; set < n_sets(); set++) {
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
             const float value = (float)rows[i].value, target = (float)rows[i].target, old = (float)rows[i].old, dy = 2;
             float loss = NAN, slope = NAN;
@@ -296,15 +296,15 @@ static void test_value_loss(void **state)
                     .out = {view(&loss, 1, 0, DT_F32)},
                     .n_in = rows[i].how == DT_VALUE_CLIP_STEP ? 3 : 2,
                     .n_out = 1};
-            run(lane, DT_OPX_VALUE_LOSS, &o);
-            assert_near(lane, "loss", (int64_t)i, loss, rows[i].loss, 1e-6);
+            run(set, DT_OPX_VALUE_LOSS, &o);
+            assert_near(set, "loss", (int64_t)i, loss, rows[i].loss, 1e-6);
             op b = {.attr = o.attr,
                     .in = {view(&dy, 1, 0, DT_F32), o.in[0], o.in[1], o.in[2]},
                     .out = {view(&slope, 1, 0, DT_F32)},
                     .n_in = o.n_in + 1,
                     .n_out = 1};
-            run(lane, DT_OPX_VALUE_LOSS_BWD, &b);
-            assert_near(lane, "slope", (int64_t)i, slope, 2 * rows[i].slope, 1e-6);
+            run(set, DT_OPX_VALUE_LOSS_BWD, &b);
+            assert_near(set, "slope", (int64_t)i, slope, 2 * rows[i].slope, 1e-6);
         }
     }
 }
@@ -326,7 +326,7 @@ static void test_rows_do_not_depend_on_the_number_of_rows(void **state)
     for (int r = 0; r < MAX_ROWS; r++) {
         action[r] = r % 5;
     }
-    for (int lane = 1; lane < n_lanes(); lane++) {
+    for (int set = 1; set < n_sets(); set++) {
         for (int64_t from = 0; from < MAX_ROWS; from += 7) {
             for (int64_t n = 1; from + n <= MAX_ROWS; n += 5) {
                 float whole[3][MAX_ROWS], part[3][MAX_ROWS];
@@ -354,7 +354,7 @@ static void test_rows_do_not_depend_on_the_number_of_rows(void **state)
                     for (uint32_t i = 0; i < o.n_out; i++) {
                         o.out[i] = view(whole[i], MAX_ROWS, 0, DT_F32);
                     }
-                    run(lane, calls[k].id, &o);
+                    run(set, calls[k].id, &o);
                     for (uint32_t i = 0; i < o.n_in; i++) {
                         const int64_t width = o.in[i].rank == 2 ? o.in[i].dim[1] : 1;
                         o.in[i].data = (char *)o.in[i].data + from * width * 4;
@@ -363,7 +363,7 @@ static void test_rows_do_not_depend_on_the_number_of_rows(void **state)
                     for (uint32_t i = 0; i < o.n_out; i++) {
                         o.out[i] = view(part[i], n, 0, DT_F32);
                     }
-                    run(lane, calls[k].id, &o);
+                    run(set, calls[k].id, &o);
                     for (uint32_t i = 0; i < o.n_out; i++) {
                         assert_memory_equal(part[i], whole[i] + from, (size_t)n * sizeof(float));
                     }

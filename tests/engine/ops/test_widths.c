@@ -52,15 +52,15 @@ static dt_kernel *find_narrow(uint32_t op)
     }
 }
 
-static const lane reference = {"16 lanes", false, true, 0, find_wide};
+static const kernel_set reference = {"16 lanes", false, true, 0, find_wide};
 static const dt_optim_loops *const reference_loops = &dt_optim_loops_wide;
-static const lane narrow = {"4 lanes", false, true, 0, find_narrow};
-static const lane avx2 = {"avx2", false, true, DT_CPU_ISA_AVX2, NULL};
+static const kernel_set narrow = {"4 lanes", false, true, 0, find_narrow};
+static const kernel_set avx2 = {"avx2", false, true, DT_CPU_ISA_AVX2, NULL};
 #else
-static const lane reference = {"avx2", false, true, DT_CPU_ISA_AVX2, NULL};
+static const kernel_set reference = {"avx2", false, true, DT_CPU_ISA_AVX2, NULL};
 static const dt_optim_loops *const reference_loops = &dt_optim_loops_avx2;
 #endif
-static const lane avx512 = {"avx512", false, true, DT_CPU_ISA_AVX512, NULL};
+static const kernel_set avx512 = {"avx512", false, true, DT_CPU_ISA_AVX512, NULL};
 
 /* Can this machine run the build, and the portable ones, which are compiled for FMA? */
 static void needs(dt_cpu_isa_id isa, const char *name)
@@ -73,7 +73,7 @@ static void needs(dt_cpu_isa_id isa, const char *name)
 
 /* ---- every op ---------------------------------------------------------------------------------------------------- */
 
-static void compare_call(const lane *l, const call *c, const char *what)
+static void compare_call(const kernel_set *l, const call *c, const char *what)
 {
     tensor a[DT_KERNEL_MAX_OUT], b[DT_KERNEL_MAX_OUT];
     call one, two;
@@ -94,7 +94,7 @@ static void compare_call(const lane *l, const call *c, const char *what)
 }
 
 /* The forward call and every derivative; `live` gives the sizes of symbols, or is NULL. */
-static void compare_case(const lane *l, const op_case *row, const int64_t *live, const char *what)
+static void compare_case(const kernel_set *l, const op_case *row, const int64_t *live, const char *what)
 {
     problem p = problem_of(row, live, 0);
     const call forward = forward_call(&p, p.out);
@@ -111,7 +111,7 @@ static void compare_case(const lane *l, const op_case *row, const int64_t *live,
     problem_free(&p);
 }
 
-static void compare_cases(const lane *l)
+static void compare_cases(const kernel_set *l)
 {
     for (int i = 0; i < n_op_cases; i++) {
         compare_case(l, &op_cases[i], NULL, op_cases[i].name);
@@ -154,7 +154,7 @@ static const op_case *row_named(const char *name)
     return NULL;
 }
 
-static void compare_sizes(const lane *l, const sweep *s)
+static void compare_sizes(const kernel_set *l, const sweep *s)
 {
     static const int64_t lengths[] = {1,  2,  3,  4,  5,  7,  8,  9,  12, 15,  16,  17,  20,  24,  31,  32,   33,
                                       40, 47, 48, 49, 63, 64, 65, 72, 81, 127, 128, 129, 144, 161, 513, 1040, 1100};
@@ -232,7 +232,7 @@ static void compare_optimizer(const dt_optim_loops *loops, const char *name)
 
 /* ---- the builds -------------------------------------------------------------------------------------------------- */
 
-static void compare_build(const lane *l, const dt_optim_loops *loops)
+static void compare_build(const kernel_set *l, const dt_optim_loops *loops)
 {
     compare_cases(l);
     for (size_t i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]); i++) {

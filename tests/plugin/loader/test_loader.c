@@ -548,7 +548,7 @@ static void test_memory(void **state)
         if (st == DT_OK) {
             st = dt_loader_find(l, DT_KIND_MODEL, "good_model_only_model", &c);
         }
-        bool is_over = dt_fault_fired() == 0;
+        bool is_over = dt_fault_count() == 0;
         dt_fault_reset(NULL);
         dt_loader_destroy(l);
         assert_int_equal(dt_alloc_live_bytes(), bytes_before);

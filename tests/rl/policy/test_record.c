@@ -396,7 +396,7 @@ static void check_drawn(uint32_t heads, uint32_t continuous)
     assert_int_equal(dt_wiring_drawn(&w, g, &said_of, &log_prob, &entropy), DT_OK);
     assert_int_equal(g->api->output(g, "log_prob", log_prob), DT_OK);
     assert_int_equal(g->api->output(g, "entropy", entropy), DT_OK);
-    const dt_plan_desc pd = {.lane = DT_LANE_REF64, .reuse = true, .cap = live};
+    const dt_plan_desc pd = {.kernels = DT_KERNELS_REF64, .reuse = true, .cap = live};
     const dt_kernel_run how = {.seed = 1};
     assert_int_equal(dt_plan_compile(g, &pd, &p), DT_OK);
     assert_int_equal(dt_exec_create(p, &e), DT_OK);

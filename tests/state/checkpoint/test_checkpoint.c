@@ -634,7 +634,7 @@ static void test_blob_on_disk(void **state)
 
 int main(void)
 {
-    dt_fs_flush_set(false); /* what a power loss would do is not looked at here */
+    dt_fs_set_flush(false); /* what a power loss would do is not looked at here */
 #define CASE(name) cmocka_unit_test_setup_teardown(name, small_run_begin, small_run_end)
     const struct CMUnitTest tests[] = {
         CASE(test_shards_are_balanced),

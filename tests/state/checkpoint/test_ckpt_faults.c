@@ -39,7 +39,7 @@ static bool save_with_fault(const char *spec)
     const uint64_t live = dt_alloc_live_bytes();
     dt_fault_reset(spec);
     dt_status st = small_run_save(2, NULL);
-    bool fired = dt_fault_fired() != 0;
+    bool fired = dt_fault_count() != 0;
     dt_fault_reset(NULL);
     assert_int_equal(dt_alloc_live_bytes(), live);
     uint64_t step = small_run_step();
@@ -229,7 +229,7 @@ static void test_every_call_of_loading_fails(void **state)
             dt_ckpt *c = NULL;
             dt_fault_reset(spec);
             dt_status st = dt_ckpt_open(run.dir, true, NULL, &c);
-            fired = dt_fault_fired() != 0;
+            fired = dt_fault_count() != 0;
             dt_fault_reset(NULL);
             if (st == DT_OK) { /* a read error falls back to the older one, and moves nothing */
                 assert_true(small_run_is_at(c, fired ? 1 : 2));
@@ -321,7 +321,7 @@ static void test_files_of_two_checkpoints_do_not_mix(void **state)
 
 int main(void)
 {
-    dt_fs_flush_set(false); /* thousands of saves: what a power loss would do is not looked at here */
+    dt_fs_set_flush(false); /* thousands of saves: what a power loss would do is not looked at here */
 #define CASE(name) cmocka_unit_test_setup_teardown(name, small_run_begin, small_run_end)
     const struct CMUnitTest tests[] = {
         CASE(test_every_call_of_a_save_fails_once),

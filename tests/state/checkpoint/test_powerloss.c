@@ -439,19 +439,19 @@ static int begin(void **state)
 {
     (void)state;
     dt_log_level_set(-1);
-    dt_fs_flush_set(false);
+    dt_fs_set_flush(false);
     snprintf(run_dir, sizeof(run_dir), "test_powerloss.%ld.tmp", (long)getpid());
     assert_int_equal(dt_fs_mkdir(run_dir), DT_OK);
     snprintf(crash_dir, sizeof(crash_dir), "test_powerloss.%ld.disk.tmp", (long)getpid());
     n_changes = 0;
-    dt_fs_trace_set(record, NULL);
+    dt_fs_set_tracer(record, NULL);
     return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
-    dt_fs_trace_set(NULL, NULL);
+    dt_fs_set_tracer(NULL, NULL);
     for (size_t i = 0; i < n_changes; i++) {
         dt_free(changes[i].bytes);
     }
@@ -466,7 +466,7 @@ static void test_saving_and_pruning(void **state)
     save_step(2);
     const dt_ckpt_keep keep = {.last = 1};
     assert_int_equal(dt_ckpt_prune(run_dir, &keep), DT_OK);
-    dt_fs_trace_set(NULL, NULL);
+    dt_fs_set_tracer(NULL, NULL);
     outcome out = play(from, 1, 2, true);
     assert_int_equal(out.n_lost, 0);
     assert_true(out.n_states > 1000 && out.n_loaded[1] > 100 && out.n_loaded[2] > 100);
@@ -481,7 +481,7 @@ static void test_replacing_the_same_step(void **state)
     save_step(2);
     const size_t from = n_changes;
     save_step(2);
-    dt_fs_trace_set(NULL, NULL);
+    dt_fs_set_tracer(NULL, NULL);
     outcome out = play(from, 2, 2, true);
     assert_int_equal(out.n_lost, 0);
     assert_int_equal(out.n_loaded[2], out.n_states);

@@ -391,7 +391,7 @@ static void test_out_of_memory_anywhere(void **state)
         dt_fault_reset(spec);
         dt_safetensors *s = NULL;
         dt_status st = dt_safetensors_open(file_path, &s);
-        fired = dt_fault_fired();
+        fired = dt_fault_count();
         assert_int_equal(st, fired != 0 ? DT_ENOMEM : DT_OK);
         dt_safetensors_close(s);
         assert_int_equal(dt_alloc_live_bytes(), live);

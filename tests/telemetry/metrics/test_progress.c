@@ -314,12 +314,12 @@ static void test_first_round(void **state)
         v.at = c[i].at;
         v.of = c[i].of;
         dt_screen *screen = open_plain(false);
-        dt_activity_report_here(true);
+        dt_activity_set_reporter(true);
         dt_screen_begin(screen, &v);
         dt_activity_set(c[i].a.kind, c[i].a.done, c[i].a.total);
         ahead_s += 100;
         dt_screen_show(screen, &v, true);
-        dt_activity_report_here(false);
+        dt_activity_set_reporter(false);
         close_plain(screen);
         assert_int_equal(n_logged, 1);
         const double left = left_of(logged[0], &is_about);
@@ -339,7 +339,7 @@ static void test_left_gets_less(void **state)
     bool is_about = false;
     v.left_s = 0.0005;
     dt_screen *screen = open_plain(false);
-    dt_activity_report_here(true);
+    dt_activity_set_reporter(true);
     dt_screen_begin(screen, &v);
     dt_screen_show(screen, &v, true);
     dt_activity_set(DT_ACTIVITY_LEARN, 1, 4);
@@ -349,7 +349,7 @@ static void test_left_gets_less(void **state)
     dt_screen_show(screen, &v, true);
     v.left_s = 100;
     dt_screen_show(screen, &v, true);
-    dt_activity_report_here(false);
+    dt_activity_set_reporter(false);
     close_plain(screen);
     assert_int_equal(n_logged, 4);
     assert_true(left_of(logged[0], &is_about) == 0 && !is_about);
@@ -370,7 +370,7 @@ static void test_activity(void **state)
     pthread_t thread;
     dt_activity_set(DT_ACTIVITY_COLLECT, 1, 2); /* this thread does not report yet */
     assert_int_equal(dt_activity_get().kind, DT_ACTIVITY_NONE);
-    dt_activity_report_here(true);
+    dt_activity_set_reporter(true);
     dt_activity_set(DT_ACTIVITY_COLLECT, 3, UINT64_MAX);
     assert_int_equal(dt_activity_get().kind, DT_ACTIVITY_COLLECT);
     assert_int_equal(dt_activity_get().done, 3);
@@ -378,7 +378,7 @@ static void test_activity(void **state)
     assert_int_equal(pthread_create(&thread, NULL, report_elsewhere, NULL), 0);
     pthread_join(thread, NULL);
     assert_int_equal(dt_activity_get().kind, DT_ACTIVITY_COLLECT);
-    dt_activity_report_here(false);
+    dt_activity_set_reporter(false);
     assert_int_equal(dt_activity_get().kind, DT_ACTIVITY_NONE);
 }
 
@@ -398,7 +398,7 @@ static void test_redrawn(void **state)
     dt_screen *screen = NULL;
     assert_int_equal(dt_screen_open(false, &screen), DT_OK);
     dt_progress_view v = a_round();
-    dt_activity_report_here(true);
+    dt_activity_set_reporter(true);
     dt_screen_begin(screen, &v);
     char seen[8192] = "";
     struct pollfd first = {.fd = master, .events = POLLIN};
@@ -417,7 +417,7 @@ static void test_redrawn(void **state)
         }
     }
     dt_screen_close(screen);
-    dt_activity_report_here(false);
+    dt_activity_set_reporter(false);
     dup2(standard, STDERR_FILENO);
     close(standard);
     close(terminal);

@@ -75,8 +75,8 @@ void CPU(binary)(const dt_kernel_args *args)
 }
 
 /* dy to the lesser of a and b, half each where both are equal; b is one value when b_step is 0 */
-static ALWAYS_INLINE void give_lesser(const float *dy, const float *a, const float *b, const int b_step, float *da,
-                                      float *db, int64_t n, bool is_max)
+static ALWAYS_INLINE void extreme_gradient(const float *dy, const float *a, const float *b, const int b_step, float *da,
+                                           float *db, int64_t n, bool is_max)
 {
     VF_FOR (i, k, n) {
         const vf g = vf_get(dy + i, k), u = vf_get(a + i, k), v = b_step != 0 ? vf_get(b + i, k) : vf_set(*b);
@@ -99,15 +99,15 @@ void CPU(extreme_bwd)(const dt_kernel_args *args)
     const bool is_max = args->attr->i[0] == DT_BIN_MAX, is_row = vb->rank < va->rank;
     const bool is_column = !is_row && last_dim(vb) != D;
     if (!is_row && !is_column) {
-        give_lesser(dy, a, b, 1, da, db, R * D, is_max);
+        extreme_gradient(dy, a, b, 1, da, db, R * D, is_max);
         return;
     }
     for (int64_t r = 0; r < R; r++) {
         float *to_a = da != NULL ? da + r * D : NULL, *to_b = db != NULL ? db + r * D : NULL;
         if (is_column) {
-            give_lesser(dy + r * D, a + r * D, b + r, 0, to_a, to_b, D, is_max);
+            extreme_gradient(dy + r * D, a + r * D, b + r, 0, to_a, to_b, D, is_max);
         } else {
-            give_lesser(dy + r * D, a + r * D, b, 1, to_a, to_b, D, is_max);
+            extreme_gradient(dy + r * D, a + r * D, b, 1, to_a, to_b, D, is_max);
         }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every file of the CPU lane includes: names of this build, the kernels' prototypes, views as floats.
+ * What every file of the CPU kernels includes: names of this build, the kernels' prototypes, views as floats.
  * The reference of a kernel is the function of the same name in backend/ref. Threads: [worker].
  */
 #ifndef DTRAIN_CORE_ENGINE_BACKEND_CPU_CPU_H

@@ -86,14 +86,14 @@ static void isa_choose(void)
     const char *name = getenv("DTRAIN_CPU_ISA");
     isa_in_use = dt_cpu_isa_best();
     if (name != NULL && *name != '\0') {
-        dt_error_take(&isa_error, dt_cpu_isa_parse(name, &isa_in_use));
+        dt_error_save(&isa_error, dt_cpu_isa_parse(name, &isa_in_use));
     }
 }
 
 dt_status dt_cpu_check(void)
 {
     pthread_once(&isa_once, isa_choose);
-    return isa_error.status == DT_OK ? DT_OK : dt_error_put(&isa_error);
+    return isa_error.status == DT_OK ? DT_OK : dt_error_restore(&isa_error);
 }
 
 dt_cpu_isa_id dt_cpu_isa_index(void)

@@ -57,7 +57,7 @@ core_engine_backend_cpu_libcpu_avx512_la_CFLAGS = $(cpu_isa_cflags) -mavx512f -m
 cpu_kernel_libs += core/engine/backend/cpu/libcpu_avx512.la
 endif
 
-# The bf16 lane of the products: the same sources with another gemm, once with vectors and once with tiles.
+# The bf16 kernels of products: the same sources with another gemm, once with vectors and once with tiles.
 cpu_bf16_sources = \
 	core/engine/backend/cpu/gemm_bf16.c \
 	core/engine/backend/cpu/gru.c \

@@ -40,9 +40,9 @@ dt_status dt_cublas_check(cublasStatus_t e, const char *call, const char *file, 
 cublasLtHandle_t dt_cuda_blas(const dt_device *d);
 /* What was found out about a device by asking it: of products (product.cu, the first of a list that it frees), of
  * clusters (lstm_cluster.cu: 0 not asked, 1 they fit, -1 they do not). */
-struct dt_cuda_verdict;
-dt_cuda_verdict **dt_cuda_verdicts(dt_device *d);
-void dt_cuda_verdicts_free(dt_cuda_verdict *first);
+struct dt_cuda_algorithm;
+dt_cuda_algorithm **dt_cuda_algorithms(dt_device *d);
+void dt_cuda_algorithms_free(dt_cuda_algorithm *first);
 enum { DT_CUDA_CLUSTER_KINDS = 32 };
 signed char *dt_cuda_clusters(dt_device *d);
 /* Shared memory one block may opt in to, multiprocessors, compute capability as 10 * major + minor. */
@@ -77,7 +77,8 @@ int dt_cuda_code(const dt_device *d);
             return dt_cuda_st_;                                                                                        \
         }                                                                                                              \
     } while (0)
-/* The kernel of an op: DT_CUDA_KERNEL(LINEAR, linear, run), outside of namespaces; one without is an undefined symbol. */
+/* The kernel of an op: DT_CUDA_KERNEL(LINEAR, linear, run), outside of namespaces; one without is an undefined symbol.
+ * */
 #define DT_CUDA_KERNEL(ID, name, run) DT_CUDA_KERNEL_WITH(ID, name, run, nullptr, nullptr, nullptr)
 #define DT_CUDA_KERNEL_WITH(ID, name, run, scratch, prepare, destroy)                                                  \
     extern "C" const dt_device_kernel dt_cuda_op_##name = {DT_OPX_##ID, 0, #name, run, scratch, prepare, destroy}

@@ -15,7 +15,7 @@ struct dt_device {
     dt_device_info about;
     cublasLtHandle_t blas;
     int shared_max;
-    dt_cuda_verdict *verdicts;
+    dt_cuda_algorithm *verdicts;
     signed char clusters[DT_CUDA_CLUSTER_KINDS];
 };
 
@@ -74,7 +74,7 @@ cublasLtHandle_t dt_cuda_blas(const dt_device *d)
     return d->blas;
 }
 
-dt_cuda_verdict **dt_cuda_verdicts(dt_device *d)
+dt_cuda_algorithm **dt_cuda_algorithms(dt_device *d)
 {
     return &d->verdicts;
 }
@@ -186,7 +186,7 @@ void close_device(dt_device *d)
         if (d->blas != NULL) {
             (void)cublasLtDestroy(d->blas);
         }
-        dt_cuda_verdicts_free(d->verdicts);
+        dt_cuda_algorithms_free(d->verdicts);
         free(d);
     }
 }

@@ -29,8 +29,8 @@ struct question {
 };
 
 /* What was decided for it, once for a device. */
-struct dt_cuda_verdict {
-    dt_cuda_verdict *next;
+struct dt_cuda_algorithm {
+    dt_cuda_algorithm *next;
     question of;
     cublasLtMatmulAlgo_t algo;
     bool is_own, is_at_once, rectifies;
@@ -486,11 +486,11 @@ question question_of(const dt_device_args *a, const dt_cuda_product_desc &d)
 }
 
 /* Once for each shape. */
-void log_verdict(const dt_cuda_verdict *first, const dt_cuda_verdict *v, const char *why)
+void log_verdict(const dt_cuda_algorithm *first, const dt_cuda_algorithm *v, const char *why)
 {
     const question &q = v->of;
     const char *type = q.dtype[0] == DT_BF16 ? "bf16" : q.dtype[0] == DT_F16 ? "fp16" : "fp32";
-    for (const dt_cuda_verdict *o = first; o != NULL; o = o->next) {
+    for (const dt_cuda_algorithm *o = first; o != NULL; o = o->next) {
         if (o->of.n == q.n && o->of.m == q.m && o->of.k == q.k && o->of.dtype[0] == q.dtype[0] &&
             o->is_own == v->is_own && (v->is_own || o->is_at_once == v->is_at_once)) {
             return;
@@ -539,7 +539,7 @@ dt_status find(const dt_device_args *a, dt_cuda_product *p, trial *t, const char
 }
 
 /* With relu in the epilogue where that keeps NaN, else without. */
-dt_status decide(const dt_device_args *a, dt_cuda_product *p, dt_cuda_verdict *v, const char **why_p)
+dt_status decide(const dt_device_args *a, dt_cuda_product *p, dt_cuda_algorithm *v, const char **why_p)
 {
     trial t = {};
     DT_CUDA_TRY(find(a, p, &t, why_p));
@@ -558,13 +558,13 @@ dt_status decide(const dt_device_args *a, dt_cuda_product *p, dt_cuda_verdict *v
 
 dt_status choose(const dt_device_args *a, dt_cuda_product *p)
 {
-    dt_cuda_verdict **first = dt_cuda_verdicts(a->device), *v = *first;
+    dt_cuda_algorithm **first = dt_cuda_algorithms(a->device), *v = *first;
     const question q = question_of(a, p->desc);
     while (v != NULL && memcmp(&v->of, &q, sizeof(q)) != 0) {
         v = v->next;
     }
     if (v == NULL) {
-        v = (dt_cuda_verdict *)calloc(1, sizeof(*v));
+        v = (dt_cuda_algorithm *)calloc(1, sizeof(*v));
         if (v == NULL) {
             return DT_CUDA_FAIL(DT_ENOMEM, "out of memory for the description of a product");
         }
@@ -603,10 +603,10 @@ dt_status create(const dt_device_args *a, const dt_cuda_product_desc *d, dt_cuda
 
 } // namespace
 
-void dt_cuda_verdicts_free(dt_cuda_verdict *first)
+void dt_cuda_algorithms_free(dt_cuda_algorithm *first)
 {
     while (first != NULL) {
-        dt_cuda_verdict *next = first->next;
+        dt_cuda_algorithm *next = first->next;
         free(first);
         first = next;
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The reference lane: the same files compiled twice, storing doubles and floats.
+# The reference kernels: the same files compiled twice, storing doubles and floats.
 
 ref_sources = core/engine/backend/ref/ref.h \
 	core/engine/backend/ref/axis.c \

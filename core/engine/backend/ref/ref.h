@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reference lane: every op as plain loops that can be read beside its contract (dtrain/ops.def,
- * engine/backend/ops.def). It is what the fast lanes are measured against, not a lane to train with. Each file is
+ * The reference kernels: every op as plain loops that can be read beside its contract (dtrain/ops.def,
+ * engine/backend/ops.def). The other kernel sets are tested against it; it is not meant for training. Each file is
  * compiled twice, with DT_REF 64 (f32 tensors hold doubles) and 32; arithmetic is in double in both, so ref32 only
- * rounds what it stores. It shares no arithmetic with a lane it judges: where a kernel of backend/cuda looks like a
- * function here (binary.c and binary.cu, the functions of one element), that is on purpose. One piece of code for both
- * would hide its own mistake.
+ * rounds what it stores. It shares no arithmetic with the kernels that it tests: where a kernel of backend/cuda looks
+ * like a function here (binary.c and binary.cu, the functions of one element), that is on purpose. One piece of code
+ * for both would hide its own mistake.
  * Threads: [worker].
  */
 #ifndef DTRAIN_CORE_ENGINE_BACKEND_REF_REF_H

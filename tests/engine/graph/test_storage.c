@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/engine/graph/store.c: what is stored in half, and what that makes of a plan. The numbers:
+ * Tests of core/engine/graph/storage.c: what is stored in half, and what that makes of a plan. The numbers:
  * cuda/test_kernels.c.
  */
 #include "harness.h"
 
 #include "engine/graph/op.h"
-#include "engine/graph/plan_impl.h"
-#include "engine/graph/store.h"
+#include "engine/graph/plan_internal.h"
+#include "engine/graph/storage.h"
 
 /* of real batches, where places are not all of the least size */
 static const int64_t many[N_SYMBOLS] = {2400, 8000, 900, 300};
 
 static dt_plan *plan_of(bench *b, uint32_t half, bool training, bool recompute)
 {
-    const dt_plan_desc d = {.lane = DT_LANE_DEVICE,
+    const dt_plan_desc d = {.kernels = DT_KERNELS_DEVICE,
                             .training = training,
                             .reuse = true,
                             .fuse = true,
@@ -202,7 +202,7 @@ static void test_the_cpu_stores_in_f32(void **state)
     bench b;
     dt_plan *p = NULL;
     bench_open(&b, &model_mlp, 5, 3, 2);
-    const dt_plan_desc d = {.lane = DT_LANE_CPU, .training = true, .cap = capacity, .half = DT_BF16};
+    const dt_plan_desc d = {.kernels = DT_KERNELS_CPU, .training = true, .cap = capacity, .half = DT_BF16};
     assert_int_equal(dt_plan_compile(b.g, &d, &p), DT_EINVAL);
     assert_string_equal(dt_error_text(), "the kernel set cpu stores only f32");
     bench_close(&b);

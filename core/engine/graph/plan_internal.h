@@ -4,11 +4,11 @@
  * outputs of call 0, of call 1, ...; after them one per named output and one per loss. The plan holds a template of
  * each view; patches say what a run fills in: live sizes, and addresses that the caller supplies.
  */
-#ifndef DTRAIN_CORE_ENGINE_GRAPH_PLAN_IMPL_H
-#define DTRAIN_CORE_ENGINE_GRAPH_PLAN_IMPL_H
+#ifndef DTRAIN_CORE_ENGINE_GRAPH_PLAN_INTERNAL_H
+#define DTRAIN_CORE_ENGINE_GRAPH_PLAN_INTERNAL_H
 
 #include "engine/graph/ir.h"
-#include "engine/graph/memory.h"
+#include "engine/graph/memory_plan.h"
 #include "engine/graph/plan.h"
 
 typedef struct dt_plan_call {
@@ -44,7 +44,7 @@ typedef struct dt_plan_fill { /* poison: a block that ends with a call */
 } dt_plan_fill;
 
 struct dt_plan {
-    dt_lane lane;
+    dt_kernel_set kernels;
     bool poison;
     int64_t cap[DT_GRAPH_MAX_SYMBOLS];
     dt_plan_info info;
@@ -64,6 +64,6 @@ struct dt_plan {
     uint32_t output_view, loss_view; /* first of each */
 };
 
-size_t dt_plan_element_bytes(const dt_plan *p, uint32_t dtype); /* in the plan's lane */
+size_t dt_plan_element_bytes(const dt_plan *p, uint32_t dtype); /* in the plan's kernel set */
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See part.h.
+ * See select.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
-#include "engine/graph/part.h"
+#include "engine/graph/select.h"
 #include "engine/graph/op.h"
-#include "engine/graph/record.h"
+#include "engine/graph/recorder.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -35,7 +35,7 @@ static dt_status find_loss(const dt_recorder *r, const char *name, uint32_t *at_
     return st;
 }
 
-dt_status dt_graph_pick(dt_graph *g, const char *const *loss, uint32_t n)
+dt_status dt_graph_select_losses(dt_graph *g, const char *const *loss, uint32_t n)
 {
     dt_recorder *r = recorder_of(g);
     dt_ir_loss picked[DT_GRAPH_MAX_LOSSES];
@@ -58,7 +58,7 @@ dt_status dt_graph_pick(dt_graph *g, const char *const *loss, uint32_t n)
     return DT_OK;
 }
 
-void dt_graph_drop(dt_graph *g, uint32_t i)
+void dt_graph_remove_loss(dt_graph *g, uint32_t i)
 {
     dt_recorder *r = recorder_of(g);
     const size_t after = --r->ir.n_losses - i;
@@ -66,7 +66,7 @@ void dt_graph_drop(dt_graph *g, uint32_t i)
     memmove(&r->loss[i], &r->loss[i + 1], after * sizeof(r->loss[0]));
 }
 
-dt_status dt_graph_reach(const dt_graph *g, const char *loss, bool *param_p)
+dt_status dt_graph_params_of_loss(const dt_graph *g, const char *loss, bool *param_p)
 {
     const dt_recorder *r = recorder_of(g);
     const dt_ir *ir = &r->ir;
@@ -103,7 +103,7 @@ dt_status dt_graph_reach(const dt_graph *g, const char *loss, bool *param_p)
     return DT_OK;
 }
 
-void dt_graph_group(dt_graph *g, uint32_t n, const uint32_t *loss, const uint32_t *param)
+void dt_graph_set_groups(dt_graph *g, uint32_t n, const uint32_t *loss, const uint32_t *param)
 {
     dt_recorder *r = recorder_of(g);
     dt_ir *ir = &r->ir;
@@ -118,7 +118,7 @@ void dt_graph_group(dt_graph *g, uint32_t n, const uint32_t *loss, const uint32_
     }
 }
 
-void dt_graph_hold(dt_graph *g, const bool *param)
+void dt_graph_freeze_params(dt_graph *g, const bool *param)
 {
     dt_ir *ir = &recorder_of(g)->ir;
     for (int32_t v = 0; v < ir->n_values; v++) {

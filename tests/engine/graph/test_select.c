@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/engine/graph/part.c.
+ * Tests of core/engine/graph/select.c.
  */
 #include "harness.h"
 
-#include "engine/graph/part.h"
+#include "engine/graph/select.h"
 
 static void record(dt_graph *g)
 {
@@ -31,17 +31,17 @@ static void test_pick(void **state)
     bench b;
     const dt_graph_loss *loss = NULL;
     bench_open(&b, &m, 2, 1, 1);
-    assert_int_equal(dt_graph_pick(b.g, strange, 1), DT_EINVAL);
+    assert_int_equal(dt_graph_select_losses(b.g, strange, 1), DT_EINVAL);
     says("no loss none is recorded; recorded are: both, one");
-    assert_int_equal(dt_graph_pick(b.g, twice, 2), DT_EINVAL);
+    assert_int_equal(dt_graph_select_losses(b.g, twice, 2), DT_EINVAL);
     says("loss one is requested twice");
     assert_int_equal(dt_graph_losses(b.g, &loss), 2);
-    assert_int_equal(dt_graph_pick(b.g, names, 2), DT_OK);
+    assert_int_equal(dt_graph_select_losses(b.g, names, 2), DT_OK);
     assert_int_equal(dt_graph_losses(b.g, &loss), 2);
     assert_string_equal(loss[0].name, "one");
     assert_string_equal(loss[0].symbol, "B");
     assert_string_equal(loss[1].name, "both");
-    assert_int_equal(dt_graph_pick(b.g, names, 1), DT_OK);
+    assert_int_equal(dt_graph_select_losses(b.g, names, 1), DT_OK);
     dt_ir ir = {0};
     bench_ir(&b, &ir);
     assert_int_equal(ir.n_losses, 1);
@@ -57,7 +57,7 @@ static void test_drop(void **state)
     bench b;
     const dt_graph_loss *loss = NULL;
     bench_open(&b, &m, 2, 1, 1);
-    dt_graph_drop(b.g, 0);
+    dt_graph_remove_loss(b.g, 0);
     assert_int_equal(dt_graph_losses(b.g, &loss), 1);
     assert_string_equal(loss[0].name, "one");
     dt_ir ir = {0};
@@ -75,14 +75,14 @@ static void test_reach_and_hold(void **state)
     bench b;
     bool reached[3] = {false}; /* in the order of spec */
     bench_open(&b, &m, 2, 1, 1);
-    assert_int_equal(dt_graph_reach(b.g, "fun", reached), DT_EINVAL);
+    assert_int_equal(dt_graph_params_of_loss(b.g, "fun", reached), DT_EINVAL);
     says("no loss fun is recorded");
-    assert_int_equal(dt_graph_reach(b.g, "both", reached), DT_OK);
+    assert_int_equal(dt_graph_params_of_loss(b.g, "both", reached), DT_OK);
     assert_true(reached[0] && reached[1] && !reached[2]);
-    assert_int_equal(dt_graph_reach(b.g, "one", reached), DT_OK);
+    assert_int_equal(dt_graph_params_of_loss(b.g, "one", reached), DT_OK);
     assert_true(reached[0] && !reached[1] && !reached[2]);
-    dt_graph_hold(b.g, reached);
-    assert_int_equal(dt_graph_reach(b.g, "both", reached), DT_OK); /* as if they were frozen */
+    dt_graph_freeze_params(b.g, reached);
+    assert_int_equal(dt_graph_params_of_loss(b.g, "both", reached), DT_OK); /* as if they were frozen */
     assert_true(!reached[0] && reached[1] && !reached[2]);
     bench_close(&b);
 }
@@ -143,10 +143,10 @@ static void test_groups(void **state)
     dt_plan *p = NULL;
     ran all, top, w;
     bench_open(&b, &m, 7, 1, 1);
-    dt_graph_group(b.g, 2, loss, param);
-    assert_int_equal(dt_graph_reach(b.g, "both", reached), DT_OK);
+    dt_graph_set_groups(b.g, 2, loss, param);
+    assert_int_equal(dt_graph_params_of_loss(b.g, "both", reached), DT_OK);
     assert_true(!reached[0] && reached[1] && !reached[2]);
-    assert_int_equal(dt_graph_reach(b.g, "one", reached), DT_OK);
+    assert_int_equal(dt_graph_params_of_loss(b.g, "one", reached), DT_OK);
     assert_true(reached[0] && !reached[1] && !reached[2]);
     assert_int_equal(dt_plan_compile(b.g, &plain, &p), DT_OK);
     run_groups(&b, p, 0, &all);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers of JSON. See json_number.h.
+ * Numbers as text. See number.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
-#include "base/json_number.h"
-
-#include "base/str.h"
+#include "base/number.h"
 
 #include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_digit(char c)
@@ -18,9 +19,9 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-dt_json_number dt_json_number_scan(const char *p)
+dt_number dt_number_scan(const char *p)
 {
-    dt_json_number n = {.is_plain_int = true};
+    dt_number n = {.is_plain_int = true};
     n.is_negative = *p == '-';
     p += n.is_negative;
     const char *digits = p;
@@ -65,7 +66,7 @@ static bool scale_exactly(uint64_t mantissa, int exp10, double *out_p)
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (mantissa <= (uint64_t)1 << 53 && exp10 >= -22 && exp10 <= 22) {
+    if (FLT_EVAL_METHOD == 0 && mantissa <= (uint64_t)1 << 53 && exp10 >= -22 && exp10 <= 22) {
         double m = (double)mantissa;
         *out_p = exp10 < 0 ? m / powers[-exp10] : m * powers[exp10];
         return true;
@@ -90,19 +91,100 @@ static bool scale_exactly(uint64_t mantissa, int exp10, double *out_p)
     return false;
 }
 
-bool dt_json_number_f64(const dt_json_number *n, const char *text, double *out_p)
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static locale_t c_locale;
+
+static void make_c_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+locale_t dt_c_locale(void)
+{
+    pthread_once(&c_locale_once, make_c_locale);
+    return c_locale;
+}
+
+/* By strtod, but spaces, hexadecimal, infinities and not-a-numbers are rejected. */
+static bool parse_any_f64(const char *text, double *out_p)
+{
+    if (*text == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) {
+        return false;
+    }
+    char *end = NULL;
+    const locale_t c = dt_c_locale();
+    const double v = c != (locale_t)0 ? strtod_l(text, &end, c) : strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(v)) {
+        return false;
+    }
+    *out_p = v;
+    return true;
+}
+
+bool dt_number_f64(const dt_number *n, const char *text, double *out_p)
 {
     double v = 0;
     if (n->n_digits > 19 || n->exp10 < -400 || n->exp10 > 400 || !scale_exactly(n->mantissa, (int)n->exp10, &v)) {
-        return dt_parse_f64(text, out_p);
+        return parse_any_f64(text, out_p);
     }
     *out_p = n->is_negative ? -v : v;
     return true;
 }
 
-bool dt_json_number_i64(const dt_json_number *n, int64_t *out_p)
+bool dt_number_i64(const dt_number *n, int64_t *out_p)
 {
     const bool fits = n->is_plain_int && n->n_digits <= 19 && n->mantissa <= (uint64_t)INT64_MAX + n->is_negative;
     *out_p = !fits ? 0 : (int64_t)(n->is_negative ? 0 - n->mantissa : n->mantissa);
     return fits;
+}
+
+bool dt_parse_i64(const char *text, int64_t *out_p)
+{
+    bool is_negative = *text == '-';
+    text += *text == '-' || *text == '+';
+    uint64_t base = 10;
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+        base = 16;
+        text += 2;
+    }
+    if (*text == '\0') {
+        return false;
+    }
+    uint64_t limit = (uint64_t)INT64_MAX + is_negative, value = 0;
+    for (; *text != '\0'; text++) {
+        uint64_t digit = 16;
+        if (*text >= '0' && *text <= '9') {
+            digit = (uint64_t)(*text - '0');
+        } else if (*text >= 'a' && *text <= 'f') {
+            digit = (uint64_t)(*text - 'a') + 10;
+        } else if (*text >= 'A' && *text <= 'F') {
+            digit = (uint64_t)(*text - 'A') + 10;
+        }
+        if (digit >= base || value > (limit - digit) / base) {
+            return false;
+        }
+        value = value * base + digit;
+    }
+    *out_p = is_negative ? (int64_t)(0 - value) : (int64_t)value;
+    return true;
+}
+
+bool dt_parse_f64(const char *text, double *out_p)
+{
+    const dt_number n = dt_number_scan(text);
+    return n.wanted == NULL && *n.end == '\0' ? dt_number_f64(&n, text, out_p) : parse_any_f64(text, out_p);
+}
+
+bool dt_parse_whole(const char *text, int64_t *out_p)
+{
+    static const double exact = 0x1p53; /* above it a double is one of several integers */
+    double v = 0;
+    if (dt_parse_i64(text, out_p)) {
+        return true;
+    }
+    if (!dt_parse_f64(text, &v) || v != floor(v) || fabs(v) >= exact) {
+        return false;
+    }
+    *out_p = (int64_t)v;
+    return true;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See store.h.
+ * See storage.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
-#include "engine/graph/store.h"
+#include "engine/graph/storage.h"
 
 #include "engine/graph/op.h"
 
@@ -48,7 +48,7 @@ static bool keep_alike(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
     return is_changed;
 }
 
-static bool keep_named(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
+static bool keep_listed(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
 {
     bool is_changed = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
@@ -62,7 +62,7 @@ static bool keep_named(dt_ir *ir, const dt_node *n, const dt_op_storage *r)
 }
 
 /* What reads of f32 are made of; a view is what it views. */
-static bool keep_behind(dt_ir *ir, const dt_node *n)
+static bool keep_inputs(dt_ir *ir, const dt_node *n)
 {
     bool is_changed = false;
     if (dt_ir_is_view(n)) {
@@ -96,7 +96,7 @@ static bool is_of_data(const dt_ir *ir, const dt_node *n)
     return n_read > 0 && !n->is_backward;
 }
 
-dt_status dt_pass_store(dt_ir *ir, uint32_t dtype)
+dt_status dt_pass_assign_storage(dt_ir *ir, uint32_t dtype)
 {
     bool is_changed = true;
     ir->half = dtype;
@@ -118,9 +118,9 @@ dt_status dt_pass_store(dt_ir *ir, uint32_t dtype)
         for (int32_t i = ir->n_nodes - 1; i >= 0; i--) {
             const dt_node *n = &ir->node[i];
             const dt_op_storage r = dt_op_storage_of(n->op);
-            is_changed = keep_named(ir, n, &r) || is_changed;
+            is_changed = keep_listed(ir, n, &r) || is_changed;
             is_changed = keep_alike(ir, n, &r) || is_changed;
-            is_changed = keep_behind(ir, n) || is_changed;
+            is_changed = keep_inputs(ir, n) || is_changed;
         }
     }
     return ir->status;
@@ -128,20 +128,22 @@ dt_status dt_pass_store(dt_ir *ir, uint32_t dtype)
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-uint32_t dt_store_dtype(const dt_ir *ir, int32_t v)
+uint32_t dt_storage_dtype(const dt_ir *ir, int32_t v)
 {
     return ir->value[v].is_half ? ir->half : ir->value[v].shape.dtype;
 }
 
-uint32_t dt_store_dtype_read(const dt_ir *ir, const dt_node *n, uint32_t k)
+uint32_t dt_storage_dtype_read(const dt_ir *ir, const dt_node *n, uint32_t k)
 {
     const dt_op_storage r = dt_op_storage_of(n->op);
     const dt_value *v = &ir->value[n->in[k]];
     if (ir->half == 0 || v->kind != DT_VALUE_PARAM || (r.weight_in & DT_BIT(k)) == 0) {
-        return dt_store_dtype(ir, n->in[k]);
+        return dt_storage_dtype(ir, n->in[k]);
     }
     const bool is_bias = n->op == DT_OPX_LINEAR && k == 2; /* cuBLASLt adds one of the result's type */
     const bool is_alike = (r.alike_in & DT_BIT(k)) != 0;
-    const uint32_t like = is_bias ? dt_store_dtype(ir, n->out[0]) : is_alike ? dt_store_dtype(ir, n->in[0]) : ir->half;
+    const uint32_t like = is_bias    ? dt_storage_dtype(ir, n->out[0])
+                          : is_alike ? dt_storage_dtype(ir, n->in[0])
+                                     : ir->half;
     return like;
 }

@@ -2,8 +2,8 @@
  *
  * The host's side of a graph being recorded, for the files of this room only.
  */
-#ifndef DTRAIN_CORE_ENGINE_GRAPH_RECORD_H
-#define DTRAIN_CORE_ENGINE_GRAPH_RECORD_H
+#ifndef DTRAIN_CORE_ENGINE_GRAPH_RECORDER_H
+#define DTRAIN_CORE_ENGINE_GRAPH_RECORDER_H
 
 #include "base/err.h"
 #include "engine/graph/ir.h"
@@ -22,7 +22,7 @@ typedef struct dt_recorder {
     dt_tensor **tensor; /* per value, made when first handed out */
     int32_t n_tensors;
     char scope[DT_GRAPH_MAX_SCOPE];
-    const char *source; /* dt_graph_source, NULL: none */
+    const char *source; /* dt_graph_set_source, NULL: none */
     const char *shadow; /* of the model that is being recorded, NULL: itself */
     dt_graph_loss loss[DT_GRAPH_MAX_LOSSES];
     int32_t n_regions;

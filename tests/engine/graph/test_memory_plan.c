@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of core/engine/graph/memory.c: no two values that live at once overlap, and little is wasted.
+ * Tests of core/engine/graph/memory_plan.c: no two values that live at once overlap, and little is wasted.
  */
 #include "harness.h"
 
 #include "engine/graph/derive.h"
-#include "engine/graph/memory.h"
+#include "engine/graph/memory_plan.h"
 #include "engine/graph/passes.h"
 
 static dt_memory plan(const dt_ir *ir, bool reuse)
@@ -26,7 +26,7 @@ static void test_blocks_do_not_overlap(void **state)
         dt_ir ir = {0};
         bench_ir(&b, &ir);
         assert_int_equal(dt_derive_run(&ir), DT_OK);
-        assert_int_equal(dt_pass_dead(&ir), DT_OK);
+        assert_int_equal(dt_pass_drop_dead(&ir), DT_OK);
         dt_memory m = plan(&ir, true), apart = plan(&ir, false);
         assert_true(m.n_blocks > 10);
         size_t sum = 0;

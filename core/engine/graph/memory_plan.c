@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory plan. See memory.h.
+ * Memory plan. See memory_plan.h.
  */
 #ifdef HAVE_CONFIG_H
 #    include "config.h"
 #endif
 
-#include "engine/graph/memory.h"
+#include "engine/graph/memory_plan.h"
 #include "engine/graph/op.h"
-#include "engine/graph/store.h"
+#include "engine/graph/storage.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/tensor/dtype.h"
@@ -74,7 +74,7 @@ static void find_last_uses(planner *p)
 static dt_status value_bytes(const planner *p, int32_t v, size_t *out_p)
 {
     const dt_shape *s = &p->ir->value[v].shape;
-    const uint32_t dtype = dt_store_dtype(p->ir, v);
+    const uint32_t dtype = dt_storage_dtype(p->ir, v);
     size_t element = dtype == DT_F32 ? p->d->f32_bytes : dt_dtype_bytes(dtype), bytes = 0;
     int64_t count = 0;
     if (!dt_shape_count(s, p->d->cap, &count) || !dt_mul_size((size_t)count, element, &bytes) || bytes > SIZE_MAX / 4) {
@@ -154,7 +154,7 @@ static dt_status make_blocks(planner *p)
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-static void place_apart(planner *p)
+static void place_separately(planner *p)
 {
     for (int32_t b = 0; b < p->m.n_blocks; b++) {
         p->m.at[b].offset = p->m.bytes;
@@ -224,7 +224,7 @@ static void find_lower_bound(planner *p)
     }
 }
 
-static dt_status run(planner *p)
+static dt_status plan(planner *p)
 {
     size_t n = (size_t)p->ir->n_values;
     p->root = dt_alloc_n(n, sizeof(*p->root));
@@ -241,7 +241,7 @@ static dt_status run(planner *p)
     if (p->d->reuse) {
         place_greedy(p);
     } else {
-        place_apart(p);
+        place_separately(p);
     }
     find_lower_bound(p);
     return DT_OK;
@@ -250,7 +250,7 @@ static dt_status run(planner *p)
 dt_status dt_memory_plan(const dt_ir *ir, const dt_memory_desc *d, dt_memory *out_p)
 {
     planner p = {.ir = ir, .d = d};
-    dt_status st = run(&p);
+    dt_status st = plan(&p);
     dt_free(p.order);
     dt_free(p.last);
     dt_free(p.root);
