@@ -168,7 +168,8 @@ check() { # tree
 }
 
 # Core is for any environment and data: words of traffic belong in plugins, except NVML's POWER_BRAKE. Names of files
-# of core that still have some; the list may only become shorter. Lanes and signals also have other meanings and are not checked.
+# of core that still have some; the list may only become shorter. Lanes and signals also have other meanings and are not
+# checked.
 words_of_traffic="(^|[^[:alnum:]])(vehicles?|sumo|traffic|headways?|ttc|brak(e|es|ing)|junctions?|intersections?|pedestrians?|roads?|\
 streets?|cars?)([^[:alnum:]]|\$)"
 files_with_words='

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every tracked file is in the release, and what the release lists is there: make lint passes its files, one a line, with
-# $(srcdir) in front or without. A folder stands for all that is in it. Not shipped: files of the code host and of
+# Every tracked file is in the release, and what the release lists is there: make lint passes its files, one a line,
+# with $(srcdir) in front or without. A folder stands for all that is in it. Not shipped: files of the code host and of
 # Debian's packaging. Usage: shipped.sh SRCDIR BUILDDIR <LIST
 set -u
 src=$1 build=$2

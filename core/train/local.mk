@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 core_libdtcore_la_SOURCES += \
-	core/train/backend.h \
+	core/train/arenas.c core/train/backend.h \
 	core/train/batch.c \
 	core/train/compile.c \
 	core/train/cpu.c \
-	core/train/device/device.c core/train/device/device.h core/train/device/internal.h \
+	core/train/device/backend.c core/train/device/device.c core/train/device/device.h core/train/device/internal.h \
 	core/train/device/infer.c core/train/device/infer.h \
 	core/train/device/ranks.c \
 	core/train/device/results.c \

@@ -19,26 +19,6 @@
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-dt_status dt_trainer_create_arenas(dt_trainer *t)
-{
-    const dt_param_table *p = t->d.params;
-    t->state.arena_bytes = (size_t)(p->total > 0 ? p->total : 1) * sizeof(float);
-    t->state.grad_bytes = (size_t)(p->base_total > 0 ? p->base_total : 1) * sizeof(float);
-    DT_TRY(dt_map_float_arena(t->state.arena_bytes, &t->state.params));
-    DT_TRY(dt_reduce_create(t));
-    DT_TRY(dt_moments_create(t));
-    DT_TRY(dt_param_table_init(t->d.params, t->c.seed, t->state.params));
-    t->scratch.shard_loss = dt_alloc_n(t->workers.shard_end - t->workers.shard_begin, sizeof(*t->scratch.shard_loss));
-    t->workers.waited = dt_alloc_n(t->c.threads, sizeof(double));
-    t->scratch.batch_index = dt_alloc_n(t->c.batch, sizeof(uint64_t));
-    t->scratch.part = dt_alloc_n(dt_comm_size(t->d.comm), sizeof(*t->scratch.part));
-    if (t->scratch.shard_loss == NULL || t->workers.waited == NULL || t->scratch.batch_index == NULL ||
-        t->scratch.part == NULL) {
-        return DT_FAIL(DT_ENOMEM, "out of memory for the trainer");
-    }
-    return DT_OK;
-}
-
 /* Less than a batch is what is left of an epoch, too: all of it is one. */
 static void shrink_batch_to_data(dt_trainer *t)
 {
@@ -79,31 +59,6 @@ static dt_status check_desc(const dt_trainer *t)
                        t->d.apart);
     }
     return DT_OK;
-}
-
-void dt_trainer_destroy_arenas(dt_trainer *t)
-{
-    if (t->workers.reader != NULL) {
-        for (uint32_t i = 0; i < t->workers.active; i++) {
-            dt_feed_reader_destroy(t->workers.reader[i]);
-        }
-    }
-    dt_free(t->workers.reader);
-    t->workers.reader = NULL;
-    dt_compiled_fini(&t->train);
-    dt_arena_unmap(t->state.params, t->state.arena_bytes);
-    t->state.params = NULL;
-    dt_moments_destroy(t);
-    dt_grads_destroy(t, 0);
-    dt_reduce_destroy(t);
-    dt_free(t->scratch.shard_loss);
-    dt_free(t->workers.waited);
-    dt_free(t->scratch.batch_index);
-    dt_free(t->scratch.part);
-    t->scratch.part = NULL;
-    t->workers.waited = NULL;
-    t->scratch.shard_loss = NULL;
-    t->scratch.batch_index = NULL;
 }
 
 static dt_status partition_shards(dt_trainer *t)
@@ -333,76 +288,6 @@ const dt_param_table *dt_trainer_param_table(const dt_trainer *t)
 void dt_trainer_memory_get(const dt_trainer *t, dt_trainer_memory *out)
 {
     t->backend->memory_get(t, out);
-}
-
-/* A sample's share of the largest of many shards of n samples: three deviations of the shards above the mean. */
-static void estimate_large_sample(const dt_samples *s, const double *mean, uint64_t n, double *share)
-{
-    for (uint32_t k = 0; k < s->n_symbols; k++) {
-        const double high = mean[k] + 3 * s->sample_std[k] / sqrt((double)(n > 0 ? n : 1));
-        share[k] = fmin(high, (double)s->sample_max[k]);
-    }
-}
-
-void dt_trainer_arenas_get(const dt_trainer *t, const double *mean, dt_trainer_memory *mapped,
-                           dt_trainer_memory *resident)
-{
-    const dt_samples *s = t->workers.reader != NULL ? &t->workers.live : t->d.source;
-    const uint32_t own = t->workers.shard_end - t->workers.shard_begin;
-    const uint64_t shard = (t->c.batch + t->c.shards - 1) / t->c.shards, grad = dt_arena_bytes(t->state.grad_bytes);
-    uint64_t most = 0, likely = 0;
-    double all[DT_SAMPLES_MAX_SYMBOLS];
-    memcpy(all, s->sample_mean, sizeof(all));
-    if (mean != NULL) { /* of what is mixed in nobody knows better */
-        memcpy(all, mean, (t->mixed != NULL ? dt_mixed_live(t->mixed) : s)->n_symbols * sizeof(*all));
-    }
-    mean = all;
-    memset(mapped, 0, sizeof(*mapped));
-    memset(resident, 0, sizeof(*resident));
-    mapped->params = resident->params = dt_arena_bytes(t->state.arena_bytes);
-    mapped->moments = resident->moments = dt_arena_bytes(t->state.moment_bytes) * dt_trainer_n_moments(t);
-    if (t->workers.n_grads > 0) {
-        /* buffers are taken again in the order in which they come back, so the last ones are rarely needed */
-        uint32_t levels = 0;
-        while ((1u << levels) < own) {
-            levels++;
-        }
-        const uint32_t used = t->workers.active + levels;
-        mapped->grads = grad * t->workers.n_grads + dt_reduce_bytes(t);
-        resident->grads = grad * (used < t->workers.n_grads ? used : t->workers.n_grads) + dt_reduce_bytes(t);
-    }
-    if (t->train.n_exec > 0) {
-        const uint32_t workers = t->workers.active < own ? t->workers.active : own;
-        dt_compute_activation_bytes(&t->train, mean, shard, &most, &likely);
-        mapped->activations = most * t->workers.active;
-        resident->activations = likely * workers;
-    }
-    const uint32_t slots = t->backend->feed_slots(t);
-    const size_t slot = dt_feed_arena_bytes(s, shard);
-    double share[DT_SAMPLES_MAX_SYMBOLS];
-    estimate_large_sample(s, mean, shard, share);
-    mapped->feed = dt_arena_bytes(slot) * slots;
-    resident->feed = dt_arena_touched(slot, dt_compute_input_bytes(s, share, shard)) * slots;
-    for (uint32_t i = 0; i < t->n_infer; i++) {
-        const dt_compiled *c = &t->infer[i];
-        const uint64_t cap = (uint64_t)c->source->slice_cap[c->source->n_symbols];
-        const uint32_t n = c->device != NULL
-                               ? dt_device_infer_max_micro_batches(c->device) * dt_device_infer_n_places(c->device)
-                               : t->workers.active;
-        const uint64_t most_inputs = dt_samples_bytes_max(c->source, cap), bytes = dt_arena_bytes(most_inputs) * n;
-        int64_t size[DT_SAMPLES_MAX_SYMBOLS + 1];
-        dt_trainer_typical_sizes(c->source, c->source->sample_mean, c->source->count, size);
-        mapped->inputs = bytes > mapped->inputs ? bytes : mapped->inputs; /* one after another */
-        const uint64_t samples = (uint64_t)size[c->source->n_symbols];
-        resident->inputs =
-            dt_arena_touched(most_inputs, dt_compute_input_bytes(c->source, c->source->sample_mean, samples)) * n;
-        if (c->device == NULL) {
-            dt_compute_activation_bytes(c, c->source->sample_mean, c->source->count, &most, &likely);
-            mapped->evaluation += most * t->workers.active;
-            resident->evaluation += likely * t->workers.active;
-        }
-    }
-    dt_passes_arenas_get(t, mean, mapped, resident);
 }
 
 static void compute_mean_batch(const dt_trainer *t, int64_t *size)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Files that pages and comments name exist: from the root of the source (core/engine/graph/plan.c), by the end of a path
-# (graph/plan.c, svc/rollout.h), or by name alone (plan.c). A * stands for any part of a name; capitals are placeholders.
-# Of other projects' files, those in `foreign` may be named. Needs git: a release has no list of files.
+# (graph/plan.c, svc/rollout.h), or by name alone (plan.c). A * stands for any part of a name; capitals are
+# placeholders. Of other projects' files, those in `foreign` may be named. Needs git: a release has no list of files.
 set -u
 cd "${1:-${DT_SRCDIR:-.}}" || exit 1
 git rev-parse --git-dir >/dev/null 2>&1 || exit 0

@@ -18,16 +18,6 @@
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
-const dt_port *dt_port_find(const dt_port *p, uint32_t n, const char *name)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (strcmp(p[i].name, name) == 0) {
-            return &p[i];
-        }
-    }
-    return NULL;
-}
-
 /* Token i of dims: its start and length; false when there are not that many. */
 static bool token(const char *dims, uint32_t i, const char **start, size_t *bytes)
 {

@@ -47,3 +47,13 @@ bool dt_roles_contain(const dt_roles *r, const char *name)
 {
     return find(r, name) < r->n;
 }
+
+const dt_port *dt_port_find(const dt_port *p, uint32_t n, const char *name)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(p[i].name, name) == 0) {
+            return &p[i];
+        }
+    }
+    return NULL;
+}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A set of roles that models play, by name: those of the host, and whatever else a phase wires. Threads: [any].
+ * A set of roles that models play, by name: those of the host, and whatever else a phase wires; ports by name. Threads:
+ * [any].
  */
 #ifndef DTRAIN_CORE_PLUGIN_SERVICE_ROLES_H
 #define DTRAIN_CORE_PLUGIN_SERVICE_ROLES_H
 
-#include "dtrain/status.h"
+#include "dtrain/plugin.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +22,7 @@ typedef struct dt_roles { /* copied as it is */
 dt_status dt_roles_add(dt_roles *r, const char *name) DT_NODISCARD;
 void dt_roles_remove(dt_roles *r, const char *name);
 bool dt_roles_contain(const dt_roles *r, const char *name);
+
+const dt_port *dt_port_find(const dt_port *p, uint32_t n, const char *name); /* NULL when there is none */
 
 #endif

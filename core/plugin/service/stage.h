@@ -139,7 +139,6 @@ void dt_services_init(dt_stage *s);
 void dt_host_init(dt_host *h); /* errors, log and memory only: for plugins' init and for checks */
 /* bind.c */
 void dt_bind_fini(dt_stage *s);
-const dt_port *dt_port_find(const dt_port *p, uint32_t n, const char *name); /* NULL when there is none */
 dt_status dt_bind_forward(void *user, dt_graph *g, dt_model *m, const dt_named *in, uint32_t n_in, dt_named *out,
                           uint32_t n_out);
 /* bind_data.c: members of dt_bind_service. */

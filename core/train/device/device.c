@@ -458,7 +458,7 @@ static dt_status order_buckets(dt_trainer *t, dt_train_device *d)
     return DT_OK;
 }
 
-static void get_memory(const dt_train_device *d, dt_trainer_memory *out)
+void dt_train_device_memory_get(const dt_train_device *d, dt_trainer_memory *out)
 {
     out->params = params_bytes(d) + (d->params_half != NULL ? half_bytes(d) : 0);
     out->grads = arena_bytes(d) * d->slots;
@@ -489,7 +489,7 @@ static dt_status create_parts(dt_trainer *t, dt_train_device *d)
     DT_TRY(choose_launch_shards(t, d, c));
     DT_TRY(allocate_class(t, d, c));
     DT_TRY(d->ops->memory(d->device, &after, &total));
-    get_memory(d, &m);
+    dt_train_device_memory_get(d, &m);
     dt_log(DT_LOG_INFO, "device memory: %.1f MB planned, %.1f MB less are free now, %.1f MB are left",
            (double)(m.params + m.grads + m.moments + m.activations + m.feed) / 1e6, (double)(before - after) / 1e6,
            (double)after / 1e6);
@@ -516,7 +516,7 @@ static void destroy_class(dt_device_class *k)
     dt_plan_destroy(k->plan);
 }
 
-static void destroy_device(dt_trainer *t, dt_train_device *d)
+void dt_train_device_destroy(dt_trainer *t, dt_train_device *d)
 {
     if (d == NULL) {
         return;
@@ -551,7 +551,7 @@ static void destroy_device(dt_trainer *t, dt_train_device *d)
     dt_free(d);
 }
 
-static dt_status create_device(dt_trainer *t, dt_train_device **out_p)
+dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p)
 {
     dt_train_device *d = dt_alloc(sizeof(*d));
     if (d == NULL) {
@@ -565,7 +565,7 @@ static dt_status create_device(dt_trainer *t, dt_train_device **out_p)
     const dt_status st = create_parts(t, d);
     if (st < 0) {
         t->train.plan = NULL;
-        destroy_device(t, d);
+        dt_train_device_destroy(t, d);
         return st;
     }
     *out_p = d;
@@ -607,82 +607,9 @@ dt_status dt_train_device_upload(dt_trainer *t)
     return DT_OK;
 }
 
-static void device_invalidate(dt_trainer *t)
+void dt_train_device_invalidate(dt_trainer *t)
 {
     dt_train_device *d = t->device;
     d->host_state = make_state(t);
     d->is_on_host = true;
 }
-
-/* ---- the backend ------------------------------------------------------------------------------------------------- */
-
-static dt_status device_check(const dt_trainer *t)
-{
-    if (t->c.half != DT_HALF_NONE) {
-        return DT_FAIL(DT_EUNSUPPORTED,
-                       "comm.wire = \"%s\" rounds gradients where the CPU adds them, and a GPU computes here; set "
-                       "comm.wire = \"fp32\", or engine.device = \"cpu\"",
-                       t->c.half == DT_HALF_BF16 ? "bf16" : "fp16");
-    }
-    if (t->d.source->part != NULL) {
-        return DT_FAIL(
-            DT_EUNSUPPORTED,
-            "a GPU reads a shard of a batch as a whole, but cannot join the field %s of samples of different "
-            "stores: its port must declare which rows it counts (DT_PORT_INDEX or DT_PORT_PLAIN, "
-            "dtrain/plugin.h); or set engine.device = \"cpu\"",
-            t->d.source->apart);
-    }
-    return DT_OK;
-}
-
-static dt_status device_create(dt_trainer *t)
-{
-    DT_TRY(dt_trainer_create_arenas(t));
-    DT_TRY(dt_record_training_graph(t, t->d.source, &t->train));
-    return create_device(t, &t->device);
-}
-
-static void device_destroy(dt_trainer *t)
-{
-    if (t->device != NULL) {
-        t->train.plan = NULL; /* one of the device's */
-        destroy_device(t, t->device);
-    }
-}
-
-static const dt_samples *device_feed_source(const dt_trainer *t)
-{
-    return &t->device->source;
-}
-
-static uint32_t device_feed_slots(const dt_trainer *t)
-{
-    return 2 * t->device->shards;
-}
-
-static uint32_t device_concurrent_shards(const dt_trainer *t)
-{
-    return t->device->launch_shards;
-}
-
-static void device_memory_get(const dt_trainer *t, dt_trainer_memory *out)
-{
-    get_memory(t->device, out);
-}
-
-const dt_train_backend dt_device_backend = {.is_fed_ahead = true,
-                                            .check = device_check,
-                                            .create = device_create,
-                                            .destroy = device_destroy,
-                                            .begin = dt_device_begin_step,
-                                            .run_shards = dt_device_run_shards,
-                                            .reduce = dt_device_reduce,
-                                            .update = dt_device_update,
-                                            .read_result = dt_device_read_step,
-                                            .synchronize = dt_train_device_download,
-                                            .invalidate = device_invalidate,
-                                            .feed_source = device_feed_source,
-                                            .feed_slots = device_feed_slots,
-                                            .concurrent_shards = device_concurrent_shards,
-                                            .memory_get = device_memory_get,
-                                            .reduction_bytes = dt_train_device_sum_bytes};

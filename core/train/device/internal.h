@@ -133,6 +133,12 @@ dt_status dt_device_synchronize(dt_train_device *d); /* for all that was asked f
 size_t dt_device_shared_bytes(const dt_trainer *t, int arena);
 /* The host's arenas to the device, if they hold the state. */
 dt_status dt_train_device_upload(dt_trainer *t) DT_NODISCARD;
+/* For backend.c: buffers, plans and streams of a trainer whose graph is recorded, and their bytes on the device. */
+dt_status dt_train_device_create(dt_trainer *t, dt_train_device **out_p) DT_NODISCARD;
+void dt_train_device_destroy(dt_trainer *t, dt_train_device *d);
+void dt_train_device_memory_get(const dt_train_device *d, dt_trainer_memory *out);
+/* The host's state has changed: dt_train_device_upload copies it before the next use. */
+void dt_train_device_invalidate(dt_trainer *t);
 
 /* results.c: what step b->step found; waits for it. Errors: DT_EDIVERGED. */
 dt_status dt_device_read_result(dt_trainer *t, const dt_device_buffer *b, dt_step_report *out) DT_NODISCARD;

@@ -96,7 +96,8 @@ const char *dt_columns_role(int role); /* its name */
 void dt_columns_fini(dt_columns *c);
 /* What was found, and what is not used: lines for people, each once, of however many files. DT_ENOMEM. */
 dt_status dt_columns_report(const dt_columns *c, dt_str *notes) DT_NODISCARD;
-/* Notes of another part of the import: of the lines of dt_columns_report those that are not there yet, and all others. */
+/* Notes of another part of the import: of the lines of dt_columns_report those that are not there yet,
+ * and all others. */
 void dt_columns_add_notes(dt_str *notes, const char *lines);
 
 /* A number of a role in SI units; NAN for an empty cell where that is allowed or a column that is not there. cell: of
