@@ -498,7 +498,7 @@ static void write_text(const char *text)
     const float x[] = {1, 2};
     const char *const pair[][2] = {{"dtrain.export", text}};
     const dt_st_tensor t = {.name = "controller.w", .dtype = DT_ST_F32, .n_dims = 1, .dim = {2}, .data = x};
-    assert_int_equal(dt_safetensors_write(path, &t, 1, pair, text != NULL ? 1 : 0), DT_OK);
+    assert_int_equal(dt_safetensors_write_sealed(path, &t, 1, pair, text != NULL ? 1 : 0), DT_OK);
 }
 
 static void test_refused_files(void **state)

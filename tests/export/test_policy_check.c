@@ -52,6 +52,8 @@ static const char good[] =
 static char path[256];
 static float w[] = {1, 0, 0, 1, 1, 1}, b[] = {0, 0, 0}, to[] = {1, 0}, from[] = {0, 1}, low[] = {-1}, high[] = {2};
 
+static bool is_sealed = true;
+
 /* The file in memory, as `dtrain export` would have written it; the caller frees it. */
 static void *make_file(const char *text, size_t *n_p)
 {
@@ -63,7 +65,9 @@ static void *make_file(const char *text, size_t *n_p)
                               {.name = "actions.low", .dtype = DT_ST_F32, .n_dims = 1, .dim = {1}, .data = low},
                               {.name = "actions.high", .dtype = DT_ST_F32, .n_dims = 1, .dim = {1}, .data = high}};
     const void *map = NULL;
-    assert_int_equal(dt_safetensors_write(path, t, sizeof(t) / sizeof(t[0]), pair, 1), DT_OK);
+    assert_int_equal(
+        (is_sealed ? dt_safetensors_write_sealed : dt_safetensors_write)(path, t, sizeof(t) / sizeof(t[0]), pair, 1),
+        DT_OK);
     assert_int_equal(dt_fs_map(path, &map, n_p), DT_OK);
     void *bytes = dt_alloc(*n_p);
     assert_non_null(bytes);
@@ -386,6 +390,18 @@ static void test_memory(void **state)
     REFUSE_ALL(c);
 }
 
+static void test_without_checksum(void **state)
+{
+    (void)state;
+    dt_policy *p = NULL;
+    char why[512] = "";
+    is_sealed = false;
+    assert_int_equal(load(good, &p, why, sizeof(why)), DT_EDATA);
+    is_sealed = true;
+    assert_null(p);
+    assert_non_null(strstr(why, DT_ST_SEAL));
+}
+
 /* Any prefix of the file, and any byte of its header turned around. */
 static void test_damaged(void **state)
 {
@@ -430,7 +446,7 @@ int main(void)
         cmocka_unit_test(test_good),    cmocka_unit_test(test_symbols), cmocka_unit_test(test_actions),
         cmocka_unit_test(test_bounds),  cmocka_unit_test(test_numbers), cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_indices), cmocka_unit_test(test_outputs), cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_memory),  cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_memory),  cmocka_unit_test(test_damaged), cmocka_unit_test(test_without_checksum),
     };
     return cmocka_run_group_tests_name("policy_check", tests, set_up, tear_down);
 }
