@@ -30,7 +30,7 @@ telemetry/report: base plugin/loader
 train: base engine/tensor engine/device engine/backend engine/graph engine/amp engine/optim comm
 plugin/loader: base config
 plan/machine: base engine/backend engine/device
-plugin/service: base config engine/tensor engine/backend engine/graph comm telemetry/metrics rl/env rl/buffer train plugin/loader engine/device plan/machine
+plugin/service: base config engine/tensor engine/backend engine/graph engine/optim comm telemetry/metrics rl/env rl/buffer train plugin/loader engine/device plan/machine
 rl/policy: base plugin/loader plugin/service
 rl/rollout: base config engine/graph comm telemetry/metrics rl/env rl/buffer train plugin/service
 rl/replay: base config comm state/checkpoint rl/env rl/buffer train plugin/service rl/rollout

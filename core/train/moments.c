@@ -16,7 +16,7 @@
 
 uint32_t dt_trainer_n_moments(const dt_trainer *t)
 {
-    return t->c.optim.kind != DT_OPTIMIZER_SGD ? 2 : 1;
+    return dt_optim_n_moments(t->c.optim.kind);
 }
 
 float *dt_trainer_moment(dt_trainer *t, uint32_t which)

@@ -51,4 +51,7 @@ double dt_flops_zero(const dt_view *in, const dt_view *out, const dt_attr *attr)
 double dt_flops_elements(const dt_view *in, const dt_view *out, const dt_attr *attr); /* one per element of input 0 */
 double dt_flops_ten(const dt_view *in, const dt_view *out, const dt_attr *attr);      /* ten: exp, tanh, erf and such */
 
+/* Does the derivative of DT_FN_* need the input of the function, because it is not known from the result? */
+bool dt_unary_needs_input(int64_t fn);
+
 #endif

@@ -24,11 +24,15 @@ static dt_status check_unary(dt_infer *q)
     return DT_OK;
 }
 
-/* All but GELU and LOG are known from y, so that x need not be kept. */
+bool dt_unary_needs_input(int64_t fn)
+{
+    return fn == DT_FN_GELU || fn == DT_FN_LOG;
+}
+
 static void vjp_unary(dt_derive *d, const dt_node *n, int32_t dy)
 {
-    bool needs_x = n->attr.i[0] == DT_FN_GELU || n->attr.i[0] == DT_FN_LOG;
-    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_UNARY_BWD, &n->attr, dy, needs_x ? n->in[0] : n->out[0]));
+    const int32_t of = dt_unary_needs_input(n->attr.i[0]) ? n->in[0] : n->out[0];
+    DT_ADD_GRAD(d, n, 0, DT_EMIT1(d, DT_OPX_UNARY_BWD, &n->attr, dy, of));
 }
 
 const dt_op_info dt_op_unary = {

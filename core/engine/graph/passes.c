@@ -7,6 +7,7 @@
 #endif
 
 #include "engine/graph/passes.h"
+#include "engine/graph/op.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -68,8 +69,8 @@ static dt_node *producer_of(dt_ir *ir, int32_t v, uint32_t op, const dt_node *n)
 /* u = x w^T + b, y = f(u)  ->  y = f(x w^T + b) */
 static bool fuse_linear(dt_ir *ir, dt_node *unary)
 {
-    if (unary->attr.i[0] == DT_FN_GELU || unary->attr.i[0] == DT_FN_LOG) {
-        return false; /* their derivative needs u */
+    if (dt_unary_needs_input(unary->attr.i[0])) {
+        return false;
     }
     int32_t u = unary->in[0];
     dt_node *linear = producer_of(ir, u, DT_OPX_LINEAR, unary);

@@ -55,11 +55,28 @@ dt_optim_consts dt_optim_constants(const dt_optim_step *s)
 void dt_optim_apply(dt_optimizer kind, const dt_optim_consts *k, float *p, const float *g, float *m, float *v,
                     int64_t n)
 {
-    if (kind == DT_OPTIMIZER_SGD) {
-        loops()->sgd(k, p, g, m, n);
-    } else {
+    switch (
+        kind) { /* a new one also in n_moments below, and by the number of moments in update_slice of cuda/optim.cu */
+    case DT_OPTIMIZER_ADAMW:
+    case DT_OPTIMIZER_ADAM:
         loops()->adam(k, p, g, m, v, n);
+        break;
+    case DT_OPTIMIZER_SGD:
+        loops()->sgd(k, p, g, m, n);
+        break;
     }
+}
+
+uint32_t dt_optim_n_moments(dt_optimizer kind)
+{
+    switch (kind) {
+    case DT_OPTIMIZER_ADAMW:
+    case DT_OPTIMIZER_ADAM:
+        return 2;
+    case DT_OPTIMIZER_SGD:
+        return 1;
+    }
+    return 0;
 }
 
 void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end)

@@ -27,6 +27,9 @@ typedef struct dt_optim_consts { /* one update's numbers, rounded to float once 
 } dt_optim_consts;
 dt_optim_consts dt_optim_constants(const dt_optim_step *s);
 
+/* How many moments an optimizer keeps of a parameter: 1 or 2. */
+uint32_t dt_optim_n_moments(dt_optimizer kind);
+
 /* Update [begin, end) of the arenas. m, v: moments (v unused by SGD, may be NULL). g is read only. On x86-64 numbers
  * below the smallest normal float are taken, and left behind, as 0. */
 void dt_optim_update(const dt_optim_step *s, float *p, const float *g, float *m, float *v, int64_t begin, int64_t end);

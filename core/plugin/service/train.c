@@ -434,7 +434,7 @@ static dt_status trainer_config(dt_stage *s, dt_trainer_config *c)
                                 .step_size = (double)t.step_size,
                                 .gamma = t.step_gamma};
     DT_TRY(precision(s, c));
-    const uint64_t arenas = t.optimizer == DT_OPTIMIZER_SGD ? 2 : 3; /* beside the parameters */
+    const uint64_t arenas = 1 + dt_optim_n_moments((dt_optimizer)t.optimizer); /* gradients and moments */
     DT_TRY(check_room(s, (arenas * (uint64_t)s->params.base_total + (uint64_t)s->params.total) * sizeof(float)));
     return weights(s, &comm, c);
 }
