@@ -52,7 +52,7 @@ bool dt_op_is_product(uint32_t op)
 
 dt_op_storage dt_op_storage_of(uint32_t op)
 {
-    static const dt_op_storage full = {DT_STORAGE_F32, .full_in = UINT32_MAX, .full_out = UINT32_MAX};
+    static const dt_op_storage full = {.kind = DT_STORAGE_F32, .full_in = UINT32_MAX, .full_out = UINT32_MAX};
     const dt_op_storage *s = &dt_op_find(op)->storage;
     return s->kind == DT_STORAGE_HALF ? *s : full;
 }

@@ -85,8 +85,11 @@ const dt_op_info dt_op_gat = {
     .vjp = vjp_gat,
     .flops = flops_gat,
     .grad_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(3) | DT_BIT(4),
-    .storage = {DT_STORAGE_HALF, .full_in = DT_BIT(1) | DT_BIT(2) | DT_BIT(3) | DT_BIT(4), .full_out = DT_BIT(1),
-                .alike_in = DT_BIT(0), .alike_out = DT_BIT(0)},
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(1) | DT_BIT(2) | DT_BIT(3) | DT_BIT(4),
+                .full_out = DT_BIT(1),
+                .alike_in = DT_BIT(0),
+                .alike_out = DT_BIT(0)},
 };
 
 const dt_op_info dt_op_gat_bwd = {
@@ -94,8 +97,10 @@ const dt_op_info dt_op_gat_bwd = {
              "dh[N,HC] da_dst[HC] da_src[HC] de[E,K] dw_e[H,K]",
     .flops = flops_gat_bwd,
     .accum = DT_BIT(1) | DT_BIT(2) | DT_BIT(4),
-    .storage = {DT_STORAGE_HALF, .full_in = DT_BIT(2) | DT_BIT(3) | DT_BIT(4) | DT_BIT(5) | DT_BIT(8),
-                .full_out = DT_BIT(1) | DT_BIT(2) | DT_BIT(3) | DT_BIT(4), .alike_in = DT_BIT(0) | DT_BIT(1),
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(2) | DT_BIT(3) | DT_BIT(4) | DT_BIT(5) | DT_BIT(8),
+                .full_out = DT_BIT(1) | DT_BIT(2) | DT_BIT(3) | DT_BIT(4),
+                .alike_in = DT_BIT(0) | DT_BIT(1),
                 .alike_out = DT_BIT(0)},
 };
 
@@ -140,7 +145,9 @@ const dt_op_info dt_op_graph_qk = {
     .vjp = vjp_graph_qk,
     .flops = flops_graph_qk,
     .grad_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(3),
-    .storage = {DT_STORAGE_HALF, .full_out = DT_BIT(1), .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2),
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_out = DT_BIT(1),
+                .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2),
                 .alike_out = DT_BIT(0)},
 };
 
@@ -148,6 +155,8 @@ const dt_op_info dt_op_graph_qk_bwd = {
     .shape = "dy[N,HC] q[N,HC] k[M,HC] v[M,HC] bias?[E,H] rowptr[N+1]:i32 col[E]:i32 prob[E,H] -> "
              "dq[N,HC] dk[M,HC] dv[M,HC] dbias[E,H]",
     .flops = flops_graph_qk_bwd,
-    .storage = {DT_STORAGE_HALF, .full_in = DT_BIT(7), .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(3),
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(7),
+                .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(3),
                 .alike_out = DT_BIT(0) | DT_BIT(1) | DT_BIT(2)},
 };

@@ -65,7 +65,7 @@ const dt_op_info dt_op_reduce = {
     .vjp = vjp_reduce,
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 static dt_status check_reduce_bwd(dt_infer *q)
@@ -77,13 +77,13 @@ const dt_op_info dt_op_reduce_bwd = {
     .shape = "dy[...,P] -> dx[...,i1,P]",
     .check = check_reduce_bwd,
     .flops = dt_flops_zero,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_reduce_max_bwd = {
     .shape = "dy[...,P] x[...,F,P] y[...,P] -> dx[...,F,P]",
     .flops = dt_flops_elements,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- transpose --------------------------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ const dt_op_info dt_op_transpose = {
     .vjp = vjp_transpose,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- products of activations ------------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ const dt_op_info dt_op_matmul = {
     .vjp = vjp_matmul,
     .flops = flops_matmul,
     .grad_in = DT_BIT(0) | DT_BIT(1),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- pick -------------------------------------------------------------------------------------------------------- */
@@ -199,13 +199,13 @@ const dt_op_info dt_op_pick = {
     .vjp = vjp_pick,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_pick_bwd = {
     .shape = "dy[...,1] idx[...,K]:i32 -> dx[...,i1]",
     .flops = dt_flops_zero,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- unfold ------------------------------------------------------------------------------------------------------ */
@@ -250,12 +250,12 @@ const dt_op_info dt_op_unfold = {
     .vjp = vjp_unfold,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_unfold_bwd = {
     .shape = "dy[...,O,W] x[...,L,C] -> dx[...,L,C]",
     .flops = dt_flops_elements,
     .shape_only = DT_BIT(1),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };

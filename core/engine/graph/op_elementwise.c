@@ -42,14 +42,14 @@ const dt_op_info dt_op_unary = {
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(0),
     .inplace = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF, .is_moving = true},
+    .storage = {.kind = DT_STORAGE_HALF, .is_moving = true},
 };
 
 const dt_op_info dt_op_unary_bwd = {
     .shape = "dy[...] s[...] -> dx[...]",
     .flops = dt_flops_ten,
     .inplace = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 /* ---- binary ------------------------------------------------------------------------------------------------------ */
@@ -161,7 +161,7 @@ const dt_op_info dt_op_binary = {
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0) | DT_BIT(1),
     .inplace = DT_BIT(0) | DT_BIT(1),
-    .storage = {DT_STORAGE_HALF, .is_moving = true},
+    .storage = {.kind = DT_STORAGE_HALF, .is_moving = true},
 };
 
 static dt_status check_extreme_bwd(dt_infer *q)
@@ -177,7 +177,7 @@ const dt_op_info dt_op_extreme_bwd = {
     .shape = "dy[...,D] a[...,D] b[*] -> da[...,D] db[...,D]",
     .check = check_extreme_bwd,
     .flops = dt_flops_elements,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- stop, fill, noise ------------------------------------------------------------------------------------------- */
@@ -186,7 +186,7 @@ const dt_op_info dt_op_extreme_bwd = {
 const dt_op_info dt_op_stop = {
     .shape = "x[...] -> y[...]",
     .flops = dt_flops_zero,
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 static dt_status check_fill(dt_infer *q)
@@ -199,7 +199,7 @@ const dt_op_info dt_op_fill = {
     .check = check_fill,
     .flops = dt_flops_zero,
     .shape_only = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 static dt_status check_noise(dt_infer *q)
@@ -213,7 +213,7 @@ const dt_op_info dt_op_noise = {
     .shape = "key[...]:i64 -> y[...,i1]",
     .check = check_noise,
     .flops = dt_flops_ten,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- affine, clamp, dropout -------------------------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ const dt_op_info dt_op_affine = {
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0),
     .inplace = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF, .is_moving = true},
+    .storage = {.kind = DT_STORAGE_HALF, .is_moving = true},
 };
 
 static dt_status check_clamp(dt_infer *q)
@@ -262,14 +262,14 @@ const dt_op_info dt_op_clamp = {
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0),
     .inplace = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF, .is_moving = true},
+    .storage = {.kind = DT_STORAGE_HALF, .is_moving = true},
 };
 
 const dt_op_info dt_op_clamp_bwd = {
     .shape = "dy[...] x[...] -> dx[...]",
     .flops = dt_flops_elements,
     .inplace = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 static dt_status check_dropout(dt_infer *q)
@@ -293,5 +293,5 @@ const dt_op_info dt_op_dropout = {
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(0),
     .inplace = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };

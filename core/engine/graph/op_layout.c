@@ -56,7 +56,7 @@ const dt_op_info dt_op_split = {
     .vjp = vjp_split,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 static dt_status check_merge(dt_infer *q)
@@ -89,7 +89,7 @@ const dt_op_info dt_op_merge = {
     .vjp = vjp_merge,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ const dt_op_info dt_op_concat = {
     .vjp = vjp_concat,
     .flops = dt_flops_zero,
     .grad_in = (1u << CONCAT_MAX) - 1,
-    .storage = {DT_STORAGE_HALF, .is_moving = true},
+    .storage = {.kind = DT_STORAGE_HALF, .is_moving = true},
 };
 
 static dt_status check_slice(dt_infer *q)
@@ -167,13 +167,13 @@ const dt_op_info dt_op_slice = {
     .vjp = vjp_slice,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF, .is_moving = true},
+    .storage = {.kind = DT_STORAGE_HALF, .is_moving = true},
 };
 
 const dt_op_info dt_op_slice_bwd = {
     .shape = "dy[...,i1] -> dx[...,i2]",
     .flops = dt_flops_zero,
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 /* ---- rows and steps ---------------------------------------------------------------------------------------------- */
@@ -206,13 +206,13 @@ const dt_op_info dt_op_step = {
     .vjp = vjp_step,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF, .is_moving = true},
+    .storage = {.kind = DT_STORAGE_HALF, .is_moving = true},
 };
 
 const dt_op_info dt_op_step_bwd = {
     .shape = "dy[...] -> dx[i1,...]",
     .flops = dt_flops_zero,
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 static void vjp_gather(dt_derive *d, const dt_node *n, int32_t dy)
@@ -225,14 +225,14 @@ const dt_op_info dt_op_gather = {
     .vjp = vjp_gather,
     .flops = dt_flops_zero,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF, .is_moving = true},
+    .storage = {.kind = DT_STORAGE_HALF, .is_moving = true},
 };
 
 const dt_op_info dt_op_gather_bwd = {
     .shape = "dy[...,D] idx[...]:i32 x[*,D] -> dx[*,D]",
     .flops = dt_flops_elements,
     .shape_only = DT_BIT(2),
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 /* ---- sums along an axis ------------------------------------------------------------------------------------------ */
@@ -247,13 +247,13 @@ const dt_op_info dt_op_cumsum = {
     .vjp = vjp_cumsum,
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF, .is_moving = true},
+    .storage = {.kind = DT_STORAGE_HALF, .is_moving = true},
 };
 
 const dt_op_info dt_op_cumsum_bwd = {
     .shape = "dy[...,F,P] -> dx[...,F,P]",
     .flops = dt_flops_elements,
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 static void vjp_segment_mean(dt_derive *d, const dt_node *n, int32_t dy)
@@ -266,12 +266,12 @@ const dt_op_info dt_op_segment_mean = {
     .vjp = vjp_segment_mean,
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 const dt_op_info dt_op_segment_mean_bwd = {
     .shape = "dy[B,D] ptr[B+1]:i32 x[*,D] -> dx[*,D]",
     .flops = dt_flops_zero,
     .shape_only = DT_BIT(2),
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };

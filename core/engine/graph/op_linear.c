@@ -36,31 +36,31 @@ const dt_op_info dt_op_linear = {
     .vjp = vjp_linear,
     .flops = flops_linear,
     .grad_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2),
-    .storage = {DT_STORAGE_HALF, .weight_in = DT_BIT(1) | DT_BIT(2)},
+    .storage = {.kind = DT_STORAGE_HALF, .weight_in = DT_BIT(1) | DT_BIT(2)},
 };
 
 const dt_op_info dt_op_linear_dx = {
     .shape = "dy[...,M] w[M,K] -> dx[...,K]",
     .flops = flops_linear,
-    .storage = {DT_STORAGE_HALF, .weight_in = DT_BIT(1)},
+    .storage = {.kind = DT_STORAGE_HALF, .weight_in = DT_BIT(1)},
 };
 
 const dt_op_info dt_op_linear_dw = {
     .shape = "x[...,K] dy[...,M] -> dw[M,K]",
     .flops = flops_linear_dw,
     .accum = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF},
+    .storage = {.kind = DT_STORAGE_HALF},
 };
 
 const dt_op_info dt_op_colsum = {
     .shape = "dy[...,M] -> s[M]",
     .flops = dt_flops_elements,
     .accum = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF, .full_out = DT_BIT(0)},
+    .storage = {.kind = DT_STORAGE_HALF, .full_out = DT_BIT(0)},
 };
 
 const dt_op_info dt_op_rowsum = {
     .shape = "x[...,D] -> s[...,1]",
     .flops = dt_flops_elements,
-    .storage = {DT_STORAGE_HALF, .full_out = DT_BIT(0)},
+    .storage = {.kind = DT_STORAGE_HALF, .full_out = DT_BIT(0)},
 };

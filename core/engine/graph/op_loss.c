@@ -18,14 +18,14 @@ const dt_op_info dt_op_sum = {
     .vjp = vjp_sum,
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_sum_bwd = {
     .shape = "ds[1]:f64 x[...] -> dx[...]",
     .flops = dt_flops_zero,
     .shape_only = DT_BIT(1),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 static void vjp_gaussian_nll(dt_derive *d, const dt_node *n, int32_t ds)
@@ -41,7 +41,7 @@ const dt_op_info dt_op_gaussian_nll = {
     .vjp = vjp_gaussian_nll,
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(0) | DT_BIT(1),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 static double flops_bwd(const dt_view *in, const dt_view *out, const dt_attr *attr)
@@ -52,7 +52,7 @@ static double flops_bwd(const dt_view *in, const dt_view *out, const dt_attr *at
 const dt_op_info dt_op_gaussian_nll_bwd = {
     .shape = "ds[1]:f64 mean[...,P] log_sigma[...,P] target[...,P] weight[...] -> dmean[...,P] dlog_sigma[...,P]",
     .flops = flops_bwd,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* The three below share one form: prediction, target, weight -> scalar; the gradient goes to the prediction. */
@@ -71,13 +71,13 @@ const dt_op_info dt_op_bce_logits = {
     .vjp = vjp_bce_logits,
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_bce_logits_bwd = {
     .shape = "ds[1]:f64 logit[...] target[...] weight[...] -> dlogit[...]",
     .flops = flops_bwd,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 static void vjp_mse(dt_derive *d, const dt_node *n, int32_t ds)
@@ -90,13 +90,13 @@ const dt_op_info dt_op_mse = {
     .vjp = vjp_mse,
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_mse_bwd = {
     .shape = "ds[1]:f64 pred[...,P] target[...,P] weight[...] -> dpred[...,P]",
     .flops = flops_bwd,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 static dt_status check_huber(dt_infer *q)
@@ -118,11 +118,11 @@ const dt_op_info dt_op_huber = {
     .vjp = vjp_huber,
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_huber_bwd = {
     .shape = "ds[1]:f64 pred[...,P] target[...,P] weight[...] -> dpred[...,P]",
     .flops = flops_bwd,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };

@@ -44,16 +44,22 @@ const dt_op_info dt_op_layernorm = {
     .vjp = vjp_layernorm,
     .flops = flops_layernorm,
     .grad_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(3),
-    .storage = {DT_STORAGE_HALF, .full_in = DT_BIT(1) | DT_BIT(2), .full_out = DT_BIT(1),
-                .alike_in = DT_BIT(0) | DT_BIT(3), .alike_out = DT_BIT(0)},
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(1) | DT_BIT(2),
+                .full_out = DT_BIT(1),
+                .alike_in = DT_BIT(0) | DT_BIT(3),
+                .alike_out = DT_BIT(0)},
 };
 
 const dt_op_info dt_op_layernorm_bwd = {
     .shape = "dy[...,D] x[...,D] gamma[D] r?[...,D] stat[...,2] -> dx[...,D] dgamma[D] dbeta[D]",
     .flops = flops_layernorm_bwd,
     .accum = DT_BIT(1) | DT_BIT(2),
-    .storage = {DT_STORAGE_HALF, .full_in = DT_BIT(2) | DT_BIT(4), .full_out = DT_BIT(1) | DT_BIT(2),
-                .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(3), .alike_out = DT_BIT(0)},
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(2) | DT_BIT(4),
+                .full_out = DT_BIT(1) | DT_BIT(2),
+                .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(3),
+                .alike_out = DT_BIT(0)},
 };
 
 static void vjp_softmax(dt_derive *d, const dt_node *n, int32_t dy)
@@ -66,11 +72,11 @@ const dt_op_info dt_op_softmax = {
     .vjp = vjp_softmax,
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_HALF, .alike_in = DT_BIT(0), .alike_out = DT_BIT(0)},
+    .storage = {.kind = DT_STORAGE_HALF, .alike_in = DT_BIT(0), .alike_out = DT_BIT(0)},
 };
 
 const dt_op_info dt_op_softmax_bwd = {
     .shape = "dy[...,D] y[...,D] -> dx[...,D]",
     .flops = dt_flops_elements,
-    .storage = {DT_STORAGE_HALF, .alike_in = DT_BIT(0) | DT_BIT(1), .alike_out = DT_BIT(0)},
+    .storage = {.kind = DT_STORAGE_HALF, .alike_in = DT_BIT(0) | DT_BIT(1), .alike_out = DT_BIT(0)},
 };

@@ -58,13 +58,13 @@ const dt_op_info dt_op_categorical = {
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(0),
     .results = 2,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_categorical_bwd = {
     .shape = "dlog_prob?[...] dentropy?[...] logits[...,M] action[...,K]:i32 mask?[...,M] -> dlogits[...,M]",
     .flops = flops_bwd,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 enum { MEAN, LOG_STD, ACTION };
@@ -102,13 +102,13 @@ const dt_op_info dt_op_gaussian = {
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(MEAN) | DT_BIT(LOG_STD),
     .results = 2,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_gaussian_bwd = {
     .shape = "dlog_prob?[...] dentropy?[...] mean[...,P] log_std[*,P] action[...,P] -> dmean[...,P] dlog_std[...,P]",
     .flops = flops_bwd,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 /* ---- losses of rows ---------------------------------------------------------------------------------------------- */
@@ -140,13 +140,13 @@ const dt_op_info dt_op_ppo_clip = {
     .flops = dt_flops_ten,
     .grad_in = DT_BIT(0),
     .results = 3,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_ppo_clip_bwd = {
     .shape = "dloss?[...] dkl?[...] log_prob[...] old[...] advantage[...] -> dlog_prob[...]",
     .flops = flops_bwd,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 static dt_status check_value_loss(dt_infer *q)
@@ -178,11 +178,11 @@ const dt_op_info dt_op_value_loss = {
     .vjp = vjp_value_loss,
     .flops = dt_flops_elements,
     .grad_in = DT_BIT(0),
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };
 
 const dt_op_info dt_op_value_loss_bwd = {
     .shape = "dy[...] value[...] target[...] old?[...] -> dvalue[...]",
     .flops = dt_flops_elements,
-    .storage = {DT_STORAGE_F32},
+    .storage = {.kind = DT_STORAGE_F32},
 };

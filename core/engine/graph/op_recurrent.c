@@ -57,16 +57,23 @@ const dt_op_info dt_op_lstm = {
     .vjp = vjp_lstm,
     .flops = flops_lstm,
     .grad_in = DT_BIT(0) | DT_BIT(1),
-    .storage = {DT_STORAGE_HALF, .full_in = DT_BIT(2), .full_out = DT_BIT(2), .alike_in = DT_BIT(0) | DT_BIT(1),
-                .alike_out = DT_BIT(0) | DT_BIT(1), .weight_in = DT_BIT(1)},
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(2),
+                .full_out = DT_BIT(2),
+                .alike_in = DT_BIT(0) | DT_BIT(1),
+                .alike_out = DT_BIT(0) | DT_BIT(1),
+                .weight_in = DT_BIT(1)},
 };
 
 const dt_op_info dt_op_lstm_bwd = {
     .shape = "dy[T,S,H] h[T,S,H] gates[T,S,4H] c[T,S,H] wh[4H,H] present?[T,S] -> dxw[T,S,4H] dwh[4H,H]",
     .flops = flops_lstm_bwd,
     .accum = DT_BIT(1),
-    .storage = {DT_STORAGE_HALF, .full_in = DT_BIT(3) | DT_BIT(5), .full_out = DT_BIT(1),
-                .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(4), .alike_out = DT_BIT(0),
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(3) | DT_BIT(5),
+                .full_out = DT_BIT(1),
+                .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(4),
+                .alike_out = DT_BIT(0),
                 .weight_in = DT_BIT(4)},
 };
 
@@ -85,15 +92,21 @@ const dt_op_info dt_op_gru = {
     .vjp = vjp_gru,
     .flops = flops_lstm,
     .grad_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2),
-    .storage = {DT_STORAGE_HALF, .full_in = DT_BIT(2) | DT_BIT(3), .alike_in = DT_BIT(0) | DT_BIT(1),
-                .alike_out = DT_BIT(0) | DT_BIT(1), .weight_in = DT_BIT(1)},
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(2) | DT_BIT(3),
+                .alike_in = DT_BIT(0) | DT_BIT(1),
+                .alike_out = DT_BIT(0) | DT_BIT(1),
+                .weight_in = DT_BIT(1)},
 };
 
 const dt_op_info dt_op_gru_bwd = {
     .shape = "dy[T,S,H] h[T,S,H] gates[T,S,4H] wh[3H,H] present?[T,S] -> dxw[T,S,3H] dwh[3H,H] dbh[3H]",
     .flops = flops_gru_bwd,
     .accum = DT_BIT(1) | DT_BIT(2),
-    .storage = {DT_STORAGE_HALF, .full_in = DT_BIT(4), .full_out = DT_BIT(1) | DT_BIT(2),
-                .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(3), .alike_out = DT_BIT(0),
+    .storage = {.kind = DT_STORAGE_HALF,
+                .full_in = DT_BIT(4),
+                .full_out = DT_BIT(1) | DT_BIT(2),
+                .alike_in = DT_BIT(0) | DT_BIT(1) | DT_BIT(2) | DT_BIT(3),
+                .alike_out = DT_BIT(0),
                 .weight_in = DT_BIT(3)},
 };
