@@ -22,7 +22,7 @@ enough_states 4
 total=0
 hit=0
 missed=
-points=$(grep -rhoE '(dt_fault|refused)\("[a-z]+\.?[a-z]*"' "$DT_SRCDIR/core" | sed 's/.*"\(.*\)"/\1/' | sort -u)
+points=$(grep -rhoE '(dt_fault|dt_fs_inject_fault)\("[a-z]+\.?[a-z]*"' "$DT_SRCDIR/core" | sed 's/.*"\(.*\)"/\1/' | sort -u)
 for point in $points; do
     total=$((total + 1))
     was_hit=no
