@@ -328,7 +328,8 @@ static void draw_scene(const void *self, dt_scene *out)
     scene_draw(&s->board, s->team, out);
 }
 
-static const dt_scene_api scene = {.struct_size = sizeof(dt_scene_api), .roads = scene_roads, .capture = draw_scene};
+static const dt_scene_api scene = {
+    .struct_size = sizeof(dt_scene_api), .roads = snakes_scene_roads, .capture = draw_scene};
 
 static const char *const results[] = {"metrics/score||pieces|higher|growth of the team",
                                       "metrics/rival_score||pieces|lower|growth of the other team",

@@ -6,7 +6,7 @@
 
 static const float SEGMENT_M = 0.9F, BEAN_M = 0.5F;
 
-void scene_roads(const void *self, dt_scene_roads *out)
+void snakes_scene_roads(const void *self, dt_scene_roads *out)
 {
     (void)self;
     out->n = 0;

@@ -10,7 +10,7 @@
 #include "board.h"
 #include "dtrain/ext/scene.h"
 
-void scene_roads(const void *self, dt_scene_roads *out);
+void snakes_scene_roads(const void *self, dt_scene_roads *out);
 /* team: that of the agents. */
 void scene_draw(const board *b, uint32_t team, dt_scene *out);
 

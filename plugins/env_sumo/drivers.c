@@ -43,7 +43,7 @@ static dt_status create_past(state *s)
 {
     drivers *d = &s->drivers;
     const int64_t T = llround(s->config.history_s * s->config.history_hz);
-    DT_TRY_H(history_init(&d->history, s->h, T, 1 / s->config.history_hz, s->net->step_s));
+    DT_TRY_H(sumo_history_init(&d->history, s->h, T, 1 / s->config.history_hz, s->net->step_s));
     if (T == 0) {
         return DT_OK;
     }
@@ -105,7 +105,7 @@ void drivers_destroy(state *s)
     s->h->release(s->h, s->drivers.place_of);
     s->h->release(s->h, s->drivers.shown);
     s->h->release(s->h, s->drivers.node_of);
-    history_fini(&s->drivers.history);
+    sumo_history_fini(&s->drivers.history);
     s->drivers = (drivers){0};
 }
 
@@ -302,7 +302,7 @@ static int32_t show(state *s, const dt_env_io *io, int64_t number, uint32_t n_no
     }
     d->shown[*n_p] = number;
     node[*n_p] = at;
-    history_write(&d->history, number, row + *n_p * d->history.T * DT_MOTION_COLUMNS);
+    sumo_history_write(&d->history, number, row + *n_p * d->history.T * DT_MOTION_COLUMNS);
     return (int32_t)(*n_p)++;
 }
 
@@ -453,7 +453,7 @@ dt_status drivers_reset(state *s, const dt_env_io *io, uint64_t seed)
     d->seed = seed;
     d->next = 0;
     s->totals.conflict_s = s->totals.longest_s = NAN; /* of signals that are agents */
-    history_reset(&d->history);
+    sumo_history_reset(&d->history);
     DT_TRY_H(find(s));
     DT_TRY_H(record_history(s));
     return observe(s, io);

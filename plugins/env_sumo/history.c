@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-dt_status history_init(history *t, const dt_host *h, int64_t T, double every_s, double dt_s)
+dt_status sumo_history_init(history *t, const dt_host *h, int64_t T, double every_s, double dt_s)
 {
     *t = (history){.h = h, .T = T, .every_s = every_s, .dt_s = dt_s};
     if (T == 0) {
@@ -19,7 +19,7 @@ dt_status history_init(history *t, const dt_host *h, int64_t T, double every_s, 
     return t->n != NULL ? DT_OK : DT_FAIL_H(h, DT_ENOMEM, "no memory for %lld steps of a past", (long long)t->frames);
 }
 
-void history_fini(history *t)
+void sumo_history_fini(history *t)
 {
     if (t->h != NULL) {
         t->h->release(t->h, t->state);
@@ -28,7 +28,7 @@ void history_fini(history *t)
     *t = (history){0};
 }
 
-void history_reset(history *t)
+void sumo_history_reset(history *t)
 {
     t->now = 0;
 }
@@ -117,7 +117,7 @@ static bool pose_at(const history *t, int64_t number, double ago_s, dt_motion_po
     return older != NULL;
 }
 
-void history_write(const history *t, int64_t number, float *row)
+void sumo_history_write(const history *t, int64_t number, float *row)
 {
     dt_motion_pose now, then;
     memset(row, 0, (size_t)t->T * DT_MOTION_COLUMNS * sizeof(*row));

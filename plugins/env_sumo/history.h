@@ -27,14 +27,14 @@ typedef struct history {
 } history;
 
 /* T 0: nobody asks. Errors: DT_ENOMEM. fini takes what init left, done or not. */
-dt_status history_init(history *t, const dt_host *h, int64_t T, double every_s, double dt_s);
-void history_fini(history *t);
-void history_reset(history *t); /* a new episode */
+dt_status sumo_history_init(history *t, const dt_host *h, int64_t T, double every_s, double dt_s);
+void sumo_history_fini(history *t);
+void sumo_history_reset(history *t); /* a new episode */
 /* A new step of n vehicles: *frame_p has room for them, to be filled in any order before history_end_step. Errors:
  * DT_ENOMEM. */
 dt_status history_begin_step(history *t, int64_t n, history_state **frame_p);
 void history_end_step(history *t);
 /* row [T, DT_MOTION_COLUMNS] of a vehicle up to the step closed last, zeros where it was absent. */
-void history_write(const history *t, int64_t number, float *row);
+void sumo_history_write(const history *t, int64_t number, float *row);
 
 #endif
